@@ -1,0 +1,100 @@
+# Everything a contributor does here has a verb. `make` alone lists them.
+
+SHELL       := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+
+# A source tree without git, or without a commit, still builds.
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+
+# Static, and the same bytes wherever it is built. The version comes from the linker flag alone, so that a
+# checkout that git refuses to read (another owner's, say) builds too.
+GOBUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)'
+
+# Tools are pinned in modules of their own: what they need never mixes with what the product needs.
+# The first use of each builds it, which takes some minutes; after that it comes from Go's cache.
+LINT := go tool -modfile=scripts/tools/lint/go.mod golangci-lint
+BUF  := go tool -modfile=scripts/tools/proto/go.mod buf
+
+# What `make test` tests, and for how long one package may take. -count=1: tests that start the real
+# programs must not be answered from the cache.
+PACKAGES     ?= ./...
+TEST_TIMEOUT ?= 10m
+
+# Packages without I/O: what they test takes seconds.
+FAST := ./store ./provider ./store/memstore/... ./provider/memprovider/... ./agent/contact/... ./coordinator/plan/...
+
+.PHONY: help
+help: ## list these targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## build bin/leasehold and bin/leasehold-agent (static)
+	$(GOBUILD) -o bin/leasehold ./cmd/leasehold
+	$(GOBUILD) -o bin/leasehold-agent ./cmd/leasehold-agent
+
+.PHONY: run
+run: build ## build, then everything on this machine: etcd, coordinator, a demo group (ARGS=…)
+	exec bin/leasehold dev $(ARGS)
+
+.PHONY: test
+test: ## all tests with the race detector (PACKAGES=… for some); installs what they need
+	scripts/test-needs.sh
+	$(if $(filter ./...,$(PACKAGES)),go test -count=1 -timeout $(TEST_TIMEOUT) ./coordinator # every boundary: see boundaries_race_test.go)
+	CGO_ENABLED=1 go test -race -count=1 -timeout $(TEST_TIMEOUT) $(PACKAGES)
+
+.PHONY: test-fast
+test-fast: ## the packages without I/O, and the rules about imports: seconds
+	go test $(FAST)
+	go test -run 'TestImports|TestRules' ./tests
+
+.PHONY: check
+check: check-format check-vet check-lint check-generated check-tidy check-rules ## everything but the tests: format, vet, lint, generated code, tidy, import rules
+	@echo "check: all clean"
+
+.PHONY: check-format
+check-format: ## show what `make fix` would format differently
+	$(LINT) fmt --diff
+
+.PHONY: check-vet
+check-vet:
+	go vet ./...
+
+.PHONY: check-lint
+check-lint: ## run the linters of .golangci.yml
+	$(LINT) run
+
+.PHONY: check-generated
+check-generated: ## compare generated code with what its source gives now
+	$(BUF) lint
+	scripts/check-generated.sh
+
+.PHONY: check-tidy
+check-tidy: ## compare the go.mod files with what `go mod tidy` would write
+	scripts/tidy.sh -diff
+
+.PHONY: check-rules
+check-rules:
+	go test -run 'TestImports|TestRules' ./tests
+
+.PHONY: rules
+rules: ## show which promise of docs/rules.md has a test that proves it
+	@go test -count=1 -v -run 'TestRulesCoverage' ./tests | grep -E '^ +rules_test.go|^(ok|FAIL|---)' | sed 's/^ *rules_test.go:[0-9]*: //'
+
+.PHONY: fix
+fix: generate ## format, tidy and generate
+	scripts/tidy.sh
+	$(LINT) fmt
+
+.PHONY: generate
+generate: ## regenerate the protocol's Go code
+	$(BUF) generate
+
+.PHONY: bench
+bench: ## Go benchmarks (BENCH=regexp, PACKAGES=…)
+	go test -run '^$$' -bench '$(or $(BENCH),.)' -benchmem $(PACKAGES)
+
+.PHONY: clean
+clean: ## remove what was built
+	rm -rf bin

@@ -1,0 +1,283 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/credentials"
+
+	"github.com/leasehold/leasehold/agent/contact"
+	"github.com/leasehold/leasehold/agent/host"
+	"github.com/leasehold/leasehold/agent/protocol"
+	"github.com/leasehold/leasehold/agent/workload"
+	"github.com/leasehold/leasehold/provider"
+)
+
+// Farewell is what the agent says when it is asked to end (DET-8).
+type Farewell string
+
+// The farewells.
+const (
+	FarewellShutdown Farewell = "shutdown" // the machine goes down
+	FarewellRestart  Farewell = "restart"  // the agent will be back, after an upgrade say
+)
+
+// settleWait is how long the first contact waits for the workload to be started. Most start in milliseconds.
+const settleWait = time.Second
+
+// Config says who the agent is.
+type Config struct {
+	Bootstrap     provider.Bootstrap
+	BootID        string // of the machine's present boot
+	StateDir      string // what must outlive the agent
+	Version       string
+	Farewell      Farewell      // empty: FarewellShutdown
+	KeepWorkload  bool          // with FarewellRestart: leave the workload running
+	AnswerTimeout time.Duration // how long a replica may take to welcome; 0: 5s
+}
+
+// Host tells what the machine uses.
+type Host interface {
+	// Run measures until the context ends.
+	Run(ctx context.Context)
+	// Latest returns the last measurement, at once.
+	Latest() host.Sample
+}
+
+// Workload is what the machine exists for. Start, Stop and Release are called one at a time.
+type Workload interface {
+	// Start starts it, or takes up one that an earlier agent left. The error is told in State as well.
+	Start() error
+	// Stop ends it in order, or at once when the context ends, and returns when it has ended.
+	Stop(ctx context.Context)
+	// Release leaves it running.
+	Release()
+	State() workload.State
+	// Changed tells that it ended by itself.
+	Changed() <-chan struct{}
+}
+
+// Deps are what the agent works with.
+type Deps struct {
+	Credentials credentials.TransportCredentials
+	Logger      *slog.Logger
+	Host        Host
+	Workload    Workload
+	// Dial reaches a replica; nil is TCP.
+	Dial func(ctx context.Context, address string) (net.Conn, error)
+	// Rand gives numbers in [0,1) for jitter; nil is a good source.
+	Rand func() float64
+}
+
+// Agent is one run of the agent.
+type Agent struct {
+	cfg       Config
+	deps      Deps
+	log       *slog.Logger
+	statePath string
+	first     contact.Config // without Memory
+
+	contact  *contact.Contact
+	started  time.Time
+	events   chan contact.Event
+	over     chan struct{} // closed when nobody reads events any more
+	sessions map[contact.Stream]*session
+	lines    lines
+	streams  sync.WaitGroup // end by themselves after a goodbye
+	tasks    sync.WaitGroup // end with the background
+	keeper   *keeper
+}
+
+// New checks and starts nothing.
+func New(cfg Config, deps Deps) (*Agent, error) {
+	switch {
+	case cfg.Bootstrap.Instance == "" || cfg.Bootstrap.Shard == "":
+		return nil, errors.New("new agent: the bootstrap document names no instance or no shard")
+	case len(cfg.Bootstrap.Coordinators) == 0:
+		return nil, errors.New("new agent: the bootstrap document names no coordinator")
+	case cfg.BootID == "":
+		return nil, errors.New("new agent: no boot ID: set " + provider.EnvBootID)
+	case cfg.StateDir == "":
+		return nil, errors.New("new agent: no state directory")
+	case deps.Credentials == nil || deps.Logger == nil || deps.Host == nil || deps.Workload == nil:
+		return nil, errors.New("new agent: credentials, logger, host and workload are all needed")
+	}
+	switch cfg.Farewell {
+	case "":
+		cfg.Farewell = FarewellShutdown
+	case FarewellShutdown, FarewellRestart:
+	default:
+		return nil, fmt.Errorf("new agent: farewell: %q: shutdown or restart", cfg.Farewell)
+	}
+	if cfg.KeepWorkload && cfg.Farewell != FarewellRestart {
+		return nil, errors.New("new agent: the workload can be kept only if the agent says it restarts: set farewell to restart")
+	}
+	if deps.Dial == nil {
+		deps.Dial = func(ctx context.Context, address string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "tcp", address)
+		}
+	}
+	if deps.Rand == nil {
+		deps.Rand = rand.Float64
+	}
+	a := &Agent{
+		cfg: cfg, deps: deps,
+		log:       deps.Logger.With("instance", cfg.Bootstrap.Instance),
+		statePath: filepath.Join(cfg.StateDir, "agent.json"),
+		events:    make(chan contact.Event, 16),
+		over:      make(chan struct{}),
+		sessions:  map[contact.Stream]*session{},
+	}
+	a.lines = lines{credentials: deps.Credentials, dial: deps.Dial}
+	a.keeper = newKeeper(deps.Workload, a.log)
+	a.first = contact.Config{Bootstrap: cfg.Bootstrap.Coordinators, AnswerTimeout: cfg.AnswerTimeout, Rand: deps.Rand}
+	for _, d := range []struct {
+		name, value string
+		to          *time.Duration
+	}{
+		{"report_interval", cfg.Bootstrap.ReportInterval, &a.first.ReportInterval},
+		{"reconnect_min", cfg.Bootstrap.ReconnectMin, &a.first.ReconnectMin},
+		{"reconnect_max", cfg.Bootstrap.ReconnectMax, &a.first.ReconnectMax},
+	} {
+		if d.value == "" {
+			continue
+		}
+		var err error
+		if *d.to, err = time.ParseDuration(d.value); err != nil {
+			return nil, fmt.Errorf("new agent: bootstrap document: %s: %w", d.name, err)
+		}
+	}
+	return a, nil
+}
+
+// Run is the agent, until the context ends. It is called once. That contact is lost is never an error.
+func (a *Agent) Run(ctx context.Context) error {
+	a.started = time.Now()
+	memory, err := readMemory(a.statePath, a.cfg.Bootstrap.Instance)
+	if err != nil {
+		// A replica knows the epoch and says it, and the bootstrap document has addresses.
+		a.log.Warn("state of the former run is not known", "error", err)
+	}
+	first := a.first
+	first.Memory = memory
+	a.contact = contact.New(first)
+
+	background, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	a.tasks.Go(func() { a.deps.Host.Run(background) })
+	a.tasks.Go(func() { a.keeper.run(background) })
+	if memory.Retired {
+		a.log.Warn("instance was retired: its workload is not started unless a replica welcomes it again")
+	}
+	a.keeper.want(!memory.Retired)
+	a.settle(ctx)
+	a.log.Info("agent started", "version", a.cfg.Version, "boot", a.cfg.BootID)
+
+	a.loop(ctx, background)
+
+	a.leave(stop)
+	return nil
+}
+
+// settle gives the workload a moment to start, so that the first report need not say that it has not.
+func (a *Agent) settle(ctx context.Context) {
+	late := time.NewTimer(settleWait)
+	defer late.Stop()
+	select {
+	case <-a.keeper.done:
+	case <-late.C:
+	case <-ctx.Done():
+	}
+}
+
+func (a *Agent) loop(ctx, background context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		var ev contact.Event
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		case ev = <-a.events:
+		case <-a.deps.Workload.Changed():
+			ev = contact.Changed{}
+		case <-a.keeper.done:
+			ev = contact.Changed{}
+		}
+		now := time.Now()
+		a.perform(background, a.contact.Step(now, ev))
+		if over, ok := ev.(contact.Ended); ok {
+			delete(a.sessions, over.Stream)
+		}
+		if wake := a.contact.Wake(); !wake.IsZero() {
+			timer.Reset(max(0, wake.Sub(now)))
+		} else {
+			timer.Stop()
+		}
+	}
+}
+
+// perform carries out orders. None of it blocks for longer than a small file takes to write.
+func (a *Agent) perform(background context.Context, orders []contact.Order) {
+	for _, order := range orders {
+		switch o := order.(type) {
+		case contact.Remember:
+			if err := writeMemory(a.statePath, a.cfg.Bootstrap.Instance, o.Memory); err != nil {
+				a.log.Debug("state is not kept", "error", err)
+			}
+		case contact.Open:
+			a.open(background, o)
+		case contact.Report:
+			if s := a.sessions[o.Stream]; s != nil {
+				s.say(&protocol.AgentMessage{Kind: &protocol.AgentMessage_Report{Report: a.report(o.Sequence)}})
+			}
+		case contact.Close:
+			if s := a.sessions[o.Stream]; s != nil {
+				delete(a.sessions, o.Stream)
+				s.end(o.Goodbye, o.Why)
+			}
+		case contact.Warm:
+			a.lines.warm(o.Address)
+		case contact.Workload:
+			a.log.Info("workload may run", "run", o.Run, "why", o.Why)
+			a.keeper.want(o.Run)
+		case contact.Note:
+			level := slog.LevelInfo
+			if o.Warn {
+				level = slog.LevelWarn
+			}
+			attrs := []slog.Attr{slog.String("news", o.Text)}
+			if o.Replica != "" {
+				attrs = append(attrs, slog.String("replica", o.Replica))
+			}
+			if o.Why != "" {
+				attrs = append(attrs, slog.String("why", o.Why))
+			}
+			a.log.LogAttrs(background, level, "contact with the coordinator", attrs...)
+		}
+	}
+}
+
+// leave says goodbye, ends the workload if it is to end, and waits for everything.
+func (a *Agent) leave(stop context.CancelFunc) {
+	kind := protocol.Goodbye_SHUTDOWN
+	if a.cfg.Farewell == FarewellRestart {
+		kind = protocol.Goodbye_RESTART
+	}
+	a.log.Info("agent ends", "farewell", string(a.cfg.Farewell), "keep_workload", a.cfg.KeepWorkload)
+	a.perform(context.Background(), a.contact.Leave(kind, "the agent was told to end"))
+	close(a.over)
+	a.keeper.conclude(context.Background(), a.cfg.KeepWorkload)
+	a.streams.Wait()
+	stop()
+	a.tasks.Wait()
+	a.lines.close()
+}

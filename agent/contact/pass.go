@@ -1,0 +1,180 @@
+package contact
+
+import (
+	"slices"
+	"time"
+
+	"github.com/leasehold/leasehold/agent/protocol"
+)
+
+// pass does what is due by now.
+func (c *Contact) pass(now time.Time) []Order {
+	var orders []Order
+	if l := c.trying; l != nil && !now.Before(l.due) {
+		c.trying = nil
+		c.lost(now, l)
+		orders = append(orders, Close{Stream: l.stream},
+			Note{Warn: true, Text: "replica does not answer", Replica: l.address, Why: "no welcome in time"})
+	}
+	if l := c.serving; l != nil && !l.overdue.IsZero() {
+		switch {
+		case now.Sub(l.heard) >= max(c.ttl, c.cfg.ReportInterval):
+			// Not a word for as long as a lease lasts: there is nothing to stay for.
+			c.serving, c.restless = nil, false
+			c.lost(now, l)
+			orders = append(orders, Close{Stream: l.stream, Goodbye: protocol.Goodbye_MOVING, Why: "no answer"},
+				Note{Warn: true, Text: "stream given up", Replica: l.address, Why: "no answer for a whole lease"})
+		case !now.Before(l.overdue):
+			orders = append(orders, c.grow(now, "report is not acknowledged", "no answer for one interval")...)
+		}
+	}
+	if l := c.serving; l != nil && !now.Before(c.reportAt) {
+		orders = append(orders, c.report(now, l))
+	}
+	if (c.serving == nil || c.restless) && c.trying == nil && !now.Before(c.tryAt) {
+		orders = append(orders, c.try(now)...)
+	}
+	return orders
+}
+
+func (c *Contact) report(now time.Time, l *line) Order {
+	l.sequence++
+	if len(l.unacked) < unackedMost {
+		l.unacked = append(l.unacked, sent{sequence: l.sequence, at: now})
+	}
+	if l.overdue.IsZero() {
+		l.overdue = now.Add(c.cfg.ReportInterval)
+	}
+	c.reportAt = now.Add(c.cfg.ReportInterval)
+	return Report{Stream: l.stream, Sequence: l.sequence}
+}
+
+func (c *Contact) try(now time.Time) []Order {
+	avoid := ""
+	if c.serving != nil {
+		avoid = c.serving.address
+	}
+	address, ok := c.replicas.after(avoid, c.wide())
+	if !ok {
+		// Nobody else to go to. A new list or the end of this stream changes that; until then look rarely.
+		c.tryAt = now.Add(c.cfg.ReconnectMax)
+		return nil
+	}
+	c.replicas.last = address
+	c.memory.Epoch++
+	c.streams++
+	c.trying = &line{stream: c.streams, address: address, opened: now, due: now.Add(c.cfg.AnswerTimeout)}
+	return []Order{
+		c.remember(),
+		Open{Stream: c.streams, Address: address, Epoch: c.memory.Epoch, Lease: c.memory.Lease},
+	}
+}
+
+// round is how many replicas there are to be asked.
+func (c *Contact) round() int {
+	n := len(c.replicas.known)
+	switch {
+	case c.serving != nil:
+		n-- // the one that we have is not among them
+	case c.wide():
+		n += len(c.replicas.extras)
+	}
+	return max(1, n)
+}
+
+// wide says whether the bootstrap document's replicas are asked too: when those that were told last all failed.
+func (c *Contact) wide() bool { return c.serving == nil && c.failures > len(c.replicas.known) }
+
+// grow makes the agent look for another replica while it stays with the one it has.
+func (c *Contact) grow(now time.Time, text, why string) []Order {
+	if c.restless {
+		return nil
+	}
+	c.restless = true
+	// A replica that welcomes and then renews nothing counts as a failure: going round between such must not
+	// be a race.
+	c.lost(now, c.serving)
+	return []Order{Note{Warn: true, Text: text, Replica: c.serving.address, Why: why}}
+}
+
+// lost sets when to try again after this stream: at once if it was good, else later and later (DET-14).
+func (c *Contact) lost(now time.Time, l *line) {
+	if l.proved {
+		c.failures = 0
+	}
+	c.failed(now)
+}
+
+// failed sets when to try again. The first failure after an acknowledgement may be this one replica's alone, so the next is
+// asked at once. The same goes for a round through all replicas: one that is there must not wait for others that are
+// gone. Between rounds the wait has full jitter under a ceiling that doubles (DET-14), so an agent is back at a replica
+// that returns within the longest wait and one round: what a leader gives it before it counts as lost (SAFE-1).
+func (c *Contact) failed(now time.Time) {
+	c.failures++
+	round := c.round()
+	if c.failures == 1 || c.failures%round != 0 {
+		c.tryAt = now
+		return
+	}
+	rounds := c.failures / round
+	if round == 1 {
+		rounds-- // the first was asked again at once
+	}
+	ceiling := c.cfg.ReconnectMin
+	for range rounds - 1 {
+		if ceiling >= c.cfg.ReconnectMax {
+			break
+		}
+		ceiling *= 2
+	}
+	c.tryAt = now.Add(time.Duration(c.cfg.Rand() * float64(min(ceiling, c.cfg.ReconnectMax))))
+}
+
+// rest waits about as long as the agent ever does.
+func (c *Contact) rest(now time.Time) {
+	half := c.cfg.ReconnectMax / 2
+	c.failures++
+	c.tryAt = now.Add(half + time.Duration(c.cfg.Rand()*float64(half)))
+}
+
+func (c *Contact) remember() Order {
+	m := c.memory
+	m.Replicas = slices.Clone(m.Replicas)
+	return Remember{Memory: m}
+}
+
+// next is the earliest time at which pass would do something.
+func (c *Contact) next() time.Time {
+	var at time.Time
+	consider := func(t time.Time) {
+		if at.IsZero() || t.Before(at) {
+			at = t
+		}
+	}
+	if c.trying != nil {
+		consider(c.trying.due)
+	}
+	if l := c.serving; l != nil {
+		consider(c.reportAt)
+		if !l.overdue.IsZero() {
+			consider(l.heard.Add(max(c.ttl, c.cfg.ReportInterval)))
+			if !c.restless {
+				consider(l.overdue)
+			}
+		}
+	}
+	if (c.serving == nil || c.restless) && c.trying == nil {
+		consider(c.tryAt)
+	}
+	return at
+}
+
+// before is the replica after which the address comes in the rotation.
+func before(r rotation, address string) string {
+	all := slices.Concat(r.known, r.extras)
+	i := slices.Index(all, address)
+	if i < 0 {
+		return r.last
+	}
+	return all[(i+len(all)-1)%len(all)]
+}

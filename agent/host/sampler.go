@@ -1,0 +1,194 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/shirou/gopsutil/v3/cpu"
+	"github.com/shirou/gopsutil/v3/disk"
+	"github.com/shirou/gopsutil/v3/host"
+	"github.com/shirou/gopsutil/v3/mem"
+	"github.com/shirou/gopsutil/v3/net"
+)
+
+// Sample is what the machine uses.
+type Sample struct {
+	CPUPercent      float64 // of all processors, since the sample before
+	MemoryPercent   float64
+	DiskPercent     float64
+	NetworkSent     uint64 // bytes since the machine started, without its loopback
+	NetworkReceived uint64
+	Uptime          time.Duration
+}
+
+// Config says what to sample, and how often.
+type Config struct {
+	Every time.Duration // 0: 5s
+	Disk  string        // a path on the file system to measure; empty: "/"
+}
+
+// Deps are what a Sampler works with. Sources is the machine itself if left out.
+type Deps struct {
+	Logger  *slog.Logger
+	Sources *Sources
+}
+
+// Sources are where the numbers come from.
+type Sources struct {
+	CPU     func(context.Context) (busy, total float64, err error) // seconds since some moment
+	Memory  func(context.Context) (percent float64, err error)
+	Disk    func(ctx context.Context, path string) (percent float64, err error)
+	Network func(context.Context) (sent, received uint64, err error)
+	Uptime  func(context.Context) (time.Duration, error)
+}
+
+// Sampler keeps the last sample.
+type Sampler struct {
+	cfg     Config
+	log     *slog.Logger
+	sources Sources
+
+	busy, total float64 // of the sample before
+	failing     []string
+
+	mu   sync.Mutex
+	last Sample
+}
+
+// New starts nothing.
+func New(cfg Config, deps Deps) (*Sampler, error) {
+	if deps.Logger == nil {
+		return nil, errors.New("new host sampler: no logger")
+	}
+	if cfg.Every <= 0 {
+		cfg.Every = 5 * time.Second
+	}
+	if cfg.Disk == "" {
+		cfg.Disk = "/"
+	}
+	s := &Sampler{cfg: cfg, log: deps.Logger, sources: machine()}
+	if deps.Sources != nil {
+		s.sources = *deps.Sources
+	}
+	return s, nil
+}
+
+// Latest is the last sample; zero before the first.
+func (s *Sampler) Latest() Sample {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.last
+}
+
+// Run samples until the context ends.
+func (s *Sampler) Run(ctx context.Context) {
+	tick := time.NewTicker(s.cfg.Every)
+	defer tick.Stop()
+	for {
+		next := s.sample(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		s.mu.Lock()
+		s.last = next
+		s.mu.Unlock()
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+func (s *Sampler) sample(ctx context.Context) Sample {
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.Every)
+	defer cancel()
+	var out Sample
+	busy, total, err := s.sources.CPU(ctx)
+	if s.works("cpu", err) {
+		if s.total > 0 && total > s.total {
+			out.CPUPercent = min(100, max(0, 100*(busy-s.busy)/(total-s.total)))
+		}
+		s.busy, s.total = busy, total
+	}
+	if percent, err := s.sources.Memory(ctx); s.works("memory", err) {
+		out.MemoryPercent = percent
+	}
+	if percent, err := s.sources.Disk(ctx, s.cfg.Disk); s.works("disk", err) {
+		out.DiskPercent = percent
+	}
+	if sent, received, err := s.sources.Network(ctx); s.works("network", err) {
+		out.NetworkSent, out.NetworkReceived = sent, received
+	}
+	if uptime, err := s.sources.Uptime(ctx); s.works("uptime", err) {
+		out.Uptime = uptime
+	}
+	return out
+}
+
+// works says whether a source gave a number, and logs the first time that it does not.
+func (s *Sampler) works(source string, err error) bool {
+	known := slices.Index(s.failing, source)
+	switch {
+	case err != nil && known < 0:
+		s.failing = append(s.failing, source)
+		s.log.Debug("host cannot be measured", "source", source, "error", err)
+	case err == nil && known >= 0:
+		s.failing = slices.Delete(s.failing, known, known+1)
+	}
+	return err == nil
+}
+
+// machine is the machine that the agent runs on.
+func machine() Sources {
+	return Sources{
+		CPU: func(ctx context.Context) (busy, total float64, err error) {
+			times, err := cpu.TimesWithContext(ctx, false)
+			if err != nil {
+				return 0, 0, err
+			}
+			if len(times) == 0 {
+				return 0, 0, errors.New("no processor is listed")
+			}
+			t := times[0]
+			idle := t.Idle + t.Iowait
+			// Guest time is part of user time already.
+			total = t.User + t.Nice + t.System + t.Irq + t.Softirq + t.Steal + idle
+			return total - idle, total, nil
+		},
+		Memory: func(ctx context.Context) (float64, error) {
+			m, err := mem.VirtualMemoryWithContext(ctx)
+			if err != nil {
+				return 0, err
+			}
+			return m.UsedPercent, nil
+		},
+		Disk: func(ctx context.Context, path string) (float64, error) {
+			u, err := disk.UsageWithContext(ctx, path)
+			if err != nil {
+				return 0, err
+			}
+			return u.UsedPercent, nil
+		},
+		Network: func(ctx context.Context) (sent, received uint64, err error) {
+			all, err := net.IOCountersWithContext(ctx, true)
+			if err != nil {
+				return 0, 0, err
+			}
+			for _, c := range all {
+				if c.Name != "lo" {
+					sent, received = sent+c.BytesSent, received+c.BytesRecv
+				}
+			}
+			return sent, received, nil
+		},
+		Uptime: func(ctx context.Context) (time.Duration, error) {
+			seconds, err := host.UptimeWithContext(ctx)
+			return time.Duration(seconds) * time.Second, err
+		},
+	}
+}

@@ -1,0 +1,56 @@
+package agent
+
+import (
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/leasehold/leasehold/agent/protocol"
+)
+
+// processCheck is the check that a workload has unasked (DET-9).
+const processCheck = "process"
+
+// report says how the machine is now (DET-13).
+func (a *Agent) report(sequence uint64) *protocol.Report {
+	sample := a.deps.Host.Latest()
+	r := &protocol.Report{
+		Sequence:      sequence,
+		Sent:          timestamppb.New(time.Now()),
+		MachineUptime: durationpb.New(sample.Uptime),
+		Healthy:       true,
+		Host: &protocol.Host{
+			CpuPercent:      sample.CPUPercent,
+			MemoryPercent:   sample.MemoryPercent,
+			DiskPercent:     sample.DiskPercent,
+			NetworkSent:     sample.NetworkSent,
+			NetworkReceived: sample.NetworkReceived,
+		},
+	}
+	w := a.deps.Workload.State()
+	if !w.Wanted {
+		return r
+	}
+	check := &protocol.Check{Name: processCheck, Healthy: w.Running, Since: timestamppb.New(a.started)}
+	if !w.Since.IsZero() {
+		check.Since = timestamppb.New(w.Since)
+	}
+	switch {
+	case w.Running:
+	case w.Exit != nil:
+		check.Why = "workload " + w.Exit.Why
+		r.WorkloadExit = &protocol.WorkloadExit{
+			Code: int32(w.Exit.Code), Signal: w.Exit.Signal, At: timestamppb.New(w.Exit.At), Output: w.Exit.Output,
+		}
+	default:
+		check.Why = "workload is not started yet"
+	}
+	r.Checks = append(r.Checks, check)
+	for _, c := range r.Checks {
+		if !c.Healthy && !c.Optional && r.Healthy {
+			r.Healthy, r.Why = false, c.Name+": "+c.Why
+		}
+	}
+	return r
+}

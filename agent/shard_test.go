@@ -1,0 +1,379 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/test/bufconn"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/leasehold/leasehold/agent/host"
+	"github.com/leasehold/leasehold/agent/protocol"
+	"github.com/leasehold/leasehold/agent/workload"
+	"github.com/leasehold/leasehold/provider"
+)
+
+const (
+	interval       = 5 * time.Second
+	leaseTTL       = 17 * time.Second
+	reconnectFirst = time.Second
+	reconnectMost  = 30 * time.Second
+)
+
+type gatewayStream = grpc.BidiStreamingServer[protocol.AgentMessage, protocol.GatewayMessage]
+
+// shard is a set of replicas in memory, all of which know the epoch that the newest stream had.
+type shard struct {
+	mu       sync.Mutex
+	replicas map[string]*replica
+	epoch    uint64
+	lease    int64
+	heard    []heard
+	dialled  map[string]int
+}
+
+// heard is one message from an agent.
+type heard struct {
+	at      time.Time
+	replica string
+	message *protocol.AgentMessage
+}
+
+// replica serves agents as a gateway would, unless its script says otherwise.
+type replica struct {
+	protocol.UnimplementedGatewayServer
+	shard  *shard
+	name   string
+	script script // under shard.mu
+	lis    *bufconn.Listener
+	server *grpc.Server
+	orders chan *protocol.GatewayMessage // for the stream that is open
+}
+
+// script is how a replica behaves; zero is well.
+type script struct {
+	refuse  *protocol.Refused // answers every hello
+	hang    bool              // never welcomes
+	mute    bool              // takes reports and says nothing
+	nack    bool              // renews nothing
+	closing bool              // ends every stream after the welcome
+}
+
+func newShard(t *testing.T, names ...string) *shard {
+	t.Helper()
+	s := &shard{replicas: map[string]*replica{}, lease: 100, dialled: map[string]int{}}
+	for _, n := range names {
+		s.replicas[n] = &replica{shard: s, name: n, orders: make(chan *protocol.GatewayMessage)}
+		s.replicas[n].start()
+	}
+	return s
+}
+
+func (r *replica) start() {
+	r.lis = bufconn.Listen(1 << 20)
+	r.server = grpc.NewServer(grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: time.Second, PermitWithoutStream: true}))
+	protocol.RegisterGatewayServer(r.server, r)
+	server, lis := r.server, r.lis
+	go func() { _ = server.Serve(lis) }()
+}
+
+func (r *replica) stop() { r.server.Stop() }
+
+func (s *shard) stop() {
+	for _, r := range s.replicas {
+		r.stop()
+	}
+}
+
+func (s *shard) dial(ctx context.Context, address string) (net.Conn, error) {
+	s.mu.Lock()
+	r := s.replicas[address]
+	s.dialled[address]++
+	s.mu.Unlock()
+	if r == nil {
+		return nil, fmt.Errorf("no host %s", address)
+	}
+	return r.lis.DialContext(ctx)
+}
+
+func (s *shard) act(name string, as script) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.replicas[name].script = as
+}
+
+func (s *shard) names() []string {
+	var out []string
+	for n := range s.replicas {
+		out = append(out, n)
+	}
+	slices.Sort(out)
+	return out
+}
+
+func (r *replica) note(m *protocol.AgentMessage) script {
+	r.shard.mu.Lock()
+	defer r.shard.mu.Unlock()
+	r.shard.heard = append(r.shard.heard, heard{at: time.Now(), replica: r.name, message: m})
+	return r.script
+}
+
+func (r *replica) Session(stream gatewayStream) error {
+	first, err := stream.Recv()
+	if err != nil {
+		return err
+	}
+	act := r.note(first)
+	hello := first.GetHello()
+	refusal := act.refuse
+	r.shard.mu.Lock()
+	if refusal == nil && hello.GetEpoch() <= r.shard.epoch {
+		refusal = &protocol.Refused{Reason: protocol.Refused_STALE_EPOCH, StoredEpoch: r.shard.epoch}
+	}
+	if refusal == nil && !act.hang {
+		r.shard.epoch = hello.GetEpoch()
+		if hello.GetLease() != r.shard.lease {
+			r.shard.lease++
+		}
+	}
+	lease := r.shard.lease
+	r.shard.mu.Unlock()
+	if refusal != nil {
+		return stream.Send(&protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Refused{Refused: refusal}})
+	}
+	if act.hang {
+		<-stream.Context().Done()
+		return stream.Context().Err()
+	}
+	if err := stream.Send(&protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Welcome{Welcome: &protocol.Welcome{
+		Replica: r.name, Lease: lease, Coordinators: r.shard.names(),
+		ReportInterval: durationpb.New(interval), LeaseTtl: durationpb.New(leaseTTL),
+		ReconnectMin: durationpb.New(reconnectFirst), ReconnectMax: durationpb.New(reconnectMost),
+	}}}); err != nil || act.closing {
+		return err
+	}
+	said := make(chan *protocol.AgentMessage)
+	go func() {
+		defer close(said)
+		for {
+			m, err := stream.Recv()
+			if err != nil {
+				return
+			}
+			select {
+			case said <- m:
+			case <-stream.Context().Done():
+				return
+			}
+		}
+	}()
+	for {
+		select {
+		case m, more := <-said:
+			if !more {
+				return nil
+			}
+			act := r.note(m)
+			if m.GetGoodbye() != nil {
+				return nil
+			}
+			if err := stream.Send(answer(act, m.GetReport(), lease)); err != nil {
+				return err
+			}
+		case o := <-r.orders:
+			if err := stream.Send(o); err != nil {
+				return err
+			}
+			if o.GetRefused() != nil {
+				return nil
+			}
+		}
+	}
+}
+
+func answer(act script, report *protocol.Report, lease int64) *protocol.GatewayMessage {
+	switch {
+	case act.mute:
+		return &protocol.GatewayMessage{} // an unknown kind: ignored
+	case act.nack:
+		return &protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Nack{Nack: &protocol.Nack{Sequence: report.GetSequence(), Message: "etcd is out of reach"}}}
+	default:
+		return &protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Ack{Ack: &protocol.Ack{Sequence: report.GetSequence(), Lease: lease}}}
+	}
+}
+
+// machine is a workload and host in memory.
+type machine struct {
+	mu      sync.Mutex
+	state   workload.State
+	starts  int
+	stops   int
+	kept    bool
+	changed chan struct{}
+}
+
+func newMachine(wanted bool) *machine {
+	return &machine{state: workload.State{Wanted: wanted}, changed: make(chan struct{}, 1)}
+}
+
+func (m *machine) Run(ctx context.Context) { <-ctx.Done() }
+func (m *machine) Latest() host.Sample     { return host.Sample{CPUPercent: 12, Uptime: time.Hour} }
+
+func (m *machine) Start() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.state.Wanted || m.state.Running {
+		return nil
+	}
+	m.starts++
+	m.state = workload.State{Wanted: true, Running: true, PID: 7, Since: time.Now()}
+	return nil
+}
+
+func (m *machine) Stop(context.Context) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.state.Running {
+		m.stops++
+		m.state = workload.State{Wanted: true}
+	}
+}
+
+func (m *machine) Release() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.kept = true
+}
+
+func (m *machine) State() workload.State {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.state
+}
+
+func (m *machine) Changed() <-chan struct{} { return m.changed }
+
+func (m *machine) exit(code int) {
+	m.mu.Lock()
+	m.state = workload.State{Wanted: true, Since: time.Now(), Exit: &workload.Exit{
+		Code: code, At: time.Now(), Why: fmt.Sprintf("ended with exit code %d", code), Output: []byte("last words"),
+	}}
+	m.mu.Unlock()
+	m.changed <- struct{}{}
+}
+
+// running is an agent under way in a bubble.
+type running struct {
+	t       *testing.T
+	shard   *shard
+	machine *machine
+	cancel  context.CancelFunc
+	done    chan error
+}
+
+func startAgent(t *testing.T, s *shard, m *machine, change func(*Config)) *running {
+	t.Helper()
+	cfg := Config{
+		Bootstrap: provider.Bootstrap{
+			Instance: "web-0-a", Group: "web", Shard: "shard-1", Coordinators: s.names(), JoinToken: "join",
+			ReportInterval: interval.String(), ReconnectMin: reconnectFirst.String(), ReconnectMax: reconnectMost.String(), StopTimeout: "30s",
+		},
+		BootID: "boot-1", StateDir: t.TempDir(), Version: "test",
+	}
+	if change != nil {
+		change(&cfg)
+	}
+	a, err := New(cfg, Deps{
+		Credentials: insecure.NewCredentials(), Logger: slog.New(slog.NewTextHandler(testWriter{t}, nil)),
+		Host: m, Workload: m, Dial: s.dial, Rand: func() float64 { return 0.999 },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	r := &running{t: t, shard: s, machine: m, cancel: cancel, done: make(chan error, 1)}
+	go func() { r.done <- a.Run(ctx) }()
+	return r
+}
+
+type testWriter struct{ t *testing.T }
+
+func (w testWriter) Write(p []byte) (int, error) {
+	w.t.Log(string(p[:len(p)-1]))
+	return len(p), nil
+}
+
+// pass lets the bubble's time pass, and everything settle.
+func pass(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
+// end ends the agent, then the shard, so that nothing of the bubble is left.
+func (r *running) end() {
+	r.t.Helper()
+	r.cancel()
+	if err := <-r.done; err != nil {
+		r.t.Errorf("Run: %v, want nil", err)
+	}
+	r.shard.stop()
+	synctest.Wait()
+}
+
+// take returns what was heard since the last take.
+func (s *shard) take() []heard {
+	synctest.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := s.heard
+	s.heard = nil
+	return out
+}
+
+// order makes the replica's open stream say something.
+func (s *shard) order(t *testing.T, name string, m *protocol.GatewayMessage) {
+	t.Helper()
+	select {
+	case s.replicas[name].orders <- m:
+	case <-time.After(time.Minute):
+		t.Fatalf("replica %s has no open stream", name)
+	}
+	synctest.Wait()
+}
+
+// summary is what was heard in words: "a hello", "a report 1 healthy", "a goodbye MOVING".
+func summary(all []heard) []string {
+	var out []string
+	for _, h := range all {
+		switch k := h.message.GetKind().(type) {
+		case *protocol.AgentMessage_Hello:
+			out = append(out, h.replica+" hello")
+		case *protocol.AgentMessage_Report:
+			health := "healthy"
+			if !k.Report.GetHealthy() {
+				health = "unhealthy"
+			}
+			out = append(out, fmt.Sprintf("%s report %d %s", h.replica, k.Report.GetSequence(), health))
+		case *protocol.AgentMessage_Goodbye:
+			out = append(out, h.replica+" goodbye "+k.Goodbye.GetKind().String())
+		}
+	}
+	return out
+}
+
+func wantHeard(t *testing.T, got []heard, want ...string) {
+	t.Helper()
+	if s := summary(got); !slices.Equal(s, want) {
+		t.Errorf("heard %q, want %q", s, want)
+	}
+}

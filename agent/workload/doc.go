@@ -1,0 +1,19 @@
+// Package workload runs the one command that a machine exists for.
+//
+// # Invariants
+//
+//   - The workload has its own process group, and whoever ends it ends the whole group.
+//   - It depends on nothing that dies with the agent: its output goes straight to a file, and its process ID and start
+//     time are recorded, so that a restarted agent takes it up again instead of starting a second one.
+//   - It is started at most once per boot, unless it was stopped on purpose: when it ends by itself, the
+//     coordinator decides what happens to the machine, not the agent.
+//   - The file of its output is bounded; it is cut once a second, so a very fast writer may be over for that long.
+//
+// # What it does not do
+//
+// It restarts nothing, checks no health beyond "it runs", and reports to nobody: see [Runner.State] and
+// [Runner.Changed].
+//
+// The exit code of a workload that was taken up again cannot be known, since it is nobody's child any more:
+// it is reported as code -1.
+package workload

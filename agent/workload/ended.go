@@ -1,0 +1,83 @@
+package workload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// handle is a process that can be waited for by whoever is not its parent, and no longer than one likes.
+type handle struct{ file *os.File }
+
+// openHandle returns nil where the kernel is too old for it (before 5.10).
+func openHandle(pid int) *handle {
+	fd, err := unix.PidfdOpen(pid, unix.PIDFD_NONBLOCK)
+	if err != nil {
+		return nil
+	}
+	return &handle{file: os.NewFile(uintptr(fd), fmt.Sprintf("pidfd:%d", pid))}
+}
+
+// wait returns nil once the process has ended (its exit code is still there for its parent), or the context's
+// error.
+func (h *handle) wait(ctx context.Context) error {
+	conn, err := h.file.SyscallConn()
+	if err != nil {
+		return fmt.Errorf("wait for process: %w", err)
+	}
+	defer context.AfterFunc(ctx, func() { _ = h.file.SetReadDeadline(time.Unix(1, 0)) })()
+	var failed error
+	err = conn.Read(func(fd uintptr) bool {
+		poll := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+		n, err := unix.Poll(poll, 0)
+		if err != nil && !errors.Is(err, unix.EINTR) {
+			failed = err
+			return true
+		}
+		return n > 0
+	})
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
+		return fmt.Errorf("wait for process: %w", err)
+	case failed != nil:
+		return fmt.Errorf("wait for process: %w", failed)
+	}
+	return nil
+}
+
+func (h *handle) close() { _ = h.file.Close() }
+
+// lookEvery is how often a process is looked at where the kernel does not tell of its end.
+const lookEvery = 200 * time.Millisecond
+
+// awaitEnd returns nil once the process with this ID and start time has ended, or the context's error.
+func awaitEnd(ctx context.Context, pid int, start string) error {
+	if h := openHandle(pid); h != nil {
+		defer h.close()
+		// Only now is it sure that the handle is of the process that is meant.
+		if s, err := readStat(pid); err != nil || s.start != start {
+			return nil
+		}
+		if err := h.wait(ctx); err == nil || ctx.Err() != nil {
+			return err
+		}
+	}
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		if s, err := readStat(pid); err != nil || s.start != start || s.state == "Z" || s.state == "X" {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+	}
+}

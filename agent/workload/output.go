@@ -1,0 +1,93 @@
+package workload
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+)
+
+// TailSize is how much of a workload's last output is kept for the report of its exit (DET-19).
+const TailSize = 64 << 10
+
+// output is the pair of files that holds what a workload wrote: the present one, and the one before it.
+type output struct {
+	path  string
+	limit int64
+}
+
+func (o output) earlier() string { return o.path + ".1" }
+
+// open returns the file for the workload to write to. It is opened for appending, so that cutting it leaves
+// no hole.
+func (o output) open() (*os.File, error) {
+	f, err := os.OpenFile(o.path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o640)
+	if err != nil {
+		return nil, fmt.Errorf("open workload output: %w", err)
+	}
+	return f, nil
+}
+
+// cut moves what is there to the earlier file once it is over the limit. The workload holds the file open, so
+// it is copied and cut to nothing in place. What the workload writes between the two is lost, and so is, if
+// it wrote more than the limit since the last look, the beginning of that.
+func (o output) cut() error {
+	f, err := os.OpenFile(o.path, os.O_RDWR, 0)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("cut workload output: %w", err)
+	}
+	return errors.Join(o.shorten(f), f.Close())
+}
+
+func (o output) shorten(f *os.File) error {
+	info, err := f.Stat()
+	if err != nil {
+		return fmt.Errorf("cut workload output: %w", err)
+	}
+	if info.Size() <= o.limit {
+		return nil
+	}
+	earlier, err := os.OpenFile(o.earlier(), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o640)
+	if err != nil {
+		return fmt.Errorf("cut workload output: %w", err)
+	}
+	_, err = io.Copy(earlier, io.NewSectionReader(f, info.Size()-o.limit, o.limit))
+	if err := errors.Join(err, earlier.Close()); err != nil {
+		// A full disk is no reason to let the file grow on.
+		return errors.Join(fmt.Errorf("keep workload output: %w", err), f.Truncate(0))
+	}
+	if err := f.Truncate(0); err != nil {
+		return fmt.Errorf("cut workload output: %w", err)
+	}
+	return nil
+}
+
+// tail returns the last of the output, TailSize at most. What cannot be read is left out.
+func (o output) tail() []byte {
+	last := readEnd(o.path, TailSize)
+	if missing := TailSize - int64(len(last)); missing > 0 {
+		last = append(readEnd(o.earlier(), missing), last...)
+	}
+	return last
+}
+
+func readEnd(path string, most int64) []byte {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil
+	}
+	size := min(info.Size(), most)
+	data, err := io.ReadAll(io.NewSectionReader(f, info.Size()-size, size))
+	if err != nil {
+		return nil
+	}
+	return data
+}

@@ -1,0 +1,78 @@
+package workload
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// stat is what /proc/<pid>/stat says of a process, as far as it matters here.
+type stat struct {
+	state string // Z: it ended, and nobody asked for its exit code
+	group int
+	start string // in ticks since the kernel booted: with the process ID it names one process for good
+}
+
+func readStat(pid int) (stat, error) {
+	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return stat{}, fmt.Errorf("read process: %w", err)
+	}
+	// The second field is the command in parentheses, which may hold anything.
+	fields := strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:]))
+	if len(fields) < 20 {
+		return stat{}, fmt.Errorf("read process: /proc/%d/stat has %d fields", pid, len(fields))
+	}
+	group, err := strconv.Atoi(fields[2])
+	if err != nil {
+		return stat{}, fmt.Errorf("read process: %w", err)
+	}
+	return stat{state: fields[0], group: group, start: fields[19]}, nil
+}
+
+// kernelBoot tells one boot of the kernel from another; empty where the kernel does not say.
+func kernelBoot() string {
+	data, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(data))
+}
+
+// signalGroup sends a signal to every process of the group. One that is empty is no error.
+func signalGroup(group int, sig syscall.Signal) error {
+	if group <= 1 {
+		// To the kernel these mean the agent's own group, and everything.
+		return fmt.Errorf("signal process group: %d is none of a workload", group)
+	}
+	if err := syscall.Kill(-group, sig); err != nil && !errors.Is(err, syscall.ESRCH) {
+		return fmt.Errorf("signal process group %d: %w", group, err)
+	}
+	return nil
+}
+
+// groupLives says whether any process of the group still runs. Those that ended and wait for a parent to notice
+// do not count: where nothing reaps orphans they would count for ever.
+func groupLives(group int) bool {
+	if errors.Is(syscall.Kill(-group, 0), syscall.ESRCH) {
+		return false
+	}
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return true
+	}
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		if s, err := readStat(pid); err == nil && s.group == group && s.state != "Z" && s.state != "X" {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,57 @@
+package workload
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// record is what a later run of the agent must know of the workload.
+type record struct {
+	Boot   string `json:"boot"`   // the machine's boot that it belongs to
+	Kernel string `json:"kernel"` // the kernel's boot, in which PID and Start have a meaning
+	PID    int    `json:"pid"`    // also its process group
+	Start  string `json:"start"`
+	Exit   *Exit  `json:"exit,omitempty"` // it ended by itself
+}
+
+func readRecord(path string) (record, bool, error) {
+	var r record
+	data, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return r, false, nil
+	}
+	if err != nil {
+		return r, false, fmt.Errorf("read workload record: %w", err)
+	}
+	if err := json.Unmarshal(data, &r); err != nil {
+		return r, false, fmt.Errorf("read workload record %s: %w", path, err)
+	}
+	return r, true, nil
+}
+
+func (r record) write(path string) error {
+	data, err := json.Marshal(r)
+	if err != nil {
+		return fmt.Errorf("write workload record: %w", err)
+	}
+	next := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".new")
+	if err := os.WriteFile(next, data, 0o640); err != nil {
+		return fmt.Errorf("write workload record: %w", err)
+	}
+	if err := os.Rename(next, path); err != nil {
+		return fmt.Errorf("write workload record: %w", err)
+	}
+	return nil
+}
+
+// runs says whether the recorded process is still there.
+func (r record) runs() bool {
+	if r.PID <= 1 || r.Kernel == "" || r.Kernel != kernelBoot() {
+		return false
+	}
+	s, err := readStat(r.PID)
+	return err == nil && s.start == r.Start && s.state != "Z" && s.state != "X"
+}

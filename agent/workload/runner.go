@@ -1,0 +1,258 @@
+package workload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Config is what to run and where.
+type Config struct {
+	Run         []string // empty: there is no workload
+	Vars, Facts map[string]string
+	Dir         string // the workload's working directory
+	StateDir    string // its output and its record
+	Boot        string // the machine's present boot
+	Instance    string
+	Group       string
+	Shard       string
+	StopTimeout time.Duration // how long it may take to end in order
+	OutputLimit int64         // of each of the two files of output; 0: 8 MiB
+}
+
+// Deps are what a Runner works with.
+type Deps struct {
+	Logger *slog.Logger
+}
+
+// Exit is how a workload ended by itself.
+type Exit struct {
+	Code   int       `json:"code"` // -1: ended by a signal, or unknown
+	Signal string    `json:"signal,omitempty"`
+	At     time.Time `json:"at"`
+	Why    string    `json:"why"` // for people
+	Output []byte    `json:"output,omitempty"`
+}
+
+// State is how the workload is now.
+type State struct {
+	Wanted  bool // there is one to run
+	Running bool
+	PID     int
+	Since   time.Time // Running or Exit
+	Exit    *Exit     // it ended by itself, or could not be started
+}
+
+// Runner runs the workload. Start, Stop and Release are called one at a time; State and Changed at any time.
+type Runner struct {
+	cfg     Config
+	log     *slog.Logger
+	out     output
+	changed chan struct{}
+
+	mu    sync.Mutex
+	state State
+	asked bool // to end
+
+	run *run // of the process under watch
+}
+
+type run struct {
+	record
+	cmd    *exec.Cmd // nil if it was taken up again
+	cancel context.CancelFunc
+	done   chan struct{} // closed when the watch is over
+	tasks  sync.WaitGroup
+}
+
+// New starts nothing.
+func New(cfg Config, deps Deps) (*Runner, error) {
+	if deps.Logger == nil {
+		return nil, errors.New("new workload runner: no logger")
+	}
+	if len(cfg.Run) > 0 && (cfg.StateDir == "" || cfg.Boot == "") {
+		return nil, errors.New("new workload runner: a state directory and a boot ID are needed")
+	}
+	if cfg.OutputLimit <= 0 {
+		cfg.OutputLimit = 8 << 20
+	}
+	return &Runner{
+		cfg:     cfg,
+		log:     deps.Logger,
+		out:     output{path: filepath.Join(cfg.StateDir, "workload.log"), limit: cfg.OutputLimit},
+		changed: make(chan struct{}, 1),
+		state:   State{Wanted: len(cfg.Run) > 0},
+	}, nil
+}
+
+// State says how the workload is now.
+func (r *Runner) State() State {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.state
+}
+
+// Changed tells that the workload ended by itself; several changes may be told once.
+func (r *Runner) Changed() <-chan struct{} { return r.changed }
+
+func (r *Runner) recordPath() string { return filepath.Join(r.cfg.StateDir, "workload.json") }
+
+// Start starts the workload, or takes up what an earlier agent left: the process if it still runs, its end if
+// it ended. It does nothing after a Start that was not followed by Stop, so a workload that ended by itself
+// stays ended. A failure is told in State as well, as an exit.
+func (r *Runner) Start() error {
+	if len(r.cfg.Run) == 0 || r.run != nil {
+		return nil
+	}
+	old, known, err := readRecord(r.recordPath())
+	if err != nil {
+		r.log.Warn("workload of an earlier agent is not known", "error", err)
+	}
+	if known && r.takeUp(old) {
+		return nil
+	}
+	if err := r.launch(); err != nil {
+		r.end(&Exit{Code: 127, At: time.Now(), Why: "could not be started: " + err.Error(), Output: []byte(err.Error() + "\n")})
+		return err
+	}
+	return nil
+}
+
+// takeUp says whether the record makes a start unnecessary.
+func (r *Runner) takeUp(old record) bool {
+	runs := old.runs()
+	if old.Boot != r.cfg.Boot {
+		if runs {
+			// The machine's former boot left it behind; two would run beside each other.
+			if err := signalGroup(old.PID, syscall.SIGKILL); err != nil {
+				r.log.Warn("workload of the former boot was left", "error", err, "pid", old.PID)
+			}
+		}
+		return false
+	}
+	switch {
+	case old.Exit != nil:
+		r.end(old.Exit)
+	case runs:
+		r.log.Info("workload taken up again", "pid", old.PID)
+		r.watch(&run{record: old})
+	default:
+		r.ended(old, &Exit{Code: -1, At: time.Now(), Why: "ended while no agent was there to see how", Output: r.out.tail()})
+	}
+	return true
+}
+
+func (r *Runner) launch() error {
+	argv, err := Expand(r.cfg.Run, r.cfg.Vars, r.cfg.Facts)
+	if err != nil {
+		return err
+	}
+	out, err := r.out.open()
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Dir = r.cfg.Dir
+	cmd.Env = r.environment()
+	cmd.Stdout, cmd.Stderr = out, out
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("start workload: %w", err)
+	}
+	started := &run{cmd: cmd, record: record{Boot: r.cfg.Boot, Kernel: kernelBoot(), PID: cmd.Process.Pid}}
+	if s, err := readStat(started.PID); err == nil {
+		started.Start = s.start
+	}
+	if err := started.write(r.recordPath()); err != nil {
+		r.log.Warn("workload is not recorded: a restarted agent would start a second one", "error", err)
+	}
+	r.log.Info("workload started", "pid", started.PID)
+	r.watch(started)
+	return nil
+}
+
+// watch begins to look after a process that runs.
+func (r *Runner) watch(p *run) {
+	ctx, cancel := context.WithCancel(context.Background())
+	p.cancel, p.done = cancel, make(chan struct{})
+	r.mu.Lock()
+	r.run, r.asked = p, false
+	r.state = State{Wanted: true, Running: true, PID: p.PID, Since: time.Now()}
+	r.mu.Unlock()
+	p.tasks.Go(func() { r.bound(ctx) })
+	p.tasks.Go(func() {
+		defer close(p.done)
+		defer cancel()
+		if awaitEnd(ctx, p.PID, p.Start) != nil {
+			return // let go
+		}
+		exit := &Exit{Code: -1, Why: "ended; how cannot be known, since an earlier agent had started it"}
+		if p.cmd != nil {
+			_ = p.cmd.Wait() // what it says is in ProcessState
+			exit = exitOf(p.cmd.ProcessState)
+		}
+		exit.At = time.Now()
+		r.mu.Lock()
+		asked := r.asked
+		r.mu.Unlock()
+		if asked {
+			return
+		}
+		if err := signalGroup(p.PID, syscall.SIGKILL); err != nil {
+			r.log.Warn("processes of the workload were left", "error", err, "pid", p.PID)
+		}
+		exit.Output = r.out.tail()
+		r.ended(p.record, exit)
+	})
+}
+
+func exitOf(s *os.ProcessState) *Exit {
+	if w, ok := s.Sys().(syscall.WaitStatus); ok && w.Signaled() {
+		return &Exit{Code: -1, Signal: w.Signal().String(), Why: "ended by signal " + w.Signal().String()}
+	}
+	return &Exit{Code: s.ExitCode(), Why: fmt.Sprintf("ended with exit code %d", s.ExitCode())}
+}
+
+// ended records an end that nobody asked for, so that no later agent of this boot starts the workload again.
+func (r *Runner) ended(rec record, exit *Exit) {
+	rec.Exit = exit
+	if err := rec.write(r.recordPath()); err != nil {
+		r.log.Warn("end of the workload is not recorded", "error", err)
+	}
+	r.end(exit)
+}
+
+func (r *Runner) end(exit *Exit) {
+	r.log.Warn("workload ended", "why", exit.Why, "code", exit.Code, "signal", exit.Signal)
+	r.mu.Lock()
+	r.state = State{Wanted: true, Since: exit.At, Exit: exit}
+	r.mu.Unlock()
+	select {
+	case r.changed <- struct{}{}:
+	default:
+	}
+}
+
+// bound keeps the output within its limit.
+func (r *Runner) bound(ctx context.Context) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			if err := r.out.cut(); err != nil {
+				r.log.Debug("output of the workload is not bounded", "error", err)
+			}
+		}
+	}
+}

@@ -1,0 +1,401 @@
+package workload
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold/provider"
+)
+
+// patience is how long something that must happen may take on a slow machine.
+const patience = 30 * time.Second
+
+type runnerTest struct {
+	*testing.T
+	*Runner
+	cfg Config
+}
+
+// begin makes a Runner that runs this test binary in a role. Whatever is left of the workload ends with the
+// test.
+func begin(t *testing.T, role string, change func(*Config)) runnerTest {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := Config{
+		Run: []string{exe}, Vars: map[string]string{playVar: role},
+		Dir: t.TempDir(), StateDir: t.TempDir(), Boot: "boot-1",
+		Instance: "web-0-a", Group: "web", Shard: "shard-1", StopTimeout: patience,
+	}
+	if change != nil {
+		change(&cfg)
+	}
+	return again(t, cfg)
+}
+
+// again is another agent's Runner on the same machine.
+func again(t *testing.T, cfg Config) runnerTest {
+	t.Helper()
+	r, err := New(cfg, Deps{Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ended, cancel := context.WithCancel(context.Background())
+		cancel() // no patience
+		r.Stop(ended)
+	})
+	return runnerTest{t, r, cfg}
+}
+
+func (r runnerTest) start() {
+	r.Helper()
+	if err := r.Start(); err != nil {
+		r.Fatal(err)
+	}
+}
+
+// eventually polls with a deadline, for what no event tells a test.
+func (r runnerTest) eventually(what string, is func() bool) {
+	r.Helper()
+	for deadline := time.Now().Add(patience); !is(); {
+		if time.Now().After(deadline) {
+			r.Fatalf("%s: not within %s; output: %q", what, patience, r.output())
+		}
+		<-time.After(10 * time.Millisecond)
+	}
+}
+
+func (r runnerTest) output() string {
+	data, _ := os.ReadFile(r.out.path)
+	return string(data)
+}
+
+// says waits until the workload has written this.
+func (r runnerTest) says(text string) {
+	r.Helper()
+	r.eventually("workload says "+text, func() bool { return strings.Contains(r.output(), text) })
+}
+
+// exit waits until the workload has ended by itself.
+func (r runnerTest) exit() Exit {
+	r.Helper()
+	select {
+	case <-r.Changed():
+	case <-time.After(patience):
+		r.Fatalf("no exit within %s; output: %q", patience, r.output())
+	}
+	s := r.State()
+	if s.Exit == nil || s.Running {
+		r.Fatalf("state is %+v, want an exit", s)
+	}
+	return *s.Exit
+}
+
+func lives(pid int) bool {
+	s, err := readStat(pid)
+	return err == nil && s.state != "Z" && s.state != "X"
+}
+
+func kill(t *testing.T, pid int) {
+	t.Helper()
+	if pid <= 1 {
+		t.Fatalf("workload has process ID %d: it does not run", pid) // 0 would be this test and its parents
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// proves DET-19, DET-1
+func TestExitCodeAndLastWordsAreTold(t *testing.T) {
+	r := begin(t, "fail", nil)
+	r.start()
+	e := r.exit()
+	if e.Code != 3 || e.Signal != "" || string(e.Output) != "about to fail\nfor a reason\n" || e.At.IsZero() {
+		t.Errorf("exit is %+v", e)
+	}
+	r.start()
+	if s := r.State(); s.Running || s.Exit == nil {
+		t.Errorf("state after another Start is %+v: a workload that ended by itself must stay ended", s)
+	}
+}
+
+// proves DET-19
+func TestSignalIsTold(t *testing.T) {
+	r := begin(t, "serve", nil)
+	r.start()
+	r.says("ready")
+	kill(t, r.State().PID)
+	if e := r.exit(); e.Code != -1 || e.Signal != "killed" || string(e.Output) != "ready\n" {
+		t.Errorf("exit is %+v", e)
+	}
+}
+
+func TestEnvironmentArgumentsAndDirectory(t *testing.T) {
+	t.Setenv(provider.EnvBootstrap, "/secret/bootstrap.json")
+	t.Setenv(provider.EnvBootID, "boot-1")
+	t.Setenv("INHERITED", "yes")
+	r := begin(t, "look", func(c *Config) {
+		c.Run = append(c.Run, "--port=${port}", "${greeting}")
+		c.Vars["greeting"] = "hello ${port}"
+		c.Facts = map[string]string{"port": "8080"}
+	})
+	r.start()
+	if e := r.exit(); e.Code != 0 {
+		t.Fatalf("exit is %+v", e)
+	}
+	out := r.output()
+	for _, want := range []string{
+		"dir " + r.cfg.Dir, "env INHERITED=yes", "env greeting=hello ${port}", "env LEASEHOLD_INSTANCE=web-0-a", "env LEASEHOLD_GROUP=web",
+		"env LEASEHOLD_MACHINE=shard-1/web-0-a", "arg --port=8080", "arg hello ${port}",
+	} {
+		if !strings.Contains(out, want+"\n") {
+			t.Errorf("workload does not see %q", want)
+		}
+	}
+	if strings.Contains(out, provider.EnvBootstrap) || strings.Contains(out, provider.EnvBootID) {
+		t.Error("workload sees what is the agent's own business")
+	}
+}
+
+func TestStopInOrder(t *testing.T) {
+	r := begin(t, "orderly", nil)
+	r.start()
+	r.says("ready")
+	pid := r.State().PID
+	r.Stop(t.Context())
+	if lives(pid) || !strings.HasSuffix(r.output(), "ended in order\n") {
+		t.Errorf("workload lives: %t, output %q", lives(pid), r.output())
+	}
+	if s := r.State(); s.Running || s.Exit != nil {
+		t.Errorf("state is %+v: an end that was asked for is no failure", s)
+	}
+	select {
+	case <-r.Changed():
+		t.Error("an end that was asked for was told as one that was not")
+	default:
+	}
+	r.start()
+	if s := r.State(); !s.Running || s.PID == pid {
+		t.Errorf("state after a new start is %+v", s)
+	}
+}
+
+func TestStopKillsTheWholeGroupAfterTheTimeout(t *testing.T) {
+	r := begin(t, "family", func(c *Config) { c.StopTimeout = time.Millisecond })
+	r.start()
+	r.says("ready") // the child's
+	var child int
+	if _, err := fmt.Sscanf(r.output(), "child %d", &child); err != nil {
+		t.Fatalf("output %q: %v", r.output(), err)
+	}
+	pid := r.State().PID
+	r.Stop(t.Context())
+	if lives(pid) || lives(child) {
+		t.Errorf("after Stop the workload lives: %t, its child: %t", lives(pid), lives(child))
+	}
+}
+
+func TestStopWaitsNoLongerThanItsContext(t *testing.T) {
+	r := begin(t, "stubborn", nil)
+	r.start()
+	r.says("ready")
+	pid := r.State().PID
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	begun := time.Now()
+	r.Stop(ended)
+	if lives(pid) {
+		t.Error("workload lives")
+	}
+	if d := time.Since(begun); d >= patience {
+		t.Errorf("Stop took %s though its context had ended", d)
+	}
+}
+
+func TestWhatAWorkloadLeavesBehindEndsWithIt(t *testing.T) {
+	r := begin(t, "orphans", nil)
+	r.start()
+	r.exit()
+	var child int
+	if _, err := fmt.Sscanf(r.output(), "child %d", &child); err != nil {
+		t.Fatalf("output %q: %v", r.output(), err)
+	}
+	r.eventually("child ends", func() bool { return !lives(child) })
+}
+
+func TestTakenUpAgainByTheNextAgent(t *testing.T) {
+	first := begin(t, "serve", nil)
+	first.start()
+	first.says("ready")
+	pid := first.State().PID
+	first.Release()
+	if !lives(pid) {
+		t.Fatal("workload ended when it was released")
+	}
+	second := again(t, first.cfg)
+	second.start()
+	if s := second.State(); !s.Running || s.PID != pid {
+		t.Fatalf("state is %+v, want process %d taken up again", s, pid)
+	}
+	kill(t, pid)
+	if e := second.exit(); e.Code != -1 || string(e.Output) != "ready\n" {
+		t.Errorf("exit is %+v", e)
+	}
+}
+
+func TestTakenUpAgainAndStopped(t *testing.T) {
+	first := begin(t, "orderly", nil)
+	first.start()
+	first.says("ready")
+	pid := first.State().PID
+	first.Release()
+	second := again(t, first.cfg)
+	second.start()
+	second.Stop(t.Context())
+	if lives(pid) || !strings.HasSuffix(second.output(), "ended in order\n") {
+		t.Errorf("workload lives: %t, output %q", lives(pid), second.output())
+	}
+}
+
+// An agent that was killed while it stopped the workload is followed by one that only wants it stopped.
+//
+// proves DET-18
+func TestStopOfWhatAnEarlierAgentLeft(t *testing.T) {
+	first := begin(t, "orderly", nil)
+	first.start()
+	first.says("ready")
+	pid := first.State().PID
+	first.Release()
+	second := again(t, first.cfg)
+	second.Stop(t.Context())
+	if lives(pid) || !strings.HasSuffix(second.output(), "ended in order\n") {
+		t.Errorf("workload lives: %t, output %q", lives(pid), second.output())
+	}
+}
+
+func TestNextAgentOfTheSameBootStartsNothingThatEnded(t *testing.T) {
+	for _, watched := range []bool{true, false} {
+		t.Run(fmt.Sprintf("watched %t", watched), func(t *testing.T) {
+			first := begin(t, "serve", nil)
+			first.start()
+			first.says("ready")
+			pid := first.State().PID
+			if !watched {
+				first.Release()
+			}
+			kill(t, pid)
+			if watched {
+				first.exit()
+				first.Release()
+			} else {
+				first.eventually("workload ends", func() bool { return !lives(pid) })
+			}
+			second := again(t, first.cfg)
+			second.start()
+			e := second.exit()
+			if string(e.Output) != "ready\n" || e.Code != -1 || watched != (e.Signal == "killed") {
+				t.Errorf("exit is %+v", e)
+			}
+		})
+	}
+}
+
+func TestNextBootStartsAnewAndLeavesNothingOfTheFormer(t *testing.T) {
+	first := begin(t, "stubborn", nil)
+	first.start()
+	first.says("ready")
+	pid := first.State().PID
+	first.Release()
+	cfg := first.cfg
+	cfg.Boot = "boot-2"
+	second := again(t, cfg)
+	second.start()
+	if s := second.State(); !s.Running || s.PID == pid {
+		t.Errorf("state is %+v, want a new process", s)
+	}
+	second.eventually("workload of the former boot ends", func() bool { return !lives(pid) })
+}
+
+// A process that has the recorded ID but began at another time is somebody else's.
+func TestProcessIDOfSomebodyElse(t *testing.T) {
+	r := begin(t, "serve", nil)
+	old := record{Boot: "boot-1", Kernel: kernelBoot(), PID: os.Getpid(), Start: "1"}
+	if err := old.write(r.recordPath()); err != nil {
+		t.Fatal(err)
+	}
+	r.start()
+	if e := r.exit(); e.Code != -1 {
+		t.Errorf("exit is %+v, want one nobody saw", e)
+	}
+}
+
+func TestWhatCannotBeStarted(t *testing.T) {
+	for name, c := range map[string]struct {
+		run  []string
+		want string
+	}{
+		"no such program": {[]string{"/nowhere/web"}, "/nowhere/web"},
+		"unknown name":    {[]string{"./web", "${prot}"}, "${prot}"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := begin(t, "", func(cfg *Config) { cfg.Run = c.run })
+			if err := r.Start(); err == nil {
+				t.Error("no error")
+			}
+			if e := r.exit(); e.Code != 127 || !strings.Contains(e.Why, c.want) || !strings.Contains(string(e.Output), c.want) {
+				t.Errorf("exit is %+v, want code 127 and %q named", e, c.want)
+			}
+		})
+	}
+}
+
+func TestNoWorkload(t *testing.T) {
+	r := begin(t, "", func(c *Config) { c.Run = nil })
+	r.start()
+	r.Stop(t.Context())
+	r.Release()
+	if s := r.State(); s.Wanted || s.Running || s.Exit != nil {
+		t.Errorf("state is %+v", s)
+	}
+}
+
+func TestOutputIsBounded(t *testing.T) {
+	const limit = 256 << 10
+	r := begin(t, "shout", func(c *Config) { c.OutputLimit = limit })
+	r.start()
+	r.eventually("output is cut", func() bool {
+		now, err := os.Stat(r.out.path)
+		earlier, err2 := os.Stat(r.out.earlier())
+		return err == nil && err2 == nil && now.Size() < limit && earlier.Size() <= limit
+	})
+	if !r.State().Running {
+		t.Error("workload ended")
+	}
+}
+
+// proves DET-19
+func TestTailSpansBothFiles(t *testing.T) {
+	o := output{path: filepath.Join(t.TempDir(), "log"), limit: TailSize}
+	for _, f := range []struct{ path, text string }{
+		{o.earlier(), strings.Repeat("a", TailSize)}, {o.path, strings.Repeat("b", 100)},
+	} {
+		if err := os.WriteFile(f.path, []byte(f.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := strings.Repeat("a", TailSize-100) + strings.Repeat("b", 100)
+	if got := string(o.tail()); got != want {
+		t.Errorf("tail has %d bytes, want the last %d of both files", len(got), len(want))
+	}
+}

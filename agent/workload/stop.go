@@ -1,0 +1,147 @@
+package workload
+
+import (
+	"context"
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/leasehold/leasehold/provider"
+)
+
+const (
+	// groupLookEvery is how often it is looked whether the last process of the group has ended; no event
+	// tells it.
+	groupLookEvery = 20 * time.Millisecond
+	// killWait is how long the kernel may take to end what was killed. What is stuck in it longer stays.
+	killWait = 5 * time.Second
+)
+
+// Stop ends the workload in order: SIGTERM to its group, and SIGKILL to what is left of it after the
+// time-out, or as soon as the context ends. It returns when the group is gone. A later Start starts it anew.
+func (r *Runner) Stop(ctx context.Context) {
+	if len(r.cfg.Run) == 0 {
+		return
+	}
+	if r.run == nil {
+		r.resume()
+	}
+	p := r.run
+	if p == nil {
+		r.forget()
+		return
+	}
+	r.mu.Lock()
+	r.asked = true
+	r.mu.Unlock()
+	if p.over() {
+		// It ended by itself and its group was killed then; by now the ID may be another's.
+		p.tasks.Wait()
+		r.run = nil
+		r.forget()
+		return
+	}
+	r.log.Info("workload is stopped", "pid", p.PID, "timeout", r.cfg.StopTimeout.String())
+	r.signal(p, syscall.SIGTERM)
+	patient, cancel := context.WithTimeout(ctx, r.cfg.StopTimeout)
+	gone := p.gone(patient)
+	cancel()
+	if !gone {
+		r.log.Warn("workload did not end in time: killed", "pid", p.PID)
+		r.signal(p, syscall.SIGKILL)
+		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), killWait)
+		gone = p.gone(last)
+		cancel()
+	}
+	p.cancel()
+	p.tasks.Wait()
+	r.run = nil
+	if gone {
+		r.log.Info("workload has ended", "pid", p.PID)
+	} else {
+		r.log.Warn("workload cannot be killed", "pid", p.PID)
+	}
+	r.forget()
+}
+
+// resume takes up what an earlier agent left running, to be stopped: it may have been killed while it did
+// just that.
+func (r *Runner) resume() {
+	old, known, err := readRecord(r.recordPath())
+	if err != nil {
+		r.log.Warn("workload of an earlier agent is not known", "error", err)
+	}
+	if known && old.runs() {
+		r.watch(&run{record: old})
+	}
+}
+
+func (r *Runner) signal(p *run, sig syscall.Signal) {
+	if err := signalGroup(p.PID, sig); err != nil {
+		r.log.Warn("workload was not signalled", "error", err, "pid", p.PID)
+	}
+}
+
+// forget makes the next Start begin anew.
+func (r *Runner) forget() {
+	if err := os.Remove(r.recordPath()); err != nil && !errors.Is(err, os.ErrNotExist) {
+		r.log.Warn("workload record was not removed", "error", err)
+	}
+	r.mu.Lock()
+	r.state = State{Wanted: true}
+	r.mu.Unlock()
+}
+
+// Release leaves the workload running, for the next agent to take up.
+func (r *Runner) Release() {
+	if p := r.run; p != nil {
+		p.cancel()
+		p.tasks.Wait()
+		r.run = nil
+	}
+}
+
+// over says whether the leader was reaped.
+func (p *run) over() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// gone waits until the leader was reaped and no process of the group runs.
+func (p *run) gone(ctx context.Context) bool {
+	tick := time.NewTicker(groupLookEvery)
+	defer tick.Stop()
+	for {
+		if p.over() && !groupLives(p.PID) {
+			return true
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-tick.C:
+		}
+	}
+}
+
+// environment is the agent's, without what is the agent's own business, and with the group's vars as they are.
+func (r *Runner) environment() []string {
+	own := []string{provider.EnvBootstrap + "=", provider.EnvBootID + "="}
+	env := slices.DeleteFunc(os.Environ(), func(kv string) bool {
+		return slices.ContainsFunc(own, func(prefix string) bool { return strings.HasPrefix(kv, prefix) })
+	})
+	for name, value := range r.cfg.Vars {
+		env = append(env, name+"="+value)
+	}
+	return append(env,
+		"LEASEHOLD_INSTANCE="+r.cfg.Instance,
+		"LEASEHOLD_GROUP="+r.cfg.Group,
+		provider.EnvMachine+"="+r.cfg.Shard+"/"+r.cfg.Instance,
+	)
+}

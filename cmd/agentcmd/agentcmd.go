@@ -1,0 +1,118 @@
+package agentcmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/leasehold/leasehold/agent"
+	"github.com/leasehold/leasehold/agent/host"
+	"github.com/leasehold/leasehold/agent/workload"
+	"github.com/leasehold/leasehold/provider"
+)
+
+// Cmd is the agent's part of a command line.
+type Cmd struct {
+	Bootstrap    string `help:"The bootstrap document that the provider gave this machine." env:"LEASEHOLD_BOOTSTRAP" placeholder:"FILE"`
+	StateDir     string `help:"Where the agent keeps what must outlive it. Default: the directory of the bootstrap document." env:"LEASEHOLD_STATE_DIR" placeholder:"DIR"`
+	WorkDir      string `help:"The workload's working directory. Default: the state directory." env:"LEASEHOLD_WORK_DIR" placeholder:"DIR"`
+	BootID       string `name:"boot-id" help:"The machine's present boot. Default: the kernel's." env:"LEASEHOLD_BOOT_ID" placeholder:"ID"`
+	Farewell     string `help:"What the agent says when it is told to end: shutdown (the machine goes) or restart (the agent will be back)." enum:"shutdown,restart" default:"shutdown" env:"LEASEHOLD_FAREWELL"`
+	KeepWorkload bool   `help:"With --farewell=restart: leave the workload running for the next agent." env:"LEASEHOLD_KEEP_WORKLOAD"`
+}
+
+// Version is the program's, as reports tell it. It has a type of its own so that a command line can bind it.
+type Version string
+
+// Run is the agent, until the context ends.
+func (c *Cmd) Run(ctx context.Context, log *slog.Logger, version Version) error {
+	if c.Bootstrap == "" {
+		return fmt.Errorf("no bootstrap document: name it with --bootstrap or %s", provider.EnvBootstrap)
+	}
+	bootstrap, err := readBootstrap(c.Bootstrap)
+	if err != nil {
+		return err
+	}
+	if bootstrap.CA != "" {
+		return fmt.Errorf("bootstrap document %s asks for an encrypted stream (ca), which this agent cannot do yet", c.Bootstrap)
+	}
+	stateDir, err := filepath.Abs(or(c.StateDir, filepath.Dir(c.Bootstrap)))
+	if err != nil {
+		return fmt.Errorf("find state directory: %w", err)
+	}
+	if err := os.MkdirAll(stateDir, 0o750); err != nil {
+		return fmt.Errorf("make state directory: %w", err)
+	}
+	boot := c.BootID
+	if boot == "" {
+		if boot, err = kernelBoot(); err != nil {
+			return err
+		}
+	}
+	stopTimeout, err := time.ParseDuration(bootstrap.StopTimeout)
+	if err != nil {
+		return fmt.Errorf("read bootstrap document: stop_timeout: %w", err)
+	}
+	sampler, err := host.New(host.Config{Disk: stateDir}, host.Deps{Logger: log})
+	if err != nil {
+		return err
+	}
+	runner, err := workload.New(workload.Config{
+		Run: bootstrap.Run, Vars: bootstrap.Vars, Facts: bootstrap.Facts,
+		Dir: or(c.WorkDir, stateDir), StateDir: stateDir, Boot: boot,
+		Instance: bootstrap.Instance, Group: bootstrap.Group, Shard: bootstrap.Shard,
+		StopTimeout: stopTimeout,
+	}, workload.Deps{Logger: log})
+	if err != nil {
+		return err
+	}
+	a, err := agent.New(agent.Config{
+		Bootstrap: bootstrap, BootID: boot, StateDir: stateDir, Version: string(version),
+		Farewell: agent.Farewell(or(c.Farewell, string(agent.FarewellShutdown))), KeepWorkload: c.KeepWorkload,
+	}, agent.Deps{
+		Credentials: insecure.NewCredentials(), Logger: log, Host: sampler, Workload: runner,
+	})
+	if err != nil {
+		return err
+	}
+	return a.Run(ctx)
+}
+
+// readBootstrap reads the document, and says what to do if there is none.
+func readBootstrap(path string) (provider.Bootstrap, error) {
+	data, err := os.ReadFile(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return provider.Bootstrap{}, fmt.Errorf("bootstrap document %s does not exist: the provider writes it when it makes the machine", path)
+	case err != nil:
+		return provider.Bootstrap{}, fmt.Errorf("bootstrap document cannot be read: %w", err)
+	}
+	b, err := provider.ReadBootstrap(data)
+	if err != nil {
+		return b, fmt.Errorf("%s: %w", path, err)
+	}
+	return b, nil
+}
+
+func kernelBoot() (string, error) {
+	data, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return "", fmt.Errorf("the kernel tells no boot ID (%w): give one with --boot-id or %s", err, provider.EnvBootID)
+	}
+	return strings.TrimSpace(string(data)), nil
+}
+
+func or(value, otherwise string) string {
+	if value != "" {
+		return value
+	}
+	return otherwise
+}

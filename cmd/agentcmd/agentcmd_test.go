@@ -1,0 +1,95 @@
+package agentcmd
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const document = `{"schema":1,"instance":"web-0-a","group":"web","shard":"s1","coordinators":["127.0.0.1:1"],
+	"report_interval":"5s","reconnect_min":"1s","reconnect_max":"30s","stop_timeout":"5s"}`
+
+func TestWhatIsWrongIsSaidInOneLine(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	file := write("file", "x")
+	for name, c := range map[string]struct {
+		cmd  Cmd
+		want string
+	}{
+		"none":         {Cmd{}, "name it with --bootstrap or LEASEHOLD_BOOTSTRAP"},
+		"missing":      {Cmd{Bootstrap: dir + "/none"}, "does not exist: the provider writes it"},
+		"unreadable":   {Cmd{Bootstrap: dir}, "is a directory"},
+		"no JSON":      {Cmd{Bootstrap: file}, "file: read bootstrap document: invalid character"},
+		"newer":        {Cmd{Bootstrap: write("newer", `{"schema":9}`)}, "upgrade the agent"},
+		"no address":   {Cmd{Bootstrap: write("alone", `{"schema":1,"instance":"a","shard":"s"}`)}, "coordinators is empty"},
+		"bad duration": {Cmd{Bootstrap: write("bad", strings.Replace(document, "30s", "soon", 1))}, "reconnect_max"},
+		"encrypted":    {Cmd{Bootstrap: write("tls", strings.Replace(document, `"schema":1`, `"schema":1,"ca":"PEM"`, 1))}, "encrypted"},
+		"state dir":    {Cmd{Bootstrap: write("ok", document), StateDir: file + "/below"}, "make state directory"},
+		"keep":         {Cmd{Bootstrap: write("ok2", document), KeepWorkload: true}, "set farewell to restart"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := c.cmd.Run(t.Context(), slog.New(slog.DiscardHandler), "test")
+			if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("error is %v, want one line with %q", err, c.want)
+			}
+		})
+	}
+}
+
+// proves DET-14
+func TestRunsWithoutAnyReplicaUntilItIsTold(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "bootstrap.json")
+	if err := os.WriteFile(path, []byte(document), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	refused := &waiter{text: "replica does not answer", found: make(chan struct{})}
+	go func() {
+		done <- (&Cmd{Bootstrap: path}).Run(ctx, newJSONLogger(refused, slog.LevelInfo), "test")
+	}()
+	select {
+	case <-refused.found:
+	case err := <-done:
+		t.Fatalf("agent ended: %v", err)
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Errorf("Run: %v, want nil", err)
+	}
+	data, err := os.ReadFile(filepath.Join(filepath.Dir(path), "agent.json"))
+	if err != nil || !json.Valid(data) {
+		t.Errorf("state beside the document is %q, %v", data, err)
+	}
+}
+
+// waiter is a log that tells when a line with a text was written.
+type waiter struct {
+	text  string
+	found chan struct{}
+	done  bool
+}
+
+func (w *waiter) Write(p []byte) (int, error) {
+	if !w.done && bytes.Contains(p, []byte(w.text)) {
+		w.done = true
+		close(w.found)
+	}
+	return len(p), nil
+}

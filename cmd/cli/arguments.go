@@ -1,0 +1,87 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/alecthomas/kong"
+	"github.com/leasehold/leasehold/store"
+)
+
+// Ago is how far back an operator wants to look: a duration that may also be said in days.
+type Ago time.Duration
+
+var (
+	errAgo = errors.New("must be a time such as 90s, 30m, 24h or 7d")
+	days   = regexp.MustCompile(`^([0-9]{1,5})d(.*)$`)
+)
+
+// UnmarshalText reads what was typed.
+func (a *Ago) UnmarshalText(text []byte) error {
+	word := string(text)
+	var sum time.Duration
+	if m := days.FindStringSubmatch(word); m != nil {
+		n, err := strconv.Atoi(m[1])
+		if err != nil {
+			return fmt.Errorf("%q: %w", text, errAgo)
+		}
+		sum, word = time.Duration(n)*24*time.Hour, m[2]
+	}
+	if word != "" || sum == 0 && len(text) == 0 {
+		d, err := time.ParseDuration(word)
+		if err != nil || d < 0 {
+			return fmt.Errorf("%q: %w", text, errAgo)
+		}
+		sum += d
+	}
+	*a = Ago(sum)
+	return nil
+}
+
+// checkEndpoints refuses what can be no address of an etcd, before anybody waits for an answer from there.
+func checkEndpoints(endpoints []string) error {
+	wrong := func(e string) error {
+		return failure(Usage, "leasehold status --endpoints 127.0.0.1:2379", "--endpoints: %q: must be HOST:PORT, several with commas between", e)
+	}
+	if len(endpoints) == 0 {
+		return wrong("")
+	}
+	for _, e := range endpoints {
+		address := strings.TrimSpace(e)
+		for _, scheme := range []string{"http://", "https://"} {
+			address = strings.TrimSuffix(strings.TrimPrefix(address, scheme), "/")
+		}
+		if strings.HasPrefix(address, "unix:") {
+			continue
+		}
+		_, port, err := net.SplitHostPort(address)
+		if err != nil {
+			return wrong(e)
+		}
+		if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
+			return wrong(e)
+		}
+	}
+	return nil
+}
+
+var number = regexp.MustCompile(`^-[0-9]`)
+
+// negativeSize says what is wrong with "scale NAME -1", in which the size looks like a flag.
+func negativeSize(err error, args []string) error {
+	var parse *kong.ParseError
+	if !errors.As(err, &parse) || helpCommand(parse) != "leasehold group scale --help" {
+		return err
+	}
+	for _, word := range args {
+		if number.MatchString(word) {
+			return failure(Usage, helpCommand(parse), "size: %s: must be 0 to %d", word, store.MaxSize)
+		}
+	}
+	return err
+}

@@ -1,0 +1,38 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// confirm makes sure that an act that takes machines away is meant: by --confirm=NAME, or by the name typed at a terminal.
+// Without a terminal nothing is asked, and the act is refused.
+func (s *Session) confirm(ctx context.Context, given []string, name, act string) error {
+	if slices.Contains(given, name) {
+		return nil
+	}
+	if len(given) > 0 {
+		return failure(Usage, "give the same command with --confirm="+name, "%s: --confirm names %s, not %s; nothing was changed", act, strings.Join(given, ", "), name)
+	}
+	if !s.env.StdinTerminal {
+		return failure(Usage, "give the same command with --confirm="+name, "%s: that must be confirmed, and there is no terminal to ask at; nothing was changed", act)
+	}
+	fmt.Fprintf(s.env.Stderr, "%s\ntype %s to go on: ", act, name)
+	typed := make(chan string, 1)
+	go func() { // outlives us only if ctx ends while nobody types: reading a terminal cannot be called off
+		line, _ := bufio.NewReader(s.env.Stdin).ReadString('\n') // whatever cut the line short, it is not the name
+		typed <- strings.TrimSpace(line)
+	}()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case answer := <-typed:
+		if answer != name {
+			return failure(Failed, "leasehold group show "+name, "%s: not confirmed; nothing was changed", act)
+		}
+		return nil
+	}
+}

@@ -1,0 +1,23 @@
+package cli
+
+import "fmt"
+
+// counted is a number with its noun.
+func counted(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// isAre is a number with its verb.
+func isAre(n int) string { return counted(n, "is", "are") }
+
+// instancesAre is the verb for some of all instances, after all of them.
+func instancesAre(all, some int) string {
+	verb := "are"
+	if some == 1 {
+		verb = "is"
+	}
+	return counted(all, "instance", "instances") + " " + verb
+}

@@ -1,0 +1,83 @@
+package cli
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/leasehold/leasehold/cmd/output"
+	"github.com/leasehold/leasehold/store"
+)
+
+// Env is what a command needs of the world. Everything in it must be set.
+type Env struct {
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+
+	// Whether there is a person at that end. Without one at Stdin nothing is asked.
+	StdinTerminal, StdoutTerminal, StderrTerminal bool
+	// Whether a terminal shows colours (NO_COLOR and TERM=dumb say that it does not).
+	Colour bool
+
+	Now      func() time.Time
+	RandomID func() string
+	User     string // who gives orders: name@host
+	Version  string
+
+	// Open opens the store. The function that comes with it closes it again.
+	Open func(context.Context, Connection) (store.Store, func() error, error)
+	// Edit lets the operator change the file at this path, and returns when that is done.
+	Edit func(ctx context.Context, path string) error
+}
+
+// Connection says where etcd is, and who asks.
+type Connection struct {
+	Endpoints         []string
+	CACert, Cert, Key string
+	Username          string
+	Password          string
+	Logger            *slog.Logger // nil: silent
+}
+
+// Globals are the flags that every command has.
+type Globals struct {
+	Endpoints []string      `help:"Where etcd listens." env:"LEASEHOLD_ENDPOINTS" default:"127.0.0.1:2379" placeholder:"HOST:PORT,…"`
+	Shard     string        `help:"The shard to look at." env:"LEASEHOLD_SHARD" default:"default" placeholder:"NAME"`
+	CACert    string        `name:"cacert" help:"Certificate authority that etcd's certificate must come from." env:"LEASEHOLD_CACERT" type:"path" placeholder:"FILE"`
+	Cert      string        `help:"Certificate to show to etcd." env:"LEASEHOLD_CERT" type:"path" placeholder:"FILE"`
+	Key       string        `help:"Key of that certificate." env:"LEASEHOLD_KEY" type:"path" placeholder:"FILE"`
+	User      string        `help:"etcd user, with its password." env:"LEASEHOLD_USER" placeholder:"NAME:PASSWORD"`
+	Output    string        `short:"o" help:"How to show what was found: ${enum}." enum:"table,wide,json,yaml" default:"table" placeholder:"FORMAT"`
+	NoColor   bool          `help:"No colours (also with NO_COLOR or TERM=dumb)."`
+	Timeout   time.Duration `help:"Give up after this long (default: ${request_timeout} for each answer of etcd, ${wait_timeout} for --wait)." placeholder:"DURATION"`
+}
+
+// The limits without --timeout.
+const (
+	requestTimeout = 5 * time.Second
+	waitTimeout    = 10 * time.Minute
+)
+
+func (s *Session) screen() output.Screen {
+	return output.Screen{W: s.env.Stdout, Terminal: s.env.StdoutTerminal, Colour: s.env.StdoutTerminal && s.env.Colour && !s.flags.NoColor}
+}
+
+// aside is where progress and warnings go.
+func (s *Session) aside() output.Screen {
+	return output.Screen{W: s.env.Stderr, Terminal: s.env.StderrTerminal, Colour: s.env.StderrTerminal && s.env.Colour && !s.flags.NoColor}
+}
+
+func (s *Session) wide() bool { return s.flags.Output == "wide" }
+
+// records writes what was found as JSON or YAML, if that was asked for.
+func (s *Session) records(document any) (done bool, err error) {
+	switch s.flags.Output {
+	case "json":
+		return true, output.JSON(s.env.Stdout, document)
+	case "yaml":
+		return true, output.YAML(s.env.Stdout, document)
+	default:
+		return false, nil
+	}
+}

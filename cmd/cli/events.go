@@ -1,0 +1,142 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/leasehold/leasehold/cmd/output"
+	"github.com/leasehold/leasehold/store"
+)
+
+// Events is the command events.
+type Events struct {
+	Group    string `short:"g" help:"Only what concerns this group." placeholder:"NAME"`
+	Instance string `short:"i" help:"Only what concerns this instance." placeholder:"ID"`
+	Since    Ago    `help:"How far back: 90s, 30m, 24h, 7d." default:"24h" placeholder:"DURATION"`
+	Follow   bool   `short:"f" help:"Go on with what happens from now on."`
+}
+
+// Run shows the journal, the oldest first.
+func (c *Events) Run(ctx context.Context, s *Session) error {
+	if c.Follow && s.flags.Output == "yaml" {
+		return failure(Usage, "leasehold events --follow -o json, which writes one record in each line", "--follow has no end, so that it cannot be one yaml document")
+	}
+	back := time.Duration(c.Since)
+	since := s.env.Now().Add(-back)
+	entries, at, err := s.journal(ctx, since)
+	if err != nil {
+		return err
+	}
+	raw := []json.RawMessage{}
+	var lines []string
+	var ofGroup, ofInstance bool
+	for _, kv := range entries {
+		e, err := store.Decode[store.JournalEntry](kv)
+		if err != nil {
+			return err
+		}
+		ofGroup, ofInstance = ofGroup || e.Record.Group == c.Group, ofInstance || e.Record.Instance == c.Instance
+		if c.concerns(e.Record) {
+			raw = append(raw, asJSON(kv.Value))
+			lines = append(lines, eventLine(s.screen(), e.Record, s.env.Now(), s.wide()))
+		}
+	}
+	if c.Group != "" && !ofGroup {
+		if err := s.knownGroup(ctx, []string{s.flags.Shard}, c.Group); err != nil {
+			return err
+		}
+	}
+	if c.Instance != "" && !ofInstance {
+		if err := s.knownInstance(ctx, c.Instance, back); err != nil {
+			return err
+		}
+	}
+	if c.Follow {
+		return c.follow(ctx, s, raw, lines, at)
+	}
+	if done, err := s.records(raw); done {
+		return err
+	}
+	if len(lines) == 0 {
+		s.note("nothing happened in the last %s", output.Span(back))
+	}
+	_, err = io.WriteString(s.env.Stdout, strings.Join(lines, ""))
+	return err
+}
+
+// journal reads the entries since a time. Their keys begin with their times, so that only the days or hours in question
+// are read; one hour more, for clocks that are ahead of ours.
+func (s *Session) journal(ctx context.Context, since time.Time) ([]store.KV, store.Revision, error) {
+	var entries []store.KV
+	var at store.Revision
+	for _, prefix := range journalPrefixes(s.keys(), since, s.env.Now().Add(time.Hour)) {
+		l, err := s.list(ctx, prefix, at)
+		if err != nil {
+			return nil, 0, err
+		}
+		at = l.Revision
+		entries = append(entries, l.KVs...)
+	}
+	from := s.keys().EventsFrom(since)
+	for i, kv := range entries {
+		if kv.Key >= from {
+			return entries[i:], at, nil
+		}
+	}
+	return nil, at, nil
+}
+
+// journalPrefixes are the prefixes of keys under which the entries between two times lie: one for each hour, or for
+// each day if that would be many.
+func journalPrefixes(keys store.Keys, from, to time.Time) []string {
+	step, layout := time.Hour, "20060102T15"
+	if to.Sub(from) > 8*time.Hour {
+		step, layout = 24*time.Hour, "20060102T"
+	}
+	if to.Sub(from) > 60*24*time.Hour {
+		return []string{keys.Of(store.KindEvents)}
+	}
+	var prefixes []string
+	for t := from.UTC().Truncate(step); !t.After(to); t = t.Add(step) {
+		prefixes = append(prefixes, keys.Of(store.KindEvents)+t.Format(layout))
+	}
+	return prefixes
+}
+
+func (c *Events) concerns(e store.JournalEntry) bool {
+	return (c.Group == "" || e.Group == c.Group) && (c.Instance == "" || e.Instance == c.Instance)
+}
+
+// eventLine is one entry as one line: when, which rule, about what, what was decided, and why.
+func eventLine(scr output.Screen, e store.JournalEntry, now time.Time, wide bool) string {
+	about := e.Instance
+	if about == "" {
+		about = orDash(e.Group)
+	}
+	if !scr.Terminal {
+		return strings.Join([]string{
+			e.At.UTC().Format(time.RFC3339), orDash(e.Rule), about, output.OneLine(e.What), output.OneLine(e.Why),
+			fmt.Sprint(int64(e.Revision)), e.By, output.OneLine(strings.Join(e.Evidence, "; ")),
+		}, "\t") + "\n"
+	}
+	at := e.At.In(now.Location())
+	when := at.Format("15:04:05")
+	if at.Format(time.DateOnly) != now.Format(time.DateOnly) {
+		when = at.Format("01-02 15:04:05")
+	}
+	line := fmt.Sprintf("%s %-8s %-14s %s", when, orDash(e.Rule), about, output.OneLine(e.What))
+	if e.Why != "" {
+		line += ": " + output.OneLine(e.Why)
+	}
+	if wide {
+		line += scr.Dim(fmt.Sprintf("  [rev %d by %s]", e.Revision, e.By))
+		for _, ev := range e.Evidence {
+			line += "\n    " + scr.Dim(output.OneLine(ev))
+		}
+	}
+	return line + "\n"
+}

@@ -1,0 +1,98 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/leasehold/leasehold/cmd/output"
+	"github.com/leasehold/leasehold/store"
+)
+
+// follow shows what was found and then what comes, until ctx ends: that is how following ends, and no failure.
+func (c *Events) follow(ctx context.Context, s *Session, raw []json.RawMessage, lines []string, at store.Revision) error {
+	asRecords := s.flags.Output == "json"
+	if asRecords {
+		for _, r := range raw {
+			if err := output.JSONLine(s.env.Stdout, r); err != nil {
+				return err
+			}
+		}
+	} else if _, err := io.WriteString(s.env.Stdout, strings.Join(lines, "")); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	quiet := time.NewTimer(followSilence)
+	defer quiet.Stop()
+	for {
+		var err error
+		if at, err = c.followOnce(ctx, s, at, quiet, asRecords); err != nil {
+			return err
+		}
+	}
+}
+
+// followSilence is how long nothing may come, progress being due every second, before the operator is told.
+const followSilence = 5 * time.Second
+
+// followOnce shows what comes until the watch ends, and returns the revision up to which everything was seen.
+func (c *Events) followOnce(ctx context.Context, s *Session, at store.Revision, quiet *time.Timer, asRecords bool) (store.Revision, error) {
+	batches := s.st.Watch(ctx, s.keys().Of(store.KindEvents), at+1)
+	for {
+		select {
+		case <-quiet.C:
+			s.warn("etcd has said nothing for %s; what happens now is shown when it is back", output.Span(followSilence))
+		case b, open := <-batches:
+			quiet.Reset(followSilence)
+			switch {
+			case ctx.Err() != nil:
+				return at, ctx.Err()
+			case !open:
+				return at, s.unreachable("follow the journal", store.ErrUnavailable)
+			case errors.Is(b.Err, store.ErrCompacted):
+				return s.skipCompacted(ctx, at)
+			case b.Err != nil:
+				return at, s.unreachable("follow the journal", b.Err)
+			}
+			for _, e := range b.Events {
+				if err := c.showEvent(s, e, asRecords); err != nil {
+					return at, err
+				}
+			}
+			at = b.Revision
+		}
+	}
+}
+
+// skipCompacted goes on from now when etcd no longer has what comes next. What is missed so can still be read from the
+// journal itself.
+func (s *Session) skipCompacted(ctx context.Context, at store.Revision) (store.Revision, error) {
+	l, err := s.list(ctx, s.keys().Of(store.KindLeader), 0)
+	if err != nil {
+		return at, err
+	}
+	s.warn("entries of the revisions %d to %d may be missing here: etcd no longer has them as changes; see leasehold events", at+1, l.Revision)
+	return l.Revision, nil
+}
+
+func (c *Events) showEvent(s *Session, e store.Event, asRecords bool) error {
+	if e.Deleted {
+		return nil
+	}
+	entry, err := store.Decode[store.JournalEntry](e.KV)
+	if err != nil {
+		return err
+	}
+	if !c.concerns(entry.Record) {
+		return nil
+	}
+	if asRecords {
+		return output.JSONLine(s.env.Stdout, asJSON(e.KV.Value))
+	}
+	_, err = io.WriteString(s.env.Stdout, eventLine(s.screen(), entry.Record, s.env.Now(), s.wide()))
+	return err
+}

@@ -1,0 +1,104 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/alecthomas/kong"
+	kongcompletion "github.com/jotaen/kong-completion"
+	"github.com/leasehold/leasehold/cmd/services"
+)
+
+// Grammar is the command line.
+type Grammar struct {
+	Globals
+
+	Status   Status    `cmd:"" help:"Show the shard: leader, groups, problems and what to do about them."`
+	Group    Groups    `cmd:"" help:"Groups: what is wanted."`
+	Instance Instances `cmd:"" help:"Instances: the machines that there are."`
+	Events   Events    `cmd:"" help:"Show what was decided, by which rule, and why."`
+	Hold     Hold      `cmd:"" help:"Put the shard on hold: nothing is created or deleted."`
+	Release  Release   `cmd:"" help:"End the hold."`
+	Version  Version   `cmd:"" help:"Show the version of this program."`
+
+	Dev         services.Dev         `cmd:"" help:"Run everything on this machine: etcd, coordinator and a demo group."`
+	Coordinator services.Coordinator `cmd:"" help:"Run one replica of a shard's coordinator."`
+	Agent       services.Agent       `cmd:"" help:"Run the agent of one machine."`
+	DemoWeb     services.DemoWeb     `cmd:"" hidden:"" help:"The workload of the demo group."`
+
+	Completion Completion `cmd:"" help:"Print what makes bash, zsh or fish complete commands."`
+}
+
+// Groups are the commands about groups.
+type Groups struct {
+	Apply  GroupApply  `cmd:"" help:"Make groups as a file says."`
+	Diff   GroupDiff   `cmd:"" help:"Show how a file differs from what is asked for now."`
+	List   GroupList   `cmd:"" help:"List the groups."`
+	Show   GroupShow   `cmd:"" help:"Show one group: what is wanted and what is."`
+	Scale  GroupScale  `cmd:"" help:"Change how many instances are wanted."`
+	Edit   GroupEdit   `cmd:"" help:"Change a group in an editor."`
+	Pause  GroupPause  `cmd:"" help:"Create, heal and delete nothing in a group."`
+	Resume GroupResume `cmd:"" help:"End a pause."`
+	Delete GroupDelete `cmd:"" help:"Delete a group and all its instances."`
+}
+
+// Instances are the commands about instances.
+type Instances struct {
+	List    InstanceList    `cmd:"" help:"List the instances."`
+	Show    InstanceShow    `cmd:"" help:"Show one instance: its record, its session and its last report."`
+	Replace InstanceReplace `cmd:"" help:"Make a replacement first, then remove the instance."`
+	Delete  InstanceDelete  `cmd:"" help:"Remove the instance now; its slot is filled again."`
+}
+
+// Run does what the arguments say, tells the operator on env.Stderr how it ended, and returns the exit code. When ctx ends
+// it stops as after Ctrl-C.
+func Run(ctx context.Context, env Env, args []string) Code {
+	var g Grammar
+	s := &Session{env: env, flags: &g.Globals}
+	defer s.end()
+	exited := false
+	parser, err := newParser(&g, env, func(int) { exited = true })
+	if err != nil {
+		return report(ctx, s.aside(), fmt.Errorf("build command line: %w", err))
+	}
+	parsed, err := parser.Parse(args)
+	if exited { // help was shown
+		return Done
+	}
+	if err != nil {
+		return report(ctx, s.aside(), negativeSize(err, args))
+	}
+	if !isName(g.Shard) {
+		return report(ctx, s.aside(), failure(Usage, "leasehold --help", "--shard: %q: must be a name without /", g.Shard))
+	}
+	if g.Timeout < 0 {
+		return report(ctx, s.aside(), failure(Usage, "leasehold --help", "--timeout: %s: must not be negative", g.Timeout))
+	}
+	parsed.BindTo(ctx, (*context.Context)(nil))
+	parsed.Bind(s, s.host())
+	return report(ctx, s.aside(), parsed.Run())
+}
+
+// Complete answers a shell that asks how a command line might go on, and says whether there was such a question.
+func Complete(env Env) (answered bool, err error) {
+	var g Grammar
+	parser, err := newParser(&g, env, func(int) {})
+	if err != nil {
+		return false, fmt.Errorf("build command line: %w", err)
+	}
+	kongcompletion.Register(parser,
+		kongcompletion.WithExitFunc(func(int) { answered = true }),
+		kongcompletion.WithErrorHandler(func(e error) { err = e }))
+	return answered, err
+}
+
+func newParser(g *Grammar, env Env, exit func(int)) (*kong.Kong, error) {
+	return kong.New(g,
+		kong.Name("leasehold"),
+		kong.Description("Keeps groups of machines at the size and in the health that you asked for."),
+		kong.Vars{"request_timeout": requestTimeout.String(), "wait_timeout": waitTimeout.String()},
+		kong.Writers(env.Stdout, env.Stderr),
+		kong.Exit(exit),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+	)
+}

@@ -1,0 +1,156 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// GroupApply is the command group apply.
+type GroupApply struct {
+	Files
+	DryRun     bool     `help:"Show what would change and what would follow, and change nothing."`
+	Wait       bool     `help:"Wait until the groups are as asked for."`
+	IfRevision *int64   `help:"Apply only if the group is still at this revision (0: only if there is none)." placeholder:"N"`
+	Confirm    []string `help:"Confirm that this group may shrink." placeholder:"NAME"`
+}
+
+// Run applies the files. All groups in them are written, or none.
+func (c *GroupApply) Run(ctx context.Context, s *Session) error {
+	groups, err := s.readFiles(c.Files)
+	if err != nil {
+		return err
+	}
+	if c.IfRevision != nil && len(groups) != 1 {
+		return failure(Usage, "leasehold group apply --help", "--if-revision is for one group, and there are %d in %s", len(groups), strings.Join(c.Files.Files, " and "))
+	}
+	var changes []change
+	for _, g := range groups {
+		ch, err := s.planChange(ctx, g.Group)
+		if err != nil {
+			return err
+		}
+		if c.IfRevision != nil && store.Revision(*c.IfRevision) != ch.was {
+			return c.moved(ch)
+		}
+		changes = append(changes, ch)
+	}
+	if c.DryRun {
+		return s.dryRun(ctx, changes, c.Files)
+	}
+	for _, ch := range changes {
+		if ch.shrinks() {
+			act := ch.shrinking()
+			if err := s.confirm(ctx, c.Confirm, ch.name, act); err != nil {
+				return err
+			}
+		}
+	}
+	return c.apply(ctx, s, changes)
+}
+
+// apply writes what differs, says what became of each group, and waits if that was asked for.
+func (c *GroupApply) apply(ctx context.Context, s *Session, changes []change) error {
+	begun := s.env.Now()
+	var writes []change
+	for _, ch := range changes {
+		if !ch.unchanged() {
+			writes = append(writes, ch)
+		}
+	}
+	var rev store.Revision
+	var err error
+	if len(writes) > 0 {
+		if rev, err = s.write(ctx, writes, "leasehold group diff "+c.flags()+", then leasehold group apply again"); err != nil {
+			return err
+		}
+	}
+	for i := range changes {
+		ch := &changes[i]
+		switch {
+		case ch.unchanged():
+			fmt.Fprintf(s.env.Stdout, "%s unchanged rev %d\n", ch.name, ch.was)
+		case ch.was == 0:
+			fmt.Fprintf(s.env.Stdout, "%s created rev %d\n", ch.name, rev)
+			ch.was = rev
+		default:
+			fmt.Fprintf(s.env.Stdout, "%s changed rev %d\n", ch.name, rev)
+			ch.was = rev
+		}
+		for _, w := range ch.after.Warnings() {
+			s.warn("%s: %s", ch.name, w)
+		}
+	}
+	if err := s.warnOfProviders(ctx, changes); err != nil {
+		return err
+	}
+	if !c.Wait {
+		return nil
+	}
+	for _, ch := range changes {
+		if err := s.wait(ctx, awaited{spec: ch.after, since: ch.was, after: rev, begun: begun}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// planChange says what applying a group from a file would write. The flags that only commands set are kept.
+func (s *Session) planChange(ctx context.Context, g store.Group) (change, error) {
+	ch, err := s.readChange(ctx, g.Name)
+	if err != nil {
+		return ch, err
+	}
+	ch.after = g
+	if ch.before != nil {
+		ch.after.Paused, ch.after.Deleting = ch.before.Paused, ch.before.Deleting
+	}
+	if ch.after.Deleting {
+		s.warn("%s is being deleted: what is written now changes nothing about that", g.Name)
+	}
+	if ch.broken != nil {
+		s.warn("%s: the spec at revision %d cannot be used (%s); it is replaced as a whole", g.Name, ch.was, joined(ch.broken))
+	}
+	return ch, nil
+}
+
+func (c *GroupApply) moved(ch change) error {
+	what := fmt.Sprintf("group %s is at revision %d, not %d", ch.name, ch.was, *c.IfRevision)
+	switch {
+	case ch.was == 0:
+		what = fmt.Sprintf("group %s does not exist, and revision %d was asked for", ch.name, *c.IfRevision)
+	case *c.IfRevision == 0:
+		what = fmt.Sprintf("group %s exists already, at revision %d", ch.name, ch.was)
+	}
+	return failure(Conflict, fmt.Sprintf("leasehold group apply %s --dry-run", c.flags()), "%s: somebody else's edit stands, and nothing of yours was written", what)
+}
+
+// warnOfProviders says when no coordinator that is up has the provider that a group asks for.
+func (s *Session) warnOfProviders(ctx context.Context, changes []change) error {
+	listing, err := s.list(ctx, s.keys().Of(store.KindReplicas), 0)
+	if err != nil {
+		return err
+	}
+	replicas, err := decodeAll[store.Replica](listing)
+	if err != nil {
+		return err
+	}
+	var had []string
+	for _, r := range replicas {
+		for _, p := range r.Record.Providers {
+			if !slices.Contains(had, p) {
+				had = append(had, p)
+			}
+		}
+	}
+	slices.Sort(had)
+	for _, ch := range changes {
+		if len(had) > 0 && !slices.Contains(had, ch.after.Provider) {
+			s.warn("%s: no coordinator that is up has the provider %q; they have: %s", ch.name, ch.after.Provider, strings.Join(had, ", "))
+		}
+	}
+	return nil
+}

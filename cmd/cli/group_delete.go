@@ -1,0 +1,124 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// GroupDelete is the command group delete (REC-7).
+type GroupDelete struct {
+	Group   string   `arg:"" help:"Name of the group."`
+	Confirm []string `help:"Confirm that this group may go, with all its instances." placeholder:"NAME"`
+}
+
+// Run marks the group for deletion. The leader removes its instances, then the group. For that the leader must be able to
+// use the spec: where it is gone or wrong, one that it can use is written in its place.
+func (c *GroupDelete) Run(ctx context.Context, s *Session) error {
+	d, err := s.readDoomed(ctx, c.Group)
+	if err != nil {
+		return err
+	}
+	if d.already {
+		fmt.Fprintf(s.env.Stdout, "%s unchanged rev %s\n", c.Group, revision(d.was))
+		s.note("it is being deleted already; watch it with: leasehold events -g %s --follow", c.Group)
+		d.warnOfPause(s)
+		return nil
+	}
+	if err := s.confirm(ctx, c.Confirm, c.Group, d.act); err != nil {
+		return err
+	}
+	again := "leasehold group show " + c.Group + ", then leasehold group delete " + c.Group
+	if d.unusable {
+		return s.removeKey(ctx, d.change, again)
+	}
+	d.after.Deleting = true
+	rev, err := s.write(ctx, []change{d.change}, again)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(s.env.Stdout, "%s deleting rev %d\n", c.Group, rev)
+	if d.instead != "" {
+		s.note("%s", d.instead)
+	}
+	d.warnOfPause(s)
+	s.note("a coordinator now removes its instances, then the group; watch it with: leasehold events -g %s --follow", c.Group)
+	return nil
+}
+
+// doomed is a group that is to be deleted.
+type doomed struct {
+	change
+	already  bool
+	unusable bool   // no spec with this name could ever be in force
+	act      string // what happens, for whoever must confirm it
+	instead  string // which spec is written in the place of one that is gone or wrong
+}
+
+func (d doomed) warnOfPause(s *Session) {
+	if d.after.Paused {
+		s.warn("%s is paused: its instances stay until leasehold group resume %s", d.name, d.name)
+	}
+}
+
+// readDoomed reads what there is of a group, be it the status alone.
+func (s *Session) readDoomed(ctx context.Context, name string) (doomed, error) {
+	d := doomed{change: change{name: name}}
+	if !isName(name) {
+		return d, noGroup(name)
+	}
+	var err error
+	if d.change, err = s.readChange(ctx, name); err != nil {
+		return d, err
+	}
+	if d.was != 0 && d.broken == nil {
+		d.after, d.already = *d.before, d.before.Deleting
+		d.act = fmt.Sprintf("group %s and its instances (%s wanted) are deleted for good", name, isAre(d.after.Size))
+		return d, nil
+	}
+	status, _, err := findRecord[store.Status](ctx, s, s.keys().Status(name))
+	if err != nil {
+		return d, err
+	}
+	if d.was == 0 && !status.Present() {
+		return d, noGroup(name)
+	}
+	what := "its key in groups/ was gone"
+	if d.broken != nil {
+		what = fmt.Sprintf("its spec of revision %d could not be used (%s)", d.was, joined(d.broken))
+	}
+	if accepted := status.Record.Accepted; accepted != nil {
+		d.after, d.already = *accepted, accepted.Deleting
+		d.act = fmt.Sprintf("group %s and its instances (%s wanted by the spec in force) are deleted for good", name, isAre(accepted.Size))
+		d.instead = fmt.Sprintf("%s: the one in force, of revision %d, is written in its place, to be deleted", what, status.Record.AcceptedRevision)
+		return d, nil
+	}
+	d.after = store.DefaultGroup()
+	d.after.Name, d.after.Provider = name, "none"
+	d.after.Complete()
+	d.unusable = d.after.Validate() != nil
+	d.act = fmt.Sprintf("group %s, of which no spec is in force, is deleted for good, with all instances that it may have", name)
+	d.instead = what + ", and none is in force: an empty one is written in its place, to be deleted"
+	return d, nil
+}
+
+// removeKey removes what no leader could ever take up: somebody wrote it under a name that no group can have.
+func (s *Session) removeKey(ctx context.Context, c change, again string) error {
+	if c.was == 0 {
+		return failure(Failed, "leasehold group show "+c.name, "group %s has no key in groups/ that could be removed, and no group can have this name", c.name)
+	}
+	key := s.keys().Group(c.name)
+	rev, err := s.commit(ctx, "remove group", store.Txn{Conditions: []store.Condition{store.At(key, c.was)}, Writes: []store.Write{store.Delete(key)}})
+	var conflict *store.ConflictError
+	if errors.As(err, &conflict) {
+		return s.lost(ctx, []change{c}, conflict, again)
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(s.env.Stdout, "%s removed rev %d\n", c.name, rev)
+	s.note("no group can have this name, so that it never had an instance: its key in groups/ is removed")
+	return nil
+}

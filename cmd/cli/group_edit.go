@@ -1,0 +1,124 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/leasehold/leasehold/cmd/groupfile"
+)
+
+// GroupEdit is the command group edit.
+type GroupEdit struct {
+	Group   string   `arg:"" help:"Name of the group."`
+	Confirm []string `help:"Confirm that this group may shrink." placeholder:"NAME"`
+}
+
+// Run lets the operator edit the spec, and writes it if the group is still as it was read. Whatever goes wrong after
+// the edit, the operator's text is kept in a file that the message names.
+func (c *GroupEdit) Run(ctx context.Context, s *Session) error {
+	ch, err := s.readExisting(ctx, c.Group)
+	if err != nil {
+		return err
+	}
+	text, err := groupfile.Write(ch.after)
+	if err != nil {
+		return err
+	}
+	file, err := draft(c.Group, fmt.Appendf(nil, "# Group %s as of revision %d. Save and leave to apply it; leave it as it is to change nothing.\n%s", c.Group, ch.was, text))
+	if err != nil {
+		return err
+	}
+	before, err := os.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("read draft: %w", err)
+	}
+	if err := s.env.Edit(ctx, file); err != nil {
+		return failure(Failed, "set EDITOR, or edit "+file+" by hand and run leasehold group apply -f "+file, "edit %s: %s", file, err)
+	}
+	after, err := os.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("read draft: %w", err)
+	}
+	if bytes.Equal(before, after) {
+		fmt.Fprintf(s.env.Stdout, "%s unchanged rev %d\n", c.Group, ch.was)
+		return removeDraft(file)
+	}
+	if err := c.apply(ctx, s, ch, file, after); err != nil {
+		s.note("your text is kept in %s", file)
+		return err
+	}
+	return removeDraft(file)
+}
+
+// kept says how to go on with the text in the file, since the next edit would begin anew.
+func kept(err error, file, confirm string) error {
+	apply := "leasehold group apply -f " + shellWord(file)
+	var problems groupfile.Problems
+	var f *Failure
+	switch {
+	case errors.As(err, &problems):
+		return &misspelt{Problems: problems, next: "correct " + file + ", then " + apply}
+	case errors.As(err, &f) && confirm != "":
+		return &Failure{Code: f.Code, What: f.What, Next: apply + " --confirm=" + confirm}
+	default:
+		return err
+	}
+}
+
+func (c *GroupEdit) apply(ctx context.Context, s *Session, ch change, file string, text []byte) error {
+	groups, err := groupfile.Read(file, bytes.NewReader(text))
+	if err != nil {
+		return kept(err, file, "")
+	}
+	if len(groups) != 1 || groups[0].Name != c.Group {
+		return failure(Usage, "leasehold group apply -f "+file+", if other groups are meant", "the text is no longer the group %s alone", c.Group)
+	}
+	flags := *ch.before
+	ch.after = groups[0]
+	ch.after.Paused, ch.after.Deleting = flags.Paused, flags.Deleting
+	if ch.unchanged() {
+		fmt.Fprintf(s.env.Stdout, "%s unchanged rev %d\n", c.Group, ch.was)
+		return nil
+	}
+	if ch.shrinks() {
+		act := ch.shrinking()
+		if err := s.confirm(ctx, c.Confirm, ch.name, act); err != nil {
+			return kept(err, file, ch.name)
+		}
+	}
+	rev, err := s.write(ctx, []change{ch}, "leasehold group diff -f "+file+", then leasehold group apply -f "+file)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(s.env.Stdout, "%s changed rev %d\n", c.Group, rev)
+	for _, w := range ch.after.Warnings() {
+		s.warn("%s: %s", ch.name, w)
+	}
+	return nil
+}
+
+// draft writes the text into a file of its own that only its owner can read.
+func draft(name string, text []byte) (string, error) {
+	f, err := os.CreateTemp("", "leasehold-"+name+"-*.yaml")
+	if err != nil {
+		return "", fmt.Errorf("make draft: %w", err)
+	}
+	_, err = f.Write(text)
+	if closeErr := f.Close(); err == nil {
+		err = closeErr
+	}
+	if err != nil {
+		return "", fmt.Errorf("write draft %s: %w", f.Name(), err)
+	}
+	return f.Name(), nil
+}
+
+func removeDraft(file string) error {
+	if err := os.Remove(file); err != nil {
+		return fmt.Errorf("remove draft: %w", err)
+	}
+	return nil
+}

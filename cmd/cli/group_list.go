@@ -1,0 +1,59 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/leasehold/leasehold/cmd/output"
+	"github.com/leasehold/leasehold/store"
+)
+
+// GroupList is the command group list.
+type GroupList struct {
+	AllShards bool `help:"The groups of every shard in this etcd."`
+}
+
+// Run lists the groups. As JSON they are the specs as stored.
+func (c *GroupList) Run(ctx context.Context, s *Session) error {
+	names, err := s.shards(ctx, c.AllShards)
+	if err != nil {
+		return err
+	}
+	raw := []json.RawMessage{}
+	t := output.Table{Columns: []output.Column{
+		{Title: "GROUP"},
+		{Title: "SHARD", Wide: !c.AllShards},
+		{Title: "STATE"},
+		{Title: "HEALTH", Right: true},
+		{Title: "RUN/SIZE", Right: true},
+		{Title: "PROVIDER"},
+		{Title: "NOW"},
+		{Title: "SPEC", Right: true, Wide: true},
+		{Title: "FOR"},
+	}}
+	for _, name := range names {
+		all, _, err := s.groups(ctx, store.KeysOf(name), 0)
+		if err != nil {
+			return err
+		}
+		for _, g := range all {
+			if g.Stored.Modified != 0 {
+				raw = append(raw, asJSON(g.Stored.Value))
+			}
+			v := viewOf(g)
+			provider := g.Spec.Provider
+			if provider == "" {
+				provider = "-"
+			}
+			t.Add(g.Name, g.Shard, v.state, v.health, v.run, provider, v.now, revision(g.Stored.Modified), output.Age(s.env.Now(), v.since))
+		}
+	}
+	if done, err := s.records(raw); done {
+		return err
+	}
+	if len(t.Rows) == 0 {
+		s.note("no groups; make one with: leasehold group apply -f FILE")
+		return nil
+	}
+	return t.Write(s.screen(), s.wide())
+}

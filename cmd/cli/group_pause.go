@@ -1,0 +1,48 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+)
+
+// GroupPause is the command group pause (REC-13).
+type GroupPause struct {
+	Group string `arg:"" help:"Name of the group."`
+}
+
+// Run pauses the group.
+func (c *GroupPause) Run(ctx context.Context, s *Session) error {
+	return s.setPaused(ctx, c.Group, true, "paused")
+}
+
+// GroupResume is the command group resume.
+type GroupResume struct {
+	Group string `arg:"" help:"Name of the group."`
+}
+
+// Run ends the pause.
+func (c *GroupResume) Run(ctx context.Context, s *Session) error {
+	return s.setPaused(ctx, c.Group, false, "resumed")
+}
+
+func (s *Session) setPaused(ctx context.Context, name string, paused bool, what string) error {
+	ch, err := s.readExisting(ctx, name)
+	if err != nil {
+		return err
+	}
+	if ch.after.Paused == paused {
+		fmt.Fprintf(s.env.Stdout, "%s unchanged rev %d\n", name, ch.was)
+		return nil
+	}
+	ch.after.Paused = paused
+	command := "resume"
+	if paused {
+		command = "pause"
+	}
+	rev, err := s.write(ctx, []change{ch}, "leasehold group show "+name+", then leasehold group "+command+" "+name)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(s.env.Stdout, "%s %s rev %d\n", name, what, rev)
+	return nil
+}

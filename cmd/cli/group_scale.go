@@ -1,0 +1,53 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// GroupScale is the command group scale.
+type GroupScale struct {
+	Group   string   `arg:"" help:"Name of the group."`
+	Size    int      `arg:"" help:"How many instances are wanted."`
+	Wait    bool     `help:"Wait until that many run."`
+	Confirm []string `help:"Confirm that this group may shrink." placeholder:"NAME"`
+}
+
+// Run changes the size.
+func (c *GroupScale) Run(ctx context.Context, s *Session) error {
+	ch, err := s.readExisting(ctx, c.Group)
+	if err != nil {
+		return err
+	}
+	ch.after.Size = c.Size
+	var field *store.FieldError
+	if err := ch.after.Validate(); errors.As(err, &field) {
+		return failure(Usage, "leasehold group scale --help", "%s", field)
+	}
+	a := awaited{spec: ch.after, since: ch.was, begun: s.env.Now()}
+	if ch.unchanged() {
+		fmt.Fprintf(s.env.Stdout, "%s unchanged rev %d\n", ch.name, ch.was)
+	} else {
+		if ch.shrinks() {
+			act := ch.shrinking()
+			if err := s.confirm(ctx, c.Confirm, ch.name, act); err != nil {
+				return err
+			}
+		}
+		if ch.was, err = s.write(ctx, []change{ch}, fmt.Sprintf("leasehold group show %s, then leasehold group scale %s %d", c.Group, c.Group, c.Size)); err != nil {
+			return err
+		}
+		a.since, a.after = ch.was, ch.was
+		fmt.Fprintf(s.env.Stdout, "%s size %d -> %d rev %d\n", ch.name, ch.before.Size, ch.after.Size, ch.was)
+	}
+	if ch.after.Paused {
+		s.warn("%s is paused: nothing follows before leasehold group resume %s", ch.name, ch.name)
+	}
+	if !c.Wait {
+		return nil
+	}
+	return s.wait(ctx, a)
+}

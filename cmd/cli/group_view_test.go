@@ -1,0 +1,62 @@
+package cli
+
+import (
+	"testing"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+func TestViewOf(t *testing.T) {
+	stored := func(g store.Group) group {
+		return group{Name: g.Name, Spec: g, Stored: store.KV{Modified: 5}, Status: store.Versioned[store.Status]{Modified: 6, Record: statusOf(g, 5, 2)}}
+	}
+	for _, c := range []struct {
+		name   string
+		change func(g *group)
+		want   view
+	}{
+		{"well", func(*group) {}, view{" ", "started", "100%", "2/2", "-", noon}},
+		{"refused", func(g *group) {
+			g.Status.Record = store.Status{State: store.GroupRefused, Health: 100, Invalid: &store.InvalidSpec{Revision: 5, Why: "no such provider"}}
+		}, view{"!", "refused", "-", "-", "spec refused", noon}},
+		{"refused and gone", func(g *group) {
+			g.Stored, g.Status.Record = store.KV{}, store.Status{State: store.GroupRefused}
+		}, view{"!", "refused", "-", "-", "spec is gone", noon}},
+		{"refused, then corrected", func(g *group) {
+			g.Status.Record = store.Status{State: store.GroupRefused, Invalid: &store.InvalidSpec{Revision: 3}}
+		}, view{"!", "refused", "-", "-", "spec not seen yet, spec refused", noon}},
+		{"refused, then deleted", func(g *group) {
+			g.Status.Record, g.Spec.Deleting = store.Status{State: store.GroupRefused}, true
+		}, view{"!", "deleting", "-", "-", "spec not seen yet, spec refused", noon}},
+		{"deleting and errored", func(g *group) {
+			g.Status.Record.State, g.Status.Record.Accepted.Deleting = store.GroupErrored, true
+		}, view{"!", "deleting", "100%", "2/2", "-", noon}},
+		{"deleting, its key overwritten", func(g *group) {
+			g.Status.Record.State, g.Bad = store.GroupDeleting, store.ErrSchema
+		}, view{"!", "deleting", "100%", "2/2", "spec not in force", noon}},
+		{"deleting, its key gone", func(g *group) {
+			g.Status.Record.State, g.Stored = store.GroupDeleting, store.KV{}
+		}, view{" ", "deleting", "100%", "2/2", "-", noon}},
+		{"deleting, never seen", func(g *group) {
+			g.Status, g.Spec.Deleting = store.Versioned[store.Status]{}, true
+		}, view{"~", "deleting", "-", "-/2", "no coordinator has seen it yet", noon}},
+		{"stuck in checking", func(g *group) {
+			g.Status.Record.OK = false
+			g.Status.Record.Phases = map[store.Phase]int{store.Running: 1, store.Checking: 2}
+			g.Status.Record.Verdicts = map[store.Verdict]int{store.Live: 2, store.Stuck: 1}
+		}, view{"~", "started", "100%", "1/2", "1 stuck, 1 checking", noon}},
+		{"stuck before its agent came", func(g *group) {
+			g.Status.Record.OK = false
+			g.Status.Record.Phases = map[store.Phase]int{store.Running: 1, store.Booting: 1}
+			g.Status.Record.Verdicts = map[store.Verdict]int{store.Live: 1, store.Stuck: 1}
+		}, view{"~", "started", "100%", "1/2", "1 stuck", noon}},
+	} {
+		g := stored(webGroup(2))
+		c.change(&g)
+		got := viewOf(g)
+		got.since = noon
+		if got != c.want {
+			t.Errorf("%s: got %+v, want %+v", c.name, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,64 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// Hold is the command hold (SAFE-12).
+type Hold struct {
+	Why string `arg:"" help:"Why, for whoever looks at the status."`
+}
+
+// Run puts the shard on hold.
+func (c *Hold) Run(ctx context.Context, s *Session) error {
+	hold := &store.Hold{By: s.env.User, Why: c.Why, At: s.env.Now().UTC()}
+	return s.setHold(ctx, hold, "on hold: nothing is created or deleted until leasehold release")
+}
+
+// Release is the command release.
+type Release struct{}
+
+// Run ends the hold.
+func (c *Release) Run(ctx context.Context, s *Session) error {
+	return s.setHold(ctx, nil, "released")
+}
+
+// setHold changes the shard's record, if it is still as it was read.
+func (s *Session) setHold(ctx context.Context, hold *store.Hold, what string) error {
+	key := s.keys().Shard()
+	kv, err := s.get(ctx, key)
+	if errors.Is(err, store.ErrNotFound) {
+		return failure(NotFound, "leasehold status --all-shards", "there is no shard %s: no coordinator of it has ever run", s.flags.Shard)
+	}
+	if err != nil {
+		return err
+	}
+	shard, err := store.Decode[store.Shard](kv)
+	if err != nil {
+		return err
+	}
+	switch was := shard.Record.Hold; {
+	case hold != nil && was != nil:
+		return failure(Conflict, "leasehold release, then leasehold hold again", "shard %s is on hold already, by %s: %s", s.flags.Shard, was.By, was.Why)
+	case hold == nil && was == nil:
+		fmt.Fprintf(s.env.Stdout, "%s unchanged rev %d\n", s.flags.Shard, kv.Modified)
+		return nil
+	}
+	shard.Record.Hold = hold
+	rev, err := s.commit(ctx, "write shard", store.Txn{
+		Conditions: []store.Condition{store.Unchanged(kv)},
+		Writes:     []store.Write{store.Put(key, store.Encode(shard.Record))},
+	})
+	if errors.Is(err, store.ErrConflict) {
+		return failure(Conflict, "leasehold status, then once more", "shard %s: somebody changed its record meanwhile, and nothing of yours was written", s.flags.Shard)
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(s.env.Stdout, "%s %s rev %d\n", s.flags.Shard, what, rev)
+	return nil
+}

@@ -1,0 +1,28 @@
+package cli
+
+import (
+	"log/slog"
+	"strings"
+
+	"github.com/leasehold/leasehold/cmd/services"
+	"github.com/leasehold/leasehold/store"
+)
+
+// host is what the services get of the world and of the flags that all commands share.
+func (s *Session) host() *services.Host {
+	return &services.Host{
+		Stdout: s.env.Stdout, Stderr: s.env.Stderr, Terminal: s.env.StderrTerminal, Colour: s.aside().Colour,
+		Version: s.env.Version, Shard: s.flags.Shard,
+		Open: s.connect,
+		Line: func(e store.JournalEntry) string { return eventLine(s.screen(), e, s.env.Now(), false) },
+	}
+}
+
+// connection is what the flags say of etcd.
+func (s *Session) connection(log *slog.Logger) Connection {
+	name, password, _ := strings.Cut(s.flags.User, ":")
+	return Connection{
+		Endpoints: s.flags.Endpoints, CACert: s.flags.CACert, Cert: s.flags.Cert, Key: s.flags.Key,
+		Username: name, Password: password, Logger: log,
+	}
+}

@@ -1,0 +1,126 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/leasehold/leasehold/cmd/output"
+	"github.com/leasehold/leasehold/store"
+)
+
+// InstanceList is the command instance list.
+type InstanceList struct {
+	Group     string `short:"g" help:"Only those of this group." placeholder:"NAME"`
+	AllShards bool   `help:"The instances of every shard in this etcd."`
+}
+
+// Run lists the instances, each with its session. As JSON they are the records as stored.
+func (c *InstanceList) Run(ctx context.Context, s *Session) error {
+	names, err := s.shards(ctx, c.AllShards)
+	if err != nil {
+		return err
+	}
+	raw := []json.RawMessage{}
+	t := output.Table{Columns: []output.Column{
+		{Title: "INSTANCE"},
+		{Title: "SHARD", Wide: !c.AllShards},
+		{Title: "GROUP", Wide: true},
+		{Title: "SLOT", Right: true},
+		{Title: "PHASE"},
+		{Title: "AGENT"},
+		{Title: "ZONE"},
+		{Title: "TEMPLATE"},
+		{Title: "REPLACES", Wide: true},
+		{Title: "ADDRESS", Wide: true},
+		{Title: "REF", Wide: true},
+		{Title: "LAST", Wide: true},
+		{Title: "IN-PHASE"},
+		{Title: "AGE"},
+	}}
+	for _, name := range names {
+		keys := store.KeysOf(name)
+		listing, err := s.list(ctx, keys.Of(store.KindInstances), 0)
+		if err != nil {
+			return err
+		}
+		alive, err := s.list(ctx, keys.Of(store.KindAlive), listing.Revision)
+		if err != nil {
+			return err
+		}
+		sessions, err := sessionsOf(alive)
+		if err != nil {
+			return err
+		}
+		all, err := decodeAll[store.Instance](listing)
+		if err != nil {
+			return err
+		}
+		for n, kv := range listing.KVs { // in the order of the keys, as etcdctl shows them
+			if c.Group == "" || all[n].Record.Group == c.Group {
+				raw = append(raw, asJSON(kv.Value))
+			}
+		}
+		slices.SortStableFunc(all, func(a, b store.Versioned[store.Instance]) int {
+			if d := strings.Compare(a.Record.Group, b.Record.Group); d != 0 {
+				return d
+			}
+			return a.Record.Slot - b.Record.Slot
+		})
+		for _, v := range all {
+			if i := v.Record; c.Group == "" || i.Group == c.Group {
+				t.Add(instanceRow(s, name, i, sessions[i.ID])...)
+			}
+		}
+	}
+	if c.Group != "" && len(t.Rows) == 0 {
+		if err := s.knownGroup(ctx, names, c.Group); err != nil {
+			return err
+		}
+	}
+	if done, err := s.records(raw); done {
+		return err
+	}
+	if len(t.Rows) == 0 {
+		s.note("no instances")
+		return nil
+	}
+	return t.Write(s.screen(), s.wide())
+}
+
+func instanceRow(s *Session, shard string, i store.Instance, a *store.Alive) []string {
+	now := s.env.Now()
+	return []string{
+		i.ID, shard, i.Group, fmt.Sprint(i.Slot), string(i.Phase), agentState(a), orDash(i.Zone), i.Template, orDash(i.Replaces),
+		orDash(i.Address), orDash(i.Ref), orDash(strings.TrimSpace(i.Last.Rule + " " + i.Last.Why)), output.Age(now, i.Since), output.Age(now, i.Created),
+	}
+}
+
+// agentState is the state of the agent's stream; "-" without a session.
+func agentState(a *store.Alive) string {
+	if a == nil {
+		return "-"
+	}
+	return string(a.State)
+}
+
+func sessionsOf(l store.Listing) (map[string]*store.Alive, error) {
+	all, err := decodeAll[store.Alive](l)
+	if err != nil {
+		return nil, err
+	}
+	byID := map[string]*store.Alive{}
+	for i := range all {
+		byID[all[i].Record.Instance] = &all[i].Record
+	}
+	return byID, nil
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}

@@ -1,0 +1,139 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/leasehold/leasehold/cmd/output"
+	"github.com/leasehold/leasehold/store"
+)
+
+// InstanceShow is the command instance show.
+type InstanceShow struct {
+	Instance string `arg:"" help:"ID of the instance."`
+}
+
+// instanceDocument is one instance in JSON: its records as stored.
+type instanceDocument struct {
+	Instance json.RawMessage `json:"instance"`
+	Revision store.Revision  `json:"revision"`
+	Alive    json.RawMessage `json:"alive"`
+	Report   json.RawMessage `json:"report"`
+	Slot     json.RawMessage `json:"slot"`
+}
+
+// Run shows the instance.
+func (c *InstanceShow) Run(ctx context.Context, s *Session) error {
+	v, kv, err := s.instance(ctx, c.Instance)
+	if err != nil {
+		return err
+	}
+	doc := instanceDocument{Instance: kv.Value, Revision: kv.Modified}
+	i := v.Record
+	var alive store.Versioned[store.Alive]
+	var rep store.Versioned[store.Report]
+	var slot store.Versioned[store.Slot]
+	if alive, doc.Alive, err = findRecord[store.Alive](ctx, s, s.keys().Alive(i.ID)); err != nil {
+		return err
+	}
+	if rep, doc.Report, err = findRecord[store.Report](ctx, s, s.keys().Report(i.ID)); err != nil {
+		return err
+	}
+	if slot, doc.Slot, err = findRecord[store.Slot](ctx, s, s.keys().Slot(i.Group, i.Slot)); err != nil {
+		return err
+	}
+	if done, err := s.records(doc); done {
+		return err
+	}
+	now := s.env.Now()
+	scr := s.screen()
+	fmt.Fprintf(scr.W, "%s  %s for %s  group %s slot %d  made %s ago\n", i.ID, i.Phase, output.Age(now, i.Since), i.Group, i.Slot, output.Age(now, i.Created))
+	fmt.Fprintf(scr.W, "last: %s: %s (%s ago, on revision %d)\n", i.Last.Rule, output.OneLine(i.Last.Why), output.Age(now, i.Last.At), i.Last.Revision)
+	fmt.Fprintf(scr.W, "machine: provider %s, ref %s, zone %s, address %s, template %s\n", i.Spec.Provider, orDash(i.Ref), orDash(i.Zone), orDash(i.Address), i.Template)
+	if i.Replaces != "" {
+		fmt.Fprintf(scr.W, "replaces: %s\n", i.Replaces)
+	}
+	if o := i.Condemned; o != nil {
+		fmt.Fprintf(scr.W, "ordered to go: %s ago by %s: %s\n", output.Age(now, o.At), o.By, output.OneLine(o.Why))
+	}
+	showSession(scr, alive, now)
+	showReport(scr, rep, now)
+	showSlot(scr, slot, now)
+	fmt.Fprintf(scr.W, "next: leasehold events -i %s\n", i.ID)
+	return nil
+}
+
+// instance reads one instance, or fails with NotFound.
+func (s *Session) instance(ctx context.Context, id string) (v store.Versioned[store.Instance], kv store.KV, err error) {
+	if !isName(id) {
+		return v, kv, noInstance(id)
+	}
+	if kv, err = s.find(ctx, s.keys().Instance(id)); err != nil {
+		return v, kv, err
+	}
+	if kv.Modified == 0 {
+		return v, kv, noInstance(id)
+	}
+	v, err = store.Decode[store.Instance](kv)
+	return v, kv, err
+}
+
+func showSession(scr output.Screen, v store.Versioned[store.Alive], now time.Time) {
+	if !v.Present() {
+		fmt.Fprintln(scr.W, "agent: no session")
+		return
+	}
+	a := v.Record
+	fmt.Fprintf(scr.W, "agent: stream %s for %s at replica %s, version %s, epoch %d, lease %s\n", a.State, output.Age(now, a.Since), a.Replica, orDash(output.OneLine(a.Agent)), a.Epoch, a.Lease)
+	if a.Why != "" {
+		fmt.Fprintf(scr.W, "  %s\n", output.OneLine(a.Why))
+	}
+}
+
+func showReport(scr output.Screen, v store.Versioned[store.Report], now time.Time) {
+	if !v.Present() {
+		fmt.Fprintln(scr.W, "report: none")
+		return
+	}
+	r := v.Record
+	health := "healthy"
+	if !r.Healthy {
+		health = "unhealthy: " + output.OneLine(r.Why)
+	}
+	fmt.Fprintf(scr.W, "report: kept %s ago: %s; cpu %.0f%%, memory %.0f%%, disk %.0f%%, up %s\n", output.Age(now, r.Received), health, r.Host.CPUPercent, r.Host.MemoryPercent, r.Host.DiskPercent, output.Span(r.Uptime.D()))
+	for _, c := range r.Checks {
+		state := "passes"
+		if !c.Healthy {
+			state = "FAILS: " + output.OneLine(c.Why)
+		}
+		fmt.Fprintf(scr.W, "  check %s for %s %s\n", output.OneLine(c.Name), output.Age(now, c.Since), state)
+	}
+	if w := r.Workload; w != nil {
+		fmt.Fprintf(scr.W, "  workload ended %s ago with %d%s\n", output.Age(now, w.At), w.Code, signal(w.Signal))
+		if w.Output != "" {
+			fmt.Fprintf(scr.W, "  its last words: %s\n", output.OneLine(w.Output))
+		}
+	}
+}
+
+func signal(name string) string {
+	if name == "" {
+		return ""
+	}
+	return " (" + output.OneLine(name) + ")"
+}
+
+func showSlot(scr output.Screen, v store.Versioned[store.Slot], now time.Time) {
+	if !v.Present() || len(v.Record.Failures) == 0 && v.Record.Retry == nil {
+		return
+	}
+	fmt.Fprintf(scr.W, "slot: %s counted\n", counted(len(v.Record.Failures), "failure", "failures"))
+	for _, f := range v.Record.Failures {
+		fmt.Fprintf(scr.W, "  %s ago  %s  %s  %s\n", output.Age(now, f.At), f.Instance, f.Verdict, output.OneLine(f.Why))
+	}
+	if r := v.Record.Retry; r != nil {
+		fmt.Fprintf(scr.W, "  flapping: no new replacement for %s after %s ago\n", output.Span(r.For.D()), output.Age(now, r.Start))
+	}
+}

@@ -1,0 +1,169 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// Session is one run of one command: its flags, and the shard it looks at.
+type Session struct {
+	env   Env
+	flags *Globals
+	st    store.Store
+	close func() error
+}
+
+// open opens the store at the first use. Nothing is asked of etcd yet.
+func (s *Session) open(ctx context.Context) (store.Store, error) {
+	if s.st != nil {
+		return s.st, nil
+	}
+	st, closer, err := s.connect(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	s.st, s.close = st, closer
+	return st, nil
+}
+
+// connect opens a store as the flags say, or says what an operator can do about it.
+func (s *Session) connect(ctx context.Context, log *slog.Logger) (store.Store, func() error, error) {
+	if err := checkEndpoints(s.flags.Endpoints); err != nil {
+		return nil, nil, err
+	}
+	st, closer, err := s.env.Open(ctx, s.connection(log))
+	if err != nil {
+		return nil, nil, s.openFailed(ctx, err)
+	}
+	return st, closer, nil
+}
+
+// openFailed says what an operator can do about an etcd that could not be opened.
+func (s *Session) openFailed(ctx context.Context, err error) error {
+	switch {
+	case ctx.Err() == nil && !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrDenied):
+		return failure(Usage, "leasehold --help", "%s", joined(err))
+	case errors.Is(err, store.ErrUnavailable):
+		return failure(Unreachable, startEtcd, "%s", joined(err)) // it names the endpoints already
+	default:
+		return err
+	}
+}
+
+// end closes what was opened. What could not be closed matters to nobody: the process ends.
+func (s *Session) end() {
+	if s.close != nil {
+		_ = s.close()
+	}
+}
+
+func (s *Session) keys() store.Keys { return store.KeysOf(s.flags.Shard) }
+
+func (s *Session) requestLimit() time.Duration {
+	if s.flags.Timeout > 0 {
+		return s.flags.Timeout
+	}
+	return requestTimeout
+}
+
+// ask does one thing with the store within the limit for one answer, and says what an error means to an operator. If a
+// person waits and nothing comes soon, it says for what.
+func (s *Session) ask(ctx context.Context, what string, do func(context.Context, store.Store) error) error {
+	limited, cancel := context.WithTimeout(ctx, s.requestLimit())
+	defer cancel()
+	if s.env.StderrTerminal {
+		told := make(chan struct{})
+		timer := time.AfterFunc(300*time.Millisecond, func() {
+			defer close(told)
+			fmt.Fprintf(s.env.Stderr, "%s\n", s.aside().Dim("waiting for etcd at "+strings.Join(s.flags.Endpoints, ", ")+" …"))
+		})
+		defer func() {
+			if !timer.Stop() {
+				<-told
+			}
+		}()
+	}
+	st, err := s.open(limited)
+	if err == nil {
+		err = do(limited, st)
+	}
+	var known *Failure
+	switch {
+	case errors.As(err, &known):
+		return known
+	case err == nil, ctx.Err() != nil, errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrConflict), errors.Is(err, store.ErrCompacted):
+		return err
+	case errors.Is(err, store.ErrDenied):
+		return failure(Failed, "give --user NAME:PASSWORD, or --cert and --key, of somebody who may", "%s: etcd refused: %s", what, err)
+	case errors.Is(err, store.ErrUnknown):
+		return failure(Unreachable, "leasehold status", "%s: etcd's answer was lost: it may or may not have been done", what)
+	case errors.Is(err, store.ErrUnavailable), errors.Is(err, context.DeadlineExceeded):
+		return s.unreachable(what, err)
+	default:
+		return fmt.Errorf("%s: %w", what, err)
+	}
+}
+
+const startEtcd = "start etcd there, or everything with leasehold dev; or name another with --endpoints or LEASEHOLD_ENDPOINTS"
+
+// unreachable says what an operator can do about a store that does not answer.
+func (s *Session) unreachable(what string, err error) error {
+	var known *Failure
+	if errors.As(err, &known) {
+		return known
+	}
+	where := strings.Join(s.flags.Endpoints, ", ")
+	why := fmt.Sprintf("no answer in %s", s.requestLimit())
+	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		why = joined(err)
+	}
+	return failure(Unreachable, startEtcd, "%s: etcd at %s cannot be reached: %s", what, where, why)
+}
+
+func (s *Session) get(ctx context.Context, key string) (kv store.KV, err error) {
+	err = s.ask(ctx, "read "+key, func(ctx context.Context, st store.Store) error {
+		kv, err = st.Get(ctx, key)
+		return err
+	})
+	return kv, err
+}
+
+// find is get, with the zero KV for a key that is not there.
+func (s *Session) find(ctx context.Context, key string) (store.KV, error) {
+	kv, err := s.get(ctx, key)
+	if errors.Is(err, store.ErrNotFound) {
+		return store.KV{Key: key}, nil
+	}
+	return kv, err
+}
+
+func (s *Session) list(ctx context.Context, prefix string, at store.Revision) (l store.Listing, err error) {
+	err = s.ask(ctx, "list "+prefix, func(ctx context.Context, st store.Store) error {
+		l, err = st.List(ctx, prefix, at)
+		return err
+	})
+	return l, err
+}
+
+func (s *Session) commit(ctx context.Context, what string, txn store.Txn) (rev store.Revision, err error) {
+	err = s.ask(ctx, what, func(ctx context.Context, st store.Store) error {
+		rev, err = st.Commit(ctx, txn)
+		return err
+	})
+	return rev, err
+}
+
+// note tells the operator something beside the result.
+func (s *Session) note(format string, args ...any) {
+	fmt.Fprintf(s.env.Stderr, format+"\n", args...)
+}
+
+func (s *Session) warn(format string, args ...any) {
+	s.note("%s %s", s.aside().Notice("warning:"), fmt.Sprintf(format, args...))
+}

@@ -1,0 +1,167 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/leasehold/leasehold/cmd/output"
+	"github.com/leasehold/leasehold/store"
+)
+
+// problem is something that an operator should know of, and what to do about it.
+type problem struct {
+	About string `json:"about"` // the group, the replica, or the shard
+	Rule  string `json:"rule,omitempty"`
+	What  string `json:"what"`
+	Next  string `json:"next,omitempty"`
+}
+
+// How long what is over stays a problem, and how long an order may lie before somebody should know.
+const (
+	disturbanceShown = 10 * time.Minute
+	orderIgnored     = time.Minute
+)
+
+// problems lists what is wrong in a shard, the shard itself first.
+func problems(st shardState, now time.Time) []problem {
+	found := append([]problem{}, shardProblems(st, now)...)
+	for _, g := range st.groups {
+		found = append(found, groupProblems(g, st.leads)...)
+	}
+	for _, s := range st.strays {
+		found = append(found, problem{
+			About: s.Record.Instance, Rule: "REC-8",
+			What: fmt.Sprintf("an agent at %s says that it is this instance, which has no record; it was told to stop %s ago", s.Record.From, output.Age(now, s.Record.At)),
+			Next: "find the machine; leasehold events -i " + s.Record.Instance + farBackFlag,
+		})
+	}
+	return found
+}
+
+func shardProblems(st shardState, now time.Time) []problem {
+	var found []problem
+	if !st.leads {
+		what := "no coordinator is at work: nothing is created, healed or deleted"
+		switch {
+		case !st.served.Present():
+			what += " (none ever was, in this shard)"
+		default:
+			what += fmt.Sprintf(" (for %s; the last was %s)", output.Age(now, st.served.Record.At), st.served.Record.Replica)
+		}
+		found = append(found, problem{About: st.name, What: what, Next: "leasehold coordinator --shard " + st.name})
+	}
+	if h := st.shard.Record.Hold; h != nil {
+		found = append(found, problem{
+			About: st.name, Rule: "SAFE-12",
+			What: fmt.Sprintf("on hold for %s by %s: %s: nothing is created or deleted", output.Age(now, h.At), h.By, h.Why),
+			Next: "when the reason is gone: leasehold release",
+		})
+	}
+	for _, r := range st.replicas {
+		if last := r.Record.Last; last != nil && now.Sub(last.At) < disturbanceShown {
+			found = append(found, problem{
+				About: r.Record.ID, Rule: "SAFE-1",
+				What: fmt.Sprintf("saw etcd disturbed %s ago: %s (%s since it started): nothing is judged lost for a while", output.Age(now, last.At), last.What, counted(r.Record.Disturbances, "time", "times")),
+				Next: "look at etcd's own logs and disks if this goes on",
+			})
+		}
+	}
+	for _, r := range st.requests {
+		if age := now.Sub(r.Record.At); st.leads && age > orderIgnored {
+			found = append(found, problem{
+				About: r.Record.Instance, Rule: "REC-16",
+				What: fmt.Sprintf("the order to %s it, given %s ago by %s, was not carried out yet", r.Record.Kind, output.Span(age), r.Record.By),
+				Next: "leasehold events -i " + r.Record.Instance,
+			})
+		}
+	}
+	return found
+}
+
+func groupProblems(g group, leads bool) []problem {
+	var found []problem
+	st := g.Status.Record
+	switch {
+	case g.Stored.Modified == 0 && g.leaving():
+	case g.Stored.Modified == 0:
+		found = append(found, problem{
+			About: g.Name, Rule: "SAFE-10",
+			What: fmt.Sprintf("its key in groups/ is gone; %s", inForceWithout(st)),
+			Next: fmt.Sprintf("leasehold group apply -f %s.yaml, to have it back", g.Name),
+		})
+	case g.Bad != nil:
+		found = append(found, problem{
+			About: g.Name, Rule: "SAFE-10",
+			What: fmt.Sprintf("the spec of revision %d cannot be used: %s; %s", g.Stored.Modified, joined(g.Bad), inForce(st)),
+			Next: fmt.Sprintf("leasehold group apply -f %s.yaml, with a spec that is right", g.Name),
+		})
+	case st.Invalid != nil && st.Invalid.Revision == g.Stored.Modified:
+		found = append(found, problem{
+			About: g.Name, Rule: "SAFE-10",
+			What: fmt.Sprintf("the spec of revision %d is not in force: %s; %s", st.Invalid.Revision, st.Invalid.Why, inForce(st)),
+			Next: "leasehold group edit " + g.Name,
+		})
+	case !g.Status.Present() && leads:
+		found = append(found, problem{About: g.Name, What: "the leader has not taken it up yet", Next: "leasehold events --follow -g " + g.Name})
+	}
+	for _, b := range st.Blocked {
+		what := b.What
+		if b.Instance != "" && !strings.Contains(what, b.Instance) {
+			what = b.Instance + ": " + what
+		}
+		if b.Why != "" {
+			what += ": " + b.Why
+		}
+		if b.Until != "" {
+			what += "; until " + b.Until
+		}
+		next := "leasehold events -g " + g.Name
+		if b.Instance != "" {
+			next = "leasehold instance show " + b.Instance
+		}
+		found = append(found, problem{About: g.Name, Rule: b.Rule, What: what, Next: next})
+	}
+	return found
+}
+
+func inForce(st store.Status) string {
+	if st.Accepted == nil {
+		return "none is in force"
+	}
+	return fmt.Sprintf("that of revision %d stays in force", st.AcceptedRevision)
+}
+
+// inForceWithout is inForce of a group whose key is gone.
+func inForceWithout(st store.Status) string {
+	if st.Accepted == nil {
+		return "none was ever in force"
+	}
+	return fmt.Sprintf("the spec of revision %d stays in force", st.AcceptedRevision)
+}
+
+// joined is an error of several lines as one.
+func joined(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
+
+// writeProblems shows the problems and how many there are.
+func writeProblems(scr output.Screen, found []problem) error {
+	var b strings.Builder
+	if len(found) == 0 {
+		b.WriteString("no problems\n")
+	} else {
+		b.WriteString(scr.Alarm(counted(len(found), "problem", "problems")) + "\n")
+	}
+	for _, p := range found {
+		rule := ""
+		if p.Rule != "" {
+			rule = p.Rule + ": "
+		}
+		fmt.Fprintf(&b, "  %s  %s%s\n", p.About, rule, output.OneLine(p.What))
+		if p.Next != "" {
+			fmt.Fprintf(&b, "  %s  next: %s\n", strings.Repeat(" ", len(p.About)), output.OneLine(p.Next))
+		}
+	}
+	_, err := io.WriteString(scr.W, b.String())
+	return err
+}

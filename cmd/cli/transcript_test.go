@@ -1,0 +1,142 @@
+package cli
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+var update = flag.Bool("update", false, "write what the commands print into testdata")
+
+// The worlds that the transcripts in testdata begin in.
+var beginnings = map[string]func(*world){
+	"empty": func(*world) {},
+	"served": func(w *world) {
+		w.serve()
+		web, api := webGroup(3), webGroup(4)
+		api.Name, api.Labels = "api", map[string]string{"team": "shop"}
+		w.put(store.KindStatus, "web", statusOf(web, w.put(store.KindGroups, "web", web), 3))
+		st := statusOf(api, w.put(store.KindGroups, "api", api), 2)
+		st.Phases[store.Creating] = 1
+		st.Verdicts[store.Lost] = 1
+		st.Blocked = []store.Blocked{{Rule: "HEAL-2", What: "replace api-3-d1", Why: "1 of 1 extra instances is in use", Until: "api-1-z1 is running", Instance: "api-3-d1"}}
+		w.put(store.KindStatus, "api", st)
+		for slot, id := range []string{"web-0-a1", "web-1-b1", "web-2-c1"} {
+			w.put(store.KindInstances, id, instanceOf(web, slot, id, store.Running))
+			w.put(store.KindAlive, id, store.Alive{Schema: 1, Instance: id, Replica: "coord-a", Lease: "00aa", Epoch: 2, State: store.StreamOpen, Since: noon.Add(-time.Minute), Agent: "v0"})
+		}
+		creating := instanceOf(api, 1, "api-1-z1", store.Creating)
+		creating.Replaces = "api-1-a1"
+		w.put(store.KindInstances, "api-1-z1", creating)
+		w.put(store.KindReports, "web-0-a1", store.Report{
+			Schema: 1, Instance: "web-0-a1", Received: noon.Add(-20 * time.Second), Healthy: false, Why: "process is gone", Uptime: store.Duration(time.Hour),
+			Checks:   []store.CheckReport{{Name: "process", Why: "exited", Since: noon.Add(-21 * time.Second)}},
+			Workload: &store.WorkloadExit{Code: 1, At: noon.Add(-21 * time.Second), Output: "panic:\n\x1b[2Jno\n"},
+		})
+		w.journal(48*time.Hour, store.JournalEntry{Rule: "REC-3", Group: "web", Instance: "web-0-old", What: "long ago", Revision: 1})
+		w.journal(time.Hour, store.JournalEntry{Rule: "REC-3", Group: "web", Instance: "web-0-a1", What: "create instance in slot 0", Why: "slot was empty", Revision: 7, Evidence: []string{"slot 0 empty"}})
+		w.journal(3*time.Minute, store.JournalEntry{Rule: "DET-17", Group: "api", Instance: "api-3-d1", What: "lost", Why: "lease ended", Revision: 9})
+	},
+	"trouble": func(w *world) {
+		hold := store.Shard{Schema: 1, ID: "x1", Name: "default", Hold: &store.Hold{By: "coord-a", Why: "4 extra machines", At: noon.Add(-time.Minute)}}
+		w.put(store.KindShard, "", hold)
+		w.put(store.KindServed, "", store.Served{Schema: 1, At: noon.Add(-3 * time.Minute), Replica: "coord-a"})
+		w.put(store.KindReplicas, "coord-a", store.Replica{Schema: 1, ID: "coord-a", Disturbances: 2, Last: &store.Disturbance{At: noon.Add(-30 * time.Second), What: "leader changed"}})
+		w.put(store.KindGroups, "new", strings.ReplaceAll(string(store.Encode(webGroup(1))), `"web"`, `"new"`))
+		w.put(store.KindGroups, "broken", `{"schema":1,"name":"broken","provider":"process","size":-1}`)
+		web := webGroup(3)
+		st := statusOf(web, 5, 3)
+		st.Invalid = &store.InvalidSpec{Why: "missing"}
+		w.put(store.KindStatus, "web", st)
+		w.put(store.KindStrays, "web-9-x", store.Stray{Schema: 1, Instance: "web-9-x", Replica: "coord-a", From: "10.0.0.9:5", At: noon.Add(-time.Second)})
+	},
+}
+
+var transcriptFiles = map[string]string{
+	"web.yaml":   "name: web\nprovider: process\nsize: 4\nworkload: {run: [./web, -v]}\n",
+	"same.yaml":  "name: web\nprovider: process\nsize: 3\nworkload: {run: [./web]}\n",
+	"small.yaml": "name: web\nprovider: process\nsize: 1\nworkload: {run: [./web]}\n",
+	"two.yaml":   "name: a\nprovider: process\n---\nname: b\nprovider: process\nbudget: {max_expansion: 0}\n",
+	"cloud.yaml": "name: cloud\nprovider: moon\n",
+	"typo.yaml":  "name: web\nprovider: process\nbudget:\n  max_expanson: 2\nsize: 1000000\n",
+}
+
+// TestTranscripts runs the commands in testdata/*.txt and compares what they print. A line "$ leasehold …" is run in a pipe,
+// "% leasehold …" on a terminal; lines with "2>" are on standard error. Write them anew with: go test ./cmd/cli -update
+func TestTranscripts(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no transcripts: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			path, err := filepath.Abs(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := replay(t, string(want))
+			if *update {
+				if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			} else if got != string(want) {
+				t.Errorf("%s says otherwise; got\n%s", file, got)
+			}
+		})
+	}
+}
+
+// replay runs every command of a transcript and returns the transcript as it is now.
+func replay(t *testing.T, script string) string {
+	t.Chdir(t.TempDir())
+	for name, text := range transcriptFiles {
+		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w := newWorld(t)
+	var b strings.Builder
+	for _, line := range strings.Split(script, "\n") {
+		prompt, command, isCommand := strings.Cut(line, " leasehold ")
+		switch {
+		case strings.HasPrefix(line, "world: "):
+			begin := beginnings[strings.TrimPrefix(line, "world: ")]
+			if begin == nil {
+				t.Fatalf("no such world: %s", line)
+			}
+			begin(w)
+			fmt.Fprintln(&b, line)
+		case isCommand && (prompt == "$" || prompt == "%"):
+			w.terminal = prompt == "%"
+			fmt.Fprintf(&b, "%s\n%s", line, shownRun(w, strings.Fields(command)))
+		case strings.HasPrefix(line, "#"):
+			fmt.Fprintln(&b, line)
+		}
+	}
+	return b.String()
+}
+
+func shownRun(w *world, args []string) string {
+	code, stdout, stderr := w.run(args...)
+	var b strings.Builder
+	b.WriteString(strings.ReplaceAll(stdout, "\t", " | "))
+	for _, l := range strings.SplitAfter(stderr, "\n") {
+		if l != "" {
+			b.WriteString("2> " + strings.TrimSuffix(l, "\n") + "\n")
+		}
+	}
+	if code != Done {
+		fmt.Fprintf(&b, "exit %d\n", code)
+	}
+	return b.String()
+}

@@ -1,0 +1,313 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/leasehold/leasehold/cmd/output"
+	"github.com/leasehold/leasehold/store"
+)
+
+// awaited is a spec that is waited for.
+type awaited struct {
+	spec  store.Group
+	since store.Revision // the spec's
+	// What the journal says after this revision, that of the command's own write, is shown; 0: nothing was written, and
+	// what it says from now on is.
+	after store.Revision
+	begun time.Time // when the command began: what follows from its write is in the journal from then on
+}
+
+// interrupted says what remains when an operator stops waiting: what was written stays written.
+func (a awaited) interrupted() error {
+	name := a.spec.Name
+	return failure(Interrupted, "leasehold events -g "+name+" --follow", "stopped waiting: group %s stays as asked for (revision %d), and what is under way goes on", name, a.since)
+}
+
+// wait returns when the group is as the spec of this revision asks for: accepted, every slot running on its template, and
+// nothing in surplus. It fails as soon as that cannot come of itself, and when the limit has passed.
+func (s *Session) wait(ctx context.Context, a awaited) error {
+	spec := a.spec
+	limit := s.flags.Timeout
+	if limit <= 0 {
+		limit = waitTimeout
+	}
+	now, err := s.list(ctx, s.keys().Group(spec.Name), 0)
+	if err != nil && ctx.Err() != nil {
+		return a.interrupted()
+	}
+	if err != nil {
+		return err // etcd must answer once before there is anything to wait for
+	}
+	if a.after == 0 {
+		a.after = now.Revision
+	}
+	w := newWaiting(s.keys(), a)
+	following, stop := context.WithCancel(ctx)
+	var follower sync.WaitGroup
+	follower.Go(func() {
+		// It ends with its context only, and says on the way what went wrong.
+		_ = store.Follow(following, s.st, s.keys().Prefix(), w.wanted(s.env.Now().Add(limit)), w)
+	})
+	defer follower.Wait()
+	defer stop()
+
+	s.note("waiting for %s: %d running on %s, at most %s", spec.Name, spec.Size, w.template, output.Span(limit))
+	line := progressLine{to: s.aside(), rewrite: s.env.StderrTerminal}
+	defer line.clear()
+	deadline := time.NewTimer(limit)
+	defer deadline.Stop()
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	start := s.env.Now()
+	for {
+		now := s.env.Now()
+		view := w.look()
+		for _, e := range view.events {
+			line.clear()
+			_, _ = fmt.Fprint(s.env.Stderr, eventLine(output.Screen{Terminal: true, Colour: s.aside().Colour}, e, now, false))
+		}
+		if view.over {
+			line.clear()
+			if view.err == nil {
+				s.note("%s %s after %s%s", s.aside().Good("done:"), view.text, output.Span(now.Sub(start)), view.rest)
+			}
+			return view.err
+		}
+		line.show(fmt.Sprintf("[gives up in %s | %s | %s so far]", output.Span(start.Add(limit).Sub(now)), view.text, output.Span(now.Sub(start))))
+		select {
+		case <-ctx.Done():
+			return a.interrupted()
+		case <-deadline.C:
+			return failure(TimedOut, "leasehold group show "+spec.Name, "gave up after %s: %s", output.Span(limit), view.text)
+		case <-w.changed:
+		case <-tick.C:
+		}
+	}
+}
+
+// progressLine is the one line that is rewritten, on a terminal only. The terminal cuts it at its width instead of going
+// on in a second line, which could not be rewritten.
+type progressLine struct {
+	to      output.Screen
+	rewrite bool
+	shown   string
+}
+
+// What makes a terminal cut lines at its width, and wrap them again.
+const (
+	noWrap = "\x1b[?7l"
+	wrap   = "\x1b[?7h"
+)
+
+func (l *progressLine) show(text string) {
+	if !l.rewrite || text == l.shown {
+		return
+	}
+	l.clear()
+	fmt.Fprint(l.to.W, noWrap+output.OneLine(text)+wrap)
+	l.shown = text
+}
+
+func (l *progressLine) clear() {
+	if l.shown != "" {
+		fmt.Fprint(l.to.W, "\r\x1b[K")
+		l.shown = ""
+	}
+}
+
+// waiting is what is known of the group that is waited for. It is told by store.Follow.
+type waiting struct {
+	awaited
+	keys     store.Keys
+	template string
+	changed  chan struct{} // holds one if there is something to look at
+
+	mu        sync.Mutex
+	known     bool // the first listing came
+	broken    error
+	current   store.Revision // of groups/<name>; 0: gone
+	status    store.Status
+	instances map[string]store.Instance
+	leaders   map[string]bool
+	events    []store.JournalEntry
+	taken     map[string]bool // the keys of the entries that were taken in: after an interruption they are listed once more
+}
+
+func newWaiting(keys store.Keys, a awaited) *waiting {
+	return &waiting{awaited: a, keys: keys, template: a.spec.InstanceSpec().TemplateHash(), changed: make(chan struct{}, 1), taken: map[string]bool{}}
+}
+
+// How far the clocks of those who write the journal may be from ours.
+const (
+	clocksBehind = 5 * time.Minute
+	clocksAhead  = time.Hour
+)
+
+// wanted are the prefixes to be told of until the given time. The journal is read by the hour, as old entries matter to
+// nobody here.
+func (w *waiting) wanted(until time.Time) []string {
+	prefixes := []string{
+		w.keys.Group(w.spec.Name), w.keys.Status(w.spec.Name), w.keys.Of(store.KindInstances) + w.spec.Name + "-", w.keys.Of(store.KindLeader),
+	}
+	for t := w.begun.UTC().Add(-clocksBehind).Truncate(time.Hour); !t.After(until.Add(clocksAhead)); t = t.Add(time.Hour) {
+		prefixes = append(prefixes, w.keys.Of(store.KindEvents)+t.Format("20060102T15"))
+	}
+	return prefixes
+}
+
+// Reset takes a whole listing in.
+func (w *waiting) Reset(l store.Listing) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.known, w.broken, w.current, w.status = true, nil, 0, store.Status{}
+	w.instances, w.leaders = map[string]store.Instance{}, map[string]bool{}
+	for _, kv := range l.KVs {
+		w.take(store.Event{KV: kv})
+	}
+	w.signal()
+}
+
+// Apply takes changes in.
+func (w *waiting) Apply(b store.Batch) {
+	if len(b.Events) == 0 {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, e := range b.Events {
+		w.take(e)
+	}
+	w.signal()
+}
+
+// Interrupted notes that nothing is known for now.
+func (w *waiting) Interrupted(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.broken = err
+	w.signal()
+}
+
+func (w *waiting) signal() {
+	select {
+	case w.changed <- struct{}{}:
+	default:
+	}
+}
+
+// take takes one key in. What cannot be read is left aside: it is shown by status, and is no reason to stop waiting.
+func (w *waiting) take(e store.Event) {
+	kind, name, _ := w.keys.Split(e.KV.Key)
+	switch {
+	case kind == store.KindGroups && name == w.spec.Name:
+		if w.current = e.KV.Modified; e.Deleted {
+			w.current = 0
+		}
+	case kind == store.KindStatus && name == w.spec.Name:
+		v, err := store.Decode[store.Status](e.KV)
+		if w.status = v.Record; e.Deleted || err != nil {
+			w.status = store.Status{}
+		}
+	case kind == store.KindInstances:
+		v, err := store.Decode[store.Instance](e.KV)
+		if e.Deleted || err != nil || v.Record.Group != w.spec.Name {
+			delete(w.instances, name)
+			return
+		}
+		w.instances[name] = v.Record
+	case kind == store.KindLeader:
+		if w.leaders[name] = true; e.Deleted {
+			delete(w.leaders, name)
+		}
+	case kind == store.KindEvents && !e.Deleted && e.KV.Modified > w.after && !w.taken[e.KV.Key]:
+		w.taken[e.KV.Key] = true
+		v, err := store.Decode[store.JournalEntry](e.KV)
+		if err == nil && v.Record.Group == w.spec.Name {
+			w.events = append(w.events, v.Record)
+		}
+	}
+}
+
+// glance is how the waiting stands.
+type glance struct {
+	text   string // what is there and what is missing
+	rest   string // what goes on although the waiting is over
+	over   bool
+	err    error
+	events []store.JournalEntry // new since the last look
+}
+
+// look says how the waiting stands now.
+func (w *waiting) look() glance {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	g := w.judge()
+	g.events, w.events = w.events, nil
+	return g
+}
+
+func (w *waiting) judge() glance {
+	name := w.spec.Name
+	switch {
+	case w.broken != nil:
+		return glance{text: fmt.Sprintf("%s: etcd is out of reach (%s)", name, joined(w.broken))}
+	case !w.known:
+		return glance{text: name + ": reading"}
+	case w.current != w.since:
+		return glance{over: true, err: failure(Conflict, "leasehold group show "+name, "group %s: %s; that stands, and what was waited for may never come", name, whatHappened(w.since, w.current))}
+	case w.status.Invalid != nil && w.status.Invalid.Revision == w.since:
+		return glance{over: true, err: failure(Failed, "leasehold group edit "+name, "group %s: the spec of revision %d was not accepted: %s", name, w.since, w.status.Invalid.Why)}
+	case len(w.leaders) == 0:
+		return glance{text: fmt.Sprintf("%s: no coordinator is at work, waiting for one (leasehold coordinator)", name)}
+	case w.status.AcceptedRevision < w.since:
+		return glance{text: fmt.Sprintf("%s: waiting for the coordinator to accept revision %d", name, w.since)}
+	case w.spec.Paused:
+		return glance{over: true, err: failure(Failed, "leasehold group resume "+name, "group %s is paused: nothing will happen", name)}
+	default:
+		return w.progress()
+	}
+}
+
+// progress compares the slots with what is wanted.
+func (w *waiting) progress() glance {
+	c := countSlots(w.spec, w.template, w.instances)
+	g := glance{text: fmt.Sprintf("%s %d/%d running on %s", w.spec.Name, c.running, w.spec.Size, w.template)}
+	if c.leaving > 0 {
+		g.rest = fmt.Sprintf("; %s still being deleted", counted(c.leaving, "more is", "more are"))
+	}
+	if len(c.outdated) > 0 {
+		g.text += fmt.Sprintf(", %d on another template", len(c.outdated))
+	}
+	switch {
+	case c.missing == 0 && c.surplus == 0 && len(c.outdated) == 0:
+		g.over = true
+	case c.missing == 0 && c.surplus == 0:
+		g.over = true
+		next := "leasehold instance replace " + c.outdated[0]
+		if len(c.outdated) > 1 {
+			next += ", and so on for each of them"
+		}
+		g.err = failure(Failed, next,
+			"group %s: the spec is in force, but %d of %s of another template than %s (%s), and this version replaces none for that by itself",
+			w.spec.Name, len(c.outdated), instancesAre(w.spec.Size, len(c.outdated)), w.template, someOf(c.outdated))
+	}
+	if len(c.underway) > 0 {
+		g.text += " | " + someOf(c.underway)
+	}
+	if len(w.status.Blocked) > 0 {
+		b := w.status.Blocked[0]
+		g.text += fmt.Sprintf(" | held: %s %s: %s", b.Rule, b.What, b.Why)
+	}
+	return g
+}
+
+func someOf(names []string) string {
+	if len(names) > 3 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:3], ", "), len(names)-3)
+	}
+	return strings.Join(names, ", ")
+}

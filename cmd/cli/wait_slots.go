@@ -1,0 +1,73 @@
+package cli
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// slotCount is how the slots of a group are filled, compared with what is wanted.
+type slotCount struct {
+	running  int      // slots with an instance running on the wanted template
+	missing  int      // slots without any running instance
+	surplus  int      // managed instances that have yet to go: more than one in a slot, or in a slot too many
+	leaving  int      // past the point of no return
+	outdated []string // instances running on another template, in slots without one on the wanted one
+	underway []string // what is neither running nor leaving, with its phase
+}
+
+// countSlots counts the instances of a group against its spec. Which numbers its slots have does not matter: when a group
+// shrinks, the oldest instances go, and what is left keeps its numbers.
+func countSlots(spec store.Group, template string, instances map[string]store.Instance) slotCount {
+	var c slotCount
+	type filling struct {
+		any, current int
+		outdated     string
+	}
+	slots := map[int]*filling{}
+	ids := make([]string, 0, len(instances))
+	for id := range instances {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	members := 0
+	for _, id := range ids {
+		i := instances[id]
+		switch {
+		case !i.Managed && i.Phase != store.Deleting:
+			continue
+		case i.Phase == store.Deleting:
+			c.leaving++
+			continue
+		}
+		members++
+		if i.Phase != store.Running {
+			c.underway = append(c.underway, fmt.Sprintf("%s %s", id, i.Phase))
+			continue
+		}
+		f := slots[i.Slot]
+		if f == nil {
+			f = &filling{}
+			slots[i.Slot] = f
+		}
+		f.any++
+		if i.Template == template {
+			f.current++
+		} else if f.outdated == "" {
+			f.outdated = id
+		}
+	}
+	for _, n := range slices.Sorted(maps.Keys(slots)) {
+		if f := slots[n]; f.current > 0 {
+			c.running++
+		} else {
+			c.outdated = append(c.outdated, f.outdated)
+		}
+	}
+	c.running = min(c.running, spec.Size)
+	c.missing = max(spec.Size-len(slots), 0)
+	c.surplus = max(members-spec.Size, 0)
+	return c
+}

@@ -1,0 +1,233 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// waiter is a command with --wait under way.
+type waiter struct {
+	w        *world
+	done     chan struct{}
+	code     Code
+	out, err bytes.Buffer
+}
+
+func (w *world) start(args string) *waiter {
+	r := &waiter{w: w, done: make(chan struct{})}
+	go func() {
+		defer close(r.done)
+		r.code = Run(w.t.Context(), w.env(&r.out, &r.err), strings.Fields(args))
+	}()
+	synctest.Wait()
+	return r
+}
+
+func (r *waiter) expect(code Code, says ...string) {
+	r.w.t.Helper()
+	<-r.done
+	if r.code != code {
+		r.w.t.Errorf("exit %d, want %d: %s", r.code, code, r.err.String())
+	}
+	for _, s := range says {
+		if !strings.Contains(r.err.String(), s) {
+			r.w.t.Errorf("%q is missing in\n%s", s, r.err.String())
+		}
+	}
+}
+
+func waitWorld(t *testing.T, begin func(w *world)) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.now = time.Now
+		w.serve()
+		w.put(store.KindGroups, "web", webGroup(1))
+		begin(w)
+	})
+}
+
+func TestWaitUntilAllRun(t *testing.T) {
+	waitWorld(t, func(w *world) {
+		r := w.start("group scale web 2 --wait")
+		rev := store.Revision(9)
+		g := w.spec("web")
+		w.put(store.KindStatus, "web", statusOf(g, rev, 0))
+		w.put(store.KindInstances, "web-0-a", instanceOf(g, 0, "web-0-a", store.Running))
+		w.put(store.KindInstances, "web-1-b", instanceOf(g, 1, "web-1-b", store.Checking))
+		now := time.Now()
+		e := store.JournalEntry{Schema: 1, At: now, Rule: "REC-3", Group: "web", Instance: "web-1-b", What: "checking"}
+		w.put(store.KindEvents, strings.TrimPrefix(w.keys.Event(now, "x"), w.keys.Of(store.KindEvents)), e)
+		synctest.Wait()
+		select {
+		case <-r.done:
+			t.Fatal("it did not wait for web-1-b: ", r.err.String())
+		default:
+		}
+		w.put(store.KindInstances, "web-1-b", instanceOf(g, 1, "web-1-b", store.Running))
+		r.expect(Done, "waiting for web: 2 running on t", "REC-3    web-1-b        checking", "done: web 2/2 running on t")
+		if strings.Contains(r.err.String(), "[") || strings.Contains(r.err.String(), "\r") {
+			t.Errorf("a line was rewritten without a terminal: %q", r.err.String())
+		}
+		if r.out.String() != "web size 1 -> 2 rev 9\n" {
+			t.Errorf("printed %q", r.out.String())
+		}
+	})
+}
+
+func TestWaitForSurplusToGo(t *testing.T) {
+	waitWorld(t, func(w *world) {
+		g := webGroup(1)
+		w.put(store.KindInstances, "web-0-a", instanceOf(g, 0, "web-0-a", store.Running))
+		w.put(store.KindInstances, "web-1-b", instanceOf(g, 1, "web-1-b", store.Running))
+		// A group whose name begins with ours is none of our business.
+		w.put(store.KindInstances, "web-x-0-c", store.Instance{Schema: 1, ID: "web-x-0-c", Group: "web-x", Phase: store.Creating, Managed: true})
+		w.put(store.KindStatus, "web", statusOf(g, 8, 1))
+		r := w.start("group scale web 1 --wait")
+		w.put(store.KindInstances, "web-1-b", instanceOf(g, 1, "web-1-b", store.Draining))
+		synctest.Wait()
+		select {
+		case <-r.done:
+			t.Fatal("it did not wait for web-1-b to go: ", r.err.String())
+		default:
+		}
+		w.put(store.KindInstances, "web-1-b", instanceOf(g, 1, "web-1-b", store.Deleting))
+		r.expect(Done, "done: web 1/1 running", "; 1 more is still being deleted")
+	})
+}
+
+func TestWaitEndsWhenItCannotCome(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		after func(w *world)
+		code  Code
+		says  string
+	}{
+		{"invalid", func(w *world) {
+			w.put(store.KindStatus, "web", store.Status{Schema: 1, Group: "web", Invalid: &store.InvalidSpec{Revision: 9, Why: "no such provider"}})
+		}, Failed, "the spec of revision 9 was not accepted: no such provider"},
+		{"changed again", func(w *world) { w.put(store.KindGroups, "web", webGroup(5)) }, Conflict, "somebody changed it (revision 10)"},
+		{"other template", func(w *world) {
+			g := webGroup(2)
+			g.Workload.Run = []string{"./old"}
+			for slot, id := range []string{"web-0-a", "web-1-b"} {
+				w.put(store.KindInstances, id, instanceOf(g, slot, id, store.Running))
+			}
+			w.put(store.KindStatus, "web", statusOf(webGroup(2), 9, 2))
+		}, Failed, "next: leasehold instance replace web-0-a, and so on"},
+		{"one of another template", func(w *world) {
+			g := webGroup(2)
+			w.put(store.KindInstances, "web-0-a", instanceOf(g, 0, "web-0-a", store.Running))
+			g.Workload.Run = []string{"./old"}
+			w.put(store.KindInstances, "web-1-b", instanceOf(g, 1, "web-1-b", store.Running))
+			w.put(store.KindStatus, "web", statusOf(webGroup(2), 9, 2))
+		}, Failed, "but 1 of 2 instances is of another template"},
+		{"nothing happens", func(*world) {}, TimedOut, "gave up after 10m: web: waiting for the coordinator to accept revision 9"},
+		{"nobody leads", func(w *world) {
+			txn := store.Txn{Writes: []store.Write{store.Delete(w.keys.Of(store.KindLeader) + "1a"), store.Delete(w.keys.Of(store.KindLeader) + "1b")}}
+			if _, err := w.st.Commit(w.t.Context(), txn); err != nil {
+				w.t.Error(err)
+			}
+		}, TimedOut, "no coordinator is at work, waiting for one"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			waitWorld(t, func(w *world) {
+				r := w.start("group scale web 2 --wait")
+				c.after(w)
+				r.expect(c.code, c.says)
+			})
+		})
+	}
+}
+
+func TestWaitOnATerminalRewritesOneLine(t *testing.T) {
+	waitWorld(t, func(w *world) {
+		w.terminal = true
+		r := w.start("group scale web 2 --wait --timeout 90s")
+		<-time.After(3 * time.Second) // of the bubble's own clock: the line shows it
+		synctest.Wait()
+		r.expect(TimedOut, noWrap+"[gives up in 1m28s | web: waiting for the coordinator to accept revision 9 | 2s so far]"+wrap+"\r\x1b[K"+noWrap+"[gives up in 1m27s", "\r\x1b[Kerror: gave up after 1m30s")
+	})
+}
+
+// What was written stays when the operator stops waiting for it, and that is said.
+func TestWaitInterrupted(t *testing.T) {
+	for _, c := range []struct{ name, args, says string }{
+		{"changed", "group scale web 2 --wait", "stopped waiting: group web stays as asked for (revision 9), and what is under way goes on\nnext: leasehold events -g web --follow\n"},
+		{"unchanged", "group scale web 1 --wait", "stopped waiting: group web stays as asked for (revision 8), and what is under way goes on\nnext: leasehold events -g web --follow\n"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			waitWorld(t, func(w *world) {
+				w.terminal = true
+				ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
+				defer cancel()
+				code, _, stderr := w.runCtx(ctx, strings.Fields(c.args)...)
+				if code != Interrupted || !strings.HasSuffix(stderr, "\r\x1b[K"+c.says) {
+					t.Errorf("exit %d: %q", code, stderr)
+				}
+			})
+		})
+	}
+}
+
+func TestWaitSurvivesALossOfEtcd(t *testing.T) {
+	waitWorld(t, func(w *world) {
+		st := w.db.Connect()
+		w.st = st
+		r := w.start("group scale web 2 --wait")
+		st.Faults().Cut()
+		<-time.After(10 * time.Second) // of the bubble's own clock: longer than a watch may be silent
+		other := *w
+		other.st = w.db.Connect()
+		g := webGroup(2)
+		for slot, id := range []string{"web-0-a", "web-1-b"} {
+			other.put(store.KindInstances, id, instanceOf(g, slot, id, store.Running))
+		}
+		other.put(store.KindStatus, "web", statusOf(g, 9, 2))
+		st.Faults().Mend()
+		r.expect(Done, "done: web 2/2 running")
+	})
+}
+
+func TestCountSlots(t *testing.T) {
+	g := webGroup(2)
+	hash := g.InstanceSpec().TemplateHash()
+	with := func(slot int, id string, p store.Phase, change func(*store.Instance)) store.Instance {
+		i := instanceOf(g, slot, id, p)
+		if change != nil {
+			change(&i)
+		}
+		return i
+	}
+	old := func(i *store.Instance) { i.Template = "told" }
+	for _, c := range []struct {
+		name                               string
+		have                               []store.Instance
+		running, missing, surplus, leaving int
+		outdated                           int
+	}{
+		{"none", nil, 0, 2, 0, 0, 0},
+		{"full", []store.Instance{with(0, "a", store.Running, nil), with(1, "b", store.Running, nil)}, 2, 0, 0, 0, 0},
+		{"being replaced", []store.Instance{with(0, "a", store.Running, nil), with(1, "b", store.Running, nil), with(1, "c", store.Checking, nil)}, 2, 0, 1, 0, 0},
+		{"outdated", []store.Instance{with(0, "a", store.Running, old), with(1, "b", store.Running, nil)}, 1, 0, 0, 0, 1},
+		{"outdated beside new", []store.Instance{with(0, "a", store.Running, old), with(0, "b", store.Running, nil), with(1, "c", store.Running, nil)}, 2, 0, 1, 0, 0},
+		{"above size", []store.Instance{with(0, "a", store.Running, nil), with(1, "b", store.Running, nil), with(2, "c", store.Running, nil)}, 2, 0, 1, 0, 0},
+		{"shrunk", []store.Instance{with(1, "b", store.Running, nil), with(2, "c", store.Running, nil)}, 2, 0, 0, 0, 0},
+		{"on demand", []store.Instance{with(0, "a", store.Running, func(i *store.Instance) { i.Managed = false })}, 0, 2, 0, 0, 0},
+		{"leaving", []store.Instance{with(0, "a", store.Deleting, nil), with(0, "b", store.Running, nil)}, 1, 1, 0, 1, 0},
+	} {
+		have := map[string]store.Instance{}
+		for _, i := range c.have {
+			have[i.ID] = i
+		}
+		got := countSlots(g, hash, have)
+		if got.running != c.running || got.missing != c.missing || got.surplus != c.surplus || got.leaving != c.leaving || len(got.outdated) != c.outdated {
+			t.Errorf("%s: got %+v", c.name, got)
+		}
+	}
+}

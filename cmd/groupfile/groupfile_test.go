@@ -1,0 +1,169 @@
+package groupfile
+
+import (
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+const web = `name: web
+size: 6
+provider: process
+workload: {run: [./web, --port, "${port}"]}
+report:
+  interval: 2s
+budget: {max_expansion: 2}
+max_checking_health_duration: 0
+`
+
+func TestReadFillsInDefaults(t *testing.T) {
+	groups, err := Read("web.yaml", strings.NewReader(web))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := store.DefaultGroup()
+	want.Name, want.Size, want.Provider = "web", 6, "process"
+	want.Workload.Run = []string{"./web", "--port", "${port}"}
+	want.Report = store.ReportSpec{Interval: store.Duration(2 * time.Second), LeaseTTL: store.Duration(8 * time.Second)}
+	want.Budget.MaxExpansion = 2
+	want.MaxChecking = 0
+	if len(groups) != 1 || !reflect.DeepEqual(groups[0], want) {
+		t.Errorf("got %+v\nwant %+v", groups, want)
+	}
+}
+
+func TestReadSeveralDocuments(t *testing.T) {
+	groups, err := Read("all.yaml", strings.NewReader("---\nname: a\nprovider: process\n---\n# nothing here\n---\nname: b\nprovider: process\nsize: 2\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(groups) != 2 || groups[0].Name != "a" || groups[1].Name != "b" || groups[1].Size != 2 {
+		t.Errorf("got %+v", groups)
+	}
+}
+
+// What Write writes is what Read reads, for JSON too.
+func TestWriteReadsBack(t *testing.T) {
+	g := store.DefaultGroup()
+	g.Name, g.Provider, g.Size, g.Paused = "web", "process", 3, true
+	g.Labels = map[string]string{"team": "shop", "yes": "no"}
+	g.Vars = map[string]string{"a": "010", "b": "true", "c": "x: y # z", "d": "line\nbreak", "e": ""}
+	g.Template.Zones = []string{"a", "b"}
+	g.Workload.Run = []string{"./web", "--port", "8080"}
+	g.Complete()
+	text, err := Write(g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	back, err := Read("back.yaml", strings.NewReader(string(text)))
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	g.Paused = false
+	if !reflect.DeepEqual(back[0], g) {
+		t.Errorf("got %+v\nwant %+v\nfrom\n%s", back[0], g, text)
+	}
+	back, err = Read("back.json", strings.NewReader(string(store.Encode(g))))
+	if err != nil || !reflect.DeepEqual(back[0], g) {
+		t.Errorf("json: got %+v, %v", back, err)
+	}
+}
+
+func TestReadSaysWhatIsWrongAndWhere(t *testing.T) {
+	const head = "name: web\nprovider: process\n"
+	for _, c := range []struct{ name, text, want string }{
+		{"typo", head + "budget:\n  max_expanson: 2\n", "budget.max_expanson: unknown field: did you mean budget.max_expansion? (web.yaml:4:3)"},
+		{"typo at the top", "anme: web\nname: web\nprovider: process\n", "anme: unknown field: did you mean name? (web.yaml:1:1)"},
+		{"right name at the wrong place", head + "lease_ttl: 20s\n", "lease_ttl: unknown field: did you mean report.lease_ttl? (web.yaml:3:1)"},
+		{"nothing like it", head + "zzzzzzzz: 1\n", "zzzzzzzz: unknown field (web.yaml:3:1)"},
+		{"planned", head + "checks:\n- tcp: {port: 1}\n", "checks: is not supported by this version (web.yaml:3:1)"},
+		{"planned below", head + "report: {on_lease_lost: stop}\n", "report.on_lease_lost: is not supported by this version (web.yaml:3:10)"},
+		{"a flag", head + "paused: true\n", "paused: not set in a file: use leasehold group pause or resume (web.yaml:3:1)"},
+		{"a newer schema", head + "schema: 99\n", "schema: 99: must be 1: this program knows no other (web.yaml:3:9)"},
+		{"text for a number", head + "size: six\n", `size: "six": must be a whole number, 0 to 100000 (web.yaml:3:7)`},
+		{"nothing for a number", head + "size:\n", "size: nothing: must be a whole number, 0 to 100000 (web.yaml:3:6)"},
+		{"a number too long", head + "size: 99999999999999999999\n", "size: 99999999999999999999: must be a whole number, 0 to 100000 (web.yaml:3:7)"},
+		{"not in plain digits", head + "size: 0x10\n", "size: 0x10: must be 0 to 100000, in plain digits (web.yaml:3:7)"},
+		{"number for text", head + "vars:\n  port: 8080\n", `vars.port: 8080: must be text: write "8080" (web.yaml:4:9)`},
+		{"number in a list", head + "workload:\n  run: [./web, 8080]\n", `workload.run[1]: 8080: must be text: write "8080" (web.yaml:4:16)`},
+		{"text for a list", head + "workload: {run: ./web}\n", `workload.run: "./web": must be a list: a program and its arguments, at most 256 of at most 4096 bytes (web.yaml:3:17)`},
+		{"text for fields", head + "budget: 1\n", "budget: 1: must have fields: max_expansion, max_unavailable, max_creating, max_deleting (web.yaml:3:9)"},
+		{"number for a duration", head + "stop_timeout: 30\n", "stop_timeout: 30: must be a duration like 5s, 1m30s or 2h, 0s to 10m0s (web.yaml:3:15)"},
+		{"out of range", head + "report:\n  interval: 10ms\n", "report.interval: 10ms: must be 1s to 5m0s (DET-1) (web.yaml:4:13)"},
+		{"ttl too short", head + "report: {interval: 10s, lease_ttl: 20s}\n", "report.lease_ttl: 20s: must be whole seconds, at least 3 × report.interval, at most 1h (DET-2) (web.yaml:3:36)"},
+		{"missing", "name: web\nsize: 1\n", "provider: missing: must be the name of a provider, for example process (web.yaml:1:1)"},
+		{"twice", head + "size: 1\nsize: 2\n", "size: is here twice (first at line 3) (web.yaml:4:1)"},
+		{"twice in a map", head + "vars: {a: x, a: y}\n", "vars.a: is here twice (first at line 3) (web.yaml:3:14)"},
+		{"the same group twice", head + "---\n" + head, `name: group "web" is in this file twice (first at line 1) (web.yaml:4:1)`},
+		{"an alias", head + "labels: &l {a: b}\nvars: *l\n", "vars: aliases and merge keys are not supported in a group file (web.yaml:4:7)"},
+		{"empty", "# only a comment\n", "there is no group in the file (web.yaml)"},
+		{"a list", "- name: web\n", "a list: must be fields like name: web (web.yaml:1:1)"},
+		{"a typo and a range at once", head + "sise: 1\nstop_timeout: 1h\n", "sise: unknown field: did you mean size? (web.yaml:3:1)\nstop_timeout: 1h0m0s: must be 0s to 10m0s (HEAL-14) (web.yaml:4:15)"},
+		{"two at once, in order", "nam: web\nsize: many\n", "nam: unknown field: did you mean name? (web.yaml:1:1)\n" + `size: "many": must be a whole number, 0 to 100000 (web.yaml:2:7)`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := Read("web.yaml", strings.NewReader(c.text))
+			if err == nil {
+				t.Fatal("accepted")
+			}
+			if err.Error() != c.want {
+				t.Errorf("\n got %s\nwant %s", err, c.want)
+			}
+		})
+	}
+}
+
+func TestReadPlacesSyntaxErrors(t *testing.T) {
+	_, err := Read("web.yaml", strings.NewReader("name: web\nlabels: {a: b\nsize: 1\n"))
+	var problems Problems
+	if !errors.As(err, &problems) || len(problems) != 1 || problems[0].Line == 0 || !strings.Contains(err.Error(), "not YAML") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Hostile input ends in an error, soon.
+func TestReadIsBounded(t *testing.T) {
+	bomb := "a: &a [x,x,x,x,x,x,x,x,x]\n"
+	for c := 'b'; c < 'z'; c++ {
+		bomb += string(c) + ": &" + string(c) + " [" + strings.Repeat("*"+string(c-1)+",", 8) + "*" + string(c-1) + "]\n"
+	}
+	for name, text := range map[string]string{
+		"large":     strings.Repeat("# nothing\n", MaxBytes/10+1),
+		"deep":      "name: " + strings.Repeat("[", 100_000),
+		"deep map":  strings.Repeat("{a: ", 50_000),
+		"bomb":      bomb,
+		"documents": strings.Repeat("---\nname: web\n", MaxGroups+1),
+	} {
+		if _, err := Read(name, strings.NewReader(text)); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+}
+
+// Every field of the table can be written in a file, at its place.
+func TestEveryFieldOfTheTableIsKnown(t *testing.T) {
+	values := map[string]string{"string": `""`, "integer": "-1", "duration": "-1s", "list of strings": "[]", "map of strings": "{}"}
+	for _, f := range store.Fields {
+		value, ok := values[f.Type]
+		if !ok {
+			t.Errorf("%s: this test knows no type %q", f.Path, f.Type)
+			continue
+		}
+		text, depth := "", 0
+		for _, part := range strings.Split(f.Path, ".") {
+			if depth > 0 {
+				text += "\n" + strings.Repeat("  ", depth)
+			}
+			text += part + ":"
+			depth++
+		}
+		_, err := Read("f.yaml", strings.NewReader(text+" "+value+"\n"))
+		if err == nil || strings.Contains(err.Error(), "unknown field") || strings.Contains(err.Error(), "like") {
+			t.Errorf("%s: %v", f.Path, err)
+		}
+	}
+}

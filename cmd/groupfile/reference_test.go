@@ -1,0 +1,101 @@
+package groupfile
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+var update = flag.Bool("update", false, "write docs/group-file.md anew")
+
+const reference = "../../docs/group-file.md"
+
+// The reference page says what the table of fields says. Write it anew with: go test ./cmd/groupfile -update
+func TestReferenceIsTheTable(t *testing.T) {
+	want := referencePage()
+	if *update {
+		if err := os.WriteFile(reference, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	got, err := os.ReadFile(reference)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(got) != want {
+		t.Errorf("%s is not what store.Fields says: run go test ./cmd/groupfile -update", reference)
+	}
+}
+
+// The example on the page is a group that Read takes.
+func TestReferenceExampleIsValid(t *testing.T) {
+	groups, err := Read("example", strings.NewReader(example))
+	if err != nil || len(groups) != 1 {
+		t.Fatalf("got %v, %v", groups, err)
+	}
+}
+
+const example = `name: web
+size: 6
+labels: {team: shop}
+provider: process
+template:
+  zones: [a, b]
+workload:
+  run: ["./web", "--port", "${port}"]
+vars: {greeting: hello}
+report: {interval: 5s}
+budget: {max_expansion: 2}
+`
+
+func referencePage() string {
+	var b strings.Builder
+	b.WriteString(`# The group file
+
+<!-- Written by go test ./cmd/groupfile -update from store.Fields. Do not edit. -->
+
+A group is what an operator wants: so many machines, of this kind, in this health. It is written in YAML (or JSON, which
+is YAML too), one group in each document of a file:
+
+` + "```yaml\n" + example + "```" + `
+
+` + "`leasehold group apply -f web.yaml`" + ` makes it so, ` + "`leasehold group diff -f web.yaml`" + ` shows what that would change. What is
+left out has its default. Anything that cannot be is refused, all at once, each with file, line and column:
+
+` + "```\nerror: budget.max_expanson: unknown field: did you mean budget.max_expansion? (web.yaml:4:3)\n" +
+		"error: report.interval: 10ms: must be 1s to 5m0s (DET-1) (web.yaml:6:13)\n```" + `
+
+Text stays text and numbers stay numbers: ` + "`port: 8080`" + ` under ` + "`vars`" + ` is refused, ` + "`port: \"8080\"`" + ` is meant. Durations are written
+like ` + "`5s`, `1m30s`, `2h`" + fmt.Sprintf(`. A file holds at most %d groups and %d KiB; aliases and merge keys are refused.
+`, MaxGroups, MaxBytes>>10) + `
+A pause and a deletion are no part of a file: ` + "`leasehold group pause`, `resume` and `delete`" + ` set them, and applying a file
+keeps them.
+
+## Fields
+
+| Field | Type | Default | Allowed | Meaning | Rule |
+|---|---|---|---|---|---|
+`)
+	for _, f := range store.Fields {
+		def := "`" + f.Default + "`"
+		switch {
+		case f.Default == "":
+			def = "must be given"
+		case strings.Contains(f.Default, " ") || f.Default == "none":
+			def = f.Default
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s |\n", f.Path, f.Type, def, cell(f.Allowed), cell(f.Doc), f.Rule)
+	}
+	b.WriteString("\n## Not in this version\n\nThese fields are promised and refused for now, so that no file says what nothing does:\n\n")
+	for _, p := range store.Planned {
+		fmt.Fprintf(&b, "- `%s`\n", p)
+	}
+	return b.String()
+}
+
+func cell(s string) string { return strings.ReplaceAll(s, "|", "\\|") }

@@ -1,0 +1,274 @@
+package groupfile
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/agext/levenshtein"
+	"github.com/leasehold/leasehold/store"
+	"go.yaml.in/yaml/v4"
+)
+
+// walk goes through one document beside the table of fields.
+type walk struct {
+	*reading
+	at map[string]*yaml.Node // where the value of each field stands
+}
+
+// setByCommand are fields of the record that no file can set, and the command that does.
+var setByCommand = map[string]string{
+	"paused":   "not set in a file: use leasehold group pause or resume",
+	"deleting": "not set in a file: use leasehold group delete",
+}
+
+// mapping reads a mapping of fields and returns them for JSON.
+func (w *walk) mapping(path string, node *yaml.Node) map[string]any {
+	if node.Kind != yaml.MappingNode {
+		what := "must be fields like name: web"
+		if path != "" {
+			what = "must have fields: " + strings.Join(children(path), ", ")
+		}
+		w.mismatch(node, path, what)
+		return nil
+	}
+	out := map[string]any{}
+	first := map[string]*yaml.Node{}
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		key, value := node.Content[i], node.Content[i+1]
+		if !w.keyOK(path, key, first) {
+			continue
+		}
+		full := join(path, key.Value)
+		w.at[full] = value
+		if v, ok := w.field(full, key, value); ok {
+			out[key.Value] = v
+		}
+	}
+	return out
+}
+
+// keyOK says whether a key can be one: plain, and not there before.
+func (w *walk) keyOK(path string, key *yaml.Node, first map[string]*yaml.Node) bool {
+	if key.Kind == yaml.AliasNode || key.Tag == "!!merge" {
+		w.wrong(key, path, "aliases and merge keys are not supported in a group file")
+		return false
+	}
+	if key.Kind != yaml.ScalarNode {
+		w.wrong(key, path, "a key must be a name")
+		return false
+	}
+	if seen := first[key.Value]; seen != nil {
+		w.wrong(key, join(path, key.Value), "is here twice (first at line %d)", seen.Line)
+		return false
+	}
+	first[key.Value] = key
+	return true
+}
+
+// field reads the value of one field, or says why it cannot be one. A value that is left out in effect (an empty
+// mapping or list) is not ok and no problem either.
+func (w *walk) field(path string, key, value *yaml.Node) (any, bool) {
+	if value.Kind == yaml.AliasNode {
+		w.wrong(value, path, "aliases and merge keys are not supported in a group file")
+		return nil, false
+	}
+	if path == "schema" {
+		return w.schema(value)
+	}
+	if what := setByCommand[path]; what != "" {
+		w.wrong(key, path, "%s", what)
+		return nil, false
+	}
+	if slices.Contains(store.Planned, path) {
+		w.wrong(key, path, "is not supported by this version")
+		return nil, false
+	}
+	empty := value.Kind == yaml.ScalarNode && value.Tag == "!!null"
+	if i := slices.IndexFunc(store.Fields, func(f store.Field) bool { return f.Path == path }); i >= 0 {
+		return w.leaf(store.Fields[i], value, empty)
+	}
+	if len(children(path)) > 0 {
+		if empty {
+			return nil, false
+		}
+		return w.mapping(path, value), true
+	}
+	w.wrong(key, path, "unknown field%s", suggestion(path))
+	return nil, false
+}
+
+func (w *walk) schema(value *yaml.Node) (any, bool) {
+	n, err := strconv.Atoi(value.Value)
+	if err != nil || n < 1 || n > store.Schema {
+		w.wrong(value, "schema", "%s: must be %d: this program knows no other", shown(value), store.Schema)
+		return nil, false
+	}
+	return n, true
+}
+
+// leaf reads a value of the field's type.
+func (w *walk) leaf(f store.Field, value *yaml.Node, empty bool) (any, bool) {
+	switch f.Type {
+	case "map of strings":
+		if empty {
+			return nil, false
+		}
+		return w.stringMap(f, value)
+	case "list of strings":
+		if empty {
+			return nil, false
+		}
+		return w.stringList(f, value)
+	case "integer":
+		if value.Kind != yaml.ScalarNode || value.Tag != "!!int" {
+			w.mismatch(value, f.Path, "must be a whole number, "+f.Allowed)
+			return nil, false
+		}
+		if _, err := strconv.Atoi(value.Value); err != nil {
+			w.mismatch(value, f.Path, "must be "+f.Allowed+", in plain digits")
+			return nil, false
+		}
+		return json.Number(strings.TrimPrefix(value.Value, "+")), true
+	case "duration":
+		var d store.Duration
+		zero := value.Tag == "!!int" && value.Value == "0"
+		if value.Kind != yaml.ScalarNode || value.Tag != "!!str" && !zero || d.UnmarshalText([]byte(value.Value)) != nil {
+			w.mismatch(value, f.Path, "must be a duration like 5s, 1m30s or 2h, "+f.Allowed)
+			return nil, false
+		}
+		return d, true
+	default:
+		return w.text(f.Path, value)
+	}
+}
+
+// text reads a string and nothing that only looks like one: a port written without quotes is a number to YAML, and
+// 010 or yes would come out as something else than was written.
+func (w *walk) text(path string, value *yaml.Node) (string, bool) {
+	switch {
+	case value.Kind == yaml.AliasNode:
+		w.wrong(value, path, "aliases and merge keys are not supported in a group file")
+	case value.Kind != yaml.ScalarNode || value.Tag == "!!null":
+		w.mismatch(value, path, "must be text")
+	case value.Tag != "!!str":
+		w.mismatch(value, path, "must be text: write "+strconv.Quote(value.Value))
+	default:
+		return value.Value, true
+	}
+	return "", false
+}
+
+func (w *walk) stringList(f store.Field, value *yaml.Node) (any, bool) {
+	if value.Kind != yaml.SequenceNode {
+		w.mismatch(value, f.Path, "must be a list: "+f.Allowed)
+		return nil, false
+	}
+	list := []string{}
+	for i, item := range value.Content {
+		if s, ok := w.text(fmt.Sprintf("%s[%d]", f.Path, i), item); ok {
+			list = append(list, s)
+		}
+	}
+	return list, true
+}
+
+func (w *walk) stringMap(f store.Field, value *yaml.Node) (any, bool) {
+	if value.Kind != yaml.MappingNode {
+		w.mismatch(value, f.Path, "must be names and values: "+f.Allowed)
+		return nil, false
+	}
+	out := map[string]string{}
+	first := map[string]*yaml.Node{}
+	for i := 0; i+1 < len(value.Content); i += 2 {
+		key := value.Content[i]
+		if !w.keyOK(f.Path, key, first) {
+			continue
+		}
+		if s, ok := w.text(join(f.Path, key.Value), value.Content[i+1]); ok {
+			out[key.Value] = s
+		}
+	}
+	return out, true
+}
+
+func (w *walk) mismatch(node *yaml.Node, path, want string) {
+	w.wrong(node, path, "%s: %s", shown(node), want)
+}
+
+// shown is how a message calls a value.
+func shown(n *yaml.Node) string {
+	switch {
+	case n.Kind == yaml.MappingNode:
+		return "fields"
+	case n.Kind == yaml.SequenceNode:
+		return "a list"
+	case n.Tag == "!!null":
+		return "nothing"
+	case n.Tag == "!!str":
+		return strconv.Quote(clip(n.Value))
+	default:
+		return clip(n.Value)
+	}
+}
+
+func clip(s string) string {
+	if r := []rune(s); len(r) > 60 {
+		return string(r[:57]) + "..."
+	}
+	return s
+}
+
+func join(path, name string) string {
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}
+
+// children are the names that may stand right below a path, in the table's order.
+func children(path string) []string {
+	var names []string
+	for _, f := range store.Fields {
+		rest := f.Path
+		if path != "" {
+			var below bool
+			if rest, below = strings.CutPrefix(f.Path, path+"."); !below {
+				continue
+			}
+		}
+		if name, _, _ := strings.Cut(rest, "."); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// suggestion names the field that was probably meant: one with a similar name at the same place, else one whose last
+// name is the same or similar somewhere else. It is empty if nothing is near.
+func suggestion(path string) string {
+	parent, name := "", path
+	if i := strings.LastIndexByte(path, '.'); i >= 0 {
+		parent, name = path[:i], path[i+1:]
+	}
+	best, score := "", 0.0
+	consider := func(candidate, as string, most float64) {
+		s := levenshtein.Similarity(strings.ToLower(name), candidate, nil) * most
+		if s > score {
+			best, score = as, s
+		}
+	}
+	for _, child := range children(parent) {
+		consider(child, join(parent, child), 1)
+	}
+	for _, f := range store.Fields {
+		last := f.Path[strings.LastIndexByte(f.Path, '.')+1:]
+		consider(last, f.Path, 0.95)
+	}
+	if score < 0.5 {
+		return ""
+	}
+	return fmt.Sprintf(": did you mean %s?", best)
+}

@@ -1,0 +1,79 @@
+package groupfile
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"github.com/leasehold/leasehold/store"
+	"go.yaml.in/yaml/v4"
+)
+
+// Write is the group as a file that Read takes: every field that is set, without those that no file can set.
+func Write(g store.Group) ([]byte, error) {
+	g.Paused, g.Deleting = false, false
+	var node yaml.Node
+	if err := yaml.Load(store.Encode(g), &node); err != nil {
+		return nil, fmt.Errorf("write group %s: %w", g.Name, err)
+	}
+	root := node.Content[0]
+	kept := root.Content[:0]
+	for i := 0; i+1 < len(root.Content); i += 2 {
+		key, value := root.Content[i], root.Content[i+1]
+		if key.Value == "schema" || value.Kind == yaml.MappingNode && len(value.Content) == 0 {
+			continue
+		}
+		kept = append(kept, key, value)
+	}
+	root.Content = kept
+	block(root)
+	var b bytes.Buffer
+	dumper, err := yaml.NewDumper(&b, yaml.WithLineWidth(-1))
+	if err != nil {
+		return nil, fmt.Errorf("write group %s: %w", g.Name, err)
+	}
+	if err := dumper.Dump(&node); err != nil {
+		return nil, fmt.Errorf("write group %s: %w", g.Name, err)
+	}
+	if err := dumper.Close(); err != nil {
+		return nil, fmt.Errorf("write group %s: %w", g.Name, err)
+	}
+	return b.Bytes(), nil
+}
+
+// block takes JSON's style away: block mappings, lists of text on one line.
+func block(n *yaml.Node) {
+	switch {
+	case n.Kind == yaml.ScalarNode:
+		n.Style = 0
+	case n.Kind == yaml.SequenceNode || len(n.Content) == 0:
+		n.Style = yaml.FlowStyle
+	default:
+		n.Style = 0
+	}
+	for _, c := range n.Content {
+		block(c)
+	}
+}
+
+// ReadStored reads the spec in groups/<name> for changing it. Unlike store.ReadGroup it has an answer for a spec that
+// is not valid: the flags that a command keeps. A newer schema stays an error.
+func ReadStored(value []byte) (g store.Group, valid error, err error) {
+	g, valid = store.ReadGroup(value)
+	if valid == nil {
+		return g, nil, nil
+	}
+	var head struct {
+		Schema   int    `json:"schema"`
+		Name     string `json:"name"`
+		Paused   bool   `json:"paused"`
+		Deleting bool   `json:"deleting"`
+	}
+	if json.Unmarshal(value, &head) == nil {
+		if head.Schema > store.Schema {
+			return store.Group{}, valid, valid
+		}
+		g.Paused, g.Deleting = head.Paused, head.Deleting
+	}
+	return g, valid, nil
+}

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/leasehold/leasehold/cmd/agentcmd"
+)
+
+// version is set when a release is built.
+var version = "dev"
+
+type grammar struct {
+	agentcmd.Cmd
+
+	LogLevel slog.Level       `help:"debug, info, warn or error." default:"info" env:"LEASEHOLD_LOG_LEVEL"`
+	Version  kong.VersionFlag `help:"Say the version and end."`
+}
+
+// Exit codes, as for every Leasehold program.
+const (
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+func main() {
+	os.Exit(run(os.Args[1:]))
+}
+
+func run(args []string) int {
+	var g grammar
+	code := -1
+	parser, err := kong.New(&g,
+		kong.Name("leasehold-agent"),
+		kong.Description("Joins this machine to its shard, reports how it is and runs its workload."),
+		kong.Vars{"version": version},
+		kong.Exit(func(c int) { code = c }),
+	)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+		return exitFailed
+	}
+	_, err = parser.Parse(args)
+	if code >= 0 {
+		return code // --help or --version has answered
+	}
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "error: %v\nnext: leasehold-agent --help\n", err)
+		return exitUsage
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
+	defer stop()
+	// A second signal ends the agent the hard way.
+	context.AfterFunc(ctx, stop)
+	if err := g.Run(ctx, agentcmd.NewLogger(os.Stderr, g.LogLevel), agentcmd.Version(version)); err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+		return exitFailed
+	}
+	return 0
+}

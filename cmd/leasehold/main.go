@@ -1,0 +1,70 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"os"
+	"os/signal"
+	osuser "os/user"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/leasehold/leasehold/cmd/cli"
+	"golang.org/x/term"
+)
+
+// version is set by the linker.
+var version = "dev"
+
+func main() {
+	os.Exit(int(run()))
+}
+
+func run() cli.Code {
+	env := environment()
+	if answered, err := cli.Complete(env); answered || err != nil {
+		return cli.Done // a shell asked how the line might go on, and has nowhere to show an error
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	go func() { // a second Ctrl-C ends the process at once, whatever it is doing
+		<-ctx.Done()
+		stop()
+	}()
+	return cli.Run(ctx, env, os.Args[1:])
+}
+
+// environment is what this process has.
+func environment() cli.Env {
+	return cli.Env{
+		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+		StdinTerminal: term.IsTerminal(int(os.Stdin.Fd())), StdoutTerminal: isTerminal(os.Stdout), StderrTerminal: isTerminal(os.Stderr),
+		Colour:   os.Getenv("NO_COLOR") == "",
+		Now:      time.Now,
+		RandomID: func() string { return strings.ToLower(rand.Text()) },
+		User:     user(),
+		Version:  version,
+		Open:     openEtcd,
+		Edit:     edit,
+	}
+}
+
+// isTerminal says whether a person is there who can be shown more than plain text.
+func isTerminal(f *os.File) bool {
+	return os.Getenv("TERM") != "dumb" && term.IsTerminal(int(f.Fd()))
+}
+
+// user is who gives orders, as far as this machine knows.
+func user() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	name := fmt.Sprintf("uid%d", os.Getuid())
+	if u, err := osuser.Current(); err == nil {
+		name = u.Username
+	}
+	return name + "@" + host
+}

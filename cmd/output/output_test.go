@@ -1,0 +1,70 @@
+package output
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"go.yaml.in/yaml/v4"
+)
+
+func TestTableOnTerminalAndPiped(t *testing.T) {
+	tab := Table{Columns: []Column{{Title: "NAME"}, {Title: "N", Right: true}, {Title: "WHY", Wide: true}, {Title: "AGE"}}}
+	tab.Add("web", "12", "a\tb\nc\x1b[31m", "6d")
+	tab.Add("frontend", "3", "", "41s")
+	for _, c := range []struct {
+		name     string
+		terminal bool
+		wide     bool
+		want     string
+	}{
+		{"terminal", true, false, "NAME       N  AGE\nweb       12  6d\nfrontend   3  41s\n"},
+		{"piped", false, false, "NAME\tN\tAGE\nweb\t12\t6d\nfrontend\t3\t41s\n"},
+		{"piped wide", false, true, "NAME\tN\tWHY\tAGE\nweb\t12\ta b c?[31m\t6d\nfrontend\t3\t\t41s\n"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var b bytes.Buffer
+			if err := tab.Write(Screen{W: &b, Terminal: c.terminal}, c.wide); err != nil {
+				t.Fatal(err)
+			}
+			if b.String() != c.want {
+				t.Errorf("got\n%s\nwant\n%s", b.String(), c.want)
+			}
+		})
+	}
+}
+
+func TestAge(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for ago, want := range map[time.Duration]string{
+		-time.Hour: "0s", 41 * time.Second: "41s", 3 * time.Minute: "3m", 3*time.Minute + 2*time.Second: "3m2s",
+		31*time.Minute + 2*time.Second: "31m", 2*time.Hour + 14*time.Minute: "2h14m", 30 * time.Hour: "30h", 6 * 24 * time.Hour: "6d",
+	} {
+		if got := Age(now, now.Add(-ago)); got != want {
+			t.Errorf("age of %s: got %s, want %s", ago, got, want)
+		}
+	}
+	if got := Age(now, time.Time{}); got != "-" {
+		t.Errorf("age of never: got %s", got)
+	}
+}
+
+func TestYAMLKeepsOrderAndTypes(t *testing.T) {
+	raw := json.RawMessage(`{"z":"true","a":[1,"2",{"b":null}],"on":"5s","empty":{},"none":[],"text":"a: b #c"}`)
+	var b bytes.Buffer
+	if err := YAML(&b, raw); err != nil {
+		t.Fatal(err)
+	}
+	if z, a := strings.Index(b.String(), "z:"), strings.Index(b.String(), "a:"); z != 0 || a < z {
+		t.Errorf("order lost:\n%s", b.String())
+	}
+	var got map[string]any
+	if err := yaml.Load(b.Bytes(), &got); err != nil {
+		t.Fatal(err)
+	}
+	if got["z"] != "true" || got["on"] != "5s" || got["text"] != "a: b #c" || got["a"].([]any)[1] != "2" || got["a"].([]any)[0] != 1 {
+		t.Errorf("types lost: %#v\n%s", got, b.String())
+	}
+}

@@ -1,0 +1,120 @@
+package output
+
+import (
+	"io"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+)
+
+// Screen is where people read: what it can show decides how tables look.
+type Screen struct {
+	W        io.Writer
+	Terminal bool // else tab-separated lines
+	Colour   bool
+}
+
+// Column is one column of a table.
+type Column struct {
+	Title string
+	Right bool // numbers stand at the right edge on a terminal
+	Wide  bool // shown with -o wide only
+}
+
+// Table is rows under columns. A row has one cell for each column, those of wide columns included.
+type Table struct {
+	Columns []Column
+	Rows    [][]string
+	Indent  string // stands before each line on a terminal
+}
+
+// Add appends a row.
+func (t *Table) Add(cells ...string) { t.Rows = append(t.Rows, cells) }
+
+// Write shows the table, with its wide columns or without.
+func (t *Table) Write(s Screen, wide bool) error {
+	var shown []int
+	var titles []string
+	for i, c := range t.Columns {
+		if wide || !c.Wide {
+			shown = append(shown, i)
+			titles = append(titles, c.Title)
+		}
+	}
+	rows := make([][]string, len(t.Rows))
+	for i, row := range t.Rows {
+		for _, c := range shown {
+			rows[i] = append(rows[i], OneLine(row[c]))
+		}
+	}
+	if !s.Terminal {
+		return writeTabbed(s.W, titles, rows)
+	}
+	return t.writeAligned(s, titles, shown, rows)
+}
+
+func writeTabbed(w io.Writer, titles []string, rows [][]string) error {
+	var b strings.Builder
+	for _, row := range append([][]string{titles}, rows...) {
+		b.WriteString(strings.Join(row, "\t"))
+		b.WriteByte('\n')
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func (t *Table) writeAligned(s Screen, titles []string, shown []int, rows [][]string) error {
+	tw := table.NewWriter()
+	style := table.StyleDefault
+	style.Box = table.BoxStyle{PaddingRight: "  "}
+	style.Options = table.OptionsNoBordersAndSeparators
+	style.Format.Header = text.FormatDefault
+	tw.SetStyle(style)
+	configs := make([]table.ColumnConfig, len(shown))
+	for i, c := range shown {
+		configs[i] = table.ColumnConfig{Number: i + 1}
+		if t.Columns[c].Right {
+			configs[i].Align, configs[i].AlignHeader = text.AlignRight, text.AlignRight
+		}
+	}
+	tw.SetColumnConfigs(configs)
+	tw.AppendHeader(cells(titles))
+	for _, row := range rows {
+		tw.AppendRow(cells(row))
+	}
+	var b strings.Builder
+	for i, line := range strings.Split(tw.Render(), "\n") {
+		line = strings.TrimRight(t.Indent+line, " ")
+		if i == 0 {
+			line = s.Dim(line)
+		}
+		b.WriteString(line)
+		b.WriteByte('\n')
+	}
+	_, err := io.WriteString(s.W, b.String())
+	return err
+}
+
+func cells(row []string) table.Row {
+	r := make(table.Row, len(row))
+	for i, c := range row {
+		r[i] = c
+	}
+	return r
+}
+
+// OneLine makes a text safe for one cell of one row: no control character of it reaches the terminal.
+func OneLine(s string) string {
+	clean := func(r rune) rune {
+		switch {
+		case r == '\t' || r == '\n' || r == '\r':
+			return ' '
+		case r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0:
+			return '?'
+		default:
+			return r
+		}
+	}
+	return strings.Map(clean, s)
+}

@@ -1,0 +1,21 @@
+package services
+
+import (
+	"context"
+
+	"github.com/leasehold/leasehold/cmd/agentcmd"
+)
+
+// Agent is the command agent: what leasehold-agent is, for machines that have this program alone.
+type Agent struct {
+	agentcmd.Cmd `embed:""`
+	LogLevel     string `help:"What to log: ${enum}." enum:"debug,info,warn,error" default:"info"`
+}
+
+// Run is an agent until ctx ends.
+func (a *Agent) Run(ctx context.Context, h *Host) error {
+	if err := a.Cmd.Run(ctx, h.logger(parseLevel(a.LogLevel)), agentcmd.Version(h.Version)); err != nil {
+		return problem("leasehold agent --help", "%s", err)
+	}
+	return nil
+}

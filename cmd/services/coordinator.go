@@ -1,0 +1,65 @@
+package services
+
+import (
+	"context"
+	"errors"
+	"syscall"
+	"time"
+
+	"github.com/leasehold/leasehold/coordinator"
+	"github.com/leasehold/leasehold/store"
+)
+
+// Coordinator is the command coordinator: one replica.
+type Coordinator struct {
+	Listen     string        `help:"Where agents are served." default:"127.0.0.1:7420" placeholder:"HOST:PORT"`
+	Advertise  string        `help:"Where agents find this replica (default: the address listened on)." placeholder:"HOST:PORT"`
+	ID         string        `name:"id" help:"This replica's name, different from all others (default: made up)." placeholder:"NAME"`
+	Machines   string        `help:"Directory of the process provider's machines." default:"/var/lib/leasehold/machines" type:"path" placeholder:"DIR"`
+	Agent      string        `help:"The agent that machines run (default: leasehold-agent beside this program, else this program)." type:"path" placeholder:"FILE"`
+	Zones      []string      `help:"Zones of the process provider." default:"local" placeholder:"NAME,…"`
+	SessionTTL time.Duration `help:"How long a leader may be silent before another takes over; 2s to 1m." default:"5s" placeholder:"DURATION"`
+	LogLevel   string        `help:"What to log: ${enum}." enum:"debug,info,warn,error" default:"info"`
+}
+
+// Run serves until ctx ends; then it resigns and sends its agents to other replicas.
+func (c *Coordinator) Run(ctx context.Context, h *Host) error {
+	if c.SessionTTL < 2*time.Second || c.SessionTTL > time.Minute || c.SessionTTL%time.Second != 0 {
+		return problem("leasehold coordinator --help", "--session-ttl: %s: must be whole seconds, 2s to 1m", c.SessionTTL)
+	}
+	log := h.logger(parseLevel(c.LogLevel))
+	if err := portFree(ctx, c.Listen); err != nil {
+		return listenProblem("--listen", c.Listen, err)
+	}
+	processes, err := machines(c.Machines, c.Agent, c.Zones, log)
+	if err != nil {
+		return err
+	}
+	st, closeStore, err := h.Open(ctx, log)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = closeStore() }() // the process ends; nobody could do anything about it
+	id := c.ID
+	if id == "" {
+		if id, err = replicaID(); err != nil {
+			return err
+		}
+	}
+	r, err := coordinator.New(coordinator.Config{
+		Shard: h.Shard, ID: id, Listen: c.Listen, Advertise: c.Advertise, SessionTTL: c.SessionTTL, Version: h.Version,
+	}, coordinator.Deps{Store: st, Providers: oneProvider(processes), Logger: log})
+	if err != nil {
+		return err
+	}
+	err = r.Run(ctx)
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return listenProblem("--listen", c.Listen, err)
+	case errors.Is(err, store.ErrSchema):
+		return problem("install the version that wrote it", "%s", err)
+	case errors.Is(err, store.ErrDenied):
+		return problem("give --user NAME:PASSWORD, or --cert and --key, of a coordinator", "%s", err)
+	}
+	return err
+}

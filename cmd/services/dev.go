@@ -1,0 +1,243 @@
+package services
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/leasehold/leasehold/coordinator"
+	"github.com/leasehold/leasehold/provider/process"
+	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/embedetcd"
+	"github.com/leasehold/leasehold/store/etcdstore"
+)
+
+// Dev is the command dev: everything on one machine.
+type Dev struct {
+	DataDir    string   `help:"Where everything is kept (default: leasehold/dev in XDG_STATE_HOME or ~/.local/state)." env:"LEASEHOLD_DATA_DIR" placeholder:"DIR"`
+	EtcdListen string   `help:"Where the embedded etcd listens (default: 127.0.0.1:2379, or a free port if that is taken)." placeholder:"HOST:PORT"`
+	Listen     string   `help:"Where the coordinator serves agents (default: 127.0.0.1:7420, or a free port if that is taken)." placeholder:"HOST:PORT"`
+	Group      []string `help:"Apply this group file at the start, instead of the demo group. May be repeated." type:"path" placeholder:"FILE"`
+	LogLevel   string   `help:"What to log in dev.log: ${enum}." enum:"debug,info,warn,error" default:"info"`
+}
+
+// The addresses that dev takes if they are free.
+const (
+	devEtcd   = "127.0.0.1:2379"
+	devAgents = "127.0.0.1:7420"
+)
+
+// Run starts everything, shows what happens, and stops all that it started when ctx ends.
+func (d *Dev) Run(ctx context.Context, h *Host) (err error) {
+	groups, err := d.readGroups()
+	if err != nil {
+		return err
+	}
+	dir, err := d.dataDir()
+	if err != nil {
+		return err
+	}
+	logFile, err := os.OpenFile(filepath.Join(dir, "dev.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return problem("choose a directory that you may write to, with --data-dir", "data directory %s: %s", dir, err)
+	}
+	defer func() { err = errors.Join(err, logFile.Close()) }()
+	log := slog.New(slog.NewJSONHandler(logFile, &slog.HandlerOptions{Level: parseLevel(d.LogLevel)}))
+
+	etcd, err := d.startEtcd(ctx, dir, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, etcd.Close()) }()
+	st, err := etcdstore.Open(ctx, etcdstore.Config{Endpoints: []string{etcd.Endpoint()}, Logger: log})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, st.Close()) }()
+	processes, err := machines(filepath.Join(dir, "machines"), "", nil, log)
+	if err != nil {
+		return err
+	}
+	agents, err := d.agentsAddress(ctx, dir)
+	if err != nil {
+		return err
+	}
+	id, err := replicaID()
+	if err != nil {
+		return err
+	}
+	ready := make(chan string, 1)
+	replica, err := coordinator.New(coordinator.Config{Shard: h.Shard, ID: id, Listen: agents, Version: h.Version}, coordinator.Deps{
+		Store: st, Providers: oneProvider(processes), Logger: log, Ready: func(address string) { ready <- address },
+	})
+	if err != nil {
+		return err
+	}
+	w := &devWorld{h: h, dir: dir, store: st, processes: processes, replica: replica, keys: store.KeysOf(h.Shard), endpoint: etcd.Endpoint(), etcdStopped: etcd.Stopped()}
+	return w.run(ctx, groups, ready)
+}
+
+// devWorld is dev at work.
+type devWorld struct {
+	h         *Host
+	dir       string
+	store     store.Store
+	processes *process.Provider
+	replica   *coordinator.Replica
+	keys      store.Keys
+	endpoint  string
+
+	etcdStopped <-chan struct{}
+}
+
+func (w *devWorld) run(ctx context.Context, groups []store.Group, ready <-chan string) error {
+	first, err := w.isFirst(ctx)
+	if err != nil {
+		return err
+	}
+	resumed, err := w.processes.Resume(ctx)
+	if err != nil {
+		return fmt.Errorf("start the machines of last time: %w", err)
+	}
+	// The replica ends by its own context: first the machines go, and their agents say goodbye to it.
+	serve, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	ended := make(chan error, 1)
+	go func() { ended <- w.replica.Run(serve) }()
+	show, hide := context.WithCancel(ctx)
+	defer hide()
+	var showing sync.WaitGroup
+	defer showing.Wait()
+	defer hide()
+	select {
+	case address := <-ready:
+		if err := os.WriteFile(listenFile(w.dir), []byte(address), 0o600); err != nil {
+			stop()
+			return errors.Join(problem("choose a directory that you may write to, with --data-dir", "data directory: %s", err), <-ended)
+		}
+		w.print("ready  etcd %s  agents %s  data %s\n", w.endpoint, address, w.dir)
+		if w.endpoint != devEtcd {
+			fmt.Fprintf(w.h.Stderr, "etcd is not at its usual address: for other commands, export LEASEHOLD_ENDPOINTS=%s\n", w.endpoint)
+		}
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+		stop()
+		return <-ended
+	}
+	if resumed > 0 {
+		w.print("took up %d machines of last time\n", resumed)
+	}
+	showing.Go(func() { w.showJournal(show) })
+	if err := w.begin(ctx, first, groups); err != nil {
+		stop()
+		return errors.Join(err, <-ended)
+	}
+	showing.Go(func() { w.guide(show) })
+	select {
+	case err := <-ended:
+		return errors.Join(err, w.halt(ctx))
+	case <-w.etcdStopped:
+		stop()
+		err := problem("look at "+filepath.Join(w.dir, "dev.log")+", then start again: the machines go on meanwhile", "the embedded etcd has stopped")
+		return errors.Join(err, <-ended)
+	case <-ctx.Done():
+	}
+	hide()
+	showing.Wait()
+	w.print("\nstopping: machines, coordinator, etcd (the next start takes everything up again)\n")
+	slow := time.AfterFunc(2*time.Second, func() {
+		w.print("machines get up to their stop_timeout to end in order; Ctrl-C again leaves at once, and them running\n")
+	})
+	defer slow.Stop()
+	w.replica.Abdicate()
+	err = w.halt(ctx)
+	stop()
+	return errors.Join(err, <-ended)
+}
+
+// haltTime bounds how long machines get to stop in order.
+const haltTime = 45 * time.Second
+
+func (w *devWorld) halt(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), haltTime)
+	defer cancel()
+	if err := w.processes.Halt(ctx); err != nil {
+		return fmt.Errorf("stop the machines: %w", err)
+	}
+	return nil
+}
+
+func (w *devWorld) print(format string, args ...any) {
+	_, _ = io.WriteString(w.h.Stdout, fmt.Sprintf(format, args...)) // nobody to tell if even that fails
+}
+
+// dataDir finds the data directory, and makes it.
+func (d *Dev) dataDir() (string, error) {
+	dir := d.DataDir
+	if dir == "" {
+		state := os.Getenv("XDG_STATE_HOME")
+		if state == "" {
+			home, err := os.UserHomeDir()
+			if err != nil {
+				return "", problem("name a directory with --data-dir", "no data directory: %s", err)
+			}
+			state = filepath.Join(home, ".local", "state")
+		}
+		dir = filepath.Join(state, "leasehold", "dev")
+	}
+	dir, err := filepath.Abs(dir)
+	if err == nil {
+		err = os.MkdirAll(dir, 0o700)
+	}
+	if err != nil {
+		return "", problem("choose a directory that you may write to, with --data-dir", "data directory: %s", err)
+	}
+	return dir, nil
+}
+
+// startEtcd starts the embedded etcd, on a free port if nobody asked for one and the usual one is taken.
+func (d *Dev) startEtcd(ctx context.Context, dir string, log *slog.Logger) (*embedetcd.Server, error) {
+	listen := d.EtcdListen
+	if listen == "" {
+		listen = devEtcd
+		if err := portFree(ctx, listen); err != nil {
+			listen = "127.0.0.1:0"
+		}
+	} else if err := portFree(ctx, listen); err != nil {
+		return nil, listenProblem("--etcd-listen", listen, err)
+	}
+	etcd, err := embedetcd.Start(ctx, embedetcd.Config{DataDir: filepath.Join(dir, "etcd"), Listen: listen, Logger: log})
+	if err != nil {
+		return nil, problem("if another leasehold dev runs on this data, use that one, or another --data-dir", "%s", err)
+	}
+	return etcd, nil
+}
+
+// agentsAddress settles where agents find the coordinator: as asked for, else where they found it last time, for those that
+// still run look there.
+func (d *Dev) agentsAddress(ctx context.Context, dir string) (string, error) {
+	if d.Listen != "" {
+		if err := portFree(ctx, d.Listen); err != nil {
+			return "", listenProblem("--listen", d.Listen, err)
+		}
+		return d.Listen, nil
+	}
+	wanted := devAgents
+	if data, err := os.ReadFile(listenFile(dir)); err == nil && len(data) > 0 {
+		wanted = string(data)
+	}
+	if err := portFree(ctx, wanted); err != nil {
+		return freeAddress(ctx)
+	}
+	return wanted, nil
+}
+
+// listenFile holds where agents found the coordinator the last time, whether asked for or not.
+func listenFile(dir string) string { return filepath.Join(dir, "listen") }

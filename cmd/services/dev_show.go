@@ -1,0 +1,169 @@
+package services
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"sort"
+	"time"
+
+	"github.com/leasehold/leasehold/cmd/groupfile"
+	"github.com/leasehold/leasehold/store"
+)
+
+const demoName = "demo"
+
+// demoGroup are three small web servers.
+func demoGroup() (store.Group, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return store.Group{}, fmt.Errorf("find this program: %w", err)
+	}
+	g := store.DefaultGroup()
+	g.Name, g.Size, g.Provider = demoName, 3, "process"
+	g.Workload.Run = []string{self, "demo-web", "--port", "${port}"}
+	g.Complete()
+	return g, g.Validate()
+}
+
+// readGroups reads the group files, before anything is started.
+func (d *Dev) readGroups() ([]store.Group, error) {
+	var all []store.Group
+	for _, name := range d.Group {
+		f, err := os.Open(name)
+		if err != nil {
+			return nil, problem("name a file that can be read", "%s", err)
+		}
+		groups, err := groupfile.Read(name, f)
+		if err = errors.Join(err, f.Close()); err != nil {
+			return nil, err
+		}
+		all = append(all, groups...)
+	}
+	return all, nil
+}
+
+func freeAddress(ctx context.Context) (string, error) {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return l.Addr().String(), l.Close()
+}
+
+// isFirst says whether this is the first start on this data.
+func (w *devWorld) isFirst(ctx context.Context) (bool, error) {
+	_, err := w.store.Get(ctx, w.keys.Shard())
+	if errors.Is(err, store.ErrNotFound) {
+		return true, nil
+	}
+	return false, err
+}
+
+// begin applies what was asked for: group files, or at the very first start the demo group.
+func (w *devWorld) begin(ctx context.Context, first bool, groups []store.Group) error {
+	if len(groups) == 0 && first {
+		demo, err := demoGroup()
+		if err != nil {
+			return err
+		}
+		groups = []store.Group{demo}
+	}
+	for _, g := range groups {
+		key := w.keys.Group(g.Name)
+		kv, err := w.store.Get(ctx, key)
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			return err
+		}
+		value := store.Encode(g)
+		if string(kv.Value) == string(value) {
+			continue
+		}
+		if _, err := w.store.Commit(ctx, store.Txn{
+			Conditions: []store.Condition{store.At(key, kv.Modified)}, Writes: []store.Write{store.Put(key, value)},
+		}); err != nil {
+			return fmt.Errorf("apply group %s: %w", g.Name, err)
+		}
+	}
+	return nil
+}
+
+// showJournal prints what happens, as it happens.
+func (w *devWorld) showJournal(ctx context.Context) {
+	v, err := w.store.Vitals(ctx)
+	if err != nil {
+		return
+	}
+	for b := range w.store.Watch(ctx, w.keys.Of(store.KindEvents), v.Revision) {
+		for _, e := range b.Events {
+			if entry, err := store.Decode[store.JournalEntry](e.KV); err == nil && !e.Deleted {
+				w.print("%s", w.h.Line(entry.Record))
+			}
+		}
+	}
+}
+
+// guide tells, once all groups are as asked for, how to watch one heal.
+func (w *devWorld) guide(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	for b := range w.store.Watch(ctx, w.keys.Of(store.KindStatus), 1) {
+		if b.Err != nil {
+			return
+		}
+		for _, e := range b.Events {
+			st, err := store.Decode[store.Status](e.KV)
+			if err != nil || e.Deleted || st.Record.Accepted == nil || st.Record.Accepted.Size == 0 || !st.Record.OK {
+				continue
+			}
+			if w.tellHow(ctx, st.Record.Group) {
+				return
+			}
+		}
+	}
+}
+
+// tellHow names a process to kill.
+func (w *devWorld) tellHow(ctx context.Context, group string) bool {
+	look, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	kv, err := w.store.Get(look, w.keys.Shard())
+	if err != nil {
+		return false
+	}
+	shard, err := store.Decode[store.Shard](kv)
+	if err != nil {
+		return false
+	}
+	list, err := w.processes.List(look, shard.Record.ID)
+	if err != nil {
+		return false
+	}
+	sort.Slice(list, func(i, j int) bool { return list[i].Instance < list[j].Instance })
+	for _, m := range list {
+		if m.Group != group || m.State.Down() {
+			continue
+		}
+		pid, err := w.processes.PID(m.Instance)
+		if err != nil {
+			continue
+		}
+		endpoints := ""
+		if w.endpoint != devEtcd {
+			endpoints = "--endpoints " + w.endpoint + " "
+		}
+		w.print("\nGroup %s is complete. Watch it heal: in another terminal,\n\n    kill -9 %d        # the agent of %s%s\n    %s %sstatus\n\nCtrl-C stops everything.\n\n",
+			group, pid, m.Instance, serves(m.Address), os.Args[0], endpoints)
+		return true
+	}
+	return false
+}
+
+func serves(address string) string {
+	if address == "" {
+		return ""
+	}
+	return ", which serves http://" + address
+}

@@ -1,0 +1,133 @@
+package services
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/lmittmann/tint"
+
+	"github.com/leasehold/leasehold/provider"
+	"github.com/leasehold/leasehold/provider/process"
+	"github.com/leasehold/leasehold/store"
+)
+
+// Host is what a service needs of the world around it.
+type Host struct {
+	Stdout, Stderr io.Writer
+	// Terminal says whether a person watches Stderr, Colour whether that terminal shows colours.
+	Terminal, Colour bool
+	Version          string
+	Shard            string
+	// Open opens the etcd that the flags name.
+	Open func(ctx context.Context, log *slog.Logger) (store.Store, func() error, error)
+	// Line is an entry of the journal, as people read it.
+	Line func(store.JournalEntry) string
+}
+
+// Problem is an error with the step that helps.
+type Problem struct {
+	What string
+	Next string
+}
+
+func (p *Problem) Error() string { return p.What }
+
+func problem(next, format string, args ...any) error {
+	return &Problem{What: fmt.Sprintf(format, args...), Next: next}
+}
+
+// logger writes for a person where one watches, and JSON everywhere else.
+func (h *Host) logger(level slog.Level) *slog.Logger {
+	if h.Terminal {
+		return slog.New(tint.NewTextHandler(h.Stderr, &tint.Options{Level: level, TimeFormat: time.TimeOnly, NoColor: !h.Colour}))
+	}
+	return slog.New(slog.NewJSONHandler(h.Stderr, &slog.HandlerOptions{Level: level}))
+}
+
+// parseLevel reads a log level's name.
+func parseLevel(name string) slog.Level {
+	var level slog.Level
+	_ = level.UnmarshalText([]byte(name)) // kong's enum lets nothing else through
+	return level
+}
+
+// replicaID makes an ID that no other replica has, beginning with where it runs.
+func replicaID() (string, error) {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	host, _, _ = strings.Cut(host, ".")
+	id := make([]byte, 3)
+	if _, err := rand.Read(id); err != nil {
+		return "", err
+	}
+	return strings.ToLower(host) + "-" + hex.EncodeToString(id), nil
+}
+
+// machines makes the provider whose machines are processes of this host, in a directory.
+func machines(dir, agent string, zones []string, log *slog.Logger) (*process.Provider, error) {
+	command, err := agentCommand(agent)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := exec.LookPath(command[0]); err != nil {
+		return nil, problem("build or install the agent, or name it with --agent", "agent %s: %s", command[0], err)
+	}
+	p, err := process.New(process.Config{Dir: dir, AgentCommand: command, Zones: zones, Logger: log})
+	if err != nil {
+		return nil, problem("choose another directory for the machines, or mend this one", "%s", err)
+	}
+	return p, nil
+}
+
+// agentCommand finds the agent: the one that was named, leasehold-agent beside this program or on the path, or this
+// program itself, which can be an agent too.
+func agentCommand(named string) ([]string, error) {
+	if named != "" {
+		return []string{named}, nil
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find this program: %w", err)
+	}
+	beside := filepath.Join(filepath.Dir(self), "leasehold-agent")
+	if info, err := os.Stat(beside); err == nil && info.Mode().IsRegular() {
+		return []string{beside}, nil
+	}
+	return []string{self, "agent"}, nil
+}
+
+// listenProblem explains why an address cannot be listened on.
+func listenProblem(flag, address string, err error) error {
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return problem("end what listens there, or choose another address with "+flag+" (port 0 takes a free one)", "%s: %s is taken by another program", flag, address)
+	}
+	return problem("choose an address of this machine with "+flag, "%s: cannot listen on %s: %s", flag, address, err)
+}
+
+// portFree says whether an address can be listened on now.
+func portFree(ctx context.Context, address string) error {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+	if err != nil {
+		return err
+	}
+	return l.Close()
+}
+
+// oneProvider names the only provider of a coordinator that has one.
+func oneProvider(p *process.Provider) map[string]provider.Provider {
+	return map[string]provider.Provider{"process": p}
+}

@@ -1,0 +1,109 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/leasehold/leasehold/coordinator/plan"
+	"github.com/leasehold/leasehold/store"
+)
+
+const (
+	commitTimeout = 5 * time.Second
+	// overtakenWait is when to plan again after a conflict, if the picture does not show before what overtook us.
+	overtakenWait = 200 * time.Millisecond
+	// refusedWait is when to try again what etcd refused or did not answer.
+	refusedWait = time.Second
+)
+
+// carryOut makes an action happen: one transaction that compares our fence, the records it changes and every key
+// of its evidence, and writes the journal entry that explains it (REC-15). A conflict is no error: something has
+// changed, and the next plan knows it. An error ends the tenure.
+func (t *tenure) carryOut(ctx context.Context, s plan.Snapshot, a plan.Action) error {
+	if a.From != "" || a.To != "" {
+		if err := validStep(a); err != nil {
+			t.log.Error("bug: illegal step planned", "group", a.Group, "instance", a.Instance, "rule", a.Rule, "error", err)
+			return nil // the step is not made; the tenure goes on
+		}
+	}
+	var entry *store.JournalEntry
+	if !a.Silent {
+		entry = &store.JournalEntry{
+			Rule: a.Rule, What: a.What, Why: a.Why, Group: a.Group, Instance: a.Instance, Slot: a.Slot,
+			From: a.From, To: a.To, Verdict: a.Verdict, Evidence: a.Evidence, Revision: s.Revision,
+		}
+		if a.From == a.To {
+			entry.From, entry.To = "", ""
+		}
+	}
+	t.r.deps.Before("commit "+a.Rule, a.Instance)
+	rev, err := t.commit(ctx, a.Conditions, a.Writes, entry)
+	switch {
+	case err == nil:
+		t.r.deps.Before("committed "+a.Rule, a.Instance)
+		t.evidence.wrote(a.Group, rev)
+		if !a.Silent {
+			t.log.Info("decided", "what", a.What, "group", a.Group, "instance", a.Instance, "rule", a.Rule, "why", a.Why, "revision", int64(rev))
+		}
+		return nil
+	case errors.Is(err, errDeposed):
+		return err
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	}
+	if errors.Is(err, store.ErrConflict) {
+		t.log.Debug("overtaken", "group", a.Group, "instance", a.Instance, "rule", a.Rule, "error", err)
+		t.evidence.lookAgain(a.Group, time.Now().Add(overtakenWait))
+		return nil
+	}
+	t.log.Error("etcd refused a decision", "group", a.Group, "instance", a.Instance, "rule", a.Rule, "error", err)
+	t.evidence.lookAgain(a.Group, time.Now().Add(refusedWait))
+	return nil
+}
+
+func validStep(a plan.Action) error {
+	if a.From == a.To || a.To == "" {
+		return nil
+	}
+	return store.ValidateTransition(a.From, a.To)
+}
+
+// commit writes under our fence. A fence that does not hold is errDeposed.
+func (t *tenure) commit(ctx context.Context, conditions []store.Condition, writes []store.Write, entry *store.JournalEntry) (store.Revision, error) {
+	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
+	defer cancel()
+	txn := store.Txn{
+		Conditions: append([]store.Condition{t.fence.Condition()}, unique(conditions)...),
+		Writes:     slices.Clone(writes),
+	}
+	if entry != nil {
+		w, err := t.r.journal.entry(ctx, *entry)
+		if err != nil {
+			return 0, fmt.Errorf("write journal: %w", err)
+		}
+		txn.Writes = append(txn.Writes, w)
+	}
+	rev, err := t.r.deps.Store.Commit(ctx, txn)
+	var conflict *store.ConflictError
+	switch {
+	case errors.As(err, &conflict) && slices.Contains(conflict.Keys, t.fence.Key):
+		return 0, errDeposed
+	case errors.Is(err, store.ErrLeaseGone):
+		t.r.journal.renewLease()
+	}
+	return rev, err
+}
+
+// unique drops conditions that are there twice.
+func unique(conditions []store.Condition) []store.Condition {
+	out := make([]store.Condition, 0, len(conditions))
+	for _, c := range conditions {
+		if !slices.Contains(out, c) {
+			out = append(out, c)
+		}
+	}
+	return out
+}

@@ -1,0 +1,62 @@
+package coordinator
+
+import (
+	"testing"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// proves SAFE-1
+func TestCompareVitals(t *testing.T) {
+	was := store.Vitals{Cluster: 7, Leader: 3, Term: 12, Revision: 500}
+	for _, c := range []struct {
+		name  string
+		now   store.Vitals
+		what  string
+		known store.Vitals
+	}{
+		{"nothing new", was, "", was},
+		{"the revision grows", store.Vitals{Cluster: 7, Leader: 3, Term: 12, Revision: 501}, "", store.Vitals{Cluster: 7, Leader: 3, Term: 12, Revision: 501}},
+		{"a member that knows no leader", store.Vitals{Cluster: 7, Term: 12, Revision: 501}, "", store.Vitals{Cluster: 7, Leader: 3, Term: 12, Revision: 501}},
+		{"a member that stands for election, alone", store.Vitals{Cluster: 7, Term: 13, Revision: 501}, "", store.Vitals{Cluster: 7, Leader: 3, Term: 12, Revision: 501}},
+		{"a member that has not heard of the election", store.Vitals{Cluster: 7, Leader: 2, Term: 11, Revision: 501}, "", store.Vitals{Cluster: 7, Leader: 3, Term: 12, Revision: 501}},
+		{"another leader", store.Vitals{Cluster: 7, Leader: 2, Term: 13, Revision: 500}, "etcd changed its leader", store.Vitals{Cluster: 7, Leader: 2, Term: 13, Revision: 500}},
+		{"another leader, of the same term", store.Vitals{Cluster: 7, Leader: 2, Term: 12, Revision: 500}, "etcd changed its leader", store.Vitals{Cluster: 7, Leader: 2, Term: 12, Revision: 500}},
+		{"the same leader, elected again", store.Vitals{Cluster: 7, Leader: 3, Term: 13, Revision: 500}, "etcd held an election", store.Vitals{Cluster: 7, Leader: 3, Term: 13, Revision: 500}},
+		{"another cluster", store.Vitals{Cluster: 8, Leader: 3, Term: 12, Revision: 500}, "etcd is another cluster than before", store.Vitals{Cluster: 8, Leader: 3, Term: 12, Revision: 500}},
+		{"another cluster, of which all is new", store.Vitals{Cluster: 8, Leader: 1, Term: 2, Revision: 9}, "etcd is another cluster than before", store.Vitals{Cluster: 8, Leader: 1, Term: 2, Revision: 9}},
+		{"another cluster, without a leader yet", store.Vitals{Cluster: 8, Term: 2, Revision: 9}, "etcd is another cluster than before", store.Vitals{Cluster: 8, Term: 2, Revision: 9}},
+		{"the revision goes backwards", store.Vitals{Cluster: 7, Leader: 3, Term: 12, Revision: 499}, "etcd's revision went backwards", store.Vitals{Cluster: 7, Leader: 3, Term: 12, Revision: 499}},
+		{"the revision goes backwards, by the word of one that knows less", store.Vitals{Cluster: 7, Term: 11, Revision: 499}, "etcd's revision went backwards", store.Vitals{Cluster: 7, Leader: 3, Term: 12, Revision: 499}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			known, what := compareVitals(was, c.now)
+			if what != c.what || known != c.known {
+				t.Errorf("%q and %+v, want %q and %+v", what, known, c.what, c.known)
+			}
+		})
+	}
+	for name, first := range map[string]store.Vitals{"first answer": was, "first answer, by one that knows no leader": {Cluster: 7, Term: 12, Revision: 500}} {
+		if known, what := compareVitals(store.Vitals{}, first); what != "" || known != first {
+			t.Errorf("%s: %q and %+v", name, what, known)
+		}
+	}
+}
+
+// What one member did not know yet is news once, from whichever member it comes first.
+//
+// proves SAFE-1
+func TestElectionIsOneDisturbanceWhoeverTellsOfIt(t *testing.T) {
+	old, elected := store.Vitals{Cluster: 7, Leader: 3, Term: 12, Revision: 500}, store.Vitals{Cluster: 7, Leader: 2, Term: 13, Revision: 500}
+	between := store.Vitals{Cluster: 7, Term: 13, Revision: 500}
+	known, told := old, 0
+	for _, answer := range []store.Vitals{old, between, old, elected, between, old, elected, old, elected} {
+		var what string
+		if known, what = compareVitals(known, answer); what != "" {
+			told++
+		}
+	}
+	if told != 1 {
+		t.Errorf("told %d times", told)
+	}
+}

@@ -1,0 +1,116 @@
+package coordinator
+
+import (
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/leasehold/leasehold/provider"
+	"github.com/leasehold/leasehold/store"
+)
+
+// busy marks the calls for an instance as under way; false if they are already, or the instance is unknown.
+func (e *evidence) busy(id string) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	w := e.instances[id]
+	if w == nil || w.calls.Busy {
+		return false
+	}
+	w.calls.Busy = true
+	return true
+}
+
+// dropped notes that a call was not made after all.
+func (e *evidence) dropped(id string) {
+	e.finish(id, func(*witness) {})
+}
+
+const (
+	// fullFor is how long a zone that had no room, or only errors, is passed over: longer than the longest wait between two
+	// calls.
+	fullFor = 2 * time.Minute
+	// ailing is how many failures in a row of one creation tell against its zone.
+	ailing = 3
+)
+
+// passOver has new instances go to other zones for a while, if there are any.
+func (e *evidence) passOver(rec store.Instance, until time.Time) {
+	if e.full[rec.Spec.Provider] == nil {
+		e.full[rec.Spec.Provider] = map[string]time.Time{}
+	}
+	e.full[rec.Spec.Provider][rec.Zone] = until
+}
+
+// nothingMade says whether a provider's error tells that the call made no machine and will make none.
+func nothingMade(err error) bool {
+	var throttled *provider.ThrottledError
+	return errors.Is(err, provider.ErrCapacity) || errors.Is(err, provider.ErrInvalid) || errors.Is(err, provider.ErrDeleted) || errors.As(err, &throttled)
+}
+
+// created notes how a Create went that was begun at a time.
+func (e *evidence) created(rec store.Instance, begun time.Time, m provider.Machine, err error, c provider.Capabilities) {
+	e.finish(rec.ID, func(w *witness) {
+		now := time.Now()
+		// A call that may still take effect ties the ID to its zone: in another one it could make a second machine.
+		w.uncertain = w.uncertain || err != nil && !nothingMade(err)
+		w.calls.NoRoom = errors.Is(err, provider.ErrCapacity) && !w.uncertain
+		if err != nil {
+			w.failed(err)
+			if errors.Is(err, provider.ErrCapacity) || w.failures >= ailing {
+				e.passOver(rec, now.Add(fullFor))
+			}
+			w.provable(begun.Add(c.CallTimeout + c.Consistency))
+			return
+		}
+		w.succeeded()
+		w.calls.Made, w.calls.Ref, w.calls.Address = true, m.Ref, m.Address
+		w.provable(now.Add(c.Consistency))
+	})
+}
+
+// removed notes how a removal went.
+func (e *evidence) removed(id string, err error) {
+	e.finish(id, func(w *witness) {
+		if err != nil {
+			w.failed(err)
+			return
+		}
+		w.succeeded()
+		w.calls.Deleted = time.Now()
+	})
+}
+
+func (e *evidence) finish(id string, note func(*witness)) {
+	e.mu.Lock()
+	if w := e.instances[id]; w != nil {
+		note(w)
+		w.calls.Busy = false
+		e.dirty[w.group] = true
+	}
+	e.mu.Unlock()
+	e.wake()
+}
+
+func (w *witness) provable(from time.Time) {
+	if from.After(w.calls.AbsentFrom) {
+		w.calls.AbsentFrom = from
+	}
+}
+
+func (w *witness) succeeded() {
+	w.failures, w.calls.Problem, w.calls.RetryAt = 0, "", time.Time{}
+}
+
+// failed has the next call wait: as long as the provider says, else from 1s doubling to 1m, with jitter.
+func (w *witness) failed(err error) {
+	w.failures++
+	wait := min(time.Minute, time.Second<<min(w.failures-1, 6))
+	wait = wait/2 + rand.N(wait/2+1)
+	var throttled *provider.ThrottledError
+	if errors.As(err, &throttled) {
+		wait = throttled.After
+	}
+	w.calls.Problem, w.calls.RetryAt = err.Error(), time.Now().Add(wait)
+	w.calls.Refused = errors.Is(err, provider.ErrDeleted)
+}

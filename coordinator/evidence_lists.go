@@ -1,0 +1,75 @@
+package coordinator
+
+import (
+	"time"
+
+	"github.com/leasehold/leasehold/coordinator/picture"
+	"github.com/leasehold/leasehold/coordinator/plan"
+	"github.com/leasehold/leasehold/provider"
+	"github.com/leasehold/leasehold/store"
+)
+
+// listed takes up what a provider listed, completely, in a List begun at a time.
+func (e *evidence) listed(name string, begun time.Time, machines []provider.Machine, c *picture.Content) {
+	e.mu.Lock()
+	byID := make(map[string]provider.Machine, len(machines))
+	for _, m := range machines {
+		byID[m.Instance] = m
+	}
+	for id, w := range e.instances {
+		if c.Instances[id].Record.Spec.Provider != name {
+			continue
+		}
+		m, there := byID[id]
+		old := w.sighting
+		now := plan.Sighting{Begun: begun, Listed: there, Times: 1}
+		if there {
+			now.Down, now.State, now.Ref, now.Address = m.State.Down(), string(m.State), m.Ref, m.Address
+			if now.Down && m.Why != "" {
+				now.State += " (" + m.Why + ")"
+			}
+		}
+		same := !old.Begun.IsZero() && old.Listed == now.Listed && old.Down == now.Down
+		switch {
+		case !same:
+			w.counted = begun
+		case begun.Sub(w.counted) < c.Shard.Record.Settings.ProviderPoll.D():
+			now.Times = old.Times // asked again so soon, it is the same answer: one glitch of the provider's
+		default:
+			now.Times, w.counted = old.Times+1, begun
+		}
+		w.sighting = now
+		if !same || now.Down || !now.Listed || w.phase == store.Deleting || w.phase == store.Creating {
+			e.dirty[w.group] = true
+		}
+	}
+	e.listExtras(name, machines, byID, c)
+	e.mu.Unlock()
+	e.wake()
+}
+
+// listExtras notes machines that have our tag and no record, and since when. The content is newer than the list: a record is
+// made before its machine and goes after it.
+func (e *evidence) listExtras(name string, machines []provider.Machine, byID map[string]provider.Machine, c *picture.Content) {
+	for id, x := range e.extras {
+		_, recorded := c.Instances[id]
+		if _, there := byID[id]; x.Provider == name && (!there || recorded) {
+			delete(e.extras, id)
+		}
+	}
+	for _, m := range machines {
+		if _, recorded := c.Instances[m.Instance]; recorded {
+			continue
+		}
+		x, known := e.extras[m.Instance]
+		if !known {
+			x = plan.Extra{Instance: m.Instance, Provider: name, Since: time.Now()}
+		}
+		x.Group, x.Zone, x.Ref = m.Group, m.Zone, m.Ref
+		if _, stray := c.Strays[m.Instance]; stray {
+			x.Stray = true // and stays so: its agent stops once it is told that nobody knows it
+		}
+		e.extras[m.Instance] = x
+		e.dirty[""] = true
+	}
+}

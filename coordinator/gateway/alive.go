@@ -1,0 +1,298 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/leasehold/leasehold/agent/protocol"
+	"github.com/leasehold/leasehold/coordinator/picture"
+	"github.com/leasehold/leasehold/store"
+)
+
+// conflictTries is how often a write is tried anew on what is there by then.
+const conflictTries = 5
+
+// found is what etcd holds of an instance, by a fresh read.
+type found struct {
+	instance store.Versioned[store.Instance]
+	alive    store.Versioned[store.Alive]
+}
+
+// read reads an instance's record and its alive key.
+func (s *session) read(ctx context.Context) (found, error) {
+	var f found
+	keys := s.g.cfg.Keys
+	kv, err := s.g.deps.Store.Get(ctx, keys.Instance(s.instance))
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return f, errRetired
+	case err != nil:
+		return f, err
+	}
+	if f.instance, err = store.Decode[store.Instance](kv); err != nil {
+		return f, err
+	}
+	if f.instance.Record.Phase == store.Deleting {
+		return f, errRetired
+	}
+	f.alive.Key = keys.Alive(s.instance)
+	kv, err = s.g.deps.Store.Get(ctx, f.alive.Key)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return f, nil
+	case err != nil:
+		return f, err
+	}
+	f.alive, err = store.Decode[store.Alive](kv)
+	return f, err
+}
+
+// put writes the session's alive key, if nothing has changed since it was read. It is the caller's turn.
+func (s *session) put(ctx context.Context, f found, lease store.Lease, state store.StreamState, goodbye store.Goodbye, why string) error {
+	rec := store.Alive{
+		Schema: store.Schema, Instance: s.instance, Replica: s.g.cfg.Replica, Lease: lease.ID.String(), BootID: s.bootID, Epoch: s.epoch,
+		State: state, Goodbye: goodbye, Why: why, Since: time.Now().UTC(), Agent: s.hello.GetAgentVersion(),
+	}
+	s.asked = true
+	rev, err := s.g.deps.Store.Commit(ctx, store.Txn{
+		Conditions: []store.Condition{f.instance.Unchanged(), store.At(f.alive.Key, f.alive.Modified)},
+		Writes:     []store.Write{store.PutLeased(f.alive.Key, store.Encode(rec), lease.ID)},
+	})
+	if err != nil {
+		return err
+	}
+	s.lease, s.state = lease, state
+	s.noteWritten(rev)
+	return nil
+}
+
+// noteWritten notes that alive is ours as of a revision. It is the caller's turn.
+func (s *session) noteWritten(rev store.Revision) {
+	s.wrote = max(s.wrote, rev)
+	if s.opened == 0 {
+		s.opened = rev
+	}
+	s.seen.Lock()
+	s.seen.opened, s.seen.wrote = s.opened, s.wrote
+	s.seen.Unlock()
+}
+
+// retryConflicts repeats an exchange that lost a race, on what is there by then. An answer that was lost is cleared up
+// in the same way, by reading.
+func retryConflicts(ctx context.Context, exchange func() error) error {
+	var err error
+	for range conflictTries {
+		err = exchange()
+		if err == nil || ctx.Err() != nil || !errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrUnknown) {
+			return err
+		}
+	}
+	return err
+}
+
+// open registers the session, or says why not.
+func (s *session) open(ctx context.Context) *protocol.Refused {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	if s.hello.GetShard() != s.g.cfg.ShardID {
+		return &protocol.Refused{Reason: protocol.Refused_WRONG_SHARD, Message: "this replica serves shard " + s.g.cfg.ShardID}
+	}
+	if s.g.leaving() {
+		return &protocol.Refused{Reason: protocol.Refused_UNAVAILABLE, Message: "this replica stops: go to another"}
+	}
+	if err := s.turn.take(ctx); err != nil { // nobody else knows the session yet
+		return &protocol.Refused{Reason: protocol.Refused_UNAVAILABLE, Message: err.Error()}
+	}
+	defer s.turn.give()
+	var refusal *protocol.Refused
+	recorded := false
+	err := retryConflicts(ctx, func() error {
+		f, err := s.read(ctx)
+		recorded = f.instance.Present()
+		if err != nil {
+			return err
+		}
+		if refusal = s.mayOpen(ctx, f); refusal != nil {
+			return nil
+		}
+		spec := f.instance.Record.Spec.Report
+		s.interval, s.ttl = spec.Interval.D(), spec.LeaseTTL.D()
+		lease, err := s.leaseFor(ctx, f)
+		if err != nil {
+			return err
+		}
+		return s.put(ctx, f, lease, store.StreamOpen, "", "")
+	})
+	switch {
+	case errors.Is(err, errRetired):
+		if !recorded {
+			s.g.noteStray(ctx, s)
+		}
+		return &protocol.Refused{Reason: protocol.Refused_RETIRED, Message: "there is no instance " + s.instance + ", or it is being deleted"}
+	case err != nil:
+		s.g.deps.Logger.Warn("agent could not be registered", "instance", s.instance, "error", err)
+		return &protocol.Refused{Reason: protocol.Refused_UNAVAILABLE, Message: "etcd: " + err.Error()}
+	case refusal != nil:
+		return refusal
+	}
+	s.accepted = time.Now()
+	s.overdue = time.AfterFunc(s.overdueAfter(), s.becomeOverdue)
+	s.recallReport(ctx)
+	return nil
+}
+
+// mayOpen applies DET-18 to what is stored.
+func (s *session) mayOpen(ctx context.Context, f found) *protocol.Refused {
+	if !f.alive.Present() {
+		return nil
+	}
+	a := f.alive.Record
+	if a.BootID != s.bootID && (a.State == store.StreamOpen || a.State == store.StreamOverdue) && s.g.mayBeServed(a) {
+		s.g.noteConflict(ctx, s, a)
+		return &protocol.Refused{Reason: protocol.Refused_BOOT_CONFLICT, Message: "another boot of this instance has an open stream; if that machine is gone, its lease ends within " + s.ttlOf(f)}
+	}
+	if a.BootID == s.bootID && a.Epoch >= s.epoch && !s.ownWrite(f) {
+		return &protocol.Refused{Reason: protocol.Refused_STALE_EPOCH, Message: "a newer stream of this agent is known", StoredEpoch: a.Epoch}
+	}
+	return nil
+}
+
+// mayBeServed says whether the stream that alive tells of can still be there: its replica is, and if that is us, we have it.
+func (g *Gateway) mayBeServed(a store.Alive) bool {
+	if a.Replica == g.cfg.Replica {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		s := g.sessions[a.Instance]
+		return s != nil && s.epoch == a.Epoch
+	}
+	there := true
+	g.deps.Picture.View(func(c *picture.Content) { _, there = c.Replicas[a.Replica] })
+	return there
+}
+
+// owns says whether it was this session that wrote alive.
+func (s *session) owns(a store.Alive) bool {
+	return a.Epoch == s.epoch && a.BootID == s.bootID && a.Replica == s.g.cfg.Replica
+}
+
+// ownWrite says whether what is stored was written by this very session, whose answer was lost.
+func (s *session) ownWrite(f found) bool {
+	a := f.alive.Record
+	return s.owns(a) && a.State == store.StreamOpen && s.asked
+}
+
+func (s *session) ttlOf(f found) string { return f.instance.Record.Spec.Report.LeaseTTL.String() }
+
+// leaseFor keeps the lease that the agent presents, if alive is on it and it can still be renewed; else a new one.
+func (s *session) leaseFor(ctx context.Context, f found) (store.Lease, error) {
+	presented := store.LeaseID(s.hello.GetLease())
+	if presented != 0 && f.alive.Present() && f.alive.Lease == presented {
+		if l, err := s.g.deps.Store.Renew(ctx, presented); err == nil && l.TTL == s.ttl {
+			return l, nil
+		}
+	}
+	l, err := s.g.deps.Store.Grant(ctx, s.ttl)
+	if err != nil {
+		return l, fmt.Errorf("grant lease: %w", err)
+	}
+	return l, nil
+}
+
+// setState writes what became of the stream, unless somebody newer owns the key by now.
+func (s *session) setState(ctx context.Context, state store.StreamState, goodbye store.Goodbye, why string) {
+	if s.turn.take(ctx) != nil {
+		s.g.deps.Logger.Warn("state of a stream could not be written: etcd is slow", "instance", s.instance, "state", string(state))
+		return
+	}
+	defer s.turn.give()
+	err := retryConflicts(ctx, func() error {
+		f, err := s.read(ctx)
+		if err != nil {
+			return err
+		}
+		a := f.alive.Record
+		if !f.alive.Present() || !s.owns(a) {
+			return nil // the lease ended, or a newer stream took over: the key is not ours
+		}
+		s.noteWritten(f.alive.Modified) // if the answer to an earlier write was lost
+		if state == store.StreamOverdue && time.Since(s.accepted) < s.overdueAfter() {
+			return nil // a report came meanwhile
+		}
+		if a.State == state || a.State == store.StreamLeft || a.State == store.StreamMoved {
+			s.state = a.State
+			return nil // a goodbye stands
+		}
+		return s.put(ctx, f, s.lease, state, goodbye, why)
+	})
+	if err != nil && !errors.Is(err, errRetired) {
+		s.state = "" // it may have been written all the same, or may yet be: the next report puts it right
+		s.g.deps.Logger.Warn("state of a stream could not be written", "instance", s.instance, "state", string(state), "error", err)
+	}
+}
+
+// overdueAfter is when silence is worth a look: DET-6.
+func (s *session) overdueAfter() time.Duration { return s.interval + s.interval/2 }
+
+func (s *session) becomeOverdue() {
+	if s.ctx.Err() != nil {
+		return
+	}
+	s.g.goDo(func(ctx context.Context) {
+		if s.turn.take(ctx) != nil {
+			return
+		}
+		late := time.Since(s.accepted) >= s.overdueAfter() && s.state == store.StreamOpen
+		s.turn.give()
+		if late {
+			s.g.deps.Logger.Info("report overdue", "instance", s.instance, "epoch", s.epoch)
+			s.setState(ctx, store.StreamOverdue, "", "no report for "+s.overdueAfter().String())
+		}
+	})
+}
+
+// restore puts the key back after it was deleted under the open stream: DET-17.
+func (s *session) restore(ctx context.Context, seen store.Revision) {
+	if s.turn.take(ctx) != nil {
+		return
+	}
+	defer s.turn.give()
+	if s.wrote > seen {
+		return // a report has done it
+	}
+	if s.ctx.Err() != nil || time.Since(s.accepted) >= s.ttl || s.state == store.StreamLeft || s.state == store.StreamMoved {
+		return // whoever said goodbye has gone, though the stream may still be there
+	}
+	err := s.regrant(ctx)
+	switch {
+	case errors.Is(err, errRetired):
+		s.close(errRetired)
+	case errors.Is(err, errSuperseded):
+		s.close(errSuperseded)
+	case err != nil:
+		s.g.deps.Logger.Warn("alive key could not be put back", "instance", s.instance, "error", err)
+	default:
+		s.g.deps.Logger.Info("alive key put back", "instance", s.instance, "epoch", s.epoch, "lease", s.lease.ID.String())
+		s.g.deps.Disturbed("etcd deleted a key whose lease was being renewed")
+	}
+}
+
+// regrant puts alive on a new lease, whether or not it is there on another. It is the caller's turn.
+func (s *session) regrant(ctx context.Context) error {
+	return retryConflicts(ctx, func() error {
+		f, err := s.read(ctx)
+		if err != nil {
+			return err
+		}
+		a := f.alive.Record
+		if f.alive.Present() && !s.owns(a) && (a.BootID != s.bootID || a.Epoch >= s.epoch) {
+			return errSuperseded // epochs of another boot say nothing: it was let in when ours was gone
+		}
+		l, err := s.g.deps.Store.Grant(ctx, s.ttl)
+		if err != nil {
+			return fmt.Errorf("grant lease: %w", err)
+		}
+		return s.put(ctx, f, l, store.StreamOpen, "", "")
+	})
+}

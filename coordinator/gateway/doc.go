@@ -1,0 +1,18 @@
+// Package gateway serves agents' streams on one replica, leader or not: it says who may speak, renews leases by
+// reports, keeps the state of each stream in alive/<id>, and persists reports.
+//
+// # Invariants
+//
+//   - A lease is renewed by an accepted report and by nothing else (DET-2).
+//   - alive/<id> is written in a transaction that compares the instance's record (unchanged, before deleting)
+//     and the alive key as read, whose epoch must not be newer (DET-18). So a replica that lost an
+//     agent can never overwrite the new session, and an agent's return races with the leader's
+//     decision on revisions.
+//   - A key deleted under an open stream is put back on a new lease, if the last report was accepted less than lease_ttl
+//     ago by our own monotonic clock (DET-17).
+//   - Nothing of one agent's can hold up another's: each stream waits on its own goroutine, with deadlines.
+//
+// # What it does not do
+//
+// It judges no instance, and it does not speak to other replicas: all they share is etcd.
+package gateway

@@ -1,0 +1,418 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sort"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/keepalive"
+
+	"github.com/leasehold/leasehold/agent/protocol"
+	"github.com/leasehold/leasehold/coordinator/picture"
+	"github.com/leasehold/leasehold/store"
+)
+
+// Config are the values that a gateway needs.
+type Config struct {
+	Replica string
+	ShardID string // the random one
+	Keys    store.Keys
+}
+
+// Deps are the parts that a gateway works with.
+type Deps struct {
+	Store   store.Store
+	Picture *picture.Picture
+	Logger  *slog.Logger
+	// Disturbed is told when renewals fail or come late (SAFE-1).
+	Disturbed func(what string)
+	// Journal writes an entry of the journal, at once or not at all.
+	Journal func(ctx context.Context, entry store.JournalEntry)
+}
+
+// The gateway's own times.
+const (
+	persistEvery   = time.Minute        // DET-16
+	strayTTL       = 7 * 24 * time.Hour // an agent that was told to stop says nothing more, and its machine is still not an orphan
+	conflictEvery  = 10 * time.Minute   // how often a second boot that goes on trying is told in the journal
+	callTimeout    = 5 * time.Second    // one exchange with the store
+	restoresAtOnce = 64
+	maxMessage     = 256 << 10 // a report with a workload's last words is well below
+)
+
+// Gateway serves agents' streams.
+type Gateway struct {
+	protocol.UnimplementedGatewayServer
+	cfg  Config
+	deps Deps
+
+	mu       sync.Mutex
+	sessions map[string]*session // the newest of each instance
+	closing  bool
+	blind    bool      // the picture is interrupted
+	failing  time.Time // since when every renewal has failed; zero: they work
+	strays   map[string]stray
+	refused  map[string]time.Time // boot conflicts in the journal already
+
+	restores chan struct{}
+	work     sync.WaitGroup // of sessions beyond their streams
+	life     context.Context
+	end      context.CancelFunc
+}
+
+// New makes a gateway that serves nobody yet.
+func New(cfg Config, deps Deps) (*Gateway, error) {
+	switch {
+	case cfg.Replica == "" || cfg.ShardID == "":
+		return nil, errors.New("gateway needs a replica's and a shard's ID")
+	case deps.Store == nil || deps.Picture == nil || deps.Logger == nil || deps.Disturbed == nil || deps.Journal == nil:
+		return nil, errors.New("gateway needs a store, a picture, a logger, a journal and somebody to tell of disturbances")
+	}
+	g := &Gateway{
+		cfg: cfg, deps: deps, sessions: map[string]*session{}, strays: map[string]stray{}, refused: map[string]time.Time{},
+		restores: make(chan struct{}, restoresAtOnce),
+	}
+	g.life, g.end = context.WithCancel(context.Background())
+	return g, nil
+}
+
+// ServerOptions are those that an agents' server must have: silence is noticed within 15s (DET-3), and messages are bounded.
+func ServerOptions() []grpc.ServerOption {
+	return []grpc.ServerOption{
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 10 * time.Second, Timeout: 5 * time.Second}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
+		grpc.MaxRecvMsgSize(maxMessage),
+	}
+}
+
+// Run watches over the sessions until ctx ends; then it sends the agents away and waits until all it began has ended.
+func (g *Gateway) Run(ctx context.Context) error {
+	stop := g.deps.Picture.Listen((*watcher)(g))
+	defer stop()
+	<-ctx.Done()
+	g.mu.Lock()
+	g.closing = true
+	sessions := g.all()
+	g.mu.Unlock()
+	for _, s := range sessions {
+		s.ask(&protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Move{Move: &protocol.Move{Reason: "this replica stops"}}})
+	}
+	return context.Cause(ctx)
+}
+
+// Drain waits until no agent is left or ctx ends, then ends every stream. What it leaves in etcd stays as it is: the agents will be
+// back, here or elsewhere, before their leases end.
+func (g *Gateway) Drain(ctx context.Context) {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for ctx.Err() == nil && g.Streams() > 0 {
+		select {
+		case <-ctx.Done():
+		case <-tick.C:
+		}
+	}
+	g.mu.Lock()
+	sessions := g.all()
+	g.mu.Unlock()
+	for _, s := range sessions {
+		s.close(errReplicaStops)
+	}
+	g.mu.Lock()
+	g.end() // under the lock, so that nothing is begun after the wait
+	g.mu.Unlock()
+	g.work.Wait()
+}
+
+// Streams is how many agents are served now.
+func (g *Gateway) Streams() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.sessions)
+}
+
+// all lists the sessions; the caller holds the lock.
+func (g *Gateway) all() []*session {
+	out := make([]*session, 0, len(g.sessions))
+	for _, s := range g.sessions {
+		out = append(out, s)
+	}
+	return out
+}
+
+// Session is an agent's stream.
+func (g *Gateway) Session(stream grpc.BidiStreamingServer[protocol.AgentMessage, protocol.GatewayMessage]) error {
+	hello, err := firstHello(stream)
+	if err != nil {
+		return err
+	}
+	s := newSession(g, stream, hello)
+	if refusal := s.open(stream.Context()); refusal != nil {
+		g.deps.Logger.Debug("agent refused", "instance", hello.GetInstance(), "reason", refusal.GetReason().String(), "why", refusal.GetMessage())
+		return stream.Send(&protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Refused{Refused: refusal}})
+	}
+	if !g.admit(s) {
+		return stream.Send(refusedMessage(protocol.Refused_UNAVAILABLE, "this replica stops: go to another", 0))
+	}
+	defer g.forget(s)
+	g.deps.Picture.View(func(c *picture.Content) { g.check(c, s) }) // what changed before we were listed among the sessions
+	g.deps.Logger.Info("agent registered", "instance", s.instance, "epoch", s.epoch, "boot", s.bootID, "from", s.peer)
+	return s.serve()
+}
+
+// admit makes s the session of its instance and ends the one before: the one that wrote alive earlier.
+func (g *Gateway) admit(s *session) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closing {
+		return false
+	}
+	if old := g.sessions[s.instance]; old != nil {
+		if old.openedAt() > s.openedAt() {
+			s.close(errSuperseded)
+			return true
+		}
+		old.close(errSuperseded)
+	}
+	g.sessions[s.instance] = s
+	return true
+}
+
+func (g *Gateway) forget(s *session) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.sessions[s.instance] == s {
+		delete(g.sessions, s.instance)
+	}
+}
+
+// renewed notes whether a renewal worked. When none has for a third of a lease, agents are better off elsewhere
+// (DET-14).
+func (g *Gateway) renewed(ok bool, ttl time.Duration) (sendAway bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if ok {
+		g.failing = time.Time{}
+		return false
+	}
+	if g.failing.IsZero() {
+		g.failing = time.Now()
+	}
+	return time.Since(g.failing) >= ttl/3
+}
+
+// leaving says that this replica takes no agents any more.
+func (g *Gateway) leaving() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.closing
+}
+
+// addresses lists where agents find the replicas that serve now.
+func (g *Gateway) addresses() []string {
+	var out []string
+	g.deps.Picture.View(func(c *picture.Content) { out = replicaAddresses(c) })
+	return out
+}
+
+func replicaAddresses(c *picture.Content) []string {
+	out := make([]string, 0, len(c.Replicas))
+	for _, r := range c.Replicas {
+		out = append(out, r.Record.Address)
+	}
+	sort.Strings(out)
+	return out
+}
+
+// goDo runs something that outlives a stream's goroutine; the gateway waits for it when it ends.
+func (g *Gateway) goDo(do func(ctx context.Context)) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.life.Err() != nil {
+		return
+	}
+	g.work.Go(func() {
+		ctx, cancel := context.WithTimeout(g.life, 2*callTimeout)
+		defer cancel()
+		do(ctx)
+	})
+}
+
+// stray is an agent without a record, as noted by us.
+type stray struct {
+	lease store.LeaseID
+	at    time.Time
+}
+
+// mostStrays bounds what agents that nobody knows can make us write (SEC-5).
+const mostStrays = 1000
+
+// noteStray records an agent without a record, so that its machine is not taken for an orphan (REC-8).
+func (g *Gateway) noteStray(ctx context.Context, s *session) {
+	g.mu.Lock()
+	for id, known := range g.strays {
+		if time.Since(known.at) >= strayTTL {
+			delete(g.strays, id)
+		}
+	}
+	known, again := g.strays[s.instance]
+	full := !again && len(g.strays) >= mostStrays
+	g.mu.Unlock()
+	if full {
+		g.deps.Logger.Warn("stray agent not recorded: there are too many", "instance", s.instance, "from", s.peer)
+		return
+	}
+	if again {
+		if _, err := g.deps.Store.Renew(ctx, known.lease); err == nil {
+			g.mu.Lock()
+			g.strays[s.instance] = stray{known.lease, time.Now()}
+			g.mu.Unlock()
+			return
+		}
+	}
+	l, err := g.deps.Store.Grant(ctx, strayTTL)
+	if err != nil {
+		g.deps.Logger.Warn("stray agent could not be recorded", "instance", s.instance, "error", err)
+		return
+	}
+	rec := store.Stray{Schema: store.Schema, Instance: s.instance, Replica: g.cfg.Replica, From: s.peer, At: time.Now().UTC()}
+	_, err = g.deps.Store.Commit(ctx, store.Txn{
+		Conditions: []store.Condition{store.Absent(g.cfg.Keys.Instance(s.instance))},
+		Writes:     []store.Write{store.PutLeased(g.cfg.Keys.Stray(s.instance), store.Encode(rec), l.ID)},
+	})
+	if err != nil {
+		_ = g.deps.Store.Revoke(ctx, l.ID) // nothing is on it; it would end by itself
+		if !errors.Is(err, store.ErrConflict) {
+			g.deps.Logger.Warn("stray agent could not be recorded", "instance", s.instance, "error", err)
+		}
+		return
+	}
+	g.mu.Lock()
+	g.strays[s.instance] = stray{l.ID, time.Now()}
+	g.mu.Unlock()
+	g.deps.Logger.Warn("agent without a record", "instance", s.instance, "from", s.peer)
+}
+
+// noteConflict puts a second boot into the journal, once in a while for each (DET-18).
+func (g *Gateway) noteConflict(ctx context.Context, s *session, open store.Alive) {
+	key := s.instance + "/" + s.bootID
+	g.mu.Lock()
+	last, known := g.refused[key]
+	if known && time.Since(last) < conflictEvery {
+		g.mu.Unlock()
+		return
+	}
+	for k, at := range g.refused {
+		if time.Since(at) >= conflictEvery {
+			delete(g.refused, k)
+		}
+	}
+	g.refused[key] = time.Now()
+	g.mu.Unlock()
+	g.deps.Logger.Warn("second boot refused", "instance", s.instance, "boot", s.bootID, "open", open.BootID, "from", s.peer)
+	g.deps.Journal(ctx, store.JournalEntry{
+		Rule: "DET-18", What: "second boot refused", Why: "another boot of this instance has an open stream", Instance: s.instance,
+		Evidence: []string{"boot " + s.bootID + " from " + s.peer, fmt.Sprintf("boot %s has epoch %d at %s", open.BootID, open.Epoch, open.Replica)},
+	})
+}
+
+// watcher is the gateway as the picture sees it.
+type watcher Gateway
+
+// Listed looks through all sessions: whatever happened unseen, their keys should be as they wrote them.
+func (w *watcher) Listed(c *picture.Content) {
+	g := (*Gateway)(w)
+	g.mu.Lock()
+	sessions, blind := g.all(), g.blind
+	g.blind = false
+	g.mu.Unlock()
+	if blind {
+		g.deps.Disturbed("a replica's watch goes on after an interruption")
+	}
+	for _, s := range sessions {
+		g.check(c, s)
+	}
+	g.tellAddresses(c, sessions)
+}
+
+func (w *watcher) Changed(c *picture.Content, changes []picture.Change) {
+	g := (*Gateway)(w)
+	replicas := false
+	for _, change := range changes {
+		switch change.Kind {
+		case store.KindReplicas:
+			replicas = true
+		case store.KindAlive, store.KindInstances:
+			g.mu.Lock()
+			s := g.sessions[change.Name]
+			g.mu.Unlock()
+			if s != nil {
+				g.check(c, s)
+			}
+		}
+	}
+	if replicas {
+		g.mu.Lock()
+		sessions := g.all()
+		g.mu.Unlock()
+		g.tellAddresses(c, sessions)
+	}
+}
+
+// Interrupted is a disturbance, and so is its end: from then on agents whose keys went unseen can be put back.
+func (w *watcher) Interrupted(error) {
+	g := (*Gateway)(w)
+	g.mu.Lock()
+	g.blind = true
+	g.mu.Unlock()
+	g.deps.Disturbed("a replica's watch was interrupted")
+}
+
+// check compares a session with what etcd shows of its instance.
+func (g *Gateway) check(c *picture.Content, s *session) {
+	inst, recorded := c.Instances[s.instance]
+	alive, has := c.Alive[s.instance]
+	switch {
+	case c.Unreadable[g.cfg.Keys.Instance(s.instance)] != "", c.Unreadable[g.cfg.Keys.Alive(s.instance)] != "":
+		// Not absent: only a program that can read it knows what it says.
+	case !recorded || inst.Record.Phase == store.Deleting:
+		if c.Revision >= s.openedAt() {
+			s.close(errRetired)
+		}
+	case has && alive.Modified > s.wroteAt() && !s.owns(alive.Record): // whatever is older than our own write, that write has read
+		if alive.Record.BootID == s.bootID && alive.Record.Epoch < s.epoch {
+			g.restore(s, c.Revision) // an older stream's replica put a deleted key back before we did
+		} else {
+			s.close(errSuperseded)
+		}
+	case !has && c.Revision >= s.wroteAt():
+		g.restore(s, c.Revision)
+	}
+}
+
+// restore puts a key back that was deleted under its open stream, as seen at a revision, on a new lease.
+func (g *Gateway) restore(s *session, seen store.Revision) {
+	g.goDo(func(ctx context.Context) {
+		select {
+		case g.restores <- struct{}{}:
+			defer func() { <-g.restores }()
+		case <-ctx.Done():
+			return
+		}
+		s.restore(ctx, seen)
+	})
+}
+
+func (g *Gateway) tellAddresses(c *picture.Content, sessions []*session) {
+	if len(sessions) == 0 {
+		return
+	}
+	msg := &protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Coordinators{Coordinators: &protocol.Coordinators{Addresses: replicaAddresses(c)}}}
+	for _, s := range sessions {
+		s.ask(msg)
+	}
+}

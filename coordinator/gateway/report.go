@@ -1,0 +1,190 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"math"
+	"reflect"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/leasehold/leasehold/agent/protocol"
+	"github.com/leasehold/leasehold/store"
+)
+
+// The bounds of what a report may hold; more is cut off.
+const (
+	mostChecks = 64
+	mostText   = 1000
+	mostOutput = 64 << 10
+)
+
+// report takes a report: it renews the lease, is persisted if it says something new, and is acknowledged once the lease is
+// renewed. An error ends the stream.
+func (s *session) report(r *protocol.Report) error {
+	ctx, cancel := context.WithTimeout(s.ctx, min(callTimeout, s.ttl/3))
+	defer cancel()
+	lease, late, err := s.accept(ctx)
+
+	switch {
+	case errors.Is(err, errRetired), errors.Is(err, errSuperseded):
+		s.close(err)
+		return nil
+	case s.ctx.Err() != nil:
+		return nil // the stream is gone: that says nothing of etcd
+	case err != nil:
+		s.g.deps.Disturbed("a renewal failed")
+		s.g.deps.Logger.Debug("lease not renewed", "instance", s.instance, "error", err)
+		if s.g.renewed(false, s.ttl) {
+			s.ask(&protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Move{Move: &protocol.Move{Reason: "this replica cannot renew leases"}}})
+		}
+		return s.stream.Send(&protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Nack{Nack: &protocol.Nack{Sequence: r.GetSequence(), Message: clip(err.Error(), mostText)}}})
+	}
+	s.g.renewed(true, s.ttl)
+	if late {
+		s.setState(ctx, store.StreamOpen, "", "")
+	}
+	s.persist(ctx, r)
+	return s.stream.Send(&protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Ack{Ack: &protocol.Ack{Sequence: r.GetSequence(), Lease: int64(lease.ID)}}})
+}
+
+// accept renews the lease for a report. It says whether the key does not, or may not, call the stream open.
+func (s *session) accept(ctx context.Context) (lease store.Lease, late bool, err error) {
+	if err := s.turn.take(ctx); err != nil {
+		return lease, false, err
+	}
+	defer s.turn.give()
+	if err := s.renew(ctx); err != nil {
+		return lease, false, err
+	}
+	s.accepted = time.Now()
+	s.overdue.Reset(s.overdueAfter())
+	return s.lease, s.state == store.StreamOverdue || s.state == "", nil
+}
+
+// renew extends the lease; one that is gone is replaced, as long as the instance may live. It is the caller's turn.
+func (s *session) renew(ctx context.Context) error {
+	began := time.Now()
+	l, err := s.g.deps.Store.Renew(ctx, s.lease.ID)
+	if err == nil {
+		s.lease = l
+		if time.Since(began) > s.ttl/3 {
+			s.g.deps.Disturbed("a renewal came late")
+		}
+		return nil
+	}
+	if !errors.Is(err, store.ErrLeaseGone) {
+		return err
+	}
+	return s.regrant(ctx)
+}
+
+// recallReport reads what was persisted of this instance before, so that only news is written.
+func (s *session) recallReport(ctx context.Context) {
+	kv, err := s.g.deps.Store.Get(ctx, s.g.cfg.Keys.Report(s.instance))
+	if err != nil {
+		return // then the first report is persisted, which harms nothing
+	}
+	if v, err := store.Decode[store.Report](kv); err == nil {
+		s.lastReport = v.Record
+		s.persisted = time.Now().Add(-max(0, time.Since(v.Record.Received))) // a wrong clock delays it by a minute at most
+	}
+}
+
+// persist writes a report down when its verdict is new, and otherwise once in a while (DET-16), as long as alive is as we
+// wrote it: what a stream that was overtaken says late is not news. If that fails, the next report is written.
+func (s *session) persist(ctx context.Context, r *protocol.Report) {
+	rec := s.record(r)
+	if !news(s.lastReport, rec) && time.Since(s.persisted) < persistEvery {
+		return
+	}
+	keys := s.g.cfg.Keys
+	_, err := s.g.deps.Store.Commit(ctx, store.Txn{
+		Conditions: []store.Condition{store.Exists(keys.Instance(s.instance)), store.At(keys.Alive(s.instance), s.wroteAt())},
+		Writes:     []store.Write{store.Put(keys.Report(s.instance), store.Encode(rec))},
+	})
+	if err != nil {
+		s.g.deps.Logger.Debug("report not persisted", "instance", s.instance, "error", err)
+		if errors.Is(err, store.ErrConflict) && s.turn.take(ctx) == nil {
+			// alive is not as we wrote it, and nobody took it over, else the stream would end: a write of ours that we gave up
+			// has landed. The next report puts it right.
+			if s.state == store.StreamOpen {
+				s.state = ""
+			}
+			s.turn.give()
+		}
+		s.persisted = time.Time{} // or it was, and the answer was lost: the next one is written whatever it says
+		return
+	}
+	s.lastReport, s.persisted = rec, time.Now()
+}
+
+// news says whether a report differs in what others act on.
+func news(old, now store.Report) bool {
+	if old.BootID != now.BootID || old.Healthy != now.Healthy || old.Why != now.Why || len(old.Checks) != len(now.Checks) {
+		return true
+	}
+	for i := range old.Checks {
+		if old.Checks[i].Name != now.Checks[i].Name || old.Checks[i].Healthy != now.Checks[i].Healthy {
+			return true
+		}
+	}
+	return !reflect.DeepEqual(old.Workload, now.Workload)
+}
+
+// record is a report as it is stored, with everything cut to its bounds (SEC-5).
+func (s *session) record(r *protocol.Report) store.Report {
+	rec := store.Report{
+		Schema: store.Schema, Instance: s.instance, Replica: s.g.cfg.Replica, Received: time.Now().UTC(), Agent: s.hello.GetAgentVersion(),
+		BootID: s.bootID, Epoch: s.epoch, Sequence: r.GetSequence(), Sent: moment(r.GetSent()), Started: moment(s.hello.GetAgentStarted()),
+		Uptime: store.Duration(r.GetMachineUptime().AsDuration()), Healthy: r.GetHealthy(), Why: clip(r.GetWhy(), mostText),
+	}
+	for i, c := range r.GetChecks() {
+		if i == mostChecks {
+			break
+		}
+		rec.Checks = append(rec.Checks, store.CheckReport{
+			Name: clip(c.GetName(), 100), Healthy: c.GetHealthy(), Optional: c.GetOptional(), Why: clip(c.GetWhy(), mostText), Since: moment(c.GetSince()),
+		})
+	}
+	if h := r.GetHost(); h != nil {
+		rec.Host = store.HostReport{
+			CPUPercent: finite(h.GetCpuPercent()), MemoryPercent: finite(h.GetMemoryPercent()), DiskPercent: finite(h.GetDiskPercent()),
+			NetworkSent: h.GetNetworkSent(), NetworkRecv: h.GetNetworkReceived(),
+		}
+	}
+	if w := r.GetWorkloadExit(); w != nil {
+		rec.Workload = &store.WorkloadExit{Code: int(w.GetCode()), Signal: clip(w.GetSignal(), 100), At: moment(w.GetAt()), Output: clip(string(w.GetOutput()), mostOutput)}
+	}
+	return rec
+}
+
+// moment is a time as an agent gave it, if it is one that can be written down.
+func moment(t *timestamppb.Timestamp) time.Time {
+	if !t.IsValid() {
+		return time.Time{}
+	}
+	return t.AsTime()
+}
+
+// finite is a number that JSON can hold.
+func finite(x float64) float64 {
+	if math.IsNaN(x) || math.IsInf(x, 0) {
+		return 0
+	}
+	return x
+}
+
+// clip keeps the last part of a text, as valid UTF-8.
+func clip(text string, most int) string {
+	if len(text) > most {
+		text = text[len(text)-most:]
+		for len(text) > 0 && !utf8.RuneStart(text[0]) {
+			text = text[1:]
+		}
+	}
+	return strings.ToValidUTF8(text, "?")
+}

@@ -1,0 +1,182 @@
+package gateway_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/leasehold/leasehold/agent/protocol"
+	"github.com/leasehold/leasehold/store"
+)
+
+// proves DET-16
+func TestReportsArePersistedOnChangeAndOnceAMinute(t *testing.T) {
+	inWorld(t, func(w *world) {
+		r := w.serve("one")
+		defer r.stop()
+		w.record("web-0", store.Running)
+		a := r.welcomed(hello("web-0", "boot1", 1))
+		a.reports()
+		first := w.report("web-0")
+		if !first.Record.Healthy || first.Record.Sequence != 1 || first.Lease != 0 {
+			w.t.Fatalf("report %+v on lease %s", first.Record, first.Lease)
+		}
+		writes, last := 0, first.Modified
+		for range 5 * 60 / 5 {
+			pass(interval)
+			a.reports()
+			if now := w.report("web-0").Modified; now != last {
+				writes, last = writes+1, now
+			}
+		}
+		if writes != 5 {
+			t.Errorf("%d writes in five minutes without news", writes)
+		}
+
+		for _, news := range []*protocol.Report{
+			{Healthy: false, Why: "ill"},
+			{Healthy: false, Why: "worse"},
+			{Healthy: true, Checks: []*protocol.Check{{Name: "http", Healthy: true}}},
+			{Healthy: true, Checks: []*protocol.Check{{Name: "http", Healthy: false, Optional: true}}},
+			{Healthy: true, Checks: []*protocol.Check{{Name: "tcp", Healthy: false, Optional: true}}},
+			{Healthy: true, WorkloadExit: &protocol.WorkloadExit{Code: 3, Output: []byte("oh")}},
+		} {
+			a.report(news)
+			if now := w.report("web-0"); now.Modified == last || now.Record.Sequence != a.number {
+				t.Errorf("%v is not persisted", news)
+			} else {
+				last = now.Modified
+			}
+		}
+		quiet := a.report(&protocol.Report{Healthy: true, WorkloadExit: &protocol.WorkloadExit{Code: 3, Output: []byte("oh")}, Host: &protocol.Host{CpuPercent: 50}})
+		if quiet.GetAck() == nil || w.report("web-0").Modified != last {
+			t.Errorf("the load of the machine is news: %v", quiet)
+		}
+		a.hangUp()
+
+		// Nor does a new stream make an old report news.
+		b := r.welcomed(hello("web-0", "boot1", 2))
+		defer b.hangUp()
+		b.report(&protocol.Report{Healthy: true, WorkloadExit: &protocol.WorkloadExit{Code: 3, Output: []byte("oh")}})
+		if w.report("web-0").Modified != last {
+			t.Error("an agent that reconnects has its report persisted more than once a minute")
+		}
+		pass(leaseTTL) // the report is not on the lease
+		if !w.report("web-0").Present() {
+			t.Error("the report went with the lease")
+		}
+	})
+}
+
+// A write that fails is made up for by the next report.
+//
+// proves DET-16
+func TestReportThatCouldNotBePersistedIsTriedAgain(t *testing.T) {
+	inWorld(t, func(w *world) {
+		r := w.serve("one")
+		defer r.stop()
+		w.record("web-0", store.Running)
+		a := r.welcomed(hello("web-0", "boot1", 1))
+		defer a.hangUp()
+		a.reports()
+		r.store.Faults().LoseRequest()
+		for range 2 {
+			if m := a.report(&protocol.Report{Healthy: false, Why: "ill"}); m.GetAck() == nil {
+				t.Errorf("%v: the lease was renewed all the same", m)
+			}
+		}
+		if w.report("web-0").Record.Healthy {
+			t.Error("the bad news was not persisted")
+		}
+	})
+}
+
+// proves SEC-5
+func TestAbsurdReportsHarmNothing(t *testing.T) {
+	inWorld(t, func(w *world) {
+		r := w.serve("one")
+		defer r.stop()
+		w.record("web-0", store.Running)
+		a := r.welcomed(hello("web-0", "boot1", 1))
+		defer a.hangUp()
+		long := strings.Repeat("äx", 10_000)
+		checks := make([]*protocol.Check, 200)
+		for i := range checks {
+			checks[i] = &protocol.Check{Name: strings.Repeat("n", 150), Why: strings.Repeat("w\x00", 40), Since: &timestamppb.Timestamp{Seconds: math.MaxInt64}}
+		}
+		reports := []*protocol.Report{
+			{Healthy: true, Host: &protocol.Host{CpuPercent: math.NaN(), MemoryPercent: math.Inf(1), DiskPercent: math.Inf(-1)}},
+			{Healthy: false, Why: long},
+			{Healthy: true, Sent: &timestamppb.Timestamp{Seconds: math.MinInt64, Nanos: -1}, MachineUptime: &durationpb.Duration{Seconds: math.MaxInt64}},
+			{Healthy: true, Sent: &timestamppb.Timestamp{Seconds: 253402300799, Nanos: 999999999}},
+			{Healthy: false, Checks: checks},
+			{Healthy: false, Checks: []*protocol.Check{nil}},
+			{Healthy: false, WorkloadExit: &protocol.WorkloadExit{Output: []byte(strings.Repeat("\xff\x00", 60_000)), Signal: long, At: &timestamppb.Timestamp{Nanos: -5}}},
+		}
+		for i, report := range reports {
+			if m := a.report(report); m.GetAck() == nil {
+				w.t.Fatalf("report %d is answered with %v", i, m)
+			}
+			rec := w.report("web-0").Record
+			if i > 0 && rec.Sequence != a.number && rec.Healthy != report.GetHealthy() {
+				t.Errorf("report %d was not persisted", i)
+			}
+			if len(rec.Why) > 1000 || !utf8.ValidString(rec.Why) || len(rec.Checks) > 64 {
+				t.Errorf("report %d: %d bytes of why, %d checks", i, len(rec.Why), len(rec.Checks))
+			}
+			for _, c := range rec.Checks {
+				if len(c.Name) > 100 || len(c.Why) > 1000 {
+					t.Errorf("report %d: check with a name of %d bytes and %d of why", i, len(c.Name), len(c.Why))
+				}
+			}
+			if e := rec.Workload; e != nil && (len(e.Output) > 3*(64<<10) || len(e.Signal) > 100) {
+				t.Errorf("report %d: output of %d bytes, signal of %d", i, len(e.Output), len(e.Signal))
+			}
+		}
+
+		// One that is too long ends the stream of who sent it, and nobody else's.
+		w.record("web-1", store.Running)
+		b := r.welcomed(hello("web-1", "boot1", 1))
+		defer b.hangUp()
+		a.send(&protocol.AgentMessage{Kind: &protocol.AgentMessage_Report{Report: &protocol.Report{Why: strings.Repeat("x", 300<<10)}}})
+		a.ends()
+		pass(time.Second)
+		w.shows("web-0", "one", 1, store.StreamLost)
+		b.reports()
+	})
+}
+
+// Unknown kinds of messages are ignored: a newer agent may send them.
+func TestUnknownMessagesAreIgnored(t *testing.T) {
+	inWorld(t, func(w *world) {
+		r := w.serve("one")
+		defer r.stop()
+		w.record("web-0", store.Running)
+		a := r.welcomed(hello("web-0", "boot1", 1))
+		defer a.hangUp()
+		a.send(&protocol.AgentMessage{})
+		a.reports()
+	})
+}
+
+// Agents hear of other replicas as they come and go.
+//
+// proves DET-14
+func TestAgentsHearOfReplicas(t *testing.T) {
+	inWorld(t, func(w *world) {
+		r := w.serve("one")
+		defer r.stop()
+		w.record("web-0", store.Running)
+		a := r.welcomed(hello("web-0", "boot1", 1))
+		defer a.hangUp()
+		w.put(w.keys.Replica("two"), store.Encode(store.Replica{Schema: store.Schema, ID: "two", Address: "two"}))
+		if m := <-a.in; len(m.GetCoordinators().GetAddresses()) != 2 {
+			t.Errorf("%v came, want two addresses", m)
+		}
+	})
+}

@@ -1,0 +1,306 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/leasehold/leasehold/agent/protocol"
+	"github.com/leasehold/leasehold/coordinator/picture"
+	"github.com/leasehold/leasehold/store"
+)
+
+// Why a gateway ends a stream.
+var (
+	errSuperseded   = errors.New("a newer stream of this agent took over")
+	errRetired      = errors.New("the instance is retired")
+	errReplicaStops = errors.New("this replica stops")
+)
+
+type agentStream = grpc.BidiStreamingServer[protocol.AgentMessage, protocol.GatewayMessage]
+
+// session is one stream of one agent.
+type session struct {
+	g        *Gateway
+	stream   agentStream
+	ctx      context.Context // ends with the stream, or when the gateway closes the session
+	cancel   context.CancelCauseFunc
+	instance string
+	bootID   string
+	epoch    uint64
+	hello    *protocol.Hello
+	peer     string
+
+	outbox chan *protocol.GatewayMessage // what others than the stream's goroutine want said
+
+	// turn is held over each exchange with the store, so that what a session writes is written in order. Whoever waits for
+	// it waits no longer than for the store itself.
+	turn       turn
+	asked      bool           // whether a write of alive was ever sent
+	opened     store.Revision // when alive was first written
+	wrote      store.Revision // when alive was last written
+	lease      store.Lease
+	state      store.StreamState
+	interval   time.Duration
+	ttl        time.Duration
+	accepted   time.Time // when the last report was accepted, or the session opened
+	persisted  time.Time
+	lastReport store.Report // as last persisted
+	overdue    *time.Timer
+
+	seen struct { // copies for those who must not wait for their turn
+		sync.Mutex
+		opened, wrote store.Revision
+	}
+}
+
+func newSession(g *Gateway, stream agentStream, hello *protocol.Hello) *session {
+	s := &session{
+		g: g, stream: stream, instance: hello.GetInstance(), bootID: hello.GetBootId(), epoch: hello.GetEpoch(), hello: hello,
+		outbox: make(chan *protocol.GatewayMessage, 16), turn: make(turn, 1),
+	}
+	s.ctx, s.cancel = context.WithCancelCause(stream.Context())
+	if p, ok := peer.FromContext(stream.Context()); ok {
+		s.peer = p.Addr.String()
+	}
+	return s
+}
+
+// firstHello waits for the hello that every stream opens with, for a short time.
+func firstHello(stream agentStream) (*protocol.Hello, error) {
+	type first struct {
+		msg *protocol.AgentMessage
+		err error
+	}
+	got := make(chan first, 1)
+	go func() { // ends with the stream at the latest
+		msg, err := stream.Recv()
+		got <- first{msg, err}
+	}()
+	timeout := time.NewTimer(callTimeout)
+	defer timeout.Stop()
+	select {
+	case <-timeout.C:
+		return nil, status.Error(codes.DeadlineExceeded, "no hello came")
+	case f := <-got:
+		if f.err != nil {
+			return nil, f.err
+		}
+		h := f.msg.GetHello()
+		if h == nil {
+			return nil, status.Error(codes.InvalidArgument, "a stream begins with a hello")
+		}
+		if why := malformed(h); why != "" {
+			return nil, status.Error(codes.InvalidArgument, why)
+		}
+		return h, nil
+	}
+}
+
+func malformed(h *protocol.Hello) string {
+	for _, f := range []struct {
+		name, value string
+		most        int
+	}{
+		{"instance", h.GetInstance(), 100}, {"boot_id", h.GetBootId(), 100}, {"shard", h.GetShard(), 100},
+	} {
+		if f.value == "" || len(f.value) > f.most {
+			return fmt.Sprintf("hello: %s must have 1 to %d characters", f.name, f.most)
+		}
+	}
+	if len(h.GetAgentVersion()) > 100 || len(h.GetJoinToken()) > 1000 {
+		return "hello: agent_version or join_token is too long"
+	}
+	if h.GetProtocol() != 1 {
+		return fmt.Sprintf("hello: protocol %d is not known here, 1 is: upgrade the coordinators first, then the agents", h.GetProtocol())
+	}
+	if h.GetEpoch() == 0 {
+		return "hello: epoch must be at least 1"
+	}
+	return ""
+}
+
+func refusedMessage(reason protocol.Refused_Reason, message string, epoch uint64) *protocol.GatewayMessage {
+	return &protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Refused{Refused: &protocol.Refused{Reason: reason, Message: message, StoredEpoch: epoch}}}
+}
+
+// serve answers the agent until the stream ends, and then writes down how it ended.
+func (s *session) serve() error {
+	if err := s.welcome(); err != nil {
+		s.ended(err, nil)
+		return err
+	}
+	received := make(chan *protocol.AgentMessage)
+	failed := make(chan error, 1)
+	go func() { // ends with the stream, which ends when this method returns
+		for {
+			msg, err := s.stream.Recv()
+			if err != nil {
+				failed <- err
+				return
+			}
+			select {
+			case received <- msg:
+			case <-s.ctx.Done():
+				return
+			}
+		}
+	}()
+	var goodbye *protocol.Goodbye
+	for {
+		select {
+		case <-s.ctx.Done():
+			return s.closed(goodbye)
+		case err := <-failed:
+			s.ended(err, goodbye)
+			return nil
+		case msg := <-s.outbox:
+			if err := s.stream.Send(msg); err != nil {
+				s.ended(err, goodbye)
+				return nil
+			}
+		case msg := <-received:
+			switch kind := msg.GetKind().(type) {
+			case *protocol.AgentMessage_Report:
+				if err := s.report(kind.Report); err != nil {
+					s.ended(err, goodbye)
+					return nil
+				}
+			case *protocol.AgentMessage_Goodbye:
+				goodbye = kind.Goodbye
+				s.leave(goodbye)
+			}
+		}
+	}
+}
+
+// closed ends a stream that the gateway itself has ended, or whose transport is gone.
+func (s *session) closed(goodbye *protocol.Goodbye) error {
+	switch cause := context.Cause(s.ctx); {
+	case errors.Is(cause, errSuperseded):
+		s.stopTimer()
+		_ = s.stream.Send(refusedMessage(protocol.Refused_SUPERSEDED, errSuperseded.Error(), 0))
+	case errors.Is(cause, errRetired):
+		s.stopTimer()
+		_ = s.stream.Send(refusedMessage(protocol.Refused_RETIRED, "instance "+s.instance+" is being deleted", 0))
+	case errors.Is(cause, errReplicaStops):
+		s.stopTimer()
+		_ = s.stream.Send(refusedMessage(protocol.Refused_UNAVAILABLE, errReplicaStops.Error(), 0))
+	default:
+		s.ended(cause, goodbye)
+	}
+	return nil
+}
+
+// close ends the session from outside. The key is left alone: whoever took over owns it.
+func (s *session) close(why error) { s.cancel(why) }
+
+// ask has something said to the agent, if its stream keeps up. What is dropped is repeated by the next change or not needed.
+func (s *session) ask(msg *protocol.GatewayMessage) {
+	select {
+	case s.outbox <- msg:
+	default:
+	}
+}
+
+func (s *session) openedAt() store.Revision {
+	s.seen.Lock()
+	defer s.seen.Unlock()
+	return s.seen.opened
+}
+
+func (s *session) wroteAt() store.Revision {
+	s.seen.Lock()
+	defer s.seen.Unlock()
+	return s.seen.wrote
+}
+
+func (s *session) welcome() error {
+	if err := s.turn.take(s.ctx); err != nil {
+		return err
+	}
+	lease := s.lease.ID
+	s.turn.give()
+	settings := store.DefaultShardSettings()
+	s.g.deps.Picture.View(func(c *picture.Content) {
+		if c.Shard.Present() {
+			settings = c.Shard.Record.Settings
+		}
+	})
+	return s.stream.Send(&protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Welcome{Welcome: &protocol.Welcome{
+		Replica: s.g.cfg.Replica, Lease: int64(lease),
+		ReportInterval: durationpb.New(s.interval), LeaseTtl: durationpb.New(s.ttl),
+		ReconnectMin: durationpb.New(settings.ReconnectMin.D()), ReconnectMax: durationpb.New(settings.ReconnectMax.D()),
+		Coordinators: s.g.addresses(),
+	}}})
+}
+
+// ended writes down that the stream is gone: with a goodbye it left, without one it was lost (DET-3, DET-8).
+func (s *session) ended(err error, goodbye *protocol.Goodbye) {
+	s.stopTimer()
+	if goodbye != nil {
+		s.g.deps.Logger.Info("agent left", "instance", s.instance, "epoch", s.epoch, "goodbye", goodbye.GetKind().String())
+		return // the key says so already
+	}
+	why := "closed without goodbye"
+	switch {
+	case err == nil || errors.Is(err, io.EOF):
+	case status.Code(err) == codes.Canceled || errors.Is(err, context.Canceled):
+		why = "the connection broke without goodbye" // all that gRPC tells of a reset, or of a silence that its pings ended
+	default:
+		why = status.Convert(err).Message()
+	}
+	s.g.deps.Logger.Info("stream lost", "instance", s.instance, "epoch", s.epoch, "why", why)
+	s.g.goDo(func(ctx context.Context) { s.setState(ctx, store.StreamLost, "", why) })
+}
+
+// leave writes the agent's goodbye down at once, so that what follows on the machine is no alarm.
+func (s *session) leave(b *protocol.Goodbye) {
+	state, kind := store.StreamLeft, store.GoodbyeRestart
+	switch b.GetKind() {
+	case protocol.Goodbye_SHUTDOWN:
+		kind = store.GoodbyeShutdown
+	case protocol.Goodbye_EVACUATING:
+		kind = store.GoodbyeEvacuating
+	case protocol.Goodbye_MOVING:
+		state, kind = store.StreamMoved, store.GoodbyeMoving
+	default: // an agent that knows other kinds than we do is taken to come back
+	}
+	ctx, cancel := context.WithTimeout(s.g.life, callTimeout)
+	defer cancel()
+	s.setState(ctx, state, kind, b.GetMessage())
+}
+
+func (s *session) stopTimer() {
+	if s.overdue != nil {
+		s.overdue.Stop()
+	}
+}
+
+// turn is a lock that can be waited for no longer than a context lasts.
+type turn chan struct{}
+
+func (t turn) take(ctx context.Context) error {
+	select {
+	case t <- struct{}{}:
+		return nil
+	default:
+	}
+	select {
+	case t <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (t turn) give() { <-t }

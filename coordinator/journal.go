@@ -1,0 +1,91 @@
+package coordinator
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/leasehold/leasehold/coordinator/picture"
+	"github.com/leasehold/leasehold/store"
+)
+
+// journal writes entries below events/, on leases that several share: one for each hour, so that the entries of an
+// hour go together when they are old.
+type journal struct {
+	r *Replica
+
+	mu    sync.Mutex
+	lease store.Lease
+	until time.Time // no further entries on the lease from then on
+}
+
+func newJournal(r *Replica) *journal { return &journal{r: r} }
+
+// entry completes an entry and makes the write that records it.
+func (j *journal) entry(ctx context.Context, e store.JournalEntry) (store.Write, error) {
+	lease, err := j.leaseNow(ctx)
+	if err != nil {
+		return store.Write{}, err
+	}
+	id := make([]byte, 4)
+	if _, err := rand.Read(id); err != nil {
+		return store.Write{}, err
+	}
+	e.Schema, e.By = store.Schema, j.r.cfg.ID
+	if e.At.IsZero() {
+		e.At = time.Now().UTC()
+	}
+	return store.PutLeased(j.r.keys.Event(e.At, hex.EncodeToString(id)), store.Encode(e), lease), nil
+}
+
+// write records an entry that belongs to no transaction. One that cannot be written is logged and lost.
+func (j *journal) write(ctx context.Context, e store.JournalEntry) {
+	w, err := j.entry(ctx, e)
+	if err == nil {
+		_, err = j.r.deps.Store.Commit(ctx, store.Txn{Writes: []store.Write{w}})
+	}
+	if errors.Is(err, store.ErrLeaseGone) {
+		j.renewLease()
+	}
+	if err != nil && ctx.Err() == nil {
+		j.r.log.Warn("journal entry lost", "rule", e.Rule, "instance", e.Instance, "what", e.What, "error", err)
+	}
+}
+
+func (j *journal) leaseNow(ctx context.Context) (store.LeaseID, error) {
+	j.mu.Lock()
+	known, until := j.lease.ID, j.until
+	j.mu.Unlock()
+	if known != 0 && time.Now().Before(until) {
+		return known, nil
+	}
+	// Not under the lock: nobody waits for etcd longer than for his own call. A lease that is granted twice does no harm.
+	lease, err := j.r.deps.Store.Grant(ctx, j.kept()+time.Hour)
+	if err != nil {
+		return 0, err
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.lease, j.until = lease, time.Now().Add(time.Hour)
+	return lease.ID, nil
+}
+
+// renewLease has the next entry take a new lease: the present one is gone.
+func (j *journal) renewLease() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.lease = store.Lease{}
+}
+
+func (j *journal) kept() time.Duration {
+	kept := store.DefaultShardSettings().EventsKept.D()
+	j.r.picture.View(func(c *picture.Content) {
+		if c.Shard.Present() {
+			kept = c.Shard.Record.Settings.EventsKept.D()
+		}
+	})
+	return kept
+}

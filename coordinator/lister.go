@@ -1,0 +1,101 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/leasehold/leasehold/coordinator/picture"
+	"github.com/leasehold/leasehold/provider"
+	"github.com/leasehold/leasehold/store"
+)
+
+// lister lists one provider's machines: every provider_poll, and at once when there is a suspicion or something to confirm. However
+// many ask, there is one List at a time, and one begun after the last who asked (DET-3, DET-12).
+type lister struct {
+	t        *tenure
+	name     string
+	provider provider.Provider
+	asks     chan struct{}
+	failing  bool
+}
+
+func newLister(t *tenure, name string, p provider.Provider) *lister {
+	return &lister{t: t, name: name, provider: p, asks: make(chan struct{}, 1)}
+}
+
+func (l *lister) ask() {
+	select {
+	case l.asks <- struct{}{}:
+	default:
+	}
+}
+
+func (l *lister) run(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		case <-l.asks:
+		}
+		begun := time.Now()
+		pause := l.list(ctx)
+		timer.Reset(max(l.poll(), pause))
+		if !l.rest(ctx, max(pause, asksApart-time.Since(begun))) {
+			return
+		}
+	}
+}
+
+// asksApart keeps a swarm of suspicions from becoming a swarm of Lists.
+const asksApart = 100 * time.Millisecond
+
+// rest waits before the next List, whoever asks for it; false once ctx has ended.
+func (l *lister) rest(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(max(0, d))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+func (l *lister) poll() time.Duration {
+	poll := store.DefaultShardSettings().ProviderPoll.D()
+	l.t.r.picture.View(func(c *picture.Content) {
+		if p := c.Shard.Record.Settings.ProviderPoll.D(); p >= 100*time.Millisecond {
+			poll = p
+		}
+	})
+	return poll
+}
+
+// list lists once. It returns for how long the provider wants to be left alone.
+func (l *lister) list(ctx context.Context) (pause time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, l.provider.Capabilities().CallTimeout)
+	defer cancel()
+	begun := time.Now()
+	machines, err := l.provider.List(ctx, l.t.shard.ID)
+	if err != nil {
+		if !l.failing && ctx.Err() == nil {
+			l.t.log.Error("provider does not list its machines: nothing is known of them", "provider", l.name, "error", err)
+		}
+		l.failing = true
+		var throttled *provider.ThrottledError
+		if errors.As(err, &throttled) {
+			return throttled.After
+		}
+		return 0 // no answer proves nothing
+	}
+	if l.failing {
+		l.t.log.Info("provider lists its machines again", "provider", l.name, "machines", len(machines))
+	}
+	l.failing = false
+	l.t.r.picture.View(func(c *picture.Content) { l.t.evidence.listed(l.name, begun, machines, c) })
+	return 0
+}

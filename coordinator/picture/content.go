@@ -1,0 +1,203 @@
+package picture
+
+import "github.com/leasehold/leasehold/store"
+
+func newContent() *Content {
+	return &Content{
+		Leaders:    map[string]store.KV{},
+		Replicas:   map[string]store.Versioned[store.Replica]{},
+		Groups:     map[string]store.KV{},
+		Status:     map[string]store.Versioned[store.Status]{},
+		Slots:      map[string]map[int]store.Versioned[store.Slot]{},
+		Instances:  map[string]store.Versioned[store.Instance]{},
+		ByGroup:    map[string]map[string]bool{},
+		Alive:      map[string]store.Versioned[store.Alive]{},
+		Reports:    map[string]store.Versioned[store.Report]{},
+		Requests:   map[string]store.Versioned[store.Request]{},
+		Strays:     map[string]store.Versioned[store.Stray]{},
+		Unreadable: map[string]string{},
+	}
+}
+
+// FromListing makes the content that a listing of a whole shard shows.
+func FromListing(keys store.Keys, l store.Listing) *Content {
+	c := newContent()
+	for _, kv := range l.KVs {
+		c.put(keys, kv)
+	}
+	c.Revision = l.Revision
+	return c
+}
+
+// apply makes one change and says what it was; false for a key that is no part of the picture.
+func (c *Content) apply(keys store.Keys, e store.Event) (Change, bool) {
+	kind, name, ok := keys.Split(e.KV.Key)
+	if !ok {
+		return Change{}, false
+	}
+	change := Change{Kind: kind, Name: name, Deleted: e.Deleted, Group: c.groupOf(kind, name)}
+	if kind == store.KindAlive {
+		if old, had := c.Alive[name]; had {
+			change.Alive = &old.Record
+		}
+	}
+	if e.Deleted {
+		c.delete(kind, name, e.KV.Key)
+		return change, true
+	}
+	before, reported := c.Reports[name]
+	if !c.put(keys, e.KV) {
+		return Change{}, false
+	}
+	if kind == store.KindReports && reported {
+		change.Same = sameVerdict(before.Record, c.Reports[name].Record)
+	}
+	if change.Group == "" {
+		change.Group = c.groupOf(kind, name)
+	}
+	return change, true
+}
+
+// sameVerdict says whether two reports tell the same of an instance's health.
+func sameVerdict(a, b store.Report) bool {
+	return a.BootID == b.BootID && a.Healthy == b.Healthy && a.Why == b.Why
+}
+
+// groupOf says which group a key concerns, as far as the content shows it.
+func (c *Content) groupOf(kind, name string) string {
+	switch kind {
+	case store.KindGroups, store.KindStatus:
+		return name
+	case store.KindSlots:
+		group, _, _ := store.SplitSlot(name)
+		return group
+	case store.KindInstances, store.KindAlive, store.KindReports:
+		return c.Instances[name].Record.Group
+	case store.KindRequests:
+		r := c.Requests[name].Record
+		if r.Instance != "" {
+			return c.Instances[r.Instance].Record.Group
+		}
+		return r.Group
+	default:
+		return ""
+	}
+}
+
+// put takes a key up; false if it is no part of the picture.
+func (c *Content) put(keys store.Keys, kv store.KV) bool {
+	kind, name, ok := keys.Split(kv.Key)
+	if !ok {
+		return false
+	}
+	var err error
+	switch kind {
+	case store.KindShard:
+		err = decode(kv, func(v store.Versioned[store.Shard]) {
+			v.Record.Settings = v.Record.Settings.WithDefaults()
+			c.Shard = v
+		})
+	case store.KindServed:
+		err = decode(kv, func(v store.Versioned[store.Served]) { c.Served = v })
+	case store.KindLeader:
+		c.Leaders[name] = kv
+	case store.KindReplicas:
+		err = decode(kv, func(v store.Versioned[store.Replica]) { c.Replicas[name] = v })
+	case store.KindGroups:
+		c.Groups[name] = kv
+	case store.KindStatus:
+		err = decode(kv, func(v store.Versioned[store.Status]) { c.Status[name] = v })
+	case store.KindSlots:
+		group, n, ok := store.SplitSlot(name)
+		if !ok {
+			return false
+		}
+		err = decode(kv, func(v store.Versioned[store.Slot]) {
+			v.Record.Group, v.Record.Number = group, n // the key is the truth
+			if c.Slots[group] == nil {
+				c.Slots[group] = map[int]store.Versioned[store.Slot]{}
+			}
+			c.Slots[group][n] = v
+		})
+	case store.KindInstances:
+		err = decode(kv, func(v store.Versioned[store.Instance]) {
+			c.forget(name)
+			v.Record.ID = name
+			c.Instances[name] = v
+			if c.ByGroup[v.Record.Group] == nil {
+				c.ByGroup[v.Record.Group] = map[string]bool{}
+			}
+			c.ByGroup[v.Record.Group][name] = true
+		})
+	case store.KindAlive:
+		err = decode(kv, func(v store.Versioned[store.Alive]) { c.Alive[name] = v })
+	case store.KindReports:
+		err = decode(kv, func(v store.Versioned[store.Report]) { c.Reports[name] = v })
+	case store.KindRequests:
+		err = decode(kv, func(v store.Versioned[store.Request]) { v.Record.ID = name; c.Requests[name] = v })
+	case store.KindStrays:
+		err = decode(kv, func(v store.Versioned[store.Stray]) { c.Strays[name] = v })
+	default:
+		return false
+	}
+	if err != nil {
+		c.Unreadable[kv.Key] = err.Error()
+	} else {
+		delete(c.Unreadable, kv.Key)
+	}
+	return true
+}
+
+func decode[T any](kv store.KV, take func(store.Versioned[T])) error {
+	v, err := store.Decode[T](kv)
+	if err != nil {
+		return err
+	}
+	take(v)
+	return nil
+}
+
+// forget takes an instance out of the index of its group.
+func (c *Content) forget(id string) {
+	group := c.Instances[id].Record.Group
+	delete(c.ByGroup[group], id)
+	if len(c.ByGroup[group]) == 0 {
+		delete(c.ByGroup, group)
+	}
+}
+
+func (c *Content) delete(kind, name, key string) {
+	delete(c.Unreadable, key)
+	switch kind {
+	case store.KindShard:
+		c.Shard = store.Versioned[store.Shard]{}
+	case store.KindServed:
+		c.Served = store.Versioned[store.Served]{}
+	case store.KindLeader:
+		delete(c.Leaders, name)
+	case store.KindReplicas:
+		delete(c.Replicas, name)
+	case store.KindGroups:
+		delete(c.Groups, name)
+	case store.KindStatus:
+		delete(c.Status, name)
+	case store.KindSlots:
+		if group, n, ok := store.SplitSlot(name); ok {
+			delete(c.Slots[group], n)
+			if len(c.Slots[group]) == 0 {
+				delete(c.Slots, group)
+			}
+		}
+	case store.KindInstances:
+		c.forget(name)
+		delete(c.Instances, name)
+	case store.KindAlive:
+		delete(c.Alive, name)
+	case store.KindReports:
+		delete(c.Reports, name)
+	case store.KindRequests:
+		delete(c.Requests, name)
+	case store.KindStrays:
+		delete(c.Strays, name)
+	}
+}

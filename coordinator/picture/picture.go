@@ -1,0 +1,191 @@
+package picture
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// Content is what the shard's keys hold. Whoever is given one reads it and changes nothing.
+type Content struct {
+	Revision   store.Revision
+	Shard      store.Versioned[store.Shard]
+	Served     store.Versioned[store.Served]
+	Leaders    map[string]store.KV
+	Replicas   map[string]store.Versioned[store.Replica]
+	Groups     map[string]store.KV // raw: whether a spec is right is for the leader to say
+	Status     map[string]store.Versioned[store.Status]
+	Slots      map[string]map[int]store.Versioned[store.Slot]
+	Instances  map[string]store.Versioned[store.Instance]
+	ByGroup    map[string]map[string]bool // IDs of instances
+	Alive      map[string]store.Versioned[store.Alive]
+	Reports    map[string]store.Versioned[store.Report]
+	Requests   map[string]store.Versioned[store.Request]
+	Strays     map[string]store.Versioned[store.Stray]
+	Unreadable map[string]string // key → why
+}
+
+// Change is one change of one key.
+type Change struct {
+	Kind    string // see the kinds in package store
+	Name    string
+	Group   string // the group that is concerned, if any
+	Deleted bool
+	// Same says that a report tells nothing that others act on: only its numbers are new.
+	Same bool
+	// Alive is what an alive key said before it changed, if it was there.
+	Alive *store.Alive
+}
+
+// Listener hears of changes. Its methods are called with the content locked against change and must neither block nor call the
+// picture.
+type Listener interface {
+	// Listed says that the content was read anew: anything may have changed.
+	Listed(*Content)
+	// Changed says what changed with one revision or a few.
+	Changed(*Content, []Change)
+	// Interrupted says that from now on the content grows old, until Listed.
+	Interrupted(error)
+}
+
+// Picture is the shard's records in memory.
+type Picture struct {
+	keys store.Keys
+
+	mu          sync.RWMutex
+	content     *Content // nil until the first listing
+	heard       time.Time
+	interrupted error
+	listeners   map[int]Listener
+	nextID      int
+	moved       chan struct{} // closed and replaced whenever the revision grows
+}
+
+// New makes an empty picture of the shard with these keys.
+func New(keys store.Keys) *Picture {
+	return &Picture{keys: keys, listeners: map[int]Listener{}, moved: make(chan struct{})}
+}
+
+// Run follows the store until ctx ends.
+func (p *Picture) Run(ctx context.Context, s store.Store) error {
+	var wanted []string
+	for _, kind := range []string{
+		store.KindLeader, store.KindReplicas, store.KindGroups, store.KindStatus, store.KindSlots, store.KindInstances,
+		store.KindAlive, store.KindReports, store.KindRequests, store.KindStrays,
+	} {
+		wanted = append(wanted, p.keys.Of(kind))
+	}
+	wanted = append(wanted, p.keys.Shard(), p.keys.Served())
+	return store.Follow(ctx, s, p.keys.Prefix(), wanted, (*follower)(p))
+}
+
+// View gives the content to read, and says whether there is any yet. The content is locked against change meanwhile.
+func (p *Picture) View(read func(*Content)) bool {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	if p.content == nil {
+		return false
+	}
+	read(p.content)
+	return true
+}
+
+// Heard says when etcd last told us anything, progress included, and what interrupts the watch, if anything does.
+func (p *Picture) Heard() (time.Time, error) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return p.heard, p.interrupted
+}
+
+// Listen has a listener told of everything from now on, beginning with Listed if there is content. The returned
+// function ends that; after it has returned the listener is not called again.
+func (p *Picture) Listen(l Listener) (stop func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	id := p.nextID
+	p.nextID++
+	p.listeners[id] = l
+	if p.content != nil {
+		l.Listed(p.content)
+	}
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.listeners, id)
+	}
+}
+
+// WaitFor waits until the picture shows everything up to a revision.
+func (p *Picture) WaitFor(ctx context.Context, rev store.Revision) error {
+	for {
+		p.mu.RLock()
+		reached := p.content != nil && p.content.Revision >= rev
+		moved := p.moved
+		p.mu.RUnlock()
+		if reached {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-moved:
+		}
+	}
+}
+
+// follower is the picture as store.Follow sees it.
+type follower Picture
+
+func (f *follower) Reset(l store.Listing) {
+	c := FromListing(f.keys, l)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.content, f.interrupted = c, nil
+	f.advance()
+	for _, listener := range f.ordered() {
+		listener.Listed(c)
+	}
+}
+
+func (f *follower) Apply(b store.Batch) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var changes []Change
+	for _, e := range b.Events {
+		if change, ok := f.content.apply(f.keys, e); ok {
+			changes = append(changes, change)
+		}
+	}
+	f.content.Revision = max(f.content.Revision, b.Revision)
+	f.advance()
+	for _, listener := range f.ordered() {
+		listener.Changed(f.content, changes)
+	}
+}
+
+func (f *follower) Interrupted(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.interrupted = err
+	for _, listener := range f.ordered() {
+		listener.Interrupted(err)
+	}
+}
+
+func (f *follower) advance() {
+	f.heard = time.Now()
+	close(f.moved)
+	f.moved = make(chan struct{})
+}
+
+func (f *follower) ordered() []Listener {
+	out := make([]Listener, 0, len(f.listeners))
+	for id := range f.nextID {
+		if l, ok := f.listeners[id]; ok {
+			out = append(out, l)
+		}
+	}
+	return out
+}

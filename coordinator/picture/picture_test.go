@@ -1,0 +1,290 @@
+package picture_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leasehold/leasehold/coordinator/picture"
+	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/memstore"
+)
+
+var keys = store.KeysOf("test")
+
+// world is a picture of a database, in a synctest bubble.
+type world struct {
+	t        *testing.T
+	db       *memstore.Database
+	store    *memstore.Store // the test's own
+	followed *memstore.Store // the picture's
+	*picture.Picture
+}
+
+func inWorld(t *testing.T, test func(*world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{t: t, db: memstore.New(memstore.Config{}), Picture: picture.New(keys)}
+		w.store, w.followed = w.db.Connect(), w.db.Connect()
+		defer w.db.Close()
+		ctx, cancel := context.WithCancel(context.Background())
+		var following sync.WaitGroup
+		defer following.Wait()
+		defer cancel()
+		w.instance("web-0", store.Running)
+		w.put("/leasehold/test2/instances/foreign", "{}")
+		following.Go(func() {
+			if err := w.Run(ctx, w.followed); !errors.Is(err, context.Canceled) {
+				t.Errorf("run: %v", err)
+			}
+		})
+		synctest.Wait()
+		test(w)
+	})
+}
+
+func (w *world) commit(write store.Write) store.Revision {
+	w.t.Helper()
+	rev, err := w.store.Commit(w.t.Context(), store.Txn{Writes: []store.Write{write}})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	synctest.Wait()
+	return rev
+}
+
+func (w *world) put(key, value string) store.Revision {
+	w.t.Helper()
+	return w.commit(store.Put(key, []byte(value)))
+}
+
+func (w *world) instance(id string, phase store.Phase) store.Revision {
+	w.t.Helper()
+	return w.put(keys.Instance(id), string(store.Encode(store.Instance{Schema: store.Schema, ID: id, Group: "web", Phase: phase})))
+}
+
+// equalsListing checks that the content, changed step by step, is what a fresh listing shows.
+func (w *world) equalsListing() {
+	w.t.Helper()
+	l, err := w.store.List(w.t.Context(), keys.Prefix(), 0)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.View(func(c *picture.Content) {
+		if got, want := fmt.Sprintf("%+v", *c), fmt.Sprintf("%+v", *picture.FromListing(keys, l)); got != want {
+			w.t.Errorf("content is\n%s, a listing shows\n%s", got, want)
+		}
+	})
+}
+
+func TestContentIsThatOfTheStoreAtEveryRevision(t *testing.T) {
+	inWorld(t, func(w *world) {
+		rec := func(v any) string { return string(store.Encode(v)) }
+		for _, write := range []store.Write{
+			store.Put(keys.Shard(), []byte(rec(store.Shard{Schema: 1, ID: "s"}))),
+			store.Put(keys.Served(), []byte(rec(store.Served{Schema: 1, Replica: "one"}))),
+			store.Put(keys.Leader(5), []byte(rec(store.Leader{Schema: 1, Replica: "one"}))),
+			store.Put(keys.Replica("one"), []byte(rec(store.Replica{Schema: 1, ID: "one"}))),
+			store.Put(keys.Group("web"), []byte("any text")),
+			store.Put(keys.Status("web"), []byte(rec(store.Status{Schema: 1, Group: "web"}))),
+			store.Put(keys.Slot("web", 3), []byte(rec(store.Slot{Schema: 1, Group: "other", Number: 9}))),
+			store.Put(keys.Instance("web-1"), []byte(rec(store.Instance{Schema: 1, ID: "other", Group: "web"}))),
+			store.Put(keys.Instance("web-1"), []byte(rec(store.Instance{Schema: 1, ID: "web-1", Group: "moved"}))),
+			store.Put(keys.Alive("web-1"), []byte(rec(store.Alive{Schema: 1, Instance: "web-1"}))),
+			store.Put(keys.Report("web-1"), []byte(rec(store.Report{Schema: 1, Instance: "web-1"}))),
+			store.Put(keys.Request("r"), []byte(rec(store.Request{Schema: 1, ID: "r", Instance: "web-1"}))),
+			store.Put(keys.Stray("x"), []byte(rec(store.Stray{Schema: 1, Instance: "x"}))),
+			store.Put(keys.Event(time.Now(), "e"), []byte("{}")),
+			store.Put(keys.Prefix()+"slots/web/x", []byte("{}")),
+			store.Put(keys.Prefix()+"unknown/x", []byte("{}")),
+		} {
+			w.commit(write)
+			w.equalsListing()
+		}
+		l, err := w.store.List(w.t.Context(), keys.Prefix(), 0)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		for _, kv := range l.KVs {
+			w.commit(store.Delete(kv.Key))
+			w.equalsListing()
+		}
+		w.View(func(c *picture.Content) {
+			if len(c.Instances)+len(c.ByGroup)+len(c.Slots)+len(c.Unreadable) != 0 || c.Shard.Present() {
+				t.Errorf("something is left: %+v", c)
+			}
+		})
+	})
+}
+
+// A record of a newer schema, or one that is torn, is told as unreadable, whether it comes as a change or in a listing; what was
+// known of it is not forgotten by a change.
+//
+// proves SAFE-3
+func TestUnreadableRecordsAreNotAbsent(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.put(keys.Instance("web-0"), `{"schema": 2}`)
+		w.put(keys.Slot("web", 0), `{"sche`)
+		check := func(known bool) {
+			t.Helper()
+			w.View(func(c *picture.Content) {
+				if !strings.Contains(c.Unreadable[keys.Instance("web-0")], "newer schema") || c.Unreadable[keys.Slot("web", 0)] == "" {
+					t.Errorf("unreadable: %v", c.Unreadable)
+				}
+				if _, there := c.Instances["web-0"]; there != known {
+					t.Errorf("instances: %+v", c.Instances)
+				}
+			})
+		}
+		check(true)
+		w.followed.Faults().StallWatches()
+		<-time.After(5 * time.Second) // silence: all is listed anew
+		w.followed.Faults().ReleaseWatches()
+		<-time.After(time.Second)
+		check(false)
+		w.instance("web-0", store.Checking)
+		w.commit(store.Delete(keys.Slot("web", 0)))
+		w.View(func(c *picture.Content) {
+			if len(c.Unreadable) != 0 || c.Instances["web-0"].Record.Phase != store.Checking {
+				t.Errorf("unreadable %v, instances %+v", c.Unreadable, c.Instances)
+			}
+		})
+	})
+}
+
+// listener writes down what it is told.
+type listener struct {
+	name string
+	mu   *sync.Mutex
+	told *[]string
+}
+
+func (l listener) tell(what string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	*l.told = append(*l.told, l.name+" "+what)
+}
+
+func (l listener) Listed(c *picture.Content) { l.tell(fmt.Sprintf("listed %d", len(c.Instances))) }
+func (l listener) Changed(_ *picture.Content, changes []picture.Change) {
+	for _, c := range changes {
+		what := fmt.Sprintf("%s/%s of %s", c.Kind, c.Name, c.Group)
+		if c.Deleted {
+			what += " deleted"
+		}
+		if c.Alive != nil {
+			what += " was " + string(c.Alive.State)
+		}
+		l.tell(what)
+	}
+}
+func (l listener) Interrupted(error) { l.tell("interrupted") }
+
+func TestListenersHearEverythingInOrder(t *testing.T) {
+	inWorld(t, func(w *world) {
+		var mu sync.Mutex
+		var told []string
+		hears := func(want ...string) {
+			t.Helper()
+			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
+			if !slices.Equal(told, want) {
+				t.Errorf("told %q, want %q", told, want)
+			}
+			told = nil
+		}
+		defer w.Listen(listener{"a", &mu, &told})()
+		stop := w.Listen(listener{"b", &mu, &told})
+		hears("a listed 1", "b listed 1")
+		w.instance("web-1", store.Pending)
+		hears("a instances/web-1 of web", "b instances/web-1 of web")
+		stop()
+		w.put(keys.Alive("web-1"), `{"state": "open"}`)
+		w.put(keys.Alive("web-1"), `{"state": "lost"}`)
+		w.commit(store.Delete(keys.Alive("web-1")))
+		w.put(keys.Request("r"), `{"instance": "web-1"}`)
+		w.put(keys.Slot("web", 1), `{}`)
+		w.put(keys.Event(time.Now(), "e"), `{}`)
+		w.commit(store.Delete(keys.Instance("web-1")))
+		hears("a alive/web-1 of web", "a alive/web-1 of web was open", "a alive/web-1 of web deleted was lost",
+			"a requests/r of web", "a slots/web/1 of web", "a instances/web-1 of web deleted")
+
+		// Compacted while it was not listening: interrupted, then all anew.
+		w.followed.Faults().StallWatches()
+		w.instance("web-2", store.Pending)
+		w.instance("web-3", store.Pending)
+		if err := w.db.Faults().Compact(0); err != nil {
+			w.t.Fatal(err)
+		}
+		w.followed.Faults().ReleaseWatches()
+		<-time.After(time.Second)
+		hears("a interrupted", "a listed 3")
+		w.equalsListing()
+	})
+}
+
+// proves SAFE-3
+func TestSilenceIsAnInterruption(t *testing.T) {
+	inWorld(t, func(w *world) {
+		<-time.After(time.Minute)
+		if heard, err := w.Heard(); err != nil || time.Since(heard) > time.Second {
+			t.Errorf("heard %s ago, %v: an idle store tells its progress", time.Since(heard), err)
+		}
+		w.followed.Faults().Cut()
+		<-time.After(3*time.Second + time.Millisecond)
+		if heard, err := w.Heard(); err == nil || time.Since(heard) < 2*time.Second {
+			t.Errorf("heard %s ago, %v", time.Since(heard), err)
+		}
+		rev := w.instance("web-1", store.Pending)
+		w.View(func(c *picture.Content) {
+			if c.Revision >= rev {
+				t.Errorf("the picture shows revision %d through a cut connection", c.Revision)
+			}
+		})
+		w.followed.Faults().Mend()
+		if err := w.WaitFor(w.t.Context(), rev); err != nil {
+			t.Error(err)
+		}
+		if _, err := w.Heard(); err != nil {
+			t.Errorf("still interrupted: %v", err)
+		}
+		w.equalsListing()
+	})
+}
+
+func TestWaitForARevision(t *testing.T) {
+	inWorld(t, func(w *world) {
+		next := w.instance("web-1", store.Pending) + 1
+		reached := make(chan error, 1)
+		go func() { reached <- w.WaitFor(context.Background(), next) }()
+		synctest.Wait()
+		select {
+		case err := <-reached:
+			w.t.Fatalf("revision %d is not there yet: %v", next, err)
+		default:
+		}
+		w.instance("web-2", store.Pending)
+		if err := <-reached; err != nil {
+			t.Error(err)
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		if err := w.WaitFor(ctx, next+100); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("waiting for what never comes: %v", err)
+		}
+	})
+}
+
+func TestThereIsNothingToViewBeforeTheFirstListing(t *testing.T) {
+	p := picture.New(keys)
+	if p.View(func(*picture.Content) { t.Error("a content is shown") }) {
+		t.Error("there is a content")
+	}
+}

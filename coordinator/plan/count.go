@@ -1,0 +1,220 @@
+package plan
+
+import (
+	"fmt"
+	"sort"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// mostCreations and mostRemovals bound what one plan requests; the rest follows on the next picture.
+const (
+	mostCreations = 200
+	mostRemovals  = 200
+)
+
+// scaleUp fills the slots that are missing: first those that have a record, then new ones with the lowest
+// free numbers (REC-3, HEAL-10).
+func (d *draft) scaleUp() {
+	inUse := map[int]bool{}
+	for _, m := range d.members {
+		if m.Record.Managed && m.Record.Phase != store.Deleting { // whom this plan removes is gone on the next picture only
+			inUse[m.Record.Slot] = true
+		}
+	}
+	missing := d.spec.Size - len(inUse)
+	if missing <= 0 {
+		return
+	}
+	var idle []int
+	for n := range d.slots {
+		if !inUse[n] {
+			idle = append(idle, n)
+		}
+	}
+	sort.Ints(idle)
+	for n := 0; len(idle) < missing; n++ {
+		if _, known := d.slots[n]; !known && !inUse[n] {
+			idle = append(idle, n)
+		}
+	}
+	have := d.spec.Size - missing
+	for i, n := range idle[:missing] {
+		if i == mostCreations {
+			return
+		}
+		sl := d.slot(n)
+		switch {
+		case sl.touched:
+			continue
+		case sl.retry.After(d.now):
+			d.blockFlapping(sl, fmt.Sprintf("filling slot %d", n), "")
+			continue
+		case !d.roomToCreate():
+			d.block("HEAL-7", "creation of the other missing instances", "max_creating is used up", "one that is coming up is there", "")
+			return
+		}
+		why := fmt.Sprintf("%d of %d slots are filled", have, d.spec.Size)
+		m, write := d.newMember(n, nil, "REC-3", why)
+		a := Action{
+			Group: d.g.Name, Instance: m.ID(), Slot: slotOf(m.Record), Rule: "REC-3", What: "requested", Why: why, To: store.Pending,
+			Conditions: append(d.common(), store.Absent(m.Key)), Writes: []store.Write{write},
+		}
+		d.writeSlot(&a, sl)
+		d.actions = append(d.actions, a)
+		have++
+	}
+}
+
+// cleanSlots forgets slots that nobody is in and that are not wanted any more.
+func (d *draft) cleanSlots() {
+	var idle []*slot
+	inUse := d.slotsInUse()
+	used := map[int]bool{}
+	for _, n := range inUse {
+		used[n] = true
+	}
+	for n, sl := range d.slots {
+		if !used[n] && sl.Present() {
+			idle = append(idle, sl)
+		}
+	}
+	sort.Slice(idle, func(i, j int) bool { return idle[i].number > idle[j].number })
+	for _, sl := range idle[:max(0, min(len(idle), len(inUse)+len(idle)-d.spec.Size))] {
+		sl.touched = true
+		delete(d.slots, sl.number)
+		d.actions = append(d.actions, Action{
+			Group: d.g.Name, Slot: &sl.number, Rule: "REC-4", What: "slot removed", Why: "nobody is in it and it is not wanted", Silent: true,
+			Conditions: append(d.common(), sl.Unchanged()), Writes: []store.Write{store.Delete(sl.Key)},
+		})
+	}
+}
+
+// The order in which slots go when there are too many: HEAL-9.
+const (
+	slotFailed  = iota // somebody in it failed or is condemned, and nobody else works yet
+	slotInWork         // somebody is coming up in it, nobody works yet
+	slotWorking        // somebody in it works
+)
+
+// scaleDown removes whole slots while there are too many: REC-4, HEAL-9.
+func (d *draft) scaleDown() {
+	surplus := len(d.filled()) - d.spec.Size
+	if surplus <= 0 {
+		return
+	}
+	healing := d.healingInProgress()
+	list := d.candidates()
+	for range min(surplus, mostRemovals) {
+		c := list.take()
+		if c == nil {
+			d.block("REC-13", "scale-down", "the instances that are left are protected", "leasehold instance protect --off", "")
+			return
+		}
+		if c.kind == slotWorking && healing != "" {
+			d.block("REC-4", "scale-down by a healthy instance", "the replacement "+healing+" is in progress", healing+" is healthy or withdrawn", "")
+			return
+		}
+		for _, m := range c.members {
+			if m.touched {
+				return // the rest on the next picture
+			}
+			if !d.roomToDelete() {
+				d.block("HEAL-7", "scale-down", "max_deleting is used up", "a deletion that is under way ends", "")
+				return
+			}
+			what := map[int]string{slotFailed: "nobody wanted works in its slot", slotInWork: "it is not working yet", slotWorking: "it is the oldest of its zone"}[c.kind]
+			d.retire(m, "HEAL-9", "deleting", fmt.Sprintf("%d slots above size %d, and %s", surplus, d.spec.Size, what), m.judgment.Evidence, m.proof(d.s.Keys)...)
+		}
+	}
+}
+
+// healingInProgress names a replacement that is coming up for a failed one, if there is one.
+func (d *draft) healingInProgress() string {
+	for _, m := range d.members {
+		if m.Record.Managed && m.fills() && m.phase != store.Running && m.Record.Replaces != "" && len(d.others(m, func(o *member) bool { return o.unwanted() })) > 0 {
+			return m.ID()
+		}
+	}
+	return ""
+}
+
+// candidate is a slot that may go.
+type candidate struct {
+	kind    int
+	members []*member // oldest first
+}
+
+// candidates are the slots that may go, and how many instances each zone has.
+type candidates struct {
+	list  []candidate
+	crowd map[string]int
+}
+
+func (d *draft) candidates() candidates {
+	all := candidates{crowd: map[string]int{}}
+	for _, m := range d.members {
+		if m.fills() {
+			all.crowd[m.Record.Zone]++
+		}
+	}
+	for _, n := range d.filled() {
+		c := candidate{kind: slotInWork, members: d.in(n)}
+		protected := false
+		for _, m := range c.members {
+			switch {
+			case m.unwanted() && c.kind != slotWorking:
+				c.kind = slotFailed
+			case m.phase == store.Running && !m.unwanted():
+				c.kind = slotWorking
+			}
+			protected = protected || m.Record.Protected != ""
+		}
+		if !protected {
+			all.list = append(all.list, c)
+		}
+	}
+	return all
+}
+
+// take takes out the slot that goes first: failed ones, then those that do not work yet, then the oldest in the
+// fullest zone. It returns nil if none is left.
+func (all *candidates) take() *candidate {
+	if len(all.list) == 0 {
+		return nil
+	}
+	first := 0
+	for i := range all.list {
+		if all.before(&all.list[i], &all.list[first]) {
+			first = i
+		}
+	}
+	c, last := all.list[first], len(all.list)-1
+	all.list[first] = all.list[last]
+	all.list = all.list[:last]
+	for _, m := range c.members {
+		if m.fills() {
+			all.crowd[m.Record.Zone]--
+		}
+	}
+	return &c
+}
+
+func (all *candidates) before(a, b *candidate) bool {
+	if a.kind != b.kind {
+		return a.kind < b.kind
+	}
+	if x, y := all.crowded(a), all.crowded(b); x != y {
+		return x > y
+	}
+	return older(a.members[0], b.members[0])
+}
+
+// crowded is how many instances the fullest zone of a slot's members has.
+func (all *candidates) crowded(c *candidate) int {
+	most := 0
+	for _, m := range c.members {
+		most = max(most, all.crowd[m.Record.Zone])
+	}
+	return most
+}

@@ -1,0 +1,337 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// place puts an instance into a test's world in the given phase, with a machine and an agent where the phase has them.
+func (w *world) place(id string, slot int, p store.Phase, change ...func(*store.Instance)) {
+	spec := w.spec().Record
+	rec := store.Instance{
+		Schema: store.Schema, ID: id, Group: w.group, Slot: slot, Phase: p, Managed: slot >= 0, Since: w.now, Created: w.now,
+		Spec: spec.InstanceSpec(), Template: spec.InstanceSpec().TemplateHash(), Called: p != store.Pending, Zone: "a",
+	}
+	for _, c := range change {
+		c(&rec)
+	}
+	w.put(w.keys.Instance(id), rec)
+	if slot >= 0 && !read[store.Slot](w, w.keys.Slot(w.group, slot)).Present() {
+		w.put(w.keys.Slot(w.group, slot), store.Slot{Schema: store.Schema, Group: w.group, Number: slot})
+	}
+	if p != store.Pending && p != store.Creating {
+		w.machines[id] = &machine{id: id, zone: rec.Zone, made: w.now.Add(-time.Hour)}
+		w.agents[id] = &agent{healthy: true, registered: p.Registered()}
+	}
+	if p.Registered() {
+		w.report(id)
+	}
+	w.observe(false)
+}
+
+func replaces(id string) func(*store.Instance) {
+	return func(r *store.Instance) { r.Replaces = id }
+}
+
+func condemned(now bool) func(*store.Instance) {
+	return func(r *store.Instance) { r.Condemned = &store.Condemned{By: "ada", Why: "ordered by ada", Now: now} }
+}
+func protected(r *store.Instance) { r.Protected = "removal" }
+func outdated(r *store.Instance)  { r.Template = "t0" }
+func zone(z string) func(*store.Instance) {
+	return func(r *store.Instance) { r.Zone = z }
+}
+
+// stuck makes an instance fail by time: not registered, or not healthy, for an hour.
+func (w *world) stuck(id string) {
+	w.turn(id, false)
+	w.witness[id].phaseStart = w.now.Add(-time.Hour)
+}
+
+// briefly is a plan in short: what becomes of whom, where a new one is made (+slot), and what is blocked (!rule).
+func (w *world) briefly() string {
+	s := w.snapshot()
+	p := Compute(s, w.now)
+	var out []string
+	for _, a := range p.Actions {
+		if a.To == store.Deleting && a.Instance != "" && a.From != a.To {
+			out = append(out, fmt.Sprintf("%s -%s", a.Rule, a.Instance))
+		}
+		for range w.made(&a) {
+			out = append(out, fmt.Sprintf("%s +%d", a.Rule, *a.Slot))
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+// proves HEAL-2, HEAL-3, HEAL-5, HEAL-6, HEAL-7, HEAL-13, DET-4, DET-15, REC-4, REC-13, REC-16
+func TestHealAndCount(t *testing.T) {
+	size := func(n int) func(*store.Group) { return func(g *store.Group) { g.Size = n } }
+	for _, c := range []struct {
+		name  string
+		spec  func(*store.Group)
+		world func(*world)
+		want  string
+	}{
+		{"all is well", size(1), func(w *world) { w.place("a", 0, store.Running) }, ""},
+		{"two failed in one slot: the one that booted stays", size(1), func(w *world) {
+			w.place("a", 0, store.Running)
+			w.place("b", 0, store.Checking, replaces("a"))
+			w.turn("a", false)
+			w.stuck("b")
+		}, "HEAL-13 -b"},
+		{"two failed in one slot, neither booted: the oldest stays", size(1), func(w *world) {
+			w.place("a", 0, store.Checking)
+			w.place("b", 0, store.Booting, replaces("a"))
+			w.stuck("a")
+			w.stuck("b")
+		}, "HEAL-13 -b"},
+		{"three failed in one slot: one goes at a time, as each is counted", size(1), func(w *world) {
+			w.place("a", 0, store.Checking)
+			w.place("b", 0, store.Running)
+			w.place("c", 0, store.Checking)
+			w.stuck("a")
+			w.turn("b", false)
+			w.stuck("c")
+		}, "HEAL-13 -a"},
+		{"three in one slot, two healthy: the oldest of these stays", size(1), func(w *world) {
+			w.place("a", 0, store.Running)
+			w.place("b", 0, store.Running)
+			w.place("c", 0, store.Running)
+			w.turn("a", false)
+		}, "HEAL-2 -a, HEAL-6 -c"},
+		{"original outdated, both healthy: the replacement stays", size(1), func(w *world) {
+			w.place("a", 0, store.Running, outdated)
+			w.place("b", 0, store.Running, replaces("a"))
+		}, "HEAL-6 -a"},
+		{"a suspect is left alone beside its healthy replacement", size(1), func(w *world) {
+			w.place("a", 0, store.Running)
+			w.place("b", 0, store.Running, replaces("a"))
+			w.silence("a", true)
+		}, ""},
+		{"a suspect replacement does not take the place", size(1), func(w *world) {
+			w.place("a", 0, store.Running)
+			w.place("b", 0, store.Running, replaces("a"))
+			w.turn("a", false)
+			w.silence("b", true)
+		}, ""},
+		{"dead original, unfinished replacement: it is buried, none is made", size(1), func(w *world) {
+			w.place("a", 0, store.Running)
+			w.place("b", 0, store.Booting, replaces("a"))
+			w.kill("a")
+		}, "DET-4 -a"},
+		{"dead replacement, unhealthy original: the next waits for the next picture", size(1), func(w *world) {
+			w.place("a", 0, store.Running)
+			w.place("b", 0, store.Booting, replaces("a"))
+			w.turn("a", false)
+			w.kill("b")
+		}, "DET-4 -b"},
+		{"both dead: one replacement", size(1), func(w *world) {
+			w.place("a", 0, store.Running)
+			w.place("b", 0, store.Running, replaces("a"))
+			w.kill("a")
+			w.kill("b")
+		}, "DET-4 -a, DET-4 +0"},
+		{"dead and not wanted: none in its place", size(1), func(w *world) {
+			w.place("a", 0, store.Running)
+			w.place("b", 1, store.Running)
+			w.kill("a")
+		}, "DET-4 -a"},
+		{"the dead wait for no budget", func(g *store.Group) { g.Size, g.Budget.MaxExpansion, g.Budget.MaxDeleting = 2, 0, 1 }, func(w *world) {
+			w.place("a", 0, store.Running)
+			w.place("b", 1, store.Running)
+			w.kill("a")
+			w.kill("b")
+		}, "DET-4 -a, DET-4 +0, DET-4 -b, DET-4 +1"},
+		{"both budgets 0: the unhealthy wait", func(g *store.Group) { g.Size, g.Budget.MaxExpansion = 1, 0 }, func(w *world) {
+			w.place("a", 0, store.Running)
+			w.turn("a", false)
+		}, ""},
+		{"no expansion: removed first, as many as may be unavailable", func(g *store.Group) { g.Size, g.Budget.MaxExpansion, g.Budget.MaxUnavailable = 3, 0, 1 }, func(w *world) {
+			for i, id := range []string{"a", "b", "c"} {
+				w.place(id, i, store.Running)
+				w.turn(id, false)
+			}
+		}, "HEAL-2 -a, HEAL-2 +0"},
+		{"who never booted takes nobody down", func(g *store.Group) { g.Size, g.Budget.MaxExpansion, g.Budget.MaxUnavailable = 3, 0, 1 }, func(w *world) {
+			for i, id := range []string{"a", "b"} {
+				w.place(id, i, store.Booting)
+				w.stuck(id)
+			}
+			w.place("c", 2, store.Running)
+			w.turn("c", false)
+		}, "HEAL-2 -a, HEAL-2 +0, HEAL-2 -b, HEAL-2 +1"},
+		{"max_creating holds back what would be made", func(g *store.Group) { g.Size, g.Budget.MaxExpansion, g.Budget.MaxCreating = 4, 3, 2 }, func(w *world) {
+			w.place("a", 0, store.Running)
+			w.place("b", 1, store.Running)
+			w.place("c", 2, store.Booting)
+			w.turn("a", false)
+			w.turn("b", false)
+		}, "HEAL-2 +0"},
+		{"max_creating is not used by one that failed to come up", func(g *store.Group) { g.Size, g.Budget.MaxCreating = 1, 1 }, func(w *world) {
+			w.place("a", 0, store.Booting)
+			w.stuck("a")
+		}, "HEAL-2 +0"},
+		{"max_deleting holds back what would be removed", func(g *store.Group) { g.Size, g.Budget.MaxDeleting = 0, 2 }, func(w *world) {
+			for i, id := range []string{"a", "b", "c"} {
+				w.place(id, i, store.Running)
+			}
+			w.place("d", 3, store.Deleting)
+		}, "HEAL-9 -a"},
+		{"failed first, then who is not working yet, then the oldest", size(1), func(w *world) {
+			w.place("a", 0, store.Running)
+			w.place("b", 1, store.Booting)
+			w.place("c", 2, store.Running)
+			w.place("d", 3, store.Running)
+			w.turn("d", false)
+		}, "HEAL-9 -d, HEAL-9 -b, HEAL-9 -a"},
+		{"the condemned goes first when there are too many", size(2), func(w *world) {
+			w.place("a", 0, store.Running)
+			w.place("b", 1, store.Running)
+			w.place("c", 2, store.Running, condemned(false))
+			w.place("d", 2, store.Booting, replaces("c"))
+		}, "HEAL-9 -c, HEAL-9 -d"},
+		{"a slot whose replacement works already is a working one", size(1), func(w *world) {
+			w.place("a", 0, store.Running)
+			w.place("b", 1, store.Running)
+			w.place("c", 1, store.Running, replaces("b"))
+			w.turn("b", false)
+		}, "HEAL-9 -a, HEAL-2 -b"},
+		{"zones stay even", size(2), func(w *world) {
+			w.place("a", 0, store.Running, zone("b"))
+			w.place("b", 1, store.Running)
+			w.place("c", 2, store.Running)
+		}, "HEAL-9 -b"},
+		{"the protected stay", size(1), func(w *world) {
+			w.place("a", 0, store.Running, protected)
+			w.place("b", 1, store.Running)
+			w.place("c", 2, store.Running, protected)
+		}, "HEAL-9 -b"},
+		{"a healthy one waits for a protected one's healing", size(1), func(w *world) {
+			w.place("a", 0, store.Running, protected)
+			w.place("b", 0, store.Booting, replaces("a"))
+			w.place("c", 1, store.Running)
+			w.turn("a", false)
+		}, ""},
+		{"scale-down and healing use no slot both", func(g *store.Group) { g.Size, g.Budget.MaxExpansion = 2, 1 }, func(w *world) {
+			for i, id := range []string{"a", "b", "c"} {
+				w.place(id, i, store.Running)
+			}
+			w.turn("a", false)
+			w.turn("b", false)
+		}, "HEAL-9 -a"}, // b's replacement waits until a's room is free for sure
+		{"a removal of this plan gives no room to its creations", func(g *store.Group) { g.Size, g.Budget.MaxExpansion = 1, 1 }, func(w *world) {
+			w.place("a", 0, store.Running)
+			w.place("b", 1, store.Running)
+			w.turn("a", false)
+			w.turn("b", false)
+		}, "HEAL-9 -a"},
+		{"ordered to go now: removed first, whatever the budgets", func(g *store.Group) { g.Size, g.Budget.MaxExpansion = 1, 5 }, func(w *world) {
+			w.place("a", 0, store.Running, condemned(true))
+		}, "REC-16 -a, REC-16 +0"},
+		{"ordered to go now, its replacement is under way", size(1), func(w *world) {
+			w.place("a", 0, store.Running, condemned(true))
+			w.place("b", 0, store.Booting, replaces("a"))
+		}, "REC-16 -a"},
+		{"ordered to be replaced: the replacement first", size(1), func(w *world) {
+			w.place("a", 0, store.Running, condemned(false))
+		}, "REC-16 +0"},
+		{"policy none: the failed stay", func(g *store.Group) { g.Size, g.Heal.Policy = 2, store.HealNone }, func(w *world) {
+			w.place("a", 0, store.Running)
+			w.place("b", 1, store.Running)
+			w.turn("a", false)
+			w.kill("b")
+		}, ""},
+		{"policy none: orders are carried out, on the dead too", func(g *store.Group) { g.Size, g.Heal.Policy, g.Budget.MaxExpansion = 2, store.HealNone, 2 }, func(w *world) {
+			w.place("a", 0, store.Running, condemned(false))
+			w.place("b", 1, store.Running, condemned(false))
+			w.kill("b")
+		}, "DET-4 -b, DET-4 +1, REC-16 +0"},
+		{"policy none: of two dead the surplus one goes, none is made", func(g *store.Group) { g.Size, g.Heal.Policy = 2, store.HealNone }, func(w *world) {
+			w.place("a", 0, store.Running)
+			w.place("b", 1, store.Running)
+			w.place("c", 2, store.Running)
+			w.kill("a")
+			w.kill("b")
+		}, "DET-4 -a"},
+		{"paused: nothing", func(g *store.Group) { g.Size, g.Paused = 3, true }, func(w *world) {
+			w.place("a", 0, store.Running)
+			w.place("b", 1, store.Running, condemned(true))
+			w.kill("a")
+		}, ""},
+		{"group deleted: whatever phase they are in", func(g *store.Group) { g.Size, g.Deleting = 3, true }, func(w *world) {
+			w.place("a", 0, store.Pending)
+			w.place("b", 1, store.Creating)
+			w.place("c", 2, store.Running, protected)
+			w.place("d", 3, store.Deleting)
+		}, "REC-7 -a, REC-7 -b, REC-7 -c"},
+		{"too few: the lowest free numbers", size(4), func(w *world) {
+			w.place("a", 1, store.Running)
+			w.place("b", 3, store.Running)
+			w.place("c", 0, store.Deleting)
+		}, "REC-3 +0, REC-3 +2"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newTestWorld(t)
+			w.edit(c.spec)
+			c.world(w)
+			w.pass(0) // a list
+			w.planIsSound()
+			if got := w.briefly(); got != c.want {
+				t.Errorf("planned %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// proves SAFE-4
+func TestEveryKeyOfTheEvidenceIsCompared(t *testing.T) {
+	w := newTestWorld(t)
+	w.edit(func(g *store.Group) { g.Size, g.Budget.MaxExpansion = 4, 4 })
+	w.place("dead", 0, store.Running)
+	w.place("unhealthy", 1, store.Running)
+	w.place("stuck", 2, store.Checking)
+	w.place("lost", 3, store.Running)
+	w.place("extra", 4, store.Running)
+	w.place("left", 5, store.Running)
+	w.place("keeps", 5, store.Running, replaces("left"))
+	w.kill("dead")
+	w.turn("unhealthy", false)
+	w.turn("left", false)
+	w.silence("lost", false)
+	for range 3 {
+		w.pass(10 * time.Second) // overdue, then its lease ends, then that is confirmed
+	}
+	w.stuck("stuck")
+	must := map[string][]string{
+		"dead":      {w.keys.Alive("dead")},
+		"unhealthy": {w.keys.Alive("unhealthy"), w.keys.Report("unhealthy")},
+		"stuck":     {w.keys.Alive("stuck"), w.keys.Report("stuck")},
+		"lost":      {w.keys.Alive("lost")},
+		"left":      {w.keys.Alive("left"), w.keys.Report("left"), w.keys.Alive("keeps"), w.keys.Report("keeps"), w.keys.Instance("keeps")},
+	}
+	s := w.snapshot()
+	seen := map[string]bool{}
+	for range 2 { // with and without a surplus
+		for _, a := range Compute(s, w.now).Actions {
+			if a.Rule == "REC-10" || a.Rule == "REC-1" {
+				continue
+			}
+			seen[a.Instance] = true
+			for _, key := range append(must[a.Instance], w.keys.Instance(a.Instance), w.keys.Group(w.group), w.keys.Shard()) {
+				w.compares(&a, key)
+			}
+		}
+		w.edit(func(g *store.Group) { g.Size = 6 })
+		s = w.snapshot()
+	}
+	for id := range must {
+		if !seen[id] {
+			t.Errorf("nothing is done about %s", id)
+		}
+	}
+}

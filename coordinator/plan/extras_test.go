@@ -1,0 +1,82 @@
+package plan
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// proves REC-8
+func TestExtras(t *testing.T) {
+	w := newTestWorld(t)
+	x := Extra{Instance: "x", Group: "gone", Provider: provider, Since: w.now}
+	for _, c := range []struct {
+		name   string
+		change func(*Extra, *Snapshot)
+		after  time.Duration
+		taken  bool
+	}{
+		{"young", func(*Extra, *Snapshot) {}, 10*time.Minute - 1, false},
+		{"old", func(*Extra, *Snapshot) {}, 10 * time.Minute, true},
+		{"its agent says hello", func(x *Extra, _ *Snapshot) { x.Stray = true }, time.Hour, false},
+		{"on hold", func(_ *Extra, s *Snapshot) { s.Shard.Record.Hold = &store.Hold{} }, time.Hour, false},
+		{"stale", func(_ *Extra, s *Snapshot) { s.Stale = "the watch is behind" }, time.Hour, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s, x := w.snapshot(), x
+			s.Groups = nil
+			c.change(&x, &s)
+			s.Extras = []Extra{x}
+			p := Compute(s, w.now.Add(c.after))
+			if (len(p.Actions) == 1) != c.taken {
+				t.Fatalf("planned %+v", p.Actions)
+			}
+			if c.taken {
+				for _, key := range []string{w.keys.Instance("x"), w.keys.Stray("x")} {
+					if !slices.Contains(p.Actions[0].Conditions, store.Absent(key)) {
+						t.Errorf("does not compare that %s is absent", key)
+					}
+				}
+			}
+		})
+	}
+}
+
+// An extra that was taken up belongs to no slot, and perhaps to a group that nobody knows: it is removed all the same.
+//
+// proves REC-8, SAFE-8
+func TestExtraOfAnUnknownGroupIsRemoved(t *testing.T) {
+	w := newTestWorld(t)
+	w.place("x", -1, store.Deleting)
+	w.pass(callTimeout + consistency)
+	for range 4 {
+		w.planIsSound()
+		w.step()
+		w.pass(time.Second)
+	}
+	if len(w.machines) > 0 || len(w.instances()) > 0 {
+		t.Errorf("machines %v, records %v", w.machines, w.instances())
+	}
+	if n := len(w.names(store.KindStatus)); n > 0 {
+		t.Errorf("a group that nobody knows has a status")
+	}
+}
+
+// Instances whose group has vanished with its status are left as they are: a key that vanished changes nothing.
+//
+// proves SAFE-10, REC-7
+func TestInstancesWithoutAGroupAreLeftAlone(t *testing.T) {
+	w := newTestWorld(t)
+	w.edit(func(g *store.Group) { g.Size = 3 })
+	w.place("a", 0, store.Running)
+	w.place("b", 1, store.Pending)
+	w.place("c", 2, store.Running)
+	w.kill("c")
+	w.drop(w.keys.Group(w.group))
+	w.pass(time.Minute)
+	if p, done := w.step(); len(done) > 0 || len(p.Calls) > 0 {
+		t.Errorf("done %+v, calls %+v", done, p.Calls)
+	}
+}

@@ -1,0 +1,261 @@
+package plan
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// subject is an instance to be judged: running, reporting and healthy, if nothing else is said.
+type subject struct {
+	Instance
+	s   Snapshot
+	now time.Time
+}
+
+func newSubject() *subject {
+	x := &subject{now: epoch.Add(time.Hour)}
+	spec := store.DefaultGroup()
+	spec.Complete()
+	x.Record = store.Instance{ID: "i", Phase: store.Running, Managed: true, Called: true, Spec: spec.InstanceSpec()}
+	x.Modified = 3
+	x.Alive.Record, x.Alive.Modified = store.Alive{State: store.StreamOpen, BootID: "b"}, 4
+	x.Report.Record, x.Report.Modified = store.Report{Healthy: true, BootID: "b"}, 5
+	x.Sighting = Sighting{Begun: x.now.Add(-time.Second), Listed: true, State: "running", Times: 9}
+	x.PhaseStart = x.now.Add(-time.Minute)
+	x.s.SessionTTL = 5 * time.Second
+	return x
+}
+
+func (x *subject) judge() Judgment { return judge(x.Instance, &x.s, nil, x.now) }
+
+// The ways in which the evidence may differ.
+type twist func(*subject)
+
+func phase(p store.Phase) twist { return func(x *subject) { x.Record.Phase = p } }
+func phaseFor(d time.Duration) twist {
+	return func(x *subject) { x.PhaseStart = x.now.Add(-d) }
+}
+func stream(s store.StreamState) twist { return func(x *subject) { x.Alive.Record.State = s } }
+
+func gone(ago time.Duration, last store.StreamState) twist {
+	return func(x *subject) {
+		x.Alive.Record, x.Alive.Modified = store.Alive{}, 0
+		x.AliveGone, x.LastState = x.now.Add(-ago), last
+	}
+}
+
+func graceFor(d time.Duration) twist {
+	return func(x *subject) { x.s.GraceEnd, x.s.GraceWhy = x.now.Add(d), "a new leader began" }
+}
+
+func down(times int) twist {
+	return func(x *subject) { x.Sighting.Down, x.Sighting.State, x.Sighting.Times = true, "stopped", times }
+}
+
+func unlisted(times int) twist {
+	return func(x *subject) { x.Sighting.Listed, x.Sighting.State, x.Sighting.Times = false, "", times }
+}
+
+func provableIn(d time.Duration) twist {
+	return func(x *subject) { x.Calls.AbsentFrom = x.Sighting.Begun.Add(d) }
+}
+func noList(x *subject)    { x.Sighting = Sighting{} }
+func unhealthy(x *subject) { x.Report.Record.Healthy, x.Report.Record.Why = false, "checks 0/1" }
+func noReport(x *subject)  { x.Report = store.Versioned[store.Report]{} }
+func otherBoot(x *subject) { x.Alive.Record.BootID = "b2" }
+func unlimited(x *subject) { x.Record.Spec.MaxChecking = 0 }
+
+// proves DET-3, DET-4, DET-5, DET-6, DET-7, DET-8, DET-10, DET-11, DET-17, SAFE-1, SAFE-13
+func TestJudge(t *testing.T) {
+	const half, ttl = 500 * time.Millisecond, 17 * time.Second
+	for _, c := range []struct {
+		name   string
+		twists []twist
+		want   store.Verdict
+		rule   string
+		until  time.Duration // 0: time alone changes nothing
+	}{
+		{"reports and is healthy", nil, store.Live, "DET-5", 0},
+		{"moves to another replica", []twist{stream(store.StreamMoved)}, store.Live, "DET-5", 0},
+		{"checks fail", []twist{unhealthy}, store.Unhealthy, "DET-9", 0},
+		{"checks fail while draining", []twist{phase(store.Draining), unhealthy}, store.Unhealthy, "DET-9", 0},
+		{"checks failed in an earlier boot", []twist{unhealthy, otherBoot}, store.Live, "DET-5", 0},
+		{"no report yet", []twist{noReport}, store.Live, "DET-5", 0},
+
+		// Streams that tell of trouble: suspect, whatever the report said.
+		{"stream lost", []twist{stream(store.StreamLost)}, store.Suspect, "DET-3", 0},
+		{"report overdue", []twist{stream(store.StreamOverdue)}, store.Suspect, "DET-6", 0},
+		{"said goodbye", []twist{stream(store.StreamLeft)}, store.Suspect, "DET-8", 0},
+		{"stream lost while unhealthy", []twist{unhealthy, stream(store.StreamLost)}, store.Suspect, "DET-3", 0},
+
+		// The lease has ended.
+		{"just ended, was lost", []twist{gone(0, store.StreamLost)}, store.Suspect, "DET-17", half},
+		{"ended half a second ago, was overdue", []twist{gone(half, store.StreamOverdue)}, store.Lost, "DET-17", 0},
+		{"ended half a second ago, had left", []twist{gone(half, store.StreamLeft)}, store.Lost, "DET-17", 0},
+		{"ended half a second ago, was open", []twist{gone(half, store.StreamOpen)}, store.Suspect, "DET-17", ttl - half},
+		{"ended a lease ago, was open", []twist{gone(ttl, store.StreamOpen)}, store.Lost, "DET-17", 0},
+		{"ended half a second ago, was moved", []twist{gone(half, store.StreamMoved)}, store.Suspect, "DET-17", ttl - half},
+		{"ended, nobody saw its last state", []twist{gone(half, "")}, store.Suspect, "DET-17", ttl - half},
+		{"ended while checking", []twist{phase(store.Checking), gone(ttl, store.StreamOpen)}, store.Lost, "DET-17", 0},
+		{"ended while draining", []twist{phase(store.Draining), gone(half, store.StreamLost)}, store.Lost, "DET-17", 0},
+		{"sessions outlive its lease", []twist{func(x *subject) { x.s.SessionTTL = time.Minute }, gone(half, store.StreamOpen)}, store.Suspect, "DET-17", time.Minute + half},
+		{"the provider does not answer", []twist{noList, gone(ttl, store.StreamOpen)}, store.Lost, "DET-17", 0},
+
+		// Grace: nothing is judged lost, and no timer fires; what the provider says counts all the same.
+		{"ended, in grace", []twist{gone(ttl, store.StreamLost), graceFor(time.Minute)}, store.Suspect, "SAFE-1", time.Minute},
+		{"grace is over", []twist{gone(ttl, store.StreamLost), graceFor(0)}, store.Lost, "DET-17", 0},
+		{"confirmed later than the grace", []twist{gone(0, store.StreamOpen), graceFor(time.Second)}, store.Suspect, "DET-17", ttl},
+		{"stopped, in grace", []twist{gone(0, store.StreamLost), down(1), graceFor(time.Minute)}, store.Dead, "DET-4", 0},
+		{"unhealthy, in grace", []twist{unhealthy, graceFor(time.Minute)}, store.Unhealthy, "DET-9", 0},
+		{"not registered in time, in grace", []twist{phase(store.Booting), gone(0, ""), phaseFor(time.Hour), graceFor(time.Minute)}, store.Unborn, "DET-11", time.Minute},
+		{"not healthy in time, in grace", []twist{phase(store.Checking), unhealthy, phaseFor(time.Hour), graceFor(time.Minute)}, store.Live, "DET-10", time.Minute},
+
+		// The provider's word.
+		{"stopped, stream lost", []twist{stream(store.StreamLost), down(1)}, store.Dead, "DET-4", 0},
+		{"stopped, alive gone", []twist{gone(0, store.StreamOpen), down(1)}, store.Dead, "DET-4", 0},
+		{"stopped, overdue", []twist{stream(store.StreamOverdue), down(1)}, store.Dead, "DET-4", 0},
+		{"stopped, stream open", []twist{down(1)}, store.Suspect, "DET-4", 0},
+		{"stopped in two lists, stream open", []twist{down(2)}, store.Dead, "DET-4", 0},
+		{"stopped while booting", []twist{phase(store.Booting), gone(0, ""), down(1)}, store.Dead, "DET-4", 0},
+		{"not listed, stream open", []twist{unlisted(9)}, store.Suspect, "DET-4", 0},
+		{"not listed, overdue", []twist{unlisted(9), stream(store.StreamOverdue)}, store.Suspect, "DET-4", 0},
+		{"not listed once, alive gone", []twist{unlisted(1), gone(0, store.StreamLost)}, store.Suspect, "DET-4", 0},
+		{"not listed, stream lost", []twist{unlisted(2), stream(store.StreamLost)}, store.Dead, "DET-4", 0},
+		{"not listed, alive gone", []twist{unlisted(2), gone(0, store.StreamOpen)}, store.Dead, "DET-4", 0},
+		{"not listed, made too lately", []twist{phase(store.Booting), unlisted(2), gone(0, ""), provableIn(1)}, store.Unborn, "DET-11", 4 * time.Minute},
+		{"not listed, old enough by now", []twist{phase(store.Booting), unlisted(2), gone(0, ""), provableIn(0)}, store.Dead, "DET-4", 0},
+
+		// Limits of time.
+		{"registers late", []twist{phase(store.Booting), gone(0, ""), phaseFor(5*time.Minute - 1)}, store.Unborn, "DET-11", 1},
+		{"never registered", []twist{phase(store.Booting), gone(0, ""), phaseFor(5 * time.Minute)}, store.Stuck, "DET-11", 0},
+		{"registered this moment", []twist{phase(store.Booting), phaseFor(time.Hour)}, store.Live, "DET-5", 0},
+		{"not healthy yet", []twist{phase(store.Checking), unhealthy, phaseFor(10*time.Minute - 1)}, store.Live, "DET-10", 1},
+		{"never got healthy", []twist{phase(store.Checking), unhealthy, phaseFor(10 * time.Minute)}, store.Stuck, "DET-10", 0},
+		{"never reported", []twist{phase(store.Checking), noReport, phaseFor(10 * time.Minute)}, store.Stuck, "DET-10", 0},
+		{"may take as long as it likes", []twist{phase(store.Checking), unhealthy, unlimited, phaseFor(100 * time.Hour)}, store.Live, "DET-5", 0},
+		{"healthy at last", []twist{phase(store.Checking), phaseFor(time.Hour)}, store.Live, "DET-5", 0},
+
+		// Phases in which there is nothing to be judged.
+		{"pending", []twist{phase(store.Pending), gone(time.Hour, ""), unlisted(9)}, store.Unborn, "REC-3", 0},
+		{"creating", []twist{phase(store.Creating), gone(time.Hour, ""), unlisted(9)}, store.Unborn, "REC-3", 0},
+		{"deleting", []twist{phase(store.Deleting), gone(time.Hour, store.StreamLost), down(3)}, store.Unborn, "HEAL-14", 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			x := newSubject()
+			for _, twist := range c.twists {
+				twist(x)
+			}
+			j := x.judge()
+			if j.Verdict != c.want || j.Rule != c.rule {
+				t.Errorf("judged %s by %s (%s), want %s by %s", j.Verdict, j.Rule, j.Why, c.want, c.rule)
+			}
+			var until time.Duration
+			if !j.Until.IsZero() {
+				until = j.Until.Sub(x.now)
+			}
+			if until != c.until {
+				t.Errorf("may change in %s, want %s", until, c.until)
+			}
+			if j.Verdict.Failed() && (j.Why == "" || len(j.Evidence) == 0) {
+				t.Errorf("a failure is not explained: %+v", j)
+			}
+		})
+	}
+}
+
+// Every combination of what the evidence can say: what must hold for all of them.
+//
+// proves DET-4, DET-5, DET-17, SAFE-1
+func TestJudgeEveryCombination(t *testing.T) {
+	streams := map[string]twist{
+		"open": stream(store.StreamOpen), "overdue": stream(store.StreamOverdue), "lost": stream(store.StreamLost), "left": stream(store.StreamLeft), "moved": stream(store.StreamMoved),
+		"gone now": gone(0, store.StreamLost), "gone long ago": gone(time.Hour, store.StreamOpen), "gone, unknown": gone(20*time.Second, ""),
+	}
+	sightings := map[string]twist{
+		"no list": noList, "runs": func(*subject) {}, "down": down(1), "down twice": down(2), "unlisted": unlisted(1), "unlisted twice": unlisted(2),
+		"unlisted too early": func(x *subject) { unlisted(9)(x); provableIn(time.Second)(x) },
+	}
+	reports := map[string]twist{"healthy": func(*subject) {}, "unhealthy": unhealthy, "none": noReport, "of another boot": otherBoot}
+	ages := map[string]twist{"young": phaseFor(time.Second), "old": phaseFor(time.Hour)}
+	graces := map[string]twist{"grace": graceFor(time.Minute), "no grace": func(*subject) {}}
+	judged := map[store.Verdict]int{}
+	for _, p := range store.Phases {
+		for sn, st := range streams {
+			for gn, see := range sightings {
+				for rn, rep := range reports {
+					for an, age := range ages {
+						for cn, grace := range graces {
+							x := newSubject()
+							for _, twist := range []twist{phase(p), rep, st, see, age, grace} {
+								twist(x)
+							}
+							j := x.judge()
+							judged[j.Verdict]++
+							if problem := absurd(x, j, sn, gn, cn); problem != "" {
+								t.Errorf("%s, stream %s, provider %s, report %s, %s, %s: judged %s by %s: %s", p, sn, gn, rn, an, cn, j.Verdict, j.Rule, problem)
+							}
+						}
+					}
+				}
+			}
+		}
+	}
+	for _, v := range []store.Verdict{store.Unborn, store.Live, store.Suspect, store.Unhealthy, store.Lost, store.Dead, store.Stuck} {
+		if judged[v] == 0 {
+			t.Errorf("no combination is judged %s", v)
+		}
+	}
+}
+
+// absurd says what is wrong with a judgment, from the rules' words alone.
+func absurd(x *subject, j Judgment, streamIs, providerSays, grace string) string {
+	absent := strings.HasPrefix(streamIs, "gone")
+	switch j.Verdict {
+	case store.Dead:
+		if providerSays == "no list" || providerSays == "runs" || providerSays == "unlisted too early" {
+			return "the provider did not say so"
+		}
+		if strings.HasPrefix(providerSays, "unlisted") && !absent && streamIs != "lost" {
+			return "its agent was heard since"
+		}
+		if providerSays == "down" && streamIs == "open" {
+			return "its agent reports, and one list is not enough"
+		}
+	case store.Lost:
+		switch {
+		case !absent:
+			return "it holds its lease"
+		case grace == "grace":
+			return "in the time of grace"
+		case streamIs == "gone now":
+			return "not confirmed yet"
+		case !x.Record.Phase.Registered():
+			return "its agent never had a lease"
+		case strings.HasPrefix(providerSays, "down"):
+			return "the provider says that it is dead"
+		}
+	case store.Stuck:
+		if grace == "grace" {
+			return "a timer fires in the time of grace"
+		}
+		if x.Record.Phase != store.Checking && x.Record.Phase.Registered() {
+			return "nothing was waited for"
+		}
+	case store.Unhealthy:
+		if streamIs != "open" && streamIs != "moved" {
+			return "what it said last is no evidence any more"
+		}
+	case store.Live:
+		if x.Record.Phase != store.Finished && (absent || streamIs == "lost" || streamIs == "overdue" || streamIs == "left") {
+			return "nothing is heard of it"
+		}
+	default:
+	}
+	if !j.Until.IsZero() && !j.Until.After(x.now) {
+		return "until is not in the future"
+	}
+	return ""
+}

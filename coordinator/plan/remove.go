@@ -1,0 +1,87 @@
+package plan
+
+import (
+	"fmt"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// finishRemovals ends the records of machines that are proved to be gone, and of those that were never asked for. Until
+// then the record stays, however long that takes: it is what the next leader finds (SAFE-8).
+func (d *draft) finishRemovals() {
+	for _, m := range d.members {
+		if m.Record.Phase != store.Deleting || m.Calls.Busy {
+			continue
+		}
+		why, evidence, ok := d.provedGone(m)
+		if !ok {
+			continue
+		}
+		m.touched = true
+		keys := d.s.Keys
+		d.actions = append(d.actions, Action{
+			Group: d.g.Name, Instance: m.ID(), Slot: slotOf(m.Record), Rule: "SAFE-8", What: "gone", Why: why, Evidence: evidence, From: store.Deleting,
+			Conditions: []store.Condition{m.Unchanged()},
+			Writes:     []store.Write{store.Delete(m.Key), store.Delete(keys.Alive(m.ID())), store.Delete(keys.Report(m.ID()))},
+		})
+	}
+}
+
+func (d *draft) provedGone(m *member) (why string, evidence []string, ok bool) {
+	if !m.Record.Called {
+		return "no provider was ever asked for it", nil, true
+	}
+	see := m.Sighting
+	if m.Calls.Deleted.IsZero() || !see.Begun.After(m.Calls.Deleted) || see.Listed {
+		return "", nil, false
+	}
+	if see.Begun.Before(m.Calls.AbsentFrom) {
+		d.wake(m.Calls.AbsentFrom)
+		d.block("SAFE-8", "the end of the record of "+m.ID(), "a call that was begun earlier may still make its machine", "such a call has timed out and a list shows no machine", m.ID())
+		return "", nil, false
+	}
+	return "the provider removed it and lists it no more", []string{providerSays(see), fmt.Sprintf("list begun %s after the removal", see.Begun.Sub(m.Calls.Deleted).Round(1e6))}, true
+}
+
+// retire takes a member to the point of no return.
+func (d *draft) retire(m *member, rule, what, why string, evidence []string, also ...store.Condition) *Action {
+	a := d.step(m, store.Deleting, rule, what, why, evidence, nil)
+	a.Conditions = append(a.Conditions, d.common()...)
+	a.Conditions = append(a.Conditions, also...)
+	return a
+}
+
+// empty removes all managed instances of a group that is being deleted, and then the group (REC-7).
+func (d *draft) empty() {
+	for _, m := range d.members {
+		if m.gone() || m.touched || !m.Record.Managed {
+			continue
+		}
+		if !d.roomToDelete() {
+			d.block("HEAL-7", "deletion of "+m.ID(), "max_deleting is used up", "a deletion that is under way ends", m.ID())
+			break
+		}
+		d.retire(m, "REC-7", "deleting", "the group is being deleted", nil)
+	}
+	if !d.groupEnds() {
+		return
+	}
+	a := Action{
+		Group: d.g.Name, Rule: "REC-7", What: "group deleted", Why: "its last instance is gone",
+		Conditions: []store.Condition{store.At(d.specKey(), d.g.Spec.Modified), d.s.Shard.Unchanged()},
+	}
+	for _, v := range d.g.Slots {
+		if len(a.Writes) == mostSlotsAtOnce {
+			a.What, a.Silent = "slots of a deleted group removed", true
+			d.actions = append(d.actions, a)
+			return // the rest on the next picture
+		}
+		a.Conditions = append(a.Conditions, v.Unchanged())
+		a.Writes = append(a.Writes, store.Delete(v.Key))
+	}
+	a.Writes = append(a.Writes, store.Delete(d.specKey()), store.Delete(d.s.Keys.Status(d.g.Name)))
+	d.actions = append(d.actions, a)
+}
+
+// mostSlotsAtOnce keeps a transaction below store.MaxOps.
+const mostSlotsAtOnce = 100

@@ -1,0 +1,104 @@
+package plan
+
+import (
+	"time"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// Snapshot is all that a plan depends on, besides the time. Times in it come from the same clock as the time given
+// to Compute (they are compared with it, never with a time in a record).
+type Snapshot struct {
+	Keys     store.Keys
+	Revision store.Revision // of the picture
+	Seed     uint64         // random for each tenure: makes instance IDs unguessably different
+	Shard    store.Versioned[store.Shard]
+
+	Stale      string        // why the picture may not be used to destroy (SAFE-3); "" if it may
+	GraceEnd   time.Time     // nothing is judged lost before (SAFE-1)
+	GraceWhy   string        // what began the grace
+	SessionTTL time.Duration // of the replicas' sessions (DET-17)
+
+	Zones map[string][]string // of each provider that this coordinator has
+	// Full are the zones, by provider, that had no room lately, and until when they are not tried first.
+	Full   map[string]map[string]time.Time
+	Groups []Group                          // in order of name
+	Extras []Extra                          // in order of instance
+	Lost   []store.Versioned[store.Request] // requests that concern nothing we know, in order of ID
+}
+
+// Group is one group with all that belongs to it.
+type Group struct {
+	Name string
+	// Unreadable says why a record of the group cannot be read; "" if all can. Then nothing is decided for the group.
+	Unreadable string
+	Spec       Spec
+	Status     store.Versioned[store.Status]
+	Slots      []store.Versioned[store.Slot] // in order of number
+	Instances  []Instance                    // in order of ID
+	Requests   []store.Versioned[store.Request]
+	// SlotRetry is when each flapping slot may be filled again, on our clock.
+	SlotRetry map[int]time.Time
+}
+
+// Spec is groups/<name> as found.
+type Spec struct {
+	Key      string
+	Modified store.Revision // 0: no such key
+	Group    store.Group
+	Problem  string // why it cannot be in force; "" if it can
+}
+
+// Instance is a record with the evidence on it.
+type Instance struct {
+	store.Versioned[store.Instance]
+	Alive  store.Versioned[store.Alive]
+	Report store.Versioned[store.Report]
+	// PhaseStart is when it entered its phase, on our clock, less the time in which no leader was
+	// at work (SAFE-13).
+	PhaseStart time.Time
+	// AliveGone is when its alive key went, and LastState what it said then, if that is known. Zero while the key is there.
+	AliveGone time.Time
+	LastState store.StreamState
+	Sighting  Sighting
+	Calls     Calls
+}
+
+// Sighting is what the newest complete List says of an instance's machine.
+type Sighting struct {
+	Begun   time.Time // when that List was begun; zero: there was none yet
+	Listed  bool
+	Down    bool   // listed as stopped, crashed or failed
+	State   string // in the provider's words
+	Ref     string
+	Address string
+	// Times is how many successive Lists said the same: down, or not listed.
+	Times int
+}
+
+// Calls is what is known of the provider calls for an instance.
+type Calls struct {
+	Busy    bool      // one is queued or under way
+	Made    bool      // a Create has returned the machine, in this tenure
+	Ref     string    // of that machine
+	Address string    //
+	Deleted time.Time // when a Delete last succeeded; zero: not in this tenure
+	Problem string    // of the last call, if it failed
+	NoRoom  bool      // its zone had no room: nothing was made
+	Refused bool      // the provider will never make it
+	RetryAt time.Time // no further call before
+	// AbsentFrom is when a List must have been begun at the earliest to prove that there is no machine, and none
+	// will come of a call made before (SAFE-8, DET-4).
+	AbsentFrom time.Time
+}
+
+// Extra is a machine with our shard's tag and no record (REC-8).
+type Extra struct {
+	Instance string
+	Group    string
+	Provider string
+	Zone     string
+	Ref      string
+	Since    time.Time // when we first saw it, on our clock
+	Stray    bool      // its agent says hello
+}

@@ -1,0 +1,394 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"sort"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// world is a shard with one group in memory: records with revisions, machines, agents, and a leader with the evidence that
+// a leader has. It carries plans out as the coordinator does; what the coordinator leaves to chance
+// (how calls go, when lists answer, who comes in between) is drawn by fate.
+type world struct {
+	t    failer
+	fate fate
+	keys store.Keys
+	now  time.Time
+	rev  store.Revision
+	kvs  map[string]store.KV
+	// decoded are records as they were read last.
+	decoded map[string]any
+
+	group    string
+	machines map[string]*machine
+	agents   map[string]*agent
+
+	// What the present leader knows; forgotten by leaderChange.
+	seed     uint64
+	graceEnd time.Time
+	graceWhy string
+	witness  map[string]*witness
+	retries  map[int]retry
+	full     map[string]map[string]time.Time
+	list     *listing // under way
+	stale    string
+	tenure   int
+
+	calls  []*call
+	served time.Time
+	// onCommit is called before each action is carried out, with those of the plan it is part of.
+	onCommit func(s *Snapshot, p *Plan, a *Action)
+	told     func(a Action)  // of each action carried out
+	away     time.Duration   // for how long nobody led before the present leader
+	zones    []string        // of the provider
+	noRoom   map[string]bool // zones without room
+}
+
+// failer is what a world needs of a *testing.T or a *rapid.T.
+type failer interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
+// fate decides what the world leaves open.
+type fate interface {
+	// happens says whether something of the given probability happens now.
+	happens(what string, percent int) bool
+	// wait says how long something takes.
+	wait(what string, most time.Duration) time.Duration
+}
+
+// calm is a fate in which nothing goes wrong and nothing takes time.
+type calm struct{}
+
+func (calm) happens(string, int) bool                 { return false }
+func (calm) wait(string, time.Duration) time.Duration { return 0 }
+
+type witness struct {
+	phase      store.Phase
+	phaseStart time.Time
+	hasAlive   bool
+	aliveGone  time.Time
+	lastState  store.StreamState
+	sighting   Sighting
+	calls      Calls
+}
+
+type retry struct {
+	timer store.Timer
+	at    time.Time
+}
+
+const (
+	callTimeout  = 20 * time.Second
+	consistency  = 4 * time.Second
+	sessionTTL   = 5 * time.Second
+	reconnectMax = 30 * time.Second
+	provider     = "cloud"
+)
+
+var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func newWorld(t failer, f fate) *world {
+	w := &world{
+		t: t, fate: f, keys: store.KeysOf("test"), now: epoch, rev: 10, kvs: map[string]store.KV{}, decoded: map[string]any{}, group: "web",
+		machines: map[string]*machine{}, agents: map[string]*agent{}, zones: []string{"a", "b"}, noRoom: map[string]bool{}, served: epoch,
+	}
+	settings := store.DefaultShardSettings()
+	settings.ReconnectMax = store.Duration(reconnectMax)
+	w.put(w.keys.Shard(), store.Shard{Schema: store.Schema, ID: "shard", Name: "test", Created: epoch, Settings: settings})
+	w.forget()
+	return w
+}
+
+// forget makes the leader one who knows nothing yet.
+func (w *world) forget() {
+	w.tenure++
+	w.seed = uint64(w.tenure)
+	w.witness, w.retries, w.full, w.list = map[string]*witness{}, map[int]retry{}, map[string]map[string]time.Time{}, nil
+}
+
+func (w *world) put(key string, record any) {
+	w.rev++
+	w.write(store.Put(key, store.Encode(record)))
+}
+
+func (w *world) drop(key string) {
+	w.rev++
+	w.write(store.Delete(key))
+}
+
+func (w *world) write(op store.Write) {
+	if op.Delete {
+		delete(w.kvs, op.Key)
+		return
+	}
+	kv := store.KV{Key: op.Key, Value: op.Value, Created: w.rev, Modified: w.rev}
+	if old, ok := w.kvs[op.Key]; ok {
+		kv.Created = old.Created
+	}
+	w.kvs[op.Key] = kv
+}
+
+// commit is a transaction with the leader's fence and a journal entry, as far as their number goes.
+func (w *world) commit(conditions []store.Condition, writes []store.Write) bool {
+	w.t.Helper()
+	unique := append([]store.Condition{store.Exists("fence")}, conditions...)
+	slices.SortFunc(unique, func(a, b store.Condition) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+	unique = slices.Compact(unique)
+	txn := store.Txn{Conditions: unique, Writes: append(slices.Clone(writes), store.Put("journal", nil))}
+	if err := txn.Validate(); err != nil {
+		w.t.Fatalf("transaction is not possible: %v\n%+v", err, txn)
+	}
+	for _, c := range conditions {
+		kv, there := w.kvs[c.Key]
+		if c.Absent && there || c.Exists && !there || c.Modified != 0 && kv.Modified != c.Modified || c.Created != 0 && kv.Created != c.Created {
+			return false
+		}
+	}
+	w.rev++
+	for _, op := range writes {
+		w.write(op)
+	}
+	w.observe(false)
+	return true
+}
+
+// read reads a record; whoever does must not change what it points to.
+func read[T any](w *world, key string) store.Versioned[T] {
+	kv, ok := w.kvs[key]
+	if !ok {
+		return store.Versioned[T]{Key: key}
+	}
+	if v, ok := w.decoded[key].(store.Versioned[T]); ok && v.Modified == kv.Modified {
+		return v
+	}
+	v := readAnew[T](w, key)
+	w.decoded[key] = v
+	return v
+}
+
+// readAnew reads a record that shares memory with nobody's.
+func readAnew[T any](w *world, key string) store.Versioned[T] {
+	kv, ok := w.kvs[key]
+	if !ok {
+		return store.Versioned[T]{Key: key}
+	}
+	v, err := store.Decode[T](kv)
+	if err != nil {
+		w.t.Fatalf("%v", err)
+	}
+	return v
+}
+
+// names lists what is below a kind's prefix, in order.
+func (w *world) names(kind string) []string {
+	var out []string
+	for key := range w.kvs {
+		if name, ok := strings.CutPrefix(key, w.keys.Of(kind)); ok {
+			out = append(out, name)
+		}
+	}
+	sort.Strings(out)
+	return out
+}
+
+func (w *world) instance(id string) store.Versioned[store.Instance] {
+	return read[store.Instance](w, w.keys.Instance(id))
+}
+
+func (w *world) instances() []store.Versioned[store.Instance] {
+	var out []store.Versioned[store.Instance]
+	for _, id := range w.names(store.KindInstances) {
+		out = append(out, w.instance(id))
+	}
+	return out
+}
+
+func (w *world) spec() store.Versioned[store.Group] {
+	return read[store.Group](w, w.keys.Group(w.group))
+}
+
+// edit changes the group's spec, from the defaults if there is none.
+func (w *world) edit(change func(*store.Group)) {
+	g := w.spec().Record
+	if g.Schema == 0 {
+		g = store.DefaultGroup()
+		g.Name, g.Provider = w.group, provider
+		g.Complete()
+	}
+	change(&g)
+	w.put(w.keys.Group(w.group), g)
+}
+
+func (w *world) editShard(change func(*store.Shard)) {
+	s := read[store.Shard](w, w.keys.Shard()).Record
+	change(&s)
+	w.put(w.keys.Shard(), s)
+}
+
+// snapshot is what the leader plans on. Every call decodes anew, so that no two share memory.
+func (w *world) snapshot() Snapshot {
+	w.observe(false)
+	s := Snapshot{
+		Keys: w.keys, Revision: w.rev, Seed: w.seed, Shard: readAnew[store.Shard](w, w.keys.Shard()), Stale: w.stale,
+		GraceEnd: w.graceEnd, GraceWhy: w.graceWhy, SessionTTL: sessionTTL, Zones: map[string][]string{provider: slices.Clone(w.zones)},
+		Full: map[string]map[string]time.Time{},
+	}
+	for p, zones := range w.full {
+		s.Full[p] = map[string]time.Time{}
+		for z, at := range zones {
+			s.Full[p][z] = at
+		}
+	}
+	g := Group{Name: w.group, Status: readAnew[store.Status](w, w.keys.Status(w.group)), SlotRetry: map[int]time.Time{}}
+	g.Spec.Key = w.keys.Group(w.group)
+	if kv, ok := w.kvs[g.Spec.Key]; ok {
+		spec, err := store.ReadGroup(kv.Value)
+		g.Spec.Modified, g.Spec.Group = kv.Modified, spec
+		if err != nil {
+			g.Spec.Problem = strings.ReplaceAll(err.Error(), "\n", "; ")
+		}
+	}
+	for _, name := range w.names(store.KindSlots) {
+		v := readAnew[store.Slot](w, w.keys.Of(store.KindSlots)+name)
+		g.Slots = append(g.Slots, v)
+		if r, ok := w.retries[v.Record.Number]; ok {
+			g.SlotRetry[v.Record.Number] = r.at
+		}
+	}
+	sort.Slice(g.Slots, func(i, j int) bool { return g.Slots[i].Record.Number < g.Slots[j].Record.Number })
+	for _, id := range w.names(store.KindInstances) {
+		v := readAnew[store.Instance](w, w.keys.Instance(id))
+		in := Instance{Versioned: v, Alive: readAnew[store.Alive](w, w.keys.Alive(id)), Report: readAnew[store.Report](w, w.keys.Report(id))}
+		k := w.witness[id]
+		in.PhaseStart, in.AliveGone, in.LastState, in.Sighting, in.Calls = k.phaseStart, k.aliveGone, k.lastState, k.sighting, k.calls
+		g.Instances = append(g.Instances, in)
+	}
+	for _, id := range w.names(store.KindRequests) {
+		r := readAnew[store.Request](w, w.keys.Request(id))
+		if w.instance(r.Record.Instance).Present() {
+			g.Requests = append(g.Requests, r)
+		} else {
+			s.Lost = append(s.Lost, r)
+		}
+	}
+	s.Groups = []Group{g}
+	return s
+}
+
+// observe takes up what the records show, as coordinator/evidence.go does.
+func (w *world) observe(first bool) {
+	seen := map[string]bool{}
+	for _, v := range w.instances() {
+		rec := v.Record
+		seen[rec.ID] = true
+		k := w.witness[rec.ID]
+		if k == nil {
+			k = &witness{phase: rec.Phase, phaseStart: w.now}
+			if first {
+				k.phaseStart = w.now.Add(-max(0, w.now.Sub(rec.Since)-w.away))
+			}
+			if rec.Called {
+				k.calls.AbsentFrom = w.now.Add(callTimeout + consistency)
+			}
+			w.witness[rec.ID] = k
+		}
+		if k.phase != rec.Phase {
+			k.phase, k.phaseStart = rec.Phase, w.now
+		}
+		_, alive := w.kvs[w.keys.Alive(rec.ID)]
+		switch {
+		case alive:
+			k.aliveGone = time.Time{}
+			k.lastState = read[store.Alive](w, w.keys.Alive(rec.ID)).Record.State
+		case k.hasAlive || k.aliveGone.IsZero():
+			k.aliveGone = w.now
+		}
+		k.hasAlive = alive
+	}
+	for id := range w.witness {
+		if !seen[id] {
+			delete(w.witness, id)
+		}
+	}
+	slots := map[int]bool{}
+	for _, name := range w.names(store.KindSlots) {
+		rec := read[store.Slot](w, w.keys.Of(store.KindSlots)+name).Record
+		if rec.Retry == nil {
+			continue
+		}
+		slots[rec.Number] = true
+		if old, ok := w.retries[rec.Number]; ok && old.timer == *rec.Retry {
+			continue
+		}
+		left := rec.Retry.For.D()
+		if first {
+			left = min(left, max(0, rec.Retry.Start.Add(left).Sub(w.now)))
+		}
+		w.retries[rec.Number] = retry{timer: *rec.Retry, at: w.now.Add(left)}
+	}
+	for n := range w.retries {
+		if !slots[n] {
+			delete(w.retries, n)
+		}
+	}
+}
+
+// grace begins a time in which nothing is judged lost.
+func (w *world) grace(why string) {
+	if len(w.witness) == 0 {
+		return
+	}
+	var longest time.Duration
+	for _, v := range w.instances() {
+		longest = max(longest, v.Record.Spec.Report.LeaseTTL.D())
+	}
+	w.graceEnd, w.graceWhy = w.now.Add(longest+reconnectMax+time.Second), why
+}
+
+// leaderChange puts a new leader in place, who has to go by the records. What the old one asked of the provider may
+// still happen; its answers are lost, and calls that had not begun are fenced.
+func (w *world) leaderChange() {
+	w.calls = slices.DeleteFunc(w.calls, func(c *call) bool { return !c.begun })
+	w.away = w.now.Sub(w.served)
+	w.forget()
+	w.observe(true)
+	w.grace("a new leader began")
+}
+
+// step plans once and carries the plan out. It returns the plan, and what of it was not overtaken.
+func (w *world) step() (Plan, []Action) {
+	w.t.Helper()
+	w.served = w.now
+	s := w.snapshot()
+	p := Compute(s, w.now)
+	var done []Action
+	for i := range p.Actions {
+		a := &p.Actions[i]
+		if w.onCommit != nil {
+			w.onCommit(&s, &p, a)
+		}
+		if w.commit(a.Conditions, a.Writes) {
+			done = append(done, *a)
+			if w.told != nil {
+				w.told(*a)
+			}
+		}
+	}
+	for _, c := range p.Calls {
+		w.enqueue(c)
+	}
+	return p, done
+}
+
+// newTestWorld is a calm world for a table test.
+func newTestWorld(t *testing.T) *world {
+	t.Helper()
+	return newWorld(t, calm{})
+}

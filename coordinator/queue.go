@@ -1,0 +1,282 @@
+package coordinator
+
+import (
+	"container/heap"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/leasehold/leasehold/coordinator/picture"
+	"github.com/leasehold/leasehold/coordinator/plan"
+	"github.com/leasehold/leasehold/provider"
+	"github.com/leasehold/leasehold/store"
+)
+
+const (
+	callsAtOnce = 8
+	mostJitter  = 100 * time.Millisecond
+)
+
+// queue carries provider calls of one kind out: bounded in number and rate, with jitter, the urgent first (REC-9). What is
+// in it follows from the records, so nothing is lost with it. Each kind has a queue of its own, so that removals do not wait for the
+// rate of creations.
+type queue struct {
+	t *tenure
+
+	mu      sync.Mutex
+	waiting calls
+	next    int
+	ready   chan struct{}
+	limit   *rate.Limiter
+}
+
+func newQueue(t *tenure, limit *rate.Limiter) *queue {
+	return &queue{t: t, ready: make(chan struct{}, 1), limit: limit}
+}
+
+// createLimit is create_rate of the shard (REC-3).
+func createLimit(s store.ShardSettings) *rate.Limiter {
+	return rate.NewLimiter(rate.Limit(s.CreateRate), max(1, s.CreateBurst))
+}
+
+// removeLimit bounds removals by their number at once alone.
+func removeLimit() *rate.Limiter { return rate.NewLimiter(rate.Inf, 1) }
+
+// queued is a call that waits. Those with a lower rank go first, among equals the one that came first.
+type queued struct {
+	plan.Call
+	rank, number int
+}
+
+// add takes a call up, unless one for the same instance waits or is under way: calls for one ID never overlap (SAFE-8).
+func (q *queue) add(c plan.Call) {
+	if !q.t.evidence.busy(c.Instance) {
+		return
+	}
+	q.mu.Lock()
+	heap.Push(&q.waiting, queued{Call: c, rank: c.Rank, number: q.next})
+	q.next++
+	q.mu.Unlock()
+	q.poke()
+}
+
+func (q *queue) poke() {
+	select {
+	case q.ready <- struct{}{}:
+	default:
+	}
+}
+
+func (q *queue) pop() (queued, bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.waiting) == 0 {
+		return queued{}, false
+	}
+	next, ok := heap.Pop(&q.waiting).(queued)
+	return next, ok
+}
+
+// run works until ctx ends, and returns when no call is under way.
+func (q *queue) run(ctx context.Context) {
+	var working sync.WaitGroup
+	defer working.Wait()
+	places := make(chan struct{}, callsAtOnce)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case places <- struct{}{}:
+		}
+		c, ok := q.pop()
+		for !ok {
+			select {
+			case <-ctx.Done():
+				return
+			case <-q.ready:
+			}
+			c, ok = q.pop()
+		}
+		if !q.pace(ctx) {
+			return
+		}
+		working.Go(func() {
+			defer func() { <-places }()
+			q.call(ctx, c.Call)
+		})
+	}
+}
+
+// pace keeps to the queue's rate. Within the burst a call goes at once; beyond it jitter keeps many coordinators from calling in step.
+func (q *queue) pace(ctx context.Context) bool {
+	if q.limit.Allow() {
+		return true
+	}
+	if q.limit.Wait(ctx) != nil {
+		return false
+	}
+	timer := time.NewTimer(rand.N(mostJitter))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+func (q *queue) call(ctx context.Context, c plan.Call) {
+	in, held, ok := q.look(c)
+	if !ok || held {
+		q.t.evidence.dropped(c.Instance) // planned anew on what is there now
+		return
+	}
+	p, known := q.t.r.deps.Providers[in.Record.Spec.Provider]
+	switch {
+	case !known:
+		q.t.evidence.removed(c.Instance, fmt.Errorf("this coordinator has no provider %q", in.Record.Spec.Provider))
+	case c.Kind == plan.CallCreate:
+		q.create(ctx, p, c, in)
+	default:
+		q.remove(ctx, p, in)
+	}
+}
+
+// look reads the record once more as the call leaves the queue.
+func (q *queue) look(c plan.Call) (in store.Versioned[store.Instance], held, ok bool) {
+	q.t.r.picture.View(func(content *picture.Content) {
+		in, ok = content.Instances[c.Instance]
+		held = content.Shard.Record.Hold != nil
+	})
+	return in, held, ok && in.Modified == c.Record
+}
+
+// create records that the provider is asked, and then asks it. The record comes first, compared with all that the plan saw:
+// an operator's pause or hold, or a new leader, wins against a call that has not begun (SAFE-8, SAFE-12).
+func (q *queue) create(ctx context.Context, p provider.Provider, c plan.Call, in store.Versioned[store.Instance]) {
+	t, rec := q.t, in.Record
+	why := "provider " + rec.Spec.Provider + " is asked"
+	if rec.Phase == store.Creating {
+		why += " again"
+	}
+	from := rec.Phase
+	if rec.Phase != store.Creating {
+		rec.Phase, rec.Since = store.Creating, time.Now().UTC()
+	}
+	rec.Called = true
+	rec.Last = store.Decision{Rule: "SAFE-8", Why: why, Revision: c.Revision, At: time.Now().UTC()}
+	entry := &store.JournalEntry{
+		Rule: "SAFE-8", What: why, Group: rec.Group, Instance: rec.ID, Slot: &rec.Slot, From: from, To: store.Creating, Revision: c.Revision,
+	}
+	if from == store.Creating {
+		entry = nil
+	}
+	t.r.deps.Before("record creating", rec.ID)
+	caps := p.Capabilities()
+	// The call's time begins before it is recorded: so a leader who finds the record knows when the last call for it has
+	// ended, however long we stand still in between.
+	begun := time.Now()
+	call, cancel := context.WithDeadline(ctx, begun.Add(caps.CallTimeout))
+	defer cancel()
+	rev, err := t.commit(ctx, c.Conditions, []store.Write{store.Put(in.Key, store.Encode(rec))}, entry)
+	if err != nil {
+		t.log.Debug("call not begun", "instance", rec.ID, "error", err)
+		t.evidence.dropped(rec.ID)
+		return
+	}
+	t.evidence.wrote(rec.Group, rev)
+	if entry != nil {
+		t.log.Info("decided", "what", why, "group", rec.Group, "instance", rec.ID, "rule", entry.Rule, "revision", int64(rev))
+	}
+	t.r.deps.Before("provider create", rec.ID)
+	m, err := p.Create(call, t.request(rec))
+	t.r.deps.Before("provider created", rec.ID)
+	if err != nil {
+		t.log.Error("provider did not create", "group", rec.Group, "instance", rec.ID, "provider", rec.Spec.Provider, "error", err)
+	}
+	t.evidence.created(rec, begun, m, err, caps)
+}
+
+// remove stops the machine in order, and then removes it (HEAL-14). Both may be repeated by anybody.
+func (q *queue) remove(ctx context.Context, p provider.Provider, in store.Versioned[store.Instance]) {
+	t, rec := q.t, in.Record
+	timeout := p.Capabilities().CallTimeout
+	t.r.deps.Before("provider stop", rec.ID)
+	stop, cancel := context.WithTimeout(ctx, timeout+rec.Spec.StopTimeout.D())
+	err := p.Stop(stop, t.shard.ID, rec.ID, rec.Spec.StopTimeout.D())
+	cancel()
+	var throttled *provider.ThrottledError
+	if ctx.Err() == nil && !errors.As(err, &throttled) {
+		if err != nil {
+			t.log.Warn("machine did not stop in order and is removed all the same", "group", rec.Group, "instance", rec.ID, "error", err)
+		}
+		t.r.deps.Before("provider delete", rec.ID)
+		del, cancel := context.WithTimeout(ctx, timeout)
+		err = p.Delete(del, t.shard.ID, rec.ID)
+		cancel()
+	}
+	if err != nil && ctx.Err() == nil {
+		t.log.Error("provider did not remove", "group", rec.Group, "instance", rec.ID, "provider", rec.Spec.Provider, "error", err)
+	}
+	t.r.deps.Before("provider deleted", rec.ID)
+	t.evidence.removed(rec.ID, err)
+	if l := t.listers[rec.Spec.Provider]; l != nil {
+		l.ask() // only a List proves that it is gone
+	}
+}
+
+// request is what a provider needs to make an instance's machine.
+func (t *tenure) request(rec store.Instance) provider.CreateRequest {
+	settings := store.DefaultShardSettings()
+	var coordinators []string
+	t.r.picture.View(func(c *picture.Content) {
+		if c.Shard.Present() {
+			settings = c.Shard.Record.Settings
+		}
+		for _, id := range sorted(c.Replicas) {
+			coordinators = append(coordinators, c.Replicas[id].Record.Address)
+		}
+	})
+	if len(coordinators) == 0 {
+		coordinators = []string{t.r.cfg.Advertise}
+	}
+	return provider.CreateRequest{
+		Template: provider.Template{InstanceType: rec.Spec.Template.InstanceType, Zones: rec.Spec.Template.Zones, Settings: rec.Spec.Template.Settings},
+		Zone:     rec.Zone,
+		Bootstrap: provider.Bootstrap{
+			Schema: provider.BootstrapSchema, Instance: rec.ID, Group: rec.Group, Slot: rec.Slot, Zone: rec.Zone,
+			Shard: t.shard.ID, ShardName: t.r.cfg.Shard, Coordinators: coordinators,
+			ReportInterval: rec.Spec.Report.Interval.String(), ReconnectMin: settings.ReconnectMin.String(), ReconnectMax: settings.ReconnectMax.String(),
+			Run: rec.Spec.Workload.Run, Vars: rec.Spec.Vars, StopTimeout: rec.Spec.StopTimeout.String(),
+		},
+	}
+}
+
+// calls is a heap of calls, the most urgent on top.
+type calls []queued
+
+func (c calls) Len() int { return len(c) }
+func (c calls) Less(i, j int) bool {
+	if c[i].rank != c[j].rank {
+		return c[i].rank < c[j].rank
+	}
+	return c[i].number < c[j].number
+}
+func (c calls) Swap(i, j int) { c[i], c[j] = c[j], c[i] }
+func (c *calls) Push(x any) {
+	if call, ok := x.(queued); ok { // nothing else is ever pushed
+		*c = append(*c, call)
+	}
+}
+
+func (c *calls) Pop() any {
+	old := *c
+	last := old[len(old)-1]
+	*c = old[:len(old)-1]
+	return last
+}

@@ -1,0 +1,317 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/leasehold/leasehold/coordinator/picture"
+	"github.com/leasehold/leasehold/coordinator/plan"
+	"github.com/leasehold/leasehold/store"
+)
+
+// Why a tenure ends before its replica does.
+var (
+	errDeposed = errors.New("another replica leads: our key in the election is gone")
+)
+
+const (
+	fullPass    = 5 * time.Minute  // REC-1
+	servedEvery = 10 * time.Second // how exactly the next leader knows when we were last at work
+	passLate    = time.Second      // a plan that takes so long is worth a word
+	tickEvery   = time.Second
+	tickLate    = 3 * time.Second // a tick so late means that this process, or the machine, stood still
+)
+
+// tenure is one term of leadership.
+type tenure struct {
+	r        *Replica
+	fence    store.Fence
+	shard    store.Shard
+	seed     uint64
+	log      *slog.Logger
+	evidence *evidence
+	queues   map[plan.CallKind]*queue
+	listers  map[string]*lister
+	pokes    chan struct{}
+
+	verdicts map[string]plan.Judgment   // as last told in the journal
+	held     map[string]map[string]bool // by group: what the log was told is held
+}
+
+func newTenure(r *Replica, fence store.Fence, shard store.Shard) *tenure {
+	t := &tenure{
+		r: r, fence: fence, shard: shard, seed: rand.Uint64(), log: r.log.With("fence", int64(fence.Created)),
+		pokes: make(chan struct{}, 1), verdicts: map[string]plan.Judgment{}, held: map[string]map[string]bool{}, listers: map[string]*lister{},
+	}
+	for name, p := range r.deps.Providers {
+		t.listers[name] = newLister(t, name, p)
+	}
+	t.evidence = newEvidence(r.keys, r.deps.Providers, t.poke, t.suspect)
+	t.queues = map[plan.CallKind]*queue{
+		plan.CallCreate: newQueue(t, createLimit(shard.Settings)),
+		plan.CallRemove: newQueue(t, removeLimit()),
+	}
+	return t
+}
+
+// suspect has a provider's machines listed at once.
+func (t *tenure) suspect(provider string) {
+	if l := t.listers[provider]; l != nil {
+		l.ask()
+	}
+}
+
+func (t *tenure) poke() {
+	select {
+	case t.pokes <- struct{}{}:
+	default:
+	}
+}
+
+// run leads until ctx ends or leadership is lost, and returns why. Nothing of the tenure is left running then.
+func (t *tenure) run(ctx context.Context) error {
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	if err := t.r.picture.WaitFor(ctx, t.fence.Created); err != nil {
+		return err
+	}
+	t.log.Info("leading")
+	t.tell(ctx, store.JournalEntry{Rule: "ELECT-1", What: "replica " + t.r.cfg.ID + " leads", Revision: t.fence.Created})
+	stop := t.r.picture.Listen(t.evidence)
+	defer stop()
+
+	var parts sync.WaitGroup
+	defer parts.Wait()
+	defer end(nil)
+	for _, l := range t.listers {
+		parts.Go(func() { l.run(ctx) })
+	}
+	for _, q := range t.queues {
+		parts.Go(func() { q.run(ctx) })
+	}
+	parts.Go(func() { t.keepServed(ctx) })
+	parts.Go(func() { t.watchClock(ctx) })
+	err := t.loop(ctx)
+	end(err)
+	return err
+}
+
+// loop plans whenever something has changed or is due.
+func (t *tenure) loop(ctx context.Context) error {
+	due := time.NewTimer(time.Hour)
+	defer due.Stop()
+	pass := time.NewTicker(fullPass)
+	defer pass.Stop()
+	for {
+		next, err := t.step(ctx)
+		if err != nil {
+			return err
+		}
+		wait := time.Hour
+		if !next.IsZero() {
+			wait = max(time.Millisecond, time.Until(next)) // what is due but waits for the picture does not spin
+		}
+		due.Reset(wait)
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-t.pokes:
+		case <-due.C:
+		case <-pass.C:
+			t.evidence.markDirty(t.groups()...)
+		}
+	}
+}
+
+// watchClock notices when this process, or the whole machine, stood still: then agents could not be heard.
+func (t *tenure) watchClock(ctx context.Context) {
+	tick := time.NewTicker(tickEvery)
+	defer tick.Stop()
+	for last := time.Now(); ; last = time.Now() {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if late := time.Since(last); late > tickLate {
+			t.r.disturbed(fmt.Sprintf("the leader stood still for %s", late.Round(100*time.Millisecond)))
+		}
+	}
+}
+
+// groups lists all groups that there is anything of, and "" for the shard.
+func (t *tenure) groups() []string {
+	out := []string{""}
+	seen := map[string]bool{}
+	t.r.picture.View(func(c *picture.Content) {
+		for _, name := range sorted(c.Groups) {
+			seen[name] = true
+			out = append(out, name)
+		}
+		for _, name := range sorted(c.Status) {
+			if !seen[name] {
+				seen[name] = true
+				out = append(out, name)
+			}
+		}
+		for _, name := range sorted(c.ByGroup) {
+			if !seen[name] {
+				out = append(out, name)
+			}
+		}
+	})
+	return out
+}
+
+// step plans the dirty groups whose picture is new enough, carries the actions out and returns when to look again.
+func (t *tenure) step(ctx context.Context) (next time.Time, err error) {
+	heard, interrupted := t.r.picture.Heard()
+	if interrupted != nil || time.Since(heard) > vitalsSilence {
+		return time.Time{}, nil //nolint:nilerr // SAFE-3: the groups stay dirty; the picture wakes us
+	}
+	var snapshot plan.Snapshot
+	var ready []string
+	now, deposed := time.Now(), false
+	t.r.picture.View(func(c *picture.Content) {
+		if kv, ok := c.Leaders[leaderName(t.r.keys, t.fence.Key)]; !ok || kv.Created != t.fence.Created {
+			deposed = c.Revision >= t.fence.Created
+		}
+		if ready = t.evidence.takeDirty(c.Revision, now); len(ready) > 0 {
+			snapshot = t.snapshot(c, ready)
+		}
+	})
+	switch {
+	case deposed:
+		return time.Time{}, errDeposed
+	case len(ready) == 0:
+		return t.evidence.nextDue(), nil
+	}
+	now = time.Now() // not before anything in the snapshot
+	p := plan.Compute(snapshot, now)
+	if took := time.Since(now); took > passLate {
+		t.log.Warn("planning took long", "took", took.String(), "groups", len(ready))
+	}
+	t.tellVerdicts(ctx, &snapshot, p)
+	t.tellHeld(p)
+	for _, a := range p.Actions {
+		if err := t.carryOut(ctx, snapshot, a); err != nil {
+			return time.Time{}, err
+		}
+	}
+	for _, call := range p.Calls {
+		t.queues[call.Kind].add(call)
+	}
+	for _, name := range ready {
+		t.evidence.lookAgain(name, p.Due[name])
+	}
+	return t.evidence.nextDue(), nil
+}
+
+// leaderName is the part of a leader's key below the prefix of its kind.
+func leaderName(keys store.Keys, key string) string {
+	_, name, _ := keys.Split(key)
+	return name
+}
+
+// keepServed notes from time to time that a leader is at work: SAFE-13.
+func (t *tenure) keepServed(ctx context.Context) {
+	tick := time.NewTicker(servedEvery)
+	defer tick.Stop()
+	for {
+		rec := store.Served{Schema: store.Schema, At: time.Now().UTC(), Replica: t.r.cfg.ID, Gaps: t.evidence.servedGaps()}
+		call, cancel := context.WithTimeout(ctx, servedEvery)
+		_, err := t.r.deps.Store.Commit(call, store.Txn{
+			Conditions: []store.Condition{t.fence.Condition()},
+			Writes:     []store.Write{store.Put(t.r.keys.Served(), store.Encode(rec))},
+		})
+		cancel()
+		if err != nil && ctx.Err() == nil {
+			t.log.Debug("served not noted", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// tellHeld warns of work that ought to be done and is not, once for each (OBS-1). Why, and what would free it, is in the status too.
+func (t *tenure) tellHeld(p plan.Plan) {
+	for _, group := range sorted(p.Held) {
+		held := map[string]bool{}
+		for _, b := range p.Held[group] {
+			key := b.Rule + " " + b.What
+			held[key] = true
+			if !t.held[group][key] {
+				t.log.Warn("held", "group", group, "instance", b.Instance, "rule", b.Rule, "what", b.What, "why", b.Why, "until", b.Until)
+			}
+		}
+		t.held[group] = held
+	}
+}
+
+// mostVerdicts bounds what one step tells the journal of verdicts; the rest is told as a number.
+const mostVerdicts = 50
+
+// tellVerdicts puts into the journal what has become of instances: each turn to the worse, and each return. What
+// was decided for it follows in the action's own entry.
+func (t *tenure) tellVerdicts(ctx context.Context, s *plan.Snapshot, p plan.Plan) {
+	told, more := 0, 0
+	for _, g := range s.Groups {
+		for _, in := range g.Instances {
+			id, now := in.Record.ID, p.Judgments[in.Record.ID]
+			before, known := t.verdicts[id]
+			if in.Record.Phase == store.Deleting {
+				delete(t.verdicts, id)
+				continue
+			}
+			t.verdicts[id] = now
+			if known && before.Verdict == now.Verdict && (now.Verdict != store.Suspect || before.Rule == now.Rule && evidenceOfProvider(before) == evidenceOfProvider(now)) {
+				continue
+			}
+			if !troubled(now.Verdict) && !troubled(before.Verdict) {
+				continue
+			}
+			if told == mostVerdicts {
+				more++
+				continue
+			}
+			told++
+			t.log.Info("verdict", "group", g.Name, "instance", id, "verdict", string(now.Verdict), "rule", now.Rule, "why", now.Why, "revision", int64(s.Revision))
+			slot := in.Record.Slot
+			t.tell(ctx, store.JournalEntry{
+				Rule: now.Rule, What: string(now.Verdict), Why: now.Why, Group: g.Name, Instance: id, Slot: &slot, Verdict: now.Verdict,
+				Evidence: now.Evidence, Revision: s.Revision,
+			})
+		}
+	}
+	if more > 0 {
+		t.tell(ctx, store.JournalEntry{Rule: "DET-3", What: fmt.Sprintf("%d more verdicts changed", more), Revision: s.Revision})
+	}
+}
+
+// tell writes an entry that belongs to no change, under the fence like all that a leader writes. One that cannot be
+// written is lost: it only tells.
+func (t *tenure) tell(ctx context.Context, e store.JournalEntry) {
+	if _, err := t.commit(ctx, nil, nil, &e); err != nil && ctx.Err() == nil {
+		t.log.Warn("journal entry lost", "rule", e.Rule, "instance", e.Instance, "what", e.What, "error", err)
+	}
+}
+
+func troubled(v store.Verdict) bool { return v == store.Suspect || v.Failed() }
+
+// evidenceOfProvider is the part of the evidence that the provider's answer makes, which is worth a line of its own.
+func evidenceOfProvider(j plan.Judgment) string {
+	for _, line := range j.Evidence {
+		if len(line) > 9 && line[:9] == "provider:" {
+			return line
+		}
+	}
+	return ""
+}

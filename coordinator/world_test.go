@@ -1,0 +1,364 @@
+package coordinator_test
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leasehold/leasehold/coordinator"
+	"github.com/leasehold/leasehold/provider"
+	"github.com/leasehold/leasehold/provider/memprovider"
+	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/memstore"
+)
+
+const sessionTTL = 5 * time.Second
+
+// world is a shard in a synctest bubble: a database, a provider whose machines run agents, and replicas. At its end
+// nothing of it may be left running, else the bubble says so.
+type world struct {
+	t        *testing.T
+	log      *slog.Logger
+	db       *memstore.Database
+	store    *memstore.Store // the test's own
+	keys     store.Keys
+	provider *memprovider.Provider
+	net      *network
+	over     chan struct{} // closed when the test ends
+
+	mu       sync.Mutex
+	moods    map[string]mood
+	everyone mood
+	retired  map[string]int
+	replicas []*replica
+}
+
+// mood is how an agent behaves.
+type mood struct {
+	mute bool // says nothing
+	sick bool // reports that it is not healthy
+}
+
+func (m mood) why() string {
+	if m.sick {
+		return "it feels unwell"
+	}
+	return ""
+}
+
+// replica is one coordinator process.
+type replica struct {
+	w      *world
+	id     string
+	store  *memstore.Store
+	cancel context.CancelFunc
+	done   chan struct{}
+	err    error // once done
+}
+
+// inWorld runs a test in a world without replicas and groups.
+func inWorld(t *testing.T, config memprovider.Config, test func(*world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{
+			t: t, log: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug})),
+			db: memstore.New(memstore.Config{}), keys: store.KeysOf("test"), net: newNetwork(), over: make(chan struct{}),
+			moods: map[string]mood{}, retired: map[string]int{},
+		}
+		w.store = w.db.Connect()
+		config.Run = w.runMachine
+		w.provider = memprovider.New(config)
+		defer w.db.Close()
+		defer w.provider.Close()
+		defer func() {
+			close(w.over)
+			for _, r := range w.replicas {
+				r.cancel()
+				<-r.done
+			}
+		}()
+		test(w)
+	})
+}
+
+// start starts a replica; the options change what it works with.
+func (w *world) start(id string, options ...func(*coordinator.Config, *coordinator.Deps)) *replica {
+	w.t.Helper()
+	r := &replica{w: w, id: id, store: w.db.Connect(), done: make(chan struct{})}
+	cfg := coordinator.Config{Shard: "test", ID: id, Listen: id, Advertise: id, SessionTTL: sessionTTL, Version: "test"}
+	deps := coordinator.Deps{
+		Store: r.store, Providers: map[string]provider.Provider{"mem": w.provider}, Logger: w.log, Listen: w.net.listen,
+	}
+	for _, option := range options {
+		option(&cfg, &deps)
+	}
+	c, err := coordinator.New(cfg, deps)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	r.cancel = cancel
+	go func() {
+		defer close(r.done)
+		r.err = c.Run(ctx)
+	}()
+	w.replicas = append(w.replicas, r)
+	return r
+}
+
+// before has a function called at the boundaries of a replica.
+func before(f func(boundary, instance string)) func(*coordinator.Config, *coordinator.Deps) {
+	return func(_ *coordinator.Config, deps *coordinator.Deps) { deps.Before = f }
+}
+
+// stop ends a replica in order.
+func (r *replica) stop() {
+	r.cancel()
+	<-r.done
+	if r.err != nil {
+		r.w.t.Errorf("replica %s: %v", r.id, r.err)
+	}
+}
+
+// kill ends a replica as a crash does: nothing that it still says arrives anywhere. It does not wait for it.
+func (r *replica) kill() {
+	r.store.Faults().Cut()
+	r.w.net.kill(r.id)
+	r.cancel()
+}
+
+// pass lets time go by.
+func (w *world) pass(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
+// until waits until something is so, for at most a time.
+func (w *world) until(most time.Duration, what string, is func() bool) time.Duration {
+	w.t.Helper()
+	began := time.Now()
+	for !is() {
+		if time.Since(began) >= most {
+			w.t.Fatalf("after %s it is still not so that %s\n%s", most, what, w.describe())
+		}
+		w.pass(100 * time.Millisecond)
+	}
+	return time.Since(began)
+}
+
+// always checks for a time that something stays so.
+func (w *world) always(d time.Duration, what string, is func() bool) {
+	w.t.Helper()
+	for end := time.Now().Add(d); time.Now().Before(end); w.pass(100 * time.Millisecond) {
+		if !is() {
+			w.t.Fatalf("it is no longer so that %s\n%s", what, w.describe())
+		}
+	}
+}
+
+func (w *world) mood(instance string) mood {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	m, own := w.moods[instance]
+	if !own {
+		return w.everyone
+	}
+	return m
+}
+
+func (w *world) setMood(instance string, m mood) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.moods[instance] = m
+}
+
+func (w *world) noteRetired(instance string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.retired[instance]++
+}
+
+// group is a group as the test's operators want it.
+func (w *world) group(name string, size int) store.Group {
+	g := store.DefaultGroup()
+	g.Name, g.Size, g.Provider = name, size, "mem"
+	g.Complete()
+	return g
+}
+
+// apply puts a spec.
+func (w *world) apply(g store.Group) store.Revision {
+	w.t.Helper()
+	return w.put(w.keys.Group(g.Name), store.Encode(g))
+}
+
+func (w *world) put(key string, value []byte) store.Revision {
+	w.t.Helper()
+	rev, err := w.store.Commit(w.t.Context(), store.Txn{Writes: []store.Write{store.Put(key, value)}})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return rev
+}
+
+func (w *world) remove(key string) {
+	w.t.Helper()
+	if _, err := w.store.Commit(w.t.Context(), store.Txn{Writes: []store.Write{store.Delete(key)}}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// editShard changes the shard's record, making it if there is none yet.
+func (w *world) editShard(edit func(*store.Shard)) {
+	w.t.Helper()
+	rec := store.Shard{Schema: store.Schema, ID: "shard1", Name: "test", Created: time.Now().UTC(), Settings: store.DefaultShardSettings()}
+	if kvs := w.list(w.keys.Shard()); len(kvs) > 0 {
+		v, err := store.Decode[store.Shard](kvs[0])
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		rec = v.Record
+	}
+	edit(&rec)
+	w.put(w.keys.Shard(), store.Encode(rec))
+}
+
+func (w *world) list(prefix string) []store.KV {
+	w.t.Helper()
+	l, err := w.store.List(w.t.Context(), prefix, 0)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return l.KVs
+}
+
+func records[T any](w *world, kind string) []store.Versioned[T] {
+	w.t.Helper()
+	var out []store.Versioned[T]
+	for _, kv := range w.list(w.keys.Of(kind)) {
+		v, err := store.Decode[T](kv)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		out = append(out, v)
+	}
+	return out
+}
+
+func (w *world) instances() []store.Versioned[store.Instance] {
+	w.t.Helper()
+	return records[store.Instance](w, store.KindInstances)
+}
+
+func (w *world) journal() []store.Versioned[store.JournalEntry] {
+	w.t.Helper()
+	return records[store.JournalEntry](w, store.KindEvents)
+}
+
+func (w *world) status(group string) store.Status {
+	w.t.Helper()
+	for _, s := range records[store.Status](w, store.KindStatus) {
+		if s.Record.Group == group {
+			return s.Record
+		}
+	}
+	return store.Status{}
+}
+
+// settled says that a group has so many instances, all of them running, and nothing else.
+func (w *world) settled(size int) bool {
+	w.t.Helper()
+	list := w.instances()
+	for _, in := range list {
+		if in.Record.Phase != store.Running {
+			return false
+		}
+	}
+	return len(list) == size
+}
+
+// up waits until there are so many instances, all running, and returns their IDs.
+func (w *world) up(size int) []string {
+	w.t.Helper()
+	w.until(5*time.Minute, "all instances run", func() bool { return w.settled(size) })
+	return w.ids()
+}
+
+func (w *world) ids() []string {
+	w.t.Helper()
+	var ids []string
+	for _, in := range w.instances() {
+		ids = append(ids, in.Record.ID)
+	}
+	return ids
+}
+
+// leader is the replica that leads now.
+func (w *world) leader() string {
+	w.t.Helper()
+	kv, ok := store.LeaderNow(w.list(w.keys.Of(store.KindLeader)))
+	if !ok {
+		return ""
+	}
+	v, err := store.Decode[store.Leader](kv)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return v.Record.Replica
+}
+
+// leads waits until a replica leads and has said so in the journal.
+func (w *world) leads(most time.Duration, id string) time.Duration {
+	w.t.Helper()
+	count := w.told(id, "ELECT-1")
+	return w.until(most, id+" leads", func() bool { return w.leader() == id && (count > 0 || w.told(id, "ELECT-1") > count) })
+}
+
+// told counts the entries of a rule that a replica wrote.
+func (w *world) told(by, rule string) int {
+	w.t.Helper()
+	n := 0
+	for _, e := range w.journal() {
+		if (by == "" || e.Record.By == by) && e.Record.Rule == rule {
+			n++
+		}
+	}
+	return n
+}
+
+// made counts the machines that were ever made.
+func (w *world) made() int {
+	n := 0
+	for _, l := range w.provider.Ledger() {
+		n += l.Made
+	}
+	return n
+}
+
+// unchanged checks that the instances are those that they were, and that nobody was made beside them.
+func (w *world) unchanged(ids []string) {
+	w.t.Helper()
+	if now := w.ids(); !slices.Equal(now, ids) || w.made() != len(ids) || !w.settled(len(ids)) {
+		w.t.Errorf("instances are %v, want %v as before; %d machines were made\n%s", now, ids, w.made(), w.describe())
+	}
+}
+
+func (w *world) describe() string {
+	var b strings.Builder
+	for _, in := range w.instances() {
+		b.WriteString(in.Record.ID + " " + string(in.Record.Phase) + ": " + in.Record.Last.Rule + " " + in.Record.Last.Why + "\n")
+	}
+	for _, kv := range w.list(w.keys.Of(store.KindAlive)) {
+		b.WriteString(kv.Key + " " + string(kv.Value) + "\n")
+	}
+	for _, kv := range w.list(w.keys.Of(store.KindStatus)) {
+		b.WriteString(kv.Key + " " + string(kv.Value) + "\n")
+	}
+	b.WriteString("machines: " + strings.Join(w.provider.Existing(), " "))
+	return b.String()
+}

@@ -1,0 +1,107 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Provider makes and removes machines.
+type Provider interface {
+	// Capabilities never change while the provider is in use.
+	Capabilities() Capabilities
+
+	// Validate says what is wrong with the provider's part of a template, or nil.
+	Validate(Template) error
+
+	// Create makes the machine for an instance, hands it its bootstrap document and returns once the machine exists (it need
+	// not have booted). Errors: ErrCapacity, *ThrottledError, ErrInvalid, ErrDeleted; anything else is temporary and the machine may or may not exist.
+	Create(ctx context.Context, req CreateRequest) (Machine, error)
+
+	// Stop asks the machine to end in order, and makes it end after the timeout. It returns when the machine
+	// has stopped. A machine that has stopped or is gone is no error.
+	Stop(ctx context.Context, shard, instance string, timeout time.Duration) error
+
+	// Delete removes the machine and all that belongs to it, stopping it the hard way if need be.
+	// A machine that is gone is no error.
+	Delete(ctx context.Context, shard, instance string) error
+
+	// Restart boots an existing machine again, with a new boot ID. ErrNotFound if it is gone.
+	Restart(ctx context.Context, shard, instance string) error
+
+	// List returns every machine tagged with the shard's ID, in any state, or an error.
+	List(ctx context.Context, shard string) ([]Machine, error)
+}
+
+// Capabilities are what a provider can do, and how.
+type Capabilities struct {
+	// Zones in which machines can be made, in no particular order; never empty.
+	Zones []string
+	// Consistency is how long a machine whose Create has returned may be missing from List, and how long one whose Delete has returned may still
+	// be in it.
+	Consistency time.Duration
+	// CallTimeout is how long a single call may take before it is given up.
+	CallTimeout time.Duration
+}
+
+// Template is the part of a group's template that is the provider's business.
+type Template struct {
+	InstanceType string
+	Zones        []string
+	Settings     map[string]string
+}
+
+// CreateRequest is everything needed to make a machine. Two requests for one instance are equal but for
+// the join token, the coordinators' addresses and the certificate authority.
+type CreateRequest struct {
+	Template  Template
+	Zone      string
+	Bootstrap Bootstrap // names the instance and the shard
+}
+
+// State is what a provider says of a machine.
+type State string
+
+// The states of a machine.
+const (
+	StateStarting State = "starting" // being made, or booting
+	StateRunning  State = "running"
+	StateStopping State = "stopping" // on its way down
+	StateStopped  State = "stopped"  // ended in order
+	StateCrashed  State = "crashed"  // ended otherwise
+	StateFailed   State = "failed"   // could not be made or started
+)
+
+// Down says whether a machine in this state runs no more, by the provider's word.
+func (s State) Down() bool { return s == StateStopped || s == StateCrashed || s == StateFailed }
+
+// Machine is a machine as its provider sees it.
+type Machine struct {
+	Instance string // the tag
+	Shard    string // the tag
+	Group    string // the tag; for people
+	Ref      string // the provider's own name of the machine
+	State    State
+	Why      string // more about State, for people: an exit code, an error
+	Zone     string
+	Address  string // where its workload is reached, if the provider knows
+	BootID   string // of the machine's present boot, if the provider knows
+}
+
+// Errors that callers branch on.
+var (
+	// ErrCapacity: no room for such a machine in this zone now. It was not made. Try another zone, or later.
+	ErrCapacity = errors.New("out of capacity")
+	// ErrInvalid: the template is wrong and will be until somebody changes it.
+	ErrInvalid = errors.New("invalid template")
+	// ErrNotFound: there is no such machine.
+	ErrNotFound = errors.New("no such machine")
+	// ErrDeleted: the instance was deleted before; its ID is never used again.
+	ErrDeleted = errors.New("instance was deleted")
+)
+
+// ThrottledError: the provider wants to be asked again only after a while. Nothing was done.
+type ThrottledError struct{ After time.Duration }
+
+func (e *ThrottledError) Error() string { return fmt.Sprintf("throttled: ask again in %s", e.After) }

@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# Provides what the tests need beyond Go: the race detector needs cgo, cgo needs a C compiler with the
+# C library's headers. Installs them on Debian and Ubuntu as root; elsewhere says what to install.
+# Does nothing, quickly, where they are there already.
+set -euo pipefail
+
+# Compiles and links, because a compiler without headers or without libc is of no use.
+compiles() {
+	local cc
+	cc=${CC:-$(go env CC)}
+	# CC may hold flags: it is split into words on purpose.
+	# shellcheck disable=SC2086
+	printf '#include <pthread.h>\n#include <stdlib.h>\nint main(void) { return 0; }\n' |
+		$cc -x c -pthread -o /dev/null - >/dev/null 2>&1
+}
+
+if ! command -v go >/dev/null; then
+	echo "error: no go on the PATH" >&2
+	echo "next: install Go (the version is in go.mod) from https://go.dev/dl" >&2
+	exit 1
+fi
+
+compiles && exit 0
+
+if ! command -v apt-get >/dev/null || [ "$(id -u)" -ne 0 ]; then
+	echo "error: the race detector needs a C compiler and the C library's headers; '${CC:-$(go env CC)}' compiles nothing" >&2
+	echo "next: install them (Debian: sudo apt-get update && sudo apt-get install gcc libc6-dev) and run this again" >&2
+	exit 1
+fi
+
+echo "test-needs: installing gcc and libc6-dev for the race detector" >&2
+export DEBIAN_FRONTEND=noninteractive
+apt-get update -qq
+apt-get install -y -qq --no-install-recommends gcc libc6-dev >/dev/null
+
+if ! compiles; then
+	echo "error: '${CC:-$(go env CC)}' still compiles nothing after installing gcc" >&2
+	echo "next: unset CC, or point it to a C compiler that works" >&2
+	exit 1
+fi

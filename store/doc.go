@@ -1,0 +1,23 @@
+// Package store is the vocabulary of Leasehold's state: what is recorded, under which key, which
+// phase may follow which, and the contract of the database that holds it.
+//
+// On that contract, whichever store it is, the package also has what several need: a session on a lease
+// (session.go), the election (elect.go) and following a prefix (follow.go).
+//
+// The package imports the standard library alone. Adapters live beside it: etcdstore (the real
+// one), memstore (same contract in memory, with faults on demand) and embedetcd (an etcd member in
+// this process). storetest holds the one suite that both stores pass.
+//
+// # Invariants
+//
+//   - keys.go is the only place that knows how a key is spelled.
+//   - Every value carries a schema number. A newer one is refused ([ErrSchema]), never guessed at.
+//   - A record of an instance is never on a lease: only alive/, replicas/, leader/, strays/ and
+//     events/ are.
+//   - Everything that decides goes through [Store.Commit] with conditions on what was read.
+//
+// # What it does not do
+//
+// It keeps no picture of the shard (see coordinator/picture) and decides nothing about machines
+// (see coordinator/plan).
+package store

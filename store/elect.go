@@ -1,0 +1,226 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Fence is what a leader holds: its key in the election, as created at one revision. Whoever wins later has a key
+// created later, so a transaction with the fence's condition cannot succeed for a deposed leader (SAFE-7).
+type Fence struct {
+	Key     string
+	Created Revision
+}
+
+// Condition holds while the fence's owner leads or, before it was told so, is next in line: its key is there, and is
+// the one that it won with.
+func (f Fence) Condition() Condition { return CreatedAt(f.Key, f.Created) }
+
+// Resign gives up what the fence stands for. A fence that is void already is no error.
+func (f Fence) Resign(ctx context.Context, s Store) error {
+	_, err := s.Commit(ctx, Txn{Conditions: []Condition{f.Condition()}, Writes: []Write{Delete(f.Key)}})
+	if err != nil && !errors.Is(err, ErrConflict) {
+		return fmt.Errorf("resign leadership: %w", err)
+	}
+	return nil
+}
+
+// LeaderNow picks the present leader from what is below leader/: the key that was created first.
+func LeaderNow(kvs []KV) (KV, bool) {
+	var first KV
+	for _, kv := range kvs {
+		if first.Key == "" || kv.Created < first.Created || kv.Created == first.Created && kv.Key < first.Key {
+			first = kv
+		}
+	}
+	return first, first.Key != ""
+}
+
+// The times of an election.
+const (
+	electRetryFirst = 50 * time.Millisecond
+	electRetryMost  = time.Second
+	electAttempt    = 5 * time.Second // one call to the store
+	withdrawWait    = time.Second
+	watchSilence    = 3 * time.Second // SAFE-3: progress is asked for every second
+)
+
+// Elect stands for election with a key on the lease, and returns when it has won: no key below leader/ was created
+// before ours, by a read that began after we stood. It is etcd's own election: the same keys, the same order, so that
+// etcdctl elect can be used beside it.
+//
+// The lease must be renewed by the caller (see [RunSession]), whose ctx ought to end with it. If the lease ends all
+// the same, Elect fails with ErrLeaseGone. A store that is out of reach, a lost answer, a compaction or a deleted key of ours
+// is not the end: Elect reads again and, where it must, stands again, at the end of the line. A key that
+// this lease already has from an earlier election is replaced, so that no fence is used twice.
+//
+// When ctx ends, or on an error, Elect removes its key as far as it can.
+func Elect(ctx context.Context, s Store, keys Keys, lease Lease, value Leader) (Fence, error) {
+	c := candidate{
+		store: s,
+		line:  keys.Of(KindLeader),
+		key:   keys.Leader(lease.ID),
+		lease: lease.ID,
+		value: Encode(value),
+	}
+	fence, err := c.run(ctx)
+	if err != nil {
+		c.withdraw(ctx)
+		return Fence{}, fmt.Errorf("stand for election: %w", err)
+	}
+	return fence, nil
+}
+
+// candidate is one who stands for election.
+type candidate struct {
+	store Store
+	line  string // the prefix below which all candidates stand
+	key   string
+	lease LeaseID
+	value []byte
+	stood bool // whether we ever asked for our key: what is there before that is not of this election
+}
+
+func (c *candidate) run(ctx context.Context) (Fence, error) {
+	retry := backoff{first: electRetryFirst, most: electRetryMost}
+	for {
+		created, err := c.stand(ctx)
+		if err == nil {
+			var waited bool
+			if waited, err = c.await(ctx, created); err == nil && !waited {
+				return Fence{Key: c.key, Created: created}, nil
+			}
+		}
+		switch {
+		case ctx.Err() != nil:
+			return Fence{}, context.Cause(ctx)
+		case err == nil: // somebody left the line: look again
+			retry.reset()
+			continue
+		case !repeatable(err):
+			return Fence{}, err
+		}
+		if retry.wait(ctx) != nil {
+			return Fence{}, context.Cause(ctx)
+		}
+	}
+}
+
+// stand makes sure that our key is there, and returns the revision at which it was created.
+func (c *candidate) stand(ctx context.Context) (Revision, error) {
+	ctx, cancel := context.WithTimeout(ctx, electAttempt)
+	defer cancel()
+	kv, err := c.store.Get(ctx, c.key)
+	switch {
+	case errors.Is(err, ErrNotFound):
+	case err != nil:
+		return 0, err
+	case c.stood && kv.Lease == c.lease:
+		return kv.Created, nil // ours, even if its answer was lost
+	default: // of an earlier election, or touched by hand and no longer on the lease: it would outlive us
+		if _, err := c.store.Commit(ctx, Txn{
+			Conditions: []Condition{Unchanged(kv)},
+			Writes:     []Write{Delete(c.key)},
+		}); err != nil {
+			return 0, asWrite(err)
+		}
+	}
+	c.stood = true
+	rev, err := c.store.Commit(ctx, Txn{
+		Conditions: []Condition{Absent(c.key)},
+		Writes:     []Write{PutLeased(c.key, c.value, c.lease)},
+	})
+	if err != nil {
+		return 0, asWrite(err) // if it happened all the same, the next Get finds it
+	}
+	return rev, nil
+}
+
+// await returns false if we lead. Otherwise it waits until somebody left the line, and returns true.
+func (c *candidate) await(ctx context.Context, created Revision) (waited bool, err error) {
+	attempt, cancel := context.WithTimeout(ctx, electAttempt)
+	line, err := c.store.List(attempt, c.line, 0)
+	cancel()
+	if err != nil {
+		return false, err
+	}
+	if !c.stands(line.KVs, created) {
+		return true, nil // our key is gone, another, or off the lease: stand again
+	}
+	if first, _ := LeaderNow(line.KVs); first.Key == c.key {
+		return false, nil
+	}
+
+	ctx, cancel = context.WithCancel(ctx)
+	batches := c.store.Watch(ctx, c.line, line.Revision+1)
+	defer func() {
+		cancel()
+		for range batches { // until it is closed: nothing of the watch is left behind
+		}
+	}()
+	silence := time.NewTimer(watchSilence)
+	defer silence.Stop()
+	for {
+		select {
+		case <-silence.C:
+			return false, errSilent
+		case b, open := <-batches:
+			switch {
+			case b.Err != nil:
+				return false, b.Err
+			case !open:
+				return false, errEnded
+			}
+			for _, e := range b.Events {
+				if e.Deleted {
+					return true, nil
+				}
+			}
+			silence.Reset(watchSilence)
+		}
+	}
+}
+
+func (c *candidate) stands(line []KV, created Revision) bool {
+	for _, kv := range line {
+		if kv.Key == c.key {
+			return kv.Created == created && kv.Lease == c.lease
+		}
+	}
+	return false
+}
+
+// withdraw removes our key. Nobody else writes it, as it is named after our lease, so there is no condition.
+func (c *candidate) withdraw(ctx context.Context) {
+	if !c.stood {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawWait)
+	defer cancel()
+	_, _ = c.store.Commit(ctx, Txn{Writes: []Write{Delete(c.key)}}) // if it fails, the key goes with its lease
+}
+
+// errOutcome marks a write's failure that leaves its outcome open, whatever it is.
+var errOutcome = errors.New("outcome to be read")
+
+// asWrite marks the error of a write: anything but a refusal can be cleared up by reading.
+func asWrite(err error) error {
+	if errors.Is(err, ErrLeaseGone) || errors.Is(err, ErrDenied) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", errOutcome, err)
+}
+
+// repeatable says whether trying again can help.
+func repeatable(err error) bool {
+	for _, again := range []error{
+		errOutcome, ErrUnavailable, ErrUnknown, ErrConflict, ErrCompacted, errSilent, errEnded, context.DeadlineExceeded,
+	} {
+		if errors.Is(err, again) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,232 @@
+package embedetcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"go.etcd.io/etcd/server/v3/embed"
+	"google.golang.org/grpc"
+)
+
+// Config says where a member keeps its data and where it listens.
+type Config struct {
+	DataDir string       // made if it does not exist
+	Listen  string       // host:port for clients; port 0 takes a free one
+	Logger  *slog.Logger // gets etcd's warnings and errors; nil: silent
+
+	// Verbose passes on what etcd logs at info as well.
+	Verbose bool
+	// NoSync leaves out fsync: for tests, which lose nothing when the machine goes down.
+	NoSync bool
+	// StartTimeout is how long Start waits until the member serves (30s): a large data directory takes a while.
+	StartTimeout time.Duration
+}
+
+const (
+	memberName = "leasehold"
+	// peerURL is recorded as this member's address and never listened on.
+	peerURL = "http://127.0.0.1:2380"
+	// quota is how large the data may grow before etcd refuses writes.
+	quota = 8 << 30
+	// compactEvery keeps an hour of history: far more than any watch takes to come back.
+	compactEvery = "1h"
+)
+
+// Server is a running member.
+type Server struct {
+	etcd     *embed.Etcd
+	serving  chan *grpc.Server // gets the server of the client port when etcd makes it; holds one
+	service  *grpc.Server
+	lock     *dirLock
+	endpoint string
+	close    sync.Once
+}
+
+// Start starts the member and returns once it serves. The context bounds starting alone. Errors fit on one line and
+// say what to do next.
+func Start(ctx context.Context, cfg Config) (*Server, error) {
+	if cfg.DataDir == "" {
+		return nil, errors.New("start embedded etcd: no data directory given")
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.StartTimeout <= 0 {
+		cfg.StartTimeout = 30 * time.Second
+	}
+	host, port, err := splitListen(cfg.Listen)
+	if err != nil {
+		return nil, err
+	}
+	lock, err := lockDir(cfg.DataDir)
+	if err != nil {
+		return nil, err
+	}
+	if ip := net.ParseIP(host); !ip.IsLoopback() {
+		cfg.Logger.Warn("embedded etcd listens for other machines without asking who they are: keep the port from them, or listen on 127.0.0.1", "address", cfg.Listen)
+	}
+	ctx, cancel := context.WithTimeout(ctx, cfg.StartTimeout)
+	defer cancel()
+	s, err := startOn(ctx, cfg, host, port)
+	if err != nil {
+		return nil, errors.Join(err, lock.release())
+	}
+	s.lock = lock
+	return s, nil
+}
+
+// splitListen takes the address apart. etcd binds to IP addresses alone.
+func splitListen(listen string) (host, port string, err error) {
+	host, port, err = net.SplitHostPort(listen)
+	if err != nil {
+		return "", "", fmt.Errorf("start embedded etcd: listen address: %q: must be host:port", listen)
+	}
+	if host == "localhost" {
+		host = "127.0.0.1"
+	}
+	if net.ParseIP(host) == nil {
+		return "", "", fmt.Errorf("start embedded etcd: listen address: %q: the host must be an IP address, for example 127.0.0.1:%s", listen, port)
+	}
+	return host, port, nil
+}
+
+// startOn starts the member on this port, or on a free one.
+func startOn(ctx context.Context, cfg Config, host, port string) (*Server, error) {
+	if port != "0" {
+		return startAt(ctx, cfg, host, port)
+	}
+	// etcd writes the address that it advertises into its data, so it must know the port beforehand. Somebody may
+	// take it in the moment between.
+	var err error
+	for range 10 {
+		if port, err = freePort(host); err != nil {
+			return nil, fmt.Errorf("start embedded etcd: find a free port on %s: %w", host, err)
+		}
+		var s *Server
+		if s, err = startAt(ctx, cfg, host, port); err == nil || !errors.Is(err, errPortTaken) {
+			return s, err
+		}
+	}
+	return nil, err
+}
+
+func freePort(host string) (string, error) {
+	l, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
+	if err != nil {
+		return "", err
+	}
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	return port, errors.Join(err, l.Close())
+}
+
+func startAt(ctx context.Context, cfg Config, host, port string) (*Server, error) {
+	address := net.JoinHostPort(host, port)
+	// etcd would read all its data before it tries.
+	if err := probePort(address); err != nil {
+		return nil, err
+	}
+	s := &Server{endpoint: dialable(host, port), serving: make(chan *grpc.Server, 1)}
+	etcd, err := startEtcd(s.settings(cfg, address))
+	if err != nil {
+		return nil, explainStart(cfg.DataDir, address, err)
+	}
+	s.etcd = etcd
+	select {
+	case s.service = <-s.serving: // which etcd makes once it is ready
+		return s, nil
+	case err := <-etcd.Err():
+		s.stop()
+		return nil, explainStart(cfg.DataDir, address, err)
+	case <-etcd.Server.StopNotify():
+		s.stop()
+		return nil, fmt.Errorf("start embedded etcd in %s: it stopped while starting: its log says why", cfg.DataDir)
+	case <-ctx.Done():
+		s.stop()
+		return nil, fmt.Errorf("start embedded etcd in %s: not ready in time: %w: its log says what it waits for", cfg.DataDir, ctx.Err())
+	}
+}
+
+// settings spells the configuration as etcd wants it.
+func (s *Server) settings(cfg Config, address string) *embed.Config {
+	e := embed.NewConfig()
+	e.Name = memberName
+	e.Dir = cfg.DataDir
+	e.ListenClientUrls = []url.URL{{Scheme: "http", Host: address}}
+	e.AdvertiseClientUrls = []url.URL{{Scheme: "http", Host: s.endpoint}}
+	e.ListenPeerUrls = nil
+	peer, err := url.Parse(peerURL)
+	if err != nil {
+		panic(err) // a constant
+	}
+	e.AdvertisePeerUrls = []url.URL{*peer}
+	e.InitialCluster = memberName + "=" + peerURL
+	e.QuotaBackendBytes = quota
+	e.AutoCompactionMode = embed.CompactorModePeriodic
+	e.AutoCompactionRetention = compactEvery
+	e.UnsafeNoFsync = cfg.NoSync
+	// A client that vanished without a word is noticed within 15 seconds, not two hours.
+	e.GRPCKeepAliveInterval = 10 * time.Second
+	e.GRPCKeepAliveTimeout = 5 * time.Second
+	e.ZapLoggerBuilder = embed.NewZapLoggerBuilder(newZapLogger(cfg.Logger, cfg.Verbose))
+	e.ServiceRegister = func(g *grpc.Server) { s.serving <- g } // one port, one server
+	return e
+}
+
+// startEtcd starts it. Data that etcd cannot make sense of makes it log a fatal line or panic: both end here as errors.
+func startEtcd(e *embed.Config) (etcd *embed.Etcd, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			etcd, err = nil, &brokenDataError{said: fmt.Sprint(p)}
+		}
+	}()
+	return embed.StartEtcd(e)
+}
+
+// Endpoint is the address for clients, as host:port.
+func (s *Server) Endpoint() string { return s.endpoint }
+
+// Stopped is closed when the member has stopped, by Close or by itself.
+func (s *Server) Stopped() <-chan struct{} { return s.etcd.Server.StopNotify() }
+
+// Close stops the member and frees its port and its data directory. Clients that are still connected are cut off.
+func (s *Server) Close() error {
+	var err error
+	s.close.Do(func() {
+		s.stop()
+		err = s.lock.release()
+	})
+	return err
+}
+
+func (s *Server) stop() {
+	// etcd would wait seconds for watches and keepalive streams to end, which never do.
+	if s.service != nil {
+		s.service.Stop()
+	}
+	s.etcd.Close()
+}
+
+// dialable is the address at which a client on this machine reaches the listener.
+func dialable(host, port string) string {
+	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return net.JoinHostPort(host, port)
+}
+
+// dbPath is the file that an etcd locks while it runs on a data directory.
+func dbPath(dir string) string { return filepath.Join(dir, "member", "snap", "db") }
+
+// hasData: an etcd has run on this data directory.
+func hasData(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, "member"))
+	return err == nil
+}

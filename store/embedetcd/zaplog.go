@@ -1,0 +1,71 @@
+package embedetcd
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+)
+
+// newZapLogger makes the logger that etcd wants out of ours. etcd's fatal lines become panics: a data directory that
+// cannot be read shall not end the process before anyone can say so.
+func newZapLogger(to *slog.Logger, verbose bool) *zap.Logger {
+	least := zapcore.WarnLevel
+	if verbose {
+		least = zapcore.InfoLevel
+	}
+	core := &slogCore{LevelEnabler: least, to: to.Handler()}
+	return zap.New(core, zap.WithFatalHook(zapcore.WriteThenPanic))
+}
+
+// slogCore writes zap's entries to a slog handler.
+type slogCore struct {
+	zapcore.LevelEnabler
+	to     slog.Handler
+	fields []zapcore.Field
+}
+
+func (c *slogCore) With(fields []zapcore.Field) zapcore.Core {
+	return &slogCore{LevelEnabler: c.LevelEnabler, to: c.to, fields: slices.Concat(c.fields, fields)}
+}
+
+func (c *slogCore) Check(e zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.CheckedEntry {
+	if c.Enabled(e.Level) && c.to.Enabled(context.Background(), slogLevel(e.Level)) {
+		return checked.AddCore(e, c)
+	}
+	return checked
+}
+
+func (c *slogCore) Write(e zapcore.Entry, fields []zapcore.Field) error {
+	r := slog.NewRecord(e.Time, slogLevel(e.Level), e.Message, 0)
+	r.AddAttrs(slog.String("component", "etcd"))
+	values := zapcore.NewMapObjectEncoder()
+	for _, f := range slices.Concat(c.fields, fields) {
+		f.AddTo(values)
+	}
+	names := make([]string, 0, len(values.Fields))
+	for name := range values.Fields {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		r.AddAttrs(slog.Any(name, values.Fields[name]))
+	}
+	return c.to.Handle(context.Background(), r)
+}
+
+func (c *slogCore) Sync() error { return nil }
+
+func slogLevel(l zapcore.Level) slog.Level {
+	switch {
+	case l >= zapcore.ErrorLevel:
+		return slog.LevelError
+	case l == zapcore.WarnLevel:
+		return slog.LevelWarn
+	case l == zapcore.InfoLevel:
+		return slog.LevelInfo
+	}
+	return slog.LevelDebug
+}

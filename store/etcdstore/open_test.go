@@ -1,0 +1,73 @@
+package etcdstore
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+func TestOpenFailsAtOnceWhereNobodyListens(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	nobody := l.Addr().String()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, err = Open(t.Context(), Config{Endpoints: []string{nobody}, DialTimeout: limit})
+	sayAll(t, err, store.ErrUnavailable, nobody, "connection refused", "check that etcd runs there")
+}
+
+func TestOpenIsBoundedWhereSomebodyListensAndDoesNotAnswer(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // the kernel accepts, nobody reads
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	_, err = Open(t.Context(), Config{Endpoints: []string{silent.Addr().String()}, DialTimeout: 300 * time.Millisecond})
+	sayAll(t, err, store.ErrUnavailable, silent.Addr().String(), "no answer in time")
+
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = Open(ctx, Config{Endpoints: []string{silent.Addr().String()}, DialTimeout: limit})
+	sayAll(t, err, store.ErrUnavailable, "context canceled")
+}
+
+func TestOpenRefusesWhatCannotWork(t *testing.T) {
+	for _, c := range []struct {
+		cfg  Config
+		says string
+	}{
+		{Config{}, "no endpoint"},
+		{Config{Endpoints: []string{" "}}, "no endpoint"},
+		{Config{Endpoints: []string{"a:1"}, Username: "u"}, "go together"},
+		{Config{Endpoints: []string{"a:1"}, RenewStreams: 65}, "RenewStreams"},
+		{Config{Endpoints: []string{"a:1"}, RenewStall: -1}, "RenewStall"},
+	} {
+		if _, err := Open(t.Context(), c.cfg); err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%+v: got %v, want it to say %q", c.cfg, err, c.says)
+		}
+	}
+}
+
+// sayAll checks what an error is, that it is one line, and what it says.
+func sayAll(t *testing.T, err, sentinel error, want ...string) {
+	t.Helper()
+	if !errors.Is(err, sentinel) {
+		t.Fatalf("got %v, want %v", err, sentinel)
+	}
+	for _, w := range want {
+		if !strings.Contains(err.Error(), w) {
+			t.Errorf("%q does not say %q", err, w)
+		}
+	}
+	if strings.Contains(err.Error(), "\n") {
+		t.Errorf("%q is more than one line", err)
+	}
+}

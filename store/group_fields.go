@@ -1,0 +1,222 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"time"
+)
+
+// Field describes one field of a group's spec. The table Fields drives validation and the reference page.
+type Field struct {
+	Path    string // as in the group file: report.lease_ttl
+	Type    string
+	Default string // "" where the operator must say
+	Allowed string // the range or the values, as an error message says it
+	Rule    string
+	Doc     string
+	value   func(*Group) any
+	ok      func(*Group) bool
+}
+
+// FieldError says which field has a value that is not allowed.
+type FieldError struct {
+	Path    string
+	Value   string
+	Allowed string
+	Rule    string
+}
+
+func (e *FieldError) Error() string {
+	msg := fmt.Sprintf("%s: %s: must be %s", e.Path, e.Value, e.Allowed)
+	if e.Rule != "" {
+		msg += " (" + e.Rule + ")"
+	}
+	return msg
+}
+
+// Validate checks every field. The error joins a *FieldError for each that is wrong.
+func (g Group) Validate() error {
+	var errs []error
+	for _, f := range Fields {
+		if !f.ok(&g) {
+			errs = append(errs, &FieldError{Path: f.Path, Value: show(f.value(&g)), Allowed: f.Allowed, Rule: f.Rule})
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Warnings are the questionable, though allowed, choices in a spec.
+func (g Group) Warnings() []string {
+	var w []string
+	if g.Budget.MaxExpansion == 0 && g.Budget.MaxUnavailable == 0 {
+		w = append(w, "budget: max_expansion and max_unavailable are both 0: only dead instances heal (HEAL-3)")
+	}
+	return w
+}
+
+func show(v any) string {
+	switch v := v.(type) {
+	case string:
+		return strconv.Quote(v)
+	default:
+		return fmt.Sprint(v)
+	}
+}
+
+var (
+	nameForm  = regexp.MustCompile(`^[a-z]([a-z0-9-]{0,38}[a-z0-9])?$`)
+	labelForm = regexp.MustCompile(`^[A-Za-z0-9_./-]{1,63}$`)
+	varForm   = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,62}$`)
+)
+
+// MaxSize is the most instances that one group may have.
+const MaxSize = 100_000
+
+func intField(path, def, rule, doc string, low, high int, get func(*Group) int) Field {
+	return Field{
+		Path: path, Type: "integer", Default: def, Allowed: fmt.Sprintf("%d to %d", low, high), Rule: rule, Doc: doc,
+		value: func(g *Group) any { return get(g) },
+		ok:    func(g *Group) bool { n := get(g); return n >= low && n <= high },
+	}
+}
+
+func durationField(path, def, rule, doc string, low, high time.Duration, get func(*Group) Duration) Field {
+	return Field{
+		Path: path, Type: "duration", Default: def, Allowed: fmt.Sprintf("%s to %s", low, high), Rule: rule, Doc: doc,
+		value: func(g *Group) any { return get(g) },
+		ok:    func(g *Group) bool { d := get(g).D(); return d >= low && d <= high },
+	}
+}
+
+func mapField(path, rule, doc, allowed string, key *regexp.Regexp, get func(*Group) map[string]string) Field {
+	return Field{
+		Path: path, Type: "map of strings", Default: "none", Allowed: allowed, Rule: rule, Doc: doc,
+		value: func(g *Group) any { return get(g) },
+		ok: func(g *Group) bool {
+			m := get(g)
+			for k, v := range m {
+				if !key.MatchString(k) || len(v) > 4096 {
+					return false
+				}
+			}
+			return len(m) <= 100
+		},
+	}
+}
+
+// Fields is the table of all fields of a group's spec that an operator may write in a group file.
+var Fields = []Field{
+	{
+		Path: "name", Type: "string", Rule: "", Doc: "The group's name. Instances are named after it.",
+		Allowed: "1 to 40 of a-z, 0-9 and -, beginning with a letter and not ending in -",
+		value:   func(g *Group) any { return g.Name },
+		ok:      func(g *Group) bool { return nameForm.MatchString(g.Name) },
+	},
+	intField("size", "0", "", "How many instances are wanted.", 0, MaxSize, func(g *Group) int { return g.Size }),
+	{
+		Path: "lifecycle", Type: "string", Default: LifecycleService, Allowed: `"service" (this version runs no tasks)`, Rule: "REC-12",
+		Doc:   "service: an instance that ends is replaced.",
+		value: func(g *Group) any { return g.Lifecycle },
+		ok:    func(g *Group) bool { return g.Lifecycle == LifecycleService },
+	},
+	mapField("labels", "REC-10", "Labels of the group, for summing up health.", "at most 100 labels of 1 to 63 letters, digits and _./-", labelForm,
+		func(g *Group) map[string]string { return g.Labels }),
+	{
+		Path: "provider", Type: "string", Allowed: "the name of a provider, for example process", Doc: "Who makes the machines.",
+		value: func(g *Group) any { return g.Provider },
+		ok:    func(g *Group) bool { return nameForm.MatchString(g.Provider) },
+	},
+	{
+		Path: "template.instance_type", Type: "string", Default: "none", Allowed: "at most 100 characters", Doc: "The kind of machine, in the provider's words.",
+		value: func(g *Group) any { return g.Template.InstanceType },
+		ok:    func(g *Group) bool { return len(g.Template.InstanceType) <= 100 },
+	},
+	{
+		Path: "template.zones", Type: "list of strings", Default: "the provider's", Allowed: "at most 50 different names", Rule: "REC-3", Doc: "Zones over which the instances are spread evenly.",
+		value: func(g *Group) any { return g.Template.Zones },
+		ok:    func(g *Group) bool { return distinct(g.Template.Zones, 50) },
+	},
+	mapField("template.settings", "", "What else the provider wants to know of a machine.", "at most 100 settings", varForm,
+		func(g *Group) map[string]string { return g.Template.Settings }),
+	{
+		Path: "workload.run", Type: "list of strings", Default: "none", Allowed: "a program and its arguments, at most 256 of at most 4096 bytes", Doc: "What the agent runs; ${name} stands for a variable or a fact of the machine, such as ${port}.",
+		value: func(g *Group) any { return g.Workload.Run },
+		ok:    func(g *Group) bool { return runOK(g.Workload.Run) },
+	},
+	mapField("vars", "ROLL-2", "Variables for the workload.", "at most 100 variables named like C identifiers, of at most 4096 bytes", varForm,
+		func(g *Group) map[string]string { return g.Vars }),
+	durationField("report.interval", "5s", "DET-1", "How often an agent reports.", time.Second, 5*time.Minute,
+		func(g *Group) Duration { return g.Report.Interval }),
+	{
+		Path: "report.lease_ttl", Type: "duration", Default: "3 × interval + 2s", Rule: "DET-2", Doc: "Silence for so long is loss.",
+		Allowed: "whole seconds, at least 3 × report.interval, at most 1h",
+		value:   func(g *Group) any { return g.Report.LeaseTTL },
+		ok: func(g *Group) bool {
+			ttl := g.Report.LeaseTTL.D()
+			return ttl%time.Second == 0 && ttl >= 3*g.Report.Interval.D() && ttl <= time.Hour && ttl >= 2*time.Second
+		},
+	},
+	durationField("registration_timeout", "5m", "DET-11", "An instance whose agent does not register within it has failed.", 10*time.Second, 24*time.Hour,
+		func(g *Group) Duration { return g.RegistrationTimeout }),
+	durationField("max_checking_health_duration", "10m", "DET-10", "An instance that is not healthy so long after it registered has failed; 0: no limit.", 0, 24*time.Hour,
+		func(g *Group) Duration { return g.MaxChecking }),
+	{
+		Path: "heal.policy", Type: "string", Default: HealRecreate, Allowed: `"recreate" or "none" (this version does not restart)`, Rule: "HEAL-1",
+		Doc:   "recreate: a failed instance is replaced by a new one. none: it is left alone.",
+		value: func(g *Group) any { return g.Heal.Policy },
+		ok:    func(g *Group) bool { return g.Heal.Policy == HealRecreate || g.Heal.Policy == HealNone },
+	},
+	intField("budget.max_expansion", "1", "HEAL-2", "How many instances above size may exist while failed ones are replaced.", 0, 100,
+		func(g *Group) int { return g.Budget.MaxExpansion }),
+	intField("budget.max_unavailable", "0", "HEAL-3", "How many failed instances that still run may be removed before their replacement is healthy.", 0, 100,
+		func(g *Group) int { return g.Budget.MaxUnavailable }),
+	intField("budget.max_creating", "0", "HEAL-7", "How many instances may be coming up at once; 0: no limit of its own.", 0, 100,
+		func(g *Group) int { return g.Budget.MaxCreating }),
+	intField("budget.max_deleting", "0", "HEAL-7", "How many instances may be going down at once; 0: no limit of its own.", 0, 100,
+		func(g *Group) int { return g.Budget.MaxDeleting }),
+	intField("flap.failures", "3", "FLAP-1", "So many failures of a slot within flap.window make it flap.", 1, 100,
+		func(g *Group) int { return g.Flap.Failures }),
+	durationField("flap.window", "5m", "FLAP-1", "The time in which failures of a slot are counted.", time.Second, 24*time.Hour,
+		func(g *Group) Duration { return g.Flap.Window }),
+	durationField("flap.min_delay", "30s", "FLAP-2", "The first wait of a flapping slot; it doubles with each further failure.", time.Second, time.Hour,
+		func(g *Group) Duration { return g.Flap.MinDelay }),
+	durationField("flap.max_delay", "16m", "FLAP-2", "The longest wait of a flapping slot.", time.Second, 24*time.Hour,
+		func(g *Group) Duration { return g.Flap.MaxDelay }),
+	durationField("flap.reset", "5m", "FLAP-4", "Healthy for so long, and the slot's failures are forgotten.", time.Second, 24*time.Hour,
+		func(g *Group) Duration { return g.Flap.Reset }),
+	durationField("stop_timeout", "30s", "HEAL-14", "How long a machine may take to stop before it is removed all the same.", 0, 10*time.Minute,
+		func(g *Group) Duration { return g.StopTimeout }),
+}
+
+func distinct(list []string, most int) bool {
+	seen := map[string]bool{}
+	for _, s := range list {
+		if s == "" || len(s) > 100 || seen[s] {
+			return false
+		}
+		seen[s] = true
+	}
+	return len(list) <= most
+}
+
+func runOK(run []string) bool {
+	if len(run) > 256 || len(run) > 0 && run[0] == "" {
+		return false
+	}
+	for _, arg := range run {
+		if len(arg) > 4096 {
+			return false
+		}
+	}
+	return true
+}
+
+// Planned are fields that rules.md promises and this version does not act on. Writing one is an error that
+// says so, rather than a setting that does nothing.
+var Planned = []string{
+	"checks", "rollout", "storm", "expiry", "drain", "spot", "load_balancers", "files",
+	"report.on_lease_lost", "template.subnet_pool", "heal.on_load_balancer",
+	"flap.noise", "flap.give_up_after", "flap.give_up_time",
+}

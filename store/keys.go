@@ -1,0 +1,101 @@
+package store
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Keys spells the keys of one shard. It is the only place that knows how.
+type Keys struct{ root string }
+
+// Root is the prefix under which every shard lives.
+const Root = "/leasehold/"
+
+// KeysOf spells the keys of the shard with this name.
+func KeysOf(shard string) Keys { return Keys{root: Root + shard + "/"} }
+
+// Prefix is everything of the shard.
+func (k Keys) Prefix() string { return k.root }
+
+// Kinds of keys: the first element below the shard's prefix.
+const (
+	KindShard     = "shard"
+	KindServed    = "served"
+	KindLeader    = "leader"
+	KindReplicas  = "replicas"
+	KindGroups    = "groups"
+	KindStatic    = "static"
+	KindRequests  = "requests"
+	KindStatus    = "status"
+	KindSlots     = "slots"
+	KindInstances = "instances"
+	KindAlive     = "alive"
+	KindReports   = "reports"
+	KindEvents    = "events"
+	KindTokens    = "tokens"
+	KindStrays    = "strays"
+)
+
+func (k Keys) Shard() string             { return k.root + KindShard }
+func (k Keys) Served() string            { return k.root + KindServed }
+func (k Keys) Replica(id string) string  { return k.root + KindReplicas + "/" + id }
+func (k Keys) Group(name string) string  { return k.root + KindGroups + "/" + name }
+func (k Keys) Request(id string) string  { return k.root + KindRequests + "/" + id }
+func (k Keys) Status(name string) string { return k.root + KindStatus + "/" + name }
+func (k Keys) Instance(id string) string { return k.root + KindInstances + "/" + id }
+func (k Keys) Alive(id string) string    { return k.root + KindAlive + "/" + id }
+func (k Keys) Report(id string) string   { return k.root + KindReports + "/" + id }
+func (k Keys) Stray(id string) string    { return k.root + KindStrays + "/" + id }
+func (k Keys) Token(hash string) string  { return k.root + KindTokens + "/" + hash }
+func (k Keys) Leader(id LeaseID) string {
+	return k.root + KindLeader + "/" + strconv.FormatInt(int64(id), 16)
+}
+
+func (k Keys) Slot(g string, n int) string { return fmt.Sprintf("%s%s/%s/%d", k.root, KindSlots, g, n) }
+
+// Event spells the key of a journal entry: ordered by time, told apart by id.
+func (k Keys) Event(at time.Time, id string) string {
+	return k.root + KindEvents + "/" + EventTime(at) + "-" + id
+}
+
+// EventsFrom is a key that sorts before every entry of the journal at or after the given time.
+func (k Keys) EventsFrom(at time.Time) string { return k.root + KindEvents + "/" + EventTime(at) }
+
+// EventTime is the sortable form of a time in an event's key.
+func EventTime(at time.Time) string { return at.UTC().Format("20060102T150405.000000000") }
+
+// Of is the prefix of all keys of a kind.
+func (k Keys) Of(kind string) string { return k.root + kind + "/" }
+
+// Split takes a key of this shard apart: its kind, and its name below that ("" for the shard and served
+// keys). It fails for a key of somebody else.
+func (k Keys) Split(key string) (kind, name string, ok bool) {
+	rest, ok := strings.CutPrefix(key, k.root)
+	if !ok || rest == "" {
+		return "", "", false
+	}
+	kind, name, _ = strings.Cut(rest, "/")
+	return kind, name, true
+}
+
+// SplitSlot takes the name of a slot's key apart.
+func SplitSlot(name string) (group string, n int, ok bool) {
+	group, num, found := strings.Cut(name, "/")
+	if !found {
+		return "", 0, false
+	}
+	n, err := strconv.Atoi(num)
+	return group, n, err == nil && n >= 0
+}
+
+// ShardOf says to which shard a key below Root belongs.
+func ShardOf(key string) (string, bool) {
+	rest, ok := strings.CutPrefix(key, Root)
+	if !ok {
+		return "", false
+	}
+	shard, _, ok := strings.Cut(rest, "/")
+	return shard, ok && shard != ""
+}

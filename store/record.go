@@ -1,0 +1,89 @@
+package store
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Schema is the version of the records that this program writes and reads.
+const Schema = 1
+
+// ErrSchema: a record was written by a newer program.
+var ErrSchema = errors.New("newer schema")
+
+// Duration is a time.Duration that reads and writes as "1m30s".
+type Duration time.Duration
+
+// D is the duration as the time package has it.
+func (d Duration) D() time.Duration { return time.Duration(d) }
+
+func (d Duration) String() string { return time.Duration(d).String() }
+
+// MarshalText writes the duration as a person would.
+func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
+
+// UnmarshalText reads "5s", "1m30s", "2h".
+func (d *Duration) UnmarshalText(text []byte) error {
+	v, err := time.ParseDuration(string(text))
+	if err != nil {
+		return fmt.Errorf("%q is not a duration like 5s, 1m30s or 2h", text)
+	}
+	*d = Duration(v)
+	return nil
+}
+
+// Versioned is a record with the revisions of its key.
+type Versioned[T any] struct {
+	Record   T
+	Key      string
+	Created  Revision
+	Modified Revision
+	Lease    LeaseID
+}
+
+// Present says whether there is such a record.
+func (v Versioned[T]) Present() bool { return v.Modified != 0 }
+
+// Unchanged is the condition that the record is still as it was read: absent, if it was absent.
+func (v Versioned[T]) Unchanged() Condition { return At(v.Key, v.Modified) }
+
+// Decode reads a record of type T from a key's value. Unknown fields are tolerated (an older program reads
+// what a newer one of the same schema wrote), a newer schema is not.
+func Decode[T any](kv KV) (Versioned[T], error) {
+	v := Versioned[T]{Key: kv.Key, Created: kv.Created, Modified: kv.Modified, Lease: kv.Lease}
+	if err := checkSchema(kv.Value); err != nil {
+		return v, fmt.Errorf("read %s: %w", kv.Key, err)
+	}
+	if err := json.Unmarshal(kv.Value, &v.Record); err != nil {
+		return v, fmt.Errorf("read %s: %w", kv.Key, err)
+	}
+	return v, nil
+}
+
+func checkSchema(value []byte) error {
+	var head struct {
+		Schema int `json:"schema"`
+	}
+	if err := json.Unmarshal(value, &head); err != nil {
+		return err
+	}
+	if head.Schema > Schema {
+		return fmt.Errorf("%w: it has %d, this program knows up to %d: upgrade it", ErrSchema, head.Schema, Schema)
+	}
+	return nil
+}
+
+// Encode writes a record as JSON that a person can read in etcdctl. A record of this package can always be
+// written; a failure is a bug and panics.
+func Encode(record any) []byte {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(record); err != nil {
+		panic(fmt.Sprintf("encode %T: %v", record, err))
+	}
+	return bytes.TrimRight(b.Bytes(), "\n")
+}

@@ -1,0 +1,96 @@
+package store
+
+import "time"
+
+// StreamState is the state of an agent's stream as its gateway knows it (DET-6).
+type StreamState string
+
+// The states of a stream.
+const (
+	StreamOpen    StreamState = "open"
+	StreamOverdue StreamState = "overdue" // silent for 1.5 report intervals
+	StreamLost    StreamState = "lost"    // closed without goodbye
+	StreamLeft    StreamState = "left"    // goodbye: restart or shutdown
+	StreamMoved   StreamState = "moved"   // goodbye: to another replica
+)
+
+// Goodbye is the kind of farewell that an agent gave (DET-8).
+type Goodbye string
+
+// The kinds of goodbye.
+const (
+	GoodbyeRestart    Goodbye = "restart"
+	GoodbyeShutdown   Goodbye = "shutdown"
+	GoodbyeMoving     Goodbye = "moving"
+	GoodbyeEvacuating Goodbye = "evacuating"
+)
+
+// Alive is an agent's session, on the agent's lease: when the lease ends the key goes.
+type Alive struct {
+	Schema   int         `json:"schema"`
+	Instance string      `json:"instance"`
+	Replica  string      `json:"replica"`
+	Lease    string      `json:"lease"` // as etcdctl prints it
+	BootID   string      `json:"boot_id"`
+	Epoch    uint64      `json:"epoch"`
+	State    StreamState `json:"state"`
+	Goodbye  Goodbye     `json:"goodbye,omitempty"` // with state left
+	Why      string      `json:"why,omitempty"`     // what made it overdue or lost
+	Since    time.Time   `json:"since"`
+	Agent    string      `json:"agent"` // the agent's version
+}
+
+// Stray is an agent that said hello though there is no record of it (REC-8). On a lease.
+type Stray struct {
+	Schema   int       `json:"schema"`
+	Instance string    `json:"instance"`
+	Replica  string    `json:"replica"`
+	From     string    `json:"from"`
+	At       time.Time `json:"at"`
+}
+
+// Report is the last persisted report of an agent (DET-13, DET-16).
+type Report struct {
+	Schema   int           `json:"schema"`
+	Instance string        `json:"instance"`
+	Replica  string        `json:"replica"`
+	Received time.Time     `json:"received"`
+	Agent    string        `json:"agent"`
+	BootID   string        `json:"boot_id"`
+	Epoch    uint64        `json:"epoch"`
+	Sequence uint64        `json:"sequence"`
+	Sent     time.Time     `json:"sent"`
+	Started  time.Time     `json:"started"` // the agent's start
+	Uptime   Duration      `json:"uptime"`  // the machine's
+	Healthy  bool          `json:"healthy"` // the verdict of all checks that are not optional
+	Why      string        `json:"why,omitempty"`
+	Checks   []CheckReport `json:"checks,omitempty"`
+	Host     HostReport    `json:"host"`
+	Workload *WorkloadExit `json:"workload_exit,omitempty"`
+}
+
+// CheckReport is the state of one check.
+type CheckReport struct {
+	Name     string    `json:"name"`
+	Healthy  bool      `json:"healthy"`
+	Optional bool      `json:"optional,omitempty"`
+	Why      string    `json:"why,omitempty"`
+	Since    time.Time `json:"since"`
+}
+
+// HostReport is what the machine uses.
+type HostReport struct {
+	CPUPercent    float64 `json:"cpu_percent"`
+	MemoryPercent float64 `json:"memory_percent"`
+	DiskPercent   float64 `json:"disk_percent"`
+	NetworkSent   uint64  `json:"network_sent"`
+	NetworkRecv   uint64  `json:"network_received"`
+}
+
+// WorkloadExit is how a workload ended.
+type WorkloadExit struct {
+	Code   int       `json:"code"`
+	Signal string    `json:"signal,omitempty"`
+	At     time.Time `json:"at"`
+	Output string    `json:"output,omitempty"` // its last words
+}

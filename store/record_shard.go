@@ -1,0 +1,117 @@
+package store
+
+import "time"
+
+// Shard is the shard itself.
+type Shard struct {
+	Schema   int           `json:"schema"`
+	ID       string        `json:"id"` // random; every machine is tagged with it
+	Name     string        `json:"name"`
+	Created  time.Time     `json:"created"`
+	Hold     *Hold         `json:"hold,omitempty"`
+	Settings ShardSettings `json:"settings"`
+}
+
+// Hold stops all creation and destruction in a shard (SAFE-12).
+type Hold struct {
+	By  string    `json:"by"`
+	Why string    `json:"why"`
+	At  time.Time `json:"at"`
+}
+
+// ShardSettings are what holds for all groups of a shard.
+type ShardSettings struct {
+	ProviderPoll Duration `json:"provider_poll"` // DET-12
+	CreateRate   float64  `json:"create_rate"`   // REC-3, machines per second
+	CreateBurst  int      `json:"create_burst"`
+	OrphanGrace  Duration `json:"orphan_grace"`  // REC-8
+	ReconnectMin Duration `json:"reconnect_min"` // DET-14: the agents' back-off
+	ReconnectMax Duration `json:"reconnect_max"`
+	EventsKept   Duration `json:"events_kept"`
+}
+
+// DefaultShardSettings are those of rules.md.
+func DefaultShardSettings() ShardSettings {
+	return ShardSettings{
+		ProviderPoll: Duration(5 * time.Second),
+		CreateRate:   10,
+		CreateBurst:  10,
+		OrphanGrace:  Duration(10 * time.Minute),
+		ReconnectMin: Duration(time.Second),
+		ReconnectMax: Duration(30 * time.Second),
+		EventsKept:   Duration(7 * 24 * time.Hour),
+	}
+}
+
+// WithDefaults fills in what is not set, or cannot be: a shard's record may have been written by hand, or by a program that
+// knew fewer settings.
+func (s ShardSettings) WithDefaults() ShardSettings {
+	d := DefaultShardSettings()
+	for _, f := range []struct{ set, def *Duration }{
+		{&s.ProviderPoll, &d.ProviderPoll},
+		{&s.OrphanGrace, &d.OrphanGrace},
+		{&s.ReconnectMin, &d.ReconnectMin},
+		{&s.ReconnectMax, &d.ReconnectMax},
+		{&s.EventsKept, &d.EventsKept},
+	} {
+		if *f.set <= 0 {
+			*f.set = *f.def
+		}
+	}
+	if s.CreateRate <= 0 {
+		s.CreateRate = d.CreateRate
+	}
+	if s.CreateBurst <= 0 {
+		s.CreateBurst = d.CreateBurst
+	}
+	return s
+}
+
+// Served says when a leader of the shard was last at work, so that the next one can tell for how long nobody was
+// (SAFE-13: timers of registration stand still meanwhile).
+type Served struct {
+	Schema  int       `json:"schema"`
+	At      time.Time `json:"at"`
+	Replica string    `json:"replica"`
+	// Gaps are the times in which no leader was at work, oldest first: the newest few of the last day.
+	Gaps []Gap `json:"gaps,omitempty"`
+}
+
+// Gap is a time in which no leader was at work.
+type Gap struct {
+	From time.Time `json:"from"`
+	To   time.Time `json:"to"`
+}
+
+// Within is how much of the gap lies after a time.
+func (g Gap) Within(since time.Time) time.Duration {
+	if g.From.After(since) {
+		since = g.From
+	}
+	return max(0, g.To.Sub(since))
+}
+
+// Leader is the value of a replica's key in the election.
+type Leader struct {
+	Schema  int       `json:"schema"`
+	Replica string    `json:"replica"`
+	Since   time.Time `json:"since"` // when it began to lead or, until then, to stand for election
+}
+
+// Replica is a coordinator at work, on its session's lease.
+type Replica struct {
+	Schema       int          `json:"schema"`
+	ID           string       `json:"id"`
+	Address      string       `json:"address"` // where agents reach it
+	Version      string       `json:"version"`
+	Providers    []string     `json:"providers"` // those it can use
+	Since        time.Time    `json:"since"`
+	Disturbances int          `json:"disturbances"` // how many it saw: a growing number is a disturbance to the leader too
+	Last         *Disturbance `json:"last_disturbance,omitempty"`
+}
+
+// Disturbance is a time in which etcd, or the way to it, was not well (SAFE-1).
+type Disturbance struct {
+	At   time.Time `json:"at"`
+	What string    `json:"what"`
+}

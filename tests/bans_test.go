@@ -1,0 +1,297 @@
+package tests
+
+import (
+	"go/ast"
+	"go/token"
+	"path"
+	"slices"
+	"strings"
+)
+
+// ban is one thing that some of the source must not do.
+type ban struct {
+	name string
+	why  string
+	// find returns every place of the file that breaks the ban.
+	find func(f sourceFile) []breach
+}
+
+// breach is a place that breaks a ban.
+type breach struct {
+	pos  token.Pos
+	what string
+}
+
+// bans are all of them. The order is that of the layers, from the core outwards; then come habits.
+var bans = []ban{
+	{
+		name: "contracts stand alone",
+		why: "store and provider are the words that everything else is written in: what they import, every part " +
+			"of the project imports. Only the standard library is stable enough for that",
+		find: refuseImports(
+			func(f sourceFile) bool { return (f.folder() == "store" || f.folder() == "provider") && !f.test() },
+			func(_ sourceFile, p string) bool { return !standard(p) }),
+	},
+	{
+		name: "plan knows records alone",
+		why: "the planner also runs in dry runs, simulations and an operator's shell: it may know the records it " +
+			"decides about (store) and nothing that acts",
+		find: refuseImports(product("coordinator/plan"), func(_ sourceFile, p string) bool {
+			return !standard(p) && p != module+"/store" && !within(p, module+"/coordinator/plan")
+		}),
+	},
+	{
+		name: "plan does nothing",
+		why: "plan.Compute is a function of its arguments: no I/O, no waiting, no logging, no chance. Whatever it " +
+			"needs to know belongs into the snapshot",
+		find: refuseImports(product("coordinator/plan"), func(_ sourceFile, p string) bool {
+			return withinAny(p, "context", "net", "os", "log", "io", "syscall", "sync", "crypto/rand")
+		}),
+	},
+	{
+		name: "plan has no clock",
+		why: "two computations on one snapshot must give one plan, today and in a test: the shell reads the clock " +
+			"once and passes now",
+		find: func(f sourceFile) []breach {
+			if !product("coordinator/plan")(f) {
+				return nil
+			}
+			return uses(f, "time", "Now", "Since", "Until", "After", "AfterFunc", "Sleep", "Tick", "NewTimer", "NewTicker")
+		},
+	},
+	{
+		name: "plan starts nothing",
+		why:  "a goroutine in the planner would make its result depend on scheduling",
+		find: func(f sourceFile) (found []breach) {
+			if !product("coordinator/plan")(f) {
+				return nil
+			}
+			ast.Inspect(f.tree, func(n ast.Node) bool {
+				if g, ok := n.(*ast.GoStmt); ok {
+					found = append(found, breach{g.Pos(), "starts a goroutine"})
+				}
+				return true
+			})
+			return found
+		},
+	},
+	{
+		name: "coordinator without etcd",
+		why: "the coordinator speaks to store.Store: that is what lets its loops be tested on a store in memory " +
+			"whose leases expire and whose answers get lost on demand",
+		find: refuseImports(
+			func(f sourceFile) bool { return within(f.folder(), "coordinator") },
+			func(_ sourceFile, p string) bool { return etcd(p) }),
+	},
+	{
+		name: "etcd behind its adapters",
+		why: "etcd's traps (late renewals, restarts that stretch time, cancelled watches) are handled in one place; " +
+			"elsewhere go through store/etcdstore or store/embedetcd",
+		find: refuseImports(
+			func(f sourceFile) bool {
+				return !withinAny(f.folder(), "store/etcdstore", "store/embedetcd", "coordinator", "cmd", "tests")
+			},
+			func(_ sourceFile, p string) bool { return etcd(p) }),
+	},
+	{
+		name: "agent knows no coordinator",
+		why: "the agent is a small static binary on every machine, with no access to etcd: it knows its protocol and " +
+			"the bootstrap document (provider), nothing of what lies behind the stream",
+		find: refuseImports(product("agent"), func(_ sourceFile, p string) bool {
+			return withinAny(p, module+"/store", module+"/coordinator") || adapter(p) != ""
+		}),
+	},
+	{
+		name: "adapters stand apart",
+		why: "an adapter that needs another drags its technology along; what two share belongs into the contract, " +
+			"or is handed over by cmd",
+		find: refuseImports(
+			func(f sourceFile) bool { return adapter(module+"/"+f.folder()) != "" && !f.test() },
+			func(f sourceFile, p string) bool {
+				return adapter(p) != "" && adapter(p) != adapter(module+"/"+f.folder())
+			}),
+	},
+	{
+		name: "cmd chooses adapters",
+		why: "which database and which provider is a choice of the program, made in cmd (and in tests); everything " +
+			"else takes store.Store and provider.Provider",
+		find: refuseImports(
+			func(f sourceFile) bool {
+				return !f.test() && !withinAny(f.folder(), "cmd", "tests", "agent") && adapter(module+"/"+f.folder()) == ""
+			},
+			func(_ sourceFile, p string) bool { return adapter(p) != "" }),
+	},
+	{
+		name: "nothing builds on cmd",
+		why:  "cmd is the wiring of programs: what others need belongs into a package below neither cmd nor tests",
+		find: refuseImports(
+			func(f sourceFile) bool { return !withinAny(f.folder(), "cmd", "tests") },
+			func(_ sourceFile, p string) bool { return within(p, module+"/cmd") || within(p, module+"/tests") }),
+	},
+	{
+		name: "kong and tint in cmd",
+		why:  "the grammar of the command line and coloured logs are matters of a program that a person runs",
+		find: refuseImports(
+			func(f sourceFile) bool { return !within(f.folder(), "cmd") },
+			func(_ sourceFile, p string) bool {
+				return withinAny(p, "github.com/alecthomas/kong", "github.com/jotaen/kong-completion", "github.com/lmittmann/tint")
+			}),
+	},
+	{
+		name: "yaml in cmd",
+		why: "YAML is how operators write groups; behind the command line everything is a record, and JSON in the " +
+			"store. A second reader of YAML would be a second truth about unknown fields and line numbers",
+		find: refuseImports(
+			func(f sourceFile) bool { return !within(f.folder(), "cmd") },
+			func(_ sourceFile, p string) bool {
+				return withinAny(p, "go.yaml.in/yaml", "gopkg.in/yaml.v2", "gopkg.in/yaml.v3", "sigs.k8s.io/yaml", "github.com/goccy/go-yaml")
+			}),
+	},
+	{
+		name: "log/slog alone",
+		why:  "logs have levels and stable keys; take a *slog.Logger through Deps",
+		find: refuseImports(everywhere, func(_ sourceFile, p string) bool {
+			return p == "log" || withinAny(p, "github.com/sirupsen/logrus", "k8s.io/klog")
+		}),
+	},
+	{
+		name: "no tests in the product",
+		why:  "what only tests need must not be linked into a program that runs on every machine",
+		find: refuseImports(
+			func(f sourceFile) bool { return !f.forTests() },
+			func(_ sourceFile, p string) bool {
+				return withinAny(p, "testing", "go.uber.org/goleak", "pgregory.net/rapid") ||
+					within(p, module) && suite(p)
+			}),
+	},
+	{
+		name: "names say something",
+		why:  "a name like this says where nobody thought of one: name the package or file for what it decides or holds",
+		find: func(f sourceFile) (found []breach) {
+			file := strings.TrimSuffix(strings.TrimSuffix(path.Base(f.path), ".go"), "_test")
+			names := append(strings.Split(f.folder(), "/"), f.tree.Name.Name, file)
+			for _, n := range names {
+				if slices.Contains(emptyNames, n) {
+					return []breach{{f.tree.Name.Pos(), "is called " + n}}
+				}
+			}
+			return nil
+		},
+	},
+	{
+		name: "no sleep in tests",
+		why: "a sleep is too short on a slow machine and too long on every other: wait for the event, or poll with a " +
+			"deadline; in a synctest bubble receive from time.After",
+		find: func(f sourceFile) []breach {
+			if !f.forTests() {
+				return nil
+			}
+			return uses(f, "time", "Sleep")
+		},
+	},
+	{
+		name: "no skipped tests",
+		why:  "a skipped test proves nothing and looks as if it did: provide what it needs, or remove it",
+		find: func(f sourceFile) (found []breach) {
+			if !f.forTests() {
+				return nil
+			}
+			running := testParameters(f)
+			f.selectors(func(x, sel string, pos token.Pos) {
+				if slices.Contains([]string{"Skip", "Skipf", "SkipNow"}, sel) && running[x] {
+					found = append(found, breach{pos, "calls " + x + "." + sel})
+				}
+			})
+			return append(found, uses(f, "testing", "Short")...)
+		},
+	},
+}
+
+// emptyNames say nothing about what they hold.
+var emptyNames = []string{"util", "utils", "helper", "helpers", "common", "manager", "base", "impl", "misc"}
+
+// everywhere is every file.
+func everywhere(sourceFile) bool { return true }
+
+// product is every file at or below a folder that is not a test.
+func product(folder string) func(sourceFile) bool {
+	return func(f sourceFile) bool { return within(f.folder(), folder) && !f.test() }
+}
+
+// etcd says whether an import path is etcd's, its client's or its server's.
+func etcd(p string) bool { return strings.HasPrefix(p, "go.etcd.io/") }
+
+// adapter is the root of the adapter that an import path lies in ("…/store/etcdstore"), or "". The suites that
+// every adapter passes are none.
+func adapter(p string) string {
+	for _, contract := range []string{module + "/store/", module + "/provider/"} {
+		below, found := strings.CutPrefix(p, contract)
+		if !found {
+			continue
+		}
+		name, _, _ := strings.Cut(below, "/")
+		if !suite(contract + name) {
+			return contract + name
+		}
+	}
+	return ""
+}
+
+// refuseImports bans some imports from some files.
+func refuseImports(from func(sourceFile) bool, refused func(f sourceFile, importPath string) bool) func(sourceFile) []breach {
+	return func(f sourceFile) (found []breach) {
+		if !from(f) {
+			return nil
+		}
+		for _, spec := range f.imported() {
+			if p := pathOf(spec); refused(f, p) {
+				found = append(found, breach{spec.Pos(), "imports " + p})
+			}
+		}
+		return found
+	}
+}
+
+// uses finds every mention of a package's names, called or passed on, under whatever name it was imported. A dot
+// import hides them, so it counts as a mention.
+func uses(f sourceFile, importPath string, names ...string) (found []breach) {
+	known := f.nameOf(importPath)
+	if known == "" {
+		return nil
+	}
+	if known == "." {
+		return []breach{{f.tree.Name.Pos(), "imports " + importPath + " into its own names"}}
+	}
+	f.selectors(func(x, sel string, pos token.Pos) {
+		if x == known && slices.Contains(names, sel) {
+			found = append(found, breach{pos, "uses " + importPath + "." + sel})
+		}
+	})
+	return found
+}
+
+// testParameters are the names that the file's functions give to a running test: parameters of type *testing.T
+// and the like, *rapid.T excepted (there a skip discards one draw).
+func testParameters(f sourceFile) map[string]bool {
+	known := f.nameOf("testing")
+	names := map[string]bool{}
+	ast.Inspect(f.tree, func(n ast.Node) bool {
+		field, ok := n.(*ast.Field)
+		if !ok {
+			return true
+		}
+		of := field.Type
+		if star, ok := of.(*ast.StarExpr); ok {
+			of = star.X
+		}
+		if s, ok := of.(*ast.SelectorExpr); ok {
+			if x, ok := s.X.(*ast.Ident); ok && x.Name == known && known != "" {
+				for _, name := range field.Names {
+					names[name.Name] = true
+				}
+			}
+		}
+		return true
+	})
+	return names
+}

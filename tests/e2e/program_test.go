@@ -1,0 +1,96 @@
+package e2e
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// said is what a program has written so far.
+type said struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (s *said) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.Write(p)
+}
+
+func (s *said) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
+}
+
+// program is a started program, in a process group of its own.
+type program struct {
+	name           string
+	args           []string
+	stdout, stderr said
+	cmd            *exec.Cmd
+	ended          chan struct{} // closed when it has
+	code           int           // its exit code, -1 if a signal ended it; once ended is closed
+}
+
+// launch starts a program. Whoever calls it sees that it ends.
+func launch(name string, cmd *exec.Cmd) (*program, error) {
+	p := &program{name: name, args: cmd.Args, cmd: cmd, ended: make(chan struct{})}
+	cmd.Stdout, cmd.Stderr = &p.stdout, &p.stderr
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.Setpgid = true
+	cmd.WaitDelay = 10 * time.Second // for whoever has inherited its output
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start %s: %w", name, err)
+	}
+	entry := fmt.Sprintf("program %d\n", cmd.Process.Pid)
+	fmt.Fprint(undertaker, entry)
+	go func() {
+		_ = cmd.Wait() // the exit code says all
+		p.code = cmd.ProcessState.ExitCode()
+		fmt.Fprint(undertaker, "ended "+entry)
+		close(p.ended)
+	}()
+	return p, nil
+}
+
+// signal sends a signal to the program, and to it alone. One that has ended is no error.
+func (p *program) signal(sig syscall.Signal) { _ = p.cmd.Process.Signal(sig) }
+
+// kill ends the program and all of its group, and waits for that.
+func (p *program) kill() {
+	select {
+	case <-p.ended:
+	default:
+		_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
+		<-p.ended
+	}
+}
+
+func (p *program) hasEnded() bool {
+	select {
+	case <-p.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// keep writes down what the program said.
+func (p *program) keep(dir string, number int) error {
+	head := "$ " + strings.Join(p.args, " ") + "\n"
+	file := filepath.Join(dir, fmt.Sprintf("%02d-%s", number, p.name))
+	if err := os.WriteFile(file+".stdout", []byte(head+p.stdout.String()), 0o600); err != nil {
+		return err
+	}
+	return os.WriteFile(file+".stderr", []byte(head+p.stderr.String()), 0o600)
+}

@@ -1,0 +1,56 @@
+package tests
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// TestImports keeps who may import whom, and some habits that only the source can show.
+func TestImports(t *testing.T) {
+	for _, f := range projectSource(t) {
+		for _, b := range bans {
+			for _, found := range b.find(f) {
+				t.Errorf("%s: %s\n\tban: %s\n\tbecause %s.", f.line(found.pos), found.what, b.name, b.why)
+			}
+		}
+	}
+}
+
+// TestImportsLinked keeps what a program must not link, however many packages lie between.
+func TestImportsLinked(t *testing.T) {
+	root := projectRoot(t)
+	for _, program := range []struct {
+		path, why string
+		refused   func(importPath string) bool
+	}{
+		{
+			path: "./cmd/leasehold-agent",
+			why: "the agent runs on every machine: it has no access to etcd and makes no machines, so it must carry " +
+				"neither (size, attack surface, upgrades)",
+			refused: func(p string) bool {
+				return etcd(p) || adapter(p) != "" || within(p, module+"/coordinator")
+			},
+		},
+	} {
+		list := exec.CommandContext(t.Context(), "go", "list", "-buildvcs=false", "-deps", program.path)
+		list.Dir = root
+		var problem strings.Builder
+		list.Stderr = &problem
+		out, err := list.Output()
+		if err != nil {
+			t.Errorf("list what %s links: %v\n%s", program.path, err, problem.String())
+			continue
+		}
+		linked := strings.Fields(string(out))
+		if len(linked) < 10 {
+			t.Errorf("%s links %d packages only: nothing was looked at", program.path, len(linked))
+		}
+		for _, p := range linked {
+			if program.refused(p) {
+				t.Errorf("%s links %s\n\tbecause %s.\n\tnext: go list -deps -json %s, and look for who imports it",
+					program.path, p, program.why, program.path)
+			}
+		}
+	}
+}

@@ -1,0 +1,197 @@
+package tests
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// rule is one row of docs/rules.md.
+type rule struct {
+	id, promise, status string
+	line                int
+}
+
+// rulesDocument is where the promises are listed, from the project's root.
+const rulesDocument = "docs/rules.md"
+
+var (
+	ruleRow = regexp.MustCompile(`^\| ([A-Z]+-\d+) \| (.+) \| (\S+) \|$`)
+	ruleID  = regexp.MustCompile(`[A-Z]+-\d+`)
+	// The word, then IDs separated by commas, "and" or spaces.
+	claim = regexp.MustCompile(`\bproves:?\s+([A-Z]+-\d+(?:(?:\s*,\s*(?:and\s+)?|\s+and\s+|\s+)[A-Z]+-\d+)*)`)
+)
+
+// parseRules reads the table rows of the document.
+func parseRules(text string) (rules []rule, problems []string) {
+	complain := func(line int, format string, args ...any) {
+		problems = append(problems, fmt.Sprintf("%s:%d: ", rulesDocument, line)+fmt.Sprintf(format, args...))
+	}
+	last := map[string]int{}
+	for i, row := range strings.Split(text, "\n") {
+		line := i + 1
+		if !strings.HasPrefix(row, "|") || strings.HasPrefix(row, "|---") || strings.HasPrefix(row, "| ID |") {
+			continue
+		}
+		m := ruleRow.FindStringSubmatch(row)
+		if m == nil {
+			complain(line, "row is not | ID | promise | status |: %s", row)
+			continue
+		}
+		r := rule{id: m[1], promise: m[2], status: m[3], line: line}
+		if !slices.Contains([]string{"kept", "partly", "later"}, r.status) {
+			complain(line, "%s: status %q: must be kept, partly or later", r.id, r.status)
+		}
+		// Numbers without a gap, so that no promise is dropped by deleting its row.
+		family, number, _ := strings.Cut(r.id, "-")
+		if n, err := strconv.Atoi(number); err != nil || n != last[family]+1 {
+			complain(line, "%s follows %s-%d: every number stands once and in order", r.id, family, last[family])
+		}
+		last[family]++
+		rules = append(rules, r)
+	}
+	return rules, problems
+}
+
+// claims finds the rules that a text of comments claims to prove.
+func claims(text string) (ids []string) {
+	for _, m := range claim.FindAllStringSubmatch(text, -1) {
+		ids = append(ids, ruleID.FindAllString(m[1], -1)...)
+	}
+	return ids
+}
+
+// judgeRules holds the document against the claims: rule ID → where tests claim to prove it.
+func judgeRules(rules []rule, proofs map[string][]string) (problems []string) {
+	known := map[string]bool{}
+	for _, r := range rules {
+		known[r.id] = true
+		if r.status == "kept" && len(proofs[r.id]) == 0 {
+			problems = append(problems, fmt.Sprintf("%s:%d: %s is called kept, but no test says `// proves %s`",
+				rulesDocument, r.line, r.id, r.id))
+		}
+	}
+	for id, places := range proofs {
+		if !known[id] {
+			problems = append(problems, fmt.Sprintf("%s: claims to prove %s, which %s does not list",
+				strings.Join(places, ", "), id, rulesDocument))
+		}
+	}
+	slices.Sort(problems)
+	return problems
+}
+
+// collectProofs reads the claims off every comment in the project's tests and their scripts.
+func collectProofs(t *testing.T) map[string][]string {
+	t.Helper()
+	proofs := map[string][]string{}
+	for _, f := range projectSource(t) {
+		if !f.forTests() {
+			continue
+		}
+		for _, comment := range f.tree.Comments {
+			for _, id := range claims(comment.Text()) {
+				proofs[id] = append(proofs[id], f.line(comment.Pos()))
+			}
+		}
+	}
+	root, names := projectFiles(t)
+	for _, name := range names {
+		if ext := filepath.Ext(name); ext != ".txt" && ext != ".txtar" || !strings.Contains(name, "testdata/") {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(name)))
+		if err != nil {
+			t.Fatalf("read script: %v", err)
+		}
+		for i, line := range strings.Split(string(text), "\n") {
+			comment, found := strings.CutPrefix(strings.TrimSpace(line), "#")
+			if !found {
+				continue
+			}
+			for _, id := range claims(comment) {
+				proofs[id] = append(proofs[id], name+":"+strconv.Itoa(i+1))
+			}
+		}
+	}
+	return proofs
+}
+
+// documentedRules are the rows of the document as it is.
+func documentedRules(t *testing.T) (rules []rule, problems []string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(projectRoot(t), filepath.FromSlash(rulesDocument)))
+	if err != nil {
+		t.Fatalf("read the rules: %v", err)
+	}
+	return parseRules(string(text))
+}
+
+// TestRules holds what the document calls kept against the tests, and the tests' claims against the document.
+func TestRules(t *testing.T) {
+	rules, problems := documentedRules(t)
+	if len(rules) == 0 {
+		t.Errorf("%s lists no rule", rulesDocument)
+	}
+	for _, problem := range append(problems, judgeRules(rules, collectProofs(t))...) {
+		t.Error(problem)
+	}
+}
+
+// TestRulesCoverage tells, for `make rules`, where each promise is proved. It fails only if there is nothing to tell.
+func TestRulesCoverage(t *testing.T) {
+	rules, _ := documentedRules(t)
+	proofs := collectProofs(t)
+	proved := 0
+	for _, r := range rules {
+		if len(proofs[r.id]) > 0 {
+			proved++
+		}
+		t.Logf("%-8s %-6s %2d  %s", r.id, r.status, len(proofs[r.id]), strings.Join(proofs[r.id], " "))
+	}
+	t.Logf("%d of %d promises have a test", proved, len(rules))
+	if len(rules) == 0 {
+		t.Errorf("%s lists no rule", rulesDocument)
+	}
+}
+
+// TestRulesImagined proves that the two tests above can fail.
+func TestRulesImagined(t *testing.T) {
+	for text, want := range map[string][]string{
+		"proves DET-18":                          {"DET-18"},
+		"proves DET-1, SAFE-2 and\nHEAL-3 in it": {"DET-1", "SAFE-2", "HEAL-3"},
+		"proves: DET-1 DET-2\n\nand DET-3":       {"DET-1", "DET-2", "DET-3"},
+		"as DET-1 says, this proves nothing":     nil,
+		"disproves DET-1":                        nil,
+	} {
+		if got := claims(text); !slices.Equal(got, want) {
+			t.Errorf("claims(%q) = %q, want %q", text, got, want)
+		}
+	}
+
+	const good = "| ID | Promise | Status |\n|---|---|---|\n| DET-1 | one | kept |\n| DET-2 | two | later |\n"
+	for _, c := range []struct {
+		name, text string
+		proofs     map[string][]string
+		problems   int
+	}{
+		{"all well", good, map[string][]string{"DET-1": {"x_test.go:1"}}, 0},
+		{"kept without a test", good, nil, 1},
+		{"a test for nothing", good, map[string][]string{"DET-1": {"x_test.go:1"}, "DET-3": {"x_test.go:2"}}, 1},
+		{"a status unheard of", strings.Replace(good, "later", "soon", 1), map[string][]string{"DET-1": {"x_test.go:1"}}, 1},
+		{"a row missing", strings.Replace(good, "DET-2", "DET-3", 1), map[string][]string{"DET-1": {"x_test.go:1"}}, 1},
+		{"a row twice", strings.Replace(good, "DET-2", "DET-1", 1), map[string][]string{"DET-1": {"x_test.go:1"}}, 1},
+		{"no row at all", good + "| DET-3 | no status |\n", map[string][]string{"DET-1": {"x_test.go:1"}}, 1},
+	} {
+		rules, problems := parseRules(c.text)
+		problems = append(problems, judgeRules(rules, c.proofs)...)
+		if len(problems) != c.problems {
+			t.Errorf("%s: %d problems, want %d: %q", c.name, len(problems), c.problems, problems)
+		}
+	}
+}
