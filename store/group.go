@@ -26,10 +26,30 @@ type Group struct {
 	MaxChecking         Duration          `json:"max_checking_health_duration"`
 	Heal                HealSpec          `json:"heal"`
 	Budget              Budget            `json:"budget"`
+	Rollout             RolloutSpec       `json:"rollout"`
 	Flap                FlapSpec          `json:"flap"`
+	Storm               StormSpec         `json:"storm"`
+	Expiry              ExpirySpec        `json:"expiry,omitzero"`
+	Drain               DrainSpec         `json:"drain"`
+	Spot                SpotSpec          `json:"spot"`
+	OnDemandAge         Duration          `json:"on_demand_age,omitempty"`
 	StopTimeout         Duration          `json:"stop_timeout"`
-	Paused              bool              `json:"paused,omitempty"`   // REC-13, by group pause
-	Deleting            bool              `json:"deleting,omitempty"` // REC-7, by group delete
+	OperatorState
+}
+
+// OperatorState is the part of a spec that commands set and no file does.
+type OperatorState struct {
+	Paused    bool     `json:"paused,omitempty"`    // REC-13, by group pause
+	Deleting  bool     `json:"deleting,omitempty"`  // REC-7, by group delete
+	Stopped   bool     `json:"stopped,omitempty"`   // REC-11, by group stop: no instances, the size is kept
+	Unstarted bool     `json:"unstarted,omitempty"` // REC-11, by group apply --no-start: not started yet
+	Relaunch  Relaunch `json:"relaunch,omitzero"`   // ROLL-1, by group restart
+}
+
+// Relaunch counts how often an operator had all instances of a group relaunched. An instance that went through fewer is outdated.
+type Relaunch struct {
+	Number int    `json:"number"`
+	Action string `json:"action"` // ActionRestart or ActionRecreate
 }
 
 // Template is what a machine is. The provider validates its own part, Settings.
@@ -57,27 +77,88 @@ type HealSpec struct {
 
 // Budget bounds what happens at once (HEAL-2, HEAL-3, HEAL-7).
 type Budget struct {
-	MaxUnavailable int `json:"max_unavailable"`
-	MaxExpansion   int `json:"max_expansion"`
-	MaxCreating    int `json:"max_creating"`
-	MaxDeleting    int `json:"max_deleting"`
+	MaxUnavailable *int `json:"max_unavailable,omitempty"` // nil: the default, see Group.MaxUnavailable
+	MaxExpansion   int  `json:"max_expansion"`
+	MaxCreating    int  `json:"max_creating"`
+	MaxDeleting    int  `json:"max_deleting"`
 }
 
-// FlapSpec says how long to wait before trying again what failed several times (FLAP-1, FLAP-2).
+// RolloutSpec says how a change of the template reaches the instances (ROLL-1 to ROLL-4).
+type RolloutSpec struct {
+	Strategy         string   `json:"strategy"`
+	MinimalAction    string   `json:"minimal_action"`
+	StartupDuration  Duration `json:"startup_duration"`
+	ProgressDeadline Duration `json:"progress_deadline"`
+}
+
+// FlapSpec says how long to wait before trying again what failed several times, and when to give up (FLAP-1 to FLAP-4).
 type FlapSpec struct {
-	Failures int      `json:"failures"`
-	Window   Duration `json:"window"`
-	MinDelay Duration `json:"min_delay"`
-	MaxDelay Duration `json:"max_delay"`
-	Reset    Duration `json:"reset"`
+	Failures    int      `json:"failures"`
+	Window      Duration `json:"window"`
+	MinDelay    Duration `json:"min_delay"`
+	MaxDelay    Duration `json:"max_delay"`
+	Noise       Duration `json:"noise"`
+	GiveUpAfter int      `json:"give_up_after"` // failures; 0: never
+	GiveUpTime  Duration `json:"give_up_time"`
+	Reset       Duration `json:"reset"`
 }
 
-// The values of Lifecycle and Heal.Policy.
+// StormSpec says how many losses at once are a storm, in which nothing lost is replaced (SAFE-2).
+type StormSpec struct {
+	Min        int      `json:"min"`
+	Percent    int      `json:"percent"`
+	Window     Duration `json:"window"`
+	Cooldown   Duration `json:"cooldown"`
+	ProbeAfter Duration `json:"probe_after"` // 0: never
+}
+
+// ExpirySpec says how old instances may become (EXP-1). Nil is the shard's value, 0 is off.
+type ExpirySpec struct {
+	EligibleAge *Duration `json:"eligible_age,omitempty"`
+	ForcedAge   *Duration `json:"forced_age,omitempty"`
+}
+
+// DrainSpec says how an instance leaves (DRAIN-1). Without a hook nothing is waited for.
+type DrainSpec struct {
+	Timeout Duration `json:"timeout"`
+	Hook    []string `json:"hook,omitempty"`
+}
+
+// SpotSpec says that a group's machines may be taken away by their provider (SPOT-3).
+type SpotSpec struct {
+	Enabled     bool     `json:"enabled"`
+	MaxLifetime Duration `json:"max_lifetime"`
+}
+
+// The values of Lifecycle, Heal.Policy, Rollout.Strategy and of actions that change what runs.
 const (
 	LifecycleService = "service"
-	HealRecreate     = "recreate"
-	HealNone         = "none"
+	LifecycleTask    = "task"
+
+	HealRestart  = "restart"
+	HealRecreate = "recreate"
+	HealNone     = "none"
+
+	StrategyProactive     = "proactive"
+	StrategyOpportunistic = "opportunistic"
+
+	ActionLiveUpdate = "live_update"
+	ActionRestart    = "restart"
+	ActionRecreate   = "recreate"
 )
+
+// MaxUnavailable is how many of the group's instances may be taken down at once. Unless the operator says, it is none; one where
+// instances are restarted in their place, which takes them down (HEAL-3).
+func (g *Group) MaxUnavailable(restarts bool) int {
+	switch {
+	case g.Budget.MaxUnavailable != nil:
+		return *g.Budget.MaxUnavailable
+	case restarts || g.Heal.Policy == HealRestart:
+		return 1
+	default:
+		return 0
+	}
+}
 
 // DefaultGroup is a group in which only what the operator must say is missing. A lease_ttl of 0 stands for its default,
 // which depends on the interval: see Complete.
@@ -90,13 +171,29 @@ func DefaultGroup() Group {
 		MaxChecking:         Duration(10 * time.Minute),
 		Heal:                HealSpec{Policy: HealRecreate},
 		Budget:              Budget{MaxExpansion: 1},
-		Flap: FlapSpec{
-			Failures: 3,
-			Window:   Duration(5 * time.Minute),
-			MinDelay: Duration(30 * time.Second),
-			MaxDelay: Duration(16 * time.Minute),
-			Reset:    Duration(5 * time.Minute),
+		Rollout: RolloutSpec{
+			Strategy:         StrategyProactive,
+			MinimalAction:    ActionLiveUpdate,
+			ProgressDeadline: Duration(10 * time.Minute),
 		},
+		Flap: FlapSpec{
+			Failures:   3,
+			Window:     Duration(5 * time.Minute),
+			MinDelay:   Duration(30 * time.Second),
+			MaxDelay:   Duration(16 * time.Minute),
+			Noise:      Duration(5 * time.Second),
+			GiveUpTime: Duration(72 * time.Hour),
+			Reset:      Duration(5 * time.Minute),
+		},
+		Storm: StormSpec{
+			Min:        3,
+			Percent:    50,
+			Window:     Duration(time.Minute),
+			Cooldown:   Duration(time.Minute),
+			ProbeAfter: Duration(5 * time.Minute),
+		},
+		Drain:       DrainSpec{Timeout: Duration(5 * time.Minute)},
+		Spot:        SpotSpec{MaxLifetime: Duration(24 * time.Hour)},
 		StopTimeout: Duration(30 * time.Second),
 	}
 }
@@ -141,6 +238,8 @@ func (g Group) InstanceSpec() InstanceSpec {
 		RegistrationTimeout: g.RegistrationTimeout,
 		MaxChecking:         g.MaxChecking,
 		StopTimeout:         g.StopTimeout,
+		Drain:               g.Drain,
+		Lifecycle:           g.Lifecycle,
 	}
 }
 
@@ -154,4 +253,13 @@ func (s InstanceSpec) TemplateHash() string {
 		Vars     map[string]string
 	}{s.Provider, s.Template, s.Workload, s.Vars}))
 	return "t" + hex.EncodeToString(sum[:4])
+}
+
+// ConfigHash tells apart what an agent can be sent while its machine runs: FILE-3.
+func (s InstanceSpec) ConfigHash() string {
+	sum := sha256.Sum256(Encode(struct {
+		Workload Workload
+		Vars     map[string]string
+	}{s.Workload, s.Vars}))
+	return "c" + hex.EncodeToString(sum[:4])
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -50,11 +51,16 @@ func (g Group) Validate() error {
 // Warnings are the questionable, though allowed, choices in a spec.
 func (g Group) Warnings() []string {
 	var w []string
-	if g.Budget.MaxExpansion == 0 && g.Budget.MaxUnavailable == 0 {
+	if g.Budget.MaxExpansion == 0 && g.MaxUnavailable(false) == 0 {
 		w = append(w, "budget: max_expansion and max_unavailable are both 0: only dead instances heal (HEAL-3)")
+	}
+	if g.Budget.MaxExpansion == 0 && (g.Spot.Enabled || aged(g.Expiry.EligibleAge) || aged(g.Expiry.ForcedAge)) {
+		w = append(w, "budget: max_expansion is 0: no instance expires, since its replacement is made first (EXP-2)")
 	}
 	return w
 }
+
+func aged(d *Duration) bool { return d != nil && *d > 0 }
 
 func show(v any) string {
 	switch v := v.(type) {
@@ -90,6 +96,26 @@ func durationField(path, def, rule, doc string, low, high time.Duration, get fun
 	}
 }
 
+// ageField is a duration for which the shard may have a default.
+func ageField(path, rule, doc string, get func(*Group) *Duration) Field {
+	const most = 10 * 365 * 24 * time.Hour
+	return Field{
+		Path: path, Type: "duration", Default: "the shard's, which is off unless set", Allowed: "0s, or 1m0s to " + most.String(), Rule: rule, Doc: doc,
+		value: func(g *Group) any {
+			if d := get(g); d != nil {
+				return *d
+			}
+			return Duration(0)
+		},
+		ok: func(g *Group) bool {
+			d := get(g)
+			return d == nil || *d == 0 || d.D() >= time.Minute && d.D() <= most
+		},
+	}
+}
+
+func oneOf(value string, allowed ...string) bool { return slices.Contains(allowed, value) }
+
 func mapField(path, rule, doc, allowed string, key *regexp.Regexp, get func(*Group) map[string]string) Field {
 	return Field{
 		Path: path, Type: "map of strings", Default: "none", Allowed: allowed, Rule: rule, Doc: doc,
@@ -116,10 +142,10 @@ var Fields = []Field{
 	},
 	intField("size", "0", "", "How many instances are wanted.", 0, MaxSize, func(g *Group) int { return g.Size }),
 	{
-		Path: "lifecycle", Type: "string", Default: LifecycleService, Allowed: `"service" (this version runs no tasks)`, Rule: "REC-12",
-		Doc:   "service: an instance that ends is replaced.",
+		Path: "lifecycle", Type: "string", Default: LifecycleService, Allowed: `"service" or "task"`, Rule: "REC-12",
+		Doc:   "service: an instance that ends is replaced. task: one whose workload ends with exit code 0 is finished and not replaced.",
 		value: func(g *Group) any { return g.Lifecycle },
-		ok:    func(g *Group) bool { return g.Lifecycle == LifecycleService },
+		ok:    func(g *Group) bool { return g.Lifecycle == LifecycleService || g.Lifecycle == LifecycleTask },
 	},
 	mapField("labels", "REC-10", "Labels of the group, for summing up health.", "at most 100 labels of 1 to 63 letters, digits and _./-", labelForm,
 		func(g *Group) map[string]string { return g.Labels }),
@@ -163,15 +189,19 @@ var Fields = []Field{
 	durationField("max_checking_health_duration", "10m", "DET-10", "An instance that is not healthy so long after it registered has failed; 0: no limit.", 0, 24*time.Hour,
 		func(g *Group) Duration { return g.MaxChecking }),
 	{
-		Path: "heal.policy", Type: "string", Default: HealRecreate, Allowed: `"recreate" or "none" (this version does not restart)`, Rule: "HEAL-1",
-		Doc:   "recreate: a failed instance is replaced by a new one. none: it is left alone.",
+		Path: "heal.policy", Type: "string", Default: HealRecreate, Allowed: `"recreate", "restart" or "none"`, Rule: "HEAL-1",
+		Doc:   "recreate: a failed instance is replaced by a new one. restart: its workload is restarted, then its machine, before it is replaced. none: it is left alone.",
 		value: func(g *Group) any { return g.Heal.Policy },
-		ok:    func(g *Group) bool { return g.Heal.Policy == HealRecreate || g.Heal.Policy == HealNone },
+		ok:    func(g *Group) bool { return oneOf(g.Heal.Policy, HealRecreate, HealRestart, HealNone) },
 	},
 	intField("budget.max_expansion", "1", "HEAL-2", "How many instances above size may exist while failed ones are replaced.", 0, 100,
 		func(g *Group) int { return g.Budget.MaxExpansion }),
-	intField("budget.max_unavailable", "0", "HEAL-3", "How many failed instances that still run may be removed before their replacement is healthy.", 0, 100,
-		func(g *Group) int { return g.Budget.MaxUnavailable }),
+	{
+		Path: "budget.max_unavailable", Type: "integer", Default: "0; 1 where instances are restarted in their place", Allowed: "0 to 100", Rule: "HEAL-3",
+		Doc:   "How many instances may be taken down at once: restarted, or removed before their replacement is healthy.",
+		value: func(g *Group) any { return g.MaxUnavailable(false) },
+		ok:    func(g *Group) bool { n := g.Budget.MaxUnavailable; return n == nil || *n >= 0 && *n <= 100 },
+	},
 	intField("budget.max_creating", "0", "HEAL-7", "How many instances may be coming up at once; 0: no limit of its own.", 0, 100,
 		func(g *Group) int { return g.Budget.MaxCreating }),
 	intField("budget.max_deleting", "0", "HEAL-7", "How many instances may be going down at once; 0: no limit of its own.", 0, 100,
@@ -186,6 +216,62 @@ var Fields = []Field{
 		func(g *Group) Duration { return g.Flap.MaxDelay }),
 	durationField("flap.reset", "5m", "FLAP-4", "Healthy for so long, and the slot's failures are forgotten.", time.Second, 24*time.Hour,
 		func(g *Group) Duration { return g.Flap.Reset }),
+	durationField("flap.noise", "5s", "FLAP-2", "At most so much is added to a wait, or taken from it, so that slots do not try in step.", 0, time.Minute,
+		func(g *Group) Duration { return g.Flap.Noise }),
+	intField("flap.give_up_after", "0", "FLAP-3", "A flapping slot with more failures than this is given up; 0: never.", 0, 1_000_000,
+		func(g *Group) int { return g.Flap.GiveUpAfter }),
+	durationField("flap.give_up_time", "72h", "FLAP-3", "A slot that flaps for longer is given up; 0: never.", 0, 365*24*time.Hour,
+		func(g *Group) Duration { return g.Flap.GiveUpTime }),
+	{
+		Path: "rollout.strategy", Type: "string", Default: StrategyProactive, Allowed: `"proactive" or "opportunistic"`, Rule: "ROLL-1",
+		Doc:   "proactive: a change of the template is brought to all instances, under the budgets. opportunistic: only to those that are replaced for another reason.",
+		value: func(g *Group) any { return g.Rollout.Strategy },
+		ok:    func(g *Group) bool { return oneOf(g.Rollout.Strategy, StrategyProactive, StrategyOpportunistic) },
+	},
+	{
+		Path: "rollout.minimal_action", Type: "string", Default: ActionLiveUpdate, Allowed: `"live_update", "restart" or "recreate"`, Rule: "ROLL-2",
+		Doc:   "The least that is done to bring a change to an instance; more is done where the change needs it.",
+		value: func(g *Group) any { return g.Rollout.MinimalAction },
+		ok: func(g *Group) bool {
+			return oneOf(g.Rollout.MinimalAction, ActionLiveUpdate, ActionRestart, ActionRecreate)
+		},
+	},
+	durationField("rollout.startup_duration", "0s", "ROLL-3", "An instance must have been healthy for so long before it counts.", 0, time.Hour,
+		func(g *Group) Duration { return g.Rollout.StartupDuration }),
+	durationField("rollout.progress_deadline", "10m", "ROLL-4", "A roll without progress for so long is stalled, and says so.", 10*time.Second, 24*time.Hour,
+		func(g *Group) Duration { return g.Rollout.ProgressDeadline }),
+	intField("storm.min", "3", "SAFE-2", "Fewer losses than this are no storm.", 2, MaxSize,
+		func(g *Group) int { return g.Storm.Min }),
+	intField("storm.percent", "50", "SAFE-2", "A smaller share of the group than this is no storm.", 1, 100,
+		func(g *Group) int { return g.Storm.Percent }),
+	durationField("storm.window", "1m", "SAFE-2", "Suspicions count that began within this time.", time.Second, time.Hour,
+		func(g *Group) Duration { return g.Storm.Window }),
+	durationField("storm.cooldown", "1m", "SAFE-2", "A storm ends when losses have been few for so long.", time.Second, time.Hour,
+		func(g *Group) Duration { return g.Storm.Cooldown }),
+	durationField("storm.probe_after", "5m", "SAFE-2", "After so long in a storm one lost instance at a time is replaced, to see whether that helps; 0: never.", 0, 24*time.Hour,
+		func(g *Group) Duration { return g.Storm.ProbeAfter }),
+	ageField("expiry.eligible_age", "EXP-1", "Older instances are replaced one at a time, while the whole group is healthy; 0: off.",
+		func(g *Group) *Duration { return g.Expiry.EligibleAge }),
+	ageField("expiry.forced_age", "EXP-1", "Older instances are replaced whatever the health of the group; 0: off.",
+		func(g *Group) *Duration { return g.Expiry.ForcedAge }),
+	durationField("drain.timeout", "5m", "DRAIN-1", "How long the drain hook may take; 0: it is not waited for.", 0, 24*time.Hour,
+		func(g *Group) Duration { return g.Drain.Timeout }),
+	{
+		Path: "drain.hook", Type: "list of strings", Default: "none", Allowed: "a program and its arguments, at most 256 of at most 4096 bytes", Rule: "DRAIN-1",
+		Doc:   "What the agent runs before its machine is removed; its end is waited for.",
+		value: func(g *Group) any { return g.Drain.Hook },
+		ok:    func(g *Group) bool { return runOK(g.Drain.Hook) },
+	},
+	{
+		Path: "spot.enabled", Type: "boolean", Default: "false", Allowed: "true or false", Rule: "SPOT-3",
+		Doc:   "The provider may take the machines away: none gets older than spot.max_lifetime.",
+		value: func(g *Group) any { return g.Spot.Enabled },
+		ok:    func(*Group) bool { return true },
+	},
+	durationField("spot.max_lifetime", "24h", "SPOT-3", "Machines of a spot group are replaced at a random age, at most this old and at least 11/12 of it.", time.Minute, 365*24*time.Hour,
+		func(g *Group) Duration { return g.Spot.MaxLifetime }),
+	durationField("on_demand_age", "0s", "REC-2", "On-demand instances older than this are removed; 0: never.", 0, 365*24*time.Hour,
+		func(g *Group) Duration { return g.OnDemandAge }),
 	durationField("stop_timeout", "30s", "HEAL-14", "How long a machine may take to stop before it is removed all the same.", 0, 10*time.Minute,
 		func(g *Group) Duration { return g.StopTimeout }),
 }
@@ -216,7 +302,6 @@ func runOK(run []string) bool {
 // Planned are fields that rules.md promises and this version does not act on. Writing one is an error that
 // says so, rather than a setting that does nothing.
 var Planned = []string{
-	"checks", "rollout", "storm", "expiry", "drain", "spot", "load_balancers", "files",
-	"report.on_lease_lost", "template.subnet_pool", "heal.on_load_balancer",
-	"flap.noise", "flap.give_up_after", "flap.give_up_time",
+	"checks", "load_balancers", "files", "report.on_lease_lost", "template.subnet_pool", "heal.on_load_balancer",
+	"rollout.auto_rollback", "rollout.canary", "rollout.canary_duration",
 }

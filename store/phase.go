@@ -26,7 +26,7 @@ var follows = map[Phase][]Phase{
 	Pending:  {Creating, Deleting},
 	Creating: {Booting, Deleting},
 	Booting:  {Checking, Stopping, Draining, Deleting},
-	Checking: {Running, Stopping, Draining, Deleting},
+	Checking: {Running, Stopping, Draining, Deleting, Finished},
 	Running:  {Checking, Stopping, Draining, Deleting, Finished},
 	Stopping: {Starting, Draining, Deleting},
 	Starting: {Checking, Stopping, Draining, Deleting},
@@ -36,11 +36,11 @@ var follows = map[Phase][]Phase{
 }
 
 // ValidateTransition says whether an instance may step from one phase to another. The empty phase stands for
-// no record: a record begins as Pending, or as Deleting when an extra machine is taken up to be
-// removed (REC-8).
+// no record: a record begins as Pending, or when an extra machine is taken up (REC-8) as Booting, to be kept, or as
+// Deleting, to be removed.
 func ValidateTransition(from, to Phase) error {
 	if from == "" {
-		if to == Pending || to == Deleting {
+		if to == Pending || to == Booting || to == Deleting {
 			return nil
 		}
 		return fmt.Errorf("illegal transition: a record cannot begin as %s", to)

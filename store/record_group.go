@@ -9,6 +9,8 @@ type Request struct {
 	Kind     RequestKind `json:"kind"`
 	Group    string      `json:"group,omitempty"`
 	Instance string      `json:"instance,omitempty"`
+	Zone     string      `json:"zone,omitempty"` // of RequestEvacuate and RequestReturn
+	Mode     string      `json:"mode,omitempty"` // of RequestProtect: ProtectRemoval, ProtectHeal or ProtectOff
 	By       string      `json:"by"`
 	At       time.Time   `json:"at"`
 }
@@ -22,6 +24,33 @@ const (
 	RequestReplace RequestKind = "replace"
 	// RequestDelete: the instance goes now; its slot is filled again.
 	RequestDelete RequestKind = "delete"
+	// RequestRestart: the machine is restarted in its place.
+	RequestRestart RequestKind = "restart"
+	// RequestDrain: the instance drains and goes; its slot is filled again.
+	RequestDrain RequestKind = "drain"
+	// RequestDrained: whoever had to take over its work has; the drain need not be waited for any more.
+	RequestDrained RequestKind = "drained"
+	// RequestProtect: see Request.Mode.
+	RequestProtect RequestKind = "protect"
+	// RequestCreate: another instance of the group, on demand (REC-2).
+	RequestCreate RequestKind = "create"
+	// RequestAdopt: an extra machine is taken into the group that its tag names (REC-8).
+	RequestAdopt RequestKind = "adopt"
+	// RequestRetry: flapping and errored slots of the group, or the instance's, start afresh (FLAP-3).
+	RequestRetry RequestKind = "retry"
+	// RequestOverrideStorm: the group's storm is over by the operator's word (SAFE-2).
+	RequestOverrideStorm RequestKind = "override-storm"
+	// RequestEvacuate: the zone's instances are replaced elsewhere, and none is made there (DRAIN-3).
+	RequestEvacuate RequestKind = "evacuate"
+	// RequestReturn: the zone may be used again.
+	RequestReturn RequestKind = "return"
+)
+
+// The modes of RequestProtect, as Instance.Protected has them.
+const (
+	ProtectRemoval = "removal" // never chosen for scale-down, expiry or a roll
+	ProtectHeal    = "heal"    // nor healed
+	ProtectOff     = "off"
 )
 
 // JournalEntry is one entry of the journal: what was decided, by which rule, on what evidence.
@@ -39,7 +68,9 @@ type JournalEntry struct {
 	To       Phase     `json:"to,omitempty"`
 	Verdict  Verdict   `json:"verdict,omitempty"`
 	Evidence []string  `json:"evidence,omitempty"`
-	Revision Revision  `json:"revision"` // of the picture it was decided on
+	// Otherwise says what would have kept it from happening.
+	Otherwise string   `json:"otherwise,omitempty"`
+	Revision  Revision `json:"revision"` // of the picture it was decided on
 }
 
 // Status is what the leader says of a group.
@@ -57,7 +88,77 @@ type Status struct {
 	Phases           map[Phase]int   `json:"phases,omitempty"`
 	Verdicts         map[Verdict]int `json:"verdicts,omitempty"`
 	Outdated         int             `json:"outdated,omitempty"`
+	Flapping         int             `json:"flapping,omitempty"` // slots
+	Errored          int             `json:"errored,omitempty"`  // slots
+	Storm            *Storm          `json:"storm,omitempty"`
+	Rollout          *Rollout        `json:"rollout,omitempty"`
+	LastGood         *GoodSpec       `json:"last_good,omitempty"`
+	History          []PastSpec      `json:"history,omitempty"` // newest first
 	Blocked          []Blocked       `json:"blocked,omitempty"`
+}
+
+// Storm is a time in which so many are lost at once that the cause is hardly the machines: SAFE-2.
+type Storm struct {
+	Since  time.Time `json:"since"`
+	Lost   int       `json:"lost"`  // at its height
+	Of     int       `json:"of"`    // instances that had registered then
+	Shard  bool      `json:"shard"` // it is one of the shard as a whole
+	Calm   *Timer    `json:"calm,omitempty"`
+	Probe  string    `json:"probe,omitempty"` // the lost instance that is being replaced to see whether that helps
+	Next   *Timer    `json:"next_probe,omitempty"`
+	Resume *Timer    `json:"resume,omitempty"`     // the storm is over; what is still lost is taken up bit by bit until then
+	Ended  string    `json:"ended,omitempty"`      // how
+	By     string    `json:"overridden,omitempty"` // the operator who ended it
+}
+
+// Rollout is the way of a change to all instances of a group: ROLL-1 to ROLL-4.
+type Rollout struct {
+	Template string    `json:"template"`
+	Relaunch int       `json:"relaunch,omitempty"`
+	Since    time.Time `json:"since"`
+	Done     int       `json:"done"` // instances that are up to date and healthy
+	Total    int       `json:"total"`
+	Progress time.Time `json:"progress"`          // when the last one became so
+	Stalls   *Timer    `json:"stalls,omitempty"`  // without progress until then it is stalled
+	Stalled  string    `json:"stalled,omitempty"` // why
+	Blamed   string    `json:"blamed,omitempty"`  // why the template is taken for the cause (FLAP-5): the roll has stopped
+	Median   Duration  `json:"median_start,omitempty"`
+}
+
+// GoodSpec is the last template with which the whole group was healthy.
+type GoodSpec struct {
+	Revision Revision     `json:"revision"` // of the spec
+	Template string       `json:"template"`
+	At       time.Time    `json:"at"`
+	Spec     InstanceSpec `json:"spec"`
+}
+
+// PastSpec is a spec that was in force.
+type PastSpec struct {
+	Revision Revision  `json:"revision"`
+	At       time.Time `json:"at"`
+	Template string    `json:"template"`
+	Size     int       `json:"size"`
+	Good     bool      `json:"good,omitempty"` // the whole group was healthy with it
+}
+
+// Timers are the timers in the record, by name: see Timer.
+func (s *Status) Timers() []NamedTimer {
+	var out []NamedTimer
+	add := func(name string, t *Timer) {
+		if t != nil {
+			out = append(out, NamedTimer{name, *t})
+		}
+	}
+	if s.Storm != nil {
+		add(TimerStorm, s.Storm.Calm)
+		add(TimerProbe, s.Storm.Next)
+		add(TimerResume, s.Storm.Resume)
+	}
+	if s.Rollout != nil {
+		add(TimerProgress, s.Rollout.Stalls)
+	}
+	return out
 }
 
 // InvalidSpec says why the spec in groups/ is not in force (SAFE-10).
@@ -80,9 +181,12 @@ type GroupState string
 
 // The states of a group.
 const (
+	GroupReady    GroupState = "ready" // applied and never started
 	GroupStarted  GroupState = "started"
+	GroupStopped  GroupState = "stopped"
 	GroupPaused   GroupState = "paused"
 	GroupDeleting GroupState = "deleting"
-	GroupErrored  GroupState = "errored"
-	GroupRefused  GroupState = "refused" // its spec is wrong, and none was ever in force
+	GroupErrored  GroupState = "errored"  // every slot that is not healthy is given up, and one is
+	GroupFinished GroupState = "finished" // all tasks are done
+	GroupRefused  GroupState = "refused"  // its spec is wrong, and none was ever in force
 )

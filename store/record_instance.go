@@ -25,6 +25,10 @@ type Instance struct {
 	Condemned *Condemned `json:"condemned,omitempty"` // ordered to go, replacement first
 	Protected string     `json:"protected,omitempty"` // "", "removal" or "heal" (REC-13)
 	Counted   bool       `json:"counted,omitempty"`   // its failure is in its slot's count (FLAP-1)
+	Doomed    *Doom      `json:"doomed,omitempty"`    // it is known that it will end
+	Drain     *Drain     `json:"drain,omitempty"`     // while draining
+	Restart   *Restart   `json:"restart,omitempty"`   // the last one, until the instance is healthy again
+	Relaunch  int        `json:"relaunch,omitempty"`  // how many of its group's relaunches it has gone through
 
 	Last Decision `json:"last"` // the decision that wrote this record
 }
@@ -39,6 +43,57 @@ type InstanceSpec struct {
 	RegistrationTimeout Duration          `json:"registration_timeout"`
 	MaxChecking         Duration          `json:"max_checking_health_duration"`
 	StopTimeout         Duration          `json:"stop_timeout"`
+	Drain               DrainSpec         `json:"drain,omitzero"`
+	Lifecycle           string            `json:"lifecycle,omitempty"`
+}
+
+// Doom says that the instance will end whatever we do: replaced elsewhere first, drained, and no failure of its slot
+// (SPOT-2, DRAIN-3).
+type Doom struct {
+	Rule     string    `json:"rule"`
+	Why      string    `json:"why"`
+	At       time.Time `json:"at"`
+	Deadline *Timer    `json:"deadline,omitempty"` // when it ends, if a notice said
+}
+
+// Drain is an instance's leaving: its work goes elsewhere before its machine goes (DRAIN-1). It ends by the end of the hook, an
+// acknowledgement, or the timer.
+type Drain struct {
+	Token string `json:"token"` // tells this drain from others, in what the agent reports
+	Rule  string `json:"rule"`
+	Why   string `json:"why"`
+	Timer Timer  `json:"timer"`
+	// Lost: it drains because it was lost. If its agent returns, so does the instance (DET-15).
+	Lost bool `json:"lost,omitempty"`
+	// Done says who acknowledged that nothing is left to wait for; "" as long as nobody did.
+	Done string `json:"done,omitempty"`
+}
+
+// Restart is a restart in place: of the workload by the agent, or of the machine by its provider (HEAL-1).
+type Restart struct {
+	Level string    `json:"level"` // RestartWorkload or RestartMachine
+	Token string    `json:"token"` // tells this restart from others, in what the agent reports
+	Boot  string    `json:"boot"`  // that of the machine before: the restart is repeated only while it reports (SAFE-8)
+	At    time.Time `json:"at"`
+	Heals bool      `json:"heals,omitempty"` // it was ordered because the instance had failed
+}
+
+// The levels of Restart.
+const (
+	RestartWorkload = "workload"
+	RestartMachine  = "machine"
+)
+
+// Timers are the timers in the record, by name: see Timer.
+func (i *Instance) Timers() []NamedTimer {
+	var out []NamedTimer
+	if i.Drain != nil {
+		out = append(out, NamedTimer{TimerDrain, i.Drain.Timer})
+	}
+	if i.Doomed != nil && i.Doomed.Deadline != nil {
+		out = append(out, NamedTimer{TimerDoomed, *i.Doomed.Deadline})
+	}
+	return out
 }
 
 // Condemned says that an operator wants the instance gone.
@@ -65,6 +120,21 @@ type Slot struct {
 	Failures []Failure `json:"failures,omitempty"` // oldest first, the newest few (FLAP-1)
 	Flapping int       `json:"flapping,omitempty"` // how often it was made to wait since it began to flap
 	Retry    *Timer    `json:"retry,omitempty"`    // flapping: no new replacement before it ends
+	GiveUp   *Timer    `json:"give_up,omitempty"`  // flapping: given up when it ends (FLAP-3)
+	Errored  string    `json:"errored,omitempty"`  // why it was given up; "" if it was not
+	Template string    `json:"template,omitempty"` // on which the failures were: another one starts afresh (FLAP-7)
+}
+
+// Timers are the timers in the record, by name: see Timer.
+func (s *Slot) Timers() []NamedTimer {
+	var out []NamedTimer
+	if s.Retry != nil {
+		out = append(out, NamedTimer{TimerRetry, *s.Retry})
+	}
+	if s.GiveUp != nil {
+		out = append(out, NamedTimer{TimerGiveUp, *s.GiveUp})
+	}
+	return out
 }
 
 // Failure is one failure counted against a slot.
@@ -73,10 +143,29 @@ type Failure struct {
 	Instance string    `json:"instance"`
 	Verdict  Verdict   `json:"verdict"`
 	Why      string    `json:"why"`
+	Template string    `json:"template,omitempty"` // of the instance (FLAP-5)
 }
 
-// Timer is a time to wait, as start and duration: SAFE-13.
+// Timer is a time to wait, as start and duration: SAFE-13. A leader runs it on its own clock.
 type Timer struct {
 	Start time.Time `json:"start"`
 	For   Duration  `json:"for"`
 }
+
+// NamedTimer is a timer of a record, with its name there.
+type NamedTimer struct {
+	Name  string
+	Timer Timer
+}
+
+// The names of timers.
+const (
+	TimerDrain    = "drain"
+	TimerDoomed   = "doomed"
+	TimerRetry    = "retry"
+	TimerGiveUp   = "give_up"
+	TimerStorm    = "storm_calm"     // the storm ends when it does
+	TimerProbe    = "storm_probe"    // no probe before
+	TimerResume   = "storm_resume"   // until then what was lost in the storm is taken up bit by bit
+	TimerProgress = "rollout_stalls" // stands still while no leader is at work
+)

@@ -67,6 +67,20 @@ type Report struct {
 	Checks   []CheckReport `json:"checks,omitempty"`
 	Host     HostReport    `json:"host"`
 	Workload *WorkloadExit `json:"workload_exit,omitempty"`
+
+	Config    string  `json:"config_hash,omitempty"` // of what it was sent last and has applied
+	Restarted string  `json:"restarted,omitempty"`   // token of the last restart that it has carried out
+	Drained   string  `json:"drained,omitempty"`     // token of the drain whose hook has ended
+	Notice    *Notice `json:"notice,omitempty"`      // that the machine will end
+}
+
+// Notice is a provider's word that it will take a machine away (SPOT-2).
+type Notice struct {
+	Kind string `json:"kind"`
+	Why  string `json:"why,omitempty"`
+	// In is how long after the report the machine ends; 0: it is not known.
+	In Duration  `json:"in,omitempty"`
+	At time.Time `json:"at"` // when the agent saw it
 }
 
 // CheckReport is the state of one check.

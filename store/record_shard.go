@@ -10,6 +10,14 @@ type Shard struct {
 	Created  time.Time     `json:"created"`
 	Hold     *Hold         `json:"hold,omitempty"`
 	Settings ShardSettings `json:"settings"`
+	// Evacuated are zones that are to be empty: DRAIN-3.
+	Evacuated map[string]Evacuation `json:"evacuated,omitempty"`
+}
+
+// Evacuation is an operator's order to empty a zone.
+type Evacuation struct {
+	By string    `json:"by"`
+	At time.Time `json:"at"`
 }
 
 // Hold stops all creation and destruction in a shard (SAFE-12).
@@ -28,6 +36,8 @@ type ShardSettings struct {
 	ReconnectMin Duration `json:"reconnect_min"` // DET-14: the agents' back-off
 	ReconnectMax Duration `json:"reconnect_max"`
 	EventsKept   Duration `json:"events_kept"`
+	EligibleAge  Duration `json:"eligible_age,omitempty"` // EXP-1, where a group does not say; 0: off
+	ForcedAge    Duration `json:"forced_age,omitempty"`
 }
 
 // DefaultShardSettings are those of rules.md.

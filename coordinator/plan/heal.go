@@ -283,7 +283,7 @@ func (d *draft) replace(sl *slot, m *member) {
 
 // turn applies the budgets: whether it is a member's turn to be replaced and, if so, whether it is removed first.
 func (d *draft) turn(m *member) (removeFirst, ok bool) {
-	b, now := d.spec.Budget, m.Record.Condemned != nil && m.Record.Condemned.Now
+	b, most, now := d.spec.Budget, d.spec.MaxUnavailable(false), m.Record.Condemned != nil && m.Record.Condemned.Now
 	what := "replacement of " + m.ID()
 	if !d.roomToCreate() || d.made >= mostCreations {
 		d.block("HEAL-7", what, "max_creating is used up", "one that is coming up is there", m.ID())
@@ -295,8 +295,8 @@ func (d *draft) turn(m *member) (removeFirst, ok bool) {
 	// Who never booted is unavailable already: to remove it takes nobody down (HEAL-5). Else several of them would use the
 	// budget up that their own replacement needs.
 	switch {
-	case !now && (b.MaxUnavailable == 0 || m.phase == store.Running && d.unavailable() >= b.MaxUnavailable):
-		d.block("HEAL-2", what, fmt.Sprintf("max_expansion %d and max_unavailable %d are used up", b.MaxExpansion, b.MaxUnavailable), "another replacement is complete", m.ID())
+	case !now && (most == 0 || m.phase == store.Running && d.unavailable() >= most):
+		d.block("HEAL-2", what, fmt.Sprintf("max_expansion %d and max_unavailable %d are used up", b.MaxExpansion, most), "another replacement is complete", m.ID())
 		return false, false
 	case !d.roomToDelete():
 		d.block("HEAL-7", what, "max_deleting is used up", "a deletion that is under way ends", m.ID())

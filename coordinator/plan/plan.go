@@ -16,6 +16,7 @@ type Plan struct {
 	Held      map[string][]store.Blocked // by group: what was decided and may not be done, and why
 	Next      time.Time                  // zero: only when something changes
 	Due       map[string]time.Time       // the same for each group; "" is the shard
+	Tallies   map[string]Tally           // the losses of each group: see Snapshot.Elsewhere
 }
 
 // Action is one transaction.
@@ -27,8 +28,10 @@ type Action struct {
 	What     string // a sentence for people, without the name of the instance
 	Why      string
 	Evidence []string
-	From, To store.Phase
-	Verdict  store.Verdict
+	// Otherwise says what would have kept it from happening.
+	Otherwise string
+	From, To  store.Phase
+	Verdict   store.Verdict
 
 	Conditions []store.Condition
 	Writes     []store.Write
@@ -43,6 +46,8 @@ type CallKind string
 const (
 	CallCreate CallKind = "create" // of an instance that is pending or creating
 	CallRemove CallKind = "remove" // stop, then delete, of an instance that is deleting
+	// CallRestart is the restart of the machine of an instance that is stopping.
+	CallRestart CallKind = "restart"
 )
 
 // Call is work for a provider. It follows from the phase of a record, so whoever leads next finds it again.

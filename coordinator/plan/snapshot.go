@@ -22,9 +22,12 @@ type Snapshot struct {
 	Zones map[string][]string // of each provider that this coordinator has
 	// Full are the zones, by provider, that had no room lately, and until when they are not tried first.
 	Full   map[string]map[string]time.Time
-	Groups []Group                          // in order of name
-	Extras []Extra                          // in order of instance
-	Lost   []store.Versioned[store.Request] // requests that concern nothing we know, in order of ID
+	Groups []Group // in order of name
+	// Elsewhere are the losses in the groups that are not in this snapshot, as they were planned last (SAFE-2).
+	Elsewhere Tally
+	Orders    []store.Versioned[store.Request] // that concern the shard as a whole, in order of ID
+	Extras    []Extra                          // in order of instance
+	Lost      []store.Versioned[store.Request] // requests that concern nothing we know, in order of ID
 }
 
 // Group is one group with all that belongs to it.
@@ -34,19 +37,36 @@ type Group struct {
 	Unreadable string
 	Spec       Spec
 	Status     store.Versioned[store.Status]
+	Due        Due                           // of the timers in the status
 	Slots      []store.Versioned[store.Slot] // in order of number
 	Instances  []Instance                    // in order of ID
 	Requests   []store.Versioned[store.Request]
 	// SlotRetry is when each flapping slot may be filled again, on our clock.
 	SlotRetry map[int]time.Time
+	// SlotDue is when the timers of each slot end.
+	SlotDue map[int]Due
+}
+
+// Due says when the timers of a record end, by name, on our clock: SAFE-13.
+type Due map[string]time.Time
+
+// Tally counts the losses of groups, for the storm of a shard (SAFE-2).
+type Tally struct {
+	Lost   int // instances that are lost, or suspect since lately
+	Of     int // instances whose agents had registered
+	Groups int // with a loss
 }
 
 // Spec is groups/<name> as found.
 type Spec struct {
 	Key      string
 	Modified store.Revision // 0: no such key
-	Group    store.Group
-	Problem  string // why it cannot be in force; "" if it can
+	// Static is the key of the shard's file, whose group this one overrides (REC-6).
+	Static         string
+	StaticModified store.Revision // 0: no such key
+	Group          store.Group    // the merge
+	Problem        string         // why it cannot be in force; "" if it can
+	Template       string         // hash of the group's InstanceSpec; "" if it was not computed
 }
 
 // Instance is a record with the evidence on it.
@@ -57,6 +77,11 @@ type Instance struct {
 	// PhaseStart is when it entered its phase, on our clock, less the time in which no leader was
 	// at work (SAFE-13).
 	PhaseStart time.Time
+	// Born is when the record was made, on our clock: its age counts from then (EXP-1).
+	Born time.Time
+	// HealthySince is since when reports of its present boot say that it is healthy, on our clock; zero when they do not.
+	HealthySince time.Time
+	Due          Due // of the timers in the record
 	// AliveGone is when its alive key went, and LastState what it said then, if that is known. Zero while the key is there.
 	AliveGone time.Time
 	LastState store.StreamState
@@ -83,10 +108,13 @@ type Calls struct {
 	Ref     string    // of that machine
 	Address string    //
 	Deleted time.Time // when a Delete last succeeded; zero: not in this tenure
-	Problem string    // of the last call, if it failed
-	NoRoom  bool      // its zone had no room: nothing was made
-	Refused bool      // the provider will never make it
-	RetryAt time.Time // no further call before
+	// Restarted is the token of the restart that the provider has carried out, in this tenure.
+	Restarted string
+	Missing   bool      // asked to restart it, the provider said that there is no such machine
+	Problem   string    // of the last call, if it failed
+	NoRoom    bool      // its zone had no room: nothing was made
+	Refused   bool      // the provider will never make it
+	RetryAt   time.Time // no further call before
 	// AbsentFrom is when a List must have been begun at the earliest to prove that there is no machine, and none
 	// will come of a call made before (SAFE-8, DET-4).
 	AbsentFrom time.Time

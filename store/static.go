@@ -1,0 +1,82 @@
+package store
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+)
+
+// Override is what groups/<name> may say of a group that is defined in static/<name>: REC-6. What is in force is the merge.
+type Override struct {
+	Schema   int               `json:"schema"`
+	Name     string            `json:"name"`
+	Size     *int              `json:"size,omitempty"`
+	Template OverrideTemplate  `json:"template,omitzero"`
+	Vars     map[string]string `json:"vars,omitempty"` // added to those of the static group, or in their place
+	OperatorState
+}
+
+// OverrideTemplate is the part of a template that may be overridden.
+type OverrideTemplate struct {
+	InstanceType *string `json:"instance_type,omitempty"`
+}
+
+// ReadOverride reads an override. Anything that a static group's override may not say is an error.
+func ReadOverride(value []byte) (Override, error) {
+	var o Override
+	if err := checkSchema(value); err != nil {
+		return o, err
+	}
+	dec := json.NewDecoder(bytes.NewReader(value))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&o); err != nil {
+		return o, fmt.Errorf("%w: the group is static, and only size, template.instance_type and vars can be set beside it (REC-6)", err)
+	}
+	return o, nil
+}
+
+// Over is the static group with the override on it.
+func (o Override) Over(static Group) Group {
+	g := static
+	if o.Size != nil {
+		g.Size = *o.Size
+	}
+	if o.Template.InstanceType != nil {
+		g.Template.InstanceType = *o.Template.InstanceType
+	}
+	if len(o.Vars) > 0 {
+		g.Vars = maps.Clone(static.Vars)
+		if g.Vars == nil {
+			g.Vars = map[string]string{}
+		}
+		maps.Copy(g.Vars, o.Vars)
+	}
+	deleting := g.Deleting || o.Deleting
+	g.OperatorState = o.OperatorState
+	g.Deleting = deleting
+	return g
+}
+
+// ReadInForce reads what is in force of a group, from its values in static/ and groups/; nil where there is no such key.
+func ReadInForce(static, dynamic []byte) (Group, error) {
+	if static == nil {
+		return ReadGroup(dynamic)
+	}
+	g, err := ReadGroup(static)
+	if err != nil {
+		return g, fmt.Errorf("static: %w", err)
+	}
+	if dynamic == nil {
+		return g, nil
+	}
+	o, err := ReadOverride(dynamic)
+	if err != nil {
+		return g, err
+	}
+	if o.Name != g.Name {
+		return g, fmt.Errorf("the override's name is %q, the static group's %q", o.Name, g.Name)
+	}
+	g = o.Over(g)
+	return g, g.Validate()
+}
