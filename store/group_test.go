@@ -66,6 +66,9 @@ func TestFieldsCoverTheGroup(t *testing.T) {
 	walk = func(prefix string, typ reflect.Type) {
 		for i := range typ.NumField() {
 			field := typ.Field(i)
+			if field.Type == reflect.TypeFor[store.OperatorState]() {
+				continue // commands write it
+			}
 			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 			if field.Type.Kind() == reflect.Struct {
 				walk(prefix+name+".", field.Type)
@@ -75,8 +78,7 @@ func TestFieldsCoverTheGroup(t *testing.T) {
 		}
 	}
 	walk("", reflect.TypeFor[store.Group]())
-	notWritten := []string{"schema", "paused", "deleting"} // by the program and by commands of their own
-	want = slices.DeleteFunc(want, func(path string) bool { return slices.Contains(notWritten, path) })
+	want = slices.DeleteFunc(want, func(path string) bool { return path == "schema" }) // the program writes it
 	var got []string
 	for _, f := range store.Fields {
 		got = append(got, f.Path)
@@ -116,7 +118,7 @@ func TestBounds(t *testing.T) {
 	tests := map[string]struct{ good, bad []any }{
 		"name":                         {[]any{"a", "a1-b", "a" + long(39)}, []any{"", "1a", "-a", "a-", "A", "a_b", "a/b", "a" + long(40)}},
 		"size":                         {[]any{0, store.MaxSize}, []any{-1, store.MaxSize + 1}},
-		"lifecycle":                    {[]any{"service"}, []any{"", "task", "Service"}},
+		"lifecycle":                    {[]any{"service", "task"}, []any{"", "Service", "job"}},
 		"labels":                       {[]any{many(100), map[string]string{"a/b.c_D-1": long(4096)}}, []any{many(101), map[string]string{"": ""}, map[string]string{"a b": ""}, map[string]string{"a": long(4097)}, map[string]string{long(64): ""}}},
 		"provider":                     {[]any{"process", "qemu"}, []any{"", "Process", "a/b"}},
 		"template.instance_type":       {[]any{"", long(100)}, []any{long(101)}},
@@ -128,9 +130,9 @@ func TestBounds(t *testing.T) {
 		"report.lease_ttl":             {[]any{"15s", "1h"}, []any{"14s", "15.5s", "1h0m1s", "-17s", "0s"}},
 		"registration_timeout":         {[]any{"10s", "24h"}, []any{"9.999s", "24h0m1s", "0s"}},
 		"max_checking_health_duration": {[]any{"0s", "24h"}, []any{"-1s", "24h0m1s"}},
-		"heal.policy":                  {[]any{"recreate", "none"}, []any{"", "restart"}},
+		"heal.policy":                  {[]any{"recreate", "restart", "none"}, []any{"", "Restart", "all"}},
 		"budget.max_expansion":         {[]any{0, 100}, []any{-1, 101}},
-		"budget.max_unavailable":       {[]any{0, 100}, []any{-1, 101}},
+		"budget.max_unavailable":       {[]any{nil, 0, 100}, []any{-1, 101}},
 		"budget.max_creating":          {[]any{0, 100}, []any{-1, 101}},
 		"budget.max_deleting":          {[]any{0, 100}, []any{-1, 101}},
 		"flap.failures":                {[]any{1, 100}, []any{0, -1, 101}},
@@ -138,6 +140,25 @@ func TestBounds(t *testing.T) {
 		"flap.min_delay":               {[]any{"1s", "1h"}, []any{"0s", "1h0m1s"}},
 		"flap.max_delay":               {[]any{"1s", "24h"}, []any{"0s", "24h0m1s"}},
 		"flap.reset":                   {[]any{"1s", "24h"}, []any{"0s", "24h0m1s"}},
+		"flap.noise":                   {[]any{"0s", "1m"}, []any{"-1s", "1m0.001s"}},
+		"flap.give_up_after":           {[]any{0, 1_000_000}, []any{-1, 1_000_001}},
+		"flap.give_up_time":            {[]any{"0s", "8760h"}, []any{"-1s", "8760h0m1s"}},
+		"rollout.strategy":             {[]any{"proactive", "opportunistic"}, []any{"", "Proactive", "now"}},
+		"rollout.minimal_action":       {[]any{"live_update", "restart", "recreate"}, []any{"", "none", "live"}},
+		"rollout.startup_duration":     {[]any{"0s", "1h"}, []any{"-1s", "1h0m1s"}},
+		"rollout.progress_deadline":    {[]any{"10s", "24h"}, []any{"9.999s", "24h0m1s"}},
+		"storm.min":                    {[]any{2, store.MaxSize}, []any{1, store.MaxSize + 1}},
+		"storm.percent":                {[]any{1, 100}, []any{0, 101}},
+		"storm.window":                 {[]any{"1s", "1h"}, []any{"999ms", "1h0m1s"}},
+		"storm.cooldown":               {[]any{"1s", "1h"}, []any{"999ms", "1h0m1s"}},
+		"storm.probe_after":            {[]any{"0s", "24h"}, []any{"-1s", "24h0m1s"}},
+		"expiry.eligible_age":          {[]any{nil, "0s", "1m", "87600h"}, []any{"-1s", "59.999s", "87600h0m1s"}},
+		"expiry.forced_age":            {[]any{nil, "0s", "1m", "87600h"}, []any{"-1s", "59.999s", "87600h0m1s"}},
+		"drain.timeout":                {[]any{"0s", "24h"}, []any{"-1s", "24h0m1s"}},
+		"drain.hook":                   {[]any{[]string{"./leave", ""}, make256("a")}, []any{[]string{""}, append(make256("a"), "a"), []string{"a", long(4097)}}},
+		"spot.enabled":                 {[]any{true, false}, nil},
+		"spot.max_lifetime":            {[]any{"1m", "8760h"}, []any{"59s", "0s", "8760h0m1s"}},
+		"on_demand_age":                {[]any{"0s", "8760h"}, []any{"-1s", "8760h0m1s"}},
 		"stop_timeout":                 {[]any{"0s", "10m"}, []any{"-1s", "10m0.001s"}},
 	}
 	for _, field := range store.Fields {
@@ -175,7 +196,9 @@ func TestFieldErrorShowsTheValue(t *testing.T) {
 		want  string
 	}{
 		{"size", -1, "size: -1: must be 0 to 100000"},
-		{"heal.policy", "restart", `heal.policy: "restart": must be "recreate" or "none" (this version does not restart) (HEAL-1)`},
+		{"heal.policy", "maybe", `heal.policy: "maybe": must be "recreate", "restart" or "none" (HEAL-1)`},
+		{"budget.max_unavailable", 101, "budget.max_unavailable: 101: must be 0 to 100 (HEAL-3)"},
+		{"expiry.forced_age", "1s", "expiry.forced_age: 1s: must be 0s, or 1m0s to 87600h0m0s (EXP-1)"},
 		{"report.interval", "999ms", "report.interval: 999ms: must be 1s to 5m0s (DET-1)"},
 	} {
 		if err := with(t, test.path, test.value).Validate(); err == nil || err.Error() != test.want {
@@ -198,6 +221,9 @@ func with(t *testing.T, path string, value any) store.Group {
 	at := doc
 	steps := strings.Split(path, ".")
 	for _, step := range steps[:len(steps)-1] {
+		if at[step] == nil { // it is left out where nothing in it is set
+			at[step] = map[string]any{}
+		}
 		at = at[step].(map[string]any)
 	}
 	at[steps[len(steps)-1]] = value
@@ -269,6 +295,61 @@ func TestWarnings(t *testing.T) {
 	g.Budget.MaxExpansion = 0
 	if w := g.Warnings(); len(w) != 1 || !strings.Contains(w[0], "HEAL-3") {
 		t.Errorf("a budget of nothing: %v", w)
+	}
+	one, age := 1, store.Duration(time.Hour)
+	g.Budget.MaxUnavailable = &one
+	if w := g.Warnings(); len(w) != 0 {
+		t.Errorf("with one that may be taken down: %v", w)
+	}
+	g.Expiry.ForcedAge = &age
+	if w := g.Warnings(); len(w) != 1 || !strings.Contains(w[0], "EXP-2") {
+		t.Errorf("ages without an extra instance: %v", w)
+	}
+}
+
+// Where nobody says how many may be taken down, it is one where instances are restarted in their place, and else none.
+//
+// proves HEAL-3
+func TestMaxUnavailable(t *testing.T) {
+	said := func(n int) *int { return &n }
+	for _, c := range []struct {
+		policy   string
+		set      *int
+		restarts bool
+		want     int
+	}{
+		{store.HealRecreate, nil, false, 0},
+		{store.HealNone, nil, false, 0},
+		{store.HealRestart, nil, false, 1},
+		{store.HealRecreate, nil, true, 1},
+		{store.HealRestart, said(0), true, 0},
+		{store.HealRecreate, said(7), false, 7},
+	} {
+		g := web()
+		g.Heal.Policy, g.Budget.MaxUnavailable = c.policy, c.set
+		if got := g.MaxUnavailable(c.restarts); got != c.want {
+			t.Errorf("policy %s, restarts %v: %d, want %d", c.policy, c.restarts, got, c.want)
+		}
+	}
+}
+
+// What rules.md says of a group in which nothing is said.
+//
+// proves ROLL-1, SAFE-2, FLAP-2, FLAP-3, DRAIN-1, EXP-1
+func TestDefaultsAreThoseOfTheRules(t *testing.T) {
+	g := web()
+	second, minute := store.Duration(time.Second), store.Duration(time.Minute)
+	if g.Rollout != (store.RolloutSpec{Strategy: "proactive", MinimalAction: "live_update", ProgressDeadline: 10 * minute}) {
+		t.Errorf("rollout %+v", g.Rollout)
+	}
+	if g.Storm != (store.StormSpec{Min: 3, Percent: 50, Window: minute, Cooldown: minute, ProbeAfter: 5 * minute}) {
+		t.Errorf("storm %+v", g.Storm)
+	}
+	if g.Flap != (store.FlapSpec{Failures: 3, Window: 5 * minute, MinDelay: 30 * second, MaxDelay: 16 * minute, Noise: 5 * second, GiveUpTime: 72 * 60 * minute, Reset: 5 * minute}) {
+		t.Errorf("flap %+v", g.Flap)
+	}
+	if g.Drain.Timeout != 5*minute || g.Expiry.EligibleAge != nil || g.Expiry.ForcedAge != nil || g.OnDemandAge != 0 || g.Spot.Enabled || g.Budget.MaxUnavailable != nil {
+		t.Errorf("got %+v", g)
 	}
 }
 

@@ -12,11 +12,11 @@ import (
 // store.Phases; x is a step that is allowed.
 const steps = `
             pending creating booting checking running stopping starting draining deleting finished
-(none)      x       .        .       .        .       .        .        .        x        .
+(none)      x       .        x       .        .       .        .        .        x        .
 pending     .       x        .       .        .       .        .        .        x        .
 creating    .       .        x       .        .       .        .        .        x        .
 booting     .       .        .       x        .       x        .        x        x        .
-checking    .       .        .       .        x       x        .        x        x        .
+checking    .       .        .       .        x       x        .        x        x        x
 running     .       .        .       x        .       x        .        x        x        x
 stopping    .       .        .       .        .       .        x        x        x        .
 starting    .       .        .       x        .       x        .        x        x        .
