@@ -3,6 +3,7 @@ package groupdiff
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/leasehold/leasehold/store"
 )
@@ -19,6 +20,10 @@ func TestBetween(t *testing.T) {
 	b.Labels = map[string]string{"team": "shop"}
 	b.Paused = true
 	b.StopTimeout *= 2
+	none, day := 0, store.Duration(24*time.Hour)
+	b.Budget.MaxUnavailable, b.Expiry.ForcedAge = &none, &day // nil and 0 are not the same
+	b.Spot.Enabled = true
+	b.Relaunch = store.Relaunch{Number: 1, Action: store.ActionRestart}
 	var got []string
 	for _, c := range Between(&a, b) {
 		got = append(got, c.Sign()+" "+c.Path+" "+c.String())
@@ -28,8 +33,13 @@ func TestBetween(t *testing.T) {
 		`- labels.old "x"`,
 		`~ workload.run[2] "8080" -> "9090"`,
 		`+ workload.run[3] "-v"`,
+		"+ budget.max_unavailable 0",
+		"+ expiry.forced_age 24h0m0s",
+		"~ spot.enabled false -> true",
 		"~ stop_timeout 30s -> 1m0s",
 		"+ paused true",
+		`+ relaunch.action "restart"`,
+		"+ relaunch.number 1",
 	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

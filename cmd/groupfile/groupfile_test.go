@@ -54,6 +54,11 @@ func TestWriteReadsBack(t *testing.T) {
 	g.Vars = map[string]string{"a": "010", "b": "true", "c": "x: y # z", "d": "line\nbreak", "e": ""}
 	g.Template.Zones = []string{"a", "b"}
 	g.Workload.Run = []string{"./web", "--port", "8080"}
+	none, age, off := 0, store.Duration(time.Hour), store.Duration(0)
+	g.Budget.MaxUnavailable, g.Expiry.EligibleAge, g.Expiry.ForcedAge = &none, &age, &off
+	g.Rollout.Strategy, g.Storm.Percent, g.Lifecycle = store.StrategyOpportunistic, 20, store.LifecycleTask
+	g.Drain.Hook, g.Spot.Enabled, g.OnDemandAge = []string{"./leave", "5"}, true, age
+	g.Stopped, g.Unstarted, g.Relaunch = true, true, store.Relaunch{Number: 2, Action: store.ActionRestart}
 	g.Complete()
 	text, err := Write(g)
 	if err != nil {
@@ -63,7 +68,7 @@ func TestWriteReadsBack(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
-	g.Paused = false
+	g.OperatorState = store.OperatorState{}
 	if !reflect.DeepEqual(back[0], g) {
 		t.Errorf("got %+v\nwant %+v\nfrom\n%s", back[0], g, text)
 	}
@@ -82,6 +87,12 @@ func TestReadSaysWhatIsWrongAndWhere(t *testing.T) {
 		{"nothing like it", head + "zzzzzzzz: 1\n", "zzzzzzzz: unknown field (web.yaml:3:1)"},
 		{"planned", head + "checks:\n- tcp: {port: 1}\n", "checks: is not supported by this version (web.yaml:3:1)"},
 		{"planned below", head + "report: {on_lease_lost: stop}\n", "report.on_lease_lost: is not supported by this version (web.yaml:3:10)"},
+		{"text for a truth", head + "spot: {enabled: \"true\"}\n", `spot.enabled: "true": must be true or false (web.yaml:3:17)`},
+		{"nothing for a truth", head + "spot: {enabled: }\n", `spot.enabled: nothing: must be true or false (web.yaml:3:17)`},
+		{"out of range below a pointer", head + "budget: {max_unavailable: 101}\n", `budget.max_unavailable: 101: must be 0 to 100 (HEAL-3) (web.yaml:3:27)`},
+		{"an age too short", head + "expiry: {forced_age: 1s}\n", `expiry.forced_age: 1s: must be 0s, or 1m0s to 87600h0m0s (EXP-1) (web.yaml:3:22)`},
+		{"a policy that is none", head + "rollout: {strategy: now}\n", `rollout.strategy: "now": must be "proactive" or "opportunistic" (ROLL-1) (web.yaml:3:21)`},
+		{"stopped", head + "stopped: true\n", "stopped: not set in a file: use leasehold group stop or start (web.yaml:3:1)"},
 		{"a flag", head + "paused: true\n", "paused: not set in a file: use leasehold group pause or resume (web.yaml:3:1)"},
 		{"a newer schema", head + "schema: 99\n", "schema: 99: must be 1: this program knows no other (web.yaml:3:9)"},
 		{"text for a number", head + "size: six\n", `size: "six": must be a whole number, 0 to 100000 (web.yaml:3:7)`},
@@ -146,7 +157,7 @@ func TestReadIsBounded(t *testing.T) {
 
 // Every field of the table can be written in a file, at its place.
 func TestEveryFieldOfTheTableIsKnown(t *testing.T) {
-	values := map[string]string{"string": `""`, "integer": "-1", "duration": "-1s", "list of strings": "[]", "map of strings": "{}"}
+	values := map[string]string{"string": `""`, "integer": "-1", "duration": "-1s", "list of strings": "[]", "map of strings": "{}", "boolean": "-"}
 	for _, f := range store.Fields {
 		value, ok := values[f.Type]
 		if !ok {

@@ -18,40 +18,91 @@ const (
 	MaxGroups = 50
 )
 
-// Read reads the groups in a file, one in each YAML document. The name is for messages only. If anything is wrong the
-// error is Problems, unless reading itself failed.
+// File is a file as read: what its documents say, which is not judged yet.
+type File struct {
+	reading
+	documents []document
+}
+
+// document is one document of a file.
+type document struct {
+	walk   *walk
+	root   *yaml.Node
+	name   string // "" if it says none
+	fields map[string]any
+	unread map[string]bool // what is wrong already: its default in the record says nothing
+}
+
+// Entry is what one document of a file asks for.
+type Entry struct {
+	Group    store.Group     // what is in force then
+	Override *store.Override // what is set beside a static group (REC-6); nil: the group is as a whole in the file
+}
+
+// Read reads the groups in a file, one in each YAML document, each as a whole. The name is for messages only. If anything
+// is wrong the error is Problems, unless reading itself failed.
 func Read(name string, from io.Reader) ([]store.Group, error) {
+	f, err := Parse(name, from)
+	if err != nil {
+		return nil, err
+	}
+	entries, err := f.Judge(nil)
+	var groups []store.Group
+	for _, e := range entries {
+		groups = append(groups, e.Group)
+	}
+	return groups, err
+}
+
+// Parse reads a file. What is wrong in it Judge says; the error is that it could not be read.
+func Parse(name string, from io.Reader) (*File, error) {
 	text, err := io.ReadAll(io.LimitReader(from, MaxBytes+1))
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", name, err)
 	}
-	r := &reading{file: name}
+	f := &File{reading: reading{file: name}}
+	r := &f.reading
 	if len(text) > MaxBytes {
 		r.wrong(nil, "", "the file is larger than %d KiB", MaxBytes>>10)
-		return nil, r.problems
+		return f, nil
 	}
-	documents := r.documents(text)
-	var groups []store.Group
 	where := map[string]*yaml.Node{}
-	for _, doc := range documents {
-		g, ok := r.group(doc)
+	for _, root := range r.documents(text) {
+		d, ok := r.document(root)
 		if !ok {
 			continue
 		}
-		if first := where[g.Name]; first != nil {
-			r.wrong(doc, "name", "group %q is in this file twice (first at line %d)", g.Name, first.Line)
+		if first := where[d.name]; first != nil && d.name != "" {
+			r.wrong(root, "name", "group %q is in this file twice (first at line %d)", d.name, first.Line)
 			continue
 		}
-		where[g.Name] = doc
-		groups = append(groups, g)
+		where[d.name] = root
+		f.documents = append(f.documents, d)
 	}
-	if len(r.problems) == 0 && len(groups) == 0 {
+	if len(r.problems) == 0 && len(f.documents) == 0 {
 		r.wrong(nil, "", "there is no group in the file")
 	}
-	if len(r.problems) > 0 {
-		return nil, r.problems.sorted()
+	return f, nil
+}
+
+// Malformed says that something is wrong in the file whatever its groups are.
+func (f *File) Malformed() bool { return len(f.problems) > 0 }
+
+// Judge says what the file asks for. Of a group that is static, in the map by its name, a document may set only what can be set
+// beside it. Everything that is wrong in the file is the error, as Problems.
+func (f *File) Judge(static map[string]store.Group) ([]Entry, error) {
+	var entries []Entry
+	for _, d := range f.documents {
+		if g, is := static[d.name]; is {
+			entries = append(entries, d.override(g))
+			continue
+		}
+		entries = append(entries, Entry{Group: d.group()})
 	}
-	return groups, nil
+	if len(f.problems) > 0 {
+		return nil, f.problems.sorted()
+	}
+	return entries, nil
 }
 
 // documents parses the file into one node for each document that is not empty.
@@ -98,28 +149,32 @@ func (r *reading) syntax(err error) {
 	r.wrong(&yaml.Node{Line: bad.Mark.Line, Column: bad.Mark.Column}, "", "not YAML: %s", bad.Message)
 }
 
-// group turns one document into a group.
-func (r *reading) group(root *yaml.Node) (store.Group, bool) {
+// document reads the fields of one document.
+func (r *reading) document(root *yaml.Node) (document, bool) {
 	before := len(r.problems)
-	w := &walk{reading: r, at: map[string]*yaml.Node{"": root}}
-	fields := w.mapping("", root)
-	if fields == nil {
-		return store.Group{}, false
+	d := document{walk: &walk{reading: r, at: map[string]*yaml.Node{"": root}}, root: root, unread: map[string]bool{}}
+	if d.fields = d.walk.mapping("", root); d.fields == nil {
+		return d, false
 	}
-	unread := map[string]bool{} // what is wrong already: its default in the record says nothing
 	for _, p := range r.problems[before:] {
-		unread[p.Field] = true
+		d.unread[p.Field] = true
 	}
-	raw, err := json.Marshal(fields)
+	d.name, _ = d.fields["name"].(string)
+	return d, true
+}
+
+// group turns the document into a group.
+func (d document) group() store.Group {
+	raw, err := json.Marshal(d.fields)
 	if err != nil {
-		r.wrong(root, "", "%s", err)
-		return store.Group{}, false
+		d.walk.wrong(d.root, "", "%s", err)
+		return store.Group{}
 	}
 	g, err := store.ReadGroup(raw)
 	if err != nil {
-		w.refused(root, err, unread)
+		d.walk.refused(d.root, err, d.unread)
 	}
-	return g, len(r.problems) == before
+	return g
 }
 
 // refused reports what validation found, each at the place in the file that it is about. Beside fields that could not be

@@ -73,8 +73,11 @@ left out has its default. Anything that cannot be is refused, all at once, each 
 Text stays text and numbers stay numbers: ` + "`port: 8080`" + ` under ` + "`vars`" + ` is refused, ` + "`port: \"8080\"`" + ` is meant. Durations are written
 like ` + "`5s`, `1m30s`, `2h`" + fmt.Sprintf(`. A file holds at most %d groups and %d KiB; aliases and merge keys are refused.
 `, MaxGroups, MaxBytes>>10) + `
-A pause and a deletion are no part of a file: ` + "`leasehold group pause`, `resume` and `delete`" + ` set them, and applying a file
-keeps them.
+What commands set is no part of a file, and applying a file keeps it: ` + "`leasehold group pause`, `resume`, `stop`, `start`, `restart`" + `
+and ` + "`delete`" + `.
+
+A file for ` + "`leasehold config apply`" + ` has the same fields. Of a group that is there, a file for ` + "`leasehold group apply`" + ` may set
+` + "`size`, `template.instance_type` and `vars`" + ` only, and need not name a provider; what it leaves out is as the static group says.
 
 ## Fields
 

@@ -20,8 +20,11 @@ type walk struct {
 
 // setByCommand are fields of the record that no file can set, and the command that does.
 var setByCommand = map[string]string{
-	"paused":   "not set in a file: use leasehold group pause or resume",
-	"deleting": "not set in a file: use leasehold group delete",
+	"paused":    "not set in a file: use leasehold group pause or resume",
+	"deleting":  "not set in a file: use leasehold group delete",
+	"stopped":   "not set in a file: use leasehold group stop or start",
+	"unstarted": "not set in a file: use leasehold group apply --no-start, then group start",
+	"relaunch":  "not set in a file: use leasehold group restart",
 }
 
 // mapping reads a mapping of fields and returns them for JSON.
@@ -140,6 +143,12 @@ func (w *walk) leaf(f store.Field, value *yaml.Node, empty bool) (any, bool) {
 			return nil, false
 		}
 		return d, true
+	case "boolean":
+		if value.Kind != yaml.ScalarNode || value.Tag != "!!bool" {
+			w.mismatch(value, f.Path, "must be "+f.Allowed)
+			return nil, false
+		}
+		return strings.EqualFold(value.Value, "true"), true
 	default:
 		return w.text(f.Path, value)
 	}

@@ -11,10 +11,20 @@ import (
 
 // Write is the group as a file that Read takes: every field that is set, without those that no file can set.
 func Write(g store.Group) ([]byte, error) {
-	g.Paused, g.Deleting = false, false
+	g.OperatorState = store.OperatorState{}
+	return write(g.Name, store.Encode(g))
+}
+
+// WriteOverride is what is set beside a static group as a file that Judge takes.
+func WriteOverride(o store.Override) ([]byte, error) {
+	o.OperatorState = store.OperatorState{}
+	return write(o.Name, store.Encode(o))
+}
+
+func write(name string, record []byte) ([]byte, error) {
 	var node yaml.Node
-	if err := yaml.Load(store.Encode(g), &node); err != nil {
-		return nil, fmt.Errorf("write group %s: %w", g.Name, err)
+	if err := yaml.Load(record, &node); err != nil {
+		return nil, fmt.Errorf("write group %s: %w", name, err)
 	}
 	root := node.Content[0]
 	kept := root.Content[:0]
@@ -30,13 +40,13 @@ func Write(g store.Group) ([]byte, error) {
 	var b bytes.Buffer
 	dumper, err := yaml.NewDumper(&b, yaml.WithLineWidth(-1))
 	if err != nil {
-		return nil, fmt.Errorf("write group %s: %w", g.Name, err)
+		return nil, fmt.Errorf("write group %s: %w", name, err)
 	}
 	if err := dumper.Dump(&node); err != nil {
-		return nil, fmt.Errorf("write group %s: %w", g.Name, err)
+		return nil, fmt.Errorf("write group %s: %w", name, err)
 	}
 	if err := dumper.Close(); err != nil {
-		return nil, fmt.Errorf("write group %s: %w", g.Name, err)
+		return nil, fmt.Errorf("write group %s: %w", name, err)
 	}
 	return b.Bytes(), nil
 }
@@ -64,16 +74,15 @@ func ReadStored(value []byte) (g store.Group, valid error, err error) {
 		return g, nil, nil
 	}
 	var head struct {
-		Schema   int    `json:"schema"`
-		Name     string `json:"name"`
-		Paused   bool   `json:"paused"`
-		Deleting bool   `json:"deleting"`
+		Schema int    `json:"schema"`
+		Name   string `json:"name"`
+		store.OperatorState
 	}
 	if json.Unmarshal(value, &head) == nil {
 		if head.Schema > store.Schema {
 			return store.Group{}, valid, valid
 		}
-		g.Paused, g.Deleting = head.Paused, head.Deleting
+		g.OperatorState = head.OperatorState
 	}
 	return g, valid, nil
 }
