@@ -4,34 +4,84 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/leasehold/leasehold/cmd/groupfile"
 	"github.com/leasehold/leasehold/store"
 )
 
-// change is an edit of one group: the spec to write, and what was read before. It happens only while groups/<name> is
-// still as it was read (REC-14).
+// change is an edit of one group: what is to be in force, and what was read before. It happens only while groups/<name> and
+// static/<name> are still as they were read (REC-14). For a static group, groups/<name> holds an override (REC-6).
 type change struct {
 	name   string
-	before *store.Group   // nil: there is no group, or none that can be read
-	was    store.Revision // of the key as read; 0: absent
-	broken error          // why the spec as read cannot be used
+	before *store.Group   // what was in force; nil: there is no group, or none that can be read
+	was    store.Revision // of groups/<name> as read; 0: absent
+	broken error          // why what was read cannot be used
 	after  store.Group
+
+	static      *store.Group   // as config apply wrote it; nil: the group is not static
+	staticWas   store.Revision // of static/<name>; 0: absent
+	override    store.Override // what groups/<name> is to hold beside a static group, what commands set aside
+	wasOverride store.Override
+	putStatic   *store.Group // to be written into static/<name>: by config apply alone
 }
+
+// value is what groups/<name> is to hold.
+func (c change) value() []byte {
+	if c.static == nil {
+		return store.Encode(c.after)
+	}
+	o := c.override
+	o.Schema, o.Name = store.Schema, c.name
+	o.OperatorState = c.after.OperatorState
+	if c.static.Deleting { // that is the static group's word, and stays there
+		o.Deleting = c.wasOverride.Deleting
+	}
+	return store.Encode(o)
+}
+
+// rev is the revision of what was read: the newer one of a static group and its override.
+func (c change) rev() store.Revision { return max(c.was, c.staticWas) }
+
+// isNew says that there was no group of this name.
+func (c change) isNew() bool { return c.rev() == 0 }
 
 // unchanged says that there is nothing to write.
 func (c change) unchanged() bool {
-	return c.before != nil && c.broken == nil && string(store.Encode(*c.before)) == string(store.Encode(c.after))
+	switch {
+	case c.before == nil || c.broken != nil:
+		return false
+	case c.static != nil:
+		return string(store.Encode(c.wasOverride)) == string(c.value())
+	default:
+		return string(store.Encode(*c.before)) == string(store.Encode(c.after))
+	}
 }
 
-// readChange reads what is there of a group, to be changed. Without the key, was is 0 and before nil.
+// setSize asks for another size.
+func (c *change) setSize(n int) {
+	c.after.Size = n
+	c.override.Size = &n
+}
+
+// readChange reads what is there of a group, to be changed. Without the group, before is nil and isNew true.
 func (s *Session) readChange(ctx context.Context, name string) (change, error) {
 	c := change{name: name}
 	kv, err := s.find(ctx, s.keys().Group(name))
-	if err != nil || kv.Modified == 0 {
+	if err != nil {
 		return c, err
 	}
-	c.was = kv.Modified
+	static, err := s.find(ctx, s.keys().Static(name))
+	if err != nil {
+		return c, err
+	}
+	c.was, c.staticWas = kv.Modified, static.Modified
+	if static.Modified != 0 {
+		return c, c.readStatic(static, kv)
+	}
+	if kv.Modified == 0 {
+		return c, nil
+	}
 	g, broken, err := groupfile.ReadStored(kv.Value)
 	if err != nil {
 		return c, fmt.Errorf("read group %s: %w", name, err)
@@ -43,6 +93,42 @@ func (s *Session) readChange(ctx context.Context, name string) (change, error) {
 	return c, nil
 }
 
+// readStatic reads a static group and what is set beside it.
+func (c *change) readStatic(static, beside store.KV) error {
+	g, err := store.ReadGroup(static.Value)
+	if err == nil && g.Name != c.name {
+		err = fmt.Errorf("its name is %q, its key says %q", g.Name, c.name)
+	}
+	if errors.Is(err, store.ErrSchema) {
+		return fmt.Errorf("read static group %s: %w", c.name, err)
+	}
+	if err != nil {
+		return failure(Failed, "leasehold config apply -f FILE, with the whole group", "group %s: the static group at revision %d cannot be used: %s", c.name, static.Modified, joined(err))
+	}
+	c.static = &g
+	c.wasOverride = store.Override{Schema: store.Schema, Name: c.name}
+	var value []byte
+	if beside.Modified != 0 {
+		value = beside.Value
+		flags, _, err := groupfile.ReadStored(value)
+		if errors.Is(err, store.ErrSchema) {
+			return fmt.Errorf("read group %s: %w", c.name, err)
+		}
+		c.wasOverride.OperatorState = flags.OperatorState
+	}
+	force, err := store.ReadInForce(static.Value, value)
+	switch o, unreadable := store.ReadOverride(value); {
+	case value == nil:
+	case err != nil || unreadable != nil:
+		force = c.wasOverride.Over(g)
+		c.broken = err
+	default:
+		c.wasOverride = o
+	}
+	c.before, c.override = &force, c.wasOverride
+	return nil
+}
+
 // readExisting is readChange for commands that change a part of what is there, and therefore need it whole.
 func (s *Session) readExisting(ctx context.Context, name string) (change, error) {
 	if !isName(name) {
@@ -52,8 +138,10 @@ func (s *Session) readExisting(ctx context.Context, name string) (change, error)
 	switch {
 	case err != nil:
 		return c, err
-	case c.was == 0:
+	case c.isNew():
 		return c, noGroup(name)
+	case c.broken != nil && c.static != nil:
+		return c, failure(Failed, "leasehold group apply -f FILE, with what is to be set beside it", "group %s: what is set at revision %d beside the static group cannot be used: %s", name, c.was, joined(c.broken))
 	case c.broken != nil:
 		return c, failure(Failed, "leasehold group apply -f FILE, with the whole spec", "group %s: its spec at revision %d cannot be used: %s", name, c.was, joined(c.broken))
 	}
@@ -64,11 +152,24 @@ func (s *Session) readExisting(ctx context.Context, name string) (change, error)
 // write puts the changes into etcd, all or none, each only if its group is still as it was read. again is the
 // command with which the loser of a race may try once more.
 func (s *Session) write(ctx context.Context, changes []change, again string) (store.Revision, error) {
+	return s.writeWith(ctx, changes, nil, again)
+}
+
+// writeWith is write, with more that is written in the same transaction.
+func (s *Session) writeWith(ctx context.Context, changes []change, also []store.Request, again string) (store.Revision, error) {
 	var txn store.Txn
 	for _, c := range changes {
-		key := s.keys().Group(c.name)
-		txn.Conditions = append(txn.Conditions, store.At(key, c.was))
-		txn.Writes = append(txn.Writes, store.Put(key, store.Encode(c.after)))
+		txn.Conditions = append(txn.Conditions, store.At(s.keys().Group(c.name), c.was), store.At(s.keys().Static(c.name), c.staticWas))
+		if c.putStatic != nil {
+			txn.Writes = append(txn.Writes, store.Put(s.keys().Static(c.name), store.Encode(*c.putStatic)))
+			continue
+		}
+		txn.Writes = append(txn.Writes, store.Put(s.keys().Group(c.name), c.value()))
+	}
+	for _, r := range also {
+		key := s.keys().Request(r.ID)
+		txn.Conditions = append(txn.Conditions, store.Absent(key))
+		txn.Writes = append(txn.Writes, store.Put(key, store.Encode(r)))
 	}
 	rev, err := s.commit(ctx, "write group", txn)
 	var conflict *store.ConflictError
@@ -80,17 +181,23 @@ func (s *Session) write(ctx context.Context, changes []change, again string) (st
 
 // lost says who won when another edit came first.
 func (s *Session) lost(ctx context.Context, changes []change, conflict *store.ConflictError, again string) error {
-	c := changes[0]
+	first := changes[0]
+	key, what, was := s.keys().Group(first.name), "group "+first.name, first.was
 	for _, other := range changes {
-		if s.keys().Group(other.name) == conflict.Keys[0] {
-			c = other
+		if k := s.keys().Group(other.name); slices.Contains(conflict.Keys, k) {
+			key, what, was = k, "group "+other.name, other.was
+			break
+		}
+		if k := s.keys().Static(other.name); slices.Contains(conflict.Keys, k) {
+			key, what, was = k, "static group "+other.name, other.staticWas
+			break
 		}
 	}
-	now, err := s.find(ctx, s.keys().Group(c.name))
+	now, err := s.find(ctx, key)
 	if err != nil {
 		return err
 	}
-	return failure(Conflict, again, "group %s: %s; that stands, and nothing of yours was written", c.name, whatHappened(c.was, now.Modified))
+	return failure(Conflict, again, "%s: %s; that stands, and nothing of yours was written", what, whatHappened(was, now.Modified))
 }
 
 func whatHappened(was, now store.Revision) string {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -33,23 +34,67 @@ func shellWord(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// fileGroup is a group and the file it is in.
+// fileGroup is a group as a file has it, and the file it is in.
 type fileGroup struct {
-	store.Group
+	groupfile.Entry
 	file string
 }
 
 const nameAFile = "name a file that can be read, or - for standard input"
 
-// readFiles reads the groups in all files. What is wrong in any of them is told at once.
-func (s *Session) readFiles(f Files) ([]fileGroup, error) {
-	var all []fileGroup
-	var wrong groupfile.Problems
+// readFiles reads what all files ask for. What is wrong in any of them is told at once. A group that is static is read as what is
+// set beside it: which ones are, etcd says, unless the files cannot be right in any case.
+func (s *Session) readFiles(ctx context.Context, f Files) ([]fileGroup, error) {
+	files, err := s.parseFiles(f)
+	if err != nil {
+		return nil, err
+	}
+	static := map[string]store.Group{}
+	if !slices.ContainsFunc(files, (*groupfile.File).Malformed) {
+		if static, err = s.staticGroups(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return judgeFiles(f, files, static)
+}
+
+// staticGroups are the static groups by name. One that cannot be used is left out here: reading that group itself says so.
+func (s *Session) staticGroups(ctx context.Context) (map[string]store.Group, error) {
+	listing, err := s.list(ctx, s.keys().Of(store.KindStatic), 0)
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]store.Group{}
+	for _, kv := range listing.KVs {
+		if g, err := store.ReadGroup(kv.Value); err == nil {
+			all[g.Name] = g
+		}
+	}
+	return all, nil
+}
+
+// parseFiles reads the files, whatever is in them.
+func (s *Session) parseFiles(f Files) ([]*groupfile.File, error) {
+	var all []*groupfile.File
 	for i, name := range f.Files {
 		if slices.Contains(f.Files[:i], name) {
 			return nil, failure(Usage, "name each file once", "-f %s is given twice", name)
 		}
-		groups, err := s.readFile(name)
+		file, err := s.readFile(name)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, file)
+	}
+	return all, nil
+}
+
+// judgeFiles says what the files ask for, given the static groups.
+func judgeFiles(f Files, files []*groupfile.File, static map[string]store.Group) ([]fileGroup, error) {
+	var all []fileGroup
+	var wrong groupfile.Problems
+	for i, file := range files {
+		entries, err := file.Judge(static)
 		var problems groupfile.Problems
 		if errors.As(err, &problems) {
 			wrong = append(wrong, problems...)
@@ -58,11 +103,11 @@ func (s *Session) readFiles(f Files) ([]fileGroup, error) {
 		if err != nil {
 			return nil, err
 		}
-		for _, g := range groups {
-			if n := slices.IndexFunc(all, func(other fileGroup) bool { return other.Name == g.Name }); n >= 0 {
-				wrong = append(wrong, groupfile.Problem{File: name, Field: "name", What: fmt.Sprintf("group %q is in %s already", g.Name, all[n].file)})
+		for _, e := range entries {
+			if n := slices.IndexFunc(all, func(other fileGroup) bool { return other.Group.Name == e.Group.Name }); n >= 0 {
+				wrong = append(wrong, groupfile.Problem{File: f.Files[i], Field: "name", What: fmt.Sprintf("group %q is in %s already", e.Group.Name, all[n].file)})
 			}
-			all = append(all, fileGroup{Group: g, file: name})
+			all = append(all, fileGroup{Entry: e, file: f.Files[i]})
 		}
 	}
 	if len(all) > groupfile.MaxGroups { // they are written in one transaction
@@ -74,11 +119,10 @@ func (s *Session) readFiles(f Files) ([]fileGroup, error) {
 	return all, nil
 }
 
-// readFile reads the groups in a file or from standard input. Unless something is wrong with what is in it, what fails is
-// that the file cannot be read.
-func (s *Session) readFile(name string) ([]store.Group, error) {
+// readFile reads a file or standard input.
+func (s *Session) readFile(name string) (*groupfile.File, error) {
 	if name == "-" {
-		return groupfile.Read("standard input", s.env.Stdin)
+		return groupfile.Parse("standard input", s.env.Stdin)
 	}
 	if info, err := os.Stat(name); err == nil && info.IsDir() {
 		return nil, failure(Usage, nameAFile, "-f %s: this is a directory, not a file", name)
@@ -87,13 +131,12 @@ func (s *Session) readFile(name string) ([]store.Group, error) {
 	if err != nil {
 		return nil, unreadableFile(name, err)
 	}
-	groups, err := groupfile.Read(name, f)
+	file, err := groupfile.Parse(name, f)
 	_ = f.Close() // it was only read
-	var problems groupfile.Problems
-	if err != nil && !errors.As(err, &problems) {
+	if err != nil {
 		return nil, unreadableFile(name, err)
 	}
-	return groups, err
+	return file, nil
 }
 
 // unreadableFile says why a file cannot be read, and names it once.

@@ -14,13 +14,14 @@ type GroupApply struct {
 	Files
 	DryRun     bool     `help:"Show what would change and what would follow, and change nothing."`
 	Wait       bool     `help:"Wait until the groups are as asked for."`
+	NoStart    bool     `help:"Make a new group without starting it: nothing runs until leasehold group start."`
 	IfRevision *int64   `help:"Apply only if the group is still at this revision (0: only if there is none)." placeholder:"N"`
 	Confirm    []string `help:"Confirm that this group may shrink." placeholder:"NAME"`
 }
 
 // Run applies the files. All groups in them are written, or none.
 func (c *GroupApply) Run(ctx context.Context, s *Session) error {
-	groups, err := s.readFiles(c.Files)
+	groups, err := s.readFiles(ctx, c.Files)
 	if err != nil {
 		return err
 	}
@@ -29,9 +30,15 @@ func (c *GroupApply) Run(ctx context.Context, s *Session) error {
 	}
 	var changes []change
 	for _, g := range groups {
-		ch, err := s.planChange(ctx, g.Group)
+		ch, err := s.planChange(ctx, g)
 		if err != nil {
 			return err
+		}
+		if c.NoStart && !ch.isNew() {
+			return failure(Usage, "leasehold group apply "+c.flags()+", and leasehold group stop "+ch.name+" if nothing of it shall run", "--no-start is for a new group, and there is a group %s (revision %d); nothing was changed", ch.name, ch.rev())
+		}
+		if c.NoStart {
+			ch.after.Unstarted = true
 		}
 		if c.IfRevision != nil && store.Revision(*c.IfRevision) != ch.was {
 			return c.moved(ch)
@@ -72,8 +79,8 @@ func (c *GroupApply) apply(ctx context.Context, s *Session, changes []change) er
 		ch := &changes[i]
 		switch {
 		case ch.unchanged():
-			fmt.Fprintf(s.env.Stdout, "%s unchanged rev %d\n", ch.name, ch.was)
-		case ch.was == 0:
+			fmt.Fprintf(s.env.Stdout, "%s unchanged rev %d\n", ch.name, ch.rev())
+		case ch.isNew():
 			fmt.Fprintf(s.env.Stdout, "%s created rev %d\n", ch.name, rev)
 			ch.was = rev
 		default:
@@ -91,28 +98,34 @@ func (c *GroupApply) apply(ctx context.Context, s *Session, changes []change) er
 		return nil
 	}
 	for _, ch := range changes {
-		if err := s.wait(ctx, awaited{spec: ch.after, since: ch.was, after: rev, begun: begun}); err != nil {
+		if err := s.wait(ctx, awaited{spec: ch.after, since: ch.rev(), after: rev, begun: begun}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// planChange says what applying a group from a file would write. The flags that only commands set are kept.
-func (s *Session) planChange(ctx context.Context, g store.Group) (change, error) {
-	ch, err := s.readChange(ctx, g.Name)
+// planChange says what applying a group from a file would write. What only commands set is kept.
+func (s *Session) planChange(ctx context.Context, g fileGroup) (change, error) {
+	ch, err := s.readChange(ctx, g.Group.Name)
 	if err != nil {
 		return ch, err
 	}
-	ch.after = g
+	if (ch.static != nil) != (g.Override != nil) {
+		return ch, failure(Conflict, "give the same command once more", "group %s: somebody made it static, or removed the static group, a moment ago; nothing was changed", ch.name)
+	}
+	ch.after = g.Group
+	if g.Override != nil {
+		ch.override = *g.Override
+	}
 	if ch.before != nil {
-		ch.after.Paused, ch.after.Deleting = ch.before.Paused, ch.before.Deleting
+		ch.after.OperatorState = ch.before.OperatorState
 	}
 	if ch.after.Deleting {
-		s.warn("%s is being deleted: what is written now changes nothing about that", g.Name)
+		s.warn("%s is being deleted: what is written now changes nothing about that", ch.name)
 	}
 	if ch.broken != nil {
-		s.warn("%s: the spec at revision %d cannot be used (%s); it is replaced as a whole", g.Name, ch.was, joined(ch.broken))
+		s.warn("%s: the spec at revision %d cannot be used (%s); it is replaced as a whole", ch.name, ch.was, joined(ch.broken))
 	}
 	return ch, nil
 }

@@ -22,7 +22,7 @@ func (c *GroupDelete) Run(ctx context.Context, s *Session) error {
 		return err
 	}
 	if d.already {
-		fmt.Fprintf(s.env.Stdout, "%s unchanged rev %s\n", c.Group, revision(d.was))
+		fmt.Fprintf(s.env.Stdout, "%s unchanged rev %s\n", c.Group, revision(d.rev()))
 		s.note("it is being deleted already; watch it with: leasehold events -g %s --follow", c.Group)
 		d.warnOfPause(s)
 		return nil
@@ -73,7 +73,7 @@ func (s *Session) readDoomed(ctx context.Context, name string) (doomed, error) {
 	if d.change, err = s.readChange(ctx, name); err != nil {
 		return d, err
 	}
-	if d.was != 0 && d.broken == nil {
+	if !d.isNew() && (d.broken == nil || d.static != nil) {
 		d.after, d.already = *d.before, d.before.Deleting
 		d.act = fmt.Sprintf("group %s and its instances (%s wanted) are deleted for good", name, isAre(d.after.Size))
 		return d, nil
@@ -82,7 +82,7 @@ func (s *Session) readDoomed(ctx context.Context, name string) (doomed, error) {
 	if err != nil {
 		return d, err
 	}
-	if d.was == 0 && !status.Present() {
+	if d.isNew() && !status.Present() {
 		return d, noGroup(name)
 	}
 	what := "its key in groups/ was gone"

@@ -16,31 +16,20 @@ type GroupDiff struct {
 
 // Run shows the difference between what is asked for now and the files, with all defaults written out on both sides.
 func (c *GroupDiff) Run(ctx context.Context, s *Session) error {
-	groups, err := s.readFiles(c.Files)
+	groups, err := s.readFiles(ctx, c.Files)
 	if err != nil {
 		return err
 	}
 	differs := false
 	for _, g := range groups {
-		ch, err := s.planChange(ctx, g.Group)
+		ch, err := s.planChange(ctx, g)
 		if err != nil {
 			return err
 		}
-		var before []byte
-		if ch.before != nil && ch.broken == nil {
-			if before, err = groupfile.Write(*ch.before); err != nil {
-				return err
-			}
-		}
-		after, err := groupfile.Write(ch.after)
+		diff, err := s.textDiff(ch, g.file)
 		if err != nil {
 			return err
 		}
-		old := fmt.Sprintf("%s (revision %d)", s.keys().Group(g.Name), ch.was)
-		if ch.was == 0 {
-			old = s.keys().Group(g.Name) + " (none)"
-		}
-		diff := udiff.Unified(old, g.file, string(before), string(after))
 		differs = differs || diff != "" || ch.broken != nil
 		if _, err := fmt.Fprint(s.env.Stdout, diff); err != nil {
 			return err
@@ -53,4 +42,27 @@ func (c *GroupDiff) Run(ctx context.Context, s *Session) error {
 		return errDiffers
 	}
 	return nil
+}
+
+// textDiff is the difference between what was in force and what is to be, as files.
+func (s *Session) textDiff(ch change, to string) (string, error) {
+	var before []byte
+	var err error
+	if ch.before != nil && ch.broken == nil {
+		if before, err = groupfile.Write(*ch.before); err != nil {
+			return "", err
+		}
+	}
+	after, err := groupfile.Write(ch.after)
+	if err != nil {
+		return "", err
+	}
+	old := fmt.Sprintf("%s (revision %d)", s.keys().Group(ch.name), ch.rev())
+	switch {
+	case ch.isNew():
+		old = s.keys().Group(ch.name) + " (none)"
+	case ch.static != nil:
+		old = fmt.Sprintf("%s and %s (revision %d)", s.keys().Static(ch.name), s.keys().Group(ch.name), ch.rev())
+	}
+	return udiff.Unified(old, to, string(before), string(after)), nil
 }

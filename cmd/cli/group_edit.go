@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/leasehold/leasehold/cmd/groupfile"
+	"github.com/leasehold/leasehold/store"
 )
 
 // GroupEdit is the command group edit.
@@ -23,11 +24,11 @@ func (c *GroupEdit) Run(ctx context.Context, s *Session) error {
 	if err != nil {
 		return err
 	}
-	text, err := groupfile.Write(ch.after)
+	text, err := ch.draft()
 	if err != nil {
 		return err
 	}
-	file, err := draft(c.Group, fmt.Appendf(nil, "# Group %s as of revision %d. Save and leave to apply it; leave it as it is to change nothing.\n%s", c.Group, ch.was, text))
+	file, err := draft(c.Group, text)
 	if err != nil {
 		return err
 	}
@@ -43,7 +44,7 @@ func (c *GroupEdit) Run(ctx context.Context, s *Session) error {
 		return fmt.Errorf("read draft: %w", err)
 	}
 	if bytes.Equal(before, after) {
-		fmt.Fprintf(s.env.Stdout, "%s unchanged rev %d\n", c.Group, ch.was)
+		fmt.Fprintf(s.env.Stdout, "%s unchanged rev %d\n", c.Group, ch.rev())
 		return removeDraft(file)
 	}
 	if err := c.apply(ctx, s, ch, file, after); err != nil {
@@ -69,18 +70,17 @@ func kept(err error, file, confirm string) error {
 }
 
 func (c *GroupEdit) apply(ctx context.Context, s *Session, ch change, file string, text []byte) error {
-	groups, err := groupfile.Read(file, bytes.NewReader(text))
+	entry, err := c.read(ch, file, text)
 	if err != nil {
-		return kept(err, file, "")
+		return err
 	}
-	if len(groups) != 1 || groups[0].Name != c.Group {
-		return failure(Usage, "leasehold group apply -f "+file+", if other groups are meant", "the text is no longer the group %s alone", c.Group)
+	ch.after = entry.Group
+	ch.after.OperatorState = ch.before.OperatorState
+	if entry.Override != nil {
+		ch.override = *entry.Override
 	}
-	flags := *ch.before
-	ch.after = groups[0]
-	ch.after.Paused, ch.after.Deleting = flags.Paused, flags.Deleting
 	if ch.unchanged() {
-		fmt.Fprintf(s.env.Stdout, "%s unchanged rev %d\n", c.Group, ch.was)
+		fmt.Fprintf(s.env.Stdout, "%s unchanged rev %d\n", c.Group, ch.rev())
 		return nil
 	}
 	if ch.shrinks() {
@@ -98,6 +98,47 @@ func (c *GroupEdit) apply(ctx context.Context, s *Session, ch change, file strin
 		s.warn("%s: %s", ch.name, w)
 	}
 	return nil
+}
+
+// read takes the group out of the edited text.
+func (c *GroupEdit) read(ch change, file string, text []byte) (groupfile.Entry, error) {
+	parsed, err := groupfile.Parse(file, bytes.NewReader(text))
+	if err != nil {
+		return groupfile.Entry{}, err
+	}
+	static := map[string]store.Group{}
+	if ch.static != nil {
+		static[c.Group] = *ch.static
+	}
+	entries, err := parsed.Judge(static)
+	if err != nil {
+		return groupfile.Entry{}, kept(err, file, "")
+	}
+	if len(entries) != 1 || entries[0].Group.Name != c.Group {
+		return groupfile.Entry{}, failure(Usage, "leasehold group apply -f "+file+", if other groups are meant", "the text is no longer the group %s alone", c.Group)
+	}
+	return entries[0], nil
+}
+
+// draft is the text to edit. Of a static group it is what is set beside it, with what is in force for the reader.
+func (c change) draft() ([]byte, error) {
+	const leave = "Save and leave to apply it; leave it as it is to change nothing."
+	force, err := groupfile.Write(c.after)
+	if err != nil {
+		return nil, err
+	}
+	if c.static == nil {
+		return fmt.Appendf(nil, "# Group %s as of revision %d. %s\n%s", c.name, c.was, leave, force), nil
+	}
+	beside, err := groupfile.WriteOverride(c.override)
+	if err != nil {
+		return nil, err
+	}
+	text := fmt.Appendf(nil, "# Group %s is static: only size, template.instance_type and vars can be set beside it, here as of revision %d.\n# %s In force is now:\n", c.name, c.was, leave)
+	for line := range bytes.Lines(force) {
+		text = append(append(text, "#   "...), line...)
+	}
+	return append(text, beside...), nil
 }
 
 // draft writes the text into a file of its own that only its owner can read.

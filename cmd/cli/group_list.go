@@ -37,15 +37,15 @@ func (c *GroupList) Run(ctx context.Context, s *Session) error {
 			return err
 		}
 		for _, g := range all {
-			if g.Stored.Modified != 0 {
-				raw = append(raw, asJSON(g.Stored.Value))
+			if !g.gone() {
+				raw = append(raw, g.record())
 			}
 			v := viewOf(g)
 			provider := g.Spec.Provider
 			if provider == "" {
 				provider = "-"
 			}
-			t.Add(g.Name, g.Shard, v.state, v.health, v.run, provider, v.now, revision(g.Stored.Modified), output.Age(s.env.Now(), v.since))
+			t.Add(g.Name, g.Shard, v.state, v.health, v.run, provider, v.now, revision(g.revision()), output.Age(s.env.Now(), v.since))
 		}
 	}
 	if done, err := s.records(raw); done {

@@ -30,19 +30,25 @@ func (s *Session) setPaused(ctx context.Context, name string, paused bool, what 
 	if err != nil {
 		return err
 	}
-	if ch.after.Paused == paused {
-		fmt.Fprintf(s.env.Stdout, "%s unchanged rev %d\n", name, ch.was)
-		return nil
-	}
 	ch.after.Paused = paused
 	command := "resume"
 	if paused {
 		command = "pause"
 	}
-	rev, err := s.write(ctx, []change{ch}, "leasehold group show "+name+", then leasehold group "+command+" "+name)
+	return s.writeOne(ctx, &ch, what, "leasehold group show "+name+", then leasehold group "+command+" "+name)
+}
+
+// writeOne writes a change of one group, unless there is none, and says what became of it.
+func (s *Session) writeOne(ctx context.Context, ch *change, what, again string) error {
+	if ch.unchanged() {
+		fmt.Fprintf(s.env.Stdout, "%s unchanged rev %d\n", ch.name, ch.rev())
+		return nil
+	}
+	rev, err := s.write(ctx, []change{*ch}, again)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(s.env.Stdout, "%s %s rev %d\n", name, what, rev)
+	ch.was = rev
+	fmt.Fprintf(s.env.Stdout, "%s %s rev %d\n", ch.name, what, rev)
 	return nil
 }

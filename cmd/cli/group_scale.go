@@ -22,14 +22,14 @@ func (c *GroupScale) Run(ctx context.Context, s *Session) error {
 	if err != nil {
 		return err
 	}
-	ch.after.Size = c.Size
+	ch.setSize(c.Size)
 	var field *store.FieldError
 	if err := ch.after.Validate(); errors.As(err, &field) {
 		return failure(Usage, "leasehold group scale --help", "%s", field)
 	}
-	a := awaited{spec: ch.after, since: ch.was, begun: s.env.Now()}
+	a := awaited{spec: ch.after, since: ch.rev(), begun: s.env.Now()}
 	if ch.unchanged() {
-		fmt.Fprintf(s.env.Stdout, "%s unchanged rev %d\n", ch.name, ch.was)
+		fmt.Fprintf(s.env.Stdout, "%s unchanged rev %d\n", ch.name, ch.rev())
 	} else {
 		if ch.shrinks() {
 			act := ch.shrinking()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/leasehold/leasehold/cmd/groupfile"
 	"github.com/leasehold/leasehold/cmd/output"
@@ -17,8 +18,10 @@ type GroupShow struct {
 
 // groupDocument is one group in JSON: its records as stored.
 type groupDocument struct {
-	Group    json.RawMessage `json:"group"`
-	Revision store.Revision  `json:"revision"` // for group apply --if-revision
+	Group    json.RawMessage `json:"group"`    // of a static group: what is set beside it
+	Revision store.Revision  `json:"revision"` // of that, for group apply --if-revision
+	Static   json.RawMessage `json:"static,omitempty"`
+	InForce  json.RawMessage `json:"in_force,omitempty"` // of a static group: the merge
 	Status   json.RawMessage `json:"status"`
 }
 
@@ -28,35 +31,74 @@ func (c *GroupShow) Run(ctx context.Context, s *Session) error {
 	if err != nil {
 		return err
 	}
-	if done, err := s.records(groupDocument{Group: asJSON(g.Stored.Value), Revision: g.Stored.Modified, Status: g.Raw}); done {
+	if done, err := s.records(documentOf(g)); done {
 		return err
 	}
+	listing, err := s.list(ctx, s.keys().Of(store.KindSlots)+g.Name+"/", 0)
+	if err != nil {
+		return err
+	}
+	slots, err := decodeAll[store.Slot](listing)
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(slots, func(a, b store.Versioned[store.Slot]) int { return a.Record.Number - b.Record.Number })
 	leaders, err := s.list(ctx, s.keys().Of(store.KindLeader), 0)
 	if err != nil {
 		return err
 	}
-	scr, v := s.screen(), viewOf(g)
-	fmt.Fprintf(scr.W, "%s  %s  %s healthy  %s running  for %s\n", g.Name, v.state, v.health, v.run, output.Age(s.env.Now(), v.since))
+	scr, v, now := s.screen(), viewOf(g), s.env.Now()
+	fmt.Fprintf(scr.W, "%s  %s  %s healthy  %s running  for %s\n", g.Name, v.state, v.health, v.run, output.Age(now, v.since))
 	fmt.Fprintf(scr.W, "now: %s\n", v.now)
+	for _, line := range nowLines(g.Status.Record, slots, now) {
+		fmt.Fprintln(scr.W, line)
+	}
+	if err := showSpec(scr, g); err != nil {
+		return err
+	}
+	leads := len(leaders.KVs) > 0
+	found := groupProblems(g, leads, now)
+	if !leads {
+		found = append(found, problem{What: "no coordinator is at work: nothing is done for this group", About: s.flags.Shard, Next: "leasehold status"})
+	}
+	return writeProblems(scr, found)
+}
+
+// documentOf is the group for JSON.
+func documentOf(g group) groupDocument {
+	d := groupDocument{Group: asJSON(g.Stored.Value), Revision: g.Stored.Modified, Status: g.Raw}
+	if g.static() {
+		d.Static = asJSON(g.Static.Value)
+		if g.Bad == nil {
+			d.InForce = store.Encode(g.Spec)
+		}
+	}
+	return d
+}
+
+// showSpec shows what is asked for.
+func showSpec(scr output.Screen, g group) error {
+	if g.static() {
+		beside := "nothing is set beside it"
+		if g.Stored.Modified != 0 {
+			beside = fmt.Sprintf("what is set beside it: revision %d", g.Stored.Modified)
+		}
+		fmt.Fprintf(scr.W, "static: written by config apply at revision %d; %s (REC-6)\n", g.Static.Modified, beside)
+	}
 	switch {
-	case g.Stored.Modified == 0:
+	case g.gone():
 		fmt.Fprintln(scr.W, "spec: none in groups/")
 	case g.Bad == nil:
-		fmt.Fprintf(scr.W, "spec: revision %d, template %s%s\n", g.Stored.Modified, g.Spec.InstanceSpec().TemplateHash(), inForceNow(g))
+		fmt.Fprintf(scr.W, "spec: revision %d, template %s%s\n", g.revision(), g.Spec.InstanceSpec().TemplateHash(), inForceNow(g))
 		text, err := groupfile.Write(g.Spec)
 		if err != nil {
 			return err
 		}
 		fmt.Fprintf(scr.W, "%s\n", indented(text))
 	default:
-		fmt.Fprintf(scr.W, "spec: revision %d, which cannot be used%s\n", g.Stored.Modified, inForceNow(g))
+		fmt.Fprintf(scr.W, "spec: revision %d, which cannot be used%s\n", g.revision(), inForceNow(g))
 	}
-	leads := len(leaders.KVs) > 0
-	found := groupProblems(g, leads)
-	if !leads {
-		found = append(found, problem{What: "no coordinator is at work: nothing is done for this group", About: s.flags.Shard, Next: "leasehold status"})
-	}
-	return writeProblems(scr, found)
+	return nil
 }
 
 // inForceNow says whether the spec in groups/ is the one that the leader goes by.
@@ -64,7 +106,7 @@ func inForceNow(g group) string {
 	switch at := g.Status.Record.AcceptedRevision; {
 	case at == 0:
 		return "; none is in force yet"
-	case at == g.Stored.Modified:
+	case at == g.revision():
 		return ", in force"
 	default:
 		return fmt.Sprintf("; that of revision %d is in force", at)

@@ -24,7 +24,7 @@ type view struct {
 // else is wrong with it.
 func (g group) leaving() bool {
 	st := g.Status.Record
-	return st.State == store.GroupDeleting || st.Accepted != nil && st.Accepted.Deleting || g.Stored.Modified != 0 && g.Bad == nil && g.Spec.Deleting
+	return st.State == store.GroupDeleting || st.Accepted != nil && st.Accepted.Deleting || !g.gone() && g.Bad == nil && g.Spec.Deleting
 }
 
 // viewOf says how a group is from what its leader last said of it.
@@ -58,17 +58,18 @@ func standing(g group) view {
 	case st.State == store.GroupRefused:
 		v.mark, v.health, v.run = "!", "-", "-"
 		now = append([]string{refusal(g)}, now...)
-	case g.Stored.Modified == 0 && !g.leaving():
+	case g.gone() && !g.leaving():
 		v.mark, now = "!", append([]string{"spec is gone"}, now...)
-	case g.Stored.Modified != 0 && (g.Bad != nil || st.Invalid != nil):
+	case !g.gone() && (g.Bad != nil || st.Invalid != nil):
 		v.mark, now = "!", append([]string{"spec not in force"}, now...)
-	case len(st.Blocked) > 0 || st.State == store.GroupErrored:
+	case len(st.Blocked) > 0 || st.State == store.GroupErrored || st.Errored > 0 || stormy(st) || halted(st) != "":
 		v.mark = "!"
+	case rests(st.State) && len(now) == 0:
 	case !st.OK || len(now) > 0:
 		v.mark = "~"
 	}
-	judged := st.Invalid != nil && st.Invalid.Revision == g.Stored.Modified
-	if g.Stored.Modified != 0 && st.AcceptedRevision < g.Stored.Modified && !judged && g.Bad == nil {
+	judged := st.Invalid != nil && st.Invalid.Revision == g.revision()
+	if !g.gone() && st.AcceptedRevision < g.revision() && !judged && g.Bad == nil {
 		now = append([]string{"spec not seen yet"}, now...)
 	}
 	if v.now = strings.Join(now, ", "); v.now == "" {
@@ -79,7 +80,7 @@ func standing(g group) view {
 
 // refusal is why a group has no spec in force.
 func refusal(g group) string {
-	if g.Stored.Modified == 0 {
+	if g.gone() {
 		return "spec is gone"
 	}
 	return "spec refused"
@@ -97,9 +98,12 @@ func unstick(phases map[store.Phase]int, stuck int) {
 	}
 }
 
-// activity counts what is not simply running, verdicts first, and what is blocked.
+// activity says what is under way: a storm, what is not simply running, verdicts first, a roll, and what is blocked.
 func activity(st store.Status) []string {
 	var now []string
+	if storm := stormNow(st); storm != "" {
+		now = append(now, storm)
+	}
 	var verdicts []store.Verdict
 	for v, n := range st.Verdicts {
 		if n > 0 && v != store.Live && v != store.Unborn {
@@ -117,8 +121,16 @@ func activity(st store.Status) []string {
 			now = append(now, fmt.Sprintf("%d %s", n, p))
 		}
 	}
-	if st.Outdated > 0 {
+	if roll := rollNow(st); roll != "" {
+		now = append(now, roll)
+	} else if st.Outdated > 0 {
 		now = append(now, fmt.Sprintf("%d outdated", st.Outdated))
+	}
+	if st.Flapping > 0 {
+		now = append(now, counted(st.Flapping, "slot", "slots")+" flapping")
+	}
+	if st.Errored > 0 {
+		now = append(now, counted(st.Errored, "slot", "slots")+" errored")
 	}
 	var rules []string
 	for _, b := range st.Blocked {

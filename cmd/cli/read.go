@@ -14,22 +14,58 @@ import (
 type group struct {
 	Name   string
 	Shard  string
-	Spec   store.Group
-	Stored store.KV // the zero KV: no such key in groups/
-	Bad    error    // why the spec cannot be used, if so
+	Spec   store.Group // of a static group: the merge with what is set beside it
+	Stored store.KV    // the zero KV: no such key in groups/
+	Static store.KV    // the zero KV: the group is not static
+	Bad    error       // why the spec cannot be used, if so
 	Status store.Versioned[store.Status]
 	Raw    json.RawMessage // the status as stored
 }
 
+// revision is that of the spec: of the newer one of a static group and what is set beside it. 0: there is none.
+func (g group) revision() store.Revision { return max(g.Stored.Modified, g.Static.Modified) }
+
+// gone says that nobody asks for the group, though the leader still knows it.
+func (g group) gone() bool { return g.revision() == 0 }
+
+// static says that config apply wrote the group.
+func (g group) static() bool { return g.Static.Modified != 0 }
+
+// read takes the spec out of the keys.
+func (g *group) read() {
+	if !g.gone() {
+		g.Spec, g.Bad = store.ReadInForce(valueOf(g.Static), valueOf(g.Stored))
+	}
+}
+
+// record is the spec as JSON shows it: as it is stored or, of a static group, the merge.
+func (g group) record() json.RawMessage {
+	if g.static() && g.Bad == nil {
+		return store.Encode(g.Spec)
+	}
+	if g.static() {
+		return asJSON(g.Static.Value)
+	}
+	return asJSON(g.Stored.Value)
+}
+
+// valueOf is nil where there is no key.
+func valueOf(kv store.KV) []byte {
+	if kv.Modified == 0 {
+		return nil
+	}
+	return kv.Value
+}
+
 // groups reads all groups at one revision, ordered by name.
 func (s *Session) groups(ctx context.Context, keys store.Keys, at store.Revision) ([]group, store.Revision, error) {
-	specs, err := s.list(ctx, keys.Of(store.KindGroups), at)
-	if err != nil {
-		return nil, 0, err
-	}
-	statuses, err := s.list(ctx, keys.Of(store.KindStatus), specs.Revision)
-	if err != nil {
-		return nil, 0, err
+	lists := map[string]store.Listing{}
+	for _, kind := range []string{store.KindGroups, store.KindStatic, store.KindStatus} {
+		l, err := s.list(ctx, keys.Of(kind), at)
+		if err != nil {
+			return nil, 0, err
+		}
+		lists[kind], at = l, l.Revision
 	}
 	byName := map[string]*group{}
 	named := func(key string) *group {
@@ -40,13 +76,15 @@ func (s *Session) groups(ctx context.Context, keys store.Keys, at store.Revision
 		}
 		return byName[name]
 	}
-	for _, kv := range specs.KVs {
-		g := named(kv.Key)
-		g.Stored = kv
-		g.Spec, g.Bad = store.ReadGroup(kv.Value)
+	for _, kv := range lists[store.KindGroups].KVs {
+		named(kv.Key).Stored = kv
 	}
-	for _, kv := range statuses.KVs {
+	for _, kv := range lists[store.KindStatic].KVs {
+		named(kv.Key).Static = kv
+	}
+	for _, kv := range lists[store.KindStatus].KVs {
 		g := named(kv.Key)
+		var err error
 		if g.Status, err = store.Decode[store.Status](kv); err != nil {
 			return nil, 0, err
 		}
@@ -54,10 +92,11 @@ func (s *Session) groups(ctx context.Context, keys store.Keys, at store.Revision
 	}
 	all := make([]group, 0, len(byName))
 	for _, g := range byName {
+		g.read()
 		all = append(all, *g)
 	}
 	slices.SortFunc(all, func(a, b group) int { return strings.Compare(a.Name, b.Name) })
-	return all, specs.Revision, nil
+	return all, at, nil
 }
 
 // group reads one group, or fails with NotFound.
@@ -70,16 +109,17 @@ func (s *Session) group(ctx context.Context, name string) (group, error) {
 	if g.Stored, err = s.find(ctx, s.keys().Group(name)); err != nil {
 		return g, err
 	}
+	if g.Static, err = s.find(ctx, s.keys().Static(name)); err != nil {
+		return g, err
+	}
 	status, err := s.find(ctx, s.keys().Status(name))
 	if err != nil {
 		return g, err
 	}
-	if g.Stored.Modified == 0 && status.Modified == 0 {
+	if g.gone() && status.Modified == 0 {
 		return g, noGroup(name)
 	}
-	if g.Stored.Modified != 0 {
-		g.Spec, g.Bad = store.ReadGroup(g.Stored.Value)
-	}
+	g.read()
 	if status.Modified != 0 {
 		g.Raw = status.Value
 		if g.Status, err = store.Decode[store.Status](status); err != nil {

@@ -124,8 +124,8 @@ func (s *Session) readState(ctx context.Context, name string) (st shardState, er
 	st.raw.Requests = stored(lists[store.KindRequests].KVs)
 	st.raw.Groups, st.raw.Status = []json.RawMessage{}, []json.RawMessage{}
 	for _, g := range st.groups {
-		if g.Stored.Modified != 0 {
-			st.raw.Groups = append(st.raw.Groups, asJSON(g.Stored.Value))
+		if !g.gone() {
+			st.raw.Groups = append(st.raw.Groups, g.record())
 		}
 		if g.Raw != nil {
 			st.raw.Status = append(st.raw.Status, g.Raw)
@@ -171,7 +171,7 @@ func (s *Session) showState(st shardState, found []problem, now time.Time) error
 		}}
 		for _, g := range st.groups {
 			v := viewOf(g)
-			t.Add(v.mark, g.Name, v.state, v.health, v.run, v.now, output.Age(now, v.since), revision(g.Stored.Modified), revision(g.Status.Record.AcceptedRevision))
+			t.Add(v.mark, g.Name, v.state, v.health, v.run, v.now, output.Age(now, v.since), revision(g.revision()), revision(g.Status.Record.AcceptedRevision))
 		}
 		if err := t.Write(scr, s.wide()); err != nil {
 			return err

@@ -3,6 +3,8 @@ package cli
 import (
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,7 +30,7 @@ const (
 func problems(st shardState, now time.Time) []problem {
 	found := append([]problem{}, shardProblems(st, now)...)
 	for _, g := range st.groups {
-		found = append(found, groupProblems(g, st.leads)...)
+		found = append(found, groupProblems(g, st.leads, now)...)
 	}
 	for _, s := range st.strays {
 		found = append(found, problem{
@@ -59,6 +61,14 @@ func shardProblems(st shardState, now time.Time) []problem {
 			Next: "when the reason is gone: leasehold release",
 		})
 	}
+	for _, zone := range slices.Sorted(maps.Keys(st.shard.Record.Evacuated)) {
+		e := st.shard.Record.Evacuated[zone]
+		found = append(found, problem{
+			About: st.name, Rule: "DRAIN-3",
+			What: fmt.Sprintf("zone %s is evacuated, ordered %s ago by %s: its instances are replaced elsewhere, and none is made there", zone, output.Age(now, e.At), e.By),
+			Next: "when it may be used again: leasehold evacuate " + zone + " --end",
+		})
+	}
 	for _, r := range st.replicas {
 		if last := r.Record.Last; last != nil && now.Sub(last.At) < disturbanceShown {
 			found = append(found, problem{
@@ -71,21 +81,47 @@ func shardProblems(st shardState, now time.Time) []problem {
 	for _, r := range st.requests {
 		if age := now.Sub(r.Record.At); st.leads && age > orderIgnored {
 			found = append(found, problem{
-				About: r.Record.Instance, Rule: "REC-16",
-				What: fmt.Sprintf("the order to %s it, given %s ago by %s, was not carried out yet", r.Record.Kind, output.Span(age), r.Record.By),
-				Next: "leasehold events -i " + r.Record.Instance,
+				About: aboutOrder(r.Record, st.name), Rule: "REC-16",
+				What: fmt.Sprintf("the order %q, given %s ago by %s, was not carried out yet", r.Record.Kind, output.Span(age), r.Record.By),
+				Next: orderEvents(r.Record),
 			})
 		}
 	}
 	return found
 }
 
-func groupProblems(g group, leads bool) []problem {
+// aboutOrder is what an order is about.
+func aboutOrder(r store.Request, shard string) string {
+	switch {
+	case r.Instance != "":
+		return r.Instance
+	case r.Group != "":
+		return r.Group
+	case r.Zone != "":
+		return "zone " + r.Zone
+	default:
+		return shard
+	}
+}
+
+// orderEvents is where to look for what became of an order.
+func orderEvents(r store.Request) string {
+	switch {
+	case r.Instance != "":
+		return "leasehold events -i " + r.Instance
+	case r.Group != "":
+		return "leasehold events -g " + r.Group
+	default:
+		return "leasehold events"
+	}
+}
+
+func groupProblems(g group, leads bool, now time.Time) []problem {
 	var found []problem
 	st := g.Status.Record
 	switch {
-	case g.Stored.Modified == 0 && g.leaving():
-	case g.Stored.Modified == 0:
+	case g.gone() && g.leaving():
+	case g.gone():
 		found = append(found, problem{
 			About: g.Name, Rule: "SAFE-10",
 			What: fmt.Sprintf("its key in groups/ is gone; %s", inForceWithout(st)),
@@ -94,10 +130,10 @@ func groupProblems(g group, leads bool) []problem {
 	case g.Bad != nil:
 		found = append(found, problem{
 			About: g.Name, Rule: "SAFE-10",
-			What: fmt.Sprintf("the spec of revision %d cannot be used: %s; %s", g.Stored.Modified, joined(g.Bad), inForce(st)),
+			What: fmt.Sprintf("the spec of revision %d cannot be used: %s; %s", g.revision(), joined(g.Bad), inForce(st)),
 			Next: fmt.Sprintf("leasehold group apply -f %s.yaml, with a spec that is right", g.Name),
 		})
-	case st.Invalid != nil && st.Invalid.Revision == g.Stored.Modified:
+	case st.Invalid != nil && st.Invalid.Revision == g.revision():
 		found = append(found, problem{
 			About: g.Name, Rule: "SAFE-10",
 			What: fmt.Sprintf("the spec of revision %d is not in force: %s; %s", st.Invalid.Revision, st.Invalid.Why, inForce(st)),
@@ -106,7 +142,11 @@ func groupProblems(g group, leads bool) []problem {
 	case !g.Status.Present() && leads:
 		found = append(found, problem{About: g.Name, What: "the leader has not taken it up yet", Next: "leasehold events --follow -g " + g.Name})
 	}
+	found = append(found, nowProblems(g, now)...)
 	for _, b := range st.Blocked {
+		if toldOtherwise(b, st) {
+			continue
+		}
 		what := b.What
 		if b.Instance != "" && !strings.Contains(what, b.Instance) {
 			what = b.Instance + ": " + what

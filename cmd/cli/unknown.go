@@ -17,7 +17,7 @@ func (s *Session) knownGroup(ctx context.Context, shards []string, name string) 
 	}
 	for _, shard := range shards {
 		keys := store.KeysOf(shard)
-		for _, key := range []string{keys.Group(name), keys.Status(name)} {
+		for _, key := range []string{keys.Group(name), keys.Static(name), keys.Status(name)} {
 			if kv, err := s.find(ctx, key); err != nil || kv.Modified != 0 {
 				return err
 			}

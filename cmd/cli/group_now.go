@@ -1,0 +1,180 @@
+package cli
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/leasehold/leasehold/cmd/output"
+	"github.com/leasehold/leasehold/store"
+)
+
+// rests says that in this state a group wants no instance, or no new one.
+func rests(state store.GroupState) bool {
+	return state == store.GroupReady || state == store.GroupStopped || state == store.GroupFinished
+}
+
+// stormy says that a storm holds replacements back: one that is over, and after which they are taken up again, does not.
+func stormy(st store.Status) bool { return st.Storm != nil && st.Storm.Ended == "" }
+
+// stormNow is the storm in a word or two.
+func stormNow(st store.Status) string {
+	switch {
+	case st.Storm == nil:
+		return ""
+	case !stormy(st):
+		return "storm over, resuming"
+	case st.Storm.Shard:
+		return "STORM of the shard: held"
+	default:
+		return "STORM: held"
+	}
+}
+
+// halted says why a roll goes no further by itself; "" if it does, or there is none.
+func halted(st store.Status) string {
+	switch {
+	case st.Rollout == nil:
+		return ""
+	case st.Rollout.Blamed != "":
+		return st.Rollout.Blamed
+	default:
+		return st.Rollout.Stalled
+	}
+}
+
+// rollNow is the roll in a word or two.
+func rollNow(st store.Status) string {
+	r := st.Rollout
+	if r == nil {
+		return ""
+	}
+	how := "rolling"
+	switch {
+	case r.Blamed != "":
+		how = "roll STOPPED"
+	case r.Stalled != "":
+		how = "roll STALLED"
+	}
+	return fmt.Sprintf("%s %s %d/%d", how, r.Template, r.Done, r.Total)
+}
+
+// ends is when a timer ends, as how long from now.
+func ends(t store.Timer, now time.Time) string { return output.Span(t.Start.Add(t.For.D()).Sub(now)) }
+
+// nowLines are what a group is in the middle of, one line each.
+func nowLines(st store.Status, slots []store.Versioned[store.Slot], now time.Time) []string {
+	var lines []string
+	if s := st.Storm; s != nil {
+		lines = append(lines, "storm: "+stormLine(*s, now))
+	}
+	if r := st.Rollout; r != nil {
+		line := fmt.Sprintf("roll: %d of %d on %s", r.Done, r.Total, r.Template)
+		if r.Relaunch > 0 {
+			line += fmt.Sprintf(", relaunch %d", r.Relaunch)
+		}
+		line += fmt.Sprintf(", begun %s ago, last progress %s ago", output.Age(now, r.Since), output.Age(now, r.Progress))
+		switch {
+		case halted(st) != "":
+		case r.Stalls != nil:
+			line += ", stalls in " + ends(*r.Stalls, now)
+		}
+		lines = append(lines, line)
+	}
+	for _, v := range slots {
+		if line := slotState(v.Record, now); line != "" {
+			lines = append(lines, fmt.Sprintf("slot %d: %s", v.Record.Number, line))
+		}
+	}
+	if g := st.LastGood; g != nil {
+		lines = append(lines, fmt.Sprintf("last good: template %s of revision %d, %s ago", g.Template, g.Revision, output.Age(now, g.At)))
+	}
+	return lines
+}
+
+// stormLine says how bad a storm is and what it waits for.
+func stormLine(s store.Storm, now time.Time) string {
+	line := fmt.Sprintf("%d of %d lost, since %s", s.Lost, s.Of, output.Age(now, s.Since))
+	if s.Shard {
+		line += ", across the shard"
+	}
+	if s.Ended != "" {
+		line += "; over: " + output.OneLine(s.Ended)
+		if s.By != "" {
+			line += ", by " + s.By
+		}
+		if s.Resume != nil {
+			line += "; what is still lost is replaced bit by bit in the next " + ends(*s.Resume, now)
+		}
+		return line
+	}
+	line += "; none of them is replaced, dead ones still are"
+	if s.Calm != nil {
+		line += "; ends in " + ends(*s.Calm, now) + " if few are lost"
+	}
+	switch {
+	case s.Probe != "":
+		line += "; one is tried: " + s.Probe
+	case s.Next != nil:
+		line += "; one is tried in " + ends(*s.Next, now)
+	}
+	return line
+}
+
+// slotState says that a slot is flapping or given up; "" if neither.
+func slotState(s store.Slot, now time.Time) string {
+	failures := counted(len(s.Failures), "failure", "failures")
+	switch {
+	case s.Errored != "":
+		return "errored: " + output.OneLine(s.Errored)
+	case s.Retry != nil && !s.Retry.Start.Add(s.Retry.For.D()).After(now):
+		return fmt.Sprintf("flapping: %s, tried again now", failures)
+	case s.Retry != nil:
+		return fmt.Sprintf("flapping: %s, tried again in %s", failures, ends(*s.Retry, now))
+	default:
+		return ""
+	}
+}
+
+// nowProblems are what a group is in the middle of and an operator should know of.
+func nowProblems(g group, now time.Time) []problem {
+	var found []problem
+	st := g.Status.Record
+	if stormy(st) {
+		found = append(found, problem{
+			About: g.Name, Rule: "SAFE-2", What: "storm: " + stormLine(*st.Storm, now),
+			Next: fmt.Sprintf("leasehold explain %s | leasehold group override-storm %s", g.Name, g.Name),
+		})
+	}
+	if r := st.Rollout; r != nil && r.Blamed != "" {
+		found = append(found, problem{
+			About: g.Name, Rule: "FLAP-5", What: fmt.Sprintf("the roll to %s has stopped at %d of %d: %s", r.Template, r.Done, r.Total, r.Blamed),
+			Next: fmt.Sprintf("leasehold group rollback %s | leasehold group apply -f FILE", g.Name),
+		})
+	} else if r != nil && r.Stalled != "" {
+		found = append(found, problem{
+			About: g.Name, Rule: "ROLL-4", What: fmt.Sprintf("the roll to %s is stalled at %d of %d: %s", r.Template, r.Done, r.Total, r.Stalled),
+			Next: fmt.Sprintf("leasehold explain %s | leasehold group rollback %s", g.Name, g.Name),
+		})
+	}
+	if st.Errored > 0 {
+		found = append(found, problem{
+			About: g.Name, Rule: "FLAP-3", What: counted(st.Errored, "slot is", "slots are") + " given up after too many failures: nothing more is tried there",
+			Next: fmt.Sprintf("leasehold group show %s, then leasehold group retry %s", g.Name, g.Name),
+		})
+	}
+	return found
+}
+
+// toldOtherwise says that what is blocked for this reason is among nowProblems already.
+func toldOtherwise(b store.Blocked, st store.Status) bool {
+	switch b.Rule {
+	case "SAFE-2":
+		return stormy(st)
+	case "FLAP-5", "ROLL-4":
+		return halted(st) != ""
+	case "FLAP-3":
+		return st.Errored > 0
+	default:
+		return false
+	}
+}
