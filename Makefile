@@ -17,8 +17,7 @@ GOBUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-s -w -X m
 LINT := go tool -modfile=scripts/tools/lint/go.mod golangci-lint
 BUF  := go tool -modfile=scripts/tools/proto/go.mod buf
 
-# What `make test` tests, and for how long one package may take. -count=1: tests that start the real
-# programs must not be answered from the cache.
+# What `make test` tests, and for how long one package may take.
 PACKAGES     ?= ./...
 TEST_TIMEOUT ?= 10m
 
@@ -41,8 +40,7 @@ run: build ## build, then everything on this machine: etcd, coordinator, a demo 
 .PHONY: test
 test: ## all tests with the race detector (PACKAGES=… for some); installs what they need
 	scripts/test-needs.sh
-	$(if $(filter ./...,$(PACKAGES)),go test -count=1 -timeout $(TEST_TIMEOUT) ./coordinator # every boundary: see boundaries_race_test.go)
-	CGO_ENABLED=1 go test -race -count=1 -timeout $(TEST_TIMEOUT) $(PACKAGES)
+	TEST_TIMEOUT=$(TEST_TIMEOUT) scripts/test.sh $(PACKAGES)
 
 .PHONY: test-fast
 test-fast: ## the packages without I/O, and the rules about imports: seconds

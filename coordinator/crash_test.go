@@ -108,7 +108,7 @@ func everyBoundary(t *testing.T, least int, story func(*world, *crash)) {
 				}
 				struck++
 			}
-			if struck < least/boundariesApart && !left {
+			if struck < (least+boundariesApart-1)/boundariesApart && !left {
 				t.Errorf("the leader died at %d boundaries only", struck)
 			}
 		})

@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# Runs the tests of the packages named, or of all, with the race detector; and without it, before, the packages that
+# have tests which the detector does not get to see. All runs are made, whatever comes of the first.
+#
+#   scripts/test.sh [package…]     TEST_TIMEOUT=10m: how long one package may take
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+[ $# -gt 0 ] || set -- ./...
+export CGO_ENABLED=1 # the race detector needs it; the lists must be of the same files
+
+# A test binary that can play in virtual time runs on one processor. All timers of a synctest bubble share one context
+# of the race detector, and two threads in it at once break it: "ThreadSanitizer: CHECK failed", or a crash
+# (https://go.dev/issue/78156). On one processor one timer goes off after the other. Races are found all the same: the
+# detector goes by what is ordered before what, not by what happens to run at once.
+bubbles=$(go list -race -test -f '{{range .Deps}}{{if eq . "testing/synctest"}}{{$.ImportPath}}{{"\n"}}{{end}}{{end}}' "$@" |
+	sed -n 's/\.test$//p' | sort -u)
+packages=$(go list -race "$@" | sort -u)
+others=$(comm -23 <(echo "$packages") <(echo "$bubbles"))
+
+# What a test file's build constraint keeps from the race detector, or makes smaller there, is run without it.
+test_files() {
+	go list -f '{{range .TestGoFiles}}{{$.ImportPath}} {{.}}{{"\n"}}{{end}}{{range .XTestGoFiles}}{{$.ImportPath}} {{.}}{{"\n"}}{{end}}' "$@" | sort
+}
+all=$(test_files "$@")
+seen=$(test_files -race "$@")
+unseen=$(comm -23 <(echo "$all") <(echo "$seen") | cut -d' ' -f1 | sort -u)
+
+# -count=1: tests that start the real programs must not be answered from the cache.
+failed=0
+run() { # packages, one a line; then flags
+	local list=$1
+	shift
+	[ -n "$list" ] || return 0
+	local names
+	mapfile -t names <<<"$list"
+	go test -count=1 -timeout "${TEST_TIMEOUT:-10m}" "$@" "${names[@]}" || failed=1
+}
+
+run "$unseen"
+run "$bubbles" -race -cpu 1
+run "$others" -race
+exit "$failed"
