@@ -40,6 +40,8 @@ func (w *world) race(first func()) {
 func TestALostRaceChangesNothing(t *testing.T) {
 	for _, c := range []struct{ name, args, next string }{
 		{"scale", "group scale web 9", "leasehold group show web, then leasehold group scale web 9"},
+		{"stop", "group stop web --confirm=web", "leasehold group show web, then leasehold group stop web"},
+		{"restart", "group restart web", "leasehold group show web, then leasehold group restart web"},
 		{"pause", "group pause web", "leasehold group show web, then leasehold group pause web"},
 		{"apply", "group apply -f web.yaml", "leasehold group diff -f web.yaml, then leasehold group apply again"},
 		{"apply of two files", "group apply -f web.yaml -f two.yaml", "leasehold group diff -f web.yaml -f two.yaml, then leasehold group apply again"},
@@ -61,7 +63,7 @@ func TestALostRaceChangesNothing(t *testing.T) {
 			if !strings.HasPrefix(stderr, want) {
 				t.Errorf("got  %s\nwant %s", stderr, want)
 			}
-			if g := w.spec("web"); g.Size != 7 || g.Paused || g.Deleting {
+			if g := w.spec("web"); g.Size != 7 || g.OperatorState != (store.OperatorState{}) {
 				t.Errorf("the winner's edit is gone: %+v", g)
 			}
 		})

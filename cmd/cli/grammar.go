@@ -31,15 +31,22 @@ type Grammar struct {
 
 // Groups are the commands about groups.
 type Groups struct {
-	Apply  GroupApply  `cmd:"" help:"Make groups as a file says."`
-	Diff   GroupDiff   `cmd:"" help:"Show how a file differs from what is asked for now."`
-	List   GroupList   `cmd:"" help:"List the groups."`
-	Show   GroupShow   `cmd:"" help:"Show one group: what is wanted and what is."`
-	Scale  GroupScale  `cmd:"" help:"Change how many instances are wanted."`
-	Edit   GroupEdit   `cmd:"" help:"Change a group in an editor."`
-	Pause  GroupPause  `cmd:"" help:"Create, heal and delete nothing in a group."`
-	Resume GroupResume `cmd:"" help:"End a pause."`
-	Delete GroupDelete `cmd:"" help:"Delete a group and all its instances."`
+	Apply         GroupApply         `cmd:"" help:"Make groups as a file says."`
+	Diff          GroupDiff          `cmd:"" help:"Show how a file differs from what is asked for now."`
+	List          GroupList          `cmd:"" help:"List the groups."`
+	Show          GroupShow          `cmd:"" help:"Show one group: what is wanted and what is."`
+	Scale         GroupScale         `cmd:"" help:"Change how many instances are wanted."`
+	Edit          GroupEdit          `cmd:"" help:"Change a group in an editor."`
+	Pause         GroupPause         `cmd:"" help:"Create, heal and delete nothing in a group."`
+	Resume        GroupResume        `cmd:"" help:"End a pause."`
+	Stop          GroupStop          `cmd:"" help:"Drain and delete all instances of a group; its size is kept."`
+	Start         GroupStart         `cmd:"" help:"Start a group that was stopped, or applied with --no-start."`
+	Restart       GroupRestart       `cmd:"" help:"Relaunch all instances of a group, under its budgets."`
+	Retry         GroupRetry         `cmd:"" help:"Try slots again that wait or were given up."`
+	Rollback      GroupRollback      `cmd:"" help:"Put back what the instances were made from when the whole group was last healthy."`
+	History       GroupHistory       `cmd:"" help:"Show the specs that were in force."`
+	OverrideStorm GroupOverrideStorm `cmd:"" help:"Take a storm for over: replace again what is lost."`
+	Delete        GroupDelete        `cmd:"" help:"Delete a group and all its instances."`
 }
 
 // Instances are the commands about instances.

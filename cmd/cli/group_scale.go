@@ -43,9 +43,7 @@ func (c *GroupScale) Run(ctx context.Context, s *Session) error {
 		a.since, a.after = ch.was, ch.was
 		fmt.Fprintf(s.env.Stdout, "%s size %d -> %d rev %d\n", ch.name, ch.before.Size, ch.after.Size, ch.was)
 	}
-	if ch.after.Paused {
-		s.warn("%s is paused: nothing follows before leasehold group resume %s", ch.name, ch.name)
-	}
+	s.warnOfRest(ch)
 	if !c.Wait {
 		return nil
 	}

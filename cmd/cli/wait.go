@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -55,7 +54,7 @@ func (s *Session) wait(ctx context.Context, a awaited) error {
 	defer follower.Wait()
 	defer stop()
 
-	s.note("waiting for %s: %d running on %s, at most %s", spec.Name, spec.Size, w.template, output.Span(limit))
+	s.note("waiting for %s: %s, at most %s", spec.Name, w.goal(), output.Span(limit))
 	line := progressLine{to: s.aside(), rewrite: s.env.StderrTerminal}
 	defer line.clear()
 	deadline := time.NewTimer(limit)
@@ -65,7 +64,7 @@ func (s *Session) wait(ctx context.Context, a awaited) error {
 	start := s.env.Now()
 	for {
 		now := s.env.Now()
-		view := w.look()
+		view := w.look(now)
 		for _, e := range view.events {
 			line.clear()
 			_, _ = fmt.Fprint(s.env.Stderr, eventLine(output.Screen{Terminal: true, Colour: s.aside().Colour}, e, now, false))
@@ -129,7 +128,8 @@ type waiting struct {
 	mu        sync.Mutex
 	known     bool // the first listing came
 	broken    error
-	current   store.Revision // of groups/<name>; 0: gone
+	keyed     store.Revision // of groups/<name>; 0: absent
+	static    store.Revision // of static/<name>; 0: absent
 	status    store.Status
 	instances map[string]store.Instance
 	leaders   map[string]bool
@@ -151,7 +151,7 @@ const (
 // nobody here.
 func (w *waiting) wanted(until time.Time) []string {
 	prefixes := []string{
-		w.keys.Group(w.spec.Name), w.keys.Status(w.spec.Name), w.keys.Of(store.KindInstances) + w.spec.Name + "-", w.keys.Of(store.KindLeader),
+		w.keys.Group(w.spec.Name), w.keys.Static(w.spec.Name), w.keys.Status(w.spec.Name), w.keys.Of(store.KindInstances) + w.spec.Name + "-", w.keys.Of(store.KindLeader),
 	}
 	for t := w.begun.UTC().Add(-clocksBehind).Truncate(time.Hour); !t.After(until.Add(clocksAhead)); t = t.Add(time.Hour) {
 		prefixes = append(prefixes, w.keys.Of(store.KindEvents)+t.Format("20060102T15"))
@@ -163,7 +163,7 @@ func (w *waiting) wanted(until time.Time) []string {
 func (w *waiting) Reset(l store.Listing) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.known, w.broken, w.current, w.status = true, nil, 0, store.Status{}
+	w.known, w.broken, w.keyed, w.static, w.status = true, nil, 0, 0, store.Status{}
 	w.instances, w.leaders = map[string]store.Instance{}, map[string]bool{}
 	for _, kv := range l.KVs {
 		w.take(store.Event{KV: kv})
@@ -199,14 +199,25 @@ func (w *waiting) signal() {
 	}
 }
 
+// present is the revision of a key that is there, and else 0.
+func present(e store.Event) store.Revision {
+	if e.Deleted {
+		return 0
+	}
+	return e.KV.Modified
+}
+
+// current is the revision of the spec as it is now; 0: it is gone.
+func (w *waiting) current() store.Revision { return max(w.keyed, w.static) }
+
 // take takes one key in. What cannot be read is left aside: it is shown by status, and is no reason to stop waiting.
 func (w *waiting) take(e store.Event) {
 	kind, name, _ := w.keys.Split(e.KV.Key)
 	switch {
 	case kind == store.KindGroups && name == w.spec.Name:
-		if w.current = e.KV.Modified; e.Deleted {
-			w.current = 0
-		}
+		w.keyed = present(e)
+	case kind == store.KindStatic && name == w.spec.Name:
+		w.static = present(e)
 	case kind == store.KindStatus && name == w.spec.Name:
 		v, err := store.Decode[store.Status](e.KV)
 		if w.status = v.Record; e.Deleted || err != nil {
@@ -230,84 +241,4 @@ func (w *waiting) take(e store.Event) {
 			w.events = append(w.events, v.Record)
 		}
 	}
-}
-
-// glance is how the waiting stands.
-type glance struct {
-	text   string // what is there and what is missing
-	rest   string // what goes on although the waiting is over
-	over   bool
-	err    error
-	events []store.JournalEntry // new since the last look
-}
-
-// look says how the waiting stands now.
-func (w *waiting) look() glance {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	g := w.judge()
-	g.events, w.events = w.events, nil
-	return g
-}
-
-func (w *waiting) judge() glance {
-	name := w.spec.Name
-	switch {
-	case w.broken != nil:
-		return glance{text: fmt.Sprintf("%s: etcd is out of reach (%s)", name, joined(w.broken))}
-	case !w.known:
-		return glance{text: name + ": reading"}
-	case w.current != w.since:
-		return glance{over: true, err: failure(Conflict, "leasehold group show "+name, "group %s: %s; that stands, and what was waited for may never come", name, whatHappened(w.since, w.current))}
-	case w.status.Invalid != nil && w.status.Invalid.Revision == w.since:
-		return glance{over: true, err: failure(Failed, "leasehold group edit "+name, "group %s: the spec of revision %d was not accepted: %s", name, w.since, w.status.Invalid.Why)}
-	case len(w.leaders) == 0:
-		return glance{text: fmt.Sprintf("%s: no coordinator is at work, waiting for one (leasehold coordinator)", name)}
-	case w.status.AcceptedRevision < w.since:
-		return glance{text: fmt.Sprintf("%s: waiting for the coordinator to accept revision %d", name, w.since)}
-	case w.spec.Paused:
-		return glance{over: true, err: failure(Failed, "leasehold group resume "+name, "group %s is paused: nothing will happen", name)}
-	default:
-		return w.progress()
-	}
-}
-
-// progress compares the slots with what is wanted.
-func (w *waiting) progress() glance {
-	c := countSlots(w.spec, w.template, w.instances)
-	g := glance{text: fmt.Sprintf("%s %d/%d running on %s", w.spec.Name, c.running, w.spec.Size, w.template)}
-	if c.leaving > 0 {
-		g.rest = fmt.Sprintf("; %s still being deleted", counted(c.leaving, "more is", "more are"))
-	}
-	if len(c.outdated) > 0 {
-		g.text += fmt.Sprintf(", %d on another template", len(c.outdated))
-	}
-	switch {
-	case c.missing == 0 && c.surplus == 0 && len(c.outdated) == 0:
-		g.over = true
-	case c.missing == 0 && c.surplus == 0:
-		g.over = true
-		next := "leasehold instance replace " + c.outdated[0]
-		if len(c.outdated) > 1 {
-			next += ", and so on for each of them"
-		}
-		g.err = failure(Failed, next,
-			"group %s: the spec is in force, but %d of %s of another template than %s (%s), and this version replaces none for that by itself",
-			w.spec.Name, len(c.outdated), instancesAre(w.spec.Size, len(c.outdated)), w.template, someOf(c.outdated))
-	}
-	if len(c.underway) > 0 {
-		g.text += " | " + someOf(c.underway)
-	}
-	if len(w.status.Blocked) > 0 {
-		b := w.status.Blocked[0]
-		g.text += fmt.Sprintf(" | held: %s %s: %s", b.Rule, b.What, b.Why)
-	}
-	return g
-}
-
-func someOf(names []string) string {
-	if len(names) > 3 {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:3], ", "), len(names)-3)
-	}
-	return strings.Join(names, ", ")
 }

@@ -10,11 +10,12 @@ import (
 
 // slotCount is how the slots of a group are filled, compared with what is wanted.
 type slotCount struct {
-	running  int      // slots with an instance running on the wanted template
+	members  int      // managed instances that are not past the point of no return
+	running  int      // slots with an instance running on the wanted template, or a task that is done
 	missing  int      // slots without any running instance
 	surplus  int      // managed instances that have yet to go: more than one in a slot, or in a slot too many
 	leaving  int      // past the point of no return
-	outdated []string // instances running on another template, in slots without one on the wanted one
+	outdated []string // instances running on another template, or not relaunched since, in slots without one that is up to date
 	underway []string // what is neither running nor leaving, with its phase
 }
 
@@ -32,7 +33,6 @@ func countSlots(spec store.Group, template string, instances map[string]store.In
 		ids = append(ids, id)
 	}
 	slices.Sort(ids)
-	members := 0
 	for _, id := range ids {
 		i := instances[id]
 		switch {
@@ -42,8 +42,8 @@ func countSlots(spec store.Group, template string, instances map[string]store.In
 			c.leaving++
 			continue
 		}
-		members++
-		if i.Phase != store.Running {
+		c.members++
+		if i.Phase != store.Running && i.Phase != store.Finished {
 			c.underway = append(c.underway, fmt.Sprintf("%s %s", id, i.Phase))
 			continue
 		}
@@ -53,7 +53,7 @@ func countSlots(spec store.Group, template string, instances map[string]store.In
 			slots[i.Slot] = f
 		}
 		f.any++
-		if i.Template == template {
+		if i.Phase == store.Finished || i.Template == template && i.Relaunch >= spec.Relaunch.Number {
 			f.current++
 		} else if f.outdated == "" {
 			f.outdated = id
@@ -68,6 +68,6 @@ func countSlots(spec store.Group, template string, instances map[string]store.In
 	}
 	c.running = min(c.running, spec.Size)
 	c.missing = max(spec.Size-len(slots), 0)
-	c.surplus = max(members-spec.Size, 0)
+	c.surplus = max(c.members-spec.Size, 0)
 	return c
 }

@@ -112,21 +112,29 @@ func TestWaitEndsWhenItCannotCome(t *testing.T) {
 			w.put(store.KindStatus, "web", store.Status{Schema: 1, Group: "web", Invalid: &store.InvalidSpec{Revision: 9, Why: "no such provider"}})
 		}, Failed, "the spec of revision 9 was not accepted: no such provider"},
 		{"changed again", func(w *world) { w.put(store.KindGroups, "web", webGroup(5)) }, Conflict, "somebody changed it (revision 10)"},
-		{"other template", func(w *world) {
+		{"the roll takes too long", func(w *world) {
 			g := webGroup(2)
 			g.Workload.Run = []string{"./old"}
 			for slot, id := range []string{"web-0-a", "web-1-b"} {
 				w.put(store.KindInstances, id, instanceOf(g, slot, id, store.Running))
 			}
 			w.put(store.KindStatus, "web", statusOf(webGroup(2), 9, 2))
-		}, Failed, "next: leasehold instance replace web-0-a, and so on"},
-		{"one of another template", func(w *world) {
-			g := webGroup(2)
-			w.put(store.KindInstances, "web-0-a", instanceOf(g, 0, "web-0-a", store.Running))
-			g.Workload.Run = []string{"./old"}
-			w.put(store.KindInstances, "web-1-b", instanceOf(g, 1, "web-1-b", store.Running))
-			w.put(store.KindStatus, "web", statusOf(webGroup(2), 9, 2))
-		}, Failed, "but 1 of 2 instances is of another template"},
+		}, TimedOut, "gave up after 10m: web 0/2 running on t0b66a48b, 2 outdated"},
+		{"the roll is stalled", func(w *world) {
+			st := outdatedWorld(w)
+			st.Rollout.Stalled = "web-2-c is not healthy"
+			w.put(store.KindStatus, "web", st)
+		}, Failed, "goes no further, at 1 of 2: web-2-c is not healthy\nnext: leasehold explain web | leasehold group rollback web"},
+		{"the template is blamed", func(w *world) {
+			st := outdatedWorld(w)
+			st.Rollout.Blamed = "two of two failed"
+			w.put(store.KindStatus, "web", st)
+		}, Failed, "goes no further, at 1 of 2: two of two failed"},
+		{"another roll was stalled", func(w *world) {
+			st := outdatedWorld(w)
+			st.Rollout.Template, st.Rollout.Stalled = "told", "it was stalled"
+			w.put(store.KindStatus, "web", st)
+		}, TimedOut, "1/2 running"},
 		{"nothing happens", func(*world) {}, TimedOut, "gave up after 10m: web: waiting for the coordinator to accept revision 9"},
 		{"nobody leads", func(w *world) {
 			txn := store.Txn{Writes: []store.Write{store.Delete(w.keys.Of(store.KindLeader) + "1a"), store.Delete(w.keys.Of(store.KindLeader) + "1b")}}
@@ -143,6 +151,76 @@ func TestWaitEndsWhenItCannotCome(t *testing.T) {
 			})
 		})
 	}
+}
+
+// outdatedWorld has one instance that is up to date and one that is not, and returns the status with the roll to what is wanted.
+func outdatedWorld(w *world) store.Status {
+	g := webGroup(2)
+	w.put(store.KindInstances, "web-0-a", instanceOf(g, 0, "web-0-a", store.Running))
+	st := statusOf(g, 9, 2)
+	st.Rollout = &store.Rollout{Template: g.InstanceSpec().TemplateHash(), Done: 1, Total: 2}
+	g.Workload.Run = []string{"./old"}
+	w.put(store.KindInstances, "web-1-b", instanceOf(g, 1, "web-1-b", store.Running))
+	return st
+}
+
+// With an opportunistic roll nobody comes for the outdated ones, and waiting for them is in vain.
+func TestWaitForAnOpportunisticRoll(t *testing.T) {
+	waitWorld(t, func(w *world) {
+		g := webGroup(1)
+		g.Rollout.Strategy = store.StrategyOpportunistic
+		w.put(store.KindGroups, "web", g)
+		r := w.start("group scale web 2 --wait")
+		w.put(store.KindStatus, "web", outdatedWorldAt(w, 10))
+		r.expect(Failed, "but 1 of 2 instances is outdated (web-1-b), and with rollout.strategy opportunistic none is replaced for that alone\nnext: leasehold instance replace web-1-b\n")
+	})
+}
+
+func outdatedWorldAt(w *world, at store.Revision) store.Status {
+	st := outdatedWorld(w)
+	st.AcceptedRevision = at
+	return st
+}
+
+// proves REC-11
+func TestWaitForAGroupToStop(t *testing.T) {
+	waitWorld(t, func(w *world) {
+		g := webGroup(1)
+		w.put(store.KindInstances, "web-0-a", instanceOf(g, 0, "web-0-a", store.Running))
+		r := w.start("group stop web --confirm=web --wait")
+		w.put(store.KindStatus, "web", statusOf(g, 10, 1))
+		w.put(store.KindInstances, "web-0-a", instanceOf(g, 0, "web-0-a", store.Deleting))
+		synctest.Wait()
+		select {
+		case <-r.done:
+			t.Fatal("it did not wait for web-0-a to go: ", r.err.String())
+		default:
+		}
+		if _, err := w.st.Commit(w.t.Context(), store.Txn{Writes: []store.Write{store.Delete(w.keys.Instance("web-0-a"))}}); err != nil {
+			t.Fatal(err)
+		}
+		r.expect(Done, "waiting for web: no instance left", "done: web has 0 instances left")
+	})
+}
+
+// proves ROLL-1
+func TestWaitForARestart(t *testing.T) {
+	waitWorld(t, func(w *world) {
+		g := webGroup(1)
+		i := instanceOf(g, 0, "web-0-a", store.Running)
+		w.put(store.KindInstances, "web-0-a", i)
+		r := w.start("group restart web --wait")
+		w.put(store.KindStatus, "web", statusOf(g, 10, 1))
+		synctest.Wait()
+		select {
+		case <-r.done:
+			t.Fatal("it did not wait for web-0-a to be restarted: ", r.err.String())
+		default:
+		}
+		i.Relaunch = 1
+		w.put(store.KindInstances, "web-0-a", i)
+		r.expect(Done, "done: web 1/1 running")
+	})
 }
 
 func TestWaitOnATerminalRewritesOneLine(t *testing.T) {
@@ -219,6 +297,7 @@ func TestCountSlots(t *testing.T) {
 		{"above size", []store.Instance{with(0, "a", store.Running, nil), with(1, "b", store.Running, nil), with(2, "c", store.Running, nil)}, 2, 0, 1, 0, 0},
 		{"shrunk", []store.Instance{with(1, "b", store.Running, nil), with(2, "c", store.Running, nil)}, 2, 0, 0, 0, 0},
 		{"on demand", []store.Instance{with(0, "a", store.Running, func(i *store.Instance) { i.Managed = false })}, 0, 2, 0, 0, 0},
+		{"done", []store.Instance{with(0, "a", store.Finished, old), with(1, "b", store.Running, nil)}, 2, 0, 0, 0, 0},
 		{"leaving", []store.Instance{with(0, "a", store.Deleting, nil), with(0, "b", store.Running, nil)}, 1, 1, 0, 1, 0},
 	} {
 		have := map[string]store.Instance{}

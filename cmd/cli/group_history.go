@@ -1,0 +1,54 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/leasehold/leasehold/cmd/output"
+	"github.com/leasehold/leasehold/store"
+)
+
+// GroupHistory is the command group history.
+type GroupHistory struct {
+	Group string `arg:"" help:"Name of the group."`
+}
+
+// Run shows the specs that were in force, the newest first. As JSON they are as the leader keeps them.
+func (c *GroupHistory) Run(ctx context.Context, s *Session) error {
+	g, err := s.group(ctx, c.Group)
+	if err != nil {
+		return err
+	}
+	st := g.Status.Record
+	past := st.History
+	if past == nil {
+		past = []store.PastSpec{}
+	}
+	if done, err := s.records(past); done {
+		return err
+	}
+	if len(past) == 0 {
+		s.note("no spec of %s was in force yet, as far as its leader has said", c.Group)
+		return nil
+	}
+	t := output.Table{Columns: []output.Column{
+		{Title: "REVISION", Right: true}, {Title: "WHEN"}, {Title: "TEMPLATE"}, {Title: "SIZE", Right: true}, {Title: "GOOD"}, {Title: "IN-FORCE"}, {Title: "AGE"},
+	}}
+	now, scr := s.env.Now(), s.screen()
+	for _, p := range past {
+		when := p.At.UTC().Format(time.RFC3339)
+		if scr.Terminal {
+			when = p.At.In(now.Location()).Format("2006-01-02T15:04:05")
+		}
+		t.Add(fmt.Sprint(int64(p.Revision)), when, p.Template, fmt.Sprint(p.Size), yesOrDash(p.Good), yesOrDash(p.Revision == st.AcceptedRevision), output.Age(now, p.At))
+	}
+	return t.Write(scr, s.wide())
+}
+
+func yesOrDash(yes bool) string {
+	if yes {
+		return "yes"
+	}
+	return "-"
+}

@@ -1,0 +1,47 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// GroupRetry is the command group retry (FLAP-3).
+type GroupRetry struct {
+	Group string `arg:"" help:"Name of the group."`
+}
+
+// Run orders flapping slots, and those that were given up, to start afresh.
+func (c *GroupRetry) Run(ctx context.Context, s *Session) error {
+	g, err := s.group(ctx, c.Group)
+	if err != nil {
+		return err
+	}
+	st := g.Status.Record
+	if st.Flapping == 0 && st.Errored == 0 {
+		s.warn("no slot of %s waits or is given up, as its leader last said: there may be nothing to retry", c.Group)
+	}
+	return s.orderGroup(ctx, g, store.RequestRetry, "slots that wait or were given up are tried again at once, and their failures are forgotten")
+}
+
+// GroupOverrideStorm is the command group override-storm (SAFE-2).
+type GroupOverrideStorm struct {
+	Group string `arg:"" help:"Name of the group."`
+}
+
+// Run orders the storm to be taken for over. Where there is none, there is nothing to order: the next one shall not be overridden
+// by a word that was given before it.
+func (c *GroupOverrideStorm) Run(ctx context.Context, s *Session) error {
+	g, err := s.group(ctx, c.Group)
+	if err != nil {
+		return err
+	}
+	if !stormy(g.Status.Record) {
+		what := "there is no storm in group %s"
+		if g.Status.Record.Storm != nil {
+			what = "the storm in group %s is over already"
+		}
+		return failure(Failed, "leasehold group show "+c.Group, what+": nothing to override, and no order was left", c.Group)
+	}
+	return s.orderGroup(ctx, g, store.RequestOverrideStorm, "what is lost is replaced again, spread over time")
+}

@@ -1,0 +1,187 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// orders are all orders that were left, in order of ID.
+func (w *world) allOrders() []store.Request {
+	w.t.Helper()
+	l, err := w.st.List(w.t.Context(), w.keys.Of(store.KindRequests), 0)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	all, err := decodeAll[store.Request](l)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var out []store.Request
+	for _, v := range all {
+		out = append(out, v.Record)
+	}
+	return out
+}
+
+func (w *world) must(args ...string) string {
+	w.t.Helper()
+	code, stdout, stderr := w.run(args...)
+	if code != Done {
+		w.t.Fatalf("leasehold %s: exit %d: %s%s", strings.Join(args, " "), code, stdout, stderr)
+	}
+	return stdout + stderr
+}
+
+// proves REC-11
+func TestStopAndStartKeepTheSize(t *testing.T) {
+	w := newWorld(t)
+	w.serve()
+	w.put(store.KindGroups, "web", webGroup(3))
+	if code, _, stderr := w.run("group", "stop", "web"); code != Usage || !strings.Contains(stderr, "all instances of group web (3 are wanted) are drained and deleted; its size is kept: that must be confirmed") {
+		t.Errorf("exit %d: %s", code, stderr)
+	}
+	if w.spec("web").Stopped {
+		t.Fatal("stopped without a confirmation")
+	}
+	w.must("group", "stop", "web", "--confirm=web")
+	if g := w.spec("web"); !g.Stopped || g.Size != 3 {
+		t.Errorf("got %+v", g)
+	}
+	if out := w.must("group", "scale", "web", "4"); !strings.Contains(out, "web is stopped: nothing follows before leasehold group start web") {
+		t.Error(out)
+	}
+	w.must("group", "start", "web")
+	if g := w.spec("web"); g.Stopped || g.Size != 4 {
+		t.Errorf("got %+v", g)
+	}
+	if len(w.allOrders()) != 0 {
+		t.Errorf("orders were left: %+v", w.allOrders())
+	}
+}
+
+// Starting a group tries again what was given up, in the transaction that starts it.
+//
+// proves REC-11, FLAP-3
+func TestStartTriesAgainWhatWasGivenUp(t *testing.T) {
+	for _, stopped := range []bool{true, false} {
+		w := newWorld(t)
+		w.serve()
+		g := webGroup(3)
+		g.Stopped = stopped
+		w.put(store.KindGroups, "web", g)
+		w.put(store.KindSlots, "web/1", store.Slot{Schema: 1, Group: "web", Number: 1, Errored: "72h of failures"})
+		out := w.must("group", "start", "web")
+		if !strings.Contains(out, "web retry ordered order1") || !strings.Contains(out, "1 slot was given up") {
+			t.Error(out)
+		}
+		want := store.Request{Schema: 1, ID: "order1", Kind: store.RequestRetry, Group: "web", By: "eve@desk", At: noon}
+		if all := w.allOrders(); len(all) != 1 || all[0] != want || w.spec("web").Stopped {
+			t.Errorf("orders %+v, spec %+v", all, w.spec("web"))
+		}
+	}
+}
+
+// proves REC-11
+func TestAGroupCanBeMadeWithoutStartingIt(t *testing.T) {
+	w := newWorld(t)
+	w.serve()
+	t.Chdir(t.TempDir())
+	write(t, "web.yaml", transcriptFiles["web.yaml"])
+	w.must("group", "apply", "-f", "web.yaml", "--no-start")
+	if !w.spec("web").Unstarted {
+		t.Fatal("it is started")
+	}
+	code, _, stderr := w.run("group", "apply", "-f", "web.yaml", "--no-start")
+	if code != Usage || !strings.Contains(stderr, "--no-start is for a new group") || !strings.Contains(stderr, "next: leasehold group apply -f web.yaml, and leasehold group stop web") {
+		t.Errorf("exit %d: %s", code, stderr)
+	}
+	w.must("group", "apply", "-f", "web.yaml") // what commands set is kept
+	if !w.spec("web").Unstarted {
+		t.Error("applying a file started it")
+	}
+	w.must("group", "start", "web")
+	if w.spec("web").Unstarted {
+		t.Error("it is not started")
+	}
+}
+
+// proves ROLL-1
+func TestRestartCounts(t *testing.T) {
+	w := newWorld(t)
+	w.serve()
+	w.put(store.KindGroups, "web", webGroup(3))
+	w.must("group", "restart", "web")
+	if got := w.spec("web").Relaunch; got != (store.Relaunch{Number: 1, Action: store.ActionRestart}) {
+		t.Errorf("got %+v", got)
+	}
+	w.must("group", "restart", "web", "--recreate")
+	if got := w.spec("web").Relaunch; got != (store.Relaunch{Number: 2, Action: store.ActionRecreate}) {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// proves SAFE-2
+func TestOnlyAStormThatLastsIsOverridden(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		storm *store.Storm
+		code  Code
+		says  string
+	}{
+		{"none", nil, Failed, "there is no storm in group web: nothing to override, and no order was left"},
+		{"over", &store.Storm{Ended: "few are lost"}, Failed, "the storm in group web is over already"},
+		{"lasting", &store.Storm{Lost: 2, Of: 3}, Done, "what is lost is replaced again"},
+	} {
+		w := newWorld(t)
+		w.serve()
+		g := webGroup(3)
+		w.put(store.KindGroups, "web", g)
+		st := statusOf(g, 7, 1)
+		st.Storm = c.storm
+		w.put(store.KindStatus, "web", st)
+		code, _, stderr := w.run("group", "override-storm", "web")
+		if code != c.code || !strings.Contains(stderr, c.says) {
+			t.Errorf("%s: exit %d: %s", c.name, code, stderr)
+		}
+		all := w.allOrders()
+		if want := c.code == Done; want != (len(all) == 1) || want && (all[0].Kind != store.RequestOverrideStorm || all[0].Group != "web") {
+			t.Errorf("%s: orders %+v", c.name, all)
+		}
+	}
+}
+
+// proves ROLL-4
+func TestRollbackPutsBackWhatWasGood(t *testing.T) {
+	w := newWorld(t)
+	w.serve()
+	good, bad := webGroup(3), webGroup(5)
+	good.Vars = map[string]string{"colour": "red"}
+	bad.Workload.Run, bad.Template.InstanceType = []string{"./new"}, "large"
+	bad.Paused = true
+	w.put(store.KindGroups, "web", bad)
+	st := statusOf(bad, 7, 1)
+	if code, _, stderr := w.run("group", "rollback", "web"); code != Failed || !strings.Contains(stderr, "the whole group was never healthy") {
+		t.Errorf("exit %d: %s", code, stderr)
+	}
+	st.LastGood = &store.GoodSpec{Revision: 4, Template: good.InstanceSpec().TemplateHash(), Spec: good.InstanceSpec()}
+	w.put(store.KindStatus, "web", st)
+	before := string(store.Encode(w.spec("web")))
+	if out := w.must("group", "rollback", "web", "--dry-run"); !strings.Contains(out, `- template.instance_type  "large"`) || string(store.Encode(w.spec("web"))) != before {
+		t.Errorf("a dry run: %s", out)
+	}
+	out := w.must("group", "rollback", "web")
+	for _, says := range []string{"of revision 4\n", `- template.instance_type  "large"`, `~ workload.run[0]         "./new" -> "./web"`, `+ vars.colour             "red"`, "web rolled back rev", "web is paused"} {
+		if !strings.Contains(out, says) {
+			t.Errorf("%q is missing in\n%s", says, out)
+		}
+	}
+	got := w.spec("web")
+	if got.InstanceSpec().TemplateHash() != st.LastGood.Template || got.Size != 5 || !got.Paused {
+		t.Errorf("got %+v", got)
+	}
+	if code, _, stderr := w.run("group", "rollback", "web"); code != Failed || !strings.Contains(stderr, "there is nothing to go back to") {
+		t.Errorf("again: exit %d: %s", code, stderr)
+	}
+}

@@ -1,0 +1,156 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// GroupStop is the command group stop (REC-11).
+type GroupStop struct {
+	Group   string   `arg:"" help:"Name of the group."`
+	Wait    bool     `help:"Wait until no instance is left."`
+	Confirm []string `help:"Confirm that all instances of this group may go." placeholder:"NAME"`
+}
+
+// Run stops the group: its instances are drained and deleted, its size is kept.
+func (c *GroupStop) Run(ctx context.Context, s *Session) error {
+	begun := s.env.Now()
+	ch, err := s.readExisting(ctx, c.Group)
+	if err != nil {
+		return err
+	}
+	if !ch.after.Stopped {
+		act := fmt.Sprintf("all instances of group %s (%s wanted) are drained and deleted; its size is kept", c.Group, isAre(ch.after.Size))
+		if err := s.confirm(ctx, c.Confirm, c.Group, act); err != nil {
+			return err
+		}
+	}
+	ch.after.Stopped = true
+	if err := s.writeOne(ctx, &ch, "stopped", "leasehold group show "+c.Group+", then leasehold group stop "+c.Group); err != nil {
+		return err
+	}
+	s.note("its instances are drained and deleted; it is started again with: leasehold group start %s", c.Group)
+	if ch.after.Paused {
+		s.warn("%s is paused: its instances stay until leasehold group resume %s", c.Group, c.Group)
+	}
+	return s.waitFor(ctx, c.Wait, ch, begun)
+}
+
+// GroupStart is the command group start.
+type GroupStart struct {
+	Group string `arg:"" help:"Name of the group."`
+	Wait  bool   `help:"Wait until the group is as asked for."`
+}
+
+// Run starts a group that was stopped or never started. Slots that were given up are tried again (REC-11).
+func (c *GroupStart) Run(ctx context.Context, s *Session) error {
+	begun := s.env.Now()
+	ch, err := s.readExisting(ctx, c.Group)
+	if err != nil {
+		return err
+	}
+	errored, err := s.erroredSlots(ctx, c.Group)
+	if err != nil {
+		return err
+	}
+	ch.after.Stopped, ch.after.Unstarted = false, false
+	if err := s.start(ctx, &ch, errored); err != nil {
+		return err
+	}
+	s.warnOfRest(ch)
+	return s.waitFor(ctx, c.Wait, ch, begun)
+}
+
+// start writes what is to be started. What was given up is ordered to be tried again in the same transaction.
+func (s *Session) start(ctx context.Context, ch *change, errored int) error {
+	again := "leasehold group show " + ch.name + ", then leasehold group start " + ch.name
+	if errored == 0 {
+		return s.writeOne(ctx, ch, "started", again)
+	}
+	retry := s.request(store.RequestRetry, ch.name, "")
+	if ch.unchanged() {
+		holds := []store.Condition{store.At(s.keys().Group(ch.name), ch.was), store.At(s.keys().Static(ch.name), ch.staticWas)}
+		if err := s.leave(ctx, retry, holds, fmt.Sprintf("group %s: somebody changed it meanwhile", ch.name)); err != nil {
+			return err
+		}
+		fmt.Fprintf(s.env.Stdout, "%s unchanged rev %d\n", ch.name, ch.rev())
+	} else {
+		rev, err := s.writeWith(ctx, []change{*ch}, []store.Request{retry}, again)
+		if err != nil {
+			return err
+		}
+		ch.was = rev
+		fmt.Fprintf(s.env.Stdout, "%s started rev %d\n", ch.name, rev)
+	}
+	return s.ordered(ctx, retry, ch.name, counted(errored, "slot was", "slots were")+" given up; nothing is, from now on")
+}
+
+// erroredSlots counts the slots of a group that were given up.
+func (s *Session) erroredSlots(ctx context.Context, name string) (int, error) {
+	listing, err := s.list(ctx, s.keys().Of(store.KindSlots)+name+"/", 0)
+	if err != nil {
+		return 0, err
+	}
+	slots, err := decodeAll[store.Slot](listing)
+	if err != nil {
+		return 0, err
+	}
+	n := 0
+	for _, v := range slots {
+		if v.Record.Errored != "" {
+			n++
+		}
+	}
+	return n, nil
+}
+
+// GroupRestart is the command group restart (ROLL-1).
+type GroupRestart struct {
+	Group    string `arg:"" help:"Name of the group."`
+	Recreate bool   `help:"With new machines, instead of restarting the present ones."`
+	Wait     bool   `help:"Wait until all instances were relaunched."`
+}
+
+// Run has all instances of the group relaunched, under its budgets.
+func (c *GroupRestart) Run(ctx context.Context, s *Session) error {
+	begun := s.env.Now()
+	ch, err := s.readExisting(ctx, c.Group)
+	if err != nil {
+		return err
+	}
+	action, how := store.ActionRestart, "restarted in their place"
+	if c.Recreate {
+		action, how = store.ActionRecreate, "replaced by new ones"
+	}
+	ch.after.Relaunch = store.Relaunch{Number: ch.after.Relaunch.Number + 1, Action: action}
+	what := fmt.Sprintf("restart %d", ch.after.Relaunch.Number)
+	if err := s.writeOne(ctx, &ch, what, "leasehold group show "+c.Group+", then leasehold group restart "+c.Group); err != nil {
+		return err
+	}
+	s.note("all its instances are %s, as its budgets allow; watch it with: leasehold events -g %s --follow", how, c.Group)
+	s.warnOfRest(ch)
+	return s.waitFor(ctx, c.Wait, ch, begun)
+}
+
+// warnOfRest says that nothing follows from what was asked for as long as the group is paused or not started.
+func (s *Session) warnOfRest(ch change) {
+	switch {
+	case ch.after.Stopped:
+		s.warn("%s is stopped: nothing follows before leasehold group start %s", ch.name, ch.name)
+	case ch.after.Unstarted:
+		s.warn("%s was never started: nothing follows before leasehold group start %s", ch.name, ch.name)
+	case ch.after.Paused:
+		s.warn("%s is paused: nothing follows before leasehold group resume %s", ch.name, ch.name)
+	}
+}
+
+// waitFor waits for what was written, if that was asked for.
+func (s *Session) waitFor(ctx context.Context, wanted bool, ch change, begun time.Time) error {
+	if !wanted {
+		return nil
+	}
+	return s.wait(ctx, awaited{spec: ch.after, since: ch.rev(), after: ch.rev(), begun: begun})
+}

@@ -1,0 +1,132 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// rests says that no instance is wanted: the group is stopped, or was never started.
+func (a awaited) rests() bool { return a.spec.Stopped || a.spec.Unstarted }
+
+// goal is what is waited for.
+func (w *waiting) goal() string {
+	if w.rests() {
+		return "no instance left"
+	}
+	return fmt.Sprintf("%d running on %s", w.spec.Size, w.template)
+}
+
+// glance is how the waiting stands.
+type glance struct {
+	text   string // what is there and what is missing
+	rest   string // what goes on although the waiting is over
+	over   bool
+	err    error
+	events []store.JournalEntry // new since the last look
+}
+
+// look says how the waiting stands now.
+func (w *waiting) look(now time.Time) glance {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	g := w.judge(now)
+	g.events, w.events = w.events, nil
+	return g
+}
+
+func (w *waiting) judge(now time.Time) glance {
+	name := w.spec.Name
+	switch {
+	case w.broken != nil:
+		return glance{text: fmt.Sprintf("%s: etcd is out of reach (%s)", name, joined(w.broken))}
+	case !w.known:
+		return glance{text: name + ": reading"}
+	case w.current() != w.since:
+		return glance{over: true, err: failure(Conflict, "leasehold group show "+name, "group %s: %s; that stands, and what was waited for may never come", name, whatHappened(w.since, w.current()))}
+	case w.status.Invalid != nil && w.status.Invalid.Revision == w.since:
+		return glance{over: true, err: failure(Failed, "leasehold group edit "+name, "group %s: the spec of revision %d was not accepted: %s", name, w.since, w.status.Invalid.Why)}
+	case len(w.leaders) == 0:
+		return glance{text: fmt.Sprintf("%s: no coordinator is at work, waiting for one (leasehold coordinator)", name)}
+	case w.status.AcceptedRevision < w.since:
+		return glance{text: fmt.Sprintf("%s: waiting for the coordinator to accept revision %d", name, w.since)}
+	case w.spec.Paused:
+		return glance{over: true, err: failure(Failed, "leasehold group resume "+name, "group %s is paused: nothing will happen", name)}
+	case w.rests():
+		return w.emptying()
+	default:
+		return w.progress(now)
+	}
+}
+
+// emptying says what is left of a group in which nothing is wanted.
+func (w *waiting) emptying() glance {
+	c := countSlots(w.spec, w.template, w.instances)
+	left := c.members + c.leaving
+	g := glance{text: fmt.Sprintf("%s has %s left", w.spec.Name, counted(left, "instance", "instances")), over: left == 0}
+	if len(c.underway) > 0 {
+		g.text += " | " + someOf(c.underway)
+	}
+	return g
+}
+
+// progress compares the slots with what is wanted.
+func (w *waiting) progress(now time.Time) glance {
+	c := countSlots(w.spec, w.template, w.instances)
+	g := glance{text: fmt.Sprintf("%s %d/%d running on %s", w.spec.Name, c.running, w.spec.Size, w.template)}
+	if c.leaving > 0 {
+		g.rest = fmt.Sprintf("; %s still being deleted", counted(c.leaving, "more is", "more are"))
+	}
+	if len(c.outdated) > 0 {
+		g.text += fmt.Sprintf(", %d outdated", len(c.outdated))
+	}
+	switch {
+	case c.missing == 0 && c.surplus == 0 && len(c.outdated) == 0:
+		g.over = true
+	case w.rollHalted() != "":
+		g.over = true
+		g.err = failure(Failed, fmt.Sprintf("leasehold explain %s | leasehold group rollback %s", w.spec.Name, w.spec.Name),
+			"group %s: the roll to %s goes no further, at %d of %d: %s", w.spec.Name, w.template, w.status.Rollout.Done, w.status.Rollout.Total, w.rollHalted())
+	case c.missing == 0 && c.surplus == 0 && w.spec.Rollout.Strategy == store.StrategyOpportunistic:
+		g.over, g.err = true, w.opportunistic(c)
+	}
+	if len(c.underway) > 0 {
+		g.text += " | " + someOf(c.underway)
+	}
+	if len(w.status.Blocked) > 0 {
+		b := w.status.Blocked[0]
+		g.text += fmt.Sprintf(" | held: %s %s: %s", b.Rule, b.What, b.Why)
+	}
+	if r := w.status.Rollout; r != nil && r.Stalls != nil && !g.over {
+		g.text += " | stalls in " + ends(*r.Stalls, now)
+	}
+	return g
+}
+
+// rollHalted says why the roll that is waited for goes no further; "" if it does, or has not begun.
+func (w *waiting) rollHalted() string {
+	if r := w.status.Rollout; r == nil || r.Template != w.template || r.Relaunch < w.spec.Relaunch.Number {
+		return ""
+	}
+	return halted(w.status)
+}
+
+// opportunistic says that nobody replaces the outdated ones for the change alone.
+func (w *waiting) opportunistic(c slotCount) error {
+	next := "leasehold instance replace " + c.outdated[0]
+	if len(c.outdated) > 1 {
+		next += ", and so on for each of them"
+	}
+	return failure(Failed, next,
+		"group %s: the spec is in force, but %d of %s outdated (%s), and with rollout.strategy opportunistic none is replaced for that alone",
+		w.spec.Name, len(c.outdated), instancesAre(w.spec.Size, len(c.outdated)), someOf(c.outdated))
+}
+
+func someOf(names []string) string {
+	if len(names) > 3 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:3], ", "), len(names)-3)
+	}
+	return strings.Join(names, ", ")
+}
