@@ -122,7 +122,6 @@ type Rollout struct {
 	Stalls   *Timer    `json:"stalls,omitempty"`  // without progress until then it is stalled
 	Stalled  string    `json:"stalled,omitempty"` // why
 	Blamed   string    `json:"blamed,omitempty"`  // why the template is taken for the cause (FLAP-5): the roll has stopped
-	Median   Duration  `json:"median_start,omitempty"`
 }
 
 // GoodSpec is the last template with which the whole group was healthy.

@@ -29,6 +29,7 @@ type Instance struct {
 	Drain     *Drain     `json:"drain,omitempty"`     // while draining
 	Restart   *Restart   `json:"restart,omitempty"`   // the last one, until the instance is healthy again
 	Relaunch  int        `json:"relaunch,omitempty"`  // how many of its group's relaunches it has gone through
+	Config    string     `json:"config,omitempty"`    // hash of what its agent is to have applied: see InstanceSpec.ConfigHash
 
 	Last Decision `json:"last"` // the decision that wrote this record
 }

@@ -15,10 +15,15 @@ func (d *draft) callProvider() {
 		var kind CallKind
 		switch {
 		case m.phase == store.Pending || m.phase == store.Creating:
-			if d.spec == nil || d.spec.Paused {
+			if d.spec == nil || d.spec.Paused || d.g.Unreadable != "" {
 				continue // REC-13
 			}
 			kind = CallCreate
+		case m.mustRestart():
+			if d.spec == nil || d.spec.Paused {
+				continue
+			}
+			kind = CallRestart
 		case m.phase == store.Deleting && m.Record.Called && d.mustRemove(m):
 			kind = CallRemove
 		default:
@@ -29,8 +34,8 @@ func (d *draft) callProvider() {
 			continue
 		}
 		conditions := []store.Condition{m.Unchanged(), d.s.Shard.Unchanged()}
-		if kind == CallCreate {
-			conditions = append(conditions, store.At(d.specKey(), d.g.Spec.Modified))
+		if kind != CallRemove {
+			conditions = append(conditions, d.specUnchanged()...)
 		}
 		d.calls = append(d.calls, Call{
 			Kind: kind, Instance: m.ID(), Group: d.g.Name, Rank: rank(kind, m), Record: m.Modified, Revision: d.s.Revision, Conditions: conditions,
@@ -38,13 +43,15 @@ func (d *draft) callProvider() {
 	}
 }
 
-// rank puts replacements before growth, and both before removals.
+// rank puts the healing of what has failed first, then other replacements, then growth, and all before removals (REC-9).
 func rank(kind CallKind, m *member) int {
 	switch {
-	case kind == CallCreate && m.Record.Replaces != "":
-		return 0
-	case kind == CallCreate:
+	case kind == CallRemove:
+		return 3
+	case m.Record.Last.Rule == "ROLL-1" || m.Record.Last.Rule == "EXP-1":
 		return 1
+	case kind == CallRestart || m.Record.Replaces != "":
+		return 0
 	default:
 		return 2
 	}

@@ -151,13 +151,13 @@ func TestHealAndCount(t *testing.T) {
 			w.place("a", 0, store.Running)
 			w.turn("a", false)
 		}, ""},
-		{"no expansion: removed first, as many as may be unavailable", func(g *store.Group) { g.Size, g.Budget.MaxExpansion, g.Budget.MaxUnavailable = 3, 0, 1 }, func(w *world) {
+		{"no expansion: removed first, as many as may be unavailable", func(g *store.Group) { g.Size, g.Budget.MaxExpansion, g.Budget.MaxUnavailable = 3, 0, new(1) }, func(w *world) {
 			for i, id := range []string{"a", "b", "c"} {
 				w.place(id, i, store.Running)
 				w.turn(id, false)
 			}
 		}, "HEAL-2 -a, HEAL-2 +0"},
-		{"who never booted takes nobody down", func(g *store.Group) { g.Size, g.Budget.MaxExpansion, g.Budget.MaxUnavailable = 3, 0, 1 }, func(w *world) {
+		{"who never booted takes nobody down", func(g *store.Group) { g.Size, g.Budget.MaxExpansion, g.Budget.MaxUnavailable = 3, 0, new(1) }, func(w *world) {
 			for i, id := range []string{"a", "b"} {
 				w.place(id, i, store.Booting)
 				w.stuck(id)

@@ -1,8 +1,10 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"hash/fnv"
+	"slices"
 	"sort"
 	"time"
 
@@ -15,29 +17,41 @@ type draft struct {
 	g    *Group
 	now  time.Time
 	spec *store.Group // in force; nil if there never was one
+	hash string       // of the template that is wanted
 
 	members []*member // in order of ID; new ones at the end
-	bySlot  map[int][]*member
 	slots   map[int]*slot
+	order   []*slot // in order of number; new ones at the end
 
 	acceptedRevision store.Revision
 	invalid          *store.InvalidSpec
+
+	counts  counts
+	crowd   map[string]int // instances by zone; nil until it is needed
+	storm   *store.Storm   // as it will be recorded
+	tally   Tally
+	rollout *store.Rollout // as it will be recorded
+	roll    rollCount
+	settled []store.Versioned[store.Request] // orders that are carried out by writing the status
+	news    []Action                         // journal entries of what the status tells anew
 
 	actions []Action
 	calls   []Call
 	blocked []store.Blocked
 	held    []store.Blocked // what was decided and may not be done
 	next    time.Time
-	made    int  // how many IDs this plan has given out for the group
-	extra   *int // what expansion found; nil once a member has changed
+	made    int // how many IDs this plan has given out for the group
 }
 
 // member is an instance in the draft.
 type member struct {
-	Instance
+	*Instance
 	phase    store.Phase // as drafted
 	judgment Judgment
-	touched  bool // an action of this plan changes its record
+	doom     doom
+	age      age
+	slot     *slot // nil if it is on demand
+	touched  bool  // an action of this plan changes its record
 }
 
 func (m *member) ID() string { return m.Record.ID }
@@ -51,41 +65,115 @@ func (m *member) dead() bool { return m.judgment.Verdict == store.Dead }
 func (m *member) failing() bool { return m.judgment.Verdict.Failed() }
 
 // unwanted says that it must go once its place is taken.
-func (m *member) unwanted() bool { return m.failing() || m.Record.Condemned != nil }
+func (m *member) unwanted() bool {
+	return m.failing() || m.Record.Condemned != nil || m.doom.rule != ""
+}
+
+// working says that nothing speaks against what it does now.
+func (m *member) working() bool {
+	return m.judgment.Verdict == store.Live || m.judgment.Verdict == store.Doomed
+}
 
 // healthy says that it does its work, and that a report of its present boot says so: one that has only just come back has
 // proved nothing yet.
 func (m *member) healthy() bool {
-	return m.phase == store.Running && m.judgment.Verdict == store.Live && reportIsCurrent(m.Instance) && m.Report.Record.Healthy
+	return m.phase == store.Running && m.working() && reportIsCurrent(m.Instance) && m.Report.Record.Healthy
 }
 
 // fills says that it can fill its slot.
-func (m *member) fills() bool { return m.phase.Fills() && !m.dead() && m.Record.Managed }
+func (m *member) fills() bool {
+	return m.Record.Managed && (m.phase.Fills() && !m.dead() || m.phase == store.Finished)
+}
 
 // slot is a slot in the draft.
 type slot struct {
 	store.Versioned[store.Slot]
 	number  int
+	members []*member // oldest first
 	retry   time.Time // not to be filled before, if it flaps
+	giveUp  time.Time // given up then, if it flaps still
 	touched bool
+	filled  int // members that fill it
+	up      int // members that have fully booted
+	well    int // members that are healthy
 }
 
 func newDraft(s *Snapshot, g *Group, now time.Time) *draft {
-	d := &draft{s: s, g: g, now: now, slots: map[int]*slot{}, bySlot: map[int][]*member{}}
-	for _, in := range g.Instances {
-		d.join(&member{Instance: in, phase: in.Record.Phase})
+	d := &draft{s: s, g: g, now: now, slots: make(map[int]*slot, len(g.Slots))}
+	d.accept()
+	slots := make([]slot, len(g.Slots))
+	d.order = make([]*slot, 0, len(g.Slots))
+	for i := range g.Slots {
+		v := &g.Slots[i]
+		sl := &slots[i]
+		sl.Versioned, sl.number = *v, v.Record.Number
+		sl.retry = d.ends(g.SlotDue[sl.number], store.TimerRetry, v.Record.Retry)
+		sl.giveUp = d.ends(g.SlotDue[sl.number], store.TimerGiveUp, v.Record.GiveUp)
+		d.renew(sl)
+		d.slots[sl.number] = sl
+		d.order = append(d.order, sl)
 	}
-	for _, v := range g.Slots {
-		d.slots[v.Record.Number] = &slot{Versioned: v, number: v.Record.Number, retry: g.SlotRetry[v.Record.Number]}
+	members := make([]member, len(g.Instances))
+	d.members = make([]*member, 0, len(g.Instances)+4)
+	for i := range g.Instances {
+		m := &members[i]
+		m.Instance, m.phase = &g.Instances[i], g.Instances[i].Record.Phase
+		d.members = append(d.members, m)
+		if m.Record.Managed {
+			d.place(m)
+		}
+	}
+	if !slices.IsSortedFunc(d.order, byNumber) {
+		slices.SortFunc(d.order, byNumber)
 	}
 	return d
 }
 
-func (d *draft) join(m *member) {
-	d.members, d.extra = append(d.members, m), nil
-	if m.Record.Managed {
-		d.bySlot[m.Record.Slot] = append(d.bySlot[m.Record.Slot], m)
+func byNumber(a, b *slot) int { return cmp.Compare(a.number, b.number) }
+
+// renew has a slot start afresh on a new template (FLAP-7). It is written with the slot's next change; until then every
+// leader comes to the same.
+func (d *draft) renew(sl *slot) {
+	r := &sl.Record
+	if d.spec == nil || r.Template == "" || r.Template == d.hash {
+		return
 	}
+	r.Flapping, r.Retry, r.GiveUp, r.Errored, r.Template = 0, nil, nil, "", ""
+	r.Failures = nil
+	sl.retry, sl.giveUp = time.Time{}, time.Time{}
+}
+
+// due is when a timer that ends at a time may fire: none does in grace (SAFE-13).
+func (d *draft) due(at time.Time) time.Time {
+	if !at.IsZero() && at.Before(d.s.GraceEnd) {
+		return d.s.GraceEnd
+	}
+	return at
+}
+
+// ends is when a recorded timer may fire; zero if there is none. One of which it is not known since when it runs on our clock has just
+// begun.
+func (d *draft) ends(due Due, name string, t *store.Timer) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	at, known := due[name]
+	if !known {
+		at = d.now.Add(t.For.D())
+	}
+	return d.due(at)
+}
+
+// place puts a member into its slot.
+func (d *draft) place(m *member) {
+	sl := d.slot(m.Record.Slot)
+	m.slot = sl
+	if len(sl.members) == 0 {
+		sl.members = []*member{m}
+		return
+	}
+	sl.members = append(slices.Clone(sl.members), m)
+	sort.SliceStable(sl.members, func(i, j int) bool { return older(sl.members[i], sl.members[j]) })
 }
 
 // slot returns the slot with this number, drafting one if there is none.
@@ -97,19 +185,8 @@ func (d *draft) slot(n int) *slot {
 	sl.Key = d.s.Keys.Slot(d.g.Name, n)
 	sl.Record = store.Slot{Schema: store.Schema, Group: d.g.Name, Number: n}
 	d.slots[n] = sl
+	d.order = append(d.order, sl)
 	return sl
-}
-
-// in lists the members of a slot that are not being deleted, oldest first.
-func (d *draft) in(n int) []*member {
-	var out []*member
-	for _, m := range d.bySlot[n] {
-		if !m.gone() {
-			out = append(out, m)
-		}
-	}
-	sort.SliceStable(out, func(i, j int) bool { return older(out[i], out[j]) })
-	return out
 }
 
 // older orders members by when their records were made; drafted ones are the youngest.
@@ -118,91 +195,6 @@ func older(a, b *member) bool {
 		return b.Created == 0 || a.Created != 0 && a.Created < b.Created
 	}
 	return a.ID() < b.ID()
-}
-
-// filled lists the numbers of the slots that are filled, in order.
-func (d *draft) filled() []int {
-	seen := map[int]bool{}
-	var out []int
-	for _, m := range d.members {
-		if m.fills() && !seen[m.Record.Slot] {
-			seen[m.Record.Slot] = true
-			out = append(out, m.Record.Slot)
-		}
-	}
-	sort.Ints(out)
-	return out
-}
-
-// slotsInUse lists the numbers of the slots with members that are not being deleted, in order.
-func (d *draft) slotsInUse() []int {
-	seen := map[int]bool{}
-	var out []int
-	for _, m := range d.members {
-		if m.Record.Managed && !m.gone() && !seen[m.Record.Slot] {
-			seen[m.Record.Slot] = true
-			out = append(out, m.Record.Slot)
-		}
-	}
-	sort.Ints(out)
-	return out
-}
-
-// count counts the managed members for which a property holds.
-func (d *draft) count(property func(*member) bool) int {
-	n := 0
-	for _, m := range d.members {
-		if m.Record.Managed && property(m) {
-			n++
-		}
-	}
-	return n
-}
-
-// expansion is how many instances exist above size, once the slots that are missing are filled: healing does not use
-// the room that they need (HEAL-10). Nor does it use the room of those that only this plan removes: that action may be
-// overtaken, and the next one not.
-func (d *draft) expansion() int {
-	if d.extra == nil {
-		n := d.count(func(m *member) bool { return m.Record.Phase != store.Deleting && !m.dead() }) - min(d.spec.Size, len(d.filled()))
-		d.extra = &n
-	}
-	return *d.extra
-}
-
-// creating is how many come up. One that failed to does no more: else it would take the room of its replacement for good.
-func (d *draft) creating() int {
-	comingUp := func(p store.Phase) bool {
-		return p == store.Pending || p == store.Creating || p == store.Booting || p == store.Starting
-	}
-	return d.count(func(m *member) bool { return !m.failing() && (comingUp(m.phase) || comingUp(m.Record.Phase)) })
-}
-
-func (d *draft) leaving() int {
-	return d.count(func(m *member) bool {
-		return m.phase == store.Draining || m.phase == store.Stopping || m.phase == store.Deleting
-	})
-}
-
-// unavailable is how many of the wanted slots have nobody who has fully booted (HEAL-5: failing checks do not
-// matter here).
-func (d *draft) unavailable() int {
-	up := map[int]bool{}
-	for _, m := range d.members {
-		if m.Record.Managed && m.phase == store.Running && !m.dead() {
-			up[m.Record.Slot] = true
-		}
-	}
-	return max(0, d.spec.Size-len(up))
-}
-
-// roomToCreate and roomToDelete apply HEAL-7.
-func (d *draft) roomToCreate() bool {
-	return d.spec.Budget.MaxCreating == 0 || d.creating() < d.spec.Budget.MaxCreating
-}
-
-func (d *draft) roomToDelete() bool {
-	return d.spec.Budget.MaxDeleting == 0 || d.leaving() < d.spec.Budget.MaxDeleting
 }
 
 func (d *draft) wake(at time.Time) {
@@ -217,7 +209,16 @@ func (d *draft) block(rule, what, why, until, instance string) {
 
 // common are the conditions of every action that makes or removes a machine: the spec and the shard (its hold) are as seen.
 func (d *draft) common() []store.Condition {
-	return []store.Condition{store.At(d.specKey(), d.g.Spec.Modified), d.s.Shard.Unchanged()}
+	return append(d.specUnchanged(), d.s.Shard.Unchanged())
+}
+
+// specUnchanged is the condition that what is in force is so still.
+func (d *draft) specUnchanged() []store.Condition {
+	out := []store.Condition{store.At(d.specKey(), d.g.Spec.Modified)}
+	if d.g.Spec.StaticModified != 0 {
+		out = append(out, store.At(d.g.Spec.Static, d.g.Spec.StaticModified))
+	}
+	return out
 }
 
 func (d *draft) specKey() string { return d.s.Keys.Group(d.g.Name) }
@@ -226,74 +227,81 @@ func (d *draft) decision(rule, why string) store.Decision {
 	return store.Decision{Rule: rule, Why: why, Revision: d.s.Revision, At: d.now.UTC()}
 }
 
+// timer is one that begins now.
+func (d *draft) timer(length time.Duration) store.Timer {
+	return store.Timer{Start: d.now.UTC(), For: store.Duration(length)}
+}
+
 // newMember drafts a new instance in a slot and returns it with the write that records it.
-func (d *draft) newMember(n int, replaces *member, rule, why string) (*member, store.Write) {
-	d.made++
-	rec := store.Instance{
-		Schema: store.Schema, ID: d.newID(n), Group: d.g.Name, Slot: n, Phase: store.Pending, Managed: true,
-		Since: d.now.UTC(), Created: d.now.UTC(), Spec: d.spec.InstanceSpec(), Zone: d.zone(), Last: d.decision(rule, why),
-	}
-	rec.Template = rec.Spec.TemplateHash()
-	if replaces != nil {
-		rec.Replaces = replaces.ID()
-	}
-	m := &member{phase: store.Pending, touched: true}
-	m.Record, m.Key = rec, d.s.Keys.Instance(rec.ID)
-	m.judgment = Judgment{Verdict: store.Unborn, Rule: rule, Why: why}
-	d.join(m)
+func (d *draft) newMember(sl *slot, replaces, rule, why string) (*member, store.Write) {
+	rec := d.newRecord(sl.number, rule, why)
+	rec.Managed, rec.Replaces = true, replaces
+	m := d.join(rec)
 	return m, store.Put(m.Key, store.Encode(rec))
+}
+
+// newRecord is the record of a new instance of the group as it is wanted.
+func (d *draft) newRecord(number int, rule, why string) store.Instance {
+	rec := store.Instance{
+		Schema: store.Schema, ID: d.newID(number), Group: d.g.Name, Slot: number, Phase: store.Pending,
+		Since: d.now.UTC(), Created: d.now.UTC(), Spec: d.spec.InstanceSpec(), Zone: d.zone(), Template: d.hash,
+		Relaunch: d.spec.Relaunch.Number, Last: d.decision(rule, why),
+	}
+	rec.Config = rec.Spec.ConfigHash()
+	return rec
+}
+
+// join adds a member that this plan makes.
+func (d *draft) join(rec store.Instance) *member {
+	m := &member{Instance: &Instance{}, phase: rec.Phase, touched: true}
+	m.Record, m.Key = rec, d.s.Keys.Instance(rec.ID)
+	m.PhaseStart, m.Born = d.now, d.now
+	m.judgment = Judgment{Verdict: store.Unborn, Rule: rec.Last.Rule, Why: rec.Last.Why}
+	d.members = append(d.members, m)
+	if rec.Managed {
+		d.place(m)
+	}
+	d.add(m, 1)
+	return m
 }
 
 const idLetters = "bcdfghjklmnpqrstvwxz2456789" // no vowels, so that no words come of it
 
 // newID makes an ID that was never used: it depends on the revision of the picture, which only grows, and on the tenure's seed.
 func (d *draft) newID(slot int) string {
+	place := fmt.Sprint(slot)
+	if slot < 0 {
+		place = "x"
+	}
+	return fmt.Sprintf("%s-%s-%s", d.g.Name, place, d.unique(place))
+}
+
+// unique are six letters that no other call on any picture gives for the group.
+func (d *draft) unique(of string) string {
+	d.made++
 	h := fnv.New64a()
-	fmt.Fprintf(h, "%d/%s/%d/%d/%d", d.s.Seed, d.g.Name, slot, d.s.Revision, d.made)
+	fmt.Fprintf(h, "%d/%s/%s/%d/%d", d.s.Seed, d.g.Name, of, d.s.Revision, d.made)
 	v := h.Sum64()
 	suffix := make([]byte, 6)
 	for i := range suffix {
 		suffix[i] = idLetters[v%uint64(len(idLetters))]
 		v /= uint64(len(idLetters))
 	}
-	return fmt.Sprintf("%s-%d-%s", d.g.Name, slot, suffix)
+	return string(suffix)
 }
 
-// zone is the wanted zone with the fewest members, of those that had room when last asked (REC-3).
-func (d *draft) zone() string {
-	all := d.zones()
-	zones := make([]string, 0, len(all))
-	for _, z := range all {
-		if !d.s.Full[d.spec.Provider][z].After(d.now) {
-			zones = append(zones, z)
-		}
+// share is a number of [0,1) that is always the same for the same words.
+func share(words ...string) float64 {
+	h := fnv.New64a()
+	for _, w := range words {
+		_, _ = h.Write([]byte(w)) // never fails
+		_, _ = h.Write([]byte{0})
 	}
-	if len(zones) == 0 {
-		zones = all
-	}
-	used := map[string]int{}
-	for _, m := range d.members {
-		if !m.gone() && !m.dead() {
-			used[m.Record.Zone]++
-		}
-	}
-	best := ""
-	for i, z := range zones {
-		if i == 0 || used[z] < used[best] {
-			best = z
-		}
-	}
-	return best
-}
-
-func (d *draft) zones() []string {
-	zones := d.spec.Template.Zones
-	if len(zones) == 0 {
-		zones = d.s.Zones[d.spec.Provider]
-	}
-	zones = append([]string(nil), zones...)
-	sort.Strings(zones)
-	return zones
+	v := h.Sum64()
+	v ^= v >> 33 // the last letters, in which IDs differ, have to reach the upper half
+	v *= 0xff51afd7ed558ccd
+	v ^= v >> 33
+	return float64(v>>11) / (1 << 53)
 }
 
 // step is an action that takes a member to another phase, with all that such an action compares.
@@ -301,7 +309,7 @@ func (d *draft) step(m *member, to store.Phase, rule, what, why string, evidence
 	rec := m.Record
 	a := Action{
 		Group: d.g.Name, Instance: m.ID(), Slot: slotOf(rec), Rule: rule, What: what, Why: why,
-		Evidence: evidence, From: rec.Phase, To: to, Verdict: m.judgment.Verdict,
+		Evidence: evidence, From: rec.Phase, To: to, Verdict: m.judgment.Verdict, Otherwise: otherwise(rule, m.judgment.Verdict),
 		Conditions: []store.Condition{m.Unchanged()},
 	}
 	if to != rec.Phase {
@@ -311,8 +319,13 @@ func (d *draft) step(m *member, to store.Phase, rule, what, why string, evidence
 	if change != nil {
 		change(&rec)
 	}
+	if rec.Restart != nil && rec.Restart != m.Record.Restart {
+		rec.Since = d.now.UTC() // a restart at the next level has its own time
+	}
 	a.Writes = []store.Write{store.Put(m.Key, store.Encode(rec))}
-	m.phase, m.touched, d.extra = to, true, nil
+	d.add(m, -1)
+	m.phase, m.touched = to, true
+	d.add(m, 1)
 	d.actions = append(d.actions, a)
 	return &d.actions[len(d.actions)-1]
 }

@@ -196,7 +196,7 @@ func (w *world) creationIsSound(s *Snapshot, p *Plan, a *Action, spec *store.Gro
 	if m := spec.Budget.MaxCreating; m != 0 && comingUp > m && a.Verdict != store.Dead {
 		w.t.Fatalf("%d are coming up, max_creating is %d: %s", comingUp, m, a.What)
 	}
-	if at, flaps := s.Groups[0].SlotRetry[next.Slot]; flaps && at.After(w.now) && a.Rule != "REC-16" {
+	if at, flaps := s.Groups[0].SlotDue[next.Slot][store.TimerRetry]; flaps && at.After(w.now) && a.Rule != "REC-16" {
 		w.t.Fatalf("slot %d is filled %s before its wait is over", next.Slot, at.Sub(w.now))
 	}
 }

@@ -17,11 +17,13 @@ type Judgment struct {
 	Why      string
 	Evidence []string
 	Until    time.Time // when it may change by the passing of time alone
+	// Absent says that it is dead because its provider lists it no more, not by the provider's word (SAFE-2).
+	Absent bool
 }
 
 // judge says what the evidence proves of an instance. It is a table: the first line that applies counts.
-func judge(in Instance, s *Snapshot, spec *store.Group, now time.Time) Judgment {
-	rec := in.Record
+func judge(in *Instance, s *Snapshot, now time.Time) Judgment {
+	rec := &in.Record
 	switch rec.Phase {
 	case store.Pending, store.Creating:
 		return Judgment{Verdict: store.Unborn, Rule: "REC-3", Why: "being made"}
@@ -30,6 +32,9 @@ func judge(in Instance, s *Snapshot, spec *store.Group, now time.Time) Judgment 
 	case store.Finished:
 		return Judgment{Verdict: store.Live, Rule: "REC-12", Why: "finished"}
 	default: // there is, or should be, a machine: the evidence decides
+	}
+	if rec.Phase == store.Stopping || rec.Phase == store.Starting {
+		return judgeRestarting(in, s, now)
 	}
 	if j, ok := judgeMachine(in); ok {
 		return j
@@ -44,24 +49,24 @@ func judge(in Instance, s *Snapshot, spec *store.Group, now time.Time) Judgment 
 }
 
 // judgeMachine applies the provider's word: DET-4.
-func judgeMachine(in Instance) (Judgment, bool) {
-	see := in.Sighting
+func judgeMachine(in *Instance) (Judgment, bool) {
+	see := &in.Sighting
 	if see.Begun.IsZero() {
 		return Judgment{}, false
 	}
 	open := in.Alive.Present() && in.Alive.Record.State == store.StreamOpen
 	if see.Listed && see.Down {
-		j := Judgment{Verdict: store.Dead, Rule: "DET-4", Why: "the provider says " + see.State, Evidence: []string{providerSays(see), streamSays(in)}}
+		j := Judgment{Verdict: store.Dead, Rule: "DET-4", Why: "the provider says " + see.State, Evidence: []string{providerSays(in), streamSays(in)}}
 		if open && see.Times < 2 {
 			j.Verdict, j.Why = store.Suspect, "the provider says "+see.State+", and its stream is open: asking again"
 		}
 		return j, true
 	}
 	if !see.Listed && !in.Calls.AbsentFrom.After(see.Begun) {
-		j := Judgment{Verdict: store.Suspect, Rule: "DET-4", Why: "the provider does not list it", Evidence: []string{providerSays(see), streamSays(in)}}
+		j := Judgment{Verdict: store.Suspect, Rule: "DET-4", Why: "the provider does not list it", Evidence: []string{providerSays(in), streamSays(in)}}
 		streamGone := !in.Alive.Present() || in.Alive.Record.State == store.StreamLost
 		if streamGone && see.Times >= 2 {
-			j.Verdict, j.Why = store.Dead, "the provider does not list it any more"
+			j.Verdict, j.Why, j.Absent = store.Dead, "the provider does not list it any more", true
 		}
 		return j, true
 	}
@@ -69,7 +74,7 @@ func judgeMachine(in Instance) (Judgment, bool) {
 }
 
 // judgeUnregistered waits for the agent of a new machine: DET-11.
-func judgeUnregistered(in Instance, s *Snapshot, now time.Time) Judgment {
+func judgeUnregistered(in *Instance, s *Snapshot, now time.Time) Judgment {
 	due := in.PhaseStart.Add(in.Record.Spec.RegistrationTimeout.D())
 	if due.Before(s.GraceEnd) {
 		due = s.GraceEnd // SAFE-13: no timer fires in grace
@@ -79,12 +84,12 @@ func judgeUnregistered(in Instance, s *Snapshot, now time.Time) Judgment {
 	}
 	return Judgment{
 		Verdict: store.Stuck, Rule: "DET-11", Why: fmt.Sprintf("its agent did not register within %s", in.Record.Spec.RegistrationTimeout),
-		Evidence: []string{providerSays(in.Sighting), "alive absent"},
+		Evidence: []string{providerSays(in), "alive absent"},
 	}
 }
 
 // judgeSilent judges a registered instance whose lease has ended: DET-5, DET-17, SAFE-1.
-func judgeSilent(in Instance, s *Snapshot, now time.Time) Judgment {
+func judgeSilent(in *Instance, s *Snapshot, now time.Time) Judgment {
 	wait, last := confirmLost, in.LastState
 	switch last {
 	case store.StreamOverdue, store.StreamLost, store.StreamLeft:
@@ -96,7 +101,7 @@ func judgeSilent(in Instance, s *Snapshot, now time.Time) Judgment {
 	}
 	evidence := []string{
 		fmt.Sprintf("alive absent, last state %s", last),
-		providerSays(in.Sighting),
+		providerSays(in),
 	}
 	due := in.AliveGone.Add(wait)
 	if now.Before(due) {
@@ -108,17 +113,57 @@ func judgeSilent(in Instance, s *Snapshot, now time.Time) Judgment {
 	return Judgment{Verdict: store.Lost, Rule: "DET-17", Why: fmt.Sprintf("its lease (%s) ended and it did not return", in.Record.Spec.Report.LeaseTTL), Evidence: evidence}
 }
 
+// judgeRestarting gives a restart its time: the workload's by the agent, then the machine's by the provider (HEAL-1).
+func judgeRestarting(in *Instance, s *Snapshot, now time.Time) Judgment {
+	rec := &in.Record
+	r, see := rec.Restart, &in.Sighting
+	if r == nil {
+		r = &store.Restart{Level: store.RestartMachine}
+	}
+	ownDoing := r.Level == store.RestartMachine && (rec.Phase == store.Stopping || !see.Begun.After(in.PhaseStart) || see.Times < 2)
+	if j, ok := judgeMachine(in); ok && (j.Absent || j.Verdict == store.Dead && !ownDoing) {
+		return j
+	}
+	if in.Calls.Missing {
+		return Judgment{Verdict: store.Stuck, Rule: "HEAL-1", Why: "asked to restart it, the provider knows no such machine", Evidence: []string{providerSays(in), streamSays(in)}}
+	}
+	limit := restartLimit(rec, r)
+	due := in.PhaseStart.Add(limit)
+	if due.Before(s.GraceEnd) {
+		due = s.GraceEnd
+	}
+	if now.Before(due) {
+		return Judgment{Verdict: store.Unborn, Rule: "HEAL-1", Why: "its " + r.Level + " is being restarted", Until: due}
+	}
+	j := Judgment{Verdict: store.Stuck, Rule: "HEAL-1", Why: fmt.Sprintf("its %s did not restart within %s", r.Level, limit), Evidence: []string{providerSays(in), streamSays(in)}}
+	if in.Calls.Problem != "" {
+		j.Why += ": " + in.Calls.Problem
+	}
+	return j
+}
+
+// restartLimit is how long one half of a restart may take.
+func restartLimit(rec *store.Instance, r *store.Restart) time.Duration {
+	if r.Level == store.RestartWorkload {
+		return rec.Spec.StopTimeout.D() + max(10*time.Second, 3*rec.Spec.Report.Interval.D())
+	}
+	return rec.Spec.RegistrationTimeout.D()
+}
+
 // judgeReporting judges an instance whose agent holds its lease: DET-3, DET-6, DET-8, DET-10.
-func judgeReporting(in Instance, s *Snapshot, now time.Time) Judgment {
-	alive := in.Alive.Record
+func judgeReporting(in *Instance, s *Snapshot, now time.Time) Judgment {
+	alive := &in.Alive.Record
+	if alive.State == store.StreamOpen && in.Record.Phase == store.Running && reportIsCurrent(in) && in.Report.Record.Healthy {
+		return Judgment{Verdict: store.Live, Rule: "DET-5", Why: "it reports and is healthy"} // as nearly all are: see member.evidence
+	}
 	evidence := []string{streamSays(in)}
 	switch alive.State {
 	case store.StreamLost:
-		return Judgment{Verdict: store.Suspect, Rule: "DET-3", Why: "its stream was lost: " + alive.Why, Evidence: append(evidence, providerSays(in.Sighting))}
+		return Judgment{Verdict: store.Suspect, Rule: "DET-3", Why: "its stream was lost: " + alive.Why, Evidence: append(evidence, providerSays(in))}
 	case store.StreamOverdue:
-		return Judgment{Verdict: store.Suspect, Rule: "DET-6", Why: "its report is overdue", Evidence: append(evidence, providerSays(in.Sighting))}
+		return Judgment{Verdict: store.Suspect, Rule: "DET-6", Why: "its report is overdue", Evidence: append(evidence, providerSays(in))}
 	case store.StreamLeft:
-		return Judgment{Verdict: store.Suspect, Rule: "DET-8", Why: "its agent said goodbye: " + string(alive.Goodbye), Evidence: append(evidence, providerSays(in.Sighting))}
+		return Judgment{Verdict: store.Suspect, Rule: "DET-8", Why: "its agent said goodbye: " + string(alive.Goodbye), Evidence: append(evidence, providerSays(in))}
 	default: // open, or on its way to another replica
 	}
 	if reportIsCurrent(in) {
@@ -145,11 +190,12 @@ func judgeReporting(in Instance, s *Snapshot, now time.Time) Judgment {
 
 // reportIsCurrent says whether the persisted report is of the machine's present boot. Within a boot the gateway persists
 // every change of the verdict, so the last one stands.
-func reportIsCurrent(in Instance) bool {
+func reportIsCurrent(in *Instance) bool {
 	return in.Report.Present() && in.Report.Record.BootID == in.Alive.Record.BootID
 }
 
-func providerSays(see Sighting) string {
+func providerSays(in *Instance) string {
+	see := &in.Sighting
 	switch {
 	case see.Begun.IsZero():
 		return "provider: no list yet"
@@ -162,12 +208,20 @@ func providerSays(see Sighting) string {
 	}
 }
 
-func streamSays(in Instance) string {
+func streamSays(in *Instance) string {
 	if !in.Alive.Present() {
 		return "alive absent"
 	}
 	a := in.Alive.Record
 	return fmt.Sprintf("stream %s since rev %d, epoch %d at %s", a.State, in.Alive.Modified, a.Epoch, a.Replica)
+}
+
+// evidence is what a verdict rests on. For one that is well it is put together only here, when somebody asks.
+func (m *member) evidence() []string {
+	if m.judgment.Evidence == nil && m.Alive.Present() {
+		return []string{streamSays(m.Instance)}
+	}
+	return m.judgment.Evidence
 }
 
 func checksSay(r store.Report) []string {

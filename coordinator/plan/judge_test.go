@@ -29,7 +29,7 @@ func newSubject() *subject {
 	return x
 }
 
-func (x *subject) judge() Judgment { return judge(x.Instance, &x.s, nil, x.now) }
+func (x *subject) judge() Judgment { return judge(&x.Instance, &x.s, x.now) }
 
 // The ways in which the evidence may differ.
 type twist func(*subject)

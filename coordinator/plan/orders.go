@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/leasehold/leasehold/store"
 )
@@ -10,11 +11,92 @@ import (
 // (REC-16). Carrying one out marks the record: the work itself follows from the mark, whoever leads then.
 func (d *draft) orders() {
 	for _, r := range d.g.Requests {
-		d.order(r)
+		switch {
+		case r.Record.Kind == store.RequestAdopt && d.find(r.Record.Instance) == nil:
+			d.adopt(r)
+		case r.Record.Instance == "":
+			d.orderGroup(r)
+		default:
+			d.orderInstance(r)
+		}
 	}
 }
 
-func (d *draft) order(r store.Versioned[store.Request]) {
+// orderGroup carries out an order for a whole group.
+func (d *draft) orderGroup(r store.Versioned[store.Request]) {
+	if d.spec == nil {
+		d.actions = append(d.actions, refuse(r, "no spec of the group was ever in force"))
+		return
+	}
+	switch r.Record.Kind {
+	case store.RequestRetry:
+		d.retry(r, d.order)
+	case store.RequestOverrideStorm:
+		if d.storm == nil || d.storm.Ended != "" {
+			d.actions = append(d.actions, refuse(r, "there is no storm"))
+			return
+		}
+		d.endStorm("overridden by "+r.Record.By, r.Record.By)
+		d.settled = append(d.settled, r)
+	case store.RequestCreate:
+		d.createOnDemand(r)
+	default:
+		d.actions = append(d.actions, refuse(r, fmt.Sprintf("this version knows no order %q", r.Record.Kind)))
+	}
+}
+
+// retry has flapping and errored slots start afresh (FLAP-3).
+func (d *draft) retry(r store.Versioned[store.Request], slots []*slot) {
+	a := Action{
+		Group: d.g.Name, Rule: "REC-16", What: "slots start afresh", Why: "ordered by " + r.Record.By, Evidence: []string{"request " + r.Record.ID},
+		Otherwise: otherwise("REC-16", ""), Conditions: []store.Condition{r.Unchanged()}, Writes: []store.Write{store.Delete(r.Key)},
+	}
+	n := 0
+	for _, sl := range slots {
+		if len(sl.Record.Failures) == 0 && sl.Record.Flapping == 0 && sl.Record.Errored == "" {
+			continue
+		}
+		if sl.touched || n == mostSlotsAtOnce-1 {
+			return // decided on the next picture
+		}
+		rec := &sl.Record
+		rec.Failures, rec.Retry, rec.GiveUp, rec.Flapping, rec.Errored = nil, nil, nil, 0, ""
+		sl.retry, sl.giveUp = time.Time{}, time.Time{}
+		d.writeSlot(&a, sl)
+		n++
+	}
+	if n == 0 {
+		d.actions = append(d.actions, refuse(r, "no slot flaps or is given up"))
+		return
+	}
+	a.What = fmt.Sprintf("%d slots start afresh", n)
+	d.actions = append(d.actions, a)
+}
+
+// createOnDemand makes an instance that nobody counts and nobody heals (REC-2).
+func (d *draft) createOnDemand(r store.Versioned[store.Request]) {
+	switch {
+	case d.spec.Deleting || d.spec.Stopped:
+		d.actions = append(d.actions, refuse(r, "the group is stopped, or being deleted"))
+		return
+	case d.s.Shard.Record.Hold != nil || d.spec.Paused || d.s.Stale != "":
+		return // carried out when things may be made again
+	case len(d.zones()) == 0:
+		d.actions = append(d.actions, refuse(r, "all zones of the group are evacuated"))
+		return
+	}
+	rec := d.newRecord(-1, "REC-2", "ordered by "+r.Record.By)
+	m := d.join(rec)
+	d.actions = append(d.actions, Action{
+		Group: d.g.Name, Instance: rec.ID, Rule: "REC-2", What: "requested on demand", Why: rec.Last.Why, To: store.Pending, Otherwise: otherwise("REC-16", ""),
+		Evidence:   []string{"request " + r.Record.ID},
+		Conditions: append(d.common(), store.Absent(m.Key), r.Unchanged()),
+		Writes:     []store.Write{store.Put(m.Key, store.Encode(rec)), store.Delete(r.Key)},
+	})
+}
+
+// orderInstance carries out an order for one instance.
+func (d *draft) orderInstance(r store.Versioned[store.Request]) {
 	m := d.find(r.Record.Instance)
 	switch {
 	case m == nil:
@@ -25,27 +107,98 @@ func (d *draft) order(r store.Versioned[store.Request]) {
 	case m.gone():
 		d.actions = append(d.actions, refuse(r, "it is being deleted already"))
 		return
-	case !m.Record.Managed:
-		d.actions = append(d.actions, refuse(r, "it is not one of those that its group keeps"))
-		return
 	}
-	order := store.Condemned{By: r.Record.By, Why: "ordered by " + r.Record.By, At: d.now.UTC()}
-	what := "ordered to be replaced"
 	switch r.Record.Kind {
-	case store.RequestReplace:
-	case store.RequestDelete:
-		order.Now, what = true, "ordered to be deleted"
+	case store.RequestReplace, store.RequestDelete, store.RequestDrain:
+		d.condemn(r, m)
+	case store.RequestRestart:
+		d.restartOrdered(r, m)
+	case store.RequestDrained:
+		d.acknowledge(r, m)
+	case store.RequestProtect:
+		d.protect(r, m)
+	case store.RequestRetry:
+		if m.slot == nil {
+			d.actions = append(d.actions, refuse(r, "it is on demand: nobody heals it"))
+			return
+		}
+		d.retry(r, []*slot{m.slot})
 	default:
 		d.actions = append(d.actions, refuse(r, fmt.Sprintf("this version knows no order %q", r.Record.Kind)))
-		return
 	}
-	if c := m.Record.Condemned; c != nil && (c.Now || !order.Now) {
+}
+
+// condemn notes that an instance has to go: with a replacement first, or now.
+func (d *draft) condemn(r store.Versioned[store.Request], m *member) {
+	order := store.Condemned{By: r.Record.By, Why: "ordered by " + r.Record.By, At: d.now.UTC(), Now: r.Record.Kind != store.RequestReplace}
+	what := "ordered to be " + map[store.RequestKind]string{store.RequestReplace: "replaced", store.RequestDelete: "deleted", store.RequestDrain: "drained"}[r.Record.Kind]
+	switch c := m.Record.Condemned; {
+	case m.phase == store.Draining:
+		d.actions = append(d.actions, refuse(r, "it drains already"))
+		return
+	case c != nil && (c.Now || !order.Now):
 		d.actions = append(d.actions, refuse(r, "it was ordered before, by "+c.By))
 		return
+	case !m.Record.Managed && !order.Now:
+		d.actions = append(d.actions, refuse(r, "it is on demand: nobody replaces it; delete it, and create another"))
+		return
 	}
-	a := d.step(m, m.phase, "REC-16", what, order.Why, []string{"request " + r.Record.ID}, func(rec *store.Instance) { rec.Condemned = &order })
+	d.obey(r, m, what, func(rec *store.Instance) { rec.Condemned = &order })
+}
+
+// obey changes a record as ordered.
+func (d *draft) obey(r store.Versioned[store.Request], m *member, what string, change func(*store.Instance)) {
+	a := d.step(m, m.phase, "REC-16", what, "ordered by "+r.Record.By, []string{"request " + r.Record.ID}, change)
 	a.Conditions = append(a.Conditions, r.Unchanged())
 	a.Writes = append(a.Writes, store.Delete(r.Key))
+}
+
+// restartOrdered restarts a machine by order: at once, whatever the budgets.
+func (d *draft) restartOrdered(r store.Versioned[store.Request], m *member) {
+	switch {
+	case m.phase != store.Running && m.phase != store.Checking && m.phase != store.Booting && m.phase != store.Starting:
+		d.actions = append(d.actions, refuse(r, "it is "+string(m.phase)+": only what runs or comes up can be restarted"))
+		return
+	case !d.mayActQuietly():
+		return // carried out when things may be done again
+	}
+	a := d.restart(m, store.RestartMachine, "REC-16", "restarting its machine", "ordered by "+r.Record.By, false, nil)
+	a.Evidence = append(a.Evidence, "request "+r.Record.ID)
+	a.Conditions = append(a.Conditions, r.Unchanged())
+	a.Writes = append(a.Writes, store.Delete(r.Key))
+}
+
+// acknowledge notes that a drain need not be waited for any more.
+func (d *draft) acknowledge(r store.Versioned[store.Request], m *member) {
+	if m.phase != store.Draining || m.Record.Drain == nil {
+		d.actions = append(d.actions, refuse(r, "it does not drain"))
+		return
+	}
+	d.obey(r, m, "drained", func(rec *store.Instance) {
+		drain := *rec.Drain
+		drain.Done = "acknowledged by " + r.Record.By
+		rec.Drain = &drain
+	})
+}
+
+// protect notes that an instance is not to be touched, or may be again (REC-13).
+func (d *draft) protect(r store.Versioned[store.Request], m *member) {
+	mode := r.Record.Mode
+	switch mode {
+	case store.ProtectOff:
+		mode = ""
+	case store.ProtectRemoval, store.ProtectHeal:
+	default:
+		d.actions = append(d.actions, refuse(r, fmt.Sprintf("this version knows no protection %q", mode)))
+		return
+	}
+	what := "protected"
+	if mode == store.ProtectHeal {
+		what = "protected, also from healing"
+	} else if mode == "" {
+		what = "protected no more"
+	}
+	d.obey(r, m, what, func(rec *store.Instance) { rec.Protected = mode })
 }
 
 func refuse(r store.Versioned[store.Request], why string) Action {

@@ -2,7 +2,6 @@ package plan
 
 import (
 	"fmt"
-	"sort"
 	"time"
 
 	"github.com/leasehold/leasehold/store"
@@ -64,10 +63,20 @@ type Call struct {
 
 // Compute decides what to do. It never changes the snapshot.
 func Compute(s Snapshot, now time.Time) Plan {
-	p := Plan{Judgments: map[string]Judgment{}, Due: map[string]time.Time{}, Held: map[string][]store.Blocked{}}
+	p := Plan{
+		Judgments: make(map[string]Judgment, instancesIn(&s)), Due: make(map[string]time.Time, len(s.Groups)+1),
+		Held: map[string][]store.Blocked{}, Tallies: make(map[string]Tally, len(s.Groups)),
+	}
+	shard := s.Elsewhere
+	drafts := make([]*draft, len(s.Groups))
 	for i := range s.Groups {
 		d := newDraft(&s, &s.Groups[i], now)
-		d.decide()
+		d.judgeAll()
+		drafts[i], shard = d, shard.plus(d.tally)
+		p.Tallies[d.g.Name] = d.tally
+	}
+	for _, d := range drafts {
+		d.decide(shard)
 		p.Actions = append(p.Actions, d.actions...)
 		p.Calls = append(p.Calls, d.calls...)
 		for _, m := range d.members {
@@ -75,43 +84,84 @@ func Compute(s Snapshot, now time.Time) Plan {
 		}
 		p.Next = sooner(p.Next, d.next)
 		p.Due[d.g.Name] = d.next
-		p.Held[d.g.Name] = d.held
+		if len(d.held) > 0 {
+			p.Held[d.g.Name] = d.held
+		}
 	}
-	for _, r := range s.Lost {
-		p.Actions = append(p.Actions, refuse(r, "there is no such group or instance"))
-	}
-	actions, next := planExtras(&s, now)
+	actions, next := planShard(&s, now)
 	p.Actions = append(p.Actions, actions...)
 	p.Next = sooner(p.Next, next)
 	p.Due[""] = next
 	return p
 }
 
-func (d *draft) decide() {
-	d.accept()
-	for _, m := range d.members {
-		m.judgment = judge(m.Instance, d.s, d.spec, d.now)
-		d.wake(m.judgment.Until)
+func instancesIn(s *Snapshot) int {
+	n := 0
+	for i := range s.Groups {
+		n += len(s.Groups[i].Instances)
 	}
+	return n
+}
+
+// judgeAll judges every instance, and counts what budgets and storms are judged by.
+func (d *draft) judgeAll() {
+	for _, m := range d.members {
+		m.judgment = judge(m.Instance, d.s, d.now)
+		if m.doom = d.doomOf(m); m.doom.rule != "" && m.judgment.Verdict == store.Live {
+			m.judgment.Verdict, m.judgment.Rule, m.judgment.Why = store.Doomed, m.doom.rule, m.doom.why
+		}
+		m.age = d.ageOf(m)
+		d.wake(m.judgment.Until)
+		d.add(m, 1)
+	}
+	d.countLosses()
+	d.countRollout()
+}
+
+// decide takes the deciders in the order of REC-5. The dead come first, since they wait for no budget but use it.
+func (d *draft) decide(shard Tally) {
 	if d.g.Unreadable != "" {
 		return // what cannot be read is not guessed at, least of all written over
 	}
+	d.weather(shard)
+	d.track()
 	d.progress()
 	d.orders()
 	d.finishRemovals()
 	if d.spec != nil && d.mayAct() {
+		d.drains()
 		switch {
 		case d.spec.Deleting:
-			d.empty()
+			d.empty("REC-7", "the group is being deleted")
+		case d.spec.Stopped:
+			d.empty("REC-11", "the group is stopped")
+		case d.spec.Unstarted:
+			d.block("REC-11", "creation of all instances", "the group was applied with --no-start", "leasehold group start "+d.g.Name, "")
 		default:
-			d.cleanSlots()
-			d.scaleDown()
-			d.heal()
-			d.scaleUp()
+			d.reconcile()
 		}
 	}
 	d.status()
 	d.callProvider()
+}
+
+func (d *draft) reconcile() {
+	d.cleanSlots()
+	d.giveUpFlapping()
+	d.buryAll()
+	d.saveNoticed()
+	d.scaleDown()
+	d.expire(true)
+	d.heal()
+	d.expire(false)
+	d.removeOnDemand()
+	d.scaleUp()
+	d.rollOut()
+}
+
+// mayActQuietly is mayAct without a word.
+func (d *draft) mayActQuietly() bool {
+	return d.s.Shard.Record.Hold == nil && !d.spec.Paused && d.s.Stale == ""
 }
 
 // mayAct says whether machines may be made and removed at all, and records why not.
@@ -140,46 +190,4 @@ func sooner(a, b time.Time) time.Time {
 	default:
 		return b
 	}
-}
-
-// nobodys is the group of an extra machine whose tag names none. No operator can name a group so.
-const nobodys = "(none)"
-
-// planExtras takes up machines that nobody recorded, once they were seen for long enough, so that they are removed
-// like any other (REC-8). The record comes first, so that one wins.
-func planExtras(s *Snapshot, now time.Time) (actions []Action, next time.Time) {
-	if s.Shard.Record.Hold != nil || s.Stale != "" {
-		return nil, time.Time{}
-	}
-	grace := s.Shard.Record.Settings.OrphanGrace.D()
-	extras := append([]Extra(nil), s.Extras...)
-	sort.Slice(extras, func(i, j int) bool { return extras[i].Instance < extras[j].Instance })
-	for _, x := range extras {
-		if x.Stray {
-			continue
-		}
-		due := x.Since.Add(grace)
-		if now.Before(due) {
-			next = sooner(next, due)
-			continue
-		}
-		why := fmt.Sprintf("%s lists it with our tag since %s and there is no record of it", x.Provider, now.Sub(x.Since).Round(time.Second))
-		if x.Group == "" {
-			x.Group = nobodys
-		}
-		rec := store.Instance{
-			Schema: store.Schema, ID: x.Instance, Group: x.Group, Slot: -1, Phase: store.Deleting, Zone: x.Zone, Ref: x.Ref, Called: true,
-			Since: now.UTC(), Created: now.UTC(),
-			Spec: store.InstanceSpec{Provider: x.Provider},
-			Last: store.Decision{Rule: "REC-8", Why: why, Revision: s.Revision, At: now.UTC()},
-		}
-		key := s.Keys.Instance(x.Instance)
-		actions = append(actions, Action{
-			Group: x.Group, Instance: x.Instance, Rule: "REC-8", What: "extra machine is removed", Why: why, To: store.Deleting,
-			Evidence:   []string{"provider " + x.Provider + " ref " + x.Ref, "orphan_grace " + grace.String()},
-			Conditions: []store.Condition{store.Absent(key), store.Absent(s.Keys.Stray(x.Instance)), s.Shard.Unchanged()},
-			Writes:     []store.Write{store.Put(key, store.Encode(rec))},
-		})
-	}
-	return actions, next
 }

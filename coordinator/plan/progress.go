@@ -14,15 +14,37 @@ func (d *draft) progress() {
 		switch m.Record.Phase {
 		case store.Creating:
 			d.created(m)
-		case store.Booting, store.Starting:
+		case store.Booting:
 			d.registered(m)
+		case store.Stopping:
+			d.stopped(m)
+		case store.Starting:
+			d.started(m)
 		case store.Checking:
-			d.healthyNow(m)
+			if !d.finished(m) {
+				d.healthyNow(m)
+			}
 		case store.Running:
-			d.remember(m)
+			if !d.finished(m) {
+				d.remember(m)
+			}
 		default: // goes on by what others decide
 		}
+		if m.Record.Phase != store.Deleting {
+			d.hear(m)
+		}
 	}
+}
+
+// finished: the workload of a task has ended well (REC-12).
+func (d *draft) finished(m *member) bool {
+	w := m.Report.Record.Workload
+	if m.Record.Spec.Lifecycle != store.LifecycleTask || w == nil || w.Code != 0 || w.Signal != "" || !m.Alive.Present() || !reportIsCurrent(m.Instance) {
+		return false
+	}
+	a := d.step(m, store.Finished, "REC-12", "finished", "its workload ended with exit code 0", []string{fmt.Sprintf("report rev %d", m.Report.Modified)}, nil)
+	a.Conditions = append(a.Conditions, m.Report.Unchanged())
+	return true
 }
 
 // created: the provider has the machine.
@@ -33,7 +55,7 @@ func (d *draft) created(m *member) {
 			r.Ref, r.Address = m.Calls.Ref, m.Calls.Address
 		})
 	case m.Sighting.Listed && !m.Calls.Busy: // a call that is under way says more, and soon
-		d.step(m, store.Booting, "ELECT-3", "machine exists", "the provider lists it", []string{providerSays(m.Sighting)}, func(r *store.Instance) {
+		d.step(m, store.Booting, "ELECT-3", "machine exists", "the provider lists it", []string{providerSays(m.Instance)}, func(r *store.Instance) {
 			r.Ref, r.Address = m.Sighting.Ref, m.Sighting.Address
 		})
 	}
@@ -53,14 +75,15 @@ func (d *draft) healthyNow(m *member) {
 	if !m.Alive.Present() || m.Alive.Record.State != store.StreamOpen || !reportIsCurrent(m.Instance) || !m.Report.Record.Healthy {
 		return
 	}
-	if m.judgment.Verdict != store.Live {
+	if !m.working() {
 		return
 	}
 	why := "its agent reports and it has no checks"
 	if n := len(m.Report.Record.Checks); n > 0 {
 		why = fmt.Sprintf("checks %d/%d", n, n)
 	}
-	a := d.step(m, store.Running, "DET-9", "healthy", fmt.Sprintf("%s, %s after it registered", why, d.since(m)), []string{streamSays(m.Instance), fmt.Sprintf("report rev %d", m.Report.Modified)}, nil)
+	a := d.step(m, store.Running, "DET-9", "healthy", fmt.Sprintf("%s, %s after it registered", why, d.since(m)), []string{streamSays(m.Instance), fmt.Sprintf("report rev %d", m.Report.Modified)},
+		func(r *store.Instance) { r.Restart = nil })
 	a.Conditions = append(a.Conditions, m.Alive.Unchanged(), m.Report.Unchanged())
 }
 
@@ -73,23 +96,28 @@ func (d *draft) remember(m *member) {
 		d.recovered(m)
 		return
 	}
-	sl, ok := d.slots[m.Record.Slot]
-	if !ok || d.spec == nil || len(sl.Record.Failures) == 0 || sl.touched {
+	sl := m.slot
+	if d.spec == nil || len(sl.Record.Failures) == 0 || sl.touched {
 		return
 	}
 	if due := d.forgetFrom(m, sl); d.now.Before(due) {
 		d.wake(due)
 		return
 	}
-	rec := sl.Record
-	rec.Failures, rec.Retry, rec.Flapping = nil, nil, 0
-	sl.touched = true
-	d.actions = append(d.actions, Action{
-		Group: d.g.Name, Instance: m.ID(), Slot: slotOf(m.Record), Rule: "FLAP-4", What: "slot's failures forgotten",
-		Why:        fmt.Sprintf("%s has been healthy for %s", m.ID(), d.spec.Flap.Reset),
-		Conditions: []store.Condition{sl.Unchanged(), m.Unchanged()},
-		Writes:     []store.Write{store.Put(sl.Key, store.Encode(rec))},
-	})
+	d.forget(sl, "FLAP-4", m.ID()+" has been healthy for "+d.spec.Flap.Reset.String(), m.Unchanged())
+}
+
+// forget has a slot start afresh.
+func (d *draft) forget(sl *slot, rule, why string, also ...store.Condition) *Action {
+	rec := &sl.Record
+	rec.Failures, rec.Retry, rec.GiveUp, rec.Flapping, rec.Errored = nil, nil, nil, 0, ""
+	sl.retry, sl.giveUp = time.Time{}, time.Time{}
+	a := Action{
+		Group: d.g.Name, Slot: &sl.number, Rule: rule, What: "slot's failures forgotten", Why: why, Conditions: also,
+	}
+	d.writeSlot(&a, sl)
+	d.actions = append(d.actions, a)
+	return &d.actions[len(d.actions)-1]
 }
 
 // forgetFrom is when a member has been healthy for flap.reset: since it runs, and since the last failure of its slot, which
@@ -107,7 +135,7 @@ func (d *draft) forgetFrom(m *member, sl *slot) time.Time {
 
 // recovered takes back that its failure is counted: the next one is another (FLAP-1).
 func (d *draft) recovered(m *member) {
-	a := d.step(m, m.phase, "HEAL-6", "recovered", m.judgment.Why, m.judgment.Evidence, func(r *store.Instance) { r.Counted = false })
+	a := d.step(m, m.phase, "HEAL-6", "recovered", m.judgment.Why, m.evidence(), func(r *store.Instance) { r.Counted = false })
 	a.Conditions = append(a.Conditions, m.Alive.Unchanged(), m.Report.Unchanged())
 }
 

@@ -52,9 +52,9 @@ func TestNothingGoesWrongAndAllComesRight(t *testing.T) {
 		tr.edit(func(g *store.Group) {
 			g.Size = rapid.IntRange(1, 5).Draw(rt, "size")
 			g.Budget.MaxExpansion = rapid.IntRange(0, 3).Draw(rt, "max_expansion")
-			g.Budget.MaxUnavailable = rapid.IntRange(0, 2).Draw(rt, "max_unavailable")
+			g.Budget.MaxUnavailable = new(rapid.IntRange(0, 2).Draw(rt, "max_unavailable"))
 			if g.Budget.MaxExpansion == 0 {
-				g.Budget.MaxUnavailable = max(1, g.Budget.MaxUnavailable) // else only the dead are healed (HEAL-3)
+				g.Budget.MaxUnavailable = new(max(1, *g.Budget.MaxUnavailable)) // else only the dead are healed (HEAL-3)
 			}
 			g.Budget.MaxCreating = rapid.IntRange(0, 3).Draw(rt, "max_creating")
 			g.Budget.MaxDeleting = rapid.IntRange(0, 3).Draw(rt, "max_deleting")

@@ -40,35 +40,26 @@ func (d *draft) provedGone(m *member) (why string, evidence []string, ok bool) {
 		d.block("SAFE-8", "the end of the record of "+m.ID(), "a call that was begun earlier may still make its machine", "such a call has timed out and a list shows no machine", m.ID())
 		return "", nil, false
 	}
-	return "the provider removed it and lists it no more", []string{providerSays(see), fmt.Sprintf("list begun %s after the removal", see.Begun.Sub(m.Calls.Deleted).Round(1e6))}, true
+	return "the provider removed it and lists it no more", []string{providerSays(m.Instance), fmt.Sprintf("list begun %s after the removal", see.Begun.Sub(m.Calls.Deleted).Round(1e6))}, true
 }
 
-// retire takes a member to the point of no return.
-func (d *draft) retire(m *member, rule, what, why string, evidence []string, also ...store.Condition) *Action {
-	a := d.step(m, store.Deleting, rule, what, why, evidence, nil)
-	a.Conditions = append(a.Conditions, d.common()...)
-	a.Conditions = append(a.Conditions, also...)
-	return a
-}
-
-// empty removes all managed instances of a group that is being deleted, and then the group (REC-7).
-func (d *draft) empty() {
+// empty removes all managed instances of a group that is stopped, or being deleted, and then a deleted group itself
+// (REC-7, REC-11).
+func (d *draft) empty(rule, why string) {
 	for _, m := range d.members {
-		if m.gone() || m.touched || !m.Record.Managed {
+		if m.gone() || m.touched || !m.Record.Managed || m.phase == store.Draining {
 			continue
 		}
-		if !d.roomToDelete() {
-			d.block("HEAL-7", "deletion of "+m.ID(), "max_deleting is used up", "a deletion that is under way ends", m.ID())
+		if !d.mayDelete("deletion of "+m.ID(), m.ID()) {
 			break
 		}
-		d.retire(m, "REC-7", "deleting", "the group is being deleted", nil)
+		d.retire(m, rule, "deleting", why, nil)
 	}
-	if !d.groupEnds() {
+	if !d.spec.Deleting || !d.groupEnds() {
 		return
 	}
 	a := Action{
-		Group: d.g.Name, Rule: "REC-7", What: "group deleted", Why: "its last instance is gone",
-		Conditions: []store.Condition{store.At(d.specKey(), d.g.Spec.Modified), d.s.Shard.Unchanged()},
+		Group: d.g.Name, Rule: "REC-7", What: "group deleted", Why: "its last instance is gone", Conditions: d.common(),
 	}
 	for _, v := range d.g.Slots {
 		if len(a.Writes) == mostSlotsAtOnce {
@@ -79,7 +70,13 @@ func (d *draft) empty() {
 		a.Conditions = append(a.Conditions, v.Unchanged())
 		a.Writes = append(a.Writes, store.Delete(v.Key))
 	}
-	a.Writes = append(a.Writes, store.Delete(d.specKey()), store.Delete(d.s.Keys.Status(d.g.Name)))
+	if d.g.Spec.Modified != 0 {
+		a.Writes = append(a.Writes, store.Delete(d.specKey()))
+	}
+	if d.g.Spec.StaticModified != 0 {
+		a.Writes = append(a.Writes, store.Delete(d.g.Spec.Static))
+	}
+	a.Writes = append(a.Writes, store.Delete(d.s.Keys.Status(d.g.Name)))
 	d.actions = append(d.actions, a)
 }
 

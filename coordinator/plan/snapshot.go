@@ -25,6 +25,7 @@ type Snapshot struct {
 	Groups []Group // in order of name
 	// Elsewhere are the losses in the groups that are not in this snapshot, as they were planned last (SAFE-2).
 	Elsewhere Tally
+	Recorded  int                              // instances in the shard
 	Orders    []store.Versioned[store.Request] // that concern the shard as a whole, in order of ID
 	Extras    []Extra                          // in order of instance
 	Lost      []store.Versioned[store.Request] // requests that concern nothing we know, in order of ID
@@ -41,10 +42,10 @@ type Group struct {
 	Slots      []store.Versioned[store.Slot] // in order of number
 	Instances  []Instance                    // in order of ID
 	Requests   []store.Versioned[store.Request]
-	// SlotRetry is when each flapping slot may be filled again, on our clock.
-	SlotRetry map[int]time.Time
 	// SlotDue is when the timers of each slot end.
 	SlotDue map[int]Due
+	// Extras are the machines with the group's tag and no record that an operator wants adopted.
+	Extras []Extra
 }
 
 // Due says when the timers of a record end, by name, on our clock: SAFE-13.
@@ -52,7 +53,8 @@ type Due map[string]time.Time
 
 // Tally counts the losses of groups, for the storm of a shard (SAFE-2).
 type Tally struct {
-	Lost   int // instances that are lost, or suspect since lately
+	Lost   int // instances lost, or suspect, since lately
+	Now    int // instances lost, since whenever
 	Of     int // instances whose agents had registered
 	Groups int // with a loss
 }
@@ -81,7 +83,9 @@ type Instance struct {
 	Born time.Time
 	// HealthySince is since when reports of its present boot say that it is healthy, on our clock; zero when they do not.
 	HealthySince time.Time
-	Due          Due // of the timers in the record
+	// StreamSince is since when its stream has been in the state that alive tells, on our clock.
+	StreamSince time.Time
+	Due         Due // of the timers in the record
 	// AliveGone is when its alive key went, and LastState what it said then, if that is known. Zero while the key is there.
 	AliveGone time.Time
 	LastState store.StreamState

@@ -2,7 +2,9 @@ package plan
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"sort"
 
 	"github.com/leasehold/leasehold/store"
@@ -21,75 +23,166 @@ func (d *draft) status() {
 	case d.groupEnds():
 		return
 	}
-	old := d.g.Status.Record
+	old := &d.g.Status.Record
 	st := store.Status{
 		Schema: store.Schema, Group: d.g.Name, Accepted: d.spec, AcceptedRevision: d.acceptedRevision, Invalid: d.invalid,
-		State: store.GroupStarted, Phases: map[store.Phase]int{}, Verdicts: map[store.Verdict]int{}, Blocked: d.blockedWork(),
+		State: store.GroupRefused, Phases: map[store.Phase]int{}, Verdicts: map[store.Verdict]int{},
+		Storm: d.storm, Rollout: d.rollout, LastGood: old.LastGood, History: old.History,
 	}
-	healthy, size := 0, 0
+	d.countInstances(&st)
+	d.countSlots(&st)
+	st.Blocked = d.blockedWork()
 	if d.spec != nil {
-		size = d.spec.Size
-		switch {
-		case d.spec.Deleting:
-			st.State = store.GroupDeleting
-		case d.spec.Paused:
-			st.State = store.GroupPaused
-		}
-	} else {
-		st.State = store.GroupRefused
-	}
-	hash := ""
-	if d.spec != nil {
-		hash = d.spec.InstanceSpec().TemplateHash()
-	}
-	for i, in := range d.g.Instances {
-		m := d.members[i] // members begin with the instances, in their order
-		st.Phases[in.Record.Phase]++
-		st.Verdicts[m.judgment.Verdict]++
-		if !in.Record.Managed {
-			continue
-		}
-		if in.Record.Phase == store.Running && m.judgment.Verdict == store.Live {
-			healthy++
-		}
-		if in.Record.Phase.Fills() && in.Record.Template != hash {
-			st.Outdated++
-		}
-	}
-	st.Healthy = healthy
-	if d.spec != nil {
-		st.Health = HealthScore(healthy, size)
+		st.Health = HealthScore(st.Healthy, d.spec.Size)
+		st.State = d.state(&st)
+		d.remembersGood(&st)
 	}
 	st.OK = st.Health == 100 && st.Invalid == nil
 	st.Since = old.Since
-	if old.State != st.State || old.Health != st.Health || !reflect.DeepEqual(old.Invalid, st.Invalid) || old.Since.IsZero() {
+	if old.State != st.State || old.Health != st.Health || !sameInvalid(old.Invalid, st.Invalid) || old.Since.IsZero() {
 		st.Since = d.now.UTC()
 	}
-	if d.g.Status.Present() && string(store.Encode(old)) == string(store.Encode(st)) {
+	if len(d.settled) == 0 && d.g.Status.Present() && d.sameStatus(old, &st) {
 		return
 	}
+	d.writeStatus(old, &st)
+}
+
+func (d *draft) writeStatus(old, st *store.Status) {
+	unchanged := append([]store.Condition{store.At(d.s.Keys.Status(d.g.Name), d.g.Status.Modified)}, d.specUnchanged()...)
 	a := Action{
-		Group: d.g.Name, Rule: "REC-10", What: "status", Silent: true,
-		Conditions: []store.Condition{store.At(d.s.Keys.Status(d.g.Name), d.g.Status.Modified), store.At(d.specKey(), d.g.Spec.Modified)},
-		Writes:     []store.Write{store.Put(d.s.Keys.Status(d.g.Name), store.Encode(st))},
+		Group: d.g.Name, Rule: "REC-10", What: "status", Silent: true, Conditions: unchanged,
+		Writes: []store.Write{store.Put(d.s.Keys.Status(d.g.Name), store.Encode(*st))},
+	}
+	for _, r := range d.settled {
+		a.Conditions = append(a.Conditions, r.Unchanged())
+		a.Writes = append(a.Writes, store.Delete(r.Key))
 	}
 	switch {
-	case !reflect.DeepEqual(old.Invalid, st.Invalid) && st.Invalid != nil:
+	case !sameInvalid(old.Invalid, st.Invalid) && st.Invalid != nil:
 		a.Silent, a.Rule, a.What, a.Why = false, "SAFE-10", "spec not accepted", st.Invalid.Why
 		a.Evidence = []string{fmt.Sprintf("groups/%s rev %d", d.g.Name, st.Invalid.Revision)}
 		if d.spec != nil {
 			a.Evidence = append(a.Evidence, fmt.Sprintf("rev %d stays in force", st.AcceptedRevision))
 		}
 	case old.AcceptedRevision != st.AcceptedRevision:
-		a.Silent, a.Rule, a.What, a.Why = false, "REC-1", "spec accepted", fmt.Sprintf("size %d, template %s", size, hash)
+		a.Silent, a.Rule, a.What, a.Why = false, "REC-1", "spec accepted", fmt.Sprintf("size %d, template %s", d.spec.Size, d.hash)
 		a.Evidence = []string{fmt.Sprintf("groups/%s rev %d", d.g.Name, st.AcceptedRevision)}
+	case len(d.news) > 0: // the news and what records it are one transaction: it is told once
+		a.Silent, a.Rule, a.What, a.Why, a.Otherwise = false, d.news[0].Rule, d.news[0].What, d.news[0].Why, d.news[0].Otherwise
+		d.news = d.news[1:]
+	case old.State != st.State && old.State != "":
+		a.Silent, a.Rule, a.What, a.Why = false, "REC-11", "group is "+string(st.State), "it was "+string(old.State)
+	}
+	first := []Action{a}
+	for _, n := range d.news {
+		n.Conditions = unchanged[1:]
+		first = append(first, n)
 	}
 	if a.Silent {
-		d.actions = append(d.actions, a)
+		d.actions = append(d.actions, first...)
 		return
 	}
-	d.actions = append([]Action{a}, d.actions...) // what follows from a spec comes after it in the journal
+	d.actions = append(first, d.actions...) // what follows from it comes after it in the journal
 }
+
+func (d *draft) countInstances(st *store.Status) {
+	for i := range d.g.Instances {
+		m := d.members[i] // members begin with the instances, in their order
+		rec := &m.Record
+		st.Phases[rec.Phase]++
+		st.Verdicts[m.judgment.Verdict]++
+		if !rec.Managed {
+			continue
+		}
+		if rec.Phase == store.Finished || rec.Phase == store.Running && m.working() {
+			st.Healthy++
+		}
+		if d.spec != nil && rec.Phase.Fills() && d.outdated(m) {
+			st.Outdated++
+		}
+	}
+}
+
+func (d *draft) countSlots(st *store.Status) {
+	for _, sl := range d.order {
+		switch {
+		case sl.Record.Errored != "":
+			st.Errored++
+		case sl.Record.Flapping > 0:
+			st.Flapping++
+		}
+	}
+}
+
+// state is the state of the group as a whole: REC-11.
+func (d *draft) state(st *store.Status) store.GroupState {
+	switch {
+	case d.spec.Deleting:
+		return store.GroupDeleting
+	case d.spec.Stopped:
+		return store.GroupStopped
+	case d.spec.Unstarted:
+		return store.GroupReady
+	case d.spec.Paused:
+		return store.GroupPaused
+	case d.spec.Size > 0 && st.Phases[store.Finished] >= d.spec.Size:
+		return store.GroupFinished
+	}
+	if st.Errored == 0 {
+		return store.GroupStarted
+	}
+	for _, sl := range d.order { // errored if every slot that is not healthy is given up
+		if sl.Record.Errored == "" && sl.well == 0 {
+			return store.GroupStarted
+		}
+	}
+	return store.GroupErrored
+}
+
+// mostPast is how many past specs a status remembers.
+const mostPast = 10
+
+// remembersGood notes the specs that were in force, and the last one with which the whole group was healthy (ROLL-4).
+func (d *draft) remembersGood(st *store.Status) {
+	if d.g.Status.Record.AcceptedRevision != d.acceptedRevision {
+		past := store.PastSpec{Revision: d.acceptedRevision, At: d.now.UTC(), Template: d.hash, Size: d.spec.Size}
+		st.History = append([]store.PastSpec{past}, st.History...)
+		st.History = st.History[:min(len(st.History), mostPast)]
+	}
+	good := d.spec.Size > 0 && d.roll.done >= d.spec.Size && d.roll.outdated == 0 && st.State == store.GroupStarted
+	if !good || st.LastGood != nil && st.LastGood.Template == d.hash {
+		return
+	}
+	st.LastGood = &store.GoodSpec{Revision: d.acceptedRevision, Template: d.hash, At: d.now.UTC(), Spec: d.spec.InstanceSpec()}
+	st.History = slices.Clone(st.History)
+	for i := range st.History {
+		if st.History[i].Template == d.hash {
+			st.History[i].Good = true
+		}
+	}
+}
+
+// sameStatus compares what a reader sees. The spec in force is told by its revision: comparing all of it each time would cost
+// more than the rest of a plan.
+func (d *draft) sameStatus(a, b *store.Status) bool {
+	if a.Accepted == nil != (b.Accepted == nil) || a.Accepted != nil && d.g.Spec.StaticModified != 0 && !reflect.DeepEqual(a.Accepted, b.Accepted) {
+		return false
+	}
+	return a.AcceptedRevision == b.AcceptedRevision && sameInvalid(a.Invalid, b.Invalid) && a.State == b.State && a.Health == b.Health &&
+		a.Healthy == b.Healthy && a.OK == b.OK && a.Since.Equal(b.Since) && maps.Equal(a.Phases, b.Phases) && maps.Equal(a.Verdicts, b.Verdicts) &&
+		a.Outdated == b.Outdated && a.Flapping == b.Flapping && a.Errored == b.Errored &&
+		samePart(a.Storm, b.Storm) && samePart(a.Rollout, b.Rollout) && sameGood(a.LastGood, b.LastGood) &&
+		slices.Equal(a.History, b.History) && slices.Equal(a.Blocked, b.Blocked)
+}
+
+func samePart[T any](a, b *T) bool { return a == b || a != nil && b != nil && reflect.DeepEqual(a, b) }
+
+func sameGood(a, b *store.GoodSpec) bool {
+	return a == b || a != nil && b != nil && a.Template == b.Template && a.Revision == b.Revision
+}
+
+func sameInvalid(a, b *store.InvalidSpec) bool { return a == b || a != nil && b != nil && *a == *b }
 
 // forgetStatus removes the status of a group that nobody asked for any more before any spec of it was accepted.
 func (d *draft) forgetStatus() {
@@ -98,19 +191,25 @@ func (d *draft) forgetStatus() {
 	}
 	d.actions = append(d.actions, Action{
 		Group: d.g.Name, Rule: "SAFE-10", What: "status removed", Why: "the group's key is gone, and no spec of it was ever in force",
-		Conditions: []store.Condition{d.g.Status.Unchanged(), store.At(d.specKey(), 0)},
+		Conditions: append([]store.Condition{d.g.Status.Unchanged()}, d.specUnchanged()...),
 		Writes:     []store.Write{store.Delete(d.g.Status.Key)},
 	})
 }
 
 // groupEnds says whether an action of this plan removes the group.
 func (d *draft) groupEnds() bool {
-	return d.spec != nil && d.spec.Deleting && d.count(func(*member) bool { return true }) == 0
+	if d.spec == nil || !d.spec.Deleting {
+		return false
+	}
+	return !slices.ContainsFunc(d.members, func(m *member) bool { return m.Record.Managed })
 }
 
 func (d *draft) blockedWork() []store.Blocked {
 	d.held = append([]store.Blocked(nil), d.blocked...) // what follows is told where it happens
 	for _, m := range d.members {
+		if m.phase == store.Running {
+			continue
+		}
 		if m.Calls.Problem != "" && (m.phase == store.Pending || m.phase == store.Creating || m.phase == store.Deleting) {
 			d.block("HEAL-12", string(m.phase)+" of "+m.ID(), m.Calls.Problem, "the provider is asked again", m.ID())
 		}

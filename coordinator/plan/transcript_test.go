@@ -203,7 +203,7 @@ func (s *story) set(g *store.Group, setting string) {
 	case "max_expansion":
 		g.Budget.MaxExpansion = number()
 	case "max_unavailable":
-		g.Budget.MaxUnavailable = number()
+		g.Budget.MaxUnavailable = new(number())
 	case "max_creating":
 		g.Budget.MaxCreating = number()
 	case "max_deleting":

@@ -246,7 +246,7 @@ func (w *world) snapshot() Snapshot {
 			s.Full[p][z] = at
 		}
 	}
-	g := Group{Name: w.group, Status: readAnew[store.Status](w, w.keys.Status(w.group)), SlotRetry: map[int]time.Time{}}
+	g := Group{Name: w.group, Status: readAnew[store.Status](w, w.keys.Status(w.group)), SlotDue: map[int]Due{}}
 	g.Spec.Key = w.keys.Group(w.group)
 	if kv, ok := w.kvs[g.Spec.Key]; ok {
 		spec, err := store.ReadGroup(kv.Value)
@@ -259,7 +259,7 @@ func (w *world) snapshot() Snapshot {
 		v := readAnew[store.Slot](w, w.keys.Of(store.KindSlots)+name)
 		g.Slots = append(g.Slots, v)
 		if r, ok := w.retries[v.Record.Number]; ok {
-			g.SlotRetry[v.Record.Number] = r.at
+			g.SlotDue[v.Record.Number] = Due{store.TimerRetry: r.at}
 		}
 	}
 	sort.Slice(g.Slots, func(i, j int) bool { return g.Slots[i].Record.Number < g.Slots[j].Record.Number })

@@ -2,7 +2,7 @@ package plan
 
 import (
 	"fmt"
-	"sort"
+	"slices"
 
 	"github.com/leasehold/leasehold/store"
 )
@@ -14,50 +14,35 @@ const (
 )
 
 // scaleUp fills the slots that are missing: first those that have a record, then new ones with the lowest
-// free numbers (REC-3, HEAL-10).
+// free numbers (REC-3, HEAL-10). It never makes more than size and max_expansion allow together: what drains still counts.
 func (d *draft) scaleUp() {
-	inUse := map[int]bool{}
-	for _, m := range d.members {
-		if m.Record.Managed && m.Record.Phase != store.Deleting { // whom this plan removes is gone on the next picture only
-			inUse[m.Record.Slot] = true
-		}
-	}
-	missing := d.spec.Size - len(inUse)
+	missing := d.spec.Size - d.inUse()
 	if missing <= 0 {
 		return
 	}
-	var idle []int
-	for n := range d.slots {
-		if !inUse[n] {
-			idle = append(idle, n)
-		}
-	}
-	sort.Ints(idle)
-	for n := 0; len(idle) < missing; n++ {
-		if _, known := d.slots[n]; !known && !inUse[n] {
-			idle = append(idle, n)
-		}
-	}
+	idle := d.idle(missing)
 	have := d.spec.Size - missing
-	for i, n := range idle[:missing] {
-		if i == mostCreations {
-			return
-		}
-		sl := d.slot(n)
+	for i, sl := range idle {
 		switch {
+		case i == mostCreations:
+			return
 		case sl.touched:
 			continue
-		case sl.retry.After(d.now):
-			d.blockFlapping(sl, fmt.Sprintf("filling slot %d", n), "")
+		case d.waits(sl, fmt.Sprintf("filling slot %d", sl.number), ""):
 			continue
-		case !d.roomToCreate():
-			d.block("HEAL-7", "creation of the other missing instances", "max_creating is used up", "one that is coming up is there", "")
+		case len(d.zones()) == 0:
+			d.block("DRAIN-3", "creation of the missing instances", "all zones of the group are evacuated", "leasehold evacuate ZONE --end", "")
+			return
+		case d.counts.standing >= d.spec.Size+d.spec.Budget.MaxExpansion:
+			d.block("DRAIN-1", "creation of the other missing instances", "those whose places they take have not drained yet", "one of them has", "")
+			return
+		case !d.mayCreate("creation of the other missing instances", ""):
 			return
 		}
 		why := fmt.Sprintf("%d of %d slots are filled", have, d.spec.Size)
-		m, write := d.newMember(n, nil, "REC-3", why)
+		m, write := d.newMember(sl, draining(sl), "REC-3", why)
 		a := Action{
-			Group: d.g.Name, Instance: m.ID(), Slot: slotOf(m.Record), Rule: "REC-3", What: "requested", Why: why, To: store.Pending,
+			Group: d.g.Name, Instance: m.ID(), Slot: slotOf(m.Record), Rule: "REC-3", What: "requested", Why: why, To: store.Pending, Otherwise: otherwise("REC-3", ""),
 			Conditions: append(d.common(), store.Absent(m.Key)), Writes: []store.Write{write},
 		}
 		d.writeSlot(&a, sl)
@@ -66,23 +51,43 @@ func (d *draft) scaleUp() {
 	}
 }
 
-// cleanSlots forgets slots that nobody is in and that are not wanted any more.
-func (d *draft) cleanSlots() {
+// idle lists slots that may be filled: those that have a record first, each kind in order of number.
+func (d *draft) idle(missing int) []*slot {
 	var idle []*slot
-	inUse := d.slotsInUse()
-	used := map[int]bool{}
-	for _, n := range inUse {
-		used[n] = true
-	}
-	for n, sl := range d.slots {
-		if !used[n] && sl.Present() {
+	for _, sl := range d.order {
+		if !sl.occupied() {
 			idle = append(idle, sl)
 		}
 	}
-	sort.Slice(idle, func(i, j int) bool { return idle[i].number > idle[j].number })
-	for _, sl := range idle[:max(0, min(len(idle), len(inUse)+len(idle)-d.spec.Size))] {
+	slices.SortFunc(idle, byNumber)
+	for n := 0; len(idle) < missing; n++ {
+		if d.slots[n] == nil {
+			idle = append(idle, d.slot(n))
+		}
+	}
+	return idle[:missing]
+}
+
+// cleanSlots forgets slots that nobody is in and that are not wanted any more.
+func (d *draft) cleanSlots() {
+	if len(d.order) <= d.spec.Size {
+		return
+	}
+	used := 0
+	var idle []*slot
+	for _, sl := range d.order {
+		switch {
+		case slices.ContainsFunc(sl.members, func(m *member) bool { return !m.gone() }):
+			used++
+		case sl.Present():
+			idle = append(idle, sl)
+		}
+	}
+	slices.SortFunc(idle, func(a, b *slot) int { return byNumber(b, a) })
+	for _, sl := range idle[:max(0, min(len(idle), used+len(idle)-d.spec.Size))] {
 		sl.touched = true
 		delete(d.slots, sl.number)
+		d.order = slices.DeleteFunc(d.order, func(o *slot) bool { return o == sl })
 		d.actions = append(d.actions, Action{
 			Group: d.g.Name, Slot: &sl.number, Rule: "REC-4", What: "slot removed", Why: "nobody is in it and it is not wanted", Silent: true,
 			Conditions: append(d.common(), sl.Unchanged()), Writes: []store.Write{store.Delete(sl.Key)},
@@ -99,7 +104,7 @@ const (
 
 // scaleDown removes whole slots while there are too many: REC-4, HEAL-9.
 func (d *draft) scaleDown() {
-	surplus := len(d.filled()) - d.spec.Size
+	surplus := d.counts.filled - d.spec.Size
 	if surplus <= 0 {
 		return
 	}
@@ -116,15 +121,17 @@ func (d *draft) scaleDown() {
 			return
 		}
 		for _, m := range c.members {
+			if m.gone() || m.phase == store.Draining {
+				continue
+			}
 			if m.touched {
 				return // the rest on the next picture
 			}
-			if !d.roomToDelete() {
-				d.block("HEAL-7", "scale-down", "max_deleting is used up", "a deletion that is under way ends", "")
+			if !d.mayDelete("scale-down", "") {
 				return
 			}
 			what := map[int]string{slotFailed: "nobody wanted works in its slot", slotInWork: "it is not working yet", slotWorking: "it is the oldest of its zone"}[c.kind]
-			d.retire(m, "HEAL-9", "deleting", fmt.Sprintf("%d slots above size %d, and %s", surplus, d.spec.Size, what), m.judgment.Evidence, m.proof(d.s.Keys)...)
+			d.retire(m, "HEAL-9", "deleting", fmt.Sprintf("%d slots above size %d, and %s", surplus, d.spec.Size, what), m.evidence(), m.proof(d.s.Keys)...)
 		}
 	}
 }
@@ -132,7 +139,7 @@ func (d *draft) scaleDown() {
 // healingInProgress names a replacement that is coming up for a failed one, if there is one.
 func (d *draft) healingInProgress() string {
 	for _, m := range d.members {
-		if m.Record.Managed && m.fills() && m.phase != store.Running && m.Record.Replaces != "" && len(d.others(m, func(o *member) bool { return o.unwanted() })) > 0 {
+		if m.fills() && m.phase != store.Running && m.Record.Replaces != "" && len(d.others(m, func(o *member) bool { return o.failing() })) > 0 {
 			return m.ID()
 		}
 	}
@@ -158,11 +165,16 @@ func (d *draft) candidates() candidates {
 			all.crowd[m.Record.Zone]++
 		}
 	}
-	for _, n := range d.filled() {
-		c := candidate{kind: slotInWork, members: d.in(n)}
+	for _, sl := range d.order {
+		if sl.filled == 0 {
+			continue
+		}
+		c := candidate{kind: slotInWork, members: sl.members}
 		protected := false
 		for _, m := range c.members {
 			switch {
+			case m.gone() || m.phase == store.Draining:
+				continue
 			case m.unwanted() && c.kind != slotWorking:
 				c.kind = slotFailed
 			case m.phase == store.Running && !m.unwanted():

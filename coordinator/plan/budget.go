@@ -1,0 +1,179 @@
+package plan
+
+import (
+	"slices"
+	"time"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// counts is what budgets are counted from: phases, recorded and drafted, of the managed members. It is kept up to date with
+// every step, so that no decision has to count again.
+type counts struct {
+	standing int // recorded before deleting, and not dead: see expansion
+	filled   int // slots
+	up       int // slots with somebody who has fully booted
+	well     int // slots with somebody healthy
+	creating int
+	leaving  int
+}
+
+// add counts a member in, or out again.
+func (d *draft) add(m *member, by int) {
+	if d.crowd != nil && !m.gone() && !m.dead() {
+		d.crowd[m.Record.Zone] += by
+	}
+	if !m.Record.Managed {
+		return
+	}
+	c, sl := &d.counts, m.slot
+	if m.standing() {
+		c.standing += by
+	}
+	if m.comingUp() {
+		c.creating += by
+	}
+	if m.phase == store.Draining || m.phase == store.Stopping || m.phase == store.Deleting {
+		c.leaving += by
+	}
+	slots := func(in int, slots *int, yes bool) int {
+		if !yes {
+			return in
+		}
+		if in+by == 0 || in == 0 {
+			*slots += by
+		}
+		return in + by
+	}
+	sl.filled = slots(sl.filled, &c.filled, m.fills())
+	sl.up = slots(sl.up, &c.up, d.booted(m))
+	sl.well = slots(sl.well, &c.well, m.healthy())
+}
+
+// standing says that it counts against size and max_expansion. Whom only this plan removes counts still: that action may be
+// overtaken, and the next one not. Not so the dead, and one that a notice has doomed and that leaves already: as it cannot be
+// kept, its replacement has no budget to wait for (SPOT-2).
+func (m *member) standing() bool {
+	return m.Record.Phase != store.Deleting && !m.dead() && !(m.Record.Phase == store.Draining && m.noticed())
+}
+
+// comingUp says that it counts against max_creating. One that failed to come up does no more: else it would take the room of its
+// replacement for good.
+func (m *member) comingUp() bool {
+	up := func(p store.Phase) bool {
+		return p == store.Pending || p == store.Creating || p == store.Booting || p == store.Starting
+	}
+	return !m.failing() && (up(m.phase) || up(m.Record.Phase))
+}
+
+// booted says that it has fully booted: failing checks do not matter here (HEAL-5). After a start it has to hold out for
+// startup_duration first (ROLL-3).
+func (d *draft) booted(m *member) bool {
+	if m.phase != store.Running || m.dead() {
+		return false
+	}
+	startup := d.startup()
+	return startup == 0 || !d.now.Before(m.PhaseStart.Add(startup))
+}
+
+func (d *draft) startup() time.Duration {
+	if d.spec == nil {
+		return 0
+	}
+	return d.spec.Rollout.StartupDuration.D()
+}
+
+// proven says that a member is healthy, and has been for startup_duration (ROLL-3): so another may rely on it.
+func (d *draft) proven(m *member) bool {
+	if !m.healthy() {
+		return false
+	}
+	startup := d.startup()
+	if startup == 0 {
+		return true
+	}
+	since := m.HealthySince
+	if since.Before(m.PhaseStart) {
+		since = m.PhaseStart
+	}
+	if due := since.Add(startup); d.now.Before(due) {
+		d.wake(due)
+		return false
+	}
+	return true
+}
+
+// expansion is how many instances exist above size, once the slots that are missing are filled: healing does not use
+// the room that they need (HEAL-10).
+func (d *draft) expansion() int { return d.counts.standing - min(d.spec.Size, d.counts.filled) }
+
+// unavailable is how many of the wanted slots have nobody who has fully booted.
+func (d *draft) unavailable() int { return max(0, d.spec.Size-d.counts.up) }
+
+// unwell is how many of the wanted slots have nobody healthy.
+func (d *draft) unwell() int { return max(0, d.spec.Size-d.counts.well) }
+
+// roomToCreate and roomToDelete apply HEAL-7.
+func (d *draft) roomToCreate() bool {
+	return d.spec.Budget.MaxCreating == 0 || d.counts.creating < d.spec.Budget.MaxCreating
+}
+
+func (d *draft) roomToDelete() bool {
+	return d.spec.Budget.MaxDeleting == 0 || d.counts.leaving < d.spec.Budget.MaxDeleting
+}
+
+func (d *draft) mayCreate(what, instance string) bool {
+	if !d.roomToCreate() {
+		d.block("HEAL-7", what, "max_creating is used up", "one that is coming up is there", instance)
+		return false
+	}
+	return d.made < mostCreations // the rest on the next picture
+}
+
+func (d *draft) mayDelete(what, instance string) bool {
+	if !d.roomToDelete() {
+		d.block("HEAL-7", what, "max_deleting is used up", "a deletion that is under way ends", instance)
+		return false
+	}
+	return true
+}
+
+// zone is the wanted zone with the fewest members, of those that had room when last asked (REC-3).
+func (d *draft) zone() string {
+	zones := d.zones()
+	if open := slices.DeleteFunc(slices.Clone(zones), d.full); len(open) > 0 {
+		zones = open
+	}
+	if d.crowd == nil {
+		d.crowd = map[string]int{}
+		for _, m := range d.members {
+			if !m.gone() && !m.dead() {
+				d.crowd[m.Record.Zone]++
+			}
+		}
+	}
+	best := ""
+	for i, z := range zones {
+		if i == 0 || d.crowd[z] < d.crowd[best] {
+			best = z
+		}
+	}
+	return best
+}
+
+// full says that a zone had no room lately.
+func (d *draft) full(zone string) bool { return d.s.Full[d.spec.Provider][zone].After(d.now) }
+
+// zones are those in which instances may be made: the wanted ones that are not evacuated (DRAIN-3).
+func (d *draft) zones() []string {
+	zones := d.spec.Template.Zones
+	if len(zones) == 0 {
+		zones = d.s.Zones[d.spec.Provider]
+	}
+	zones = slices.Clone(zones)
+	if gone := d.s.Shard.Record.Evacuated; len(gone) > 0 {
+		zones = slices.DeleteFunc(zones, func(z string) bool { _, evacuated := gone[z]; return evacuated })
+	}
+	slices.Sort(zones)
+	return zones
+}

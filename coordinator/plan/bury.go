@@ -1,0 +1,103 @@
+package plan
+
+import (
+	"slices"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// buryAll takes up the dead first: they wait for no budget. What cannot be made is withdrawn on the way.
+func (d *draft) buryAll() {
+	for _, sl := range d.order {
+		for _, m := range sl.members {
+			switch {
+			case m.gone() || m.phase == store.Draining || m.phase == store.Finished:
+			case m.dead():
+				d.bury(sl, m)
+			case m.phase == store.Pending || m.phase == store.Creating:
+				d.giveUp(m)
+			}
+		}
+	}
+}
+
+// bury removes a dead member at once, and in the same transaction records who takes its place; under the policy restart it is
+// restarted instead, if its machine exists (DET-4).
+func (d *draft) bury(sl *slot, m *member) {
+	if m.touched || sl.touched || d.made >= mostCreations { // the rest on the next picture
+		return
+	}
+	surplus := d.surplus() // in a surplus it goes all the same (REC-4)
+	if !surplus && d.leftAlone(m) {
+		return
+	}
+	if !surplus && d.revive(sl, m) {
+		return
+	}
+	flaps := d.fail(sl, m)
+	alone := len(d.others(m, usable)) == 0
+	needed := !surplus && d.counts.filled < d.spec.Size
+	a := d.retire(m, m.judgment.Rule, "deleting", m.judgment.Why, m.evidence(), m.proof(d.s.Keys)...)
+	if alone && needed && !flaps && len(d.zones()) > 0 {
+		d.addReplacement(a, sl, m, "DET-4", "it is dead")
+	}
+	d.writeSlot(a, sl)
+}
+
+// revive restarts a dead machine in its place, if that is the policy and it may help.
+func (d *draft) revive(sl *slot, m *member) bool {
+	if d.spec.Heal.Policy != store.HealRestart || !m.Sighting.Listed || m.unwantedOrdered() || len(d.others(m, usable)) > 0 {
+		return false
+	}
+	if d.waits(sl, "restart of "+m.ID(), m.ID()) {
+		return true
+	}
+	if d.nextRestart(m) == "" {
+		return false
+	}
+	if d.fail(sl, m) {
+		d.noteFlapping(sl, m)
+		return true
+	}
+	a := d.restart(m, store.RestartMachine, m.judgment.Rule, "restarting its machine", m.judgment.Why, true, nil)
+	d.writeSlot(a, sl)
+	return true
+}
+
+// unwantedOrdered says that it has to go whether it works or not.
+func (m *member) unwantedOrdered() bool { return m.Record.Condemned != nil || m.doom.rule != "" }
+
+// surplus says that more slots have members, dead or not, than are wanted once this plan is carried out.
+func (d *draft) surplus() bool {
+	if len(d.order) <= d.spec.Size {
+		return false
+	}
+	n := 0
+	for _, sl := range d.order {
+		if slices.ContainsFunc(sl.members, func(m *member) bool { return m.phase.Fills() || m.phase == store.Finished }) {
+			n++
+		}
+	}
+	return n > d.spec.Size
+}
+
+// inUse is how many slots have members that are not on their way out.
+func (d *draft) inUse() int {
+	n := 0
+	for _, sl := range d.order {
+		if sl.occupied() {
+			n++
+		}
+	}
+	return n
+}
+
+// occupied says that somebody is in the slot who is not on the way out, dead or not. Whom only this plan removes counts still.
+func (sl *slot) occupied() bool {
+	for _, m := range sl.members {
+		if m.Record.Phase.Fills() || m.Record.Phase == store.Finished {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,84 @@
+package plan
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// doom says why an instance will end whatever we do. An empty rule: it will not.
+type doom struct {
+	rule, why string
+	by        time.Time // when it ends, if that is known
+}
+
+// doomOf reads it from the record, or from the evacuation of its zone, which is an order for all that is there (DRAIN-3).
+func (d *draft) doomOf(m *member) doom {
+	if r := m.Record.Doomed; r != nil {
+		return doom{rule: r.Rule, why: r.Why, by: d.ends(m.Due, store.TimerDoomed, r.Deadline)}
+	}
+	if gone := d.s.Shard.Record.Evacuated; len(gone) > 0 {
+		if e, yes := gone[m.Record.Zone]; yes {
+			return doom{rule: "DRAIN-3", why: fmt.Sprintf("zone %s is evacuated by %s", m.Record.Zone, e.By)}
+		}
+	}
+	return doom{}
+}
+
+// noticed says that the provider has said that it will take the machine away: its replacement waits for no budget (SPOT-2).
+func (m *member) noticed() bool { return m.Record.Doomed != nil && m.Record.Doomed.Rule == "SPOT-2" }
+
+// hear records a notice, or an agent's word that its machine is to be emptied: what said so may be gone in a moment.
+func (d *draft) hear(m *member) {
+	if m.touched || m.Record.Doomed != nil || !m.phase.Registered() && m.phase != store.Booting {
+		return
+	}
+	switch n := m.Report.Record.Notice; {
+	case n != nil && m.Alive.Present() && reportIsCurrent(m.Instance):
+		why := "a notice says that its machine will end"
+		if n.Why != "" {
+			why += ": " + n.Why
+		}
+		rec := store.Doom{Rule: "SPOT-2", Why: why, At: d.now.UTC()}
+		if n.In > 0 {
+			t := d.timer(n.In.D())
+			rec.Deadline = &t
+		}
+		a := d.step(m, m.phase, "SPOT-2", "doomed", why, []string{fmt.Sprintf("report rev %d", m.Report.Modified), "notice " + n.Kind}, func(r *store.Instance) { r.Doomed = &rec })
+		a.Conditions = append(a.Conditions, m.Report.Unchanged())
+	case m.Alive.Present() && m.Alive.Record.State == store.StreamLeft && m.Alive.Record.Goodbye == store.GoodbyeEvacuating:
+		why := "its agent says that the machine is to be emptied"
+		if m.Alive.Record.Why != "" {
+			why += ": " + m.Alive.Record.Why
+		}
+		a := d.step(m, m.phase, "DRAIN-3", "doomed", why, []string{streamSays(m.Instance)}, func(r *store.Instance) {
+			r.Doomed = &store.Doom{Rule: "DRAIN-3", Why: why, At: d.now.UTC()}
+		})
+		a.Conditions = append(a.Conditions, m.Alive.Unchanged())
+	}
+}
+
+// saveNoticed replaces and drains at once what a notice has doomed: there is nothing to be gained by waiting (SPOT-2).
+func (d *draft) saveNoticed() {
+	for _, sl := range d.order {
+		for _, m := range sl.members {
+			if !m.noticed() || m.touched || sl.touched || m.dead() || !m.phase.Fills() || m.phase == store.Pending || m.phase == store.Creating {
+				continue
+			}
+			if d.made >= mostCreations {
+				return
+			}
+			needed := len(d.others(m, usable)) == 0 && d.counts.filled <= d.spec.Size
+			a := d.retire(m, "SPOT-2", "", m.doom.why, m.evidence(), m.proof(d.s.Keys)...)
+			a.What = string(m.phase)
+			if needed {
+				r, write := d.newMember(sl, m.ID(), "SPOT-2", "takes the place of "+m.ID()+": "+m.doom.why)
+				a.What += "; replacement " + r.ID() + " requested"
+				a.Conditions = append(a.Conditions, store.Absent(r.Key))
+				a.Writes = append(a.Writes, write)
+			}
+			d.writeSlot(a, sl)
+		}
+	}
+}

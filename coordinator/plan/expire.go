@@ -1,0 +1,143 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// age says that an instance has grown too old. An empty rule: it has not.
+type age struct {
+	rule, why string
+	forced    bool
+}
+
+// ageOf compares an instance's age with what its group allows. A share of up to a tenth, which is always the same for an
+// instance, keeps a group that was born together from dying together (EXP-2).
+func (d *draft) ageOf(m *member) age {
+	if d.spec == nil || m.Born.IsZero() || m.phase == store.Deleting || m.phase == store.Finished {
+		return age{}
+	}
+	if !m.Record.Managed {
+		return d.tooOld(m, "REC-2", "on_demand_age", d.spec.OnDemandAge.D(), 0, true)
+	}
+	if d.spec.Spot.Enabled {
+		if a := d.tooOld(m, "SPOT-3", "spot.max_lifetime", d.spec.Spot.MaxLifetime.D(), 1.0/12, true); a.rule != "" {
+			return a
+		}
+	}
+	settings := &d.s.Shard.Record.Settings
+	if a := d.tooOld(m, "EXP-1", "forced_age", ageLimit(d.spec.Expiry.ForcedAge, settings.ForcedAge), 0.1, true); a.rule != "" {
+		return a
+	}
+	return d.tooOld(m, "EXP-1", "eligible_age", ageLimit(d.spec.Expiry.EligibleAge, settings.EligibleAge), 0.1, false)
+}
+
+func ageLimit(group *store.Duration, shard store.Duration) time.Duration {
+	if group != nil {
+		return group.D()
+	}
+	return shard.D()
+}
+
+func (d *draft) tooOld(m *member, rule, name string, limit time.Duration, jitter float64, forced bool) age {
+	if limit <= 0 {
+		return age{}
+	}
+	own := limit - time.Duration(jitter*share(m.ID(), name)*float64(limit))
+	due := d.due(m.Born.Add(own))
+	if d.now.Before(due) {
+		d.wake(due)
+		return age{}
+	}
+	return age{rule: rule, why: fmt.Sprintf("it is older than %s %s", name, limit), forced: forced}
+}
+
+// expire makes replacements for instances that have grown too old. Theirs is the slot until the replacement is healthy: then
+// settle lets them go. Forced expiry comes before healing, the other after it and only while all is well (REC-5, EXP-1).
+func (d *draft) expire(forced bool) {
+	var old []*member
+	for _, sl := range d.order {
+		if len(sl.members) == 0 || sl.touched {
+			continue
+		}
+		m := sl.members[0]
+		if m.age.rule != "" && m.age.forced == forced && m.phase == store.Running && !m.touched && !m.unwanted() && len(sl.members) == 1 {
+			old = append(old, m)
+		}
+	}
+	slices.SortStableFunc(old, func(a, b *member) int { return a.Born.Compare(b.Born) })
+	for _, m := range old {
+		if !d.replaceOld(m) {
+			return
+		}
+	}
+}
+
+// replaceOld requests a replacement if there is room for one; false if there is none for the others either.
+func (d *draft) replaceOld(m *member) bool {
+	what := "expiry of " + m.ID()
+	switch {
+	case m.Record.Protected != "":
+		d.block("REC-13", what, "it is protected", "leasehold instance protect "+m.ID()+" --off", m.ID())
+		return true
+	case d.spec.Budget.MaxExpansion == 0:
+		d.block("EXP-2", what, m.age.why+"; its replacement comes first, and max_expansion is 0", "max_expansion is raised", m.ID())
+		return false
+	case d.expansion() >= d.spec.Budget.MaxExpansion:
+		d.block("EXP-1", what, fmt.Sprintf("max_expansion %d is used up", d.spec.Budget.MaxExpansion), "another replacement is complete", m.ID())
+		return false
+	case !m.age.forced && !d.allWell():
+		d.block("EXP-1", what, "it may wait, and not all of the group is healthy and settled", "the whole group is healthy and nothing drains", m.ID())
+		return false
+	case !d.mayCreate(what, m.ID()):
+		return false
+	}
+	a := d.step(m, m.phase, m.age.rule, "", m.age.why, m.evidence(), nil)
+	a.Conditions = append(a.Conditions, d.common()...)
+	d.addReplacement(a, m.slot, m, m.age.rule, m.age.why)
+	d.writeSlot(a, m.slot)
+	return m.age.forced
+}
+
+// allWell says that every slot has its one healthy instance, and nothing else is going on.
+func (d *draft) allWell() bool {
+	return d.counts.well >= d.spec.Size && d.counts.standing == d.spec.Size && d.counts.leaving == 0
+}
+
+// forcedOut removes an instance past its forced age whose replacement was tried and cannot be had, within max_unavailable (EXP-2).
+func (d *draft) forcedOut(sl *slot, good []*member) {
+	old := good[0]
+	if len(good) < 2 || !old.age.forced || old.touched || old.Record.Protected != "" || !d.booted(old) || d.unavailable() >= d.spec.MaxUnavailable(false) {
+		return
+	}
+	tried := good[len(good)-1]
+	if tried.phase != store.Creating || tried.Calls.Problem == "" || tried.Calls.Busy || sl.touched {
+		return
+	}
+	if d.mayDelete("expiry of "+old.ID(), old.ID()) {
+		a := d.retire(old, old.age.rule, "deleting", old.age.why+", and its replacement was tried: "+tried.Calls.Problem, old.evidence(), old.proof(d.s.Keys)...)
+		d.writeSlot(a, sl)
+	}
+}
+
+// removeOnDemand removes instances on demand that were ordered to go or have grown too old: they are replaced by nobody (REC-2).
+func (d *draft) removeOnDemand() {
+	for _, m := range d.members {
+		if m.Record.Managed || m.touched || m.gone() || m.phase == store.Draining {
+			continue
+		}
+		rule, why := m.age.rule, m.age.why
+		if c := m.Record.Condemned; c != nil {
+			rule, why = "REC-16", c.Why
+		} else if rule == "" || m.Record.Protected != "" {
+			continue
+		}
+		if !d.mayDelete("removal of "+m.ID(), m.ID()) {
+			return
+		}
+		d.retire(m, rule, "deleting", why, m.evidence())
+	}
+}

@@ -1,0 +1,124 @@
+package plan
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// mostFailures is how many failures a slot remembers: as many as flap.failures may demand.
+const mostFailures = 100
+
+// fail counts a member's failure against its slot, once, and says whether the slot now flaps and has to wait
+// (FLAP-1, FLAP-2). The caller writes the slot.
+func (d *draft) fail(sl *slot, m *member) (wait bool) {
+	if m.Record.Counted || m.Record.Condemned != nil || m.doom.rule != "" {
+		return sl.retry.After(d.now) || sl.Record.Errored != ""
+	}
+	f, rec := d.spec.Flap, &sl.Record
+	rec.Template = d.hash
+	rec.Failures = append(append([]store.Failure(nil), rec.Failures...), store.Failure{
+		At: d.now.UTC(), Instance: m.ID(), Verdict: m.judgment.Verdict, Why: m.judgment.Why, Template: m.Record.Template,
+	})
+	if extra := len(rec.Failures) - mostFailures; extra > 0 {
+		rec.Failures = rec.Failures[extra:]
+	}
+	if rec.Flapping == 0 && !d.flapsNow(*rec) {
+		return false
+	}
+	if rec.Flapping == 0 && f.GiveUpTime > 0 {
+		t := d.timer(f.GiveUpTime.D())
+		rec.GiveUp = &t
+	}
+	delay := d.delay(sl.number, rec.Flapping)
+	rec.Flapping++
+	t := d.timer(delay)
+	rec.Retry = &t
+	sl.retry = d.now.Add(delay)
+	if failures := f.Failures + rec.Flapping - 1; f.GiveUpAfter > 0 && failures > f.GiveUpAfter {
+		d.giveSlotUp(sl, fmt.Sprintf("%d failures, more than flap.give_up_after %d", failures, f.GiveUpAfter))
+	}
+	d.blockFlapping(sl, "replacement of "+m.ID(), m.ID())
+	return true
+}
+
+// delay is how long a slot waits that was made to wait so often before: it doubles up to a limit, and some noise keeps slots
+// from trying in step (FLAP-2).
+func (d *draft) delay(number, before int) time.Duration {
+	f := d.spec.Flap
+	delay := f.MinDelay.D()
+	for i := 0; i < before && delay < f.MaxDelay.D(); i++ {
+		delay *= 2
+	}
+	delay = min(delay, f.MaxDelay.D())
+	noise := time.Duration((2*share(d.g.Name, fmt.Sprint(number), fmt.Sprint(before)) - 1) * float64(f.Noise.D()))
+	return max(time.Second, (delay + noise).Round(100*time.Millisecond))
+}
+
+// giveSlotUp leaves a slot as it is until an operator says otherwise (FLAP-3).
+func (d *draft) giveSlotUp(sl *slot, why string) {
+	sl.Record.Errored, sl.Record.Retry, sl.Record.GiveUp = why, nil, nil
+	sl.retry, sl.giveUp = time.Time{}, time.Time{}
+}
+
+// giveUpFlapping gives up the slots that have flapped for too long, unless somebody in them is well.
+func (d *draft) giveUpFlapping() {
+	for _, sl := range d.order {
+		if sl.Record.GiveUp == nil || sl.Record.Errored != "" || sl.touched || sl.well > 0 {
+			continue
+		}
+		if d.now.Before(sl.giveUp) {
+			d.wake(sl.giveUp)
+			continue
+		}
+		d.giveSlotUp(sl, fmt.Sprintf("it has flapped for %s", d.spec.Flap.GiveUpTime))
+		a := Action{
+			Group: d.g.Name, Slot: &sl.number, Rule: "FLAP-3", What: "slot given up", Why: sl.Record.Errored, Otherwise: otherwise("FLAP-3", ""),
+			Conditions: d.specUnchanged(),
+		}
+		d.writeSlot(&a, sl)
+		d.actions = append(d.actions, a)
+	}
+}
+
+// waits says whether a slot may not be filled or healed now, and tells why.
+func (d *draft) waits(sl *slot, what, instance string) bool {
+	if sl.Record.Errored != "" || sl.retry.After(d.now) {
+		d.blockFlapping(sl, what, instance)
+		return true
+	}
+	return false
+}
+
+// flapsNow says whether so many failures are recent that the slot flaps.
+func (d *draft) flapsNow(rec store.Slot) bool {
+	recent := 0
+	for _, f := range rec.Failures {
+		if age := d.now.Sub(f.At); age < d.spec.Flap.Window.D() && age > -time.Minute {
+			recent++
+		}
+	}
+	return recent >= d.spec.Flap.Failures
+}
+
+func (d *draft) blockFlapping(sl *slot, what, instance string) {
+	if sl.Record.Errored != "" {
+		d.block("FLAP-3", what, fmt.Sprintf("slot %d is given up: %s", sl.number, sl.Record.Errored), "leasehold group retry "+d.g.Name, instance)
+		return
+	}
+	d.wake(sl.retry)
+	until := "its wait is over"
+	if sl.Record.Retry != nil {
+		until = "its wait of " + sl.Record.Retry.For.String() + " is over"
+	}
+	d.block("FLAP-2", what, fmt.Sprintf("slot %d flaps: %d failures", sl.number, len(sl.Record.Failures)), until, instance)
+}
+
+// writeSlot adds the slot's record, which every change of who is in it compares and writes: two plans can
+// never fill one slot twice.
+func (d *draft) writeSlot(a *Action, sl *slot) {
+	sl.touched = true
+	a.Conditions = append(a.Conditions, store.At(sl.Key, sl.Modified))
+	a.Writes = append(a.Writes, store.Put(sl.Key, store.Encode(sl.Record)))
+}

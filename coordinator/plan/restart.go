@@ -1,0 +1,104 @@
+package plan
+
+import (
+	"fmt"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// A restart goes stopping → starting → checking. Its level, its token and the boot before it are in the record, so that any leader
+// can go on with it, and it is done once (SAFE-8): the agent reports the token of the last restart it carried out, and a machine
+// that has restarted reports another boot.
+
+// nextRestart is the level at which a failed member is restarted next: the workload first, where its agent runs one and can be
+// told, then the machine; "" when both were tried in vain (HEAL-1).
+func (d *draft) nextRestart(m *member) string {
+	switch last := m.Record.Restart; {
+	case m.phase == store.Pending || m.phase == store.Creating || !m.Record.Managed:
+		return ""
+	case last != nil && last.Heals && last.Level == store.RestartMachine:
+		return ""
+	case last != nil && last.Heals, !m.reachable():
+		return store.RestartMachine
+	default:
+		return store.RestartWorkload
+	}
+}
+
+// reachable says that its agent runs a workload and can be told to restart it.
+func (m *member) reachable() bool {
+	return len(m.Record.Spec.Workload.Run) > 0 && m.Alive.Present() && m.Alive.Record.State == store.StreamOpen
+}
+
+// restart begins one. The caller has applied the budgets.
+func (d *draft) restart(m *member, level, rule, what, why string, heals bool, change func(*store.Instance)) *Action {
+	rec := store.Restart{Level: level, Token: d.unique(m.ID()), Boot: m.boot(), At: d.now.UTC(), Heals: heals}
+	a := d.step(m, store.Stopping, rule, what, why, m.evidence(), func(r *store.Instance) {
+		r.Restart, r.Counted = &rec, false
+		if change != nil {
+			change(r)
+		}
+	})
+	a.Conditions = append(append(a.Conditions, d.common()...), m.proof(d.s.Keys)...)
+	return a
+}
+
+// boot is the boot that its agent told of last; "" if none ever did.
+func (m *member) boot() string {
+	if m.Alive.Present() {
+		return m.Alive.Record.BootID
+	}
+	return m.Report.Record.BootID
+}
+
+// stopped: the restart was carried out; the instance comes up again.
+func (d *draft) stopped(m *member) {
+	r := m.Record.Restart
+	if r == nil {
+		return
+	}
+	var why string
+	switch {
+	case r.Level == store.RestartWorkload && m.Alive.Present() && m.Report.Record.Restarted == r.Token:
+		why = "its agent has restarted the workload"
+	case r.Level == store.RestartMachine && m.Calls.Restarted == r.Token:
+		why = "the provider has restarted it"
+	case r.Boot != "" && m.Alive.Present() && m.Alive.Record.BootID != r.Boot:
+		why = "another boot of it reports"
+	default:
+		return
+	}
+	d.step(m, store.Starting, "HEAL-1", "restarted", why, []string{streamSays(m.Instance)}, nil)
+}
+
+// started: the restarted instance has registered again.
+func (d *draft) started(m *member) {
+	r := m.Record.Restart
+	if !m.Alive.Present() || m.Alive.Record.State != store.StreamOpen {
+		return
+	}
+	if r != nil && r.Level == store.RestartMachine && r.Boot != "" && m.Alive.Record.BootID == r.Boot {
+		return // it is still the boot before
+	}
+	a := d.step(m, store.Checking, "HEAL-1", "back after its restart", fmt.Sprintf("after %s", d.since(m)), []string{streamSays(m.Instance)}, nil)
+	a.Conditions = append(a.Conditions, m.Alive.Unchanged())
+}
+
+// mustRestart says whether the provider has to be asked to restart a machine: again and again, but never once another boot of it
+// reports.
+func (m *member) mustRestart() bool {
+	r := m.Record.Restart
+	if m.phase != store.Stopping || r == nil || r.Level != store.RestartMachine || m.Calls.Restarted == r.Token || m.Calls.Missing {
+		return false
+	}
+	return !m.Alive.Present() || r.Boot == "" || m.Alive.Record.BootID == r.Boot
+}
+
+// restartAllowed says whether a member may be taken down by a restart: within max_unavailable, but who is down already takes nobody
+// down (HEAL-3, HEAL-5).
+func (d *draft) restartAllowed(m *member) bool {
+	if !d.roomToDelete() {
+		return false
+	}
+	return !d.booted(m) || m.slot.up > 1 || d.unavailable() < d.spec.MaxUnavailable(true)
+}

@@ -1,0 +1,214 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// templateUnknown is the hash of what an adopted machine was made from: nobody knows.
+const templateUnknown = "unknown"
+
+// outdated says that a member was made from another template than the one that is wanted, or has not gone through the last
+// relaunch (ROLL-1).
+func (d *draft) outdated(m *member) bool {
+	return m.Record.Managed && (m.Record.Template != d.hash || m.Record.Relaunch < d.spec.Relaunch.Number)
+}
+
+// updating says that what its agent was sent has not been applied yet.
+func (m *member) updating() bool {
+	return m.Record.Config != "" && m.Alive.Present() && m.Report.Record.Config != m.Record.Config
+}
+
+// change is the least that brings a member up to date, and why: ROLL-2.
+func (d *draft) change(m *member) (action, why string) {
+	var parts []string
+	action = store.ActionLiveUpdate
+	more := func(a, part string) {
+		parts = append(parts, part)
+		if actionRank(a) > actionRank(action) {
+			action = a
+		}
+	}
+	was := &m.Record.Spec
+	switch {
+	case m.Record.Template == templateUnknown:
+		more(store.ActionRecreate, "nobody knows what it was made from")
+	case m.Record.Template != d.hash:
+		if was.Provider != d.spec.Provider || !reflect.DeepEqual(was.Template, d.spec.Template) {
+			more(store.ActionRecreate, "template")
+		}
+		if !slices.Equal(was.Workload.Run, d.spec.Workload.Run) {
+			more(store.ActionRestart, "workload.run")
+		}
+		if !maps.Equal(was.Vars, d.spec.Vars) {
+			a := store.ActionLiveUpdate
+			if runUses(d.spec.Workload.Run, was.Vars, d.spec.Vars) {
+				a = store.ActionRestart // a running program does not see its arguments change
+			}
+			more(a, "vars")
+		}
+	}
+	if m.Record.Relaunch < d.spec.Relaunch.Number {
+		more(d.spec.Relaunch.Action, fmt.Sprintf("relaunch %d", d.spec.Relaunch.Number))
+	}
+	if actionRank(d.spec.Rollout.MinimalAction) > actionRank(action) {
+		action = d.spec.Rollout.MinimalAction
+	}
+	return action, "outdated: " + strings.Join(parts, ", ")
+}
+
+func actionRank(a string) int {
+	return slices.Index([]string{store.ActionLiveUpdate, store.ActionRestart, store.ActionRecreate}, a)
+}
+
+// runUses says whether a command names a variable that has changed.
+func runUses(run []string, was, now map[string]string) bool {
+	for _, vars := range []map[string]string{was, now} {
+		for name := range vars {
+			before, had := was[name]
+			after, has := now[name]
+			if had == has && before == after {
+				continue
+			}
+			if slices.ContainsFunc(run, func(arg string) bool { return strings.Contains(arg, "${"+name+"}") }) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// rollOut brings a change to the instances, under the budgets that healing has left: ROLL-1, HEAL-8.
+func (d *draft) rollOut() {
+	if d.rollout == nil || d.spec.Rollout.Strategy != store.StrategyProactive {
+		return
+	}
+	if d.rollout.Blamed != "" {
+		d.block("FLAP-5", "the roll", d.rollout.Blamed, "another template: leasehold group rollback "+d.g.Name+", or leasehold group retry "+d.g.Name, "")
+		return
+	}
+	for _, m := range d.outdatedInTurn() {
+		if !d.update(m) {
+			return
+		}
+	}
+}
+
+// outdatedInTurn lists who may be updated: alone in the slot and at work. First those in whose slots the new template has failed
+// least, so that a template that is wrong shows in several slots, and nobody waits behind one slot that flaps (FLAP-5).
+func (d *draft) outdatedInTurn() []*member {
+	var list []*member
+	failed := map[*member]int{}
+	for _, sl := range d.order {
+		if len(sl.members) != 1 || sl.touched {
+			continue
+		}
+		m := sl.members[0]
+		if m.phase != store.Running && m.phase != store.Checking || m.touched || m.unwanted() || !d.outdated(m) {
+			continue
+		}
+		list = append(list, m)
+		for _, f := range sl.Record.Failures {
+			if f.Template == d.hash {
+				failed[m]++
+			}
+		}
+	}
+	slices.SortStableFunc(list, func(a, b *member) int { return cmp.Compare(failed[a], failed[b]) })
+	return list
+}
+
+// update takes one step for one member; false if there is no room for the others either.
+func (d *draft) update(m *member) bool {
+	what := "update of " + m.ID()
+	if m.Record.Protected != "" {
+		d.block("REC-13", what, "it is protected", "leasehold instance protect "+m.ID()+" --off", m.ID())
+		return true
+	}
+	if d.waits(m.slot, what, m.ID()) {
+		return true
+	}
+	action, why := d.change(m)
+	switch {
+	case action == store.ActionLiveUpdate:
+		return d.updateLive(m, why)
+	case action == store.ActionRestart && d.spec.MaxUnavailable(true) > 0:
+		return d.updateByRestart(m, why)
+	default:
+		return d.updateByReplacement(m, why)
+	}
+}
+
+// updateLive has the agent take up new variables. It takes nobody down, yet goes step by step: they may be wrong.
+func (d *draft) updateLive(m *member, why string) bool {
+	if most := max(1, d.spec.Budget.MaxExpansion+d.spec.MaxUnavailable(false)); d.roll.updating >= most {
+		d.block("ROLL-2", "update of "+m.ID(), fmt.Sprintf("%d others have not confirmed theirs yet", d.roll.updating), "one of them has", m.ID())
+		return false
+	}
+	if d.unwell() > d.spec.MaxUnavailable(false) {
+		d.blockUnwell(m)
+		return false
+	}
+	a := d.step(m, m.phase, "ROLL-2", "updated live", why, m.evidence(), d.renewed)
+	a.Conditions = append(a.Conditions, d.common()...)
+	d.roll.updating++
+	return true
+}
+
+// renewed puts what is wanted now into a record.
+func (d *draft) renewed(r *store.Instance) {
+	r.Spec, r.Template, r.Relaunch = d.spec.InstanceSpec(), d.hash, d.spec.Relaunch.Number
+	r.Config = r.Spec.ConfigHash()
+}
+
+// updateByRestart restarts a member in its place: the workload if its agent runs one and can be told, else the machine.
+func (d *draft) updateByRestart(m *member, why string) bool {
+	if d.unwell() >= d.spec.MaxUnavailable(true) && m.healthy() || d.booted(m) && d.unavailable() >= d.spec.MaxUnavailable(true) {
+		d.block("ROLL-1", "restart of "+m.ID(), fmt.Sprintf("max_unavailable %d is used up", d.spec.MaxUnavailable(true)), "another instance is healthy", m.ID())
+		return false
+	}
+	if !d.mayDelete("restart of "+m.ID(), m.ID()) {
+		return false
+	}
+	level := store.RestartMachine
+	if m.reachable() {
+		level = store.RestartWorkload
+	}
+	d.restart(m, level, "ROLL-2", "restarting its "+level, why, false, d.renewed)
+	return true
+}
+
+// updateByReplacement makes a replacement first within max_expansion, else removes first within max_unavailable.
+func (d *draft) updateByReplacement(m *member, why string) bool {
+	what := "replacement of " + m.ID()
+	if d.expansion() < d.spec.Budget.MaxExpansion {
+		if !d.mayCreate(what, m.ID()) {
+			return false
+		}
+		a := d.step(m, m.phase, "ROLL-1", "", why, m.evidence(), nil)
+		a.Conditions = append(a.Conditions, d.common()...)
+		d.addReplacement(a, m.slot, m, "ROLL-1", why)
+		d.writeSlot(a, m.slot)
+		return true
+	}
+	most := d.spec.MaxUnavailable(false)
+	if most == 0 || m.healthy() && d.unwell() >= most || d.booted(m) && d.unavailable() >= most {
+		d.block("ROLL-1", what, fmt.Sprintf("max_expansion %d (%d in use) and max_unavailable %d (%d in use) are used up", d.spec.Budget.MaxExpansion, d.expansion(), most, d.unwell()), "another replacement is complete", m.ID())
+		return false
+	}
+	if !d.mayDelete(what, m.ID()) {
+		return false
+	}
+	d.removeFirst(m.slot, m, "ROLL-1", why)
+	return true
+}
+
+func (d *draft) blockUnwell(m *member) {
+	d.block("HEAL-8", "update of "+m.ID(), fmt.Sprintf("%d slots have nobody healthy, and healing comes first", d.unwell()), "they are healed", m.ID())
+}

@@ -1,0 +1,146 @@
+package plan
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// rollCount is how far a change has come.
+type rollCount struct {
+	outdated int // instances
+	done     int // slots whose instance is up to date, healthy and has confirmed what it was sent
+	updating int // instances that have not confirmed yet
+}
+
+// blameAfter is in how many slots a new template must fail, with none getting healthy in between, to be taken for the cause (FLAP-5).
+const blameAfter = 3
+
+// countRollout counts who is up to date.
+func (d *draft) countRollout() {
+	if d.spec == nil {
+		return
+	}
+	for _, m := range d.members {
+		switch {
+		case !m.Record.Managed || m.gone() || m.phase == store.Draining || m.phase == store.Finished:
+		case d.outdated(m):
+			d.roll.outdated++
+		case m.updating() && m.phase == store.Running:
+			d.roll.updating++
+		}
+	}
+	for _, sl := range d.order {
+		for _, m := range sl.members {
+			if m.healthy() && !d.outdated(m) && !m.updating() {
+				d.roll.done++
+				break
+			}
+		}
+	}
+}
+
+// track follows a roll: it begins with the first outdated instance and ends when every slot is done (ROLL-4).
+func (d *draft) track() {
+	if d.spec == nil {
+		return
+	}
+	old := d.g.Status.Record.Rollout
+	if old != nil {
+		r := *old
+		d.rollout = &r
+	}
+	going := d.roll.outdated > 0 || d.roll.updating > 0 && old != nil || old != nil && d.roll.done < d.spec.Size
+	switch r := d.rollout; {
+	case r != nil && (r.Template != d.hash || r.Relaunch != d.spec.Relaunch.Number), r == nil && d.roll.outdated > 0:
+		if d.roll.outdated == 0 {
+			d.rollout = nil
+			return
+		}
+		d.rollout = &store.Rollout{Template: d.hash, Relaunch: d.spec.Relaunch.Number, Since: d.now.UTC(), Progress: d.now.UTC(), Done: d.roll.done, Total: d.spec.Size}
+		d.advance()
+		if d.spec.Rollout.Strategy == store.StrategyProactive {
+			d.tell("ROLL-1", "roll to "+d.hash+" begins", fmt.Sprintf("%d instances are outdated", d.roll.outdated))
+		}
+	case r == nil:
+		return
+	case !going:
+		if d.spec.Rollout.Strategy == store.StrategyProactive {
+			d.tell("ROLL-1", "roll to "+d.hash+" is complete", fmt.Sprintf("%d of %d are healthy and up to date", d.roll.done, d.spec.Size))
+		}
+		d.rollout = nil
+		return
+	default:
+		d.follow(r)
+	}
+	d.rollout.Total = d.spec.Size
+	d.blame()
+	d.stall()
+}
+
+func (d *draft) advance() {
+	t := d.timer(d.spec.Rollout.ProgressDeadline.D())
+	d.rollout.Stalls, d.rollout.Stalled = &t, ""
+}
+
+func (d *draft) follow(r *store.Rollout) {
+	if d.roll.done > r.Done {
+		r.Progress = d.now.UTC()
+		r.Blamed = ""
+		d.advance()
+	}
+	if d.roll.done == r.Done && r.Stalls == nil && r.Stalled == "" {
+		d.advance()
+	}
+	r.Done = d.roll.done
+}
+
+// stall says when a roll has made no progress for too long.
+func (d *draft) stall() {
+	r := d.rollout
+	if r.Stalls == nil || d.spec.Rollout.Strategy != store.StrategyProactive || d.spec.Paused || d.s.Shard.Record.Hold != nil {
+		return
+	}
+	known := d.g.Due
+	if old := d.g.Status.Record.Rollout; old == nil || old.Stalls == nil || *old.Stalls != *r.Stalls {
+		known = nil // it begins with this plan
+	}
+	if due := d.ends(known, store.TimerProgress, r.Stalls); d.now.Before(due) {
+		d.wake(due)
+		return
+	}
+	r.Stalls, r.Stalled = nil, fmt.Sprintf("no further instance got healthy and up to date within %s", d.spec.Rollout.ProgressDeadline)
+	d.tell("ROLL-4", "roll is stalled", r.Stalled)
+}
+
+// blame stops a roll whose replacements fail one after the other (FLAP-5).
+func (d *draft) blame() {
+	r := d.rollout
+	if r.Blamed != "" && d.failedSlots(r.Progress) == 0 {
+		r.Blamed = "" // the operator has had the slots start afresh
+	}
+	if r.Blamed != "" || d.roll.outdated == 0 {
+		return
+	}
+	failed := d.failedSlots(r.Progress)
+	if failed == 0 || failed < min(blameAfter, d.spec.Size) {
+		return
+	}
+	r.Blamed = fmt.Sprintf("instances on %s failed in %d slots, and none got healthy in between: the template is taken for the cause", d.hash, failed)
+	d.tell("FLAP-5", "roll stopped", r.Blamed)
+}
+
+// failedSlots counts the slots in which the new template has failed since a time.
+func (d *draft) failedSlots(since time.Time) int {
+	n := 0
+	for _, sl := range d.order {
+		for _, f := range sl.Record.Failures {
+			if f.Template == d.hash && !f.At.Before(since) {
+				n++
+				break
+			}
+		}
+	}
+	return n
+}

@@ -1,0 +1,122 @@
+package plan
+
+import (
+	"github.com/leasehold/leasehold/store"
+)
+
+// settle keeps one healthy member of a slot and lets the others go: HEAL-2, HEAL-6.
+func (d *draft) settle(sl *slot, good, bad []*member) {
+	keep := d.keeper(sl, good)
+	if keep == nil {
+		d.await(sl, good, bad)
+		return
+	}
+	for _, m := range bad {
+		if m.missed() && d.heldByStorm(m) {
+			continue
+		}
+		rule, why := m.grounds("HEAL-2")
+		d.releaseFailed(sl, m, keep, rule, why+"; "+keep.ID()+" is healthy in its place")
+	}
+	for _, m := range good {
+		switch {
+		case m == keep || m.judgment.Verdict == store.Suspect:
+			continue // a suspect is decided when it is known what it is
+		case older(keep, m) && !d.proven(m) && (d.flapsNow(sl.Record) || d.leaving(keep) && !d.leaving(m)):
+			d.block("DET-15", "withdrawal of "+m.ID(), keep.ID()+" works, but "+d.leavingWhy(keep), m.ID()+" passes all checks", m.ID())
+			continue
+		}
+		switch {
+		case older(keep, m):
+			d.release(m, keep, "HEAL-6", "withdrawn", keep.ID()+" is healthy, one of them is enough")
+		case d.leaving(m) && !d.leaving(keep):
+			rule := "ROLL-1"
+			if m.age.rule != "" && !d.outdated(m) {
+				rule = m.age.rule
+			}
+			d.release(m, keep, rule, "deleting", d.leavingWhy(m)+", and "+keep.ID()+" is healthy in its place")
+		case !m.healthy():
+			d.release(m, keep, "HEAL-2", "deleting", "it is not known to be healthy, and "+keep.ID()+" is healthy in its place")
+		default:
+			d.release(m, keep, "DET-15", "deleting", "it was lost too often, and "+keep.ID()+" is healthy in its place")
+		}
+	}
+}
+
+// await lets a slot in which nobody is proven healthy yet come to that.
+func (d *draft) await(sl *slot, good, bad []*member) {
+	for _, m := range bad {
+		switch {
+		case m.Record.Condemned != nil && m.Record.Condemned.Now:
+			d.release(m, good[0], "REC-16", "deleting", m.Record.Condemned.Why)
+		case older(good[0], m) && m.failing() && !m.Record.Counted && !sl.touched:
+			// A replacement that failed while the original does its work, if only just: it must not take the room of the next.
+			rule, why := m.grounds("HEAL-13")
+			d.releaseFailed(sl, m, good[0], rule, why+"; "+good[0].ID()+" keeps the slot")
+		default:
+			d.block("HEAL-2", "removal of "+m.ID(), "its replacement "+good[0].ID()+" is "+string(good[0].phase), good[0].ID()+" passes all checks", m.ID())
+		}
+	}
+	d.forcedOut(sl, good)
+}
+
+// leaving says that a member is to be replaced though it works: it is outdated or has grown too old.
+func (d *draft) leaving(m *member) bool { return d.outdated(m) || m.age.rule != "" }
+
+func (d *draft) leavingWhy(m *member) string {
+	switch {
+	case d.outdated(m):
+		return "it is outdated"
+	case m.age.rule != "":
+		return m.age.why
+	default:
+		return "it was lost too often"
+	}
+}
+
+// keeper is the member that keeps the slot, if one is healthy: the oldest, but the youngest once the slot's
+// instances were lost too often (DET-15), and none that is outdated or expired while another is not (HEAL-6).
+func (d *draft) keeper(sl *slot, good []*member) *member {
+	var keep *member
+	for _, m := range good {
+		switch {
+		case !d.proven(m):
+		case keep == nil, d.leaving(keep) && !d.leaving(m):
+			keep = m
+		case d.flapsNow(sl.Record) && d.leaving(keep) == d.leaving(m):
+			keep = m
+		}
+	}
+	return keep
+}
+
+// release retires a member whose place is kept by another, who is part of the evidence.
+func (d *draft) release(m, keep *member, rule, what, why string) *Action {
+	if m.touched || !d.mayDelete("removal of "+m.ID(), m.ID()) {
+		return nil
+	}
+	evidence := append(append([]string(nil), m.evidence()...), keep.ID()+": "+keep.judgment.Why)
+	also := append(m.proof(d.s.Keys), keep.Unchanged(), store.At(d.s.Keys.Alive(keep.ID()), keep.Alive.Modified))
+	if keep.Report.Present() {
+		also = append(also, keep.Report.Unchanged())
+	}
+	return d.retire(m, rule, what, why, evidence, also...)
+}
+
+// releaseFailed does so and counts the failure, if it was not counted when its replacement was requested.
+func (d *draft) releaseFailed(sl *slot, m, keep *member, rule, why string) {
+	if m.touched || sl.touched && !m.Record.Counted {
+		return
+	}
+	if m.Record.Counted || m.unwantedOrdered() {
+		d.release(m, keep, rule, "deleting", why)
+		return
+	}
+	if !d.mayDelete("removal of "+m.ID(), m.ID()) {
+		return
+	}
+	d.fail(sl, m)
+	if a := d.release(m, keep, rule, "deleting", why); a != nil {
+		d.writeSlot(a, sl)
+	}
+}

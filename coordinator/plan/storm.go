@@ -1,0 +1,210 @@
+package plan
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// A storm is so many losses at once that their cause is hardly the machines: a network, a switch, an etcd. Nothing that is merely
+// lost is replaced in it; what the provider calls dead is (SAFE-2).
+
+// What makes a storm of a whole shard.
+const (
+	shardStormMin     = 5
+	shardStormPercent = 20
+	shardStormGroups  = 2
+
+	// stormLook is how often a group in a storm is looked at: the rest of the shard may have calmed.
+	stormLook = 5 * time.Second
+)
+
+// plus adds up losses.
+func (t Tally) plus(o Tally) Tally {
+	return Tally{Lost: t.Lost + o.Lost, Now: t.Now + o.Now, Of: t.Of + o.Of, Groups: t.Groups + o.Groups}
+}
+
+func reaches(lost, of, least, percent int) bool { return lost >= least && lost*100 >= percent*of }
+
+// missed says that a member is lost, or called dead for its absence alone.
+func (m *member) missed() bool {
+	return m.judgment.Verdict == store.Lost || m.judgment.Verdict == store.Dead && m.judgment.Absent
+}
+
+// countLosses counts what a storm is judged by: who is lost now, and who was lost or fell silent within storm.window.
+func (d *draft) countLosses() {
+	if d.spec == nil {
+		return
+	}
+	from := d.now.Add(-d.spec.Storm.Window.D())
+	for _, m := range d.members {
+		if !m.Record.Managed || !m.phase.Registered() {
+			continue
+		}
+		d.tally.Of++
+		since := time.Time{}
+		switch {
+		case m.missed():
+			d.tally.Now++
+			since = m.AliveGone
+			if m.Alive.Present() {
+				since = m.StreamSince
+			}
+		case m.judgment.Verdict != store.Suspect:
+			continue
+		case !m.Alive.Present():
+			since = m.AliveGone
+		case m.Alive.Record.State == store.StreamLost || m.Alive.Record.State == store.StreamOverdue:
+			since = m.StreamSince
+		default:
+			continue // a goodbye is no loss
+		}
+		if since.After(from) {
+			d.tally.Lost++
+			d.wake(since.Add(d.spec.Storm.Window.D()))
+		}
+	}
+	if d.tally.Lost > 0 {
+		d.tally.Groups = 1
+	}
+}
+
+// weather says whether there is a storm, and what of it is to be recorded. The shard's losses are those of all groups.
+func (d *draft) weather(shard Tally) {
+	if d.spec == nil {
+		return
+	}
+	spec := d.spec.Storm
+	if old := d.g.Status.Record.Storm; old != nil {
+		s := *old
+		d.storm = &s
+	}
+	ofShard := shard.Groups >= shardStormGroups && reaches(shard.Lost, shard.Of, shardStormMin, shardStormPercent)
+	ofGroup := reaches(d.tally.Lost, d.tally.Of, spec.Min, spec.Percent)
+	if d.tally.Now > 0 && (ofGroup || ofShard) && (d.storm == nil || d.storm.Ended != "" && d.storm.By == "") {
+		d.begin(ofGroup, shard)
+	}
+	if d.storm == nil {
+		return
+	}
+	if d.storm.Ended != "" {
+		d.afterStorm()
+		return
+	}
+	d.wake(d.now.Add(stormLook))
+	if d.tally.Now > d.storm.Lost {
+		d.storm.Lost, d.storm.Of = d.tally.Now, d.tally.Of
+	}
+	calm := !reaches(d.tally.Now, d.tally.Of, spec.Min, spec.Percent)
+	if d.storm.Shard {
+		calm = calm && !reaches(shard.Now, shard.Of, shardStormMin, shardStormPercent)
+	}
+	switch {
+	case !calm:
+		d.storm.Calm = nil
+	case d.storm.Calm == nil:
+		t := d.timer(spec.Cooldown.D())
+		d.storm.Calm = &t
+	case !d.now.Before(d.ends(d.g.Due, store.TimerStorm, d.storm.Calm)):
+		d.endStorm("losses have been few for "+spec.Cooldown.String(), "")
+	}
+}
+
+func (d *draft) begin(ofGroup bool, shard Tally) {
+	d.storm = &store.Storm{Since: d.now.UTC(), Lost: d.tally.Now, Of: d.tally.Of, Shard: !ofGroup}
+	why := fmt.Sprintf("%d of %d instances lost or silent within %s", d.tally.Lost, d.tally.Of, d.spec.Storm.Window)
+	if !ofGroup {
+		why = fmt.Sprintf("%d of %d instances of the shard lost or silent, in %d groups", shard.Lost, shard.Of, shard.Groups)
+	}
+	if after := d.spec.Storm.ProbeAfter.D(); after > 0 {
+		t := d.timer(after)
+		d.storm.Next = &t
+	}
+	d.tell("SAFE-2", "storm: no lost instance is replaced", why)
+}
+
+// endStorm has what is still lost taken up bit by bit.
+func (d *draft) endStorm(how, by string) {
+	t := d.timer(d.spec.Storm.Cooldown.D())
+	d.storm.Ended, d.storm.By, d.storm.Resume = how, by, &t
+	d.storm.Calm, d.storm.Next, d.storm.Probe = nil, nil, ""
+	d.tell("SAFE-2", "storm is over", how)
+}
+
+// afterStorm forgets a storm once all that it left was taken up. One that an operator has ended is remembered for as long as there
+// are as many losses: else it would begin again at once.
+func (d *draft) afterStorm() {
+	if due := d.ends(d.g.Due, store.TimerResume, d.storm.Resume); d.now.Before(due) {
+		d.wake(due)
+		return
+	}
+	if d.storm.By != "" && reaches(d.tally.Now, d.tally.Of, d.spec.Storm.Min, d.spec.Storm.Percent) {
+		d.wake(d.now.Add(stormLook))
+		return
+	}
+	d.storm = nil
+}
+
+// heldByStorm says whether a storm forbids to replace a member, and tells why.
+func (d *draft) heldByStorm(m *member) bool {
+	if d.storm == nil || !m.missed() {
+		return false
+	}
+	what := "replacement of " + m.ID()
+	if d.storm.Ended != "" {
+		if d.storm.Resume == nil {
+			return false
+		}
+		length := d.storm.Resume.For.D()
+		left := d.ends(d.g.Due, store.TimerResume, d.storm.Resume).Sub(d.now)
+		turn := time.Duration(share(m.ID()) * float64(length))
+		if gone := length - left; gone < turn {
+			at := d.now.Add(turn - gone)
+			d.wake(at)
+			d.block("SAFE-2", what, "the storm has just ended, and lost instances are taken up one after the other", "its turn comes within "+length.String(), m.ID())
+			return true
+		}
+		return false
+	}
+	if d.probes(m) {
+		return false
+	}
+	d.block("SAFE-2", what, fmt.Sprintf("a storm: %d of %d lost", d.tally.Now, d.tally.Of),
+		fmt.Sprintf("losses stay few for %s, a probe of it succeeds, or leasehold group override-storm %s", d.spec.Storm.Cooldown, d.g.Name), m.ID())
+	return true
+}
+
+// probes says whether a lost member is the one that is replaced to see whether that helps. One at a time is: the next when the
+// replacement of the last is healthy and the lost one is gone, so that no group stays frozen for good.
+func (d *draft) probes(m *member) bool {
+	if d.storm.Probe == m.ID() {
+		return true
+	}
+	if d.storm.Next == nil {
+		return false
+	}
+	if due := d.ends(d.g.Due, store.TimerProbe, d.storm.Next); d.now.Before(due) {
+		d.wake(due)
+		return false
+	}
+	if p := d.find(d.storm.Probe); p != nil && p.missed() && !p.gone() {
+		return false
+	}
+	if d.storm.Probe != "" {
+		last := d.storm.Probe
+		for _, o := range d.members {
+			if o.Record.Replaces == last && o.Record.Managed && !o.gone() && !o.healthy() {
+				return false // what took the last one's place has not proved anything yet
+			}
+		}
+	}
+	d.storm.Probe = m.ID()
+	d.tell("SAFE-2", "probe: "+m.ID()+" is replaced in the storm", "it has lasted for "+d.spec.Storm.ProbeAfter.String()+"; if the replacement gets healthy, the next follows")
+	return true
+}
+
+// tell has a journal entry written beside the status that records the news.
+func (d *draft) tell(rule, what, why string) {
+	d.news = append(d.news, Action{Group: d.g.Name, Rule: rule, What: what, Why: why, Otherwise: otherwise(rule, "")})
+}
