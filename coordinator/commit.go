@@ -44,7 +44,7 @@ func (t *tenure) carryOut(ctx context.Context, s plan.Snapshot, a plan.Action) e
 	switch {
 	case err == nil:
 		t.r.deps.Before("committed "+a.Rule, a.Instance)
-		t.evidence.wrote(a.Group, rev)
+		t.evidence.Wrote(a.Group, rev)
 		if !a.Silent {
 			t.log.Info("decided", "what", a.What, "group", a.Group, "instance", a.Instance, "rule", a.Rule, "why", a.Why, "revision", int64(rev))
 		}
@@ -56,12 +56,19 @@ func (t *tenure) carryOut(ctx context.Context, s plan.Snapshot, a plan.Action) e
 	}
 	if errors.Is(err, store.ErrConflict) {
 		t.log.Debug("overtaken", "group", a.Group, "instance", a.Instance, "rule", a.Rule, "error", err)
-		t.evidence.lookAgain(a.Group, time.Now().Add(overtakenWait))
+		t.lookAgain(a, overtakenWait)
 		return nil
 	}
 	t.log.Error("etcd refused a decision", "group", a.Group, "instance", a.Instance, "rule", a.Rule, "error", err)
-	t.evidence.lookAgain(a.Group, time.Now().Add(refusedWait))
+	t.lookAgain(a, refusedWait)
 	return nil
+}
+
+// lookAgain has what an action came from planned anew: its group, or the shard, of which an action may name a group too.
+func (t *tenure) lookAgain(a plan.Action, wait time.Duration) {
+	at := time.Now().Add(wait)
+	t.evidence.LookAgain(a.Group, at)
+	t.evidence.LookAgain("", at)
 }
 
 func validStep(a plan.Action) error {

@@ -25,7 +25,7 @@ func (r *Replica) disturbed(what string) {
 	t := r.tenure
 	r.mu.Unlock()
 	if t != nil {
-		t.evidence.disturb(what)
+		t.evidence.Disturb(what)
 		t.poke()
 	}
 	if news {

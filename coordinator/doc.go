@@ -3,13 +3,13 @@
 //
 //	replica.go     a replica's life: shard, picture, gateway, session, election
 //	tenure.go      one term of leadership: picture → plan → transactions → provider calls
-//	evidence*.go   what a tenure has seen and cannot be read from etcd: times, lists, calls, what is due
-//	snapshot.go    picture and evidence, put together for the planner
 //	commit.go      an action as a fenced transaction with its journal entry
 //	queue.go       provider calls: bounded, rate-limited, one at a time for each instance
 //	lister.go      what the providers list
 //	disturbance.go what may have cost agents their leases
 //	journal.go     the journal's keys and leases
+//
+// What a tenure has seen and cannot be read from etcd is in package evidence, whence the planner's snapshot comes.
 //
 // # Invariants
 //
@@ -17,6 +17,5 @@
 //   - A tenure's context ends, with a cause, when its leadership may have ended by our own clock; nothing of it
 //     is left running when it returns.
 //   - No group is planned on a picture older than the last write to it (SAFE-3).
-//   - What evidence a tenure has is about the time since it began: it believes nothing it did not see.
 //   - etcd is known here as a store.Store, machines as a provider.Provider.
 package coordinator

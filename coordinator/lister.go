@@ -96,6 +96,6 @@ func (l *lister) list(ctx context.Context) (pause time.Duration) {
 		l.t.log.Info("provider lists its machines again", "provider", l.name, "machines", len(machines))
 	}
 	l.failing = false
-	l.t.r.picture.View(func(c *picture.Content) { l.t.evidence.listed(l.name, begun, machines, c) })
+	l.t.r.picture.View(func(c *picture.Content) { l.t.evidence.ListedBy(l.name, begun, machines, c) })
 	return 0
 }

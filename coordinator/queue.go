@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -55,7 +57,7 @@ type queued struct {
 
 // add takes a call up, unless one for the same instance waits or is under way: calls for one ID never overlap (SAFE-8).
 func (q *queue) add(c plan.Call) {
-	if !q.t.evidence.busy(c.Instance) {
+	if !q.t.evidence.Busy(c.Instance) {
 		return
 	}
 	q.mu.Lock()
@@ -133,13 +135,13 @@ func (q *queue) pace(ctx context.Context) bool {
 func (q *queue) call(ctx context.Context, c plan.Call) {
 	in, held, ok := q.look(c)
 	if !ok || held {
-		q.t.evidence.dropped(c.Instance) // planned anew on what is there now
+		q.t.evidence.Dropped(c.Instance) // planned anew on what is there now
 		return
 	}
 	p, known := q.t.r.deps.Providers[in.Record.Spec.Provider]
 	switch {
 	case !known:
-		q.t.evidence.removed(c.Instance, fmt.Errorf("this coordinator has no provider %q", in.Record.Spec.Provider))
+		q.t.evidence.Removed(c.Instance, fmt.Errorf("this coordinator has no provider %q", in.Record.Spec.Provider))
 	case c.Kind == plan.CallCreate:
 		q.create(ctx, p, c, in)
 	default:
@@ -186,10 +188,10 @@ func (q *queue) create(ctx context.Context, p provider.Provider, c plan.Call, in
 	rev, err := t.commit(ctx, c.Conditions, []store.Write{store.Put(in.Key, store.Encode(rec))}, entry)
 	if err != nil {
 		t.log.Debug("call not begun", "instance", rec.ID, "error", err)
-		t.evidence.dropped(rec.ID)
+		t.evidence.Dropped(rec.ID)
 		return
 	}
-	t.evidence.wrote(rec.Group, rev)
+	t.evidence.Wrote(rec.Group, rev)
 	if entry != nil {
 		t.log.Info("decided", "what", why, "group", rec.Group, "instance", rec.ID, "rule", entry.Rule, "revision", int64(rev))
 	}
@@ -199,7 +201,7 @@ func (q *queue) create(ctx context.Context, p provider.Provider, c plan.Call, in
 	if err != nil {
 		t.log.Error("provider did not create", "group", rec.Group, "instance", rec.ID, "provider", rec.Spec.Provider, "error", err)
 	}
-	t.evidence.created(rec, begun, m, err, caps)
+	t.evidence.Created(rec, begun, m, err)
 }
 
 // remove stops the machine in order, and then removes it (HEAL-14). Both may be repeated by anybody.
@@ -224,7 +226,7 @@ func (q *queue) remove(ctx context.Context, p provider.Provider, in store.Versio
 		t.log.Error("provider did not remove", "group", rec.Group, "instance", rec.ID, "provider", rec.Spec.Provider, "error", err)
 	}
 	t.r.deps.Before("provider deleted", rec.ID)
-	t.evidence.removed(rec.ID, err)
+	t.evidence.Removed(rec.ID, err)
 	if l := t.listers[rec.Spec.Provider]; l != nil {
 		l.ask() // only a List proves that it is gone
 	}
@@ -238,7 +240,7 @@ func (t *tenure) request(rec store.Instance) provider.CreateRequest {
 		if c.Shard.Present() {
 			settings = c.Shard.Record.Settings
 		}
-		for _, id := range sorted(c.Replicas) {
+		for _, id := range slices.Sorted(maps.Keys(c.Replicas)) {
 			coordinators = append(coordinators, c.Replicas[id].Record.Address)
 		}
 	})

@@ -5,12 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator/evidence"
 	"github.com/leasehold/leasehold/coordinator/picture"
 	"github.com/leasehold/leasehold/coordinator/plan"
+	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -32,9 +37,8 @@ type tenure struct {
 	r        *Replica
 	fence    store.Fence
 	shard    store.Shard
-	seed     uint64
 	log      *slog.Logger
-	evidence *evidence
+	evidence *evidence.Evidence
 	queues   map[plan.CallKind]*queue
 	listers  map[string]*lister
 	pokes    chan struct{}
@@ -45,18 +49,37 @@ type tenure struct {
 
 func newTenure(r *Replica, fence store.Fence, shard store.Shard) *tenure {
 	t := &tenure{
-		r: r, fence: fence, shard: shard, seed: rand.Uint64(), log: r.log.With("fence", int64(fence.Created)),
+		r: r, fence: fence, shard: shard, log: r.log.With("fence", int64(fence.Created)),
 		pokes: make(chan struct{}, 1), verdicts: map[string]plan.Judgment{}, held: map[string]map[string]bool{}, listers: map[string]*lister{},
 	}
+	capabilities := map[string]provider.Capabilities{}
 	for name, p := range r.deps.Providers {
+		capabilities[name] = p.Capabilities()
 		t.listers[name] = newLister(t, name, p)
 	}
-	t.evidence = newEvidence(r.keys, r.deps.Providers, t.poke, t.suspect)
+	t.evidence = evidence.New(evidence.Config{
+		Keys: r.keys, Capabilities: capabilities, SessionTTL: r.cfg.SessionTTL, Seed: rand.Uint64(),
+		Now: time.Now, Jitter: func(most time.Duration) time.Duration { return rand.N(most + 1) },
+		Wake: t.poke, Suspect: t.suspect, Validate: r.validate,
+	})
 	t.queues = map[plan.CallKind]*queue{
 		plan.CallCreate: newQueue(t, createLimit(shard.Settings)),
 		plan.CallRemove: newQueue(t, removeLimit()),
 	}
 	return t
+}
+
+// validate says what a group's provider has against its spec, or "".
+func (r *Replica) validate(_ string, g store.Group) string {
+	p, known := r.deps.Providers[g.Provider]
+	if !known {
+		return fmt.Sprintf("provider %q is not one of this coordinator's: %s", g.Provider, strings.Join(r.providerNames(), ", "))
+	}
+	err := p.Validate(provider.Template{InstanceType: g.Template.InstanceType, Zones: g.Template.Zones, Settings: g.Template.Settings})
+	if err != nil {
+		return err.Error()
+	}
+	return ""
 }
 
 // suspect has a provider's machines listed at once.
@@ -123,7 +146,7 @@ func (t *tenure) loop(ctx context.Context) error {
 		case <-t.pokes:
 		case <-due.C:
 		case <-pass.C:
-			t.evidence.markDirty(t.groups()...)
+			t.r.picture.View(func(c *picture.Content) { t.evidence.MarkDirty(t.evidence.Groups(c)...) })
 		}
 	}
 }
@@ -144,30 +167,6 @@ func (t *tenure) watchClock(ctx context.Context) {
 	}
 }
 
-// groups lists all groups that there is anything of, and "" for the shard.
-func (t *tenure) groups() []string {
-	out := []string{""}
-	seen := map[string]bool{}
-	t.r.picture.View(func(c *picture.Content) {
-		for _, name := range sorted(c.Groups) {
-			seen[name] = true
-			out = append(out, name)
-		}
-		for _, name := range sorted(c.Status) {
-			if !seen[name] {
-				seen[name] = true
-				out = append(out, name)
-			}
-		}
-		for _, name := range sorted(c.ByGroup) {
-			if !seen[name] {
-				out = append(out, name)
-			}
-		}
-	})
-	return out
-}
-
 // step plans the dirty groups whose picture is new enough, carries the actions out and returns when to look again.
 func (t *tenure) step(ctx context.Context) (next time.Time, err error) {
 	heard, interrupted := t.r.picture.Heard()
@@ -181,21 +180,22 @@ func (t *tenure) step(ctx context.Context) (next time.Time, err error) {
 		if kv, ok := c.Leaders[leaderName(t.r.keys, t.fence.Key)]; !ok || kv.Created != t.fence.Created {
 			deposed = c.Revision >= t.fence.Created
 		}
-		if ready = t.evidence.takeDirty(c.Revision, now); len(ready) > 0 {
-			snapshot = t.snapshot(c, ready)
+		if ready = t.evidence.TakeDirty(c.Revision, now); len(ready) > 0 {
+			snapshot = t.evidence.Snapshot(c, ready)
 		}
 	})
 	switch {
 	case deposed:
 		return time.Time{}, errDeposed
 	case len(ready) == 0:
-		return t.evidence.nextDue(), nil
+		return t.evidence.NextDue(), nil
 	}
 	now = time.Now() // not before anything in the snapshot
 	p := plan.Compute(snapshot, now)
 	if took := time.Since(now); took > passLate {
 		t.log.Warn("planning took long", "took", took.String(), "groups", len(ready))
 	}
+	t.evidence.Tallied(p.Tallies)
 	t.tellVerdicts(ctx, &snapshot, p)
 	t.tellHeld(p)
 	for _, a := range p.Actions {
@@ -207,9 +207,9 @@ func (t *tenure) step(ctx context.Context) (next time.Time, err error) {
 		t.queues[call.Kind].add(call)
 	}
 	for _, name := range ready {
-		t.evidence.lookAgain(name, p.Due[name])
+		t.evidence.LookAgain(name, p.Due[name])
 	}
-	return t.evidence.nextDue(), nil
+	return t.evidence.NextDue(), nil
 }
 
 // leaderName is the part of a leader's key below the prefix of its kind.
@@ -223,7 +223,7 @@ func (t *tenure) keepServed(ctx context.Context) {
 	tick := time.NewTicker(servedEvery)
 	defer tick.Stop()
 	for {
-		rec := store.Served{Schema: store.Schema, At: time.Now().UTC(), Replica: t.r.cfg.ID, Gaps: t.evidence.servedGaps()}
+		rec := store.Served{Schema: store.Schema, At: time.Now().UTC(), Replica: t.r.cfg.ID, Gaps: t.evidence.ServedGaps()}
 		call, cancel := context.WithTimeout(ctx, servedEvery)
 		_, err := t.r.deps.Store.Commit(call, store.Txn{
 			Conditions: []store.Condition{t.fence.Condition()},
@@ -243,7 +243,7 @@ func (t *tenure) keepServed(ctx context.Context) {
 
 // tellHeld warns of work that ought to be done and is not, once for each (OBS-1). Why, and what would free it, is in the status too.
 func (t *tenure) tellHeld(p plan.Plan) {
-	for _, group := range sorted(p.Held) {
+	for _, group := range slices.Sorted(maps.Keys(p.Held)) {
 		held := map[string]bool{}
 		for _, b := range p.Held[group] {
 			key := b.Rule + " " + b.What

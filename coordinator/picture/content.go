@@ -2,18 +2,22 @@ package picture
 
 import "github.com/leasehold/leasehold/store"
 
-func newContent() *Content {
+// NewContent is the content of a shard without keys.
+func NewContent() *Content {
 	return &Content{
 		Leaders:    map[string]store.KV{},
 		Replicas:   map[string]store.Versioned[store.Replica]{},
 		Groups:     map[string]store.KV{},
+		Static:     map[string]store.KV{},
 		Status:     map[string]store.Versioned[store.Status]{},
 		Slots:      map[string]map[int]store.Versioned[store.Slot]{},
 		Instances:  map[string]store.Versioned[store.Instance]{},
-		ByGroup:    map[string]map[string]bool{},
+		ByGroup:    map[string][]string{},
 		Alive:      map[string]store.Versioned[store.Alive]{},
 		Reports:    map[string]store.Versioned[store.Report]{},
 		Requests:   map[string]store.Versioned[store.Request]{},
+		ToGroup:    map[string][]string{},
+		ToInstance: map[string][]string{},
 		Strays:     map[string]store.Versioned[store.Stray]{},
 		Unreadable: map[string]string{},
 	}
@@ -21,7 +25,7 @@ func newContent() *Content {
 
 // FromListing makes the content that a listing of a whole shard shows.
 func FromListing(keys store.Keys, l store.Listing) *Content {
-	c := newContent()
+	c := NewContent()
 	for _, kv := range l.KVs {
 		c.put(keys, kv)
 	}
@@ -29,8 +33,8 @@ func FromListing(keys store.Keys, l store.Listing) *Content {
 	return c
 }
 
-// apply makes one change and says what it was; false for a key that is no part of the picture.
-func (c *Content) apply(keys store.Keys, e store.Event) (Change, bool) {
+// Apply makes one change and says what it was; false for a key that is no part of the picture. The revision is the caller's to set.
+func (c *Content) Apply(keys store.Keys, e store.Event) (Change, bool) {
 	kind, name, ok := keys.Split(e.KV.Key)
 	if !ok {
 		return Change{}, false
@@ -58,15 +62,24 @@ func (c *Content) apply(keys store.Keys, e store.Event) (Change, bool) {
 	return change, true
 }
 
-// sameVerdict says whether two reports tell the same of an instance's health.
+// sameVerdict says whether two reports tell the same of all that others act on.
 func sameVerdict(a, b store.Report) bool {
-	return a.BootID == b.BootID && a.Healthy == b.Healthy && a.Why == b.Why
+	return a.BootID == b.BootID && a.Healthy == b.Healthy && a.Why == b.Why &&
+		a.Config == b.Config && a.Restarted == b.Restarted && a.Drained == b.Drained && sameNotice(a.Notice, b.Notice)
+}
+
+// sameNotice says whether two reports tell of the same notice. How long is left differs in each.
+func sameNotice(a, b *store.Notice) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Kind == b.Kind && a.Why == b.Why && a.At.Equal(b.At)
 }
 
 // groupOf says which group a key concerns, as far as the content shows it.
 func (c *Content) groupOf(kind, name string) string {
 	switch kind {
-	case store.KindGroups, store.KindStatus:
+	case store.KindGroups, store.KindStatic, store.KindStatus:
 		return name
 	case store.KindSlots:
 		group, _, _ := store.SplitSlot(name)
@@ -105,6 +118,8 @@ func (c *Content) put(keys store.Keys, kv store.KV) bool {
 		err = decode(kv, func(v store.Versioned[store.Replica]) { c.Replicas[name] = v })
 	case store.KindGroups:
 		c.Groups[name] = kv
+	case store.KindStatic:
+		c.Static[name] = kv
 	case store.KindStatus:
 		err = decode(kv, func(v store.Versioned[store.Status]) { c.Status[name] = v })
 	case store.KindSlots:
@@ -121,20 +136,18 @@ func (c *Content) put(keys store.Keys, kv store.KV) bool {
 		})
 	case store.KindInstances:
 		err = decode(kv, func(v store.Versioned[store.Instance]) {
-			c.forget(name)
 			v.Record.ID = name
-			c.Instances[name] = v
-			if c.ByGroup[v.Record.Group] == nil {
-				c.ByGroup[v.Record.Group] = map[string]bool{}
-			}
-			c.ByGroup[v.Record.Group][name] = true
+			c.takeInstance(v)
 		})
 	case store.KindAlive:
 		err = decode(kv, func(v store.Versioned[store.Alive]) { c.Alive[name] = v })
 	case store.KindReports:
 		err = decode(kv, func(v store.Versioned[store.Report]) { c.Reports[name] = v })
 	case store.KindRequests:
-		err = decode(kv, func(v store.Versioned[store.Request]) { v.Record.ID = name; c.Requests[name] = v })
+		err = decode(kv, func(v store.Versioned[store.Request]) {
+			v.Record.ID = name
+			c.takeRequest(v)
+		})
 	case store.KindStrays:
 		err = decode(kv, func(v store.Versioned[store.Stray]) { c.Strays[name] = v })
 	default:
@@ -157,15 +170,6 @@ func decode[T any](kv store.KV, take func(store.Versioned[T])) error {
 	return nil
 }
 
-// forget takes an instance out of the index of its group.
-func (c *Content) forget(id string) {
-	group := c.Instances[id].Record.Group
-	delete(c.ByGroup[group], id)
-	if len(c.ByGroup[group]) == 0 {
-		delete(c.ByGroup, group)
-	}
-}
-
 func (c *Content) delete(kind, name, key string) {
 	delete(c.Unreadable, key)
 	switch kind {
@@ -179,6 +183,8 @@ func (c *Content) delete(kind, name, key string) {
 		delete(c.Replicas, name)
 	case store.KindGroups:
 		delete(c.Groups, name)
+	case store.KindStatic:
+		delete(c.Static, name)
 	case store.KindStatus:
 		delete(c.Status, name)
 	case store.KindSlots:
@@ -189,14 +195,13 @@ func (c *Content) delete(kind, name, key string) {
 			}
 		}
 	case store.KindInstances:
-		c.forget(name)
-		delete(c.Instances, name)
+		c.dropInstance(name)
 	case store.KindAlive:
 		delete(c.Alive, name)
 	case store.KindReports:
 		delete(c.Reports, name)
 	case store.KindRequests:
-		delete(c.Requests, name)
+		c.dropRequest(name)
 	case store.KindStrays:
 		delete(c.Strays, name)
 	}

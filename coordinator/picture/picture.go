@@ -16,13 +16,16 @@ type Content struct {
 	Leaders    map[string]store.KV
 	Replicas   map[string]store.Versioned[store.Replica]
 	Groups     map[string]store.KV // raw: whether a spec is right is for the leader to say
+	Static     map[string]store.KV // raw
 	Status     map[string]store.Versioned[store.Status]
 	Slots      map[string]map[int]store.Versioned[store.Slot]
 	Instances  map[string]store.Versioned[store.Instance]
-	ByGroup    map[string]map[string]bool // IDs of instances
+	ByGroup    map[string][]string // IDs of instances, in order
 	Alive      map[string]store.Versioned[store.Alive]
 	Reports    map[string]store.Versioned[store.Report]
 	Requests   map[string]store.Versioned[store.Request]
+	ToGroup    map[string][]string // IDs of requests for groups, in order; those for the shard are at ""
+	ToInstance map[string][]string // IDs of requests for instances, in order
 	Strays     map[string]store.Versioned[store.Stray]
 	Unreadable map[string]string // key → why
 }
@@ -72,8 +75,8 @@ func New(keys store.Keys) *Picture {
 func (p *Picture) Run(ctx context.Context, s store.Store) error {
 	var wanted []string
 	for _, kind := range []string{
-		store.KindLeader, store.KindReplicas, store.KindGroups, store.KindStatus, store.KindSlots, store.KindInstances,
-		store.KindAlive, store.KindReports, store.KindRequests, store.KindStrays,
+		store.KindLeader, store.KindReplicas, store.KindGroups, store.KindStatic, store.KindStatus, store.KindSlots,
+		store.KindInstances, store.KindAlive, store.KindReports, store.KindRequests, store.KindStrays,
 	} {
 		wanted = append(wanted, p.keys.Of(kind))
 	}
@@ -154,7 +157,7 @@ func (f *follower) Apply(b store.Batch) {
 	defer f.mu.Unlock()
 	var changes []Change
 	for _, e := range b.Events {
-		if change, ok := f.content.apply(f.keys, e); ok {
+		if change, ok := f.content.Apply(f.keys, e); ok {
 			changes = append(changes, change)
 		}
 	}

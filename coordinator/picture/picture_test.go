@@ -92,13 +92,20 @@ func TestContentIsThatOfTheStoreAtEveryRevision(t *testing.T) {
 			store.Put(keys.Leader(5), []byte(rec(store.Leader{Schema: 1, Replica: "one"}))),
 			store.Put(keys.Replica("one"), []byte(rec(store.Replica{Schema: 1, ID: "one"}))),
 			store.Put(keys.Group("web"), []byte("any text")),
+			store.Put(keys.Static("web"), []byte("any text")),
 			store.Put(keys.Status("web"), []byte(rec(store.Status{Schema: 1, Group: "web"}))),
 			store.Put(keys.Slot("web", 3), []byte(rec(store.Slot{Schema: 1, Group: "other", Number: 9}))),
 			store.Put(keys.Instance("web-1"), []byte(rec(store.Instance{Schema: 1, ID: "other", Group: "web"}))),
 			store.Put(keys.Instance("web-1"), []byte(rec(store.Instance{Schema: 1, ID: "web-1", Group: "moved"}))),
+			store.Put(keys.Instance("web-3"), []byte(rec(store.Instance{Schema: 1, ID: "web-3", Group: "moved"}))),
+			store.Put(keys.Instance("web-2"), []byte(rec(store.Instance{Schema: 1, ID: "web-2", Group: "moved"}))),
 			store.Put(keys.Alive("web-1"), []byte(rec(store.Alive{Schema: 1, Instance: "web-1"}))),
 			store.Put(keys.Report("web-1"), []byte(rec(store.Report{Schema: 1, Instance: "web-1"}))),
 			store.Put(keys.Request("r"), []byte(rec(store.Request{Schema: 1, ID: "r", Instance: "web-1"}))),
+			store.Put(keys.Request("q"), []byte(rec(store.Request{Schema: 1, ID: "q", Instance: "web-1", Group: "web"}))),
+			store.Put(keys.Request("g"), []byte(rec(store.Request{Schema: 1, ID: "g", Group: "web"}))),
+			store.Put(keys.Request("z"), []byte(rec(store.Request{Schema: 1, ID: "z", Zone: "a"}))),
+			store.Put(keys.Request("z"), []byte(rec(store.Request{Schema: 1, ID: "z", Group: "api"}))),
 			store.Put(keys.Stray("x"), []byte(rec(store.Stray{Schema: 1, Instance: "x"}))),
 			store.Put(keys.Event(time.Now(), "e"), []byte("{}")),
 			store.Put(keys.Prefix()+"slots/web/x", []byte("{}")),
@@ -116,7 +123,7 @@ func TestContentIsThatOfTheStoreAtEveryRevision(t *testing.T) {
 			w.equalsListing()
 		}
 		w.View(func(c *picture.Content) {
-			if len(c.Instances)+len(c.ByGroup)+len(c.Slots)+len(c.Unreadable) != 0 || c.Shard.Present() {
+			if len(c.Instances)+len(c.ByGroup)+len(c.ToGroup)+len(c.ToInstance)+len(c.Static)+len(c.Slots)+len(c.Unreadable) != 0 || c.Shard.Present() {
 				t.Errorf("something is left: %+v", c)
 			}
 		})
@@ -228,6 +235,36 @@ func TestListenersHearEverythingInOrder(t *testing.T) {
 		hears("a interrupted", "a listed 3")
 		w.equalsListing()
 	})
+}
+
+// Numbers alone are no news; health, a boot, and what the agent has done or heard are.
+func TestReportsThatSayNothingNew(t *testing.T) {
+	c := picture.NewContent()
+	last := store.Report{Schema: store.Schema, Instance: "web-0", BootID: "b", Notice: &store.Notice{Kind: "spot", At: time.Unix(9, 0), In: 9}}
+	put := func(r store.Report) bool {
+		change, ok := c.Apply(keys, store.Event{KV: store.KV{Key: keys.Report("web-0"), Value: store.Encode(r)}})
+		return ok && change.Same
+	}
+	if put(last) {
+		t.Error("the first report is no news")
+	}
+	last.Sequence, last.Notice = 2, &store.Notice{Kind: "spot", At: time.Unix(9, 0), In: 8}
+	if !put(last) {
+		t.Error("numbers are news")
+	}
+	for what, change := range map[string]func(*store.Report){
+		"health": func(r *store.Report) { r.Healthy = !r.Healthy }, "why": func(r *store.Report) { r.Why = "x" },
+		"boot": func(r *store.Report) { r.BootID = "c" }, "config": func(r *store.Report) { r.Config = "x" },
+		"restart": func(r *store.Report) { r.Restarted = "x" }, "drain": func(r *store.Report) { r.Drained = "x" },
+		"no notice": func(r *store.Report) { r.Notice = nil }, "another notice": func(r *store.Report) { r.Notice = &store.Notice{Kind: "x"} },
+	} {
+		put(last)
+		next := last
+		change(&next)
+		if put(next) {
+			t.Errorf("%s is no news", what)
+		}
+	}
 }
 
 // proves SAFE-3

@@ -1,4 +1,4 @@
-package coordinator
+package evidence
 
 import (
 	"time"
@@ -9,15 +9,15 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// listed takes up what a provider listed, completely, in a List begun at a time.
-func (e *evidence) listed(name string, begun time.Time, machines []provider.Machine, c *picture.Content) {
+// ListedBy takes up what a provider listed, completely, in a List begun at a time.
+func (e *Evidence) ListedBy(name string, begun time.Time, machines []provider.Machine, c *picture.Content) {
 	e.mu.Lock()
 	byID := make(map[string]provider.Machine, len(machines))
 	for _, m := range machines {
 		byID[m.Instance] = m
 	}
 	for id, w := range e.instances {
-		if c.Instances[id].Record.Spec.Provider != name {
+		if w.provider != name {
 			continue
 		}
 		m, there := byID[id]
@@ -45,31 +45,57 @@ func (e *evidence) listed(name string, begun time.Time, machines []provider.Mach
 	}
 	e.listExtras(name, machines, byID, c)
 	e.mu.Unlock()
-	e.wake()
+	e.cfg.Wake()
 }
 
 // listExtras notes machines that have our tag and no record, and since when. The content is newer than the list: a record is
 // made before its machine and goes after it.
-func (e *evidence) listExtras(name string, machines []provider.Machine, byID map[string]provider.Machine, c *picture.Content) {
+func (e *Evidence) listExtras(name string, machines []provider.Machine, byID map[string]provider.Machine, c *picture.Content) {
 	for id, x := range e.extras {
 		_, recorded := c.Instances[id]
 		if _, there := byID[id]; x.Provider == name && (!there || recorded) {
-			delete(e.extras, id)
+			e.dropExtra(x)
+			e.markOrders(c, c.ToInstance[id])
 		}
 	}
 	for _, m := range machines {
 		if _, recorded := c.Instances[m.Instance]; recorded {
 			continue
 		}
-		x, known := e.extras[m.Instance]
-		if !known {
-			x = plan.Extra{Instance: m.Instance, Provider: name, Since: time.Now()}
+		x, seen := e.extras[m.Instance]
+		if seen {
+			e.dropExtra(x)
+		} else {
+			x = plan.Extra{Instance: m.Instance, Provider: name, Since: e.cfg.Now()}
 		}
 		x.Group, x.Zone, x.Ref = m.Group, m.Zone, m.Ref
 		if _, stray := c.Strays[m.Instance]; stray {
 			x.Stray = true // and stays so: its agent stops once it is told that nobody knows it
 		}
-		e.extras[m.Instance] = x
+		e.addExtra(x)
+		e.markOrders(c, c.ToInstance[m.Instance])
 		e.dirty[""] = true
+	}
+	if !e.listed[name] {
+		e.listed[name] = true
+		if len(c.Requests) > 0 {
+			e.dirty[""] = true // some may have waited for this List
+		}
+	}
+}
+
+func (e *Evidence) addExtra(x plan.Extra) {
+	e.extras[x.Instance] = x
+	if e.tagged[x.Group] == nil {
+		e.tagged[x.Group] = map[string]bool{}
+	}
+	e.tagged[x.Group][x.Instance] = true
+}
+
+func (e *Evidence) dropExtra(x plan.Extra) {
+	delete(e.extras, x.Instance)
+	delete(e.tagged[x.Group], x.Instance)
+	if len(e.tagged[x.Group]) == 0 {
+		delete(e.tagged, x.Group)
 	}
 }

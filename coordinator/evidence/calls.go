@@ -1,16 +1,15 @@
-package coordinator
+package evidence
 
 import (
 	"errors"
-	"math/rand/v2"
 	"time"
 
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/store"
 )
 
-// busy marks the calls for an instance as under way; false if they are already, or the instance is unknown.
-func (e *evidence) busy(id string) bool {
+// Busy marks the calls for an instance as under way; false if they are already, or the instance is unknown.
+func (e *Evidence) Busy(id string) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	w := e.instances[id]
@@ -21,8 +20,8 @@ func (e *evidence) busy(id string) bool {
 	return true
 }
 
-// dropped notes that a call was not made after all.
-func (e *evidence) dropped(id string) {
+// Dropped notes that a call was not made after all.
+func (e *Evidence) Dropped(id string) {
 	e.finish(id, func(*witness) {})
 }
 
@@ -35,7 +34,7 @@ const (
 )
 
 // passOver has new instances go to other zones for a while, if there are any.
-func (e *evidence) passOver(rec store.Instance, until time.Time) {
+func (e *Evidence) passOver(rec store.Instance, until time.Time) {
 	if e.full[rec.Spec.Provider] == nil {
 		e.full[rec.Spec.Provider] = map[string]time.Time{}
 	}
@@ -48,15 +47,16 @@ func nothingMade(err error) bool {
 	return errors.Is(err, provider.ErrCapacity) || errors.Is(err, provider.ErrInvalid) || errors.Is(err, provider.ErrDeleted) || errors.As(err, &throttled)
 }
 
-// created notes how a Create went that was begun at a time.
-func (e *evidence) created(rec store.Instance, begun time.Time, m provider.Machine, err error, c provider.Capabilities) {
+// Created notes how a Create went that was begun at a time.
+func (e *Evidence) Created(rec store.Instance, begun time.Time, m provider.Machine, err error) {
+	c := e.cfg.Capabilities[rec.Spec.Provider]
 	e.finish(rec.ID, func(w *witness) {
-		now := time.Now()
+		now := e.cfg.Now()
 		// A call that may still take effect ties the ID to its zone: in another one it could make a second machine.
 		w.uncertain = w.uncertain || err != nil && !nothingMade(err)
 		w.calls.NoRoom = errors.Is(err, provider.ErrCapacity) && !w.uncertain
 		if err != nil {
-			w.failed(err)
+			e.failed(w, err)
 			if errors.Is(err, provider.ErrCapacity) || w.failures >= ailing {
 				e.passOver(rec, now.Add(fullFor))
 			}
@@ -69,19 +69,19 @@ func (e *evidence) created(rec store.Instance, begun time.Time, m provider.Machi
 	})
 }
 
-// removed notes how a removal went.
-func (e *evidence) removed(id string, err error) {
+// Removed notes how a removal went.
+func (e *Evidence) Removed(id string, err error) {
 	e.finish(id, func(w *witness) {
 		if err != nil {
-			w.failed(err)
+			e.failed(w, err)
 			return
 		}
 		w.succeeded()
-		w.calls.Deleted = time.Now()
+		w.calls.Deleted = e.cfg.Now()
 	})
 }
 
-func (e *evidence) finish(id string, note func(*witness)) {
+func (e *Evidence) finish(id string, note func(*witness)) {
 	e.mu.Lock()
 	if w := e.instances[id]; w != nil {
 		note(w)
@@ -89,7 +89,7 @@ func (e *evidence) finish(id string, note func(*witness)) {
 		e.dirty[w.group] = true
 	}
 	e.mu.Unlock()
-	e.wake()
+	e.cfg.Wake()
 }
 
 func (w *witness) provable(from time.Time) {
@@ -103,14 +103,14 @@ func (w *witness) succeeded() {
 }
 
 // failed has the next call wait: as long as the provider says, else from 1s doubling to 1m, with jitter.
-func (w *witness) failed(err error) {
+func (e *Evidence) failed(w *witness, err error) {
 	w.failures++
 	wait := min(time.Minute, time.Second<<min(w.failures-1, 6))
-	wait = wait/2 + rand.N(wait/2+1)
+	wait = wait/2 + e.cfg.Jitter(wait/2)
 	var throttled *provider.ThrottledError
 	if errors.As(err, &throttled) {
 		wait = throttled.After
 	}
-	w.calls.Problem, w.calls.RetryAt = err.Error(), time.Now().Add(wait)
+	w.calls.Problem, w.calls.RetryAt = err.Error(), e.cfg.Now().Add(wait)
 	w.calls.Refused = errors.Is(err, provider.ErrDeleted)
 }

@@ -1,0 +1,29 @@
+// Package evidence is what a tenure knows and cannot be read from etcd: since when things are as they are, what providers listed, how
+// calls went, and which groups are to be planned when. Together with the picture it makes the planner's snapshot.
+//
+//	evidence.go   what is kept, and disturbances
+//	seen.go       what the picture shows, and when it was first seen
+//	timers.go     timers of records on our own clock, and the time in which nobody led
+//	lists.go      what providers list
+//	calls.go      how provider calls went
+//	due.go        which groups are to be planned, and when
+//	tallies.go    the losses of each group
+//	spec.go       what operators want of a group
+//	requests.go   whom the requests of operators concern
+//	snapshot.go   all of it, put together for the planner
+//
+// # Invariants
+//
+//   - It has no clock, no chance, no I/O and no goroutine of its own: time, jitter and whoever acts on what it finds come
+//     with its Config. So the same code serves a leader and a simulation in imagined time.
+//   - What it answers depends only on what it was told, in which order, and when: never on the order of a map.
+//   - All its times are of one clock, that of Config.Now. A time in a record is compared with the wall clock once, when it is
+//     first seen, and never more than a wait depends on it.
+//   - It believes nothing that it did not see. A new leader's begins empty.
+//   - Its methods may be called at any time by anybody. Those that take a content need it locked against change.
+//   - To plan one group again costs what that group costs, however large the shard is.
+//
+// # What it does not do
+//
+// It judges nothing (package plan) and carries nothing out (package coordinator).
+package evidence

@@ -1,0 +1,117 @@
+package evidence
+
+import (
+	"sync"
+	"time"
+
+	"github.com/leasehold/leasehold/coordinator/plan"
+	"github.com/leasehold/leasehold/provider"
+	"github.com/leasehold/leasehold/store"
+)
+
+// Config is what evidence needs of the world. All of it must be set.
+type Config struct {
+	Keys         store.Keys
+	Capabilities map[string]provider.Capabilities // of each provider that there is
+	SessionTTL   time.Duration                    // see plan.Snapshot
+	Seed         uint64                           // see plan.Snapshot
+
+	Now func() time.Time
+	// Jitter is a random time from 0 to the given one.
+	Jitter func(most time.Duration) time.Duration
+
+	// Wake is called when there may be something to plan, Suspect when a provider's machines should be looked at now (DET-3).
+	// Neither may block.
+	Wake    func()
+	Suspect func(provider string)
+	// Validate says what a group's provider has against its spec, or "". It is asked once for each revision of a spec, and must not
+	// call back.
+	Validate func(group string, spec store.Group) string
+}
+
+// Evidence is what a tenure has seen since it began.
+type Evidence struct {
+	cfg   Config
+	zones map[string][]string // of each provider
+
+	mu        sync.Mutex
+	known     bool        // whether the records were seen at all
+	gaps      []store.Gap // in which nobody led, before us (SAFE-13)
+	graceEnd  time.Time
+	graceWhy  string
+	held      bool          // the shard is on hold
+	longest   time.Duration // lease_ttl + reconnect back-off, of any instance
+	instances map[string]*witness
+	timers    map[owner]map[string]running // of records, by name
+	extras    map[string]plan.Extra
+	tagged    map[string]map[string]bool      // the extras by the group that their tag names
+	listed    map[string]bool                 // providers whose machines were listed in this tenure
+	full      map[string]map[string]time.Time // see plan.Snapshot
+	counts    map[string]int                  // disturbances of other replicas
+	specs     map[string]plan.Spec            // as read last, by group
+	tallies   map[string]plan.Tally           // of groups with anything to count
+	tallied   plan.Tally                      // their sum
+
+	dirty   map[string]bool           // groups to plan; "" stands for the shard itself
+	due     agenda                    // when to plan groups unasked
+	written map[string]store.Revision // our last write to them
+}
+
+// New makes the evidence of a tenure that has seen nothing yet.
+func New(cfg Config) *Evidence {
+	e := &Evidence{
+		cfg: cfg, zones: map[string][]string{}, instances: map[string]*witness{}, timers: map[owner]map[string]running{},
+		extras: map[string]plan.Extra{}, tagged: map[string]map[string]bool{}, listed: map[string]bool{}, full: map[string]map[string]time.Time{}, counts: map[string]int{},
+		specs: map[string]plan.Spec{}, tallies: map[string]plan.Tally{},
+		dirty: map[string]bool{"": true}, due: newAgenda(), written: map[string]store.Revision{},
+	}
+	for name, c := range cfg.Capabilities {
+		e.zones[name] = c.Zones
+	}
+	return e
+}
+
+// witness is what was seen of one instance.
+type witness struct {
+	group        string
+	provider     string
+	phase        store.Phase
+	phaseStart   time.Time
+	born         time.Time
+	healthySince time.Time
+	healthyBoot  string
+	stream       store.StreamState
+	streamSince  time.Time
+	hasAlive     bool
+	aliveGone    time.Time
+	lastState    store.StreamState
+	sighting     plan.Sighting
+	counted      time.Time // when the last List was begun that counted in sighting.Times
+	calls        plan.Calls
+	failures     int  // of calls in a row
+	uncertain    bool // a Create may still take effect that nobody waits for any more
+}
+
+// swarm is how long further disturbances are covered by the grace of the first.
+const swarm = time.Second
+
+// Disturb begins a time of grace, or lengthens it.
+func (e *Evidence) Disturb(why string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.disturb(why)
+}
+
+func (e *Evidence) disturb(why string) {
+	if e.longest == 0 {
+		return // there is no agent who could have to return
+	}
+	now := e.cfg.Now()
+	if now.Add(e.longest).Before(e.graceEnd) {
+		return // the end that was noted a moment ago will do: troubles come in swarms
+	}
+	e.graceEnd, e.graceWhy = now.Add(e.longest+swarm), why
+	for _, w := range e.instances {
+		e.dirty[w.group] = true
+	}
+}

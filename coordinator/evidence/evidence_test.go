@@ -1,0 +1,311 @@
+package evidence_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold/coordinator/plan"
+	"github.com/leasehold/leasehold/provider"
+	"github.com/leasehold/leasehold/store"
+)
+
+func TestHealthySince(t *testing.T) {
+	w := newWorld(t)
+	w.run("web", "web-0")
+	w.lead()
+	since := func(want time.Time) {
+		t.Helper()
+		if got := w.instance("web", "web-0").HealthySince; !got.Equal(want) {
+			t.Errorf("healthy since %s, want %s", got, want)
+		}
+	}
+	since(epoch.Add(-time.Hour)) // it ran before our time
+	w.pass(time.Minute)
+	w.report("web-0", "boot", false)
+	since(time.Time{})
+	w.pass(time.Minute)
+	w.report("web-0", "boot", true)
+	again := w.now
+	since(again)
+	w.pass(time.Minute)
+	w.evidence.Listed(w.content)
+	w.put(keys.Alive("web-0"), store.Alive{Schema: store.Schema, BootID: "boot", State: store.StreamLost})
+	since(again) // neither ends its health
+	w.put(keys.Alive("web-0"), store.Alive{Schema: store.Schema, BootID: "next", State: store.StreamOpen})
+	since(time.Time{}) // the report is of the boot before
+	w.pass(time.Minute)
+	w.report("web-0", "next", true)
+	since(w.now)
+	w.remove(keys.Alive("web-0"))
+	since(time.Time{})
+	w.run("web", "web-1")
+	if got := w.instance("web", "web-1").HealthySince; !got.Equal(w.now) {
+		t.Errorf("one that we first see now is healthy since %s", got)
+	}
+}
+
+func TestStreamSince(t *testing.T) {
+	w := newWorld(t)
+	w.run("web", "web-0")
+	stream := func(state store.StreamState) {
+		w.put(keys.Alive("web-0"), store.Alive{Schema: store.Schema, BootID: "boot", State: state, Since: w.now.Add(-20 * time.Second)})
+	}
+	stream(store.StreamOpen)
+	w.lead()
+	since := func(want time.Time) {
+		t.Helper()
+		if got := w.instance("web", "web-0").StreamSince; !got.Equal(want) {
+			t.Errorf("since %s, want %s", got, want)
+		}
+	}
+	since(epoch.Add(-20 * time.Second)) // before our time
+	w.pass(time.Minute)
+	stream(store.StreamOpen)
+	since(epoch.Add(-20 * time.Second))
+	stream(store.StreamLost)
+	lost := w.now
+	since(lost)
+	w.pass(time.Minute)
+	w.evidence.Listed(w.content)
+	since(lost)
+	w.remove(keys.Alive("web-0"))
+	since(time.Time{})
+	w.pass(time.Minute)
+	stream(store.StreamLost)
+	since(w.now)
+}
+
+// A record's age counts on our clock from when it was made; a clock that was ahead then makes it new.
+//
+// proves SAFE-13
+func TestBorn(t *testing.T) {
+	w := newWorld(t)
+	rec := w.run("web", "web-0")
+	ahead := rec
+	ahead.ID, ahead.Created, ahead.Since = "web-1", w.now.Add(time.Hour), w.now.Add(time.Hour)
+	w.put(keys.Instance("web-1"), ahead)
+	w.lead()
+	for range 2 {
+		if a, b := w.instance("web", "web-0").Born, w.instance("web", "web-1").Born; !a.Equal(epoch.Add(-2*time.Hour)) || !b.Equal(epoch) {
+			t.Errorf("born %s and %s", a, b)
+		}
+		w.pass(time.Minute)
+		rec.Created, rec.Phase = w.now, store.Draining
+		w.put(keys.Instance("web-0"), rec) // what was first seen stands
+	}
+}
+
+// A new leader takes what remains of the timers in records, never more than their duration; those that begin in its time
+// run in full. That of a roll stands still while nobody leads.
+//
+// proves SAFE-13
+func TestTimersOfRecords(t *testing.T) {
+	w := newWorld(t)
+	begun := func(ago time.Duration) *store.Timer {
+		return &store.Timer{Start: w.now.Add(-ago), For: store.Duration(10 * time.Minute)}
+	}
+	w.put(keys.Slot("web", 0), store.Slot{Schema: store.Schema, Retry: begun(4 * time.Minute), GiveUp: begun(time.Hour)})
+	w.put(keys.Slot("web", 1), store.Slot{Schema: store.Schema, Retry: begun(-time.Hour)})
+	w.put(keys.Slot("web", 2), store.Slot{Schema: store.Schema})
+	w.put(keys.Served(), store.Served{Schema: store.Schema, At: w.now.Add(-3 * time.Minute)})
+	status := store.Status{Schema: store.Schema, Group: "web", Storm: &store.Storm{Calm: begun(4 * time.Minute)}, Rollout: &store.Rollout{Stalls: begun(4 * time.Minute)}}
+	w.put(keys.Status("web"), status)
+	rec := w.run("web", "web-0")
+	rec.Drain = &store.Drain{Timer: *begun(9 * time.Minute)}
+	w.put(keys.Instance("web-0"), rec)
+	w.lead()
+	ends := func(what string, due plan.Due, name string, left time.Duration) {
+		t.Helper()
+		if at, ok := due[name]; !ok || !at.Equal(epoch.Add(left)) {
+			t.Errorf("%s ends at %v, want %s", what, due, epoch.Add(left))
+		}
+	}
+	check := func() {
+		t.Helper()
+		g := w.group("web")
+		ends("retry", g.SlotDue[0], store.TimerRetry, 6*time.Minute)
+		ends("what ended before", g.SlotDue[0], store.TimerGiveUp, 0)
+		ends("a retry by a clock that was ahead", g.SlotDue[1], store.TimerRetry, 10*time.Minute)
+		ends("a storm", g.Due, store.TimerStorm, 6*time.Minute)
+		ends("a roll", g.Due, store.TimerProgress, 9*time.Minute)
+		ends("a drain", g.Instances[0].Due, store.TimerDrain, time.Minute)
+		if len(g.SlotDue) != 2 {
+			t.Errorf("due are %v", g.SlotDue)
+		}
+	}
+	check()
+	w.pass(time.Minute)
+	w.evidence.Listed(w.content)
+	status.Health = 50
+	w.put(keys.Status("web"), status)
+	check() // those that run run on
+
+	w.put(keys.Slot("web", 0), store.Slot{Schema: store.Schema, Retry: begun(9 * time.Minute)})
+	w.put(keys.Slot("web", 1), store.Slot{Schema: store.Schema})
+	rec.Drain = nil
+	w.put(keys.Instance("web-0"), rec)
+	g := w.group("web")
+	ends("a timer of our time", g.SlotDue[0], store.TimerRetry, 11*time.Minute)
+	if len(g.SlotDue) != 1 || len(g.SlotDue[0]) != 1 || len(g.Instances[0].Due) != 0 {
+		t.Errorf("timers that are gone still run: %+v, %+v", g.SlotDue, g.Instances[0].Due)
+	}
+}
+
+func TestGroupsArePlannedWhenTheyAreDue(t *testing.T) {
+	w := newWorld(t)
+	w.lead()
+	e := w.evidence
+	take := func(rev store.Revision, want ...string) {
+		t.Helper()
+		if got := e.TakeDirty(rev, w.now); !slices.Equal(got, want) {
+			t.Errorf("dirty are %q, want %q", got, want)
+		}
+	}
+	take(1, "")
+	take(1)
+	e.MarkDirty("web", "api", "web")
+	e.Wrote("web", 5)
+	e.Wrote("web", 4)
+	take(4, "api") // our write to web is not in the picture
+	e.LookAgain("web", w.now)
+	take(4)
+	if !e.NextDue().IsZero() {
+		t.Error("who waits for the picture is due by time")
+	}
+	take(5, "web")
+	for i, name := range []string{"c", "a", "d", "b", "a", "a"} {
+		e.LookAgain(name, w.now.Add(time.Duration(10-i)*time.Second))
+		e.LookAgain(name, w.now.Add(time.Hour)) // the earlier time counts
+		e.LookAgain(name, time.Time{})
+	}
+	e.MarkDirty("d")
+	take(5, "d") // so that it is not due any more
+	var order []string
+	for !e.NextDue().IsZero() {
+		w.now = e.NextDue()
+		order = append(order, fmt.Sprintf("%s at %s", e.TakeDirty(5, w.now), w.now.Sub(epoch)))
+	}
+	if want := []string{"[a] at 5s", "[b] at 7s", "[c] at 10s"}; !slices.Equal(order, want) {
+		t.Errorf("due were %q, want %q", order, want)
+	}
+}
+
+// Every request is shown once: to its group, to the shard, or as lost; not at all if a record that cannot be read may be meant.
+func TestWhereRequestsGo(t *testing.T) {
+	w := newWorld(t)
+	w.lead()
+	w.put(keys.Group("web"), spec("web"))
+	w.run("web", "web-0")
+	w.run("web", "web-1")
+	w.event(store.Event{KV: store.KV{Key: keys.Instance("web-9"), Value: []byte(`{"schema": 99}`)}})
+	for id, r := range map[string]store.Request{
+		"4": {Kind: store.RequestReplace, Instance: "web-0"}, "1": {Kind: store.RequestDelete, Instance: "web-1"},
+		"3": {Kind: store.RequestCreate, Group: "web"}, "5": {Kind: store.RequestCreate, Group: "nowhere"},
+		"2": {Kind: store.RequestReplace, Instance: "nobody", Group: "web"}, "7": {Kind: store.RequestAdopt, Instance: "extra", Group: "web"},
+		"6": {Kind: store.RequestEvacuate, Zone: "a"}, "8": {Kind: store.RequestReplace, Instance: "web-9", Group: "web"},
+	} {
+		w.evidence.TakeDirty(w.content.Revision, w.now)
+		r.Schema = store.Schema
+		w.put(keys.Request(id), r)
+		if got := w.evidence.TakeDirty(w.content.Revision, w.now); !slices.Contains(got, "") && !slices.Contains(got, "web") {
+			t.Errorf("request %s has %q planned", id, got)
+		}
+	}
+	ids := func(of []store.Versioned[store.Request]) (ids []string) {
+		for _, r := range of {
+			ids = append(ids, r.Record.ID)
+		}
+		return ids
+	}
+	shows := func(group, orders, lost []string) {
+		t.Helper()
+		s := w.evidence.Snapshot(w.content, []string{"", "nowhere", "web"})
+		if len(s.Groups[0].Requests) != 0 {
+			t.Errorf("a group of which there is nothing has requests: %v", ids(s.Groups[0].Requests))
+		}
+		if a, b, c := ids(s.Groups[1].Requests), ids(s.Orders), ids(s.Lost); !slices.Equal(a, group) || !slices.Equal(b, orders) || !slices.Equal(c, lost) {
+			t.Errorf("of the group %q, of the shard %q, lost %q; want %q, %q, %q", a, b, c, group, orders, lost)
+		}
+	}
+	shows([]string{"1", "3", "4"}, []string{"6"}, []string{"2", "5"}) // what 7 is for may yet be listed
+	list := func(machines ...provider.Machine) {
+		t.Helper()
+		w.evidence.TakeDirty(w.content.Revision, w.now)
+		w.evidence.ListedBy("mem", w.now, machines, w.content)
+		if got := w.evidence.TakeDirty(w.content.Revision, w.now); !slices.Contains(got, "") {
+			t.Errorf("planned are %q", got)
+		}
+	}
+	list(provider.Machine{Instance: "extra", Group: "web"}, provider.Machine{Instance: "web-0"}, provider.Machine{Instance: "web-1"}, provider.Machine{Instance: "other", Group: "web"})
+	shows([]string{"1", "3", "4", "7"}, []string{"6"}, []string{"2", "5"})
+	if x := w.group("web").Extras; len(x) != 1 || x[0].Instance != "extra" {
+		t.Errorf("to be adopted are %+v", x)
+	}
+	list(provider.Machine{Instance: "extra", Group: "nowhere"}, provider.Machine{Instance: "other", Group: "web"})
+	shows([]string{"1", "3", "4"}, []string{"6"}, []string{"2", "5", "7"})
+	if x := w.group("web").Extras; len(x) != 0 {
+		t.Errorf("to be adopted are %+v", x)
+	}
+	if s := w.evidence.Snapshot(w.content, []string{"web"}); len(s.Orders)+len(s.Lost) != 0 {
+		t.Errorf("one group's snapshot has those of the shard: %+v", s)
+	}
+	w.evidence.TakeDirty(w.content.Revision, w.now)
+	w.remove(keys.Instance("web-1"))
+	if got := w.evidence.TakeDirty(w.content.Revision, w.now); !slices.Equal(got, []string{"", "web"}) {
+		t.Errorf("an instance with an order goes: %q is planned", got)
+	}
+	shows([]string{"3", "4"}, []string{"6"}, []string{"1", "2", "5", "7"})
+	w.remove(keys.Instance("web-0"))
+	w.evidence.TakeDirty(w.content.Revision, w.now)
+	w.remove(keys.Group("web"))
+	if got := w.evidence.TakeDirty(w.content.Revision, w.now); !slices.Contains(got, "") {
+		t.Errorf("a group with an order goes: %q is planned", got)
+	}
+	w.remove(keys.Request("8"))
+	shows(nil, []string{"6"}, []string{"1", "2", "3", "4", "5", "7"})
+}
+
+func TestLossesElsewhere(t *testing.T) {
+	w := newWorld(t)
+	w.lead()
+	w.evidence.Tallied(map[string]plan.Tally{"a": {Lost: 1, Now: 1, Of: 5, Groups: 1}, "b": {Lost: 2, Now: 3, Of: 7, Groups: 1}, "c": {Of: 3}})
+	w.evidence.Tallied(map[string]plan.Tally{"a": {Lost: 4, Now: 4, Of: 5, Groups: 1}, "c": {}})
+	for _, c := range []struct {
+		groups []string
+		want   plan.Tally
+	}{
+		{[]string{""}, plan.Tally{Lost: 6, Now: 7, Of: 12, Groups: 2}},
+		{[]string{"a"}, plan.Tally{Lost: 2, Now: 3, Of: 7, Groups: 1}},
+		{[]string{"a", "b", "c"}, plan.Tally{}},
+	} {
+		if got := w.evidence.Snapshot(w.content, c.groups).Elsewhere; got != c.want {
+			t.Errorf("besides %q there are %+v, want %+v", c.groups, got, c.want)
+		}
+	}
+}
+
+// Who wakes the tenure and who jitters is the world's; a failed call waits from half of its time to all of it.
+func TestFailedCallWaits(t *testing.T) {
+	w := newWorld(t)
+	rec := w.run("web", "web-0")
+	w.lead()
+	for _, wait := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second} {
+		if !w.evidence.Busy("web-0") || w.evidence.Busy("web-0") {
+			t.Fatal("calls for one instance overlap")
+		}
+		w.evidence.Created(rec, w.now, provider.Machine{}, errors.New("no"))
+		if got := w.instance("web", "web-0").Calls.RetryAt.Sub(w.now); got != wait {
+			t.Errorf("waits %s, want %s", got, wait)
+		}
+	}
+	s := w.evidence.Snapshot(w.content, nil)
+	if _, full := s.Full["mem"][""]; !full {
+		t.Errorf("after so many failures no zone is passed over: %v", s.Full)
+	}
+	if w.put(keys.Alive("web-0"), store.Alive{Schema: store.Schema, State: store.StreamLost}); !slices.Equal(w.suspects, []string{"mem"}) {
+		t.Errorf("suspected %q", w.suspects)
+	}
+}

@@ -1,0 +1,256 @@
+package evidence
+
+import (
+	"time"
+
+	"github.com/leasehold/leasehold/coordinator/picture"
+	"github.com/leasehold/leasehold/store"
+)
+
+// Listed takes the whole content up. What was known of an instance that is still in the same phase stays known.
+func (e *Evidence) Listed(c *picture.Content) {
+	e.mu.Lock()
+	e.takeAll(c)
+	e.mu.Unlock()
+	e.cfg.Wake()
+}
+
+func (e *Evidence) takeAll(c *picture.Content) {
+	first := !e.known
+	e.known = true
+	if first && c.Served.Present() {
+		// By wall clocks: a wrong one only lengthens a wait.
+		e.gaps = gapsUntil(c.Served.Record, e.cfg.Now().UTC())
+	}
+	clear(e.specs) // in case it is another database than before
+	for id := range e.instances {
+		e.forget(c, id)
+	}
+	e.dropTimers(c)
+	for id := range c.Instances {
+		if w := e.instances[id]; w != nil && w.hasAlive {
+			w.lastState = "" // if its key went meanwhile, we did not see what it said at last
+		}
+		e.see(c, id, first)
+	}
+	for group, slots := range c.Slots {
+		for n := range slots {
+			e.seeSlot(c, group, n, first)
+		}
+	}
+	for group := range c.Status {
+		e.seeStatus(c, group, first)
+	}
+	for id, r := range c.Replicas {
+		e.counts[id] = r.Record.Disturbances
+	}
+	e.markAll(c)
+	e.seeHold(c)
+	if first {
+		e.disturb("a new leader began")
+	} else {
+		e.disturb("the watch was interrupted")
+	}
+}
+
+// Changed takes changes up.
+func (e *Evidence) Changed(c *picture.Content, changes []picture.Change) {
+	var suspects []string
+	e.mu.Lock()
+	for _, change := range changes {
+		if change.Same {
+			continue
+		}
+		e.dirty[change.Group] = true
+		if provider := e.take(c, change); provider != "" {
+			suspects = append(suspects, provider)
+		}
+	}
+	e.mu.Unlock()
+	for _, provider := range suspects {
+		e.cfg.Suspect(provider)
+	}
+	e.cfg.Wake() // the revision has grown, which may be what a group waits for
+}
+
+// take takes one change up. It returns the provider whose machines should be looked at now, if any.
+func (e *Evidence) take(c *picture.Content, change picture.Change) (suspect string) {
+	switch change.Kind {
+	case store.KindInstances, store.KindAlive, store.KindReports:
+		if e.forget(c, change.Name) {
+			e.markOrders(c, c.ToInstance[change.Name])
+			e.markOrders(c, c.ToGroup[change.Group])
+			break
+		}
+		if w := e.instances[change.Name]; w != nil && change.Alive != nil {
+			w.lastState = change.Alive.State
+		}
+		e.see(c, change.Name, false)
+		if change.Kind == store.KindAlive && suspicious(c, change) {
+			suspect = c.Instances[change.Name].Record.Spec.Provider
+		}
+	case store.KindRequests:
+		e.markOrders(c, []string{change.Name})
+	case store.KindGroups, store.KindStatic:
+		e.markOrders(c, c.ToGroup[change.Group])
+	case store.KindStatus:
+		e.seeStatus(c, change.Name, false)
+		e.markOrders(c, c.ToGroup[change.Group])
+	case store.KindSlots:
+		if group, n, ok := store.SplitSlot(change.Name); ok {
+			e.seeSlot(c, group, n, false)
+		}
+	case store.KindReplicas:
+		e.seeReplica(c, change)
+	case store.KindShard:
+		e.seeHold(c)
+		e.markAll(c)
+	}
+	return suspect
+}
+
+// markOrders has planned whatever these requests concern now.
+func (e *Evidence) markOrders(c *picture.Content, ids []string) {
+	for _, id := range ids {
+		if r, there := c.Requests[id]; there {
+			_, group := e.concerns(c, r.Record)
+			e.dirty[group] = true
+		}
+	}
+}
+
+// forget drops the witness of an instance that has no record, and says whether there is none. One whose record cannot be
+// read is not forgotten: calls for it may be under way.
+func (e *Evidence) forget(c *picture.Content, id string) bool {
+	if _, ok := c.Instances[id]; ok {
+		return false
+	}
+	if c.Unreadable[e.cfg.Keys.Instance(id)] == "" {
+		delete(e.instances, id)
+		delete(e.timers, owner{kind: store.KindInstances, name: id})
+	}
+	return true
+}
+
+// Interrupted is told in Listed, when the time to return begins.
+func (e *Evidence) Interrupted(error) { e.cfg.Wake() }
+
+// see takes one instance up.
+func (e *Evidence) see(c *picture.Content, id string, first bool) {
+	now := e.cfg.Now()
+	rec := c.Instances[id].Record
+	w := e.instances[id]
+	if w == nil {
+		w = e.meet(rec, now, first)
+		e.instances[id] = w
+	}
+	w.group, w.provider = rec.Group, rec.Spec.Provider
+	if w.phase != rec.Phase {
+		w.phase, w.phaseStart = rec.Phase, now
+	}
+	alive, hasAlive := c.Alive[id]
+	switch {
+	case hasAlive:
+		w.aliveGone = time.Time{}
+	case w.hasAlive || w.aliveGone.IsZero():
+		w.aliveGone = now
+	}
+	w.hasAlive = hasAlive
+	w.seeStream(alive.Record, now, first)
+	report := c.Reports[id].Record
+	w.seeHealth(hasAlive && report.Healthy && report.BootID == alive.Record.BootID, report.BootID, now, first)
+	e.seeTimers(owner{kind: store.KindInstances, name: id}, rec.Timers(), first)
+	// An agent whose machine is there may be trying to reach us, registered or not.
+	if ttl := rec.Spec.Report.LeaseTTL.D(); ttl > 0 && (rec.Phase.Registered() || rec.Phase == store.Booting) {
+		back := c.Shard.Record.Settings.ReconnectMax.D()
+		e.longest = max(e.longest, ttl+back+back/2) // the half is for addresses that do not answer, one after the other
+	}
+}
+
+// meet is the witness of an instance that is seen for the first time.
+func (e *Evidence) meet(rec store.Instance, now time.Time, first bool) *witness {
+	w := &witness{phaseStart: now}
+	if first { // in its phase since before our time
+		w.phase, w.phaseStart = rec.Phase, now.Add(-e.led(rec.Since, now))
+	}
+	w.born = w.phaseStart
+	if !rec.Created.IsZero() {
+		w.born = now.Add(-max(0, now.UTC().Sub(rec.Created)))
+	}
+	if rec.Called { // by a leader before us, or by us when the record could not be read
+		caps := e.cfg.Capabilities[rec.Spec.Provider]
+		w.calls.AbsentFrom = now.Add(caps.CallTimeout + caps.Consistency)
+		w.uncertain = true
+	}
+	return w
+}
+
+// seeStream notes since when the stream is in its state. That of our first listing it may have entered before our time.
+func (w *witness) seeStream(alive store.Alive, now time.Time, first bool) {
+	switch {
+	case !w.hasAlive:
+		w.stream, w.streamSince = "", time.Time{}
+	case w.stream == alive.State:
+	case first && !alive.Since.IsZero():
+		w.stream, w.streamSince = alive.State, now.Add(-max(0, now.UTC().Sub(alive.Since)))
+	default:
+		w.stream, w.streamSince = alive.State, now
+	}
+}
+
+// seeHealth notes since when the instance is healthy in its present boot. One that ran and was healthy before our time is
+// taken to be so since it began to run.
+func (w *witness) seeHealth(healthy bool, boot string, now time.Time, first bool) {
+	switch {
+	case !healthy:
+		w.healthySince = time.Time{}
+	case !w.healthySince.IsZero() && w.healthyBoot == boot:
+	case first && w.phase == store.Running:
+		w.healthySince = w.phaseStart
+	default:
+		w.healthySince = now
+	}
+	w.healthyBoot = boot
+}
+
+func (e *Evidence) seeStatus(c *picture.Content, group string, first bool) {
+	status := c.Status[group].Record
+	e.seeTimers(owner{kind: store.KindStatus, name: group}, status.Timers(), first)
+}
+
+func (e *Evidence) seeSlot(c *picture.Content, group string, n int, first bool) {
+	slot := c.Slots[group][n].Record
+	e.seeTimers(owner{kind: store.KindSlots, name: group, number: n}, slot.Timers(), first)
+}
+
+// seeHold has the end of a hold begin a time of grace (SAFE-12).
+func (e *Evidence) seeHold(c *picture.Content) {
+	held := c.Shard.Record.Hold != nil
+	if e.held && !held {
+		e.disturb("the shard's hold was released")
+	}
+	e.held = held
+}
+
+// seeReplica takes what another replica suffered for a disturbance, and its end too (SAFE-1, SAFE-11).
+func (e *Evidence) seeReplica(c *picture.Content, change picture.Change) {
+	r, there := c.Replicas[change.Name]
+	before, known := e.counts[change.Name]
+	switch {
+	case !there:
+		delete(e.counts, change.Name)
+		if known {
+			e.disturb("replica " + change.Name + " vanished")
+		}
+	case r.Record.Disturbances > before && r.Record.Last != nil:
+		e.disturb("replica " + change.Name + ": " + r.Record.Last.What)
+		e.counts[change.Name] = r.Record.Disturbances
+	default:
+		e.counts[change.Name] = r.Record.Disturbances
+	}
+}
+
+// suspicious says whether a change of an alive key calls for a look at the machine: it is gone, or says anything but open.
+func suspicious(c *picture.Content, change picture.Change) bool {
+	return change.Deleted || c.Alive[change.Name].Record.State != store.StreamOpen
+}

@@ -1,0 +1,109 @@
+package evidence
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/leasehold/leasehold/coordinator/picture"
+	"github.com/leasehold/leasehold/coordinator/plan"
+	"github.com/leasehold/leasehold/store"
+)
+
+// Snapshot puts together what the planner needs for some groups, which come in order of name; "" stands for what concerns the shard
+// as a whole.
+func (e *Evidence) Snapshot(c *picture.Content, groups []string) plan.Snapshot {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	s := plan.Snapshot{
+		Keys: e.cfg.Keys, Revision: c.Revision, Seed: e.cfg.Seed, Shard: c.Shard, Stale: e.stale(c),
+		GraceEnd: e.graceEnd, GraceWhy: e.graceWhy, SessionTTL: e.cfg.SessionTTL,
+		Zones: e.zones, Full: make(map[string]map[string]time.Time, len(e.full)), Elsewhere: e.elsewhere(groups), Recorded: len(c.Instances),
+	}
+	for name, zones := range e.full {
+		s.Full[name] = maps.Clone(zones)
+	}
+	for _, name := range groups {
+		if name == "" {
+			e.shard(c, &s)
+			continue
+		}
+		s.Groups = append(s.Groups, e.group(c, name))
+	}
+	return s
+}
+
+func (e *Evidence) group(c *picture.Content, name string) plan.Group {
+	g := plan.Group{
+		Name: name, Spec: e.spec(c, name), Unreadable: e.unreadable(c, name), Status: c.Status[name],
+		Due: e.dueOf(owner{kind: store.KindStatus, name: name}), SlotDue: map[int]plan.Due{},
+		Requests: e.requests(c, name), Extras: e.wanted(c, name),
+	}
+	g.Status.Key = e.cfg.Keys.Status(name)
+	numbers := slices.Sorted(maps.Keys(c.Slots[name]))
+	if len(numbers) > 0 {
+		g.Slots = make([]store.Versioned[store.Slot], 0, len(numbers))
+	}
+	for _, n := range numbers {
+		g.Slots = append(g.Slots, c.Slots[name][n])
+		if due := e.dueOf(owner{kind: store.KindSlots, name: name, number: n}); due != nil {
+			g.SlotDue[n] = due
+		}
+	}
+	if ids := c.ByGroup[name]; len(ids) > 0 {
+		g.Instances = make([]plan.Instance, len(ids))
+		for i, id := range ids {
+			e.instance(c, id, &g.Instances[i])
+		}
+	}
+	return g
+}
+
+func (e *Evidence) instance(c *picture.Content, id string, in *plan.Instance) {
+	in.Versioned, in.Alive, in.Report = c.Instances[id], c.Alive[id], c.Reports[id]
+	if in.Alive.Key == "" {
+		in.Alive.Key = e.cfg.Keys.Alive(id)
+	}
+	if in.Report.Key == "" {
+		in.Report.Key = e.cfg.Keys.Report(id)
+	}
+	w := e.instances[id]
+	if w == nil {
+		return
+	}
+	in.PhaseStart, in.Born, in.HealthySince, in.StreamSince = w.phaseStart, w.born, w.healthySince, w.streamSince
+	in.AliveGone, in.LastState, in.Sighting, in.Calls = w.aliveGone, w.lastState, w.sighting, w.calls
+	in.Due = e.dueOf(owner{kind: store.KindInstances, name: id})
+}
+
+// stale says why the picture may not be used to destroy; "" if it may.
+func (e *Evidence) stale(c *picture.Content) string {
+	if !c.Shard.Present() {
+		return "the shard's record is missing"
+	}
+	return e.whyUnreadable(c, func(kind, _ string) bool {
+		return kind == store.KindShard || kind == store.KindInstances || kind == store.KindAlive // of a group we may not know
+	})
+}
+
+// unreadable says which record of the group alone cannot be read, and why; "" if all can.
+func (e *Evidence) unreadable(c *picture.Content, group string) string {
+	return e.whyUnreadable(c, func(kind, name string) bool {
+		slotOf, _, _ := store.SplitSlot(name)
+		return kind == store.KindStatus && name == group || kind == store.KindSlots && slotOf == group
+	})
+}
+
+// whyUnreadable says why the first of the keys that matter cannot be read; "" if all can.
+func (e *Evidence) whyUnreadable(c *picture.Content, matters func(kind, name string) bool) string {
+	if len(c.Unreadable) == 0 {
+		return ""
+	}
+	first := ""
+	for key := range c.Unreadable {
+		if kind, name, _ := e.cfg.Keys.Split(key); matters(kind, name) && (first == "" || key < first) {
+			first = key
+		}
+	}
+	return c.Unreadable[first]
+}

@@ -1,0 +1,55 @@
+package evidence
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/leasehold/leasehold/coordinator/picture"
+	"github.com/leasehold/leasehold/coordinator/plan"
+	"github.com/leasehold/leasehold/store"
+)
+
+// spec says what is wanted of a group. It is read once for each revision of its keys.
+func (e *Evidence) spec(c *picture.Content, name string) plan.Spec {
+	dynamic, static := c.Groups[name], c.Static[name]
+	if dynamic.Modified == 0 && static.Modified == 0 {
+		delete(e.specs, name)
+		return plan.Spec{Key: e.cfg.Keys.Group(name), Static: e.cfg.Keys.Static(name)}
+	}
+	s, known := e.specs[name]
+	if !known || s.Modified != dynamic.Modified || s.StaticModified != static.Modified {
+		s = e.readSpec(name, dynamic, static)
+		e.specs[name] = s
+	}
+	return s
+}
+
+// readSpec reads static/<name> and groups/<name> and says what keeps them from being in force: SAFE-10.
+func (e *Evidence) readSpec(name string, dynamic, static store.KV) plan.Spec {
+	s := plan.Spec{
+		Key: e.cfg.Keys.Group(name), Modified: dynamic.Modified, Static: e.cfg.Keys.Static(name), StaticModified: static.Modified,
+	}
+	group, err := store.ReadInForce(valueOf(static), valueOf(dynamic))
+	s.Group = group
+	if err == nil {
+		s.Template = group.InstanceSpec().TemplateHash()
+	}
+	switch {
+	case err != nil:
+		s.Problem = strings.ReplaceAll(err.Error(), "\n", "; ")
+	case group.Name != name:
+		s.Problem = fmt.Sprintf("its name is %q, its key says %q", group.Name, name)
+	case group.Deleting: // no machine is made from it any more: what a provider would say to it does not matter (REC-7)
+	default:
+		s.Problem = e.cfg.Validate(name, group)
+	}
+	return s
+}
+
+// valueOf is the value of a key; nil only if there is no such key.
+func valueOf(kv store.KV) []byte {
+	if kv.Modified != 0 && kv.Value == nil {
+		return []byte{}
+	}
+	return kv.Value
+}
