@@ -53,6 +53,8 @@ type Host interface {
 
 // Workload is what the machine exists for. Start, Stop and Release are called one at a time.
 type Workload interface {
+	// Configure sets what the next start runs. What runs goes on as it is.
+	Configure(run []string, vars map[string]string)
 	// Start starts it, or takes up one that an earlier agent left. The error is told in State as well.
 	Start() error
 	// Stop ends it in order, or at once when the context ends, and returns when it has ended.
@@ -64,12 +66,25 @@ type Workload interface {
 	Changed() <-chan struct{}
 }
 
+// Hook runs what a machine has to do before it is left (DRAIN-1).
+type Hook interface {
+	// Want says which drain is wanted, nil if none is, and may be told the same again. A hook of another drain is killed.
+	Want(drain *workload.Drain)
+	// Ended is the token of the last drain whose hook has ended, "" if there was none.
+	Ended() string
+	// Changed tells that Ended is new.
+	Changed() <-chan struct{}
+	// Close kills a hook that runs, or leaves it to the next agent, and waits.
+	Close(keep bool)
+}
+
 // Deps are what the agent works with.
 type Deps struct {
 	Credentials credentials.TransportCredentials
 	Logger      *slog.Logger
 	Host        Host
 	Workload    Workload
+	Hook        Hook
 	// Dial reaches a replica; nil is TCP.
 	Dial func(ctx context.Context, address string) (net.Conn, error)
 	// Rand gives numbers in [0,1) for jitter; nil is a good source.
@@ -85,6 +100,11 @@ type Agent struct {
 	first     contact.Config // without Memory
 
 	contact  *contact.Contact
+	memory   contact.Memory // as contact had it remembered last
+	duty     duty
+	mayRun   bool          // the workload
+	restart  string        // token of the restart that is wanted
+	news     chan struct{} // there is something to report that only the loop knows
 	started  time.Time
 	events   chan contact.Event
 	over     chan struct{} // closed when nobody reads events any more
@@ -106,8 +126,8 @@ func New(cfg Config, deps Deps) (*Agent, error) {
 		return nil, errors.New("new agent: no boot ID: set " + provider.EnvBootID)
 	case cfg.StateDir == "":
 		return nil, errors.New("new agent: no state directory")
-	case deps.Credentials == nil || deps.Logger == nil || deps.Host == nil || deps.Workload == nil:
-		return nil, errors.New("new agent: credentials, logger, host and workload are all needed")
+	case deps.Credentials == nil || deps.Logger == nil || deps.Host == nil || deps.Workload == nil || deps.Hook == nil:
+		return nil, errors.New("new agent: credentials, logger, host, workload and drain hook are all needed")
 	}
 	switch cfg.Farewell {
 	case "":
@@ -132,6 +152,7 @@ func New(cfg Config, deps Deps) (*Agent, error) {
 		log:       deps.Logger.With("instance", cfg.Bootstrap.Instance),
 		statePath: filepath.Join(cfg.StateDir, "agent.json"),
 		events:    make(chan contact.Event, 16),
+		news:      make(chan struct{}, 1),
 		over:      make(chan struct{}),
 		sessions:  map[contact.Stream]*session{},
 	}
@@ -160,14 +181,15 @@ func New(cfg Config, deps Deps) (*Agent, error) {
 // Run is the agent, until the context ends. It is called once. That contact is lost is never an error.
 func (a *Agent) Run(ctx context.Context) error {
 	a.started = time.Now()
-	memory, err := readMemory(a.statePath, a.cfg.Bootstrap.Instance)
+	memory, duty, err := readMemory(a.statePath, a.cfg.Bootstrap.Instance)
 	if err != nil {
 		// A replica knows the epoch and says it, and the bootstrap document has addresses.
 		a.log.Warn("state of the former run is not known", "error", err)
 	}
 	first := a.first
 	first.Memory = memory
-	a.contact = contact.New(first)
+	a.contact, a.memory = contact.New(first), memory
+	a.resume(duty)
 
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
@@ -176,7 +198,8 @@ func (a *Agent) Run(ctx context.Context) error {
 	if memory.Retired {
 		a.log.Warn("instance was retired: its workload is not started unless a replica welcomes it again")
 	}
-	a.keeper.want(!memory.Retired)
+	a.mayRun = !memory.Retired
+	a.keeper.want(wish{run: a.mayRun})
 	a.settle(ctx)
 	a.log.Info("agent started", "version", a.cfg.Version, "boot", a.cfg.BootID)
 
@@ -210,6 +233,12 @@ func (a *Agent) loop(ctx, background context.Context) {
 		case <-a.deps.Workload.Changed():
 			ev = contact.Changed{}
 		case <-a.keeper.done:
+			a.noteDone()
+			ev = contact.Changed{}
+		case <-a.deps.Hook.Changed():
+			a.noteDone()
+			ev = contact.Changed{}
+		case <-a.news:
 			ev = contact.Changed{}
 		}
 		now := time.Now()
@@ -230,9 +259,8 @@ func (a *Agent) perform(background context.Context, orders []contact.Order) {
 	for _, order := range orders {
 		switch o := order.(type) {
 		case contact.Remember:
-			if err := writeMemory(a.statePath, a.cfg.Bootstrap.Instance, o.Memory); err != nil {
-				a.log.Debug("state is not kept", "error", err)
-			}
+			a.memory = o.Memory
+			a.remember(false)
 		case contact.Open:
 			a.open(background, o)
 		case contact.Report:
@@ -248,7 +276,13 @@ func (a *Agent) perform(background context.Context, orders []contact.Order) {
 			a.lines.warm(o.Address)
 		case contact.Workload:
 			a.log.Info("workload may run", "run", o.Run, "why", o.Why)
-			a.keeper.want(o.Run)
+			a.mayRun = o.Run
+			a.keeper.want(wish{run: o.Run, restart: a.restart})
+			if !o.Run {
+				a.deps.Hook.Want(nil)
+			}
+		case contact.Wanted:
+			a.obey(o.Wanted)
 		case contact.Note:
 			level := slog.LevelInfo
 			if o.Warn {
@@ -275,7 +309,9 @@ func (a *Agent) leave(stop context.CancelFunc) {
 	a.log.Info("agent ends", "farewell", string(a.cfg.Farewell), "keep_workload", a.cfg.KeepWorkload)
 	a.perform(context.Background(), a.contact.Leave(kind, "the agent was told to end"))
 	close(a.over)
+	a.deps.Hook.Close(a.cfg.KeepWorkload)
 	a.keeper.conclude(context.Background(), a.cfg.KeepWorkload)
+	a.noteDone() // what they have done since the loop ended
 	a.streams.Wait()
 	stop()
 	a.tasks.Wait()

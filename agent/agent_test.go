@@ -301,7 +301,7 @@ func TestRetiredIsRememberedAcrossARestart(t *testing.T) {
 		s := newShard(t, "a")
 		s.act("a", script{refuse: &protocol.Refused{Reason: protocol.Refused_UNAVAILABLE}})
 		dir := t.TempDir()
-		if err := writeMemory(dir+"/agent.json", "web-0-a", contact.Memory{Epoch: 3, Retired: true}); err != nil {
+		if err := writeMemory(dir+"/agent.json", "web-0-a", contact.Memory{Epoch: 3, Retired: true}, duty{}, false); err != nil {
 			t.Fatal(err)
 		}
 		m := newMachine(true)
@@ -337,7 +337,7 @@ func TestNewRefusesWhatCannotWork(t *testing.T) {
 		Bootstrap: provider.Bootstrap{Instance: "a", Shard: "s", Coordinators: []string{"x"}}, BootID: "b", StateDir: t.TempDir(),
 	}
 	m := newMachine(false)
-	deps := Deps{Credentials: insecure.NewCredentials(), Logger: slog.New(slog.DiscardHandler), Host: m, Workload: m}
+	deps := Deps{Credentials: insecure.NewCredentials(), Logger: slog.New(slog.DiscardHandler), Host: m, Workload: m, Hook: newHook()}
 	if _, err := New(good, deps); err != nil {
 		t.Fatalf("New: %v", err)
 	}
@@ -369,11 +369,11 @@ func TestStateThatIsNotOursIsLeftAside(t *testing.T) {
 		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if m, err := readMemory(path, "web-0-a"); err == nil || m.Epoch != 0 {
+		if m, _, err := readMemory(path, "web-0-a"); err == nil || m.Epoch != 0 {
 			t.Errorf("%s: read %+v, %v; want an error and nothing", name, m, err)
 		}
 	}
-	if m, err := readMemory(path+".none", "web-0-a"); err != nil || m.Epoch != 0 {
+	if m, _, err := readMemory(path+".none", "web-0-a"); err != nil || m.Epoch != 0 {
 		t.Errorf("no file: %+v, %v; want nothing", m, err)
 	}
 }

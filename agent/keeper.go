@@ -3,51 +3,99 @@ package agent
 import (
 	"context"
 	"log/slog"
+	"sync"
 )
 
-// keeper starts and stops the workload, one after the other and apart from the loop, since a workload may take
+// keeper starts, stops and restarts the workload, one after the other and apart from the loop, since a workload may take
 // its time to end. Only the last wish counts.
 type keeper struct {
 	workload Workload
 	log      *slog.Logger
 
-	wanted chan bool     // holds the last wish that was not taken up
-	done   chan struct{} // a wish was fulfilled
+	wanted chan wish     // holds the last wish that was not taken up
+	done   chan struct{} // something was done
 	ended  chan struct{}
-	last   bool // the last wish
+	last   wish
+	up     bool // it was started, and not stopped since; run's alone
+
+	mu        sync.Mutex
+	restarted string // token of the last restart that was carried out
+}
+
+// wish is what is to become of the workload.
+type wish struct {
+	run     bool
+	restart string // token of a restart; "": none is wanted
 }
 
 func newKeeper(w Workload, log *slog.Logger) *keeper {
 	return &keeper{
 		workload: w, log: log,
-		wanted: make(chan bool, 1), done: make(chan struct{}, 1), ended: make(chan struct{}),
+		wanted: make(chan wish, 1), done: make(chan struct{}, 1), ended: make(chan struct{}),
 	}
 }
 
 // want is called by the loop alone.
-func (k *keeper) want(run bool) {
+func (k *keeper) want(w wish) {
 	select {
 	case <-k.wanted:
 	default:
 	}
-	k.last = run
-	k.wanted <- run
+	k.last = w
+	k.wanted <- w
 }
 
 // run follows the wishes until conclude.
 func (k *keeper) run(ctx context.Context) {
 	defer close(k.ended)
-	for run := range k.wanted {
-		if !run {
-			k.workload.Stop(ctx)
-		} else if err := k.workload.Start(); err != nil {
-			k.log.Warn("workload was not started", "error", err)
+	for w := range k.wanted {
+		if !k.follow(ctx, w) {
+			continue
 		}
 		select {
 		case k.done <- struct{}{}:
 		default:
 		}
 	}
+}
+
+// follow says whether there was anything to do.
+func (k *keeper) follow(ctx context.Context, w wish) bool {
+	switch {
+	case !w.run:
+		k.workload.Stop(ctx)
+		k.up = false
+	case w.restart != "" && w.restart != k.carriedOut():
+		k.log.Info("workload is restarted", "token", w.restart)
+		k.workload.Stop(ctx)
+		k.start()
+		k.carried(w.restart)
+	case !k.up:
+		k.start()
+	default:
+		return false
+	}
+	return true
+}
+
+func (k *keeper) start() {
+	if err := k.workload.Start(); err != nil {
+		k.log.Warn("workload was not started", "error", err)
+	}
+	k.up = true
+}
+
+// carriedOut is the token of the last restart that was carried out.
+func (k *keeper) carriedOut() string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.restarted
+}
+
+func (k *keeper) carried(token string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.restarted = token
 }
 
 // conclude waits for what is under way, then ends the workload, or leaves it running if it is to be kept and
@@ -59,7 +107,7 @@ func (k *keeper) conclude(ctx context.Context, keep bool) {
 	}
 	close(k.wanted)
 	<-k.ended
-	if keep && k.last {
+	if keep && k.last.run {
 		k.workload.Release()
 		return
 	}

@@ -20,45 +20,70 @@ type remembered struct {
 	Lease        int64    `json:"lease"`
 	Coordinators []string `json:"coordinators"`
 	Retired      bool     `json:"retired,omitempty"`
+	duty
+}
+
+// duty is what the agent was told to be, as far as it has taken it over, and what it has done once and must not do again.
+type duty struct {
+	// ConfigHash is that of Run and Vars; "": they are those of the bootstrap document.
+	ConfigHash string            `json:"config_hash,omitempty"`
+	Run        []string          `json:"run,omitempty"`
+	Vars       map[string]string `json:"vars,omitempty"`
+	Lifecycle  string            `json:"lifecycle,omitempty"`
+	Restarted  string            `json:"restarted,omitempty"` // token of the last restart that was carried out
+	Drained    string            `json:"drained,omitempty"`   // token of the last drain whose hook has ended
 }
 
 // readMemory returns what the former run of the agent of this instance left; nothing, if there was none.
-func readMemory(path, instance string) (contact.Memory, error) {
+func readMemory(path, instance string) (contact.Memory, duty, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
-		return contact.Memory{}, nil
+		return contact.Memory{}, duty{}, nil
 	}
 	if err != nil {
-		return contact.Memory{}, fmt.Errorf("read agent state: %w", err)
+		return contact.Memory{}, duty{}, fmt.Errorf("read agent state: %w", err)
 	}
 	var r remembered
 	if err := json.Unmarshal(data, &r); err != nil {
-		return contact.Memory{}, fmt.Errorf("read agent state %s: %w", path, err)
+		return contact.Memory{}, duty{}, fmt.Errorf("read agent state %s: %w", path, err)
 	}
 	if r.Schema > memorySchema {
-		return contact.Memory{}, fmt.Errorf("read agent state %s: schema %d is newer than this agent's %d", path, r.Schema, memorySchema)
+		return contact.Memory{}, duty{}, fmt.Errorf("read agent state %s: schema %d is newer than this agent's %d", path, r.Schema, memorySchema)
 	}
 	if r.Instance != instance {
-		return contact.Memory{}, fmt.Errorf("read agent state %s: it is of instance %s", path, r.Instance)
+		return contact.Memory{}, duty{}, fmt.Errorf("read agent state %s: it is of instance %s", path, r.Instance)
 	}
-	return contact.Memory{Epoch: r.Epoch, Lease: r.Lease, Replicas: r.Coordinators, Retired: r.Retired}, nil
+	return contact.Memory{Epoch: r.Epoch, Lease: r.Lease, Replicas: r.Coordinators, Retired: r.Retired}, r.duty, nil
 }
 
-// writeMemory replaces the file as a whole. It is not synced: what a power failure takes back, a replica tells.
-func writeMemory(path, instance string, m contact.Memory) error {
+// writeMemory replaces the file as a whole. It is synced where its duty is new: what a power failure takes back of the rest, a
+// replica tells.
+func writeMemory(path, instance string, m contact.Memory, d duty, sync bool) error {
 	data, err := json.Marshal(remembered{
 		Schema: memorySchema, Instance: instance,
-		Epoch: m.Epoch, Lease: m.Lease, Coordinators: m.Replicas, Retired: m.Retired,
+		Epoch: m.Epoch, Lease: m.Lease, Coordinators: m.Replicas, Retired: m.Retired, duty: d,
 	})
 	if err != nil {
 		return fmt.Errorf("write agent state: %w", err)
 	}
 	next := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".new")
-	if err := os.WriteFile(next, data, 0o640); err != nil {
+	if err := writeFile(next, data, sync); err != nil {
 		return fmt.Errorf("write agent state: %w", err)
 	}
 	if err := os.Rename(next, path); err != nil {
 		return fmt.Errorf("write agent state: %w", err)
 	}
 	return nil
+}
+
+func writeFile(path string, data []byte, sync bool) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o640)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err == nil && sync {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
 }

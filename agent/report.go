@@ -27,6 +27,9 @@ func (a *Agent) report(sequence uint64) *protocol.Report {
 			NetworkSent:     sample.NetworkSent,
 			NetworkReceived: sample.NetworkReceived,
 		},
+		ConfigHash: a.duty.ConfigHash,
+		Restarted:  a.duty.Restarted,
+		Drained:    a.duty.Drained,
 	}
 	w := a.deps.Workload.State()
 	if !w.Wanted {
@@ -40,6 +43,7 @@ func (a *Agent) report(sequence uint64) *protocol.Report {
 	case w.Running:
 	case w.Exit != nil:
 		check.Why = "workload " + w.Exit.Why
+		check.Healthy = a.duty.Lifecycle == lifecycleTask && w.Exit.Code == 0 // done
 		r.WorkloadExit = &protocol.WorkloadExit{
 			Code: int32(w.Exit.Code), Signal: w.Exit.Signal, At: timestamppb.New(w.Exit.At), Output: w.Exit.Output,
 		}

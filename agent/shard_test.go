@@ -216,6 +216,10 @@ func answer(act script, report *protocol.Report, lease int64) *protocol.GatewayM
 type machine struct {
 	mu      sync.Mutex
 	state   workload.State
+	run     []string          // of the next start
+	vars    map[string]string // with these
+	started string            // what the last start had of them
+	stopFor time.Duration     // how long it takes to stop
 	starts  int
 	stops   int
 	kept    bool
@@ -229,6 +233,12 @@ func newMachine(wanted bool) *machine {
 func (m *machine) Run(ctx context.Context) { <-ctx.Done() }
 func (m *machine) Latest() host.Sample     { return host.Sample{CPUPercent: 12, Uptime: time.Hour} }
 
+func (m *machine) Configure(run []string, vars map[string]string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.run, m.vars = run, vars
+}
+
 func (m *machine) Start() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -236,15 +246,26 @@ func (m *machine) Start() error {
 		return nil
 	}
 	m.starts++
+	m.started = fmt.Sprint(m.run, m.vars)
 	m.state = workload.State{Wanted: true, Running: true, PID: 7, Since: time.Now()}
 	return nil
 }
 
-func (m *machine) Stop(context.Context) {
+func (m *machine) Stop(ctx context.Context) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.state.Running {
+		if m.stopFor > 0 {
+			m.mu.Unlock()
+			select {
+			case <-time.After(m.stopFor):
+			case <-ctx.Done():
+			}
+			m.mu.Lock()
+		}
 		m.stops++
+	}
+	if m.state.Wanted {
 		m.state = workload.State{Wanted: true}
 	}
 }
@@ -272,11 +293,62 @@ func (m *machine) exit(code int) {
 	m.changed <- struct{}{}
 }
 
+// hook is a drain hook in memory. Its methods are those of the real one.
+type hook struct {
+	mu      sync.Mutex
+	drain   *workload.Drain // that runs
+	begun   []string        // tokens
+	killed  []string
+	ended   string
+	closed  bool
+	kept    bool
+	changed chan struct{}
+}
+
+func newHook() *hook { return &hook{changed: make(chan struct{}, 1)} }
+
+func (h *hook) Want(d *workload.Drain) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case d != nil && (h.ended == d.Token || h.drain != nil && h.drain.Token == d.Token):
+		return
+	case h.drain != nil:
+		h.killed = append(h.killed, h.drain.Token)
+	}
+	if h.drain = d; d != nil {
+		h.begun = append(h.begun, d.Token)
+	}
+}
+
+// end has the hook that runs end of itself.
+func (h *hook) end() {
+	h.mu.Lock()
+	h.ended, h.drain = h.drain.Token, nil
+	h.mu.Unlock()
+	h.changed <- struct{}{}
+}
+
+func (h *hook) Ended() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.ended
+}
+
+func (h *hook) Changed() <-chan struct{} { return h.changed }
+
+func (h *hook) Close(keep bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.closed, h.kept = true, keep
+}
+
 // running is an agent under way in a bubble.
 type running struct {
 	t       *testing.T
 	shard   *shard
 	machine *machine
+	hook    *hook
 	cancel  context.CancelFunc
 	done    chan error
 }
@@ -293,15 +365,16 @@ func startAgent(t *testing.T, s *shard, m *machine, change func(*Config)) *runni
 	if change != nil {
 		change(&cfg)
 	}
+	h := newHook()
 	a, err := New(cfg, Deps{
 		Credentials: insecure.NewCredentials(), Logger: slog.New(slog.NewTextHandler(testWriter{t}, nil)),
-		Host: m, Workload: m, Dial: s.dial, Rand: func() float64 { return 0.999 },
+		Host: m, Workload: m, Hook: h, Dial: s.dial, Rand: func() float64 { return 0.999 },
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	r := &running{t: t, shard: s, machine: m, cancel: cancel, done: make(chan error, 1)}
+	r := &running{t: t, shard: s, machine: m, hook: h, cancel: cancel, done: make(chan error, 1)}
 	go func() { r.done <- a.Run(ctx) }()
 	return r
 }

@@ -28,8 +28,9 @@ type Bootstrap struct {
 	ReconnectMax   string            `json:"reconnect_max"`
 	Run            []string          `json:"run,omitempty"` // the workload; ${name} is expanded over Vars and Facts
 	Vars           map[string]string `json:"vars,omitempty"`
-	Facts          map[string]string `json:"facts,omitempty"` // from the provider: port, address …
-	StopTimeout    string            `json:"stop_timeout"`    // how long the workload may take to end
+	Facts          map[string]string `json:"facts,omitempty"`     // from the provider: port, address …
+	StopTimeout    string            `json:"stop_timeout"`        // how long the workload may take to end
+	Lifecycle      string            `json:"lifecycle,omitempty"` // service or task; empty: service
 }
 
 // ReadBootstrap reads and checks the document.

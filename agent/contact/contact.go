@@ -157,6 +157,9 @@ type Workload struct {
 	Why string
 }
 
+// Wanted hands on what a replica wants of the agent.
+type Wanted struct{ Wanted *protocol.Wanted }
+
 // Note is a change of state that is worth a line in the log.
 type Note struct {
 	Warn    bool
@@ -171,6 +174,7 @@ func (Report) order()   {}
 func (Close) order()    {}
 func (Warm) order()     {}
 func (Workload) order() {}
+func (Wanted) order()   {}
 func (Note) order()     {}
 
 // Wake is when to call Step with nil, if nothing happens before; zero if time alone changes nothing.

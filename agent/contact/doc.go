@@ -17,5 +17,5 @@
 //
 // # What it does not do
 //
-// It knows nothing of connections, of what a report says, or of how a workload is run.
+// It knows nothing of connections, of what a report says, of what a replica wants, or of how a workload is run.
 package contact

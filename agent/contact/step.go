@@ -80,6 +80,8 @@ func (c *Contact) heard(now time.Time, ev Heard) []Order {
 			if c.learn(now, kind.Coordinators.GetAddresses()) {
 				return []Order{c.remember(), c.warm()}
 			}
+		case *protocol.GatewayMessage_Wanted:
+			return []Order{Wanted{Wanted: kind.Wanted}}
 		case *protocol.GatewayMessage_Refused:
 			c.serving, c.restless = nil, false
 			return c.refused(now, l, kind.Refused)

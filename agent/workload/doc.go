@@ -1,4 +1,4 @@
-// Package workload runs the one command that a machine exists for.
+// Package workload runs the one command that a machine exists for, and the drain hook by which it is left.
 //
 // # Invariants
 //
@@ -8,10 +8,12 @@
 //   - It is started at most once per boot, unless it was stopped on purpose: when it ends by itself, the
 //     coordinator decides what happens to the machine, not the agent.
 //   - The file of its output is bounded; it is cut once a second, so a very fast writer may be over for that long.
+//   - A drain hook is run once per drain and boot, whatever becomes of the agent meanwhile, and is killed when its time is
+//     over or its drain is called off. The workload goes on beside it.
 //
 // # What it does not do
 //
-// It restarts nothing, checks no health beyond "it runs", and reports to nobody: see [Runner.State] and
+// It restarts nothing of itself, checks no health beyond "it runs", and reports to nobody: see [Runner.State] and
 // [Runner.Changed].
 //
 // The exit code of a workload that was taken up again cannot be known, since it is nobody's child any more:

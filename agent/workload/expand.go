@@ -8,8 +8,8 @@ import (
 )
 
 // Expand replaces ${name} in every argument by what vars, else facts, have under that name. "$${" stands
-// for a literal "${". A name that neither has is an error: starting with a hole would fail later and say less.
-func Expand(run []string, vars, facts map[string]string) ([]string, error) {
+// for a literal "${". The command is called what in errors. A name that neither has is an error: starting with a hole would fail later and say less.
+func Expand(what string, run []string, vars, facts map[string]string) ([]string, error) {
 	out := make([]string, len(run))
 	for i, arg := range run {
 		var b strings.Builder
@@ -26,15 +26,15 @@ func Expand(run []string, vars, facts map[string]string) ([]string, error) {
 			}
 			name, rest, closed := strings.Cut(arg[at+2:], "}")
 			if !closed {
-				return nil, fmt.Errorf("expand run[%d]: %q has no closing brace", i, arg[at:])
+				return nil, fmt.Errorf("expand %s[%d]: %q has no closing brace", what, i, arg[at:])
 			}
 			value, ok := vars[name]
 			if !ok {
 				value, ok = facts[name]
 			}
 			if !ok {
-				return nil, fmt.Errorf("expand run[%d]: ${%s}: there is no var or fact of that name (there are: %s); "+
-					"to pass it on as it stands, write $${%s}", i, name, names(vars, facts), name)
+				return nil, fmt.Errorf("expand %s[%d]: ${%s}: there is no var or fact of that name (there are: %s); "+
+					"to pass it on as it stands, write $${%s}", what, i, name, names(vars, facts), name)
 			}
 			b.WriteString(arg[:at] + value)
 			arg = rest

@@ -25,7 +25,7 @@ func TestExpand(t *testing.T) {
 		{"open", []string{"a${port"}, nil, `run[0]: "${port" has no closing brace`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := Expand(c.run, vars, facts)
+			got, err := Expand("run", c.run, vars, facts)
 			if c.err != "" {
 				if err == nil || !strings.Contains(err.Error(), c.err) {
 					t.Fatalf("error is %v, want one with %q", err, c.err)

@@ -1,11 +1,17 @@
 package workload
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
+	"time"
 )
+
+// defaultOutputLimit is how long each of the two files of output may become.
+const defaultOutputLimit = 8 << 20
 
 // TailSize is how much of a workload's last output is kept for the report of its exit (DET-19).
 const TailSize = 64 << 10
@@ -26,6 +32,22 @@ func (o output) open() (*os.File, error) {
 		return nil, fmt.Errorf("open workload output: %w", err)
 	}
 	return f, nil
+}
+
+// bound keeps the output within its limit until the context ends.
+func (o output) bound(ctx context.Context, log *slog.Logger) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			if err := o.cut(); err != nil {
+				log.Debug("output is not bounded", "error", err, "file", o.path)
+			}
+		}
+	}
 }
 
 // cut moves what is there to the earlier file once it is over the limit. The workload holds the file open, so

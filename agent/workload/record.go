@@ -19,20 +19,29 @@ type record struct {
 
 func readRecord(path string) (record, bool, error) {
 	var r record
-	data, err := os.ReadFile(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return r, false, nil
-	}
-	if err != nil {
-		return r, false, fmt.Errorf("read workload record: %w", err)
-	}
-	if err := json.Unmarshal(data, &r); err != nil {
-		return r, false, fmt.Errorf("read workload record %s: %w", path, err)
-	}
-	return r, true, nil
+	known, err := readJSON(path, &r)
+	return r, known, err
 }
 
-func (r record) write(path string) error {
+// readJSON says whether there is a record.
+func readJSON(path string, to any) (bool, error) {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("read workload record: %w", err)
+	}
+	if err := json.Unmarshal(data, to); err != nil {
+		return false, fmt.Errorf("read workload record %s: %w", path, err)
+	}
+	return true, nil
+}
+
+func (r record) write(path string) error { return writeRecord(path, r) }
+
+// writeRecord replaces the file as a whole.
+func writeRecord(path string, r any) error {
 	data, err := json.Marshal(r)
 	if err != nil {
 		return fmt.Errorf("write workload record: %w", err)

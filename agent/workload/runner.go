@@ -50,7 +50,7 @@ type State struct {
 	Exit    *Exit     // it ended by itself, or could not be started
 }
 
-// Runner runs the workload. Start, Stop and Release are called one at a time; State and Changed at any time.
+// Runner runs the workload. Start, Stop and Release are called one at a time; the others at any time.
 type Runner struct {
 	cfg     Config
 	log     *slog.Logger
@@ -59,12 +59,15 @@ type Runner struct {
 
 	mu    sync.Mutex
 	state State
-	asked bool // to end
+	asked bool     // to end
+	argv  []string // what the next start runs, with vars
+	vars  map[string]string
 
-	run *run // of the process under watch
+	run *process // under watch
 }
 
-type run struct {
+// process is one that an agent started, this one or an earlier one.
+type process struct {
 	record
 	cmd    *exec.Cmd // nil if it was taken up again
 	cancel context.CancelFunc
@@ -77,11 +80,11 @@ func New(cfg Config, deps Deps) (*Runner, error) {
 	if deps.Logger == nil {
 		return nil, errors.New("new workload runner: no logger")
 	}
-	if len(cfg.Run) > 0 && (cfg.StateDir == "" || cfg.Boot == "") {
+	if cfg.StateDir == "" || cfg.Boot == "" {
 		return nil, errors.New("new workload runner: a state directory and a boot ID are needed")
 	}
 	if cfg.OutputLimit <= 0 {
-		cfg.OutputLimit = 8 << 20
+		cfg.OutputLimit = defaultOutputLimit
 	}
 	return &Runner{
 		cfg:     cfg,
@@ -89,7 +92,21 @@ func New(cfg Config, deps Deps) (*Runner, error) {
 		out:     output{path: filepath.Join(cfg.StateDir, "workload.log"), limit: cfg.OutputLimit},
 		changed: make(chan struct{}, 1),
 		state:   State{Wanted: len(cfg.Run) > 0},
+		argv:    cfg.Run, vars: cfg.Vars,
 	}, nil
+}
+
+// Configure sets what the next start runs. What runs goes on as it is.
+func (r *Runner) Configure(run []string, vars map[string]string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.argv, r.vars = run, vars
+}
+
+func (r *Runner) configured() (run []string, vars map[string]string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.argv, r.vars
 }
 
 // State says how the workload is now.
@@ -108,7 +125,7 @@ func (r *Runner) recordPath() string { return filepath.Join(r.cfg.StateDir, "wor
 // it ended. It does nothing after a Start that was not followed by Stop, so a workload that ended by itself
 // stays ended. A failure is told in State as well, as an exit.
 func (r *Runner) Start() error {
-	if len(r.cfg.Run) == 0 || r.run != nil {
+	if r.run != nil {
 		return nil
 	}
 	old, known, err := readRecord(r.recordPath())
@@ -118,7 +135,14 @@ func (r *Runner) Start() error {
 	if known && r.takeUp(old) {
 		return nil
 	}
-	if err := r.launch(); err != nil {
+	argv, vars := r.configured()
+	r.mu.Lock()
+	r.state = State{Wanted: len(argv) > 0}
+	r.mu.Unlock()
+	if len(argv) == 0 {
+		return nil
+	}
+	if err := r.launch(argv, vars); err != nil {
 		r.end(&Exit{Code: 127, At: time.Now(), Why: "could not be started: " + err.Error(), Output: []byte(err.Error() + "\n")})
 		return err
 	}
@@ -142,15 +166,15 @@ func (r *Runner) takeUp(old record) bool {
 		r.end(old.Exit)
 	case runs:
 		r.log.Info("workload taken up again", "pid", old.PID)
-		r.watch(&run{record: old})
+		r.watch(&process{record: old})
 	default:
 		r.ended(old, &Exit{Code: -1, At: time.Now(), Why: "ended while no agent was there to see how", Output: r.out.tail()})
 	}
 	return true
 }
 
-func (r *Runner) launch() error {
-	argv, err := Expand(r.cfg.Run, r.cfg.Vars, r.cfg.Facts)
+func (r *Runner) launch(run []string, vars map[string]string) error {
+	argv, err := Expand("run", run, vars, r.cfg.Facts)
 	if err != nil {
 		return err
 	}
@@ -159,18 +183,11 @@ func (r *Runner) launch() error {
 		return err
 	}
 	defer out.Close()
-	cmd := exec.Command(argv[0], argv[1:]...)
-	cmd.Dir = r.cfg.Dir
-	cmd.Env = r.environment()
-	cmd.Stdout, cmd.Stderr = out, out
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := cmd.Start(); err != nil {
+	cmd, rec, err := r.cfg.begin(argv, vars, out)
+	if err != nil {
 		return fmt.Errorf("start workload: %w", err)
 	}
-	started := &run{cmd: cmd, record: record{Boot: r.cfg.Boot, Kernel: kernelBoot(), PID: cmd.Process.Pid}}
-	if s, err := readStat(started.PID); err == nil {
-		started.Start = s.start
-	}
+	started := &process{cmd: cmd, record: rec}
 	if err := started.write(r.recordPath()); err != nil {
 		r.log.Warn("workload is not recorded: a restarted agent would start a second one", "error", err)
 	}
@@ -180,14 +197,14 @@ func (r *Runner) launch() error {
 }
 
 // watch begins to look after a process that runs.
-func (r *Runner) watch(p *run) {
+func (r *Runner) watch(p *process) {
 	ctx, cancel := context.WithCancel(context.Background())
 	p.cancel, p.done = cancel, make(chan struct{})
 	r.mu.Lock()
 	r.run, r.asked = p, false
 	r.state = State{Wanted: true, Running: true, PID: p.PID, Since: time.Now()}
 	r.mu.Unlock()
-	p.tasks.Go(func() { r.bound(ctx) })
+	p.tasks.Go(func() { r.out.bound(ctx, r.log) })
 	p.tasks.Go(func() {
 		defer close(p.done)
 		defer cancel()
@@ -238,21 +255,5 @@ func (r *Runner) end(exit *Exit) {
 	select {
 	case r.changed <- struct{}{}:
 	default:
-	}
-}
-
-// bound keeps the output within its limit.
-func (r *Runner) bound(ctx context.Context) {
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			if err := r.out.cut(); err != nil {
-				r.log.Debug("output of the workload is not bounded", "error", err)
-			}
-		}
 	}
 }

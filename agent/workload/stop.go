@@ -4,12 +4,8 @@ import (
 	"context"
 	"errors"
 	"os"
-	"slices"
-	"strings"
 	"syscall"
 	"time"
-
-	"github.com/leasehold/leasehold/provider"
 )
 
 const (
@@ -23,9 +19,6 @@ const (
 // Stop ends the workload in order: SIGTERM to its group, and SIGKILL to what is left of it after the
 // time-out, or as soon as the context ends. It returns when the group is gone. A later Start starts it anew.
 func (r *Runner) Stop(ctx context.Context) {
-	if len(r.cfg.Run) == 0 {
-		return
-	}
 	if r.run == nil {
 		r.resume()
 	}
@@ -75,11 +68,11 @@ func (r *Runner) resume() {
 		r.log.Warn("workload of an earlier agent is not known", "error", err)
 	}
 	if known && old.runs() {
-		r.watch(&run{record: old})
+		r.watch(&process{record: old})
 	}
 }
 
-func (r *Runner) signal(p *run, sig syscall.Signal) {
+func (r *Runner) signal(p *process, sig syscall.Signal) {
 	if err := signalGroup(p.PID, sig); err != nil {
 		r.log.Warn("workload was not signalled", "error", err, "pid", p.PID)
 	}
@@ -91,7 +84,7 @@ func (r *Runner) forget() {
 		r.log.Warn("workload record was not removed", "error", err)
 	}
 	r.mu.Lock()
-	r.state = State{Wanted: true}
+	r.state = State{Wanted: len(r.argv) > 0}
 	r.mu.Unlock()
 }
 
@@ -105,7 +98,7 @@ func (r *Runner) Release() {
 }
 
 // over says whether the leader was reaped.
-func (p *run) over() bool {
+func (p *process) over() bool {
 	select {
 	case <-p.done:
 		return true
@@ -115,7 +108,7 @@ func (p *run) over() bool {
 }
 
 // gone waits until the leader was reaped and no process of the group runs.
-func (p *run) gone(ctx context.Context) bool {
+func (p *process) gone(ctx context.Context) bool {
 	tick := time.NewTicker(groupLookEvery)
 	defer tick.Stop()
 	for {
@@ -128,20 +121,4 @@ func (p *run) gone(ctx context.Context) bool {
 		case <-tick.C:
 		}
 	}
-}
-
-// environment is the agent's, without what is the agent's own business, and with the group's vars as they are.
-func (r *Runner) environment() []string {
-	own := []string{provider.EnvBootstrap + "=", provider.EnvBootID + "="}
-	env := slices.DeleteFunc(os.Environ(), func(kv string) bool {
-		return slices.ContainsFunc(own, func(prefix string) bool { return strings.HasPrefix(kv, prefix) })
-	})
-	for name, value := range r.cfg.Vars {
-		env = append(env, name+"="+value)
-	}
-	return append(env,
-		"LEASEHOLD_INSTANCE="+r.cfg.Instance,
-		"LEASEHOLD_GROUP="+r.cfg.Group,
-		provider.EnvMachine+"="+r.cfg.Shard+"/"+r.cfg.Instance,
-	)
 }

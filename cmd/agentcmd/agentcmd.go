@@ -65,12 +65,17 @@ func (c *Cmd) Run(ctx context.Context, log *slog.Logger, version Version) error 
 	if err != nil {
 		return err
 	}
-	runner, err := workload.New(workload.Config{
+	place := workload.Config{
 		Run: bootstrap.Run, Vars: bootstrap.Vars, Facts: bootstrap.Facts,
 		Dir: or(c.WorkDir, stateDir), StateDir: stateDir, Boot: boot,
 		Instance: bootstrap.Instance, Group: bootstrap.Group, Shard: bootstrap.Shard,
 		StopTimeout: stopTimeout,
-	}, workload.Deps{Logger: log})
+	}
+	runner, err := workload.New(place, workload.Deps{Logger: log})
+	if err != nil {
+		return err
+	}
+	hook, err := workload.NewHook(place, workload.Deps{Logger: log})
 	if err != nil {
 		return err
 	}
@@ -78,7 +83,7 @@ func (c *Cmd) Run(ctx context.Context, log *slog.Logger, version Version) error 
 		Bootstrap: bootstrap, BootID: boot, StateDir: stateDir, Version: string(version),
 		Farewell: agent.Farewell(or(c.Farewell, string(agent.FarewellShutdown))), KeepWorkload: c.KeepWorkload,
 	}, agent.Deps{
-		Credentials: insecure.NewCredentials(), Logger: log, Host: sampler, Workload: runner,
+		Credentials: insecure.NewCredentials(), Logger: log, Host: sampler, Workload: runner, Hook: hook,
 	})
 	if err != nil {
 		return err

@@ -117,6 +117,7 @@ func (s *session) open(ctx context.Context) *protocol.Refused {
 		if refusal = s.mayOpen(ctx, f); refusal != nil {
 			return nil
 		}
+		s.want(f.instance)
 		spec := f.instance.Record.Spec.Report
 		s.interval, s.ttl = spec.Interval.D(), spec.LeaseTTL.D()
 		lease, err := s.leaseFor(ctx, f)

@@ -10,6 +10,8 @@
 //     decision on revisions.
 //   - A key deleted under an open stream is put back on a new lease, if the last report was accepted less than lease_ttl
 //     ago by our own monotonic clock (DET-17).
+//   - An agent is told what its record wants of it after its welcome and on every change of that, and never what an
+//     older record wanted: a picture may be behind what another replica has told it.
 //   - Nothing of one agent's can hold up another's: each stream waits on its own goroutine, with deadlines.
 //
 // # What it does not do

@@ -376,6 +376,9 @@ func (w *watcher) Interrupted(error) {
 func (g *Gateway) check(c *picture.Content, s *session) {
 	inst, recorded := c.Instances[s.instance]
 	alive, has := c.Alive[s.instance]
+	if recorded && c.Unreadable[g.cfg.Keys.Instance(s.instance)] == "" {
+		s.want(inst)
+	}
 	switch {
 	case c.Unreadable[g.cfg.Keys.Instance(s.instance)] != "", c.Unreadable[g.cfg.Keys.Alive(s.instance)] != "":
 		// Not absent: only a program that can read it knows what it says.

@@ -180,6 +180,7 @@ type agent struct {
 	in     chan *protocol.GatewayMessage // closed when the stream has ended
 	lease  int64                         // as last told
 	number uint64                        // of the last report
+	told   []*protocol.Wanted            // that came and no test has looked at
 }
 
 func hello(instance, boot string, epoch uint64) *protocol.Hello {
@@ -249,13 +250,16 @@ func (a *agent) send(msg *protocol.AgentMessage) {
 	}
 }
 
-// next is the next message, nil if the stream has ended. News of other replicas is left out.
+// next is the next message, nil if the stream has ended. News of other replicas, and what is wanted, is left out; see wanted.
 func (a *agent) next() *protocol.GatewayMessage {
 	a.t.Helper()
 	for {
 		select {
 		case msg := <-a.in:
-			if msg.GetCoordinators() == nil {
+			switch {
+			case msg.GetWanted() != nil:
+				a.told = append(a.told, msg.GetWanted())
+			case msg.GetCoordinators() == nil:
 				return msg
 			}
 		case <-time.After(time.Minute):

@@ -18,6 +18,7 @@ import (
 // The bounds of what a report may hold; more is cut off.
 const (
 	mostChecks = 64
+	mostName   = 100
 	mostText   = 1000
 	mostOutput = 64 << 10
 )
@@ -132,7 +133,18 @@ func news(old, now store.Report) bool {
 			return true
 		}
 	}
-	return !reflect.DeepEqual(old.Workload, now.Workload)
+	if old.Config != now.Config || old.Restarted != now.Restarted || old.Drained != now.Drained {
+		return true
+	}
+	return !sameNotice(old.Notice, now.Notice) || !reflect.DeepEqual(old.Workload, now.Workload)
+}
+
+// sameNotice leaves out how much time is left: that is another number in every report.
+func sameNotice(a, b *store.Notice) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Kind == b.Kind && a.Why == b.Why && a.At.Equal(b.At)
 }
 
 // record is a report as it is stored, with everything cut to its bounds (SEC-5).
@@ -141,13 +153,14 @@ func (s *session) record(r *protocol.Report) store.Report {
 		Schema: store.Schema, Instance: s.instance, Replica: s.g.cfg.Replica, Received: time.Now().UTC(), Agent: s.hello.GetAgentVersion(),
 		BootID: s.bootID, Epoch: s.epoch, Sequence: r.GetSequence(), Sent: moment(r.GetSent()), Started: moment(s.hello.GetAgentStarted()),
 		Uptime: store.Duration(r.GetMachineUptime().AsDuration()), Healthy: r.GetHealthy(), Why: clip(r.GetWhy(), mostText),
+		Config: clip(r.GetConfigHash(), mostName), Restarted: clip(r.GetRestarted(), mostName), Drained: clip(r.GetDrained(), mostName),
 	}
 	for i, c := range r.GetChecks() {
 		if i == mostChecks {
 			break
 		}
 		rec.Checks = append(rec.Checks, store.CheckReport{
-			Name: clip(c.GetName(), 100), Healthy: c.GetHealthy(), Optional: c.GetOptional(), Why: clip(c.GetWhy(), mostText), Since: moment(c.GetSince()),
+			Name: clip(c.GetName(), mostName), Healthy: c.GetHealthy(), Optional: c.GetOptional(), Why: clip(c.GetWhy(), mostText), Since: moment(c.GetSince()),
 		})
 	}
 	if h := r.GetHost(); h != nil {
@@ -157,7 +170,13 @@ func (s *session) record(r *protocol.Report) store.Report {
 		}
 	}
 	if w := r.GetWorkloadExit(); w != nil {
-		rec.Workload = &store.WorkloadExit{Code: int(w.GetCode()), Signal: clip(w.GetSignal(), 100), At: moment(w.GetAt()), Output: clip(string(w.GetOutput()), mostOutput)}
+		rec.Workload = &store.WorkloadExit{Code: int(w.GetCode()), Signal: clip(w.GetSignal(), mostName), At: moment(w.GetAt()), Output: clip(string(w.GetOutput()), mostOutput)}
+	}
+	if n := r.GetNotice(); n != nil {
+		rec.Notice = &store.Notice{
+			Kind: clip(n.GetKind(), mostName), Why: clip(n.GetWhy(), mostText), At: moment(n.GetAt()),
+			In: store.Duration(max(0, n.GetIn().AsDuration())),
+		}
 	}
 	return rec
 }

@@ -41,6 +41,7 @@ type session struct {
 	peer     string
 
 	outbox chan *protocol.GatewayMessage // what others than the stream's goroutine want said
+	wanted wanted
 
 	// turn is held over each exchange with the store, so that what a session writes is written in order. Whoever waits for
 	// it waits no longer than for the store itself.
@@ -66,7 +67,7 @@ type session struct {
 func newSession(g *Gateway, stream agentStream, hello *protocol.Hello) *session {
 	s := &session{
 		g: g, stream: stream, instance: hello.GetInstance(), bootID: hello.GetBootId(), epoch: hello.GetEpoch(), hello: hello,
-		outbox: make(chan *protocol.GatewayMessage, 16), turn: make(turn, 1),
+		outbox: make(chan *protocol.GatewayMessage, 16), wanted: newWanted(), turn: make(turn, 1),
 	}
 	s.ctx, s.cancel = context.WithCancelCause(stream.Context())
 	if p, ok := peer.FromContext(stream.Context()); ok {
@@ -139,6 +140,10 @@ func (s *session) serve() error {
 		s.ended(err, nil)
 		return err
 	}
+	if err := s.sendWanted(); err != nil {
+		s.ended(err, nil)
+		return nil
+	}
 	received := make(chan *protocol.AgentMessage)
 	failed := make(chan error, 1)
 	go func() { // ends with the stream, which ends when this method returns
@@ -165,6 +170,11 @@ func (s *session) serve() error {
 			return nil
 		case msg := <-s.outbox:
 			if err := s.stream.Send(msg); err != nil {
+				s.ended(err, goodbye)
+				return nil
+			}
+		case <-s.wanted.changed:
+			if err := s.sendWanted(); err != nil {
 				s.ended(err, goodbye)
 				return nil
 			}

@@ -1,0 +1,93 @@
+package agent
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/leasehold/leasehold/agent/protocol"
+	"github.com/leasehold/leasehold/agent/workload"
+)
+
+// lifecycleTask is the lifecycle of a workload that is done once it has ended with exit code 0 (REC-12).
+const lifecycleTask = "task"
+
+// resume takes up the duty of the former run, or that of the bootstrap document.
+func (a *Agent) resume(d duty) {
+	if d.ConfigHash == "" {
+		b := a.cfg.Bootstrap
+		d.Run, d.Vars = b.Run, b.Vars
+	}
+	if d.Lifecycle == "" {
+		d.Lifecycle = a.cfg.Bootstrap.Lifecycle
+	}
+	a.duty = d
+	a.deps.Workload.Configure(d.Run, d.Vars)
+	a.keeper.carried(d.Restarted)
+}
+
+// obey takes over what is wanted now. All of it may have been told before.
+func (a *Agent) obey(w *protocol.Wanted) {
+	now := a.duty
+	if w.GetLifecycle() != "" {
+		now.Lifecycle = w.GetLifecycle()
+	}
+	if hash := w.GetConfigHash(); hash != "" && hash != now.ConfigHash {
+		now.ConfigHash, now.Run, now.Vars = hash, slices.Clone(w.GetRun()), maps.Clone(w.GetVars())
+		a.deps.Workload.Configure(now.Run, now.Vars)
+		a.log.Info("configuration taken over", "config", hash)
+	}
+	if now.ConfigHash != a.duty.ConfigHash || now.Lifecycle != a.duty.Lifecycle {
+		a.take(now)
+		select {
+		case a.news <- struct{}{}: // DET-1
+		default:
+		}
+	}
+	if token := w.GetRestartToken(); token != a.restart {
+		a.restart = token
+		a.keeper.want(wish{run: a.mayRun, restart: token})
+	}
+	a.drain(w.GetDrain())
+}
+
+// take makes this the agent's duty: remembered first, then reported.
+func (a *Agent) take(d duty) {
+	a.duty = d
+	a.remember(true)
+}
+
+// drain has the hook run for this drain, if it is one that has not ended.
+func (a *Agent) drain(d *protocol.Drain) {
+	if d.GetToken() == "" || d.GetToken() == a.duty.Drained {
+		a.deps.Hook.Want(nil)
+		return
+	}
+	a.deps.Hook.Want(&workload.Drain{
+		Token: d.GetToken(), Run: d.GetHook(), Vars: a.duty.Vars, Timeout: d.GetTimeout().AsDuration(),
+	})
+}
+
+// noteDone remembers what the workload's keeper and the drain hook have carried out since. Only then is it reported, so a crash
+// in between repeats a restart and loses none.
+func (a *Agent) noteDone() {
+	now := a.duty
+	now.Restarted = a.keeper.carriedOut()
+	if token := a.deps.Hook.Ended(); token != "" {
+		now.Drained = token
+	}
+	if now.Restarted != a.duty.Restarted || now.Drained != a.duty.Drained {
+		a.take(now)
+	}
+}
+
+// remember writes the state file.
+func (a *Agent) remember(sync bool) {
+	err := writeMemory(a.statePath, a.cfg.Bootstrap.Instance, a.memory, a.duty, sync)
+	switch {
+	case err == nil:
+	case sync:
+		a.log.Warn("what this agent was told is not kept: one that is restarted would not know it", "error", err)
+	default:
+		a.log.Debug("state is not kept", "error", err)
+	}
+}

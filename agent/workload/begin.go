@@ -1,0 +1,45 @@
+package workload
+
+import (
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/leasehold/leasehold/provider"
+)
+
+// begin starts a process in a group of its own, which writes to a file and so needs no agent. It says what a later agent must know
+// of it.
+func (c Config) begin(argv []string, vars map[string]string, out *os.File) (*exec.Cmd, record, error) {
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Dir = c.Dir
+	cmd.Env = c.environment(vars)
+	cmd.Stdout, cmd.Stderr = out, out
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		return nil, record{}, err
+	}
+	rec := record{Boot: c.Boot, Kernel: kernelBoot(), PID: cmd.Process.Pid}
+	if s, err := readStat(rec.PID); err == nil {
+		rec.Start = s.start
+	}
+	return cmd, rec, nil
+}
+
+// environment is the agent's, without what is the agent's own business, and with the group's vars as they are.
+func (c Config) environment(vars map[string]string) []string {
+	own := []string{provider.EnvBootstrap + "=", provider.EnvBootID + "="}
+	env := slices.DeleteFunc(os.Environ(), func(kv string) bool {
+		return slices.ContainsFunc(own, func(prefix string) bool { return strings.HasPrefix(kv, prefix) })
+	})
+	for name, value := range vars {
+		env = append(env, name+"="+value)
+	}
+	return append(env,
+		"LEASEHOLD_INSTANCE="+c.Instance,
+		"LEASEHOLD_GROUP="+c.Group,
+		provider.EnvMachine+"="+c.Shard+"/"+c.Instance,
+	)
+}

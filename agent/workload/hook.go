@@ -1,0 +1,296 @@
+package workload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Drain is an order to run the drain hook.
+type Drain struct {
+	Token   string   // tells it from other drains
+	Run     []string // the hook; empty: there is nothing to wait for
+	Vars    map[string]string
+	Timeout time.Duration
+}
+
+// Hook runs drain hooks, one at a time, beside the workload. All its methods can be called at any time, and only Close waits.
+type Hook struct {
+	cfg     Config
+	log     *slog.Logger
+	out     output
+	changed chan struct{}
+
+	mu     sync.Mutex
+	closed bool
+	ended  string // token of the last drain whose hook has ended
+	last   *drain // the last one that was begun, wanted or not; nil: none was
+	tasks  sync.WaitGroup
+}
+
+// drain is one Drain under way, or the look for what an earlier agent left if it has no token.
+type drain struct {
+	Drain
+	cancel context.CancelCauseFunc
+	over   chan struct{} // closed when nothing of it runs any more
+}
+
+// Why a hook is let go before it has ended.
+var (
+	errCalledOff = errors.New("the drain was called off")
+	errLeft      = errors.New("the next agent takes it up")
+)
+
+// loggedOutput is how much of a hook's last words stands in the log; the file has more.
+const loggedOutput = 2 << 10
+
+// hookRecord is what a later agent must know of a hook.
+type hookRecord struct {
+	record
+	Token string    `json:"token"`
+	Begun time.Time `json:"begun"`
+}
+
+// NewHook starts nothing. The configuration is that of the workload, whose Run, Vars and StopTimeout do not matter here.
+func NewHook(cfg Config, deps Deps) (*Hook, error) {
+	if deps.Logger == nil {
+		return nil, errors.New("new drain hook: no logger")
+	}
+	if cfg.StateDir == "" || cfg.Boot == "" {
+		return nil, errors.New("new drain hook: a state directory and a boot ID are needed")
+	}
+	if cfg.OutputLimit <= 0 {
+		cfg.OutputLimit = defaultOutputLimit
+	}
+	return &Hook{
+		cfg: cfg, log: deps.Logger,
+		out:     output{path: filepath.Join(cfg.StateDir, "drain.log"), limit: cfg.OutputLimit},
+		changed: make(chan struct{}, 1),
+	}, nil
+}
+
+// Want says which drain is wanted now; nil: none is. A hook that runs for another one is killed, and one that has ended is not
+// run again.
+func (h *Hook) Want(order *Drain) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	next := &drain{over: make(chan struct{})}
+	if order != nil {
+		next.Drain = *order
+	}
+	if h.closed || h.last != nil && h.last.Token == next.Token {
+		return
+	}
+	var before <-chan struct{}
+	if h.last != nil {
+		before = h.last.over
+		h.last.cancel(errCalledOff)
+	}
+	h.last = next
+	var ctx context.Context
+	ctx, next.cancel = context.WithCancelCause(context.Background())
+	h.tasks.Go(func() {
+		defer close(next.over)
+		defer next.cancel(nil)
+		if before != nil {
+			<-before
+		}
+		if h.follow(ctx, next.Drain) {
+			h.tell(next.Token)
+		}
+	})
+}
+
+// Ended is the token of the last drain whose hook has ended, however it did; "" if there was none in this agent's time.
+func (h *Hook) Ended() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.ended
+}
+
+// Changed tells that Ended is new.
+func (h *Hook) Changed() <-chan struct{} { return h.changed }
+
+// Close kills what runs, or leaves it to the next agent, and waits. Want does nothing afterwards.
+func (h *Hook) Close(keep bool) {
+	h.mu.Lock()
+	h.closed = true
+	if h.last != nil {
+		why := errCalledOff
+		if keep {
+			why = errLeft
+		}
+		h.last.cancel(why)
+	}
+	h.mu.Unlock()
+	h.tasks.Wait()
+}
+
+func (h *Hook) tell(token string) {
+	h.mu.Lock()
+	h.ended = token
+	h.mu.Unlock()
+	select {
+	case h.changed <- struct{}{}:
+	default:
+	}
+}
+
+func (h *Hook) recordPath() string { return filepath.Join(h.cfg.StateDir, "drain.json") }
+
+// follow carries a drain out, and says whether its hook has ended. Without a token it only ends what an earlier agent left.
+func (h *Hook) follow(ctx context.Context, d Drain) (ended bool) {
+	if ctx.Err() != nil {
+		return false
+	}
+	old, known := h.recall()
+	if known && (old.Token != d.Token || old.Boot != h.cfg.Boot) {
+		h.discard(old)
+		known = false
+	}
+	var p *process
+	switch {
+	case d.Token == "":
+		return false
+	case known && old.Exit != nil:
+		return true // an earlier agent saw it, and perhaps could not tell
+	case known && old.runs():
+		h.log.Info("drain hook taken up again", "token", d.Token, "pid", old.PID)
+		p = &process{record: old.record}
+	case known:
+		h.log.Warn("drain hook ended", "token", d.Token, "why", "it ended while no agent was there to see how")
+		return true
+	case len(d.Run) == 0:
+		h.log.Info("drain has no hook", "token", d.Token)
+		return true
+	default:
+		old = hookRecord{Token: d.Token, Begun: time.Now()}
+		var err error
+		if p, err = h.launch(d); err != nil {
+			h.log.Warn("drain hook ended", "token", d.Token, "why", "it could not be started: "+err.Error())
+			return true
+		}
+		old.record = p.record
+		if err := writeRecord(h.recordPath(), old); err != nil {
+			h.log.Warn("drain hook is not recorded: a restarted agent would run it again", "error", err)
+		}
+		h.log.Info("drain hook started", "token", d.Token, "pid", p.PID, "timeout", d.Timeout.String())
+	}
+	exit := h.await(ctx, p, min(d.Timeout, d.Timeout-time.Since(old.Begun)))
+	if exit == nil {
+		return false
+	}
+	h.conclude(old, exit)
+	return true
+}
+
+// recall reads what an earlier agent, or an earlier drain, left.
+func (h *Hook) recall() (hookRecord, bool) {
+	var r hookRecord
+	known, err := readJSON(h.recordPath(), &r)
+	if err != nil {
+		h.log.Warn("drain hook of an earlier agent is not known", "error", err)
+	}
+	return r, known
+}
+
+// discard ends what is recorded, if it still runs.
+func (h *Hook) discard(old hookRecord) {
+	if old.runs() {
+		h.log.Info("drain hook of an earlier agent is killed: its drain was called off", "token", old.Token, "pid", old.PID)
+		h.kill(&process{record: old.record})
+	}
+	h.forget()
+}
+
+func (h *Hook) launch(d Drain) (*process, error) {
+	argv, err := Expand("drain.hook", d.Run, d.Vars, h.cfg.Facts)
+	if err != nil {
+		return nil, err
+	}
+	out, err := h.out.open()
+	if err != nil {
+		return nil, err
+	}
+	defer out.Close()
+	if err := out.Truncate(0); err != nil { // what is kept is of the last drain
+		return nil, fmt.Errorf("empty output of drain hook: %w", err)
+	}
+	cmd, rec, err := h.cfg.begin(argv, d.Vars, out)
+	if err != nil {
+		return nil, err
+	}
+	return &process{cmd: cmd, record: rec}, nil
+}
+
+// await returns how the hook ended, of itself or by its time-out; nil if it was called off, and killed, or left.
+func (h *Hook) await(ctx context.Context, p *process, left time.Duration) *Exit {
+	var bounding sync.WaitGroup
+	defer bounding.Wait()
+	timed, cancel := context.WithTimeout(ctx, left)
+	defer cancel()
+	bounding.Go(func() { h.out.bound(timed, h.log) })
+
+	err := awaitEnd(timed, p.PID, p.Start)
+	if err != nil && errors.Is(context.Cause(ctx), errLeft) {
+		return nil
+	}
+	exit := h.kill(p) // what it left behind goes with it
+	switch {
+	case err == nil:
+		return exit
+	case ctx.Err() != nil:
+		h.log.Info("drain hook killed: its drain was called off", "pid", p.PID)
+		h.forget()
+		return nil
+	default:
+		exit.Why = "killed when its time was over"
+		return exit
+	}
+}
+
+// kill ends the whole group, and says how its leader ended.
+func (h *Hook) kill(p *process) *Exit {
+	if err := signalGroup(p.PID, syscall.SIGKILL); err != nil {
+		h.log.Warn("drain hook was not killed", "error", err, "pid", p.PID)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), killWait)
+	defer cancel()
+	exit := &Exit{Code: -1, Why: "ended; how cannot be known, since an earlier agent had started it"}
+	switch err := awaitEnd(ctx, p.PID, p.Start); {
+	case err != nil:
+		exit.Why = "it cannot be killed"
+	case p.cmd != nil:
+		_ = p.cmd.Wait() // what it says is in ProcessState
+		exit = exitOf(p.cmd.ProcessState)
+	}
+	exit.At = time.Now()
+	return exit
+}
+
+// conclude records the end, so that no later agent of this boot runs the hook again.
+func (h *Hook) conclude(r hookRecord, exit *Exit) {
+	exit.Output = h.out.tail()
+	r.Exit = exit
+	if err := writeRecord(h.recordPath(), r); err != nil {
+		h.log.Warn("end of the drain hook is not recorded", "error", err)
+	}
+	level := slog.LevelInfo
+	if exit.Code != 0 {
+		level = slog.LevelWarn
+	}
+	said := exit.Output[max(0, len(exit.Output)-loggedOutput):]
+	h.log.Log(context.Background(), level, "drain hook ended", "token", r.Token, "why", exit.Why, "code", exit.Code, "output", string(said))
+}
+
+func (h *Hook) forget() {
+	if err := os.Remove(h.recordPath()); err != nil && !errors.Is(err, os.ErrNotExist) {
+		h.log.Warn("record of the drain hook was not removed", "error", err)
+	}
+}

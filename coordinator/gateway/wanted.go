@@ -1,0 +1,71 @@
+package gateway
+
+import (
+	"sync"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/leasehold/leasehold/agent/protocol"
+	"github.com/leasehold/leasehold/store"
+)
+
+// wanted is what an agent has to be told. Only the newest counts, so nothing of it waits in a queue or is dropped.
+type wanted struct {
+	changed chan struct{} // holds the news that was not told yet
+
+	mu     sync.Mutex
+	record store.Revision // of the instance's record that it was taken from
+	now    *protocol.Wanted
+	told   *protocol.Wanted
+}
+
+func newWanted() wanted { return wanted{changed: make(chan struct{}, 1)} }
+
+// want takes over what an instance's record wants of its agent. A record that is older than the one known says nothing: the
+// picture may be behind what the session has read.
+func (s *session) want(i store.Versioned[store.Instance]) {
+	w := &s.wanted
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if i.Modified <= w.record {
+		return
+	}
+	w.record, w.now = i.Modified, wantedBy(i.Record)
+	if proto.Equal(w.now, w.told) {
+		return
+	}
+	select {
+	case w.changed <- struct{}{}:
+	default:
+	}
+}
+
+// sendWanted tells the agent what is wanted, if that is not what it was told last. It is the stream's goroutine's.
+func (s *session) sendWanted() error {
+	w := &s.wanted
+	w.mu.Lock()
+	now := w.now
+	news := now != nil && !proto.Equal(now, w.told)
+	w.told = now
+	w.mu.Unlock()
+	if !news {
+		return nil
+	}
+	return s.stream.Send(&protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Wanted{Wanted: now}})
+}
+
+// wantedBy is what a record wants of the instance's agent.
+func wantedBy(i store.Instance) *protocol.Wanted {
+	w := &protocol.Wanted{Lifecycle: i.Spec.Lifecycle}
+	if i.Config != "" { // else it is not known what the machine was made from, and it stays as it is (REC-8)
+		w.ConfigHash, w.Run, w.Vars = i.Config, i.Spec.Workload.Run, i.Spec.Vars
+	}
+	if r := i.Restart; i.Phase == store.Stopping && r != nil && r.Level == store.RestartWorkload {
+		w.RestartToken = r.Token
+	}
+	if d := i.Drain; i.Phase == store.Draining && d != nil && d.Token != "" {
+		w.Drain = &protocol.Drain{Token: d.Token, Hook: i.Spec.Drain.Hook, Timeout: durationpb.New(d.Timer.For.D())}
+	}
+	return w
+}
