@@ -1,0 +1,205 @@
+package gateway_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/leasehold/leasehold/agent/protocol"
+	"github.com/leasehold/leasehold/store"
+)
+
+// wanted is what the agent was told is wanted of it, each in a line, since the last call. Other messages are passed over.
+func (a *agent) wanted() []string {
+	a.t.Helper()
+	synctest.Wait()
+	for range len(a.in) {
+		if msg := <-a.in; msg.GetWanted() != nil {
+			a.told = append(a.told, msg.GetWanted())
+		}
+	}
+	var out []string
+	for _, w := range a.told {
+		line := fmt.Sprintf("%s %s run %v", w.GetLifecycle(), w.GetConfigHash(), w.GetRun())
+		for _, name := range slices.Sorted(maps.Keys(w.GetVars())) {
+			line += fmt.Sprintf(" %s=%s", name, w.GetVars()[name])
+		}
+		if w.GetRestartToken() != "" {
+			line += " restart " + w.GetRestartToken()
+		}
+		if d := w.GetDrain(); d != nil {
+			line += fmt.Sprintf(" drain %s %v for %s", d.GetToken(), d.GetHook(), d.GetTimeout().AsDuration())
+		}
+		out = append(out, line)
+	}
+	a.told = nil
+	return out
+}
+
+func (a *agent) wantTold(what string, want ...string) {
+	a.t.Helper()
+	if got := a.wanted(); !slices.Equal(got, want) {
+		a.t.Errorf("%s: told %q, want %q", what, got, want)
+	}
+}
+
+// workloadRecord makes an instance's record with a workload.
+func (w *world) workloadRecord(id string, change func(*store.Instance)) {
+	w.t.Helper()
+	rec := store.Instance{
+		Schema: store.Schema, ID: id, Group: "web", Phase: store.Running, Managed: true, Config: "c1",
+		Spec: store.InstanceSpec{
+			Provider: "mem", Report: store.ReportSpec{Interval: store.Duration(interval), LeaseTTL: store.Duration(leaseTTL)},
+			Workload: store.Workload{Run: []string{"./web"}}, Vars: map[string]string{"greeting": "hello"}, Lifecycle: store.LifecycleService,
+			Drain: store.DrainSpec{Timeout: store.Duration(5 * time.Minute), Hook: []string{"./drain", "${port}"}},
+		},
+	}
+	if change != nil {
+		change(&rec)
+	}
+	w.put(w.keys.Instance(id), store.Encode(rec))
+}
+
+// proves ROLL-2, HEAL-1, DRAIN-1
+func TestAgentIsToldWhatItsRecordWants(t *testing.T) {
+	inWorld(t, func(w *world) {
+		r := w.serve("one")
+		defer r.stop()
+		w.workloadRecord("web-0", nil)
+		a := r.welcomed(hello("web-0", "boot1", 1))
+		defer a.hangUp()
+		a.wantTold("after the welcome", "service c1 run [./web] greeting=hello")
+		drain := &store.Drain{Token: "d1", Timer: store.Timer{Start: time.Now(), For: store.Duration(2 * time.Minute)}}
+		for _, step := range []struct {
+			what   string
+			change func(*store.Instance)
+			want   []string
+		}{
+			{"another phase", func(i *store.Instance) { i.Phase = store.Checking }, nil},
+			{"other vars", func(i *store.Instance) { i.Config, i.Spec.Vars = "c2", map[string]string{"greeting": "hi"} }, []string{"service c2 run [./web] greeting=hi"}},
+			{"the same again", func(i *store.Instance) { i.Config, i.Spec.Vars = "c2", map[string]string{"greeting": "hi"} }, nil},
+			{"restart", func(i *store.Instance) {
+				i.Phase, i.Restart = store.Stopping, &store.Restart{Level: store.RestartWorkload, Token: "r1"}
+			}, []string{"service c1 run [./web] greeting=hello restart r1"}},
+			{"restart done", func(i *store.Instance) {
+				i.Phase, i.Restart = store.Starting, &store.Restart{Level: store.RestartWorkload, Token: "r1"}
+			}, []string{"service c1 run [./web] greeting=hello"}},
+			{"restart of the machine", func(i *store.Instance) {
+				i.Phase, i.Restart = store.Stopping, &store.Restart{Level: store.RestartMachine, Token: "r2"}
+			}, nil},
+			{"drain", func(i *store.Instance) { i.Phase, i.Drain = store.Draining, drain }, []string{
+				"service c1 run [./web] greeting=hello drain d1 [./drain ${port}] for 2m0s",
+			}},
+			{"returned", func(i *store.Instance) { i.Drain = drain }, []string{"service c1 run [./web] greeting=hello"}},
+			{"task", func(i *store.Instance) { i.Spec.Lifecycle = store.LifecycleTask }, []string{"task c1 run [./web] greeting=hello"}},
+			{"of unknown making", func(i *store.Instance) { i.Config = "" }, []string{"service  run []"}},
+		} {
+			w.workloadRecord("web-0", step.change)
+			a.wantTold(step.what, step.want...)
+		}
+		w.put(w.keys.Instance("web-0"), []byte("{"))
+		a.wantTold("unreadable")
+	})
+}
+
+// A replica whose picture is old has read the record when the agent said hello, and nothing older counts.
+//
+// proves HEAL-1
+func TestOldPictureTellsNothing(t *testing.T) {
+	inWorld(t, func(w *world) {
+		r := w.serve("one")
+		defer r.stop()
+		w.workloadRecord("web-0", func(i *store.Instance) {
+			i.Phase, i.Restart = store.Stopping, &store.Restart{Level: store.RestartWorkload, Token: "r1"}
+		})
+		synctest.Wait()
+		r.store.Faults().StallWatches()
+		w.workloadRecord("web-0", nil)
+		a := r.welcomed(hello("web-0", "boot1", 1))
+		defer a.hangUp()
+		a.wantTold("with an old picture", "service c1 run [./web] greeting=hello")
+		r.store.Faults().ReleaseWatches()
+		pass(time.Second)
+		a.wantTold("with a new picture")
+	})
+}
+
+// Whatever is wanted reaches the agent, however much changes while its stream is busy: only the last of it counts.
+//
+// proves HEAL-1
+func TestWhatIsWantedIsNeverDropped(t *testing.T) {
+	inWorld(t, func(w *world) {
+		r := w.serve("one")
+		defer r.stop()
+		w.workloadRecord("web-0", nil)
+		a := r.welcomed(hello("web-0", "boot1", 1))
+		defer a.hangUp()
+		a.wanted()
+		r.beforeRenewing(func(context.Context) {
+			for i := range 100 {
+				w.workloadRecord("web-0", func(rec *store.Instance) { rec.Config = fmt.Sprintf("c%d", i) })
+			}
+			synctest.Wait() // the gateway has seen them all
+		})
+		a.reports()
+		a.wantTold("after the last change", "service c99 run [./web] greeting=hello")
+	})
+}
+
+// proves DET-16, ROLL-2, HEAL-1, DRAIN-1
+func TestWhatAnAgentHasDoneIsPersistedAtOnce(t *testing.T) {
+	inWorld(t, func(w *world) {
+		r := w.serve("one")
+		defer r.stop()
+		w.workloadRecord("web-0", nil)
+		a := r.welcomed(hello("web-0", "boot1", 1))
+		defer a.hangUp()
+		report := &protocol.Report{Healthy: true}
+		a.report(report)
+		seen := timestamppb.New(time.Now())
+		for _, step := range []struct {
+			what string
+			say  func()
+			got  func(store.Report) bool
+		}{
+			{"config hash", func() { report.ConfigHash = "c1" }, func(r store.Report) bool { return r.Config == "c1" }},
+			{"restart", func() { report.Restarted = "r1" }, func(r store.Report) bool { return r.Restarted == "r1" }},
+			{"drain", func() { report.Drained = "d1" }, func(r store.Report) bool { return r.Drained == "d1" }},
+			{"notice", func() {
+				report.Notice = &protocol.Notice{Kind: "spot", Why: "taken back", In: durationpb.New(2 * time.Minute), At: seen}
+			}, func(r store.Report) bool {
+				n := r.Notice
+				return n != nil && n.Kind == "spot" && n.Why == "taken back" && n.In.D() == 2*time.Minute && n.At.Equal(seen.AsTime())
+			}},
+			{"notice withdrawn", func() { report.Notice = nil }, func(r store.Report) bool { return r.Notice == nil }},
+			{"exit", func() { report.WorkloadExit = &protocol.WorkloadExit{} }, func(r store.Report) bool { return r.Workload != nil }},
+		} {
+			step.say()
+			a.report(report)
+			if got := w.report("web-0").Record; !step.got(got) || got.Sequence != a.number {
+				t.Errorf("%s: persisted is %+v", step.what, got)
+			}
+		}
+		report.Notice = &protocol.Notice{Kind: "spot", In: durationpb.New(2 * time.Minute), At: seen}
+		a.report(report)
+		before := w.report("web-0").Modified
+		report.Notice.In = durationpb.New(time.Minute)
+		a.report(report)
+		if w.report("web-0").Modified != before {
+			t.Error("that a notice's time runs is taken for news")
+		}
+		report.Notice.In = durationpb.New(-time.Minute)
+		report.Restarted = "r2"
+		a.report(report)
+		if n := w.report("web-0").Record.Notice; n == nil || n.In != 0 {
+			t.Errorf("notice of a time that is over is %+v, want no time left", n)
+		}
+	})
+}
