@@ -76,6 +76,26 @@ var bans = []ban{
 		},
 	},
 	{
+		name: "evidence has no clock, chance or I/O",
+		why: "a simulator runs the same code in imagined time, and a seed must repeat it to the byte: time and jitter come " +
+			"with its Config",
+		find: func(f sourceFile) []breach {
+			if !product("coordinator/evidence")(f) {
+				return nil
+			}
+			found := uses(f, "time", "Now", "Since", "Until", "After", "AfterFunc", "Sleep", "Tick", "NewTimer", "NewTicker")
+			ast.Inspect(f.tree, func(n ast.Node) bool {
+				if g, ok := n.(*ast.GoStmt); ok {
+					found = append(found, breach{g.Pos(), "starts a goroutine"})
+				}
+				return true
+			})
+			return append(found, refuseImports(product("coordinator/evidence"), func(_ sourceFile, p string) bool {
+				return within(p, "math/rand") || within(p, "log") || within(p, "net") || p == "os" || p == "context" || p == "crypto/rand"
+			})(f)...)
+		},
+	},
+	{
 		name: "coordinator without etcd",
 		why: "the coordinator speaks to store.Store: that is what lets its loops be tested on a store in memory " +
 			"whose leases expire and whose answers get lost on demand",

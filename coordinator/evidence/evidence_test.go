@@ -14,8 +14,14 @@ import (
 
 func TestHealthySince(t *testing.T) {
 	w := newWorld(t)
-	w.run("web", "web-0")
+	rec := w.run("web", "web-0")
+	rec.ID, rec.Phase = "web-2", store.Checking
+	w.run("web", "web-2")
+	w.put(keys.Instance("web-2"), rec)
 	w.lead()
+	if got := w.instance("web", "web-2").HealthySince; !got.Equal(epoch) {
+		t.Errorf("one that was being checked is healthy since %s", got)
+	}
 	since := func(want time.Time) {
 		t.Helper()
 		if got := w.instance("web", "web-0").HealthySince; !got.Equal(want) {
@@ -283,6 +289,38 @@ func TestLossesElsewhere(t *testing.T) {
 	} {
 		if got := w.evidence.Snapshot(w.content, c.groups).Elsewhere; got != c.want {
 			t.Errorf("besides %q there are %+v, want %+v", c.groups, got, c.want)
+		}
+	}
+}
+
+// Troubles come in swarms: those of one second have one time of grace, and no group is planned anew for each.
+//
+// proves SAFE-1
+func TestSwarmOfDisturbancesIsOneGrace(t *testing.T) {
+	w := newWorld(t)
+	w.lead()
+	w.evidence.Disturb("nobody is there")
+	if s := w.evidence.Snapshot(w.content, nil); !s.GraceEnd.IsZero() {
+		t.Errorf("a shard without agents has grace until %s", s.GraceEnd)
+	}
+	rec := w.run("web", "web-0")
+	grace := rec.Spec.Report.LeaseTTL.D() + store.DefaultShardSettings().ReconnectMax.D()*3/2
+	for _, c := range []struct {
+		after, until time.Duration
+		why          string
+		planned      int
+	}{
+		{0, grace + time.Second, "first", 1}, {900 * time.Millisecond, grace + time.Second, "first", 0}, {2 * time.Second, grace + 3*time.Second, "third", 1},
+	} {
+		w.evidence.TakeDirty(w.content.Revision, w.now)
+		w.now = epoch.Add(c.after)
+		w.evidence.Disturb(map[time.Duration]string{0: "first", 900 * time.Millisecond: "second", 2 * time.Second: "third"}[c.after])
+		s := w.evidence.Snapshot(w.content, nil)
+		if s.GraceEnd.Sub(epoch) != c.until || s.GraceWhy != c.why {
+			t.Errorf("after %s there is grace for %s, because of the %s", c.after, s.GraceEnd.Sub(epoch), s.GraceWhy)
+		}
+		if got := w.evidence.TakeDirty(w.content.Revision, w.now); len(got) != c.planned {
+			t.Errorf("after %s planned are %q", c.after, got)
 		}
 	}
 }
