@@ -34,6 +34,13 @@ var imagined = []struct {
 	{"coordinator/plan/x.go", `package plan; func f() { go f() }`, []string{"plan starts nothing"}},
 	{"coordinator/plan/x_test.go", `package plan; import ("os"; "time"); var _, _ = os.Args, time.Now()`, nil},
 
+	{"coordinator/evidence/x.go", `package evidence; import "time"; var _ = time.Now()`, []string{"evidence has no clock, chance or I/O"}},
+	{"coordinator/evidence/x.go", `package evidence; import _ "math/rand/v2"`, []string{"evidence has no clock, chance or I/O"}},
+	{"coordinator/evidence/x.go", `package evidence; import _ "log/slog"`, []string{"evidence has no clock, chance or I/O"}},
+	{"coordinator/evidence/x.go", `package evidence; func f() { go f() }`, []string{"evidence has no clock, chance or I/O"}},
+	{"coordinator/evidence/x.go", `package evidence; import ("sync"; _ "` + module + `/provider")`, nil},
+	{"coordinator/evidence/x_test.go", `package evidence; import "time"; var _ = time.Now()`, nil},
+
 	{"coordinator/gateway/x.go", `package gateway; import _ "go.etcd.io/etcd/client/v3"`, []string{"coordinator without etcd"}},
 	{"coordinator/x_test.go", `package coordinator; import _ "go.etcd.io/etcd/client/v3"`, []string{"coordinator without etcd"}},
 	{"coordinator/x.go", `package coordinator; import _ "` + module + `/agent/protocol"`, nil},
