@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -349,6 +350,7 @@ type running struct {
 	shard   *shard
 	machine *machine
 	hook    *hook
+	state   string // the agent's state file
 	cancel  context.CancelFunc
 	done    chan error
 }
@@ -374,7 +376,7 @@ func startAgent(t *testing.T, s *shard, m *machine, change func(*Config)) *runni
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	r := &running{t: t, shard: s, machine: m, hook: h, cancel: cancel, done: make(chan error, 1)}
+	r := &running{t: t, shard: s, machine: m, hook: h, state: filepath.Join(cfg.StateDir, "agent.json"), cancel: cancel, done: make(chan error, 1)}
 	go func() { r.done <- a.Run(ctx) }()
 	return r
 }
