@@ -33,7 +33,7 @@ func (t *tenure) carryOut(ctx context.Context, s plan.Snapshot, a plan.Action) e
 	if !a.Silent {
 		entry = &store.JournalEntry{
 			Rule: a.Rule, What: a.What, Why: a.Why, Group: a.Group, Instance: a.Instance, Slot: a.Slot,
-			From: a.From, To: a.To, Verdict: a.Verdict, Evidence: a.Evidence, Revision: s.Revision,
+			From: a.From, To: a.To, Verdict: a.Verdict, Evidence: a.Evidence, Otherwise: a.Otherwise, Revision: s.Revision,
 		}
 		if a.From == a.To {
 			entry.From, entry.To = "", ""

@@ -46,8 +46,8 @@ func createLimit(s store.ShardSettings) *rate.Limiter {
 	return rate.NewLimiter(rate.Limit(s.CreateRate), max(1, s.CreateBurst))
 }
 
-// removeLimit bounds removals by their number at once alone.
-func removeLimit() *rate.Limiter { return rate.NewLimiter(rate.Inf, 1) }
+// noLimit bounds calls by their number at once alone.
+func noLimit() *rate.Limiter { return rate.NewLimiter(rate.Inf, 1) }
 
 // queued is a call that waits. Those with a lower rank go first, among equals the one that came first.
 type queued struct {
@@ -144,6 +144,8 @@ func (q *queue) call(ctx context.Context, c plan.Call) {
 		q.t.evidence.Removed(c.Instance, fmt.Errorf("this coordinator has no provider %q", in.Record.Spec.Provider))
 	case c.Kind == plan.CallCreate:
 		q.create(ctx, p, c, in)
+	case c.Kind == plan.CallRestart:
+		q.restart(ctx, p, c, in)
 	default:
 		q.remove(ctx, p, in)
 	}
@@ -173,7 +175,7 @@ func (q *queue) create(ctx context.Context, p provider.Provider, c plan.Call, in
 	rec.Called = true
 	rec.Last = store.Decision{Rule: "SAFE-8", Why: why, Revision: c.Revision, At: time.Now().UTC()}
 	entry := &store.JournalEntry{
-		Rule: "SAFE-8", What: why, Group: rec.Group, Instance: rec.ID, Slot: &rec.Slot, From: from, To: store.Creating, Revision: c.Revision,
+		Rule: "SAFE-8", What: why, Group: rec.Group, Instance: rec.ID, Slot: slotOf(rec), From: from, To: store.Creating, Revision: c.Revision,
 	}
 	if from == store.Creating {
 		entry = nil

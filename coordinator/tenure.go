@@ -63,8 +63,9 @@ func newTenure(r *Replica, fence store.Fence, shard store.Shard) *tenure {
 		Wake: t.poke, Suspect: t.suspect, Validate: r.validate,
 	})
 	t.queues = map[plan.CallKind]*queue{
-		plan.CallCreate: newQueue(t, createLimit(shard.Settings)),
-		plan.CallRemove: newQueue(t, removeLimit()),
+		plan.CallCreate:  newQueue(t, createLimit(shard.Settings)),
+		plan.CallRestart: newQueue(t, noLimit()),
+		plan.CallRemove:  newQueue(t, noLimit()),
 	}
 	return t
 }
@@ -284,9 +285,8 @@ func (t *tenure) tellVerdicts(ctx context.Context, s *plan.Snapshot, p plan.Plan
 			}
 			told++
 			t.log.Info("verdict", "group", g.Name, "instance", id, "verdict", string(now.Verdict), "rule", now.Rule, "why", now.Why, "revision", int64(s.Revision))
-			slot := in.Record.Slot
 			t.tell(ctx, store.JournalEntry{
-				Rule: now.Rule, What: string(now.Verdict), Why: now.Why, Group: g.Name, Instance: id, Slot: &slot, Verdict: now.Verdict,
+				Rule: now.Rule, What: string(now.Verdict), Why: now.Why, Group: g.Name, Instance: id, Slot: slotOf(in.Record), Verdict: now.Verdict,
 				Evidence: now.Evidence, Revision: s.Revision,
 			})
 		}

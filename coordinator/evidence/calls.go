@@ -81,6 +81,21 @@ func (e *Evidence) Removed(id string, err error) {
 	})
 }
 
+// Restarted notes how the restart with a token went.
+func (e *Evidence) Restarted(id, token string, err error) {
+	e.finish(id, func(w *witness) {
+		switch {
+		case errors.Is(err, provider.ErrNotFound):
+			w.calls.Missing = true
+		case err != nil:
+			e.failed(w, err)
+		default:
+			w.succeeded()
+			w.calls.Restarted = token
+		}
+	})
+}
+
 func (e *Evidence) finish(id string, note func(*witness)) {
 	e.mu.Lock()
 	if w := e.instances[id]; w != nil {

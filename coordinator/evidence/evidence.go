@@ -77,6 +77,7 @@ type witness struct {
 	provider     string
 	phase        store.Phase
 	phaseStart   time.Time
+	restart      string // token of the restart in the record
 	born         time.Time
 	healthySince time.Time
 	healthyBoot  string

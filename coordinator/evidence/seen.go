@@ -145,8 +145,9 @@ func (e *Evidence) see(c *picture.Content, id string, first bool) {
 		e.instances[id] = w
 	}
 	w.group, w.provider = rec.Group, rec.Spec.Provider
-	if w.phase != rec.Phase {
+	if token := restartOf(rec); w.phase != rec.Phase || w.restart != token && token != "" {
 		w.phase, w.phaseStart = rec.Phase, now
+		w.restart, w.calls.Missing = token, false
 	}
 	alive, hasAlive := c.Alive[id]
 	switch {
@@ -172,6 +173,7 @@ func (e *Evidence) meet(rec store.Instance, now time.Time, first bool) *witness 
 	w := &witness{phaseStart: now}
 	if first { // in its phase since before our time
 		w.phase, w.phaseStart = rec.Phase, now.Add(-e.led(rec.Since, now))
+		w.restart = restartOf(rec)
 	}
 	w.born = w.phaseStart
 	if !rec.Created.IsZero() {
@@ -183,6 +185,14 @@ func (e *Evidence) meet(rec store.Instance, now time.Time, first bool) *witness 
 		w.uncertain = true
 	}
 	return w
+}
+
+// restartOf is the token of the restart in a record: one at the next level begins its phase anew.
+func restartOf(rec store.Instance) string {
+	if rec.Restart == nil {
+		return ""
+	}
+	return rec.Restart.Token
 }
 
 // seeStream notes since when the stream is in its state. That of our first listing it may have entered before our time.

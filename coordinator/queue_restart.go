@@ -1,0 +1,65 @@
+package coordinator
+
+import (
+	"context"
+	"time"
+
+	"github.com/leasehold/leasehold/coordinator/picture"
+	"github.com/leasehold/leasehold/coordinator/plan"
+	"github.com/leasehold/leasehold/provider"
+	"github.com/leasehold/leasehold/store"
+)
+
+// restart records, under the fence, that the provider is asked, and then asks it: so a leader who was deposed meanwhile restarts
+// nothing. It is never done once another boot reports (SAFE-8).
+func (q *queue) restart(ctx context.Context, p provider.Provider, c plan.Call, in store.Versioned[store.Instance]) {
+	t, rec := q.t, in.Record
+	r := rec.Restart
+	if r == nil || q.bootedSince(rec) {
+		t.evidence.Dropped(rec.ID)
+		return
+	}
+	why := "provider " + rec.Spec.Provider + " is asked to restart it"
+	rec.Last = store.Decision{Rule: "HEAL-1", Why: why, Revision: c.Revision, At: time.Now().UTC()}
+	entry := &store.JournalEntry{Rule: "HEAL-1", What: why, Group: rec.Group, Instance: rec.ID, Slot: slotOf(rec), Revision: c.Revision}
+	t.r.deps.Before("record restarting", rec.ID)
+	call, cancel := context.WithTimeout(ctx, p.Capabilities().CallTimeout)
+	defer cancel()
+	rev, err := t.commit(ctx, c.Conditions, []store.Write{store.Put(in.Key, store.Encode(rec))}, entry)
+	if err != nil {
+		t.log.Debug("call not begun", "instance", rec.ID, "error", err)
+		t.evidence.Dropped(rec.ID)
+		return
+	}
+	t.evidence.Wrote(rec.Group, rev)
+	t.log.Info("decided", "what", why, "group", rec.Group, "instance", rec.ID, "rule", entry.Rule, "revision", int64(rev))
+	t.r.deps.Before("provider restart", rec.ID)
+	err = p.Restart(call, t.shard.ID, rec.ID)
+	t.r.deps.Before("provider restarted", rec.ID)
+	if err != nil && ctx.Err() == nil {
+		t.log.Error("provider did not restart", "group", rec.Group, "instance", rec.ID, "provider", rec.Spec.Provider, "error", err)
+	}
+	t.evidence.Restarted(rec.ID, r.Token, err)
+	if l := t.listers[rec.Spec.Provider]; l != nil {
+		l.ask() // what it listed before is of the boot before
+	}
+}
+
+// bootedSince says whether another boot than the one to be ended reports already.
+func (q *queue) bootedSince(rec store.Instance) bool {
+	other := false
+	q.t.r.picture.View(func(c *picture.Content) {
+		alive, there := c.Alive[rec.ID]
+		other = there && rec.Restart.Boot != "" && alive.Record.BootID != rec.Restart.Boot
+	})
+	return other
+}
+
+// slotOf is the slot that a journal entry names; nil for an instance on demand.
+func slotOf(rec store.Instance) *int {
+	if rec.Slot < 0 {
+		return nil
+	}
+	n := rec.Slot
+	return &n
+}
