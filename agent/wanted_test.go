@@ -170,8 +170,11 @@ func TestRestartThatWasCutShortIsRepeated(t *testing.T) {
 		r.machine.mu.Lock()
 		r.machine.stopFor = 10 * time.Second
 		r.machine.mu.Unlock()
-		r.want(restart("r1"), 1)
+		both := restart("r1")
+		both.Drain = drain("d1").GetDrain()
+		r.want(both, 1)
 		pass(5 * time.Second)
+		r.hook.end() // something else is remembered meanwhile
 		if report := r.tells("under way"); report.GetRestarted() != "" {
 			t.Errorf("report is %v, though the workload is still being stopped", report)
 		}
@@ -212,6 +215,11 @@ func TestRestartOfAWorkloadThatHasEnded(t *testing.T) {
 		r.machine.came(t, "restarted", 2, 0, updated)
 		if report := r.tells("restart"); !report.GetHealthy() || report.GetRestarted() != "r1" || report.GetWorkloadExit() != nil {
 			t.Errorf("report is %v, want a healthy one", report)
+		}
+		r.machine.exit(4)
+		r.want(config("c2", "hi"), 1)
+		if s := r.machine.State(); s.Running {
+			t.Error("the end of a restart's order has started a workload that had ended once more")
 		}
 	})
 }
