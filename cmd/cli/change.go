@@ -102,6 +102,9 @@ func (c *change) readStatic(static, beside store.KV) error {
 	if errors.Is(err, store.ErrSchema) {
 		return fmt.Errorf("read static group %s: %w", c.name, err)
 	}
+	if o, unreadable := store.ReadOverride(beside.Value); beside.Modified != 0 && unreadable == nil {
+		c.wasOverride = o
+	}
 	if err != nil {
 		return failure(Failed, "leasehold config apply -f FILE, with the whole group", "group %s: the static group at revision %d cannot be used: %s", c.name, static.Modified, joined(err))
 	}

@@ -31,7 +31,7 @@ func (s *Session) confirm(ctx context.Context, given []string, name, act string)
 		return ctx.Err()
 	case answer := <-typed:
 		if answer != name {
-			return failure(Failed, "leasehold group show "+name, "%s: not confirmed; nothing was changed", act)
+			return failure(Failed, "give the same command once more, and type "+name, "%s: not confirmed; nothing was changed", act)
 		}
 		return nil
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Env is what a command needs of the world. Everything in it must be set.
+// Env is what a command needs of the world. Everything in it must be set, Settings excepted.
 type Env struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
@@ -23,6 +23,8 @@ type Env struct {
 	Now      func() time.Time
 	RandomID func() string
 	User     string // who gives orders: name@host
+	// Settings is the file with the operator's settings for this program, if --config names no other; "" or a file that is not there: none.
+	Settings string
 	Version  string
 
 	// Open opens the store. The function that comes with it closes it again.
@@ -50,6 +52,7 @@ type Globals struct {
 	User      string        `help:"etcd user, with its password." env:"LEASEHOLD_USER" placeholder:"NAME:PASSWORD"`
 	Output    string        `short:"o" help:"How to show what was found: ${enum}." enum:"table,wide,json,yaml" default:"table" placeholder:"FORMAT"`
 	NoColor   bool          `help:"No colours (also with NO_COLOR or TERM=dumb)."`
+	Config    string        `help:"File with settings for this program (default: leasehold/config.yaml where your settings are, if there is one)." env:"LEASEHOLD_CONFIG" placeholder:"FILE"`
 	Timeout   time.Duration `help:"Give up after this long (default: ${request_timeout} for each answer of etcd, ${wait_timeout} for --wait)." placeholder:"DURATION"`
 }
 

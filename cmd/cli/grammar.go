@@ -19,6 +19,8 @@ type Grammar struct {
 	Events   Events    `cmd:"" help:"Show what was decided, by which rule, and why."`
 	Hold     Hold      `cmd:"" help:"Put the shard on hold: nothing is created or deleted."`
 	Release  Release   `cmd:"" help:"End the hold."`
+	Evacuate Evacuate  `cmd:"" help:"Empty a zone: its instances are replaced elsewhere, and none is made there."`
+	Config   Config    `cmd:"" help:"What holds for the whole shard: its file of static groups, its settings, and those of this program."`
 	Version  Version   `cmd:"" help:"Show the version of this program."`
 
 	Dev         services.Dev         `cmd:"" help:"Run everything on this machine: etcd, coordinator and a demo group."`
@@ -54,6 +56,13 @@ type Instances struct {
 	List    InstanceList    `cmd:"" help:"List the instances."`
 	Show    InstanceShow    `cmd:"" help:"Show one instance: its record, its session and its last report."`
 	Replace InstanceReplace `cmd:"" help:"Make a replacement first, then remove the instance."`
+	Restart InstanceRestart `cmd:"" help:"Restart the machine in its place."`
+	Drain   InstanceDrain   `cmd:"" help:"Let the instance finish its work and go; its slot is filled again."`
+	Drained InstanceDrained `cmd:"" help:"Say that a draining instance has nothing left to wait for."`
+	Protect InstanceProtect `cmd:"" help:"Keep the instance when the group shrinks, ages or rolls."`
+	Create  InstanceCreate  `cmd:"" help:"Make an instance on demand, beside those that the group wants."`
+	Adopt   InstanceAdopt   `cmd:"" help:"Take up a machine that has no record."`
+	Logs    InstanceLogs    `cmd:"" help:"Show how the workload of an instance ended, and its last words."`
 	Delete  InstanceDelete  `cmd:"" help:"Remove the instance now; its slot is filled again."`
 }
 
@@ -64,7 +73,8 @@ func Run(ctx context.Context, env Env, args []string) Code {
 	s := &Session{env: env, flags: &g.Globals}
 	defer s.end()
 	exited := false
-	parser, err := newParser(&g, env, func(int) { exited = true })
+	file := &settingsFile{usual: env.Settings}
+	parser, err := newParser(&g, env, func(int) { exited = true }, kong.Resolvers(file))
 	if err != nil {
 		return report(ctx, s.aside(), fmt.Errorf("build command line: %w", err))
 	}
@@ -81,6 +91,7 @@ func Run(ctx context.Context, env Env, args []string) Code {
 	if g.Timeout < 0 {
 		return report(ctx, s.aside(), failure(Usage, "leasehold --help", "--timeout: %s: must not be negative", g.Timeout))
 	}
+	s.settings = settingsOf(parsed, file)
 	parsed.BindTo(ctx, (*context.Context)(nil))
 	parsed.Bind(s, s.host())
 	return report(ctx, s.aside(), parsed.Run())
@@ -99,13 +110,13 @@ func Complete(env Env) (answered bool, err error) {
 	return answered, err
 }
 
-func newParser(g *Grammar, env Env, exit func(int)) (*kong.Kong, error) {
-	return kong.New(g,
+func newParser(g *Grammar, env Env, exit func(int), more ...kong.Option) (*kong.Kong, error) {
+	return kong.New(g, append(more,
 		kong.Name("leasehold"),
 		kong.Description("Keeps groups of machines at the size and in the health that you asked for."),
 		kong.Vars{"request_timeout": requestTimeout.String(), "wait_timeout": waitTimeout.String()},
 		kong.Writers(env.Stdout, env.Stderr),
 		kong.Exit(exit),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
-	)
+	)...)
 }

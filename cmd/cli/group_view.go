@@ -134,7 +134,7 @@ func activity(st store.Status) []string {
 	}
 	var rules []string
 	for _, b := range st.Blocked {
-		if b.Rule != "" && !slices.Contains(rules, b.Rule) {
+		if b.Rule != "" && !toldOtherwise(b, st) && !slices.Contains(rules, b.Rule) {
 			rules = append(rules, b.Rule)
 		}
 	}

@@ -30,6 +30,7 @@ func (c *InstanceList) Run(ctx context.Context, s *Session) error {
 		{Title: "GROUP", Wide: true},
 		{Title: "SLOT", Right: true},
 		{Title: "PHASE"},
+		{Title: "NOW"},
 		{Title: "AGENT"},
 		{Title: "ZONE"},
 		{Title: "TEMPLATE"},
@@ -93,7 +94,7 @@ func (c *InstanceList) Run(ctx context.Context, s *Session) error {
 func instanceRow(s *Session, shard string, i store.Instance, a *store.Alive) []string {
 	now := s.env.Now()
 	return []string{
-		i.ID, shard, i.Group, fmt.Sprint(i.Slot), string(i.Phase), agentState(a), orDash(i.Zone), i.Template, orDash(i.Replaces),
+		i.ID, shard, i.Group, fmt.Sprint(i.Slot), string(i.Phase), instanceNow(i, now), agentState(a), orDash(i.Zone), i.Template, orDash(i.Replaces),
 		orDash(i.Address), orDash(i.Ref), orDash(strings.TrimSpace(i.Last.Rule + " " + i.Last.Why)), output.Age(now, i.Since), output.Age(now, i.Created),
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/leasehold/leasehold/cmd/output"
@@ -57,6 +58,9 @@ func (c *InstanceShow) Run(ctx context.Context, s *Session) error {
 	}
 	if o := i.Condemned; o != nil {
 		fmt.Fprintf(scr.W, "ordered to go: %s ago by %s: %s\n", output.Age(now, o.At), o.By, output.OneLine(o.Why))
+	}
+	for _, line := range instanceLines(i, now) {
+		fmt.Fprintln(scr.W, line)
 	}
 	showSession(scr, alive, now)
 	showReport(scr, rep, now)
@@ -113,9 +117,15 @@ func showReport(scr output.Screen, v store.Versioned[store.Report], now time.Tim
 	if w := r.Workload; w != nil {
 		fmt.Fprintf(scr.W, "  workload ended %s ago with %d%s\n", output.Age(now, w.At), w.Code, signal(w.Signal))
 		if w.Output != "" {
-			fmt.Fprintf(scr.W, "  its last words: %s\n", output.OneLine(w.Output))
+			fmt.Fprintf(scr.W, "  its last words: %s\n", output.OneLine(lastLine(w.Output)))
 		}
 	}
+}
+
+// lastLine is the last line of a text: logs has the rest.
+func lastLine(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return lines[len(lines)-1]
 }
 
 func signal(name string) string {
@@ -126,14 +136,18 @@ func signal(name string) string {
 }
 
 func showSlot(scr output.Screen, v store.Versioned[store.Slot], now time.Time) {
-	if !v.Present() || len(v.Record.Failures) == 0 && v.Record.Retry == nil {
+	state := slotState(v.Record, now)
+	if !v.Present() || len(v.Record.Failures) == 0 && state == "" {
 		return
 	}
 	fmt.Fprintf(scr.W, "slot: %s counted\n", counted(len(v.Record.Failures), "failure", "failures"))
 	for _, f := range v.Record.Failures {
 		fmt.Fprintf(scr.W, "  %s ago  %s  %s  %s\n", output.Age(now, f.At), f.Instance, f.Verdict, output.OneLine(f.Why))
 	}
-	if r := v.Record.Retry; r != nil {
-		fmt.Fprintf(scr.W, "  flapping: no new replacement for %s after %s ago\n", output.Span(r.For.D()), output.Age(now, r.Start))
+	if state != "" {
+		fmt.Fprintf(scr.W, "  %s\n", state)
+	}
+	if g := v.Record.GiveUp; g != nil && v.Record.Errored == "" {
+		fmt.Fprintf(scr.W, "  given up in %s if that goes on\n", ends(*g, now))
 	}
 }

@@ -13,10 +13,11 @@ import (
 
 // Session is one run of one command: its flags, and the shard it looks at.
 type Session struct {
-	env   Env
-	flags *Globals
-	st    store.Store
-	close func() error
+	env      Env
+	flags    *Globals
+	settings []setting // where the values of flags come from
+	st       store.Store
+	close    func() error
 }
 
 // open opens the store at the first use. Nothing is asked of etcd yet.

@@ -43,6 +43,7 @@ var beginnings = map[string]func(*world){
 		w.journal(time.Hour, store.JournalEntry{Rule: "REC-3", Group: "web", Instance: "web-0-a1", What: "create instance in slot 0", Why: "slot was empty", Revision: 7, Evidence: []string{"slot 0 empty"}})
 		w.journal(3*time.Minute, store.JournalEntry{Rule: "DET-17", Group: "api", Instance: "api-3-d1", What: "lost", Why: "lease ended", Revision: 9})
 	},
+	"busy": busy,
 	"trouble": func(w *world) {
 		hold := store.Shard{Schema: 1, ID: "x1", Name: "default", Hold: &store.Hold{By: "coord-a", Why: "4 extra machines", At: noon.Add(-time.Minute)}}
 		w.put(store.KindShard, "", hold)
@@ -59,6 +60,11 @@ var beginnings = map[string]func(*world){
 }
 
 var transcriptFiles = map[string]string{
+	"shard.yaml": "name: web\nprovider: process\nsize: 3\nworkload: {run: [./web]}\nvars: {colour: red}\n---\nname: api\nprovider: process\nsize: 2\n",
+	"next.yaml":  "name: web\nprovider: process\nsize: 2\nworkload: {run: [./web, -v]}\nvars: {colour: red}\n",
+	"more.yaml":  "name: web\nsize: 5\ntemplate: {instance_type: large}\nvars: {colour: blue}\n",
+	"less.yaml":  "name: web\nsize: 1\n",
+	"whole.yaml": "name: web\nprovider: process\nsize: 5\nheal: {policy: none}\n",
 	"web.yaml":   "name: web\nprovider: process\nsize: 4\nworkload: {run: [./web, -v]}\n",
 	"same.yaml":  "name: web\nprovider: process\nsize: 3\nworkload: {run: [./web]}\n",
 	"small.yaml": "name: web\nprovider: process\nsize: 1\nworkload: {run: [./web]}\n",

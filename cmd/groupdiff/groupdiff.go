@@ -39,6 +39,15 @@ func (c Change) String() string {
 	}
 }
 
+// Paths lists the fields that are set in a group.
+func Paths(g store.Group) []string {
+	var paths []string
+	for _, c := range Between(nil, g) {
+		paths = append(paths, c.Path)
+	}
+	return paths
+}
+
 // Between lists the fields in which b differs from a. With a nil a, everything that is set in b is new.
 func Between(a *store.Group, b store.Group) []Change {
 	before := map[string]string{}

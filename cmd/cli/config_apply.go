@@ -1,0 +1,230 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/leasehold/leasehold/cmd/groupdiff"
+	"github.com/leasehold/leasehold/cmd/groupfile"
+	"github.com/leasehold/leasehold/store"
+)
+
+// Config are the commands about a shard's file and about where values come from.
+type Config struct {
+	Apply ConfigApply `cmd:"" help:"Put the groups of the shard's file into etcd, as static groups."`
+	Show  ConfigShow  `cmd:"" help:"Show the shard's settings, its static groups, and where each value of this program comes from."`
+}
+
+// ConfigApply is the command config apply (REC-6).
+type ConfigApply struct {
+	Files
+	DryRun  bool     `help:"Show what would change, and change nothing."`
+	Prune   bool     `help:"Delete static groups that are not in the files, with all their instances."`
+	Confirm []string `help:"Confirm that this group may shrink or, with --prune, go." placeholder:"NAME"`
+}
+
+// Run puts the groups in the files into static/. All are written, or none.
+func (c *ConfigApply) Run(ctx context.Context, s *Session) error {
+	changes, err := c.changes(ctx, s)
+	if err != nil {
+		return err
+	}
+	if c.DryRun {
+		return c.dryRun(s, changes)
+	}
+	var writes []change
+	for _, ch := range changes {
+		if ch.staticUnchanged() {
+			continue
+		}
+		act := ch.severe()
+		if act != "" {
+			if err := s.confirm(ctx, c.Confirm, ch.name, act); err != nil {
+				return err
+			}
+		}
+		writes = append(writes, ch)
+	}
+	if len(writes) > groupfile.MaxGroups {
+		return failure(Usage, "apply without --prune first", "there are %d groups to write, and at most %d are written at once", len(writes), groupfile.MaxGroups)
+	}
+	var rev store.Revision
+	if len(writes) > 0 {
+		if rev, err = s.write(ctx, writes, "leasehold config apply "+c.flags()+" --dry-run, then leasehold config apply again"); err != nil {
+			return err
+		}
+	}
+	for _, ch := range changes {
+		fmt.Fprintln(s.env.Stdout, ch.became(rev))
+		for _, w := range ch.after.Warnings() {
+			s.warn("%s: %s", ch.name, w)
+		}
+	}
+	return s.warnOfProviders(ctx, changes)
+}
+
+// changes are what the files ask for: the groups in them and, with --prune, the static groups that are not.
+func (c *ConfigApply) changes(ctx context.Context, s *Session) ([]change, error) {
+	files, err := s.parseFiles(c.Files)
+	if err != nil {
+		return nil, err
+	}
+	groups, err := judgeFiles(c.Files, files, nil)
+	if err != nil {
+		return nil, err
+	}
+	var changes []change
+	for _, g := range groups {
+		ch, err := s.planStatic(ctx, g.Group)
+		if err != nil {
+			return nil, err
+		}
+		changes = append(changes, ch)
+	}
+	if !c.Prune {
+		return changes, nil
+	}
+	listing, err := s.list(ctx, s.keys().Of(store.KindStatic), 0)
+	if err != nil {
+		return nil, err
+	}
+	for _, kv := range listing.KVs {
+		_, name, _ := s.keys().Split(kv.Key)
+		if slices.ContainsFunc(changes, func(ch change) bool { return ch.name == name }) {
+			continue
+		}
+		ch, err := s.readChange(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		if ch.static == nil {
+			continue // it went meanwhile
+		}
+		gone := *ch.static
+		gone.Deleting = true
+		ch.putStatic = &gone
+		ch.after = ch.inForceWith(gone)
+		changes = append(changes, ch)
+	}
+	return changes, nil
+}
+
+// planStatic says what putting a group from a file into static/ would change. What is set beside it stays.
+func (s *Session) planStatic(ctx context.Context, g store.Group) (change, error) {
+	ch, err := s.readChange(ctx, g.Name)
+	var unusable *Failure
+	if errors.As(err, &unusable) && unusable.Code == Failed && ch.staticWas != 0 && ch.static == nil {
+		s.warn("%s; it is replaced as a whole", unusable.What)
+		err = nil
+	}
+	if err != nil {
+		return ch, err
+	}
+	if ch.static != nil {
+		g.OperatorState = ch.static.OperatorState
+	}
+	ch.putStatic = &g
+	switch {
+	case ch.staticWas == 0 && ch.was != 0:
+		return ch, notStatic(ch)
+	case ch.broken != nil:
+		s.warn("%s: what is set beside it at revision %d cannot be used (%s): it stays, and is in force no more than before", ch.name, ch.was, joined(ch.broken))
+	}
+	ch.after = ch.inForceWith(g)
+	if ch.after.Deleting {
+		s.warn("%s is being deleted: what is written now changes nothing about that", ch.name)
+	}
+	if err := ch.after.Validate(); err != nil {
+		return ch, failure(Failed, "leasehold group edit "+ch.name, "group %s: with what is set beside it (revision %d) it would be wrong: %s", ch.name, ch.was, joined(err))
+	}
+	return ch, nil
+}
+
+// inForceWith is what is in force of the group with this static group.
+func (c change) inForceWith(static store.Group) store.Group {
+	if c.was == 0 {
+		return static
+	}
+	return c.wasOverride.Over(static)
+}
+
+// notStatic says why a group that stands in groups/ as a whole cannot become static: what is there could not be set beside it.
+func notStatic(ch change) error {
+	next := fmt.Sprintf("take %s out of the file, or leasehold group delete %s and, when it is gone, leasehold config apply again", ch.name, ch.name)
+	if ch.broken != nil {
+		return failure(Failed, next, "group %s is in groups/ already (revision %d), with a spec that cannot be used: %s", ch.name, ch.was, joined(ch.broken))
+	}
+	var fields []string
+	for _, path := range groupfile.NotBesideStatic(groupdiff.Paths(*ch.before)) {
+		name, rest, _ := strings.Cut(path, ".")
+		if name == "template" {
+			name, _, _ = strings.Cut("template."+rest, "[")
+		}
+		if name, _, _ = strings.Cut(name, "["); !slices.Contains(fields, name) {
+			fields = append(fields, name)
+		}
+	}
+	return failure(Failed, next, "group %s is in groups/ already (revision %d), as a whole spec: beside a static group only size, template.instance_type and vars can be set, and it has %s (REC-6); nothing was changed",
+		ch.name, ch.was, strings.Join(fields, ", "))
+}
+
+// staticUnchanged says that static/ has the group as it is to be.
+func (c change) staticUnchanged() bool {
+	return c.static != nil && string(store.Encode(*c.static)) == string(store.Encode(*c.putStatic))
+}
+
+// pruned says that the group goes because it is not in the files.
+func (c change) pruned() bool { return c.putStatic.Deleting && (c.static == nil || !c.static.Deleting) }
+
+// severe is what an operator must confirm; "" if there is nothing.
+func (c change) severe() string {
+	switch {
+	case c.pruned():
+		return fmt.Sprintf("group %s is not in the files: it and its instances (%s wanted) are deleted for good", c.name, isAre(c.after.Size))
+	case c.shrinks():
+		return c.shrinking()
+	default:
+		return ""
+	}
+}
+
+// became says what the command did with the group.
+func (c change) became(rev store.Revision) string {
+	switch {
+	case c.staticUnchanged():
+		return fmt.Sprintf("%s unchanged rev %d", c.name, c.staticWas)
+	case c.pruned():
+		return fmt.Sprintf("%s deleting rev %d", c.name, rev)
+	case c.isNew():
+		return fmt.Sprintf("%s created rev %d", c.name, rev)
+	default:
+		return fmt.Sprintf("%s changed rev %d", c.name, rev)
+	}
+}
+
+// dryRun shows what would change.
+func (c *ConfigApply) dryRun(s *Session, changes []change) error {
+	for _, ch := range changes {
+		switch {
+		case ch.staticUnchanged():
+			fmt.Fprintf(s.env.Stdout, "%s: unchanged, rev %d\n", ch.name, ch.staticWas)
+		case ch.pruned():
+			fmt.Fprintf(s.env.Stdout, "%s: rev %d, would be deleted\n", ch.name, ch.staticWas)
+		case ch.isNew():
+			fmt.Fprintf(s.env.Stdout, "%s: new, there is no such group\n", ch.name)
+		default:
+			fmt.Fprintf(s.env.Stdout, "%s: rev %d\n", ch.name, ch.staticWas)
+		}
+		if err := writeChanges(s, groupdiff.Between(ch.static, *ch.putStatic), ch.isNew()); err != nil {
+			return err
+		}
+		for _, w := range ch.after.Warnings() {
+			s.warn("%s: %s", ch.name, w)
+		}
+	}
+	fmt.Fprintln(s.env.Stdout, "Nothing changed.")
+	return nil
+}

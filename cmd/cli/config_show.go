@@ -1,0 +1,155 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/alecthomas/kong"
+	"github.com/leasehold/leasehold/cmd/output"
+	"github.com/leasehold/leasehold/store"
+)
+
+// ConfigShow is the command config show.
+type ConfigShow struct{}
+
+// configDocument is what config show has in JSON.
+type configDocument struct {
+	Program []setting         `json:"program"`
+	Shard   json.RawMessage   `json:"shard"`    // the record as stored
+	InForce any               `json:"settings"` // of the shard, with what is not set
+	Static  []json.RawMessage `json:"static"`
+	Beside  []json.RawMessage `json:"overrides"` // what is set beside static groups
+}
+
+// Run shows every value and where it comes from.
+func (c *ConfigShow) Run(ctx context.Context, s *Session) error {
+	shard, raw, err := findRecord[store.Shard](ctx, s, s.keys().Shard())
+	if err != nil {
+		return err
+	}
+	groups, _, err := s.groups(ctx, s.keys(), 0)
+	if err != nil {
+		return err
+	}
+	groups = slices.DeleteFunc(groups, func(g group) bool { return !g.static() })
+	doc := configDocument{Program: s.settings, Shard: raw, InForce: shard.Record.Settings.WithDefaults(), Static: []json.RawMessage{}, Beside: []json.RawMessage{}}
+	for _, g := range groups {
+		doc.Static = append(doc.Static, asJSON(g.Static.Value))
+		if g.Stored.Modified != 0 {
+			doc.Beside = append(doc.Beside, asJSON(g.Stored.Value))
+		}
+	}
+	if done, err := s.records(doc); done {
+		return err
+	}
+	scr := s.screen()
+	fmt.Fprintln(scr.W, "this program")
+	t := output.Table{Indent: "  ", Columns: []output.Column{{Title: "SETTING"}, {Title: "VALUE"}, {Title: "FROM"}}}
+	for _, v := range s.settings {
+		t.Add(v.Name, orDash(v.Value), v.From)
+	}
+	if err := t.Write(scr, s.wide()); err != nil {
+		return err
+	}
+	if err := showShardSettings(scr, s.flags.Shard, shard); err != nil {
+		return err
+	}
+	return showStatic(scr, groups)
+}
+
+// showShardSettings shows what holds for all groups of the shard.
+func showShardSettings(scr output.Screen, name string, shard store.Versioned[store.Shard]) error {
+	if shard.Present() {
+		fmt.Fprintf(scr.W, "shard %s, revision %d\n", name, shard.Modified)
+	} else {
+		fmt.Fprintf(scr.W, "shard %s, which no coordinator has served yet\n", name)
+	}
+	t := output.Table{Indent: "  ", Columns: []output.Column{{Title: "SETTING"}, {Title: "VALUE"}, {Title: "FROM"}}}
+	set, force, usual := flatRecord(shard.Record.Settings), flatRecord(shard.Record.Settings.WithDefaults()), flatRecord(store.DefaultShardSettings())
+	for _, k := range shardSettings {
+		value, from := force[k], "shard"
+		if value == "" {
+			value = "off"
+		}
+		if force[k] == usual[k] || set[k] != force[k] {
+			from = "default"
+		}
+		t.Add(k, value, from)
+	}
+	return t.Write(scr, false)
+}
+
+// shardSettings are the settings of a shard, in their order.
+var shardSettings = []string{
+	"provider_poll", "create_rate", "create_burst", "orphan_grace", "reconnect_min", "reconnect_max", "events_kept", "eligible_age", "forced_age",
+}
+
+// flatRecord is a record without parts, by the names of its fields.
+func flatRecord(record any) map[string]string {
+	var fields map[string]any
+	if err := json.Unmarshal(store.Encode(record), &fields); err != nil {
+		panic(fmt.Sprintf("read back %T: %v", record, err)) // Encode wrote it a moment ago
+	}
+	out := map[string]string{}
+	for k, v := range fields {
+		out[k] = fmt.Sprint(v)
+	}
+	return out
+}
+
+// showStatic shows the static groups: of each the values that can be set beside it, and whether they are.
+func showStatic(scr output.Screen, groups []group) error {
+	if len(groups) == 0 {
+		_, err := fmt.Fprintln(scr.W, "no static groups")
+		return err
+	}
+	fmt.Fprintln(scr.W, counted(len(groups), "static group", "static groups"))
+	t := output.Table{Indent: "  ", Columns: []output.Column{{Title: "GROUP"}, {Title: "FIELD"}, {Title: "VALUE"}, {Title: "FROM"}}}
+	for _, g := range groups {
+		static, beside := fmt.Sprintf("static rev %d", g.Static.Modified), fmt.Sprintf("override rev %d", g.Stored.Modified)
+		if g.Bad != nil {
+			t.Add(g.Name, "-", "cannot be used: "+joined(g.Bad), static)
+			continue
+		}
+		var o store.Override
+		if g.Stored.Modified != 0 {
+			o, _ = store.ReadOverride(g.Stored.Value) // it was read a moment ago
+		}
+		from := func(set bool) string {
+			if set {
+				return beside
+			}
+			return static
+		}
+		t.Add(g.Name, "provider", g.Spec.Provider, static)
+		t.Add(g.Name, "size", fmt.Sprint(g.Spec.Size), from(o.Size != nil))
+		t.Add(g.Name, "template.instance_type", orDash(g.Spec.Template.InstanceType), from(o.Template.InstanceType != nil))
+		for _, k := range slices.Sorted(maps.Keys(g.Spec.Vars)) {
+			_, set := o.Vars[k]
+			t.Add(g.Name, "vars."+k, g.Spec.Vars[k], from(set))
+		}
+	}
+	return t.Write(scr, false)
+}
+
+// shownValue is the value of a flag as a person writes it, a password excepted.
+func shownValue(flag *kong.Flag, value any) string {
+	text := fmt.Sprint(value)
+	if list, ok := value.([]string); ok {
+		text = strings.Join(list, ",")
+	}
+	switch {
+	case flag.Name == "user" && text != "":
+		name, _, _ := strings.Cut(text, ":")
+		return name + ":…"
+	case flag.Name == "timeout" && value == time.Duration(0):
+		return fmt.Sprintf("%s, with --wait %s", output.Span(requestTimeout), output.Span(waitTimeout))
+	default:
+		return text
+	}
+}

@@ -1,0 +1,128 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// Evacuate is the command evacuate (DRAIN-3).
+type Evacuate struct {
+	Zone    string   `arg:"" help:"The zone."`
+	End     bool     `help:"The zone may be used again."`
+	Confirm []string `help:"Confirm that this zone is to be emptied." placeholder:"ZONE"`
+}
+
+// Run orders the zone to be emptied: its instances are replaced elsewhere, and none is made there until --end.
+func (c *Evacuate) Run(ctx context.Context, s *Session) error {
+	if strings.TrimSpace(c.Zone) == "" {
+		return failure(Usage, "leasehold evacuate --help", "zone: %q: must be the name of a zone, as leasehold instance list shows it", c.Zone)
+	}
+	shard, _, err := findRecord[store.Shard](ctx, s, s.keys().Shard())
+	if err != nil {
+		return err
+	}
+	if !shard.Present() {
+		return failure(NotFound, "leasehold status --all-shards", "there is no shard %s: no coordinator of it has ever run", s.flags.Shard)
+	}
+	evacuation, evacuated := shard.Record.Evacuated[c.Zone]
+	if c.End {
+		return c.end(ctx, s, shard, evacuated)
+	}
+	returns, err := s.pending(ctx, store.RequestReturn, c.Zone)
+	if err != nil {
+		return err
+	}
+	if evacuated && !returns {
+		fmt.Fprintf(s.env.Stdout, "%s unchanged: evacuated already, by %s\n", c.Zone, evacuation.By)
+		return nil
+	}
+	there, wants, err := s.inZone(ctx, c.Zone)
+	if err != nil {
+		return err
+	}
+	if there == "" && !wants {
+		s.warn("no instance is in a zone %q, and no group names it: is it spelt right?", c.Zone)
+	}
+	if there == "" {
+		there = "there is none now"
+	}
+	act := fmt.Sprintf("all instances in zone %s are replaced elsewhere and go (%s), and none is made there", c.Zone, there)
+	if err := s.confirm(ctx, c.Confirm, c.Zone, act); err != nil {
+		return err
+	}
+	return c.order(ctx, s, store.RequestEvacuate, shard, fmt.Sprintf("its instances are replaced elsewhere first, then drained (%s); none is made there until leasehold evacuate %s --end", there, c.Zone))
+}
+
+// end orders the zone to be used again.
+func (c *Evacuate) end(ctx context.Context, s *Session, shard store.Versioned[store.Shard], evacuated bool) error {
+	if !evacuated {
+		pending, err := s.pending(ctx, store.RequestEvacuate, c.Zone)
+		if err != nil {
+			return err
+		}
+		if !pending {
+			fmt.Fprintf(s.env.Stdout, "%s unchanged: it is not evacuated\n", c.Zone)
+			return nil
+		}
+	}
+	return c.order(ctx, s, store.RequestReturn, shard, "instances may be made there again; those that went do not come back by themselves")
+}
+
+// pending says whether an order about the zone still waits for a leader.
+func (s *Session) pending(ctx context.Context, kind store.RequestKind, zone string) (bool, error) {
+	listing, err := s.list(ctx, s.keys().Of(store.KindRequests), 0)
+	if err != nil {
+		return false, err
+	}
+	all, err := decodeAll[store.Request](listing)
+	if err != nil {
+		return false, err
+	}
+	return slices.ContainsFunc(all, func(v store.Versioned[store.Request]) bool {
+		return v.Record.Kind == kind && v.Record.Zone == zone
+	}), nil
+}
+
+func (c *Evacuate) order(ctx context.Context, s *Session, kind store.RequestKind, shard store.Versioned[store.Shard], effect string) error {
+	r := s.request(kind, "", "")
+	r.Zone = c.Zone
+	if err := s.leave(ctx, r, []store.Condition{store.Exists(shard.Key)}, "shard "+s.flags.Shard+" went away meanwhile"); err != nil {
+		return err
+	}
+	return s.ordered(ctx, r, c.Zone, effect)
+}
+
+// inZone says how many instances of which groups are in a zone; "" if there is none. wants says whether a group names the zone.
+func (s *Session) inZone(ctx context.Context, zone string) (there string, wants bool, err error) {
+	listing, err := s.list(ctx, s.keys().Of(store.KindInstances), 0)
+	if err != nil {
+		return "", false, err
+	}
+	all, err := decodeAll[store.Instance](listing)
+	if err != nil {
+		return "", false, err
+	}
+	groups, _, err := s.groups(ctx, s.keys(), listing.Revision)
+	if err != nil {
+		return "", false, err
+	}
+	for _, g := range groups {
+		wants = wants || slices.Contains(g.Spec.Template.Zones, zone)
+	}
+	counts := map[string]int{}
+	for _, v := range all {
+		if i := v.Record; i.Zone == zone && i.Phase != store.Deleting {
+			counts[i.Group]++
+		}
+	}
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		parts = append(parts, fmt.Sprintf("%d of group %s", counts[name], name))
+	}
+	return strings.Join(parts, ", "), wants, nil
+}

@@ -1,0 +1,132 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/leasehold/leasehold/cmd/output"
+	"github.com/leasehold/leasehold/store"
+)
+
+// InstanceLogs is the command instance logs (DET-19).
+type InstanceLogs struct {
+	Instance string `arg:"" help:"ID of the instance; it may be gone."`
+}
+
+// logsDocument is what is kept of an instance's end, in JSON: the records as stored.
+type logsDocument struct {
+	Instance string              `json:"instance"`
+	Received *time.Time          `json:"received,omitempty"` // the report that it comes from
+	Workload *store.WorkloadExit `json:"workload_exit"`
+	Journal  []json.RawMessage   `json:"journal"` // entries that tell of a failure of the instance
+}
+
+// Run shows how the workload of an instance ended and its last words, and what the journal has of that.
+func (c *InstanceLogs) Run(ctx context.Context, s *Session) error {
+	if !isName(c.Instance) {
+		return noInstance(c.Instance)
+	}
+	record, err := s.find(ctx, s.keys().Instance(c.Instance))
+	if err != nil {
+		return err
+	}
+	rep, _, err := findRecord[store.Report](ctx, s, s.keys().Report(c.Instance))
+	if err != nil {
+		return err
+	}
+	doc := logsDocument{Instance: c.Instance, Journal: []json.RawMessage{}}
+	if rep.Record.Workload != nil {
+		doc.Workload, doc.Received = rep.Record.Workload, &rep.Record.Received
+	}
+	entries, known, err := s.ends(ctx, c.Instance)
+	if err != nil {
+		return err
+	}
+	if record.Modified == 0 && !rep.Present() && !known {
+		return failure(NotFound, "leasehold instance list", "no instance %q, and nothing about it in the journal of the last %s", c.Instance, output.Span(farBack))
+	}
+	for _, e := range entries {
+		doc.Journal = append(doc.Journal, e.raw)
+	}
+	if done, err := s.records(doc); done {
+		return err
+	}
+	return s.showLogs(doc, entries, record.Modified != 0, rep.Present())
+}
+
+// ending is an entry of the journal that tells how an instance, or its workload, ended.
+type ending struct {
+	store.JournalEntry
+	raw json.RawMessage
+}
+
+// ends are the entries of the journal about an instance that failed, the oldest first, and whether there is any about it at all.
+func (s *Session) ends(ctx context.Context, id string) (found []ending, known bool, err error) {
+	entries, _, err := s.journal(ctx, s.env.Now().Add(-farBack))
+	if err != nil {
+		return nil, false, err
+	}
+	for _, kv := range entries {
+		e, err := store.Decode[store.JournalEntry](kv)
+		if err != nil {
+			return nil, false, err
+		}
+		if e.Record.Instance != id {
+			continue
+		}
+		known = true
+		if e.Record.Verdict.Failed() {
+			found = append(found, ending{e.Record, asJSON(kv.Value)})
+		}
+	}
+	return found, known, nil
+}
+
+// showLogs shows what is kept to a person: the output itself alone is on standard output.
+func (s *Session) showLogs(doc logsDocument, entries []ending, exists, reported bool) error {
+	id, now := doc.Instance, s.env.Now()
+	for _, e := range entries {
+		if _, err := io.WriteString(s.env.Stderr, eventLine(output.Screen{Terminal: true, Colour: s.aside().Colour}, e.JournalEntry, now, true)); err != nil {
+			return err
+		}
+	}
+	w := doc.Workload
+	switch {
+	case w != nil && w.Output == "":
+		s.note("%s: its workload ended %s ago with %d%s, and wrote nothing", id, output.Age(now, w.At), w.Code, signal(w.Signal))
+	case w != nil:
+		s.note("%s: its workload ended %s ago with %d%s; its last words:", id, output.Age(now, w.At), w.Code, signal(w.Signal))
+		return writeLines(s.screen(), w.Output)
+	case exists && reported:
+		s.note("%s: no output is kept: its workload has not failed since its agent started", id)
+	case exists:
+		s.note("%s: no output is kept: its agent has not reported", id)
+	case len(entries) > 0:
+		s.note("%s is gone, and the output of its workload with it: what is kept is what the journal has, above", id)
+	default:
+		s.note("%s is gone, and no failure of it is in the journal: no output is kept of an instance that was removed in health; see leasehold events -i %s%s", id, id, farBackFlag)
+	}
+	return nil
+}
+
+// writeLines writes a text of several lines. What could do something to a terminal is taken out line by line; a pipe gets the text as
+// it is.
+func writeLines(scr output.Screen, text string) error {
+	if !strings.HasSuffix(text, "\n") {
+		text += "\n"
+	}
+	if !scr.Terminal {
+		_, err := io.WriteString(scr.W, text)
+		return err
+	}
+	for line := range strings.Lines(text) {
+		if _, err := fmt.Fprintln(scr.W, output.OneLine(strings.TrimRight(line, "\r\n"))); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,92 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/leasehold/leasehold/cmd/output"
+	"github.com/leasehold/leasehold/store"
+)
+
+// instanceNow is what is out of the common with an instance, as a cell of a table; "-" if nothing is.
+func instanceNow(i store.Instance, now time.Time) string {
+	var words []string
+	if !i.Managed {
+		words = append(words, "on-demand")
+	}
+	if i.Protected != "" {
+		words = append(words, "protected")
+	}
+	if i.Doomed != nil {
+		words = append(words, "doomed")
+	}
+	if i.Condemned != nil {
+		words = append(words, "ordered-to-go")
+	}
+	if i.Drain != nil && i.Phase == store.Draining {
+		words = append(words, "drains:"+drainEnds(*i.Drain, now))
+	}
+	if i.Restart != nil && (i.Phase == store.Stopping || i.Phase == store.Starting || i.Phase == store.Checking) {
+		words = append(words, "restart:"+i.Restart.Level)
+	}
+	return orDash(strings.Join(words, ","))
+}
+
+func drainEnds(d store.Drain, now time.Time) string {
+	if d.Done != "" {
+		return "over"
+	}
+	return ends(d.Timer, now)
+}
+
+// instanceLines say the same in full, a line for each.
+func instanceLines(i store.Instance, now time.Time) []string {
+	var lines []string
+	if !i.Managed {
+		lines = append(lines, "on demand: it counts for no size, and nobody heals it (REC-2)")
+	}
+	switch i.Protected {
+	case "":
+	case store.ProtectHeal:
+		lines = append(lines, "protected: not chosen to go, and not healed either (REC-13)")
+	default:
+		lines = append(lines, "protected: not chosen when its group shrinks, for its age, or for a roll (REC-13)")
+	}
+	if d := i.Doomed; d != nil {
+		line := fmt.Sprintf("doomed: %s: %s (%s ago)", d.Rule, output.OneLine(d.Why), output.Age(now, d.At))
+		if d.Deadline != nil {
+			line += ", it ends in " + ends(*d.Deadline, now)
+		}
+		lines = append(lines, line)
+	}
+	if d := i.Drain; d != nil {
+		lines = append(lines, drainLine(*d, i.ID, now))
+	}
+	if r := i.Restart; r != nil {
+		line := fmt.Sprintf("restart: of the %s, ordered %s ago", r.Level, output.Age(now, r.At))
+		if r.Heals {
+			line += ", because it had failed"
+		}
+		lines = append(lines, line)
+	}
+	if i.Relaunch > 0 {
+		lines = append(lines, fmt.Sprintf("relaunched: %s with its group", counted(i.Relaunch, "time", "times")))
+	}
+	return lines
+}
+
+// drainLine says why an instance drains, and until when.
+func drainLine(d store.Drain, id string, now time.Time) string {
+	line := fmt.Sprintf("drain: %s: %s", d.Rule, output.OneLine(d.Why))
+	switch {
+	case d.Done != "":
+		line += "; it is over: " + output.OneLine(d.Done)
+	default:
+		line += fmt.Sprintf("; ends in %s at the latest, or with leasehold instance drained %s", ends(d.Timer, now), id)
+	}
+	if d.Lost {
+		line += "; if its agent returns, it stays"
+	}
+	return line
+}

@@ -1,0 +1,83 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// InstanceRestart is the command instance restart.
+type InstanceRestart struct {
+	Instance string `arg:"" help:"ID of the instance."`
+}
+
+// Run orders the restart.
+func (c *InstanceRestart) Run(ctx context.Context, s *Session) error {
+	return s.order(ctx, c.Instance, store.RequestRestart, "its machine is restarted in its place, as the budgets of its group allow")
+}
+
+// InstanceDrain is the command instance drain.
+type InstanceDrain struct {
+	Instance string   `arg:"" help:"ID of the instance."`
+	Confirm  []string `help:"Confirm that this instance may go." placeholder:"ID"`
+}
+
+// Run orders the instance to drain and go.
+func (c *InstanceDrain) Run(ctx context.Context, s *Session) error {
+	v, _, err := s.instance(ctx, c.Instance)
+	if err != nil {
+		return err
+	}
+	if v.Record.Phase == store.Draining {
+		s.note("%s is draining already; see leasehold instance show %s", c.Instance, c.Instance)
+		return nil
+	}
+	act := fmt.Sprintf("instance %s (%s) of group %s drains and goes, before there is another in its slot", c.Instance, v.Record.Phase, v.Record.Group)
+	if err := s.confirm(ctx, c.Confirm, c.Instance, act); err != nil {
+		return err
+	}
+	return s.orderInstance(ctx, v, s.request(store.RequestDrain, v.Record.Group, c.Instance), "it drains and is removed; then its slot is filled again")
+}
+
+// InstanceDrained is the command instance drained (DRAIN-1).
+type InstanceDrained struct {
+	Instance string `arg:"" help:"ID of the instance."`
+}
+
+// Run says that nothing is left to wait for: whoever had to take over the instance's work has.
+func (c *InstanceDrained) Run(ctx context.Context, s *Session) error {
+	v, _, err := s.instance(ctx, c.Instance)
+	if err != nil {
+		return err
+	}
+	if p := v.Record.Phase; p != store.Draining && p != store.Deleting {
+		return failure(Failed, "leasehold instance drain "+c.Instance+", if it shall go", "instance %s does not drain: it is %s, and no order was left", c.Instance, p)
+	}
+	return s.orderInstance(ctx, v, s.request(store.RequestDrained, v.Record.Group, c.Instance), "its drain is over: it is stopped and removed")
+}
+
+// InstanceProtect is the command instance protect (REC-13).
+type InstanceProtect struct {
+	Instance string `arg:"" help:"ID of the instance."`
+	FromHeal bool   `xor:"mode" help:"Do not heal it either: it is left alone even when it fails."`
+	Off      bool   `xor:"mode" help:"End the protection."`
+}
+
+// Run orders the protection, or its end.
+func (c *InstanceProtect) Run(ctx context.Context, s *Session) error {
+	v, _, err := s.instance(ctx, c.Instance)
+	if err != nil {
+		return err
+	}
+	mode, effect := store.ProtectRemoval, "it is not chosen when its group shrinks, for its age, or for a roll"
+	switch {
+	case c.FromHeal:
+		mode, effect = store.ProtectHeal, "it is left alone, even when it fails"
+	case c.Off:
+		mode, effect = store.ProtectOff, "it is treated like all others again"
+	}
+	r := s.request(store.RequestProtect, v.Record.Group, c.Instance)
+	r.Mode = mode
+	return s.orderInstance(ctx, v, r, effect)
+}

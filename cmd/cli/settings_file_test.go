@@ -1,0 +1,71 @@
+package cli
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+)
+
+// withSettings runs a command with this text in the operator's file.
+func withSettings(t *testing.T, text string, args ...string) (Code, string) {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	write(t, "config.yaml", text)
+	w := newWorld(t)
+	var out, errs bytes.Buffer
+	env := w.env(&out, &errs)
+	env.Settings = "config.yaml"
+	code := Run(t.Context(), env, args)
+	return code, out.String() + errs.String()
+}
+
+// Flags go before the environment, the environment before the file, the file before the default.
+func TestPrecedenceOfSettings(t *testing.T) {
+	const text = "shard: fromfile\nendpoints: [a:1, b:2]\ntimeout: 7s\nuser: root:secret\n"
+	code, out := withSettings(t, text, "config", "show")
+	for _, line := range []string{"shard\tfromfile\tfile config.yaml", "endpoints\ta:1,b:2\tfile config.yaml", "timeout\t7s\tfile config.yaml", "user\troot:…\tfile", "config\tconfig.yaml\tdefault", "output\ttable\tdefault", "shard fromfile, which no"} {
+		if code != Done || !strings.Contains(out, line) {
+			t.Errorf("exit %d: %q is missing in\n%s", code, line, out)
+		}
+	}
+	t.Setenv("LEASEHOLD_SHARD", "fromenv")
+	if _, out := withSettings(t, text, "config", "show"); !strings.Contains(out, "shard\tfromenv\tenvironment LEASEHOLD_SHARD") {
+		t.Errorf("got\n%s", out)
+	}
+	if _, out := withSettings(t, text, "config", "show", "--shard", "fromflag"); !strings.Contains(out, "shard\tfromflag\tflag") {
+		t.Errorf("got\n%s", out)
+	}
+}
+
+func TestAnotherFileOfSettings(t *testing.T) {
+	w := newWorld(t)
+	t.Chdir(t.TempDir())
+	write(t, "other.yaml", "shard: other\n")
+	if _, out, _ := w.run("status", "--config", "other.yaml"); !strings.HasPrefix(out, "other  ") {
+		t.Errorf("got %s", out)
+	}
+	t.Setenv("LEASEHOLD_CONFIG", "other.yaml")
+	if _, out, _ := w.run("status"); !strings.HasPrefix(out, "other  ") {
+		t.Errorf("got %s", out)
+	}
+	if code, _, stderr := w.run("status", "--config", "none.yaml"); code != Usage || !strings.Contains(stderr, "--config none.yaml: no such file or directory") {
+		t.Errorf("exit %d: %s", code, stderr)
+	}
+}
+
+func TestAFileOfSettingsThatIsWrong(t *testing.T) {
+	for _, c := range []struct{ text, says string }{
+		{"shrad: a\n", "error: shrad: unknown setting: must be one of endpoints, shard,"},
+		{"shard: a\nfile: x\n", "(config.yaml:2:1)"},
+		{"shard: [a]\n", "error: shard: must be a value, as on the command line (config.yaml:1:8)"},
+		{"- a\n", "must have settings like shard: default"},
+		{"a: [\n", "not YAML"},
+	} {
+		if code, out := withSettings(t, c.text, "status"); code != Usage || !strings.Contains(out, c.says) || !strings.Contains(out, "next: correct config.yaml") {
+			t.Errorf("%q: exit %d: %s", c.text, code, out)
+		}
+	}
+	if code, out := withSettings(t, "# nothing\n", "status"); code != Done {
+		t.Errorf("an empty file: exit %d: %s", code, out)
+	}
+}
