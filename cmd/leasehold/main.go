@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	osuser "os/user"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -45,10 +46,20 @@ func environment() cli.Env {
 		Now:      time.Now,
 		RandomID: func() string { return strings.ToLower(rand.Text()) },
 		User:     user(),
+		Settings: settings(),
 		Version:  version,
 		Open:     openEtcd,
 		Edit:     edit,
 	}
+}
+
+// settings is where the operator's settings for this program are, if there are any.
+func settings() string {
+	dir, err := os.UserConfigDir()
+	if err != nil {
+		return "" // nobody's home: there are none
+	}
+	return filepath.Join(dir, "leasehold", "config.yaml")
 }
 
 // isTerminal says whether a person is there who can be shown more than plain text.
