@@ -2,10 +2,22 @@ package evidence
 
 import "github.com/leasehold/leasehold/coordinator/plan"
 
-// Tallied notes the losses of groups as they were just planned.
+// Tallied notes the losses of groups as they were just planned. When they become a storm of the shard, or cease to be one, all groups
+// with losses are planned anew.
 func (e *Evidence) Tallied(tallies map[string]plan.Tally) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	storm := e.tallied.Storm()
+	defer func() {
+		if storm == e.tallied.Storm() {
+			return
+		}
+		for group, t := range e.tallies {
+			if t.Groups > 0 || t.Now > 0 {
+				e.dirty[group] = true
+			}
+		}
+	}()
 	for group, now := range tallies {
 		e.tallied = plus(e.tallied, e.tallies[group], -1)
 		e.tallied = plus(e.tallied, now, 1)

@@ -25,6 +25,11 @@ func (t Tally) plus(o Tally) Tally {
 	return Tally{Lost: t.Lost + o.Lost, Now: t.Now + o.Now, Of: t.Of + o.Of, Groups: t.Groups + o.Groups}
 }
 
+// Storm says that so many are lost at once, in several groups, that it is a storm of the shard.
+func (t Tally) Storm() bool {
+	return t.Groups >= shardStormGroups && reaches(t.Lost, t.Of, shardStormMin, shardStormPercent)
+}
+
 func reaches(lost, of, least, percent int) bool { return lost >= least && lost*100 >= percent*of }
 
 // missed says that a member is lost, or called dead for its absence alone.
@@ -80,7 +85,7 @@ func (d *draft) weather(shard Tally) {
 		s := *old
 		d.storm = &s
 	}
-	ofShard := shard.Groups >= shardStormGroups && reaches(shard.Lost, shard.Of, shardStormMin, shardStormPercent)
+	ofShard := shard.Storm()
 	ofGroup := reaches(d.tally.Lost, d.tally.Of, spec.Min, spec.Percent)
 	if d.tally.Now > 0 && (ofGroup || ofShard) && (d.storm == nil || d.storm.Ended != "" && d.storm.By == "") {
 		d.begin(ofGroup, shard)
