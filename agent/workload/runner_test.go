@@ -191,6 +191,69 @@ func TestStopInOrder(t *testing.T) {
 	}
 }
 
+// proves ROLL-2
+func TestNewConfigurationIsThatOfTheNextStart(t *testing.T) {
+	r := begin(t, "orderly", nil)
+	r.start()
+	r.says("ready")
+	pid := r.State().PID
+	r.Configure(append(r.cfg.Run, "${greeting}"), map[string]string{playVar: "look", "greeting": "hello"})
+	r.start()
+	if s := r.State(); !s.Running || s.PID != pid {
+		t.Fatalf("state is %+v, want process %d to go on", s, pid)
+	}
+	r.Stop(t.Context())
+	r.start()
+	if e := r.exit(); e.Code != 0 {
+		t.Fatalf("exit is %+v", e)
+	}
+	r.says("arg hello\n")
+	r.says("env greeting=hello\n")
+
+	// Without a command there is nothing to run any more, but what runs can still be stopped.
+	r.Configure(nil, nil)
+	if s := r.State(); !s.Wanted || s.Exit == nil {
+		t.Errorf("state is %+v, want that of what ran last", s)
+	}
+	r.Stop(t.Context())
+	r.start()
+	if s := r.State(); s.Wanted || s.Running || s.Exit != nil {
+		t.Errorf("state is %+v, want none", s)
+	}
+}
+
+// proves HEAL-1
+func TestWorkloadThatHasEndedIsStartedAfterAStop(t *testing.T) {
+	r := begin(t, "fail", nil)
+	r.start()
+	r.exit()
+	r.Configure(r.cfg.Run, map[string]string{playVar: "serve"})
+	r.Stop(t.Context())
+	r.start()
+	if s := r.State(); !s.Running || s.Exit != nil {
+		t.Errorf("state is %+v, want it to run", s)
+	}
+
+	// So is one whose end only the record tells, and one that could not be started.
+	kill(t, r.State().PID)
+	r.exit()
+	next := again(t, r.cfg)
+	next.start()
+	next.exit()
+	next.Configure([]string{"/nowhere/web"}, nil)
+	next.Stop(t.Context())
+	if next.Start() == nil {
+		t.Error("no error")
+	}
+	next.exit()
+	next.Configure(r.cfg.Run, map[string]string{playVar: "serve"})
+	next.Stop(t.Context())
+	next.start()
+	if s := next.State(); !s.Running {
+		t.Errorf("state is %+v, want it to run", s)
+	}
+}
+
 func TestStopKillsTheWholeGroupAfterTheTimeout(t *testing.T) {
 	r := begin(t, "family", func(c *Config) { c.StopTimeout = time.Millisecond })
 	r.start()
