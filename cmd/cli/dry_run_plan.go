@@ -101,7 +101,7 @@ func (s *Session) snapshot(ctx context.Context, ch change) (plan.Snapshot, error
 		return sn, err
 	}
 	g := plan.Group{
-		Name: ch.name, SlotRetry: map[int]time.Time{},
+		Name: ch.name, SlotDue: map[int]plan.Due{},
 		Spec: plan.Spec{Key: keys.Group(ch.name), Modified: at, Group: ch.after},
 	}
 	if g.Status, _, err = findRecord[store.Status](ctx, s, keys.Status(ch.name)); err != nil {
@@ -116,7 +116,7 @@ func (s *Session) snapshot(ctx context.Context, ch change) (plan.Snapshot, error
 	}
 	for _, slot := range g.Slots {
 		if r := slot.Record.Retry; r != nil {
-			g.SlotRetry[slot.Record.Number] = r.Start.Add(r.For.D())
+			g.SlotDue[slot.Record.Number] = plan.Due{store.TimerRetry: r.Start.Add(r.For.D())}
 		}
 	}
 	if g.Instances, err = s.members(ctx, listing, ch.name); err != nil {
