@@ -20,8 +20,8 @@ func (q *queue) restart(ctx context.Context, p provider.Provider, c plan.Call, i
 		return
 	}
 	why := "provider " + rec.Spec.Provider + " is asked to restart it"
-	rec.Last = store.Decision{Rule: "HEAL-1", Why: why, Revision: c.Revision, At: time.Now().UTC()}
-	entry := &store.JournalEntry{Rule: "HEAL-1", What: why, Group: rec.Group, Instance: rec.ID, Slot: slotOf(rec), Revision: c.Revision}
+	rec.Last = store.Decision{Rule: r.Rule, Why: why, Revision: c.Revision, At: time.Now().UTC()}
+	entry := &store.JournalEntry{Rule: r.Rule, What: why, Group: rec.Group, Instance: rec.ID, Slot: slotOf(rec), Revision: c.Revision}
 	t.r.deps.Before("record restarting", rec.ID)
 	call, cancel := context.WithTimeout(ctx, p.Capabilities().CallTimeout)
 	defer cancel()

@@ -276,7 +276,7 @@ func (t *tenure) tellVerdicts(ctx context.Context, s *plan.Snapshot, p plan.Plan
 			if known && before.Verdict == now.Verdict && (now.Verdict != store.Suspect || before.Rule == now.Rule && evidenceOfProvider(before) == evidenceOfProvider(now)) {
 				continue
 			}
-			if !troubled(now.Verdict) && !troubled(before.Verdict) {
+			if !troubled(now.Verdict) && (!troubled(before.Verdict) || now.Verdict == store.Unborn) {
 				continue
 			}
 			if told == mostVerdicts {

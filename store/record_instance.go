@@ -73,6 +73,7 @@ type Drain struct {
 // Restart is a restart in place: of the workload by the agent, or of the machine by its provider (HEAL-1).
 type Restart struct {
 	Level string    `json:"level"` // RestartWorkload or RestartMachine
+	Rule  string    `json:"rule"`
 	Token string    `json:"token"` // tells this restart from others, in what the agent reports
 	Boot  string    `json:"boot"`  // that of the machine before: the restart is repeated only while it reports (SAFE-8)
 	At    time.Time `json:"at"`

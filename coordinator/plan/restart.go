@@ -32,7 +32,7 @@ func (m *member) reachable() bool {
 
 // restart begins one. The caller has applied the budgets.
 func (d *draft) restart(m *member, level, rule, what, why string, heals bool, change func(*store.Instance)) *Action {
-	rec := store.Restart{Level: level, Token: d.unique(m.ID()), Boot: m.boot(), At: d.now.UTC(), Heals: heals}
+	rec := store.Restart{Level: level, Rule: rule, Token: d.unique(m.ID()), Boot: m.boot(), At: d.now.UTC(), Heals: heals}
 	a := d.step(m, store.Stopping, rule, what, why, m.evidence(), func(r *store.Instance) {
 		r.Restart, r.Counted = &rec, false
 		if change != nil {
@@ -68,7 +68,7 @@ func (d *draft) stopped(m *member) {
 	default:
 		return
 	}
-	d.step(m, store.Starting, "HEAL-1", "restarted", why, []string{streamSays(m.Instance)}, nil)
+	d.step(m, store.Starting, r.Rule, "restarted", why, []string{streamSays(m.Instance)}, nil)
 }
 
 // started: the restarted instance has registered again.
@@ -80,7 +80,11 @@ func (d *draft) started(m *member) {
 	if r != nil && r.Level == store.RestartMachine && r.Boot != "" && m.Alive.Record.BootID == r.Boot {
 		return // it is still the boot before
 	}
-	a := d.step(m, store.Checking, "HEAL-1", "back after its restart", fmt.Sprintf("after %s", d.since(m)), []string{streamSays(m.Instance)}, nil)
+	rule := "HEAL-1"
+	if r != nil {
+		rule = r.Rule
+	}
+	a := d.step(m, store.Checking, rule, "back after its restart", fmt.Sprintf("after %s", d.since(m)), []string{streamSays(m.Instance)}, nil)
 	a.Conditions = append(a.Conditions, m.Alive.Unchanged())
 }
 
