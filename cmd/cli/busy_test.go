@@ -37,6 +37,7 @@ func busy(w *world) {
 	roll := func(st *store.Status) {
 		st.Outdated = 2
 		st.Rollout = &store.Rollout{Template: "t9f31c2aa", Since: noon.Add(-3 * time.Minute), Done: 4, Total: 6, Progress: noon.Add(-72 * time.Second), Stalls: timer(72*time.Second, 10*time.Minute)}
+		st.Blocked = []store.Blocked{{Rule: "ROLL-1", What: "replacement of roll-4-f", Why: "max_expansion 1 is used up", Until: "another replacement is complete", Instance: "roll-4-f"}}
 		st.LastGood = &store.GoodSpec{Revision: 6, Template: "told", At: noon.Add(-2 * time.Hour)}
 		st.History = []store.PastSpec{{Revision: st.AcceptedRevision, At: noon.Add(-3 * time.Minute), Template: "t9f31c2aa", Size: 6}, {Revision: 6, At: noon.Add(-48 * time.Hour), Template: "told", Size: 5, Good: true}}
 	}
@@ -93,7 +94,7 @@ func busyInstances(w *world) {
 		i.Doomed = &store.Doom{Rule: "SPOT-2", Why: "the provider takes it", At: noon.Add(-5 * time.Second), Deadline: timer(5*time.Second, 2*time.Minute)}
 	})
 	add(3, "roll-3-d", store.Running, func(i *store.Instance) { i.Protected = store.ProtectHeal })
-	add(0, "roll-x-e", store.Running, func(i *store.Instance) { i.Managed = false })
+	add(-1, "roll-x-e", store.Running, func(i *store.Instance) { i.Managed = false })
 	add(4, "roll-4-f", store.Finished, func(*store.Instance) {})
 	w.put(store.KindReports, "roll-3-d", store.Report{
 		Schema: 1, Instance: "roll-3-d", Received: noon.Add(-20 * time.Second),

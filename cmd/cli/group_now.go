@@ -45,8 +45,8 @@ func halted(st store.Status) string {
 // rollNow is the roll in a word or two.
 func rollNow(st store.Status) string {
 	r := st.Rollout
-	if r == nil {
-		return ""
+	if r == nil || st.Accepted != nil && st.Accepted.Rollout.Strategy == store.StrategyOpportunistic {
+		return "" // there nobody brings the change to instances for its own sake
 	}
 	how := "rolling"
 	switch {
@@ -83,6 +83,11 @@ func nowLines(st store.Status, slots []store.Versioned[store.Slot], now time.Tim
 	for _, v := range slots {
 		if line := slotState(v.Record, now); line != "" {
 			lines = append(lines, fmt.Sprintf("slot %d: %s", v.Record.Number, line))
+		}
+	}
+	for _, b := range st.Blocked {
+		if takesTurns(b) {
+			lines = append(lines, fmt.Sprintf("in turn: %s %s: %s; until %s", b.Rule, output.OneLine(b.What), output.OneLine(b.Why), output.OneLine(orDash(b.Until))))
 		}
 	}
 	if g := st.LastGood; g != nil {
@@ -126,6 +131,8 @@ func slotState(s store.Slot, now time.Time) string {
 	switch {
 	case s.Errored != "":
 		return "errored: " + output.OneLine(s.Errored)
+	case s.Flapping > 0 && s.Retry == nil:
+		return "flapping: " + failures
 	case s.Retry != nil && !s.Retry.Start.Add(s.Retry.For.D()).After(now):
 		return fmt.Sprintf("flapping: %s, tried again now", failures)
 	case s.Retry != nil:
@@ -163,6 +170,22 @@ func nowProblems(g group, now time.Time) []problem {
 		})
 	}
 	return found
+}
+
+// takesTurns says that what is blocked only waits for its turn in a roll, a drain or by age: so it is meant, and no problem.
+func takesTurns(b store.Blocked) bool {
+	return b.Rule == "ROLL-1" || b.Rule == "ROLL-2" || b.Rule == "DRAIN-1" || b.Rule == "EXP-1"
+}
+
+// blockedProblems are what is blocked and ought not to be.
+func blockedProblems(st store.Status) []store.Blocked {
+	var out []store.Blocked
+	for _, b := range st.Blocked {
+		if !takesTurns(b) && !toldOtherwise(b, st) {
+			out = append(out, b)
+		}
+	}
+	return out
 }
 
 // toldOtherwise says that what is blocked for this reason is among nowProblems already.

@@ -62,7 +62,7 @@ func standing(g group) view {
 		v.mark, now = "!", append([]string{"spec is gone"}, now...)
 	case !g.gone() && (g.Bad != nil || st.Invalid != nil):
 		v.mark, now = "!", append([]string{"spec not in force"}, now...)
-	case len(st.Blocked) > 0 || st.State == store.GroupErrored || st.Errored > 0 || stormy(st) || halted(st) != "":
+	case len(blockedProblems(st)) > 0 || st.State == store.GroupErrored || st.Errored > 0 || stormy(st) || halted(st) != "":
 		v.mark = "!"
 	case rests(st.State) && len(now) == 0:
 	case !st.OK || len(now) > 0:
@@ -133,8 +133,8 @@ func activity(st store.Status) []string {
 		now = append(now, counted(st.Errored, "slot", "slots")+" errored")
 	}
 	var rules []string
-	for _, b := range st.Blocked {
-		if b.Rule != "" && !toldOtherwise(b, st) && !slices.Contains(rules, b.Rule) {
+	for _, b := range blockedProblems(st) {
+		if b.Rule != "" && !slices.Contains(rules, b.Rule) {
 			rules = append(rules, b.Rule)
 		}
 	}

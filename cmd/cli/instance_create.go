@@ -21,6 +21,9 @@ func (c *InstanceCreate) Run(ctx context.Context, s *Session) error {
 	if g.leaving() {
 		return failure(Failed, "leasehold group show "+c.Group, "group %s is being deleted: nothing is made in it, and no order was left", c.Group)
 	}
+	if g.Bad == nil && g.Spec.Stopped {
+		return failure(Failed, "leasehold group start "+c.Group, "group %s is stopped: nothing is made in it, and no order was left", c.Group)
+	}
 	effect := "an instance is made on demand: it counts for no size and nobody heals it; remove it with leasehold instance delete"
 	if age := g.Spec.OnDemandAge; g.Bad == nil && age > 0 {
 		effect += fmt.Sprintf(", or it goes after %s", age)

@@ -94,9 +94,17 @@ func (c *InstanceList) Run(ctx context.Context, s *Session) error {
 func instanceRow(s *Session, shard string, i store.Instance, a *store.Alive) []string {
 	now := s.env.Now()
 	return []string{
-		i.ID, shard, i.Group, fmt.Sprint(i.Slot), string(i.Phase), instanceNow(i, now), agentState(a), orDash(i.Zone), i.Template, orDash(i.Replaces),
+		i.ID, shard, i.Group, slotOf(i), string(i.Phase), instanceNow(i, now), agentState(a), orDash(i.Zone), i.Template, orDash(i.Replaces),
 		orDash(i.Address), orDash(i.Ref), orDash(strings.TrimSpace(i.Last.Rule + " " + i.Last.Why)), output.Age(now, i.Since), output.Age(now, i.Created),
 	}
+}
+
+// slotOf is the number of an instance's slot; "-" for one on demand, which has none.
+func slotOf(i store.Instance) string {
+	if i.Slot < 0 {
+		return "-"
+	}
+	return fmt.Sprint(i.Slot)
 }
 
 // agentState is the state of the agent's stream; "-" without a session.

@@ -50,7 +50,7 @@ func (c *InstanceShow) Run(ctx context.Context, s *Session) error {
 	}
 	now := s.env.Now()
 	scr := s.screen()
-	fmt.Fprintf(scr.W, "%s  %s for %s  group %s slot %d  made %s ago\n", i.ID, i.Phase, output.Age(now, i.Since), i.Group, i.Slot, output.Age(now, i.Created))
+	fmt.Fprintf(scr.W, "%s  %s for %s  group %s slot %s  made %s ago\n", i.ID, i.Phase, output.Age(now, i.Since), i.Group, slotOf(i), output.Age(now, i.Created))
 	fmt.Fprintf(scr.W, "last: %s: %s (%s ago, on revision %d)\n", i.Last.Rule, output.OneLine(i.Last.Why), output.Age(now, i.Last.At), i.Last.Revision)
 	fmt.Fprintf(scr.W, "machine: provider %s, ref %s, zone %s, address %s, template %s\n", i.Spec.Provider, orDash(i.Ref), orDash(i.Zone), orDash(i.Address), i.Template)
 	if i.Replaces != "" {

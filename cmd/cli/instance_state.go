@@ -14,7 +14,7 @@ type InstanceRestart struct {
 
 // Run orders the restart.
 func (c *InstanceRestart) Run(ctx context.Context, s *Session) error {
-	return s.order(ctx, c.Instance, store.RequestRestart, "its machine is restarted in its place, as the budgets of its group allow")
+	return s.order(ctx, c.Instance, store.RequestRestart, "its machine is restarted in its place, at once")
 }
 
 // InstanceDrain is the command instance drain.

@@ -143,10 +143,7 @@ func groupProblems(g group, leads bool, now time.Time) []problem {
 		found = append(found, problem{About: g.Name, What: "the leader has not taken it up yet", Next: "leasehold events --follow -g " + g.Name})
 	}
 	found = append(found, nowProblems(g, now)...)
-	for _, b := range st.Blocked {
-		if toldOtherwise(b, st) {
-			continue
-		}
+	for _, b := range blockedProblems(st) {
 		what := b.What
 		if b.Instance != "" && !strings.Contains(what, b.Instance) {
 			what = b.Instance + ": " + what

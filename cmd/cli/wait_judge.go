@@ -83,7 +83,7 @@ func (w *waiting) progress(now time.Time) glance {
 		g.text += fmt.Sprintf(", %d outdated", len(c.outdated))
 	}
 	switch {
-	case c.missing == 0 && c.surplus == 0 && len(c.outdated) == 0:
+	case c.missing == 0 && c.surplus == 0 && len(c.outdated) == 0 && w.rolled():
 		g.over = true
 	case w.rollHalted() != "":
 		g.over = true
@@ -103,6 +103,12 @@ func (w *waiting) progress(now time.Time) glance {
 		g.text += " | stalls in " + ends(*r.Stalls, now)
 	}
 	return g
+}
+
+// rolled says that no roll to what is waited for is under way: an agent that was sent a change may not have confirmed it yet.
+func (w *waiting) rolled() bool {
+	r := w.status.Rollout
+	return r == nil || r.Template != w.template || r.Done >= r.Total
 }
 
 // rollHalted says why the roll that is waited for goes no further; "" if it does, or has not begun.

@@ -130,6 +130,11 @@ func TestWaitEndsWhenItCannotCome(t *testing.T) {
 			st.Rollout.Blamed = "two of two failed"
 			w.put(store.KindStatus, "web", st)
 		}, Failed, "goes no further, at 1 of 2: two of two failed"},
+		{"a change is not confirmed yet", func(w *world) {
+			st := outdatedWorld(w)
+			w.put(store.KindInstances, "web-1-b", instanceOf(webGroup(2), 1, "web-1-b", store.Running))
+			w.put(store.KindStatus, "web", st)
+		}, TimedOut, "web 2/2 running"},
 		{"another roll was stalled", func(w *world) {
 			st := outdatedWorld(w)
 			st.Rollout.Template, st.Rollout.Stalled = "told", "it was stalled"
