@@ -22,7 +22,7 @@ const (
 // carryOut makes an action happen: one transaction that compares our fence, the records it changes and every key
 // of its evidence, and writes the journal entry that explains it (REC-15). A conflict is no error: something has
 // changed, and the next plan knows it. An error ends the tenure.
-func (t *tenure) carryOut(ctx context.Context, s plan.Snapshot, a plan.Action) error {
+func (t *tenure) carryOut(ctx context.Context, s *plan.Snapshot, turns plan.Turns, a *plan.Action) error {
 	if a.From != "" || a.To != "" {
 		if err := validStep(a); err != nil {
 			t.log.Error("bug: illegal step planned", "group", a.Group, "instance", a.Instance, "rule", a.Rule, "error", err)
@@ -40,10 +40,12 @@ func (t *tenure) carryOut(ctx context.Context, s plan.Snapshot, a plan.Action) e
 		}
 	}
 	t.r.deps.Before("commit "+a.Rule, a.Instance)
-	rev, err := t.commit(ctx, a.Conditions, a.Writes, entry)
+	conditions, writes := turns.Txn(a)
+	rev, err := t.commit(ctx, conditions, writes, entry)
 	switch {
 	case err == nil:
 		t.r.deps.Before("committed "+a.Rule, a.Instance)
+		turns.Done(a, rev)
 		t.evidence.Wrote(a.Group, rev)
 		if !a.Silent {
 			t.log.Info("decided", "what", a.What, "group", a.Group, "instance", a.Instance, "rule", a.Rule, "why", a.Why, "revision", int64(rev))
@@ -65,13 +67,13 @@ func (t *tenure) carryOut(ctx context.Context, s plan.Snapshot, a plan.Action) e
 }
 
 // lookAgain has what an action came from planned anew: its group, or the shard, of which an action may name a group too.
-func (t *tenure) lookAgain(a plan.Action, wait time.Duration) {
+func (t *tenure) lookAgain(a *plan.Action, wait time.Duration) {
 	at := time.Now().Add(wait)
 	t.evidence.LookAgain(a.Group, at)
 	t.evidence.LookAgain("", at)
 }
 
-func validStep(a plan.Action) error {
+func validStep(a *plan.Action) error {
 	if a.From == a.To || a.To == "" {
 		return nil
 	}

@@ -199,8 +199,9 @@ func (t *tenure) step(ctx context.Context) (next time.Time, err error) {
 	t.evidence.Tallied(p.Tallies)
 	t.tellVerdicts(ctx, &snapshot, p)
 	t.tellHeld(p)
-	for _, a := range p.Actions {
-		if err := t.carryOut(ctx, snapshot, a); err != nil {
+	turns := plan.NewTurns(&snapshot)
+	for i := range p.Actions {
+		if err := t.carryOut(ctx, &snapshot, turns, &p.Actions[i]); err != nil {
 			return time.Time{}, err
 		}
 	}

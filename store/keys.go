@@ -36,6 +36,7 @@ const (
 	KindEvents    = "events"
 	KindTokens    = "tokens"
 	KindStrays    = "strays"
+	KindTurns     = "turns"
 )
 
 func (k Keys) Shard() string             { return k.root + KindShard }
@@ -43,6 +44,7 @@ func (k Keys) Served() string            { return k.root + KindServed }
 func (k Keys) Replica(id string) string  { return k.root + KindReplicas + "/" + id }
 func (k Keys) Group(name string) string  { return k.root + KindGroups + "/" + name }
 func (k Keys) Static(name string) string { return k.root + KindStatic + "/" + name }
+func (k Keys) Turn(group string) string  { return k.root + KindTurns + "/" + group }
 func (k Keys) Request(id string) string  { return k.root + KindRequests + "/" + id }
 func (k Keys) Status(name string) string { return k.root + KindStatus + "/" + name }
 func (k Keys) Instance(id string) string { return k.root + KindInstances + "/" + id }

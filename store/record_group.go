@@ -141,6 +141,13 @@ type PastSpec struct {
 	Good     bool      `json:"good,omitempty"` // the whole group was healthy with it
 }
 
+// Turn is written by every change of a group that uses its budgets, and compared by the next.
+type Turn struct {
+	Schema   int    `json:"schema"`
+	Rule     string `json:"rule"`
+	Instance string `json:"instance,omitempty"`
+}
+
 // Timers are the timers in the record, by name: see Timer.
 func (s *Status) Timers() []NamedTimer {
 	var out []NamedTimer

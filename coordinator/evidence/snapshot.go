@@ -35,7 +35,7 @@ func (e *Evidence) Snapshot(c *picture.Content, groups []string) plan.Snapshot {
 
 func (e *Evidence) group(c *picture.Content, name string) plan.Group {
 	g := plan.Group{
-		Name: name, Spec: e.spec(c, name), Unreadable: e.unreadable(c, name), Status: c.Status[name],
+		Name: name, Turn: c.Turns[name], Spec: e.spec(c, name), Unreadable: e.unreadable(c, name), Status: c.Status[name],
 		Due: e.dueOf(owner{kind: store.KindStatus, name: name}), SlotDue: map[int]plan.Due{},
 		Requests: e.requests(c, name), Extras: e.wanted(c, name),
 	}

@@ -19,6 +19,7 @@ func NewContent() *Content {
 		ToGroup:    map[string][]string{},
 		ToInstance: map[string][]string{},
 		Strays:     map[string]store.Versioned[store.Stray]{},
+		Turns:      map[string]store.Revision{},
 		Unreadable: map[string]string{},
 	}
 }
@@ -56,6 +57,9 @@ func (c *Content) Apply(keys store.Keys, e store.Event) (Change, bool) {
 	if kind == store.KindReports && reported {
 		change.Same = sameVerdict(before.Record, c.Reports[name].Record)
 	}
+	if kind == store.KindTurns {
+		change.Same = true // what took its turn is a change of its own
+	}
 	if change.Group == "" {
 		change.Group = c.groupOf(kind, name)
 	}
@@ -65,7 +69,8 @@ func (c *Content) Apply(keys store.Keys, e store.Event) (Change, bool) {
 // sameVerdict says whether two reports tell the same of all that others act on.
 func sameVerdict(a, b store.Report) bool {
 	return a.BootID == b.BootID && a.Healthy == b.Healthy && a.Why == b.Why &&
-		a.Config == b.Config && a.Restarted == b.Restarted && a.Drained == b.Drained && sameNotice(a.Notice, b.Notice)
+		a.Config == b.Config && a.Restarted == b.Restarted && a.Drained == b.Drained && sameNotice(a.Notice, b.Notice) &&
+		(a.Workload == nil) == (b.Workload == nil) && (a.Workload == nil || a.Workload.At.Equal(b.Workload.At) && a.Workload.Code == b.Workload.Code)
 }
 
 // sameNotice says whether two reports tell of the same notice. How long is left differs in each.
@@ -148,6 +153,8 @@ func (c *Content) put(keys store.Keys, kv store.KV) bool {
 			v.Record.ID = name
 			c.takeRequest(v)
 		})
+	case store.KindTurns:
+		c.Turns[name] = kv.Modified
 	case store.KindStrays:
 		err = decode(kv, func(v store.Versioned[store.Stray]) { c.Strays[name] = v })
 	default:
@@ -204,5 +211,7 @@ func (c *Content) delete(kind, name, key string) {
 		c.dropRequest(name)
 	case store.KindStrays:
 		delete(c.Strays, name)
+	case store.KindTurns:
+		delete(c.Turns, name)
 	}
 }

@@ -34,6 +34,8 @@ type Action struct {
 
 	Conditions []store.Condition
 	Writes     []store.Write
+	// Turn says that it uses a budget of its group: see Turns.
+	Turn bool
 	// Silent actions leave no journal entry: they change no machine's fate.
 	Silent bool
 }
@@ -142,6 +144,7 @@ func (d *draft) decide(shard Tally) {
 		}
 	}
 	d.status()
+	d.takeTurns()
 	d.callProvider()
 }
 

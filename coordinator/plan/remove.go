@@ -77,6 +77,11 @@ func (d *draft) empty(rule, why string) {
 		a.Writes = append(a.Writes, store.Delete(d.g.Spec.Static))
 	}
 	a.Writes = append(a.Writes, store.Delete(d.s.Keys.Status(d.g.Name)))
+	if d.g.Turn != 0 {
+		turn := d.s.Keys.Turn(d.g.Name)
+		a.Conditions = append(a.Conditions, store.At(turn, d.g.Turn))
+		a.Writes = append(a.Writes, store.Delete(turn))
+	}
 	d.actions = append(d.actions, a)
 }
 

@@ -37,6 +37,7 @@ type Group struct {
 	// Unreadable says why a record of the group cannot be read; "" if all can. Then nothing is decided for the group.
 	Unreadable string
 	Spec       Spec
+	Turn       store.Revision // of the group's key below turns/: see Turns
 	Status     store.Versioned[store.Status]
 	Due        Due                           // of the timers in the status
 	Slots      []store.Versioned[store.Slot] // in order of number
