@@ -71,6 +71,9 @@ func standing(g group) view {
 	judged := st.Invalid != nil && st.Invalid.Revision == g.revision()
 	if !g.gone() && st.AcceptedRevision < g.revision() && !judged && g.Bad == nil {
 		now = append([]string{"spec not seen yet"}, now...)
+		if v.mark == " " {
+			v.mark = "~"
+		}
 	}
 	if v.now = strings.Join(now, ", "); v.now == "" {
 		v.now = "-"

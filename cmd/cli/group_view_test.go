@@ -40,6 +40,31 @@ func TestViewOf(t *testing.T) {
 		{"deleting, never seen", func(g *group) {
 			g.Status, g.Spec.Deleting = store.Versioned[store.Status]{}, true
 		}, view{"~", "deleting", "-", "-/2", "no coordinator has seen it yet", noon}},
+		{"stopped", func(g *group) {
+			g.Status.Record.State, g.Status.Record.OK, g.Status.Record.Health, g.Status.Record.Phases = store.GroupStopped, false, 0, nil
+		}, view{" ", "stopped", "0%", "0/2", "-", noon}},
+		{"stopping", func(g *group) {
+			g.Status.Record.State, g.Status.Record.OK = store.GroupStopped, false
+			g.Status.Record.Phases = map[store.Phase]int{store.Draining: 2}
+		}, view{"~", "stopped", "100%", "0/2", "2 draining", noon}},
+		{"a storm", func(g *group) {
+			g.Status.Record.Storm = &store.Storm{Lost: 1, Of: 2}
+			g.Status.Record.Blocked = []store.Blocked{{Rule: "SAFE-2", What: "replacement of a"}}
+		}, view{"!", "started", "100%", "2/2", "STORM: held", noon}},
+		{"a roll whose turn comes", func(g *group) {
+			g.Status.Record.Rollout = &store.Rollout{Template: "t1", Done: 1, Total: 2}
+			g.Status.Record.Blocked = []store.Blocked{{Rule: "ROLL-1", What: "replacement of a"}}
+		}, view{"~", "started", "100%", "2/2", "rolling t1 1/2", noon}},
+		{"a roll that nobody brings", func(g *group) {
+			g.Status.Record.Rollout, g.Status.Record.Outdated = &store.Rollout{Template: "t1", Done: 1, Total: 2}, 1
+			g.Status.Record.Accepted.Rollout.Strategy = store.StrategyOpportunistic
+		}, view{"~", "started", "100%", "2/2", "1 outdated", noon}},
+		{"a static group without an override", func(g *group) {
+			g.Static, g.Stored = store.KV{Modified: 5}, store.KV{}
+		}, view{" ", "started", "100%", "2/2", "-", noon}},
+		{"a static group whose override is newer than what is in force", func(g *group) {
+			g.Static, g.Stored = store.KV{Modified: 5}, store.KV{Modified: 9}
+		}, view{"~", "started", "100%", "2/2", "spec not seen yet", noon}},
 		{"stuck in checking", func(g *group) {
 			g.Status.Record.OK = false
 			g.Status.Record.Phases = map[store.Phase]int{store.Running: 1, store.Checking: 2}

@@ -1,10 +1,12 @@
 package cli
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"testing"
 
+	"github.com/leasehold/leasehold/cmd/groupfile"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -163,6 +165,45 @@ func TestAnOverrideThatCannotBeUsed(t *testing.T) {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 	if out := w.must("config", "apply", "-f", "shard.yaml"); !strings.Contains(out, "api changed rev") || w.inForce("api").Size != 2 {
+		t.Error(out)
+	}
+}
+
+// That a static group goes is the word of static/: what is set beside it does not repeat it, so that it could outlive it.
+//
+// proves REC-7
+func TestWhatIsSetBesideAGroupThatGoes(t *testing.T) {
+	w := staticWorld(t)
+	w.must("config", "apply", "-f", "next.yaml", "--prune", "--confirm=web", "--confirm=api")
+	w.must("group", "scale", "api", "5")
+	if o := w.beside("api"); o.Deleting || *o.Size != 5 || !w.inForce("api").Deleting {
+		t.Errorf("got %+v", o)
+	}
+	if out := w.must("group", "delete", "api"); !strings.Contains(out, "it is being deleted already") {
+		t.Error(out)
+	}
+}
+
+// As many groups as a file may have are written in one transaction.
+func TestConfigApplyOfAFullFile(t *testing.T) {
+	w := newWorld(t)
+	t.Chdir(t.TempDir())
+	var b strings.Builder
+	for n := range groupfile.MaxGroups {
+		fmt.Fprintf(&b, "---\nname: g%d\nprovider: process\n", n)
+	}
+	write(t, "full.yaml", b.String())
+	for _, args := range []string{"config apply -f full.yaml", "group list"} {
+		if out := w.must(strings.Fields(args)...); strings.Count(out, "\ng") < groupfile.MaxGroups-1 {
+			t.Errorf("%s: %s", args, out)
+		}
+	}
+	write(t, "none.yaml", "name: g0\nprovider: process\n")
+	args := []string{"config", "apply", "-f", "none.yaml", "--prune"}
+	for n := range groupfile.MaxGroups {
+		args = append(args, fmt.Sprintf("--confirm=g%d", n))
+	}
+	if out := w.must(args...); strings.Count(out, " deleting rev ") != groupfile.MaxGroups-1 {
 		t.Error(out)
 	}
 }
