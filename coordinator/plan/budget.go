@@ -67,9 +67,9 @@ func (m *member) comingUp() bool {
 }
 
 // booted says that it has fully booted: failing checks do not matter here (HEAL-5). After a start it has to hold out for
-// startup_duration first (ROLL-3).
+// startup_duration first (ROLL-3). Whom only this plan takes to running does not count yet: that action may be overtaken.
 func (d *draft) booted(m *member) bool {
-	if m.phase != store.Running || m.dead() {
+	if m.phase != store.Running || m.Record.Phase != store.Running || m.dead() {
 		return false
 	}
 	startup := d.startup()

@@ -77,7 +77,7 @@ func (m *member) working() bool {
 // healthy says that it does its work, and that a report of its present boot says so: one that has only just come back has
 // proved nothing yet.
 func (m *member) healthy() bool {
-	return m.phase == store.Running && m.working() && reportIsCurrent(m.Instance) && m.Report.Record.Healthy
+	return m.phase == store.Running && m.Record.Phase == store.Running && m.working() && reportIsCurrent(m.Instance) && m.Report.Record.Healthy
 }
 
 // fills says that it can fill its slot.

@@ -187,10 +187,10 @@ func (d *draft) updateByRestart(m *member, why string) bool {
 // updateByReplacement makes a replacement first within max_expansion, else removes first within max_unavailable.
 func (d *draft) updateByReplacement(m *member, why string) bool {
 	what := "replacement of " + m.ID()
+	if !d.mayCreate(what, m.ID()) {
+		return false
+	}
 	if d.expansion() < d.spec.Budget.MaxExpansion {
-		if !d.mayCreate(what, m.ID()) {
-			return false
-		}
 		a := d.step(m, m.phase, "ROLL-1", "", why, m.evidence(), nil)
 		a.Conditions = append(a.Conditions, d.common()...)
 		d.addReplacement(a, m.slot, m, "ROLL-1", why)
