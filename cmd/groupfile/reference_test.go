@@ -76,7 +76,7 @@ like ` + "`5s`, `1m30s`, `2h`" + fmt.Sprintf(`. A file holds at most %d groups a
 What commands set is no part of a file, and applying a file keeps it: ` + "`leasehold group pause`, `resume`, `stop`, `start`, `restart`" + `
 and ` + "`delete`" + `.
 
-A file for ` + "`leasehold config apply`" + ` has the same fields. Of a group that is there, a file for ` + "`leasehold group apply`" + ` may set
+A file for ` + "`leasehold config apply`" + ` has the same fields. Beside such a static group, a file for ` + "`leasehold group apply`" + ` may set
 ` + "`size`, `template.instance_type` and `vars`" + ` only, and need not name a provider; what it leaves out is as the static group says.
 
 ## Fields
