@@ -1,0 +1,127 @@
+package imagined
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/leasehold/leasehold/coordinator/plan"
+	"github.com/leasehold/leasehold/store"
+)
+
+// As coordinator/commit.go has them.
+const (
+	overtakenWait = 200 * time.Millisecond
+	refusedWait   = time.Second
+)
+
+// carry carries out the actions of a plan from the given one on, each in its time, and then queues the calls. Whatever
+// happens in between happens.
+func (t *tenure) carry(s *plan.Snapshot, p *plan.Plan, ready []string, next int) {
+	if next == len(p.Actions) {
+		t.finish(p, ready)
+		return
+	}
+	t.carrying = true
+	t.after(time.Microsecond+t.w.chance.upTo(commitTakes), false, func() {
+		if t.carryOut(s, p, &p.Actions[next]) {
+			t.carry(s, p, ready, next+1)
+		}
+	})
+}
+
+func (t *tenure) finish(p *plan.Plan, ready []string) {
+	t.carrying = false
+	for _, c := range p.Calls {
+		t.queues[c.Kind].add(c)
+	}
+	for _, name := range ready {
+		t.evidence.LookAgain(name, p.Due[name])
+	}
+	if t.poked {
+		t.poked = false
+		t.poke()
+		return
+	}
+	t.planNext()
+}
+
+// carryOut makes an action happen as one transaction; false if the tenure ends with it.
+func (t *tenure) carryOut(s *plan.Snapshot, p *plan.Plan, a *plan.Action) bool {
+	if a.From != a.To && a.To != "" {
+		if err := store.ValidateTransition(a.From, a.To); err != nil {
+			t.w.broken(a.Instance + ": " + err.Error())
+			return true
+		}
+	}
+	o := &t.w.cfg.Observer
+	if o.Committing != nil && t.holds(a.Conditions) {
+		o.Committing(t.w.Now(), s, p, a)
+	}
+	rev, err := t.commit(a.Conditions, a.Writes, !a.Silent)
+	switch {
+	case errors.Is(err, errDeposed):
+		t.ended = true
+		return false
+	case err == nil || errors.Is(err, store.ErrUnknown):
+		if o.Committed != nil {
+			o.Committed(t.w.Now(), a, rev)
+		}
+	}
+	switch {
+	case err == nil:
+		t.evidence.Wrote(a.Group, rev)
+	case errors.Is(err, store.ErrConflict):
+		if o.Overtaken != nil {
+			o.Overtaken(t.w.Now(), a)
+		}
+		t.lookAgain(a, overtakenWait)
+	default:
+		t.lookAgain(a, refusedWait)
+	}
+	return true
+}
+
+func (t *tenure) lookAgain(a *plan.Action, wait time.Duration) {
+	at := t.now().Add(wait)
+	t.evidence.LookAgain(a.Group, at)
+	t.evidence.LookAgain("", at)
+}
+
+// holds says whether an action would happen now.
+func (t *tenure) holds(conditions []store.Condition) bool {
+	for _, c := range conditions {
+		if !t.w.db.holds(c) {
+			return false
+		}
+	}
+	return t.w.db.holds(t.fence) && !t.w.db.down
+}
+
+var errDeposed = errors.New("another replica leads")
+
+// commit writes under the fence. The journal's entry is part of the transaction, as far as its size goes.
+func (t *tenure) commit(conditions []store.Condition, writes []store.Write, journal bool) (store.Revision, error) {
+	txn := store.Txn{Conditions: append(make([]store.Condition, 0, len(conditions)+1), t.fence), Writes: writes}
+	for _, c := range conditions {
+		if !slices.Contains(txn.Conditions, c) {
+			txn.Conditions = append(txn.Conditions, c)
+		}
+	}
+	if journal {
+		whole := txn
+		whole.Writes = append(slices.Clone(writes), store.Put("journal", nil))
+		if err := whole.Validate(); err != nil {
+			t.w.broken("transaction is not possible: " + err.Error())
+		}
+	}
+	rev, err := t.w.commit(txn)
+	var conflict *store.ConflictError
+	if errors.As(err, &conflict) && slices.Contains(conflict.Keys, t.fence.Key) {
+		return 0, errDeposed
+	}
+	if err == nil && t.w.chance.happens(t.w.lost) {
+		return rev, store.ErrUnknown
+	}
+	return rev, err
+}

@@ -1,0 +1,158 @@
+package imagined
+
+import (
+	"slices"
+	"time"
+
+	"github.com/leasehold/leasehold/coordinator/plan"
+	"github.com/leasehold/leasehold/provider"
+	"github.com/leasehold/leasehold/store"
+)
+
+// As coordinator/queue.go has them.
+const (
+	callsAtOnce = 8
+	mostJitter  = 100 * time.Millisecond
+)
+
+// queue holds provider calls of one kind, as coordinator/queue.go does.
+type queue struct {
+	t       *tenure
+	waiting []plan.Call // the most urgent first
+	working int
+	rate    float64 // calls per second; 0: no limit
+	burst   float64
+	tokens  float64
+	counted time.Duration // when tokens were counted last
+}
+
+func newQueue(t *tenure, rate float64, burst int) *queue {
+	return &queue{t: t, rate: rate, burst: float64(burst), tokens: float64(burst), counted: t.w.clock}
+}
+
+// add takes a call up, unless one for the same instance waits or is under way.
+func (q *queue) add(c plan.Call) {
+	if !q.t.evidence.Busy(c.Instance) {
+		return
+	}
+	i := len(q.waiting)
+	for i > 0 && q.waiting[i-1].Rank > c.Rank {
+		i--
+	}
+	q.waiting = slices.Insert(q.waiting, i, c)
+	q.pump()
+}
+
+func (q *queue) pump() {
+	for q.working < callsAtOnce && len(q.waiting) > 0 {
+		c := q.waiting[0]
+		q.waiting = q.waiting[1:]
+		q.working++
+		q.t.after(time.Microsecond+q.pace(), false, func() { q.call(c) })
+	}
+}
+
+// pace is how long a call has to wait for its turn.
+func (q *queue) pace() time.Duration {
+	if q.rate == 0 {
+		return 0
+	}
+	q.tokens = min(q.burst, q.tokens+q.rate*(q.t.w.clock-q.counted).Seconds())
+	q.counted = q.t.w.clock
+	q.tokens--
+	if q.tokens >= 0 {
+		return 0
+	}
+	return time.Duration(-q.tokens/q.rate*float64(time.Second)) + q.t.w.chance.upTo(mostJitter)
+}
+
+func (q *queue) done() {
+	q.working--
+	q.pump()
+}
+
+func (q *queue) drop(id string) {
+	q.t.evidence.Dropped(id)
+	q.done()
+}
+
+func (q *queue) call(c plan.Call) {
+	in, there := q.t.content.Instances[c.Instance]
+	held := q.t.content.Shard.Record.Hold != nil
+	if !there || in.Modified != c.Record || held {
+		q.drop(c.Instance)
+		return
+	}
+	cloud := q.t.w.cloud(in.Record.Spec.Provider)
+	switch {
+	case cloud == nil:
+		q.drop(c.Instance)
+	case c.Kind == plan.CallCreate:
+		q.create(cloud, c, in)
+	case c.Kind == plan.CallRestart:
+		q.restart(cloud, c, in)
+	default:
+		q.remove(cloud, in.Record)
+	}
+}
+
+// create records that the provider is asked, and then asks it.
+func (q *queue) create(cloud *cloud, c plan.Call, in store.Versioned[store.Instance]) {
+	t, rec := q.t, in.Record
+	from := rec.Phase
+	if from != store.Creating {
+		rec.Phase, rec.Since = store.Creating, t.now().UTC()
+	}
+	rec.Called = true
+	rec.Last = store.Decision{Rule: "SAFE-8", Why: "provider " + rec.Spec.Provider + " is asked", Revision: c.Revision, At: t.now().UTC()}
+	begun, began := t.now(), t.w.clock
+	if !q.record(c, in, rec, "provider is asked", "SAFE-8", from) {
+		q.drop(rec.ID)
+		return
+	}
+	// Between the record and the call the coordinator may die, or stand still.
+	t.after(t.w.chance.upTo(commitTakes), false, func() {
+		if t.w.clock-began >= cloud.cfg.CallTimeout {
+			t.evidence.Created(rec, begun, provider.Machine{}, errTimeout)
+			q.done()
+			return
+		}
+		cloud.create(rec, began+cloud.cfg.CallTimeout, t.answer(func(m provider.Machine, err error) {
+			t.evidence.Created(rec, begun, m, err)
+			q.done()
+		}))
+	})
+}
+
+// record writes that a call is about to be made.
+func (q *queue) record(c plan.Call, in store.Versioned[store.Instance], rec store.Instance, what, rule string, from store.Phase) bool {
+	t := q.t
+	a := plan.Action{
+		Group: rec.Group, Instance: rec.ID, Rule: rule, What: what, From: from, To: rec.Phase, Conditions: c.Conditions,
+		Writes: []store.Write{store.Put(in.Key, store.Encode(rec))},
+	}
+	if from != rec.Phase {
+		if err := store.ValidateTransition(from, rec.Phase); err != nil {
+			t.w.broken(rec.ID + ": " + err.Error())
+		}
+	}
+	if t.w.cfg.Observer.Committing != nil && t.holds(c.Conditions) {
+		t.w.cfg.Observer.Committing(t.w.Now(), nil, nil, &a)
+	}
+	rev, err := t.commit(a.Conditions, a.Writes, true)
+	if err != nil {
+		return false
+	}
+	t.evidence.Wrote(rec.Group, rev)
+	if t.w.cfg.Observer.Committed != nil {
+		t.w.cfg.Observer.Committed(t.w.Now(), &a, rev)
+	}
+	return true
+}
+
+// answer is what a tenure hears of a call, if it is still there.
+func (t *tenure) answer(take func(provider.Machine, error)) func(provider.Machine, error) {
+	return func(m provider.Machine, err error) {
+		t.after(0, false, func() { take(m, err) })
+	}
+}

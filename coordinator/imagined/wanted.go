@@ -1,0 +1,81 @@
+package imagined
+
+import (
+	"time"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// wanted has the agent do what its record wants, as its gateway tells it.
+func (a *agent) wanted() {
+	if !a.open {
+		return
+	}
+	v := a.w.instance(a.m.id)
+	if !v.Present() || v.Record.Phase == store.Deleting {
+		a.retire(v.Present())
+		return
+	}
+	rec := &v.Record
+	if rec.Config != "" && rec.Config != a.config && rec.Config != a.applying {
+		a.apply(rec.Config)
+	}
+	if r := rec.Restart; rec.Phase == store.Stopping && r != nil && r.Level == store.RestartWorkload && r.Token != a.restarted && r.Token != a.restarting {
+		a.restartWorkload(r.Token)
+	}
+	if d := rec.Drain; rec.Phase == store.Draining && d != nil && d.Token != "" && d.Token != a.draining && d.Token != a.drained && len(rec.Spec.Drain.Hook) > 0 {
+		a.runHook(d.Token)
+	}
+}
+
+// apply takes up what is to run from now on.
+func (a *agent) apply(config string) {
+	a.applying = config
+	a.later(a.w.chance.upTo(3*time.Second), func() {
+		if a.applying == config {
+			a.config, a.applying = config, ""
+			a.report()
+		}
+	})
+}
+
+func (a *agent) restartWorkload(token string) {
+	a.restarting = token
+	a.later(a.w.chance.upTo(3*time.Second), func() {
+		if a.restarting != token {
+			return
+		}
+		a.restarted, a.restarting, a.exit = token, "", nil
+		if a.ill <= illTillRestart {
+			a.ill = healthy
+		}
+		a.report()
+	})
+}
+
+// runHook runs the drain hook, which ends after a while or never.
+func (a *agent) runHook(token string) {
+	a.draining = token
+	if a.w.chance.happens(a.w.stuckHooks) {
+		return
+	}
+	a.later(a.w.chance.upTo(20*time.Second), func() {
+		if a.draining == token {
+			a.drained = token
+			a.report()
+		}
+	})
+}
+
+// touch counts the group's working instances anew, if this one has changed.
+func (a *agent) touch() {
+	if works := a.working(); works != a.works {
+		a.works = works
+		a.w.countWorking(a.m.group)
+	}
+}
+
+// working is the truth, which no record shows: the machine runs, its reports get through, and its checks pass.
+func (a *agent) working() bool {
+	return a.m.running() && a.up && a.open && !a.retired && a.passing() && a.said.Healthy && a.said.BootID == a.boot
+}
