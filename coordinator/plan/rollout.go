@@ -33,7 +33,7 @@ func (d *draft) countRollout() {
 	}
 	for _, sl := range d.order {
 		for _, m := range sl.members {
-			if m.healthy() && !d.outdated(m) && !m.updating() {
+			if m.phase == store.Finished || m.healthy() && !d.outdated(m) && !m.updating() {
 				d.roll.done++
 				break
 			}

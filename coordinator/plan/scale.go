@@ -121,9 +121,6 @@ func (d *draft) scaleDown() {
 			return
 		}
 		for _, m := range c.members {
-			if m.gone() || m.phase == store.Draining {
-				continue
-			}
 			if m.touched {
 				return // the rest on the next picture
 			}
@@ -169,12 +166,10 @@ func (d *draft) candidates() candidates {
 		if sl.filled == 0 {
 			continue
 		}
-		c := candidate{kind: slotInWork, members: sl.members}
+		c := candidate{kind: slotInWork, members: sl.staying()}
 		protected := false
 		for _, m := range c.members {
 			switch {
-			case m.gone() || m.phase == store.Draining:
-				continue
 			case m.unwanted() && c.kind != slotWorking:
 				c.kind = slotFailed
 			case m.phase == store.Running && !m.unwanted():
@@ -187,6 +182,15 @@ func (d *draft) candidates() candidates {
 		}
 	}
 	return all
+}
+
+// staying lists who is in a slot and not on the way out.
+func (sl *slot) staying() []*member {
+	leaves := func(m *member) bool { return m.gone() || m.phase == store.Draining }
+	if !slices.ContainsFunc(sl.members, leaves) {
+		return sl.members
+	}
+	return slices.DeleteFunc(slices.Clone(sl.members), leaves)
 }
 
 // take takes out the slot that goes first: failed ones, then those that do not work yet, then the oldest in the
