@@ -133,6 +133,8 @@ func (s *Session) planChange(ctx context.Context, g fileGroup) (change, error) {
 func (c *GroupApply) moved(ch change) error {
 	what := fmt.Sprintf("group %s is at revision %d, not %d", ch.name, ch.was, *c.IfRevision)
 	switch {
+	case ch.was == 0 && ch.static != nil:
+		what = fmt.Sprintf("nothing is set beside the static group %s, and revision %d was asked for", ch.name, *c.IfRevision)
 	case ch.was == 0:
 		what = fmt.Sprintf("group %s does not exist, and revision %d was asked for", ch.name, *c.IfRevision)
 	case *c.IfRevision == 0:

@@ -98,6 +98,18 @@ func TestAFileBesideAStaticGroup(t *testing.T) {
 	}
 }
 
+// --if-revision is about what is set beside the static group.
+func TestApplyBesideAStaticGroupAtARevision(t *testing.T) {
+	w := staticWorld(t)
+	if code, _, stderr := w.run("group", "apply", "-f", "more.yaml", "--if-revision", "3"); code != Conflict || !strings.Contains(stderr, "nothing is set beside the static group web, and revision 3 was asked for") {
+		t.Errorf("exit %d: %s", code, stderr)
+	}
+	w.must("group", "apply", "-f", "more.yaml", "--if-revision", "0")
+	if code, _, stderr := w.run("group", "apply", "-f", "less.yaml", "--if-revision", "0", "--confirm=web"); code != Conflict || !strings.Contains(stderr, "group web exists already") {
+		t.Errorf("exit %d: %s", code, stderr)
+	}
+}
+
 // proves REC-6
 func TestEditOfAStaticGroup(t *testing.T) {
 	w := staticWorld(t)
