@@ -5,55 +5,122 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/leasehold/leasehold/cmd/groupdiff"
+	"github.com/leasehold/leasehold/cmd/output"
+	"github.com/leasehold/leasehold/coordinator/plan"
+	"github.com/leasehold/leasehold/store"
 )
 
-// dryRun shows each change field by field and the plan that would follow. It writes nothing.
+// dryRunDocument is a dry run in JSON.
+type dryRunDocument struct {
+	Groups []foreseenChange `json:"groups"`
+	// Apply is the command that applies exactly this.
+	Apply string `json:"apply,omitempty"`
+}
+
+// dryRun shows each change field by field and what would follow. It writes nothing.
 func (s *Session) dryRun(ctx context.Context, changes []change, files Files) error {
+	doc := dryRunDocument{Groups: []foreseenChange{}}
+	differs := false
 	for _, ch := range changes {
-		if err := s.dryRunOne(ctx, ch); err != nil {
+		f, err := s.foreseeChange(ctx, ch)
+		if err != nil {
+			return err
+		}
+		doc.Groups = append(doc.Groups, f)
+		differs = differs || !ch.unchanged()
+	}
+	if differs {
+		doc.Apply = applyCommand(changes, files)
+	}
+	if done, err := s.records(doc); done {
+		return err
+	}
+	for i, ch := range changes {
+		if err := s.writeDryRun(ch, doc.Groups[i]); err != nil {
 			return err
 		}
 	}
-	if len(changes) == 1 && !changes[0].unchanged() {
-		ch := changes[0]
-		fmt.Fprintf(s.env.Stdout, "Nothing changed. Apply exactly this: leasehold group apply %s --if-revision %d%s\n", files.flags(), ch.was, confirmation(ch))
-		return nil
-	}
 	fmt.Fprintln(s.env.Stdout, "Nothing changed.")
+	switch {
+	case doc.Apply == "":
+	case len(changes) == 1:
+		fmt.Fprintf(s.env.Stdout, "apply exactly this: %s\n", doc.Apply)
+	default:
+		fmt.Fprintf(s.env.Stdout, "apply it: %s\n", doc.Apply)
+	}
 	return nil
 }
 
-func confirmation(ch change) string {
-	if !ch.shrinks() {
-		return ""
+// applyCommand applies what a dry run has shown: of one group exactly that, or nothing.
+func applyCommand(changes []change, files Files) string {
+	command := "leasehold group apply " + files.flags()
+	if len(changes) == 1 {
+		command += fmt.Sprintf(" --if-revision %d", changes[0].was)
 	}
-	return " --confirm=" + ch.name
+	for _, ch := range changes {
+		if ch.shrinks() {
+			command += " --confirm=" + ch.name
+		}
+	}
+	return command
 }
 
 // dryRunOne shows one change, the revision on which it was computed, and what would follow.
 func (s *Session) dryRunOne(ctx context.Context, ch change) error {
-	fields := groupdiff.Between(ch.before, ch.after)
-	switch {
-	case ch.was == 0:
-		fmt.Fprintf(s.env.Stdout, "%s: new, there is no such group\n", ch.name)
-	case ch.unchanged():
-		fmt.Fprintf(s.env.Stdout, "%s: unchanged, spec rev %d\n", ch.name, ch.was)
-	default:
-		fmt.Fprintf(s.env.Stdout, "%s: spec rev %d\n", ch.name, ch.was)
-	}
-	if err := writeChanges(s, fields, ch.was == 0); err != nil {
+	f, err := s.foreseeChange(ctx, ch)
+	if err != nil {
 		return err
 	}
-	for _, w := range ch.after.Warnings() {
+	return s.writeDryRun(ch, f)
+}
+
+func (s *Session) writeDryRun(ch change, f foreseenChange) error {
+	head := fmt.Sprintf("%s: spec rev %d, picture rev %d", ch.name, ch.rev(), f.Picture)
+	switch {
+	case ch.isNew():
+		head = fmt.Sprintf("%s: new, there is no such group; picture rev %d", ch.name, f.Picture)
+	case ch.unchanged():
+		head = fmt.Sprintf("%s: unchanged, spec rev %d, picture rev %d", ch.name, ch.rev(), f.Picture)
+	}
+	fmt.Fprintln(s.env.Stdout, head)
+	shown := groupdiff.Between(ch.before, ch.after)
+	if ch.isNew() && !s.wide() {
+		usual := store.DefaultGroup()
+		usual.Complete()
+		shown = groupdiff.Between(&usual, ch.after)
+		for i := range shown {
+			shown[i].Old = "" // there is nothing yet that it would change
+		}
+	}
+	if err := writeForced(s, shown, f.forces()); err != nil {
+		return err
+	}
+	if ch.isNew() && !s.wide() {
+		fmt.Fprintln(s.env.Stdout, s.screen().Dim("  all else as in docs/group-file.md; -o wide shows it"))
+	}
+	for _, w := range f.Warnings {
 		s.warn("%s: %s", ch.name, w)
 	}
-	return s.showPlan(ctx, ch)
+	_, err := io.WriteString(s.env.Stdout, f.text(s.screen()))
+	return err
 }
 
 // writeChanges shows the fields that differ, aligned.
 func writeChanges(s *Session, changes []groupdiff.Change, isNew bool) error {
+	forces := map[string]string{}
+	for _, c := range changes {
+		if !isNew && ofTemplate(c.Path) {
+			forces[c.Path] = "makes instances outdated (ROLL-1)"
+		}
+	}
+	return writeForced(s, changes, forces)
+}
+
+// writeForced shows the fields that differ, aligned, and what they force.
+func writeForced(s *Session, changes []groupdiff.Change, forces map[string]string) error {
 	width := 0
 	for _, c := range changes {
 		width = max(width, len(c.Path))
@@ -70,9 +137,9 @@ func writeChanges(s *Session, changes []groupdiff.Change, isNew bool) error {
 		default:
 			sign = scr.Notice(sign)
 		}
-		fmt.Fprintf(&b, "%s %-*s  %s", sign, width, c.Path, c)
-		if !isNew && outdates(c) {
-			b.WriteString("   makes instances outdated (ROLL-1)")
+		fmt.Fprintf(&b, "%s %-*s  %s", sign, width, c.Path, output.OneLine(c.String()))
+		if force := forces[c.Path]; force != "" {
+			b.WriteString("   " + force)
 		}
 		b.WriteByte('\n')
 	}
@@ -80,12 +147,55 @@ func writeChanges(s *Session, changes []groupdiff.Change, isNew bool) error {
 	return err
 }
 
-// outdates says that a change of this field is one of the template.
-func outdates(c groupdiff.Change) bool {
+// ofTemplate says that a field is one of those that an instance is made from.
+func ofTemplate(path string) bool {
 	for _, field := range []string{"provider", "template", "workload", "vars"} {
-		if c.Path == field || strings.HasPrefix(c.Path, field+".") || strings.HasPrefix(c.Path, field+"[") {
+		if path == field || strings.HasPrefix(path, field+".") || strings.HasPrefix(path, field+"[") {
 			return true
 		}
 	}
 	return false
+}
+
+// forcedBy is what a change of this field alone does to an instance that is as the group was before, by the planner's own judgement
+// (ROLL-2); "" if nothing.
+func forcedBy(path string, before, after store.Group) string {
+	one := before
+	one.Rollout.MinimalAction = after.Rollout.MinimalAction
+	field, key, _ := strings.Cut(path, ".")
+	switch field, _, _ = strings.Cut(field, "["); field {
+	case "provider":
+		one.Provider = after.Provider
+	case "template":
+		one.Template = after.Template
+	case "workload":
+		one.Workload = after.Workload
+	case "vars":
+		one.Vars = map[string]string{}
+		for k, v := range before.Vars {
+			one.Vars[k] = v
+		}
+		if v, there := after.Vars[key]; there {
+			one.Vars[key] = v
+		} else {
+			delete(one.Vars, key)
+		}
+	default:
+		return ""
+	}
+	spec := before.InstanceSpec()
+	action, _ := plan.Update(store.Instance{Managed: true, Spec: spec, Template: spec.TemplateHash(), Relaunch: before.Relaunch.Number}, one)
+	return action
+}
+
+// about is a time as an estimate tells it: two figures are more than anybody knows.
+func about(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return output.Span(d.Round(time.Second))
+	case d < 10*time.Minute:
+		return output.Span(d.Round(10 * time.Second))
+	default:
+		return output.Span(d.Round(time.Minute))
+	}
 }

@@ -1,0 +1,110 @@
+package foresee
+
+import (
+	"time"
+
+	"github.com/leasehold/leasehold/coordinator/plan"
+	"github.com/leasehold/leasehold/store"
+)
+
+// The bounds of looking ahead.
+const (
+	// mostJudged bounds the work: so many instances are judged at most, in all steps together.
+	mostJudged = 400_000
+	// mostWaits is how often in a row time alone passes before it is said that nothing moves.
+	mostWaits = 100
+	farthest  = 7 * 24 * time.Hour
+)
+
+// Ahead follows the group until it has come to rest, with instances that take pace to start. The world is used up by it.
+func (w *World) Ahead(pace time.Duration) Course {
+	w.pace = pace
+	begun := w.now
+	r := newRecorder(w)
+	w.list()
+	waits := 0
+	for judged := 0; ; judged += 1 + len(w.content.ByGroup[w.group]) {
+		p := w.Plan()
+		if judged == 0 {
+			r.begin(p)
+		}
+		moved := w.carryOut(p, r)
+		r.look(p)
+		w.expect()
+		unfinished := w.unfinished(p)
+		next := w.nextEvent()
+		switch {
+		case judged > mostJudged:
+			c := r.end(w.now.Sub(begun))
+			c.Cut = true
+			return c
+		case moved:
+			waits = 0
+			continue
+		case !next.IsZero():
+			waits = 0
+		case !unfinished:
+			c := r.end(w.now.Sub(begun))
+			c.Rests = true
+			return c
+		default:
+			waits++
+			next = p.Next
+		}
+		if next.IsZero() || waits > mostWaits || next.Sub(begun) > farthest {
+			c := r.end(w.now.Sub(begun))
+			c.Held = p.Held[w.group]
+			return c
+		}
+		w.now = next
+		w.happen()
+	}
+}
+
+// carryOut does what a plan says, and says whether anything but the status has changed.
+func (w *World) carryOut(p plan.Plan, r *recorder) (moved bool) {
+	for _, a := range p.Actions {
+		if !w.allHold(a.Conditions) {
+			continue // an earlier action has overtaken it: the next plan knows
+		}
+		r.note(a)
+		if len(a.Writes) > 0 {
+			w.write(a.Writes...)
+		}
+		moved = moved || a.Instance != "" || !a.Silent && len(a.Writes) > 0
+	}
+	for _, c := range p.Calls {
+		if w.call(c) {
+			moved = true
+		}
+	}
+	return moved
+}
+
+func (w *World) allHold(conditions []store.Condition) bool {
+	for _, c := range conditions {
+		kv, there := w.kvs[c.Key]
+		switch {
+		case c.Absent && there, !c.Absent && !there:
+			return false
+		case c.Modified != 0 && kv.Modified != c.Modified, c.Created != 0 && kv.Created != c.Created:
+			return false
+		}
+	}
+	return true
+}
+
+// unfinished says that something of the group is under way, or held.
+func (w *World) unfinished(p plan.Plan) bool {
+	if len(p.Held[w.group]) > 0 {
+		return true
+	}
+	for _, id := range w.content.ByGroup[w.group] {
+		switch w.content.Instances[id].Record.Phase {
+		case store.Running, store.Finished:
+		default:
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,194 @@
+package foresee
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/leasehold/leasehold/coordinator/plan"
+	"github.com/leasehold/leasehold/store"
+)
+
+// Course is what happens on the way to where a group comes to rest.
+type Course struct {
+	Create   int `json:"create"`   // instances for slots that are empty
+	Remove   int `json:"remove"`   // instances that are not wanted any more
+	Recreate int `json:"recreate"` // instances replaced because they are outdated
+	Restart  int `json:"restart"`  // restarted for that reason
+	Update   int `json:"update"`   // updated live for that reason
+	Heal     int `json:"heal"`     // replaced or restarted for any other reason
+	// AtOnce is how many of the outdated are being changed at the same time.
+	AtOnce int `json:"at_once"`
+	// Healthy is the least number of healthy instances meanwhile, and Before that at the beginning.
+	Healthy int `json:"healthy_at_least"`
+	Before  int `json:"healthy_before"`
+	// Outdated is how many are left as they are, though outdated.
+	Outdated int `json:"outdated,omitempty"`
+
+	Took  time.Duration   `json:"-"`
+	Rests bool            `json:"rests"`          // the group comes to rest
+	Cut   bool            `json:"cut,omitempty"`  // it was not followed to the end
+	Held  []store.Blocked `json:"held,omitempty"` // where it stands still: what ought to be done and may not
+}
+
+// Idle says that nothing happens.
+func (c Course) Idle() bool {
+	return c.Create+c.Remove+c.Recreate+c.Restart+c.Update+c.Heal == 0
+}
+
+// Words is the course as a person would say it.
+func (c Course) Words() string {
+	var parts []string
+	add := func(n int, form string) {
+		if n > 0 {
+			parts = append(parts, fmt.Sprintf(form, n))
+		}
+	}
+	add(c.Heal, "heal %d")
+	add(c.Remove, "remove %d")
+	add(c.Create, "create %d")
+	rolled := len(parts)
+	add(c.Recreate, "recreate %d")
+	add(c.Restart, "restart %d")
+	add(c.Update, "update %d live")
+	if len(parts) == 0 {
+		return "nothing to do"
+	}
+	if len(parts) > rolled && c.Recreate+c.Restart+c.Update > 1 {
+		parts[len(parts)-1] += " " + number(c.AtOnce) + " at a time"
+	}
+	words := strings.Join(parts, ", ")
+	if c.Before > 0 {
+		words += fmt.Sprintf("; never below %d healthy", c.Healthy)
+	}
+	return words
+}
+
+func number(n int) string {
+	if words := []string{"none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"}; n < len(words) {
+		return words[n]
+	}
+	return fmt.Sprint(n)
+}
+
+// recorder follows a course.
+type recorder struct {
+	w      *World
+	course Course
+	leaves map[string]string // the rule by which an instance began to go
+	rolls  map[string]bool   // instances that are being changed because they, or whom they replace, were outdated
+}
+
+func newRecorder(w *World) *recorder {
+	return &recorder{w: w, leaves: map[string]string{}, rolls: map[string]bool{}}
+}
+
+func isRoll(rule string) bool { return strings.HasPrefix(rule, "ROLL-") }
+
+// note takes up an action that is about to happen.
+func (r *recorder) note(a plan.Action) {
+	if a.Group != r.w.group || a.Instance == "" {
+		return
+	}
+	made := r.madeBy(a)
+	for _, m := range made {
+		r.arrives(a, m)
+	}
+	_, goes := r.leaves[a.Instance]
+	switch {
+	case a.To == store.Stopping && isRoll(a.Rule):
+		r.course.Restart++
+		r.rolls[a.Instance] = true
+	case a.To == store.Stopping:
+		r.course.Heal++
+	case a.Rule == "ROLL-2" && len(made) == 0 && a.From == a.To:
+		r.course.Update++
+		r.rolls[a.Instance] = true
+	case (a.To == store.Draining || a.To == store.Deleting) && !goes:
+		r.leaves[a.Instance] = a.Rule
+		delete(r.rolls, a.Instance)
+		switch a.Rule {
+		case "HEAL-9", "REC-7", "REC-11", "REC-4":
+			r.course.Remove++
+		default:
+			if isRoll(a.Rule) && a.To == store.Draining && !r.replaced(a.Instance) {
+				r.rolls[a.Instance] = true // its slot is empty until somebody new is in it
+			}
+		}
+	}
+}
+
+// arrives takes up an instance that is made.
+func (r *recorder) arrives(a plan.Action, made store.Instance) {
+	was := made.Replaces
+	switch {
+	case was == "":
+		r.course.Create++
+	case isRoll(a.Rule) || isRoll(r.leaves[was]):
+		r.course.Recreate++
+		r.rolls[made.ID] = true
+		delete(r.rolls, was)
+	default:
+		r.course.Heal++
+	}
+}
+
+// madeBy are the records that an action begins.
+func (r *recorder) madeBy(a plan.Action) (made []store.Instance) {
+	for _, write := range a.Writes {
+		kind, _, _ := r.w.keys.Split(write.Key)
+		if _, there := r.w.kvs[write.Key]; kind != store.KindInstances || there || write.Delete {
+			continue
+		}
+		if v, err := store.Decode[store.Instance](store.KV{Key: write.Key, Value: write.Value}); err == nil && v.Record.Managed {
+			made = append(made, v.Record)
+		}
+	}
+	return made
+}
+
+// replaced says whether somebody takes an instance's place already.
+func (r *recorder) replaced(id string) bool {
+	for _, other := range r.w.content.ByGroup[r.w.group] {
+		if r.w.content.Instances[other].Record.Replaces == id {
+			return true
+		}
+	}
+	return false
+}
+
+// begin counts how the group is before anything happens.
+func (r *recorder) begin(p plan.Plan) {
+	r.course.Before = r.healthy(p)
+	r.course.Healthy = r.course.Before
+}
+
+// look counts how the group is once a plan is carried out.
+func (r *recorder) look(p plan.Plan) {
+	r.course.Healthy = min(r.course.Healthy, r.healthy(p))
+	r.course.AtOnce = max(r.course.AtOnce, len(r.rolls))
+}
+
+// healthy counts the instances that do their work, and ends the changes of those that do.
+func (r *recorder) healthy(p plan.Plan) int {
+	healthy := 0
+	for _, id := range r.w.content.ByGroup[r.w.group] {
+		rec := r.w.content.Instances[id].Record
+		verdict := p.Judgments[id].Verdict
+		well := rec.Phase == store.Running && (verdict == store.Live || verdict == store.Doomed || verdict == "")
+		if well || rec.Phase == store.Finished {
+			healthy++
+		}
+		if well && r.rolls[id] && (rec.Config == "" || r.w.content.Reports[id].Record.Config == rec.Config) {
+			delete(r.rolls, id)
+		}
+	}
+	return healthy
+}
+
+// end is the course when it is followed no further.
+func (r *recorder) end(took time.Duration) Course {
+	c := r.course
+	c.Took, c.Outdated = took, r.w.content.Status[r.w.group].Record.Outdated
+	return c
+}

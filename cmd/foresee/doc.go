@@ -1,0 +1,15 @@
+// Package foresee tells what the planner would do with a group's records if nothing else happened: now, and on the way to where
+// the group comes to rest. It serves dry runs and explanations.
+//
+//	foresee.go   the records, and the planner's next step on them
+//	ahead.go     one step after the other, in imagined time
+//	machines.go  what imagined machines and agents do meanwhile
+//	course.go    what happened on the way, counted
+//	pace.go      how long instances of the group take to start
+//
+// It is the coordinator's own planner, and its own evidence, on what etcd says. What only a coordinator knows is taken to be in
+// order: the provider has every machine that it was asked for, has room, and makes and removes machines without fail; new
+// instances get healthy. There is no grace: agents had their time to return.
+//
+// It writes nothing, and never waits: all of its time is imagined.
+package foresee

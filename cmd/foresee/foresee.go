@@ -1,0 +1,151 @@
+package foresee
+
+import (
+	"time"
+
+	"github.com/leasehold/leasehold/coordinator/evidence"
+	"github.com/leasehold/leasehold/coordinator/picture"
+	"github.com/leasehold/leasehold/coordinator/plan"
+	"github.com/leasehold/leasehold/provider"
+	"github.com/leasehold/leasehold/store"
+)
+
+// sessionTTL is that of replicas unless they are told otherwise.
+const sessionTTL = 5 * time.Second
+
+// World is a group with its records, in imagined time.
+type World struct {
+	keys     store.Keys
+	group    string
+	now      time.Time
+	revision store.Revision
+	kvs      map[string]store.KV
+	content  *picture.Content
+	evidence *evidence.Evidence
+	pace     time.Duration
+	machines map[string]*machine
+	lists    time.Time // when machines are listed next; zero: nobody waits for it
+}
+
+// New makes the world of a group. The listing holds what etcd has of it and of the shard, all at one revision; edits are what an
+// operator would write on top, as if it had been done a moment ago.
+func New(keys store.Keys, group string, listing store.Listing, edits []store.Write, now time.Time) *World {
+	w := &World{keys: keys, group: group, now: now, revision: listing.Revision, kvs: map[string]store.KV{}, machines: map[string]*machine{}}
+	for _, kv := range listing.KVs {
+		w.kvs[kv.Key] = kv
+	}
+	if _, there := w.kvs[keys.Shard()]; !there { // the first coordinator writes it
+		first := store.Shard{Schema: store.Schema, ID: "imagined", Settings: store.DefaultShardSettings()}
+		edits = append([]store.Write{store.Put(keys.Shard(), store.Encode(first))}, edits...)
+	}
+	if len(edits) > 0 {
+		w.revision++
+	}
+	for _, e := range edits {
+		w.set(e)
+	}
+	w.content = picture.FromListing(keys, w.listing())
+	w.evidence = evidence.New(evidence.Config{
+		Keys: keys, Capabilities: w.capabilities(), SessionTTL: sessionTTL, Now: func() time.Time { return w.now },
+		Jitter: func(most time.Duration) time.Duration { return most / 2 },
+		Wake:   func() {}, Suspect: func(string) {}, Validate: func(string, store.Group) string { return "" },
+	})
+	w.evidence.Listed(w.content)
+	return w
+}
+
+// Plan is what the planner decides on the records as they are now.
+func (w *World) Plan() plan.Plan {
+	s := w.evidence.Snapshot(w.content, []string{w.group})
+	s.GraceEnd, s.GraceWhy = time.Time{}, ""
+	return plan.Compute(s, w.now)
+}
+
+// Spec is what is in force for the group, or would be with the edits; false if nothing that can be used is.
+func (w *World) Spec() (store.Group, bool) {
+	s := w.evidence.Snapshot(w.content, []string{w.group}).Groups[0]
+	switch {
+	case s.Spec.Problem == "" && max(s.Spec.Modified, s.Spec.StaticModified) > 0:
+		return s.Spec.Group, true
+	case s.Status.Record.Accepted != nil:
+		return *s.Status.Record.Accepted, true
+	default:
+		return store.Group{}, false
+	}
+}
+
+// set makes one write at the present revision.
+func (w *World) set(e store.Write) store.Event {
+	old, there := w.kvs[e.Key]
+	kv := store.KV{Key: e.Key, Value: e.Value, Created: old.Created, Modified: w.revision}
+	if !there {
+		kv.Created = w.revision
+	}
+	if e.Delete {
+		delete(w.kvs, e.Key)
+	} else {
+		w.kvs[e.Key] = kv
+	}
+	return store.Event{KV: kv, Deleted: e.Delete}
+}
+
+// write makes some writes as one transaction.
+func (w *World) write(writes ...store.Write) {
+	w.revision++
+	var changes []picture.Change
+	for _, e := range writes {
+		if change, ok := w.content.Apply(w.keys, w.set(e)); ok {
+			changes = append(changes, change)
+		}
+	}
+	w.content.Revision = w.revision
+	w.evidence.Changed(w.content, changes)
+}
+
+func (w *World) listing() store.Listing {
+	l := store.Listing{Revision: w.revision}
+	for _, kv := range w.kvs {
+		l.KVs = append(l.KVs, kv)
+	}
+	return l
+}
+
+// capabilities are those of the providers in question, as far as they can be told: their zones are not in etcd. Those in which the
+// group has instances stand for them, or one without a name.
+func (w *World) capabilities() map[string]provider.Capabilities {
+	all := map[string]provider.Capabilities{}
+	content := w.content
+	for _, in := range content.Instances {
+		c := all[in.Record.Spec.Provider]
+		c.Zones = with(c.Zones, in.Record.Zone)
+		all[in.Record.Spec.Provider] = c
+	}
+	wanted, err := store.ReadInForce(w.value(w.keys.Static(w.group)), w.value(w.keys.Group(w.group)))
+	if err == nil && len(all[wanted.Provider].Zones) == 0 {
+		all[wanted.Provider] = provider.Capabilities{Zones: []string{""}}
+	}
+	if st := content.Status[w.group].Record.Accepted; st != nil && len(all[st.Provider].Zones) == 0 {
+		all[st.Provider] = provider.Capabilities{Zones: []string{""}}
+	}
+	return all
+}
+
+func (w *World) value(key string) []byte {
+	if kv, there := w.kvs[key]; there {
+		return kv.Value
+	}
+	return nil
+}
+
+// with is a sorted list with one more element, unless it has it.
+func with(list []string, one string) []string {
+	for i, s := range list {
+		switch {
+		case s == one:
+			return list
+		case s > one:
+			return append(list[:i:i], append([]string{one}, list[i:]...)...)
+		}
+	}
+	return append(list, one)
+}

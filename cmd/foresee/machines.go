@@ -1,0 +1,170 @@
+package foresee
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/leasehold/leasehold/coordinator/plan"
+	"github.com/leasehold/leasehold/provider"
+	"github.com/leasehold/leasehold/store"
+)
+
+// soon is how long agents and providers take for what is no start of a machine.
+const soon = time.Second
+
+// machine is an imagined machine and its agent.
+type machine struct {
+	at    time.Time // when its agent reports what is wanted of it by then; zero: nothing is
+	boots int       // restarts of the machine
+	gone  bool
+}
+
+func (w *World) machine(id string) *machine {
+	m := w.machines[id]
+	if m == nil {
+		m = &machine{}
+		w.machines[id] = m
+	}
+	return m
+}
+
+// call does what a provider is asked for, at once.
+func (w *World) call(c plan.Call) bool {
+	if !w.allHold(c.Conditions) || !w.evidence.Busy(c.Instance) {
+		return false
+	}
+	rec := w.content.Instances[c.Instance].Record
+	m := w.machine(c.Instance)
+	switch c.Kind {
+	case plan.CallCreate:
+		rec.Phase, rec.Called = store.Creating, true
+		w.write(store.Put(w.keys.Instance(rec.ID), store.Encode(rec)))
+		w.evidence.Created(rec, w.now, provider.Machine{Instance: rec.ID, Ref: "imagined"}, nil)
+	case plan.CallRestart:
+		m.boots++
+		token := ""
+		if rec.Restart != nil {
+			token = rec.Restart.Token
+		}
+		w.evidence.Restarted(rec.ID, token, nil)
+	case plan.CallRemove:
+		m.gone = true
+		w.evidence.Removed(rec.ID, nil)
+		w.lists = w.now.Add(soon)
+	}
+	return true
+}
+
+// expect notes when agents will have done what is wanted of them now.
+func (w *World) expect() {
+	for _, id := range w.content.ByGroup[w.group] {
+		rec, m := w.content.Instances[id].Record, w.machine(id)
+		after, owes := w.owes(rec)
+		switch {
+		case !owes:
+			m.at = time.Time{}
+		case m.at.IsZero():
+			m.at = w.now.Add(after)
+		}
+	}
+}
+
+// owes says whether an agent has something to do, and how long that takes.
+func (w *World) owes(rec store.Instance) (time.Duration, bool) {
+	alive, hasAlive := w.content.Alive[rec.ID]
+	report := w.content.Reports[rec.ID].Record
+	switch rec.Phase {
+	case store.Creating, store.Booting, store.Checking:
+		healthy := hasAlive && report.Healthy && report.BootID == alive.Record.BootID
+		return w.left(rec), rec.Called && !healthy
+	case store.Stopping:
+		r := rec.Restart
+		return w.pace, r != nil && r.Level == store.RestartWorkload && report.Restarted != r.Token
+	case store.Starting:
+		r := rec.Restart
+		return w.pace, !hasAlive || r != nil && r.Level == store.RestartMachine && alive.Record.BootID == r.Boot
+	case store.Draining:
+		return soon, rec.Drain != nil && rec.Drain.Token != "" && hasAlive && report.Drained != rec.Drain.Token
+	case store.Running:
+		return soon, rec.Config != "" && hasAlive && report.Healthy && report.Config != rec.Config
+	default:
+		return 0, false
+	}
+}
+
+// left is how much longer an instance takes to start.
+func (w *World) left(rec store.Instance) time.Duration {
+	return max(soon, w.pace-max(0, w.now.Sub(rec.Created)))
+}
+
+// nextEvent is when something happens outside the planner; zero if nothing will.
+func (w *World) nextEvent() time.Time {
+	next := w.lists
+	for _, id := range w.content.ByGroup[w.group] {
+		if m := w.machine(id); !m.at.IsZero() && (next.IsZero() || m.at.Before(next)) {
+			next = m.at
+		}
+	}
+	return next
+}
+
+// happen has everything happen that is due.
+func (w *World) happen() {
+	for _, id := range append([]string(nil), w.content.ByGroup[w.group]...) {
+		if m := w.machine(id); !m.at.IsZero() && !m.at.After(w.now) {
+			m.at = time.Time{}
+			w.reportOf(id, m)
+		}
+	}
+	if !w.lists.IsZero() && !w.lists.After(w.now) {
+		w.lists = time.Time{}
+		w.list()
+	}
+}
+
+// reportOf has the agent of an instance say that all is as it should be.
+func (w *World) reportOf(id string, m *machine) {
+	rec := w.content.Instances[id].Record
+	alive, report := w.content.Alive[id].Record, w.content.Reports[id].Record
+	if alive.BootID == "" || m.boots > 0 {
+		alive.BootID = fmt.Sprintf("imagined-%d", m.boots)
+	}
+	alive.Schema, alive.Instance, alive.State = store.Schema, id, store.StreamOpen
+	alive.Since, alive.Epoch = w.now.UTC(), alive.Epoch+1
+	report.Schema, report.Instance, report.BootID, report.Received = store.Schema, id, alive.BootID, w.now.UTC()
+	report.Healthy, report.Why, report.Config, report.Checks = true, "", rec.Config, nil
+	if rec.Restart != nil {
+		report.Restarted = rec.Restart.Token
+	}
+	if rec.Drain != nil {
+		report.Drained = rec.Drain.Token
+	}
+	w.write(store.Put(w.keys.Alive(id), store.Encode(alive)), store.Put(w.keys.Report(id), store.Encode(report)))
+}
+
+// list has every provider list its machines: all that it was asked for run.
+func (w *World) list() {
+	machines := map[string][]provider.Machine{}
+	for id, in := range w.content.Instances {
+		of := in.Record.Spec.Provider
+		if machines[of] == nil {
+			machines[of] = []provider.Machine{}
+		}
+		if m := w.machines[id]; w.hasMachine(in.Record) && (m == nil || !m.gone) {
+			machines[of] = append(machines[of], provider.Machine{Instance: id, Group: in.Record.Group, Ref: in.Record.Ref, State: provider.StateRunning, Zone: in.Record.Zone})
+		}
+	}
+	for of, those := range machines {
+		w.evidence.ListedBy(of, w.now, those, w.content)
+	}
+}
+
+// hasMachine says whether a provider was ever asked for an instance, or must have been.
+func (w *World) hasMachine(rec store.Instance) bool {
+	switch rec.Phase {
+	case store.Pending, store.Creating, store.Deleting:
+		return rec.Called
+	default:
+		return true
+	}
+}
