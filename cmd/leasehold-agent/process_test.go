@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -34,6 +35,7 @@ type gateway struct {
 	address string
 	server  *grpc.Server
 	heard   chan *protocol.AgentMessage
+	wanted  atomic.Pointer[protocol.Wanted] // told with every answer
 }
 
 func startGateway(t *testing.T, at string) *gateway {
@@ -74,6 +76,11 @@ func (g *gateway) Session(stream grpc.BidiStreamingServer[protocol.AgentMessage,
 		}
 		if err := stream.Send(answer); err != nil {
 			return err
+		}
+		if w := g.wanted.Load(); w != nil {
+			if err := stream.Send(&protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Wanted{Wanted: w}}); err != nil {
+				return err
+			}
 		}
 	}
 }
