@@ -33,7 +33,7 @@ func (d *draft) add(m *member, by int) {
 	if m.comingUp() {
 		c.creating += by
 	}
-	if m.phase == store.Draining || m.phase == store.Stopping || m.phase == store.Deleting {
+	if m.goingDown() {
 		c.leaving += by
 	}
 	slots := func(in int, slots *int, yes bool) int {
@@ -64,6 +64,12 @@ func (m *member) comingUp() bool {
 		return p == store.Pending || p == store.Creating || p == store.Booting || p == store.Starting
 	}
 	return !m.failing() && (up(m.phase) || up(m.Record.Phase))
+}
+
+// goingDown says that it counts against max_deleting, also as long as only this plan would end that.
+func (m *member) goingDown() bool {
+	down := func(p store.Phase) bool { return p == store.Draining || p == store.Stopping || p == store.Deleting }
+	return down(m.phase) || down(m.Record.Phase)
 }
 
 // booted says that it has fully booted: failing checks do not matter here (HEAL-5). After a start it has to hold out for
