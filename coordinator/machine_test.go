@@ -20,15 +20,20 @@ type agent struct {
 	epoch        uint64
 	lease        int64
 	coordinators []string
+	*work
 }
 
 // runMachine is an agent that never gives up, until its machine goes down or it is retired.
 func (w *world) runMachine(ctx context.Context, boot memprovider.Boot) {
-	a := &agent{w: w, boot: boot, coordinators: boot.Bootstrap.Coordinators}
+	a := &agent{w: w, boot: boot, coordinators: boot.Bootstrap.Coordinators, work: w.boots(boot)}
 	wait := time.Second
 	for turn := 0; ctx.Err() == nil; turn++ {
-		if w.mood(boot.Bootstrap.Instance).mute {
-			break
+		if m, changed := w.moodOf(boot.Bootstrap.Instance); m.mute {
+			select {
+			case <-ctx.Done():
+			case <-changed:
+			}
+			continue
 		}
 		began := time.Now()
 		if a.session(ctx, a.coordinators[turn%len(a.coordinators)]) == protocol.Refused_RETIRED {
@@ -91,19 +96,36 @@ func (a *agent) session(ctx context.Context, address string) (refused protocol.R
 	interval := 5 * time.Second // until the welcome
 	report := time.NewTimer(interval)
 	defer report.Stop()
+	hook := time.NewTimer(0)
+	defer hook.Stop()
 	for {
+		mood, moodChanged := a.w.moodOf(b.Instance)
 		select {
 		case <-ctx.Done():
 			return 0
+		case <-moodChanged:
+			if a.lease != 0 {
+				report.Reset(0) // DET-1
+			}
+		case <-hook.C:
+			if a.hookEnds() {
+				report.Reset(0)
+			}
 		case <-report.C:
-			mood := a.w.mood(b.Instance)
+			if mood.leaves {
+				_ = stream.Send(&protocol.AgentMessage{Kind: &protocol.AgentMessage_Goodbye{Goodbye: &protocol.Goodbye{Kind: protocol.Goodbye_EVACUATING, Message: "the host is to be mended"}}})
+				a.w.setMood(b.Instance, mood.silenced())
+				_ = stream.CloseSend()
+				for range messages { // the gateway ends the stream once it has heard
+					continue
+				}
+				return 0
+			}
 			if sequence != acked || a.lease == 0 || mood.mute {
 				return 0 // DET-14: perhaps another replica answers
 			}
 			sequence++
-			if stream.Send(&protocol.AgentMessage{Kind: &protocol.AgentMessage_Report{Report: &protocol.Report{
-				Sequence: sequence, Healthy: !mood.sick, Why: mood.why(),
-			}}}) != nil {
+			if stream.Send(&protocol.AgentMessage{Kind: &protocol.AgentMessage_Report{Report: a.report(sequence, mood)}}) != nil {
 				return 0
 			}
 			report.Reset(interval)
@@ -127,6 +149,10 @@ func (a *agent) session(ctx context.Context, address string) (refused protocol.R
 				a.meet(kind.Coordinators.GetAddresses())
 			case *protocol.GatewayMessage_Move:
 				return 0
+			case *protocol.GatewayMessage_Wanted:
+				if a.obey(kind.Wanted, mood, hook) {
+					report.Reset(0)
+				}
 			}
 		}
 	}

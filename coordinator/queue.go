@@ -257,6 +257,7 @@ func (t *tenure) request(rec store.Instance) provider.CreateRequest {
 			Shard: t.shard.ID, ShardName: t.r.cfg.Shard, Coordinators: coordinators,
 			ReportInterval: rec.Spec.Report.Interval.String(), ReconnectMin: settings.ReconnectMin.String(), ReconnectMax: settings.ReconnectMax.String(),
 			Run: rec.Spec.Workload.Run, Vars: rec.Spec.Vars, StopTimeout: rec.Spec.StopTimeout.String(),
+			Lifecycle: rec.Spec.Lifecycle,
 		},
 	}
 }

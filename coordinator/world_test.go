@@ -31,24 +31,13 @@ type world struct {
 	net      *network
 	over     chan struct{} // closed when the test ends
 
-	mu       sync.Mutex
-	moods    map[string]mood
-	everyone mood
-	retired  map[string]int
-	replicas []*replica
-}
-
-// mood is how an agent behaves.
-type mood struct {
-	mute bool // says nothing
-	sick bool // reports that it is not healthy
-}
-
-func (m mood) why() string {
-	if m.sick {
-		return "it feels unwell"
-	}
-	return ""
+	mu           sync.Mutex
+	moods        map[string]mood
+	everyone     mood
+	moodsChanged chan struct{} // closed, and another made, when they do
+	works        map[string]*work
+	retired      map[string]int
+	replicas     []*replica
 }
 
 // replica is one coordinator process.
@@ -68,7 +57,7 @@ func inWorld(t *testing.T, config memprovider.Config, test func(*world)) {
 		w := &world{
 			t: t, log: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug})),
 			db: memstore.New(memstore.Config{}), keys: store.KeysOf("test"), net: newNetwork(), over: make(chan struct{}),
-			moods: map[string]mood{}, retired: map[string]int{},
+			moods: map[string]mood{}, moodsChanged: make(chan struct{}), works: map[string]*work{}, retired: map[string]int{},
 		}
 		w.store = w.db.Connect()
 		config.Run = w.runMachine
@@ -159,22 +148,6 @@ func (w *world) always(d time.Duration, what string, is func() bool) {
 			w.t.Fatalf("it is no longer so that %s\n%s", what, w.describe())
 		}
 	}
-}
-
-func (w *world) mood(instance string) mood {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	m, own := w.moods[instance]
-	if !own {
-		return w.everyone
-	}
-	return m
-}
-
-func (w *world) setMood(instance string, m mood) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.moods[instance] = m
 }
 
 func (w *world) noteRetired(instance string) {

@@ -78,7 +78,14 @@ type Restart struct {
 	Boot  string    `json:"boot"`  // that of the machine before: the restart is repeated only while it reports (SAFE-8)
 	At    time.Time `json:"at"`
 	Heals bool      `json:"heals,omitempty"` // it was ordered because the instance had failed
+	// Listed is the boot before as the provider tells boots apart, if it does: it is not repeated once another is listed.
+	Listed string `json:"listed,omitempty"`
+	// Renews: the agent has not confirmed what it is to run, so that the machine may come up with what it ran before.
+	Renews bool `json:"renews,omitempty"`
 }
+
+// ByAgent says that the agent is told of it, and reports its token.
+func (r *Restart) ByAgent() bool { return r.Level == RestartWorkload || r.Renews }
 
 // The levels of Restart.
 const (

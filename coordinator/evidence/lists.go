@@ -25,6 +25,7 @@ func (e *Evidence) ListedBy(name string, begun time.Time, machines []provider.Ma
 		now := plan.Sighting{Begun: begun, Listed: there, Times: 1}
 		if there {
 			now.Down, now.State, now.Ref, now.Address = m.State.Down(), string(m.State), m.Ref, m.Address
+			now.BootID = m.BootID
 			if now.Down && m.Why != "" {
 				now.State += " (" + m.Why + ")"
 			}
@@ -39,7 +40,7 @@ func (e *Evidence) ListedBy(name string, begun time.Time, machines []provider.Ma
 			now.Times, w.counted = old.Times+1, begun
 		}
 		w.sighting = now
-		if !same || now.Down || !now.Listed || w.phase == store.Deleting || w.phase == store.Creating {
+		if !same || now.Down || !now.Listed || w.phase == store.Deleting || w.phase == store.Creating || w.phase == store.Stopping {
 			e.dirty[w.group] = true
 		}
 	}

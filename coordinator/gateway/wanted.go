@@ -55,15 +55,27 @@ func (s *session) sendWanted() error {
 	return s.stream.Send(&protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Wanted{Wanted: now}})
 }
 
+// restartWanted is the token of the restart that the agent is to carry out, or to have carried out; "" if there is none. Of a
+// restart of the machine it is told by the boot that comes up, where that may not know yet what it is to run.
+func restartWanted(i store.Instance) string {
+	r := i.Restart
+	switch {
+	case r == nil || !r.ByAgent():
+		return ""
+	case i.Phase == store.Stopping && r.Level == store.RestartWorkload, i.Phase == store.Starting, i.Phase == store.Checking:
+		return r.Token
+	default:
+		return ""
+	}
+}
+
 // wantedBy is what a record wants of the instance's agent.
 func wantedBy(i store.Instance) *protocol.Wanted {
 	w := &protocol.Wanted{Lifecycle: i.Spec.Lifecycle}
 	if i.Config != "" { // else it is not known what the machine was made from, and it stays as it is (REC-8)
 		w.ConfigHash, w.Run, w.Vars = i.Config, i.Spec.Workload.Run, i.Spec.Vars
 	}
-	if r := i.Restart; i.Phase == store.Stopping && r != nil && r.Level == store.RestartWorkload {
-		w.RestartToken = r.Token
-	}
+	w.RestartToken = restartWanted(i)
 	if d := i.Drain; i.Phase == store.Draining && d != nil && d.Token != "" {
 		w.Drain = &protocol.Drain{Token: d.Token, Hook: i.Spec.Drain.Hook, Timeout: durationpb.New(d.Timer.For.D())}
 	}

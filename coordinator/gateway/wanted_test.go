@@ -90,10 +90,17 @@ func TestAgentIsToldWhatItsRecordWants(t *testing.T) {
 			}, []string{"service c1 run [./web] greeting=hello restart r1"}},
 			{"restart done", func(i *store.Instance) {
 				i.Phase, i.Restart = store.Starting, &store.Restart{Level: store.RestartWorkload, Token: "r1"}
-			}, []string{"service c1 run [./web] greeting=hello"}},
+			}, nil}, // another boot may have come up, to which it is as new
+			{"healthy", nil, []string{"service c1 run [./web] greeting=hello"}},
 			{"restart of the machine", func(i *store.Instance) {
-				i.Phase, i.Restart = store.Stopping, &store.Restart{Level: store.RestartMachine, Token: "r2"}
+				i.Phase, i.Restart = store.Stopping, &store.Restart{Level: store.RestartMachine, Token: "r2", Renews: true}
 			}, nil},
+			{"boot that may not know what to run", func(i *store.Instance) {
+				i.Phase, i.Restart = store.Checking, &store.Restart{Level: store.RestartMachine, Token: "r2", Renews: true}
+			}, []string{"service c1 run [./web] greeting=hello restart r2"}},
+			{"boot that knows", func(i *store.Instance) {
+				i.Phase, i.Restart = store.Checking, &store.Restart{Level: store.RestartMachine, Token: "r2"}
+			}, []string{"service c1 run [./web] greeting=hello"}},
 			{"drain", func(i *store.Instance) { i.Phase, i.Drain = store.Draining, drain }, []string{
 				"service c1 run [./web] greeting=hello drain d1 [./drain ${port}] for 2m0s",
 			}},

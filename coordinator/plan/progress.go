@@ -75,7 +75,7 @@ func (d *draft) healthyNow(m *member) {
 	if !m.Alive.Present() || m.Alive.Record.State != store.StreamOpen || !reportIsCurrent(m.Instance) || !m.Report.Record.Healthy {
 		return
 	}
-	if !m.working() {
+	if r := m.Record.Restart; !m.working() || r != nil && r.ByAgent() && m.Report.Record.Restarted != r.Token {
 		return
 	}
 	why := "its agent reports and it has no checks"

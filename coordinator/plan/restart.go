@@ -32,12 +32,13 @@ func (m *member) reachable() bool {
 
 // restart begins one. The caller has applied the budgets.
 func (d *draft) restart(m *member, level, rule, what, why string, heals bool, change func(*store.Instance)) *Action {
-	rec := store.Restart{Level: level, Rule: rule, Token: d.unique(m.ID()), Boot: m.boot(), At: d.now.UTC(), Heals: heals}
+	rec := store.Restart{Level: level, Rule: rule, Token: d.unique(m.ID()), Boot: m.boot(), Listed: m.Sighting.BootID, At: d.now.UTC(), Heals: heals}
 	a := d.step(m, store.Stopping, rule, what, why, m.evidence(), func(r *store.Instance) {
 		r.Restart, r.Counted = &rec, false
 		if change != nil {
 			change(r)
 		}
+		rec.Renews = level == store.RestartMachine && len(r.Spec.Workload.Run) > 0 && r.Config != "" && r.Config != m.Report.Record.Config
 	})
 	a.Conditions = append(append(a.Conditions, d.common()...), m.proof(d.s.Keys)...)
 	return a
@@ -65,6 +66,8 @@ func (d *draft) stopped(m *member) {
 		why = "the provider has restarted it"
 	case r.Boot != "" && m.Alive.Present() && m.Alive.Record.BootID != r.Boot:
 		why = "another boot of it reports"
+	case r.Level == store.RestartMachine && m.bootedAnew(r):
+		why = "the provider lists another boot of it"
 	default:
 		return
 	}
@@ -88,11 +91,19 @@ func (d *draft) started(m *member) {
 	a.Conditions = append(a.Conditions, m.Alive.Unchanged())
 }
 
+// bootedAnew says that the provider lists another boot than the one that was to end.
+func (m *member) bootedAnew(r *store.Restart) bool {
+	return r.Listed != "" && m.Sighting.BootID != "" && m.Sighting.BootID != r.Listed
+}
+
 // mustRestart says whether the provider has to be asked to restart a machine: again and again, but never once another boot of it
-// reports.
+// reports or is listed. Where boots can be told apart in a List, there has to be one first: the leader before us may have asked.
 func (m *member) mustRestart() bool {
 	r := m.Record.Restart
 	if m.phase != store.Stopping || r == nil || r.Level != store.RestartMachine || m.Calls.Restarted == r.Token || m.Calls.Missing {
+		return false
+	}
+	if m.bootedAnew(r) || r.Listed != "" && m.Sighting.Begun.IsZero() {
 		return false
 	}
 	return !m.Alive.Present() || r.Boot == "" || m.Alive.Record.BootID == r.Boot

@@ -102,6 +102,7 @@ type Sighting struct {
 	State   string // in the provider's words
 	Ref     string
 	Address string
+	BootID  string // of its present boot, as the provider tells boots apart; "": it does not
 	// Times is how many successive Lists said the same: down, or not listed.
 	Times int
 }
