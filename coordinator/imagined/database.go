@@ -14,6 +14,7 @@ type database struct {
 	rev      store.Revision
 	lease    store.LeaseID // the last one granted
 	down     bool          // out of reach
+	downFrom time.Duration
 	extended time.Duration // leases got their full time again then
 	unheard  bool          // gateways do not see that leases end
 }

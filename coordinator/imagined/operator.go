@@ -6,6 +6,9 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
+// Reachable says whether etcd answers: while it does not, nobody can change anything.
+func (w *World) Reachable() bool { return !w.db.down }
+
 // Group is the spec in groups/, as far as it can be read; false if there is none.
 func (w *World) Group(name string) (store.Group, bool) {
 	c, there := w.db.cells[w.keys.Group(name)]

@@ -13,6 +13,7 @@ type replica struct {
 	disturbances int
 	told         time.Duration // when it told of its last disturbance
 	life         int           // grows with each start
+	frozen       time.Duration // it answers nobody before
 }
 
 // startReplica has a replica come up, and stand for election.
@@ -60,20 +61,13 @@ func (w *World) disturbed(r *replica, what string) {
 // elect has a replica lead, after a time, if nobody does by then.
 func (w *World) elect(after time.Duration) {
 	w.after(after, func() {
-		if w.leader != nil {
-			return
-		}
-		if w.db.down {
+		switch up := w.liveReplicas(); {
+		case w.leader != nil:
+		case w.clock < w.vacant:
+			w.elect(w.vacant - w.clock)
+		case w.db.down || len(up) == 0:
 			w.elect(time.Second)
-			return
-		}
-		var up []*replica
-		for _, r := range w.replicas {
-			if r.up {
-				up = append(up, r)
-			}
-		}
-		if len(up) > 0 {
+		default:
 			w.lead(up[w.chance.IntN(len(up))])
 		}
 	})
@@ -107,7 +101,7 @@ func (w *World) depose() *tenure {
 func (w *World) liveReplicas() []*replica {
 	var up []*replica
 	for _, r := range w.replicas {
-		if r.up {
+		if r.up && w.clock >= r.frozen {
 			up = append(up, r)
 		}
 	}

@@ -37,7 +37,8 @@ type tenure struct {
 	judged   map[string]plan.Judgment
 
 	feed      []batch
-	hearing   bool          // a delivery is on its way
+	hearing   bool // a delivery is on its way
+	blindFrom time.Duration
 	blind     time.Duration // no delivery before
 	relist    bool          // what comes then is a fresh list
 	planning  bool          // a plan is about to be made
@@ -170,8 +171,8 @@ func (t *tenure) planAfter(d time.Duration) {
 
 // plan plans the dirty groups whose picture is new enough.
 func (t *tenure) plan() {
-	if t.w.db.down || t.blind-t.w.clock > 0 {
-		t.planAfter(200 * time.Millisecond) // SAFE-3
+	if t.silent() {
+		t.planAfter(500 * time.Millisecond)
 		return
 	}
 	now := t.now()
@@ -188,6 +189,12 @@ func (t *tenure) plan() {
 		t.w.cfg.Observer.Planned(t.w.Now(), &s, &p)
 	}
 	t.carry(&s, &p, ready, 0)
+}
+
+// silent says that nothing was heard of etcd for too long to plan anything (SAFE-3).
+func (t *tenure) silent() bool {
+	w := t.w
+	return w.db.down && w.clock-w.db.downFrom > vitalsSilence || w.clock < t.blind && w.clock-t.blindFrom > vitalsSilence
 }
 
 func (t *tenure) planNext() {

@@ -24,7 +24,8 @@ type World struct {
 
 	db         database
 	replicas   []*replica
-	leader     *tenure // nil: nobody leads
+	leader     *tenure       // nil: nobody leads
+	vacant     time.Duration // nobody is elected before: the session of the last leader has not ended
 	tenures    int
 	skew       time.Duration // of the next leader's clock
 	clouds     []*cloud
