@@ -55,6 +55,7 @@ func busy(w *world) {
 	})
 	w.put(store.KindSlots, "flaps/0", store.Slot{Schema: 1, Group: "flaps", Number: 0, Errored: "72h of failures", Failures: make([]store.Failure, 9)})
 	w.put(store.KindSlots, "flaps/1", store.Slot{Schema: 1, Group: "flaps", Number: 1, Failures: make([]store.Failure, 3), Retry: timer(10*time.Second, 30*time.Second), GiveUp: timer(time.Hour, 72*time.Hour)})
+	w.put(store.KindSlots, "flaps/2", store.Slot{Schema: 1, Group: "flaps", Number: 2, Failures: make([]store.Failure, 1), Flapping: 1})
 	resting(w, add)
 	busyInstances(w)
 }
@@ -86,6 +87,10 @@ func busyInstances(w *world) {
 	add(0, "roll-0-a", store.Draining, func(i *store.Instance) {
 		i.Drain = &store.Drain{Token: "d1", Rule: "ROLL-1", Why: "outdated", Timer: *timer(18*time.Second, 5*time.Minute)}
 	})
+	add(0, "roll-0-g", store.Draining, func(i *store.Instance) {
+		i.Drain = &store.Drain{Token: "d2", Rule: "DET-7", Why: "lost", Timer: *timer(18*time.Second, 5*time.Minute), Lost: true, Done: "acknowledged by eve@desk"}
+	})
+	add(0, "roll-0-h", store.Deleting, func(*store.Instance) {})
 	add(1, "roll-1-b", store.Starting, func(i *store.Instance) {
 		i.Restart = &store.Restart{Level: store.RestartMachine, Token: "r1", At: noon.Add(-20 * time.Second), Heals: true}
 	})

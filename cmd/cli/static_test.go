@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"strings"
@@ -108,6 +109,41 @@ func TestApplyBesideAStaticGroupAtARevision(t *testing.T) {
 	if code, _, stderr := w.run("group", "apply", "-f", "less.yaml", "--if-revision", "0", "--confirm=web"); code != Conflict || !strings.Contains(stderr, "group web exists already") {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
+}
+
+// The list has what is in force.
+//
+// proves REC-6
+func TestTheListHasTheMerge(t *testing.T) {
+	w := staticWorld(t)
+	w.must("group", "scale", "web", "7")
+	var all []store.Group
+	if err := json.Unmarshal([]byte(w.must("group", "list", "-o", "json")), &all); err != nil {
+		t.Fatal(err)
+	}
+	if len(all) != 2 || all[1].Size != 7 || all[1].Provider != "process" {
+		t.Errorf("got %+v", all)
+	}
+}
+
+// A change of either key is a change of the group that is waited for.
+func TestWaitForAStaticGroup(t *testing.T) {
+	waitWorld(t, func(w *world) {
+		g := named("api", 1)
+		w.put(store.KindStatic, "api", g)
+		r := w.start("group scale api 2 --wait")
+		g.Size = 2
+		w.put(store.KindStatus, "api", statusOf(g, 10, 2))
+		for slot, id := range []string{"api-0-a", "api-1-b"} {
+			w.put(store.KindInstances, id, instanceOf(g, slot, id, store.Running))
+		}
+		r.expect(Done, "done: api 2/2 running")
+
+		r = w.start("group scale api 3 --wait")
+		g.Size = 4
+		w.put(store.KindStatic, "api", g)
+		r.expect(Conflict, "group api: somebody changed it")
+	})
 }
 
 // proves REC-6
