@@ -71,6 +71,8 @@ type JournalEntry struct {
 	// Otherwise says what would have kept it from happening.
 	Otherwise string   `json:"otherwise,omitempty"`
 	Revision  Revision `json:"revision"` // of the picture it was decided on
+	// Workload is how a failed workload ended, with its last words (DET-19).
+	Workload *WorkloadExit `json:"workload_exit,omitempty"`
 }
 
 // Status is what the leader says of a group.

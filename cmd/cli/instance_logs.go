@@ -79,7 +79,7 @@ func (s *Session) ends(ctx context.Context, id string) (found []ending, known bo
 			continue
 		}
 		known = true
-		if e.Record.Verdict.Failed() {
+		if e.Record.Verdict.Failed() || e.Record.Workload != nil {
 			found = append(found, ending{e.Record, asJSON(kv.Value)})
 		}
 	}
@@ -95,6 +95,9 @@ func (s *Session) showLogs(doc logsDocument, entries []ending, exists, reported 
 		}
 	}
 	w := doc.Workload
+	for i := len(entries) - 1; w == nil && i >= 0; i-- {
+		w = entries[i].Workload
+	}
 	switch {
 	case w != nil && w.Output == "":
 		s.note("%s: its workload ended %s ago with %d%s, and wrote nothing", id, output.Age(now, w.At), w.Code, signal(w.Signal))
@@ -106,7 +109,7 @@ func (s *Session) showLogs(doc logsDocument, entries []ending, exists, reported 
 	case exists:
 		s.note("%s: no output is kept: its agent has not reported", id)
 	case len(entries) > 0:
-		s.note("%s is gone, and the output of its workload with it: what is kept is what the journal has, above", id)
+		s.note("%s is gone, and its workload had not ended by itself: what is kept is what the journal has, above", id)
 	default:
 		s.note("%s is gone, and no failure of it is in the journal: no output is kept of an instance that was removed in health; see leasehold events -i %s%s", id, id, farBackFlag)
 	}

@@ -120,7 +120,9 @@ func (s *session) persist(ctx context.Context, r *protocol.Report) {
 		s.persisted = time.Time{} // or it was, and the answer was lost: the next one is written whatever it says
 		return
 	}
+	before := s.lastReport.Workload
 	s.lastReport, s.persisted = rec, time.Now()
+	s.keepOutput(ctx, before, rec)
 }
 
 // news says whether a report differs in what others act on.

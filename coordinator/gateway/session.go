@@ -56,6 +56,7 @@ type session struct {
 	accepted   time.Time // when the last report was accepted, or the session opened
 	persisted  time.Time
 	lastReport store.Report // as last persisted
+	outputKept time.Time    // when a workload's last words went into the journal
 	overdue    *time.Timer
 
 	seen struct { // copies for those who must not wait for their turn

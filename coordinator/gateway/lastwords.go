@@ -1,0 +1,32 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/leasehold/leasehold/coordinator/picture"
+	"github.com/leasehold/leasehold/store"
+)
+
+// outputEvery keeps a workload that crashes without end from filling the journal.
+const outputEvery = 10 * time.Second
+
+// keepOutput puts the end of a failed workload into the journal, where it outlives the instance (DET-19).
+func (s *session) keepOutput(ctx context.Context, before *store.WorkloadExit, rec store.Report) {
+	w := rec.Workload
+	if w == nil || w.Code == 0 && w.Signal == "" || before != nil && before.At.Equal(w.At) || time.Since(s.outputKept) < outputEvery {
+		return
+	}
+	s.outputKept = time.Now()
+	end := fmt.Sprintf("exit code %d", w.Code)
+	if w.Signal != "" {
+		end = "signal " + w.Signal
+	}
+	group := ""
+	s.g.deps.Picture.View(func(c *picture.Content) { group = c.Instances[s.instance].Record.Group })
+	s.g.deps.Journal(ctx, store.JournalEntry{
+		Rule: "DET-19", What: "workload ended", Why: end, Group: group, Instance: s.instance, Workload: w,
+		Evidence: []string{"boot " + rec.BootID, "replica " + s.g.cfg.Replica},
+	})
+}
