@@ -108,26 +108,3 @@ func (f foreseenChange) text(scr output.Screen) string {
 	b.WriteByte('\n')
 	return b.String()
 }
-
-// recordsOf reads all that the planner needs of a group, at one revision: its own records, and those of the shard.
-func (s *Session) recordsOf(ctx context.Context, group string) (store.Listing, error) {
-	keys := s.keys()
-	var all store.Listing
-	for _, prefix := range []string{
-		keys.Shard(), keys.Served(), keys.Of(store.KindReplicas), keys.Of(store.KindRequests), keys.Group(group), keys.Static(group), keys.Status(group),
-		keys.Of(store.KindSlots) + group + "/", keys.Of(store.KindInstances) + group + "-", keys.Of(store.KindAlive) + group + "-", keys.Of(store.KindReports) + group + "-",
-	} {
-		l, err := s.list(ctx, prefix, all.Revision)
-		if err != nil {
-			return all, err
-		}
-		all.Revision = l.Revision
-		for _, kv := range l.KVs {
-			if exact := !strings.HasSuffix(prefix, "/") && !strings.HasSuffix(prefix, "-"); exact && kv.Key != prefix {
-				continue // somebody else's name begins with this one
-			}
-			all.KVs = append(all.KVs, kv)
-		}
-	}
-	return all, nil
-}

@@ -40,6 +40,7 @@ func (w *World) call(c plan.Call) bool {
 		rec.Phase, rec.Called = store.Creating, true
 		w.write(store.Put(w.keys.Instance(rec.ID), store.Encode(rec)))
 		w.evidence.Created(rec, w.now, provider.Machine{Instance: rec.ID, Ref: "imagined"}, nil)
+		w.lists = w.now.Add(soon) // an earlier list did not show it
 	case plan.CallRestart:
 		m.boots++
 		token := ""

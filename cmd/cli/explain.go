@@ -1,0 +1,75 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/agext/levenshtein"
+	"github.com/leasehold/leasehold/store"
+)
+
+// Explain is the command explain.
+type Explain struct {
+	Name string `arg:"" help:"ID of an instance, name of a group, or ID of a rule such as SAFE-2."`
+}
+
+// Run tells what happened to an instance or goes on in a group, why, and why not yet. What is gone is told from the journal.
+func (c *Explain) Run(ctx context.Context, s *Session) error {
+	if p, known := promiseOf(strings.ToUpper(c.Name)); known && p.ID == c.Name {
+		return s.showPromise(p)
+	}
+	if !isName(c.Name) {
+		return failure(NotFound, "leasehold instance list", "no instance, group or rule %q", c.Name)
+	}
+	for _, explain := range []func(context.Context, string) (found bool, err error){
+		s.explainGroup, s.explainInstance, s.explainGone,
+	} {
+		if found, err := explain(ctx, c.Name); found || err != nil {
+			return err
+		}
+	}
+	if p, known := promiseOf(strings.ToUpper(c.Name)); known {
+		return s.showPromise(p)
+	}
+	return s.unexplained(ctx, c.Name)
+}
+
+// unexplained says that there is nothing of this name, and what was meant perhaps.
+func (s *Session) unexplained(ctx context.Context, name string) error {
+	var known []string
+	for _, kind := range []string{store.KindInstances, store.KindGroups, store.KindStatic, store.KindStatus} {
+		l, err := s.list(ctx, s.keys().Of(kind), 0)
+		if err != nil {
+			return err
+		}
+		for _, kv := range l.KVs {
+			_, id, _ := s.keys().Split(kv.Key)
+			known = append(known, id)
+		}
+	}
+	for _, p := range promises() {
+		known = append(known, p.ID)
+	}
+	what := fmt.Sprintf("no instance, group or rule %q, and nothing about it in the journal", name)
+	if meant := closest(name, known); meant != "" {
+		return failure(NotFound, "leasehold explain "+meant, "%s; did you mean %s?", what, meant)
+	}
+	return failure(NotFound, "leasehold instance list, leasehold group list", "%s", what)
+}
+
+// likely is how much two names must have in common for one to be a slip of the other.
+const likely = 0.6
+
+// closest is the name that is most like another, if any is like it.
+func closest(name string, known []string) string {
+	best, most := "", likely
+	slices.Sort(known)
+	for _, k := range slices.Compact(known) {
+		if l := levenshtein.Similarity(strings.ToLower(name), strings.ToLower(k), nil); l > most {
+			best, most = k, l
+		}
+	}
+	return best
+}

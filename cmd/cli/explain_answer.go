@@ -1,0 +1,134 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/leasehold/leasehold/cmd/output"
+	"github.com/leasehold/leasehold/coordinator/plan"
+	"github.com/leasehold/leasehold/store"
+)
+
+// answerOf is the state of an instance in a sentence.
+func answerOf(sc *scene, i store.Instance, j plan.Judgment, life []store.JournalEntry) string {
+	since := fmt.Sprintf("since %s (%s)", clock(i.Since, sc.now), output.Age(sc.now, i.Since))
+	place := placeTaken(sc, i.ID, &i.Slot, life)
+	switch i.Phase {
+	case store.Pending, store.Creating:
+		return fmt.Sprintf("%s is being CREATED %s%s", i.ID, since, takesPlaceOf(i))
+	case store.Booting:
+		return fmt.Sprintf("%s is BOOTING %s: %s%s", i.ID, since, judgedBriefly(j, "its agent has not registered yet"), takesPlaceOf(i))
+	case store.Checking:
+		return fmt.Sprintf("%s is CHECKING %s: %s%s", i.ID, since, judgedBriefly(j, "it is not healthy yet"), takesPlaceOf(i))
+	case store.Stopping, store.Starting:
+		return fmt.Sprintf("%s is being RESTARTED %s because %s", i.ID, since, i.Last.Why)
+	case store.Draining:
+		until := ""
+		if d := i.Drain; d != nil {
+			until = ", until " + clock(timerEnds(d.Timer), sc.now) + " at the latest"
+		}
+		return fmt.Sprintf("%s is DRAINING %s%s, because %s%s", i.ID, since, until, partingReason(i, life), place)
+	case store.Deleting:
+		return fmt.Sprintf("%s is being DELETED %s because %s%s", i.ID, since, partingReason(i, life), place)
+	case store.Finished:
+		return fmt.Sprintf("%s has FINISHED %s", i.ID, since)
+	default:
+		return running(sc, i, j, since)
+	}
+}
+
+// running is the sentence of an instance that runs.
+func running(sc *scene, i store.Instance, j plan.Judgment, since string) string {
+	text := fmt.Sprintf("%s is RUNNING %s", i.ID, since)
+	switch {
+	case j.Verdict == store.Live || j.Verdict == store.Doomed || j.Verdict == "":
+		text = fmt.Sprintf("%s is RUNNING and healthy %s", i.ID, since)
+	default:
+		text += fmt.Sprintf(", but it is %s: %s", strings.ToUpper(string(j.Verdict)), j.Why)
+	}
+	if r, found := sc.holder(i.Slot, i.ID); found && r.Replaces == i.ID {
+		text += fmt.Sprintf("; its replacement %s is %s", r.ID, r.Phase)
+	}
+	if spec, known := sc.world.Spec(); known && i.Managed {
+		if action, _ := plan.Update(i, spec); action != "" {
+			text += fmt.Sprintf("; it is outdated, and to be brought up to date by %s", strings.ReplaceAll(action, "_", " "))
+		}
+	}
+	return text
+}
+
+func judgedBriefly(j plan.Judgment, usual string) string {
+	switch {
+	case j.Why == "" || j.Verdict == store.Unborn:
+		return usual
+	case j.Verdict == store.Live:
+		return strings.TrimSuffix(j.Why, ": ")
+	default:
+		return "it is " + strings.ToUpper(string(j.Verdict)) + ": " + j.Why
+	}
+}
+
+func takesPlaceOf(i store.Instance) string {
+	if i.Replaces == "" {
+		return ""
+	}
+	return "; it takes the place of " + i.Replaces
+}
+
+// partingReason is why an instance goes that is not gone yet.
+func partingReason(i store.Instance, life []store.JournalEntry) string {
+	if e, found := partingOf(i.ID, life); found {
+		return reason(e)
+	}
+	if d := i.Drain; d != nil {
+		return asClause(d.Why)
+	}
+	return asClause(i.Last.Why)
+}
+
+// reason is why an instance had to go, in a few words.
+func reason(e store.JournalEntry) string {
+	if e.Rule == "REC-16" {
+		return e.Why // somebody ordered it, whatever its state was
+	}
+	if e.Verdict.Failed() {
+		return "it was " + strings.ToUpper(string(e.Verdict))
+	}
+	switch {
+	case e.Rule == "HEAL-6":
+		return "it was not needed any more: " + e.Why
+	case e.Rule == "HEAL-9":
+		return "its group got smaller: " + e.Why
+	default:
+		return asClause(e.Why)
+	}
+}
+
+// asClause is a reason as it stands after because: the planner says outdated for short.
+func asClause(why string) string {
+	if strings.HasPrefix(why, "outdated") {
+		return "it is " + why
+	}
+	return why
+}
+
+// placeTaken says who has the slot after an instance; "" if nobody does, or had it all along.
+func placeTaken(sc *scene, id string, slot *int, life []store.JournalEntry) string {
+	next := successorOf(id, life)
+	if slot == nil || *slot < 0 {
+		return ""
+	}
+	holder, found := sc.holder(*slot, id)
+	switch {
+	case next != "" && found && holder.ID == next && holder.Phase != store.Running:
+		return fmt.Sprintf("; %s (%s) takes slot %d", next, holder.Phase, *slot)
+	case next != "" && found && holder.ID != next:
+		return fmt.Sprintf("; %s took slot %d, which %s has now", next, *slot, holder.ID)
+	case next != "":
+		return fmt.Sprintf("; %s took slot %d", next, *slot)
+	case found:
+		return fmt.Sprintf("; %s has slot %d", holder.ID, *slot)
+	default:
+		return ""
+	}
+}

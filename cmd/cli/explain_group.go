@@ -1,0 +1,248 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leasehold/leasehold/cmd/foresee"
+	"github.com/leasehold/leasehold/cmd/output"
+	"github.com/leasehold/leasehold/store"
+)
+
+// groupStory is what is told of a group.
+type groupStory struct {
+	Group     string          `json:"group"`
+	State     string          `json:"state"`
+	Revision  store.Revision  `json:"revision"`
+	Answer    string          `json:"answer"`
+	Now       []string        `json:"now"`     // what is going on
+	Blocked   []store.Blocked `json:"blocked"` // as the leader has written it down
+	Computed  *computed       `json:"computed"`
+	NextLook  *look           `json:"next_look"`
+	Decisions []storyLine     `json:"decisions"` // the last ones
+	Next      []string        `json:"next"`      // commands
+
+	looks string
+}
+
+// mostDecisions is how many of the last decisions are told.
+const mostDecisions = 10
+
+// explainGroup tells of a group that operators ask for, or the leader knows.
+func (s *Session) explainGroup(ctx context.Context, name string) (bool, error) {
+	for _, key := range []string{s.keys().Group(name), s.keys().Static(name), s.keys().Status(name)} {
+		kv, err := s.find(ctx, key)
+		if err != nil {
+			return false, err
+		}
+		if kv.Modified != 0 {
+			return true, s.tellGroup(ctx, name)
+		}
+	}
+	return false, nil
+}
+
+func (s *Session) tellGroup(ctx context.Context, name string) error {
+	sc, err := s.scene(ctx, name)
+	if err != nil {
+		return err
+	}
+	decisions, err := s.lastDecisions(ctx, name)
+	if err != nil {
+		return err
+	}
+	g := group{Name: name, Stored: sc.content.Groups[name], Static: sc.content.Static[name], Status: sc.content.Status[name]}
+	g.read()
+	all := func(store.Blocked) bool { return true }
+	story := groupStory{
+		Group: name, State: strings.TrimSpace(viewOf(g).state), Revision: sc.content.Revision, Answer: groupAnswer(sc, g), Now: goingOn(sc),
+		Blocked: sc.blocked(all), Decisions: storyLines(decisions), Next: []string{},
+	}
+	story.NextLook = nextLook(groupLooks(sc), sc.now)
+	story.looks = nextLookText(story.NextLook, sc.leads(), sc.now)
+	for _, p := range groupProblems(g, sc.leads(), sc.now) {
+		if p.Next != "" && !strings.Contains(p.Next, "explain "+name) && !slices.Contains(story.Next, p.Next) && len(story.Next) < 3 {
+			story.Next = append(story.Next, p.Next)
+		}
+	}
+	story.Computed = computeGroup(sc, sc.held(all))
+	return s.showGroupStory(story)
+}
+
+// computeGroup follows the planner to where the group comes to rest. It uses the scene's world up.
+func computeGroup(sc *scene, held []store.Blocked) *computed {
+	pace, known := sc.world.Pace()
+	if !known {
+		pace = 5 * time.Second // only the order of things is told then
+	}
+	course := sc.world.Ahead(pace)
+	if course.Idle() && len(held) == 0 {
+		return nil
+	}
+	c := &computed{Held: held}
+	if !course.Idle() {
+		c.Plan = course.Words() + courseEnd(course, known)
+	}
+	return c
+}
+
+func courseEnd(c foresee.Course, known bool) string {
+	switch {
+	case !known && c.Rests, c.Cut:
+		return ""
+	case !c.Rests:
+		return "; then it stands still"
+	default:
+		return "; at rest in ~" + about(c.Took)
+	}
+}
+
+func (s *Session) lastDecisions(ctx context.Context, name string) ([]store.JournalEntry, error) {
+	of := func(e store.JournalEntry) bool { return e.Group == name }
+	found, err := s.entriesOf(ctx, of, func(found []store.JournalEntry) bool { return len(found) >= mostDecisions })
+	return found[max(0, len(found)-mostDecisions):], err
+}
+
+// groupAnswer is the state of a group in a sentence: how it is, and the two things that matter most.
+func groupAnswer(sc *scene, g group) string {
+	st := g.Status.Record
+	text := fmt.Sprintf("%s is %s", g.Name, strings.ToUpper(viewOf(g).state))
+	if st.Accepted != nil {
+		text += fmt.Sprintf(", %d of %d healthy", st.Healthy, st.Accepted.Size)
+	}
+	clauses := groupClauses(sc, g)
+	if len(clauses) == 0 {
+		clauses = []string{"there is nothing to do"}
+	}
+	return text + ": " + strings.Join(clauses[:min(2, len(clauses))], "; ")
+}
+
+// groupClauses are what matters of a group, the weightiest first.
+func groupClauses(sc *scene, g group) []string {
+	st := g.Status.Record
+	var all []string
+	add := func(yes bool, format string, args ...any) {
+		if yes {
+			all = append(all, fmt.Sprintf(format, args...))
+		}
+	}
+	add(!sc.leads(), "no coordinator is at work, so that nothing is done")
+	if h := sc.content.Shard.Record.Hold; h != nil {
+		add(true, "the shard is ON HOLD by %s: %s", h.By, h.Why)
+	}
+	add(!g.Status.Present() && sc.leads(), "the leader has not taken it up yet")
+	add(g.gone() && !g.leaving(), "its spec is gone; %s", inForceWithout(st))
+	if st.Invalid != nil && !g.gone() {
+		add(true, "the spec of revision %d is not in force: %s", st.Invalid.Revision, st.Invalid.Why)
+	}
+	add(st.State == store.GroupPaused, "nothing is created, healed or deleted in it")
+	add(st.State == store.GroupReady, "it was applied with --no-start")
+	if stormy(st) {
+		add(true, "a STORM: %d of %d lost at its height, and none of them is replaced", st.Storm.Lost, st.Storm.Of)
+	}
+	if r := st.Rollout; r != nil {
+		add(r.Blamed != "", "its roll has STOPPED at %d of %d: %s", r.Done, r.Total, r.Blamed)
+		add(r.Stalled != "" && r.Blamed == "", "its roll is STALLED at %d of %d: %s", r.Done, r.Total, r.Stalled)
+	}
+	add(st.Errored > 0, "%s given up", counted(st.Errored, "slot is", "slots are"))
+	add(st.Flapping > 0, "%s after repeated failures", counted(st.Flapping, "slot waits", "slots wait"))
+	for _, v := range []store.Verdict{store.Lost, store.Dead, store.Unhealthy, store.Stuck, store.Suspect} {
+		add(st.Verdicts[v] > 0, "%d %s", st.Verdicts[v], v)
+	}
+	if n := len(merge(st.Blocked)); n > 0 {
+		add(true, "%s", counted(n, "thing is held back", "things are held back"))
+	}
+	if r := st.Rollout; r != nil && halted(st) == "" {
+		add(true, "rolling, %d of %d done", r.Done, r.Total)
+	} else if st.Outdated > 0 && r == nil {
+		add(true, "%s outdated", isAre(st.Outdated))
+	}
+	for _, p := range store.Phases {
+		add(st.Phases[p] > 0 && p != store.Running && p != store.Finished, "%d %s", st.Phases[p], p)
+	}
+	return all
+}
+
+// goingOn is what a group is in the middle of.
+func goingOn(sc *scene) []string {
+	lines := append([]string{}, nowLines(sc.status(), sc.slots(), sc.now)...)
+	for _, i := range sc.instances() {
+		switch {
+		case i.Phase == store.Draining && i.Drain != nil:
+			until := "ends in " + drainEnds(*i.Drain, sc.now) + " at the latest"
+			if i.Drain.Done != "" {
+				until = "it is over: " + i.Drain.Done
+			}
+			lines = append(lines, fmt.Sprintf("%s drains because %s; %s", i.ID, asClause(i.Drain.Why), until))
+		case i.Doomed != nil:
+			lines = append(lines, fmt.Sprintf("%s is doomed: %s (%s)", i.ID, i.Doomed.Why, i.Doomed.Rule))
+		case i.Protected != "":
+			lines = append(lines, fmt.Sprintf("%s is protected (REC-13)", i.ID))
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(sc.content.Requests)) {
+		r := sc.content.Requests[id]
+		of := r.Record.Group
+		if r.Record.Instance != "" {
+			of = sc.content.Instances[r.Record.Instance].Record.Group
+		}
+		if of == sc.group {
+			lines = append(lines, strings.TrimSpace(fmt.Sprintf("ordered %s ago by %s: %s %s", output.Age(sc.now, r.Record.At), r.Record.By, r.Record.Kind, r.Record.Instance)))
+		}
+	}
+	return lines
+}
+
+func groupLooks(sc *scene) []look {
+	looks := statusLooks(sc.status())
+	for _, v := range sc.slots() {
+		looks = append(looks, slotLooks(v.Record)...)
+	}
+	for _, i := range sc.instances() {
+		looks = append(looks, instanceLooks(i)...)
+	}
+	return looks
+}
+
+// explainGoneGroup tells from the journal alone of a group that is gone.
+func (s *Session) explainGoneGroup(ctx context.Context, name string) (bool, error) {
+	decisions, err := s.lastDecisions(ctx, name)
+	if err != nil || len(decisions) == 0 {
+		return false, err
+	}
+	last := decisions[len(decisions)-1]
+	now := s.env.Now()
+	story := groupStory{
+		Group: name, State: "gone", Now: []string{}, Blocked: []store.Blocked{}, Decisions: storyLines(decisions), Next: []string{},
+		Answer: fmt.Sprintf("%s is gone; the last of it, %s: %s: %s", name, clock(last.At, now), last.What, last.Why),
+		looks:  "none: there is nothing left of it",
+	}
+	return true, s.showGroupStory(story)
+}
+
+func (s *Session) showGroupStory(st groupStory) error {
+	if done, err := s.records(st); done {
+		return err
+	}
+	var b strings.Builder
+	scr := s.screen()
+	writeWrapped(&b, scr, "", st.Answer)
+	for _, line := range st.Now {
+		writeWrapped(&b, scr, "  ", line)
+	}
+	writeBlocked(&b, scr, st.Blocked)
+	writeComputed(&b, scr, st.Computed, st.Revision)
+	writeWrapped(&b, scr, "Next look: ", st.looks)
+	if len(st.Decisions) > 0 {
+		b.WriteString("Last decisions\n")
+		writeStory(&b, scr, st.Decisions, "", s.env.Now(), s.wide())
+	}
+	for _, command := range st.Next {
+		writeWrapped(&b, scr, "next: ", command)
+	}
+	return s.print(&b)
+}

@@ -1,0 +1,190 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/leasehold/leasehold/cmd/output"
+	"github.com/leasehold/leasehold/coordinator/plan"
+	"github.com/leasehold/leasehold/store"
+)
+
+// instanceStory is what is told of an instance.
+type instanceStory struct {
+	Instance string         `json:"instance"`
+	Group    string         `json:"group,omitempty"`
+	Slot     *int           `json:"slot,omitempty"`
+	Phase    string         `json:"phase"` // "gone" without a record
+	Revision store.Revision `json:"revision"`
+	Answer   string         `json:"answer"`
+	Now      []string       `json:"now"` // how it is
+	Journal  []storyLine    `json:"journal"`
+	// Decision is the one that counts, and what would have kept it from happening.
+	Decision *storyLine `json:"decision,omitempty"`
+	// Otherwise says what would have been without that.
+	Otherwise string          `json:"otherwise,omitempty"`
+	Blocked   []store.Blocked `json:"blocked"`  // as the leader has written it down
+	Computed  *computed       `json:"computed"` // here; nil: nothing but what the leader says
+	NextLook  *look           `json:"next_look"`
+	Next      string          `json:"next"` // a command
+
+	looks string
+}
+
+// computed is what this program computes from the records, by the coordinator's own planner: nobody has decided it yet.
+type computed struct {
+	Plan string          `json:"plan,omitempty"`
+	Held []store.Blocked `json:"held,omitempty"`
+}
+
+// explainInstance tells of an instance that has a record.
+func (s *Session) explainInstance(ctx context.Context, id string) (bool, error) {
+	kv, err := s.find(ctx, s.keys().Instance(id))
+	if err != nil || kv.Modified == 0 {
+		return false, err
+	}
+	v, err := store.Decode[store.Instance](kv)
+	if err != nil {
+		return false, err
+	}
+	life, err := s.lifeOf(ctx, id, v.Record.Created)
+	if err != nil {
+		return false, err
+	}
+	sc, err := s.scene(ctx, v.Record.Group)
+	if err != nil {
+		return false, err
+	}
+	if now, there := sc.content.Instances[id]; there { // it may have moved on since
+		v = now
+	}
+	return true, s.showInstanceStory(tellInstance(sc, v.Record, life))
+}
+
+// tellInstance is the story of an instance with a record.
+func tellInstance(sc *scene, i store.Instance, life []store.JournalEntry) instanceStory {
+	slot, now := i.Slot, sc.now
+	st := instanceStory{
+		Instance: i.ID, Group: i.Group, Slot: &slot, Phase: string(i.Phase), Revision: sc.content.Revision, Journal: storyLines(life),
+		Now: append([]string{}, instanceLines(i, now)...), Next: "leasehold instance show " + i.ID,
+	}
+	j := judgedNow(sc, i.ID, life)
+	st.Answer = answerOf(sc, i, j, life)
+	st.Now = append(st.Now, agentLines(sc, i.ID)...)
+	v := sc.content.Slots[i.Group][i.Slot]
+	if line := slotState(v.Record, now); line != "" {
+		st.Now = append(st.Now, fmt.Sprintf("slot %d: %s", i.Slot, line))
+	}
+	st.decide(i.ID, life, now)
+	mine := func(b store.Blocked) bool { return b.Instance == i.ID || names(b.What, i.ID) || ofWholeGroup(b) }
+	st.Blocked = sc.blocked(mine)
+	if held := sc.held(mine); len(held) > 0 {
+		st.Computed = &computed{Held: held}
+	}
+	looks := append(instanceLooks(i), slotLooks(v.Record)...)
+	st.NextLook = nextLook(looks, now)
+	st.looks = nextLookText(st.NextLook, sc.leads(), now)
+	return st
+}
+
+// ofWholeGroup says that held work is that of all instances.
+func ofWholeGroup(b store.Blocked) bool {
+	return b.Instance == "" && (b.Rule == "SAFE-12" || b.Rule == "SAFE-3" || b.Rule == "REC-13" && b.What == "all changes")
+}
+
+// decide picks out the decision that counts.
+func (st *instanceStory) decide(id string, life []store.JournalEntry, now time.Time) {
+	e, found := countingDecision(id, life)
+	if !found {
+		return
+	}
+	line := storyLines([]store.JournalEntry{e})[0]
+	st.Decision, st.Otherwise = &line, e.Otherwise
+	if strings.HasSuffix(e.Otherwise, " before") {
+		st.Otherwise += " " + clock(e.At, now)
+	}
+}
+
+// judgedNow is the verdict on an instance: the leader's last one where it knows more than etcd shows.
+func judgedNow(sc *scene, id string, life []store.JournalEntry) plan.Judgment {
+	j := sc.plan.Judgments[id]
+	if j.Verdict == store.Suspect || j.Verdict.Failed() {
+		if told, found := verdictOf(id, life); found && told.Verdict.Failed() {
+			j.Verdict, j.Why, j.Rule = told.Verdict, told.Why, told.Rule
+		}
+	}
+	return j
+}
+
+// agentLines say how its session and its last report are.
+func agentLines(sc *scene, id string) []string {
+	var lines []string
+	if v := sc.content.Alive[id]; v.Present() {
+		a := v.Record
+		line := fmt.Sprintf("agent: stream %s for %s at replica %s", a.State, output.Age(sc.now, a.Since), a.Replica)
+		if a.Why != "" {
+			line += ": " + a.Why
+		}
+		lines = append(lines, line)
+	} else {
+		lines = append(lines, "agent: no session")
+	}
+	if v := sc.content.Reports[id]; v.Present() {
+		r := v.Record
+		line := fmt.Sprintf("report: %s ago: healthy", output.Age(sc.now, r.Received))
+		if !r.Healthy {
+			line = fmt.Sprintf("report: %s ago: unhealthy: %s", output.Age(sc.now, r.Received), r.Why)
+		}
+		for _, c := range r.Checks {
+			if !c.Healthy {
+				line += fmt.Sprintf("; check %s fails for %s: %s", c.Name, output.Age(sc.now, c.Since), c.Why)
+			}
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// explainGone tells from the journal alone of an instance, or a group, that is gone.
+func (s *Session) explainGone(ctx context.Context, id string) (bool, error) {
+	life, err := s.lifeOf(ctx, id, time.Time{})
+	if err != nil {
+		return false, err
+	}
+	group, own := "", false
+	var slot *int
+	for _, e := range life {
+		if e.Instance == id {
+			own = true
+			group, slot = e.Group, e.Slot
+		}
+	}
+	if !own {
+		return s.explainGoneGroup(ctx, id)
+	}
+	sc, err := s.scene(ctx, group)
+	if err != nil {
+		return false, err
+	}
+	return true, s.showInstanceStory(tellGone(sc, id, slot, life))
+}
+
+// tellGone is the story of an instance without a record.
+func tellGone(sc *scene, id string, slot *int, life []store.JournalEntry) instanceStory {
+	st := instanceStory{
+		Instance: id, Group: sc.group, Slot: slot, Phase: "gone", Revision: sc.content.Revision, Journal: storyLines(life), Now: []string{},
+		Blocked: []store.Blocked{}, Next: "leasehold explain " + sc.group,
+	}
+	st.decide(id, life, sc.now)
+	e, found := partingOf(id, life)
+	switch at := endOf(id, life); {
+	case !found || at.IsZero():
+		st.Answer = fmt.Sprintf("%s is gone; the journal does not say why", id)
+	default:
+		st.Answer = fmt.Sprintf("%s was DELETED %s because %s%s", id, clock(at, sc.now), reason(e), placeTaken(sc, id, slot, life))
+	}
+	st.looks = "none: there is nothing left of it"
+	return st
+}

@@ -1,0 +1,154 @@
+package cli
+
+import (
+	"context"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// storyLine is one entry of the journal in a story.
+type storyLine struct {
+	At       time.Time      `json:"at"`
+	Instance string         `json:"instance,omitempty"`
+	What     string         `json:"what"` // the verdict or the decision
+	Why      string         `json:"why,omitempty"`
+	Rule     string         `json:"rule,omitempty"`
+	Revision store.Revision `json:"revision"` // of the picture it was decided on
+	Evidence []string       `json:"evidence,omitempty"`
+}
+
+func storyLines(entries []store.JournalEntry) []storyLine {
+	lines := make([]storyLine, len(entries))
+	for i, e := range entries {
+		lines[i] = storyLine{At: e.At, Instance: e.Instance, What: e.What, Why: e.Why, Rule: e.Rule, Revision: e.Revision, Evidence: e.Evidence}
+	}
+	return lines
+}
+
+// lookBack is how far back the journal is read, until enough is found: it may hold a hundred thousand entries.
+var lookBack = []time.Duration{2 * time.Hour, 24 * time.Hour, farBack}
+
+// entriesOf reads the entries of the journal that concern something, the oldest first, further and further back until there are
+// enough.
+func (s *Session) entriesOf(ctx context.Context, concerns func(store.JournalEntry) bool, enough func([]store.JournalEntry) bool) ([]store.JournalEntry, error) {
+	var found []store.JournalEntry
+	for _, back := range lookBack {
+		kvs, _, err := s.journal(ctx, s.env.Now().Add(-back))
+		if err != nil {
+			return nil, err
+		}
+		found = found[:0]
+		for _, kv := range kvs {
+			e, err := store.Decode[store.JournalEntry](kv)
+			if err != nil {
+				return nil, err
+			}
+			if concerns(e.Record) {
+				found = append(found, e.Record)
+			}
+		}
+		if enough(found) {
+			break
+		}
+	}
+	return found, nil
+}
+
+// lifeOf reads what the journal has about an instance: its own entries, and those of others that name it.
+func (s *Session) lifeOf(ctx context.Context, id string, made time.Time) ([]store.JournalEntry, error) {
+	concerns := func(e store.JournalEntry) bool {
+		return e.Instance == id || names(e.What, id) || names(e.Why, id)
+	}
+	return s.entriesOf(ctx, concerns, func(found []store.JournalEntry) bool {
+		born := slices.ContainsFunc(found, func(e store.JournalEntry) bool { return e.Instance != id || e.To == store.Pending })
+		return born && slices.ContainsFunc(found, func(e store.JournalEntry) bool { return e.Instance == id }) ||
+			!made.IsZero() && len(found) > 0 && !found[0].At.After(made.Add(time.Minute))
+	})
+}
+
+// names says whether a text has a name as a word of its own.
+func names(text, name string) bool {
+	for rest := text; ; {
+		i := strings.Index(rest, name)
+		if i < 0 {
+			return false
+		}
+		before, after := rest[:i], rest[i+len(name):]
+		if !endsInName(before) && !beginsWithName(after) {
+			return true
+		}
+		rest = after
+	}
+}
+
+func endsInName(s string) bool         { return s != "" && ofName(s[len(s)-1]) }
+func beginsWithName(s string) bool     { return s != "" && ofName(s[0]) }
+func ofName(c byte) bool               { return c == '-' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' }
+func leaves(e store.JournalEntry) bool { return e.To == store.Draining || e.To == store.Deleting }
+
+// partingOf is the decision by which an instance went: the one that made it leave for the last time, be it to drain first.
+func partingOf(id string, life []store.JournalEntry) (decision store.JournalEntry, found bool) {
+	for _, e := range slices.Backward(life) {
+		switch {
+		case e.Instance != id:
+		case leaves(e):
+			decision, found = e, true
+			if e.To == store.Draining {
+				return decision, true
+			}
+		case found && e.To != "":
+			return decision, true
+		}
+	}
+	return decision, found
+}
+
+// endOf is when an instance passed the point of no return; zero if the journal does not say.
+func endOf(id string, life []store.JournalEntry) time.Time {
+	for _, e := range slices.Backward(life) {
+		if e.Instance == id && e.To == store.Deleting {
+			return e.At
+		}
+	}
+	return time.Time{}
+}
+
+// verdictOf is the last verdict that a leader told of an instance.
+func verdictOf(id string, life []store.JournalEntry) (store.JournalEntry, bool) {
+	for _, e := range slices.Backward(life) {
+		if e.Instance == id && e.Verdict != "" && e.What == string(e.Verdict) {
+			return e, true
+		}
+	}
+	return store.JournalEntry{}, false
+}
+
+var requested = regexp.MustCompile(`replacement (\S+) requested`)
+
+// successorOf is who was made to take an instance's place.
+func successorOf(id string, life []store.JournalEntry) string {
+	for _, e := range slices.Backward(life) {
+		if m := requested.FindStringSubmatch(e.What); m != nil && e.Instance == id {
+			return m[1]
+		}
+	}
+	return ""
+}
+
+// countingDecision is the decision about an instance that the reader wants to know of: its parting, else the last one that says what
+// would have kept it from happening.
+func countingDecision(id string, life []store.JournalEntry) (store.JournalEntry, bool) {
+	if e, found := partingOf(id, life); found && e.Otherwise != "" {
+		return e, true
+	}
+	for _, e := range slices.Backward(life) {
+		if e.Instance == id && e.Otherwise != "" {
+			return e, true
+		}
+	}
+	return store.JournalEntry{}, false
+}

@@ -1,0 +1,108 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/leasehold/leasehold/cmd/output"
+	"github.com/leasehold/leasehold/store"
+)
+
+// look is a time at which something is decided even if nothing happens until then.
+type look struct {
+	At   time.Time `json:"at"`
+	What string    `json:"what"` // what happens then, or is decided
+	Rule string    `json:"rule,omitempty"`
+}
+
+func timerEnds(t store.Timer) time.Time { return t.Start.Add(t.For.D()) }
+
+// instanceLooks are those of an instance's own timers.
+func instanceLooks(i store.Instance) []look {
+	var all []look
+	if d := i.Drain; d != nil && i.Phase == store.Draining && d.Done == "" {
+		all = append(all, look{At: timerEnds(d.Timer), What: i.ID + " has drained for long enough, and is removed", Rule: "DRAIN-1"})
+	}
+	if d := i.Doomed; d != nil && d.Deadline != nil {
+		all = append(all, look{At: timerEnds(*d.Deadline), What: i.ID + " ends, by the notice", Rule: d.Rule})
+	}
+	switch i.Phase {
+	case store.Booting:
+		all = append(all, look{At: i.Since.Add(i.Spec.RegistrationTimeout.D()), What: i.ID + " has failed, unless its agent has registered", Rule: "DET-11"})
+	case store.Checking:
+		if limit := i.Spec.MaxChecking.D(); limit > 0 {
+			all = append(all, look{At: i.Since.Add(limit), What: i.ID + " has failed, unless it is healthy", Rule: "DET-10"})
+		}
+	default: // nothing ends by time alone
+	}
+	return all
+}
+
+// slotLooks are those of a slot that flaps.
+func slotLooks(s store.Slot) []look {
+	var all []look
+	if s.Retry != nil {
+		all = append(all, look{At: timerEnds(*s.Retry), What: fmt.Sprintf("slot %d is tried again", s.Number), Rule: "FLAP-2"})
+	}
+	if s.GiveUp != nil {
+		all = append(all, look{At: timerEnds(*s.GiveUp), What: fmt.Sprintf("slot %d is given up, if it flaps still", s.Number), Rule: "FLAP-3"})
+	}
+	return all
+}
+
+// statusLooks are those of a storm and of a roll.
+func statusLooks(st store.Status) []look {
+	var all []look
+	if s := st.Storm; s != nil {
+		if s.Calm != nil {
+			all = append(all, look{At: timerEnds(*s.Calm), What: "the storm is over, if losses stay few", Rule: "SAFE-2"})
+		}
+		if s.Next != nil && s.Probe == "" {
+			all = append(all, look{At: timerEnds(*s.Next), What: "one of the lost is replaced, to see whether that helps", Rule: "SAFE-2"})
+		}
+		if s.Resume != nil {
+			all = append(all, look{At: timerEnds(*s.Resume), What: "the last of those that are still lost is replaced", Rule: "SAFE-2"})
+		}
+	}
+	if r := st.Rollout; r != nil && r.Stalls != nil {
+		all = append(all, look{At: timerEnds(*r.Stalls), What: "the roll is stalled, unless one more instance is done", Rule: "ROLL-4"})
+	}
+	return all
+}
+
+// nextLook is the first of them that is to come; nil if none is.
+func nextLook(all []look, now time.Time) *look {
+	slices.SortStableFunc(all, func(a, b look) int { return a.At.Compare(b.At) })
+	for i := range all {
+		if all[i].At.After(now) {
+			return &all[i]
+		}
+	}
+	return nil
+}
+
+// nextLookText says when a coordinator looks again.
+func nextLookText(l *look, leads bool, now time.Time) string {
+	switch {
+	case !leads:
+		return "when a coordinator is at work; none is"
+	case l == nil:
+		return "none due; at once when anything changes, and every 5m in any case (REC-1)"
+	default:
+		rule := ""
+		if l.Rule != "" {
+			rule = " (" + l.Rule + ")"
+		}
+		return fmt.Sprintf("%s, in %s: %s%s; at once when anything changes", clock(l.At, now), output.Span(l.At.Sub(now)), l.What, rule)
+	}
+}
+
+// clock is a time as people read it: with the day unless it is today.
+func clock(at, now time.Time) string {
+	at = at.In(now.Location())
+	if at.Format(time.DateOnly) == now.Format(time.DateOnly) {
+		return at.Format("15:04:05")
+	}
+	return at.Format("01-02 15:04:05")
+}

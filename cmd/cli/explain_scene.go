@@ -1,0 +1,112 @@
+package cli
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leasehold/leasehold/cmd/foresee"
+	"github.com/leasehold/leasehold/coordinator/picture"
+	"github.com/leasehold/leasehold/coordinator/plan"
+	"github.com/leasehold/leasehold/store"
+)
+
+// recordsOf reads all that the planner needs of a group, at one revision: its own records, and those of the shard.
+func (s *Session) recordsOf(ctx context.Context, group string) (store.Listing, error) {
+	keys := s.keys()
+	var all store.Listing
+	for _, prefix := range []string{
+		keys.Shard(), keys.Served(), keys.Of(store.KindLeader), keys.Of(store.KindReplicas), keys.Of(store.KindRequests),
+		keys.Group(group), keys.Static(group), keys.Status(group), keys.Of(store.KindSlots) + group + "/",
+		keys.Of(store.KindInstances) + group + "-", keys.Of(store.KindAlive) + group + "-", keys.Of(store.KindReports) + group + "-",
+	} {
+		l, err := s.list(ctx, prefix, all.Revision)
+		if err != nil {
+			return all, err
+		}
+		all.Revision = l.Revision
+		exact := !strings.HasSuffix(prefix, "/") && !strings.HasSuffix(prefix, "-")
+		for _, kv := range l.KVs {
+			if !exact || kv.Key == prefix { // somebody else's name may begin with this one
+				all.KVs = append(all.KVs, kv)
+			}
+		}
+	}
+	return all, nil
+}
+
+// scene is a group as etcd has it at one revision, and what the planner would do with it next.
+type scene struct {
+	now     time.Time
+	group   string
+	content *picture.Content
+	world   *foresee.World
+	plan    plan.Plan
+}
+
+func (s *Session) scene(ctx context.Context, group string) (*scene, error) {
+	listing, err := s.recordsOf(ctx, group)
+	if err != nil {
+		return nil, err
+	}
+	now := s.env.Now()
+	world := foresee.New(s.keys(), group, listing, nil, now)
+	return &scene{now: now, group: group, content: picture.FromListing(s.keys(), listing), world: world, plan: world.Plan()}, nil
+}
+
+func (sc *scene) leads() bool { return len(sc.content.Leaders) > 0 }
+
+func (sc *scene) status() store.Status { return sc.content.Status[sc.group].Record }
+
+// slots are those of the group, in order of number.
+func (sc *scene) slots() []store.Versioned[store.Slot] {
+	var all []store.Versioned[store.Slot]
+	for _, v := range sc.content.Slots[sc.group] {
+		all = append(all, v)
+	}
+	slices.SortFunc(all, func(a, b store.Versioned[store.Slot]) int { return a.Record.Number - b.Record.Number })
+	return all
+}
+
+// instances are those of the group, in order of ID.
+func (sc *scene) instances() []store.Instance {
+	var all []store.Instance
+	for _, id := range sc.content.ByGroup[sc.group] {
+		all = append(all, sc.content.Instances[id].Record)
+	}
+	return all
+}
+
+// holder is the instance that has a slot, or comes up in it, beside another; "" if none does.
+func (sc *scene) holder(slot int, beside string) (best store.Instance, found bool) {
+	for _, i := range sc.instances() {
+		if i.Managed && i.Slot == slot && i.ID != beside && i.Phase.Fills() && (!found || i.Created.After(best.Created)) {
+			best, found = i, true
+		}
+	}
+	return best, found
+}
+
+// held is what the planner would hold now and the leader has not written down: it is computed here.
+func (sc *scene) held(concerns func(store.Blocked) bool) []store.Blocked {
+	var all []store.Blocked
+	for _, b := range sc.plan.Held[sc.group] {
+		known := slices.ContainsFunc(sc.status().Blocked, func(o store.Blocked) bool { return o.Rule == b.Rule && o.What == b.What })
+		if !known && concerns(b) {
+			all = append(all, b)
+		}
+	}
+	return all
+}
+
+// blocked is what the leader has written down.
+func (sc *scene) blocked(concerns func(store.Blocked) bool) []store.Blocked {
+	all := []store.Blocked{}
+	for _, b := range sc.status().Blocked {
+		if concerns(b) {
+			all = append(all, b)
+		}
+	}
+	return all
+}

@@ -1,0 +1,143 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/leasehold/leasehold/cmd/output"
+	"github.com/leasehold/leasehold/store"
+)
+
+func (s *Session) print(b *strings.Builder) error {
+	_, err := io.WriteString(s.env.Stdout, b.String())
+	return err
+}
+
+// showInstanceStory shows the answer, how it came to that, what would have kept it from happening, and why not yet.
+func (s *Session) showInstanceStory(st instanceStory) error {
+	if done, err := s.records(st); done {
+		return err
+	}
+	var b strings.Builder
+	scr, now := s.screen(), s.env.Now()
+	writeWrapped(&b, scr, "", st.Answer)
+	for _, line := range st.Now {
+		writeWrapped(&b, scr, "  ", line)
+	}
+	writeStory(&b, scr, st.Journal, st.Instance, now, s.wide())
+	if st.Decision != nil && st.Otherwise != "" {
+		writeWrapped(&b, scr, "", fmt.Sprintf("%s (%s).", capital(st.Otherwise), st.Decision.Rule))
+	}
+	writeBlocked(&b, scr, st.Blocked)
+	writeComputed(&b, scr, st.Computed, st.Revision)
+	writeWrapped(&b, scr, "Next look: ", st.looks)
+	writeWrapped(&b, scr, "next: ", st.Next)
+	return s.print(&b)
+}
+
+func capital(text string) string {
+	if text == "" {
+		return ""
+	}
+	return strings.ToUpper(text[:1]) + text[1:]
+}
+
+// The widths of the columns of a story on a terminal; why takes what is left.
+const (
+	whatColumn = 18
+	ruleColumn = 7
+	leastWhy   = 24
+)
+
+// writeStory shows the journal: when, why, what, by which rule, and on the picture of which revision. On a terminal long texts go on
+// in the next line; in a pipe there is one line for each entry, with tabs.
+func writeStory(b *strings.Builder, scr output.Screen, lines []storyLine, about string, now time.Time, wide bool) {
+	if !scr.Terminal {
+		for _, l := range lines {
+			cells := []string{l.At.UTC().Format(time.RFC3339), orDash(l.Instance), l.What, l.Why, orDash(l.Rule), fmt.Sprint(int64(l.Revision)), strings.Join(l.Evidence, "; ")}
+			for i := range cells {
+				cells[i] = output.OneLine(cells[i])
+			}
+			b.WriteString(strings.Join(cells, "\t") + "\n")
+		}
+		return
+	}
+	when, rev := 0, 0
+	for _, l := range lines {
+		when = max(when, len(clock(l.At, now)))
+		rev = max(rev, len(fmt.Sprint(int64(l.Revision))))
+	}
+	why := max(leastWhy, columns-when-whatColumn-ruleColumn-rev-4-len("rev "))
+	for _, l := range lines {
+		what := l.What
+		if l.Instance != about && l.Instance != "" {
+			what = l.Instance + ": " + what
+		}
+		left, middle := folded(output.OneLine(l.Why), why), folded(output.OneLine(what), whatColumn)
+		for i := range max(len(left), len(middle)) {
+			row := fmt.Sprintf("%-*s %s %s", when, first(i, clock(l.At, now)), padded(at(left, i), why), padded(at(middle, i), whatColumn))
+			if i == 0 {
+				row += fmt.Sprintf(" %-*s %s", ruleColumn, orDash(l.Rule), scr.Dim(fmt.Sprintf("rev %d", l.Revision)))
+			}
+			b.WriteString(strings.TrimRight(row, " ") + "\n")
+		}
+		if wide {
+			for _, e := range l.Evidence {
+				b.WriteString(strings.Repeat(" ", when+1) + scr.Dim(output.OneLine(e)) + "\n")
+			}
+		}
+	}
+}
+
+func first(i int, text string) string {
+	if i == 0 {
+		return text
+	}
+	return ""
+}
+
+func at(lines []string, i int) string {
+	if i < len(lines) {
+		return lines[i]
+	}
+	return ""
+}
+
+func padded(text string, width int) string {
+	return text + strings.Repeat(" ", max(0, width-utf8.RuneCountInString(text)))
+}
+
+// writeBlocked says why not yet: what is held, by which rule, and what would free it.
+func writeBlocked(b *strings.Builder, scr output.Screen, blocked []store.Blocked) {
+	if len(blocked) == 0 {
+		return
+	}
+	b.WriteString(scr.Notice("Why not yet") + "\n")
+	for _, w := range merge(blocked) {
+		writeHeld(b, scr, w)
+	}
+}
+
+func writeHeld(b *strings.Builder, scr output.Screen, w blockedWork) {
+	writeWrapped(b, scr, "  ", fmt.Sprintf("%s (%s): %s", w.what(), w.Rule, w.Why))
+	if w.Until != "" {
+		writeWrapped(b, scr, "    freed when: ", w.Until)
+	}
+}
+
+// writeComputed shows what nobody has decided yet.
+func writeComputed(b *strings.Builder, scr output.Screen, c *computed, at store.Revision) {
+	if c == nil {
+		return
+	}
+	writeWrapped(b, scr, "", fmt.Sprintf("If nothing else happens (computed here from revision %d, decided by nobody yet):", at))
+	if c.Plan != "" {
+		writeWrapped(b, scr, "  ", c.Plan)
+	}
+	for _, w := range merge(c.Held) {
+		writeHeld(b, scr, w)
+	}
+}
