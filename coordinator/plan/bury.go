@@ -6,17 +6,18 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// buryAll takes up the dead first: they wait for no budget. What cannot be made is withdrawn on the way.
+// buryAll takes up the dead first: they wait for no budget, but use it. What cannot be made is withdrawn then.
 func (d *draft) buryAll() {
 	for _, sl := range d.order {
 		for _, m := range sl.members {
-			switch {
-			case m.gone() || m.phase == store.Draining || m.phase == store.Finished:
-			case m.dead():
+			if m.dead() && !m.gone() && m.phase != store.Draining && m.phase != store.Finished {
 				d.bury(sl, m)
-			case m.phase == store.Pending || m.phase == store.Creating:
-				d.giveUp(m)
 			}
+		}
+	}
+	for _, m := range d.members {
+		if m.Record.Managed && (m.phase == store.Pending || m.phase == store.Creating) {
+			d.giveUp(m)
 		}
 	}
 }
