@@ -166,11 +166,15 @@ func judgeReporting(in *Instance, s *Snapshot, now time.Time) Judgment {
 		return Judgment{Verdict: store.Suspect, Rule: "DET-8", Why: "its agent said goodbye: " + string(alive.Goodbye), Evidence: append(evidence, providerSays(in))}
 	default: // open, or on its way to another replica
 	}
+	notYet := "it has reported nothing yet"
 	if reportIsCurrent(in) {
-		if in.Report.Record.Healthy {
+		notYet = in.Report.Record.Why
+		switch {
+		case in.Report.Record.Healthy && !restartConfirmed(in):
+			notYet = "its agent has not confirmed its restart"
+		case in.Report.Record.Healthy:
 			return Judgment{Verdict: store.Live, Rule: "DET-5", Why: "it reports and is healthy", Evidence: evidence}
-		}
-		if in.Record.Phase == store.Running || in.Record.Phase == store.Draining {
+		case in.Record.Phase == store.Running || in.Record.Phase == store.Draining:
 			return Judgment{Verdict: store.Unhealthy, Rule: "DET-9", Why: in.Report.Record.Why, Evidence: append(evidence, checksSay(in.Report.Record)...)}
 		}
 	}
@@ -183,9 +187,15 @@ func judgeReporting(in *Instance, s *Snapshot, now time.Time) Judgment {
 		due = s.GraceEnd
 	}
 	if now.Before(due) {
-		return Judgment{Verdict: store.Live, Rule: "DET-10", Why: "not healthy yet: " + in.Report.Record.Why, Evidence: evidence, Until: due}
+		return Judgment{Verdict: store.Live, Rule: "DET-10", Why: "not healthy yet: " + notYet, Evidence: evidence, Until: due}
 	}
-	return Judgment{Verdict: store.Stuck, Rule: "DET-10", Why: fmt.Sprintf("not healthy within %s: %s", in.Record.Spec.MaxChecking, in.Report.Record.Why), Evidence: append(evidence, checksSay(in.Report.Record)...)}
+	return Judgment{Verdict: store.Stuck, Rule: "DET-10", Why: fmt.Sprintf("not healthy within %s: %s", in.Record.Spec.MaxChecking, notYet), Evidence: append(evidence, checksSay(in.Report.Record)...)}
+}
+
+// restartConfirmed says that nothing is left to be heard of the last restart: what its agent was told to restart, it has.
+func restartConfirmed(in *Instance) bool {
+	r := in.Record.Restart
+	return r == nil || in.Record.Phase != store.Checking || !r.ByAgent() || in.Report.Record.Restarted == r.Token
 }
 
 // reportIsCurrent says whether the persisted report is of the machine's present boot. Within a boot the gateway persists

@@ -112,7 +112,7 @@ func (m *member) mustRestart() bool {
 // restartAllowed says whether a member may be taken down by a restart: within max_unavailable, but who is down already takes nobody
 // down (HEAL-3, HEAL-5).
 func (d *draft) restartAllowed(m *member) bool {
-	if !d.roomToDelete() {
+	if !d.roomToDelete() && !m.goingDown() {
 		return false
 	}
 	return !d.booted(m) || m.slot.up > 1 || d.unavailable() < d.spec.MaxUnavailable(true)
