@@ -96,7 +96,7 @@ func (a *agent) session(ctx context.Context, address string) (refused protocol.R
 	interval := 5 * time.Second // until the welcome
 	report := time.NewTimer(interval)
 	defer report.Stop()
-	hook := time.NewTimer(0)
+	hook := a.hookTimer()
 	defer hook.Stop()
 	for {
 		mood, moodChanged := a.w.moodOf(b.Instance)

@@ -89,7 +89,19 @@ type work struct {
 	starts    []start  // of the workload
 	drain     string   // token of the drain whose hook runs
 	hooks     []string // tokens of all hooks that were begun
+	due       time.Time // when it ends
 	drained   string
+}
+
+// hookTimer ends with the hook that runs, if it ends.
+func (k *work) hookTimer() *time.Timer {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	t := time.NewTimer(time.Until(k.due))
+	if k.drain == "" || k.due.IsZero() {
+		t.Stop()
+	}
+	return t
 }
 
 // start is one start of a workload, with what it was started with.
@@ -178,9 +190,10 @@ func (a *agent) obey(want *protocol.Wanted, m mood, hook *time.Timer) (news bool
 	case t == "" || t == k.drained:
 		k.drain = ""
 	case t != k.drain:
-		k.drain = t
+		k.drain, k.due = t, time.Time{}
 		k.hooks = append(k.hooks, t)
 		if m.hook > 0 {
+			k.due = time.Now().Add(m.hook)
 			hook.Reset(m.hook)
 		}
 	}

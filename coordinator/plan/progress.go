@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/leasehold/leasehold/store"
@@ -97,7 +98,7 @@ func (d *draft) remember(m *member) {
 		return
 	}
 	sl := m.slot
-	if d.spec == nil || len(sl.Record.Failures) == 0 || sl.touched {
+	if d.spec == nil || len(sl.Record.Failures) == 0 || sl.touched || d.standsIn(m) {
 		return
 	}
 	if due := d.forgetFrom(m, sl); d.now.Before(due) {
@@ -105,6 +106,12 @@ func (d *draft) remember(m *member) {
 		return
 	}
 	d.forget(sl, "FLAP-4", m.ID()+" has been healthy for "+d.spec.Flap.Reset.String(), m.Unchanged())
+}
+
+// standsIn says that a member is outdated and its slot has failed on what is wanted: that the old one is well proves nothing of
+// the new (FLAP-5).
+func (d *draft) standsIn(m *member) bool {
+	return d.outdated(m) && slices.ContainsFunc(m.slot.Record.Failures, func(f store.Failure) bool { return f.Template == d.hash })
 }
 
 // forget has a slot start afresh.
