@@ -86,8 +86,9 @@ type Status struct {
 	Health           int             `json:"health_percent"`
 	Healthy          int             `json:"healthy"` // instances that run and are healthy
 	OK               bool            `json:"ok"`
-	Since            time.Time       `json:"since"` // of State, Health and what is blocked
-	Phases           map[Phase]int   `json:"phases,omitempty"`
+	Since            time.Time       `json:"since"`            // of State, Health and what is blocked
+	Phases           map[Phase]int   `json:"phases,omitempty"` // of the managed instances
+	OnDemand         int             `json:"on_demand,omitempty"`
 	Verdicts         map[Verdict]int `json:"verdicts,omitempty"`
 	Outdated         int             `json:"outdated,omitempty"`
 	Flapping         int             `json:"flapping,omitempty"` // slots

@@ -129,6 +129,10 @@ func (d *draft) roomToDelete() bool {
 }
 
 func (d *draft) mayCreate(what, instance string) bool {
+	if len(d.s.Shard.Record.Evacuated) > 0 && len(d.zones()) == 0 {
+		d.block("DRAIN-3", what, "all zones of the group are evacuated", "leasehold evacuate ZONE --end", instance)
+		return false
+	}
 	if !d.roomToCreate() {
 		d.block("HEAL-7", what, "max_creating is used up", "one that is coming up is there", instance)
 		return false
@@ -137,11 +141,14 @@ func (d *draft) mayCreate(what, instance string) bool {
 }
 
 func (d *draft) mayDelete(what, instance string) bool {
-	if !d.roomToDelete() {
-		d.block("HEAL-7", what, "max_deleting is used up", "a deletion that is under way ends", instance)
-		return false
+	if d.roomToDelete() {
+		return true
 	}
-	return true
+	if m := d.find(instance); m != nil && m.goingDown() {
+		return true // it has its place in the budget already
+	}
+	d.block("HEAL-7", what, "max_deleting is used up", "a deletion that is under way ends", instance)
+	return false
 }
 
 // zone is the wanted zone with the fewest members, of those that had room when last asked (REC-3).

@@ -55,6 +55,8 @@ func (d *draft) drains() {
 		case m.dead():
 			d.drained(m, "DET-4", m.judgment.Why)
 		case d.comesBack(m, rec):
+		case rec.Lost && m.working() && m.Alive.Present() && m.Alive.Record.State == store.StreamOpen:
+			d.drainsAfterAll(m)
 		case rec.Done != "":
 			d.drained(m, "DRAIN-1", rec.Done)
 		case rec.Token != "" && m.Alive.Present() && m.Report.Record.Drained == rec.Token:
@@ -100,6 +102,20 @@ func (d *draft) comesBack(m *member, rec *store.Drain) bool {
 		a.Conditions = append(a.Conditions, m.Report.Unchanged())
 	}
 	return true
+}
+
+// drainsAfterAll has an instance that was lost and came back, and is not wanted any more, drain like any other: until now its agent was
+// told nothing of it.
+func (d *draft) drainsAfterAll(m *member) {
+	if m.slot != nil && m.slot.touched {
+		return // decided on the next picture
+	}
+	a := d.step(m, store.Draining, "DRAIN-1", "drains", "it came back, and its slot is better off without it", m.evidence(), func(r *store.Instance) {
+		drain := *r.Drain
+		drain.Lost = false
+		r.Drain = &drain
+	})
+	a.Conditions = append(a.Conditions, m.Alive.Unchanged())
 }
 
 // draining lists who is leaving a slot, so that who fills it can say whose place it takes.

@@ -86,7 +86,7 @@ func runUses(run []string, was, now map[string]string) bool {
 
 // rollOut brings a change to the instances, under the budgets that healing has left: ROLL-1, HEAL-8.
 func (d *draft) rollOut() {
-	if d.rollout == nil || d.spec.Rollout.Strategy != store.StrategyProactive {
+	if d.rollout == nil {
 		return
 	}
 	if d.rollout.Blamed != "" {
@@ -112,6 +112,9 @@ func (d *draft) outdatedInTurn() []*member {
 		m := sl.members[0]
 		if m.phase != store.Running && m.phase != store.Checking || m.touched || m.unwanted() || !d.outdated(m) {
 			continue
+		}
+		if d.spec.Rollout.Strategy != store.StrategyProactive && m.Record.Relaunch == d.spec.Relaunch.Number {
+			continue // it waits for another reason; a relaunch does not, since an operator wants it
 		}
 		list = append(list, m)
 		for _, f := range sl.Record.Failures {

@@ -30,9 +30,6 @@ func (d *draft) scaleUp() {
 			continue
 		case d.waits(sl, fmt.Sprintf("filling slot %d", sl.number), ""):
 			continue
-		case len(d.zones()) == 0:
-			d.block("DRAIN-3", "creation of the missing instances", "all zones of the group are evacuated", "leasehold evacuate ZONE --end", "")
-			return
 		case d.counts.standing >= d.spec.Size+d.spec.Budget.MaxExpansion:
 			d.block("DRAIN-1", "creation of the other missing instances", "those whose places they take have not drained yet", "one of them has", "")
 			return
@@ -124,7 +121,7 @@ func (d *draft) scaleDown() {
 			if m.touched {
 				return // the rest on the next picture
 			}
-			if !d.mayDelete("scale-down", "") {
+			if !d.mayDelete("scale-down", m.ID()) {
 				return
 			}
 			what := map[int]string{slotFailed: "nobody wanted works in its slot", slotInWork: "it is not working yet", slotWorking: "it is the oldest of its zone"}[c.kind]

@@ -33,7 +33,11 @@ func (d *draft) status() {
 	d.countSlots(&st)
 	st.Blocked = d.blockedWork()
 	if d.spec != nil {
-		st.Health = HealthScore(st.Healthy, d.spec.Size)
+		requested := d.spec.Size
+		if d.spec.Deleting || d.spec.Stopped || d.spec.Unstarted {
+			requested = 0
+		}
+		st.Health = HealthScore(st.Healthy, requested)
 		st.State = d.state(&st)
 		d.remembersGood(&st)
 	}
@@ -90,11 +94,12 @@ func (d *draft) countInstances(st *store.Status) {
 	for i := range d.g.Instances {
 		m := d.members[i] // members begin with the instances, in their order
 		rec := &m.Record
-		st.Phases[rec.Phase]++
-		st.Verdicts[m.judgment.Verdict]++
 		if !rec.Managed {
+			st.OnDemand++
 			continue
 		}
+		st.Phases[rec.Phase]++
+		st.Verdicts[m.judgment.Verdict]++
 		if rec.Phase == store.Finished || rec.Phase == store.Running && m.working() {
 			st.Healthy++
 		}
@@ -151,15 +156,15 @@ func (d *draft) remembersGood(st *store.Status) {
 		st.History = st.History[:min(len(st.History), mostPast)]
 	}
 	good := d.spec.Size > 0 && d.roll.done >= d.spec.Size && d.roll.outdated == 0 && st.State == store.GroupStarted
-	if !good || st.LastGood != nil && st.LastGood.Template == d.hash {
+	if !good {
 		return
 	}
-	st.LastGood = &store.GoodSpec{Revision: d.acceptedRevision, Template: d.hash, At: d.now.UTC(), Spec: d.spec.InstanceSpec()}
-	st.History = slices.Clone(st.History)
-	for i := range st.History {
-		if st.History[i].Template == d.hash {
-			st.History[i].Good = true
-		}
+	if st.LastGood == nil || st.LastGood.Template != d.hash {
+		st.LastGood = &store.GoodSpec{Revision: d.acceptedRevision, Template: d.hash, At: d.now.UTC(), Spec: d.spec.InstanceSpec()}
+	}
+	if len(st.History) > 0 && !st.History[0].Good {
+		st.History = slices.Clone(st.History)
+		st.History[0].Good = true
 	}
 }
 
@@ -171,7 +176,7 @@ func (d *draft) sameStatus(a, b *store.Status) bool {
 	}
 	return a.AcceptedRevision == b.AcceptedRevision && sameInvalid(a.Invalid, b.Invalid) && a.State == b.State && a.Health == b.Health &&
 		a.Healthy == b.Healthy && a.OK == b.OK && a.Since.Equal(b.Since) && maps.Equal(a.Phases, b.Phases) && maps.Equal(a.Verdicts, b.Verdicts) &&
-		a.Outdated == b.Outdated && a.Flapping == b.Flapping && a.Errored == b.Errored &&
+		a.Outdated == b.Outdated && a.OnDemand == b.OnDemand && a.Flapping == b.Flapping && a.Errored == b.Errored &&
 		samePart(a.Storm, b.Storm) && samePart(a.Rollout, b.Rollout) && sameGood(a.LastGood, b.LastGood) &&
 		slices.Equal(a.History, b.History) && slices.Equal(a.Blocked, b.Blocked)
 }
