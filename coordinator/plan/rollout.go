@@ -10,11 +10,13 @@ import (
 // rollCount is how far a change has come.
 type rollCount struct {
 	outdated int // instances
+	strange  int // of these, those made from another template
 	done     int // slots whose instance is up to date, healthy and has confirmed what it was sent
 	updating int // instances that have not confirmed yet
 }
 
-// blameAfter is in how many slots a new template must fail, with none getting healthy in between, to be taken for the cause (FLAP-5).
+// blameAfter is how often a new template must fail, each time in another slot if there are so many, with none getting healthy in
+// between, to be taken for the cause (FLAP-5).
 const blameAfter = 3
 
 // countRollout counts who is up to date.
@@ -27,6 +29,9 @@ func (d *draft) countRollout() {
 		case !m.Record.Managed || m.gone() || m.phase == store.Draining || m.phase == store.Finished:
 		case d.outdated(m):
 			d.roll.outdated++
+			if m.Record.Template != d.hash {
+				d.roll.strange++
+			}
 		case m.updating() && m.phase == store.Running:
 			d.roll.updating++
 		}
@@ -114,33 +119,32 @@ func (d *draft) stall() {
 	d.tell("ROLL-4", "roll is stalled", r.Stalled)
 }
 
-// blame stops a roll whose replacements fail one after the other (FLAP-5).
+// blame stops a roll whose replacements fail one after the other (FLAP-5). A relaunch brings no new template that could be the cause.
 func (d *draft) blame() {
 	r := d.rollout
-	if r.Blamed != "" && d.failedSlots(r.Progress) == 0 {
+	slots, failures := d.failedSince(r.Progress)
+	if r.Blamed != "" && slots == 0 {
 		r.Blamed = "" // the operator has had the slots start afresh
 	}
-	if r.Blamed != "" || d.roll.outdated == 0 {
+	if r.Blamed != "" || d.roll.strange == 0 || failures < blameAfter || slots < min(blameAfter, d.spec.Size) {
 		return
 	}
-	failed := d.failedSlots(r.Progress)
-	if failed == 0 || failed < min(blameAfter, d.spec.Size) {
-		return
-	}
-	r.Blamed = fmt.Sprintf("instances on %s failed in %d slots, and none got healthy in between: the template is taken for the cause", d.hash, failed)
+	r.Blamed = fmt.Sprintf("instances on %s failed %d times in %d slots, and none got healthy in between: the template is taken for the cause", d.hash, failures, slots)
 	d.tell("FLAP-5", "roll stopped", r.Blamed)
 }
 
-// failedSlots counts the slots in which the new template has failed since a time.
-func (d *draft) failedSlots(since time.Time) int {
-	n := 0
+// failedSince counts the slots in which the new template has failed since a time, and how often.
+func (d *draft) failedSince(since time.Time) (slots, failures int) {
 	for _, sl := range d.order {
+		before := failures
 		for _, f := range sl.Record.Failures {
 			if f.Template == d.hash && !f.At.Before(since) {
-				n++
-				break
+				failures++
 			}
 		}
+		if failures > before {
+			slots++
+		}
 	}
-	return n
+	return slots, failures
 }
