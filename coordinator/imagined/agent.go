@@ -23,6 +23,7 @@ type agent struct {
 	cut      bool // nothing reaches a coordinator
 	retired  bool // told that its instance is no more
 	open     bool // its stream is there, and reports get through
+	excused  bool // it has none, and that is not its own doing
 	known    bool // its gateway takes the stream for open
 	replica  *replica
 	life     int // of the replica
@@ -136,7 +137,7 @@ func (a *agent) connect() {
 		return
 	}
 	a.turn++
-	a.tries = 0
+	a.tries, a.excused = 0, false
 	a.epoch++
 	a.boot, a.open, a.known, a.replica, a.life = a.m.bootID(), true, true, r, r.life
 	a.interval, a.ttl = rec.Record.Spec.Report.Interval.D(), rec.Record.Spec.Report.LeaseTTL.D()
@@ -220,6 +221,7 @@ func (a *agent) lastAccepted() time.Duration {
 
 // fallSilent ends the reports. If the stream broke, the gateway knows at once, else by and by.
 func (a *agent) fallSilent(broke bool) {
+	a.excused = false
 	if !a.open {
 		return
 	}
@@ -292,6 +294,7 @@ func (a *agent) leave(goodbye store.Goodbye) {
 	a.setState(state, goodbye, "")
 	a.last = a.lastAccepted()
 	a.open, a.known = false, false
+	a.excused = goodbye == store.GoodbyeMoving || goodbye == store.GoodbyeRestart
 	a.turn++
 	a.letLeaseEnd(a.last + a.ttl)
 	a.touch()

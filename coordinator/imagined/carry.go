@@ -98,6 +98,9 @@ func (t *tenure) holds(conditions []store.Condition) bool {
 	return t.w.db.holds(t.fence) && !t.w.db.down
 }
 
+// journalKey stands for an entry of the journal: part of a transaction, and kept by nobody.
+const journalKey = "journal"
+
 var errDeposed = errors.New("another replica leads")
 
 // commit writes under the fence. The journal's entry is part of the transaction, as far as its size goes.
@@ -109,11 +112,7 @@ func (t *tenure) commit(conditions []store.Condition, writes []store.Write, jour
 		}
 	}
 	if journal {
-		whole := txn
-		whole.Writes = append(slices.Clone(writes), store.Put("journal", nil))
-		if err := whole.Validate(); err != nil {
-			t.w.broken("transaction is not possible: " + err.Error())
-		}
+		txn.Writes = append(slices.Clone(writes), store.Put(journalKey, nil))
 	}
 	rev, err := t.w.commit(txn)
 	var conflict *store.ConflictError

@@ -72,6 +72,9 @@ func (w *World) write(writes []store.Write) store.Revision {
 	d.rev++
 	events := make([]store.Event, 0, len(writes))
 	for _, op := range writes {
+		if op.Key == journalKey {
+			continue
+		}
 		old, had := d.cells[op.Key]
 		if op.Delete {
 			if had {
@@ -175,4 +178,12 @@ func (w *World) listing() store.Listing {
 
 func (w *World) instance(id string) store.Versioned[store.Instance] {
 	return Read[store.Instance](w, w.keys.Instance(id))
+}
+
+// Revision is when a key was last written; 0 if there is no such key.
+func (w *World) Revision(key string) store.Revision {
+	if c, there := w.db.cells[key]; there {
+		return c.kv.Modified
+	}
+	return 0
 }

@@ -58,7 +58,7 @@ func (w *World) stopReplica(r *replica, back time.Duration) {
 // orphaned: the agent's replica is gone, and nobody writes that down. It goes to another at once.
 func (a *agent) orphaned() {
 	a.last = a.lastAccepted()
-	a.open, a.known = false, false
+	a.open, a.known, a.excused = false, false, true
 	a.turn++
 	a.letLeaseEnd(a.last + a.ttl)
 	a.touch()
@@ -209,7 +209,7 @@ func (a *agent) afterOutage(d time.Duration) {
 		return
 	}
 	a.last = a.w.clock
-	a.open, a.known = false, false
+	a.open, a.known, a.excused = false, false, true
 	a.turn++
 	a.letLeaseEnd(a.w.clock + a.ttl)
 	a.touch()

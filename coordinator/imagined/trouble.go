@@ -105,6 +105,14 @@ func (w *World) Plant(g store.Group, id, zone string, speaks time.Duration) {
 	})
 }
 
+// Clear removes a machine by hand that nobody has recorded.
+func (w *World) Clear(id string) {
+	if m := w.machine(id); m != nil && !w.instance(id).Present() {
+		w.note("machine %s is removed by hand", id)
+		m.cloud.remove(id)
+	}
+}
+
 // Calm ends all that providers have of trouble, and lets every agent return.
 func (w *World) Calm() {
 	w.note("all troubles end")
