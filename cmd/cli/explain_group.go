@@ -30,7 +30,7 @@ type groupStory struct {
 }
 
 // mostDecisions is how many of the last decisions are told.
-const mostDecisions = 10
+const mostDecisions = 8
 
 // explainGroup tells of a group that operators ask for, or the leader knows.
 func (s *Session) explainGroup(ctx context.Context, name string) (bool, error) {
@@ -63,14 +63,27 @@ func (s *Session) tellGroup(ctx context.Context, name string) error {
 		Blocked: sc.blocked(all), Decisions: storyLines(decisions), Next: []string{},
 	}
 	story.NextLook = nextLook(groupLooks(sc), sc.now)
-	story.looks = nextLookText(story.NextLook, sc.leads(), sc.now)
-	for _, p := range groupProblems(g, sc.leads(), sc.now) {
-		if p.Next != "" && !strings.Contains(p.Next, "explain "+name) && !slices.Contains(story.Next, p.Next) && len(story.Next) < 3 {
-			story.Next = append(story.Next, p.Next)
-		}
-	}
+	story.looks = nextLookText(story.NextLook, story.Blocked, sc.leads(), sc.now)
+	story.Next = append(story.Next, nextCommands(g, sc)...)
 	story.Computed = computeGroup(sc, sc.held(all))
 	return s.showGroupStory(story)
+}
+
+// mostCommands is how many commands are proposed.
+const mostCommands = 3
+
+// nextCommands are what an operator may do about what is held or wrong.
+func nextCommands(g group, sc *scene) []string {
+	commands := freeing(sc.status().Blocked)
+	for _, p := range groupProblems(g, sc.leads(), sc.now) {
+		for _, command := range strings.Split(p.Next, " | ") {
+			looking := strings.HasPrefix(command, "leasehold explain ") || strings.HasPrefix(command, "leasehold events ")
+			if command != "" && !looking && !slices.Contains(commands, command) {
+				commands = append(commands, command)
+			}
+		}
+	}
+	return commands[:min(len(commands), mostCommands)]
 }
 
 // computeGroup follows the planner to where the group comes to rest. It uses the scene's world up.

@@ -83,9 +83,11 @@ func tellInstance(sc *scene, i store.Instance, life []store.JournalEntry) instan
 	if held := sc.held(mine); len(held) > 0 {
 		st.Computed = &computed{Held: held}
 	}
-	looks := append(instanceLooks(i), slotLooks(v.Record)...)
-	st.NextLook = nextLook(looks, now)
-	st.looks = nextLookText(st.NextLook, sc.leads(), now)
+	st.NextLook = nextLook(looksFor(sc, i, st.Blocked), now)
+	st.looks = nextLookText(st.NextLook, st.Blocked, sc.leads(), now)
+	if commands := freeing(st.Blocked); len(commands) > 0 {
+		st.Next = commands[0]
+	}
 	return st
 }
 
@@ -124,7 +126,7 @@ func agentLines(sc *scene, id string) []string {
 	if v := sc.content.Alive[id]; v.Present() {
 		a := v.Record
 		line := fmt.Sprintf("agent: stream %s for %s at replica %s", a.State, output.Age(sc.now, a.Since), a.Replica)
-		if a.Why != "" {
+		if a.Why != "" && a.State != store.StreamOpen {
 			line += ": " + a.Why
 		}
 		lines = append(lines, line)

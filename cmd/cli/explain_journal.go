@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"regexp"
 	"slices"
@@ -15,6 +16,7 @@ type storyLine struct {
 	At       time.Time      `json:"at"`
 	Instance string         `json:"instance,omitempty"`
 	What     string         `json:"what"` // the verdict or the decision
+	To       store.Phase    `json:"to,omitempty"`
 	Why      string         `json:"why,omitempty"`
 	Rule     string         `json:"rule,omitempty"`
 	Revision store.Revision `json:"revision"` // of the picture it was decided on
@@ -24,7 +26,7 @@ type storyLine struct {
 func storyLines(entries []store.JournalEntry) []storyLine {
 	lines := make([]storyLine, len(entries))
 	for i, e := range entries {
-		lines[i] = storyLine{At: e.At, Instance: e.Instance, What: e.What, Why: e.Why, Rule: e.Rule, Revision: e.Revision, Evidence: e.Evidence}
+		lines[i] = storyLine{At: e.At, Instance: e.Instance, What: e.What, To: e.To, Why: e.Why, Rule: e.Rule, Revision: e.Revision, Evidence: e.Evidence}
 	}
 	return lines
 }
@@ -32,8 +34,8 @@ func storyLines(entries []store.JournalEntry) []storyLine {
 // lookBack is how far back the journal is read, until enough is found: it may hold a hundred thousand entries.
 var lookBack = []time.Duration{2 * time.Hour, 24 * time.Hour, farBack}
 
-// entriesOf reads the entries of the journal that concern something, the oldest first, further and further back until there are
-// enough.
+// entriesOf reads the entries of the journal that concern something, in the order in which they were written, further and further
+// back until there are enough.
 func (s *Session) entriesOf(ctx context.Context, concerns func(store.JournalEntry) bool, enough func([]store.JournalEntry) bool) ([]store.JournalEntry, error) {
 	var found []store.JournalEntry
 	for _, back := range lookBack {
@@ -42,6 +44,7 @@ func (s *Session) entriesOf(ctx context.Context, concerns func(store.JournalEntr
 			return nil, err
 		}
 		found = found[:0]
+		slices.SortStableFunc(kvs, func(a, b store.KV) int { return cmp.Compare(a.Modified, b.Modified) })
 		for _, kv := range kvs {
 			e, err := store.Decode[store.JournalEntry](kv)
 			if err != nil {
@@ -140,13 +143,13 @@ func successorOf(id string, life []store.JournalEntry) string {
 }
 
 // countingDecision is the decision about an instance that the reader wants to know of: its parting, else the last one that says what
-// would have kept it from happening.
+// would have kept it from happening. That it was made at all, or that somebody gave an order, is no such thing.
 func countingDecision(id string, life []store.JournalEntry) (store.JournalEntry, bool) {
 	if e, found := partingOf(id, life); found && e.Otherwise != "" {
 		return e, true
 	}
 	for _, e := range slices.Backward(life) {
-		if e.Instance == id && e.Otherwise != "" {
+		if e.Instance == id && e.Otherwise != "" && e.Rule != "REC-3" && e.Rule != "REC-16" {
 			return e, true
 		}
 	}

@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/leasehold/leasehold/cmd/output"
@@ -71,6 +72,33 @@ func statusLooks(st store.Status) []look {
 	return all
 }
 
+// looksFor are those that concern an instance: its own, its slot's, its replacement's, and the storm's if that holds it.
+func looksFor(sc *scene, i store.Instance, blocked []store.Blocked) []look {
+	all := append(instanceLooks(i), slotLooks(sc.content.Slots[i.Group][i.Slot].Record)...)
+	if r, found := sc.holder(i.Slot, i.ID); found && r.Replaces == i.ID {
+		all = append(all, instanceLooks(r)...)
+	}
+	if slices.ContainsFunc(blocked, func(b store.Blocked) bool { return b.Rule == "SAFE-2" }) {
+		all = append(all, statusLooks(store.Status{Storm: sc.status().Storm})...)
+	}
+	return all
+}
+
+// freeing are the commands that would free what is held.
+func freeing(blocked []store.Blocked) []string {
+	var commands []string
+	for _, b := range blocked {
+		command := b.Until
+		if b.Rule == "SAFE-12" {
+			command = "leasehold release"
+		}
+		if strings.HasPrefix(command, "leasehold ") && !strings.Contains(command, ", or ") && !slices.Contains(commands, command) {
+			commands = append(commands, command)
+		}
+	}
+	return commands
+}
+
 // nextLook is the first of them that is to come; nil if none is.
 func nextLook(all []look, now time.Time) *look {
 	slices.SortStableFunc(all, func(a, b look) int { return a.At.Compare(b.At) })
@@ -83,10 +111,13 @@ func nextLook(all []look, now time.Time) *look {
 }
 
 // nextLookText says when a coordinator looks again.
-func nextLookText(l *look, leads bool, now time.Time) string {
+func nextLookText(l *look, blocked []store.Blocked, leads bool, now time.Time) string {
+	asks := slices.ContainsFunc(blocked, func(b store.Blocked) bool { return b.Rule == "HEAL-12" })
 	switch {
 	case !leads:
 		return "when a coordinator is at work; none is"
+	case asks && (l == nil || l.At.Sub(now) > time.Minute):
+		return "within a minute or so, when the provider is asked again (HEAL-12); at once when anything changes"
 	case l == nil:
 		return "none due; at once when anything changes, and every 5m in any case (REC-1)"
 	default:

@@ -47,7 +47,8 @@ func capital(text string) string {
 
 // The widths of the columns of a story on a terminal; why takes what is left.
 const (
-	whatColumn = 18
+	whatColumn = 18 // in the story of an instance; in that of a group the instance stands before it
+	groupWhat  = 28
 	ruleColumn = 7
 	leastWhy   = 24
 )
@@ -70,15 +71,22 @@ func writeStory(b *strings.Builder, scr output.Screen, lines []storyLine, about 
 		when = max(when, len(clock(l.At, now)))
 		rev = max(rev, len(fmt.Sprint(int64(l.Revision))))
 	}
-	why := max(leastWhy, columns-when-whatColumn-ruleColumn-rev-4-len("rev "))
+	mid := whatColumn
+	if about == "" {
+		mid = groupWhat
+	}
+	why := max(leastWhy, columns-when-mid-ruleColumn-rev-4-len("rev "))
 	for _, l := range lines {
-		what := l.What
+		what, reason := l.What, l.Why
+		if reason == "" && l.To != "" {
+			what, reason = string(l.To), l.What
+		}
 		if l.Instance != about && l.Instance != "" {
 			what = l.Instance + ": " + what
 		}
-		left, middle := folded(output.OneLine(l.Why), why), folded(output.OneLine(what), whatColumn)
+		left, middle := folded(output.OneLine(reason), why), folded(output.OneLine(what), mid)
 		for i := range max(len(left), len(middle)) {
-			row := fmt.Sprintf("%-*s %s %s", when, first(i, clock(l.At, now)), padded(at(left, i), why), padded(at(middle, i), whatColumn))
+			row := fmt.Sprintf("%-*s %s %s", when, first(i, clock(l.At, now)), padded(at(left, i), why), padded(at(middle, i), mid))
 			if i == 0 {
 				row += fmt.Sprintf(" %-*s %s", ruleColumn, orDash(l.Rule), scr.Dim(fmt.Sprintf("rev %d", l.Revision)))
 			}

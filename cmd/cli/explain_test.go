@@ -1,0 +1,119 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold/provider"
+	"github.com/leasehold/leasehold/provider/memprovider"
+	"github.com/leasehold/leasehold/store"
+)
+
+// What became of an instance, and why, can be told long after it is gone.
+//
+// proves REC-15
+func TestExplainTellsWhyAnInstanceIsGone(t *testing.T) {
+	inShard(t, named("web", 3), func(w *shard) {
+		lost := w.ids()[1]
+		w.loses(lost)
+		w.explains(lost, lost+" is RUNNING since", "but it is LOST", "its replacement web-1-", "Next look")
+		w.until("it is gone", func() bool { return !strings.Contains(strings.Join(w.ids(), " "), lost) })
+		out := w.explains(lost, lost+" was DELETED ", " because it was LOST; web-1-", " took slot 1",
+			"its stream was lost", "DET-3", "DET-17", "replacement web-1-", "HEAL-2", "gone",
+			"Kept, had its agent reported before", "(HEAL-2).")
+		if strings.Contains(out, "Why not yet") {
+			t.Errorf("nothing is held for what is gone:\n%s", out)
+		}
+		next := w.ids()[1]
+		w.explains(next, next+" is RUNNING and healthy since", lost, "replacement "+next+" requested", "Next look: none due")
+		w.explains("web", "web is STARTED, 3 of 3 healthy: there is nothing to do", "Last decisions", "gone")
+		w.pass(26 * time.Hour)
+		w.explains(lost, lost+" was DELETED 01-01 ")
+	})
+}
+
+// Why not yet: what is held, by which rule, and what would free it.
+//
+// proves REC-15
+func TestExplainSaysWhyNotYet(t *testing.T) {
+	one := named("web", 1)
+	for name, test := range map[string]struct {
+		group store.Group
+		test  func(w *shard, id string)
+	}{
+		"budget used up": {with(one, func(g *store.Group) { g.Budget.MaxExpansion = 0 }), func(w *shard, id string) {
+			w.falls(id, "it feels unwell")
+			w.held("web", "HEAL-2")
+			blocked := []string{"Why not yet", "replacement of " + id + " (HEAL-2): max_expansion 0 (0 in use) and max_unavailable 0 (0 in use) are used up", "freed when: another replacement is complete"}
+			w.explains("web", append([]string{"web is STARTED, 0 of 1 healthy: 1 unhealthy; 1 thing is held back"}, blocked...)...)
+			w.explains(id, append([]string{id + " is RUNNING since", "but it is UNHEALTHY: it feels unwell"}, blocked...)...)
+		}},
+		"flapping wait": {one, func(w *shard, id string) {
+			for range 3 {
+				w.until("it runs", func() bool { return w.status("web").Healthy == 1 })
+				w.provider.Crash(w.running(), "exit 1")
+				w.until("it does not", func() bool { return w.status("web").Healthy == 0 })
+			}
+			w.held("web", "FLAP-2")
+			w.explains("web", "1 slot waits after repeated failures", "slot 0: flapping: 3 failures, tried again in ",
+				"Why not yet", "filling slot 0 (FLAP-2): slot 0 flaps: 3 failures", "freed when: its wait of ", "Next look: ", "slot 0 is tried again (FLAP-2)")
+		}},
+		"storm": {named("web", 6), func(w *shard, id string) {
+			w.loses(w.ids()[:4]...)
+			w.held("web", "SAFE-2")
+			w.explains("web", "web is STARTED, 2 of 6 healthy: a STORM: 4 of 6 lost at its height, and none of them is replaced", "one is tried in ",
+				"Why not yet", "replacement of "+id+", ", " (SAFE-2): a storm: 4 of 6 lost", "freed when: losses stay few for 1m0s, a probe of it succeeds, or leasehold group override-storm web",
+				"Next look: ", "one of the lost is replaced, to see whether that helps (SAFE-2)", "next: leasehold group override-storm web")
+			w.explains(id, "but it is LOST", "Why not yet", "replacement of "+id+" (SAFE-2): a storm")
+		}},
+		"hold": {one, func(w *shard, id string) {
+			w.run("hold", "the disks are moved")
+			w.held("web", "SAFE-12")
+			w.falls(id, "it feels unwell")
+			w.explains("web", "the shard is ON HOLD by eve@desk: the disks are moved", "Why not yet", "all changes (SAFE-12): the shard is on hold since", "freed when: the hold is released")
+			w.explains(id, id+" is RUNNING", "Why not yet", "all changes (SAFE-12)")
+		}},
+		"pause": {one, func(w *shard, id string) {
+			w.run("group", "pause", "web")
+			w.held("web", "REC-13")
+			w.explains("web", "web is PAUSED, 1 of 1 healthy: nothing is created, healed or deleted in it", "Why not yet", "all changes (REC-13): the group is paused", "freed when: leasehold group resume web")
+		}},
+		"protected": {one, func(w *shard, id string) {
+			w.run("instance", "protect", id, "--from-heal")
+			w.until("it is protected", func() bool { _, out, _ := w.run("instance", "show", id); return strings.Contains(out, "protected") })
+			w.falls(id, "it feels unwell")
+			w.held("web", "REC-13")
+			w.explains(id, "protected: not chosen to go, and not healed either (REC-13)", "Why not yet",
+				"replacement of "+id+" (REC-13): it is protected from healing, and it feels unwell", "freed when: leasehold instance protect "+id+" --off")
+		}},
+		"capacity": {one, func(w *shard, id string) {
+			w.provider.Inject(memprovider.Fault{Call: memprovider.CallCreate, Err: provider.ErrCapacity})
+			w.run("group", "scale", "web", "2")
+			w.held("web", "HEAL-12")
+			w.explains("web", "Why not yet", "creating of web-1-", " (HEAL-12): out of capacity", "freed when: the provider is asked again")
+			w.explains(w.ids()[1], " is being CREATED since ", "Why not yet", "(HEAL-12): out of capacity")
+		}},
+		"not healthy yet": {one, func(w *shard, id string) {
+			w.sick = func(other string) string {
+				if other != id {
+					return "http:8081 refused"
+				}
+				return ""
+			}
+			w.run("group", "scale", "web", "2")
+			w.held("web", "DET-10")
+			w.explains(w.ids()[1], " is CHECKING since ", ": not healthy yet: http:8081 refused", "Why not yet", "health of web-1-", " (DET-10): http:8081 refused",
+				"freed when: it passes its checks, or has not within 10m0s and is replaced", "Next look: ", "has failed, unless it is healthy (DET-10)")
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inShard(t, test.group, func(w *shard) { test.test(w, w.ids()[0]) })
+		})
+	}
+}
+
+func with(g store.Group, change func(*store.Group)) store.Group {
+	change(&g)
+	return g
+}
