@@ -16,6 +16,7 @@ func (w *world) place(id string, slot int, p store.Phase, change ...func(*store.
 		Schema: store.Schema, ID: id, Group: w.group, Slot: slot, Phase: p, Managed: slot >= 0, Since: w.now, Created: w.now,
 		Spec: spec.InstanceSpec(), Template: spec.InstanceSpec().TemplateHash(), Called: p != store.Pending, Zone: "a",
 	}
+	rec.Config = rec.Spec.ConfigHash()
 	for _, c := range change {
 		c(&rec)
 	}
@@ -25,7 +26,7 @@ func (w *world) place(id string, slot int, p store.Phase, change ...func(*store.
 	}
 	if p != store.Pending && p != store.Creating {
 		w.machines[id] = &machine{id: id, zone: rec.Zone, made: w.now.Add(-time.Hour)}
-		w.agents[id] = &agent{healthy: true, registered: p.Registered()}
+		w.agents[id] = &agent{healthy: true, registered: p.Registered(), config: rec.Config}
 	}
 	if p.Registered() {
 		w.report(id)
@@ -107,7 +108,7 @@ func TestHealAndCount(t *testing.T) {
 		{"original outdated, both healthy: the replacement stays", size(1), func(w *world) {
 			w.place("a", 0, store.Running, outdated)
 			w.place("b", 0, store.Running, replaces("a"))
-		}, "HEAL-6 -a"},
+		}, "ROLL-1 -a"},
 		{"a suspect is left alone beside its healthy replacement", size(1), func(w *world) {
 			w.place("a", 0, store.Running)
 			w.place("b", 0, store.Running, replaces("a"))

@@ -35,50 +35,25 @@ func (w *world) planIsSound() {
 	if !p.Next.IsZero() && !p.Next.After(w.now) {
 		w.t.Fatalf("next look at %s, which is not in the future", p.Next)
 	}
-	w.budgetsHold(&s, &p)
-}
-
-// budgetsHold checks what a plan makes and removes against the group's budgets.
-func (w *world) budgetsHold(s *Snapshot, p *Plan) {
-	spec := w.inForce(s)
-	before, filled := 0, map[int]bool{}
-	for _, in := range s.Groups[0].Instances {
-		if in.Record.Managed && in.Record.Phase != store.Deleting && p.Judgments[in.Record.ID].Verdict != store.Dead {
-			before++
-			if in.Record.Phase.Fills() {
-				filled[in.Record.Slot] = true
-			}
+	for i := range s.Groups {
+		if problem := audit(&s, &s.Groups[i], &p, w.now).overBudgetSomehow(); problem != "" {
+			w.t.Fatalf("group %s: %s", s.Groups[i].Name, problem)
 		}
-	}
-	after := before
-	for _, a := range p.Actions {
-		for range w.made(&a) {
-			after++ // as if every removal of the plan were overtaken, but those in the same transaction
-			if a.To == store.Deleting && a.Verdict != store.Dead {
-				after--
-			}
-		}
-	}
-	if spec == nil {
-		if after != before {
-			w.t.Fatalf("a group without a spec makes machines: %+v", p.Actions)
-		}
-		return
-	}
-	// Slots that are missing are filled beside whatever expansion is in use (HEAL-10), which may be more than is allowed by now.
-	missing := max(0, spec.Size-len(filled))
-	if most := max(before+missing, spec.Size+spec.Budget.MaxExpansion); after > most {
-		w.t.Fatalf("%d instances after this plan, at most %d are allowed (size %d, max_expansion %d, %d before)",
-			after, most, spec.Size, spec.Budget.MaxExpansion, before)
 	}
 }
 
-func (w *world) inForce(s *Snapshot) *store.Group {
-	g := s.Groups[0]
-	if g.Spec.Modified != 0 && g.Spec.Problem == "" {
-		return &g.Spec.Group
+// inForce is the spec of a group that counts.
+func inForce(s *Snapshot, name string) *store.Group {
+	for i := range s.Groups {
+		switch g := &s.Groups[i]; {
+		case g.Name != name:
+		case (g.Spec.Modified != 0 || g.Spec.StaticModified != 0) && g.Spec.Problem == "":
+			return &g.Spec.Group
+		default:
+			return g.Status.Record.Accepted
+		}
 	}
-	return g.Status.Record.Accepted
+	return nil
 }
 
 // made lists the instances whose records an action begins.
@@ -104,7 +79,7 @@ func (w *world) actionIsSound(s *Snapshot, p *Plan, a *Action) {
 	if !w.holds(a.Conditions) {
 		return // overtaken: it will not happen
 	}
-	spec := w.inForce(s)
+	spec := inForce(s, a.Group)
 	for _, op := range a.Writes {
 		id, ok := cutKey(op.Key, w.keys.Of(store.KindInstances))
 		if !ok {
@@ -119,12 +94,18 @@ func (w *world) actionIsSound(s *Snapshot, p *Plan, a *Action) {
 		if err != nil {
 			w.t.Fatalf("%v", err)
 		}
-		w.stepIsLegal(a, old, next.Record)
-		switch {
+		w.stepIsLegal(a, spec, old, next.Record)
+		leaves := next.Record.Phase == store.Deleting || next.Record.Phase == store.Draining
+		switch stays := old.Record.Phase != store.Deleting && old.Record.Phase != store.Draining; {
+		case !old.Present() && a.Rule == "REC-8":
+			w.compares(a, w.keys.Shard())
 		case !old.Present():
 			w.creationIsSound(s, p, a, spec, next.Record)
-		case old.Record.Phase != store.Deleting && next.Record.Phase == store.Deleting:
+		case stays && leaves:
 			w.removalIsSound(s, p, a, spec, old)
+			w.drains(p, a, old.Record, next.Record)
+		case stays && old.Record.Phase != next.Record.Phase && next.Record.Phase == store.Stopping:
+			w.restartIsSound(s, p, a, old.Record)
 		}
 	}
 }
@@ -139,15 +120,17 @@ func (w *world) holds(conditions []store.Condition) bool {
 	return true
 }
 
-func (w *world) stepIsLegal(a *Action, old store.Versioned[store.Instance], next store.Instance) {
+func (w *world) stepIsLegal(a *Action, spec *store.Group, old store.Versioned[store.Instance], next store.Instance) {
 	from := old.Record.Phase
 	if from != next.Phase {
 		if err := store.ValidateTransition(from, next.Phase); err != nil {
 			w.t.Fatalf("%s: %v", a.What, err)
 		}
 	}
-	if old.Present() && (old.Record.Slot != next.Slot || old.Record.Group != next.Group || old.Record.Managed != next.Managed ||
-		old.Record.Template != next.Template || old.Record.Replaces != next.Replaces || old.Record.Called && !next.Called) {
+	if old.Present() && old.Record.Template != next.Template && next.Template != spec.InstanceSpec().TemplateHash() {
+		w.t.Fatalf("%s gives %s a template that nobody wants", a.What, next.ID)
+	}
+	if old.Present() && (old.Record.Slot != next.Slot || old.Record.Group != next.Group || old.Record.Managed != next.Managed || old.Record.Replaces != next.Replaces || old.Record.Called && !next.Called) {
 		w.t.Fatalf("%s rewrites history: %+v was %+v", a.What, next, old.Record)
 	}
 }
@@ -172,40 +155,68 @@ func (w *world) creationIsSound(s *Snapshot, p *Plan, a *Action, spec *store.Gro
 	if w.instance(next.ID).Present() || w.machines[next.ID] != nil {
 		w.t.Fatalf("ID %s is used twice", next.ID)
 	}
-	comingUp, members := 1, 1
+	if !next.Managed {
+		return
+	}
+	members := 1
 	for _, v := range w.instances() {
 		rec := v.Record
-		switch rec.Phase {
-		case store.Pending, store.Creating, store.Booting, store.Starting:
-			if !p.Judgments[rec.ID].Verdict.Failed() {
-				comingUp++
-			}
-		default:
-		}
-		if rec.Slot != next.Slot || rec.Phase == store.Deleting || a.Instance == rec.ID && a.To == store.Deleting {
+		if rec.Group != next.Group || rec.Slot != next.Slot || !rec.Phase.Fills() || a.Instance == rec.ID && a.To != rec.Phase {
 			continue
 		}
 		members++
-		if j := p.Judgments[rec.ID].Verdict; rec.Condemned == nil && rec.Phase.Fills() && !j.Failed() {
+		if j := p.Judgments[rec.ID].Verdict; !j.Failed() && !w.leaving(s, spec, rec) {
 			w.t.Fatalf("%s is made beside %s, which is %s and fills slot %d", next.ID, rec.ID, j, next.Slot)
 		}
 	}
 	if members > 2 {
 		w.t.Fatalf("slot %d has %d members with %s", next.Slot, members, next.ID)
 	}
-	if m := spec.Budget.MaxCreating; m != 0 && comingUp > m && a.Verdict != store.Dead {
-		w.t.Fatalf("%d are coming up, max_creating is %d: %s", comingUp, m, a.What)
-	}
-	if at, flaps := s.Groups[0].SlotDue[next.Slot][store.TimerRetry]; flaps && at.After(w.now) && a.Rule != "REC-16" {
+	at, flaps := w.groupIn(s, next.Group).SlotDue[next.Slot][store.TimerRetry]
+	slot := read[store.Slot](w, w.keys.Slot(next.Group, next.Slot)).Record
+	if flaps && at.After(w.now) && slot.Template == next.Template && (a.Rule == "HEAL-2" || a.Rule == "REC-3" || a.Rule == "ROLL-1" || a.Rule == "DET-4") {
 		w.t.Fatalf("slot %d is filled %s before its wait is over", next.Slot, at.Sub(w.now))
 	}
+}
+
+func (w *world) groupIn(s *Snapshot, name string) *Group {
+	for i := range s.Groups {
+		if s.Groups[i].Name == name {
+			return &s.Groups[i]
+		}
+	}
+	w.t.Fatalf("there is no group %s", name)
+	return nil
+}
+
+// leaving says that an instance is to be replaced though it has not failed: by order, for its doom, its age or its template.
+func (w *world) leaving(s *Snapshot, spec *store.Group, rec store.Instance) bool {
+	_, evacuated := s.Shard.Record.Evacuated[rec.Zone]
+	if rec.Condemned != nil || rec.Doomed != nil || evacuated || rec.Template != spec.InstanceSpec().TemplateHash() || rec.Relaunch < spec.Relaunch.Number {
+		return true
+	}
+	oldest := time.Duration(1<<63 - 1)
+	for _, limit := range []*store.Duration{spec.Expiry.EligibleAge, spec.Expiry.ForcedAge} {
+		if limit != nil && *limit > 0 {
+			oldest = min(oldest, limit.D()*9/10)
+		}
+	}
+	if spec.Spot.Enabled {
+		oldest = min(oldest, spec.Spot.MaxLifetime.D()*11/12)
+	}
+	for _, limit := range []store.Duration{s.Shard.Record.Settings.EligibleAge, s.Shard.Record.Settings.ForcedAge} {
+		if limit > 0 {
+			oldest = min(oldest, limit.D()*9/10)
+		}
+	}
+	return w.now.Sub(rec.Created) >= oldest
 }
 
 func (w *world) removalIsSound(s *Snapshot, p *Plan, a *Action, spec *store.Group, old store.Versioned[store.Instance]) {
 	w.actsOnAll(s, a)
 	id, rec := old.Record.ID, old.Record
 	j := p.Judgments[id]
-	if j.Verdict.Failed() && a.Rule != "REC-7" {
+	if j.Verdict.Failed() && a.Rule != "REC-7" && a.Rule != "REC-11" && rec.Managed {
 		w.compares(a, w.keys.Alive(id))
 		if j.Verdict == store.Unhealthy {
 			w.compares(a, w.keys.Report(id))
@@ -214,13 +225,11 @@ func (w *world) removalIsSound(s *Snapshot, p *Plan, a *Action, spec *store.Grou
 	if w.now.Before(w.graceEnd) && j.Verdict == store.Lost {
 		w.t.Fatalf("%s is judged lost in the time of grace", id)
 	}
-	leaving, filled, kept := 1, map[int]bool{}, false
+	filled, kept := map[int]bool{}, false
 	for _, v := range w.instances() {
 		r := v.Record
-		switch r.Phase {
-		case store.Draining, store.Stopping, store.Deleting:
-			leaving++
-		default:
+		if r.Group != rec.Group {
+			continue
 		}
 		if r.Phase.Fills() && p.Judgments[r.ID].Verdict != store.Dead {
 			filled[r.Slot] = true
@@ -229,11 +238,35 @@ func (w *world) removalIsSound(s *Snapshot, p *Plan, a *Action, spec *store.Grou
 			kept = true
 		}
 	}
-	if m := spec.Budget.MaxDeleting; m != 0 && leaving > m && a.Verdict != store.Dead {
-		w.t.Fatalf("%d are leaving, max_deleting is %d: %s", leaving, m, a.What)
-	}
-	if w.works(id) && !spec.Deleting && rec.Condemned == nil && len(filled) <= spec.Size && !kept {
+	ordered := spec.Deleting || spec.Stopped || rec.Condemned != nil || rec.Doomed != nil && rec.Doomed.Rule == "SPOT-2"
+	first := w.leaving(s, spec, rec) && spec.MaxUnavailable(false) > 0 // removed before its replacement is there: the budget allows it
+	if w.works(id) && rec.Managed && !ordered && !first && len(filled) <= spec.Size && !kept {
 		w.t.Fatalf("%s works, is wanted, and is removed: %s %s, because %s (judged %s: %s)", id, a.Rule, a.What, a.Why, j.Verdict, j.Why)
+	}
+	_, evacuated := s.Shard.Record.Evacuated[rec.Zone]
+	ordered = ordered || evacuated || rec.Doomed != nil
+	if rec.Protected != "" && w.works(id) && !ordered && !kept && rec.Managed {
+		w.t.Fatalf("%s is protected, and goes: %s %s", id, a.Rule, a.What)
+	}
+}
+
+// drains: whoever served and has a hook drains before it goes, unless it is dead or its end has come (DRAIN-1).
+func (w *world) drains(p *Plan, a *Action, old, next store.Instance) {
+	served := old.Phase == store.Running || old.Phase == store.Checking
+	if len(old.Spec.Drain.Hook) == 0 || old.Spec.Drain.Timeout == 0 || !served || next.Phase == store.Draining {
+		return
+	}
+	if p.Judgments[old.ID].Verdict != store.Dead && (old.Doomed == nil || old.Doomed.Deadline == nil) {
+		w.t.Fatalf("%s goes without draining: %s %s", old.ID, a.Rule, a.What)
+	}
+}
+
+// restartIsSound: nobody who works is restarted, unless by order or for a change.
+func (w *world) restartIsSound(s *Snapshot, p *Plan, a *Action, old store.Instance) {
+	w.actsOnAll(s, a)
+	w.compares(a, w.keys.Alive(old.ID))
+	if w.works(old.ID) && a.Rule != "REC-16" && a.Rule != "ROLL-2" {
+		w.t.Fatalf("%s works and is restarted: %s %s, because %s (judged %s)", old.ID, a.Rule, a.What, a.Why, p.Judgments[old.ID].Verdict)
 	}
 }
 
@@ -251,12 +284,14 @@ func (w *world) appears(id string) bool {
 
 // actsOnAll: what makes or destroys compares the spec and the shard, and both allow it.
 func (w *world) actsOnAll(s *Snapshot, a *Action) {
-	w.compares(a, w.keys.Group(w.group))
+	if a.Group != "" {
+		w.compares(a, w.keys.Group(a.Group))
+	}
 	w.compares(a, w.keys.Shard())
 	if h := read[store.Shard](w, w.keys.Shard()).Record.Hold; h != nil {
 		w.t.Fatalf("%s while the shard is on hold", a.What)
 	}
-	if g := w.spec().Record; g.Paused && g.Validate() == nil { // one that is not in force pauses nothing (SAFE-10)
+	if g := read[store.Group](w, w.keys.Group(a.Group)).Record; g.Paused && g.Validate() == nil { // one that is not in force pauses nothing (SAFE-10)
 		w.t.Fatalf("%s while the group is paused", a.What)
 	}
 	if s.Stale != "" {
@@ -275,15 +310,29 @@ func (w *world) compares(a *Action, key string) {
 
 // converged says what is missing for the group to be as wanted; "" if nothing is.
 func (w *world) converged() string {
+	onDemand, listed := 0, map[string]bool{}
+	for _, v := range w.instances() {
+		if !v.Record.Managed && v.Record.Phase != store.Deleting {
+			onDemand++
+			listed[v.Record.ID] = true
+		}
+	}
 	if !w.spec().Present() {
-		if n := len(w.instances()); n > 0 || len(w.machines) > 0 {
+		if n := len(w.instances()); n > onDemand {
 			return "a deleted group has instances"
 		}
 		return ""
 	}
 	size := w.spec().Record.Size
+	spec := w.spec().Record
 	up, slots := 0, map[int]bool{}
 	for _, v := range w.instances() {
+		if listed[v.Record.ID] {
+			continue
+		}
+		if v.Record.Template != spec.InstanceSpec().TemplateHash() || v.Record.Relaunch != spec.Relaunch.Number {
+			return v.Record.ID + " is outdated"
+		}
 		if !w.works(v.Record.ID) {
 			return v.Record.ID + " does not work: " + string(v.Record.Phase)
 		}
@@ -293,16 +342,21 @@ func (w *world) converged() string {
 	switch {
 	case up != size || len(slots) != size:
 		return "the number of instances is wrong"
-	case len(w.machines) != size:
-		return "the number of machines is wrong"
+	}
+	for id := range w.machines {
+		if !w.instance(id).Present() {
+			return "machine " + id + " is left over"
+		}
 	}
 	for _, name := range w.names(store.KindSlots) {
 		if n := read[store.Slot](w, w.keys.Of(store.KindSlots)+name).Record.Number; !slots[n] {
 			return "a slot is left over"
 		}
 	}
-	if n := len(w.names(store.KindAlive)); n != size {
-		return "sessions are left over"
+	for _, id := range w.names(store.KindAlive) {
+		if !w.instance(id).Present() {
+			return "session " + id + " is left over"
+		}
 	}
 	if st := read[store.Status](w, w.keys.Status(w.group)).Record; st.Health != 100 {
 		return "the status does not say so"

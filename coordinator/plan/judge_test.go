@@ -62,13 +62,16 @@ func unlisted(times int) twist {
 func provableIn(d time.Duration) twist {
 	return func(x *subject) { x.Calls.AbsentFrom = x.Sighting.Begun.Add(d) }
 }
+func restarts(level string) twist {
+	return func(x *subject) { x.Record.Restart = &store.Restart{Level: level, Token: "t", Boot: "b"} }
+}
 func noList(x *subject)    { x.Sighting = Sighting{} }
 func unhealthy(x *subject) { x.Report.Record.Healthy, x.Report.Record.Why = false, "checks 0/1" }
 func noReport(x *subject)  { x.Report = store.Versioned[store.Report]{} }
 func otherBoot(x *subject) { x.Alive.Record.BootID = "b2" }
 func unlimited(x *subject) { x.Record.Spec.MaxChecking = 0 }
 
-// proves DET-3, DET-4, DET-5, DET-6, DET-7, DET-8, DET-10, DET-11, DET-17, SAFE-1, SAFE-13
+// proves DET-3, DET-4, DET-5, DET-6, DET-8, DET-10, DET-11, DET-17, SAFE-1, SAFE-13, HEAL-1
 func TestJudge(t *testing.T) {
 	const half, ttl = 500 * time.Millisecond, 17 * time.Second
 	for _, c := range []struct {
@@ -138,7 +141,21 @@ func TestJudge(t *testing.T) {
 		{"may take as long as it likes", []twist{phase(store.Checking), unhealthy, unlimited, phaseFor(100 * time.Hour)}, store.Live, "DET-5", 0},
 		{"healthy at last", []twist{phase(store.Checking), phaseFor(time.Hour)}, store.Live, "DET-5", 0},
 
+		// A restart has its time: the machine's as long as a registration, the workload's stop_timeout and three intervals more.
+		{"its machine restarts", []twist{phase(store.Stopping), restarts(store.RestartMachine), gone(time.Minute, store.StreamLost), phaseFor(time.Minute)}, store.Unborn, "HEAL-1", 4 * time.Minute},
+		{"its machine did not restart", []twist{phase(store.Stopping), restarts(store.RestartMachine), phaseFor(5 * time.Minute)}, store.Stuck, "HEAL-1", 0},
+		{"its machine did not restart, in grace", []twist{phase(store.Stopping), restarts(store.RestartMachine), phaseFor(time.Hour), graceFor(time.Minute)}, store.Unborn, "HEAL-1", time.Minute},
+		{"stopped, by its restart", []twist{phase(store.Stopping), restarts(store.RestartMachine), stream(store.StreamLost), down(9)}, store.Unborn, "HEAL-1", 4 * time.Minute},
+		{"stopped once more, as it comes up", []twist{phase(store.Starting), restarts(store.RestartMachine), stream(store.StreamLost), down(1)}, store.Unborn, "HEAL-1", 4 * time.Minute},
+		{"stopped twice after it came up", []twist{phase(store.Starting), restarts(store.RestartMachine), stream(store.StreamLost), down(2)}, store.Dead, "DET-4", 0},
+		{"gone while it restarts", []twist{phase(store.Stopping), restarts(store.RestartMachine), stream(store.StreamLost), unlisted(2)}, store.Dead, "DET-4", 0},
+		{"the provider knows no such machine", []twist{phase(store.Stopping), restarts(store.RestartMachine), func(x *subject) { x.Calls.Missing = true }}, store.Stuck, "HEAL-1", 0},
+		{"its workload restarts", []twist{phase(store.Stopping), restarts(store.RestartWorkload), phaseFor(time.Second)}, store.Unborn, "HEAL-1", 44 * time.Second},
+		{"its workload did not restart", []twist{phase(store.Stopping), restarts(store.RestartWorkload), phaseFor(45 * time.Second)}, store.Stuck, "HEAL-1", 0},
+		{"stopped while its workload restarts", []twist{phase(store.Stopping), restarts(store.RestartWorkload), stream(store.StreamLost), down(1)}, store.Dead, "DET-4", 0},
+
 		// Phases in which there is nothing to be judged.
+		{"finished", []twist{phase(store.Finished), gone(time.Hour, store.StreamLost), down(3)}, store.Live, "REC-12", 0},
 		{"pending", []twist{phase(store.Pending), gone(time.Hour, ""), unlisted(9)}, store.Unborn, "REC-3", 0},
 		{"creating", []twist{phase(store.Creating), gone(time.Hour, ""), unlisted(9)}, store.Unborn, "REC-3", 0},
 		{"deleting", []twist{phase(store.Deleting), gone(time.Hour, store.StreamLost), down(3)}, store.Unborn, "HEAL-14", 0},
@@ -224,6 +241,9 @@ func absurd(x *subject, j Judgment, streamIs, providerSays, grace string) string
 		if providerSays == "down" && streamIs == "open" {
 			return "its agent reports, and one list is not enough"
 		}
+		if strings.HasPrefix(providerSays, "down") && x.Record.Phase == store.Stopping && (x.Record.Restart == nil || x.Record.Restart.Level == store.RestartMachine) {
+			return "we are restarting its machine"
+		}
 	case store.Lost:
 		switch {
 		case !absent:
@@ -241,7 +261,8 @@ func absurd(x *subject, j Judgment, streamIs, providerSays, grace string) string
 		if grace == "grace" {
 			return "a timer fires in the time of grace"
 		}
-		if x.Record.Phase != store.Checking && x.Record.Phase.Registered() {
+		restarting := x.Record.Phase == store.Stopping || x.Record.Phase == store.Starting
+		if x.Record.Phase != store.Checking && x.Record.Phase.Registered() && !restarting {
 			return "nothing was waited for"
 		}
 	case store.Unhealthy:

@@ -49,21 +49,8 @@ func TestNothingGoesWrongAndAllComesRight(t *testing.T) {
 		tr := &trial{world: newWorld(rt, c), chance: c}
 		tr.onCommit = tr.meanwhile
 		tr.told = func(a Action) { tr.note("  %s %s %s: %s", a.Rule, a.Instance, a.What, a.Why) }
-		tr.edit(func(g *store.Group) {
-			g.Size = rapid.IntRange(1, 5).Draw(rt, "size")
-			g.Budget.MaxExpansion = rapid.IntRange(0, 3).Draw(rt, "max_expansion")
-			g.Budget.MaxUnavailable = new(rapid.IntRange(0, 2).Draw(rt, "max_unavailable"))
-			if g.Budget.MaxExpansion == 0 {
-				g.Budget.MaxUnavailable = new(max(1, *g.Budget.MaxUnavailable)) // else only the dead are healed (HEAL-3)
-			}
-			g.Budget.MaxCreating = rapid.IntRange(0, 3).Draw(rt, "max_creating")
-			g.Budget.MaxDeleting = rapid.IntRange(0, 3).Draw(rt, "max_deleting")
-			g.RegistrationTimeout, g.MaxChecking = store.Duration(40*time.Second), store.Duration(40*time.Second)
-			g.Flap = store.FlapSpec{
-				Failures: rapid.IntRange(1, 4).Draw(rt, "flap.failures"), Window: store.Duration(3 * time.Minute), MinDelay: store.Duration(5 * time.Second),
-				MaxDelay: store.Duration(time.Minute), Reset: store.Duration(time.Minute),
-			}
-		})
+		tr.edit(tr.drawSpec)
+		tr.hookFor = time.Duration(rapid.SampledFrom([]int{0, 1, 10}).Draw(rt, "hook takes")) * time.Second
 		c.quiet = rapid.Bool().Draw(rt, "begins well")
 		for range 10 {
 			tr.turnOver(time.Second)
@@ -75,6 +62,36 @@ func TestNothingGoesWrongAndAllComesRight(t *testing.T) {
 		}
 		tr.comesRight()
 	})
+}
+
+// drawSpec draws how a group is to be kept.
+func (tr *trial) drawSpec(g *store.Group) {
+	rt := tr.chance.t
+	g.Size = rapid.IntRange(1, 5).Draw(rt, "size")
+	g.Budget.MaxExpansion = rapid.IntRange(0, 3).Draw(rt, "max_expansion")
+	g.Budget.MaxUnavailable = new(rapid.IntRange(0, 2).Draw(rt, "max_unavailable"))
+	if g.Budget.MaxExpansion == 0 {
+		g.Budget.MaxUnavailable = new(max(1, *g.Budget.MaxUnavailable)) // else only the dead are healed (HEAL-3)
+	}
+	g.Budget.MaxCreating = rapid.IntRange(0, 3).Draw(rt, "max_creating")
+	g.Budget.MaxDeleting = rapid.IntRange(0, 3).Draw(rt, "max_deleting")
+	g.RegistrationTimeout, g.MaxChecking = store.Duration(40*time.Second), store.Duration(40*time.Second)
+	g.Flap = store.FlapSpec{
+		Failures: rapid.IntRange(1, 4).Draw(rt, "flap.failures"), Window: store.Duration(3 * time.Minute), MinDelay: store.Duration(5 * time.Second),
+		MaxDelay: store.Duration(time.Minute), Reset: store.Duration(time.Minute), GiveUpAfter: rapid.SampledFrom([]int{0, 0, 3}).Draw(rt, "flap.give_up_after"),
+	}
+	g.Heal.Policy = rapid.SampledFrom([]string{store.HealRecreate, store.HealRestart}).Draw(rt, "heal.policy")
+	if rapid.Bool().Draw(rt, "runs a workload") {
+		g.Workload.Run = []string{"./web"}
+	}
+	if rapid.Bool().Draw(rt, "drains") {
+		g.Drain.Hook, g.Drain.Timeout = []string{"./drain"}, store.Duration(20*time.Second)
+	}
+	g.Rollout.MinimalAction = rapid.SampledFrom([]string{store.ActionLiveUpdate, store.ActionLiveUpdate, store.ActionRestart, store.ActionRecreate}).Draw(rt, "minimal_action")
+	g.Rollout.StartupDuration = rapid.SampledFrom([]store.Duration{0, 0, store.Duration(5 * time.Second)}).Draw(rt, "startup_duration")
+	if rapid.IntRange(0, 3).Draw(rt, "expires") == 3 {
+		g.Expiry.EligibleAge, g.Expiry.ForcedAge = new(store.Duration(time.Minute)), new(store.Duration(3*time.Minute))
+	}
 }
 
 func (tr *trial) note(format string, args ...any) {
@@ -109,11 +126,14 @@ func (tr *trial) event() {
 	kinds := []string{
 		"nothing", "nothing", "kill", "kill", "cut off", "freeze", "unhealthy", "unhealthy", "return", "return", "healthy", "healthy",
 		"leader", "outage", "size", "pause", "resume", "hold", "release", "replace", "delete", "budget", "template", "full", "room", "spoil", "mend", "stale", "fresh",
+		"broken", "broken", "notice", "evacuating", "shutdown", "restart", "restart", "drain", "drained", "protect", "unprotect", "create", "retry", "vars", "run", "relaunch",
+		"evacuate", "reopen", "refuses",
 	}
 	kind := rapid.SampledFrom(kinds).Draw(rt, "event")
 	id := ""
 	switch kind {
-	case "kill", "cut off", "freeze", "unhealthy", "return", "healthy", "replace", "delete":
+	case "kill", "cut off", "freeze", "unhealthy", "return", "healthy", "replace", "delete", "broken", "notice", "evacuating", "shutdown", "restart", "drain",
+		"drained", "protect", "unprotect", "refuses":
 		ids := tr.names(store.KindInstances)
 		if len(ids) == 0 {
 			return
@@ -137,9 +157,28 @@ func (tr *trial) event() {
 		tr.leaderChange()
 	case "outage":
 		tr.outage()
-	case "replace", "delete":
-		r := store.Request{Schema: store.Schema, ID: fmt.Sprintf("r%d", tr.rev), Kind: store.RequestKind(kind), Group: tr.group, Instance: id, By: "op", At: tr.now}
-		tr.put(tr.keys.Request(r.ID), r)
+	case "replace", "delete", "restart", "drain", "drained":
+		tr.order(store.Request{Kind: store.RequestKind(kind), Instance: id})
+	case "protect", "unprotect":
+		mode := map[string]string{"protect": store.ProtectHeal, "unprotect": store.ProtectOff}[kind]
+		tr.order(store.Request{Kind: store.RequestProtect, Instance: id, Mode: mode})
+	case "create", "retry":
+		tr.order(store.Request{Kind: store.RequestKind(kind), Group: tr.group})
+	case "evacuate", "reopen":
+		tr.order(store.Request{Kind: map[string]store.RequestKind{"evacuate": store.RequestEvacuate, "reopen": store.RequestReturn}[kind], Zone: "a"})
+	case "broken":
+		if a := tr.agents[id]; a != nil {
+			a.ails = "machine"
+			tr.turn(id, false)
+		}
+	case "notice":
+		tr.notice(id, 30*time.Second)
+	case "evacuating", "shutdown":
+		tr.leave(id, store.Goodbye(kind))
+	case "refuses":
+		if a := tr.agents[id]; a != nil {
+			a.refuses = true
+		}
 	case "full", "room":
 		tr.noRoom["a"] = kind == "full"
 	case "stale", "fresh":
@@ -158,6 +197,11 @@ func (tr *trial) event() {
 	default:
 		tr.operate(kind)
 	}
+}
+
+func (tr *trial) order(r store.Request) {
+	r.Schema, r.ID, r.By, r.At = store.Schema, fmt.Sprintf("r%06d", tr.rev), "op", tr.now
+	tr.put(tr.keys.Request(r.ID), r)
 }
 
 // spoil leaves a spec that cannot be in force.
@@ -194,6 +238,12 @@ func (tr *trial) operate(kind string) {
 		case "budget":
 			g.Budget.MaxExpansion = rapid.IntRange(1, 3).Draw(rt, "max_expansion")
 			g.Budget.MaxDeleting = rapid.IntRange(0, 2).Draw(rt, "max_deleting")
+		case "vars":
+			g.Vars = map[string]string{"greeting": rapid.SampledFrom([]string{"hello", "bye"}).Draw(rt, "greeting")}
+		case "run":
+			g.Workload.Run = []string{"./web", rapid.SampledFrom([]string{"-a", "-b"}).Draw(rt, "flag")}
+		case "relaunch":
+			g.Relaunch = store.Relaunch{Number: g.Relaunch.Number + 1, Action: rapid.SampledFrom([]string{store.ActionRestart, store.ActionRecreate}).Draw(rt, "action")}
 		case "template":
 			g.Template.InstanceType = rapid.SampledFrom([]string{"small", "large"}).Draw(rt, "type")
 		}
@@ -206,8 +256,17 @@ func (tr *trial) comesRight() {
 	tr.note("NOTHING GOES WRONG ANY MORE")
 	tr.mend()
 	tr.noRoom, tr.stale = map[string]bool{}, ""
-	tr.editShard(func(s *store.Shard) { s.Hold = nil })
-	tr.edit(func(g *store.Group) { g.Paused = false })
+	for _, a := range tr.agents {
+		a.refuses = false
+	}
+	tr.editShard(func(s *store.Shard) { s.Hold, s.Evacuated = nil, nil })
+	tr.edit(func(g *store.Group) { g.Paused, g.Expiry = false, store.ExpirySpec{} })
+	for _, v := range tr.instances() {
+		if v.Record.Protected != "" {
+			tr.order(store.Request{Kind: store.RequestProtect, Instance: v.Record.ID, Mode: store.ProtectOff})
+		}
+	}
+	tr.order(store.Request{Kind: store.RequestRetry, Group: tr.group})
 	deleted := rapid.IntRange(0, 5).Draw(tr.chance.t, "group is deleted at last") == 5
 	if deleted {
 		tr.edit(func(g *store.Group) { g.Deleting = true })
@@ -222,6 +281,9 @@ func (tr *trial) comesRight() {
 			tr.chance.t.Fatalf("after %s of calm: %s\n%s", patience, missing, tr.describe())
 		}
 		tr.turnOver(5 * time.Second)
+		if r := read[store.Status](tr.world, tr.keys.Status(tr.group)).Record.Rollout; r != nil && r.Blamed != "" {
+			tr.order(store.Request{Kind: store.RequestRetry, Group: tr.group}) // an operator knows better
+		}
 	}
 	tr.turnOver(time.Second)
 	if _, done := tr.step(); len(done) > 0 && !deleted {

@@ -14,6 +14,7 @@ func (w *world) returns(id, boot string) {
 	v.Record.Schema, v.Record.Instance, v.Record.Replica = store.Schema, id, "r1"
 	v.Record.State, v.Record.BootID, v.Record.Since = store.StreamOpen, boot, w.now
 	v.Record.Epoch++
+	w.agents[id].refuses = true // the test speaks for it from here on
 	w.put(v.Key, v.Record)
 	w.observe(false)
 }

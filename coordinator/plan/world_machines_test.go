@@ -14,17 +14,9 @@ type machine struct {
 	zone string
 	made time.Time
 	down bool
-}
-
-// agent is what runs on a machine.
-type agent struct {
-	registersAt time.Time // zero: never
-	registered  bool
-	silentFrom  time.Time // zero: it reports
-	cutOff      bool      // its stream broke when it fell silent
-	returnsAt   time.Time // after an outage of the store
-	healthy     bool
-	epoch       uint64
+	upAt time.Time // zero: it stays down if it is
+	// group is its tag, if it is not its record that tells.
+	group string
 }
 
 // call is a call to the provider.
@@ -38,6 +30,8 @@ type call struct {
 	answerAt time.Time
 	failed   bool // by its answer; it may have had its effect
 	noRoom   bool
+	missing  bool   // there was no such machine
+	token    string // of a restart
 }
 
 // listing is a List under way.
@@ -47,9 +41,8 @@ type listing struct {
 }
 
 const (
-	bootTime    = 2 * time.Second
-	listEvery   = 5 * time.Second
-	overdueFrom = 7500 * time.Millisecond
+	bootTime  = 2 * time.Second
+	listEvery = 5 * time.Second
 )
 
 func (w *world) enqueue(c Call) {
@@ -67,6 +60,9 @@ func (w *world) begin(c *call) bool {
 	if in.Modified != c.Record || read[store.Shard](w, w.keys.Shard()).Record.Hold != nil {
 		return false
 	}
+	if c.Kind == CallRestart && !w.holds(c.Conditions) {
+		return false
+	}
 	if c.Kind == CallCreate {
 		rec := in.Record
 		if rec.Phase != store.Creating {
@@ -80,6 +76,9 @@ func (w *world) begin(c *call) bool {
 			return false
 		}
 		c.noRoom = w.noRoom[rec.Zone]
+	}
+	if r := in.Record.Restart; r != nil {
+		c.token = r.Token
 	}
 	c.begun, c.begunAt = true, w.now
 	c.effectAt = w.now.Add(w.fate.wait("effect", callTimeout))
@@ -103,6 +102,10 @@ func (w *world) effect(c *call) {
 	case c.Kind == CallRemove:
 		delete(w.machines, c.Instance)
 		delete(w.agents, c.Instance)
+	case c.Kind == CallRestart && m == nil:
+		c.missing = true
+	case c.Kind == CallRestart:
+		w.restart(c.Instance)
 	case m == nil:
 		zone := w.instance(c.Instance).Record.Zone
 		w.machines[c.Instance] = &machine{id: c.Instance, zone: zone, made: w.now}
@@ -130,6 +133,10 @@ func (w *world) answer(c *call) {
 			w.full[provider] = map[string]time.Time{w.instance(c.Instance).Record.Zone: w.now.Add(30 * time.Second)}
 		}
 	}
+	if c.Kind == CallRestart && c.missing {
+		k.calls.Missing = true
+		return
+	}
 	if c.failed {
 		k.calls.Problem, k.calls.RetryAt = "it did not work", w.now.Add(2*time.Second)
 		if c.Kind == CallCreate {
@@ -138,8 +145,12 @@ func (w *world) answer(c *call) {
 		return
 	}
 	k.calls.Problem, k.calls.RetryAt = "", time.Time{}
-	if c.Kind == CallRemove {
+	switch c.Kind {
+	case CallRemove:
 		k.calls.Deleted = w.now
+		return
+	case CallRestart:
+		k.calls.Restarted = c.token
 		return
 	}
 	k.calls.Made, k.calls.Ref = true, "ref-"+c.Instance
@@ -150,11 +161,34 @@ func (w *world) answer(c *call) {
 func (w *world) pass(d time.Duration) {
 	w.now = w.now.Add(d)
 	w.callsDue()
+	for _, id := range sortedIDs(w.machines) {
+		w.machineDue(w.machines[id])
+	}
 	for _, id := range sortedIDs(w.agents) {
 		w.agentDue(id, w.agents[id])
 	}
 	w.listDue()
 	w.observe(false)
+}
+
+// restart takes a machine down and has it come up again from another boot. What ails its agent is over then, as a rule.
+func (w *world) restart(id string) {
+	m, a := w.machines[id], w.agents[id]
+	w.silence(id, true)
+	m.down, m.upAt = true, w.now.Add(time.Second+w.fate.wait("restart", 8*time.Second))
+	a.boot++
+	a.registered, a.registersAt = false, time.Time{}
+	a.healthy = a.healthy || a.ails != "machine"
+}
+
+func (w *world) machineDue(m *machine) {
+	if m.upAt.IsZero() || w.now.Before(m.upAt) {
+		return
+	}
+	m.down, m.upAt = false, time.Time{}
+	a := w.agents[m.id]
+	a.silentFrom, a.returnsAt = time.Time{}, time.Time{}
+	a.registersAt = w.now.Add(bootTime)
 }
 
 func (w *world) callsDue() {
@@ -179,139 +213,6 @@ func (w *world) callsDue() {
 
 func (w *world) finish(c *call) {
 	w.calls = slices.DeleteFunc(w.calls, func(o *call) bool { return o == c })
-}
-
-func (w *world) agentDue(id string, a *agent) {
-	in := w.instance(id)
-	m := w.machines[id]
-	if m == nil || m.down || !in.Present() || in.Record.Phase == store.Deleting {
-		w.expire(id, a)
-		return // dead, or retired by its gateway
-	}
-	switch {
-	case !a.registered && !a.registersAt.IsZero() && !w.now.Before(a.registersAt) && a.silentFrom.IsZero():
-		a.registered = true
-		w.report(id)
-	case a.registered && !a.returnsAt.IsZero() && !w.now.Before(a.returnsAt):
-		a.returnsAt = time.Time{}
-		if a.silentFrom.IsZero() {
-			w.report(id)
-		}
-	default:
-		w.expire(id, a)
-	}
-}
-
-// expire ends the lease of an agent that has been silent for too long.
-func (w *world) expire(id string, a *agent) {
-	alive := read[store.Alive](w, w.keys.Alive(id))
-	if !alive.Present() || a.silentFrom.IsZero() {
-		return
-	}
-	silent := w.now.Sub(a.silentFrom)
-	switch {
-	case silent >= w.instance(id).Record.Spec.Report.LeaseTTL.D():
-		w.observe(false)
-		w.drop(w.keys.Alive(id))
-		w.observe(false)
-	case alive.Record.State == store.StreamOpen && silent >= overdueFrom:
-		w.setState(id, store.StreamOverdue)
-	}
-}
-
-// report is an agent's hello with a report.
-func (w *world) report(id string) {
-	in, a := w.instance(id), w.agents[id]
-	if !in.Present() || in.Record.Phase == store.Deleting {
-		return
-	}
-	if in.Record.Phase == store.Pending {
-		w.t.Fatalf("%s reports and was never asked for", id)
-	}
-	old := read[store.Alive](w, w.keys.Alive(id))
-	if !old.Present() || old.Record.State != store.StreamOpen {
-		a.epoch++
-		w.put(w.keys.Alive(id), store.Alive{
-			Schema: store.Schema, Instance: id, Replica: "r1", BootID: "boot-" + id, Epoch: a.epoch, State: store.StreamOpen, Since: w.now,
-		})
-	}
-	now := store.Report{Schema: store.Schema, Instance: id, BootID: "boot-" + id, Healthy: a.healthy}
-	if !a.healthy {
-		now.Why, now.Checks = "checks 0/1", []store.CheckReport{{Name: "http", Why: "connection refused"}}
-	}
-	if r := read[store.Report](w, w.keys.Report(id)); !r.Present() || r.Record.Healthy != a.healthy {
-		w.put(w.keys.Report(id), now)
-	}
-	w.observe(false)
-}
-
-func (w *world) setState(id string, state store.StreamState) {
-	v := read[store.Alive](w, w.keys.Alive(id))
-	if !v.Present() {
-		return
-	}
-	v.Record.State, v.Record.Since = state, w.now
-	w.put(v.Key, v.Record)
-	w.observe(false)
-}
-
-// kill ends a machine: its stream breaks with it.
-func (w *world) kill(id string) {
-	if m := w.machines[id]; m != nil && !m.down {
-		m.down = true
-		w.silence(id, true)
-	}
-}
-
-// silence makes an agent fall silent: at once where its stream breaks, else nobody notices before its report is overdue.
-func (w *world) silence(id string, cutOff bool) {
-	a := w.agents[id]
-	if a == nil || !a.silentFrom.IsZero() {
-		return
-	}
-	a.silentFrom, a.cutOff = w.now, cutOff
-	if cutOff {
-		w.setState(id, store.StreamLost)
-	}
-}
-
-// comeBack lets a silent agent report again.
-func (w *world) comeBack(id string) {
-	a, m := w.agents[id], w.machines[id]
-	if a == nil || m == nil || m.down || a.silentFrom.IsZero() {
-		return
-	}
-	a.silentFrom = time.Time{}
-	if a.registered {
-		w.report(id)
-	}
-}
-
-// turn makes an agent's checks fail, or pass again.
-func (w *world) turn(id string, healthy bool) {
-	a, m := w.agents[id], w.machines[id]
-	if a == nil || m == nil || m.down {
-		return
-	}
-	a.healthy = healthy
-	if a.registered && a.silentFrom.IsZero() && a.returnsAt.IsZero() {
-		w.report(id)
-	}
-}
-
-// outage is one of the store, or of all replicas: every lease ends, and the agents that work are back within the longest
-// back-off. The leader notices it.
-func (w *world) outage() {
-	for _, id := range sortedIDs(w.agents) {
-		a := w.agents[id]
-		if !a.registered {
-			continue
-		}
-		w.drop(w.keys.Alive(id))
-		a.returnsAt = w.now.Add(w.fate.wait("reconnect", reconnectMax))
-	}
-	w.observe(false)
-	w.grace("the store was out of reach")
 }
 
 func (w *world) listDue() {
@@ -348,6 +249,28 @@ func (w *world) listDue() {
 			next.Times = old.Times + 1
 		}
 		k.sighting = next
+	}
+	w.listExtras(l)
+}
+
+// listExtras notes the machines that have our tag and no record.
+func (w *world) listExtras(l *listing) {
+	for id := range w.extras {
+		if _, there := l.machines[id]; !there || w.instance(id).Present() {
+			delete(w.extras, id)
+		}
+	}
+	for id, m := range l.machines {
+		if w.instance(id).Present() {
+			continue
+		}
+		x, seen := w.extras[id]
+		if !seen {
+			x = Extra{Instance: id, Group: m.group, Provider: provider, Zone: m.zone, Ref: "ref-" + id, Since: w.now}
+		}
+		_, stray := w.kvs[w.keys.Stray(id)]
+		x.Stray = x.Stray || stray
+		w.extras[id] = x
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// world is a shard with one group in memory: records with revisions, machines, agents, and a leader with the evidence that
+// world is a shard in memory: records with revisions, machines, agents, and a leader with the evidence that
 // a leader has. It carries plans out as the coordinator does; what the coordinator leaves to chance
 // (how calls go, when lists answer, who comes in between) is drawn by fate.
 type world struct {
@@ -24,7 +24,7 @@ type world struct {
 	// decoded are records as they were read last.
 	decoded map[string]any
 
-	group    string
+	group    string // the one that is spoken of; there may be others
 	machines map[string]*machine
 	agents   map[string]*agent
 
@@ -33,7 +33,8 @@ type world struct {
 	graceEnd time.Time
 	graceWhy string
 	witness  map[string]*witness
-	retries  map[int]retry
+	timers   map[owner]map[string]running
+	extras   map[string]Extra
 	full     map[string]map[string]time.Time
 	list     *listing // under way
 	stale    string
@@ -47,6 +48,7 @@ type world struct {
 	away     time.Duration   // for how long nobody led before the present leader
 	zones    []string        // of the provider
 	noRoom   map[string]bool // zones without room
+	hookFor  time.Duration   // how long a drain hook takes; 0: it never ends
 }
 
 // failer is what a world needs of a *testing.T or a *rapid.T.
@@ -69,21 +71,6 @@ type calm struct{}
 func (calm) happens(string, int) bool                 { return false }
 func (calm) wait(string, time.Duration) time.Duration { return 0 }
 
-type witness struct {
-	phase      store.Phase
-	phaseStart time.Time
-	hasAlive   bool
-	aliveGone  time.Time
-	lastState  store.StreamState
-	sighting   Sighting
-	calls      Calls
-}
-
-type retry struct {
-	timer store.Timer
-	at    time.Time
-}
-
 const (
 	callTimeout  = 20 * time.Second
 	consistency  = 4 * time.Second
@@ -97,7 +84,7 @@ var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 func newWorld(t failer, f fate) *world {
 	w := &world{
 		t: t, fate: f, keys: store.KeysOf("test"), now: epoch, rev: 10, kvs: map[string]store.KV{}, decoded: map[string]any{}, group: "web",
-		machines: map[string]*machine{}, agents: map[string]*agent{}, zones: []string{"a", "b"}, noRoom: map[string]bool{}, served: epoch,
+		machines: map[string]*machine{}, agents: map[string]*agent{}, zones: []string{"a", "b"}, noRoom: map[string]bool{}, served: epoch, hookFor: 10 * time.Second,
 	}
 	settings := store.DefaultShardSettings()
 	settings.ReconnectMax = store.Duration(reconnectMax)
@@ -110,7 +97,8 @@ func newWorld(t failer, f fate) *world {
 func (w *world) forget() {
 	w.tenure++
 	w.seed = uint64(w.tenure)
-	w.witness, w.retries, w.full, w.list = map[string]*witness{}, map[int]retry{}, map[string]map[string]time.Time{}, nil
+	w.witness, w.timers, w.extras = map[string]*witness{}, map[owner]map[string]running{}, map[string]Extra{}
+	w.full, w.list = map[string]map[string]time.Time{}, nil
 }
 
 func (w *world) put(key string, record any) {
@@ -220,6 +208,7 @@ func (w *world) edit(change func(*store.Group)) {
 	if g.Schema == 0 {
 		g = store.DefaultGroup()
 		g.Name, g.Provider = w.group, provider
+		g.Flap.Noise = 0
 		g.Complete()
 	}
 	change(&g)
@@ -230,136 +219,6 @@ func (w *world) editShard(change func(*store.Shard)) {
 	s := read[store.Shard](w, w.keys.Shard()).Record
 	change(&s)
 	w.put(w.keys.Shard(), s)
-}
-
-// snapshot is what the leader plans on. Every call decodes anew, so that no two share memory.
-func (w *world) snapshot() Snapshot {
-	w.observe(false)
-	s := Snapshot{
-		Keys: w.keys, Revision: w.rev, Seed: w.seed, Shard: readAnew[store.Shard](w, w.keys.Shard()), Stale: w.stale,
-		GraceEnd: w.graceEnd, GraceWhy: w.graceWhy, SessionTTL: sessionTTL, Zones: map[string][]string{provider: slices.Clone(w.zones)},
-		Full: map[string]map[string]time.Time{},
-	}
-	for p, zones := range w.full {
-		s.Full[p] = map[string]time.Time{}
-		for z, at := range zones {
-			s.Full[p][z] = at
-		}
-	}
-	g := Group{Name: w.group, Status: readAnew[store.Status](w, w.keys.Status(w.group)), SlotDue: map[int]Due{}}
-	g.Spec.Key = w.keys.Group(w.group)
-	if kv, ok := w.kvs[g.Spec.Key]; ok {
-		spec, err := store.ReadGroup(kv.Value)
-		g.Spec.Modified, g.Spec.Group = kv.Modified, spec
-		if err != nil {
-			g.Spec.Problem = strings.ReplaceAll(err.Error(), "\n", "; ")
-		}
-	}
-	for _, name := range w.names(store.KindSlots) {
-		v := readAnew[store.Slot](w, w.keys.Of(store.KindSlots)+name)
-		g.Slots = append(g.Slots, v)
-		if r, ok := w.retries[v.Record.Number]; ok {
-			g.SlotDue[v.Record.Number] = Due{store.TimerRetry: r.at}
-		}
-	}
-	sort.Slice(g.Slots, func(i, j int) bool { return g.Slots[i].Record.Number < g.Slots[j].Record.Number })
-	for _, id := range w.names(store.KindInstances) {
-		v := readAnew[store.Instance](w, w.keys.Instance(id))
-		in := Instance{Versioned: v, Alive: readAnew[store.Alive](w, w.keys.Alive(id)), Report: readAnew[store.Report](w, w.keys.Report(id))}
-		k := w.witness[id]
-		in.PhaseStart, in.AliveGone, in.LastState, in.Sighting, in.Calls = k.phaseStart, k.aliveGone, k.lastState, k.sighting, k.calls
-		g.Instances = append(g.Instances, in)
-	}
-	for _, id := range w.names(store.KindRequests) {
-		r := readAnew[store.Request](w, w.keys.Request(id))
-		if w.instance(r.Record.Instance).Present() {
-			g.Requests = append(g.Requests, r)
-		} else {
-			s.Lost = append(s.Lost, r)
-		}
-	}
-	s.Groups = []Group{g}
-	return s
-}
-
-// observe takes up what the records show, as coordinator/evidence.go does.
-func (w *world) observe(first bool) {
-	seen := map[string]bool{}
-	for _, v := range w.instances() {
-		rec := v.Record
-		seen[rec.ID] = true
-		k := w.witness[rec.ID]
-		if k == nil {
-			k = &witness{phase: rec.Phase, phaseStart: w.now}
-			if first {
-				k.phaseStart = w.now.Add(-max(0, w.now.Sub(rec.Since)-w.away))
-			}
-			if rec.Called {
-				k.calls.AbsentFrom = w.now.Add(callTimeout + consistency)
-			}
-			w.witness[rec.ID] = k
-		}
-		if k.phase != rec.Phase {
-			k.phase, k.phaseStart = rec.Phase, w.now
-		}
-		_, alive := w.kvs[w.keys.Alive(rec.ID)]
-		switch {
-		case alive:
-			k.aliveGone = time.Time{}
-			k.lastState = read[store.Alive](w, w.keys.Alive(rec.ID)).Record.State
-		case k.hasAlive || k.aliveGone.IsZero():
-			k.aliveGone = w.now
-		}
-		k.hasAlive = alive
-	}
-	for id := range w.witness {
-		if !seen[id] {
-			delete(w.witness, id)
-		}
-	}
-	slots := map[int]bool{}
-	for _, name := range w.names(store.KindSlots) {
-		rec := read[store.Slot](w, w.keys.Of(store.KindSlots)+name).Record
-		if rec.Retry == nil {
-			continue
-		}
-		slots[rec.Number] = true
-		if old, ok := w.retries[rec.Number]; ok && old.timer == *rec.Retry {
-			continue
-		}
-		left := rec.Retry.For.D()
-		if first {
-			left = min(left, max(0, rec.Retry.Start.Add(left).Sub(w.now)))
-		}
-		w.retries[rec.Number] = retry{timer: *rec.Retry, at: w.now.Add(left)}
-	}
-	for n := range w.retries {
-		if !slots[n] {
-			delete(w.retries, n)
-		}
-	}
-}
-
-// grace begins a time in which nothing is judged lost.
-func (w *world) grace(why string) {
-	if len(w.witness) == 0 {
-		return
-	}
-	var longest time.Duration
-	for _, v := range w.instances() {
-		longest = max(longest, v.Record.Spec.Report.LeaseTTL.D())
-	}
-	w.graceEnd, w.graceWhy = w.now.Add(longest+reconnectMax+time.Second), why
-}
-
-// leaderChange puts a new leader in place, who has to go by the records. What the old one asked of the provider may
-// still happen; its answers are lost, and calls that had not begun are fenced.
-func (w *world) leaderChange() {
-	w.calls = slices.DeleteFunc(w.calls, func(c *call) bool { return !c.begun })
-	w.away = w.now.Sub(w.served)
-	w.forget()
-	w.observe(true)
-	w.grace("a new leader began")
 }
 
 // step plans once and carries the plan out. It returns the plan, and what of it was not overtaken.

@@ -1,0 +1,240 @@
+package plan
+
+import (
+	"fmt"
+	"reflect"
+	"time"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// agent is what runs on a machine.
+type agent struct {
+	registersAt time.Time // zero: never
+	registered  bool
+	silentFrom  time.Time // zero: it reports
+	cutOff      bool      // its stream broke when it fell silent
+	returnsAt   time.Time // after an outage of the store
+	healthy     bool
+	epoch       uint64
+	boot        int
+	// ails says what has to be replaced for its checks to pass again: "" its workload, "machine" its machine, for a restart does not help.
+	ails string
+
+	restarted string // token of the last restart of its workload
+	drained   string // token of the drain whose hook has ended
+	config    string // hash of what it has applied
+	exit      *store.WorkloadExit
+	notice    *store.Notice
+	hookFrom  time.Time // when the hook of its drain began
+	refuses   bool      // it does not do what it is told
+}
+
+const overdueFrom = 7500 * time.Millisecond
+
+func (w *world) agentDue(id string, a *agent) {
+	in := w.instance(id)
+	m := w.machines[id]
+	if m == nil || m.down || !in.Present() || in.Record.Phase == store.Deleting {
+		w.expire(id, a)
+		return // dead, or retired by its gateway
+	}
+	switch {
+	case !a.registered && !a.registersAt.IsZero() && !w.now.Before(a.registersAt) && a.silentFrom.IsZero():
+		a.registered = true
+		a.config = in.Record.Config // it is told with its first answer
+		w.report(id)
+	case a.registered && !a.returnsAt.IsZero() && !w.now.Before(a.returnsAt):
+		a.returnsAt = time.Time{}
+		if a.silentFrom.IsZero() {
+			w.report(id)
+		}
+	default:
+		w.expire(id, a)
+	}
+	if a.registered && a.silentFrom.IsZero() && a.returnsAt.IsZero() && !a.refuses {
+		w.obeys(a, &in.Record)
+		w.report(id)
+	}
+}
+
+// obeys does what the record wants of the agent.
+func (w *world) obeys(a *agent, rec *store.Instance) {
+	told := rec.Phase == store.Starting || rec.Phase == store.Checking || rec.Phase == store.Stopping && rec.Restart != nil && rec.Restart.Level == store.RestartWorkload
+	if r := rec.Restart; r != nil && told && r.ByAgent() && a.restarted != r.Token {
+		a.restarted, a.exit = r.Token, nil
+		a.healthy = a.healthy || a.ails == ""
+		a.config = rec.Config
+	}
+	if a.config != rec.Config && !w.fate.happens("it takes up its config later", 30) {
+		a.config = rec.Config
+	}
+	d := rec.Drain
+	if d == nil || rec.Phase != store.Draining || len(rec.Spec.Drain.Hook) == 0 || a.drained == d.Token {
+		a.hookFrom = time.Time{}
+		return
+	}
+	if a.hookFrom.IsZero() {
+		a.hookFrom = w.now
+	}
+	if w.hookFor > 0 && w.now.Sub(a.hookFrom) >= w.hookFor {
+		a.drained = d.Token
+	}
+}
+
+// expire ends the lease of an agent that has been silent for too long.
+func (w *world) expire(id string, a *agent) {
+	alive := read[store.Alive](w, w.keys.Alive(id))
+	if !alive.Present() || a.silentFrom.IsZero() {
+		return
+	}
+	silent := w.now.Sub(a.silentFrom)
+	switch {
+	case silent >= w.instance(id).Record.Spec.Report.LeaseTTL.D():
+		w.observe(false)
+		w.drop(w.keys.Alive(id))
+		w.observe(false)
+	case alive.Record.State == store.StreamOpen && silent >= overdueFrom:
+		w.setState(id, store.StreamOverdue)
+	}
+}
+
+// bootID is that of an instance's machine now.
+func (w *world) bootID(id string) string {
+	if n := w.agents[id].boot; n > 0 {
+		return fmt.Sprintf("boot-%s-%d", id, n)
+	}
+	return "boot-" + id
+}
+
+// report is an agent's hello with a report, of which what is new is kept.
+func (w *world) report(id string) {
+	in, a := w.instance(id), w.agents[id]
+	if !in.Present() || in.Record.Phase == store.Deleting {
+		return
+	}
+	if in.Record.Phase == store.Pending {
+		w.t.Fatalf("%s reports and was never asked for", id)
+	}
+	boot := w.bootID(id)
+	old := read[store.Alive](w, w.keys.Alive(id))
+	if !old.Present() || old.Record.State != store.StreamOpen || old.Record.BootID != boot {
+		a.epoch++
+		w.put(w.keys.Alive(id), store.Alive{
+			Schema: store.Schema, Instance: id, Replica: "r1", BootID: boot, Epoch: a.epoch, State: store.StreamOpen, Since: w.now,
+		})
+	}
+	now := store.Report{
+		Schema: store.Schema, Instance: id, BootID: boot, Healthy: a.healthy, Workload: a.exit, Config: a.config, Restarted: a.restarted,
+		Drained: a.drained, Notice: a.notice,
+	}
+	if !a.healthy {
+		now.Why, now.Checks = "checks 0/1", []store.CheckReport{{Name: "http", Why: "connection refused"}}
+	}
+	if r := read[store.Report](w, w.keys.Report(id)); !r.Present() || !reflect.DeepEqual(r.Record, now) {
+		w.put(w.keys.Report(id), now)
+	}
+	w.observe(false)
+}
+
+func (w *world) setState(id string, state store.StreamState) {
+	v := read[store.Alive](w, w.keys.Alive(id))
+	if !v.Present() {
+		return
+	}
+	v.Record.State, v.Record.Since = state, w.now
+	w.put(v.Key, v.Record)
+	w.observe(false)
+}
+
+// kill ends a machine: its stream breaks with it.
+func (w *world) kill(id string) {
+	if m := w.machines[id]; m != nil && (!m.down || !m.upAt.IsZero()) {
+		m.down, m.upAt = true, time.Time{}
+		w.silence(id, true)
+	}
+}
+
+// silence makes an agent fall silent: at once where its stream breaks, else nobody notices before its report is overdue.
+func (w *world) silence(id string, cutOff bool) {
+	a := w.agents[id]
+	if a == nil || !a.silentFrom.IsZero() {
+		return
+	}
+	a.silentFrom, a.cutOff = w.now, cutOff
+	if cutOff {
+		w.setState(id, store.StreamLost)
+	}
+}
+
+// leave makes an agent say goodbye and fall silent.
+func (w *world) leave(id string, goodbye store.Goodbye) {
+	v := read[store.Alive](w, w.keys.Alive(id))
+	a := w.agents[id]
+	if a == nil || !v.Present() || !a.silentFrom.IsZero() {
+		return
+	}
+	a.silentFrom = w.now
+	v.Record.State, v.Record.Goodbye, v.Record.Since = store.StreamLeft, goodbye, w.now
+	w.put(v.Key, v.Record)
+	w.observe(false)
+}
+
+// notice is what an agent hears from its provider: its machine will end.
+func (w *world) notice(id string, in time.Duration) {
+	if a := w.agents[id]; a != nil && a.notice == nil {
+		a.notice = &store.Notice{Kind: "spot", Why: "the provider wants it back", In: store.Duration(in), At: w.now}
+		w.speak(id)
+	}
+}
+
+// exit is the end of an agent's workload.
+func (w *world) exit(id string, code int) {
+	if a := w.agents[id]; a != nil {
+		a.exit, a.healthy = &store.WorkloadExit{Code: code, At: w.now}, false
+		w.speak(id)
+	}
+}
+
+// comeBack lets a silent agent report again.
+func (w *world) comeBack(id string) {
+	a, m := w.agents[id], w.machines[id]
+	if a == nil || m == nil || m.down || a.silentFrom.IsZero() {
+		return
+	}
+	a.silentFrom = time.Time{}
+	w.speak(id)
+}
+
+// turn makes an agent's checks fail, or pass again.
+func (w *world) turn(id string, healthy bool) {
+	a, m := w.agents[id], w.machines[id]
+	if a == nil || m == nil || m.down {
+		return
+	}
+	a.healthy = healthy
+	w.speak(id)
+}
+
+// speak has an agent report at once, if it can.
+func (w *world) speak(id string) {
+	a, m := w.agents[id], w.machines[id]
+	if a.registered && a.silentFrom.IsZero() && a.returnsAt.IsZero() && m != nil && !m.down {
+		w.report(id)
+	}
+}
+
+// outage is one of the store, or of all replicas: every lease ends, and the agents that work are back within the longest
+// back-off. The leader notices it.
+func (w *world) outage() {
+	for _, id := range sortedIDs(w.agents) {
+		a := w.agents[id]
+		if !a.registered {
+			continue
+		}
+		w.drop(w.keys.Alive(id))
+		a.returnsAt = w.now.Add(w.fate.wait("reconnect", reconnectMax))
+	}
+	w.observe(false)
+	w.grace("the store was out of reach")
+}
