@@ -187,13 +187,12 @@ func (m *member) grounds(rule string) (string, string) {
 }
 
 // thinOut leaves one of several members that failed or are condemned: a replacement that failed must not take the room of
-// the next one (HEAL-13). One that has fully booted stays if there is one (HEAL-5), else the oldest.
+// the next one (HEAL-13). One that works stays if there is one, else one that has fully booted (HEAL-5), else the oldest.
 func (d *draft) thinOut(sl *slot, bad []*member) {
 	keep := bad[0]
 	for _, m := range bad {
-		if m.phase == store.Running {
+		if m.phase == store.Running && (keep.phase != store.Running || keep.failing() && !m.failing()) {
 			keep = m
-			break
 		}
 	}
 	for _, m := range bad {
