@@ -1,0 +1,169 @@
+package sim_test
+
+import (
+	"github.com/leasehold/leasehold/store"
+)
+
+// budgets counts what is under way once an action has happened, anew and from the records, and compares it with what is allowed.
+func (in *inquiry) budgets() {
+	if !in.force.there {
+		for _, c := range in.changes {
+			if c.begins() && c.next.Managed {
+				in.tr.fail("%s is made for a group of which no spec was ever in force", c.next.ID)
+			}
+		}
+		return
+	}
+	if in.exempt() {
+		return
+	}
+	members := in.tr.members(in.a.Group)
+	in.expansion(members)
+	in.creating(members)
+	in.deleting(members)
+	in.unavailable(members)
+}
+
+// exempt: the dead wait for no budget, nor do those that a notice has doomed; and an operator's order to go now is obeyed now.
+func (in *inquiry) exempt() bool {
+	for _, c := range in.changes {
+		rec := c.old.Record
+		switch {
+		case !c.old.Present():
+			continue
+		case in.dead(rec.ID), rec.Doomed != nil && rec.Doomed.Rule == "SPOT-2":
+			return true
+		case rec.Condemned != nil && rec.Condemned.Now:
+			return true
+		}
+	}
+	for _, op := range in.a.Writes {
+		kind, _, _ := in.tr.w.Keys().Split(op.Key)
+		if kind == store.KindRequests {
+			return true // an order, carried out in this very transaction
+		}
+	}
+	return false
+}
+
+// after is a member as it is once the action has happened.
+func (in *inquiry) after(m store.Instance) store.Instance {
+	for _, c := range in.changes {
+		if c.old.Present() && c.old.Record.ID == m.ID && !c.gone {
+			return c.next
+		}
+	}
+	return m
+}
+
+// begun are the managed instances that the action makes.
+func (in *inquiry) begun() (out []store.Instance) {
+	for _, c := range in.changes {
+		if c.begins() && c.next.Managed && c.next.Phase == store.Pending {
+			out = append(out, c.next)
+		}
+	}
+	return out
+}
+
+// expansion: never more than size and max_expansion allow together; more, if size was lowered meanwhile, only as long as it does not grow.
+func (in *inquiry) expansion(members []store.Instance) {
+	begun := in.begun()
+	if len(begun) == 0 {
+		return
+	}
+	before, after := 0, len(begun)
+	for _, m := range members {
+		if in.standing(m) {
+			before++
+		}
+		if in.standing(in.after(m)) {
+			after++
+		}
+	}
+	if most := in.force.spec.Size + in.force.spec.Budget.MaxExpansion; after > max(before, most) {
+		in.tr.fail("%d instances stand in %s, at most %d may (size %d, max_expansion %d): %s %s", after, in.a.Group, most, in.force.spec.Size, in.force.spec.Budget.MaxExpansion, in.a.Rule, in.a.What)
+	}
+}
+
+func (in *inquiry) standing(m store.Instance) bool {
+	noticed := m.Phase == store.Draining && m.Doomed != nil && m.Doomed.Rule == "SPOT-2"
+	return m.Managed && m.Phase != store.Deleting && !in.dead(m.ID) && !noticed
+}
+
+// creating: max_creating bounds who comes up. One that failed to come up does not count.
+func (in *inquiry) creating(members []store.Instance) {
+	n, most := len(in.begun()), in.force.spec.Budget.MaxCreating
+	if n == 0 || most == 0 {
+		return
+	}
+	for _, m := range members {
+		switch m.Phase {
+		case store.Pending, store.Creating, store.Booting, store.Starting:
+			if m.Managed && !in.p.Judgments[m.ID].Verdict.Failed() {
+				n++
+			}
+		default:
+		}
+	}
+	if n > most {
+		in.tr.fail("%d come up in %s, max_creating is %d: %s %s", n, in.a.Group, most, in.a.Rule, in.a.What)
+	}
+}
+
+// deleting: max_deleting bounds who goes down.
+func (in *inquiry) deleting(members []store.Instance) {
+	most, more := in.force.spec.Budget.MaxDeleting, false
+	for _, c := range in.changes {
+		more = more || c.leaves() && c.old.Record.Managed
+	}
+	if !more || most == 0 {
+		return
+	}
+	n := 0
+	for _, m := range members {
+		if m.Managed && going(in.after(m).Phase) {
+			n++
+		}
+	}
+	if n > most {
+		in.tr.fail("%d go down in %s, max_deleting is %d: %s %s", n, in.a.Group, most, in.a.Rule, in.a.What)
+	}
+}
+
+// unavailable: nobody who has booted is taken down when that leaves more slots without one than max_unavailable allows, unless
+// the slot is not wanted any more.
+func (in *inquiry) unavailable(members []store.Instance) {
+	spec := in.force.spec
+	if spec.Deleting || spec.Stopped {
+		return
+	}
+	for _, c := range in.changes {
+		rec := c.old.Record
+		if !c.leaves() || !rec.Managed || !in.up(rec) || !in.started(rec) || in.filledSlots() > spec.Size {
+			continue
+		}
+		up, covered := map[int]bool{}, false
+		for _, m := range members {
+			if in.up(in.after(m)) {
+				up[m.Slot] = true
+				covered = covered || m.Slot == rec.Slot
+			}
+		}
+		most := spec.MaxUnavailable(c.next.Phase == store.Stopping)
+		if n := spec.Size - len(up); !covered && n > most {
+			in.tr.fail("%s is taken down, and %d of %d slots of %s have nobody who has booted then, max_unavailable is %d: %s %s", rec.ID, n, spec.Size, in.a.Group, most, in.a.Rule, in.a.What)
+		}
+	}
+}
+
+// up says that a member has fully booted, whatever its checks say (HEAL-5).
+func (in *inquiry) up(m store.Instance) bool {
+	return m.Managed && m.Phase == store.Running && !in.dead(m.ID)
+}
+
+// started says that it has held out for startup_duration, however wrong clocks were (ROLL-3): before that it counts for nobody.
+func (in *inquiry) started(m store.Instance) bool {
+	startup := in.force.spec.Rollout.StartupDuration.D()
+	return startup == 0 || in.tr.w.Now().Sub(m.Since) >= startup+in.tr.wrong
+}

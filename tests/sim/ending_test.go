@@ -1,0 +1,236 @@
+package sim_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/leasehold/leasehold/coordinator/imagined"
+	"github.com/leasehold/leasehold/store"
+)
+
+// patience is how long everything may take to come right once nothing goes wrong any more. The longest waits of these groups are
+// minutes; several may follow one another.
+const patience = 40 * time.Minute
+
+// end ends all troubles: every group comes to its rightful end, and stays there.
+func (tr *trial) end() {
+	for !tr.w.Reachable() {
+		tr.w.Step()
+	}
+	tr.w.Calm()
+	tr.settle()
+	deadline, asked := tr.w.Elapsed()+patience, tr.w.Elapsed()
+	missing := "not looked yet"
+	for next := tr.w.Elapsed(); missing != "" && tr.failed == ""; next += 5 * time.Second {
+		tr.w.RunUntil(imagined.Epoch.Add(next))
+		if missing = tr.missing(); missing == "" {
+			break
+		}
+		if tr.w.Elapsed() > deadline {
+			tr.fail("%s after all troubles have ended: %s", patience, missing)
+		}
+		if tr.w.Elapsed()-asked > 5*time.Minute { // an operator who looks at it now and then
+			asked = tr.w.Elapsed()
+			tr.retryAll()
+		}
+	}
+	if tr.failed == "" {
+		tr.stays()
+	}
+}
+
+// settle is what operators do then.
+func (tr *trial) settle() {
+	w := tr.w
+	tr.mend()
+	for _, hash := range tr.badHash {
+		w.MendTemplate(hash)
+	}
+	for _, id := range tr.planted {
+		w.Clear(id)
+	}
+	if w.Shard().Hold != nil {
+		w.Release()
+	}
+	for _, zone := range slices.Sorted(maps.Keys(w.Shard().Evacuated)) {
+		tr.order(store.Request{Kind: store.RequestReturn, Zone: zone})
+	}
+	for _, id := range w.Instances() {
+		if rec := w.Instance(id).Record; rec.Protected != "" {
+			tr.order(store.Request{Kind: store.RequestProtect, Instance: id, Group: rec.Group, Mode: store.ProtectOff})
+		}
+	}
+	for _, name := range tr.groups() {
+		f := tr.inForce(name)
+		if !f.there || w.Value(w.Keys().Group(name)) == nil {
+			continue
+		}
+		if f.spec.Deleting {
+			tr.editGroup(name, "resumed at last", func(g *store.Group) { g.Paused = false })
+			continue
+		}
+		switch tr.between(1, 12) {
+		case 1:
+			tr.editGroup(name, "deleted at last", func(g *store.Group) { g.Deleting, g.Paused = true, false })
+		case 2:
+			tr.editGroup(name, "stopped at last", func(g *store.Group) { g.Stopped, g.Paused = true, false })
+		case 3:
+			tr.editGroup(name, "paused at last", func(g *store.Group) { g.Stopped, g.Paused = false, true })
+		default:
+			if f.spec.Paused || f.spec.Stopped {
+				tr.editGroup(name, "resumed at last", func(g *store.Group) { g.Stopped, g.Paused = false, false })
+			}
+		}
+	}
+	tr.retryAll()
+}
+
+func (tr *trial) retryAll() {
+	for _, name := range tr.groups() {
+		if f := tr.inForce(name); f.there && !f.spec.Deleting {
+			st := imagined.Read[store.Status](tr.w, tr.w.Keys().Status(name)).Record
+			if st.Errored > 0 || st.Flapping > 0 || st.Rollout != nil && st.Rollout.Blamed != "" {
+				tr.order(store.Request{Kind: store.RequestRetry, Group: name})
+			}
+			if st.Storm != nil && st.Storm.Ended == "" {
+				tr.order(store.Request{Kind: store.RequestOverrideStorm, Group: name})
+			}
+		}
+	}
+	if tr.w.Shard().Hold != nil {
+		tr.w.Release()
+	}
+}
+
+// missing says what is not as it ought to be in the end; "" if nothing is.
+func (tr *trial) missing() string {
+	for _, name := range []string{"db", "job", "web"} {
+		if why := tr.missingOf(name); why != "" {
+			return "group " + name + ": " + why
+		}
+	}
+	return tr.leaks()
+}
+
+// leaks: no machine without a record, and no record without a machine.
+func (tr *trial) leaks() string {
+	for _, id := range tr.w.Machines() {
+		if !tr.w.Instance(id).Present() && !slices.Contains(tr.planted, id) {
+			return "machine " + id + " has no record"
+		}
+	}
+	for _, id := range tr.w.Instances() {
+		rec := tr.w.Instance(id).Record
+		if _, there := tr.w.Machine(id); !there && tr.inForce(rec.Group).there && !tr.inForce(rec.Group).spec.Paused && rec.Managed && !tr.tolerant(tr.inForce(rec.Group).spec) {
+			return "record " + id + " has no machine"
+		}
+	}
+	return ""
+}
+
+// tolerant says that what has failed may stay as it is: nobody is to heal it, or no budget lets anybody.
+func (tr *trial) tolerant(g store.Group) bool {
+	return g.Heal.Policy == store.HealNone || g.Budget.MaxExpansion == 0 && g.MaxUnavailable(false) == 0
+}
+
+func (tr *trial) missingOf(name string) string {
+	w := tr.w
+	f := tr.inForce(name)
+	members := slices.DeleteFunc(tr.members(name), func(m store.Instance) bool { return !m.Managed })
+	switch {
+	case !f.there || f.spec.Deleting:
+		if w.Value(w.Keys().Group(name)) != nil || len(members) > 0 {
+			return fmt.Sprintf("it is deleted, and %d instances or its key are left", len(members))
+		}
+		return ""
+	case f.spec.Stopped:
+		if len(members) > 0 {
+			return fmt.Sprintf("it is stopped, and %d instances are left", len(members))
+		}
+		return ""
+	case f.spec.Paused:
+		return ""
+	}
+	if ages(f.spec) {
+		return tr.missingOfAging(f, members)
+	}
+	slots := map[int]bool{}
+	for _, m := range members {
+		slots[m.Slot] = true
+		if why := tr.unfit(f, m); why != "" {
+			return m.ID + " " + why
+		}
+	}
+	if len(members) != f.spec.Size || len(slots) != f.spec.Size {
+		return fmt.Sprintf("%d instances in %d slots, size is %d", len(members), len(slots), f.spec.Size)
+	}
+	return ""
+}
+
+// ages says that instances of a group are replaced again and again because they grow old.
+func ages(g store.Group) bool {
+	return g.Spot.Enabled || g.Expiry.ForcedAge != nil || g.Expiry.EligibleAge != nil
+}
+
+// missingOfAging asks less of a group in which somebody always is on the way: that somebody works in each slot.
+func (tr *trial) missingOfAging(f inForce, members []store.Instance) string {
+	slots := map[int]bool{}
+	for _, m := range members {
+		if tr.unfit(f, m) == "" {
+			slots[m.Slot] = true
+		}
+	}
+	if len(slots) != f.spec.Size {
+		return fmt.Sprintf("somebody works in %d slots, size is %d", len(slots), f.spec.Size)
+	}
+	return ""
+}
+
+// unfit says why a member is not as it ought to be in the end; "" if it is.
+func (tr *trial) unfit(f inForce, m store.Instance) string {
+	if m.Phase == store.Finished {
+		return ""
+	}
+	if m.Phase != store.Running && !tr.failsForGood(f, m) {
+		return "is " + string(m.Phase)
+	}
+	if !tr.w.Works(m.ID) && !tr.failsForGood(f, m) {
+		return "does not work"
+	}
+	proactive := f.spec.Rollout.Strategy == store.StrategyProactive
+	if (m.Template != f.hash && proactive || m.Relaunch < f.spec.Relaunch.Number) && !tr.tolerant(f.spec) && tr.w.Works(m.ID) {
+		return "is outdated"
+	}
+	return ""
+}
+
+// failsForGood says that a member has failed and nobody is allowed to do anything about it.
+func (tr *trial) failsForGood(f inForce, m store.Instance) bool {
+	j, known := tr.w.Judgment(m.ID)
+	return known && j.Verdict.Failed() && tr.tolerant(f.spec)
+}
+
+// stays: once all is as it ought to be, nothing is taken down or made any more.
+func (tr *trial) stays() {
+	restless := map[string]bool{}
+	for _, name := range tr.groups() {
+		g := tr.inForce(name).spec
+		restless[name] = ages(g) || g.Lifecycle == store.LifecycleTask || tr.tolerant(g)
+		st := imagined.Read[store.Status](tr.w, tr.w.Keys().Status(name)).Record
+		tr.endings[string(st.State)]++
+	}
+	before := map[string]bool{}
+	for _, id := range tr.w.Instances() {
+		if rec := tr.w.Instance(id).Record; rec.Managed && rec.Phase == store.Running && !restless[rec.Group] {
+			before[id] = true
+		}
+	}
+	tr.w.RunUntil(tr.w.Now().Add(2 * time.Minute))
+	for _, id := range slices.Sorted(maps.Keys(before)) {
+		if rec := tr.w.Instance(id); !rec.Present() || rec.Record.Phase != store.Running {
+			tr.fail("all was as it ought to be, and two minutes later %s is %q", id, rec.Record.Phase)
+		}
+	}
+}
