@@ -156,14 +156,23 @@ func (d *draft) turn(m *member) (removeFirst, ok bool) {
 	// Who never booted is unavailable already: to remove it takes nobody down (HEAL-5). Else several of them would use the
 	// budget up that their own replacement needs.
 	if !now && (most == 0 || d.booted(m) && d.unavailable() >= most) {
-		why := fmt.Sprintf("max_expansion %d (%d in use) and max_unavailable %d (%d in use) are used up", b.MaxExpansion, d.expansion(), most, d.unavailable())
-		d.block("HEAL-2", what, why, "another replacement is complete", m.ID())
+		why, until := d.usedUp(most, d.unavailable())
+		d.block("HEAL-2", what, why, until, m.ID())
 		return false, false
 	}
 	if !d.mayDelete(what, m.ID()) {
 		return false, false
 	}
 	return true, true
+}
+
+// usedUp says that both budgets are, and what would change that.
+func (d *draft) usedUp(most, used int) (why, until string) {
+	b := d.spec.Budget
+	if b.MaxExpansion == 0 && most == 0 {
+		return "max_expansion and max_unavailable are 0: only the dead are healed", "one of them is raised"
+	}
+	return fmt.Sprintf("max_expansion %d (%d in use) and max_unavailable %d (%d in use) are used up", b.MaxExpansion, max(0, d.expansion()), most, used), "another replacement is complete"
 }
 
 // mustKeep says why a member is not removed before its replacement is there; "" if it may be.

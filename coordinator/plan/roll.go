@@ -202,7 +202,8 @@ func (d *draft) updateByReplacement(m *member, why string) bool {
 	}
 	most := d.spec.MaxUnavailable(false)
 	if most == 0 || m.healthy() && d.unwell() >= most || d.booted(m) && d.unavailable() >= most {
-		d.block("ROLL-1", what, fmt.Sprintf("max_expansion %d (%d in use) and max_unavailable %d (%d in use) are used up", d.spec.Budget.MaxExpansion, d.expansion(), most, d.unwell()), "another replacement is complete", m.ID())
+		why, until := d.usedUp(most, d.unwell())
+		d.block("ROLL-1", what, why, until, m.ID())
 		return false
 	}
 	if !d.mayDelete(what, m.ID()) {
