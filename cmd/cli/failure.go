@@ -47,6 +47,7 @@ func failure(code Code, next, format string, args ...any) *Failure {
 type misspelt struct {
 	groupfile.Problems
 	next string
+	code Code // Failed, unless another is set
 }
 
 func (m *misspelt) Unwrap() error { return m.Problems }
@@ -81,7 +82,7 @@ func report(ctx context.Context, to output.Screen, err error) Code {
 	case errors.As(err, &known):
 		f = failure(Failed, known.Next, "%s", known.What)
 	case errors.As(err, &text):
-		return reportProblems(to, text.Problems, text.next)
+		return max(text.code, reportProblems(to, text.Problems, text.next))
 	case errors.As(err, &problems):
 		return reportProblems(to, problems, "correct the file; its fields are in docs/group-file.md")
 	case errors.Is(err, store.ErrSchema):

@@ -21,6 +21,7 @@ type Grammar struct {
 	Hold     Hold      `cmd:"" help:"Put the shard on hold: nothing is created or deleted."`
 	Release  Release   `cmd:"" help:"End the hold."`
 	Evacuate Evacuate  `cmd:"" help:"Empty a zone: its instances are replaced elsewhere, and none is made there."`
+	Simulate Simulate  `cmd:"" help:"See what would happen to groups, in imagined time: nothing is asked of etcd."`
 	Config   Config    `cmd:"" help:"What holds for the whole shard: its file of static groups, its settings, and those of this program."`
 	Version  Version   `cmd:"" help:"Show the version of this program."`
 

@@ -1,0 +1,199 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/leasehold/leasehold/cmd/groupfile"
+	"github.com/leasehold/leasehold/cmd/scenario"
+	"github.com/leasehold/leasehold/store"
+)
+
+// Simulate is the command simulate.
+type Simulate struct {
+	Files         Files         `embed:""`
+	Scenario      string        `help:"File with what is to happen (default: the group comes up, and each kind of failure happens once)." placeholder:"FILE"`
+	Seed          *uint64       `help:"What chance begins with (default: the scenario's, else 1)." placeholder:"N"`
+	For           time.Duration `help:"How much time is imagined (default: the scenario's, else 1h)." placeholder:"DURATION"`
+	Runs          int           `help:"Play it with so many seeds, from --seed on, and sum up." default:"1" placeholder:"N"`
+	All           bool          `help:"Show every step, and sum nothing up."`
+	PrintScenario bool          `help:"Print the scenario that is played without --scenario, and play nothing."`
+}
+
+const (
+	maxRuns      = 10_000
+	scenarioPage = "correct the file; what a scenario may say is in docs/simulate.md"
+)
+
+// Run plays a scenario with the groups of the files in imagined time, and tells what came of it.
+func (c *Simulate) Run(ctx context.Context, s *Session) error {
+	if c.PrintScenario {
+		_, err := io.WriteString(s.env.Stdout, scenario.DefaultText)
+		return err
+	}
+	if err := c.check(); err != nil {
+		return err
+	}
+	sc, err := c.read(s)
+	if err != nil {
+		return err
+	}
+	if c.For > 0 {
+		if n := sc.Until(c.For); n > 0 {
+			s.warn("%s after --for %s: not played", counted(n, "event is", "events are"), c.For)
+		}
+	}
+	if c.Seed != nil {
+		sc.Seed = *c.Seed
+	}
+	if c.Runs > 1 {
+		return c.runs(ctx, s, sc)
+	}
+	shown := s.newProgress(sc.Length)
+	res := sc.Play(ctx, shown.at)
+	shown.end()
+	if !c.All {
+		res.Timeline = scenario.Fold(res.Timeline)
+	}
+	done, err := s.records(res)
+	if !done {
+		err = c.show(s, res)
+	}
+	if err != nil {
+		return err
+	}
+	return c.outcome(res)
+}
+
+func (c *Simulate) check() error {
+	const help = "leasehold simulate --help"
+	switch {
+	case c.Runs < 1 || c.Runs > maxRuns:
+		return failure(Usage, help, "--runs: %d: must be 1 to %d", c.Runs, maxRuns)
+	case c.For < 0:
+		return failure(Usage, help, "--for: %s: must not be negative", c.For)
+	case c.Runs > 1 && c.All:
+		return failure(Usage, "leave out --runs, or --all", "--all shows the steps of one run, and --runs sums several up")
+	default:
+		return nil
+	}
+}
+
+// read reads the groups and the scenario.
+func (c *Simulate) read(s *Session) (*scenario.Scenario, error) {
+	files, err := s.parseFiles(c.Files)
+	if err != nil {
+		return nil, err
+	}
+	entries, err := judgeFiles(c.Files, files, nil)
+	if err != nil {
+		return nil, wrongFile(err, "correct the file; its fields are in docs/group-file.md")
+	}
+	setting := scenario.Setting{File: func(name string) ([]store.Group, error) {
+		if !filepath.IsAbs(name) {
+			name = filepath.Join(filepath.Dir(c.Scenario), name)
+		}
+		return groupsOf(name)
+	}}
+	for _, e := range entries {
+		setting.Groups = append(setting.Groups, e.Group)
+	}
+	if c.Scenario == "" {
+		sc, err := scenario.Default(setting)
+		return sc, wrongFile(err, scenarioPage)
+	}
+	f, err := os.Open(c.Scenario)
+	if err != nil {
+		return nil, unreadableScenario(c.Scenario, err)
+	}
+	sc, err := scenario.Read(c.Scenario, f, setting)
+	_ = f.Close() // it was only read
+	var problems groupfile.Problems
+	if err != nil && !errors.As(err, &problems) {
+		return nil, unreadableScenario(c.Scenario, err)
+	}
+	return sc, wrongFile(err, scenarioPage)
+}
+
+// groupsOf reads the groups in a file that the scenario applies.
+func groupsOf(name string) ([]store.Group, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, bare(err)
+	}
+	groups, err := groupfile.Read(name, f)
+	_ = f.Close() // it was only read
+	return groups, err
+}
+
+// bare is an error without the name of the file, which the message has already.
+func bare(err error) error {
+	var path *os.PathError
+	if errors.As(err, &path) {
+		return path.Err
+	}
+	return err
+}
+
+func unreadableScenario(name string, err error) error {
+	return failure(Usage, "name a file that can be read; leasehold simulate --print-scenario shows one", "--scenario %s: %s", name, bare(err))
+}
+
+// wrongFile is what is wrong in a file. It is not what the simulation found, so its exit code is another.
+func wrongFile(err error, next string) error {
+	var problems groupfile.Problems
+	if errors.As(err, &problems) {
+		return &misspelt{Problems: problems, next: next, code: Usage}
+	}
+	return err
+}
+
+// outcome says whether all came out as it should.
+func (c *Simulate) outcome(res *scenario.Result) error {
+	next := ""
+	if !c.All {
+		next = c.command(res.Seed) + " --all, which shows every step"
+	}
+	switch {
+	case res.Cut:
+		return failure(Interrupted, "", "interrupted after %s of imagined time", res.Length)
+	case len(res.Broken) > 0:
+		return failure(Failed, next, "what must never happen did, which is a bug: %s", res.Broken[0])
+	case !res.Met:
+		return failure(Failed, next, "not met: %s", missed(res))
+	default:
+		return nil
+	}
+}
+
+// missed are the expectations that were not met.
+func missed(res *scenario.Result) string {
+	text := ""
+	for _, k := range res.Checks {
+		if k.Met {
+			continue
+		}
+		if text != "" {
+			text += ", "
+		}
+		text += k.Name
+	}
+	return text
+}
+
+// command repeats a run.
+func (c *Simulate) command(seed uint64) string {
+	text := "leasehold simulate " + c.Files.flags()
+	if c.Scenario != "" {
+		text += " --scenario " + shellWord(c.Scenario)
+	}
+	if c.For > 0 {
+		text += " --for " + c.For.String()
+	}
+	return text + fmt.Sprintf(" --seed %d", seed)
+}

@@ -1,0 +1,52 @@
+package cli
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/leasehold/leasehold/cmd/output"
+)
+
+// progress tells a person who waits how far a simulation has come: nothing in the first second, and nothing where nobody watches.
+type progress struct {
+	s       *Session
+	length  time.Duration
+	begun   time.Time
+	told    time.Time
+	written bool
+}
+
+const (
+	progressAfter = time.Second
+	progressEvery = 200 * time.Millisecond
+)
+
+func (s *Session) newProgress(length time.Duration) *progress {
+	now := s.env.Now()
+	return &progress{s: s, length: length, begun: now, told: now}
+}
+
+func (p *progress) at(reached time.Duration) {
+	if !p.s.env.StderrTerminal {
+		return
+	}
+	p.tell(func() string {
+		return fmt.Sprintf("%s of %s imagined", output.Span(reached), output.Span(p.length))
+	})
+}
+
+func (p *progress) tell(what func() string) {
+	now := p.s.env.Now()
+	if !p.s.env.StderrTerminal || now.Sub(p.begun) < progressAfter || p.written && now.Sub(p.told) < progressEvery {
+		return
+	}
+	p.told, p.written = now, true
+	fmt.Fprintf(p.s.env.Stderr, "\r\x1b[K%s", p.s.aside().Dim("["+what()+"]"))
+}
+
+// end takes the line away.
+func (p *progress) end() {
+	if p.written {
+		fmt.Fprint(p.s.env.Stderr, "\r\x1b[K")
+	}
+}

@@ -1,0 +1,16 @@
+package scenario
+
+import (
+	_ "embed"
+	"strings"
+)
+
+// DefaultText is the scenario that is played if none is given.
+//
+//go:embed default.yaml
+var DefaultText string
+
+// Default reads it for some groups.
+func Default(setting Setting) (*Scenario, error) {
+	return Read("the default scenario", strings.NewReader(DefaultText), setting)
+}

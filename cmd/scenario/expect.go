@@ -1,0 +1,101 @@
+package scenario
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// expect reads what should come of it.
+func (r *reading) expect(f *fields, s *Scenario) {
+	m := r.mapping("expect", f.ask("expect", "", "fields", "What should come of it; if it does not, the exit code is 1."), "")
+	percent := func(name, doc string) *int {
+		n := m.percent(name, "not asked", doc)
+		if !m.has(name) {
+			return nil
+		}
+		return &n
+	}
+	most := func(name, doc string) *int {
+		n := m.number(name, 0, 0, 10_000_000, doc)
+		m.asked[len(m.asked)-1].Default = "not asked"
+		if !m.has(name) {
+			return nil
+		}
+		return &n
+	}
+	s.Expect.Availability = percent("worst_availability", "Of no group are fewer instances healthy.")
+	s.Expect.Serving = percent("worst_serving", "Of no group do fewer instances run with passing checks, heard or not.")
+	s.Expect.Created = most("machines_created", "No more machines are made.")
+	s.Expect.AtOnce = most("machines_at_once", "No more machines exist at once.")
+	s.Expect.Storms = most("storms", "There are no more storms (SAFE-2).")
+	if d := m.length("converged_within", "not asked", time.Second, maxLength, "After each event, or its end if it has one, all is as wanted within so long."); m.has("converged_within") {
+		s.Expect.Converged = &d
+	}
+	s.Expect.Whole = m.flagOr("converged", true, "At the end all is as wanted.")
+	m.done()
+}
+
+// judge says which expectations were met.
+func (x Expect) judge(res *Result) {
+	add := func(name, want, got string, met bool) {
+		res.Checks = append(res.Checks, Check{name, want, got, met})
+		res.Met = res.Met && met
+	}
+	worst, serving := 100, 100
+	for _, g := range res.Groups {
+		worst, serving = min(worst, g.Availability), min(serving, g.Serving)
+	}
+	if x.Availability != nil {
+		add("worst_availability", fmt.Sprintf("at least %d%%", *x.Availability), fmt.Sprintf("%d%%", worst), worst >= *x.Availability)
+	}
+	if x.Serving != nil {
+		add("worst_serving", fmt.Sprintf("at least %d%%", *x.Serving), fmt.Sprintf("%d%%", serving), serving >= *x.Serving)
+	}
+	for _, m := range []struct {
+		name string
+		most *int
+		got  int
+	}{
+		{"machines_created", x.Created, res.Machines.Created},
+		{"machines_at_once", x.AtOnce, res.Machines.AtOnce},
+		{"storms", x.Storms, res.Storms},
+	} {
+		if m.most != nil {
+			add(m.name, fmt.Sprintf("at most %d", *m.most), strconv.Itoa(m.got), m.got <= *m.most)
+		}
+	}
+	if x.Converged != nil {
+		got, met := x.slowest(res.Events)
+		add("converged_within", words(*x.Converged), got, met)
+	}
+	if x.Whole && !res.Cut {
+		got := "yes"
+		if !res.Whole {
+			got = "no"
+		}
+		add("converged", "at the end", got, res.Whole)
+	}
+}
+
+// slowest is the event after which it took the longest, and whether that is soon enough.
+func (x Expect) slowest(events []EventResult) (got string, met bool) {
+	longest, after := -1.0, ""
+	for _, e := range events {
+		took := e.Converged
+		if e.Late != nil {
+			took = e.Late
+		}
+		if took == nil {
+			return "not at all after " + e.Time, false
+		}
+		if *took > longest {
+			longest, after = *took, e.Time
+		}
+	}
+	if after == "" {
+		return "there was no event", true
+	}
+	d := time.Duration(longest * float64(time.Second))
+	return fmt.Sprintf("%s after %s", about(d), after), d <= *x.Converged
+}

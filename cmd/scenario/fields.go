@@ -1,0 +1,231 @@
+package scenario
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/leasehold/leasehold/coordinator/imagined"
+	"go.yaml.in/yaml/v4"
+)
+
+// fields is one mapping of a file. Whoever asks for a field says what it may be; what nobody asked for is wrong.
+type fields struct {
+	*reading
+	path  string
+	node  *yaml.Node
+	keys  map[string]*yaml.Node
+	value map[string]*yaml.Node
+	asked []Field
+}
+
+// Field is a field that a mapping may have.
+type Field struct {
+	Name, Default, Allowed, Doc string
+}
+
+// longest is the most that any length of time may be.
+const longest = 30 * 24 * time.Hour
+
+// mapping goes into a mapping. A scalar stands for the field short, if there is one; nothing for no fields.
+func (r *reading) mapping(path string, node *yaml.Node, short string) *fields {
+	f := &fields{reading: r, path: path, node: node, keys: map[string]*yaml.Node{}, value: map[string]*yaml.Node{}}
+	switch {
+	case isNothing(node):
+	case node.Kind == yaml.ScalarNode && short != "":
+		f.keys[short], f.value[short] = node, node
+	case node.Kind != yaml.MappingNode:
+		r.wrong(node, path, "%s: must have fields, like name: value", shown(node))
+	default:
+		f.read()
+	}
+	return f
+}
+
+func (f *fields) read() {
+	for i := 0; i+1 < len(f.node.Content); i += 2 {
+		key, value := f.node.Content[i], f.node.Content[i+1]
+		switch seen := f.keys[key.Value]; {
+		case key.Kind != yaml.ScalarNode || key.Tag == "!!merge":
+			f.wrong(key, f.path, "a key must be a name; aliases and merge keys are not supported")
+		case value.Kind == yaml.AliasNode:
+			f.wrong(value, join(f.path, key.Value), "aliases are not supported in a scenario")
+		case seen != nil:
+			f.wrong(key, join(f.path, key.Value), "is here twice (first at line %d)", seen.Line)
+		default:
+			f.keys[key.Value], f.value[key.Value] = key, value
+		}
+	}
+}
+
+// done reports the fields that nobody asked for.
+func (f *fields) done() {
+	if f.node == nil || f.node.Kind != yaml.MappingNode {
+		return
+	}
+	var known []string
+	for _, a := range f.asked {
+		known = append(known, a.Name)
+	}
+	for i := 0; i+1 < len(f.node.Content); i += 2 {
+		key := f.node.Content[i]
+		if f.keys[key.Value] != key || slices.Contains(known, key.Value) {
+			continue
+		}
+		what := "unknown field" + nearest(key.Value, known)
+		if len(known) == 0 {
+			what = "unknown field: there are none here"
+		} else if what == "unknown field" {
+			what += ": known here are " + strings.Join(known, ", ")
+		}
+		f.wrong(key, join(f.path, key.Value), "%s", what)
+	}
+}
+
+// ask notes that a field may be there, and returns it; nil if it is not.
+func (f *fields) ask(name, def, allowed, doc string) *yaml.Node {
+	f.asked = append(f.asked, Field{name, def, allowed, doc})
+	if n := f.value[name]; !isNothing(n) {
+		return n
+	}
+	return nil
+}
+
+// has says whether a field is there.
+func (f *fields) has(name string) bool { return !isNothing(f.value[name]) }
+
+func (f *fields) refuse(name string, n *yaml.Node, allowed string) {
+	f.wrong(n, join(f.path, name), "%s: must be %s", shown(n), allowed)
+}
+
+// missing says that a field must be there.
+func (f *fields) missing(name, allowed string) {
+	f.wrong(f.node, join(f.path, name), "missing: must be %s", allowed)
+}
+
+func (f *fields) text(name, allowed, doc string) string {
+	n := f.ask(name, "", allowed, doc)
+	switch {
+	case n == nil:
+		return ""
+	case n.Kind != yaml.ScalarNode || n.Tag != "!!str" || n.Value == "":
+		f.refuse(name, n, allowed)
+		return ""
+	default:
+		return n.Value
+	}
+}
+
+func (f *fields) choice(name, def, doc string, choices ...string) string {
+	allowed := strings.Join(choices[:len(choices)-1], ", ") + " or " + choices[len(choices)-1]
+	n := f.ask(name, def, allowed, doc)
+	if n == nil {
+		return def
+	}
+	if n.Kind != yaml.ScalarNode || !slices.Contains(choices, n.Value) {
+		f.wrong(n, join(f.path, name), "%s: must be %s%s", shown(n), allowed, nearest(n.Value, choices))
+		return def
+	}
+	return n.Value
+}
+
+func (f *fields) flag(name, doc string) bool { return f.flagOr(name, false, doc) }
+
+func (f *fields) flagOr(name string, def bool, doc string) bool {
+	n := f.ask(name, fmt.Sprint(def), "true or false", doc)
+	if n == nil {
+		return def
+	}
+	if n.Kind != yaml.ScalarNode || n.Tag != "!!bool" {
+		f.refuse(name, n, "true or false")
+		return def
+	}
+	return strings.EqualFold(n.Value, "true")
+}
+
+func (f *fields) number(name string, def, low, high int, doc string) int {
+	allowed := fmt.Sprintf("a whole number, %d to %d", low, high)
+	n := f.ask(name, fmt.Sprint(def), allowed, doc)
+	if n == nil {
+		return def
+	}
+	v, err := strconv.Atoi(n.Value)
+	if n.Kind != yaml.ScalarNode || n.Tag != "!!int" || err != nil || v < low || v > high {
+		f.refuse(name, n, allowed)
+		return def
+	}
+	return v
+}
+
+func (f *fields) percent(name, def, doc string) int {
+	const allowed = "0% to 100%"
+	n := f.ask(name, def, allowed, doc)
+	if n == nil {
+		return 0
+	}
+	v, err := strconv.Atoi(strings.TrimSuffix(n.Value, "%"))
+	if n.Kind != yaml.ScalarNode || err != nil || v < 0 || v > 100 {
+		f.refuse(name, n, allowed)
+		return 0
+	}
+	return v
+}
+
+const lengths = "a length of time like 90s, 10m or 1h30m"
+
+func (f *fields) length(name, def string, low, high time.Duration, doc string) time.Duration {
+	allowed := fmt.Sprintf("%s, %s to %s", lengths, words(low), words(high))
+	n := f.ask(name, def, allowed, doc)
+	if n == nil {
+		d, _ := time.ParseDuration(def) // a default in words stands for 0
+		return d
+	}
+	d, ok := lengthOf(n)
+	if !ok || d < low || d > high {
+		f.refuse(name, n, allowed)
+		return low
+	}
+	return d
+}
+
+func lengthOf(n *yaml.Node) (time.Duration, bool) {
+	if n.Kind != yaml.ScalarNode || n.Tag != "!!str" && n.Value != "0" {
+		return 0, false
+	}
+	d, err := time.ParseDuration(n.Value)
+	return d, err == nil
+}
+
+// span is a length of time between two: 20s..40s, or 30s for always the same.
+func (f *fields) span(name, def, doc string, high time.Duration) imagined.Range {
+	allowed := "a length of time, or two with .. between: 30s or 20s..40s, at most " + words(high)
+	n := f.ask(name, def, allowed, doc)
+	if n == nil {
+		return imagined.Range{}
+	}
+	from, to, two := strings.Cut(n.Value, "..")
+	if !two {
+		to = from
+	}
+	a, err1 := time.ParseDuration(strings.TrimSpace(from))
+	b, err2 := time.ParseDuration(strings.TrimSpace(to))
+	if n.Kind != yaml.ScalarNode || err1 != nil || err2 != nil || a <= 0 || b < a || b > high {
+		f.refuse(name, n, allowed)
+		return imagined.Range{}
+	}
+	return imagined.Range{From: a, To: b}
+}
+
+// words is a length of time without its empty parts: 10m, not 10m0s.
+func words(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}

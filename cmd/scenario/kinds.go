@@ -1,0 +1,58 @@
+package scenario
+
+import (
+	"slices"
+	"time"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// Kind is a kind of event.
+type Kind struct {
+	Name  string
+	Short string // the field that a plain value stands for; "" if none may
+	Doc   string
+	// read reads the fields of an event: what it is in words, how long it lasts, and what it does.
+	read func(*fields) (what string, lasts time.Duration, play func(*stage) string)
+}
+
+// Kinds are all kinds of events: what befalls machines, zones and providers, coordinators and etcd, and what operators do.
+func Kinds() []Kind {
+	return slices.Concat(machineKinds(), providerKinds(), coordinatorKinds(), groupKinds(), orderKinds())
+}
+
+// KindNames are their names.
+func KindNames() []string {
+	var names []string
+	for _, k := range Kinds() {
+		names = append(names, k.Name)
+	}
+	return names
+}
+
+func kindOf(name string) *Kind {
+	for _, k := range Kinds() {
+		if k.Name == name {
+			return &k
+		}
+	}
+	return nil
+}
+
+// Fields are those that an event of the kind may have.
+func (k Kind) Fields() []Field {
+	r := &reading{setting: Setting{File: nothingToRead}, known: []string{"web"}}
+	f := r.mapping("", &yaml.Node{Kind: yaml.MappingNode}, "")
+	k.read(f)
+	return f.asked
+}
+
+// TopFields are those of a scenario, each with those below it.
+func TopFields() []Field {
+	r := &reading{setting: Setting{File: nothingToRead}}
+	s := &Scenario{}
+	f := r.mapping("", &yaml.Node{Kind: yaml.MappingNode}, "")
+	f.number("seed", 1, 0, 1<<53, "What chance begins with: the same seed gives the same run.")
+	_ = s
+	return f.asked
+}

@@ -1,0 +1,115 @@
+package scenario
+
+import (
+	"fmt"
+	"time"
+)
+
+// coordinatorKinds are what befalls coordinators and etcd.
+func coordinatorKinds() []Kind {
+	return []Kind{
+		{"coordinator_dies", "", "The leader's process ends. Another leads once its session is over.", readLeaderDies},
+		{"replica_dies", "", "The process of a coordinator that does not lead ends.", readReplicaDies},
+		{"coordinator_resigns", "", "The leader steps down in order.", readResigns},
+		{"coordinator_freezes", "for", "The leader's process stands still.", readFreezes},
+		{"watch_silent", "for", "The leader hears nothing of what changes.", readBlind},
+		{"wrong_clock", "by", "Another leads, and its clock is wrong.", readClock},
+		{"etcd_away", "for", "Nobody reaches etcd.", readEtcd},
+		{"dropped_leases", "", "etcd drops leases that are being renewed.", readDropped},
+		{"lost_answers", "percent", "Commits of the leader happen, and it does not learn that they did.", readAnswers},
+	}
+}
+
+const most = 24 * time.Hour
+
+func readLeaderDies(f *fields) (string, time.Duration, func(*stage) string) {
+	back := f.length("back", "30s", time.Second, longest, "So long after it is up again.")
+	return "the leading coordinator dies", 0, func(st *stage) string {
+		was := st.w.Leader()
+		if was == "" {
+			return "nobody leads"
+		}
+		st.w.KillLeader(back, 0)
+		return was
+	}
+}
+
+func readReplicaDies(f *fields) (string, time.Duration, func(*stage) string) {
+	back := f.length("back", "30s", time.Second, longest, "So long after it is up again.")
+	return "a coordinator that does not lead dies", 0, func(st *stage) string {
+		st.w.KillReplica(back)
+		return ""
+	}
+}
+
+func readResigns(*fields) (string, time.Duration, func(*stage) string) {
+	return "the leader steps down", 0, func(st *stage) string {
+		was := st.w.Leader()
+		st.w.Resign(0)
+		return was
+	}
+}
+
+func readFreezes(f *fields) (string, time.Duration, func(*stage) string) {
+	d := f.length("for", "10s", time.Second, most, "How long.")
+	return "the leader stands still" + forWords(d), d, func(st *stage) string {
+		was := st.w.Leader()
+		st.w.FreezeLeader(d, 0)
+		return was
+	}
+}
+
+func readBlind(f *fields) (string, time.Duration, func(*stage) string) {
+	d := f.length("for", "10s", time.Second, most, "How long.")
+	relist := f.flag("relist", "Whether all is read anew then, instead of what changed.")
+	return "the leader's watch is silent" + forWords(d), d, func(st *stage) string {
+		was := st.w.Leader()
+		st.w.BlindLeader(d, relist)
+		return was
+	}
+}
+
+func readClock(f *fields) (string, time.Duration, func(*stage) string) {
+	by := f.length("by", "10m", -most, most, "Ahead by so much; behind with a minus.")
+	return fmt.Sprintf("another leads, whose clock is wrong by %s", words(by)), 0, func(st *stage) string {
+		st.w.Resign(by)
+		return ""
+	}
+}
+
+func readEtcd(f *fields) (string, time.Duration, func(*stage) string) {
+	d := f.length("for", "30s", time.Second, most, "How long.")
+	drops := f.number("drops", 0, 0, 100_000, "How many leases it takes for ended when it is back.")
+	return "etcd is out of reach" + forWords(d), d, func(st *stage) string {
+		st.w.StopEtcd(d, drops)
+		return ""
+	}
+}
+
+func readDropped(f *fields) (string, time.Duration, func(*stage) string) {
+	count := f.number("count", 1, 1, 100_000, "How many.")
+	percent := f.percent("percent", "none", "How many of all, instead of count.")
+	deaf := f.flag("unheard", "Whether gateways find out by the next report only.")
+	what := fmt.Sprintf("etcd drops %d live leases", count)
+	if percent > 0 {
+		what = fmt.Sprintf("etcd drops %d%% of the live leases", percent)
+	}
+	return what, 0, func(st *stage) string {
+		n := count
+		if percent > 0 {
+			n = (len(st.w.Names("alive"))*percent + 99) / 100
+		}
+		st.w.LoseLeases(n, deaf)
+		return ""
+	}
+}
+
+func readAnswers(f *fields) (string, time.Duration, func(*stage) string) {
+	percent := f.percent("percent", "0%", "How many.")
+	d := f.lasting("Then it learns of all again.")
+	return fmt.Sprintf("%d%% of etcd's answers to the leader get lost%s", percent, forWords(d)), d, func(st *stage) string {
+		st.w.LoseAnswers(percent)
+		st.later(d, func() { st.w.LoseAnswers(0) })
+		return ""
+	}
+}

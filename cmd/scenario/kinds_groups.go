@@ -1,0 +1,196 @@
+package scenario
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/leasehold/leasehold/coordinator/imagined"
+	"github.com/leasehold/leasehold/store"
+)
+
+// applies is the kind of event that brings a file of groups.
+const applies = "apply"
+
+func nothingToRead(string) ([]store.Group, error) { return nil, nil }
+
+// groupKinds are what operators do to whole groups, and templates that are bad.
+func groupKinds() []Kind {
+	return []Kind{
+		{applies, "file", "Groups are applied as a file says. Its path is relative to the scenario.", readApply},
+		{"bad_template", "group", "Instances made from the template that the group has now fail their checks.", readBad},
+		{"roll", "group", "The group's template changes.", readRoll},
+		{"scale", "", "The group's size changes.", readScale},
+		{"pause", "group", "The group is paused.", readEdit("is paused", "resumed", func(o *store.OperatorState) { o.Paused = true }, func(o *store.OperatorState) { o.Paused = false })},
+		{"resume", "group", "A pause ends.", readEdit("is resumed", "", func(o *store.OperatorState) { o.Paused = false }, nil)},
+		{"stop", "group", "The group is stopped.", readEdit("is stopped", "started", func(o *store.OperatorState) { o.Stopped = true }, func(o *store.OperatorState) { o.Stopped = false })},
+		{"start", "group", "The group is started.", readEdit("is started", "", func(o *store.OperatorState) { o.Stopped, o.Unstarted = false, false }, nil)},
+		{"restart_group", "group", "All instances are relaunched.", readRelaunch},
+		{"rollback", "group", "The group goes back to the last template that was good.", readRollback},
+		{"delete_group", "group", "The group is deleted.", readEdit("is deleted", "", func(o *store.OperatorState) { o.Deleting = true }, nil)},
+	}
+}
+
+func readApply(f *fields) (string, time.Duration, func(*stage) string) {
+	const allowed = "the path of a group file"
+	file := f.text("file", allowed, "The file.")
+	bad := f.flag("bad", "Whether instances made from what is in it fail their checks.")
+	if file == "" {
+		if !f.has("file") {
+			f.missing("file", allowed)
+		}
+		return "", 0, nil
+	}
+	groups, err := f.setting.File(file)
+	if err != nil {
+		f.refusedFile(file, err)
+		return "", 0, nil
+	}
+	what := file + " is applied"
+	if bad {
+		what += ", and is bad"
+	}
+	return what, 0, func(st *stage) string {
+		var names []string
+		for _, g := range groups {
+			if before, there := st.w.Group(g.Name); there {
+				g.OperatorState = before.OperatorState
+			}
+			if bad {
+				st.w.SpoilTemplate(g.InstanceSpec().TemplateHash(), false)
+			}
+			st.w.Apply(g)
+			names = append(names, g.Name)
+		}
+		return strings.Join(names, ", ")
+	}
+}
+
+func readBad(f *fields) (string, time.Duration, func(*stage) string) {
+	group := f.groupField("")
+	mute := f.flag("silent", "Whether their agents do not even say hello.")
+	d := f.lasting("Then they are as good as others.")
+	return "the present template of " + group + " is bad" + forWords(d), d, func(st *stage) string {
+		g, there := st.w.Group(group)
+		if !there {
+			return "there is no such group"
+		}
+		hash := g.InstanceSpec().TemplateHash()
+		st.w.SpoilTemplate(hash, mute)
+		st.later(d, func() { st.w.MendTemplate(hash) })
+		return hash
+	}
+}
+
+// The ways in which a template may change.
+const (
+	rollMachine  = "recreate"
+	rollWorkload = "restart"
+	rollVars     = "live_update"
+)
+
+func readRoll(f *fields) (string, time.Duration, func(*stage) string) {
+	group := f.groupField(anyGroup)
+	action := f.choice("action", rollMachine, "What the change needs at least (ROLL-2).", rollMachine, rollWorkload, rollVars)
+	bad := f.flag("bad", "Whether instances made from the new template fail their checks.")
+	what := "the template of " + group + " changes"
+	if group == "" {
+		what = "the templates of all groups change"
+	}
+	if bad {
+		what += " to a bad one"
+	}
+	return what, 0, func(st *stage) string {
+		st.rolls++
+		mark := fmt.Sprintf("v%d", st.rolls+1)
+		for _, name := range st.groupsMeant(group) {
+			st.w.Edit(name, func(g *store.Group) {
+				switch action {
+				case rollMachine:
+					g.Template.Settings = with(g.Template.Settings, "simulated", mark)
+				case rollWorkload:
+					g.Workload.Run = append(append([]string(nil), g.Workload.Run...), mark)
+				default:
+					g.Vars = with(g.Vars, "simulated", mark)
+				}
+				if bad {
+					st.w.SpoilTemplate(g.InstanceSpec().TemplateHash(), false)
+				}
+			})
+		}
+		return ""
+	}
+}
+
+func with(m map[string]string, key, value string) map[string]string {
+	out := map[string]string{key: value}
+	for k, v := range m {
+		if k != key {
+			out[k] = v
+		}
+	}
+	return out
+}
+
+func readScale(f *fields) (string, time.Duration, func(*stage) string) {
+	group := f.groupField("")
+	size := f.number("size", 0, 0, store.MaxSize, "The new size.")
+	if !f.has("size") {
+		f.missing("size", fmt.Sprintf("a whole number, 0 to %d", store.MaxSize))
+	}
+	return fmt.Sprintf("%s is scaled to %d", group, size), 0, func(st *stage) string {
+		return st.edit(group, func(g *store.Group) { g.Size = size })
+	}
+}
+
+// readEdit is what commands set in a group, and take back after a while.
+func readEdit(what, back string, do, undo func(*store.OperatorState)) func(*fields) (string, time.Duration, func(*stage) string) {
+	return func(f *fields) (string, time.Duration, func(*stage) string) {
+		group := f.groupField("")
+		var d time.Duration
+		if undo != nil {
+			d = f.lasting("Then it is " + back + ".")
+		}
+		return group + " " + what + forWords(d), d, func(st *stage) string {
+			st.later(d, func() {
+				st.note(group + " is " + back)
+				st.edit(group, func(g *store.Group) { undo(&g.OperatorState) })
+			})
+			return st.edit(group, func(g *store.Group) { do(&g.OperatorState) })
+		}
+	}
+}
+
+func readRelaunch(f *fields) (string, time.Duration, func(*stage) string) {
+	group := f.groupField("")
+	action := store.ActionRestart
+	if f.flag("recreate", "On new machines instead of in their place.") {
+		action = store.ActionRecreate
+	}
+	return "all instances of " + group + " are relaunched", 0, func(st *stage) string {
+		return st.edit(group, func(g *store.Group) {
+			g.Relaunch = store.Relaunch{Number: g.Relaunch.Number + 1, Action: action}
+		})
+	}
+}
+
+func readRollback(f *fields) (string, time.Duration, func(*stage) string) {
+	group := f.groupField("")
+	return group + " is rolled back", 0, func(st *stage) string {
+		good := imagined.Read[store.Status](st.w, st.w.Keys().Status(group)).Record.LastGood
+		if good == nil {
+			return "there is no template to go back to"
+		}
+		return st.edit(group, func(g *store.Group) {
+			g.Provider, g.Template, g.Workload, g.Vars = good.Spec.Provider, good.Spec.Template, good.Spec.Workload, good.Spec.Vars
+		})
+	}
+}
+
+// edit changes a group, and says if there is none.
+func (st *stage) edit(name string, change func(*store.Group)) string {
+	if !st.w.Edit(name, change) {
+		return "there is no such group"
+	}
+	return ""
+}

@@ -1,0 +1,106 @@
+package scenario
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/leasehold/leasehold/coordinator/imagined"
+	"github.com/leasehold/leasehold/store"
+)
+
+const forGood = "for good"
+
+// lasting asks how long something lasts; 0 is for good.
+func (f *fields) lasting(doc string) time.Duration {
+	return f.length("for", forGood, time.Second, longest, doc)
+}
+
+// forWords is how long something lasts, for the end of a sentence.
+func forWords(d time.Duration) string {
+	if d == 0 {
+		return ""
+	}
+	return " for " + words(d)
+}
+
+// later has something happen when a trouble ends, if it does.
+func (st *stage) later(d time.Duration, do func()) {
+	if d > 0 {
+		st.w.At(st.w.Now().Add(d), do)
+	}
+}
+
+// machineKinds are what befalls machines and their agents.
+func machineKinds() []Kind {
+	return []Kind{
+		{"kill", "", "Machines end without warning.", readKill},
+		{"lost_leases", "", "Agents cannot reach any coordinator; their machines run on.", readSilent("machine", "machines", "cut off", (*imagined.World).Cut)},
+		{"freeze", "", "Agents stand still, and no stream of theirs breaks.", readSilent("agent", "agents", "frozen", (*imagined.World).Freeze)},
+		{"unhealthy", "", "Checks fail.", readUnhealthy},
+		{"workload_exits", "", "Workloads end.", readExits},
+		{"spot_notice", "", "Providers say that they will take machines away, and do.", readNotice},
+		{"goodbye", "", "Agents say goodbye, and do what they said.", readGoodbye},
+	}
+}
+
+func readKill(f *fields) (string, time.Duration, func(*stage) string) {
+	t := f.target()
+	return t.words("machine", "machines") + " killed", 0, func(st *stage) string {
+		return st.each(t, present, st.w.Kill)
+	}
+}
+
+func readSilent(one, many, what string, do func(*imagined.World, string)) func(*fields) (string, time.Duration, func(*stage) string) {
+	return func(f *fields) (string, time.Duration, func(*stage) string) {
+		t := f.target()
+		d := f.lasting("Then they return.")
+		return t.words(one, many) + " " + what + forWords(d), d, func(st *stage) string {
+			return st.each(t, present, func(id string) {
+				do(st.w, id)
+				st.later(d, func() { st.w.Return(id) })
+			})
+		}
+	}
+}
+
+func readUnhealthy(f *fields) (string, time.Duration, func(*stage) string) {
+	t := f.target()
+	d := f.lasting("Then their checks pass again.")
+	cure := f.choice("cured_by", string(imagined.CuredByNothing), "What makes the checks pass again, if they have not been left alone until for is over.",
+		string(imagined.CuredByRestart), string(imagined.CuredByReboot), string(imagined.CuredByNothing))
+	how := imagined.Cure(cure)
+	if d > 0 && how == imagined.CuredByNothing {
+		how = imagined.CuredByItself
+	}
+	return "checks of " + t.words("instance", "instances") + " fail" + forWords(d), d, func(st *stage) string {
+		return st.each(t, present, func(id string) {
+			st.w.Sicken(id, how)
+			st.later(d, func() { st.w.Heal(id) })
+		})
+	}
+}
+
+func readExits(f *fields) (string, time.Duration, func(*stage) string) {
+	t := f.target()
+	code := f.number("code", 1, 0, 255, "The exit code.")
+	return fmt.Sprintf("workload of %s exits with %d", t.words("instance", "instances"), code), 0, func(st *stage) string {
+		return st.each(t, present, func(id string) { st.w.Exit(id, code) })
+	}
+}
+
+func readNotice(f *fields) (string, time.Duration, func(*stage) string) {
+	t := f.target()
+	in := f.length("in", "2m", time.Second, time.Hour, "So long after the notice the machine ends.")
+	return fmt.Sprintf("notice for %s: it ends in %s", t.words("machine", "machines"), words(in)), in, func(st *stage) string {
+		return st.each(t, present, func(id string) { st.w.Notice(id, in) })
+	}
+}
+
+func readGoodbye(f *fields) (string, time.Duration, func(*stage) string) {
+	t := f.target()
+	kind := f.choice("says", string(store.GoodbyeShutdown), "What is said.",
+		string(store.GoodbyeRestart), string(store.GoodbyeShutdown), string(store.GoodbyeMoving), string(store.GoodbyeEvacuating))
+	return t.words("agent", "agents") + " says goodbye: " + kind, 0, func(st *stage) string {
+		return st.each(t, present, func(id string) { st.w.Goodbye(id, store.Goodbye(kind)) })
+	}
+}

@@ -1,0 +1,101 @@
+package scenario
+
+import (
+	"time"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// orderKinds are the orders that operators give to the leader.
+func orderKinds() []Kind {
+	return []Kind{
+		{"replace", "", "Instances are to be replaced.", readOrder(store.RequestReplace, "replaced", present)},
+		{"restart", "", "Machines are to be restarted in their place.", readOrder(store.RequestRestart, "restarted", present)},
+		{"drain", "", "Instances are to finish their work and go.", readOrder(store.RequestDrain, "drained", present)},
+		{"drained", "", "Draining instances have nothing left to wait for.", readOrder(store.RequestDrained, "taken for drained", draining)},
+		{"delete", "", "Instances are to go now.", readOrder(store.RequestDelete, "deleted", present)},
+		{"protect", "", "Instances are to be kept.", readProtect},
+		{"create", "group", "An instance is wanted on demand.", readGroupOrder(store.RequestCreate, "an instance on demand is wanted of")},
+		{"retry", "group", "Slots that wait or were given up are to be tried again.", readGroupOrder(store.RequestRetry, "all slots are to be tried again of")},
+		{"override_storm", "group", "A storm is to be taken for over.", readGroupOrder(store.RequestOverrideStorm, "the storm is to be taken for over of")},
+		{"adopt", "", "A machine that nobody recorded is to be taken up.", readAdopt},
+		{"evacuate", "zone", "A zone is to be emptied.", readEvacuate},
+		{"hold", "for", "The shard is put on hold.", readHold},
+		{"release", "", "The hold ends.", readRelease},
+	}
+}
+
+func readOrder(kind store.RequestKind, done string, fit func(store.Instance) bool) func(*fields) (string, time.Duration, func(*stage) string) {
+	return func(f *fields) (string, time.Duration, func(*stage) string) {
+		t := f.target()
+		return "order: " + t.words("instance", "instances") + " to be " + done, 0, func(st *stage) string {
+			return st.each(t, fit, func(id string) { st.w.Order(store.Request{Kind: kind, Instance: id}) })
+		}
+	}
+}
+
+func readProtect(f *fields) (string, time.Duration, func(*stage) string) {
+	t := f.target()
+	mode := f.choice("from", store.ProtectRemoval, "From what; off ends it.", store.ProtectRemoval, store.ProtectHeal, store.ProtectOff)
+	return "order: " + t.words("instance", "instances") + " to be protected (" + mode + ")", 0, func(st *stage) string {
+		return st.each(t, present, func(id string) {
+			st.w.Order(store.Request{Kind: store.RequestProtect, Instance: id, Mode: mode})
+		})
+	}
+}
+
+func readGroupOrder(kind store.RequestKind, what string) func(*fields) (string, time.Duration, func(*stage) string) {
+	return func(f *fields) (string, time.Duration, func(*stage) string) {
+		group := f.groupField("")
+		return "order: " + what + " " + group, 0, func(st *stage) string {
+			st.w.Order(store.Request{Kind: kind, Group: group})
+			return ""
+		}
+	}
+}
+
+func readAdopt(*fields) (string, time.Duration, func(*stage) string) {
+	return "order: a machine without a record to be adopted", 0, func(st *stage) string {
+		for _, id := range st.w.Machines() {
+			if !st.w.Instance(id).Present() {
+				st.w.Order(store.Request{Kind: store.RequestAdopt, Instance: id})
+				return id
+			}
+		}
+		return "there is none"
+	}
+}
+
+func readEvacuate(f *fields) (string, time.Duration, func(*stage) string) {
+	zone := f.zoneField("the first one")
+	d := f.lasting("Then it may be used again.")
+	what := "the first zone"
+	if zone != "" {
+		what = "zone " + zone
+	}
+	return "order: " + what + " to be evacuated" + forWords(d), d, func(st *stage) string {
+		zone := zone
+		if zone == "" {
+			zone = st.sc.Provider.Zones[0].Name
+		}
+		st.w.Order(store.Request{Kind: store.RequestEvacuate, Zone: zone})
+		st.later(d, func() { st.w.Order(store.Request{Kind: store.RequestReturn, Zone: zone}) })
+		return "zone " + zone
+	}
+}
+
+func readHold(f *fields) (string, time.Duration, func(*stage) string) {
+	d := f.lasting("Then it is released.")
+	return "the shard is put on hold" + forWords(d), d, func(st *stage) string {
+		st.w.Hold()
+		st.later(d, st.w.Release)
+		return ""
+	}
+}
+
+func readRelease(*fields) (string, time.Duration, func(*stage) string) {
+	return "the shard is released", 0, func(st *stage) string {
+		st.w.Release()
+		return ""
+	}
+}

@@ -1,0 +1,148 @@
+package scenario
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/leasehold/leasehold/coordinator/imagined"
+)
+
+// providerKinds are what befalls zones and providers.
+func providerKinds() []Kind {
+	return []Kind{
+		{"lose_zone", "zone", "All machines of a zone end, and none can be made there.", readLoseZone},
+		{"no_capacity", "zone", "No machine can be made.", readNoCapacity},
+		{"provider_fails", "for", "All calls fail.", readTrouble("the provider fails", (*imagined.World).ProviderFails)},
+		{"provider_throttles", "for", "All calls are refused as too many.", readTrouble("the provider throttles", (*imagined.World).ProviderThrottles)},
+		{"provider_slow", "for", "Calls take as long as they may, or longer.", readTrouble("the provider is slow", (*imagined.World).ProviderSlows)},
+		{"lists_lie", "how", "Lists of the machines are wrong.", readLists},
+		{"extra_machine", "", "A machine of the shard is there that nobody recorded.", readExtra},
+		{"stuck_hooks", "percent", "Drain hooks never end, from now on.", readHooks},
+		{"calm", "", "All troubles end: of providers and zones, of leases that were lost, of drain hooks.", readCalm},
+	}
+}
+
+// zoneField asks for a zone of the scenario.
+func (f *fields) zoneField(def string) string {
+	name := f.text("zone", "the name of a zone", "This zone.")
+	f.asked[len(f.asked)-1].Default = def
+	return name
+}
+
+// zonesMeant are the zones that a name stands for: one, or without a name all.
+func (st *stage) zonesMeant(name string) []string {
+	if name != "" {
+		return []string{name}
+	}
+	var all []string
+	for _, z := range st.sc.Provider.Zones {
+		all = append(all, z.Name)
+	}
+	return all
+}
+
+// eachZone does something to every zone of a name, whichever providers have it.
+func (st *stage) eachZone(name string, do func(provider, zone string)) {
+	for _, p := range st.providers {
+		for _, z := range st.zonesMeant(name) {
+			do(p, z)
+		}
+	}
+}
+
+func readLoseZone(f *fields) (string, time.Duration, func(*stage) string) {
+	zone := f.zoneField("the first one")
+	d := f.lasting("Then machines can be made there again.")
+	what := "the first zone"
+	if zone != "" {
+		what = "zone " + zone
+	}
+	return what + " is lost" + forWords(d), d, func(st *stage) string {
+		zone := zone
+		if zone == "" {
+			zone = st.sc.Provider.Zones[0].Name
+		}
+		st.eachZone(zone, st.w.LoseZone)
+		st.later(d, func() { st.eachZone(zone, st.w.ReturnZone) })
+		return "zone " + zone
+	}
+}
+
+func readNoCapacity(f *fields) (string, time.Duration, func(*stage) string) {
+	zone := f.zoneField("all")
+	d := f.lasting("Then there is room again.")
+	where := "any zone"
+	if zone != "" {
+		where = "zone " + zone
+	}
+	return "no room in " + where + forWords(d), d, func(st *stage) string {
+		fill := func(full bool) {
+			st.eachZone(zone, func(p, z string) { st.w.Fill(p, z, full) })
+		}
+		fill(true)
+		st.later(d, func() { fill(false) })
+		return ""
+	}
+}
+
+func readTrouble(what string, do func(*imagined.World, string, time.Duration)) func(*fields) (string, time.Duration, func(*stage) string) {
+	return func(f *fields) (string, time.Duration, func(*stage) string) {
+		d := f.length("for", "1m", time.Second, longest, "How long.")
+		return what + forWords(d), d, func(st *stage) string {
+			for _, p := range st.providers {
+				do(st.w, p, d)
+			}
+			return ""
+		}
+	}
+}
+
+func readLists(f *fields) (string, time.Duration, func(*stage) string) {
+	var lies []string
+	for _, l := range imagined.Lies {
+		lies = append(lies, string(l))
+	}
+	how := f.choice("how", string(imagined.ListEmpty), "What is wrong with them.", lies...)
+	d := f.length("for", "1m", time.Second, longest, "How long.")
+	return fmt.Sprintf("lists of machines are %s%s", how, forWords(d)), d, func(st *stage) string {
+		for _, p := range st.providers {
+			st.w.ListsLie(p, imagined.Lie(how), d)
+		}
+		return ""
+	}
+}
+
+func readExtra(f *fields) (string, time.Duration, func(*stage) string) {
+	group := f.groupField("")
+	zone := f.zoneField("the first one")
+	speaks := f.length("speaks", "never", time.Second, longest, "So long after it appeared its agent says hello.")
+	return "a machine of " + group + " is there that nobody recorded", 0, func(st *stage) string {
+		g, there := st.w.Group(group)
+		if !there {
+			return "there is no such group"
+		}
+		zone := zone
+		if zone == "" {
+			zone = st.sc.Provider.Zones[0].Name
+		}
+		st.extras++
+		id := fmt.Sprintf("%s-extra-%d", group, st.extras)
+		st.w.Plant(g, id, zone, speaks)
+		return id
+	}
+}
+
+func readHooks(f *fields) (string, time.Duration, func(*stage) string) {
+	percent := f.percent("percent", "0%", "How many.")
+	return fmt.Sprintf("%d%% of the drain hooks never end", percent), 0, func(st *stage) string {
+		st.w.StuckHooks(percent)
+		return ""
+	}
+}
+
+func readCalm(*fields) (string, time.Duration, func(*stage) string) {
+	return "all troubles end", 0, func(st *stage) string {
+		st.w.Calm()
+		return ""
+	}
+}

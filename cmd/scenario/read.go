@@ -1,0 +1,299 @@
+package scenario
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leasehold/leasehold/cmd/groupfile"
+	"github.com/leasehold/leasehold/coordinator/imagined"
+	"github.com/leasehold/leasehold/store"
+	"go.yaml.in/yaml/v4"
+)
+
+// The bounds of a scenario.
+const (
+	maxBytes  = 1 << 20
+	maxEvents = 1000
+	maxLength = 7 * 24 * time.Hour
+)
+
+// Setting is what a scenario is about.
+type Setting struct {
+	Groups []store.Group // that are there from the beginning
+	// File reads the groups in a file that an event applies; its name is as the scenario has it.
+	File func(name string) ([]store.Group, error)
+}
+
+// Read reads a scenario. The name is for messages only. If anything is wrong the error is groupfile.Problems, unless reading
+// itself failed.
+func Read(name string, from io.Reader, setting Setting) (*Scenario, error) {
+	text, err := io.ReadAll(io.LimitReader(from, maxBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	r := &reading{file: name, setting: setting}
+	if len(text) > maxBytes {
+		r.wrong(nil, "", "the file is larger than %d KiB", maxBytes>>10)
+		return nil, r.problems
+	}
+	root := r.parse(text)
+	if len(r.problems) > 0 {
+		return nil, r.problems
+	}
+	s := r.scenario(root)
+	if len(r.problems) > 0 {
+		return nil, r.sorted()
+	}
+	return s, nil
+}
+
+// parse makes one node of the file; nil if it is empty.
+func (r *reading) parse(text []byte) *yaml.Node {
+	loader, err := yaml.NewLoader(bytes.NewReader(text))
+	if err != nil {
+		r.wrong(nil, "", "%s", err)
+		return nil
+	}
+	var doc, more yaml.Node
+	switch err := loader.Load(&doc); {
+	case errors.Is(err, io.EOF):
+		return nil
+	case err != nil:
+		r.syntax(err)
+		return nil
+	}
+	if err := loader.Load(&more); err == nil {
+		r.wrong(&more, "", "a second document: a scenario is one")
+	} else if !errors.Is(err, io.EOF) {
+		r.syntax(err)
+	}
+	if doc.Kind != yaml.DocumentNode {
+		return &doc
+	}
+	if len(doc.Content) == 0 {
+		return nil
+	}
+	return doc.Content[0]
+}
+
+func (r *reading) syntax(err error) {
+	var bad *yaml.LoadError
+	if !errors.As(err, &bad) {
+		r.wrong(nil, "", "not YAML: %s", err)
+		return
+	}
+	r.wrong(&yaml.Node{Line: bad.Mark.Line, Column: bad.Mark.Column}, "", "not YAML: %s", bad.Message)
+}
+
+func (r *reading) scenario(root *yaml.Node) *Scenario {
+	f := r.mapping("", root, "")
+	s := &Scenario{groups: r.setting.Groups}
+	s.Seed = uint64(f.number("seed", 1, 0, 1<<53, "What chance begins with: the same seed gives the same run.")) //nolint:gosec // it is not negative
+	s.Length = f.length("length", "1h", time.Second, maxLength, "How much time is imagined.")
+	r.provider(f, s)
+	r.shard(f, s)
+	r.expect(f, s)
+	list := f.ask("events", "none", "a list", "What happens, and when: see below.")
+	s.providers = r.learn(list)
+	r.events(list, s)
+	f.done()
+	return s
+}
+
+// learn finds out which groups there are, those of files that are applied on the way included, and returns their providers.
+func (r *reading) learn(list *yaml.Node) (providers []string) {
+	know := func(groups []store.Group) {
+		for _, g := range groups {
+			if !slices.Contains(r.known, g.Name) {
+				r.known = append(r.known, g.Name)
+			}
+			if !slices.Contains(providers, g.Provider) {
+				providers = append(providers, g.Provider)
+			}
+		}
+	}
+	know(r.setting.Groups)
+	if list == nil || list.Kind != yaml.SequenceNode {
+		return providers
+	}
+	quiet := &reading{setting: r.setting}
+	for _, item := range list.Content {
+		f := quiet.mapping("", item, "")
+		apply := f.value[applies]
+		if isNothing(apply) {
+			continue
+		}
+		if groups, err := r.setting.File(quiet.mapping("", apply, "file").text("file", "", "")); err == nil { // else it is told when the event is read
+			know(groups)
+		}
+	}
+	return providers
+}
+
+func (r *reading) provider(f *fields, s *Scenario) {
+	p := r.mapping("provider", f.ask("provider", "", "fields", "How the provider of the machines is."), "")
+	s.Provider.Zones = r.zones(p)
+	s.Provider.Boot = p.span("boot", "20s..40s", "From a machine's existence to its agent's first word.", time.Hour)
+	if s.Provider.Boot == (imagined.Range{}) {
+		s.Provider.Boot = imagined.Range{From: 20 * time.Second, To: 40 * time.Second}
+	}
+	s.Provider.Call = p.span("call", "200ms..2s", "How long a call takes.", 5*time.Minute)
+	s.Provider.List = p.span("list", "50ms..300ms", "How long a list of the machines takes.", 5*time.Minute)
+	s.Provider.CallTimeout = p.length("call_timeout", "30s", time.Second, time.Hour, "After so long a call is given up.")
+	s.Provider.Consistency = p.length("unlisted", "0s", 0, time.Hour, "For how long a new machine may be missing from lists.")
+	s.Provider.Fails = p.percent("call_fails", "0%", "How many calls fail, some of them after they did what they were asked.")
+	s.Provider.NeverBoots = p.percent("create_fails", "0%", "How many new machines never come up.")
+	s.Provider.Throttled = p.percent("throttled", "0%", "How many calls are refused as too many.")
+	s.Provider.ListFails = p.percent("list_fails", "0%", "How many lists fail.")
+	p.done()
+}
+
+// zones are those of the file, else those that the groups name, else two.
+func (r *reading) zones(p *fields) []imagined.Zone {
+	const allowed = "zones with the number of machines for which each has room (0: any number), like {a: 10, b: 10}"
+	n := p.ask("zones", "the groups', else {a: 0, b: 0}", "names with a number each", "The zones, and how many machines each has room for; 0: any number.")
+	if n == nil {
+		return zonesOf(r.setting.Groups)
+	}
+	if n.Kind != yaml.MappingNode || len(n.Content) == 0 {
+		p.refuse("zones", n, allowed)
+		return nil
+	}
+	m := r.mapping("provider.zones", n, "")
+	var zones []imagined.Zone
+	var names []string
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		name := n.Content[i].Value
+		zones = append(zones, imagined.Zone{Name: name, Room: m.number(name, 0, 0, store.MaxSize, "")})
+		names = append(names, name)
+	}
+	for _, g := range r.setting.Groups {
+		for _, z := range g.Template.Zones {
+			if !slices.Contains(names, z) {
+				r.wrong(n, "provider.zones", "group %s wants zone %s, which is not among %s", g.Name, z, strings.Join(names, ", "))
+			}
+		}
+	}
+	return zones
+}
+
+func zonesOf(groups []store.Group) (zones []imagined.Zone) {
+	var names []string
+	for _, g := range groups {
+		names = append(names, g.Template.Zones...)
+	}
+	if len(names) == 0 {
+		names = []string{"a", "b"}
+	}
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		zones = append(zones, imagined.Zone{Name: name})
+	}
+	return zones
+}
+
+func (r *reading) shard(f *fields, s *Scenario) {
+	m := r.mapping("shard", f.ask("shard", "", "fields", "How the shard is."), "")
+	d := store.DefaultShardSettings()
+	s.Settings = d
+	s.Replicas = m.number("replicas", 2, 1, 5, "How many coordinators there are.")
+	s.Session = m.length("session", "5s", time.Second, time.Hour, "After so long a coordinator that died is known to be dead.")
+	for _, x := range []struct {
+		name string
+		set  *store.Duration
+		low  time.Duration
+		doc  string
+	}{
+		{"provider_poll", &s.Settings.ProviderPoll, time.Second, "How often the machines are listed."},
+		{"orphan_grace", &s.Settings.OrphanGrace, time.Second, "How long a machine without a record is left alone."},
+		{"reconnect_max", &s.Settings.ReconnectMax, time.Second, "How long an agent waits at most before it tries to connect again."},
+		{"eligible_age", &s.Settings.EligibleAge, 0, "When instances are old enough to be replaced while all is well; 0: never."},
+		{"forced_age", &s.Settings.ForcedAge, 0, "When they are replaced in any case; 0: never."},
+	} {
+		*x.set = store.Duration(m.length(x.name, words(x.set.D()), x.low, longest, x.doc))
+	}
+	s.Settings.CreateRate = float64(m.number("create_rate", int(d.CreateRate), 1, 1000, "How many machines are created in a second."))
+	m.done()
+}
+
+func (r *reading) events(list *yaml.Node, s *Scenario) {
+	switch {
+	case list == nil:
+		return
+	case list.Kind != yaml.SequenceNode:
+		r.wrong(list, "events", "%s: must be a list of events like - {at: 5m, kill: {count: 2}}", shown(list))
+		return
+	case len(list.Content) > maxEvents:
+		r.wrong(list, "events", "there are %d, and at most %d are played", len(list.Content), maxEvents)
+		return
+	}
+	for i, item := range list.Content {
+		if e, ok := r.event(fmt.Sprintf("events[%d]", i), item, s); ok {
+			s.Events = append(s.Events, e)
+		}
+	}
+	slices.SortStableFunc(s.Events, func(a, b Event) int { return cmp.Compare(a.At, b.At) })
+}
+
+// event reads one event: a time, and one kind with its fields.
+func (r *reading) event(path string, item *yaml.Node, s *Scenario) (e Event, ok bool) {
+	if item.Kind != yaml.MappingNode {
+		r.wrong(item, path, "%s: must be an event like {at: 5m, kill: {count: 2}}", shown(item))
+		return e, false
+	}
+	f := r.mapping(path, item, "")
+	before := len(r.problems)
+	e.At = f.length("at", "", 0, maxLength, "")
+	if !f.has("at") {
+		f.missing("at", lengths)
+	} else if len(r.problems) == before && e.At >= s.Length {
+		f.wrong(f.value["at"], path+".at", "%s: must be before the scenario ends, at %s (length)", words(e.At), words(s.Length))
+	}
+	var found []string
+	for i := 0; i < len(item.Content); i += 2 {
+		key := item.Content[i]
+		if key.Value == "at" || f.keys[key.Value] != key {
+			continue
+		}
+		k := kindOf(key.Value)
+		if k == nil {
+			what := nearest(key.Value, KindNames())
+			if what == "" {
+				what = ": what may happen is in docs/simulate.md"
+			}
+			r.wrong(key, join(path, key.Value), "unknown event%s", what)
+			return e, false
+		}
+		if found = append(found, k.Name); len(found) > 1 {
+			r.wrong(key, join(path, key.Value), "an event is one thing, and this one is %s already", found[0])
+			return e, false
+		}
+		m := r.mapping(join(path, k.Name), f.value[k.Name], k.Short)
+		if m.node == nil || isNothing(m.node) {
+			m.node = key // where it says what is missing
+		}
+		e.Kind = k.Name
+		e.What, e.For, e.play = k.read(m)
+		m.done()
+	}
+	if len(found) == 0 && len(r.problems) == before {
+		r.wrong(item, path, "nothing happens: what may is in docs/simulate.md")
+	}
+	return e, len(r.problems) == before
+}
+
+// refusedFile reports what is wrong in a file that an event applies.
+func (f *fields) refusedFile(name string, err error) {
+	var problems groupfile.Problems
+	if errors.As(err, &problems) {
+		f.problems = append(f.problems, problems...)
+		return
+	}
+	f.wrong(f.value["file"], join(f.path, "file"), "%s: %s", name, err)
+}

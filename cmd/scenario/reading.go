@@ -1,0 +1,92 @@
+package scenario
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/agext/levenshtein"
+	"github.com/leasehold/leasehold/cmd/groupfile"
+	"go.yaml.in/yaml/v4"
+)
+
+// reading is the state of one reading of one file.
+type reading struct {
+	file     string
+	problems groupfile.Problems
+	setting  Setting
+	known    []string // the names of all groups that there are at any time
+}
+
+func (r *reading) wrong(at *yaml.Node, field, format string, args ...any) {
+	p := groupfile.Problem{File: r.file, Field: field, What: fmt.Sprintf(format, args...)}
+	if at != nil {
+		p.Line, p.Column = at.Line, at.Column
+	}
+	r.problems = append(r.problems, p)
+}
+
+func (r *reading) sorted() groupfile.Problems {
+	slices.SortStableFunc(r.problems, func(a, b groupfile.Problem) int {
+		switch {
+		case a.File != b.File:
+			return 0
+		case a.Line != b.Line:
+			return a.Line - b.Line
+		default:
+			return a.Column - b.Column
+		}
+	})
+	return r.problems
+}
+
+// shown is how a message calls a value.
+func shown(n *yaml.Node) string {
+	switch {
+	case n.Kind == yaml.MappingNode:
+		return "fields"
+	case n.Kind == yaml.SequenceNode:
+		return "a list"
+	case n.Kind == yaml.AliasNode:
+		return "an alias"
+	case n.Tag == "!!null":
+		return "nothing"
+	case n.Tag == "!!str":
+		return strconv.Quote(clip(n.Value))
+	default:
+		return clip(n.Value)
+	}
+}
+
+func clip(s string) string {
+	if r := []rune(s); len(r) > 60 {
+		return string(r[:57]) + "..."
+	}
+	return s
+}
+
+func isNothing(n *yaml.Node) bool {
+	return n == nil || n.Kind == yaml.ScalarNode && n.Tag == "!!null"
+}
+
+func join(path, name string) string {
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}
+
+// nearest names what was probably meant, for the end of a message; "" if nothing is near.
+func nearest(name string, known []string) string {
+	best, score := "", 0.0
+	for _, k := range known {
+		if s := levenshtein.Similarity(strings.ToLower(name), k, nil); s > score {
+			best, score = k, s
+		}
+	}
+	if score < 0.5 {
+		return ""
+	}
+	return fmt.Sprintf(": did you mean %s?", best)
+}

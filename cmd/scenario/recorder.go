@@ -1,0 +1,259 @@
+package scenario
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/leasehold/leasehold/coordinator/imagined"
+	"github.com/leasehold/leasehold/coordinator/plan"
+	"github.com/leasehold/leasehold/store"
+)
+
+// recorder notes what happens while a scenario is played.
+type recorder struct {
+	sc       *Scenario
+	w        *imagined.World
+	all      []Entry
+	names    []string // of groups, in the order in which they came
+	standing map[string]*standing
+	members  map[string]member // recorded instances
+	dirty    bool              // something happened since the groups were looked at
+	playing  bool              // an event of the scenario is happening
+	events   []EventResult
+	rules    map[string]int
+	storms   int
+	made     int
+	removed  int
+	there    int
+	atOnce   int
+	broken   []string
+	cut      bool
+}
+
+// member is what matters here of a recorded instance.
+type member struct {
+	group   string
+	managed bool
+	settled bool // it runs, or has finished
+}
+
+func newRecorder(s *Scenario) *recorder {
+	return &recorder{sc: s, standing: map[string]*standing{}, members: map[string]member{}, rules: map[string]int{}}
+}
+
+// attach gives the recorder its world. Until then it only hears that the groups are applied.
+func (r *recorder) attach(w *imagined.World) {
+	r.w = w
+	for _, name := range w.Names(store.KindGroups) {
+		r.meet(name)
+	}
+	r.dirty = true
+}
+
+func (r *recorder) meet(name string) {
+	if r.standing[name] == nil {
+		r.standing[name] = &standing{name: name, worst: 100, serving: 100}
+		r.names = append(r.names, name)
+	}
+}
+
+func (r *recorder) observer() imagined.Observer {
+	return imagined.Observer{
+		Committed: func(at time.Time, a *plan.Action, _ store.Revision) { r.committed(since(at), a) },
+		Machine:   func(at time.Time, m imagined.Machine) { r.machine(since(at), m) },
+		Judged: func(at time.Time, group, id string, before, now plan.Judgment) {
+			r.judged(since(at), group, id, before, now)
+		},
+		Noted: func(at time.Time, what string) { r.note(since(at), what) },
+		Changed: func(_ time.Time, e store.Event) {
+			r.dirty = true
+			if r.w != nil {
+				r.changed(e)
+			}
+		},
+		Broken: func(at time.Time, what string) {
+			r.broken = append(r.broken, what)
+			r.add(Entry{At: since(at), Source: World, What: "IMPOSSIBLE: " + what})
+		},
+	}
+}
+
+func since(at time.Time) time.Duration { return at.Sub(imagined.Epoch) }
+
+func (r *recorder) add(e Entry) {
+	e.Time = Clock(e.At)
+	r.all = append(r.all, e)
+	r.dirty = true
+}
+
+// begin is told that an event of the scenario is about to happen: what the world tells meanwhile is part of it.
+func (r *recorder) begin(e Event) {
+	r.playing = true
+	r.look()
+}
+
+// happens notes an event of the scenario.
+func (r *recorder) happens(e Event, detail string) {
+	r.playing = false
+	what := e.What
+	r.events = append(r.events, EventResult{At: e.At, Time: Clock(e.At), Kind: e.Kind, What: what, Detail: detail, Lasts: e.For})
+	r.add(Entry{At: e.At, Source: Happens, What: what, Why: detail})
+	r.look()
+}
+
+// note notes what the world tells in words.
+func (r *recorder) note(at time.Duration, what string) {
+	r.add(Entry{At: at, Source: World, What: what, minor: r.playing})
+}
+
+func (r *recorder) machine(at time.Duration, m imagined.Machine) {
+	switch m.Event {
+	case imagined.MachineMade:
+		r.made++
+		r.there++
+		r.atOnce = max(r.atOnce, r.there)
+	case imagined.MachineRemoved:
+		r.removed++
+		r.there--
+	default: // it is there as before
+	}
+	r.add(Entry{At: at, Source: Machine, Group: m.Group, Instance: m.Instance, What: "machine " + string(m.Event) + " in zone " + m.Zone, minor: true})
+}
+
+func (r *recorder) committed(at time.Duration, a *plan.Action) {
+	r.dirty = true
+	if a.Silent {
+		return
+	}
+	r.rules[a.Rule]++
+	r.add(Entry{At: at, Source: Decision, Rule: a.Rule, Group: a.Group, Instance: a.Instance, What: a.What, Why: a.Why, minor: minorStep(a)})
+}
+
+// minorStep says whether an action is only a step on the way to what was decided before.
+func minorStep(a *plan.Action) bool {
+	switch {
+	case a.Rule == "FLAP-4":
+		return true
+	case a.Instance == "":
+		return false
+	case a.From == store.Pending && a.To == store.Creating, a.From == store.Creating && a.To == store.Booting, a.From == store.Booting && a.To == store.Checking:
+		return true
+	case a.From == store.Creating && a.To == store.Creating && a.Rule == "SAFE-8":
+		return true
+	case a.From == store.Deleting && a.To == "":
+		return true
+	default:
+		return false
+	}
+}
+
+func (r *recorder) judged(at time.Duration, group, id string, before, now plan.Judgment) {
+	what := "is " + string(now.Verdict)
+	minor := false
+	switch now.Verdict {
+	case store.Live:
+		minor = !before.Verdict.Failed()
+		what = "is well again"
+	case store.Unborn, store.Suspect:
+		minor = true
+	case store.Dead: // what is decided about it says so at once
+		minor = true
+	default:
+	}
+	r.add(Entry{At: at, Source: Verdict, Rule: now.Rule, Group: group, Instance: id, What: what, Why: now.Why, minor: minor})
+}
+
+// changed takes up a change of a key.
+func (r *recorder) changed(e store.Event) {
+	kind, name, _ := r.w.Keys().Split(e.KV.Key)
+	switch kind {
+	case store.KindInstances:
+		v := r.w.Instance(name)
+		if e.Deleted || !v.Present() {
+			delete(r.members, name)
+			return
+		}
+		r.members[name] = member{
+			group: v.Record.Group, managed: v.Record.Managed,
+			settled: v.Record.Phase == store.Running || v.Record.Phase == store.Finished,
+		}
+	case store.KindGroups:
+		if !e.Deleted {
+			r.meet(name)
+		}
+	case store.KindStatus:
+		r.weather(name)
+	}
+}
+
+// weather counts storms.
+func (r *recorder) weather(group string) {
+	st := r.standing[group]
+	if st == nil {
+		return
+	}
+	s := imagined.Read[store.Status](r.w, r.w.Keys().Status(group)).Record.Storm
+	on := s != nil && s.Ended == ""
+	if on && !st.storm {
+		r.storms++
+		st.storms++
+	}
+	st.storm = on
+}
+
+// look counts how the groups stand, if anything happened since it did so last.
+func (r *recorder) look() {
+	if !r.dirty {
+		return
+	}
+	r.dirty = false
+	at := r.w.Elapsed()
+	counts := map[string]*count{}
+	for _, name := range r.names {
+		counts[name] = &count{}
+	}
+	for id, m := range r.members {
+		c := counts[m.group]
+		if c == nil || !m.managed {
+			continue
+		}
+		c.there++
+		if m.settled {
+			c.settled++
+		}
+		if r.w.Sound(id) {
+			c.healthy++
+		}
+		if r.w.Serves(id) {
+			c.serving++
+		}
+	}
+	for _, name := range r.names {
+		st := r.standing[name]
+		was := st.whole
+		st.look(at, r.w, *counts[name])
+		switch {
+		case st.whole && !was:
+			took := ""
+			if st.since > 0 {
+				took = "after " + about(at-st.since)
+			}
+			r.add(Entry{At: at, Source: Standing, Group: name, What: fmt.Sprintf("is as wanted: %d of %d healthy", counts[name].healthy, st.size), Why: took})
+		case was && !st.whole:
+			r.add(Entry{At: at, Source: Standing, Group: name, What: "is not as wanted any more", minor: true})
+		}
+	}
+	for i := range r.events {
+		r.events[i].look(at, i == len(r.events)-1, r)
+	}
+	r.dirty = false
+}
+
+// about is a length of time as people say it.
+func about(d time.Duration) string {
+	if d < 10*time.Second {
+		return strings.TrimSuffix(fmt.Sprintf("%.1f", d.Seconds()), ".0") + "s"
+	}
+	return words(d.Round(time.Second))
+}

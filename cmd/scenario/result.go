@@ -1,0 +1,189 @@
+package scenario
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/leasehold/leasehold/coordinator/imagined"
+	"github.com/leasehold/leasehold/store"
+)
+
+// Result is what came of a scenario.
+type Result struct {
+	Seed     uint64        `json:"seed"`
+	Length   string        `json:"length"` // as far as it was played
+	Cut      bool          `json:"interrupted,omitempty"`
+	Whole    bool          `json:"converged"` // at the end all is as wanted
+	Met      bool          `json:"met"`       // all expectations
+	Groups   []GroupResult `json:"groups"`
+	Machines MachineCount  `json:"machines"`
+	Storms   int           `json:"storms"`
+	Events   []EventResult `json:"events"`
+	Rules    []RuleCount   `json:"rules"`
+	Checks   []Check       `json:"expectations"`
+	Broken   []string      `json:"impossible,omitempty"` // what must never happen in any world
+	Timeline []Entry       `json:"timeline,omitempty"`
+}
+
+// GroupResult is how a group fared.
+type GroupResult struct {
+	Name         string          `json:"name"`
+	Size         int             `json:"size"`
+	Availability int             `json:"worst_availability_percent"`
+	Healthy      int             `json:"worst_healthy"`
+	Of           int             `json:"worst_of"`
+	At           string          `json:"worst_at,omitempty"`
+	Serving      int             `json:"worst_serving_percent"`
+	ServingAt    string          `json:"worst_serving_at,omitempty"`
+	Below        float64         `json:"below_seconds"`         // less than 100%, in all
+	Longest      float64         `json:"longest_below_seconds"` // at a stretch
+	Storms       int             `json:"storms"`
+	Whole        bool            `json:"converged"`
+	Blocked      []store.Blocked `json:"blocked,omitempty"` // at the end
+	Unfinished   string          `json:"unfinished,omitempty"`
+}
+
+// MachineCount counts machines.
+type MachineCount struct {
+	Created int `json:"created"`
+	Removed int `json:"removed"`
+	AtOnce  int `json:"at_once"`
+}
+
+// RuleCount says how often a rule acted.
+type RuleCount struct {
+	Rule  string `json:"rule"`
+	Count int    `json:"count"`
+}
+
+// EventResult is what an event led to, up to the next one.
+type EventResult struct {
+	At     time.Duration `json:"-"`
+	Time   string        `json:"at"`
+	Kind   string        `json:"kind"`
+	What   string        `json:"what"`
+	Detail string        `json:"detail,omitempty"`
+	Lasts  time.Duration `json:"-"`
+	Worst  int           `json:"worst_availability_percent"`
+	// Converged is how long it took until all was as wanted again; nil if it was not to the end. Late is the same from the end of what
+	// lasts.
+	Converged *float64 `json:"converged_seconds"`
+	Late      *float64 `json:"converged_after_end_seconds,omitempty"`
+
+	seen  bool
+	until time.Duration // when all was as wanted again
+	open  bool          // it is not yet
+}
+
+// Check is an expectation, and whether it was met.
+type Check struct {
+	Name string `json:"name"`
+	Want string `json:"want"`
+	Got  string `json:"got"`
+	Met  bool   `json:"met"`
+}
+
+// look follows an event until all is as wanted again. What begins before the next event is counted with it.
+func (e *EventResult) look(at time.Duration, latest bool, r *recorder) {
+	if !latest && !e.open {
+		return
+	}
+	whole, worst := true, 100
+	for _, name := range r.names {
+		whole = whole && r.standing[name].whole
+		worst = min(worst, r.standing[name].healthy)
+	}
+	if !e.seen {
+		e.seen, e.Worst, e.until = true, worst, e.At
+	}
+	if latest {
+		e.Worst = min(e.Worst, worst)
+	}
+	switch {
+	case !whole:
+		e.open = true
+	case e.open:
+		e.open, e.until = false, at
+	}
+}
+
+func (r *recorder) result() *Result {
+	end := r.w.Elapsed()
+	r.dirty = true
+	r.look()
+	res := &Result{
+		Seed: r.sc.Seed, Length: words(end.Round(time.Second)), Cut: r.cut, Whole: true, Met: true, Storms: r.storms, Broken: r.broken,
+		Machines: MachineCount{Created: r.made, Removed: r.removed, AtOnce: r.atOnce}, Timeline: inOrder(r.all),
+		Groups: []GroupResult{}, Events: []EventResult{}, Rules: []RuleCount{}, Checks: []Check{},
+	}
+	for _, name := range r.names {
+		g := r.group(name)
+		res.Whole = res.Whole && g.Whole
+		res.Groups = append(res.Groups, g)
+	}
+	for _, e := range r.events {
+		res.Events = append(res.Events, e.ended())
+	}
+	for rule, n := range r.rules {
+		res.Rules = append(res.Rules, RuleCount{rule, n})
+	}
+	slices.SortFunc(res.Rules, func(a, b RuleCount) int {
+		return cmp.Or(b.Count-a.Count, cmp.Compare(a.Rule, b.Rule))
+	})
+	r.sc.Expect.judge(res)
+	return res
+}
+
+func (r *recorder) group(name string) GroupResult {
+	st := r.standing[name]
+	g := GroupResult{
+		Name: name, Size: st.size, Availability: st.worst, Healthy: st.worstOf[0], Of: st.worstOf[1], Serving: st.serving,
+		Below: seconds(st.below), Longest: seconds(st.longest), Storms: st.storms, Whole: st.whole,
+	}
+	if st.worst < 100 {
+		g.At = Clock(st.worstAt)
+	}
+	if st.serving < 100 {
+		g.ServingAt = Clock(st.servingAt)
+	}
+	status := imagined.Read[store.Status](r.w, r.w.Keys().Status(name)).Record
+	g.Blocked = status.Blocked
+	if !st.whole {
+		g.Unfinished = unfinished(status, st.size)
+	}
+	return g
+}
+
+// unfinished says what is not as wanted.
+func unfinished(s store.Status, size int) string {
+	switch {
+	case s.Accepted == nil:
+		return "no spec is in force"
+	case s.Errored > 0:
+		return fmt.Sprintf("%d of %d healthy, %d given up", s.Healthy, size, s.Errored)
+	case s.Outdated > 0:
+		return fmt.Sprintf("%d of %d healthy, %d outdated", s.Healthy, size, s.Outdated)
+	default:
+		return fmt.Sprintf("%d of %d healthy, work is under way", s.Healthy, size)
+	}
+}
+
+func (e EventResult) ended() EventResult {
+	if e.open {
+		return e
+	}
+	took := seconds(e.until - e.At)
+	e.Converged = &took
+	if e.Lasts > 0 {
+		late := seconds(max(0, e.until-e.At-e.Lasts))
+		e.Late = &late
+	}
+	return e
+}
+
+// seconds are those of a length of time, to the tenth.
+func seconds(d time.Duration) float64 {
+	return float64(d.Round(100*time.Millisecond).Milliseconds()) / 1000
+}

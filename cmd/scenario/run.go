@@ -1,0 +1,85 @@
+package scenario
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/leasehold/leasehold/coordinator/imagined"
+)
+
+// stage is a scenario being played.
+type stage struct {
+	sc        *Scenario
+	w         *imagined.World
+	rec       *recorder
+	chance    *rand.Rand // whom events befall; the world has chance of its own
+	providers []string
+	extras    int
+	rolls     int
+}
+
+// stepsBetween is how often it is asked whether anybody still wants to know.
+const stepsBetween = 512
+
+// Play plays the scenario to its end, or until ctx ends. From time to time it tells how far it has come.
+func (s *Scenario) Play(ctx context.Context, progress func(time.Duration)) *Result {
+	st := newStage(s)
+	for _, e := range s.Events {
+		if !st.runUntil(ctx, e.At, progress) {
+			break
+		}
+		st.rec.begin(e)
+		detail := e.play(st)
+		st.rec.happens(e, detail)
+	}
+	st.runUntil(ctx, s.Length, progress)
+	return st.rec.result()
+}
+
+func newStage(s *Scenario) *stage {
+	st := &stage{sc: s, providers: s.providers, chance: rand.New(rand.NewPCG(s.Seed, 0x5ce7a210))} //nolint:gosec // it is imagined
+	st.rec = newRecorder(s)
+	cfg := imagined.Config{
+		Seed: s.Seed, Settings: s.Settings, Replicas: s.Replicas, SessionTTL: s.Session, Groups: s.groups, Observer: st.rec.observer(),
+	}
+	for _, name := range s.providers {
+		p := s.Provider
+		p.Name = name
+		cfg.Providers = append(cfg.Providers, p)
+	}
+	st.w = imagined.New(cfg)
+	st.rec.attach(st.w)
+	return st
+}
+
+// runUntil has time go on; false if nobody wants to know any more.
+func (st *stage) runUntil(ctx context.Context, end time.Duration, progress func(time.Duration)) bool {
+	for n := 1; ; n++ {
+		next, any := st.w.Next()
+		if !any || next > end {
+			break
+		}
+		if n%stepsBetween == 0 {
+			if ctx.Err() != nil {
+				st.rec.cut = true
+				return false
+			}
+			progress(st.w.Elapsed())
+		}
+		st.w.Step()
+		st.rec.look()
+	}
+	st.w.RunUntil(imagined.Epoch.Add(end))
+	return ctx.Err() == nil
+}
+
+// groupsMeant are the groups that a name stands for: one, or without a name all.
+func (st *stage) groupsMeant(name string) []string {
+	if name != "" {
+		return []string{name}
+	}
+	return st.rec.names
+}
+
+func (st *stage) note(what string) { st.rec.note(st.w.Elapsed(), what) }

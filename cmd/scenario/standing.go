@@ -1,0 +1,89 @@
+package scenario
+
+import (
+	"time"
+
+	"github.com/leasehold/leasehold/coordinator/imagined"
+	"github.com/leasehold/leasehold/store"
+)
+
+// standing is how a group stands, and stood at worst.
+type standing struct {
+	name  string
+	size  int // wanted now
+	bar   int // what availability is a share of: the size, but as it was before a group grew until it is that large
+	last  time.Duration
+	whole bool          // all is as wanted
+	since time.Duration // when it last ceased to be so
+
+	healthy   int // percent of bar now
+	worst     int // percent
+	worstAt   time.Duration
+	worstOf   [2]int // healthy, of
+	serving   int    // percent at worst
+	servingAt time.Duration
+	servesOf  [2]int
+	below     time.Duration // for how long it was below 100% in all
+	longest   time.Duration // at a stretch
+	fell      time.Duration // when it fell below
+	storm     bool
+	storms    int
+}
+
+// count is what a group has.
+type count struct{ there, settled, healthy, serving int }
+
+func (st *standing) look(at time.Duration, w *imagined.World, c count) {
+	if st.healthy < 100 {
+		st.below += at - st.last
+		st.longest = max(st.longest, at-st.fell)
+	}
+	st.last = at
+	spec, there := w.Group(st.name)
+	st.size = 0
+	if there && !spec.Stopped && !spec.Unstarted && !spec.Deleting {
+		st.size = spec.Size
+	}
+	st.bar = min(st.bar, st.size)
+	if c.healthy >= st.size {
+		st.bar = st.size
+	}
+	was := st.healthy
+	st.healthy = share(c.healthy, st.bar)
+	if st.healthy < 100 && was >= 100 {
+		st.fell = at
+	}
+	if st.healthy < st.worst {
+		st.worst, st.worstAt, st.worstOf = st.healthy, at, [2]int{c.healthy, st.bar}
+	}
+	if s := share(c.serving, st.bar); s < st.serving {
+		st.serving, st.servingAt, st.servesOf = s, at, [2]int{c.serving, st.bar}
+	}
+	whole := c.there == st.size && c.settled == st.size && c.healthy == st.size && upToDate(w, st.name, spec, there)
+	if st.whole && !whole {
+		st.since = at
+	}
+	st.whole = whole
+}
+
+// upToDate says whether the leader has taken up the spec as it is, and no instance is to be changed.
+func upToDate(w *imagined.World, name string, spec store.Group, there bool) bool {
+	status := imagined.Read[store.Status](w, w.Keys().Status(name))
+	if !there {
+		return !status.Present()
+	}
+	if spec.Deleting {
+		return false // it is gone when it is done
+	}
+	s := &status.Record
+	return s.AcceptedRevision == imagined.Read[store.Group](w, w.Keys().Group(name)).Modified &&
+		(s.Outdated == 0 || spec.Rollout.Strategy == store.StrategyOpportunistic)
+}
+
+// share is a percentage, rounded down, and 100 of nothing.
+func share(n, of int) int {
+	if of == 0 || n >= of {
+		return 100
+	}
+	return n * 100 / of
+}

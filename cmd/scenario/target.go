@@ -1,0 +1,143 @@
+package scenario
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// target says whom something is about.
+type target struct {
+	group   string // "" stands for every one
+	zone    string
+	slot    int // -1: any
+	count   int
+	percent int // instead of count
+}
+
+const anyGroup = "every group"
+
+// groupField asks for the name of a group.
+func (f *fields) groupField(def string) string {
+	n := f.ask("group", def, "the name of a group", "Of this group.")
+	if n == nil {
+		if def == "" {
+			return f.onlyGroup()
+		}
+		return ""
+	}
+	name := f.text("group", "the name of a group", "")
+	f.asked = f.asked[:len(f.asked)-1] // it was asked for already
+	if name != "" && !slices.Contains(f.known, name) {
+		what := nearest(name, f.known)
+		if what == "" {
+			what = ": there are " + strings.Join(f.known, ", ")
+		}
+		f.wrong(n, join(f.path, "group"), "there is no group %s%s", name, what)
+	}
+	return name
+}
+
+// onlyGroup is the group that is meant where none is named.
+func (f *fields) onlyGroup() string {
+	if len(f.known) == 1 {
+		return f.known[0]
+	}
+	f.missing("group", "the name of a group: there are "+strings.Join(f.known, ", "))
+	return ""
+}
+
+// target asks whom something is about.
+func (f *fields) target() target {
+	t := target{group: f.groupField(anyGroup), slot: -1}
+	t.zone = f.text("zone", "the name of a zone", "Only in this zone.")
+	if slot := f.number("slot", 0, 0, store.MaxSize-1, "The instance in this slot."); f.has("slot") {
+		t.slot = slot
+	}
+	f.asked[len(f.asked)-1].Default = "any"
+	t.count = f.number("count", 1, 1, store.MaxSize, "How many, chosen by chance.")
+	if t.percent = f.percent("percent", "none", "How many of all, instead of count."); f.has("percent") {
+		t.count = 0
+	}
+	if f.has("percent") && f.has("count") {
+		f.wrong(f.keys["percent"], join(f.path, "percent"), "give count or percent, not both")
+	}
+	return t
+}
+
+// words is the target as a person would say it, with a noun for one and for many.
+func (t target) words(one, many string) string {
+	var b strings.Builder
+	switch {
+	case t.slot >= 0:
+		fmt.Fprintf(&b, "%s in slot %d", one, t.slot)
+	case t.percent > 0:
+		fmt.Fprintf(&b, "%d%% of all %s", t.percent, many)
+	case t.count == 1:
+		b.WriteString("1 " + one)
+	default:
+		fmt.Fprintf(&b, "%d %s", t.count, many)
+	}
+	if t.group != "" {
+		b.WriteString(" of " + t.group)
+	}
+	if t.zone != "" {
+		b.WriteString(" in zone " + t.zone)
+	}
+	return b.String()
+}
+
+// pick chooses the instances that are meant, among those that are fit for it. Those that work come first: what befalls one that
+// is down already would not be seen.
+func (st *stage) pick(t target, fit func(store.Instance) bool) []string {
+	var working, others []string
+	for _, id := range st.w.Instances() {
+		v := st.w.Instance(id)
+		in := &v.Record
+		if !v.Present() || t.group != "" && in.Group != t.group || t.zone != "" && in.Zone != t.zone || t.slot >= 0 && in.Slot != t.slot || !fit(*in) {
+			continue
+		}
+		if st.w.Works(id) {
+			working = append(working, id)
+		} else {
+			others = append(others, id)
+		}
+	}
+	n := t.count
+	if t.percent > 0 {
+		n = ((len(working)+len(others))*t.percent + 99) / 100
+	}
+	for _, ids := range [][]string{working, others} {
+		st.chance.Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
+	}
+	all := append(working, others...)
+	all = all[:min(n, len(all))]
+	slices.Sort(all)
+	return all
+}
+
+// present is an instance whose machine may be there and is to stay.
+func present(in store.Instance) bool {
+	switch in.Phase {
+	case store.Pending, store.Creating, store.Deleting:
+		return false
+	default:
+		return true
+	}
+}
+
+func draining(in store.Instance) bool { return in.Phase == store.Draining }
+
+// each does something to all that are meant, and says who they are.
+func (st *stage) each(t target, fit func(store.Instance) bool, do func(id string)) string {
+	ids := st.pick(t, fit)
+	if len(ids) == 0 {
+		return "there is none"
+	}
+	for _, id := range ids {
+		do(id)
+	}
+	return strings.Join(ids, ", ")
+}
