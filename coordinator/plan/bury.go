@@ -39,15 +39,19 @@ func (d *draft) bury(sl *slot, m *member) {
 	alone := len(d.others(m, usable)) == 0
 	needed := !surplus && d.counts.filled < d.spec.Size
 	a := d.retire(m, m.judgment.Rule, "deleting", m.judgment.Why, m.evidence(), m.proof(d.s.Keys)...)
-	if alone && needed && !flaps && len(d.zones()) > 0 {
+	switch {
+	case flaps && needed:
+		a.What += "; " + sl.waiting()
+	case alone && needed && len(d.zones()) > 0:
 		d.addReplacement(a, sl, m, "DET-4", "it is dead")
 	}
 	d.writeSlot(a, sl)
 }
 
-// revive restarts a dead machine in its place, if that is the policy and it may help.
+// revive restarts a dead machine in its place, if that is the policy and it may help. Beside another one in the slot it only would be one
+// too many.
 func (d *draft) revive(sl *slot, m *member) bool {
-	if d.spec.Heal.Policy != store.HealRestart || !m.Sighting.Listed || m.unwantedOrdered() || len(d.others(m, usable)) > 0 {
+	if d.spec.Heal.Policy != store.HealRestart || !m.Sighting.Listed || m.unwantedOrdered() || len(d.others(m, (*member).fills)) > 0 {
 		return false
 	}
 	if d.waits(sl, "restart of "+m.ID(), m.ID()) {

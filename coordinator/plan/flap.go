@@ -91,6 +91,17 @@ func (d *draft) waits(sl *slot, what, instance string) bool {
 	return false
 }
 
+// waiting says in words that a slot is not filled now, and for how long.
+func (sl *slot) waiting() string {
+	if sl.Record.Errored != "" {
+		return fmt.Sprintf("slot %d is given up: %s", sl.number, sl.Record.Errored)
+	}
+	if sl.Record.Retry == nil {
+		return fmt.Sprintf("slot %d flaps", sl.number)
+	}
+	return fmt.Sprintf("slot %d flaps and waits %s", sl.number, sl.Record.Retry.For)
+}
+
 // flapsNow says whether so many failures are recent that the slot flaps.
 func (d *draft) flapsNow(rec store.Slot) bool {
 	recent := 0
@@ -112,7 +123,7 @@ func (d *draft) blockFlapping(sl *slot, what, instance string) {
 	if sl.Record.Retry != nil {
 		until = "its wait of " + sl.Record.Retry.For.String() + " is over"
 	}
-	d.block("FLAP-2", what, fmt.Sprintf("slot %d flaps: %d failures", sl.number, len(sl.Record.Failures)), until, instance)
+	d.block("FLAP-2", what, fmt.Sprintf("slot %d flaps: %s", sl.number, number(len(sl.Record.Failures), "failure")), until, instance)
 }
 
 // writeSlot adds the slot's record, which every change of who is in it compares and writes: two plans can

@@ -89,9 +89,9 @@ func (d *draft) mendByRestart(sl *slot, m *member, level string) {
 
 // noteFlapping records that a failure has made a slot flap: what failed stays as it is until the wait is over.
 func (d *draft) noteFlapping(sl *slot, m *member) {
-	rule, what := "FLAP-1", "slot is flapping"
+	rule, what := "FLAP-1", sl.waiting()
 	if sl.Record.Errored != "" {
-		rule, what = "FLAP-3", "slot given up: "+sl.Record.Errored
+		rule = "FLAP-3"
 	}
 	a := d.step(m, m.phase, rule, what, m.judgment.Why, m.evidence(), func(r *store.Instance) { r.Counted = true })
 	a.Conditions = append(a.Conditions, m.proof(d.s.Keys)...)

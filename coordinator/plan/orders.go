@@ -69,7 +69,7 @@ func (d *draft) retry(r store.Versioned[store.Request], slots []*slot) {
 		d.actions = append(d.actions, refuse(r, "no slot flaps or is given up"))
 		return
 	}
-	a.What = fmt.Sprintf("%d slots start afresh", n)
+	a.What = number(n, "slot") + " to start afresh"
 	d.actions = append(d.actions, a)
 }
 

@@ -1,6 +1,18 @@
 package plan
 
-import "github.com/leasehold/leasehold/store"
+import (
+	"fmt"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// number says how many there are of something, as one would.
+func number(n int, of string) string {
+	if n == 1 {
+		return "1 " + of
+	}
+	return fmt.Sprintf("%d %ss", n, of)
+}
 
 // otherwise says what would have kept a decision from being made: every journal entry tells it.
 func otherwise(rule string, verdict store.Verdict) string {

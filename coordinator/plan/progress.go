@@ -76,7 +76,7 @@ func (d *draft) healthyNow(m *member) {
 	if !m.Alive.Present() || m.Alive.Record.State != store.StreamOpen || !reportIsCurrent(m.Instance) || !m.Report.Record.Healthy {
 		return
 	}
-	if r := m.Record.Restart; !m.working() || r != nil && r.ByAgent() && m.Report.Record.Restarted != r.Token {
+	if !m.working() || !restartConfirmed(m.Instance) {
 		return
 	}
 	why := "its agent reports and it has no checks"

@@ -214,5 +214,5 @@ func (d *draft) updateByReplacement(m *member, why string) bool {
 }
 
 func (d *draft) blockUnwell(m *member) {
-	d.block("HEAL-8", "update of "+m.ID(), fmt.Sprintf("%d slots have nobody healthy, and healing comes first", d.unwell()), "they are healed", m.ID())
+	d.block("HEAL-8", "update of "+m.ID(), number(d.unwell(), "slot")+" without anybody healthy, and healing comes first", "they are healed", m.ID())
 }

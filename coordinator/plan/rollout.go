@@ -60,13 +60,14 @@ func (d *draft) track() {
 	switch r := d.rollout; {
 	case r != nil && (r.Template != d.hash || r.Relaunch != d.spec.Relaunch.Number), r == nil && d.roll.outdated > 0:
 		if d.roll.outdated == 0 {
+			d.tell("ROLL-1", "roll to "+r.Template+" is called off", "what is wanted now is what all have")
 			d.rollout = nil
 			return
 		}
 		d.rollout = &store.Rollout{Template: d.hash, Relaunch: d.spec.Relaunch.Number, Since: d.now.UTC(), Progress: d.now.UTC(), Done: d.roll.done, Total: d.spec.Size}
 		d.advance()
 		if d.spec.Rollout.Strategy == store.StrategyProactive {
-			d.tell("ROLL-1", "roll to "+d.hash+" begins", fmt.Sprintf("%d instances are outdated", d.roll.outdated))
+			d.tell("ROLL-1", "roll to "+d.hash+" begins", number(d.roll.outdated, "instance")+" to be brought up to date")
 		}
 	case r == nil:
 		return

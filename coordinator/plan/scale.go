@@ -125,7 +125,7 @@ func (d *draft) scaleDown() {
 				return
 			}
 			what := map[int]string{slotFailed: "nobody wanted works in its slot", slotInWork: "it is not working yet", slotWorking: "it is the oldest of its zone"}[c.kind]
-			d.retire(m, "HEAL-9", "deleting", fmt.Sprintf("%d slots above size %d, and %s", surplus, d.spec.Size, what), m.evidence(), m.proof(d.s.Keys)...)
+			d.retire(m, "HEAL-9", "deleting", fmt.Sprintf("%s above size %d, and %s", number(surplus, "slot"), d.spec.Size, what), m.evidence(), m.proof(d.s.Keys)...)
 		}
 	}
 }
