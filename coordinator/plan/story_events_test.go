@@ -45,6 +45,10 @@ func (s *story) happens(word []string) {
 		s.noRoom[word[1]] = word[0] == "full"
 	case "stale", "fresh":
 		s.stale = map[string]string{"stale": "the watch is behind"}[word[0]]
+	case "sick":
+		s.sick = word[1]
+	case "dumb":
+		s.dumb = true
 	case "hook":
 		s.hookFor = 0
 		if word[1] != "never" {
@@ -92,6 +96,9 @@ func (s *story) befallsOne(what, detail, id string) {
 	case "broken":
 		s.agents[id].ails = "machine"
 		s.turn(id, false)
+	case "lose":
+		s.silence(id, true)
+		delete(s.machines, id)
 	case "refuses":
 		s.agents[id].refuses = true
 	case "goodbye":

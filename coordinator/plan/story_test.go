@@ -126,13 +126,16 @@ func (s *story) phases() string {
 	return strings.Join(out, ", ")
 }
 
-// run lets time pass in strides, and no further than to when a plan wants to be made.
+// run lets time pass in strides, and no further than to when a plan wants to be made. As long as something happens it takes small steps.
 func (s *story) run(d, stride time.Duration) {
-	next := time.Time{}
-	for end := s.now.Add(d); s.now.Before(end); {
-		step := min(stride, end.Sub(s.now))
-		if stride > time.Second && !next.IsZero() {
-			step = max(time.Second, min(step, next.Sub(s.now)))
+	next, quiet := time.Time{}, 0
+	for end := s.now.Add(d); s.now.Before(end); quiet++ {
+		step := min(time.Second, end.Sub(s.now))
+		if quiet > 12 {
+			step = min(stride, end.Sub(s.now))
+			if !next.IsZero() {
+				step = max(time.Second, min(step, next.Sub(s.now)))
+			}
 		}
 		s.pass(step)
 		next = time.Time{}
@@ -141,7 +144,7 @@ func (s *story) run(d, stride time.Duration) {
 			if next = p.Next; len(done) == 0 {
 				break
 			}
-			next = s.now
+			quiet = 0
 		}
 	}
 }

@@ -24,13 +24,14 @@ var update = flag.Bool("update", false, "write what the transcripts show into te
 //	look · advance          let one second pass · plan once and carry that out
 //	plan                    plan once and show the plan, without carrying it out
 //	overtake COMMAND…       plan once, then let the command happen, then carry the plan out, and tell what of it was overtaken
-//	kill|cut-off|freeze|return ID…           (or "all") what happens to a machine or its stream
+//	kill|lose|cut-off|freeze|return ID…      (or "all") what happens to a machine or its stream; lose: its provider lists it no more
 //	unhealthy|broken|healthy ID…             its checks fail; broken: until its machine is another
 //	refuses ID…                              its agent does not do what it is told
 //	goodbye KIND ID… · notice DURATION ID… · exit CODE ID…
 //	order KIND [ID] [MODE] · evacuate|reopen ZONE
 //	extra ID GROUP ZONE · stray ID           a machine that nobody recorded · its agent says hello
 //	leader [AWAY] · outage · hold · release · spoil · vanish · full ZONE · room ZONE · stale · fresh
+//	sick TYPE · dumb                         no machine of this instance type gets healthy · no new agent registers
 //	hook DURATION|never                      how long a drain hook takes
 //	show [all]                               the instances, slots and the group's status, or those of all groups
 //	records KIND                             what is in etcd

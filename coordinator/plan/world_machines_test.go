@@ -110,7 +110,10 @@ func (w *world) effect(c *call) {
 		zone := w.instance(c.Instance).Record.Zone
 		w.machines[c.Instance] = &machine{id: c.Instance, zone: zone, made: w.now}
 		w.agents[c.Instance] = &agent{healthy: true, registersAt: w.now.Add(bootTime + w.fate.wait("boot", 10*time.Second))}
-		if w.fate.happens("agent never registers", 5) {
+		if w.sick != "" && w.instance(c.Instance).Record.Spec.Template.InstanceType == w.sick {
+			w.agents[c.Instance].healthy, w.agents[c.Instance].ails = false, "machine"
+		}
+		if w.dumb || w.fate.happens("agent never registers", 5) {
 			w.agents[c.Instance].registersAt = time.Time{}
 		}
 	}

@@ -49,6 +49,8 @@ type world struct {
 	zones    []string        // of the provider
 	noRoom   map[string]bool // zones without room
 	hookFor  time.Duration   // how long a drain hook takes; 0: it never ends
+	sick     string          // the instance type with which no workload gets healthy
+	dumb     bool            // no new agent registers
 }
 
 // failer is what a world needs of a *testing.T or a *rapid.T.
