@@ -33,7 +33,7 @@ func (s *Session) dryRun(ctx context.Context, changes []change, files Files) err
 		differs = differs || !ch.unchanged()
 	}
 	if differs {
-		doc.Apply = applyCommand(changes, files)
+		doc.Apply = s.applyCommand(changes, files)
 	}
 	if done, err := s.records(doc); done {
 		return err
@@ -55,10 +55,13 @@ func (s *Session) dryRun(ctx context.Context, changes []change, files Files) err
 }
 
 // applyCommand applies what a dry run has shown: of one group exactly that, or nothing.
-func applyCommand(changes []change, files Files) string {
+func (s *Session) applyCommand(changes []change, files Files) string {
 	command := "leasehold group apply " + files.flags()
 	if len(changes) == 1 {
 		command += fmt.Sprintf(" --if-revision %d", changes[0].was)
+	}
+	if s.flags.Shard != "default" {
+		command += " --shard=" + shellWord(s.flags.Shard)
 	}
 	for _, ch := range changes {
 		if ch.shrinks() {

@@ -95,8 +95,8 @@ func (f foreseenChange) text(scr output.Screen) string {
 	case f.Takes == 0:
 		b.WriteString("no estimate: no instance of it has been seen to start\n")
 		return b.String()
-	case f.Course.Cut:
-		fmt.Fprintf(&b, "estimate more than %s (median start %s): it was not followed to its end", about(f.Takes.D()), about(f.Start.D()))
+	case f.Course.Seen > 0:
+		fmt.Fprintf(&b, "estimate ~%s (median start %s; computed for the first %d)", about(f.Takes.D()), about(f.Start.D()), f.Course.Seen)
 	case !f.Course.Rests:
 		fmt.Fprintf(&b, "estimate ~%s until it stands still (median start %s)", about(f.Takes.D()), about(f.Start.D()))
 	default:

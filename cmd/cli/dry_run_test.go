@@ -41,7 +41,7 @@ func TestDryRunForeseesWhatACoordinatorDoes(t *testing.T) {
 		"roll.yaml":      {"create 2, recreate 3 one at a time; never below 3 healthy", 5, 5, ""},
 		"roll-two.yaml":  {"recreate 3 two at a time; never below 3 healthy", 3, 3, ""},
 		"remove.yaml":    {"recreate 3 one at a time; never below 2 healthy", 3, 3, ""},
-		"no-budget.yaml": {"nothing to do", 0, 3, "max_expansion 0 (0 in use) and max_unavailable 0 (0 in use) are used up"},
+		"no-budget.yaml": {"nothing to do", 0, 3, "max_expansion and max_unavailable are 0"},
 	} {
 		t.Run(strings.TrimSuffix(file, ".yaml"), func(t *testing.T) {
 			inShard(t, with(named("web", 3), func(g *store.Group) { g.Provider = "mem" }), func(w *shard) {

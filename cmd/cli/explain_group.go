@@ -105,7 +105,7 @@ func computeGroup(sc *scene, held []store.Blocked) *computed {
 
 func courseEnd(c foresee.Course, known bool) string {
 	switch {
-	case !known && c.Rests, c.Cut:
+	case !known && c.Rests:
 		return ""
 	case !c.Rests:
 		return "; then it stands still"
@@ -147,9 +147,11 @@ func groupClauses(sc *scene, g group) []string {
 	if h := sc.content.Shard.Record.Hold; h != nil {
 		add(true, "the shard is ON HOLD by %s: %s", h.By, h.Why)
 	}
-	add(!g.Status.Present() && sc.leads(), "the leader has not taken it up yet")
+	add(!g.Status.Present() && sc.leads() && g.Bad == nil, "the leader has not taken it up yet")
 	add(g.gone() && !g.leaving(), "its spec is gone; %s", inForceWithout(st))
-	if st.Invalid != nil && !g.gone() {
+	if g.Bad != nil {
+		add(true, "the spec of revision %d cannot be used: %s", g.revision(), joined(g.Bad))
+	} else if st.Invalid != nil && st.Invalid.Revision == g.revision() && !g.gone() {
 		add(true, "the spec of revision %d is not in force: %s", st.Invalid.Revision, st.Invalid.Why)
 	}
 	add(st.State == store.GroupPaused, "nothing is created, healed or deleted in it")

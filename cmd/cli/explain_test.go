@@ -42,12 +42,30 @@ func TestExplainSaysWhyNotYet(t *testing.T) {
 		group store.Group
 		test  func(w *shard, id string)
 	}{
-		"budget used up": {with(one, func(g *store.Group) { g.Budget.MaxExpansion = 0 }), func(w *shard, id string) {
+		"no budget": {with(one, func(g *store.Group) { g.Budget.MaxExpansion = 0 }), func(w *shard, id string) {
 			w.falls(id, "it feels unwell")
 			w.held("web", "HEAL-2")
-			blocked := []string{"Why not yet", "replacement of " + id + " (HEAL-2): max_expansion 0 (0 in use) and max_unavailable 0 (0 in use) are used up", "freed when: another replacement is complete"}
+			blocked := []string{"Why not yet", "replacement of " + id + " (HEAL-2): max_expansion and max_unavailable are 0", "freed when: one of them is raised"}
 			w.explains("web", append([]string{"web is STARTED, 0 of 1 healthy: 1 unhealthy; 1 thing is held back"}, blocked...)...)
 			w.explains(id, append([]string{id + " is RUNNING since", "but it is UNHEALTHY: it feels unwell"}, blocked...)...)
+		}},
+		"budget used up": {named("web", 3), func(w *shard, id string) {
+			ids := w.ids()
+			w.sick = func(other string) string {
+				if other == ids[2] {
+					return ""
+				}
+				return "it feels unwell"
+			}
+			w.say(id, w.boot(id), store.StreamOpen)
+			w.say(ids[1], w.boot(ids[1]), store.StreamOpen)
+			w.until("a replacement is not healthy yet", func() bool { return w.status("web").Phases[store.Checking] == 1 })
+			w.held("web", "HEAL-2")
+			w.explains("web", "web is STARTED, 1 of 3 healthy: 2 unhealthy; 3 things are held back",
+				"Why not yet", "health of web-0-", " (DET-10): it feels unwell", "removal of "+id+" (HEAL-2): its replacement web-0-", " is checking",
+				"replacement of "+ids[1]+" (HEAL-2): max_expansion 1 (1 in use)", "freed when: another replacement is complete")
+			w.explains(ids[1], ids[1]+" is RUNNING since", "but it is UNHEALTHY: it feels unwell", "Why not yet", "replacement of "+ids[1]+" (HEAL-2): max_expansion 1 (1 in use)")
+			w.explains(id, "; its replacement web-0-", " is checking", "Why not yet", "removal of "+id, "Next look: ", "has failed, unless it is healthy (DET-10)")
 		}},
 		"flapping wait": {one, func(w *shard, id string) {
 			for range 3 {

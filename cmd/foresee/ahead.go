@@ -10,7 +10,7 @@ import (
 // The bounds of looking ahead.
 const (
 	// mostJudged bounds the work: so many instances are judged at most, in all steps together.
-	mostJudged = 400_000
+	mostJudged = 150_000
 	// mostWaits is how often in a row time alone passes before it is said that nothing moves.
 	mostWaits = 100
 	farthest  = 7 * 24 * time.Hour
@@ -19,7 +19,6 @@ const (
 // Ahead follows the group until it has come to rest, with instances that take pace to start. The world is used up by it.
 func (w *World) Ahead(pace time.Duration) Course {
 	w.pace = pace
-	begun := w.now
 	r := newRecorder(w)
 	w.list()
 	waits := 0
@@ -35,24 +34,22 @@ func (w *World) Ahead(pace time.Duration) Course {
 		next := w.nextEvent()
 		switch {
 		case judged > mostJudged:
-			c := r.end(w.now.Sub(begun))
-			c.Cut = true
-			return c
+			return r.cut()
 		case moved:
 			waits = 0
 			continue
 		case !next.IsZero():
 			waits = 0
 		case !unfinished:
-			c := r.end(w.now.Sub(begun))
+			c := r.end()
 			c.Rests = true
 			return c
 		default:
 			waits++
 			next = p.Next
 		}
-		if next.IsZero() || waits > mostWaits || next.Sub(begun) > farthest {
-			c := r.end(w.now.Sub(begun))
+		if next.IsZero() || waits > mostWaits || next.Sub(r.begun) > farthest {
+			c := r.end()
 			c.Held = p.Held[w.group]
 			return c
 		}
@@ -100,6 +97,9 @@ func (w *World) unfinished(p plan.Plan) bool {
 		return true
 	}
 	for _, id := range w.content.ByGroup[w.group] {
+		if p.Judgments[id].Verdict == store.Suspect {
+			return true
+		}
 		switch w.content.Instances[id].Record.Phase {
 		case store.Running, store.Finished:
 		default:

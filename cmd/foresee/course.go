@@ -27,7 +27,7 @@ type Course struct {
 
 	Took  time.Duration   `json:"-"`
 	Rests bool            `json:"rests"`          // the group comes to rest
-	Cut   bool            `json:"cut,omitempty"`  // it was not followed to the end
+	Seen  int             `json:"seen,omitempty"` // not 0: it was followed for so many of the outdated alone, and the rest is taken to go like them
 	Held  []store.Blocked `json:"held,omitempty"` // where it stands still: what ought to be done and may not
 }
 
@@ -77,10 +77,14 @@ type recorder struct {
 	course Course
 	leaves map[string]string // the rule by which an instance began to go
 	rolls  map[string]bool   // instances that are being changed because they, or whom they replace, were outdated
+	begun  time.Time
+	moved  time.Time // when something last happened to an instance
+
+	outdated int // instances, at first
 }
 
 func newRecorder(w *World) *recorder {
-	return &recorder{w: w, leaves: map[string]string{}, rolls: map[string]bool{}}
+	return &recorder{w: w, leaves: map[string]string{}, rolls: map[string]bool{}, begun: w.now, moved: w.now}
 }
 
 func isRoll(rule string) bool { return strings.HasPrefix(rule, "ROLL-") }
@@ -90,6 +94,7 @@ func (r *recorder) note(a plan.Action) {
 	if a.Group != r.w.group || a.Instance == "" {
 		return
 	}
+	r.moved = r.w.now
 	made := r.madeBy(a)
 	for _, m := range made {
 		r.arrives(a, m)
@@ -166,6 +171,7 @@ func (r *recorder) begin(p plan.Plan) {
 // look counts how the group is once a plan is carried out.
 func (r *recorder) look(p plan.Plan) {
 	r.course.Healthy = min(r.course.Healthy, r.healthy(p))
+	r.outdated = max(r.outdated, r.w.content.Status[r.w.group].Record.Outdated)
 	r.course.AtOnce = max(r.course.AtOnce, len(r.rolls))
 }
 
@@ -187,8 +193,22 @@ func (r *recorder) healthy(p plan.Plan) int {
 }
 
 // end is the course when it is followed no further.
-func (r *recorder) end(took time.Duration) Course {
+func (r *recorder) end() Course {
 	c := r.course
-	c.Took, c.Outdated = took, r.w.content.Status[r.w.group].Record.Outdated
+	c.Took, c.Outdated = r.moved.Sub(r.begun), r.w.content.Status[r.w.group].Record.Outdated
+	return c
+}
+
+// cut is the course when there is too much of it: the rest of the outdated are taken to go as the first ones did.
+func (r *recorder) cut() Course {
+	c := r.end()
+	begun := c.Recreate + c.Restart + c.Update
+	done, all := begun-len(r.rolls), max(r.outdated, begun)
+	if done <= 0 {
+		return c
+	}
+	c.Recreate, c.Restart, c.Update = c.Recreate*all/begun, c.Restart*all/begun, c.Update*all/begun
+	c.Took = c.Took * time.Duration(all) / time.Duration(done)
+	c.Seen, c.Outdated, c.Rests = done, 0, true
 	return c
 }
