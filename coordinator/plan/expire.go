@@ -123,6 +123,20 @@ func (d *draft) forcedOut(sl *slot, good []*member) {
 	}
 }
 
+// leftOver goes on with what a group leaves behind of which no spec is in force any more: instances on demand, which are nobody's but
+// the operator's who orders them to go (REC-2, REC-7).
+func (d *draft) leftOver() {
+	if d.s.Shard.Record.Hold != nil || d.s.Stale != "" {
+		return
+	}
+	d.drains()
+	for _, m := range d.members {
+		if c := m.Record.Condemned; c != nil && !m.touched && !m.gone() && m.phase != store.Draining {
+			d.retire(m, "REC-16", "deleting", c.Why, m.evidence())
+		}
+	}
+}
+
 // removeOnDemand removes instances on demand that were ordered to go or have grown too old: they are replaced by nobody (REC-2).
 func (d *draft) removeOnDemand() {
 	for _, m := range d.members {

@@ -156,6 +156,9 @@ func (d *draft) obey(r store.Versioned[store.Request], m *member, what string, c
 // restartOrdered restarts a machine by order: at once, whatever the budgets.
 func (d *draft) restartOrdered(r store.Versioned[store.Request], m *member) {
 	switch {
+	case d.spec == nil:
+		d.actions = append(d.actions, refuse(r, "its group is gone; it can only be deleted: leasehold instance delete "+m.ID()))
+		return
 	case m.phase != store.Running && m.phase != store.Checking && m.phase != store.Booting && m.phase != store.Starting:
 		d.actions = append(d.actions, refuse(r, "it is "+string(m.phase)+": only what runs or comes up can be restarted"))
 		return

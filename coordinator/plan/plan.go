@@ -142,6 +142,10 @@ func (d *draft) decide(shard Tally) {
 		default:
 			d.reconcile()
 		}
+		d.removeOnDemand()
+	}
+	if d.spec == nil {
+		d.leftOver()
 	}
 	d.status()
 	d.takeTurns()
@@ -157,7 +161,6 @@ func (d *draft) reconcile() {
 	d.expire(true)
 	d.heal()
 	d.expire(false)
-	d.removeOnDemand()
 	d.scaleUp()
 	d.rollOut()
 }
