@@ -54,14 +54,6 @@ func (tr *trial) settle() {
 	if w.Shard().Hold != nil {
 		w.Release()
 	}
-	for _, zone := range slices.Sorted(maps.Keys(w.Shard().Evacuated)) {
-		tr.order(store.Request{Kind: store.RequestReturn, Zone: zone})
-	}
-	for _, id := range w.Instances() {
-		if rec := w.Instance(id).Record; rec.Protected != "" {
-			tr.order(store.Request{Kind: store.RequestProtect, Instance: id, Group: rec.Group, Mode: store.ProtectOff})
-		}
-	}
 	for _, name := range tr.groups() {
 		f := tr.inForce(name)
 		if !f.there || w.Value(w.Keys().Group(name)) == nil {
@@ -87,7 +79,17 @@ func (tr *trial) settle() {
 	tr.retryAll()
 }
 
+// retryAll is what operators do whenever they look.
 func (tr *trial) retryAll() {
+	w := tr.w
+	for _, zone := range slices.Sorted(maps.Keys(w.Shard().Evacuated)) {
+		tr.order(store.Request{Kind: store.RequestReturn, Zone: zone})
+	}
+	for _, id := range w.Instances() {
+		if rec := w.Instance(id).Record; rec.Protected != "" {
+			tr.order(store.Request{Kind: store.RequestProtect, Instance: id, Group: rec.Group, Mode: store.ProtectOff})
+		}
+	}
 	for _, name := range tr.groups() {
 		if f := tr.inForce(name); f.there && !f.spec.Deleting {
 			st := imagined.Read[store.Status](tr.w, tr.w.Keys().Status(name)).Record

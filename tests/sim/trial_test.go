@@ -6,6 +6,7 @@ import (
 	"hash/fnv"
 	"maps"
 	"math/rand/v2"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -104,6 +105,7 @@ func play(p plot) *trial {
 		tr.good[g.Name] = g
 	}
 	tr.w = imagined.New(cfg)
+	defer tr.caught()
 	if tr.chance(60) {
 		tr.w.RunUntil(imagined.Epoch.Add(time.Duration(tr.between(10, 60)) * time.Second)) // begins well
 	}
@@ -119,6 +121,13 @@ func play(p plot) *trial {
 		tr.end()
 	}
 	return tr
+}
+
+// caught makes a panic of what is tried a failure like any other, with its seed.
+func (tr *trial) caught() {
+	if r := recover(); r != nil {
+		tr.fail("panic: %v\n%s", r, debug.Stack())
+	}
 }
 
 // fail notes the first thing that must not be.
