@@ -85,10 +85,10 @@ type work struct {
 	run       []string
 	vars      map[string]string
 	restarted string
-	restarts  []string // tokens of all restarts that were carried out
-	starts    []start  // of the workload
-	drain     string   // token of the drain whose hook runs
-	hooks     []string // tokens of all hooks that were begun
+	restarts  []string  // tokens of all restarts that were carried out
+	starts    []start   // of the workload
+	drain     string    // token of the drain whose hook runs
+	hooks     []string  // tokens of all hooks that were begun
 	due       time.Time // when it ends
 	drained   string
 }

@@ -143,7 +143,8 @@ func (w *world) until(most time.Duration, what string, is func() bool) time.Dura
 // always checks for a time that something stays so.
 func (w *world) always(d time.Duration, what string, is func() bool) {
 	w.t.Helper()
-	for end := time.Now().Add(d); time.Now().Before(end); w.pass(100 * time.Millisecond) {
+	step := max(100*time.Millisecond, d/2000)
+	for end := time.Now().Add(d); time.Now().Before(end); w.pass(step) {
 		if !is() {
 			w.t.Fatalf("it is no longer so that %s\n%s", what, w.describe())
 		}

@@ -64,6 +64,13 @@ func (p *Provider) Existing() []string {
 	return ids
 }
 
+// MostAtOnce is the greatest number of calls that were under way at once, Lists apart.
+func (p *Provider) MostAtOnce() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.most
+}
+
 // Lists is how often List was called.
 func (p *Provider) Lists() int { return p.Life("").Calls[CallList] }
 
@@ -86,9 +93,19 @@ func (p *Provider) enter(c Call, shard, instance string) {
 	l := p.life(shard, instance)
 	l.Calls[c]++
 	l.under++
-	if l.under > 1 && instance != "" {
+	if instance == "" {
+		return
+	}
+	if l.under > 1 {
 		l.Overlapped = true
 	}
+	p.under++
+	p.most = max(p.most, p.under)
 }
 
-func (p *Provider) leave(shard, instance string) { p.life(shard, instance).under-- }
+func (p *Provider) leave(shard, instance string) {
+	p.life(shard, instance).under--
+	if instance != "" {
+		p.under--
+	}
+}

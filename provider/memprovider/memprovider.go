@@ -47,6 +47,8 @@ type Provider struct {
 	chance   *rand.Rand
 	closed   bool
 	late     map[*time.Timer]bool
+	under    int            // calls under way, Lists apart
+	most     int            // at once
 	running  sync.WaitGroup // goroutines of Run and of late effects
 }
 
