@@ -151,7 +151,7 @@ func (d *draft) update(m *member) bool {
 // updateLive has the agent take up new variables. It takes nobody down, yet goes step by step: they may be wrong.
 func (d *draft) updateLive(m *member, why string) bool {
 	if most := max(1, d.spec.Budget.MaxExpansion+d.spec.MaxUnavailable(false)); d.roll.updating >= most {
-		d.block("ROLL-2", "update of "+m.ID(), fmt.Sprintf("%d others have not confirmed theirs yet", d.roll.updating), "one of them has", m.ID())
+		d.block("ROLL-2", "update of "+m.ID(), number(d.roll.updating, "instance")+" still to confirm what it was sent", "one of them has", m.ID())
 		return false
 	}
 	if d.unwell() > d.spec.MaxUnavailable(false) {

@@ -23,18 +23,14 @@ func (d *draft) settle(sl *slot, good, bad []*member) {
 		case m == keep || m.judgment.Verdict == store.Suspect:
 			continue // a suspect is decided when it is known what it is
 		case older(keep, m) && !d.proven(m) && (d.flapsNow(sl.Record) || d.leaving(keep) && !d.leaving(m)):
-			d.block("DET-15", "withdrawal of "+m.ID(), keep.ID()+" works, but "+d.leavingWhy(keep), m.ID()+" passes all checks", m.ID())
+			d.block(d.leavingRule(keep), "removal of "+keep.ID(), d.leavingWhy(keep)+", and its replacement "+m.ID()+" is "+string(m.phase), m.ID()+" passes all checks", keep.ID())
 			continue
 		}
 		switch {
 		case older(keep, m):
 			d.release(m, keep, "HEAL-6", "withdrawn", keep.ID()+" is healthy, one of them is enough")
 		case d.leaving(m) && !d.leaving(keep):
-			rule := "ROLL-1"
-			if m.age.rule != "" && !d.outdated(m) {
-				rule = m.age.rule
-			}
-			d.release(m, keep, rule, "deleting", d.leavingWhy(m)+", and "+keep.ID()+" is healthy in its place")
+			d.release(m, keep, d.leavingRule(m), "deleting", d.leavingWhy(m)+", and "+keep.ID()+" is healthy in its place")
 		case !m.healthy():
 			d.release(m, keep, "HEAL-2", "deleting", "it is not known to be healthy, and "+keep.ID()+" is healthy in its place")
 		default:
@@ -62,6 +58,18 @@ func (d *draft) await(sl *slot, good, bad []*member) {
 
 // leaving says that a member is to be replaced though it works: it is outdated or has grown too old.
 func (d *draft) leaving(m *member) bool { return d.outdated(m) || m.age.rule != "" }
+
+// leavingRule is the rule by which it is.
+func (d *draft) leavingRule(m *member) string {
+	switch {
+	case d.outdated(m):
+		return "ROLL-1"
+	case m.age.rule != "":
+		return m.age.rule
+	default:
+		return "DET-15"
+	}
+}
 
 func (d *draft) leavingWhy(m *member) string {
 	switch {

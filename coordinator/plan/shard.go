@@ -11,7 +11,11 @@ import (
 // planShard decides what concerns no group alone: orders for the shard, orders that concern nothing we know, and extra machines.
 func planShard(s *Snapshot, now time.Time) (actions []Action, next time.Time) {
 	for _, r := range s.Orders {
-		actions = append(actions, planOrder(s, r, now))
+		a := planOrder(s, r, now)
+		actions = append(actions, a)
+		if len(a.Writes) > 1 {
+			break // it writes the shard's record: the others are decided on the next picture
+		}
 	}
 	for _, r := range s.Lost {
 		why := "there is no such group or instance"

@@ -70,7 +70,7 @@ func (d *draft) writeStatus(old, st *store.Status) {
 			a.Evidence = append(a.Evidence, fmt.Sprintf("rev %d stays in force", st.AcceptedRevision))
 		}
 	case old.AcceptedRevision != st.AcceptedRevision:
-		a.Silent, a.Rule, a.What, a.Why = false, "REC-1", "spec accepted", fmt.Sprintf("size %d, template %s", d.spec.Size, d.hash)
+		a.Silent, a.Rule, a.What, a.Why = false, "REC-1", "spec accepted", fmt.Sprintf("size %d, template %s%s", d.spec.Size, d.hash, standing(d.spec))
 		a.Evidence = []string{fmt.Sprintf("groups/%s rev %d", d.g.Name, st.AcceptedRevision)}
 	case len(d.news) > 0: // the news and what records it are one transaction: it is told once
 		a.Silent, a.Rule, a.What, a.Why, a.Otherwise = false, d.news[0].Rule, d.news[0].What, d.news[0].Why, d.news[0].Otherwise
@@ -88,6 +88,22 @@ func (d *draft) writeStatus(old, st *store.Status) {
 		return
 	}
 	d.actions = append(first, d.actions...) // what follows from it comes after it in the journal
+}
+
+// standing is what an operator has set besides, in words.
+func standing(g *store.Group) string {
+	switch {
+	case g.Deleting:
+		return ", to be deleted"
+	case g.Stopped:
+		return ", stopped"
+	case g.Unstarted:
+		return ", not started"
+	case g.Paused:
+		return ", paused"
+	default:
+		return ""
+	}
 }
 
 func (d *draft) countInstances(st *store.Status) {
