@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/leasehold/leasehold/cmd/output"
@@ -89,7 +90,7 @@ func partingReason(i store.Instance, life []store.JournalEntry) string {
 // reason is why an instance had to go, in a few words.
 func reason(e store.JournalEntry) string {
 	if e.Rule == "REC-16" {
-		return e.Why // somebody ordered it, whatever its state was
+		return asClause(e.Why) // somebody ordered it, whatever its state was
 	}
 	if e.Verdict.Failed() {
 		return "it was " + strings.ToUpper(string(e.Verdict))
@@ -104,12 +105,19 @@ func reason(e store.JournalEntry) string {
 	}
 }
 
-// asClause is a reason as it stands after because: the planner says outdated for short.
+// inItsPlace is what a reason says of the successor, which the sentence names anyway.
+var inItsPlace = regexp.MustCompile(`(, and|;) \S+ is healthy in its place$`)
+
+// asClause is a reason as it stands after because: the planner says outdated, or ordered, for short.
 func asClause(why string) string {
-	if strings.HasPrefix(why, "outdated") {
+	switch {
+	case strings.HasPrefix(why, "outdated"):
 		return "it is " + why
+	case strings.HasPrefix(why, "ordered by "):
+		return "it was " + why
+	default:
+		return inItsPlace.ReplaceAllString(why, "")
 	}
-	return why
 }
 
 // placeTaken says who has the slot after an instance; "" if nobody does, or had it all along.

@@ -168,23 +168,37 @@ func groupClauses(sc *scene, g group) []string {
 	for _, v := range []store.Verdict{store.Lost, store.Dead, store.Unhealthy, store.Stuck, store.Suspect} {
 		add(st.Verdicts[v] > 0, "%d %s", st.Verdicts[v], v)
 	}
-	if n := len(merge(st.Blocked)); n > 0 {
-		add(true, "%s", counted(n, "thing is held back", "things are held back"))
-	}
+	held, turns := heldBack(st.Blocked)
+	add(held > 0, "%s", counted(held, "thing is held back", "things are held back"))
 	if r := st.Rollout; r != nil && halted(st) == "" {
 		add(true, "rolling, %d of %d done", r.Done, r.Total)
 	} else if st.Outdated > 0 && r == nil {
 		add(true, "%s outdated", isAre(st.Outdated))
 	}
+	add(turns > 0 && len(all) == 0, "%s", counted(turns, "thing waits for its turn", "things wait for their turn"))
 	for _, p := range store.Phases {
 		add(st.Phases[p] > 0 && p != store.Running && p != store.Finished, "%d %s", st.Phases[p], p)
 	}
 	return all
 }
 
+// heldBack counts what is held, less what only waits for its turn.
+func heldBack(blocked []store.Blocked) (held, turns int) {
+	for _, w := range merge(blocked) {
+		if takesTurns(w.Blocked) {
+			turns++
+		} else {
+			held++
+		}
+	}
+	return held, turns
+}
+
 // goingOn is what a group is in the middle of.
 func goingOn(sc *scene) []string {
-	lines := append([]string{}, nowLines(sc.status(), sc.slots(), sc.now)...)
+	st := sc.status()
+	st.Blocked = nil // that has a place of its own
+	lines := append([]string{}, nowLines(st, sc.slots(), sc.now)...)
 	for _, i := range sc.instances() {
 		switch {
 		case i.Phase == store.Draining && i.Drain != nil:

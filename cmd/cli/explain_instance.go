@@ -104,6 +104,9 @@ func (st *instanceStory) decide(id string, life []store.JournalEntry, now time.T
 	}
 	line := storyLines([]store.JournalEntry{e})[0]
 	st.Decision, st.Otherwise = &line, e.Otherwise
+	if e.Rule == "REC-16" {
+		st.Otherwise = "" // without the order there would have been none: nobody needs to be told
+	}
 	if strings.HasSuffix(e.Otherwise, " before") {
 		st.Otherwise += " " + clock(e.At, now)
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -134,4 +135,75 @@ func TestExplainSaysWhyNotYet(t *testing.T) {
 func with(g store.Group, change func(*store.Group)) store.Group {
 	change(&g)
 	return g
+}
+
+// Whatever the reason was, it is in the first sentence.
+//
+// proves REC-15
+func TestExplainSaysWhyInTheFirstSentence(t *testing.T) {
+	three := named("web", 3)
+	gone := func(w *shard, id string) {
+		w.until(id+" is gone", func() bool { return !slices.Contains(w.ids(), id) })
+	}
+	for name, test := range map[string]struct {
+		group store.Group
+		test  func(w *shard, id string)
+	}{
+		"dead": {three, func(w *shard, id string) {
+			w.provider.Crash(id, "exit 1")
+			gone(w, id)
+			w.explains(id, id+" was DELETED ", "because it was DEAD; web-0-", " took slot 0", "the provider says crashed (exit 1)", "Kept, had the provider said that it runs (DET-4)")
+		}},
+		"smaller": {three, func(w *shard, id string) {
+			w.run("group", "scale", "web", "2", "--confirm=web")
+			w.until("two are left", func() bool { return len(w.ids()) == 2 })
+			w.explains(id, id+" was DELETED ", "because its group got smaller: 1 slot above size 2, and it is the oldest of its zone", "Kept, had size not been lowered, or were it protected (HEAL-9)")
+		}},
+		"ordered": {three, func(w *shard, id string) {
+			w.run("instance", "delete", id, "--confirm="+id)
+			gone(w, id)
+			w.explains(id, id+" was DELETED ", "because it was ordered by eve@desk; web-0-", " took slot 0", "REC-16")
+		}},
+		"outdated": {three, func(w *shard, id string) {
+			g := w.spec("web")
+			g.Template.InstanceType = "large"
+			w.put(store.KindGroups, "web", g)
+			w.until("the roll begins", func() bool { return w.status("web").Rollout != nil })
+			w.explains("web", "web is STARTED, 3 of 3 healthy: rolling, 0 of 3 done", "roll: 0 of 3 on ", "Why not yet", "replacement of web-", "(ROLL-1): max_expansion 1 (1 in use)",
+				"If nothing else happens (computed here from revision ", "recreate 2 one at a time; never below 3 healthy; at rest in ~", "the roll is stalled, unless one more instance is done (ROLL-4)")
+			gone(w, id)
+			w.explains(id, id+" was DELETED ", "because it is outdated; web-0-", " took slot 0", "(ROLL-1)")
+		}},
+		"stopped": {three, func(w *shard, id string) {
+			w.run("group", "stop", "web", "--confirm=web")
+			gone(w, id)
+			w.explains(id, id+" was DELETED ", "because the group is stopped", "Kept, as long as the group is not stopped (REC-11)")
+			w.explains("web", "web is STOPPED, 0 of 3 healthy")
+		}},
+		"draining": {with(three, func(g *store.Group) { g.Drain.Hook = []string{"./drain"} }), func(w *shard, id string) {
+			w.run("instance", "drain", id, "--confirm="+id)
+			w.until("it drains", func() bool { return w.status("web").Phases[store.Draining] == 1 })
+			w.explains(id, id+" is DRAINING since ", ", until ", " at the latest, because it was ordered by eve@desk", "drain: REC-16: ", "Why not yet", "removal of "+id+" (DRAIN-1): it drains",
+				"freed when: its hook ends, 5m0s is over, or leasehold instance drained "+id, "Next look: ", id+" has drained for long enough, and is removed (DRAIN-1)")
+			w.explains("web", id+" drains because it was ordered by eve@desk; ends in ")
+			w.run("instance", "drained", id)
+			gone(w, id)
+			w.explains(id, id+" was DELETED ", "because it was ordered by eve@desk; web-0-", " has slot 0", "acknowledged by eve@desk")
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inShard(t, test.group, func(w *shard) { test.test(w, w.ids()[0]) })
+		})
+	}
+}
+
+// With the group gone its instances, and itself, are told from the journal.
+func TestExplainTellsOfAGroupThatIsGone(t *testing.T) {
+	inShard(t, named("web", 1), func(w *shard) {
+		id := w.ids()[0]
+		w.run("group", "delete", "web", "--confirm=web")
+		w.until("nothing is left", func() bool { return len(w.list(store.KindStatus)) == 0 })
+		w.explains(id, id+" was DELETED ", "because the group is being deleted", "Kept, as long as nobody asked for the group's deletion (REC-7)")
+		w.explains("web", "web is gone; the last of it, ", ": group deleted: its last instance is gone")
+	})
 }
