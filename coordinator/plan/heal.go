@@ -52,7 +52,7 @@ func (d *draft) leftAlone(m *member) bool {
 	case m.Record.Protected == store.ProtectHeal:
 		d.block("REC-13", what, "it is protected from healing, and "+m.judgment.Why, "leasehold instance protect "+m.ID()+" --off", m.ID())
 		return true
-	case d.spec.Heal.Policy == store.HealNone && m.doom.rule == "":
+	case d.spec.Heal.Policy == store.HealNone && m.doom.rule == "" && len(d.others(m, usable)) == 0: // else its place is taken: it need not be healed
 		d.block("HEAL-1", what, "heal.policy is none, and "+m.judgment.Why, "leasehold instance replace "+m.ID(), m.ID())
 		return true
 	}
