@@ -1,6 +1,8 @@
 package sim_test
 
 import (
+	"time"
+
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -162,8 +164,11 @@ func (in *inquiry) up(m store.Instance) bool {
 	return m.Managed && m.Phase == store.Running && !in.dead(m.ID)
 }
 
+// unled is more than the time in which nobody led that a leader takes off an instance's time in its phase.
+const unled = 3 * time.Minute
+
 // started says that it has held out for startup_duration, however wrong clocks were (ROLL-3): before that it counts for nobody.
 func (in *inquiry) started(m store.Instance) bool {
 	startup := in.force.spec.Rollout.StartupDuration.D()
-	return startup == 0 || in.tr.w.Now().Sub(m.Since) >= startup+in.tr.wrong
+	return startup == 0 || in.tr.w.Now().Sub(m.Since) >= startup+in.tr.wrong+unled
 }
