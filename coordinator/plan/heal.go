@@ -7,16 +7,34 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// heal restarts or replaces what has failed, and replaces what is condemned or doomed, slot by slot.
+// heal restarts or replaces what has failed, and replaces what is condemned or doomed, slot by slot. Those that were ordered to go now
+// come first: they wait for no budget, but use it.
 func (d *draft) heal() {
+	for _, sl := range d.order {
+		if sl.goesNow() {
+			d.healSlot(sl)
+		}
+	}
 	for _, sl := range d.order {
 		if len(sl.members) == 1 && !sl.touched {
 			if m := sl.members[0]; m.phase == store.Running && !m.unwanted() {
 				continue // as nearly all are
 			}
 		}
-		d.healSlot(sl)
+		if !sl.goesNow() {
+			d.healSlot(sl)
+		}
 	}
+}
+
+// goesNow says that somebody in the slot was ordered to go without waiting.
+func (sl *slot) goesNow() bool {
+	for _, m := range sl.members {
+		if c := m.Record.Condemned; c != nil && c.Now {
+			return true
+		}
+	}
+	return false
 }
 
 // healSlot decides for a slot with failed or condemned members, or with more than one.
