@@ -99,6 +99,8 @@ func (s *story) befallsOne(what, detail, id string) {
 	case "lose":
 		s.silence(id, true)
 		delete(s.machines, id)
+	case "hide", "unhide":
+		s.hidden[id] = what == "hide"
 	case "refuses":
 		s.agents[id].refuses = true
 	case "goodbye":

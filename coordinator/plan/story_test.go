@@ -158,7 +158,7 @@ func (s *story) advance() (Plan, []Action) {
 	s.nameAll()
 	for _, a := range done {
 		if !a.Silent {
-			s.say("%6s %s", before.Sub(s.start), s.sentence(a))
+			s.say("%6s %s", before.Sub(s.start).Round(time.Second), s.sentence(a))
 		}
 	}
 	return p, done
@@ -268,7 +268,7 @@ func (s *story) plan() {
 		s.say("call %s %s", c.Kind, c.Instance)
 	}
 	if !p.Next.IsZero() {
-		s.say("look again in %s", p.Next.Sub(s.now))
+		s.say("look again in %s", p.Next.Sub(s.now).Round(time.Millisecond))
 	}
 }
 

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"maps"
 	"slices"
 	"sort"
 	"time"
@@ -108,7 +109,7 @@ func (w *world) effect(c *call) {
 		w.restart(c.Instance)
 	case m == nil:
 		zone := w.instance(c.Instance).Record.Zone
-		w.machines[c.Instance] = &machine{id: c.Instance, zone: zone, made: w.now}
+		w.machines[c.Instance] = &machine{id: c.Instance, zone: zone, made: c.effectAt} // which may be a while ago: time passes in strides
 		w.agents[c.Instance] = &agent{healthy: true, registersAt: w.now.Add(bootTime + w.fate.wait("boot", 10*time.Second))}
 		if w.sick != "" && w.instance(c.Instance).Record.Spec.Template.InstanceType == w.sick {
 			w.agents[c.Instance].healthy, w.agents[c.Instance].ails = false, "machine"
@@ -224,6 +225,7 @@ func (w *world) listDue() {
 		for id, m := range w.machines {
 			w.list.machines[id] = *m
 		}
+		maps.DeleteFunc(w.list.machines, func(id string, _ machine) bool { return w.hidden[id] })
 		for _, id := range sortedIDs(w.machines) {
 			if w.now.Sub(w.machines[id].made) < consistency && w.fate.happens("new machine is not listed yet", 30) {
 				delete(w.list.machines, id)

@@ -51,6 +51,7 @@ type world struct {
 	hookFor  time.Duration   // how long a drain hook takes; 0: it never ends
 	sick     string          // the instance type with which no workload gets healthy
 	dumb     bool            // no new agent registers
+	hidden   map[string]bool // machines that the provider forgets to list
 }
 
 // failer is what a world needs of a *testing.T or a *rapid.T.
@@ -87,6 +88,7 @@ func newWorld(t failer, f fate) *world {
 	w := &world{
 		t: t, fate: f, keys: store.KeysOf("test"), now: epoch, rev: 10, kvs: map[string]store.KV{}, decoded: map[string]any{}, group: "web",
 		machines: map[string]*machine{}, agents: map[string]*agent{}, zones: []string{"a", "b"}, noRoom: map[string]bool{}, served: epoch, hookFor: 10 * time.Second,
+		hidden: map[string]bool{},
 	}
 	settings := store.DefaultShardSettings()
 	settings.ReconnectMax = store.Duration(reconnectMax)
