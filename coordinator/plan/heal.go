@@ -312,4 +312,6 @@ func (d *draft) moveZone(m *member) {
 	}
 	a := d.step(m, store.Creating, "REC-3", "tried in zone "+to, "zone "+full+" has no room", []string{m.Calls.Problem}, func(r *store.Instance) { r.Zone = to })
 	a.Conditions = append(a.Conditions, d.common()...)
+	d.crowd[full]--
+	d.crowd[to]++
 }

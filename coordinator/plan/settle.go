@@ -18,6 +18,10 @@ func (d *draft) settle(sl *slot, good, bad []*member) {
 		rule, why := m.grounds("HEAL-2")
 		d.releaseFailed(sl, m, keep, rule, why+"; "+keep.ID()+" is healthy in its place")
 	}
+	d.forcedOut(sl, good)
+	if keep.touched {
+		return
+	}
 	for _, m := range good {
 		switch {
 		case m == keep || m.judgment.Verdict == store.Suspect:
