@@ -6,7 +6,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// buryAll takes up the dead first: they wait for no budget, but use it. What cannot be made is withdrawn then.
+// buryAll takes up the dead first: they wait for no budget, but use it.
 func (d *draft) buryAll() {
 	for _, sl := range d.order {
 		for _, m := range sl.members {
@@ -15,6 +15,10 @@ func (d *draft) buryAll() {
 			}
 		}
 	}
+}
+
+// withdrawFailed gives up creations that cannot succeed.
+func (d *draft) withdrawFailed() {
 	for _, m := range d.members {
 		if m.Record.Managed && (m.phase == store.Pending || m.phase == store.Creating) {
 			d.giveUp(m)
