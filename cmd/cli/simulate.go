@@ -16,7 +16,7 @@ import (
 
 // Simulate is the command simulate.
 type Simulate struct {
-	Files         Files         `embed:""`
+	File          []string      `short:"f" sep:"none" help:"File with groups, one in each YAML document; - is standard input. May be given several times." placeholder:"FILE"`
 	Scenario      string        `help:"File with what is to happen (default: the group comes up, and each kind of failure happens once)." placeholder:"FILE"`
 	Seed          *uint64       `help:"What chance begins with (default: the scenario's, else 1)." placeholder:"N"`
 	For           time.Duration `help:"How much time is imagined (default: the scenario's, else 1h)." placeholder:"DURATION"`
@@ -73,6 +73,8 @@ func (c *Simulate) Run(ctx context.Context, s *Session) error {
 func (c *Simulate) check() error {
 	const help = "leasehold simulate --help"
 	switch {
+	case len(c.File) == 0:
+		return failure(Usage, help, "-f: name the file with the groups")
 	case c.Runs < 1 || c.Runs > maxRuns:
 		return failure(Usage, help, "--runs: %d: must be 1 to %d", c.Runs, maxRuns)
 	case c.For < 0:
@@ -86,11 +88,12 @@ func (c *Simulate) check() error {
 
 // read reads the groups and the scenario.
 func (c *Simulate) read(s *Session) (*scenario.Scenario, error) {
-	files, err := s.parseFiles(c.Files)
+	named := Files{Files: c.File}
+	files, err := s.parseFiles(named)
 	if err != nil {
 		return nil, err
 	}
-	entries, err := judgeFiles(c.Files, files, nil)
+	entries, err := judgeFiles(named, files, nil)
 	if err != nil {
 		return nil, wrongFile(err, "correct the file; its fields are in docs/group-file.md")
 	}
@@ -188,7 +191,7 @@ func missed(res *scenario.Result) string {
 
 // command repeats a run.
 func (c *Simulate) command(seed uint64) string {
-	text := "leasehold simulate " + c.Files.flags()
+	text := "leasehold simulate " + Files{Files: c.File}.flags()
 	if c.Scenario != "" {
 		text += " --scenario " + shellWord(c.Scenario)
 	}

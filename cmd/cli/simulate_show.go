@@ -34,7 +34,7 @@ func timelineLine(scr output.Screen, e scenario.Entry) string {
 	}
 	rule := e.Rule
 	if rule == "" {
-		rule = map[scenario.Source]string{scenario.Happens: ">>>>"}[e.Source]
+		rule = map[scenario.Source]string{scenario.Happens: ">>>>", scenario.Over: "<<<<"}[e.Source]
 	}
 	what := output.OneLine(e.What)
 	if e.Count > 1 {
@@ -63,7 +63,7 @@ func timelineLine(scr output.Screen, e scenario.Entry) string {
 		lines[i] = l
 	}
 	text = strings.Join(lines, "\n")
-	if e.Source == scenario.Happens {
+	if e.Source == scenario.Happens || e.Source == scenario.Over {
 		return scr.Notice(head+text) + "\n"
 	}
 	return head + text + "\n"

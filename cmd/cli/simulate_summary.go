@@ -37,8 +37,8 @@ func secondsText(seconds float64) string {
 
 func writeStandings(scr output.Screen, res *scenario.Result) error {
 	t := output.Table{Columns: []output.Column{
-		{Title: "GROUP"}, {Title: "SIZE", Right: true}, {Title: "WORST", Right: true}, {Title: "HEALTHY", Right: true}, {Title: "AT"},
-		{Title: "BELOW", Right: true}, {Title: "SERVING", Right: true}, {Title: "STORMS", Right: true}, {Title: "AT THE END"},
+		{Title: "GROUP"}, {Title: "SIZE", Right: true}, {Title: "WORST", Right: true}, {Title: "OF", Right: true}, {Title: "AT"},
+		{Title: "BELOW", Right: true}, {Title: "SERVING", Right: true}, {Title: "AT THE END"},
 	}}
 	for _, g := range res.Groups {
 		end := "as wanted"
@@ -49,7 +49,7 @@ func writeStandings(scr output.Screen, res *scenario.Result) error {
 		if g.At != "" {
 			worst = fmt.Sprintf("%d/%d", g.Healthy, g.Of)
 		}
-		t.Add(g.Name, fmt.Sprint(g.Size), fmt.Sprintf("%d%%", g.Availability), worst, orDash(g.At), secondsText(g.Below), fmt.Sprintf("%d%%", g.Serving), fmt.Sprint(g.Storms), end)
+		t.Add(g.Name, fmt.Sprint(g.Size), fmt.Sprintf("%d%%", g.Availability), worst, orDash(g.At), secondsText(g.Below), fmt.Sprintf("%d%%", g.Serving), end)
 	}
 	return t.Write(scr, false)
 }
@@ -93,6 +93,7 @@ func writeCounts(scr output.Screen, res *scenario.Result) error {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "machines  %d made, %d removed, at most %d at once\n", m.Created, m.Removed, m.AtOnce)
+	fmt.Fprintf(&b, "storms    %s\n", orNone(res.Storms))
 	writeIndented(&b, scr, "rules     ", orDash(strings.Join(rules, ", ")))
 	fmt.Fprintf(&b, "run       %s, seed %d\n", res.Length, res.Seed)
 	_, err := io.WriteString(scr.W, b.String())
@@ -120,6 +121,9 @@ func writeOutcome(scr output.Screen, res *scenario.Result) error {
 	for _, g := range res.Groups {
 		for _, w := range g.Blocked {
 			text := fmt.Sprintf("%s: %s", w.What, w.Why)
+			if w.Count > 1 {
+				text = fmt.Sprintf("%d × %s", w.Count, text)
+			}
 			if w.Until != "" {
 				text += "; until " + w.Until
 			}
@@ -135,4 +139,11 @@ func writeOutcome(scr output.Screen, res *scenario.Result) error {
 	}
 	_, err := io.WriteString(scr.W, b.String())
 	return err
+}
+
+func orNone(n int) string {
+	if n == 0 {
+		return "none"
+	}
+	return fmt.Sprint(n)
 }

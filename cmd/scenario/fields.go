@@ -62,6 +62,7 @@ func (f *fields) read() {
 
 // done reports the fields that nobody asked for.
 func (f *fields) done() {
+	f.sections = append(f.sections, Section{f.path, f.asked})
 	if f.node == nil || f.node.Kind != yaml.MappingNode {
 		return
 	}
@@ -178,14 +179,14 @@ const lengths = "a length of time like 90s, 10m or 1h30m"
 func (f *fields) length(name, def string, low, high time.Duration, doc string) time.Duration {
 	allowed := fmt.Sprintf("%s, %s to %s", lengths, words(low), words(high))
 	n := f.ask(name, def, allowed, doc)
+	usual, _ := time.ParseDuration(def) // a default in words stands for 0
 	if n == nil {
-		d, _ := time.ParseDuration(def) // a default in words stands for 0
-		return d
+		return usual
 	}
 	d, ok := lengthOf(n)
 	if !ok || d < low || d > high {
 		f.refuse(name, n, allowed)
-		return low
+		return usual
 	}
 	return d
 }

@@ -47,12 +47,9 @@ func (k Kind) Fields() []Field {
 	return f.asked
 }
 
-// TopFields are those of a scenario, each with those below it.
-func TopFields() []Field {
+// Sections are the mappings of a scenario, but for those of its events.
+func Sections() []Section {
 	r := &reading{setting: Setting{File: nothingToRead}}
-	s := &Scenario{}
-	f := r.mapping("", &yaml.Node{Kind: yaml.MappingNode}, "")
-	f.number("seed", 1, 0, 1<<53, "What chance begins with: the same seed gives the same run.")
-	_ = s
-	return f.asked
+	r.scenario(&yaml.Node{Kind: yaml.MappingNode})
+	return r.sections
 }

@@ -52,7 +52,7 @@ func readResigns(*fields) (string, time.Duration, func(*stage) string) {
 
 func readFreezes(f *fields) (string, time.Duration, func(*stage) string) {
 	d := f.length("for", "10s", time.Second, most, "How long.")
-	return "the leader stands still" + forWords(d), d, func(st *stage) string {
+	return "the leader stands still", d, func(st *stage) string {
 		was := st.w.Leader()
 		st.w.FreezeLeader(d, 0)
 		return was
@@ -62,7 +62,7 @@ func readFreezes(f *fields) (string, time.Duration, func(*stage) string) {
 func readBlind(f *fields) (string, time.Duration, func(*stage) string) {
 	d := f.length("for", "10s", time.Second, most, "How long.")
 	relist := f.flag("relist", "Whether all is read anew then, instead of what changed.")
-	return "the leader's watch is silent" + forWords(d), d, func(st *stage) string {
+	return "the leader's watch is silent", d, func(st *stage) string {
 		was := st.w.Leader()
 		st.w.BlindLeader(d, relist)
 		return was
@@ -80,7 +80,7 @@ func readClock(f *fields) (string, time.Duration, func(*stage) string) {
 func readEtcd(f *fields) (string, time.Duration, func(*stage) string) {
 	d := f.length("for", "30s", time.Second, most, "How long.")
 	drops := f.number("drops", 0, 0, 100_000, "How many leases it takes for ended when it is back.")
-	return "etcd is out of reach" + forWords(d), d, func(st *stage) string {
+	return "etcd is out of reach", d, func(st *stage) string {
 		st.w.StopEtcd(d, drops)
 		return ""
 	}
@@ -107,7 +107,7 @@ func readDropped(f *fields) (string, time.Duration, func(*stage) string) {
 func readAnswers(f *fields) (string, time.Duration, func(*stage) string) {
 	percent := f.percent("percent", "0%", "How many.")
 	d := f.lasting("Then it learns of all again.")
-	return fmt.Sprintf("%d%% of etcd's answers to the leader get lost%s", percent, forWords(d)), d, func(st *stage) string {
+	return fmt.Sprintf("%d%% of etcd's answers to the leader get lost", percent), d, func(st *stage) string {
 		st.w.LoseAnswers(percent)
 		st.later(d, func() { st.w.LoseAnswers(0) })
 		return ""

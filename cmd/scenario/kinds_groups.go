@@ -18,7 +18,7 @@ func nothingToRead(string) ([]store.Group, error) { return nil, nil }
 func groupKinds() []Kind {
 	return []Kind{
 		{applies, "file", "Groups are applied as a file says. Its path is relative to the scenario.", readApply},
-		{"bad_template", "group", "Instances made from the template that the group has now fail their checks.", readBad},
+		{"bad_template", "group", "Instances made from the template that the group has now fail their checks, those that are there too.", readBad},
 		{"roll", "group", "The group's template changes.", readRoll},
 		{"scale", "", "The group's size changes.", readScale},
 		{"pause", "group", "The group is paused.", readEdit("is paused", "resumed", func(o *store.OperatorState) { o.Paused = true }, func(o *store.OperatorState) { o.Paused = false })},
@@ -70,7 +70,7 @@ func readBad(f *fields) (string, time.Duration, func(*stage) string) {
 	group := f.groupField("")
 	mute := f.flag("silent", "Whether their agents do not even say hello.")
 	d := f.lasting("Then they are as good as others.")
-	return "the present template of " + group + " is bad" + forWords(d), d, func(st *stage) string {
+	return "the present template of " + group + " is bad", d, func(st *stage) string {
 		g, there := st.w.Group(group)
 		if !there {
 			return "there is no such group"
@@ -151,9 +151,8 @@ func readEdit(what, back string, do, undo func(*store.OperatorState)) func(*fiel
 		if undo != nil {
 			d = f.lasting("Then it is " + back + ".")
 		}
-		return group + " " + what + forWords(d), d, func(st *stage) string {
+		return group + " " + what, d, func(st *stage) string {
 			st.later(d, func() {
-				st.note(group + " is " + back)
 				st.edit(group, func(g *store.Group) { undo(&g.OperatorState) })
 			})
 			return st.edit(group, func(g *store.Group) { do(&g.OperatorState) })

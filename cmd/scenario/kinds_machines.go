@@ -54,7 +54,7 @@ func readSilent(one, many, what string, do func(*imagined.World, string)) func(*
 	return func(f *fields) (string, time.Duration, func(*stage) string) {
 		t := f.target()
 		d := f.lasting("Then they return.")
-		return t.words(one, many) + " " + what + forWords(d), d, func(st *stage) string {
+		return t.words(one, many) + " " + what, d, func(st *stage) string {
 			return st.each(t, present, func(id string) {
 				do(st.w, id)
 				st.later(d, func() { st.w.Return(id) })
@@ -72,7 +72,7 @@ func readUnhealthy(f *fields) (string, time.Duration, func(*stage) string) {
 	if d > 0 && how == imagined.CuredByNothing {
 		how = imagined.CuredByItself
 	}
-	return "checks of " + t.words("instance", "instances") + " fail" + forWords(d), d, func(st *stage) string {
+	return "checks of " + t.words("instance", "instances") + " fail", d, func(st *stage) string {
 		return st.each(t, present, func(id string) {
 			st.w.Sicken(id, how)
 			st.later(d, func() { st.w.Heal(id) })
@@ -83,7 +83,7 @@ func readUnhealthy(f *fields) (string, time.Duration, func(*stage) string) {
 func readExits(f *fields) (string, time.Duration, func(*stage) string) {
 	t := f.target()
 	code := f.number("code", 1, 0, 255, "The exit code.")
-	return fmt.Sprintf("workload of %s exits with %d", t.words("instance", "instances"), code), 0, func(st *stage) string {
+	return fmt.Sprintf("%s exited with %d", t.words("workload", "workloads"), code), 0, func(st *stage) string {
 		return st.each(t, present, func(id string) { st.w.Exit(id, code) })
 	}
 }
@@ -91,7 +91,7 @@ func readExits(f *fields) (string, time.Duration, func(*stage) string) {
 func readNotice(f *fields) (string, time.Duration, func(*stage) string) {
 	t := f.target()
 	in := f.length("in", "2m", time.Second, time.Hour, "So long after the notice the machine ends.")
-	return fmt.Sprintf("notice for %s: it ends in %s", t.words("machine", "machines"), words(in)), in, func(st *stage) string {
+	return fmt.Sprintf("notice that %s will end in %s", t.words("machine", "machines"), words(in)), 0, func(st *stage) string {
 		return st.each(t, present, func(id string) { st.w.Notice(id, in) })
 	}
 }
@@ -100,7 +100,7 @@ func readGoodbye(f *fields) (string, time.Duration, func(*stage) string) {
 	t := f.target()
 	kind := f.choice("says", string(store.GoodbyeShutdown), "What is said.",
 		string(store.GoodbyeRestart), string(store.GoodbyeShutdown), string(store.GoodbyeMoving), string(store.GoodbyeEvacuating))
-	return t.words("agent", "agents") + " says goodbye: " + kind, 0, func(st *stage) string {
+	return t.words("agent", "agents") + " said goodbye: " + kind, 0, func(st *stage) string {
 		return st.each(t, present, func(id string) { st.w.Goodbye(id, store.Goodbye(kind)) })
 	}
 }

@@ -20,7 +20,7 @@ func orderKinds() []Kind {
 		{"override_storm", "group", "A storm is to be taken for over.", readGroupOrder(store.RequestOverrideStorm, "the storm is to be taken for over of")},
 		{"adopt", "", "A machine that nobody recorded is to be taken up.", readAdopt},
 		{"evacuate", "zone", "A zone is to be emptied.", readEvacuate},
-		{"hold", "for", "The shard is put on hold.", readHold},
+		{"hold", "for", "The shard is on hold: nothing is created or deleted.", readHold},
 		{"release", "", "The hold ends.", readRelease},
 	}
 }
@@ -67,13 +67,13 @@ func readAdopt(*fields) (string, time.Duration, func(*stage) string) {
 }
 
 func readEvacuate(f *fields) (string, time.Duration, func(*stage) string) {
-	zone := f.zoneField("the first one")
+	zone := f.zoneField("the first one", "Which.")
 	d := f.lasting("Then it may be used again.")
 	what := "the first zone"
 	if zone != "" {
 		what = "zone " + zone
 	}
-	return "order: " + what + " to be evacuated" + forWords(d), d, func(st *stage) string {
+	return "order: " + what + " to be evacuated", d, func(st *stage) string {
 		zone := zone
 		if zone == "" {
 			zone = st.sc.Provider.Zones[0].Name
@@ -86,7 +86,7 @@ func readEvacuate(f *fields) (string, time.Duration, func(*stage) string) {
 
 func readHold(f *fields) (string, time.Duration, func(*stage) string) {
 	d := f.lasting("Then it is released.")
-	return "the shard is put on hold" + forWords(d), d, func(st *stage) string {
+	return "the shard is on hold", d, func(st *stage) string {
 		st.w.Hold()
 		st.later(d, st.w.Release)
 		return ""

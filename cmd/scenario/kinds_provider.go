@@ -2,6 +2,8 @@ package scenario
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/leasehold/leasehold/coordinator/imagined"
@@ -23,9 +25,16 @@ func providerKinds() []Kind {
 }
 
 // zoneField asks for a zone of the scenario.
-func (f *fields) zoneField(def string) string {
-	name := f.text("zone", "the name of a zone", "This zone.")
+func (f *fields) zoneField(def, doc string) string {
+	name := f.text("zone", "the name of a zone", doc)
 	f.asked[len(f.asked)-1].Default = def
+	if name != "" && !slices.Contains(f.zones, name) {
+		what := nearest(name, f.zones)
+		if what == "" {
+			what = ": there are " + strings.Join(f.zones, ", ")
+		}
+		f.wrong(f.value["zone"], join(f.path, "zone"), "there is no zone %s%s", name, what)
+	}
 	return name
 }
 
@@ -51,13 +60,13 @@ func (st *stage) eachZone(name string, do func(provider, zone string)) {
 }
 
 func readLoseZone(f *fields) (string, time.Duration, func(*stage) string) {
-	zone := f.zoneField("the first one")
+	zone := f.zoneField("the first one", "Which.")
 	d := f.lasting("Then machines can be made there again.")
 	what := "the first zone"
 	if zone != "" {
 		what = "zone " + zone
 	}
-	return what + " is lost" + forWords(d), d, func(st *stage) string {
+	return what + " is lost", d, func(st *stage) string {
 		zone := zone
 		if zone == "" {
 			zone = st.sc.Provider.Zones[0].Name
@@ -69,13 +78,13 @@ func readLoseZone(f *fields) (string, time.Duration, func(*stage) string) {
 }
 
 func readNoCapacity(f *fields) (string, time.Duration, func(*stage) string) {
-	zone := f.zoneField("all")
+	zone := f.zoneField("all", "Which.")
 	d := f.lasting("Then there is room again.")
 	where := "any zone"
 	if zone != "" {
 		where = "zone " + zone
 	}
-	return "no room in " + where + forWords(d), d, func(st *stage) string {
+	return "no room in " + where, d, func(st *stage) string {
 		fill := func(full bool) {
 			st.eachZone(zone, func(p, z string) { st.w.Fill(p, z, full) })
 		}
@@ -88,7 +97,7 @@ func readNoCapacity(f *fields) (string, time.Duration, func(*stage) string) {
 func readTrouble(what string, do func(*imagined.World, string, time.Duration)) func(*fields) (string, time.Duration, func(*stage) string) {
 	return func(f *fields) (string, time.Duration, func(*stage) string) {
 		d := f.length("for", "1m", time.Second, longest, "How long.")
-		return what + forWords(d), d, func(st *stage) string {
+		return what, d, func(st *stage) string {
 			for _, p := range st.providers {
 				do(st.w, p, d)
 			}
@@ -104,7 +113,7 @@ func readLists(f *fields) (string, time.Duration, func(*stage) string) {
 	}
 	how := f.choice("how", string(imagined.ListEmpty), "What is wrong with them.", lies...)
 	d := f.length("for", "1m", time.Second, longest, "How long.")
-	return fmt.Sprintf("lists of machines are %s%s", how, forWords(d)), d, func(st *stage) string {
+	return "lists of machines are " + how, d, func(st *stage) string {
 		for _, p := range st.providers {
 			st.w.ListsLie(p, imagined.Lie(how), d)
 		}
@@ -114,7 +123,7 @@ func readLists(f *fields) (string, time.Duration, func(*stage) string) {
 
 func readExtra(f *fields) (string, time.Duration, func(*stage) string) {
 	group := f.groupField("")
-	zone := f.zoneField("the first one")
+	zone := f.zoneField("the first one", "Which.")
 	speaks := f.length("speaks", "never", time.Second, longest, "So long after it appeared its agent says hello.")
 	return "a machine of " + group + " is there that nobody recorded", 0, func(st *stage) string {
 		g, there := st.w.Group(group)

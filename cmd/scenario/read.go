@@ -47,7 +47,7 @@ func Read(name string, from io.Reader, setting Setting) (*Scenario, error) {
 		return nil, r.problems
 	}
 	s := r.scenario(root)
-	if len(r.problems) > 0 {
+	if len(r.problems)+len(r.applied) > 0 {
 		return nil, r.sorted()
 	}
 	return s, nil
@@ -94,13 +94,14 @@ func (r *reading) syntax(err error) {
 func (r *reading) scenario(root *yaml.Node) *Scenario {
 	f := r.mapping("", root, "")
 	s := &Scenario{groups: r.setting.Groups}
+	list := f.value["events"]
+	s.providers = r.learn(list)
 	s.Seed = uint64(f.number("seed", 1, 0, 1<<53, "What chance begins with: the same seed gives the same run.")) //nolint:gosec // it is not negative
 	s.Length = f.length("length", "1h", time.Second, maxLength, "How much time is imagined.")
 	r.provider(f, s)
 	r.shard(f, s)
 	r.expect(f, s)
-	list := f.ask("events", "none", "a list", "What happens, and when: see below.")
-	s.providers = r.learn(list)
+	f.ask("events", "none", "a list", "What happens, and when: see below.")
 	r.events(list, s)
 	f.done()
 	return s
@@ -109,6 +110,7 @@ func (r *reading) scenario(root *yaml.Node) *Scenario {
 // learn finds out which groups there are, those of files that are applied on the way included, and returns their providers.
 func (r *reading) learn(list *yaml.Node) (providers []string) {
 	know := func(groups []store.Group) {
+		r.groups = append(r.groups, groups...)
 		for _, g := range groups {
 			if !slices.Contains(r.known, g.Name) {
 				r.known = append(r.known, g.Name)
@@ -119,7 +121,7 @@ func (r *reading) learn(list *yaml.Node) (providers []string) {
 		}
 	}
 	know(r.setting.Groups)
-	if list == nil || list.Kind != yaml.SequenceNode {
+	if isNothing(list) || list.Kind != yaml.SequenceNode {
 		return providers
 	}
 	quiet := &reading{setting: r.setting}
@@ -138,7 +140,7 @@ func (r *reading) learn(list *yaml.Node) (providers []string) {
 
 func (r *reading) provider(f *fields, s *Scenario) {
 	p := r.mapping("provider", f.ask("provider", "", "fields", "How the provider of the machines is."), "")
-	s.Provider.Zones = r.zones(p)
+	s.Provider.Zones = r.readZones(p)
 	s.Provider.Boot = p.span("boot", "20s..40s", "From a machine's existence to its agent's first word.", time.Hour)
 	if s.Provider.Boot == (imagined.Range{}) {
 		s.Provider.Boot = imagined.Range{From: 20 * time.Second, To: 40 * time.Second}
@@ -154,12 +156,16 @@ func (r *reading) provider(f *fields, s *Scenario) {
 	p.done()
 }
 
-// zones are those of the file, else those that the groups name, else two.
-func (r *reading) zones(p *fields) []imagined.Zone {
+// readZones are those of the file, else those that the groups name, else two.
+func (r *reading) readZones(p *fields) []imagined.Zone {
 	const allowed = "zones with the number of machines for which each has room (0: any number), like {a: 10, b: 10}"
 	n := p.ask("zones", "the groups', else {a: 0, b: 0}", "names with a number each", "The zones, and how many machines each has room for; 0: any number.")
 	if n == nil {
-		return zonesOf(r.setting.Groups)
+		zones := zonesOf(r.groups)
+		for _, z := range zones {
+			r.zones = append(r.zones, z.Name)
+		}
+		return zones
 	}
 	if n.Kind != yaml.MappingNode || len(n.Content) == 0 {
 		p.refuse("zones", n, allowed)
@@ -167,16 +173,15 @@ func (r *reading) zones(p *fields) []imagined.Zone {
 	}
 	m := r.mapping("provider.zones", n, "")
 	var zones []imagined.Zone
-	var names []string
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		name := n.Content[i].Value
 		zones = append(zones, imagined.Zone{Name: name, Room: m.number(name, 0, 0, store.MaxSize, "")})
-		names = append(names, name)
+		r.zones = append(r.zones, name)
 	}
-	for _, g := range r.setting.Groups {
+	for _, g := range r.groups {
 		for _, z := range g.Template.Zones {
-			if !slices.Contains(names, z) {
-				r.wrong(n, "provider.zones", "group %s wants zone %s, which is not among %s", g.Name, z, strings.Join(names, ", "))
+			if !slices.Contains(r.zones, z) {
+				r.wrong(n, "provider.zones", "group %s wants zone %s, which is not among %s", g.Name, z, strings.Join(r.zones, ", "))
 			}
 		}
 	}
@@ -224,7 +229,7 @@ func (r *reading) shard(f *fields, s *Scenario) {
 
 func (r *reading) events(list *yaml.Node, s *Scenario) {
 	switch {
-	case list == nil:
+	case isNothing(list):
 		return
 	case list.Kind != yaml.SequenceNode:
 		r.wrong(list, "events", "%s: must be a list of events like - {at: 5m, kill: {count: 2}}", shown(list))
@@ -285,6 +290,9 @@ func (r *reading) event(path string, item *yaml.Node, s *Scenario) (e Event, ok 
 	if len(found) == 0 && len(r.problems) == before {
 		r.wrong(item, path, "nothing happens: what may is in docs/simulate.md")
 	}
+	if e.For > 0 {
+		e.What += forWords(e.For)
+	}
 	return e, len(r.problems) == before
 }
 
@@ -292,7 +300,7 @@ func (r *reading) event(path string, item *yaml.Node, s *Scenario) (e Event, ok 
 func (f *fields) refusedFile(name string, err error) {
 	var problems groupfile.Problems
 	if errors.As(err, &problems) {
-		f.problems = append(f.problems, problems...)
+		f.applied = append(f.applied, problems...)
 		return
 	}
 	f.wrong(f.value["file"], join(f.path, "file"), "%s: %s", name, err)

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/agext/levenshtein"
 	"github.com/leasehold/leasehold/cmd/groupfile"
+	"github.com/leasehold/leasehold/store"
 	"go.yaml.in/yaml/v4"
 )
 
@@ -15,8 +17,18 @@ import (
 type reading struct {
 	file     string
 	problems groupfile.Problems
+	applied  groupfile.Problems // of files that events apply
 	setting  Setting
-	known    []string // the names of all groups that there are at any time
+	groups   []store.Group // all that there are at any time
+	known    []string      // their names
+	zones    []string      // of the provider
+	sections []Section
+}
+
+// Section is a mapping of a scenario, with the fields that it may have.
+type Section struct {
+	Path   string
+	Fields []Field
 }
 
 func (r *reading) wrong(at *yaml.Node, field, format string, args ...any) {
@@ -29,16 +41,9 @@ func (r *reading) wrong(at *yaml.Node, field, format string, args ...any) {
 
 func (r *reading) sorted() groupfile.Problems {
 	slices.SortStableFunc(r.problems, func(a, b groupfile.Problem) int {
-		switch {
-		case a.File != b.File:
-			return 0
-		case a.Line != b.Line:
-			return a.Line - b.Line
-		default:
-			return a.Column - b.Column
-		}
+		return cmp.Or(a.Line-b.Line, a.Column-b.Column)
 	})
-	return r.problems
+	return append(r.problems, r.applied...)
 }
 
 // shown is how a message calls a value.

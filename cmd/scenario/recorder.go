@@ -19,7 +19,7 @@ type recorder struct {
 	standing map[string]*standing
 	members  map[string]member // recorded instances
 	dirty    bool              // something happened since the groups were looked at
-	playing  bool              // an event of the scenario is happening
+	playing  int               // the entry of the event that is happening, from 1
 	events   []EventResult
 	rules    map[string]int
 	storms   int
@@ -29,6 +29,8 @@ type recorder struct {
 	atOnce   int
 	broken   []string
 	cut      bool
+	ends     map[time.Duration]bool // when troubles end
+	verdicts map[string]store.Verdict
 }
 
 // member is what matters here of a recorded instance.
@@ -39,7 +41,7 @@ type member struct {
 }
 
 func newRecorder(s *Scenario) *recorder {
-	return &recorder{sc: s, standing: map[string]*standing{}, members: map[string]member{}, rules: map[string]int{}}
+	return &recorder{sc: s, standing: map[string]*standing{}, members: map[string]member{}, rules: map[string]int{}, ends: map[time.Duration]bool{}, verdicts: map[string]store.Verdict{}}
 }
 
 // attach gives the recorder its world. Until then it only hears that the groups are applied.
@@ -62,10 +64,8 @@ func (r *recorder) observer() imagined.Observer {
 	return imagined.Observer{
 		Committed: func(at time.Time, a *plan.Action, _ store.Revision) { r.committed(since(at), a) },
 		Machine:   func(at time.Time, m imagined.Machine) { r.machine(since(at), m) },
-		Judged: func(at time.Time, group, id string, before, now plan.Judgment) {
-			r.judged(since(at), group, id, before, now)
-		},
-		Noted: func(at time.Time, what string) { r.note(since(at), what) },
+		Judged:    func(at time.Time, group, id string, _, now plan.Judgment) { r.judged(since(at), group, id, now) },
+		Noted:     func(at time.Time, what string) { r.note(since(at), what) },
 		Changed: func(_ time.Time, e store.Event) {
 			r.dirty = true
 			if r.w != nil {
@@ -87,24 +87,31 @@ func (r *recorder) add(e Entry) {
 	r.dirty = true
 }
 
-// begin is told that an event of the scenario is about to happen: what the world tells meanwhile is part of it.
+// begin notes an event of the scenario that is about to happen. What the world tells meanwhile is part of it.
 func (r *recorder) begin(e Event) {
-	r.playing = true
+	r.look()
+	r.playing = len(r.all) + 1
+	r.add(Entry{At: e.At, Source: Happens, What: e.What})
+	r.events = append(r.events, EventResult{At: e.At, Time: Clock(e.At), Kind: e.Kind, What: e.What, lasts: e.For})
+}
+
+// end notes whom it befell.
+func (r *recorder) end(detail string) {
+	r.all[r.playing-1].Why = detail
+	r.playing = 0
+	r.events[len(r.events)-1].Detail = detail
+	r.dirty = true
 	r.look()
 }
 
-// happens notes an event of the scenario.
-func (r *recorder) happens(e Event, detail string) {
-	r.playing = false
-	what := e.What
-	r.events = append(r.events, EventResult{At: e.At, Time: Clock(e.At), Kind: e.Kind, What: what, Detail: detail, Lasts: e.For})
-	r.add(Entry{At: e.At, Source: Happens, What: what, Why: detail})
-	r.look()
+// over notes the end of an event that lasted.
+func (r *recorder) over(e Event) {
+	r.add(Entry{At: r.w.Elapsed(), Source: Over, What: "over: " + strings.TrimSuffix(e.What, forWords(e.For))})
 }
 
-// note notes what the world tells in words.
+// note notes what the world tells in words. What is part of an event, or of its end, is said there.
 func (r *recorder) note(at time.Duration, what string) {
-	r.add(Entry{At: at, Source: World, What: what, minor: r.playing})
+	r.add(Entry{At: at, Source: World, What: what, minor: r.playing > 0 || r.ends[at]})
 }
 
 func (r *recorder) machine(at time.Duration, m imagined.Machine) {
@@ -148,16 +155,23 @@ func minorStep(a *plan.Action) bool {
 	}
 }
 
-func (r *recorder) judged(at time.Duration, group, id string, before, now plan.Judgment) {
+// judged notes a verdict. A new leader judges all anew, so what was judged before is known here.
+func (r *recorder) judged(at time.Duration, group, id string, now plan.Judgment) {
+	before := r.verdicts[id]
+	if before == now.Verdict {
+		return
+	}
+	r.verdicts[id] = now.Verdict
 	what := "is " + string(now.Verdict)
 	minor := false
 	switch now.Verdict {
 	case store.Live:
-		minor = !before.Verdict.Failed()
-		what = "is well again"
+		if minor = !before.Failed(); !minor {
+			what = "is well again"
+		}
 	case store.Unborn, store.Suspect:
 		minor = true
-	case store.Dead: // what is decided about it says so at once
+	case store.Dead, store.Doomed: // what is decided about it says so at once
 		minor = true
 	default:
 	}
@@ -235,11 +249,11 @@ func (r *recorder) look() {
 		st.look(at, r.w, *counts[name])
 		switch {
 		case st.whole && !was:
-			took := ""
+			took, short := "", false
 			if st.since > 0 {
-				took = "after " + about(at-st.since)
+				took, short = " after "+about(at-st.since), at-st.since < time.Second
 			}
-			r.add(Entry{At: at, Source: Standing, Group: name, What: fmt.Sprintf("is as wanted: %d of %d healthy", counts[name].healthy, st.size), Why: took})
+			r.add(Entry{At: at, Source: Standing, Group: name, minor: short, What: "is as wanted" + took, Why: fmt.Sprintf("%d of %d healthy", counts[name].healthy, st.size)})
 		case was && !st.whole:
 			r.add(Entry{At: at, Source: Standing, Group: name, What: "is not as wanted any more", minor: true})
 		}

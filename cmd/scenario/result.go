@@ -29,20 +29,29 @@ type Result struct {
 
 // GroupResult is how a group fared.
 type GroupResult struct {
-	Name         string          `json:"name"`
-	Size         int             `json:"size"`
-	Availability int             `json:"worst_availability_percent"`
-	Healthy      int             `json:"worst_healthy"`
-	Of           int             `json:"worst_of"`
-	At           string          `json:"worst_at,omitempty"`
-	Serving      int             `json:"worst_serving_percent"`
-	ServingAt    string          `json:"worst_serving_at,omitempty"`
-	Below        float64         `json:"below_seconds"`         // less than 100%, in all
-	Longest      float64         `json:"longest_below_seconds"` // at a stretch
-	Storms       int             `json:"storms"`
-	Whole        bool            `json:"converged"`
-	Blocked      []store.Blocked `json:"blocked,omitempty"` // at the end
-	Unfinished   string          `json:"unfinished,omitempty"`
+	Name         string    `json:"name"`
+	Size         int       `json:"size"`
+	Availability int       `json:"worst_availability_percent"`
+	Healthy      int       `json:"worst_healthy"`
+	Of           int       `json:"worst_of"`
+	At           string    `json:"worst_at,omitempty"`
+	Serving      int       `json:"worst_serving_percent"`
+	ServingAt    string    `json:"worst_serving_at,omitempty"`
+	Below        float64   `json:"below_seconds"`         // less than 100%, in all
+	Longest      float64   `json:"longest_below_seconds"` // at a stretch
+	Storms       int       `json:"storms"`
+	Whole        bool      `json:"converged"`
+	Blocked      []Blocked `json:"blocked,omitempty"` // at the end
+	Unfinished   string    `json:"unfinished,omitempty"`
+}
+
+// Blocked is work that ought to be done at the end and is not, for as many instances as it is the same for.
+type Blocked struct {
+	Rule  string `json:"rule"`
+	What  string `json:"what"`
+	Why   string `json:"why"`
+	Until string `json:"until,omitempty"`
+	Count int    `json:"count"`
 }
 
 // MachineCount counts machines.
@@ -60,18 +69,18 @@ type RuleCount struct {
 
 // EventResult is what an event led to, up to the next one.
 type EventResult struct {
-	At     time.Duration `json:"-"`
+	At     time.Duration `json:"-"` // from the beginning
 	Time   string        `json:"at"`
 	Kind   string        `json:"kind"`
 	What   string        `json:"what"`
 	Detail string        `json:"detail,omitempty"`
-	Lasts  time.Duration `json:"-"`
 	Worst  int           `json:"worst_availability_percent"`
 	// Converged is how long it took until all was as wanted again; nil if it was not to the end. Late is the same from the end of what
 	// lasts.
 	Converged *float64 `json:"converged_seconds"`
 	Late      *float64 `json:"converged_after_end_seconds,omitempty"`
 
+	lasts time.Duration
 	seen  bool
 	until time.Duration // when all was as wanted again
 	open  bool          // it is not yet
@@ -149,7 +158,7 @@ func (r *recorder) group(name string) GroupResult {
 		g.ServingAt = Clock(st.servingAt)
 	}
 	status := imagined.Read[store.Status](r.w, r.w.Keys().Status(name)).Record
-	g.Blocked = status.Blocked
+	g.Blocked = blockedOf(status.Blocked)
 	if !st.whole {
 		g.Unfinished = unfinished(status, st.size)
 	}
@@ -175,9 +184,12 @@ func (e EventResult) ended() EventResult {
 		return e
 	}
 	took := seconds(e.until - e.At)
+	if took < 1 {
+		took = 0 // it was taken up at once, and nothing had to be done
+	}
 	e.Converged = &took
-	if e.Lasts > 0 {
-		late := seconds(max(0, e.until-e.At-e.Lasts))
+	if e.lasts > 0 {
+		late := seconds(max(0, e.until-e.At-e.lasts))
 		e.Late = &late
 	}
 	return e
@@ -186,4 +198,21 @@ func (e EventResult) ended() EventResult {
 // seconds are those of a length of time, to the tenth.
 func seconds(d time.Duration) float64 {
 	return float64(d.Round(100*time.Millisecond).Milliseconds()) / 1000
+}
+
+// blockedOf sums up work that is blocked for the same reason.
+func blockedOf(all []store.Blocked) (out []Blocked) {
+	for _, b := range all {
+		i := slices.IndexFunc(out, func(o Blocked) bool {
+			return o.Rule == b.Rule && anonymous(o.What) == anonymous(b.What) && anonymous(o.Why) == anonymous(b.Why)
+		})
+		if i < 0 {
+			out = append(out, Blocked{Rule: b.Rule, What: b.What, Why: b.Why, Until: b.Until, Count: 1})
+			continue
+		}
+		o := &out[i]
+		o.What, o.Why, o.Until = anonymous(o.What), anonymous(o.Why), anonymous(o.Until)
+		o.Count++
+	}
+	return out
 }

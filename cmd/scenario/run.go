@@ -29,9 +29,13 @@ func (s *Scenario) Play(ctx context.Context, progress func(time.Duration)) *Resu
 		if !st.runUntil(ctx, e.At, progress) {
 			break
 		}
+		if e.For > 0 {
+			end := e.At + e.For
+			st.rec.ends[end] = true
+			st.w.At(imagined.Epoch.Add(end), func() { st.rec.over(e) })
+		}
 		st.rec.begin(e)
-		detail := e.play(st)
-		st.rec.happens(e, detail)
+		st.rec.end(e.play(st))
 	}
 	st.runUntil(ctx, s.Length, progress)
 	return st.rec.result()
@@ -81,5 +85,3 @@ func (st *stage) groupsMeant(name string) []string {
 	}
 	return st.rec.names
 }
-
-func (st *stage) note(what string) { st.rec.note(st.w.Elapsed(), what) }

@@ -52,7 +52,7 @@ func (f *fields) onlyGroup() string {
 // target asks whom something is about.
 func (f *fields) target() target {
 	t := target{group: f.groupField(anyGroup), slot: -1}
-	t.zone = f.text("zone", "the name of a zone", "Only in this zone.")
+	t.zone = f.zoneField("any", "Only in this zone.")
 	if slot := f.number("slot", 0, 0, store.MaxSize-1, "The instance in this slot."); f.has("slot") {
 		t.slot = slot
 	}

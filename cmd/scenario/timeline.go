@@ -13,6 +13,7 @@ type Source string
 // The sources.
 const (
 	Happens  Source = "event"    // the scenario
+	Over     Source = "over"     // an event of the scenario that lasted has ended
 	World    Source = "world"    // what else befalls the world, or follows from the scenario
 	Decision Source = "decision" // the leader
 	Verdict  Source = "verdict"  // the leader too: what it takes an instance for
@@ -62,8 +63,11 @@ func Fold(all []Entry) []Entry {
 		switch {
 		case e.minor:
 			continue
-		case e.Source == Happens:
+		case e.Source == Happens || e.Source == Over:
 			clear(first)
+			out = append(out, e)
+			continue
+		case e.Source == Standing:
 			out = append(out, e)
 			continue
 		}

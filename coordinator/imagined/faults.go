@@ -143,10 +143,14 @@ func (w *World) Goodbye(id string, kind store.Goodbye) {
 	}
 }
 
-// Spoiled has all machines made from a template never get healthy, or never say a word.
+// SpoilTemplate has the checks of all machines made from a template fail, those that are there too; or has new ones never say a word.
 func (w *World) SpoilTemplate(hash string, mute bool) {
 	w.note("template %s is bad", hash)
 	w.bad[hash] = bad{sick: true, mute: mute}
+	for _, id := range w.agentIDs() {
+		w.agents[id].report()
+		w.agents[id].touch()
+	}
 }
 
 // MendTemplate takes that back for machines that say something.
