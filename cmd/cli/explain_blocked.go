@@ -53,11 +53,23 @@ func (b blockedWork) what() string {
 	return strings.ReplaceAll(b.What, b.Instances[0], named)
 }
 
+// why and until are those of all the instances: where each is named, INSTANCE stands for it.
+func (b blockedWork) why() string { return b.ofAll(b.Why) }
+
+func (b blockedWork) until() string { return b.ofAll(b.Until) }
+
+func (b blockedWork) ofAll(text string) string {
+	if len(b.Instances) < 2 {
+		return text
+	}
+	return strings.ReplaceAll(text, b.Instances[0], "INSTANCE")
+}
+
 // sentence is the held work in one line.
 func (b blockedWork) sentence() string {
-	text := b.what() + ": " + b.Why
+	text := b.what() + ": " + b.why()
 	if b.Until != "" {
-		text += "; until " + b.Until
+		text += "; until " + b.until()
 	}
 	return text + " (" + b.Rule + ")"
 }

@@ -4,10 +4,13 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/leasehold/leasehold/docs"
+	"github.com/leasehold/leasehold/store"
 )
 
 // Every rule that a decision, or a page, can name can be explained.
@@ -58,5 +61,29 @@ func TestNamesAreWordsOfTheirOwn(t *testing.T) {
 		if names(text, "web-0-a") != want {
 			t.Errorf("%q names web-0-a: %v, want %v", text, !want, want)
 		}
+	}
+}
+
+func TestNextLookIsTheFirstToCome(t *testing.T) {
+	looks := []look{{At: noon.Add(time.Hour), What: "late"}, {At: noon.Add(-time.Second), What: "past"}, {At: noon.Add(time.Minute), What: "soon"}, {At: noon, What: "now"}}
+	if l := nextLook(looks, noon); l == nil || l.What != "soon" {
+		t.Errorf("the next look is %v, want soon", l)
+	}
+	if l := nextLook(looks[:2], noon.Add(2*time.Hour)); l != nil {
+		t.Errorf("the next look is %v, and all are past", l)
+	}
+}
+
+func TestMergeNamesEachInstanceOnce(t *testing.T) {
+	held := func(id, why string) store.Blocked {
+		return store.Blocked{Rule: "HEAL-2", What: "replacement of " + id, Why: why, Until: id + " passes", Instance: id}
+	}
+	all := merge([]store.Blocked{held("web-0-a", "x"), held("web-1-b", "x"), held("web-0-a", "x"), held("web-2-c", "y"), {Rule: "REC-4", What: "scale-down"}})
+	var got []string
+	for _, w := range all {
+		got = append(got, w.what()+" until "+w.until())
+	}
+	if want := []string{"replacement of web-0-a, web-1-b until INSTANCE passes", "replacement of web-2-c until web-2-c passes", "scale-down until "}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }

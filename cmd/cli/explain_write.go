@@ -130,9 +130,9 @@ func writeBlocked(b *strings.Builder, scr output.Screen, blocked []store.Blocked
 }
 
 func writeHeld(b *strings.Builder, scr output.Screen, w blockedWork) {
-	writeWrapped(b, scr, "  ", fmt.Sprintf("%s (%s): %s", w.what(), w.Rule, w.Why))
+	writeWrapped(b, scr, "  ", fmt.Sprintf("%s (%s): %s", w.what(), w.Rule, w.why()))
 	if w.Until != "" {
-		writeWrapped(b, scr, "    freed when: ", w.Until)
+		writeWrapped(b, scr, "    freed when: ", w.until())
 	}
 }
 
