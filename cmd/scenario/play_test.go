@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -165,5 +164,3 @@ func TestTheSameSeedGivesTheSameBytes(t *testing.T) {
 		t.Error("the runs of two seeds do not differ")
 	}
 }
-
-var _ = slices.Contains[[]string]
