@@ -46,8 +46,9 @@ func (d *draft) add(m *member, by int) {
 		return in + by
 	}
 	sl.filled = slots(sl.filled, &c.filled, m.fills())
-	sl.up = slots(sl.up, &c.up, d.booted(m))
-	sl.well = slots(sl.well, &c.well, m.healthy())
+	done := m.phase == store.Finished // nothing more is expected of its slot
+	sl.up = slots(sl.up, &c.up, done || d.booted(m))
+	sl.well = slots(sl.well, &c.well, done || m.healthy())
 }
 
 // standing says that it counts against size and max_expansion. Whom only this plan removes counts still: that action may be
