@@ -159,9 +159,9 @@ func (in *inquiry) unavailable(members []store.Instance) {
 	}
 }
 
-// up says that a member has fully booted, whatever its checks say (HEAL-5).
+// up says that a member has fully booted, whatever its checks say (HEAL-5), or that nothing more is expected of it.
 func (in *inquiry) up(m store.Instance) bool {
-	return m.Managed && m.Phase == store.Running && !in.dead(m.ID)
+	return m.Managed && (m.Phase == store.Running && !in.dead(m.ID) || m.Phase == store.Finished)
 }
 
 // unled is more than the time in which nobody led that a leader takes off an instance's time in its phase.

@@ -165,6 +165,9 @@ func (tr *trial) missingOf(name string) string {
 			return m.ID + " " + why
 		}
 	}
+	if f.spec.Heal.Policy == store.HealNone && len(members) > len(slots) && len(slots) == f.spec.Size {
+		return "" // what failed stays for the operator to see, its failed replacement too
+	}
 	if len(members) != f.spec.Size || len(slots) != f.spec.Size {
 		return fmt.Sprintf("%d instances in %d slots, size is %d", len(members), len(slots), f.spec.Size)
 	}
