@@ -218,7 +218,7 @@ func (m *member) grounds(rule string) (string, string) {
 func (d *draft) thinOut(sl *slot, bad []*member) {
 	keep := bad[0]
 	for _, m := range bad {
-		if m.phase == store.Running && (keep.phase != store.Running || keep.failing() && !m.failing()) {
+		if d.use(m) > d.use(keep) {
 			keep = m
 		}
 	}
@@ -238,6 +238,20 @@ func (d *draft) thinOut(sl *slot, bad []*member) {
 		a := d.retire(m, rule, "deleting", why+"; "+keep.ID()+" keeps the slot until there is a better one", m.evidence(),
 			append(m.proof(d.s.Keys), keep.Unchanged())...)
 		d.writeSlot(a, sl)
+	}
+}
+
+// use is how much a slot still has of a member that is to leave it.
+func (d *draft) use(m *member) int {
+	switch {
+	case d.booted(m) && !m.failing():
+		return 3
+	case d.booted(m):
+		return 2
+	case m.phase == store.Running:
+		return 1
+	default:
+		return 0
 	}
 }
 

@@ -161,7 +161,7 @@ func (w *world) creationIsSound(s *Snapshot, p *Plan, a *Action, spec *store.Gro
 	members := 1
 	for _, v := range w.instances() {
 		rec := v.Record
-		if rec.Group != next.Group || rec.Slot != next.Slot || !rec.Phase.Fills() || a.Instance == rec.ID && a.To != rec.Phase {
+		if rec.Group != next.Group || rec.Slot != next.Slot || !rec.Phase.Fills() || p.Judgments[rec.ID].Verdict == store.Dead || a.Instance == rec.ID && a.To != rec.Phase {
 			continue
 		}
 		members++
