@@ -191,9 +191,11 @@ func forcedBy(path string, before, after store.Group) string {
 	return action
 }
 
-// about is a time as an estimate tells it: two figures are more than anybody knows.
+// about is a time as an estimate tells it: more figures than two nobody knows.
 func about(d time.Duration) string {
 	switch {
+	case d < time.Second:
+		return "<1s"
 	case d < time.Minute:
 		return output.Span(d.Round(time.Second))
 	case d < 10*time.Minute:
@@ -201,4 +203,12 @@ func about(d time.Duration) string {
 	default:
 		return output.Span(d.Round(time.Minute))
 	}
+}
+
+// roughly is about, with the sign for it.
+func roughly(d time.Duration) string {
+	if d < time.Second {
+		return about(d)
+	}
+	return "~" + about(d)
 }

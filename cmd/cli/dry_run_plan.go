@@ -96,11 +96,11 @@ func (f foreseenChange) text(scr output.Screen) string {
 		b.WriteString("no estimate: no instance of it has been seen to start\n")
 		return b.String()
 	case f.Course.Seen > 0:
-		fmt.Fprintf(&b, "estimate ~%s (median start %s; computed for the first %d)", about(f.Takes.D()), about(f.Start.D()), f.Course.Seen)
+		fmt.Fprintf(&b, "estimate %s (median start %s; computed for the first %d)", roughly(f.Takes.D()), about(f.Start.D()), f.Course.Seen)
 	case !f.Course.Rests:
-		fmt.Fprintf(&b, "estimate ~%s until it stands still (median start %s)", about(f.Takes.D()), about(f.Start.D()))
+		fmt.Fprintf(&b, "estimate %s until it stands still (median start %s)", roughly(f.Takes.D()), about(f.Start.D()))
 	default:
-		fmt.Fprintf(&b, "estimate ~%s (median start %s)", about(f.Takes.D()), about(f.Start.D()))
+		fmt.Fprintf(&b, "estimate %s (median start %s)", roughly(f.Takes.D()), about(f.Start.D()))
 	}
 	if f.hook {
 		b.WriteString(", and the time that drain hooks take")

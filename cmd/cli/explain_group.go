@@ -110,7 +110,7 @@ func courseEnd(c foresee.Course, known bool) string {
 	case !c.Rests:
 		return "; then it stands still"
 	default:
-		return "; at rest in ~" + about(c.Took)
+		return "; at rest in " + roughly(c.Took)
 	}
 }
 

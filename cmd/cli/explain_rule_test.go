@@ -87,3 +87,13 @@ func TestMergeNamesEachInstanceOnce(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
+
+func TestEstimatesAreRough(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		0: "<1s", 300 * time.Millisecond: "<1s", 31 * time.Second: "~31s", 244 * time.Second: "~4m", 247 * time.Second: "~4m10s", 754 * time.Second: "~13m", 15 * time.Hour: "~15h",
+	} {
+		if got := roughly(d); got != want {
+			t.Errorf("%s is told as %s, want %s", d, got, want)
+		}
+	}
+}
