@@ -76,7 +76,7 @@ func (d *draft) cleanSlots() {
 		switch {
 		case slices.ContainsFunc(sl.members, func(m *member) bool { return !m.gone() }):
 			used++
-		case sl.Present():
+		case sl.Present() && !sl.touched:
 			idle = append(idle, sl)
 		}
 	}
