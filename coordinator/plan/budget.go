@@ -80,7 +80,12 @@ func (d *draft) booted(m *member) bool {
 		return false
 	}
 	startup := d.startup()
-	return startup == 0 || !d.now.Before(m.PhaseStart.Add(startup))
+	if startup == 0 {
+		return true
+	}
+	due := m.PhaseStart.Add(startup)
+	d.wake(due) // what waits for it goes on then
+	return !d.now.Before(due)
 }
 
 func (d *draft) startup() time.Duration {
