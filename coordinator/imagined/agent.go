@@ -203,6 +203,7 @@ func (a *agent) report() {
 	said := &a.said
 	if said.BootID == now.BootID && said.Healthy == now.Healthy && said.Config == now.Config && said.Restarted == now.Restarted &&
 		said.Drained == now.Drained && said.Notice == now.Notice && said.Workload == now.Workload {
+		a.touch()
 		return
 	}
 	a.said = now

@@ -23,7 +23,7 @@ func (tr *trial) end() {
 	tr.settle()
 	deadline, asked := tr.w.Elapsed()+patience, tr.w.Elapsed()
 	missing := "not looked yet"
-	for next := tr.w.Elapsed(); missing != "" && tr.failed == ""; next += 5 * time.Second {
+	for next := tr.w.Elapsed() + 2*time.Minute; missing != "" && tr.failed == ""; next += 5 * time.Second {
 		tr.w.RunUntil(imagined.Epoch.Add(next))
 		if missing = tr.missing(); missing == "" {
 			break
@@ -195,8 +195,11 @@ func (tr *trial) missingOfAging(f inForce, members []store.Instance) string {
 
 // unfit says why a member is not as it ought to be in the end; "" if it is.
 func (tr *trial) unfit(f inForce, m store.Instance) string {
-	if m.Phase == store.Finished {
+	switch {
+	case m.Phase == store.Finished:
 		return ""
+	case (m.Condemned != nil || m.Doomed != nil) && !tr.tolerant(f.spec):
+		return "is to go still"
 	}
 	if m.Phase != store.Running && !tr.failsForGood(f, m) {
 		return "is " + string(m.Phase)
