@@ -22,6 +22,7 @@ type Simulate struct {
 	For           time.Duration `help:"How much time is imagined (default: the scenario's, else 1h)." placeholder:"DURATION"`
 	Runs          int           `help:"Play it with so many seeds, from --seed on, and sum up." default:"1" placeholder:"N"`
 	All           bool          `help:"Show every step, and sum nothing up."`
+	Summary       bool          `help:"Show no timeline, only what came of it."`
 	PrintScenario bool          `help:"Print the scenario that is played without --scenario, and play nothing."`
 }
 
@@ -57,7 +58,10 @@ func (c *Simulate) Run(ctx context.Context, s *Session) error {
 	shown := s.newProgress(sc.Length)
 	res := sc.Play(ctx, shown.at)
 	shown.end()
-	if !c.All {
+	switch {
+	case c.Summary:
+		res.Timeline = nil
+	case !c.All:
 		res.Timeline = scenario.Fold(res.Timeline)
 	}
 	done, err := s.records(res)
@@ -79,8 +83,8 @@ func (c *Simulate) check() error {
 		return failure(Usage, help, "--runs: %d: must be 1 to %d", c.Runs, maxRuns)
 	case c.For < 0:
 		return failure(Usage, help, "--for: %s: must not be negative", c.For)
-	case c.Runs > 1 && c.All:
-		return failure(Usage, "leave out --runs, or --all", "--all shows the steps of one run, and --runs sums several up")
+	case c.All && (c.Runs > 1 || c.Summary):
+		return failure(Usage, "leave out --all", "--all shows the steps of one run, --runs and --summary show none")
 	default:
 		return nil
 	}

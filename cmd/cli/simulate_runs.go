@@ -55,7 +55,7 @@ func (c *Simulate) showRuns(s *Session, runs *scenario.Runs) error {
 		return err
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "\n%s, seeds %d to %d; all as wanted at the end in %d\n", counted(runs.Seeds, "run", "runs"), runs.First, runs.First+uint64(runs.Seeds)-1, runs.Whole) //nolint:gosec // there are some
+	fmt.Fprintf(&b, "\n%s, seeds %d to %d; all as wanted at the end in %d\n", counted(runs.Seeds, "run", "runs"), runs.First, runs.First+uint64(runs.Seeds)-1, runs.Whole)
 	for _, m := range runs.Missed {
 		var seeds []string
 		for _, n := range m.Seeds {

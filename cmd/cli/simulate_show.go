@@ -19,7 +19,9 @@ func (c *Simulate) show(s *Session, res *scenario.Result) error {
 	for _, e := range res.Timeline {
 		b.WriteString(timelineLine(scr, e))
 	}
-	b.WriteString("\n")
+	if len(res.Timeline) > 0 {
+		b.WriteString("\n")
+	}
 	if _, err := io.WriteString(scr.W, b.String()); err != nil {
 		return err
 	}

@@ -37,8 +37,14 @@ func secondsText(seconds float64) string {
 
 func writeStandings(scr output.Screen, res *scenario.Result) error {
 	t := output.Table{Columns: []output.Column{
-		{Title: "GROUP"}, {Title: "SIZE", Right: true}, {Title: "WORST", Right: true}, {Title: "OF", Right: true}, {Title: "AT"},
-		{Title: "BELOW", Right: true}, {Title: "SERVING", Right: true}, {Title: "AT THE END"},
+		{Title: "GROUP"},
+		{Title: "SIZE", Right: true},
+		{Title: "WORST", Right: true},
+		{Title: "OF", Right: true},
+		{Title: "AT"},
+		{Title: "BELOW", Right: true},
+		{Title: "SERVING", Right: true},
+		{Title: "AT THE END"},
 	}}
 	for _, g := range res.Groups {
 		end := "as wanted"
@@ -89,7 +95,7 @@ func writeCounts(scr output.Screen, res *scenario.Result) error {
 	m := res.Machines
 	rules := make([]string, len(res.Rules))
 	for i, r := range res.Rules {
-		rules[i] = fmt.Sprintf("%s %d", r.Rule, r.Count)
+		rules[i] = fmt.Sprintf("%s=%d", r.Rule, r.Count)
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "machines  %d made, %d removed, at most %d at once\n", m.Created, m.Removed, m.AtOnce)

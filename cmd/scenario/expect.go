@@ -29,7 +29,7 @@ func (r *reading) expect(f *fields, s *Scenario) {
 	s.Expect.Created = most("machines_created", "No more machines are made.")
 	s.Expect.AtOnce = most("machines_at_once", "No more machines exist at once.")
 	s.Expect.Storms = most("storms", "There are no more storms (SAFE-2).")
-	if d := m.length("converged_within", "not asked", time.Second, maxLength, "After each event, or its end if it has one, all is as wanted within so long."); m.has("converged_within") {
+	if d := m.length("converged_within", "not asked", time.Second, maxLength, "After each event all is as wanted within so long; if it is not before what lasts is over, within so long after that."); m.has("converged_within") {
 		s.Expect.Converged = &d
 	}
 	s.Expect.Whole = m.flagOr("converged", true, "At the end all is as wanted.")

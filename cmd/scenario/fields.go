@@ -24,6 +24,7 @@ type fields struct {
 // Field is a field that a mapping may have.
 type Field struct {
 	Name, Default, Allowed, Doc string
+	Choice                      bool // one of a few words
 }
 
 // longest is the most that any length of time may be.
@@ -87,7 +88,7 @@ func (f *fields) done() {
 
 // ask notes that a field may be there, and returns it; nil if it is not.
 func (f *fields) ask(name, def, allowed, doc string) *yaml.Node {
-	f.asked = append(f.asked, Field{name, def, allowed, doc})
+	f.asked = append(f.asked, Field{Name: name, Default: def, Allowed: allowed, Doc: doc})
 	if n := f.value[name]; !isNothing(n) {
 		return n
 	}
@@ -122,6 +123,7 @@ func (f *fields) text(name, allowed, doc string) string {
 func (f *fields) choice(name, def, doc string, choices ...string) string {
 	allowed := strings.Join(choices[:len(choices)-1], ", ") + " or " + choices[len(choices)-1]
 	n := f.ask(name, def, allowed, doc)
+	f.asked[len(f.asked)-1].Choice = true
 	if n == nil {
 		return def
 	}

@@ -51,5 +51,6 @@ func (k Kind) Fields() []Field {
 func Sections() []Section {
 	r := &reading{setting: Setting{File: nothingToRead}}
 	r.scenario(&yaml.Node{Kind: yaml.MappingNode})
-	return r.sections
+	last := len(r.sections) - 1 // the whole file is done when its parts are
+	return slices.Concat(r.sections[last:], r.sections[:last])
 }

@@ -96,7 +96,7 @@ func (r *reading) scenario(root *yaml.Node) *Scenario {
 	s := &Scenario{groups: r.setting.Groups}
 	list := f.value["events"]
 	s.providers = r.learn(list)
-	s.Seed = uint64(f.number("seed", 1, 0, 1<<53, "What chance begins with: the same seed gives the same run.")) //nolint:gosec // it is not negative
+	s.Seed = uint64(f.number("seed", 1, 0, 1<<53, "What chance begins with: the same seed gives the same run."))
 	s.Length = f.length("length", "1h", time.Second, maxLength, "How much time is imagined.")
 	r.provider(f, s)
 	r.shard(f, s)

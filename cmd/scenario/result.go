@@ -76,7 +76,7 @@ type EventResult struct {
 	Detail string        `json:"detail,omitempty"`
 	Worst  int           `json:"worst_availability_percent"`
 	// Converged is how long it took until all was as wanted again; nil if it was not to the end. Late is the same from the end of what
-	// lasts.
+	// lasts, if it was not before.
 	Converged *float64 `json:"converged_seconds"`
 	Late      *float64 `json:"converged_after_end_seconds,omitempty"`
 
@@ -188,8 +188,8 @@ func (e EventResult) ended() EventResult {
 		took = 0 // it was taken up at once, and nothing had to be done
 	}
 	e.Converged = &took
-	if e.lasts > 0 {
-		late := seconds(max(0, e.until-e.At-e.lasts))
+	if end := e.At + e.lasts; e.lasts > 0 && e.until > end {
+		late := seconds(e.until - end)
 		e.Late = &late
 	}
 	return e

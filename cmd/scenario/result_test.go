@@ -104,7 +104,7 @@ func TestExpectations(t *testing.T) {
 	}
 }
 
-func TestFoldSumsUpWhatIsRepeatedWithinAMinute(t *testing.T) {
+func TestFoldSumsUpWhatIsRepeated(t *testing.T) {
 	at := func(d time.Duration, rule, instance, what, why string) Entry {
 		return Entry{At: d, Time: Clock(d), Source: Decision, Rule: rule, Group: "web", Instance: instance, What: what, Why: why}
 	}
@@ -117,7 +117,9 @@ func TestFoldSumsUpWhatIsRepeatedWithinAMinute(t *testing.T) {
 		at(5*time.Second, "HEAL-2", "web-3-abc123", "replacement web-3-def456 requested", "its lease ended"),
 		{At: 6 * time.Second, Time: "00:00:06", Source: Happens, What: "2 machines killed"},
 		at(7*time.Second, "REC-3", "web-0-ghi789", "requested", ""),
-		at(68*time.Second, "REC-3", "web-1-ghi789", "requested", ""),
+		at(98*time.Second, "REC-3", "web-1-ghi789", "requested", ""),
+		at(99*time.Second, "REC-3", "web-2-abc123", "tried in zone a", "zone b has no room"),
+		at(100*time.Second, "REC-3", "web-2-abc123", "tried in zone b", "zone a has no room"),
 	})
 	var b strings.Builder
 	for _, e := range got {
@@ -127,7 +129,8 @@ func TestFoldSumsUpWhatIsRepeatedWithinAMinute(t *testing.T) {
 00:00:04 HEAL-2||2|replacement … requested|check http fails …|00:00:05
 00:00:06 ||0|2 machines killed||
 00:00:07 REC-3|web-0-ghi789|0|requested||
-00:01:08 REC-3|web-1-ghi789|0|requested||
+00:01:38 REC-3|web-1-ghi789|0|requested||
+00:01:39 REC-3||2|tried in zone …|zone … has no room|00:01:40
 `
 	if b.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", b.String(), want)

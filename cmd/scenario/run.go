@@ -42,7 +42,7 @@ func (s *Scenario) Play(ctx context.Context, progress func(time.Duration)) *Resu
 }
 
 func newStage(s *Scenario) *stage {
-	st := &stage{sc: s, providers: s.providers, chance: rand.New(rand.NewPCG(s.Seed, 0x5ce7a210))} //nolint:gosec // it is imagined
+	st := &stage{sc: s, providers: s.providers, chance: rand.New(rand.NewPCG(s.Seed, 0x5ce7a210))}
 	st.rec = newRecorder(s)
 	cfg := imagined.Config{
 		Seed: s.Seed, Settings: s.Settings, Replicas: s.Replicas, SessionTTL: s.Session, Groups: s.groups, Observer: st.rec.observer(),

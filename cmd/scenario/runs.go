@@ -60,7 +60,7 @@ func (s *Scenario) PlayMany(ctx context.Context, n int, progress func(done int))
 					return
 				}
 				run := *s
-				run.Seed = s.Seed + uint64(i) //nolint:gosec // it is not negative
+				run.Seed = s.Seed + uint64(i)
 				res := run.Play(ctx, func(time.Duration) {})
 				res.Timeline = nil
 				mu.Lock()

@@ -73,6 +73,8 @@ func (t target) words(one, many string) string {
 	switch {
 	case t.slot >= 0:
 		fmt.Fprintf(&b, "%s in slot %d", one, t.slot)
+	case t.percent == 100:
+		fmt.Fprintf(&b, "all %s", many)
 	case t.percent > 0:
 		fmt.Fprintf(&b, "%d%% of all %s", t.percent, many)
 	case t.count == 1:

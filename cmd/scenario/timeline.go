@@ -43,19 +43,23 @@ func Clock(d time.Duration) string {
 	return time.Time{}.Add(d).Format("15:04:05")
 }
 
-// foldWithin is how long after the first of its kind an entry is still counted with it.
-const foldWithin = time.Minute
+// foldWithin is how long after the last of its kind an entry is still counted with it.
+const foldWithin = 90 * time.Second
 
 var (
 	instanceID = regexp.MustCompile(`\b[a-z][a-z0-9-]*-\d+-[a-z0-9]{4,}\b`)
 	numbers    = regexp.MustCompile(`\d[\d.]*`)
+	zones      = regexp.MustCompile(`\bzone \S+`)
 )
 
 // anonymous is a sentence without the names of instances.
 func anonymous(s string) string { return instanceID.ReplaceAllString(s, "…") }
 
-// Fold leaves out what is only a step on the way, and sums up what happened repeatedly within a minute, where it happened first. An
-// event of the scenario is never summed up, and nothing is across one.
+// placeless is a sentence without the names of zones either.
+func placeless(s string) string { return zones.ReplaceAllString(anonymous(s), "zone …") }
+
+// Fold leaves out what is only a step on the way, and sums up what happened repeatedly, where it happened first. An event of the
+// scenario is never summed up, and nothing is across one.
 func Fold(all []Entry) []Entry {
 	var out []Entry
 	first := map[string]int{}
@@ -71,11 +75,11 @@ func Fold(all []Entry) []Entry {
 			out = append(out, e)
 			continue
 		}
-		key := strings.Join([]string{string(e.Source), e.Rule, e.Group, anonymous(e.What)}, "\x00")
+		key := strings.Join([]string{string(e.Source), e.Rule, e.Group, placeless(e.What)}, "\x00")
 		i, seen := first[key]
-		if !seen || e.At-out[i].At > foldWithin {
+		if !seen || e.At-out[i].last > foldWithin {
 			first[key] = len(out)
-			e.Count = 1
+			e.Count, e.last = 1, e.At
 			out = append(out, e)
 			continue
 		}
@@ -93,16 +97,22 @@ func Fold(all []Entry) []Entry {
 func (e Entry) with(other Entry) Entry {
 	e.Count++
 	e.Instance = ""
-	e.What = anonymous(e.What)
+	e.last = other.At
+	if e.What = anonymous(e.What); e.What != anonymous(other.What) {
+		e.What = placeless(e.What)
+	}
 	if !strings.HasSuffix(e.Why, " …") {
-		same := numbers.ReplaceAllString(anonymous(e.Why), "#") == numbers.ReplaceAllString(anonymous(other.Why), "#")
-		e.Why = anonymous(e.Why)
-		if !same {
+		mine, its := anonymous(e.Why), anonymous(other.Why)
+		if mine != its && placeless(mine) == placeless(its) {
+			mine, its = placeless(mine), placeless(its)
+		}
+		e.Why = mine
+		if numbers.ReplaceAllString(mine, "#") != numbers.ReplaceAllString(its, "#") {
 			e.Why += " …"
 		}
 	}
 	if other.At.Truncate(time.Second) > e.At.Truncate(time.Second) {
-		e.Until, e.last = Clock(other.At), other.At
+		e.Until = Clock(other.At)
 	}
 	return e
 }
