@@ -33,7 +33,7 @@ func (d *draft) bury(sl *slot, m *member) {
 		return
 	}
 	surplus := d.surplus() // in a surplus it goes all the same (REC-4)
-	if !surplus && d.leftAlone(m) {
+	if d.spared(m) || !surplus && d.leftAlone(m) {
 		return
 	}
 	if !surplus && d.revive(sl, m) {

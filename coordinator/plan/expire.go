@@ -83,6 +83,8 @@ func (d *draft) replaceOld(m *member) bool {
 	case m.Record.Protected != "":
 		d.block("REC-13", what, "it is protected", "leasehold instance protect "+m.ID()+" --off", m.ID())
 		return true
+	case d.waits(m.slot, what, m.ID()):
+		return true // what was made in its place has failed too often (FLAP-2)
 	case d.spec.Budget.MaxExpansion == 0:
 		d.block("EXP-2", what, m.age.why+"; its replacement comes first, and max_expansion is 0", "max_expansion is raised", m.ID())
 		return false

@@ -18,6 +18,20 @@ func (d *draft) restFinished() {
 	}
 }
 
+// removeFinished lets a finished task go that was ordered to. Its slot is filled again, so that the task is done once more (REC-16).
+func (d *draft) removeFinished() {
+	for _, m := range d.members {
+		c := m.Record.Condemned
+		if m.phase != store.Finished || c == nil || m.touched || !m.Record.Managed || m.slot.touched {
+			continue
+		}
+		if d.mayDelete("removal of "+m.ID(), m.ID()) {
+			a := d.retire(m, "REC-16", "deleting", c.Why, nil)
+			d.writeSlot(a, m.slot)
+		}
+	}
+}
+
 // finished is the oldest member of the slot whose task is done; nil if there is none.
 func (sl *slot) finished() *member {
 	for _, m := range sl.members {

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/leasehold/leasehold/store"
@@ -29,13 +30,11 @@ func (d *draft) heal() {
 
 // goesNow says that somebody in the slot was ordered to go without waiting.
 func (sl *slot) goesNow() bool {
-	for _, m := range sl.members {
-		if c := m.Record.Condemned; c != nil && c.Now {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(sl.members, (*member).goesNow)
 }
+
+// goesNow says that it was ordered to go without waiting for a replacement.
+func (m *member) goesNow() bool { return m.Record.Condemned != nil && m.Record.Condemned.Now }
 
 // healSlot decides for a slot with failed or condemned members, or with more than one.
 func (d *draft) healSlot(sl *slot) {
@@ -67,8 +66,7 @@ func (d *draft) leftAlone(m *member) bool {
 	switch {
 	case !m.failing() || m.Record.Condemned != nil:
 		return false
-	case m.Record.Protected == store.ProtectHeal:
-		d.block("REC-13", what, "it is protected from healing, and "+m.judgment.Why, "leasehold instance protect "+m.ID()+" --off", m.ID())
+	case d.spared(m):
 		return true
 	case d.spec.Heal.Policy == store.HealNone && m.doom.rule == "" && len(d.others(m, usable)) == 0: // else its place is taken: it need not be healed
 		d.block("HEAL-1", what, "heal.policy is none, and "+m.judgment.Why, "leasehold instance replace "+m.ID(), m.ID())
@@ -77,14 +75,23 @@ func (d *draft) leftAlone(m *member) bool {
 	return d.heldByStorm(m)
 }
 
+// spared says that a member is not to be healed since it is protected from that, and tells so. An order to go is stronger.
+func (d *draft) spared(m *member) bool {
+	if m.Record.Protected != store.ProtectHeal || !m.failing() || m.Record.Condemned != nil {
+		return false
+	}
+	d.block("REC-13", "replacement of "+m.ID(), "it is protected from healing, and "+m.judgment.Why, "leasehold instance protect "+m.ID()+" --off", m.ID())
+	return true
+}
+
 // mend begins the healing of a slot whose only member has failed, is condemned or doomed.
 func (d *draft) mend(sl *slot, m *member) {
 	if sl.touched || d.leftAlone(m) {
 		return
 	}
 	failed := m.failing() && m.Record.Condemned == nil && m.doom.rule == ""
-	if failed && d.waits(sl, "replacement of "+m.ID(), m.ID()) {
-		return
+	if !m.goesNow() && d.waits(sl, "replacement of "+m.ID(), m.ID()) {
+		return // also for one that works and has to go: those made in its place fail as any others do (FLAP-2)
 	}
 	if failed && d.spec.Heal.Policy == store.HealRestart {
 		if level := d.nextRestart(m); level != "" && d.restartAllowed(m) {
@@ -151,7 +158,12 @@ func (d *draft) addReplacement(a *Action, sl *slot, m *member, rule, why string)
 // removeFirst removes a member to make room. If it drains, its slot is filled again once it has: until then it counts.
 func (d *draft) removeFirst(sl *slot, m *member, rule, why string) {
 	a := d.retire(m, rule, "deleting", why, m.evidence(), m.proof(d.s.Keys)...)
-	if m.phase == store.Deleting {
+	what := "replacement of " + m.ID()
+	switch {
+	case m.phase != store.Deleting:
+	case d.waits(sl, what, m.ID()):
+		a.What += "; " + sl.waiting()
+	case d.mayCreate(what, m.ID()):
 		d.addReplacement(a, sl, m, rule, why)
 	}
 	d.writeSlot(a, sl)
@@ -159,21 +171,24 @@ func (d *draft) removeFirst(sl *slot, m *member, rule, why string) {
 
 // turn applies the budgets: whether it is a member's turn to be replaced and, if so, whether it is removed first.
 func (d *draft) turn(m *member) (removeFirst, ok bool) {
-	b, most, now := d.spec.Budget, d.spec.MaxUnavailable(false), m.Record.Condemned != nil && m.Record.Condemned.Now
+	b, most := d.spec.Budget, d.spec.MaxUnavailable(false)
 	what := "replacement of " + m.ID()
+	if m.goesNow() { // whether its place can be taken or not
+		return true, d.mayDelete("removal of "+m.ID(), m.ID())
+	}
 	if !d.mayCreate(what, m.ID()) {
 		return false, false
 	}
-	if !now && d.expansion() < b.MaxExpansion {
+	if d.expansion() < b.MaxExpansion {
 		return false, true
 	}
-	if why := d.mustKeep(m); why != "" && !now {
-		d.block("EXP-2", what, why, "another replacement is complete", m.ID())
+	if why := d.mustKeep(m); why != "" {
+		d.block("SAFE-2", what, why, "another replacement is complete", m.ID())
 		return false, false
 	}
 	// Who never booted is unavailable already: to remove it takes nobody down (HEAL-5). Else several of them would use the
 	// budget up that their own replacement needs.
-	if !now && (most == 0 || d.booted(m) && d.unavailable() >= most) {
+	if most == 0 || d.booted(m) && d.unavailable() >= most {
 		why, until := d.usedUp(most, d.unavailable())
 		d.block("HEAL-2", what, why, until, m.ID())
 		return false, false
@@ -224,7 +239,7 @@ func (d *draft) thinOut(sl *slot, bad []*member) {
 	}
 	for _, m := range bad {
 		switch {
-		case m == keep:
+		case m == keep, d.spared(m):
 			continue
 		case sl.touched:
 			return // the rest on the next picture

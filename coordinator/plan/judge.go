@@ -55,7 +55,7 @@ func judgeMachine(in *Instance) (Judgment, bool) {
 		return Judgment{}, false
 	}
 	open := in.Alive.Present() && in.Alive.Record.State == store.StreamOpen
-	if see.Listed && see.Down {
+	if see.Listed && see.Down && !upSince(in, see.Begun) {
 		j := Judgment{Verdict: store.Dead, Rule: "DET-4", Why: "the provider says " + see.State, Evidence: []string{providerSays(in), streamSays(in)}}
 		if open && see.Times < 2 {
 			j.Verdict, j.Why = store.Suspect, "the provider says "+see.State+", and its stream is open: asking again"
@@ -71,6 +71,12 @@ func judgeMachine(in *Instance) (Judgment, bool) {
 		return j, true
 	}
 	return Judgment{}, false
+}
+
+// upSince says that its agent has been heard since a List was begun: what that List says of it is out of date, of the time in which it was
+// restarted say.
+func upSince(in *Instance, begun time.Time) bool {
+	return (in.Record.Phase == store.Checking || in.Record.Phase == store.Running) && begun.Before(in.PhaseStart)
 }
 
 // judgeUnregistered waits for the agent of a new machine: DET-11.

@@ -121,6 +121,8 @@ func TestJudge(t *testing.T) {
 		{"stopped, alive gone", []twist{gone(0, store.StreamOpen), down(1)}, store.Dead, "DET-4", 0},
 		{"stopped, overdue", []twist{stream(store.StreamOverdue), down(1)}, store.Dead, "DET-4", 0},
 		{"stopped, stream open", []twist{down(1)}, store.Suspect, "DET-4", 0},
+		{"stopped in a list that is older than its last start", []twist{stream(store.StreamLost), down(1), phaseFor(half)}, store.Suspect, "DET-3", 0},
+		{"stopped in a list that is older than its last registration", []twist{phase(store.Checking), stream(store.StreamLost), down(1), phaseFor(half)}, store.Suspect, "DET-3", 0},
 		{"stopped in two lists, stream open", []twist{down(2)}, store.Dead, "DET-4", 0},
 		{"stopped while booting", []twist{phase(store.Booting), gone(0, ""), down(1)}, store.Dead, "DET-4", 0},
 		{"not listed, stream open", []twist{unlisted(9)}, store.Suspect, "DET-4", 0},

@@ -157,6 +157,7 @@ func (d *draft) reconcile() {
 	d.giveUpFlapping()
 	d.buryAll()
 	d.saveNoticed()
+	d.removeFinished()
 	d.restFinished()
 	d.withdrawFailed()
 	d.scaleDown()

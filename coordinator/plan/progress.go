@@ -108,10 +108,13 @@ func (d *draft) remember(m *member) {
 	d.forget(sl, "FLAP-4", m.ID()+" has been healthy for "+d.spec.Flap.Reset.String(), m.Unchanged())
 }
 
-// standsIn says that a member is outdated and its slot has failed on what is wanted: that the old one is well proves nothing of
-// the new (FLAP-5).
+// standsIn says that a member has to go and that others have failed in its place, on what is wanted: that the old one is well proves
+// nothing of the new (FLAP-2, FLAP-5).
 func (d *draft) standsIn(m *member) bool {
-	return d.outdated(m) && slices.ContainsFunc(m.slot.Record.Failures, func(f store.Failure) bool { return f.Template == d.hash })
+	if !d.leaving(m) && !m.unwantedOrdered() {
+		return false
+	}
+	return slices.ContainsFunc(m.slot.Record.Failures, func(f store.Failure) bool { return f.Template == d.hash && f.Instance != m.ID() })
 }
 
 // forget has a slot start afresh.

@@ -12,7 +12,7 @@ func (d *draft) settle(sl *slot, good, bad []*member) {
 		return
 	}
 	for _, m := range bad {
-		if m.missed() && d.heldByStorm(m) {
+		if d.spared(m) || m.missed() && d.heldByStorm(m) {
 			continue
 		}
 		rule, why := m.grounds("HEAL-2")
@@ -26,7 +26,7 @@ func (d *draft) settle(sl *slot, good, bad []*member) {
 		switch {
 		case m == keep || m.judgment.Verdict == store.Suspect:
 			continue // a suspect is decided when it is known what it is
-		case older(keep, m) && !d.proven(m) && (d.flapsNow(sl.Record) || d.leaving(keep) && !d.leaving(m)):
+		case older(keep, m) && !d.proven(m) && keep.Record.Protected != store.ProtectHeal && (d.flapsNow(sl.Record) || d.leaving(keep) && !d.leaving(m)):
 			d.block(d.leavingRule(keep), "removal of "+keep.ID(), d.leavingWhy(keep)+", and its replacement "+m.ID()+" is "+string(m.phase), m.ID()+" passes all checks", keep.ID())
 			continue
 		}
@@ -47,7 +47,8 @@ func (d *draft) settle(sl *slot, good, bad []*member) {
 func (d *draft) await(sl *slot, good, bad []*member) {
 	for _, m := range bad {
 		switch {
-		case m.Record.Condemned != nil && m.Record.Condemned.Now:
+		case d.spared(m):
+		case m.goesNow():
 			d.release(m, good[0], "REC-16", "deleting", m.Record.Condemned.Why)
 		case older(good[0], m) && m.failing() && !m.Record.Counted && !sl.touched && (d.booted(good[0]) || !d.booted(m)):
 			// A replacement that failed while the original does its work, if only just: it must not take the room of the next.
@@ -60,8 +61,10 @@ func (d *draft) await(sl *slot, good, bad []*member) {
 	d.forcedOut(sl, good)
 }
 
-// leaving says that a member is to be replaced though it works: it is outdated or has grown too old.
-func (d *draft) leaving(m *member) bool { return d.outdated(m) || m.age.rule != "" }
+// leaving says that a member is to be replaced though it works: it is outdated or has grown too old, and nobody protects it.
+func (d *draft) leaving(m *member) bool {
+	return m.Record.Protected == "" && (d.outdated(m) || m.age.rule != "")
+}
 
 // leavingRule is the rule by which it is.
 func (d *draft) leavingRule(m *member) string {
@@ -95,6 +98,7 @@ func (d *draft) keeper(sl *slot, good []*member) *member {
 		case !d.proven(m):
 		case keep == nil, d.leaving(keep) && !d.leaving(m):
 			keep = m
+		case keep.Record.Protected == store.ProtectHeal:
 		case d.flapsNow(sl.Record) && d.leaving(keep) == d.leaving(m):
 			keep = m
 		}

@@ -219,7 +219,7 @@ func (d *draft) forgetStatus() {
 
 // groupEnds says whether an action of this plan removes the group.
 func (d *draft) groupEnds() bool {
-	if d.spec == nil || !d.spec.Deleting {
+	if d.spec == nil || !d.spec.Deleting || !d.mayActQuietly() {
 		return false
 	}
 	return !slices.ContainsFunc(d.members, func(m *member) bool { return m.Record.Managed })
