@@ -96,6 +96,30 @@ var bans = []ban{
 		},
 	},
 	{
+		name: "imagined worlds have no clock, goroutine or I/O",
+		why: "a seed must repeat a world to the byte, on any machine and however fast: it knows records, providers and the pure parts " +
+			"of the coordinator, and nothing that waits, reads or runs beside it",
+		find: func(f sourceFile) []breach {
+			in := product("coordinator/imagined")
+			if !in(f) {
+				return nil
+			}
+			found := uses(f, "time", "Now", "Since", "Until", "After", "AfterFunc", "Sleep", "Tick", "NewTimer", "NewTicker")
+			ast.Inspect(f.tree, func(n ast.Node) bool {
+				if g, ok := n.(*ast.GoStmt); ok {
+					found = append(found, breach{g.Pos(), "starts a goroutine"})
+				}
+				return true
+			})
+			return append(found, refuseImports(in, func(_ sourceFile, p string) bool {
+				own := slices.Contains([]string{
+					module + "/store", module + "/provider", module + "/coordinator/picture", module + "/coordinator/evidence", module + "/coordinator/plan",
+				}, p)
+				return !standard(p) && !own || withinAny(p, "context", "net", "os", "log", "io", "syscall", "sync", "crypto/rand")
+			})(f)...)
+		},
+	},
+	{
 		name: "coordinator without etcd",
 		why: "the coordinator speaks to store.Store: that is what lets its loops be tested on a store in memory " +
 			"whose leases expire and whose answers get lost on demand",

@@ -41,6 +41,12 @@ var imagined = []struct {
 	{"coordinator/evidence/x.go", `package evidence; import ("sync"; _ "` + module + `/provider")`, nil},
 	{"coordinator/evidence/x_test.go", `package evidence; import "time"; var _ = time.Now()`, nil},
 
+	{"coordinator/imagined/x.go", `package imagined; import _ "` + module + `/coordinator"`, []string{"imagined worlds have no clock, goroutine or I/O"}},
+	{"coordinator/imagined/x.go", `package imagined; import "time"; var _ = time.Now()`, []string{"imagined worlds have no clock, goroutine or I/O"}},
+	{"coordinator/imagined/x.go", `package imagined; func f() { go f() }`, []string{"imagined worlds have no clock, goroutine or I/O"}},
+	{"coordinator/imagined/x.go", `package imagined; import _ "log/slog"`, []string{"imagined worlds have no clock, goroutine or I/O"}},
+	{"coordinator/imagined/x.go", `package imagined; import (_ "math/rand/v2"; _ "` + module + `/coordinator/evidence")`, nil},
+
 	{"coordinator/gateway/x.go", `package gateway; import _ "go.etcd.io/etcd/client/v3"`, []string{"coordinator without etcd"}},
 	{"coordinator/x_test.go", `package coordinator; import _ "go.etcd.io/etcd/client/v3"`, []string{"coordinator without etcd"}},
 	{"coordinator/x.go", `package coordinator; import _ "` + module + `/agent/protocol"`, nil},

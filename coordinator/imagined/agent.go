@@ -217,7 +217,7 @@ func (a *agent) lastAccepted() time.Duration {
 	if !a.open {
 		return a.last
 	}
-	return a.accepted + (a.w.clock-a.accepted)/a.interval*a.interval
+	return a.w.clock - (a.w.clock-a.accepted)%a.interval
 }
 
 // fallSilent ends the reports. If the stream broke, the gateway knows at once, else by and by.

@@ -16,11 +16,7 @@ type kind struct {
 	do     func(tr *trial)
 }
 
-var kinds []kind
-
-func init() {
-	kinds = slices.Concat(troubles, operations)
-}
+var kinds = slices.Concat(troubles, operations)
 
 // troubles are what goes wrong, and what comes right again.
 var troubles = []kind{

@@ -223,8 +223,14 @@ func marks(rec store.Instance) string {
 		yes  bool
 		name string
 	}{
-		{!rec.Managed, "on demand"}, {rec.Condemned != nil, "condemned"}, {rec.Doomed != nil, "doomed"}, {rec.Protected != "", "protected " + rec.Protected},
-		{rec.Counted, "counted"}, {rec.Replaces != "", "for " + rec.Replaces}, {rec.Drain != nil, "drain"}, {rec.Restart != nil, "restart"},
+		{!rec.Managed, "on demand"},
+		{rec.Condemned != nil, "condemned"},
+		{rec.Doomed != nil, "doomed"},
+		{rec.Protected != "", "protected " + rec.Protected},
+		{rec.Counted, "counted"},
+		{rec.Replaces != "", "for " + rec.Replaces},
+		{rec.Drain != nil, "drain"},
+		{rec.Restart != nil, "restart"},
 	} {
 		if m.yes {
 			out += ", " + m.name

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,7 +17,7 @@ var (
 	firstFlag  = flag.Uint64("first", 1, "the first seed of many")
 	worldsFlag = flag.Int("worlds", worldsByDefault, "how many worlds to play")
 	stepsFlag  = flag.Int("steps", 500, "steps in each world before all troubles end")
-	showFlag  = flag.Bool("show", false, "print all that happens")
+	showFlag   = flag.Bool("show", false, "print all that happens")
 	withoutSet = flag.String("without", "", "kinds of events that do not happen, with commas in between")
 )
 
@@ -49,6 +50,7 @@ func playAll(t *testing.T, without map[string]bool) {
 	var mu sync.Mutex
 	sum := summary{}
 	begun := time.Now()
+	defer debug.SetGCPercent(debug.SetGCPercent(400)) // worlds are small, and soon forgotten
 	var players sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		players.Go(func() {
