@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# Breaks the planner on purpose, in one way after the other, and says after how many imagined worlds tests/sim noticed. A simulator that
+# catches nothing proves nothing. Each fault is one sed expression on one file, applied to a copy of the last commit; one that changes
+# nothing any more is an error, and so is one that no world shows.
+#
+#   scripts/break-planner.sh                all of them, at most WORLDS (5000) worlds each
+#   scripts/break-planner.sh budget hold    those whose names contain a word
+set -euo pipefail
+cd "$(dirname "$0")/.."
+worlds=${WORLDS:-5000}
+
+faults() {
+	cat <<'LIST'
+expansion-off-by-one|coordinator/plan/heal.go|s/d.expansion() < b.MaxExpansion/d.expansion() <= b.MaxExpansion/
+restart-budget-off-by-one|coordinator/plan/restart.go|s/d.unavailable() < d.spec.MaxUnavailable(true)/d.unavailable() <= d.spec.MaxUnavailable(true)/
+removal-budget-off-by-one|coordinator/plan/heal.go|s/d.unavailable() >= most/d.unavailable() > most/
+deleting-budget-off-by-one|coordinator/plan/budget.go|s/d.counts.leaving < d.spec.Budget.MaxDeleting/d.counts.leaving <= d.spec.Budget.MaxDeleting/
+creating-budget-forgotten|coordinator/plan/budget.go|s/d.spec.Budget.MaxCreating == 0 ||/true ||/
+return-of-an-agent-not-compared|coordinator/plan/heal.go|s/out := \[\]store.Condition{store.At(keys.Alive(m.ID()), m.Alive.Modified)}/out := []store.Condition{}/
+replacement-not-compared|coordinator/plan/settle.go|s/append(m.proof(d.s.Keys), keep.Unchanged(), store.At(d.s.Keys.Alive(keep.ID()), keep.Alive.Modified))/m.proof(d.s.Keys)/
+spec-and-hold-not-compared|coordinator/plan/draft.go|s/return append(d.specUnchanged(), d.s.Shard.Unchanged())/return nil/
+slot-not-compared|coordinator/plan/flap.go|s/a.Conditions = append(a.Conditions, store.At(sl.Key, sl.Modified))//
+no-grace|coordinator/plan/judge.go|s/if now.Before(s.GraceEnd) {/if false {/
+one-list-proves-absence|coordinator/plan/judge.go|s/streamGone \&\& see.Times >= 2/streamGone \&\& see.Times >= 1/
+record-goes-too-early|coordinator/plan/remove.go|s/if see.Begun.Before(m.Calls.AbsentFrom) {/if false {/
+restart-repeated-without-end|coordinator/plan/restart.go|s/return !m.Alive.Present() || r.Boot == "" || m.Alive.Record.BootID == r.Boot/return true/
+drain-timer-lost|coordinator/plan/drain.go|s/case !d.now.Before(due):/case false:/
+storm-ignored|coordinator/plan/storm.go|s/if d.storm == nil || !m.missed() {/if true {/
+protection-ignored|coordinator/plan/scale.go|s/if !protected {/if true {/
+pause-ignored|coordinator/plan/plan.go|s/if d.spec.Paused {/if false {/
+replacement-relied-on-before-it-is-healthy|coordinator/plan/budget.go|s/if !m.healthy() {/if m.phase != store.Running {/
+no-turns|coordinator/plan/turns.go|s/if !a.Turn {/if true {/
+retry-of-a-flapping-slot-never-comes|coordinator/evidence/timers.go|s/return min(whole, max(0, whole-passed))/return whole * 1000/
+LIST
+}
+
+tmp=$(mktemp -d)
+trap 'git worktree remove --force "$tmp/copy" 2>/dev/null || true; rm -rf "$tmp"' EXIT
+trap 'exit 130' INT TERM
+git worktree add --quiet --detach "$tmp/copy" HEAD
+missed=0
+printf '%-46s %s\n' fault 'caught by world'
+while IFS='|' read -r name file change; do
+	if (($#)) && ! printf '%s\n' "$@" | grep -qF -f - <<<"$name"; then
+		continue
+	fi
+	git -C "$tmp/copy" checkout --quiet .
+	sed -i "$change" "$tmp/copy/$file"
+	if git -C "$tmp/copy" diff --quiet; then
+		printf '%-46s %s\n' "$name" 'the planner has no such place any more: mend this script'
+		missed=1
+		continue
+	fi
+	if (cd "$tmp/copy" && go test ./tests/sim -run TestWorlds -worlds "$worlds" >"$tmp/out" 2>&1); then
+		printf '%-46s none of %s\n' "$name" "$worlds"
+		missed=1
+	elif seed=$(grep -oE 'seed [0-9]+: after' "$tmp/out" | awk '{print $2 + 0}' | sort -n | head -1) && [[ -n $seed ]]; then
+		why=$(grep -m1 -oE "seed $seed: .*" "$tmp/out" | sed 's/.*imagined time: //' | cut -c1-110)
+		printf '%-46s %s: %s\n' "$name" "$seed" "$why"
+	else
+		printf '%-46s %s\n' "$name" 'the run failed otherwise:'
+		tail -5 "$tmp/out"
+		missed=1
+	fi
+done < <(faults)
+exit "$missed"
