@@ -81,6 +81,9 @@ func (tr *trial) drawInstance(id string, slot int) {
 			r.Drain = &store.Drain{Token: "t", Rule: "HEAL-2", Why: "it failed", Timer: store.Timer{Start: tr.now, For: store.Duration(time.Minute)}}
 		}
 	})
+	if phase == store.Stopping && rapid.Bool().Draw(rt, "restarted") {
+		tr.witness[id].calls.Restarted = "t"
+	}
 	switch rapid.SampledFrom([]string{"", "", "unhealthy", "dead", "silent", "stuck"}).Draw(rt, "trouble") {
 	case "unhealthy":
 		tr.turn(id, false)

@@ -57,7 +57,8 @@ func judgeMachine(in *Instance) (Judgment, bool) {
 	open := in.Alive.Present() && in.Alive.Record.State == store.StreamOpen
 	if see.Listed && see.Down && !upSince(in, see.Begun) {
 		j := Judgment{Verdict: store.Dead, Rule: "DET-4", Why: "the provider says " + see.State, Evidence: []string{providerSays(in), streamSays(in)}}
-		if open && see.Times < 2 {
+		// Its agent may have come back since that List was begun.
+		if open && (see.Times < 2 || see.Begun.Before(in.StreamSince)) {
 			j.Verdict, j.Why = store.Suspect, "the provider says "+see.State+", and its stream is open: asking again"
 		}
 		return j, true
