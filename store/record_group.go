@@ -119,7 +119,8 @@ type Rollout struct {
 	Template string    `json:"template"`
 	Relaunch int       `json:"relaunch,omitempty"`
 	Since    time.Time `json:"since"`
-	Done     int       `json:"done"` // instances that are up to date and healthy
+	Done     int       `json:"done"`           // instances that are up to date and healthy
+	Most     int       `json:"most,omitempty"` // that were so at once: only more of them are progress
 	Total    int       `json:"total"`
 	Progress time.Time `json:"progress"`          // when the last one became so
 	Stalls   *Timer    `json:"stalls,omitempty"`  // without progress until then it is stalled

@@ -79,6 +79,14 @@ func TestHealAndCount(t *testing.T) {
 		want  string
 	}{
 		{"all is well", size(1), func(w *world) { w.place("a", 0, store.Running) }, ""},
+		{"one that failed and one that works, both to go: the one that works is waited for", func(g *store.Group) {
+			g.Size, g.Rollout.StartupDuration = 1, store.Duration(time.Minute)
+		}, func(w *world) {
+			w.place("a", 0, store.Running, condemned(false))
+			w.place("b", 0, store.Running, replaces("a"), condemned(false))
+			w.turn("a", false)
+			w.witness["a"].phaseStart = w.now.Add(-time.Hour)
+		}, ""},
 		{"two failed in one slot: the one that booted stays", size(1), func(w *world) {
 			w.place("a", 0, store.Running)
 			w.place("b", 0, store.Checking, replaces("a"))

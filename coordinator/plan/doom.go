@@ -69,7 +69,7 @@ func (d *draft) saveNoticed() {
 			if d.made >= mostCreations {
 				return
 			}
-			needed := len(d.others(m, usable)) == 0 && d.counts.filled <= d.spec.Size
+			needed := len(d.others(m, usable)) == 0 && d.counts.filled <= d.spec.Size && len(d.zones()) > 0
 			a := d.retire(m, "SPOT-2", "", m.doom.why, m.evidence(), m.proof(d.s.Keys)...)
 			a.What = string(m.phase)
 			if needed {

@@ -113,6 +113,7 @@ func (d *draft) drainsAfterAll(m *member) {
 	a := d.step(m, store.Draining, "DRAIN-1", "drains", "it came back, and its slot is better off without it", m.evidence(), func(r *store.Instance) {
 		drain := *r.Drain
 		drain.Lost = false
+		drain.Timer = d.timer(drain.Timer.For.D()) // it hears of it only now
 		r.Drain = &drain
 	})
 	a.Conditions = append(a.Conditions, m.Alive.Unchanged())

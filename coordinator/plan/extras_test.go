@@ -80,3 +80,43 @@ func TestInstancesWithoutAGroupAreLeftAlone(t *testing.T) {
 		t.Errorf("done %+v, calls %+v", done, p.Calls)
 	}
 }
+
+// Which provider a machine has is known from who lists it: the group may have moved to another one since.
+//
+// proves REC-8
+func TestAdoptedMachineKeepsItsProvider(t *testing.T) {
+	w := newTestWorld(t)
+	w.edit(func(g *store.Group) { g.Size = 2 })
+	w.place("a", 0, store.Running)
+	s := w.snapshot()
+	g := &s.Groups[0]
+	g.Extras = []Extra{{Instance: "x", Group: w.group, Provider: "other", Zone: "a", Since: w.now}}
+	g.Requests = []store.Versioned[store.Request]{{Key: w.keys.Request("r"), Modified: 1, Record: store.Request{ID: "r", Kind: store.RequestAdopt, Instance: "x", By: "ada"}}}
+	p := Compute(s, w.now)
+	for _, a := range p.Actions {
+		for _, op := range a.Writes {
+			if op.Key != w.keys.Instance("x") {
+				continue
+			}
+			v, err := store.Decode[store.Instance](store.KV{Key: op.Key, Value: op.Value})
+			if err != nil || v.Record.Spec.Provider != "other" {
+				t.Errorf("adopted as one of provider %q, %v", v.Record.Spec.Provider, err)
+			}
+			return
+		}
+	}
+	t.Error("not adopted")
+}
+
+// With no zone left, a notice has its instance drained, and nothing made in a zone that nobody chose.
+//
+// proves SPOT-2, DRAIN-3
+func TestNoticeWithAllZonesEvacuated(t *testing.T) {
+	w := newTestWorld(t)
+	w.edit(func(g *store.Group) { g.Size = 1 })
+	w.place("a", 0, store.Running, func(r *store.Instance) { r.Doomed = &store.Doom{Rule: "SPOT-2", Why: "a notice", At: w.now} })
+	w.editShard(func(s *store.Shard) { s.Evacuated = map[string]store.Evacuation{"a": {By: "ada"}, "b": {By: "ada"}} })
+	if got := w.briefly(); got != "SPOT-2 -a" {
+		t.Errorf("planned: %s", got)
+	}
+}

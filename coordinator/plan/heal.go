@@ -241,6 +241,9 @@ func (d *draft) thinOut(sl *slot, bad []*member) {
 		switch {
 		case m == keep, d.spared(m):
 			continue
+		case keep.failing() && m.healthy() && !d.proven(m):
+			d.block("ROLL-3", "removal of "+keep.ID(), m.ID()+" works, but has not for startup_duration", m.ID()+" has", keep.ID())
+			return // then that one keeps the slot
 		case sl.touched:
 			return // the rest on the next picture
 		case m.missed() && d.heldByStorm(m):

@@ -110,7 +110,7 @@ func (d *draft) outdatedInTurn() []*member {
 			continue
 		}
 		m := sl.members[0]
-		if m.phase != store.Running && m.phase != store.Checking || m.touched || m.unwanted() || !d.outdated(m) {
+		if m.touched || !d.outdated(m) || !d.neverHealed(m) && (m.phase != store.Running && m.phase != store.Checking || m.unwanted()) {
 			continue
 		}
 		if d.spec.Rollout.Strategy != store.StrategyProactive && m.Record.Relaunch == d.spec.Relaunch.Number {
@@ -123,8 +123,20 @@ func (d *draft) outdatedInTurn() []*member {
 			}
 		}
 	}
-	slices.SortStableFunc(list, func(a, b *member) int { return cmp.Compare(failed[a], failed[b]) })
+	slices.SortStableFunc(list, func(a, b *member) int {
+		if x, y := d.neverHealed(a), d.neverHealed(b); x != y {
+			return map[bool]int{true: -1, false: 1}[x]
+		}
+		return cmp.Compare(failed[a], failed[b])
+	})
 	return list
+}
+
+// neverHealed says that a member has failed and heal.policy leaves it so: but for an order only a change of what it is made from may
+// help, so that it comes first.
+func (d *draft) neverHealed(m *member) bool {
+	return d.spec.Heal.Policy == store.HealNone && m.failing() && m.phase.Fills() && !m.dead() && !m.unwantedOrdered() &&
+		(!m.missed() || d.storm == nil)
 }
 
 // update takes one step for one member; false if there is no room for the others either.
@@ -154,7 +166,7 @@ func (d *draft) updateLive(m *member, why string) bool {
 		d.block("ROLL-2", "update of "+m.ID(), number(d.roll.updating, "instance")+" still to confirm what it was sent", "one of them has", m.ID())
 		return false
 	}
-	if d.unwell() > d.spec.MaxUnavailable(false) {
+	if m.healthy() && d.unwell() > d.spec.MaxUnavailable(false) {
 		d.blockUnwell(m)
 		return false
 	}
@@ -214,5 +226,11 @@ func (d *draft) updateByReplacement(m *member, why string) bool {
 }
 
 func (d *draft) blockUnwell(m *member) {
-	d.block("HEAL-8", "update of "+m.ID(), number(d.unwell(), "slot")+" without anybody healthy, and healing comes first", "they are healed", m.ID())
+	why, until := number(d.unwell(), "slot")+" without anybody healthy", "they are healed"
+	if d.spec.Heal.Policy == store.HealNone {
+		until = "they pass their checks, or leasehold instance replace"
+	} else {
+		why += ", and healing comes first"
+	}
+	d.block("HEAL-8", "update of "+m.ID(), why, until, m.ID())
 }

@@ -38,7 +38,7 @@ func (d *draft) countRollout() {
 	}
 	for _, sl := range d.order {
 		for _, m := range sl.members {
-			if m.phase == store.Finished || m.healthy() && !d.outdated(m) && !m.updating() {
+			if m.phase == store.Finished || d.proven(m) && !d.outdated(m) && !m.updating() {
 				d.roll.done++
 				break
 			}
@@ -64,7 +64,7 @@ func (d *draft) track() {
 			d.rollout = nil
 			return
 		}
-		d.rollout = &store.Rollout{Template: d.hash, Relaunch: d.spec.Relaunch.Number, Since: d.now.UTC(), Progress: d.now.UTC(), Done: d.roll.done, Total: d.spec.Size}
+		d.rollout = &store.Rollout{Template: d.hash, Relaunch: d.spec.Relaunch.Number, Since: d.now.UTC(), Progress: d.now.UTC(), Done: d.roll.done, Most: d.roll.done, Total: d.spec.Size}
 		d.advance()
 		if d.spec.Rollout.Strategy == store.StrategyProactive {
 			d.tell("ROLL-1", "roll to "+d.hash+" begins", number(d.roll.outdated, "instance")+" to be brought up to date")
@@ -90,22 +90,28 @@ func (d *draft) advance() {
 	d.rollout.Stalls, d.rollout.Stalled = &t, ""
 }
 
+// follow notes how far a roll has come. One that was done, fails and recovers is no progress.
 func (d *draft) follow(r *store.Rollout) {
-	if d.roll.done > r.Done {
+	most := min(max(r.Most, r.Done), d.spec.Size)
+	switch {
+	case d.roll.done > most:
 		r.Progress = d.now.UTC()
 		r.Blamed = ""
 		d.advance()
-	}
-	if d.roll.done == r.Done && r.Stalls == nil && r.Stalled == "" {
+	case r.Stalls == nil && r.Stalled == "":
 		d.advance()
 	}
-	r.Done = d.roll.done
+	r.Done, r.Most = d.roll.done, max(most, d.roll.done)
 }
 
-// stall says when a roll has made no progress for too long.
+// stall says when a roll has made no progress for too long. While nothing may be done it cannot: its time begins anew then.
 func (d *draft) stall() {
 	r := d.rollout
-	if r.Stalls == nil || d.spec.Rollout.Strategy != store.StrategyProactive || d.spec.Paused || d.s.Shard.Record.Hold != nil {
+	idle := d.spec.Paused || d.spec.Stopped || d.spec.Unstarted || d.spec.Deleting || d.s.Shard.Record.Hold != nil
+	if idle || d.spec.Rollout.Strategy != store.StrategyProactive {
+		r.Stalls = nil
+	}
+	if r.Stalls == nil {
 		return
 	}
 	known := d.g.Due
