@@ -35,9 +35,10 @@ type recorder struct {
 
 // member is what matters here of a recorded instance.
 type member struct {
-	group   string
-	managed bool
-	settled bool // it runs, or has finished
+	group    string
+	managed  bool
+	settled  bool // it runs, or has finished
+	finished bool // a task that is done
 }
 
 func newRecorder(s *Scenario) *recorder {
@@ -190,7 +191,7 @@ func (r *recorder) changed(e store.Event) {
 		}
 		r.members[name] = member{
 			group: v.Record.Group, managed: v.Record.Managed,
-			settled: v.Record.Phase == store.Running || v.Record.Phase == store.Finished,
+			settled: v.Record.Phase == store.Running || v.Record.Phase == store.Finished, finished: v.Record.Phase == store.Finished,
 		}
 	case store.KindGroups:
 		if !e.Deleted {
@@ -236,10 +237,10 @@ func (r *recorder) look() {
 		if m.settled {
 			c.settled++
 		}
-		if r.w.Sound(id) {
+		if m.finished || r.w.Sound(id) {
 			c.healthy++
 		}
-		if r.w.Serves(id) {
+		if m.finished || r.w.Serves(id) {
 			c.serving++
 		}
 	}

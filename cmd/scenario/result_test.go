@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/leasehold/leasehold/store"
 )
 
 func TestWorstAvailabilityIsWhatWasHealthyOfWhatWasWanted(t *testing.T) {
@@ -187,6 +189,21 @@ func TestInterruptedItTellsWhatThereIs(t *testing.T) {
 	}
 	if runs := s.PlayMany(ctx, 3, func(int) {}); !runs.Cut || runs.Seeds != 0 {
 		t.Errorf("got %+v", runs)
+	}
+}
+
+// A task that is done is as wanted, and lacks nothing.
+func TestATaskThatIsDoneIsAsWanted(t *testing.T) {
+	s := setting()
+	s.Groups[0].Lifecycle = store.LifecycleTask
+	sc, err := Read("s.yaml", strings.NewReader("length: 30h\nevents:\n- {at: 4m, workload_exits: {count: 2, code: 0}}\n- {at: 29h, workload_exits: {percent: 100, code: 0}}\n"), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res := sc.Play(t.Context(), func(time.Duration) {})
+	last := res.Events[1]
+	if g := res.Groups[0]; !g.Whole || res.Machines.Created != 6 || last.Time != "29:00:00" || last.Converged == nil {
+		t.Errorf("got %+v, %+v, %+v", g, res.Machines, last)
 	}
 }
 

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -40,7 +41,8 @@ type Entry struct {
 
 // Clock is a time from the beginning as timelines show it: 00:05:00.
 func Clock(d time.Duration) string {
-	return time.Time{}.Add(d).Format("15:04:05")
+	s := int(d / time.Second)
+	return fmt.Sprintf("%02d:%02d:%02d", s/3600, s/60%60, s%60)
 }
 
 // foldWithin is how long after the last of its kind an entry is still counted with it.
