@@ -12,7 +12,7 @@ func (d *draft) settle(sl *slot, good, bad []*member) {
 		return
 	}
 	for _, m := range bad {
-		if d.spared(m) || m.missed() && d.heldByStorm(m) {
+		if d.spared(m) || m.missed() && !d.probing() && d.heldByStorm(m) {
 			continue
 		}
 		rule, why := m.grounds("HEAL-2")
@@ -41,6 +41,13 @@ func (d *draft) settle(sl *slot, good, bad []*member) {
 			d.release(m, keep, "DET-15", "deleting", "it was lost too often, and "+keep.ID()+" is healthy in its place")
 		}
 	}
+}
+
+// probing says that a storm has lasted for probe_after. From then on a lost member whose replacement is healthy goes: it must not take
+// the room that the next probe needs (SAFE-2).
+func (d *draft) probing() bool {
+	s := d.storm
+	return s != nil && s.Ended == "" && s.Next != nil && !d.now.Before(d.ends(d.g.Due, store.TimerProbe, s.Next))
 }
 
 // await lets a slot in which nobody is proven healthy yet come to that.
