@@ -149,11 +149,19 @@ func (d *draft) removeOnDemand() {
 		if c := m.Record.Condemned; c != nil {
 			rule, why = "REC-16", c.Why
 		} else if rule == "" || m.Record.Protected != "" {
+			d.toldDoomed(m)
 			continue
 		}
 		if !d.mayDelete("removal of "+m.ID(), m.ID()) {
 			return
 		}
 		d.retire(m, rule, "deleting", why, m.evidence())
+	}
+}
+
+// toldDoomed says that an instance on demand will end or has to go, and that nobody but its operator does anything about it.
+func (d *draft) toldDoomed(m *member) {
+	if m.doom.rule != "" {
+		d.block(m.doom.rule, "removal of "+m.ID(), m.doom.why+"; it is on demand, and nobody replaces it", "leasehold instance delete "+m.ID(), m.ID())
 	}
 }

@@ -24,7 +24,7 @@ func holdForExtras(s *Snapshot, now time.Time) (Action, bool) {
 	if seen <= 1 || seen*20 <= s.Recorded {
 		return Action{}, false
 	}
-	why := fmt.Sprintf("%d machines have our tag and no record, and %d have one: the records may be older than the machines", seen, s.Recorded)
+	why := fmt.Sprintf("%d machines have our tag and no record, and %d have one: the records may be older than the machines; adopt these or remove them before the release: leasehold instance adopt", seen, s.Recorded)
 	rec := s.Shard.Record
 	rec.Hold = &store.Hold{By: "leasehold", Why: why, At: now.UTC()}
 	return Action{

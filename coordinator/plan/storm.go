@@ -193,8 +193,8 @@ func (d *draft) probes(m *member) bool {
 		d.wake(due)
 		return false
 	}
-	if p := d.find(d.storm.Probe); p != nil && p.missed() && !p.gone() {
-		return false
+	if p := d.find(d.storm.Probe); p != nil && !p.gone() && !p.healthy() {
+		return false // it is still there, or on its way up after a restart
 	}
 	if d.storm.Probe != "" {
 		last := d.storm.Probe
