@@ -216,7 +216,7 @@ func TestAThousandFailuresAreNoSwarmOfCalls(t *testing.T) {
 		burst    int
 		callTime time.Duration
 	}{
-		"a thousand":         {1000, 50, 20, 2 * time.Second},
+		"a thousand":         {manyFailures, 50, 20, 2 * time.Second},
 		"as fast as allowed": {120, 5, 10, 200 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {

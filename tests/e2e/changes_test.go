@@ -229,7 +229,9 @@ func TestDrainHookAndStop(t *testing.T) {
 	if err := os.WriteFile(goes, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c.await("its end", func() bool { return !c.h.instance(draining.Instance).Present() && len(c.residentsOf(draining.Instance)) == 0 })
+	c.await("its end", func() bool {
+		return !c.h.instance(draining.Instance).Present() && len(c.residentsOf(draining.Instance)) == 0
+	})
 	if text, err := os.ReadFile(left(draining.Instance)); err != nil || strings.TrimSpace(string(text)) != "gently" {
 		t.Errorf("the hook wrote %q, %v", text, err)
 	}
