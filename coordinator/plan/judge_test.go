@@ -65,6 +65,7 @@ func provableIn(d time.Duration) twist {
 func restarts(level string) twist {
 	return func(x *subject) { x.Record.Restart = &store.Restart{Level: level, Token: "t", Boot: "b"} }
 }
+
 func noList(x *subject)    { x.Sighting = Sighting{} }
 func unhealthy(x *subject) { x.Report.Record.Healthy, x.Report.Record.Why = false, "checks 0/1" }
 func noReport(x *subject)  { x.Report = store.Versioned[store.Report]{} }
