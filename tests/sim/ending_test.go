@@ -220,6 +220,18 @@ func (tr *trial) failsForGood(f inForce, m store.Instance) bool {
 	return known && j.Verdict.Failed() && tr.tolerant(f.spec)
 }
 
+// mostAtRest is how many actions two minutes may bring in which nothing goes wrong: ages and tasks bring some.
+const mostAtRest = 300
+
+// did is how many actions were carried out.
+func (tr *trial) did() int {
+	n := 0
+	for _, of := range tr.actions {
+		n += of
+	}
+	return n
+}
+
 // stays: once all is as it ought to be, nothing is taken down or made any more.
 func (tr *trial) stays() {
 	restless := map[string]bool{}
@@ -235,7 +247,11 @@ func (tr *trial) stays() {
 			before[id] = true
 		}
 	}
+	did := tr.did()
 	tr.w.RunUntil(tr.w.Now().Add(2 * time.Minute))
+	if n := tr.did() - did; n > mostAtRest {
+		tr.fail("all was as it ought to be, and in the two minutes after that %d actions were carried out", n)
+	}
 	for _, id := range slices.Sorted(maps.Keys(before)) {
 		if rec := tr.w.Instance(id); !rec.Present() || rec.Record.Phase != store.Running {
 			tr.fail("all was as it ought to be, and two minutes later %s is %q", id, rec.Record.Phase)

@@ -102,6 +102,8 @@ func (tr *trial) committing(_ time.Time, s *plan.Snapshot, p *plan.Plan, a *plan
 	}
 	if p != nil {
 		in.budgets()
+		in.priorities()
+		in.waits()
 	}
 }
 

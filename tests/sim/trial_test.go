@@ -55,8 +55,9 @@ type trial struct {
 
 // trace is what happened, as far as it is kept.
 type trace struct {
-	all   bool
-	lines []line
+	all    bool
+	closed bool // what has failed is the end of the story
+	lines  []line
 }
 
 // line is something that happened. It is put into words only when somebody reads it.
@@ -69,6 +70,9 @@ type line struct {
 const keptLines = 60
 
 func (t *trace) add(at time.Time, kind string, text ...string) {
+	if t.closed {
+		return
+	}
 	l := line{at: at.Sub(imagined.Epoch), kind: kind}
 	copy(l.text[:], text)
 	t.lines = append(t.lines, l)
@@ -135,6 +139,7 @@ func (tr *trial) fail(format string, args ...any) {
 	if tr.failed == "" {
 		tr.failed = fmt.Sprintf(format, args...)
 		tr.trace.add(tr.w.Now(), "FAILED", tr.failed)
+		tr.trace.closed = true
 	}
 }
 
