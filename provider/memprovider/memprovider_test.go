@@ -275,6 +275,9 @@ func TestLedgerSeesOverlap(t *testing.T) {
 		if !p.Life("i1").Overlapped || p.Life("i2").Overlapped {
 			t.Errorf("overlapped: i1 %v, i2 %v; want i1 alone", p.Life("i1").Overlapped, p.Life("i2").Overlapped)
 		}
+		if n := p.MostAtOnce(); n != 3 {
+			t.Errorf("%d calls at once, want 3", n)
+		}
 	})
 }
 
