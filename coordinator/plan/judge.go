@@ -36,7 +36,7 @@ func judge(in *Instance, s *Snapshot, now time.Time) Judgment {
 	if rec.Phase == store.Stopping || rec.Phase == store.Starting {
 		return judgeRestarting(in, s, now)
 	}
-	if j, ok := judgeMachine(in); ok {
+	if j, ok := judgeMachine(in, s, now); ok {
 		return j
 	}
 	if !in.Alive.Present() {
@@ -48,8 +48,9 @@ func judge(in *Instance, s *Snapshot, now time.Time) Judgment {
 	return judgeReporting(in, s, now)
 }
 
-// judgeMachine applies the provider's word: DET-4.
-func judgeMachine(in *Instance) (Judgment, bool) {
+// judgeMachine applies the provider's word: DET-4. That it does not list a machine is less than a word: it counts only with an agent
+// that is gone for sure. So lists that are wrong and an etcd that drops live leases, both at once, destroy nothing (DET-17, SAFE-1).
+func judgeMachine(in *Instance, s *Snapshot, now time.Time) (Judgment, bool) {
 	see := &in.Sighting
 	if see.Begun.IsZero() {
 		return Judgment{}, false
@@ -65,7 +66,14 @@ func judgeMachine(in *Instance) (Judgment, bool) {
 	}
 	if !see.Listed && !in.Calls.AbsentFrom.After(see.Begun) {
 		j := Judgment{Verdict: store.Suspect, Rule: "DET-4", Why: "the provider does not list it", Evidence: []string{providerSays(in), streamSays(in)}}
-		streamGone := !in.Alive.Present() || in.Alive.Record.State == store.StreamLost
+		streamGone := in.Alive.Present() && in.Alive.Record.State == store.StreamLost
+		if !in.Alive.Present() {
+			gone := confirmedFrom(in, s)
+			streamGone = !now.Before(gone)
+			if now.Before(gone) {
+				j.Until = gone
+			}
+		}
 		if streamGone && see.Times >= 2 {
 			j.Verdict, j.Why, j.Absent = store.Dead, "the provider does not list it any more", true
 		}
@@ -95,16 +103,30 @@ func judgeUnregistered(in *Instance, s *Snapshot, now time.Time) Judgment {
 	}
 }
 
+// confirmWait is how long a deletion of alive must stand before it counts (DET-17).
+func confirmWait(in *Instance, s *Snapshot) time.Duration {
+	switch in.LastState {
+	case store.StreamOverdue, store.StreamLost, store.StreamLeft:
+		return confirmLost
+	default:
+		return max(in.Record.Spec.Report.LeaseTTL.D(), s.SessionTTL+time.Second)
+	}
+}
+
+// confirmedFrom is when the absence of alive counts at the earliest: confirmed, and not in grace.
+func confirmedFrom(in *Instance, s *Snapshot) time.Time {
+	at := in.AliveGone.Add(confirmWait(in, s))
+	if at.Before(s.GraceEnd) {
+		at = s.GraceEnd
+	}
+	return at
+}
+
 // judgeSilent judges a registered instance whose lease has ended: DET-5, DET-17, SAFE-1.
 func judgeSilent(in *Instance, s *Snapshot, now time.Time) Judgment {
-	wait, last := confirmLost, in.LastState
-	switch last {
-	case store.StreamOverdue, store.StreamLost, store.StreamLeft:
-	default:
-		wait = max(in.Record.Spec.Report.LeaseTTL.D(), s.SessionTTL+time.Second)
-		if last == "" {
-			last = "unknown"
-		}
+	wait, last := confirmWait(in, s), in.LastState
+	if last == "" {
+		last = "unknown"
 	}
 	evidence := []string{
 		fmt.Sprintf("alive absent, last state %s", last),
@@ -128,7 +150,7 @@ func judgeRestarting(in *Instance, s *Snapshot, now time.Time) Judgment {
 		r = &store.Restart{Level: store.RestartMachine}
 	}
 	ownDoing := r.Level == store.RestartMachine && (rec.Phase == store.Stopping || !see.Begun.After(in.PhaseStart) || see.Times < 2)
-	if j, ok := judgeMachine(in); ok && (j.Absent || j.Verdict == store.Dead && !ownDoing) {
+	if j, ok := judgeMachine(in, s, now); ok && (j.Absent || j.Verdict == store.Dead && !ownDoing) {
 		return j
 	}
 	if in.Calls.Missing {

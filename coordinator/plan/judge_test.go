@@ -129,11 +129,14 @@ func TestJudge(t *testing.T) {
 		{"stopped while booting", []twist{phase(store.Booting), gone(0, ""), down(1)}, store.Dead, "DET-4", 0},
 		{"not listed, stream open", []twist{unlisted(9)}, store.Suspect, "DET-4", 0},
 		{"not listed, overdue", []twist{unlisted(9), stream(store.StreamOverdue)}, store.Suspect, "DET-4", 0},
-		{"not listed once, alive gone", []twist{unlisted(1), gone(0, store.StreamLost)}, store.Suspect, "DET-4", 0},
+		{"not listed once, alive gone", []twist{unlisted(1), gone(half, store.StreamLost)}, store.Suspect, "DET-4", 0},
 		{"not listed, stream lost", []twist{unlisted(2), stream(store.StreamLost)}, store.Dead, "DET-4", 0},
-		{"not listed, alive gone", []twist{unlisted(2), gone(0, store.StreamOpen)}, store.Dead, "DET-4", 0},
+		{"not listed, alive gone for sure", []twist{unlisted(2), gone(ttl, store.StreamOpen)}, store.Dead, "DET-4", 0},
+		{"not listed, alive gone from an open stream", []twist{unlisted(9), gone(ttl-1, store.StreamOpen)}, store.Suspect, "DET-4", 1},
+		{"not listed, alive gone from a lost stream", []twist{unlisted(9), gone(half-1, store.StreamLost)}, store.Suspect, "DET-4", 1},
+		{"not listed, alive gone, in grace", []twist{unlisted(9), gone(time.Hour, store.StreamOpen), graceFor(time.Minute)}, store.Suspect, "DET-4", time.Minute},
 		{"not listed, made too lately", []twist{phase(store.Booting), unlisted(2), gone(0, ""), provableIn(1)}, store.Unborn, "DET-11", 4 * time.Minute},
-		{"not listed, old enough by now", []twist{phase(store.Booting), unlisted(2), gone(0, ""), provableIn(0)}, store.Dead, "DET-4", 0},
+		{"not listed, old enough by now", []twist{phase(store.Booting), unlisted(2), gone(ttl, ""), provableIn(0)}, store.Dead, "DET-4", 0},
 
 		// Limits of time.
 		{"registers late", []twist{phase(store.Booting), gone(0, ""), phaseFor(5*time.Minute - 1)}, store.Unborn, "DET-11", 1},
