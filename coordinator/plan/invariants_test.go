@@ -222,7 +222,7 @@ func (w *world) removalIsSound(s *Snapshot, p *Plan, a *Action, spec *store.Grou
 			w.compares(a, w.keys.Report(id))
 		}
 	}
-	if w.now.Before(w.graceEnd) && j.Verdict == store.Lost {
+	if w.now.Before(s.GraceEnd) && j.Verdict == store.Lost { // a disturbance since then is met by what the action compares, and by the fence
 		w.t.Fatalf("%s is judged lost in the time of grace", id)
 	}
 	filled, kept := map[int]bool{}, false

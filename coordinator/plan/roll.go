@@ -149,6 +149,10 @@ func (d *draft) update(m *member) bool {
 	if d.waits(m.slot, what, m.ID()) {
 		return true
 	}
+	if !m.failing() && m.Alive.Record.State != store.StreamOpen { // a moment later it can be told, and more than that need not be done
+		d.block("ROLL-2", what, "its agent cannot be told just now: "+m.judgment.Why, "its agent reports, or it is judged lost", m.ID())
+		return true
+	}
 	action, why := d.change(m)
 	switch {
 	case action == store.ActionLiveUpdate:
