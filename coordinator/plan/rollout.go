@@ -92,16 +92,16 @@ func (d *draft) advance() {
 
 // follow notes how far a roll has come. One that was done, fails and recovers is no progress.
 func (d *draft) follow(r *store.Rollout) {
-	most := min(max(r.Most, r.Done), d.spec.Size)
+	most, done := min(max(r.Most, r.Done), d.spec.Size), min(d.roll.done, d.spec.Size) // whoever is more than wanted is no progress
 	switch {
-	case d.roll.done > most:
+	case done > most:
 		r.Progress = d.now.UTC()
 		r.Blamed = ""
 		d.advance()
 	case r.Stalls == nil && r.Stalled == "":
 		d.advance()
 	}
-	r.Done, r.Most = d.roll.done, max(most, d.roll.done)
+	r.Done, r.Most = d.roll.done, max(most, done)
 }
 
 // stall says when a roll has made no progress for too long. While nothing may be done it cannot: its time begins anew then.
