@@ -50,6 +50,8 @@ type trial struct {
 	actions  map[string]int
 	events   map[string]int
 	endings  map[string]int
+	second   time.Duration  // that is counted now
+	inSecond map[string]int // actions in it, by group
 	planting int
 }
 
@@ -100,7 +102,7 @@ func play(p plot) *trial {
 		plot: p, rng: rand.New(rand.NewPCG(p.seed, 0xf0)), trace: trace{all: p.all}, digest: fnv.New64a(),
 		records: map[string]store.Instance{}, used: map[string]bool{}, specs: map[string]inForce{}, absent: map[string]time.Duration{},
 		made: map[string]int{}, good: map[string]store.Group{}, spoilt: map[string]bool{},
-		actions: map[string]int{}, events: map[string]int{}, endings: map[string]int{},
+		actions: map[string]int{}, events: map[string]int{}, endings: map[string]int{}, inSecond: map[string]int{},
 	}
 	cfg := tr.conditions()
 	cfg.Observer = tr.observer()
@@ -148,6 +150,7 @@ func (tr *trial) observer() imagined.Observer {
 		Committing: tr.committing,
 		Committed: func(at time.Time, a *plan.Action, rev store.Revision) {
 			tr.actions[a.Rule]++
+			tr.hurry(at, a)
 			if !a.Silent || tr.plot.all {
 				tr.trace.add(at, "did", a.Rule, a.Group+" "+a.Instance, a.What, a.Why)
 			}
@@ -166,6 +169,21 @@ func (tr *trial) observer() imagined.Observer {
 		}
 	}
 	return o
+}
+
+// mostASecond is how many actions a group may need in a second, however much happens in it.
+const mostASecond = 100
+
+// hurry: nothing is written again and again without end.
+func (tr *trial) hurry(at time.Time, a *plan.Action) {
+	second := at.Sub(imagined.Epoch).Truncate(time.Second)
+	if second != tr.second {
+		tr.second = second
+		clear(tr.inSecond)
+	}
+	if tr.inSecond[a.Group]++; tr.inSecond[a.Group] == mostASecond {
+		tr.fail("%d actions for group %q in one second, at last: %s %s", mostASecond, a.Group, a.Rule, a.What)
+	}
 }
 
 // story tells of a failure, and how to see all of it.
