@@ -58,12 +58,19 @@ func (t *tenure) carryOut(ctx context.Context, s *plan.Snapshot, turns plan.Turn
 	}
 	if errors.Is(err, store.ErrConflict) {
 		t.log.Debug("overtaken", "group", a.Group, "instance", a.Instance, "rule", a.Rule, "error", err)
-		t.lookAgain(a, overtakenWait)
-		return nil
+	} else {
+		t.log.Error("etcd refused a decision", "group", a.Group, "instance", a.Instance, "rule", a.Rule, "error", err)
 	}
-	t.log.Error("etcd refused a decision", "group", a.Group, "instance", a.Instance, "rule", a.Rule, "error", err)
-	t.lookAgain(a, refusedWait)
+	t.lookAgain(a, waitAfter(err))
 	return nil
+}
+
+// waitAfter is how long what could not be written waits, if nothing that happens has it planned before.
+func waitAfter(err error) time.Duration {
+	if errors.Is(err, store.ErrConflict) {
+		return overtakenWait
+	}
+	return refusedWait
 }
 
 // lookAgain has what an action came from planned anew: its group, or the shard, of which an action may name a group too.

@@ -190,7 +190,7 @@ func (q *queue) create(ctx context.Context, p provider.Provider, c plan.Call, in
 	rev, err := t.commit(ctx, c.Conditions, []store.Write{store.Put(in.Key, store.Encode(rec))}, entry)
 	if err != nil {
 		t.log.Debug("call not begun", "instance", rec.ID, "error", err)
-		t.evidence.Dropped(rec.ID)
+		t.evidence.Postponed(rec.ID, waitAfter(err))
 		return
 	}
 	t.evidence.Wrote(rec.Group, rev)

@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -198,7 +196,7 @@ func (t *tenure) step(ctx context.Context) (next time.Time, err error) {
 	}
 	t.evidence.Tallied(p.Tallies)
 	t.tellVerdicts(ctx, &snapshot, p)
-	t.tellHeld(p)
+	t.tellHeld(ready, p)
 	turns := plan.NewTurns(&snapshot)
 	for i := range p.Actions {
 		if err := t.carryOut(ctx, &snapshot, turns, &p.Actions[i]); err != nil {
@@ -244,8 +242,8 @@ func (t *tenure) keepServed(ctx context.Context) {
 }
 
 // tellHeld warns of work that ought to be done and is not, once for each (OBS-1). Why, and what would free it, is in the status too.
-func (t *tenure) tellHeld(p plan.Plan) {
-	for _, group := range slices.Sorted(maps.Keys(p.Held)) {
+func (t *tenure) tellHeld(planned []string, p plan.Plan) {
+	for _, group := range planned {
 		held := map[string]bool{}
 		for _, b := range p.Held[group] {
 			key := b.Rule + " " + b.What
@@ -254,7 +252,9 @@ func (t *tenure) tellHeld(p plan.Plan) {
 				t.log.Warn("held", "group", group, "instance", b.Instance, "rule", b.Rule, "what", b.What, "why", b.Why, "until", b.Until)
 			}
 		}
-		t.held[group] = held
+		if t.held[group] = held; len(held) == 0 {
+			delete(t.held, group)
+		}
 	}
 }
 

@@ -25,6 +25,11 @@ func (e *Evidence) Dropped(id string) {
 	e.finish(id, func(*witness) {})
 }
 
+// Postponed notes that a call could not be recorded, and hence was not made: it is not tried again before the given time is over.
+func (e *Evidence) Postponed(id string, wait time.Duration) {
+	e.finish(id, func(w *witness) { w.calls.RetryAt = e.cfg.Now().Add(wait) })
+}
+
 const (
 	// fullFor is how long a zone that had no room, or only errors, is passed over: longer than the longest wait between two
 	// calls.

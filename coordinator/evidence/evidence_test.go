@@ -347,3 +347,24 @@ func TestFailedCallWaits(t *testing.T) {
 		t.Errorf("suspected %q", w.suspects)
 	}
 }
+
+// A call that etcd did not let us record was not made. It is no failure of the provider's, and is not tried again at once.
+//
+// proves REC-9
+func TestPostponed(t *testing.T) {
+	w := newWorld(t)
+	w.run("web", "web-0")
+	w.lead()
+	if !w.evidence.Busy("web-0") {
+		t.Fatal("busy already")
+	}
+	w.evidence.TakeDirty(1<<40, w.now)
+	w.evidence.Postponed("web-0", time.Second)
+	calls := w.instance("web", "web-0").Calls
+	if calls.Busy || calls.Problem != "" || !calls.RetryAt.Equal(w.now.Add(time.Second)) {
+		t.Errorf("known of its calls: %+v", calls)
+	}
+	if dirty := w.evidence.TakeDirty(1<<40, w.now); !slices.Contains(dirty, "web") {
+		t.Errorf("to be planned anew: %v", dirty)
+	}
+}
