@@ -26,17 +26,36 @@ func (d *draft) retire(m *member, rule, what, why string, evidence []string, als
 	return a
 }
 
-// drainTime is how long a member may drain; false if nothing is to be waited for: it is dead, never served, or has no hook.
+// drainTime is how long a member may drain; false if nothing is to be waited for: it is dead, never served, or has no hook. What a
+// notice has doomed goes on serving without a hook too, until its replacement does or the notice's time is over (SPOT-2).
 func (d *draft) drainTime(m *member) (time.Duration, bool) {
 	hook, length := m.Record.Spec.Drain.Hook, m.Record.Spec.Drain.Timeout.D()
 	served := m.phase == store.Running || m.phase == store.Checking || m.phase == store.Stopping || m.phase == store.Starting
-	if len(hook) == 0 || length == 0 || m.dead() || !served {
+	if m.dead() || !served {
 		return 0, false
 	}
-	if !m.doom.by.IsZero() { // the notice's deadline is the drain's
-		length = min(length, max(0, m.doom.by.Sub(d.now)))
+	if m.noticed() && !m.doom.by.IsZero() {
+		left := max(0, m.doom.by.Sub(d.now))
+		if len(hook) > 0 && length > 0 {
+			left = min(length, left)
+		}
+		return left, left > 0
 	}
-	return length, length > 0
+	return length, len(hook) > 0 && length > 0
+}
+
+// relieved ends a drain without a hook once a healthy instance has taken the member's place: nothing else is waited for.
+func (d *draft) relieved(m *member) bool {
+	if len(m.Record.Spec.Drain.Hook) > 0 {
+		return false
+	}
+	heirs := d.others(m, d.proven)
+	if len(heirs) == 0 {
+		return false
+	}
+	a := d.drained(m, "SPOT-2", heirs[0].ID()+" is healthy in its place")
+	a.Conditions = append(a.Conditions, heirs[0].Unchanged(), heirs[0].Alive.Unchanged(), heirs[0].Report.Unchanged())
+	return true
 }
 
 // drains goes on with what is draining: it ends by the end of the hook, an acknowledgement, the timer, or the machine's death;
@@ -57,6 +76,7 @@ func (d *draft) drains() {
 		case d.comesBack(m, rec):
 		case rec.Lost && m.working() && m.Alive.Present() && m.Alive.Record.State == store.StreamOpen:
 			d.drainsAfterAll(m)
+		case d.relieved(m):
 		case rec.Done != "":
 			d.drained(m, "DRAIN-1", rec.Done)
 		case rec.Token != "" && m.Alive.Present() && m.Report.Record.Drained == rec.Token:

@@ -216,6 +216,12 @@ func (w *world) removalIsSound(s *Snapshot, p *Plan, a *Action, spec *store.Grou
 	w.actsOnAll(s, a)
 	id, rec := old.Record.ID, old.Record
 	j := p.Judgments[id]
+	if spec == nil { // its group is gone: what it left on demand goes by order alone
+		if rec.Managed || rec.Condemned == nil {
+			w.t.Fatalf("%s goes, of a group that nothing is wanted of: %s %s", id, a.Rule, a.What)
+		}
+		return
+	}
 	if j.Verdict.Failed() && a.Rule != "REC-7" && a.Rule != "REC-11" && rec.Managed {
 		w.compares(a, w.keys.Alive(id))
 		if j.Verdict == store.Unhealthy {
