@@ -30,7 +30,7 @@ protection-ignored|coordinator/plan/scale.go|s/if !protected {/if true {/
 pause-ignored|coordinator/plan/plan.go|s/if d.spec.Paused {/if false {/
 replacement-relied-on-before-it-is-healthy|coordinator/plan/budget.go|s/if !m.healthy() {/if m.phase != store.Running {/
 no-turns|coordinator/plan/turns.go|s/if !a.Turn {/if true {/
-retry-of-a-flapping-slot-never-comes|coordinator/evidence/timers.go|s/return min(whole, max(0, whole-passed))/return whole * 1000/
+retry-of-a-flapping-slot-never-comes|coordinator/evidence/timers.go|s/return min(whole, max(0, whole-passed))/return 1000*whole + 0*passed/
 LIST
 }
 
