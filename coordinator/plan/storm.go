@@ -48,7 +48,7 @@ func (d *draft) countLosses() {
 			continue
 		}
 		d.tally.Of++
-		since := time.Time{}
+		var since time.Time
 		switch {
 		case m.missed():
 			d.tally.Now++
