@@ -21,7 +21,8 @@ func (tr *trial) reportsWell(id string) bool {
 	return alive.Present() && alive.Record.State == store.StreamOpen && report.Record.Healthy && report.Record.BootID == alive.Record.BootID
 }
 
-// destruction: nothing that works is taken down without a reason that anybody can see.
+// destruction: nothing that works is taken down without a reason that anybody can see. One such is the provider's word, also when Lists
+// that are stale tell twice of the death of an earlier boot (DET-4).
 func (in *inquiry) destruction(c change) {
 	tr, rec := in.tr, c.old.Record
 	if rec.Phase == store.Draining {
@@ -30,7 +31,7 @@ func (in *inquiry) destruction(c change) {
 	}
 	looks := tr.looksHealthy(rec)
 	sound := rec.Phase == store.Running && tr.w.Sound(rec.ID) && !tr.liedAbout(rec)
-	if m, there := tr.w.Machine(rec.ID); !looks && !sound || in.dead(rec.ID) && (!there || m.State.Down()) {
+	if m, there := tr.w.Machine(rec.ID); !looks && !sound || in.dead(rec.ID) && (!there || m.State.Down() || m.Boot > 1 && tr.w.Elapsed() < tr.absent[m.Provider]) {
 		return
 	}
 	if reason := in.reason(c); reason != "" {
@@ -89,13 +90,13 @@ func (in *inquiry) aged(rec store.Instance, limit time.Duration, why string) str
 	return why
 }
 
-// duplicate says that another instance in the same slot works as well.
+// duplicate says that another instance in the same slot works as well, or has finished the task of the slot.
 func (in *inquiry) duplicate(rec store.Instance) bool {
 	if !rec.Managed {
 		return false
 	}
 	for _, o := range in.tr.members(rec.Group) {
-		if o.ID != rec.ID && o.Managed && o.Slot == rec.Slot && in.tr.looksHealthy(o) {
+		if o.ID != rec.ID && o.Managed && o.Slot == rec.Slot && (in.tr.looksHealthy(o) || o.Phase == store.Finished) {
 			return true
 		}
 	}

@@ -29,7 +29,7 @@ func (in *inquiry) rolls() bool {
 		}
 		makes, takes = makes || c.begins(), takes || c.leaves()
 	}
-	if old == nil || !makes && !takes || !old.Managed || old.Condemned != nil || old.Doomed != nil || !in.tr.looksHealthy(*old) || in.alone(*old) != nil {
+	if old == nil || !makes && !takes || !old.Managed || old.Condemned != nil || old.Doomed != nil || in.dead(old.ID) || !in.tr.looksHealthy(*old) || in.alone(*old) != nil {
 		return false
 	}
 	return in.reason(change{old: in.tr.w.Instance(old.ID)}) == "outdated"
@@ -61,7 +61,7 @@ func (in *inquiry) waitsForTurn(m store.Instance) bool {
 // inWork says that the same plan does something for a member's slot: what is left of it is decided on the next picture.
 func (in *inquiry) inWork(m store.Instance) bool {
 	for i := range in.p.Actions {
-		if a := &in.p.Actions[i]; a.Group == m.Group && a.Slot != nil && *a.Slot == m.Slot && a.Instance != m.ID {
+		if a := &in.p.Actions[i]; a.Group == m.Group && a.Slot != nil && *a.Slot == m.Slot {
 			return true
 		}
 	}
