@@ -58,8 +58,9 @@ func judgeMachine(in *Instance, s *Snapshot, now time.Time) (Judgment, bool) {
 	open := in.Alive.Present() && in.Alive.Record.State == store.StreamOpen
 	if see.Listed && see.Down && !upSince(in, see.Begun) {
 		j := Judgment{Verdict: store.Dead, Rule: "DET-4", Why: "the provider says " + see.State, Evidence: []string{providerSays(in), streamSays(in)}}
-		// Its agent may have come back since that List was begun.
-		if open && (see.Times < 2 || see.Begun.Before(in.StreamSince)) {
+		// Its agent may have come back since that List was begun, or it tells of an earlier boot.
+		otherBoot := see.BootID != "" && see.BootID != in.Alive.Record.BootID
+		if open && (see.Times < 2 || see.Begun.Before(in.StreamSince) || otherBoot) {
 			j.Verdict, j.Why = store.Suspect, "the provider says "+see.State+", and its stream is open: asking again"
 		}
 		return j, true

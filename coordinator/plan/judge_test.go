@@ -126,6 +126,8 @@ func TestJudge(t *testing.T) {
 		{"stopped in a list that is older than its last registration", []twist{phase(store.Checking), stream(store.StreamLost), down(1), phaseFor(half)}, store.Suspect, "DET-3", 0},
 		{"stopped in two lists, stream open", []twist{down(2)}, store.Dead, "DET-4", 0},
 		{"stopped in two lists, the stream opened since", []twist{down(2), func(x *subject) { x.StreamSince = x.now.Add(-time.Second / 2) }}, store.Suspect, "DET-4", 0},
+		{"stopped in many lists, by an earlier boot than the stream's", []twist{down(9), func(x *subject) { x.Sighting.BootID = "before" }}, store.Suspect, "DET-4", 0},
+		{"stopped in two lists, by the stream's boot", []twist{down(2), func(x *subject) { x.Sighting.BootID = x.Alive.Record.BootID }}, store.Dead, "DET-4", 0},
 		{"stopped while booting", []twist{phase(store.Booting), gone(0, ""), down(1)}, store.Dead, "DET-4", 0},
 		{"not listed, stream open", []twist{unlisted(9)}, store.Suspect, "DET-4", 0},
 		{"not listed, overdue", []twist{unlisted(9), stream(store.StreamOverdue)}, store.Suspect, "DET-4", 0},
