@@ -13,11 +13,16 @@ import (
 const (
 	overtakenWait = 200 * time.Millisecond
 	refusedWait   = time.Second
+	// landsWithin is how much later a transaction may happen whose answer was lost.
+	landsWithin = 8 * time.Second
 )
 
 // carry carries out the actions of a plan from the given one on, each in its time, and then queues the calls. Whatever
 // happens in between happens.
 func (t *tenure) carry(s *plan.Snapshot, p *plan.Plan, ready []string, next int) {
+	if next == 0 {
+		t.turns = plan.NewTurns(s)
+	}
 	if next == len(p.Actions) {
 		t.finish(p, ready)
 		return
@@ -54,22 +59,28 @@ func (t *tenure) carryOut(s *plan.Snapshot, p *plan.Plan, a *plan.Action) bool {
 			return true
 		}
 	}
-	o := &t.w.cfg.Observer
-	if o.Committing != nil && t.holds(a.Conditions) {
-		o.Committing(t.w.Now(), s, p, a)
+	if t.w.chance.happens(t.w.meddles) {
+		t.w.meddle(a.Instance)
 	}
-	rev, err := t.commit(a.Conditions, a.Writes, !a.Silent)
+	o := &t.w.cfg.Observer
+	conditions, writes := t.turns.Txn(a)
+	if t.w.chance.happens(t.w.lost) {
+		// The answer is lost. It happens now, or later if it still may: the leader cannot know.
+		t.w.after(pick(t.w.chance.happens(50), 0, t.w.chance.upTo(landsWithin)), func() {
+			if t.holds(conditions) {
+				t.happens(s, p, a, conditions, writes)
+			}
+		})
+		t.lookAgain(a, refusedWait)
+		return true
+	}
+	rev, err := t.happens(s, p, a, conditions, writes)
 	switch {
 	case errors.Is(err, errDeposed):
 		t.ended = true
 		return false
-	case err == nil || errors.Is(err, store.ErrUnknown):
-		if o.Committed != nil {
-			o.Committed(t.w.Now(), a, rev)
-		}
-	}
-	switch {
 	case err == nil:
+		t.turns.Done(a, rev)
 		t.evidence.Wrote(a.Group, rev)
 	case errors.Is(err, store.ErrConflict):
 		if o.Overtaken != nil {
@@ -80,6 +91,26 @@ func (t *tenure) carryOut(s *plan.Snapshot, p *plan.Plan, a *plan.Action) bool {
 		t.lookAgain(a, refusedWait)
 	}
 	return true
+}
+
+// happens commits an action, and tells of it.
+func (t *tenure) happens(s *plan.Snapshot, p *plan.Plan, a *plan.Action, conditions []store.Condition, writes []store.Write) (store.Revision, error) {
+	o := &t.w.cfg.Observer
+	if o.Committing != nil && t.holds(conditions) {
+		o.Committing(t.w.Now(), s, p, a)
+	}
+	rev, err := t.commit(conditions, writes, !a.Silent)
+	if err == nil && o.Committed != nil {
+		o.Committed(t.w.Now(), a, rev)
+	}
+	return rev, err
+}
+
+func pick(first bool, a, b time.Duration) time.Duration {
+	if first {
+		return a
+	}
+	return b
 }
 
 func (t *tenure) lookAgain(a *plan.Action, wait time.Duration) {
@@ -118,9 +149,6 @@ func (t *tenure) commit(conditions []store.Condition, writes []store.Write, jour
 	var conflict *store.ConflictError
 	if errors.As(err, &conflict) && slices.Contains(conflict.Keys, t.fence.Key) {
 		return 0, errDeposed
-	}
-	if err == nil && t.w.chance.happens(t.w.lost) {
-		return rev, store.ErrUnknown
 	}
 	return rev, err
 }

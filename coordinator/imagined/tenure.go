@@ -44,6 +44,7 @@ type tenure struct {
 	planning  bool          // a plan is about to be made
 	plannedAt time.Duration // when
 	carrying  bool
+	turns     plan.Turns // of the plan that is carried out
 	poked     bool
 }
 

@@ -123,7 +123,7 @@ func (w *World) Calm() {
 			z.full, z.lost = false, false
 		}
 	}
-	w.lost, w.stuckHooks = 0, 0
+	w.lost, w.stuckHooks, w.meddles = 0, 0, 0
 	for _, id := range w.agentIDs() {
 		w.Return(id)
 	}

@@ -33,6 +33,7 @@ type World struct {
 	bad        map[string]bad    // templates by hash
 	orders     int
 	lost       int // of a hundred commits, whose answers get lost
+	meddles    int // of a hundred commits, before which something happens to those concerned
 	standings  map[string]standing
 	stuckHooks int // of a hundred drain hooks, that never end
 }

@@ -46,12 +46,14 @@ func (d *draft) provedGone(m *member) (why string, evidence []string, ok bool) {
 // empty removes all managed instances of a group that is stopped, or being deleted, and then a deleted group itself
 // (REC-7, REC-11).
 func (d *draft) empty(rule, why string) {
+	full := false
 	for _, m := range d.members {
 		if m.gone() || m.touched || !m.Record.Managed || m.phase == store.Draining {
 			continue
 		}
-		if !d.mayDelete("deletion of "+m.ID(), m.ID()) {
-			break
+		if !m.goingDown() && (full || !d.mayDelete("deletion of "+m.ID(), m.ID())) { // who goes down already takes no more room
+			full = true
+			continue
 		}
 		d.retire(m, rule, "deleting", why, nil)
 	}

@@ -93,11 +93,30 @@ func (d *draft) rollOut() {
 		d.block("FLAP-5", "the roll", d.rollout.Blamed, "another template: leasehold group rollback "+d.g.Name+", or leasehold group retry "+d.g.Name, "")
 		return
 	}
+	if d.healsFirst() {
+		return // the rest on the next picture
+	}
 	for _, m := range d.outdatedInTurn() {
 		if !d.update(m) {
 			return
 		}
 	}
+}
+
+// healsFirst says that this plan has taken a step for a slot in which nobody works: the next belongs to it, and a roll takes no room
+// before (HEAL-8).
+func (d *draft) healsFirst() bool {
+	for _, sl := range d.order {
+		if sl.well > 0 {
+			continue
+		}
+		for _, m := range sl.members {
+			if (m.failing() || m.dead()) && (m.touched || sl.touched) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // outdatedInTurn lists who may be updated: alone in the slot and at work. First those in whose slots the new template has failed

@@ -21,8 +21,7 @@ func (tr *trial) reportsWell(id string) bool {
 	return alive.Present() && alive.Record.State == store.StreamOpen && report.Record.Healthy && report.Record.BootID == alive.Record.BootID
 }
 
-// destruction: nothing that works is taken down without a reason that anybody can see. One such is the provider's word, also when Lists
-// that are stale tell twice of the death of an earlier boot (DET-4).
+// destruction: nothing that works is taken down without a reason that anybody can see, whatever lies the provider's Lists tell.
 func (in *inquiry) destruction(c change) {
 	tr, rec := in.tr, c.old.Record
 	if rec.Phase == store.Draining {
@@ -30,8 +29,8 @@ func (in *inquiry) destruction(c change) {
 		return
 	}
 	looks := tr.looksHealthy(rec)
-	sound := rec.Phase == store.Running && tr.w.Sound(rec.ID) && !tr.liedAbout(rec)
-	if m, there := tr.w.Machine(rec.ID); !looks && !sound || in.dead(rec.ID) && (!there || m.State.Down() || m.Boot > 1 && tr.w.Elapsed() < tr.absent[m.Provider]) {
+	sound := rec.Phase == store.Running && tr.w.Sound(rec.ID)
+	if m, there := tr.w.Machine(rec.ID); !looks && !sound || in.dead(rec.ID) && (!there || m.State.Down()) {
 		return
 	}
 	if reason := in.reason(c); reason != "" {
