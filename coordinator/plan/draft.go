@@ -31,6 +31,7 @@ type draft struct {
 	storm   *store.Storm   // as it will be recorded
 	tally   Tally
 	rollout *store.Rollout // as it will be recorded
+	waiting string         // a failed member that waits for room in a budget
 	roll    rollCount
 	settled []store.Versioned[store.Request] // orders that are carried out by writing the status
 	news    []Action                         // journal entries of what the status tells anew

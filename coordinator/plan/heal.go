@@ -127,6 +127,9 @@ func (d *draft) noteFlapping(sl *slot, m *member) {
 func (d *draft) replace(sl *slot, m *member) {
 	removeFirst, ok := d.turn(m)
 	if !ok {
+		if m.failing() && (d.spec.Budget.MaxExpansion > 0 || d.spec.MaxUnavailable(false) > 0) {
+			d.waiting = m.ID()
+		}
 		return
 	}
 	failed := m.Record.Condemned == nil && m.doom.rule == ""

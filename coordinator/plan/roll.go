@@ -96,6 +96,10 @@ func (d *draft) rollOut() {
 	if d.healsFirst() {
 		return // the rest on the next picture
 	}
+	if d.waiting != "" {
+		d.block("HEAL-8", "the roll", "the healing of "+d.waiting+" waits for room, and comes first", d.waiting+" is being healed", "")
+		return
+	}
 	for _, m := range d.outdatedInTurn() {
 		if !d.update(m) {
 			return

@@ -142,7 +142,7 @@ func (in *inquiry) unavailable(members []store.Instance) {
 	}
 	for _, c := range in.changes {
 		rec := c.old.Record
-		if !c.leaves() || !rec.Managed || !in.up(rec) || !in.started(rec) || in.filledSlots() > spec.Size {
+		if !c.leaves() || !rec.Managed || rec.Phase == store.Finished || !in.up(rec) || !in.started(rec) || in.filledSlots() > spec.Size {
 			continue
 		}
 		up, covered := map[int]bool{}, false
