@@ -58,7 +58,7 @@ func (s *Session) dryRun(ctx context.Context, changes []change, files Files) err
 func (s *Session) applyCommand(changes []change, files Files) string {
 	command := "leasehold group apply " + files.flags()
 	if len(changes) == 1 {
-		command += fmt.Sprintf(" --if-revision %d", changes[0].was)
+		command += fmt.Sprintf(" --if-revision %d", changes[0].rev())
 	}
 	if s.flags.Shard != "default" {
 		command += " --shard=" + shellWord(s.flags.Shard)

@@ -15,7 +15,7 @@ import (
 type foreseenChange struct {
 	Group    string         `json:"group"`
 	New      bool           `json:"new,omitempty"`
-	Revision store.Revision `json:"spec_revision"`    // of groups/, for --if-revision
+	Revision store.Revision `json:"spec_revision"`    // for --if-revision
 	Picture  store.Revision `json:"picture_revision"` // that the plan was computed on
 	Changes  []fieldChange  `json:"changes"`
 	Plan     string         `json:"plan"` // in words
@@ -38,7 +38,7 @@ type fieldChange struct {
 // foreseeChange computes what would follow from a change. It is the coordinator's own planner on what etcd says now; what only a
 // coordinator knows is taken to be in order.
 func (s *Session) foreseeChange(ctx context.Context, ch change) (foreseenChange, error) {
-	f := foreseenChange{Group: ch.name, New: ch.isNew(), Revision: ch.was, Changes: []fieldChange{}, Warnings: ch.after.Warnings(), hook: len(ch.after.Drain.Hook) > 0}
+	f := foreseenChange{Group: ch.name, New: ch.isNew(), Revision: ch.rev(), Changes: []fieldChange{}, Warnings: ch.after.Warnings(), hook: len(ch.after.Drain.Hook) > 0}
 	for _, c := range groupdiff.Between(ch.before, ch.after) {
 		field := fieldChange{Path: c.Path, Old: c.Old, New: c.New}
 		if ch.before != nil && !ch.isNew() {

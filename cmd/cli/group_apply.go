@@ -40,7 +40,7 @@ func (c *GroupApply) Run(ctx context.Context, s *Session) error {
 		if c.NoStart {
 			ch.after.Unstarted = true
 		}
-		if c.IfRevision != nil && store.Revision(*c.IfRevision) != ch.was {
+		if c.IfRevision != nil && store.Revision(*c.IfRevision) != ch.rev() {
 			return c.moved(ch)
 		}
 		changes = append(changes, ch)
@@ -131,14 +131,12 @@ func (s *Session) planChange(ctx context.Context, g fileGroup) (change, error) {
 }
 
 func (c *GroupApply) moved(ch change) error {
-	what := fmt.Sprintf("group %s is at revision %d, not %d", ch.name, ch.was, *c.IfRevision)
+	what := fmt.Sprintf("group %s is at revision %d, not %d", ch.name, ch.rev(), *c.IfRevision)
 	switch {
-	case ch.was == 0 && ch.static != nil:
-		what = fmt.Sprintf("nothing is set beside the static group %s, and revision %d was asked for", ch.name, *c.IfRevision)
-	case ch.was == 0:
+	case ch.isNew():
 		what = fmt.Sprintf("group %s does not exist, and revision %d was asked for", ch.name, *c.IfRevision)
 	case *c.IfRevision == 0:
-		what = fmt.Sprintf("group %s exists already, at revision %d", ch.name, ch.was)
+		what = fmt.Sprintf("group %s exists already, at revision %d", ch.name, ch.rev())
 	}
 	return failure(Conflict, fmt.Sprintf("leasehold group apply %s --dry-run", c.flags()), "%s: somebody else's edit stands, and nothing of yours was written", what)
 }

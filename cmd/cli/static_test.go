@@ -37,6 +37,16 @@ func (w *world) beside(name string) store.Override {
 	return o
 }
 
+// revision is that of a record.
+func (w *world) revision(kind, name string) store.Revision {
+	w.t.Helper()
+	kv, err := w.st.Get(w.t.Context(), w.keys.Of(kind)+name)
+	if err != nil {
+		w.t.Fatalf("get %s of %s: %v", name, kind, err)
+	}
+	return kv.Modified
+}
+
 func (w *world) inForce(name string) store.Group {
 	w.t.Helper()
 	static, err := w.st.Get(w.t.Context(), w.keys.Static(name))
@@ -99,16 +109,27 @@ func TestAFileBesideAStaticGroup(t *testing.T) {
 	}
 }
 
-// --if-revision is about what is set beside the static group.
+// --if-revision is the newer revision of a static group and of what is set beside it, as every command shows it.
 func TestApplyBesideAStaticGroupAtARevision(t *testing.T) {
 	w := staticWorld(t)
-	if code, _, stderr := w.run("group", "apply", "-f", "more.yaml", "--if-revision", "3"); code != Conflict || !strings.Contains(stderr, "nothing is set beside the static group web, and revision 3 was asked for") {
+	at := func(rev store.Revision) []string {
+		return []string{"group", "apply", "-f", "more.yaml", "--if-revision", fmt.Sprint(int64(rev))}
+	}
+	static := w.revision(store.KindStatic, "web")
+	for _, rev := range []store.Revision{0, static - 1} {
+		if code, _, stderr := w.run(at(rev)...); code != Conflict || !strings.Contains(stderr, fmt.Sprintf("at revision %d", static)) {
+			t.Errorf("at revision %d: exit %d: %s", rev, code, stderr)
+		}
+	}
+	if out := w.must("group", "apply", "-f", "more.yaml", "--dry-run"); !strings.Contains(out, fmt.Sprintf("--if-revision %d\n", static)) {
+		t.Errorf("dry run of a static group at revision %d: %s", static, out)
+	}
+	w.must(at(static)...)
+	beside := w.revision(store.KindGroups, "web")
+	if code, _, stderr := w.run("group", "apply", "-f", "less.yaml", "--if-revision", fmt.Sprint(int64(static)), "--confirm=web"); code != Conflict || !strings.Contains(stderr, fmt.Sprintf("group web is at revision %d, not %d", beside, static)) {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
-	w.must("group", "apply", "-f", "more.yaml", "--if-revision", "0")
-	if code, _, stderr := w.run("group", "apply", "-f", "less.yaml", "--if-revision", "0", "--confirm=web"); code != Conflict || !strings.Contains(stderr, "group web exists already") {
-		t.Errorf("exit %d: %s", code, stderr)
-	}
+	w.must("group", "apply", "-f", "less.yaml", "--if-revision", fmt.Sprint(int64(beside)), "--confirm=web")
 }
 
 // The list has what is in force.
