@@ -10,6 +10,8 @@ type Shard struct {
 	Created  time.Time     `json:"created"`
 	Hold     *Hold         `json:"hold,omitempty"`
 	Settings ShardSettings `json:"settings"`
+	// Reviewed is what an operator knew when they released a hold that was ours.
+	Reviewed *Reviewed `json:"reviewed,omitempty"`
 	// Evacuated are zones that are to be empty: DRAIN-3.
 	Evacuated map[string]Evacuation `json:"evacuated,omitempty"`
 }
@@ -25,6 +27,23 @@ type Hold struct {
 	By  string    `json:"by"`
 	Why string    `json:"why"`
 	At  time.Time `json:"at"`
+	// Extras is how many machines without a record there were, if that was why.
+	Extras int `json:"extras,omitempty"`
+}
+
+// Release ends the hold. Whoever does has seen what was the reason for it.
+func (s *Shard) Release(at time.Time) {
+	if s.Hold != nil && s.Hold.Extras > 0 {
+		s.Reviewed = &Reviewed{Extras: s.Hold.Extras, At: at}
+	}
+	s.Hold = nil
+}
+
+// Reviewed says that an operator has seen so many machines without a record, and released the hold: no more than those are a reason
+// for another, and orphan_grace begins anew for them.
+type Reviewed struct {
+	Extras int       `json:"extras"`
+	At     time.Time `json:"at"`
 }
 
 // ShardSettings are what holds for all groups of a shard.

@@ -48,7 +48,15 @@ func (s *Session) setHold(ctx context.Context, hold *store.Hold, what string) er
 		fmt.Fprintf(s.env.Stdout, "%s unchanged rev %d\n", s.flags.Shard, kv.Modified)
 		return nil
 	}
-	shard.Record.Hold = hold
+	was := shard.Record.Hold
+	if hold == nil {
+		shard.Record.Release(s.env.Now().UTC())
+	} else {
+		shard.Record.Hold = hold
+	}
+	if hold == nil && was.Extras > 0 {
+		s.note("%d machines without a record were the reason; those that are still there after orphan_grace (%s) are removed: leasehold instance adopt ID keeps one", was.Extras, shard.Record.Settings.WithDefaults().OrphanGrace)
+	}
 	rev, err := s.commit(ctx, "write shard", store.Txn{
 		Conditions: []store.Condition{store.Unchanged(kv)},
 		Writes:     []store.Write{store.Put(key, store.Encode(shard.Record))},

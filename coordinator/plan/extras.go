@@ -24,9 +24,12 @@ func holdForExtras(s *Snapshot, now time.Time) (Action, bool) {
 	if seen <= 1 || seen*20 <= s.Recorded {
 		return Action{}, false
 	}
-	why := fmt.Sprintf("%d machines have our tag and no record, and %d have one: the records may be older than the machines; adopt these or remove them before the release: leasehold instance adopt", seen, s.Recorded)
+	if r := s.Shard.Record.Reviewed; r != nil && seen <= r.Extras {
+		return Action{}, false // an operator has looked at them
+	}
+	why := fmt.Sprintf("%d machines have our tag and no record, and %d have one: the records may be older than the machines; look at them before the release, and adopt those that are to stay: leasehold instance adopt", seen, s.Recorded)
 	rec := s.Shard.Record
-	rec.Hold = &store.Hold{By: "leasehold", Why: why, At: now.UTC()}
+	rec.Hold = &store.Hold{By: "leasehold", Why: why, At: now.UTC(), Extras: seen}
 	return Action{
 		Rule: "SAFE-12", What: "shard put on hold", Why: why, Otherwise: otherwise("SAFE-12", ""),
 		Conditions: []store.Condition{s.Shard.Unchanged()}, Writes: []store.Write{store.Put(s.Shard.Key, store.Encode(rec))},
@@ -43,6 +46,10 @@ func planExtras(s *Snapshot, now time.Time) (actions []Action, next time.Time) {
 			continue
 		}
 		due := x.Since.Add(grace)
+		if r := s.Shard.Record.Reviewed; r != nil { // by wall clocks, which can only make it wait for another whole grace
+			due = later(due, now.Add(grace-min(grace, max(0, now.UTC().Sub(r.At)))))
+		}
+		due = later(due, s.GraceEnd)
 		if now.Before(due) {
 			next = sooner(next, sooner(due, laterOf(now, x.Since.Add(3*s.Shard.Record.Settings.ProviderPoll.D()))))
 			continue
@@ -66,6 +73,13 @@ func planExtras(s *Snapshot, now time.Time) (actions []Action, next time.Time) {
 		})
 	}
 	return actions, next
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // laterOf is a time that is still to come, or none.

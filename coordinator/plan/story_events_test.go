@@ -30,7 +30,7 @@ func (s *story) happens(word []string) {
 		s.outage()
 	case "hold", "release":
 		s.editShard(func(sh *store.Shard) {
-			sh.Hold = nil
+			sh.Release(s.now)
 			if word[0] == "hold" {
 				sh.Hold = &store.Hold{By: "ada", Why: "maintenance", At: s.now}
 			}
