@@ -23,8 +23,6 @@ type foreseenChange struct {
 	Takes    store.Duration `json:"takes,omitempty"`        // an estimate
 	Start    store.Duration `json:"median_start,omitempty"` // that it rests on
 	Warnings []string       `json:"warnings,omitempty"`
-
-	hook bool // instances run one before they go: nobody knows for how long
 }
 
 // fieldChange is a field that differs, and what that does to instances.
@@ -38,7 +36,7 @@ type fieldChange struct {
 // foreseeChange computes what would follow from a change. It is the coordinator's own planner on what etcd says now; what only a
 // coordinator knows is taken to be in order.
 func (s *Session) foreseeChange(ctx context.Context, ch change) (foreseenChange, error) {
-	f := foreseenChange{Group: ch.name, New: ch.isNew(), Revision: ch.rev(), Changes: []fieldChange{}, Warnings: ch.after.Warnings(), hook: len(ch.after.Drain.Hook) > 0}
+	f := foreseenChange{Group: ch.name, New: ch.isNew(), Revision: ch.rev(), Changes: []fieldChange{}, Warnings: ch.after.Warnings()}
 	for _, c := range groupdiff.Between(ch.before, ch.after) {
 		field := fieldChange{Path: c.Path, Old: c.Old, New: c.New}
 		if ch.before != nil && !ch.isNew() {
@@ -102,7 +100,7 @@ func (f foreseenChange) text(scr output.Screen) string {
 	default:
 		fmt.Fprintf(&b, "estimate %s (median start %s)", roughly(f.Takes.D()), about(f.Start.D()))
 	}
-	if f.hook {
+	if f.Course.Drain > 0 { // nobody knows for how long
 		b.WriteString(", and the time that drain hooks take")
 	}
 	b.WriteByte('\n')

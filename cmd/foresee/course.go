@@ -17,6 +17,8 @@ type Course struct {
 	Restart  int `json:"restart"`  // restarted for that reason
 	Update   int `json:"update"`   // updated live for that reason
 	Heal     int `json:"heal"`     // replaced or restarted for any other reason
+	// Drain is how many of them drain before they go: those that have a hook.
+	Drain int `json:"drain,omitempty"`
 	// AtOnce is how many of the outdated are being changed at the same time.
 	AtOnce int `json:"at_once"`
 	// Healthy is the least number of healthy instances meanwhile, and Before that at the beginning.
@@ -100,6 +102,9 @@ func (r *recorder) note(a plan.Action) {
 		r.arrives(a, m)
 	}
 	_, goes := r.leaves[a.Instance]
+	if a.To == store.Draining && a.From != a.To {
+		r.course.Drain++
+	}
 	switch {
 	case a.To == store.Stopping && isRoll(a.Rule):
 		r.course.Restart++

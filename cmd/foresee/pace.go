@@ -7,15 +7,14 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Pace is the median time from the record of an instance to its health, of those of the group that run since they were started; false
-// if there is none. A time longer than a start may take is that of an instance that has restarted or recovered since.
+// Pace is the median time from the record of an instance to its health, of those of the group that run; false if there is none.
 func (w *World) Pace() (time.Duration, bool) {
 	var took []time.Duration
 	for _, id := range w.content.ByGroup[w.group] {
 		rec := w.content.Instances[id].Record
-		d := rec.Since.Sub(rec.Created)
+		d := w.started(rec).Sub(rec.Created)
 		most := rec.Spec.RegistrationTimeout.D() + rec.Spec.MaxChecking.D()
-		if rec.Phase == store.Running && d > 0 && d <= most {
+		if rec.Phase == store.Running && d > 0 && d <= most { // more than a start may take is something else
 			took = append(took, d)
 		}
 	}
@@ -24,4 +23,21 @@ func (w *World) Pace() (time.Duration, bool) {
 	}
 	slices.Sort(took)
 	return took[len(took)/2], true
+}
+
+// started is when an instance first did its work; zero if nobody can tell any more. A restart, of the machine or of the workload,
+// takes an instance through its phases once more: its phase is then younger than its start.
+func (w *World) started(rec store.Instance) time.Time {
+	alive := w.content.Alive[rec.ID]
+	first := alive.Record.Epoch == 1
+	switch {
+	case !alive.Present():
+		return rec.Since
+	case w.content.Reports[rec.ID].Record.Restarted != "" && first:
+		return alive.Record.Since // when its agent came: its work began soon after
+	case w.content.Reports[rec.ID].Record.Restarted != "", !first && !alive.Record.Since.After(rec.Since):
+		return time.Time{}
+	default:
+		return rec.Since
+	}
 }
