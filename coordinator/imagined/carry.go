@@ -68,7 +68,7 @@ func (t *tenure) carryOut(s *plan.Snapshot, p *plan.Plan, a *plan.Action) bool {
 		// The answer is lost. It happens now, or later if it still may: the leader cannot know.
 		t.w.after(pick(t.w.chance.happens(50), 0, t.w.chance.upTo(landsWithin)), func() {
 			if t.holds(conditions) {
-				t.happens(s, p, a, conditions, writes)
+				_, _ = t.happens(s, p, a, conditions, writes) // nobody hears how it went
 			}
 		})
 		t.lookAgain(a, refusedWait)

@@ -62,6 +62,7 @@ func unlisted(times int) twist {
 func provableIn(d time.Duration) twist {
 	return func(x *subject) { x.Calls.AbsentFrom = x.Sighting.Begun.Add(d) }
 }
+
 func restarts(level string) twist {
 	return func(x *subject) { x.Record.Restart = &store.Restart{Level: level, Token: "t", Boot: "b"} }
 }

@@ -125,20 +125,3 @@ func (in *inquiry) returned(c change) {
 		tr.fail("%s was lost, has returned, and is destroyed all the same: %s %s, because %s", rec.ID, in.a.Rule, in.a.What, in.a.Why)
 	}
 }
-
-// lied notes that a provider's Lists will be wrong, so that what is called dead for its absence is so by the provider's word, if it
-// has no stream either (DET-4).
-func (tr *trial) lied(provider string, lie imagined.Lie, d time.Duration) {
-	switch lie {
-	case imagined.ListEmpty, imagined.ListTruncated, imagined.ListStale:
-		tr.absent[provider] = tr.w.Elapsed() + d + time.Minute
-	case imagined.ListFails, imagined.ListLate, imagined.ListDuplicated:
-	}
-}
-
-// liedAbout says that an instance without a stream may be taken for dead: its provider lied, more than once.
-func (tr *trial) liedAbout(rec store.Instance) bool {
-	alive := imagined.Read[store.Alive](tr.w, tr.w.Keys().Alive(rec.ID))
-	streamGone := !alive.Present() || alive.Record.State == store.StreamLost
-	return streamGone && tr.w.Elapsed() < tr.absent[rec.Spec.Provider]
-}

@@ -53,7 +53,6 @@ var troubles = []kind{
 	{"lists lie", 5, func(tr *trial) {
 		p, _ := tr.someZone()
 		lie, d := imagined.Lies[tr.rng.IntN(len(imagined.Lies))], tr.aWhile(25)
-		tr.lied(p, lie, d)
 		tr.w.ListsLie(p, lie, d)
 	}},
 	{"stuck hooks", 1, func(tr *trial) { tr.w.StuckHooks(pick(tr, 0, 50, 100)) }},

@@ -40,9 +40,8 @@ type trial struct {
 	records  map[string]store.Instance // as they were last
 	used     map[string]bool           // IDs that were ever recorded
 	specs    map[string]inForce
-	absent   map[string]time.Duration // by provider: until when instances may be called dead for their absence, as it lied
-	wrong    time.Duration            // how wrong a leader's clock was at most
-	made     map[string]int           // machines, by ID
+	wrong    time.Duration  // how wrong a leader's clock was at most
+	made     map[string]int // machines, by ID
 	planted  []string
 	good     map[string]store.Group // specs to go back to
 	spoilt   map[string]bool
@@ -100,7 +99,7 @@ func (t *trace) text() string {
 func play(p plot) *trial {
 	tr := &trial{
 		plot: p, rng: rand.New(rand.NewPCG(p.seed, 0xf0)), trace: trace{all: p.all}, digest: fnv.New64a(),
-		records: map[string]store.Instance{}, used: map[string]bool{}, specs: map[string]inForce{}, absent: map[string]time.Duration{},
+		records: map[string]store.Instance{}, used: map[string]bool{}, specs: map[string]inForce{},
 		made: map[string]int{}, good: map[string]store.Group{}, spoilt: map[string]bool{},
 		actions: map[string]int{}, events: map[string]int{}, endings: map[string]int{}, inSecond: map[string]int{},
 	}
