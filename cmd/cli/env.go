@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Env is what a command needs of the world. Everything in it must be set, Settings excepted.
+// Env is what a command needs of the world. Everything in it must be set, Columns and Settings excepted.
 type Env struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
@@ -19,6 +19,8 @@ type Env struct {
 	StdinTerminal, StdoutTerminal, StderrTerminal bool
 	// Whether a terminal shows colours (NO_COLOR and TERM=dumb say that it does not).
 	Colour bool
+	// Columns is how many characters a line of the terminal at Stdout has; 0: 80 are taken for it.
+	Columns int
 
 	Now      func() time.Time
 	RandomID func() string
@@ -63,7 +65,11 @@ const (
 )
 
 func (s *Session) screen() output.Screen {
-	return output.Screen{W: s.env.Stdout, Terminal: s.env.StdoutTerminal, Colour: s.env.StdoutTerminal && s.env.Colour && !s.flags.NoColor}
+	width := s.env.Columns
+	if width <= 0 {
+		width = columns
+	}
+	return output.Screen{W: s.env.Stdout, Terminal: s.env.StdoutTerminal, Colour: s.env.StdoutTerminal && s.env.Colour && !s.flags.NoColor, Width: width}
 }
 
 // aside is where progress and warnings go.

@@ -27,7 +27,7 @@ func (c *GroupList) Run(ctx context.Context, s *Session) error {
 		{Title: "HEALTH", Right: true},
 		{Title: "RUN/SIZE", Right: true},
 		{Title: "PROVIDER"},
-		{Title: "NOW"},
+		{Title: "NOW", Cut: true},
 		{Title: "STATIC", Wide: true},
 		{Title: "SPEC", Right: true, Wide: true},
 		{Title: "FOR"},

@@ -166,7 +166,7 @@ func nowProblems(g group, now time.Time) []problem {
 	if st.Errored > 0 {
 		found = append(found, problem{
 			About: g.Name, Rule: "FLAP-3", What: counted(st.Errored, "slot is", "slots are") + " given up after too many failures: nothing more is tried there",
-			Next: fmt.Sprintf("leasehold group show %s, then leasehold group retry %s", g.Name, g.Name),
+			Next: fmt.Sprintf("leasehold explain %s | leasehold group retry %s", g.Name, g.Name),
 		})
 	}
 	return found

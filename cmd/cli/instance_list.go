@@ -30,7 +30,7 @@ func (c *InstanceList) Run(ctx context.Context, s *Session) error {
 		{Title: "GROUP", Wide: true},
 		{Title: "SLOT", Right: true},
 		{Title: "PHASE"},
-		{Title: "NOW"},
+		{Title: "NOW", Cut: true},
 		{Title: "AGENT"},
 		{Title: "ZONE"},
 		{Title: "TEMPLATE"},

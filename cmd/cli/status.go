@@ -164,7 +164,7 @@ func (s *Session) showState(st shardState, found []problem, now time.Time) error
 			{Title: "STATE"},
 			{Title: "HEALTH", Right: true},
 			{Title: "RUN/SIZE", Right: true},
-			{Title: "NOW"},
+			{Title: "NOW", Cut: true},
 			{Title: "FOR"},
 			{Title: "SPEC", Right: true, Wide: true},
 			{Title: "IN-FORCE", Right: true, Wide: true},

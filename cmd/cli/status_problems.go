@@ -30,7 +30,12 @@ const (
 func problems(st shardState, now time.Time) []problem {
 	found := append([]problem{}, shardProblems(st, now)...)
 	for _, g := range st.groups {
-		found = append(found, groupProblems(g, st.leads, now)...)
+		for _, p := range groupProblems(g, st.leads, now) {
+			if p.Rule == "SAFE-12" && st.shard.Record.Hold != nil {
+				continue // told of the shard, and the same for each group
+			}
+			found = append(found, p)
+		}
 	}
 	for _, s := range st.strays {
 		found = append(found, problem{
@@ -143,24 +148,32 @@ func groupProblems(g group, leads bool, now time.Time) []problem {
 		found = append(found, problem{About: g.Name, What: "the leader has not taken it up yet", Next: "leasehold events --follow -g " + g.Name})
 	}
 	found = append(found, nowProblems(g, now)...)
-	for _, b := range blockedProblems(st) {
-		what := b.What
-		if b.Instance != "" && !strings.Contains(what, b.Instance) {
-			what = b.Instance + ": " + what
-		}
-		if b.Why != "" {
-			what += ": " + b.Why
-		}
-		if b.Until != "" {
-			what += "; until " + b.Until
-		}
-		next := "leasehold events -g " + g.Name
-		if b.Instance != "" {
-			next = "leasehold instance show " + b.Instance
-		}
-		found = append(found, problem{About: g.Name, Rule: b.Rule, What: what, Next: next})
+	for _, b := range merge(blockedProblems(st)) {
+		found = append(found, heldProblem(g.Name, b))
 	}
 	return found
+}
+
+// heldProblem is work that is held, for one instance or several.
+func heldProblem(group string, b blockedWork) problem {
+	what := b.what()
+	if b.Instance != "" && !strings.Contains(b.What, b.Instance) {
+		what = strings.Join(b.Instances, ", ") + ": " + what
+	}
+	if b.Why != "" {
+		what += ": " + b.why()
+	}
+	if b.Until != "" {
+		what += "; until " + b.until()
+	}
+	next := "leasehold events -g " + group
+	if b.Instance != "" {
+		next = "leasehold instance show " + b.Instance
+	}
+	if commands := freeing([]store.Blocked{b.Blocked}); len(commands) > 0 {
+		next = commands[0]
+	}
+	return problem{About: group, Rule: b.Rule, What: what, Next: next}
 }
 
 func inForce(st store.Status) string {
@@ -194,7 +207,7 @@ func writeProblems(scr output.Screen, found []problem) error {
 		if p.Rule != "" {
 			rule = p.Rule + ": "
 		}
-		fmt.Fprintf(&b, "  %s  %s%s\n", p.About, rule, output.OneLine(p.What))
+		writeWrapped(&b, scr, "  "+p.About+"  ", rule+p.What)
 		if p.Next != "" {
 			fmt.Fprintf(&b, "  %s  next: %s\n", strings.Repeat(" ", len(p.About)), output.OneLine(p.Next))
 		}

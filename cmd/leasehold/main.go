@@ -43,6 +43,7 @@ func environment() cli.Env {
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 		StdinTerminal: term.IsTerminal(int(os.Stdin.Fd())), StdoutTerminal: isTerminal(os.Stdout), StderrTerminal: isTerminal(os.Stderr),
 		Colour:   os.Getenv("NO_COLOR") == "",
+		Columns:  columns(os.Stdout),
 		Now:      time.Now,
 		RandomID: func() string { return strings.ToLower(rand.Text()) },
 		User:     user(),
@@ -65,6 +66,15 @@ func settings() string {
 // isTerminal says whether a person is there who can be shown more than plain text.
 func isTerminal(f *os.File) bool {
 	return os.Getenv("TERM") != "dumb" && term.IsTerminal(int(f.Fd()))
+}
+
+// columns is how wide a terminal is; 0 if nobody knows.
+func columns(f *os.File) int {
+	width, _, err := term.GetSize(int(f.Fd()))
+	if err != nil {
+		return 0
+	}
+	return width
 }
 
 // user is who gives orders, as far as this machine knows.

@@ -36,6 +36,37 @@ func TestTableOnTerminalAndPiped(t *testing.T) {
 	}
 }
 
+// A row that is wider than the terminal loses the end of the cell that may be cut, and nothing else; with -o wide and in a pipe
+// nothing is lost.
+func TestTableIsCutToTheTerminal(t *testing.T) {
+	tab := Table{Columns: []Column{{Title: "NAME"}, {Title: "NOW", Cut: true}, {Title: "AGE"}}}
+	tab.Add("web", "rolling, 2 slots flapping", "6d")
+	tab.Add("api", "-", "41s")
+	for _, c := range []struct {
+		name   string
+		screen Screen
+		wide   bool
+		want   string
+	}{
+		{"fits", Screen{Terminal: true, Width: 36}, false, "NAME  NOW                        AGE\nweb   rolling, 2 slots flapping  6d\napi   -                          41s\n"},
+		{"one less", Screen{Terminal: true, Width: 35}, false, "NAME  NOW                       AGE\nweb   rolling, 2 slots flappi…  6d\napi   -                         41s\n"},
+		{"narrow", Screen{Terminal: true, Width: 10}, false, "NAME  NOW           AGE\nweb   rolling, 2 …  6d\napi   -             41s\n"},
+		{"wide", Screen{Terminal: true, Width: 10}, true, "NAME  NOW                        AGE\nweb   rolling, 2 slots flapping  6d\napi   -                          41s\n"},
+		{"piped", Screen{Width: 10}, false, "NAME\tNOW\tAGE\nweb\trolling, 2 slots flapping\t6d\napi\t-\t41s\n"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var b bytes.Buffer
+			c.screen.W = &b
+			if err := tab.Write(c.screen, c.wide); err != nil {
+				t.Fatal(err)
+			}
+			if b.String() != c.want {
+				t.Errorf("got\n%s\nwant\n%s", b.String(), c.want)
+			}
+		})
+	}
+}
+
 func TestAge(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for ago, want := range map[time.Duration]string{

@@ -3,6 +3,7 @@ package output
 import (
 	"io"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
@@ -13,6 +14,7 @@ type Screen struct {
 	W        io.Writer
 	Terminal bool // else tab-separated lines
 	Colour   bool
+	Width    int // of the terminal, in characters; 0: any
 }
 
 // Column is one column of a table.
@@ -20,6 +22,7 @@ type Column struct {
 	Title string
 	Right bool // numbers stand at the right edge on a terminal
 	Wide  bool // shown with -o wide only
+	Cut   bool // shortened where a row would be wider than the terminal, unless with -o wide
 }
 
 // Table is rows under columns. A row has one cell for each column, those of wide columns included.
@@ -51,6 +54,9 @@ func (t *Table) Write(s Screen, wide bool) error {
 	if !s.Terminal {
 		return writeTabbed(s.W, titles, rows)
 	}
+	if s.Width > 0 && !wide {
+		t.cut(s.Width-utf8.RuneCountInString(t.Indent), titles, shown, rows)
+	}
 	return t.writeAligned(s, titles, shown, rows)
 }
 
@@ -64,10 +70,41 @@ func writeTabbed(w io.Writer, titles []string, rows [][]string) error {
 	return err
 }
 
+// What stands between two columns, and the least to which a cell is cut.
+const (
+	gap     = "  "
+	leastOf = 12
+)
+
+// cut shortens the cells of the column that may be cut, as far as the width asks for.
+func (t *Table) cut(width int, titles []string, shown []int, rows [][]string) {
+	at, most, all := -1, 0, 0
+	for i, c := range shown {
+		widest := utf8.RuneCountInString(titles[i])
+		for _, row := range rows {
+			widest = max(widest, utf8.RuneCountInString(row[i]))
+		}
+		if t.Columns[c].Cut {
+			at, most = i, widest
+		}
+		all += widest + len(gap)
+	}
+	excess := all - len(gap) - width
+	if at < 0 || excess <= 0 {
+		return
+	}
+	most = max(leastOf, most-excess)
+	for _, row := range rows {
+		if cell := []rune(row[at]); len(cell) > most {
+			row[at] = string(cell[:most-1]) + "…"
+		}
+	}
+}
+
 func (t *Table) writeAligned(s Screen, titles []string, shown []int, rows [][]string) error {
 	tw := table.NewWriter()
 	style := table.StyleDefault
-	style.Box = table.BoxStyle{PaddingRight: "  "}
+	style.Box = table.BoxStyle{PaddingRight: gap}
 	style.Options = table.OptionsNoBordersAndSeparators
 	style.Format.Header = text.FormatDefault
 	tw.SetStyle(style)

@@ -1,0 +1,73 @@
+package cli
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// heldWorld has a group in which this is held.
+func heldWorld(t *testing.T, blocked ...store.Blocked) *world {
+	w := newWorld(t)
+	w.serve()
+	g := webGroup(3)
+	st := statusOf(g, w.put(store.KindGroups, "web", g), 1)
+	st.Blocked = blocked
+	w.put(store.KindStatus, "web", st)
+	return w
+}
+
+// What is held for several instances for one reason is one problem, and what frees it is what to do next.
+func TestProblemsAreToldOnce(t *testing.T) {
+	held := func(id string) store.Blocked {
+		return store.Blocked{Rule: "DET-10", What: "health of " + id, Why: "workload ended with exit code 1", Until: "it passes its checks", Instance: id}
+	}
+	for name, test := range map[string]struct {
+		blocked []store.Blocked
+		want    []string
+	}{
+		"of several": {
+			[]store.Blocked{held("web-0-a"), held("web-1-b")},
+			[]string{"web", "DET-10", "health of web-0-a, web-1-b: workload ended with exit code 1; until it passes its checks", "leasehold instance show web-0-a"},
+		},
+		"that does not name them": {
+			[]store.Blocked{{Rule: "HEAL-2", What: "replacement", Why: "no room", Instance: "web-0-a"}, {Rule: "HEAL-2", What: "replacement", Why: "no room", Instance: "web-1-b"}},
+			[]string{"web", "HEAL-2", "web-0-a, web-1-b: replacement: no room", "leasehold instance show web-0-a"},
+		},
+		"of the group": {
+			[]store.Blocked{{Rule: "REC-13", What: "all changes", Why: "the group is paused", Until: "leasehold group resume web"}},
+			[]string{"web", "REC-13", "all changes: the group is paused; until leasehold group resume web", "leasehold group resume web"},
+		},
+	} {
+		st, err := stateOf(t, heldWorld(t, test.blocked...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := problems(st, noon)
+		if len(found) != 1 || !slices.Equal([]string{found[0].About, found[0].Rule, found[0].What, found[0].Next}, test.want) {
+			t.Errorf("%s: got %q, want %q", name, found, test.want)
+		}
+	}
+}
+
+// A hold of the shard is told of the shard, not of each of its groups as well.
+func TestAHoldIsToldOnce(t *testing.T) {
+	w := heldWorld(t, store.Blocked{Rule: "SAFE-12", What: "all changes", Why: "the shard is on hold", Until: "the hold is released"})
+	w.must("hold", "a drill")
+	out := w.must("status")
+	if strings.Count(out, "SAFE-12:") != 1 || !strings.Contains(out, "1 problem\n") || !strings.Contains(out, "held by SAFE-12") {
+		t.Errorf("got\n%s", out)
+	}
+	if out := w.must("group", "show", "web"); !strings.Contains(out, "SAFE-12: all changes: the shard is on hold") {
+		t.Errorf("the group alone says nothing of the hold:\n%s", out)
+	}
+}
+
+func stateOf(t *testing.T, w *world) (shardState, error) {
+	t.Helper()
+	s := &Session{env: w.env(nil, nil), flags: &Globals{Shard: "default", Endpoints: []string{"127.0.0.1:2379"}}}
+	defer s.end()
+	return s.readState(t.Context(), "default")
+}
