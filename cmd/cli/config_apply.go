@@ -218,7 +218,7 @@ func (c *ConfigApply) dryRun(s *Session, changes []change) error {
 		default:
 			fmt.Fprintf(s.env.Stdout, "%s: rev %d\n", ch.name, ch.staticWas)
 		}
-		if err := writeChanges(s, groupdiff.Between(ch.static, *ch.putStatic), ch.isNew()); err != nil {
+		if err := writeChanges(s, ch.static, *ch.putStatic); err != nil {
 			return err
 		}
 		for _, w := range ch.after.Warnings() {

@@ -111,12 +111,13 @@ func (s *Session) writeDryRun(ch change, f foreseenChange) error {
 	return err
 }
 
-// writeChanges shows the fields that differ, aligned.
-func writeChanges(s *Session, changes []groupdiff.Change, isNew bool) error {
+// writeChanges shows the fields that differ, aligned, and what each does to the instances that there are.
+func writeChanges(s *Session, before *store.Group, after store.Group) error {
+	changes := groupdiff.Between(before, after)
 	forces := map[string]string{}
 	for _, c := range changes {
-		if !isNew && ofTemplate(c.Path) {
-			forces[c.Path] = "makes instances outdated (ROLL-1)"
+		if before != nil {
+			forces[c.Path] = forcedWords(c.Path, forcedBy(c.Path, *before, after))
 		}
 	}
 	return writeForced(s, changes, forces)
@@ -150,14 +151,28 @@ func writeForced(s *Session, changes []groupdiff.Change, forces map[string]strin
 	return err
 }
 
-// ofTemplate says that a field is one of those that an instance is made from.
-func ofTemplate(path string) bool {
-	for _, field := range []string{"provider", "template", "workload", "vars"} {
-		if path == field || strings.HasPrefix(path, field+".") || strings.HasPrefix(path, field+"[") {
-			return true
-		}
+// forcedWords says what a change of a field does to the instances that there are; "" if nothing needs to be said.
+func forcedWords(path, action string) string {
+	switch {
+	case action != "":
+		return "forces " + strings.ReplaceAll(action, "_", " ") + " (ROLL-2)"
+	case keptByInstances(path):
+		return "for instances made or updated from now on"
+	default:
+		return ""
 	}
-	return false
+}
+
+// keptByInstances says that an instance keeps the value of a field with which it was made, and a change of it alone brings nobody up to
+// date: the timers of an instance, and its drain hook.
+func keptByInstances(path string) bool {
+	field, _, _ := strings.Cut(path, ".")
+	switch field {
+	case "report", "registration_timeout", "max_checking_health_duration", "stop_timeout", "drain", "lifecycle":
+		return true
+	default:
+		return false
+	}
 }
 
 // forcedBy is what a change of this field alone does to an instance that is as the group was before, by the planner's own judgement

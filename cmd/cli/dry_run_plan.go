@@ -66,12 +66,12 @@ func (s *Session) foreseeChange(ctx context.Context, ch change) (foreseenChange,
 	return f, nil
 }
 
-// forces is what each field that differs forces, in words.
+// forces is what each field that differs does to the instances that there are, in words.
 func (f foreseenChange) forces() map[string]string {
 	words := map[string]string{}
 	for _, c := range f.Changes {
-		if c.Forces != "" {
-			words[c.Path] = "forces " + strings.ReplaceAll(c.Forces, "_", " ") + " (ROLL-2)"
+		if !f.New {
+			words[c.Path] = forcedWords(c.Path, c.Forces)
 		}
 	}
 	return words

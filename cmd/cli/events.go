@@ -111,6 +111,14 @@ func (c *Events) concerns(e store.JournalEntry) bool {
 	return (c.Group == "" || e.Group == c.Group) && (c.Instance == "" || e.Instance == c.Instance)
 }
 
+// revisionBy says on which picture something was decided, and by whom. A gateway, which tells what it hears, has no picture.
+func revisionBy(e store.JournalEntry) string {
+	if e.Revision == 0 {
+		return "by " + e.By
+	}
+	return fmt.Sprintf("rev %d by %s", e.Revision, e.By)
+}
+
 // eventLine is one entry as one line: when, which rule, about what, what was decided, and why.
 func eventLine(scr output.Screen, e store.JournalEntry, now time.Time, wide bool) string {
 	about := e.Instance
@@ -133,7 +141,7 @@ func eventLine(scr output.Screen, e store.JournalEntry, now time.Time, wide bool
 		line += ": " + output.OneLine(e.Why)
 	}
 	if wide {
-		line += scr.Dim(fmt.Sprintf("  [rev %d by %s]", e.Revision, e.By))
+		line += scr.Dim("  [" + revisionBy(e) + "]")
 		for _, ev := range e.Evidence {
 			line += "\n    " + scr.Dim(output.OneLine(ev))
 		}

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -184,7 +185,12 @@ func tellGone(sc *scene, id string, slot *int, life []store.JournalEntry) instan
 	}
 	st.decide(id, life, sc.now)
 	e, found := partingOf(id, life)
+	if sc.group == "" {
+		st.Next = "leasehold instance list"
+	}
 	switch at := endOf(id, life); {
+	case !everWas(id, life):
+		st.Answer = fmt.Sprintf("there is no instance %s, and the journal knows of none", id)
 	case !found || at.IsZero():
 		st.Answer = fmt.Sprintf("%s is gone; the journal does not say why", id)
 	default:
@@ -192,4 +198,11 @@ func tellGone(sc *scene, id string, slot *int, life []store.JournalEntry) instan
 	}
 	st.looks = "none: there is nothing left of it"
 	return st
+}
+
+// everWas says that the journal knows an instance, and not only of orders for one that nobody found.
+func everWas(id string, life []store.JournalEntry) bool {
+	return slices.ContainsFunc(life, func(e store.JournalEntry) bool {
+		return e.Instance == id && (e.To != "" || e.Verdict != "" || e.Workload != nil || e.Rule != "REC-16")
+	})
 }

@@ -214,3 +214,31 @@ func TestExplainTellsOfAGroupThatIsGone(t *testing.T) {
 		w.explains("web", "web is gone; the last of it, ", ": group deleted: its last instance is gone")
 	})
 }
+
+// Orders for an instance that nobody found make no instance of it.
+func TestExplainOfAnInstanceThatNeverWas(t *testing.T) {
+	w := newWorld(t)
+	w.serve()
+	w.journal(time.Minute, store.JournalEntry{Rule: "REC-16", Instance: "web-9-zz", What: "order to adopt refused", Why: "no machine of this name is known"})
+	out := w.must("explain", "web-9-zz")
+	if !strings.HasPrefix(out, "there is no instance web-9-zz, and the journal knows of none\n") || !strings.HasSuffix(out, "next: leasehold instance list\n") {
+		t.Errorf("got\n%s", out)
+	}
+	w.journal(30*time.Second, store.JournalEntry{Rule: "REC-8", Instance: "web-9-zz", What: "adopted", To: store.Booting})
+	if out := w.must("explain", "web-9-zz"); !strings.HasPrefix(out, "web-9-zz is gone; the journal does not say why\n") {
+		t.Errorf("got\n%s", out)
+	}
+}
+
+// What a gateway hears is decided on no picture: no revision is shown for it.
+func TestWhatWasHeardHasNoRevision(t *testing.T) {
+	w := newWorld(t)
+	w.serve()
+	w.terminal = true
+	w.journal(time.Minute, store.JournalEntry{Rule: "DET-19", Group: "web", Instance: "web-0-a", What: "workload ended", Why: "exit code 1", Workload: &store.WorkloadExit{Code: 1}})
+	for _, args := range [][]string{{"explain", "web-0-a"}, {"events", "-o", "wide"}} {
+		if out := w.must(args...); strings.Contains(out, "rev 0") || !strings.Contains(out, "workload ended") {
+			t.Errorf("%v:\n%s", args, out)
+		}
+	}
+}

@@ -88,7 +88,10 @@ func writeStory(b *strings.Builder, scr output.Screen, lines []storyLine, about 
 		for i := range max(len(left), len(middle)) {
 			row := fmt.Sprintf("%-*s %s %s", when, first(i, clock(l.At, now)), padded(at(left, i), why), padded(at(middle, i), mid))
 			if i == 0 {
-				row += fmt.Sprintf(" %-*s %s", ruleColumn, orDash(l.Rule), scr.Dim(fmt.Sprintf("rev %d", l.Revision)))
+				row += fmt.Sprintf(" %-*s", ruleColumn, orDash(l.Rule))
+				if l.Revision != 0 { // what a gateway hears is told on no picture
+					row += " " + scr.Dim(fmt.Sprintf("rev %d", l.Revision))
+				}
 			}
 			b.WriteString(strings.TrimRight(row, " ") + "\n")
 		}

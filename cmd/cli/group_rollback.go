@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/leasehold/leasehold/cmd/groupdiff"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -44,7 +43,7 @@ func (c *GroupRollback) Run(ctx context.Context, s *Session) error {
 		fmt.Fprintf(s.env.Stdout, "Nothing changed. Do it: leasehold group rollback %s\n", c.Group)
 		return nil
 	}
-	if err := writeChanges(s, groupdiff.Between(ch.before, ch.after), false); err != nil {
+	if err := writeChanges(s, ch.before, ch.after); err != nil {
 		return err
 	}
 	if err := s.writeOne(ctx, &ch, "rolled back", "leasehold group show "+c.Group+", then leasehold group rollback "+c.Group); err != nil {

@@ -16,7 +16,7 @@ type Hold struct {
 // Run puts the shard on hold.
 func (c *Hold) Run(ctx context.Context, s *Session) error {
 	hold := &store.Hold{By: s.env.User, Why: c.Why, At: s.env.Now().UTC()}
-	return s.setHold(ctx, hold, "on hold: nothing is created or deleted until leasehold release")
+	return s.setHold(ctx, hold, "on hold", "nothing is created or deleted until leasehold release")
 }
 
 // Release is the command release.
@@ -24,11 +24,11 @@ type Release struct{}
 
 // Run ends the hold.
 func (c *Release) Run(ctx context.Context, s *Session) error {
-	return s.setHold(ctx, nil, "released")
+	return s.setHold(ctx, nil, "released", "")
 }
 
 // setHold changes the shard's record, if it is still as it was read.
-func (s *Session) setHold(ctx context.Context, hold *store.Hold, what string) error {
+func (s *Session) setHold(ctx context.Context, hold *store.Hold, what, follows string) error {
 	key := s.keys().Shard()
 	kv, err := s.get(ctx, key)
 	if errors.Is(err, store.ErrNotFound) {
@@ -68,5 +68,8 @@ func (s *Session) setHold(ctx context.Context, hold *store.Hold, what string) er
 		return err
 	}
 	fmt.Fprintf(s.env.Stdout, "%s %s rev %d\n", s.flags.Shard, what, rev)
+	if follows != "" {
+		s.note("%s", follows)
+	}
 	return nil
 }

@@ -65,7 +65,7 @@ func (c *InstanceShow) Run(ctx context.Context, s *Session) error {
 	showSession(scr, alive, now)
 	showReport(scr, rep, now)
 	showSlot(scr, slot, now)
-	fmt.Fprintf(scr.W, "next: leasehold events -i %s\n", i.ID)
+	fmt.Fprintf(scr.W, "next: leasehold explain %s\n", i.ID)
 	return nil
 }
 
