@@ -157,7 +157,7 @@ func forcedWords(path, action string) string {
 	case action != "":
 		return "forces " + strings.ReplaceAll(action, "_", " ") + " (ROLL-2)"
 	case keptByInstances(path):
-		return "for instances made or updated from now on"
+		return "new or updated instances only"
 	default:
 		return ""
 	}

@@ -60,6 +60,6 @@ func (c *InstanceAdopt) Run(ctx context.Context, s *Session) error {
 		return err
 	}
 	fmt.Fprintf(s.env.Stdout, "%s %s ordered %s\n", c.Instance, r.Kind, r.ID)
-	s.note("the leader looks for a machine of this shard with this ID and no record, and takes it up or says why not; watch it with: leasehold events --follow")
+	s.note("the leader looks for a machine of this shard with this ID and no record, and takes it up or says why not; nobody knows what it was made from, so a roll replaces it unless it is protected; watch it with: leasehold events --follow")
 	return s.warnWithoutLeader(ctx)
 }

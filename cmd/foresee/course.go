@@ -186,6 +186,9 @@ func (r *recorder) healthy(p plan.Plan) int {
 	for _, id := range r.w.content.ByGroup[r.w.group] {
 		rec := r.w.content.Instances[id].Record
 		verdict := p.Judgments[id].Verdict
+		if !rec.Managed {
+			continue // on demand: it counts for no size
+		}
 		well := rec.Phase == store.Running && (verdict == store.Live || verdict == store.Doomed || verdict == "")
 		if well || rec.Phase == store.Finished {
 			healthy++

@@ -46,6 +46,20 @@ func TestPaceIsThatOfFirstStarts(t *testing.T) {
 	}
 }
 
+// Who was made on demand counts for no size, and not among those that stay healthy either.
+func TestAheadLeavesOutWhoIsOnDemand(t *testing.T) {
+	g := group(4)
+	listing := records(g, func(i int, in *store.Instance, _ *store.Alive, _ *store.Report) {
+		if i == 3 {
+			in.Managed, in.Slot = false, -1
+		}
+	})
+	c := foresee.New(keys, "web", listing, edit(g, func(g *store.Group) { g.Size = 2 }), noon).Ahead(time.Second)
+	if c.Before != 3 || c.Healthy != 2 || c.Remove != 1 {
+		t.Errorf("%s: %+v", c.Words(), c)
+	}
+}
+
 // Drain hooks take time only where somebody drains.
 func TestAheadCountsWhoDrains(t *testing.T) {
 	g := group(6)
