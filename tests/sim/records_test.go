@@ -103,6 +103,7 @@ func (tr *trial) committing(_ time.Time, s *plan.Snapshot, p *plan.Plan, a *plan
 	if p != nil {
 		in.budgets()
 		in.priorities()
+		in.storm()
 		in.waits()
 	}
 }
