@@ -7,15 +7,21 @@ import (
 	"testing"
 )
 
-const simulatePage = "../../docs/simulate.md"
+// The examples of simulations on these pages are true: what follows a command is what it prints on a terminal. Write them anew with:
+// go test ./cmd/cli -update
+func TestTheExamplesOfSimulationsAreTrue(t *testing.T) {
+	for page, least := range map[string]int{"../../docs/simulate.md": 4, "../../README.md": 1} {
+		t.Run(filepath.Base(page), func(t *testing.T) { examplesAreTrue(t, page, least) })
+	}
+}
 
-// The examples of the page are true: what follows a command is what it prints on a terminal. Write it anew with: go test ./cmd/cli -update
-func TestTheExamplesOfTheSimulationPageAreTrue(t *testing.T) {
-	path, err := filepath.Abs(simulatePage)
+// examplesAreTrue runs the commands of a page, of which there are at least so many.
+func examplesAreTrue(t *testing.T, page string, least int) {
+	path, err := filepath.Abs(page)
 	if err != nil {
 		t.Fatal(err)
 	}
-	page, err := os.ReadFile(path)
+	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,13 +29,13 @@ func TestTheExamplesOfTheSimulationPageAreTrue(t *testing.T) {
 	w := newWorld(t)
 	w.terminal = true
 	got, commands := "", 0
-	blocks := strings.Split(string(page), "```")
+	blocks := strings.Split(string(text), "```")
 	for i, block := range blocks {
-		switch text, isFile := strings.CutPrefix(block, "yaml\n# file: "); {
+		switch file, isFile := strings.CutPrefix(block, "yaml\n# file: "); {
 		case i%2 == 0:
 		case isFile:
-			name, text, _ := strings.Cut(text, "\n")
-			if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			name, content, _ := strings.Cut(file, "\n")
+			if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
 				t.Fatal(err)
 			}
 		case strings.HasPrefix(block, "console\n"):
@@ -46,14 +52,14 @@ func TestTheExamplesOfTheSimulationPageAreTrue(t *testing.T) {
 		}
 		got += block
 	}
-	if commands < 4 {
+	if commands < least {
 		t.Errorf("the page has %d commands", commands)
 	}
 	if *update {
 		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
 			t.Fatal(err)
 		}
-	} else if got != string(page) {
+	} else if got != string(text) {
 		t.Errorf("the page says otherwise; it would be\n%s", got)
 	}
 }
