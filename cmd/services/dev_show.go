@@ -154,7 +154,7 @@ func (w *devWorld) tellHow(ctx context.Context, group string) bool {
 		if w.endpoint != devEtcd {
 			endpoints = "--endpoints " + w.endpoint + " "
 		}
-		w.print("\nGroup %s is complete. Watch it heal: in another terminal,\n\n    kill -9 %d        # the agent of %s%s\n    %s %sstatus\n\nCtrl-C stops everything.\n\n",
+		w.print("\nGroup %[1]s is complete. Watch it heal: in another terminal,\n\n    kill -9 %[2]d        # the agent of %[3]s%[4]s\n    %[5]s %[6]sexplain %[3]s\n    %[5]s %[6]sstatus\n\nCtrl-C stops everything.\n\n",
 			group, pid, m.Instance, serves(m.Address), os.Args[0], endpoints)
 		return true
 	}
@@ -165,5 +165,5 @@ func serves(address string) string {
 	if address == "" {
 		return ""
 	}
-	return ", which serves http://" + address
+	return ", http://" + address
 }
