@@ -68,6 +68,9 @@ func standing(g group) view {
 	case !st.OK || len(now) > 0:
 		v.mark = "~"
 	}
+	if n := st.Phases[store.Finished]; n > 0 { // as it should be, and yet they are not among those that run
+		now = append(now, fmt.Sprintf("%d finished", n))
+	}
 	judged := st.Invalid != nil && st.Invalid.Revision == g.revision()
 	if !g.gone() && st.AcceptedRevision < g.revision() && !judged && g.Bad == nil {
 		now = append([]string{"spec not seen yet"}, now...)
