@@ -78,6 +78,15 @@ func TestAheadInWords(t *testing.T) {
 		"grow, roll":  {edit: func(g *store.Group) { g.Size, g.Template.InstanceType = 8, "large" }, words: "create 2, recreate 6 one at a time; never below 6 healthy", took: 180 * time.Second},
 		"live update": {edit: func(g *store.Group) { g.Vars = map[string]string{"port": "80", "greeting": "ciao"} }, words: "update 6 live one at a time; never below 6 healthy", took: 5 * time.Second},
 		"restart":     {edit: func(g *store.Group) { g.Vars = map[string]string{"port": "81", "greeting": "hello"} }, words: "restart 6 one at a time; never below 5 healthy", took: 180 * time.Second},
+		"a workload that ended": {
+			change: func(i int, in *instance, _ *store.Alive, r *store.Report) {
+				if i == 0 {
+					in.Phase, in.Since = store.Checking, noon.Add(-time.Minute)
+					r.Healthy, r.Why, r.Workload = false, "exit code 1", &store.WorkloadExit{Code: 1}
+				}
+			},
+			words: "heal 1; never below 5 healthy", took: 9*time.Minute + 31*time.Second,
+		},
 		"restart two at a time": {
 			edit:  func(g *store.Group) { g.Workload.Run, g.Budget.MaxUnavailable = []string{"./web2"}, new(2) },
 			words: "restart 6 two at a time; never below 4 healthy", took: 90 * time.Second,

@@ -76,8 +76,9 @@ func (w *World) owes(rec store.Instance) (time.Duration, bool) {
 	report := w.content.Reports[rec.ID].Record
 	switch rec.Phase {
 	case store.Creating, store.Booting, store.Checking:
-		healthy := hasAlive && report.Healthy && report.BootID == alive.Record.BootID
-		return w.left(rec), rec.Called && !healthy
+		current := hasAlive && report.BootID == alive.Record.BootID
+		ended := current && !report.Healthy && report.Workload != nil // its agent does not start it again by itself
+		return w.left(rec), rec.Called && !(current && report.Healthy) && !ended
 	case store.Stopping:
 		r := rec.Restart
 		return w.pace, r != nil && r.Level == store.RestartWorkload && report.Restarted != r.Token
