@@ -152,3 +152,12 @@ func (t *tenure) commit(conditions []store.Condition, writes []store.Write, jour
 	}
 	return rev, err
 }
+
+// commitHeard is a commit whose answer may be lost, though it has happened.
+func (t *tenure) commitHeard(conditions []store.Condition, writes []store.Write, journal bool) (store.Revision, error) {
+	rev, err := t.commit(conditions, writes, journal)
+	if err == nil && t.w.chance.happens(t.w.lost) {
+		return rev, store.ErrUnknown
+	}
+	return rev, err
+}
