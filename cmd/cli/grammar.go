@@ -11,7 +11,7 @@ import (
 
 // Grammar is the command line.
 type Grammar struct {
-	Globals
+	Globals `embed:"" group:"Flags of every command:"`
 
 	Status   Status    `cmd:"" help:"Show the shard: leader, groups, problems and what to do about them."`
 	Group    Groups    `cmd:"" help:"Groups: what is wanted."`
