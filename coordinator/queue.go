@@ -175,7 +175,7 @@ func (q *queue) create(ctx context.Context, p provider.Provider, c plan.Call, in
 	rec.Called = true
 	rec.Last = store.Decision{Rule: "SAFE-8", Why: why, Revision: c.Revision, At: time.Now().UTC()}
 	entry := &store.JournalEntry{
-		Rule: "SAFE-8", What: why, Group: rec.Group, Instance: rec.ID, Slot: slotOf(rec), From: from, To: store.Creating, Revision: c.Revision,
+		Rule: "SAFE-8", What: why, Group: rec.Group, Instance: rec.ID, Slot: rec.Place(), From: from, To: store.Creating, Revision: c.Revision,
 	}
 	if from == store.Creating {
 		entry = nil

@@ -21,7 +21,7 @@ func (q *queue) restart(ctx context.Context, p provider.Provider, c plan.Call, i
 	}
 	why := "provider " + rec.Spec.Provider + " is asked to restart it"
 	rec.Last = store.Decision{Rule: r.Rule, Why: why, Revision: c.Revision, At: time.Now().UTC()}
-	entry := &store.JournalEntry{Rule: r.Rule, What: why, Group: rec.Group, Instance: rec.ID, Slot: slotOf(rec), Revision: c.Revision}
+	entry := &store.JournalEntry{Rule: r.Rule, What: why, Group: rec.Group, Instance: rec.ID, Slot: rec.Place(), Revision: c.Revision}
 	t.r.deps.Before("record restarting", rec.ID)
 	call, cancel := context.WithTimeout(ctx, p.Capabilities().CallTimeout)
 	defer cancel()
@@ -53,13 +53,4 @@ func (q *queue) bootedSince(rec store.Instance) bool {
 		other = there && rec.Restart.Boot != "" && alive.Record.BootID != rec.Restart.Boot
 	})
 	return other
-}
-
-// slotOf is the slot that a journal entry names; nil for an instance on demand.
-func slotOf(rec store.Instance) *int {
-	if rec.Slot < 0 {
-		return nil
-	}
-	n := rec.Slot
-	return &n
 }

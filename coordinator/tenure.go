@@ -287,7 +287,7 @@ func (t *tenure) tellVerdicts(ctx context.Context, s *plan.Snapshot, p plan.Plan
 			told++
 			t.log.Info("verdict", "group", g.Name, "instance", id, "verdict", string(now.Verdict), "rule", now.Rule, "why", now.Why, "revision", int64(s.Revision))
 			t.tell(ctx, store.JournalEntry{
-				Rule: now.Rule, What: string(now.Verdict), Why: now.Why, Group: g.Name, Instance: id, Slot: slotOf(in.Record), Verdict: now.Verdict,
+				Rule: now.Rule, What: string(now.Verdict), Why: now.Why, Group: g.Name, Instance: id, Slot: in.Record.Place(), Verdict: now.Verdict,
 				Evidence: now.Evidence, Revision: s.Revision,
 			})
 		}

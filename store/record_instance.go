@@ -93,6 +93,15 @@ const (
 	RestartMachine  = "machine"
 )
 
+// Place is the slot as a journal entry names it; nil for an instance on demand.
+func (i *Instance) Place() *int {
+	if i.Slot < 0 {
+		return nil
+	}
+	n := i.Slot
+	return &n
+}
+
 // Timers are the timers in the record, by name: see Timer.
 func (i *Instance) Timers() []NamedTimer {
 	var out []NamedTimer

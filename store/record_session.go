@@ -83,6 +83,14 @@ type Notice struct {
 	At time.Time `json:"at"` // when the agent saw it
 }
 
+// Same says whether two reports tell of the same notice, or of none. How long is left differs in each.
+func (n *Notice) Same(o *Notice) bool {
+	if n == nil || o == nil {
+		return n == o
+	}
+	return n.Kind == o.Kind && n.Why == o.Why && n.At.Equal(o.At)
+}
+
 // CheckReport is the state of one check.
 type CheckReport struct {
 	Name     string    `json:"name"`

@@ -13,7 +13,7 @@ var besideStatic = map[string]bool{"name": true, "size": true, "template.instanc
 func (d document) override(static store.Group) Entry {
 	for _, f := range store.Fields {
 		if node := d.walk.at[f.Path]; node != nil && !besideStatic[f.Path] {
-			d.walk.wrong(node, f.Path, "%s: cannot be set: the group is static, and only size, template.instance_type and vars can be set beside it (REC-6)", shown(node))
+			d.walk.wrong(node, f.Path, "%s: cannot be set: the group is static, and only size, template.instance_type and vars can be set beside it (REC-6)", Shown(node))
 			d.unread[f.Path] = true
 		}
 	}

@@ -44,7 +44,7 @@ func (w *walk) mapping(path string, node *yaml.Node) map[string]any {
 		if !w.keyOK(path, key, first) {
 			continue
 		}
-		full := join(path, key.Value)
+		full := Join(path, key.Value)
 		w.at[full] = value
 		if v, ok := w.field(full, key, value); ok {
 			out[key.Value] = v
@@ -64,7 +64,7 @@ func (w *walk) keyOK(path string, key *yaml.Node, first map[string]*yaml.Node) b
 		return false
 	}
 	if seen := first[key.Value]; seen != nil {
-		w.wrong(key, join(path, key.Value), "is here twice (first at line %d)", seen.Line)
+		w.wrong(key, Join(path, key.Value), "is here twice (first at line %d)", seen.Line)
 		return false
 	}
 	first[key.Value] = key
@@ -106,7 +106,7 @@ func (w *walk) field(path string, key, value *yaml.Node) (any, bool) {
 func (w *walk) schema(value *yaml.Node) (any, bool) {
 	n, err := strconv.Atoi(value.Value)
 	if err != nil || n < 1 || n > store.Schema {
-		w.wrong(value, "schema", "%s: must be %d: this program knows no other", shown(value), store.Schema)
+		w.wrong(value, "schema", "%s: must be %d: this program knows no other", Shown(value), store.Schema)
 		return nil, false
 	}
 	return n, true
@@ -196,7 +196,7 @@ func (w *walk) stringMap(f store.Field, value *yaml.Node) (any, bool) {
 		if !w.keyOK(f.Path, key, first) {
 			continue
 		}
-		if s, ok := w.text(join(f.Path, key.Value), value.Content[i+1]); ok {
+		if s, ok := w.text(Join(f.Path, key.Value), value.Content[i+1]); ok {
 			out[key.Value] = s
 		}
 	}
@@ -204,16 +204,18 @@ func (w *walk) stringMap(f store.Field, value *yaml.Node) (any, bool) {
 }
 
 func (w *walk) mismatch(node *yaml.Node, path, want string) {
-	w.wrong(node, path, "%s: %s", shown(node), want)
+	w.wrong(node, path, "%s: %s", Shown(node), want)
 }
 
-// shown is how a message calls a value.
-func shown(n *yaml.Node) string {
+// Shown is how a message calls a value.
+func Shown(n *yaml.Node) string {
 	switch {
 	case n.Kind == yaml.MappingNode:
 		return "fields"
 	case n.Kind == yaml.SequenceNode:
 		return "a list"
+	case n.Kind == yaml.AliasNode:
+		return "an alias"
 	case n.Tag == "!!null":
 		return "nothing"
 	case n.Tag == "!!str":
@@ -230,7 +232,8 @@ func clip(s string) string {
 	return s
 }
 
-func join(path, name string) string {
+// Join is the path of a field within another.
+func Join(path, name string) string {
 	if path == "" {
 		return name
 	}
@@ -270,7 +273,7 @@ func suggestion(path string) string {
 		}
 	}
 	for _, child := range children(parent) {
-		consider(child, join(parent, child), 1)
+		consider(child, Join(parent, child), 1)
 	}
 	for _, f := range store.Fields {
 		last := f.Path[strings.LastIndexByte(f.Path, '.')+1:]

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/leasehold/leasehold/cmd/groupfile"
 	"github.com/leasehold/leasehold/coordinator/imagined"
 	"go.yaml.in/yaml/v4"
 )
@@ -38,7 +39,7 @@ func (r *reading) mapping(path string, node *yaml.Node, short string) *fields {
 	case node.Kind == yaml.ScalarNode && short != "":
 		f.keys[short], f.value[short] = node, node
 	case node.Kind != yaml.MappingNode:
-		r.wrong(node, path, "%s: must have fields, like name: value", shown(node))
+		r.wrong(node, path, "%s: must have fields, like name: value", groupfile.Shown(node))
 	default:
 		f.read()
 	}
@@ -52,9 +53,9 @@ func (f *fields) read() {
 		case key.Kind != yaml.ScalarNode || key.Tag == "!!merge":
 			f.wrong(key, f.path, "a key must be a name; aliases and merge keys are not supported")
 		case value.Kind == yaml.AliasNode:
-			f.wrong(value, join(f.path, key.Value), "aliases are not supported in a scenario")
+			f.wrong(value, groupfile.Join(f.path, key.Value), "aliases are not supported in a scenario")
 		case seen != nil:
-			f.wrong(key, join(f.path, key.Value), "is here twice (first at line %d)", seen.Line)
+			f.wrong(key, groupfile.Join(f.path, key.Value), "is here twice (first at line %d)", seen.Line)
 		default:
 			f.keys[key.Value], f.value[key.Value] = key, value
 		}
@@ -82,7 +83,7 @@ func (f *fields) done() {
 		} else if what == "unknown field" {
 			what += ": known here are " + strings.Join(known, ", ")
 		}
-		f.wrong(key, join(f.path, key.Value), "%s", what)
+		f.wrong(key, groupfile.Join(f.path, key.Value), "%s", what)
 	}
 }
 
@@ -99,12 +100,12 @@ func (f *fields) ask(name, def, allowed, doc string) *yaml.Node {
 func (f *fields) has(name string) bool { return !isNothing(f.value[name]) }
 
 func (f *fields) refuse(name string, n *yaml.Node, allowed string) {
-	f.wrong(n, join(f.path, name), "%s: must be %s", shown(n), allowed)
+	f.wrong(n, groupfile.Join(f.path, name), "%s: must be %s", groupfile.Shown(n), allowed)
 }
 
 // missing says that a field must be there.
 func (f *fields) missing(name, allowed string) {
-	f.wrong(f.node, join(f.path, name), "missing: must be %s", allowed)
+	f.wrong(f.node, groupfile.Join(f.path, name), "missing: must be %s", allowed)
 }
 
 func (f *fields) text(name, allowed, doc string) string {
@@ -128,7 +129,7 @@ func (f *fields) choice(name, def, doc string, choices ...string) string {
 		return def
 	}
 	if n.Kind != yaml.ScalarNode || !slices.Contains(choices, n.Value) {
-		f.wrong(n, join(f.path, name), "%s: must be %s%s", shown(n), allowed, nearest(n.Value, choices))
+		f.wrong(n, groupfile.Join(f.path, name), "%s: must be %s%s", groupfile.Shown(n), allowed, nearest(n.Value, choices))
 		return def
 	}
 	return n.Value

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/leasehold/leasehold/cmd/groupfile"
 	"github.com/leasehold/leasehold/coordinator/imagined"
 )
 
@@ -33,7 +34,7 @@ func (f *fields) zoneField(def, doc string) string {
 		if what == "" {
 			what = ": there are " + strings.Join(f.zones, ", ")
 		}
-		f.wrong(f.value["zone"], join(f.path, "zone"), "there is no zone %s%s", name, what)
+		f.wrong(f.value["zone"], groupfile.Join(f.path, "zone"), "there is no zone %s%s", name, what)
 	}
 	return name
 }

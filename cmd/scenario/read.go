@@ -232,7 +232,7 @@ func (r *reading) events(list *yaml.Node, s *Scenario) {
 	case isNothing(list):
 		return
 	case list.Kind != yaml.SequenceNode:
-		r.wrong(list, "events", "%s: must be a list of events like - {at: 5m, kill: {count: 2}}", shown(list))
+		r.wrong(list, "events", "%s: must be a list of events like - {at: 5m, kill: {count: 2}}", groupfile.Shown(list))
 		return
 	case len(list.Content) > maxEvents:
 		r.wrong(list, "events", "there are %d, and at most %d are played", len(list.Content), maxEvents)
@@ -249,7 +249,7 @@ func (r *reading) events(list *yaml.Node, s *Scenario) {
 // event reads one event: a time, and one kind with its fields.
 func (r *reading) event(path string, item *yaml.Node, s *Scenario) (e Event, ok bool) {
 	if item.Kind != yaml.MappingNode {
-		r.wrong(item, path, "%s: must be an event like {at: 5m, kill: {count: 2}}", shown(item))
+		r.wrong(item, path, "%s: must be an event like {at: 5m, kill: {count: 2}}", groupfile.Shown(item))
 		return e, false
 	}
 	f := r.mapping(path, item, "")
@@ -272,14 +272,14 @@ func (r *reading) event(path string, item *yaml.Node, s *Scenario) (e Event, ok 
 			if what == "" {
 				what = ": what may happen is in docs/simulate.md"
 			}
-			r.wrong(key, join(path, key.Value), "unknown event%s", what)
+			r.wrong(key, groupfile.Join(path, key.Value), "unknown event%s", what)
 			return e, false
 		}
 		if found = append(found, k.Name); len(found) > 1 {
-			r.wrong(key, join(path, key.Value), "an event is one thing, and this one is %s already", found[0])
+			r.wrong(key, groupfile.Join(path, key.Value), "an event is one thing, and this one is %s already", found[0])
 			return e, false
 		}
-		m := r.mapping(join(path, k.Name), f.value[k.Name], k.Short)
+		m := r.mapping(groupfile.Join(path, k.Name), f.value[k.Name], k.Short)
 		if m.node == nil || isNothing(m.node) {
 			m.node = key // where it says what is missing
 		}
@@ -303,5 +303,5 @@ func (f *fields) refusedFile(name string, err error) {
 		f.applied = append(f.applied, problems...)
 		return
 	}
-	f.wrong(f.value["file"], join(f.path, "file"), "%s: %s", name, err)
+	f.wrong(f.value["file"], groupfile.Join(f.path, "file"), "%s: %s", name, err)
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/agext/levenshtein"
@@ -46,40 +45,8 @@ func (r *reading) sorted() groupfile.Problems {
 	return append(r.problems, r.applied...)
 }
 
-// shown is how a message calls a value.
-func shown(n *yaml.Node) string {
-	switch {
-	case n.Kind == yaml.MappingNode:
-		return "fields"
-	case n.Kind == yaml.SequenceNode:
-		return "a list"
-	case n.Kind == yaml.AliasNode:
-		return "an alias"
-	case n.Tag == "!!null":
-		return "nothing"
-	case n.Tag == "!!str":
-		return strconv.Quote(clip(n.Value))
-	default:
-		return clip(n.Value)
-	}
-}
-
-func clip(s string) string {
-	if r := []rune(s); len(r) > 60 {
-		return string(r[:57]) + "..."
-	}
-	return s
-}
-
 func isNothing(n *yaml.Node) bool {
 	return n == nil || n.Kind == yaml.ScalarNode && n.Tag == "!!null"
-}
-
-func join(path, name string) string {
-	if path == "" {
-		return name
-	}
-	return path + "." + name
 }
 
 // nearest names what was probably meant, for the end of a message; "" if nothing is near.

@@ -6,6 +6,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/leasehold/leasehold/cmd/groupfile"
 )
 
 var update = flag.Bool("update", false, "write the reference of scenarios into docs/simulate.md")
@@ -45,7 +47,7 @@ func reference() string {
 	for _, s := range Sections() {
 		for _, f := range s.Fields {
 			if f.Allowed != "fields" {
-				fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", join(s.Path, f.Name), code(f.Default), f.Allowed, f.Doc)
+				fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", groupfile.Join(s.Path, f.Name), code(f.Default), f.Allowed, f.Doc)
 			}
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/leasehold/leasehold/cmd/groupfile"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -35,7 +36,7 @@ func (f *fields) groupField(def string) string {
 		if what == "" {
 			what = ": there are " + strings.Join(f.known, ", ")
 		}
-		f.wrong(n, join(f.path, "group"), "there is no group %s%s", name, what)
+		f.wrong(n, groupfile.Join(f.path, "group"), "there is no group %s%s", name, what)
 	}
 	return name
 }
@@ -62,7 +63,7 @@ func (f *fields) target() target {
 		t.count = 0
 	}
 	if f.has("percent") && f.has("count") {
-		f.wrong(f.keys["percent"], join(f.path, "percent"), "give count or percent, not both")
+		f.wrong(f.keys["percent"], groupfile.Join(f.path, "percent"), "give count or percent, not both")
 	}
 	return t
 }

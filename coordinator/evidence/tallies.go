@@ -19,8 +19,8 @@ func (e *Evidence) Tallied(tallies map[string]plan.Tally) {
 		}
 	}()
 	for group, now := range tallies {
-		e.tallied = plus(e.tallied, e.tallies[group], -1)
-		e.tallied = plus(e.tallied, now, 1)
+		e.tallied = e.tallied.Minus(e.tallies[group])
+		e.tallied = e.tallied.Plus(now)
 		if now == (plan.Tally{}) {
 			delete(e.tallies, group)
 			continue
@@ -33,11 +33,7 @@ func (e *Evidence) Tallied(tallies map[string]plan.Tally) {
 func (e *Evidence) elsewhere(groups []string) plan.Tally {
 	sum := e.tallied
 	for _, group := range groups {
-		sum = plus(sum, e.tallies[group], -1)
+		sum = sum.Minus(e.tallies[group])
 	}
 	return sum
-}
-
-func plus(a, b plan.Tally, times int) plan.Tally {
-	return plan.Tally{Lost: a.Lost + times*b.Lost, Now: a.Now + times*b.Now, Of: a.Of + times*b.Of, Groups: a.Groups + times*b.Groups}
 }

@@ -138,15 +138,7 @@ func news(old, now store.Report) bool {
 	if old.Config != now.Config || old.Restarted != now.Restarted || old.Drained != now.Drained {
 		return true
 	}
-	return !sameNotice(old.Notice, now.Notice) || !reflect.DeepEqual(old.Workload, now.Workload)
-}
-
-// sameNotice leaves out how much time is left: that is another number in every report.
-func sameNotice(a, b *store.Notice) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	return a.Kind == b.Kind && a.Why == b.Why && a.At.Equal(b.At)
+	return !old.Notice.Same(now.Notice) || !reflect.DeepEqual(old.Workload, now.Workload)
 }
 
 // record is a report as it is stored, with everything cut to its bounds (SEC-5).

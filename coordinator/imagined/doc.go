@@ -17,7 +17,9 @@
 //	agent.go      agents and what their gateways write
 //	wanted.go     what agents are told
 //	operator.go   edits and orders
-//	faults.go     what can go wrong
+//	faults.go     what can go wrong with machines and agents; trouble.go: with providers, lies.go: with their lists, leadership.go: with
+//	              replicas and etcd; meddle.go: in the last moment before a commit
+//	standing.go   how things stand in truth
 //	observer.go   what is told to those who watch
 //
 // # Invariants

@@ -69,16 +69,8 @@ func (c *Content) Apply(keys store.Keys, e store.Event) (Change, bool) {
 // sameVerdict says whether two reports tell the same of all that others act on.
 func sameVerdict(a, b store.Report) bool {
 	return a.BootID == b.BootID && a.Healthy == b.Healthy && a.Why == b.Why &&
-		a.Config == b.Config && a.Restarted == b.Restarted && a.Drained == b.Drained && sameNotice(a.Notice, b.Notice) &&
+		a.Config == b.Config && a.Restarted == b.Restarted && a.Drained == b.Drained && a.Notice.Same(b.Notice) &&
 		(a.Workload == nil) == (b.Workload == nil) && (a.Workload == nil || a.Workload.At.Equal(b.Workload.At) && a.Workload.Code == b.Workload.Code)
-}
-
-// sameNotice says whether two reports tell of the same notice. How long is left differs in each.
-func sameNotice(a, b *store.Notice) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	return a.Kind == b.Kind && a.Why == b.Why && a.At.Equal(b.At)
 }
 
 // groupOf says which group a key concerns, as far as the content shows it.

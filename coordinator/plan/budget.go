@@ -146,14 +146,11 @@ func (d *draft) mayCreate(what, instance string) bool {
 	return d.made < mostCreations // the rest on the next picture
 }
 
-func (d *draft) mayDelete(what, instance string) bool {
-	if d.roomToDelete() {
+func (d *draft) mayDelete(what string, m *member) bool {
+	if d.roomToDelete() || m.goingDown() { // who goes down has its place in the budget already
 		return true
 	}
-	if m := d.find(instance); m != nil && m.goingDown() {
-		return true // it has its place in the budget already
-	}
-	d.block("HEAL-7", what, "max_deleting is used up", "a deletion that is under way ends", instance)
+	d.block("HEAL-7", what, "max_deleting is used up", "a deletion that is under way ends", m.ID())
 	return false
 }
 

@@ -309,7 +309,7 @@ func share(words ...string) float64 {
 func (d *draft) step(m *member, to store.Phase, rule, what, why string, evidence []string, change func(*store.Instance)) *Action {
 	rec := m.Record
 	a := Action{
-		Group: d.g.Name, Instance: m.ID(), Slot: slotOf(rec), Rule: rule, What: what, Why: why,
+		Group: d.g.Name, Instance: m.ID(), Slot: rec.Place(), Rule: rule, What: what, Why: why,
 		Evidence: evidence, From: rec.Phase, To: to, Verdict: m.judgment.Verdict, Otherwise: otherwise(rule, m.judgment.Verdict),
 		Conditions: []store.Condition{m.Unchanged()},
 	}
@@ -329,12 +329,4 @@ func (d *draft) step(m *member, to store.Phase, rule, what, why string, evidence
 	d.add(m, 1)
 	d.actions = append(d.actions, a)
 	return &d.actions[len(d.actions)-1]
-}
-
-func slotOf(rec store.Instance) *int {
-	if rec.Slot < 0 {
-		return nil
-	}
-	n := rec.Slot
-	return &n
 }

@@ -119,7 +119,7 @@ func (d *draft) forcedOut(sl *slot, good []*member) {
 	if tried.phase != store.Creating || tried.Calls.Problem == "" || tried.Calls.Busy || sl.touched {
 		return
 	}
-	if d.mayDelete("expiry of "+old.ID(), old.ID()) {
+	if d.mayDelete("expiry of "+old.ID(), old) {
 		a := d.retire(old, old.age.rule, "deleting", old.age.why+", and its replacement was tried: "+tried.Calls.Problem, old.evidence(), old.proof(d.s.Keys)...)
 		d.writeSlot(a, sl)
 	}
@@ -152,7 +152,7 @@ func (d *draft) removeOnDemand() {
 			d.toldDoomed(m)
 			continue
 		}
-		if !d.mayDelete("removal of "+m.ID(), m.ID()) {
+		if !d.mayDelete("removal of "+m.ID(), m) {
 			return
 		}
 		d.retire(m, rule, "deleting", why, m.evidence())

@@ -115,7 +115,7 @@ func (d *draft) adopt(r store.Versioned[store.Request]) {
 	}
 	m := d.join(rec)
 	a := Action{
-		Group: d.g.Name, Instance: x.Instance, Slot: slotOf(rec), Rule: "REC-8", What: what, Why: why, To: store.Booting, Otherwise: otherwise("REC-16", ""),
+		Group: d.g.Name, Instance: x.Instance, Slot: rec.Place(), Rule: "REC-8", What: what, Why: why, To: store.Booting, Otherwise: otherwise("REC-16", ""),
 		Evidence:   []string{"request " + r.Record.ID, "provider " + x.Provider + " ref " + x.Ref},
 		Conditions: append(d.common(), store.Absent(m.Key), r.Unchanged()),
 		Writes:     []store.Write{store.Put(m.Key, store.Encode(rec)), store.Delete(r.Key)},

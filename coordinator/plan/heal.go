@@ -177,7 +177,7 @@ func (d *draft) turn(m *member) (removeFirst, ok bool) {
 	b, most := d.spec.Budget, d.spec.MaxUnavailable(false)
 	what := "replacement of " + m.ID()
 	if m.goesNow() { // whether its place can be taken or not
-		return true, d.mayDelete("removal of "+m.ID(), m.ID())
+		return true, d.mayDelete("removal of "+m.ID(), m)
 	}
 	if !d.mayCreate(what, m.ID()) {
 		return false, false
@@ -196,7 +196,7 @@ func (d *draft) turn(m *member) (removeFirst, ok bool) {
 		d.block("HEAL-2", what, why, until, m.ID())
 		return false, false
 	}
-	if !d.mayDelete(what, m.ID()) {
+	if !d.mayDelete(what, m) {
 		return false, false
 	}
 	return true, true
@@ -251,7 +251,7 @@ func (d *draft) thinOut(sl *slot, bad []*member) {
 			return // the rest on the next picture
 		case m.missed() && d.heldByStorm(m):
 			continue
-		case !d.mayDelete("removal of "+m.ID(), m.ID()):
+		case !d.mayDelete("removal of "+m.ID(), m):
 			return
 		}
 		rule, why := m.grounds("HEAL-13")
@@ -326,7 +326,7 @@ func (d *draft) giveUp(m *member) {
 		d.wake(due)
 		return
 	}
-	if d.mayDelete("withdrawal of "+m.ID(), m.ID()) {
+	if d.mayDelete("withdrawal of "+m.ID(), m) {
 		d.retire(m, "HEAL-13", "withdrawn", why, nil)
 	}
 }

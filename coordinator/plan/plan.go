@@ -74,7 +74,7 @@ func Compute(s Snapshot, now time.Time) Plan {
 	for i := range s.Groups {
 		d := newDraft(&s, &s.Groups[i], now)
 		d.judgeAll()
-		drafts[i], shard = d, shard.plus(d.tally)
+		drafts[i], shard = d, shard.Plus(d.tally)
 		p.Tallies[d.g.Name] = d.tally
 	}
 	for _, d := range drafts {

@@ -20,7 +20,7 @@ func (d *draft) finishRemovals() {
 		m.touched = true
 		keys := d.s.Keys
 		d.actions = append(d.actions, Action{
-			Group: d.g.Name, Instance: m.ID(), Slot: slotOf(m.Record), Rule: "SAFE-8", What: "gone", Why: why, Evidence: evidence, From: store.Deleting,
+			Group: d.g.Name, Instance: m.ID(), Slot: m.Record.Place(), Rule: "SAFE-8", What: "gone", Why: why, Evidence: evidence, From: store.Deleting,
 			Conditions: []store.Condition{m.Unchanged()},
 			Writes:     []store.Write{store.Delete(m.Key), store.Delete(keys.Alive(m.ID())), store.Delete(keys.Report(m.ID()))},
 		})
@@ -51,7 +51,7 @@ func (d *draft) empty(rule, why string) {
 		if m.gone() || m.touched || !m.Record.Managed || m.phase == store.Draining {
 			continue
 		}
-		if !m.goingDown() && (full || !d.mayDelete("deletion of "+m.ID(), m.ID())) { // who goes down already takes no more room
+		if !m.goingDown() && (full || !d.mayDelete("deletion of "+m.ID(), m)) { // who goes down already takes no more room
 			full = true
 			continue
 		}

@@ -215,7 +215,7 @@ func (d *draft) updateByRestart(m *member, why string) bool {
 		d.block("ROLL-1", "restart of "+m.ID(), fmt.Sprintf("max_unavailable %d is used up", d.spec.MaxUnavailable(true)), "another instance is healthy", m.ID())
 		return false
 	}
-	if !d.mayDelete("restart of "+m.ID(), m.ID()) {
+	if !d.mayDelete("restart of "+m.ID(), m) {
 		return false
 	}
 	level := store.RestartMachine
@@ -245,7 +245,7 @@ func (d *draft) updateByReplacement(m *member, why string) bool {
 		d.block("ROLL-1", what, why, until, m.ID())
 		return false
 	}
-	if !d.mayDelete(what, m.ID()) {
+	if !d.mayDelete(what, m) {
 		return false
 	}
 	d.removeFirst(m.slot, m, "ROLL-1", why)

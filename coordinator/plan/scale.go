@@ -39,7 +39,7 @@ func (d *draft) scaleUp() {
 		why := fmt.Sprintf("%d of %d slots are filled", have, d.spec.Size)
 		m, write := d.newMember(sl, draining(sl), "REC-3", why)
 		a := Action{
-			Group: d.g.Name, Instance: m.ID(), Slot: slotOf(m.Record), Rule: "REC-3", What: "requested", Why: why, To: store.Pending, Otherwise: otherwise("REC-3", ""),
+			Group: d.g.Name, Instance: m.ID(), Slot: m.Record.Place(), Rule: "REC-3", What: "requested", Why: why, To: store.Pending, Otherwise: otherwise("REC-3", ""),
 			Conditions: append(d.common(), store.Absent(m.Key)), Writes: []store.Write{write},
 		}
 		d.writeSlot(&a, sl)
@@ -121,7 +121,7 @@ func (d *draft) scaleDown() {
 			if m.touched {
 				return // the rest on the next picture
 			}
-			if !d.mayDelete("scale-down", m.ID()) {
+			if !d.mayDelete("scale-down", m) {
 				return
 			}
 			what := map[int]string{slotFailed: "nobody wanted works in its slot", slotInWork: "it is not working yet", slotWorking: "it is the oldest of its zone"}[c.kind]

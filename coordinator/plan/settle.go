@@ -115,7 +115,7 @@ func (d *draft) keeper(sl *slot, good []*member) *member {
 
 // release retires a member whose place is kept by another, who is part of the evidence.
 func (d *draft) release(m, keep *member, rule, what, why string) *Action {
-	if m.touched || !d.mayDelete("removal of "+m.ID(), m.ID()) {
+	if m.touched || !d.mayDelete("removal of "+m.ID(), m) {
 		return nil
 	}
 	evidence := append(append([]string(nil), m.evidence()...), keep.ID()+": "+keep.judgment.Why)
@@ -135,7 +135,7 @@ func (d *draft) releaseFailed(sl *slot, m, keep *member, rule, why string) {
 		d.release(m, keep, rule, "deleting", why)
 		return
 	}
-	if !d.mayDelete("removal of "+m.ID(), m.ID()) {
+	if !d.mayDelete("removal of "+m.ID(), m) {
 		return
 	}
 	d.fail(sl, m)

@@ -20,9 +20,14 @@ const (
 	stormLook = 5 * time.Second
 )
 
-// plus adds up losses.
-func (t Tally) plus(o Tally) Tally {
+// Plus adds up losses, Minus takes them off again.
+func (t Tally) Plus(o Tally) Tally {
 	return Tally{Lost: t.Lost + o.Lost, Now: t.Now + o.Now, Of: t.Of + o.Of, Groups: t.Groups + o.Groups}
+}
+
+// Minus undoes Plus.
+func (t Tally) Minus(o Tally) Tally {
+	return t.Plus(Tally{Lost: -o.Lost, Now: -o.Now, Of: -o.Of, Groups: -o.Groups})
 }
 
 // Storm says that so many are lost at once, in several groups, that it is a storm of the shard.
