@@ -35,10 +35,11 @@ func (in *inquiry) rolls() bool {
 	return in.reason(change{old: in.tr.w.Instance(old.ID)}) == "outdated"
 }
 
-// alone returns another member in the same slot, if there is one that is not on its way out.
+// alone returns another member in the same slot, if there is one that is not on its way out. One that is restarted, by an operator's order say,
+// comes back and keeps the slot.
 func (in *inquiry) alone(m store.Instance) *store.Instance {
 	for _, o := range in.tr.members(m.Group) {
-		if o.ID != m.ID && o.Managed && o.Slot == m.Slot && !going(o.Phase) {
+		if o.ID != m.ID && o.Managed && o.Slot == m.Slot && (o.Phase == store.Stopping || !going(o.Phase)) {
 			return &o
 		}
 	}
