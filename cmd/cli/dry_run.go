@@ -156,22 +156,10 @@ func forcedWords(path, action string) string {
 	switch {
 	case action != "":
 		return "forces " + strings.ReplaceAll(action, "_", " ") + " (ROLL-2)"
-	case keptByInstances(path):
+	case store.ReachOf(path) == store.ReachLater:
 		return "new or updated instances only"
 	default:
 		return ""
-	}
-}
-
-// keptByInstances says that an instance keeps the value of a field with which it was made, and a change of it alone brings nobody up to
-// date: the timers of an instance, and its drain hook.
-func keptByInstances(path string) bool {
-	field, _, _ := strings.Cut(path, ".")
-	switch field {
-	case "report", "registration_timeout", "max_checking_health_duration", "stop_timeout", "drain", "lifecycle":
-		return true
-	default:
-		return false
 	}
 }
 

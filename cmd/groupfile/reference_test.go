@@ -79,10 +79,23 @@ and ` + "`delete`" + `.
 A file for ` + "`leasehold config apply`" + ` has the same fields. Beside such a static group, a file for ` + "`leasehold group apply`" + ` may set
 ` + "`size`, `template.instance_type` and `vars`" + ` only, and need not name a provider; what it leaves out is as the static group says.
 
+## What a change reaches
+
+The last column of the table says how a change comes to the instances that there are:
+
+- **at once**: the coordinator goes by the group's spec, and decides by the new value from its next look on.
+- **by roll**: the change is brought to one instance after the other, as ` + "`budget` and `rollout`" + ` allow, with the least that does it (ROLL-2).
+  Another ` + "`provider` or `template`" + ` needs a new machine, another ` + "`workload.run`" + ` a restart. New ` + "`vars`" + ` are sent to the agent, live: the program
+  that runs has them from its next start on. It is restarted for them only if its arguments name them, or with ` + "`rollout.minimal_action: restart`" + `.
+- **later**: an instance keeps what it was made with. New instances have the new value, and so has one that a roll brings up to date for another
+  reason; its agent learns of ` + "`report`" + ` when it opens its next stream. ` + "`leasehold group restart`" + ` brings it to all, under the budgets.
+
+` + "`leasehold group apply --dry-run`" + ` says it of each field that differs.
+
 ## Fields
 
-| Field | Type | Default | Allowed | Meaning | Rule |
-|---|---|---|---|---|---|
+| Field | Type | Default | Allowed | Meaning | Rule | A change comes |
+|---|---|---|---|---|---|---|
 `)
 	for _, f := range store.Fields {
 		def := "`" + f.Default + "`"
@@ -92,7 +105,11 @@ A file for ` + "`leasehold config apply`" + ` has the same fields. Beside such a
 		case strings.Contains(f.Default, " ") || f.Default == "none":
 			def = f.Default
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s |\n", f.Path, f.Type, def, cell(f.Allowed), cell(f.Doc), f.Rule)
+		change := string(store.ReachOf(f.Path))
+		if f.Path == "name" {
+			change = "never: it is another group" // apply with another name leaves the first one as it is
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s | %s |\n", f.Path, f.Type, def, cell(f.Allowed), cell(f.Doc), f.Rule, change)
 	}
 	b.WriteString("\n## Not in this version\n\nThese fields are promised and refused for now, so that no file says what nothing does:\n\n")
 	for _, p := range store.Planned {

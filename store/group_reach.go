@@ -1,0 +1,27 @@
+package store
+
+import "strings"
+
+// Reach says how a change of a field comes to the instances that there are.
+type Reach string
+
+// The ways in which it does.
+const (
+	ReachAtOnce Reach = "at once" // the leader goes by the group's spec
+	ReachByRoll Reach = "by roll" // it is part of the template: see InstanceSpec.TemplateHash
+	ReachLater  Reach = "later"   // an instance keeps what its record says, until something else brings it up to date
+)
+
+// ReachOf says so of the field that a path names, or is a part of.
+func ReachOf(path string) Reach {
+	field, _, _ := strings.Cut(path, ".")
+	field, _, _ = strings.Cut(field, "[")
+	switch field {
+	case "provider", "template", "workload", "vars":
+		return ReachByRoll
+	case "report", "registration_timeout", "max_checking_health_duration", "stop_timeout", "drain", "lifecycle":
+		return ReachLater
+	default:
+		return ReachAtOnce
+	}
+}

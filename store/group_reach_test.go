@@ -1,0 +1,66 @@
+package store_test
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// How far a change reaches is what the records and the template's hash make of it: an instance keeps what is in its record, and a
+// roll comes for what is in the hash.
+//
+// proves ROLL-1
+func TestReachFollowsRecordAndTemplate(t *testing.T) {
+	recorded := map[string]store.Reach{}
+	empty := store.InstanceSpec{}.TemplateHash()
+	spec := reflect.TypeFor[store.InstanceSpec]()
+	for i := range spec.NumField() {
+		name, _, _ := strings.Cut(spec.Field(i).Tag.Get("json"), ",")
+		var changed store.InstanceSpec
+		setSomething(t, reflect.ValueOf(&changed).Elem().Field(i))
+		recorded[name] = store.ReachLater
+		if changed.TemplateHash() != empty {
+			recorded[name] = store.ReachByRoll
+		}
+	}
+	known := map[string]bool{}
+	for _, f := range store.Fields {
+		field, _, _ := strings.Cut(f.Path, ".")
+		want, kept := recorded[field]
+		if !kept {
+			want = store.ReachAtOnce
+		}
+		if known[field] = true; store.ReachOf(f.Path) != want {
+			t.Errorf("%s reaches instances %q, and by record and hash it is %q", f.Path, store.ReachOf(f.Path), want)
+		}
+	}
+	for field := range recorded {
+		if !known[field] {
+			t.Errorf("an instance's record has %s, and the table of fields does not", field)
+		}
+	}
+	if got := store.ReachOf("workload.run[2]"); got != store.ReachByRoll {
+		t.Errorf("a part of a list reaches instances %q", got)
+	}
+}
+
+// setSomething makes a value other than zero.
+func setSomething(t *testing.T, v reflect.Value) {
+	t.Helper()
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString("x")
+	case reflect.Int64:
+		v.SetInt(1)
+	case reflect.Map:
+		v.Set(reflect.ValueOf(map[string]string{"x": "y"}))
+	case reflect.Slice:
+		v.Set(reflect.ValueOf([]string{"x"}))
+	case reflect.Struct:
+		setSomething(t, v.Field(0))
+	default:
+		t.Fatalf("nothing is known to set a %s to", v.Kind())
+	}
+}
