@@ -102,6 +102,10 @@ func (s *session) open(ctx context.Context) *protocol.Refused {
 	if s.g.leaving() {
 		return &protocol.Refused{Reason: protocol.Refused_UNAVAILABLE, Message: "this replica stops: go to another"}
 	}
+	if err := s.g.letIn(ctx); err != nil {
+		return &protocol.Refused{Reason: protocol.Refused_UNAVAILABLE, Message: err.Error()}
+	}
+	defer s.g.opening.give()
 	if err := s.turn.take(ctx); err != nil { // nobody else knows the session yet
 		return &protocol.Refused{Reason: protocol.Refused_UNAVAILABLE, Message: err.Error()}
 	}

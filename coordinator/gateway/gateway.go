@@ -42,7 +42,9 @@ const (
 	conflictEvery  = 10 * time.Minute   // how often a second boot that goes on trying is told in the journal
 	callTimeout    = 5 * time.Second    // one exchange with the store
 	restoresAtOnce = 64
-	maxMessage     = 256 << 10 // a report with a workload's last words is well below
+	openingAtOnce  = 64              // hellos: what comes beyond waits, so that renewals get through
+	openingWait    = 2 * time.Second // for how long; then the agent is better off elsewhere, or later
+	maxMessage     = 256 << 10       // a report with a workload's last words is well below
 )
 
 // Gateway serves agents' streams.
@@ -60,6 +62,7 @@ type Gateway struct {
 	refused  map[string]time.Time // boot conflicts in the journal already
 
 	restores chan struct{}
+	opening  turn           // of sessions that begin
 	work     sync.WaitGroup // of sessions beyond their streams
 	life     context.Context
 	end      context.CancelFunc
@@ -75,7 +78,7 @@ func New(cfg Config, deps Deps) (*Gateway, error) {
 	}
 	g := &Gateway{
 		cfg: cfg, deps: deps, sessions: map[string]*session{}, strays: map[string]stray{}, refused: map[string]time.Time{},
-		restores: make(chan struct{}, restoresAtOnce),
+		restores: make(chan struct{}, restoresAtOnce), opening: make(turn, openingAtOnce),
 	}
 	g.life, g.end = context.WithCancel(context.Background())
 	return g, nil
@@ -188,6 +191,15 @@ func (g *Gateway) forget(s *session) {
 	if g.sessions[s.instance] == s {
 		delete(g.sessions, s.instance)
 	}
+}
+
+// letIn waits until a session may begin. When a replica is gone, thousands of agents come to the next one at once: each needs several
+// exchanges with etcd, and those who are there already must go on renewing meanwhile. Whoever has to wait for too long is
+// sent away and tries again with jitter (SAFE-11).
+func (g *Gateway) letIn(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, openingWait, errors.New("too many agents come at once: go to another replica, or come again soon"))
+	defer cancel()
+	return g.opening.take(ctx)
 }
 
 // renewed notes whether a renewal worked. When none has for a third of a lease, agents are better off elsewhere

@@ -1,0 +1,47 @@
+package gateway_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold/agent/protocol"
+	"github.com/leasehold/leasehold/store"
+)
+
+// proves SAFE-11: however many agents come at once, only so many of them make work for etcd; the others are told soon to try elsewhere,
+// and whoever comes later is served.
+func TestAStampedeIsLetInBitByBit(t *testing.T) {
+	inWorld(t, func(w *world) {
+		r := w.serve("one")
+		defer r.stop()
+		const crowd, atOnce = 100, 64
+		for i := range crowd {
+			w.record(fmt.Sprintf("web-%d", i), store.Booting)
+		}
+		w.db.Faults().Freeze()
+		agents := make([]*agent, crowd)
+		for i := range agents {
+			agents[i] = r.call(hello(fmt.Sprintf("web-%d", i), "boot1", 1))
+			defer agents[i].hangUp()
+		}
+		pass(3 * time.Second)
+		w.db.Faults().Thaw()
+		welcomed, sentAway := 0, 0
+		for _, a := range agents {
+			switch msg := a.next(); {
+			case msg.GetWelcome() != nil:
+				welcomed++
+			case msg.GetRefused().GetReason() == protocol.Refused_UNAVAILABLE && strings.Contains(msg.GetRefused().GetMessage(), "too many agents"):
+				sentAway++
+			default:
+				t.Errorf("a hello is answered with %v", msg)
+			}
+		}
+		if welcomed != atOnce || sentAway != crowd-atOnce {
+			t.Errorf("%d are welcomed and %d sent away, want %d and %d", welcomed, sentAway, atOnce, crowd-atOnce)
+		}
+		defer r.welcomed(hello("web-99", "boot1", 2)).hangUp()
+	})
+}
