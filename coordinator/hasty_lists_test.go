@@ -102,11 +102,11 @@ func TestHastyListsDestroyNothing(t *testing.T) {
 	for lie := range lies {
 		t.Run(lie, func(t *testing.T) {
 			inLiarsWorld(t, lie, func(l *liar) {
-				for end := time.Now().Add(2 * time.Second); time.Now().Before(end); l.pass(50 * time.Millisecond) {
+				for end := time.Now().Add(4 * time.Second); time.Now().Before(end); l.pass(50 * time.Millisecond) {
 					l.suspect()
 				}
 				l.mend()
-				if n := l.told.Load(); n < 5 {
+				if n := l.told.Load(); n < 3 {
 					t.Fatalf("the leader asked %d times only while the provider lied", n)
 				}
 				for _, id := range l.three[1:] {
@@ -174,6 +174,37 @@ func TestThrottledListIsNotAskedAgainBefore(t *testing.T) {
 			return w.provider.Lists() == lists
 		})
 		w.until(10*time.Second, "it is asked again", func() bool { return w.provider.Lists() > lists })
+		w.unchanged(ids)
+	})
+}
+
+// The first of a thousand suspicions has the machines listed at once, and the others share one List.
+//
+// proves DET-3, DET-12
+func TestSuspicionsShareAList(t *testing.T) {
+	inWorld(t, quick, func(w *world) {
+		w.start("one")
+		w.apply(w.group("web", 2))
+		ids := w.up(2)
+		w.pass(time.Minute)
+		w.until(10*time.Second, "a list has just been answered", func() bool { n := w.provider.Lists(); w.pass(100 * time.Millisecond); return w.provider.Lists() > n })
+		w.pass(2 * time.Second)
+		lists := w.provider.Lists()
+		w.stream(ids[0], store.StreamLost)
+		w.pass(10 * time.Millisecond)
+		if n := w.provider.Lists() - lists; n != 1 {
+			t.Errorf("%d lists after the first suspicion, want one at once", n)
+		}
+		for range 450 {
+			w.stream(ids[0], store.StreamOpen)
+			w.stream(ids[0], store.StreamLost)
+			w.pass(2 * time.Millisecond)
+		}
+		w.stream(ids[0], store.StreamOpen)
+		w.pass(time.Second)
+		if n := w.provider.Lists() - lists; n != 2 {
+			t.Errorf("%d lists in a second of suspicions, want two", n)
+		}
 		w.unchanged(ids)
 	})
 }

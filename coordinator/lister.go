@@ -50,8 +50,9 @@ func (l *lister) run(ctx context.Context) {
 	}
 }
 
-// asksApart keeps a swarm of suspicions from becoming a swarm of Lists.
-const asksApart = 100 * time.Millisecond
+// asksApart keeps a swarm of suspicions from becoming a swarm of Lists: the first has one begun at once, and all that come within a second share
+// the next.
+const asksApart = time.Second
 
 // rest waits before the next List, whoever asks for it; false once ctx has ended.
 func (l *lister) rest(ctx context.Context, d time.Duration) bool {

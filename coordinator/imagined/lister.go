@@ -8,7 +8,7 @@ import (
 )
 
 // asksApart is the least time between two Lists, as coordinator/lister.go has it.
-const asksApart = 100 * time.Millisecond
+const asksApart = time.Second
 
 // lister lists one provider's machines: every provider_poll, and at once when it is asked to. There is one List at a time, and one
 // begun after the last who asked.
