@@ -62,8 +62,8 @@ func (p wire) Stop(ctx context.Context, shard, instance string, timeout time.Dur
 	return p.Provider.Stop(context.WithoutCancel(ctx), shard, instance, timeout)
 }
 
-func (p wire) Restart(ctx context.Context, shard, instance string) error {
-	return p.Provider.Restart(context.WithoutCancel(ctx), shard, instance)
+func (p wire) Restart(ctx context.Context, shard, instance, boot string) error {
+	return p.Provider.Restart(context.WithoutCancel(ctx), shard, instance, boot)
 }
 
 func (p wire) Delete(ctx context.Context, shard, instance string) error {

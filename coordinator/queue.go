@@ -160,8 +160,25 @@ func (q *queue) look(c plan.Call) (in store.Versioned[store.Instance], held, ok 
 	return in, held, ok && in.Modified == c.Record
 }
 
-// create records that the provider is asked, and then asks it. The record comes first, compared with all that the plan saw:
-// an operator's pause or hold, or a new leader, wins against a call that has not begun (SAFE-8, SAFE-12).
+// record writes that the provider is about to be asked, with the entry that tells of it, if any. It comes before the call and
+// compares all that the plan saw: an operator's pause or hold, or a new leader, wins against a call that has not begun (SAFE-8, SAFE-12).
+// Where it cannot be written, nothing is asked.
+func (q *queue) record(ctx context.Context, c plan.Call, key string, rec store.Instance, entry *store.JournalEntry) bool {
+	t := q.t
+	rev, err := t.commit(ctx, c.Conditions, []store.Write{store.Put(key, store.Encode(rec))}, entry)
+	if err != nil {
+		t.log.Debug("call not begun", "instance", rec.ID, "error", err)
+		t.evidence.Postponed(rec.ID, waitAfter(err))
+		return false
+	}
+	t.evidence.Wrote(rec.Group, rev)
+	if entry != nil {
+		t.log.Info("decided", "what", entry.What, "group", rec.Group, "instance", rec.ID, "rule", entry.Rule, "revision", int64(rev))
+	}
+	return true
+}
+
+// create records that the provider is asked, and then asks it.
 func (q *queue) create(ctx context.Context, p provider.Provider, c plan.Call, in store.Versioned[store.Instance]) {
 	t, rec := q.t, in.Record
 	why := "provider " + rec.Spec.Provider + " is asked"
@@ -187,15 +204,8 @@ func (q *queue) create(ctx context.Context, p provider.Provider, c plan.Call, in
 	begun := time.Now()
 	call, cancel := context.WithDeadline(ctx, begun.Add(caps.CallTimeout))
 	defer cancel()
-	rev, err := t.commit(ctx, c.Conditions, []store.Write{store.Put(in.Key, store.Encode(rec))}, entry)
-	if err != nil {
-		t.log.Debug("call not begun", "instance", rec.ID, "error", err)
-		t.evidence.Postponed(rec.ID, waitAfter(err))
+	if !q.record(ctx, c, in.Key, rec, entry) {
 		return
-	}
-	t.evidence.Wrote(rec.Group, rev)
-	if entry != nil {
-		t.log.Info("decided", "what", why, "group", rec.Group, "instance", rec.ID, "rule", entry.Rule, "revision", int64(rev))
 	}
 	t.r.deps.Before("provider create", rec.ID)
 	m, err := p.Create(call, t.request(rec))

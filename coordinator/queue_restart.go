@@ -11,7 +11,8 @@ import (
 )
 
 // restart records, under the fence, that the provider is asked, and then asks it: so a leader who was deposed meanwhile restarts
-// nothing. It is never done once another boot reports (SAFE-8).
+// nothing. It is never done once another boot reports, and the call names the boot to be ended, so that one which comes late ends
+// no other (SAFE-8).
 func (q *queue) restart(ctx context.Context, p provider.Provider, c plan.Call, in store.Versioned[store.Instance]) {
 	t, rec := q.t, in.Record
 	r := rec.Restart
@@ -25,16 +26,11 @@ func (q *queue) restart(ctx context.Context, p provider.Provider, c plan.Call, i
 	t.r.deps.Before("record restarting", rec.ID)
 	call, cancel := context.WithTimeout(ctx, p.Capabilities().CallTimeout)
 	defer cancel()
-	rev, err := t.commit(ctx, c.Conditions, []store.Write{store.Put(in.Key, store.Encode(rec))}, entry)
-	if err != nil {
-		t.log.Debug("call not begun", "instance", rec.ID, "error", err)
-		t.evidence.Postponed(rec.ID, waitAfter(err))
+	if !q.record(ctx, c, in.Key, rec, entry) {
 		return
 	}
-	t.evidence.Wrote(rec.Group, rev)
-	t.log.Info("decided", "what", why, "group", rec.Group, "instance", rec.ID, "rule", entry.Rule, "revision", int64(rev))
 	t.r.deps.Before("provider restart", rec.ID)
-	err = p.Restart(call, t.shard.ID, rec.ID)
+	err := p.Restart(call, t.shard.ID, rec.ID, r.Listed)
 	t.r.deps.Before("provider restarted", rec.ID)
 	if err != nil && ctx.Err() == nil {
 		t.log.Error("provider did not restart", "group", rec.Group, "instance", rec.ID, "provider", rec.Spec.Provider, "error", err)

@@ -232,6 +232,35 @@ func TestMachineComesUpWithWhatIsWantedByThen(t *testing.T) {
 	})
 }
 
+// A call that a dead leader had sent arrives long after the next leader's: it names a boot that has ended, and ends no other.
+//
+// proves SAFE-8
+func TestLateRestartOfADeadLeaderEndsNoOtherBoot(t *testing.T) {
+	inWorld(t, quick, func(w *world) {
+		first := w.start("first")
+		w.leads(time.Second, "first")
+		w.start("second")
+		g := w.restarting(2)
+		g.Workload.Run = nil // the machine at once
+		w.apply(g)
+		ids := w.up(2)
+		w.pass(10 * time.Second) // the provider has listed them, with their boots
+		const late = 20 * time.Minute
+		w.provider.Inject(memprovider.Fault{Call: memprovider.CallRestart, Times: 1, Hang: true, Effect: memprovider.EffectLate, Late: late})
+		w.setMood(ids[0], mood{sick: true, cure: cureMachine})
+		w.until(time.Minute, "its restart is on its way", func() bool { return w.provider.Life(ids[0]).Calls[memprovider.CallRestart] == 1 })
+		w.pass(quick.CallTime)
+		first.kill()
+		took := w.until(late/2, "the next leader has restarted it", func() bool { return w.provider.Life(ids[0]).Boots == 2 })
+		took += w.until(late/4, "both are well", func() bool { return w.settled(2) })
+		w.pass(late - took + time.Minute)
+		w.unchanged(ids)
+		if n := w.provider.Life(ids[0]).Boots; n != 2 {
+			t.Errorf("it booted %d times, the last time for a leader long dead", n)
+		}
+	})
+}
+
 // The leader dies at every boundary while an instance is restarted, its workload and then its machine. The workload is restarted
 // once, and the machine once for the boot that was to end, whoever leads.
 //
@@ -242,10 +271,7 @@ func TestLeaderDiesAtEveryBoundaryOfARestart(t *testing.T) {
 }
 
 func restartedInPlace(w *world, c *crash) {
-	c.boots = 2
-	if c.late {
-		c.boots = 3 // a call that the dead leader had sent may arrive after the new leader's
-	}
+	c.boots = 2 // a call that the dead leader had sent may arrive after the new leader's, and names the boot before
 	g := w.restarting(2)
 	w.apply(g)
 	ids := w.up(2)

@@ -27,8 +27,11 @@ type Provider interface {
 	// A machine that is gone is no error.
 	Delete(ctx context.Context, shard, instance string) error
 
-	// Restart boots an existing machine again, with a new boot ID. ErrNotFound if it is gone.
-	Restart(ctx context.Context, shard, instance string) error
+	// Restart ends a boot of an existing machine and boots it again, with a new boot ID. The boot to be ended is named as List
+	// names it: a machine that has another one by now has been restarted already, and is left alone without an error. So a call
+	// that comes late or twice ends no second boot (SAFE-8). "" is whatever boot there is; so is any name to a provider that
+	// cannot tell boots apart. ErrNotFound if the machine is gone.
+	Restart(ctx context.Context, shard, instance, boot string) error
 
 	// List returns every machine tagged with the shard's ID, in any state, or an error.
 	List(ctx context.Context, shard string) ([]Machine, error)

@@ -211,14 +211,14 @@ func (c *cloud) remove(id string) {
 	c.w.tellMachine(MachineRemoved, m)
 }
 
-// restart boots a machine anew.
-func (c *cloud) restart(id string, answer func(provider.Machine, error)) {
+// restart boots a machine anew, unless it has another boot than the one named by then.
+func (c *cloud) restart(id, boot string, answer func(provider.Machine, error)) {
 	o := c.fate(c.cfg.CallTimeout)
 	c.w.after(o.effect, func() {
 		err := o.err
 		if m := c.machines[id]; m == nil && err == nil {
 			err = provider.ErrNotFound
-		} else if m != nil && !o.without {
+		} else if m != nil && !o.without && (boot == "" || m.bootID() == boot) {
 			m.reboot()
 		}
 		c.w.after(o.takes-o.effect, func() { answer(provider.Machine{}, err) })

@@ -43,7 +43,7 @@ func (q *queue) restart(cloud *cloud, c plan.Call, in store.Versioned[store.Inst
 		return
 	}
 	t.after(t.w.chance.upTo(commitTakes), false, func() {
-		cloud.restart(rec.ID, t.answer(func(_ provider.Machine, err error) {
+		cloud.restart(rec.ID, r.Listed, t.answer(func(_ provider.Machine, err error) {
 			t.evidence.Restarted(rec.ID, r.Token, err)
 			t.suspect(cloud.cfg.Name)
 			q.done()

@@ -180,12 +180,15 @@ func (p *Provider) Delete(ctx context.Context, shard, instance string) error {
 	})
 }
 
-// Restart boots the machine again.
-func (p *Provider) Restart(ctx context.Context, shard, instance string) error {
+// Restart boots the machine again, unless another boot than the one named is there already.
+func (p *Provider) Restart(ctx context.Context, shard, instance, boot string) error {
 	return p.call(ctx, CallRestart, shard, instance, func() error {
 		m := p.existing(shard, instance)
 		if m == nil {
 			return provider.ErrNotFound
+		}
+		if boot != "" && m.bootID != boot {
+			return nil
 		}
 		p.boot(m)
 		return nil

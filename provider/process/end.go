@@ -132,8 +132,9 @@ func (p *Provider) end(ctx context.Context, r record, timeout time.Duration) (re
 	return p.finish(ctx, r, known)
 }
 
-// Restart ends the machine, in order if it does so within its stop timeout and half a call, and boots it again.
-func (p *Provider) Restart(ctx context.Context, shard, instance string) error {
+// Restart ends the machine, in order if it does so within its stop timeout and half a call, and boots it again. Where another boot
+// than the one named was begun already, nothing is left to do, unless its agent never came to run.
+func (p *Provider) Restart(ctx context.Context, shard, instance, boot string) error {
 	if err := checkNames(shard, instance); err != nil {
 		return err
 	}
@@ -141,6 +142,11 @@ func (p *Provider) Restart(ctx context.Context, shard, instance string) error {
 		r, err := p.find(shard, instance)
 		if err != nil {
 			return err
+		}
+		if boot != "" && r.BootID != boot {
+			if r, err = p.adopt(ctx, r); err != nil || r.State != stepStarting && r.State != stepFailed {
+				return err
+			}
 		}
 		if r, err = p.end(ctx, r, min(p.stopTimeout(instance), orderlyEnd)); err != nil {
 			return err

@@ -134,7 +134,7 @@ func TestRestartEndsTheOldWorkloadFirst(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.Restart(t.Context(), "s1", "i1"); err != nil {
+	if err := p.Restart(t.Context(), "s1", "i1", ""); err != nil {
 		t.Fatal(err)
 	}
 	after := recordOf(t, p, "i1")

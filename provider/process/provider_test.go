@@ -90,7 +90,7 @@ func TestNamesThatAreNoFileNames(t *testing.T) {
 			"Create":  second(p.Create(t.Context(), req)),
 			"Stop":    p.Stop(t.Context(), "s1", name, 0),
 			"Delete":  p.Delete(t.Context(), "s1", name),
-			"Restart": p.Restart(t.Context(), "s1", name),
+			"Restart": p.Restart(t.Context(), "s1", name, ""),
 		} {
 			if !errors.Is(err, provider.ErrInvalid) {
 				t.Errorf("%s(%q): %v, want ErrInvalid", call, name, err)

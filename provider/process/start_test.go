@@ -249,7 +249,7 @@ func TestCreateCompletesWhatWasInterrupted(t *testing.T) {
 		p := open(t, t.TempDir(), "plain")
 		r := create(t, p, "i1")
 		forget(t, p, r, 0)
-		if err := p.Restart(t.Context(), "s1", "i1"); err != nil {
+		if err := p.Restart(t.Context(), "s1", "i1", ""); err != nil {
 			t.Fatal(err)
 		}
 		now := recordOf(t, p, "i1")
@@ -363,7 +363,7 @@ func TestLogIsBounded(t *testing.T) {
 	if err := os.Truncate(p.LogPath("i1"), maxLog+1); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.Restart(t.Context(), "s1", "i1"); err != nil {
+	if err := p.Restart(t.Context(), "s1", "i1", ""); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the new log", func() bool {

@@ -255,7 +255,7 @@ func deleteOfAnotherShard(t *testing.T, s *subject) {
 	if err := s.p.Delete(s.ctx(), stranger, "i1"); err != nil {
 		t.Errorf("Delete: %v", err)
 	}
-	if err := s.p.Restart(s.ctx(), stranger, "i1"); !errors.Is(err, provider.ErrNotFound) {
+	if err := s.p.Restart(s.ctx(), stranger, "i1", ""); !errors.Is(err, provider.ErrNotFound) {
 		t.Errorf("Restart: %v, want ErrNotFound", err)
 	}
 	if m, ok := s.listed("i1"); !ok || m.State != provider.StateRunning || m.BootID != before.BootID {
@@ -288,7 +288,7 @@ func deleteAtOnce(t *testing.T, s *subject) {
 func restartBootsAnew(t *testing.T, s *subject) {
 	s.create("i1")
 	before := s.awaitState("i1", provider.StateRunning)
-	if err := s.p.Restart(s.ctx(), s.shard, "i1"); err != nil {
+	if err := s.p.Restart(s.ctx(), s.shard, "i1", ""); err != nil {
 		t.Fatalf("Restart: %v", err)
 	}
 	after := s.awaitState("i1", provider.StateRunning)
@@ -300,19 +300,49 @@ func restartBootsAnew(t *testing.T, s *subject) {
 	}
 }
 
+// A call that comes once more, or late, finds another boot than the one it was to end, up or down.
+//
+// proves SAFE-8
+func restartOfOneBoot(t *testing.T, s *subject) {
+	s.create("i1")
+	first := s.awaitState("i1", provider.StateRunning)
+	restart := func() {
+		t.Helper()
+		if err := s.p.Restart(s.ctx(), s.shard, "i1", first.BootID); err != nil {
+			t.Fatalf("Restart of boot %s: %v", first.BootID, err)
+		}
+	}
+	restart()
+	second := s.awaitState("i1", provider.StateRunning)
+	if second.BootID == first.BootID {
+		t.Fatalf("the boot named was not ended: it is still %q", first.BootID)
+	}
+	restart()
+	if m := s.awaitState("i1", provider.StateRunning); m.BootID != second.BootID {
+		t.Errorf("the call for boot %q ended boot %q: now it is %q", first.BootID, second.BootID, m.BootID)
+	}
+	if err := s.p.Stop(s.ctx(), s.shard, "i1", 10*time.Second); err != nil {
+		t.Fatalf("Stop: %v", err)
+	}
+	restart()
+	if m := s.awaitState("i1", provider.StateStopped); m.BootID != second.BootID {
+		t.Errorf("the call for boot %q brought the stopped machine up: %+v", first.BootID, m)
+	}
+}
+
 func restartOfDown(t *testing.T, s *subject) {
 	s.create("i1")
 	s.awaitState("i1", provider.StateRunning)
 	if err := s.p.Stop(s.ctx(), s.shard, "i1", 10*time.Second); err != nil {
 		t.Fatalf("Stop: %v", err)
 	}
-	if err := s.p.Restart(s.ctx(), s.shard, "i1"); err != nil {
+	if err := s.p.Restart(s.ctx(), s.shard, "i1", ""); err != nil {
 		t.Fatalf("Restart of a stopped machine: %v", err)
 	}
 	m := s.awaitState("i1", provider.StateRunning)
 	s.Kill(t, s.p, m)
 	s.awaitState("i1", provider.StateCrashed)
-	if err := s.p.Restart(s.ctx(), s.shard, "i1"); err != nil {
+	if err := s.p.Restart(s.ctx(), s.shard, "i1", ""); err != nil {
 		t.Fatalf("Restart of a crashed machine: %v", err)
 	}
 	if again := s.awaitState("i1", provider.StateRunning); again.BootID == m.BootID {
@@ -321,14 +351,14 @@ func restartOfDown(t *testing.T, s *subject) {
 }
 
 func restartOfUnknown(t *testing.T, s *subject) {
-	if err := s.p.Restart(s.ctx(), s.shard, "i0"); !errors.Is(err, provider.ErrNotFound) {
+	if err := s.p.Restart(s.ctx(), s.shard, "i0", ""); !errors.Is(err, provider.ErrNotFound) {
 		t.Errorf("Restart of what never was: %v, want ErrNotFound", err)
 	}
 	s.create("i1")
 	if err := s.p.Delete(s.ctx(), s.shard, "i1"); err != nil {
 		t.Fatalf("Delete: %v", err)
 	}
-	if err := s.p.Restart(s.ctx(), s.shard, "i1"); !errors.Is(err, provider.ErrNotFound) {
+	if err := s.p.Restart(s.ctx(), s.shard, "i1", ""); !errors.Is(err, provider.ErrNotFound) {
 		t.Errorf("Restart of what is gone: %v, want ErrNotFound", err)
 	}
 }
@@ -342,7 +372,7 @@ func endedContext(t *testing.T, s *subject) {
 		"Create":  func() error { _, err := s.p.Create(ctx, s.request("i2")); return err },
 		"Stop":    func() error { return s.p.Stop(ctx, s.shard, "i1", 10*time.Second) },
 		"Delete":  func() error { return s.p.Delete(ctx, s.shard, "i1") },
-		"Restart": func() error { return s.p.Restart(ctx, s.shard, "i1") },
+		"Restart": func() error { return s.p.Restart(ctx, s.shard, "i1", "") },
 		"List":    func() error { _, err := s.p.List(ctx, s.shard); return err },
 	} {
 		if err := call(); !errors.Is(err, context.Canceled) {

@@ -55,6 +55,7 @@ func Run(t *testing.T, h Harness) {
 		{"DeleteOfAnotherShard", deleteOfAnotherShard},
 		{"DeleteAtOnce", deleteAtOnce},
 		{"RestartBootsAnew", restartBootsAnew},
+		{"RestartOfOneBoot", restartOfOneBoot},
 		{"RestartOfStoppedAndCrashed", restartOfDown},
 		{"RestartOfUnknown", restartOfUnknown},
 		{"EndedContext", endedContext},
