@@ -147,8 +147,31 @@ func (q *queue) call(ctx context.Context, c plan.Call) {
 	case c.Kind == plan.CallRestart:
 		q.restart(ctx, p, c, in)
 	default:
+		if err := q.stands(ctx, c); err != nil {
+			q.t.log.Debug("call not begun", "instance", c.Instance, "error", err)
+			q.t.evidence.Postponed(c.Instance, waitAfter(err))
+			return
+		}
 		q.remove(ctx, p, in)
 	}
+}
+
+// stands reads from etcd whether all that a call rests on is still so. Other calls are recorded before they begin, and compare it then; a
+// removal is not: the record says already that the machine has to go.
+func (q *queue) stands(ctx context.Context, c plan.Call) error {
+	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
+	defer cancel()
+	for _, condition := range c.Conditions {
+		kv, err := q.t.r.deps.Store.Get(ctx, condition.Key)
+		switch {
+		case errors.Is(err, store.ErrNotFound) && condition.Absent:
+		case err != nil && !errors.Is(err, store.ErrNotFound):
+			return fmt.Errorf("read %s: %w", condition.Key, err)
+		case store.Unchanged(kv) != condition:
+			return &store.ConflictError{Keys: []string{condition.Key}}
+		}
+	}
+	return nil
 }
 
 // look reads the record once more as the call leaves the queue.

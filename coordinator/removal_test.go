@@ -7,6 +7,7 @@ import (
 
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/provider/memprovider"
+	"github.com/leasehold/leasehold/store"
 )
 
 // A machine that cannot be stopped in order goes all the same, and its record with it.
@@ -75,5 +76,65 @@ func TestThrottledStopIsRepeatedBeforeDelete(t *testing.T) {
 		if calls(memprovider.CallStop) != 2 || calls(memprovider.CallDelete) != 1 {
 			t.Errorf("%d stops, %d deletes; want two and one", calls(memprovider.CallStop), calls(memprovider.CallDelete))
 		}
+	})
+}
+
+// A pause or a hold keeps every removal from beginning that has not begun, also one that waits in the queue of a leader who does not see
+// it. What has begun is brought to its end.
+//
+// proves REC-13
+// proves SAFE-12
+func TestAPauseStopsRemovalsThatWait(t *testing.T) {
+	for name, halt := range map[string]func(w *world, on bool){
+		"pause": func(w *world, on bool) { w.edit("web", func(g *store.Group) { g.Paused = on }) },
+		"hold": func(w *world, on bool) {
+			w.editShard(func(s *store.Shard) {
+				if s.Hold = nil; on {
+					s.Hold = &store.Hold{By: "ann", Why: "to look at them", At: time.Now().UTC()}
+				}
+			})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, quick, func(w *world) {
+				one := w.start("one")
+				const begun, waiting = 8, 2 // as many as are carried out at once, and more
+				g := w.group("web", begun+waiting)
+				w.apply(g)
+				w.up(begun + waiting)
+				w.provider.Inject(memprovider.Fault{Call: memprovider.CallStop, Times: begun, Hang: true})
+				w.edit("web", func(g *store.Group) { g.Size = 0 })
+				w.until(time.Minute, "all are to be deleted", func() bool { return w.phases(store.Deleting) == begun+waiting })
+				w.pass(time.Second)
+				one.store.Faults().StallWatches()
+				halt(w, true)
+				w.until(w.provider.Capabilities().CallTimeout+g.StopTimeout.D()+10*time.Second, "those that had begun are gone", func() bool { return len(w.provider.Existing()) == waiting })
+				w.always(time.Minute, "the others are left", func() bool { return len(w.provider.Existing()) == waiting })
+				one.store.Faults().ReleaseWatches()
+				w.always(6*time.Minute, "the others are left", func() bool { return len(w.provider.Existing()) == waiting })
+				halt(w, false)
+				w.until(2*time.Minute, "all are gone", func() bool { return len(w.provider.Existing()) == 0 && len(w.instances()) == 0 })
+			})
+		})
+	}
+}
+
+// A machine that nobody recorded is not condemned while the group that its tag names is paused: there is no way back from that.
+//
+// proves REC-8
+// proves REC-13
+func TestExtraMachinesOfAPausedGroupAreLeft(t *testing.T) {
+	inWorld(t, quick, func(w *world) {
+		w.editShard(func(s *store.Shard) { s.Settings.OrphanGrace = store.Duration(time.Minute) })
+		g := w.group("web", 0)
+		g.Paused = true
+		w.apply(g)
+		w.setMood("extra", mood{mute: true})
+		w.extra("extra", "web")
+		w.start("one")
+		w.leads(time.Second, "one")
+		w.always(10*time.Minute, "it is left alone", func() bool { return len(w.provider.Existing()) == 1 && len(w.instances()) == 0 })
+		w.edit("web", func(g *store.Group) { g.Paused = false })
+		w.until(time.Minute, "it is removed", func() bool { return len(w.provider.Existing()) == 0 })
 	})
 }

@@ -116,7 +116,9 @@ func adoptions(c *picture.Content, instance string) (ids []string) {
 // shard adds to a snapshot what concerns the shard as a whole: machines and requests that belong to no group.
 func (e *Evidence) shard(c *picture.Content, s *plan.Snapshot) {
 	for _, id := range slices.Sorted(maps.Keys(e.extras)) {
-		s.Extras = append(s.Extras, e.extras[id])
+		x := e.extras[id]
+		x.Paused = e.paused(c, x.Group)
+		s.Extras = append(s.Extras, x)
 	}
 	for _, id := range slices.Sorted(maps.Keys(c.Requests)) {
 		r := c.Requests[id]

@@ -92,6 +92,9 @@ func (e *Evidence) take(c *picture.Content, change picture.Change) (suspect stri
 	case store.KindRequests:
 		e.markOrders(c, []string{change.Name})
 	case store.KindGroups, store.KindStatic:
+		if len(e.tagged[change.Group]) > 0 {
+			e.dirty[""] = true // it may be paused, or no more, and so may its extra machines be left
+		}
 		e.markOrders(c, c.ToGroup[change.Group])
 	case store.KindStatus:
 		e.seeStatus(c, change.Name, false)

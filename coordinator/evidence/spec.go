@@ -46,6 +46,15 @@ func (e *Evidence) readSpec(name string, dynamic, static store.KV) plan.Spec {
 	return s
 }
 
+// paused says whether a group is: by its spec or, if that cannot be in force, by the last accepted one.
+func (e *Evidence) paused(c *picture.Content, name string) bool {
+	if s := e.spec(c, name); max(s.Modified, s.StaticModified) != 0 && s.Problem == "" {
+		return s.Group.Paused
+	}
+	accepted := c.Status[name].Record.Accepted
+	return accepted != nil && accepted.Paused
+}
+
 // valueOf is the value of a key; nil only if there is no such key.
 func valueOf(kv store.KV) []byte {
 	if kv.Modified != 0 && kv.Value == nil {

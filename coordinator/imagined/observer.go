@@ -18,6 +18,8 @@ type Observer struct {
 	Committed func(at time.Time, a *plan.Action, rev store.Revision)
 	// Overtaken is told each action that was not carried out because something had changed meanwhile.
 	Overtaken func(at time.Time, a *plan.Action)
+	// Removing is told when a provider is asked to remove an instance's machine.
+	Removing func(at time.Time, rec store.Instance)
 	// Machine is told what becomes of machines.
 	Machine func(at time.Time, m Machine)
 	// Judged is told of a verdict that is another than before.

@@ -92,6 +92,13 @@ func (q *queue) call(c plan.Call) {
 	case c.Kind == plan.CallRestart:
 		q.restart(cloud, c, in)
 	default:
+		if !q.t.holds(c.Conditions) {
+			q.drop(c.Instance)
+			return
+		}
+		if q.t.w.cfg.Observer.Removing != nil {
+			q.t.w.cfg.Observer.Removing(q.t.w.Now(), in.Record)
+		}
 		q.remove(cloud, in.Record)
 	}
 }

@@ -1,12 +1,16 @@
 package plan
 
-import "github.com/leasehold/leasehold/store"
+import (
+	"strings"
+
+	"github.com/leasehold/leasehold/store"
+)
 
 // callProvider lists what is to be asked of the provider. It follows from the phases in the records, not from the actions of this plan: an
 // action must have happened before its call.
 func (d *draft) callProvider() {
-	if d.s.Shard.Record.Hold != nil || d.s.Stale != "" {
-		return // SAFE-12, SAFE-3: what was decided before waits too
+	if d.s.Shard.Record.Hold != nil || d.s.Stale != "" || d.paused() {
+		return // SAFE-12, SAFE-3, REC-13: what was decided before waits too
 	}
 	for _, m := range d.members {
 		if m.touched || m.Calls.Busy {
@@ -15,12 +19,12 @@ func (d *draft) callProvider() {
 		var kind CallKind
 		switch {
 		case m.phase == store.Pending || m.phase == store.Creating:
-			if d.spec == nil || d.spec.Paused || d.g.Unreadable != "" {
-				continue // REC-13
+			if d.spec == nil || d.g.Unreadable != "" {
+				continue
 			}
 			kind = CallCreate
 		case m.mustRestart():
-			if d.spec == nil || d.spec.Paused {
+			if d.spec == nil {
 				continue
 			}
 			kind = CallRestart
@@ -33,14 +37,39 @@ func (d *draft) callProvider() {
 			d.wake(m.Calls.RetryAt)
 			continue
 		}
-		conditions := []store.Condition{m.Unchanged(), d.s.Shard.Unchanged()}
-		if kind != CallRemove {
-			conditions = append(conditions, d.specUnchanged()...)
-		}
 		d.calls = append(d.calls, Call{
-			Kind: kind, Instance: m.ID(), Group: d.g.Name, Rank: rank(kind, m), Record: m.Modified, Revision: d.s.Revision, Conditions: conditions,
+			Kind: kind, Instance: m.ID(), Group: d.g.Name, Rank: rank(kind, m), Record: m.Modified, Revision: d.s.Revision,
+			Conditions: append(d.common(), m.Unchanged()),
 		})
 	}
+}
+
+func (d *draft) paused() bool { return d.spec != nil && d.spec.Paused }
+
+// halted says in words what a pause keeps from being asked of the provider, though it was decided before; "" if there is nothing.
+func (d *draft) halted() string {
+	var creations, removals, restarts int
+	for _, m := range d.members {
+		switch {
+		case m.Calls.Busy:
+		case m.phase == store.Pending || m.phase == store.Creating:
+			creations++
+		case m.phase == store.Deleting && m.Record.Called && d.mustRemove(m):
+			removals++
+		case m.mustRestart():
+			restarts++
+		}
+	}
+	var parts []string
+	for _, of := range []struct {
+		n    int
+		what string
+	}{{creations, "creation"}, {removals, "removal"}, {restarts, "restart"}} {
+		if of.n > 0 {
+			parts = append(parts, number(of.n, of.what))
+		}
+	}
+	return strings.Join(parts, ", ")
 }
 
 // rank puts the healing of what has failed first, then other replacements, then growth, and all before removals (REC-9).

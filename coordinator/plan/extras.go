@@ -42,7 +42,7 @@ func planExtras(s *Snapshot, now time.Time) (actions []Action, next time.Time) {
 	grace := s.Shard.Record.Settings.OrphanGrace.D()
 	extras := slices.SortedFunc(slices.Values(s.Extras), func(a, b Extra) int { return strings.Compare(a.Instance, b.Instance) })
 	for _, x := range extras {
-		if x.Stray {
+		if x.Stray || x.Paused {
 			continue
 		}
 		due := x.Since.Add(grace)

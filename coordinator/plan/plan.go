@@ -59,7 +59,7 @@ type Call struct {
 	Rank     int            // the lower the more urgent
 	Record   store.Revision // of the instance as planned: the call is void if it has changed
 	Revision store.Revision // of the picture
-	// Conditions must hold when the call leaves the queue.
+	// Conditions must hold when the call leaves the queue: a pause or a hold wins against a call that has not begun.
 	Conditions []store.Condition
 }
 
@@ -180,7 +180,11 @@ func (d *draft) mayAct() bool {
 		return false
 	}
 	if d.spec.Paused {
-		d.block("REC-13", "all changes", "the group is paused", "leasehold group resume "+d.g.Name, "")
+		why := "the group is paused"
+		if halted := d.halted(); halted != "" {
+			why += ", and what was decided before waits too: " + halted
+		}
+		d.block("REC-13", "all changes", why, "leasehold group resume "+d.g.Name, "")
 		return false
 	}
 	if d.s.Stale != "" {

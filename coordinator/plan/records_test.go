@@ -243,7 +243,10 @@ func TestCalls(t *testing.T) {
 		want   string
 	}{
 		{"replacements, growth, removals", func(*world) {}, "create b, create a, create c, remove d"},
-		{"paused: nothing is made", func(w *world) { w.edit(func(g *store.Group) { g.Paused = true }) }, "remove d"},
+		{"paused", func(w *world) { w.edit(func(g *store.Group) { g.Paused = true }) }, ""},
+		{"restarted in its place", func(w *world) {
+			w.place("a", 0, store.Stopping, func(r *store.Instance) { r.Restart = &store.Restart{Level: store.RestartMachine, Token: "t"} })
+		}, "restart a, create b, create c, remove d"},
 		{"on hold", func(w *world) { w.editShard(func(s *store.Shard) { s.Hold = &store.Hold{By: "ada"} }) }, ""},
 		{"stale", func(w *world) { w.stale = "the watch is behind" }, ""},
 		{"one is under way", func(w *world) { w.witness["a"].calls.Busy = true }, "create b, create c, remove d"},

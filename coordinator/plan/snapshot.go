@@ -135,4 +135,5 @@ type Extra struct {
 	Ref      string
 	Since    time.Time // when we first saw it, on our clock
 	Stray    bool      // its agent says hello
+	Paused   bool      // the group that its tag names is
 }

@@ -61,7 +61,7 @@ func (w *world) begin(c *call) bool {
 	if in.Modified != c.Record || read[store.Shard](w, w.keys.Shard()).Record.Hold != nil {
 		return false
 	}
-	if c.Kind == CallRestart && !w.holds(c.Conditions) {
+	if c.Kind != CallCreate && !w.holds(c.Conditions) {
 		return false
 	}
 	if c.Kind == CallCreate {

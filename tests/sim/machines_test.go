@@ -38,6 +38,18 @@ func (tr *trial) machine(at time.Time, m imagined.Machine) {
 	}
 }
 
+// removing: no machine is touched any more while the shard is on hold or its group is paused, though its removal was decided before
+// (SAFE-12, REC-13).
+func (tr *trial) removing(_ time.Time, rec store.Instance) {
+	f := tr.inForce(rec.Group)
+	switch {
+	case tr.w.Shard().Hold != nil:
+		tr.fail("a provider is asked to remove %s while the shard is on hold", rec.ID)
+	case f.there && f.spec.Paused:
+		tr.fail("a provider is asked to remove %s while its group is paused", rec.ID)
+	}
+}
+
 func (tr *trial) forgetful(name string) bool {
 	for _, p := range tr.providers {
 		if p.Name == name {

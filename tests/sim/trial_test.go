@@ -154,7 +154,7 @@ func (tr *trial) observer() imagined.Observer {
 				tr.trace.add(at, "did", a.Rule, a.Group+" "+a.Instance, a.What, a.Why)
 			}
 		},
-		Machine: tr.machine,
+		Machine: tr.machine, Removing: tr.removing,
 		Judged: func(at time.Time, _, id string, _, now plan.Judgment) {
 			tr.trace.add(at, "judged", id, string(now.Verdict), now.Rule, now.Why)
 		},
