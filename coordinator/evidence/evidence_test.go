@@ -343,6 +343,10 @@ func TestFailedCallWaits(t *testing.T) {
 	if _, full := s.Full["mem"][""]; !full {
 		t.Errorf("after so many failures no zone is passed over: %v", s.Full)
 	}
+	w.pass(2 * time.Minute)
+	if s := w.evidence.Snapshot(w.content, nil); len(s.Full) > 0 {
+		t.Errorf("what was full long ago is still told: %v", s.Full)
+	}
 	if w.put(keys.Alive("web-0"), store.Alive{Schema: store.Schema, State: store.StreamLost}); !slices.Equal(w.suspects, []string{"mem"}) {
 		t.Errorf("suspected %q", w.suspects)
 	}

@@ -20,7 +20,13 @@ func (e *Evidence) Snapshot(c *picture.Content, groups []string) plan.Snapshot {
 		GraceEnd: e.graceEnd, GraceWhy: e.graceWhy, SessionTTL: e.cfg.SessionTTL,
 		Zones: e.zones, Full: make(map[string]map[string]time.Time, len(e.full)), Elsewhere: e.elsewhere(groups), Recorded: len(c.Instances),
 	}
+	now := e.cfg.Now()
 	for name, zones := range e.full {
+		maps.DeleteFunc(zones, func(_ string, until time.Time) bool { return !until.After(now) })
+		if len(zones) == 0 {
+			delete(e.full, name)
+			continue
+		}
 		s.Full[name] = maps.Clone(zones)
 	}
 	for _, name := range groups {
