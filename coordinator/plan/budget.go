@@ -2,6 +2,7 @@ package plan
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/leasehold/leasehold/store"
@@ -136,7 +137,11 @@ func (d *draft) roomToDelete() bool {
 
 func (d *draft) mayCreate(what, instance string) bool {
 	if len(d.s.Shard.Record.Evacuated) > 0 && len(d.zones()) == 0 {
-		d.block("DRAIN-3", what, "all zones of the group are evacuated", "leasehold evacuate ZONE --end", instance)
+		var end []string
+		for _, zone := range d.wantedZones() {
+			end = append(end, "leasehold evacuate "+zone+" --end")
+		}
+		d.block("DRAIN-3", what, "all zones of the group are evacuated", strings.Join(end, ", or "), instance)
 		return false
 	}
 	if !d.roomToCreate() {
@@ -182,14 +187,18 @@ func (d *draft) full(zone string) bool { return d.s.Full[d.spec.Provider][zone].
 
 // zones are those in which instances may be made: the wanted ones that are not evacuated (DRAIN-3).
 func (d *draft) zones() []string {
+	zones := d.wantedZones()
+	if gone := d.s.Shard.Record.Evacuated; len(gone) > 0 {
+		zones = slices.DeleteFunc(zones, func(z string) bool { _, evacuated := gone[z]; return evacuated })
+	}
+	return zones
+}
+
+// wantedZones are those that the group names, else all that its provider has, in order.
+func (d *draft) wantedZones() []string {
 	zones := d.spec.Template.Zones
 	if len(zones) == 0 {
 		zones = d.s.Zones[d.spec.Provider]
 	}
-	zones = slices.Clone(zones)
-	if gone := d.s.Shard.Record.Evacuated; len(gone) > 0 {
-		zones = slices.DeleteFunc(zones, func(z string) bool { _, evacuated := gone[z]; return evacuated })
-	}
-	slices.Sort(zones)
-	return zones
+	return slices.Sorted(slices.Values(zones))
 }
