@@ -51,7 +51,7 @@ func (c *InstanceShow) Run(ctx context.Context, s *Session) error {
 	now := s.env.Now()
 	scr := s.screen()
 	fmt.Fprintf(scr.W, "%s  %s for %s  group %s slot %s  made %s ago\n", i.ID, i.Phase, output.Age(now, i.Since), i.Group, slotOf(i), output.Age(now, i.Created))
-	fmt.Fprintf(scr.W, "last: %s: %s (%s ago, on revision %d)\n", i.Last.Rule, output.OneLine(i.Last.Why), output.Age(now, i.Last.At), i.Last.Revision)
+	fmt.Fprintf(scr.W, "last: %s: %s (%s ago, on revision %d)\n", i.Last.Rule, lastDone(i.Last), output.Age(now, i.Last.At), i.Last.Revision)
 	fmt.Fprintf(scr.W, "machine: provider %s, ref %s, zone %s, address %s, template %s\n", i.Spec.Provider, orDash(i.Ref), orDash(i.Zone), orDash(i.Address), i.Template)
 	if i.Replaces != "" {
 		fmt.Fprintf(scr.W, "replaces: %s\n", i.Replaces)
@@ -67,6 +67,14 @@ func (c *InstanceShow) Run(ctx context.Context, s *Session) error {
 	showSlot(scr, slot, now)
 	fmt.Fprintf(scr.W, "next: leasehold explain %s\n", i.ID)
 	return nil
+}
+
+// lastDone says what was done last, and why.
+func lastDone(d store.Decision) string {
+	if d.What == "" {
+		return output.OneLine(d.Why)
+	}
+	return output.OneLine(d.What + ": " + d.Why)
 }
 
 // instance reads one instance, or fails with NotFound.

@@ -110,7 +110,7 @@ func instanceOf(g store.Group, slot int, id string, phase store.Phase) store.Ins
 	return store.Instance{
 		Schema: store.Schema, ID: id, Group: g.Name, Slot: slot, Phase: phase, Managed: true, Since: noon.Add(-3 * time.Minute), Created: noon.Add(-time.Hour),
 		Template: g.InstanceSpec().TemplateHash(), Spec: g.InstanceSpec(), Zone: "a",
-		Last: store.Decision{Rule: "REC-3", Why: "slot was empty", Revision: 7, At: noon.Add(-time.Hour)},
+		Last: store.Decision{Rule: "REC-3", What: "requested", Why: "slot was empty", Revision: 7, At: noon.Add(-time.Hour)},
 	}
 }
 

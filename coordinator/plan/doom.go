@@ -70,8 +70,7 @@ func (d *draft) saveNoticed() {
 				return
 			}
 			needed := len(d.others(m, usable)) == 0 && d.counts.filled <= d.spec.Size && len(d.zones()) > 0
-			a := d.retire(m, "SPOT-2", "", m.doom.why, m.evidence(), m.proof(d.s.Keys)...)
-			a.What = string(m.phase)
+			a := d.retire(m, "SPOT-2", "deleting", m.doom.why, m.evidence(), m.proof(d.s.Keys)...)
 			if needed {
 				r, write := d.newMember(sl, m.ID(), "SPOT-2", "takes the place of "+m.ID()+": "+m.doom.why)
 				a.What += "; replacement " + r.ID() + " requested"

@@ -224,8 +224,8 @@ func (d *draft) specUnchanged() []store.Condition {
 
 func (d *draft) specKey() string { return d.s.Keys.Group(d.g.Name) }
 
-func (d *draft) decision(rule, why string) store.Decision {
-	return store.Decision{Rule: rule, Why: why, Revision: d.s.Revision, At: d.now.UTC()}
+func (d *draft) decision(rule, what, why string) store.Decision {
+	return store.Decision{Rule: rule, What: what, Why: why, Revision: d.s.Revision, At: d.now.UTC()}
 }
 
 // timer is one that begins now.
@@ -246,7 +246,7 @@ func (d *draft) newRecord(number int, rule, why string) store.Instance {
 	rec := store.Instance{
 		Schema: store.Schema, ID: d.newID(number), Group: d.g.Name, Slot: number, Phase: store.Pending,
 		Since: d.now.UTC(), Created: d.now.UTC(), Spec: d.spec.InstanceSpec(), Zone: d.zone(), Template: d.hash,
-		Relaunch: d.spec.Relaunch.Number, Last: d.decision(rule, why),
+		Relaunch: d.spec.Relaunch.Number, Last: d.decision(rule, "requested", why),
 	}
 	rec.Config = rec.Spec.ConfigHash()
 	return rec
@@ -316,7 +316,7 @@ func (d *draft) step(m *member, to store.Phase, rule, what, why string, evidence
 	if to != rec.Phase {
 		rec.Phase, rec.Since = to, d.now.UTC()
 	}
-	rec.Last = d.decision(rule, why)
+	rec.Last = d.decision(rule, what, why)
 	if change != nil {
 		change(&rec)
 	}

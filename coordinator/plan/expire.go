@@ -97,7 +97,7 @@ func (d *draft) replaceOld(m *member) bool {
 	case !d.mayCreate(what, m.ID()):
 		return false
 	}
-	a := d.step(m, m.phase, m.age.rule, "", m.age.why, m.evidence(), nil)
+	a := d.step(m, m.phase, m.age.rule, replaced, m.age.why, m.evidence(), nil)
 	a.Conditions = append(a.Conditions, d.common()...)
 	d.addReplacement(a, m.slot, m, m.age.rule, m.age.why)
 	d.writeSlot(a, m.slot)

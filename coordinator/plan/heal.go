@@ -142,18 +142,23 @@ func (d *draft) replace(sl *slot, m *member) {
 		d.removeFirst(sl, m, rule, why)
 		return
 	}
-	a := d.step(m, m.phase, rule, "", why, m.evidence(), func(r *store.Instance) { r.Counted = failed })
+	a := d.step(m, m.phase, rule, replaced, why, m.evidence(), func(r *store.Instance) { r.Counted = failed })
 	a.Conditions = append(append(a.Conditions, d.common()...), m.proof(d.s.Keys)...)
 	d.addReplacement(a, sl, m, rule, why)
 	d.writeSlot(a, sl)
 }
 
+// replaced is what happens to a member whose replacement is requested and that stays until that is there.
+const replaced = "replacement requested"
+
 func (d *draft) addReplacement(a *Action, sl *slot, m *member, rule, why string) {
 	r, write := d.newMember(sl, m.ID(), rule, "takes the place of "+m.ID()+": "+why)
-	if a.What != "" {
-		a.What += "; "
+	requested := "replacement " + r.ID() + " requested"
+	if a.What == replaced {
+		a.What = requested
+	} else {
+		a.What += "; " + requested
 	}
-	a.What += "replacement " + r.ID() + " requested"
 	a.Conditions = append(a.Conditions, store.Absent(r.Key))
 	a.Writes = append(a.Writes, write)
 }

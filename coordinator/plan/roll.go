@@ -233,7 +233,7 @@ func (d *draft) updateByReplacement(m *member, why string) bool {
 		return false
 	}
 	if d.expansion() < d.spec.Budget.MaxExpansion {
-		a := d.step(m, m.phase, "ROLL-1", "", why, m.evidence(), nil)
+		a := d.step(m, m.phase, "ROLL-1", replaced, why, m.evidence(), nil)
 		a.Conditions = append(a.Conditions, d.common()...)
 		d.addReplacement(a, m.slot, m, "ROLL-1", why)
 		d.writeSlot(a, m.slot)
