@@ -77,7 +77,7 @@ type Restart struct {
 	Token string    `json:"token"` // tells this restart from others, in what the agent reports
 	Boot  string    `json:"boot"`  // that of the machine before: the restart is repeated only while it reports (SAFE-8)
 	At    time.Time `json:"at"`
-	Heals bool      `json:"heals,omitempty"` // it was ordered because the instance had failed
+	Heals bool      `json:"heals,omitempty"` // the instance had failed and is being healed, also if a roll restarts it meanwhile
 	// Listed is the boot before as the provider tells boots apart, if it does: it is not repeated once another is listed.
 	Listed string `json:"listed,omitempty"`
 	// Renews: the agent has not confirmed what it is to run, so that the machine may come up with what it ran before.

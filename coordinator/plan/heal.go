@@ -95,7 +95,11 @@ func (d *draft) mend(sl *slot, m *member) {
 	}
 	if failed && d.spec.Heal.Policy == store.HealRestart {
 		if level := d.nextRestart(m); level != "" && d.restartAllowed(m) {
-			d.mendByRestart(sl, m, level)
+			if d.mayDelete("restart of "+m.ID(), m) {
+				d.mendByRestart(sl, m, level)
+			} else {
+				d.waiting = m.ID() // no extra instance for one that only waits for its turn (HEAL-4)
+			}
 			return
 		}
 	}

@@ -13,17 +13,20 @@ import (
 // nextRestart is the level at which a failed member is restarted next: the workload first, where its agent runs one and can be
 // told, then the machine; "" when both were tried in vain (HEAL-1).
 func (d *draft) nextRestart(m *member) string {
-	switch last := m.Record.Restart; {
+	switch {
 	case m.phase == store.Pending || m.phase == store.Creating || !m.Record.Managed:
 		return ""
-	case last != nil && last.Heals && last.Level == store.RestartMachine:
+	case m.healed() && m.Record.Restart.Level == store.RestartMachine:
 		return ""
-	case last != nil && last.Heals, !m.reachable():
+	case m.healed(), !m.reachable():
 		return store.RestartMachine
 	default:
 		return store.RestartWorkload
 	}
 }
+
+// healed says that it was restarted because it had failed, and has not been healthy since.
+func (m *member) healed() bool { return m.Record.Restart != nil && m.Record.Restart.Heals }
 
 // reachable says that its agent runs a workload and can be told to restart it.
 func (m *member) reachable() bool {
@@ -112,8 +115,5 @@ func (m *member) mustRestart() bool {
 // restartAllowed says whether a member may be taken down by a restart: within max_unavailable, but who is down already takes nobody
 // down (HEAL-3, HEAL-5).
 func (d *draft) restartAllowed(m *member) bool {
-	if !d.roomToDelete() && !m.goingDown() {
-		return false
-	}
 	return !d.booted(m) || m.slot.up > 1 || d.unavailable() < d.spec.MaxUnavailable(true)
 }

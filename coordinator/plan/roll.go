@@ -218,11 +218,11 @@ func (d *draft) updateByRestart(m *member, why string) bool {
 	if !d.mayDelete("restart of "+m.ID(), m) {
 		return false
 	}
-	level := store.RestartMachine
-	if m.reachable() {
+	level, heals := store.RestartMachine, m.healed()
+	if m.reachable() && !(heals && m.Record.Restart.Level == store.RestartMachine) { // healing is never set back by a roll (HEAL-1)
 		level = store.RestartWorkload
 	}
-	d.restart(m, level, "ROLL-2", "restarting its "+level, why, false, d.renewed)
+	d.restart(m, level, "ROLL-2", "restarting its "+level, why, heals, d.renewed)
 	return true
 }
 
