@@ -15,7 +15,9 @@ import (
 // proves SAFE-10
 func TestStaticGroupAndItsOverride(t *testing.T) {
 	inWorld(t, quick, func(w *world) {
-		w.start("one")
+		one := w.start("one")
+		w.leads(time.Second, "one")
+		w.start("two")
 		g := w.serving(2)
 		w.put(w.keys.Static("web"), store.Encode(g))
 		w.up(2)
@@ -34,8 +36,22 @@ func TestStaticGroupAndItsOverride(t *testing.T) {
 		if st.Invalid == nil || st.Invalid.Revision != rev || !strings.Contains(st.Invalid.Why, "only size") || !w.settled(3) {
 			t.Errorf("status says %+v of an override that says too much", st.Invalid)
 		}
+		w.put(w.keys.Group("web"), store.Encode(override))
+		w.until(time.Minute, "the override is taken up again", func() bool { return w.status("web").Invalid == nil })
 		w.remove(w.keys.Group("web"))
-		w.until(5*time.Minute, "the file alone is in force", func() bool { return w.settled(2) && w.status("web").Rollout == nil && w.status("web").Invalid == nil })
+		w.pass(10 * time.Minute)
+		if st := w.status("web"); st.Invalid == nil || !strings.Contains(st.Invalid.Why, "leasehold group scale web 3") || !w.settled(3) {
+			t.Errorf("status says %+v of an override that vanished; %d machines were made", st.Invalid, w.made())
+		}
+		one.stop() // whoever leads next knows it too
+		g.StopTimeout = store.Duration(7 * time.Second)
+		w.put(w.keys.Static("web"), store.Encode(g))
+		w.pass(10 * time.Minute)
+		if st := w.status("web"); st.Invalid == nil || !w.settled(3) {
+			t.Errorf("status says %+v, after the file changed, of an override that vanished; %d machines were made", st.Invalid, w.made())
+		}
+		w.put(w.keys.Group("web"), store.Encode(store.Override{Schema: store.Schema, Name: "web"}))
+		w.until(5*time.Minute, "the file alone is in force, as somebody said", func() bool { return w.settled(2) && w.status("web").Rollout == nil && w.status("web").Invalid == nil })
 		if w.made() != 3 || w.instances()[0].Record.Spec.Vars["greeting"] != "hello" {
 			t.Errorf("%d machines were made; %v", w.made(), w.instances()[0].Record.Spec.Vars)
 		}

@@ -81,6 +81,7 @@ type Status struct {
 	Group            string          `json:"group"`
 	Accepted         *Group          `json:"accepted,omitempty"` // the spec in force
 	AcceptedRevision Revision        `json:"accepted_revision,omitempty"`
+	Beside           *Beside         `json:"beside,omitempty"` // the part of it that was set beside a static group
 	Invalid          *InvalidSpec    `json:"invalid,omitempty"`
 	State            GroupState      `json:"state"`
 	Health           int             `json:"health_percent"`

@@ -80,3 +80,24 @@ func ReadInForce(static, dynamic []byte) (Group, error) {
 	g = o.Over(g)
 	return g, g.Validate()
 }
+
+// Beside is what was set beside a static group when its spec was accepted last.
+type Beside struct {
+	Revision Revision `json:"revision"` // of groups/<name>
+	Override Override `json:"override"`
+}
+
+// LostBeside is what was set beside a static group and has vanished, so that it stays in force (SAFE-10); nil if nothing has. Whoever wants
+// the file alone says so, with an override that sets nothing; dynamic is the revision of groups/<name>.
+func (s Status) LostBeside(static Group, dynamic Revision) *Beside {
+	if dynamic != 0 || s.Accepted == nil || static.Deleting {
+		return nil
+	}
+	return s.Beside
+}
+
+// Missing says that it is not there any more, and what to do.
+func (b Beside) Missing(inForce Group) string {
+	return fmt.Sprintf("what was set beside the static group at revision %d is missing from groups/%s; leasehold group scale %s %d has it back, leasehold group apply -f FILE sets something else",
+		b.Revision, inForce.Name, inForce.Name, inForce.Size)
+}

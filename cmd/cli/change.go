@@ -23,7 +23,8 @@ type change struct {
 	staticWas   store.Revision // of static/<name>; 0: absent
 	override    store.Override // what groups/<name> is to hold beside a static group, what commands set aside
 	wasOverride store.Override
-	putStatic   *store.Group // to be written into static/<name>: by config apply alone
+	putStatic   *store.Group  // to be written into static/<name>: by config apply alone
+	lost        *store.Beside // what was set beside the static group, is in force, and is missing (SAFE-10)
 }
 
 // value is what groups/<name> is to hold.
@@ -49,7 +50,7 @@ func (c change) isNew() bool { return c.rev() == 0 }
 // unchanged says that there is nothing to write.
 func (c change) unchanged() bool {
 	switch {
-	case c.before == nil || c.broken != nil:
+	case c.before == nil || c.broken != nil || c.lost != nil:
 		return false
 	case c.static != nil:
 		return string(store.Encode(c.wasOverride)) == string(c.value())
@@ -77,7 +78,11 @@ func (s *Session) readChange(ctx context.Context, name string) (change, error) {
 	}
 	c.was, c.staticWas = kv.Modified, static.Modified
 	if static.Modified != 0 {
-		return c, c.readStatic(static, kv)
+		status, err := s.find(ctx, s.keys().Status(name))
+		if err != nil {
+			return c, err
+		}
+		return c, c.readStatic(static, kv, status)
 	}
 	if kv.Modified == 0 {
 		return c, nil
@@ -94,7 +99,7 @@ func (s *Session) readChange(ctx context.Context, name string) (change, error) {
 }
 
 // readStatic reads a static group and what is set beside it.
-func (c *change) readStatic(static, beside store.KV) error {
+func (c *change) readStatic(static, beside, status store.KV) error {
 	g, err := store.ReadGroup(static.Value)
 	if err == nil && g.Name != c.name {
 		err = fmt.Errorf("its name is %q, its key says %q", g.Name, c.name)
@@ -118,6 +123,11 @@ func (c *change) readStatic(static, beside store.KV) error {
 			return fmt.Errorf("read group %s: %w", c.name, err)
 		}
 		c.wasOverride.OperatorState = flags.OperatorState
+	}
+	if st, err := store.Decode[store.Status](status); err == nil { // without a status nothing was accepted
+		if c.lost = st.Record.LostBeside(g, beside.Modified); c.lost != nil {
+			value = store.Encode(c.lost.Override)
+		}
 	}
 	force, err := store.ReadInForce(static.Value, value)
 	switch o, unreadable := store.ReadOverride(value); {

@@ -134,6 +134,9 @@ func (s *Session) planStatic(ctx context.Context, g store.Group) (change, error)
 		s.warn("%s: what is set beside it at revision %d cannot be used (%s): it stays, and is in force no more than before", ch.name, ch.was, joined(ch.broken))
 	}
 	ch.after = ch.inForceWith(g)
+	if ch.lost != nil {
+		s.warn("%s: %s; until then what was in force stays so", ch.name, ch.lost.Missing(*ch.before))
+	}
 	if ch.after.Deleting {
 		s.warn("%s is being deleted: what is written now changes nothing about that", ch.name)
 	}
@@ -145,7 +148,7 @@ func (s *Session) planStatic(ctx context.Context, g store.Group) (change, error)
 
 // inForceWith is what is in force of the group with this static group.
 func (c change) inForceWith(static store.Group) store.Group {
-	if c.was == 0 {
+	if c.was == 0 && c.lost == nil {
 		return static
 	}
 	return c.wasOverride.Over(static)

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -31,11 +32,23 @@ func (g group) gone() bool { return g.revision() == 0 }
 // static says that config apply wrote the group.
 func (g group) static() bool { return g.Static.Modified != 0 }
 
-// read takes the spec out of the keys.
+// read takes the spec out of the keys. Of a static group the last accepted one stands as long as what was set beside it is missing.
 func (g *group) read() {
-	if !g.gone() {
-		g.Spec, g.Bad = store.ReadInForce(valueOf(g.Static), valueOf(g.Stored))
+	if g.gone() {
+		return
 	}
+	g.Spec, g.Bad = store.ReadInForce(valueOf(g.Static), valueOf(g.Stored))
+	if lost := g.lostBeside(); lost != nil {
+		g.Bad = errors.New(lost.Missing(*g.Status.Record.Accepted))
+	}
+}
+
+// lostBeside is what was set beside a static group and vanished; nil if nothing did.
+func (g *group) lostBeside() *store.Beside {
+	if !g.static() {
+		return nil
+	}
+	return g.Status.Record.LostBeside(g.Spec, g.Stored.Modified)
 }
 
 // record is the spec as JSON shows it: as it is stored or, of a static group, the merge.
@@ -119,13 +132,13 @@ func (s *Session) group(ctx context.Context, name string) (group, error) {
 	if g.gone() && status.Modified == 0 {
 		return g, noGroup(name)
 	}
-	g.read()
 	if status.Modified != 0 {
 		g.Raw = status.Value
 		if g.Status, err = store.Decode[store.Status](status); err != nil {
 			return g, err
 		}
 	}
+	g.read()
 	return g, nil
 }
 

@@ -308,3 +308,52 @@ func TestConfigApplyIsAllOrNothing(t *testing.T) {
 		t.Errorf("half of the file was applied:\n%s", now)
 	}
 }
+
+// What was set beside a static group and vanished is still in force: the status says so, and any command has it back, whole.
+//
+// proves SAFE-10
+func TestWhatWasSetBesideAStaticGroupIsMissing(t *testing.T) {
+	missing := func() *world {
+		w := staticWorld(t)
+		w.must("group", "apply", "-f", "more.yaml")
+		st := statusOf(w.inForce("web"), w.revision(store.KindGroups, "web"), 5)
+		st.Beside = &store.Beside{Revision: st.AcceptedRevision, Override: w.beside("web")}
+		w.put(store.KindStatus, "web", st)
+		if _, err := w.st.Commit(t.Context(), store.Txn{Writes: []store.Write{store.Delete(w.keys.Group("web"))}}); err != nil {
+			t.Fatal(err)
+		}
+		return w
+	}
+	w := missing()
+	out := w.must("status")
+	for _, want := range []string{"SAFE-10: what was set beside the static group at revision", "next: leasehold group scale web 5\n", "missing from groups/web"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("the status does not say %q:\n%s", want, out)
+		}
+	}
+	w.must("group", "scale", "web", "5")
+	if g := w.inForce("web"); g.Size != 5 || g.Template.InstanceType != "large" || g.Vars["colour"] != "blue" {
+		t.Errorf("%+v is in force", g)
+	}
+	if out := w.must("status"); strings.Contains(out, "missing") {
+		t.Error(out)
+	}
+
+	w = missing()
+	if code, _, stderr := w.run("group", "apply", "-f", "less.yaml"); code != Usage || !strings.Contains(stderr, "shrinks from 5") {
+		t.Errorf("exit %d: %s", code, stderr)
+	}
+	w.must("group", "apply", "-f", "less.yaml", "--confirm=web")
+	if g := w.inForce("web"); g.Size != 1 || g.Template.InstanceType != "" {
+		t.Errorf("%+v is in force", g)
+	}
+
+	w = missing()
+	if out := w.must("config", "apply", "-f", "shard.yaml"); !strings.Contains(out, "missing from groups/web") {
+		t.Error(out)
+	}
+	w.must("config", "apply", "-f", "next.yaml", "--prune", "--confirm=web", "--confirm=api")
+	if g := w.inForce("api"); !g.Deleting {
+		t.Errorf("%+v is in force", g)
+	}
+}

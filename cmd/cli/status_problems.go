@@ -132,6 +132,12 @@ func groupProblems(g group, leads bool, now time.Time) []problem {
 			What: fmt.Sprintf("its key in groups/ is gone; %s", inForceWithout(st)),
 			Next: fmt.Sprintf("leasehold group apply -f %s.yaml, to have it back", g.Name),
 		})
+	case g.lostBeside() != nil:
+		found = append(found, problem{
+			About: g.Name, Rule: "SAFE-10",
+			What: joined(g.Bad) + "; " + inForce(st),
+			Next: fmt.Sprintf("leasehold group scale %s %d", g.Name, st.Accepted.Size),
+		})
 	case g.Bad != nil:
 		found = append(found, problem{
 			About: g.Name, Rule: "SAFE-10",

@@ -21,6 +21,11 @@ func (e *Evidence) spec(c *picture.Content, name string) plan.Spec {
 		s = e.readSpec(name, dynamic, static)
 		e.specs[name] = s
 	}
+	if status := c.Status[name].Record; static.Modified != 0 && s.Problem == "" {
+		if lost := status.LostBeside(s.Group, dynamic.Modified); lost != nil {
+			s.Problem = lost.Missing(*status.Accepted)
+		}
+	}
 	return s
 }
 
@@ -33,6 +38,10 @@ func (e *Evidence) readSpec(name string, dynamic, static store.KV) plan.Spec {
 	s.Group = group
 	if err == nil {
 		s.Template = group.InstanceSpec().TemplateHash()
+	}
+	if err == nil && static.Modified != 0 && dynamic.Modified != 0 {
+		o, _ := store.ReadOverride(dynamic.Value) // it was read a moment ago
+		s.Beside = &store.Beside{Revision: dynamic.Modified, Override: o}
 	}
 	switch {
 	case err != nil:

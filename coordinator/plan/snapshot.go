@@ -68,6 +68,7 @@ type Spec struct {
 	Static         string
 	StaticModified store.Revision // 0: no such key
 	Group          store.Group    // the merge
+	Beside         *store.Beside  // what of it was set beside a static group
 	Problem        string         // why it cannot be in force; "" if it can
 	Template       string         // hash of the group's InstanceSpec; "" if it was not computed
 }

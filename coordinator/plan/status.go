@@ -29,6 +29,9 @@ func (d *draft) status() {
 		State: store.GroupRefused, Phases: map[store.Phase]int{}, Verdicts: map[store.Verdict]int{},
 		Storm: d.storm, Rollout: d.rollout, LastGood: old.LastGood, History: old.History,
 	}
+	if st.Beside = d.g.Spec.Beside; d.invalid != nil {
+		st.Beside = old.Beside
+	}
 	d.countInstances(&st)
 	d.countSlots(&st)
 	st.Blocked = d.blockedWork()
@@ -188,6 +191,9 @@ func (d *draft) remembersGood(st *store.Status) {
 // more than the rest of a plan.
 func (d *draft) sameStatus(a, b *store.Status) bool {
 	if a.Accepted == nil != (b.Accepted == nil) || a.Accepted != nil && d.g.Spec.StaticModified != 0 && !reflect.DeepEqual(a.Accepted, b.Accepted) {
+		return false
+	}
+	if a.Beside == nil != (b.Beside == nil) || a.Beside != nil && a.Beside.Revision != b.Beside.Revision {
 		return false
 	}
 	return a.AcceptedRevision == b.AcceptedRevision && sameInvalid(a.Invalid, b.Invalid) && a.State == b.State && a.Health == b.Health &&
