@@ -44,7 +44,7 @@ func (l *lister) run(ctx context.Context) {
 		begun := time.Now()
 		pause := l.list(ctx)
 		timer.Reset(max(l.poll(), pause))
-		if !l.rest(ctx, max(pause, asksApart-time.Since(begun))) {
+		if !rest(ctx, max(pause, asksApart-time.Since(begun))) {
 			return
 		}
 	}
@@ -54,26 +54,11 @@ func (l *lister) run(ctx context.Context) {
 // the next.
 const asksApart = time.Second
 
-// rest waits before the next List, whoever asks for it; false once ctx has ended.
-func (l *lister) rest(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(max(0, d))
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
-}
-
 func (l *lister) poll() time.Duration {
-	poll := store.DefaultShardSettings().ProviderPoll.D()
-	l.t.r.picture.View(func(c *picture.Content) {
-		if p := c.Shard.Record.Settings.ProviderPoll.D(); p >= 100*time.Millisecond {
-			poll = p
-		}
-	})
-	return poll
+	if poll := l.t.settings().ProviderPoll.D(); poll >= 100*time.Millisecond {
+		return poll
+	}
+	return store.DefaultShardSettings().ProviderPoll.D()
 }
 
 // list lists once. It returns for how long the provider wants to be left alone.

@@ -6,12 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
-
-	"golang.org/x/time/rate"
 
 	"github.com/leasehold/leasehold/coordinator/picture"
 	"github.com/leasehold/leasehold/coordinator/plan"
@@ -19,35 +16,53 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-const (
-	callsAtOnce = 8
-	mostJitter  = 100 * time.Millisecond
-)
+// callsAtOnce bounds the calls of one kind that are under way to one provider.
+const callsAtOnce = 8
 
-// queue carries provider calls of one kind out: bounded in number and rate, with jitter, the urgent first (REC-9). What is
+// queue carries calls of one kind to one provider out: bounded in number and rate, with jitter, the urgent first (REC-9). What is
 // in it follows from the records, so nothing is lost with it. Each kind has a queue of its own, so that removals do not wait for the
-// rate of creations.
+// rate of creations, and so has each provider, so that one that hangs holds up nobody else.
 type queue struct {
-	t *tenure
+	t        *tenure
+	provider provider.Provider
 
 	mu      sync.Mutex
 	waiting calls
 	next    int
 	ready   chan struct{}
-	limit   *rate.Limiter
+	pace    *pace // nil: calls are bounded by their number at once alone
 }
 
-func newQueue(t *tenure, limit *rate.Limiter) *queue {
-	return &queue{t: t, ready: make(chan struct{}, 1), limit: limit}
+func newQueue(t *tenure, p provider.Provider, pace *pace) *queue {
+	return &queue{t: t, provider: p, ready: make(chan struct{}, 1), pace: pace}
 }
 
-// createLimit is create_rate of the shard (REC-3).
-func createLimit(s store.ShardSettings) *rate.Limiter {
-	return rate.NewLimiter(rate.Limit(s.CreateRate), max(1, s.CreateBurst))
+// queueOf names a queue.
+type queueOf struct {
+	provider string
+	kind     plan.CallKind
 }
 
-// noLimit bounds calls by their number at once alone.
-func noLimit() *rate.Limiter { return rate.NewLimiter(rate.Inf, 1) }
+// newQueues makes the queues to all providers. The rate of creations is the shard's: they share it.
+func (t *tenure) newQueues() map[queueOf]*queue {
+	creations := newPace(t.settings)
+	queues := map[queueOf]*queue{}
+	for name, p := range t.r.deps.Providers {
+		queues[queueOf{name, plan.CallCreate}] = newQueue(t, p, creations)
+		queues[queueOf{name, plan.CallRestart}] = newQueue(t, p, nil)
+		queues[queueOf{name, plan.CallRemove}] = newQueue(t, p, nil)
+	}
+	return queues
+}
+
+// ask has a call made, in its turn.
+func (t *tenure) ask(c plan.Call) {
+	if q := t.queues[queueOf{c.Provider, c.Kind}]; q != nil {
+		q.add(c)
+		return
+	}
+	t.evidence.Removed(c.Instance, fmt.Errorf("this coordinator has no provider %q", c.Provider))
+}
 
 // queued is a call that waits. Those with a lower rank go first, among equals the one that came first.
 type queued struct {
@@ -74,14 +89,18 @@ func (q *queue) poke() {
 	}
 }
 
-func (q *queue) pop() (queued, bool) {
+func (q *queue) empty() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.waiting) == 0 {
-		return queued{}, false
-	}
-	next, ok := heap.Pop(&q.waiting).(queued)
-	return next, ok
+	return len(q.waiting) == 0
+}
+
+// pop takes the most urgent call. There must be one.
+func (q *queue) pop() plan.Call {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	next, _ := heap.Pop(&q.waiting).(queued) // nothing else is in it
+	return next.Call
 }
 
 // run works until ctx ends, and returns when no call is under way.
@@ -95,40 +114,21 @@ func (q *queue) run(ctx context.Context) {
 			return
 		case places <- struct{}{}:
 		}
-		c, ok := q.pop()
-		for !ok {
+		for q.empty() {
 			select {
 			case <-ctx.Done():
 				return
 			case <-q.ready:
 			}
-			c, ok = q.pop()
 		}
-		if !q.pace(ctx) {
+		if q.pace != nil && !q.pace.wait(ctx) {
 			return
 		}
+		c := q.pop() // only now: a more urgent one may have come meanwhile
 		working.Go(func() {
 			defer func() { <-places }()
-			q.call(ctx, c.Call)
+			q.call(ctx, c)
 		})
-	}
-}
-
-// pace keeps to the queue's rate. Within the burst a call goes at once; beyond it jitter keeps many coordinators from calling in step.
-func (q *queue) pace(ctx context.Context) bool {
-	if q.limit.Allow() {
-		return true
-	}
-	if q.limit.Wait(ctx) != nil {
-		return false
-	}
-	timer := time.NewTimer(rand.N(mostJitter))
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
 	}
 }
 
@@ -138,21 +138,18 @@ func (q *queue) call(ctx context.Context, c plan.Call) {
 		q.t.evidence.Dropped(c.Instance) // planned anew on what is there now
 		return
 	}
-	p, known := q.t.r.deps.Providers[in.Record.Spec.Provider]
-	switch {
-	case !known:
-		q.t.evidence.Removed(c.Instance, fmt.Errorf("this coordinator has no provider %q", in.Record.Spec.Provider))
-	case c.Kind == plan.CallCreate:
-		q.create(ctx, p, c, in)
-	case c.Kind == plan.CallRestart:
-		q.restart(ctx, p, c, in)
+	switch c.Kind {
+	case plan.CallCreate:
+		q.create(ctx, c, in)
+	case plan.CallRestart:
+		q.restart(ctx, c, in)
 	default:
 		if err := q.stands(ctx, c); err != nil {
 			q.t.log.Debug("call not begun", "instance", c.Instance, "error", err)
 			q.t.evidence.Postponed(c.Instance, waitAfter(err))
 			return
 		}
-		q.remove(ctx, p, in)
+		q.remove(ctx, in)
 	}
 }
 
@@ -202,7 +199,7 @@ func (q *queue) record(ctx context.Context, c plan.Call, key string, rec store.I
 }
 
 // create records that the provider is asked, and then asks it.
-func (q *queue) create(ctx context.Context, p provider.Provider, c plan.Call, in store.Versioned[store.Instance]) {
+func (q *queue) create(ctx context.Context, c plan.Call, in store.Versioned[store.Instance]) {
 	t, rec := q.t, in.Record
 	why := "provider " + rec.Spec.Provider + " is asked"
 	if rec.Phase == store.Creating {
@@ -221,7 +218,7 @@ func (q *queue) create(ctx context.Context, p provider.Provider, c plan.Call, in
 		entry = nil
 	}
 	t.r.deps.Before("record creating", rec.ID)
-	caps := p.Capabilities()
+	caps := q.provider.Capabilities()
 	// The call's time begins before it is recorded: so a leader who finds the record knows when the last call for it has
 	// ended, however long we stand still in between.
 	begun := time.Now()
@@ -231,7 +228,7 @@ func (q *queue) create(ctx context.Context, p provider.Provider, c plan.Call, in
 		return
 	}
 	t.r.deps.Before("provider create", rec.ID)
-	m, err := p.Create(call, t.request(rec))
+	m, err := q.provider.Create(call, t.request(rec))
 	t.r.deps.Before("provider created", rec.ID)
 	if err != nil {
 		t.log.Error("provider did not create", "group", rec.Group, "instance", rec.ID, "provider", rec.Spec.Provider, "error", err)
@@ -240,12 +237,12 @@ func (q *queue) create(ctx context.Context, p provider.Provider, c plan.Call, in
 }
 
 // remove stops the machine in order, and then removes it (HEAL-14). Both may be repeated by anybody.
-func (q *queue) remove(ctx context.Context, p provider.Provider, in store.Versioned[store.Instance]) {
+func (q *queue) remove(ctx context.Context, in store.Versioned[store.Instance]) {
 	t, rec := q.t, in.Record
-	timeout := p.Capabilities().CallTimeout
+	timeout := q.provider.Capabilities().CallTimeout
 	t.r.deps.Before("provider stop", rec.ID)
 	stop, cancel := context.WithTimeout(ctx, timeout+rec.Spec.StopTimeout.D())
-	err := p.Stop(stop, t.shard.ID, rec.ID, rec.Spec.StopTimeout.D())
+	err := q.provider.Stop(stop, t.shard.ID, rec.ID, rec.Spec.StopTimeout.D())
 	cancel()
 	var throttled *provider.ThrottledError
 	if ctx.Err() == nil && !errors.As(err, &throttled) {
@@ -254,7 +251,7 @@ func (q *queue) remove(ctx context.Context, p provider.Provider, in store.Versio
 		}
 		t.r.deps.Before("provider delete", rec.ID)
 		del, cancel := context.WithTimeout(ctx, timeout)
-		err = p.Delete(del, t.shard.ID, rec.ID)
+		err = q.provider.Delete(del, t.shard.ID, rec.ID)
 		cancel()
 	}
 	if err != nil && ctx.Err() == nil {
@@ -269,12 +266,9 @@ func (q *queue) remove(ctx context.Context, p provider.Provider, in store.Versio
 
 // request is what a provider needs to make an instance's machine.
 func (t *tenure) request(rec store.Instance) provider.CreateRequest {
-	settings := store.DefaultShardSettings()
+	settings := t.settings()
 	var coordinators []string
 	t.r.picture.View(func(c *picture.Content) {
-		if c.Shard.Present() {
-			settings = c.Shard.Record.Settings
-		}
 		for _, id := range slices.Sorted(maps.Keys(c.Replicas)) {
 			coordinators = append(coordinators, c.Replicas[id].Record.Address)
 		}

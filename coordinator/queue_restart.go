@@ -6,14 +6,13 @@ import (
 
 	"github.com/leasehold/leasehold/coordinator/picture"
 	"github.com/leasehold/leasehold/coordinator/plan"
-	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/store"
 )
 
 // restart records, under the fence, that the provider is asked, and then asks it: so a leader who was deposed meanwhile restarts
 // nothing. It is never done once another boot reports, and the call names the boot to be ended, so that one which comes late ends
 // no other (SAFE-8).
-func (q *queue) restart(ctx context.Context, p provider.Provider, c plan.Call, in store.Versioned[store.Instance]) {
+func (q *queue) restart(ctx context.Context, c plan.Call, in store.Versioned[store.Instance]) {
 	t, rec := q.t, in.Record
 	r := rec.Restart
 	if r == nil || q.bootedSince(rec) {
@@ -24,13 +23,13 @@ func (q *queue) restart(ctx context.Context, p provider.Provider, c plan.Call, i
 	rec.Last = store.Decision{Rule: r.Rule, Why: why, Revision: c.Revision, At: time.Now().UTC()}
 	entry := &store.JournalEntry{Rule: r.Rule, What: why, Group: rec.Group, Instance: rec.ID, Slot: rec.Place(), Revision: c.Revision}
 	t.r.deps.Before("record restarting", rec.ID)
-	call, cancel := context.WithTimeout(ctx, p.Capabilities().CallTimeout)
+	call, cancel := context.WithTimeout(ctx, q.provider.Capabilities().CallTimeout)
 	defer cancel()
 	if !q.record(ctx, c, in.Key, rec, entry) {
 		return
 	}
 	t.r.deps.Before("provider restart", rec.ID)
-	err := p.Restart(call, t.shard.ID, rec.ID, r.Listed)
+	err := q.provider.Restart(call, t.shard.ID, rec.ID, r.Listed)
 	t.r.deps.Before("provider restarted", rec.ID)
 	if err != nil && ctx.Err() == nil {
 		t.log.Error("provider did not restart", "group", rec.Group, "instance", rec.ID, "provider", rec.Spec.Provider, "error", err)

@@ -37,7 +37,7 @@ type tenure struct {
 	shard    store.Shard
 	log      *slog.Logger
 	evidence *evidence.Evidence
-	queues   map[plan.CallKind]*queue
+	queues   map[queueOf]*queue
 	listers  map[string]*lister
 	pokes    chan struct{}
 
@@ -60,11 +60,7 @@ func newTenure(r *Replica, fence store.Fence, shard store.Shard) *tenure {
 		Now: time.Now, Jitter: func(most time.Duration) time.Duration { return rand.N(most + 1) },
 		Wake: t.poke, Suspect: t.suspect, Validate: r.validate,
 	})
-	t.queues = map[plan.CallKind]*queue{
-		plan.CallCreate:  newQueue(t, createLimit(shard.Settings)),
-		plan.CallRestart: newQueue(t, noLimit()),
-		plan.CallRemove:  newQueue(t, noLimit()),
-	}
+	t.queues = t.newQueues()
 	return t
 }
 
@@ -86,6 +82,17 @@ func (t *tenure) suspect(provider string) {
 	if l := t.listers[provider]; l != nil {
 		l.ask()
 	}
+}
+
+// settings are the shard's, as they are now.
+func (t *tenure) settings() store.ShardSettings {
+	settings := store.DefaultShardSettings()
+	t.r.picture.View(func(c *picture.Content) {
+		if c.Shard.Present() {
+			settings = c.Shard.Record.Settings
+		}
+	})
+	return settings
 }
 
 func (t *tenure) poke() {
@@ -204,7 +211,7 @@ func (t *tenure) step(ctx context.Context) (next time.Time, err error) {
 		}
 	}
 	for _, call := range p.Calls {
-		t.queues[call.Kind].add(call)
+		t.ask(call)
 	}
 	for _, name := range ready {
 		t.evidence.LookAgain(name, p.Due[name])

@@ -38,7 +38,7 @@ func (t *tenure) carry(s *plan.Snapshot, p *plan.Plan, ready []string, next int)
 func (t *tenure) finish(p *plan.Plan, ready []string) {
 	t.carrying = false
 	for _, c := range p.Calls {
-		t.queues[c.Kind].add(c)
+		t.ask(c)
 	}
 	for _, name := range ready {
 		t.evidence.LookAgain(name, p.Due[name])

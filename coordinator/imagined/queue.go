@@ -9,25 +9,39 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// As coordinator/queue.go has them.
-const (
-	callsAtOnce = 8
-	mostJitter  = 100 * time.Millisecond
-)
+const callsAtOnce = 8 // as coordinator/queue.go has it
 
-// queue holds provider calls of one kind, as coordinator/queue.go does.
+// queue holds calls of one kind to one provider, as coordinator/queue.go does.
 type queue struct {
 	t       *tenure
+	cloud   *cloud
 	waiting []plan.Call // the most urgent first
 	working int
-	rate    float64 // calls per second; 0: no limit
-	burst   float64
-	tokens  float64
-	counted time.Duration // when tokens were counted last
+	pace    *pace // nil: no limit
 }
 
-func newQueue(t *tenure, rate float64, burst int) *queue {
-	return &queue{t: t, rate: rate, burst: float64(burst), tokens: float64(burst), counted: t.w.clock}
+// queueOf names a queue.
+type queueOf struct {
+	provider string
+	kind     plan.CallKind
+}
+
+func (t *tenure) newQueues() map[queueOf]*queue {
+	creations := newPace(t)
+	queues := map[queueOf]*queue{}
+	for _, c := range t.w.clouds {
+		queues[queueOf{c.cfg.Name, plan.CallCreate}] = &queue{t: t, cloud: c, pace: creations}
+		queues[queueOf{c.cfg.Name, plan.CallRemove}] = &queue{t: t, cloud: c}
+		queues[queueOf{c.cfg.Name, plan.CallRestart}] = &queue{t: t, cloud: c}
+	}
+	return queues
+}
+
+// ask has a call made, in its turn. One to a provider that there is not is dropped.
+func (t *tenure) ask(c plan.Call) {
+	if q := t.queues[queueOf{c.Provider, c.Kind}]; q != nil {
+		q.add(c)
+	}
 }
 
 // add takes a call up, unless one for the same instance waits or is under way.
@@ -48,22 +62,8 @@ func (q *queue) pump() {
 		c := q.waiting[0]
 		q.waiting = q.waiting[1:]
 		q.working++
-		q.t.after(time.Microsecond+q.pace(), false, func() { q.call(c) })
+		q.t.after(time.Microsecond+q.pace.wait(), false, func() { q.call(c) })
 	}
-}
-
-// pace is how long a call has to wait for its turn.
-func (q *queue) pace() time.Duration {
-	if q.rate == 0 {
-		return 0
-	}
-	q.tokens = min(q.burst, q.tokens+q.rate*(q.t.w.clock-q.counted).Seconds())
-	q.counted = q.t.w.clock
-	q.tokens--
-	if q.tokens >= 0 {
-		return 0
-	}
-	return time.Duration(-q.tokens/q.rate*float64(time.Second)) + q.t.w.chance.upTo(mostJitter)
 }
 
 func (q *queue) done() {
@@ -83,14 +83,11 @@ func (q *queue) call(c plan.Call) {
 		q.drop(c.Instance)
 		return
 	}
-	cloud := q.t.w.cloud(in.Record.Spec.Provider)
-	switch {
-	case cloud == nil:
-		q.drop(c.Instance)
-	case c.Kind == plan.CallCreate:
-		q.create(cloud, c, in)
-	case c.Kind == plan.CallRestart:
-		q.restart(cloud, c, in)
+	switch c.Kind {
+	case plan.CallCreate:
+		q.create(c, in)
+	case plan.CallRestart:
+		q.restart(c, in)
 	default:
 		if !q.t.holds(c.Conditions) {
 			q.drop(c.Instance)
@@ -99,13 +96,13 @@ func (q *queue) call(c plan.Call) {
 		if q.t.w.cfg.Observer.Removing != nil {
 			q.t.w.cfg.Observer.Removing(q.t.w.Now(), in.Record)
 		}
-		q.remove(cloud, in.Record)
+		q.remove(in.Record)
 	}
 }
 
 // create records that the provider is asked, and then asks it.
-func (q *queue) create(cloud *cloud, c plan.Call, in store.Versioned[store.Instance]) {
-	t, rec := q.t, in.Record
+func (q *queue) create(c plan.Call, in store.Versioned[store.Instance]) {
+	t, cloud, rec := q.t, q.cloud, in.Record
 	from := rec.Phase
 	if from != store.Creating {
 		rec.Phase, rec.Since = store.Creating, t.now().UTC()

@@ -9,8 +9,8 @@ import (
 )
 
 // remove stops a machine in order, and then removes it, as coordinator/queue.go does.
-func (q *queue) remove(cloud *cloud, rec store.Instance) {
-	t := q.t
+func (q *queue) remove(rec store.Instance) {
+	t, cloud := q.t, q.cloud
 	finish := func(err error) {
 		t.evidence.Removed(rec.ID, err)
 		t.suspect(cloud.cfg.Name) // only a List proves that it is gone
@@ -29,8 +29,8 @@ func (q *queue) remove(cloud *cloud, rec store.Instance) {
 }
 
 // restart restarts a machine, unless another boot of it reports already, as coordinator/queue_restart.go does.
-func (q *queue) restart(cloud *cloud, c plan.Call, in store.Versioned[store.Instance]) {
-	t, rec := q.t, in.Record
+func (q *queue) restart(c plan.Call, in store.Versioned[store.Instance]) {
+	t, cloud, rec := q.t, q.cloud, in.Record
 	r := rec.Restart
 	alive, reports := t.content.Alive[rec.ID]
 	if r == nil || reports && r.Boot != "" && alive.Record.BootID != r.Boot {

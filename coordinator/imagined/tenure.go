@@ -32,7 +32,7 @@ type tenure struct {
 
 	content  *picture.Content
 	evidence *evidence.Evidence
-	queues   map[plan.CallKind]*queue
+	queues   map[queueOf]*queue
 	listers  []*lister
 	judged   map[string]plan.Judgment
 
@@ -68,12 +68,7 @@ func newTenure(w *World, r *replica, key string, created store.Revision, skew ti
 		Keys: w.keys, Capabilities: capabilities, SessionTTL: w.cfg.SessionTTL, Seed: w.chance.Uint64(),
 		Now: t.now, Jitter: w.chance.upTo, Wake: t.poke, Suspect: t.suspect, Validate: w.validate,
 	})
-	settings := t.content.Shard.Record.Settings
-	t.queues = map[plan.CallKind]*queue{
-		plan.CallCreate:  newQueue(t, settings.CreateRate, settings.CreateBurst),
-		plan.CallRemove:  newQueue(t, 0, 0),
-		plan.CallRestart: newQueue(t, 0, 0),
-	}
+	t.queues = t.newQueues()
 	return t
 }
 

@@ -38,7 +38,8 @@ func (d *draft) callProvider() {
 			continue
 		}
 		d.calls = append(d.calls, Call{
-			Kind: kind, Instance: m.ID(), Group: d.g.Name, Rank: rank(kind, m), Record: m.Modified, Revision: d.s.Revision,
+			Kind: kind, Instance: m.ID(), Group: d.g.Name, Provider: m.Record.Spec.Provider, Rank: rank(kind, m),
+			Record: m.Modified, Revision: d.s.Revision,
 			Conditions: append(d.common(), m.Unchanged()),
 		})
 	}

@@ -56,6 +56,7 @@ type Call struct {
 	Kind     CallKind
 	Instance string
 	Group    string
+	Provider string         // that is asked
 	Rank     int            // the lower the more urgent
 	Record   store.Revision // of the instance as planned: the call is void if it has changed
 	Revision store.Revision // of the picture

@@ -1,0 +1,72 @@
+package coordinator
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+const (
+	mostJitter = 100 * time.Millisecond
+	// paceLook is how soon a call that waits for its turn hears of another rate.
+	paceLook = time.Second
+)
+
+// pace is create_rate and create_burst of the shard, as they are at the time (REC-3).
+type pace struct {
+	settings func() store.ShardSettings
+	limit    *rate.Limiter
+}
+
+func newPace(settings func() store.ShardSettings) *pace {
+	now := settings()
+	return &pace{settings: settings, limit: rate.NewLimiter(rate.Limit(now.CreateRate), burst(now))}
+}
+
+func burst(s store.ShardSettings) int { return max(1, s.CreateBurst) }
+
+// wait returns when the next call may be made; false once ctx has ended. Within the burst it goes at once; beyond it jitter keeps
+// many coordinators from calling in step.
+func (p *pace) wait(ctx context.Context) bool {
+	for {
+		p.keepUp()
+		if p.limit.Allow() {
+			return true
+		}
+		turn := p.limit.Reserve()
+		if d := turn.Delay(); d <= paceLook {
+			return rest(ctx, d+rand.N(mostJitter))
+		}
+		turn.Cancel()
+		if !rest(ctx, paceLook) {
+			return false
+		}
+	}
+}
+
+// keepUp takes over what the settings say now.
+func (p *pace) keepUp() {
+	now := p.settings()
+	if r := rate.Limit(now.CreateRate); r != p.limit.Limit() {
+		p.limit.SetLimit(r)
+	}
+	if b := burst(now); b != p.limit.Burst() {
+		p.limit.SetBurst(b)
+	}
+}
+
+// rest lets time go by; false once ctx has ended.
+func rest(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(max(0, d))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
