@@ -10,22 +10,23 @@ import (
 	"testing"
 
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/tests/machines"
 )
 
 // workload is the process of an instance's workload, 0 as long as there is not exactly one.
 func (w *world) workload(id string) int {
-	m, err := readMachine(w.machines, id)
+	m, err := machines.Read(w.machines, id)
 	if err != nil {
 		return 0
 	}
 	found := 0
 	for _, r := range w.residentsOf(id) {
 		switch {
-		case r.pid == m.PID:
+		case r.PID == m.PID:
 		case found != 0:
 			return 0
 		default:
-			found = r.pid
+			found = r.PID
 		}
 	}
 	return found
@@ -238,7 +239,7 @@ func TestDrainHookAndStop(t *testing.T) {
 
 	last := c.h.wanted("web")[0]
 	c.must("group", "stop", "web", "--confirm", "web", "--wait")
-	c.await("the end of all", func() bool { return len(machineNames(c.machines)) == 0 })
+	c.await("the end of all", func() bool { return len(machines.Names(c.machines)) == 0 })
 	if !exists(left(last)) {
 		t.Errorf("the hook of %s did not run", last)
 	}
@@ -275,5 +276,5 @@ func TestTasksAreDone(t *testing.T) {
 		t.Errorf("there were %v, and 2 were wanted", ever)
 	}
 	c.must("group", "delete", "sum", "--confirm", "sum")
-	c.await("the end of the machines", func() bool { return len(machineNames(c.machines)) == 0 })
+	c.await("the end of the machines", func() bool { return len(machines.Names(c.machines)) == 0 })
 }

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/tests/machines"
 )
 
 // The times of a cluster, as short as they may be.
@@ -192,7 +193,7 @@ func (c *cluster) leaseLeft(id string) time.Duration {
 
 // held says whether the agent of an instance has stopped itself as it was born.
 func (w *world) held(id string) bool {
-	m, err := readMachine(w.machines, id)
+	m, err := machines.Read(w.machines, id)
 	if err != nil || m.PID < 2 {
 		return false
 	}

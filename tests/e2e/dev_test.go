@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/tests/machines"
 )
 
 // laptop is one leasehold dev after another on the same data.
@@ -161,10 +162,10 @@ func (l *laptop) stop(ids []string) {
 	if l.dev.code != 0 {
 		l.t.Errorf("Ctrl-C ended dev with %d: %s", l.dev.code, l.dev.stderr.String())
 	}
-	if left := residents(l.shards()); len(left) > 0 {
+	if left := machines.Residents(l.shards()); len(left) > 0 {
 		l.t.Errorf("after Ctrl-C there is still %v", left)
 	}
-	if names := machineNames(l.machines); !slices.Equal(names, ids) {
+	if names := machines.Names(l.machines); !slices.Equal(names, ids) {
 		l.t.Errorf("the machines %v are kept, and there were %v", names, ids)
 	}
 }
@@ -180,13 +181,13 @@ func TestDevIsKilled(t *testing.T) {
 	l.follow()
 	l.await("the group", func() bool { return l.h.complete("web", 3) })
 	ids := l.h.wanted("web")
-	before := residents(l.shards())
+	before := machines.Residents(l.shards())
 	if len(before) < 6 {
 		t.Fatalf("three agents and three workloads should run: %v", before)
 	}
 	revision := l.caughtUp()
 	l.dev.kill()
-	l.throughout(leaseTTL+interval, "the machines run on", func() bool { return slices.Equal(residents(l.shards()), before) })
+	l.throughout(leaseTTL+interval, "the machines run on", func() bool { return slices.Equal(machines.Residents(l.shards()), before) })
 
 	l.startDev("--listen", listen)
 	l.awaitEntry("a leader", revision, func(n noted) bool { return n.Rule == "ELECT-1" })
@@ -199,7 +200,7 @@ func TestDevIsKilled(t *testing.T) {
 		return l.h.complete("web", 3)
 	})
 	l.same("web", ids)
-	if after := residents(l.shards()); !slices.Equal(after, before) {
+	if after := machines.Residents(l.shards()); !slices.Equal(after, before) {
 		t.Errorf("there ran %v, and now there run %v", before, after)
 	}
 	if all := l.h.everRecorded(); !slices.Equal(all, ids) {

@@ -7,7 +7,8 @@
 //	history_test.go   everything that etcd was told, in order: the evidence of all tests
 //	world_test.go     a directory, an etcd, programs and a history; what happens when a test fails or ends
 //	cluster_test.go   an etcd, replicas of a coordinator and their machines
-//	machines_test.go  the processes of a shard's machines, found by their environment
+//
+// Package tests/machines finds the processes of a shard's machines, by their environment.
 //
 // # Invariants
 //

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/tests/machines"
 )
 
 // awaitCalm waits until nothing of a disturbance is left to happen: every stream is open, and the time of grace that follows the
@@ -178,7 +179,7 @@ func TestLeaderIsKilled(t *testing.T) {
 					t.Errorf("%s was replaced", id)
 				}
 			}
-			if names := machineNames(c.machines); len(names) != 5 {
+			if names := machines.Names(c.machines); len(names) != 5 {
 				t.Errorf("there are the machines %v", names)
 			}
 		})

@@ -18,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/leasehold/leasehold/store/embedetcd"
+	"github.com/leasehold/leasehold/tests/machines"
 )
 
 // The environment of this binary when it is started as something else than the tests.
@@ -141,7 +142,7 @@ func bury(said io.Reader) {
 	}
 	for what := range left {
 		if dir, ok := strings.CutPrefix(what, "machines "); ok {
-			killMachines(shardsOf(dir))
+			machines.Kill(machines.Shards(dir))
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/tests/machines"
 )
 
 // edit starts an editor's session on a group: it sets the size once finish is called.
@@ -155,7 +156,7 @@ func TestGroupLife(t *testing.T) {
 	}
 	c.must("group", "scale", "web", "3", "--confirm", "web", "--wait")
 	c.awaitComplete("web", 3)
-	c.await("three machines", func() bool { return len(c.h.instances("web")) == 3 && len(machineNames(c.machines)) == 4 })
+	c.await("three machines", func() bool { return len(c.h.instances("web")) == 3 && len(machines.Names(c.machines)) == 4 })
 
 	t.Run("replace", func(t *testing.T) {
 		before, victim := c.caughtUp(), c.h.wanted("web")[0]
@@ -214,11 +215,11 @@ func TestGroupLife(t *testing.T) {
 				}
 			}
 		}
-		if names := machineNames(c.machines); !slices.Equal(names, other) {
+		if names := machines.Names(c.machines); !slices.Equal(names, other) {
 			t.Errorf("the machines %v are left, and %v should be", names, other)
 		}
-		for _, r := range residents(c.shards()) {
-			if r.instance != other[0] {
+		for _, r := range machines.Residents(c.shards()) {
+			if r.Instance != other[0] {
 				t.Errorf("%s is left", r)
 			}
 		}

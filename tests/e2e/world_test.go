@@ -19,6 +19,7 @@ import (
 
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/etcdstore"
+	"github.com/leasehold/leasehold/tests/machines"
 )
 
 // longest is how long anything may take that must happen. It is no measure of speed: what is waited for takes seconds.
@@ -231,7 +232,7 @@ func (w *world) caughtUp() store.Revision {
 // agent is the process of an instance's agent.
 func (w *world) agent(id string) int {
 	w.t.Helper()
-	m, err := readMachine(w.machines, id)
+	m, err := machines.Read(w.machines, id)
 	if err != nil || m.PID < 2 {
 		w.t.Fatalf("find the agent of %s: pid %d, %v", id, m.PID, err)
 	}
@@ -246,10 +247,10 @@ func (w *world) signalAgent(id string, sig syscall.Signal) {
 }
 
 // residentsOf are the running processes of an instance's machine.
-func (w *world) residentsOf(id string) []resident {
-	var out []resident
-	for _, r := range residents(w.shards()) {
-		if r.instance == id {
+func (w *world) residentsOf(id string) []machines.Resident {
+	var out []machines.Resident
+	for _, r := range machines.Residents(w.shards()) {
+		if r.Instance == id {
 			out = append(out, r)
 		}
 	}
@@ -258,7 +259,7 @@ func (w *world) residentsOf(id string) []resident {
 
 // shards are the shards that machines of this world have belonged to.
 func (w *world) shards() []string {
-	out := shardsOf(w.machines)
+	out := machines.Shards(w.machines)
 	for _, v := range currentOf[store.Shard](w.h, store.KindShard) {
 		if !slices.Contains(out, v.Record.ID) {
 			out = append(out, v.Record.ID)
@@ -293,7 +294,7 @@ func (w *world) end() {
 			w.t.Errorf("something of %s is left: %v", p.name, err)
 		}
 	}
-	killMachines(w.shards())
+	machines.Kill(w.shards())
 	fmt.Fprintf(undertaker, "ended machines %s\n", w.machines)
 	if w.t.Failed() {
 		return
@@ -306,7 +307,7 @@ func (w *world) end() {
 // checkNoStrangers fails if a process runs for an instance that has no record. Records come before their machine's processes and
 // go after them, so that this holds at every moment.
 func (w *world) checkNoStrangers() {
-	before := residents(w.shards())
+	before := machines.Residents(w.shards())
 	revision := store.Revision(0)
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
@@ -320,9 +321,9 @@ func (w *world) checkNoStrangers() {
 		case <-time.After(time.Second):
 		}
 	}
-	after := residents(w.shards())
+	after := machines.Residents(w.shards())
 	for _, r := range before {
-		if !w.h.instance(r.instance).Present() && slices.Contains(after, r) {
+		if !w.h.instance(r.Instance).Present() && slices.Contains(after, r) {
 			w.t.Errorf("%s runs, and there is no record of that instance", r)
 		}
 	}
@@ -349,7 +350,7 @@ func (w *world) tell() {
 	for id, in := range currentOf[store.Instance](w.h, store.KindInstances) {
 		fmt.Fprintf(&b, "instance %s: %s, stream %q\n", id, in.Record.Phase, w.h.alive(id).Record.State)
 	}
-	for _, r := range residents(w.shards()) {
+	for _, r := range machines.Residents(w.shards()) {
 		fmt.Fprintln(&b, r)
 	}
 	for _, p := range w.programs {

@@ -1,4 +1,4 @@
-package e2e
+package machines
 
 import (
 	"bytes"
@@ -15,23 +15,23 @@ import (
 	"github.com/leasehold/leasehold/provider"
 )
 
-// resident is a running process of a machine.
-type resident struct {
-	pid      int
-	shard    string
-	instance string
+// Resident is a running process of a machine.
+type Resident struct {
+	PID      int
+	Shard    string
+	Instance string
 }
 
-func (r resident) String() string { return fmt.Sprintf("process %d of %s", r.pid, r.instance) }
+func (r Resident) String() string { return fmt.Sprintf("process %d of %s", r.PID, r.Instance) }
 
-// residents are all running processes of the machines of these shards. A process that has ended and waits for its parent to
+// Residents are all running processes of the machines of these shards. A process that has ended and waits for its parent to
 // notice has no environment, so it is none.
-func residents(shards []string) []resident {
+func Residents(shards []string) []Resident {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		panic(err)
 	}
-	var out []resident
+	var out []Resident
 	for _, e := range entries {
 		pid, err := strconv.Atoi(e.Name())
 		if err != nil {
@@ -47,31 +47,32 @@ func residents(shards []string) []resident {
 				continue
 			}
 			if shard, instance, _ := strings.Cut(marker, "/"); slices.Contains(shards, shard) {
-				out = append(out, resident{pid: pid, shard: shard, instance: instance})
+				out = append(out, Resident{PID: pid, Shard: shard, Instance: instance})
 			}
 		}
 	}
 	return out
 }
 
-// killMachines kills all processes of the machines of these shards, until there are none.
-func killMachines(shards []string) {
-	for all := residents(shards); len(all) > 0; all = residents(shards) {
+// Kill kills all processes of the machines of these shards, until there are none.
+func Kill(shards []string) {
+	for all := Residents(shards); len(all) > 0; all = Residents(shards) {
 		for _, r := range all {
-			_ = syscall.Kill(r.pid, syscall.SIGKILL)
+			_ = syscall.Kill(r.PID, syscall.SIGKILL)
 		}
 		<-time.After(10 * time.Millisecond) // the kernel takes a moment
 	}
 }
 
-// machine is the part of machine.json that tells which process the agent is.
-type machine struct {
+// Machine is the part of machine.json that tells which process the agent is.
+type Machine struct {
 	Shard string `json:"shard"`
 	PID   int    `json:"pid"`
 }
 
-func readMachine(dir, instance string) (machine, error) {
-	var m machine
+// Read reads the record of a machine in a provider's directory.
+func Read(dir, instance string) (Machine, error) {
+	var m Machine
 	data, err := os.ReadFile(filepath.Join(dir, instance, "machine.json"))
 	if err != nil {
 		return m, err
@@ -79,8 +80,8 @@ func readMachine(dir, instance string) (machine, error) {
 	return m, json.Unmarshal(data, &m)
 }
 
-// machineNames are the machines that a directory holds.
-func machineNames(dir string) []string {
+// Names are the machines that a directory holds.
+func Names(dir string) []string {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil
@@ -94,16 +95,16 @@ func machineNames(dir string) []string {
 	return out
 }
 
-// shardsOf are the shards that the machines in a directory belong to, and those that machines belonged to before.
-func shardsOf(dir string) []string {
+// Shards are the shards that the machines in a directory belong to, and those that machines belonged to before.
+func Shards(dir string) []string {
 	var out []string
 	add := func(shard string) {
 		if shard != "" && !slices.Contains(out, shard) {
 			out = append(out, shard)
 		}
 	}
-	for _, name := range machineNames(dir) {
-		if m, err := readMachine(dir, name); err == nil {
+	for _, name := range Names(dir) {
+		if m, err := Read(dir, name); err == nil {
 			add(m.Shard)
 		}
 	}
