@@ -216,14 +216,6 @@ func (w *shard) explains(name string, texts ...string) string {
 	if code != Done {
 		w.t.Fatalf("explain %s: exit %d\n%s%s", name, code, out, problem)
 	}
-	rest := out
-	for _, text := range texts {
-		_, after, found := strings.Cut(rest, text)
-		if !found {
-			w.t.Errorf("explain %s does not say %q, or not in this place:\n%s", name, text, out)
-			continue
-		}
-		rest = after
-	}
+	saysInOrder(w.t, out, texts...)
 	return out
 }

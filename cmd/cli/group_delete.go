@@ -11,12 +11,14 @@ import (
 // GroupDelete is the command group delete (REC-7).
 type GroupDelete struct {
 	Group   string   `arg:"" help:"Name of the group."`
+	Wait    bool     `help:"Wait until the group is gone, with all its instances."`
 	Confirm []string `help:"Confirm that this group may go, with all its instances." placeholder:"NAME"`
 }
 
 // Run marks the group for deletion. The leader removes its instances, then the group. For that the leader must be able to
 // use the spec: where it is gone or wrong, one that it can use is written in its place.
 func (c *GroupDelete) Run(ctx context.Context, s *Session) error {
+	begun := s.env.Now()
 	d, err := s.readDoomed(ctx, c.Group)
 	if err != nil {
 		return err
@@ -25,7 +27,7 @@ func (c *GroupDelete) Run(ctx context.Context, s *Session) error {
 		fmt.Fprintf(s.env.Stdout, "%s unchanged rev %s\n", c.Group, revision(d.rev()))
 		s.note("it is being deleted already; watch it with: leasehold events -g %s --follow", c.Group)
 		d.warnOfPause(s)
-		return nil
+		return s.waitFor(ctx, c.Wait, d.change, begun)
 	}
 	if err := s.confirm(ctx, c.Confirm, c.Group, d.act); err != nil {
 		return err
@@ -39,13 +41,14 @@ func (c *GroupDelete) Run(ctx context.Context, s *Session) error {
 	if err != nil {
 		return err
 	}
+	d.was = rev
 	fmt.Fprintf(s.env.Stdout, "%s deleting rev %d\n", c.Group, rev)
 	if d.instead != "" {
 		s.note("%s", d.instead)
 	}
 	d.warnOfPause(s)
 	s.note("a coordinator now removes its instances, then the group; watch it with: leasehold events -g %s --follow", c.Group)
-	return nil
+	return s.waitFor(ctx, c.Wait, d.change, begun)
 }
 
 // doomed is a group that is to be deleted.

@@ -22,12 +22,15 @@ type awaited struct {
 
 // interrupted says what remains when an operator stops waiting: what was written stays written.
 func (a awaited) interrupted() error {
-	name := a.spec.Name
-	return failure(Interrupted, "leasehold events -g "+name+" --follow", "stopped waiting: group %s stays as asked for (revision %d), and what is under way goes on", name, a.since)
+	name, stays := a.spec.Name, "stays as asked for"
+	if a.spec.Deleting {
+		stays = "is deleted all the same"
+	}
+	return failure(Interrupted, "leasehold events -g "+name+" --follow", "stopped waiting: group %s %s (revision %d), and what is under way goes on", name, stays, a.since)
 }
 
 // wait returns when the group is as the spec of this revision asks for: accepted, every slot running on its template, and
-// nothing in surplus. It fails as soon as that cannot come of itself, and when the limit has passed.
+// nothing in surplus; or empty, or gone. It fails as soon as that cannot come of itself, and when the limit has passed.
 func (s *Session) wait(ctx context.Context, a awaited) error {
 	spec := a.spec
 	limit := s.flags.Timeout

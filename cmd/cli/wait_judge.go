@@ -2,6 +2,8 @@ package cli
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,10 +15,14 @@ func (a awaited) rests() bool { return a.spec.Stopped || a.spec.Unstarted }
 
 // goal is what is waited for.
 func (w *waiting) goal() string {
-	if w.rests() {
+	switch {
+	case w.spec.Deleting:
+		return "the group gone, with all its instances"
+	case w.rests():
 		return "no instance left"
+	default:
+		return fmt.Sprintf("%d running on %s", w.spec.Size, w.template)
 	}
-	return fmt.Sprintf("%d running on %s", w.spec.Size, w.template)
 }
 
 // glance is how the waiting stands.
@@ -44,6 +50,8 @@ func (w *waiting) judge(now time.Time) glance {
 		return glance{text: fmt.Sprintf("%s: etcd is out of reach (%s)", name, joined(w.broken))}
 	case !w.known:
 		return glance{text: name + ": reading"}
+	case w.spec.Deleting && w.gone():
+		return glance{over: true, text: name + " is gone", rest: w.onDemand()}
 	case w.current() != w.since:
 		return glance{over: true, err: failure(Conflict, "leasehold group show "+name, "group %s: %s; that stands, and what was waited for may never come", name, whatHappened(w.since, w.current()))}
 	case w.status.Invalid != nil && w.status.Invalid.Revision == w.since:
@@ -54,22 +62,68 @@ func (w *waiting) judge(now time.Time) glance {
 		return glance{text: fmt.Sprintf("%s: waiting for the coordinator to accept revision %d", name, w.since)}
 	case w.spec.Paused:
 		return glance{over: true, err: failure(Failed, "leasehold group resume "+name, "group %s is paused: nothing will happen", name)}
-	case w.rests():
+	case w.spec.Deleting || w.rests():
 		return w.emptying()
 	default:
 		return w.progress(now)
 	}
 }
 
-// emptying says what is left of a group in which nothing is wanted.
+// gone says that the group is deleted: the leader removes spec and status together, once nothing is left that it counts.
+func (w *waiting) gone() bool { return w.current() == 0 && w.status.Accepted == nil }
+
+// emptying says what is left of a group in which nothing is wanted, and what that waits for.
 func (w *waiting) emptying() glance {
-	c := countSlots(w.spec, w.template, w.instances)
-	left := c.members + c.leaving
-	g := glance{text: fmt.Sprintf("%s has %s left", w.spec.Name, counted(left, "instance", "instances")), over: left == 0}
-	if len(c.underway) > 0 {
-		g.text += " | " + someOf(c.underway)
+	var left []string
+	phases := map[store.Phase]int{}
+	for _, id := range slices.Sorted(maps.Keys(w.instances)) {
+		if i := w.instances[id]; i.Managed {
+			left = append(left, id)
+			phases[i.Phase]++
+		}
+	}
+	g := glance{text: fmt.Sprintf("%s has %s left", w.spec.Name, counted(len(left), "instance", "instances")), over: len(left) == 0 && !w.spec.Deleting}
+	for _, p := range store.Phases {
+		if phases[p] > 0 {
+			g.text += fmt.Sprintf(", %d %s", phases[p], p)
+		}
+	}
+	switch held := w.held(); {
+	case len(left) > 0 && held != "":
+		g.text += held
+	case len(left) > 0:
+		g.text += " | " + someOf(left)
+	case g.over:
+		g.rest = w.onDemand()
 	}
 	return g
+}
+
+// onDemand says which instances stay although their group rests or is gone: those that somebody made on demand (REC-2).
+func (w *waiting) onDemand() string {
+	var stay []string
+	for _, id := range slices.Sorted(maps.Keys(w.instances)) {
+		if i := w.instances[id]; !i.Managed && i.Phase != store.Deleting {
+			stay = append(stay, id)
+		}
+	}
+	if len(stay) == 0 {
+		return ""
+	}
+	return "; made on demand, and left alone: " + someOf(stay)
+}
+
+// held is the first of what may not be done now, and why.
+func (w *waiting) held() string {
+	if len(w.status.Blocked) == 0 {
+		return ""
+	}
+	b := w.status.Blocked[0]
+	text := fmt.Sprintf(" | held: %s %s: %s", b.Rule, b.What, b.Why)
+	if b.Until != "" {
+		text += "; until " + b.Until
+	}
+	return text
 }
 
 // progress compares the slots with what is wanted.
@@ -95,10 +149,7 @@ func (w *waiting) progress(now time.Time) glance {
 	if len(c.underway) > 0 {
 		g.text += " | " + someOf(c.underway)
 	}
-	if len(w.status.Blocked) > 0 {
-		b := w.status.Blocked[0]
-		g.text += fmt.Sprintf(" | held: %s %s: %s", b.Rule, b.What, b.Why)
-	}
+	g.text += w.held()
 	if r := w.status.Rollout; r != nil && r.Stalls != nil && !g.over {
 		g.text += " | stalls in " + ends(*r.Stalls, now)
 	}
