@@ -130,7 +130,7 @@ func TestExplainSaysWhyNotYet(t *testing.T) {
 			w.run("group", "scale", "web", "2")
 			w.held("web", "DET-10")
 			w.explains(w.ids()[1], " is CHECKING since ", ": not healthy yet: http:8081 refused", "Why not yet", "health of web-1-", " (DET-10): http:8081 refused",
-				"freed when: it passes its checks, or has not within 10m0s and is replaced", "Next look: ", "has failed, unless it is healthy (DET-10)")
+				"freed when: it passes its checks, or fails after 10m0s", "Next look: ", "has failed, unless it is healthy (DET-10)")
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

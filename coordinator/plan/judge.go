@@ -206,6 +206,8 @@ func judgeReporting(in *Instance, s *Snapshot, now time.Time) Judgment {
 			return Judgment{Verdict: store.Live, Rule: "DET-5", Why: "it reports and is healthy", Evidence: evidence}
 		case in.Record.Phase == store.Running || in.Record.Phase == store.Draining:
 			return Judgment{Verdict: store.Unhealthy, Rule: "DET-9", Why: in.Report.Record.Why, Evidence: append(evidence, checksSay(in.Report.Record)...)}
+		case in.Record.Phase == store.Checking && restartConfirmed(in) && ended(in) && !endedWell(in): // no time will make it healthy
+			return Judgment{Verdict: store.Unhealthy, Rule: "DET-9", Why: "its workload ended before it was healthy: " + in.Report.Record.Why, Evidence: append(evidence, checksSay(in.Report.Record)...)}
 		}
 	}
 	limit := in.Record.Spec.MaxChecking.D()
@@ -220,6 +222,15 @@ func judgeReporting(in *Instance, s *Snapshot, now time.Time) Judgment {
 		return Judgment{Verdict: store.Live, Rule: "DET-10", Why: "not healthy yet: " + notYet, Evidence: evidence, Until: due}
 	}
 	return Judgment{Verdict: store.Stuck, Rule: "DET-10", Why: fmt.Sprintf("not healthy within %s: %s", in.Record.Spec.MaxChecking, notYet), Evidence: append(evidence, checksSay(in.Report.Record)...)}
+}
+
+// ended says that the workload of its present boot runs no more, for it has ended by itself.
+func ended(in *Instance) bool { return reportIsCurrent(in) && in.Report.Record.Workload != nil }
+
+// endedWell says that it has, and that nothing more is expected of it: it is a task, and its exit code 0 (REC-12).
+func endedWell(in *Instance) bool {
+	w := in.Report.Record.Workload
+	return ended(in) && in.Record.Spec.Lifecycle == store.LifecycleTask && w.Code == 0 && w.Signal == ""
 }
 
 // restartConfirmed says that nothing is left to be heard of the last restart: what its agent was told to restart, it has.

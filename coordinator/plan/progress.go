@@ -39,8 +39,7 @@ func (d *draft) progress() {
 
 // finished: the workload of a task has ended well (REC-12).
 func (d *draft) finished(m *member) bool {
-	w := m.Report.Record.Workload
-	if m.Record.Spec.Lifecycle != store.LifecycleTask || w == nil || w.Code != 0 || w.Signal != "" || !m.Alive.Present() || !reportIsCurrent(m.Instance) {
+	if !m.Alive.Present() || !endedWell(m.Instance) {
 		return false
 	}
 	a := d.step(m, store.Finished, "REC-12", "finished", "its workload ended with exit code 0", []string{fmt.Sprintf("report rev %d", m.Report.Modified)}, nil)

@@ -240,12 +240,8 @@ func (d *draft) blockedWork() []store.Blocked {
 		if m.Calls.Problem != "" && (m.phase == store.Pending || m.phase == store.Creating || m.phase == store.Deleting) {
 			d.block("HEAL-12", string(m.phase)+" of "+m.ID(), m.Calls.Problem, "the provider is asked again", m.ID())
 		}
-		if m.Record.Phase == store.Checking && m.Alive.Present() && reportIsCurrent(m.Instance) && !m.Report.Record.Healthy {
-			until := "it passes its checks"
-			if limit := m.Record.Spec.MaxChecking; limit > 0 {
-				until += fmt.Sprintf(", or has not within %s and is replaced", limit)
-			}
-			d.block("DET-10", "health of "+m.ID(), m.Report.Record.Why, until, m.ID())
+		if m.Record.Phase == store.Checking && m.Alive.Present() && reportIsCurrent(m.Instance) && !m.Report.Record.Healthy && !m.failing() {
+			d.blockHealth(m)
 		}
 	}
 	list := append([]store.Blocked(nil), d.blocked...)
@@ -257,6 +253,20 @@ func (d *draft) blockedWork() []store.Blocked {
 		return nil
 	}
 	return list
+}
+
+// blockHealth says of one that is not healthy yet what it waits for. What has failed waits for something else, told where that is decided.
+func (d *draft) blockHealth(m *member) {
+	what, why, until := "health of "+m.ID(), m.Report.Record.Why, "it passes its checks"
+	limit := m.Record.Spec.MaxChecking
+	switch {
+	case m.slot != nil && m.slot.Record.Errored != "":
+		d.block("FLAP-3", what, fmt.Sprintf("%s; nobody heals it, for slot %d is given up: %s", why, m.slot.number, m.slot.Record.Errored), until+", or leasehold group retry "+d.g.Name, m.ID())
+		return
+	case limit > 0:
+		until += fmt.Sprintf(", or fails after %s", limit)
+	}
+	d.block("DET-10", what, why, until, m.ID())
 }
 
 // HealthScore is healthy ÷ requested as a percentage, rounded down, at most 100, and 100 for nothing requested (REC-10).

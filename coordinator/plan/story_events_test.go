@@ -47,6 +47,8 @@ func (s *story) happens(word []string) {
 		s.stale = map[string]string{"stale": "the watch is behind"}[word[0]]
 	case "sick":
 		s.sick = word[1]
+	case "crashes", "lasts":
+		s.crashes = word[0] == "crashes"
 	case "dumb":
 		s.dumb = true
 	case "hook":

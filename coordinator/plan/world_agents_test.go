@@ -64,6 +64,7 @@ func (w *world) obeys(a *agent, rec *store.Instance) {
 	if r := rec.Restart; r != nil && told && r.ByAgent() && a.restarted != r.Token {
 		a.restarted, a.exit = r.Token, nil
 		a.healthy = a.healthy || a.ails == ""
+		w.crash(a)
 		a.config = rec.Config
 	}
 	if a.config != rec.Config && !w.fate.happens("it takes up its config later", 30) {
@@ -193,6 +194,13 @@ func (w *world) exit(id string, code int) {
 	if a := w.agents[id]; a != nil {
 		a.exit, a.healthy = &store.WorkloadExit{Code: code, At: w.now}, false
 		w.speak(id)
+	}
+}
+
+// crash is the end of an agent's workload as soon as it is started, where that is what workloads do.
+func (w *world) crash(a *agent) {
+	if w.crashes {
+		a.exit, a.healthy = &store.WorkloadExit{Code: 1, At: w.now}, false
 	}
 }
 

@@ -114,6 +114,7 @@ func (w *world) effect(c *call) {
 		if w.sick != "" && w.instance(c.Instance).Record.Spec.Template.InstanceType == w.sick {
 			w.agents[c.Instance].healthy, w.agents[c.Instance].ails = false, "machine"
 		}
+		w.crash(w.agents[c.Instance])
 		if w.dumb || w.fate.happens("agent never registers", 5) {
 			w.agents[c.Instance].registersAt = time.Time{}
 		}
@@ -182,8 +183,9 @@ func (w *world) restart(id string) {
 	w.silence(id, true)
 	m.down, m.upAt = true, w.now.Add(time.Second+w.fate.wait("restart", 8*time.Second))
 	a.boot++
-	a.registered, a.registersAt = false, time.Time{}
+	a.registered, a.registersAt, a.exit = false, time.Time{}, nil
 	a.healthy = a.healthy || a.ails != "machine"
+	w.crash(a)
 }
 
 func (w *world) machineDue(m *machine) {
