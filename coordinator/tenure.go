@@ -152,7 +152,7 @@ func (t *tenure) loop(ctx context.Context) error {
 		case <-t.pokes:
 		case <-due.C:
 		case <-pass.C:
-			t.r.picture.View(func(c *picture.Content) { t.evidence.MarkDirty(t.evidence.Groups(c)...) })
+			t.r.picture.View(func(c *picture.Content) { t.evidence.Pass(c) })
 		}
 	}
 }

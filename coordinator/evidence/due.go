@@ -10,13 +10,26 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
+// aBite is how many instances' groups a full pass plans in one go, while nothing else happens.
+const aBite = 1000
+
 // TakeDirty hands over the groups that are to be planned on a picture of this revision, in order. Those of which our own last
-// write is not in the picture yet stay behind, until the picture wakes us.
+// write is not in the picture yet stay behind, until the picture wakes us. What a full pass has planned comes a bite at a time, and
+// only when nothing has happened to any group, or at every other turn (REC-1): so nobody waits for the whole of it, and it ends.
 func (e *Evidence) TakeDirty(rev store.Revision, now time.Time) []string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, name := range e.due.until(now) {
 		e.dirty[name] = true
+	}
+	for name := range e.dirty {
+		delete(e.pass, name)
+	}
+	if e.yielded || len(e.dirty) == 0 {
+		e.bite()
+		e.yielded = false
+	} else {
+		e.yielded = len(e.pass) > 0
 	}
 	var out []string
 	behind := map[string]bool{} // a new one: a map that once was large stays slow to walk
@@ -31,6 +44,23 @@ func (e *Evidence) TakeDirty(rev store.Revision, now time.Time) []string {
 	}
 	e.dirty = behind
 	return out
+}
+
+// bite has the next groups of the pass planned.
+func (e *Evidence) bite() {
+	for size := 0; len(e.pass) > 0; e.course = e.course[1:] {
+		name := e.course[0]
+		n, there := e.pass[name]
+		if !there {
+			continue // it was planned meanwhile, because something happened to it
+		}
+		if size > 0 && size+n > aBite {
+			return
+		}
+		size += n
+		delete(e.pass, name)
+		e.dirty[name] = true
+	}
 }
 
 // Wrote notes a write of ours that concerns a group.
@@ -50,39 +80,35 @@ func (e *Evidence) LookAgain(group string, at time.Time) {
 	e.due.add(group, at)
 }
 
-// NextDue is the earliest time noted; zero if there is none.
+// NextDue is the earliest time noted, and now as long as a full pass is not through; zero if there is nothing.
 func (e *Evidence) NextDue() time.Time {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if len(e.pass) > 0 {
+		return e.cfg.Now()
+	}
 	return e.due.next()
 }
 
-// MarkDirty has groups planned even if nothing happens.
-func (e *Evidence) MarkDirty(groups ...string) {
+// Pass has everything planned even if nothing happens. One that is begun before the last is through goes on with what is left of that.
+func (e *Evidence) Pass(c *picture.Content) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for _, g := range groups {
-		e.dirty[g] = true
-	}
+	e.markAll(c)
 }
 
-// Groups lists all groups that there is anything of, in order, after "" for the shard.
-func (e *Evidence) Groups(c *picture.Content) []string {
+// markAll has everything planned, bit by bit.
+func (e *Evidence) markAll(c *picture.Content) {
 	names := map[string]bool{"": true}
 	addKeys(names, c.Groups)
 	addKeys(names, c.Static)
 	addKeys(names, c.Status)
 	addKeys(names, c.ByGroup)
-	return slices.Sorted(maps.Keys(names))
-}
-
-// markAll has everything planned.
-func (e *Evidence) markAll(c *picture.Content) {
-	e.dirty[""] = true
-	addKeys(e.dirty, c.Groups)
-	addKeys(e.dirty, c.Static)
-	addKeys(e.dirty, c.Status)
-	addKeys(e.dirty, c.ByGroup)
+	e.pass = make(map[string]int, len(names))
+	for name := range names {
+		e.pass[name] = max(1, len(c.ByGroup[name]))
+	}
+	e.course = slices.Sorted(maps.Keys(names))
 }
 
 func addKeys[T any](names map[string]bool, of map[string]T) {

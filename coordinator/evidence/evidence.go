@@ -53,6 +53,9 @@ type Evidence struct {
 	tallied   plan.Tally                      // their sum
 
 	dirty   map[string]bool           // groups to plan; "" stands for the shard itself
+	pass    map[string]int            // groups that a full pass has not come to yet, with how many instances they have
+	course  []string                  // the order in which it comes to them
+	yielded bool                      // the pass was passed over at the last turn
 	due     agenda                    // when to plan groups unasked
 	written map[string]store.Revision // our last write to them
 }

@@ -172,7 +172,8 @@ func TestGroupsArePlannedWhenTheyAreDue(t *testing.T) {
 	}
 	take(1, "")
 	take(1)
-	e.MarkDirty("web", "api", "web")
+	e.LookAgain("web", w.now)
+	e.LookAgain("api", w.now)
 	e.Wrote("web", 5)
 	e.Wrote("web", 4)
 	take(4, "api") // our write to web is not in the picture
@@ -187,7 +188,7 @@ func TestGroupsArePlannedWhenTheyAreDue(t *testing.T) {
 		e.LookAgain(name, w.now.Add(time.Hour)) // the earlier time counts
 		e.LookAgain(name, time.Time{})
 	}
-	e.MarkDirty("d")
+	e.LookAgain("d", w.now)
 	take(5, "d") // so that it is not due any more
 	var order []string
 	for !e.NextDue().IsZero() {
@@ -196,6 +197,61 @@ func TestGroupsArePlannedWhenTheyAreDue(t *testing.T) {
 	}
 	if want := []string{"[a] at 5s", "[b] at 7s", "[c] at 10s"}; !slices.Equal(order, want) {
 		t.Errorf("due were %q, want %q", order, want)
+	}
+}
+
+// A full pass of a large shard comes bit by bit: whatever something happens to is planned before the rest of it, and yet it ends.
+//
+// proves REC-1
+func TestFullPassYieldsToEvents(t *testing.T) {
+	w := newWorld(t)
+	w.shard(50, 100)
+	w.lead()
+	all := w.takeAll()
+	if want := 51; len(all) != want || len(slices.Compact(slices.Clone(all))) != want {
+		t.Fatalf("a new leader plans %d groups, the shard among them, want each of %d once", len(all), want)
+	}
+	w.pass(time.Minute)
+	w.evidence.Pass(w.content)
+	take := func() []string { return w.evidence.TakeDirty(w.content.Revision, w.now) }
+	begun := take()
+	if n := len(begun); n < 2 || n > 11 {
+		t.Fatalf("the pass begins with %d groups, of a hundred instances each", n)
+	}
+	if due := w.evidence.NextDue(); !due.Equal(w.now) {
+		t.Errorf("the rest of the pass is due at %s, want at once", due)
+	}
+	w.report("g0049-0000", "boot", false)
+	if got := take(); !slices.Equal(got, []string{"g0049"}) {
+		t.Errorf("planned before the rest of the pass are %q, want what changed alone", got)
+	}
+	times := map[string]int{"g0049": 1}
+	for _, name := range begun {
+		times[name]++
+	}
+	for turn := range 50 { // something happens all the time, and still the pass ends
+		w.report("g0000-0000", "boot", turn%2 == 1)
+		got := take()
+		if !slices.Contains(got, "g0000") {
+			t.Fatalf("turn %d: what changed waits for %q", turn, got)
+		}
+		for _, name := range got {
+			times[name]++
+		}
+	}
+	if due := w.evidence.NextDue(); !due.IsZero() || len(times) != 51 {
+		t.Errorf("the pass came to %d groups, and something is due at %s", len(times), due)
+	}
+	for name, n := range times {
+		if n != 1 && name != "g0000" {
+			t.Errorf("%q was planned %d times", name, n)
+		}
+	}
+	w.evidence.Pass(w.content)
+	n := len(take())
+	w.evidence.Pass(w.content) // before the last one was through: they never overlap
+	if rest := w.takeAll(); len(rest) > 51 || len(rest) < 51-n {
+		t.Errorf("two passes plan %d groups and then %d", n, len(rest))
 	}
 }
 

@@ -28,7 +28,7 @@ func TestSnapshotDependsOnNoChance(t *testing.T) {
 		}
 		w.evidence.ListedBy("mem", w.now, machines, w.content)
 		groups := w.evidence.TakeDirty(w.content.Revision, w.now)
-		got := fmt.Sprintf("%q\n%+v\n%q", groups, w.evidence.Snapshot(w.content, groups), w.evidence.Groups(w.content))
+		got := fmt.Sprintf("%q\n%+v", groups, w.evidence.Snapshot(w.content, groups))
 		if first == "" {
 			first = got
 		}
@@ -91,7 +91,7 @@ func crowd(t testing.TB, groups int) *world {
 	w := newWorld(t)
 	w.shard(groups, 10)
 	w.lead()
-	for _, name := range w.evidence.TakeDirty(w.content.Revision, w.now) {
+	for _, name := range w.takeAll() {
 		w.evidence.LookAgain(name, w.now.Add(time.Minute))
 	}
 	for i := range groups {

@@ -64,8 +64,9 @@ func TestStaticGroupAndWhatOverridesIt(t *testing.T) {
 	if got := w.evidence.TakeDirty(w.content.Revision, w.now); len(got) != 1 || got[0] != "web" {
 		t.Errorf("planned are %q", got)
 	}
-	if got := w.evidence.Groups(w.content); len(got) != 2 || got[1] != "web" {
-		t.Errorf("groups are %q", got)
+	w.evidence.Pass(w.content)
+	if got := w.evidence.TakeDirty(w.content.Revision, w.now); len(got) != 2 || got[1] != "web" {
+		t.Errorf("a full pass plans %q", got)
 	}
 	s := w.group("web").Spec
 	if s.Modified != 0 || s.Static != keys.Static("web") || s.StaticModified != static || s.Group.Size != 3 || s.Problem != "" {

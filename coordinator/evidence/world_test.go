@@ -54,6 +54,17 @@ func (w *world) lead() {
 
 func (w *world) pass(d time.Duration) { w.now = w.now.Add(d) }
 
+// takeAll takes turns until a full pass is through.
+func (w *world) takeAll() []string {
+	var all []string
+	for {
+		got := w.evidence.TakeDirty(w.content.Revision, w.now)
+		if all = append(all, got...); len(got) == 0 {
+			return all
+		}
+	}
+}
+
 func (w *world) put(key string, rec any) store.Revision {
 	return w.event(store.Event{KV: store.KV{Key: key, Value: store.Encode(rec)}})
 }

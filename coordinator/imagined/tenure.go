@@ -237,7 +237,7 @@ func (t *tenure) serve() {
 // pass has everything planned now and then (REC-1).
 func (t *tenure) pass() {
 	t.after(fullPass, true, func() {
-		t.evidence.MarkDirty(t.evidence.Groups(t.content)...)
+		t.evidence.Pass(t.content)
 		t.poke()
 		t.pass()
 	})

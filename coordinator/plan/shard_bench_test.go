@@ -109,7 +109,8 @@ func (s *shard) settle() {
 	for range 5 {
 		p := s.plan(s.groups)
 		if len(p.Actions) == 0 {
-			s.evidence.TakeDirty(s.content.Revision, epoch)
+			for len(s.evidence.TakeDirty(s.content.Revision, epoch)) > 0 { // a full pass comes bit by bit
+			}
 			return
 		}
 		for _, a := range p.Actions {
