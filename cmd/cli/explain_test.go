@@ -159,6 +159,7 @@ func TestExplainSaysWhyInTheFirstSentence(t *testing.T) {
 		"dead": {three, func(w *shard, id string) {
 			w.provider.Crash(id, "exit 1")
 			gone(w, id)
+			w.until("another runs in its place", func() bool { return w.status("web").Healthy == 3 })
 			w.explains(id, id+" was DELETED ", "because it was DEAD; web-0-", " took slot 0", "the provider says crashed (exit 1)", "Kept, had the provider said that it runs (DET-4)")
 		}},
 		"smaller": {three, func(w *shard, id string) {
