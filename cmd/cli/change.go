@@ -17,6 +17,7 @@ type change struct {
 	before *store.Group   // what was in force; nil: there is no group, or none that can be read
 	was    store.Revision // of groups/<name> as read; 0: absent
 	broken error          // why what was read cannot be used
+	left   int            // instances of a group whose key is gone
 	after  store.Group
 
 	static      *store.Group   // as config apply wrote it; nil: the group is not static
@@ -85,7 +86,8 @@ func (s *Session) readChange(ctx context.Context, name string) (change, error) {
 		return c, c.readStatic(static, kv, status)
 	}
 	if kv.Modified == 0 {
-		return c, nil
+		c.left, err = s.leftOf(ctx, name)
+		return c, err
 	}
 	g, broken, err := groupfile.ReadStored(kv.Value)
 	if err != nil {
@@ -96,6 +98,21 @@ func (s *Session) readChange(ctx context.Context, name string) (change, error) {
 	}
 	c.before, c.broken = &g, broken
 	return c, nil
+}
+
+// leftOf is how many instances a group that nobody asks for still has, by what the leader says of it.
+func (s *Session) leftOf(ctx context.Context, name string) (left int, err error) {
+	kv, err := s.find(ctx, s.keys().Status(name))
+	if err != nil || kv.Modified == 0 {
+		return 0, err
+	}
+	st, err := store.Decode[store.Status](kv)
+	for phase, n := range st.Record.Phases {
+		if phase.Fills() {
+			left += n
+		}
+	}
+	return left, err
 }
 
 // readStatic reads a static group and what is set beside it.
@@ -226,10 +243,16 @@ func whatHappened(was, now store.Revision) string {
 
 // shrinks says that the change takes machines away.
 func (c change) shrinks() bool {
+	if c.isNew() {
+		return c.after.Size < c.left
+	}
 	return c.before != nil && c.broken == nil && c.after.Size < c.before.Size
 }
 
 // shrinking says so, for whoever must confirm it.
 func (c change) shrinking() string {
+	if c.isNew() {
+		return fmt.Sprintf("group %s, whose key is gone, has %s left and shrinks to %s", c.name, counted(c.left, "instance", "instances"), counted(c.after.Size, "instance", "instances"))
+	}
 	return fmt.Sprintf("group %s shrinks from %d to %s", c.name, c.before.Size, counted(c.after.Size, "instance", "instances"))
 }

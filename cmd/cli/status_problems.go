@@ -126,6 +126,10 @@ func groupProblems(g group, leads bool, now time.Time) []problem {
 	st := g.Status.Record
 	switch {
 	case g.gone() && g.leaving():
+	case g.gone() && st.Accepted == nil && st.Invalid != nil:
+		found = append(found, problem{
+			About: g.Name, Rule: "SAFE-10", What: st.Invalid.Why, Next: fmt.Sprintf("leasehold group apply -f %s.yaml", g.Name),
+		})
 	case g.gone():
 		found = append(found, problem{
 			About: g.Name, Rule: "SAFE-10",

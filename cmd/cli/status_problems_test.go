@@ -71,3 +71,29 @@ func stateOf(t *testing.T, w *world) (shardState, error) {
 	defer s.end()
 	return s.readState(t.Context(), "default")
 }
+
+// A group of which nobody knows any more what was asked for: the status names what is left of it, and the spec that takes them up again
+// must not take some of them away unasked.
+//
+// proves SAFE-10, REC-7
+func TestAGroupWithoutKeyAndStatus(t *testing.T) {
+	w := newWorld(t)
+	w.serve()
+	const why = "the group's key is missing; 3 instances are left as they are: web-0-a, web-1-b, web-2-c"
+	w.put(store.KindStatus, "web", store.Status{
+		Schema: store.Schema, Group: "web", State: store.GroupRefused, Invalid: &store.InvalidSpec{Why: why}, Phases: map[store.Phase]int{store.Running: 3, store.Deleting: 1},
+	})
+	st, err := stateOf(t, w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found := problems(st, noon); len(found) != 1 || found[0] != (problem{About: "web", Rule: "SAFE-10", What: why, Next: "leasehold group apply -f web.yaml"}) {
+		t.Errorf("got %+v", found)
+	}
+	t.Chdir(t.TempDir())
+	write(t, "web.yaml", "name: web\nprovider: process\nsize: 2\n")
+	if code, _, stderr := w.run("group", "apply", "-f", "web.yaml"); code != Usage || !strings.Contains(stderr, "has 3 instances left and shrinks to 2 instances") {
+		t.Errorf("exit %d: %s", code, stderr)
+	}
+	w.must("group", "apply", "-f", "web.yaml", "--confirm=web")
+}

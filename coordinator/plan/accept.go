@@ -1,6 +1,11 @@
 package plan
 
-import "github.com/leasehold/leasehold/store"
+import (
+	"fmt"
+	"strings"
+
+	"github.com/leasehold/leasehold/store"
+)
 
 // accept settles which spec is in force: the one in groups/ if it is there and right, else the last accepted one,
 // and then the status says what is wrong and at which revision (SAFE-10).
@@ -24,6 +29,36 @@ func (d *draft) accept() {
 		return
 	}
 	if revision == 0 {
-		d.invalid = nil // there is no such group, and never was
+		d.invalid = d.orphaned()
 	}
+}
+
+// orphaned says that there are instances of a group of which nobody knows any more what was asked for: its key and its status are gone.
+// They are left as they are (REC-7); nil if there are none, so that there is no such group, and perhaps never was.
+func (d *draft) orphaned() *store.InvalidSpec {
+	var left []string
+	for i := range d.g.Instances {
+		if rec := &d.g.Instances[i].Record; rec.Managed && rec.Phase != store.Deleting {
+			left = append(left, rec.ID)
+		}
+	}
+	if len(left) == 0 {
+		return nil
+	}
+	names := strings.Join(left[:min(len(left), mostNamed)], ", ")
+	if more := len(left) - mostNamed; more > 0 {
+		names += fmt.Sprintf(" and %d more", more)
+	}
+	return &store.InvalidSpec{Why: fmt.Sprintf("the group's key is missing, and what was in force is not known any more; %s left as they are and healed by nobody: %s; "+
+		"apply the group again to have them looked after: leasehold group apply -f FILE", isAre(len(left)), names)}
+}
+
+// mostNamed bounds the instances that one sentence names.
+const mostNamed = 10
+
+func isAre(n int) string {
+	if n == 1 {
+		return "1 instance is"
+	}
+	return number(n, "instance") + " are"
 }

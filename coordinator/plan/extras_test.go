@@ -2,6 +2,7 @@ package plan
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -64,7 +65,8 @@ func TestExtraOfAnUnknownGroupIsRemoved(t *testing.T) {
 	}
 }
 
-// Instances whose group has vanished with its status are left as they are: a key that vanished changes nothing.
+// Instances whose group has vanished with its status are left as they are: a key that vanished changes nothing. Whose they are, and what to
+// do, is told once, and forgotten with the last of them.
 //
 // proves SAFE-10, REC-7
 func TestInstancesWithoutAGroupAreLeftAlone(t *testing.T) {
@@ -76,8 +78,20 @@ func TestInstancesWithoutAGroupAreLeftAlone(t *testing.T) {
 	w.kill("c")
 	w.drop(w.keys.Group(w.group))
 	w.pass(time.Minute)
+	p, done := w.step()
+	if len(done) != 1 || len(p.Calls) > 0 || done[0].Rule != "SAFE-10" || done[0].Silent ||
+		!strings.Contains(done[0].Why, "3 instances are left as they are and healed by nobody: a, b, c; apply the group again") {
+		t.Fatalf("done %+v, calls %+v", done, p.Calls)
+	}
+	w.pass(time.Minute)
 	if p, done := w.step(); len(done) > 0 || len(p.Calls) > 0 {
 		t.Errorf("done %+v, calls %+v", done, p.Calls)
+	}
+	for _, id := range []string{"a", "b", "c"} {
+		w.drop(w.keys.Instance(id))
+	}
+	if w.step(); len(w.names(store.KindStatus)) > 0 {
+		t.Error("the status outlives the last instance")
 	}
 }
 
