@@ -99,16 +99,22 @@ func (e *Evidence) Pass(c *picture.Content) {
 
 // markAll has everything planned, bit by bit.
 func (e *Evidence) markAll(c *picture.Content) {
-	names := map[string]bool{"": true}
-	addKeys(names, c.Groups)
-	addKeys(names, c.Static)
-	addKeys(names, c.Status)
-	addKeys(names, c.ByGroup)
+	names := everything(c)
 	e.pass = make(map[string]int, len(names))
 	for name := range names {
 		e.pass[name] = max(1, len(c.ByGroup[name]))
 	}
 	e.course = slices.Sorted(maps.Keys(names))
+}
+
+// everything is all groups that there is anything of, and "" for the shard.
+func everything(c *picture.Content) map[string]bool {
+	names := map[string]bool{"": true}
+	addKeys(names, c.Groups)
+	addKeys(names, c.Static)
+	addKeys(names, c.Status)
+	addKeys(names, c.ByGroup)
+	return names
 }
 
 func addKeys[T any](names map[string]bool, of map[string]T) {

@@ -349,6 +349,57 @@ func TestLossesElsewhere(t *testing.T) {
 	}
 }
 
+// A storm of the shard concerns every group that lost somebody: all are planned at once when it begins, when it is over, and when so few
+// are lost still that it may end. What changes nothing about that wakes nobody.
+//
+// proves SAFE-2
+func TestAStormOfTheShardHasAllItsGroupsPlanned(t *testing.T) {
+	w := newWorld(t)
+	for _, name := range []string{"a", "b", "c", "whole"} {
+		w.put(keys.Group(name), spec(name))
+	}
+	w.lead()
+	for len(w.evidence.TakeDirty(w.content.Revision, w.now)) > 0 { // the full pass
+	}
+	for _, c := range []struct {
+		what    string
+		group   string
+		tally   plan.Tally
+		planned []string
+	}{
+		{"nobody is lost", "whole", plan.Tally{Of: 10}, nil},
+		{"one group loses some", "a", plan.Tally{Lost: 3, Now: 2, Of: 5, Groups: 1}, nil},
+		{"a second one: a storm", "b", plan.Tally{Lost: 2, Now: 2, Of: 5, Groups: 1}, []string{"a", "b"}},
+		{"a third one", "c", plan.Tally{Lost: 1, Now: 1, Of: 5, Groups: 1}, []string{"a", "b", "c"}}, // as many are lost by now
+		{"one comes back: it may end", "b", plan.Tally{Lost: 2, Now: 1, Of: 5, Groups: 1}, []string{"a", "b", "c"}},
+		{"they were lost long ago", "a", plan.Tally{Now: 2, Of: 5}, []string{"a", "b", "c"}},
+		{"all are back", "a", plan.Tally{Of: 5}, nil},
+	} {
+		before := w.woken
+		w.evidence.Tallied(map[string]plan.Tally{c.group: c.tally})
+		if woken := w.woken > before; woken != (c.planned != nil) {
+			t.Errorf("%s: woken %t", c.what, woken)
+		}
+		if got := w.evidence.TakeDirty(w.content.Revision, w.now); !slices.Equal(got, c.planned) {
+			t.Errorf("%s: planned are %q, want %q", c.what, got, c.planned)
+		}
+	}
+}
+
+// Losses of groups that went while nobody watched are no part of a storm.
+//
+// proves SAFE-2
+func TestLossesOfGroupsThatAreGoneCountNoMore(t *testing.T) {
+	w := newWorld(t)
+	w.put(keys.Group("a"), spec("a"))
+	w.lead()
+	w.evidence.Tallied(map[string]plan.Tally{"a": {Lost: 1, Now: 1, Of: 5, Groups: 1}, "gone": {Lost: 9, Now: 9, Of: 9, Groups: 1}})
+	w.evidence.Listed(w.content)
+	if got := w.evidence.Snapshot(w.content, nil).Elsewhere; got != (plan.Tally{Lost: 1, Now: 1, Of: 5, Groups: 1}) {
+		t.Errorf("losses are %+v", got)
+	}
+}
+
 // Troubles come in swarms: those of one second have one time of grace, and no group is planned anew for each.
 //
 // proves SAFE-1

@@ -45,6 +45,7 @@ func (e *Evidence) takeAll(c *picture.Content) {
 		e.counts[id] = r.Record.Disturbances
 	}
 	e.markAll(c)
+	e.dropTallies(everything(c))
 	e.seeHold(c)
 	if first {
 		e.disturb("a new leader began")

@@ -2,30 +2,46 @@ package evidence
 
 import "github.com/leasehold/leasehold/coordinator/plan"
 
-// Tallied notes the losses of groups as they were just planned. When they become a storm of the shard, or cease to be one, all groups
-// with losses are planned anew.
+// Tallied notes the losses of groups as they were just planned. When they become a storm of the shard, cease to be one, or become few
+// enough for one to end, all groups with losses are planned anew, at once.
 func (e *Evidence) Tallied(tallies map[string]plan.Tally) {
 	e.mu.Lock()
-	defer e.mu.Unlock()
-	storm := e.tallied.Storm()
-	defer func() {
-		if storm == e.tallied.Storm() {
-			return
-		}
-		for group, t := range e.tallies {
-			if t.Groups > 0 || t.Now > 0 {
-				e.dirty[group] = true
-			}
-		}
-	}()
+	turned := e.tally(tallies)
+	e.mu.Unlock()
+	if turned {
+		e.cfg.Wake()
+	}
+}
+
+// tally says whether a group with losses has to be planned anew.
+func (e *Evidence) tally(tallies map[string]plan.Tally) (turned bool) {
+	storm, calm := e.tallied.Storm(), e.tallied.Calm()
 	for group, now := range tallies {
-		e.tallied = e.tallied.Minus(e.tallies[group])
-		e.tallied = e.tallied.Plus(now)
+		e.tallied = e.tallied.Minus(e.tallies[group]).Plus(now)
 		if now == (plan.Tally{}) {
 			delete(e.tallies, group)
 			continue
 		}
 		e.tallies[group] = now
+	}
+	if storm == e.tallied.Storm() && calm == e.tallied.Calm() {
+		return false
+	}
+	for group, t := range e.tallies {
+		if t.Groups > 0 || t.Now > 0 {
+			e.dirty[group], turned = true, true
+		}
+	}
+	return turned
+}
+
+// dropTallies forgets the losses of groups that are gone.
+func (e *Evidence) dropTallies(groups map[string]bool) {
+	for group, t := range e.tallies {
+		if !groups[group] {
+			e.tallied = e.tallied.Minus(t)
+			delete(e.tallies, group)
+		}
 	}
 }
 

@@ -25,6 +25,7 @@ type world struct {
 	evidence  *evidence.Evidence
 	validated int
 	suspects  []string
+	woken     int
 }
 
 func newWorld(t testing.TB) *world {
@@ -41,7 +42,7 @@ func (w *world) lead() {
 		Keys: keys, Capabilities: map[string]provider.Capabilities{"mem": {Zones: []string{"a", "b"}, CallTimeout: time.Minute, Consistency: time.Second}},
 		SessionTTL: 5 * time.Second, Seed: 7, Now: func() time.Time { return w.now },
 		Jitter:  func(most time.Duration) time.Duration { return most },
-		Wake:    func() { e.NextDue() }, // whoever is woken may ask at once
+		Wake:    func() { e.NextDue(); w.woken++ }, // whoever is woken may ask at once
 		Suspect: func(p string) { e.NextDue(); w.suspects = append(w.suspects, p) },
 		Validate: func(_ string, g store.Group) string {
 			w.validated++

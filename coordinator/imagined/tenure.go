@@ -177,6 +177,7 @@ func (t *tenure) plan() {
 		t.planNext()
 		return
 	}
+	t.carrying = true // what wakes us from here on is planned after this
 	s := t.evidence.Snapshot(t.content, ready)
 	p := plan.Compute(s, now)
 	t.evidence.Tallied(p.Tallies)

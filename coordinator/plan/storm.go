@@ -35,6 +35,9 @@ func (t Tally) Storm() bool {
 	return t.Groups >= shardStormGroups && reaches(t.Lost, t.Of, shardStormMin, shardStormPercent)
 }
 
+// Calm says that so few are lost now that a storm of the shard may end.
+func (t Tally) Calm() bool { return !reaches(t.Now, t.Of, shardStormMin, shardStormPercent) }
+
 func reaches(lost, of, least, percent int) bool { return lost >= least && lost*100 >= percent*of }
 
 // missed says that a member is lost, or called dead for its absence alone.
@@ -108,7 +111,7 @@ func (d *draft) weather(shard Tally) {
 	}
 	calm := !reaches(d.tally.Now, d.tally.Of, spec.Min, spec.Percent)
 	if d.storm.Shard {
-		calm = calm && !reaches(shard.Now, shard.Of, shardStormMin, shardStormPercent)
+		calm = calm && shard.Calm()
 	}
 	switch {
 	case !calm:
