@@ -47,6 +47,12 @@ func running(sc *scene, i store.Instance, j plan.Judgment, since string) string 
 	default:
 		text += fmt.Sprintf(", but it is %s: %s", strings.ToUpper(string(j.Verdict)), j.Why)
 	}
+	switch gone := sc.evacuation(i); {
+	case i.Doomed != nil:
+		text += "; it is DOOMED: " + i.Doomed.Why
+	case gone != "":
+		text += "; it is DOOMED: " + gone
+	}
 	if r, found := sc.holder(i.Slot, i.ID); found && r.Replaces == i.ID {
 		text += fmt.Sprintf("; its replacement %s is %s", r.ID, r.Phase)
 	}

@@ -51,19 +51,19 @@ func (s *Session) tellGroup(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	decisions, err := s.lastDecisions(ctx, name)
+	entries, err := s.decisions(ctx, name)
 	if err != nil {
 		return err
 	}
+	decisions, told := lastOf(entries), verdictsTold(entries)
 	g := group{Name: name, Stored: sc.content.Groups[name], Static: sc.content.Static[name], Status: sc.content.Status[name]}
 	g.read()
 	all := func(store.Blocked) bool { return true }
 	story := groupStory{
-		Group: name, State: strings.TrimSpace(viewOf(g).state), Revision: sc.content.Revision, Answer: groupAnswer(sc, g), Now: goingOn(sc),
+		Group: name, State: strings.TrimSpace(viewOf(g).state), Revision: sc.content.Revision, Answer: groupAnswer(sc, g), Now: goingOn(sc, told),
 		Blocked: sc.blocked(all), Decisions: storyLines(decisions), Next: []string{},
 	}
-	story.NextLook = nextLook(groupLooks(sc), sc.now)
-	story.looks = nextLookText(story.NextLook, story.Blocked, sc.leads(), sc.now)
+	story.NextLook, story.looks = sc.nextLook(groupLooks(sc, told), story.Blocked)
 	story.Next = append(story.Next, nextCommands(g, sc)...)
 	story.Computed = computeGroup(sc, sc.held(all))
 	return s.showGroupStory(story)
@@ -98,26 +98,35 @@ func computeGroup(sc *scene, held []store.Blocked) *computed {
 	}
 	c := &computed{Held: held}
 	if !course.Idle() {
-		c.Plan = course.Words() + courseEnd(course, known)
+		drains := course.Drain > 0 || sc.status().Phases[store.Draining] > 0
+		c.Plan = course.Words() + courseEnd(course, known, drains)
 	}
 	return c
 }
 
-func courseEnd(c foresee.Course, known bool) string {
+func courseEnd(c foresee.Course, known, drains bool) string {
+	hooks := ""
+	if drains { // nobody knows for how long
+		hooks = ", and the time that drain hooks take"
+	}
 	switch {
 	case !known && c.Rests:
 		return ""
 	case !c.Rests:
 		return "; then it stands still"
 	default:
-		return "; at rest in " + roughly(c.Took)
+		return "; at rest in " + roughly(c.Took) + hooks
 	}
 }
 
-func (s *Session) lastDecisions(ctx context.Context, name string) ([]store.JournalEntry, error) {
+// decisions are the last entries of the journal about a group, and some more.
+func (s *Session) decisions(ctx context.Context, name string) ([]store.JournalEntry, error) {
 	of := func(e store.JournalEntry) bool { return e.Group == name }
-	found, err := s.entriesOf(ctx, of, func(found []store.JournalEntry) bool { return len(found) >= mostDecisions })
-	return found[max(0, len(found)-mostDecisions):], err
+	return s.entriesOf(ctx, of, func(found []store.JournalEntry) bool { return len(found) >= mostDecisions })
+}
+
+func lastOf(entries []store.JournalEntry) []store.JournalEntry {
+	return entries[max(0, len(entries)-mostDecisions):]
 }
 
 // groupAnswer is the state of a group in a sentence: how it is, and the two things that matter most.
@@ -195,10 +204,11 @@ func heldBack(blocked []store.Blocked) (held, turns int) {
 }
 
 // goingOn is what a group is in the middle of.
-func goingOn(sc *scene) []string {
+func goingOn(sc *scene, told map[string]store.JournalEntry) []string {
 	st := sc.status()
 	st.Blocked = nil // that has a place of its own
-	lines := append([]string{}, nowLines(st, sc.slots(), sc.now)...)
+	lines := append([]string{sc.pictureLine()}, ailingLines(sc, told)...)
+	lines = append(lines, nowLines(st, sc.slots(), sc.now)...)
 	for _, i := range sc.instances() {
 		switch {
 		case i.Phase == store.Draining && i.Drain != nil:
@@ -226,23 +236,25 @@ func goingOn(sc *scene) []string {
 	return lines
 }
 
-func groupLooks(sc *scene) []look {
+func groupLooks(sc *scene, told map[string]store.JournalEntry) []look {
 	looks := statusLooks(sc.status())
 	for _, v := range sc.slots() {
 		looks = append(looks, slotLooks(v.Record)...)
 	}
 	for _, i := range sc.instances() {
 		looks = append(looks, instanceLooks(i)...)
+		looks = append(looks, suspectLooks(sc, i, verdictNow(sc, i.ID, told))...)
 	}
 	return looks
 }
 
 // explainGoneGroup tells from the journal alone of a group that is gone.
 func (s *Session) explainGoneGroup(ctx context.Context, name string) (bool, error) {
-	decisions, err := s.lastDecisions(ctx, name)
-	if err != nil || len(decisions) == 0 {
+	entries, err := s.decisions(ctx, name)
+	if err != nil || len(entries) == 0 {
 		return false, err
 	}
+	decisions := lastOf(entries)
 	last := decisions[len(decisions)-1]
 	now := s.env.Now()
 	story := groupStory{

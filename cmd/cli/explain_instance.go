@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/cmd/output"
-	"github.com/leasehold/leasehold/coordinator/plan"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -20,7 +19,8 @@ type instanceStory struct {
 	Phase    string         `json:"phase"` // "gone" without a record
 	Revision store.Revision `json:"revision"`
 	Answer   string         `json:"answer"`
-	Now      []string       `json:"now"` // how it is
+	Verdict  *verdict       `json:"verdict"` // null: there is nothing to judge
+	Now      []string       `json:"now"`     // how it is
 	Journal  []storyLine    `json:"journal"`
 	// Decision is the one that counts, and what would have kept it from happening.
 	Decision *storyLine `json:"decision,omitempty"`
@@ -69,10 +69,18 @@ func tellInstance(sc *scene, i store.Instance, life []store.JournalEntry) instan
 	slot, now := i.Slot, sc.now
 	st := instanceStory{
 		Instance: i.ID, Group: i.Group, Slot: &slot, Phase: string(i.Phase), Revision: sc.content.Revision, Journal: storyLines(life),
-		Now: append([]string{}, instanceLines(i, now)...), Next: "leasehold instance show " + i.ID,
+		Next: "leasehold instance show " + i.ID,
 	}
-	j := judgedNow(sc, i.ID, life)
-	st.Answer = answerOf(sc, i, j, life)
+	judged := verdictNow(sc, i.ID, verdictsTold(life))
+	if judged.shown() {
+		st.Verdict = &judged
+	}
+	st.Answer = answerOf(sc, i, judged.judgment(), life)
+	st.Now = append([]string{sc.pictureLine()}, judged.lines(now)...)
+	st.Now = append(st.Now, instanceLines(i, now)...)
+	if d := sc.evacuation(i); d != "" {
+		st.Now = append(st.Now, "doomed: DRAIN-3: "+d)
+	}
 	st.Now = append(st.Now, agentLines(sc, i.ID)...)
 	v := sc.content.Slots[i.Group][i.Slot]
 	if line := slotState(v.Record, now); line != "" {
@@ -84,8 +92,7 @@ func tellInstance(sc *scene, i store.Instance, life []store.JournalEntry) instan
 	if held := sc.held(mine); len(held) > 0 {
 		st.Computed = &computed{Held: held}
 	}
-	st.NextLook = nextLook(looksFor(sc, i, st.Blocked), now)
-	st.looks = nextLookText(st.NextLook, st.Blocked, sc.leads(), now)
+	st.NextLook, st.looks = sc.nextLook(append(looksFor(sc, i, st.Blocked), suspectLooks(sc, i, judged)...), st.Blocked)
 	if commands := freeing(st.Blocked); len(commands) > 0 {
 		st.Next = commands[0]
 	}
@@ -99,7 +106,7 @@ func ofWholeGroup(b store.Blocked) bool {
 
 // decide picks out the decision that counts.
 func (st *instanceStory) decide(id string, life []store.JournalEntry, now time.Time) {
-	e, found := countingDecision(id, life)
+	e, found := countingDecision(id, sinceReturn(id, life))
 	if !found {
 		return
 	}
@@ -113,23 +120,12 @@ func (st *instanceStory) decide(id string, life []store.JournalEntry, now time.T
 	}
 }
 
-// judgedNow is the verdict on an instance: the leader's last one where it knows more than etcd shows.
-func judgedNow(sc *scene, id string, life []store.JournalEntry) plan.Judgment {
-	j := sc.plan.Judgments[id]
-	if j.Verdict == store.Suspect || j.Verdict.Failed() {
-		if told, found := verdictOf(id, life); found && told.Verdict.Failed() {
-			j.Verdict, j.Why, j.Rule = told.Verdict, told.Why, told.Rule
-		}
-	}
-	return j
-}
-
 // agentLines say how its session and its last report are.
 func agentLines(sc *scene, id string) []string {
 	var lines []string
 	if v := sc.content.Alive[id]; v.Present() {
 		a := v.Record
-		line := fmt.Sprintf("agent: stream %s for %s at replica %s", a.State, output.Age(sc.now, a.Since), a.Replica)
+		line := fmt.Sprintf("agent: stream %s since %s (%s) at replica %s, rev %d", a.State, clock(a.Since, sc.now), output.Age(sc.now, a.Since), a.Replica, v.Modified)
 		if a.Why != "" && a.State != store.StreamOpen {
 			line += ": " + a.Why
 		}
@@ -139,9 +135,11 @@ func agentLines(sc *scene, id string) []string {
 	}
 	if v := sc.content.Reports[id]; v.Present() {
 		r := v.Record
-		line := fmt.Sprintf("report: %s ago: healthy", output.Age(sc.now, r.Received))
-		if !r.Healthy {
-			line = fmt.Sprintf("report: %s ago: unhealthy: %s", output.Age(sc.now, r.Received), r.Why)
+		line := fmt.Sprintf("report: stored %s (%s ago), rev %d: ", clock(r.Received, sc.now), output.Age(sc.now, r.Received), v.Modified)
+		if r.Healthy {
+			line += "healthy"
+		} else {
+			line += "unhealthy: " + r.Why
 		}
 		for _, c := range r.Checks {
 			if !c.Healthy {

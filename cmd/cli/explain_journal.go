@@ -120,14 +120,15 @@ func endOf(id string, life []store.JournalEntry) time.Time {
 	return time.Time{}
 }
 
-// verdictOf is the last verdict that a leader told of an instance.
-func verdictOf(id string, life []store.JournalEntry) (store.JournalEntry, bool) {
-	for _, e := range slices.Backward(life) {
-		if e.Instance == id && e.Verdict != "" && e.What == string(e.Verdict) {
-			return e, true
+// verdictsTold are the last verdicts that a leader told of instances.
+func verdictsTold(entries []store.JournalEntry) map[string]store.JournalEntry {
+	last := map[string]store.JournalEntry{}
+	for _, e := range entries {
+		if e.Verdict != "" && e.What == string(e.Verdict) {
+			last[e.Instance] = e
 		}
 	}
-	return store.JournalEntry{}, false
+	return last
 }
 
 var requested = regexp.MustCompile(`replacement (\S+) requested`)

@@ -72,7 +72,8 @@ func statusLooks(st store.Status) []look {
 	return all
 }
 
-// looksFor are those that concern an instance: its own, its slot's, its replacement's, and the storm's if that holds it.
+// looksFor are those that concern an instance: its own, its slot's, its replacement's, the storm's if that holds it, and, where it
+// waits for room, those of the others that are on their way.
 func looksFor(sc *scene, i store.Instance, blocked []store.Blocked) []look {
 	all := append(instanceLooks(i), slotLooks(sc.content.Slots[i.Group][i.Slot].Record)...)
 	if r, found := sc.holder(i.Slot, i.ID); found && r.Replaces == i.ID {
@@ -81,7 +82,24 @@ func looksFor(sc *scene, i store.Instance, blocked []store.Blocked) []look {
 	if slices.ContainsFunc(blocked, func(b store.Blocked) bool { return b.Rule == "SAFE-2" }) {
 		all = append(all, statusLooks(store.Status{Storm: sc.status().Storm})...)
 	}
+	if slices.ContainsFunc(blocked, waitsForRoom) {
+		for _, other := range sc.instances() {
+			if other.ID != i.ID {
+				all = append(all, instanceLooks(other)...)
+			}
+		}
+	}
 	return all
+}
+
+// waitsForRoom says that something is held by a budget, which others use.
+func waitsForRoom(b store.Blocked) bool {
+	switch b.Rule {
+	case "HEAL-2", "HEAL-3", "HEAL-4", "HEAL-7", "HEAL-8", "ROLL-1", "ROLL-2", "EXP-1":
+		return true
+	default:
+		return false
+	}
 }
 
 // freeing are the commands that would free what is held.
@@ -99,8 +117,17 @@ func freeing(blocked []store.Blocked) []string {
 	return commands
 }
 
-// nextLook is the first of them that is to come; nil if none is.
-func nextLook(all []look, now time.Time) *look {
+// nextLook is the first of the looks that is to come, nil if none is, and the words for it.
+func (sc *scene) nextLook(all []look, blocked []store.Blocked) (*look, string) {
+	if still := sc.standstill(); still != "" {
+		return nil, still
+	}
+	l := firstLook(all, sc.now)
+	return l, nextLookText(l, blocked, sc.now)
+}
+
+// firstLook is the first of the looks that is to come; nil if none is.
+func firstLook(all []look, now time.Time) *look {
 	slices.SortStableFunc(all, func(a, b look) int { return a.At.Compare(b.At) })
 	for i := range all {
 		if all[i].At.After(now) {
@@ -111,11 +138,9 @@ func nextLook(all []look, now time.Time) *look {
 }
 
 // nextLookText says when a coordinator looks again.
-func nextLookText(l *look, blocked []store.Blocked, leads bool, now time.Time) string {
+func nextLookText(l *look, blocked []store.Blocked, now time.Time) string {
 	asks := slices.ContainsFunc(blocked, func(b store.Blocked) bool { return b.Rule == "HEAL-12" })
 	switch {
-	case !leads:
-		return "when a coordinator is at work; none is"
 	case asks && (l == nil || l.At.Sub(now) > time.Minute):
 		return "within a minute or so, when the provider is asked again (HEAL-12); at once when anything changes"
 	case l == nil:

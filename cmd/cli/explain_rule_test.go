@@ -66,10 +66,10 @@ func TestNamesAreWordsOfTheirOwn(t *testing.T) {
 
 func TestNextLookIsTheFirstToCome(t *testing.T) {
 	looks := []look{{At: noon.Add(time.Hour), What: "late"}, {At: noon.Add(-time.Second), What: "past"}, {At: noon.Add(time.Minute), What: "soon"}, {At: noon, What: "now"}}
-	if l := nextLook(looks, noon); l == nil || l.What != "soon" {
+	if l := firstLook(looks, noon); l == nil || l.What != "soon" {
 		t.Errorf("the next look is %v, want soon", l)
 	}
-	if l := nextLook(looks[:2], noon.Add(2*time.Hour)); l != nil {
+	if l := firstLook(looks[:2], noon.Add(2*time.Hour)); l != nil {
 		t.Errorf("the next look is %v, and all are past", l)
 	}
 }

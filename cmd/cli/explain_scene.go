@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -58,6 +59,34 @@ func (s *Session) scene(ctx context.Context, group string) (*scene, error) {
 func (sc *scene) leads() bool { return len(sc.content.Leaders) > 0 }
 
 func (sc *scene) status() store.Status { return sc.content.Status[sc.group].Record }
+
+// pictureLine says how the scene was read.
+func (sc *scene) pictureLine() string {
+	return fmt.Sprintf("picture: etcd at %s, rev %d", clock(sc.now, sc.now), sc.content.Revision)
+}
+
+// evacuation says that an instance is in a zone that is to be emptied; "" if it is not.
+func (sc *scene) evacuation(i store.Instance) string {
+	e, is := sc.content.Shard.Record.Evacuated[i.Zone]
+	if !is || i.Doomed != nil {
+		return ""
+	}
+	return fmt.Sprintf("zone %s is evacuated by %s since %s", i.Zone, e.By, clock(e.At, sc.now))
+}
+
+// standstill says why nothing is decided, whatever time passes; "" if it is.
+func (sc *scene) standstill() string {
+	switch spec, known := sc.world.Spec(); {
+	case !sc.leads():
+		return "when a coordinator is at work; none is"
+	case sc.content.Shard.Record.Hold != nil:
+		return "when the hold of the shard is released; until then it is only watched (SAFE-12)"
+	case known && spec.Paused:
+		return "when the group is resumed; until then it is only watched (REC-13)"
+	default:
+		return ""
+	}
+}
 
 // slots are those of the group, in order of number.
 func (sc *scene) slots() []store.Versioned[store.Slot] {

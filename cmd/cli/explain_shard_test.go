@@ -103,11 +103,17 @@ func (w *shard) loses(ids ...string) {
 	}
 	w.pass(17 * time.Second)
 	for _, id := range ids {
-		if _, err := w.st.Commit(w.t.Context(), store.Txn{Writes: []store.Write{store.Delete(w.keys.Alive(id))}}); err != nil {
-			w.t.Fatal(err)
-		}
+		w.drop(id)
 	}
 	w.pass(2 * time.Second)
+}
+
+// drop takes the session of an instance away, as the end of its lease does.
+func (w *shard) drop(id string) {
+	w.t.Helper()
+	if _, err := w.st.Commit(w.t.Context(), store.Txn{Writes: []store.Write{store.Delete(w.keys.Alive(id))}}); err != nil {
+		w.t.Fatal(err)
+	}
 }
 
 func (w *shard) boot(id string) string {

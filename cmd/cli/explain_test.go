@@ -72,7 +72,8 @@ func TestExplainSaysWhyNotYet(t *testing.T) {
 			w.explains("web", "web is STARTED, 1 of 3 healthy: 2 unhealthy; 3 things are held back",
 				"Why not yet", "health of web-0-", " (DET-10): it feels unwell", "removal of "+id+" (HEAL-2): its replacement web-0-", " is checking",
 				"replacement of "+ids[1]+" (HEAL-2): max_expansion 1 (1 in use)", "freed when: another replacement is complete")
-			w.explains(ids[1], ids[1]+" is RUNNING since", "but it is UNHEALTHY: it feels unwell", "Why not yet", "replacement of "+ids[1]+" (HEAL-2): max_expansion 1 (1 in use)")
+			w.explains(ids[1], ids[1]+" is RUNNING since", "but it is UNHEALTHY: it feels unwell", "Why not yet", "replacement of "+ids[1]+" (HEAL-2): max_expansion 1 (1 in use)",
+				"Next look: ", " web-0-", " has failed, unless it is healthy (DET-10)") // who has the room that it waits for
 			w.explains(id, "; its replacement web-0-", " is checking", "Why not yet", "removal of "+id, "Next look: ", "has failed, unless it is healthy (DET-10)")
 		}},
 		"flapping wait": {one, func(w *shard, id string) {
@@ -97,13 +98,17 @@ func TestExplainSaysWhyNotYet(t *testing.T) {
 			w.run("hold", "the disks are moved")
 			w.held("web", "SAFE-12")
 			w.falls(id, "it feels unwell")
-			w.explains("web", "the shard is ON HOLD by eve@desk: the disks are moved", "Why not yet", "all changes (SAFE-12): the shard is on hold since", "freed when: the hold is released")
-			w.explains(id, id+" is RUNNING", "Why not yet", "all changes (SAFE-12)")
+			w.explains("web", "the shard is ON HOLD by eve@desk: the disks are moved", "Why not yet", "all changes (SAFE-12): the shard is on hold since", "freed when: the hold is released",
+				"Next look: when the hold of the shard is released; until then it is only watched (SAFE-12)")
+			w.explains(id, id+" is RUNNING", "Why not yet", "all changes (SAFE-12)", "Next look: when the hold of the shard is released")
 		}},
-		"pause": {one, func(w *shard, id string) {
+		"pause": {drains(one), func(w *shard, id string) {
+			w.run("instance", "drain", id, "--confirm="+id)
+			w.until("it drains", func() bool { return w.status("web").Phases[store.Draining] == 1 })
 			w.run("group", "pause", "web")
 			w.held("web", "REC-13")
-			w.explains("web", "web is PAUSED, 1 of 1 healthy: nothing is created, healed or deleted in it", "Why not yet", "all changes (REC-13): the group is paused", "freed when: leasehold group resume web")
+			w.explains("web", "web is PAUSED, 0 of 1 healthy: nothing is created, healed or deleted in it", "Why not yet", "all changes (REC-13): the group is paused", "freed when: leasehold group resume web",
+				"Next look: when the group is resumed; until then it is only watched (REC-13)") // and not when the drain's time is over
 		}},
 		"protected": {one, func(w *shard, id string) {
 			w.run("instance", "protect", id, "--from-heal")

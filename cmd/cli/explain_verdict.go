@@ -1,0 +1,125 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leasehold/leasehold/coordinator/plan"
+	"github.com/leasehold/leasehold/store"
+)
+
+// verdict is what an instance is judged to be, and on what.
+type verdict struct {
+	Verdict  store.Verdict  `json:"verdict"`
+	Rule     string         `json:"rule,omitempty"`
+	Why      string         `json:"why,omitempty"`
+	Told     *time.Time     `json:"told"`     // when the leader said so; nil: nobody did, it is computed here
+	Revision store.Revision `json:"revision"` // of the picture that it was judged on
+	Evidence []string       `json:"evidence,omitempty"`
+}
+
+// verdictNow is the verdict on an instance: the leader's last one where it agrees with what etcd shows, since the leader knows more,
+// what the provider says for one.
+func verdictNow(sc *scene, id string, verdicts map[string]store.JournalEntry) verdict {
+	j := sc.plan.Judgments[id]
+	v := verdict{Verdict: j.Verdict, Rule: j.Rule, Why: j.Why, Revision: sc.content.Revision}
+	for _, e := range j.Evidence {
+		if !strings.HasPrefix(e, "provider: ") { // here nobody has asked it
+			v.Evidence = append(v.Evidence, e)
+		}
+	}
+	told, found := verdicts[id]
+	agrees := told.Verdict == j.Verdict || ailing(told.Verdict) && ailing(j.Verdict)
+	if found && agrees && (sc.leads() || told.Verdict.Failed()) {
+		v = verdict{Verdict: told.Verdict, Rule: told.Rule, Why: told.Why, Told: &told.At, Revision: told.Revision, Evidence: told.Evidence}
+	}
+	return v
+}
+
+// ailing says that a verdict is none of an instance that is well.
+func ailing(v store.Verdict) bool { return v == store.Suspect || v.Failed() }
+
+// shown says that the verdict says more than the phase does.
+func (v verdict) shown() bool { return v.Verdict != "" && v.Verdict != store.Unborn }
+
+func (v verdict) judgment() plan.Judgment {
+	return plan.Judgment{Verdict: v.Verdict, Rule: v.Rule, Why: v.Why, Evidence: v.Evidence}
+}
+
+// source says who judged, when, and on which picture.
+func (v verdict) source(now time.Time) string {
+	if v.Told == nil {
+		return fmt.Sprintf("%s, computed here from rev %d", v.Rule, v.Revision)
+	}
+	return fmt.Sprintf("%s, told %s, rev %d", v.Rule, clock(*v.Told, now), v.Revision)
+}
+
+// lines are the verdict and its evidence as a story has them.
+func (v verdict) lines(now time.Time) []string {
+	if !v.shown() {
+		return nil
+	}
+	lines := []string{fmt.Sprintf("verdict: %s (%s): %s", v.Verdict, v.source(now), v.Why)}
+	if ailing(v.Verdict) && len(v.Evidence) > 0 {
+		lines = append(lines, "evidence: "+strings.Join(v.Evidence, "; "))
+	}
+	return lines
+}
+
+// ailingLines tell of the instances of a group that are not well, those with the worst verdict first.
+func ailingLines(sc *scene, told map[string]store.JournalEntry) []string {
+	all := map[store.Verdict][]string{}
+	for _, i := range sc.instances() {
+		v := verdictNow(sc, i.ID, told)
+		all[v.Verdict] = append(all[v.Verdict], fmt.Sprintf("%s is %s (%s): %s", i.ID, strings.ToUpper(string(v.Verdict)), v.source(sc.now), v.Why))
+	}
+	lines := slices.Concat(all[store.Dead], all[store.Lost], all[store.Unhealthy], all[store.Stuck], all[store.Suspect])
+	if more := len(lines) - mostNamed; more > 0 {
+		lines = append(lines[:mostNamed], counted(more, "more is", "more are")+" not well: leasehold instance list -g "+sc.group)
+	}
+	return lines
+}
+
+// suspectLooks say when a suspicion ends at the latest: an agent that says nothing loses its lease, and that counts once it is
+// confirmed and no grace runs.
+func suspectLooks(sc *scene, i store.Instance, v verdict) []look {
+	if v.Verdict != store.Suspect || !i.Phase.Registered() {
+		return nil
+	}
+	alive, ttl := sc.content.Alive[i.ID], i.Spec.Report.LeaseTTL.D()
+	settings := sc.content.Shard.Record.Settings
+	switch {
+	case v.Rule == "DET-4":
+		return []look{{At: sc.now.Add(settings.ProviderPoll.D()), What: "by then the provider has been asked about " + i.ID + " once more", Rule: "DET-12"}}
+	case alive.Present() && alive.Record.State != store.StreamOpen:
+		by := alive.Record.Since.Add(ttl)
+		if alive.Record.State == store.StreamOverdue { // its lease was renewed one and a half intervals earlier
+			by = by.Add(-i.Spec.Report.Interval.D() * 3 / 2)
+		}
+		return []look{{At: by, What: fmt.Sprintf("by then the lease (%s) of %s has ended, unless its agent reports; once that is confirmed it is lost", i.Spec.Report.LeaseTTL, i.ID), Rule: "DET-17"}}
+	case v.Told == nil:
+		return nil
+	case v.Rule == "SAFE-1":
+		back := settings.ReconnectMax.D()
+		by := v.Told.Add(ttl + back + back/2 + time.Second)
+		return []look{{At: by, What: "by then the time is over in which agents may return, unless there is another disturbance; " + i.ID + " is lost if its agent has not", Rule: "SAFE-1"}}
+	default:
+		by := v.Told.Add(max(ttl, longestConfirmation))
+		return []look{{At: by, What: "by then it is confirmed that the lease of " + i.ID + " has ended, and it is lost, unless its agent reports", Rule: "DET-17"}}
+	}
+}
+
+// longestConfirmation is how long the end of a short lease is confirmed at most: a replica's session of the usual length and a second.
+const longestConfirmation = 6 * time.Second
+
+// sinceReturn is the life of an instance since it last came back from being lost: what was decided before was taken back.
+func sinceReturn(id string, life []store.JournalEntry) []store.JournalEntry {
+	for n, e := range slices.Backward(life) {
+		if e.Instance == id && e.Rule == "DET-15" && e.From == store.Draining && e.To != "" && e.To != store.Draining {
+			return life[n+1:]
+		}
+	}
+	return life
+}
