@@ -35,7 +35,7 @@ func (m *member) reachable() bool {
 
 // restart begins one. The caller has applied the budgets.
 func (d *draft) restart(m *member, level, rule, what, why string, heals bool, change func(*store.Instance)) *Action {
-	rec := store.Restart{Level: level, Rule: rule, Token: d.unique(m.ID()), Boot: m.boot(), Listed: m.Sighting.BootID, At: d.now.UTC(), Heals: heals}
+	rec := store.Restart{Level: level, Rule: rule, Token: d.unique(m.ID()), Boot: m.boot(), Listed: m.listedBoot(), At: d.now.UTC(), Heals: heals}
 	a := d.step(m, store.Stopping, rule, what, why, m.evidence(), func(r *store.Instance) {
 		r.Restart, r.Counted = &rec, false
 		if change != nil {
@@ -53,6 +53,15 @@ func (m *member) boot() string {
 		return m.Alive.Record.BootID
 	}
 	return m.Report.Record.BootID
+}
+
+// listedBoot is its present boot as its provider tells boots apart; "" if the last List may tell of the one before, as it was begun
+// before the agent was heard.
+func (m *member) listedBoot() string {
+	if m.Alive.Present() && m.Sighting.Begun.Before(m.StreamSince) {
+		return ""
+	}
+	return m.Sighting.BootID
 }
 
 // stopped: the restart was carried out; the instance comes up again.
