@@ -195,14 +195,13 @@ func (d *draft) turn(m *member) (removeFirst, ok bool) {
 		return false, true
 	}
 	if why := d.mustKeep(m); why != "" {
-		d.block("SAFE-2", what, why, "another replacement is complete", m.ID())
+		d.block("SAFE-2", what, why, d.room(m), m.ID())
 		return false, false
 	}
 	// Who never booted is unavailable already: to remove it takes nobody down (HEAL-5). Else several of them would use the
 	// budget up that their own replacement needs.
 	if most == 0 || d.booted(m) && d.unavailable() >= most {
-		why, until := d.usedUp(most, d.unavailable())
-		d.block("HEAL-2", what, why, until, m.ID())
+		d.block("HEAL-2", what, d.usedUp(most, d.unavailable()), d.room(m), m.ID())
 		return false, false
 	}
 	if !d.mayDelete(what, m) {
@@ -211,13 +210,26 @@ func (d *draft) turn(m *member) (removeFirst, ok bool) {
 	return true, true
 }
 
-// usedUp says that both budgets are, and what would change that.
-func (d *draft) usedUp(most, used int) (why, until string) {
+// usedUp says that both budgets are.
+func (d *draft) usedUp(most, used int) string {
 	b := d.spec.Budget
 	if b.MaxExpansion == 0 && most == 0 {
-		return "max_expansion and max_unavailable are 0: only the dead are healed", "one of them is raised"
+		return "max_expansion and max_unavailable are 0: only the dead are healed"
 	}
-	return fmt.Sprintf("max_expansion %d (%d in use) and max_unavailable %d (%d in use) are used up", b.MaxExpansion, max(0, d.expansion()), most, used), "another replacement is complete"
+	return fmt.Sprintf("max_expansion %d (%d in use) and max_unavailable %d (%d in use) are used up", b.MaxExpansion, max(0, d.expansion()), most, used)
+}
+
+// room says what gives a member that has to be replaced the room for that, and has an instance of a roll give way to a failed one.
+func (d *draft) room(m *member) (until string) {
+	switch {
+	case d.spec.Budget.MaxExpansion == 0 && d.spec.MaxUnavailable(false) == 0:
+		return "one of them is raised"
+	case d.spec.Budget.MaxExpansion > 0 && m.failing() && m.phase.Fills():
+		if leaving := d.giveWay(m); leaving != "" {
+			return leaving + " has made room"
+		}
+	}
+	return "another replacement is complete"
 }
 
 // mustKeep says why a member is not removed before its replacement is there; "" if it may be.

@@ -36,6 +36,7 @@ func otherwise(rule string, verdict store.Verdict) string {
 // without says so for rules whose decisions rest on more than a verdict.
 var without = map[string]string{
 	"HEAL-6":  "both kept, had the original not recovered",
+	"HEAL-8":  "kept, had nobody failed, or had there been room for both",
 	"HEAL-9":  "kept, had size not been lowered, or were it protected",
 	"HEAL-13": "waited for longer, had the provider not failed for so long",
 	"REC-3":   "not made, were the slot filled, its wait not over, or a budget used up",

@@ -89,7 +89,7 @@ func (d *draft) rollOut() {
 	if d.rollout == nil {
 		return
 	}
-	if d.rollout.Blamed != "" {
+	if d.blamed() {
 		d.block("FLAP-5", "the roll", d.rollout.Blamed, "another template: leasehold group rollback "+d.g.Name+", or leasehold group retry "+d.g.Name, "")
 		return
 	}
@@ -105,6 +105,37 @@ func (d *draft) rollOut() {
 			return
 		}
 	}
+}
+
+// blamed says that the template that is being rolled out is taken for the cause of failures (FLAP-5).
+func (d *draft) blamed() bool { return d.rollout != nil && d.rollout.Blamed != "" }
+
+// rolls says that a member is there for nothing but a roll, and has not got healthy yet: the older one in its slot does its work and is
+// only outdated.
+func (d *draft) rolls(m, old *member) bool {
+	return older(old, m) && m.phase.Fills() && m.phase != store.Running && !m.unwanted() && !d.outdated(m) && m.Record.Protected == "" &&
+		old.healthy() && !old.unwanted() && d.outdated(old) && old.age.rule == ""
+}
+
+// giveWay withdraws an instance that a roll has made and that has not got healthy yet, the youngest of them, for a member that has failed
+// and waits for the room that it takes: its slot has one that serves, the other has none (HEAL-8). It returns who leaves: that may be one
+// that drains since an earlier plan, and whose room comes.
+func (d *draft) giveWay(m *member) string {
+	var young, old *member
+	for _, sl := range d.order {
+		for _, o := range sl.members {
+			if o.Record.Phase == store.Draining && o.Record.Drain != nil && o.Record.Drain.Rule == "HEAL-8" {
+				return o.ID()
+			}
+			if first := sl.members[0]; !o.touched && !first.touched && d.rolls(o, first) && (young == nil || older(young, o)) {
+				young, old = o, first
+			}
+		}
+	}
+	if young == nil || d.release(young, old, "HEAL-8", "withdrawn", "the healing of "+m.ID()+" needs its room, and "+old.ID()+" serves") == nil {
+		return ""
+	}
+	return young.ID()
 }
 
 // healsFirst says that this plan has taken a step for a slot in which nobody works: the next belongs to it, and a roll takes no room
@@ -241,8 +272,7 @@ func (d *draft) updateByReplacement(m *member, why string) bool {
 	}
 	most := d.spec.MaxUnavailable(false)
 	if most == 0 || m.healthy() && d.unwell() >= most || d.booted(m) && d.unavailable() >= most {
-		why, until := d.usedUp(most, d.unwell())
-		d.block("ROLL-1", what, why, until, m.ID())
+		d.block("ROLL-1", what, d.usedUp(most, d.unwell()), d.room(m), m.ID())
 		return false
 	}
 	if !d.mayDelete(what, m) {

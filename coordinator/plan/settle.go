@@ -26,6 +26,9 @@ func (d *draft) settle(sl *slot, good, bad []*member) {
 		switch {
 		case m == keep || m.judgment.Verdict == store.Suspect:
 			continue // a suspect is decided when it is known what it is
+		case d.blamed() && d.rolls(m, keep):
+			d.release(m, keep, "FLAP-5", "withdrawn", "the roll is stopped, and "+keep.ID()+" serves")
+			continue
 		case older(keep, m) && !d.proven(m) && keep.Record.Protected != store.ProtectHeal && (d.flapsNow(sl.Record) || d.leaving(keep) && !d.leaving(m)):
 			d.block(d.leavingRule(keep), "removal of "+keep.ID(), d.leavingWhy(keep)+", and its replacement "+m.ID()+" is "+string(m.phase), m.ID()+" passes all checks", keep.ID())
 			continue
