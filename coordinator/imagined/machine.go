@@ -19,6 +19,7 @@ type machine struct {
 	state    provider.State
 	why      string
 	boots    int
+	bootName string // ID of the present boot
 	madeAt   time.Duration
 	hidden   time.Duration // not listed before
 	gone     bool
@@ -27,7 +28,7 @@ type machine struct {
 
 func (m *machine) running() bool { return m.state == provider.StateRunning && !m.gone }
 
-func (m *machine) bootID() string { return fmt.Sprintf("%s.%d", m.id, m.boots) }
+func (m *machine) bootID() string { return m.bootName }
 
 // seen is the machine as its provider tells of it.
 func (m *machine) seen() provider.Machine {
@@ -40,6 +41,7 @@ func (m *machine) seen() provider.Machine {
 func (m *machine) boot() {
 	w := m.cloud.w
 	m.boots++
+	m.bootName = fmt.Sprintf("%s.%d", m.id, m.boots)
 	m.state, m.why = provider.StateRunning, ""
 	if m.boots == 1 {
 		m.mute = w.chance.happens(m.cloud.cfg.NeverBoots)

@@ -16,9 +16,10 @@ const (
 	servedEvery   = 10 * time.Second
 	vitalsSilence = 3 * time.Second
 	tickLate      = 3 * time.Second
-	watchLag      = 2 * time.Millisecond // most of it
-	commitTakes   = 3 * time.Millisecond // at most
-	soonest       = time.Millisecond     // between two plans
+	watchLag      = 2 * time.Millisecond  // most of it
+	commitTakes   = 3 * time.Millisecond  // at most
+	soonest       = time.Millisecond      // between two plans
+	thinking      = 20 * time.Microsecond // about an instance, while it plans: what happens meanwhile is in the next plan
 )
 
 // tenure is one term of leadership, as coordinator/tenure.go has it.
@@ -44,7 +45,8 @@ type tenure struct {
 	planning  bool          // a plan is about to be made
 	plannedAt time.Duration // when
 	carrying  bool
-	turns     plan.Turns // of the plan that is carried out
+	thinks    time.Duration // how long the last plan took
+	turns     plan.Turns    // of the plan that is carried out
 	poked     bool
 }
 
@@ -145,7 +147,7 @@ func (t *tenure) deliver() {
 }
 
 // poke has a plan made soon.
-func (t *tenure) poke() { t.planAfter(soonest) }
+func (t *tenure) poke() { t.planAfter(max(soonest, t.thinks)) }
 
 func (t *tenure) planAfter(d time.Duration) {
 	if t.carrying {
@@ -157,7 +159,7 @@ func (t *tenure) planAfter(d time.Duration) {
 		return
 	}
 	t.planning, t.plannedAt = true, at
-	t.after(d, d > soonest, func() {
+	t.after(d, d > max(soonest, t.thinks), func() {
 		if t.planning && t.w.clock >= t.plannedAt && !t.carrying {
 			t.planning = false
 			t.plan()
@@ -181,6 +183,7 @@ func (t *tenure) plan() {
 	s := t.evidence.Snapshot(t.content, ready)
 	p := plan.Compute(s, now)
 	t.evidence.Tallied(p.Tallies)
+	t.thinks = time.Duration(len(p.Judgments)) * thinking
 	t.judge(&s, &p)
 	if t.w.cfg.Observer.Planned != nil {
 		t.w.cfg.Observer.Planned(t.w.Now(), &s, &p)
@@ -196,7 +199,7 @@ func (t *tenure) silent() bool {
 
 func (t *tenure) planNext() {
 	if due := t.evidence.NextDue(); !due.IsZero() {
-		t.planAfter(max(soonest, due.Sub(t.now())))
+		t.planAfter(max(soonest, t.thinks, due.Sub(t.now())))
 	}
 }
 

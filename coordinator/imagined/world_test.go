@@ -37,6 +37,25 @@ func diary(b *strings.Builder) imagined.Observer {
 	}
 }
 
+// A leader of many instances hears of several events at once, because planning takes time: it does not plan for each.
+func TestPlanningTakesTime(t *testing.T) {
+	const size = 300
+	var last time.Time
+	plans, large := 0, 0
+	w := imagined.New(imagined.Config{Seed: 1, Groups: []store.Group{web(size)}, Observer: imagined.Observer{
+		Planned: func(at time.Time, _ *plan.Snapshot, p *plan.Plan) {
+			if plans++; large == size && at.Sub(last) < size*20*time.Microsecond {
+				t.Errorf("planned %s after the plan before, of %d instances", at.Sub(last), large)
+			}
+			last, large = at, len(p.Judgments)
+		},
+	}})
+	w.RunUntil(imagined.Epoch.Add(2 * time.Minute))
+	if n := w.Working("web"); n != size || plans < size/10 {
+		t.Errorf("%d of %d work after %d plans", n, size, plans)
+	}
+}
+
 func TestAGroupComesUpAndHeals(t *testing.T) {
 	w := imagined.New(imagined.Config{Seed: 1, Groups: []store.Group{web(5)}})
 	w.RunUntil(imagined.Epoch.Add(time.Minute))
