@@ -15,6 +15,7 @@ import (
 
 	"github.com/leasehold/leasehold/agent/contact"
 	"github.com/leasehold/leasehold/agent/host"
+	"github.com/leasehold/leasehold/agent/notice"
 	"github.com/leasehold/leasehold/agent/protocol"
 	"github.com/leasehold/leasehold/agent/workload"
 	"github.com/leasehold/leasehold/provider"
@@ -78,6 +79,18 @@ type Hook interface {
 	Close(keep bool)
 }
 
+// Notices is where the word comes from that the machine will be taken away.
+type Notices interface {
+	// Run watches until the context ends.
+	Run(ctx context.Context)
+	// Watch says where to look from now on, and may be told the same again.
+	Watch(spec notice.Spec)
+	// Latest is the notice that holds now, at once; nil if there is none.
+	Latest() *notice.Notice
+	// Changed tells that Latest is new.
+	Changed() <-chan struct{}
+}
+
 // Deps are what the agent works with.
 type Deps struct {
 	Credentials credentials.TransportCredentials
@@ -85,6 +98,8 @@ type Deps struct {
 	Host        Host
 	Workload    Workload
 	Hook        Hook
+	Notices     Notices // where the group says that they come from
+	Evacuation  Notices // from whoever runs the machine; it is never told where to look
 	// Dial reaches a replica; nil is TCP.
 	Dial func(ctx context.Context, address string) (net.Conn, error)
 	// Rand gives numbers in [0,1) for jitter; nil is a good source.
@@ -126,8 +141,8 @@ func New(cfg Config, deps Deps) (*Agent, error) {
 		return nil, errors.New("new agent: no boot ID: set " + provider.EnvBootID)
 	case cfg.StateDir == "":
 		return nil, errors.New("new agent: no state directory")
-	case deps.Credentials == nil || deps.Logger == nil || deps.Host == nil || deps.Workload == nil || deps.Hook == nil:
-		return nil, errors.New("new agent: credentials, logger, host, workload and drain hook are all needed")
+	case deps.Credentials == nil || deps.Logger == nil || deps.Host == nil || deps.Workload == nil || deps.Hook == nil || deps.Notices == nil || deps.Evacuation == nil:
+		return nil, errors.New("new agent: credentials, logger, host, workload, drain hook and the sources of notices are all needed")
 	}
 	switch cfg.Farewell {
 	case "":
@@ -194,6 +209,8 @@ func (a *Agent) Run(ctx context.Context) error {
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	a.tasks.Go(func() { a.deps.Host.Run(background) })
+	a.tasks.Go(func() { a.deps.Notices.Run(background) })
+	a.tasks.Go(func() { a.deps.Evacuation.Run(background) })
 	a.tasks.Go(func() { a.keeper.run(background) })
 	if memory.Retired {
 		a.log.Warn("instance was retired: its workload is not started unless a replica welcomes it again")
@@ -237,6 +254,10 @@ func (a *Agent) loop(ctx, background context.Context) {
 			ev = contact.Changed{}
 		case <-a.deps.Hook.Changed():
 			a.noteDone()
+			ev = contact.Changed{}
+		case <-a.deps.Notices.Changed():
+			ev = contact.Changed{}
+		case <-a.deps.Evacuation.Changed():
 			ev = contact.Changed{}
 		case <-a.news:
 			ev = contact.Changed{}
@@ -300,14 +321,24 @@ func (a *Agent) perform(background context.Context, orders []contact.Order) {
 	}
 }
 
+// goodbye is what there is to say at the end (DET-8).
+func (a *Agent) goodbye() (kind protocol.Goodbye_Kind, why string) {
+	evacuation := a.deps.Evacuation.Latest()
+	switch {
+	case a.cfg.Farewell == FarewellRestart:
+		return protocol.Goodbye_RESTART, "the agent was told to end"
+	case evacuation != nil:
+		return protocol.Goodbye_EVACUATING, evacuation.Why
+	default:
+		return protocol.Goodbye_SHUTDOWN, "the agent was told to end"
+	}
+}
+
 // leave says goodbye, ends the workload if it is to end, and waits for everything.
 func (a *Agent) leave(stop context.CancelFunc) {
-	kind := protocol.Goodbye_SHUTDOWN
-	if a.cfg.Farewell == FarewellRestart {
-		kind = protocol.Goodbye_RESTART
-	}
-	a.log.Info("agent ends", "farewell", string(a.cfg.Farewell), "keep_workload", a.cfg.KeepWorkload)
-	a.perform(context.Background(), a.contact.Leave(kind, "the agent was told to end"))
+	kind, why := a.goodbye()
+	a.log.Info("agent ends", "farewell", kind.String(), "keep_workload", a.cfg.KeepWorkload)
+	a.perform(context.Background(), a.contact.Leave(kind, why))
 	close(a.over)
 	a.deps.Hook.Close(a.cfg.KeepWorkload)
 	a.keeper.conclude(context.Background(), a.cfg.KeepWorkload)

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/leasehold/leasehold/agent/contact"
+	"github.com/leasehold/leasehold/agent/notice"
 )
 
 const memorySchema = 1
@@ -30,6 +31,7 @@ type duty struct {
 	Run        []string          `json:"run,omitempty"`
 	Vars       map[string]string `json:"vars,omitempty"`
 	Lifecycle  string            `json:"lifecycle,omitempty"`
+	Notices    notice.Spec       `json:"notices,omitzero"`
 	Restarted  string            `json:"restarted,omitempty"` // token of the last restart that was carried out
 	Drained    string            `json:"drained,omitempty"`   // token of the last drain whose hook has ended
 }

@@ -30,6 +30,7 @@ func (a *Agent) report(sequence uint64) *protocol.Report {
 		ConfigHash: a.duty.ConfigHash,
 		Restarted:  a.duty.Restarted,
 		Drained:    a.duty.Drained,
+		Notice:     a.notice(),
 	}
 	w := a.deps.Workload.State()
 	if !w.Wanted {
@@ -57,4 +58,20 @@ func (a *Agent) report(sequence uint64) *protocol.Report {
 		}
 	}
 	return r
+}
+
+// notice is the word that the machine will end, nil if there is none. A provider's goes first: there is less time.
+func (a *Agent) notice() *protocol.Notice {
+	n := a.deps.Notices.Latest()
+	if n == nil {
+		n = a.deps.Evacuation.Latest()
+	}
+	if n == nil {
+		return nil
+	}
+	out := &protocol.Notice{Kind: n.Kind, Why: n.Why, At: timestamppb.New(n.Seen)}
+	if !n.Ends.IsZero() {
+		out.In = durationpb.New(max(time.Millisecond, time.Until(n.Ends))) // nothing would mean that it is not known
+	}
+	return out
 }

@@ -19,6 +19,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/leasehold/leasehold/agent/host"
+	"github.com/leasehold/leasehold/agent/notice"
 	"github.com/leasehold/leasehold/agent/protocol"
 	"github.com/leasehold/leasehold/agent/workload"
 	"github.com/leasehold/leasehold/provider"
@@ -344,12 +345,54 @@ func (h *hook) Close(keep bool) {
 	h.closed, h.kept = true, keep
 }
 
+// oracle is a source of notices in memory.
+type oracle struct {
+	mu      sync.Mutex
+	spec    notice.Spec
+	latest  *notice.Notice
+	changed chan struct{}
+}
+
+func newOracle() *oracle { return &oracle{changed: make(chan struct{}, 1)} }
+
+func (o *oracle) Run(ctx context.Context) { <-ctx.Done() }
+
+func (o *oracle) Watch(spec notice.Spec) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.spec = spec
+}
+
+func (o *oracle) Latest() *notice.Notice {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.latest
+}
+
+func (o *oracle) Changed() <-chan struct{} { return o.changed }
+
+func (o *oracle) says(n *notice.Notice) {
+	o.mu.Lock()
+	o.latest = n
+	o.mu.Unlock()
+	o.changed <- struct{}{}
+}
+
+// watches is what it was told to watch last.
+func (o *oracle) watches() notice.Spec {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.spec
+}
+
 // running is an agent under way in a bubble.
 type running struct {
 	t       *testing.T
 	shard   *shard
 	machine *machine
 	hook    *hook
+	notices *oracle
+	evac    *oracle
 	state   string // the agent's state file
 	cancel  context.CancelFunc
 	done    chan error
@@ -367,16 +410,16 @@ func startAgent(t *testing.T, s *shard, m *machine, change func(*Config)) *runni
 	if change != nil {
 		change(&cfg)
 	}
-	h := newHook()
+	h, notices, evac := newHook(), newOracle(), newOracle()
 	a, err := New(cfg, Deps{
 		Credentials: insecure.NewCredentials(), Logger: slog.New(slog.NewTextHandler(testWriter{t}, nil)),
-		Host: m, Workload: m, Hook: h, Dial: s.dial, Rand: func() float64 { return 0.999 },
+		Host: m, Workload: m, Hook: h, Notices: notices, Evacuation: evac, Dial: s.dial, Rand: func() float64 { return 0.999 },
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	r := &running{t: t, shard: s, machine: m, hook: h, state: filepath.Join(cfg.StateDir, "agent.json"), cancel: cancel, done: make(chan error, 1)}
+	r := &running{t: t, shard: s, machine: m, hook: h, notices: notices, evac: evac, state: filepath.Join(cfg.StateDir, "agent.json"), cancel: cancel, done: make(chan error, 1)}
 	go func() { r.done <- a.Run(ctx) }()
 	return r
 }

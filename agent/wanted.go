@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/leasehold/leasehold/agent/notice"
 	"github.com/leasehold/leasehold/agent/protocol"
 	"github.com/leasehold/leasehold/agent/workload"
 )
@@ -22,6 +23,7 @@ func (a *Agent) resume(d duty) {
 	}
 	a.duty = d
 	a.deps.Workload.Configure(d.Run, d.Vars)
+	a.deps.Notices.Watch(d.Notices)
 	a.keeper.carried(d.Restarted)
 }
 
@@ -36,6 +38,13 @@ func (a *Agent) obey(w *protocol.Wanted) {
 		a.deps.Workload.Configure(now.Run, now.Vars)
 		a.log.Info("configuration taken over", "config", hash)
 	}
+	n := w.GetNotices()
+	now.Notices = notice.Spec{Source: n.GetSource(), File: n.GetFile(), Endpoint: n.GetEndpoint()}
+	if now.Notices != a.duty.Notices {
+		a.duty.Notices = now.Notices
+		a.remember(false)
+	}
+	a.deps.Notices.Watch(now.Notices)
 	if now.ConfigHash != a.duty.ConfigHash || now.Lifecycle != a.duty.Lifecycle {
 		a.take(now)
 		select {

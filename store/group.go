@@ -124,13 +124,24 @@ type DrainSpec struct {
 	Hook    []string `json:"hook,omitempty"`
 }
 
-// SpotSpec says that a group's machines may be taken away by their provider (SPOT-3).
+// SpotSpec says that a group's machines may be taken away by their provider (SPOT-1, SPOT-3).
 type SpotSpec struct {
 	Enabled     bool     `json:"enabled"`
 	MaxLifetime Duration `json:"max_lifetime"`
+	NoticeSpec
 }
 
-// The values of Lifecycle, Heal.Policy, Rollout.Strategy and of actions that change what runs.
+// NoticeSpec says where agents look for the word that their machine will be taken away (SPOT-1).
+type NoticeSpec struct {
+	Source   string `json:"source,omitempty"`   // NoticeNone, NoticeAWS, NoticeGCP, NoticeAzure or NoticeFile
+	File     string `json:"file,omitempty"`     // of NoticeFile
+	Endpoint string `json:"endpoint,omitempty"` // of the others: instead of the cloud's own address
+}
+
+// Watched says whether there is anything to look at.
+func (n NoticeSpec) Watched() bool { return n.Source != "" && n.Source != NoticeNone }
+
+// The values of Lifecycle, Heal.Policy, Rollout.Strategy, Spot.Source and of actions that change what runs.
 const (
 	LifecycleService = "service"
 	LifecycleTask    = "task"
@@ -141,6 +152,12 @@ const (
 
 	StrategyProactive     = "proactive"
 	StrategyOpportunistic = "opportunistic"
+
+	NoticeNone  = "none"
+	NoticeAWS   = "aws"
+	NoticeGCP   = "gcp"
+	NoticeAzure = "azure"
+	NoticeFile  = "file"
 
 	ActionLiveUpdate = "live_update"
 	ActionRestart    = "restart"
@@ -193,7 +210,7 @@ func DefaultGroup() Group {
 			ProbeAfter: Duration(5 * time.Minute),
 		},
 		Drain:       DrainSpec{Timeout: Duration(5 * time.Minute)},
-		Spot:        SpotSpec{MaxLifetime: Duration(24 * time.Hour)},
+		Spot:        SpotSpec{MaxLifetime: Duration(24 * time.Hour), NoticeSpec: NoticeSpec{Source: NoticeNone}},
 		StopTimeout: Duration(30 * time.Second),
 	}
 }
@@ -229,6 +246,10 @@ func ReadGroup(value []byte) (Group, error) {
 
 // InstanceSpec is the part of the spec that a machine is made from.
 func (g Group) InstanceSpec() InstanceSpec {
+	var notices NoticeSpec
+	if g.Spot.Watched() {
+		notices = g.Spot.NoticeSpec
+	}
 	return InstanceSpec{
 		Provider:            g.Provider,
 		Template:            g.Template,
@@ -240,6 +261,7 @@ func (g Group) InstanceSpec() InstanceSpec {
 		StopTimeout:         g.StopTimeout,
 		Drain:               g.Drain,
 		Lifecycle:           g.Lifecycle,
+		Notices:             notices,
 	}
 }
 

@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"fmt"
+	"path"
 	"regexp"
 	"slices"
 	"strconv"
@@ -57,6 +58,9 @@ func (g Group) Warnings() []string {
 	if g.Budget.MaxExpansion == 0 && (g.Spot.Enabled || aged(g.Expiry.EligibleAge) || aged(g.Expiry.ForcedAge)) {
 		w = append(w, "budget: max_expansion is 0: no instance expires, since its replacement is made first (EXP-2)")
 	}
+	if g.Spot.Enabled && !g.Spot.Watched() {
+		w = append(w, "spot: no source is named: nobody looks for interruption notices (SPOT-1)")
+	}
 	return w
 }
 
@@ -75,6 +79,8 @@ var (
 	nameForm  = regexp.MustCompile(`^[a-z]([a-z0-9-]{0,38}[a-z0-9])?$`)
 	labelForm = regexp.MustCompile(`^[A-Za-z0-9_./-]{1,63}$`)
 	varForm   = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,62}$`)
+
+	endpointForm = regexp.MustCompile(`^https?://[^\s/?#]+(/[^\s?#]*)?$`)
 )
 
 // MaxSize is the most instances that one group may have.
@@ -270,6 +276,32 @@ var Fields = []Field{
 	},
 	durationField("spot.max_lifetime", "24h", "SPOT-3", "Machines of a spot group are replaced at a random age, at most this old and at least 11/12 of it.", time.Minute, 365*24*time.Hour,
 		func(g *Group) Duration { return g.Spot.MaxLifetime }),
+	{
+		Path: "spot.source", Type: "string", Default: NoticeNone, Allowed: `"none", "aws", "gcp", "azure" or "file"`, Rule: "SPOT-1",
+		Doc:   "Where the agent looks for the word that its machine will be taken away: the cloud's metadata service, or a file that somebody writes. It does so whether spot.enabled is set or not.",
+		value: func(g *Group) any { return g.Spot.Source },
+		ok: func(g *Group) bool {
+			return oneOf(g.Spot.Source, NoticeNone, NoticeAWS, NoticeGCP, NoticeAzure, NoticeFile)
+		},
+	},
+	{
+		Path: "spot.file", Type: "string", Default: "none", Allowed: "an absolute path with source file, and nothing with any other", Rule: "SPOT-1",
+		Doc:   "A file on the machine: while it is there, so is the notice. It may say kind, why, and in (2m) or at (a time), as JSON or line by line.",
+		value: func(g *Group) any { return g.Spot.File },
+		ok: func(g *Group) bool {
+			n := g.Spot.NoticeSpec
+			return n.Source == NoticeFile && path.IsAbs(n.File) && len(n.File) <= 4096 || n.Source != NoticeFile && n.File == ""
+		},
+	},
+	{
+		Path: "spot.endpoint", Type: "string", Default: "the cloud's own", Allowed: "a URL like http://127.0.0.1:8080, with source aws, gcp or azure", Rule: "SPOT-1",
+		Doc:   "Where the metadata service is, if not where the cloud has it.",
+		value: func(g *Group) any { return g.Spot.Endpoint },
+		ok: func(g *Group) bool {
+			n := g.Spot.NoticeSpec
+			return n.Endpoint == "" || oneOf(n.Source, NoticeAWS, NoticeGCP, NoticeAzure) && endpointForm.MatchString(n.Endpoint) && len(n.Endpoint) <= 500
+		},
+	},
 	durationField("on_demand_age", "0s", "REC-2", "On-demand instances older than this are removed; 0: never.", 0, 365*24*time.Hour,
 		func(g *Group) Duration { return g.OnDemandAge }),
 	durationField("stop_timeout", "30s", "HEAL-14", "How long a machine may take to stop before it is removed all the same.", 0, 10*time.Minute,

@@ -14,8 +14,12 @@ const (
 
 // ReachOf says so of the field that a path names, or is a part of.
 func ReachOf(path string) Reach {
+	path, _, _ = strings.Cut(path, "[")
+	switch path {
+	case "spot.source", "spot.file", "spot.endpoint":
+		return ReachLater
+	}
 	field, _, _ := strings.Cut(path, ".")
-	field, _, _ = strings.Cut(field, "[")
 	switch field {
 	case "provider", "template", "workload", "vars":
 		return ReachByRoll

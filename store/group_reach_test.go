@@ -20,14 +20,27 @@ func TestReachFollowsRecordAndTemplate(t *testing.T) {
 		name, _, _ := strings.Cut(spec.Field(i).Tag.Get("json"), ",")
 		var changed store.InstanceSpec
 		setSomething(t, reflect.ValueOf(&changed).Elem().Field(i))
-		recorded[name] = store.ReachLater
+		reach := store.ReachLater
 		if changed.TemplateHash() != empty {
-			recorded[name] = store.ReachByRoll
+			reach = store.ReachByRoll
+		}
+		if name != "notices" {
+			recorded[name] = reach
+			continue
+		}
+		// In a group they stand beside what else there is to say of spot machines.
+		part := reflect.TypeFor[store.NoticeSpec]()
+		for i := range part.NumField() {
+			below, _, _ := strings.Cut(part.Field(i).Tag.Get("json"), ",")
+			recorded["spot."+below] = reach
 		}
 	}
 	known := map[string]bool{}
 	for _, f := range store.Fields {
 		field, _, _ := strings.Cut(f.Path, ".")
+		if _, own := recorded[f.Path]; own {
+			field = f.Path
+		}
 		want, kept := recorded[field]
 		if !kept {
 			want = store.ReachAtOnce

@@ -70,7 +70,9 @@ func TestFieldsCoverTheGroup(t *testing.T) {
 				continue // commands write it
 			}
 			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-			if field.Type.Kind() == reflect.Struct {
+			if field.Anonymous {
+				walk(prefix, field.Type)
+			} else if field.Type.Kind() == reflect.Struct {
 				walk(prefix+name+".", field.Type)
 			} else {
 				want = append(want, prefix+name)
@@ -157,6 +159,9 @@ func TestBounds(t *testing.T) {
 		"drain.timeout":                {[]any{"0s", "24h"}, []any{"-1s", "24h0m1s"}},
 		"drain.hook":                   {[]any{[]string{"./leave", ""}, make256("a")}, []any{[]string{""}, append(make256("a"), "a"), []string{"a", long(4097)}}},
 		"spot.enabled":                 {[]any{true, false}, nil},
+		"spot.source":                  {[]any{"none", "aws", "gcp", "azure"}, []any{"", "AWS", "oracle"}},
+		"spot.file":                    {[]any{""}, []any{"/run/notice"}}, // more in TestNoticeSources
+		"spot.endpoint":                {[]any{""}, []any{"http://127.0.0.1"}},
 		"spot.max_lifetime":            {[]any{"1m", "8760h"}, []any{"59s", "0s", "8760h0m1s"}},
 		"on_demand_age":                {[]any{"0s", "8760h"}, []any{"-1s", "8760h0m1s"}},
 		"stop_timeout":                 {[]any{"0s", "10m"}, []any{"-1s", "10m0.001s"}},
@@ -284,6 +289,47 @@ func TestReadGroupRefuses(t *testing.T) {
 	}
 	if _, err := store.ReadGroup([]byte(`{"schema": 2, "name": "web", "provider": "process"}`)); !errors.Is(err, store.ErrSchema) {
 		t.Errorf("a newer schema: %v", err)
+	}
+}
+
+// Where notices come from needs a file, or can have an endpoint, and never says what nobody looks at.
+//
+// proves SPOT-1
+func TestNoticeSources(t *testing.T) {
+	for _, c := range []struct {
+		spec store.NoticeSpec
+		bad  string // the field; "": it is right
+	}{
+		{store.NoticeSpec{Source: "file", File: "/run/notice"}, ""},
+		{store.NoticeSpec{Source: "file"}, "spot.file"},
+		{store.NoticeSpec{Source: "file", File: "run/notice"}, "spot.file"},
+		{store.NoticeSpec{Source: "file", File: "/" + strings.Repeat("x", 4096)}, "spot.file"},
+		{store.NoticeSpec{Source: "aws", File: "/run/notice"}, "spot.file"},
+		{store.NoticeSpec{Source: "aws", Endpoint: "http://127.0.0.1:8080/below"}, ""},
+		{store.NoticeSpec{Source: "gcp", Endpoint: "https://[fd20::1]"}, ""},
+		{store.NoticeSpec{Source: "azure", Endpoint: "127.0.0.1:8080"}, "spot.endpoint"},
+		{store.NoticeSpec{Source: "azure", Endpoint: "file:///etc/passwd"}, "spot.endpoint"},
+		{store.NoticeSpec{Source: "azure", Endpoint: "http://host/?q=1"}, "spot.endpoint"},
+		{store.NoticeSpec{Source: "none", Endpoint: "http://127.0.0.1"}, "spot.endpoint"},
+		{store.NoticeSpec{Source: "file", File: "/run/notice", Endpoint: "http://127.0.0.1"}, "spot.endpoint"},
+	} {
+		g := web()
+		g.Spot.NoticeSpec = c.spec
+		var wrong *store.FieldError
+		if err := g.Validate(); (err == nil) != (c.bad == "") || errors.As(err, &wrong) && wrong.Path != c.bad {
+			t.Errorf("%+v: %v, want %q to be wrong", c.spec, err, c.bad)
+		}
+		if got := g.InstanceSpec().Notices; got.Watched() && got != c.spec {
+			t.Errorf("%+v: an instance's record has %+v", c.spec, got)
+		}
+	}
+	g := web()
+	if got := g.InstanceSpec().Notices; got != (store.NoticeSpec{}) {
+		t.Errorf("nothing is watched, and a record has %+v", got)
+	}
+	g.Spot.Enabled = true
+	if w := g.Warnings(); len(w) != 1 || !strings.Contains(w[0], "SPOT-1") {
+		t.Errorf("spot machines whose notices nobody looks for: %v", w)
 	}
 }
 

@@ -46,6 +46,7 @@ type InstanceSpec struct {
 	StopTimeout         Duration          `json:"stop_timeout"`
 	Drain               DrainSpec         `json:"drain,omitzero"`
 	Lifecycle           string            `json:"lifecycle,omitempty"`
+	Notices             NoticeSpec        `json:"notices,omitzero"`
 }
 
 // Doom says that the instance will end whatever we do: replaced elsewhere first, drained, and no failure of its slot

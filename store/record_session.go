@@ -74,7 +74,10 @@ type Report struct {
 	Notice    *Notice `json:"notice,omitempty"`      // that the machine will end
 }
 
-// Notice is a provider's word that it will take a machine away (SPOT-2).
+// NoticeEvacuating is the kind of a notice by which whoever runs the machine wants it emptied: it takes the time that this takes (DRAIN-3).
+const NoticeEvacuating = "evacuating"
+
+// Notice is the word that a machine will be taken away (SPOT-2).
 type Notice struct {
 	Kind string `json:"kind"`
 	Why  string `json:"why,omitempty"`

@@ -147,7 +147,7 @@ func (x Goodbye_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Goodbye_Kind.Descriptor instead.
 func (Goodbye_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{16, 0}
+	return file_protocol_proto_rawDescGZIP(), []int{17, 0}
 }
 
 type AgentMessage struct {
@@ -879,6 +879,7 @@ type Wanted struct {
 	RestartToken  string                 `protobuf:"bytes,4,opt,name=restart_token,json=restartToken,proto3" json:"restart_token,omitempty"` // restart the workload, unless a restart with this token was carried out; empty: no restart
 	Drain         *Drain                 `protobuf:"bytes,5,opt,name=drain,proto3" json:"drain,omitempty"`                                   // absent: the instance stays
 	Lifecycle     string                 `protobuf:"bytes,6,opt,name=lifecycle,proto3" json:"lifecycle,omitempty"`                           // "service", or "task": a workload that exits with 0 is done
+	Notices       *NoticeSource          `protobuf:"bytes,8,opt,name=notices,proto3" json:"notices,omitempty"`                               // absent: nothing is watched
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -955,6 +956,74 @@ func (x *Wanted) GetLifecycle() string {
 	return ""
 }
 
+func (x *Wanted) GetNotices() *NoticeSource {
+	if x != nil {
+		return x.Notices
+	}
+	return nil
+}
+
+// NoticeSource says where the agent looks for notices (SPOT-1).
+type NoticeSource struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Source        string                 `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"` // "aws", "gcp", "azure" or "file"
+	File          string                 `protobuf:"bytes,2,opt,name=file,proto3" json:"file,omitempty"`
+	Endpoint      string                 `protobuf:"bytes,3,opt,name=endpoint,proto3" json:"endpoint,omitempty"` // empty: the cloud's own
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NoticeSource) Reset() {
+	*x = NoticeSource{}
+	mi := &file_protocol_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NoticeSource) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NoticeSource) ProtoMessage() {}
+
+func (x *NoticeSource) ProtoReflect() protoreflect.Message {
+	mi := &file_protocol_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NoticeSource.ProtoReflect.Descriptor instead.
+func (*NoticeSource) Descriptor() ([]byte, []int) {
+	return file_protocol_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *NoticeSource) GetSource() string {
+	if x != nil {
+		return x.Source
+	}
+	return ""
+}
+
+func (x *NoticeSource) GetFile() string {
+	if x != nil {
+		return x.File
+	}
+	return ""
+}
+
+func (x *NoticeSource) GetEndpoint() string {
+	if x != nil {
+		return x.Endpoint
+	}
+	return ""
+}
+
 // Drain asks the agent to run the drain hook (DRAIN-1), unless the one with this token has ended.
 type Drain struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -967,7 +1036,7 @@ type Drain struct {
 
 func (x *Drain) Reset() {
 	*x = Drain{}
-	mi := &file_protocol_proto_msgTypes[10]
+	mi := &file_protocol_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -979,7 +1048,7 @@ func (x *Drain) String() string {
 func (*Drain) ProtoMessage() {}
 
 func (x *Drain) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[10]
+	mi := &file_protocol_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -992,7 +1061,7 @@ func (x *Drain) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Drain.ProtoReflect.Descriptor instead.
 func (*Drain) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{10}
+	return file_protocol_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Drain) GetToken() string {
@@ -1037,7 +1106,7 @@ type Report struct {
 
 func (x *Report) Reset() {
 	*x = Report{}
-	mi := &file_protocol_proto_msgTypes[11]
+	mi := &file_protocol_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1049,7 +1118,7 @@ func (x *Report) String() string {
 func (*Report) ProtoMessage() {}
 
 func (x *Report) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[11]
+	mi := &file_protocol_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1062,7 +1131,7 @@ func (x *Report) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Report.ProtoReflect.Descriptor instead.
 func (*Report) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{11}
+	return file_protocol_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Report) GetSequence() uint64 {
@@ -1162,7 +1231,7 @@ type Notice struct {
 
 func (x *Notice) Reset() {
 	*x = Notice{}
-	mi := &file_protocol_proto_msgTypes[12]
+	mi := &file_protocol_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1174,7 +1243,7 @@ func (x *Notice) String() string {
 func (*Notice) ProtoMessage() {}
 
 func (x *Notice) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[12]
+	mi := &file_protocol_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1187,7 +1256,7 @@ func (x *Notice) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Notice.ProtoReflect.Descriptor instead.
 func (*Notice) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{12}
+	return file_protocol_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Notice) GetKind() string {
@@ -1231,7 +1300,7 @@ type Check struct {
 
 func (x *Check) Reset() {
 	*x = Check{}
-	mi := &file_protocol_proto_msgTypes[13]
+	mi := &file_protocol_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1243,7 +1312,7 @@ func (x *Check) String() string {
 func (*Check) ProtoMessage() {}
 
 func (x *Check) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[13]
+	mi := &file_protocol_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1256,7 +1325,7 @@ func (x *Check) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Check.ProtoReflect.Descriptor instead.
 func (*Check) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{13}
+	return file_protocol_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Check) GetName() string {
@@ -1307,7 +1376,7 @@ type Host struct {
 
 func (x *Host) Reset() {
 	*x = Host{}
-	mi := &file_protocol_proto_msgTypes[14]
+	mi := &file_protocol_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1319,7 +1388,7 @@ func (x *Host) String() string {
 func (*Host) ProtoMessage() {}
 
 func (x *Host) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[14]
+	mi := &file_protocol_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1332,7 +1401,7 @@ func (x *Host) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Host.ProtoReflect.Descriptor instead.
 func (*Host) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{14}
+	return file_protocol_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Host) GetCpuPercent() float64 {
@@ -1382,7 +1451,7 @@ type WorkloadExit struct {
 
 func (x *WorkloadExit) Reset() {
 	*x = WorkloadExit{}
-	mi := &file_protocol_proto_msgTypes[15]
+	mi := &file_protocol_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1394,7 +1463,7 @@ func (x *WorkloadExit) String() string {
 func (*WorkloadExit) ProtoMessage() {}
 
 func (x *WorkloadExit) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[15]
+	mi := &file_protocol_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1407,7 +1476,7 @@ func (x *WorkloadExit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkloadExit.ProtoReflect.Descriptor instead.
 func (*WorkloadExit) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{15}
+	return file_protocol_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *WorkloadExit) GetCode() int32 {
@@ -1449,7 +1518,7 @@ type Goodbye struct {
 
 func (x *Goodbye) Reset() {
 	*x = Goodbye{}
-	mi := &file_protocol_proto_msgTypes[16]
+	mi := &file_protocol_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1461,7 +1530,7 @@ func (x *Goodbye) String() string {
 func (*Goodbye) ProtoMessage() {}
 
 func (x *Goodbye) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[16]
+	mi := &file_protocol_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1474,7 +1543,7 @@ func (x *Goodbye) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Goodbye.ProtoReflect.Descriptor instead.
 func (*Goodbye) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{16}
+	return file_protocol_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Goodbye) GetKind() Goodbye_Kind {
@@ -1552,7 +1621,7 @@ const file_protocol_proto_rawDesc = "" +
 	"\x04Move\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\",\n" +
 	"\fCoordinators\x12\x1c\n" +
-	"\taddresses\x18\x01 \x03(\tR\taddresses\"\xa2\x02\n" +
+	"\taddresses\x18\x01 \x03(\tR\taddresses\"\xde\x02\n" +
 	"\x06Wanted\x12\x1f\n" +
 	"\vconfig_hash\x18\x01 \x01(\tR\n" +
 	"configHash\x12\x10\n" +
@@ -1560,10 +1629,15 @@ const file_protocol_proto_rawDesc = "" +
 	"\x04vars\x18\x03 \x03(\v2$.leasehold.agent.v1.Wanted.VarsEntryR\x04vars\x12#\n" +
 	"\rrestart_token\x18\x04 \x01(\tR\frestartToken\x12/\n" +
 	"\x05drain\x18\x05 \x01(\v2\x19.leasehold.agent.v1.DrainR\x05drain\x12\x1c\n" +
-	"\tlifecycle\x18\x06 \x01(\tR\tlifecycle\x1a7\n" +
+	"\tlifecycle\x18\x06 \x01(\tR\tlifecycle\x12:\n" +
+	"\anotices\x18\b \x01(\v2 .leasehold.agent.v1.NoticeSourceR\anotices\x1a7\n" +
 	"\tVarsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"f\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"V\n" +
+	"\fNoticeSource\x12\x16\n" +
+	"\x06source\x18\x01 \x01(\tR\x06source\x12\x12\n" +
+	"\x04file\x18\x02 \x01(\tR\x04file\x12\x1a\n" +
+	"\bendpoint\x18\x03 \x01(\tR\bendpoint\"f\n" +
 	"\x05Drain\x12\x14\n" +
 	"\x05token\x18\x01 \x01(\tR\x05token\x12\x12\n" +
 	"\x04hook\x18\x02 \x03(\tR\x04hook\x123\n" +
@@ -1633,7 +1707,7 @@ func file_protocol_proto_rawDescGZIP() []byte {
 }
 
 var file_protocol_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_protocol_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
+var file_protocol_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
 var file_protocol_proto_goTypes = []any{
 	(Refused_Reason)(0),           // 0: leasehold.agent.v1.Refused.Reason
 	(Goodbye_Kind)(0),             // 1: leasehold.agent.v1.Goodbye.Kind
@@ -1647,21 +1721,22 @@ var file_protocol_proto_goTypes = []any{
 	(*Move)(nil),                  // 9: leasehold.agent.v1.Move
 	(*Coordinators)(nil),          // 10: leasehold.agent.v1.Coordinators
 	(*Wanted)(nil),                // 11: leasehold.agent.v1.Wanted
-	(*Drain)(nil),                 // 12: leasehold.agent.v1.Drain
-	(*Report)(nil),                // 13: leasehold.agent.v1.Report
-	(*Notice)(nil),                // 14: leasehold.agent.v1.Notice
-	(*Check)(nil),                 // 15: leasehold.agent.v1.Check
-	(*Host)(nil),                  // 16: leasehold.agent.v1.Host
-	(*WorkloadExit)(nil),          // 17: leasehold.agent.v1.WorkloadExit
-	(*Goodbye)(nil),               // 18: leasehold.agent.v1.Goodbye
-	nil,                           // 19: leasehold.agent.v1.Wanted.VarsEntry
-	(*timestamppb.Timestamp)(nil), // 20: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 21: google.protobuf.Duration
+	(*NoticeSource)(nil),          // 12: leasehold.agent.v1.NoticeSource
+	(*Drain)(nil),                 // 13: leasehold.agent.v1.Drain
+	(*Report)(nil),                // 14: leasehold.agent.v1.Report
+	(*Notice)(nil),                // 15: leasehold.agent.v1.Notice
+	(*Check)(nil),                 // 16: leasehold.agent.v1.Check
+	(*Host)(nil),                  // 17: leasehold.agent.v1.Host
+	(*WorkloadExit)(nil),          // 18: leasehold.agent.v1.WorkloadExit
+	(*Goodbye)(nil),               // 19: leasehold.agent.v1.Goodbye
+	nil,                           // 20: leasehold.agent.v1.Wanted.VarsEntry
+	(*timestamppb.Timestamp)(nil), // 21: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 22: google.protobuf.Duration
 }
 var file_protocol_proto_depIdxs = []int32{
 	4,  // 0: leasehold.agent.v1.AgentMessage.hello:type_name -> leasehold.agent.v1.Hello
-	13, // 1: leasehold.agent.v1.AgentMessage.report:type_name -> leasehold.agent.v1.Report
-	18, // 2: leasehold.agent.v1.AgentMessage.goodbye:type_name -> leasehold.agent.v1.Goodbye
+	14, // 1: leasehold.agent.v1.AgentMessage.report:type_name -> leasehold.agent.v1.Report
+	19, // 2: leasehold.agent.v1.AgentMessage.goodbye:type_name -> leasehold.agent.v1.Goodbye
 	5,  // 3: leasehold.agent.v1.GatewayMessage.welcome:type_name -> leasehold.agent.v1.Welcome
 	6,  // 4: leasehold.agent.v1.GatewayMessage.refused:type_name -> leasehold.agent.v1.Refused
 	7,  // 5: leasehold.agent.v1.GatewayMessage.ack:type_name -> leasehold.agent.v1.Ack
@@ -1669,33 +1744,34 @@ var file_protocol_proto_depIdxs = []int32{
 	9,  // 7: leasehold.agent.v1.GatewayMessage.move:type_name -> leasehold.agent.v1.Move
 	10, // 8: leasehold.agent.v1.GatewayMessage.coordinators:type_name -> leasehold.agent.v1.Coordinators
 	11, // 9: leasehold.agent.v1.GatewayMessage.wanted:type_name -> leasehold.agent.v1.Wanted
-	20, // 10: leasehold.agent.v1.Hello.agent_started:type_name -> google.protobuf.Timestamp
-	21, // 11: leasehold.agent.v1.Welcome.report_interval:type_name -> google.protobuf.Duration
-	21, // 12: leasehold.agent.v1.Welcome.lease_ttl:type_name -> google.protobuf.Duration
-	21, // 13: leasehold.agent.v1.Welcome.reconnect_min:type_name -> google.protobuf.Duration
-	21, // 14: leasehold.agent.v1.Welcome.reconnect_max:type_name -> google.protobuf.Duration
+	21, // 10: leasehold.agent.v1.Hello.agent_started:type_name -> google.protobuf.Timestamp
+	22, // 11: leasehold.agent.v1.Welcome.report_interval:type_name -> google.protobuf.Duration
+	22, // 12: leasehold.agent.v1.Welcome.lease_ttl:type_name -> google.protobuf.Duration
+	22, // 13: leasehold.agent.v1.Welcome.reconnect_min:type_name -> google.protobuf.Duration
+	22, // 14: leasehold.agent.v1.Welcome.reconnect_max:type_name -> google.protobuf.Duration
 	0,  // 15: leasehold.agent.v1.Refused.reason:type_name -> leasehold.agent.v1.Refused.Reason
-	19, // 16: leasehold.agent.v1.Wanted.vars:type_name -> leasehold.agent.v1.Wanted.VarsEntry
-	12, // 17: leasehold.agent.v1.Wanted.drain:type_name -> leasehold.agent.v1.Drain
-	21, // 18: leasehold.agent.v1.Drain.timeout:type_name -> google.protobuf.Duration
-	20, // 19: leasehold.agent.v1.Report.sent:type_name -> google.protobuf.Timestamp
-	21, // 20: leasehold.agent.v1.Report.machine_uptime:type_name -> google.protobuf.Duration
-	15, // 21: leasehold.agent.v1.Report.checks:type_name -> leasehold.agent.v1.Check
-	16, // 22: leasehold.agent.v1.Report.host:type_name -> leasehold.agent.v1.Host
-	17, // 23: leasehold.agent.v1.Report.workload_exit:type_name -> leasehold.agent.v1.WorkloadExit
-	14, // 24: leasehold.agent.v1.Report.notice:type_name -> leasehold.agent.v1.Notice
-	21, // 25: leasehold.agent.v1.Notice.in:type_name -> google.protobuf.Duration
-	20, // 26: leasehold.agent.v1.Notice.at:type_name -> google.protobuf.Timestamp
-	20, // 27: leasehold.agent.v1.Check.since:type_name -> google.protobuf.Timestamp
-	20, // 28: leasehold.agent.v1.WorkloadExit.at:type_name -> google.protobuf.Timestamp
-	1,  // 29: leasehold.agent.v1.Goodbye.kind:type_name -> leasehold.agent.v1.Goodbye.Kind
-	2,  // 30: leasehold.agent.v1.Gateway.Session:input_type -> leasehold.agent.v1.AgentMessage
-	3,  // 31: leasehold.agent.v1.Gateway.Session:output_type -> leasehold.agent.v1.GatewayMessage
-	31, // [31:32] is the sub-list for method output_type
-	30, // [30:31] is the sub-list for method input_type
-	30, // [30:30] is the sub-list for extension type_name
-	30, // [30:30] is the sub-list for extension extendee
-	0,  // [0:30] is the sub-list for field type_name
+	20, // 16: leasehold.agent.v1.Wanted.vars:type_name -> leasehold.agent.v1.Wanted.VarsEntry
+	13, // 17: leasehold.agent.v1.Wanted.drain:type_name -> leasehold.agent.v1.Drain
+	12, // 18: leasehold.agent.v1.Wanted.notices:type_name -> leasehold.agent.v1.NoticeSource
+	22, // 19: leasehold.agent.v1.Drain.timeout:type_name -> google.protobuf.Duration
+	21, // 20: leasehold.agent.v1.Report.sent:type_name -> google.protobuf.Timestamp
+	22, // 21: leasehold.agent.v1.Report.machine_uptime:type_name -> google.protobuf.Duration
+	16, // 22: leasehold.agent.v1.Report.checks:type_name -> leasehold.agent.v1.Check
+	17, // 23: leasehold.agent.v1.Report.host:type_name -> leasehold.agent.v1.Host
+	18, // 24: leasehold.agent.v1.Report.workload_exit:type_name -> leasehold.agent.v1.WorkloadExit
+	15, // 25: leasehold.agent.v1.Report.notice:type_name -> leasehold.agent.v1.Notice
+	22, // 26: leasehold.agent.v1.Notice.in:type_name -> google.protobuf.Duration
+	21, // 27: leasehold.agent.v1.Notice.at:type_name -> google.protobuf.Timestamp
+	21, // 28: leasehold.agent.v1.Check.since:type_name -> google.protobuf.Timestamp
+	21, // 29: leasehold.agent.v1.WorkloadExit.at:type_name -> google.protobuf.Timestamp
+	1,  // 30: leasehold.agent.v1.Goodbye.kind:type_name -> leasehold.agent.v1.Goodbye.Kind
+	2,  // 31: leasehold.agent.v1.Gateway.Session:input_type -> leasehold.agent.v1.AgentMessage
+	3,  // 32: leasehold.agent.v1.Gateway.Session:output_type -> leasehold.agent.v1.GatewayMessage
+	32, // [32:33] is the sub-list for method output_type
+	31, // [31:32] is the sub-list for method input_type
+	31, // [31:31] is the sub-list for extension type_name
+	31, // [31:31] is the sub-list for extension extendee
+	0,  // [0:31] is the sub-list for field type_name
 }
 
 func init() { file_protocol_proto_init() }
@@ -1723,7 +1799,7 @@ func file_protocol_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_protocol_proto_rawDesc), len(file_protocol_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   18,
+			NumMessages:   19,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

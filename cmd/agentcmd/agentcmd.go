@@ -15,6 +15,7 @@ import (
 
 	"github.com/leasehold/leasehold/agent"
 	"github.com/leasehold/leasehold/agent/host"
+	"github.com/leasehold/leasehold/agent/notice"
 	"github.com/leasehold/leasehold/agent/workload"
 	"github.com/leasehold/leasehold/provider"
 )
@@ -44,9 +45,9 @@ func (c *Cmd) Run(ctx context.Context, log *slog.Logger, version Version) error 
 	if bootstrap.CA != "" {
 		return fmt.Errorf("bootstrap document %s asks for an encrypted stream (ca), which this agent cannot do yet", c.Bootstrap)
 	}
-	stateDir, err := filepath.Abs(or(c.StateDir, filepath.Dir(c.Bootstrap)))
+	stateDir, err := stateDir(c.StateDir, c.Bootstrap)
 	if err != nil {
-		return fmt.Errorf("find state directory: %w", err)
+		return err
 	}
 	if err := os.MkdirAll(stateDir, 0o750); err != nil {
 		return fmt.Errorf("make state directory: %w", err)
@@ -79,11 +80,21 @@ func (c *Cmd) Run(ctx context.Context, log *slog.Logger, version Version) error 
 	if err != nil {
 		return err
 	}
+	notices, err := notice.New(notice.Config{}, notice.Deps{Logger: log})
+	if err != nil {
+		return err
+	}
+	evacuation, err := notice.New(notice.Config{}, notice.Deps{Logger: log})
+	if err != nil {
+		return err
+	}
+	evacuation.Watch(notice.Spec{Source: notice.File, File: evacuationFile(stateDir), Kind: notice.Evacuating})
 	a, err := agent.New(agent.Config{
 		Bootstrap: bootstrap, BootID: boot, StateDir: stateDir, Version: string(version),
 		Farewell: agent.Farewell(or(c.Farewell, string(agent.FarewellShutdown))), KeepWorkload: c.KeepWorkload,
 	}, agent.Deps{
 		Credentials: insecure.NewCredentials(), Logger: log, Host: sampler, Workload: runner, Hook: hook,
+		Notices: notices, Evacuation: evacuation,
 	})
 	if err != nil {
 		return err
@@ -105,6 +116,15 @@ func readBootstrap(path string) (provider.Bootstrap, error) {
 		return b, fmt.Errorf("%s: %w", path, err)
 	}
 	return b, nil
+}
+
+// stateDir is where the agent of a bootstrap document keeps what must outlive it, unless it is told otherwise.
+func stateDir(told, bootstrap string) (string, error) {
+	dir, err := filepath.Abs(or(told, filepath.Dir(bootstrap)))
+	if err != nil {
+		return "", fmt.Errorf("find state directory: %w", err)
+	}
+	return dir, nil
 }
 
 func kernelBoot() (string, error) {

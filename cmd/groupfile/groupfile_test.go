@@ -58,6 +58,7 @@ func TestWriteReadsBack(t *testing.T) {
 	g.Budget.MaxUnavailable, g.Expiry.EligibleAge, g.Expiry.ForcedAge = &none, &age, &off
 	g.Rollout.Strategy, g.Storm.Percent, g.Lifecycle = store.StrategyOpportunistic, 20, store.LifecycleTask
 	g.Drain.Hook, g.Spot.Enabled, g.OnDemandAge = []string{"./leave", "5"}, true, age
+	g.Spot.NoticeSpec = store.NoticeSpec{Source: store.NoticeAWS, Endpoint: "http://127.0.0.1:8080"}
 	g.Stopped, g.Unstarted, g.Relaunch = true, true, store.Relaunch{Number: 2, Action: store.ActionRestart}
 	g.Complete()
 	text, err := Write(g)
@@ -91,6 +92,10 @@ func TestReadSaysWhatIsWrongAndWhere(t *testing.T) {
 		{"nothing for a truth", head + "spot: {enabled: }\n", `spot.enabled: nothing: must be true or false (web.yaml:3:17)`},
 		{"out of range below a pointer", head + "budget: {max_unavailable: 101}\n", `budget.max_unavailable: 101: must be 0 to 100 (HEAL-3) (web.yaml:3:27)`},
 		{"an age too short", head + "expiry: {forced_age: 1s}\n", `expiry.forced_age: 1s: must be 0s, or 1m0s to 87600h0m0s (EXP-1) (web.yaml:3:22)`},
+		{"a source that is none", head + "spot: {source: oracle}\n", `spot.source: "oracle": must be "none", "aws", "gcp", "azure" or "file" (SPOT-1) (web.yaml:3:16)`},
+		{"a file that is missing", head + "spot: {source: file}\n", `spot.file: missing: must be an absolute path with source file, and nothing with any other (SPOT-1) (web.yaml:3:7)`},
+		{"a file for nothing", head + "spot: {source: aws, file: /x}\n", `spot.file: "/x": must be an absolute path with source file, and nothing with any other (SPOT-1) (web.yaml:3:27)`},
+		{"an endpoint that is none", head + "spot: {source: gcp, endpoint: \"metadata:80\"}\n", `spot.endpoint: "metadata:80": must be a URL like http://127.0.0.1:8080, with source aws, gcp or azure (SPOT-1) (web.yaml:3:31)`},
 		{"a policy that is none", head + "rollout: {strategy: now}\n", `rollout.strategy: "now": must be "proactive" or "opportunistic" (ROLL-1) (web.yaml:3:21)`},
 		{"stopped", head + "stopped: true\n", "stopped: not set in a file: use leasehold group stop or start (web.yaml:3:1)"},
 		{"a flag", head + "paused: true\n", "paused: not set in a file: use leasehold group pause or resume (web.yaml:3:1)"},

@@ -17,7 +17,8 @@ import (
 var version = "dev"
 
 type grammar struct {
-	agentcmd.Cmd
+	Run      agentcmd.Cmd      `cmd:"" default:"withargs" help:"Be the agent, until told to end. This is what happens without a command."`
+	Evacuate agentcmd.Evacuate `cmd:"" help:"Have this machine emptied: it is replaced elsewhere first, then drained. No failure is counted."`
 
 	LogLevel slog.Level       `help:"debug, info, warn or error." default:"info" env:"LEASEHOLD_LOG_LEVEL"`
 	Version  kong.VersionFlag `help:"Say the version and end."`
@@ -46,7 +47,7 @@ func run(args []string) int {
 		fmt.Fprintln(os.Stderr, "error:", err)
 		return exitFailed
 	}
-	_, err = parser.Parse(args)
+	parsed, err := parser.Parse(args)
 	if code >= 0 {
 		return code // --help or --version has answered
 	}
@@ -54,11 +55,18 @@ func run(args []string) int {
 		fmt.Fprintf(os.Stderr, "error: %v\nnext: leasehold-agent --help\n", err)
 		return exitUsage
 	}
+	if parsed.Command() != "run" {
+		if err := parsed.Run(); err != nil {
+			fmt.Fprintln(os.Stderr, "error:", err)
+			return exitFailed
+		}
+		return 0
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
 	// A second signal ends the agent the hard way.
 	context.AfterFunc(ctx, stop)
-	if err := g.Run(ctx, agentcmd.NewLogger(os.Stderr, g.LogLevel), agentcmd.Version(version)); err != nil {
+	if err := g.Run.Run(ctx, agentcmd.NewLogger(os.Stderr, g.LogLevel), agentcmd.Version(version)); err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
 		return exitFailed
 	}

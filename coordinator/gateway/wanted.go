@@ -76,6 +76,9 @@ func wantedBy(i store.Instance) *protocol.Wanted {
 		w.ConfigHash, w.Run, w.Vars = i.Config, i.Spec.Workload.Run, i.Spec.Vars
 	}
 	w.RestartToken = restartWanted(i)
+	if n := i.Spec.Notices; n.Watched() {
+		w.Notices = &protocol.NoticeSource{Source: n.Source, File: n.File, Endpoint: n.Endpoint}
+	}
 	if d := i.Drain; i.Phase == store.Draining && d != nil && d.Token != "" && !d.Lost { // one that was only lost may come back: DET-15
 		w.Drain = &protocol.Drain{Token: d.Token, Hook: i.Spec.Drain.Hook, Timeout: durationpb.New(d.Timer.For.D())}
 	}

@@ -34,6 +34,9 @@ func (a *agent) wanted() []string {
 		if w.GetRestartToken() != "" {
 			line += " restart " + w.GetRestartToken()
 		}
+		if n := w.GetNotices(); n != nil {
+			line += fmt.Sprintf(" watch %s %s%s", n.GetSource(), n.GetFile(), n.GetEndpoint())
+		}
 		if d := w.GetDrain(); d != nil {
 			line += fmt.Sprintf(" drain %s %v for %s", d.GetToken(), d.GetHook(), d.GetTimeout().AsDuration())
 		}
@@ -208,5 +211,21 @@ func TestWhatAnAgentHasDoneIsPersistedAtOnce(t *testing.T) {
 		if n := w.report("web-0").Record.Notice; n == nil || n.In != 0 {
 			t.Errorf("notice of a time that is over is %+v, want no time left", n)
 		}
+	})
+}
+
+// proves SPOT-1
+func TestAgentIsToldWhereNoticesComeFrom(t *testing.T) {
+	inWorld(t, func(w *world) {
+		r := w.serve("one")
+		defer r.stop()
+		w.workloadRecord("web-0", func(i *store.Instance) {
+			i.Spec.Notices = store.NoticeSpec{Source: store.NoticeFile, File: "/run/notice"}
+		})
+		a := r.welcomed(hello("web-0", "boot1", 1))
+		defer a.hangUp()
+		a.wantTold("after the welcome", "service c1 run [./web] greeting=hello watch file /run/notice")
+		w.workloadRecord("web-0", func(i *store.Instance) { i.Spec.Notices = store.NoticeSpec{} })
+		a.wantTold("when nothing is to be watched any more", "service c1 run [./web] greeting=hello")
 	})
 }

@@ -29,13 +29,18 @@ func (d *draft) doomOf(m *member) doom {
 // noticed says that the provider has said that it will take the machine away: its replacement waits for no budget (SPOT-2).
 func (m *member) noticed() bool { return m.Record.Doomed != nil && m.Record.Doomed.Rule == "SPOT-2" }
 
-// hear records a notice, or an agent's word that its machine is to be emptied: what said so may be gone in a moment.
+// hear records a notice, or an agent's word that its machine is to be emptied: what said so may be gone in a moment. A provider's
+// notice is recorded over an evacuation too, since it leaves less time.
 func (d *draft) hear(m *member) {
-	if m.touched || m.Record.Doomed != nil || !m.phase.Registered() && m.phase != store.Booting {
+	if m.touched || m.noticed() || !m.phase.Registered() && m.phase != store.Booting {
 		return
 	}
-	switch n := m.Report.Record.Notice; {
-	case n != nil && m.Alive.Present() && reportIsCurrent(m.Instance):
+	n := m.Report.Record.Notice
+	if !m.Alive.Present() || !reportIsCurrent(m.Instance) {
+		n = nil
+	}
+	switch {
+	case n != nil && n.Kind != store.NoticeEvacuating:
 		why := "a notice says that its machine will end"
 		if n.Why != "" {
 			why += ": " + n.Why
@@ -47,16 +52,25 @@ func (d *draft) hear(m *member) {
 		}
 		a := d.step(m, m.phase, "SPOT-2", "doomed", why, []string{fmt.Sprintf("report rev %d", m.Report.Modified), "notice " + n.Kind}, func(r *store.Instance) { r.Doomed = &rec })
 		a.Conditions = append(a.Conditions, m.Report.Unchanged())
+	case m.Record.Doomed != nil:
+	case n != nil:
+		a := d.evacuated(m, n.Why, fmt.Sprintf("report rev %d", m.Report.Modified))
+		a.Conditions = append(a.Conditions, m.Report.Unchanged())
 	case m.Alive.Present() && m.Alive.Record.State == store.StreamLeft && m.Alive.Record.Goodbye == store.GoodbyeEvacuating:
-		why := "its agent says that the machine is to be emptied"
-		if m.Alive.Record.Why != "" {
-			why += ": " + m.Alive.Record.Why
-		}
-		a := d.step(m, m.phase, "DRAIN-3", "doomed", why, []string{streamSays(m.Instance)}, func(r *store.Instance) {
-			r.Doomed = &store.Doom{Rule: "DRAIN-3", Why: why, At: d.now.UTC()}
-		})
+		a := d.evacuated(m, m.Alive.Record.Why, streamSays(m.Instance))
 		a.Conditions = append(a.Conditions, m.Alive.Unchanged())
 	}
+}
+
+// evacuated records that a member's machine is to be emptied (DRAIN-3).
+func (d *draft) evacuated(m *member, reason, evidence string) *Action {
+	why := "its agent says that the machine is to be emptied"
+	if reason != "" {
+		why += ": " + reason
+	}
+	return d.step(m, m.phase, "DRAIN-3", "doomed", why, []string{evidence}, func(r *store.Instance) {
+		r.Doomed = &store.Doom{Rule: "DRAIN-3", Why: why, At: d.now.UTC()}
+	})
 }
 
 // saveNoticed replaces and drains at once what a notice has doomed: there is nothing to be gained by waiting (SPOT-2).

@@ -34,10 +34,13 @@ func (d *draft) drainTime(m *member) (time.Duration, bool) {
 	if m.dead() || !served {
 		return 0, false
 	}
-	if m.noticed() && !m.doom.by.IsZero() {
-		left := max(0, m.doom.by.Sub(d.now))
-		if len(hook) > 0 && length > 0 {
-			left = min(length, left)
+	if m.noticed() {
+		left := length // else nobody knows when it ends
+		if !m.doom.by.IsZero() {
+			left = max(0, m.doom.by.Sub(d.now))
+			if len(hook) > 0 && length > 0 {
+				left = min(length, left)
+			}
 		}
 		return left, left > 0
 	}

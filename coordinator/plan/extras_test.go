@@ -128,9 +128,14 @@ func TestAdoptedMachineKeepsItsProvider(t *testing.T) {
 func TestNoticeWithAllZonesEvacuated(t *testing.T) {
 	w := newTestWorld(t)
 	w.edit(func(g *store.Group) { g.Size = 1 })
-	w.place("a", 0, store.Running, func(r *store.Instance) { r.Doomed = &store.Doom{Rule: "SPOT-2", Why: "a notice", At: w.now} })
+	w.place("a", 0, store.Running, func(r *store.Instance) {
+		r.Spec.Drain.Timeout = store.Duration(time.Minute)
+		r.Doomed = &store.Doom{Rule: "SPOT-2", Why: "a notice", At: w.now}
+	})
 	w.editShard(func(s *store.Shard) { s.Evacuated = map[string]store.Evacuation{"a": {By: "ada"}, "b": {By: "ada"}} })
-	if got := w.briefly(); got != "SPOT-2 -a" {
-		t.Errorf("planned: %s", got)
+	p := Compute(w.snapshot(), w.now)
+	drains := slices.ContainsFunc(p.Actions, func(a Action) bool { return a.Instance == "a" && a.Rule == "SPOT-2" && a.To == store.Draining })
+	if got := w.briefly(); got != "" || !drains {
+		t.Errorf("planned: %q, and it drains: %t", got, drains)
 	}
 }

@@ -172,7 +172,7 @@ func (tr *trial) event() {
 			tr.turn(id, false)
 		}
 	case "notice":
-		tr.notice(id, 30*time.Second)
+		tr.notice(id, "30s", 30*time.Second)
 	case "evacuating", "shutdown":
 		tr.leave(id, store.Goodbye(kind))
 	case "refuses":

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/leasehold/leasehold/store"
 )
@@ -108,7 +109,11 @@ func (s *story) befallsOne(what, detail, id string) {
 	case "goodbye":
 		s.leave(id, store.Goodbye(detail))
 	case "notice":
-		s.notice(id, duration(s.t, detail))
+		in := time.Duration(0)
+		if detail != store.NoticeEvacuating && detail != "untimed" {
+			in = duration(s.t, detail)
+		}
+		s.notice(id, detail, in)
 	case "exit":
 		code, err := strconv.Atoi(detail)
 		if err != nil {

@@ -181,12 +181,18 @@ func (w *world) leave(id string, goodbye store.Goodbye) {
 	w.observe(false)
 }
 
-// notice is what an agent hears from its provider: its machine will end.
-func (w *world) notice(id string, in time.Duration) {
-	if a := w.agents[id]; a != nil && a.notice == nil {
-		a.notice = &store.Notice{Kind: "spot", Why: "the provider wants it back", In: store.Duration(in), At: w.now}
-		w.speak(id)
+// notice has an agent report the word that its machine ends in a while, or some day. Whoever runs the machine may have it emptied; a provider's
+// word stands before that.
+func (w *world) notice(id, detail string, in time.Duration) {
+	a := w.agents[id]
+	if a == nil || a.notice != nil && a.notice.Kind != store.NoticeEvacuating {
+		return
 	}
+	a.notice = &store.Notice{Kind: "spot", Why: "the provider wants it back", In: store.Duration(in), At: w.now}
+	if detail == store.NoticeEvacuating {
+		a.notice.Kind, a.notice.Why = store.NoticeEvacuating, "the host is repaired"
+	}
+	w.speak(id)
 }
 
 // exit is the end of an agent's workload.
