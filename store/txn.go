@@ -40,6 +40,14 @@ func (t Txn) Validate() error {
 	return nil
 }
 
+// Holds says whether the condition holds for its key as it is; kv is zero if there is none.
+func (c Condition) Holds(kv KV) bool {
+	there := kv.Modified != 0
+	return (c.Modified == 0 || c.Modified == kv.Modified) &&
+		(c.Created == 0 || c.Created == kv.Created) &&
+		(!c.Absent || !there) && (!c.Exists || there)
+}
+
 func (c Condition) validate() error {
 	switch {
 	case c.Key == "":

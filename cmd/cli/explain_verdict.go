@@ -98,7 +98,7 @@ func suspectLooks(sc *scene, i store.Instance, v verdict) []look {
 		if alive.Record.State == store.StreamOverdue { // its lease was renewed one and a half intervals earlier
 			by = by.Add(-i.Spec.Report.Interval.D() * 3 / 2)
 		}
-		return []look{{At: by, What: fmt.Sprintf("by then the lease (%s) of %s has ended, unless its agent reports; once that is confirmed it is lost", i.Spec.Report.LeaseTTL, i.ID), Rule: "DET-17"}}
+		return []look{{At: by, What: fmt.Sprintf("by then the lease (%s) of %s has ended, unless its agent reports; it is lost once that is confirmed and no grace runs", i.Spec.Report.LeaseTTL, i.ID), Rule: "DET-17"}}
 	case v.Told == nil:
 		return nil
 	case v.Rule == "SAFE-1":
@@ -107,7 +107,7 @@ func suspectLooks(sc *scene, i store.Instance, v verdict) []look {
 		return []look{{At: by, What: "by then the time is over in which agents may return, unless there is another disturbance; " + i.ID + " is lost if its agent has not", Rule: "SAFE-1"}}
 	default:
 		by := v.Told.Add(max(ttl, longestConfirmation))
-		return []look{{At: by, What: "by then it is confirmed that the lease of " + i.ID + " has ended, and it is lost, unless its agent reports", Rule: "DET-17"}}
+		return []look{{At: by, What: "by then it is confirmed that the lease of " + i.ID + " has ended, unless its agent reports; it is lost then if no grace runs", Rule: "DET-17"}}
 	}
 }
 

@@ -23,17 +23,17 @@ func TestExplainTellsVerdictAndEvidence(t *testing.T) {
 		"overdue": {
 			func(w *shard, id string) { w.say(id, w.boot(id), store.StreamOverdue) },
 			"suspect (DET-6, told *, rev *): its report is overdue\nevidence: stream overdue since rev *, epoch 1 at coord-a; provider: running",
-			"in 8s: by then the lease (17s) of ID has ended, unless its agent reports; once that is confirmed it is lost (DET-17)",
+			"in 8s: by then the lease (17s) of ID has ended, unless its agent reports; it is lost once that is confirmed and no grace runs (DET-17)",
 		},
 		"stream lost": {
 			func(w *shard, id string) { w.say(id, w.boot(id), store.StreamLost) },
 			"suspect (DET-3, told *, rev *): its stream was lost: connection reset\nevidence: stream lost since rev *, epoch 1 at coord-a; provider: running",
-			"in 16s: by then the lease (17s) of ID has ended, unless its agent reports; once that is confirmed it is lost (DET-17)",
+			"in 16s: by then the lease (17s) of ID has ended, unless its agent reports; it is lost once that is confirmed and no grace runs (DET-17)",
 		},
 		"lease ended under an open stream": {
 			func(w *shard, id string) { w.drop(id) },
 			"suspect (DET-17, told *, rev *): its lease ended; to be confirmed for 17s\nevidence: alive absent, last state open; provider: running",
-			"in 16s: by then it is confirmed that the lease of ID has ended, and it is lost, unless its agent reports (DET-17)",
+			"in 16s: by then it is confirmed that the lease of ID has ended, unless its agent reports; it is lost then if no grace runs (DET-17)",
 		},
 		"lease ended after a disturbance": {
 			func(w *shard, id string) {

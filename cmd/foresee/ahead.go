@@ -80,11 +80,7 @@ func (w *World) carryOut(p plan.Plan, r *recorder) (moved bool) {
 
 func (w *World) allHold(conditions []store.Condition) bool {
 	for _, c := range conditions {
-		kv, there := w.kvs[c.Key]
-		switch {
-		case c.Absent && there, !c.Absent && !there:
-			return false
-		case c.Modified != 0 && kv.Modified != c.Modified, c.Created != 0 && kv.Created != c.Created:
+		if !c.Holds(w.kvs[c.Key]) {
 			return false
 		}
 	}

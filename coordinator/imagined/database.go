@@ -34,15 +34,10 @@ func (d *database) grant() store.LeaseID {
 
 // holds says whether a condition does.
 func (d *database) holds(c store.Condition) bool {
-	cell, there := d.cells[c.Key]
-	switch {
-	case c.Absent:
-		return !there
-	case !there:
-		return false
-	default:
-		return (c.Modified == 0 || cell.kv.Modified == c.Modified) && (c.Created == 0 || cell.kv.Created == c.Created)
+	if cell, there := d.cells[c.Key]; there {
+		return c.Holds(cell.kv)
 	}
+	return c.Holds(store.KV{})
 }
 
 // commit does a transaction, or fails as a store does.

@@ -105,7 +105,7 @@ func (db *Database) commit(txn store.Txn) (store.Revision, error) {
 	var failed []string
 	for _, c := range txn.Conditions {
 		kv, _ := db.history.get(c.Key)
-		if !holds(c, kv) && !slices.Contains(failed, c.Key) {
+		if !c.Holds(kv) && !slices.Contains(failed, c.Key) {
 			failed = append(failed, c.Key)
 		}
 	}
@@ -118,12 +118,4 @@ func (db *Database) commit(txn store.Txn) (store.Revision, error) {
 		}
 	}
 	return db.apply(txn.Writes), nil
-}
-
-// holds says whether a condition holds for a key, whose revisions are 0 if it is absent.
-func holds(c store.Condition, kv store.KV) bool {
-	there := kv.Modified != 0
-	return (c.Modified == 0 || c.Modified == kv.Modified) &&
-		(c.Created == 0 || c.Created == kv.Created) &&
-		(!c.Absent || !there) && (!c.Exists || there)
 }
