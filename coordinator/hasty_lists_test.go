@@ -238,3 +238,31 @@ func TestUnlistedMachineDoesNotFloodTheJournal(t *testing.T) {
 		w.unchanged(ids)
 	})
 }
+
+// A provider that still calls a machine running whose stream has just broken is asked again within a second, not at its next poll.
+//
+// proves DET-3
+func TestProviderIsBehindTheStream(t *testing.T) {
+	inWorld(t, quick, func(w *world) {
+		w.start("one")
+		w.apply(w.group("web", 3))
+		ids := w.up(3)
+		w.pass(time.Minute)
+		w.until(10*time.Second, "a list has just been answered", func() bool { n := w.provider.Lists(); w.pass(100 * time.Millisecond); return w.provider.Lists() > n })
+		w.pass(2 * time.Second)
+		w.provider.Inject(memprovider.Fault{Call: memprovider.CallList, Times: 1, Answer: func(all []provider.Machine) []provider.Machine {
+			for i := range all {
+				all[i].State = provider.StateRunning
+			}
+			return all
+		}})
+		before := w.provider.Lists()
+		w.provider.Crash(ids[0], "killed")
+		w.until(2*time.Second, "the dead machine's replacement is recorded", func() bool {
+			return slices.ContainsFunc(w.instances(), func(in store.Versioned[store.Instance]) bool { return in.Record.Replaces == ids[0] })
+		})
+		if n := w.provider.Lists() - before; n != 2 {
+			t.Errorf("%d lists were needed, want two: one that was behind and one that was not", n)
+		}
+	})
+}

@@ -11,7 +11,8 @@ import (
 )
 
 // lister lists one provider's machines: every provider_poll, and at once when there is a suspicion or something to confirm. However
-// many ask, there is one List at a time, and one begun after the last who asked (DET-3, DET-12).
+// many ask, there is one List at a time, and one begun after the last who asked (DET-3, DET-12). Whoever asks is often quicker than the
+// provider, which still calls a machine running whose stream has just broken: so each answer that was asked for is followed by a second one.
 type lister struct {
 	t        *tenure
 	name     string
@@ -35,15 +36,17 @@ func (l *lister) run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
+		next := l.poll()
 		select {
 		case <-ctx.Done():
 			return
 		case <-timer.C:
 		case <-l.asks:
+			next = min(next, asksApart)
 		}
 		begun := time.Now()
 		pause := l.list(ctx)
-		timer.Reset(max(l.poll(), pause))
+		timer.Reset(max(next, pause))
 		if !rest(ctx, max(pause, asksApart-time.Since(begun))) {
 			return
 		}
