@@ -93,6 +93,11 @@ generate: ## regenerate the protocol's Go code
 bench: ## Go benchmarks (BENCH=regexp, PACKAGES=…)
 	go test -run '^$$' -bench '$(or $(BENCH),.)' -benchmem $(PACKAGES)
 
+.PHONY: bench-detect
+bench-detect: ## how soon harm is noticed and a replacement requested, with real machines: minutes (ARGS="-trials 5 -o json")
+	scripts/test-needs.sh
+	go run ./tests/detect $(ARGS)
+
 .PHONY: sim
 sim: ## play many imagined worlds (SEEDS=10000 FIRST=1), or show one (SEED=…)
 	go test ./tests/sim -count=1 -timeout 0 -v -run '^TestWorlds$$' $(if $(SEED),-seed $(SEED) -show,-worlds $(or $(SEEDS),10000) -first $(or $(FIRST),1))

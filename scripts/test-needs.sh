@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Provides what the tests need beyond Go: the race detector needs cgo, cgo needs a C compiler with the
-# C library's headers. Installs them on Debian and Ubuntu as root; elsewhere says what to install.
-# Does nothing, quickly, where they are there already.
+# C library's headers; tests/detect gives each machine a network of its own with ip and nsenter. Installs
+# them on Debian and Ubuntu as root; elsewhere says what to install. Does nothing, quickly, where they are
+# there already.
 set -euo pipefail
 
 # Compiles and links, because a compiler without headers or without libc is of no use.
@@ -20,21 +21,32 @@ if ! command -v go >/dev/null; then
 	exit 1
 fi
 
-compiles && exit 0
+networks() { command -v ip >/dev/null && command -v nsenter >/dev/null; }
+
+needed=()
+compiles || needed+=(gcc libc6-dev)
+networks || needed+=(iproute2 util-linux)
+[ ${#needed[@]} -gt 0 ] || exit 0
 
 if ! command -v apt-get >/dev/null || [ "$(id -u)" -ne 0 ]; then
-	echo "error: the race detector needs a C compiler and the C library's headers; '${CC:-$(go env CC)}' compiles nothing" >&2
-	echo "next: install them (Debian: sudo apt-get update && sudo apt-get install gcc libc6-dev) and run this again" >&2
+	compiles || echo "error: the race detector needs a C compiler and the C library's headers; '${CC:-$(go env CC)}' compiles nothing" >&2
+	networks || echo "error: tests/detect needs ip and nsenter on the PATH" >&2
+	echo "next: install them (Debian: sudo apt-get update && sudo apt-get install ${needed[*]}) and run this again" >&2
 	exit 1
 fi
 
-echo "test-needs: installing gcc and libc6-dev for the race detector" >&2
+echo "test-needs: installing ${needed[*]}" >&2
 export DEBIAN_FRONTEND=noninteractive
 apt-get update -qq
-apt-get install -y -qq --no-install-recommends gcc libc6-dev >/dev/null
+apt-get install -y -qq --no-install-recommends "${needed[@]}" >/dev/null
 
 if ! compiles; then
 	echo "error: '${CC:-$(go env CC)}' still compiles nothing after installing gcc" >&2
 	echo "next: unset CC, or point it to a C compiler that works" >&2
+	exit 1
+fi
+if ! networks; then
+	echo "error: there still is no ip or no nsenter on the PATH after installing them" >&2
+	echo "next: add /usr/sbin and /usr/bin to the PATH" >&2
 	exit 1
 fi

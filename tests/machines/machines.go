@@ -68,6 +68,7 @@ func Kill(shards []string) {
 type Machine struct {
 	Shard string `json:"shard"`
 	PID   int    `json:"pid"`
+	Port  int    `json:"port"`
 }
 
 // Read reads the record of a machine in a provider's directory.

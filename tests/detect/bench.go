@@ -1,0 +1,348 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/leasehold/leasehold/provider/process"
+	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/embedetcd"
+	"github.com/leasehold/leasehold/store/etcdstore"
+)
+
+const (
+	etcdAddress = "127.0.0.1:2379" // the namespace is ours alone
+	shardName   = "default"
+	webGroup    = "web"
+
+	// longest is how long anything may take that must happen.
+	longest = 5 * time.Minute
+	// flapWindow is how long a slot is spared after mostHarmed failures: flap.window, and some.
+	flapWindow = 5*time.Minute + 10*time.Second
+	mostHarmed = 2 // flap.failures is 3
+)
+
+// bench is a shard with machines to be harmed.
+type bench struct {
+	cfg      config
+	progress io.Writer
+	ledger   *ledger
+	machines string // their directory
+	provider *process.Provider
+
+	// These are kept under the ledger's lock.
+	harmed map[int][]time.Time // when each slot of the web group was
+	done   int                 // trials
+	of     int
+}
+
+// runBench is the whole run: it leaves its result in the run's directory.
+func runBench(ctx context.Context, cfg config, progress io.Writer) (err error) {
+	todo, err := chosen(cfg.Only)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(ip(ctx, "link", "set", "lo", "up"), ip(ctx, "address", "add", coordinatorIP+"/32", "dev", "lo")); err != nil {
+		return err
+	}
+	b := &bench{
+		cfg: cfg, progress: progress, ledger: newLedger(store.KeysOf(shardName)), machines: filepath.Join(cfg.Dir, "machines"),
+		harmed: map[int][]time.Time{}, of: cfg.Trials * len(todo),
+	}
+	agent, err := writeAgentScript(cfg.Dir)
+	if err != nil {
+		return err
+	}
+	if b.provider, err = process.New(process.Config{Dir: b.machines, AgentCommand: []string{agent}}); err != nil {
+		return err
+	}
+	stop, err := b.start(ctx, agent)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stop()) }()
+	began := time.Now()
+	outcomes, err := b.play(ctx, todo)
+	if err != nil {
+		return err
+	}
+	b.say("done in %s", time.Since(began).Round(time.Second))
+	return writeResult(filepath.Join(cfg.Dir, resultFile), b.sumUp(todo, outcomes))
+}
+
+func (b *bench) say(format string, args ...any) { fmt.Fprintf(b.progress, format+"\n", args...) }
+
+// start starts etcd, those who follow it, and the coordinator, and waits for a leader.
+func (b *bench) start(ctx context.Context, agent string) (stop func() error, err error) {
+	b.say("starting etcd and %d coordinator(s)", b.cfg.Replicas)
+	log, err := os.Create(filepath.Join(b.cfg.Dir, "etcd.log"))
+	if err != nil {
+		return nil, err
+	}
+	etcd, err := embedetcd.Start(ctx, embedetcd.Config{DataDir: filepath.Join(b.cfg.Dir, "etcd"), Listen: etcdAddress, Logger: slog.New(slog.NewJSONHandler(log, nil))})
+	if err != nil {
+		return nil, err
+	}
+	st, err := etcdstore.Open(ctx, etcdstore.Config{Endpoints: []string{etcd.Endpoint()}})
+	if err != nil {
+		return nil, errors.Join(err, etcd.Close())
+	}
+	following, unfollow := context.WithCancel(ctx)
+	var followers sync.WaitGroup
+	followers.Go(func() { b.ledger.follow(following, st) })
+	var replicas []*exec.Cmd
+	stop = func() error {
+		for _, cmd := range replicas {
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait() // it was killed
+		}
+		unfollow()
+		followers.Wait()
+		return errors.Join(st.Close(), etcd.Close(), log.Close())
+	}
+	for i := range b.cfg.Replicas {
+		name := string(rune('a' + i))
+		cmd, err := b.launch(name, "coordinator", "--id", name, "--listen", fmt.Sprintf("%s:%d", coordinatorIP, 7420+i), "--machines", b.machines, "--agent", agent)
+		if err != nil {
+			return nil, errors.Join(err, stop())
+		}
+		replicas = append(replicas, cmd)
+	}
+	err = b.ledger.await(ctx, "a leader", longest, func() bool { return b.ledger.leader && len(b.ledger.replicas) == b.cfg.Replicas })
+	if err != nil {
+		return nil, errors.Join(err, stop())
+	}
+	return stop, nil
+}
+
+// launch starts leasehold; what it logs goes into a file.
+func (b *bench) launch(name string, args ...string) (*exec.Cmd, error) {
+	log, err := os.Create(filepath.Join(b.cfg.Dir, name+".log"))
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	cmd := exec.Command(filepath.Join(b.cfg.Dir, "leasehold"), args...)
+	cmd.Env = append(os.Environ(), "LEASEHOLD_ENDPOINTS="+etcdAddress)
+	cmd.Stdout, cmd.Stderr = log, log
+	return cmd, cmd.Start()
+}
+
+// apply makes a group. more are further lines of its file.
+func (b *bench) apply(ctx context.Context, name string, size int, more string) error {
+	text := fmt.Sprintf("name: %s\nsize: %d\nprovider: process\nworkload: {run: [sleep, \"1000000\"]}\nbudget: {max_expansion: 100}\n%s", name, size, more)
+	if b.cfg.Interval != defaultInterval {
+		text += fmt.Sprintf("report: {interval: %s}\n", b.cfg.Interval)
+	}
+	file := filepath.Join(b.cfg.Dir, name+".yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, filepath.Join(b.cfg.Dir, "leasehold"), "group", "apply", "-f", file)
+	cmd.Env = append(os.Environ(), "LEASEHOLD_ENDPOINTS="+etcdAddress)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("apply group %s: %w: %s", name, err, out)
+	}
+	return nil
+}
+
+// play plays all scenarios at once, each at its own pace.
+func (b *bench) play(ctx context.Context, todo []scenario) (map[string][]*trial, error) {
+	size := b.webSize(todo)
+	if size > 0 {
+		b.say("making %d machines", size)
+		if err := b.raiseWeb(ctx, size); err != nil {
+			return nil, err
+		}
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var mu sync.Mutex
+	outcomes := map[string][]*trial{}
+	var playing sync.WaitGroup
+	for _, s := range todo {
+		playing.Go(func() {
+			trials, err := b.playOne(ctx, s)
+			if err != nil {
+				cancel(fmt.Errorf("%s: %w", s.name, err))
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			outcomes[s.name] = trials
+		})
+	}
+	playing.Wait()
+	return outcomes, context.Cause(ctx)
+}
+
+func (b *bench) playOne(ctx context.Context, s scenario) ([]*trial, error) {
+	if s.harm == nil {
+		return b.raiseMute(ctx)
+	}
+	// No two scenarios keep step, and none keeps step with reports.
+	if err := pause(ctx, rand.N(b.cfg.Pace)); err != nil {
+		return nil, err
+	}
+	var trials []*trial
+	var harming sync.WaitGroup
+	defer harming.Wait()
+	failed := make(chan error, b.cfg.Trials)
+	for range b.cfg.Trials {
+		t, m, err := b.victim(ctx)
+		if err != nil {
+			return trials, err
+		}
+		trials = append(trials, t)
+		harming.Go(func() { // a machine that is stopped in order takes its time
+			b.ledger.begin(t)
+			if err := s.harm(ctx, b, m); err != nil {
+				failed <- fmt.Errorf("harm %s: %w", m.instance, err)
+				return
+			}
+			if err := b.replaced(ctx, t); err != nil {
+				failed <- err
+			}
+		})
+		if err := pause(ctx, b.cfg.Pace*3/4+rand.N(b.cfg.Pace/2)); err != nil {
+			return trials, err
+		}
+	}
+	harming.Wait()
+	select {
+	case err := <-failed:
+		return trials, err
+	default:
+		return trials, nil
+	}
+}
+
+// replaced waits until a trial is over.
+func (b *bench) replaced(ctx context.Context, t *trial) error {
+	return b.ledger.await(ctx, "the replacement of "+t.Victim, longest, func() bool {
+		if t.Replaced.IsZero() {
+			return false
+		}
+		if b.done++; b.done%50 == 0 || b.done == b.of {
+			b.say("%d of %d trials", b.done, b.of)
+		}
+		return true
+	})
+}
+
+// webSize is how many machines are needed so that no slot is harmed so often that it flaps, and so few of all are silent at once that
+// it is no storm.
+func (b *bench) webSize(todo []scenario) int {
+	kinds, silent := 0, 0
+	for _, s := range todo {
+		if s.harm != nil {
+			kinds++
+		}
+		if s.silent {
+			silent++
+		}
+	}
+	if kinds == 0 {
+		return 0
+	}
+	trials := b.cfg.Trials
+	if inWindow := int(flapWindow/b.cfg.Pace) + 1; inWindow < trials { // after that a slot's turn comes again
+		trials = inWindow
+	}
+	// Some slots are always on their way to a new machine.
+	forSlots := kinds*trials*6/10 + 5
+	// Whoever is silent counts for a lease or so. Half of a group would be a storm.
+	atOnce := silent * min(b.cfg.Trials, int((b.cfg.leaseTTL()+b.cfg.Interval)/b.cfg.Pace)+1)
+	return max(forSlots, 3*atOnce)
+}
+
+func (b *bench) raiseWeb(ctx context.Context, size int) error {
+	if err := b.apply(ctx, webGroup, size, ""); err != nil {
+		return err
+	}
+	return b.ledger.await(ctx, "all machines to run", longest, func() bool {
+		n := 0
+		for _, in := range b.ledger.instances {
+			if in.Group == webGroup && in.Phase == store.Running && in.stream == store.StreamOpen {
+				n++
+			}
+		}
+		return n == size
+	})
+}
+
+// raiseMute makes a group whose first agents never register, and waits until all of them are replaced.
+func (b *bench) raiseMute(ctx context.Context) ([]*trial, error) {
+	var trials []*trial
+	b.ledger.mu.Lock()
+	b.ledger.onBoot = func(in store.Instance, at time.Time) {
+		if in.Group == muteGroup && in.Replaces == "" {
+			t := &trial{Victim: in.ID, Harmed: at}
+			trials = append(trials, t)
+			b.ledger.trials[in.ID] = t
+		}
+	}
+	b.ledger.mu.Unlock()
+	if err := b.apply(ctx, muteGroup, b.cfg.Trials, fmt.Sprintf("registration_timeout: %s\n", registrationTimeout)); err != nil {
+		return nil, err
+	}
+	err := b.ledger.await(ctx, "machines to boot that stay mute", longest, func() bool { return len(trials) == b.cfg.Trials })
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range trials {
+		if err := b.replaced(ctx, t); err != nil {
+			return nil, err
+		}
+	}
+	return trials, nil
+}
+
+// victim waits for a machine that may be harmed, and reserves one, chosen at random.
+func (b *bench) victim(ctx context.Context) (*trial, machine, error) {
+	var t *trial
+	err := b.ledger.await(ctx, "a machine that may be harmed", longest+flapWindow, func() bool {
+		now := time.Now()
+		var may []store.Instance
+		for _, in := range b.ledger.settled(webGroup, now.Add(-2*b.cfg.Interval)) {
+			b.harmed[in.Slot] = slices.DeleteFunc(b.harmed[in.Slot], func(at time.Time) bool { return now.Sub(at) > flapWindow })
+			if len(b.harmed[in.Slot]) < mostHarmed {
+				may = append(may, in)
+			}
+		}
+		if len(may) == 0 {
+			return false
+		}
+		in := may[rand.N(len(may))]
+		b.harmed[in.Slot] = append(b.harmed[in.Slot], now)
+		t = &trial{Victim: in.ID}
+		b.ledger.trials[in.ID] = t
+		return true
+	})
+	if err != nil {
+		return nil, machine{}, err
+	}
+	m, err := find(b.machines, t.Victim)
+	return t, m, err
+}
+
+// pause lets a time pass.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/leasehold/leasehold/tests/machines"
+)
+
+const (
+	// coordinatorIP is where machines reach the coordinator. It and theirs are from the range for measuring networks (RFC 2544).
+	coordinatorIP = "198.18.0.1"
+	// nobody is a hardware address that no interface has: what is sent to it is dropped without a word.
+	nobody = "02:00:00:00:00:01"
+	// firstPort is the first that the process provider gives to a machine.
+	firstPort = 20000
+)
+
+// muteGroup is the group whose first agents never say anything.
+const muteGroup = "mute"
+
+// agentScript is what the provider starts as an agent: it makes the machine's network, with one wire to the coordinator, and becomes
+// the agent in it. Its number among the machines is that of its port, which no other machine has.
+const agentScript = `#!/bin/sh
+set -e
+instance=${LEASEHOLD_MACHINE#*/}
+slot=${instance%%-*}
+if [ "${slot%%-*}" = %[1]s ] && mkdir "%[2]s/$slot" 2>/dev/null; then
+	exec sleep 1000000
+fi
+port=$(sed -n 's/.*"port": *"\([0-9]*\)".*/\1/p' "$LEASEHOLD_BOOTSTRAP")
+n=$((port - %[3]d))
+address=198.18.$((1 + n / 250)).$((1 + n %% 250))
+ip netns add "$instance"
+ip -batch - <<-END
+	link add v$port type veth peer name eth0 netns $instance
+	link set v$port up
+	route add $address dev v$port src %[4]s
+END
+ip -netns "$instance" -batch - <<-END
+	link set lo up
+	address add $address/32 dev eth0
+	link set eth0 up
+	route add %[4]s dev eth0
+END
+exec nsenter "--net=/run/netns/$instance" %[5]s "$@"
+`
+
+// writeAgentScript puts the script beside the programs and returns its path.
+func writeAgentScript(dir string) (string, error) {
+	mute := filepath.Join(dir, "mute")
+	if err := os.MkdirAll(mute, 0o700); err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "agent.sh")
+	text := fmt.Sprintf(agentScript, muteGroup, mute, firstPort, coordinatorIP, filepath.Join(dir, "leasehold-agent"))
+	return path, os.WriteFile(path, []byte(text), 0o700)
+}
+
+// ip runs the tool of that name.
+func ip(ctx context.Context, args ...string) error {
+	out, err := exec.CommandContext(ctx, "ip", args...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("ip %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(string(out)))
+	}
+	return nil
+}
+
+// machine is one that can be harmed.
+type machine struct {
+	instance string
+	shard    string
+	dir      string // of all machines
+	record   machines.Machine
+}
+
+// find looks up the machine of an instance.
+func find(dir, instance string) (machine, error) {
+	r, err := machines.Read(dir, instance)
+	if err == nil && r.PID < 2 {
+		err = errors.New("no process is recorded")
+	}
+	if err != nil {
+		return machine{}, fmt.Errorf("find the machine of %s: %w", instance, err)
+	}
+	return machine{instance: instance, shard: r.Shard, dir: dir, record: r}, nil
+}
+
+// agent is the process of its agent.
+func (m machine) agent() int { return m.record.PID }
+
+// others are its processes but for the agent.
+func (m machine) others() []int {
+	var pids []int
+	for _, r := range machines.Residents([]string{m.shard}) {
+		if r.Instance == m.instance && r.PID != m.agent() {
+			pids = append(pids, r.PID)
+		}
+	}
+	return pids
+}
+
+// send signals processes. One that has ended by itself since is an error: it was to be harmed.
+func send(s syscall.Signal, pids ...int) error {
+	for _, pid := range pids {
+		if err := syscall.Kill(pid, s); err != nil {
+			return fmt.Errorf("signal process %d: %w", pid, err)
+		}
+	}
+	return nil
+}
+
+// address is where the machine's end of its wire is: see agentScript.
+func (m machine) address() string {
+	n := m.record.Port - firstPort
+	return fmt.Sprintf("198.18.%d.%d", 1+n/250, 1+n%250)
+}
+
+// dropToMachine loses all that the coordinator sends to the machine.
+func (m machine) dropToMachine(ctx context.Context) error {
+	return ip(ctx, "neigh", "replace", m.address(), "lladdr", nobody, "dev", fmt.Sprintf("v%d", m.record.Port), "nud", "permanent")
+}
+
+// dropToCoordinator loses all that the machine sends.
+func (m machine) dropToCoordinator(ctx context.Context) error {
+	return ip(ctx, "-netns", m.instance, "neigh", "replace", coordinatorIP, "lladdr", nobody, "dev", "eth0", "nud", "permanent")
+}
