@@ -29,12 +29,13 @@ type queue struct {
 	mu      sync.Mutex
 	waiting calls
 	next    int
+	heard   map[string]bool // dead machines whose consoles were asked for, until they are removed
 	ready   chan struct{}
 	pace    *pace // nil: calls are bounded by their number at once alone
 }
 
 func newQueue(t *tenure, p provider.Provider, pace *pace) *queue {
-	return &queue{t: t, provider: p, ready: make(chan struct{}, 1), pace: pace}
+	return &queue{t: t, provider: p, heard: map[string]bool{}, ready: make(chan struct{}, 1), pace: pace}
 }
 
 // queueOf names a queue.
@@ -240,6 +241,7 @@ func (q *queue) create(ctx context.Context, c plan.Call, in store.Versioned[stor
 func (q *queue) remove(ctx context.Context, in store.Versioned[store.Instance]) {
 	t, rec := q.t, in.Record
 	timeout := q.provider.Capabilities().CallTimeout
+	q.keepConsole(ctx, rec)
 	t.r.deps.Before("provider stop", rec.ID)
 	stop, cancel := context.WithTimeout(ctx, timeout+rec.Spec.StopTimeout.D())
 	err := q.provider.Stop(stop, t.shard.ID, rec.ID, rec.Spec.StopTimeout.D())
@@ -258,6 +260,9 @@ func (q *queue) remove(ctx context.Context, in store.Versioned[store.Instance]) 
 		t.log.Error("provider did not remove", "group", rec.Group, "instance", rec.ID, "provider", rec.Spec.Provider, "error", err)
 	}
 	t.r.deps.Before("provider deleted", rec.ID)
+	if err == nil {
+		q.forget(rec.ID)
+	}
 	t.evidence.Removed(rec.ID, err)
 	if l := t.listers[rec.Spec.Provider]; l != nil {
 		l.ask() // only a List proves that it is gone

@@ -37,6 +37,16 @@ type Provider interface {
 	List(ctx context.Context, shard string) ([]Machine, error)
 }
 
+// Console is implemented by a provider that keeps what its machines write to their consoles.
+type Console interface {
+	// Console returns the end of what the machine has written so far, over all its boots and whatever its state, at most ConsoleTail
+	// bytes. It changes nothing. ErrNotFound if the machine is gone.
+	Console(ctx context.Context, shard, instance string) (tail []byte, err error)
+}
+
+// ConsoleTail is how much of a machine's console output is kept of it.
+const ConsoleTail = 64 << 10
+
 // Capabilities are what a provider can do, and how.
 type Capabilities struct {
 	// Zones in which machines can be made, in no particular order; never empty.

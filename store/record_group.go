@@ -73,6 +73,8 @@ type JournalEntry struct {
 	Revision  Revision `json:"revision"` // of the picture it was decided on
 	// Workload is how a failed workload ended, with its last words (DET-19).
 	Workload *WorkloadExit `json:"workload_exit,omitempty"`
+	// Console is the end of a dead machine's console output, where it is not known how its workload ended (DET-19).
+	Console string `json:"console,omitempty"`
 }
 
 // Status is what the leader says of a group.

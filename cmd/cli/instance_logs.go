@@ -79,7 +79,7 @@ func (s *Session) ends(ctx context.Context, id string) (found []ending, known bo
 			continue
 		}
 		known = true
-		if e.Record.Verdict.Failed() || e.Record.Workload != nil {
+		if e.Record.Verdict.Failed() || e.Record.Workload != nil || e.Record.Console != "" {
 			found = append(found, ending{e.Record, asJSON(kv.Value)})
 		}
 	}
@@ -95,8 +95,11 @@ func (s *Session) showLogs(doc logsDocument, entries []ending, exists, reported 
 		}
 	}
 	w := doc.Workload
+	console := ""
 	for i := len(entries) - 1; w == nil && i >= 0; i-- {
-		w = entries[i].Workload
+		if w = entries[i].Workload; console == "" {
+			console = entries[i].Console
+		}
 	}
 	switch {
 	case w != nil && w.Output == "":
@@ -104,6 +107,9 @@ func (s *Session) showLogs(doc logsDocument, entries []ending, exists, reported 
 	case w != nil:
 		s.note("%s: its workload ended %s ago with %d%s; its last words:", id, output.Age(now, w.At), w.Code, signal(w.Signal))
 		return writeLines(s.screen(), w.Output)
+	case console != "":
+		s.note("%s: its machine died, and it is not known how its workload ended; the last of its console:", id)
+		return writeLines(s.screen(), console)
 	case exists && reported:
 		s.note("%s: no output is kept: its workload has not failed since its agent started", id)
 	case exists:

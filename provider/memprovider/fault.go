@@ -17,6 +17,7 @@ const (
 	CallDelete  Call = "delete"
 	CallRestart Call = "restart"
 	CallList    Call = "list"
+	CallConsole Call = "console"
 )
 
 // Fault is something that goes wrong with a call. The first that matches is taken.

@@ -20,6 +20,7 @@ type machine struct {
 	stopping bool
 	down     provider.State // "" while it is up
 	why      string
+	console  []byte         // the end of what it has printed
 	used     bool           // it is gone, and its ID used up
 	gone     time.Time      // since when
 	stale    provider.State // what a List that lags says of it after it is gone

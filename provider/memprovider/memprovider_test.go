@@ -42,6 +42,9 @@ func TestContract(t *testing.T) {
 					}
 					return ""
 				},
+				Print: func(_ *testing.T, p provider.Provider, m provider.Machine, text string) {
+					p.(*memprovider.Provider).Print(m.Instance, text)
+				},
 				Remembers: true,
 			})
 		})

@@ -2,6 +2,7 @@ package process
 
 import (
 	"fmt"
+	"os"
 	"syscall"
 	"testing"
 
@@ -28,6 +29,16 @@ func TestContract(t *testing.T) {
 						return "directory " + m.Ref
 					}
 					return ""
+				},
+				Print: func(t *testing.T, p provider.Provider, m provider.Machine, text string) {
+					f, err := os.OpenFile(p.(*Provider).LogPath(m.Instance), os.O_APPEND|os.O_WRONLY, 0)
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer f.Close()
+					if _, err := f.WriteString(text); err != nil {
+						t.Error(err)
+					}
 				},
 				Remembers: true,
 			})

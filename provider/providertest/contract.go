@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -381,5 +382,36 @@ func endedContext(t *testing.T, s *subject) {
 	}
 	if m, ok := s.listed("i1"); !ok || m.State != provider.StateRunning || m.BootID != before.BootID {
 		t.Errorf("calls with an ended context changed the machine: %+v", m)
+	}
+}
+
+// proves DET-19
+func consoleIsKept(t *testing.T, s *subject) {
+	c, keeps := s.p.(provider.Console)
+	if keeps != (s.Print != nil) {
+		t.Fatalf("it keeps console output: %t; the harness can have a machine print: %t", keeps, s.Print != nil)
+	}
+	if !keeps {
+		t.Skip("it keeps no console output")
+	}
+	s.create("i1")
+	m := s.awaitState("i1", provider.StateRunning)
+	const last = "the last words"
+	s.Print(t, s.p, m, strings.Repeat("x", provider.ConsoleTail)+last)
+	s.Kill(t, s.p, m)
+	s.awaitState("i1", provider.StateCrashed)
+	tail, err := c.Console(s.ctx(), s.shard, "i1")
+	if err != nil || len(tail) != provider.ConsoleTail || !strings.HasSuffix(string(tail), "x"+last) {
+		t.Errorf("%d bytes of a crashed machine's output are there, error %v; want the last %d", len(tail), err, provider.ConsoleTail)
+	}
+	for name, of := range map[string][2]string{"another shard's": {"sh" + word(), "i1"}, "one that never was": {s.shard, "i0"}} {
+		if tail, err := c.Console(s.ctx(), of[0], of[1]); !errors.Is(err, provider.ErrNotFound) || len(tail) > 0 {
+			t.Errorf("console output of %s: %q, %v, want ErrNotFound", name, tail, err)
+		}
+	}
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := c.Console(ended, s.shard, "i1"); !errors.Is(err, context.Canceled) {
+		t.Errorf("with an ended context: %v, want context.Canceled", err)
 	}
 }

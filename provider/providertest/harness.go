@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold/leasehold/provider"
 )
 
-// Harness is what the suite must be told of a provider. Every field but Settings and Patience must be set.
+// Harness is what the suite must be told of a provider. Every field but Print, Template and Patience must be set.
 type Harness struct {
 	// Open returns a provider ready for use. What the suite makes, it deletes; what Open makes, Open cleans up.
 	Open func(*testing.T) provider.Provider
@@ -19,6 +19,8 @@ type Harness struct {
 	Kill func(t *testing.T, p provider.Provider, m provider.Machine)
 	// Remains says what of a machine that was deleted is still there, or "".
 	Remains func(p provider.Provider, m provider.Machine) string
+	// Print has a machine write to its console; nil for a provider that keeps no console output.
+	Print func(t *testing.T, p provider.Provider, m provider.Machine, text string)
 	// Remembers: a Create after Delete fails with ErrDeleted. A provider that cannot remember must still
 	// make at most one machine.
 	Remembers bool
@@ -58,6 +60,7 @@ func Run(t *testing.T, h Harness) {
 		{"RestartOfOneBoot", restartOfOneBoot},
 		{"RestartOfStoppedAndCrashed", restartOfDown},
 		{"RestartOfUnknown", restartOfUnknown},
+		{"ConsoleIsKept", consoleIsKept},
 		{"EndedContext", endedContext},
 	} {
 		t.Run(c.name, func(t *testing.T) {
