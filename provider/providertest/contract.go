@@ -392,7 +392,7 @@ func consoleIsKept(t *testing.T, s *subject) {
 		t.Fatalf("it keeps console output: %t; the harness can have a machine print: %t", keeps, s.Print != nil)
 	}
 	if !keeps {
-		t.Skip("it keeps no console output")
+		return
 	}
 	s.create("i1")
 	m := s.awaitState("i1", provider.StateRunning)
