@@ -1,0 +1,74 @@
+package plan
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// A change that takes its turn compares the group's key as the one before left it, and writes it; others do not.
+//
+// proves HEAL-3, SAFE-4
+func TestTurnsFollowOneAnother(t *testing.T) {
+	keys := store.KeysOf("test")
+	s := Snapshot{Keys: keys, Groups: []Group{{Name: "web", Turn: 7}, {Name: "new"}}}
+	turns := NewTurns(&s)
+	a := Action{Group: "web", Instance: "web-0", Rule: "HEAL-2", Turn: true, Conditions: []store.Condition{store.Exists("a")}, Writes: []store.Write{store.Put("a", nil)}}
+	compares := func(a Action, want store.Condition) {
+		t.Helper()
+		conditions, writes := turns.Txn(&a)
+		if !slices.Equal(conditions, append(slices.Clone(a.Conditions), want)) {
+			t.Errorf("compares %+v, want %+v besides", conditions, want)
+		}
+		if len(writes) != 2 || writes[1].Key != keys.Turn(a.Group) || len(a.Writes) != 1 || len(a.Conditions) != 1 {
+			t.Errorf("writes %+v", writes)
+		}
+		rec, err := store.Decode[store.Turn](store.KV{Value: writes[1].Value})
+		if err != nil || rec.Record.Instance != a.Instance || rec.Record.Rule != a.Rule {
+			t.Errorf("the turn is %+v, %v", rec.Record, err)
+		}
+	}
+	compares(a, store.At(keys.Turn("web"), 7))
+	compares(a, store.At(keys.Turn("web"), 7)) // it has not happened yet
+	turns.Done(&a, 9)
+	compares(a, store.At(keys.Turn("web"), 9))
+	other := a
+	other.Group = "new"
+	compares(other, store.Absent(keys.Turn("new")))
+	turns.Done(&other, 10)
+	compares(other, store.At(keys.Turn("new"), 10))
+	compares(a, store.At(keys.Turn("web"), 9))
+
+	silent := a
+	silent.Turn = false
+	turns.Done(&silent, 11)
+	compares(a, store.At(keys.Turn("web"), 9))
+	if conditions, writes := turns.Txn(&silent); len(conditions) != 1 || len(writes) != 1 {
+		t.Errorf("one that takes no turn compares %+v and writes %+v", conditions, writes)
+	}
+}
+
+// What makes, restarts or removes machines takes its turn; the status, verdicts, orders and what only follows from the facts does not.
+//
+// proves HEAL-3
+func TestWhoTakesTurns(t *testing.T) {
+	w := newTestWorld(t)
+	w.edit(func(g *store.Group) { g.Size = 3 })
+	w.place("a", 0, store.Running)
+	w.kill("a")                    // is buried, its replacement requested
+	w.place("b", 1, store.Booting) // registers: goes on to checking
+	w.put(w.keys.Alive("b"), store.Alive{Schema: store.Schema, Instance: "b", BootID: "b.1", State: store.StreamOpen})
+	w.put(w.keys.Request("r"), store.Request{Schema: store.Schema, ID: "r", Kind: store.RequestProtect, Mode: store.ProtectRemoval, Instance: "b", Group: w.group, By: "ada"})
+	turns := map[bool]int{}
+	for _, a := range Compute(w.snapshot(), w.now).Actions {
+		uses := a.To == store.Deleting || a.To == store.Pending
+		turns[a.Turn]++
+		if a.Turn != uses {
+			t.Errorf("takes a turn %t: %s %s to %s (%s)", a.Turn, a.Instance, a.What, a.To, a.Rule)
+		}
+	}
+	if turns[true] < 1 || turns[false] < 2 {
+		t.Errorf("%d actions take turns, %d do not", turns[true], turns[false])
+	}
+}
