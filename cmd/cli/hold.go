@@ -54,9 +54,6 @@ func (s *Session) setHold(ctx context.Context, hold *store.Hold, what, follows s
 	} else {
 		shard.Record.Hold = hold
 	}
-	if hold == nil && was.Extras > 0 {
-		s.note("%d machines without a record were the reason; those that are still there after orphan_grace (%s) are removed: leasehold instance adopt ID keeps one", was.Extras, shard.Record.Settings.WithDefaults().OrphanGrace)
-	}
 	rev, err := s.commit(ctx, "write shard", store.Txn{
 		Conditions: []store.Condition{store.Unchanged(kv)},
 		Writes:     []store.Write{store.Put(key, store.Encode(shard.Record))},
@@ -70,6 +67,12 @@ func (s *Session) setHold(ctx context.Context, hold *store.Hold, what, follows s
 	fmt.Fprintf(s.env.Stdout, "%s %s rev %d\n", s.flags.Shard, what, rev)
 	if follows != "" {
 		s.note("%s", follows)
+	}
+	if hold == nil && was.Extras > 0 {
+		grace := shard.Record.Settings.WithDefaults().OrphanGrace
+		s.note("the reason was: %s", was.Why)
+		s.note("so many are a reason for no other hold; orphan_grace begins anew: in %s those that nobody adopted are removed for good", grace)
+		s.note("look at them at their provider; leasehold instance adopt ID keeps one, leasehold hold WHY gives more time")
 	}
 	return nil
 }

@@ -45,16 +45,21 @@ func (d *draft) orphaned() *store.InvalidSpec {
 	if len(left) == 0 {
 		return nil
 	}
-	names := strings.Join(left[:min(len(left), mostNamed)], ", ")
-	if more := len(left) - mostNamed; more > 0 {
-		names += fmt.Sprintf(" and %d more", more)
-	}
 	return &store.InvalidSpec{Why: fmt.Sprintf("the group's key is missing, and what was in force is not known any more; %s left as they are and healed by nobody: %s; "+
-		"apply the group again to have them looked after: leasehold group apply -f FILE", isAre(len(left)), names)}
+		"apply the group again to have them looked after: leasehold group apply -f FILE", isAre(len(left)), listed(left))}
 }
 
 // mostNamed bounds the instances that one sentence names.
 const mostNamed = 10
+
+// listed names them as one would in a sentence.
+func listed(names []string) string {
+	text := strings.Join(names[:min(len(names), mostNamed)], ", ")
+	if more := len(names) - mostNamed; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
 
 func isAre(n int) string {
 	if n == 1 {

@@ -15,19 +15,21 @@ const nobodys = "(none)"
 // holdForExtras puts the shard on hold when there are more machines that nobody recorded than mistakes explain: then rather the records
 // are wrong, restored from an old backup say, and the machines are somebody's work (SAFE-12).
 func holdForExtras(s *Snapshot, now time.Time) (Action, bool) {
-	seen, patience := 0, 3*s.Shard.Record.Settings.ProviderPoll.D()
+	var names []string
+	patience := 3 * s.Shard.Record.Settings.ProviderPoll.D()
 	for _, x := range s.Extras {
 		if !x.Stray && now.Sub(x.Since) >= patience {
-			seen++
+			names = append(names, x.Instance)
 		}
 	}
+	seen := len(names)
 	if seen <= 1 || seen*20 <= s.Recorded {
 		return Action{}, false
 	}
 	if r := s.Shard.Record.Reviewed; r != nil && seen <= r.Extras {
 		return Action{}, false // an operator has looked at them
 	}
-	why := fmt.Sprintf("%d machines have our tag and no record, and %d have one: the records may be older than the machines; look at them before the release, and adopt those that are to stay: leasehold instance adopt", seen, s.Recorded)
+	why := fmt.Sprintf("%d machines have our tag and no record, and %d have one: the records may be older than the machines; look at them before the release, and adopt those that are to stay: leasehold instance adopt: %s", seen, s.Recorded, listed(names))
 	rec := s.Shard.Record
 	rec.Hold = &store.Hold{By: "leasehold", Why: why, At: now.UTC(), Extras: seen}
 	return Action{

@@ -1,0 +1,56 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// Who releases a hold that the shard put on itself has seen the machines that were its reason: that is written down, and the operator is
+// told what becomes of them.
+//
+// proves SAFE-12, REC-8
+func TestReleaseOfAHoldForExtraMachines(t *testing.T) {
+	w := newWorld(t)
+	shard := func() store.Shard {
+		t.Helper()
+		kv, err := w.st.Get(t.Context(), w.keys.Shard())
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, err := store.Decode[store.Shard](kv)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v.Record
+	}
+	const why = "4 machines have our tag and no record: web-0-a, web-1-b"
+	held := store.Shard{Schema: store.Schema, ID: "x1", Name: "default", Settings: store.ShardSettings{OrphanGrace: store.Duration(20 * time.Minute)}}
+	held.Hold = &store.Hold{By: "leasehold", Why: why, At: noon.Add(-time.Hour), Extras: 4}
+	w.put(store.KindShard, "", held)
+	_, stdout, stderr := w.run("release")
+	if !strings.HasPrefix(stdout, "default released rev ") {
+		t.Errorf("printed %s", stdout)
+	}
+	for _, want := range []string{why, "orphan_grace begins anew: in 20m0s", "leasehold instance adopt ID"} {
+		if !strings.Contains(stderr, want) {
+			t.Errorf("the operator is not told %q:\n%s", want, stderr)
+		}
+	}
+	if s := shard(); s.Hold != nil || s.Reviewed == nil || *s.Reviewed != (store.Reviewed{Extras: 4, At: noon}) {
+		t.Errorf("the shard's record is %+v", s)
+	}
+	// The next hold is an operator's: its end says nothing of machines, and what was reviewed stands.
+	w.must("hold", "a drill")
+	if out := w.must("release"); strings.Contains(out, "orphan_grace") || shard().Reviewed == nil {
+		t.Errorf("printed %s", out)
+	}
+	// What cannot be written is not told.
+	w.put(store.KindShard, "", held)
+	w.race(func() { w.put(store.KindShard, "", held) })
+	if code, _, stderr := w.run("release"); code != Conflict || strings.Contains(stderr, "orphan_grace") {
+		t.Errorf("exit %d: %s", code, stderr)
+	}
+}
