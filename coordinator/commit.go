@@ -29,26 +29,28 @@ func (t *tenure) carryOut(ctx context.Context, s *plan.Snapshot, turns plan.Turn
 			return nil // the step is not made; the tenure goes on
 		}
 	}
-	var entry *store.JournalEntry
-	if !a.Silent {
-		entry = &store.JournalEntry{
+	told, now := a.Told(), time.Now().UTC()
+	entries := make([]store.JournalEntry, len(told))
+	for i, a := range told {
+		entries[i] = store.JournalEntry{
 			Rule: a.Rule, What: a.What, Why: a.Why, Group: a.Group, Instance: a.Instance, Slot: a.Slot,
 			From: a.From, To: a.To, Verdict: a.Verdict, Evidence: a.Evidence, Otherwise: a.Otherwise, Revision: s.Revision,
+			At: now.Add(time.Duration(i)), // they are read in this order
 		}
 		if a.From == a.To {
-			entry.From, entry.To = "", ""
+			entries[i].From, entries[i].To = "", ""
 		}
 	}
 	t.r.deps.Before("commit "+a.Rule, a.Instance)
 	conditions, writes := turns.Txn(a)
-	rev, err := t.commit(ctx, conditions, writes, entry)
+	rev, err := t.commit(ctx, conditions, writes, entries...)
 	switch {
 	case err == nil:
 		t.r.deps.Before("committed "+a.Rule, a.Instance)
 		turns.Done(a, rev)
 		t.evidence.Wrote(a.Group, rev)
-		if !a.Silent {
-			t.log.Info("decided", "what", a.What, "group", a.Group, "instance", a.Instance, "rule", a.Rule, "why", a.Why, "revision", int64(rev))
+		for _, e := range entries {
+			t.log.Info("decided", "what", e.What, "group", e.Group, "instance", e.Instance, "rule", e.Rule, "why", e.Why, "revision", int64(rev))
 		}
 		return nil
 	case errors.Is(err, errDeposed):
@@ -88,15 +90,15 @@ func validStep(a *plan.Action) error {
 }
 
 // commit writes under our fence. A fence that does not hold is errDeposed.
-func (t *tenure) commit(ctx context.Context, conditions []store.Condition, writes []store.Write, entry *store.JournalEntry) (store.Revision, error) {
+func (t *tenure) commit(ctx context.Context, conditions []store.Condition, writes []store.Write, entries ...store.JournalEntry) (store.Revision, error) {
 	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
 	defer cancel()
 	txn := store.Txn{
 		Conditions: append([]store.Condition{t.fence.Condition()}, unique(conditions)...),
 		Writes:     slices.Clone(writes),
 	}
-	if entry != nil {
-		w, err := t.r.journal.entry(ctx, *entry)
+	for _, entry := range entries {
+		w, err := t.r.journal.entry(ctx, entry)
 		if err != nil {
 			return 0, fmt.Errorf("write journal: %w", err)
 		}

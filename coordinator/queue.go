@@ -184,16 +184,16 @@ func (q *queue) look(c plan.Call) (in store.Versioned[store.Instance], held, ok 
 // record writes that the provider is about to be asked, with the entry that tells of it, if any. It comes before the call and
 // compares all that the plan saw: an operator's pause or hold, or a new leader, wins against a call that has not begun (SAFE-8, SAFE-12).
 // Where it cannot be written, nothing is asked.
-func (q *queue) record(ctx context.Context, c plan.Call, key string, rec store.Instance, entry *store.JournalEntry) bool {
+func (q *queue) record(ctx context.Context, c plan.Call, key string, rec store.Instance, entries ...store.JournalEntry) bool {
 	t := q.t
-	rev, err := t.commit(ctx, c.Conditions, []store.Write{store.Put(key, store.Encode(rec))}, entry)
+	rev, err := t.commit(ctx, c.Conditions, []store.Write{store.Put(key, store.Encode(rec))}, entries...)
 	if err != nil {
 		t.log.Debug("call not begun", "instance", rec.ID, "error", err)
 		t.evidence.Postponed(rec.ID, waitAfter(err))
 		return false
 	}
 	t.evidence.Wrote(rec.Group, rev)
-	if entry != nil {
+	for _, entry := range entries {
 		t.log.Info("decided", "what", entry.What, "group", rec.Group, "instance", rec.ID, "rule", entry.Rule, "revision", int64(rev))
 	}
 	return true
@@ -212,11 +212,11 @@ func (q *queue) create(ctx context.Context, c plan.Call, in store.Versioned[stor
 	}
 	rec.Called = true
 	rec.Last = store.Decision{Rule: "SAFE-8", Why: why, Revision: c.Revision, At: time.Now().UTC()}
-	entry := &store.JournalEntry{
-		Rule: "SAFE-8", What: why, Group: rec.Group, Instance: rec.ID, Slot: rec.Place(), From: from, To: store.Creating, Revision: c.Revision,
-	}
-	if from == store.Creating {
-		entry = nil
+	var entries []store.JournalEntry
+	if from != store.Creating {
+		entries = append(entries, store.JournalEntry{
+			Rule: "SAFE-8", What: why, Group: rec.Group, Instance: rec.ID, Slot: rec.Place(), From: from, To: store.Creating, Revision: c.Revision,
+		})
 	}
 	t.r.deps.Before("record creating", rec.ID)
 	caps := q.provider.Capabilities()
@@ -225,7 +225,7 @@ func (q *queue) create(ctx context.Context, c plan.Call, in store.Versioned[stor
 	begun := time.Now()
 	call, cancel := context.WithDeadline(ctx, begun.Add(caps.CallTimeout))
 	defer cancel()
-	if !q.record(ctx, c, in.Key, rec, entry) {
+	if !q.record(ctx, c, in.Key, rec, entries...) {
 		return
 	}
 	t.r.deps.Before("provider create", rec.ID)

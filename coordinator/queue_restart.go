@@ -21,7 +21,7 @@ func (q *queue) restart(ctx context.Context, c plan.Call, in store.Versioned[sto
 	}
 	why := "provider " + rec.Spec.Provider + " is asked to restart it"
 	rec.Last = store.Decision{Rule: r.Rule, Why: why, Revision: c.Revision, At: time.Now().UTC()}
-	entry := &store.JournalEntry{Rule: r.Rule, What: why, Group: rec.Group, Instance: rec.ID, Slot: rec.Place(), Revision: c.Revision}
+	entry := store.JournalEntry{Rule: r.Rule, What: why, Group: rec.Group, Instance: rec.ID, Slot: rec.Place(), Revision: c.Revision}
 	t.r.deps.Before("record restarting", rec.ID)
 	call, cancel := context.WithTimeout(ctx, q.provider.Capabilities().CallTimeout)
 	defer cancel()

@@ -307,7 +307,7 @@ func (t *tenure) tellVerdicts(ctx context.Context, s *plan.Snapshot, p plan.Plan
 // tell writes an entry that belongs to no change, under the fence like all that a leader writes. One that cannot be
 // written is lost: it only tells.
 func (t *tenure) tell(ctx context.Context, e store.JournalEntry) {
-	if _, err := t.commit(ctx, nil, nil, &e); err != nil && ctx.Err() == nil {
+	if _, err := t.commit(ctx, nil, nil, e); err != nil && ctx.Err() == nil {
 		t.log.Warn("journal entry lost", "rule", e.Rule, "instance", e.Instance, "what", e.What, "error", err)
 	}
 }

@@ -131,11 +131,10 @@ func (r *recorder) machine(at time.Duration, m imagined.Machine) {
 
 func (r *recorder) committed(at time.Duration, a *plan.Action) {
 	r.dirty = true
-	if a.Silent {
-		return
+	for _, told := range a.Told() {
+		r.rules[told.Rule]++
+		r.add(Entry{At: at, Source: Decision, Rule: told.Rule, Group: told.Group, Instance: told.Instance, What: told.What, Why: told.Why, minor: minorStep(&told)})
 	}
-	r.rules[a.Rule]++
-	r.add(Entry{At: at, Source: Decision, Rule: a.Rule, Group: a.Group, Instance: a.Instance, What: a.What, Why: a.Why, minor: minorStep(a)})
 }
 
 // minorStep says whether an action is only a step on the way to what was decided before.

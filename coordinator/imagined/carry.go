@@ -2,6 +2,7 @@ package imagined
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -99,7 +100,7 @@ func (t *tenure) happens(s *plan.Snapshot, p *plan.Plan, a *plan.Action, conditi
 	if o.Committing != nil && t.holds(conditions) {
 		o.Committing(t.w.Now(), s, p, a)
 	}
-	rev, err := t.commit(conditions, writes, !a.Silent)
+	rev, err := t.commit(conditions, writes, len(a.Told()))
 	if err == nil && o.Committed != nil {
 		o.Committed(t.w.Now(), a, rev)
 	}
@@ -129,21 +130,22 @@ func (t *tenure) holds(conditions []store.Condition) bool {
 	return t.w.db.holds(t.fence) && !t.w.db.down
 }
 
-// journalKey stands for an entry of the journal: part of a transaction, and kept by nobody.
+// journalKey begins the keys that stand for entries of the journal: part of a transaction, and kept by nobody.
 const journalKey = "journal"
 
 var errDeposed = errors.New("another replica leads")
 
-// commit writes under the fence. The journal's entry is part of the transaction, as far as its size goes.
-func (t *tenure) commit(conditions []store.Condition, writes []store.Write, journal bool) (store.Revision, error) {
+// commit writes under the fence. So many entries of the journal are part of the transaction, as far as its size goes.
+func (t *tenure) commit(conditions []store.Condition, writes []store.Write, entries int) (store.Revision, error) {
 	txn := store.Txn{Conditions: append(make([]store.Condition, 0, len(conditions)+1), t.fence), Writes: writes}
 	for _, c := range conditions {
 		if !slices.Contains(txn.Conditions, c) {
 			txn.Conditions = append(txn.Conditions, c)
 		}
 	}
-	if journal {
-		txn.Writes = append(slices.Clone(writes), store.Put(journalKey, nil))
+	txn.Writes = slices.Clone(writes)
+	for n := range entries {
+		txn.Writes = append(txn.Writes, store.Put(fmt.Sprint(journalKey, n), nil))
 	}
 	rev, err := t.w.commit(txn)
 	var conflict *store.ConflictError
@@ -154,8 +156,8 @@ func (t *tenure) commit(conditions []store.Condition, writes []store.Write, jour
 }
 
 // commitHeard is a commit whose answer may be lost, though it has happened.
-func (t *tenure) commitHeard(conditions []store.Condition, writes []store.Write, journal bool) (store.Revision, error) {
-	rev, err := t.commit(conditions, writes, journal)
+func (t *tenure) commitHeard(conditions []store.Condition, writes []store.Write, entries int) (store.Revision, error) {
+	rev, err := t.commit(conditions, writes, entries)
 	if err == nil && t.w.chance.happens(t.w.lost) {
 		return rev, store.ErrUnknown
 	}

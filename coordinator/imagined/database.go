@@ -67,7 +67,7 @@ func (w *World) write(writes []store.Write) store.Revision {
 	d.rev++
 	events := make([]store.Event, 0, len(writes))
 	for _, op := range writes {
-		if op.Key == journalKey {
+		if strings.HasPrefix(op.Key, journalKey) {
 			continue
 		}
 		old, had := d.cells[op.Key]

@@ -143,7 +143,7 @@ func (q *queue) record(c plan.Call, in store.Versioned[store.Instance], rec stor
 	if t.w.cfg.Observer.Committing != nil && t.holds(c.Conditions) {
 		t.w.cfg.Observer.Committing(t.w.Now(), nil, nil, &a)
 	}
-	rev, err := t.commitHeard(a.Conditions, a.Writes, true)
+	rev, err := t.commitHeard(a.Conditions, a.Writes, 1)
 	if err != nil {
 		return false
 	}

@@ -38,6 +38,23 @@ type Action struct {
 	Turn bool
 	// Silent actions leave no journal entry: they change no machine's fate.
 	Silent bool
+	// News is what is told besides in the same transaction, so that it is told once.
+	News []News
+}
+
+// News is an entry of the journal about a group.
+type News struct{ Rule, What, Why, Otherwise string }
+
+// Told are the entries of the journal that an action leaves: itself, unless it is silent, and its news.
+func (a *Action) Told() []Action {
+	var told []Action
+	if !a.Silent {
+		told = append(told, *a)
+	}
+	for _, n := range a.News {
+		told = append(told, Action{Group: a.Group, Rule: n.Rule, What: n.What, Why: n.Why, Otherwise: n.Otherwise})
+	}
+	return told
 }
 
 // CallKind is what is asked of a provider.

@@ -51,6 +51,33 @@ func TestAccept(t *testing.T) {
 	}
 }
 
+// All news of a group are told by the transaction that records them: one that is overtaken, or whose answer is lost, tells nothing twice.
+//
+// proves REC-15
+func TestNewsComeWithWhatRecordsThem(t *testing.T) {
+	w := newTestWorld(t)
+	w.edit(func(g *store.Group) { g.Size = 2 })
+	w.place("a", 0, store.Running)
+	w.place("b", 1, store.Running)
+	w.step()
+	w.edit(func(g *store.Group) { g.Template.InstanceType = "large" })
+	var told []string
+	for _, a := range Compute(w.snapshot(), w.now).Actions {
+		if len(a.Writes) == 0 {
+			t.Errorf("%s is told by a transaction that changes nothing", a.What)
+		}
+		if a.Instance != "" {
+			continue
+		}
+		for _, entry := range a.Told() {
+			told = append(told, entry.Rule)
+		}
+	}
+	if !slices.Equal(told, []string{"REC-1", "ROLL-1"}) {
+		t.Errorf("told by %q", told)
+	}
+}
+
 // proves SAFE-10
 func TestStatusOfAGroupThatNeverWas(t *testing.T) {
 	refused := Group{Name: "web", Spec: Spec{Modified: 9, Problem: "size: -1"}}

@@ -56,10 +56,10 @@ func (d *draft) status() {
 }
 
 func (d *draft) writeStatus(old, st *store.Status) {
-	unchanged := append([]store.Condition{store.At(d.s.Keys.Status(d.g.Name), d.g.Status.Modified)}, d.specUnchanged()...)
 	a := Action{
-		Group: d.g.Name, Rule: "REC-10", What: "status", Silent: true, Conditions: unchanged,
-		Writes: []store.Write{store.Put(d.s.Keys.Status(d.g.Name), store.Encode(*st))},
+		Group: d.g.Name, Rule: "REC-10", What: "status", Silent: true,
+		Conditions: append([]store.Condition{store.At(d.s.Keys.Status(d.g.Name), d.g.Status.Modified)}, d.specUnchanged()...),
+		Writes:     []store.Write{store.Put(d.s.Keys.Status(d.g.Name), store.Encode(*st))},
 	}
 	for _, r := range d.settled {
 		a.Conditions = append(a.Conditions, r.Unchanged())
@@ -75,22 +75,17 @@ func (d *draft) writeStatus(old, st *store.Status) {
 	case old.AcceptedRevision != st.AcceptedRevision:
 		a.Silent, a.Rule, a.What, a.Why = false, "REC-1", "spec accepted", fmt.Sprintf("size %d, template %s%s", d.spec.Size, d.hash, standing(d.spec))
 		a.Evidence = []string{fmt.Sprintf("groups/%s rev %d", d.g.Name, st.AcceptedRevision)}
-	case len(d.news) > 0: // the news and what records it are one transaction: it is told once
+	case len(d.news) > 0:
 		a.Silent, a.Rule, a.What, a.Why, a.Otherwise = false, d.news[0].Rule, d.news[0].What, d.news[0].Why, d.news[0].Otherwise
 		d.news = d.news[1:]
 	case old.State != st.State && old.State != "":
 		a.Silent, a.Rule, a.What, a.Why = false, "REC-11", "group is "+string(st.State), "it was "+string(old.State)
 	}
-	first := []Action{a}
-	for _, n := range d.news {
-		n.Conditions = unchanged[1:]
-		first = append(first, n)
-	}
-	if a.Silent {
-		d.actions = append(d.actions, first...)
+	if a.News = d.news; a.Silent {
+		d.actions = append(d.actions, a)
 		return
 	}
-	d.actions = append(first, d.actions...) // what follows from it comes after it in the journal
+	d.actions = append([]Action{a}, d.actions...) // what follows from it comes after it in the journal
 }
 
 // standing is what an operator has set besides, in words.

@@ -219,5 +219,5 @@ func (d *draft) probes(m *member) bool {
 
 // tell has a journal entry written beside the status that records the news.
 func (d *draft) tell(rule, what, why string) {
-	d.news = append(d.news, Action{Group: d.g.Name, Rule: rule, What: what, Why: why, Otherwise: otherwise(rule, "")})
+	d.news = append(d.news, News{Rule: rule, What: what, Why: why, Otherwise: otherwise(rule, "")})
 }

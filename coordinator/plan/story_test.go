@@ -157,8 +157,8 @@ func (s *story) advance() (Plan, []Action) {
 	p, done := s.step()
 	s.nameAll()
 	for _, a := range done {
-		if !a.Silent {
-			s.say("%6s %s", before.Sub(s.start).Round(time.Second), s.sentence(a))
+		for _, told := range a.Told() {
+			s.say("%6s %s", before.Sub(s.start).Round(time.Second), s.sentence(told))
 		}
 	}
 	return p, done
@@ -261,6 +261,9 @@ func (s *story) plan() {
 		slices.Sort(compared)
 		s.say("    compares  %s", strings.Join(slices.Compact(compared), ", "))
 		s.say("    writes    %s", strings.Join(written, ", "))
+		for _, n := range a.News {
+			s.say("    and tells %s %s (%s)", n.Rule, n.What, n.Why)
+		}
 	}
 	calls := slices.Clone(p.Calls)
 	slices.SortStableFunc(calls, func(a, b Call) int { return a.Rank - b.Rank })

@@ -134,7 +134,7 @@ func (w *world) commit(conditions []store.Condition, writes []store.Write) bool 
 	unique := append([]store.Condition{store.Exists("fence")}, conditions...)
 	slices.SortFunc(unique, func(a, b store.Condition) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
 	unique = slices.Compact(unique)
-	txn := store.Txn{Conditions: unique, Writes: append(slices.Clone(writes), store.Put("journal", nil))}
+	txn := store.Txn{Conditions: unique, Writes: append(slices.Clone(writes), store.Put("journal", nil), store.Put("more news", nil))}
 	if err := txn.Validate(); err != nil {
 		w.t.Fatalf("transaction is not possible: %v\n%+v", err, txn)
 	}
@@ -240,8 +240,10 @@ func (w *world) step() (Plan, []Action) {
 		}
 		if w.commit(a.Conditions, a.Writes) {
 			done = append(done, *a)
-			if w.told != nil {
-				w.told(*a)
+			for _, told := range a.Told() {
+				if w.told != nil {
+					w.told(told)
+				}
 			}
 		}
 	}

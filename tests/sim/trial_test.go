@@ -148,6 +148,9 @@ func (tr *trial) observer() imagined.Observer {
 	o := imagined.Observer{
 		Committing: tr.committing,
 		Committed: func(at time.Time, a *plan.Action, rev store.Revision) {
+			for _, n := range a.News {
+				tr.actions[n.Rule]++
+			}
 			tr.actions[a.Rule]++
 			tr.hurry(at, a)
 			if !a.Silent || tr.plot.all {
