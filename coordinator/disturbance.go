@@ -59,6 +59,9 @@ func (r *Replica) watchVitals(ctx context.Context) {
 			if what != "" {
 				r.disturbed(what)
 			}
+			if before != (store.Vitals{}) && (before.Cluster != known.Cluster || known.Revision < before.Revision) {
+				r.exchanged(ctx, what)
+			}
 			before, heard, silent = known, time.Now(), false
 		}
 		select {

@@ -222,6 +222,14 @@ func (r *Replica) tryShard(ctx context.Context) (store.Shard, error) {
 			return store.Shard{}, err
 		}
 		shard := store.Shard{Schema: store.Schema, ID: hex.EncodeToString(id), Name: r.cfg.Shard, Created: time.Now().UTC(), Settings: store.DefaultShardSettings()}
+		var why string
+		if why, err = r.orphaned(ctx); err != nil {
+			return store.Shard{}, err
+		}
+		if why != "" {
+			shard.Hold = &store.Hold{By: "leasehold", Why: why, At: time.Now().UTC()}
+			r.log.Warn("shard put on hold", "why", why)
+		}
 		_, err = r.deps.Store.Commit(ctx, store.Txn{Conditions: []store.Condition{store.Absent(key)}, Writes: []store.Write{store.Put(key, store.Encode(shard))}})
 		if err == nil {
 			return shard, nil
@@ -281,6 +289,9 @@ func (r *Replica) session(ctx context.Context, lease store.Lease, shard store.Sh
 		t := newTenure(r, fence, shard)
 		r.lead(t)
 		if err = r.claim(ctx, lease, fence); err == nil {
+			err = r.checkStore(ctx, fence)
+		}
+		if err == nil {
 			err = t.run(ctx)
 		}
 		r.lead(nil)

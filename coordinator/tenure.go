@@ -232,6 +232,9 @@ func (t *tenure) keepServed(ctx context.Context) {
 	for {
 		rec := store.Served{Schema: store.Schema, At: time.Now().UTC(), Replica: t.r.cfg.ID, Gaps: t.evidence.ServedGaps()}
 		call, cancel := context.WithTimeout(ctx, servedEvery)
+		if v, err := t.r.deps.Store.Vitals(call); err == nil {
+			rec.Cluster, rec.Revision = v.ClusterName(), v.Revision
+		}
 		_, err := t.r.deps.Store.Commit(call, store.Txn{
 			Conditions: []store.Condition{t.fence.Condition()},
 			Writes:     []store.Write{store.Put(t.r.keys.Served(), store.Encode(rec))},

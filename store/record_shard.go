@@ -1,6 +1,9 @@
 package store
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // Shard is the shard itself.
 type Shard struct {
@@ -102,9 +105,28 @@ type Served struct {
 	Schema  int       `json:"schema"`
 	At      time.Time `json:"at"`
 	Replica string    `json:"replica"`
+	// Cluster and Revision are etcd's at that time: another cluster, or an older revision, is another past (SAFE-12).
+	Cluster  string   `json:"cluster,omitempty"`
+	Revision Revision `json:"revision,omitempty"`
 	// Gaps are the times in which no leader was at work, oldest first: the newest few of the last day.
 	Gaps []Gap `json:"gaps,omitempty"`
 }
+
+// Exchanged says why the store is not the one that the record was written in; "" if it may be. Fences and revisions that were read
+// before mean nothing in another.
+func (s Served) Exchanged(v Vitals) string {
+	switch cluster := v.ClusterName(); {
+	case s.Cluster != "" && s.Cluster != cluster:
+		return fmt.Sprintf("etcd is another cluster (%s) than when a leader was last at work (%s)", cluster, s.Cluster)
+	case s.Revision > v.Revision:
+		return fmt.Sprintf("etcd's revision went backwards: it is %d, and was %d when a leader was last at work", v.Revision, s.Revision)
+	default:
+		return ""
+	}
+}
+
+// ClusterName is the cluster's ID as etcd prints it.
+func (v Vitals) ClusterName() string { return fmt.Sprintf("%x", v.Cluster) }
 
 // Gap is a time in which no leader was at work.
 type Gap struct {

@@ -1,0 +1,93 @@
+package coordinator_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+func (w *world) shard() store.Shard {
+	w.t.Helper()
+	v, err := store.Decode[store.Shard](w.list(w.keys.Shard())[0])
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return v.Record
+}
+
+// An etcd that was restored or exchanged may be older than the machines: the shard holds itself, whether a coordinator saw it happen or
+// was away meanwhile, and goes on once an operator has released it.
+//
+// proves SAFE-12
+func TestAnotherEtcdPutsTheShardOnHold(t *testing.T) {
+	for name, c := range map[string]struct {
+		exchange func(w *world)
+		why      string
+	}{
+		"another cluster": {func(w *world) { w.db.Faults().ChangeCluster() }, "etcd is another cluster"},
+		"revision backwards": {func(w *world) {
+			w.db.Faults().ShowRevision(2)
+		}, "revision went backwards"},
+	} {
+		for _, away := range []bool{false, true} {
+			t.Run(name+map[bool]string{true: ", nobody was there"}[away], func(t *testing.T) {
+				inWorld(t, quick, func(w *world) {
+					w.start("zero") // so that agents have where to go
+					w.leads(time.Second, "zero")
+					w.apply(w.group("web", 2))
+					ids := w.up(2)
+					w.pass(time.Minute)
+					if away {
+						w.replicas[0].stop()
+						c.exchange(w)
+						w.start("zero")
+					} else {
+						c.exchange(w)
+					}
+					w.until(20*time.Second, "it is on hold", func() bool { return w.shard().Hold != nil })
+					if h := w.shard().Hold; h.By != "leasehold" || !strings.Contains(h.Why, c.why) {
+						t.Errorf("hold %+v", h)
+					}
+					if n := slices.IndexFunc(w.journal(), func(e store.Versioned[store.JournalEntry]) bool { return e.Record.Rule == "SAFE-12" }); n < 0 {
+						t.Error("the journal does not tell of it")
+					}
+					w.pass(5 * time.Second)
+					w.provider.Crash(ids[0], "exit 1")
+					w.always(10*time.Minute, "nothing is made or removed", func() bool { return w.made() == 2 && len(w.provider.Existing()) == 2 })
+					w.editShard(func(s *store.Shard) { s.Release(time.Now().UTC()) })
+					w.until(5*time.Minute, "the crashed one is replaced", func() bool { return w.settled(2) && !slices.Contains(w.ids(), ids[0]) })
+					if w.shard().Hold != nil {
+						t.Errorf("it is on hold again: %+v", w.shard().Hold)
+					}
+				})
+			})
+		}
+	}
+}
+
+// A shard whose record is gone, while leaders have left records in it, does not begin as if it were fresh; one in which operators have only
+// applied groups does.
+//
+// proves SAFE-12
+func TestAShardWithoutItsRecordBeginsOnHold(t *testing.T) {
+	inWorld(t, quick, func(w *world) {
+		w.apply(w.group("web", 2))
+		one := w.start("one")
+		w.up(2)
+		before := w.shard()
+		if before.Hold != nil {
+			t.Fatalf("a fresh shard is on hold: %+v", before.Hold)
+		}
+		one.stop()
+		w.remove(w.keys.Shard())
+		w.start("one")
+		w.leads(10*time.Second, "one")
+		if h := w.shard().Hold; h == nil || !strings.Contains(h.Why, "the shard's record was missing, and there are 2 keys below instances") {
+			t.Errorf("hold %+v", h)
+		}
+		w.always(20*time.Minute, "nothing is made or removed", func() bool { return w.made() == 2 && len(w.provider.Existing()) == 2 })
+	})
+}
