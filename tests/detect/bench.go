@@ -266,7 +266,7 @@ func (b *bench) webSize(todo []scenario) int {
 }
 
 func (b *bench) raiseWeb(ctx context.Context, size int) error {
-	if err := b.apply(ctx, webGroup, size, ""); err != nil {
+	if err := b.apply(ctx, webGroup, size, fmt.Sprintf("spot: {source: file, file: %s}\n", filepath.Join(seenAs, noticeFile))); err != nil {
 		return err
 	}
 	return b.ledger.await(ctx, "all machines to run", longest, func() bool {

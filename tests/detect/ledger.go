@@ -151,14 +151,14 @@ func (l *ledger) takeEntry(now time.Time, e store.Event) error {
 	if n.Rule == "SAFE-2" || n.Rule == "SAFE-12" || strings.HasPrefix(n.Rule, "FLAP-") {
 		l.notes = append(l.notes, n.Rule+": "+n.What+": "+n.Why)
 	}
-	told := n.Verdict.Failed() || n.Verdict == store.Doomed || n.Rule == "SPOT-2"
+	told := n.Verdict.Failed() || n.Rule == "SPOT-2"
 	switch t := l.trialOf(n.Instance); {
 	case !told:
 	case t == nil:
 		l.unasked = append(l.unasked, fmt.Sprintf("%s was judged %s: %s: %s", n.Instance, n.What, n.Rule, n.Why))
 	case t.Verdict.IsZero():
 		t.Verdict, t.Judged, t.VerdictRule = now, n.Verdict, n.Rule
-		if n.Verdict == "" {
+		if n.Rule == "SPOT-2" { // the evidence says that it is well: doomed is what its record says from now on
 			t.Judged = store.Doomed
 		}
 	}

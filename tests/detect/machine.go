@@ -25,8 +25,8 @@ const (
 // muteGroup is the group whose first agents never say anything.
 const muteGroup = "mute"
 
-// agentScript is what the provider starts as an agent: it makes the machine's network, with one wire to the coordinator, and becomes
-// the agent in it. Its number among the machines is that of its port, which no other machine has.
+// agentScript is what the provider starts as an agent: it makes the machine's network, with one wire to the coordinator, shows it its working
+// directory at seenAs, and becomes the agent. Its number among the machines is that of its port, which no other machine has.
 const agentScript = `#!/bin/sh
 set -e
 instance=${LEASEHOLD_MACHINE#*/}
@@ -49,17 +49,22 @@ ip -netns "$instance" -batch - <<-END
 	link set eth0 up
 	route add %[4]s dev eth0
 END
-exec nsenter "--net=/run/netns/$instance" %[5]s "$@"
+exec nsenter "--net=/run/netns/$instance" unshare --mount sh -c 'mount --bind "$1" %[6]s && shift && exec "$@"' sh "${LEASEHOLD_BOOTSTRAP%%/*}/work" %[5]s "$@"
 `
+
+// seenAs is where each machine sees its own working directory: a group's file can name paths only that are the same for all.
+const seenAs = "/run/machine"
 
 // writeAgentScript puts the script beside the programs and returns its path.
 func writeAgentScript(dir string) (string, error) {
 	mute := filepath.Join(dir, "mute")
-	if err := os.MkdirAll(mute, 0o700); err != nil {
-		return "", err
+	for _, d := range []string{mute, seenAs} { // /run is ours alone: see beFirst
+		if err := os.MkdirAll(d, 0o700); err != nil {
+			return "", err
+		}
 	}
 	path := filepath.Join(dir, "agent.sh")
-	text := fmt.Sprintf(agentScript, muteGroup, mute, firstPort, coordinatorIP, filepath.Join(dir, "leasehold-agent"))
+	text := fmt.Sprintf(agentScript, muteGroup, mute, firstPort, coordinatorIP, filepath.Join(dir, "leasehold-agent"), seenAs)
 	return path, os.WriteFile(path, []byte(text), 0o700)
 }
 
@@ -104,6 +109,15 @@ func (m machine) others() []int {
 		}
 	}
 	return pids
+}
+
+// tell puts a file where the machine sees it.
+func (m machine) tell(file, text string) error {
+	path := filepath.Join(m.dir, m.instance, "work", file)
+	if err := os.WriteFile(path+".new", []byte(text), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
 }
 
 // send signals processes. One that has ended by itself since is an error: it was to be harmed.

@@ -33,11 +33,14 @@ type scenario struct {
 const (
 	providerPoll        = 5 * time.Second // the shard's default
 	registrationTimeout = 10 * time.Second
+
+	noticeFile = "notice"
 )
 
 // Targets.
 func atOnce(config) time.Duration      { return 2 * time.Second }
 func oneLease(c config) time.Duration  { return c.leaseTTL() + 1500*time.Millisecond }
+func noticed(config) time.Duration     { return 3 * time.Second }
 func onePoll(config) time.Duration     { return providerPoll + 2*time.Second }
 func oneTimeout(config) time.Duration  { return registrationTimeout + 2*time.Second }
 func overdue(c config) time.Duration   { return c.Interval*3/2 + 2*time.Second }
@@ -110,6 +113,13 @@ func scenarios() []scenario {
 				return send(syscall.SIGKILL, pids...)
 			},
 			verdict: store.Unhealthy, rule: "DET-9", replaced: "HEAL-2", target: atOnce, why: "2s",
+		},
+		{
+			name: "notice", what: "notice that the machine will be taken away",
+			harm: func(_ context.Context, _ *bench, m machine) error {
+				return m.tell(noticeFile, "kind: interruption\nin: 2m\n")
+			},
+			verdict: store.Doomed, rule: "SPOT-2", replaced: "SPOT-2", target: noticed, why: "3s",
 		},
 		{
 			name: "never-registered", what: "agent never registers",
