@@ -91,7 +91,7 @@ func (tr *trial) group(name string) store.Group {
 		age := seconds(tr.between(60, 300))
 		g.Expiry.EligibleAge = &age
 	}
-	g.Spot = store.SpotSpec{Enabled: tr.chance(10), MaxLifetime: seconds(tr.between(120, 600))}
+	g.Spot.Enabled, g.Spot.MaxLifetime = tr.chance(10), seconds(tr.between(120, 600))
 	if tr.chance(40) {
 		g.Drain = store.DrainSpec{Hook: []string{"./drain"}, Timeout: seconds(pick(tr, 0, 10, 30, 60))}
 	}
