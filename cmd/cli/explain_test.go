@@ -175,6 +175,7 @@ func TestExplainSaysWhyInTheFirstSentence(t *testing.T) {
 		"ordered": {three, func(w *shard, id string) {
 			w.run("instance", "delete", id, "--confirm="+id)
 			gone(w, id)
+			w.until("another runs in its place", func() bool { return w.status("web").Healthy == 3 })
 			w.explains(id, id+" was DELETED ", "because it was ordered by eve@desk; web-0-", " took slot 0", "REC-16")
 		}},
 		"outdated": {three, func(w *shard, id string) {
