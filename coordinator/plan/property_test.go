@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -281,7 +282,7 @@ func (tr *trial) comesRight() {
 			tr.chance.t.Fatalf("after %s of calm: %s\n%s", patience, missing, tr.describe())
 		}
 		tr.turnOver(5 * time.Second)
-		if r := read[store.Status](tr.world, tr.keys.Status(tr.group)).Record.Rollout; r != nil && r.Blamed != "" {
+		if tr.givenUp() {
 			tr.order(store.Request{Kind: store.RequestRetry, Group: tr.group}) // an operator knows better
 		}
 	}
@@ -293,6 +294,14 @@ func (tr *trial) comesRight() {
 			}
 		}
 	}
+}
+
+// givenUp says whether nothing more happens without an operator: a template is blamed, or a slot is given up, because what ails a machine that
+// was made before the calm is cured by no restart.
+func (tr *trial) givenUp() bool {
+	status := read[store.Status](tr.world, tr.keys.Status(tr.group)).Record
+	return status.Rollout != nil && status.Rollout.Blamed != "" ||
+		slices.ContainsFunc(tr.snapshot().Groups[0].Slots, func(s store.Versioned[store.Slot]) bool { return s.Record.Errored != "" })
 }
 
 // describe shows the group's instances.
