@@ -6,6 +6,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/leasehold/leasehold/agent/host"
 	"github.com/leasehold/leasehold/agent/protocol"
 )
 
@@ -26,6 +27,7 @@ func (a *Agent) report(sequence uint64) *protocol.Report {
 			DiskPercent:     sample.DiskPercent,
 			NetworkSent:     sample.NetworkSent,
 			NetworkReceived: sample.NetworkReceived,
+			Windows:         windows(sample),
 		},
 		ConfigHash: a.duty.ConfigHash,
 		Restarted:  a.duty.Restarted,
@@ -72,6 +74,20 @@ func (a *Agent) notice() *protocol.Notice {
 	out := &protocol.Notice{Kind: n.Kind, Why: n.Why, At: timestamppb.New(n.Seen)}
 	if !n.Ends.IsZero() {
 		out.In = durationpb.New(max(time.Millisecond, time.Until(n.Ends))) // nothing would mean that it is not known
+	}
+	return out
+}
+
+func windows(s host.Sample) []*protocol.HostWindow {
+	var out []*protocol.HostWindow
+	for _, w := range s.Windows {
+		if w.Covered > 0 {
+			out = append(out, &protocol.HostWindow{
+				Span: durationpb.New(w.Span), Covered: durationpb.New(w.Covered),
+				CpuPercent: w.CPUPercent, MemoryPercent: w.MemoryPercent, DiskPercent: w.DiskPercent,
+				NetworkSent: w.NetworkSent, NetworkReceived: w.NetworkReceived,
+			})
+		}
 	}
 	return out
 }

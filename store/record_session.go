@@ -110,6 +110,20 @@ type HostReport struct {
 	DiskPercent   float64 `json:"disk_percent"`
 	NetworkSent   uint64  `json:"network_sent"`
 	NetworkRecv   uint64  `json:"network_received"`
+
+	Windows []HostWindow `json:"windows,omitempty"`
+}
+
+// HostWindow is what the machine used over a time up to the report: percents are means, bytes are sums over what is covered.
+type HostWindow struct {
+	Span    Duration `json:"span"`
+	Covered Duration `json:"covered"` // of the span: less after the agent's start
+
+	CPUPercent    float64 `json:"cpu_percent"`
+	MemoryPercent float64 `json:"memory_percent"`
+	DiskPercent   float64 `json:"disk_percent"`
+	NetworkSent   uint64  `json:"network_sent"`
+	NetworkRecv   uint64  `json:"network_received"`
 }
 
 // WorkloadExit is how a workload ended.

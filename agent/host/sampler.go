@@ -15,6 +15,9 @@ import (
 	"github.com/shirou/gopsutil/v3/net"
 )
 
+// leastEvery bounds how many samples the windows are made of.
+const leastEvery = time.Second
+
 // Sample is what the machine uses.
 type Sample struct {
 	CPUPercent      float64 // of all processors, since the sample before
@@ -23,6 +26,7 @@ type Sample struct {
 	NetworkSent     uint64 // bytes since the machine started, without its loopback
 	NetworkReceived uint64
 	Uptime          time.Duration
+	Windows         [len(Spans)]Window
 }
 
 // Config says what to sample, and how often.
@@ -46,14 +50,23 @@ type Sources struct {
 	Uptime  func(context.Context) (time.Duration, error)
 }
 
-// Sampler keeps the last sample.
+// reading is what counters stood at.
+type reading struct {
+	at             time.Time // zero: there was no sample before
+	busy, total    float64
+	sent, received uint64
+	network        bool // was told
+}
+
+// Sampler keeps the last sample, and what the windows are made of.
 type Sampler struct {
 	cfg     Config
 	log     *slog.Logger
 	sources Sources
 
-	busy, total float64 // of the sample before
-	failing     []string
+	before  reading // of the sample before
+	past    past
+	failing []string
 
 	mu   sync.Mutex
 	last Sample
@@ -67,10 +80,11 @@ func New(cfg Config, deps Deps) (*Sampler, error) {
 	if cfg.Every <= 0 {
 		cfg.Every = 5 * time.Second
 	}
+	cfg.Every = max(cfg.Every, leastEvery)
 	if cfg.Disk == "" {
 		cfg.Disk = "/"
 	}
-	s := &Sampler{cfg: cfg, log: deps.Logger, sources: machine()}
+	s := &Sampler{cfg: cfg, log: deps.Logger, sources: machine(), past: newPast(cfg.Every)}
 	if deps.Sources != nil {
 		s.sources = *deps.Sources
 	}
@@ -108,26 +122,54 @@ func (s *Sampler) sample(ctx context.Context) Sample {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Every)
 	defer cancel()
 	var out Sample
-	busy, total, err := s.sources.CPU(ctx)
-	if s.works("cpu", err) {
-		if s.total > 0 && total > s.total {
-			out.CPUPercent = min(100, max(0, 100*(busy-s.busy)/(total-s.total)))
+	now := reading{at: time.Now()}
+	var did step
+	if busy, total, err := s.sources.CPU(ctx); s.works("cpu", err) {
+		now.busy, now.total = busy, total
+		if s.before.total > 0 && total > s.before.total {
+			did.busy, did.total = busy-s.before.busy, total-s.before.total
+			out.CPUPercent = min(100, max(0, 100*did.busy/did.total))
 		}
-		s.busy, s.total = busy, total
 	}
 	if percent, err := s.sources.Memory(ctx); s.works("memory", err) {
 		out.MemoryPercent = percent
+		did.memory, did.hasMemory = percent, true
 	}
 	if percent, err := s.sources.Disk(ctx, s.cfg.Disk); s.works("disk", err) {
 		out.DiskPercent = percent
+		did.disk, did.hasDisk = percent, true
 	}
 	if sent, received, err := s.sources.Network(ctx); s.works("network", err) {
 		out.NetworkSent, out.NetworkReceived = sent, received
+		now.sent, now.received, now.network = sent, received, true
+		if s.before.network {
+			did.sent, did.received = grown(s.before.sent, sent), grown(s.before.received, received)
+		}
 	}
 	if uptime, err := s.sources.Uptime(ctx); s.works("uptime", err) {
 		out.Uptime = uptime
 	}
+	if !s.before.at.IsZero() {
+		did.end, did.length = now.at, now.at.Sub(s.before.at)
+		s.past.add(did)
+	}
+	if !now.network { // what passed meanwhile is told by the next that is
+		now.sent, now.received, now.network = s.before.sent, s.before.received, s.before.network
+	}
+	if now.total == 0 {
+		now.busy, now.total = s.before.busy, s.before.total
+	}
+	s.before = now
+	out.Windows = s.past.windows(now.at)
 	return out
+}
+
+// grown is by how much a counter has grown. One that shrank belonged to an interface that is gone.
+func grown(before, now uint64) float64 {
+	if now < before {
+		return 0
+	}
+	return float64(now - before)
 }
 
 // works says whether a source gave a number, and logs the first time that it does not.

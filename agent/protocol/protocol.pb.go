@@ -147,7 +147,7 @@ func (x Goodbye_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Goodbye_Kind.Descriptor instead.
 func (Goodbye_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{17, 0}
+	return file_protocol_proto_rawDescGZIP(), []int{18, 0}
 }
 
 type AgentMessage struct {
@@ -1370,6 +1370,7 @@ type Host struct {
 	DiskPercent     float64                `protobuf:"fixed64,3,opt,name=disk_percent,json=diskPercent,proto3" json:"disk_percent,omitempty"`
 	NetworkSent     uint64                 `protobuf:"varint,4,opt,name=network_sent,json=networkSent,proto3" json:"network_sent,omitempty"`
 	NetworkReceived uint64                 `protobuf:"varint,5,opt,name=network_received,json=networkReceived,proto3" json:"network_received,omitempty"`
+	Windows         []*HostWindow          `protobuf:"bytes,6,rep,name=windows,proto3" json:"windows,omitempty"` // of one, five and fifteen minutes
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -1439,6 +1440,106 @@ func (x *Host) GetNetworkReceived() uint64 {
 	return 0
 }
 
+func (x *Host) GetWindows() []*HostWindow {
+	if x != nil {
+		return x.Windows
+	}
+	return nil
+}
+
+// HostWindow is what the machine used over a time up to the report. Percents are means, bytes are sums over what is covered.
+type HostWindow struct {
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	Span            *durationpb.Duration   `protobuf:"bytes,1,opt,name=span,proto3" json:"span,omitempty"`
+	Covered         *durationpb.Duration   `protobuf:"bytes,2,opt,name=covered,proto3" json:"covered,omitempty"` // of the span: less after the agent's start
+	CpuPercent      float64                `protobuf:"fixed64,3,opt,name=cpu_percent,json=cpuPercent,proto3" json:"cpu_percent,omitempty"`
+	MemoryPercent   float64                `protobuf:"fixed64,4,opt,name=memory_percent,json=memoryPercent,proto3" json:"memory_percent,omitempty"`
+	DiskPercent     float64                `protobuf:"fixed64,5,opt,name=disk_percent,json=diskPercent,proto3" json:"disk_percent,omitempty"`
+	NetworkSent     uint64                 `protobuf:"varint,6,opt,name=network_sent,json=networkSent,proto3" json:"network_sent,omitempty"`
+	NetworkReceived uint64                 `protobuf:"varint,7,opt,name=network_received,json=networkReceived,proto3" json:"network_received,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *HostWindow) Reset() {
+	*x = HostWindow{}
+	mi := &file_protocol_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HostWindow) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HostWindow) ProtoMessage() {}
+
+func (x *HostWindow) ProtoReflect() protoreflect.Message {
+	mi := &file_protocol_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HostWindow.ProtoReflect.Descriptor instead.
+func (*HostWindow) Descriptor() ([]byte, []int) {
+	return file_protocol_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *HostWindow) GetSpan() *durationpb.Duration {
+	if x != nil {
+		return x.Span
+	}
+	return nil
+}
+
+func (x *HostWindow) GetCovered() *durationpb.Duration {
+	if x != nil {
+		return x.Covered
+	}
+	return nil
+}
+
+func (x *HostWindow) GetCpuPercent() float64 {
+	if x != nil {
+		return x.CpuPercent
+	}
+	return 0
+}
+
+func (x *HostWindow) GetMemoryPercent() float64 {
+	if x != nil {
+		return x.MemoryPercent
+	}
+	return 0
+}
+
+func (x *HostWindow) GetDiskPercent() float64 {
+	if x != nil {
+		return x.DiskPercent
+	}
+	return 0
+}
+
+func (x *HostWindow) GetNetworkSent() uint64 {
+	if x != nil {
+		return x.NetworkSent
+	}
+	return 0
+}
+
+func (x *HostWindow) GetNetworkReceived() uint64 {
+	if x != nil {
+		return x.NetworkReceived
+	}
+	return 0
+}
+
 type WorkloadExit struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Code          int32                  `protobuf:"varint,1,opt,name=code,proto3" json:"code,omitempty"`
@@ -1451,7 +1552,7 @@ type WorkloadExit struct {
 
 func (x *WorkloadExit) Reset() {
 	*x = WorkloadExit{}
-	mi := &file_protocol_proto_msgTypes[16]
+	mi := &file_protocol_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1463,7 +1564,7 @@ func (x *WorkloadExit) String() string {
 func (*WorkloadExit) ProtoMessage() {}
 
 func (x *WorkloadExit) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[16]
+	mi := &file_protocol_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1476,7 +1577,7 @@ func (x *WorkloadExit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkloadExit.ProtoReflect.Descriptor instead.
 func (*WorkloadExit) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{16}
+	return file_protocol_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *WorkloadExit) GetCode() int32 {
@@ -1518,7 +1619,7 @@ type Goodbye struct {
 
 func (x *Goodbye) Reset() {
 	*x = Goodbye{}
-	mi := &file_protocol_proto_msgTypes[17]
+	mi := &file_protocol_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1530,7 +1631,7 @@ func (x *Goodbye) String() string {
 func (*Goodbye) ProtoMessage() {}
 
 func (x *Goodbye) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[17]
+	mi := &file_protocol_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1543,7 +1644,7 @@ func (x *Goodbye) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Goodbye.ProtoReflect.Descriptor instead.
 func (*Goodbye) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{17}
+	return file_protocol_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Goodbye) GetKind() Goodbye_Kind {
@@ -1667,14 +1768,25 @@ const file_protocol_proto_rawDesc = "" +
 	"\ahealthy\x18\x02 \x01(\bR\ahealthy\x12\x1a\n" +
 	"\boptional\x18\x03 \x01(\bR\boptional\x12\x10\n" +
 	"\x03why\x18\x04 \x01(\tR\x03why\x120\n" +
-	"\x05since\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\"\xbf\x01\n" +
+	"\x05since\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\"\xf9\x01\n" +
 	"\x04Host\x12\x1f\n" +
 	"\vcpu_percent\x18\x01 \x01(\x01R\n" +
 	"cpuPercent\x12%\n" +
 	"\x0ememory_percent\x18\x02 \x01(\x01R\rmemoryPercent\x12!\n" +
 	"\fdisk_percent\x18\x03 \x01(\x01R\vdiskPercent\x12!\n" +
 	"\fnetwork_sent\x18\x04 \x01(\x04R\vnetworkSent\x12)\n" +
-	"\x10network_received\x18\x05 \x01(\x04R\x0fnetworkReceived\"~\n" +
+	"\x10network_received\x18\x05 \x01(\x04R\x0fnetworkReceived\x128\n" +
+	"\awindows\x18\x06 \x03(\v2\x1e.leasehold.agent.v1.HostWindowR\awindows\"\xa9\x02\n" +
+	"\n" +
+	"HostWindow\x12-\n" +
+	"\x04span\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\x04span\x123\n" +
+	"\acovered\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\acovered\x12\x1f\n" +
+	"\vcpu_percent\x18\x03 \x01(\x01R\n" +
+	"cpuPercent\x12%\n" +
+	"\x0ememory_percent\x18\x04 \x01(\x01R\rmemoryPercent\x12!\n" +
+	"\fdisk_percent\x18\x05 \x01(\x01R\vdiskPercent\x12!\n" +
+	"\fnetwork_sent\x18\x06 \x01(\x04R\vnetworkSent\x12)\n" +
+	"\x10network_received\x18\a \x01(\x04R\x0fnetworkReceived\"~\n" +
 	"\fWorkloadExit\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\x05R\x04code\x12\x16\n" +
 	"\x06signal\x18\x02 \x01(\tR\x06signal\x12*\n" +
@@ -1707,7 +1819,7 @@ func file_protocol_proto_rawDescGZIP() []byte {
 }
 
 var file_protocol_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_protocol_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
+var file_protocol_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
 var file_protocol_proto_goTypes = []any{
 	(Refused_Reason)(0),           // 0: leasehold.agent.v1.Refused.Reason
 	(Goodbye_Kind)(0),             // 1: leasehold.agent.v1.Goodbye.Kind
@@ -1727,16 +1839,17 @@ var file_protocol_proto_goTypes = []any{
 	(*Notice)(nil),                // 15: leasehold.agent.v1.Notice
 	(*Check)(nil),                 // 16: leasehold.agent.v1.Check
 	(*Host)(nil),                  // 17: leasehold.agent.v1.Host
-	(*WorkloadExit)(nil),          // 18: leasehold.agent.v1.WorkloadExit
-	(*Goodbye)(nil),               // 19: leasehold.agent.v1.Goodbye
-	nil,                           // 20: leasehold.agent.v1.Wanted.VarsEntry
-	(*timestamppb.Timestamp)(nil), // 21: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 22: google.protobuf.Duration
+	(*HostWindow)(nil),            // 18: leasehold.agent.v1.HostWindow
+	(*WorkloadExit)(nil),          // 19: leasehold.agent.v1.WorkloadExit
+	(*Goodbye)(nil),               // 20: leasehold.agent.v1.Goodbye
+	nil,                           // 21: leasehold.agent.v1.Wanted.VarsEntry
+	(*timestamppb.Timestamp)(nil), // 22: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 23: google.protobuf.Duration
 }
 var file_protocol_proto_depIdxs = []int32{
 	4,  // 0: leasehold.agent.v1.AgentMessage.hello:type_name -> leasehold.agent.v1.Hello
 	14, // 1: leasehold.agent.v1.AgentMessage.report:type_name -> leasehold.agent.v1.Report
-	19, // 2: leasehold.agent.v1.AgentMessage.goodbye:type_name -> leasehold.agent.v1.Goodbye
+	20, // 2: leasehold.agent.v1.AgentMessage.goodbye:type_name -> leasehold.agent.v1.Goodbye
 	5,  // 3: leasehold.agent.v1.GatewayMessage.welcome:type_name -> leasehold.agent.v1.Welcome
 	6,  // 4: leasehold.agent.v1.GatewayMessage.refused:type_name -> leasehold.agent.v1.Refused
 	7,  // 5: leasehold.agent.v1.GatewayMessage.ack:type_name -> leasehold.agent.v1.Ack
@@ -1744,34 +1857,37 @@ var file_protocol_proto_depIdxs = []int32{
 	9,  // 7: leasehold.agent.v1.GatewayMessage.move:type_name -> leasehold.agent.v1.Move
 	10, // 8: leasehold.agent.v1.GatewayMessage.coordinators:type_name -> leasehold.agent.v1.Coordinators
 	11, // 9: leasehold.agent.v1.GatewayMessage.wanted:type_name -> leasehold.agent.v1.Wanted
-	21, // 10: leasehold.agent.v1.Hello.agent_started:type_name -> google.protobuf.Timestamp
-	22, // 11: leasehold.agent.v1.Welcome.report_interval:type_name -> google.protobuf.Duration
-	22, // 12: leasehold.agent.v1.Welcome.lease_ttl:type_name -> google.protobuf.Duration
-	22, // 13: leasehold.agent.v1.Welcome.reconnect_min:type_name -> google.protobuf.Duration
-	22, // 14: leasehold.agent.v1.Welcome.reconnect_max:type_name -> google.protobuf.Duration
+	22, // 10: leasehold.agent.v1.Hello.agent_started:type_name -> google.protobuf.Timestamp
+	23, // 11: leasehold.agent.v1.Welcome.report_interval:type_name -> google.protobuf.Duration
+	23, // 12: leasehold.agent.v1.Welcome.lease_ttl:type_name -> google.protobuf.Duration
+	23, // 13: leasehold.agent.v1.Welcome.reconnect_min:type_name -> google.protobuf.Duration
+	23, // 14: leasehold.agent.v1.Welcome.reconnect_max:type_name -> google.protobuf.Duration
 	0,  // 15: leasehold.agent.v1.Refused.reason:type_name -> leasehold.agent.v1.Refused.Reason
-	20, // 16: leasehold.agent.v1.Wanted.vars:type_name -> leasehold.agent.v1.Wanted.VarsEntry
+	21, // 16: leasehold.agent.v1.Wanted.vars:type_name -> leasehold.agent.v1.Wanted.VarsEntry
 	13, // 17: leasehold.agent.v1.Wanted.drain:type_name -> leasehold.agent.v1.Drain
 	12, // 18: leasehold.agent.v1.Wanted.notices:type_name -> leasehold.agent.v1.NoticeSource
-	22, // 19: leasehold.agent.v1.Drain.timeout:type_name -> google.protobuf.Duration
-	21, // 20: leasehold.agent.v1.Report.sent:type_name -> google.protobuf.Timestamp
-	22, // 21: leasehold.agent.v1.Report.machine_uptime:type_name -> google.protobuf.Duration
+	23, // 19: leasehold.agent.v1.Drain.timeout:type_name -> google.protobuf.Duration
+	22, // 20: leasehold.agent.v1.Report.sent:type_name -> google.protobuf.Timestamp
+	23, // 21: leasehold.agent.v1.Report.machine_uptime:type_name -> google.protobuf.Duration
 	16, // 22: leasehold.agent.v1.Report.checks:type_name -> leasehold.agent.v1.Check
 	17, // 23: leasehold.agent.v1.Report.host:type_name -> leasehold.agent.v1.Host
-	18, // 24: leasehold.agent.v1.Report.workload_exit:type_name -> leasehold.agent.v1.WorkloadExit
+	19, // 24: leasehold.agent.v1.Report.workload_exit:type_name -> leasehold.agent.v1.WorkloadExit
 	15, // 25: leasehold.agent.v1.Report.notice:type_name -> leasehold.agent.v1.Notice
-	22, // 26: leasehold.agent.v1.Notice.in:type_name -> google.protobuf.Duration
-	21, // 27: leasehold.agent.v1.Notice.at:type_name -> google.protobuf.Timestamp
-	21, // 28: leasehold.agent.v1.Check.since:type_name -> google.protobuf.Timestamp
-	21, // 29: leasehold.agent.v1.WorkloadExit.at:type_name -> google.protobuf.Timestamp
-	1,  // 30: leasehold.agent.v1.Goodbye.kind:type_name -> leasehold.agent.v1.Goodbye.Kind
-	2,  // 31: leasehold.agent.v1.Gateway.Session:input_type -> leasehold.agent.v1.AgentMessage
-	3,  // 32: leasehold.agent.v1.Gateway.Session:output_type -> leasehold.agent.v1.GatewayMessage
-	32, // [32:33] is the sub-list for method output_type
-	31, // [31:32] is the sub-list for method input_type
-	31, // [31:31] is the sub-list for extension type_name
-	31, // [31:31] is the sub-list for extension extendee
-	0,  // [0:31] is the sub-list for field type_name
+	23, // 26: leasehold.agent.v1.Notice.in:type_name -> google.protobuf.Duration
+	22, // 27: leasehold.agent.v1.Notice.at:type_name -> google.protobuf.Timestamp
+	22, // 28: leasehold.agent.v1.Check.since:type_name -> google.protobuf.Timestamp
+	18, // 29: leasehold.agent.v1.Host.windows:type_name -> leasehold.agent.v1.HostWindow
+	23, // 30: leasehold.agent.v1.HostWindow.span:type_name -> google.protobuf.Duration
+	23, // 31: leasehold.agent.v1.HostWindow.covered:type_name -> google.protobuf.Duration
+	22, // 32: leasehold.agent.v1.WorkloadExit.at:type_name -> google.protobuf.Timestamp
+	1,  // 33: leasehold.agent.v1.Goodbye.kind:type_name -> leasehold.agent.v1.Goodbye.Kind
+	2,  // 34: leasehold.agent.v1.Gateway.Session:input_type -> leasehold.agent.v1.AgentMessage
+	3,  // 35: leasehold.agent.v1.Gateway.Session:output_type -> leasehold.agent.v1.GatewayMessage
+	35, // [35:36] is the sub-list for method output_type
+	34, // [34:35] is the sub-list for method input_type
+	34, // [34:34] is the sub-list for extension type_name
+	34, // [34:34] is the sub-list for extension extendee
+	0,  // [0:34] is the sub-list for field type_name
 }
 
 func init() { file_protocol_proto_init() }
@@ -1799,7 +1915,7 @@ func file_protocol_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_protocol_proto_rawDesc), len(file_protocol_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   19,
+			NumMessages:   20,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -63,7 +63,9 @@ func (c *InstanceShow) Run(ctx context.Context, s *Session) error {
 		fmt.Fprintln(scr.W, line)
 	}
 	showSession(scr, alive, now)
-	showReport(scr, rep, now)
+	if err := showReport(scr, rep, now); err != nil {
+		return err
+	}
 	showSlot(scr, slot, now)
 	fmt.Fprintf(scr.W, "next: leasehold explain %s\n", i.ID)
 	return nil
@@ -104,10 +106,10 @@ func showSession(scr output.Screen, v store.Versioned[store.Alive], now time.Tim
 	}
 }
 
-func showReport(scr output.Screen, v store.Versioned[store.Report], now time.Time) {
+func showReport(scr output.Screen, v store.Versioned[store.Report], now time.Time) error {
 	if !v.Present() {
 		fmt.Fprintln(scr.W, "report: none")
-		return
+		return nil
 	}
 	r := v.Record
 	health := "healthy"
@@ -115,6 +117,9 @@ func showReport(scr output.Screen, v store.Versioned[store.Report], now time.Tim
 		health = "unhealthy: " + output.OneLine(r.Why)
 	}
 	fmt.Fprintf(scr.W, "report: kept %s ago: %s; cpu %.0f%%, memory %.0f%%, disk %.0f%%, up %s\n", output.Age(now, r.Received), health, r.Host.CPUPercent, r.Host.MemoryPercent, r.Host.DiskPercent, output.Span(r.Uptime.D()))
+	if err := showWindows(scr, r.Host.Windows); err != nil {
+		return err
+	}
 	for _, c := range r.Checks {
 		state := "passes"
 		if !c.Healthy {
@@ -128,6 +133,31 @@ func showReport(scr output.Screen, v store.Versioned[store.Report], now time.Tim
 			fmt.Fprintf(scr.W, "  its last words: %s\n", output.OneLine(lastLine(w.Output)))
 		}
 	}
+	return nil
+}
+
+// showWindows is a small table of what the machine used lately.
+func showWindows(scr output.Screen, windows []store.HostWindow) error {
+	if len(windows) == 0 {
+		return nil
+	}
+	t := output.Table{Indent: "  ", Columns: []output.Column{
+		{Title: "OVER"},
+		{Title: "CPU", Right: true},
+		{Title: "MEMORY", Right: true},
+		{Title: "DISK", Right: true},
+		{Title: "SENT", Right: true},
+		{Title: "RECEIVED", Right: true},
+	}}
+	percent := func(p float64) string { return fmt.Sprintf("%.0f%%", p) }
+	for _, w := range windows {
+		over := output.Span(w.Span.D())
+		if w.Covered < w.Span {
+			over = output.Span(w.Covered.D()) + " of " + over
+		}
+		t.Add(over, percent(w.CPUPercent), percent(w.MemoryPercent), percent(w.DiskPercent), output.Bytes(w.NetworkSent), output.Bytes(w.NetworkRecv))
+	}
+	return t.Write(scr, true)
 }
 
 // lastLine is the last line of a text: logs has the rest.

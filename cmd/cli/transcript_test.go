@@ -36,7 +36,11 @@ var beginnings = map[string]func(*world){
 		w.put(store.KindInstances, "api-1-z1", creating)
 		w.put(store.KindReports, "web-0-a1", store.Report{
 			Schema: 1, Instance: "web-0-a1", Received: noon.Add(-20 * time.Second), Healthy: false, Why: "process is gone", Uptime: store.Duration(time.Hour),
-			Checks:   []store.CheckReport{{Name: "process", Why: "exited", Since: noon.Add(-21 * time.Second)}},
+			Checks: []store.CheckReport{{Name: "process", Why: "exited", Since: noon.Add(-21 * time.Second)}},
+			Host: store.HostReport{CPUPercent: 3, MemoryPercent: 41, DiskPercent: 9, NetworkSent: 1 << 40, NetworkRecv: 1 << 41, Windows: []store.HostWindow{
+				{Span: store.Duration(time.Minute), Covered: store.Duration(time.Minute), CPUPercent: 12.4, MemoryPercent: 40.6, DiskPercent: 9, NetworkSent: 1000, NetworkRecv: 5 << 20},
+				{Span: store.Duration(5 * time.Minute), Covered: store.Duration(200 * time.Second), CPUPercent: 55, MemoryPercent: 38, DiskPercent: 8, NetworkSent: 3 << 10, NetworkRecv: 12 << 20},
+			}},
 			Workload: &store.WorkloadExit{Code: 1, At: noon.Add(-21 * time.Second), Output: "panic:\n\x1b[2Jno\n"},
 		})
 		w.journal(48*time.Hour, store.JournalEntry{Rule: "REC-3", Group: "web", Instance: "web-0-old", What: "long ago", Revision: 1})

@@ -82,6 +82,16 @@ func TestAge(t *testing.T) {
 	}
 }
 
+func TestBytes(t *testing.T) {
+	for n, want := range map[uint64]string{
+		0: "0 B", 1023: "1023 B", 1024: "1.0 KiB", 1536: "1.5 KiB", 20 << 20: "20 MiB", 1 << 40: "1.0 TiB", 1<<64 - 1: "16 EiB",
+	} {
+		if got := Bytes(n); got != want {
+			t.Errorf("%d bytes: got %s, want %s", n, got, want)
+		}
+	}
+}
+
 func TestYAMLKeepsOrderAndTypes(t *testing.T) {
 	raw := json.RawMessage(`{"z":"true","a":[1,"2",{"b":null}],"on":"5s","empty":{},"none":[],"text":"a: b #c"}`)
 	var b bytes.Buffer

@@ -17,10 +17,11 @@ import (
 
 // The bounds of what a report may hold; more is cut off.
 const (
-	mostChecks = 64
-	mostName   = 100
-	mostText   = 1000
-	mostOutput = 64 << 10
+	mostChecks  = 64
+	mostWindows = 3
+	mostName    = 100
+	mostText    = 1000
+	mostOutput  = 64 << 10
 )
 
 // report takes a report: it renews the lease, is persisted if it says something new, and is acknowledged once the lease is
@@ -161,6 +162,16 @@ func (s *session) record(r *protocol.Report) store.Report {
 		rec.Host = store.HostReport{
 			CPUPercent: finite(h.GetCpuPercent()), MemoryPercent: finite(h.GetMemoryPercent()), DiskPercent: finite(h.GetDiskPercent()),
 			NetworkSent: h.GetNetworkSent(), NetworkRecv: h.GetNetworkReceived(),
+		}
+		for i, w := range h.GetWindows() {
+			if i == mostWindows {
+				break
+			}
+			rec.Host.Windows = append(rec.Host.Windows, store.HostWindow{
+				Span: store.Duration(max(0, w.GetSpan().AsDuration())), Covered: store.Duration(max(0, w.GetCovered().AsDuration())),
+				CPUPercent: finite(w.GetCpuPercent()), MemoryPercent: finite(w.GetMemoryPercent()), DiskPercent: finite(w.GetDiskPercent()),
+				NetworkSent: w.GetNetworkSent(), NetworkRecv: w.GetNetworkReceived(),
+			})
 		}
 	}
 	if w := r.GetWorkloadExit(); w != nil {

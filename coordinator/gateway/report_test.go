@@ -109,9 +109,15 @@ func TestAbsurdReportsHarmNothing(t *testing.T) {
 		for i := range checks {
 			checks[i] = &protocol.Check{Name: strings.Repeat("n", 150), Why: strings.Repeat("w\x00", 40), Since: &timestamppb.Timestamp{Seconds: math.MaxInt64}}
 		}
+		windows := make([]*protocol.HostWindow, 100)
+		for i := range windows {
+			windows[i] = &protocol.HostWindow{Span: durationpb.New(-time.Hour), CpuPercent: math.NaN(), MemoryPercent: math.Inf(1), DiskPercent: math.Inf(-1), NetworkSent: math.MaxUint64}
+		}
+		windows[1] = nil
 		reports := []*protocol.Report{
 			{Healthy: true, Host: &protocol.Host{CpuPercent: math.NaN(), MemoryPercent: math.Inf(1), DiskPercent: math.Inf(-1)}},
 			{Healthy: false, Why: long},
+			{Healthy: true, Host: &protocol.Host{Windows: windows}},
 			{Healthy: true, Sent: &timestamppb.Timestamp{Seconds: math.MinInt64, Nanos: -1}, MachineUptime: &durationpb.Duration{Seconds: math.MaxInt64}},
 			{Healthy: true, Sent: &timestamppb.Timestamp{Seconds: 253402300799, Nanos: 999999999}},
 			{Healthy: false, Checks: checks},
@@ -133,6 +139,9 @@ func TestAbsurdReportsHarmNothing(t *testing.T) {
 				if len(c.Name) > 100 || len(c.Why) > 1000 {
 					t.Errorf("report %d: check with a name of %d bytes and %d of why", i, len(c.Name), len(c.Why))
 				}
+			}
+			if len(rec.Host.Windows) > 3 || report.GetHost().GetWindows() != nil && len(rec.Host.Windows) != 3 {
+				t.Errorf("report %d: %d windows", i, len(rec.Host.Windows))
 			}
 			if e := rec.Workload; e != nil && (len(e.Output) > 3*(64<<10) || len(e.Signal) > 100) {
 				t.Errorf("report %d: output of %d bytes, signal of %d", i, len(e.Output), len(e.Signal))
