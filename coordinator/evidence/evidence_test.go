@@ -479,3 +479,29 @@ func TestPostponed(t *testing.T) {
 		t.Errorf("to be planned anew: %v", dirty)
 	}
 }
+
+// proves REC-8: a machine that was taken up is no extra any more, also not after its record is gone, however old the last List is.
+func TestWhatHasARecordIsNotExtra(t *testing.T) {
+	w := newWorld(t)
+	w.run("web", "web-0")
+	w.lead()
+	extras := func() (ids []string) {
+		for _, x := range w.evidence.Snapshot(w.content, []string{""}).Extras {
+			ids = append(ids, x.Instance)
+		}
+		return ids
+	}
+	w.event(store.Event{KV: store.KV{Key: keys.Instance("spoiled"), Value: []byte("{")}})
+	w.evidence.ListedBy("mem", w.now, []provider.Machine{{Instance: "web-0"}, {Instance: "spoiled"}, {Instance: "extra", Group: "web"}}, w.content)
+	if got := extras(); !slices.Equal(got, []string{"extra"}) {
+		t.Fatalf("extra are %q", got)
+	}
+	w.put(keys.Instance("extra"), store.Instance{Schema: store.Schema, ID: "extra", Group: "web", Slot: -1, Phase: store.Deleting})
+	if got := extras(); len(got) != 0 {
+		t.Errorf("it has a record, and extra are %q", got)
+	}
+	w.remove(keys.Instance("extra"))
+	if got := extras(); len(got) != 0 {
+		t.Errorf("its record is gone, nothing was listed since, and extra are %q", got)
+	}
+}

@@ -53,14 +53,13 @@ func (e *Evidence) ListedBy(name string, begun time.Time, machines []provider.Ma
 // made before its machine and goes after it.
 func (e *Evidence) listExtras(name string, machines []provider.Machine, byID map[string]provider.Machine, c *picture.Content) {
 	for id, x := range e.extras {
-		_, recorded := c.Instances[id]
-		if _, there := byID[id]; x.Provider == name && (!there || recorded) {
+		if _, there := byID[id]; x.Provider == name && (!there || e.recorded(c, id)) {
 			e.dropExtra(x)
 			e.markOrders(c, c.ToInstance[id])
 		}
 	}
 	for _, m := range machines {
-		if _, recorded := c.Instances[m.Instance]; recorded {
+		if e.recorded(c, m.Instance) {
 			continue
 		}
 		x, seen := e.extras[m.Instance]
@@ -83,6 +82,12 @@ func (e *Evidence) listExtras(name string, machines []provider.Machine, byID map
 			e.dirty[""] = true // some may have waited for this List
 		}
 	}
+}
+
+// recorded says whether an instance has a record, be it one that cannot be read.
+func (e *Evidence) recorded(c *picture.Content, id string) bool {
+	_, there := c.Instances[id]
+	return there || c.Unreadable[e.cfg.Keys.Instance(id)] != ""
 }
 
 func (e *Evidence) addExtra(x plan.Extra) {

@@ -147,6 +147,9 @@ func (e *Evidence) see(c *picture.Content, id string, first bool) {
 	if w == nil {
 		w = e.meet(rec, now, first)
 		e.instances[id] = w
+		if x, extra := e.extras[id]; extra {
+			e.dropExtra(x) // it has a record now, and once that is gone, only a List begun then says that the machine is not
+		}
 	}
 	w.group, w.provider = rec.Group, rec.Spec.Provider
 	if token := restartOf(rec); w.phase != rec.Phase || w.restart != token && token != "" {
