@@ -102,6 +102,11 @@ bench-detect: ## how soon harm is noticed and a replacement requested, with real
 sim: ## play many imagined worlds (SEEDS=10000 FIRST=1), or show one (SEED=…)
 	go test ./tests/sim -count=1 -timeout 0 -v -run '^TestWorlds$$' $(if $(SEED),-seed $(SEED) -show,-worlds $(or $(SEEDS),10000) -first $(or $(FIRST),1))
 
+.PHONY: senses
+senses: ## whatever happens, nothing is destroyed for it: tests/senses with AGENTS=1000 (RUN=regexp)
+	scripts/test-needs.sh
+	go test ./tests/senses -count=1 -timeout 30m -v -run '$(or $(RUN),.)' -agents $(or $(AGENTS),1000)
+
 .PHONY: clean
 clean: ## remove what was built
 	rm -rf bin

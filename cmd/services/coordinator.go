@@ -48,7 +48,7 @@ func (c *Coordinator) Run(ctx context.Context, h *Host) error {
 	}
 	r, err := coordinator.New(coordinator.Config{
 		Shard: h.Shard, ID: id, Listen: c.Listen, Advertise: c.Advertise, SessionTTL: c.SessionTTL, Version: h.Version,
-	}, coordinator.Deps{Store: st, Providers: oneProvider(processes), Logger: log})
+	}, coordinator.Deps{Store: st, Providers: h.providers(processes), Logger: log})
 	if err != nil {
 		return err
 	}

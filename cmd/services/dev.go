@@ -74,7 +74,7 @@ func (d *Dev) Run(ctx context.Context, h *Host) (err error) {
 	}
 	ready := make(chan string, 1)
 	replica, err := coordinator.New(coordinator.Config{Shard: h.Shard, ID: id, Listen: agents, Version: h.Version}, coordinator.Deps{
-		Store: st, Providers: oneProvider(processes), Logger: log, Ready: func(address string) { ready <- address },
+		Store: st, Providers: h.providers(processes), Logger: log, Ready: func(address string) { ready <- address },
 	})
 	if err != nil {
 		return err

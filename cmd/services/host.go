@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"os"
 	"os/exec"
@@ -32,6 +33,8 @@ type Host struct {
 	Shard            string
 	// Open opens the etcd that the flags name.
 	Open func(ctx context.Context, log *slog.Logger) (store.Store, func() error, error)
+	// Providers are those that a coordinator has beside the process provider; nil: none.
+	Providers map[string]provider.Provider
 	// Line is an entry of the journal, as people read it.
 	Line func(store.JournalEntry) string
 }
@@ -127,7 +130,9 @@ func portFree(ctx context.Context, address string) error {
 	return l.Close()
 }
 
-// oneProvider names the only provider of a coordinator that has one.
-func oneProvider(p *process.Provider) map[string]provider.Provider {
-	return map[string]provider.Provider{"process": p}
+// providers are all that a coordinator has, by name.
+func (h *Host) providers(processes *process.Provider) map[string]provider.Provider {
+	all := map[string]provider.Provider{"process": processes}
+	maps.Copy(all, h.Providers)
+	return all
 }

@@ -376,12 +376,12 @@ func (w *watcher) Changed(c *picture.Content, changes []picture.Change) {
 }
 
 // Interrupted is a disturbance, and so is its end: from then on agents whose keys went unseen can be put back.
-func (w *watcher) Interrupted(error) {
+func (w *watcher) Interrupted(err error) {
 	g := (*Gateway)(w)
 	g.mu.Lock()
 	g.blind = true
 	g.mu.Unlock()
-	g.deps.Disturbed("a replica's watch was interrupted")
+	g.deps.Disturbed("a replica's watch was interrupted: " + err.Error())
 }
 
 // check compares a session with what etcd shows of its instance.

@@ -1,0 +1,28 @@
+// Package senses proves that Leasehold is not fooled: whatever happens to coordinators, to etcd, to a provider's answers, to
+// clocks and to the network, no instance is made, moved or destroyed for it. docs/false-positives.md lists what was tried.
+//
+//	main_test.go          builds the programs once, one of them with a wall clock that can be wrong
+//	program_test.go       a process of a scenario
+//	stage_test.go         an etcd, replicas, a swarm, and the ways between them
+//	disk_test.go          a disk that can stall
+//	records_test.go       what was done, counted from etcd's own records
+//	coordinators_test.go  replicas killed, away, cut off from etcd
+//	etcd_test.go          etcd down, frozen, forgetful, on a disk that stalls
+//	provider_test.go      a provider that lies
+//	clocks_test.go        wall clocks that jump
+//	network_test.go       agents cut off, storms, a slow network
+//	healing_test.go       what must be healed all the same
+//	cast/, swarm/         the programs beside leasehold itself
+//
+// # Invariants
+//
+//   - Every process is a real one, on the loopback address: an etcd, replicas wired as leasehold coordinator is, and a swarm of real
+//     agents. They are killed, stopped and cut off from one another, and nothing in them is replaced but the provider.
+//   - What was done is counted from etcd's records and its journal. The count must be zero at any speed.
+//   - That nothing happened is followed by something that must happen, so that a dead system cannot pass.
+//   - A scenario that failed keeps its directory (journal, logs of all programs), and says which command repeats it.
+//
+// # What it does not do
+//
+// It measures no speed: that is for tests/detect. Machines of its own for each agent would not fit; tests/e2e has those.
+package senses

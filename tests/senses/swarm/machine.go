@@ -1,0 +1,42 @@
+package swarm
+
+import (
+	"context"
+	"time"
+
+	"github.com/leasehold/leasehold/agent/host"
+	"github.com/leasehold/leasehold/agent/notice"
+	"github.com/leasehold/leasehold/agent/workload"
+)
+
+// still is a host on which nothing happens.
+type still struct{}
+
+func (still) Run(ctx context.Context) { <-ctx.Done() }
+func (still) Latest() host.Sample     { return host.Sample{CPUPercent: 1, Uptime: time.Hour} }
+
+// none is the workload of a machine that exists for being there.
+type none struct{}
+
+func (none) Configure([]string, map[string]string) {}
+func (none) Start() error                          { return nil }
+func (none) Stop(context.Context)                  {}
+func (none) Release()                              {}
+func (none) State() workload.State                 { return workload.State{} }
+func (none) Changed() <-chan struct{}              { return nil }
+
+// idle is a drain hook that nobody ever wants.
+type idle struct{}
+
+func (idle) Want(*workload.Drain)     {}
+func (idle) Ended() string            { return "" }
+func (idle) Changed() <-chan struct{} { return nil }
+func (idle) Close(bool)               {}
+
+// calm brings no notice: nobody takes these machines away.
+type calm struct{}
+
+func (calm) Run(ctx context.Context)  { <-ctx.Done() }
+func (calm) Watch(notice.Spec)        {}
+func (calm) Latest() *notice.Notice   { return nil }
+func (calm) Changed() <-chan struct{} { return nil }

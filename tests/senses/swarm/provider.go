@@ -1,0 +1,107 @@
+package swarm
+
+import (
+	"context"
+	"net"
+	"net/rpc"
+	"sync"
+	"time"
+
+	"github.com/leasehold/leasehold/provider"
+)
+
+// Provider makes machines in the process that serves a socket.
+type Provider struct {
+	socket string
+
+	mu     sync.Mutex
+	client *rpc.Client
+}
+
+var _ provider.Provider = (*Provider)(nil)
+
+// NewProvider connects with the first call.
+func NewProvider(socket string) *Provider { return &Provider{socket: socket} }
+
+// Capabilities are those of a provider that answers within seconds and forgets nothing.
+func (*Provider) Capabilities() provider.Capabilities {
+	return provider.Capabilities{Zones: []string{"a", "b"}, CallTimeout: 40 * time.Second}
+}
+
+// Validate finds nothing wrong.
+func (*Provider) Validate(provider.Template) error { return nil }
+
+// Create makes a machine.
+func (p *Provider) Create(ctx context.Context, req provider.CreateRequest) (provider.Machine, error) {
+	a, err := p.call(ctx, "Create", Call{Request: req})
+	if err != nil || len(a.Machines) == 0 {
+		return provider.Machine{}, err
+	}
+	return a.Machines[0], nil
+}
+
+// Stop ends a machine.
+func (p *Provider) Stop(ctx context.Context, shard, instance string, timeout time.Duration) error {
+	_, err := p.call(ctx, "Stop", Call{Shard: shard, Instance: instance, Timeout: timeout})
+	return err
+}
+
+// Delete removes a machine.
+func (p *Provider) Delete(ctx context.Context, shard, instance string) error {
+	_, err := p.call(ctx, "Delete", Call{Shard: shard, Instance: instance})
+	return err
+}
+
+// Restart boots a machine again.
+func (p *Provider) Restart(ctx context.Context, shard, instance, boot string) error {
+	_, err := p.call(ctx, "Restart", Call{Shard: shard, Instance: instance, Boot: boot})
+	return err
+}
+
+// List lists the machines, or lies.
+func (p *Provider) List(ctx context.Context, shard string) ([]provider.Machine, error) {
+	a, err := p.call(ctx, "List", Call{Shard: shard})
+	return a.Machines, err
+}
+
+func (p *Provider) call(ctx context.Context, method string, call Call) (Answer, error) {
+	client, err := p.connect(ctx)
+	if err != nil {
+		return Answer{}, err
+	}
+	var a Answer
+	done := client.Go("Machines."+method, call, &a, make(chan *rpc.Call, 1)).Done
+	select {
+	case <-ctx.Done():
+		return Answer{}, ctx.Err()
+	case ended := <-done:
+		if ended.Error != nil {
+			p.forget(client)
+			return Answer{}, ended.Error
+		}
+		return a, a.failure()
+	}
+}
+
+func (p *Provider) connect(ctx context.Context) (*rpc.Client, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.client != nil {
+		return p.client, nil
+	}
+	conn, err := new(net.Dialer).DialContext(ctx, "unix", p.socket)
+	if err != nil {
+		return nil, err
+	}
+	p.client = rpc.NewClient(conn)
+	return p.client, nil
+}
+
+func (p *Provider) forget(client *rpc.Client) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.client == client {
+		p.client = nil
+	}
+	_ = client.Close() // it is broken already
+}

@@ -1,0 +1,121 @@
+package swarm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/rpc"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/leasehold/leasehold/agent"
+	"github.com/leasehold/leasehold/provider"
+	"github.com/leasehold/leasehold/provider/memprovider"
+)
+
+// Config says where a swarm lives.
+type Config struct {
+	Socket string // where its provider and its control are served
+	Dir    string // what the agents keep
+	Logger *slog.Logger
+}
+
+// swarm is the machines of a process.
+type swarm struct {
+	cfg   Config
+	cloud *memprovider.Provider
+
+	mu     sync.Mutex
+	wires  map[string]*wire // by instance
+	unlied func()           // ends the lie
+}
+
+// Serve holds machines until ctx ends.
+func Serve(ctx context.Context, cfg Config) error {
+	s := &swarm{cfg: cfg, wires: map[string]*wire{}}
+	s.cloud = memprovider.New(memprovider.Config{Run: s.live})
+	server := rpc.NewServer()
+	if err := errors.Join(server.RegisterName("Machines", &Machines{s.cloud}), server.RegisterName("Control", &service{s})); err != nil {
+		return err
+	}
+	l, err := new(net.ListenConfig).Listen(ctx, "unix", cfg.Socket)
+	if err != nil {
+		return fmt.Errorf("serve the swarm: %w", err)
+	}
+	defer context.AfterFunc(ctx, func() { _ = l.Close() })()
+	server.Accept(l)
+	s.cloud.Close()
+	return nil
+}
+
+// wire is the network of a machine.
+func (s *swarm) wire(instance string) *wire {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w := s.wires[instance]
+	if w == nil {
+		w = &wire{conns: map[net.Conn]bool{}}
+		s.wires[instance] = w
+	}
+	return w
+}
+
+// live is one boot of a machine: its agent, until the machine goes down.
+func (s *swarm) live(ctx context.Context, boot memprovider.Boot) {
+	instance := boot.Bootstrap.Instance
+	dir := filepath.Join(s.cfg.Dir, instance)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		s.cfg.Logger.Error("machine has no disk", "instance", instance, "error", err)
+		return
+	}
+	a, err := agent.New(agent.Config{Bootstrap: boot.Bootstrap, BootID: boot.ID, StateDir: dir, Version: "swarm"}, agent.Deps{
+		Credentials: insecure.NewCredentials(), Logger: s.cfg.Logger, Host: still{}, Workload: none{}, Hook: idle{},
+		Notices: calm{}, Evacuation: calm{}, Dial: s.wire(instance).dial,
+	})
+	if err == nil {
+		err = a.Run(ctx)
+	}
+	if err != nil {
+		s.cfg.Logger.Error("agent ended", "instance", instance, "error", err)
+	}
+}
+
+// Machines is the provider's side of the socket. Its methods are those of provider.Provider.
+type Machines struct{ cloud *memprovider.Provider }
+
+// Create makes a machine.
+func (m *Machines) Create(c Call, a *Answer) error {
+	made, err := m.cloud.Create(context.Background(), c.Request)
+	a.Machines, a.Err = []provider.Machine{made}, spell(err)
+	return nil
+}
+
+// Stop ends a machine.
+func (m *Machines) Stop(c Call, a *Answer) error {
+	a.Err = spell(m.cloud.Stop(context.Background(), c.Shard, c.Instance, c.Timeout))
+	return nil
+}
+
+// Delete removes a machine.
+func (m *Machines) Delete(c Call, a *Answer) error {
+	a.Err = spell(m.cloud.Delete(context.Background(), c.Shard, c.Instance))
+	return nil
+}
+
+// Restart boots a machine again.
+func (m *Machines) Restart(c Call, a *Answer) error {
+	a.Err = spell(m.cloud.Restart(context.Background(), c.Shard, c.Instance, c.Boot))
+	return nil
+}
+
+// List lists the machines, or lies.
+func (m *Machines) List(c Call, a *Answer) error {
+	found, err := m.cloud.List(context.Background(), c.Shard)
+	a.Machines, a.Err = found, spell(err)
+	return nil
+}

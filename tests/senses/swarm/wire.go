@@ -1,0 +1,99 @@
+package swarm
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/leasehold/leasehold/provider"
+)
+
+// Call is a call of the provider's contract, as it goes over the socket.
+type Call struct {
+	Shard, Instance, Boot string
+	Timeout               time.Duration
+	Request               provider.CreateRequest
+}
+
+// Answer is what became of it.
+type Answer struct {
+	Machines []provider.Machine
+	Err      string
+}
+
+// failures are the errors that a coordinator branches on; they keep their identity on the way.
+var failures = []error{provider.ErrCapacity, provider.ErrInvalid, provider.ErrNotFound, provider.ErrDeleted}
+
+func spell(err error) string {
+	for i, known := range failures {
+		if errors.Is(err, known) {
+			return fmt.Sprintf("%d %s", i, err)
+		}
+	}
+	if err != nil {
+		return "- " + err.Error()
+	}
+	return ""
+}
+
+func (a *Answer) failure() error {
+	if a.Err == "" {
+		return nil
+	}
+	for i, known := range failures {
+		if rest, ok := strings.CutPrefix(a.Err, fmt.Sprintf("%d ", i)); ok {
+			return fmt.Errorf("%w (%s)", known, rest)
+		}
+	}
+	return errors.New(strings.TrimPrefix(a.Err, "- "))
+}
+
+// Lie is what List answers instead of the truth.
+type Lie struct {
+	Kind  LieKind
+	Times int // so many Lists; 0: all, until the next lie
+	Delay time.Duration
+}
+
+// LieKind is a way of being wrong.
+type LieKind string
+
+// The lies. Each is an answer without an error.
+const (
+	Truth     LieKind = ""
+	Empty     LieKind = "empty"     // no machine at all
+	Truncated LieKind = "truncated" // every second machine
+	Stale     LieKind = "stale"     // as it was when the lie began
+	Crashed   LieKind = "crashed"   // all have crashed
+	OtherBoot LieKind = "otherboot" // all have crashed, in a boot that nobody knows
+	Odd       LieKind = "odd"       // states that no contract knows, other zones, and each machine twice
+)
+
+// change applies a lie to a true answer.
+func (l Lie) change(truth, before []provider.Machine) []provider.Machine {
+	out := make([]provider.Machine, 0, 2*len(truth))
+	for i, m := range truth {
+		switch l.Kind {
+		case Empty:
+			continue
+		case Truncated:
+			if i%2 == 1 {
+				continue
+			}
+		case Crashed:
+			m.State, m.Why = provider.StateCrashed, "a lie"
+		case OtherBoot:
+			m.State, m.Why, m.BootID = provider.StateCrashed, "a lie", "nobody-knows-it"
+		case Odd:
+			m.State, m.Zone = "hibernating", "nowhere"
+			out = append(out, m)
+		case Stale, Truth:
+		}
+		out = append(out, m)
+	}
+	if l.Kind == Stale {
+		return before
+	}
+	return out
+}
