@@ -100,6 +100,9 @@ type Deps struct {
 	Hook        Hook
 	Notices     Notices // where the group says that they come from
 	Evacuation  Notices // from whoever runs the machine; it is never told where to look
+	Fence       Fence
+	// Uptime is a clock that goes on beside the agent; nil is the kernel's.
+	Uptime func() time.Duration
 	// Dial reaches a replica; nil is TCP.
 	Dial func(ctx context.Context, address string) (net.Conn, error)
 	// Rand gives numbers in [0,1) for jitter; nil is a good source.
@@ -114,10 +117,16 @@ type Agent struct {
 	statePath string
 	first     contact.Config // without Memory
 
+	stopTimeout time.Duration // what the workload may take to end
+
 	contact  *contact.Contact
 	memory   contact.Memory // as contact had it remembered last
 	duty     duty
-	mayRun   bool          // the workload
+	mayRun   bool      // the workload; see stopped too
+	fenced   bool      // on_lease_lost was carried out, and the lease not renewed since
+	stopped  bool      // the workload, for want of a lease
+	stamped  time.Time // the renewal that is remembered
+	leaving  *protocol.Drain
 	restart  string        // token of the restart that is wanted
 	news     chan struct{} // there is something to report that only the loop knows
 	started  time.Time
@@ -141,8 +150,8 @@ func New(cfg Config, deps Deps) (*Agent, error) {
 		return nil, errors.New("new agent: no boot ID: set " + provider.EnvBootID)
 	case cfg.StateDir == "":
 		return nil, errors.New("new agent: no state directory")
-	case deps.Credentials == nil || deps.Logger == nil || deps.Host == nil || deps.Workload == nil || deps.Hook == nil || deps.Notices == nil || deps.Evacuation == nil:
-		return nil, errors.New("new agent: credentials, logger, host, workload, drain hook and the sources of notices are all needed")
+	case deps.Credentials == nil || deps.Logger == nil || deps.Host == nil || deps.Workload == nil || deps.Hook == nil || deps.Notices == nil || deps.Evacuation == nil || deps.Fence == nil:
+		return nil, errors.New("new agent: credentials, logger, host, workload, drain hook, the sources of notices and a fence are all needed")
 	}
 	switch cfg.Farewell {
 	case "":
@@ -158,6 +167,9 @@ func New(cfg Config, deps Deps) (*Agent, error) {
 		deps.Dial = func(ctx context.Context, address string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, "tcp", address)
 		}
+	}
+	if deps.Uptime == nil {
+		deps.Uptime = kernelUptime
 	}
 	if deps.Rand == nil {
 		deps.Rand = rand.Float64
@@ -181,6 +193,7 @@ func New(cfg Config, deps Deps) (*Agent, error) {
 		{"report_interval", cfg.Bootstrap.ReportInterval, &a.first.ReportInterval},
 		{"reconnect_min", cfg.Bootstrap.ReconnectMin, &a.first.ReconnectMin},
 		{"reconnect_max", cfg.Bootstrap.ReconnectMax, &a.first.ReconnectMax},
+		{"stop_timeout", cfg.Bootstrap.StopTimeout, &a.stopTimeout},
 	} {
 		if d.value == "" {
 			continue
@@ -193,7 +206,8 @@ func New(cfg Config, deps Deps) (*Agent, error) {
 	return a, nil
 }
 
-// Run is the agent, until the context ends. It is called once. That contact is lost is never an error.
+// Run is the agent, until the context ends. It is called once. That contact is lost is never an error, unless the group says that the machine ends
+// then: ErrPoweredOff.
 func (a *Agent) Run(ctx context.Context) error {
 	a.started = time.Now()
 	memory, duty, err := readMemory(a.statePath, a.cfg.Bootstrap.Instance)
@@ -203,6 +217,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	}
 	first := a.first
 	first.Memory = memory
+	first.Renewed, first.LeaseTTL = a.lease(duty)
 	a.contact, a.memory = contact.New(first), memory
 	a.resume(duty)
 
@@ -216,14 +231,16 @@ func (a *Agent) Run(ctx context.Context) error {
 		a.log.Warn("instance was retired: its workload is not started unless a replica welcomes it again")
 	}
 	a.mayRun = !memory.Retired
-	a.keeper.want(wish{run: a.mayRun})
+	if a.guard(background, a.started); !a.stopped {
+		a.wish(time.Time{})
+	}
 	a.settle(ctx)
 	a.log.Info("agent started", "version", a.cfg.Version, "boot", a.cfg.BootID)
 
-	a.loop(ctx, background)
+	err = a.loop(ctx, background)
 
 	a.leave(stop)
-	return nil
+	return err
 }
 
 // settle gives the workload a moment to start, so that the first report need not say that it has not.
@@ -237,14 +254,14 @@ func (a *Agent) settle(ctx context.Context) {
 	}
 }
 
-func (a *Agent) loop(ctx, background context.Context) {
+func (a *Agent) loop(ctx, background context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
 		var ev contact.Event
 		select {
 		case <-ctx.Done():
-			return
+			return nil
 		case <-timer.C:
 		case ev = <-a.events:
 		case <-a.deps.Workload.Changed():
@@ -262,15 +279,24 @@ func (a *Agent) loop(ctx, background context.Context) {
 		case <-a.news:
 			ev = contact.Changed{}
 		}
+		if a.powerOff(background) {
+			return ErrPoweredOff
+		}
 		now := time.Now()
-		a.perform(background, a.contact.Step(now, ev))
+		orders := a.contact.Step(now, ev)
+		look := a.guard(background, now)
+		a.perform(background, orders)
 		if over, ok := ev.(contact.Ended); ok {
 			delete(a.sessions, over.Stream)
 		}
-		if wake := a.contact.Wake(); !wake.IsZero() {
-			timer.Reset(max(0, wake.Sub(now)))
-		} else {
+		wake := a.contact.Wake()
+		if wake.IsZero() || !look.IsZero() && look.Before(wake) {
+			wake = look
+		}
+		if wake.IsZero() {
 			timer.Stop()
+		} else {
+			timer.Reset(max(0, wake.Sub(now)))
 		}
 	}
 }
@@ -298,7 +324,7 @@ func (a *Agent) perform(background context.Context, orders []contact.Order) {
 		case contact.Workload:
 			a.log.Info("workload may run", "run", o.Run, "why", o.Why)
 			a.mayRun = o.Run
-			a.keeper.want(wish{run: o.Run, restart: a.restart})
+			a.wish(time.Time{})
 			if !o.Run {
 				a.deps.Hook.Want(nil)
 			}

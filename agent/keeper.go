@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"time"
 )
 
 // keeper starts, stops and restarts the workload, one after the other and apart from the loop, since a workload may take
@@ -16,22 +17,28 @@ type keeper struct {
 	done   chan struct{} // something was done
 	ended  chan struct{}
 	last   wish
-	up     bool // it was started, and not stopped since; run's alone
+	up     bool        // it was started, and not stopped since; run's alone
+	late   *time.Timer // ends the last wish's patience; the loop's alone
 
 	mu        sync.Mutex
-	restarted string // token of the last restart that was carried out
+	restarted string             // token of the last restart that was carried out
+	cut       context.CancelFunc // has what is under way end at once
+	rests     bool               // the last wish is carried out, and nothing is to run
 }
 
 // wish is what is to become of the workload.
 type wish struct {
 	run     bool
 	restart string // token of a restart; "": none is wanted
+	// by is when nothing may run any more, whatever was under way before; zero: there is time.
+	by time.Time
 }
 
 func newKeeper(w Workload, log *slog.Logger) *keeper {
 	return &keeper{
 		workload: w, log: log,
 		wanted: make(chan wish, 1), done: make(chan struct{}, 1), ended: make(chan struct{}),
+		cut: func() {},
 	}
 }
 
@@ -41,15 +48,42 @@ func (k *keeper) want(w wish) {
 	case <-k.wanted:
 	default:
 	}
+	if !w.run && w.by.IsZero() && !k.last.run {
+		w.by = k.last.by // what has to have ended by then still has to
+	}
 	k.last = w
+	if k.late != nil {
+		k.late.Stop()
+	}
+	if !w.by.IsZero() {
+		k.late = time.AfterFunc(time.Until(w.by), func() {
+			k.mu.Lock()
+			defer k.mu.Unlock()
+			k.cut()
+		})
+	}
+	k.mu.Lock()
+	k.rests = false
+	k.mu.Unlock()
 	k.wanted <- w
+}
+
+// resting says that nothing runs, as the last wish was.
+func (k *keeper) resting() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.rests
 }
 
 // run follows the wishes until conclude.
 func (k *keeper) run(ctx context.Context) {
 	defer close(k.ended)
 	for w := range k.wanted {
-		if !k.follow(ctx, w) {
+		did := k.follow(ctx, w)
+		k.mu.Lock()
+		k.rests = !w.run && len(k.wanted) == 0
+		k.mu.Unlock()
+		if !did {
 			continue
 		}
 		select {
@@ -61,6 +95,16 @@ func (k *keeper) run(ctx context.Context) {
 
 // follow says whether there was anything to do.
 func (k *keeper) follow(ctx context.Context, w wish) bool {
+	ctx, cut := context.WithCancel(ctx)
+	defer cut()
+	k.mu.Lock()
+	k.cut = cut
+	k.mu.Unlock()
+	if !w.by.IsZero() {
+		var done context.CancelFunc
+		ctx, done = context.WithDeadline(ctx, w.by)
+		defer done()
+	}
 	switch {
 	case !w.run:
 		k.workload.Stop(ctx)
@@ -68,6 +112,10 @@ func (k *keeper) follow(ctx context.Context, w wish) bool {
 	case w.restart != "" && w.restart != k.carriedOut():
 		k.log.Info("workload is restarted", "token", w.restart)
 		k.workload.Stop(ctx)
+		k.up = false
+		if len(k.wanted) > 0 {
+			return true // nobody may want it any more; a restart that is still wanted is carried out then
+		}
 		k.start()
 		k.carried(w.restart)
 	case !k.up:

@@ -32,8 +32,12 @@ type duty struct {
 	Vars       map[string]string `json:"vars,omitempty"`
 	Lifecycle  string            `json:"lifecycle,omitempty"`
 	Notices    notice.Spec       `json:"notices,omitzero"`
-	Restarted  string            `json:"restarted,omitempty"` // token of the last restart that was carried out
-	Drained    string            `json:"drained,omitempty"`   // token of the last drain whose hook has ended
+
+	OnLeaseLost    string   `json:"on_lease_lost,omitempty"`
+	OnLeaseLostRun []string `json:"on_lease_lost_run,omitempty"`
+	Lease          *stamp   `json:"lease_known,omitempty"` // where anything is done on its loss
+	Restarted      string   `json:"restarted,omitempty"`   // token of the last restart that was carried out
+	Drained        string   `json:"drained,omitempty"`     // token of the last drain whose hook has ended
 }
 
 // readMemory returns what the former run of the agent of this instance left; nothing, if there was none.

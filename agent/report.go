@@ -52,6 +52,9 @@ func (a *Agent) report(sequence uint64) *protocol.Report {
 		}
 	default:
 		check.Why = "workload is not started yet"
+		if a.stopped {
+			check.Why = "workload is stopped for want of a lease"
+		}
 	}
 	r.Checks = append(r.Checks, check)
 	for _, c := range r.Checks {

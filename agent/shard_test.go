@@ -42,6 +42,7 @@ type shard struct {
 	lease    int64
 	heard    []heard
 	dialled  map[string]int
+	began    time.Time
 }
 
 // heard is one message from an agent.
@@ -73,7 +74,7 @@ type script struct {
 
 func newShard(t *testing.T, names ...string) *shard {
 	t.Helper()
-	s := &shard{replicas: map[string]*replica{}, lease: 100, dialled: map[string]int{}}
+	s := &shard{replicas: map[string]*replica{}, lease: 100, dialled: map[string]int{}, began: time.Now()}
 	for _, n := range names {
 		s.replicas[n] = &replica{shard: s, name: n, orders: make(chan *protocol.GatewayMessage)}
 		s.replicas[n].start()
@@ -224,6 +225,7 @@ type machine struct {
 	stopFor time.Duration     // how long it takes to stop
 	starts  int
 	stops   int
+	ended   time.Time // when it was last stopped
 	kept    bool
 	changed chan struct{}
 }
@@ -266,6 +268,7 @@ func (m *machine) Stop(ctx context.Context) {
 			m.mu.Lock()
 		}
 		m.stops++
+		m.ended = time.Now()
 	}
 	if m.state.Wanted {
 		m.state = workload.State{Wanted: true}
@@ -385,6 +388,47 @@ func (o *oracle) watches() notice.Spec {
 	return o.spec
 }
 
+// offSwitch is a machine that can be powered off.
+type offSwitch struct {
+	mu     sync.Mutex
+	off    []time.Time // when it was asked to
+	fails  error
+	ran    []string    // commands
+	killed []time.Time // commands that the context's end has ended
+	ends   bool        // commands end by themselves
+}
+
+func newSwitch() *offSwitch { return &offSwitch{ends: true} }
+
+func (o *offSwitch) PowerOff(context.Context) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.off = append(o.off, time.Now())
+	return o.fails
+}
+
+func (o *offSwitch) Command(ctx context.Context, run []string, vars map[string]string) error {
+	o.mu.Lock()
+	o.ran = append(o.ran, fmt.Sprint(run, vars))
+	ends := o.ends
+	o.mu.Unlock()
+	if ends {
+		return nil
+	}
+	<-ctx.Done()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.killed = append(o.killed, time.Now())
+	return ctx.Err()
+}
+
+// commands are those that were run, and when any was killed.
+func (o *offSwitch) commands() (ran []string, killed []time.Time) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.Clone(o.ran), slices.Clone(o.killed)
+}
+
 // running is an agent under way in a bubble.
 type running struct {
 	t       *testing.T
@@ -393,6 +437,7 @@ type running struct {
 	hook    *hook
 	notices *oracle
 	evac    *oracle
+	power   *offSwitch
 	state   string // the agent's state file
 	cancel  context.CancelFunc
 	done    chan error
@@ -411,15 +456,16 @@ func startAgent(t *testing.T, s *shard, m *machine, change func(*Config)) *runni
 		change(&cfg)
 	}
 	h, notices, evac := newHook(), newOracle(), newOracle()
+	power, began := newSwitch(), s.began
 	a, err := New(cfg, Deps{
 		Credentials: insecure.NewCredentials(), Logger: slog.New(slog.NewTextHandler(testWriter{t}, nil)),
-		Host: m, Workload: m, Hook: h, Notices: notices, Evacuation: evac, Dial: s.dial, Rand: func() float64 { return 0.999 },
+		Host: m, Workload: m, Hook: h, Notices: notices, Evacuation: evac, Fence: power, Uptime: func() time.Duration { return time.Since(began) }, Dial: s.dial, Rand: func() float64 { return 0.999 },
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	r := &running{t: t, shard: s, machine: m, hook: h, notices: notices, evac: evac, state: filepath.Join(cfg.StateDir, "agent.json"), cancel: cancel, done: make(chan error, 1)}
+	r := &running{t: t, shard: s, machine: m, hook: h, notices: notices, evac: evac, power: power, state: filepath.Join(cfg.StateDir, "agent.json"), cancel: cancel, done: make(chan error, 1)}
 	go func() { r.done <- a.Run(ctx) }()
 	return r
 }

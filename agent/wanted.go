@@ -3,6 +3,7 @@ package agent
 import (
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/leasehold/leasehold/agent/notice"
 	"github.com/leasehold/leasehold/agent/protocol"
@@ -20,6 +21,7 @@ func (a *Agent) resume(d duty) {
 	}
 	if d.Lifecycle == "" {
 		d.Lifecycle = a.cfg.Bootstrap.Lifecycle
+		d.OnLeaseLost, d.OnLeaseLostRun = a.cfg.Bootstrap.OnLeaseLost, a.cfg.Bootstrap.OnLeaseLostRun
 	}
 	a.duty = d
 	a.deps.Workload.Configure(d.Run, d.Vars)
@@ -40,8 +42,9 @@ func (a *Agent) obey(w *protocol.Wanted) {
 	}
 	n := w.GetNotices()
 	now.Notices = notice.Spec{Source: n.GetSource(), File: n.GetFile(), Endpoint: n.GetEndpoint()}
-	if now.Notices != a.duty.Notices {
-		a.duty.Notices = now.Notices
+	now.OnLeaseLost, now.OnLeaseLostRun = fenceOf(w.GetOnLeaseLost()), slices.Clone(w.GetOnLeaseLost().GetRun())
+	if now.Notices != a.duty.Notices || now.OnLeaseLost != a.duty.OnLeaseLost || !slices.Equal(now.OnLeaseLostRun, a.duty.OnLeaseLostRun) {
+		a.duty.Notices, a.duty.OnLeaseLost, a.duty.OnLeaseLostRun = now.Notices, now.OnLeaseLost, now.OnLeaseLostRun
 		a.remember(false)
 	}
 	a.deps.Notices.Watch(now.Notices)
@@ -54,9 +57,19 @@ func (a *Agent) obey(w *protocol.Wanted) {
 	}
 	if token := w.GetRestartToken(); token != a.restart {
 		a.restart = token
-		a.keeper.want(wish{run: a.mayRun, restart: token})
+		a.wish(time.Time{})
 	}
 	a.drain(w.GetDrain())
+}
+
+// fenceOf is what is done without a lease. What this agent does not know stops the workload: that is safe for whoever asked for more.
+func fenceOf(l *protocol.LeaseLost) string {
+	switch act := l.GetAction(); act {
+	case "", fenceStop, fencePowerOff, fenceRun:
+		return act
+	default:
+		return fenceStop
+	}
 }
 
 // take makes this the agent's duty: remembered first, then reported.
@@ -67,7 +80,8 @@ func (a *Agent) take(d duty) {
 
 // drain has the hook run for this drain, if it is one that has not ended.
 func (a *Agent) drain(d *protocol.Drain) {
-	if d.GetToken() == "" || d.GetToken() == a.duty.Drained {
+	a.leaving = d
+	if a.stopped || d.GetToken() == "" || d.GetToken() == a.duty.Drained {
 		a.deps.Hook.Want(nil)
 		return
 	}

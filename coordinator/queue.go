@@ -281,6 +281,10 @@ func (t *tenure) request(rec store.Instance) provider.CreateRequest {
 	if len(coordinators) == 0 {
 		coordinators = []string{t.r.cfg.Advertise}
 	}
+	fence := rec.Spec.Report.OnLeaseLost
+	if !fence.Fences() {
+		fence = store.LeaseLost{}
+	}
 	return provider.CreateRequest{
 		Template: provider.Template{InstanceType: rec.Spec.Template.InstanceType, Zones: rec.Spec.Template.Zones, Settings: rec.Spec.Template.Settings},
 		Zone:     rec.Zone,
@@ -289,7 +293,7 @@ func (t *tenure) request(rec store.Instance) provider.CreateRequest {
 			Shard: t.shard.ID, ShardName: t.r.cfg.Shard, Coordinators: coordinators,
 			ReportInterval: rec.Spec.Report.Interval.String(), ReconnectMin: settings.ReconnectMin.String(), ReconnectMax: settings.ReconnectMax.String(),
 			Run: rec.Spec.Workload.Run, Vars: rec.Spec.Vars, StopTimeout: rec.Spec.StopTimeout.String(),
-			Lifecycle: rec.Spec.Lifecycle,
+			Lifecycle: rec.Spec.Lifecycle, OnLeaseLost: fence.Do, OnLeaseLostRun: fence.Run,
 		},
 	}
 }

@@ -31,6 +31,9 @@ type Bootstrap struct {
 	Facts          map[string]string `json:"facts,omitempty"`     // from the provider: port, address …
 	StopTimeout    string            `json:"stop_timeout"`        // how long the workload may take to end
 	Lifecycle      string            `json:"lifecycle,omitempty"` // service or task; empty: service
+
+	OnLeaseLost    string   `json:"on_lease_lost,omitempty"` // stop, poweroff or run; empty: nothing is done (SAFE-9)
+	OnLeaseLostRun []string `json:"on_lease_lost_run,omitempty"`
 }
 
 // ReadBootstrap reads and checks the document.

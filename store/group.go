@@ -66,8 +66,9 @@ type Workload struct {
 
 // ReportSpec says how often agents report, and when silence is loss (DET-1, DET-2).
 type ReportSpec struct {
-	Interval Duration `json:"interval"`
-	LeaseTTL Duration `json:"lease_ttl"`
+	Interval    Duration  `json:"interval"`
+	LeaseTTL    Duration  `json:"lease_ttl"`
+	OnLeaseLost LeaseLost `json:"on_lease_lost"`
 }
 
 // HealSpec says how failed instances are healed (HEAL-1).

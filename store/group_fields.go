@@ -58,6 +58,12 @@ func (g Group) Warnings() []string {
 	if g.Budget.MaxExpansion == 0 && (g.Spot.Enabled || aged(g.Expiry.EligibleAge) || aged(g.Expiry.ForcedAge)) {
 		w = append(w, "budget: max_expansion is 0: no instance expires, since its replacement is made first (EXP-2)")
 	}
+	if l := g.Report.OnLeaseLost; l.Fences() {
+		w = append(w, "report.on_lease_lost: machines stop when coordinators or etcd are out of reach for a lease: SAFE-5 is given up (SAFE-9)")
+		if third := g.Report.LeaseTTL / 3; l.Do != LeaseLostRun && g.StopTimeout > third {
+			w = append(w, fmt.Sprintf("stop_timeout: %s is more than a third of report.lease_ttl: without its lease a workload is killed after %s at most (SAFE-9)", g.StopTimeout, Duration(third.D().Truncate(100*time.Millisecond))))
+		}
+	}
 	if g.Spot.Enabled && !g.Spot.Watched() {
 		w = append(w, "spot: no source is named: nobody looks for interruption notices (SPOT-1)")
 	}
@@ -189,6 +195,12 @@ var Fields = []Field{
 			ttl := g.Report.LeaseTTL.D()
 			return ttl%time.Second == 0 && ttl >= 3*g.Report.Interval.D() && ttl <= time.Hour && ttl >= 2*time.Second
 		},
+	},
+	{
+		Path: "report.on_lease_lost", Type: "word or command", Default: "none", Allowed: `"none", "stop", "poweroff" or {run: [a program, its arguments]}`, Rule: "SAFE-9",
+		Doc:   "What an agent does that could not renew its lease, before that can have ended. stop: the workload is stopped until the agent is accepted again. poweroff: then the machine is powered off. run: a command, which has a third of the lease. Anything but none stops machines where coordinators or etcd are away.",
+		value: func(g *Group) any { return g.Report.OnLeaseLost },
+		ok:    func(g *Group) bool { return g.Report.OnLeaseLost.ok() },
 	},
 	durationField("registration_timeout", "5m", "DET-11", "An instance whose agent does not register within it has failed.", 10*time.Second, 24*time.Hour,
 		func(g *Group) Duration { return g.RegistrationTimeout }),
@@ -334,6 +346,6 @@ func runOK(run []string) bool {
 // Planned are fields that rules.md promises and this version does not act on. Writing one is an error that
 // says so, rather than a setting that does nothing.
 var Planned = []string{
-	"checks", "load_balancers", "files", "report.on_lease_lost", "template.subnet_pool", "heal.on_load_balancer",
+	"checks", "load_balancers", "files", "template.subnet_pool", "heal.on_load_balancer",
 	"rollout.auto_rollback", "rollout.canary", "rollout.canary_duration",
 }

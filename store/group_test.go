@@ -70,7 +70,9 @@ func TestFieldsCoverTheGroup(t *testing.T) {
 				continue // commands write it
 			}
 			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-			if field.Anonymous {
+			if field.Type == reflect.TypeFor[store.LeaseLost]() { // has a form of its own
+				want = append(want, prefix+name)
+			} else if field.Anonymous {
 				walk(prefix, field.Type)
 			} else if field.Type.Kind() == reflect.Struct {
 				walk(prefix+name+".", field.Type)
@@ -130,6 +132,7 @@ func TestBounds(t *testing.T) {
 		"vars":                         {[]any{many(100), map[string]string{"a": long(4096)}}, []any{many(101), map[string]string{"a.b": ""}, map[string]string{"a": long(4097)}}},
 		"report.interval":              {[]any{"1s", "5m"}, []any{"999ms", "5m0.001s", "0s", "-1s"}},
 		"report.lease_ttl":             {[]any{"15s", "1h"}, []any{"14s", "15.5s", "1h0m1s", "-17s", "0s"}},
+		"report.on_lease_lost":         {[]any{"none", "stop", "poweroff", map[string]any{"run": []string{"./fence", ""}}}, []any{"Stop", "run", map[string]any{"run": []string{}}, map[string]any{"run": []string{""}}}},
 		"registration_timeout":         {[]any{"10s", "24h"}, []any{"9.999s", "24h0m1s", "0s"}},
 		"max_checking_health_duration": {[]any{"0s", "24h"}, []any{"-1s", "24h0m1s"}},
 		"heal.policy":                  {[]any{"recreate", "restart", "none"}, []any{"", "Restart", "all"}},
@@ -330,6 +333,35 @@ func TestNoticeSources(t *testing.T) {
 	g.Spot.Enabled = true
 	if w := g.Warnings(); len(w) != 1 || !strings.Contains(w[0], "SPOT-1") {
 		t.Errorf("spot machines whose notices nobody looks for: %v", w)
+	}
+}
+
+// A group that fences itself is warned of what that gives up, and of a workload that has less time than it says.
+//
+// proves SAFE-9
+func TestFencingIsWarnedOf(t *testing.T) {
+	for _, c := range []struct {
+		lost store.LeaseLost
+		stop time.Duration
+		want []string
+	}{
+		{store.LeaseLost{Do: store.LeaseLostNone}, time.Minute, nil},
+		{store.LeaseLost{Do: store.LeaseLostStop}, 5 * time.Second, []string{"SAFE-5"}},
+		{store.LeaseLost{Do: store.LeaseLostPowerOff}, 30 * time.Second, []string{"SAFE-5", "killed after 5.6s"}},
+		{store.LeaseLost{Do: store.LeaseLostRun, Run: []string{"./fence"}}, 30 * time.Second, []string{"SAFE-5"}},
+	} {
+		g := web()
+		g.Report.OnLeaseLost, g.StopTimeout = c.lost, store.Duration(c.stop)
+		w := g.Warnings()
+		if len(w) != len(c.want) {
+			t.Errorf("%s: warned of %q, want %q", c.lost, w, c.want)
+			continue
+		}
+		for i, want := range c.want {
+			if !strings.Contains(w[i], want) {
+				t.Errorf("%s: warned of %q, want %q", c.lost, w[i], want)
+			}
+		}
 	}
 }
 

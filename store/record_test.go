@@ -23,6 +23,10 @@ func fill(v reflect.Value, n int) {
 		v.Set(reflect.ValueOf(time.Date(2026, 1, 2, 3, 4, 5, n, time.UTC)))
 		return
 	}
+	if v.Type() == reflect.TypeFor[store.LeaseLost]() { // has a form of its own
+		v.Set(reflect.ValueOf(store.LeaseLost{Do: store.LeaseLostRun, Run: []string{fmt.Sprintf("<%d & more>", n)}}))
+		return
+	}
 	switch v.Kind() {
 	case reflect.Struct:
 		for i := range v.NumField() {

@@ -26,6 +26,8 @@ type Config struct {
 	ReconnectMin   time.Duration
 	ReconnectMax   time.Duration
 	AnswerTimeout  time.Duration  // how long a replica may take from dial to welcome
+	Renewed        time.Time      // from when the lease of the run before counts, if that is known
+	LeaseTTL       time.Duration  // of that lease
 	Rand           func() float64 // in [0,1): jitter, and the order of replicas
 }
 
@@ -92,6 +94,9 @@ func New(cfg Config) *Contact {
 	set(&cfg.ReconnectMax, 30*time.Second)
 	set(&cfg.AnswerTimeout, 5*time.Second)
 	c := &Contact{cfg: cfg, memory: cfg.Memory, ttl: 3*cfg.ReportInterval + 2*time.Second}
+	if !cfg.Renewed.IsZero() && cfg.LeaseTTL > 0 {
+		c.renewed, c.ttl = cfg.Renewed, cfg.LeaseTTL
+	}
 	c.memory.Replicas = slices.Clone(cfg.Memory.Replicas)
 	c.replicas = newRotation(c.memory.Replicas, cfg.Bootstrap, cfg.Rand)
 	return c
@@ -180,13 +185,12 @@ func (Note) order()     {}
 // Wake is when to call Step with nil, if nothing happens before; zero if time alone changes nothing.
 func (c *Contact) Wake() time.Time { return c.wake }
 
-// LeaseEnds is the earliest time at which the lease can end, by the agent's own clock; zero while there never
-// was one (SAFE-9).
-func (c *Contact) LeaseEnds() time.Time {
+// Renewed is from when the lease counts, by the agent's own clock, and how long it lasts from then at the least; zero while none is known (SAFE-9).
+func (c *Contact) Renewed() (from time.Time, ttl time.Duration) {
 	if c.renewed.IsZero() {
-		return time.Time{}
+		return time.Time{}, 0
 	}
-	return c.renewed.Add(c.ttl)
+	return c.renewed, c.ttl
 }
 
 // Leave ends all contact. Step does nothing afterwards.

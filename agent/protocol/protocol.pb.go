@@ -147,7 +147,7 @@ func (x Goodbye_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Goodbye_Kind.Descriptor instead.
 func (Goodbye_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{18, 0}
+	return file_protocol_proto_rawDescGZIP(), []int{19, 0}
 }
 
 type AgentMessage struct {
@@ -880,6 +880,7 @@ type Wanted struct {
 	Drain         *Drain                 `protobuf:"bytes,5,opt,name=drain,proto3" json:"drain,omitempty"`                                   // absent: the instance stays
 	Lifecycle     string                 `protobuf:"bytes,6,opt,name=lifecycle,proto3" json:"lifecycle,omitempty"`                           // "service", or "task": a workload that exits with 0 is done
 	Notices       *NoticeSource          `protobuf:"bytes,8,opt,name=notices,proto3" json:"notices,omitempty"`                               // absent: nothing is watched
+	OnLeaseLost   *LeaseLost             `protobuf:"bytes,9,opt,name=on_lease_lost,json=onLeaseLost,proto3" json:"on_lease_lost,omitempty"`  // absent: nothing is done
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -963,6 +964,66 @@ func (x *Wanted) GetNotices() *NoticeSource {
 	return nil
 }
 
+func (x *Wanted) GetOnLeaseLost() *LeaseLost {
+	if x != nil {
+		return x.OnLeaseLost
+	}
+	return nil
+}
+
+// LeaseLost is what the agent does that could not renew its lease, before that can have ended (SAFE-9).
+type LeaseLost struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Action        string                 `protobuf:"bytes,1,opt,name=action,proto3" json:"action,omitempty"` // "stop", "poweroff" or "run"
+	Run           []string               `protobuf:"bytes,2,rep,name=run,proto3" json:"run,omitempty"`       // of action run
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LeaseLost) Reset() {
+	*x = LeaseLost{}
+	mi := &file_protocol_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LeaseLost) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LeaseLost) ProtoMessage() {}
+
+func (x *LeaseLost) ProtoReflect() protoreflect.Message {
+	mi := &file_protocol_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LeaseLost.ProtoReflect.Descriptor instead.
+func (*LeaseLost) Descriptor() ([]byte, []int) {
+	return file_protocol_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *LeaseLost) GetAction() string {
+	if x != nil {
+		return x.Action
+	}
+	return ""
+}
+
+func (x *LeaseLost) GetRun() []string {
+	if x != nil {
+		return x.Run
+	}
+	return nil
+}
+
 // NoticeSource says where the agent looks for notices (SPOT-1).
 type NoticeSource struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -975,7 +1036,7 @@ type NoticeSource struct {
 
 func (x *NoticeSource) Reset() {
 	*x = NoticeSource{}
-	mi := &file_protocol_proto_msgTypes[10]
+	mi := &file_protocol_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -987,7 +1048,7 @@ func (x *NoticeSource) String() string {
 func (*NoticeSource) ProtoMessage() {}
 
 func (x *NoticeSource) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[10]
+	mi := &file_protocol_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1000,7 +1061,7 @@ func (x *NoticeSource) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NoticeSource.ProtoReflect.Descriptor instead.
 func (*NoticeSource) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{10}
+	return file_protocol_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *NoticeSource) GetSource() string {
@@ -1036,7 +1097,7 @@ type Drain struct {
 
 func (x *Drain) Reset() {
 	*x = Drain{}
-	mi := &file_protocol_proto_msgTypes[11]
+	mi := &file_protocol_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1048,7 +1109,7 @@ func (x *Drain) String() string {
 func (*Drain) ProtoMessage() {}
 
 func (x *Drain) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[11]
+	mi := &file_protocol_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1061,7 +1122,7 @@ func (x *Drain) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Drain.ProtoReflect.Descriptor instead.
 func (*Drain) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{11}
+	return file_protocol_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Drain) GetToken() string {
@@ -1106,7 +1167,7 @@ type Report struct {
 
 func (x *Report) Reset() {
 	*x = Report{}
-	mi := &file_protocol_proto_msgTypes[12]
+	mi := &file_protocol_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1118,7 +1179,7 @@ func (x *Report) String() string {
 func (*Report) ProtoMessage() {}
 
 func (x *Report) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[12]
+	mi := &file_protocol_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1131,7 +1192,7 @@ func (x *Report) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Report.ProtoReflect.Descriptor instead.
 func (*Report) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{12}
+	return file_protocol_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Report) GetSequence() uint64 {
@@ -1231,7 +1292,7 @@ type Notice struct {
 
 func (x *Notice) Reset() {
 	*x = Notice{}
-	mi := &file_protocol_proto_msgTypes[13]
+	mi := &file_protocol_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1243,7 +1304,7 @@ func (x *Notice) String() string {
 func (*Notice) ProtoMessage() {}
 
 func (x *Notice) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[13]
+	mi := &file_protocol_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1256,7 +1317,7 @@ func (x *Notice) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Notice.ProtoReflect.Descriptor instead.
 func (*Notice) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{13}
+	return file_protocol_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Notice) GetKind() string {
@@ -1300,7 +1361,7 @@ type Check struct {
 
 func (x *Check) Reset() {
 	*x = Check{}
-	mi := &file_protocol_proto_msgTypes[14]
+	mi := &file_protocol_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1312,7 +1373,7 @@ func (x *Check) String() string {
 func (*Check) ProtoMessage() {}
 
 func (x *Check) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[14]
+	mi := &file_protocol_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1325,7 +1386,7 @@ func (x *Check) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Check.ProtoReflect.Descriptor instead.
 func (*Check) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{14}
+	return file_protocol_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Check) GetName() string {
@@ -1377,7 +1438,7 @@ type Host struct {
 
 func (x *Host) Reset() {
 	*x = Host{}
-	mi := &file_protocol_proto_msgTypes[15]
+	mi := &file_protocol_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1389,7 +1450,7 @@ func (x *Host) String() string {
 func (*Host) ProtoMessage() {}
 
 func (x *Host) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[15]
+	mi := &file_protocol_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1402,7 +1463,7 @@ func (x *Host) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Host.ProtoReflect.Descriptor instead.
 func (*Host) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{15}
+	return file_protocol_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Host) GetCpuPercent() float64 {
@@ -1463,7 +1524,7 @@ type HostWindow struct {
 
 func (x *HostWindow) Reset() {
 	*x = HostWindow{}
-	mi := &file_protocol_proto_msgTypes[16]
+	mi := &file_protocol_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1475,7 +1536,7 @@ func (x *HostWindow) String() string {
 func (*HostWindow) ProtoMessage() {}
 
 func (x *HostWindow) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[16]
+	mi := &file_protocol_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1488,7 +1549,7 @@ func (x *HostWindow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostWindow.ProtoReflect.Descriptor instead.
 func (*HostWindow) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{16}
+	return file_protocol_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *HostWindow) GetSpan() *durationpb.Duration {
@@ -1552,7 +1613,7 @@ type WorkloadExit struct {
 
 func (x *WorkloadExit) Reset() {
 	*x = WorkloadExit{}
-	mi := &file_protocol_proto_msgTypes[17]
+	mi := &file_protocol_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1564,7 +1625,7 @@ func (x *WorkloadExit) String() string {
 func (*WorkloadExit) ProtoMessage() {}
 
 func (x *WorkloadExit) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[17]
+	mi := &file_protocol_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1577,7 +1638,7 @@ func (x *WorkloadExit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkloadExit.ProtoReflect.Descriptor instead.
 func (*WorkloadExit) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{17}
+	return file_protocol_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *WorkloadExit) GetCode() int32 {
@@ -1619,7 +1680,7 @@ type Goodbye struct {
 
 func (x *Goodbye) Reset() {
 	*x = Goodbye{}
-	mi := &file_protocol_proto_msgTypes[18]
+	mi := &file_protocol_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1631,7 +1692,7 @@ func (x *Goodbye) String() string {
 func (*Goodbye) ProtoMessage() {}
 
 func (x *Goodbye) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[18]
+	mi := &file_protocol_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1644,7 +1705,7 @@ func (x *Goodbye) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Goodbye.ProtoReflect.Descriptor instead.
 func (*Goodbye) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{18}
+	return file_protocol_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Goodbye) GetKind() Goodbye_Kind {
@@ -1722,7 +1783,7 @@ const file_protocol_proto_rawDesc = "" +
 	"\x04Move\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\",\n" +
 	"\fCoordinators\x12\x1c\n" +
-	"\taddresses\x18\x01 \x03(\tR\taddresses\"\xde\x02\n" +
+	"\taddresses\x18\x01 \x03(\tR\taddresses\"\xa1\x03\n" +
 	"\x06Wanted\x12\x1f\n" +
 	"\vconfig_hash\x18\x01 \x01(\tR\n" +
 	"configHash\x12\x10\n" +
@@ -1731,10 +1792,14 @@ const file_protocol_proto_rawDesc = "" +
 	"\rrestart_token\x18\x04 \x01(\tR\frestartToken\x12/\n" +
 	"\x05drain\x18\x05 \x01(\v2\x19.leasehold.agent.v1.DrainR\x05drain\x12\x1c\n" +
 	"\tlifecycle\x18\x06 \x01(\tR\tlifecycle\x12:\n" +
-	"\anotices\x18\b \x01(\v2 .leasehold.agent.v1.NoticeSourceR\anotices\x1a7\n" +
+	"\anotices\x18\b \x01(\v2 .leasehold.agent.v1.NoticeSourceR\anotices\x12A\n" +
+	"\ron_lease_lost\x18\t \x01(\v2\x1d.leasehold.agent.v1.LeaseLostR\vonLeaseLost\x1a7\n" +
 	"\tVarsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"V\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"5\n" +
+	"\tLeaseLost\x12\x16\n" +
+	"\x06action\x18\x01 \x01(\tR\x06action\x12\x10\n" +
+	"\x03run\x18\x02 \x03(\tR\x03run\"V\n" +
 	"\fNoticeSource\x12\x16\n" +
 	"\x06source\x18\x01 \x01(\tR\x06source\x12\x12\n" +
 	"\x04file\x18\x02 \x01(\tR\x04file\x12\x1a\n" +
@@ -1819,7 +1884,7 @@ func file_protocol_proto_rawDescGZIP() []byte {
 }
 
 var file_protocol_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_protocol_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
+var file_protocol_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
 var file_protocol_proto_goTypes = []any{
 	(Refused_Reason)(0),           // 0: leasehold.agent.v1.Refused.Reason
 	(Goodbye_Kind)(0),             // 1: leasehold.agent.v1.Goodbye.Kind
@@ -1833,23 +1898,24 @@ var file_protocol_proto_goTypes = []any{
 	(*Move)(nil),                  // 9: leasehold.agent.v1.Move
 	(*Coordinators)(nil),          // 10: leasehold.agent.v1.Coordinators
 	(*Wanted)(nil),                // 11: leasehold.agent.v1.Wanted
-	(*NoticeSource)(nil),          // 12: leasehold.agent.v1.NoticeSource
-	(*Drain)(nil),                 // 13: leasehold.agent.v1.Drain
-	(*Report)(nil),                // 14: leasehold.agent.v1.Report
-	(*Notice)(nil),                // 15: leasehold.agent.v1.Notice
-	(*Check)(nil),                 // 16: leasehold.agent.v1.Check
-	(*Host)(nil),                  // 17: leasehold.agent.v1.Host
-	(*HostWindow)(nil),            // 18: leasehold.agent.v1.HostWindow
-	(*WorkloadExit)(nil),          // 19: leasehold.agent.v1.WorkloadExit
-	(*Goodbye)(nil),               // 20: leasehold.agent.v1.Goodbye
-	nil,                           // 21: leasehold.agent.v1.Wanted.VarsEntry
-	(*timestamppb.Timestamp)(nil), // 22: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 23: google.protobuf.Duration
+	(*LeaseLost)(nil),             // 12: leasehold.agent.v1.LeaseLost
+	(*NoticeSource)(nil),          // 13: leasehold.agent.v1.NoticeSource
+	(*Drain)(nil),                 // 14: leasehold.agent.v1.Drain
+	(*Report)(nil),                // 15: leasehold.agent.v1.Report
+	(*Notice)(nil),                // 16: leasehold.agent.v1.Notice
+	(*Check)(nil),                 // 17: leasehold.agent.v1.Check
+	(*Host)(nil),                  // 18: leasehold.agent.v1.Host
+	(*HostWindow)(nil),            // 19: leasehold.agent.v1.HostWindow
+	(*WorkloadExit)(nil),          // 20: leasehold.agent.v1.WorkloadExit
+	(*Goodbye)(nil),               // 21: leasehold.agent.v1.Goodbye
+	nil,                           // 22: leasehold.agent.v1.Wanted.VarsEntry
+	(*timestamppb.Timestamp)(nil), // 23: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 24: google.protobuf.Duration
 }
 var file_protocol_proto_depIdxs = []int32{
 	4,  // 0: leasehold.agent.v1.AgentMessage.hello:type_name -> leasehold.agent.v1.Hello
-	14, // 1: leasehold.agent.v1.AgentMessage.report:type_name -> leasehold.agent.v1.Report
-	20, // 2: leasehold.agent.v1.AgentMessage.goodbye:type_name -> leasehold.agent.v1.Goodbye
+	15, // 1: leasehold.agent.v1.AgentMessage.report:type_name -> leasehold.agent.v1.Report
+	21, // 2: leasehold.agent.v1.AgentMessage.goodbye:type_name -> leasehold.agent.v1.Goodbye
 	5,  // 3: leasehold.agent.v1.GatewayMessage.welcome:type_name -> leasehold.agent.v1.Welcome
 	6,  // 4: leasehold.agent.v1.GatewayMessage.refused:type_name -> leasehold.agent.v1.Refused
 	7,  // 5: leasehold.agent.v1.GatewayMessage.ack:type_name -> leasehold.agent.v1.Ack
@@ -1857,37 +1923,38 @@ var file_protocol_proto_depIdxs = []int32{
 	9,  // 7: leasehold.agent.v1.GatewayMessage.move:type_name -> leasehold.agent.v1.Move
 	10, // 8: leasehold.agent.v1.GatewayMessage.coordinators:type_name -> leasehold.agent.v1.Coordinators
 	11, // 9: leasehold.agent.v1.GatewayMessage.wanted:type_name -> leasehold.agent.v1.Wanted
-	22, // 10: leasehold.agent.v1.Hello.agent_started:type_name -> google.protobuf.Timestamp
-	23, // 11: leasehold.agent.v1.Welcome.report_interval:type_name -> google.protobuf.Duration
-	23, // 12: leasehold.agent.v1.Welcome.lease_ttl:type_name -> google.protobuf.Duration
-	23, // 13: leasehold.agent.v1.Welcome.reconnect_min:type_name -> google.protobuf.Duration
-	23, // 14: leasehold.agent.v1.Welcome.reconnect_max:type_name -> google.protobuf.Duration
+	23, // 10: leasehold.agent.v1.Hello.agent_started:type_name -> google.protobuf.Timestamp
+	24, // 11: leasehold.agent.v1.Welcome.report_interval:type_name -> google.protobuf.Duration
+	24, // 12: leasehold.agent.v1.Welcome.lease_ttl:type_name -> google.protobuf.Duration
+	24, // 13: leasehold.agent.v1.Welcome.reconnect_min:type_name -> google.protobuf.Duration
+	24, // 14: leasehold.agent.v1.Welcome.reconnect_max:type_name -> google.protobuf.Duration
 	0,  // 15: leasehold.agent.v1.Refused.reason:type_name -> leasehold.agent.v1.Refused.Reason
-	21, // 16: leasehold.agent.v1.Wanted.vars:type_name -> leasehold.agent.v1.Wanted.VarsEntry
-	13, // 17: leasehold.agent.v1.Wanted.drain:type_name -> leasehold.agent.v1.Drain
-	12, // 18: leasehold.agent.v1.Wanted.notices:type_name -> leasehold.agent.v1.NoticeSource
-	23, // 19: leasehold.agent.v1.Drain.timeout:type_name -> google.protobuf.Duration
-	22, // 20: leasehold.agent.v1.Report.sent:type_name -> google.protobuf.Timestamp
-	23, // 21: leasehold.agent.v1.Report.machine_uptime:type_name -> google.protobuf.Duration
-	16, // 22: leasehold.agent.v1.Report.checks:type_name -> leasehold.agent.v1.Check
-	17, // 23: leasehold.agent.v1.Report.host:type_name -> leasehold.agent.v1.Host
-	19, // 24: leasehold.agent.v1.Report.workload_exit:type_name -> leasehold.agent.v1.WorkloadExit
-	15, // 25: leasehold.agent.v1.Report.notice:type_name -> leasehold.agent.v1.Notice
-	23, // 26: leasehold.agent.v1.Notice.in:type_name -> google.protobuf.Duration
-	22, // 27: leasehold.agent.v1.Notice.at:type_name -> google.protobuf.Timestamp
-	22, // 28: leasehold.agent.v1.Check.since:type_name -> google.protobuf.Timestamp
-	18, // 29: leasehold.agent.v1.Host.windows:type_name -> leasehold.agent.v1.HostWindow
-	23, // 30: leasehold.agent.v1.HostWindow.span:type_name -> google.protobuf.Duration
-	23, // 31: leasehold.agent.v1.HostWindow.covered:type_name -> google.protobuf.Duration
-	22, // 32: leasehold.agent.v1.WorkloadExit.at:type_name -> google.protobuf.Timestamp
-	1,  // 33: leasehold.agent.v1.Goodbye.kind:type_name -> leasehold.agent.v1.Goodbye.Kind
-	2,  // 34: leasehold.agent.v1.Gateway.Session:input_type -> leasehold.agent.v1.AgentMessage
-	3,  // 35: leasehold.agent.v1.Gateway.Session:output_type -> leasehold.agent.v1.GatewayMessage
-	35, // [35:36] is the sub-list for method output_type
-	34, // [34:35] is the sub-list for method input_type
-	34, // [34:34] is the sub-list for extension type_name
-	34, // [34:34] is the sub-list for extension extendee
-	0,  // [0:34] is the sub-list for field type_name
+	22, // 16: leasehold.agent.v1.Wanted.vars:type_name -> leasehold.agent.v1.Wanted.VarsEntry
+	14, // 17: leasehold.agent.v1.Wanted.drain:type_name -> leasehold.agent.v1.Drain
+	13, // 18: leasehold.agent.v1.Wanted.notices:type_name -> leasehold.agent.v1.NoticeSource
+	12, // 19: leasehold.agent.v1.Wanted.on_lease_lost:type_name -> leasehold.agent.v1.LeaseLost
+	24, // 20: leasehold.agent.v1.Drain.timeout:type_name -> google.protobuf.Duration
+	23, // 21: leasehold.agent.v1.Report.sent:type_name -> google.protobuf.Timestamp
+	24, // 22: leasehold.agent.v1.Report.machine_uptime:type_name -> google.protobuf.Duration
+	17, // 23: leasehold.agent.v1.Report.checks:type_name -> leasehold.agent.v1.Check
+	18, // 24: leasehold.agent.v1.Report.host:type_name -> leasehold.agent.v1.Host
+	20, // 25: leasehold.agent.v1.Report.workload_exit:type_name -> leasehold.agent.v1.WorkloadExit
+	16, // 26: leasehold.agent.v1.Report.notice:type_name -> leasehold.agent.v1.Notice
+	24, // 27: leasehold.agent.v1.Notice.in:type_name -> google.protobuf.Duration
+	23, // 28: leasehold.agent.v1.Notice.at:type_name -> google.protobuf.Timestamp
+	23, // 29: leasehold.agent.v1.Check.since:type_name -> google.protobuf.Timestamp
+	19, // 30: leasehold.agent.v1.Host.windows:type_name -> leasehold.agent.v1.HostWindow
+	24, // 31: leasehold.agent.v1.HostWindow.span:type_name -> google.protobuf.Duration
+	24, // 32: leasehold.agent.v1.HostWindow.covered:type_name -> google.protobuf.Duration
+	23, // 33: leasehold.agent.v1.WorkloadExit.at:type_name -> google.protobuf.Timestamp
+	1,  // 34: leasehold.agent.v1.Goodbye.kind:type_name -> leasehold.agent.v1.Goodbye.Kind
+	2,  // 35: leasehold.agent.v1.Gateway.Session:input_type -> leasehold.agent.v1.AgentMessage
+	3,  // 36: leasehold.agent.v1.Gateway.Session:output_type -> leasehold.agent.v1.GatewayMessage
+	36, // [36:37] is the sub-list for method output_type
+	35, // [35:36] is the sub-list for method input_type
+	35, // [35:35] is the sub-list for extension type_name
+	35, // [35:35] is the sub-list for extension extendee
+	0,  // [0:35] is the sub-list for field type_name
 }
 
 func init() { file_protocol_proto_init() }
@@ -1915,7 +1982,7 @@ func file_protocol_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_protocol_proto_rawDesc), len(file_protocol_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   20,
+			NumMessages:   21,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

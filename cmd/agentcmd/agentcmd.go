@@ -94,7 +94,7 @@ func (c *Cmd) Run(ctx context.Context, log *slog.Logger, version Version) error 
 		Farewell: agent.Farewell(or(c.Farewell, string(agent.FarewellShutdown))), KeepWorkload: c.KeepWorkload,
 	}, agent.Deps{
 		Credentials: insecure.NewCredentials(), Logger: log, Host: sampler, Workload: runner, Hook: hook,
-		Notices: notices, Evacuation: evacuation,
+		Notices: notices, Evacuation: evacuation, Fence: fence{place: place, processes: c.BootID != ""},
 	})
 	if err != nil {
 		return err

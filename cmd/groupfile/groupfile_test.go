@@ -59,6 +59,7 @@ func TestWriteReadsBack(t *testing.T) {
 	g.Rollout.Strategy, g.Storm.Percent, g.Lifecycle = store.StrategyOpportunistic, 20, store.LifecycleTask
 	g.Drain.Hook, g.Spot.Enabled, g.OnDemandAge = []string{"./leave", "5"}, true, age
 	g.Spot.NoticeSpec = store.NoticeSpec{Source: store.NoticeAWS, Endpoint: "http://127.0.0.1:8080"}
+	g.Report.OnLeaseLost = store.LeaseLost{Do: store.LeaseLostRun, Run: []string{"./fence", "--now"}}
 	g.Stopped, g.Unstarted, g.Relaunch = true, true, store.Relaunch{Number: 2, Action: store.ActionRestart}
 	g.Complete()
 	text, err := Write(g)
@@ -87,7 +88,11 @@ func TestReadSaysWhatIsWrongAndWhere(t *testing.T) {
 		{"right name at the wrong place", head + "lease_ttl: 20s\n", "lease_ttl: unknown field: did you mean report.lease_ttl? (web.yaml:3:1)"},
 		{"nothing like it", head + "zzzzzzzz: 1\n", "zzzzzzzz: unknown field (web.yaml:3:1)"},
 		{"planned", head + "checks:\n- tcp: {port: 1}\n", "checks: is not supported by this version (web.yaml:3:1)"},
-		{"planned below", head + "report: {on_lease_lost: stop}\n", "report.on_lease_lost: is not supported by this version (web.yaml:3:10)"},
+		{"planned below", head + "heal: {on_load_balancer: true}\n", "heal.on_load_balancer: is not supported by this version (web.yaml:3:8)"},
+		{"a fence that is none", head + "report: {on_lease_lost: halt}\n", `report.on_lease_lost: "halt": must be "none", "stop", "poweroff" or {run: [a program, its arguments]} (SAFE-9) (web.yaml:3:25)`},
+		{"a fence without a command", head + "report: {on_lease_lost: {run: []}}\n", `report.on_lease_lost: {"run":[]}: must be "none", "stop", "poweroff" or {run: [a program, its arguments]} (SAFE-9) (web.yaml:3:25)`},
+		{"a fence that runs text", head + "report: {on_lease_lost: {run: ./fence}}\n", `report.on_lease_lost.run: "./fence": must be a list: a program and its arguments (web.yaml:3:31)`},
+		{"a fence that does more", head + "report: {on_lease_lost: {run: [a], stop: true}}\n", `report.on_lease_lost: must be "none", "stop", "poweroff" or {run: [a program, its arguments]} (web.yaml:3:25)`},
 		{"text for a truth", head + "spot: {enabled: \"true\"}\n", `spot.enabled: "true": must be true or false (web.yaml:3:17)`},
 		{"nothing for a truth", head + "spot: {enabled: }\n", `spot.enabled: nothing: must be true or false (web.yaml:3:17)`},
 		{"out of range below a pointer", head + "budget: {max_unavailable: 101}\n", `budget.max_unavailable: 101: must be 0 to 100 (HEAL-3) (web.yaml:3:27)`},
@@ -162,7 +167,7 @@ func TestReadIsBounded(t *testing.T) {
 
 // Every field of the table can be written in a file, at its place.
 func TestEveryFieldOfTheTableIsKnown(t *testing.T) {
-	values := map[string]string{"string": `""`, "integer": "-1", "duration": "-1s", "list of strings": "[]", "map of strings": "{}", "boolean": "-"}
+	values := map[string]string{"string": `""`, "integer": "-1", "duration": "-1s", "list of strings": "[]", "map of strings": "{}", "boolean": "-", "word or command": "-"}
 	for _, f := range store.Fields {
 		value, ok := values[f.Type]
 		if !ok {

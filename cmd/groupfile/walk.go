@@ -125,6 +125,11 @@ func (w *walk) leaf(f store.Field, value *yaml.Node, empty bool) (any, bool) {
 			return nil, false
 		}
 		return w.stringList(f, value)
+	case "word or command":
+		if value.Kind == yaml.MappingNode {
+			return w.command(f, value)
+		}
+		return w.text(f.Path, value)
 	case "integer":
 		if value.Kind != yaml.ScalarNode || value.Tag != "!!int" {
 			w.mismatch(value, f.Path, "must be a whole number, "+f.Allowed)
@@ -152,6 +157,16 @@ func (w *walk) leaf(f store.Field, value *yaml.Node, empty bool) (any, bool) {
 	default:
 		return w.text(f.Path, value)
 	}
+}
+
+// command reads {run: [...]}.
+func (w *walk) command(f store.Field, value *yaml.Node) (any, bool) {
+	if len(value.Content) != 2 || value.Content[0].Value != "run" {
+		w.wrong(value, f.Path, "must be %s", f.Allowed)
+		return nil, false
+	}
+	run, ok := w.stringList(store.Field{Path: Join(f.Path, "run"), Allowed: "a program and its arguments"}, value.Content[1])
+	return map[string]any{"run": run}, ok
 }
 
 // text reads a string and nothing that only looks like one: a port written without quotes is a number to YAML, and

@@ -76,6 +76,9 @@ func wantedBy(i store.Instance) *protocol.Wanted {
 		w.ConfigHash, w.Run, w.Vars = i.Config, i.Spec.Workload.Run, i.Spec.Vars
 	}
 	w.RestartToken = restartWanted(i)
+	if l := i.Spec.Report.OnLeaseLost; l.Fences() {
+		w.OnLeaseLost = &protocol.LeaseLost{Action: l.Do, Run: l.Run}
+	}
 	if n := i.Spec.Notices; n.Watched() {
 		w.Notices = &protocol.NoticeSource{Source: n.Source, File: n.File, Endpoint: n.Endpoint}
 	}

@@ -34,6 +34,9 @@ func (a *agent) wanted() []string {
 		if w.GetRestartToken() != "" {
 			line += " restart " + w.GetRestartToken()
 		}
+		if l := w.GetOnLeaseLost(); l != nil {
+			line += fmt.Sprintf(" without lease %s %v", l.GetAction(), l.GetRun())
+		}
 		if n := w.GetNotices(); n != nil {
 			line += fmt.Sprintf(" watch %s %s%s", n.GetSource(), n.GetFile(), n.GetEndpoint())
 		}
@@ -227,5 +230,21 @@ func TestAgentIsToldWhereNoticesComeFrom(t *testing.T) {
 		a.wantTold("after the welcome", "service c1 run [./web] greeting=hello watch file /run/notice")
 		w.workloadRecord("web-0", func(i *store.Instance) { i.Spec.Notices = store.NoticeSpec{} })
 		a.wantTold("when nothing is to be watched any more", "service c1 run [./web] greeting=hello")
+	})
+}
+
+// proves SAFE-9
+func TestAgentIsToldWhatToDoWithoutALease(t *testing.T) {
+	inWorld(t, func(w *world) {
+		r := w.serve("one")
+		defer r.stop()
+		w.workloadRecord("web-0", func(i *store.Instance) {
+			i.Spec.Report.OnLeaseLost = store.LeaseLost{Do: store.LeaseLostRun, Run: []string{"./fence"}}
+		})
+		a := r.welcomed(hello("web-0", "boot1", 1))
+		defer a.hangUp()
+		a.wantTold("after the welcome", "service c1 run [./web] greeting=hello without lease run [./fence]")
+		w.workloadRecord("web-0", func(i *store.Instance) { i.Spec.Report.OnLeaseLost = store.LeaseLost{Do: store.LeaseLostNone} })
+		a.wantTold("when nothing is to be done any more", "service c1 run [./web] greeting=hello")
 	})
 }

@@ -40,9 +40,11 @@ func (t Tally) Calm() bool { return !reaches(t.Now, t.Of, shardStormMin, shardSt
 
 func reaches(lost, of, least, percent int) bool { return lost >= least && lost*100 >= percent*of }
 
-// missed says that a member is lost, or called dead for its absence alone.
+// missed says that a member is lost, or called dead for its absence alone. One that stops itself without a lease is as good as lost when it is
+// found stopped: what it could not reach may be back in a moment (SAFE-9).
 func (m *member) missed() bool {
-	return m.judgment.Verdict == store.Lost || m.judgment.Verdict == store.Dead && m.judgment.Absent
+	dead := m.judgment.Verdict == store.Dead
+	return m.judgment.Verdict == store.Lost || dead && (m.judgment.Absent || m.Record.Spec.Report.OnLeaseLost.Fences())
 }
 
 // countLosses counts what a storm is judged by: who is lost now, and who was lost or fell silent within storm.window.

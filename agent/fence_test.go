@@ -1,0 +1,302 @@
+package agent
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leasehold/leasehold/agent/protocol"
+)
+
+// fenced is a story of an agent whose group does something about a lost lease. The workload takes so long to stop.
+func fenced(t *testing.T, act string, stopFor time.Duration, change func(*Config), tell func(t *testing.T, r *running)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		s, m := newShard(t, "a"), newMachine(true)
+		m.stopFor = stopFor
+		r := startAgent(t, s, m, func(c *Config) {
+			withOld(c)
+			c.Bootstrap.StopTimeout, c.Bootstrap.OnLeaseLost = "2s", act
+			if change != nil {
+				change(c)
+			}
+		})
+		pass(time.Millisecond)
+		tell(t, r)
+		r.cancel()
+		if err := <-r.done; err != nil && !errors.Is(err, ErrPoweredOff) {
+			t.Errorf("Run: %v", err)
+		}
+		s.stop()
+		synctest.Wait()
+	})
+}
+
+// cutOff lets a while pass and then takes the replica away. It returns when the last report was sent that renewed the lease.
+func (r *running) cutOff() time.Time {
+	r.t.Helper()
+	pass(2*interval + interval/2)
+	sent := time.Time{}
+	for _, h := range r.shard.take() {
+		if h.message.GetReport() != nil {
+			sent = h.at // nothing takes time in here, so it was sent when it was heard
+		}
+	}
+	if sent.IsZero() {
+		r.t.Fatal("nothing was reported")
+	}
+	r.shard.replicas["a"].stop()
+	synctest.Wait()
+	return sent
+}
+
+func (m *machine) is(t *testing.T, what string, running bool, starts, stops int) {
+	t.Helper()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.state.Running != running || m.starts != starts || m.stops != stops {
+		t.Errorf("%s: running %t, %d starts, %d stops; want %t, %d, %d", what, m.state.Running, m.starts, m.stops, running, starts, stops)
+	}
+}
+
+func (m *machine) endedAt() time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.ended
+}
+
+// proves SAFE-9
+func TestWorkloadHasEndedBeforeTheLeaseCan(t *testing.T) {
+	for name, c := range map[string]struct {
+		stopFor time.Duration
+		ends    time.Duration // after the report that renewed the lease last
+	}{
+		"in order":             {time.Second, leaseTTL - time.Second - 2*time.Second + time.Second},
+		"killed":               {time.Hour, leaseTTL - time.Second},
+		"as long as it may be": {2 * time.Second, leaseTTL - time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fenced(t, "stop", c.stopFor, nil, func(t *testing.T, r *running) {
+				r.machine.is(t, "at first", true, 1, 0)
+				sent := r.cutOff()
+				pass(time.Until(sent.Add(leaseTTL*2/3 - time.Millisecond)))
+				r.machine.is(t, "for two thirds of the lease", true, 1, 0)
+				pass(time.Until(sent.Add(leaseTTL - time.Millisecond)))
+				r.machine.is(t, "before the lease can end", false, 1, 1)
+				if at := r.machine.endedAt().Sub(sent); at != c.ends {
+					t.Errorf("it ended %s after the last renewal, want %s", at, c.ends)
+				}
+				if len(r.power.off) > 0 {
+					t.Error("the machine was powered off")
+				}
+				pass(time.Hour)
+				r.machine.is(t, "an hour later", false, 1, 1)
+
+				r.shard.replicas["a"].start()
+				pass(reconnectMost)
+				r.machine.is(t, "accepted again", true, 2, 1)
+				got := r.shard.take()
+				for _, h := range got {
+					if rep := h.message.GetReport(); rep != nil && !rep.GetHealthy() {
+						t.Errorf("a report says %q, as if the machine were ill", rep.GetWhy())
+					}
+				}
+				if len(got) < 2 {
+					t.Errorf("heard %q", summary(got))
+				}
+			})
+		})
+	}
+}
+
+// proves SAFE-9, SAFE-5
+func TestNothingIsDoneUnlessAskedFor(t *testing.T) {
+	fenced(t, "", 0, nil, func(t *testing.T, r *running) {
+		r.cutOff()
+		pass(time.Hour)
+		r.machine.is(t, "an hour without a lease", true, 1, 0)
+	})
+}
+
+// A replica that does not acknowledge, or says that nothing was renewed, renews nothing.
+//
+// proves SAFE-9
+func TestOnlyAnAcknowledgementCounts(t *testing.T) {
+	for name, act := range map[string]script{"nack": {nack: true}, "no answer": {mute: true}} {
+		t.Run(name, func(t *testing.T) {
+			fenced(t, "stop", 0, nil, func(t *testing.T, r *running) {
+				pass(interval + interval/2)
+				got := r.shard.take()
+				sent := got[len(got)-1].at
+				r.shard.act("a", act)
+				pass(time.Until(sent.Add(leaseTTL - time.Millisecond)))
+				r.machine.is(t, "before the lease can end", false, 1, 1)
+				// It comes back on the stream that is there, and nobody tells it again what is wanted.
+				r.shard.act("a", script{})
+				pass(2 * reconnectMost)
+				r.machine.is(t, "renewed", true, 2, 1)
+			})
+		})
+	}
+}
+
+// A restart that is under way is cut short, and carried out when there is a lease again. So is a drain.
+//
+// proves SAFE-9, HEAL-1, DRAIN-1
+func TestWhatWasUnderWayWaitsForTheLease(t *testing.T) {
+	fenced(t, "", time.Hour, nil, func(t *testing.T, r *running) {
+		w := restart("r1")
+		w.OnLeaseLost = &protocol.LeaseLost{Action: "stop"}
+		r.want(w, 1)
+		d := drain("d1")
+		d.RestartToken, d.OnLeaseLost = "r1", w.GetOnLeaseLost()
+		r.want(d, 1)
+		sent := r.cutOff()
+		pass(time.Until(sent.Add(leaseTTL - time.Millisecond)))
+		r.machine.is(t, "before the lease can end", false, 1, 1)
+		if len(r.hook.killed) != 1 {
+			t.Errorf("drain hooks that were killed: %v", r.hook.killed)
+		}
+		r.shard.replicas["a"].start()
+		pass(reconnectMost)
+		r.want(d, 1)
+		r.machine.is(t, "accepted again", true, 2, 1)
+		if rep := r.tells("the restart"); rep.GetRestarted() != "r1" {
+			t.Errorf("report is %v, want the restart carried out", rep)
+		}
+		if len(r.hook.begun) != 2 {
+			t.Errorf("drain hooks that were begun: %v", r.hook.begun)
+		}
+	})
+}
+
+// proves SAFE-9
+func TestMachineIsPoweredOffOnceNothingRuns(t *testing.T) {
+	fenced(t, "poweroff", time.Second, nil, func(t *testing.T, r *running) {
+		sent := r.cutOff()
+		pass(time.Until(sent.Add(leaseTTL - time.Millisecond)))
+		r.machine.is(t, "before the lease can end", false, 1, 1)
+		select {
+		case err := <-r.done:
+			if !errors.Is(err, ErrPoweredOff) {
+				t.Errorf("Run: %v", err)
+			}
+			r.done <- err
+		default:
+			t.Error("the agent goes on")
+		}
+		if len(r.power.off) != 1 || r.power.off[0].Before(r.machine.endedAt()) || r.power.off[0].After(sent.Add(leaseTTL)) {
+			t.Errorf("powered off at %v; the workload ended at %v, and the lease at %v", r.power.off, r.machine.endedAt(), sent.Add(leaseTTL))
+		}
+	})
+}
+
+// proves SAFE-9
+func TestMachineThatCannotBePoweredOffStaysStopped(t *testing.T) {
+	fenced(t, "poweroff", 0, nil, func(t *testing.T, r *running) {
+		r.power.fails = errors.New("not permitted")
+		r.cutOff()
+		pass(time.Hour)
+		r.machine.is(t, "an hour later", false, 1, 1)
+		r.shard.replicas["a"].start()
+		pass(reconnectMost)
+		r.machine.is(t, "accepted again", true, 2, 1)
+	})
+}
+
+// proves SAFE-9
+func TestCommandForALostLease(t *testing.T) {
+	fenced(t, "run", 0, func(c *Config) { c.Bootstrap.OnLeaseLostRun = []string{"./fence"} }, func(t *testing.T, r *running) {
+		r.power.ends = false
+		sent := r.cutOff()
+		pass(time.Until(sent.Add(leaseTTL*2/3 - time.Millisecond)))
+		if ran, _ := r.power.commands(); len(ran) != 0 {
+			t.Errorf("ran early: %v", ran)
+		}
+		pass(time.Second)
+		if ran, _ := r.power.commands(); len(ran) != 1 || ran[0] != "[./fence] map[greeting:hello]" {
+			t.Errorf("ran %v", ran)
+		}
+		pass(time.Hour)
+		if ran, killed := r.power.commands(); len(ran) != 1 || len(killed) != 1 || !killed[0].Equal(sent.Add(leaseTTL)) {
+			t.Errorf("ran %v, killed at %v; want once, until the lease can end at %v", ran, killed, sent.Add(leaseTTL))
+		}
+		r.machine.is(t, "what becomes of the workload is the command's business", true, 1, 0)
+		r.shard.replicas["a"].start()
+		pass(reconnectMost)
+		r.cutOff()
+		pass(time.Hour)
+		if ran, _ := r.power.commands(); len(ran) != 2 {
+			t.Errorf("lost a second time, and ran %v", ran)
+		}
+	})
+}
+
+// Until it holds a lease an agent starts nothing, and where none was ever known in this boot it ends no machine.
+//
+// proves SAFE-9
+func TestWorkloadWaitsForTheFirstLease(t *testing.T) {
+	fenced(t, "poweroff", 0, func(c *Config) { c.Bootstrap.Coordinators = []string{"gone"} }, func(t *testing.T, r *running) {
+		pass(time.Hour)
+		r.machine.is(t, "without a lease", false, 0, 0)
+		if len(r.power.off) > 0 {
+			t.Error("it was powered off, and would be again after each boot")
+		}
+		r.shard.mu.Lock()
+		r.shard.replicas["gone"] = r.shard.replicas["a"]
+		r.shard.mu.Unlock()
+		pass(reconnectMost)
+		r.machine.is(t, "with its first lease", true, 1, 0)
+	})
+}
+
+// An agent that is started again goes by the lease that the one before it knew, on a clock that has gone on meanwhile.
+//
+// proves SAFE-9
+func TestLeaseOutlivesTheAgent(t *testing.T) {
+	for name, c := range map[string]struct {
+		away time.Duration
+		boot string
+		runs bool // at the start of the next agent
+	}{
+		"in time":      {leaseTTL / 3, "boot-1", true},
+		"too late":     {leaseTTL, "boot-1", false},
+		"another boot": {time.Second, "boot-2", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, m, dir := newShard(t, "a"), newMachine(true), t.TempDir()
+				change := func(cfg *Config) {
+					withOld(cfg)
+					cfg.Bootstrap.StopTimeout, cfg.Bootstrap.OnLeaseLost = "2s", "stop"
+					cfg.StateDir, cfg.Farewell, cfg.KeepWorkload = dir, FarewellRestart, true
+				}
+				first := startAgent(t, s, m, change)
+				pass(2 * interval)
+				first.cancel()
+				<-first.done
+				m.is(t, "kept by the first", true, 1, 0)
+				for _, r := range s.replicas {
+					r.stop()
+				}
+				heard := s.take()
+				sent := heard[len(heard)-2].at // the last is the goodbye
+				pass(c.away)
+				second := startAgent(t, s, m, func(cfg *Config) { change(cfg); cfg.BootID = c.boot })
+				pass(time.Millisecond)
+				stops := 0
+				if !c.runs {
+					stops = 1
+				}
+				m.is(t, "taken up by the second", c.runs, 1, stops)
+				pass(max(0, time.Until(sent.Add(leaseTTL-time.Millisecond))))
+				m.is(t, "before the lease can end", false, 1, 1)
+				s.replicas["a"].start()
+				pass(reconnectMost)
+				m.is(t, "accepted again", true, 2, 1)
+				second.end()
+			})
+		})
+	}
+}

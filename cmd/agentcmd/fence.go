@@ -1,0 +1,56 @@
+package agentcmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/leasehold/leasehold/agent/workload"
+)
+
+// fence ends more than the workload, for an agent that could not renew its lease (SAFE-9).
+type fence struct {
+	place workload.Config
+	// processes: this machine is the agent's own processes and ends with it, as the process provider's are. They know a boot ID of their own.
+	processes bool
+}
+
+func (f fence) Command(ctx context.Context, run []string, vars map[string]string) error {
+	return workload.Command(ctx, f.place, run, vars)
+}
+
+// PowerOff writes out what can be in a moment and ends the machine at once: an orderly shutdown may take longer than the lease lasts. Nothing that matters
+// runs by then.
+func (f fence) PowerOff(ctx context.Context) error {
+	if f.processes {
+		return nil
+	}
+	written := make(chan struct{})
+	go func() { // may hang with a disk; then the machine is gone before it returns
+		unix.Sync()
+		close(written)
+	}()
+	select {
+	case <-written:
+	case <-time.After(syncWait):
+	}
+	direct := unix.Reboot(unix.LINUX_REBOOT_CMD_POWER_OFF)
+	if direct == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, orderWait)
+	defer cancel()
+	if out, err := exec.CommandContext(ctx, "systemctl", "poweroff", "--force").CombinedOutput(); err != nil {
+		return errors.Join(fmt.Errorf("power off: %w", direct), fmt.Errorf("systemctl poweroff: %w: %s", err, out))
+	}
+	return nil
+}
+
+const (
+	syncWait  = 500 * time.Millisecond
+	orderWait = 10 * time.Second
+)
