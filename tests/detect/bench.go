@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -32,6 +33,9 @@ const (
 	mostHarmed = 2 // flap.failures is 3
 )
 
+// sleeping is a workload that does nothing.
+const sleeping = `workload: {run: [sleep, "1000000"]}`
+
 // bench is a shard with machines to be harmed.
 type bench struct {
 	cfg      config
@@ -41,6 +45,7 @@ type bench struct {
 	provider *process.Provider
 
 	// These are kept under the ledger's lock.
+	writes []time.Duration     // how long etcd took for a write of ours, once a second
 	harmed map[int][]time.Time // when each slot of the web group was
 	done   int                 // trials
 	of     int
@@ -100,6 +105,7 @@ func (b *bench) start(ctx context.Context, agent string) (stop func() error, err
 	following, unfollow := context.WithCancel(ctx)
 	var followers sync.WaitGroup
 	followers.Go(func() { b.ledger.follow(following, st) })
+	followers.Go(func() { b.feelPulse(following, st) })
 	var replicas []*exec.Cmd
 	stop = func() error {
 		for _, cmd := range replicas {
@@ -125,6 +131,19 @@ func (b *bench) start(ctx context.Context, agent string) (stop func() error, err
 	return stop, nil
 }
 
+// feelPulse measures how long etcd takes for a write, beside all others': where that is slow, so is everything else.
+func (b *bench) feelPulse(ctx context.Context, st store.Store) {
+	for pause(ctx, time.Second) == nil {
+		began := time.Now()
+		if _, err := st.Commit(ctx, store.Txn{Writes: []store.Write{store.Put("/detect/pulse", nil)}}); err != nil {
+			continue // the replicas notice too, and say so
+		}
+		b.ledger.mu.Lock()
+		b.writes = append(b.writes, time.Since(began))
+		b.ledger.mu.Unlock()
+	}
+}
+
 // launch starts leasehold; what it logs goes into a file.
 func (b *bench) launch(name string, args ...string) (*exec.Cmd, error) {
 	log, err := os.Create(filepath.Join(b.cfg.Dir, name+".log"))
@@ -139,8 +158,8 @@ func (b *bench) launch(name string, args ...string) (*exec.Cmd, error) {
 }
 
 // apply makes a group. more are further lines of its file.
-func (b *bench) apply(ctx context.Context, name string, size int, more string) error {
-	text := fmt.Sprintf("name: %s\nsize: %d\nprovider: process\nworkload: {run: [sleep, \"1000000\"]}\nbudget: {max_expansion: 100}\n%s", name, size, more)
+func (b *bench) apply(ctx context.Context, name string, size int, more ...string) error {
+	text := fmt.Sprintf("name: %s\nsize: %d\nprovider: process\nbudget: {max_expansion: 100}\n%s\n", name, size, strings.Join(more, "\n"))
 	if b.cfg.Interval != defaultInterval {
 		text += fmt.Sprintf("report: {interval: %s}\n", b.cfg.Interval)
 	}
@@ -266,7 +285,10 @@ func (b *bench) webSize(todo []scenario) int {
 }
 
 func (b *bench) raiseWeb(ctx context.Context, size int) error {
-	if err := b.apply(ctx, webGroup, size, fmt.Sprintf("spot: {source: file, file: %s}\n", filepath.Join(seenAs, noticeFile))); err != nil {
+	err := b.apply(ctx, webGroup, size,
+		sleeping,
+		fmt.Sprintf("spot: {source: file, file: %q}", filepath.Join(seenAs, noticeFile)))
+	if err != nil {
 		return err
 	}
 	return b.ledger.await(ctx, "all machines to run", longest, func() bool {
@@ -292,7 +314,7 @@ func (b *bench) raiseMute(ctx context.Context) ([]*trial, error) {
 		}
 	}
 	b.ledger.mu.Unlock()
-	if err := b.apply(ctx, muteGroup, b.cfg.Trials, fmt.Sprintf("registration_timeout: %s\n", registrationTimeout)); err != nil {
+	if err := b.apply(ctx, muteGroup, b.cfg.Trials, sleeping, fmt.Sprintf("registration_timeout: %s", registrationTimeout)); err != nil {
 		return nil, err
 	}
 	err := b.ledger.await(ctx, "machines to boot that stay mute", longest, func() bool { return len(trials) == b.cfg.Trials })

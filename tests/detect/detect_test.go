@@ -18,7 +18,7 @@ func TestMain(m *testing.M) {
 
 // short is a run that takes as little time as it can.
 func short() config {
-	return config{Trials: 1, Pace: time.Second, Interval: 2 * time.Second, Replicas: 1}
+	return config{Trials: 1, Pace: time.Second, Interval: 3 * time.Second, Replicas: 1}
 }
 
 // Every kind of harm ends in the verdict and the replacement that it should, by the rules that should decide it. How long that takes is for

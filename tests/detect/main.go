@@ -65,6 +65,8 @@ type config struct {
 	Dir      string        `json:"dir"` // of the run; holds the programs
 }
 
+const module = "github.com/leasehold/leasehold"
+
 // defaultInterval is report.interval where a group does not say.
 const defaultInterval = 5 * time.Second
 
@@ -131,12 +133,11 @@ func measure(ctx context.Context, cfg config, progress io.Writer) (res result, e
 		err = errors.Join(err, os.RemoveAll(cfg.Dir))
 	}()
 	fmt.Fprintln(progress, "building the programs")
-	for _, name := range []string{"leasehold", "leasehold-agent"} {
-		build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-o", filepath.Join(cfg.Dir, name), "github.com/leasehold/leasehold/cmd/"+name)
-		build.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := build.CombinedOutput(); err != nil {
-			return res, fmt.Errorf("build %s: %w\n%s", name, err, out)
-		}
+	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-o", cfg.Dir+"/",
+		module+"/cmd/leasehold", module+"/cmd/leasehold-agent")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return res, fmt.Errorf("build the programs: %w\n%s", err, out)
 	}
 	if err := runApart(ctx, cfg, progress); err != nil {
 		return res, err

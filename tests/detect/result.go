@@ -24,6 +24,7 @@ type result struct {
 	Replicas   int       `json:"replicas"`
 	Machines   int       `json:"machines"`
 	Pace       float64   `json:"pace"`
+	EtcdWrite  *spread   `json:"etcd_write"` // how long etcd took for a write meanwhile
 	Scenarios  []figures `json:"scenarios"`
 	Unasked    []string  `json:"unasked,omitempty"` // verdicts on machines that nobody harmed
 	Notes      []string  `json:"notes,omitempty"`   // storms, flapping, disturbances
@@ -67,7 +68,7 @@ func (b *bench) sumUp(todo []scenario, outcomes map[string][]*trial) result {
 	defer b.ledger.mu.Unlock()
 	r := result{
 		At: time.Now().UTC().Truncate(time.Second), Processors: runtime.NumCPU(), Interval: b.cfg.Interval.Seconds(), LeaseTTL: b.cfg.leaseTTL().Seconds(),
-		Replicas: b.cfg.Replicas, Machines: b.webSize(todo), Pace: b.cfg.Pace.Seconds(), Unasked: b.ledger.unasked, Notes: b.ledger.notes, Met: len(b.ledger.unasked) == 0,
+		Replicas: b.cfg.Replicas, Machines: b.webSize(todo), Pace: b.cfg.Pace.Seconds(), EtcdWrite: spreadOf(b.writes), Unasked: b.ledger.unasked, Notes: b.ledger.notes, Met: len(b.ledger.unasked) == 0,
 	}
 	for _, s := range todo {
 		f := sumUpOne(s, b.cfg, outcomes[s.name])
@@ -131,6 +132,9 @@ func (s *spread) String() string {
 func (r result) writeTable(w io.Writer) error {
 	fmt.Fprintf(w, "%s, %d processors, %d coordinator(s), %d machines, report interval %gs, lease %gs; seconds from the harm on\n\n",
 		r.At.Format("2006-01-02"), r.Processors, r.Replicas, r.Machines, r.Interval, r.LeaseTTL)
+	if e := r.EtcdWrite; e != nil {
+		fmt.Fprintf(w, "A write to etcd took %.1f ms (p50) to %.1f ms (p99) meanwhile.\n\n", e.P50*1000, e.P99*1000)
+	}
 	t := tabwriter.NewWriter(w, 0, 0, 1, ' ', tabwriter.Debug)
 	row := func(cells ...string) {
 		fmt.Fprintf(t, "| %s\t\n", strings.ReplaceAll(strings.Join(cells, "\t"), "\t", "\t "))
