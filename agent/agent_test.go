@@ -395,17 +395,22 @@ func TestStateDirectoryThatCannotBeWritten(t *testing.T) {
 func TestConnectionToASecondReplicaIsKeptReady(t *testing.T) {
 	story(t, []string{"a", "b"}, false, nil, func(t *testing.T, r *running) {
 		r.shard.mu.Lock()
-		dialled := r.shard.dialled["b"]
+		dialled, shaken := r.shard.dialled["b"], r.shard.shaken
 		r.shard.mu.Unlock()
-		if dialled != 1 {
-			t.Fatalf("replica b was dialled %d times beside the stream to a, want once", dialled)
+		if dialled != 1 || shaken != 2 {
+			t.Fatalf("replica b was dialled %d times beside the stream to a, with %d handshakes in all; want once, and two", dialled, shaken)
 		}
+		r.shard.take()
 		r.shard.replicas["a"].stop()
 		pass(time.Millisecond)
+		wantHeard(t, r.shard.take(), "b hello", "b report 1 healthy")
 		r.shard.mu.Lock()
 		defer r.shard.mu.Unlock()
 		if n := r.shard.dialled["b"]; n != dialled {
 			t.Errorf("moving over dialled b again (%d times)", n)
+		}
+		if r.shard.shaken != shaken {
+			t.Errorf("moving over cost %d handshakes", r.shard.shaken-shaken)
 		}
 	})
 }

@@ -202,6 +202,7 @@ func (l *lines) take(address string) (*grpc.ClientConn, error) {
 // warm makes this the connection that is kept ready; an empty address keeps none.
 func (l *lines) warm(address string) {
 	if l.ready != nil && l.readyFor == address {
+		l.ready.Connect() // one that broke is idle until it is asked for
 		return
 	}
 	l.close()

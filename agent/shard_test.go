@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/test/bufconn"
@@ -42,6 +43,7 @@ type shard struct {
 	lease    int64
 	heard    []heard
 	dialled  map[string]int
+	shaken   int // handshakes
 	began    time.Time
 }
 
@@ -429,6 +431,23 @@ func (o *offSwitch) commands() (ran []string, killed []time.Time) {
 	return slices.Clone(o.ran), slices.Clone(o.killed)
 }
 
+// counting are credentials that count handshakes.
+type counting struct {
+	credentials.TransportCredentials
+	shard *shard
+}
+
+func (c counting) ClientHandshake(ctx context.Context, authority string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	c.shard.mu.Lock()
+	c.shard.shaken++
+	c.shard.mu.Unlock()
+	return c.TransportCredentials.ClientHandshake(ctx, authority, conn)
+}
+
+func (c counting) Clone() credentials.TransportCredentials {
+	return counting{c.TransportCredentials.Clone(), c.shard}
+}
+
 // running is an agent under way in a bubble.
 type running struct {
 	t       *testing.T
@@ -458,7 +477,7 @@ func startAgent(t *testing.T, s *shard, m *machine, change func(*Config)) *runni
 	h, notices, evac := newHook(), newOracle(), newOracle()
 	power, began := newSwitch(), s.began
 	a, err := New(cfg, Deps{
-		Credentials: insecure.NewCredentials(), Logger: slog.New(slog.NewTextHandler(testWriter{t}, nil)),
+		Credentials: counting{insecure.NewCredentials(), s}, Logger: slog.New(slog.NewTextHandler(testWriter{t}, nil)),
 		Host: m, Workload: m, Hook: h, Notices: notices, Evacuation: evac, Fence: power, Uptime: func() time.Duration { return time.Since(began) }, Dial: s.dial, Rand: func() float64 { return 0.999 },
 	})
 	if err != nil {
