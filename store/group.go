@@ -22,6 +22,7 @@ type Group struct {
 	Workload            Workload          `json:"workload"`
 	Vars                map[string]string `json:"vars,omitempty"`
 	Report              ReportSpec        `json:"report"`
+	Checks              []Check           `json:"checks,omitempty"`
 	RegistrationTimeout Duration          `json:"registration_timeout"`
 	MaxChecking         Duration          `json:"max_checking_health_duration"`
 	Heal                HealSpec          `json:"heal"`
@@ -224,6 +225,7 @@ func (g *Group) Complete() {
 			g.Report.LeaseTTL += Duration(time.Second - r)
 		}
 	}
+	completeChecks(g.Checks)
 }
 
 // ReadGroup reads a spec: defaults for what is left out, an error for an unknown field, a newer schema or a
@@ -241,6 +243,9 @@ func ReadGroup(value []byte) (Group, error) {
 	if dec.More() {
 		return Group{}, fmt.Errorf("something follows the group's JSON object")
 	}
+	if err := knownChecks(value); err != nil {
+		return Group{}, err
+	}
 	g.Complete()
 	return g, g.Validate()
 }
@@ -257,6 +262,7 @@ func (g Group) InstanceSpec() InstanceSpec {
 		Workload:            g.Workload,
 		Vars:                g.Vars,
 		Report:              g.Report,
+		Checks:              g.Checks,
 		RegistrationTimeout: g.RegistrationTimeout,
 		MaxChecking:         g.MaxChecking,
 		StopTimeout:         g.StopTimeout,
@@ -274,7 +280,8 @@ func (s InstanceSpec) TemplateHash() string {
 		Template Template
 		Workload Workload
 		Vars     map[string]string
-	}{s.Provider, s.Template, s.Workload, s.Vars}))
+		Checks   []Check `json:",omitempty"` // what has none has the hash that earlier versions gave it
+	}{s.Provider, s.Template, s.Workload, s.Vars, s.Checks}))
 	return "t" + hex.EncodeToString(sum[:4])
 }
 
@@ -283,6 +290,7 @@ func (s InstanceSpec) ConfigHash() string {
 	sum := sha256.Sum256(Encode(struct {
 		Workload Workload
 		Vars     map[string]string
-	}{s.Workload, s.Vars}))
+		Checks   []Check `json:",omitempty"`
+	}{s.Workload, s.Vars, s.Checks}))
 	return "c" + hex.EncodeToString(sum[:4])
 }

@@ -20,6 +20,8 @@ type Field struct {
 	Doc     string
 	value   func(*Group) any
 	ok      func(*Group) bool
+	// wrong judges, in place of value and ok, what may be there several times: the paths of its errors have a number between brackets.
+	wrong func(*Group) []FieldError
 }
 
 // FieldError says which field has a value that is not allowed.
@@ -42,6 +44,12 @@ func (e *FieldError) Error() string {
 func (g Group) Validate() error {
 	var errs []error
 	for _, f := range Fields {
+		if f.wrong != nil {
+			for _, e := range f.wrong(&g) {
+				errs = append(errs, &e)
+			}
+			continue
+		}
 		if !f.ok(&g) {
 			errs = append(errs, &FieldError{Path: f.Path, Value: show(f.value(&g)), Allowed: f.Allowed, Rule: f.Rule})
 		}
@@ -76,6 +84,11 @@ func show(v any) string {
 	switch v := v.(type) {
 	case string:
 		return strconv.Quote(v)
+	case Port:
+		if _, err := strconv.Atoi(string(v)); err == nil {
+			return string(v)
+		}
+		return strconv.Quote(string(v))
 	default:
 		return fmt.Sprint(v)
 	}
@@ -144,8 +157,12 @@ func mapField(path, rule, doc, allowed string, key *regexp.Regexp, get func(*Gro
 	}
 }
 
-// Fields is the table of all fields of a group's spec that an operator may write in a group file.
-var Fields = []Field{
+// Fields is the table of all fields of a group's spec that an operator may write in a group file. A path with [] is of a field that
+// each item of a list has.
+var Fields = slices.Concat(fieldsBefore, checkFields(), fieldsAfter)
+
+// fieldsBefore are those that stand before the checks.
+var fieldsBefore = []Field{
 	{
 		Path: "name", Type: "string", Rule: "", Doc: "The group's name. Instances are named after it.",
 		Allowed: "1 to 40 of a-z, 0-9 and -, beginning with a letter and not ending in -",
@@ -202,6 +219,10 @@ var Fields = []Field{
 		value: func(g *Group) any { return g.Report.OnLeaseLost },
 		ok:    func(g *Group) bool { return g.Report.OnLeaseLost.ok() },
 	},
+}
+
+// fieldsAfter are those that stand after the checks.
+var fieldsAfter = []Field{
 	durationField("registration_timeout", "5m", "DET-11", "An instance whose agent does not register within it has failed.", 10*time.Second, 24*time.Hour,
 		func(g *Group) Duration { return g.RegistrationTimeout }),
 	durationField("max_checking_health_duration", "10m", "DET-10", "An instance that is not healthy so long after it registered has failed; 0: no limit.", 0, 24*time.Hour,
@@ -346,6 +367,6 @@ func runOK(run []string) bool {
 // Planned are fields that rules.md promises and this version does not act on. Writing one is an error that
 // says so, rather than a setting that does nothing.
 var Planned = []string{
-	"checks", "load_balancers", "files", "template.subnet_pool", "heal.on_load_balancer",
+	"load_balancers", "files", "template.subnet_pool", "heal.on_load_balancer",
 	"rollout.auto_rollback", "rollout.canary", "rollout.canary_duration",
 }

@@ -41,6 +41,7 @@ type InstanceSpec struct {
 	Workload            Workload          `json:"workload"`
 	Vars                map[string]string `json:"vars,omitempty"`
 	Report              ReportSpec        `json:"report"`
+	Checks              []Check           `json:"checks,omitempty"`
 	RegistrationTimeout Duration          `json:"registration_timeout"`
 	MaxChecking         Duration          `json:"max_checking_health_duration"`
 	StopTimeout         Duration          `json:"stop_timeout"`

@@ -1,6 +1,9 @@
 package store
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // StreamState is the state of an agent's stream as its gateway knows it (DET-6).
 type StreamState string
@@ -97,10 +100,24 @@ func (n *Notice) Same(o *Notice) bool {
 // CheckReport is the state of one check.
 type CheckReport struct {
 	Name     string    `json:"name"`
+	Kind     string    `json:"kind,omitempty"` // http, tcp, grpc, exec or process
 	Healthy  bool      `json:"healthy"`
 	Optional bool      `json:"optional,omitempty"`
+	Pending  bool      `json:"pending,omitempty"` // its results have not decided yet: Healthy is what was so before
 	Why      string    `json:"why,omitempty"`
-	Since    time.Time `json:"since"`
+	Since    time.Time `json:"since"` // of Healthy
+	// Against counts the last results in a row that speak against Healthy; so many as Threshold change it, 0: any.
+	Against   int      `json:"against,omitempty"`
+	Threshold int      `json:"threshold,omitempty"`
+	Took      Duration `json:"took,omitempty"` // the last run
+}
+
+// Progress is how far a check has come to another verdict, like 1/2; "" where nothing points there.
+func (c CheckReport) Progress() string {
+	if c.Threshold == 0 || c.Healthy && c.Against == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d/%d", c.Against, c.Threshold)
 }
 
 // HostReport is what the machine uses.

@@ -192,7 +192,7 @@ func (w *walk) refused(root *yaml.Node, err error, unread map[string]bool) {
 			w.wrong(root, "", "%s", err)
 			continue
 		}
-		if unread[field.Path] || len(unread) > 0 && w.at[field.Path] == nil {
+		if unread[field.Path] || len(unread) > 0 && (w.at[field.Path] == nil || anyBelow(unread, field.Path)) {
 			continue
 		}
 		rule := ""
@@ -209,6 +209,16 @@ func (w *walk) refused(root *yaml.Node, err error, unread map[string]bool) {
 		}
 		w.wrong(w.nearest(field.Path), field.Path, "%s%s", what, rule)
 	}
+}
+
+// anyBelow says that one of the fields stands within another.
+func anyBelow(fields map[string]bool, path string) bool {
+	for f := range fields {
+		if strings.HasPrefix(f, path+".") || strings.HasPrefix(f, path+"[") {
+			return true
+		}
+	}
+	return false
 }
 
 // nearest is the closest place around a field that is not in the file.

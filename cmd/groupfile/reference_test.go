@@ -50,6 +50,9 @@ workload:
   run: ["./web", "--port", "${port}"]
 vars: {greeting: hello}
 report: {interval: 5s}
+checks:
+- http: {port: "${port}", path: /healthz}
+  interval: 2s
 budget: {max_expansion: 2}
 `
 
@@ -73,6 +76,11 @@ left out has its default. Anything that cannot be is refused, all at once, each 
 Text stays text and numbers stay numbers: ` + "`port: 8080`" + ` under ` + "`vars`" + ` is refused, ` + "`port: \"8080\"`" + ` is meant. Durations are written
 like ` + "`5s`, `1m30s`, `2h`" + fmt.Sprintf(`. A file holds at most %d groups and %d KiB; aliases and merge keys are refused.
 `, MaxGroups, MaxBytes>>10) + `
+A check is of exactly one kind: ` + "`http`, `tcp`, `grpc`, `exec` or `process`" + `. In every text of it, ` + "`${name}`" + ` stands for a variable or a fact
+of the machine, as in ` + "`workload.run`" + `; ` + "`$${`" + ` is a literal ` + "`${`" + `. A new or restarted instance passes a check once it has passed
+` + "`healthy_threshold`" + ` times in a row, the first time at once. A change of checks is brought to instances that run one after the other,
+without a restart; each keeps its verdict until the new checks have come to theirs.
+
 What commands set is no part of a file, and applying a file keeps it: ` + "`leasehold group pause`, `resume`, `stop`, `start`, `restart`" + `
 and ` + "`delete`" + `.
 

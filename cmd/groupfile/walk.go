@@ -3,6 +3,7 @@ package groupfile
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -89,9 +90,15 @@ func (w *walk) field(path string, key, value *yaml.Node) (any, bool) {
 		w.wrong(key, path, "is not supported by this version")
 		return nil, false
 	}
+	if strings.ContainsAny(key.Value, ".[]") { // to the table, a path and not a name
+		w.wrong(key, path, "unknown field")
+		return nil, false
+	}
 	empty := value.Kind == yaml.ScalarNode && value.Tag == "!!null"
-	if i := slices.IndexFunc(store.Fields, func(f store.Field) bool { return f.Path == path }); i >= 0 {
-		return w.leaf(store.Fields[i], value, empty)
+	if i := slices.IndexFunc(store.Fields, func(f store.Field) bool { return f.Path == inTable(path) }); i >= 0 {
+		f := store.Fields[i]
+		f.Path = path
+		return w.leaf(f, value, empty)
 	}
 	if len(children(path)) > 0 {
 		if empty {
@@ -120,7 +127,7 @@ func (w *walk) leaf(f store.Field, value *yaml.Node, empty bool) (any, bool) {
 			return nil, false
 		}
 		return w.stringMap(f, value)
-	case "list of strings":
+	case "list of strings", "list of status codes":
 		if empty {
 			return nil, false
 		}
@@ -128,6 +135,16 @@ func (w *walk) leaf(f store.Field, value *yaml.Node, empty bool) (any, bool) {
 	case "word or command":
 		if value.Kind == yaml.MappingNode {
 			return w.command(f, value)
+		}
+		return w.text(f.Path, value)
+	case "list of checks":
+		if empty {
+			return nil, false
+		}
+		return w.items(f, value)
+	case "port":
+		if value.Kind == yaml.ScalarNode && value.Tag == "!!int" {
+			return value.Value, true // the table says which numbers are ports
 		}
 		return w.text(f.Path, value)
 	case "integer":
@@ -192,8 +209,35 @@ func (w *walk) stringList(f store.Field, value *yaml.Node) (any, bool) {
 	}
 	list := []string{}
 	for i, item := range value.Content {
+		if f.Type == "list of status codes" && item.Kind == yaml.ScalarNode && item.Tag == "!!int" {
+			list = append(list, item.Value)
+			continue
+		}
 		if s, ok := w.text(fmt.Sprintf("%s[%d]", f.Path, i), item); ok {
 			list = append(list, s)
+		}
+	}
+	return list, true
+}
+
+// items reads a list whose items have fields of their own.
+func (w *walk) items(f store.Field, value *yaml.Node) (any, bool) {
+	if value.Kind != yaml.SequenceNode {
+		w.mismatch(value, f.Path, "must be a list: "+f.Allowed)
+		return nil, false
+	}
+	list := []any{}
+	for i, item := range value.Content {
+		path := fmt.Sprintf("%s[%d]", f.Path, i)
+		if item.Kind == yaml.AliasNode {
+			w.wrong(item, path, "aliases and merge keys are not supported in a group file")
+			continue
+		}
+		w.at[path] = item
+		if fields := w.mapping(path, item); fields != nil {
+			list = append(list, fields)
+		} else {
+			list = append(list, map[string]any{}) // the others keep their numbers
 		}
 	}
 	return list, true
@@ -255,6 +299,11 @@ func Join(path, name string) string {
 	return path + "." + name
 }
 
+var itemNumber = regexp.MustCompile(`\[[0-9]+\]`)
+
+// inTable is how the table has the path of a field: without the numbers of items.
+func inTable(path string) string { return itemNumber.ReplaceAllString(path, "[]") }
+
 // children are the names that may stand right below a path, in the table's order.
 func children(path string) []string {
 	var names []string
@@ -262,15 +311,23 @@ func children(path string) []string {
 		rest := f.Path
 		if path != "" {
 			var below bool
-			if rest, below = strings.CutPrefix(f.Path, path+"."); !below {
+			if rest, below = strings.CutPrefix(f.Path, inTable(path)+"."); !below {
 				continue
 			}
 		}
-		if name, _, _ := strings.Cut(rest, "."); !slices.Contains(names, name) {
+		if name, _, _ := strings.Cut(rest, "."); !slices.Contains(names, name) && !strings.HasSuffix(name, "[]") {
 			names = append(names, name)
 		}
 	}
 	return names
+}
+
+// here is a field of the table as it is called beside a path: in the same item of a list, if that is where both are.
+func here(path, inTable string) string {
+	if at := itemNumber.FindStringIndex(path); at != nil && strings.HasPrefix(inTable, path[:at[0]]+"[]") {
+		return path[:at[1]] + inTable[at[0]+len("[]"):]
+	}
+	return inTable
 }
 
 // suggestion names the field that was probably meant: one with a similar name at the same place, else one whose last
@@ -292,7 +349,12 @@ func suggestion(path string) string {
 	}
 	for _, f := range store.Fields {
 		last := f.Path[strings.LastIndexByte(f.Path, '.')+1:]
-		consider(last, f.Path, 0.95)
+		most := 0.95
+		as := here(path, f.Path)
+		if as != f.Path {
+			most = 0.97 // the same item comes first
+		}
+		consider(last, as, most)
 	}
 	if score < 0.5 {
 		return ""
