@@ -147,7 +147,7 @@ func (x Goodbye_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Goodbye_Kind.Descriptor instead.
 func (Goodbye_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{19, 0}
+	return file_protocol_proto_rawDescGZIP(), []int{26, 0}
 }
 
 type AgentMessage struct {
@@ -873,14 +873,15 @@ func (x *Coordinators) GetAddresses() []string {
 // twice, or again after a reconnect, changes nothing.
 type Wanted struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	ConfigHash    string                 `protobuf:"bytes,1,opt,name=config_hash,json=configHash,proto3" json:"config_hash,omitempty"` // of run and vars; the agent reports it once it has taken them over; empty: they stay as they are
+	ConfigHash    string                 `protobuf:"bytes,1,opt,name=config_hash,json=configHash,proto3" json:"config_hash,omitempty"` // of run, vars and checks; the agent reports it once it has taken them over; empty: they stay as they are
 	Run           []string               `protobuf:"bytes,2,rep,name=run,proto3" json:"run,omitempty"`                                 // the workload, as in the bootstrap document
 	Vars          map[string]string      `protobuf:"bytes,3,rep,name=vars,proto3" json:"vars,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	RestartToken  string                 `protobuf:"bytes,4,opt,name=restart_token,json=restartToken,proto3" json:"restart_token,omitempty"` // restart the workload, unless a restart with this token was carried out; empty: no restart
 	Drain         *Drain                 `protobuf:"bytes,5,opt,name=drain,proto3" json:"drain,omitempty"`                                   // absent: the instance stays
 	Lifecycle     string                 `protobuf:"bytes,6,opt,name=lifecycle,proto3" json:"lifecycle,omitempty"`                           // "service", or "task": a workload that exits with 0 is done
 	Notices       *NoticeSource          `protobuf:"bytes,8,opt,name=notices,proto3" json:"notices,omitempty"`                               // absent: nothing is watched
-	OnLeaseLost   *LeaseLost             `protobuf:"bytes,9,opt,name=on_lease_lost,json=onLeaseLost,proto3" json:"on_lease_lost,omitempty"`  // absent: nothing is done
+	Checks        []*CheckSpec           `protobuf:"bytes,7,rep,name=checks,proto3" json:"checks,omitempty"`
+	OnLeaseLost   *LeaseLost             `protobuf:"bytes,9,opt,name=on_lease_lost,json=onLeaseLost,proto3" json:"on_lease_lost,omitempty"` // absent: nothing is done
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -960,6 +961,13 @@ func (x *Wanted) GetLifecycle() string {
 func (x *Wanted) GetNotices() *NoticeSource {
 	if x != nil {
 		return x.Notices
+	}
+	return nil
+}
+
+func (x *Wanted) GetChecks() []*CheckSpec {
+	if x != nil {
+		return x.Checks
 	}
 	return nil
 }
@@ -1085,6 +1093,598 @@ func (x *NoticeSource) GetEndpoint() string {
 	return ""
 }
 
+// CheckSpec is a check that the agent is to do (DET-9). ${name} is expanded in every text as in run.
+type CheckSpec struct {
+	state              protoimpl.MessageState `protogen:"open.v1"`
+	Name               string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Interval           *durationpb.Duration   `protobuf:"bytes,2,opt,name=interval,proto3" json:"interval,omitempty"`
+	Timeout            *durationpb.Duration   `protobuf:"bytes,3,opt,name=timeout,proto3" json:"timeout,omitempty"`
+	UnhealthyThreshold uint32                 `protobuf:"varint,4,opt,name=unhealthy_threshold,json=unhealthyThreshold,proto3" json:"unhealthy_threshold,omitempty"` // results in a row
+	HealthyThreshold   uint32                 `protobuf:"varint,5,opt,name=healthy_threshold,json=healthyThreshold,proto3" json:"healthy_threshold,omitempty"`
+	Optional           bool                   `protobuf:"varint,6,opt,name=optional,proto3" json:"optional,omitempty"`
+	// Types that are valid to be assigned to Kind:
+	//
+	//	*CheckSpec_Http
+	//	*CheckSpec_Tcp
+	//	*CheckSpec_Grpc
+	//	*CheckSpec_Exec
+	//	*CheckSpec_Process
+	Kind          isCheckSpec_Kind `protobuf_oneof:"kind"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CheckSpec) Reset() {
+	*x = CheckSpec{}
+	mi := &file_protocol_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CheckSpec) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CheckSpec) ProtoMessage() {}
+
+func (x *CheckSpec) ProtoReflect() protoreflect.Message {
+	mi := &file_protocol_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CheckSpec.ProtoReflect.Descriptor instead.
+func (*CheckSpec) Descriptor() ([]byte, []int) {
+	return file_protocol_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *CheckSpec) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *CheckSpec) GetInterval() *durationpb.Duration {
+	if x != nil {
+		return x.Interval
+	}
+	return nil
+}
+
+func (x *CheckSpec) GetTimeout() *durationpb.Duration {
+	if x != nil {
+		return x.Timeout
+	}
+	return nil
+}
+
+func (x *CheckSpec) GetUnhealthyThreshold() uint32 {
+	if x != nil {
+		return x.UnhealthyThreshold
+	}
+	return 0
+}
+
+func (x *CheckSpec) GetHealthyThreshold() uint32 {
+	if x != nil {
+		return x.HealthyThreshold
+	}
+	return 0
+}
+
+func (x *CheckSpec) GetOptional() bool {
+	if x != nil {
+		return x.Optional
+	}
+	return false
+}
+
+func (x *CheckSpec) GetKind() isCheckSpec_Kind {
+	if x != nil {
+		return x.Kind
+	}
+	return nil
+}
+
+func (x *CheckSpec) GetHttp() *HTTPCheck {
+	if x != nil {
+		if x, ok := x.Kind.(*CheckSpec_Http); ok {
+			return x.Http
+		}
+	}
+	return nil
+}
+
+func (x *CheckSpec) GetTcp() *TCPCheck {
+	if x != nil {
+		if x, ok := x.Kind.(*CheckSpec_Tcp); ok {
+			return x.Tcp
+		}
+	}
+	return nil
+}
+
+func (x *CheckSpec) GetGrpc() *GRPCCheck {
+	if x != nil {
+		if x, ok := x.Kind.(*CheckSpec_Grpc); ok {
+			return x.Grpc
+		}
+	}
+	return nil
+}
+
+func (x *CheckSpec) GetExec() *ExecCheck {
+	if x != nil {
+		if x, ok := x.Kind.(*CheckSpec_Exec); ok {
+			return x.Exec
+		}
+	}
+	return nil
+}
+
+func (x *CheckSpec) GetProcess() *ProcessCheck {
+	if x != nil {
+		if x, ok := x.Kind.(*CheckSpec_Process); ok {
+			return x.Process
+		}
+	}
+	return nil
+}
+
+type isCheckSpec_Kind interface {
+	isCheckSpec_Kind()
+}
+
+type CheckSpec_Http struct {
+	Http *HTTPCheck `protobuf:"bytes,7,opt,name=http,proto3,oneof"`
+}
+
+type CheckSpec_Tcp struct {
+	Tcp *TCPCheck `protobuf:"bytes,8,opt,name=tcp,proto3,oneof"`
+}
+
+type CheckSpec_Grpc struct {
+	Grpc *GRPCCheck `protobuf:"bytes,9,opt,name=grpc,proto3,oneof"`
+}
+
+type CheckSpec_Exec struct {
+	Exec *ExecCheck `protobuf:"bytes,10,opt,name=exec,proto3,oneof"`
+}
+
+type CheckSpec_Process struct {
+	Process *ProcessCheck `protobuf:"bytes,11,opt,name=process,proto3,oneof"`
+}
+
+func (*CheckSpec_Http) isCheckSpec_Kind() {}
+
+func (*CheckSpec_Tcp) isCheckSpec_Kind() {}
+
+func (*CheckSpec_Grpc) isCheckSpec_Kind() {}
+
+func (*CheckSpec_Exec) isCheckSpec_Kind() {}
+
+func (*CheckSpec_Process) isCheckSpec_Kind() {}
+
+// HTTPCheck passes if the answer has one of the statuses and, if so asked, its first 64 KiB have what is wanted.
+type HTTPCheck struct {
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	Scheme          string                 `protobuf:"bytes,1,opt,name=scheme,proto3" json:"scheme,omitempty"` // empty: http
+	Host            string                 `protobuf:"bytes,2,opt,name=host,proto3" json:"host,omitempty"`     // empty: 127.0.0.1
+	Port            string                 `protobuf:"bytes,3,opt,name=port,proto3" json:"port,omitempty"`
+	Path            string                 `protobuf:"bytes,4,opt,name=path,proto3" json:"path,omitempty"`     // empty: /
+	Method          string                 `protobuf:"bytes,5,opt,name=method,proto3" json:"method,omitempty"` // empty: GET
+	Headers         map[string]string      `protobuf:"bytes,6,rep,name=headers,proto3" json:"headers,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Status          []string               `protobuf:"bytes,7,rep,name=status,proto3" json:"status,omitempty"` // "200" or "200-399"; empty: 200-399
+	Body            string                 `protobuf:"bytes,8,opt,name=body,proto3" json:"body,omitempty"`
+	BodyRegexp      string                 `protobuf:"bytes,9,opt,name=body_regexp,json=bodyRegexp,proto3" json:"body_regexp,omitempty"`
+	FollowRedirects bool                   `protobuf:"varint,10,opt,name=follow_redirects,json=followRedirects,proto3" json:"follow_redirects,omitempty"`
+	Tls             *TLSOptions            `protobuf:"bytes,11,opt,name=tls,proto3" json:"tls,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *HTTPCheck) Reset() {
+	*x = HTTPCheck{}
+	mi := &file_protocol_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HTTPCheck) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HTTPCheck) ProtoMessage() {}
+
+func (x *HTTPCheck) ProtoReflect() protoreflect.Message {
+	mi := &file_protocol_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HTTPCheck.ProtoReflect.Descriptor instead.
+func (*HTTPCheck) Descriptor() ([]byte, []int) {
+	return file_protocol_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *HTTPCheck) GetScheme() string {
+	if x != nil {
+		return x.Scheme
+	}
+	return ""
+}
+
+func (x *HTTPCheck) GetHost() string {
+	if x != nil {
+		return x.Host
+	}
+	return ""
+}
+
+func (x *HTTPCheck) GetPort() string {
+	if x != nil {
+		return x.Port
+	}
+	return ""
+}
+
+func (x *HTTPCheck) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *HTTPCheck) GetMethod() string {
+	if x != nil {
+		return x.Method
+	}
+	return ""
+}
+
+func (x *HTTPCheck) GetHeaders() map[string]string {
+	if x != nil {
+		return x.Headers
+	}
+	return nil
+}
+
+func (x *HTTPCheck) GetStatus() []string {
+	if x != nil {
+		return x.Status
+	}
+	return nil
+}
+
+func (x *HTTPCheck) GetBody() string {
+	if x != nil {
+		return x.Body
+	}
+	return ""
+}
+
+func (x *HTTPCheck) GetBodyRegexp() string {
+	if x != nil {
+		return x.BodyRegexp
+	}
+	return ""
+}
+
+func (x *HTTPCheck) GetFollowRedirects() bool {
+	if x != nil {
+		return x.FollowRedirects
+	}
+	return false
+}
+
+func (x *HTTPCheck) GetTls() *TLSOptions {
+	if x != nil {
+		return x.Tls
+	}
+	return nil
+}
+
+// TCPCheck passes if a connection is taken.
+type TCPCheck struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Host          string                 `protobuf:"bytes,1,opt,name=host,proto3" json:"host,omitempty"`
+	Port          string                 `protobuf:"bytes,2,opt,name=port,proto3" json:"port,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TCPCheck) Reset() {
+	*x = TCPCheck{}
+	mi := &file_protocol_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TCPCheck) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TCPCheck) ProtoMessage() {}
+
+func (x *TCPCheck) ProtoReflect() protoreflect.Message {
+	mi := &file_protocol_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TCPCheck.ProtoReflect.Descriptor instead.
+func (*TCPCheck) Descriptor() ([]byte, []int) {
+	return file_protocol_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *TCPCheck) GetHost() string {
+	if x != nil {
+		return x.Host
+	}
+	return ""
+}
+
+func (x *TCPCheck) GetPort() string {
+	if x != nil {
+		return x.Port
+	}
+	return ""
+}
+
+// GRPCCheck passes if grpc.health.v1 says that the service is serving.
+type GRPCCheck struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Host          string                 `protobuf:"bytes,1,opt,name=host,proto3" json:"host,omitempty"`
+	Port          string                 `protobuf:"bytes,2,opt,name=port,proto3" json:"port,omitempty"`
+	Service       string                 `protobuf:"bytes,3,opt,name=service,proto3" json:"service,omitempty"`
+	Encrypted     bool                   `protobuf:"varint,4,opt,name=encrypted,proto3" json:"encrypted,omitempty"`
+	Tls           *TLSOptions            `protobuf:"bytes,5,opt,name=tls,proto3" json:"tls,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GRPCCheck) Reset() {
+	*x = GRPCCheck{}
+	mi := &file_protocol_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GRPCCheck) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GRPCCheck) ProtoMessage() {}
+
+func (x *GRPCCheck) ProtoReflect() protoreflect.Message {
+	mi := &file_protocol_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GRPCCheck.ProtoReflect.Descriptor instead.
+func (*GRPCCheck) Descriptor() ([]byte, []int) {
+	return file_protocol_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *GRPCCheck) GetHost() string {
+	if x != nil {
+		return x.Host
+	}
+	return ""
+}
+
+func (x *GRPCCheck) GetPort() string {
+	if x != nil {
+		return x.Port
+	}
+	return ""
+}
+
+func (x *GRPCCheck) GetService() string {
+	if x != nil {
+		return x.Service
+	}
+	return ""
+}
+
+func (x *GRPCCheck) GetEncrypted() bool {
+	if x != nil {
+		return x.Encrypted
+	}
+	return false
+}
+
+func (x *GRPCCheck) GetTls() *TLSOptions {
+	if x != nil {
+		return x.Tls
+	}
+	return nil
+}
+
+// ExecCheck passes if the command exits with 0.
+type ExecCheck struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Run           []string               `protobuf:"bytes,1,rep,name=run,proto3" json:"run,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExecCheck) Reset() {
+	*x = ExecCheck{}
+	mi := &file_protocol_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExecCheck) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExecCheck) ProtoMessage() {}
+
+func (x *ExecCheck) ProtoReflect() protoreflect.Message {
+	mi := &file_protocol_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExecCheck.ProtoReflect.Descriptor instead.
+func (*ExecCheck) Descriptor() ([]byte, []int) {
+	return file_protocol_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *ExecCheck) GetRun() []string {
+	if x != nil {
+		return x.Run
+	}
+	return nil
+}
+
+// ProcessCheck passes if the process runs.
+type ProcessCheck struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	PidFile       string                 `protobuf:"bytes,2,opt,name=pid_file,json=pidFile,proto3" json:"pid_file,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ProcessCheck) Reset() {
+	*x = ProcessCheck{}
+	mi := &file_protocol_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ProcessCheck) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ProcessCheck) ProtoMessage() {}
+
+func (x *ProcessCheck) ProtoReflect() protoreflect.Message {
+	mi := &file_protocol_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ProcessCheck.ProtoReflect.Descriptor instead.
+func (*ProcessCheck) Descriptor() ([]byte, []int) {
+	return file_protocol_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *ProcessCheck) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ProcessCheck) GetPidFile() string {
+	if x != nil {
+		return x.PidFile
+	}
+	return ""
+}
+
+type TLSOptions struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	SkipVerify    bool                   `protobuf:"varint,1,opt,name=skip_verify,json=skipVerify,proto3" json:"skip_verify,omitempty"`
+	CaFile        string                 `protobuf:"bytes,2,opt,name=ca_file,json=caFile,proto3" json:"ca_file,omitempty"`
+	ServerName    string                 `protobuf:"bytes,3,opt,name=server_name,json=serverName,proto3" json:"server_name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TLSOptions) Reset() {
+	*x = TLSOptions{}
+	mi := &file_protocol_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TLSOptions) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TLSOptions) ProtoMessage() {}
+
+func (x *TLSOptions) ProtoReflect() protoreflect.Message {
+	mi := &file_protocol_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TLSOptions.ProtoReflect.Descriptor instead.
+func (*TLSOptions) Descriptor() ([]byte, []int) {
+	return file_protocol_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *TLSOptions) GetSkipVerify() bool {
+	if x != nil {
+		return x.SkipVerify
+	}
+	return false
+}
+
+func (x *TLSOptions) GetCaFile() string {
+	if x != nil {
+		return x.CaFile
+	}
+	return ""
+}
+
+func (x *TLSOptions) GetServerName() string {
+	if x != nil {
+		return x.ServerName
+	}
+	return ""
+}
+
 // Drain asks the agent to run the drain hook (DRAIN-1), unless the one with this token has ended.
 type Drain struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1097,7 +1697,7 @@ type Drain struct {
 
 func (x *Drain) Reset() {
 	*x = Drain{}
-	mi := &file_protocol_proto_msgTypes[12]
+	mi := &file_protocol_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1109,7 +1709,7 @@ func (x *Drain) String() string {
 func (*Drain) ProtoMessage() {}
 
 func (x *Drain) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[12]
+	mi := &file_protocol_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1122,7 +1722,7 @@ func (x *Drain) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Drain.ProtoReflect.Descriptor instead.
 func (*Drain) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{12}
+	return file_protocol_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Drain) GetToken() string {
@@ -1167,7 +1767,7 @@ type Report struct {
 
 func (x *Report) Reset() {
 	*x = Report{}
-	mi := &file_protocol_proto_msgTypes[13]
+	mi := &file_protocol_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1179,7 +1779,7 @@ func (x *Report) String() string {
 func (*Report) ProtoMessage() {}
 
 func (x *Report) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[13]
+	mi := &file_protocol_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1192,7 +1792,7 @@ func (x *Report) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Report.ProtoReflect.Descriptor instead.
 func (*Report) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{13}
+	return file_protocol_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Report) GetSequence() uint64 {
@@ -1292,7 +1892,7 @@ type Notice struct {
 
 func (x *Notice) Reset() {
 	*x = Notice{}
-	mi := &file_protocol_proto_msgTypes[14]
+	mi := &file_protocol_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1304,7 +1904,7 @@ func (x *Notice) String() string {
 func (*Notice) ProtoMessage() {}
 
 func (x *Notice) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[14]
+	mi := &file_protocol_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1317,7 +1917,7 @@ func (x *Notice) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Notice.ProtoReflect.Descriptor instead.
 func (*Notice) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{14}
+	return file_protocol_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Notice) GetKind() string {
@@ -1354,14 +1954,19 @@ type Check struct {
 	Healthy       bool                   `protobuf:"varint,2,opt,name=healthy,proto3" json:"healthy,omitempty"`
 	Optional      bool                   `protobuf:"varint,3,opt,name=optional,proto3" json:"optional,omitempty"`
 	Why           string                 `protobuf:"bytes,4,opt,name=why,proto3" json:"why,omitempty"`
-	Since         *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=since,proto3" json:"since,omitempty"`
+	Since         *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=since,proto3" json:"since,omitempty"` // of healthy
+	Kind          string                 `protobuf:"bytes,6,opt,name=kind,proto3" json:"kind,omitempty"`
+	Pending       bool                   `protobuf:"varint,7,opt,name=pending,proto3" json:"pending,omitempty"`     // its results have not decided yet: healthy is what was so before
+	Against       uint32                 `protobuf:"varint,8,opt,name=against,proto3" json:"against,omitempty"`     // the last results in a row that speak against healthy
+	Threshold     uint32                 `protobuf:"varint,9,opt,name=threshold,proto3" json:"threshold,omitempty"` // so many of them change it
+	Took          *durationpb.Duration   `protobuf:"bytes,10,opt,name=took,proto3" json:"took,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Check) Reset() {
 	*x = Check{}
-	mi := &file_protocol_proto_msgTypes[15]
+	mi := &file_protocol_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1373,7 +1978,7 @@ func (x *Check) String() string {
 func (*Check) ProtoMessage() {}
 
 func (x *Check) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[15]
+	mi := &file_protocol_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1386,7 +1991,7 @@ func (x *Check) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Check.ProtoReflect.Descriptor instead.
 func (*Check) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{15}
+	return file_protocol_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Check) GetName() string {
@@ -1424,6 +2029,41 @@ func (x *Check) GetSince() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *Check) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *Check) GetPending() bool {
+	if x != nil {
+		return x.Pending
+	}
+	return false
+}
+
+func (x *Check) GetAgainst() uint32 {
+	if x != nil {
+		return x.Against
+	}
+	return 0
+}
+
+func (x *Check) GetThreshold() uint32 {
+	if x != nil {
+		return x.Threshold
+	}
+	return 0
+}
+
+func (x *Check) GetTook() *durationpb.Duration {
+	if x != nil {
+		return x.Took
+	}
+	return nil
+}
+
 type Host struct {
 	state           protoimpl.MessageState `protogen:"open.v1"`
 	CpuPercent      float64                `protobuf:"fixed64,1,opt,name=cpu_percent,json=cpuPercent,proto3" json:"cpu_percent,omitempty"`
@@ -1438,7 +2078,7 @@ type Host struct {
 
 func (x *Host) Reset() {
 	*x = Host{}
-	mi := &file_protocol_proto_msgTypes[16]
+	mi := &file_protocol_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1450,7 +2090,7 @@ func (x *Host) String() string {
 func (*Host) ProtoMessage() {}
 
 func (x *Host) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[16]
+	mi := &file_protocol_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1463,7 +2103,7 @@ func (x *Host) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Host.ProtoReflect.Descriptor instead.
 func (*Host) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{16}
+	return file_protocol_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Host) GetCpuPercent() float64 {
@@ -1524,7 +2164,7 @@ type HostWindow struct {
 
 func (x *HostWindow) Reset() {
 	*x = HostWindow{}
-	mi := &file_protocol_proto_msgTypes[17]
+	mi := &file_protocol_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1536,7 +2176,7 @@ func (x *HostWindow) String() string {
 func (*HostWindow) ProtoMessage() {}
 
 func (x *HostWindow) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[17]
+	mi := &file_protocol_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1549,7 +2189,7 @@ func (x *HostWindow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostWindow.ProtoReflect.Descriptor instead.
 func (*HostWindow) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{17}
+	return file_protocol_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *HostWindow) GetSpan() *durationpb.Duration {
@@ -1613,7 +2253,7 @@ type WorkloadExit struct {
 
 func (x *WorkloadExit) Reset() {
 	*x = WorkloadExit{}
-	mi := &file_protocol_proto_msgTypes[18]
+	mi := &file_protocol_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1625,7 +2265,7 @@ func (x *WorkloadExit) String() string {
 func (*WorkloadExit) ProtoMessage() {}
 
 func (x *WorkloadExit) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[18]
+	mi := &file_protocol_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1638,7 +2278,7 @@ func (x *WorkloadExit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkloadExit.ProtoReflect.Descriptor instead.
 func (*WorkloadExit) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{18}
+	return file_protocol_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *WorkloadExit) GetCode() int32 {
@@ -1680,7 +2320,7 @@ type Goodbye struct {
 
 func (x *Goodbye) Reset() {
 	*x = Goodbye{}
-	mi := &file_protocol_proto_msgTypes[19]
+	mi := &file_protocol_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1692,7 +2332,7 @@ func (x *Goodbye) String() string {
 func (*Goodbye) ProtoMessage() {}
 
 func (x *Goodbye) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[19]
+	mi := &file_protocol_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1705,7 +2345,7 @@ func (x *Goodbye) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Goodbye.ProtoReflect.Descriptor instead.
 func (*Goodbye) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{19}
+	return file_protocol_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Goodbye) GetKind() Goodbye_Kind {
@@ -1783,7 +2423,7 @@ const file_protocol_proto_rawDesc = "" +
 	"\x04Move\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\",\n" +
 	"\fCoordinators\x12\x1c\n" +
-	"\taddresses\x18\x01 \x03(\tR\taddresses\"\xa1\x03\n" +
+	"\taddresses\x18\x01 \x03(\tR\taddresses\"\xd8\x03\n" +
 	"\x06Wanted\x12\x1f\n" +
 	"\vconfig_hash\x18\x01 \x01(\tR\n" +
 	"configHash\x12\x10\n" +
@@ -1792,7 +2432,8 @@ const file_protocol_proto_rawDesc = "" +
 	"\rrestart_token\x18\x04 \x01(\tR\frestartToken\x12/\n" +
 	"\x05drain\x18\x05 \x01(\v2\x19.leasehold.agent.v1.DrainR\x05drain\x12\x1c\n" +
 	"\tlifecycle\x18\x06 \x01(\tR\tlifecycle\x12:\n" +
-	"\anotices\x18\b \x01(\v2 .leasehold.agent.v1.NoticeSourceR\anotices\x12A\n" +
+	"\anotices\x18\b \x01(\v2 .leasehold.agent.v1.NoticeSourceR\anotices\x125\n" +
+	"\x06checks\x18\a \x03(\v2\x1d.leasehold.agent.v1.CheckSpecR\x06checks\x12A\n" +
 	"\ron_lease_lost\x18\t \x01(\v2\x1d.leasehold.agent.v1.LeaseLostR\vonLeaseLost\x1a7\n" +
 	"\tVarsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
@@ -1803,7 +2444,59 @@ const file_protocol_proto_rawDesc = "" +
 	"\fNoticeSource\x12\x16\n" +
 	"\x06source\x18\x01 \x01(\tR\x06source\x12\x12\n" +
 	"\x04file\x18\x02 \x01(\tR\x04file\x12\x1a\n" +
-	"\bendpoint\x18\x03 \x01(\tR\bendpoint\"f\n" +
+	"\bendpoint\x18\x03 \x01(\tR\bendpoint\"\x9c\x04\n" +
+	"\tCheckSpec\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x125\n" +
+	"\binterval\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\binterval\x123\n" +
+	"\atimeout\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\atimeout\x12/\n" +
+	"\x13unhealthy_threshold\x18\x04 \x01(\rR\x12unhealthyThreshold\x12+\n" +
+	"\x11healthy_threshold\x18\x05 \x01(\rR\x10healthyThreshold\x12\x1a\n" +
+	"\boptional\x18\x06 \x01(\bR\boptional\x123\n" +
+	"\x04http\x18\a \x01(\v2\x1d.leasehold.agent.v1.HTTPCheckH\x00R\x04http\x120\n" +
+	"\x03tcp\x18\b \x01(\v2\x1c.leasehold.agent.v1.TCPCheckH\x00R\x03tcp\x123\n" +
+	"\x04grpc\x18\t \x01(\v2\x1d.leasehold.agent.v1.GRPCCheckH\x00R\x04grpc\x123\n" +
+	"\x04exec\x18\n" +
+	" \x01(\v2\x1d.leasehold.agent.v1.ExecCheckH\x00R\x04exec\x12<\n" +
+	"\aprocess\x18\v \x01(\v2 .leasehold.agent.v1.ProcessCheckH\x00R\aprocessB\x06\n" +
+	"\x04kind\"\xa3\x03\n" +
+	"\tHTTPCheck\x12\x16\n" +
+	"\x06scheme\x18\x01 \x01(\tR\x06scheme\x12\x12\n" +
+	"\x04host\x18\x02 \x01(\tR\x04host\x12\x12\n" +
+	"\x04port\x18\x03 \x01(\tR\x04port\x12\x12\n" +
+	"\x04path\x18\x04 \x01(\tR\x04path\x12\x16\n" +
+	"\x06method\x18\x05 \x01(\tR\x06method\x12D\n" +
+	"\aheaders\x18\x06 \x03(\v2*.leasehold.agent.v1.HTTPCheck.HeadersEntryR\aheaders\x12\x16\n" +
+	"\x06status\x18\a \x03(\tR\x06status\x12\x12\n" +
+	"\x04body\x18\b \x01(\tR\x04body\x12\x1f\n" +
+	"\vbody_regexp\x18\t \x01(\tR\n" +
+	"bodyRegexp\x12)\n" +
+	"\x10follow_redirects\x18\n" +
+	" \x01(\bR\x0ffollowRedirects\x120\n" +
+	"\x03tls\x18\v \x01(\v2\x1e.leasehold.agent.v1.TLSOptionsR\x03tls\x1a:\n" +
+	"\fHeadersEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"2\n" +
+	"\bTCPCheck\x12\x12\n" +
+	"\x04host\x18\x01 \x01(\tR\x04host\x12\x12\n" +
+	"\x04port\x18\x02 \x01(\tR\x04port\"\x9d\x01\n" +
+	"\tGRPCCheck\x12\x12\n" +
+	"\x04host\x18\x01 \x01(\tR\x04host\x12\x12\n" +
+	"\x04port\x18\x02 \x01(\tR\x04port\x12\x18\n" +
+	"\aservice\x18\x03 \x01(\tR\aservice\x12\x1c\n" +
+	"\tencrypted\x18\x04 \x01(\bR\tencrypted\x120\n" +
+	"\x03tls\x18\x05 \x01(\v2\x1e.leasehold.agent.v1.TLSOptionsR\x03tls\"\x1d\n" +
+	"\tExecCheck\x12\x10\n" +
+	"\x03run\x18\x01 \x03(\tR\x03run\"=\n" +
+	"\fProcessCheck\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x19\n" +
+	"\bpid_file\x18\x02 \x01(\tR\apidFile\"g\n" +
+	"\n" +
+	"TLSOptions\x12\x1f\n" +
+	"\vskip_verify\x18\x01 \x01(\bR\n" +
+	"skipVerify\x12\x17\n" +
+	"\aca_file\x18\x02 \x01(\tR\x06caFile\x12\x1f\n" +
+	"\vserver_name\x18\x03 \x01(\tR\n" +
+	"serverName\"f\n" +
 	"\x05Drain\x12\x14\n" +
 	"\x05token\x18\x01 \x01(\tR\x05token\x12\x12\n" +
 	"\x04hook\x18\x02 \x03(\tR\x04hook\x123\n" +
@@ -1827,13 +2520,19 @@ const file_protocol_proto_rawDesc = "" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x10\n" +
 	"\x03why\x18\x02 \x01(\tR\x03why\x12)\n" +
 	"\x02in\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x02in\x12*\n" +
-	"\x02at\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\"\x95\x01\n" +
+	"\x02at\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\"\xaa\x02\n" +
 	"\x05Check\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\ahealthy\x18\x02 \x01(\bR\ahealthy\x12\x1a\n" +
 	"\boptional\x18\x03 \x01(\bR\boptional\x12\x10\n" +
 	"\x03why\x18\x04 \x01(\tR\x03why\x120\n" +
-	"\x05since\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\"\xf9\x01\n" +
+	"\x05since\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x12\x12\n" +
+	"\x04kind\x18\x06 \x01(\tR\x04kind\x12\x18\n" +
+	"\apending\x18\a \x01(\bR\apending\x12\x18\n" +
+	"\aagainst\x18\b \x01(\rR\aagainst\x12\x1c\n" +
+	"\tthreshold\x18\t \x01(\rR\tthreshold\x12-\n" +
+	"\x04took\x18\n" +
+	" \x01(\v2\x19.google.protobuf.DurationR\x04took\"\xf9\x01\n" +
 	"\x04Host\x12\x1f\n" +
 	"\vcpu_percent\x18\x01 \x01(\x01R\n" +
 	"cpuPercent\x12%\n" +
@@ -1884,7 +2583,7 @@ func file_protocol_proto_rawDescGZIP() []byte {
 }
 
 var file_protocol_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_protocol_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
+var file_protocol_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
 var file_protocol_proto_goTypes = []any{
 	(Refused_Reason)(0),           // 0: leasehold.agent.v1.Refused.Reason
 	(Goodbye_Kind)(0),             // 1: leasehold.agent.v1.Goodbye.Kind
@@ -1900,22 +2599,30 @@ var file_protocol_proto_goTypes = []any{
 	(*Wanted)(nil),                // 11: leasehold.agent.v1.Wanted
 	(*LeaseLost)(nil),             // 12: leasehold.agent.v1.LeaseLost
 	(*NoticeSource)(nil),          // 13: leasehold.agent.v1.NoticeSource
-	(*Drain)(nil),                 // 14: leasehold.agent.v1.Drain
-	(*Report)(nil),                // 15: leasehold.agent.v1.Report
-	(*Notice)(nil),                // 16: leasehold.agent.v1.Notice
-	(*Check)(nil),                 // 17: leasehold.agent.v1.Check
-	(*Host)(nil),                  // 18: leasehold.agent.v1.Host
-	(*HostWindow)(nil),            // 19: leasehold.agent.v1.HostWindow
-	(*WorkloadExit)(nil),          // 20: leasehold.agent.v1.WorkloadExit
-	(*Goodbye)(nil),               // 21: leasehold.agent.v1.Goodbye
-	nil,                           // 22: leasehold.agent.v1.Wanted.VarsEntry
-	(*timestamppb.Timestamp)(nil), // 23: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 24: google.protobuf.Duration
+	(*CheckSpec)(nil),             // 14: leasehold.agent.v1.CheckSpec
+	(*HTTPCheck)(nil),             // 15: leasehold.agent.v1.HTTPCheck
+	(*TCPCheck)(nil),              // 16: leasehold.agent.v1.TCPCheck
+	(*GRPCCheck)(nil),             // 17: leasehold.agent.v1.GRPCCheck
+	(*ExecCheck)(nil),             // 18: leasehold.agent.v1.ExecCheck
+	(*ProcessCheck)(nil),          // 19: leasehold.agent.v1.ProcessCheck
+	(*TLSOptions)(nil),            // 20: leasehold.agent.v1.TLSOptions
+	(*Drain)(nil),                 // 21: leasehold.agent.v1.Drain
+	(*Report)(nil),                // 22: leasehold.agent.v1.Report
+	(*Notice)(nil),                // 23: leasehold.agent.v1.Notice
+	(*Check)(nil),                 // 24: leasehold.agent.v1.Check
+	(*Host)(nil),                  // 25: leasehold.agent.v1.Host
+	(*HostWindow)(nil),            // 26: leasehold.agent.v1.HostWindow
+	(*WorkloadExit)(nil),          // 27: leasehold.agent.v1.WorkloadExit
+	(*Goodbye)(nil),               // 28: leasehold.agent.v1.Goodbye
+	nil,                           // 29: leasehold.agent.v1.Wanted.VarsEntry
+	nil,                           // 30: leasehold.agent.v1.HTTPCheck.HeadersEntry
+	(*timestamppb.Timestamp)(nil), // 31: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 32: google.protobuf.Duration
 }
 var file_protocol_proto_depIdxs = []int32{
 	4,  // 0: leasehold.agent.v1.AgentMessage.hello:type_name -> leasehold.agent.v1.Hello
-	15, // 1: leasehold.agent.v1.AgentMessage.report:type_name -> leasehold.agent.v1.Report
-	21, // 2: leasehold.agent.v1.AgentMessage.goodbye:type_name -> leasehold.agent.v1.Goodbye
+	22, // 1: leasehold.agent.v1.AgentMessage.report:type_name -> leasehold.agent.v1.Report
+	28, // 2: leasehold.agent.v1.AgentMessage.goodbye:type_name -> leasehold.agent.v1.Goodbye
 	5,  // 3: leasehold.agent.v1.GatewayMessage.welcome:type_name -> leasehold.agent.v1.Welcome
 	6,  // 4: leasehold.agent.v1.GatewayMessage.refused:type_name -> leasehold.agent.v1.Refused
 	7,  // 5: leasehold.agent.v1.GatewayMessage.ack:type_name -> leasehold.agent.v1.Ack
@@ -1923,38 +2630,50 @@ var file_protocol_proto_depIdxs = []int32{
 	9,  // 7: leasehold.agent.v1.GatewayMessage.move:type_name -> leasehold.agent.v1.Move
 	10, // 8: leasehold.agent.v1.GatewayMessage.coordinators:type_name -> leasehold.agent.v1.Coordinators
 	11, // 9: leasehold.agent.v1.GatewayMessage.wanted:type_name -> leasehold.agent.v1.Wanted
-	23, // 10: leasehold.agent.v1.Hello.agent_started:type_name -> google.protobuf.Timestamp
-	24, // 11: leasehold.agent.v1.Welcome.report_interval:type_name -> google.protobuf.Duration
-	24, // 12: leasehold.agent.v1.Welcome.lease_ttl:type_name -> google.protobuf.Duration
-	24, // 13: leasehold.agent.v1.Welcome.reconnect_min:type_name -> google.protobuf.Duration
-	24, // 14: leasehold.agent.v1.Welcome.reconnect_max:type_name -> google.protobuf.Duration
+	31, // 10: leasehold.agent.v1.Hello.agent_started:type_name -> google.protobuf.Timestamp
+	32, // 11: leasehold.agent.v1.Welcome.report_interval:type_name -> google.protobuf.Duration
+	32, // 12: leasehold.agent.v1.Welcome.lease_ttl:type_name -> google.protobuf.Duration
+	32, // 13: leasehold.agent.v1.Welcome.reconnect_min:type_name -> google.protobuf.Duration
+	32, // 14: leasehold.agent.v1.Welcome.reconnect_max:type_name -> google.protobuf.Duration
 	0,  // 15: leasehold.agent.v1.Refused.reason:type_name -> leasehold.agent.v1.Refused.Reason
-	22, // 16: leasehold.agent.v1.Wanted.vars:type_name -> leasehold.agent.v1.Wanted.VarsEntry
-	14, // 17: leasehold.agent.v1.Wanted.drain:type_name -> leasehold.agent.v1.Drain
+	29, // 16: leasehold.agent.v1.Wanted.vars:type_name -> leasehold.agent.v1.Wanted.VarsEntry
+	21, // 17: leasehold.agent.v1.Wanted.drain:type_name -> leasehold.agent.v1.Drain
 	13, // 18: leasehold.agent.v1.Wanted.notices:type_name -> leasehold.agent.v1.NoticeSource
-	12, // 19: leasehold.agent.v1.Wanted.on_lease_lost:type_name -> leasehold.agent.v1.LeaseLost
-	24, // 20: leasehold.agent.v1.Drain.timeout:type_name -> google.protobuf.Duration
-	23, // 21: leasehold.agent.v1.Report.sent:type_name -> google.protobuf.Timestamp
-	24, // 22: leasehold.agent.v1.Report.machine_uptime:type_name -> google.protobuf.Duration
-	17, // 23: leasehold.agent.v1.Report.checks:type_name -> leasehold.agent.v1.Check
-	18, // 24: leasehold.agent.v1.Report.host:type_name -> leasehold.agent.v1.Host
-	20, // 25: leasehold.agent.v1.Report.workload_exit:type_name -> leasehold.agent.v1.WorkloadExit
-	16, // 26: leasehold.agent.v1.Report.notice:type_name -> leasehold.agent.v1.Notice
-	24, // 27: leasehold.agent.v1.Notice.in:type_name -> google.protobuf.Duration
-	23, // 28: leasehold.agent.v1.Notice.at:type_name -> google.protobuf.Timestamp
-	23, // 29: leasehold.agent.v1.Check.since:type_name -> google.protobuf.Timestamp
-	19, // 30: leasehold.agent.v1.Host.windows:type_name -> leasehold.agent.v1.HostWindow
-	24, // 31: leasehold.agent.v1.HostWindow.span:type_name -> google.protobuf.Duration
-	24, // 32: leasehold.agent.v1.HostWindow.covered:type_name -> google.protobuf.Duration
-	23, // 33: leasehold.agent.v1.WorkloadExit.at:type_name -> google.protobuf.Timestamp
-	1,  // 34: leasehold.agent.v1.Goodbye.kind:type_name -> leasehold.agent.v1.Goodbye.Kind
-	2,  // 35: leasehold.agent.v1.Gateway.Session:input_type -> leasehold.agent.v1.AgentMessage
-	3,  // 36: leasehold.agent.v1.Gateway.Session:output_type -> leasehold.agent.v1.GatewayMessage
-	36, // [36:37] is the sub-list for method output_type
-	35, // [35:36] is the sub-list for method input_type
-	35, // [35:35] is the sub-list for extension type_name
-	35, // [35:35] is the sub-list for extension extendee
-	0,  // [0:35] is the sub-list for field type_name
+	14, // 19: leasehold.agent.v1.Wanted.checks:type_name -> leasehold.agent.v1.CheckSpec
+	12, // 20: leasehold.agent.v1.Wanted.on_lease_lost:type_name -> leasehold.agent.v1.LeaseLost
+	32, // 21: leasehold.agent.v1.CheckSpec.interval:type_name -> google.protobuf.Duration
+	32, // 22: leasehold.agent.v1.CheckSpec.timeout:type_name -> google.protobuf.Duration
+	15, // 23: leasehold.agent.v1.CheckSpec.http:type_name -> leasehold.agent.v1.HTTPCheck
+	16, // 24: leasehold.agent.v1.CheckSpec.tcp:type_name -> leasehold.agent.v1.TCPCheck
+	17, // 25: leasehold.agent.v1.CheckSpec.grpc:type_name -> leasehold.agent.v1.GRPCCheck
+	18, // 26: leasehold.agent.v1.CheckSpec.exec:type_name -> leasehold.agent.v1.ExecCheck
+	19, // 27: leasehold.agent.v1.CheckSpec.process:type_name -> leasehold.agent.v1.ProcessCheck
+	30, // 28: leasehold.agent.v1.HTTPCheck.headers:type_name -> leasehold.agent.v1.HTTPCheck.HeadersEntry
+	20, // 29: leasehold.agent.v1.HTTPCheck.tls:type_name -> leasehold.agent.v1.TLSOptions
+	20, // 30: leasehold.agent.v1.GRPCCheck.tls:type_name -> leasehold.agent.v1.TLSOptions
+	32, // 31: leasehold.agent.v1.Drain.timeout:type_name -> google.protobuf.Duration
+	31, // 32: leasehold.agent.v1.Report.sent:type_name -> google.protobuf.Timestamp
+	32, // 33: leasehold.agent.v1.Report.machine_uptime:type_name -> google.protobuf.Duration
+	24, // 34: leasehold.agent.v1.Report.checks:type_name -> leasehold.agent.v1.Check
+	25, // 35: leasehold.agent.v1.Report.host:type_name -> leasehold.agent.v1.Host
+	27, // 36: leasehold.agent.v1.Report.workload_exit:type_name -> leasehold.agent.v1.WorkloadExit
+	23, // 37: leasehold.agent.v1.Report.notice:type_name -> leasehold.agent.v1.Notice
+	32, // 38: leasehold.agent.v1.Notice.in:type_name -> google.protobuf.Duration
+	31, // 39: leasehold.agent.v1.Notice.at:type_name -> google.protobuf.Timestamp
+	31, // 40: leasehold.agent.v1.Check.since:type_name -> google.protobuf.Timestamp
+	32, // 41: leasehold.agent.v1.Check.took:type_name -> google.protobuf.Duration
+	26, // 42: leasehold.agent.v1.Host.windows:type_name -> leasehold.agent.v1.HostWindow
+	32, // 43: leasehold.agent.v1.HostWindow.span:type_name -> google.protobuf.Duration
+	32, // 44: leasehold.agent.v1.HostWindow.covered:type_name -> google.protobuf.Duration
+	31, // 45: leasehold.agent.v1.WorkloadExit.at:type_name -> google.protobuf.Timestamp
+	1,  // 46: leasehold.agent.v1.Goodbye.kind:type_name -> leasehold.agent.v1.Goodbye.Kind
+	2,  // 47: leasehold.agent.v1.Gateway.Session:input_type -> leasehold.agent.v1.AgentMessage
+	3,  // 48: leasehold.agent.v1.Gateway.Session:output_type -> leasehold.agent.v1.GatewayMessage
+	48, // [48:49] is the sub-list for method output_type
+	47, // [47:48] is the sub-list for method input_type
+	47, // [47:47] is the sub-list for extension type_name
+	47, // [47:47] is the sub-list for extension extendee
+	0,  // [0:47] is the sub-list for field type_name
 }
 
 func init() { file_protocol_proto_init() }
@@ -1976,13 +2695,20 @@ func file_protocol_proto_init() {
 		(*GatewayMessage_Coordinators)(nil),
 		(*GatewayMessage_Wanted)(nil),
 	}
+	file_protocol_proto_msgTypes[12].OneofWrappers = []any{
+		(*CheckSpec_Http)(nil),
+		(*CheckSpec_Tcp)(nil),
+		(*CheckSpec_Grpc)(nil),
+		(*CheckSpec_Exec)(nil),
+		(*CheckSpec_Process)(nil),
+	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_protocol_proto_rawDesc), len(file_protocol_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   21,
+			NumMessages:   29,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

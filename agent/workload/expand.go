@@ -12,36 +12,43 @@ import (
 func Expand(what string, run []string, vars, facts map[string]string) ([]string, error) {
 	out := make([]string, len(run))
 	for i, arg := range run {
-		var b strings.Builder
-		for {
-			at := strings.Index(arg, "${")
-			if at < 0 {
-				b.WriteString(arg)
-				break
-			}
-			if at > 0 && arg[at-1] == '$' {
-				b.WriteString(arg[:at-1] + "${")
-				arg = arg[at+2:]
-				continue
-			}
-			name, rest, closed := strings.Cut(arg[at+2:], "}")
-			if !closed {
-				return nil, fmt.Errorf("expand %s[%d]: %q has no closing brace", what, i, arg[at:])
-			}
-			value, ok := vars[name]
-			if !ok {
-				value, ok = facts[name]
-			}
-			if !ok {
-				return nil, fmt.Errorf("expand %s[%d]: ${%s}: there is no var or fact of that name (there are: %s); "+
-					"to pass it on as it stands, write $${%s}", what, i, name, names(vars, facts), name)
-			}
-			b.WriteString(arg[:at] + value)
-			arg = rest
+		var err error
+		if out[i], err = ExpandText(fmt.Sprintf("%s[%d]", what, i), arg, vars, facts); err != nil {
+			return nil, err
 		}
-		out[i] = b.String()
 	}
 	return out, nil
+}
+
+// ExpandText does for one text, which is called what in errors, what Expand does for every argument.
+func ExpandText(what, text string, vars, facts map[string]string) (string, error) {
+	var b strings.Builder
+	for {
+		at := strings.Index(text, "${")
+		if at < 0 {
+			b.WriteString(text)
+			return b.String(), nil
+		}
+		if at > 0 && text[at-1] == '$' {
+			b.WriteString(text[:at-1] + "${")
+			text = text[at+2:]
+			continue
+		}
+		name, rest, closed := strings.Cut(text[at+2:], "}")
+		if !closed {
+			return "", fmt.Errorf("expand %s: %q has no closing brace", what, text[at:])
+		}
+		value, ok := vars[name]
+		if !ok {
+			value, ok = facts[name]
+		}
+		if !ok {
+			return "", fmt.Errorf("expand %s: ${%s}: there is no var or fact of that name (there are: %s); "+
+				"to pass it on as it stands, write $${%s}", what, name, names(vars, facts), name)
+		}
+		b.WriteString(text[:at] + value)
+		text = rest
+	}
 }
 
 func names(vars, facts map[string]string) string {

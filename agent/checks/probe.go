@@ -1,0 +1,141 @@
+package checks
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"syscall"
+
+	"github.com/leasehold/leasehold/agent/protocol"
+	"github.com/leasehold/leasehold/agent/workload"
+)
+
+// probe is one run of a check, to its end or until the context ends. It is never called twice at once.
+type probe func(ctx context.Context) Result
+
+// prepare makes the probe of a check whose texts are expanded. What can be known to be wrong before it is run is the error.
+func prepare(spec *protocol.CheckSpec, place workload.Config, vars map[string]string) (probe, error) {
+	switch kind := spec.GetKind().(type) {
+	case *protocol.CheckSpec_Http:
+		return newHTTPProbe(kind.Http)
+	case *protocol.CheckSpec_Tcp:
+		return newTCPProbe(kind.Tcp)
+	case *protocol.CheckSpec_Grpc:
+		return newGRPCProbe(kind.Grpc)
+	case *protocol.CheckSpec_Exec:
+		return newExecProbe(kind.Exec, place, vars), nil
+	case *protocol.CheckSpec_Process:
+		return newProcessProbe(kind.Process), nil
+	default:
+		return nil, errors.New("this agent does not know the kind of this check: upgrade the agent")
+	}
+}
+
+// Kind is how a check's kind is called.
+func Kind(spec *protocol.CheckSpec) string {
+	switch spec.GetKind().(type) {
+	case *protocol.CheckSpec_Http:
+		return "http"
+	case *protocol.CheckSpec_Tcp:
+		return "tcp"
+	case *protocol.CheckSpec_Grpc:
+		return "grpc"
+	case *protocol.CheckSpec_Exec:
+		return "exec"
+	case *protocol.CheckSpec_Process:
+		return "process"
+	default:
+		return ""
+	}
+}
+
+// address is where a server is.
+func address(host, port string) (string, error) {
+	if host == "" {
+		host = "127.0.0.1"
+	}
+	n, err := net.LookupPort("tcp", port)
+	if err != nil || n < 1 || n > 65535 {
+		return "", fmt.Errorf("port %q is none: 1 to 65535", port)
+	}
+	return net.JoinHostPort(host, fmt.Sprint(n)), nil
+}
+
+// newTCPProbe passes where a connection is taken. It is closed by a reset, so that none lingers.
+func newTCPProbe(c *protocol.TCPCheck) (probe, error) {
+	to, err := address(c.GetHost(), c.GetPort())
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) Result {
+		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", to)
+		if err != nil {
+			return failure(ctx, err)
+		}
+		if tcp, ok := conn.(*net.TCPConn); ok {
+			_ = tcp.SetLinger(0) // then it is closed in order, and waits in the kernel for a minute
+		}
+		_ = conn.Close() // it was taken: that is all there is to know
+		return ""
+	}, nil
+}
+
+// failure is an error in words that do not differ from run to run.
+func failure(ctx context.Context, err error) Result {
+	var (
+		call    *net.OpError
+		unknown *net.DNSError
+		number  syscall.Errno
+		timeout interface{ Timeout() bool }
+		cert    *tls.CertificateVerificationError
+		file    *fs.PathError
+	)
+	switch {
+	case errors.Is(err, context.DeadlineExceeded), ctx.Err() != nil:
+		return timedOut
+	case errors.As(err, &file):
+		return Result(err.Error())
+	case errors.As(err, &cert):
+		return Result(cert.Err.Error())
+	case errors.As(err, &unknown):
+		return Result(fmt.Sprintf("%s: no such host", unknown.Name))
+	case errors.As(err, &number):
+		return Result(number.Error())
+	case errors.As(err, &timeout) && timeout.Timeout():
+		return timedOut
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return "the server closed the connection"
+	case errors.As(err, &call):
+		return Result(call.Err.Error())
+	default:
+		return Result(err.Error())
+	}
+}
+
+// timedOut is the result of a run that was not over in time.
+const timedOut Result = "timed out"
+
+// tlsConfig reads the certificates anew each time, as they may be exchanged on the machine.
+func tlsConfig(o *protocol.TLSOptions, host string) (*tls.Config, error) {
+	cfg := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: o.GetServerName(), InsecureSkipVerify: o.GetSkipVerify()} //nolint:gosec // the operator's choice
+	if cfg.ServerName == "" {
+		cfg.ServerName = host
+	}
+	if file := o.GetCaFile(); file != "" {
+		pem, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("ca_file: %w", err)
+		}
+		cfg.RootCAs = x509.NewCertPool()
+		if !cfg.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("ca_file: no certificate in %s", file)
+		}
+	}
+	return cfg, nil
+}

@@ -1,0 +1,120 @@
+package checks
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"strconv"
+	"strings"
+
+	"github.com/leasehold/leasehold/agent/protocol"
+)
+
+// kernelName is how much of a program's name the kernel keeps.
+const kernelName = 15
+
+// newProcessProbe passes where the process runs.
+func newProcessProbe(c *protocol.ProcessCheck) probe {
+	if c.GetPidFile() != "" {
+		return func(context.Context) Result { return byPIDFile(c.GetPidFile()) }
+	}
+	var last string // where it was found the last time: looking there first spares looking everywhere
+	return func(ctx context.Context) Result {
+		if last != "" && isCalled(last, c.GetName()) {
+			return ""
+		}
+		var why Result
+		last, why = find(ctx, c.GetName())
+		return why
+	}
+}
+
+func byPIDFile(file string) Result {
+	f, err := os.Open(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Result(file + " does not exist")
+	}
+	if err != nil {
+		return Result(err.Error())
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, 64))
+	if err != nil {
+		return Result(err.Error())
+	}
+	word, _, _ := strings.Cut(strings.TrimSpace(string(data)), "\n")
+	pid, err := strconv.Atoi(strings.TrimSpace(word))
+	if err != nil || pid < 1 {
+		return Result(fmt.Sprintf("%s holds no process ID", file))
+	}
+	if _, runs := look(strconv.Itoa(pid)); !runs {
+		return Result(fmt.Sprintf("process %d, of which %s tells, does not run", pid, file))
+	}
+	return ""
+}
+
+// find looks for a program among all processes.
+func find(ctx context.Context, name string) (pid string, why Result) {
+	proc, err := os.Open("/proc")
+	if err != nil {
+		return "", Result(err.Error())
+	}
+	defer proc.Close()
+	for {
+		some, err := proc.Readdirnames(256)
+		for _, pid := range some {
+			if pid[0] >= '1' && pid[0] <= '9' && isCalled(pid, name) {
+				return pid, ""
+			}
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return "", Result(fmt.Sprintf("no process is called %q", name))
+		case err != nil:
+			return "", Result(err.Error())
+		case ctx.Err() != nil:
+			return "", timedOut
+		}
+	}
+}
+
+// isCalled says that the process runs and is called so: by the kernel, which cuts long names, or where it did by its command line.
+func isCalled(pid, name string) bool {
+	comm, runs := look(pid)
+	if !runs || comm != name[:min(len(name), kernelName)] {
+		return false
+	}
+	if len(name) <= kernelName {
+		return true
+	}
+	line, err := os.ReadFile("/proc/" + pid + "/cmdline")
+	if err != nil {
+		return false
+	}
+	words := bytes.SplitN(line, []byte{0}, 3)
+	for _, word := range words[:min(2, len(words))] { // a script's name follows that of its shell
+		if path.Base(string(word)) == name {
+			return true
+		}
+	}
+	return false
+}
+
+// look says how the kernel calls a process, and whether it runs: one that ended and was not asked for its exit code does not.
+func look(pid string) (comm string, runs bool) {
+	data, err := os.ReadFile("/proc/" + pid + "/stat")
+	if err != nil {
+		return "", false
+	}
+	from, to := bytes.IndexByte(data, '('), bytes.LastIndexByte(data, ')') // the name may hold anything
+	if from < 0 || to < from || to+2 >= len(data) {
+		return "", false
+	}
+	state := data[to+2]
+	return string(data[from+1 : to]), state != 'Z' && state != 'X'
+}
