@@ -103,6 +103,7 @@ type Deps struct {
 	Fence       Fence
 	// Uptime is a clock that goes on beside the agent; nil is the kernel's.
 	Uptime func() time.Duration
+	Checks Checks
 	// Dial reaches a replica; nil is TCP.
 	Dial func(ctx context.Context, address string) (net.Conn, error)
 	// Rand gives numbers in [0,1) for jitter; nil is a good source.
@@ -127,6 +128,7 @@ type Agent struct {
 	stopped  bool      // the workload, for want of a lease
 	stamped  time.Time // the renewal that is remembered
 	leaving  *protocol.Drain
+	heard    bool          // what is wanted, from a replica
 	restart  string        // token of the restart that is wanted
 	news     chan struct{} // there is something to report that only the loop knows
 	started  time.Time
@@ -137,6 +139,8 @@ type Agent struct {
 	streams  sync.WaitGroup // end by themselves after a goodbye
 	tasks    sync.WaitGroup // end with the background
 	keeper   *keeper
+
+	confirmedHash string // of what was wanted when last all of it was taken over and checked
 }
 
 // New checks and starts nothing.
@@ -150,8 +154,8 @@ func New(cfg Config, deps Deps) (*Agent, error) {
 		return nil, errors.New("new agent: no boot ID: set " + provider.EnvBootID)
 	case cfg.StateDir == "":
 		return nil, errors.New("new agent: no state directory")
-	case deps.Credentials == nil || deps.Logger == nil || deps.Host == nil || deps.Workload == nil || deps.Hook == nil || deps.Notices == nil || deps.Evacuation == nil || deps.Fence == nil:
-		return nil, errors.New("new agent: credentials, logger, host, workload, drain hook, the sources of notices and a fence are all needed")
+	case deps.Credentials == nil || deps.Logger == nil || deps.Host == nil || deps.Workload == nil || deps.Hook == nil || deps.Checks == nil || deps.Notices == nil || deps.Evacuation == nil || deps.Fence == nil:
+		return nil, errors.New("new agent: credentials, logger, host, workload, drain hook, checks, the sources of notices and a fence are all needed")
 	}
 	switch cfg.Farewell {
 	case "":
@@ -234,6 +238,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	if a.guard(background, a.started); !a.stopped {
 		a.wish(time.Time{})
 	}
+	a.wantChecks(false, a.knownVerdicts())
 	a.settle(ctx)
 	a.log.Info("agent started", "version", a.cfg.Version, "boot", a.cfg.BootID)
 
@@ -275,6 +280,9 @@ func (a *Agent) loop(ctx, background context.Context) error {
 		case <-a.deps.Notices.Changed():
 			ev = contact.Changed{}
 		case <-a.deps.Evacuation.Changed():
+			ev = contact.Changed{}
+		case <-a.deps.Checks.Changed():
+			a.remember(false)
 			ev = contact.Changed{}
 		case <-a.news:
 			ev = contact.Changed{}
@@ -328,6 +336,7 @@ func (a *Agent) perform(background context.Context, orders []contact.Order) {
 			if !o.Run {
 				a.deps.Hook.Want(nil)
 			}
+			a.checkAfresh()
 		case contact.Wanted:
 			a.obey(o.Wanted)
 		case contact.Note:
@@ -366,6 +375,7 @@ func (a *Agent) leave(stop context.CancelFunc) {
 	a.log.Info("agent ends", "farewell", kind.String(), "keep_workload", a.cfg.KeepWorkload)
 	a.perform(context.Background(), a.contact.Leave(kind, why))
 	close(a.over)
+	a.deps.Checks.Close()
 	a.deps.Hook.Close(a.cfg.KeepWorkload)
 	a.keeper.conclude(context.Background(), a.cfg.KeepWorkload)
 	a.noteDone() // what they have done since the loop ended

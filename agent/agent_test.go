@@ -337,7 +337,7 @@ func TestNewRefusesWhatCannotWork(t *testing.T) {
 		Bootstrap: provider.Bootstrap{Instance: "a", Shard: "s", Coordinators: []string{"x"}}, BootID: "b", StateDir: t.TempDir(),
 	}
 	m := newMachine(false)
-	deps := Deps{Credentials: insecure.NewCredentials(), Logger: slog.New(slog.DiscardHandler), Host: m, Workload: m, Hook: newHook(), Notices: newOracle(), Evacuation: newOracle(), Fence: newSwitch()}
+	deps := Deps{Credentials: insecure.NewCredentials(), Logger: slog.New(slog.DiscardHandler), Host: m, Workload: m, Hook: newHook(), Checks: newChecker(), Notices: newOracle(), Evacuation: newOracle(), Fence: newSwitch()}
 	if _, err := New(good, deps); err != nil {
 		t.Fatalf("New: %v", err)
 	}

@@ -26,18 +26,20 @@ type remembered struct {
 
 // duty is what the agent was told to be, as far as it has taken it over, and what it has done once and must not do again.
 type duty struct {
-	// ConfigHash is that of Run and Vars; "": they are those of the bootstrap document.
+	// ConfigHash is that of Run, Vars and Checks; "": the first two are those of the bootstrap document.
 	ConfigHash string            `json:"config_hash,omitempty"`
 	Run        []string          `json:"run,omitempty"`
 	Vars       map[string]string `json:"vars,omitempty"`
+	Checks     []json.RawMessage `json:"checks,omitempty"` // as they were told
 	Lifecycle  string            `json:"lifecycle,omitempty"`
 	Notices    notice.Spec       `json:"notices,omitzero"`
 
-	OnLeaseLost    string   `json:"on_lease_lost,omitempty"`
-	OnLeaseLostRun []string `json:"on_lease_lost_run,omitempty"`
-	Lease          *stamp   `json:"lease_known,omitempty"` // where anything is done on its loss
-	Restarted      string   `json:"restarted,omitempty"`   // token of the last restart that was carried out
-	Drained        string   `json:"drained,omitempty"`     // token of the last drain whose hook has ended
+	OnLeaseLost    string    `json:"on_lease_lost,omitempty"`
+	OnLeaseLostRun []string  `json:"on_lease_lost_run,omitempty"`
+	Lease          *stamp    `json:"lease_known,omitempty"` // where anything is done on its loss
+	Restarted      string    `json:"restarted,omitempty"`   // token of the last restart that was carried out
+	Drained        string    `json:"drained,omitempty"`     // token of the last drain whose hook has ended
+	Verdicts       *verdicts `json:"verdicts,omitempty"`
 }
 
 // readMemory returns what the former run of the agent of this instance left; nothing, if there was none.

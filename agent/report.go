@@ -20,7 +20,6 @@ func (a *Agent) report(sequence uint64) *protocol.Report {
 		Sequence:      sequence,
 		Sent:          timestamppb.New(time.Now()),
 		MachineUptime: durationpb.New(sample.Uptime),
-		Healthy:       true,
 		Host: &protocol.Host{
 			CpuPercent:      sample.CPUPercent,
 			MemoryPercent:   sample.MemoryPercent,
@@ -29,39 +28,13 @@ func (a *Agent) report(sequence uint64) *protocol.Report {
 			NetworkReceived: sample.NetworkReceived,
 			Windows:         windows(sample),
 		},
-		ConfigHash: a.duty.ConfigHash,
+		ConfigHash: a.confirmed(),
 		Restarted:  a.duty.Restarted,
 		Drained:    a.duty.Drained,
 		Notice:     a.notice(),
 	}
-	w := a.deps.Workload.State()
-	if !w.Wanted {
-		return r
-	}
-	check := &protocol.Check{Name: processCheck, Healthy: w.Running, Since: timestamppb.New(a.started)}
-	if !w.Since.IsZero() {
-		check.Since = timestamppb.New(w.Since)
-	}
-	switch {
-	case w.Running:
-	case w.Exit != nil:
-		check.Why = "workload " + w.Exit.Why
-		check.Healthy = a.duty.Lifecycle == lifecycleTask && w.Exit.Code == 0 // done
-		r.WorkloadExit = &protocol.WorkloadExit{
-			Code: int32(w.Exit.Code), Signal: w.Exit.Signal, At: timestamppb.New(w.Exit.At), Output: w.Exit.Output,
-		}
-	default:
-		check.Why = "workload is not started yet"
-		if a.stopped {
-			check.Why = "workload is stopped for want of a lease"
-		}
-	}
-	r.Checks = append(r.Checks, check)
-	for _, c := range r.Checks {
-		if !c.Healthy && !c.Optional && r.Healthy {
-			r.Healthy, r.Why = false, c.Name+": "+c.Why
-		}
-	}
+	r.Checks, r.WorkloadExit = a.checked()
+	r.Healthy, r.Why = health(a.told(), r.Checks)
 	return r
 }
 
@@ -93,4 +66,38 @@ func windows(s host.Sample) []*protocol.HostWindow {
 		}
 	}
 	return out
+}
+
+// checked is how every check stands: that of the workload's process, where there is a workload, then the application's.
+func (a *Agent) checked() ([]*protocol.Check, *protocol.WorkloadExit) {
+	var list []*protocol.Check
+	var ended *protocol.WorkloadExit
+	if w := a.deps.Workload.State(); w.Wanted {
+		check := &protocol.Check{Name: processCheck, Kind: processCheck, Healthy: w.Running, Since: timestamppb.New(a.started)}
+		if !w.Since.IsZero() {
+			check.Since = timestamppb.New(w.Since)
+		}
+		list = append(list, check)
+		switch {
+		case w.Running:
+		case w.Exit != nil:
+			check.Why = "workload " + w.Exit.Why
+			ended = &protocol.WorkloadExit{
+				Code: int32(w.Exit.Code), Signal: w.Exit.Signal, At: timestamppb.New(w.Exit.At), Output: w.Exit.Output,
+			}
+			if a.duty.Lifecycle == lifecycleTask && w.Exit.Code == 0 {
+				check.Healthy = true // done: there is nothing left to check
+				return list, ended
+			}
+		default:
+			check.Why = "workload is not started yet"
+			if a.stopped {
+				check.Why = "workload is stopped for want of a lease"
+			}
+		}
+	}
+	for _, s := range a.deps.Checks.States() {
+		list = append(list, checkReport(s))
+	}
+	return list, ended
 }

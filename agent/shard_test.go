@@ -17,8 +17,10 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/test/bufconn"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/leasehold/leasehold/agent/checks"
 	"github.com/leasehold/leasehold/agent/host"
 	"github.com/leasehold/leasehold/agent/notice"
 	"github.com/leasehold/leasehold/agent/protocol"
@@ -448,6 +450,68 @@ func (c counting) Clone() credentials.TransportCredentials {
 	return counting{c.TransportCredentials.Clone(), c.shard}
 }
 
+// checker is a runner of checks in memory: a check has the results that a test gives it.
+type checker struct {
+	mu      sync.Mutex
+	specs   []*protocol.CheckSpec
+	vars    map[string]string
+	states  []checks.State
+	changed chan struct{}
+	closed  bool
+}
+
+func newChecker() *checker { return &checker{changed: make(chan struct{}, 1)} }
+
+func (c *checker) Want(w checks.Wanted) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var states []checks.State
+	for _, spec := range w.Specs {
+		s := checks.State{Name: spec.GetName(), Kind: checks.Kind(spec), Optional: spec.GetOptional(), Verdict: checks.Assume(w.Assume, time.Now()), Threshold: 2}
+		if known, is := w.Known[s.Name]; is {
+			s.Verdict = known.Kept()
+		}
+		for i, old := range c.specs {
+			if proto.Equal(old, spec) {
+				s = c.states[i]
+			}
+		}
+		states = append(states, s)
+	}
+	c.specs, c.vars, c.states = w.Specs, w.Vars, states
+}
+
+// result has a check, by its place, go through a run.
+func (c *checker) result(t *testing.T, i int, why checks.Result) {
+	t.Helper()
+	c.mu.Lock()
+	if i >= len(c.states) {
+		c.mu.Unlock()
+		t.Fatalf("there are %d checks", len(c.states))
+	}
+	var decided bool
+	c.states[i].Verdict, decided = c.states[i].After(why, checks.Rules{Unhealthy: 2, Healthy: 2}, time.Now())
+	c.mu.Unlock()
+	if decided {
+		c.changed <- struct{}{}
+	}
+	synctest.Wait()
+}
+
+func (c *checker) States() []checks.State {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.states)
+}
+
+func (c *checker) Changed() <-chan struct{} { return c.changed }
+
+func (c *checker) Close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closed = true
+}
+
 // running is an agent under way in a bubble.
 type running struct {
 	t       *testing.T
@@ -457,6 +521,7 @@ type running struct {
 	notices *oracle
 	evac    *oracle
 	power   *offSwitch
+	checker *checker
 	state   string // the agent's state file
 	cancel  context.CancelFunc
 	done    chan error
@@ -474,17 +539,17 @@ func startAgent(t *testing.T, s *shard, m *machine, change func(*Config)) *runni
 	if change != nil {
 		change(&cfg)
 	}
-	h, notices, evac := newHook(), newOracle(), newOracle()
+	h, c, notices, evac := newHook(), newChecker(), newOracle(), newOracle()
 	power, began := newSwitch(), s.began
 	a, err := New(cfg, Deps{
 		Credentials: counting{insecure.NewCredentials(), s}, Logger: slog.New(slog.NewTextHandler(testWriter{t}, nil)),
-		Host: m, Workload: m, Hook: h, Notices: notices, Evacuation: evac, Fence: power, Uptime: func() time.Duration { return time.Since(began) }, Dial: s.dial, Rand: func() float64 { return 0.999 },
+		Host: m, Workload: m, Hook: h, Checks: c, Notices: notices, Evacuation: evac, Fence: power, Uptime: func() time.Duration { return time.Since(began) }, Dial: s.dial, Rand: func() float64 { return 0.999 },
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	r := &running{t: t, shard: s, machine: m, hook: h, notices: notices, evac: evac, power: power, state: filepath.Join(cfg.StateDir, "agent.json"), cancel: cancel, done: make(chan error, 1)}
+	r := &running{t: t, shard: s, machine: m, hook: h, checker: c, notices: notices, evac: evac, power: power, state: filepath.Join(cfg.StateDir, "agent.json"), cancel: cancel, done: make(chan error, 1)}
 	go func() { r.done <- a.Run(ctx) }()
 	return r
 }

@@ -35,8 +35,13 @@ func (a *Agent) obey(w *protocol.Wanted) {
 	if w.GetLifecycle() != "" {
 		now.Lifecycle = w.GetLifecycle()
 	}
-	if hash := w.GetConfigHash(); hash != "" && hash != now.ConfigHash {
-		now.ConfigHash, now.Run, now.Vars = hash, slices.Clone(w.GetRun()), maps.Clone(w.GetVars())
+	knew := a.told()
+	list, _ := a.checked()
+	healthy, _ := health(knew, list) // before anything new: a check that comes with an update begins with this verdict
+	hash := w.GetConfigHash()
+	config := hash != "" && (hash != now.ConfigHash || !sameSpecs(now.specs(), w.GetChecks()))
+	if config {
+		now.ConfigHash, now.Run, now.Vars, now.Checks = hash, slices.Clone(w.GetRun()), maps.Clone(w.GetVars()), keepSpecs(w.GetChecks())
 		a.deps.Workload.Configure(now.Run, now.Vars)
 		a.log.Info("configuration taken over", "config", hash)
 	}
@@ -48,7 +53,10 @@ func (a *Agent) obey(w *protocol.Wanted) {
 		a.remember(false)
 	}
 	a.deps.Notices.Watch(now.Notices)
-	if now.ConfigHash != a.duty.ConfigHash || now.Lifecycle != a.duty.Lifecycle {
+	a.heard = true
+	if config || now.Lifecycle != a.duty.Lifecycle || !knew {
+		a.duty = now
+		a.wantChecks(healthy, nil)
 		a.take(now)
 		select {
 		case a.news <- struct{}{}: // DET-1
@@ -98,6 +106,9 @@ func (a *Agent) noteDone() {
 	if token := a.deps.Hook.Ended(); token != "" {
 		now.Drained = token
 	}
+	if now.Restarted != a.duty.Restarted {
+		a.checkAfresh()
+	}
 	if now.Restarted != a.duty.Restarted || now.Drained != a.duty.Drained {
 		a.take(now)
 	}
@@ -105,6 +116,7 @@ func (a *Agent) noteDone() {
 
 // remember writes the state file.
 func (a *Agent) remember(sync bool) {
+	a.duty.Verdicts = a.verdictsNow()
 	err := writeMemory(a.statePath, a.cfg.Bootstrap.Instance, a.memory, a.duty, sync)
 	switch {
 	case err == nil:

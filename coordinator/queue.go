@@ -294,6 +294,7 @@ func (t *tenure) request(rec store.Instance) provider.CreateRequest {
 			ReportInterval: rec.Spec.Report.Interval.String(), ReconnectMin: settings.ReconnectMin.String(), ReconnectMax: settings.ReconnectMax.String(),
 			Run: rec.Spec.Workload.Run, Vars: rec.Spec.Vars, StopTimeout: rec.Spec.StopTimeout.String(),
 			Lifecycle: rec.Spec.Lifecycle, OnLeaseLost: fence.Do, OnLeaseLostRun: fence.Run,
+			Checked: len(rec.Spec.Checks) > 0,
 		},
 	}
 }

@@ -34,6 +34,8 @@ type Bootstrap struct {
 
 	OnLeaseLost    string   `json:"on_lease_lost,omitempty"` // stop, poweroff or run; empty: nothing is done (SAFE-9)
 	OnLeaseLostRun []string `json:"on_lease_lost_run,omitempty"`
+	// Checked: there are application checks. The replica that welcomes the agent says which; until then it is not healthy.
+	Checked bool `json:"checked,omitempty"`
 }
 
 // ReadBootstrap reads and checks the document.

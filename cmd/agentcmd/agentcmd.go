@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/leasehold/leasehold/agent"
+	"github.com/leasehold/leasehold/agent/checks"
 	"github.com/leasehold/leasehold/agent/host"
 	"github.com/leasehold/leasehold/agent/notice"
 	"github.com/leasehold/leasehold/agent/workload"
@@ -89,11 +90,15 @@ func (c *Cmd) Run(ctx context.Context, log *slog.Logger, version Version) error 
 		return err
 	}
 	evacuation.Watch(notice.Spec{Source: notice.File, File: evacuationFile(stateDir), Kind: notice.Evacuating})
+	checker, err := checks.New(checks.Config{Place: place}, checks.Deps{Logger: log})
+	if err != nil {
+		return err
+	}
 	a, err := agent.New(agent.Config{
 		Bootstrap: bootstrap, BootID: boot, StateDir: stateDir, Version: string(version),
 		Farewell: agent.Farewell(or(c.Farewell, string(agent.FarewellShutdown))), KeepWorkload: c.KeepWorkload,
 	}, agent.Deps{
-		Credentials: insecure.NewCredentials(), Logger: log, Host: sampler, Workload: runner, Hook: hook,
+		Credentials: insecure.NewCredentials(), Logger: log, Host: sampler, Workload: runner, Hook: hook, Checks: checker,
 		Notices: notices, Evacuation: evacuation, Fence: fence{place: place, processes: c.BootID != ""},
 	})
 	if err != nil {

@@ -176,6 +176,8 @@ func forcedBy(path string, before, after store.Group) string {
 		one.Template = after.Template
 	case "workload":
 		one.Workload = after.Workload
+	case "checks":
+		one.Checks = after.Checks
 	case "vars":
 		one.Vars = map[string]string{}
 		for k, v := range before.Vars {

@@ -14,7 +14,7 @@ type GroupRollback struct {
 	Wait   bool   `help:"Wait until all instances are on the template that was good."`
 }
 
-// Run puts back what the instances were made from when the whole group was last healthy: provider, template, workload and vars.
+// Run puts back what the instances were made from when the whole group was last healthy: provider, template, workload, vars and checks.
 // All else stays as it is.
 func (c *GroupRollback) Run(ctx context.Context, s *Session) error {
 	begun := s.env.Now()
@@ -31,7 +31,7 @@ func (c *GroupRollback) Run(ctx context.Context, s *Session) error {
 		return err
 	}
 	ch.after.Provider, ch.after.Template = good.Spec.Provider, good.Spec.Template
-	ch.after.Workload, ch.after.Vars = good.Spec.Workload, good.Spec.Vars
+	ch.after.Workload, ch.after.Vars, ch.after.Checks = good.Spec.Workload, good.Spec.Vars, good.Spec.Checks
 	if err := ch.after.Validate(); err != nil {
 		return failure(Failed, "leasehold group edit "+c.Group, "group %s: with the template %s, of revision %d, its spec would be wrong: %s", c.Group, good.Template, good.Revision, joined(err))
 	}

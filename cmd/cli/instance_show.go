@@ -121,11 +121,7 @@ func showReport(scr output.Screen, v store.Versioned[store.Report], now time.Tim
 		return err
 	}
 	for _, c := range r.Checks {
-		state := "passes"
-		if !c.Healthy {
-			state = "FAILS: " + output.OneLine(c.Why)
-		}
-		fmt.Fprintf(scr.W, "  check %s for %s %s\n", output.OneLine(c.Name), output.Age(now, c.Since), state)
+		fmt.Fprintf(scr.W, "  %s\n", checkLine(c, now))
 	}
 	if w := r.Workload; w != nil {
 		fmt.Fprintf(scr.W, "  workload ended %s ago with %d%s\n", output.Age(now, w.At), w.Code, signal(w.Signal))
@@ -158,6 +154,28 @@ func showWindows(scr output.Screen, windows []store.HostWindow) error {
 		t.Add(over, percent(w.CPUPercent), percent(w.MemoryPercent), percent(w.DiskPercent), output.Bytes(w.NetworkSent), output.Bytes(w.NetworkRecv))
 	}
 	return t.Write(scr, true)
+}
+
+// checkLine says how a check stands: check http:8081 for 12s FAILS 0/2: connection refused.
+func checkLine(c store.CheckReport, now time.Time) string {
+	name, why := output.OneLine(c.Name), output.OneLine(c.Why)
+	if c.Optional {
+		name += " (optional)"
+	}
+	line := fmt.Sprintf("check %s for %s ", name, output.Age(now, c.Since))
+	progress := c.Progress()
+	switch {
+	case !c.Healthy:
+		return line + strings.TrimSpace("FAILS "+progress) + ": " + why
+	case c.Pending:
+		line += "is new and has not decided yet"
+	default:
+		line += "passes"
+	}
+	if progress != "" {
+		line += ", but failed " + progress + ": " + why
+	}
+	return line
 }
 
 // lastLine is the last line of a text: logs has the rest.

@@ -15,7 +15,7 @@ import (
 
 const demoName = "demo"
 
-// demoGroup are three small web servers.
+// demoGroup are three small web servers, which are healthy when they answer.
 func demoGroup() (store.Group, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -24,6 +24,9 @@ func demoGroup() (store.Group, error) {
 	g := store.DefaultGroup()
 	g.Name, g.Size, g.Provider = demoName, 3, "process"
 	g.Workload.Run = []string{self, "demo-web", "--port", "${port}"}
+	answers := store.DefaultCheck()
+	answers.HTTP = &store.HTTPCheck{Port: "${port}", Path: "/healthz"}
+	g.Checks = []store.Check{answers}
 	g.Complete()
 	return g, g.Validate()
 }

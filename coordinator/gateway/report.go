@@ -24,6 +24,9 @@ const (
 	mostOutput  = 64 << 10
 )
 
+// whyEvery is how often at most a report is persisted for nothing but another reason: a check may give another one each time.
+const whyEvery = 10 * time.Second
+
 // report takes a report: it renews the lease, is persisted if it says something new, and is acknowledged once the lease is
 // renewed. An error ends the stream.
 func (s *session) report(r *protocol.Report) error {
@@ -100,7 +103,8 @@ func (s *session) recallReport(ctx context.Context) {
 // wrote it: what a stream that was overtaken says late is not news. If that fails, the next report is written.
 func (s *session) persist(ctx context.Context, r *protocol.Report) {
 	rec := s.record(r)
-	if !news(s.lastReport, rec) && time.Since(s.persisted) < persistEvery {
+	age := time.Since(s.persisted)
+	if !news(s.lastReport, rec) && (rec.Why == s.lastReport.Why || age < whyEvery) && age < persistEvery {
 		return
 	}
 	keys := s.g.cfg.Keys
@@ -126,13 +130,14 @@ func (s *session) persist(ctx context.Context, r *protocol.Report) {
 	s.keepOutput(ctx, before, rec)
 }
 
-// news says whether a report differs in what others act on.
+// news says whether a report differs in what others act on. Why an instance is unhealthy is not among that: see whyEvery.
 func news(old, now store.Report) bool {
-	if old.BootID != now.BootID || old.Healthy != now.Healthy || old.Why != now.Why || len(old.Checks) != len(now.Checks) {
+	if old.BootID != now.BootID || old.Healthy != now.Healthy || len(old.Checks) != len(now.Checks) {
 		return true
 	}
 	for i := range old.Checks {
-		if old.Checks[i].Name != now.Checks[i].Name || old.Checks[i].Healthy != now.Checks[i].Healthy {
+		a, b := &old.Checks[i], &now.Checks[i]
+		if a.Name != b.Name || a.Healthy != b.Healthy || a.Optional != b.Optional || a.Pending != b.Pending {
 			return true
 		}
 	}
@@ -155,7 +160,9 @@ func (s *session) record(r *protocol.Report) store.Report {
 			break
 		}
 		rec.Checks = append(rec.Checks, store.CheckReport{
-			Name: clip(c.GetName(), mostName), Healthy: c.GetHealthy(), Optional: c.GetOptional(), Why: clip(c.GetWhy(), mostText), Since: moment(c.GetSince()),
+			Name: clip(c.GetName(), mostName), Kind: clip(c.GetKind(), mostName), Healthy: c.GetHealthy(), Optional: c.GetOptional(), Pending: c.GetPending(),
+			Why: clip(c.GetWhy(), mostText), Since: moment(c.GetSince()),
+			Against: int(c.GetAgainst()), Threshold: int(c.GetThreshold()), Took: store.Duration(max(0, c.GetTook().AsDuration())),
 		})
 	}
 	if h := r.GetHost(); h != nil {

@@ -40,10 +40,10 @@ func TestReportsArePersistedOnChangeAndOnceAMinute(t *testing.T) {
 
 		for _, news := range []*protocol.Report{
 			{Healthy: false, Why: "ill"},
-			{Healthy: false, Why: "worse"},
 			{Healthy: true, Checks: []*protocol.Check{{Name: "http", Healthy: true}}},
 			{Healthy: true, Checks: []*protocol.Check{{Name: "http", Healthy: false, Optional: true}}},
 			{Healthy: true, Checks: []*protocol.Check{{Name: "tcp", Healthy: false, Optional: true}}},
+			{Healthy: true, Checks: []*protocol.Check{{Name: "tcp", Healthy: false, Optional: true, Pending: true}}},
 			{Healthy: true, WorkloadExit: &protocol.WorkloadExit{Code: 3, Output: []byte("oh")}},
 		} {
 			a.report(news)
@@ -69,6 +69,60 @@ func TestReportsArePersistedOnChangeAndOnceAMinute(t *testing.T) {
 		pass(leaseTTL) // the report is not on the lease
 		if !w.report("web-0").Present() {
 			t.Error("the report went with the lease")
+		}
+	})
+}
+
+// An instance that is ill for another reason each time is written about now and then, not with every report.
+//
+// proves DET-16
+func TestReasonsAreNoNewsByThemselves(t *testing.T) {
+	inWorld(t, func(w *world) {
+		r := w.serve("one")
+		defer r.stop()
+		w.record("web-0", store.Running)
+		a := r.welcomed(hello("web-0", "boot1", 1))
+		defer a.hangUp()
+		a.report(&protocol.Report{Why: "not checked yet"})
+		writes, last := 0, w.report("web-0").Modified
+		for i := range 60 {
+			pass(time.Second)
+			a.report(&protocol.Report{Why: strings.Repeat("x", i+1)})
+			if now := w.report("web-0").Modified; now != last {
+				writes, last = writes+1, now
+			}
+		}
+		if writes < 5 || writes > 6 {
+			t.Errorf("%d writes in a minute, each report with another reason", writes)
+		}
+	})
+}
+
+// proves DET-9, SEC-5
+func TestChecksAreTakenOver(t *testing.T) {
+	inWorld(t, func(w *world) {
+		r := w.serve("one")
+		defer r.stop()
+		w.record("web-0", store.Running)
+		a := r.welcomed(hello("web-0", "boot1", 1))
+		defer a.hangUp()
+		list := []*protocol.Check{{
+			Name: strings.Repeat("n", 1000), Kind: strings.Repeat("k", 1000), Why: strings.Repeat("w", 10_000), Pending: true, Optional: true,
+			Against: 1, Threshold: 3, Took: durationpb.New(-time.Second),
+		}, {Name: "http:8081", Kind: "http", Why: "connection refused", Against: 1, Threshold: 2, Took: durationpb.New(time.Second)}}
+		for range 1000 {
+			list = append(list, &protocol.Check{Name: "x"})
+		}
+		a.report(&protocol.Report{Checks: list})
+		got := w.report("web-0").Record.Checks
+		if len(got) != 64 {
+			t.Fatalf("%d checks are kept", len(got))
+		}
+		if c := got[0]; len(c.Name) != 100 || len(c.Kind) != 100 || len(c.Why) != 1000 || !c.Pending || !c.Optional || c.Took != 0 || c.Progress() != "1/3" {
+			t.Errorf("check is %+v", c)
+		}
+		if c := got[1]; c.Kind != "http" || c.Why != "connection refused" || c.Took.D() != time.Second || c.Progress() != "1/2" {
+			t.Errorf("check is %+v", c)
 		}
 	})
 }

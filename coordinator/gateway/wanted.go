@@ -73,7 +73,7 @@ func restartWanted(i store.Instance) string {
 func wantedBy(i store.Instance) *protocol.Wanted {
 	w := &protocol.Wanted{Lifecycle: i.Spec.Lifecycle}
 	if i.Config != "" { // else it is not known what the machine was made from, and it stays as it is (REC-8)
-		w.ConfigHash, w.Run, w.Vars = i.Config, i.Spec.Workload.Run, i.Spec.Vars
+		w.ConfigHash, w.Run, w.Vars, w.Checks = i.Config, i.Spec.Workload.Run, i.Spec.Vars, checkSpecs(i.Spec.Checks)
 	}
 	w.RestartToken = restartWanted(i)
 	if l := i.Spec.Report.OnLeaseLost; l.Fences() {

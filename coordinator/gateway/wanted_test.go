@@ -31,6 +31,9 @@ func (a *agent) wanted() []string {
 		for _, name := range slices.Sorted(maps.Keys(w.GetVars())) {
 			line += fmt.Sprintf(" %s=%s", name, w.GetVars()[name])
 		}
+		for _, c := range w.GetChecks() {
+			line += fmt.Sprintf(" check %s every %s", c.GetName(), c.GetInterval().AsDuration())
+		}
 		if w.GetRestartToken() != "" {
 			line += " restart " + w.GetRestartToken()
 		}
@@ -112,6 +115,9 @@ func TestAgentIsToldWhatItsRecordWants(t *testing.T) {
 			}},
 			{"returned", func(i *store.Instance) { i.Drain = drain }, []string{"service c1 run [./web] greeting=hello"}},
 			{"task", func(i *store.Instance) { i.Spec.Lifecycle = store.LifecycleTask }, []string{"task c1 run [./web] greeting=hello"}},
+			{"checks", func(i *store.Instance) {
+				i.Config, i.Spec.Checks = "c3", []store.Check{{Name: "tcp:80", Interval: store.Duration(5 * time.Second), TCP: &store.TCPCheck{Port: "80"}}}
+			}, []string{"service c3 run [./web] greeting=hello check tcp:80 every 5s"}},
 			{"of unknown making", func(i *store.Instance) { i.Config = "" }, []string{"service  run []"}},
 		} {
 			w.workloadRecord("web-0", step.change)

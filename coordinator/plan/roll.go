@@ -53,6 +53,9 @@ func (d *draft) change(m *member) (action, why string) {
 			}
 			more(a, "vars")
 		}
+		if len(was.Checks)+len(d.spec.Checks) > 0 && !reflect.DeepEqual(was.Checks, d.spec.Checks) {
+			more(store.ActionLiveUpdate, "checks")
+		}
 	}
 	if m.Record.Relaunch < d.spec.Relaunch.Number {
 		more(d.spec.Relaunch.Action, fmt.Sprintf("relaunch %d", d.spec.Relaunch.Number))

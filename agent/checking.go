@@ -1,0 +1,146 @@
+package agent
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/leasehold/leasehold/agent/checks"
+	"github.com/leasehold/leasehold/agent/protocol"
+)
+
+// Checks are the application checks (DET-9).
+type Checks interface {
+	// Want says which checks to do from now on, and may be told the same again.
+	Want(w checks.Wanted)
+	// States says how they stand, at once.
+	States() []checks.State
+	// Changed tells that one has come to a verdict.
+	Changed() <-chan struct{}
+	// Close ends them and waits.
+	Close()
+}
+
+// verdicts are those of the checks, as the state file has them.
+type verdicts struct {
+	Boot   string                    `json:"boot"` // in which they were come to
+	Checks map[string]checks.Verdict `json:"checks,omitempty"`
+}
+
+// wantChecks has the checks of the present duty done; none while the workload may not run. Those that are new begin with the
+// assumed verdict.
+func (a *Agent) wantChecks(assume bool, known map[string]checks.Verdict) {
+	w := checks.Wanted{Vars: a.duty.Vars, Assume: assume, Known: known}
+	if a.mayRun {
+		w.Specs = a.duty.specs()
+	}
+	a.deps.Checks.Want(w)
+}
+
+// checkAfresh forgets every verdict: the workload was restarted, or is again.
+func (a *Agent) checkAfresh() {
+	a.deps.Checks.Want(checks.Wanted{})
+	a.wantChecks(false, nil)
+}
+
+// verdictsNow are what a later run of the agent is to take up.
+func (a *Agent) verdictsNow() *verdicts {
+	v := verdicts{Boot: a.cfg.BootID, Checks: map[string]checks.Verdict{}}
+	for _, s := range a.deps.Checks.States() {
+		v.Checks[s.Name] = s.Verdict
+	}
+	if len(v.Checks) == 0 {
+		return nil
+	}
+	return &v
+}
+
+// knownVerdicts are those that the former run came to. What another boot of the machine came to is assumed until this one has
+// shown more: a machine that boots is as it was before, unless its checks say something else.
+func (a *Agent) knownVerdicts() map[string]checks.Verdict {
+	v := a.duty.Verdicts
+	if v == nil {
+		return nil
+	}
+	out := maps.Clone(v.Checks)
+	for name, c := range out {
+		c.Pending = c.Pending || v.Boot != a.cfg.BootID
+		out[name] = c
+	}
+	return out
+}
+
+// specs are the checks as they were told. What a newer agent wrote and this one cannot read is left out: a replica tells again.
+func (d duty) specs() []*protocol.CheckSpec {
+	var out []*protocol.CheckSpec
+	for _, raw := range d.Checks {
+		var spec protocol.CheckSpec
+		if (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(raw, &spec) == nil {
+			out = append(out, &spec)
+		}
+	}
+	return out
+}
+
+// keepSpecs is what specs gives back.
+func keepSpecs(specs []*protocol.CheckSpec) []json.RawMessage {
+	var out []json.RawMessage
+	for _, spec := range specs {
+		if raw, err := protojson.Marshal(spec); err == nil { // what came over the wire can be written
+			out = append(out, raw)
+		}
+	}
+	return out
+}
+
+func sameSpecs(a, b []*protocol.CheckSpec) bool {
+	return slices.EqualFunc(a, b, func(x, y *protocol.CheckSpec) bool { return proto.Equal(x, y) })
+}
+
+// told says that it is known what to check. A machine whose document says that there is something learns it with the welcome.
+func (a *Agent) told() bool {
+	return a.heard || a.duty.ConfigHash != "" || !a.cfg.Bootstrap.Checked
+}
+
+// undecided says that a check which came with an update has not shown yet whether it passes. Until then the update is not
+// confirmed, so that a roll does not go on to the next instance with a check that fails.
+func (a *Agent) undecided() bool {
+	return slices.ContainsFunc(a.deps.Checks.States(), func(s checks.State) bool { return s.Pending && s.Healthy && !s.Optional })
+}
+
+// confirmed is the hash of what is taken over and, where it brought checks, has been checked.
+func (a *Agent) confirmed() string {
+	if !a.undecided() {
+		a.confirmedHash = a.duty.ConfigHash
+	}
+	return a.confirmedHash
+}
+
+// health is the verdict of all checks, and why where it is not healthy.
+func health(told bool, list []*protocol.Check) (healthy bool, why string) {
+	if !told {
+		return false, "it is not known yet what to check"
+	}
+	for _, c := range list {
+		if !c.GetHealthy() && !c.GetOptional() {
+			return false, c.GetName() + ": " + c.GetWhy()
+		}
+	}
+	return true, ""
+}
+
+func checkReport(s checks.State) *protocol.Check {
+	c := &protocol.Check{
+		Name: s.Name, Kind: s.Kind, Healthy: s.Healthy, Optional: s.Optional, Pending: s.Pending, Why: s.Why, Since: timestamppb.New(s.Since),
+		Against: uint32(s.Against), Threshold: uint32(s.Threshold),
+	}
+	if s.Took > 0 {
+		c.Took = durationpb.New(s.Took)
+	}
+	return c
+}
