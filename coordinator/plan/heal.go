@@ -131,7 +131,7 @@ func (d *draft) noteFlapping(sl *slot, m *member) {
 func (d *draft) replace(sl *slot, m *member) {
 	removeFirst, ok := d.turn(m)
 	if !ok {
-		if m.failing() && (d.spec.Budget.MaxExpansion > 0 || d.spec.MaxUnavailable(false) > 0) {
+		if m.failing() && !sl.touched && (d.spec.Budget.MaxExpansion > 0 || d.spec.MaxUnavailable(false) > 0) {
 			d.waiting = m.ID()
 		}
 		return
@@ -188,7 +188,13 @@ func (d *draft) turn(m *member) (removeFirst, ok bool) {
 	if m.goesNow() { // whether its place can be taken or not
 		return true, d.mayDelete("removal of "+m.ID(), m)
 	}
-	if !d.mayCreate(what, m.ID()) {
+	if !d.roomToCreate() && m.failing() && len(d.zones()) > 0 {
+		if leaving := d.giveWay(m, (*member).comingUp); leaving != "" {
+			d.block("HEAL-7", what, "max_creating is used up", leaving+" has made room", m.ID())
+			return false, false
+		}
+	}
+	if m.touched || !d.mayCreate(what, m.ID()) {
 		return false, false
 	}
 	if d.expansion() < b.MaxExpansion {
@@ -225,7 +231,7 @@ func (d *draft) room(m *member) (until string) {
 	case d.spec.Budget.MaxExpansion == 0 && d.spec.MaxUnavailable(false) == 0:
 		return "one of them is raised"
 	case d.spec.Budget.MaxExpansion > 0 && m.failing() && m.phase.Fills():
-		if leaving := d.giveWay(m); leaving != "" {
+		if leaving := d.giveWay(m, (*member).standing); leaving != "" {
 			return leaving + " has made room"
 		}
 	}

@@ -123,10 +123,13 @@ func (d *draft) rolls(m, old *member) bool {
 // giveWay withdraws an instance that a roll has made and that has not got healthy yet, the youngest of them, for a member that has failed
 // and waits for the room that it takes: its slot has one that serves, the other has none (HEAL-8). It returns who leaves: that may be one
 // that drains since an earlier plan, and whose room comes.
-func (d *draft) giveWay(m *member) string {
+func (d *draft) giveWay(m *member, takesRoom func(*member) bool) string {
 	var young, old *member
 	for _, sl := range d.order {
 		for _, o := range sl.members {
+			if !takesRoom(o) {
+				continue
+			}
 			if o.Record.Phase == store.Draining && o.Record.Drain != nil && o.Record.Drain.Rule == "HEAL-8" {
 				return o.ID()
 			}
@@ -135,10 +138,31 @@ func (d *draft) giveWay(m *member) string {
 			}
 		}
 	}
-	if young == nil || d.release(young, old, "HEAL-8", "withdrawn", "the healing of "+m.ID()+" needs its room, and "+old.ID()+" serves") == nil {
+	if young == nil || !d.mayDelete("removal of "+young.ID(), young) || d.waitsFirst(m, young) {
 		return ""
 	}
+	d.release(young, old, "HEAL-8", "withdrawn", "the healing of "+m.ID()+" needs its room, and "+old.ID()+" serves")
 	return young.ID()
+}
+
+// waitsFirst counts the failure of a member before another gives way to it. It may recover before there is room, and fail again: where
+// that costs the roll an instance each time, its slot has to flap like any other, so that the roll gets its turn (FLAP-2). True if it does
+// already.
+func (d *draft) waitsFirst(m, young *member) bool {
+	if m.Record.Counted || m.unwantedOrdered() || d.neverHealed(m) {
+		return false
+	}
+	if m.slot.touched {
+		return true // decided on the next picture
+	}
+	if d.fail(m.slot, m) {
+		d.noteFlapping(m.slot, m)
+		return true
+	}
+	a := d.step(m, m.phase, "FLAP-1", "waits for the room of "+young.ID(), m.judgment.Why, m.evidence(), func(r *store.Instance) { r.Counted = true })
+	a.Conditions = append(a.Conditions, m.proof(d.s.Keys)...)
+	d.writeSlot(a, m.slot)
+	return false
 }
 
 // healsFirst says that this plan has taken a step for a slot in which nobody works: the next belongs to it, and a roll takes no room
