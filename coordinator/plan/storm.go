@@ -191,10 +191,12 @@ func (d *draft) heldByStorm(m *member) bool {
 }
 
 // probes says whether a lost member is the one that is replaced to see whether that helps. One at a time is: the next when the
-// replacement of the last is healthy and the lost one is gone, so that no group stays frozen for good.
+// replacement of the last is healthy and the lost one is gone, so that no group stays frozen for good. Nothing is done for it before it is
+// recorded that it is the one: else the next plan, were that not written, would take another for the first.
 func (d *draft) probes(m *member) bool {
 	if d.storm.Probe == m.ID() {
-		return true
+		recorded := d.g.Status.Record.Storm
+		return recorded != nil && recorded.Probe == m.ID()
 	}
 	if d.storm.Next == nil {
 		return false
@@ -216,7 +218,7 @@ func (d *draft) probes(m *member) bool {
 	}
 	d.storm.Probe = m.ID()
 	d.tell("SAFE-2", "probe: "+m.ID()+" is replaced in the storm", "it has lasted for "+d.spec.Storm.ProbeAfter.String()+"; if the replacement gets healthy, the next follows")
-	return true
+	return false
 }
 
 // tell has a journal entry written beside the status that records the news.
