@@ -16,15 +16,17 @@ const (
 	paceLook = time.Second
 )
 
-// pace is create_rate and create_burst of the shard, as they are at the time (REC-3).
+// pace is create_rate and create_burst of the shard, as they are at the time (REC-3). Its queues take turns: one that is long starves no
+// other (REC-9).
 type pace struct {
 	settings func() store.ShardSettings
 	limit    *rate.Limiter
+	turn     chan struct{} // full while somebody waits for the rate: those who come meanwhile follow in their order
 }
 
 func newPace(settings func() store.ShardSettings) *pace {
 	now := settings()
-	return &pace{settings: settings, limit: rate.NewLimiter(rate.Limit(now.CreateRate), burst(now))}
+	return &pace{settings: settings, limit: rate.NewLimiter(rate.Limit(now.CreateRate), burst(now)), turn: make(chan struct{}, 1)}
 }
 
 func burst(s store.ShardSettings) int { return max(1, s.CreateBurst) }
@@ -32,6 +34,12 @@ func burst(s store.ShardSettings) int { return max(1, s.CreateBurst) }
 // wait returns when the next call may be made; false once ctx has ended. Within the burst it goes at once; beyond it jitter keeps
 // many coordinators from calling in step.
 func (p *pace) wait(ctx context.Context) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case p.turn <- struct{}{}:
+	}
+	defer func() { <-p.turn }()
 	for {
 		p.keepUp()
 		if p.limit.Allow() {

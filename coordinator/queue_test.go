@@ -81,3 +81,28 @@ func TestCreateRateIsThePresentOne(t *testing.T) {
 		w.always(time.Minute, "the slow rate is kept again", func() bool { return w.made() <= 21 })
 	})
 }
+
+// However slow the shard's rate is, those who share it take turns: a long queue of one provider starves no other.
+//
+// proves REC-9
+func TestProvidersShareTheRate(t *testing.T) {
+	inWorld(t, quick, func(w *world) {
+		w.editShard(func(s *store.Shard) { s.Settings.CreateRate, s.Settings.CreateBurst = 0.1, 1 })
+		second := memprovider.New(quick)
+		defer second.Close()
+		w.start("one", func(_ *coordinator.Config, d *coordinator.Deps) {
+			d.Providers = map[string]provider.Provider{"mem": w.provider, "second": second}
+		})
+		w.leads(time.Second, "one")
+		for name, p := range map[string]string{"web": "mem", "aside": "second"} {
+			g := w.group(name, 40)
+			g.Provider = p
+			g.Budget.MaxCreating = 0
+			w.apply(g)
+		}
+		w.until(10*time.Minute, "20 are made", func() bool { return len(w.provider.Existing())+len(second.Existing()) >= 20 })
+		if a, b := len(w.provider.Existing()), len(second.Existing()); a < 9 || b < 9 {
+			t.Errorf("one provider has made %d machines, the other %d", a, b)
+		}
+	})
+}
