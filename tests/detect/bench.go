@@ -33,9 +33,6 @@ const (
 	mostHarmed = 2 // flap.failures is 3
 )
 
-// sleeping is a workload that does nothing.
-const sleeping = `workload: {run: [sleep, "1000000"]}`
-
 // bench is a shard with machines to be harmed.
 type bench struct {
 	cfg      config
@@ -286,7 +283,8 @@ func (b *bench) webSize(todo []scenario) int {
 
 func (b *bench) raiseWeb(ctx context.Context, size int) error {
 	err := b.apply(ctx, webGroup, size,
-		sleeping,
+		fmt.Sprintf(`workload: {run: [%q, "${port}", %q]}`, filepath.Join(b.cfg.Dir, "web"), seenAs),
+		`checks: [{http: {port: "${port}", path: /healthz}}]`,
 		fmt.Sprintf("spot: {source: file, file: %q}", filepath.Join(seenAs, noticeFile)))
 	if err != nil {
 		return err
@@ -314,7 +312,7 @@ func (b *bench) raiseMute(ctx context.Context) ([]*trial, error) {
 		}
 	}
 	b.ledger.mu.Unlock()
-	if err := b.apply(ctx, muteGroup, b.cfg.Trials, sleeping, fmt.Sprintf("registration_timeout: %s", registrationTimeout)); err != nil {
+	if err := b.apply(ctx, muteGroup, b.cfg.Trials, fmt.Sprintf("registration_timeout: %s", registrationTimeout)); err != nil {
 		return nil, err
 	}
 	err := b.ledger.await(ctx, "machines to boot that stay mute", longest, func() bool { return len(trials) == b.cfg.Trials })

@@ -134,7 +134,7 @@ func measure(ctx context.Context, cfg config, progress io.Writer) (res result, e
 	}()
 	fmt.Fprintln(progress, "building the programs")
 	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-o", cfg.Dir+"/",
-		module+"/cmd/leasehold", module+"/cmd/leasehold-agent")
+		module+"/cmd/leasehold", module+"/cmd/leasehold-agent", module+"/tests/detect/web")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		return res, fmt.Errorf("build the programs: %w\n%s", err, out)

@@ -34,6 +34,11 @@ const (
 	providerPoll        = 5 * time.Second // the shard's default
 	registrationTimeout = 10 * time.Second
 
+	// The defaults of checks.
+	checkInterval  = 2 * time.Second
+	checkTimeout   = time.Second
+	checkThreshold = 2
+
 	noticeFile = "notice"
 )
 
@@ -44,6 +49,8 @@ func noticed(config) time.Duration    { return 3 * time.Second }
 func onePoll(config) time.Duration    { return providerPoll + 2*time.Second }
 func oneTimeout(config) time.Duration { return registrationTimeout + 2*time.Second }
 func overdue(c config) time.Duration  { return c.Interval*3/2 + 2*time.Second }
+func failing(config) time.Duration    { return checkThreshold*checkInterval + time.Second }
+func hanging(config) time.Duration    { return checkThreshold*checkInterval + checkTimeout + time.Second }
 
 // deafLease allows for the report that still gets through, and where there are several replicas for the hello that follows it over the
 // connection kept warm to the next.
@@ -118,6 +125,16 @@ func scenarios() []scenario {
 				return send(syscall.SIGKILL, pids...)
 			},
 			verdict: store.Unhealthy, rule: "DET-9", replaced: "HEAL-2", target: atOnce, why: "2s",
+		},
+		{
+			name: "check-failing", what: "HTTP check fails",
+			harm:    func(_ context.Context, _ *bench, m machine) error { return m.tell("fail", "") },
+			verdict: store.Unhealthy, rule: "DET-9", replaced: "HEAL-2", target: failing, why: "threshold × interval + 1s",
+		},
+		{
+			name: "check-hanging", what: "HTTP check hangs",
+			harm:    func(_ context.Context, _ *bench, m machine) error { return m.tell("hang", "") },
+			verdict: store.Unhealthy, rule: "DET-9", replaced: "HEAL-2", target: hanging, why: "threshold × interval + timeout + 1s",
 		},
 		{
 			name: "notice", what: "notice that the machine will be taken away",
