@@ -29,13 +29,12 @@ func (t *tenure) carryOut(ctx context.Context, s *plan.Snapshot, turns plan.Turn
 			return nil // the step is not made; the tenure goes on
 		}
 	}
-	told, now := a.Told(), time.Now().UTC()
+	told := a.Told()
 	entries := make([]store.JournalEntry, len(told))
 	for i, a := range told {
 		entries[i] = store.JournalEntry{
 			Rule: a.Rule, What: a.What, Why: a.Why, Group: a.Group, Instance: a.Instance, Slot: a.Slot,
 			From: a.From, To: a.To, Verdict: a.Verdict, Evidence: a.Evidence, Otherwise: a.Otherwise, Revision: s.Revision,
-			At: now.Add(time.Duration(i)), // they are read in this order
 		}
 		if a.From == a.To {
 			entries[i].From, entries[i].To = "", ""

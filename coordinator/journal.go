@@ -20,6 +20,7 @@ type journal struct {
 	mu    sync.Mutex
 	lease store.Lease
 	until time.Time // no further entries on the lease from then on
+	last  time.Time // of the last entry
 }
 
 func newJournal(r *Replica) *journal { return &journal{r: r} }
@@ -36,9 +37,22 @@ func (j *journal) entry(ctx context.Context, e store.JournalEntry) (store.Write,
 	}
 	e.Schema, e.By = store.Schema, j.r.cfg.ID
 	if e.At.IsZero() {
-		e.At = time.Now().UTC()
+		e.At = j.now()
 	}
 	return store.PutLeased(j.r.keys.Event(e.At, hex.EncodeToString(id)), store.Encode(e), lease), nil
+}
+
+// now is the time, and later than that of the entry before: entries are read in the order in which they were made, however coarse the
+// clock is. One that was set back for good is believed.
+func (j *journal) now() time.Time {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	now := time.Now().UTC().Round(0) // as others will compare it
+	if ahead := j.last.Sub(now); ahead >= 0 && ahead < time.Second {
+		now = j.last.Add(1)
+	}
+	j.last = now
+	return now
 }
 
 // write records an entry that belongs to no transaction. One that cannot be written is logged and lost.
