@@ -105,7 +105,7 @@ sim: ## play many imagined worlds (SEEDS=10000 FIRST=1), or show one (SEED=…)
 .PHONY: senses
 senses: ## whatever happens, nothing is destroyed for it: tests/senses with AGENTS=1000 (RUN=regexp)
 	scripts/test-needs.sh
-	go test ./tests/senses -count=1 -timeout 30m -v -run '$(or $(RUN),.)' -agents $(or $(AGENTS),1000)
+	go test ./tests/senses -count=1 -timeout 60m -parallel 1 -v -run '$(or $(RUN),.)' -agents $(or $(AGENTS),1000)
 
 .PHONY: clean
 clean: ## remove what was built

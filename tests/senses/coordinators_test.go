@@ -2,7 +2,6 @@ package senses
 
 import (
 	"testing"
-	"time"
 
 	"github.com/leasehold/leasehold/store"
 )
@@ -12,11 +11,7 @@ import (
 // proves SAFE-1, SAFE-11, ELECT-2
 func TestLeaderOfManyIsKilled(t *testing.T) {
 	t.Parallel()
-	p := plan{replicas: 2}
-	if *agents > 300 {
-		p.interval = 3 * time.Second // as many as one machine of two processors can have, and their coordinators
-	}
-	s := newStage(t, p)
+	s := newStage(t, plan{replicas: 2})
 	s.apply("web", *agents)
 	before := s.settle()
 	leader := s.leader()
@@ -34,11 +29,11 @@ func TestLeaderOfManyIsKilled(t *testing.T) {
 func TestGatewayIsKilled(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, plan{replicas: 3})
-	s.apply("web", 60)
+	s.apply("web", crowd())
 	before := s.settle()
 	victim := s.another(s.leader())
 	s.replicas[victim].kill()
-	s.await("all agents at the others", func() bool { return s.open() == 60 && len(s.serving()[victim]) == 0 })
+	s.await("all agents at the others", func() bool { return s.open() == crowd() && len(s.serving()[victim]) == 0 })
 	s.awaitCalm()
 	s.nothingDone(before, "a replica that does not lead is killed")
 	s.sees("web")
@@ -50,7 +45,7 @@ func TestGatewayIsKilled(t *testing.T) {
 func TestCoordinatorsAreAwayForLong(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, plan{replicas: 2})
-	s.apply("web", 60)
+	s.apply("web", crowd())
 	before := s.settle()
 	for _, r := range s.replicas {
 		r.kill()
@@ -82,7 +77,7 @@ func (s *stage) another(than string) string {
 func TestReplicaIsCutOffFromEtcd(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, plan{replicas: 3, behindRelay: []string{"a", "b", "c"}})
-	s.apply("web", 60)
+	s.apply("web", crowd())
 	before := s.settle()
 	for _, leads := range []bool{false, true} {
 		victim, what := s.leader(), "the leader is cut off from etcd, its streams are not"
@@ -92,7 +87,7 @@ func TestReplicaIsCutOffFromEtcd(t *testing.T) {
 		for _, way := range s.ways("way-" + victim) {
 			way.freeze()
 		}
-		s.await("all agents at the others", func() bool { return s.open() == 60 && len(s.serving()[victim]) == 0 })
+		s.await("all agents at the others", func() bool { return s.open() == crowd() && len(s.serving()[victim]) == 0 })
 		s.pass(2 * s.ttl)
 		s.nothingDone(before, what)
 		for _, way := range s.ways("way-" + victim) {

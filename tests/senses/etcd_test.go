@@ -19,7 +19,7 @@ import (
 func TestEtcdIsDownForLong(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, plan{replicas: 2})
-	s.apply("web", 60)
+	s.apply("web", crowd())
 	before := s.settle()
 	s.etcd[0].kill()
 	s.pass(s.ttl + 5*time.Second)
@@ -37,7 +37,7 @@ func TestEtcdIsDownForLong(t *testing.T) {
 func TestEtcdFreezesUnderMany(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, plan{replicas: 2})
-	s.apply("web", 60)
+	s.apply("web", crowd())
 	before := s.settle()
 	s.etcd[0].freeze()
 	s.pass(s.ttl + 8*time.Second)
@@ -55,7 +55,7 @@ func TestEtcdFreezesUnderMany(t *testing.T) {
 func TestEtcdLeaderFreezes(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, plan{replicas: 2, members: 3})
-	s.apply("web", 60)
+	s.apply("web", crowd())
 	before := s.settle()
 	for range 2 {
 		leads := s.etcdLeader()

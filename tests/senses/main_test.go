@@ -14,7 +14,7 @@ import (
 )
 
 // agents is how many there are in the great scenarios.
-var agents = flag.Int("agents", 150, "how many agents the great scenarios have")
+var agents = flag.Int("agents", usual, "how many agents the great scenarios have; all of those about many, if it is more than usual")
 
 // atOnce is how many scenarios run at the same time: nearly all of their time they wait.
 const atOnce = "8"

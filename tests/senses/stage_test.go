@@ -33,6 +33,17 @@ type plan struct {
 	disk        string        // where etcd keeps its data; "": beside the rest
 }
 
+// usual is how many agents a scenario has at most, unless the tests are told to have more.
+const usual = 150
+
+// crowd is how many agents a scenario has that is about many.
+func crowd() int {
+	if *agents > usual {
+		return *agents
+	}
+	return min(60, *agents)
+}
+
 // stage is an etcd, replicas of a coordinator and a swarm of machines, each a process of its own, on the loopback address.
 type stage struct {
 	t     *testing.T
@@ -72,6 +83,9 @@ func newStage(t *testing.T, p plan) *stage {
 	}
 	if p.interval == 0 {
 		p.interval = time.Second
+		if *agents > usual {
+			p.interval = 3 * time.Second // as often as a thousand of them, etcd and coordinators can on two processors
+		}
 	}
 	if p.wrongClocks {
 		if err := wrongClock(); err != nil {
