@@ -284,6 +284,9 @@ func (s *stage) await(what string, condition func() bool) {
 	late := time.NewTimer(longest)
 	defer late.Stop()
 	for !condition() {
+		if s.swarm != nil && s.swarm.hasEnded() {
+			s.t.Fatalf("the swarm has ended, while waiting for: %s: see %s", what, s.swarm.log)
+		}
 		select {
 		case <-tick.C:
 		case <-late.C:

@@ -2,8 +2,10 @@ package swarm
 
 import (
 	"context"
+	"errors"
 	"time"
 
+	"github.com/leasehold/leasehold/agent/checks"
 	"github.com/leasehold/leasehold/agent/host"
 	"github.com/leasehold/leasehold/agent/notice"
 	"github.com/leasehold/leasehold/agent/workload"
@@ -40,3 +42,19 @@ func (calm) Run(ctx context.Context)  { <-ctx.Done() }
 func (calm) Watch(notice.Spec)        {}
 func (calm) Latest() *notice.Notice   { return nil }
 func (calm) Changed() <-chan struct{} { return nil }
+
+// unchecked has nothing to check.
+type unchecked struct{}
+
+func (unchecked) Want(checks.Wanted)       {}
+func (unchecked) States() []checks.State   { return nil }
+func (unchecked) Changed() <-chan struct{} { return nil }
+func (unchecked) Close()                   {}
+
+// unfenced is a machine that is never to end itself.
+type unfenced struct{}
+
+var errFence = errors.New("no group of a swarm asks for a fence")
+
+func (unfenced) PowerOff(context.Context) error                             { return errFence }
+func (unfenced) Command(context.Context, []string, map[string]string) error { return errFence }

@@ -75,12 +75,12 @@ func (s *swarm) live(ctx context.Context, boot memprovider.Boot) {
 	}
 	a, err := agent.New(agent.Config{Bootstrap: boot.Bootstrap, BootID: boot.ID, StateDir: dir, Version: "swarm"}, agent.Deps{
 		Credentials: insecure.NewCredentials(), Logger: s.cfg.Logger, Host: still{}, Workload: none{}, Hook: idle{},
-		Notices: calm{}, Evacuation: calm{}, Dial: s.wire(instance).dial,
+		Checks: unchecked{}, Notices: calm{}, Evacuation: calm{}, Fence: unfenced{}, Dial: s.wire(instance).dial,
 	})
-	if err == nil {
-		err = a.Run(ctx)
-	}
 	if err != nil {
+		panic(err) // the agent wants something that a swarm does not give it yet: no scenario could go on
+	}
+	if err := a.Run(ctx); err != nil {
 		s.cfg.Logger.Error("agent ended", "instance", instance, "error", err)
 	}
 }
