@@ -180,6 +180,7 @@ func (d *draft) reconcile() {
 	d.withdrawFailed()
 	d.scaleDown()
 	d.expire(true)
+	d.updateFailing()
 	d.heal()
 	d.expire(false)
 	d.scaleUp()

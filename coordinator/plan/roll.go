@@ -245,28 +245,6 @@ func (d *draft) update(m *member) bool {
 	}
 }
 
-// updateLive has the agent take up new variables. It takes nobody down, yet goes step by step: they may be wrong.
-func (d *draft) updateLive(m *member, why string) bool {
-	if most := max(1, d.spec.Budget.MaxExpansion+d.spec.MaxUnavailable(false)); d.roll.updating >= most {
-		d.block("ROLL-2", "update of "+m.ID(), number(d.roll.updating, "instance")+" still to confirm what it was sent", "one of them has", m.ID())
-		return false
-	}
-	if m.healthy() && d.unwell() > d.spec.MaxUnavailable(false) {
-		d.blockUnwell(m)
-		return false
-	}
-	a := d.step(m, m.phase, "ROLL-2", "updated live", why, m.evidence(), d.renewed)
-	a.Conditions = append(a.Conditions, d.common()...)
-	d.roll.updating++
-	return true
-}
-
-// renewed puts what is wanted now into a record.
-func (d *draft) renewed(r *store.Instance) {
-	r.Spec, r.Template, r.Relaunch = d.spec.InstanceSpec(), d.hash, d.spec.Relaunch.Number
-	r.Config = r.Spec.ConfigHash()
-}
-
 // updateByRestart restarts a member in its place: the workload if its agent runs one and can be told, else the machine.
 func (d *draft) updateByRestart(m *member, why string) bool {
 	if d.unwell() >= d.spec.MaxUnavailable(true) && m.healthy() || d.booted(m) && d.unavailable() >= d.spec.MaxUnavailable(true) {

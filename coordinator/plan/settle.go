@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"slices"
+
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -68,7 +70,21 @@ func (d *draft) await(sl *slot, good, bad []*member) {
 			d.block("HEAL-2", "removal of "+m.ID(), "its replacement "+good[0].ID()+" is "+string(good[0].phase), good[0].ID()+" passes all checks", m.ID())
 		}
 	}
+	for _, m := range good {
+		if first := sl.members[0]; m != first && d.inVain(m) {
+			d.release(m, first, "HEAL-6", "withdrawn", "what it was made from is not wanted any more, and its checks fail: "+m.Report.Record.Why)
+		}
+	}
 	d.forcedOut(sl, good)
+}
+
+// inVain says that a replacement fails on a template that is not wanted any more: the next is made from another, and need not wait for as
+// long as DET-10 gives this one. One that has not been checked yet may be there first.
+func (d *draft) inVain(m *member) bool {
+	if m.phase != store.Checking || !d.outdated(m) || m.Record.Protected != "" || d.blamed() || !reportIsCurrent(m.Instance) {
+		return false
+	}
+	return slices.ContainsFunc(m.Report.Record.Checks, func(c store.CheckReport) bool { return !c.Healthy && !c.Pending && !c.Optional })
 }
 
 // leaving says that a member is to be replaced though it works: it is outdated or has grown too old, and nobody protects it.

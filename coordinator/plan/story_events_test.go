@@ -50,6 +50,8 @@ func (s *story) happens(word []string) {
 		s.sick = word[1]
 	case "crashes", "lasts":
 		s.crashes = word[0] == "crashes"
+	case "wrong":
+		s.wrong = word[1]
 	case "dumb":
 		s.dumb = true
 	case "hook":
@@ -239,6 +241,10 @@ func (s *story) setOther(g *store.Group, key, value string) {
 		g.Workload.Run = strings.Split(value, ",")
 	case "hook":
 		g.Drain.Hook = strings.Split(value, ",")
+	case "check":
+		c := store.DefaultCheck()
+		c.Name, c.TCP = value, &store.TCPCheck{Port: "8080"}
+		g.Checks = []store.Check{c}
 	case "greeting":
 		g.Vars = map[string]string{"greeting": value}
 	case "eligible_age":

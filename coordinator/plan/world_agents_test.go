@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/leasehold/leasehold/store"
@@ -24,6 +25,7 @@ type agent struct {
 	restarted string // token of the last restart of its workload
 	drained   string // token of the drain whose hook has ended
 	config    string // hash of what it has applied
+	wrong     bool   // there is a wrong check in it
 	exit      *store.WorkloadExit
 	notice    *store.Notice
 	hookFrom  time.Time // when the hook of its drain began
@@ -42,7 +44,7 @@ func (w *world) agentDue(id string, a *agent) {
 	switch {
 	case !a.registered && !a.registersAt.IsZero() && !w.now.Before(a.registersAt) && a.silentFrom.IsZero():
 		a.registered = true
-		a.config = in.Record.Config // it is told with its first answer
+		w.apply(a, &in.Record) // it is told with its first answer
 		w.report(id)
 	case a.registered && !a.returnsAt.IsZero() && !w.now.Before(a.returnsAt):
 		a.returnsAt = time.Time{}
@@ -65,10 +67,10 @@ func (w *world) obeys(a *agent, rec *store.Instance) {
 		a.restarted, a.exit = r.Token, nil
 		a.healthy = a.healthy || a.ails == ""
 		w.crash(a)
-		a.config = rec.Config
+		w.apply(a, rec)
 	}
 	if a.config != rec.Config && !w.fate.happens("it takes up its config later", 30) {
-		a.config = rec.Config
+		w.apply(a, rec)
 	}
 	d := rec.Drain
 	if d == nil || rec.Phase != store.Draining || len(rec.Spec.Drain.Hook) == 0 || a.drained == d.Token {
@@ -81,6 +83,12 @@ func (w *world) obeys(a *agent, rec *store.Instance) {
 	if w.hookFor > 0 && w.now.Sub(a.hookFrom) >= w.hookFor {
 		a.drained = d.Token
 	}
+}
+
+// apply has an agent take up its configuration.
+func (w *world) apply(a *agent, rec *store.Instance) {
+	a.config = rec.Config
+	a.wrong = slices.ContainsFunc(rec.Spec.Checks, func(c store.Check) bool { return c.Name == w.wrong })
 }
 
 // expire ends the lease of an agent that has been silent for too long.
@@ -126,10 +134,10 @@ func (w *world) report(id string) {
 		})
 	}
 	now := store.Report{
-		Schema: store.Schema, Instance: id, BootID: boot, Healthy: a.healthy, Workload: a.exit, Config: a.config, Restarted: a.restarted,
+		Schema: store.Schema, Instance: id, BootID: boot, Healthy: a.healthy && !a.wrong, Workload: a.exit, Config: a.config, Restarted: a.restarted,
 		Drained: a.drained, Notice: a.notice,
 	}
-	if !a.healthy {
+	if !now.Healthy {
 		now.Why, now.Checks = "checks 0/1", []store.CheckReport{{Name: "http", Why: "connection refused"}}
 	}
 	if r := read[store.Report](w, w.keys.Report(id)); !r.Present() || !reflect.DeepEqual(r.Record, now) {

@@ -51,6 +51,7 @@ type world struct {
 	hookFor  time.Duration   // how long a drain hook takes; 0: it never ends
 	sick     string          // the instance type with which no workload gets healthy
 	dumb     bool            // no new agent registers
+	wrong    string          // the check that fails wherever it is done
 	crashes  bool            // every workload that is started ends at once
 	hidden   map[string]bool // machines that the provider forgets to list
 }

@@ -1,0 +1,64 @@
+package plan
+
+import "github.com/leasehold/leasehold/store"
+
+// updateFailing brings what is wanted to those that need it most and lose nothing by it: whoever is not healthy and needs a live update
+// alone, a replacement under way as well as the one it replaces. It may be just what makes them healthy, a check that was wrong and is put
+// right, say. So they wait for no turn and no budget; the order of a roll is for those that work (ROLL-2, HEAL-8).
+func (d *draft) updateFailing() {
+	if d.rollout == nil || d.blamed() {
+		return
+	}
+	for _, sl := range d.order {
+		for _, m := range sl.members {
+			if !m.touched && d.updatedFirst(m) {
+				_, why := d.change(m)
+				d.updateNow(m, why)
+			}
+		}
+	}
+}
+
+// updatedFirst says that a member gets what is new before its turn: nobody protects it, and its agent can be told.
+func (d *draft) updatedFirst(m *member) bool {
+	if !d.outdated(m) || m.Record.Protected != "" || m.unwantedOrdered() || !m.Alive.Present() || m.Alive.Record.State != store.StreamOpen {
+		return false
+	}
+	switch {
+	case m.phase == store.Checking:
+	case m.phase != store.Running || !m.failing() || m.dead() || m.missed():
+		return false
+	}
+	if !m.failing() && d.spec.Rollout.Strategy != store.StrategyProactive && len(m.slot.members) == 1 {
+		return false // it is not replaced for another reason (ROLL-1)
+	}
+	action, _ := d.change(m)
+	return action == store.ActionLiveUpdate
+}
+
+// updateLive has the agent of a member take up what is new. It takes nobody down, yet goes step by step: it may be wrong.
+func (d *draft) updateLive(m *member, why string) bool {
+	if most := max(1, d.spec.Budget.MaxExpansion+d.spec.MaxUnavailable(false)); d.roll.updating >= most {
+		d.block("ROLL-2", "update of "+m.ID(), number(d.roll.updating, "instance")+" still to confirm what it was sent", "one of them has", m.ID())
+		return false
+	}
+	if m.healthy() && d.unwell() > d.spec.MaxUnavailable(false) {
+		d.blockUnwell(m)
+		return false
+	}
+	d.updateNow(m, why)
+	return true
+}
+
+// updateNow has it do so at once.
+func (d *draft) updateNow(m *member, why string) {
+	a := d.step(m, m.phase, "ROLL-2", "updated live", why, m.evidence(), d.renewed)
+	a.Conditions = append(a.Conditions, d.common()...)
+	d.roll.updating++
+}
+
+// renewed puts what is wanted now into a record.
+func (d *draft) renewed(r *store.Instance) {
+	r.Spec, r.Template, r.Relaunch = d.spec.InstanceSpec(), d.hash, d.spec.Relaunch.Number
+	r.Config = r.Spec.ConfigHash()
+}
