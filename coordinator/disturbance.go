@@ -3,6 +3,7 @@ package coordinator
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/leasehold/leasehold/store"
@@ -38,6 +39,8 @@ func (r *Replica) disturbed(what string) {
 func (r *Replica) watchVitals(ctx context.Context) {
 	var before store.Vitals
 	heard, silent := time.Now(), false
+	var holds sync.WaitGroup // vitals are watched while a hold that cannot be written yet is tried again
+	defer holds.Wait()
 	tick := time.NewTicker(vitalsEvery)
 	defer tick.Stop()
 	for {
@@ -60,7 +63,7 @@ func (r *Replica) watchVitals(ctx context.Context) {
 				r.disturbed(what)
 			}
 			if before != (store.Vitals{}) && (before.Cluster != known.Cluster || known.Revision < before.Revision) {
-				r.exchanged(ctx, what)
+				holds.Go(func() { r.exchanged(ctx, what) })
 			}
 			before, heard, silent = known, time.Now(), false
 		}

@@ -84,7 +84,7 @@ func (r *Replica) exchanged(ctx context.Context, what string) {
 		r.journal.renewLease() // that of another etcd
 		select {
 		case <-ctx.Done():
-		case <-time.After(overtakenWait):
+		case <-time.After(vitalsEvery):
 		}
 	}
 }
