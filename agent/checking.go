@@ -2,7 +2,6 @@ package agent
 
 import (
 	"encoding/json"
-	"maps"
 	"slices"
 
 	"google.golang.org/protobuf/encoding/protojson"
@@ -60,19 +59,13 @@ func (a *Agent) verdictsNow() *verdicts {
 	return &v
 }
 
-// knownVerdicts are those that the former run came to. What another boot of the machine came to is assumed until this one has
-// shown more: a machine that boots is as it was before, unless its checks say something else.
+// knownVerdicts are those that the former run came to. Another boot of the machine begins afresh: what runs there has been started anew,
+// and its group gives it the time that an instance has to get healthy (DET-10).
 func (a *Agent) knownVerdicts() map[string]checks.Verdict {
-	v := a.duty.Verdicts
-	if v == nil {
-		return nil
+	if v := a.duty.Verdicts; v != nil && v.Boot == a.cfg.BootID {
+		return v.Checks
 	}
-	out := maps.Clone(v.Checks)
-	for name, c := range out {
-		c.Pending = c.Pending || v.Boot != a.cfg.BootID
-		out[name] = c
-	}
-	return out
+	return nil
 }
 
 // specs are the checks as they were told. What a newer agent wrote and this one cannot read is left out: a replica tells again.

@@ -28,6 +28,7 @@ type Instance struct {
 	Doomed    *Doom      `json:"doomed,omitempty"`    // it is known that it will end
 	Drain     *Drain     `json:"drain,omitempty"`     // while draining
 	Restart   *Restart   `json:"restart,omitempty"`   // the last one, until the instance is healthy again
+	Boot      string     `json:"boot,omitempty"`      // that of the machine when the instance got healthy last
 	Relaunch  int        `json:"relaunch,omitempty"`  // how many of its group's relaunches it has gone through
 	Config    string     `json:"config,omitempty"`    // hash of what its agent is to have applied: see InstanceSpec.ConfigHash
 

@@ -204,6 +204,8 @@ func judgeReporting(in *Instance, s *Snapshot, now time.Time) Judgment {
 			notYet = "its agent has not confirmed its restart"
 		case in.Report.Record.Healthy:
 			return Judgment{Verdict: store.Live, Rule: "DET-5", Why: "it reports and is healthy", Evidence: evidence}
+		case rebooted(in):
+			return Judgment{Verdict: store.Live, Rule: "DET-10", Why: "its machine has started again: " + notYet, Evidence: evidence}
 		case in.Record.Phase == store.Running || in.Record.Phase == store.Draining:
 			return Judgment{Verdict: store.Unhealthy, Rule: "DET-9", Why: in.Report.Record.Why, Evidence: append(evidence, checksSay(in.Report.Record)...)}
 		case in.Record.Phase == store.Checking && restartConfirmed(in) && ended(in) && !endedWell(in): // no time will make it healthy
@@ -222,6 +224,12 @@ func judgeReporting(in *Instance, s *Snapshot, now time.Time) Judgment {
 		return Judgment{Verdict: store.Live, Rule: "DET-10", Why: "not healthy yet: " + notYet, Evidence: evidence, Until: due}
 	}
 	return Judgment{Verdict: store.Stuck, Rule: "DET-10", Why: fmt.Sprintf("not healthy within %s: %s", in.Record.Spec.MaxChecking, notYet), Evidence: append(evidence, checksSay(in.Report.Record)...)}
+}
+
+// rebooted says that an instance at work has come back with another boot than the one that got healthy, and was not restarted by us.
+func rebooted(in *Instance) bool {
+	return in.Record.Phase == store.Running && in.Record.Boot != "" && in.Alive.Present() && in.Alive.Record.State == store.StreamOpen &&
+		in.Alive.Record.BootID != in.Record.Boot
 }
 
 // ended says that the workload of its present boot runs no more, for it has ended by itself.

@@ -71,6 +71,10 @@ func noList(x *subject)    { x.Sighting = Sighting{} }
 func unhealthy(x *subject) { x.Report.Record.Healthy, x.Report.Record.Why = false, "checks 0/1" }
 func noReport(x *subject)  { x.Report = store.Versioned[store.Report]{} }
 func otherBoot(x *subject) { x.Alive.Record.BootID = "b2" }
+func rebootedInto(boot string) twist {
+	return func(x *subject) { x.Record.Boot, x.Alive.Record.BootID, x.Report.Record.BootID = "b", boot, boot }
+}
+
 func unlimited(x *subject) { x.Record.Spec.MaxChecking = 0 }
 
 // proves DET-3, DET-4, DET-5, DET-6, DET-8, DET-10, DET-11, DET-17, SAFE-1, SAFE-13, HEAL-1
@@ -147,6 +151,8 @@ func TestJudge(t *testing.T) {
 		{"registered this moment", []twist{phase(store.Booting), phaseFor(time.Hour)}, store.Live, "DET-5", 0},
 		{"not healthy yet", []twist{phase(store.Checking), unhealthy, phaseFor(10*time.Minute - 1)}, store.Live, "DET-10", 1},
 		{"never got healthy", []twist{phase(store.Checking), unhealthy, phaseFor(10 * time.Minute)}, store.Stuck, "DET-10", 0},
+		{"unhealthy after its machine started again by itself", []twist{unhealthy, rebootedInto("b2")}, store.Live, "DET-10", 0},
+		{"unhealthy, in the boot that was healthy", []twist{unhealthy, rebootedInto("b")}, store.Unhealthy, "DET-9", 0},
 		{"never reported", []twist{phase(store.Checking), noReport, phaseFor(10 * time.Minute)}, store.Stuck, "DET-10", 0},
 		{"may take as long as it likes", []twist{phase(store.Checking), unhealthy, unlimited, phaseFor(100 * time.Hour)}, store.Live, "DET-5", 0},
 		{"healthy at last", []twist{phase(store.Checking), phaseFor(time.Hour)}, store.Live, "DET-5", 0},

@@ -26,7 +26,7 @@ func (d *draft) progress() {
 				d.healthyNow(m)
 			}
 		case store.Running:
-			if !d.finished(m) {
+			if !d.finished(m) && !d.rebooted(m) {
 				d.remember(m)
 			}
 		default: // goes on by what others decide
@@ -83,8 +83,19 @@ func (d *draft) healthyNow(m *member) {
 		why = fmt.Sprintf("checks %d/%d", n, n)
 	}
 	a := d.step(m, store.Running, "DET-9", "healthy", fmt.Sprintf("%s, %s after it registered", why, d.since(m)), []string{streamSays(m.Instance), fmt.Sprintf("report rev %d", m.Report.Modified)},
-		func(r *store.Instance) { r.Restart = nil })
+		func(r *store.Instance) { r.Restart, r.Boot = nil, m.Alive.Record.BootID })
 	a.Conditions = append(a.Conditions, m.Alive.Unchanged(), m.Report.Unchanged())
+}
+
+// rebooted: its machine has started again by itself. What comes up has its time to get healthy, as after a restart that was ordered; from
+// what it was before nothing follows.
+func (d *draft) rebooted(m *member) bool {
+	if !rebooted(m.Instance) || m.dead() {
+		return false
+	}
+	a := d.step(m, store.Checking, "DET-10", "back after a restart of its machine", "it reports from another boot, and nobody ordered that", []string{streamSays(m.Instance)}, nil)
+	a.Conditions = append(a.Conditions, m.Alive.Unchanged())
+	return true
 }
 
 // remember forgets the failures of a slot whose instance has been healthy for long enough (FLAP-4).

@@ -96,6 +96,8 @@ func (s *story) befallsOne(what, detail, id string) {
 		s.silence(id, what == "cut-off")
 	case "return":
 		s.comeBack(id)
+	case "reboot":
+		s.reboot(id)
 	case "healthy", "unhealthy":
 		s.turn(id, what == "healthy")
 	case "broken":

@@ -188,6 +188,14 @@ func (w *world) restart(id string) {
 	w.crash(a)
 }
 
+// reboot has a machine start again by itself, which its provider does not notice.
+func (w *world) reboot(id string) {
+	a := w.agents[id]
+	w.silence(id, true)
+	a.boot++
+	a.registered, a.registersAt, a.silentFrom, a.exit = false, w.now.Add(bootTime), time.Time{}, nil
+}
+
 func (w *world) machineDue(m *machine) {
 	if m.upAt.IsZero() || w.now.Before(m.upAt) {
 		return
