@@ -1,0 +1,114 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/leasehold/leasehold/agent/protocol"
+	"github.com/leasehold/leasehold/provider"
+)
+
+// held is a check that fails where there is a file "ill", and waits as long as there is a file "hold".
+func held() *protocol.Wanted {
+	script := "while [ -e hold ]; do sleep 0.02; done; test ! -e ill"
+	return &protocol.Wanted{ConfigHash: "c1", Run: serving, Checks: []*protocol.CheckSpec{{
+		Name: "app", Interval: durationpb.New(100 * time.Millisecond), Timeout: durationpb.New(time.Minute), UnhealthyThreshold: 3, HealthyThreshold: 3,
+		Kind: &protocol.CheckSpec_Exec{Exec: &protocol.ExecCheck{Run: []string{"sh", "-c", script}}},
+	}}}
+}
+
+func (b box) put(name string) {
+	b.Helper()
+	if err := os.WriteFile(filepath.Join(b.dir, name), nil, 0o600); err != nil {
+		b.Fatal(err)
+	}
+}
+
+func (b box) drop(name string) {
+	b.Helper()
+	if err := os.Remove(filepath.Join(b.dir, name)); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// app is how the check stands in the next report that has it.
+func (g *gateway) app() *protocol.Check {
+	g.t.Helper()
+	var app *protocol.Check
+	g.await("report of the check", func(m *protocol.AgentMessage) bool {
+		for _, c := range m.GetReport().GetChecks() {
+			if c.GetName() == "app" {
+				app = c
+			}
+		}
+		return app != nil
+	})
+	return app
+}
+
+// decided waits for a verdict that results have led to.
+func (g *gateway) decided(healthy bool) *protocol.Check {
+	g.t.Helper()
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
+		if c := g.app(); c.GetHealthy() == healthy && !c.GetPending() {
+			return c
+		}
+	}
+	g.t.Fatalf("check is not decided to be healthy %t within %s", healthy, patience)
+	return nil
+}
+
+// An agent that was killed and started again says what the one before it knew, until its own results are enough to say something else.
+// Another boot of the machine knows nothing.
+//
+// proves DET-9
+func TestVerdictOutlivesAKilledAgent(t *testing.T) {
+	g := startGateway(t, "127.0.0.1:0")
+	g.wanted.Store(held())
+	b := newBox(t, serving, g.address)
+	p := b.agent()
+	g.decided(true)
+
+	again := func(env ...string) {
+		t.Helper()
+		b.put("hold")
+		p.signal(syscall.SIGKILL)
+		p.ended()
+		p = b.agent(env...)
+		g.hello()
+	}
+	kept := func(what string, healthy bool, why string) {
+		t.Helper()
+		for range 3 {
+			if c := g.app(); c.GetHealthy() != healthy || c.GetPending() || c.GetWhy() != why || c.GetAgainst() != 0 {
+				t.Fatalf("%s: its successor, which has no result yet, reports %v", what, c)
+			}
+		}
+	}
+
+	again()
+	b.put("ill")
+	kept("one that was well", true, "")
+	b.drop("hold")
+	if c := g.decided(false); c.GetWhy() != "ended with exit code 1" {
+		t.Errorf("after three failures: %v", c)
+	}
+
+	again()
+	b.drop("ill")
+	kept("one that was ill", false, "ended with exit code 1")
+	b.drop("hold")
+	g.decided(true)
+
+	again(provider.EnvBootID + "=boot-2")
+	if c := g.app(); c.GetHealthy() || !c.GetPending() || c.GetWhy() != "not checked yet" {
+		t.Errorf("another boot of one that was well reports %v", c)
+	}
+	b.drop("hold")
+	g.decided(true)
+}
