@@ -17,6 +17,11 @@ const (
 	StreamMoved   StreamState = "moved"   // goodbye: to another replica
 )
 
+// Troubled says that the agent cannot be heard, or has said that it will not be.
+func (s StreamState) Troubled() bool {
+	return s == StreamOverdue || s == StreamLost || s == StreamLeft
+}
+
 // Goodbye is the kind of farewell that an agent gave (DET-8).
 type Goodbye string
 

@@ -89,6 +89,7 @@ type witness struct {
 	hasAlive     bool
 	aliveGone    time.Time
 	lastState    store.StreamState
+	silentSince  time.Time
 	sighting     plan.Sighting
 	counted      time.Time // when the last List was begun that counted in sighting.Times
 	calls        plan.Calls

@@ -84,6 +84,38 @@ func TestStreamSince(t *testing.T) {
 	since(w.now)
 }
 
+// proves DET-17: it is known since when an agent was not to be heard, also once its key has gone.
+func TestSilentSince(t *testing.T) {
+	w := newWorld(t)
+	w.run("web", "web-0")
+	w.lead()
+	says := func(s store.StreamState) {
+		w.put(keys.Alive("web-0"), store.Alive{Schema: store.Schema, Instance: "web-0", BootID: "boot", State: s})
+		w.pass(time.Second)
+	}
+	for _, c := range []struct {
+		what string
+		do   func()
+		want time.Duration // before now; 0: it can be heard
+	}{
+		{"open", func() {}, 0},
+		{"overdue", func() { says(store.StreamOverdue) }, time.Second},
+		{"then lost", func() { says(store.StreamLost) }, 2 * time.Second},
+		{"gone", func() { w.remove(keys.Alive("web-0")); w.pass(time.Second) }, 3 * time.Second},
+		{"back", func() { says(store.StreamOpen) }, 0},
+		{"on its way", func() { says(store.StreamMoved) }, 0},
+		{"left", func() { says(store.StreamLeft) }, time.Second},
+	} {
+		c.do()
+		switch got := w.instance("web", "web-0").SilentSince; {
+		case c.want == 0 && !got.IsZero():
+			t.Errorf("%s: silent since %s before now", c.what, w.now.Sub(got))
+		case c.want > 0 && w.now.Sub(got) != c.want:
+			t.Errorf("%s: silent since %s before now, want %s", c.what, w.now.Sub(got), c.want)
+		}
+	}
+}
+
 // A record's age counts on our clock from when it was made; a clock that was ahead then makes it new.
 //
 // proves SAFE-13

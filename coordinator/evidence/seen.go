@@ -206,6 +206,13 @@ func restartOf(rec store.Instance) string {
 func (w *witness) seeStream(alive store.Alive, now time.Time, first bool) {
 	switch {
 	case !w.hasAlive:
+	case !alive.State.Troubled():
+		w.silentSince = time.Time{}
+	case w.silentSince.IsZero():
+		w.silentSince = now
+	}
+	switch {
+	case !w.hasAlive:
 		w.stream, w.streamSince = "", time.Time{}
 	case w.stream == alive.State:
 	case first && !alive.Since.IsZero():

@@ -78,7 +78,8 @@ func (e *Evidence) instance(c *picture.Content, id string, in *plan.Instance) {
 		return
 	}
 	in.PhaseStart, in.Born, in.HealthySince, in.StreamSince = w.phaseStart, w.born, w.healthySince, w.streamSince
-	in.AliveGone, in.LastState, in.Sighting, in.Calls = w.aliveGone, w.lastState, w.sighting, w.calls
+	in.AliveGone, in.LastState, in.SilentSince = w.aliveGone, w.lastState, w.silentSince
+	in.Sighting, in.Calls = w.sighting, w.calls
 	in.Due = e.dueOf(owner{kind: store.KindInstances, name: id})
 }
 

@@ -106,12 +106,17 @@ func judgeUnregistered(in *Instance, s *Snapshot, now time.Time) Judgment {
 
 // confirmWait is how long a deletion of alive must stand before it counts (DET-17).
 func confirmWait(in *Instance, s *Snapshot) time.Duration {
-	switch in.LastState {
-	case store.StreamOverdue, store.StreamLost, store.StreamLeft:
+	if in.LastState.Troubled() && !endedEarly(in) {
 		return confirmLost
-	default:
-		return max(in.Record.Spec.Report.LeaseTTL.D(), s.SessionTTL+time.Second)
 	}
+	return max(in.Record.Spec.Report.LeaseTTL.D(), s.SessionTTL+time.Second)
+}
+
+// endedEarly says that a lease went before its time: etcd dropped it. The last report was accepted at most one and a half intervals before
+// alive told of trouble, else it would have done so sooner; half an interval is for what came late to us.
+func endedEarly(in *Instance) bool {
+	report := in.Record.Spec.Report
+	return in.AliveGone.Sub(in.SilentSince) < report.LeaseTTL.D()-2*report.Interval.D()
 }
 
 // confirmedFrom is when the absence of alive counts at the earliest: confirmed, and not in grace.

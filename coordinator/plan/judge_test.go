@@ -47,6 +47,11 @@ func gone(ago time.Duration, last store.StreamState) twist {
 	}
 }
 
+// silentFor has its alive key tell of trouble for so long before it went.
+func silentFor(d time.Duration) twist {
+	return func(x *subject) { x.SilentSince = x.AliveGone.Add(-d) }
+}
+
 func graceFor(d time.Duration) twist {
 	return func(x *subject) { x.s.GraceEnd, x.s.GraceWhy = x.now.Add(d), "a new leader began" }
 }
@@ -104,6 +109,9 @@ func TestJudge(t *testing.T) {
 		{"just ended, was lost", []twist{gone(0, store.StreamLost)}, store.Suspect, "DET-17", half},
 		{"ended half a second ago, was overdue", []twist{gone(half, store.StreamOverdue)}, store.Lost, "DET-17", 0},
 		{"ended half a second ago, had left", []twist{gone(half, store.StreamLeft)}, store.Lost, "DET-17", 0},
+		{"ended half a second ago, was lost for as long as a lease lasts after the last report", []twist{gone(half, store.StreamLost), silentFor(7 * time.Second)}, store.Lost, "DET-17", 0},
+		{"ended half a second ago, had left too shortly before for the lease to have run out", []twist{gone(half, store.StreamLeft), silentFor(7*time.Second - 1)}, store.Suspect, "DET-17", ttl - half},
+		{"ended a lease ago, had left shortly before", []twist{gone(ttl, store.StreamLeft), silentFor(half)}, store.Lost, "DET-17", 0},
 		{"ended half a second ago, was open", []twist{gone(half, store.StreamOpen)}, store.Suspect, "DET-17", ttl - half},
 		{"ended a lease ago, was open", []twist{gone(ttl, store.StreamOpen)}, store.Lost, "DET-17", 0},
 		{"ended half a second ago, was moved", []twist{gone(half, store.StreamMoved)}, store.Suspect, "DET-17", ttl - half},

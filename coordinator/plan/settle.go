@@ -121,7 +121,7 @@ func (d *draft) keeper(sl *slot, good []*member) *member {
 	var keep *member
 	for _, m := range good {
 		switch {
-		case !d.proven(m):
+		case !d.proven(m), m.Alive.Record.State == store.StreamMoved: // on its way to another replica: soon it is known to have arrived
 		case keep == nil, d.leaving(keep) && !d.leaving(m):
 			keep = m
 		case keep.Record.Protected == store.ProtectHeal:

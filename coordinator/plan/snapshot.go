@@ -91,8 +91,10 @@ type Instance struct {
 	// AliveGone is when its alive key went, and LastState what it said then, if that is known. Zero while the key is there.
 	AliveGone time.Time
 	LastState store.StreamState
-	Sighting  Sighting
-	Calls     Calls
+	// SilentSince is since when alive has told of trouble, or did at last: on our clock, and not before our time.
+	SilentSince time.Time
+	Sighting    Sighting
+	Calls       Calls
 }
 
 // Sighting is what the newest complete List says of an instance's machine.
