@@ -60,8 +60,12 @@ func judgeMachine(in *Instance, s *Snapshot, now time.Time) (Judgment, bool) {
 		j := Judgment{Verdict: store.Dead, Rule: "DET-4", Why: "the provider says " + see.State, Evidence: []string{providerSays(in), streamSays(in)}}
 		// Its agent may have come back since that List was begun, or it tells of an earlier boot.
 		otherBoot := see.BootID != "" && see.BootID != in.Alive.Record.BootID
-		if open && (see.Times < 2 || see.Begun.Before(in.StreamSince) || otherBoot) {
+		switch {
+		case open && (see.Times < 2 || see.Begun.Before(in.StreamSince) || otherBoot):
 			j.Verdict, j.Why = store.Suspect, "the provider says "+see.State+", and its stream is open: asking again"
+		case dropped(in, s, now) && (see.Times < 2 || see.Begun.Before(in.AliveGone) || see.BootID != "" && see.BootID != in.Report.Record.BootID):
+			j.Verdict, j.Why = store.Suspect, "the provider says "+see.State+", and its stream was open when its lease ended: asking again"
+			j.Until = in.AliveGone.Add(confirmWait(in, s))
 		}
 		return j, true
 	}
@@ -81,6 +85,13 @@ func judgeMachine(in *Instance, s *Snapshot, now time.Time) (Judgment, bool) {
 		return j, true
 	}
 	return Judgment{}, false
+}
+
+// dropped says that a lease ended of which nobody had seen trouble, and that this is not confirmed: its stream may be open all the same
+// (DET-17).
+func dropped(in *Instance, s *Snapshot, now time.Time) bool {
+	registered := in.Record.Phase == store.Checking || in.Record.Phase == store.Running || in.Record.Phase == store.Draining
+	return registered && !in.Alive.Present() && !in.LastState.Troubled() && now.Before(in.AliveGone.Add(confirmWait(in, s)))
 }
 
 // upSince says that its agent has been heard since a List was begun: what that List says of it is out of date, of the time in which it was

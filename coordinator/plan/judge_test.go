@@ -132,7 +132,11 @@ func TestJudge(t *testing.T) {
 
 		// The provider's word.
 		{"stopped, stream lost", []twist{stream(store.StreamLost), down(1)}, store.Dead, "DET-4", 0},
-		{"stopped, alive gone", []twist{gone(0, store.StreamOpen), down(1)}, store.Dead, "DET-4", 0},
+		{"stopped, alive gone", []twist{gone(0, store.StreamLost), down(1)}, store.Dead, "DET-4", 0},
+		{"stopped, alive gone under an open stream", []twist{gone(0, store.StreamOpen), down(1)}, store.Suspect, "DET-4", ttl},
+		{"stopped by two lists begun before alive went under an open stream", []twist{gone(0, store.StreamOpen), down(2)}, store.Suspect, "DET-4", ttl},
+		{"stopped by two lists, alive gone before under an open stream", []twist{gone(time.Second, store.StreamOpen), down(2)}, store.Dead, "DET-4", 0},
+		{"stopped, alive gone for a lease", []twist{gone(ttl, store.StreamOpen), down(1)}, store.Dead, "DET-4", 0},
 		{"stopped, overdue", []twist{stream(store.StreamOverdue), down(1)}, store.Dead, "DET-4", 0},
 		{"stopped, stream open", []twist{down(1)}, store.Suspect, "DET-4", 0},
 		{"stopped in a list that is older than its last start", []twist{stream(store.StreamLost), down(1), phaseFor(half)}, store.Suspect, "DET-3", 0},
