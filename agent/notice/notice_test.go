@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"go.uber.org/goleak"
 )
@@ -474,4 +475,26 @@ func TestAnotherSource(t *testing.T) {
 	w.appears()
 	w.Watch(Spec{})
 	w.goes()
+}
+
+// proves SPOT-1, SEC-5: a report that cannot be sent would cost the machine its lease.
+func TestWhateverANoticeSaysCanBeReported(t *testing.T) {
+	for what, text := range map[string]string{
+		"not UTF-8": "kind: St\xf6rung\nwhy: der Wirt wird gewartet: \xe4\xf6\xfc",
+		"endless":   "kind: " + strings.Repeat("ü", 10_000) + "\nwhy: " + strings.Repeat("ü", 20_000),
+	} {
+		t.Run(what, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "notice")
+			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			n := watch(t, Spec{Source: File, File: path}).appears()
+			if !utf8.ValidString(n.Kind) || !utf8.ValidString(n.Why) || n.Kind == "" || n.Why == "" {
+				t.Errorf("notice is %.200q", *n)
+			}
+			if len(n.Kind) > mostKind || len(n.Why) > mostWhy {
+				t.Errorf("it has %d and %d bytes", len(n.Kind), len(n.Why))
+			}
+		})
+	}
 }
