@@ -44,6 +44,8 @@ const (
 	restoresAtOnce = 64
 	openingAtOnce  = 64              // hellos: what comes beyond waits, so that renewals get through
 	openingWait    = 2 * time.Second // for how long; then the agent is better off elsewhere, or later
+	reportRate     = 20              // reports a second of one agent: more than many checks that go up and down give
+	reportBurst    = 100             // and so many at once
 	maxMessage     = 256 << 10       // a report with a workload's last words is well below
 )
 

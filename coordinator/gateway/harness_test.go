@@ -58,6 +58,7 @@ type pausing struct {
 	mu    sync.Mutex
 	first func(store.Txn) bool  // true: it has happened, and does not again
 	renew func(context.Context) // called before the next renewal
+	stuck bool                  // no commit is answered
 }
 
 func (p *pausing) Commit(ctx context.Context, txn store.Txn) (store.Revision, error) {
@@ -65,7 +66,12 @@ func (p *pausing) Commit(ctx context.Context, txn store.Txn) (store.Revision, er
 	if p.first != nil && p.first(txn) {
 		p.first = nil
 	}
+	stuck := p.stuck
 	p.mu.Unlock()
+	if stuck {
+		<-ctx.Done()
+		return 0, ctx.Err()
+	}
 	return p.Store.Commit(ctx, txn)
 }
 
@@ -78,6 +84,13 @@ func (p *pausing) Renew(ctx context.Context, id store.LeaseID) (store.Lease, err
 		do(ctx)
 	}
 	return p.Store.Renew(ctx, id)
+}
+
+// writesAreAnswered says whether writes get an answer. Renewals do in any case: they go through no log.
+func (r *replica) writesAreAnswered(yes bool) {
+	r.pause.mu.Lock()
+	defer r.pause.mu.Unlock()
+	r.pause.stuck = !yes
 }
 
 // beforeRenewing has something happen as the next renewal begins.
@@ -276,14 +289,16 @@ func (a *agent) ends() {
 	}
 }
 
-// report sends one and returns the answer.
+// report sends one and returns the answer, once the replica has done with it.
 func (a *agent) report(r *protocol.Report) *protocol.GatewayMessage {
 	a.t.Helper()
 	a.number++
 	r = proto.CloneOf(r)
 	r.Sequence = a.number
 	a.send(&protocol.AgentMessage{Kind: &protocol.AgentMessage_Report{Report: r}})
-	return a.next()
+	answer := a.next()
+	synctest.Wait() // it is written down after it is answered
+	return answer
 }
 
 // reports sends one that must be acknowledged.

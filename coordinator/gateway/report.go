@@ -27,8 +27,9 @@ const (
 // whyEvery is how often at most a report is persisted for nothing but another reason: a check may give another one each time.
 const whyEvery = 10 * time.Second
 
-// report takes a report: it renews the lease, is persisted if it says something new, and is acknowledged once the lease is
-// renewed. An error ends the stream.
+// report takes a report: it renews the lease, is acknowledged once that is renewed, and then persisted if it says something new. Writing can be slow
+// where renewing is not, as it goes through etcd's log: so no acknowledgement waits for it, and it takes less than an interval, since the next
+// report waits. An error ends the stream.
 func (s *session) report(r *protocol.Report) error {
 	ctx, cancel := context.WithTimeout(s.ctx, min(callTimeout, s.ttl/3))
 	defer cancel()
@@ -49,11 +50,16 @@ func (s *session) report(r *protocol.Report) error {
 		return s.stream.Send(&protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Nack{Nack: &protocol.Nack{Sequence: r.GetSequence(), Message: clip(err.Error(), mostText)}}})
 	}
 	s.g.renewed(true, s.ttl)
-	if late {
-		s.setState(ctx, store.StreamOpen, "", "")
+	if err := s.stream.Send(&protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Ack{Ack: &protocol.Ack{Sequence: r.GetSequence(), Lease: int64(lease.ID)}}}); err != nil {
+		return err
 	}
-	s.persist(ctx, r)
-	return s.stream.Send(&protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Ack{Ack: &protocol.Ack{Sequence: r.GetSequence(), Lease: int64(lease.ID)}}})
+	writing, written := context.WithTimeout(s.ctx, min(callTimeout, s.interval*2/3))
+	defer written()
+	if late {
+		s.setState(writing, store.StreamOpen, "", "")
+	}
+	s.persist(writing, r)
+	return nil
 }
 
 // accept renews the lease for a report. It says whether the key does not, or may not, call the stream open.

@@ -150,6 +150,69 @@ func TestReportThatCouldNotBePersistedIsTriedAgain(t *testing.T) {
 	})
 }
 
+// An acknowledgement says that the lease is renewed. Where that works and writing does not, since etcd's disk is slow say, agents must not
+// look for another replica, or fence themselves, for want of acknowledgements.
+//
+// proves DET-14, SAFE-9
+func TestWhatCannotBeWrittenHoldsUpNoAcknowledgement(t *testing.T) {
+	inWorld(t, func(w *world) {
+		r := w.serve("one")
+		defer r.stop()
+		w.record("web-0", store.Running)
+		a := r.welcomed(hello("web-0", "boot1", 1))
+		defer a.hangUp()
+		a.reports()
+		r.writesAreAnswered(false)
+		for i := range 10 {
+			sent := time.Now()
+			if msg := a.report(&protocol.Report{Healthy: i%2 == 0}); msg.GetAck().GetSequence() != a.number {
+				t.Fatalf("report %d is answered with %v", a.number, msg)
+			}
+			if took := time.Since(sent); took > 0 {
+				t.Errorf("the acknowledgement of report %d took %s", a.number, took)
+			}
+			pass(interval - time.Since(sent))
+		}
+		r.writesAreAnswered(true)
+		a.reports()
+		if got := w.report("web-0").Record; got.Sequence != a.number {
+			t.Errorf("report %d is written down after report %d", got.Sequence, a.number)
+		}
+	})
+}
+
+// An agent that never stops reporting gets as much of etcd as its rate is, and no other agent waits for it.
+//
+// proves SEC-5
+func TestReportsAreBoundedInRate(t *testing.T) {
+	inWorld(t, func(w *world) {
+		r := w.serve("one")
+		defer r.stop()
+		w.record("web-0", store.Running)
+		w.record("web-1", store.Running)
+		bad, good := r.welcomed(hello("web-0", "boot1", 1)), r.welcomed(hello("web-1", "boot1", 1))
+		defer bad.hangUp()
+		defer good.hangUp()
+		const all, burst, rate = 300, 100, 20
+		for i := range uint64(all) {
+			bad.send(&protocol.AgentMessage{Kind: &protocol.AgentMessage_Report{Report: &protocol.Report{Sequence: i + 1, Healthy: i%2 == 0}}})
+		}
+		began := time.Now()
+		pass(2 * time.Second)
+		good.reports()
+		if n := len(bad.in); n < burst || n > burst+2*rate+5 {
+			t.Errorf("%d reports are answered within 2s, want about %d", n, burst+2*rate)
+		}
+		last := uint64(0)
+		for last < all {
+			last = bad.next().GetAck().GetSequence()
+		}
+		if took := time.Since(began); took < 9*time.Second || took > 11*time.Second {
+			t.Errorf("all are answered after %s, want %s", took, (all-burst)/rate*time.Second)
+		}
+	})
+}
+
 // proves SEC-5
 func TestAbsurdReportsHarmNothing(t *testing.T) {
 	inWorld(t, func(w *world) {

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/peer"
@@ -42,6 +43,7 @@ type session struct {
 
 	outbox chan *protocol.GatewayMessage // what others than the stream's goroutine want said
 	wanted wanted
+	pace   *rate.Limiter // of reports
 
 	// turn is held over each exchange with the store, so that what a session writes is written in order. Whoever waits for
 	// it waits no longer than for the store itself.
@@ -69,6 +71,7 @@ func newSession(g *Gateway, stream agentStream, hello *protocol.Hello) *session 
 	s := &session{
 		g: g, stream: stream, instance: hello.GetInstance(), bootID: hello.GetBootId(), epoch: hello.GetEpoch(), hello: hello,
 		outbox: make(chan *protocol.GatewayMessage, 16), wanted: newWanted(), turn: make(turn, 1),
+		pace: rate.NewLimiter(reportRate, reportBurst),
 	}
 	s.ctx, s.cancel = context.WithCancelCause(stream.Context())
 	if p, ok := peer.FromContext(stream.Context()); ok {
@@ -162,6 +165,7 @@ func (s *session) serve() error {
 		}
 	}()
 	var goodbye *protocol.Goodbye
+	next, paused := received, (<-chan time.Time)(nil)
 	for {
 		select {
 		case <-s.ctx.Done():
@@ -179,9 +183,14 @@ func (s *session) serve() error {
 				s.ended(err, goodbye)
 				return nil
 			}
-		case msg := <-received:
+		case <-paused:
+			next, paused = received, nil
+		case msg := <-next:
 			switch kind := msg.GetKind().(type) {
 			case *protocol.AgentMessage_Report:
+				if wait := s.pace.Reserve().Delay(); wait > 0 {
+					next, paused = nil, time.After(wait) // what comes meanwhile waits with the agent
+				}
 				if err := s.report(kind.Report); err != nil {
 					s.ended(err, goodbye)
 					return nil
