@@ -125,6 +125,7 @@ type Agent struct {
 	duty     duty
 	mayRun   bool      // the workload; see stopped too
 	fenced   bool      // on_lease_lost was carried out, and the lease not renewed since
+	offBy    time.Time // when on_lease_lost poweroff waits no longer for what runs
 	stopped  bool      // the workload, for want of a lease
 	stamped  time.Time // the renewal that is remembered
 	leaving  *protocol.Drain
@@ -139,6 +140,7 @@ type Agent struct {
 	streams  sync.WaitGroup // end by themselves after a goodbye
 	tasks    sync.WaitGroup // end with the background
 	keeper   *keeper
+	scribe   *scribe
 
 	confirmedHash string // of what was wanted when last all of it was taken over and checked
 }
@@ -189,6 +191,9 @@ func New(cfg Config, deps Deps) (*Agent, error) {
 	}
 	a.lines = lines{credentials: deps.Credentials, dial: deps.Dial}
 	a.keeper = newKeeper(deps.Workload, a.log)
+	a.scribe = newScribe(func(p page) error {
+		return writeMemory(a.statePath, cfg.Bootstrap.Instance, p.memory, p.duty, p.sync)
+	}, a.log)
 	a.first = contact.Config{Bootstrap: cfg.Bootstrap.Coordinators, AnswerTimeout: cfg.AnswerTimeout, Rand: deps.Rand}
 	for _, d := range []struct {
 		name, value string
@@ -231,6 +236,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	a.tasks.Go(func() { a.deps.Notices.Run(background) })
 	a.tasks.Go(func() { a.deps.Evacuation.Run(background) })
 	a.tasks.Go(func() { a.keeper.run(background) })
+	go a.scribe.run() // ends with leave, or when the disk answers
 	if memory.Retired {
 		a.log.Warn("instance was retired: its workload is not started unless a replica welcomes it again")
 	}
@@ -379,6 +385,7 @@ func (a *Agent) leave(stop context.CancelFunc) {
 	a.deps.Hook.Close(a.cfg.KeepWorkload)
 	a.keeper.conclude(context.Background(), a.cfg.KeepWorkload)
 	a.noteDone() // what they have done since the loop ended
+	a.scribe.close()
 	a.streams.Wait()
 	stop()
 	a.tasks.Wait()

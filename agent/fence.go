@@ -89,6 +89,9 @@ func (a *Agent) guard(background context.Context, now time.Time) time.Time {
 		a.log.Warn("lease could not be renewed", "on_lease_lost", act, "left", renewed.Add(ttl).Sub(now).String())
 		a.fence(background, renewed.Add(ttl), kill)
 	}
+	if act == fencePowerOff && now.Before(a.offBy) {
+		return a.offBy
+	}
 	return time.Time{}
 }
 
@@ -106,13 +109,14 @@ func (a *Agent) fence(background context.Context, ends, kill time.Time) {
 		return
 	}
 	a.stopped = true
+	a.offBy = kill.Add(ends.Sub(kill) / 4) // powering off takes its time too
 	a.wish(kill)
 	a.deps.Hook.Want(nil)
 }
 
-// powerOff ends the machine once nothing runs on it any more, and says whether the agent has to end with it.
+// powerOff ends the machine once nothing runs on it any more, or what runs cannot be killed, and says whether the agent has to end with it.
 func (a *Agent) powerOff(ctx context.Context) bool {
-	if !a.fenced || a.duty.OnLeaseLost != fencePowerOff || !a.keeper.resting() {
+	if !a.fenced || a.duty.OnLeaseLost != fencePowerOff || !a.keeper.resting() && time.Now().Before(a.offBy) {
 		return false
 	}
 	a.log.Warn("machine is powered off: its lease could not be renewed")

@@ -192,6 +192,44 @@ func TestMachineIsPoweredOffOnceNothingRuns(t *testing.T) {
 	})
 }
 
+// What is stuck in the kernel cannot be killed. That is what powering off is for.
+//
+// proves SAFE-9
+func TestMachineIsPoweredOffThoughItsWorkloadCannotBeKilled(t *testing.T) {
+	fenced(t, "poweroff", time.Hour, nil, func(t *testing.T, r *running) {
+		r.machine.mu.Lock()
+		r.machine.lingers = time.Minute
+		r.machine.mu.Unlock()
+		sent := r.cutOff()
+		pass(time.Until(sent.Add(leaseTTL)))
+		if len(r.power.off) != 1 || r.power.off[0].After(sent.Add(leaseTTL-leaseTTL/30)) {
+			t.Errorf("powered off at %v; the lease ends at %v", r.power.off, sent.Add(leaseTTL))
+		}
+	})
+}
+
+// An agent goes on while its disk answers nothing: it reports, and without a lease it fences itself.
+//
+// proves SAFE-9
+func TestDiskThatHangsHoldsUpNothing(t *testing.T) {
+	fenced(t, "stop", time.Second, nil, func(t *testing.T, r *running) {
+		answers := make(chan struct{})
+		defer close(answers)
+		r.machine.mu.Lock()
+		r.machine.disk = answers
+		r.machine.mu.Unlock()
+		r.shard.take()
+		pass(5 * interval)
+		if got := len(r.shard.take()); got < 4 {
+			t.Errorf("%d reports in %s", got, 5*interval)
+		}
+		r.machine.is(t, "with its lease renewed", true, 1, 0)
+		sent := r.cutOff()
+		pass(time.Until(sent.Add(leaseTTL - time.Millisecond)))
+		r.machine.is(t, "before the lease can end", false, 1, 1)
+	})
+}
+
 // proves SAFE-9
 func TestMachineThatCannotBePoweredOffStaysStopped(t *testing.T) {
 	fenced(t, "poweroff", 0, nil, func(t *testing.T, r *running) {

@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/leasehold/leasehold/agent/contact"
 	"github.com/leasehold/leasehold/agent/notice"
@@ -62,6 +64,77 @@ func readMemory(path, instance string) (contact.Memory, duty, error) {
 		return contact.Memory{}, duty{}, fmt.Errorf("read agent state %s: it is of instance %s", path, r.Instance)
 	}
 	return contact.Memory{Epoch: r.Epoch, Lease: r.Lease, Replicas: r.Coordinators, Retired: r.Retired}, r.duty, nil
+}
+
+// page is what is to be in the state file.
+type page struct {
+	memory contact.Memory
+	duty   duty
+	sync   bool
+	done   chan struct{} // closed when it was tried
+}
+
+// diskWait is how long is waited for what is to be written before it is reported. The disk may hang, and no lease must be lost, nor the machine
+// go on without one, for that.
+const diskWait = time.Second
+
+// scribe writes the state file apart from the loop. Only the last page counts.
+type scribe struct {
+	save  func(page) error
+	log   *slog.Logger
+	pages chan page
+	ended chan struct{}
+}
+
+func newScribe(save func(page) error, log *slog.Logger) *scribe {
+	return &scribe{save: save, log: log, pages: make(chan page, 1), ended: make(chan struct{})}
+}
+
+// write has a page written. Where it has to be synced that is waited for, but not for ever. It is called by the loop alone.
+func (s *scribe) write(p page) {
+	wait := p.sync
+	select {
+	case old := <-s.pages: // it was not begun
+		p.sync = p.sync || old.sync
+	default:
+	}
+	p.done = make(chan struct{})
+	s.pages <- p
+	if wait {
+		s.await(p.done)
+	}
+}
+
+func (s *scribe) await(done <-chan struct{}) {
+	late := time.NewTimer(diskWait)
+	defer late.Stop()
+	select {
+	case <-done:
+	case <-late.C:
+		s.log.Warn("state is not written yet: the disk is slow")
+	}
+}
+
+// run writes until close.
+func (s *scribe) run() {
+	defer close(s.ended)
+	for p := range s.pages {
+		err := s.save(p)
+		switch {
+		case err == nil:
+		case p.sync:
+			s.log.Warn("what this agent was told is not kept: one that is restarted would not know it", "error", err)
+		default:
+			s.log.Debug("state is not kept", "error", err)
+		}
+		close(p.done)
+	}
+}
+
+// close ends run once everything is written, and waits for that as write does.
+func (s *scribe) close() {
+	close(s.pages)
+	s.await(s.ended)
 }
 
 // writeMemory replaces the file as a whole. It is synced where its duty is new: what a power failure takes back of the rest, a

@@ -227,6 +227,8 @@ type machine struct {
 	vars    map[string]string // with these
 	started string            // what the last start had of them
 	stopFor time.Duration     // how long it takes to stop
+	lingers time.Duration     // how long it goes on when it is killed
+	disk    chan struct{}     // the state file's, if it hangs; closed when it answers
 	starts  int
 	stops   int
 	ended   time.Time // when it was last stopped
@@ -268,6 +270,7 @@ func (m *machine) Stop(ctx context.Context) {
 			select {
 			case <-time.After(m.stopFor):
 			case <-ctx.Done():
+				time.Sleep(m.lingers)
 			}
 			m.mu.Lock()
 		}
@@ -547,6 +550,16 @@ func startAgent(t *testing.T, s *shard, m *machine, change func(*Config)) *runni
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+	save := a.scribe.save
+	a.scribe.save = func(p page) error {
+		m.mu.Lock()
+		answers := m.disk
+		m.mu.Unlock()
+		if answers != nil {
+			<-answers
+		}
+		return save(p)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	r := &running{t: t, shard: s, machine: m, hook: h, checker: c, notices: notices, evac: evac, power: power, state: filepath.Join(cfg.StateDir, "agent.json"), cancel: cancel, done: make(chan error, 1)}

@@ -114,15 +114,8 @@ func (a *Agent) noteDone() {
 	}
 }
 
-// remember writes the state file.
+// remember has the state file written.
 func (a *Agent) remember(sync bool) {
 	a.duty.Verdicts = a.verdictsNow()
-	err := writeMemory(a.statePath, a.cfg.Bootstrap.Instance, a.memory, a.duty, sync)
-	switch {
-	case err == nil:
-	case sync:
-		a.log.Warn("what this agent was told is not kept: one that is restarted would not know it", "error", err)
-	default:
-		a.log.Debug("state is not kept", "error", err)
-	}
+	a.scribe.write(page{memory: a.memory, duty: a.duty, sync: sync})
 }
