@@ -270,7 +270,7 @@ func (m *machine) Stop(ctx context.Context) {
 			select {
 			case <-time.After(m.stopFor):
 			case <-ctx.Done():
-				time.Sleep(m.lingers)
+				<-time.After(m.lingers)
 			}
 			m.mu.Lock()
 		}

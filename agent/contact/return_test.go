@@ -63,3 +63,29 @@ func timeToReturn(known, bootstrap []string, deadFor time.Duration, seed uint64)
 		}
 	}
 }
+
+// An agent that looks for another replica may have reports acknowledged meanwhile. A welcome that took long does not make its lease older than it is, as
+// long as it is the same lease: else it could fence itself though its lease was renewed all the time.
+//
+// proves SAFE-9
+func TestAWelcomeMakesNoLeaseOlder(t *testing.T) {
+	for lease, want := range map[int64]time.Duration{
+		7: 3 * second, // when the report was sent that was acknowledged last
+		8: 0,          // when the stream was opened: nobody has renewed this lease since
+	} {
+		start := time.Now()
+		c := New(ordered("a", "b"))
+		c.Step(start, nil)
+		c.Step(start, welcome(1, 7, "a", "b"))
+		opened := start.Add(interval)
+		c.Step(opened, move(1)) // it opens the second stream, and sends its second report
+		later := opened.Add(3 * second)
+		c.Step(later, Changed{})
+		c.Step(later, ack(1, 3, 7))
+		c.Step(later, welcome(2, lease, "a", "b"))
+		from, _ := c.Renewed()
+		if got := from.Sub(opened); got != want {
+			t.Errorf("welcomed with lease %d, it counts from %s after the stream was opened, want %s", lease, got, want)
+		}
+	}
+}

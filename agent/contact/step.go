@@ -108,7 +108,9 @@ func (c *Contact) welcomed(now time.Time, w *protocol.Welcome) []Order {
 	set(&c.cfg.ReconnectMax, w.GetReconnectMax().AsDuration())
 	c.ttl = 3*c.cfg.ReportInterval + 2*time.Second
 	set(&c.ttl, w.GetLeaseTtl().AsDuration())
-	c.renewed = l.opened
+	if w.GetLease() == 0 || w.GetLease() != c.memory.Lease || l.opened.After(c.renewed) {
+		c.renewed = l.opened // else the stream before has had the same lease renewed later
+	}
 	c.reportAt = now
 
 	orders = append(orders, Note{Text: "welcomed", Replica: l.address})
