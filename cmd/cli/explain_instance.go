@@ -143,7 +143,7 @@ func agentLines(sc *scene, id string) []string {
 		}
 		for _, c := range r.Checks {
 			if !c.Healthy {
-				line += fmt.Sprintf("; check %s fails for %s: %s", strings.TrimSpace(c.Name+" "+c.Progress()), output.Age(sc.now, c.Since), c.Why)
+				line += fmt.Sprintf("; check %s fails for %s: %s", strings.TrimSpace(checkName(c)+" "+c.Progress()), output.Age(sc.now, c.Since), c.Why)
 			}
 		}
 		lines = append(lines, line)

@@ -158,11 +158,8 @@ func showWindows(scr output.Screen, windows []store.HostWindow) error {
 
 // checkLine says how a check stands: check http:8081 for 12s FAILS 0/2: connection refused.
 func checkLine(c store.CheckReport, now time.Time) string {
-	name, why := output.OneLine(c.Name), output.OneLine(c.Why)
-	if c.Optional {
-		name += " (optional)"
-	}
-	line := fmt.Sprintf("check %s for %s ", name, output.Age(now, c.Since))
+	why := output.OneLine(c.Why)
+	line := fmt.Sprintf("check %s for %s ", checkName(c), output.Age(now, c.Since))
 	progress := c.Progress()
 	switch {
 	case !c.Healthy:
@@ -176,6 +173,13 @@ func checkLine(c store.CheckReport, now time.Time) string {
 		line += ", but failed " + progress + ": " + why
 	}
 	return line
+}
+
+func checkName(c store.CheckReport) string {
+	if c.Optional {
+		return output.OneLine(c.Name) + " (optional)"
+	}
+	return output.OneLine(c.Name)
 }
 
 // lastLine is the last line of a text: logs has the rest.

@@ -299,10 +299,11 @@ func (m *member) evidence() []string {
 	return m.judgment.Evidence
 }
 
+// checksSay are the checks that make an instance unhealthy: no optional one does.
 func checksSay(r store.Report) []string {
 	var out []string
 	for _, c := range r.Checks {
-		if !c.Healthy {
+		if !c.Healthy && !c.Optional {
 			out = append(out, "check "+c.Name+": "+c.Why)
 		}
 	}

@@ -78,10 +78,7 @@ func (d *draft) healthyNow(m *member) {
 	if !m.working() || !restartConfirmed(m.Instance) {
 		return
 	}
-	why := "its agent reports and it has no checks"
-	if n := len(m.Report.Record.Checks); n > 0 {
-		why = fmt.Sprintf("checks %d/%d", n, n)
-	}
+	why := passed(m.Report.Record.Checks)
 	a := d.step(m, store.Running, "DET-9", "healthy", fmt.Sprintf("%s, %s after it registered", why, d.since(m)), []string{streamSays(m.Instance), fmt.Sprintf("report rev %d", m.Report.Modified)},
 		func(r *store.Instance) { r.Restart, r.Boot = nil, m.Alive.Record.BootID })
 	a.Conditions = append(a.Conditions, m.Alive.Unchanged(), m.Report.Unchanged())
@@ -96,6 +93,27 @@ func (d *draft) rebooted(m *member) bool {
 	a := d.step(m, store.Checking, "DET-10", "back after a restart of its machine", "it reports from another boot, and nobody ordered that", []string{streamSays(m.Instance)}, nil)
 	a.Conditions = append(a.Conditions, m.Alive.Unchanged())
 	return true
+}
+
+// passed says which checks an instance passed that is healthy: all that count, and what the optional ones tell.
+func passed(checks []store.CheckReport) string {
+	if len(checks) == 0 {
+		return "its agent reports and it has no checks"
+	}
+	count, failing := 0, 0
+	for _, c := range checks {
+		switch {
+		case !c.Optional:
+			count++
+		case !c.Healthy:
+			failing++
+		}
+	}
+	why := fmt.Sprintf("checks %d/%d", count, count)
+	if failing > 0 {
+		why += fmt.Sprintf(" (and %d optional failing)", failing)
+	}
+	return why
 }
 
 // remember forgets the failures of a slot whose instance has been healthy for long enough (FLAP-4).

@@ -1,0 +1,37 @@
+package plan
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// An optional check is told and judges nobody: neither is it counted where an instance is called healthy, nor is it among the
+// evidence where one is called unhealthy.
+//
+// proves DET-9
+func TestOptionalChecksAreNoEvidence(t *testing.T) {
+	fine, ill := store.CheckReport{Name: "page", Healthy: true}, store.CheckReport{Name: "page", Why: "timed out"}
+	aside := store.CheckReport{Name: "sidecar", Why: "not running", Optional: true}
+	for want, checks := range map[string][]store.CheckReport{
+		"its agent reports and it has no checks": nil,
+		"checks 1/1":                             {fine},
+		"checks 1/1 (and 1 optional failing)":    {fine, aside},
+		"checks 0/0 (and 1 optional failing)":    {aside},
+		"checks 2/2":                             {fine, {Name: "sidecar", Healthy: true, Optional: true}, fine},
+	} {
+		if got := passed(checks); got != want {
+			t.Errorf("%v: got %q, want %q", checks, got, want)
+		}
+	}
+	x := newSubject()
+	x.Report.Record = store.Report{BootID: "b", Why: "page: timed out", Checks: []store.CheckReport{ill, aside}}
+	j := x.judge()
+	if j.Verdict != store.Unhealthy || !slices.Contains(j.Evidence, "check page: timed out") {
+		t.Errorf("judged %s on %q", j.Verdict, j.Evidence)
+	}
+	if slices.Contains(j.Evidence, "check sidecar: not running") {
+		t.Errorf("an optional check is evidence: %q", j.Evidence)
+	}
+}
