@@ -146,7 +146,11 @@ func (s *Store) explainDial(ctx context.Context, err error) error {
 		}
 	}
 	next := "check that etcd runs there, or name other endpoints"
-	if strings.Contains(why, "handshake") || strings.Contains(why, "server preface") {
+	switch {
+	case strings.Contains(why, "use of closed network connection"), // gRPC gave the connection up
+		strings.Contains(why, "handshake") && strings.Contains(why, "deadline exceeded"):
+		why, next = "it takes connections and answers nothing", "see whether that etcd stands still (paused, or its disk blocked), and whether it speaks TLS and this side does not"
+	case strings.Contains(why, "handshake") || strings.Contains(why, "server preface"):
 		next = "check that the certificates match, and that both sides speak TLS or neither does"
 	}
 	return fmt.Errorf("connect to etcd at %s: %w: %s: %s", where, store.ErrUnavailable, why, next)

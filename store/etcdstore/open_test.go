@@ -33,6 +33,9 @@ func TestOpenIsBoundedWhereSomebodyListensAndDoesNotAnswer(t *testing.T) {
 	_, err = Open(t.Context(), Config{Endpoints: []string{silent.Addr().String()}, DialTimeout: 300 * time.Millisecond})
 	sayAll(t, err, store.ErrUnavailable, silent.Addr().String(), "no answer in time")
 
+	_, err = Open(t.Context(), Config{Endpoints: []string{silent.Addr().String()}, DialTimeout: limit}) // gRPC gives up before that
+	sayAll(t, err, store.ErrUnavailable, silent.Addr().String(), "answers nothing", "stands still")
+
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err = Open(ctx, Config{Endpoints: []string{silent.Addr().String()}, DialTimeout: limit})
