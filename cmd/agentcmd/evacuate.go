@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -22,8 +23,8 @@ type Evacuate struct {
 
 func evacuationFile(stateDir string) string { return filepath.Join(stateDir, "evacuate") }
 
-// Run writes the file.
-func (c *Evacuate) Run() error {
+// Run writes the file, and says what comes of it: nothing on this machine shows that for a while.
+func (c *Evacuate) Run(told io.Writer) error {
 	if c.StateDir == "" && c.Bootstrap == "" {
 		return fmt.Errorf("which agent is meant is not known: name its --state-dir or its --bootstrap document, or set %s", provider.EnvBootstrap)
 	}
@@ -31,8 +32,16 @@ func (c *Evacuate) Run() error {
 	if err != nil {
 		return err
 	}
-	if _, err := os.Stat(filepath.Join(dir, "agent.json")); errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%s is no state directory: no agent has ever run with it", dir)
+	memory, err := os.ReadFile(filepath.Join(dir, "agent.json"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s is no state directory: no agent has ever run with it, or its machine was removed", dir)
+	}
+	var agent struct{ Instance string }
+	if err != nil {
+		return fmt.Errorf("read which instance it is: %w", err)
+	}
+	if err := json.Unmarshal(memory, &agent); err != nil {
+		return fmt.Errorf("read which instance it is: %w", err)
 	}
 	data, err := json.Marshal(map[string]string{"kind": notice.Evacuating, "why": c.Why})
 	if err != nil {
@@ -45,5 +54,7 @@ func (c *Evacuate) Run() error {
 	if err := os.Rename(path+".new", path); err != nil {
 		return fmt.Errorf("ask for the evacuation: %w", err)
 	}
-	return nil
+	_, err = fmt.Fprintf(told, "%s is to be emptied: its agent says so within seconds, or once it runs; then it is replaced, drained and removed\n"+
+		"watch it with: leasehold explain %s\n", agent.Instance, agent.Instance)
+	return err
 }

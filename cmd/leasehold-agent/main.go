@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -56,6 +57,7 @@ func run(args []string) int {
 		return exitUsage
 	}
 	if parsed.Command() != "run" {
+		parsed.BindTo(os.Stderr, (*io.Writer)(nil))
 		if err := parsed.Run(); err != nil {
 			fmt.Fprintln(os.Stderr, "error:", err)
 			return exitFailed
