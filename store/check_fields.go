@@ -120,14 +120,14 @@ func checkFields() []Field {
 		checkField("grpc.server_name", "string", "none", "at most 255 characters", nameDoc, isGRPC, func(c *Check) string { return c.GRPC.ServerName }, short),
 		checkField("exec.run", "list of strings", "", "a program and its arguments, at most 256 of at most 4096 bytes",
 			"A command that exits with 0, with the workload's environment and directory. What it leaves running is killed.", isExec, func(c *Check) []string { return c.Exec.Run }, plainRun),
-		checkField("process.name", "string", "none", "a program's name of at most 255 characters, unless there is a pid_file", "A program that must be running.", isByName,
+		checkField("process.name", "string", "none", "a program's name of at most 255 characters without a /, or nothing and a pid_file instead", "A program that must be running.", isByName,
 			func(c *Check) string { return c.Process.Name },
 			func(c *Check, s string) bool {
 				return len(s) <= 255 && !strings.Contains(s, "/") && (s == "") != (c.Process.PIDFile == "")
 			}),
-		checkField("process.pid_file", "string", "none", "at most 4096 characters", "A file on the machine with the ID of a process that must be running.", isByName,
+		checkField("process.pid_file", "string", "none", "at most 4096 characters, and no name beside it", "A file on the machine with the ID of a process that must be running.", isByName,
 			func(c *Check) string { return c.Process.PIDFile }, long),
-		checkField("interval", "duration", "2s", "1s to 5m0s", "How often it is done.", every,
+		checkField("interval", "duration", "2s", "1s to 5m0s, and at least 1s more than the timeout", "How often it is done.", every,
 			func(c *Check) Duration { return c.Interval }, func(_ *Check, d Duration) bool { return d.D() >= time.Second && d.D() <= 5*time.Minute }),
 		checkField("timeout", "duration", "1s", "1s to 1m0s, and at least 1s less than the interval", "How long it may take.", every,
 			func(c *Check) Duration { return c.Timeout },

@@ -165,7 +165,7 @@ func TestWhatIsWrongWithChecks(t *testing.T) {
 		"two kinds":      {[]string{tcp(""), "{" + kindsJSON["http"] + "," + kindsJSON["tcp"] + "}"}, "checks[1]: http and tcp: must be exactly one kind of check: http, tcp, grpc, exec, process (DET-9)"},
 		"twice a name":   {[]string{tcp(`, "name": "a"`), tcp(""), tcp(`, "name": "a"`)}, `checks[2].name: "a": must be another name than that of checks[0] (DET-9)`},
 		"too many":       {many, "checks: 33 checks: must be at most 32 checks (DET-9)"},
-		"two processes":  {[]string{`{"process": {"name": "a", "pid_file": "/b"}}`}, `checks[0].process.name: "a": must be a program's name of at most 255 characters, unless there is a pid_file (DET-9)`},
+		"two processes":  {[]string{`{"process": {"name": "a", "pid_file": "/b"}}`}, `checks[0].process.name: "a": must be a program's name of at most 255 characters without a /, or nothing and a pid_file instead (DET-9)`},
 		"timeout":        {[]string{tcp(`, "interval": "5s", "timeout": "4.5s"`)}, "checks[0].timeout: 4.5s: must be 1s to 1m0s, and at least 1s less than the interval (DET-9)"},
 		"no port":        {[]string{`{"http": {}}`}, `checks[0].http.port: "": must be 1 to 65535, or a text such as ${port} (DET-9)`},
 		"an odd port":    {[]string{`{"http": {"port": 70000}}`}, `checks[0].http.port: 70000: must be 1 to 65535, or a text such as ${port} (DET-9)`},

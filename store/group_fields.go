@@ -319,7 +319,7 @@ var fieldsAfter = []Field{
 	},
 	{
 		Path: "spot.file", Type: "string", Default: "none", Allowed: "an absolute path with source file, and nothing with any other", Rule: "SPOT-1",
-		Doc:   "A file on the machine: while it is there, so is the notice. It may say kind, why, and in (2m) or at (a time), as JSON or line by line.",
+		Doc:   "A file on the machine: once it is there the machine is given up, also if it goes again. All machines of the process provider see the same file. It may say kind, why, and in (2m) or at (a time), as JSON or line by line.",
 		value: func(g *Group) any { return g.Spot.File },
 		ok: func(g *Group) bool {
 			n := g.Spot.NoticeSpec

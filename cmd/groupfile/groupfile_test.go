@@ -129,7 +129,7 @@ func TestReadSaysWhatIsWrongAndWhere(t *testing.T) {
 		{"a check without its port", head + "checks:\n- tcp:\n    host: x\n", "checks[0].tcp.port: missing: must be 1 to 65535, or a text such as ${port} (DET-9) (web.yaml:5:5)"},
 		{"a check's port", head + "checks: [{tcp: {port: 0}}]\n", "checks[0].tcp.port: 0: must be 1 to 65535, or a text such as ${port} (DET-9) (web.yaml:3:23)"},
 		{"a port that is none", head + "checks: [{tcp: {port: true}}]\n", `checks[0].tcp.port: true: must be text: write "true" (web.yaml:3:23)`},
-		{"a check's time", head + "checks:\n- tcp: {port: 1}\n  interval: 0s\n", "checks[0].interval: 0s: must be 1s to 5m0s (DET-9) (web.yaml:5:13)"},
+		{"a check's time", head + "checks:\n- tcp: {port: 1}\n  interval: 0s\n", "checks[0].interval: 0s: must be 1s to 5m0s, and at least 1s more than the timeout (DET-9) (web.yaml:5:13)"},
 		{"checks that are no list", head + "checks: {http: {port: 80}}\n", "checks: fields: must be a list: at most 32 checks with different names, each of exactly one kind: http, tcp, grpc, exec, process (web.yaml:3:9)"},
 		{"a check that is none", head + "checks: [80]\n", "checks[0]: 80: must have fields: name, http, tcp, grpc, exec, process, interval, timeout, unhealthy_threshold, healthy_threshold, optional (web.yaml:3:10)"},
 		{"two checks of one name", head + "checks: [{name: a, tcp: {port: 1}}, {name: a, tcp: {port: 2}}]\n", `checks[1].name: "a": must be another name than that of checks[0] (DET-9) (web.yaml:3:44)`},
@@ -163,6 +163,21 @@ func TestReadPlacesSyntaxErrors(t *testing.T) {
 	var problems Problems
 	if !errors.As(err, &problems) || len(problems) != 1 || problems[0].Line == 0 || !strings.Contains(err.Error(), "not YAML") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// What YAML says of ${name} without quotes helps nobody who does not know that its brace begins a mapping.
+func TestReadSaysHowToWriteAVariable(t *testing.T) {
+	for file, want := range map[string]bool{
+		"name: web\nchecks:\n- tcp: {port: ${port}}\n":           true,
+		"name: web\nworkload: {run: [./web, ${port}]}\n":         true,
+		"name: web\nworkload: {run: [./web, \"${port}\"}\n":      false,
+		"name: web\nlabels: {a: b\nsize: 1\nvars: {p: \"${x}\"}": false,
+	} {
+		_, err := Read("web.yaml", strings.NewReader(file))
+		if err == nil || strings.Contains(err.Error(), `"${name}"`) != want {
+			t.Errorf("%s: told to quote: %t, in %v", file, want, err)
+		}
 	}
 }
 

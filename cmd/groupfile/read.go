@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 
 	"github.com/leasehold/leasehold/store"
@@ -120,7 +121,7 @@ func (r *reading) documents(text []byte) []*yaml.Node {
 			return roots
 		}
 		if err != nil {
-			r.syntax(err)
+			r.syntax(text, err)
 			return nil
 		}
 		root := &doc
@@ -140,13 +141,21 @@ func (r *reading) documents(text []byte) []*yaml.Node {
 	}
 }
 
-func (r *reading) syntax(err error) {
+// bareVariable is ${name} where YAML takes its brace for the beginning of a mapping.
+var bareVariable = regexp.MustCompile(`[{\[,:]\s*\$\{`)
+
+func (r *reading) syntax(text []byte, err error) {
 	var bad *yaml.LoadError
 	if !errors.As(err, &bad) {
 		r.wrong(nil, "", "not YAML: %s", err)
 		return
 	}
-	r.wrong(&yaml.Node{Line: bad.Mark.Line, Column: bad.Mark.Column}, "", "not YAML: %s", bad.Message)
+	what := bad.Message
+	lines := bytes.Split(text, []byte("\n"))
+	if at := bad.Mark.Line - 1; at >= 0 && at < len(lines) && bareVariable.Match(lines[at]) {
+		what += `: between braces or brackets, ${name} needs quotes: "${name}"`
+	}
+	r.wrong(&yaml.Node{Line: bad.Mark.Line, Column: bad.Mark.Column}, "", "not YAML: %s", what)
 }
 
 // document reads the fields of one document.
