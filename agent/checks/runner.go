@@ -48,7 +48,7 @@ type State struct {
 	Took      time.Duration // the last run
 }
 
-// Runner does checks. Its methods can be called at any time; only Close waits.
+// Runner does checks. Its methods can be called at any time; only Close waits, and not for ever.
 type Runner struct {
 	cfg     Config
 	log     *slog.Logger
@@ -148,7 +148,10 @@ func (r *Runner) share(spec *protocol.CheckSpec) time.Duration {
 	return time.Duration(r.rand() * float64(spec.GetInterval().AsDuration()))
 }
 
-// begin starts a check. One whose predecessor of the same name still runs begins when that has ended. The caller has the lock.
+// endWait is how long a run that was called off may take to end. One that is stuck in the kernel never does.
+const endWait = 5 * time.Second
+
+// begin starts a check. One whose predecessor of the same name still runs begins when that has ended, or does not end. The caller has the lock.
 func (r *Runner) begin(c *check, wrong error, wait time.Duration) {
 	run, err := probe(nil), wrong
 	if err == nil {
@@ -165,8 +168,18 @@ func (r *Runner) begin(c *check, wrong error, wait time.Duration) {
 	r.tasks.Go(func() {
 		defer close(c.over)
 		defer c.cancel()
+		late := time.NewTimer(endWait)
+		defer late.Stop()
 		for _, e := range earlier {
-			<-e.over
+			select {
+			case <-e.over:
+			case <-ctx.Done():
+				return
+			case <-late.C:
+				r.log.Warn("a run of this check that was called off does not end", "check", c.spec.GetName())
+				r.follow(ctx, c, run, wait)
+				return
+			}
 		}
 		r.follow(ctx, c, run, wait)
 	})
@@ -301,7 +314,7 @@ func (r *Runner) States() []State {
 // Changed tells that a check has come to a verdict; several may be told once.
 func (r *Runner) Changed() <-chan struct{} { return r.changed }
 
-// Close calls everything off and waits. Want does nothing afterwards.
+// Close calls everything off and waits for what ends. Want does nothing afterwards.
 func (r *Runner) Close() {
 	r.mu.Lock()
 	r.closed = true
@@ -309,5 +322,16 @@ func (r *Runner) Close() {
 		c.cancel()
 	}
 	r.mu.Unlock()
-	r.tasks.Wait()
+	ended := make(chan struct{})
+	go func() {
+		r.tasks.Wait()
+		close(ended)
+	}()
+	late := time.NewTimer(endWait)
+	defer late.Stop()
+	select {
+	case <-ended:
+	case <-late.C:
+		r.log.Warn("a run of a check does not end")
+	}
 }

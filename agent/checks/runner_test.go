@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/leasehold/leasehold/agent/protocol"
@@ -242,11 +243,42 @@ func TestChangedCheckWaitsForItsLastRun(t *testing.T) {
 		other := spec("a")
 		other.HealthyThreshold = 3
 		s.runner.Want(Wanted{Specs: []*protocol.CheckSpec{other}})
-		pass(10 * time.Second)
+		pass(endWait - time.Millisecond)
 		s.stands("while the old one hangs", "a U? not checked yet")
 		close(free)
 		pass(10 * time.Second)
 		s.stands("once it has ended", "a H")
+	})
+}
+
+// A run may be stuck in the kernel: a file on a disk that hangs, say. That keeps neither another check from being done in its place, nor the agent
+// from ending.
+//
+// proves DET-9, DET-8
+func TestRunThatNeverEndsHoldsUpNothing(t *testing.T) {
+	inScene(t, func(s *scene) {
+		stuck, kept := make(chan struct{}), spec("a")
+		s.act("a", func(context.Context) Result { <-stuck; return "" })
+		s.runner.Want(Wanted{Specs: []*protocol.CheckSpec{kept}})
+		pass(time.Second)
+		better := proto.CloneOf(kept)
+		better.Interval = durationpb.New(3 * time.Second)
+		s.act("a", nil)
+		s.mu.Lock()
+		s.now["a"]-- // that one is not counted
+		s.mu.Unlock()
+		s.runner.Want(Wanted{Specs: []*protocol.CheckSpec{better}})
+		pass(endWait + 10*time.Second)
+		s.stands("done in its place", "a H")
+		began := time.Now()
+		s.runner.Close()
+		if took := time.Since(began); took > endWait {
+			t.Errorf("closing took %s", took)
+		}
+		s.mu.Lock()
+		s.now["a"]++
+		s.mu.Unlock()
+		close(stuck)
 	})
 }
 
