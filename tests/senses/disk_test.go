@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -35,7 +36,8 @@ func mountDisk(t *testing.T) *disk {
 	d.run("mkfs.ext4", "-q", "-E", "lazy_itable_init=0,lazy_journal_init=0", d.file)
 	d.run("mount", "-o", "loop", d.file, d.dir)
 	// Whoever waits for a frozen disk cannot even be killed. So if we end in between, it is thawed by somebody who does not.
-	d.guardian = exec.Command("sh", "-c", `read _; fsfreeze -u "$1" 2>/dev/null; while ! umount "$1"; do sleep 0.2; done; rm -r "$2"`, "sh", d.dir, home)
+	d.guardian = exec.Command("sh", "-c", `read _; fsfreeze -u "$1" 2>/dev/null; while mountpoint -q "$1" && ! umount "$1"; do sleep 0.2; done; rm -r "$2"`, "sh", d.dir, home)
+	d.guardian.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a Ctrl-C is not for it: it is who cleans up then
 	orders, err := d.guardian.StdinPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -42,7 +42,7 @@ func TestStormOfOneGroup(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, plan{replicas: 1})
 	s.apply("left", 6)
-	s.apply("right", 30, "budget: {max_expansion: 10}")
+	s.apply("right", 40, "budget: {max_expansion: 10}") // so many that two of them may be late with a report beside those that are cut off
 	before := s.settle()
 	left := s.members("left")
 	cut := func(instances ...string) {
@@ -56,14 +56,14 @@ func TestStormOfOneGroup(t *testing.T) {
 	s.statusSays("STORM: held")
 	victim := s.members("right")[0]
 	cut(victim)
-	s.await("right being healed", func() bool { return !slices.Contains(s.members("right"), victim) && s.complete("right", 30) })
+	s.await("right being healed", func() bool { return !slices.Contains(s.members("right"), victim) && s.complete("right", 40) })
 	if c := s.since(before); c.Created != 1 || c.Destroyed != 1 || c.Judged != len(left)+1 {
 		t.Fatalf("a storm in left, and one lost in right: %s", c)
 	}
 	if now := s.members("left"); !slices.Equal(now, left) {
 		t.Fatalf("left had %v and has %v in a storm", left, now)
 	}
-	// Five more of right: that makes a third of the shard, in two groups.
+	// Five more of right: that makes more than a fifth of the shard, in two groups.
 	more := s.members("right")[:5]
 	cut(more...)
 	s.await("a storm of the shard", func() bool {
