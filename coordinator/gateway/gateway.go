@@ -262,8 +262,11 @@ type stray struct {
 	at    time.Time
 }
 
-// mostStrays bounds what agents that nobody knows can make us write (SEC-5).
-const mostStrays = 1000
+// What agents that nobody knows, and boots that nobody wants, can make us write (SEC-5).
+const (
+	mostStrays    = 1000
+	mostConflicts = 1000 // within conflictEvery
+)
 
 // noteStray records an agent without a record, so that its machine is not taken for an orphan (REC-8).
 func (g *Gateway) noteStray(ctx context.Context, s *session) {
@@ -325,8 +328,15 @@ func (g *Gateway) noteConflict(ctx context.Context, s *session, open store.Alive
 			delete(g.refused, k)
 		}
 	}
-	g.refused[key] = time.Now()
+	full := !known && len(g.refused) >= mostConflicts
+	if !full {
+		g.refused[key] = time.Now()
+	}
 	g.mu.Unlock()
+	if full {
+		g.deps.Logger.Debug("second boot refused, and not recorded: there are too many", "instance", s.instance, "boot", s.bootID, "from", s.peer)
+		return
+	}
 	g.deps.Logger.Warn("second boot refused", "instance", s.instance, "boot", s.bootID, "open", open.BootID, "from", s.peer)
 	g.deps.Journal(ctx, store.JournalEntry{
 		Rule: "DET-18", What: "second boot refused", Why: "another boot of this instance has an open stream", Instance: s.instance,

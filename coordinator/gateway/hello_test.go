@@ -1,6 +1,7 @@
 package gateway_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -167,6 +168,23 @@ func TestSecondBootBesideAnOpenStreamIsRefusedAndRecorded(t *testing.T) {
 			b.reports()
 		}
 		w.shows("web-0", "two", 1, store.StreamOpen)
+	})
+}
+
+// proves SEC-5, DET-18
+func TestSecondBootsFillNoJournal(t *testing.T) {
+	inWorld(t, func(w *world) {
+		r := w.serve("one")
+		defer r.stop()
+		w.record("web-0", store.Running)
+		defer r.welcomed(hello("web-0", "boot", 1)).hangUp()
+		const most = 1000
+		for i := range most + 10 {
+			r.refused(hello("web-0", fmt.Sprintf("boot-%d", i), 1), protocol.Refused_BOOT_CONFLICT)
+		}
+		if n := len(r.entries()); n != most {
+			t.Errorf("%d entries in the journal, want %d at most", n, most)
+		}
 	})
 }
 
