@@ -97,6 +97,7 @@ func TestNetworkIsSlow(t *testing.T) {
 	before := s.mark()
 	s.pass(8 * s.ttl)
 	s.nothingDone(before, "a slow network that loses")
+	s.sees("web")
 }
 
 // statusSays fails if leasehold status leaves something out.
