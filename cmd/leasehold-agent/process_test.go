@@ -31,14 +31,14 @@ const patience = 30 * time.Second
 // gateway welcomes every agent, acknowledges every report, and tells the test what it heard.
 type gateway struct {
 	protocol.UnimplementedGatewayServer
-	t       *testing.T
+	t       testing.TB
 	address string
 	server  *grpc.Server
 	heard   chan *protocol.AgentMessage
 	wanted  atomic.Pointer[protocol.Wanted] // told with every answer
 }
 
-func startGateway(t *testing.T, at string) *gateway {
+func startGateway(t testing.TB, at string) *gateway {
 	t.Helper()
 	lis, err := net.Listen("tcp", at)
 	if err != nil {
@@ -113,11 +113,11 @@ func (g *gateway) healthy() {
 
 // box is a machine: a directory with a bootstrap document, and what runs in it.
 type box struct {
-	*testing.T
+	testing.TB
 	dir string
 }
 
-func newBox(t *testing.T, run []string, coordinators ...string) box {
+func newBox(t testing.TB, run []string, coordinators ...string) box {
 	t.Helper()
 	b := box{t, t.TempDir()}
 	doc, err := json.Marshal(provider.Bootstrap{
