@@ -135,6 +135,7 @@ type waiting struct {
 	static    store.Revision // of static/<name>; 0: absent
 	status    store.Status
 	instances map[string]store.Instance
+	reports   map[string]store.Report
 	leaders   map[string]bool
 	events    []store.JournalEntry
 	taken     map[string]bool // the keys of the entries that were taken in: after an interruption they are listed once more
@@ -154,7 +155,8 @@ const (
 // nobody here.
 func (w *waiting) wanted(until time.Time) []string {
 	prefixes := []string{
-		w.keys.Group(w.spec.Name), w.keys.Static(w.spec.Name), w.keys.Status(w.spec.Name), w.keys.Of(store.KindInstances) + w.spec.Name + "-", w.keys.Of(store.KindLeader),
+		w.keys.Group(w.spec.Name), w.keys.Static(w.spec.Name), w.keys.Status(w.spec.Name), w.keys.Of(store.KindInstances) + w.spec.Name + "-",
+		w.keys.Of(store.KindReports) + w.spec.Name + "-", w.keys.Of(store.KindLeader),
 	}
 	for t := w.begun.UTC().Add(-clocksBehind).Truncate(time.Hour); !t.After(until.Add(clocksAhead)); t = t.Add(time.Hour) {
 		prefixes = append(prefixes, w.keys.Of(store.KindEvents)+t.Format("20060102T15"))
@@ -167,7 +169,7 @@ func (w *waiting) Reset(l store.Listing) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.known, w.broken, w.keyed, w.static, w.status = true, nil, 0, 0, store.Status{}
-	w.instances, w.leaders = map[string]store.Instance{}, map[string]bool{}
+	w.instances, w.reports, w.leaders = map[string]store.Instance{}, map[string]store.Report{}, map[string]bool{}
 	for _, kv := range l.KVs {
 		w.take(store.Event{KV: kv})
 	}
@@ -233,6 +235,11 @@ func (w *waiting) take(e store.Event) {
 			return
 		}
 		w.instances[name] = v.Record
+	case kind == store.KindReports:
+		v, err := store.Decode[store.Report](e.KV)
+		if w.reports[name] = v.Record; e.Deleted || err != nil {
+			delete(w.reports, name)
+		}
 	case kind == store.KindLeader:
 		if w.leaders[name] = true; e.Deleted {
 			delete(w.leaders, name)

@@ -128,7 +128,7 @@ func (w *waiting) held() string {
 
 // progress compares the slots with what is wanted.
 func (w *waiting) progress(now time.Time) glance {
-	c := countSlots(w.spec, w.template, w.instances)
+	c := countSlots(w.spec, w.template, w.instances, w.reports)
 	g := glance{text: fmt.Sprintf("%s %d/%d running on %s", w.spec.Name, c.running, w.spec.Size, w.template)}
 	if c.leaving > 0 {
 		g.rest = fmt.Sprintf("; %s still being deleted", counted(c.leaving, "more is", "more are"))

@@ -16,12 +16,12 @@ type slotCount struct {
 	surplus  int      // managed instances that have yet to go: more than one in a slot, or in a slot too many
 	leaving  int      // past the point of no return
 	outdated []string // instances running on another template, or not relaunched since, in slots without one that is up to date
-	underway []string // what is neither running nor leaving, with its phase
+	underway []string // what is neither running nor leaving, with its phase, and what that waits for
 }
 
 // countSlots counts the instances of a group against its spec. Which numbers its slots have does not matter: when a group
 // shrinks, the oldest instances go, and what is left keeps its numbers.
-func countSlots(spec store.Group, template string, instances map[string]store.Instance) slotCount {
+func countSlots(spec store.Group, template string, instances map[string]store.Instance, reports map[string]store.Report) slotCount {
 	var c slotCount
 	type filling struct {
 		any, current int
@@ -44,7 +44,7 @@ func countSlots(spec store.Group, template string, instances map[string]store.In
 		}
 		c.members++
 		if i.Phase != store.Running && i.Phase != store.Finished {
-			c.underway = append(c.underway, fmt.Sprintf("%s %s", id, i.Phase))
+			c.underway = append(c.underway, fmt.Sprintf("%s %s%s", id, i.Phase, checksLeft(i, reports[id])))
 			continue
 		}
 		f := slots[i.Slot]
@@ -70,4 +70,27 @@ func countSlots(spec store.Group, template string, instances map[string]store.In
 	c.missing = max(spec.Size-len(slots), 0)
 	c.surplus = max(c.members-spec.Size, 0)
 	return c
+}
+
+// checksLeft says of an instance that is being checked how many of its checks pass, and which does not.
+func checksLeft(i store.Instance, r store.Report) string {
+	if i.Phase != store.Checking || r.Healthy {
+		return ""
+	}
+	pass, all, first := 0, 0, ""
+	for _, c := range r.Checks {
+		switch {
+		case c.Optional:
+			continue
+		case c.Healthy:
+			pass++
+		case first == "":
+			first = c.Name
+		}
+		all++
+	}
+	if first == "" {
+		return ""
+	}
+	return fmt.Sprintf(": checks %d/%d, not %s", pass, all, first)
 }

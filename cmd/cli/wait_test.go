@@ -238,6 +238,21 @@ func TestWaitOnATerminalRewritesOneLine(t *testing.T) {
 	})
 }
 
+// Whoever waits sees how far the checks have come: how many pass, and which does not. One that is optional is not waited for.
+//
+// proves DET-9
+func TestWaitTellsOfChecks(t *testing.T) {
+	waitWorld(t, func(w *world) {
+		w.put(store.KindStatus, "web", statusOf(w.spec("web"), 8, 0))
+		w.put(store.KindInstances, "web-0-a", instanceOf(w.spec("web"), 0, "web-0-a", store.Checking))
+		w.put(store.KindReports, "web-0-a", store.Report{Schema: 1, Instance: "web-0-a", Why: "http:8081: status 503", Checks: []store.CheckReport{
+			{Name: "process", Healthy: true}, {Name: "side", Optional: true}, {Name: "http:8081", Why: "status 503"},
+		}})
+		r := w.start("group scale web 1 --wait --timeout 10s")
+		r.expect(TimedOut, "gave up after 10s: web 0/1 running on ", " | web-0-a checking: checks 1/2, not http:8081")
+	})
+}
+
 // What was written stays when the operator stops waiting for it, and that is said.
 func TestWaitInterrupted(t *testing.T) {
 	for _, c := range []struct{ name, args, says string }{
@@ -309,7 +324,7 @@ func TestCountSlots(t *testing.T) {
 		for _, i := range c.have {
 			have[i.ID] = i
 		}
-		got := countSlots(g, hash, have)
+		got := countSlots(g, hash, have, nil)
 		if got.running != c.running || got.missing != c.missing || got.surplus != c.surplus || got.leaving != c.leaving || len(got.outdated) != c.outdated {
 			t.Errorf("%s: got %+v", c.name, got)
 		}
