@@ -75,6 +75,13 @@ func (s *scene) prepare(spec *protocol.CheckSpec, _ workload.Config, vars map[st
 	}, nil
 }
 
+// begun is when each run of a check was.
+func (s *scene) begun(name string) []time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.runs[name])
+}
+
 // act has the runs of a check do this from now on.
 func (s *scene) act(name string, does probe) {
 	s.mu.Lock()
@@ -145,7 +152,7 @@ func TestFirstRunIsAtOnceAndVerdictsAreTold(t *testing.T) {
 		if s.changed() {
 			t.Error("nothing is new")
 		}
-		if got, want := s.runs["a"], []time.Duration{0, 1500 * time.Millisecond, 3500 * time.Millisecond, 5500 * time.Millisecond, 7500 * time.Millisecond}; !slices.Equal(got, want) {
+		if got, want := s.begun("a"), []time.Duration{0, 1500 * time.Millisecond, 3500 * time.Millisecond, 5500 * time.Millisecond, 7500 * time.Millisecond}; !slices.Equal(got, want) {
 			t.Errorf("runs at %v, want %v", got, want)
 		}
 		s.act("a", always("ill"))
@@ -169,9 +176,7 @@ func TestHungCheckHarmsItselfAlone(t *testing.T) {
 		s.stands("at first", "hung U? timed out", "well H")
 		pass(time.Hour)
 		s.stands("an hour later", "hung U timed out", "well H")
-		s.mu.Lock()
-		hung, well := len(s.runs["hung"]), len(s.runs["well"])
-		s.mu.Unlock()
+		hung, well := len(s.begun("hung")), len(s.begun("well"))
 		if hung != 1 || well < 1800 {
 			t.Errorf("%d runs of the one that hangs, %d of the other", hung, well)
 		}
@@ -222,9 +227,9 @@ func TestWantKeepsWhatIsAsBefore(t *testing.T) {
 		s.runner.Want(Wanted{Specs: []*protocol.CheckSpec{a}})
 		s.stands("gone", "a H")
 		pass(0)
-		n := len(s.runs["b"])
+		n := len(s.begun("b"))
 		pass(time.Minute)
-		if len(s.runs["b"]) != n {
+		if len(s.begun("b")) != n {
 			t.Error("a check that is not wanted any more goes on")
 		}
 	})
@@ -309,7 +314,7 @@ func TestKnownVerdictsAreTakenUp(t *testing.T) {
 		s.stands("after a run of each", "a H refused", "b U ill", "c H")
 		pass(4 * time.Second)
 		s.stands("after a threshold", "a U refused", "b H", "c H")
-		if at := s.runs["a"][0]; at != time.Second {
+		if at := s.begun("a")[0]; at != time.Second {
 			t.Errorf("the first run is at %s: checks of an agent that restarts would be done all at once", at)
 		}
 	})
