@@ -23,8 +23,13 @@ func (a *agent) wanted() {
 	if r := rec.Restart; rec.Phase == store.Stopping && r != nil && r.Level == store.RestartWorkload && r.Token != a.restarted && r.Token != a.restarting {
 		a.restartWorkload(r.Token)
 	}
-	if d := rec.Drain; rec.Phase == store.Draining && d != nil && d.Token != "" && d.Token != a.draining && d.Token != a.drained && len(rec.Spec.Drain.Hook) > 0 {
-		a.runHook(d.Token)
+	if d := rec.Drain; rec.Phase == store.Draining && d != nil && d.Token != "" && d.Token != a.draining && d.Token != a.drained {
+		if len(rec.Spec.Drain.Hook) > 0 {
+			a.runHook(d.Token)
+		} else {
+			a.drained = d.Token // nothing to be done
+			a.report()
+		}
 	}
 }
 

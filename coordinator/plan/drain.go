@@ -82,14 +82,18 @@ func (d *draft) drains() {
 		case d.relieved(m):
 		case rec.Done != "":
 			d.drained(m, "DRAIN-1", rec.Done)
-		case rec.Token != "" && m.Alive.Present() && m.Report.Record.Drained == rec.Token:
+		case rec.Token != "" && len(m.Record.Spec.Drain.Hook) > 0 && m.Alive.Present() && m.Report.Record.Drained == rec.Token: // without one that says nothing
 			a := d.drained(m, "DRAIN-1", "its drain hook has ended")
 			a.Conditions = append(a.Conditions, m.Report.Unchanged())
 		case !d.now.Before(due):
 			d.drained(m, "DRAIN-1", fmt.Sprintf("it had %s to drain", rec.Timer.For))
 		default:
 			d.wake(due)
-			d.block("DRAIN-1", "removal of "+m.ID(), "it drains: "+rec.Why, fmt.Sprintf("its hook ends, %s is over, or leasehold instance drained %s", rec.Timer.For, m.ID()), m.ID())
+			first := "its hook ends"
+			if len(m.Record.Spec.Drain.Hook) == 0 {
+				first = "another one is healthy in its place"
+			}
+			d.block("DRAIN-1", "removal of "+m.ID(), "it drains: "+rec.Why, fmt.Sprintf("%s, %s is over, or leasehold instance drained %s", first, rec.Timer.For, m.ID()), m.ID())
 		}
 	}
 }

@@ -73,8 +73,12 @@ func (w *world) obeys(a *agent, rec *store.Instance) {
 		w.apply(a, rec)
 	}
 	d := rec.Drain
-	if d == nil || rec.Phase != store.Draining || len(rec.Spec.Drain.Hook) == 0 || a.drained == d.Token {
+	if d == nil || rec.Phase != store.Draining || a.drained == d.Token {
 		a.hookFrom = time.Time{}
+		return
+	}
+	if len(rec.Spec.Drain.Hook) == 0 {
+		a.drained = d.Token // that is what agents say: there is nothing to be done
 		return
 	}
 	if a.hookFrom.IsZero() {
