@@ -80,6 +80,12 @@ func (d *draft) saveNoticed() {
 			if !m.noticed() || m.touched || sl.touched || m.dead() || !m.phase.Fills() || m.phase == store.Pending || m.phase == store.Creating {
 				continue
 			}
+			if left := d.doomedAsMade(m); left > 0 {
+				d.wake(d.now.Add(left))
+				d.block("SPOT-2", "replacement of "+m.ID(), m.doom.why+", though it was itself made only now, in the place of "+m.Record.Replaces,
+					fmt.Sprintf("it is %s old (flap.min_delay); look at what the notice comes from: spot.source", d.spec.Flap.MinDelay), m.ID())
+				continue
+			}
 			if d.made >= mostCreations {
 				return
 			}
@@ -94,4 +100,15 @@ func (d *draft) saveNoticed() {
 			d.writeSlot(a, sl)
 		}
 	}
+}
+
+// doomedAsMade says how long a replacement has to wait that was doomed by a notice as soon as it was there: until it is flap.min_delay
+// old. Notices count as no failure of a slot (FLAP-1), so nothing else would keep a source that says it of every machine, such as a file
+// that all of them see, from having machines made and given up as fast as they come. What ends before that is replaced when it does.
+func (d *draft) doomedAsMade(m *member) time.Duration {
+	age := d.now.Sub(m.Record.Created)
+	if !m.noticed() || m.Record.Condemned != nil || m.Record.Replaces == "" || age < 0 {
+		return 0
+	}
+	return max(0, d.spec.Flap.MinDelay.D()-age)
 }

@@ -86,7 +86,7 @@ func (d *draft) spared(m *member) bool {
 
 // mend begins the healing of a slot whose only member has failed, is condemned or doomed.
 func (d *draft) mend(sl *slot, m *member) {
-	if sl.touched || d.leftAlone(m) {
+	if sl.touched || d.leftAlone(m) || !m.failing() && d.doomedAsMade(m) > 0 { // saveNoticed has told why
 		return
 	}
 	failed := m.failing() && m.Record.Condemned == nil && m.doom.rule == ""
