@@ -13,6 +13,7 @@ import (
 
 	"google.golang.org/grpc/credentials"
 
+	"github.com/leasehold/leasehold/agent/checks"
 	"github.com/leasehold/leasehold/agent/contact"
 	"github.com/leasehold/leasehold/agent/host"
 	"github.com/leasehold/leasehold/agent/notice"
@@ -123,11 +124,12 @@ type Agent struct {
 	contact  *contact.Contact
 	memory   contact.Memory // as contact had it remembered last
 	duty     duty
-	mayRun   bool      // the workload; see stopped too
-	fenced   bool      // on_lease_lost was carried out, and the lease not renewed since
-	offBy    time.Time // when on_lease_lost poweroff waits no longer for what runs
-	stopped  bool      // the workload, for want of a lease
-	stamped  time.Time // the renewal that is remembered
+	mayRun   bool                      // the workload; see stopped too
+	fenced   bool                      // on_lease_lost was carried out, and the lease not renewed since
+	offBy    time.Time                 // when on_lease_lost poweroff waits no longer for what runs
+	stopped  bool                      // the workload, for want of a lease
+	kept     map[string]checks.Verdict // of checks that wait for that, too
+	stamped  time.Time                 // the renewal that is remembered
 	leaving  *protocol.Drain
 	heard    bool          // what is wanted, from a replica
 	restart  string        // token of the restart that is wanted

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 
 	"google.golang.org/protobuf/encoding/protojson"
@@ -32,8 +33,14 @@ type verdicts struct {
 }
 
 // wantChecks has the checks of the present duty done; none while the workload may not run. Those that are new begin with the
-// assumed verdict.
+// assumed verdict. While the workload waits for a lease so do they, with the verdicts that are known.
 func (a *Agent) wantChecks(assume bool, known map[string]checks.Verdict) {
+	if a.stopped {
+		a.kept = known
+		a.deps.Checks.Want(checks.Wanted{})
+		return
+	}
+	a.kept = nil
 	w := checks.Wanted{Vars: a.duty.Vars, Assume: assume, Known: known}
 	if a.mayRun {
 		w.Specs = a.duty.specs()
@@ -49,14 +56,23 @@ func (a *Agent) checkAfresh() {
 
 // verdictsNow are what a later run of the agent is to take up.
 func (a *Agent) verdictsNow() *verdicts {
-	v := verdicts{Boot: a.cfg.BootID, Checks: map[string]checks.Verdict{}}
-	for _, s := range a.deps.Checks.States() {
-		v.Checks[s.Name] = s.Verdict
-	}
+	v := verdicts{Boot: a.cfg.BootID, Checks: a.standing()}
 	if len(v.Checks) == 0 {
 		return nil
 	}
 	return &v
+}
+
+// standing are the verdicts that hold, by the check's name.
+func (a *Agent) standing() map[string]checks.Verdict {
+	out := maps.Clone(a.kept)
+	if out == nil {
+		out = map[string]checks.Verdict{}
+	}
+	for _, s := range a.deps.Checks.States() {
+		out[s.Name] = s.Verdict
+	}
+	return out
 }
 
 // knownVerdicts are those that the former run came to. Another boot of the machine begins afresh: what runs there has been started anew,

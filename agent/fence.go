@@ -108,7 +108,9 @@ func (a *Agent) fence(background context.Context, ends, kill time.Time) {
 		})
 		return
 	}
+	standing := a.standing()
 	a.stopped = true
+	a.wantChecks(false, standing)
 	a.offBy = kill.Add(ends.Sub(kill) / 4) // powering off takes its time too
 	a.wish(kill)
 	a.deps.Hook.Want(nil)
@@ -146,6 +148,7 @@ func (a *Agent) unfence(why string) {
 	a.wish(time.Time{})
 	a.settle(context.Background())
 	a.noteDone()
+	a.wantChecks(false, a.kept)
 	a.drain(a.leaving)
 }
 

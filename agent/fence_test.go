@@ -208,6 +208,62 @@ func TestMachineIsPoweredOffThoughItsWorkloadCannotBeKilled(t *testing.T) {
 	})
 }
 
+// Checks wait while the workload does, and go on with the verdict that they had. Else all machines of a group would be ill when the coordinators are
+// back, and be replaced for the fence that was to spare them.
+//
+// proves SAFE-9, DET-9
+func TestChecksWaitForTheWorkloadThatWaitsForALease(t *testing.T) {
+	for name, again := range map[string]bool{"the same agent": false, "one that was started meanwhile": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, m, dir := newShard(t, "a"), newMachine(true), t.TempDir()
+				change := func(c *Config) {
+					withOld(c)
+					c.Bootstrap.StopTimeout, c.Bootstrap.OnLeaseLost, c.Bootstrap.Checked = "2s", "stop", true
+					c.StateDir, c.Farewell, c.KeepWorkload = dir, FarewellRestart, true
+				}
+				r := startAgent(t, s, m, change)
+				pass(time.Millisecond)
+				w := checking("h1", webCheck("web", "80", false))
+				w.OnLeaseLost = &protocol.LeaseLost{Action: "stop"}
+				r.want(w, 1)
+				r.checker.result(t, 0, "")
+				r.checker.result(t, 0, "")
+				sent := r.cutOff()
+				pass(time.Until(sent.Add(leaseTTL)))
+				r.machine.is(t, "when the lease can have ended", false, 1, 1)
+				if again {
+					r.cancel()
+					<-r.done
+					r = startAgent(t, s, m, change)
+					pass(time.Millisecond)
+				}
+				if n := len(r.checker.States()); n != 0 {
+					t.Errorf("%d checks of a workload that does not run", n)
+				}
+				s.replicas["a"].start()
+				pass(reconnectMost)
+				r.machine.is(t, "accepted again", true, 2, 1)
+				if n := len(r.checker.States()); n != 1 {
+					t.Errorf("%d checks go on", n)
+				}
+				reports := 0
+				for _, h := range s.take() {
+					if rep := h.message.GetReport(); rep != nil && h.at.After(sent) {
+						if reports++; !rep.GetHealthy() {
+							t.Errorf("a report says %q", rep.GetWhy())
+						}
+					}
+				}
+				if reports == 0 {
+					t.Error("nothing was reported")
+				}
+				r.end()
+			})
+		})
+	}
+}
+
 // An agent goes on while its disk answers nothing: it reports, and without a lease it fences itself.
 //
 // proves SAFE-9
