@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -63,6 +64,27 @@ func (g *gateway) decided(healthy bool) *protocol.Check {
 	return nil
 }
 
+// keeps waits until the agent's state file has a verdict that results have led to. It is written beside the reports, since a disk may hang.
+func (b box) keeps(healthy bool) {
+	b.Helper()
+	var state struct {
+		Verdicts struct {
+			Checks map[string]struct{ Healthy, Pending bool }
+		}
+	}
+	file := filepath.Join(b.dir, "agent.json")
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); <-time.After(10 * time.Millisecond) {
+		data, err := os.ReadFile(file)
+		if err != nil || json.Unmarshal(data, &state) != nil {
+			continue
+		}
+		if c, is := state.Verdicts.Checks["app"]; is && c.Healthy == healthy && !c.Pending {
+			return
+		}
+	}
+	b.Fatalf("%s has no verdict that the check is healthy %t within %s", file, healthy, patience)
+}
+
 // An agent that was killed and started again says what the one before it knew, until its own results are enough to say something else.
 // Another boot of the machine knows nothing.
 //
@@ -74,8 +96,9 @@ func TestVerdictOutlivesAKilledAgent(t *testing.T) {
 	p := b.agent()
 	g.decided(true)
 
-	again := func(env ...string) {
+	again := func(was bool, env ...string) {
 		t.Helper()
+		b.keeps(was)
 		b.put("hold")
 		p.signal(syscall.SIGKILL)
 		p.ended()
@@ -91,7 +114,7 @@ func TestVerdictOutlivesAKilledAgent(t *testing.T) {
 		}
 	}
 
-	again()
+	again(true)
 	b.put("ill")
 	kept("one that was well", true, "")
 	b.drop("hold")
@@ -99,13 +122,13 @@ func TestVerdictOutlivesAKilledAgent(t *testing.T) {
 		t.Errorf("after three failures: %v", c)
 	}
 
-	again()
+	again(false)
 	b.drop("ill")
 	kept("one that was ill", false, "ended with exit code 1")
 	b.drop("hold")
 	g.decided(true)
 
-	again(provider.EnvBootID + "=boot-2")
+	again(true, provider.EnvBootID+"=boot-2")
 	if c := g.app(); c.GetHealthy() || !c.GetPending() || c.GetWhy() != "not checked yet" {
 		t.Errorf("another boot of one that was well reports %v", c)
 	}
