@@ -84,34 +84,43 @@ type scribe struct {
 	log   *slog.Logger
 	pages chan page
 	ended chan struct{}
+	late  <-chan struct{} // closed when that is written which was not in time; nil: all was
 }
 
 func newScribe(save func(page) error, log *slog.Logger) *scribe {
 	return &scribe{save: save, log: log, pages: make(chan page, 1), ended: make(chan struct{})}
 }
 
-// write has a page written. Where it has to be synced that is waited for, but not for ever. It is called by the loop alone.
+// write has a page written, and waits for that, unless the disk is known to hang. It is called by the loop alone.
 func (s *scribe) write(p page) {
-	wait := p.sync
+	p.done = make(chan struct{})
 	select {
 	case old := <-s.pages: // it was not begun
-		p.sync = p.sync || old.sync
+		p.sync, p.done = p.sync || old.sync, old.done
 	default:
 	}
-	p.done = make(chan struct{})
 	s.pages <- p
-	if wait {
-		s.await(p.done)
+	select {
+	case <-s.late:
+		s.log.Info("state is written again")
+		s.late = nil
+	default:
+	}
+	if s.late == nil && !s.await(p.done) {
+		s.late = p.done
 	}
 }
 
-func (s *scribe) await(done <-chan struct{}) {
+// await says whether something was done in time.
+func (s *scribe) await(done <-chan struct{}) bool {
 	late := time.NewTimer(diskWait)
 	defer late.Stop()
 	select {
 	case <-done:
+		return true
 	case <-late.C:
-		s.log.Warn("state is not written yet: the disk is slow")
+		s.log.Warn("state is not written in time: the disk is slow")
+		return false
 	}
 }
 
@@ -134,7 +143,7 @@ func (s *scribe) run() {
 // close ends run once everything is written, and waits for that as write does.
 func (s *scribe) close() {
 	close(s.pages)
-	s.await(s.ended)
+	_ = s.await(s.ended) // it is told
 }
 
 // writeMemory replaces the file as a whole. It is synced where its duty is new: what a power failure takes back of the rest, a
