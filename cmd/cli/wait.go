@@ -139,7 +139,11 @@ type waiting struct {
 	leaders   map[string]bool
 	events    []store.JournalEntry
 	taken     map[string]bool // the keys of the entries that were taken in: after an interruption they are listed once more
+	errored   time.Time       // since when the group has been seen to be; zero: it is not
 }
+
+// erroredFor is how long a group must be errored for that to be its answer to what is waited for: a change may start its slots afresh.
+const erroredFor = 3 * time.Second
 
 func newWaiting(keys store.Keys, a awaited) *waiting {
 	return &waiting{awaited: a, keys: keys, template: a.spec.InstanceSpec().TemplateHash(), changed: make(chan struct{}, 1), taken: map[string]bool{}}

@@ -143,6 +143,10 @@ func (w *waiting) progress(now time.Time) glance {
 		g.over = true
 		g.err = failure(Failed, fmt.Sprintf("leasehold explain %s | leasehold group rollback %s", w.spec.Name, w.spec.Name),
 			"group %s: the roll to %s goes no further, at %d of %d: %s", w.spec.Name, w.template, w.status.Rollout.Done, w.status.Rollout.Total, w.rollHalted())
+	case w.givenUp(now):
+		g.over = true
+		g.err = failure(Failed, fmt.Sprintf("leasehold explain %s | leasehold group retry %s", w.spec.Name, w.spec.Name),
+			"group %s: at %d of %d nothing more happens: each slot that is not healthy is given up (FLAP-3)%s", w.spec.Name, c.running, w.spec.Size, w.held())
 	case c.missing == 0 && c.surplus == 0 && w.spec.Rollout.Strategy == store.StrategyOpportunistic:
 		g.over, g.err = true, w.opportunistic(c)
 	}
@@ -168,6 +172,17 @@ func (w *waiting) rollHalted() string {
 		return ""
 	}
 	return halted(w.status)
+}
+
+// givenUp says that nothing more happens without an operator (REC-11).
+func (w *waiting) givenUp(now time.Time) bool {
+	switch {
+	case w.status.State != store.GroupErrored:
+		w.errored = time.Time{}
+	case w.errored.IsZero():
+		w.errored = now
+	}
+	return !w.errored.IsZero() && now.Sub(w.errored) >= erroredFor
 }
 
 // opportunistic says that nobody replaces the outdated ones for the change alone.

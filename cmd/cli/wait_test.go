@@ -130,6 +130,12 @@ func TestWaitEndsWhenItCannotCome(t *testing.T) {
 			st.Rollout.Blamed = "two of two failed"
 			w.put(store.KindStatus, "web", st)
 		}, Failed, "goes no further, at 1 of 2: two of two failed"},
+		{"all that is not healthy is given up", func(w *world) {
+			st := statusOf(webGroup(2), 9, 1)
+			st.State = store.GroupErrored
+			st.Blocked = []store.Blocked{{Rule: "FLAP-3", What: "replacement of web-1-b", Why: "slot 1 is given up", Until: "leasehold group retry web"}}
+			w.put(store.KindStatus, "web", st)
+		}, Failed, "each slot that is not healthy is given up (FLAP-3) | held: FLAP-3 replacement of web-1-b: slot 1 is given up; until leasehold group retry web\nnext: leasehold explain web | leasehold group retry web"},
 		{"a change is not confirmed yet", func(w *world) {
 			st := outdatedWorld(w)
 			w.put(store.KindInstances, "web-1-b", instanceOf(webGroup(2), 1, "web-1-b", store.Running))

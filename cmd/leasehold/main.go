@@ -28,7 +28,11 @@ func run() cli.Code {
 	if answered, err := cli.Complete(env); answered || err != nil {
 		return cli.Done // a shell asked how the line might go on, and has nowhere to show an error
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ends := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // as nohup has it
+		ends = append(ends, syscall.SIGHUP) // a terminal that closes leaves nothing behind either
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), ends...)
 	defer stop()
 	go func() { // a second Ctrl-C ends the process at once, whatever it is doing
 		<-ctx.Done()
