@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -95,7 +96,7 @@ func TestDev(t *testing.T) {
 		p := l.cli("dev", "--data-dir", l.data, "--etcd-listen", freeAddress(t), "--listen", freeAddress(t))
 		complains(t, p, 1, l.data)
 	})
-	l.stop(ids)
+	l.stop(ids, syscall.SIGINT)
 	l.startDev() // it listens where it did before, since there its machines look for it
 	l.await("the demo group again", func() bool {
 		return l.h.complete("demo", 3) && l.h.leader() != "" && strings.Contains(l.dev.stdout.String(), listen)
@@ -107,7 +108,7 @@ func TestDev(t *testing.T) {
 	for _, id := range ids {
 		l.serves(id)
 	}
-	l.stop(ids)
+	l.stop(ids, closedTerminal())
 }
 
 // serves fails unless the workload of an instance of the demo group answers and says who it is.
@@ -154,16 +155,24 @@ func (l *laptop) explained(victim string, before store.Revision, decision noted)
 	}
 }
 
-// stop ends dev as Ctrl-C does: nothing that it started runs on, and all of it is kept.
-func (l *laptop) stop(ids []string) {
+// closedTerminal is what a program gets whose terminal closes, unless it was started so that this is nothing to it.
+func closedTerminal() syscall.Signal {
+	if signal.Ignored(syscall.SIGHUP) {
+		return syscall.SIGTERM
+	}
+	return syscall.SIGHUP
+}
+
+// stop ends dev as Ctrl-C does, or a terminal that closes: nothing that it started runs on, and all of it is kept.
+func (l *laptop) stop(ids []string, how syscall.Signal) {
 	l.t.Helper()
-	l.dev.signal(syscall.SIGINT)
+	l.dev.signal(how)
 	l.waitEnd(l.dev)
 	if l.dev.code != 0 {
-		l.t.Errorf("Ctrl-C ended dev with %d: %s", l.dev.code, l.dev.stderr.String())
+		l.t.Errorf("%s ended dev with %d: %s", how, l.dev.code, l.dev.stderr.String())
 	}
 	if left := machines.Residents(l.shards()); len(left) > 0 {
-		l.t.Errorf("after Ctrl-C there is still %v", left)
+		l.t.Errorf("after %s there is still %v", how, left)
 	}
 	if names := machines.Names(l.machines); !slices.Equal(names, ids) {
 		l.t.Errorf("the machines %v are kept, and there were %v", names, ids)
@@ -206,5 +215,5 @@ func TestDevIsKilled(t *testing.T) {
 	if all := l.h.everRecorded(); !slices.Equal(all, ids) {
 		t.Errorf("replaced: there were %v, and by now %v", ids, all)
 	}
-	l.stop(ids)
+	l.stop(ids, syscall.SIGTERM)
 }
