@@ -102,12 +102,18 @@ func (d *draft) saveNoticed() {
 	}
 }
 
+// asMade is how soon after its agent's start a notice is seen that was there before the machine was.
+const asMade = 10 * time.Second
+
 // doomedAsMade says how long a replacement has to wait that was doomed by a notice as soon as it was there: until it is flap.min_delay
 // old. Notices count as no failure of a slot (FLAP-1), so nothing else would keep a source that says it of every machine, such as a file
 // that all of them see, from having machines made and given up as fast as they come. What ends before that is replaced when it does.
 func (d *draft) doomedAsMade(m *member) time.Duration {
-	age := d.now.Sub(m.Record.Created)
+	age, r := d.now.Sub(m.Record.Created), &m.Report.Record
 	if !m.noticed() || m.Record.Condemned != nil || m.Record.Replaces == "" || age < 0 {
+		return 0
+	}
+	if r.Notice == nil || r.Started.IsZero() || r.Notice.At.Sub(r.Started) >= asMade { // both by its own clock
 		return 0
 	}
 	return max(0, d.spec.Flap.MinDelay.D()-age)

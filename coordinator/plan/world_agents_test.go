@@ -13,6 +13,7 @@ import (
 type agent struct {
 	registersAt time.Time // zero: never
 	registered  bool
+	started     time.Time
 	silentFrom  time.Time // zero: it reports
 	cutOff      bool      // its stream broke when it fell silent
 	returnsAt   time.Time // after an outage of the store
@@ -43,7 +44,7 @@ func (w *world) agentDue(id string, a *agent) {
 	}
 	switch {
 	case !a.registered && !a.registersAt.IsZero() && !w.now.Before(a.registersAt) && a.silentFrom.IsZero():
-		a.registered = true
+		a.registered, a.started = true, w.now
 		w.apply(a, &in.Record) // it is told with its first answer
 		w.report(id)
 	case a.registered && !a.returnsAt.IsZero() && !w.now.Before(a.returnsAt):
@@ -139,7 +140,7 @@ func (w *world) report(id string) {
 	}
 	now := store.Report{
 		Schema: store.Schema, Instance: id, BootID: boot, Healthy: a.healthy && !a.wrong, Workload: a.exit, Config: a.config, Restarted: a.restarted,
-		Drained: a.drained, Notice: a.notice,
+		Drained: a.drained, Notice: a.notice, Started: a.started,
 	}
 	if !now.Healthy {
 		now.Why, now.Checks = "checks 0/1", []store.CheckReport{{Name: "http", Why: "connection refused"}}
