@@ -232,7 +232,7 @@ func (t *tenure) keepServed(ctx context.Context) {
 	for {
 		rec := store.Served{Schema: store.Schema, At: time.Now().UTC(), Replica: t.r.cfg.ID, Gaps: t.evidence.ServedGaps()}
 		call, cancel := context.WithTimeout(ctx, servedEvery)
-		if v, err := t.r.deps.Store.Vitals(call); err == nil {
+		if v, err := t.r.askVitals(call); err == nil { // what it does not tell in time must not keep the note from being written
 			rec.Cluster, rec.Revision = v.ClusterName(), v.Revision
 		}
 		_, err := t.r.deps.Store.Commit(call, store.Txn{

@@ -60,6 +60,33 @@ func TestOriginalThatReturnedProvesItselfFirst(t *testing.T) {
 	}
 }
 
+// While the agent of one of two is on its way to another replica, neither goes: the other cannot rely on it, and it has done nothing wrong.
+//
+// proves HEAL-6, DET-8
+func TestNobodyIsDecidedOnWhileItsAgentMoves(t *testing.T) {
+	for _, mover := range []string{"a", "b"} {
+		t.Run(mover, func(t *testing.T) {
+			w := newTestWorld(t)
+			w.edit(func(g *store.Group) { g.Size = 1 })
+			w.place("a", 0, store.Running)
+			w.place("b", 0, store.Running, replaces("a"))
+			says := func(state store.StreamState) string {
+				v := read[store.Alive](w, w.keys.Alive(mover))
+				v.Record.State = state
+				w.put(v.Key, v.Record)
+				w.observe(false)
+				return w.briefly()
+			}
+			if got := says(store.StreamMoved); got != "" {
+				t.Errorf("planned %q while it moves", got)
+			}
+			if got := says(store.StreamOpen); got != "HEAL-6 -b" {
+				t.Errorf("planned %q once it has arrived", got)
+			}
+		})
+	}
+}
+
 // A replacement that is not healthy yet is not enough reason to let an original go that is back, and nobody else is made.
 //
 // proves HEAL-6

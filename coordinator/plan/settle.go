@@ -26,8 +26,8 @@ func (d *draft) settle(sl *slot, good, bad []*member) {
 	}
 	for _, m := range good {
 		switch {
-		case m == keep || m.judgment.Verdict == store.Suspect:
-			continue // a suspect is decided when it is known what it is
+		case m == keep || m.judgment.Verdict == store.Suspect || m.moving():
+			continue // it is decided when it is known what it is, or that it has arrived
 		case d.blamed() && d.rolls(m, keep):
 			d.release(m, keep, "FLAP-5", "withdrawn", "the roll is stopped, and "+keep.ID()+" serves")
 			continue
@@ -78,6 +78,9 @@ func (d *draft) await(sl *slot, good, bad []*member) {
 	d.forcedOut(sl, good)
 }
 
+// moving says that its agent is on its way to another replica. Nobody relies on it before it has arrived, nor lets it go.
+func (m *member) moving() bool { return m.Alive.Record.State == store.StreamMoved }
+
 // inVain says that a replacement fails on a template that is not wanted any more: the next is made from another, and need not wait for as
 // long as DET-10 gives this one. One that has not been checked yet may be there first.
 func (d *draft) inVain(m *member) bool {
@@ -121,7 +124,7 @@ func (d *draft) keeper(sl *slot, good []*member) *member {
 	var keep *member
 	for _, m := range good {
 		switch {
-		case !d.proven(m), m.Alive.Record.State == store.StreamMoved: // on its way to another replica: soon it is known to have arrived
+		case !d.proven(m) || m.moving():
 		case keep == nil, d.leaving(keep) && !d.leaving(m):
 			keep = m
 		case keep.Record.Protected == store.ProtectHeal:

@@ -1,6 +1,8 @@
 package sim_test
 
 import (
+	"slices"
+
 	"github.com/leasehold/leasehold/coordinator/imagined"
 	"github.com/leasehold/leasehold/store"
 )
@@ -35,15 +37,21 @@ func (in *inquiry) rolls() bool {
 	return in.reason(change{old: in.tr.w.Instance(old.ID)}) == "outdated"
 }
 
-// alone returns another member in the same slot, if there is one that is not on its way out. One that is restarted, by an operator's order say,
-// comes back and keeps the slot.
+// alone returns another member in the same slot, if there is one that is not on its way out.
 func (in *inquiry) alone(m store.Instance) *store.Instance {
 	for _, o := range in.tr.members(m.Group) {
-		if o.ID != m.ID && o.Managed && o.Slot == m.Slot && (o.Phase == store.Stopping || !going(o.Phase)) {
+		if o.ID != m.ID && o.Managed && o.Slot == m.Slot && !going(o.Phase) {
 			return &o
 		}
 	}
 	return nil
+}
+
+// beside says that another member in the same slot is in a phase. One that is restarted, by an operator's order say, comes back and keeps the slot.
+func (in *inquiry) beside(m store.Instance, phase store.Phase) bool {
+	return slices.ContainsFunc(in.tr.members(m.Group), func(o store.Instance) bool {
+		return o.ID != m.ID && o.Managed && o.Slot == m.Slot && o.Phase == phase
+	})
 }
 
 // waitsForTurn says that a member has failed, that it runs still so that its turn needs room, and that nothing is under way for it.
@@ -56,7 +64,7 @@ func (in *inquiry) waitsForTurn(m store.Instance) bool {
 		return false
 	}
 	slot := imagined.Read[store.Slot](in.tr.w, in.tr.w.Keys().Slot(m.Group, m.Slot)).Record
-	return slot.Retry == nil && slot.Errored == "" && in.alone(m) == nil && !in.inWork(m)
+	return slot.Retry == nil && slot.Errored == "" && in.alone(m) == nil && !in.beside(m, store.Stopping) && !in.inWork(m)
 }
 
 // inWork says that the same plan does something for a member's slot: what is left of it is decided on the next picture.
