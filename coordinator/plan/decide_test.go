@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -294,6 +295,35 @@ func TestHealAndCount(t *testing.T) {
 				t.Errorf("planned %q, want %q", got, c.want)
 			}
 		})
+	}
+}
+
+// An order that changes a slot and the end of its group do not meet in one plan: the second would fail on the first.
+//
+// proves REC-7, REC-16
+func TestAGroupEndsAfterTheOrdersToItsSlots(t *testing.T) {
+	w := newTestWorld(t)
+	w.edit(func(g *store.Group) { g.Size, g.Deleting = 1, true })
+	w.put(w.keys.Slot(w.group, 0), store.Slot{Schema: store.Schema, Group: w.group, Flapping: 2})
+	w.put(w.keys.Request("r1"), store.Request{Schema: store.Schema, ID: "r1", Kind: store.RequestRetry, Group: w.group, By: "op", At: w.now})
+	w.pass(0)
+	w.planIsSound()
+	done := func() (what []string) {
+		s := w.snapshot()
+		for _, a := range Compute(s, w.now).Actions {
+			if a.Rule == "REC-16" || a.Rule == "REC-7" {
+				what = append(what, a.What)
+			}
+		}
+		return what
+	}
+	if got := done(); !slices.Equal(got, []string{"1 slot to start afresh"}) {
+		t.Fatalf("planned %q first, want the order alone", got)
+	}
+	w.put(w.keys.Slot(w.group, 0), store.Slot{Schema: store.Schema, Group: w.group})
+	w.drop(w.keys.Request("r1"))
+	if got := done(); !slices.Equal(got, []string{"group deleted"}) {
+		t.Fatalf("planned %q then, want the end of the group", got)
 	}
 }
 

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/leasehold/leasehold/store"
 )
@@ -57,8 +58,8 @@ func (d *draft) empty(rule, why string) {
 		}
 		d.retire(m, rule, "deleting", why, nil)
 	}
-	if !d.spec.Deleting || !d.groupEnds() {
-		return
+	if !d.spec.Deleting || !d.groupEnds() || slices.ContainsFunc(d.order, func(sl *slot) bool { return sl.touched }) {
+		return // a slot that this plan changes already, on an order say, goes on the next picture
 	}
 	a := Action{
 		Group: d.g.Name, Rule: "REC-7", What: "group deleted", Why: "its last instance is gone", Conditions: d.common(),
