@@ -77,7 +77,6 @@ func (a *Agent) open(background context.Context, o contact.Open) {
 		BootId:       a.cfg.BootID,
 		Epoch:        o.Epoch,
 		Lease:        o.Lease,
-		JoinToken:    a.cfg.Bootstrap.JoinToken,
 		AgentVersion: a.cfg.Version,
 		AgentStarted: timestamppb.New(a.started),
 	}}}

@@ -35,6 +35,8 @@ const (
 	KindReports   = "reports"
 	KindEvents    = "events"
 	KindTokens    = "tokens"
+	KindJoined    = "joined"
+	KindSecrets   = "secrets"
 	KindStrays    = "strays"
 	KindTurns     = "turns"
 )
@@ -52,6 +54,8 @@ func (k Keys) Alive(id string) string    { return k.root + KindAlive + "/" + id 
 func (k Keys) Report(id string) string   { return k.root + KindReports + "/" + id }
 func (k Keys) Stray(id string) string    { return k.root + KindStrays + "/" + id }
 func (k Keys) Token(hash string) string  { return k.root + KindTokens + "/" + hash }
+func (k Keys) Joined(id string) string   { return k.root + KindJoined + "/" + id }
+func (k Keys) Secret(name string) string { return k.root + KindSecrets + "/" + name }
 func (k Keys) Leader(id LeaseID) string {
 	return k.root + KindLeader + "/" + strconv.FormatInt(int64(id), 16)
 }

@@ -80,6 +80,15 @@ type Report struct {
 	Restarted string  `json:"restarted,omitempty"`   // token of the last restart that it has carried out
 	Drained   string  `json:"drained,omitempty"`     // token of the drain whose hook has ended
 	Notice    *Notice `json:"notice,omitempty"`      // that the machine will end
+
+	Trust       string             `json:"trust,omitempty"` // digest of whom the agent believes
+	Certificate *CertificateReport `json:"certificate,omitempty"`
+}
+
+// CertificateReport is what an agent tells of its newest certificate.
+type CertificateReport struct {
+	Issuer string    `json:"issuer"` // fingerprint of the authority
+	Ends   time.Time `json:"ends"`
 }
 
 // NoticeEvacuating is the kind of a notice by which whoever runs the machine wants it emptied: it takes the time that this takes (DRAIN-3).

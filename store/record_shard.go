@@ -60,6 +60,7 @@ type ShardSettings struct {
 	EventsKept   Duration `json:"events_kept"`
 	EligibleAge  Duration `json:"eligible_age,omitempty"` // EXP-1, where a group does not say; 0: off
 	ForcedAge    Duration `json:"forced_age,omitempty"`
+	Certificate  Duration `json:"certificate"` // SEC-3: how long an agent's certificate lasts; it is renewed after a third of that
 }
 
 // DefaultShardSettings are those of rules.md.
@@ -72,6 +73,7 @@ func DefaultShardSettings() ShardSettings {
 		ReconnectMin: Duration(time.Second),
 		ReconnectMax: Duration(30 * time.Second),
 		EventsKept:   Duration(7 * 24 * time.Hour),
+		Certificate:  Duration(30 * 24 * time.Hour),
 	}
 }
 
@@ -85,6 +87,7 @@ func (s ShardSettings) WithDefaults() ShardSettings {
 		{&s.ReconnectMin, &d.ReconnectMin},
 		{&s.ReconnectMax, &d.ReconnectMax},
 		{&s.EventsKept, &d.EventsKept},
+		{&s.Certificate, &d.Certificate},
 	} {
 		if *f.set <= 0 {
 			*f.set = *f.def
@@ -157,7 +160,9 @@ type Replica struct {
 	Version      string       `json:"version"`
 	Providers    []string     `json:"providers"` // those it can use
 	Since        time.Time    `json:"since"`
-	Disturbances int          `json:"disturbances"` // how many it saw: a growing number is a disturbance to the leader too
+	Issuer       string       `json:"issuer,omitempty"` // fingerprint of the authority that it issues agents' certificates with
+	Trust        string       `json:"trust,omitempty"`  // digest of whom it believes, as agents report it
+	Disturbances int          `json:"disturbances"`     // how many it saw: a growing number is a disturbance to the leader too
 	Last         *Disturbance `json:"last_disturbance,omitempty"`
 }
 

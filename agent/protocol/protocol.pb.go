@@ -92,7 +92,7 @@ func (x Refused_Reason) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Refused_Reason.Descriptor instead.
 func (Refused_Reason) EnumDescriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{4, 0}
+	return file_protocol_proto_rawDescGZIP(), []int{8, 0}
 }
 
 type Goodbye_Kind int32
@@ -147,7 +147,235 @@ func (x Goodbye_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Goodbye_Kind.Descriptor instead.
 func (Goodbye_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{26, 0}
+	return file_protocol_proto_rawDescGZIP(), []int{31, 0}
+}
+
+// JoinRequest comes over a connection on which only the coordinator has shown a certificate.
+type JoinRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Protocol      uint32                 `protobuf:"varint,1,opt,name=protocol,proto3" json:"protocol,omitempty"` // 1
+	Shard         string                 `protobuf:"bytes,2,opt,name=shard,proto3" json:"shard,omitempty"`        // the shard's random ID
+	Instance      string                 `protobuf:"bytes,3,opt,name=instance,proto3" json:"instance,omitempty"`
+	Token         string                 `protobuf:"bytes,4,opt,name=token,proto3" json:"token,omitempty"`
+	Request       []byte                 `protobuf:"bytes,5,opt,name=request,proto3" json:"request,omitempty"` // PKCS #10, DER, signed by the key that was made on the machine; what it says beside the key is not looked at
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *JoinRequest) Reset() {
+	*x = JoinRequest{}
+	mi := &file_protocol_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *JoinRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*JoinRequest) ProtoMessage() {}
+
+func (x *JoinRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_protocol_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use JoinRequest.ProtoReflect.Descriptor instead.
+func (*JoinRequest) Descriptor() ([]byte, []int) {
+	return file_protocol_proto_rawDescGZIP(), []int{0}
+}
+
+func (x *JoinRequest) GetProtocol() uint32 {
+	if x != nil {
+		return x.Protocol
+	}
+	return 0
+}
+
+func (x *JoinRequest) GetShard() string {
+	if x != nil {
+		return x.Shard
+	}
+	return ""
+}
+
+func (x *JoinRequest) GetInstance() string {
+	if x != nil {
+		return x.Instance
+	}
+	return ""
+}
+
+func (x *JoinRequest) GetToken() string {
+	if x != nil {
+		return x.Token
+	}
+	return ""
+}
+
+func (x *JoinRequest) GetRequest() []byte {
+	if x != nil {
+		return x.Request
+	}
+	return nil
+}
+
+// Certificate is the agent's own.
+type Certificate struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Chain         [][]byte               `protobuf:"bytes,1,rep,name=chain,proto3" json:"chain,omitempty"` // DER, the agent's first
+	Trust         *Trust                 `protobuf:"bytes,2,opt,name=trust,proto3" json:"trust,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Certificate) Reset() {
+	*x = Certificate{}
+	mi := &file_protocol_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Certificate) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Certificate) ProtoMessage() {}
+
+func (x *Certificate) ProtoReflect() protoreflect.Message {
+	mi := &file_protocol_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Certificate.ProtoReflect.Descriptor instead.
+func (*Certificate) Descriptor() ([]byte, []int) {
+	return file_protocol_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Certificate) GetChain() [][]byte {
+	if x != nil {
+		return x.Chain
+	}
+	return nil
+}
+
+func (x *Certificate) GetTrust() *Trust {
+	if x != nil {
+		return x.Trust
+	}
+	return nil
+}
+
+// Trust says whom to believe from now on. It comes with every certificate, and whenever it is not what the agent reported.
+type Trust struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Authorities   [][]byte               `protobuf:"bytes,1,rep,name=authorities,proto3" json:"authorities,omitempty"` // DER
+	Issuer        string                 `protobuf:"bytes,2,opt,name=issuer,proto3" json:"issuer,omitempty"`           // fingerprint of the authority that issues now: whoever has a certificate of another asks for a new one soon
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Trust) Reset() {
+	*x = Trust{}
+	mi := &file_protocol_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Trust) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Trust) ProtoMessage() {}
+
+func (x *Trust) ProtoReflect() protoreflect.Message {
+	mi := &file_protocol_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Trust.ProtoReflect.Descriptor instead.
+func (*Trust) Descriptor() ([]byte, []int) {
+	return file_protocol_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *Trust) GetAuthorities() [][]byte {
+	if x != nil {
+		return x.Authorities
+	}
+	return nil
+}
+
+func (x *Trust) GetIssuer() string {
+	if x != nil {
+		return x.Issuer
+	}
+	return ""
+}
+
+// RenewCertificate asks for another certificate for whoever's stream it is, over a new key.
+type RenewCertificate struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Request       []byte                 `protobuf:"bytes,1,opt,name=request,proto3" json:"request,omitempty"` // as in JoinRequest
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RenewCertificate) Reset() {
+	*x = RenewCertificate{}
+	mi := &file_protocol_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RenewCertificate) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RenewCertificate) ProtoMessage() {}
+
+func (x *RenewCertificate) ProtoReflect() protoreflect.Message {
+	mi := &file_protocol_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RenewCertificate.ProtoReflect.Descriptor instead.
+func (*RenewCertificate) Descriptor() ([]byte, []int) {
+	return file_protocol_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *RenewCertificate) GetRequest() []byte {
+	if x != nil {
+		return x.Request
+	}
+	return nil
 }
 
 type AgentMessage struct {
@@ -157,6 +385,7 @@ type AgentMessage struct {
 	//	*AgentMessage_Hello
 	//	*AgentMessage_Report
 	//	*AgentMessage_Goodbye
+	//	*AgentMessage_RenewCertificate
 	Kind          isAgentMessage_Kind `protobuf_oneof:"kind"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -164,7 +393,7 @@ type AgentMessage struct {
 
 func (x *AgentMessage) Reset() {
 	*x = AgentMessage{}
-	mi := &file_protocol_proto_msgTypes[0]
+	mi := &file_protocol_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -176,7 +405,7 @@ func (x *AgentMessage) String() string {
 func (*AgentMessage) ProtoMessage() {}
 
 func (x *AgentMessage) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[0]
+	mi := &file_protocol_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -189,7 +418,7 @@ func (x *AgentMessage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AgentMessage.ProtoReflect.Descriptor instead.
 func (*AgentMessage) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{0}
+	return file_protocol_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *AgentMessage) GetKind() isAgentMessage_Kind {
@@ -226,6 +455,15 @@ func (x *AgentMessage) GetGoodbye() *Goodbye {
 	return nil
 }
 
+func (x *AgentMessage) GetRenewCertificate() *RenewCertificate {
+	if x != nil {
+		if x, ok := x.Kind.(*AgentMessage_RenewCertificate); ok {
+			return x.RenewCertificate
+		}
+	}
+	return nil
+}
+
 type isAgentMessage_Kind interface {
 	isAgentMessage_Kind()
 }
@@ -242,11 +480,17 @@ type AgentMessage_Goodbye struct {
 	Goodbye *Goodbye `protobuf:"bytes,3,opt,name=goodbye,proto3,oneof"`
 }
 
+type AgentMessage_RenewCertificate struct {
+	RenewCertificate *RenewCertificate `protobuf:"bytes,4,opt,name=renew_certificate,json=renewCertificate,proto3,oneof"`
+}
+
 func (*AgentMessage_Hello) isAgentMessage_Kind() {}
 
 func (*AgentMessage_Report) isAgentMessage_Kind() {}
 
 func (*AgentMessage_Goodbye) isAgentMessage_Kind() {}
+
+func (*AgentMessage_RenewCertificate) isAgentMessage_Kind() {}
 
 type GatewayMessage struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -259,6 +503,8 @@ type GatewayMessage struct {
 	//	*GatewayMessage_Move
 	//	*GatewayMessage_Coordinators
 	//	*GatewayMessage_Wanted
+	//	*GatewayMessage_Certificate
+	//	*GatewayMessage_Trust
 	Kind          isGatewayMessage_Kind `protobuf_oneof:"kind"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -266,7 +512,7 @@ type GatewayMessage struct {
 
 func (x *GatewayMessage) Reset() {
 	*x = GatewayMessage{}
-	mi := &file_protocol_proto_msgTypes[1]
+	mi := &file_protocol_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -278,7 +524,7 @@ func (x *GatewayMessage) String() string {
 func (*GatewayMessage) ProtoMessage() {}
 
 func (x *GatewayMessage) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[1]
+	mi := &file_protocol_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -291,7 +537,7 @@ func (x *GatewayMessage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GatewayMessage.ProtoReflect.Descriptor instead.
 func (*GatewayMessage) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{1}
+	return file_protocol_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *GatewayMessage) GetKind() isGatewayMessage_Kind {
@@ -364,6 +610,24 @@ func (x *GatewayMessage) GetWanted() *Wanted {
 	return nil
 }
 
+func (x *GatewayMessage) GetCertificate() *Certificate {
+	if x != nil {
+		if x, ok := x.Kind.(*GatewayMessage_Certificate); ok {
+			return x.Certificate
+		}
+	}
+	return nil
+}
+
+func (x *GatewayMessage) GetTrust() *Trust {
+	if x != nil {
+		if x, ok := x.Kind.(*GatewayMessage_Trust); ok {
+			return x.Trust
+		}
+	}
+	return nil
+}
+
 type isGatewayMessage_Kind interface {
 	isGatewayMessage_Kind()
 }
@@ -396,6 +660,14 @@ type GatewayMessage_Wanted struct {
 	Wanted *Wanted `protobuf:"bytes,7,opt,name=wanted,proto3,oneof"`
 }
 
+type GatewayMessage_Certificate struct {
+	Certificate *Certificate `protobuf:"bytes,8,opt,name=certificate,proto3,oneof"`
+}
+
+type GatewayMessage_Trust struct {
+	Trust *Trust `protobuf:"bytes,9,opt,name=trust,proto3,oneof"`
+}
+
 func (*GatewayMessage_Welcome) isGatewayMessage_Kind() {}
 
 func (*GatewayMessage_Refused) isGatewayMessage_Kind() {}
@@ -410,6 +682,10 @@ func (*GatewayMessage_Coordinators) isGatewayMessage_Kind() {}
 
 func (*GatewayMessage_Wanted) isGatewayMessage_Kind() {}
 
+func (*GatewayMessage_Certificate) isGatewayMessage_Kind() {}
+
+func (*GatewayMessage_Trust) isGatewayMessage_Kind() {}
+
 // Hello is the first message of a stream.
 type Hello struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -419,16 +695,16 @@ type Hello struct {
 	BootId        string                 `protobuf:"bytes,4,opt,name=boot_id,json=bootId,proto3" json:"boot_id,omitempty"` // of the machine's present boot
 	Epoch         uint64                 `protobuf:"varint,5,opt,name=epoch,proto3" json:"epoch,omitempty"`                // grows with every stream of this agent (DET-18)
 	Lease         int64                  `protobuf:"varint,6,opt,name=lease,proto3" json:"lease,omitempty"`                // the lease of the stream before, 0 if there was none
-	JoinToken     string                 `protobuf:"bytes,7,opt,name=join_token,json=joinToken,proto3" json:"join_token,omitempty"`
 	AgentVersion  string                 `protobuf:"bytes,8,opt,name=agent_version,json=agentVersion,proto3" json:"agent_version,omitempty"`
 	AgentStarted  *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=agent_started,json=agentStarted,proto3" json:"agent_started,omitempty"`
+	Trust         string                 `protobuf:"bytes,10,opt,name=trust,proto3" json:"trust,omitempty"` // digest of what the agent believes: identity.Trust
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Hello) Reset() {
 	*x = Hello{}
-	mi := &file_protocol_proto_msgTypes[2]
+	mi := &file_protocol_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -440,7 +716,7 @@ func (x *Hello) String() string {
 func (*Hello) ProtoMessage() {}
 
 func (x *Hello) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[2]
+	mi := &file_protocol_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -453,7 +729,7 @@ func (x *Hello) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Hello.ProtoReflect.Descriptor instead.
 func (*Hello) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{2}
+	return file_protocol_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Hello) GetProtocol() uint32 {
@@ -498,13 +774,6 @@ func (x *Hello) GetLease() int64 {
 	return 0
 }
 
-func (x *Hello) GetJoinToken() string {
-	if x != nil {
-		return x.JoinToken
-	}
-	return ""
-}
-
 func (x *Hello) GetAgentVersion() string {
 	if x != nil {
 		return x.AgentVersion
@@ -517,6 +786,13 @@ func (x *Hello) GetAgentStarted() *timestamppb.Timestamp {
 		return x.AgentStarted
 	}
 	return nil
+}
+
+func (x *Hello) GetTrust() string {
+	if x != nil {
+		return x.Trust
+	}
+	return ""
 }
 
 // Welcome accepts the session: alive/<id> is on a lease with the full time to live.
@@ -535,7 +811,7 @@ type Welcome struct {
 
 func (x *Welcome) Reset() {
 	*x = Welcome{}
-	mi := &file_protocol_proto_msgTypes[3]
+	mi := &file_protocol_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -547,7 +823,7 @@ func (x *Welcome) String() string {
 func (*Welcome) ProtoMessage() {}
 
 func (x *Welcome) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[3]
+	mi := &file_protocol_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -560,7 +836,7 @@ func (x *Welcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Welcome.ProtoReflect.Descriptor instead.
 func (*Welcome) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{3}
+	return file_protocol_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Welcome) GetReplica() string {
@@ -624,7 +900,7 @@ type Refused struct {
 
 func (x *Refused) Reset() {
 	*x = Refused{}
-	mi := &file_protocol_proto_msgTypes[4]
+	mi := &file_protocol_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -636,7 +912,7 @@ func (x *Refused) String() string {
 func (*Refused) ProtoMessage() {}
 
 func (x *Refused) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[4]
+	mi := &file_protocol_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -649,7 +925,7 @@ func (x *Refused) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refused.ProtoReflect.Descriptor instead.
 func (*Refused) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{4}
+	return file_protocol_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Refused) GetReason() Refused_Reason {
@@ -684,7 +960,7 @@ type Ack struct {
 
 func (x *Ack) Reset() {
 	*x = Ack{}
-	mi := &file_protocol_proto_msgTypes[5]
+	mi := &file_protocol_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -696,7 +972,7 @@ func (x *Ack) String() string {
 func (*Ack) ProtoMessage() {}
 
 func (x *Ack) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[5]
+	mi := &file_protocol_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -709,7 +985,7 @@ func (x *Ack) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ack.ProtoReflect.Descriptor instead.
 func (*Ack) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{5}
+	return file_protocol_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Ack) GetSequence() uint64 {
@@ -737,7 +1013,7 @@ type Nack struct {
 
 func (x *Nack) Reset() {
 	*x = Nack{}
-	mi := &file_protocol_proto_msgTypes[6]
+	mi := &file_protocol_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -749,7 +1025,7 @@ func (x *Nack) String() string {
 func (*Nack) ProtoMessage() {}
 
 func (x *Nack) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[6]
+	mi := &file_protocol_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -762,7 +1038,7 @@ func (x *Nack) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Nack.ProtoReflect.Descriptor instead.
 func (*Nack) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{6}
+	return file_protocol_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Nack) GetSequence() uint64 {
@@ -789,7 +1065,7 @@ type Move struct {
 
 func (x *Move) Reset() {
 	*x = Move{}
-	mi := &file_protocol_proto_msgTypes[7]
+	mi := &file_protocol_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -801,7 +1077,7 @@ func (x *Move) String() string {
 func (*Move) ProtoMessage() {}
 
 func (x *Move) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[7]
+	mi := &file_protocol_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -814,7 +1090,7 @@ func (x *Move) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Move.ProtoReflect.Descriptor instead.
 func (*Move) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{7}
+	return file_protocol_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Move) GetReason() string {
@@ -834,7 +1110,7 @@ type Coordinators struct {
 
 func (x *Coordinators) Reset() {
 	*x = Coordinators{}
-	mi := &file_protocol_proto_msgTypes[8]
+	mi := &file_protocol_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -846,7 +1122,7 @@ func (x *Coordinators) String() string {
 func (*Coordinators) ProtoMessage() {}
 
 func (x *Coordinators) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[8]
+	mi := &file_protocol_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -859,7 +1135,7 @@ func (x *Coordinators) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Coordinators.ProtoReflect.Descriptor instead.
 func (*Coordinators) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{8}
+	return file_protocol_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Coordinators) GetAddresses() []string {
@@ -888,7 +1164,7 @@ type Wanted struct {
 
 func (x *Wanted) Reset() {
 	*x = Wanted{}
-	mi := &file_protocol_proto_msgTypes[9]
+	mi := &file_protocol_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -900,7 +1176,7 @@ func (x *Wanted) String() string {
 func (*Wanted) ProtoMessage() {}
 
 func (x *Wanted) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[9]
+	mi := &file_protocol_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -913,7 +1189,7 @@ func (x *Wanted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Wanted.ProtoReflect.Descriptor instead.
 func (*Wanted) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{9}
+	return file_protocol_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Wanted) GetConfigHash() string {
@@ -990,7 +1266,7 @@ type LeaseLost struct {
 
 func (x *LeaseLost) Reset() {
 	*x = LeaseLost{}
-	mi := &file_protocol_proto_msgTypes[10]
+	mi := &file_protocol_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1002,7 +1278,7 @@ func (x *LeaseLost) String() string {
 func (*LeaseLost) ProtoMessage() {}
 
 func (x *LeaseLost) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[10]
+	mi := &file_protocol_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1015,7 +1291,7 @@ func (x *LeaseLost) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseLost.ProtoReflect.Descriptor instead.
 func (*LeaseLost) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{10}
+	return file_protocol_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *LeaseLost) GetAction() string {
@@ -1044,7 +1320,7 @@ type NoticeSource struct {
 
 func (x *NoticeSource) Reset() {
 	*x = NoticeSource{}
-	mi := &file_protocol_proto_msgTypes[11]
+	mi := &file_protocol_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1056,7 +1332,7 @@ func (x *NoticeSource) String() string {
 func (*NoticeSource) ProtoMessage() {}
 
 func (x *NoticeSource) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[11]
+	mi := &file_protocol_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1069,7 +1345,7 @@ func (x *NoticeSource) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NoticeSource.ProtoReflect.Descriptor instead.
 func (*NoticeSource) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{11}
+	return file_protocol_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *NoticeSource) GetSource() string {
@@ -1116,7 +1392,7 @@ type CheckSpec struct {
 
 func (x *CheckSpec) Reset() {
 	*x = CheckSpec{}
-	mi := &file_protocol_proto_msgTypes[12]
+	mi := &file_protocol_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1128,7 +1404,7 @@ func (x *CheckSpec) String() string {
 func (*CheckSpec) ProtoMessage() {}
 
 func (x *CheckSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[12]
+	mi := &file_protocol_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1141,7 +1417,7 @@ func (x *CheckSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckSpec.ProtoReflect.Descriptor instead.
 func (*CheckSpec) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{12}
+	return file_protocol_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *CheckSpec) GetName() string {
@@ -1292,7 +1568,7 @@ type HTTPCheck struct {
 
 func (x *HTTPCheck) Reset() {
 	*x = HTTPCheck{}
-	mi := &file_protocol_proto_msgTypes[13]
+	mi := &file_protocol_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1304,7 +1580,7 @@ func (x *HTTPCheck) String() string {
 func (*HTTPCheck) ProtoMessage() {}
 
 func (x *HTTPCheck) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[13]
+	mi := &file_protocol_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1317,7 +1593,7 @@ func (x *HTTPCheck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HTTPCheck.ProtoReflect.Descriptor instead.
 func (*HTTPCheck) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{13}
+	return file_protocol_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *HTTPCheck) GetScheme() string {
@@ -1408,7 +1684,7 @@ type TCPCheck struct {
 
 func (x *TCPCheck) Reset() {
 	*x = TCPCheck{}
-	mi := &file_protocol_proto_msgTypes[14]
+	mi := &file_protocol_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1420,7 +1696,7 @@ func (x *TCPCheck) String() string {
 func (*TCPCheck) ProtoMessage() {}
 
 func (x *TCPCheck) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[14]
+	mi := &file_protocol_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1433,7 +1709,7 @@ func (x *TCPCheck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TCPCheck.ProtoReflect.Descriptor instead.
 func (*TCPCheck) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{14}
+	return file_protocol_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *TCPCheck) GetHost() string {
@@ -1464,7 +1740,7 @@ type GRPCCheck struct {
 
 func (x *GRPCCheck) Reset() {
 	*x = GRPCCheck{}
-	mi := &file_protocol_proto_msgTypes[15]
+	mi := &file_protocol_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1476,7 +1752,7 @@ func (x *GRPCCheck) String() string {
 func (*GRPCCheck) ProtoMessage() {}
 
 func (x *GRPCCheck) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[15]
+	mi := &file_protocol_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1489,7 +1765,7 @@ func (x *GRPCCheck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GRPCCheck.ProtoReflect.Descriptor instead.
 func (*GRPCCheck) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{15}
+	return file_protocol_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *GRPCCheck) GetHost() string {
@@ -1537,7 +1813,7 @@ type ExecCheck struct {
 
 func (x *ExecCheck) Reset() {
 	*x = ExecCheck{}
-	mi := &file_protocol_proto_msgTypes[16]
+	mi := &file_protocol_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1549,7 +1825,7 @@ func (x *ExecCheck) String() string {
 func (*ExecCheck) ProtoMessage() {}
 
 func (x *ExecCheck) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[16]
+	mi := &file_protocol_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1562,7 +1838,7 @@ func (x *ExecCheck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecCheck.ProtoReflect.Descriptor instead.
 func (*ExecCheck) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{16}
+	return file_protocol_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ExecCheck) GetRun() []string {
@@ -1583,7 +1859,7 @@ type ProcessCheck struct {
 
 func (x *ProcessCheck) Reset() {
 	*x = ProcessCheck{}
-	mi := &file_protocol_proto_msgTypes[17]
+	mi := &file_protocol_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1595,7 +1871,7 @@ func (x *ProcessCheck) String() string {
 func (*ProcessCheck) ProtoMessage() {}
 
 func (x *ProcessCheck) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[17]
+	mi := &file_protocol_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1608,7 +1884,7 @@ func (x *ProcessCheck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProcessCheck.ProtoReflect.Descriptor instead.
 func (*ProcessCheck) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{17}
+	return file_protocol_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ProcessCheck) GetName() string {
@@ -1636,7 +1912,7 @@ type TLSOptions struct {
 
 func (x *TLSOptions) Reset() {
 	*x = TLSOptions{}
-	mi := &file_protocol_proto_msgTypes[18]
+	mi := &file_protocol_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1648,7 +1924,7 @@ func (x *TLSOptions) String() string {
 func (*TLSOptions) ProtoMessage() {}
 
 func (x *TLSOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[18]
+	mi := &file_protocol_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1661,7 +1937,7 @@ func (x *TLSOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TLSOptions.ProtoReflect.Descriptor instead.
 func (*TLSOptions) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{18}
+	return file_protocol_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *TLSOptions) GetSkipVerify() bool {
@@ -1697,7 +1973,7 @@ type Drain struct {
 
 func (x *Drain) Reset() {
 	*x = Drain{}
-	mi := &file_protocol_proto_msgTypes[19]
+	mi := &file_protocol_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1709,7 +1985,7 @@ func (x *Drain) String() string {
 func (*Drain) ProtoMessage() {}
 
 func (x *Drain) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[19]
+	mi := &file_protocol_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1722,7 +1998,7 @@ func (x *Drain) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Drain.ProtoReflect.Descriptor instead.
 func (*Drain) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{19}
+	return file_protocol_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Drain) GetToken() string {
@@ -1761,13 +2037,15 @@ type Report struct {
 	Restarted     string                 `protobuf:"bytes,10,opt,name=restarted,proto3" json:"restarted,omitempty"`                          // token of the last restart that was carried out
 	Drained       string                 `protobuf:"bytes,11,opt,name=drained,proto3" json:"drained,omitempty"`                              // token of the last drain whose hook has ended, however it did
 	Notice        *Notice                `protobuf:"bytes,12,opt,name=notice,proto3" json:"notice,omitempty"`                                // that the machine will end, if anything says so
+	Trust         string                 `protobuf:"bytes,13,opt,name=trust,proto3" json:"trust,omitempty"`                                  // digest of what the agent believes: identity.Trust
+	Certificate   *OwnCertificate        `protobuf:"bytes,14,opt,name=certificate,proto3" json:"certificate,omitempty"`                      // the newest that the agent has
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Report) Reset() {
 	*x = Report{}
-	mi := &file_protocol_proto_msgTypes[20]
+	mi := &file_protocol_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1779,7 +2057,7 @@ func (x *Report) String() string {
 func (*Report) ProtoMessage() {}
 
 func (x *Report) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[20]
+	mi := &file_protocol_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1792,7 +2070,7 @@ func (x *Report) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Report.ProtoReflect.Descriptor instead.
 func (*Report) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{20}
+	return file_protocol_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Report) GetSequence() uint64 {
@@ -1879,6 +2157,73 @@ func (x *Report) GetNotice() *Notice {
 	return nil
 }
 
+func (x *Report) GetTrust() string {
+	if x != nil {
+		return x.Trust
+	}
+	return ""
+}
+
+func (x *Report) GetCertificate() *OwnCertificate {
+	if x != nil {
+		return x.Certificate
+	}
+	return nil
+}
+
+// OwnCertificate is what an agent tells of its certificate.
+type OwnCertificate struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Issuer        string                 `protobuf:"bytes,1,opt,name=issuer,proto3" json:"issuer,omitempty"` // fingerprint of the authority
+	Ends          *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=ends,proto3" json:"ends,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OwnCertificate) Reset() {
+	*x = OwnCertificate{}
+	mi := &file_protocol_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OwnCertificate) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OwnCertificate) ProtoMessage() {}
+
+func (x *OwnCertificate) ProtoReflect() protoreflect.Message {
+	mi := &file_protocol_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OwnCertificate.ProtoReflect.Descriptor instead.
+func (*OwnCertificate) Descriptor() ([]byte, []int) {
+	return file_protocol_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *OwnCertificate) GetIssuer() string {
+	if x != nil {
+		return x.Issuer
+	}
+	return ""
+}
+
+func (x *OwnCertificate) GetEnds() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Ends
+	}
+	return nil
+}
+
 // Notice is a provider's word that it will take the machine away (SPOT-2).
 type Notice struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1892,7 +2237,7 @@ type Notice struct {
 
 func (x *Notice) Reset() {
 	*x = Notice{}
-	mi := &file_protocol_proto_msgTypes[21]
+	mi := &file_protocol_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1904,7 +2249,7 @@ func (x *Notice) String() string {
 func (*Notice) ProtoMessage() {}
 
 func (x *Notice) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[21]
+	mi := &file_protocol_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1917,7 +2262,7 @@ func (x *Notice) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Notice.ProtoReflect.Descriptor instead.
 func (*Notice) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{21}
+	return file_protocol_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Notice) GetKind() string {
@@ -1966,7 +2311,7 @@ type Check struct {
 
 func (x *Check) Reset() {
 	*x = Check{}
-	mi := &file_protocol_proto_msgTypes[22]
+	mi := &file_protocol_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1978,7 +2323,7 @@ func (x *Check) String() string {
 func (*Check) ProtoMessage() {}
 
 func (x *Check) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[22]
+	mi := &file_protocol_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1991,7 +2336,7 @@ func (x *Check) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Check.ProtoReflect.Descriptor instead.
 func (*Check) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{22}
+	return file_protocol_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Check) GetName() string {
@@ -2078,7 +2423,7 @@ type Host struct {
 
 func (x *Host) Reset() {
 	*x = Host{}
-	mi := &file_protocol_proto_msgTypes[23]
+	mi := &file_protocol_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2090,7 +2435,7 @@ func (x *Host) String() string {
 func (*Host) ProtoMessage() {}
 
 func (x *Host) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[23]
+	mi := &file_protocol_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2103,7 +2448,7 @@ func (x *Host) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Host.ProtoReflect.Descriptor instead.
 func (*Host) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{23}
+	return file_protocol_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Host) GetCpuPercent() float64 {
@@ -2164,7 +2509,7 @@ type HostWindow struct {
 
 func (x *HostWindow) Reset() {
 	*x = HostWindow{}
-	mi := &file_protocol_proto_msgTypes[24]
+	mi := &file_protocol_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2176,7 +2521,7 @@ func (x *HostWindow) String() string {
 func (*HostWindow) ProtoMessage() {}
 
 func (x *HostWindow) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[24]
+	mi := &file_protocol_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2189,7 +2534,7 @@ func (x *HostWindow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostWindow.ProtoReflect.Descriptor instead.
 func (*HostWindow) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{24}
+	return file_protocol_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *HostWindow) GetSpan() *durationpb.Duration {
@@ -2253,7 +2598,7 @@ type WorkloadExit struct {
 
 func (x *WorkloadExit) Reset() {
 	*x = WorkloadExit{}
-	mi := &file_protocol_proto_msgTypes[25]
+	mi := &file_protocol_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2265,7 +2610,7 @@ func (x *WorkloadExit) String() string {
 func (*WorkloadExit) ProtoMessage() {}
 
 func (x *WorkloadExit) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[25]
+	mi := &file_protocol_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2278,7 +2623,7 @@ func (x *WorkloadExit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkloadExit.ProtoReflect.Descriptor instead.
 func (*WorkloadExit) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{25}
+	return file_protocol_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *WorkloadExit) GetCode() int32 {
@@ -2320,7 +2665,7 @@ type Goodbye struct {
 
 func (x *Goodbye) Reset() {
 	*x = Goodbye{}
-	mi := &file_protocol_proto_msgTypes[26]
+	mi := &file_protocol_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2332,7 +2677,7 @@ func (x *Goodbye) String() string {
 func (*Goodbye) ProtoMessage() {}
 
 func (x *Goodbye) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[26]
+	mi := &file_protocol_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2345,7 +2690,7 @@ func (x *Goodbye) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Goodbye.ProtoReflect.Descriptor instead.
 func (*Goodbye) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{26}
+	return file_protocol_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Goodbye) GetKind() Goodbye_Kind {
@@ -2366,12 +2711,27 @@ var File_protocol_proto protoreflect.FileDescriptor
 
 const file_protocol_proto_rawDesc = "" +
 	"\n" +
-	"\x0eprotocol.proto\x12\x12leasehold.agent.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xb8\x01\n" +
+	"\x0eprotocol.proto\x12\x12leasehold.agent.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x8b\x01\n" +
+	"\vJoinRequest\x12\x1a\n" +
+	"\bprotocol\x18\x01 \x01(\rR\bprotocol\x12\x14\n" +
+	"\x05shard\x18\x02 \x01(\tR\x05shard\x12\x1a\n" +
+	"\binstance\x18\x03 \x01(\tR\binstance\x12\x14\n" +
+	"\x05token\x18\x04 \x01(\tR\x05token\x12\x18\n" +
+	"\arequest\x18\x05 \x01(\fR\arequest\"T\n" +
+	"\vCertificate\x12\x14\n" +
+	"\x05chain\x18\x01 \x03(\fR\x05chain\x12/\n" +
+	"\x05trust\x18\x02 \x01(\v2\x19.leasehold.agent.v1.TrustR\x05trust\"A\n" +
+	"\x05Trust\x12 \n" +
+	"\vauthorities\x18\x01 \x03(\fR\vauthorities\x12\x16\n" +
+	"\x06issuer\x18\x02 \x01(\tR\x06issuer\",\n" +
+	"\x10RenewCertificate\x12\x18\n" +
+	"\arequest\x18\x01 \x01(\fR\arequest\"\x8d\x02\n" +
 	"\fAgentMessage\x121\n" +
 	"\x05hello\x18\x01 \x01(\v2\x19.leasehold.agent.v1.HelloH\x00R\x05hello\x124\n" +
 	"\x06report\x18\x02 \x01(\v2\x1a.leasehold.agent.v1.ReportH\x00R\x06report\x127\n" +
-	"\agoodbye\x18\x03 \x01(\v2\x1b.leasehold.agent.v1.GoodbyeH\x00R\agoodbyeB\x06\n" +
-	"\x04kind\"\x95\x03\n" +
+	"\agoodbye\x18\x03 \x01(\v2\x1b.leasehold.agent.v1.GoodbyeH\x00R\agoodbye\x12S\n" +
+	"\x11renew_certificate\x18\x04 \x01(\v2$.leasehold.agent.v1.RenewCertificateH\x00R\x10renewCertificateB\x06\n" +
+	"\x04kind\"\x8d\x04\n" +
 	"\x0eGatewayMessage\x127\n" +
 	"\awelcome\x18\x01 \x01(\v2\x1b.leasehold.agent.v1.WelcomeH\x00R\awelcome\x127\n" +
 	"\arefused\x18\x02 \x01(\v2\x1b.leasehold.agent.v1.RefusedH\x00R\arefused\x12+\n" +
@@ -2379,19 +2739,21 @@ const file_protocol_proto_rawDesc = "" +
 	"\x04nack\x18\x04 \x01(\v2\x18.leasehold.agent.v1.NackH\x00R\x04nack\x12.\n" +
 	"\x04move\x18\x05 \x01(\v2\x18.leasehold.agent.v1.MoveH\x00R\x04move\x12F\n" +
 	"\fcoordinators\x18\x06 \x01(\v2 .leasehold.agent.v1.CoordinatorsH\x00R\fcoordinators\x124\n" +
-	"\x06wanted\x18\a \x01(\v2\x1a.leasehold.agent.v1.WantedH\x00R\x06wantedB\x06\n" +
-	"\x04kind\"\x9f\x02\n" +
+	"\x06wanted\x18\a \x01(\v2\x1a.leasehold.agent.v1.WantedH\x00R\x06wanted\x12C\n" +
+	"\vcertificate\x18\b \x01(\v2\x1f.leasehold.agent.v1.CertificateH\x00R\vcertificate\x121\n" +
+	"\x05trust\x18\t \x01(\v2\x19.leasehold.agent.v1.TrustH\x00R\x05trustB\x06\n" +
+	"\x04kind\"\x9c\x02\n" +
 	"\x05Hello\x12\x1a\n" +
 	"\bprotocol\x18\x01 \x01(\rR\bprotocol\x12\x14\n" +
 	"\x05shard\x18\x02 \x01(\tR\x05shard\x12\x1a\n" +
 	"\binstance\x18\x03 \x01(\tR\binstance\x12\x17\n" +
 	"\aboot_id\x18\x04 \x01(\tR\x06bootId\x12\x14\n" +
 	"\x05epoch\x18\x05 \x01(\x04R\x05epoch\x12\x14\n" +
-	"\x05lease\x18\x06 \x01(\x03R\x05lease\x12\x1d\n" +
-	"\n" +
-	"join_token\x18\a \x01(\tR\tjoinToken\x12#\n" +
+	"\x05lease\x18\x06 \x01(\x03R\x05lease\x12#\n" +
 	"\ragent_version\x18\b \x01(\tR\fagentVersion\x12?\n" +
-	"\ragent_started\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\fagentStarted\"\xd9\x02\n" +
+	"\ragent_started\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\fagentStarted\x12\x14\n" +
+	"\x05trust\x18\n" +
+	" \x01(\tR\x05trustJ\x04\b\a\x10\b\"\xd9\x02\n" +
 	"\aWelcome\x12\x18\n" +
 	"\areplica\x18\x01 \x01(\tR\areplica\x12\x14\n" +
 	"\x05lease\x18\x02 \x01(\x03R\x05lease\x12B\n" +
@@ -2500,7 +2862,7 @@ const file_protocol_proto_rawDesc = "" +
 	"\x05Drain\x12\x14\n" +
 	"\x05token\x18\x01 \x01(\tR\x05token\x12\x12\n" +
 	"\x04hook\x18\x02 \x03(\tR\x04hook\x123\n" +
-	"\atimeout\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\atimeout\"\xf7\x03\n" +
+	"\atimeout\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\atimeout\"\xd3\x04\n" +
 	"\x06Report\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x04R\bsequence\x12.\n" +
 	"\x04sent\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04sent\x12@\n" +
@@ -2515,7 +2877,12 @@ const file_protocol_proto_rawDesc = "" +
 	"\trestarted\x18\n" +
 	" \x01(\tR\trestarted\x12\x18\n" +
 	"\adrained\x18\v \x01(\tR\adrained\x122\n" +
-	"\x06notice\x18\f \x01(\v2\x1a.leasehold.agent.v1.NoticeR\x06notice\"\x85\x01\n" +
+	"\x06notice\x18\f \x01(\v2\x1a.leasehold.agent.v1.NoticeR\x06notice\x12\x14\n" +
+	"\x05trust\x18\r \x01(\tR\x05trust\x12D\n" +
+	"\vcertificate\x18\x0e \x01(\v2\".leasehold.agent.v1.OwnCertificateR\vcertificate\"X\n" +
+	"\x0eOwnCertificate\x12\x16\n" +
+	"\x06issuer\x18\x01 \x01(\tR\x06issuer\x12.\n" +
+	"\x04ends\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04ends\"\x85\x01\n" +
 	"\x06Notice\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x10\n" +
 	"\x03why\x18\x02 \x01(\tR\x03why\x12)\n" +
@@ -2566,9 +2933,10 @@ const file_protocol_proto_rawDesc = "" +
 	"\n" +
 	"\x06MOVING\x10\x03\x12\x0e\n" +
 	"\n" +
-	"EVACUATING\x10\x042^\n" +
+	"EVACUATING\x10\x042\xa8\x01\n" +
 	"\aGateway\x12S\n" +
-	"\aSession\x12 .leasehold.agent.v1.AgentMessage\x1a\".leasehold.agent.v1.GatewayMessage(\x010\x01B/Z-github.com/leasehold/leasehold/agent/protocolb\x06proto3"
+	"\aSession\x12 .leasehold.agent.v1.AgentMessage\x1a\".leasehold.agent.v1.GatewayMessage(\x010\x01\x12H\n" +
+	"\x04Join\x12\x1f.leasehold.agent.v1.JoinRequest\x1a\x1f.leasehold.agent.v1.CertificateB/Z-github.com/leasehold/leasehold/agent/protocolb\x06proto3"
 
 var (
 	file_protocol_proto_rawDescOnce sync.Once
@@ -2583,97 +2951,110 @@ func file_protocol_proto_rawDescGZIP() []byte {
 }
 
 var file_protocol_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_protocol_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
+var file_protocol_proto_msgTypes = make([]protoimpl.MessageInfo, 34)
 var file_protocol_proto_goTypes = []any{
 	(Refused_Reason)(0),           // 0: leasehold.agent.v1.Refused.Reason
 	(Goodbye_Kind)(0),             // 1: leasehold.agent.v1.Goodbye.Kind
-	(*AgentMessage)(nil),          // 2: leasehold.agent.v1.AgentMessage
-	(*GatewayMessage)(nil),        // 3: leasehold.agent.v1.GatewayMessage
-	(*Hello)(nil),                 // 4: leasehold.agent.v1.Hello
-	(*Welcome)(nil),               // 5: leasehold.agent.v1.Welcome
-	(*Refused)(nil),               // 6: leasehold.agent.v1.Refused
-	(*Ack)(nil),                   // 7: leasehold.agent.v1.Ack
-	(*Nack)(nil),                  // 8: leasehold.agent.v1.Nack
-	(*Move)(nil),                  // 9: leasehold.agent.v1.Move
-	(*Coordinators)(nil),          // 10: leasehold.agent.v1.Coordinators
-	(*Wanted)(nil),                // 11: leasehold.agent.v1.Wanted
-	(*LeaseLost)(nil),             // 12: leasehold.agent.v1.LeaseLost
-	(*NoticeSource)(nil),          // 13: leasehold.agent.v1.NoticeSource
-	(*CheckSpec)(nil),             // 14: leasehold.agent.v1.CheckSpec
-	(*HTTPCheck)(nil),             // 15: leasehold.agent.v1.HTTPCheck
-	(*TCPCheck)(nil),              // 16: leasehold.agent.v1.TCPCheck
-	(*GRPCCheck)(nil),             // 17: leasehold.agent.v1.GRPCCheck
-	(*ExecCheck)(nil),             // 18: leasehold.agent.v1.ExecCheck
-	(*ProcessCheck)(nil),          // 19: leasehold.agent.v1.ProcessCheck
-	(*TLSOptions)(nil),            // 20: leasehold.agent.v1.TLSOptions
-	(*Drain)(nil),                 // 21: leasehold.agent.v1.Drain
-	(*Report)(nil),                // 22: leasehold.agent.v1.Report
-	(*Notice)(nil),                // 23: leasehold.agent.v1.Notice
-	(*Check)(nil),                 // 24: leasehold.agent.v1.Check
-	(*Host)(nil),                  // 25: leasehold.agent.v1.Host
-	(*HostWindow)(nil),            // 26: leasehold.agent.v1.HostWindow
-	(*WorkloadExit)(nil),          // 27: leasehold.agent.v1.WorkloadExit
-	(*Goodbye)(nil),               // 28: leasehold.agent.v1.Goodbye
-	nil,                           // 29: leasehold.agent.v1.Wanted.VarsEntry
-	nil,                           // 30: leasehold.agent.v1.HTTPCheck.HeadersEntry
-	(*timestamppb.Timestamp)(nil), // 31: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 32: google.protobuf.Duration
+	(*JoinRequest)(nil),           // 2: leasehold.agent.v1.JoinRequest
+	(*Certificate)(nil),           // 3: leasehold.agent.v1.Certificate
+	(*Trust)(nil),                 // 4: leasehold.agent.v1.Trust
+	(*RenewCertificate)(nil),      // 5: leasehold.agent.v1.RenewCertificate
+	(*AgentMessage)(nil),          // 6: leasehold.agent.v1.AgentMessage
+	(*GatewayMessage)(nil),        // 7: leasehold.agent.v1.GatewayMessage
+	(*Hello)(nil),                 // 8: leasehold.agent.v1.Hello
+	(*Welcome)(nil),               // 9: leasehold.agent.v1.Welcome
+	(*Refused)(nil),               // 10: leasehold.agent.v1.Refused
+	(*Ack)(nil),                   // 11: leasehold.agent.v1.Ack
+	(*Nack)(nil),                  // 12: leasehold.agent.v1.Nack
+	(*Move)(nil),                  // 13: leasehold.agent.v1.Move
+	(*Coordinators)(nil),          // 14: leasehold.agent.v1.Coordinators
+	(*Wanted)(nil),                // 15: leasehold.agent.v1.Wanted
+	(*LeaseLost)(nil),             // 16: leasehold.agent.v1.LeaseLost
+	(*NoticeSource)(nil),          // 17: leasehold.agent.v1.NoticeSource
+	(*CheckSpec)(nil),             // 18: leasehold.agent.v1.CheckSpec
+	(*HTTPCheck)(nil),             // 19: leasehold.agent.v1.HTTPCheck
+	(*TCPCheck)(nil),              // 20: leasehold.agent.v1.TCPCheck
+	(*GRPCCheck)(nil),             // 21: leasehold.agent.v1.GRPCCheck
+	(*ExecCheck)(nil),             // 22: leasehold.agent.v1.ExecCheck
+	(*ProcessCheck)(nil),          // 23: leasehold.agent.v1.ProcessCheck
+	(*TLSOptions)(nil),            // 24: leasehold.agent.v1.TLSOptions
+	(*Drain)(nil),                 // 25: leasehold.agent.v1.Drain
+	(*Report)(nil),                // 26: leasehold.agent.v1.Report
+	(*OwnCertificate)(nil),        // 27: leasehold.agent.v1.OwnCertificate
+	(*Notice)(nil),                // 28: leasehold.agent.v1.Notice
+	(*Check)(nil),                 // 29: leasehold.agent.v1.Check
+	(*Host)(nil),                  // 30: leasehold.agent.v1.Host
+	(*HostWindow)(nil),            // 31: leasehold.agent.v1.HostWindow
+	(*WorkloadExit)(nil),          // 32: leasehold.agent.v1.WorkloadExit
+	(*Goodbye)(nil),               // 33: leasehold.agent.v1.Goodbye
+	nil,                           // 34: leasehold.agent.v1.Wanted.VarsEntry
+	nil,                           // 35: leasehold.agent.v1.HTTPCheck.HeadersEntry
+	(*timestamppb.Timestamp)(nil), // 36: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 37: google.protobuf.Duration
 }
 var file_protocol_proto_depIdxs = []int32{
-	4,  // 0: leasehold.agent.v1.AgentMessage.hello:type_name -> leasehold.agent.v1.Hello
-	22, // 1: leasehold.agent.v1.AgentMessage.report:type_name -> leasehold.agent.v1.Report
-	28, // 2: leasehold.agent.v1.AgentMessage.goodbye:type_name -> leasehold.agent.v1.Goodbye
-	5,  // 3: leasehold.agent.v1.GatewayMessage.welcome:type_name -> leasehold.agent.v1.Welcome
-	6,  // 4: leasehold.agent.v1.GatewayMessage.refused:type_name -> leasehold.agent.v1.Refused
-	7,  // 5: leasehold.agent.v1.GatewayMessage.ack:type_name -> leasehold.agent.v1.Ack
-	8,  // 6: leasehold.agent.v1.GatewayMessage.nack:type_name -> leasehold.agent.v1.Nack
-	9,  // 7: leasehold.agent.v1.GatewayMessage.move:type_name -> leasehold.agent.v1.Move
-	10, // 8: leasehold.agent.v1.GatewayMessage.coordinators:type_name -> leasehold.agent.v1.Coordinators
-	11, // 9: leasehold.agent.v1.GatewayMessage.wanted:type_name -> leasehold.agent.v1.Wanted
-	31, // 10: leasehold.agent.v1.Hello.agent_started:type_name -> google.protobuf.Timestamp
-	32, // 11: leasehold.agent.v1.Welcome.report_interval:type_name -> google.protobuf.Duration
-	32, // 12: leasehold.agent.v1.Welcome.lease_ttl:type_name -> google.protobuf.Duration
-	32, // 13: leasehold.agent.v1.Welcome.reconnect_min:type_name -> google.protobuf.Duration
-	32, // 14: leasehold.agent.v1.Welcome.reconnect_max:type_name -> google.protobuf.Duration
-	0,  // 15: leasehold.agent.v1.Refused.reason:type_name -> leasehold.agent.v1.Refused.Reason
-	29, // 16: leasehold.agent.v1.Wanted.vars:type_name -> leasehold.agent.v1.Wanted.VarsEntry
-	21, // 17: leasehold.agent.v1.Wanted.drain:type_name -> leasehold.agent.v1.Drain
-	13, // 18: leasehold.agent.v1.Wanted.notices:type_name -> leasehold.agent.v1.NoticeSource
-	14, // 19: leasehold.agent.v1.Wanted.checks:type_name -> leasehold.agent.v1.CheckSpec
-	12, // 20: leasehold.agent.v1.Wanted.on_lease_lost:type_name -> leasehold.agent.v1.LeaseLost
-	32, // 21: leasehold.agent.v1.CheckSpec.interval:type_name -> google.protobuf.Duration
-	32, // 22: leasehold.agent.v1.CheckSpec.timeout:type_name -> google.protobuf.Duration
-	15, // 23: leasehold.agent.v1.CheckSpec.http:type_name -> leasehold.agent.v1.HTTPCheck
-	16, // 24: leasehold.agent.v1.CheckSpec.tcp:type_name -> leasehold.agent.v1.TCPCheck
-	17, // 25: leasehold.agent.v1.CheckSpec.grpc:type_name -> leasehold.agent.v1.GRPCCheck
-	18, // 26: leasehold.agent.v1.CheckSpec.exec:type_name -> leasehold.agent.v1.ExecCheck
-	19, // 27: leasehold.agent.v1.CheckSpec.process:type_name -> leasehold.agent.v1.ProcessCheck
-	30, // 28: leasehold.agent.v1.HTTPCheck.headers:type_name -> leasehold.agent.v1.HTTPCheck.HeadersEntry
-	20, // 29: leasehold.agent.v1.HTTPCheck.tls:type_name -> leasehold.agent.v1.TLSOptions
-	20, // 30: leasehold.agent.v1.GRPCCheck.tls:type_name -> leasehold.agent.v1.TLSOptions
-	32, // 31: leasehold.agent.v1.Drain.timeout:type_name -> google.protobuf.Duration
-	31, // 32: leasehold.agent.v1.Report.sent:type_name -> google.protobuf.Timestamp
-	32, // 33: leasehold.agent.v1.Report.machine_uptime:type_name -> google.protobuf.Duration
-	24, // 34: leasehold.agent.v1.Report.checks:type_name -> leasehold.agent.v1.Check
-	25, // 35: leasehold.agent.v1.Report.host:type_name -> leasehold.agent.v1.Host
-	27, // 36: leasehold.agent.v1.Report.workload_exit:type_name -> leasehold.agent.v1.WorkloadExit
-	23, // 37: leasehold.agent.v1.Report.notice:type_name -> leasehold.agent.v1.Notice
-	32, // 38: leasehold.agent.v1.Notice.in:type_name -> google.protobuf.Duration
-	31, // 39: leasehold.agent.v1.Notice.at:type_name -> google.protobuf.Timestamp
-	31, // 40: leasehold.agent.v1.Check.since:type_name -> google.protobuf.Timestamp
-	32, // 41: leasehold.agent.v1.Check.took:type_name -> google.protobuf.Duration
-	26, // 42: leasehold.agent.v1.Host.windows:type_name -> leasehold.agent.v1.HostWindow
-	32, // 43: leasehold.agent.v1.HostWindow.span:type_name -> google.protobuf.Duration
-	32, // 44: leasehold.agent.v1.HostWindow.covered:type_name -> google.protobuf.Duration
-	31, // 45: leasehold.agent.v1.WorkloadExit.at:type_name -> google.protobuf.Timestamp
-	1,  // 46: leasehold.agent.v1.Goodbye.kind:type_name -> leasehold.agent.v1.Goodbye.Kind
-	2,  // 47: leasehold.agent.v1.Gateway.Session:input_type -> leasehold.agent.v1.AgentMessage
-	3,  // 48: leasehold.agent.v1.Gateway.Session:output_type -> leasehold.agent.v1.GatewayMessage
-	48, // [48:49] is the sub-list for method output_type
-	47, // [47:48] is the sub-list for method input_type
-	47, // [47:47] is the sub-list for extension type_name
-	47, // [47:47] is the sub-list for extension extendee
-	0,  // [0:47] is the sub-list for field type_name
+	4,  // 0: leasehold.agent.v1.Certificate.trust:type_name -> leasehold.agent.v1.Trust
+	8,  // 1: leasehold.agent.v1.AgentMessage.hello:type_name -> leasehold.agent.v1.Hello
+	26, // 2: leasehold.agent.v1.AgentMessage.report:type_name -> leasehold.agent.v1.Report
+	33, // 3: leasehold.agent.v1.AgentMessage.goodbye:type_name -> leasehold.agent.v1.Goodbye
+	5,  // 4: leasehold.agent.v1.AgentMessage.renew_certificate:type_name -> leasehold.agent.v1.RenewCertificate
+	9,  // 5: leasehold.agent.v1.GatewayMessage.welcome:type_name -> leasehold.agent.v1.Welcome
+	10, // 6: leasehold.agent.v1.GatewayMessage.refused:type_name -> leasehold.agent.v1.Refused
+	11, // 7: leasehold.agent.v1.GatewayMessage.ack:type_name -> leasehold.agent.v1.Ack
+	12, // 8: leasehold.agent.v1.GatewayMessage.nack:type_name -> leasehold.agent.v1.Nack
+	13, // 9: leasehold.agent.v1.GatewayMessage.move:type_name -> leasehold.agent.v1.Move
+	14, // 10: leasehold.agent.v1.GatewayMessage.coordinators:type_name -> leasehold.agent.v1.Coordinators
+	15, // 11: leasehold.agent.v1.GatewayMessage.wanted:type_name -> leasehold.agent.v1.Wanted
+	3,  // 12: leasehold.agent.v1.GatewayMessage.certificate:type_name -> leasehold.agent.v1.Certificate
+	4,  // 13: leasehold.agent.v1.GatewayMessage.trust:type_name -> leasehold.agent.v1.Trust
+	36, // 14: leasehold.agent.v1.Hello.agent_started:type_name -> google.protobuf.Timestamp
+	37, // 15: leasehold.agent.v1.Welcome.report_interval:type_name -> google.protobuf.Duration
+	37, // 16: leasehold.agent.v1.Welcome.lease_ttl:type_name -> google.protobuf.Duration
+	37, // 17: leasehold.agent.v1.Welcome.reconnect_min:type_name -> google.protobuf.Duration
+	37, // 18: leasehold.agent.v1.Welcome.reconnect_max:type_name -> google.protobuf.Duration
+	0,  // 19: leasehold.agent.v1.Refused.reason:type_name -> leasehold.agent.v1.Refused.Reason
+	34, // 20: leasehold.agent.v1.Wanted.vars:type_name -> leasehold.agent.v1.Wanted.VarsEntry
+	25, // 21: leasehold.agent.v1.Wanted.drain:type_name -> leasehold.agent.v1.Drain
+	17, // 22: leasehold.agent.v1.Wanted.notices:type_name -> leasehold.agent.v1.NoticeSource
+	18, // 23: leasehold.agent.v1.Wanted.checks:type_name -> leasehold.agent.v1.CheckSpec
+	16, // 24: leasehold.agent.v1.Wanted.on_lease_lost:type_name -> leasehold.agent.v1.LeaseLost
+	37, // 25: leasehold.agent.v1.CheckSpec.interval:type_name -> google.protobuf.Duration
+	37, // 26: leasehold.agent.v1.CheckSpec.timeout:type_name -> google.protobuf.Duration
+	19, // 27: leasehold.agent.v1.CheckSpec.http:type_name -> leasehold.agent.v1.HTTPCheck
+	20, // 28: leasehold.agent.v1.CheckSpec.tcp:type_name -> leasehold.agent.v1.TCPCheck
+	21, // 29: leasehold.agent.v1.CheckSpec.grpc:type_name -> leasehold.agent.v1.GRPCCheck
+	22, // 30: leasehold.agent.v1.CheckSpec.exec:type_name -> leasehold.agent.v1.ExecCheck
+	23, // 31: leasehold.agent.v1.CheckSpec.process:type_name -> leasehold.agent.v1.ProcessCheck
+	35, // 32: leasehold.agent.v1.HTTPCheck.headers:type_name -> leasehold.agent.v1.HTTPCheck.HeadersEntry
+	24, // 33: leasehold.agent.v1.HTTPCheck.tls:type_name -> leasehold.agent.v1.TLSOptions
+	24, // 34: leasehold.agent.v1.GRPCCheck.tls:type_name -> leasehold.agent.v1.TLSOptions
+	37, // 35: leasehold.agent.v1.Drain.timeout:type_name -> google.protobuf.Duration
+	36, // 36: leasehold.agent.v1.Report.sent:type_name -> google.protobuf.Timestamp
+	37, // 37: leasehold.agent.v1.Report.machine_uptime:type_name -> google.protobuf.Duration
+	29, // 38: leasehold.agent.v1.Report.checks:type_name -> leasehold.agent.v1.Check
+	30, // 39: leasehold.agent.v1.Report.host:type_name -> leasehold.agent.v1.Host
+	32, // 40: leasehold.agent.v1.Report.workload_exit:type_name -> leasehold.agent.v1.WorkloadExit
+	28, // 41: leasehold.agent.v1.Report.notice:type_name -> leasehold.agent.v1.Notice
+	27, // 42: leasehold.agent.v1.Report.certificate:type_name -> leasehold.agent.v1.OwnCertificate
+	36, // 43: leasehold.agent.v1.OwnCertificate.ends:type_name -> google.protobuf.Timestamp
+	37, // 44: leasehold.agent.v1.Notice.in:type_name -> google.protobuf.Duration
+	36, // 45: leasehold.agent.v1.Notice.at:type_name -> google.protobuf.Timestamp
+	36, // 46: leasehold.agent.v1.Check.since:type_name -> google.protobuf.Timestamp
+	37, // 47: leasehold.agent.v1.Check.took:type_name -> google.protobuf.Duration
+	31, // 48: leasehold.agent.v1.Host.windows:type_name -> leasehold.agent.v1.HostWindow
+	37, // 49: leasehold.agent.v1.HostWindow.span:type_name -> google.protobuf.Duration
+	37, // 50: leasehold.agent.v1.HostWindow.covered:type_name -> google.protobuf.Duration
+	36, // 51: leasehold.agent.v1.WorkloadExit.at:type_name -> google.protobuf.Timestamp
+	1,  // 52: leasehold.agent.v1.Goodbye.kind:type_name -> leasehold.agent.v1.Goodbye.Kind
+	6,  // 53: leasehold.agent.v1.Gateway.Session:input_type -> leasehold.agent.v1.AgentMessage
+	2,  // 54: leasehold.agent.v1.Gateway.Join:input_type -> leasehold.agent.v1.JoinRequest
+	7,  // 55: leasehold.agent.v1.Gateway.Session:output_type -> leasehold.agent.v1.GatewayMessage
+	3,  // 56: leasehold.agent.v1.Gateway.Join:output_type -> leasehold.agent.v1.Certificate
+	55, // [55:57] is the sub-list for method output_type
+	53, // [53:55] is the sub-list for method input_type
+	53, // [53:53] is the sub-list for extension type_name
+	53, // [53:53] is the sub-list for extension extendee
+	0,  // [0:53] is the sub-list for field type_name
 }
 
 func init() { file_protocol_proto_init() }
@@ -2681,12 +3062,13 @@ func file_protocol_proto_init() {
 	if File_protocol_proto != nil {
 		return
 	}
-	file_protocol_proto_msgTypes[0].OneofWrappers = []any{
+	file_protocol_proto_msgTypes[4].OneofWrappers = []any{
 		(*AgentMessage_Hello)(nil),
 		(*AgentMessage_Report)(nil),
 		(*AgentMessage_Goodbye)(nil),
+		(*AgentMessage_RenewCertificate)(nil),
 	}
-	file_protocol_proto_msgTypes[1].OneofWrappers = []any{
+	file_protocol_proto_msgTypes[5].OneofWrappers = []any{
 		(*GatewayMessage_Welcome)(nil),
 		(*GatewayMessage_Refused)(nil),
 		(*GatewayMessage_Ack)(nil),
@@ -2694,8 +3076,10 @@ func file_protocol_proto_init() {
 		(*GatewayMessage_Move)(nil),
 		(*GatewayMessage_Coordinators)(nil),
 		(*GatewayMessage_Wanted)(nil),
+		(*GatewayMessage_Certificate)(nil),
+		(*GatewayMessage_Trust)(nil),
 	}
-	file_protocol_proto_msgTypes[12].OneofWrappers = []any{
+	file_protocol_proto_msgTypes[16].OneofWrappers = []any{
 		(*CheckSpec_Http)(nil),
 		(*CheckSpec_Tcp)(nil),
 		(*CheckSpec_Grpc)(nil),
@@ -2708,7 +3092,7 @@ func file_protocol_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_protocol_proto_rawDesc), len(file_protocol_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   29,
+			NumMessages:   34,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

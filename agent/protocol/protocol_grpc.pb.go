@@ -28,6 +28,7 @@ const _ = grpc.SupportPackageIsVersion9
 
 const (
 	Gateway_Session_FullMethodName = "/leasehold.agent.v1.Gateway/Session"
+	Gateway_Join_FullMethodName    = "/leasehold.agent.v1.Gateway/Join"
 )
 
 // GatewayClient is the client API for Gateway service.
@@ -35,7 +36,10 @@ const (
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 type GatewayClient interface {
 	// Session is an agent's stream, for as long as both sides can keep it.
+	// It needs the agent's certificate.
 	Session(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[AgentMessage, GatewayMessage], error)
+	// Join exchanges a join token for the first certificate of an agent. It may be repeated with the same key.
+	Join(ctx context.Context, in *JoinRequest, opts ...grpc.CallOption) (*Certificate, error)
 }
 
 type gatewayClient struct {
@@ -59,12 +63,25 @@ func (c *gatewayClient) Session(ctx context.Context, opts ...grpc.CallOption) (g
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Gateway_SessionClient = grpc.BidiStreamingClient[AgentMessage, GatewayMessage]
 
+func (c *gatewayClient) Join(ctx context.Context, in *JoinRequest, opts ...grpc.CallOption) (*Certificate, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Certificate)
+	err := c.cc.Invoke(ctx, Gateway_Join_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // GatewayServer is the server API for Gateway service.
 // All implementations must embed UnimplementedGatewayServer
 // for forward compatibility.
 type GatewayServer interface {
 	// Session is an agent's stream, for as long as both sides can keep it.
+	// It needs the agent's certificate.
 	Session(grpc.BidiStreamingServer[AgentMessage, GatewayMessage]) error
+	// Join exchanges a join token for the first certificate of an agent. It may be repeated with the same key.
+	Join(context.Context, *JoinRequest) (*Certificate, error)
 	mustEmbedUnimplementedGatewayServer()
 }
 
@@ -77,6 +94,9 @@ type UnimplementedGatewayServer struct{}
 
 func (UnimplementedGatewayServer) Session(grpc.BidiStreamingServer[AgentMessage, GatewayMessage]) error {
 	return status.Error(codes.Unimplemented, "method Session not implemented")
+}
+func (UnimplementedGatewayServer) Join(context.Context, *JoinRequest) (*Certificate, error) {
+	return nil, status.Error(codes.Unimplemented, "method Join not implemented")
 }
 func (UnimplementedGatewayServer) mustEmbedUnimplementedGatewayServer() {}
 func (UnimplementedGatewayServer) testEmbeddedByValue()                 {}
@@ -106,13 +126,36 @@ func _Gateway_Session_Handler(srv interface{}, stream grpc.ServerStream) error {
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Gateway_SessionServer = grpc.BidiStreamingServer[AgentMessage, GatewayMessage]
 
+func _Gateway_Join_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(JoinRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(GatewayServer).Join(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Gateway_Join_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(GatewayServer).Join(ctx, req.(*JoinRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Gateway_ServiceDesc is the grpc.ServiceDesc for Gateway service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
 var Gateway_ServiceDesc = grpc.ServiceDesc{
 	ServiceName: "leasehold.agent.v1.Gateway",
 	HandlerType: (*GatewayServer)(nil),
-	Methods:     []grpc.MethodDesc{},
+	Methods: []grpc.MethodDesc{
+		{
+			MethodName: "Join",
+			Handler:    _Gateway_Join_Handler,
+		},
+	},
 	Streams: []grpc.StreamDesc{
 		{
 			StreamName:    "Session",

@@ -86,7 +86,7 @@ func showShardSettings(scr output.Screen, name string, shard store.Versioned[sto
 
 // shardSettings are the settings of a shard, in their order.
 var shardSettings = []string{
-	"provider_poll", "create_rate", "create_burst", "orphan_grace", "reconnect_min", "reconnect_max", "events_kept", "eligible_age", "forced_age",
+	"provider_poll", "create_rate", "create_burst", "orphan_grace", "reconnect_min", "reconnect_max", "events_kept", "eligible_age", "forced_age", "certificate",
 }
 
 // flatRecord is a record without parts, by the names of its fields.

@@ -122,8 +122,8 @@ func malformed(h *protocol.Hello) string {
 			return fmt.Sprintf("hello: %s must have 1 to %d characters", f.name, f.most)
 		}
 	}
-	if len(h.GetAgentVersion()) > 100 || len(h.GetJoinToken()) > 1000 {
-		return "hello: agent_version or join_token is too long"
+	if len(h.GetAgentVersion()) > 100 || len(h.GetTrust()) > 100 {
+		return "hello: agent_version or trust is too long"
 	}
 	if h.GetProtocol() != 1 {
 		return fmt.Sprintf("hello: protocol %d is not known here, 1 is: upgrade the coordinators first, then the agents", h.GetProtocol())

@@ -1,0 +1,96 @@
+package identity
+
+import (
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+)
+
+// Scheme is that of the URI in a certificate.
+const Scheme = "leasehold"
+
+// Role is what the holder of a certificate may be.
+type Role string
+
+// The roles.
+const (
+	Agent       Role = "agent"
+	Coordinator Role = "coordinator"
+)
+
+// Identity is whom a certificate names.
+type Identity struct {
+	Shard string // the shard's random ID
+	Role  Role
+	Name  string // of an agent: its instance; of a coordinator: its replica
+}
+
+// mostName bounds the length of each part of an identity.
+const mostName = 100
+
+// ErrNoIdentity: a certificate names nobody that we know how to speak to.
+var ErrNoIdentity = errors.New("certificate names no identity")
+
+// String is the URI.
+func (i Identity) String() string { return i.URI().String() }
+
+// URI is how a certificate carries the identity.
+func (i Identity) URI() *url.URL {
+	return &url.URL{Scheme: Scheme, Host: i.Shard, Path: "/" + string(i.Role) + "/" + i.Name}
+}
+
+// Host is the host name that servers of this role have, all alike.
+func (i Identity) Host() string { return Host(i.Shard, i.Role) }
+
+// Host is the host name in the certificates of a shard's servers.
+func Host(shard string, role Role) string { return string(role) + "." + shard + "." + Scheme }
+
+// Validate says what is wrong with an identity that is to be certified.
+func (i Identity) Validate() error {
+	switch {
+	case !IsName(i.Shard):
+		return fmt.Errorf("identity: shard %q is no name", i.Shard)
+	case i.Role != Agent && i.Role != Coordinator:
+		return fmt.Errorf("identity: role %q: agent or coordinator", i.Role)
+	case !IsName(i.Name):
+		return fmt.Errorf("identity: %s %q is no name", i.Role, i.Name)
+	}
+	return nil
+}
+
+// IsName says whether a text can be part of an identity: up to 100 letters, digits, dots, dashes and underscores, and no path.
+func IsName(s string) bool {
+	if s == "" || len(s) > mostName || strings.Trim(s, ".") == "" {
+		return false
+	}
+	for _, c := range []byte(s) {
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '.', c == '-', c == '_':
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// Of reads the identity of a certificate. Whether the certificate is to be believed, the handshake has decided.
+func Of(c *x509.Certificate) (Identity, error) {
+	if len(c.URIs) != 1 {
+		return Identity{}, fmt.Errorf("%w: it has %d URIs, not one", ErrNoIdentity, len(c.URIs))
+	}
+	return Parse(c.URIs[0].String())
+}
+
+// Parse reads the URI of an identity, written exactly as String writes it.
+func Parse(uri string) (Identity, error) {
+	rest, ok := strings.CutPrefix(uri, Scheme+"://")
+	if parts := strings.Split(rest, "/"); ok && len(parts) == 3 {
+		i := Identity{Shard: parts[0], Role: Role(parts[1]), Name: parts[2]}
+		if i.Validate() == nil {
+			return i, nil
+		}
+	}
+	return Identity{}, fmt.Errorf("%w: %q", ErrNoIdentity, uri)
+}

@@ -1,0 +1,36 @@
+package store
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"time"
+)
+
+// JoinToken is what is stored of a token that a machine may join with, once (SEC-2). Its key has the token's hash, never the token, and is on a lease.
+type JoinToken struct {
+	Schema   int       `json:"schema"`
+	Instance string    `json:"instance"` // who may use it
+	Issued   time.Time `json:"issued"`
+}
+
+// Joined says that the machine of an instance has exchanged a token for a certificate. All other tokens of the instance are worth nothing from then on.
+// The same key may ask again with the same token: the answer to its first call may have been lost.
+type Joined struct {
+	Schema   int       `json:"schema"`
+	Instance string    `json:"instance"`
+	Token    string    `json:"token"` // hash of the one that was used
+	Key      string    `json:"key"`   // fingerprint of the machine's key
+	From     string    `json:"from"`
+	Replica  string    `json:"replica"`
+	At       time.Time `json:"at"`
+}
+
+// NewToken makes a join token. It is told to one machine and never stored.
+func NewToken() string { return rand.Text() + rand.Text() }
+
+// TokenHash is what is stored of a token.
+func TokenHash(token string) string {
+	sum := sha256.Sum256([]byte(token))
+	return hex.EncodeToString(sum[:])
+}
