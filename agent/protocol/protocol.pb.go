@@ -42,6 +42,7 @@ const (
 	Refused_WRONG_SHARD        Refused_Reason = 5 // this replica serves another shard
 	Refused_MALFORMED          Refused_Reason = 6 // the agent broke the protocol
 	Refused_SUPERSEDED         Refused_Reason = 7 // a newer stream of this agent took over
+	Refused_CERTIFICATE        Refused_Reason = 8 // the stream's certificate is none, is not this agent's, has ended or is no longer believed: come with the newest
 )
 
 // Enum value maps for Refused_Reason.
@@ -55,6 +56,7 @@ var (
 		5: "WRONG_SHARD",
 		6: "MALFORMED",
 		7: "SUPERSEDED",
+		8: "CERTIFICATE",
 	}
 	Refused_Reason_value = map[string]int32{
 		"REASON_UNSPECIFIED": 0,
@@ -65,6 +67,7 @@ var (
 		"WRONG_SHARD":        5,
 		"MALFORMED":          6,
 		"SUPERSEDED":         7,
+		"CERTIFICATE":        8,
 	}
 )
 
@@ -2761,11 +2764,11 @@ const file_protocol_proto_rawDesc = "" +
 	"\tlease_ttl\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\bleaseTtl\x12>\n" +
 	"\rreconnect_min\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\freconnectMin\x12>\n" +
 	"\rreconnect_max\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\freconnectMax\x12\"\n" +
-	"\fcoordinators\x18\a \x03(\tR\fcoordinators\"\x97\x02\n" +
+	"\fcoordinators\x18\a \x03(\tR\fcoordinators\"\xa8\x02\n" +
 	"\aRefused\x12:\n" +
 	"\x06reason\x18\x01 \x01(\x0e2\".leasehold.agent.v1.Refused.ReasonR\x06reason\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12!\n" +
-	"\fstored_epoch\x18\x03 \x01(\x04R\vstoredEpoch\"\x92\x01\n" +
+	"\fstored_epoch\x18\x03 \x01(\x04R\vstoredEpoch\"\xa3\x01\n" +
 	"\x06Reason\x12\x16\n" +
 	"\x12REASON_UNSPECIFIED\x10\x00\x12\x0f\n" +
 	"\vUNAVAILABLE\x10\x01\x12\v\n" +
@@ -2775,7 +2778,8 @@ const file_protocol_proto_rawDesc = "" +
 	"\vWRONG_SHARD\x10\x05\x12\r\n" +
 	"\tMALFORMED\x10\x06\x12\x0e\n" +
 	"\n" +
-	"SUPERSEDED\x10\a\"7\n" +
+	"SUPERSEDED\x10\a\x12\x0f\n" +
+	"\vCERTIFICATE\x10\b\"7\n" +
 	"\x03Ack\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x04R\bsequence\x12\x14\n" +
 	"\x05lease\x18\x02 \x01(\x03R\x05lease\"<\n" +

@@ -38,7 +38,8 @@ type GatewayClient interface {
 	// Session is an agent's stream, for as long as both sides can keep it.
 	// It needs the agent's certificate.
 	Session(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[AgentMessage, GatewayMessage], error)
-	// Join exchanges a join token for the first certificate of an agent. It may be repeated with the same key.
+	// Join exchanges a join token for the first certificate of an agent. It may be repeated with the same key. A refusal is PERMISSION_DENIED and
+	// never says why; a replica that has not heard of a token yet refuses it too, so it is worth to ask again, ever more slowly.
 	Join(ctx context.Context, in *JoinRequest, opts ...grpc.CallOption) (*Certificate, error)
 }
 
@@ -80,7 +81,8 @@ type GatewayServer interface {
 	// Session is an agent's stream, for as long as both sides can keep it.
 	// It needs the agent's certificate.
 	Session(grpc.BidiStreamingServer[AgentMessage, GatewayMessage]) error
-	// Join exchanges a join token for the first certificate of an agent. It may be repeated with the same key.
+	// Join exchanges a join token for the first certificate of an agent. It may be repeated with the same key. A refusal is PERMISSION_DENIED and
+	// never says why; a replica that has not heard of a token yet refuses it too, so it is worth to ask again, ever more slowly.
 	Join(context.Context, *JoinRequest) (*Certificate, error)
 	mustEmbedUnimplementedGatewayServer()
 }

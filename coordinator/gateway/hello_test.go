@@ -56,10 +56,12 @@ func TestMalformedHellosEndTheStream(t *testing.T) {
 			"no boot":               func(h *protocol.Hello) { h.BootId = "" },
 			"no shard":              func(h *protocol.Hello) { h.Shard = "" },
 			"long version":          func(h *protocol.Hello) { h.AgentVersion = strings.Repeat("x", 101) },
-			"long token":            func(h *protocol.Hello) { h.JoinToken = strings.Repeat("x", 1001) },
+			"long digest":           func(h *protocol.Hello) { h.Trust = strings.Repeat("x", 101) },
+			"path for an instance":  func(h *protocol.Hello) { h.Instance = "../groups/web" },
+			"dots for an instance":  func(h *protocol.Hello) { h.Instance = ".." },
 			"unknown protocol":      func(h *protocol.Hello) { h.Protocol = 2 },
 			"no epoch":              func(h *protocol.Hello) { h.Epoch = 0 },
-			"too long for the wire": func(h *protocol.Hello) { h.JoinToken = strings.Repeat("x", 300<<10) },
+			"too long for the wire": func(h *protocol.Hello) { h.Trust = strings.Repeat("x", 300<<10) },
 		} {
 			h := hello("web-0", "boot1", 1)
 			spoil(h)

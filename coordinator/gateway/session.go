@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/leasehold/leasehold/agent/identity"
 	"github.com/leasehold/leasehold/agent/protocol"
 	"github.com/leasehold/leasehold/coordinator/picture"
 	"github.com/leasehold/leasehold/store"
@@ -124,6 +125,9 @@ func malformed(h *protocol.Hello) string {
 	}
 	if len(h.GetAgentVersion()) > 100 || len(h.GetTrust()) > 100 {
 		return "hello: agent_version or trust is too long"
+	}
+	if !identity.IsName(h.GetInstance()) { // it becomes part of keys
+		return "hello: instance is no name"
 	}
 	if h.GetProtocol() != 1 {
 		return fmt.Sprintf("hello: protocol %d is not known here, 1 is: upgrade the coordinators first, then the agents", h.GetProtocol())
