@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/tests/stage"
 )
 
 // a. The leader is killed while a crowd of agents reports, most of them to it: all of those have to move.
@@ -11,16 +12,16 @@ import (
 // proves SAFE-1, SAFE-11, ELECT-2
 func TestLeaderOfManyIsKilled(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, plan{replicas: 2})
-	s.apply("web", *agents)
-	before := s.settle()
-	leader := s.leader()
-	s.replicas[leader].kill()
-	s.await("another leader", func() bool { l := s.leader(); return l != "" && l != leader })
-	s.await("all agents at the other", func() bool { return s.open() == *agents && len(s.serving()[leader]) == 0 })
-	s.awaitCalm()
-	s.nothingDone(before, "the leader is killed")
-	s.sees("web")
+	s := newStage(t, stage.Plan{Replicas: 2})
+	s.Apply("web", *agents)
+	before := s.Settle()
+	leader := s.Leader()
+	s.Replicas[leader].Kill()
+	s.Await("another leader", func() bool { l := s.Leader(); return l != "" && l != leader })
+	s.Await("all agents at the other", func() bool { return s.Open() == *agents && len(s.Serving()[leader]) == 0 })
+	s.AwaitCalm()
+	s.NothingDone(before, "the leader is killed")
+	s.Sees("web")
 }
 
 // b. A replica that only serves agents is killed.
@@ -28,15 +29,15 @@ func TestLeaderOfManyIsKilled(t *testing.T) {
 // proves SAFE-1, SAFE-11
 func TestGatewayIsKilled(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, plan{replicas: 3})
-	s.apply("web", crowd())
-	before := s.settle()
-	victim := s.another(s.leader())
-	s.replicas[victim].kill()
-	s.await("all agents at the others", func() bool { return s.open() == crowd() && len(s.serving()[victim]) == 0 })
-	s.awaitCalm()
-	s.nothingDone(before, "a replica that does not lead is killed")
-	s.sees("web")
+	s := newStage(t, stage.Plan{Replicas: 3})
+	s.Apply("web", crowd())
+	before := s.Settle()
+	victim := s.another(s.Leader())
+	s.Replicas[victim].Kill()
+	s.Await("all agents at the others", func() bool { return s.Open() == crowd() && len(s.Serving()[victim]) == 0 })
+	s.AwaitCalm()
+	s.NothingDone(before, "a replica that does not lead is killed")
+	s.Sees("web")
 }
 
 // c. All coordinators are away for ten leases: every lease has ended when they are back.
@@ -44,25 +45,25 @@ func TestGatewayIsKilled(t *testing.T) {
 // proves SAFE-1, SAFE-5, ELECT-3
 func TestCoordinatorsAreAwayForLong(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, plan{replicas: 2})
-	s.apply("web", crowd())
-	before := s.settle()
-	for _, r := range s.replicas {
-		r.kill()
+	s := newStage(t, stage.Plan{Replicas: 2})
+	s.Apply("web", crowd())
+	before := s.Settle()
+	for _, r := range s.Replicas {
+		r.Kill()
 	}
-	s.pass(10 * s.ttl)
-	if left := records[store.Alive](s, store.KindAlive); len(left) > 0 {
+	s.Pass(10 * s.TTL)
+	if left := stage.Records[store.Alive](s.Stage, store.KindAlive); len(left) > 0 {
 		t.Fatalf("%d leases outlive ten leases", len(left))
 	}
-	s.startReplica("b")
-	s.awaitCalm()
-	s.nothingDone(before, "all coordinators are away for ten leases")
-	s.sees("web")
+	s.StartReplica("b")
+	s.AwaitCalm()
+	s.NothingDone(before, "all coordinators are away for ten leases")
+	s.Sees("web")
 }
 
 // another is a replica that is not this one.
-func (s *stage) another(than string) string {
-	for i := range s.plan.replicas {
+func (s *scene) another(than string) string {
+	for i := range len(s.Addresses) {
 		if id := string(rune('a' + i)); id != than {
 			return id
 		}
@@ -76,26 +77,26 @@ func (s *stage) another(than string) string {
 // proves SAFE-1, SAFE-5, DET-14
 func TestReplicaIsCutOffFromEtcd(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, plan{replicas: 3, behindRelay: []string{"a", "b", "c"}})
-	s.apply("web", crowd())
-	before := s.settle()
+	s := newStage(t, stage.Plan{Replicas: 3, BehindRelay: []string{"a", "b", "c"}})
+	s.Apply("web", crowd())
+	before := s.Settle()
 	for _, leads := range []bool{false, true} {
-		victim, what := s.leader(), "the leader is cut off from etcd, its streams are not"
+		victim, what := s.Leader(), "the leader is cut off from etcd, its streams are not"
 		if !leads {
 			victim, what = s.another(victim), "a replica is cut off from etcd, its streams are not"
 		}
-		for _, way := range s.ways("way-" + victim) {
-			way.freeze()
+		for _, way := range s.Ways("way-" + victim) {
+			way.Freeze()
 		}
-		s.await("all agents at the others", func() bool { return s.open() == crowd() && len(s.serving()[victim]) == 0 })
-		s.pass(2 * s.ttl)
-		s.nothingDone(before, what)
-		for _, way := range s.ways("way-" + victim) {
-			way.thaw()
+		s.Await("all agents at the others", func() bool { return s.Open() == crowd() && len(s.Serving()[victim]) == 0 })
+		s.Pass(2 * s.TTL)
+		s.NothingDone(before, what)
+		for _, way := range s.Ways("way-" + victim) {
+			way.Thaw()
 		}
-		s.await("its return", func() bool { return records[store.Replica](s, store.KindReplicas)[victim].Present() })
-		s.awaitCalm()
-		s.nothingDone(before, what+", and back")
+		s.Await("its return", func() bool { return stage.Records[store.Replica](s.Stage, store.KindReplicas)[victim].Present() })
+		s.AwaitCalm()
+		s.NothingDone(before, what+", and back")
 	}
-	s.sees("web")
+	s.Sees("web")
 }

@@ -1,18 +1,14 @@
 // Package senses proves that Leasehold is not fooled: whatever happens to coordinators, to etcd, to a provider's answers, to
 // clocks and to the network, no instance is made, moved or destroyed for it. docs/false-positives.md lists what was tried.
 //
-//	main_test.go          builds the programs once, one of them with a wall clock that can be wrong
-//	program_test.go       a process of a scenario
-//	stage_test.go         an etcd, replicas, a swarm, and the ways between them
+//	main_test.go          how many agents there are; the stage is that of tests/stage
 //	disk_test.go          a disk that can stall
-//	records_test.go       what was done, counted from etcd's own records
 //	coordinators_test.go  replicas killed, away, cut off from etcd
 //	etcd_test.go          etcd down, frozen, forgetful, on a disk that stalls
 //	provider_test.go      a provider that lies
 //	clocks_test.go        wall clocks that jump
 //	network_test.go       agents cut off, storms, a slow network
 //	healing_test.go       what must be healed all the same
-//	cast/, swarm/         the programs beside leasehold itself
 //
 // # Invariants
 //

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/tests/stage"
 )
 
 // What is not fooled must still heal: groups of one and of two whose machines are gone, all of them.
@@ -13,24 +14,24 @@ import (
 // proves SAFE-6
 func TestSmallGroupsHeal(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, plan{replicas: 1})
-	s.apply("one", 1)
-	s.apply("two", 2)
-	s.apply("many", 20) // else three lost of three were a storm of the shard
-	before := s.settle()
-	victims := slices.Concat(s.members("one"), s.members("two"))
-	if err := s.control.Cut(victims...); err != nil {
+	s := newStage(t, stage.Plan{Replicas: 1})
+	s.Apply("one", 1)
+	s.Apply("two", 2)
+	s.Apply("many", 20) // else three lost of three were a storm of the shard
+	before := s.Settle()
+	victims := slices.Concat(s.Members("one"), s.Members("two"))
+	if err := s.Control.Cut(victims...); err != nil {
 		t.Fatal(err)
 	}
-	s.await("both being healed", func() bool {
+	s.Await("both being healed", func() bool {
 		for _, v := range victims {
-			if slices.Contains(s.members("one"), v) || slices.Contains(s.members("two"), v) {
+			if slices.Contains(s.Members("one"), v) || slices.Contains(s.Members("two"), v) {
 				return false
 			}
 		}
-		return s.complete("one", 1) && s.complete("two", 2)
+		return s.Complete("one", 1) && s.Complete("two", 2)
 	})
-	if c := s.since(before); c.Created != 3 || c.Destroyed != 3 || c.Judged != 3 {
+	if c := s.Since(before); c.Created != 3 || c.Destroyed != 3 || c.Judged != 3 {
 		t.Fatalf("three machines were gone: %s", c)
 	}
 }
@@ -40,48 +41,48 @@ func TestSmallGroupsHeal(t *testing.T) {
 // proves SAFE-2, SAFE-6
 func TestStormOfOneGroup(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, plan{replicas: 1})
-	s.apply("left", 6)
-	s.apply("right", 40, "budget: {max_expansion: 10}") // so many that two of them may be late with a report beside those that are cut off
-	before := s.settle()
-	left := s.members("left")
+	s := newStage(t, stage.Plan{Replicas: 1})
+	s.Apply("left", 6)
+	s.Apply("right", 40, "budget: {max_expansion: 10}") // so many that two of them may be late with a report beside those that are cut off
+	before := s.Settle()
+	left := s.Members("left")
 	cut := func(instances ...string) {
 		t.Helper()
-		if err := s.control.Cut(instances...); err != nil {
+		if err := s.Control.Cut(instances...); err != nil {
 			t.Fatal(err)
 		}
 	}
 	cut(left...)
-	s.await("all of left being lost", func() bool { return s.since(before).Judged == len(left) })
+	s.Await("all of left being lost", func() bool { return s.Since(before).Judged == len(left) })
 	s.statusSays("STORM: held")
-	victim := s.members("right")[0]
+	victim := s.Members("right")[0]
 	cut(victim)
-	s.await("right being healed", func() bool { return !slices.Contains(s.members("right"), victim) && s.complete("right", 40) })
-	if c := s.since(before); c.Created != 1 || c.Destroyed != 1 || c.Judged != len(left)+1 {
+	s.Await("right being healed", func() bool { return !slices.Contains(s.Members("right"), victim) && s.Complete("right", 40) })
+	if c := s.Since(before); c.Created != 1 || c.Destroyed != 1 || c.Judged != len(left)+1 {
 		t.Fatalf("a storm in left, and one lost in right: %s", c)
 	}
-	if now := s.members("left"); !slices.Equal(now, left) {
+	if now := s.Members("left"); !slices.Equal(now, left) {
 		t.Fatalf("left had %v and has %v in a storm", left, now)
 	}
 	// Five more of right: that makes more than a fifth of the shard, in two groups.
-	more := s.members("right")[:5]
+	more := s.Members("right")[:5]
 	cut(more...)
-	s.await("a storm of the shard", func() bool {
-		st := records[store.Status](s, store.KindStatus)["right"].Record.Storm
+	s.Await("a storm of the shard", func() bool {
+		st := stage.Records[store.Status](s.Stage, store.KindStatus)["right"].Record.Storm
 		return st != nil && st.Shard
 	})
-	s.await("five of right being lost", func() bool { return s.since(before).Judged == len(left)+1+len(more) })
-	s.pass(2 * s.ttl)
+	s.Await("five of right being lost", func() bool { return s.Since(before).Judged == len(left)+1+len(more) })
+	s.Pass(2 * s.TTL)
 	s.statusSays("STORM of the shard: held")
-	if c := s.since(before); c.Created != 1 || c.Destroyed != 1 {
+	if c := s.Since(before); c.Created != 1 || c.Destroyed != 1 {
 		t.Fatalf("a storm of the shard: %s", c)
 	}
-	if err := s.control.Mend(slices.Concat(left, more)...); err != nil {
+	if err := s.Control.Mend(slices.Concat(left, more)...); err != nil {
 		t.Fatal(err)
 	}
-	s.pass(time.Second)
-	s.awaitCalm()
-	if c := s.since(before); c.Created != 1 || c.Destroyed != 1 {
+	s.Pass(time.Second)
+	s.AwaitCalm()
+	if c := s.Since(before); c.Created != 1 || c.Destroyed != 1 {
 		t.Fatalf("all are back: %s", c)
 	}
 }

@@ -1,17 +1,17 @@
 package senses
 
 import (
-	"errors"
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"regexp"
-	"strings"
-	"sync"
 	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold/tests/stage"
 )
+
+// usual is how many agents a scenario has at most, unless the tests are told to have more.
+const usual = 150
 
 // agents is how many there are in the great scenarios.
 var agents = flag.Int("agents", usual, "how many agents the great scenarios have; all of those about many, if it is more than usual")
@@ -20,8 +20,16 @@ var agents = flag.Int("agents", usual, "how many agents the great scenarios have
 // starve for as long as a lease lasts.
 const atOnce = "5"
 
-// built is the directory with the programs.
-var built string
+// crowd is how many agents a scenario has that is about many.
+func crowd() int {
+	if *agents > usual {
+		return *agents
+	}
+	return min(60, *agents)
+}
+
+// built are the programs.
+var built *stage.Programs
 
 func TestMain(m *testing.M) {
 	flag.Parse()
@@ -32,68 +40,29 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 	}
-	dir, err := os.MkdirTemp("", "leasehold-senses-bin-")
-	if err != nil {
-		panic(err)
-	}
-	built = dir
 	code := 1
-	if err := errors.Join(build("leasehold", "../../cmd/leasehold"), build("cast", "./cast")); err != nil {
+	var err error
+	if built, err = stage.Build(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	} else {
 		code = m.Run()
-	}
-	if err := os.RemoveAll(dir); err != nil {
-		fmt.Fprintln(os.Stderr, err)
+		if err := built.Remove(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
 	}
 	os.Exit(code)
 }
 
-// build makes a program without the race detector, even if these tests have it: it is the programs that are tested, as they are
-// shipped, and a thousand agents have to fit.
-func build(name, from string, flags ...string) error {
-	args := append([]string{"build", "-trimpath", "-buildvcs=false", "-o", bin(name)}, flags...)
-	cmd := exec.Command("go", append(args, from)...)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("build %s: %w\n%s", name, err, out)
+// scene is a stage on which something goes wrong.
+type scene struct{ *stage.Stage }
+
+// newStage starts everybody and waits until one leads.
+func newStage(t *testing.T, p stage.Plan) *scene {
+	t.Helper()
+	p.Programs = built
+	p.Again = fmt.Sprintf("go test ./tests/senses -count=1 -v -agents %d -run '^%s$'", *agents, t.Name())
+	if p.Interval == 0 && *agents > usual {
+		p.Interval = 3 * time.Second // as often as a thousand of them, etcd and coordinators can on two processors
 	}
-	return nil
+	return &scene{stage.New(t, p)}
 }
-
-// bin is the path of a program.
-func bin(name string) string { return filepath.Join(built, name) }
-
-// wrongClock builds, once, a cast whose wall clock can be set. It is that of the standard library with one addition to time.Now.
-var wrongClock = sync.OnceValue(func() error {
-	root, err := exec.Command("go", "env", "GOROOT").Output()
-	if err != nil {
-		return fmt.Errorf("find Go: %w", err)
-	}
-	original := filepath.Join(strings.TrimSpace(string(root)), "src", "time", "time.go")
-	source, err := os.ReadFile(original)
-	if err != nil {
-		return fmt.Errorf("read Go's clock: %w", err)
-	}
-	reading := regexp.MustCompile(`(?m)^func Now\(\) Time \{\n\tsec, nsec, mono := [a-zA-Z]+\(\)\n`)
-	if len(reading.FindAll(source, -1)) != 1 {
-		return errors.New("Go's time.Now is not as it was: see what it has become, and where the wall clock can be moved in it")
-	}
-	source = reading.ReplaceAll(source, []byte("$0\tsec += wallOffset.Load()\n"))
-	source = []byte(strings.Replace(string(source), "\t_ \"unsafe\"", "\t\"sync/atomic\"\n\t_ \"unsafe\"", 1))
-	source = append(source, `
-var wallOffset atomic.Int64
-
-//go:linkname setWallOffset
-func setWallOffset(seconds int64) { wallOffset.Store(seconds) }
-`...)
-	changed, overlay := filepath.Join(built, "time.go"), filepath.Join(built, "overlay.json")
-	err = errors.Join(
-		os.WriteFile(changed, source, 0o600),
-		os.WriteFile(overlay, fmt.Appendf(nil, `{"Replace": {%q: %q}}`, original, changed), 0o600),
-	)
-	if err != nil {
-		return err
-	}
-	return build("cast-wrong-clock", "./cast", "-tags", "wrongclock", "-overlay", overlay)
-})

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/tests/stage"
 )
 
 // k. Every agent is cut off from every replica, for three leases, and returns.
@@ -15,30 +16,32 @@ import (
 // proves SAFE-2, DET-15
 func TestAllAgentsAreCutOff(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, plan{replicas: 2, network: []string{}})
-	s.apply("web", crowd())
-	before := s.settle()
-	for _, way := range s.ways("network-") {
-		way.freeze()
+	s := newStage(t, stage.Plan{Replicas: 2, Network: []string{}})
+	s.Apply("web", crowd())
+	before := s.Settle()
+	for _, way := range s.Ways("network-") {
+		way.Freeze()
 	}
-	s.await("the storm", func() bool { return records[store.Status](s, store.KindStatus)["web"].Record.Storm != nil })
-	lost := func() int { return records[store.Status](s, store.KindStatus)["web"].Record.Verdicts[store.Lost] }
-	s.await("all being lost", func() bool { return lost() == crowd() })
-	s.pass(s.ttl)
+	s.Await("the storm", func() bool { return stage.Records[store.Status](s.Stage, store.KindStatus)["web"].Record.Storm != nil })
+	lost := func() int {
+		return stage.Records[store.Status](s.Stage, store.KindStatus)["web"].Record.Verdicts[store.Lost]
+	}
+	s.Await("all being lost", func() bool { return lost() == crowd() })
+	s.Pass(s.TTL)
 	s.statusSays("STORM: held", "SAFE-2", "override-storm web")
 	untouched := func(what string) {
 		t.Helper()
-		c := s.since(before)
+		c := s.Since(before)
 		t.Logf("%s: %s", what, c)
-		if c.Judged = 0; c != (count{}) {
+		if c.Judged = 0; c != (stage.Count{}) {
 			t.Fatalf("%s, and none may be touched: %s", what, c)
 		}
 	}
 	untouched("all agents are cut off, and lost")
-	for _, way := range s.ways("network-") {
-		way.thaw()
+	for _, way := range s.Ways("network-") {
+		way.Thaw()
 	}
-	s.awaitCalm()
+	s.AwaitCalm()
 	untouched("all agents return")
 }
 
@@ -48,34 +51,34 @@ func TestAllAgentsAreCutOff(t *testing.T) {
 func TestStormEndsBitByBit(t *testing.T) {
 	t.Parallel()
 	const gone, cooldown = 8, 10 * time.Second
-	s := newStage(t, plan{replicas: 1})
-	s.apply("web", 24, "budget: {max_expansion: 20}", "storm: {window: 10s, cooldown: "+cooldown.String()+"}")
-	before := s.settle()
-	all := s.members("web")
-	if err := s.control.Cut(all...); err != nil {
+	s := newStage(t, stage.Plan{Replicas: 1})
+	s.Apply("web", 24, "budget: {max_expansion: 20}", "storm: {window: 10s, cooldown: "+cooldown.String()+"}")
+	before := s.Settle()
+	all := s.Members("web")
+	if err := s.Control.Cut(all...); err != nil {
 		t.Fatal(err)
 	}
-	s.await("all being lost", func() bool { return s.since(before).Judged == len(all) })
+	s.Await("all being lost", func() bool { return s.Since(before).Judged == len(all) })
 	s.statusSays("STORM: held", "SAFE-2", "override-storm web")
-	if c := s.since(before); c != (count{Judged: len(all)}) {
+	if c := s.Since(before); c != (stage.Count{Judged: len(all)}) {
 		t.Fatalf("all are lost, and none may be touched: %s", c)
 	}
-	if err := s.control.Mend(all[gone:]...); err != nil {
+	if err := s.Control.Mend(all[gone:]...); err != nil {
 		t.Fatal(err)
 	}
-	s.await("the end of the storm", func() bool {
-		st := records[store.Status](s, store.KindStatus)["web"].Record.Storm
+	s.Await("the end of the storm", func() bool {
+		st := stage.Records[store.Status](s.Stage, store.KindStatus)["web"].Record.Storm
 		return st != nil && st.Ended != ""
 	})
 	s.statusSays("SAFE-2")
-	s.await("web being complete", func() bool { return s.complete("web", len(all)) })
+	s.Await("web being complete", func() bool { return s.Complete("web", len(all)) })
 	var asked []time.Time
-	for _, e := range s.journal(before.revision) {
-		if decided(e.Record) && strings.HasPrefix(e.Record.What, "replacement ") {
+	for _, e := range s.Journal(before.Revision) {
+		if stage.Decided(e.Record) && strings.HasPrefix(e.Record.What, "replacement ") {
 			asked = append(asked, e.Record.At)
 		}
 	}
-	c := s.since(before)
+	c := s.Since(before)
 	if c.Created != gone || c.Destroyed != gone {
 		t.Fatalf("%d did not return: %s", gone, c)
 	}
@@ -92,21 +95,21 @@ func TestStormEndsBitByBit(t *testing.T) {
 // proves SAFE-1, DET-14
 func TestNetworkIsSlow(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, plan{replicas: 2, network: []string{"-delay", "150ms", "-jitter", "150ms", "-loss", "0.05"}})
-	s.apply("web", 40)
-	before := s.mark()
-	s.pass(8 * s.ttl)
-	s.nothingDone(before, "a slow network that loses")
-	s.sees("web")
+	s := newStage(t, stage.Plan{Replicas: 2, Network: []string{"-delay", "150ms", "-jitter", "150ms", "-loss", "0.05"}})
+	s.Apply("web", 40)
+	before := s.Mark()
+	s.Pass(8 * s.TTL)
+	s.NothingDone(before, "a slow network that loses")
+	s.Sees("web")
 }
 
 // statusSays fails if leasehold status leaves something out.
-func (s *stage) statusSays(words ...string) {
-	s.t.Helper()
-	said := s.leasehold("status")
+func (s *scene) statusSays(words ...string) {
+	s.T.Helper()
+	said := s.Leasehold("status")
 	for _, w := range words {
 		if !strings.Contains(said, w) {
-			s.t.Errorf("leasehold status does not say %q:\n%s", w, said)
+			s.T.Errorf("leasehold status does not say %q:\n%s", w, said)
 		}
 	}
 }

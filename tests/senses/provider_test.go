@@ -5,7 +5,8 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/store"
-	"github.com/leasehold/leasehold/tests/senses/swarm"
+	"github.com/leasehold/leasehold/tests/stage"
+	"github.com/leasehold/leasehold/tests/stage/swarm"
 )
 
 // f. A provider whose List is empty, cut short, old, late, or wrong, for as long as it likes: agents that report refute it. Nothing
@@ -14,9 +15,9 @@ import (
 // proves DET-4, SAFE-2
 func TestProviderLies(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, plan{replicas: 2})
-	s.apply("web", 40)
-	before := s.settle()
+	s := newStage(t, stage.Plan{Replicas: 2})
+	s.Apply("web", 40)
+	before := s.Settle()
 	for _, lie := range []struct {
 		what string
 		lie  swarm.Lie
@@ -30,18 +31,18 @@ func TestProviderLies(t *testing.T) {
 	} {
 		s.lie(lie.lie)
 		s.listed(4)
-		s.nothingDone(before, lie.what)
+		s.NothingDone(before, lie.what)
 	}
 	// At its worst: a List that is empty while the leader dies, and with it every stream that it had.
 	s.lie(swarm.Lie{Kind: swarm.Empty})
-	leader := s.leader()
-	s.replicas[leader].kill()
-	s.awaitCalm()
+	leader := s.Leader()
+	s.Replicas[leader].Kill()
+	s.AwaitCalm()
 	s.listed(4)
-	s.nothingDone(before, "List is empty, and the leader is killed")
+	s.NothingDone(before, "List is empty, and the leader is killed")
 	s.lie(swarm.Lie{Kind: swarm.Truth})
-	s.awaitCalm()
-	s.sees("web")
+	s.AwaitCalm()
+	s.Sees("web")
 }
 
 // f. A provider whose List is as it was before the group grew.
@@ -49,36 +50,36 @@ func TestProviderLies(t *testing.T) {
 // proves DET-4
 func TestProviderIsBehind(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, plan{replicas: 1})
-	s.apply("web", 10)
+	s := newStage(t, stage.Plan{Replicas: 1})
+	s.Apply("web", 10)
 	s.lie(swarm.Lie{Kind: swarm.Stale})
 	s.listed(2)
-	s.leasehold("group", "scale", "web", "20")
-	s.await("ten more", func() bool { return len(s.members("web")) == 20 && s.open() == 20 })
-	before := s.mark()
+	s.Leasehold("group", "scale", "web", "20")
+	s.Await("ten more", func() bool { return len(s.Members("web")) == 20 && s.Open() == 20 })
+	before := s.Mark()
 	s.listed(10)
-	if c := s.since(before); c.Created != 0 || c.Destroyed != 0 || c.Judged != 0 {
+	if c := s.Since(before); c.Created != 0 || c.Destroyed != 0 || c.Judged != 0 {
 		t.Fatalf("List shows nothing of the ten newest: %s", c)
 	}
 	s.lie(swarm.Lie{Kind: swarm.Truth})
-	s.await("web being complete", func() bool { return s.complete("web", 20) })
-	s.awaitCalm()
-	if n := len(records[store.Instance](s, store.KindInstances)); n != 20 {
+	s.Await("web being complete", func() bool { return s.Complete("web", 20) })
+	s.AwaitCalm()
+	if n := len(stage.Records[store.Instance](s.Stage, store.KindInstances)); n != 20 {
 		t.Fatalf("there are %d instances", n)
 	}
-	s.sees("web")
+	s.Sees("web")
 }
 
-func (s *stage) lie(l swarm.Lie) {
-	s.t.Helper()
-	if err := s.control.Lie(l); err != nil {
-		s.t.Fatal(err)
+func (s *scene) lie(l swarm.Lie) {
+	s.T.Helper()
+	if err := s.Control.Lie(l); err != nil {
+		s.T.Fatal(err)
 	}
 }
 
 // listed waits until the coordinator has asked for so many more Lists.
-func (s *stage) listed(more int) {
-	s.t.Helper()
-	until := s.countMachines().Lists + more
-	s.await("more Lists", func() bool { return s.countMachines().Lists >= until })
+func (s *scene) listed(more int) {
+	s.T.Helper()
+	until := s.CountMachines().Lists + more
+	s.Await("more Lists", func() bool { return s.CountMachines().Lists >= until })
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/etcdstore"
-	"github.com/leasehold/leasehold/tests/senses/swarm"
+	"github.com/leasehold/leasehold/tests/stage/swarm"
 )
 
 // coordinate is one replica of the coordinator: the command of the product, with one provider more than that has.

@@ -1,0 +1,17 @@
+// Package stage is an etcd, replicas of the coordinator and a swarm of real agents, each a process of its own on the loopback
+// address, for tests in which something goes wrong between them.
+//
+//	programs.go  builds the programs once, one of them with a wall clock that can be wrong
+//	program.go   a process: started, stopped, killed
+//	stage.go     who is there, and the ways between them
+//	records.go   what was done, counted from etcd's own records
+//	cast/        the programs beside leasehold itself
+//	swarm/       many machines, with their agents, in one process
+//
+// # Invariants
+//
+//   - Every process is a real one, and replicas are wired as leasehold coordinator is. Nothing in them is replaced but the provider.
+//   - What was done is counted from etcd's records and its journal, never from what the coordinator says.
+//   - No process outlives the test, however that ends.
+//   - A test that failed keeps its directory (journal, logs of all programs), and says which command repeats it.
+package stage

@@ -1,0 +1,109 @@
+package stage
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Program is a process of a scenario. Its standard input is a pipe from us: when we end, however that comes, it ends too.
+type Program struct {
+	name   string
+	cmd    *exec.Cmd
+	orders io.WriteCloser
+	log    string        // the file with what it says
+	ended  chan struct{} // closed when it has
+}
+
+// start starts a program that writes what it says into a file.
+func (s *Stage) start(name, path string, args ...string) *Program {
+	s.T.Helper()
+	p := &Program{name: name, log: filepath.Join(s.Dir, name+".log"), ended: make(chan struct{})}
+	file, err := os.OpenFile(p.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	defer file.Close() // the program has it by then
+	p.cmd = exec.Command(path, args...)
+	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = s.Dir, file, file
+	p.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.Dir, "TMPDIR=" + s.Dir, "GOTRACEBACK=all"}
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a Ctrl-C is for us alone
+	if p.orders, err = p.cmd.StdinPipe(); err != nil {
+		s.T.Fatal(err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		s.T.Fatalf("start %s: %v", name, err)
+	}
+	go func() {
+		_ = p.cmd.Wait() // how it ended is in its log, and in what comes of it
+		close(p.ended)
+	}()
+	s.programs = append(s.programs, p)
+	return p
+}
+
+// cast starts a part of the cast.
+func (s *Stage) cast(name string, args ...string) *Program {
+	s.T.Helper()
+	path := s.plan.Programs.Path("cast")
+	if s.plan.WrongClocks {
+		path = s.plan.Programs.Path("cast-wrong-clock")
+	}
+	return s.start(name, path, args...)
+}
+
+// AwaitReady waits until a program has said that it is ready.
+func (s *Stage) AwaitReady(p *Program) {
+	s.T.Helper()
+	s.Await(p.name+" being ready", func() bool {
+		if p.HasEnded() {
+			s.T.Fatalf("%s ended: %s", p.name, p.Said())
+		}
+		return strings.Contains(p.Said(), "ready\n")
+	})
+}
+
+// Said is all that it has said.
+func (p *Program) Said() string {
+	text, err := os.ReadFile(p.log)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}
+
+// signal sends a signal. A program that has ended is no error.
+func (p *Program) signal(sig syscall.Signal) { _ = p.cmd.Process.Signal(sig) }
+
+// Freeze stops a program.
+func (p *Program) Freeze() { p.signal(syscall.SIGSTOP) }
+
+// Thaw has it go on.
+func (p *Program) Thaw() { p.signal(syscall.SIGCONT) }
+
+// Kill ends a program at once and waits for that.
+func (p *Program) Kill() {
+	p.signal(syscall.SIGKILL)
+	<-p.ended
+}
+
+// HasEnded says whether it has.
+func (p *Program) HasEnded() bool {
+	select {
+	case <-p.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// SetClock makes its wall clock wrong by so much.
+func (p *Program) SetClock(by time.Duration) error {
+	_, err := fmt.Fprintf(p.orders, "clock %d\n", int64(by/time.Second))
+	return err
+}

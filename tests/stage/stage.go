@@ -1,0 +1,368 @@
+package stage
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/etcdstore"
+	"github.com/leasehold/leasehold/tests/stage/swarm"
+)
+
+// Longest is how long anything may take that must happen. It is no measure of speed.
+const Longest = 2 * time.Minute
+
+// Plan says who is on a stage, and how it is played.
+type Plan struct {
+	Programs    *Programs
+	Again       string        // the command that plays it once more
+	Replicas    int           // of the coordinator
+	Members     int           // of etcd; 0: 1
+	Interval    time.Duration // of reports; 0: 1s
+	WrongClocks bool          // programs have a wall clock that can be set
+	BehindRelay []string      // replicas that reach etcd through a relay
+	Network     []string      // how the relay behaves through which agents reach the replicas; nil: there is none
+	Disk        string        // where etcd keeps its data; "": beside the rest
+}
+
+// Stage is an etcd, replicas of a coordinator and a swarm of machines, each a process of its own, on the loopback address.
+type Stage struct {
+	T     *testing.T
+	Dir   string
+	Keys  store.Keys
+	Store *etcdstore.Store
+	Leave func() // called at the end, if set
+
+	Interval, TTL, Grace time.Duration // of reports, of leases, and how long agents have to return (SAFE-1)
+
+	Etcd      []*Program // by member
+	Clients   []string   // where its members serve clients
+	Replicas  map[string]*Program
+	Addresses map[string]string // where each replica listens
+	Relays    map[string]*Program
+	Swarm     *Program
+	Control   *swarm.Control
+
+	plan     Plan
+	programs []*Program
+	cluster  string
+	peers    []string
+	gates    map[string]string   // where agents find a replica, if that is another place
+	roads    map[string][]string // what each relay is started with
+}
+
+const (
+	reconnectMax = 2 * time.Second
+	sessionTTL   = 5 * time.Second
+)
+
+// New starts everybody and waits until one leads.
+func New(t *testing.T, p Plan) *Stage {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "leasehold-stage-") //nolint:usetesting // it is kept when the test fails
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Interval == 0 {
+		p.Interval = time.Second
+	}
+	if p.WrongClocks {
+		if err := p.Programs.wrongClock(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := &Stage{
+		T: t, plan: p, Dir: dir, Keys: store.KeysOf("default"), Replicas: map[string]*Program{}, Addresses: map[string]string{},
+		gates: map[string]string{}, Relays: map[string]*Program{}, roads: map[string][]string{}, Interval: p.Interval, TTL: 3*p.Interval + 2*time.Second,
+	}
+	s.Grace = s.TTL + reconnectMax + reconnectMax/2 + time.Second // SAFE-1
+	t.Cleanup(s.end)
+	s.raiseEtcd(max(1, p.Members))
+	if s.Store, err = etcdstore.Open(t.Context(), etcdstore.Config{Endpoints: s.Clients, DialTimeout: Longest}); err != nil {
+		t.Fatal(err)
+	}
+	settings := store.DefaultShardSettings()
+	settings.ReconnectMax, settings.ProviderPoll = store.Duration(reconnectMax), store.Duration(time.Second)
+	settings.CreateRate, settings.CreateBurst = 100, 100
+	s.Put(s.Keys.Shard(), store.Encode(store.Shard{
+		Schema: store.Schema, ID: "stage-" + fmt.Sprintf("%x", rand.Uint32()), Name: "default", Created: time.Now().UTC(), Settings: settings,
+	}))
+	s.Swarm = s.cast("swarm", "swarm", "-socket", s.socket(), "-dir", filepath.Join(dir, "disks"))
+	s.Await("the swarm", func() bool {
+		s.Control, err = swarm.Dial(s.socket())
+		return err == nil
+	})
+	for i := range p.Replicas {
+		s.StartReplica(string(rune('a' + i)))
+	}
+	s.Await("a leader", func() bool {
+		return s.Leader() != "" && len(Records[store.Replica](s, store.KindReplicas)) == p.Replicas
+	})
+	return s
+}
+
+func (s *Stage) socket() string { return filepath.Join(s.Dir, "swarm.sock") }
+
+// raiseEtcd starts etcd's members.
+func (s *Stage) raiseEtcd(members int) {
+	s.T.Helper()
+	var all []string
+	for i := range members {
+		s.Clients, s.peers = append(s.Clients, freeAddress(s.T)), append(s.peers, freeAddress(s.T))
+		all = append(all, fmt.Sprintf("m%d=http://%s", i, s.peers[i]))
+	}
+	s.cluster = strings.Join(all, ",")
+	s.Etcd = make([]*Program, members)
+	for i := range members {
+		s.StartMember(i)
+	}
+	for _, m := range s.Etcd {
+		s.AwaitReady(m)
+	}
+}
+
+// StartMember starts a member of etcd on the data that is there.
+func (s *Stage) StartMember(i int) {
+	s.T.Helper()
+	dir := s.plan.Disk
+	if dir == "" {
+		dir = s.Dir
+	}
+	name := fmt.Sprintf("m%d", i)
+	s.Etcd[i] = s.cast(fmt.Sprintf("etcd-%s-%d", name, len(s.programs)), "etcd", "-name", name, "-dir", filepath.Join(dir, name), "-client", s.Clients[i], "-peer", s.peers[i], "-cluster", s.cluster)
+}
+
+// StartReplica starts a replica of the coordinator, where it listened before if it ever ran.
+func (s *Stage) StartReplica(id string) {
+	s.T.Helper()
+	if s.Addresses[id] == "" {
+		s.Addresses[id] = freeAddress(s.T)
+		s.gates[id] = s.Addresses[id]
+		if s.plan.Network != nil {
+			s.gates[id] = freeAddress(s.T)
+			s.relay("network-"+id, s.gates[id], s.Addresses[id], s.plan.Network...)
+		}
+	}
+	endpoints := strings.Join(s.Clients, ",")
+	if slices.Contains(s.plan.BehindRelay, id) {
+		endpoints = s.relayed(id)
+	}
+	s.Replicas[id] = s.cast(fmt.Sprintf("replica-%s-%d", id, len(s.programs)), "coordinator", "-id", id, "-listen", s.Addresses[id], "-advertise", s.gates[id],
+		"-endpoints", endpoints, "-swarm", s.socket(), "-dir", s.Dir, "-session-ttl", sessionTTL.String())
+}
+
+// relayed is etcd as a replica reaches it, through relays that can be stopped.
+func (s *Stage) relayed(id string) string {
+	var through []string
+	for i, client := range s.Clients {
+		name := fmt.Sprintf("way-%s-%d", id, i)
+		from := freeAddress(s.T)
+		s.relay(name, from, client)
+		through = append(through, from)
+	}
+	return strings.Join(through, ",")
+}
+
+func (s *Stage) relay(name, from, to string, flags ...string) {
+	s.T.Helper()
+	s.roads[name] = append([]string{"relay", "-from", from, "-to", to}, flags...)
+	s.RelayAgain(name)
+}
+
+// RelayAgain starts a relay, where it was if it ever ran.
+func (s *Stage) RelayAgain(name string) {
+	s.T.Helper()
+	s.Relays[name] = s.cast(fmt.Sprintf("%s-%d", name, len(s.programs)), s.roads[name]...)
+	s.AwaitReady(s.Relays[name])
+}
+
+// Ways are the relays whose name begins so.
+func (s *Stage) Ways(prefix string) []*Program {
+	var out []*Program
+	for name, p := range s.Relays {
+		if strings.HasPrefix(name, prefix) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// Apply makes a group and waits until it is complete. more are further lines of its file.
+func (s *Stage) Apply(group string, size int, more ...string) {
+	s.T.Helper()
+	text := fmt.Sprintf("name: %s\nsize: %d\nprovider: swarm\nreport: {interval: %s, lease_ttl: %s}\nstop_timeout: 2s\n%s",
+		group, size, s.Interval, s.TTL, strings.Join(append(more, ""), "\n"))
+	file := filepath.Join(s.Dir, group+".yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		s.T.Fatal(err)
+	}
+	s.Leasehold("group", "apply", "-f", file)
+	s.Await(group+" being complete", func() bool { return s.Complete(group, size) })
+}
+
+// Leasehold is the operator's command, which has to work.
+func (s *Stage) Leasehold(args ...string) string {
+	s.T.Helper()
+	cmd := exec.Command(s.plan.Programs.Path("leasehold"), append([]string{"--endpoints", strings.Join(s.Clients, ",")}, args...)...)
+	cmd.Dir, cmd.Env = s.Dir, []string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.Dir, "USER=tester"}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		s.T.Fatalf("leasehold %s: %v: %s", strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
+
+// Settle waits until nothing of what came before is left, and begins to count.
+func (s *Stage) Settle() Mark {
+	s.T.Helper()
+	s.AwaitCalm()
+	return s.Mark()
+}
+
+// AwaitCalm waits until every stream is open, somebody leads, and nothing has changed for as long as agents have to return.
+func (s *Stage) AwaitCalm() {
+	s.T.Helper()
+	since, last := time.Now(), ""
+	s.Await("calm", func() bool {
+		now, open := s.mood()
+		if now != last || !open {
+			since, last = time.Now(), now
+		}
+		return time.Since(since) > s.Grace+time.Second
+	})
+}
+
+// Sees shows, once there is calm, that the leader is awake and can judge: a machine that is cut off for good is replaced, and nothing else is.
+func (s *Stage) Sees(group string) {
+	s.T.Helper()
+	before := s.Mark()
+	victim, size := s.Members(group)[0], len(s.Members(group))
+	if err := s.Control.Cut(victim); err != nil {
+		s.T.Fatal(err)
+	}
+	s.Await("the replacement of "+victim, func() bool {
+		return !slices.Contains(s.Members(group), victim) && s.Complete(group, size)
+	})
+	if c := s.Since(before); c.Created != 1 || c.Destroyed != 1 || c.Judged != 1 {
+		s.T.Fatalf("one machine was cut off for good: %s", c)
+	}
+}
+
+// Put writes a key.
+func (s *Stage) Put(key string, value []byte) {
+	s.T.Helper()
+	if _, err := s.Store.Commit(s.T.Context(), store.Txn{Writes: []store.Write{store.Put(key, value)}}); err != nil {
+		s.T.Fatal(err)
+	}
+}
+
+// Await returns when a condition holds. It looks from time to time: what it looks at is in etcd and in other processes.
+func (s *Stage) Await(what string, condition func() bool) {
+	s.T.Helper()
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	late := time.NewTimer(Longest)
+	defer late.Stop()
+	for !condition() {
+		if s.Swarm != nil && s.Swarm.HasEnded() {
+			s.T.Fatalf("the swarm has ended, while waiting for: %s: see %s", what, s.Swarm.log)
+		}
+		select {
+		case <-tick.C:
+		case <-late.C:
+			s.T.Fatalf("waited %s in vain for: %s", Longest, what)
+		}
+	}
+}
+
+// Pass lets a time pass that is part of the story: for so long something is frozen, or away.
+func (s *Stage) Pass(d time.Duration) { <-time.After(d) }
+
+var lastPort atomic.Uint32
+
+// freeAddress is one that nobody listens on, below the ports that the kernel gives to outgoing connections.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	lastPort.CompareAndSwap(0, 20000+rand.Uint32N(11000))
+	for range 1000 {
+		port := lastPort.Add(1)
+		if port >= 32000 {
+			lastPort.Store(20000)
+			continue
+		}
+		address := fmt.Sprintf("127.0.0.1:%d", port)
+		l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", address)
+		if err == nil {
+			l.Close()
+			return address
+		}
+	}
+	t.Fatal("no free port from 20000 to 32000")
+	return ""
+}
+
+// end ends everybody, and keeps all that is known if something went wrong.
+func (s *Stage) end() {
+	for _, p := range s.programs {
+		if said := p.Said(); strings.Contains(said, "panic: ") || strings.Contains(said, `"bug: `) {
+			s.T.Errorf("%s broke down: see %s", p.name, p.log)
+		}
+	}
+	if s.T.Failed() {
+		s.tell()
+	}
+	if s.Control != nil {
+		_ = s.Control.Close() // it ends with the swarm
+	}
+	for _, p := range slices.Backward(s.programs) {
+		p.Kill()
+	}
+	if s.Store != nil {
+		if err := s.Store.Close(); err != nil {
+			s.T.Errorf("close the store: %v", err)
+		}
+	}
+	if s.Leave != nil {
+		s.Leave()
+	}
+	if s.T.Failed() {
+		return
+	}
+	if err := os.RemoveAll(s.Dir); err != nil {
+		s.T.Errorf("remove what was left: %v", err)
+	}
+}
+
+// tell keeps the journal beside the logs, and says how to see it again.
+func (s *Stage) tell() {
+	text := "journal not known"
+	if s.Store != nil {
+		for _, p := range s.Etcd {
+			p.Thaw()
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if listing, err := s.Store.List(ctx, s.Keys.Of(store.KindEvents), 0); err == nil {
+			var all []store.Versioned[store.JournalEntry]
+			for _, kv := range listing.KVs {
+				if v, err := store.Decode[store.JournalEntry](kv); err == nil {
+					all = append(all, v)
+				}
+			}
+			text = tellJournal(all)
+			_ = os.WriteFile(filepath.Join(s.Dir, "journal"), []byte(text), 0o600) // it is shown as well
+		}
+	}
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	s.T.Logf("everything is kept in %s: journal, and the log of each program\nonce more: %s\n%s", s.Dir, s.plan.Again, strings.Join(lines[max(0, len(lines)-40):], "\n"))
+}
