@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/keepalive"
 
+	"github.com/leasehold/leasehold/agent/identity"
 	"github.com/leasehold/leasehold/agent/protocol"
 	"github.com/leasehold/leasehold/coordinator/picture"
 	"github.com/leasehold/leasehold/store"
@@ -33,6 +34,8 @@ type Deps struct {
 	Disturbed func(what string)
 	// Journal writes an entry of the journal, at once or not at all.
 	Journal func(ctx context.Context, entry store.JournalEntry)
+	// Authority certifies agents and says whom to believe; nil: streams are not secured, which is for networks that exist in memory alone.
+	Authority Authority
 }
 
 // The gateway's own times.
@@ -63,6 +66,7 @@ type Gateway struct {
 	strays   map[string]stray
 	refused  map[string]time.Time // boot conflicts in the journal already
 
+	refusals *Refusals
 	restores chan struct{}
 	opening  turn           // of sessions that begin
 	work     sync.WaitGroup // of sessions beyond their streams
@@ -78,9 +82,13 @@ func New(cfg Config, deps Deps) (*Gateway, error) {
 	case deps.Store == nil || deps.Picture == nil || deps.Logger == nil || deps.Disturbed == nil || deps.Journal == nil:
 		return nil, errors.New("gateway needs a store, a picture, a logger, a journal and somebody to tell of disturbances")
 	}
+	if own := (identity.Identity{Shard: cfg.ShardID, Role: identity.Coordinator, Name: cfg.Replica}); deps.Authority != nil && own.Validate() != nil {
+		return nil, fmt.Errorf("gateway: no certificate can carry the name of this replica: %w", own.Validate())
+	}
 	g := &Gateway{
 		cfg: cfg, deps: deps, sessions: map[string]*session{}, strays: map[string]stray{}, refused: map[string]time.Time{},
 		restores: make(chan struct{}, restoresAtOnce), opening: make(turn, openingAtOnce),
+		refusals: NewRefusals(deps.Logger, deps.Journal),
 	}
 	g.life, g.end = context.WithCancel(context.Background())
 	return g, nil
@@ -99,6 +107,9 @@ func ServerOptions() []grpc.ServerOption {
 func (g *Gateway) Run(ctx context.Context) error {
 	stop := g.deps.Picture.Listen((*watcher)(g))
 	defer stop()
+	var parts sync.WaitGroup
+	defer parts.Wait()
+	parts.Go(func() { g.refusals.Run(ctx) })
 	<-ctx.Done()
 	g.mu.Lock()
 	g.closing = true
@@ -132,6 +143,9 @@ func (g *Gateway) Drain(ctx context.Context) {
 	g.mu.Unlock()
 	g.work.Wait()
 }
+
+// Refusals is where whatever this replica refuses is written down.
+func (g *Gateway) Refusals() *Refusals { return g.refusals }
 
 // Streams is how many agents are served now.
 func (g *Gateway) Streams() int {

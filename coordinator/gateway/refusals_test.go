@@ -1,0 +1,126 @@
+package gateway_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leasehold/leasehold/coordinator/gateway"
+	"github.com/leasehold/leasehold/store"
+)
+
+// recorded runs refusals in a bubble, and gives the journal that they have written so far.
+func recorded(t *testing.T, test func(r *gateway.Refusals, journal func() []store.JournalEntry)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		var entries []store.JournalEntry
+		r := gateway.NewRefusals(slog.New(slog.NewTextHandler(t.Output(), nil)), func(_ context.Context, e store.JournalEntry) {
+			mu.Lock()
+			defer mu.Unlock()
+			entries = append(entries, e)
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		var parts sync.WaitGroup
+		parts.Go(func() { r.Run(ctx) })
+		test(r, func() []store.JournalEntry {
+			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
+			out := entries
+			entries = nil
+			return out
+		})
+		cancel()
+		parts.Wait()
+	})
+}
+
+func tried(address, claimed string) gateway.Refusal {
+	return gateway.Refusal{Rule: "SEC-2", What: "join refused", Why: "token unknown or expired", Address: address, Claimed: claimed}
+}
+
+// proves SEC-5
+func TestFirstRefusalIsToldAtOnceAndTheRestAsASum(t *testing.T) {
+	recorded(t, func(r *gateway.Refusals, journal func() []store.JournalEntry) {
+		for port := range 500 {
+			r.Add(tried(fmt.Sprintf("10.0.0.9:%d", port), "web-0"))
+		}
+		r.Add(tried("10.0.0.10:1", "web-1"))
+		got := journal()
+		if len(got) != 2 || got[0].Rule != "SEC-2" || got[0].Instance != "web-0" || got[0].Evidence[0] != "from 10.0.0.9:0" || got[1].Instance != "web-1" {
+			t.Fatalf("the journal has %+v, want one entry for each address", got)
+		}
+		pass(time.Minute)
+		got = journal()
+		if len(got) != 1 || got[0].What != "join refused: 499 more" || !strings.HasPrefix(got[0].Evidence[0], "499 from 10.0.0.9") {
+			t.Fatalf("after a minute the journal has %+v, want one sum", got)
+		}
+		pass(2 * time.Minute)
+		if got := journal(); len(got) != 0 {
+			t.Errorf("nothing was refused, and the journal has %+v", got)
+		}
+		r.Add(tried("10.0.0.9:1", "web-0"))
+		if got := journal(); len(got) != 1 {
+			t.Errorf("it comes again after it was quiet: the journal has %+v, want one entry", got)
+		}
+	})
+}
+
+// proves SEC-5
+func TestRefusalsFromEverywhereFillNeitherMemoryNorJournal(t *testing.T) {
+	recorded(t, func(r *gateway.Refusals, journal func() []store.JournalEntry) {
+		entries, told := 0, 0
+		const minutes, each = 10, 5000
+		for m := range minutes {
+			for i := range each {
+				r.Add(tried(fmt.Sprintf("10.%d.%d.%d:1", m, i/250, i%250), fmt.Sprintf("../%d\x1b[2J", i)))
+			}
+			pass(time.Minute)
+			for _, e := range journal() {
+				entries++
+				n := 1
+				if _, err := fmt.Sscanf(e.What, "join refused: %d more", &n); err != nil {
+					n = 1
+				}
+				told += n
+				if text := fmt.Sprint(e); e.Instance != "" || strings.Contains(text, "\x1b") || len(e.Evidence) > 10 {
+					t.Fatalf("entry %+v", e)
+				}
+			}
+		}
+		if told != minutes*each {
+			t.Errorf("the journal tells of %d, want all %d", told, minutes*each)
+		}
+		if most := 32 + minutes*(30+1); entries > most {
+			t.Errorf("%d entries, want %d at most", entries, most)
+		}
+	})
+}
+
+// proves SEC-5
+func TestRefusalsHoldNobodyUpWhileTheJournalHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := gateway.NewRefusals(slog.New(slog.DiscardHandler), func(ctx context.Context, _ store.JournalEntry) { <-ctx.Done() })
+		ctx, cancel := context.WithCancel(t.Context())
+		var parts sync.WaitGroup
+		parts.Go(func() { r.Run(ctx) })
+		began := time.Now()
+		for i := range 1000 {
+			r.Add(tried(fmt.Sprintf("10.0.%d.%d:1", i/250, i%250), ""))
+		}
+		if took := time.Since(began); took != 0 {
+			t.Errorf("a thousand took %s", took)
+		}
+		cancel()
+		parts.Wait()
+		if took := time.Since(began); took > 5*time.Second {
+			t.Errorf("it ended after %s", took)
+		}
+	})
+}
