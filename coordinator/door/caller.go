@@ -1,0 +1,126 @@
+package door
+
+import (
+	"container/list"
+	"context"
+	"net"
+	"time"
+
+	"google.golang.org/grpc/peer"
+)
+
+type state int
+
+const (
+	fresh state = iota
+	unfinished
+	nameless
+	named
+	gone
+)
+
+// caller is a connection that came through the door.
+type caller struct {
+	net.Conn
+	door  *Door
+	place string
+	left  chan struct{} // closed when the door has forgotten him
+	clock *time.Timer   // ends the time that his state has
+
+	// The door's, under its lock.
+	state         state
+	since         time.Time // of the state
+	name          string
+	why           string // he had to go
+	inAll, inEach *list.Element
+
+	// The handshake's, which is one goroutine.
+	shaking bool
+	turn    bool // it computes
+}
+
+// Close forgets the caller, too.
+func (c *caller) Close() error {
+	c.door.mu.Lock()
+	if c.state != gone && c.state != fresh {
+		c.door.drop(c, "closed")
+	}
+	c.door.mu.Unlock()
+	return c.Conn.Close()
+}
+
+// Read gives the turn of a handshake back while it waits for the caller.
+func (c *caller) Read(p []byte) (int, error) {
+	if !c.shaking {
+		return c.Conn.Read(p)
+	}
+	c.rest()
+	n, err := c.Conn.Read(p)
+	if err == nil && !c.compute() {
+		return 0, net.ErrClosed
+	}
+	return n, err
+}
+
+// Write bounds how long the caller may leave unread what is sent to him. Else one who only sends is never noticed: gRPC sends its pings
+// to those who are silent.
+func (c *caller) Write(p []byte) (int, error) {
+	if !c.shaking {
+		_ = c.SetWriteDeadline(time.Now().Add(c.door.bounds.Unread)) // a connection that is closed fails below
+	}
+	return c.Conn.Write(p)
+}
+
+// compute waits for a turn.
+func (c *caller) compute() bool {
+	if c.turn {
+		return true
+	}
+	select {
+	case c.door.turns <- struct{}{}:
+		c.turn = true
+		return true
+	case <-c.left:
+		return false
+	}
+}
+
+// rest gives the turn back.
+func (c *caller) rest() {
+	if c.turn {
+		c.turn = false
+		<-c.door.turns
+	}
+}
+
+// address is where a caller is. It leads back to him from a stream of his, whatever is between.
+type address struct {
+	net.Addr
+	caller *caller
+}
+
+// RemoteAddr is where the caller is.
+func (c *caller) RemoteAddr() net.Addr { return address{c.Conn.RemoteAddr(), c} }
+
+// Cut closes the connection on which a stream or call is served, of which this is the context: a Send that waits for the caller to read
+// does not return otherwise. It does nothing where the connection came through no door.
+func Cut(ctx context.Context, why string) {
+	p, ok := peer.FromContext(ctx)
+	if !ok {
+		return
+	}
+	a, ok := p.Addr.(address)
+	if !ok {
+		return
+	}
+	c := a.caller
+	c.door.mu.Lock()
+	was := c.state
+	if was != gone {
+		c.door.drop(c, why)
+	}
+	c.door.mu.Unlock()
+	if was != gone {
+		c.door.turnAway(c)
+	}
+}

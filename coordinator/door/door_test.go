@@ -1,0 +1,396 @@
+package door_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/peer"
+
+	"github.com/leasehold/leasehold/coordinator/door"
+)
+
+// street is the network before a door, in a synctest bubble.
+type street struct {
+	t        *testing.T
+	door     *door.Door
+	incoming chan incoming
+	listener net.Listener
+	ended    chan struct{}
+	shut     sync.Once
+
+	mu       sync.Mutex
+	refusals []door.Refusal
+	served   map[string]context.Context // of whoever is in, by what he said
+}
+
+type incoming struct {
+	conn net.Conn
+	err  error
+}
+
+func (s *street) Accept() (net.Conn, error) {
+	select {
+	case in := <-s.incoming:
+		return in.conn, in.err
+	case <-s.ended:
+		return nil, net.ErrClosed
+	}
+}
+
+func (s *street) Close() error {
+	s.shut.Do(func() { close(s.ended) })
+	return nil
+}
+func (s *street) Addr() net.Addr { return at("door") }
+
+// at is an address.
+type at string
+
+func (at) Network() string  { return "street" }
+func (a at) String() string { return string(a) }
+
+type from struct {
+	net.Conn
+	addr at
+}
+
+func (f from) RemoteAddr() net.Addr { return f.addr }
+
+// spoken is a handshake that consists of a line: the caller's name, which may be empty.
+type spoken struct {
+	credentials.TransportCredentials
+}
+
+type who struct{ name string }
+
+func (who) AuthType() string { return "spoken" }
+
+func (spoken) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	line, err := bufio.NewReaderSize(raw, 16).ReadString('\n')
+	if err != nil {
+		return nil, nil, err
+	}
+	return raw, who{strings.TrimSpace(line)}, nil
+}
+
+func onStreet(t *testing.T, b door.Bounds, test func(*street)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		s := &street{t: t, incoming: make(chan incoming), ended: make(chan struct{}), served: map[string]context.Context{}}
+		var err error
+		s.door, err = door.New(b, door.Deps{Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), Refused: func(r door.Refusal) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.refusals = append(s.refusals, r)
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		creds := s.door.Credentials(spoken{}, func(info credentials.AuthInfo) string { return info.(who).name })
+		s.listener = s.door.Listener(s)
+		var server sync.WaitGroup
+		server.Go(func() {
+			for {
+				conn, err := s.listener.Accept()
+				if err != nil {
+					return
+				}
+				server.Go(func() {
+					secure, info, err := creds.ServerHandshake(conn)
+					if err != nil {
+						conn.Close()
+						return
+					}
+					ctx := peer.NewContext(context.Background(), &peer.Peer{Addr: secure.RemoteAddr(), AuthInfo: info})
+					s.mu.Lock()
+					s.served[info.(who).name] = ctx //nolint:fatcontext // each has its own
+					s.mu.Unlock()
+					_, _ = io.Copy(io.Discard, secure)
+					secure.Close()
+				})
+			}
+		})
+		test(s)
+		s.listener.Close()
+		server.Wait()
+		if c := s.door.Counts(); c != (door.Counts{}) {
+			t.Errorf("the door still counts %+v", c)
+		}
+	})
+}
+
+// caller is somebody in the street.
+type caller struct {
+	net.Conn
+	out chan struct{} // closed when the other side has closed
+}
+
+func (s *street) comes(address string) *caller {
+	s.t.Helper()
+	ours, theirs := net.Pipe()
+	s.incoming <- incoming{conn: from{theirs, at(address)}}
+	c := &caller{ours, make(chan struct{})}
+	go func() {
+		defer close(c.out)
+		_, _ = io.Copy(io.Discard, ours)
+	}()
+	synctest.Wait()
+	return c
+}
+
+// says finishes the handshake.
+func (c *caller) says(name string) *caller {
+	fmt.Fprintln(c, name)
+	synctest.Wait()
+	return c
+}
+
+func (c *caller) isOut() bool {
+	synctest.Wait()
+	select {
+	case <-c.out:
+		return true
+	default:
+		return false
+	}
+}
+
+func (s *street) whys() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []string
+	for _, r := range s.refusals {
+		out = append(out, strings.TrimSpace(r.Address+" "+r.Name)+": "+r.Why)
+	}
+	return strings.Join(out, "\n")
+}
+
+func pass(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
+func small() door.Bounds {
+	return door.Bounds{
+		Handshake: 5 * time.Second, Young: time.Second, Unfinished: 6, UnfinishedEach: 3, Nameless: 30 * time.Second, NamelessEach: 2, NamedEach: 2,
+		All: 10, Unread: 10 * time.Second, Turns: 1,
+	}
+}
+
+// proves SEC-5
+func TestHandshakesEndInTime(t *testing.T) {
+	onStreet(t, small(), func(s *street) {
+		silent := s.comes("10.0.0.1:1")
+		slow := s.comes("10.0.0.2:1")
+		fmt.Fprint(slow, "web")
+		agent := s.comes("10.0.0.3:1").says("web-1")
+		stranger := s.comes("10.0.0.4:1").says("")
+		pass(5*time.Second - time.Nanosecond)
+		if silent.isOut() || slow.isOut() || agent.isOut() || stranger.isOut() {
+			t.Error("somebody was closed before his time")
+		}
+		pass(time.Nanosecond)
+		if !silent.isOut() || !slow.isOut() || agent.isOut() || stranger.isOut() {
+			t.Errorf("out: silent %v, slow %v, agent %v, stranger %v; want the first two", silent.isOut(), slow.isOut(), agent.isOut(), stranger.isOut())
+		}
+		pass(25 * time.Second)
+		if agent.isOut() || !stranger.isOut() {
+			t.Errorf("out: agent %v, stranger %v; want the second", agent.isOut(), stranger.isOut())
+		}
+		pass(time.Hour) // a connection without a stream is legitimate
+		if agent.isOut() {
+			t.Error("a named connection was closed")
+		}
+		agent.Close()
+		want := "10.0.0.1:1: handshake not finished in time\n10.0.0.2:1: handshake not finished in time\n" +
+			"10.0.0.4:1: without a certificate one can join, and that takes no longer"
+		if got := s.whys(); got != want && got != strings.Join([]string{strings.Split(want, "\n")[1], strings.Split(want, "\n")[0], strings.Split(want, "\n")[2]}, "\n") {
+			t.Errorf("told:\n%s\nwant:\n%s", got, want)
+		}
+	})
+}
+
+// Whoever leaves handshakes unfinished loses them to those who come after, from wherever.
+//
+// proves SEC-5
+func TestUnfinishedHandshakesGiveWay(t *testing.T) {
+	onStreet(t, small(), func(s *street) {
+		var here []*caller
+		for i := range 3 {
+			here = append(here, s.comes(fmt.Sprintf("10.0.0.1:%d", i)))
+			pass(time.Millisecond)
+		}
+		if !s.comes("10.0.0.1:3").isOut() {
+			t.Error("a fourth of one address is let in, though the others are young")
+		}
+		pass(time.Second)
+		next := s.comes("10.0.0.1:4")
+		if !here[0].isOut() || here[1].isOut() || next.isOut() {
+			t.Error("the eldest does not go for the next of its address")
+		}
+		next.says("web-1")
+		pass(time.Second)
+		v6 := []*caller{s.comes("[2001:db8::1]:1"), s.comes("[2001:db8::2]:1"), s.comes("[2001:db8::3]:1")}
+		if !s.comes("[2001:db8::4]:1").isOut() {
+			t.Error("each address of an IPv6 network counts for itself")
+		}
+		s.comes("10.0.0.2:1") // six in all
+		if here[1].isOut() {
+			t.Error("the second went too soon")
+		}
+		other := s.comes("10.0.0.3:1")
+		if !here[1].isOut() || here[2].isOut() || other.isOut() {
+			t.Error("the eldest of all does not go when there are too many in all")
+		}
+		for _, c := range v6 {
+			if c.isOut() {
+				t.Error("a young one went")
+			}
+		}
+		if next.isOut() {
+			t.Error("an agent went")
+		}
+		pass(time.Minute)
+		next.Close()
+	})
+}
+
+// proves SEC-5
+func TestConnectionsOfANameAreFew(t *testing.T) {
+	onStreet(t, small(), func(s *street) {
+		first, second := s.comes("10.0.0.1:1").says("web-1"), s.comes("10.0.0.1:2").says("web-1")
+		other := s.comes("10.0.0.1:3").says("web-2")
+		third := s.comes("10.0.0.9:1").says("web-1")
+		if !first.isOut() || second.isOut() || third.isOut() || other.isOut() {
+			t.Error("the eldest of a name does not go, or another does")
+		}
+		if want := "10.0.0.1:1 web-1: too many connections with one certificate's name"; s.whys() != want {
+			t.Errorf("told %q, want %q", s.whys(), want)
+		}
+		second.Close()
+		third.Close()
+		other.Close()
+		synctest.Wait()
+	})
+}
+
+// proves SEC-5
+func TestNamelessConnectionsOfAnAddressAreFew(t *testing.T) {
+	onStreet(t, small(), func(s *street) {
+		first, second := s.comes("10.0.0.1:1").says(""), s.comes("10.0.0.1:2").says("")
+		if !s.comes("10.0.0.1:3").says("").isOut() {
+			t.Error("a third is let in, though the others are young")
+		}
+		pass(time.Second)
+		third := s.comes("10.0.0.1:4").says("")
+		if !first.isOut() || second.isOut() || third.isOut() {
+			t.Error("the eldest without a name does not go for the next")
+		}
+		pass(time.Minute)
+	})
+}
+
+// Strangers never keep agents out: where there are too many connections in all, they go first.
+//
+// proves SEC-5
+func TestStrangersGoForAgents(t *testing.T) {
+	b := small()
+	b.NamelessEach = 100
+	onStreet(t, b, func(s *street) {
+		var strangers, agents []*caller
+		for i := range 5 {
+			strangers = append(strangers, s.comes(fmt.Sprintf("10.0.0.1:%d", i)).says(""))
+			pass(time.Millisecond)
+		}
+		for i := range 5 {
+			agents = append(agents, s.comes(fmt.Sprintf("10.0.0.2:%d", i)).says(fmt.Sprintf("web-%d", i)))
+		}
+		pass(time.Second)
+		for i := range 5 {
+			agents = append(agents, s.comes(fmt.Sprintf("10.0.0.2:%d", 5+i)).says(fmt.Sprintf("web-%d", 5+i)))
+			if !strangers[i].isOut() {
+				t.Errorf("stranger %d stays", i)
+			}
+		}
+		for i, a := range agents {
+			if a.isOut() {
+				t.Errorf("agent %d is out", i)
+			}
+		}
+		if !s.comes("10.0.0.3:1").isOut() {
+			t.Error("there is room beyond the bound")
+		}
+		for _, a := range agents {
+			a.Close()
+		}
+		synctest.Wait()
+	})
+}
+
+// proves SEC-5
+func TestAcceptingGoesOnWhenDescriptorsAreShort(t *testing.T) {
+	onStreet(t, small(), func(s *street) {
+		idle := s.comes("10.0.0.1:1")
+		pass(2 * time.Second)
+		for range 20 {
+			s.incoming <- incoming{err: &net.OpError{Op: "accept", Err: syscall.EMFILE}}
+		}
+		s.incoming <- incoming{err: errors.New("whatever")}
+		if !idle.isOut() {
+			t.Error("the unfinished connection keeps its descriptor")
+		}
+		agent := s.comes("10.0.0.2:1").says("web-1")
+		if agent.isOut() {
+			t.Error("nobody is let in any more")
+		}
+		agent.Close()
+		synctest.Wait()
+	})
+}
+
+// proves SEC-5
+func TestACallerIsCutOffByItsStream(t *testing.T) {
+	onStreet(t, small(), func(s *street) {
+		agent, other := s.comes("10.0.0.1:1").says("web-1"), s.comes("10.0.0.1:2").says("web-2")
+		door.Cut(t.Context(), "no peer") // nothing happens
+		door.Cut(s.served["web-1"], "it does not read")
+		door.Cut(s.served["web-1"], "again")
+		if !agent.isOut() || other.isOut() {
+			t.Error("not just the one that is cut off is out")
+		}
+		if want := "10.0.0.1:1 web-1: it does not read"; s.whys() != want {
+			t.Errorf("told %q, want %q", s.whys(), want)
+		}
+		other.Close()
+		synctest.Wait()
+	})
+}
+
+// A handshake that computes has a turn; one that waits for its caller has none, and does not keep others from theirs.
+//
+// proves SEC-5
+func TestHandshakesThatWaitHoldUpNobody(t *testing.T) {
+	onStreet(t, small(), func(s *street) {
+		waiting := s.comes("10.0.0.1:1")
+		fmt.Fprint(waiting, "we")
+		agent := s.comes("10.0.0.2:1").says("web-1")
+		if _, in := s.served["web-1"]; !in {
+			t.Error("a handshake waits for another that waits for its caller")
+		}
+		agent.Close()
+		waiting.Close()
+		synctest.Wait()
+	})
+}
