@@ -1,0 +1,76 @@
+package authority
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"time"
+
+	"github.com/leasehold/leasehold/agent/identity"
+)
+
+// ownLifetime is how long a coordinator's own certificate lasts. It is made in memory, so it need not last.
+const ownLifetime = 24 * time.Hour
+
+// Certificate is the coordinator's own, for handshakes now. It is made anew when a third of its life is over, and when another authority issues.
+func (a *Authority) Certificate(own identity.Identity) (*tls.Certificate, error) {
+	if own.Role != identity.Coordinator {
+		return nil, fmt.Errorf("certificate of %s: only a coordinator makes its own", own)
+	}
+	now := time.Now()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	issuer := a.files.Issuer
+	have := a.own[own]
+	if have != nil && bytes.Equal(have.Certificate[1], issuer.Certificate.Raw) && now.Before(renewal(have.Leaf)) {
+		return have, nil
+	}
+	made, err := issuer.own(own)
+	switch {
+	case err == nil:
+		a.own[own] = made
+		return made, nil
+	case have != nil && now.Before(have.Leaf.NotAfter):
+		return have, nil // it serves until it ends
+	default:
+		return nil, err
+	}
+}
+
+// renewal is when a third of the certificate's life is over.
+func renewal(c *x509.Certificate) time.Time {
+	return c.NotBefore.Add(c.NotAfter.Sub(c.NotBefore) / 3)
+}
+
+func (s Signer) own(own identity.Identity) (*tls.Certificate, error) {
+	key, err := identity.NewKey()
+	if err != nil {
+		return nil, err
+	}
+	chain, _, err := s.certify(&key.PublicKey, own, ownLifetime)
+	if err != nil {
+		return nil, err
+	}
+	leaf, err := x509.ParseCertificate(chain[0])
+	if err != nil {
+		return nil, fmt.Errorf("read certificate of %s: %w", own, err)
+	}
+	return &tls.Certificate{Certificate: chain, PrivateKey: key, Leaf: leaf}, nil
+}
+
+// ServerConfig is how this coordinator takes agents' streams: with the certificate and the trust of the moment in which each begins.
+func (a *Authority) ServerConfig(own identity.Identity) *tls.Config {
+	return &tls.Config{
+		MinVersion:             tls.VersionTLS13,
+		SessionTicketsDisabled: true,
+		NextProtos:             []string{"h2"},
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+			certificate, err := a.Certificate(own)
+			if err != nil {
+				return nil, err
+			}
+			return identity.ServerConfig(certificate, a.Trust()), nil
+		},
+	}
+}
