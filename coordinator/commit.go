@@ -3,7 +3,6 @@ package coordinator
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -92,24 +91,12 @@ func validStep(a *plan.Action) error {
 func (t *tenure) commit(ctx context.Context, conditions []store.Condition, writes []store.Write, entries ...store.JournalEntry) (store.Revision, error) {
 	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
 	defer cancel()
-	txn := store.Txn{
-		Conditions: append([]store.Condition{t.fence.Condition()}, unique(conditions)...),
-		Writes:     slices.Clone(writes),
-	}
-	for _, entry := range entries {
-		w, err := t.r.journal.entry(ctx, entry)
-		if err != nil {
-			return 0, fmt.Errorf("write journal: %w", err)
-		}
-		txn.Writes = append(txn.Writes, w)
-	}
-	rev, err := t.r.deps.Store.Commit(ctx, txn)
+	rev, err := t.r.journal.commit(ctx, store.Txn{
+		Conditions: append([]store.Condition{t.fence.Condition()}, unique(conditions)...), Writes: writes,
+	}, entries...)
 	var conflict *store.ConflictError
-	switch {
-	case errors.As(err, &conflict) && slices.Contains(conflict.Keys, t.fence.Key):
+	if errors.As(err, &conflict) && slices.Contains(conflict.Keys, t.fence.Key) {
 		return 0, errDeposed
-	case errors.Is(err, store.ErrLeaseGone):
-		t.r.journal.renewLease()
 	}
 	return rev, err
 }

@@ -5,6 +5,8 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
+	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -55,15 +57,26 @@ func (j *journal) now() time.Time {
 	return now
 }
 
-// write records an entry that belongs to no transaction. One that cannot be written is logged and lost.
-func (j *journal) write(ctx context.Context, e store.JournalEntry) {
-	w, err := j.entry(ctx, e)
-	if err == nil {
-		_, err = j.r.deps.Store.Commit(ctx, store.Txn{Writes: []store.Write{w}})
+// commit does a transaction together with the entries that tell of it.
+func (j *journal) commit(ctx context.Context, txn store.Txn, entries ...store.JournalEntry) (store.Revision, error) {
+	txn.Writes = slices.Clone(txn.Writes)
+	for _, entry := range entries {
+		w, err := j.entry(ctx, entry)
+		if err != nil {
+			return 0, fmt.Errorf("write journal: %w", err)
+		}
+		txn.Writes = append(txn.Writes, w)
 	}
+	rev, err := j.r.deps.Store.Commit(ctx, txn)
 	if errors.Is(err, store.ErrLeaseGone) {
 		j.renewLease()
 	}
+	return rev, err
+}
+
+// write records an entry that belongs to no transaction. One that cannot be written is logged and lost.
+func (j *journal) write(ctx context.Context, e store.JournalEntry) {
+	_, err := j.commit(ctx, store.Txn{}, e)
 	if err != nil && ctx.Err() == nil {
 		j.r.log.Warn("journal entry lost", "rule", e.Rule, "instance", e.Instance, "what", e.What, "error", err)
 	}

@@ -184,9 +184,9 @@ func (q *queue) look(c plan.Call) (in store.Versioned[store.Instance], held, ok 
 // record writes that the provider is about to be asked, with the entry that tells of it, if any. It comes before the call and
 // compares all that the plan saw: an operator's pause or hold, or a new leader, wins against a call that has not begun (SAFE-8, SAFE-12).
 // Where it cannot be written, nothing is asked.
-func (q *queue) record(ctx context.Context, c plan.Call, key string, rec store.Instance, entries ...store.JournalEntry) bool {
+func (q *queue) record(ctx context.Context, c plan.Call, writes []store.Write, rec store.Instance, entries ...store.JournalEntry) bool {
 	t := q.t
-	rev, err := t.commit(ctx, c.Conditions, []store.Write{store.Put(key, store.Encode(rec))}, entries...)
+	rev, err := t.commit(ctx, c.Conditions, writes, entries...)
 	if err != nil {
 		t.log.Debug("call not begun", "instance", rec.ID, "error", err)
 		t.evidence.Postponed(rec.ID, waitAfter(err))
@@ -225,11 +225,18 @@ func (q *queue) create(ctx context.Context, c plan.Call, in store.Versioned[stor
 	begun := time.Now()
 	call, cancel := context.WithDeadline(ctx, begun.Add(caps.CallTimeout))
 	defer cancel()
-	if !q.record(ctx, c, in.Key, rec, entries...) {
+	token, err := t.newToken(call, rec, caps.CallTimeout)
+	if err != nil {
+		t.log.Warn("call not begun: no join token", "instance", rec.ID, "error", err)
+		t.evidence.Postponed(rec.ID, waitAfter(err))
+		return
+	}
+	if !q.record(ctx, c, append(token.writes(), store.Put(in.Key, store.Encode(rec))), rec, entries...) {
+		token.drop(ctx, t)
 		return
 	}
 	t.r.deps.Before("provider create", rec.ID)
-	m, err := q.provider.Create(call, t.request(rec))
+	m, err := q.provider.Create(call, t.request(rec, token))
 	t.r.deps.Before("provider created", rec.ID)
 	if err != nil {
 		t.log.Error("provider did not create", "group", rec.Group, "instance", rec.ID, "provider", rec.Spec.Provider, "error", err)
@@ -270,7 +277,7 @@ func (q *queue) remove(ctx context.Context, in store.Versioned[store.Instance]) 
 }
 
 // request is what a provider needs to make an instance's machine.
-func (t *tenure) request(rec store.Instance) provider.CreateRequest {
+func (t *tenure) request(rec store.Instance, token joinToken) provider.CreateRequest {
 	settings := t.settings()
 	var coordinators []string
 	t.r.picture.View(func(c *picture.Content) {
@@ -294,7 +301,7 @@ func (t *tenure) request(rec store.Instance) provider.CreateRequest {
 			ReportInterval: rec.Spec.Report.Interval.String(), ReconnectMin: settings.ReconnectMin.String(), ReconnectMax: settings.ReconnectMax.String(),
 			Run: rec.Spec.Workload.Run, Vars: rec.Spec.Vars, StopTimeout: rec.Spec.StopTimeout.String(),
 			Lifecycle: rec.Spec.Lifecycle, OnLeaseLost: fence.Do, OnLeaseLostRun: fence.Run,
-			Checked: len(rec.Spec.Checks) > 0,
+			Checked: len(rec.Spec.Checks) > 0, JoinToken: token.secret, CA: t.ca(),
 		},
 	}
 }

@@ -25,7 +25,7 @@ func (q *queue) restart(ctx context.Context, c plan.Call, in store.Versioned[sto
 	t.r.deps.Before("record restarting", rec.ID)
 	call, cancel := context.WithTimeout(ctx, q.provider.Capabilities().CallTimeout)
 	defer cancel()
-	if !q.record(ctx, c, in.Key, rec, entry) {
+	if !q.record(ctx, c, []store.Write{store.Put(in.Key, store.Encode(rec))}, rec, entry) {
 		return
 	}
 	t.r.deps.Before("provider restart", rec.ID)

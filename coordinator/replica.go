@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials"
 
 	"github.com/leasehold/leasehold/agent/protocol"
 	"github.com/leasehold/leasehold/coordinator/gateway"
@@ -37,8 +36,8 @@ type Deps struct {
 	Store     store.Store
 	Providers map[string]provider.Provider
 	Logger    *slog.Logger
-	// Credentials secure the agents' streams; nil: they are not secured.
-	Credentials credentials.TransportCredentials
+	// Authority secures the agents' streams and certifies agents; nil: they are not secured, which is for networks that exist in memory alone.
+	Authority gateway.Authority
 	// Listen takes the address on which agents are served; nil is TCP.
 	Listen func(ctx context.Context, address string) (net.Listener, error)
 	// Ready is called once, when agents are served, with the address.
@@ -67,7 +66,7 @@ type Replica struct {
 	last         *store.Disturbance
 	endSessions  context.CancelFunc
 	sessionsGone chan struct{}
-	publish      chan struct{} // poked when there is a disturbance to publish
+	publish      chan struct{} // poked when there is a disturbance, or another trust, to publish
 }
 
 // New makes a replica that does nothing yet.
@@ -127,13 +126,17 @@ func (r *Replica) Run(ctx context.Context) error {
 	defer cancel(nil)
 	gw, err := gateway.New(gateway.Config{Replica: r.cfg.ID, ShardID: shard.ID, Keys: r.keys}, gateway.Deps{
 		Store: r.deps.Store, Picture: r.picture, Logger: r.log, Disturbed: r.disturbed, Journal: r.journal.write,
+		Record: func(ctx context.Context, txn store.Txn, entry store.JournalEntry) (store.Revision, error) {
+			return r.journal.commit(ctx, txn, entry)
+		},
+		Authority: r.deps.Authority,
 	})
 	if err != nil {
 		return err
 	}
 	options := gateway.ServerOptions()
-	if r.deps.Credentials != nil {
-		options = append(options, grpc.Creds(r.deps.Credentials))
+	if secured := gw.Credentials(); secured != nil {
+		options = append(options, grpc.Creds(secured))
 	}
 	server := grpc.NewServer(options...)
 	protocol.RegisterGatewayServer(server, gw)
@@ -153,6 +156,7 @@ func (r *Replica) Run(ctx context.Context) error {
 	})
 	parts.Go(func() { _ = gw.Run(ctx) })
 	parts.Go(func() { r.watchVitals(ctx) })
+	parts.Go(func() { r.publishTrust(ctx) })
 	sessions, endSessions := context.WithCancel(ctx)
 	defer endSessions()
 	r.mu.Lock()
@@ -341,6 +345,10 @@ func (r *Replica) announce(ctx context.Context, lease store.Lease, since time.Ti
 		Providers: r.providerNames(), Disturbances: r.disturbances, Last: r.last,
 	}
 	r.mu.Unlock()
+	if r.deps.Authority != nil {
+		trust := r.deps.Authority.Trust()
+		rec.Trust, rec.Issuer = trust.Digest(), trust.Issuer
+	}
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	_, err := r.deps.Store.Commit(ctx, store.Txn{Writes: []store.Write{store.PutLeased(r.keys.Replica(r.cfg.ID), store.Encode(rec), lease.ID)}})
@@ -359,7 +367,23 @@ func (r *Replica) providerNames() []string {
 	return names
 }
 
-// keepAnnouncing publishes disturbances, at most one write a second.
+// publishTrust has replicas/<id> say whom we believe whenever that changes: whoever exchanges an authority waits for it.
+func (r *Replica) publishTrust(ctx context.Context) {
+	if r.deps.Authority == nil {
+		return
+	}
+	for {
+		changed := r.deps.Authority.Changed()
+		r.pokePublish()
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+		}
+	}
+}
+
+// keepAnnouncing publishes disturbances and whom we believe, at most one write a second.
 func (r *Replica) keepAnnouncing(ctx context.Context, lease store.Lease, since time.Time) {
 	pause := time.NewTicker(time.Second)
 	defer pause.Stop()
@@ -370,7 +394,7 @@ func (r *Replica) keepAnnouncing(ctx context.Context, lease store.Lease, since t
 		case <-r.publish:
 		}
 		if err := r.announce(ctx, lease, since); err != nil && ctx.Err() == nil {
-			r.log.Debug("disturbance not published yet", "error", err)
+			r.log.Debug("replica's record not written yet", "error", err)
 			r.pokePublish() // it must be known: other replicas may lead
 		}
 		select {

@@ -91,6 +91,14 @@ type CertificateReport struct {
 	Ends   time.Time `json:"ends"`
 }
 
+// Same says whether two reports tell of the same certificate, or of none.
+func (c *CertificateReport) Same(o *CertificateReport) bool {
+	if c == nil || o == nil {
+		return c == o
+	}
+	return c.Issuer == o.Issuer && c.Ends.Equal(o.Ends)
+}
+
 // NoticeEvacuating is the kind of a notice by which whoever runs the machine wants it emptied: it takes the time that this takes (DRAIN-3).
 const NoticeEvacuating = "evacuating"
 

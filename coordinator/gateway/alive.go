@@ -24,28 +24,15 @@ type found struct {
 func (s *session) read(ctx context.Context) (found, error) {
 	var f found
 	keys := s.g.cfg.Keys
-	kv, err := s.g.deps.Store.Get(ctx, keys.Instance(s.instance))
-	switch {
-	case errors.Is(err, store.ErrNotFound):
-		return f, errRetired
-	case err != nil:
+	var err error
+	if f.instance, err = readRecord[store.Instance](ctx, s.g.deps.Store, keys.Instance(s.instance)); err != nil {
 		return f, err
 	}
-	if f.instance, err = store.Decode[store.Instance](kv); err != nil {
-		return f, err
-	}
-	if f.instance.Record.Phase == store.Deleting {
+	if !f.instance.Present() || f.instance.Record.Phase == store.Deleting {
 		return f, errRetired
 	}
+	f.alive, err = readRecord[store.Alive](ctx, s.g.deps.Store, keys.Alive(s.instance))
 	f.alive.Key = keys.Alive(s.instance)
-	kv, err = s.g.deps.Store.Get(ctx, f.alive.Key)
-	switch {
-	case errors.Is(err, store.ErrNotFound):
-		return f, nil
-	case err != nil:
-		return f, err
-	}
-	f.alive, err = store.Decode[store.Alive](kv)
 	return f, err
 }
 

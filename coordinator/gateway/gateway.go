@@ -34,6 +34,8 @@ type Deps struct {
 	Disturbed func(what string)
 	// Journal writes an entry of the journal, at once or not at all.
 	Journal func(ctx context.Context, entry store.JournalEntry)
+	// Record does a transaction together with the entry of the journal that tells of it. Needed with an authority.
+	Record func(ctx context.Context, txn store.Txn, entry store.JournalEntry) (store.Revision, error)
 	// Authority certifies agents and says whom to believe; nil: streams are not secured, which is for networks that exist in memory alone.
 	Authority Authority
 }
@@ -68,7 +70,8 @@ type Gateway struct {
 
 	refusals *Refusals
 	restores chan struct{}
-	opening  turn           // of sessions that begin
+	opening  turn           // of sessions that begin, and of agents that join
+	guesses  *guesses       // tokens that the picture does not show
 	work     sync.WaitGroup // of sessions beyond their streams
 	life     context.Context
 	end      context.CancelFunc
@@ -82,13 +85,16 @@ func New(cfg Config, deps Deps) (*Gateway, error) {
 	case deps.Store == nil || deps.Picture == nil || deps.Logger == nil || deps.Disturbed == nil || deps.Journal == nil:
 		return nil, errors.New("gateway needs a store, a picture, a logger, a journal and somebody to tell of disturbances")
 	}
+	if deps.Authority != nil && deps.Record == nil {
+		return nil, errors.New("gateway needs somewhere to record who joins")
+	}
 	if own := (identity.Identity{Shard: cfg.ShardID, Role: identity.Coordinator, Name: cfg.Replica}); deps.Authority != nil && own.Validate() != nil {
 		return nil, fmt.Errorf("gateway: no certificate can carry the name of this replica: %w", own.Validate())
 	}
 	g := &Gateway{
 		cfg: cfg, deps: deps, sessions: map[string]*session{}, strays: map[string]stray{}, refused: map[string]time.Time{},
 		restores: make(chan struct{}, restoresAtOnce), opening: make(turn, openingAtOnce),
-		refusals: NewRefusals(deps.Logger, deps.Journal),
+		refusals: NewRefusals(deps.Logger, deps.Journal), guesses: newGuesses(),
 	}
 	g.life, g.end = context.WithCancel(context.Background())
 	return g, nil
@@ -110,6 +116,7 @@ func (g *Gateway) Run(ctx context.Context) error {
 	var parts sync.WaitGroup
 	defer parts.Wait()
 	parts.Go(func() { g.refusals.Run(ctx) })
+	parts.Go(func() { g.followTrust(ctx) })
 	<-ctx.Done()
 	g.mu.Lock()
 	g.closing = true
@@ -170,6 +177,9 @@ func (g *Gateway) Session(stream grpc.BidiStreamingServer[protocol.AgentMessage,
 		return err
 	}
 	s := newSession(g, stream, hello)
+	if refusal := s.prove(); refusal != nil {
+		return stream.Send(&protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Refused{Refused: refusal}})
+	}
 	if refusal := s.open(stream.Context()); refusal != nil {
 		g.deps.Logger.Debug("agent refused", "instance", hello.GetInstance(), "reason", refusal.GetReason().String(), "why", refusal.GetMessage())
 		return stream.Send(&protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Refused{Refused: refusal}})
@@ -238,6 +248,17 @@ func (g *Gateway) leaving() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.closing
+}
+
+// settings are the shard's, as they are now.
+func (g *Gateway) settings() store.ShardSettings {
+	settings := store.DefaultShardSettings()
+	g.deps.Picture.View(func(c *picture.Content) {
+		if c.Shard.Present() {
+			settings = c.Shard.Record.Settings
+		}
+	})
+	return settings
 }
 
 // addresses lists where agents find the replicas that serve now.

@@ -2,6 +2,7 @@ package gateway_test
 
 import (
 	"context"
+	"crypto/tls"
 	"log/slog"
 	"net"
 	"sync"
@@ -10,10 +11,12 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/test/bufconn"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/leasehold/leasehold/agent/identity"
 	"github.com/leasehold/leasehold/agent/protocol"
 	"github.com/leasehold/leasehold/coordinator/gateway"
 	"github.com/leasehold/leasehold/coordinator/picture"
@@ -34,6 +37,7 @@ type world struct {
 	db    *memstore.Database
 	store *memstore.Store // the test's own
 	keys  store.Keys
+	ca    *testAuthority // nil: streams are not secured
 }
 
 // replica is a gateway with its own connection to the database, its own picture and its own agents' server.
@@ -47,6 +51,7 @@ type replica struct {
 	end    context.CancelFunc
 	parts  sync.WaitGroup
 
+	own       *tls.Certificate // of the agents that call from now on; nil: they have none
 	mu        sync.Mutex
 	disturbed []string
 	journal   []store.JournalEntry
@@ -57,6 +62,8 @@ type pausing struct {
 	store.Store
 	mu    sync.Mutex
 	first func(store.Txn) bool  // true: it has happened, and does not again
+	then  func(store.Txn) bool  // as first, after the commit
+	reads map[string]int        // by key
 	renew func(context.Context) // called before the next renewal
 	stuck bool                  // no commit is answered
 }
@@ -72,7 +79,24 @@ func (p *pausing) Commit(ctx context.Context, txn store.Txn) (store.Revision, er
 		<-ctx.Done()
 		return 0, ctx.Err()
 	}
-	return p.Store.Commit(ctx, txn)
+	rev, err := p.Store.Commit(ctx, txn)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.then != nil && p.then(txn) {
+		p.then = nil
+		return 0, store.ErrUnknown
+	}
+	return rev, err
+}
+
+func (p *pausing) Get(ctx context.Context, key string) (store.KV, error) {
+	p.mu.Lock()
+	if p.reads == nil {
+		p.reads = map[string]int{}
+	}
+	p.reads[key]++
+	p.mu.Unlock()
+	return p.Store.Get(ctx, key)
 }
 
 func (p *pausing) Renew(ctx context.Context, id store.LeaseID) (store.Lease, error) {
@@ -102,10 +126,28 @@ func (r *replica) beforeRenewing(do func(context.Context)) {
 
 // beforeWriting has something happen between the reading of what alive/<id> depends on, and the next write of it.
 func (r *replica) beforeWriting(id string, do func()) {
+	r.beforeCommitting(r.w.keys.Alive(id), do)
+}
+
+// beforeCommitting has something happen just before the next transaction whose first write is of a key.
+func (r *replica) beforeCommitting(key string, do func()) {
 	r.pause.mu.Lock()
 	defer r.pause.mu.Unlock()
 	r.pause.first = func(txn store.Txn) bool {
-		if txn.Writes[0].Key != r.w.keys.Alive(id) {
+		if txn.Writes[0].Key != key {
+			return false
+		}
+		do()
+		return true
+	}
+}
+
+// afterCommitting has something happen once such a transaction is in etcd, and loses its answer.
+func (r *replica) afterCommitting(key string, do func()) {
+	r.pause.mu.Lock()
+	defer r.pause.mu.Unlock()
+	r.pause.then = func(txn store.Txn) bool {
+		if txn.Writes[0].Key != key {
 			return false
 		}
 		do()
@@ -135,7 +177,7 @@ func (w *world) serve(id string) *replica {
 	r := &replica{w: w, store: w.db.Connect(), listen: bufconn.Listen(64 << 10)}
 	r.pause = &pausing{Store: r.store}
 	seen := picture.New(w.keys)
-	gw, err := gateway.New(gateway.Config{Replica: id, ShardID: shardID, Keys: w.keys}, gateway.Deps{
+	deps := gateway.Deps{
 		Store: r.pause, Picture: seen, Logger: w.log,
 		Disturbed: func(what string) {
 			r.mu.Lock()
@@ -147,11 +189,28 @@ func (w *world) serve(id string) *replica {
 			defer r.mu.Unlock()
 			r.journal = append(r.journal, e)
 		},
-	})
+		Record: func(ctx context.Context, txn store.Txn, e store.JournalEntry) (store.Revision, error) {
+			rev, err := r.pause.Commit(ctx, txn)
+			if err == nil {
+				r.mu.Lock()
+				defer r.mu.Unlock()
+				r.journal = append(r.journal, e)
+			}
+			return rev, err
+		},
+	}
+	if w.ca != nil {
+		deps.Authority = w.ca
+	}
+	gw, err := gateway.New(gateway.Config{Replica: id, ShardID: shardID, Keys: w.keys}, deps)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	r.Gateway, r.server = gw, grpc.NewServer(gateway.ServerOptions()...)
+	options := gateway.ServerOptions()
+	if secured := gw.Credentials(); secured != nil {
+		options = append(options, grpc.Creds(secured))
+	}
+	r.Gateway, r.server = gw, grpc.NewServer(options...)
 	protocol.RegisterGatewayServer(r.server, gw)
 	ctx, cancel := context.WithCancel(context.Background())
 	r.end = cancel
@@ -200,15 +259,26 @@ func hello(instance, boot string, epoch uint64) *protocol.Hello {
 	return &protocol.Hello{Protocol: 1, Shard: shardID, Instance: instance, BootId: boot, Epoch: epoch, AgentVersion: "test"}
 }
 
+// dial makes a connection, with a certificate or none.
+func (r *replica) dial(own *tls.Certificate) *grpc.ClientConn {
+	r.w.t.Helper()
+	secured := insecure.NewCredentials()
+	if r.w.ca != nil {
+		secured = credentials.NewTLS(identity.ClientConfig(shardID, own, r.w.ca.Trust()))
+	}
+	conn, err := grpc.NewClient("passthrough:///"+identity.Host(shardID, identity.Coordinator), grpc.WithTransportCredentials(secured),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return r.listen.DialContext(ctx) }))
+	if err != nil {
+		r.w.t.Fatal(err)
+	}
+	return conn
+}
+
 // call opens a stream with a hello; a nil hello opens it without a word.
 func (r *replica) call(h *protocol.Hello) *agent {
 	t := r.w.t
 	t.Helper()
-	conn, err := grpc.NewClient("passthrough:///replica", grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return r.listen.DialContext(ctx) }))
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := r.dial(r.own)
 	ctx, cancel := context.WithCancel(context.Background())
 	stream, err := protocol.NewGatewayClient(conn).Session(ctx)
 	if err != nil {

@@ -150,6 +150,9 @@ func news(old, now store.Report) bool {
 	if old.Config != now.Config || old.Restarted != now.Restarted || old.Drained != now.Drained {
 		return true
 	}
+	if old.Trust != now.Trust || !old.Certificate.Same(now.Certificate) {
+		return true
+	}
 	return !old.Notice.Same(now.Notice) || !reflect.DeepEqual(old.Workload, now.Workload)
 }
 
@@ -160,6 +163,10 @@ func (s *session) record(r *protocol.Report) store.Report {
 		BootID: s.bootID, Epoch: s.epoch, Sequence: r.GetSequence(), Sent: moment(r.GetSent()), Started: moment(s.hello.GetAgentStarted()),
 		Uptime: store.Duration(r.GetMachineUptime().AsDuration()), Healthy: r.GetHealthy(), Why: clip(r.GetWhy(), mostText),
 		Config: clip(r.GetConfigHash(), mostName), Restarted: clip(r.GetRestarted(), mostName), Drained: clip(r.GetDrained(), mostName),
+		Trust: clip(r.GetTrust(), mostName),
+	}
+	if c := r.GetCertificate(); c != nil {
+		rec.Certificate = &store.CertificateReport{Issuer: clip(c.GetIssuer(), mostName), Ends: moment(c.GetEnds())}
 	}
 	for i, c := range r.GetChecks() {
 		if i == mostChecks {

@@ -11,13 +11,11 @@ import (
 	"golang.org/x/time/rate"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/leasehold/leasehold/agent/identity"
 	"github.com/leasehold/leasehold/agent/protocol"
-	"github.com/leasehold/leasehold/coordinator/picture"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -26,6 +24,8 @@ var (
 	errSuperseded   = errors.New("a newer stream of this agent took over")
 	errRetired      = errors.New("the instance is retired")
 	errReplicaStops = errors.New("this replica stops")
+	errCertificate  = errors.New("the certificate has ended and was not renewed")
+	errDistrusted   = errors.New("the certificate's authority is no longer believed")
 )
 
 type agentStream = grpc.BidiStreamingServer[protocol.AgentMessage, protocol.GatewayMessage]
@@ -44,6 +44,7 @@ type session struct {
 
 	outbox chan *protocol.GatewayMessage // what others than the stream's goroutine want said
 	wanted wanted
+	proof  proof
 	pace   *rate.Limiter // of reports
 
 	// turn is held over each exchange with the store, so that what a session writes is written in order. Whoever waits for
@@ -71,13 +72,11 @@ type session struct {
 func newSession(g *Gateway, stream agentStream, hello *protocol.Hello) *session {
 	s := &session{
 		g: g, stream: stream, instance: hello.GetInstance(), bootID: hello.GetBootId(), epoch: hello.GetEpoch(), hello: hello,
-		outbox: make(chan *protocol.GatewayMessage, 16), wanted: newWanted(), turn: make(turn, 1),
+		outbox: make(chan *protocol.GatewayMessage, 16), wanted: newWanted(), proof: newProof(), turn: make(turn, 1),
 		pace: rate.NewLimiter(reportRate, reportBurst),
 	}
 	s.ctx, s.cancel = context.WithCancelCause(stream.Context())
-	if p, ok := peer.FromContext(stream.Context()); ok {
-		s.peer = p.Addr.String()
-	}
+	s.proof.peer, s.peer = peerOf(stream.Context())
 	return s
 }
 
@@ -152,6 +151,12 @@ func (s *session) serve() error {
 		s.ended(err, nil)
 		return nil
 	}
+	if err := s.sendTrust(s.hello.GetTrust()); err != nil {
+		s.ended(err, nil)
+		return nil
+	}
+	stopProof := s.proof.watch(s)
+	defer stopProof()
 	received := make(chan *protocol.AgentMessage)
 	failed := make(chan error, 1)
 	go func() { // ends with the stream, which ends when this method returns
@@ -187,6 +192,13 @@ func (s *session) serve() error {
 				s.ended(err, goodbye)
 				return nil
 			}
+		case <-s.proof.ends():
+			s.close(errCertificate)
+		case <-s.proof.trust:
+			if err := s.trustChanged(); err != nil {
+				s.ended(err, goodbye)
+				return nil
+			}
 		case <-paused:
 			next, paused = received, nil
 		case msg := <-next:
@@ -196,6 +208,18 @@ func (s *session) serve() error {
 					next, paused = nil, time.After(wait) // what comes meanwhile waits with the agent
 				}
 				if err := s.report(kind.Report); err != nil {
+					s.ended(err, goodbye)
+					return nil
+				}
+				if err := s.sendTrust(kind.Report.GetTrust()); err != nil {
+					s.ended(err, goodbye)
+					return nil
+				}
+			case *protocol.AgentMessage_RenewCertificate:
+				if wait := s.proof.pace.Reserve().Delay(); wait > 0 {
+					next, paused = nil, time.After(wait)
+				}
+				if err := s.renewCertificate(kind.RenewCertificate); err != nil {
 					s.ended(err, goodbye)
 					return nil
 				}
@@ -219,6 +243,10 @@ func (s *session) closed(goodbye *protocol.Goodbye) error {
 	case errors.Is(cause, errReplicaStops):
 		s.stopTimer()
 		_ = s.stream.Send(refusedMessage(protocol.Refused_UNAVAILABLE, errReplicaStops.Error(), 0))
+	case errors.Is(cause, errCertificate), errors.Is(cause, errDistrusted):
+		s.g.refusals.Add(Refusal{Rule: "SEC-1", What: "stream ended", Why: cause.Error(), Address: s.peer, Claimed: s.instance})
+		_ = s.stream.Send(refusedMessage(protocol.Refused_CERTIFICATE, cause.Error(), 0))
+		s.ended(cause, goodbye)
 	default:
 		s.ended(cause, goodbye)
 	}
@@ -254,12 +282,7 @@ func (s *session) welcome() error {
 	}
 	lease := s.lease.ID
 	s.turn.give()
-	settings := store.DefaultShardSettings()
-	s.g.deps.Picture.View(func(c *picture.Content) {
-		if c.Shard.Present() {
-			settings = c.Shard.Record.Settings
-		}
-	})
+	settings := s.g.settings()
 	return s.stream.Send(&protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Welcome{Welcome: &protocol.Welcome{
 		Replica: s.g.cfg.Replica, Lease: int64(lease),
 		ReportInterval: durationpb.New(s.interval), LeaseTtl: durationpb.New(s.ttl),

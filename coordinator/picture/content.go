@@ -20,6 +20,8 @@ func NewContent() *Content {
 		ToInstance: map[string][]string{},
 		Strays:     map[string]store.Versioned[store.Stray]{},
 		Turns:      map[string]store.Revision{},
+		Tokens:     map[string]store.Versioned[store.JoinToken]{},
+		Joined:     map[string]store.Versioned[store.Joined]{},
 		Unreadable: map[string]string{},
 	}
 }
@@ -41,6 +43,12 @@ func (c *Content) Apply(keys store.Keys, e store.Event) (Change, bool) {
 		return Change{}, false
 	}
 	change := Change{Kind: kind, Name: name, Deleted: e.Deleted, Group: c.groupOf(kind, name)}
+	switch kind {
+	case store.KindTurns: // what took its turn is a change of its own
+		change.Same = !e.Deleted
+	case store.KindTokens, store.KindJoined: // gateways alone look at them
+		change.Same = true
+	}
 	if kind == store.KindAlive {
 		if old, had := c.Alive[name]; had {
 			change.Alive = &old.Record
@@ -56,9 +64,6 @@ func (c *Content) Apply(keys store.Keys, e store.Event) (Change, bool) {
 	}
 	if kind == store.KindReports && reported {
 		change.Same = sameVerdict(before.Record, c.Reports[name].Record)
-	}
-	if kind == store.KindTurns {
-		change.Same = true // what took its turn is a change of its own
 	}
 	if change.Group == "" {
 		change.Group = c.groupOf(kind, name)
@@ -147,6 +152,10 @@ func (c *Content) put(keys store.Keys, kv store.KV) bool {
 		})
 	case store.KindTurns:
 		c.Turns[name] = kv.Modified
+	case store.KindTokens:
+		err = decode(kv, func(v store.Versioned[store.JoinToken]) { c.Tokens[name] = v })
+	case store.KindJoined:
+		err = decode(kv, func(v store.Versioned[store.Joined]) { c.Joined[name] = v })
 	case store.KindStrays:
 		err = decode(kv, func(v store.Versioned[store.Stray]) { c.Strays[name] = v })
 	default:
@@ -205,5 +214,9 @@ func (c *Content) delete(kind, name, key string) {
 		delete(c.Strays, name)
 	case store.KindTurns:
 		delete(c.Turns, name)
+	case store.KindTokens:
+		delete(c.Tokens, name)
+	case store.KindJoined:
+		delete(c.Joined, name)
 	}
 }

@@ -27,8 +27,10 @@ type Content struct {
 	ToGroup    map[string][]string // IDs of requests for groups, in order; those for the shard are at ""
 	ToInstance map[string][]string // IDs of requests for instances, in order
 	Strays     map[string]store.Versioned[store.Stray]
-	Turns      map[string]store.Revision // of each group, as its key was written last
-	Unreadable map[string]string         // key → why
+	Turns      map[string]store.Revision                   // of each group, as its key was written last
+	Tokens     map[string]store.Versioned[store.JoinToken] // by hash
+	Joined     map[string]store.Versioned[store.Joined]    // by instance
+	Unreadable map[string]string                           // key → why
 }
 
 // Change is one change of one key.
@@ -37,7 +39,7 @@ type Change struct {
 	Name    string
 	Group   string // the group that is concerned, if any
 	Deleted bool
-	// Same says that it tells nothing that others act on: a report of which only the numbers are new, a turn.
+	// Same says that it tells nothing that others act on: a report of which only the numbers are new, a turn, who joined.
 	Same bool
 	// Alive is what an alive key said before it changed, if it was there.
 	Alive *store.Alive
@@ -78,6 +80,7 @@ func (p *Picture) Run(ctx context.Context, s store.Store) error {
 	for _, kind := range []string{
 		store.KindLeader, store.KindReplicas, store.KindGroups, store.KindStatic, store.KindStatus, store.KindSlots,
 		store.KindInstances, store.KindAlive, store.KindReports, store.KindRequests, store.KindStrays, store.KindTurns,
+		store.KindTokens, store.KindJoined,
 	} {
 		wanted = append(wanted, p.keys.Of(kind))
 	}

@@ -23,7 +23,9 @@ func (d *draft) finishRemovals() {
 		d.actions = append(d.actions, Action{
 			Group: d.g.Name, Instance: m.ID(), Slot: m.Record.Place(), Rule: "SAFE-8", What: "gone", Why: why, Evidence: evidence, From: store.Deleting,
 			Conditions: []store.Condition{m.Unchanged()},
-			Writes:     []store.Write{store.Delete(m.Key), store.Delete(keys.Alive(m.ID())), store.Delete(keys.Report(m.ID()))},
+			Writes: []store.Write{
+				store.Delete(m.Key), store.Delete(keys.Alive(m.ID())), store.Delete(keys.Report(m.ID())), store.Delete(keys.Joined(m.ID())),
+			},
 		})
 	}
 }

@@ -1,0 +1,208 @@
+package gateway
+
+import (
+	"context"
+	"crypto/x509"
+	"fmt"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/leasehold/leasehold/agent/identity"
+	"github.com/leasehold/leasehold/agent/protocol"
+)
+
+// The bounds of what a session may ask of the authority (SEC-5).
+const (
+	renewRate      = 1 // certificates a second: certificates that last for seconds are for tests
+	renewBurst     = 5
+	trustAgain     = 30 * time.Second // an agent that reports another trust than it was told is told again so often
+	mostChainCerts = 10
+)
+
+// proof is how a session shows who is at its other end: the newest certificate of the agent that is known here. All but the channel is the
+// stream's goroutine's.
+type proof struct {
+	peer  *Peer // nil: the streams are not secured
+	chain []*x509.Certificate
+	timer *time.Timer   // runs out with the certificate
+	trust chan struct{} // holds the news that whom to believe has changed
+	pace  *rate.Limiter // of renewals
+
+	told   string // digest of the trust that the agent was told of last
+	toldAt time.Time
+	has    string // digest of what the agent has said that it believes
+}
+
+func newProof() proof {
+	return proof{trust: make(chan struct{}, 1), pace: rate.NewLimiter(renewRate, renewBurst)}
+}
+
+// agentIdentity is whom the certificate of an instance's agent names.
+func (g *Gateway) agentIdentity(instance string) identity.Identity {
+	return identity.Identity{Shard: g.cfg.ShardID, Role: identity.Agent, Name: instance}
+}
+
+// prove compares the hello with the certificate of the connection: an agent acts as itself alone (SEC-1). What does not fit is recorded.
+func (s *session) prove() *protocol.Refused {
+	if s.g.deps.Authority == nil {
+		return nil
+	}
+	want := s.g.agentIdentity(s.instance)
+	refuse := func(why, detail string) *protocol.Refused {
+		s.g.refusals.Add(Refusal{Rule: "SEC-1", What: "stream refused", Why: why, Address: s.peer, Claimed: s.instance, Detail: detail})
+		return &protocol.Refused{Reason: protocol.Refused_CERTIFICATE, Message: "the stream needs the certificate of " + want.String()}
+	}
+	p := s.proof.peer
+	switch {
+	case p == nil || len(p.Chain) == 0:
+		return refuse("it shows no certificate", "")
+	case p.Identity.Role != want.Role:
+		return refuse("the certificate is not an agent's", "it shows "+p.Identity.String())
+	case p.Identity.Shard != want.Shard:
+		refusal := refuse("the certificate is of another shard", "it shows "+p.Identity.String())
+		if s.hello.GetShard() == p.Identity.Shard && p.Identity.Name == s.instance {
+			return &protocol.Refused{Reason: protocol.Refused_WRONG_SHARD, Message: "this replica serves shard " + s.g.cfg.ShardID}
+		}
+		return refusal
+	case p.Identity != want:
+		return refuse("the certificate is another instance's", "it shows "+p.Identity.String())
+	}
+	s.proof.chain = p.Chain
+	return nil
+}
+
+// watch has the certificate's end noticed, and what was believed before it was listened for, until the returned function is called.
+func (p *proof) watch(s *session) (stop func()) {
+	if len(p.chain) == 0 {
+		return func() {}
+	}
+	p.timer = time.NewTimer(time.Until(p.chain[0].NotAfter))
+	s.trustNews()
+	return func() { p.timer.Stop() }
+}
+
+// ends is when the newest certificate has ended.
+func (p *proof) ends() <-chan time.Time {
+	if p.timer == nil {
+		return nil
+	}
+	return p.timer.C
+}
+
+// renewCertificate gives the agent another certificate on its stream (SEC-3). A request that is none ends the stream; an authority that cannot issue now
+// does not: the agent asks again.
+func (s *session) renewCertificate(r *protocol.RenewCertificate) error {
+	if len(s.proof.chain) == 0 {
+		return nil
+	}
+	if _, err := identity.ReadRequest(r.GetRequest()); err != nil {
+		s.g.refusals.Add(Refusal{Rule: "SEC-1", What: "renewal refused", Why: "the request is none, or its key is not ECDSA P-256", Address: s.peer, Claimed: s.instance, Detail: err.Error()})
+		_ = s.stream.Send(refusedMessage(protocol.Refused_MALFORMED, "this is no request for a certificate that can be granted", 0))
+		return err
+	}
+	der, ends, err := s.g.deps.Authority.Issue(r.GetRequest(), s.g.agentIdentity(s.instance), s.g.settings().Certificate.D())
+	if err != nil {
+		s.g.deps.Logger.Error("certificate could not be renewed", "instance", s.instance, "error", err)
+		return nil
+	}
+	chain, err := parseChain(der)
+	if err != nil {
+		s.g.deps.Logger.Error("certificate could not be renewed", "instance", s.instance, "error", err)
+		return nil
+	}
+	trust := s.g.deps.Authority.Trust()
+	msg := &protocol.Certificate{Chain: der, Trust: trustMessage(trust)}
+	if err := s.stream.Send(&protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Certificate{Certificate: msg}}); err != nil {
+		return err
+	}
+	s.proof.chain = chain
+	s.proof.timer.Reset(time.Until(ends))
+	s.proof.told, s.proof.toldAt = trust.Digest(), time.Now()
+	s.g.deps.Logger.Info("certificate renewed", "instance", s.instance, "ends", ends)
+	return nil
+}
+
+func parseChain(der [][]byte) ([]*x509.Certificate, error) {
+	if len(der) == 0 || len(der) > mostChainCerts {
+		return nil, fmt.Errorf("a chain of %d certificates", len(der))
+	}
+	out := make([]*x509.Certificate, len(der))
+	for i := range der {
+		c, err := x509.ParseCertificate(der[i])
+		if err != nil {
+			return nil, fmt.Errorf("read issued certificate: %w", err)
+		}
+		out[i] = c
+	}
+	return out, nil
+}
+
+func trustMessage(t identity.Trust) *protocol.Trust {
+	return &protocol.Trust{Authorities: t.DER(), Issuer: t.Issuer}
+}
+
+// sendTrust tells the agent whom to believe, if that is not what it says that it believes.
+func (s *session) sendTrust(has string) error {
+	if len(s.proof.chain) == 0 {
+		return nil
+	}
+	s.proof.has = has
+	trust := s.g.deps.Authority.Trust()
+	digest := trust.Digest()
+	if has == digest || digest == s.proof.told && time.Since(s.proof.toldAt) < trustAgain {
+		return nil
+	}
+	s.proof.told, s.proof.toldAt = digest, time.Now()
+	return s.stream.Send(&protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Trust{Trust: trustMessage(trust)}})
+}
+
+// trustChanged tells the agent, and ends the session if its newest certificate is of an authority that is believed no more.
+func (s *session) trustChanged() error {
+	if len(s.proof.chain) == 0 {
+		return nil
+	}
+	if err := s.sendTrust(s.proof.has); err != nil {
+		return err
+	}
+	between := x509.NewCertPool()
+	for _, c := range s.proof.chain[1:] {
+		between.AddCert(c)
+	}
+	_, err := s.proof.chain[0].Verify(x509.VerifyOptions{
+		Roots: s.g.deps.Authority.Trust().Pool(), Intermediates: between, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	})
+	if err != nil {
+		s.close(errDistrusted)
+	}
+	return nil
+}
+
+// trustNews says that whom to believe may have changed.
+func (s *session) trustNews() {
+	select {
+	case s.proof.trust <- struct{}{}:
+	default:
+	}
+}
+
+// followTrust tells all sessions of every change of whom to believe, until ctx ends.
+func (g *Gateway) followTrust(ctx context.Context) {
+	if g.deps.Authority == nil {
+		return
+	}
+	for {
+		changed := g.deps.Authority.Changed()
+		g.mu.Lock()
+		sessions := g.all()
+		g.mu.Unlock()
+		for _, s := range sessions {
+			s.trustNews()
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+		}
+	}
+}

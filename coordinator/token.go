@@ -1,0 +1,61 @@
+package coordinator
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// tokenSpare is how long a join token lasts beyond the time in which its machine should use it. Whether it is still waited for, its instance's phase
+// decides; that stands still while no replica serves, and the token must not end before (SAFE-5).
+const tokenSpare = 2 * time.Hour
+
+// joinToken is what a machine that is about to be made may join with (SEC-2); zero where streams are not secured.
+type joinToken struct {
+	secret string // goes to the machine, and nowhere else
+	lease  store.LeaseID
+	write  store.Write
+}
+
+// newToken makes the token for one call. It counts once its write is in etcd.
+func (t *tenure) newToken(ctx context.Context, rec store.Instance, call time.Duration) (joinToken, error) {
+	if t.r.deps.Authority == nil {
+		return joinToken{}, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
+	defer cancel()
+	lease, err := t.r.deps.Store.Grant(ctx, rec.Spec.RegistrationTimeout.D()+call+tokenSpare)
+	if err != nil {
+		return joinToken{}, fmt.Errorf("grant lease for a join token: %w", err)
+	}
+	secret := store.NewToken()
+	value := store.Encode(store.JoinToken{Schema: store.Schema, Instance: rec.ID, Issued: time.Now().UTC()})
+	return joinToken{secret: secret, lease: lease.ID, write: store.PutLeased(t.r.keys.Token(store.TokenHash(secret)), value, lease.ID)}, nil
+}
+
+func (j joinToken) writes() []store.Write {
+	if j.secret == "" {
+		return nil
+	}
+	return []store.Write{j.write}
+}
+
+// drop ends a token that nobody was told.
+func (j joinToken) drop(ctx context.Context, t *tenure) {
+	if j.secret == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
+	defer cancel()
+	_ = t.r.deps.Store.Revoke(ctx, j.lease) // else it ends by itself
+}
+
+// ca is whom the agents are to believe.
+func (t *tenure) ca() string {
+	if t.r.deps.Authority == nil {
+		return ""
+	}
+	return string(t.r.deps.Authority.Trust().PEM())
+}
