@@ -17,6 +17,7 @@ import (
 	"github.com/leasehold/leasehold/agent/contact"
 	"github.com/leasehold/leasehold/agent/host"
 	"github.com/leasehold/leasehold/agent/notice"
+	"github.com/leasehold/leasehold/agent/passport"
 	"github.com/leasehold/leasehold/agent/protocol"
 	"github.com/leasehold/leasehold/agent/workload"
 	"github.com/leasehold/leasehold/provider"
@@ -92,16 +93,33 @@ type Notices interface {
 	Changed() <-chan struct{}
 }
 
+// Passport is what the machine shows and whom it believes. Nothing but Join waits for anything.
+type Passport interface {
+	// Run keeps what is new until the context ends.
+	Run(ctx context.Context)
+	// Join gets the first certificate from a replica, if there is none yet. An error that is passport.ErrNotJoined is in the log.
+	Join(ctx context.Context, ask func(context.Context, *protocol.JoinRequest) (*protocol.Certificate, error)) error
+	// Credentials secure new connections; bare ones show no certificate. A connection of an older generation is not to be used any more.
+	Credentials(bare bool) (c credentials.TransportCredentials, generation uint64)
+	Standing() passport.Standing
+	// Changed tells that Standing is new.
+	Changed() <-chan struct{}
+	// Renewal returns a request for another certificate when it is time, and says when to look again; zero if only a change matters.
+	Renewal(now time.Time) (request []byte, look time.Time)
+	Accept(answer *protocol.Certificate)
+	Believe(trust *protocol.Trust)
+}
+
 // Deps are what the agent works with.
 type Deps struct {
-	Credentials credentials.TransportCredentials
-	Logger      *slog.Logger
-	Host        Host
-	Workload    Workload
-	Hook        Hook
-	Notices     Notices // where the group says that they come from
-	Evacuation  Notices // from whoever runs the machine; it is never told where to look
-	Fence       Fence
+	Passport   Passport
+	Logger     *slog.Logger
+	Host       Host
+	Workload   Workload
+	Hook       Hook
+	Notices    Notices // where the group says that they come from
+	Evacuation Notices // from whoever runs the machine; it is never told where to look
+	Fence      Fence
 	// Uptime is a clock that goes on beside the agent; nil is the kernel's.
 	Uptime func() time.Duration
 	Checks Checks
@@ -158,8 +176,8 @@ func New(cfg Config, deps Deps) (*Agent, error) {
 		return nil, errors.New("new agent: no boot ID: set " + provider.EnvBootID)
 	case cfg.StateDir == "":
 		return nil, errors.New("new agent: no state directory")
-	case deps.Credentials == nil || deps.Logger == nil || deps.Host == nil || deps.Workload == nil || deps.Hook == nil || deps.Checks == nil || deps.Notices == nil || deps.Evacuation == nil || deps.Fence == nil:
-		return nil, errors.New("new agent: credentials, logger, host, workload, drain hook, checks, the sources of notices and a fence are all needed")
+	case deps.Passport == nil || deps.Logger == nil || deps.Host == nil || deps.Workload == nil || deps.Hook == nil || deps.Checks == nil || deps.Notices == nil || deps.Evacuation == nil || deps.Fence == nil:
+		return nil, errors.New("new agent: passport, logger, host, workload, drain hook, checks, the sources of notices and a fence are all needed")
 	}
 	switch cfg.Farewell {
 	case "":
@@ -191,7 +209,7 @@ func New(cfg Config, deps Deps) (*Agent, error) {
 		over:      make(chan struct{}),
 		sessions:  map[contact.Stream]*session{},
 	}
-	a.lines = lines{credentials: deps.Credentials, dial: deps.Dial}
+	a.lines = lines{passport: deps.Passport, dial: deps.Dial}
 	a.keeper = newKeeper(deps.Workload, a.log)
 	a.scribe = newScribe(func(p page) error {
 		return writeMemory(a.statePath, cfg.Bootstrap.Instance, p.memory, p.duty, p.sync)
@@ -234,6 +252,7 @@ func (a *Agent) Run(ctx context.Context) error {
 
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
+	a.tasks.Go(func() { a.deps.Passport.Run(background) })
 	a.tasks.Go(func() { a.deps.Host.Run(background) })
 	a.tasks.Go(func() { a.deps.Notices.Run(background) })
 	a.tasks.Go(func() { a.deps.Evacuation.Run(background) })
@@ -277,6 +296,10 @@ func (a *Agent) loop(ctx, background context.Context) error {
 			return nil
 		case <-timer.C:
 		case ev = <-a.events:
+			a.hear(ev)
+		case <-a.deps.Passport.Changed():
+			a.lines.renew()
+			ev = contact.Changed{}
 		case <-a.deps.Workload.Changed():
 			ev = contact.Changed{}
 		case <-a.keeper.done:
@@ -306,8 +329,10 @@ func (a *Agent) loop(ctx, background context.Context) error {
 			delete(a.sessions, over.Stream)
 		}
 		wake := a.contact.Wake()
-		if wake.IsZero() || !look.IsZero() && look.Before(wake) {
-			wake = look
+		for _, t := range []time.Time{look, a.renew(now)} {
+			if wake.IsZero() || !t.IsZero() && t.Before(wake) {
+				wake = t
+			}
 		}
 		if wake.IsZero() {
 			timer.Stop()

@@ -9,9 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"google.golang.org/grpc/credentials/insecure"
-
 	"github.com/leasehold/leasehold/agent/contact"
+	"github.com/leasehold/leasehold/agent/passport"
 	"github.com/leasehold/leasehold/agent/protocol"
 	"github.com/leasehold/leasehold/provider"
 )
@@ -39,7 +38,7 @@ func TestReportsAtOnceAndThenEveryInterval(t *testing.T) {
 		wantHeard(t, first, "a hello", "a report 1 healthy")
 		hello := first[0].message.GetHello()
 		if hello.GetProtocol() != 1 || hello.GetShard() != "shard-1" || hello.GetInstance() != "web-0-a" || hello.GetBootId() != "boot-1" ||
-			hello.GetEpoch() != 1 || hello.GetJoinToken() != "join" || hello.GetAgentVersion() != "test" || hello.GetAgentStarted() == nil {
+			hello.GetEpoch() != 1 || hello.GetAgentVersion() != "test" || hello.GetAgentStarted() == nil {
 			t.Errorf("hello is %v", hello)
 		}
 		pass(2 * interval)
@@ -337,7 +336,7 @@ func TestNewRefusesWhatCannotWork(t *testing.T) {
 		Bootstrap: provider.Bootstrap{Instance: "a", Shard: "s", Coordinators: []string{"x"}}, BootID: "b", StateDir: t.TempDir(),
 	}
 	m := newMachine(false)
-	deps := Deps{Credentials: insecure.NewCredentials(), Logger: slog.New(slog.DiscardHandler), Host: m, Workload: m, Hook: newHook(), Checks: newChecker(), Notices: newOracle(), Evacuation: newOracle(), Fence: newSwitch()}
+	deps := Deps{Passport: passport.Unsecured{}, Logger: slog.New(slog.DiscardHandler), Host: m, Workload: m, Hook: newHook(), Checks: newChecker(), Notices: newOracle(), Evacuation: newOracle(), Fence: newSwitch()}
 	if _, err := New(good, deps); err != nil {
 		t.Fatalf("New: %v", err)
 	}
@@ -349,7 +348,7 @@ func TestNewRefusesWhatCannotWork(t *testing.T) {
 		"reconnect_max":   func(c *Config, _ *Deps) { c.Bootstrap.ReconnectMax = "soon" },
 		"farewell":        func(c *Config, _ *Deps) { c.Farewell = "adieu" },
 		"only if":         func(c *Config, _ *Deps) { c.KeepWorkload = true },
-		"credentials":     func(_ *Config, d *Deps) { d.Credentials = nil },
+		"passport":        func(_ *Config, d *Deps) { d.Passport = nil },
 	} {
 		cfg, deps := good, deps
 		change(&cfg, &deps)

@@ -33,6 +33,11 @@ func (a *Agent) report(sequence uint64) *protocol.Report {
 		Drained:    a.duty.Drained,
 		Notice:     a.notice(),
 	}
+	papers := a.deps.Passport.Standing()
+	r.Trust = papers.Trust
+	if papers.Joined && !papers.Ends.IsZero() {
+		r.Certificate = &protocol.OwnCertificate{Issuer: papers.Issuer, Ends: timestamppb.New(papers.Ends)}
+	}
 	r.Checks, r.WorkloadExit = a.checked()
 	r.Healthy, r.Why = health(a.told(), r.Checks)
 	return r

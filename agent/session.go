@@ -13,12 +13,12 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/connectivity"
-	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/leasehold/leasehold/agent/contact"
+	"github.com/leasehold/leasehold/agent/passport"
 	"github.com/leasehold/leasehold/agent/protocol"
 )
 
@@ -64,13 +64,37 @@ func (s *session) end(kind protocol.Goodbye_Kind, why string) {
 	context.AfterFunc(s.ctx, func() { late.Stop() })
 }
 
-// open begins a stream and returns at once.
+// open begins a stream and returns at once. A machine without a certificate joins first, at the same replica.
 func (a *Agent) open(background context.Context, o contact.Open) {
 	ctx, cancel := context.WithCancel(background)
 	s := &session{out: make(chan *protocol.AgentMessage, outboxSize), ctx: ctx, cancel: cancel}
 	a.sessions[o.Stream] = s
-	conn, err := a.lines.take(o.Address)
-	hello := &protocol.AgentMessage{Kind: &protocol.AgentMessage_Hello{Hello: &protocol.Hello{
+	var conn *grpc.ClientConn
+	var err error
+	if a.deps.Passport.Standing().Joined {
+		conn, err = a.lines.take(o.Address)
+	}
+	a.streams.Go(func() {
+		defer cancel()
+		if err == nil {
+			err = a.deps.Passport.Join(ctx, func(ctx context.Context, r *protocol.JoinRequest) (*protocol.Certificate, error) {
+				return a.lines.join(ctx, o.Address, r)
+			})
+		}
+		if err == nil && conn == nil {
+			conn, err = a.lines.connect(o.Address, false)
+		}
+		if err == nil {
+			err = s.converse(ctx, conn, a.hello(o), func(m *protocol.GatewayMessage) {
+				a.tell(contact.Heard{Stream: o.Stream, Message: m})
+			})
+		}
+		a.tell(contact.Ended{Stream: o.Stream, Err: plain(err), Told: errors.Is(err, passport.ErrNotJoined)})
+	})
+}
+
+func (a *Agent) hello(o contact.Open) *protocol.AgentMessage {
+	return &protocol.AgentMessage{Kind: &protocol.AgentMessage_Hello{Hello: &protocol.Hello{
 		Protocol:     protocolVersion,
 		Shard:        a.cfg.Bootstrap.Shard,
 		Instance:     a.cfg.Bootstrap.Instance,
@@ -79,16 +103,36 @@ func (a *Agent) open(background context.Context, o contact.Open) {
 		Lease:        o.Lease,
 		AgentVersion: a.cfg.Version,
 		AgentStarted: timestamppb.New(a.started),
+		Trust:        a.deps.Passport.Standing().Trust,
 	}}}
-	a.streams.Go(func() {
-		defer cancel()
-		if err == nil {
-			err = s.converse(ctx, conn, hello, func(m *protocol.GatewayMessage) {
-				a.tell(contact.Heard{Stream: o.Stream, Message: m})
-			})
-		}
-		a.tell(contact.Ended{Stream: o.Stream, Err: err})
-	})
+}
+
+// hear takes what concerns the passport from what a replica says.
+func (a *Agent) hear(ev contact.Event) {
+	said, is := ev.(contact.Heard)
+	if !is || a.sessions[said.Stream] == nil {
+		return
+	}
+	switch kind := said.Message.GetKind().(type) {
+	case *protocol.GatewayMessage_Certificate:
+		a.deps.Passport.Accept(kind.Certificate)
+	case *protocol.GatewayMessage_Trust:
+		a.deps.Passport.Believe(kind.Trust)
+	}
+}
+
+// renew asks for another certificate when it is time, on the stream that serves. It says when to look again.
+func (a *Agent) renew(now time.Time) time.Time {
+	serving, is := a.contact.Serving()
+	s := a.sessions[serving]
+	if !is || s == nil {
+		return time.Time{} // a welcome comes first
+	}
+	request, look := a.deps.Passport.Renewal(now)
+	if request != nil {
+		s.say(&protocol.AgentMessage{Kind: &protocol.AgentMessage_RenewCertificate{RenewCertificate: &protocol.RenewCertificate{Request: request}}})
+	}
+	return look
 }
 
 // tell hands an event to the loop, as long as there is one.
@@ -108,7 +152,7 @@ func (s *session) converse(
 	stream, err := protocol.NewGatewayClient(conn).Session(ctx)
 	if err != nil {
 		cancel()
-		return plain(err)
+		return err
 	}
 	var writer sync.WaitGroup
 	defer writer.Wait()
@@ -139,7 +183,7 @@ func (s *session) converse(
 			return nil
 		}
 		if err != nil {
-			return plain(err)
+			return err
 		}
 		heard(m)
 	}
@@ -147,24 +191,27 @@ func (s *session) converse(
 
 // plain says what a gRPC error means, without its envelope.
 func plain(err error) error {
-	if s, ok := status.FromError(err); ok {
+	if s, ok := status.FromError(err); ok && err != nil {
 		return fmt.Errorf("%s: %s", strings.ToLower(s.Code().String()), s.Message())
 	}
 	return err
 }
 
-// lines makes connections, and keeps one ready beside the one in use (SAFE-11). It is used by the loop alone.
+// lines makes connections, and keeps one ready beside the one in use (SAFE-11). Apart from connect and join it is used by the loop alone.
 type lines struct {
-	credentials credentials.TransportCredentials
-	dial        func(ctx context.Context, address string) (net.Conn, error)
+	passport Passport
+	dial     func(ctx context.Context, address string) (net.Conn, error)
 
-	readyFor string
-	ready    *grpc.ClientConn
+	readyFor   string
+	ready      *grpc.ClientConn
+	generation uint64 // of the passport, when ready was made
 }
 
-func (l *lines) connect(address string) (*grpc.ClientConn, error) {
+// connect makes a connection. A bare one shows no certificate.
+func (l *lines) connect(address string, bare bool) (*grpc.ClientConn, error) {
+	secured, _ := l.passport.Credentials(bare)
 	conn, err := grpc.NewClient("passthrough:///"+address,
-		grpc.WithTransportCredentials(l.credentials),
+		grpc.WithTransportCredentials(secured),
 		grpc.WithContextDialer(l.dial),
 		grpc.WithNoProxy(),
 		grpc.WithDisableServiceConfig(),
@@ -183,19 +230,30 @@ func (l *lines) connect(address string) (*grpc.ClientConn, error) {
 	return conn, nil
 }
 
+// join asks a replica for the first certificate, on a connection of its own.
+func (l *lines) join(ctx context.Context, address string, r *protocol.JoinRequest) (*protocol.Certificate, error) {
+	conn, err := l.connect(address, true)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	r.Protocol = protocolVersion
+	return protocol.NewGatewayClient(conn).Join(ctx, r)
+}
+
 // take returns a connection, for the caller to close: the one kept ready if it is, else a new one. One that
 // is failing is not used, since gRPC would answer with its last error without trying.
 func (l *lines) take(address string) (*grpc.ClientConn, error) {
 	if l.ready == nil || l.readyFor != address {
-		return l.connect(address)
+		return l.connect(address, false)
 	}
 	conn := l.ready
 	l.ready, l.readyFor = nil, ""
-	if conn.GetState() == connectivity.Ready {
+	if conn.GetState() == connectivity.Ready && !l.outdated() {
 		return conn, nil
 	}
 	_ = conn.Close()
-	return l.connect(address)
+	return l.connect(address, false)
 }
 
 // warm makes this the connection that is kept ready; an empty address keeps none.
@@ -208,12 +266,28 @@ func (l *lines) warm(address string) {
 	if address == "" {
 		return
 	}
-	conn, err := l.connect(address)
+	_, l.generation = l.passport.Credentials(false)
+	conn, err := l.connect(address, false)
 	if err != nil {
 		return // told when it is needed
 	}
 	conn.Connect()
 	l.ready, l.readyFor = conn, address
+}
+
+// renew exchanges the connection that is kept ready, if it has shown another certificate than it would now.
+func (l *lines) renew() {
+	if l.ready == nil || !l.outdated() {
+		return
+	}
+	address := l.readyFor
+	l.close()
+	l.warm(address)
+}
+
+func (l *lines) outdated() bool {
+	_, now := l.passport.Credentials(false)
+	return l.generation != now
 }
 
 func (l *lines) close() {

@@ -14,11 +14,11 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/test/bufconn"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/leasehold/leasehold/agent/passport"
 	"github.com/leasehold/leasehold/agent/protocol"
 	"github.com/leasehold/leasehold/provider"
 )
@@ -214,21 +214,31 @@ func answer(act script, report *protocol.Report, lease int64) *protocol.GatewayM
 	}
 }
 
-// counting are credentials that count handshakes.
+// counting is a passport that counts handshakes.
 type counting struct {
+	Passport
+	shard *shard
+}
+
+func (c counting) Credentials(bare bool) (credentials.TransportCredentials, uint64) {
+	own, generation := c.Passport.Credentials(bare)
+	return countedCredentials{own, c.shard}, generation
+}
+
+type countedCredentials struct {
 	credentials.TransportCredentials
 	shard *shard
 }
 
-func (c counting) ClientHandshake(ctx context.Context, authority string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+func (c countedCredentials) ClientHandshake(ctx context.Context, authority string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	c.shard.mu.Lock()
 	c.shard.shaken++
 	c.shard.mu.Unlock()
 	return c.TransportCredentials.ClientHandshake(ctx, authority, conn)
 }
 
-func (c counting) Clone() credentials.TransportCredentials {
-	return counting{c.TransportCredentials.Clone(), c.shard}
+func (c countedCredentials) Clone() credentials.TransportCredentials {
+	return countedCredentials{c.TransportCredentials.Clone(), c.shard}
 }
 
 // running is an agent under way in a bubble.
@@ -261,7 +271,7 @@ func startAgent(t *testing.T, s *shard, m *machine, change func(*Config)) *runni
 	h, c, notices, evac := newHook(), newChecker(), newOracle(), newOracle()
 	power, began := newSwitch(), s.began
 	a, err := New(cfg, Deps{
-		Credentials: counting{insecure.NewCredentials(), s}, Logger: slog.New(slog.NewTextHandler(testWriter{t}, nil)),
+		Passport: counting{passport.Unsecured{}, s}, Logger: slog.New(slog.NewTextHandler(testWriter{t}, nil)),
 		Host: m, Workload: m, Hook: h, Checks: c, Notices: notices, Evacuation: evac, Fence: power, Uptime: func() time.Duration { return time.Since(began) }, Dial: s.dial, Rand: func() float64 { return 0.999 },
 	})
 	if err != nil {

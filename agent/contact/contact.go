@@ -115,6 +115,7 @@ type Heard struct {
 type Ended struct {
 	Stream Stream
 	Err    error
+	Told   bool // the log has it already
 }
 
 // Changed says that there is something to report before the interval is over (DET-1).
@@ -191,6 +192,14 @@ func (c *Contact) Renewed() (from time.Time, ttl time.Duration) {
 		return time.Time{}, 0
 	}
 	return c.renewed, c.ttl
+}
+
+// Serving is the stream that was welcomed and has not ended.
+func (c *Contact) Serving() (Stream, bool) {
+	if c.serving == nil {
+		return 0, false
+	}
+	return c.serving.stream, true
 }
 
 // Leave ends all contact. Step does nothing afterwards.

@@ -54,7 +54,7 @@ func coordinators(s Stream, list ...string) Event {
 	return Heard{s, &message{Kind: &protocol.GatewayMessage_Coordinators{Coordinators: &protocol.Coordinators{Addresses: list}}}}
 }
 
-func ended(s Stream) Event { return Ended{s, errors.New("reset")} }
+func ended(s Stream) Event { return Ended{Stream: s, Err: errors.New("reset")} }
 
 // words renders orders without notes, and without memories unless they matter: those stand before each open
 // and have the same epoch.

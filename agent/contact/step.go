@@ -236,6 +236,9 @@ func (c *Contact) ended(now time.Time, ev Ended) []Order {
 		why = ev.Err.Error()
 	}
 	c.lost(now, l)
+	if ev.Told {
+		return nil
+	}
 	return []Order{Note{Warn: true, Text: text, Replica: l.address, Why: why}}
 }
 

@@ -11,12 +11,11 @@ import (
 	"strings"
 	"time"
 
-	"google.golang.org/grpc/credentials/insecure"
-
 	"github.com/leasehold/leasehold/agent"
 	"github.com/leasehold/leasehold/agent/checks"
 	"github.com/leasehold/leasehold/agent/host"
 	"github.com/leasehold/leasehold/agent/notice"
+	"github.com/leasehold/leasehold/agent/passport"
 	"github.com/leasehold/leasehold/agent/workload"
 	"github.com/leasehold/leasehold/provider"
 )
@@ -42,9 +41,6 @@ func (c *Cmd) Run(ctx context.Context, log *slog.Logger, version Version) error 
 	bootstrap, err := readBootstrap(c.Bootstrap)
 	if err != nil {
 		return err
-	}
-	if bootstrap.CA != "" {
-		return fmt.Errorf("bootstrap document %s asks for an encrypted stream (ca), which this agent cannot do yet", c.Bootstrap)
 	}
 	stateDir, err := stateDir(c.StateDir, c.Bootstrap)
 	if err != nil {
@@ -94,17 +90,29 @@ func (c *Cmd) Run(ctx context.Context, log *slog.Logger, version Version) error 
 	if err != nil {
 		return err
 	}
+	papers, err := papersOf(bootstrap, stateDir, log)
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.Bootstrap, err)
+	}
 	a, err := agent.New(agent.Config{
 		Bootstrap: bootstrap, BootID: boot, StateDir: stateDir, Version: string(version),
 		Farewell: agent.Farewell(or(c.Farewell, string(agent.FarewellShutdown))), KeepWorkload: c.KeepWorkload,
 	}, agent.Deps{
-		Credentials: insecure.NewCredentials(), Logger: log, Host: sampler, Workload: runner, Hook: hook, Checks: checker,
+		Passport: papers, Logger: log, Host: sampler, Workload: runner, Hook: hook, Checks: checker,
 		Notices: notices, Evacuation: evacuation, Fence: fence{place: place, processes: c.BootID != ""},
 	})
 	if err != nil {
 		return err
 	}
 	return a.Run(ctx)
+}
+
+// papersOf is what this machine shows. As long as there are coordinators without certificates, machines that were made by one have none either.
+func papersOf(bootstrap provider.Bootstrap, stateDir string, log *slog.Logger) (agent.Passport, error) {
+	if bootstrap.CA == "" {
+		return passport.Unsecured{}, nil
+	}
+	return passport.Open(passport.Config{Bootstrap: bootstrap, StateDir: stateDir}, passport.Deps{Logger: log})
 }
 
 // readBootstrap reads the document, and says what to do if there is none.

@@ -39,7 +39,7 @@ func TestWhatIsWrongIsSaidInOneLine(t *testing.T) {
 		"newer":        {Cmd{Bootstrap: write("newer", `{"schema":9}`)}, "upgrade the agent"},
 		"no address":   {Cmd{Bootstrap: write("alone", `{"schema":1,"instance":"a","shard":"s"}`)}, "coordinators is empty"},
 		"bad duration": {Cmd{Bootstrap: write("bad", strings.Replace(document, "30s", "soon", 1))}, "reconnect_max"},
-		"encrypted":    {Cmd{Bootstrap: write("tls", strings.Replace(document, `"schema":1`, `"schema":1,"ca":"PEM"`, 1))}, "encrypted"},
+		"bad CA":       {Cmd{Bootstrap: write("tls", strings.Replace(document, `"schema":1`, `"schema":1,"ca":"PEM"`, 1))}, "bootstrap document: ca: no certificate authority to believe"},
 		"state dir":    {Cmd{Bootstrap: write("ok", document), StateDir: file + "/below"}, "make state directory"},
 		"keep":         {Cmd{Bootstrap: write("ok2", document), KeepWorkload: true}, "set farewell to restart"},
 	} {

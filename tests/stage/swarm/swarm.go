@@ -11,9 +11,8 @@ import (
 	"path/filepath"
 	"sync"
 
-	"google.golang.org/grpc/credentials/insecure"
-
 	"github.com/leasehold/leasehold/agent"
+	"github.com/leasehold/leasehold/agent/passport"
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/provider/memprovider"
 )
@@ -73,8 +72,17 @@ func (s *swarm) live(ctx context.Context, boot memprovider.Boot) {
 		s.cfg.Logger.Error("machine has no disk", "instance", instance, "error", err)
 		return
 	}
+	var papers agent.Passport = passport.Unsecured{}
+	if boot.Bootstrap.CA != "" {
+		own, err := passport.Open(passport.Config{Bootstrap: boot.Bootstrap, StateDir: dir}, passport.Deps{Logger: s.cfg.Logger})
+		if err != nil {
+			s.cfg.Logger.Error("machine has no passport", "instance", instance, "error", err)
+			return
+		}
+		papers = own
+	}
 	a, err := agent.New(agent.Config{Bootstrap: boot.Bootstrap, BootID: boot.ID, StateDir: dir, Version: "swarm"}, agent.Deps{
-		Credentials: insecure.NewCredentials(), Logger: s.cfg.Logger, Host: still{}, Workload: none{}, Hook: idle{},
+		Passport: papers, Logger: s.cfg.Logger, Host: still{}, Workload: none{}, Hook: idle{},
 		Checks: unchecked{}, Notices: calm{}, Evacuation: calm{}, Fence: unfenced{}, Dial: s.wire(instance).dial,
 	})
 	if err != nil {
