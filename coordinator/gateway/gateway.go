@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/keepalive"
 
 	"github.com/leasehold/leasehold/agent/identity"
 	"github.com/leasehold/leasehold/agent/protocol"
@@ -49,9 +48,11 @@ const (
 	restoresAtOnce = 64
 	openingAtOnce  = 64              // hellos: what comes beyond waits, so that renewals get through
 	openingWait    = 2 * time.Second // for how long; then the agent is better off elsewhere, or later
-	reportRate     = 20              // reports a second of one agent: more than many checks that go up and down give
+	reportRate     = 20              // messages a second of one agent: more than many checks that go up and down give
 	reportBurst    = 100             // and so many at once
-	maxMessage     = 256 << 10       // a report with a workload's last words is well below
+	byteRate       = 2 << 20         // bytes a second: more than so many checks give while the workload's last words are told each time
+	byteBurst      = 8 << 20
+	floodFor       = 30 * time.Second // how long an agent may have more to say than that, which waits with it meanwhile
 )
 
 // Gateway serves agents' streams.
@@ -68,6 +69,7 @@ type Gateway struct {
 	strays   map[string]stray
 	refused  map[string]time.Time // boot conflicts in the journal already
 
+	conduct  *conduct
 	refusals *Refusals
 	restores chan struct{}
 	opening  turn           // of sessions that begin, and of agents that join
@@ -94,19 +96,10 @@ func New(cfg Config, deps Deps) (*Gateway, error) {
 	g := &Gateway{
 		cfg: cfg, deps: deps, sessions: map[string]*session{}, strays: map[string]stray{}, refused: map[string]time.Time{},
 		restores: make(chan struct{}, restoresAtOnce), opening: make(turn, openingAtOnce),
-		refusals: NewRefusals(deps.Logger, deps.Journal), guesses: newGuesses(),
+		refusals: NewRefusals(deps.Logger, deps.Journal), guesses: newGuesses(), conduct: newConduct(),
 	}
 	g.life, g.end = context.WithCancel(context.Background())
 	return g, nil
-}
-
-// ServerOptions are those that an agents' server must have: silence is noticed within 15s (DET-3), and messages are bounded.
-func ServerOptions() []grpc.ServerOption {
-	return []grpc.ServerOption{
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 10 * time.Second, Timeout: 5 * time.Second}),
-		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
-		grpc.MaxRecvMsgSize(maxMessage),
-	}
 }
 
 // Run watches over the sessions until ctx ends; then it sends the agents away and waits until all it began has ended.
@@ -174,18 +167,22 @@ func (g *Gateway) all() []*session {
 func (g *Gateway) Session(stream grpc.BidiStreamingServer[protocol.AgentMessage, protocol.GatewayMessage]) error {
 	hello, err := firstHello(stream)
 	if err != nil {
-		return err
+		return g.noHello(stream.Context(), err)
 	}
 	s := newSession(g, stream, hello)
 	if refusal := s.prove(); refusal != nil {
-		return stream.Send(&protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Refused{Refused: refusal}})
+		g.answerLate(s.ctx)
+		return s.stream.Send(&protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Refused{Refused: refusal}})
+	}
+	if refusal := s.behaves(); refusal != nil {
+		return s.stream.Send(refusal)
 	}
 	if refusal := s.open(stream.Context()); refusal != nil {
 		g.deps.Logger.Debug("agent refused", "instance", hello.GetInstance(), "reason", refusal.GetReason().String(), "why", refusal.GetMessage())
-		return stream.Send(&protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Refused{Refused: refusal}})
+		return s.stream.Send(&protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Refused{Refused: refusal}})
 	}
 	if !g.admit(s) {
-		return stream.Send(refusedMessage(protocol.Refused_UNAVAILABLE, "this replica stops: go to another", 0))
+		return s.stream.Send(refusedMessage(protocol.Refused_UNAVAILABLE, "this replica stops: go to another", 0))
 	}
 	defer g.forget(s)
 	g.deps.Picture.View(func(c *picture.Content) { g.check(c, s) }) // what changed before we were listed among the sessions

@@ -178,11 +178,14 @@ func TestSecondBootsFillNoJournal(t *testing.T) {
 	inWorld(t, func(w *world) {
 		r := w.serve("one")
 		defer r.stop()
-		w.record("web-0", store.Running)
-		defer r.welcomed(hello("web-0", "boot", 1)).hangUp()
-		const most = 1000
-		for i := range most + 10 {
-			r.refused(hello("web-0", fmt.Sprintf("boot-%d", i), 1), protocol.Refused_BOOT_CONFLICT)
+		const most, each = 1000, 9 // and one that is welcomed: more hellos at once no instance has
+		for i := range most/each + 2 {
+			id := fmt.Sprintf("web-%d", i)
+			w.record(id, store.Running)
+			defer r.welcomed(hello(id, "boot", 1)).hangUp()
+			for boot := range each {
+				r.refused(hello(id, fmt.Sprintf("boot-%d", boot), 1), protocol.Refused_BOOT_CONFLICT)
+			}
 		}
 		if n := len(r.entries()); n != most {
 			t.Errorf("%d entries in the journal, want %d at most", n, most)

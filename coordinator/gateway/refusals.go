@@ -14,6 +14,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/leasehold/leasehold/agent/identity"
+	"github.com/leasehold/leasehold/coordinator/door"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -245,4 +246,9 @@ func shown(name string) string {
 		return name
 	}
 	return strconv.QuoteToASCII(clip(name, mostName))
+}
+
+// AtDoor takes note of whom the door has turned away (SEC-5).
+func (r *Refusals) AtDoor(f door.Refusal) {
+	r.Add(Refusal{Rule: "SEC-5", What: "connection closed", Why: f.Why, Address: f.Address, Claimed: f.Name})
 }

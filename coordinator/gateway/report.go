@@ -17,11 +17,11 @@ import (
 
 // The bounds of what a report may hold; more is cut off.
 const (
-	mostChecks  = 64
-	mostWindows = 3
-	mostName    = 100
-	mostText    = 1000
-	mostOutput  = 64 << 10
+	mostChecks  = protocol.MostChecks
+	mostWindows = protocol.MostWindows
+	mostName    = protocol.MostName
+	mostText    = protocol.MostText
+	mostOutput  = protocol.MostOutput
 )
 
 // whyEvery is how often at most a report is persisted for nothing but another reason: a check may give another one each time.

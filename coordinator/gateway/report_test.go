@@ -107,10 +107,10 @@ func TestChecksAreTakenOver(t *testing.T) {
 		a := r.welcomed(hello("web-0", "boot1", 1))
 		defer a.hangUp()
 		list := []*protocol.Check{{
-			Name: strings.Repeat("n", 1000), Kind: strings.Repeat("k", 1000), Why: strings.Repeat("w", 10_000), Pending: true, Optional: true,
+			Name: strings.Repeat("n", 400), Kind: strings.Repeat("k", 400), Why: strings.Repeat("w", 4000), Pending: true, Optional: true,
 			Against: 1, Threshold: 3, Took: durationpb.New(-time.Second),
 		}, {Name: "http:8081", Kind: "http", Why: "connection refused", Against: 1, Threshold: 2, Took: durationpb.New(time.Second)}}
-		for range 1000 {
+		for range 250 {
 			list = append(list, &protocol.Check{Name: "x"})
 		}
 		a.report(&protocol.Report{Checks: list})
@@ -221,12 +221,12 @@ func TestAbsurdReportsHarmNothing(t *testing.T) {
 		w.record("web-0", store.Running)
 		a := r.welcomed(hello("web-0", "boot1", 1))
 		defer a.hangUp()
-		long := strings.Repeat("äx", 10_000)
+		long := strings.Repeat("äx", 1300)
 		checks := make([]*protocol.Check, 200)
 		for i := range checks {
 			checks[i] = &protocol.Check{Name: strings.Repeat("n", 150), Why: strings.Repeat("w\x00", 40), Since: &timestamppb.Timestamp{Seconds: math.MaxInt64}}
 		}
-		windows := make([]*protocol.HostWindow, 100)
+		windows := make([]*protocol.HostWindow, 12)
 		for i := range windows {
 			windows[i] = &protocol.HostWindow{Span: durationpb.New(-time.Hour), CpuPercent: math.NaN(), MemoryPercent: math.Inf(1), DiskPercent: math.Inf(-1), NetworkSent: math.MaxUint64}
 		}
@@ -239,7 +239,7 @@ func TestAbsurdReportsHarmNothing(t *testing.T) {
 			{Healthy: true, Sent: &timestamppb.Timestamp{Seconds: 253402300799, Nanos: 999999999}},
 			{Healthy: false, Checks: checks},
 			{Healthy: false, Checks: []*protocol.Check{nil}},
-			{Healthy: false, WorkloadExit: &protocol.WorkloadExit{Output: []byte(strings.Repeat("\xff\x00", 60_000)), Signal: long, At: &timestamppb.Timestamp{Nanos: -5}}},
+			{Healthy: false, WorkloadExit: &protocol.WorkloadExit{Output: []byte(strings.Repeat("\xff\x00", 60_000)), Signal: strings.Repeat("äx", 130), At: &timestamppb.Timestamp{Nanos: -5}}},
 		}
 		for i, report := range reports {
 			if m := a.report(report); m.GetAck() == nil {

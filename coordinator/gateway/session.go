@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/time/rate"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -28,6 +27,8 @@ var (
 	errDistrusted   = errors.New("the certificate's authority is no longer believed")
 )
 
+const errNoHello = "no hello came"
+
 type agentStream = grpc.BidiStreamingServer[protocol.AgentMessage, protocol.GatewayMessage]
 
 // session is one stream of one agent.
@@ -45,7 +46,9 @@ type session struct {
 	outbox chan *protocol.GatewayMessage // what others than the stream's goroutine want said
 	wanted wanted
 	proof  proof
-	pace   *rate.Limiter // of reports
+	pace   pace
+
+	sequence uint64 // of the last report
 
 	// turn is held over each exchange with the store, so that what a session writes is written in order. Whoever waits for
 	// it waits no longer than for the store itself.
@@ -71,9 +74,9 @@ type session struct {
 
 func newSession(g *Gateway, stream agentStream, hello *protocol.Hello) *session {
 	s := &session{
-		g: g, stream: stream, instance: hello.GetInstance(), bootID: hello.GetBootId(), epoch: hello.GetEpoch(), hello: hello,
+		g: g, stream: &patient{agentStream: stream}, instance: hello.GetInstance(), bootID: hello.GetBootId(), epoch: hello.GetEpoch(), hello: hello,
 		outbox: make(chan *protocol.GatewayMessage, 16), wanted: newWanted(), proof: newProof(), turn: make(turn, 1),
-		pace: rate.NewLimiter(reportRate, reportBurst),
+		pace: newPace(),
 	}
 	s.ctx, s.cancel = context.WithCancelCause(stream.Context())
 	s.proof.peer, s.peer = peerOf(stream.Context())
@@ -83,19 +86,19 @@ func newSession(g *Gateway, stream agentStream, hello *protocol.Hello) *session 
 // firstHello waits for the hello that every stream opens with, for a short time.
 func firstHello(stream agentStream) (*protocol.Hello, error) {
 	type first struct {
-		msg *protocol.AgentMessage
+		msg letter
 		err error
 	}
 	got := make(chan first, 1)
 	go func() { // ends with the stream at the latest
-		msg, err := stream.Recv()
+		msg, err := receive(stream)
 		got <- first{msg, err}
 	}()
 	timeout := time.NewTimer(callTimeout)
 	defer timeout.Stop()
 	select {
 	case <-timeout.C:
-		return nil, status.Error(codes.DeadlineExceeded, "no hello came")
+		return nil, status.Error(codes.DeadlineExceeded, errNoHello)
 	case f := <-got:
 		if f.err != nil {
 			return nil, f.err
@@ -157,11 +160,11 @@ func (s *session) serve() error {
 	}
 	stopProof := s.proof.watch(s)
 	defer stopProof()
-	received := make(chan *protocol.AgentMessage)
+	received := make(chan letter)
 	failed := make(chan error, 1)
 	go func() { // ends with the stream, which ends when this method returns
 		for {
-			msg, err := s.stream.Recv()
+			msg, err := receive(s.stream)
 			if err != nil {
 				failed <- err
 				return
@@ -169,6 +172,7 @@ func (s *session) serve() error {
 			select {
 			case received <- msg:
 			case <-s.ctx.Done():
+				failed <- context.Cause(s.ctx)
 				return
 			}
 		}
@@ -178,10 +182,12 @@ func (s *session) serve() error {
 	for {
 		select {
 		case <-s.ctx.Done():
+			if s.stream.Context().Err() != nil && errors.Is(context.Cause(s.ctx), context.Cause(s.stream.Context())) {
+				return s.failed(<-failed, goodbye) // which says more, and comes at once
+			}
 			return s.closed(goodbye)
 		case err := <-failed:
-			s.ended(err, goodbye)
-			return nil
+			return s.failed(err, goodbye)
 		case msg := <-s.outbox:
 			if err := s.stream.Send(msg); err != nil {
 				s.ended(err, goodbye)
@@ -202,11 +208,18 @@ func (s *session) serve() error {
 		case <-paused:
 			next, paused = received, nil
 		case msg := <-next:
+			wait, err := s.pace.take(time.Now(), msg.bytes)
+			if err != nil {
+				return s.failed(err, goodbye)
+			}
+			if wait > 0 {
+				next, paused = nil, time.After(wait) // what comes meanwhile waits with the agent
+			}
+			if err := s.offensive(msg); err != nil {
+				return s.failed(err, goodbye)
+			}
 			switch kind := msg.GetKind().(type) {
 			case *protocol.AgentMessage_Report:
-				if wait := s.pace.Reserve().Delay(); wait > 0 {
-					next, paused = nil, time.After(wait) // what comes meanwhile waits with the agent
-				}
 				if err := s.report(kind.Report); err != nil {
 					s.ended(err, goodbye)
 					return nil
@@ -324,7 +337,7 @@ func (s *session) leave(b *protocol.Goodbye) {
 	}
 	ctx, cancel := context.WithTimeout(s.g.life, callTimeout)
 	defer cancel()
-	s.setState(ctx, state, kind, b.GetMessage())
+	s.setState(ctx, state, kind, clip(b.GetMessage(), mostText))
 }
 
 func (s *session) stopTimer() {

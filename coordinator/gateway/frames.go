@@ -1,0 +1,106 @@
+package gateway
+
+import (
+	"errors"
+	"fmt"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/encoding"
+	_ "google.golang.org/grpc/encoding/proto" // whose codec is extended
+	"google.golang.org/grpc/mem"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/leasehold/leasehold/agent/protocol"
+)
+
+// A message is weighed before it is decoded: one of 256 KiB may hold a hundred thousand empty parts, which take a hundred times that memory
+// (SEC-5).
+
+// frame is a message as it came.
+type frame struct{ data []byte }
+
+// frames is gRPC's own codec, which can leave a message as it came.
+type frames struct{ encoding.CodecV2 }
+
+func newFrames() frames { return frames{encoding.GetCodecV2("proto")} }
+
+func (c frames) Unmarshal(data mem.BufferSlice, v any) error {
+	if f, ok := v.(*frame); ok {
+		f.data = data.Materialize()
+		return nil
+	}
+	return c.CodecV2.Unmarshal(data, v)
+}
+
+// letter is what came from an agent, and how much it was.
+type letter struct {
+	*protocol.AgentMessage
+	bytes int
+}
+
+// offence is something that no agent does. Its text is one of the program's.
+type offence string
+
+func (o offence) Error() string { return string(o) }
+
+// Offences of a single message.
+const (
+	offenceTooLong   = offence("a message is too long")
+	offenceParts     = offence("a message has too many parts")
+	offenceMalformed = offence("a message cannot be read")
+)
+
+// receive returns the next message of an agent. The error may be an offence.
+func receive(stream grpc.ServerStream) (letter, error) {
+	var f frame
+	if err := stream.RecvMsg(&f); err != nil {
+		if status.Code(err) == codes.ResourceExhausted {
+			return letter{}, offenceTooLong
+		}
+		return letter{}, err
+	}
+	return readLetter(f.data)
+}
+
+// readLetter decodes a message, if it may be one.
+func readLetter(data []byte) (letter, error) {
+	msg := &protocol.AgentMessage{}
+	left := protocol.MostParts
+	if err := weigh(data, msg.ProtoReflect().Descriptor(), &left); err != nil {
+		return letter{}, err
+	}
+	if err := proto.Unmarshal(data, msg); err != nil {
+		return letter{}, fmt.Errorf("%w: %w", offenceMalformed, err)
+	}
+	return letter{msg, len(data)}, nil
+}
+
+// weigh counts the fields of a message, those of its parts included.
+func weigh(data []byte, as protoreflect.MessageDescriptor, left *int) error {
+	for len(data) > 0 {
+		number, kind, n := protowire.ConsumeTag(data)
+		if n < 0 {
+			return errors.Join(offenceMalformed, protowire.ParseError(n))
+		}
+		if *left--; *left < 0 {
+			return offenceParts
+		}
+		data = data[n:]
+		n = protowire.ConsumeFieldValue(number, kind, data)
+		if n < 0 {
+			return errors.Join(offenceMalformed, protowire.ParseError(n))
+		}
+		if field := as.Fields().ByNumber(number); field != nil && field.Message() != nil && kind == protowire.BytesType {
+			part, _ := protowire.ConsumeBytes(data)
+			if err := weigh(part, field.Message(), left); err != nil {
+				return err
+			}
+		}
+		data = data[n:]
+	}
+	return nil
+}

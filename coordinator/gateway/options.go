@@ -1,0 +1,36 @@
+package gateway
+
+import (
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/keepalive"
+
+	"github.com/leasehold/leasehold/agent/protocol"
+)
+
+// What one connection can take of a replica.
+const (
+	mostStreams = 4               // an agent has one, and a moment before its end the next
+	mostHeaders = 16 << 10        // bytes; an agent's have a few hundred
+	window      = 64 << 10        // bytes that may have come and wait to be read
+	helloTime   = 6 * time.Second // for the handshake and what follows it; the door has its own, which ends first and says why
+	buffer      = 4 << 10         // a report fits, and there is one of these for each connection
+)
+
+// ServerOptions are those that an agents' server must have: silence is noticed within 15s (DET-3), and what one agent can take is bounded (SEC-5).
+func ServerOptions() []grpc.ServerOption {
+	return []grpc.ServerOption{
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 10 * time.Second, Timeout: 5 * time.Second}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
+		grpc.MaxRecvMsgSize(protocol.MostMessage),
+		grpc.MaxConcurrentStreams(mostStreams),
+		grpc.MaxHeaderListSize(mostHeaders),
+		grpc.StaticStreamWindowSize(window),
+		grpc.StaticConnWindowSize(window),
+		grpc.ReadBufferSize(buffer),
+		grpc.WriteBufferSize(buffer),
+		grpc.ConnectionTimeout(helloTime),
+		grpc.ForceServerCodecV2(newFrames()),
+	}
+}
