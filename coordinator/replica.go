@@ -12,9 +12,6 @@ import (
 	"sync"
 	"time"
 
-	"google.golang.org/grpc"
-
-	"github.com/leasehold/leasehold/agent/protocol"
 	"github.com/leasehold/leasehold/coordinator/gateway"
 	"github.com/leasehold/leasehold/coordinator/picture"
 	"github.com/leasehold/leasehold/provider"
@@ -134,12 +131,10 @@ func (r *Replica) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	options := gateway.ServerOptions()
-	if secured := gw.Credentials(); secured != nil {
-		options = append(options, grpc.Creds(secured))
+	server, callers, err := r.agentsServer(gw, listener)
+	if err != nil {
+		return err
 	}
-	server := grpc.NewServer(options...)
-	protocol.RegisterGatewayServer(server, gw)
 
 	// The picture outlives the rest, so that those who wind down still see what happens.
 	pictureCtx, endPicture := context.WithCancel(context.WithoutCancel(ctx))
@@ -150,7 +145,7 @@ func (r *Replica) Run(ctx context.Context) error {
 
 	var parts sync.WaitGroup
 	parts.Go(func() {
-		if err := server.Serve(listener); err != nil {
+		if err := server.Serve(callers); err != nil {
 			cancel(fmt.Errorf("serve agents: %w", err))
 		}
 	})

@@ -133,6 +133,8 @@ func whyFailed(err error, helloCame, oldTLS bool) (why, claimed string) {
 		return "the caller does not believe this coordinator", ""
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return "no handshake in time", ""
+	case errors.Is(err, net.ErrClosed):
+		return "", "" // by the door, which has told why
 	case !helloCame && errors.Is(err, io.EOF):
 		return "", "" // somebody looked whether anybody listens
 	default:
