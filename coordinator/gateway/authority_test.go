@@ -159,3 +159,23 @@ func (w *world) token(instance string, ttl time.Duration) string {
 	}
 	return token
 }
+
+// change exchanges the issuer and whom to believe.
+func (a *testAuthority) change(issuer signer, trust ...signer) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.issuer, a.trust = issuer, nil
+	for _, s := range trust {
+		a.trust = append(a.trust, s.cert)
+	}
+	close(a.changed)
+	a.changed = make(chan struct{})
+}
+
+// lifetime sets how long agents' certificates last.
+func (w *world) lifetime(d time.Duration) {
+	w.t.Helper()
+	settings := store.DefaultShardSettings()
+	settings.Certificate = store.Duration(d)
+	w.put(w.keys.Shard(), store.Encode(store.Shard{Schema: store.Schema, ID: shardID, Settings: settings}))
+}

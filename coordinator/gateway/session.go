@@ -224,9 +224,11 @@ func (s *session) serve() error {
 					s.ended(err, goodbye)
 					return nil
 				}
-				if err := s.sendTrust(kind.Report.GetTrust()); err != nil {
-					s.ended(err, goodbye)
-					return nil
+				if has := kind.Report.GetTrust(); has != "" {
+					if err := s.sendTrust(has); err != nil {
+						s.ended(err, goodbye)
+						return nil
+					}
 				}
 			case *protocol.AgentMessage_RenewCertificate:
 				if wait := s.proof.pace.Reserve().Delay(); wait > 0 {
