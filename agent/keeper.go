@@ -2,12 +2,9 @@ package agent
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"sync"
 	"time"
-
-	"github.com/leasehold/leasehold/agent/workload"
 )
 
 // keeper starts, stops and restarts the workload, one after the other and apart from the loop, since a workload may take
@@ -130,11 +127,10 @@ func (k *keeper) follow(ctx context.Context, w wish) bool {
 }
 
 func (k *keeper) start() {
-	err := k.workload.Start()
-	if err != nil {
+	if err := k.workload.Start(); err != nil {
 		k.log.Warn("workload was not started", "error", err)
 	}
-	k.up = !errors.Is(err, workload.ErrWaits) // else the next wish tries again
+	k.up = true
 }
 
 // carriedOut is the token of the last restart that was carried out.

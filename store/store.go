@@ -36,6 +36,10 @@ var (
 	ErrUnavailable = errors.New("store unavailable")
 	// ErrDenied: the caller is not allowed, or not who it says it is.
 	ErrDenied = errors.New("permission denied")
+	// ErrNobody is an ErrDenied: the store wants to know who asks, and nothing said so.
+	ErrNobody = fmt.Errorf("%w: nobody is logged in", ErrDenied)
+	// ErrLogin is an ErrDenied: there is no such user, or the password is another.
+	ErrLogin = fmt.Errorf("%w: user name or password is wrong", ErrDenied)
 )
 
 // ConflictError says which conditions did not hold.

@@ -16,7 +16,6 @@ import (
 	"github.com/leasehold/leasehold/agent/host"
 	"github.com/leasehold/leasehold/agent/notice"
 	"github.com/leasehold/leasehold/agent/passport"
-	"github.com/leasehold/leasehold/agent/secrets"
 	"github.com/leasehold/leasehold/agent/workload"
 	"github.com/leasehold/leasehold/provider"
 )
@@ -64,12 +63,11 @@ func (c *Cmd) Run(ctx context.Context, log *slog.Logger, version Version) error 
 	if err != nil {
 		return err
 	}
-	hidden := secrets.New()
 	place := workload.Config{
 		Run: bootstrap.Run, Vars: bootstrap.Vars, Facts: bootstrap.Facts,
 		Dir: or(c.WorkDir, stateDir), StateDir: stateDir, Boot: boot,
 		Instance: bootstrap.Instance, Group: bootstrap.Group, Shard: bootstrap.Shard,
-		StopTimeout: stopTimeout, Secrets: hidden,
+		StopTimeout: stopTimeout,
 	}
 	runner, err := workload.New(place, workload.Deps{Logger: log})
 	if err != nil {
@@ -101,7 +99,7 @@ func (c *Cmd) Run(ctx context.Context, log *slog.Logger, version Version) error 
 		Farewell: agent.Farewell(or(c.Farewell, string(agent.FarewellShutdown))), KeepWorkload: c.KeepWorkload,
 	}, agent.Deps{
 		Passport: papers, Logger: log, Host: sampler, Workload: runner, Hook: hook, Checks: checker,
-		Notices: notices, Evacuation: evacuation, Fence: fence{place: place, processes: c.BootID != ""}, Secrets: hidden,
+		Notices: notices, Evacuation: evacuation, Fence: fence{place: place, processes: c.BootID != ""},
 	})
 	if err != nil {
 		return err

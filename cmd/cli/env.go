@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/cmd/output"
+	"github.com/leasehold/leasehold/cmd/rights"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -31,6 +32,8 @@ type Env struct {
 
 	// Open opens the store. The function that comes with it closes it again.
 	Open func(context.Context, Connection) (store.Store, func() error, error)
+	// Rights opens etcd's users and roles. The function that comes with it closes it again.
+	Rights func(context.Context, Connection) (rights.Etcd, func() error, error)
 	// Edit lets the operator change the file at this path, and returns when that is done.
 	Edit func(ctx context.Context, path string) error
 }

@@ -55,6 +55,8 @@ func (c *Events) followOnce(ctx context.Context, s *Session, at store.Revision, 
 				return at, s.unreachable("follow the journal", store.ErrUnavailable)
 			case errors.Is(b.Err, store.ErrCompacted):
 				return s.skipCompacted(ctx, at)
+			case errors.Is(b.Err, store.ErrDenied):
+				return at, s.denied(ctx, b.Err, s.reading(s.keys().Prefix()))
 			case b.Err != nil:
 				return at, s.unreachable("follow the journal", b.Err)
 			}

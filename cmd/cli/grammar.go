@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/alecthomas/kong"
 	kongcompletion "github.com/jotaen/kong-completion"
@@ -23,6 +24,7 @@ type Grammar struct {
 	Evacuate Evacuate  `cmd:"" help:"Empty a zone: its instances are replaced elsewhere, and none is made there."`
 	Simulate Simulate  `cmd:"" help:"See what would happen to groups, in imagined time: nothing is asked of etcd."`
 	Config   Config    `cmd:"" help:"What holds for the whole shard: its file of static groups, its settings, and those of this program."`
+	Auth     Auths     `cmd:"" help:"Who may do what: etcd's users and roles for the shard."`
 	Version  Version   `cmd:"" help:"Show the version of this program."`
 
 	Dev         services.Dev         `cmd:"" help:"Run everything on this machine: etcd, coordinator and a demo group."`
@@ -93,10 +95,16 @@ func Run(ctx context.Context, env Env, args []string) Code {
 	if g.Timeout < 0 {
 		return report(ctx, s.aside(), failure(Usage, "leasehold --help", "--timeout: %s: must not be negative", g.Timeout))
 	}
-	s.settings = settingsOf(parsed, file)
+	s.settings, s.command = settingsOf(parsed, file), spoken(parsed)
 	parsed.BindTo(ctx, (*context.Context)(nil))
 	parsed.Bind(s, s.host())
 	return report(ctx, s.aside(), parsed.Run())
+}
+
+// spoken is a command as one speaks of it: without its arguments.
+func spoken(parsed *kong.Context) string {
+	command, _, _ := strings.Cut(parsed.Command(), " <")
+	return command
 }
 
 // Complete answers a shell that asks how a command line might go on, and says whether there was such a question.

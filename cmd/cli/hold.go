@@ -15,7 +15,7 @@ type Hold struct {
 
 // Run puts the shard on hold.
 func (c *Hold) Run(ctx context.Context, s *Session) error {
-	hold := &store.Hold{By: s.env.User, Why: c.Why, At: s.env.Now().UTC()}
+	hold := &store.Hold{By: s.who(), Why: c.Why, At: s.env.Now().UTC()}
 	return s.setHold(ctx, hold, "on hold", "nothing is created or deleted until leasehold release")
 }
 

@@ -13,8 +13,9 @@ func (s *Session) host() *services.Host {
 	return &services.Host{
 		Stdout: s.env.Stdout, Stderr: s.env.Stderr, Terminal: s.env.StderrTerminal, Colour: s.aside().Colour,
 		Version: s.env.Version, Shard: s.flags.Shard,
-		Open: s.connect,
-		Line: func(e store.JournalEntry) string { return eventLine(s.screen(), e, s.env.Now(), false) },
+		Open:    s.connect,
+		Allowed: s.allowed,
+		Line:    func(e store.JournalEntry) string { return eventLine(s.screen(), e, s.env.Now(), false) },
 	}
 }
 

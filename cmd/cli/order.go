@@ -4,18 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/leasehold/leasehold/store"
 )
 
 // request is an order to the leader from whoever runs this command (REC-16).
 func (s *Session) request(kind store.RequestKind, group, instance string) store.Request {
-	by := s.env.User
-	if name, _, _ := strings.Cut(s.flags.User, ":"); name != "" {
-		by = name
-	}
-	return store.Request{Schema: store.Schema, ID: s.env.RandomID(), Kind: kind, Group: group, Instance: instance, By: by, At: s.env.Now().UTC()}
+	return store.Request{Schema: store.Schema, ID: s.env.RandomID(), Kind: kind, Group: group, Instance: instance, By: s.who(), At: s.env.Now().UTC()}
 }
 
 // leave leaves an order for the leader, if the condition still holds. It is carried out by whoever leads then, in the transaction

@@ -22,7 +22,7 @@ func TestUnreachable(t *testing.T) {
 		says string
 	}{
 		{"refused", fmt.Errorf("connect to etcd at here:1: %w: refused", store.ErrUnavailable), Unreachable, "next: start etcd there"},
-		{"denied", fmt.Errorf("connect to etcd at here:1: %w", store.ErrDenied), Failed, "next: give --user"},
+		{"denied", fmt.Errorf("connect to etcd at here:1: %w", store.ErrNobody), Failed, "next: give --cacert, --cert and --key, or --user"},
 		{"bad flags", errors.New("--cert and --key go together"), Usage, "error: --cert and --key go together"},
 	} {
 		w := newWorld(t)

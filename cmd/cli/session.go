@@ -16,6 +16,7 @@ type Session struct {
 	env      Env
 	flags    *Globals
 	settings []setting // where the values of flags come from
+	command  string    // which command it is, as "group scale"
 	st       store.Store
 	close    func() error
 }
@@ -48,7 +49,9 @@ func (s *Session) connect(ctx context.Context, log *slog.Logger) (store.Store, f
 // openFailed says what an operator can do about an etcd that could not be opened.
 func (s *Session) openFailed(ctx context.Context, err error) error {
 	switch {
-	case ctx.Err() == nil && !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrDenied):
+	case errors.Is(err, store.ErrDenied):
+		return s.denied(ctx, err, "use etcd")
+	case ctx.Err() == nil && !errors.Is(err, store.ErrUnavailable):
 		return failure(Usage, "leasehold --help", "%s", joined(err))
 	case errors.Is(err, store.ErrUnavailable):
 		return failure(Unreachable, startEtcd, "%s", joined(err)) // it names the endpoints already
@@ -74,8 +77,8 @@ func (s *Session) requestLimit() time.Duration {
 }
 
 // ask does one thing with the store within the limit for one answer, and says what an error means to an operator. If a
-// person waits and nothing comes soon, it says for what.
-func (s *Session) ask(ctx context.Context, what string, do func(context.Context, store.Store) error) error {
+// person waits and nothing comes soon, it says for what. may is what a refusal says that one may not.
+func (s *Session) ask(ctx context.Context, what, may string, do func(context.Context, store.Store) error) error {
 	limited, cancel := context.WithTimeout(ctx, s.requestLimit())
 	defer cancel()
 	if s.env.StderrTerminal {
@@ -101,7 +104,7 @@ func (s *Session) ask(ctx context.Context, what string, do func(context.Context,
 	case err == nil, ctx.Err() != nil, errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrConflict), errors.Is(err, store.ErrCompacted):
 		return err
 	case errors.Is(err, store.ErrDenied):
-		return failure(Failed, "give --user NAME:PASSWORD, or --cert and --key, of somebody who may", "%s: etcd refused: %s", what, err)
+		return s.denied(limited, err, may)
 	case errors.Is(err, store.ErrUnknown):
 		return failure(Unreachable, "leasehold status", "%s: etcd's answer was lost: it may or may not have been done", what)
 	case errors.Is(err, store.ErrUnavailable), errors.Is(err, context.DeadlineExceeded):
@@ -128,7 +131,7 @@ func (s *Session) unreachable(what string, err error) error {
 }
 
 func (s *Session) get(ctx context.Context, key string) (kv store.KV, err error) {
-	err = s.ask(ctx, "read "+key, func(ctx context.Context, st store.Store) error {
+	err = s.ask(ctx, "read "+key, s.reading(key), func(ctx context.Context, st store.Store) error {
 		kv, err = st.Get(ctx, key)
 		return err
 	})
@@ -145,7 +148,7 @@ func (s *Session) find(ctx context.Context, key string) (store.KV, error) {
 }
 
 func (s *Session) list(ctx context.Context, prefix string, at store.Revision) (l store.Listing, err error) {
-	err = s.ask(ctx, "list "+prefix, func(ctx context.Context, st store.Store) error {
+	err = s.ask(ctx, "list "+prefix, s.reading(prefix), func(ctx context.Context, st store.Store) error {
 		l, err = st.List(ctx, prefix, at)
 		return err
 	})
@@ -153,7 +156,7 @@ func (s *Session) list(ctx context.Context, prefix string, at store.Revision) (l
 }
 
 func (s *Session) commit(ctx context.Context, what string, txn store.Txn) (rev store.Revision, err error) {
-	err = s.ask(ctx, what, func(ctx context.Context, st store.Store) error {
+	err = s.ask(ctx, what, s.writing(txn), func(ctx context.Context, st store.Store) error {
 		rev, err = st.Commit(ctx, txn)
 		return err
 	})

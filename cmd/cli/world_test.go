@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold/leasehold/cmd/rights"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/memstore"
 	"go.uber.org/goleak"
@@ -54,7 +55,10 @@ func (w *world) env(out, err io.Writer) Env {
 	return Env{
 		Stdin: w.stdin, Stdout: out, Stderr: err, StdinTerminal: w.terminal, StdoutTerminal: w.terminal, StderrTerminal: w.terminal,
 		Now: w.now, RandomID: func() string { w.orders++; return fmt.Sprintf("order%d", w.orders) }, User: "eve@desk", Version: "v0",
-		Open: open, Edit: func(_ context.Context, path string) error { return w.edit(path) },
+		Open: open, Rights: func(context.Context, Connection) (rights.Etcd, func() error, error) {
+			return nil, nil, errors.New("there are no rights in memory")
+		},
+		Edit: func(_ context.Context, path string) error { return w.edit(path) },
 	}
 }
 

@@ -8,21 +8,40 @@ import (
 	"os"
 
 	"github.com/leasehold/leasehold/cmd/cli"
+	"github.com/leasehold/leasehold/cmd/rights"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/etcdstore"
 )
 
 // openEtcd connects to etcd.
 func openEtcd(ctx context.Context, c cli.Connection) (store.Store, func() error, error) {
-	secure, err := tlsOf(c)
+	conf, err := configOf(c)
 	if err != nil {
 		return nil, nil, err
 	}
-	st, err := etcdstore.Open(ctx, etcdstore.Config{Endpoints: c.Endpoints, TLS: secure, Username: c.Username, Password: c.Password, Logger: c.Logger})
+	st, err := etcdstore.Open(ctx, conf)
 	if err != nil {
 		return nil, nil, err
 	}
 	return st, st.Close, nil
+}
+
+// openRights connects to etcd's users and roles.
+func openRights(ctx context.Context, c cli.Connection) (rights.Etcd, func() error, error) {
+	conf, err := configOf(c)
+	if err != nil {
+		return nil, nil, err
+	}
+	r, err := etcdstore.OpenRights(ctx, conf)
+	if err != nil {
+		return nil, nil, err
+	}
+	return r, r.Close, nil
+}
+
+func configOf(c cli.Connection) (etcdstore.Config, error) {
+	secure, err := tlsOf(c)
+	return etcdstore.Config{Endpoints: c.Endpoints, TLS: secure, Username: c.Username, Password: c.Password, Logger: c.Logger}, err
 }
 
 // tlsOf is how to encrypt; nil if nothing says that it should be.

@@ -54,6 +54,7 @@ func environment() cli.Env {
 		Settings: settings(),
 		Version:  version,
 		Open:     openEtcd,
+		Rights:   openRights,
 		Edit:     edit,
 	}
 }

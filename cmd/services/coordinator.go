@@ -40,6 +40,9 @@ func (c *Coordinator) Run(ctx context.Context, h *Host) error {
 		return err
 	}
 	defer func() { _ = closeStore() }() // the process ends; nobody could do anything about it
+	if err := h.Allowed(ctx, store.RoleCoordinator); err != nil {
+		return err
+	}
 	id := c.ID
 	if id == "" {
 		if id, err = replicaID(); err != nil {

@@ -33,6 +33,8 @@ type Host struct {
 	Shard            string
 	// Open opens the etcd that the flags name.
 	Open func(ctx context.Context, log *slog.Logger) (store.Store, func() error, error)
+	// Allowed says what is wrong with who we are to etcd, for one who needs a role there.
+	Allowed func(ctx context.Context, role store.Role) error
 	// Providers are those that a coordinator has beside the process provider; nil: none.
 	Providers map[string]provider.Provider
 	// Line is an entry of the journal, as people read it.

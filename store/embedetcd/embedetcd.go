@@ -22,12 +22,22 @@ type Config struct {
 	Listen  string       // host:port for clients; port 0 takes a free one
 	Logger  *slog.Logger // gets etcd's warnings and errors; nil: silent
 
+	// TLS is who the member is to its clients, and which of them it serves; nil: everybody, in plain text.
+	TLS *TLS
+
 	// Verbose passes on what etcd logs at info as well.
 	Verbose bool
 	// NoSync leaves out fsync: for tests, which lose nothing when the machine goes down.
 	NoSync bool
 	// StartTimeout is how long Start waits until the member serves (30s): a large data directory takes a while.
 	StartTimeout time.Duration
+}
+
+// TLS are files of a member that shows a certificate and serves only those who show one. It takes the common name of a client's
+// certificate for the user that somebody is, once authentication is on.
+type TLS struct {
+	Cert, Key string // for the address that it listens on; read anew for each connection
+	ClientCA  string // who issues the certificates of clients
 }
 
 const (
@@ -70,7 +80,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	if ip := net.ParseIP(host); !ip.IsLoopback() {
+	if ip := net.ParseIP(host); !ip.IsLoopback() && cfg.TLS == nil {
 		cfg.Logger.Warn("embedded etcd listens for other machines without asking who they are: keep the port from them, or listen on 127.0.0.1", "address", cfg.Listen)
 	}
 	ctx, cancel := context.WithTimeout(ctx, cfg.StartTimeout)
@@ -159,8 +169,17 @@ func (s *Server) settings(cfg Config, address string) *embed.Config {
 	e := embed.NewConfig()
 	e.Name = memberName
 	e.Dir = cfg.DataDir
-	e.ListenClientUrls = []url.URL{{Scheme: "http", Host: address}}
-	e.AdvertiseClientUrls = []url.URL{{Scheme: "http", Host: s.endpoint}}
+	scheme := "http"
+	if cfg.TLS != nil {
+		scheme = "https"
+		e.ClientTLSInfo.CertFile, e.ClientTLSInfo.KeyFile = cfg.TLS.Cert, cfg.TLS.Key
+		e.ClientTLSInfo.TrustedCAFile, e.ClientTLSInfo.ClientCertAuth = cfg.TLS.ClientCA, true
+		e.TlsMinVersion = "TLS1.3"
+		// It would speak to the member as the member itself.
+		e.EnableGRPCGateway = false
+	}
+	e.ListenClientUrls = []url.URL{{Scheme: scheme, Host: address}}
+	e.AdvertiseClientUrls = []url.URL{{Scheme: scheme, Host: s.endpoint}}
 	e.ListenPeerUrls = nil
 	peer, err := url.Parse(peerURL)
 	if err != nil {

@@ -17,24 +17,31 @@ import (
 )
 
 // denied: etcd refused who we are or what we asked for.
-func denied(err error) bool {
-	err = rpctypes.Error(err)
-	for _, e := range []error{
-		rpctypes.ErrPermissionDenied, rpctypes.ErrAuthFailed, rpctypes.ErrInvalidAuthToken,
-		rpctypes.ErrUserEmpty, rpctypes.ErrUserNotFound,
-	} {
-		if errors.Is(err, e) {
-			return true
-		}
+func denied(err error) bool { return denial(err) != nil }
+
+// denial is which refusal it is; nil if it is none.
+func denial(err error) error {
+	etcdErr := rpctypes.Error(err)
+	is := func(e error) bool { return errors.Is(etcdErr, e) }
+	switch {
+	case is(rpctypes.ErrUserEmpty), strings.Contains(err.Error(), "tls: certificate required"):
+		return store.ErrNobody
+	case is(rpctypes.ErrAuthFailed):
+		return store.ErrLogin
+	case is(rpctypes.ErrPermissionDenied), is(rpctypes.ErrInvalidAuthToken), is(rpctypes.ErrUserNotFound):
+		return store.ErrDenied
 	}
-	code := status.Code(err)
-	return code == codes.PermissionDenied || code == codes.Unauthenticated
+	if code := status.Code(err); code == codes.PermissionDenied || code == codes.Unauthenticated {
+		return store.ErrDenied
+	}
+	return nil
 }
 
 // refused: etcd said that it did not do what was asked, for a reason that may pass.
 func refused(err error) bool {
 	err = rpctypes.Error(err)
 	return errors.Is(err, rpctypes.ErrTooManyRequests) || errors.Is(err, rpctypes.ErrNoSpace) ||
+		errors.Is(err, rpctypes.ErrAuthOldRevision) || // somebody changed rights in that moment
 		// Not in etcd's table of errors: a member that knows no leader drops a proposal before anyone sees it.
 		strings.Contains(err.Error(), "raft proposal dropped")
 }
@@ -45,7 +52,7 @@ func readError(ctx context.Context, err error) error {
 	case errors.Is(etcdErr, rpctypes.ErrCompacted):
 		return store.ErrCompacted
 	case denied(err):
-		return fmt.Errorf("%w: %s", store.ErrDenied, reason(err))
+		return fmt.Errorf("%w: %s", denial(err), reason(err))
 	case unanswered(ctx, err):
 		return because(ctx, store.ErrUnavailable, err)
 	}
@@ -58,7 +65,7 @@ func writeError(ctx context.Context, err error, sent bool) error {
 	case errors.Is(etcdErr, rpctypes.ErrLeaseNotFound):
 		return store.ErrLeaseGone
 	case denied(err):
-		return fmt.Errorf("%w: %s", store.ErrDenied, reason(err))
+		return fmt.Errorf("%w: %s", denial(err), reason(err))
 	case errors.Is(etcdErr, rpctypes.ErrNoSpace):
 		return fmt.Errorf("%w: etcd's space is used up: compact and defragment it, then disarm its NOSPACE alarm", store.ErrUnavailable)
 	case errors.Is(etcdErr, rpctypes.ErrRequestTooLarge):
@@ -73,7 +80,7 @@ func writeError(ctx context.Context, err error, sent bool) error {
 
 // unanswered: no member answered, or the one that did could not serve us now.
 func unanswered(ctx context.Context, err error) bool {
-	if ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+	if ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) || refused(err) {
 		return true
 	}
 	switch status.Code(rpctypes.Error(err)) {

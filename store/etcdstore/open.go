@@ -133,7 +133,7 @@ func (s *Store) explainDial(ctx context.Context, err error) error {
 	where := strings.Join(s.cfg.Endpoints, ", ")
 	if denied(err) {
 		return fmt.Errorf("connect to etcd at %s: %w: %s: check the user name, the password and the certificate",
-			where, store.ErrDenied, reason(err))
+			where, denial(err), reason(err))
 	}
 	why := reason(err)
 	if ctx.Err() != nil {

@@ -1,0 +1,264 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/leasehold/leasehold/cmd/output"
+	"github.com/leasehold/leasehold/cmd/rights"
+	"github.com/leasehold/leasehold/store"
+)
+
+// Auths are the commands about users and roles.
+type Auths struct {
+	Init   AuthInit   `cmd:"" help:"Set up the shard's roles and users in etcd, and turn authentication on. Run again, it mends what is missing."`
+	Show   AuthShow   `cmd:"" help:"Show who you are to etcd, the users and their roles."`
+	Add    AuthAdd    `cmd:"" help:"Give a user a role in the shard, in place of the one it had; makes the user if need be."`
+	Remove AuthRemove `cmd:"" help:"Take a user's role in the shard. A user with no other role goes."`
+}
+
+// rights does something with etcd's users and roles, within the limit for one command.
+func (s *Session) rights(ctx context.Context, do func(context.Context, rights.Etcd) error) error {
+	if err := checkEndpoints(s.flags.Endpoints); err != nil {
+		return err
+	}
+	limited, cancel := context.WithTimeout(ctx, 6*s.requestLimit()) // it is some dozens of questions
+	defer cancel()
+	etcd, leave, err := s.env.Rights(limited, s.connection(nil))
+	if err != nil {
+		return s.openFailed(ctx, err)
+	}
+	err = errors.Join(do(limited, etcd), leave())
+	switch {
+	case err == nil, ctx.Err() != nil:
+		return err
+	case errors.Is(err, store.ErrDenied):
+		return s.onlyRoot(ctx, err)
+	case errors.Is(err, store.ErrUnavailable), errors.Is(err, context.DeadlineExceeded):
+		return s.unreachable(s.command, err)
+	default:
+		return err
+	}
+}
+
+// onlyRoot says that users and roles are for root.
+func (s *Session) onlyRoot(ctx context.Context, err error) error {
+	name := s.connection(nil).caller()
+	if _, unknown := s.rolesOf(ctx, name); name == "" || unknown != nil || errors.Is(err, store.ErrNobody) {
+		return s.denied(ctx, err, "change users and roles")
+	}
+	return failure(Failed, "give --cert and --key, or --user, of root", "%s: user %q may not change users and roles: only root may", s.command, name)
+}
+
+// carryOut carries out steps and shows each, or in a dry run shows them alone.
+func (s *Session) carryOut(ctx context.Context, etcd rights.Etcd, steps []rights.Step, dryRun bool) error {
+	show := func(step rights.Step) { fmt.Fprintln(s.env.Stdout, step.What) }
+	if dryRun {
+		for _, step := range steps {
+			show(step)
+		}
+		return nil
+	}
+	return rights.Do(ctx, etcd, steps, show)
+}
+
+// AuthShow is the command auth show.
+type AuthShow struct{}
+
+// authDocument is what auth show has in JSON.
+type authDocument struct {
+	On      bool       `json:"on"`
+	You     string     `json:"you"`
+	Users   []authUser `json:"users"` // you alone, unless you are root
+	Missing []string   `json:"missing"`
+}
+
+type authUser struct {
+	Name  string       `json:"name"`
+	Roles []store.Role `json:"roles"` // in the shard
+	Root  bool         `json:"root"`
+	Other []string     `json:"other_shards"`
+}
+
+// Run shows them. Whoever is not root sees himself.
+func (c *AuthShow) Run(ctx context.Context, s *Session) error {
+	doc := authDocument{Users: []authUser{}, Missing: []string{}, You: s.connection(nil).caller()}
+	err := s.rights(ctx, func(ctx context.Context, etcd rights.Etcd) (err error) {
+		if doc.On, err = etcd.Enabled(ctx); err != nil {
+			return err
+		}
+		st, err := rights.Read(ctx, etcd)
+		if errors.Is(err, store.ErrDenied) && doc.You != "" && !errors.Is(err, store.ErrNobody) {
+			roles, err := etcd.RolesOf(ctx, doc.You)
+			doc.Users = append(doc.Users, s.authUser(doc.You, roles))
+			return err
+		}
+		for _, name := range slices.Sorted(maps.Keys(st.Users)) {
+			doc.Users = append(doc.Users, s.authUser(name, st.Users[name]))
+		}
+		for _, step := range (rights.Wanted{Shard: s.flags.Shard}).Steps(st) {
+			doc.Missing = append(doc.Missing, step.What)
+		}
+		return err
+	})
+	if errors.Is(err, store.ErrNotFound) {
+		return s.denied(ctx, store.ErrDenied, "")
+	}
+	if err != nil {
+		return err
+	}
+	if done, err := s.records(doc); done {
+		return err
+	}
+	return s.showAuth(doc)
+}
+
+func (s *Session) authUser(name string, roles []string) authUser {
+	u := authUser{Name: name, Roles: rights.In(roles, s.flags.Shard), Root: slices.Contains(roles, store.RoleRoot), Other: []string{}}
+	for _, shard := range rights.Shards(roles) {
+		if shard != s.flags.Shard {
+			u.Other = append(u.Other, shard)
+		}
+	}
+	return u
+}
+
+func (s *Session) showAuth(doc authDocument) error {
+	scr := s.screen()
+	state := "authentication is on"
+	if !doc.On {
+		state = "authentication is off: whoever reaches etcd may do everything"
+	}
+	fmt.Fprintf(scr.W, "%s; you are %s\n", state, orDash(doc.You))
+	t := output.Table{Columns: []output.Column{{Title: "USER"}, {Title: "ROLE"}, {Title: "OTHER SHARDS"}}}
+	for _, u := range doc.Users {
+		role := rights.Names(u.Roles)
+		if u.Root {
+			role = store.RoleRoot
+		}
+		t.Add(u.Name, orDash(role), orDash(strings.Join(u.Other, ",")))
+	}
+	if err := t.Write(scr, s.wide()); err != nil {
+		return err
+	}
+	switch {
+	case len(doc.Missing) > 0:
+		s.note("%s to mend in shard %s: leasehold auth init --dry-run", counted(len(doc.Missing), "thing", "things"), s.flags.Shard)
+	case !doc.On:
+		s.note("turn it on with: leasehold auth init")
+	}
+	return nil
+}
+
+// AuthAdd is the command auth add.
+type AuthAdd struct {
+	Name      string     `arg:"" help:"The user: the common name of the certificate, or a name with a password."`
+	Role      store.Role `help:"What it may do in the shard: ${enum}." enum:"viewer,operator,coordinator" required:""`
+	Passwords string     `help:"Give it a password: from a line NAME:PASSWORD of this file (- is standard input), else one made up and added there. Without, a certificate says who it is." placeholder:"FILE"`
+	DryRun    bool       `help:"Show what would change."`
+}
+
+// Run gives the role.
+func (c *AuthAdd) Run(ctx context.Context, s *Session) error {
+	if err := s.addable(c.Name); err != nil {
+		return err
+	}
+	return s.rights(ctx, func(ctx context.Context, etcd rights.Etcd) error {
+		st, err := rights.Read(ctx, etcd)
+		if err != nil {
+			return err
+		}
+		w := rights.Wanted{Shard: s.flags.Shard}
+		if w.Passwords, err = s.passwords(c.Passwords, []string{c.Name}, c.DryRun); err != nil {
+			return err
+		}
+		// The role may not be there yet, or be another than it should: it is mended first.
+		steps := append(w.Steps(st), w.Add(st, c.Name, c.Role)...)
+		if err := s.carryOut(ctx, etcd, steps, c.DryRun); err != nil {
+			return err
+		}
+		s.outcome(steps, c.DryRun, fmt.Sprintf("user %s has the role %s in shard %s", c.Name, c.Role, s.flags.Shard))
+		if !st.Enabled {
+			s.warn("authentication is off: whoever reaches etcd may do everything; turn it on with leasehold auth init")
+		}
+		return nil
+	})
+}
+
+// addable refuses names that mean somebody else.
+func (s *Session) addable(name string) error {
+	if name == "" || name == store.RoleRoot || strings.ContainsAny(name, ":\n\r\x00") || name != strings.TrimSpace(name) {
+		return failure(Usage, "leasehold "+s.command+" --help", "%s: user %q: must be a name without colon, and not root", s.command, name)
+	}
+	return nil
+}
+
+// AuthRemove is the command auth remove.
+type AuthRemove struct {
+	Name   string `arg:"" help:"The user."`
+	DryRun bool   `help:"Show what would change."`
+}
+
+// Run takes the role.
+func (c *AuthRemove) Run(ctx context.Context, s *Session) error {
+	if err := s.addable(c.Name); err != nil {
+		return err
+	}
+	return s.rights(ctx, func(ctx context.Context, etcd rights.Etcd) error {
+		st, err := rights.Read(ctx, etcd)
+		if err != nil {
+			return err
+		}
+		if _, there := st.Users[c.Name]; !there {
+			return failure(NotFound, "leasehold auth show", "%s: etcd knows no user %q", s.command, c.Name)
+		}
+		steps := rights.Wanted{Shard: s.flags.Shard}.Remove(st, c.Name)
+		if err := s.carryOut(ctx, etcd, steps, c.DryRun); err != nil {
+			return err
+		}
+		s.outcome(steps, c.DryRun, fmt.Sprintf("user %s has no role in shard %s any more", c.Name, s.flags.Shard))
+		return nil
+	})
+}
+
+// outcome says what came of the steps.
+func (s *Session) outcome(steps []rights.Step, dryRun bool, done string) {
+	switch {
+	case dryRun:
+		fmt.Fprintln(s.env.Stdout, "Nothing changed.")
+	case len(steps) == 0:
+		fmt.Fprintf(s.env.Stdout, "%s unchanged\n", done)
+	default:
+		fmt.Fprintln(s.env.Stdout, done)
+	}
+}
+
+// allowed says whether we may be what a service is, or who we are instead.
+func (s *Session) allowed(ctx context.Context, role store.Role) error {
+	etcd, leave, err := s.env.Rights(ctx, s.connection(nil))
+	if err != nil {
+		return s.openFailed(ctx, err)
+	}
+	defer func() { _ = leave() }() // asked once
+	on, err := etcd.Enabled(ctx)
+	if err != nil || !on {
+		return err
+	}
+	name := s.connection(nil).caller()
+	roles, err := etcd.RolesOf(ctx, name)
+	in := rights.In(roles, s.flags.Shard)
+	switch {
+	case errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrDenied):
+		return s.denied(ctx, errors.Join(store.ErrDenied, err), "")
+	case err != nil, slices.Contains(in, role), slices.Contains(roles, store.RoleRoot):
+		return err
+	case len(in) == 0:
+		return s.denied(ctx, store.ErrDenied, "")
+	}
+	return failure(Failed, fmt.Sprintf("give --cert and --key, or --user, of a %s; one is made with: leasehold auth add NAME --role %s%s", role, role, s.shardFlag()),
+		"%s: user %q has the role %s, and a %s needs the role %s", s.command, name, rights.Names(in), role, role)
+}

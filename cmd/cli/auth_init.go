@@ -1,0 +1,123 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/leasehold/leasehold/cmd/rights"
+	"github.com/leasehold/leasehold/store"
+)
+
+// AuthInit is the command auth init.
+type AuthInit struct {
+	Users     []string `help:"Users to make, with their roles; none makes no others than root." default:"coordinator=coordinator,operator=operator,viewer=viewer" placeholder:"NAME=ROLE"`
+	Passwords string   `help:"Give users passwords: from lines NAME:PASSWORD of this file (- is standard input); what is missing is made up and added there. Without, certificates say who they are." placeholder:"FILE"`
+	DryRun    bool     `help:"Show what would change."`
+}
+
+// Run sets everything up, and turns authentication on last.
+func (c *AuthInit) Run(ctx context.Context, s *Session) error {
+	users, err := c.users(s)
+	if err != nil {
+		return err
+	}
+	return s.rights(ctx, func(ctx context.Context, etcd rights.Etcd) error {
+		st, err := rights.Read(ctx, etcd)
+		if err != nil {
+			return err
+		}
+		w := rights.Wanted{Shard: s.flags.Shard, Users: users}
+		if !st.Enabled {
+			if err := c.rootWillGetIn(s); err != nil {
+				return err
+			}
+		}
+		if w.Passwords, err = s.passwords(c.Passwords, w.Made(st), c.DryRun); err != nil {
+			return err
+		}
+		steps := w.Steps(st)
+		if err := s.carryOut(ctx, etcd, steps, c.DryRun); err != nil {
+			return err
+		}
+		if !st.Enabled {
+			on := rights.Step{What: "+ authentication is on", Do: func(ctx context.Context, etcd rights.Etcd) error {
+				return s.enable(ctx, etcd, w.Passwords[store.RoleRoot])
+			}}
+			steps = append(steps, on)
+			if err := s.carryOut(ctx, etcd, []rights.Step{on}, c.DryRun); err != nil {
+				return err
+			}
+		}
+		for _, name := range w.Missing(st) {
+			s.note("user %s has roles in %s alone, and got none here: leasehold auth add %s --role %s%s", name, strings.Join(rights.Shards(st.Users[name]), ", "), name, users[name], s.shardFlag())
+		}
+		s.outcome(steps, c.DryRun, "rights of shard "+s.flags.Shard+" are set up")
+		if !st.Enabled && !c.DryRun {
+			s.note("coordinators and commands that are started without credentials are refused from now on")
+		}
+		return nil
+	})
+}
+
+// users are those of --users.
+func (c *AuthInit) users(s *Session) (map[string]store.Role, error) {
+	users := map[string]store.Role{}
+	if len(c.Users) == 1 && c.Users[0] == "none" {
+		return users, nil
+	}
+	for _, word := range c.Users {
+		name, role, _ := strings.Cut(word, "=")
+		if !slices.Contains(store.Roles(), store.Role(role)) {
+			return nil, failure(Usage, "leasehold auth init --users eva=operator,max=viewer", "--users: %q: must be NAME=ROLE, with a role of viewer, operator and coordinator", word)
+		}
+		if err := s.addable(name); err != nil {
+			return nil, err
+		}
+		users[name] = store.Role(role)
+	}
+	return users, nil
+}
+
+// rootWillGetIn refuses what would lock everybody out, as far as that can be told before authentication is on.
+func (c *AuthInit) rootWillGetIn(s *Session) error {
+	conn := s.connection(nil)
+	switch name := conn.caller(); {
+	case c.Passwords != "":
+		return nil
+	case conn.Cert == "":
+		return failure(Usage, "leasehold pki issue root, and give --cacert, --cert and --key; or --passwords FILE, for users with passwords",
+			"auth init: nobody could get in as root afterwards: neither a certificate nor --passwords is given")
+	case name != store.RoleRoot || conn.Username != "":
+		return failure(Usage, "leasehold pki issue root, and give its --cert and --key; or --passwords FILE, for users with passwords",
+			"auth init: nobody could get in as root afterwards: the certificate %s names %q", conn.Cert, Connection{Cert: conn.Cert}.caller())
+	}
+	return nil
+}
+
+// enable turns authentication on. If root cannot get in then, it is turned off again.
+func (s *Session) enable(ctx context.Context, etcd rights.Etcd, rootPassword string) error {
+	as := func(name, password string) rights.Entry {
+		c := s.connection(nil)
+		c.Username, c.Password = name, password
+		return func(ctx context.Context) (rights.Etcd, func() error, error) { return s.env.Rights(ctx, c) }
+	}
+	root := as("", "")
+	if rootPassword != "" {
+		root = as(store.RoleRoot, rootPassword)
+	}
+	err := rights.Enable(ctx, etcd, root, as, s.env.RandomID())
+	if errors.Is(err, rights.ErrLockedOut) {
+		next := "run etcd with --client-cert-auth and --trusted-ca-file, so that it goes by certificates; or give --passwords FILE"
+		if rootPassword != "" {
+			next = "leasehold auth init once more; etcd's log says why root could not log in"
+		}
+		return failure(Failed, next, "auth init: %s", joined(err))
+	}
+	if err != nil {
+		return fmt.Errorf("auth init: %w", err)
+	}
+	return nil
+}

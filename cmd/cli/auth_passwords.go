@@ -1,0 +1,101 @@
+package cli
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+)
+
+// passwords are those of some users: from a file with lines NAME:PASSWORD, which are what --user takes. What is missing there is made up and
+// added to it before anybody has it, so that none is ever lost. Without a file nobody has a password.
+func (s *Session) passwords(file string, users []string, dryRun bool) (map[string]string, error) {
+	if file == "" || len(users) == 0 {
+		return nil, nil
+	}
+	known, err := s.readPasswords(file)
+	if err != nil {
+		return nil, err
+	}
+	all, added := map[string]string{}, ""
+	for _, name := range users {
+		if all[name] = known[name]; all[name] != "" {
+			continue
+		}
+		if file == "-" {
+			return nil, failure(Usage, "give a line NAME:PASSWORD for each user", "--passwords -: no password of %s was given", name)
+		}
+		all[name] = s.env.RandomID()
+		added += name + ":" + all[name] + "\n"
+	}
+	if added == "" || dryRun {
+		return all, nil
+	}
+	if err := appendSecret(file, added); err != nil {
+		return nil, failure(Failed, "name a file that can be written, in a directory that is there", "--passwords %s: %s", file, err)
+	}
+	s.note("passwords of %s were made up: they are in %s", strings.Join(newNames(added), ", "), file)
+	return all, nil
+}
+
+// readPasswords reads the file, if it is there.
+func (s *Session) readPasswords(file string) (map[string]string, error) {
+	from := s.env.Stdin
+	if file != "-" {
+		f, err := os.Open(file)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, failure(Usage, "name a file that can be read", "--passwords: %s", err)
+		}
+		defer func() { _ = f.Close() }() // it was read only
+		if info, err := f.Stat(); err != nil || info.Mode().Perm()&0o077 != 0 {
+			return nil, failure(Usage, "chmod 600 "+file, "--passwords %s: others may read it", file)
+		}
+		from = f
+	}
+	known := map[string]string{}
+	lines := bufio.NewScanner(from)
+	for n := 1; lines.Scan(); n++ {
+		line := strings.TrimSuffix(lines.Text(), "\r")
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		name, password, ok := strings.Cut(line, ":")
+		if !ok || name == "" || password == "" { // the line itself is not shown: it may be a password
+			return nil, failure(Usage, "correct "+file, "--passwords %s: line %d must be NAME:PASSWORD", file, n)
+		}
+		known[name] = password
+	}
+	if err := lines.Err(); err != nil {
+		return nil, failure(Usage, "name a file that can be read", "--passwords %s: %s", file, err)
+	}
+	return known, nil
+}
+
+// appendSecret adds to a file that nobody else may read.
+func appendSecret(file, text string) error {
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("write: %w", err)
+	}
+	return nil
+}
+
+func newNames(lines string) (names []string) {
+	for line := range strings.Lines(lines) {
+		name, _, _ := strings.Cut(line, ":")
+		names = append(names, name)
+	}
+	return names
+}

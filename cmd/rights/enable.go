@@ -1,0 +1,53 @@
+package rights
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// Entry opens etcd anew, as somebody. The function that comes with it closes it again.
+type Entry func(context.Context) (Etcd, func() error, error)
+
+// ErrLockedOut: root could not get in, so authentication was turned off again.
+var ErrLockedOut = errors.New("root could not get in, so authentication was turned off again")
+
+const (
+	// enterTime bounds trying to get in.
+	enterTime = 10 * time.Second
+	// spare is a second root for the moment in which authentication is turned on, with a password that is forgotten afterwards.
+	spare = "leasehold-auth-init"
+)
+
+// Enable turns authentication on, and sees that root can get in. If not, a spare root turns it off again.
+func Enable(ctx context.Context, etcd Etcd, root Entry, spareRoot func(name, password string) Entry, password string) error {
+	if err := errors.Join(etcd.AddUser(ctx, spare, password), etcd.Give(ctx, spare, store.RoleRoot)); err != nil {
+		return errors.Join(err, etcd.RemoveUser(context.WithoutCancel(ctx), spare))
+	}
+	// What was begun is brought to its end, whatever becomes of the one who waits for it.
+	ctx = context.WithoutCancel(ctx)
+	if err := etcd.Enable(ctx); err != nil {
+		return errors.Join(err, etcd.RemoveUser(ctx, spare))
+	}
+	failed := try(ctx, root, func(ctx context.Context, e Etcd) error { return e.RemoveUser(ctx, spare) })
+	if failed == nil {
+		return nil
+	}
+	if err := try(ctx, spareRoot(spare, password), func(ctx context.Context, e Etcd) error { return e.Disable(ctx) }); err != nil {
+		return fmt.Errorf("root cannot get in (%w), and authentication could not be turned off again: %w", failed, err)
+	}
+	return errors.Join(fmt.Errorf("%w: %w", ErrLockedOut, failed), etcd.RemoveUser(ctx, spare))
+}
+
+func try(ctx context.Context, entry Entry, do func(context.Context, Etcd) error) error {
+	ctx, cancel := context.WithTimeout(ctx, enterTime)
+	defer cancel()
+	e, leave, err := entry(ctx)
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(ctx, e), leave())
+}
