@@ -133,12 +133,13 @@ func walk(t *testing.T, at int, late bool, story func(*world, *crash)) (where st
 				t.Errorf("%d machines exist at once: 2 are wanted, and one may be replaced", n)
 			}
 		}}
-		first := w.start("first", func(_ *coordinator.Config, deps *coordinator.Deps) {
+		secured := w.secured()
+		first := w.start("first", secured, func(_ *coordinator.Config, deps *coordinator.Deps) {
 			deps.Before, deps.Providers = c.before, map[string]provider.Provider{"mem": reached}
 		})
 		c.die = first.kill
 		w.leads(time.Second, "first")
-		w.start("second")
+		w.start("second", secured)
 		w.until(time.Second, "both replicas serve", func() bool { return len(w.list(w.keys.Of(store.KindReplicas))) == 2 })
 		if late {
 			go w.afterTakeover("second", free)
@@ -207,7 +208,7 @@ func (w *world) deleteGroup(g store.Group) {
 	w.until(5*time.Minute, "the group is gone", func() bool {
 		return len(w.list(w.keys.Group(g.Name))) == 0 && len(w.instances()) == 0 && len(w.provider.Existing()) == 0
 	})
-	for _, kind := range []string{store.KindInstances, store.KindSlots, store.KindStatus, store.KindAlive, store.KindReports, store.KindGroups} {
+	for _, kind := range []string{store.KindInstances, store.KindSlots, store.KindStatus, store.KindAlive, store.KindReports, store.KindGroups, store.KindJoined} {
 		for _, kv := range w.list(w.keys.Of(kind)) {
 			w.t.Errorf("%s is left", kv.Key)
 		}

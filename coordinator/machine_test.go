@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/leasehold/leasehold/agent/identity"
 	"github.com/leasehold/leasehold/agent/protocol"
 	"github.com/leasehold/leasehold/provider/memprovider"
 )
@@ -56,7 +56,12 @@ func (w *world) runMachine(ctx context.Context, boot memprovider.Boot) {
 
 // session holds one stream for as long as it serves, and says why it was refused, if it was.
 func (a *agent) session(ctx context.Context, address string) (refused protocol.Refused_Reason) {
-	conn, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithContextDialer(a.w.net.dial))
+	secured := a.credentials(ctx, address)
+	if secured == nil {
+		return 0
+	}
+	host := identity.Host(a.boot.Bootstrap.Shard, identity.Coordinator)
+	conn, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(secured), grpc.WithContextDialer(a.w.net.dial), grpc.WithAuthority(host))
 	if err != nil {
 		a.w.t.Errorf("new client: %v", err)
 		return 0

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/leasehold/leasehold/agent/protocol"
+	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/provider/memprovider"
 	"github.com/leasehold/leasehold/store"
 )
@@ -91,6 +92,8 @@ type work struct {
 	hooks     []string  // tokens of all hooks that were begun
 	due       time.Time // when it ends
 	drained   string
+	document  provider.Bootstrap // that the machine was made with
+	papers    passport
 }
 
 // hookTimer ends with the hook that runs, if it ends.
@@ -117,7 +120,7 @@ func (w *world) boots(boot memprovider.Boot) *work {
 	w.mu.Lock()
 	k := w.works[id]
 	if k == nil {
-		k = &work{w: w, instance: id, run: boot.Bootstrap.Run, vars: boot.Bootstrap.Vars}
+		k = &work{w: w, instance: id, run: boot.Bootstrap.Run, vars: boot.Bootstrap.Vars, document: boot.Bootstrap}
 		w.works[id] = k
 	}
 	m, own := w.moods[id]
