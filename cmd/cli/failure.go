@@ -11,6 +11,7 @@ import (
 	"github.com/leasehold/leasehold/cmd/groupfile"
 	"github.com/leasehold/leasehold/cmd/output"
 	"github.com/leasehold/leasehold/cmd/services"
+	"github.com/leasehold/leasehold/coordinator/authority"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -60,6 +61,7 @@ func report(ctx context.Context, to output.Screen, err error) Code {
 	var f *Failure
 	var parse *kong.ParseError
 	var known *services.Problem
+	var files *authority.Problem
 	var problems groupfile.Problems
 	var text *misspelt
 	switch {
@@ -81,6 +83,8 @@ func report(ctx context.Context, to output.Screen, err error) Code {
 		f = failure(Usage, helpCommand(parse), "%s", parse)
 	case errors.As(err, &known):
 		f = failure(Failed, known.Next, "%s", known.What)
+	case errors.As(err, &files):
+		f = failure(Failed, files.Next, "%s", files.What)
 	case errors.As(err, &text):
 		return max(text.code, reportProblems(to, text.Problems, text.next))
 	case errors.As(err, &problems):

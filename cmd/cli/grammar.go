@@ -8,6 +8,7 @@ import (
 	"github.com/alecthomas/kong"
 	kongcompletion "github.com/jotaen/kong-completion"
 	"github.com/leasehold/leasehold/cmd/services"
+	"github.com/leasehold/leasehold/coordinator/authority"
 )
 
 // Grammar is the command line.
@@ -25,6 +26,7 @@ type Grammar struct {
 	Simulate Simulate  `cmd:"" help:"See what would happen to groups, in imagined time: nothing is asked of etcd."`
 	Config   Config    `cmd:"" help:"What holds for the whole shard: its file of static groups, its settings, and those of this program."`
 	Auth     Auths     `cmd:"" help:"Who may do what: etcd's users and roles for the shard."`
+	PKI      PKIs      `cmd:"" name:"pki" help:"Certificates: the shard's authorities, and what they issue."`
 	Version  Version   `cmd:"" help:"Show the version of this program."`
 
 	Dev         services.Dev         `cmd:"" help:"Run everything on this machine: etcd, coordinator and a demo group."`
@@ -124,7 +126,7 @@ func newParser(g *Grammar, env Env, exit func(int), more ...kong.Option) (*kong.
 	return kong.New(g, append(more,
 		kong.Name("leasehold"),
 		kong.Description("Keeps groups of machines at the size and in the health that you asked for."),
-		kong.Vars{"request_timeout": requestTimeout.String(), "wait_timeout": waitTimeout.String()},
+		kong.Vars{"request_timeout": requestTimeout.String(), "wait_timeout": waitTimeout.String(), "pki_dir": authority.DefaultDir},
 		kong.Writers(env.Stdout, env.Stderr),
 		kong.Exit(exit),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),

@@ -23,6 +23,9 @@ const (
 	Operators Kind = "operators"
 )
 
+// DefaultDir is where a host has its certificates, if nobody says otherwise.
+const DefaultDir = "/etc/leasehold/pki"
+
 // issuedDir is where certificates of people and servers are put, beside the authorities.
 const issuedDir = "issued"
 

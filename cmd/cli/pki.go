@@ -1,0 +1,84 @@
+package cli
+
+import (
+	"time"
+
+	"github.com/leasehold/leasehold/coordinator/authority"
+	"github.com/leasehold/leasehold/store"
+)
+
+// PKIs are the commands about certificates.
+type PKIs struct {
+	Init   PKIInit   `cmd:"" help:"Make the shard's certificate authorities."`
+	Issue  PKIIssue  `cmd:"" help:"Issue a certificate to a person, a coordinator or a server."`
+	Rotate PKIRotate `cmd:"" help:"Exchange the authority of agents' streams, one safe step at a time."`
+	Show   PKIShow   `cmd:"" help:"Show the authorities, who believes and holds what, and what ends soon."`
+}
+
+// PKIPlace is where the authorities are.
+type PKIPlace struct {
+	Dir string `name:"pki" help:"Directory of the certificate authorities." env:"LEASEHOLD_PKI" default:"${pki_dir}" type:"path" placeholder:"DIR"`
+}
+
+// Lifetime is how long a certificate is to last; it may be said in days.
+type Lifetime time.Duration
+
+// UnmarshalText reads what was typed.
+func (l *Lifetime) UnmarshalText(text []byte) error { return (*Ago)(l).UnmarshalText(text) }
+
+// or is the lifetime, or another where none was given.
+func (l Lifetime) or(usual time.Duration) time.Duration {
+	if l == 0 {
+		return usual
+	}
+	return time.Duration(l)
+}
+
+// shortPrint is as much of a fingerprint as people compare.
+func shortPrint(fingerprint string) string { return fingerprint[:min(8, len(fingerprint))] }
+
+// day is how the end of a certificate is shown: to the minute where that matters.
+func day(now, ends time.Time) string {
+	if left := ends.Sub(now); left < 48*time.Hour && left > -48*time.Hour {
+		return ends.UTC().Format("2006-01-02T15:04:05Z")
+	}
+	return ends.UTC().Format(time.DateOnly)
+}
+
+// trustSeen is what the replicas and agents of a shard say of certificates.
+type trustSeen struct {
+	replicas []store.Versioned[store.Replica]
+	agents   []agentSeen // ordered by ID
+}
+
+// agentSeen is an instance whose machine has an agent or is about to have one.
+type agentSeen struct {
+	id      string
+	phase   store.Phase
+	created store.Revision // of its record
+	called  bool           // its machine may have been asked for
+	report  *store.Report  // the last one that is stored; nil: none
+}
+
+// said is what it reports of certificates.
+func (a agentSeen) said() (trust string, certificate *store.CertificateReport) {
+	if a.report == nil {
+		return "", nil
+	}
+	return a.report.Trust, a.report.Certificate
+}
+
+// newcomer says that its machine has not been heard of yet.
+func (a agentSeen) newcomer() bool { return a.report == nil && !a.phase.Registered() }
+
+// everybody is whom these files have had agents believe, when another of the authorities in them issued. Whoever believes one of these
+// believes all the authorities that are in force.
+func everybody(f authority.Files) map[string]bool {
+	digests := map[string]bool{}
+	t := f.Trust()
+	for _, c := range t.Authorities {
+		t.Issuer = authority.Signer{Certificate: c}.Fingerprint()
+		digests[t.Digest()] = true
+	}
+	return digests
+}

@@ -1,0 +1,73 @@
+package cli
+
+import (
+	"context"
+	"path/filepath"
+	"time"
+
+	"github.com/leasehold/leasehold/cmd/output"
+	"github.com/leasehold/leasehold/coordinator/authority"
+)
+
+// PKIInit is the command pki init.
+type PKIInit struct {
+	PKIPlace `embed:""`
+
+	Only     string   `help:"Make one of the two only, where the other is your own: ${enum}." enum:"both,agents,operators" default:"both" placeholder:"WHICH"`
+	Lifetime Lifetime `help:"How long they last: 3650d, 87600h (default: agents 5 years, operators 10)." placeholder:"DURATION"`
+}
+
+// madeAuthority is an authority that was made, as JSON shows it.
+type madeAuthority struct {
+	Authority   authority.Kind `json:"authority"`
+	Dir         string         `json:"dir"`
+	Name        string         `json:"name"`
+	Fingerprint string         `json:"fingerprint"`
+	Ends        time.Time      `json:"ends"`
+}
+
+// Run makes them, and says what belongs where.
+func (c *PKIInit) Run(_ context.Context, s *Session) error {
+	lifetimes := map[authority.Kind]time.Duration{}
+	kinds := []authority.Kind{authority.Agents, authority.Operators}
+	for kind, usual := range map[authority.Kind]time.Duration{authority.Agents: authority.AgentsLifetime, authority.Operators: authority.OperatorsLifetime} {
+		if c.Only == "both" || c.Only == string(kind) {
+			lifetimes[kind] = c.Lifetime.or(usual)
+		}
+	}
+	if err := authority.Init(c.Dir, lifetimes); err != nil {
+		return err
+	}
+	made := []madeAuthority{}
+	for _, kind := range kinds {
+		if _, wanted := lifetimes[kind]; !wanted {
+			continue
+		}
+		f, err := authority.Load(c.Dir, kind)
+		if err != nil {
+			return err
+		}
+		made = append(made, madeAuthority{
+			Authority: kind, Dir: f.Dir, Name: f.Issuer.Certificate.Subject.CommonName, Fingerprint: f.Issuer.Fingerprint(), Ends: f.Issuer.Certificate.NotAfter,
+		})
+	}
+	if done, err := s.records(made); done {
+		return err
+	}
+	scr := s.screen()
+	t := output.Table{Columns: []output.Column{{Title: "AUTHORITY"}, {Title: "ENDS"}, {Title: "FILES"}}}
+	for _, m := range made {
+		t.Add(string(m.Authority), day(s.env.Now(), m.Ends), filepath.Join(m.Dir, "ca.crt")+", ca.key")
+	}
+	if err := t.Write(scr, s.wide()); err != nil {
+		return err
+	}
+	s.note(`what goes where, below %s:
+  each coordinator's host   agents/ (with its key), operators/ca.crt, a certificate issued to it
+  each etcd's host          operators/ca.crt, a certificate issued to it with --host
+  each operator             operators/ca.crt, a certificate issued to them
+  no other host             operators/ca.key: it opens etcd. Keep it where you issue certificates
+machines need none of it: they join by a token`, c.Dir)
+	writeNext(s.aside(), "leasehold pki issue NAME --host HOST for each etcd, leasehold pki issue NAME for each coordinator and operator")
+	return nil
+}

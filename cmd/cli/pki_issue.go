@@ -1,0 +1,57 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/leasehold/leasehold/coordinator/authority"
+)
+
+// PKIIssue is the command pki issue.
+type PKIIssue struct {
+	PKIPlace `embed:""`
+
+	Name     string   `arg:"" help:"Whom it names: etcd's user."`
+	Host     []string `help:"A host name or address under which it serves: for etcd's servers. May be repeated." placeholder:"HOST"`
+	Lifetime Lifetime `help:"How long it lasts: 90d, 12h (default: 365d)." placeholder:"DURATION"`
+	Renew    bool     `help:"Replace the one that is there, with another key."`
+}
+
+// issuedCertificate is a certificate of the operators' authority, as JSON shows it.
+type issuedCertificate struct {
+	Name        string    `json:"name"`
+	Hosts       []string  `json:"hosts,omitempty"`
+	Ends        time.Time `json:"ends"`
+	Certificate string    `json:"certificate"`
+	Key         string    `json:"key"`
+}
+
+// Run issues it.
+func (c *PKIIssue) Run(_ context.Context, s *Session) error {
+	issued, err := authority.IssueOperator(c.Dir, authority.Order{Name: c.Name, Hosts: c.Host, Lifetime: time.Duration(c.Lifetime), Renew: c.Renew})
+	if err != nil {
+		return err
+	}
+	if done, err := s.records(issuedRecord(issued)); done {
+		return err
+	}
+	what := "client"
+	if issued.Server() {
+		what = "client and server"
+	}
+	now, ends := s.env.Now(), issued.Certificate.NotAfter
+	fmt.Fprintf(s.env.Stdout, "%s %s until %s: %s, %s\n", issued.Name(), what, day(now, ends), issued.File, issued.Key)
+	if wanted := now.Add(c.Lifetime.or(authority.OperatorLifetime)); ends.Before(wanted.Add(-time.Hour)) {
+		s.warn("the authority itself ends then: it cannot last longer")
+	}
+	return nil
+}
+
+func issuedRecord(i authority.Issued) issuedCertificate {
+	r := issuedCertificate{Name: i.Name(), Hosts: i.Certificate.DNSNames, Ends: i.Certificate.NotAfter, Certificate: i.File, Key: i.Key}
+	for _, ip := range i.Certificate.IPAddresses {
+		r.Hosts = append(r.Hosts, ip.String())
+	}
+	return r
+}

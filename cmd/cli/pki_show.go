@@ -1,0 +1,162 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/leasehold/leasehold/cmd/output"
+	"github.com/leasehold/leasehold/coordinator/authority"
+)
+
+// PKIShow is the command pki show.
+type PKIShow struct {
+	PKIPlace `embed:""`
+}
+
+// Run shows what there is, and says what it could not see.
+func (c *PKIShow) Run(ctx context.Context, s *Session) error {
+	p, err := readPKI(c.Dir, s.env.Now())
+	if err != nil {
+		return err
+	}
+	if p.agents != nil {
+		seen, err := s.trustSeen(ctx)
+		if err != nil && ctx.Err() != nil {
+			return err
+		}
+		if err != nil {
+			p.Unseen = append(p.Unseen, "replicas and agents: "+joined(err))
+		} else {
+			p.take(seen)
+		}
+	}
+	p.warn()
+	if done, err := s.records(p.pkiDocument); done {
+		return err
+	}
+	return p.show(s)
+}
+
+func (p *pkiPicture) show(s *Session) error {
+	scr := s.screen()
+	fmt.Fprintln(scr.W, p.Dir)
+	t := output.Table{Indent: "  ", Columns: []output.Column{{Title: "AUTHORITY"}, {Title: "STATE"}, {Title: "PRINT"}, {Title: "ENDS"}, {Title: "KEY"}, {Title: "NAME", Cut: true}}}
+	for _, a := range p.Authorities {
+		t.Add(string(a.Authority), a.State, shortPrint(a.Fingerprint), day(p.now, a.Ends), a.Key, a.Name)
+	}
+	if len(p.Authorities) > 0 {
+		if err := t.Write(scr, s.wide()); err != nil {
+			return err
+		}
+	}
+	if r := p.Rotation; r != nil {
+		fmt.Fprintf(scr.W, "rotation: %s\n", r.words())
+	}
+	if err := p.showIssued(scr, s.wide()); err != nil {
+		return err
+	}
+	if err := p.showReplicas(scr, s.wide()); err != nil {
+		return err
+	}
+	if a := p.Agents; a != nil {
+		fmt.Fprintln(scr.W, a.words(p.now))
+	}
+	if e := p.Soonest; e != nil {
+		fmt.Fprintf(scr.W, "ends first: %s, %s%s\n", e.What, day(p.now, e.Ends), within(p.now, e.Ends))
+	}
+	for _, u := range p.Unseen {
+		s.note("not seen: %s", u)
+	}
+	for _, w := range p.Warnings {
+		s.warn("%s", w)
+	}
+	return nil
+}
+
+// within says how far off a time is.
+func within(now, at time.Time) string {
+	if !now.Before(at) {
+		return " (over)"
+	}
+	return " (in " + output.Span(at.Sub(now)) + ")"
+}
+
+// words says where a rotation stands.
+func (r *rotationState) words() string {
+	var where string
+	switch r.Stage {
+	case authority.Introduced:
+		where = "the next authority is introduced; when all believe it, leasehold pki rotate lets it issue"
+	case authority.Promoted:
+		where = "the new authority issues; when nobody has a certificate of the old one, leasehold pki rotate lets that go"
+	default:
+		return "none under way"
+	}
+	if r.Step == finish {
+		where = "interrupted while the next authority was promoted: all believe both; leasehold pki rotate finishes it"
+	}
+	if r.Waits == nil {
+		return where
+	}
+	if len(*r.Waits) == 0 {
+		return where + ". It can now"
+	}
+	return where + ". It waits for " + fewOf(*r.Waits)
+}
+
+func (p *pkiPicture) showIssued(scr output.Screen, wide bool) error {
+	if len(p.Issued) == 0 {
+		return nil
+	}
+	t := output.Table{Indent: "  ", Columns: []output.Column{{Title: "ISSUED"}, {Title: "ENDS"}, {Title: "HOSTS", Cut: true}, {Title: "FILES", Wide: true}}}
+	for _, i := range p.Issued {
+		t.Add(i.Name, day(p.now, i.Ends), orDash(strings.Join(i.Hosts, ",")), i.Certificate)
+	}
+	return t.Write(scr, wide)
+}
+
+func (p *pkiPicture) showReplicas(scr output.Screen, wide bool) error {
+	if len(p.Replicas) == 0 {
+		return nil
+	}
+	t := output.Table{Indent: "  ", Columns: []output.Column{{Title: "REPLICA"}, {Title: "ISSUES WITH"}, {Title: "BELIEVES"}}}
+	for _, r := range p.Replicas {
+		believes := "all of these"
+		if !r.Believes {
+			believes = "others"
+		}
+		t.Add(r.ID, orDash(shortPrint(r.Issuer)), believes)
+	}
+	return t.Write(scr, wide)
+}
+
+// words sums the agents up.
+func (a *agentsTrust) words(now time.Time) string {
+	if a.Count == 0 {
+		return "agents: none"
+	}
+	parts := []string{fmt.Sprintf("%d of %d believe all of these authorities", a.Believe, a.Count)}
+	for _, h := range a.Holding {
+		name := shortPrint(h.Issuer)
+		if h.Issuer == "" {
+			name = "nobody knows whom"
+		}
+		part := fmt.Sprintf("%d with a certificate of %s", h.Count, name)
+		if !h.FirstEnds.IsZero() {
+			part += fmt.Sprintf(", the first ends %s (%s)", day(now, h.FirstEnds), h.First)
+		}
+		parts = append(parts, part)
+	}
+	return "agents: " + strings.Join(parts, "; ")
+}
+
+// shownFile is a file's name below the directory of authorities.
+func shownFile(dir, file string) string {
+	if short, err := filepath.Rel(dir, file); err == nil {
+		return short
+	}
+	return file
+}

@@ -1,0 +1,127 @@
+package cli
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/leasehold/leasehold/coordinator/authority"
+	"github.com/leasehold/leasehold/store"
+)
+
+// rotationStep is the next step of a rotation.
+type rotationStep string
+
+// The steps.
+const (
+	introduce rotationStep = "introduce" // the next authority is made, and believed from then on
+	promote   rotationStep = "promote"   // it issues, the old one is believed still
+	finish    rotationStep = "finish"    // promote was interrupted
+	retire    rotationStep = "retire"    // the old one is believed no more
+)
+
+// cutOff is somebody who would be cut off by a step.
+type cutOff struct {
+	Who string `json:"who"`
+	Why string `json:"why"`
+}
+
+// stepAfter is the next step.
+func stepAfter(f authority.Files) rotationStep {
+	switch {
+	case f.Unfinished:
+		return finish
+	case f.Stage() == authority.Introduced:
+		return promote
+	case f.Stage() == authority.Promoted:
+		return retire
+	default:
+		return introduce
+	}
+}
+
+// cutOffBy names everybody whom the next step would cut off, or of whom it cannot be told. Replicas come first: agents hear of
+// authorities from them.
+func cutOffBy(f authority.Files, seen trustSeen, now time.Time) []cutOff {
+	switch stepAfter(f) {
+	case promote:
+		return cutOffByPromote(f, seen)
+	case retire:
+		return cutOffByRetire(f, seen, now)
+	default:
+		return nil // making another one harms nobody, and what was begun was safe
+	}
+}
+
+func cutOffByPromote(f authority.Files, seen trustSeen) (cut []cutOff) {
+	believing := everybody(f)
+	for _, r := range seen.replicas {
+		if !believing[r.Record.Trust] {
+			cut = append(cut, cutOff{replicaName(r.Record), "does not believe the next authority yet: has it the files?"})
+		}
+	}
+	told := newest(seen.replicas)
+	for _, a := range seen.agents {
+		trust, _ := a.said()
+		switch {
+		case believing[trust], a.told(told):
+		case a.newcomer():
+			cut = append(cut, cutOff{a.id, "has not registered yet, and was made before all replicas believed the next authority"})
+		case trust == "":
+			cut = append(cut, cutOff{a.id, "has not said whom it believes"})
+		default:
+			cut = append(cut, cutOff{a.id, "does not believe the next authority yet"})
+		}
+	}
+	return cut
+}
+
+func cutOffByRetire(f authority.Files, seen trustSeen, now time.Time) (cut []cutOff) {
+	old := map[string]bool{}
+	for _, c := range f.Old {
+		old[authority.Signer{Certificate: c}.Fingerprint()] = true
+	}
+	for _, r := range seen.replicas {
+		if r.Record.Issuer != f.Issuer.Fingerprint() {
+			cut = append(cut, cutOff{replicaName(r.Record), "does not issue from the new authority yet: has it the files?"})
+		}
+	}
+	told := newest(seen.replicas)
+	for _, a := range seen.agents {
+		_, certificate := a.said()
+		switch {
+		case a.told(told):
+		case a.newcomer():
+			cut = append(cut, cutOff{a.id, "has not registered yet, and may get a certificate of the old authority"})
+		case certificate == nil:
+			cut = append(cut, cutOff{a.id, "has not said which certificate it has"})
+		case old[certificate.Issuer] && now.Before(certificate.Ends):
+			cut = append(cut, cutOff{a.id, fmt.Sprintf("has a certificate of the old authority, until %s", day(now, certificate.Ends))})
+		}
+	}
+	return cut
+}
+
+// told says that the instance is newer than what the replicas say of themselves, and not heard of: its machine gets, with the word to join, what
+// they believe now.
+func (a agentSeen) told(replicas store.Revision) bool {
+	return a.newcomer() && replicas > 0 && (!a.called || a.created > replicas)
+}
+
+// newest is when the last of the replicas said what it believes.
+func newest(replicas []store.Versioned[store.Replica]) (at store.Revision) {
+	for _, r := range replicas {
+		at = max(at, r.Modified)
+	}
+	return at
+}
+
+func replicaName(r store.Replica) string { return "replica " + r.ID }
+
+// fewOf names the first of those who would be cut off.
+func fewOf(cut []cutOff) string {
+	names := make([]string, len(cut))
+	for i, c := range cut {
+		names[i] = c.Who
+	}
+	return someOf(names)
+}
