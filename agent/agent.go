@@ -19,6 +19,7 @@ import (
 	"github.com/leasehold/leasehold/agent/notice"
 	"github.com/leasehold/leasehold/agent/passport"
 	"github.com/leasehold/leasehold/agent/protocol"
+	"github.com/leasehold/leasehold/agent/secrets"
 	"github.com/leasehold/leasehold/agent/workload"
 	"github.com/leasehold/leasehold/provider"
 )
@@ -120,6 +121,8 @@ type Deps struct {
 	Notices    Notices // where the group says that they come from
 	Evacuation Notices // from whoever runs the machine; it is never told where to look
 	Fence      Fence
+	// Secrets are those that the workload, the hook and the checks take theirs from; nil: there are none.
+	Secrets *secrets.Holder
 	// Uptime is a clock that goes on beside the agent; nil is the kernel's.
 	Uptime func() time.Duration
 	Checks Checks

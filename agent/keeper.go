@@ -2,9 +2,12 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/leasehold/leasehold/agent/workload"
 )
 
 // keeper starts, stops and restarts the workload, one after the other and apart from the loop, since a workload may take
@@ -127,10 +130,11 @@ func (k *keeper) follow(ctx context.Context, w wish) bool {
 }
 
 func (k *keeper) start() {
-	if err := k.workload.Start(); err != nil {
+	err := k.workload.Start()
+	if err != nil {
 		k.log.Warn("workload was not started", "error", err)
 	}
-	k.up = true
+	k.up = !errors.Is(err, workload.ErrWaits) // else the next wish tries again
 }
 
 // carriedOut is the token of the last restart that was carried out.

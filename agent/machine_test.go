@@ -15,6 +15,7 @@ import (
 	"github.com/leasehold/leasehold/agent/host"
 	"github.com/leasehold/leasehold/agent/notice"
 	"github.com/leasehold/leasehold/agent/protocol"
+	"github.com/leasehold/leasehold/agent/secrets"
 	"github.com/leasehold/leasehold/agent/workload"
 )
 
@@ -33,6 +34,7 @@ type machine struct {
 	ended   time.Time // when it was last stopped
 	kept    bool
 	changed chan struct{}
+	hidden  *secrets.Holder // nil: it has none
 }
 
 func newMachine(wanted bool) *machine {
@@ -53,6 +55,9 @@ func (m *machine) Start() error {
 	defer m.mu.Unlock()
 	if !m.state.Wanted || m.state.Running {
 		return nil
+	}
+	if m.state.Waits = m.hidden.Missing(); m.state.Waits != "" {
+		return workload.ErrWaits
 	}
 	m.starts++
 	m.started = fmt.Sprint(m.run, m.vars)

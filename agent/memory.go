@@ -28,11 +28,12 @@ type remembered struct {
 
 // duty is what the agent was told to be, as far as it has taken it over, and what it has done once and must not do again.
 type duty struct {
-	// ConfigHash is that of Run, Vars and Checks; "": the first two are those of the bootstrap document.
+	// ConfigHash is that of Run, Vars, Secrets and Checks; "": all but the last are those of the bootstrap document.
 	ConfigHash string            `json:"config_hash,omitempty"`
 	Run        []string          `json:"run,omitempty"`
 	Vars       map[string]string `json:"vars,omitempty"`
-	Checks     []json.RawMessage `json:"checks,omitempty"` // as they were told
+	Secrets    map[string]string `json:"secrets,omitempty"` // their names, by variable; their values are never here
+	Checks     []json.RawMessage `json:"checks,omitempty"`  // as they were told
 	Lifecycle  string            `json:"lifecycle,omitempty"`
 	Notices    notice.Spec       `json:"notices,omitzero"`
 

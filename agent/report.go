@@ -87,6 +87,9 @@ func (a *Agent) checked() ([]*protocol.Check, *protocol.WorkloadExit) {
 		case w.Running:
 		case w.Exit != nil:
 			check.Why = "workload " + w.Exit.Why
+			if w.Exit.Withheld {
+				break // its last words can be told soon, and are told once
+			}
 			ended = &protocol.WorkloadExit{
 				Code: int32(w.Exit.Code), Signal: w.Exit.Signal, At: timestamppb.New(w.Exit.At), Output: w.Exit.Output,
 			}
@@ -96,6 +99,9 @@ func (a *Agent) checked() ([]*protocol.Check, *protocol.WorkloadExit) {
 			}
 		default:
 			check.Why = "workload is not started yet"
+			if w.Waits != "" {
+				check.Why = "workload waits for its secrets: " + w.Waits
+			}
 			if a.stopped {
 				check.Why = "workload is stopped for want of a lease"
 			}

@@ -272,7 +272,7 @@ func startAgent(t *testing.T, s *shard, m *machine, change func(*Config)) *runni
 	power, began := newSwitch(), s.began
 	a, err := New(cfg, Deps{
 		Passport: counting{passport.Unsecured{}, s}, Logger: slog.New(slog.NewTextHandler(testWriter{t}, nil)),
-		Host: m, Workload: m, Hook: h, Checks: c, Notices: notices, Evacuation: evac, Fence: power, Uptime: func() time.Duration { return time.Since(began) }, Dial: s.dial, Rand: func() float64 { return 0.999 },
+		Host: m, Workload: m, Hook: h, Checks: c, Notices: notices, Evacuation: evac, Fence: power, Secrets: m.hidden, Uptime: func() time.Duration { return time.Since(began) }, Dial: s.dial, Rand: func() float64 { return 0.999 },
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -17,13 +17,14 @@ const lifecycleTask = "task"
 func (a *Agent) resume(d duty) {
 	if d.ConfigHash == "" {
 		b := a.cfg.Bootstrap
-		d.Run, d.Vars = b.Run, b.Vars
+		d.Run, d.Vars, d.Secrets = b.Run, b.Vars, b.Secrets
 	}
 	if d.Lifecycle == "" {
 		d.Lifecycle = a.cfg.Bootstrap.Lifecycle
 		d.OnLeaseLost, d.OnLeaseLostRun = a.cfg.Bootstrap.OnLeaseLost, a.cfg.Bootstrap.OnLeaseLostRun
 	}
 	a.duty = d
+	a.deps.Secrets.Want(d.Secrets)
 	a.deps.Workload.Configure(d.Run, d.Vars)
 	a.deps.Notices.Watch(d.Notices)
 	a.keeper.carried(d.Restarted)
@@ -40,8 +41,10 @@ func (a *Agent) obey(w *protocol.Wanted) {
 	healthy, _ := health(knew, list) // before anything new: a check that comes with an update begins with this verdict
 	hash := w.GetConfigHash()
 	config := hash != "" && (hash != now.ConfigHash || !sameSpecs(now.specs(), w.GetChecks()))
+	secretNews := hash != "" && a.deps.Secrets.Tell(secretsOf(w))
 	if config {
 		now.ConfigHash, now.Run, now.Vars, now.Checks = hash, slices.Clone(w.GetRun()), maps.Clone(w.GetVars()), keepSpecs(w.GetChecks())
+		now.Secrets = namesOf(w)
 		a.deps.Workload.Configure(now.Run, now.Vars)
 		a.log.Info("configuration taken over", "config", hash)
 	}
@@ -60,6 +63,14 @@ func (a *Agent) obey(w *protocol.Wanted) {
 		a.take(now)
 		select {
 		case a.news <- struct{}{}: // DET-1
+		default:
+		}
+	}
+	if secretNews {
+		a.wantChecks(healthy, a.kept)
+		a.wish(time.Time{}) // what waited for them can be started
+		select {
+		case a.news <- struct{}{}:
 		default:
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/leasehold/leasehold/agent/secrets"
 	"github.com/leasehold/leasehold/coordinator/picture"
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/store"
@@ -32,8 +33,25 @@ func (q *queue) keepConsole(ctx context.Context, rec store.Instance) {
 	}
 	q.t.tell(call, store.JournalEntry{
 		Rule: "DET-19", What: "console output kept", Why: "its machine died, and its agent told of no end of the workload", Group: rec.Group,
-		Instance: rec.ID, Slot: rec.Place(), Console: string(bytes.ToValidUTF8(tail, []byte("?"))), Revision: rec.Last.Revision,
+		Instance: rec.ID, Slot: rec.Place(), Console: q.t.veiled(rec, string(bytes.ToValidUTF8(tail, []byte("?")))), Revision: rec.Last.Revision,
 	})
+}
+
+// veiled is a machine's output without the values of its secrets, as they are now.
+func (t *tenure) veiled(rec store.Instance, text string) string {
+	if len(rec.Spec.Secrets) == 0 || t.r.deps.Secrets == nil {
+		return text
+	}
+	values := map[string]string{}
+	ring := t.r.deps.Secrets.Ring()
+	t.r.picture.View(func(c *picture.Content) {
+		for _, name := range rec.Spec.Secrets {
+			if value, err := ring.Open(t.shard.ID, c.Secrets[name].Record); err == nil {
+				values[name] = string(value)
+			}
+		}
+	})
+	return secrets.NewVeil(values)(text)
 }
 
 // first says whether a machine's console was not asked for yet.

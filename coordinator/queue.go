@@ -299,7 +299,7 @@ func (t *tenure) request(rec store.Instance, token joinToken) provider.CreateReq
 			Schema: provider.BootstrapSchema, Instance: rec.ID, Group: rec.Group, Slot: rec.Slot, Zone: rec.Zone,
 			Shard: t.shard.ID, ShardName: t.r.cfg.Shard, Coordinators: coordinators,
 			ReportInterval: rec.Spec.Report.Interval.String(), ReconnectMin: settings.ReconnectMin.String(), ReconnectMax: settings.ReconnectMax.String(),
-			Run: rec.Spec.Workload.Run, Vars: rec.Spec.Vars, StopTimeout: rec.Spec.StopTimeout.String(),
+			Run: rec.Spec.Workload.Run, Vars: rec.Spec.Vars, Secrets: rec.Spec.Secrets, StopTimeout: rec.Spec.StopTimeout.String(),
 			Lifecycle: rec.Spec.Lifecycle, OnLeaseLost: fence.Do, OnLeaseLostRun: fence.Run,
 			Checked: len(rec.Spec.Checks) > 0, JoinToken: token.secret, CA: t.ca(),
 		},

@@ -35,6 +35,8 @@ type Deps struct {
 	Logger    *slog.Logger
 	// Authority secures the agents' streams and certifies agents; nil: they are not secured, which is for networks that exist in memory alone.
 	Authority gateway.Authority
+	// Secrets are the keys for secrets; nil: none.
+	Secrets SecretKeys
 	// Listen takes the address on which agents are served; nil is TCP.
 	Listen func(ctx context.Context, address string) (net.Listener, error)
 	// Ready is called once, when agents are served, with the address.
@@ -42,6 +44,13 @@ type Deps struct {
 	// Before, if set, is called at each boundary between a transaction and a provider call, and around each transaction of
 	// a plan, with the name of the boundary and the instance. Tests die there.
 	Before func(boundary, instance string)
+}
+
+// SecretKeys are the keys for secrets.
+type SecretKeys interface {
+	gateway.SecretKeys
+	// Follow tells, until the context ends, when they are others.
+	Follow(ctx context.Context, changed func())
 }
 
 // drainTime is how long agents get to leave a replica that stops.
@@ -127,6 +136,7 @@ func (r *Replica) Run(ctx context.Context) error {
 			return r.journal.commit(ctx, txn, entry)
 		},
 		Authority: r.deps.Authority,
+		Secrets:   r.deps.Secrets,
 	})
 	if err != nil {
 		return err
@@ -152,6 +162,14 @@ func (r *Replica) Run(ctx context.Context) error {
 	parts.Go(func() { _ = gw.Run(ctx) })
 	parts.Go(func() { r.watchVitals(ctx) })
 	parts.Go(func() { r.publishTrust(ctx) })
+	if r.deps.Secrets != nil {
+		parts.Go(func() {
+			r.deps.Secrets.Follow(ctx, func() {
+				gw.SecretsChanged()
+				r.pokePublish()
+			})
+		})
+	}
 	sessions, endSessions := context.WithCancel(ctx)
 	defer endSessions()
 	r.mu.Lock()
@@ -343,6 +361,9 @@ func (r *Replica) announce(ctx context.Context, lease store.Lease, since time.Ti
 	if r.deps.Authority != nil {
 		trust := r.deps.Authority.Trust()
 		rec.Trust, rec.Issuer = trust.Digest(), trust.Issuer
+	}
+	if r.deps.Secrets != nil {
+		rec.SecretKeys = r.deps.Secrets.Ring().Fingerprints()
 	}
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()

@@ -28,9 +28,12 @@ type Bootstrap struct {
 	ReconnectMax   string            `json:"reconnect_max"`
 	Run            []string          `json:"run,omitempty"` // the workload; ${name} is expanded over Vars and Facts
 	Vars           map[string]string `json:"vars,omitempty"`
-	Facts          map[string]string `json:"facts,omitempty"`     // from the provider: port, address …
-	StopTimeout    string            `json:"stop_timeout"`        // how long the workload may take to end
-	Lifecycle      string            `json:"lifecycle,omitempty"` // service or task; empty: service
+	// Secrets are the names of the secrets that the workload gets, by environment variable (SEC-6). Their values come with the stream alone, and the
+	// workload waits for them.
+	Secrets     map[string]string `json:"secrets,omitempty"`
+	Facts       map[string]string `json:"facts,omitempty"`     // from the provider: port, address …
+	StopTimeout string            `json:"stop_timeout"`        // how long the workload may take to end
+	Lifecycle   string            `json:"lifecycle,omitempty"` // service or task; empty: service
 
 	OnLeaseLost    string   `json:"on_lease_lost,omitempty"` // stop, poweroff or run; empty: nothing is done (SAFE-9)
 	OnLeaseLostRun []string `json:"on_lease_lost_run,omitempty"`

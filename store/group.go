@@ -21,6 +21,7 @@ type Group struct {
 	Template            Template          `json:"template"`
 	Workload            Workload          `json:"workload"`
 	Vars                map[string]string `json:"vars,omitempty"`
+	Secrets             map[string]string `json:"secrets,omitempty"` // environment variable of the workload → name of the secret (SEC-6)
 	Report              ReportSpec        `json:"report"`
 	Checks              []Check           `json:"checks,omitempty"`
 	RegistrationTimeout Duration          `json:"registration_timeout"`
@@ -261,6 +262,7 @@ func (g Group) InstanceSpec() InstanceSpec {
 		Template:            g.Template,
 		Workload:            g.Workload,
 		Vars:                g.Vars,
+		Secrets:             g.Secrets,
 		Report:              g.Report,
 		Checks:              g.Checks,
 		RegistrationTimeout: g.RegistrationTimeout,
@@ -280,8 +282,9 @@ func (s InstanceSpec) TemplateHash() string {
 		Template Template
 		Workload Workload
 		Vars     map[string]string
-		Checks   []Check `json:",omitempty"` // what has none has the hash that earlier versions gave it
-	}{s.Provider, s.Template, s.Workload, s.Vars, s.Checks}))
+		Checks   []Check           `json:",omitempty"` // what has none has the hash that earlier versions gave it
+		Secrets  map[string]string `json:",omitempty"`
+	}{s.Provider, s.Template, s.Workload, s.Vars, s.Checks, s.Secrets}))
 	return "t" + hex.EncodeToString(sum[:4])
 }
 
@@ -290,7 +293,8 @@ func (s InstanceSpec) ConfigHash() string {
 	sum := sha256.Sum256(Encode(struct {
 		Workload Workload
 		Vars     map[string]string
-		Checks   []Check `json:",omitempty"`
-	}{s.Workload, s.Vars, s.Checks}))
+		Checks   []Check           `json:",omitempty"`
+		Secrets  map[string]string `json:",omitempty"`
+	}{s.Workload, s.Vars, s.Checks, s.Secrets}))
 	return "c" + hex.EncodeToString(sum[:4])
 }

@@ -72,6 +72,9 @@ func (g Group) Warnings() []string {
 			w = append(w, fmt.Sprintf("stop_timeout: %s is more than a third of report.lease_ttl: without its lease a workload is killed after %s at most (SAFE-9)", g.StopTimeout, Duration(third.D().Truncate(100*time.Millisecond))))
 		}
 	}
+	if len(g.Secrets) > 0 && len(g.Workload.Run) == 0 {
+		w = append(w, "secrets: there is no workload.run that gets them (SEC-6)")
+	}
 	if g.Spot.Enabled && !g.Spot.Watched() {
 		w = append(w, "spot: no source is named: nobody looks for interruption notices (SPOT-1)")
 	}
@@ -202,6 +205,7 @@ var fieldsBefore = []Field{
 	},
 	mapField("vars", "ROLL-2", "Variables for the workload.", "at most 100 variables named like C identifiers, of at most 4096 bytes", varForm,
 		func(g *Group) map[string]string { return g.Vars }),
+	secretsField,
 	durationField("report.interval", "5s", "DET-1", "How often an agent reports.", time.Second, 5*time.Minute,
 		func(g *Group) Duration { return g.Report.Interval }),
 	{

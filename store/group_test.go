@@ -3,6 +3,7 @@ package store_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -147,33 +148,37 @@ func TestBounds(t *testing.T) {
 		"budget.max_creating":          {[]any{0, 100}, []any{-1, 101}},
 		"budget.max_deleting":          {[]any{0, 100}, []any{-1, 101}},
 		"flap.failures":                {[]any{1, 100}, []any{0, -1, 101}},
-		"flap.window":                  {[]any{"1s", "24h"}, []any{"999ms", "24h0m1s"}},
-		"flap.min_delay":               {[]any{"1s", "1h"}, []any{"0s", "1h0m1s"}},
-		"flap.max_delay":               {[]any{"1s", "24h"}, []any{"0s", "24h0m1s"}},
-		"flap.reset":                   {[]any{"1s", "24h"}, []any{"0s", "24h0m1s"}},
-		"flap.noise":                   {[]any{"0s", "1m"}, []any{"-1s", "1m0.001s"}},
-		"flap.give_up_after":           {[]any{0, 1_000_000}, []any{-1, 1_000_001}},
-		"flap.give_up_time":            {[]any{"0s", "8760h"}, []any{"-1s", "8760h0m1s"}},
-		"rollout.strategy":             {[]any{"proactive", "opportunistic"}, []any{"", "Proactive", "now"}},
-		"rollout.minimal_action":       {[]any{"live_update", "restart", "recreate"}, []any{"", "none", "live"}},
-		"rollout.startup_duration":     {[]any{"0s", "1h"}, []any{"-1s", "1h0m1s"}},
-		"rollout.progress_deadline":    {[]any{"10s", "24h"}, []any{"9.999s", "24h0m1s"}},
-		"storm.min":                    {[]any{2, store.MaxSize}, []any{1, store.MaxSize + 1}},
-		"storm.percent":                {[]any{1, 100}, []any{0, 101}},
-		"storm.window":                 {[]any{"1s", "1h"}, []any{"999ms", "1h0m1s"}},
-		"storm.cooldown":               {[]any{"1s", "1h"}, []any{"999ms", "1h0m1s"}},
-		"storm.probe_after":            {[]any{"0s", "24h"}, []any{"-1s", "24h0m1s"}},
-		"expiry.eligible_age":          {[]any{nil, "0s", "1m", "87600h"}, []any{"-1s", "59.999s", "87600h0m1s"}},
-		"expiry.forced_age":            {[]any{nil, "0s", "1m", "87600h"}, []any{"-1s", "59.999s", "87600h0m1s"}},
-		"drain.timeout":                {[]any{"0s", "24h"}, []any{"-1s", "24h0m1s"}},
-		"drain.hook":                   {[]any{[]string{"./leave", ""}, make256("a")}, []any{[]string{""}, append(make256("a"), "a"), []string{"a", long(4097)}}},
-		"spot.enabled":                 {[]any{true, false}, nil},
-		"spot.source":                  {[]any{"none", "aws", "gcp", "azure"}, []any{"", "AWS", "oracle"}},
-		"spot.file":                    {[]any{""}, []any{"/run/notice"}}, // more in TestNoticeSources
-		"spot.endpoint":                {[]any{""}, []any{"http://127.0.0.1"}},
-		"spot.max_lifetime":            {[]any{"1m", "8760h"}, []any{"59s", "0s", "8760h0m1s"}},
-		"on_demand_age":                {[]any{"0s", "8760h"}, []any{"-1s", "8760h0m1s"}},
-		"stop_timeout":                 {[]any{"0s", "10m"}, []any{"-1s", "10m0.001s"}},
+		"secrets": {
+			[]any{nil, map[string]string{"DB_PASSWORD": "db-password", "b": "a.b_c-9"}, secretsOf(40)},
+			[]any{map[string]string{"A-B": "x"}, map[string]string{"LEASEHOLD_X": "x"}, map[string]string{"A": "Upper"}, map[string]string{"A": ""}, map[string]string{"A": "../x"}, secretsOf(41)},
+		},
+		"flap.window":               {[]any{"1s", "24h"}, []any{"999ms", "24h0m1s"}},
+		"flap.min_delay":            {[]any{"1s", "1h"}, []any{"0s", "1h0m1s"}},
+		"flap.max_delay":            {[]any{"1s", "24h"}, []any{"0s", "24h0m1s"}},
+		"flap.reset":                {[]any{"1s", "24h"}, []any{"0s", "24h0m1s"}},
+		"flap.noise":                {[]any{"0s", "1m"}, []any{"-1s", "1m0.001s"}},
+		"flap.give_up_after":        {[]any{0, 1_000_000}, []any{-1, 1_000_001}},
+		"flap.give_up_time":         {[]any{"0s", "8760h"}, []any{"-1s", "8760h0m1s"}},
+		"rollout.strategy":          {[]any{"proactive", "opportunistic"}, []any{"", "Proactive", "now"}},
+		"rollout.minimal_action":    {[]any{"live_update", "restart", "recreate"}, []any{"", "none", "live"}},
+		"rollout.startup_duration":  {[]any{"0s", "1h"}, []any{"-1s", "1h0m1s"}},
+		"rollout.progress_deadline": {[]any{"10s", "24h"}, []any{"9.999s", "24h0m1s"}},
+		"storm.min":                 {[]any{2, store.MaxSize}, []any{1, store.MaxSize + 1}},
+		"storm.percent":             {[]any{1, 100}, []any{0, 101}},
+		"storm.window":              {[]any{"1s", "1h"}, []any{"999ms", "1h0m1s"}},
+		"storm.cooldown":            {[]any{"1s", "1h"}, []any{"999ms", "1h0m1s"}},
+		"storm.probe_after":         {[]any{"0s", "24h"}, []any{"-1s", "24h0m1s"}},
+		"expiry.eligible_age":       {[]any{nil, "0s", "1m", "87600h"}, []any{"-1s", "59.999s", "87600h0m1s"}},
+		"expiry.forced_age":         {[]any{nil, "0s", "1m", "87600h"}, []any{"-1s", "59.999s", "87600h0m1s"}},
+		"drain.timeout":             {[]any{"0s", "24h"}, []any{"-1s", "24h0m1s"}},
+		"drain.hook":                {[]any{[]string{"./leave", ""}, make256("a")}, []any{[]string{""}, append(make256("a"), "a"), []string{"a", long(4097)}}},
+		"spot.enabled":              {[]any{true, false}, nil},
+		"spot.source":               {[]any{"none", "aws", "gcp", "azure"}, []any{"", "AWS", "oracle"}},
+		"spot.file":                 {[]any{""}, []any{"/run/notice"}}, // more in TestNoticeSources
+		"spot.endpoint":             {[]any{""}, []any{"http://127.0.0.1"}},
+		"spot.max_lifetime":         {[]any{"1m", "8760h"}, []any{"59s", "0s", "8760h0m1s"}},
+		"on_demand_age":             {[]any{"0s", "8760h"}, []any{"-1s", "8760h0m1s"}},
+		"stop_timeout":              {[]any{"0s", "10m"}, []any{"-1s", "10m0.001s"}},
 	}
 	for _, field := range store.Fields {
 		if strings.HasPrefix(field.Path, "checks") {
@@ -464,5 +469,33 @@ func TestTemplateHash(t *testing.T) {
 	}
 	if again := web().InstanceSpec().TemplateHash(); again != hash || len(hash) != 9 {
 		t.Errorf("hashes %s and %s", hash, again)
+	}
+}
+
+func secretsOf(n int) map[string]string {
+	m := map[string]string{}
+	for i := range n {
+		m[fmt.Sprintf("S%d", i)] = fmt.Sprintf("s%d", i)
+	}
+	return m
+}
+
+// proves SEC-6
+func TestSecretsAreNoVars(t *testing.T) {
+	g := store.DefaultGroup()
+	g.Name, g.Provider, g.Workload.Run = "web", "process", []string{"./web"}
+	g.Vars, g.Secrets = map[string]string{"A": "x"}, map[string]string{"B": "x"}
+	g.Complete()
+	if err := g.Validate(); err != nil {
+		t.Errorf("refused: %v", err)
+	}
+	plain := g
+	plain.Secrets = nil
+	if a, b := g.InstanceSpec(), plain.InstanceSpec(); a.TemplateHash() == b.TemplateHash() || a.ConfigHash() == b.ConfigHash() {
+		t.Error("a template with secrets has the hash of one without")
+	}
+	g.Secrets = map[string]string{"A": "x"}
+	if wrong := fieldErrors(g.Validate()); len(wrong) != 1 || wrong[0].Path != "secrets" {
+		t.Errorf("a variable that is in vars too: %v", wrong)
 	}
 }

@@ -41,6 +41,7 @@ type InstanceSpec struct {
 	Template            Template          `json:"template"`
 	Workload            Workload          `json:"workload"`
 	Vars                map[string]string `json:"vars,omitempty"`
+	Secrets             map[string]string `json:"secrets,omitempty"`
 	Report              ReportSpec        `json:"report"`
 	Checks              []Check           `json:"checks,omitempty"`
 	RegistrationTimeout Duration          `json:"registration_timeout"`

@@ -160,9 +160,10 @@ type Replica struct {
 	Version      string       `json:"version"`
 	Providers    []string     `json:"providers"` // those it can use
 	Since        time.Time    `json:"since"`
-	Issuer       string       `json:"issuer,omitempty"` // fingerprint of the authority that it issues agents' certificates with
-	Trust        string       `json:"trust,omitempty"`  // digest of whom it believes, as agents report it
-	Disturbances int          `json:"disturbances"`     // how many it saw: a growing number is a disturbance to the leader too
+	SecretKeys   []string     `json:"secret_keys,omitempty"` // fingerprints of the keys with which it can read secrets
+	Issuer       string       `json:"issuer,omitempty"`      // fingerprint of the authority that it issues agents' certificates with
+	Trust        string       `json:"trust,omitempty"`       // digest of whom it believes, as agents report it
+	Disturbances int          `json:"disturbances"`          // how many it saw: a growing number is a disturbance to the leader too
 	Last         *Disturbance `json:"last_disturbance,omitempty"`
 }
 

@@ -60,6 +60,7 @@ type Runner struct {
 	mu     sync.Mutex
 	closed bool
 	vars   map[string]string
+	number int // of the secrets
 	checks []*check
 	dying  []*check // called off, and a run of it may not have ended
 }
@@ -93,8 +94,9 @@ func (r *Runner) Want(w Wanted) {
 	if r.closed {
 		return
 	}
-	sameVars := maps.Equal(w.Vars, r.vars)
-	r.vars = maps.Clone(w.Vars)
+	number := r.cfg.Place.Secrets.Number()
+	sameVars := maps.Equal(w.Vars, r.vars) && number == r.number
+	r.vars, r.number = maps.Clone(w.Vars), number
 	type order struct {
 		spec *protocol.CheckSpec
 		err  error
@@ -153,6 +155,11 @@ const endWait = 5 * time.Second
 
 // begin starts a check. One whose predecessor of the same name still runs begins when that has ended, or does not end. The caller has the lock.
 func (r *Runner) begin(c *check, wrong error, wait time.Duration) {
+	if c.spec.GetExec() != nil && r.cfg.Place.Secrets.Blind() { // its command would miss what its environment has to have
+		c.cancel = func() {}
+		close(c.over)
+		return
+	}
 	run, err := probe(nil), wrong
 	if err == nil {
 		run, err = r.prepare(c.spec, r.cfg.Place, r.vars)
@@ -267,6 +274,10 @@ func (r *Runner) tell(ctx context.Context, c *check, result Result, took time.Du
 		r.mu.Unlock()
 		return
 	}
+	if result != "" && r.cfg.Place.Secrets.Blind() {
+		result = "it fails; why is told once the secrets are known that it may speak of"
+	}
+	result = Result(r.cfg.Place.Secrets.Veil(string(result)))
 	was := c.verdict
 	next, decided := was.After(result.bounded(), rulesOf(c.spec), time.Now())
 	c.verdict, c.took = next, took

@@ -150,7 +150,7 @@ func (x Goodbye_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Goodbye_Kind.Descriptor instead.
 func (Goodbye_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{31, 0}
+	return file_protocol_proto_rawDescGZIP(), []int{32, 0}
 }
 
 // JoinRequest comes over a connection on which only the coordinator has shown a certificate.
@@ -1161,6 +1161,7 @@ type Wanted struct {
 	Notices       *NoticeSource          `protobuf:"bytes,8,opt,name=notices,proto3" json:"notices,omitempty"`                               // absent: nothing is watched
 	Checks        []*CheckSpec           `protobuf:"bytes,7,rep,name=checks,proto3" json:"checks,omitempty"`
 	OnLeaseLost   *LeaseLost             `protobuf:"bytes,9,opt,name=on_lease_lost,json=onLeaseLost,proto3" json:"on_lease_lost,omitempty"` // absent: nothing is done
+	Secrets       []*Secret              `protobuf:"bytes,10,rep,name=secrets,proto3" json:"secrets,omitempty"`                             // with config_hash: all that the workload is to have
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1258,6 +1259,91 @@ func (x *Wanted) GetOnLeaseLost() *LeaseLost {
 	return nil
 }
 
+func (x *Wanted) GetSecrets() []*Secret {
+	if x != nil {
+		return x.Secrets
+	}
+	return nil
+}
+
+// Secret is what the environment of the workload, its drain hook and its exec checks has, and nobody else is to see (SEC-6). The agent keeps
+// the value in memory alone.
+type Secret struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Variable      string                 `protobuf:"bytes,1,opt,name=variable,proto3" json:"variable,omitempty"` // of the environment
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`         // of the secret
+	Value         []byte                 `protobuf:"bytes,3,opt,name=value,proto3" json:"value,omitempty"`
+	Revision      uint64                 `protobuf:"varint,4,opt,name=revision,proto3" json:"revision,omitempty"` // another one is another value, or the same one encrypted anew
+	Problem       string                 `protobuf:"bytes,5,opt,name=problem,proto3" json:"problem,omitempty"`    // why there is no value; empty: there is one
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Secret) Reset() {
+	*x = Secret{}
+	mi := &file_protocol_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Secret) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Secret) ProtoMessage() {}
+
+func (x *Secret) ProtoReflect() protoreflect.Message {
+	mi := &file_protocol_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Secret.ProtoReflect.Descriptor instead.
+func (*Secret) Descriptor() ([]byte, []int) {
+	return file_protocol_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *Secret) GetVariable() string {
+	if x != nil {
+		return x.Variable
+	}
+	return ""
+}
+
+func (x *Secret) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Secret) GetValue() []byte {
+	if x != nil {
+		return x.Value
+	}
+	return nil
+}
+
+func (x *Secret) GetRevision() uint64 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
+func (x *Secret) GetProblem() string {
+	if x != nil {
+		return x.Problem
+	}
+	return ""
+}
+
 // LeaseLost is what the agent does that could not renew its lease, before that can have ended (SAFE-9).
 type LeaseLost struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1269,7 +1355,7 @@ type LeaseLost struct {
 
 func (x *LeaseLost) Reset() {
 	*x = LeaseLost{}
-	mi := &file_protocol_proto_msgTypes[14]
+	mi := &file_protocol_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1281,7 +1367,7 @@ func (x *LeaseLost) String() string {
 func (*LeaseLost) ProtoMessage() {}
 
 func (x *LeaseLost) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[14]
+	mi := &file_protocol_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1294,7 +1380,7 @@ func (x *LeaseLost) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseLost.ProtoReflect.Descriptor instead.
 func (*LeaseLost) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{14}
+	return file_protocol_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *LeaseLost) GetAction() string {
@@ -1323,7 +1409,7 @@ type NoticeSource struct {
 
 func (x *NoticeSource) Reset() {
 	*x = NoticeSource{}
-	mi := &file_protocol_proto_msgTypes[15]
+	mi := &file_protocol_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1335,7 +1421,7 @@ func (x *NoticeSource) String() string {
 func (*NoticeSource) ProtoMessage() {}
 
 func (x *NoticeSource) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[15]
+	mi := &file_protocol_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1348,7 +1434,7 @@ func (x *NoticeSource) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NoticeSource.ProtoReflect.Descriptor instead.
 func (*NoticeSource) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{15}
+	return file_protocol_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *NoticeSource) GetSource() string {
@@ -1395,7 +1481,7 @@ type CheckSpec struct {
 
 func (x *CheckSpec) Reset() {
 	*x = CheckSpec{}
-	mi := &file_protocol_proto_msgTypes[16]
+	mi := &file_protocol_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1407,7 +1493,7 @@ func (x *CheckSpec) String() string {
 func (*CheckSpec) ProtoMessage() {}
 
 func (x *CheckSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[16]
+	mi := &file_protocol_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1420,7 +1506,7 @@ func (x *CheckSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckSpec.ProtoReflect.Descriptor instead.
 func (*CheckSpec) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{16}
+	return file_protocol_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *CheckSpec) GetName() string {
@@ -1571,7 +1657,7 @@ type HTTPCheck struct {
 
 func (x *HTTPCheck) Reset() {
 	*x = HTTPCheck{}
-	mi := &file_protocol_proto_msgTypes[17]
+	mi := &file_protocol_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1583,7 +1669,7 @@ func (x *HTTPCheck) String() string {
 func (*HTTPCheck) ProtoMessage() {}
 
 func (x *HTTPCheck) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[17]
+	mi := &file_protocol_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1596,7 +1682,7 @@ func (x *HTTPCheck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HTTPCheck.ProtoReflect.Descriptor instead.
 func (*HTTPCheck) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{17}
+	return file_protocol_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *HTTPCheck) GetScheme() string {
@@ -1687,7 +1773,7 @@ type TCPCheck struct {
 
 func (x *TCPCheck) Reset() {
 	*x = TCPCheck{}
-	mi := &file_protocol_proto_msgTypes[18]
+	mi := &file_protocol_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1699,7 +1785,7 @@ func (x *TCPCheck) String() string {
 func (*TCPCheck) ProtoMessage() {}
 
 func (x *TCPCheck) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[18]
+	mi := &file_protocol_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1712,7 +1798,7 @@ func (x *TCPCheck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TCPCheck.ProtoReflect.Descriptor instead.
 func (*TCPCheck) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{18}
+	return file_protocol_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *TCPCheck) GetHost() string {
@@ -1743,7 +1829,7 @@ type GRPCCheck struct {
 
 func (x *GRPCCheck) Reset() {
 	*x = GRPCCheck{}
-	mi := &file_protocol_proto_msgTypes[19]
+	mi := &file_protocol_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1755,7 +1841,7 @@ func (x *GRPCCheck) String() string {
 func (*GRPCCheck) ProtoMessage() {}
 
 func (x *GRPCCheck) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[19]
+	mi := &file_protocol_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1768,7 +1854,7 @@ func (x *GRPCCheck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GRPCCheck.ProtoReflect.Descriptor instead.
 func (*GRPCCheck) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{19}
+	return file_protocol_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *GRPCCheck) GetHost() string {
@@ -1816,7 +1902,7 @@ type ExecCheck struct {
 
 func (x *ExecCheck) Reset() {
 	*x = ExecCheck{}
-	mi := &file_protocol_proto_msgTypes[20]
+	mi := &file_protocol_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1828,7 +1914,7 @@ func (x *ExecCheck) String() string {
 func (*ExecCheck) ProtoMessage() {}
 
 func (x *ExecCheck) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[20]
+	mi := &file_protocol_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1841,7 +1927,7 @@ func (x *ExecCheck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecCheck.ProtoReflect.Descriptor instead.
 func (*ExecCheck) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{20}
+	return file_protocol_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ExecCheck) GetRun() []string {
@@ -1862,7 +1948,7 @@ type ProcessCheck struct {
 
 func (x *ProcessCheck) Reset() {
 	*x = ProcessCheck{}
-	mi := &file_protocol_proto_msgTypes[21]
+	mi := &file_protocol_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1874,7 +1960,7 @@ func (x *ProcessCheck) String() string {
 func (*ProcessCheck) ProtoMessage() {}
 
 func (x *ProcessCheck) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[21]
+	mi := &file_protocol_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1887,7 +1973,7 @@ func (x *ProcessCheck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProcessCheck.ProtoReflect.Descriptor instead.
 func (*ProcessCheck) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{21}
+	return file_protocol_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ProcessCheck) GetName() string {
@@ -1915,7 +2001,7 @@ type TLSOptions struct {
 
 func (x *TLSOptions) Reset() {
 	*x = TLSOptions{}
-	mi := &file_protocol_proto_msgTypes[22]
+	mi := &file_protocol_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1927,7 +2013,7 @@ func (x *TLSOptions) String() string {
 func (*TLSOptions) ProtoMessage() {}
 
 func (x *TLSOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[22]
+	mi := &file_protocol_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1940,7 +2026,7 @@ func (x *TLSOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TLSOptions.ProtoReflect.Descriptor instead.
 func (*TLSOptions) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{22}
+	return file_protocol_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *TLSOptions) GetSkipVerify() bool {
@@ -1976,7 +2062,7 @@ type Drain struct {
 
 func (x *Drain) Reset() {
 	*x = Drain{}
-	mi := &file_protocol_proto_msgTypes[23]
+	mi := &file_protocol_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1988,7 +2074,7 @@ func (x *Drain) String() string {
 func (*Drain) ProtoMessage() {}
 
 func (x *Drain) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[23]
+	mi := &file_protocol_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2001,7 +2087,7 @@ func (x *Drain) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Drain.ProtoReflect.Descriptor instead.
 func (*Drain) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{23}
+	return file_protocol_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Drain) GetToken() string {
@@ -2048,7 +2134,7 @@ type Report struct {
 
 func (x *Report) Reset() {
 	*x = Report{}
-	mi := &file_protocol_proto_msgTypes[24]
+	mi := &file_protocol_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2060,7 +2146,7 @@ func (x *Report) String() string {
 func (*Report) ProtoMessage() {}
 
 func (x *Report) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[24]
+	mi := &file_protocol_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2073,7 +2159,7 @@ func (x *Report) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Report.ProtoReflect.Descriptor instead.
 func (*Report) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{24}
+	return file_protocol_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Report) GetSequence() uint64 {
@@ -2185,7 +2271,7 @@ type OwnCertificate struct {
 
 func (x *OwnCertificate) Reset() {
 	*x = OwnCertificate{}
-	mi := &file_protocol_proto_msgTypes[25]
+	mi := &file_protocol_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2197,7 +2283,7 @@ func (x *OwnCertificate) String() string {
 func (*OwnCertificate) ProtoMessage() {}
 
 func (x *OwnCertificate) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[25]
+	mi := &file_protocol_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2210,7 +2296,7 @@ func (x *OwnCertificate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OwnCertificate.ProtoReflect.Descriptor instead.
 func (*OwnCertificate) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{25}
+	return file_protocol_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *OwnCertificate) GetIssuer() string {
@@ -2240,7 +2326,7 @@ type Notice struct {
 
 func (x *Notice) Reset() {
 	*x = Notice{}
-	mi := &file_protocol_proto_msgTypes[26]
+	mi := &file_protocol_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2252,7 +2338,7 @@ func (x *Notice) String() string {
 func (*Notice) ProtoMessage() {}
 
 func (x *Notice) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[26]
+	mi := &file_protocol_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2265,7 +2351,7 @@ func (x *Notice) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Notice.ProtoReflect.Descriptor instead.
 func (*Notice) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{26}
+	return file_protocol_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Notice) GetKind() string {
@@ -2314,7 +2400,7 @@ type Check struct {
 
 func (x *Check) Reset() {
 	*x = Check{}
-	mi := &file_protocol_proto_msgTypes[27]
+	mi := &file_protocol_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2326,7 +2412,7 @@ func (x *Check) String() string {
 func (*Check) ProtoMessage() {}
 
 func (x *Check) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[27]
+	mi := &file_protocol_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2339,7 +2425,7 @@ func (x *Check) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Check.ProtoReflect.Descriptor instead.
 func (*Check) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{27}
+	return file_protocol_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Check) GetName() string {
@@ -2426,7 +2512,7 @@ type Host struct {
 
 func (x *Host) Reset() {
 	*x = Host{}
-	mi := &file_protocol_proto_msgTypes[28]
+	mi := &file_protocol_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2438,7 +2524,7 @@ func (x *Host) String() string {
 func (*Host) ProtoMessage() {}
 
 func (x *Host) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[28]
+	mi := &file_protocol_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2451,7 +2537,7 @@ func (x *Host) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Host.ProtoReflect.Descriptor instead.
 func (*Host) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{28}
+	return file_protocol_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Host) GetCpuPercent() float64 {
@@ -2512,7 +2598,7 @@ type HostWindow struct {
 
 func (x *HostWindow) Reset() {
 	*x = HostWindow{}
-	mi := &file_protocol_proto_msgTypes[29]
+	mi := &file_protocol_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2524,7 +2610,7 @@ func (x *HostWindow) String() string {
 func (*HostWindow) ProtoMessage() {}
 
 func (x *HostWindow) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[29]
+	mi := &file_protocol_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2537,7 +2623,7 @@ func (x *HostWindow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostWindow.ProtoReflect.Descriptor instead.
 func (*HostWindow) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{29}
+	return file_protocol_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *HostWindow) GetSpan() *durationpb.Duration {
@@ -2601,7 +2687,7 @@ type WorkloadExit struct {
 
 func (x *WorkloadExit) Reset() {
 	*x = WorkloadExit{}
-	mi := &file_protocol_proto_msgTypes[30]
+	mi := &file_protocol_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2613,7 +2699,7 @@ func (x *WorkloadExit) String() string {
 func (*WorkloadExit) ProtoMessage() {}
 
 func (x *WorkloadExit) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[30]
+	mi := &file_protocol_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2626,7 +2712,7 @@ func (x *WorkloadExit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkloadExit.ProtoReflect.Descriptor instead.
 func (*WorkloadExit) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{30}
+	return file_protocol_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *WorkloadExit) GetCode() int32 {
@@ -2668,7 +2754,7 @@ type Goodbye struct {
 
 func (x *Goodbye) Reset() {
 	*x = Goodbye{}
-	mi := &file_protocol_proto_msgTypes[31]
+	mi := &file_protocol_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2680,7 +2766,7 @@ func (x *Goodbye) String() string {
 func (*Goodbye) ProtoMessage() {}
 
 func (x *Goodbye) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[31]
+	mi := &file_protocol_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2693,7 +2779,7 @@ func (x *Goodbye) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Goodbye.ProtoReflect.Descriptor instead.
 func (*Goodbye) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{31}
+	return file_protocol_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Goodbye) GetKind() Goodbye_Kind {
@@ -2789,7 +2875,7 @@ const file_protocol_proto_rawDesc = "" +
 	"\x04Move\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\",\n" +
 	"\fCoordinators\x12\x1c\n" +
-	"\taddresses\x18\x01 \x03(\tR\taddresses\"\xd8\x03\n" +
+	"\taddresses\x18\x01 \x03(\tR\taddresses\"\x8e\x04\n" +
 	"\x06Wanted\x12\x1f\n" +
 	"\vconfig_hash\x18\x01 \x01(\tR\n" +
 	"configHash\x12\x10\n" +
@@ -2800,10 +2886,18 @@ const file_protocol_proto_rawDesc = "" +
 	"\tlifecycle\x18\x06 \x01(\tR\tlifecycle\x12:\n" +
 	"\anotices\x18\b \x01(\v2 .leasehold.agent.v1.NoticeSourceR\anotices\x125\n" +
 	"\x06checks\x18\a \x03(\v2\x1d.leasehold.agent.v1.CheckSpecR\x06checks\x12A\n" +
-	"\ron_lease_lost\x18\t \x01(\v2\x1d.leasehold.agent.v1.LeaseLostR\vonLeaseLost\x1a7\n" +
+	"\ron_lease_lost\x18\t \x01(\v2\x1d.leasehold.agent.v1.LeaseLostR\vonLeaseLost\x124\n" +
+	"\asecrets\x18\n" +
+	" \x03(\v2\x1a.leasehold.agent.v1.SecretR\asecrets\x1a7\n" +
 	"\tVarsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"5\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x84\x01\n" +
+	"\x06Secret\x12\x1a\n" +
+	"\bvariable\x18\x01 \x01(\tR\bvariable\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x14\n" +
+	"\x05value\x18\x03 \x01(\fR\x05value\x12\x1a\n" +
+	"\brevision\x18\x04 \x01(\x04R\brevision\x12\x18\n" +
+	"\aproblem\x18\x05 \x01(\tR\aproblem\"5\n" +
 	"\tLeaseLost\x12\x16\n" +
 	"\x06action\x18\x01 \x01(\tR\x06action\x12\x10\n" +
 	"\x03run\x18\x02 \x03(\tR\x03run\"V\n" +
@@ -2955,7 +3049,7 @@ func file_protocol_proto_rawDescGZIP() []byte {
 }
 
 var file_protocol_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_protocol_proto_msgTypes = make([]protoimpl.MessageInfo, 34)
+var file_protocol_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
 var file_protocol_proto_goTypes = []any{
 	(Refused_Reason)(0),           // 0: leasehold.agent.v1.Refused.Reason
 	(Goodbye_Kind)(0),             // 1: leasehold.agent.v1.Goodbye.Kind
@@ -2973,34 +3067,35 @@ var file_protocol_proto_goTypes = []any{
 	(*Move)(nil),                  // 13: leasehold.agent.v1.Move
 	(*Coordinators)(nil),          // 14: leasehold.agent.v1.Coordinators
 	(*Wanted)(nil),                // 15: leasehold.agent.v1.Wanted
-	(*LeaseLost)(nil),             // 16: leasehold.agent.v1.LeaseLost
-	(*NoticeSource)(nil),          // 17: leasehold.agent.v1.NoticeSource
-	(*CheckSpec)(nil),             // 18: leasehold.agent.v1.CheckSpec
-	(*HTTPCheck)(nil),             // 19: leasehold.agent.v1.HTTPCheck
-	(*TCPCheck)(nil),              // 20: leasehold.agent.v1.TCPCheck
-	(*GRPCCheck)(nil),             // 21: leasehold.agent.v1.GRPCCheck
-	(*ExecCheck)(nil),             // 22: leasehold.agent.v1.ExecCheck
-	(*ProcessCheck)(nil),          // 23: leasehold.agent.v1.ProcessCheck
-	(*TLSOptions)(nil),            // 24: leasehold.agent.v1.TLSOptions
-	(*Drain)(nil),                 // 25: leasehold.agent.v1.Drain
-	(*Report)(nil),                // 26: leasehold.agent.v1.Report
-	(*OwnCertificate)(nil),        // 27: leasehold.agent.v1.OwnCertificate
-	(*Notice)(nil),                // 28: leasehold.agent.v1.Notice
-	(*Check)(nil),                 // 29: leasehold.agent.v1.Check
-	(*Host)(nil),                  // 30: leasehold.agent.v1.Host
-	(*HostWindow)(nil),            // 31: leasehold.agent.v1.HostWindow
-	(*WorkloadExit)(nil),          // 32: leasehold.agent.v1.WorkloadExit
-	(*Goodbye)(nil),               // 33: leasehold.agent.v1.Goodbye
-	nil,                           // 34: leasehold.agent.v1.Wanted.VarsEntry
-	nil,                           // 35: leasehold.agent.v1.HTTPCheck.HeadersEntry
-	(*timestamppb.Timestamp)(nil), // 36: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 37: google.protobuf.Duration
+	(*Secret)(nil),                // 16: leasehold.agent.v1.Secret
+	(*LeaseLost)(nil),             // 17: leasehold.agent.v1.LeaseLost
+	(*NoticeSource)(nil),          // 18: leasehold.agent.v1.NoticeSource
+	(*CheckSpec)(nil),             // 19: leasehold.agent.v1.CheckSpec
+	(*HTTPCheck)(nil),             // 20: leasehold.agent.v1.HTTPCheck
+	(*TCPCheck)(nil),              // 21: leasehold.agent.v1.TCPCheck
+	(*GRPCCheck)(nil),             // 22: leasehold.agent.v1.GRPCCheck
+	(*ExecCheck)(nil),             // 23: leasehold.agent.v1.ExecCheck
+	(*ProcessCheck)(nil),          // 24: leasehold.agent.v1.ProcessCheck
+	(*TLSOptions)(nil),            // 25: leasehold.agent.v1.TLSOptions
+	(*Drain)(nil),                 // 26: leasehold.agent.v1.Drain
+	(*Report)(nil),                // 27: leasehold.agent.v1.Report
+	(*OwnCertificate)(nil),        // 28: leasehold.agent.v1.OwnCertificate
+	(*Notice)(nil),                // 29: leasehold.agent.v1.Notice
+	(*Check)(nil),                 // 30: leasehold.agent.v1.Check
+	(*Host)(nil),                  // 31: leasehold.agent.v1.Host
+	(*HostWindow)(nil),            // 32: leasehold.agent.v1.HostWindow
+	(*WorkloadExit)(nil),          // 33: leasehold.agent.v1.WorkloadExit
+	(*Goodbye)(nil),               // 34: leasehold.agent.v1.Goodbye
+	nil,                           // 35: leasehold.agent.v1.Wanted.VarsEntry
+	nil,                           // 36: leasehold.agent.v1.HTTPCheck.HeadersEntry
+	(*timestamppb.Timestamp)(nil), // 37: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 38: google.protobuf.Duration
 }
 var file_protocol_proto_depIdxs = []int32{
 	4,  // 0: leasehold.agent.v1.Certificate.trust:type_name -> leasehold.agent.v1.Trust
 	8,  // 1: leasehold.agent.v1.AgentMessage.hello:type_name -> leasehold.agent.v1.Hello
-	26, // 2: leasehold.agent.v1.AgentMessage.report:type_name -> leasehold.agent.v1.Report
-	33, // 3: leasehold.agent.v1.AgentMessage.goodbye:type_name -> leasehold.agent.v1.Goodbye
+	27, // 2: leasehold.agent.v1.AgentMessage.report:type_name -> leasehold.agent.v1.Report
+	34, // 3: leasehold.agent.v1.AgentMessage.goodbye:type_name -> leasehold.agent.v1.Goodbye
 	5,  // 4: leasehold.agent.v1.AgentMessage.renew_certificate:type_name -> leasehold.agent.v1.RenewCertificate
 	9,  // 5: leasehold.agent.v1.GatewayMessage.welcome:type_name -> leasehold.agent.v1.Welcome
 	10, // 6: leasehold.agent.v1.GatewayMessage.refused:type_name -> leasehold.agent.v1.Refused
@@ -3011,54 +3106,55 @@ var file_protocol_proto_depIdxs = []int32{
 	15, // 11: leasehold.agent.v1.GatewayMessage.wanted:type_name -> leasehold.agent.v1.Wanted
 	3,  // 12: leasehold.agent.v1.GatewayMessage.certificate:type_name -> leasehold.agent.v1.Certificate
 	4,  // 13: leasehold.agent.v1.GatewayMessage.trust:type_name -> leasehold.agent.v1.Trust
-	36, // 14: leasehold.agent.v1.Hello.agent_started:type_name -> google.protobuf.Timestamp
-	37, // 15: leasehold.agent.v1.Welcome.report_interval:type_name -> google.protobuf.Duration
-	37, // 16: leasehold.agent.v1.Welcome.lease_ttl:type_name -> google.protobuf.Duration
-	37, // 17: leasehold.agent.v1.Welcome.reconnect_min:type_name -> google.protobuf.Duration
-	37, // 18: leasehold.agent.v1.Welcome.reconnect_max:type_name -> google.protobuf.Duration
+	37, // 14: leasehold.agent.v1.Hello.agent_started:type_name -> google.protobuf.Timestamp
+	38, // 15: leasehold.agent.v1.Welcome.report_interval:type_name -> google.protobuf.Duration
+	38, // 16: leasehold.agent.v1.Welcome.lease_ttl:type_name -> google.protobuf.Duration
+	38, // 17: leasehold.agent.v1.Welcome.reconnect_min:type_name -> google.protobuf.Duration
+	38, // 18: leasehold.agent.v1.Welcome.reconnect_max:type_name -> google.protobuf.Duration
 	0,  // 19: leasehold.agent.v1.Refused.reason:type_name -> leasehold.agent.v1.Refused.Reason
-	34, // 20: leasehold.agent.v1.Wanted.vars:type_name -> leasehold.agent.v1.Wanted.VarsEntry
-	25, // 21: leasehold.agent.v1.Wanted.drain:type_name -> leasehold.agent.v1.Drain
-	17, // 22: leasehold.agent.v1.Wanted.notices:type_name -> leasehold.agent.v1.NoticeSource
-	18, // 23: leasehold.agent.v1.Wanted.checks:type_name -> leasehold.agent.v1.CheckSpec
-	16, // 24: leasehold.agent.v1.Wanted.on_lease_lost:type_name -> leasehold.agent.v1.LeaseLost
-	37, // 25: leasehold.agent.v1.CheckSpec.interval:type_name -> google.protobuf.Duration
-	37, // 26: leasehold.agent.v1.CheckSpec.timeout:type_name -> google.protobuf.Duration
-	19, // 27: leasehold.agent.v1.CheckSpec.http:type_name -> leasehold.agent.v1.HTTPCheck
-	20, // 28: leasehold.agent.v1.CheckSpec.tcp:type_name -> leasehold.agent.v1.TCPCheck
-	21, // 29: leasehold.agent.v1.CheckSpec.grpc:type_name -> leasehold.agent.v1.GRPCCheck
-	22, // 30: leasehold.agent.v1.CheckSpec.exec:type_name -> leasehold.agent.v1.ExecCheck
-	23, // 31: leasehold.agent.v1.CheckSpec.process:type_name -> leasehold.agent.v1.ProcessCheck
-	35, // 32: leasehold.agent.v1.HTTPCheck.headers:type_name -> leasehold.agent.v1.HTTPCheck.HeadersEntry
-	24, // 33: leasehold.agent.v1.HTTPCheck.tls:type_name -> leasehold.agent.v1.TLSOptions
-	24, // 34: leasehold.agent.v1.GRPCCheck.tls:type_name -> leasehold.agent.v1.TLSOptions
-	37, // 35: leasehold.agent.v1.Drain.timeout:type_name -> google.protobuf.Duration
-	36, // 36: leasehold.agent.v1.Report.sent:type_name -> google.protobuf.Timestamp
-	37, // 37: leasehold.agent.v1.Report.machine_uptime:type_name -> google.protobuf.Duration
-	29, // 38: leasehold.agent.v1.Report.checks:type_name -> leasehold.agent.v1.Check
-	30, // 39: leasehold.agent.v1.Report.host:type_name -> leasehold.agent.v1.Host
-	32, // 40: leasehold.agent.v1.Report.workload_exit:type_name -> leasehold.agent.v1.WorkloadExit
-	28, // 41: leasehold.agent.v1.Report.notice:type_name -> leasehold.agent.v1.Notice
-	27, // 42: leasehold.agent.v1.Report.certificate:type_name -> leasehold.agent.v1.OwnCertificate
-	36, // 43: leasehold.agent.v1.OwnCertificate.ends:type_name -> google.protobuf.Timestamp
-	37, // 44: leasehold.agent.v1.Notice.in:type_name -> google.protobuf.Duration
-	36, // 45: leasehold.agent.v1.Notice.at:type_name -> google.protobuf.Timestamp
-	36, // 46: leasehold.agent.v1.Check.since:type_name -> google.protobuf.Timestamp
-	37, // 47: leasehold.agent.v1.Check.took:type_name -> google.protobuf.Duration
-	31, // 48: leasehold.agent.v1.Host.windows:type_name -> leasehold.agent.v1.HostWindow
-	37, // 49: leasehold.agent.v1.HostWindow.span:type_name -> google.protobuf.Duration
-	37, // 50: leasehold.agent.v1.HostWindow.covered:type_name -> google.protobuf.Duration
-	36, // 51: leasehold.agent.v1.WorkloadExit.at:type_name -> google.protobuf.Timestamp
-	1,  // 52: leasehold.agent.v1.Goodbye.kind:type_name -> leasehold.agent.v1.Goodbye.Kind
-	6,  // 53: leasehold.agent.v1.Gateway.Session:input_type -> leasehold.agent.v1.AgentMessage
-	2,  // 54: leasehold.agent.v1.Gateway.Join:input_type -> leasehold.agent.v1.JoinRequest
-	7,  // 55: leasehold.agent.v1.Gateway.Session:output_type -> leasehold.agent.v1.GatewayMessage
-	3,  // 56: leasehold.agent.v1.Gateway.Join:output_type -> leasehold.agent.v1.Certificate
-	55, // [55:57] is the sub-list for method output_type
-	53, // [53:55] is the sub-list for method input_type
-	53, // [53:53] is the sub-list for extension type_name
-	53, // [53:53] is the sub-list for extension extendee
-	0,  // [0:53] is the sub-list for field type_name
+	35, // 20: leasehold.agent.v1.Wanted.vars:type_name -> leasehold.agent.v1.Wanted.VarsEntry
+	26, // 21: leasehold.agent.v1.Wanted.drain:type_name -> leasehold.agent.v1.Drain
+	18, // 22: leasehold.agent.v1.Wanted.notices:type_name -> leasehold.agent.v1.NoticeSource
+	19, // 23: leasehold.agent.v1.Wanted.checks:type_name -> leasehold.agent.v1.CheckSpec
+	17, // 24: leasehold.agent.v1.Wanted.on_lease_lost:type_name -> leasehold.agent.v1.LeaseLost
+	16, // 25: leasehold.agent.v1.Wanted.secrets:type_name -> leasehold.agent.v1.Secret
+	38, // 26: leasehold.agent.v1.CheckSpec.interval:type_name -> google.protobuf.Duration
+	38, // 27: leasehold.agent.v1.CheckSpec.timeout:type_name -> google.protobuf.Duration
+	20, // 28: leasehold.agent.v1.CheckSpec.http:type_name -> leasehold.agent.v1.HTTPCheck
+	21, // 29: leasehold.agent.v1.CheckSpec.tcp:type_name -> leasehold.agent.v1.TCPCheck
+	22, // 30: leasehold.agent.v1.CheckSpec.grpc:type_name -> leasehold.agent.v1.GRPCCheck
+	23, // 31: leasehold.agent.v1.CheckSpec.exec:type_name -> leasehold.agent.v1.ExecCheck
+	24, // 32: leasehold.agent.v1.CheckSpec.process:type_name -> leasehold.agent.v1.ProcessCheck
+	36, // 33: leasehold.agent.v1.HTTPCheck.headers:type_name -> leasehold.agent.v1.HTTPCheck.HeadersEntry
+	25, // 34: leasehold.agent.v1.HTTPCheck.tls:type_name -> leasehold.agent.v1.TLSOptions
+	25, // 35: leasehold.agent.v1.GRPCCheck.tls:type_name -> leasehold.agent.v1.TLSOptions
+	38, // 36: leasehold.agent.v1.Drain.timeout:type_name -> google.protobuf.Duration
+	37, // 37: leasehold.agent.v1.Report.sent:type_name -> google.protobuf.Timestamp
+	38, // 38: leasehold.agent.v1.Report.machine_uptime:type_name -> google.protobuf.Duration
+	30, // 39: leasehold.agent.v1.Report.checks:type_name -> leasehold.agent.v1.Check
+	31, // 40: leasehold.agent.v1.Report.host:type_name -> leasehold.agent.v1.Host
+	33, // 41: leasehold.agent.v1.Report.workload_exit:type_name -> leasehold.agent.v1.WorkloadExit
+	29, // 42: leasehold.agent.v1.Report.notice:type_name -> leasehold.agent.v1.Notice
+	28, // 43: leasehold.agent.v1.Report.certificate:type_name -> leasehold.agent.v1.OwnCertificate
+	37, // 44: leasehold.agent.v1.OwnCertificate.ends:type_name -> google.protobuf.Timestamp
+	38, // 45: leasehold.agent.v1.Notice.in:type_name -> google.protobuf.Duration
+	37, // 46: leasehold.agent.v1.Notice.at:type_name -> google.protobuf.Timestamp
+	37, // 47: leasehold.agent.v1.Check.since:type_name -> google.protobuf.Timestamp
+	38, // 48: leasehold.agent.v1.Check.took:type_name -> google.protobuf.Duration
+	32, // 49: leasehold.agent.v1.Host.windows:type_name -> leasehold.agent.v1.HostWindow
+	38, // 50: leasehold.agent.v1.HostWindow.span:type_name -> google.protobuf.Duration
+	38, // 51: leasehold.agent.v1.HostWindow.covered:type_name -> google.protobuf.Duration
+	37, // 52: leasehold.agent.v1.WorkloadExit.at:type_name -> google.protobuf.Timestamp
+	1,  // 53: leasehold.agent.v1.Goodbye.kind:type_name -> leasehold.agent.v1.Goodbye.Kind
+	6,  // 54: leasehold.agent.v1.Gateway.Session:input_type -> leasehold.agent.v1.AgentMessage
+	2,  // 55: leasehold.agent.v1.Gateway.Join:input_type -> leasehold.agent.v1.JoinRequest
+	7,  // 56: leasehold.agent.v1.Gateway.Session:output_type -> leasehold.agent.v1.GatewayMessage
+	3,  // 57: leasehold.agent.v1.Gateway.Join:output_type -> leasehold.agent.v1.Certificate
+	56, // [56:58] is the sub-list for method output_type
+	54, // [54:56] is the sub-list for method input_type
+	54, // [54:54] is the sub-list for extension type_name
+	54, // [54:54] is the sub-list for extension extendee
+	0,  // [0:54] is the sub-list for field type_name
 }
 
 func init() { file_protocol_proto_init() }
@@ -3083,7 +3179,7 @@ func file_protocol_proto_init() {
 		(*GatewayMessage_Certificate)(nil),
 		(*GatewayMessage_Trust)(nil),
 	}
-	file_protocol_proto_msgTypes[16].OneofWrappers = []any{
+	file_protocol_proto_msgTypes[17].OneofWrappers = []any{
 		(*CheckSpec_Http)(nil),
 		(*CheckSpec_Tcp)(nil),
 		(*CheckSpec_Grpc)(nil),
@@ -3096,7 +3192,7 @@ func file_protocol_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_protocol_proto_rawDesc), len(file_protocol_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   34,
+			NumMessages:   35,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -10,6 +10,9 @@ import (
 	"github.com/leasehold/leasehold/provider"
 )
 
+// ownVariables are the business of programs of ours, and nobody else's.
+var ownVariables = []string{provider.EnvBootstrap, provider.EnvBootID, "LEASEHOLD_SECRETS_KEY"}
+
 // begin starts a process in a group of its own, which writes to a file and so needs no agent. It says what a later agent must know
 // of it.
 func (c Config) begin(argv []string, vars map[string]string, out *os.File) (*exec.Cmd, record, error) {
@@ -28,15 +31,16 @@ func (c Config) begin(argv []string, vars map[string]string, out *os.File) (*exe
 	return cmd, rec, nil
 }
 
-// environment is the agent's, without what is the agent's own business, and with the group's vars as they are.
+// environment is the agent's, without what is the agent's own business, and with the group's vars as they are and its secrets.
 func (c Config) environment(vars map[string]string) []string {
-	own := []string{provider.EnvBootstrap + "=", provider.EnvBootID + "="}
 	env := slices.DeleteFunc(os.Environ(), func(kv string) bool {
-		return slices.ContainsFunc(own, func(prefix string) bool { return strings.HasPrefix(kv, prefix) })
+		name, _, _ := strings.Cut(kv, "=")
+		return slices.Contains(ownVariables, name)
 	})
 	for name, value := range vars {
 		env = append(env, name+"="+value)
 	}
+	env = append(env, c.Secrets.Environ()...)
 	return append(env,
 		"LEASEHOLD_INSTANCE="+c.Instance,
 		"LEASEHOLD_GROUP="+c.Group,

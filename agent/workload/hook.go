@@ -276,7 +276,9 @@ func (h *Hook) kill(p *process) *Exit {
 
 // conclude records the end, so that no later agent of this boot runs the hook again.
 func (h *Hook) conclude(r hookRecord, exit *Exit) {
-	exit.Output = h.out.tail()
+	if exit.Withheld = h.cfg.Secrets.Blind(); !exit.Withheld {
+		exit.Output = h.out.said(h.cfg.Secrets)
+	}
 	r.Exit = exit
 	if err := writeRecord(h.recordPath(), r); err != nil {
 		h.log.Warn("end of the drain hook is not recorded", "error", err)

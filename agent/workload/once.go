@@ -42,7 +42,7 @@ func (c Config) RunOnce(ctx context.Context, argv []string, vars map[string]stri
 	_ = r.SetReadDeadline(time.Now().Add(lastWords)) // one that left its group may hold the other end for ever
 	reading.Wait()
 	exit := exitOf(cmd.ProcessState)
-	exit.Output = last.kept
+	exit.Output = c.Secrets.VeilEnd(last.kept)
 	return exit, errors.Join(ended, killed)
 }
 

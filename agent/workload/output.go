@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"os"
 	"time"
+
+	"github.com/leasehold/leasehold/agent/secrets"
 )
 
 // defaultOutputLimit is how long each of the two files of output may become.
@@ -94,6 +96,12 @@ func (o output) tail() []byte {
 		last = append(readEnd(o.earlier(), missing), last...)
 	}
 	return last
+}
+
+// said is the tail without secrets.
+func (o output) said(hidden *secrets.Holder) []byte {
+	text := hidden.VeilEnd(o.tail())
+	return text[max(0, len(text)-TailSize):]
 }
 
 func readEnd(path string, most int64) []byte {

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/leasehold/leasehold/agent/secrets"
 )
 
 // Config is what to run and where.
@@ -23,6 +25,8 @@ type Config struct {
 	Instance    string
 	Group       string
 	Shard       string
+	// Secrets are in the environment of the workload, the drain hook and what runs once beside them; nil: there are none.
+	Secrets     *secrets.Holder
 	StopTimeout time.Duration // how long it may take to end in order
 	OutputLimit int64         // of each of the two files of output; 0: 8 MiB
 }
@@ -39,6 +43,8 @@ type Exit struct {
 	At     time.Time `json:"at"`
 	Why    string    `json:"why"` // for people
 	Output []byte    `json:"output,omitempty"`
+	// Withheld: what it said last may hold secrets that nobody has told yet.
+	Withheld bool `json:"withheld,omitempty"`
 }
 
 // State is how the workload is now.
@@ -48,7 +54,11 @@ type State struct {
 	PID     int
 	Since   time.Time // Running or Exit
 	Exit    *Exit     // it ended by itself, or could not be started
+	Waits   string    // why it was not started yet; the next Start tries again
 }
+
+// ErrWaits says that the workload cannot be started as long as secrets are missing.
+var ErrWaits = errors.New("workload waits for its secrets")
 
 // Runner runs the workload. Start, Stop and Release are called one at a time; the others at any time.
 type Runner struct {
@@ -113,6 +123,11 @@ func (r *Runner) configured() (run []string, vars map[string]string) {
 func (r *Runner) State() State {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if e := r.state.Exit; e != nil && e.Withheld && !r.cfg.Secrets.Blind() {
+		told := *e
+		told.Output, told.Withheld = r.out.said(r.cfg.Secrets), false
+		r.state.Exit = &told
+	}
 	return r.state
 }
 
@@ -123,7 +138,7 @@ func (r *Runner) recordPath() string { return filepath.Join(r.cfg.StateDir, "wor
 
 // Start starts the workload, or takes up what an earlier agent left: the process if it still runs, its end if
 // it ended. It does nothing after a Start that was not followed by Stop, so a workload that ended by itself
-// stays ended. A failure is told in State as well, as an exit.
+// stays ended. A failure is told in State as well, as an exit; that secrets are missing is none: ErrWaits.
 func (r *Runner) Start() error {
 	if r.run != nil {
 		return nil
@@ -141,6 +156,12 @@ func (r *Runner) Start() error {
 	r.mu.Unlock()
 	if len(argv) == 0 {
 		return nil
+	}
+	if why := r.cfg.Secrets.Missing(); why != "" {
+		r.mu.Lock()
+		r.state.Waits = why
+		r.mu.Unlock()
+		return fmt.Errorf("%w: %s", ErrWaits, why)
 	}
 	if err := r.launch(argv, vars); err != nil {
 		r.end(&Exit{Code: 127, At: time.Now(), Why: "could not be started: " + err.Error(), Output: []byte(err.Error() + "\n")})
@@ -168,7 +189,7 @@ func (r *Runner) takeUp(old record) bool {
 		r.log.Info("workload taken up again", "pid", old.PID)
 		r.watch(&process{record: old})
 	default:
-		r.ended(old, &Exit{Code: -1, At: time.Now(), Why: "ended while no agent was there to see how", Output: r.out.tail()})
+		r.ended(old, r.lastWords(&Exit{Code: -1, At: time.Now(), Why: "ended while no agent was there to see how"}))
 	}
 	return true
 }
@@ -226,9 +247,16 @@ func (r *Runner) watch(p *process) {
 		if err := signalGroup(p.PID, syscall.SIGKILL); err != nil {
 			r.log.Warn("processes of the workload were left", "error", err, "pid", p.PID)
 		}
-		exit.Output = r.out.tail()
-		r.ended(p.record, exit)
+		r.ended(p.record, r.lastWords(exit))
 	})
+}
+
+// lastWords adds what the workload said last, if it is known what of it is secret.
+func (r *Runner) lastWords(exit *Exit) *Exit {
+	if exit.Withheld = r.cfg.Secrets.Blind(); !exit.Withheld {
+		exit.Output = r.out.said(r.cfg.Secrets)
+	}
+	return exit
 }
 
 func exitOf(s *os.ProcessState) *Exit {

@@ -16,6 +16,7 @@ import (
 	"github.com/leasehold/leasehold/agent/host"
 	"github.com/leasehold/leasehold/agent/notice"
 	"github.com/leasehold/leasehold/agent/passport"
+	"github.com/leasehold/leasehold/agent/secrets"
 	"github.com/leasehold/leasehold/agent/workload"
 	"github.com/leasehold/leasehold/provider"
 )
@@ -63,11 +64,12 @@ func (c *Cmd) Run(ctx context.Context, log *slog.Logger, version Version) error 
 	if err != nil {
 		return err
 	}
+	hidden := secrets.New()
 	place := workload.Config{
 		Run: bootstrap.Run, Vars: bootstrap.Vars, Facts: bootstrap.Facts,
 		Dir: or(c.WorkDir, stateDir), StateDir: stateDir, Boot: boot,
 		Instance: bootstrap.Instance, Group: bootstrap.Group, Shard: bootstrap.Shard,
-		StopTimeout: stopTimeout,
+		StopTimeout: stopTimeout, Secrets: hidden,
 	}
 	runner, err := workload.New(place, workload.Deps{Logger: log})
 	if err != nil {
@@ -99,7 +101,7 @@ func (c *Cmd) Run(ctx context.Context, log *slog.Logger, version Version) error 
 		Farewell: agent.Farewell(or(c.Farewell, string(agent.FarewellShutdown))), KeepWorkload: c.KeepWorkload,
 	}, agent.Deps{
 		Passport: papers, Logger: log, Host: sampler, Workload: runner, Hook: hook, Checks: checker,
-		Notices: notices, Evacuation: evacuation, Fence: fence{place: place, processes: c.BootID != ""},
+		Notices: notices, Evacuation: evacuation, Fence: fence{place: place, processes: c.BootID != ""}, Secrets: hidden,
 	})
 	if err != nil {
 		return err

@@ -178,6 +178,8 @@ func forcedBy(path string, before, after store.Group) string {
 		one.Workload = after.Workload
 	case "checks":
 		one.Checks = after.Checks
+	case "secrets":
+		one.Secrets = after.Secrets
 	case "vars":
 		one.Vars = map[string]string{}
 		for k, v := range before.Vars {

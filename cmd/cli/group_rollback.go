@@ -31,7 +31,7 @@ func (c *GroupRollback) Run(ctx context.Context, s *Session) error {
 		return err
 	}
 	ch.after.Provider, ch.after.Template = good.Spec.Provider, good.Spec.Template
-	ch.after.Workload, ch.after.Vars, ch.after.Checks = good.Spec.Workload, good.Spec.Vars, good.Spec.Checks
+	ch.after.Workload, ch.after.Vars, ch.after.Secrets, ch.after.Checks = good.Spec.Workload, good.Spec.Vars, good.Spec.Secrets, good.Spec.Checks
 	if err := ch.after.Validate(); err != nil {
 		return failure(Failed, "leasehold group edit "+c.Group, "group %s: with the template %s, of revision %d, its spec would be wrong: %s", c.Group, good.Template, good.Revision, joined(err))
 	}

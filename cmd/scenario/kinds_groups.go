@@ -181,7 +181,8 @@ func readRollback(f *fields) (string, time.Duration, func(*stage) string) {
 			return "there is no template to go back to"
 		}
 		return st.edit(group, func(g *store.Group) {
-			g.Provider, g.Template, g.Workload, g.Vars = good.Spec.Provider, good.Spec.Template, good.Spec.Workload, good.Spec.Vars
+			g.Provider, g.Template, g.Workload = good.Spec.Provider, good.Spec.Template, good.Spec.Workload
+			g.Vars, g.Secrets = good.Spec.Vars, good.Spec.Secrets
 		})
 	}
 }

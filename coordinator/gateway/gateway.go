@@ -29,6 +29,8 @@ type Deps struct {
 	Store   store.Store
 	Picture *picture.Picture
 	Logger  *slog.Logger
+	// Secrets are the keys for secrets; nil: none.
+	Secrets SecretKeys
 	// Disturbed is told when renewals fail or come late (SAFE-1).
 	Disturbed func(what string)
 	// Journal writes an entry of the journal, at once or not at all.
@@ -391,6 +393,7 @@ func (w *watcher) Listed(c *picture.Content) {
 	}
 	for _, s := range sessions {
 		g.check(c, s)
+		s.secretsChanged("")
 	}
 	g.tellAddresses(c, sessions)
 }
@@ -402,6 +405,13 @@ func (w *watcher) Changed(c *picture.Content, changes []picture.Change) {
 		switch change.Kind {
 		case store.KindReplicas:
 			replicas = true
+		case store.KindSecrets:
+			g.mu.Lock()
+			sessions := g.all()
+			g.mu.Unlock()
+			for _, s := range sessions {
+				s.secretsChanged(change.Name)
+			}
 		case store.KindAlive, store.KindInstances:
 			g.mu.Lock()
 			s := g.sessions[change.Name]

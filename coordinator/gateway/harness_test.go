@@ -173,6 +173,12 @@ func inWorld(t *testing.T, test func(*world)) {
 // keeps the bubble from ending.
 func (w *world) serve(id string) *replica {
 	w.t.Helper()
+	return w.serveWith(id, func(*gateway.Deps) {})
+}
+
+// serveWith is serve, with other parts.
+func (w *world) serveWith(id string, change func(*gateway.Deps)) *replica {
+	w.t.Helper()
 	w.put(w.keys.Replica(id), store.Encode(store.Replica{Schema: store.Schema, ID: id, Address: id}))
 	r := &replica{w: w, store: w.db.Connect(), listen: bufconn.Listen(64 << 10)}
 	r.pause = &pausing{Store: r.store}
@@ -202,6 +208,7 @@ func (w *world) serve(id string) *replica {
 	if w.ca != nil {
 		deps.Authority = w.ca
 	}
+	change(&deps)
 	gw, err := gateway.New(gateway.Config{Replica: id, ShardID: shardID, Keys: w.keys}, deps)
 	if err != nil {
 		w.t.Fatal(err)

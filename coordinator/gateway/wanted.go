@@ -17,7 +17,7 @@ type wanted struct {
 	mu     sync.Mutex
 	record store.Revision // of the instance's record that it was taken from
 	now    *protocol.Wanted
-	told   *protocol.Wanted
+	told   *protocol.Wanted // without the values of secrets
 }
 
 func newWanted() wanted { return wanted{changed: make(chan struct{}, 1)} }
@@ -35,6 +35,11 @@ func (s *session) want(i store.Versioned[store.Instance]) {
 	if proto.Equal(w.now, w.told) {
 		return
 	}
+	w.poke()
+}
+
+// poke has the stream's goroutine look.
+func (w *wanted) poke() {
 	select {
 	case w.changed <- struct{}{}:
 	default:
@@ -46,13 +51,18 @@ func (s *session) sendWanted() error {
 	w := &s.wanted
 	w.mu.Lock()
 	now := w.now
-	news := now != nil && !proto.Equal(now, w.told)
-	w.told = now
 	w.mu.Unlock()
-	if !news {
+	if now == nil {
 		return nil
 	}
-	return s.stream.Send(&protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Wanted{Wanted: now}})
+	full, bare := s.filled(now)
+	if proto.Equal(bare, w.told) {
+		return nil
+	}
+	w.mu.Lock()
+	w.told = bare
+	w.mu.Unlock()
+	return s.stream.Send(&protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Wanted{Wanted: full}})
 }
 
 // restartWanted is the token of the restart that the agent is to carry out, or to have carried out; "" if there is none. Of a
@@ -74,6 +84,7 @@ func wantedBy(i store.Instance) *protocol.Wanted {
 	w := &protocol.Wanted{Lifecycle: i.Spec.Lifecycle}
 	if i.Config != "" { // else it is not known what the machine was made from, and it stays as it is (REC-8)
 		w.ConfigHash, w.Run, w.Vars, w.Checks = i.Config, i.Spec.Workload.Run, i.Spec.Vars, checkSpecs(i.Spec.Checks)
+		w.Secrets = secretsWanted(i.Spec.Secrets)
 	}
 	w.RestartToken = restartWanted(i)
 	if l := i.Spec.Report.OnLeaseLost; l.Fences() {

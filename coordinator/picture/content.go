@@ -22,6 +22,7 @@ func NewContent() *Content {
 		Turns:      map[string]store.Revision{},
 		Tokens:     map[string]store.Versioned[store.JoinToken]{},
 		Joined:     map[string]store.Versioned[store.Joined]{},
+		Secrets:    map[string]store.Versioned[store.Secret]{},
 		Unreadable: map[string]string{},
 	}
 }
@@ -46,7 +47,7 @@ func (c *Content) Apply(keys store.Keys, e store.Event) (Change, bool) {
 	switch kind {
 	case store.KindTurns: // what took its turn is a change of its own
 		change.Same = !e.Deleted
-	case store.KindTokens, store.KindJoined: // gateways alone look at them
+	case store.KindTokens, store.KindJoined, store.KindSecrets: // gateways alone look at them
 		change.Same = true
 	}
 	if kind == store.KindAlive {
@@ -158,6 +159,11 @@ func (c *Content) put(keys store.Keys, kv store.KV) bool {
 		err = decode(kv, func(v store.Versioned[store.Joined]) { c.Joined[name] = v })
 	case store.KindStrays:
 		err = decode(kv, func(v store.Versioned[store.Stray]) { c.Strays[name] = v })
+	case store.KindSecrets:
+		err = decode(kv, func(v store.Versioned[store.Secret]) {
+			v.Record.Name = name // the key is the truth, and a ciphertext of another name does not open
+			c.Secrets[name] = v
+		})
 	default:
 		return false
 	}
@@ -218,5 +224,7 @@ func (c *Content) delete(kind, name, key string) {
 		delete(c.Tokens, name)
 	case store.KindJoined:
 		delete(c.Joined, name)
+	case store.KindSecrets:
+		delete(c.Secrets, name)
 	}
 }

@@ -27,6 +27,7 @@ type Content struct {
 	ToGroup    map[string][]string // IDs of requests for groups, in order; those for the shard are at ""
 	ToInstance map[string][]string // IDs of requests for instances, in order
 	Strays     map[string]store.Versioned[store.Stray]
+	Secrets    map[string]store.Versioned[store.Secret]
 	Turns      map[string]store.Revision                   // of each group, as its key was written last
 	Tokens     map[string]store.Versioned[store.JoinToken] // by hash
 	Joined     map[string]store.Versioned[store.Joined]    // by instance
@@ -81,6 +82,7 @@ func (p *Picture) Run(ctx context.Context, s store.Store) error {
 		store.KindLeader, store.KindReplicas, store.KindGroups, store.KindStatic, store.KindStatus, store.KindSlots,
 		store.KindInstances, store.KindAlive, store.KindReports, store.KindRequests, store.KindStrays, store.KindTurns,
 		store.KindTokens, store.KindJoined,
+		store.KindSecrets,
 	} {
 		wanted = append(wanted, p.keys.Of(kind))
 	}

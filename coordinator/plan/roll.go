@@ -53,6 +53,9 @@ func (d *draft) change(m *member) (action, why string) {
 			}
 			more(a, "vars")
 		}
+		if !maps.Equal(was.Secrets, d.spec.Secrets) {
+			more(store.ActionRestart, "secrets") // a running program does not see its environment change
+		}
 		if len(was.Checks)+len(d.spec.Checks) > 0 && !reflect.DeepEqual(was.Checks, d.spec.Checks) {
 			more(store.ActionLiveUpdate, "checks")
 		}

@@ -1,0 +1,29 @@
+package agent
+
+import (
+	"github.com/leasehold/leasehold/agent/protocol"
+	"github.com/leasehold/leasehold/agent/secrets"
+)
+
+// secretsOf is what a replica says of the secrets.
+func secretsOf(w *protocol.Wanted) []secrets.Told {
+	var list []secrets.Told
+	for _, s := range w.GetSecrets() {
+		list = append(list, secrets.Told{
+			Variable: s.GetVariable(), Name: s.GetName(), Value: s.GetValue(), Revision: s.GetRevision(), Problem: s.GetProblem(),
+		})
+	}
+	return list
+}
+
+// namesOf are the names of the secrets, by variable: all of them that is ever written down.
+func namesOf(w *protocol.Wanted) map[string]string {
+	names := map[string]string{}
+	for _, s := range w.GetSecrets() {
+		names[s.GetVariable()] = s.GetName()
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return names
+}

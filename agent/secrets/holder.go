@@ -1,0 +1,172 @@
+package secrets
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Told is what a replica says of one secret.
+type Told struct {
+	Variable string // of the environment
+	Name     string // of the secret
+	Value    []byte
+	Revision uint64
+	Problem  string // why there is no value; "": there is one
+}
+
+// Format prints no value, whatever the verb.
+func (t Told) Format(f fmt.State, _ rune) { _, _ = fmt.Fprintf(f, "secret %s", t.Name) }
+
+// Holder is the secrets of one machine. Its methods can be called at any time; those of a nil Holder know no secrets.
+type Holder struct {
+	mu     sync.Mutex
+	wanted map[string]string // variable → name
+	told   map[string]Told   // variable → what is known
+	number int               // how often any of it changed
+	veil   veil
+}
+
+// New holds nothing yet.
+func New() *Holder { return &Holder{} }
+
+// Want says which secrets there are to be, by variable. What is known of those that were wanted before stays known.
+func (h *Holder) Want(wanted map[string]string) {
+	if h == nil {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if maps.Equal(wanted, h.wanted) {
+		return
+	}
+	h.number++
+	h.wanted = maps.Clone(wanted)
+	told := map[string]Told{}
+	for variable, t := range h.told {
+		if wanted[variable] == t.Name {
+			told[variable] = t
+		}
+	}
+	h.told = told
+}
+
+// Tell takes over what a replica says of all that are wanted, and says whether any of it is new.
+func (h *Holder) Tell(list []Told) bool {
+	if h == nil {
+		return false
+	}
+	wanted := map[string]string{}
+	for _, t := range list {
+		wanted[t.Variable] = t.Name
+	}
+	h.Want(wanted)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	news := false
+	for _, t := range list {
+		was, known := h.told[t.Variable]
+		if known && was.Revision == t.Revision && was.Problem == t.Problem && string(was.Value) == string(t.Value) {
+			continue
+		}
+		if known && was.Problem == "" && t.Problem != "" && t.Revision == was.Revision {
+			continue // this replica cannot read what another one could
+		}
+		news = true
+		if t.Problem != "" {
+			t.Value = nil
+		}
+		h.told[t.Variable] = t
+		h.veil.add(t.Name, string(t.Value))
+	}
+	if news {
+		h.number++
+	}
+	return news
+}
+
+// Number grows with each change.
+func (h *Holder) Number() int {
+	if h == nil {
+		return 0
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.number
+}
+
+// Missing says what keeps a workload from being started; "" if nothing does.
+func (h *Holder) Missing() string {
+	if h == nil {
+		return ""
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var why []string
+	for _, variable := range slices.Sorted(maps.Keys(h.wanted)) {
+		name := h.wanted[variable]
+		switch t, known := h.told[variable]; {
+		case !known:
+			return "no coordinator has told its secrets yet"
+		case t.Problem != "":
+			why = append(why, fmt.Sprintf("secret %s (%s): %s", name, variable, t.Problem))
+		}
+	}
+	return strings.Join(why, "; ")
+}
+
+// Blind says that there are secrets which nobody has told yet.
+func (h *Holder) Blind() bool {
+	if h == nil {
+		return false
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for variable := range h.wanted {
+		if _, known := h.told[variable]; !known {
+			return true
+		}
+	}
+	return false
+}
+
+// Environ are the values that are known, as an environment has them.
+func (h *Holder) Environ() []string {
+	if h == nil {
+		return nil
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var out []string
+	for _, variable := range slices.Sorted(maps.Keys(h.told)) {
+		if t := h.told[variable]; t.Problem == "" {
+			out = append(out, variable+"="+string(t.Value))
+		}
+	}
+	return out
+}
+
+// Veil is the text without values.
+func (h *Holder) Veil(text string) string {
+	if h == nil {
+		return text
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.veil.over(text)
+}
+
+// VeilEnd is the end of a longer text without values, also without the rest of one with which it may begin.
+func (h *Holder) VeilEnd(text []byte) []byte {
+	if h == nil {
+		return text
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return []byte(h.veil.overEnd(string(text)))
+}
+
+// Format prints no value, whatever the verb.
+func (h *Holder) Format(f fmt.State, _ rune) { _, _ = fmt.Fprint(f, "secrets") }

@@ -1,0 +1,94 @@
+package secrets
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// Shortest is how long a value must be, in bytes, to be taken out of texts.
+const Shortest = 6
+
+// longLine is how long a line of a value of several lines must be: shorter ones say little, and stand elsewhere too.
+const longLine = 12
+
+// mostForms bounds what is looked for; only values that are replaced very often come near it. The oldest are given up first.
+const mostForms = 2000
+
+// form is a text that gives a secret away.
+type form struct{ text, instead string }
+
+// veil takes values out of texts.
+type veil struct {
+	forms []form // oldest first
+	order []form // longest first, so that no part of a longer one is left over
+}
+
+// NewVeil takes these values, by name, out of texts.
+func NewVeil(values map[string]string) func(text string) string {
+	var v veil
+	for name, value := range values {
+		v.add(name, value)
+	}
+	return v.over
+}
+
+func (v *veil) add(name, value string) {
+	if len(value) < Shortest {
+		return
+	}
+	instead := "[secret " + name + "]"
+	put := func(text string, least int) {
+		if len(text) >= least && !slices.ContainsFunc(v.forms, func(f form) bool { return f.text == text }) {
+			v.forms = append(v.forms, form{text, instead})
+		}
+	}
+	put(value, Shortest)
+	put(hex.EncodeToString([]byte(value)), Shortest)
+	put(strings.ToUpper(hex.EncodeToString([]byte(value))), Shortest)
+	for _, enc := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
+		// Within a longer text it begins at one of three places; the characters at both ends depend on what stands beside it.
+		for before := range 3 {
+			text := enc.EncodeToString(append(make([]byte, before), value...))
+			from := (before*8 + 5) / 6
+			to := (before + len(value)) * 8 / 6
+			put(text[from:to], Shortest)
+		}
+	}
+	put(url.QueryEscape(value), Shortest)
+	put(url.PathEscape(value), Shortest)
+	if quoted, err := json.Marshal(value); err == nil {
+		put(string(quoted[1:len(quoted)-1]), Shortest)
+	}
+	if lines := strings.Split(value, "\n"); len(lines) > 1 {
+		for _, line := range lines {
+			put(strings.TrimSpace(line), longLine)
+		}
+	}
+	v.forms = v.forms[max(0, len(v.forms)-mostForms):]
+	v.order = slices.Clone(v.forms)
+	slices.SortStableFunc(v.order, func(a, b form) int { return len(b.text) - len(a.text) })
+}
+
+func (v *veil) over(text string) string {
+	for _, f := range v.order {
+		text = strings.ReplaceAll(text, f.text, f.instead)
+	}
+	return text
+}
+
+// overEnd also takes out what a cut has left of a form at the beginning.
+func (v *veil) overEnd(text string) string {
+	text = v.over(text)
+	for _, f := range v.order {
+		for n := min(len(f.text)-1, len(text)); n >= Shortest/2; n-- {
+			if strings.HasPrefix(text, f.text[len(f.text)-n:]) {
+				return f.instead + text[n:]
+			}
+		}
+	}
+	return text
+}

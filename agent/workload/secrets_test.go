@@ -1,0 +1,116 @@
+package workload
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/leasehold/leasehold/agent/secrets"
+)
+
+func password(value string) []secrets.Told {
+	return []secrets.Told{{Variable: "DB_PASSWORD", Name: "db", Value: []byte(value), Revision: 1}}
+}
+
+// proves SEC-6
+func TestWorkloadWaitsForItsSecrets(t *testing.T) {
+	t.Setenv("LEASEHOLD_SECRETS_KEY", "k1:AAAA")
+	hidden := secrets.New()
+	hidden.Want(map[string]string{"DB_PASSWORD": "db"})
+	r := begin(t, "look", func(c *Config) { c.Secrets = hidden })
+	if err := r.Start(); !errors.Is(err, ErrWaits) {
+		t.Fatalf("started without its secrets: %v", err)
+	}
+	if s := r.State(); s.Running || s.Exit != nil || s.Waits != "no coordinator has told its secrets yet" {
+		t.Errorf("state is %+v", s)
+	}
+	hidden.Tell([]secrets.Told{{Variable: "DB_PASSWORD", Name: "db", Problem: "there is none"}})
+	if err := r.Start(); !errors.Is(err, ErrWaits) || !strings.Contains(r.State().Waits, "db (DB_PASSWORD): there is none") {
+		t.Fatalf("started without a secret: %v, %+v", err, r.State())
+	}
+	hidden.Tell(password("hunter2"))
+	r.start()
+	e := r.exit()
+	r.says("env DB_PASSWORD=hunter2\n")
+	if strings.Contains(r.output(), "LEASEHOLD_SECRETS_KEY") {
+		t.Error("the workload sees the key")
+	}
+	if strings.Contains(string(e.Output), "hunter2") || !strings.Contains(string(e.Output), "env DB_PASSWORD=[secret db]") {
+		t.Errorf("last words are %q", e.Output)
+	}
+	// Its record is on disk, and its own output is the one file that has the value.
+	files, err := filepath.Glob(filepath.Join(r.cfg.StateDir, "*"))
+	if err != nil || len(files) < 2 {
+		t.Fatalf("files %q, %v", files, err)
+	}
+	for _, f := range files {
+		data, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if has := strings.Contains(string(data), "hunter2"); has != (filepath.Base(f) == "workload.log") {
+			t.Errorf("%s has the value: %t", filepath.Base(f), has)
+		}
+	}
+}
+
+// What ended while no agent was there, or before one knew the secrets again, is told when they are known.
+//
+// proves SEC-6, DET-19
+func TestLastWordsWaitForTheSecrets(t *testing.T) {
+	hidden := secrets.New()
+	hidden.Tell(password("hunter2"))
+	first := begin(t, "", func(c *Config) {
+		c.Run = []string{"sh", "-c", "echo I say $DB_PASSWORD; echo ready; exec sleep 100000"}
+		c.Secrets = hidden
+	})
+	first.start()
+	first.says("ready")
+	pid := first.State().PID
+	first.Release()
+
+	cfg := first.cfg
+	cfg.Secrets = secrets.New()
+	cfg.Secrets.Want(map[string]string{"DB_PASSWORD": "db"})
+	second := again(t, cfg)
+	second.start() // a workload that runs goes on
+	if s := second.State(); !s.Running || s.PID != pid {
+		t.Fatalf("state is %+v, want process %d to go on", s, pid)
+	}
+	kill(t, pid)
+	if e := second.exit(); !e.Withheld || len(e.Output) != 0 {
+		t.Fatalf("exit is %+v, want its last words withheld", e)
+	}
+	if data, err := os.ReadFile(filepath.Join(cfg.StateDir, "workload.json")); err != nil || strings.Contains(string(data), "hunter2") {
+		t.Errorf("record is %s, %v", data, err)
+	}
+	third := again(t, cfg) // and the agent is restarted once more
+	third.start()
+	third.exit()
+	cfg.Secrets.Tell(password("hunter2"))
+	if e := third.State().Exit; e == nil || e.Withheld || string(e.Output) != "I say [secret db]\nready\n" {
+		t.Errorf("exit is %+v", e)
+	}
+}
+
+// proves SEC-6
+func TestSecretsOfHooksAndCommands(t *testing.T) {
+	hidden := secrets.New()
+	hidden.Tell(password("hunter2"))
+	cfg := Config{Dir: t.TempDir(), StateDir: t.TempDir(), Boot: "boot-1", Secrets: hidden}
+	exit, err := cfg.RunOnce(t.Context(), []string{"sh", "-c", "echo it is $DB_PASSWORD"}, nil)
+	if err != nil || string(exit.Output) != "it is [secret db]\n" {
+		t.Errorf("a command beside the workload says %q, %v", exit.Output, err)
+	}
+	if err := Command(t.Context(), cfg, []string{"sh", "-c", "echo it is $DB_PASSWORD."}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if data, err := os.ReadFile(filepath.Join(cfg.StateDir, "command.log")); err != nil || string(data) != "it is .\n" {
+		t.Errorf("the command for a lost lease says %q, %v: it gets no secrets", data, err)
+	}
+	if _, err := Expand("run", []string{"${DB_PASSWORD}"}, nil, nil); err == nil {
+		t.Error("a secret can be put into a command line")
+	}
+}

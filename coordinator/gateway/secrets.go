@@ -1,0 +1,105 @@
+package gateway
+
+import (
+	"maps"
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/leasehold/leasehold/agent/protocol"
+	"github.com/leasehold/leasehold/coordinator/picture"
+	"github.com/leasehold/leasehold/coordinator/sealed"
+	"github.com/leasehold/leasehold/store"
+)
+
+// SecretKeys are the keys with which secrets can be read. They may change at any time.
+type SecretKeys interface {
+	Ring() sealed.Ring
+}
+
+// Why an agent is not told the value of a secret.
+const (
+	secretMissing   = "there is no such secret: leasehold secret set"
+	secretOpen      = "the stream to the agent is not secured, so that no value is sent over it"
+	secretUnknown   = "this coordinator has not read the secrets yet"
+	secretNoKeys    = "this coordinator has no keys for secrets: --secrets-key"
+	secretUnread    = "its record cannot be read"
+	secretUnfitting = "it cannot be decrypted: "
+)
+
+// secretsWanted are the secrets of a record, without values, in the order of their variables.
+func secretsWanted(names map[string]string) []*protocol.Secret {
+	var list []*protocol.Secret
+	for _, variable := range slices.Sorted(maps.Keys(names)) {
+		list = append(list, &protocol.Secret{Variable: variable, Name: names[variable]})
+	}
+	return list
+}
+
+// filled is what an agent is to be told, with the values of its secrets, and without them: the one is sent and forgotten, the other one is kept.
+func (s *session) filled(w *protocol.Wanted) (full, bare *protocol.Wanted) {
+	if len(w.GetSecrets()) == 0 {
+		return w, w
+	}
+	full, bare = proto.CloneOf(w), proto.CloneOf(w)
+	for i, secret := range full.GetSecrets() {
+		secret.Value, secret.Revision, secret.Problem = s.value(secret.GetName())
+		bare.Secrets[i].Revision, bare.Secrets[i].Problem = secret.Revision, secret.Problem
+		if secret.Problem != "" {
+			s.g.deps.Logger.Warn("secret is not delivered", "instance", s.instance, "secret", secret.GetName(), "why", secret.GetProblem())
+		}
+	}
+	return full, bare
+}
+
+// value is that of one secret, or why there is none.
+func (s *session) value(name string) (value []byte, revision uint64, problem string) {
+	if s.g.deps.Authority == nil {
+		return nil, 0, secretOpen
+	}
+	var (
+		rec   store.Versioned[store.Secret]
+		there bool
+		bad   bool
+	)
+	if !s.g.deps.Picture.View(func(c *picture.Content) {
+		rec, there = c.Secrets[name]
+		bad = c.Unreadable[s.g.cfg.Keys.Secret(name)] != ""
+	}) {
+		return nil, 0, secretUnknown
+	}
+	switch {
+	case bad:
+		return nil, uint64(rec.Modified), secretUnread
+	case !there:
+		return nil, 0, secretMissing + " " + name
+	case s.g.deps.Secrets == nil || len(s.g.deps.Secrets.Ring().IDs()) == 0:
+		return nil, uint64(rec.Modified), secretNoKeys
+	}
+	value, err := s.g.deps.Secrets.Ring().Open(s.g.cfg.ShardID, rec.Record)
+	if err != nil {
+		return nil, uint64(rec.Modified), secretUnfitting + err.Error()
+	}
+	return value, uint64(rec.Modified), ""
+}
+
+// SecretsChanged has every agent told that has secrets: what is new for none is sent to none.
+func (g *Gateway) SecretsChanged() {
+	g.mu.Lock()
+	sessions := g.all()
+	g.mu.Unlock()
+	for _, s := range sessions {
+		s.secretsChanged("")
+	}
+}
+
+// secretsChanged has the agent told again if it has this secret; "": any.
+func (s *session) secretsChanged(name string) {
+	w := &s.wanted
+	w.mu.Lock()
+	has := slices.ContainsFunc(w.now.GetSecrets(), func(secret *protocol.Secret) bool { return name == "" || secret.GetName() == name })
+	w.mu.Unlock()
+	if has {
+		w.poke()
+	}
+}
