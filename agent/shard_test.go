@@ -42,6 +42,7 @@ type shard struct {
 	dialled  map[string]int
 	shaken   int // handshakes
 	began    time.Time
+	office   *office // issues certificates; nil: streams are not secured
 }
 
 // heard is one message from an agent.
@@ -73,7 +74,12 @@ type script struct {
 
 func newShard(t *testing.T, names ...string) *shard {
 	t.Helper()
-	s := &shard{replicas: map[string]*replica{}, lease: 100, dialled: map[string]int{}, began: time.Now()}
+	return newSecuredShard(nil, names...)
+}
+
+// newSecuredShard has an office that says who may speak.
+func newSecuredShard(o *office, names ...string) *shard {
+	s := &shard{office: o, replicas: map[string]*replica{}, lease: 100, dialled: map[string]int{}, began: time.Now()}
 	for _, n := range names {
 		s.replicas[n] = &replica{shard: s, name: n, orders: make(chan *protocol.GatewayMessage)}
 		s.replicas[n].start()
@@ -83,7 +89,11 @@ func newShard(t *testing.T, names ...string) *shard {
 
 func (r *replica) start() {
 	r.lis = bufconn.Listen(1 << 20)
-	r.server = grpc.NewServer(grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: time.Second, PermitWithoutStream: true}))
+	options := []grpc.ServerOption{grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: time.Second, PermitWithoutStream: true})}
+	if r.shard.office != nil {
+		options = append(options, grpc.Creds(r.shard.office.credentials(r.name)))
+	}
+	r.server = grpc.NewServer(options...)
 	protocol.RegisterGatewayServer(r.server, r)
 	server, lis := r.server, r.lis
 	go func() { _ = server.Serve(lis) }()
@@ -114,6 +124,13 @@ func (s *shard) act(name string, as script) {
 	s.replicas[name].script = as
 }
 
+// handshakes are those of the agent so far.
+func (s *shard) handshakes() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.shaken
+}
+
 func (s *shard) names() []string {
 	var out []string
 	for n := range s.replicas {
@@ -137,6 +154,10 @@ func (r *replica) Session(stream gatewayStream) error {
 	}
 	act := r.note(first)
 	hello := first.GetHello()
+	desk, err := r.shard.office.receive(stream.Context(), hello)
+	if err != nil {
+		return err
+	}
 	refusal := act.refuse
 	r.shard.mu.Lock()
 	if refusal == nil && hello.GetEpoch() <= r.shard.epoch {
@@ -179,8 +200,21 @@ func (r *replica) Session(stream gatewayStream) error {
 			}
 		}
 	}()
+	news := desk.newTrust()
+	if err := desk.tellTrust(stream, hello.GetTrust()); err != nil {
+		return err
+	}
 	for {
 		select {
+		case <-news:
+			news = desk.newTrust()
+			if err := desk.tellTrust(stream, ""); err != nil {
+				return err
+			}
+		case <-desk.over():
+			return stream.Send(&protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Refused{Refused: &protocol.Refused{
+				Reason: protocol.Refused_CERTIFICATE, Message: "the certificate has ended",
+			}}})
 		case m, more := <-said:
 			if !more {
 				return nil
@@ -188,6 +222,15 @@ func (r *replica) Session(stream gatewayStream) error {
 			act := r.note(m)
 			if m.GetGoodbye() != nil {
 				return nil
+			}
+			if request := m.GetRenewCertificate(); request != nil {
+				if err := desk.renew(stream, request); err != nil {
+					return err
+				}
+				continue
+			}
+			if err := desk.tellTrust(stream, m.GetReport().GetTrust()); err != nil {
+				return err
 			}
 			if err := stream.Send(answer(act, m.GetReport(), lease)); err != nil {
 				return err
@@ -270,8 +313,21 @@ func startAgent(t *testing.T, s *shard, m *machine, change func(*Config)) *runni
 	}
 	h, c, notices, evac := newHook(), newChecker(), newOracle(), newOracle()
 	power, began := newSwitch(), s.began
+	answering := func() {
+		m.mu.Lock()
+		answers := m.disk
+		m.mu.Unlock()
+		if answers != nil {
+			<-answers
+		}
+	}
+	log := slog.New(slog.NewTextHandler(testWriter{t}, nil))
+	var papers Passport = passport.Unsecured{}
+	if s.office != nil {
+		papers = s.office.passport(t, &cfg, log, answering)
+	}
 	a, err := New(cfg, Deps{
-		Passport: counting{passport.Unsecured{}, s}, Logger: slog.New(slog.NewTextHandler(testWriter{t}, nil)),
+		Passport: counting{papers, s}, Logger: log,
 		Host: m, Workload: m, Hook: h, Checks: c, Notices: notices, Evacuation: evac, Fence: power, Secrets: m.hidden, Uptime: func() time.Duration { return time.Since(began) }, Dial: s.dial, Rand: func() float64 { return 0.999 },
 	})
 	if err != nil {
@@ -279,12 +335,7 @@ func startAgent(t *testing.T, s *shard, m *machine, change func(*Config)) *runni
 	}
 	save := a.scribe.save
 	a.scribe.save = func(p page) error {
-		m.mu.Lock()
-		answers := m.disk
-		m.mu.Unlock()
-		if answers != nil {
-			<-answers
-		}
+		answering()
 		return save(p)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -351,6 +402,8 @@ func summary(all []heard) []string {
 				health = "unhealthy"
 			}
 			out = append(out, fmt.Sprintf("%s report %d %s", h.replica, k.Report.GetSequence(), health))
+		case *protocol.AgentMessage_RenewCertificate:
+			out = append(out, h.replica+" renew")
 		case *protocol.AgentMessage_Goodbye:
 			out = append(out, h.replica+" goodbye "+k.Goodbye.GetKind().String())
 		}

@@ -3,6 +3,7 @@ package contact
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -354,4 +355,18 @@ func leaseEnds(c *Contact) time.Time {
 		return time.Time{}
 	}
 	return from.Add(ttl)
+}
+
+// What the log has already is not noted again; the next replica's turn comes all the same.
+func TestWhatIsToldAlreadyIsNotNoted(t *testing.T) {
+	for _, told := range []bool{false, true} {
+		c := New(ordered("a", "b"))
+		now := time.Now()
+		c.Step(now, nil)
+		orders := c.Step(now, Ended{Stream: 1, Err: errors.New("not joined"), Told: told})
+		notes := slices.ContainsFunc(orders, func(o Order) bool { _, is := o.(Note); return is })
+		if notes == told || words(orders) != "open 2 b epoch 2 lease 0" {
+			t.Errorf("told %t: ordered %s, with a note %t", told, words(orders), notes)
+		}
+	}
 }
