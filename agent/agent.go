@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/leasehold/leasehold/agent/checks"
 	"github.com/leasehold/leasehold/agent/contact"
@@ -109,6 +110,8 @@ type Passport interface {
 	Renewal(now time.Time) (request []byte, look time.Time)
 	Accept(answer *protocol.Certificate)
 	Believe(trust *protocol.Trust)
+	// Tell takes over a coordinator's time.
+	Tell(now *timestamppb.Timestamp)
 }
 
 // Deps are what the agent works with.

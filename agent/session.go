@@ -114,6 +114,8 @@ func (a *Agent) hear(ev contact.Event) {
 		return
 	}
 	switch kind := said.Message.GetKind().(type) {
+	case *protocol.GatewayMessage_Welcome:
+		a.deps.Passport.Tell(kind.Welcome.GetNow())
 	case *protocol.GatewayMessage_Certificate:
 		a.deps.Passport.Accept(kind.Certificate)
 	case *protocol.GatewayMessage_Trust:

@@ -297,7 +297,7 @@ func (t *tenure) request(rec store.Instance, token joinToken) provider.CreateReq
 		Zone:     rec.Zone,
 		Bootstrap: provider.Bootstrap{
 			Schema: provider.BootstrapSchema, Instance: rec.ID, Group: rec.Group, Slot: rec.Slot, Zone: rec.Zone,
-			Shard: t.shard.ID, ShardName: t.r.cfg.Shard, Coordinators: coordinators,
+			Made: rec.Created.UTC().Format(time.RFC3339), Shard: t.shard.ID, ShardName: t.r.cfg.Shard, Coordinators: coordinators,
 			ReportInterval: rec.Spec.Report.Interval.String(), ReconnectMin: settings.ReconnectMin.String(), ReconnectMax: settings.ReconnectMax.String(),
 			Run: rec.Spec.Workload.Run, Vars: rec.Spec.Vars, Secrets: rec.Spec.Secrets, StopTimeout: rec.Spec.StopTimeout.String(),
 			Lifecycle: rec.Spec.Lifecycle, OnLeaseLost: fence.Do, OnLeaseLostRun: fence.Run,

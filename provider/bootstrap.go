@@ -21,7 +21,8 @@ type Bootstrap struct {
 	ShardName    string   `json:"shard_name"`
 	Coordinators []string `json:"coordinators"` // host:port of the replicas known when it was made
 	JoinToken    string   `json:"join_token,omitempty"`
-	CA           string   `json:"ca,omitempty"` // PEM; empty: the stream is not encrypted
+	Made         string   `json:"made,omitempty"` // when the instance was recorded, RFC 3339: it is not earlier than that, whatever the machine's clock says
+	CA           string   `json:"ca,omitempty"`   // PEM; empty: the stream is not encrypted
 
 	ReportInterval string            `json:"report_interval"` // until the welcome says otherwise
 	ReconnectMin   string            `json:"reconnect_min"`

@@ -17,6 +17,8 @@ const mostChain = 8
 // no answer comes is seen here.
 func (p *Passport) Renewal(now time.Time) (request []byte, look time.Time) {
 	p.mu.Lock()
+	here := now
+	now = p.clock.now(here) // certificates are dated by the coordinators' time
 	t, joined := p.term()
 	due := joined && !now.Before(t.next())
 	if due {
@@ -24,6 +26,7 @@ func (p *Passport) Renewal(now time.Time) (request []byte, look time.Time) {
 		t.asked = now
 	}
 	p.mu.Unlock()
+	next := func() time.Time { return here.Add(t.next().Sub(now)) }
 	if !joined {
 		return nil, time.Time{}
 	}
@@ -31,13 +34,13 @@ func (p *Passport) Renewal(now time.Time) (request []byte, look time.Time) {
 		p.log.Warn("certificate ends soon and is not renewed yet", "ends", t.until, "left", t.until.Sub(now).String())
 	}
 	if !due {
-		return nil, t.next()
+		return nil, next()
 	}
 	request, err := p.ask(true)
 	if err != nil && p.news("key", err.Error()) {
 		p.log.Warn("no new certificate can be asked for", "error", err)
 	}
-	return request, t.next()
+	return request, next()
 }
 
 // term is what decides about the newest certificate. The caller has the lock.
@@ -46,7 +49,7 @@ func (p *Passport) term() (term, bool) {
 	if own == nil {
 		return term{}, false
 	}
-	t := term{from: own.NotBefore, until: own.NotAfter, held: p.held, circle: p.circle, asked: p.asked, jitter: p.jitter}
+	t := term{from: p.draft.begun(), until: own.NotAfter, held: p.held, circle: p.circle, asked: p.asked, jitter: p.jitter}
 	if p.draft.foreign() {
 		t.foreign = p.heard
 	}
@@ -58,7 +61,7 @@ func (p papers) foreign() bool { return p.trust.Issuer != "" && p.trust.Issuer !
 
 // Accept takes the answer to a request: another certificate, and whom to believe. What is wrong with it is in the log, and changes nothing.
 func (p *Passport) Accept(answer *protocol.Certificate) {
-	if err := p.accept(answer, time.Now()); err != nil {
+	if err := p.accept(answer); err != nil {
 		if p.news("accept", err.Error()) {
 			p.log.Warn("certificate from a coordinator is of no use: the present one stays", "error", err)
 		}
@@ -82,7 +85,7 @@ func (p *Passport) Believe(t *protocol.Trust) {
 	next := p.draft
 	news := trust.Digest() != next.trust.Digest()
 	if news {
-		p.trusting(trust, time.Now())
+		p.trusting(trust, p.clock.now(time.Now()))
 		next.trust = trust
 		p.revise(next)
 	}
@@ -113,7 +116,11 @@ func readTrust(t *protocol.Trust) (identity.Trust, error) {
 
 // accept makes the certificate and the trust of an answer the newest papers, if they are over the key that was asked with, name this machine and can be
 // believed. The same answer again changes nothing.
-func (p *Passport) accept(answer *protocol.Certificate, now time.Time) error {
+func (p *Passport) accept(answer *protocol.Certificate) error {
+	p.Tell(answer.GetIssued())
+	p.mu.Lock()
+	now := p.clock.now(time.Now())
+	p.mu.Unlock()
 	chain, err := readChain(answer.GetChain())
 	if err != nil {
 		return err
@@ -158,6 +165,7 @@ func (p *Passport) takeOver(chain []*x509.Certificate, issuer string, trust iden
 	first, news = next.key == nil, trust.Digest() != next.trust.Digest()
 	p.trusting(trust, now)
 	next.key, next.chain, next.issuer, next.trust, next.asked = next.asked, chain, issuer, trust, nil
+	next.issued = now
 	p.held, p.asked, p.jitter, p.circle = now, time.Time{}, p.deps.Rand(), next.foreign()
 	p.revise(next)
 	return first, news, nil

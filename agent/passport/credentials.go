@@ -29,13 +29,13 @@ type secured struct {
 
 func (s secured) ClientHandshake(ctx context.Context, _ string, raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	s.p.mu.Lock()
-	now := s.p.force
+	inForce, at := s.p.force, s.p.clock.times(time.Now())
 	s.p.mu.Unlock()
-	own := now.pair()
+	own := inForce.pair()
 	if s.bare {
 		own = nil
 	}
-	config := identity.ClientConfig(s.p.identity.Shard, own, now.trust)
+	config := identity.ClientConfig(s.p.identity.Shard, own, inForce.trust, at...)
 	conn, info, err := credentials.NewTLS(config).ClientHandshake(ctx, config.ServerName, raw) // else gRPC asks for the address
 	if err != nil {
 		return nil, nil, plain(err, time.Now())

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/leasehold/leasehold/agent/identity"
 )
@@ -23,7 +24,8 @@ const (
 type papers struct {
 	key    *ecdsa.PrivateKey // nil: this machine has not joined
 	chain  []*x509.Certificate
-	issuer string // fingerprint of who signed the first of the chain
+	issuer string    // fingerprint of who signed the first of the chain
+	issued time.Time // by the coordinators' time
 	trust  identity.Trust
 	asked  *ecdsa.PrivateKey // of a request that has no answer yet; nil: there is none
 }
@@ -34,6 +36,14 @@ func (p papers) leaf() *x509.Certificate {
 		return nil
 	}
 	return p.chain[0]
+}
+
+// begun is when the certificate's life began. It is valid a little earlier than that, for whose clock is behind.
+func (p papers) begun() time.Time {
+	if !p.issued.IsZero() {
+		return p.issued
+	}
+	return p.leaf().NotBefore
 }
 
 // pair is what a handshake shows; nil: nothing.
@@ -56,6 +66,7 @@ type written struct {
 	Key         string `json:"key,omitempty"`
 	Certificate string `json:"certificate,omitempty"` // with what lies between it and an authority
 	Issuer      string `json:"issuer,omitempty"`
+	Issued      string `json:"issued,omitempty"` // by the coordinators' time
 	Trust       string `json:"trust"`
 	TrustIssuer string `json:"trust_issuer,omitempty"`
 	Asked       string `json:"asked,omitempty"` // key of a request that has no answer yet
@@ -66,6 +77,9 @@ func encode(p papers, shard, instance string) ([]byte, error) {
 	w := written{
 		Schema: schema, Shard: shard, Instance: instance, Issuer: p.issuer, Trust: string(p.trust.PEM()), TrustIssuer: p.trust.Issuer,
 		Certificate: string(identity.Trust{Authorities: p.chain}.PEM()),
+	}
+	if !p.issued.IsZero() {
+		w.Issued = p.issued.UTC().Format(time.RFC3339Nano)
 	}
 	var err error
 	if w.Key, err = keyText(p.key); err != nil {
@@ -95,6 +109,11 @@ func decode(data []byte, shard, instance string) (papers, error) {
 	}
 	p := papers{issuer: w.Issuer}
 	var err error
+	if w.Issued != "" {
+		if p.issued, err = time.Parse(time.RFC3339Nano, w.Issued); err != nil {
+			return papers{}, fmt.Errorf("issued: %w", err)
+		}
+	}
 	if p.trust, err = identity.TrustOfPEM([]byte(w.Trust), w.TrustIssuer); err != nil {
 		return papers{}, fmt.Errorf("trust: %w", err)
 	}

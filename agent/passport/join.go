@@ -55,7 +55,7 @@ func (p *Passport) Join(ctx context.Context, ask func(context.Context, *protocol
 	if err != nil {
 		return err
 	}
-	if err := p.accept(answer, time.Now()); err != nil {
+	if err := p.accept(answer); err != nil {
 		if p.news("join", err.Error()) {
 			p.log.Warn("join was answered with a certificate that is of no use; it is tried again", "error", err)
 		}
@@ -74,6 +74,7 @@ func (p *Passport) Join(ctx context.Context, ask func(context.Context, *protocol
 func (p *Passport) usable(now time.Time) bool {
 	p.mu.Lock()
 	own := p.force.leaf()
+	now = p.clock.now(now)
 	p.mu.Unlock()
 	switch {
 	case own == nil:

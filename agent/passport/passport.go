@@ -64,7 +64,8 @@ type Passport struct {
 	generation uint64
 	turn       chan struct{} // closed when force changes
 
-	held   time.Time // since when the draft's certificate is had
+	clock  clock
+	held   time.Time // since when the draft's certificate is had; this and the next two by the coordinators' time
 	heard  time.Time // since when its trust names this issuer
 	circle bool
 	asked  time.Time // the last request over draft.asked
@@ -105,6 +106,10 @@ func Open(cfg Config, deps Deps) (*Passport, error) {
 	p.draft = p.read()
 	if p.draft.key == nil {
 		p.draft.trust = trust
+	}
+	p.clock = clock{told: p.draft.issued, at: now}
+	if made, err := time.Parse(time.RFC3339, b.Made); err == nil && p.clock.told.IsZero() {
+		p.clock.told = made
 	}
 	p.force = p.draft
 	return p, nil

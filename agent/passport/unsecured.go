@@ -6,6 +6,7 @@ import (
 
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/leasehold/leasehold/agent/protocol"
 )
@@ -37,6 +38,9 @@ func (Unsecured) Renewal(time.Time) ([]byte, time.Time) { return nil, time.Time{
 
 // Accept does nothing.
 func (Unsecured) Accept(*protocol.Certificate) {}
+
+// Tell does nothing.
+func (Unsecured) Tell(*timestamppb.Timestamp) {}
 
 // Believe does nothing.
 func (Unsecured) Believe(*protocol.Trust) {}

@@ -235,6 +235,7 @@ type Certificate struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Chain         [][]byte               `protobuf:"bytes,1,rep,name=chain,proto3" json:"chain,omitempty"` // DER, the agent's first
 	Trust         *Trust                 `protobuf:"bytes,2,opt,name=trust,proto3" json:"trust,omitempty"`
+	Issued        *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=issued,proto3" json:"issued,omitempty"` // by the coordinator's clock
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -279,6 +280,13 @@ func (x *Certificate) GetChain() [][]byte {
 func (x *Certificate) GetTrust() *Trust {
 	if x != nil {
 		return x.Trust
+	}
+	return nil
+}
+
+func (x *Certificate) GetIssued() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Issued
 	}
 	return nil
 }
@@ -808,6 +816,7 @@ type Welcome struct {
 	ReconnectMin   *durationpb.Duration   `protobuf:"bytes,5,opt,name=reconnect_min,json=reconnectMin,proto3" json:"reconnect_min,omitempty"`
 	ReconnectMax   *durationpb.Duration   `protobuf:"bytes,6,opt,name=reconnect_max,json=reconnectMax,proto3" json:"reconnect_max,omitempty"`
 	Coordinators   []string               `protobuf:"bytes,7,rep,name=coordinators,proto3" json:"coordinators,omitempty"` // all replicas that serve agents now
+	Now            *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=now,proto3" json:"now,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -887,6 +896,13 @@ func (x *Welcome) GetReconnectMax() *durationpb.Duration {
 func (x *Welcome) GetCoordinators() []string {
 	if x != nil {
 		return x.Coordinators
+	}
+	return nil
+}
+
+func (x *Welcome) GetNow() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Now
 	}
 	return nil
 }
@@ -2806,10 +2822,11 @@ const file_protocol_proto_rawDesc = "" +
 	"\x05shard\x18\x02 \x01(\tR\x05shard\x12\x1a\n" +
 	"\binstance\x18\x03 \x01(\tR\binstance\x12\x14\n" +
 	"\x05token\x18\x04 \x01(\tR\x05token\x12\x18\n" +
-	"\arequest\x18\x05 \x01(\fR\arequest\"T\n" +
+	"\arequest\x18\x05 \x01(\fR\arequest\"\x88\x01\n" +
 	"\vCertificate\x12\x14\n" +
 	"\x05chain\x18\x01 \x03(\fR\x05chain\x12/\n" +
-	"\x05trust\x18\x02 \x01(\v2\x19.leasehold.agent.v1.TrustR\x05trust\"A\n" +
+	"\x05trust\x18\x02 \x01(\v2\x19.leasehold.agent.v1.TrustR\x05trust\x122\n" +
+	"\x06issued\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x06issued\"A\n" +
 	"\x05Trust\x12 \n" +
 	"\vauthorities\x18\x01 \x03(\fR\vauthorities\x12\x16\n" +
 	"\x06issuer\x18\x02 \x01(\tR\x06issuer\",\n" +
@@ -2842,7 +2859,7 @@ const file_protocol_proto_rawDesc = "" +
 	"\ragent_version\x18\b \x01(\tR\fagentVersion\x12?\n" +
 	"\ragent_started\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\fagentStarted\x12\x14\n" +
 	"\x05trust\x18\n" +
-	" \x01(\tR\x05trustJ\x04\b\a\x10\b\"\xd9\x02\n" +
+	" \x01(\tR\x05trustJ\x04\b\a\x10\b\"\x87\x03\n" +
 	"\aWelcome\x12\x18\n" +
 	"\areplica\x18\x01 \x01(\tR\areplica\x12\x14\n" +
 	"\x05lease\x18\x02 \x01(\x03R\x05lease\x12B\n" +
@@ -2850,7 +2867,8 @@ const file_protocol_proto_rawDesc = "" +
 	"\tlease_ttl\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\bleaseTtl\x12>\n" +
 	"\rreconnect_min\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\freconnectMin\x12>\n" +
 	"\rreconnect_max\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\freconnectMax\x12\"\n" +
-	"\fcoordinators\x18\a \x03(\tR\fcoordinators\"\xa8\x02\n" +
+	"\fcoordinators\x18\a \x03(\tR\fcoordinators\x12,\n" +
+	"\x03now\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\x03now\"\xa8\x02\n" +
 	"\aRefused\x12:\n" +
 	"\x06reason\x18\x01 \x01(\x0e2\".leasehold.agent.v1.Refused.ReasonR\x06reason\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12!\n" +
@@ -3093,68 +3111,70 @@ var file_protocol_proto_goTypes = []any{
 }
 var file_protocol_proto_depIdxs = []int32{
 	4,  // 0: leasehold.agent.v1.Certificate.trust:type_name -> leasehold.agent.v1.Trust
-	8,  // 1: leasehold.agent.v1.AgentMessage.hello:type_name -> leasehold.agent.v1.Hello
-	27, // 2: leasehold.agent.v1.AgentMessage.report:type_name -> leasehold.agent.v1.Report
-	34, // 3: leasehold.agent.v1.AgentMessage.goodbye:type_name -> leasehold.agent.v1.Goodbye
-	5,  // 4: leasehold.agent.v1.AgentMessage.renew_certificate:type_name -> leasehold.agent.v1.RenewCertificate
-	9,  // 5: leasehold.agent.v1.GatewayMessage.welcome:type_name -> leasehold.agent.v1.Welcome
-	10, // 6: leasehold.agent.v1.GatewayMessage.refused:type_name -> leasehold.agent.v1.Refused
-	11, // 7: leasehold.agent.v1.GatewayMessage.ack:type_name -> leasehold.agent.v1.Ack
-	12, // 8: leasehold.agent.v1.GatewayMessage.nack:type_name -> leasehold.agent.v1.Nack
-	13, // 9: leasehold.agent.v1.GatewayMessage.move:type_name -> leasehold.agent.v1.Move
-	14, // 10: leasehold.agent.v1.GatewayMessage.coordinators:type_name -> leasehold.agent.v1.Coordinators
-	15, // 11: leasehold.agent.v1.GatewayMessage.wanted:type_name -> leasehold.agent.v1.Wanted
-	3,  // 12: leasehold.agent.v1.GatewayMessage.certificate:type_name -> leasehold.agent.v1.Certificate
-	4,  // 13: leasehold.agent.v1.GatewayMessage.trust:type_name -> leasehold.agent.v1.Trust
-	37, // 14: leasehold.agent.v1.Hello.agent_started:type_name -> google.protobuf.Timestamp
-	38, // 15: leasehold.agent.v1.Welcome.report_interval:type_name -> google.protobuf.Duration
-	38, // 16: leasehold.agent.v1.Welcome.lease_ttl:type_name -> google.protobuf.Duration
-	38, // 17: leasehold.agent.v1.Welcome.reconnect_min:type_name -> google.protobuf.Duration
-	38, // 18: leasehold.agent.v1.Welcome.reconnect_max:type_name -> google.protobuf.Duration
-	0,  // 19: leasehold.agent.v1.Refused.reason:type_name -> leasehold.agent.v1.Refused.Reason
-	35, // 20: leasehold.agent.v1.Wanted.vars:type_name -> leasehold.agent.v1.Wanted.VarsEntry
-	26, // 21: leasehold.agent.v1.Wanted.drain:type_name -> leasehold.agent.v1.Drain
-	18, // 22: leasehold.agent.v1.Wanted.notices:type_name -> leasehold.agent.v1.NoticeSource
-	19, // 23: leasehold.agent.v1.Wanted.checks:type_name -> leasehold.agent.v1.CheckSpec
-	17, // 24: leasehold.agent.v1.Wanted.on_lease_lost:type_name -> leasehold.agent.v1.LeaseLost
-	16, // 25: leasehold.agent.v1.Wanted.secrets:type_name -> leasehold.agent.v1.Secret
-	38, // 26: leasehold.agent.v1.CheckSpec.interval:type_name -> google.protobuf.Duration
-	38, // 27: leasehold.agent.v1.CheckSpec.timeout:type_name -> google.protobuf.Duration
-	20, // 28: leasehold.agent.v1.CheckSpec.http:type_name -> leasehold.agent.v1.HTTPCheck
-	21, // 29: leasehold.agent.v1.CheckSpec.tcp:type_name -> leasehold.agent.v1.TCPCheck
-	22, // 30: leasehold.agent.v1.CheckSpec.grpc:type_name -> leasehold.agent.v1.GRPCCheck
-	23, // 31: leasehold.agent.v1.CheckSpec.exec:type_name -> leasehold.agent.v1.ExecCheck
-	24, // 32: leasehold.agent.v1.CheckSpec.process:type_name -> leasehold.agent.v1.ProcessCheck
-	36, // 33: leasehold.agent.v1.HTTPCheck.headers:type_name -> leasehold.agent.v1.HTTPCheck.HeadersEntry
-	25, // 34: leasehold.agent.v1.HTTPCheck.tls:type_name -> leasehold.agent.v1.TLSOptions
-	25, // 35: leasehold.agent.v1.GRPCCheck.tls:type_name -> leasehold.agent.v1.TLSOptions
-	38, // 36: leasehold.agent.v1.Drain.timeout:type_name -> google.protobuf.Duration
-	37, // 37: leasehold.agent.v1.Report.sent:type_name -> google.protobuf.Timestamp
-	38, // 38: leasehold.agent.v1.Report.machine_uptime:type_name -> google.protobuf.Duration
-	30, // 39: leasehold.agent.v1.Report.checks:type_name -> leasehold.agent.v1.Check
-	31, // 40: leasehold.agent.v1.Report.host:type_name -> leasehold.agent.v1.Host
-	33, // 41: leasehold.agent.v1.Report.workload_exit:type_name -> leasehold.agent.v1.WorkloadExit
-	29, // 42: leasehold.agent.v1.Report.notice:type_name -> leasehold.agent.v1.Notice
-	28, // 43: leasehold.agent.v1.Report.certificate:type_name -> leasehold.agent.v1.OwnCertificate
-	37, // 44: leasehold.agent.v1.OwnCertificate.ends:type_name -> google.protobuf.Timestamp
-	38, // 45: leasehold.agent.v1.Notice.in:type_name -> google.protobuf.Duration
-	37, // 46: leasehold.agent.v1.Notice.at:type_name -> google.protobuf.Timestamp
-	37, // 47: leasehold.agent.v1.Check.since:type_name -> google.protobuf.Timestamp
-	38, // 48: leasehold.agent.v1.Check.took:type_name -> google.protobuf.Duration
-	32, // 49: leasehold.agent.v1.Host.windows:type_name -> leasehold.agent.v1.HostWindow
-	38, // 50: leasehold.agent.v1.HostWindow.span:type_name -> google.protobuf.Duration
-	38, // 51: leasehold.agent.v1.HostWindow.covered:type_name -> google.protobuf.Duration
-	37, // 52: leasehold.agent.v1.WorkloadExit.at:type_name -> google.protobuf.Timestamp
-	1,  // 53: leasehold.agent.v1.Goodbye.kind:type_name -> leasehold.agent.v1.Goodbye.Kind
-	6,  // 54: leasehold.agent.v1.Gateway.Session:input_type -> leasehold.agent.v1.AgentMessage
-	2,  // 55: leasehold.agent.v1.Gateway.Join:input_type -> leasehold.agent.v1.JoinRequest
-	7,  // 56: leasehold.agent.v1.Gateway.Session:output_type -> leasehold.agent.v1.GatewayMessage
-	3,  // 57: leasehold.agent.v1.Gateway.Join:output_type -> leasehold.agent.v1.Certificate
-	56, // [56:58] is the sub-list for method output_type
-	54, // [54:56] is the sub-list for method input_type
-	54, // [54:54] is the sub-list for extension type_name
-	54, // [54:54] is the sub-list for extension extendee
-	0,  // [0:54] is the sub-list for field type_name
+	37, // 1: leasehold.agent.v1.Certificate.issued:type_name -> google.protobuf.Timestamp
+	8,  // 2: leasehold.agent.v1.AgentMessage.hello:type_name -> leasehold.agent.v1.Hello
+	27, // 3: leasehold.agent.v1.AgentMessage.report:type_name -> leasehold.agent.v1.Report
+	34, // 4: leasehold.agent.v1.AgentMessage.goodbye:type_name -> leasehold.agent.v1.Goodbye
+	5,  // 5: leasehold.agent.v1.AgentMessage.renew_certificate:type_name -> leasehold.agent.v1.RenewCertificate
+	9,  // 6: leasehold.agent.v1.GatewayMessage.welcome:type_name -> leasehold.agent.v1.Welcome
+	10, // 7: leasehold.agent.v1.GatewayMessage.refused:type_name -> leasehold.agent.v1.Refused
+	11, // 8: leasehold.agent.v1.GatewayMessage.ack:type_name -> leasehold.agent.v1.Ack
+	12, // 9: leasehold.agent.v1.GatewayMessage.nack:type_name -> leasehold.agent.v1.Nack
+	13, // 10: leasehold.agent.v1.GatewayMessage.move:type_name -> leasehold.agent.v1.Move
+	14, // 11: leasehold.agent.v1.GatewayMessage.coordinators:type_name -> leasehold.agent.v1.Coordinators
+	15, // 12: leasehold.agent.v1.GatewayMessage.wanted:type_name -> leasehold.agent.v1.Wanted
+	3,  // 13: leasehold.agent.v1.GatewayMessage.certificate:type_name -> leasehold.agent.v1.Certificate
+	4,  // 14: leasehold.agent.v1.GatewayMessage.trust:type_name -> leasehold.agent.v1.Trust
+	37, // 15: leasehold.agent.v1.Hello.agent_started:type_name -> google.protobuf.Timestamp
+	38, // 16: leasehold.agent.v1.Welcome.report_interval:type_name -> google.protobuf.Duration
+	38, // 17: leasehold.agent.v1.Welcome.lease_ttl:type_name -> google.protobuf.Duration
+	38, // 18: leasehold.agent.v1.Welcome.reconnect_min:type_name -> google.protobuf.Duration
+	38, // 19: leasehold.agent.v1.Welcome.reconnect_max:type_name -> google.protobuf.Duration
+	37, // 20: leasehold.agent.v1.Welcome.now:type_name -> google.protobuf.Timestamp
+	0,  // 21: leasehold.agent.v1.Refused.reason:type_name -> leasehold.agent.v1.Refused.Reason
+	35, // 22: leasehold.agent.v1.Wanted.vars:type_name -> leasehold.agent.v1.Wanted.VarsEntry
+	26, // 23: leasehold.agent.v1.Wanted.drain:type_name -> leasehold.agent.v1.Drain
+	18, // 24: leasehold.agent.v1.Wanted.notices:type_name -> leasehold.agent.v1.NoticeSource
+	19, // 25: leasehold.agent.v1.Wanted.checks:type_name -> leasehold.agent.v1.CheckSpec
+	17, // 26: leasehold.agent.v1.Wanted.on_lease_lost:type_name -> leasehold.agent.v1.LeaseLost
+	16, // 27: leasehold.agent.v1.Wanted.secrets:type_name -> leasehold.agent.v1.Secret
+	38, // 28: leasehold.agent.v1.CheckSpec.interval:type_name -> google.protobuf.Duration
+	38, // 29: leasehold.agent.v1.CheckSpec.timeout:type_name -> google.protobuf.Duration
+	20, // 30: leasehold.agent.v1.CheckSpec.http:type_name -> leasehold.agent.v1.HTTPCheck
+	21, // 31: leasehold.agent.v1.CheckSpec.tcp:type_name -> leasehold.agent.v1.TCPCheck
+	22, // 32: leasehold.agent.v1.CheckSpec.grpc:type_name -> leasehold.agent.v1.GRPCCheck
+	23, // 33: leasehold.agent.v1.CheckSpec.exec:type_name -> leasehold.agent.v1.ExecCheck
+	24, // 34: leasehold.agent.v1.CheckSpec.process:type_name -> leasehold.agent.v1.ProcessCheck
+	36, // 35: leasehold.agent.v1.HTTPCheck.headers:type_name -> leasehold.agent.v1.HTTPCheck.HeadersEntry
+	25, // 36: leasehold.agent.v1.HTTPCheck.tls:type_name -> leasehold.agent.v1.TLSOptions
+	25, // 37: leasehold.agent.v1.GRPCCheck.tls:type_name -> leasehold.agent.v1.TLSOptions
+	38, // 38: leasehold.agent.v1.Drain.timeout:type_name -> google.protobuf.Duration
+	37, // 39: leasehold.agent.v1.Report.sent:type_name -> google.protobuf.Timestamp
+	38, // 40: leasehold.agent.v1.Report.machine_uptime:type_name -> google.protobuf.Duration
+	30, // 41: leasehold.agent.v1.Report.checks:type_name -> leasehold.agent.v1.Check
+	31, // 42: leasehold.agent.v1.Report.host:type_name -> leasehold.agent.v1.Host
+	33, // 43: leasehold.agent.v1.Report.workload_exit:type_name -> leasehold.agent.v1.WorkloadExit
+	29, // 44: leasehold.agent.v1.Report.notice:type_name -> leasehold.agent.v1.Notice
+	28, // 45: leasehold.agent.v1.Report.certificate:type_name -> leasehold.agent.v1.OwnCertificate
+	37, // 46: leasehold.agent.v1.OwnCertificate.ends:type_name -> google.protobuf.Timestamp
+	38, // 47: leasehold.agent.v1.Notice.in:type_name -> google.protobuf.Duration
+	37, // 48: leasehold.agent.v1.Notice.at:type_name -> google.protobuf.Timestamp
+	37, // 49: leasehold.agent.v1.Check.since:type_name -> google.protobuf.Timestamp
+	38, // 50: leasehold.agent.v1.Check.took:type_name -> google.protobuf.Duration
+	32, // 51: leasehold.agent.v1.Host.windows:type_name -> leasehold.agent.v1.HostWindow
+	38, // 52: leasehold.agent.v1.HostWindow.span:type_name -> google.protobuf.Duration
+	38, // 53: leasehold.agent.v1.HostWindow.covered:type_name -> google.protobuf.Duration
+	37, // 54: leasehold.agent.v1.WorkloadExit.at:type_name -> google.protobuf.Timestamp
+	1,  // 55: leasehold.agent.v1.Goodbye.kind:type_name -> leasehold.agent.v1.Goodbye.Kind
+	6,  // 56: leasehold.agent.v1.Gateway.Session:input_type -> leasehold.agent.v1.AgentMessage
+	2,  // 57: leasehold.agent.v1.Gateway.Join:input_type -> leasehold.agent.v1.JoinRequest
+	7,  // 58: leasehold.agent.v1.Gateway.Session:output_type -> leasehold.agent.v1.GatewayMessage
+	3,  // 59: leasehold.agent.v1.Gateway.Join:output_type -> leasehold.agent.v1.Certificate
+	58, // [58:60] is the sub-list for method output_type
+	56, // [56:58] is the sub-list for method input_type
+	56, // [56:56] is the sub-list for extension type_name
+	56, // [56:56] is the sub-list for extension extendee
+	0,  // [0:56] is the sub-list for field type_name
 }
 
 func init() { file_protocol_proto_init() }

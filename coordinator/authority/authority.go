@@ -2,7 +2,6 @@ package authority
 
 import (
 	"context"
-	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -30,7 +29,7 @@ type Authority struct {
 	files    Files
 	trust    identity.Trust
 	changed  chan struct{} // closed when trust changes
-	own      map[identity.Identity]*tls.Certificate
+	own      map[identity.Identity]ownCertificate
 	pending  raw       // other files, that do not count yet
 	since    time.Time // when they were first seen
 	unusable string    // what is wrong with the files as they are now
@@ -48,7 +47,7 @@ func Open(dir string, log *slog.Logger) (*Authority, error) {
 	}
 	return &Authority{
 		dir: dir, log: log, source: source, pending: source, files: files, trust: files.Trust(),
-		changed: make(chan struct{}), own: map[identity.Identity]*tls.Certificate{},
+		changed: make(chan struct{}), own: map[identity.Identity]ownCertificate{},
 	}, nil
 }
 

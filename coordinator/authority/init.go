@@ -22,8 +22,8 @@ const (
 )
 
 // begins is how far back an authority begins: nothing was issued before, so that it harms nobody, and an agent whose clock is
-// behind still believes it.
-const begins = time.Hour
+// behind still believes it; so does a coordinator whose clock is.
+const begins = 2 * clocks
 
 // ErrExists is the error of Init for an authority that is there already.
 var ErrExists = errors.New("there is a certificate authority already")

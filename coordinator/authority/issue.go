@@ -11,9 +11,9 @@ import (
 	"github.com/leasehold/leasehold/agent/identity"
 )
 
-// clocks is how far the clock of whoever checks a certificate may be behind ours. A minute is far more than clocks that are set
-// by the network differ, and a certificate that is not valid yet stays one that nobody believes.
-const clocks = time.Minute
+// clocks is how far the clock of whoever checks a certificate may be behind ours (SAFE-13). That it begins before it was issued gives nobody
+// anything: whoever has it has it from now on.
+const clocks = 24 * time.Hour
 
 // Issue certifies the key of a request for whom the caller says. The chain is the certificate and then its issuer, so that the holder knows
 // from which of several authorities it is.

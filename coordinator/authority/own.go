@@ -13,6 +13,12 @@ import (
 // ownLifetime is how long a coordinator's own certificate lasts. It is made in memory, so it need not last.
 const ownLifetime = 24 * time.Hour
 
+// ownCertificate is a certificate with the time at which it was made.
+type ownCertificate struct {
+	Certificate *tls.Certificate
+	made        time.Time
+}
+
 // Certificate is the coordinator's own, for handshakes now. It is made anew when a third of its life is over, and when another authority issues.
 func (a *Authority) Certificate(own identity.Identity) (*tls.Certificate, error) {
 	if own.Role != identity.Coordinator {
@@ -22,25 +28,20 @@ func (a *Authority) Certificate(own identity.Identity) (*tls.Certificate, error)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	issuer := a.files.Issuer
-	have := a.own[own]
-	if have != nil && bytes.Equal(have.Certificate[1], issuer.Certificate.Raw) && now.Before(renewal(have.Leaf)) {
-		return have, nil
+	have, known := a.own[own]
+	if known && bytes.Equal(have.Certificate.Certificate[1], issuer.Certificate.Raw) && now.Before(have.made.Add(have.Certificate.Leaf.NotAfter.Sub(have.made)/3)) {
+		return have.Certificate, nil
 	}
 	made, err := issuer.own(own)
 	switch {
 	case err == nil:
-		a.own[own] = made
+		a.own[own] = ownCertificate{made, now}
 		return made, nil
-	case have != nil && now.Before(have.Leaf.NotAfter):
-		return have, nil // it serves until it ends
+	case known && now.Before(have.Certificate.Leaf.NotAfter):
+		return have.Certificate, nil // it serves until it ends
 	default:
 		return nil, err
 	}
-}
-
-// renewal is when a third of the certificate's life is over.
-func renewal(c *x509.Certificate) time.Time {
-	return c.NotBefore.Add(c.NotAfter.Sub(c.NotBefore) / 3)
 }
 
 func (s Signer) own(own identity.Identity) (*tls.Certificate, error) {

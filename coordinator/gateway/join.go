@@ -11,6 +11,7 @@ import (
 	"golang.org/x/time/rate"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/leasehold/leasehold/agent/identity"
 	"github.com/leasehold/leasehold/agent/protocol"
@@ -47,7 +48,7 @@ func (g *Gateway) Join(ctx context.Context, req *protocol.JoinRequest) (*protoco
 	var refused *notJoined
 	switch {
 	case err == nil:
-		return &protocol.Certificate{Chain: chain, Trust: trustMessage(g.deps.Authority.Trust())}, nil
+		return &protocol.Certificate{Chain: chain, Trust: trustMessage(g.deps.Authority.Trust()), Issued: timestamppb.Now()}, nil
 	case errors.As(err, &refused):
 		g.refusals.Add(Refusal{Rule: "SEC-2", What: "join refused", Why: refused.why, Address: address, Claimed: req.GetInstance(), Detail: refused.detail})
 		return nil, errJoinRefused

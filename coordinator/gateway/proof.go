@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/leasehold/leasehold/agent/identity"
 	"github.com/leasehold/leasehold/agent/protocol"
@@ -112,7 +113,7 @@ func (s *session) renewCertificate(r *protocol.RenewCertificate) error {
 		return nil
 	}
 	trust := s.g.deps.Authority.Trust()
-	msg := &protocol.Certificate{Chain: der, Trust: trustMessage(trust)}
+	msg := &protocol.Certificate{Chain: der, Trust: trustMessage(trust), Issued: timestamppb.Now()}
 	if err := s.stream.Send(&protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Certificate{Certificate: msg}}); err != nil {
 		return err
 	}

@@ -237,6 +237,7 @@ func TestStreamEndsWithItsCertificate(t *testing.T) {
 			t.Errorf("the stream ended %s after the renewal, want %s", lasted, lifetime)
 		}
 		a.ends()
+		synctest.Wait() // what became of the stream is written beside it
 		w.shows("web-0", "one", 1, store.StreamLost)
 		r.recorded("SEC-1", "stream ended", "the certificate has ended and was not renewed")
 	})

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/leasehold/leasehold/agent/identity"
 	"github.com/leasehold/leasehold/agent/protocol"
@@ -302,7 +303,7 @@ func (s *session) welcome() error {
 		Replica: s.g.cfg.Replica, Lease: int64(lease),
 		ReportInterval: durationpb.New(s.interval), LeaseTtl: durationpb.New(s.ttl),
 		ReconnectMin: durationpb.New(settings.ReconnectMin.D()), ReconnectMax: durationpb.New(settings.ReconnectMax.D()),
-		Coordinators: s.g.addresses(),
+		Coordinators: s.g.addresses(), Now: timestamppb.Now(),
 	}}})
 }
 
