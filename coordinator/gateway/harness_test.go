@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"sync"
 	"testing"
@@ -66,9 +67,31 @@ type pausing struct {
 	reads map[string]int        // by key
 	renew func(context.Context) // called before the next renewal
 	stuck bool                  // no commit is answered
+	slow  *rand.Rand            // if set, every call takes up to 50 ms
+}
+
+// take lets a call take its time, so that those of many callers mix.
+func (p *pausing) take() {
+	p.mu.Lock()
+	var wait time.Duration
+	if p.slow != nil {
+		wait = time.Duration(p.slow.Int64N(int64(50 * time.Millisecond)))
+	}
+	p.mu.Unlock()
+	if wait > 0 {
+		<-time.After(wait)
+	}
+}
+
+// slowsDown has etcd take its time from now on, as the seed has it.
+func (r *replica) slowsDown(seed uint64) {
+	r.pause.mu.Lock()
+	defer r.pause.mu.Unlock()
+	r.pause.slow = rand.New(rand.NewPCG(seed, 0))
 }
 
 func (p *pausing) Commit(ctx context.Context, txn store.Txn) (store.Revision, error) {
+	p.take()
 	p.mu.Lock()
 	if p.first != nil && p.first(txn) {
 		p.first = nil
@@ -96,6 +119,7 @@ func (p *pausing) Get(ctx context.Context, key string) (store.KV, error) {
 	}
 	p.reads[key]++
 	p.mu.Unlock()
+	p.take()
 	return p.Store.Get(ctx, key)
 }
 

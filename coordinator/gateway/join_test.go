@@ -8,6 +8,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -249,7 +250,7 @@ func TestRefusedJoinsLookAlikeAndAreRecorded(t *testing.T) {
 	}
 }
 
-// Whoever comes first wins, and nobody else, on whatever replica, however answers are lost.
+// Whoever comes first wins, and nobody else, on whatever replica, with whichever token of the instance, however answers are lost.
 //
 // proves SEC-2
 func TestOfAThousandUsesOfATokenExactlyOneWins(t *testing.T) {
@@ -264,6 +265,11 @@ func TestOfAThousandUsesOfATokenExactlyOneWins(t *testing.T) {
 		{"calm", func(*replica) {}},
 		{"answers are lost", func(r *replica) { r.store.Faults().LoseAnswer() }},
 		{"writes are lost", func(r *replica) { r.store.Faults().LoseRequest() }},
+		{"etcd is slow", func(r *replica) { r.slowsDown(1) }},
+		{"etcd is slow and answers are lost", func(r *replica) {
+			r.slowsDown(2)
+			r.store.Faults().LoseAnswer()
+		}},
 	} {
 		t.Run(trouble.name, func(t *testing.T) {
 			inSecuredWorld(t, func(w *world) {
@@ -271,7 +277,8 @@ func TestOfAThousandUsesOfATokenExactlyOneWins(t *testing.T) {
 				defer one.stop()
 				defer two.stop()
 				w.record("web-0", store.Creating)
-				token := w.token("web-0", time.Hour)
+				tokens := []string{w.token("web-0", time.Hour), w.token("web-0", time.Hour)}
+				uses := func(m *machine) *protocol.JoinRequest { return m.asks(tokens[slices.Index(machines, m)/2%2]) }
 				conns := []*grpc.ClientConn{one.dial(nil), two.dial(nil)}
 				defer conns[0].Close()
 				defer conns[1].Close()
@@ -282,7 +289,7 @@ func TestOfAThousandUsesOfATokenExactlyOneWins(t *testing.T) {
 				var calls sync.WaitGroup
 				for i, m := range machines {
 					calls.Go(func() {
-						_, err := protocol.NewGatewayClient(conns[i%2]).Join(w.t.Context(), m.asks(token))
+						_, err := protocol.NewGatewayClient(conns[i%2]).Join(w.t.Context(), uses(m))
 						switch {
 						case err == nil:
 							mu.Lock()
@@ -306,11 +313,11 @@ func TestOfAThousandUsesOfATokenExactlyOneWins(t *testing.T) {
 					if m == winners[0] {
 						continue
 					}
-					if _, err := two.joins(nil, m.asks(token)); !looksRefused(err) {
+					if _, err := two.joins(nil, uses(m)); !looksRefused(err) {
 						t.Fatalf("a loser comes again and is told %v", err)
 					}
 				}
-				if _, err := two.joins(nil, winners[0].asks(token)); err != nil {
+				if _, err := two.joins(nil, uses(winners[0])); err != nil {
 					t.Errorf("the winner comes again and is told %v", err)
 				}
 			})
@@ -326,6 +333,9 @@ func TestJoinRacesWithTheEndOfItsInstance(t *testing.T) {
 		"deleted":       func(w *world) { w.record("web-0", store.Deleting) },
 		"gone":          func(w *world) { w.remove(w.keys.Instance("web-0")) },
 		"token expired": func(w *world) { w.db.Faults().DropLease(w.onlyToken().Lease) },
+		"joined with another token": func(w *world) {
+			w.put(w.keys.Joined("web-0"), store.Encode(store.Joined{Schema: store.Schema, Instance: "web-0", Token: "other", Key: "other"}))
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inSecuredWorld(t, func(w *world) {
@@ -338,7 +348,7 @@ func TestJoinRacesWithTheEndOfItsInstance(t *testing.T) {
 				if _, err := r.joins(nil, newMachine(w.t, "web-0").asks(token)); !looksRefused(err) {
 					t.Errorf("the answer is %v", err)
 				}
-				if read[store.Joined](w, w.keys.Joined("web-0")).Present() {
+				if joined := read[store.Joined](w, w.keys.Joined("web-0")); joined.Present() && joined.Record.Key != "other" {
 					t.Error("it has joined")
 				}
 			})
@@ -362,6 +372,9 @@ func TestReplicaDiesAfterAMachineHasJoined(t *testing.T) {
 		}
 		if !read[store.Joined](w, w.keys.Joined("web-0")).Present() {
 			t.Fatal("nothing was written")
+		}
+		if read[store.JoinToken](w, w.keys.Token(store.TokenHash(token))).Present() {
+			t.Error("the token is still there")
 		}
 		if c, err := two.joins(nil, m.asks(token)); err != nil {
 			t.Errorf("it asks again elsewhere: %v", err)
