@@ -40,7 +40,7 @@ func (a *Agent) report(sequence uint64) *protocol.Report {
 	}
 	r.Checks, r.WorkloadExit = a.checked()
 	r.Healthy, r.Why = health(a.told(), r.Checks)
-	return r
+	return r.Fit()
 }
 
 // notice is the word that the machine will end, nil if there is none. A provider's goes first: there is less time.

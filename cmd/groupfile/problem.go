@@ -20,9 +20,9 @@ type Problem struct {
 func (p Problem) Error() string {
 	var b strings.Builder
 	if p.Field != "" {
-		b.WriteString(p.Field + ": ")
+		b.WriteString(short(p.Field) + ": ")
 	}
-	b.WriteString(p.What)
+	b.WriteString(short(p.What))
 	switch {
 	case p.Line > 0:
 		fmt.Fprintf(&b, " (%s:%d:%d)", p.File, p.Line, p.Column)
@@ -64,5 +64,5 @@ func (r *reading) wrong(at *yaml.Node, field, format string, args ...any) {
 	if at != nil {
 		p.Line, p.Column = at.Line, at.Column
 	}
-	r.problems = append(r.problems, p)
+	r.problems = r.problems.With(p)
 }

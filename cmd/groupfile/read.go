@@ -114,6 +114,7 @@ func (r *reading) documents(text []byte) []*yaml.Node {
 		return nil
 	}
 	var roots []*yaml.Node
+	left := MaxValues
 	for {
 		var doc yaml.Node
 		err := loader.Load(&doc)
@@ -122,6 +123,10 @@ func (r *reading) documents(text []byte) []*yaml.Node {
 		}
 		if err != nil {
 			r.syntax(text, err)
+			return nil
+		}
+		if at, what := Beyond(&doc, &left); what != "" {
+			r.wrong(at, "", "%s", what)
 			return nil
 		}
 		root := &doc

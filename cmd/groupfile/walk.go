@@ -106,7 +106,9 @@ func (w *walk) field(path string, key, value *yaml.Node) (any, bool) {
 		}
 		return w.mapping(path, value), true
 	}
-	w.wrong(key, path, "unknown field%s", suggestion(path))
+	if !w.problems.Full() {
+		w.wrong(key, path, "unknown field%s", suggestion(path))
+	}
 	return nil, false
 }
 

@@ -68,6 +68,11 @@ func (r *reading) parse(text []byte) *yaml.Node {
 		r.syntax(err)
 		return nil
 	}
+	left := groupfile.MaxValues
+	if at, what := groupfile.Beyond(&doc, &left); what != "" {
+		r.wrong(at, "", "%s", what)
+		return nil
+	}
 	if err := loader.Load(&more); err == nil {
 		r.wrong(&more, "", "a second document: a scenario is one")
 	} else if !errors.Is(err, io.EOF) {

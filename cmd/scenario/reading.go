@@ -35,7 +35,7 @@ func (r *reading) wrong(at *yaml.Node, field, format string, args ...any) {
 	if at != nil {
 		p.Line, p.Column = at.Line, at.Column
 	}
-	r.problems = append(r.problems, p)
+	r.problems = r.problems.With(p)
 }
 
 func (r *reading) sorted() groupfile.Problems {

@@ -1,0 +1,158 @@
+package gateway
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+	"pgregory.net/rapid"
+
+	"github.com/leasehold/leasehold/agent/protocol"
+	"github.com/leasehold/leasehold/store"
+)
+
+// anyReport is what checks, workloads and clouds may make an agent want to say.
+func anyReport(t *rapid.T) *protocol.Report {
+	text := func(most int) *rapid.Generator[string] {
+		return rapid.Custom(func(t *rapid.T) string {
+			return strings.Repeat(rapid.StringN(0, 20, -1).Draw(t, "text"), rapid.IntRange(0, most/10).Draw(t, "times"))
+		})
+	}
+	raw := rapid.Custom(func(t *rapid.T) string { return string(rapid.SliceOfN(rapid.Byte(), 0, 2000).Draw(t, "raw")) })
+	words := rapid.OneOf(text(5000), raw)
+	now := timestamppb.Now()
+	r := &protocol.Report{
+		Sequence: 1, Sent: now, MachineUptime: durationpb.New(time.Hour), Healthy: rapid.Bool().Draw(t, "healthy"), Why: words.Draw(t, "why"),
+		ConfigHash: strings.Repeat("h", 64), Restarted: strings.Repeat("r", 60), Drained: strings.Repeat("d", 60), Trust: strings.Repeat("t", 32),
+		Certificate: &protocol.OwnCertificate{Issuer: strings.Repeat("i", 32), Ends: now}, Host: &protocol.Host{CpuPercent: 1},
+	}
+	for range rapid.IntRange(0, 100).Draw(t, "checks") {
+		r.Checks = append(r.Checks, &protocol.Check{
+			Name: words.Draw(t, "name"), Kind: "http", Optional: true, Healthy: true, Pending: true, Why: words.Draw(t, "why"), Since: now, Against: 1, Threshold: 2,
+			Took: durationpb.New(time.Second),
+		})
+	}
+	for range rapid.IntRange(0, 5).Draw(t, "windows") {
+		r.Host.Windows = append(r.Host.Windows, &protocol.HostWindow{Span: durationpb.New(time.Minute), Covered: durationpb.New(time.Minute), CpuPercent: 1, NetworkSent: 1 << 60})
+	}
+	if rapid.Bool().Draw(t, "ended") {
+		r.WorkloadExit = &protocol.WorkloadExit{Code: -1, Signal: words.Draw(t, "signal"), At: now, Output: []byte(strings.Repeat(raw.Draw(t, "output"), 100))}
+	}
+	if rapid.Bool().Draw(t, "notice") {
+		r.Notice = &protocol.Notice{Kind: words.Draw(t, "kind"), Why: words.Draw(t, "why"), In: durationpb.New(time.Minute), At: now}
+	}
+	return r
+}
+
+// Whatever an agent has to tell, what it sends is taken: it is cut to half of what the gateway takes of anything, at the most.
+//
+// proves SEC-5
+func TestWhatAgentsSendIsTaken(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := anyReport(t).Fit()
+		data, err := proto.Marshal(&protocol.AgentMessage{Kind: &protocol.AgentMessage_Report{Report: r}})
+		if err != nil {
+			t.Fatalf("it cannot be sent: %v", err)
+		}
+		if len(data) > protocol.MostMessage*3/4 {
+			t.Errorf("it has %d bytes", len(data))
+		}
+		left := protocol.MostParts
+		if err := weigh(data, (&protocol.AgentMessage{}).ProtoReflect().Descriptor(), &left); err != nil || protocol.MostParts-left > protocol.MostParts/4 {
+			t.Errorf("it has %d parts: %v", protocol.MostParts-left, err)
+		}
+		msg, err := readLetter(data)
+		if err != nil {
+			t.Fatalf("it is not read: %v", err)
+		}
+		if err := (&session{}).offensive(msg); err != nil {
+			t.Errorf("it is an offence: %v", err)
+		}
+	})
+}
+
+// An agent with as many checks as a group may have, all of which change as often as checks can, and with all of a workload's last words each time,
+// is never held up.
+//
+// proves SEC-5
+func TestTheBusiestAgentIsNotHeldUp(t *testing.T) {
+	// 32 checks of 2s that come to a verdict after two results each: 8 reports a second, and one a second that is due; as large as can be.
+	const rate, size = 8 + 1, protocol.MostOutput + 33*(protocol.MostName+600)
+	p, now := newPace(), time.Now()
+	for i := range 600 * rate {
+		wait, err := p.take(now.Add(time.Duration(i)*time.Second/rate), size)
+		if wait > 0 || err != nil {
+			t.Fatalf("report %d waits %s: %v", i, wait, err)
+		}
+	}
+	burst := newPace()
+	for i := range 64 { // after a pause: everything at once, twice
+		if wait, err := burst.take(now, size); wait > 0 || err != nil {
+			t.Fatalf("report %d of a burst waits %s: %v", i, wait, err)
+		}
+	}
+}
+
+// What is weighed as too much takes less to weigh than to read.
+//
+// proves SEC-5
+func TestPartsAreCountedBeforeTheyAreRead(t *testing.T) {
+	many := &protocol.Report{Checks: make([]*protocol.Check, protocol.MostParts)}
+	for i := range many.Checks {
+		many.Checks[i] = &protocol.Check{}
+	}
+	data, err := proto.Marshal(&protocol.AgentMessage{Kind: &protocol.AgentMessage_Report{Report: many}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if allocated := testing.AllocsPerRun(10, func() {
+		if _, err := readLetter(data); err == nil {
+			t.Fatal("it is read")
+		}
+	}); allocated > 20 {
+		t.Errorf("%v allocations for a message that is not read", allocated)
+	}
+}
+
+// FuzzAgentMessage gives the gateway any bytes for a message.
+//
+// proves SEC-5
+func FuzzAgentMessage(f *testing.F) {
+	for _, m := range []*protocol.AgentMessage{
+		{},
+		{Kind: &protocol.AgentMessage_Hello{Hello: &protocol.Hello{Protocol: 1, Shard: "s", Instance: "web-0", BootId: "b", Epoch: 1}}},
+		{Kind: &protocol.AgentMessage_Report{Report: &protocol.Report{Sequence: 1, Checks: []*protocol.Check{{Name: "c", Took: durationpb.New(-1)}}}}},
+		{Kind: &protocol.AgentMessage_Report{Report: &protocol.Report{Sent: &timestamppb.Timestamp{Seconds: -1 << 62, Nanos: -1}, Host: &protocol.Host{Windows: []*protocol.HostWindow{{}}}}}},
+		{Kind: &protocol.AgentMessage_Goodbye{Goodbye: &protocol.Goodbye{Kind: 99, Message: "x"}}},
+		{Kind: &protocol.AgentMessage_RenewCertificate{RenewCertificate: &protocol.RenewCertificate{Request: []byte{1}}}},
+	} {
+		data, err := proto.Marshal(m)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	f.Add([]byte{0x12, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01})
+	f.Add([]byte{0x13, 0x13, 0x13, 0x14})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		msg, err := readLetter(data)
+		if err != nil {
+			return
+		}
+		if h := msg.GetHello(); h != nil {
+			malformed(h)
+		}
+		s := &session{g: &Gateway{cfg: Config{Replica: "one"}}, instance: "web-0", hello: &protocol.Hello{}}
+		if s.offensive(msg) != nil || msg.GetReport() == nil {
+			return
+		}
+		rec := s.record(msg.GetReport())
+		if _, err := store.Decode[store.Report](store.KV{Key: "reports/web-0", Value: store.Encode(rec)}); err != nil {
+			t.Errorf("what is stored cannot be read: %v", err)
+		}
+		news(rec, rec)
+	})
+}
