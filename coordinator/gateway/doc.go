@@ -12,6 +12,9 @@
 //     ago by our own monotonic clock (DET-17).
 //   - An agent is told what its record wants of it after its welcome and on every change of that, and never what an
 //     older record wanted: a picture may be behind what another replica has told it.
+//   - With an [Authority] a stream is of the instance that its certificate names, and ends with the newest certificate that is known
+//     for it (SEC-1). Of all who use a join token at once, on whatever replica, exactly one gets a certificate (SEC-2).
+//   - Whoever is refused is told no more than he knew; why it was is in the journal, in bounded space (SEC-5).
 //   - Nothing of one agent's can hold up another's: each stream waits on its own goroutine, with deadlines.
 //
 // # What it does not do

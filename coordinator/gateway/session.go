@@ -181,6 +181,7 @@ func (s *session) serve() error {
 	var goodbye *protocol.Goodbye
 	next, paused := received, (<-chan time.Time)(nil)
 	for {
+		var err error
 		select {
 		case <-s.ctx.Done():
 			if s.stream.Context().Err() != nil && errors.Is(context.Cause(s.ctx), context.Cause(s.stream.Context())) {
@@ -190,28 +191,19 @@ func (s *session) serve() error {
 		case err := <-failed:
 			return s.failed(err, goodbye)
 		case msg := <-s.outbox:
-			if err := s.stream.Send(msg); err != nil {
-				s.ended(err, goodbye)
-				return nil
-			}
+			err = s.stream.Send(msg)
 		case <-s.wanted.changed:
-			if err := s.sendWanted(); err != nil {
-				s.ended(err, goodbye)
-				return nil
-			}
+			err = s.sendWanted()
 		case <-s.proof.ends():
 			s.close(errCertificate)
 		case <-s.proof.trust:
-			if err := s.trustChanged(); err != nil {
-				s.ended(err, goodbye)
-				return nil
-			}
+			err = s.trustChanged()
 		case <-paused:
 			next, paused = received, nil
 		case msg := <-next:
-			wait, err := s.pace.take(time.Now(), msg.bytes)
-			if err != nil {
-				return s.failed(err, goodbye)
+			wait, flood := s.pace.take(time.Now(), msg.bytes)
+			if flood != nil {
+				return s.failed(flood, goodbye)
 			}
 			if wait > 0 {
 				next, paused = nil, time.After(wait) // what comes meanwhile waits with the agent
@@ -221,28 +213,22 @@ func (s *session) serve() error {
 			}
 			switch kind := msg.GetKind().(type) {
 			case *protocol.AgentMessage_Report:
-				if err := s.report(kind.Report); err != nil {
-					s.ended(err, goodbye)
-					return nil
-				}
-				if has := kind.Report.GetTrust(); has != "" {
-					if err := s.sendTrust(has); err != nil {
-						s.ended(err, goodbye)
-						return nil
-					}
+				if err = s.report(kind.Report); err == nil && kind.Report.GetTrust() != "" {
+					err = s.sendTrust(kind.Report.GetTrust())
 				}
 			case *protocol.AgentMessage_RenewCertificate:
 				if wait := s.proof.pace.Reserve().Delay(); wait > 0 {
 					next, paused = nil, time.After(wait)
 				}
-				if err := s.renewCertificate(kind.RenewCertificate); err != nil {
-					s.ended(err, goodbye)
-					return nil
-				}
+				err = s.renewCertificate(kind.RenewCertificate)
 			case *protocol.AgentMessage_Goodbye:
 				goodbye = kind.Goodbye
 				s.leave(goodbye)
 			}
+		}
+		if err != nil {
+			s.ended(err, goodbye)
+			return nil
 		}
 	}
 }
