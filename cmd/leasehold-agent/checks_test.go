@@ -90,9 +90,9 @@ func (b box) keeps(healthy bool) {
 //
 // proves DET-9
 func TestVerdictOutlivesAKilledAgent(t *testing.T) {
-	g := startGateway(t, "127.0.0.1:0")
+	g := startGateway(t)
 	g.wanted.Store(held())
-	b := newBox(t, serving, g.address)
+	b := newBox(t, serving, g)
 	p := b.agent()
 	g.decided(true)
 

@@ -56,9 +56,9 @@ func BenchmarkCost(b *testing.B) {
 		checks int
 	}{{"no checks", 0}, {"four checks and no command", 4}, {"five checks", 5}} {
 		b.Run(c.name, func(b *testing.B) {
-			g := startGateway(b, "127.0.0.1:0")
+			g := startGateway(b)
 			g.wanted.Store(&protocol.Wanted{ConfigHash: "c1", Run: serving, Checks: every2s[:c.checks]})
-			p := newBox(b, serving, g.address).agent()
+			p := newBox(b, serving, g).agent()
 			g.await("healthy report of all checks", func(m *protocol.AgentMessage) bool {
 				return m.GetReport().GetHealthy() && len(m.GetReport().GetChecks()) == c.checks+1
 			})

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -18,34 +19,62 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/leasehold/leasehold/agent/identity"
+	"github.com/leasehold/leasehold/agent/identity/identitytest"
 	"github.com/leasehold/leasehold/agent/protocol"
 	"github.com/leasehold/leasehold/provider"
 )
 
+// token is what the machine joins with.
+const token = "a token that is good once"
+
+// machine is who it is.
+var machine = identity.Identity{Shard: "shard-1", Role: identity.Agent, Name: "web-0-a"}
+
 // patience is how long something that must happen may take on a slow machine.
 const patience = 30 * time.Second
 
-// gateway welcomes every agent, acknowledges every report, and tells the test what it heard.
+// gateway lets the one machine join, welcomes every agent, acknowledges every report, and tells the test what it heard.
 type gateway struct {
 	protocol.UnimplementedGatewayServer
 	t       testing.TB
+	ca      *identitytest.Authority
 	address string
 	server  *grpc.Server
 	heard   chan *protocol.AgentMessage
 	wanted  atomic.Pointer[protocol.Wanted] // told with every answer
 }
 
-func startGateway(t testing.TB, at string) *gateway {
+func startGateway(t testing.TB) *gateway {
+	t.Helper()
+	return serveGateway(t, identitytest.New(t, "agents"), "127.0.0.1:0")
+}
+
+// again is another replica of the shard, in the place of this one.
+func (g *gateway) again() *gateway {
+	g.t.Helper()
+	return serveGateway(g.t, g.ca, g.address)
+}
+
+func serveGateway(t testing.TB, ca *identitytest.Authority, at string) *gateway {
 	t.Helper()
 	lis, err := net.Listen("tcp", at)
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := &gateway{t: t, address: lis.Addr().String(), heard: make(chan *protocol.AgentMessage, 1000)}
-	g.server = grpc.NewServer(grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: time.Second, PermitWithoutStream: true}))
+	g := &gateway{t: t, ca: ca, address: lis.Addr().String(), heard: make(chan *protocol.AgentMessage, 1000)}
+	own := ca.Own(t, identity.Identity{Shard: machine.Shard, Role: identity.Coordinator, Name: "coord-a"}, time.Hour)
+	g.server = grpc.NewServer(
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: time.Second, PermitWithoutStream: true}),
+		grpc.Creds(credentials.NewTLS(identity.ServerConfig(own, identitytest.Trust(ca)))),
+	)
 	protocol.RegisterGatewayServer(g.server, g)
 	var serving sync.WaitGroup
 	serving.Go(func() { _ = g.server.Serve(lis) })
@@ -53,7 +82,22 @@ func startGateway(t testing.TB, at string) *gateway {
 	return g
 }
 
+func (g *gateway) Join(_ context.Context, r *protocol.JoinRequest) (*protocol.Certificate, error) {
+	if r.GetToken() != token {
+		return nil, status.Error(codes.PermissionDenied, "join refused")
+	}
+	trust := identitytest.Trust(g.ca)
+	return &protocol.Certificate{
+		Chain: [][]byte{g.ca.Issue(g.t, r.GetRequest(), machine, time.Hour)},
+		Trust: &protocol.Trust{Authorities: trust.DER(), Issuer: trust.Issuer},
+	}, nil
+}
+
 func (g *gateway) Session(stream grpc.BidiStreamingServer[protocol.AgentMessage, protocol.GatewayMessage]) error {
+	caller, _ := peer.FromContext(stream.Context())
+	if info, ok := caller.AuthInfo.(credentials.TLSInfo); !ok || len(info.State.PeerCertificates) == 0 {
+		return status.Error(codes.PermissionDenied, "no certificate")
+	}
 	for {
 		m, err := stream.Recv()
 		if errors.Is(err, io.EOF) {
@@ -117,11 +161,12 @@ type box struct {
 	dir string
 }
 
-func newBox(t testing.TB, run []string, coordinators ...string) box {
+func newBox(t testing.TB, run []string, g *gateway) box {
 	t.Helper()
 	b := box{t, t.TempDir()}
 	doc, err := json.Marshal(provider.Bootstrap{
-		Schema: provider.BootstrapSchema, Instance: "web-0-a", Group: "web", Shard: "shard-1", Coordinators: coordinators,
+		Schema: provider.BootstrapSchema, Instance: machine.Name, Group: "web", Shard: machine.Shard, Coordinators: []string{g.address},
+		JoinToken: token, CA: string(identitytest.Trust(g.ca).PEM()),
 		ReportInterval: "1s", ReconnectMin: "100ms", ReconnectMax: "2s", StopTimeout: "20s", Run: run,
 	})
 	if err != nil {
@@ -213,8 +258,8 @@ func lives(pid int) bool {
 
 // proves DET-1, DET-8, DET-9
 func TestJoinsReportsAndEndsInOrder(t *testing.T) {
-	g := startGateway(t, "127.0.0.1:0")
-	b := newBox(t, serving, g.address)
+	g := startGateway(t)
+	b := newBox(t, serving, g)
 	p := b.agent()
 	if h := g.hello(); h.GetInstance() != "web-0-a" || h.GetBootId() != "boot-1" || h.GetAgentVersion() != "1.2.3" || h.GetEpoch() != 1 {
 		t.Errorf("hello is %v", h)
@@ -239,13 +284,13 @@ func TestJoinsReportsAndEndsInOrder(t *testing.T) {
 //
 // proves DET-14, DET-18
 func TestFrozenAgentComesBack(t *testing.T) {
-	first := startGateway(t, "127.0.0.1:0")
-	b := newBox(t, serving, first.address)
+	first := startGateway(t)
+	b := newBox(t, serving, first)
 	p := b.agent()
 	first.healthy()
 	p.signal(syscall.SIGSTOP)
 	first.server.Stop()
-	second := startGateway(t, first.address)
+	second := first.again()
 	p.signal(syscall.SIGCONT)
 	if h := second.hello(); h.GetEpoch() < 2 || h.GetLease() != 5 {
 		t.Errorf("hello after the thaw is %v, want a higher epoch and the lease from before", h)
@@ -255,8 +300,8 @@ func TestFrozenAgentComesBack(t *testing.T) {
 
 // proves DET-14
 func TestKilledAgentComesBackToItsWorkload(t *testing.T) {
-	g := startGateway(t, "127.0.0.1:0")
-	b := newBox(t, serving, g.address)
+	g := startGateway(t)
+	b := newBox(t, serving, g)
 	first := b.agent()
 	g.healthy()
 	pid := b.workload()
@@ -285,8 +330,8 @@ func TestKilledAgentComesBackToItsWorkload(t *testing.T) {
 
 // proves DET-8
 func TestUpgradeLeavesTheWorkloadAlone(t *testing.T) {
-	g := startGateway(t, "127.0.0.1:0")
-	b := newBox(t, serving, g.address)
+	g := startGateway(t)
+	b := newBox(t, serving, g)
 	p := b.agent("LEASEHOLD_FAREWELL=restart", "LEASEHOLD_KEEP_WORKLOAD=true")
 	g.healthy()
 	pid := b.workload()
@@ -302,8 +347,8 @@ func TestUpgradeLeavesTheWorkloadAlone(t *testing.T) {
 
 // proves DET-1, DET-19
 func TestFailingWorkloadIsToldWithItsLastWords(t *testing.T) {
-	g := startGateway(t, "127.0.0.1:0")
-	b := newBox(t, []string{"sh", "-c", "echo out of luck; exit 4"}, g.address)
+	g := startGateway(t)
+	b := newBox(t, []string{"sh", "-c", "echo out of luck; exit 4"}, g)
 	b.agent()
 	report := g.await("unhealthy report with an exit", func(m *protocol.AgentMessage) bool {
 		return m.GetReport().GetWorkloadExit() != nil

@@ -33,8 +33,8 @@ func (g *gateway) reported(what string, is func(*protocol.Report) bool) {
 //
 // proves ROLL-2, HEAL-1, DRAIN-1
 func TestWhatIsWantedIsDoneOnce(t *testing.T) {
-	g := startGateway(t, "127.0.0.1:0")
-	b := newBox(t, serving, g.address)
+	g := startGateway(t)
+	b := newBox(t, serving, g)
 	t.Cleanup(func() {
 		for _, line := range b.started() {
 			pid, _, _ := strings.Cut(line, " ")
