@@ -47,16 +47,19 @@ func (t *tenure) carryOut(ctx context.Context, s *plan.Snapshot, turns plan.Turn
 		t.r.deps.Before("committed "+a.Rule, a.Instance)
 		turns.Done(a, rev)
 		t.evidence.Wrote(a.Group, rev)
+		t.meterAction(a)
 		for _, e := range entries {
 			t.log.Info("decided", "what", e.What, "group", e.Group, "instance", e.Instance, "rule", e.Rule, "why", e.Why, "revision", int64(rev))
 		}
 		return nil
 	case errors.Is(err, errDeposed):
+		t.r.deps.Meter.Refused(RefusedFence)
 		return err
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	}
 	if errors.Is(err, store.ErrConflict) {
+		t.r.deps.Meter.Refused(RefusedConflict)
 		t.log.Debug("overtaken", "group", a.Group, "instance", a.Instance, "rule", a.Rule, "error", err)
 	} else {
 		t.log.Error("etcd refused a decision", "group", a.Group, "instance", a.Instance, "rule", a.Rule, "error", err)

@@ -30,6 +30,7 @@ func (r *Replica) disturbed(what string) {
 		t.poke()
 	}
 	if news {
+		r.deps.Meter.Disturbed()
 		r.log.Warn("disturbance", "what", what)
 		r.pokePublish()
 	}
@@ -55,6 +56,7 @@ func (r *Replica) watchVitals(ctx context.Context) {
 				r.disturbed("etcd does not answer")
 			}
 		default:
+			r.etcdAnswered()
 			if silent || time.Since(heard) > vitalsSilence || time.Since(asked) > vitalsEvery {
 				r.disturbed(fmt.Sprintf("etcd, or we, stood still for %s", time.Since(heard).Round(100*time.Millisecond)))
 			}

@@ -70,6 +70,7 @@ func (l *lister) list(ctx context.Context) (pause time.Duration) {
 	defer cancel()
 	begun := time.Now()
 	machines, err := l.provider.List(ctx, l.t.shard.ID)
+	l.t.r.deps.Meter.Called(l.name, "list", time.Since(begun), err)
 	if err != nil {
 		if !l.failing && ctx.Err() == nil {
 			l.t.log.Error("provider does not list its machines: nothing is known of them", "provider", l.name, "error", err)

@@ -69,6 +69,7 @@ func (t *tenure) ask(c plan.Call) {
 type queued struct {
 	plan.Call
 	rank, number int
+	since        time.Time
 }
 
 // add takes a call up, unless one for the same instance waits or is under way: calls for one ID never overlap (SAFE-8).
@@ -77,7 +78,7 @@ func (q *queue) add(c plan.Call) {
 		return
 	}
 	q.mu.Lock()
-	heap.Push(&q.waiting, queued{Call: c, rank: c.Rank, number: q.next})
+	heap.Push(&q.waiting, queued{Call: c, rank: c.Rank, number: q.next, since: time.Now()})
 	q.next++
 	q.mu.Unlock()
 	q.poke()
@@ -97,11 +98,11 @@ func (q *queue) empty() bool {
 }
 
 // pop takes the most urgent call. There must be one.
-func (q *queue) pop() plan.Call {
+func (q *queue) pop() queued {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	next, _ := heap.Pop(&q.waiting).(queued) // nothing else is in it
-	return next.Call
+	return next
 }
 
 // run works until ctx ends, and returns when no call is under way.
@@ -126,9 +127,10 @@ func (q *queue) run(ctx context.Context) {
 			return
 		}
 		c := q.pop() // only now: a more urgent one may have come meanwhile
+		q.t.r.deps.Meter.Asked(string(c.Kind), time.Since(c.since))
 		working.Go(func() {
 			defer func() { <-places }()
-			q.call(ctx, c)
+			q.call(ctx, c.Call)
 		})
 	}
 }
@@ -236,7 +238,9 @@ func (q *queue) create(ctx context.Context, c plan.Call, in store.Versioned[stor
 		return
 	}
 	t.r.deps.Before("provider create", rec.ID)
+	asked := time.Now()
 	m, err := q.provider.Create(call, t.request(rec, token))
+	t.r.deps.Meter.Called(rec.Spec.Provider, string(plan.CallCreate), time.Since(asked), err)
 	t.r.deps.Before("provider created", rec.ID)
 	if err != nil {
 		t.log.Error("provider did not create", "group", rec.Group, "instance", rec.ID, "provider", rec.Spec.Provider, "error", err)
@@ -250,6 +254,7 @@ func (q *queue) remove(ctx context.Context, in store.Versioned[store.Instance]) 
 	timeout := q.provider.Capabilities().CallTimeout
 	q.keepConsole(ctx, rec)
 	t.r.deps.Before("provider stop", rec.ID)
+	asked := time.Now()
 	stop, cancel := context.WithTimeout(ctx, timeout+rec.Spec.StopTimeout.D())
 	err := q.provider.Stop(stop, t.shard.ID, rec.ID, rec.Spec.StopTimeout.D())
 	cancel()
@@ -266,6 +271,7 @@ func (q *queue) remove(ctx context.Context, in store.Versioned[store.Instance]) 
 	if err != nil && ctx.Err() == nil {
 		t.log.Error("provider did not remove", "group", rec.Group, "instance", rec.ID, "provider", rec.Spec.Provider, "error", err)
 	}
+	t.r.deps.Meter.Called(rec.Spec.Provider, string(plan.CallRemove), time.Since(asked), err)
 	t.r.deps.Before("provider deleted", rec.ID)
 	if err == nil {
 		q.forget(rec.ID)

@@ -29,7 +29,9 @@ func (q *queue) restart(ctx context.Context, c plan.Call, in store.Versioned[sto
 		return
 	}
 	t.r.deps.Before("provider restart", rec.ID)
+	asked := time.Now()
 	err := q.provider.Restart(call, t.shard.ID, rec.ID, r.Listed)
+	t.r.deps.Meter.Called(rec.Spec.Provider, string(plan.CallRestart), time.Since(asked), err)
 	t.r.deps.Before("provider restarted", rec.ID)
 	if err != nil && ctx.Err() == nil {
 		t.log.Error("provider did not restart", "group", rec.Group, "instance", rec.ID, "provider", rec.Spec.Provider, "error", err)

@@ -41,6 +41,8 @@ type Deps struct {
 	Listen func(ctx context.Context, address string) (net.Listener, error)
 	// Ready is called once, when agents are served, with the address.
 	Ready func(address string)
+	// Meter is told what is worth counting; nil: nothing is.
+	Meter Meter
 	// Before, if set, is called at each boundary between a transaction and a provider call, and around each transaction of
 	// a plan, with the name of the boundary and the instance. Tests die there.
 	Before func(boundary, instance string)
@@ -68,6 +70,8 @@ type Replica struct {
 
 	mu           sync.Mutex
 	tenure       *tenure // while we lead
+	gateway      *gateway.Gateway
+	standing     Standing // but for what is read where it is
 	disturbances int
 	last         *store.Disturbance
 	endSessions  context.CancelFunc
@@ -97,6 +101,9 @@ func New(cfg Config, deps Deps) (*Replica, error) {
 	}
 	if deps.Ready == nil {
 		deps.Ready = func(string) {}
+	}
+	if deps.Meter == nil {
+		deps.Meter = unmetered{}
 	}
 	if deps.Before == nil {
 		deps.Before = func(string, string) {}
@@ -137,6 +144,7 @@ func (r *Replica) Run(ctx context.Context) error {
 		},
 		Authority: r.deps.Authority,
 		Secrets:   r.deps.Secrets,
+		Meter:     r.deps.Meter,
 	})
 	if err != nil {
 		return err
@@ -145,6 +153,9 @@ func (r *Replica) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	r.mu.Lock()
+	r.gateway, r.standing.ShardID = gw, shard.ID
+	r.mu.Unlock()
 
 	// The picture outlives the rest, so that those who wind down still see what happens.
 	pictureCtx, endPicture := context.WithCancel(context.WithoutCancel(ctx))
@@ -180,8 +191,10 @@ func (r *Replica) Run(ctx context.Context) error {
 		r.sessions(sessions, shard)
 	})
 	r.log.Info("serving agents", "address", r.cfg.Advertise, "shard", r.cfg.Shard, "shard_id", shard.ID)
+	r.nowServing(r.cfg.Advertise)
 	r.deps.Ready(r.cfg.Advertise)
 	<-ctx.Done()
+	r.nowServing("")
 
 	drain, done := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
 	gw.Drain(drain)
@@ -305,6 +318,7 @@ func (r *Replica) session(ctx context.Context, lease store.Lease, shard store.Sh
 		}
 		t := newTenure(r, fence, shard)
 		r.lead(t)
+		r.deps.Meter.Led(true)
 		if err = r.claim(ctx, lease, fence); err == nil {
 			err = r.checkStore(ctx, fence)
 		}
@@ -312,6 +326,7 @@ func (r *Replica) session(ctx context.Context, lease store.Lease, shard store.Sh
 			err = t.run(ctx)
 		}
 		r.lead(nil)
+		r.deps.Meter.Led(false)
 		if resignErr := r.resign(ctx, fence); resignErr != nil && err == nil {
 			err = resignErr
 		}

@@ -42,13 +42,14 @@ type tenure struct {
 	pokes    chan struct{}
 
 	verdicts map[string]plan.Judgment   // as last told in the journal
+	troubles map[string]time.Time       // since when we see trouble, of those in trouble
 	held     map[string]map[string]bool // by group: what the log was told is held
 }
 
 func newTenure(r *Replica, fence store.Fence, shard store.Shard) *tenure {
 	t := &tenure{
 		r: r, fence: fence, shard: shard, log: r.log.With("fence", int64(fence.Created)),
-		pokes: make(chan struct{}, 1), verdicts: map[string]plan.Judgment{}, held: map[string]map[string]bool{}, listers: map[string]*lister{},
+		pokes: make(chan struct{}, 1), verdicts: map[string]plan.Judgment{}, troubles: map[string]time.Time{}, held: map[string]map[string]bool{}, listers: map[string]*lister{},
 	}
 	capabilities := map[string]provider.Capabilities{}
 	for name, p := range r.deps.Providers {
@@ -177,6 +178,7 @@ func (t *tenure) watchClock(ctx context.Context) {
 func (t *tenure) step(ctx context.Context) (next time.Time, err error) {
 	heard, interrupted := t.r.picture.Heard()
 	if interrupted != nil || time.Since(heard) > vitalsSilence {
+		t.r.deps.Meter.Refused(RefusedStale)
 		return time.Time{}, nil //nolint:nilerr // SAFE-3: the groups stay dirty; the picture wakes us
 	}
 	var snapshot plan.Snapshot
@@ -198,7 +200,9 @@ func (t *tenure) step(ctx context.Context) (next time.Time, err error) {
 	}
 	now = time.Now() // not before anything in the snapshot
 	p := plan.Compute(snapshot, now)
-	if took := time.Since(now); took > passLate {
+	took := time.Since(now)
+	t.r.deps.Meter.Planned(took)
+	if took > passLate {
 		t.log.Warn("planning took long", "took", took.String(), "groups", len(ready))
 	}
 	t.evidence.Tallied(p.Tallies)
@@ -259,6 +263,7 @@ func (t *tenure) tellHeld(planned []string, p plan.Plan) {
 			key := b.Rule + " " + b.What
 			held[key] = true
 			if !t.held[group][key] {
+				t.r.deps.Meter.Held(b.Rule)
 				t.log.Warn("held", "group", group, "instance", b.Instance, "rule", b.Rule, "what", b.What, "why", b.Why, "until", b.Until)
 			}
 		}
@@ -281,9 +286,11 @@ func (t *tenure) tellVerdicts(ctx context.Context, s *plan.Snapshot, p plan.Plan
 			before, known := t.verdicts[id]
 			if in.Record.Phase == store.Deleting {
 				delete(t.verdicts, id)
+				delete(t.troubles, id)
 				continue
 			}
 			t.verdicts[id] = now
+			t.meterVerdict(id, before, now)
 			if known && before.Verdict == now.Verdict && (now.Verdict != store.Suspect || before.Rule == now.Rule && evidenceOfProvider(before) == evidenceOfProvider(now)) {
 				continue
 			}

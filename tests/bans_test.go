@@ -182,6 +182,14 @@ var bans = []ban{
 			}),
 	},
 	{
+		name: "prometheus in web",
+		why: "who has something to count tells it through an interface of its own, so that numbers can be told in another way and a test needs no " +
+			"registry",
+		find: refuseImports(
+			func(f sourceFile) bool { return f.folder() != "coordinator/web" },
+			func(_ sourceFile, p string) bool { return within(p, "github.com/prometheus") }),
+	},
+	{
 		name: "yaml in cmd",
 		why: "YAML is how operators write groups; behind the command line everything is a record, and JSON in the " +
 			"store. A second reader of YAML would be a second truth about unknown fields and line numbers",

@@ -76,6 +76,8 @@ var imagined = []struct {
 	{"coordinator/x.go", `package coordinator; import _ "github.com/alecthomas/kong"`, []string{"kong and tint in cmd"}},
 	{"agent/x_test.go", `package agent; import _ "github.com/lmittmann/tint"`, []string{"kong and tint in cmd"}},
 	{"cmd/leasehold/x.go", `package main; import _ "github.com/alecthomas/kong"`, nil},
+	{"coordinator/x.go", `package coordinator; import _ "github.com/prometheus/client_golang/prometheus"`, []string{"prometheus in web"}},
+	{"coordinator/web/x.go", `package web; import _ "github.com/prometheus/client_golang/prometheus"`, nil},
 	{"coordinator/web/x.go", `package web; import _ "go.yaml.in/yaml/v4"`, []string{"yaml in cmd"}},
 	{"cmd/groupfile/x.go", `package groupfile; import _ "go.yaml.in/yaml/v4"`, nil},
 

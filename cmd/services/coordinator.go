@@ -20,6 +20,7 @@ type Coordinator struct {
 	Zones      []string      `help:"Zones of the process provider." default:"local" placeholder:"NAME,…"`
 	SessionTTL time.Duration `help:"How long a leader may be silent before another takes over; 2s to 1m." default:"5s" placeholder:"DURATION"`
 	LogLevel   string        `help:"What to log: ${enum}." enum:"debug,info,warn,error" default:"info"`
+	HTTP       `embed:""`
 }
 
 // Run serves until ctx ends; then it resigns and sends its agents to other replicas.
@@ -49,13 +50,17 @@ func (c *Coordinator) Run(ctx context.Context, h *Host) error {
 			return err
 		}
 	}
+	web := newSide(h, log)
 	r, err := coordinator.New(coordinator.Config{
 		Shard: h.Shard, ID: id, Listen: c.Listen, Advertise: c.Advertise, SessionTTL: c.SessionTTL, Version: h.Version,
-	}, coordinator.Deps{Store: st, Providers: h.providers(processes), Logger: log})
+	}, coordinator.Deps{Store: web.measured(st), Providers: h.providers(processes), Logger: log, Meter: web.metrics})
+	if err == nil {
+		err = web.open(ctx, c.HTTP, r)
+	}
 	if err != nil {
 		return err
 	}
-	err = r.Run(ctx)
+	err = web.around(ctx, r.Run)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
 		return listenProblem("--listen", c.Listen, err)

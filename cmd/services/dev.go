@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"sync"
@@ -23,6 +24,7 @@ type Dev struct {
 	DataDir    string   `help:"Where everything is kept (default: leasehold/dev in XDG_STATE_HOME or ~/.local/state)." env:"LEASEHOLD_DATA_DIR" placeholder:"DIR"`
 	EtcdListen string   `help:"Where the embedded etcd listens (default: 127.0.0.1:2379, or a free port if that is taken)." placeholder:"HOST:PORT"`
 	Listen     string   `help:"Where the coordinator serves agents (default: 127.0.0.1:7420, or a free port if that is taken)." placeholder:"HOST:PORT"`
+	HTTP       string   `name:"http" help:"Where health and metrics are served (default: 127.0.0.1:7421, or a free port if that is taken); off: nowhere." env:"LEASEHOLD_HTTP" placeholder:"HOST:PORT"`
 	Group      []string `help:"Apply this group file at the start, instead of the demo group. May be repeated." type:"path" placeholder:"FILE"`
 	LogLevel   string   `help:"What to log in dev.log: ${enum}." enum:"debug,info,warn,error" default:"info"`
 }
@@ -31,6 +33,7 @@ type Dev struct {
 const (
 	devEtcd   = "127.0.0.1:2379"
 	devAgents = "127.0.0.1:7420"
+	devHTTP   = "127.0.0.1:7421"
 )
 
 // Run starts everything, shows what happens, and stops all that it started when ctx ends.
@@ -73,13 +76,21 @@ func (d *Dev) Run(ctx context.Context, h *Host) (err error) {
 		return err
 	}
 	ready := make(chan string, 1)
-	replica, err := coordinator.New(coordinator.Config{Shard: h.Shard, ID: id, Listen: agents, Version: h.Version}, coordinator.Deps{
-		Store: st, Providers: h.providers(processes), Logger: log, Ready: func(address string) { ready <- address },
-	})
+	http, err := d.httpAddress(ctx)
 	if err != nil {
 		return err
 	}
-	w := &devWorld{h: h, dir: dir, store: st, processes: processes, replica: replica, keys: store.KeysOf(h.Shard), endpoint: etcd.Endpoint(), etcdStopped: etcd.Stopped()}
+	web := newSide(h, log)
+	replica, err := coordinator.New(coordinator.Config{Shard: h.Shard, ID: id, Listen: agents, Version: h.Version}, coordinator.Deps{
+		Store: web.measured(st), Providers: h.providers(processes), Logger: log, Ready: func(address string) { ready <- address }, Meter: web.metrics,
+	})
+	if err == nil {
+		err = web.open(ctx, http, replica)
+	}
+	if err != nil {
+		return err
+	}
+	w := &devWorld{web: web, h: h, dir: dir, store: st, processes: processes, replica: replica, keys: store.KeysOf(h.Shard), endpoint: etcd.Endpoint(), etcdStopped: etcd.Stopped()}
 	return w.run(ctx, groups, ready)
 }
 
@@ -90,6 +101,7 @@ type devWorld struct {
 	store     store.Store
 	processes *process.Provider
 	replica   *coordinator.Replica
+	web       *side
 	keys      store.Keys
 	endpoint  string
 
@@ -109,7 +121,7 @@ func (w *devWorld) run(ctx context.Context, groups []store.Group, ready <-chan s
 	serve, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	ended := make(chan error, 1)
-	go func() { ended <- w.replica.Run(serve) }()
+	go func() { ended <- w.web.around(serve, w.replica.Run) }()
 	show, hide := context.WithCancel(ctx)
 	defer hide()
 	var showing sync.WaitGroup
@@ -121,7 +133,7 @@ func (w *devWorld) run(ctx context.Context, groups []store.Group, ready <-chan s
 			stop()
 			return errors.Join(problem("choose a directory that you may write to, with --data-dir", "data directory: %s", err), <-ended)
 		}
-		w.print("ready  etcd %s  agents %s  data %s\n", w.endpoint, address, w.dir)
+		w.print("ready  etcd %s  agents %s%s  data %s\n", w.endpoint, address, w.web.shown(), w.dir)
 		if w.endpoint != devEtcd {
 			fmt.Fprintf(w.h.Stderr, "etcd is not at its usual address: for other commands, export LEASEHOLD_ENDPOINTS=%s\n", w.endpoint)
 		}
@@ -237,6 +249,25 @@ func (d *Dev) agentsAddress(ctx context.Context, dir string) (string, error) {
 		return freeAddress(ctx)
 	}
 	return wanted, nil
+}
+
+// httpAddress settles where health and metrics are served: nobody looks there by himself, so any port will do.
+func (d *Dev) httpAddress(ctx context.Context) (HTTP, error) {
+	wanted := d.HTTP
+	if wanted == "" {
+		if wanted = devHTTP; portFree(ctx, wanted) != nil {
+			wanted = "127.0.0.1:0"
+		}
+	}
+	if host, _, err := net.SplitHostPort(wanted); err == nil && !loopback(host) {
+		return HTTP{}, problem("leasehold dev --http 127.0.0.1:7421, or run leasehold coordinator, which can secure it", "--http: %s: dev serves this machine alone", wanted)
+	}
+	return HTTP{HTTP: wanted}, nil
+}
+
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // listenFile holds where agents found the coordinator the last time, whether asked for or not.

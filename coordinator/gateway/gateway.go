@@ -39,6 +39,8 @@ type Deps struct {
 	Record func(ctx context.Context, txn store.Txn, entry store.JournalEntry) (store.Revision, error)
 	// Authority certifies agents and says whom to believe; nil: streams are not secured, which is for networks that exist in memory alone.
 	Authority Authority
+	// Meter is told what is worth counting; nil: nothing is.
+	Meter Meter
 }
 
 // The gateway's own times.
@@ -94,6 +96,9 @@ func New(cfg Config, deps Deps) (*Gateway, error) {
 	}
 	if own := (identity.Identity{Shard: cfg.ShardID, Role: identity.Coordinator, Name: cfg.Replica}); deps.Authority != nil && own.Validate() != nil {
 		return nil, fmt.Errorf("gateway: no certificate can carry the name of this replica: %w", own.Validate())
+	}
+	if deps.Meter == nil {
+		deps.Meter = Unmetered{}
 	}
 	g := &Gateway{
 		cfg: cfg, deps: deps, sessions: map[string]*session{}, strays: map[string]stray{}, refused: map[string]time.Time{},
@@ -173,21 +178,26 @@ func (g *Gateway) Session(stream grpc.BidiStreamingServer[protocol.AgentMessage,
 	}
 	s := newSession(g, stream, hello)
 	if refusal := s.prove(); refusal != nil {
+		g.deps.Meter.StreamRefused(refusal.GetReason().String())
 		g.answerLate(s.ctx)
 		return s.stream.Send(&protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Refused{Refused: refusal}})
 	}
 	if refusal := s.behaves(); refusal != nil {
+		g.deps.Meter.StreamRefused(refusal.GetRefused().GetReason().String())
 		return s.stream.Send(refusal)
 	}
 	if refusal := s.open(stream.Context()); refusal != nil {
+		g.deps.Meter.StreamRefused(refusal.GetReason().String())
 		g.deps.Logger.Debug("agent refused", "instance", hello.GetInstance(), "reason", refusal.GetReason().String(), "why", refusal.GetMessage())
 		return s.stream.Send(&protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Refused{Refused: refusal}})
 	}
 	if !g.admit(s) {
+		g.deps.Meter.StreamRefused(protocol.Refused_UNAVAILABLE.String())
 		return s.stream.Send(refusedMessage(protocol.Refused_UNAVAILABLE, "this replica stops: go to another", 0))
 	}
 	defer g.forget(s)
 	g.deps.Picture.View(func(c *picture.Content) { g.check(c, s) }) // what changed before we were listed among the sessions
+	g.deps.Meter.StreamOpened()
 	g.deps.Logger.Info("agent registered", "instance", s.instance, "epoch", s.epoch, "boot", s.bootID, "from", s.peer)
 	return s.serve()
 }

@@ -42,6 +42,7 @@ func (s *session) report(r *protocol.Report) error {
 	case s.ctx.Err() != nil:
 		return nil // the stream is gone: that says nothing of etcd
 	case err != nil:
+		s.g.deps.Meter.Reported(false)
 		s.g.deps.Disturbed("a renewal failed")
 		s.g.deps.Logger.Debug("lease not renewed", "instance", s.instance, "error", err)
 		if s.g.renewed(false, s.ttl) {
@@ -50,6 +51,7 @@ func (s *session) report(r *protocol.Report) error {
 		return s.stream.Send(&protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Nack{Nack: &protocol.Nack{Sequence: r.GetSequence(), Message: clip(err.Error(), mostText)}}})
 	}
 	s.g.renewed(true, s.ttl)
+	s.g.deps.Meter.Reported(true)
 	if err := s.stream.Send(&protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Ack{Ack: &protocol.Ack{Sequence: r.GetSequence(), Lease: int64(lease.ID)}}}); err != nil {
 		return err
 	}

@@ -238,12 +238,15 @@ func (s *session) closed(goodbye *protocol.Goodbye) error {
 	switch cause := context.Cause(s.ctx); {
 	case errors.Is(cause, errSuperseded):
 		s.stopTimer()
+		s.g.deps.Meter.StreamClosed("superseded")
 		_ = s.stream.Send(refusedMessage(protocol.Refused_SUPERSEDED, errSuperseded.Error(), 0))
 	case errors.Is(cause, errRetired):
 		s.stopTimer()
+		s.g.deps.Meter.StreamClosed("retired")
 		_ = s.stream.Send(refusedMessage(protocol.Refused_RETIRED, "instance "+s.instance+" is being deleted", 0))
 	case errors.Is(cause, errReplicaStops):
 		s.stopTimer()
+		s.g.deps.Meter.StreamClosed("stopping")
 		_ = s.stream.Send(refusedMessage(protocol.Refused_UNAVAILABLE, errReplicaStops.Error(), 0))
 	case errors.Is(cause, errCertificate), errors.Is(cause, errDistrusted):
 		s.g.refusals.Add(Refusal{Rule: "SEC-1", What: "stream ended", Why: cause.Error(), Address: s.peer, Claimed: s.instance})
@@ -297,6 +300,7 @@ func (s *session) welcome() error {
 func (s *session) ended(err error, goodbye *protocol.Goodbye) {
 	s.stopTimer()
 	if goodbye != nil {
+		s.g.deps.Meter.StreamClosed("goodbye")
 		s.g.deps.Logger.Info("agent left", "instance", s.instance, "epoch", s.epoch, "goodbye", goodbye.GetKind().String())
 		return // the key says so already
 	}
@@ -308,6 +312,7 @@ func (s *session) ended(err error, goodbye *protocol.Goodbye) {
 	default:
 		why = status.Convert(err).Message()
 	}
+	s.g.deps.Meter.StreamClosed("lost")
 	s.g.deps.Logger.Info("stream lost", "instance", s.instance, "epoch", s.epoch, "why", why)
 	s.g.goDo(func(ctx context.Context) { s.setState(ctx, store.StreamLost, "", why) })
 }

@@ -115,7 +115,7 @@ func (b *bench) start(ctx context.Context, agent string) (stop func() error, err
 	}
 	for i := range b.cfg.Replicas {
 		name := string(rune('a' + i))
-		cmd, err := b.launch(name, "coordinator", "--id", name, "--listen", fmt.Sprintf("%s:%d", coordinatorIP, 7420+i), "--machines", b.machines, "--agent", agent)
+		cmd, err := b.launch(name, "coordinator", "--id", name, "--listen", fmt.Sprintf("%s:%d", coordinatorIP, 7420+i), "--machines", b.machines, "--agent", agent, "--http", "off")
 		if err != nil {
 			return nil, errors.Join(err, stop())
 		}

@@ -73,6 +73,8 @@ func TestNewcomer(t *testing.T) {
 		{"endpoint without a port", 2, "127.0.0.1", []string{"status", "--endpoints", "127.0.0.1", "--timeout", "2s"}},
 		{"port of a coordinator taken", 1, somebody, []string{"coordinator", "--listen", somebody, "--machines", w.machines}},
 		{"port of dev taken", 1, somebody, []string{"dev", "--data-dir", data, "--etcd-listen", free(), "--listen", somebody}},
+		{"port of dev's http taken", 1, somebody, []string{"dev", "--data-dir", data, "--etcd-listen", free(), "--listen", free(), "--http", somebody}},
+		{"dev's http to everybody", 1, "--http", []string{"dev", "--data-dir", data, "--etcd-listen", free(), "--listen", free(), "--http", "0.0.0.0:0"}},
 		{"port of dev's etcd taken", 1, somebody, []string{"dev", "--data-dir", data, "--etcd-listen", somebody, "--listen", free()}},
 		{"address that is not ours", 1, "192.0.2.1", []string{"coordinator", "--listen", "192.0.2.1:7420", "--machines", w.machines}},
 		{"address that is none", 1, "here", []string{"dev", "--data-dir", data, "--etcd-listen", free(), "--listen", "here"}},

@@ -1,0 +1,89 @@
+package services
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"syscall"
+
+	"github.com/leasehold/leasehold/coordinator"
+	"github.com/leasehold/leasehold/coordinator/web"
+	"github.com/leasehold/leasehold/store"
+)
+
+// HTTP are the flags of a replica's read-only HTTP side.
+type HTTP struct {
+	HTTP      string `name:"http" help:"Where health and metrics are served; off: nowhere. Beyond loopback it needs TLS, and a token or client certificates." default:"127.0.0.1:7421" env:"LEASEHOLD_HTTP" placeholder:"HOST:PORT"`
+	Cert      string `name:"http-cert" help:"Certificate of the HTTP side, with its chain, as PEM; read anew when it changes, like all of these." type:"path" placeholder:"FILE"`
+	Key       string `name:"http-key" help:"Its key." type:"path" placeholder:"FILE"`
+	TokenFile string `name:"http-token-file" help:"Holds the token that callers show (Authorization: Bearer)." type:"path" placeholder:"FILE"`
+	ClientCA  string `name:"http-client-ca" help:"Whose certificates callers may show instead, as PEM." type:"path" placeholder:"FILE"`
+}
+
+// off says that there is no HTTP side.
+func (f HTTP) off() bool { return f.HTTP == "" || f.HTTP == "off" }
+
+// side is what a replica tells by HTTP, if it does.
+type side struct {
+	metrics *web.Metrics
+	server  *web.Server // nil: it does not
+	log     *slog.Logger
+}
+
+func newSide(h *Host, log *slog.Logger) *side {
+	return &side{metrics: web.NewMetrics(h.Version), log: log}
+}
+
+// measured is a store whose answers are measured.
+func (s *side) measured(st store.Store) store.Store { return s.metrics.Store(st) }
+
+// open takes the address.
+func (s *side) open(ctx context.Context, f HTTP, r *coordinator.Replica) error {
+	if f.off() {
+		return nil
+	}
+	server, err := web.New(web.Config{
+		Listen: f.HTTP, CertFile: f.Cert, KeyFile: f.Key, TokenFile: f.TokenFile, ClientCAFile: f.ClientCA,
+	}, web.Deps{Replica: r, Metrics: s.metrics, Logger: s.log})
+	if err == nil {
+		err = server.Listen(ctx)
+	}
+	var unsafe *web.UnsafeError
+	switch {
+	case errors.As(err, &unsafe):
+		return problem(unsafe.Next, "%s", unsafe.What)
+	case errors.Is(err, syscall.EADDRINUSE):
+		return problem("end what listens there, choose another address with --http (port 0 takes a free one), or --http off", "--http: %s is taken by another program", f.HTTP)
+	case err != nil:
+		return problem("choose an address of this machine with --http, or --http off", "--http: %s", err)
+	}
+	s.server = server
+	s.log.Info("serving http", "url", server.URL())
+	return nil
+}
+
+// shown is where it is, for people.
+func (s *side) shown() string {
+	if s.server == nil {
+		return ""
+	}
+	return "  " + s.server.URL()
+}
+
+// around serves for as long as the replica does, and its end can be watched. Should it end sooner, agents are served on.
+func (s *side) around(ctx context.Context, run func(context.Context) error) error {
+	if s.server == nil {
+		return run(ctx)
+	}
+	serve, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		if err := s.server.Run(serve); serve.Err() == nil {
+			s.log.Error("http is served no more, agents are", "error", err)
+		}
+	})
+	defer serving.Wait()
+	defer stop()
+	return run(ctx)
+}

@@ -1,0 +1,31 @@
+package evidence
+
+import (
+	"time"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// GraceEnd is until when nobody is judged lost.
+func (e *Evidence) GraceEnd() time.Time {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.graceEnd
+}
+
+// CountMachines says how many machines have no record, and of how many records the machine ought to be listed and is not. It looks at every
+// instance.
+func (e *Evidence) CountMachines() (orphans, missing int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, w := range e.instances {
+		switch w.phase {
+		case store.Pending, store.Creating, store.Deleting, store.Finished: // there need be none
+		default:
+			if !w.sighting.Begun.IsZero() && !w.sighting.Listed {
+				missing++
+			}
+		}
+	}
+	return len(e.extras), missing
+}

@@ -1,0 +1,22 @@
+package gateway
+
+// Meter is told what is worth counting of agents' streams, from many goroutines. It must not block.
+type Meter interface {
+	// StreamOpened: an agent has registered.
+	StreamOpened()
+	// StreamRefused: an agent was sent away at its hello; why is one of the protocol's reasons.
+	StreamRefused(why string)
+	// StreamClosed: the stream of a registered agent is over.
+	StreamClosed(why string)
+	// Reported: a report came, and was acknowledged or not.
+	Reported(acknowledged bool)
+}
+
+// Unmetered counts nothing.
+type Unmetered struct{}
+
+// Nothing is done with any of it.
+func (Unmetered) StreamOpened()        {}
+func (Unmetered) StreamRefused(string) {}
+func (Unmetered) StreamClosed(string)  {}
+func (Unmetered) Reported(bool)        {}

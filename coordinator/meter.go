@@ -1,0 +1,102 @@
+package coordinator
+
+import (
+	"time"
+
+	"github.com/leasehold/leasehold/coordinator/gateway"
+	"github.com/leasehold/leasehold/coordinator/picture"
+	"github.com/leasehold/leasehold/coordinator/plan"
+	"github.com/leasehold/leasehold/store"
+)
+
+// Meter is told what is worth counting, where it happens, from many goroutines. It must not block.
+type Meter interface {
+	gateway.Meter
+	// Led: leadership has begun, or ended.
+	Led(begun bool)
+	// Disturbed: leases may have ended though their agents live.
+	Disturbed()
+	// Planned: a plan was made, and took so long.
+	Planned(took time.Duration)
+	// Decided: an action was committed, with what it told the journal.
+	Decided(a *plan.Action)
+	// Held: work that ought to be done is held, by a rule. It is told once for each.
+	Held(rule string)
+	// Refused: we did not do what we would have, and why.
+	Refused(why Refusal)
+	// Asked: a call left its queue, after so long.
+	Asked(call string, waited time.Duration)
+	// Called: a call to a provider is over.
+	Called(provider, call string, took time.Duration, err error)
+	// Detected: an instance was judged to have failed, so long after the first sign of trouble that the leader saw.
+	Detected(verdict store.Verdict, after time.Duration)
+	// Repaired: what replaces a failed instance, or the instance itself after a restart, is healthy, so long after the failure was counted.
+	Repaired(verdict store.Verdict, after time.Duration)
+}
+
+// Refusal is why a leader does not do what it would.
+type Refusal string
+
+// The refusals that no rule of a plan tells of.
+const (
+	RefusedStale    Refusal = "stale"    // no plan is made: the picture is too old (SAFE-3)
+	RefusedFence    Refusal = "fence"    // a transaction failed since another replica leads (SAFE-7)
+	RefusedConflict Refusal = "conflict" // a transaction failed since its evidence had changed (SAFE-4)
+	RefusedGrace    Refusal = "grace"    // a lease ended, and its agent has time to return (SAFE-1)
+)
+
+// unmetered counts nothing.
+type unmetered struct{ gateway.Unmetered }
+
+func (unmetered) Led(bool)                                    {}
+func (unmetered) Disturbed()                                  {}
+func (unmetered) Planned(time.Duration)                       {}
+func (unmetered) Decided(*plan.Action)                        {}
+func (unmetered) Held(string)                                 {}
+func (unmetered) Refused(Refusal)                             {}
+func (unmetered) Asked(string, time.Duration)                 {}
+func (unmetered) Called(string, string, time.Duration, error) {}
+func (unmetered) Detected(store.Verdict, time.Duration)       {}
+func (unmetered) Repaired(store.Verdict, time.Duration)       {}
+
+// meterAction tells of an action that was committed, and of the repair that it ends, if it does.
+func (t *tenure) meterAction(a *plan.Action) {
+	t.r.deps.Meter.Decided(a)
+	if a.To != store.Running || a.From == store.Running {
+		return
+	}
+	var failure *store.Failure
+	t.r.picture.View(func(c *picture.Content) {
+		rec := c.Instances[a.Instance].Record
+		failures := c.Slots[rec.Group][rec.Slot].Record.Failures
+		if len(failures) == 0 {
+			return
+		}
+		last := failures[len(failures)-1]
+		replaces := rec.Replaces == last.Instance && rec.Boot == "" // for the first time: whatever fails later is another failure
+		restarted := rec.ID == last.Instance && rec.Restart != nil && rec.Restart.Heals
+		if replaces || restarted {
+			failure = &last
+		}
+	})
+	if failure != nil {
+		t.r.deps.Meter.Repaired(failure.Verdict, max(0, time.Since(failure.At)))
+	}
+}
+
+// meterVerdict tells of an instance that was judged to have failed, and notes since when there is trouble.
+func (t *tenure) meterVerdict(id string, before, now plan.Judgment) {
+	if !troubled(now.Verdict) {
+		delete(t.troubles, id)
+		return
+	}
+	if t.troubles[id].IsZero() {
+		t.troubles[id] = time.Now()
+	}
+	switch {
+	case now.Verdict.Failed() && !before.Verdict.Failed():
+		t.r.deps.Meter.Detected(now.Verdict, time.Since(t.troubles[id]))
+	case now.Rule == "SAFE-1" && before.Rule != "SAFE-1":
+		t.r.deps.Meter.Refused(RefusedGrace)
+	}
+}

@@ -1,0 +1,21 @@
+// Package web is the read-only HTTP side of a replica: is it alive, is it ready, what can be measured. The page for people will be
+// served by it too.
+//
+//	web.go          the server: where it listens, how long anything may take
+//	guard.go        which requests are answered at all, and the headers of every answer
+//	credentials.go  the token; keys and certificates, read anew when their files change
+//	crowd.go        how many connections there may be, and who gives way
+//	health.go       /livez, /readyz
+//	metrics.go      what is counted where it happens
+//	gauges.go       what is read from the picture when somebody asks
+//	requests.go     how etcd answers, measured around the store
+//
+// # Invariants
+//
+//   - Nothing is changed by any request: GET and HEAD, no bodies.
+//   - Beyond loopback there is TLS, and nobody without credentials sees more than whether the replica is alive and ready.
+//   - A certificate of the agents' authority opens nothing here.
+//   - The listener, its connections and its time-outs are its own: whatever is done to it, agents are served.
+//   - An answer that refuses says nothing of the inside.
+//   - Prometheus is known here alone: who has something to count tells it through an interface of its own.
+package web

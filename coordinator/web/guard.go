@@ -1,0 +1,198 @@
+package web
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/leasehold/leasehold/agent/identity"
+)
+
+// headers are those of every answer, refusals included. There is no script, style or frame in anything that is served, and no other
+// origin may read it: so there are no CORS headers, ever.
+var headers = [][2]string{
+	{"Content-Security-Policy", "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"},
+	{"X-Content-Type-Options", "nosniff"},
+	{"X-Frame-Options", "DENY"},
+	{"Referrer-Policy", "no-referrer"},
+	{"Cross-Origin-Opener-Policy", "same-origin"},
+	{"Cross-Origin-Embedder-Policy", "require-corp"},
+	{"Cross-Origin-Resource-Policy", "same-origin"},
+	{"Permissions-Policy", "camera=(), geolocation=(), microphone=(), payment=(), usb=()"},
+	{"Cache-Control", "no-store"},
+}
+
+// handler answers what may be answered.
+func (s *Server) handler() http.Handler {
+	pages := s.pages()
+	pages = append(pages, page{"/", "", func(*http.Request) bool { return false }, index(pages)})
+	byPath := make(map[string]page, len(pages))
+	for _, p := range pages {
+		byPath[p.path] = p
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer inUse(r)()
+		for _, h := range headers {
+			w.Header().Set(h[0], h[1])
+		}
+		// The path as it came: nothing is cleaned, so nothing is led elsewhere by dots or escapes.
+		p, known := byPath[r.URL.EscapedPath()]
+		code := s.refuse(r)
+		switch {
+		case code != 0:
+		case (!known || !p.open(r)) && !s.admitted(r):
+			code = http.StatusUnauthorized // before it is told whether there is such a page
+		case !known:
+			code = http.StatusNotFound
+		}
+		if code != 0 {
+			s.turnAway(w, r, code)
+			return
+		}
+		p.serve(w, r)
+	})
+}
+
+// refuse says with which status a request is sent away whoever asks; 0: it is not.
+func (s *Server) refuse(r *http.Request) int {
+	switch {
+	case !r.ProtoAtLeast(1, 1):
+		return http.StatusHTTPVersionNotSupported // it need not name a host
+	case r.Method != http.MethodGet && r.Method != http.MethodHead:
+		return http.StatusMethodNotAllowed
+	case r.ContentLength != 0 || len(r.TransferEncoding) > 0:
+		return http.StatusRequestEntityTooLarge
+	case s.local && !s.isOurs(r.Host):
+		return http.StatusMisdirectedRequest
+	case foreign(r):
+		return http.StatusForbidden
+	}
+	return 0
+}
+
+// isOurs says whether a Host header names us as somebody on this machine would. A name that a stranger's server of names has led to
+// loopback (DNS rebinding) does not: a browser believes that page to be of our origin.
+func (s *Server) isOurs(hostport string) bool {
+	host := hostport
+	if h, _, err := net.SplitHostPort(hostport); err == nil {
+		host = h
+	}
+	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
+	if ip := net.ParseIP(host); ip != nil {
+		return ip.IsLoopback()
+	}
+	return strings.EqualFold(host, "localhost") || s.host != "" && strings.EqualFold(host, s.host)
+}
+
+// foreign says whether a browser asks in the name of another origin's page. Following a link to us is fine, reading us from elsewhere is not.
+func foreign(r *http.Request) bool {
+	if origin := r.Header.Get("Origin"); origin != "" {
+		u, err := url.Parse(origin)
+		if err != nil || !strings.EqualFold(u.Host, r.Host) {
+			return true
+		}
+	}
+	switch r.Header.Get("Sec-Fetch-Site") {
+	case "cross-site", "same-site":
+		return r.Header.Get("Sec-Fetch-Mode") != "navigate" || r.Header.Get("Sec-Fetch-Dest") != "document"
+	}
+	return false
+}
+
+// admitted says whether whoever asks has shown what is asked for. On loopback nothing may be.
+func (s *Server) admitted(r *http.Request) bool {
+	if s.token == nil && s.cfg.ClientCAFile == "" {
+		return s.local
+	}
+	return s.token != nil && knowsToken(r, s.token.now()) || s.cfg.ClientCAFile != "" && hasCertificate(r)
+}
+
+// knowsToken compares digests, so that neither time nor length tells anything. A token in the URL is none: those end up in logs.
+func knowsToken(r *http.Request, token []byte) bool {
+	scheme, shown, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return false
+	}
+	a, b := sha256.Sum256([]byte(shown)), sha256.Sum256(token)
+	return subtle.ConstantTimeCompare(a[:], b[:]) == 1
+}
+
+// hasCertificate says whether the handshake has verified a certificate. One that names an agent or a coordinator on an agents' stream is
+// none for us, even where somebody has named the agents' authority by mistake.
+func hasCertificate(r *http.Request) bool {
+	if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
+		return false
+	}
+	for _, uri := range r.TLS.PeerCertificates[0].URIs {
+		if strings.EqualFold(uri.Scheme, identity.Scheme) {
+			return false
+		}
+	}
+	return true
+}
+
+// turnAway tells a caller the status, and nothing else.
+func (s *Server) turnAway(w http.ResponseWriter, r *http.Request, code int) {
+	s.metrics.httpRefused.WithLabelValues(fmt.Sprint(code)).Inc()
+	switch code {
+	case http.StatusMethodNotAllowed:
+		w.Header().Set("Allow", "GET, HEAD")
+	case http.StatusUnauthorized:
+		w.Header().Set("WWW-Authenticate", `Bearer realm="leasehold"`)
+		s.refusals.note(r.RemoteAddr)
+	}
+	if r.ContentLength != 0 {
+		w.Header().Set("Connection", "close") // what follows is not read
+	}
+	say(w, code, http.StatusText(code))
+}
+
+func say(w http.ResponseWriter, code int, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(code)
+	_, _ = io.WriteString(w, text+"\n") // whoever is gone needs no answer
+}
+
+// index tells what there is.
+func index(pages []page) http.HandlerFunc {
+	var text strings.Builder
+	text.WriteString("Leasehold: the read-only side of a coordinator.\n\n")
+	for _, p := range pages {
+		fmt.Fprintf(&text, "%-10s %s\n", p.path, p.about)
+	}
+	text.WriteString("\nleasehold status shows the shard itself.")
+	return func(w http.ResponseWriter, _ *http.Request) { say(w, http.StatusOK, text.String()) }
+}
+
+// refusalsEvery is how often callers without credentials are worth a line.
+const refusalsEvery = time.Minute
+
+// refusals tells the log of callers without credentials: the first at once, then how many.
+type refusals struct {
+	log *slog.Logger
+
+	mu    sync.Mutex
+	told  time.Time
+	since int
+}
+
+func newRefusals(log *slog.Logger) *refusals { return &refusals{log: log} }
+
+func (f *refusals) note(from string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.since++
+	if time.Since(f.told) < refusalsEvery {
+		return
+	}
+	f.log.Warn("http requests without the right credentials refused", "requests", f.since, "last_from", from)
+	f.told, f.since = time.Now(), 0
+}

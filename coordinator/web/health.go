@@ -1,0 +1,115 @@
+package web
+
+import (
+	"crypto/x509"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/leasehold/leasehold/coordinator"
+)
+
+// oldPicture is from when on the picture is too old to be relied on: SAFE-3.
+const oldPicture = 3 * time.Second
+
+func certificateOf(name string, c *x509.Certificate) coordinator.Certificate {
+	return coordinator.Certificate{Name: name, From: c.NotBefore, Ends: c.NotAfter}
+}
+
+// mostLeft is how long before its end a certificate is a problem at most; a short one is when nine tenths of its life are over.
+const mostLeft = 7 * 24 * time.Hour
+
+// trouble says what is wrong with a certificate; "" if nothing is.
+func trouble(c coordinator.Certificate, now time.Time) string {
+	switch left := c.Ends.Sub(now); {
+	case c.Problem != "":
+		return c.Name + ": " + c.Problem
+	case now.Before(c.From):
+		return fmt.Sprintf("%s: good only from %s on", c.Name, c.From.UTC().Format(time.RFC3339))
+	case left <= 0:
+		return fmt.Sprintf("%s: ended %s", c.Name, c.Ends.UTC().Format(time.RFC3339))
+	case left < min(mostLeft, c.Ends.Sub(c.From)/10):
+		return fmt.Sprintf("%s: ends in %s and was not renewed", c.Name, left.Round(time.Second))
+	}
+	return ""
+}
+
+// health answers whether the replica is alive and ready.
+type health struct {
+	replica      Replica
+	certificates func() []coordinator.Certificate
+}
+
+// check is one of those that readiness is made of. It says what is wrong; "" if nothing is.
+type check struct {
+	name string
+	look func(now time.Time) string
+}
+
+// checks are all of them. Whether the replica leads is none: one that does not serves agents as well.
+func (h *health) checks() []check {
+	return []check{
+		{"etcd", func(now time.Time) string {
+			return since(h.replica.Standing().EtcdHeard, now, "no answer")
+		}},
+		{"picture", func(now time.Time) string {
+			heard, interrupted := h.replica.Picture().Heard()
+			if interrupted != nil {
+				return "the watch is interrupted"
+			}
+			return since(heard, now, "nothing heard")
+		}},
+		{"certificates", func(now time.Time) string {
+			var troubles []string
+			for _, c := range h.certificates() {
+				if wrong := trouble(c, now); wrong != "" {
+					troubles = append(troubles, wrong)
+				}
+			}
+			return strings.Join(troubles, "; ")
+		}},
+		{"agents", func(time.Time) string {
+			if h.replica.Standing().Serving == "" {
+				return "they are not served"
+			}
+			return ""
+		}},
+	}
+}
+
+func since(at, now time.Time, what string) string {
+	switch age := now.Sub(at); {
+	case at.IsZero():
+		return what + " yet"
+	case age > oldPicture:
+		return fmt.Sprintf("%s for %s", what, age.Round(100*time.Millisecond))
+	}
+	return ""
+}
+
+// live says that the process answers, whatever else there is to say.
+func (h *health) live(w http.ResponseWriter, _ *http.Request) { say(w, http.StatusOK, "ok") }
+
+// ready says whether agents can be served here, in the words that Kubernetes uses.
+func (h *health) ready(w http.ResponseWriter, r *http.Request) {
+	var told strings.Builder
+	code, now := http.StatusOK, time.Now()
+	for _, c := range h.checks() {
+		if problem := c.look(now); problem != "" {
+			code = http.StatusServiceUnavailable
+			fmt.Fprintf(&told, "[-]%s failed: %s\n", c.name, problem)
+		} else {
+			fmt.Fprintf(&told, "[+]%s ok\n", c.name)
+		}
+	}
+	verbose, ok := "readyz check passed", "ok"
+	if code != http.StatusOK {
+		verbose, ok = "readyz check failed", "not ready"
+	}
+	if r.URL.Query().Has("verbose") {
+		say(w, code, told.String()+verbose)
+		return
+	}
+	say(w, code, ok)
+}

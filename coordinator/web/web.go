@@ -1,0 +1,207 @@
+package web
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/leasehold/leasehold/coordinator"
+	"github.com/leasehold/leasehold/coordinator/picture"
+)
+
+// Config are the values that a server needs.
+type Config struct {
+	Listen       string // where it listens; port 0 takes a free one
+	CertFile     string // its certificate, with the chain; empty: no TLS, which loopback alone allows
+	KeyFile      string
+	TokenFile    string // holds the token that callers show; empty: none is known
+	ClientCAFile string // whose certificates callers may show instead; empty: nobody's
+}
+
+// Replica is the coordinator that is told of.
+type Replica interface {
+	Standing() coordinator.Standing
+	CountMachines() (orphans, missing int, leads bool)
+	Certificates() []coordinator.Certificate
+	Picture() *picture.Picture
+}
+
+// Deps are the parts that a server works with.
+type Deps struct {
+	Replica Replica
+	Metrics *Metrics
+	Logger  *slog.Logger
+}
+
+// UnsafeError says why a server is not opened as it was asked for, and what to do.
+type UnsafeError struct{ What, Next string }
+
+func (e *UnsafeError) Error() string { return e.What }
+
+// The bounds of what a caller can have us spend.
+const (
+	headerTime = 5 * time.Second  // for the handshake, and again for a request's headers
+	answerTime = 15 * time.Second // for a request from its first byte to the last of the answer
+	idleTime   = time.Minute      // between two requests on a connection
+	mostHeader = 8 << 10          // bytes; the library adds 4 KiB of its own
+	mostSeats  = 128              // connections at once
+	endTime    = time.Second      // for answers under way when the server ends
+)
+
+// Server is the HTTP side.
+type Server struct {
+	cfg      Config
+	log      *slog.Logger
+	health   *health
+	metrics  *Metrics
+	token    *followed[[]byte]
+	identity *followed[*tls.Config]
+	refusals *refusals
+
+	listener net.Listener
+	local    bool   // it listens on loopback
+	host     string // the host in the address that was asked for
+}
+
+// New reads the files and makes a server that does not listen yet.
+func New(cfg Config, deps Deps) (*Server, error) {
+	switch {
+	case cfg.Listen == "":
+		return nil, errors.New("web needs an address to listen on")
+	case deps.Replica == nil || deps.Metrics == nil || deps.Logger == nil:
+		return nil, errors.New("web needs a replica, metrics and a logger")
+	case (cfg.CertFile == "") != (cfg.KeyFile == ""):
+		return nil, &UnsafeError{"--http-cert and --http-key: one without the other", "give both files"}
+	case cfg.ClientCAFile != "" && cfg.CertFile == "":
+		return nil, &UnsafeError{"--http-client-ca: without TLS nobody shows a certificate", "give --http-cert and --http-key too"}
+	}
+	host, _, err := net.SplitHostPort(cfg.Listen)
+	if err != nil {
+		return nil, &UnsafeError{fmt.Sprintf("--http: %s: %s", cfg.Listen, err), "write it as HOST:PORT, or off"}
+	}
+	s := &Server{cfg: cfg, log: deps.Logger, metrics: deps.Metrics, refusals: newRefusals(deps.Logger), host: host}
+	if cfg.TokenFile != "" {
+		if s.token, err = follow(s.log, func() ([]byte, error) { return readToken(cfg.TokenFile) }); err != nil {
+			return nil, err
+		}
+	}
+	if cfg.CertFile != "" {
+		if s.identity, err = follow(s.log, func() (*tls.Config, error) { return readIdentity(cfg) }); err != nil {
+			return nil, err
+		}
+	}
+	certificates := func() []coordinator.Certificate {
+		all := deps.Replica.Certificates()
+		if s.identity != nil {
+			all = append(all, certificateOf("http", s.identity.now().Certificates[0].Leaf))
+		}
+		return all
+	}
+	s.health = &health{replica: deps.Replica, certificates: certificates}
+	return s, deps.Metrics.watch(deps.Replica, certificates)
+}
+
+// Listen takes the address. It fails with an UnsafeError where strangers could reach it and it is not made for them.
+func (s *Server) Listen(ctx context.Context) error {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", s.cfg.Listen)
+	if err != nil {
+		return fmt.Errorf("listen for http on %s: %w", s.cfg.Listen, err)
+	}
+	if address, ok := l.Addr().(*net.TCPAddr); ok { // where it really listens, whatever the name said
+		s.local = address.IP.IsLoopback()
+	}
+	if err := s.safe(); err != nil {
+		return errors.Join(err, l.Close())
+	}
+	s.listener = newCrowd(l, mostSeats)
+	if s.identity != nil {
+		s.listener = tls.NewListener(s.listener, &tls.Config{
+			MinVersion:         tls.VersionTLS13,
+			GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return s.identity.now(), nil },
+		})
+	}
+	return nil
+}
+
+// safe says what is missing for the address that is listened on.
+func (s *Server) safe() error {
+	switch {
+	case s.local:
+		return nil
+	case s.identity == nil:
+		return &UnsafeError{
+			fmt.Sprintf("--http: %s: others than this machine can reach it, and there is no TLS", s.cfg.Listen),
+			"give --http-cert and --http-key, and --http-token-file or --http-client-ca; or --http 127.0.0.1:7421, or --http off",
+		}
+	case s.token == nil && s.cfg.ClientCAFile == "":
+		return &UnsafeError{
+			fmt.Sprintf("--http: %s: others than this machine can reach it, and nobody is asked who he is", s.cfg.Listen),
+			"give --http-token-file (head -c 32 /dev/urandom | base64 > FILE && chmod 600 FILE), or --http-client-ca",
+		}
+	}
+	return nil
+}
+
+// Address is where the server listens.
+func (s *Server) Address() string { return s.listener.Addr().String() }
+
+// URL is the same for a browser.
+func (s *Server) URL() string {
+	if s.identity != nil {
+		return "https://" + s.Address()
+	}
+	return "http://" + s.Address()
+}
+
+// Run serves until ctx ends. Listen comes before.
+func (s *Server) Run(ctx context.Context) error {
+	var protocols http.Protocols
+	protocols.SetHTTP1(true) // one request at a time on a connection: what is counted and timed is all there is
+	server := &http.Server{
+		Handler: s.handler(), Protocols: &protocols,
+		ReadHeaderTimeout: headerTime, ReadTimeout: headerTime, WriteTimeout: answerTime, IdleTimeout: idleTime, MaxHeaderBytes: mostHeader,
+		ConnContext: seated, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug), // of handshakes and the like, which anybody can cause
+	}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(s.listener) }()
+	select {
+	case err := <-served:
+		return fmt.Errorf("serve http: %w", err)
+	case <-ctx.Done():
+	}
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTime)
+	defer cancel()
+	if server.Shutdown(end) != nil {
+		_ = server.Close() // nobody waits for slow readers
+	}
+	err := <-served
+	if !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve http: %w", err)
+	}
+	return context.Cause(ctx)
+}
+
+// page is one of the things that can be asked for.
+type page struct {
+	path  string
+	about string
+	// open says whether a request is answered without credentials.
+	open  func(r *http.Request) bool
+	serve http.HandlerFunc
+}
+
+func (s *Server) pages() []page {
+	// Load balancers and supervisors have no credentials to show, and learn one bit.
+	oneBit := func(r *http.Request) bool { return r.URL.RawQuery == "" }
+	never := func(*http.Request) bool { return false }
+	return []page{
+		{"/livez", "whether this process answers", oneBit, s.health.live},
+		{"/readyz", "whether this replica can serve agents; with ?verbose each check", oneBit, s.health.ready},
+		{"/metrics", "numbers for Prometheus", never, s.metrics.serve(s.log)},
+	}
+}
