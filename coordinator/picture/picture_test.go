@@ -106,6 +106,8 @@ func TestContentIsThatOfTheStoreAtEveryRevision(t *testing.T) {
 			store.Put(keys.Request("g"), []byte(rec(store.Request{Schema: 1, ID: "g", Group: "web"}))),
 			store.Put(keys.Request("z"), []byte(rec(store.Request{Schema: 1, ID: "z", Zone: "a"}))),
 			store.Put(keys.Request("z"), []byte(rec(store.Request{Schema: 1, ID: "z", Group: "api"}))),
+			store.Put(keys.Token("hash"), []byte(rec(store.JoinToken{Schema: 1, Instance: "web-1"}))),
+			store.Put(keys.Joined("web-1"), []byte(rec(store.Joined{Schema: 1, Instance: "web-1", Token: "hash"}))),
 			store.Put(keys.Stray("x"), []byte(rec(store.Stray{Schema: 1, Instance: "x"}))),
 			store.Put(keys.Event(time.Now(), "e"), []byte("{}")),
 			store.Put(keys.Prefix()+"slots/web/x", []byte("{}")),
@@ -123,7 +125,7 @@ func TestContentIsThatOfTheStoreAtEveryRevision(t *testing.T) {
 			w.equalsListing()
 		}
 		w.View(func(c *picture.Content) {
-			if len(c.Instances)+len(c.ByGroup)+len(c.ToGroup)+len(c.ToInstance)+len(c.Static)+len(c.Slots)+len(c.Unreadable) != 0 || c.Shard.Present() {
+			if len(c.Instances)+len(c.ByGroup)+len(c.ToGroup)+len(c.ToInstance)+len(c.Static)+len(c.Slots)+len(c.Tokens)+len(c.Joined)+len(c.Unreadable) != 0 || c.Shard.Present() {
 				t.Errorf("something is left: %+v", c)
 			}
 		})
@@ -263,6 +265,21 @@ func TestReportsThatSayNothingNew(t *testing.T) {
 		change(&next)
 		if put(next) {
 			t.Errorf("%s is no news", what)
+		}
+	}
+}
+
+// Who may join, and who has, wakes no planner.
+func TestTokensAreNoNewsToTheLeader(t *testing.T) {
+	c := picture.NewContent()
+	for _, kv := range []store.KV{
+		{Key: keys.Token("hash"), Value: store.Encode(store.JoinToken{Schema: store.Schema, Instance: "web-0"})},
+		{Key: keys.Joined("web-0"), Value: store.Encode(store.Joined{Schema: store.Schema, Instance: "web-0"})},
+	} {
+		for _, deleted := range []bool{false, true} {
+			if change, ok := c.Apply(keys, store.Event{KV: kv, Deleted: deleted}); !ok || !change.Same {
+				t.Errorf("%s, deleted %v: %+v, %v", kv.Key, deleted, change, ok)
+			}
 		}
 	}
 }
