@@ -98,6 +98,10 @@ bench-detect: ## how soon harm is noticed and a replacement requested, with real
 	scripts/test-needs.sh
 	go run ./tests/detect $(ARGS)
 
+.PHONY: fuzz
+fuzz: ## give everything that reads what others wrote anything at all, each for a while (FUZZTIME=30s, PACKAGES=…)
+	FUZZTIME=$(or $(FUZZTIME),30s) scripts/fuzz.sh $(PACKAGES)
+
 .PHONY: sim
 sim: ## play many imagined worlds (SEEDS=10000 FIRST=1), or show one (SEED=…)
 	go test ./tests/sim -count=1 -timeout 0 -v -run '^TestWorlds$$' $(if $(SEED),-seed $(SEED) -show,-worlds $(or $(SEEDS),10000) -first $(or $(FIRST),1))

@@ -149,7 +149,9 @@ func raw(t testing.TB, v any) []byte {
 // hostileValues stand where another value should.
 var hostileValues = []any{
 	nil, json.Number("-9223372036854775808"), json.Number("9223372036854775807"), "", "../../etc/passwd", "-2562047h47m16s", "2562047h47m16s",
-	"9999-12-31T23:59:59Z", []any{nil, nil}, map[string]any{"": nil},
+	"9999-12-31T23:59:59Z",
+	[]any{nil, nil},
+	map[string]any{"": nil},
 }
 
 // spoil calls do for each way to spoil one value within another, which is as before afterwards.

@@ -6,7 +6,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"google.golang.org/grpc"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
@@ -17,7 +16,7 @@ import (
 // raw sends a message as it is given.
 func (a *agent) raw(data []byte) {
 	a.t.Helper()
-	if err := a.stream.(grpc.ClientStream).SendMsg(rawMessage(data)); err != nil {
+	if err := a.stream.SendMsg(rawMessage(data)); err != nil {
 		a.t.Fatalf("send %d bytes: %v", len(data), err)
 	}
 }

@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# Runs every fuzz test of the packages, one after the other, each for FUZZTIME. What fails is kept in testdata/fuzz beside the test, and from then on
+# part of `go test`.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+failed=0
+for package in $(go list "${@:-./...}"); do
+	for test in $(go test -run '^$' -list '^Fuzz' "$package" | grep '^Fuzz' || true); do
+		echo "$package $test"
+		go test -run '^$' -fuzz "^$test\$" -fuzztime "${FUZZTIME:-30s}" "$package" || failed=1
+	done
+done
+exit "$failed"
