@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Env is what a command needs of the world. Everything in it must be set, Columns and Settings excepted.
+// Env is what a command needs of the world. Everything in it must be set, Columns, Settings, SecretsKey and DevData excepted.
 type Env struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
@@ -29,11 +29,15 @@ type Env struct {
 	// Settings is the file with the operator's settings for this program, if --config names no other; "" or a file that is not there: none.
 	Settings string
 	Version  string
+	// SecretsKey is keys for secrets from the environment; "": there are none. DevData is where leasehold dev keeps everything, if nobody says otherwise.
+	SecretsKey, DevData string
 
 	// Open opens the store. The function that comes with it closes it again.
 	Open func(context.Context, Connection) (store.Store, func() error, error)
 	// Rights opens etcd's users and roles. The function that comes with it closes it again.
 	Rights func(context.Context, Connection) (rights.Etcd, func() error, error)
+	// Ask lets the operator type a secret at the terminal, which does not show it.
+	Ask func(ctx context.Context, prompt string) ([]byte, error)
 	// Edit lets the operator change the file at this path, and returns when that is done.
 	Edit func(ctx context.Context, path string) error
 }

@@ -9,6 +9,7 @@ import (
 	kongcompletion "github.com/jotaen/kong-completion"
 	"github.com/leasehold/leasehold/cmd/services"
 	"github.com/leasehold/leasehold/coordinator/authority"
+	"github.com/leasehold/leasehold/coordinator/keyfile"
 )
 
 // Grammar is the command line.
@@ -24,6 +25,7 @@ type Grammar struct {
 	Release  Release   `cmd:"" help:"End the hold."`
 	Evacuate Evacuate  `cmd:"" help:"Empty a zone: its instances are replaced elsewhere, and none is made there."`
 	Simulate Simulate  `cmd:"" help:"See what would happen to groups, in imagined time: nothing is asked of etcd."`
+	Secret   Secrets   `cmd:"" help:"Secrets: values that workloads get and nobody else sees."`
 	Config   Config    `cmd:"" help:"What holds for the whole shard: its file of static groups, its settings, and those of this program."`
 	Auth     Auths     `cmd:"" help:"Who may do what: etcd's users and roles for the shard."`
 	PKI      PKIs      `cmd:"" name:"pki" help:"Certificates: the shard's authorities, and what they issue."`
@@ -126,7 +128,7 @@ func newParser(g *Grammar, env Env, exit func(int), more ...kong.Option) (*kong.
 	return kong.New(g, append(more,
 		kong.Name("leasehold"),
 		kong.Description("Keeps groups of machines at the size and in the health that you asked for."),
-		kong.Vars{"request_timeout": requestTimeout.String(), "wait_timeout": waitTimeout.String(), "pki_dir": authority.DefaultDir},
+		kong.Vars{"request_timeout": requestTimeout.String(), "wait_timeout": waitTimeout.String(), "pki_dir": authority.DefaultDir, "secrets_key": keyfile.Usual},
 		kong.Writers(env.Stdout, env.Stderr),
 		kong.Exit(exit),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),

@@ -29,6 +29,7 @@ type shardState struct {
 	groups   []group
 	strays   []store.Versioned[store.Stray]
 	requests []store.Versioned[store.Request]
+	secrets  map[string]store.Secret // by name; nil: they could not be read
 	raw      statusDocument
 }
 
@@ -105,6 +106,9 @@ func (s *Session) readState(ctx context.Context, name string) (st shardState, er
 		return st, err
 	}
 	if st.requests, err = decodeAll[store.Request](lists[store.KindRequests]); err != nil {
+		return st, err
+	}
+	if st.secrets, err = s.secretsAt(ctx, keys, st.revision); err != nil {
 		return st, err
 	}
 	if kv, leads := store.LeaderNow(lists[store.KindLeader].KVs); leads {

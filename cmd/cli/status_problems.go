@@ -37,6 +37,7 @@ func problems(st shardState, now time.Time) []problem {
 			found = append(found, p)
 		}
 	}
+	found = append(found, secretProblems(st)...)
 	for _, s := range st.strays {
 		found = append(found, problem{
 			About: s.Record.Instance, Rule: "REC-8",

@@ -31,6 +31,8 @@ type world struct {
 	terminal bool
 	stdin    io.Reader
 	edit     func(path string) error
+	typed    []string                                                             // at the terminal, for secrets
+	keysText string                                                               // from the environment
 	open     func(context.Context, Connection) (store.Store, func() error, error) // nil: st opens
 	orders   int
 }
@@ -58,7 +60,17 @@ func (w *world) env(out, err io.Writer) Env {
 		Open: open, Rights: func(context.Context, Connection) (rights.Etcd, func() error, error) {
 			return nil, nil, errors.New("there are no rights in memory")
 		},
-		Edit: func(_ context.Context, path string) error { return w.edit(path) },
+		Edit:       func(_ context.Context, path string) error { return w.edit(path) },
+		SecretsKey: w.keysText,
+		Ask: func(_ context.Context, prompt string) ([]byte, error) {
+			fmt.Fprintln(err, prompt)
+			if len(w.typed) == 0 {
+				return nil, errors.New("nobody types")
+			}
+			value := w.typed[0]
+			w.typed = w.typed[1:]
+			return []byte(value), nil
+		},
 	}
 }
 

@@ -93,7 +93,7 @@ The last column of the table says how a change comes to the instances that there
 
 - **at once**: the coordinator goes by the group's spec, and decides by the new value from its next look on.
 - **by roll**: the change is brought to one instance after the other, as ` + "`budget` and `rollout`" + ` allow, with the least that does it (ROLL-2).
-  Another ` + "`provider` or `template`" + ` needs a new machine, another ` + "`workload.run`" + ` a restart. New ` + "`vars`" + ` are sent to the agent, live: the program
+  Another ` + "`provider` or `template`" + ` needs a new machine, another ` + "`workload.run`" + ` or other ` + "`secrets`" + ` a restart. New ` + "`vars`" + ` are sent to the agent, live: the program
   that runs has them from its next start on. It is restarted for them only if its arguments name them, or with ` + "`rollout.minimal_action: restart`" + `.
 - **later**: an instance keeps what it was made with. New instances have the new value, and so has one that a roll brings up to date for another
   reason; its agent learns of ` + "`report`" + ` when it opens its next stream. ` + "`leasehold group restart`" + ` brings it to all, under the budgets.

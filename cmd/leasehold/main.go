@@ -56,6 +56,9 @@ func environment() cli.Env {
 		Open:     openEtcd,
 		Rights:   openRights,
 		Edit:     edit,
+		Ask:      askSecret,
+
+		SecretsKey: secretsKey(), DevData: devData(),
 	}
 }
 

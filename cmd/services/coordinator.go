@@ -21,6 +21,7 @@ type Coordinator struct {
 	SessionTTL time.Duration `help:"How long a leader may be silent before another takes over; 2s to 1m." default:"5s" placeholder:"DURATION"`
 	LogLevel   string        `help:"What to log: ${enum}." enum:"debug,info,warn,error" default:"info"`
 	HTTP       `embed:""`
+	KeyFile    `embed:""`
 }
 
 // Run serves until ctx ends; then it resigns and sends its agents to other replicas.
@@ -33,6 +34,10 @@ func (c *Coordinator) Run(ctx context.Context, h *Host) error {
 		return listenProblem("--listen", c.Listen, err)
 	}
 	processes, err := machines(c.Machines, c.Agent, c.Zones, log)
+	if err != nil {
+		return err
+	}
+	keys, err := c.keys(h, log)
 	if err != nil {
 		return err
 	}
@@ -53,7 +58,7 @@ func (c *Coordinator) Run(ctx context.Context, h *Host) error {
 	web := newSide(h, log)
 	r, err := coordinator.New(coordinator.Config{
 		Shard: h.Shard, ID: id, Listen: c.Listen, Advertise: c.Advertise, SessionTTL: c.SessionTTL, Version: h.Version,
-	}, coordinator.Deps{Store: web.measured(st), Providers: h.providers(processes), Logger: log, Meter: web.metrics})
+	}, coordinator.Deps{Store: web.measured(st), Providers: h.providers(processes), Logger: log, Secrets: keys, Meter: web.metrics})
 	if err == nil {
 		err = web.open(ctx, c.HTTP, r)
 	}

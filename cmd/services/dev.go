@@ -75,6 +75,10 @@ func (d *Dev) Run(ctx context.Context, h *Host) (err error) {
 	if err != nil {
 		return err
 	}
+	keys, err := devKeys(dir, log)
+	if err != nil {
+		return err
+	}
 	ready := make(chan string, 1)
 	http, err := d.httpAddress(ctx)
 	if err != nil {
@@ -82,7 +86,7 @@ func (d *Dev) Run(ctx context.Context, h *Host) (err error) {
 	}
 	web := newSide(h, log)
 	replica, err := coordinator.New(coordinator.Config{Shard: h.Shard, ID: id, Listen: agents, Version: h.Version}, coordinator.Deps{
-		Store: web.measured(st), Providers: h.providers(processes), Logger: log, Ready: func(address string) { ready <- address }, Meter: web.metrics,
+		Store: web.measured(st), Providers: h.providers(processes), Logger: log, Secrets: keys, Ready: func(address string) { ready <- address }, Meter: web.metrics,
 	})
 	if err == nil {
 		err = web.open(ctx, http, replica)
@@ -194,15 +198,10 @@ func (w *devWorld) print(format string, args ...any) {
 func (d *Dev) dataDir() (string, error) {
 	dir := d.DataDir
 	if dir == "" {
-		state := os.Getenv("XDG_STATE_HOME")
-		if state == "" {
-			home, err := os.UserHomeDir()
-			if err != nil {
-				return "", problem("name a directory with --data-dir", "no data directory: %s", err)
-			}
-			state = filepath.Join(home, ".local", "state")
+		var err error
+		if dir, err = UsualDataDir(); err != nil {
+			return "", problem("name a directory with --data-dir", "no data directory: %s", err)
 		}
-		dir = filepath.Join(state, "leasehold", "dev")
 	}
 	dir, err := filepath.Abs(dir)
 	if err == nil {

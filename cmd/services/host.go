@@ -31,6 +31,8 @@ type Host struct {
 	Terminal, Colour bool
 	Version          string
 	Shard            string
+	// SecretsKey is keys for secrets from the environment, one a line; "": there are none.
+	SecretsKey string
 	// Open opens the etcd that the flags name.
 	Open func(ctx context.Context, log *slog.Logger) (store.Store, func() error, error)
 	// Allowed says what is wrong with who we are to etcd, for one who needs a role there.

@@ -1,0 +1,185 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/leasehold/leasehold/cmd/services"
+	"github.com/leasehold/leasehold/coordinator/keyfile"
+	"github.com/leasehold/leasehold/coordinator/sealed"
+	"github.com/leasehold/leasehold/store"
+)
+
+// Secrets are the commands about secrets (SEC-6).
+type Secrets struct {
+	NewKey SecretNewKey `cmd:"" help:"Make a key for secrets."`
+	Set    SecretSet    `cmd:"" help:"Set the value of a secret; it is read from standard input, or asked for."`
+	List   SecretList   `cmd:"" help:"List the secrets and who uses them; no values."`
+	Delete SecretDelete `cmd:"" help:"Delete a secret."`
+	Rotate SecretRotate `cmd:"" help:"Encrypt all secrets with a new key."`
+}
+
+// keyPath is the key file that is meant: the one that was named, the usual one, or that of leasehold dev. It is "" if the keys are in the environment.
+func (s *Session) keyPath(named services.KeyFile) (string, error) {
+	if named.SecretsKey != "" {
+		return named.SecretsKey, nil
+	}
+	if s.env.SecretsKey != "" {
+		return "", nil
+	}
+	places := []string{keyfile.Usual}
+	if s.env.DevData != "" {
+		places = append(places, services.DevKeyFile(s.env.DevData))
+	}
+	for _, path := range places {
+		if _, err := os.Stat(path); err == nil {
+			return path, nil
+		}
+	}
+	return "", failure(Failed, "leasehold secret new-key FILE, the same file for every coordinator; then name it with --secrets-key or LEASEHOLD_SECRETS_KEY_FILE",
+		"there is no key file: looked for %s", strings.Join(places, " and "))
+}
+
+// keyring reads the keys.
+func (s *Session) keyring(path string) (sealed.Ring, error) {
+	if path == "" {
+		ring, err := sealed.ParseRing(s.env.SecretsKey)
+		if err != nil {
+			return ring, failure(Usage, "leasehold secret new-key", "LEASEHOLD_SECRETS_KEY: %s", err)
+		}
+		return ring, nil
+	}
+	ring, err := keyfile.Read(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return ring, failure(Failed, "leasehold secret new-key "+path, "%s", err)
+	case errors.Is(err, keyfile.ErrOpen):
+		return ring, failure(Failed, "chmod 600 "+path, "%s", err)
+	case err != nil:
+		return ring, failure(Failed, "leasehold secret new-key makes one that is right", "%s", err)
+	case len(ring.IDs()) == 0:
+		return ring, failure(Failed, "leasehold secret new-key >> "+path, "key file %s has no keys", path)
+	}
+	return ring, nil
+}
+
+// sealing is what is there of a shard's secrets.
+type sealing struct {
+	shard    string // its random ID
+	secrets  []store.Versioned[store.Secret]
+	replicas []store.Versioned[store.Replica]
+}
+
+// readSealing reads it. A shard that no coordinator ever served has no ID to bind secrets to.
+func (s *Session) readSealing(ctx context.Context) (sealing, error) {
+	var of sealing
+	shard, _, err := findRecord[store.Shard](ctx, s, s.keys().Shard())
+	if err != nil {
+		return of, err
+	}
+	if !shard.Present() {
+		return of, failure(NotFound, "leasehold status --all-shards", "there is no shard %s: no coordinator of it has ever run", s.flags.Shard)
+	}
+	of.shard = shard.Record.ID
+	secrets, err := s.list(ctx, s.keys().Of(store.KindSecrets), 0)
+	if err != nil {
+		return of, err
+	}
+	if of.secrets, err = decodeAll[store.Secret](secrets); err != nil {
+		return of, err
+	}
+	of.replicas, err = s.replicas(ctx)
+	return of, err
+}
+
+func (s *Session) replicas(ctx context.Context) ([]store.Versioned[store.Replica], error) {
+	l, err := s.list(ctx, s.keys().Of(store.KindReplicas), 0)
+	if err != nil {
+		return nil, err
+	}
+	return decodeAll[store.Replica](l)
+}
+
+// lacking names the replicas that do not have a key.
+func lacking(replicas []store.Versioned[store.Replica], k sealed.Key) []string {
+	var names []string
+	for _, r := range replicas {
+		if !slices.Contains(r.Record.SecretKeys, k.Fingerprint()) {
+			names = append(names, r.Record.ID)
+		}
+	}
+	return names
+}
+
+// lacks says so, and what to do.
+func (s *Session) lacks(names []string, k sealed.Key, path, again string) error {
+	where := "its key file"
+	if path != "" {
+		where = "its --secrets-key file, as in " + path
+	}
+	return failure(Failed, again, "%s %s not have key %s, and could not read what is encrypted with it: put the key into %s; it is read within a second",
+		strings.Join(names, ", "), verb(names, "does", "do"), k.ID, where)
+}
+
+func verb(names []string, one, several string) string {
+	if len(names) == 1 {
+		return one
+	}
+	return several
+}
+
+// users are the groups that use each secret, by its name: those whose spec names it, and those in whose accepted spec it still stands.
+func users(all []group) map[string][]string {
+	out := map[string][]string{}
+	note := func(group string, spec store.Group) {
+		for _, name := range spec.Secrets {
+			if !slices.Contains(out[name], group) {
+				out[name] = append(out[name], group)
+			}
+		}
+	}
+	for _, g := range all {
+		note(g.Name, g.Spec)
+		if g.Status.Record.Accepted != nil {
+			note(g.Name, *g.Status.Record.Accepted)
+		}
+	}
+	return out
+}
+
+func badSecretName(name string) error {
+	return failure(Usage, "leasehold secret list", "%q: the name of a secret must be %s", name, store.SecretNames)
+}
+
+func noSecret(name string) error {
+	return failure(NotFound, "leasehold secret list", "no secret %q", name)
+}
+
+func changedSecret(name, again string) error {
+	return failure(Conflict, again, "secret %s: somebody changed it meanwhile; that stands, and nothing of yours was written", name)
+}
+
+// groupsShown is a list of groups as a table shows it.
+func groupsShown(names []string) string {
+	if len(names) == 0 {
+		return "-"
+	}
+	return strings.Join(names, ",")
+}
+
+// secretTold says what becomes of another value.
+func (s *Session) secretTold(groups []string) {
+	for _, g := range groups {
+		s.note("group %s uses it: its workloads get the value at their next start; all of them now, with: leasehold group restart %s", g, g)
+	}
+}
+
+// secretLine is one that was written.
+func (s *Session) secretLine(name, what string, rev store.Revision) {
+	fmt.Fprintf(s.env.Stdout, "%s %s rev %d\n", name, what, rev)
+}

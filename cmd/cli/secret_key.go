@@ -1,0 +1,207 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leasehold/leasehold/cmd/services"
+	"github.com/leasehold/leasehold/coordinator/keyfile"
+	"github.com/leasehold/leasehold/coordinator/sealed"
+	"github.com/leasehold/leasehold/store"
+)
+
+// SecretNewKey is the command secret new-key.
+type SecretNewKey struct {
+	File string `arg:"" optional:"" help:"The file to make; without it the key is printed." type:"path"`
+}
+
+// Run makes a key.
+func (c *SecretNewKey) Run(s *Session) error {
+	k := sealed.NewKey()
+	if c.File == "" {
+		_, err := fmt.Fprintln(s.env.Stdout, k.Line())
+		return err
+	}
+	err := keyfile.Create(c.File, sealed.Ring{}.With(k))
+	if errors.Is(err, fs.ErrExist) {
+		return failure(Conflict, "leasehold secret rotate --secrets-key "+c.File+" puts a new key into it", "%s is there already, and was left alone", c.File)
+	}
+	if err != nil {
+		return failure(Failed, "leasehold secret new-key FILE, in a directory that you may write to", "%s", err)
+	}
+	fmt.Fprintf(s.env.Stdout, "%s made with key %s\n", c.File, k.ID)
+	s.note("give the same file to every coordinator of the shard, with --secrets-key or LEASEHOLD_SECRETS_KEY_FILE, and keep a copy: without it no secret can be read")
+	return nil
+}
+
+// SecretRotate is the command secret rotate.
+type SecretRotate struct {
+	Prune bool `help:"Remove keys from the key file that no secret is encrypted with any more."`
+	services.KeyFile
+}
+
+// rotateWait is how long replicas get to read a key file that they share with this machine.
+const rotateWait = 5 * time.Second
+
+// Run goes as far as it can. Whatever interrupts it, the same command goes on from there: a key is added only where all secrets have the first
+// one already and no other is left over.
+func (c *SecretRotate) Run(ctx context.Context, s *Session) error {
+	path, err := s.keyPath(c.KeyFile)
+	if err != nil {
+		return err
+	}
+	if path == "" {
+		return failure(Usage, "put the keys into a file, and name it with --secrets-key", "keys in LEASEHOLD_SECRETS_KEY cannot be changed from here")
+	}
+	unlock, err := keyfile.Lock(path)
+	if err != nil {
+		return failure(Failed, "leasehold secret rotate, in a moment", "%s", err)
+	}
+	defer unlock()
+	ring, err := s.keyring(path)
+	if err != nil {
+		return err
+	}
+	of, err := s.readSealing(ctx)
+	if err != nil {
+		return err
+	}
+	if c.Prune {
+		return c.prune(s, path, ring, of)
+	}
+	first, _ := ring.First() // keyring has seen to it
+	behind := of.behind(first)
+	if len(ring.IDs()) > 1 && len(behind) == 0 {
+		fmt.Fprintf(s.env.Stdout, "all secrets have key %s\n", first.ID)
+		s.note("the rotation is done; what is left of it: leasehold secret rotate --prune. After that rotate begins another one")
+		return nil
+	}
+	if len(ring.IDs()) == 1 && len(behind) == 0 {
+		next := sealed.NewKey()
+		if err := keyfile.Replace(path, ring, ring.With(next)); err != nil {
+			return failure(Failed, "leasehold secret rotate", "%s", err)
+		}
+		first, ring = next, ring.With(next)
+		behind = of.behind(first)
+		fmt.Fprintf(s.env.Stdout, "%s has the new key %s\n", path, first.ID)
+	}
+	if err := c.awaitReplicas(ctx, s, first, path); err != nil {
+		return err
+	}
+	return c.encryptAnew(ctx, s, ring, first, of.shard, behind)
+}
+
+// behind are the secrets that another key was used for.
+func (of sealing) behind(k sealed.Key) []store.Versioned[store.Secret] {
+	var out []store.Versioned[store.Secret]
+	for _, v := range of.secrets {
+		if v.Record.Key != k.ID {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+// awaitReplicas waits until every replica at work has the key.
+func (c *SecretRotate) awaitReplicas(ctx context.Context, s *Session, k sealed.Key, path string) error {
+	limit := rotateWait
+	if s.flags.Timeout > 0 {
+		limit = s.flags.Timeout
+	}
+	late := time.NewTimer(limit)
+	defer late.Stop()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for told := false; ; told = true {
+		all, err := s.replicas(ctx)
+		if err != nil {
+			return err
+		}
+		without := lacking(all, k)
+		if len(without) == 0 {
+			if len(all) == 0 {
+				s.warn("no coordinator is at work: each must have key %s in its key file before it is started", k.ID)
+			}
+			return nil
+		}
+		if !told {
+			s.note("waiting for %s to read key %s …", strings.Join(without, ", "), k.ID)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-late.C:
+			s.note("no secret was encrypted anew")
+			return s.lacks(without, k, path, "then go on with: leasehold secret rotate")
+		case <-tick.C:
+		}
+	}
+}
+
+// encryptAnew gives each secret the first key, one by one, as long as it is as it was read. Its value and its version stay.
+func (c *SecretRotate) encryptAnew(ctx context.Context, s *Session, ring sealed.Ring, first sealed.Key, shard string, behind []store.Versioned[store.Secret]) error {
+	var unread []string
+	for _, v := range behind {
+		_, name, _ := s.keys().Split(v.Key)
+		rec := v.Record
+		rec.Name = name
+		value, err := ring.Open(shard, rec)
+		if err != nil {
+			unread = append(unread, name+" ("+err.Error()+")")
+			continue
+		}
+		if rec, err = ring.Seal(shard, rec, value); err != nil {
+			return err
+		}
+		_, err = s.commit(ctx, "write secret", store.Txn{
+			Conditions: []store.Condition{v.Unchanged()}, Writes: []store.Write{store.Put(v.Key, store.Encode(rec))},
+		})
+		if errors.Is(err, store.ErrConflict) {
+			return changedSecret(name, "leasehold secret rotate, which goes on from there")
+		}
+		if err != nil {
+			return err
+		}
+	}
+	done := len(behind) - len(unread)
+	fmt.Fprintf(s.env.Stdout, "%s encrypted anew with key %s\n", counted(done, "secret", "secrets"), first.ID)
+	if len(unread) > 0 {
+		return failure(Failed, "leasehold secret set NAME gives one a new value; or put its key back into the key file", "cannot be decrypted, and stay as they are: %s", strings.Join(unread, ", "))
+	}
+	s.note("the old keys can go from the key files once every copy of etcd that is to be read again has the new one: leasehold secret rotate --prune")
+	return nil
+}
+
+// prune takes the keys out of the file that nothing needs.
+func (c *SecretRotate) prune(s *Session, path string, ring sealed.Ring, of sealing) error {
+	first, _ := ring.First()
+	used := map[string]bool{first.ID: true}
+	for _, v := range of.secrets {
+		used[v.Record.Key] = true
+	}
+	kept := ring.Only(func(k sealed.Key) bool { return used[k.ID] })
+	var gone []string
+	for _, id := range ring.IDs() {
+		if !slices.Contains(kept.IDs(), id) {
+			gone = append(gone, id)
+		}
+	}
+	if behind := of.behind(first); len(behind) > 0 {
+		s.warn("%s still encrypted with an older key: leasehold secret rotate", counted(len(behind), "secret is", "secrets are"))
+	}
+	if len(gone) == 0 {
+		fmt.Fprintf(s.env.Stdout, "%s unchanged: every key in it is needed\n", path)
+		return nil
+	}
+	if err := keyfile.Replace(path, ring, kept); err != nil {
+		return failure(Failed, "leasehold secret rotate --prune", "%s", err)
+	}
+	fmt.Fprintf(s.env.Stdout, "%s has lost %s\n", path, strings.Join(gone, ", "))
+	s.note("take them out of the other coordinators' key files too; older snapshots of etcd cannot be read without them")
+	return nil
+}

@@ -1,0 +1,108 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/leasehold/leasehold/agent/secrets"
+	"github.com/leasehold/leasehold/cmd/output"
+	"github.com/leasehold/leasehold/store"
+)
+
+// shortSecret is how long a value must be to be taken out of texts.
+const shortSecret = secrets.Shortest
+
+// SecretList is the command secret list.
+type SecretList struct{}
+
+// secretShown is all that is ever shown of a secret.
+type secretShown struct {
+	Name     string         `json:"name"`
+	Version  int            `json:"version"`
+	Key      string         `json:"key"`
+	Groups   []string       `json:"groups"` // that use it
+	By       string         `json:"by"`
+	At       time.Time      `json:"at"`
+	Revision store.Revision `json:"revision"`
+}
+
+// Run lists them.
+func (c *SecretList) Run(ctx context.Context, s *Session) error {
+	l, err := s.list(ctx, s.keys().Of(store.KindSecrets), 0)
+	if err != nil {
+		return err
+	}
+	all, err := decodeAll[store.Secret](l)
+	if err != nil {
+		return err
+	}
+	groups, _, err := s.groups(ctx, s.keys(), 0)
+	if err != nil {
+		return err
+	}
+	use := users(groups)
+	shown := []secretShown{}
+	t := output.Table{Columns: []output.Column{
+		{Title: "SECRET"}, {Title: "VERSION", Right: true}, {Title: "KEY"}, {Title: "GROUPS", Cut: true}, {Title: "BY"}, {Title: "AGE"},
+	}}
+	for _, v := range all {
+		r := v.Record
+		_, name, _ := s.keys().Split(v.Key)
+		shown = append(shown, secretShown{Name: name, Version: r.Version, Key: r.Key, Groups: append([]string{}, use[name]...), By: r.By, At: r.At, Revision: v.Modified})
+		t.Add(name, strconv.Itoa(r.Version), r.Key, groupsShown(use[name]), r.By, output.Age(s.env.Now(), r.At))
+	}
+	if done, err := s.records(shown); done {
+		return err
+	}
+	if len(t.Rows) == 0 {
+		s.note("no secrets; set one with: leasehold secret set NAME")
+		return nil
+	}
+	return t.Write(s.screen(), s.wide())
+}
+
+// SecretDelete is the command secret delete.
+type SecretDelete struct {
+	Name  string `arg:"" help:"Name of the secret."`
+	Force bool   `help:"Also if a group uses it: its workloads go on, and are started no more."`
+}
+
+// Run deletes it.
+func (c *SecretDelete) Run(ctx context.Context, s *Session) error {
+	if !store.IsSecretName(c.Name) {
+		return badSecretName(c.Name)
+	}
+	kv, err := s.get(ctx, s.keys().Secret(c.Name))
+	if errors.Is(err, store.ErrNotFound) {
+		return noSecret(c.Name)
+	}
+	if err != nil {
+		return err
+	}
+	all, _, err := s.groups(ctx, s.keys(), 0)
+	if err != nil {
+		return err
+	}
+	use := users(all)[c.Name]
+	if len(use) > 0 && !c.Force {
+		return failure(Conflict, "take it out of secrets with leasehold group edit "+use[0]+", or give --force: what runs goes on, what is to be started waits",
+			"secret %s is used by %s; nothing was changed", c.Name, strings.Join(use, ", "))
+	}
+	rev, err := s.commit(ctx, "delete secret", store.Txn{
+		Conditions: []store.Condition{store.Unchanged(kv)}, Writes: []store.Write{store.Delete(kv.Key)},
+	})
+	if errors.Is(err, store.ErrConflict) {
+		return changedSecret(c.Name, "leasehold secret list, then once more")
+	}
+	if err != nil {
+		return err
+	}
+	s.secretLine(c.Name, "deleted", rev)
+	if len(use) > 0 {
+		s.warn("%s uses it: workloads that run go on, and none is started without it", strings.Join(use, ", "))
+	}
+	return nil
+}

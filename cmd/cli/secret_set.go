@@ -1,0 +1,140 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/leasehold/leasehold/cmd/services"
+	"github.com/leasehold/leasehold/store"
+)
+
+// SecretSet is the command secret set. There is no argument for the value: arguments are for everybody on the machine to see.
+type SecretSet struct {
+	Name     string `arg:"" help:"Name of the secret."`
+	FromFile string `help:"Read the value from this file, not from standard input." type:"existingfile" placeholder:"FILE"`
+	services.KeyFile
+}
+
+// Run sets the value.
+func (c *SecretSet) Run(ctx context.Context, s *Session) error {
+	if !store.IsSecretName(c.Name) {
+		return badSecretName(c.Name)
+	}
+	path, err := s.keyPath(c.KeyFile)
+	if err != nil {
+		return err
+	}
+	ring, err := s.keyring(path)
+	if err != nil {
+		return err
+	}
+	first, err := ring.First()
+	if err != nil {
+		return failure(Failed, "leasehold secret new-key", "%s", err)
+	}
+	of, err := s.readSealing(ctx)
+	if err != nil {
+		return err
+	}
+	again := "leasehold secret set " + c.Name
+	if without := lacking(of.replicas, first); len(without) > 0 {
+		return s.lacks(without, first, path, again)
+	}
+	value, err := c.value(ctx, s)
+	if err != nil {
+		return err
+	}
+	next := store.Secret{Name: c.Name, Version: 1, By: s.who(), At: s.env.Now().UTC()}
+	was := store.Versioned[store.Secret]{Key: s.keys().Secret(c.Name)}
+	for _, known := range of.secrets {
+		if known.Key != was.Key {
+			continue
+		}
+		was, next.Version = known, known.Record.Version+1
+		if old, err := ring.Open(of.shard, known.Record); err == nil && bytes.Equal(old, value) && known.Record.Key == first.ID {
+			s.secretLine(c.Name, "unchanged", known.Modified)
+			return nil
+		}
+	}
+	if next, err = ring.Seal(of.shard, next, value); err != nil {
+		return err
+	}
+	rev, err := s.commit(ctx, "write secret", store.Txn{
+		Conditions: []store.Condition{was.Unchanged()}, Writes: []store.Write{store.Put(was.Key, store.Encode(next))},
+	})
+	if errors.Is(err, store.ErrConflict) {
+		return changedSecret(c.Name, again)
+	}
+	if err != nil {
+		return err
+	}
+	s.secretLine(c.Name, fmt.Sprintf("set version %d", next.Version), rev)
+	all, _, err := s.groups(ctx, s.keys(), 0)
+	if err != nil {
+		return err
+	}
+	if next.Version > 1 {
+		s.secretTold(users(all)[c.Name])
+	}
+	return nil
+}
+
+// value is what to keep. One newline at its end is left out: editors and echo put it there, and no password has one.
+func (c *SecretSet) value(ctx context.Context, s *Session) ([]byte, error) {
+	var value []byte
+	var err error
+	switch {
+	case c.FromFile != "":
+		value, err = readBounded(c.FromFile)
+	case s.env.StdinTerminal:
+		value, err = c.ask(ctx, s)
+	default:
+		value, err = io.ReadAll(io.LimitReader(s.env.Stdin, store.MostSecret+3))
+	}
+	if err != nil {
+		return nil, err
+	}
+	value = bytes.TrimSuffix(bytes.TrimSuffix(value, []byte("\n")), []byte("\r"))
+	next := "leasehold secret set " + c.Name + ", with the value on standard input or --from-file FILE"
+	switch {
+	case len(value) == 0:
+		return nil, failure(Usage, next, "secret %s: the value is empty", c.Name)
+	case len(value) > store.MostSecret:
+		return nil, failure(Usage, next, "secret %s: the value is longer than %d bytes", c.Name, store.MostSecret)
+	case bytes.IndexByte(value, 0) >= 0:
+		return nil, failure(Usage, next, "secret %s: the value has a zero byte, which no environment variable can hold: encode it, in base64 say", c.Name)
+	}
+	if len(value) < shortSecret {
+		s.warn("the value has fewer than %d bytes: it is too short to be taken out of what workloads say", shortSecret)
+	}
+	return value, nil
+}
+
+// ask asks twice, since nobody sees what is typed.
+func (c *SecretSet) ask(ctx context.Context, s *Session) ([]byte, error) {
+	value, err := s.env.Ask(ctx, "value of "+c.Name+": ")
+	if err != nil {
+		return nil, err
+	}
+	again, err := s.env.Ask(ctx, "once more: ")
+	if err != nil {
+		return nil, err
+	}
+	if !bytes.Equal(value, again) {
+		return nil, failure(Failed, "leasehold secret set "+c.Name, "secret %s: the two values differ; nothing was changed", c.Name)
+	}
+	return value, nil
+}
+
+func readBounded(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, failure(Failed, "leasehold secret set --help", "read the value: %s", err)
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, store.MostSecret+3))
+}

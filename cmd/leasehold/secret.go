@@ -1,0 +1,59 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/leasehold/leasehold/cmd/services"
+	"golang.org/x/term"
+)
+
+// secretsKeyVariable may hold the keys for secrets themselves.
+const secretsKeyVariable = "LEASEHOLD_SECRETS_KEY"
+
+// secretsKey takes the keys out of the environment, so that nothing which this process starts inherits them.
+func secretsKey() string {
+	keys := os.Getenv(secretsKeyVariable)
+	_ = os.Unsetenv(secretsKeyVariable) // what could fail is the name
+	return keys
+}
+
+// devData is where leasehold dev keeps everything; "" where nobody's home is.
+func devData() string {
+	if dir := os.Getenv("LEASEHOLD_DATA_DIR"); dir != "" {
+		return dir
+	}
+	dir, err := services.UsualDataDir()
+	if err != nil {
+		return ""
+	}
+	return dir
+}
+
+// askSecret reads a line from the terminal, which does not show it; however it ends, the terminal shows again what is typed.
+func askSecret(ctx context.Context, prompt string) ([]byte, error) {
+	fd := int(os.Stdin.Fd())
+	before, err := term.GetState(fd)
+	if err != nil {
+		return nil, fmt.Errorf("ask at the terminal: %w", err)
+	}
+	fmt.Fprint(os.Stderr, prompt)
+	type answer struct {
+		value []byte
+		err   error
+	}
+	typed := make(chan answer, 1)
+	go func() { // outlives us only if ctx ends while nobody types: reading a terminal cannot be called off
+		value, err := term.ReadPassword(fd)
+		typed <- answer{value, err}
+	}()
+	defer fmt.Fprintln(os.Stderr)
+	select {
+	case <-ctx.Done():
+		return nil, errors.Join(ctx.Err(), term.Restore(fd, before))
+	case a := <-typed:
+		return a.value, a.err
+	}
+}

@@ -1,0 +1,63 @@
+package services
+
+import (
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"github.com/leasehold/leasehold/coordinator/keyfile"
+	"github.com/leasehold/leasehold/coordinator/sealed"
+)
+
+// KeyFile is the flag for the keys with which secrets are encrypted (SEC-6).
+type KeyFile struct {
+	SecretsKey string `help:"File with the keys for secrets (default: ${secrets_key}); LEASEHOLD_SECRETS_KEY may hold the keys themselves." env:"LEASEHOLD_SECRETS_KEY_FILE" placeholder:"FILE"`
+}
+
+// keys are a coordinator's.
+func (f KeyFile) keys(h *Host, log *slog.Logger) (*keyfile.Keys, error) {
+	cfg := keyfile.Config{Path: f.SecretsKey}
+	if cfg.Path == "" {
+		cfg = keyfile.Config{Path: keyfile.Usual, Text: h.SecretsKey, Optional: true}
+	}
+	k, err := keyfile.Open(cfg, log)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, problem("leasehold secret new-key "+cfg.Path, "%s", err)
+	case err != nil:
+		return nil, problem("leasehold coordinator --help", "%s", err)
+	}
+	return k, nil
+}
+
+// DevKeyFile is where leasehold dev keeps the keys for secrets, below its data directory.
+func DevKeyFile(dataDir string) string { return filepath.Join(dataDir, "secrets.key") }
+
+// devKeys are dev's own: they are made at the first start.
+func devKeys(dir string, log *slog.Logger) (*keyfile.Keys, error) {
+	path := DevKeyFile(dir)
+	err := keyfile.Create(path, sealed.Ring{}.With(sealed.NewKey()))
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, problem("choose a directory that you may write to, with --data-dir", "data directory %s: %s", dir, err)
+	}
+	k, err := keyfile.Open(keyfile.Config{Path: path}, log)
+	if err != nil {
+		return nil, problem("mend the file, or choose another --data-dir: without its keys no secret can be read", "%s", err)
+	}
+	return k, nil
+}
+
+// UsualDataDir is where dev keeps everything, unless it is told otherwise.
+func UsualDataDir() (string, error) {
+	state := os.Getenv("XDG_STATE_HOME")
+	if state == "" {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return "", err
+		}
+		state = filepath.Join(home, ".local", "state")
+	}
+	return filepath.Join(state, "leasehold", "dev"), nil
+}
