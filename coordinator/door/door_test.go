@@ -394,3 +394,31 @@ func TestHandshakesThatWaitHoldUpNobody(t *testing.T) {
 		synctest.Wait()
 	})
 }
+
+// A thousand agents of one host, or behind one address, may come at once, with two connections each.
+//
+// proves SEC-5
+func TestAThousandAgentsOfOneAddressGetIn(t *testing.T) {
+	onStreet(t, door.DefaultBounds(20_000), func(s *street) {
+		var agents []*caller
+		for i := range 2000 {
+			agents = append(agents, s.comes(fmt.Sprintf("10.0.0.1:%d", i)))
+		}
+		pass(2 * time.Second)
+		for i, a := range agents {
+			a.says(fmt.Sprintf("web-%d", i/2))
+		}
+		for i, a := range agents {
+			if a.isOut() {
+				t.Fatalf("connection %d is out: %s", i, s.whys())
+			}
+		}
+		if c := s.door.Counts(); c.All != 2000 || c.Unfinished != 0 {
+			t.Errorf("the door counts %+v", c)
+		}
+		for _, a := range agents {
+			a.Close()
+		}
+		synctest.Wait()
+	})
+}
