@@ -233,7 +233,7 @@ func (p *pkiPicture) warn() {
 	}
 	for _, r := range p.Replicas {
 		if !r.Believes {
-			p.Warnings = append(p.Warnings, fmt.Sprintf("replica %s does not believe what these files say: copy them to its host", r.ID))
+			p.Warnings = append(p.Warnings, fmt.Sprintf("replica %s has other authorities than these files: copy them to its host, if it does not take them up in a few seconds", r.ID))
 		}
 	}
 }

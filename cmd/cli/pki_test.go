@@ -212,7 +212,7 @@ func TestPKIShow(t *testing.T) {
 		"agents\tissues\t########", "agents\tnext\t########", "operators\tissues\t########",
 		"It waits for replica coord-b, web-1-b", "coord-a\t########\tall of these", "coord-b\t-\tothers",
 		"agents: 1 of 2 believe all", "1 with a certificate of nobody knows whom", "1 with a certificate of ########",
-		"ends first: the certificate of agent web-0-a", "warning: replica coord-b does not believe",
+		"ends first: the certificate of agent web-0-a", "warning: replica coord-b has other authorities",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("it does not say %q:\n%s", want, out)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/coordinator"
+	"github.com/leasehold/leasehold/coordinator/authority"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -15,6 +16,7 @@ type Coordinator struct {
 	Listen     string        `help:"Where agents are served." default:"127.0.0.1:7420" placeholder:"HOST:PORT"`
 	Advertise  string        `help:"Where agents find this replica (default: the address listened on)." placeholder:"HOST:PORT"`
 	ID         string        `name:"id" help:"This replica's name, different from all others (default: made up)." placeholder:"NAME"`
+	PKI        string        `name:"pki" help:"Directory of the certificate authorities." env:"LEASEHOLD_PKI" default:"${pki_dir}" type:"path" placeholder:"DIR"`
 	Machines   string        `help:"Directory of the process provider's machines." default:"/var/lib/leasehold/machines" type:"path" placeholder:"DIR"`
 	Agent      string        `help:"The agent that machines run (default: leasehold-agent beside this program, else this program)." type:"path" placeholder:"FILE"`
 	Zones      []string      `help:"Zones of the process provider." default:"local" placeholder:"NAME,…"`
@@ -41,6 +43,10 @@ func (c *Coordinator) Run(ctx context.Context, h *Host) error {
 	if err != nil {
 		return err
 	}
+	issuing, err := authority.Open(c.PKI, log)
+	if err != nil {
+		return err
+	}
 	st, closeStore, err := h.Open(ctx, log)
 	if err != nil {
 		return err
@@ -58,13 +64,14 @@ func (c *Coordinator) Run(ctx context.Context, h *Host) error {
 	web := newSide(h, log)
 	r, err := coordinator.New(coordinator.Config{
 		Shard: h.Shard, ID: id, Listen: c.Listen, Advertise: c.Advertise, SessionTTL: c.SessionTTL, Version: h.Version,
-	}, coordinator.Deps{Store: web.measured(st), Providers: h.providers(processes), Logger: log, Secrets: keys, Meter: web.metrics})
+	}, coordinator.Deps{Store: web.measured(st), Providers: h.providers(processes), Logger: log, Authority: issuing, Secrets: keys, Meter: web.metrics})
 	if err == nil {
 		err = web.open(ctx, c.HTTP, r)
 	}
 	if err != nil {
 		return err
 	}
+	defer follow(ctx, issuing)()
 	err = web.around(ctx, r.Run)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
@@ -75,4 +82,18 @@ func (c *Coordinator) Run(ctx context.Context, h *Host) error {
 		return problem("give --user NAME:PASSWORD, or --cert and --key, of a coordinator", "%s", err)
 	}
 	return err
+}
+
+// follow has an authority follow its files until it is told to stop.
+func follow(ctx context.Context, issuing *authority.Authority) (stop func()) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // agents are served until the very end
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = issuing.Run(ctx) // it ends with its context
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/coordinator"
+	"github.com/leasehold/leasehold/coordinator/authority"
 	"github.com/leasehold/leasehold/provider/process"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/embedetcd"
@@ -79,6 +80,11 @@ func (d *Dev) Run(ctx context.Context, h *Host) (err error) {
 	if err != nil {
 		return err
 	}
+	issuing, err := devAuthority(filepath.Join(dir, "pki"), log)
+	if err != nil {
+		return err
+	}
+	defer follow(ctx, issuing)()
 	ready := make(chan string, 1)
 	http, err := d.httpAddress(ctx)
 	if err != nil {
@@ -86,7 +92,7 @@ func (d *Dev) Run(ctx context.Context, h *Host) (err error) {
 	}
 	web := newSide(h, log)
 	replica, err := coordinator.New(coordinator.Config{Shard: h.Shard, ID: id, Listen: agents, Version: h.Version}, coordinator.Deps{
-		Store: web.measured(st), Providers: h.providers(processes), Logger: log, Secrets: keys, Ready: func(address string) { ready <- address }, Meter: web.metrics,
+		Store: web.measured(st), Providers: h.providers(processes), Logger: log, Authority: issuing, Secrets: keys, Ready: func(address string) { ready <- address }, Meter: web.metrics,
 	})
 	if err == nil {
 		err = web.open(ctx, http, replica)
@@ -96,6 +102,17 @@ func (d *Dev) Run(ctx context.Context, h *Host) (err error) {
 	}
 	w := &devWorld{web: web, h: h, dir: dir, store: st, processes: processes, replica: replica, keys: store.KeysOf(h.Shard), endpoint: etcd.Endpoint(), etcdStopped: etcd.Stopped()}
 	return w.run(ctx, groups, ready)
+}
+
+// devAuthority opens the authority of the agents, and makes all that a shard has at the first start.
+func devAuthority(dir string, log *slog.Logger) (*authority.Authority, error) {
+	for kind, lifetime := range map[authority.Kind]time.Duration{authority.Agents: authority.AgentsLifetime, authority.Operators: authority.OperatorsLifetime} {
+		err := authority.Init(dir, map[authority.Kind]time.Duration{kind: lifetime})
+		if err != nil && !errors.Is(err, authority.ErrExists) {
+			return nil, err
+		}
+	}
+	return authority.Open(dir, log)
 }
 
 // devWorld is dev at work.

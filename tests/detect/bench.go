@@ -19,6 +19,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/embedetcd"
 	"github.com/leasehold/leasehold/store/etcdstore"
+	"github.com/leasehold/leasehold/tests/pki"
 )
 
 const (
@@ -39,6 +40,7 @@ type bench struct {
 	progress io.Writer
 	ledger   *ledger
 	machines string // their directory
+	pki      string // where the certificate authorities are
 	provider *process.Provider
 
 	// These are kept under the ledger's lock.
@@ -66,6 +68,9 @@ func runBench(ctx context.Context, cfg config, progress io.Writer) (err error) {
 		return err
 	}
 	if b.provider, err = process.New(process.Config{Dir: b.machines, AgentCommand: []string{agent}}); err != nil {
+		return err
+	}
+	if b.pki, err = pki.Make(cfg.Dir); err != nil {
 		return err
 	}
 	stop, err := b.start(ctx, agent)
@@ -149,7 +154,7 @@ func (b *bench) launch(name string, args ...string) (*exec.Cmd, error) {
 	}
 	defer log.Close()
 	cmd := exec.Command(filepath.Join(b.cfg.Dir, "leasehold"), args...)
-	cmd.Env = append(os.Environ(), "LEASEHOLD_ENDPOINTS="+etcdAddress)
+	cmd.Env = append(os.Environ(), "LEASEHOLD_ENDPOINTS="+etcdAddress, pki.Env+"="+b.pki)
 	cmd.Stdout, cmd.Stderr = log, log
 	return cmd, cmd.Start()
 }

@@ -79,6 +79,7 @@ func TestNewcomer(t *testing.T) {
 		{"address that is not ours", 1, "192.0.2.1", []string{"coordinator", "--listen", "192.0.2.1:7420", "--machines", w.machines}},
 		{"address that is none", 1, "here", []string{"dev", "--data-dir", data, "--etcd-listen", free(), "--listen", "here"}},
 		{"no such agent", 1, "--agent", []string{"coordinator", "--listen", free(), "--machines", w.machines, "--agent", "no-such-agent"}},
+		{"no certificate authorities", 1, "leasehold pki init", []string{"coordinator", "--listen", free(), "--machines", w.machines, "--pki", filepath.Join(w.dir, "none")}},
 		{"session too short", 1, "--session-ttl", []string{"coordinator", "--session-ttl", "1s"}},
 		{"no such file", 2, "none.yaml", []string{"group", "apply", "-f", "none.yaml"}},
 		{"file of dev that is not there", 1, "none.yaml", []string{"dev", "--data-dir", data, "--group", "none.yaml"}},

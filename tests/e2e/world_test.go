@@ -20,6 +20,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/etcdstore"
 	"github.com/leasehold/leasehold/tests/machines"
+	"github.com/leasehold/leasehold/tests/pki"
 )
 
 // longest is how long anything may take that must happen. It is no measure of speed: what is waited for takes seconds.
@@ -31,6 +32,7 @@ type world struct {
 	dir      string
 	machines string // the directory of the process provider
 	endpoint string // of etcd
+	pki      string // where the certificate authorities are
 	st       *etcdstore.Store
 	h        *history
 	unfollow func()
@@ -46,8 +48,12 @@ func newWorld(t *testing.T, machines string) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
+	place, err := pki.Make(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
 	w := &world{
-		t: t, dir: dir, machines: filepath.Join(dir, machines), endpoint: freeAddress(t),
+		pki: place, t: t, dir: dir, machines: filepath.Join(dir, machines), endpoint: freeAddress(t),
 		h: newHistory(store.KeysOf("default")), unfollow: func() {},
 	}
 	fmt.Fprintf(undertaker, "machines %s\n", w.machines)
@@ -114,7 +120,7 @@ func bin(name string) string { return filepath.Join(built, name) }
 func (w *world) command(path string, args ...string) *exec.Cmd {
 	cmd := exec.Command(path, args...)
 	cmd.Dir = w.dir
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + w.dir, "TMPDIR=" + w.dir, "USER=tester", "LEASEHOLD_ENDPOINTS=" + w.endpoint}
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + w.dir, "TMPDIR=" + w.dir, "USER=tester", "LEASEHOLD_ENDPOINTS=" + w.endpoint, pki.Env + "=" + w.pki}
 	return cmd
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/etcdstore"
+	"github.com/leasehold/leasehold/tests/pki"
 	"github.com/leasehold/leasehold/tests/stage/swarm"
 )
 
@@ -41,6 +42,7 @@ type Stage struct {
 	Dir   string
 	Keys  store.Keys
 	Store *etcdstore.Store
+	PKI   string // where the certificate authorities are
 	Leave func() // called at the end, if set
 
 	Interval, TTL, Grace time.Duration // of reports, of leases, and how long agents have to return (SAFE-1)
@@ -97,6 +99,9 @@ func New(t *testing.T, p Plan) *Stage {
 	s.Put(s.Keys.Shard(), store.Encode(store.Shard{
 		Schema: store.Schema, ID: "stage-" + fmt.Sprintf("%x", rand.Uint32()), Name: "default", Created: time.Now().UTC(), Settings: settings,
 	}))
+	if s.PKI, err = pki.Make(dir); err != nil {
+		t.Fatal(err)
+	}
 	s.Swarm = s.cast("swarm", "swarm", "-socket", s.socket(), "-dir", filepath.Join(dir, "disks"))
 	s.Await("the swarm", func() bool {
 		s.Control, err = swarm.Dial(s.socket())
@@ -158,7 +163,7 @@ func (s *Stage) StartReplica(id string) {
 		endpoints = s.relayed(id)
 	}
 	s.Replicas[id] = s.cast(fmt.Sprintf("replica-%s-%d", id, len(s.programs)), "coordinator", "-id", id, "-listen", s.Addresses[id], "-advertise", s.gates[id],
-		"-endpoints", endpoints, "-swarm", s.socket(), "-dir", s.Dir, "-session-ttl", sessionTTL.String())
+		"-endpoints", endpoints, "-swarm", s.socket(), "-pki", s.PKI, "-dir", s.Dir, "-session-ttl", sessionTTL.String())
 }
 
 // relayed is etcd as a replica reaches it, through relays that can be stopped.

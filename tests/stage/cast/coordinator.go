@@ -25,6 +25,7 @@ func coordinate(ctx context.Context, args []string) error {
 	advertise := flags.String("advertise", "", "where agents find it")
 	endpoints := flags.String("endpoints", "", "where etcd is")
 	socket := flags.String("swarm", "", "the swarm's socket")
+	pki := flags.String("pki", "", "where its certificate authorities are")
 	dir := flags.String("dir", "", "a place for machines of the process provider, of which there are none")
 	ttl := flags.Duration("session-ttl", 5*time.Second, "of its session")
 	if err := flags.Parse(args); err != nil {
@@ -43,10 +44,11 @@ func coordinate(ctx context.Context, args []string) error {
 			}
 			return st, st.Close, nil
 		},
+		Allowed:   func(context.Context, store.Role) error { return nil },
 		Providers: map[string]provider.Provider{"swarm": swarm.NewProvider(*socket)},
 	}
 	command := services.Coordinator{
-		Listen: *listen, Advertise: *advertise, ID: *id, Machines: filepath.Join(*dir, "machines-of-"+*id), Agent: self, Zones: []string{"local"},
+		Listen: *listen, Advertise: *advertise, ID: *id, PKI: *pki, Machines: filepath.Join(*dir, "machines-of-"+*id), Agent: self, Zones: []string{"local"},
 		SessionTTL: *ttl, LogLevel: "debug",
 	}
 	return command.Run(ctx, host)

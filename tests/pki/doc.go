@@ -1,0 +1,2 @@
+// Package pki makes the certificate authorities that a coordinator needs, for tests of whole programs.
+package pki
