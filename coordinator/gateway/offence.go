@@ -115,7 +115,7 @@ func (g *Gateway) cutOff(s *session, bad offence, detail error) time.Duration {
 
 func (g *Gateway) tellCutOff(s *session, bad offence, detail error, cool time.Duration) {
 	g.refusals.Add(Refusal{
-		Rule: "SEC-5", What: "agent cut off", Why: bad.Error(), Address: s.peer, Claimed: s.instance,
+		Rule: "SEC-5", What: "agent cut off", Why: bad.Error(), Address: s.peer, Claimed: s.instance, Proved: s.proof.peer != nil,
 		Detail: fmt.Sprintf("%s; refused for %s", detail, cool.Round(time.Second)),
 	})
 }
@@ -158,7 +158,7 @@ func (g *Gateway) noHello(ctx context.Context, err error) error {
 	who, address := peerOf(ctx)
 	f := Refusal{Rule: "SEC-5", What: "stream refused", Why: bad.Error(), Address: address, Detail: err.Error()}
 	if who != nil {
-		f.Claimed = who.Identity.Name
+		f.Claimed, f.Proved = who.Identity.Name, who.Identity.Name != ""
 	}
 	g.refusals.Add(f)
 	g.answerLate(ctx)

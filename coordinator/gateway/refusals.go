@@ -26,6 +26,7 @@ type Refusal struct {
 	Why     string
 	Address string // of whoever it was, with its port
 	Claimed string // the name that it gave itself, "" if none
+	Proved  bool   // Claimed is what its certificate says
 	Detail  string // whatever else helps; may come from outside
 }
 
@@ -129,7 +130,11 @@ func (f Refusal) entry() store.JournalEntry {
 	switch {
 	case identity.IsName(f.Claimed):
 		e.Instance = f.Claimed
-		e.Evidence = append(e.Evidence, "it says that it is "+f.Claimed)
+		who := "it says that it is "
+		if f.Proved {
+			who = "its certificate names "
+		}
+		e.Evidence = append(e.Evidence, who+f.Claimed)
 	case f.Claimed != "":
 		e.Evidence = append(e.Evidence, "it says that it is "+f.Claimed)
 	}
@@ -250,5 +255,5 @@ func shown(name string) string {
 
 // AtDoor takes note of whom the door has turned away (SEC-5).
 func (r *Refusals) AtDoor(f door.Refusal) {
-	r.Add(Refusal{Rule: "SEC-5", What: "connection closed", Why: f.Why, Address: f.Address, Claimed: f.Name})
+	r.Add(Refusal{Rule: "SEC-5", What: "connection closed", Why: f.Why, Address: f.Address, Claimed: f.Name, Proved: f.Name != ""})
 }

@@ -3,6 +3,7 @@ package gateway_test
 import (
 	"context"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -97,7 +98,8 @@ func TestAnAgentThatDoesNotReadIsCutOff(t *testing.T) {
 			t.Fatalf("after %d reports without reading an answer it is still there", sent)
 		}
 		entries := r.entriesOf("SEC-5")
-		if len(entries) != 1 || entries[0].Instance != "web-0" || entries[0].Why != "it does not read what it is told" {
+		if len(entries) != 1 || entries[0].Instance != "web-0" || entries[0].Why != "it does not read what it is told" ||
+			!slices.Contains(entries[0].Evidence, "its certificate names web-0") {
 			t.Errorf("the journal has %+v", entries)
 		}
 		if a := w.alive("web-0"); a.Present() && a.Record.State != store.StreamLost {
