@@ -111,6 +111,10 @@ senses: ## whatever happens, nothing is destroyed for it: tests/senses with AGEN
 	scripts/test-needs.sh
 	go test ./tests/senses -count=1 -timeout 60m -parallel 1 -v -run '$(or $(RUN),.)' -agents $(or $(AGENTS),1000)
 
+.PHONY: vuln
+vuln: ## look for known vulnerabilities in what is linked; needs https://vuln.go.dev (or GOVULNDB=…), so no part of `make check`
+	scripts/vuln.sh
+
 .PHONY: clean
 clean: ## remove what was built
 	rm -rf bin
