@@ -269,7 +269,7 @@ func secret(t *testing.T, text string) string {
 // eventually polls until what is looked for is so.
 func eventually(t *testing.T, what string, so func() bool) {
 	t.Helper()
-	tick := time.NewTicker(20 * time.Millisecond)
+	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for deadline := time.Now().Add(time.Minute); !so(); {
 		if time.Now().After(deadline) {
