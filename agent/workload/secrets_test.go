@@ -2,10 +2,12 @@ package workload
 
 import (
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/leasehold/leasehold/agent/secrets"
 )
@@ -112,5 +114,33 @@ func TestSecretsOfHooksAndCommands(t *testing.T) {
 	}
 	if _, err := Expand("run", []string{"${DB_PASSWORD}"}, nil, nil); err == nil {
 		t.Error("a secret can be put into a command line")
+	}
+}
+
+// A drain hook has the secrets, and what it says goes into the log and its record without them.
+//
+// proves SEC-6, DRAIN-1
+func TestWhatADrainHookSays(t *testing.T) {
+	hidden := secrets.New()
+	hidden.Tell(password("hunter2"))
+	var log strings.Builder
+	cfg := Config{Dir: t.TempDir(), StateDir: t.TempDir(), Boot: "boot-1", Secrets: hidden}
+	h, err := NewHook(cfg, Deps{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.Want(&Drain{Token: "d1", Run: []string{"sh", "-c", "echo leaving with $DB_PASSWORD; exit 4"}, Timeout: patience})
+	select {
+	case <-h.Changed():
+	case <-time.After(patience):
+		t.Fatal("the hook did not end")
+	}
+	h.Close(false)
+	record, err := os.ReadFile(filepath.Join(cfg.StateDir, "drain.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(log.String(), "leaving with [secret db]") || strings.Contains(log.String()+string(record), "hunter2") {
+		t.Errorf("log: %s\nrecord: %s", log.String(), record)
 	}
 }

@@ -1,0 +1,334 @@
+package secrets
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold/coordinator"
+	"github.com/leasehold/leasehold/coordinator/authority"
+	"github.com/leasehold/leasehold/coordinator/keyfile"
+	"github.com/leasehold/leasehold/coordinator/sealed"
+	"github.com/leasehold/leasehold/provider"
+	"github.com/leasehold/leasehold/provider/process"
+	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/embedetcd"
+	"github.com/leasehold/leasehold/store/etcdstore"
+	"github.com/leasehold/leasehold/tests/machines"
+)
+
+// longest is how long anything may take that must happen. It is no measure of speed.
+const longest = 90 * time.Second
+
+// said is all that was written to it.
+type said struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (s *said) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.Write(p)
+}
+
+func (s *said) bytes() []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return bytes.Clone(s.text.Bytes())
+}
+
+// run is a shard with one replica, and an operator.
+type run struct {
+	t        *testing.T
+	dir      string
+	program  string
+	endpoint string
+	keyFile  string
+	st       *etcdstore.Store
+	keys     store.Keys
+	printed  said // by commands
+	logged   said // by the coordinator, at debug
+}
+
+// group says its secrets in every way that it has.
+const group = `name: web
+provider: process
+size: 1
+workload:
+  run: ["sh", "-c", 'echo "I say $DB_PASSWORD"; printf %s "$DB_PASSWORD" | base64; printf %s "$DB_PASSWORD" | od -An -v -tx1 | tr -d " \n"; echo; echo "token $API_TOKEN"; sleep 2; exit 3']
+secrets: {DB_PASSWORD: db-password, API_TOKEN: api-token}
+checks:
+- name: tells
+  exec: {run: ["sh", "-c", 'echo "refused: $DB_PASSWORD"; exit 1']}
+- name: tells-the-other
+  exec: {run: ["sh", "-c", 'echo "refused: $API_TOKEN" >&2; exit 1']}
+heal: {policy: none}
+report: {interval: 1s}
+drain: {timeout: 30s, hook: ["sh", "-c", 'echo "leaving with $DB_PASSWORD"; exit 4']}
+`
+
+// proves SEC-6
+func TestNoSecretIsSeenInAWholeRun(t *testing.T) {
+	values := map[string]string{"db-password": "hunter2/" + rand.Text(), "api-token": "tok+" + rand.Text()}
+	r := start(t)
+	file := filepath.Join(r.dir, "web.yaml")
+	if err := os.WriteFile(file, []byte(group), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	// Applied before its secrets are there, the group waits for them, and says so.
+	r.leasehold("", "group", "apply", "-f", file)
+	r.await("an instance that waits for its secrets", func() bool {
+		return strings.Contains(r.report().Why, "there is no such secret: leasehold secret set api-token")
+	})
+	if out := r.leasehold("", "status"); !strings.Contains(out, "secrets.DB_PASSWORD: there is no secret db-password") {
+		t.Errorf("status says\n%s", out)
+	}
+	r.leasehold(values["db-password"]+"\n", "secret", "set", "db-password")
+	r.leasehold(values["api-token"], "secret", "set", "api-token")
+	r.await("the end of the workload, and checks that fail", func() bool {
+		rep := r.report()
+		failing := 0
+		for _, c := range rep.Checks {
+			if strings.Contains(c.Why, "refused: [secret ") {
+				failing++
+			}
+		}
+		return rep.Workload != nil && failing == 2
+	})
+	instance := r.report().Instance
+	if out := r.leasehold("", "instance", "logs", instance); !strings.Contains(out, "I say [secret db-password]") || !strings.Contains(out, "token [secret api-token]") {
+		t.Errorf("last words are\n%s", out)
+	}
+	// Only now is it sure that there was something to hide.
+	log, err := os.ReadFile(filepath.Join(r.dir, "machines", instance, "workload.log"))
+	if err != nil {
+		log, err = r.workloadLog(instance)
+	}
+	if err != nil || len(found(log, values["db-password"])) < 2 || len(found(log, values["api-token"])) == 0 {
+		t.Fatalf("the workload has said %q, %v: it did not have its secrets", log, err)
+	}
+
+	r.everyCommand(file, instance)
+	r.leasehold("", "secret", "rotate")
+	r.leasehold("", "secret", "rotate", "--prune")
+	r.leasehold(values["db-password"]+"x", "secret", "set", "db-password")
+	r.leasehold("", "secret", "delete", "db-password", "--force")
+	r.searchAll(values)
+	r.leasehold("", "instance", "delete", instance, "--confirm="+instance)
+	r.await("the end of the instance", func() bool {
+		_, err := r.st.Get(context.Background(), r.keys.Instance(instance))
+		return errors.Is(err, store.ErrNotFound)
+	})
+	r.searchAll(values)
+}
+
+// everyCommand runs all that shows anything, in every format.
+func (r *run) everyCommand(file, instance string) {
+	r.t.Helper()
+	for _, line := range []string{
+		"status", "status --all-shards", "group list", "group show web", "group history web", "group diff -f " + file, "group apply -f " + file + " --dry-run",
+		"instance list", "instance show " + instance, "instance logs " + instance, "events", "events -g web", "events -i " + instance, "explain web", "explain " + instance,
+		"explain SEC-6", "config show", "secret list", "simulate -f " + file,
+	} {
+		for _, format := range []string{"table", "wide", "json", "yaml"} {
+			r.command("", append(strings.Fields(line), "-o", format)...) // some know no format, and say so
+		}
+	}
+	for _, wrong := range []string{"secret set db-password --from-file /nowhere", "secret set ../db", "secret delete nothing", "secret delete db-password", "group apply -f " + r.keyFile} {
+		r.command("hunter", strings.Fields(wrong)...)
+	}
+}
+
+// searchAll looks at everything that was printed, logged and stored so far.
+func (r *run) searchAll(values map[string]string) {
+	r.t.Helper()
+	values = with(values, r.keyTexts())
+	lookAt(r.t, "what commands printed", r.printed.bytes(), values)
+	lookAt(r.t, "the coordinator's log", r.logged.bytes(), values)
+	own := map[string]bool{"workload.log": true, "workload.log.1": true, "drain.log": true}
+	if n := search(r.t, filepath.Join(r.dir, "machines"), values, func(path string) bool { return own[filepath.Base(path)] }); n < 4 {
+		r.t.Errorf("only %d files of machines were searched", n)
+	}
+	if n := search(r.t, filepath.Join(r.dir, "etcd"), values, func(string) bool { return false }); n < 2 {
+		r.t.Errorf("only %d files of etcd were searched", n)
+	}
+	l, err := r.st.List(r.t.Context(), "", 0)
+	if err != nil || len(l.KVs) < 10 {
+		r.t.Fatalf("etcd has %d keys, %v", len(l.KVs), err)
+	}
+	for _, kv := range l.KVs {
+		lookAt(r.t, kv.Key, append([]byte(kv.Key), kv.Value...), values)
+	}
+}
+
+func with(a, b map[string]string) map[string]string {
+	out := map[string]string{}
+	for _, m := range []map[string]string{a, b} {
+		for k, v := range m {
+			out[k] = v
+		}
+	}
+	return out
+}
+
+// keyTexts are the keys themselves, as they stand in the key file.
+func (r *run) keyTexts() map[string]string {
+	data, err := os.ReadFile(r.keyFile)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	out := map[string]string{}
+	for line := range strings.Lines(string(data)) {
+		if id, key, ok := strings.Cut(strings.TrimSpace(line), ":"); ok && !strings.HasPrefix(id, "#") {
+			out["key "+id] = key
+		}
+	}
+	if len(out) == 0 {
+		r.t.Fatal("no keys are looked for")
+	}
+	return out
+}
+
+// start raises etcd, a replica whose streams are secured, and builds the program that agents and commands are.
+func start(t *testing.T) *run {
+	t.Helper()
+	r := &run{t: t, dir: t.TempDir(), keys: store.KeysOf("default")}
+	r.program = filepath.Join(r.dir, "leasehold")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", r.program, "github.com/leasehold/leasehold/cmd/leasehold").CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, out)
+	}
+	log := slog.New(slog.NewJSONHandler(&r.logged, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	etcd, err := embedetcd.Start(t.Context(), embedetcd.Config{DataDir: filepath.Join(r.dir, "etcd"), Listen: "127.0.0.1:0", Logger: log, NoSync: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { closed(t, etcd) })
+	r.endpoint = etcd.Endpoint()
+	if r.st, err = etcdstore.Open(t.Context(), etcdstore.Config{Endpoints: []string{r.endpoint}, Logger: log}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { closed(t, r.st) })
+	r.keyFile = filepath.Join(r.dir, "secrets.key")
+	if err := keyfile.Create(r.keyFile, sealed.Ring{}.With(sealed.NewKey())); err != nil {
+		t.Fatal(err)
+	}
+	keys, err := keyfile.Open(keyfile.Config{Path: r.keyFile}, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pki := filepath.Join(r.dir, "pki")
+	if err := authority.Init(pki, map[authority.Kind]time.Duration{authority.Agents: time.Hour}); err != nil {
+		t.Fatal(err)
+	}
+	issuing, err := authority.Open(pki, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	place := filepath.Join(r.dir, "machines")
+	made, err := process.New(process.Config{Dir: place, AgentCommand: []string{r.program, "agent", "--log-level=debug"}, Logger: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { machines.Kill(machines.Shards(place)) })
+	ready := make(chan string, 1)
+	replica, err := coordinator.New(coordinator.Config{Shard: "default", ID: "one", Listen: "127.0.0.1:0", Version: "test"}, coordinator.Deps{
+		Store: r.st, Providers: map[string]provider.Provider{"process": made}, Logger: log, Authority: issuing, Secrets: keys, Ready: func(a string) { ready <- a },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, end := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- replica.Run(ctx) }()
+	t.Cleanup(func() {
+		end()
+		if err := <-ended; err != nil {
+			t.Errorf("the replica: %v", err)
+		}
+	})
+	select {
+	case <-ready:
+	case err := <-ended:
+		ended <- err
+		t.Fatal(err)
+	}
+	r.await("a replica that says which keys it has", func() bool {
+		kv, err := r.st.Get(context.Background(), r.keys.Replica("one"))
+		return err == nil && bytes.Contains(kv.Value, []byte("secret_keys"))
+	})
+	return r
+}
+
+func closed(t *testing.T, c io.Closer) {
+	if err := c.Close(); err != nil {
+		t.Errorf("close: %v", err)
+	}
+}
+
+// command runs one of the operator's, with this on its standard input.
+func (r *run) command(in string, args ...string) (string, error) {
+	r.t.Helper()
+	cmd := exec.CommandContext(r.t.Context(), r.program, args...)
+	cmd.Dir, cmd.Stdin = r.dir, strings.NewReader(in)
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + r.dir, "LEASEHOLD_ENDPOINTS=" + r.endpoint, "LEASEHOLD_SECRETS_KEY_FILE=" + r.keyFile}
+	out, err := cmd.CombinedOutput()
+	_, _ = fmt.Fprintf(&r.printed, "$ %s\n%s\n", strings.Join(args, " "), out)
+	return string(out), err
+}
+
+// leasehold is command, which must succeed.
+func (r *run) leasehold(in string, args ...string) string {
+	r.t.Helper()
+	out, err := r.command(in, args...)
+	if err != nil {
+		r.t.Fatalf("leasehold %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return out
+}
+
+// report is the last one of the group's instance.
+func (r *run) report() store.Report {
+	l, err := r.st.List(r.t.Context(), r.keys.Of(store.KindReports), 0)
+	if err != nil || len(l.KVs) == 0 {
+		return store.Report{}
+	}
+	v, err := store.Decode[store.Report](l.KVs[0])
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return v.Record
+}
+
+// workloadLog is what the workload wrote itself, wherever below its machine's directory that is.
+func (r *run) workloadLog(instance string) ([]byte, error) {
+	found, err := filepath.Glob(filepath.Join(r.dir, "machines", instance, "*", "workload.log"))
+	if err != nil || len(found) == 0 {
+		return nil, fmt.Errorf("no output of the workload of %s: %w", instance, err)
+	}
+	return os.ReadFile(found[0])
+}
+
+func (r *run) await(what string, is func() bool) {
+	r.t.Helper()
+	for deadline := time.Now().Add(longest); !is(); {
+		if time.Now().After(deadline) {
+			r.t.Fatalf("%s: not within %s\nreport: %+v\n%s", what, longest, r.report(), tail(r.logged.bytes()))
+		}
+		<-time.After(50 * time.Millisecond)
+	}
+}
+
+func tail(text []byte) []byte { return text[max(0, len(text)-4000):] }
