@@ -45,19 +45,19 @@ const (
 	RefusedGrace    Refusal = "grace"    // a lease ended, and its agent has time to return (SAFE-1)
 )
 
-// unmetered counts nothing.
-type unmetered struct{ gateway.Unmetered }
+// Unmetered counts nothing.
+type Unmetered struct{ gateway.Unmetered }
 
-func (unmetered) Led(bool)                                    {}
-func (unmetered) Disturbed()                                  {}
-func (unmetered) Planned(time.Duration)                       {}
-func (unmetered) Decided(*plan.Action)                        {}
-func (unmetered) Held(string)                                 {}
-func (unmetered) Refused(Refusal)                             {}
-func (unmetered) Asked(string, time.Duration)                 {}
-func (unmetered) Called(string, string, time.Duration, error) {}
-func (unmetered) Detected(store.Verdict, time.Duration)       {}
-func (unmetered) Repaired(store.Verdict, time.Duration)       {}
+func (Unmetered) Led(bool)                                    {}
+func (Unmetered) Disturbed()                                  {}
+func (Unmetered) Planned(time.Duration)                       {}
+func (Unmetered) Decided(*plan.Action)                        {}
+func (Unmetered) Held(string)                                 {}
+func (Unmetered) Refused(Refusal)                             {}
+func (Unmetered) Asked(string, time.Duration)                 {}
+func (Unmetered) Called(string, string, time.Duration, error) {}
+func (Unmetered) Detected(store.Verdict, time.Duration)       {}
+func (Unmetered) Repaired(store.Verdict, time.Duration)       {}
 
 // meterAction tells of an action that was committed, and of the repair that it ends, if it does.
 func (t *tenure) meterAction(a *plan.Action) {

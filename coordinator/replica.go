@@ -103,7 +103,7 @@ func New(cfg Config, deps Deps) (*Replica, error) {
 		deps.Ready = func(string) {}
 	}
 	if deps.Meter == nil {
-		deps.Meter = unmetered{}
+		deps.Meter = Unmetered{}
 	}
 	if deps.Before == nil {
 		deps.Before = func(string, string) {}
