@@ -53,6 +53,8 @@ func (s *Session) openFailed(ctx context.Context, err error) error {
 		return s.denied(ctx, err, "use etcd")
 	case ctx.Err() == nil && !errors.Is(err, store.ErrUnavailable):
 		return failure(Usage, "leasehold --help", "%s", joined(err))
+	case errors.Is(err, store.ErrUnavailable) && strings.Contains(err.Error(), "x509:"):
+		return failure(Unreachable, "give --cacert of the authority that issued etcd's certificate, and name the address that is in it", "%s", joined(err))
 	case errors.Is(err, store.ErrUnavailable):
 		return failure(Unreachable, startEtcd, "%s", joined(err)) // it names the endpoints already
 	default:

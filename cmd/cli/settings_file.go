@@ -20,10 +20,15 @@ var fromFile = []string{"endpoints", "shard", "cacert", "cert", "key", "user", "
 // has one.
 type settingsFile struct {
 	usual  string // where it is unless --config says otherwise
+	dev    string // where a dev of this machine leaves its settings; they count where nothing else says which etcd, or who asks
 	path   string // where it was read; "" if there is none
 	loaded bool
 	values map[string]string
+	from   map[string]string // which file a value is from
 }
+
+// whichEtcd are the flags that go together: with one of them somebody means another etcd than dev's, or comes as somebody else.
+var whichEtcd = []string{"endpoints", "cacert", "cert", "key", "user"}
 
 // Validate has nothing to say: what is wrong in the file is said when it is read.
 func (f *settingsFile) Validate(*kong.Application) error { return nil }
@@ -53,12 +58,20 @@ func fromEnvironment(flag *kong.Flag) string {
 	return ""
 }
 
-// load reads the file, once.
+// load reads the files, once.
 func (f *settingsFile) load(ctx *kong.Context) error {
 	if f.loaded {
 		return nil
 	}
-	f.loaded = true
+	f.loaded, f.values, f.from = true, map[string]string{}, map[string]string{}
+	if err := f.loadOwn(ctx); err != nil {
+		return err
+	}
+	return f.loadDev(ctx)
+}
+
+// loadOwn reads the operator's file.
+func (f *settingsFile) loadOwn(ctx *kong.Context) error {
 	path := f.usual
 	for _, flag := range ctx.Model.Flags {
 		if flag.Name == "config" {
@@ -71,7 +84,7 @@ func (f *settingsFile) load(ctx *kong.Context) error {
 		return nil
 	}
 	text, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) && path == f.usual {
+	if errors.Is(err, fs.ErrNotExist) && (path == f.usual || ctx.Command() == "dev") { // dev makes its own
 		return nil
 	}
 	if err != nil {
@@ -83,6 +96,36 @@ func (f *settingsFile) load(ctx *kong.Context) error {
 	}
 	f.path = path
 	f.values, err = readSettings(path, text)
+	for name := range f.values {
+		f.from[name] = path
+	}
+	return err
+}
+
+// loadDev takes dev's settings where neither the command line, the environment nor the operator's file says which etcd.
+func (f *settingsFile) loadDev(ctx *kong.Context) error {
+	for _, flag := range ctx.Model.Flags {
+		if !slices.Contains(whichEtcd, flag.Name) {
+			continue
+		}
+		given := slices.ContainsFunc(ctx.Path, func(p *kong.Path) bool { return p.Flag == flag && !p.Resolved })
+		if _, inFile := f.values[flag.Name]; given || inFile || fromEnvironment(flag) != "" {
+			return nil
+		}
+	}
+	text, err := os.ReadFile(f.dev)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) { // no dev is running, or it is none of ours
+		return nil
+	}
+	if err != nil {
+		return failure(Usage, "remove "+f.dev+"; a dev that runs writes it anew when it starts", "settings of dev: %s", err)
+	}
+	values, err := readSettings(f.dev, text)
+	for name, value := range values {
+		if _, inFile := f.values[name]; !inFile {
+			f.values[name], f.from[name] = value, f.dev
+		}
+	}
 	return err
 }
 
@@ -145,7 +188,7 @@ func settingsOf(ctx *kong.Context, file *settingsFile) []setting {
 		case given >= 0 && !ctx.Path[given].Resolved:
 			s.From = "flag"
 		case given >= 0:
-			s.From = "file " + file.path
+			s.From = "file " + file.from[flag.Name]
 		case fromEnvironment(flag) != "":
 			s.From = "environment " + fromEnvironment(flag)
 		case flag.Name == "config" && file.path != "":

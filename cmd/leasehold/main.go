@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/cmd/cli"
+	"github.com/leasehold/leasehold/cmd/services"
 	"golang.org/x/term"
 )
 
@@ -51,12 +52,12 @@ func environment() cli.Env {
 		Now:      time.Now,
 		RandomID: func() string { return strings.ToLower(rand.Text()) },
 		User:     user(),
-		Settings: settings(),
-		Version:  version,
-		Open:     openEtcd,
-		Rights:   openRights,
-		Edit:     edit,
-		Ask:      askSecret,
+		Settings: settings(), DevSettings: services.DevSettings(),
+		Version: version,
+		Open:    openEtcd,
+		Rights:  openRights,
+		Edit:    edit,
+		Ask:     askSecret,
 
 		SecretsKey: secretsKey(), DevData: devData(),
 	}

@@ -103,7 +103,7 @@ func (g *guarded) runCtx(ctx context.Context, flags []string, args ...string) (c
 	env := environment()
 	env.Stdin, env.Stdout, env.Stderr = strings.NewReader(g.stdin), &out, &err
 	env.StdinTerminal, env.StdoutTerminal, env.StderrTerminal = false, false, false
-	env.User, env.Settings = "eva@laptop", ""
+	env.User, env.Settings, env.DevSettings = "eva@laptop", "", ""
 	env.Edit = func(_ context.Context, path string) error { return g.edit(path) }
 	code = cli.Run(ctx, env, append(slices.Clone(args), flags...))
 	return code, out.String(), err.String()
@@ -182,6 +182,7 @@ var reading = map[string][]string{
 	"events":        {"--since", "24h"},
 	"explain":       {"web"},
 	"config show":   nil,
+	"secret list":   nil,
 	"auth show":     nil,
 }
 
@@ -213,12 +214,16 @@ var changing = []struct {
 	{"release", nil},
 	{"evacuate", []string{"local", "--confirm=local"}},
 	{"config apply", []string{"-f", "static.yaml"}},
+	{"secret set", []string{"token", "--from-file", "value", "--secrets-key", "key"}},
+	{"secret delete", []string{"token"}},
 	{"group delete", []string{"web", "--confirm=web"}},
 }
 
 // elsewhere are commands that read and change no shard in etcd, or are not an operator's.
 var elsewhere = []string{
 	"simulate", "version", "dev", "coordinator", "agent", "demo-web", "completion", "auth init", "auth add", "auth remove",
+	"secret new-key", "secret rotate", // which writes what secret set does
+	"pki init", "pki issue", "pki rotate", "pki show",
 }
 
 // proves SEC-4: an operator can do all that the commands do, a viewer can see all of it and change nothing, and is told so
@@ -230,12 +235,14 @@ func TestWhatRolesMayDo(t *testing.T) {
 	g.fill()
 	for name, text := range map[string]string{
 		"web.yaml":    "name: web\nprovider: process\nsize: 3\nworkload: {run: [./web]}\n",
+		"value":       "of the secret",
 		"static.yaml": "name: fixed\nprovider: process\nsize: 1\n",
 	} {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
+	g.must(nil, "secret", "new-key", "key")
 	g.edit = func(path string) error {
 		text, err := os.ReadFile(path)
 		if err != nil {
@@ -265,7 +272,7 @@ func TestWhatRolesMayDo(t *testing.T) {
 	for _, c := range changing {
 		code, out, err := g.run(g.as("viewer"), append(strings.Fields(c.command), c.args...)...)
 		want := fmt.Sprintf("error: %s: user \"viewer\" has the role viewer, which may not ", c.command)
-		if c.command == "group resume" || c.command == "release" || c.command == "group start" { // there is nothing to write yet
+		if c.command == "group resume" || c.command == "release" || c.command == "group start" || c.command == "secret delete" { // there is nothing to write yet
 			continue
 		}
 		if code != cli.Failed || !strings.Contains(err, want) || !strings.Contains(err, "next: ") {
@@ -284,7 +291,7 @@ func TestWhatRolesMayDo(t *testing.T) {
 			t.Errorf("operator: %s changed nothing", c.command)
 		}
 		// What a viewer could not be tried with before.
-		if undo := map[string]string{"group pause": "group resume web", "hold": "release", "group stop": "group start web"}[c.command]; undo != "" {
+		if undo := map[string]string{"group pause": "group resume web", "hold": "release", "group stop": "group start web", "secret set": "secret delete token"}[c.command]; undo != "" {
 			if code, _, err := g.run(g.as("viewer"), strings.Fields(undo)...); code != cli.Failed || !strings.Contains(err, "has the role viewer") {
 				t.Errorf("viewer: %s: exit %d\n%s", undo, code, err)
 			}
@@ -307,7 +314,7 @@ func TestWhatRolesMayDo(t *testing.T) {
 
 // everyCommandHasItsPlace fails for a command that nobody has tried with each role.
 func everyCommandHasItsPlace(t *testing.T) {
-	parser, err := kong.New(&cli.Grammar{}, kong.Vars{"request_timeout": "", "wait_timeout": ""})
+	parser, err := kong.New(&cli.Grammar{}, kong.Vars{"request_timeout": "", "wait_timeout": "", "pki_dir": "x", "secrets_key": "x"})
 	if err != nil {
 		t.Fatal(err)
 	}

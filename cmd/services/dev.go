@@ -54,12 +54,19 @@ func (d *Dev) Run(ctx context.Context, h *Host) (err error) {
 	defer func() { err = errors.Join(err, logFile.Close()) }()
 	log := slog.New(slog.NewJSONHandler(logFile, &slog.HandlerOptions{Level: parseLevel(d.LogLevel)}))
 
-	etcd, err := d.startEtcd(ctx, dir, log)
+	etcd, credentials, err := d.startEtcd(ctx, dir, log)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, etcd.Close()) }()
-	st, err := etcdstore.Open(ctx, etcdstore.Config{Endpoints: []string{etcd.Endpoint()}, Logger: log})
+	if err := credentials.giveRights(ctx, etcd.Endpoint(), h.Shard); err != nil {
+		return problem("look at "+filepath.Join(dir, "dev.log"), "rights in the embedded etcd: %s", err)
+	}
+	secure, err := credentials.client(string(store.RoleCoordinator))
+	if err != nil {
+		return err
+	}
+	st, err := etcdstore.Open(ctx, etcdstore.Config{Endpoints: []string{etcd.Endpoint()}, TLS: secure, Logger: log})
 	if err != nil {
 		return err
 	}
@@ -80,7 +87,7 @@ func (d *Dev) Run(ctx context.Context, h *Host) (err error) {
 	if err != nil {
 		return err
 	}
-	issuing, err := devAuthority(filepath.Join(dir, "pki"), log)
+	issuing, err := authority.Open(credentials.dir, log)
 	if err != nil {
 		return err
 	}
@@ -100,19 +107,12 @@ func (d *Dev) Run(ctx context.Context, h *Host) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := credentials.tell(dir, etcd.Endpoint(), h.Shard); err != nil {
+		return problem("choose a directory that you may write to, with --data-dir", "data directory: %s", err)
+	}
+	defer func() { err = errors.Join(err, credentials.forget(dir)) }()
 	w := &devWorld{web: web, h: h, dir: dir, store: st, processes: processes, replica: replica, keys: store.KeysOf(h.Shard), endpoint: etcd.Endpoint(), etcdStopped: etcd.Stopped()}
 	return w.run(ctx, groups, ready)
-}
-
-// devAuthority opens the authority of the agents, and makes all that a shard has at the first start.
-func devAuthority(dir string, log *slog.Logger) (*authority.Authority, error) {
-	for kind, lifetime := range map[authority.Kind]time.Duration{authority.Agents: authority.AgentsLifetime, authority.Operators: authority.OperatorsLifetime} {
-		err := authority.Init(dir, map[authority.Kind]time.Duration{kind: lifetime})
-		if err != nil && !errors.Is(err, authority.ErrExists) {
-			return nil, err
-		}
-	}
-	return authority.Open(dir, log)
 }
 
 // devWorld is dev at work.
@@ -155,8 +155,8 @@ func (w *devWorld) run(ctx context.Context, groups []store.Group, ready <-chan s
 			return errors.Join(problem("choose a directory that you may write to, with --data-dir", "data directory: %s", err), <-ended)
 		}
 		w.print("ready  etcd %s  agents %s%s  data %s\n", w.endpoint, address, w.web.shown(), w.dir)
-		if w.endpoint != devEtcd {
-			fmt.Fprintf(w.h.Stderr, "etcd is not at its usual address: for other commands, export LEASEHOLD_ENDPOINTS=%s\n", w.endpoint)
+		if !w.isUsual() {
+			fmt.Fprintf(w.h.Stderr, "for other commands: export LEASEHOLD_CONFIG=%s\n", quotedIfNeeded(w.settings()))
 		}
 	case err := <-ended:
 		return err
@@ -230,8 +230,25 @@ func (d *Dev) dataDir() (string, error) {
 	return dir, nil
 }
 
+// DevSettings is where a dev that runs with its usual data directory leaves the settings with which commands reach it.
+func DevSettings() string {
+	dir := os.Getenv("LEASEHOLD_DATA_DIR")
+	if dir == "" {
+		var err error
+		if dir, err = UsualDataDir(); err != nil {
+			return "" // nobody's home: there is none
+		}
+	}
+	return filepath.Join(dir, devSettings)
+}
+
+func (w *devWorld) settings() string { return filepath.Join(w.dir, devSettings) }
+
+// isUsual says that commands find the settings by themselves.
+func (w *devWorld) isUsual() bool { return w.settings() == DevSettings() }
+
 // startEtcd starts the embedded etcd, on a free port if nobody asked for one and the usual one is taken.
-func (d *Dev) startEtcd(ctx context.Context, dir string, log *slog.Logger) (*embedetcd.Server, error) {
+func (d *Dev) startEtcd(ctx context.Context, dir string, log *slog.Logger) (*embedetcd.Server, devCredentials, error) {
 	listen := d.EtcdListen
 	if listen == "" {
 		listen = devEtcd
@@ -239,13 +256,18 @@ func (d *Dev) startEtcd(ctx context.Context, dir string, log *slog.Logger) (*emb
 			listen = "127.0.0.1:0"
 		}
 	} else if err := portFree(ctx, listen); err != nil {
-		return nil, listenProblem("--etcd-listen", listen, err)
+		return nil, devCredentials{}, listenProblem("--etcd-listen", listen, err)
 	}
-	etcd, err := embedetcd.Start(ctx, embedetcd.Config{DataDir: filepath.Join(dir, "etcd"), Listen: listen, Logger: log})
+	host, _, _ := net.SplitHostPort(listen) // etcd says what is wrong with it
+	credentials, err := makeCredentials(dir, host)
 	if err != nil {
-		return nil, problem("if another leasehold dev runs on this data, use that one, or another --data-dir", "%s", err)
+		return nil, credentials, err
 	}
-	return etcd, nil
+	etcd, err := embedetcd.Start(ctx, embedetcd.Config{DataDir: filepath.Join(dir, "etcd"), Listen: listen, Logger: log, TLS: credentials.server()})
+	if err != nil {
+		return nil, credentials, problem("if another leasehold dev runs on this data, use that one, or another --data-dir", "%s", err)
+	}
+	return etcd, credentials, nil
 }
 
 // agentsAddress settles where agents find the coordinator: as asked for, else where they found it last time, for those that

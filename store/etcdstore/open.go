@@ -2,6 +2,7 @@ package etcdstore
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"strings"
@@ -135,6 +136,9 @@ func (s *Store) explainDial(ctx context.Context, err error) error {
 		return fmt.Errorf("connect to etcd at %s: %w: %s: check the user name, the password and the certificate",
 			where, denial(err), reason(err))
 	}
+	if s.asksForCertificate() {
+		return fmt.Errorf("connect to etcd at %s: %w: it asks for a certificate, and none was given", where, store.ErrNobody)
+	}
 	why := reason(err)
 	if ctx.Err() != nil {
 		why = "no answer in time"
@@ -154,6 +158,29 @@ func (s *Store) explainDial(ctx context.Context, err error) error {
 		next = "check that the certificates match, and that both sides speak TLS or neither does"
 	}
 	return fmt.Errorf("connect to etcd at %s: %w: %s: %s", where, store.ErrUnavailable, why, next)
+}
+
+// asksForCertificate says that a member sends away those who show no certificate, and that we have none. In TLS 1.3 that is only said after the
+// handshake, and is lost if something was sent meanwhile: so it is asked for by itself.
+func (s *Store) asksForCertificate() bool {
+	if s.cfg.TLS == nil || len(s.cfg.TLS.Certificates) > 0 {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(s.ctx, time.Second)
+	defer cancel()
+	address := s.cfg.Endpoints[0]
+	if _, rest, found := strings.Cut(address, "://"); found {
+		address = rest
+	}
+	conn, err := (&tls.Dialer{Config: s.cfg.TLS}).DialContext(ctx, "tcp", address)
+	if err == nil {
+		defer func() { _ = conn.Close() }() // nothing was sent
+		if deadline, ok := ctx.Deadline(); ok {
+			_ = conn.SetReadDeadline(deadline)
+		}
+		_, err = conn.Read(make([]byte, 1))
+	}
+	return err != nil && strings.Contains(err.Error(), "certificate required")
 }
 
 // reason takes the innermost message out of a gRPC error: the rest says the same in more words.

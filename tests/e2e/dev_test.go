@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator/authority"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/tests/machines"
 )
@@ -26,7 +28,20 @@ type laptop struct {
 func newLaptop(t *testing.T) *laptop {
 	t.Helper()
 	w := newWorld(t, filepath.Join("data", "machines"))
-	return &laptop{world: w, data: filepath.Join(w.dir, "data")}
+	l := &laptop{world: w, data: filepath.Join(w.dir, "data")}
+	l.secure, l.settings = l.asRoot, "LEASEHOLD_CONFIG="+filepath.Join(l.data, "config.yaml")
+	return l
+}
+
+// asRoot is how root reaches dev's etcd, who may read and write everything.
+func (l *laptop) asRoot() (*tls.Config, error) {
+	pki := filepath.Join(l.data, "pki")
+	pair, err := tls.LoadX509KeyPair(filepath.Join(pki, "issued", "root.crt"), filepath.Join(pki, "issued", "root.key"))
+	if err != nil {
+		return nil, err
+	}
+	files, err := authority.Load(pki, authority.Operators)
+	return &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{pair}, RootCAs: files.Trust().Pool()}, err
 }
 
 // startDev starts leasehold dev and waits until it says that it is ready.

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -30,9 +31,11 @@ const longest = 90 * time.Second
 type world struct {
 	t        *testing.T
 	dir      string
-	machines string // the directory of the process provider
-	endpoint string // of etcd
-	pki      string // where the certificate authorities are
+	pki      string                      // where the certificate authorities are
+	machines string                      // the directory of the process provider
+	endpoint string                      // of etcd
+	secure   func() (*tls.Config, error) // how the tests reach it
+	settings string                      // the variable that tells commands how to reach it
 	st       *etcdstore.Store
 	h        *history
 	unfollow func()
@@ -56,6 +59,7 @@ func newWorld(t *testing.T, machines string) *world {
 		pki: place, t: t, dir: dir, machines: filepath.Join(dir, machines), endpoint: freeAddress(t),
 		h: newHistory(store.KeysOf("default")), unfollow: func() {},
 	}
+	w.secure, w.settings = func() (*tls.Config, error) { return nil, nil }, "LEASEHOLD_ENDPOINTS="+w.endpoint
 	fmt.Fprintf(undertaker, "machines %s\n", w.machines)
 	// Ports of machines are remembered between starts. Worlds that begin at different ones do not take them from each other.
 	locks := filepath.Join(w.machines, ".locks")
@@ -96,7 +100,11 @@ func freeAddress(t *testing.T) string {
 // follow begins to take in what happens in etcd, which must be up.
 func (w *world) follow() {
 	w.t.Helper()
-	st, err := etcdstore.Open(w.t.Context(), etcdstore.Config{Endpoints: []string{w.endpoint}, DialTimeout: longest})
+	secure, err := w.secure()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	st, err := etcdstore.Open(w.t.Context(), etcdstore.Config{Endpoints: []string{w.endpoint}, TLS: secure, DialTimeout: longest})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -120,7 +128,7 @@ func bin(name string) string { return filepath.Join(built, name) }
 func (w *world) command(path string, args ...string) *exec.Cmd {
 	cmd := exec.Command(path, args...)
 	cmd.Dir = w.dir
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + w.dir, "TMPDIR=" + w.dir, "USER=tester", "LEASEHOLD_ENDPOINTS=" + w.endpoint, pki.Env + "=" + w.pki}
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + w.dir, "TMPDIR=" + w.dir, "USER=tester", w.settings, pki.Env + "=" + w.pki}
 	return cmd
 }
 
