@@ -94,6 +94,9 @@ func (c *GroupApply) apply(ctx context.Context, s *Session, changes []change) er
 	if err := s.warnOfProviders(ctx, changes); err != nil {
 		return err
 	}
+	if err := s.warnOfSecrets(ctx, changes); err != nil {
+		return err
+	}
 	if !c.Wait {
 		return nil
 	}

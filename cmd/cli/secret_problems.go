@@ -76,3 +76,22 @@ func secretProblems(st shardState) []problem {
 	}
 	return found
 }
+
+// warnOfSecrets says which secrets the groups wait for. They may be set afterwards.
+func (s *Session) warnOfSecrets(ctx context.Context, changes []change) error {
+	if !slices.ContainsFunc(changes, func(c change) bool { return len(c.after.Secrets) > 0 }) {
+		return nil
+	}
+	known, err := s.secretsAt(ctx, s.keys(), 0)
+	if err != nil || known == nil {
+		return err
+	}
+	for _, ch := range changes {
+		for _, variable := range slices.Sorted(maps.Keys(ch.after.Secrets)) {
+			if name := ch.after.Secrets[variable]; known[name].Key == "" {
+				s.warn("%s: there is no secret %s yet, and no workload is started without it: leasehold secret set %s", ch.name, name, name)
+			}
+		}
+	}
+	return nil
+}

@@ -85,7 +85,13 @@ func (w *world) expect(code Code, stdout, stderr string, want Code, parts ...str
 // proves SEC-6
 func TestSecretSetListDelete(t *testing.T) {
 	w, path := secretWorld(t)
-	code, out, err := w.set("db-password", "hunter2\n")
+	file := filepath.Join(t.TempDir(), "jobs.yaml")
+	if err := os.WriteFile(file, []byte("name: jobs\nprovider: process\nworkload: {run: [./jobs]}\nsecrets: {PIN: pin}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, out, err := w.run("group", "apply", "-f", file)
+	w.expect(code, out, err, Done, "jobs created", "2>jobs: there is no secret pin yet", "2>leasehold secret set pin")
+	code, out, err = w.set("db-password", "hunter2\n")
 	w.expect(code, out, err, Done, "db-password set version 1 rev ")
 	rec := w.secret("db-password")
 	if value, err := w.ring(path).Open("x1", rec); err != nil || string(value) != "hunter2" || rec.By != "eve@desk" || !rec.At.Equal(noon) {
