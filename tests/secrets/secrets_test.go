@@ -158,8 +158,7 @@ func (r *run) searchAll(values map[string]string) {
 	values = with(values, r.keyTexts())
 	lookAt(r.t, "what commands printed", r.printed.bytes(), values)
 	lookAt(r.t, "the coordinator's log", r.logged.bytes(), values)
-	own := map[string]bool{"workload.log": true, "workload.log.1": true, "drain.log": true}
-	if n := search(r.t, filepath.Join(r.dir, "machines"), values, func(path string) bool { return own[filepath.Base(path)] }); n < 4 {
+	if n := search(r.t, filepath.Join(r.dir, "machines"), values, ownWords); n < 4 {
 		r.t.Errorf("only %d files of machines were searched", n)
 	}
 	if n := search(r.t, filepath.Join(r.dir, "etcd"), values, func(string) bool { return false }); n < 2 {
@@ -172,6 +171,15 @@ func (r *run) searchAll(values map[string]string) {
 	for _, kv := range l.KVs {
 		lookAt(r.t, kv.Key, append([]byte(kv.Key), kv.Value...), values)
 	}
+}
+
+// ownWords are what a workload or its hook wrote on its own machine.
+func ownWords(path string) bool {
+	switch filepath.Base(path) {
+	case "workload.log", "workload.log.1", "drain.log":
+		return true
+	}
+	return false
 }
 
 func with(a, b map[string]string) map[string]string {
@@ -202,14 +210,21 @@ func (r *run) keyTexts() map[string]string {
 	return out
 }
 
-// start raises etcd, a replica whose streams are secured, and builds the program that agents and commands are.
-func start(t *testing.T) *run {
+// build makes the program that agents and commands are, and dev.
+func build(t *testing.T) *run {
 	t.Helper()
 	r := &run{t: t, dir: t.TempDir(), keys: store.KeysOf("default")}
 	r.program = filepath.Join(r.dir, "leasehold")
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", r.program, "github.com/leasehold/leasehold/cmd/leasehold").CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)
 	}
+	return r
+}
+
+// start raises etcd, a replica whose streams are secured.
+func start(t *testing.T) *run {
+	t.Helper()
+	r := build(t)
 	log := slog.New(slog.NewJSONHandler(&r.logged, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	etcd, err := embedetcd.Start(t.Context(), embedetcd.Config{DataDir: filepath.Join(r.dir, "etcd"), Listen: "127.0.0.1:0", Logger: log, NoSync: true})
 	if err != nil {
@@ -283,11 +298,17 @@ func (r *run) command(in string, args ...string) (string, error) {
 	r.t.Helper()
 	cmd := exec.CommandContext(r.t.Context(), r.program, args...)
 	cmd.Dir, cmd.Stdin = r.dir, strings.NewReader(in)
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + r.dir, "LEASEHOLD_ENDPOINTS=" + r.endpoint, "LEASEHOLD_SECRETS_KEY_FILE=" + r.keyFile}
+	cmd.Env = r.environment()
+	if r.endpoint != "" { // else it is for the command to find what runs
+		cmd.Env = append(cmd.Env, "LEASEHOLD_ENDPOINTS="+r.endpoint, "LEASEHOLD_SECRETS_KEY_FILE="+r.keyFile)
+	}
 	out, err := cmd.CombinedOutput()
 	_, _ = fmt.Fprintf(&r.printed, "$ %s\n%s\n", strings.Join(args, " "), out)
 	return string(out), err
 }
+
+// environment is that of somebody whose home is the run's directory.
+func (r *run) environment() []string { return []string{"PATH=" + os.Getenv("PATH"), "HOME=" + r.dir} }
 
 // leasehold is command, which must succeed.
 func (r *run) leasehold(in string, args ...string) string {

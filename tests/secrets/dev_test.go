@@ -1,0 +1,90 @@
+package secrets
+
+import (
+	"crypto/rand"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold/tests/machines"
+)
+
+// In leasehold dev secrets work at once, with a key that it made itself, and show neither in what it prints nor in anything that it keeps.
+//
+// proves SEC-6
+func TestSecretsInDev(t *testing.T) {
+	values := map[string]string{"db-password": "hunter2/" + rand.Text(), "api-token": "tok+" + rand.Text()}
+	r := build(t)
+	data := filepath.Join(r.dir, ".local", "state", "leasehold", "dev")
+	file := filepath.Join(r.dir, "web.yaml")
+	if err := os.WriteFile(file, []byte(group), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	dev := exec.Command(r.program, "dev", "--etcd-listen=127.0.0.1:0", "--listen=127.0.0.1:0", "--log-level=debug", "--group", file)
+	dev.Dir, dev.Env, dev.Stdout, dev.Stderr = r.dir, r.environment(), &r.logged, &r.logged
+	if err := dev.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { machines.Kill(machines.Shards(filepath.Join(data, "machines"))) })
+	ended := make(chan error, 1)
+	go func() { ended <- dev.Wait() }()
+	over := false
+	end := func() {
+		if over {
+			return
+		}
+		over = true
+		_ = dev.Process.Signal(syscall.SIGINT)
+		select {
+		case <-ended:
+		case <-time.After(longest):
+			_ = dev.Process.Kill()
+			<-ended
+			t.Error("dev did not end")
+		}
+	}
+	t.Cleanup(end)
+	r.until("dev is ready", func() bool { return strings.Contains(string(r.logged.bytes()), "ready  etcd ") })
+
+	for name, value := range values {
+		r.leasehold(value+"\n", "secret", "set", name)
+	}
+	instance := ""
+	r.until("the workload has ended, and checks fail", func() bool {
+		out, _ := r.command("", "instance", "list")
+		for line := range strings.Lines(out) {
+			if strings.HasPrefix(line, "web-0-") {
+				instance = strings.Fields(line)[0]
+			}
+		}
+		shown, _ := r.command("", "instance", "show", instance, "-o", "json")
+		logs, _ := r.command("", "instance", "logs", instance)
+		return strings.Contains(shown, "refused: [secret ") && strings.Contains(logs, "I say [secret db-password]")
+	})
+	r.everyCommand(file, instance)
+	if n := search(t, data, values, ownWords); n < 6 {
+		t.Errorf("only %d files were searched", n)
+	}
+	end()
+	search(t, data, values, ownWords)
+	lookAt(t, "what dev printed", r.logged.bytes(), values)
+	lookAt(t, "what commands printed", r.printed.bytes(), values)
+	if log, err := os.ReadFile(filepath.Join(data, "dev.log")); err != nil || !strings.Contains(string(log), "agent registered") {
+		t.Errorf("dev.log, which was searched, does not have what dev does: %v", err)
+	}
+}
+
+// until is await, for a run of which only the output is known.
+func (r *run) until(what string, is func() bool) {
+	r.t.Helper()
+	for deadline := time.Now().Add(longest); !is(); {
+		if time.Now().After(deadline) {
+			r.t.Fatalf("%s: not within %s\n%s\n%s", what, longest, tail(r.logged.bytes()), tail(r.printed.bytes()))
+		}
+		<-time.After(50 * time.Millisecond)
+	}
+}
