@@ -41,7 +41,7 @@ func newGuarded(t *testing.T) *guarded {
 		}
 	}
 	g := &guarded{t: t, pki: filepath.Join(t.TempDir(), "pki")}
-	if err := authority.Init(g.pki, map[authority.Kind]time.Duration{authority.Operators: time.Hour}); err != nil {
+	if err := authority.Init(g.pki, map[authority.Kind]time.Duration{authority.Agents: time.Hour, authority.Operators: time.Hour}); err != nil {
 		t.Fatal(err)
 	}
 	server := g.issue("etcd", "127.0.0.1")
