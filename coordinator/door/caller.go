@@ -76,20 +76,15 @@ func (c *caller) compute() bool {
 	if c.turn {
 		return true
 	}
-	select {
-	case c.door.turns <- struct{}{}:
-		c.turn = true
-		return true
-	case <-c.left:
-		return false
-	}
+	c.turn = c.door.turns.take(c.place, c.left)
+	return c.turn
 }
 
 // rest gives the turn back.
 func (c *caller) rest() {
 	if c.turn {
 		c.turn = false
-		<-c.door.turns
+		c.door.turns.give()
 	}
 }
 

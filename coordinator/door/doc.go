@@ -24,7 +24,8 @@
 //   - Over a bound, the oldest one goes that has had a second; if all are younger, the new one. So whoever leaves connections
 //     open loses them, and not those who come after.
 //   - A handshake that computes has a turn, and there are fewer turns than processors: however many connect at once, agents that are
-//     there already are answered. Whoever is waited for keeps no turn.
+//     there already are answered. Whoever is waited for keeps no turn. Turns go round the addresses that wait: a newcomer waits for one
+//     stranger of each other address, not for all of them.
 //   - Accept fails when the listener is closed, and never else: with no descriptor left it waits.
 //
 // # What it does not do

@@ -28,7 +28,7 @@ type Deps struct {
 type Door struct {
 	bounds Bounds
 	deps   Deps
-	turns  chan struct{} // of handshakes that compute
+	turns  *turns // of handshakes that compute
 
 	mu         sync.Mutex
 	all        int
@@ -50,7 +50,7 @@ func New(b Bounds, deps Deps) (*Door, error) {
 		return nil, errors.New("door needs a logger and somebody to tell of refusals")
 	}
 	return &Door{
-		bounds: b, deps: deps, turns: make(chan struct{}, b.Turns),
+		bounds: b, deps: deps, turns: newTurns(b.Turns),
 		unfinished: list.New(), nameless: list.New(), places: map[string]*place{}, named: map[string]*list.List{},
 	}, nil
 }
