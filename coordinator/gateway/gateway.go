@@ -120,9 +120,8 @@ func (g *Gateway) Run(ctx context.Context) error {
 	<-ctx.Done()
 	g.mu.Lock()
 	g.closing = true
-	sessions := g.all()
 	g.mu.Unlock()
-	for _, s := range sessions {
+	for _, s := range g.all() {
 		s.ask(&protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Move{Move: &protocol.Move{Reason: "this replica stops"}}})
 	}
 	return context.Cause(ctx)
@@ -139,10 +138,7 @@ func (g *Gateway) Drain(ctx context.Context) {
 		case <-tick.C:
 		}
 	}
-	g.mu.Lock()
-	sessions := g.all()
-	g.mu.Unlock()
-	for _, s := range sessions {
+	for _, s := range g.all() {
 		s.close(errReplicaStops)
 	}
 	g.mu.Lock()
@@ -161,8 +157,10 @@ func (g *Gateway) Streams() int {
 	return len(g.sessions)
 }
 
-// all lists the sessions; the caller holds the lock.
+// all lists the sessions.
 func (g *Gateway) all() []*session {
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	out := make([]*session, 0, len(g.sessions))
 	for _, s := range g.sessions {
 		out = append(out, s)
@@ -298,200 +296,4 @@ func (g *Gateway) goDo(do func(ctx context.Context)) {
 		defer cancel()
 		do(ctx)
 	})
-}
-
-// stray is an agent without a record, as noted by us.
-type stray struct {
-	lease store.LeaseID
-	at    time.Time
-}
-
-// What agents that nobody knows, and boots that nobody wants, can make us write (SEC-5).
-const (
-	mostStrays    = 1000
-	mostConflicts = 1000 // within conflictEvery
-)
-
-// noteStray records an agent without a record, so that its machine is not taken for an orphan (REC-8).
-func (g *Gateway) noteStray(ctx context.Context, s *session) {
-	g.mu.Lock()
-	for id, known := range g.strays {
-		if time.Since(known.at) >= strayTTL {
-			delete(g.strays, id)
-		}
-	}
-	known, again := g.strays[s.instance]
-	full := !again && len(g.strays) >= mostStrays
-	g.mu.Unlock()
-	if full {
-		g.deps.Logger.Warn("stray agent not recorded: there are too many", "instance", s.instance, "from", s.peer)
-		return
-	}
-	if again {
-		if _, err := g.deps.Store.Renew(ctx, known.lease); err == nil {
-			g.mu.Lock()
-			g.strays[s.instance] = stray{known.lease, time.Now()}
-			g.mu.Unlock()
-			return
-		}
-	}
-	l, err := g.deps.Store.Grant(ctx, strayTTL)
-	if err != nil {
-		g.deps.Logger.Warn("stray agent could not be recorded", "instance", s.instance, "error", err)
-		return
-	}
-	rec := store.Stray{Schema: store.Schema, Instance: s.instance, Replica: g.cfg.Replica, From: s.peer, At: time.Now().UTC()}
-	_, err = g.deps.Store.Commit(ctx, store.Txn{
-		Conditions: []store.Condition{store.Absent(g.cfg.Keys.Instance(s.instance))},
-		Writes:     []store.Write{store.PutLeased(g.cfg.Keys.Stray(s.instance), store.Encode(rec), l.ID)},
-	})
-	if err != nil {
-		_ = g.deps.Store.Revoke(ctx, l.ID) // nothing is on it; it would end by itself
-		if !errors.Is(err, store.ErrConflict) {
-			g.deps.Logger.Warn("stray agent could not be recorded", "instance", s.instance, "error", err)
-		}
-		return
-	}
-	g.mu.Lock()
-	g.strays[s.instance] = stray{l.ID, time.Now()}
-	g.mu.Unlock()
-	g.deps.Logger.Warn("agent without a record", "instance", s.instance, "from", s.peer)
-}
-
-// noteConflict puts a second boot into the journal, once in a while for each (DET-18).
-func (g *Gateway) noteConflict(ctx context.Context, s *session, open store.Alive) {
-	key := s.instance + "/" + s.bootID
-	g.mu.Lock()
-	last, known := g.refused[key]
-	if known && time.Since(last) < conflictEvery {
-		g.mu.Unlock()
-		return
-	}
-	for k, at := range g.refused {
-		if time.Since(at) >= conflictEvery {
-			delete(g.refused, k)
-		}
-	}
-	full := !known && len(g.refused) >= mostConflicts
-	if !full {
-		g.refused[key] = time.Now()
-	}
-	g.mu.Unlock()
-	if full {
-		g.deps.Logger.Debug("second boot refused, and not recorded: there are too many", "instance", s.instance, "boot", s.bootID, "from", s.peer)
-		return
-	}
-	g.deps.Logger.Warn("second boot refused", "instance", s.instance, "boot", s.bootID, "open", open.BootID, "from", s.peer)
-	g.deps.Journal(ctx, store.JournalEntry{
-		Rule: "DET-18", What: "second boot refused", Why: "another boot of this instance has an open stream", Instance: s.instance,
-		Evidence: []string{"boot " + s.bootID + " from " + s.peer, fmt.Sprintf("boot %s has epoch %d at %s", open.BootID, open.Epoch, open.Replica)},
-	})
-}
-
-// watcher is the gateway as the picture sees it.
-type watcher Gateway
-
-// Listed looks through all sessions: whatever happened unseen, their keys should be as they wrote them.
-func (w *watcher) Listed(c *picture.Content) {
-	g := (*Gateway)(w)
-	g.mu.Lock()
-	sessions, blind := g.all(), g.blind
-	g.blind = false
-	g.mu.Unlock()
-	if blind {
-		g.deps.Disturbed("a replica's watch goes on after an interruption")
-	}
-	for _, s := range sessions {
-		g.check(c, s)
-		s.secretsChanged("")
-	}
-	g.tellAddresses(c, sessions)
-}
-
-func (w *watcher) Changed(c *picture.Content, changes []picture.Change) {
-	g := (*Gateway)(w)
-	replicas := false
-	for _, change := range changes {
-		switch change.Kind {
-		case store.KindReplicas:
-			replicas = true
-		case store.KindSecrets:
-			g.mu.Lock()
-			sessions := g.all()
-			g.mu.Unlock()
-			for _, s := range sessions {
-				s.secretsChanged(change.Name)
-			}
-		case store.KindAlive, store.KindInstances:
-			g.mu.Lock()
-			s := g.sessions[change.Name]
-			g.mu.Unlock()
-			if s != nil {
-				g.check(c, s)
-			}
-		}
-	}
-	if replicas {
-		g.mu.Lock()
-		sessions := g.all()
-		g.mu.Unlock()
-		g.tellAddresses(c, sessions)
-	}
-}
-
-// Interrupted is a disturbance, and so is its end: from then on agents whose keys went unseen can be put back.
-func (w *watcher) Interrupted(err error) {
-	g := (*Gateway)(w)
-	g.mu.Lock()
-	g.blind = true
-	g.mu.Unlock()
-	g.deps.Disturbed("a replica's watch was interrupted: " + err.Error())
-}
-
-// check compares a session with what etcd shows of its instance.
-func (g *Gateway) check(c *picture.Content, s *session) {
-	inst, recorded := c.Instances[s.instance]
-	alive, has := c.Alive[s.instance]
-	if recorded && c.Unreadable[g.cfg.Keys.Instance(s.instance)] == "" {
-		s.want(inst)
-	}
-	switch {
-	case c.Unreadable[g.cfg.Keys.Instance(s.instance)] != "", c.Unreadable[g.cfg.Keys.Alive(s.instance)] != "":
-		// Not absent: only a program that can read it knows what it says.
-	case !recorded || inst.Record.Phase == store.Deleting:
-		if c.Revision >= s.openedAt() {
-			s.close(errRetired)
-		}
-	case has && alive.Modified > s.wroteAt() && !s.owns(alive.Record): // whatever is older than our own write, that write has read
-		if alive.Record.BootID == s.bootID && alive.Record.Epoch < s.epoch {
-			g.restore(s, c.Revision) // an older stream's replica put a deleted key back before we did
-		} else {
-			s.close(errSuperseded)
-		}
-	case !has && c.Revision >= s.wroteAt():
-		g.restore(s, c.Revision)
-	}
-}
-
-// restore puts a key back that was deleted under its open stream, as seen at a revision, on a new lease.
-func (g *Gateway) restore(s *session, seen store.Revision) {
-	g.goDo(func(ctx context.Context) {
-		select {
-		case g.restores <- struct{}{}:
-			defer func() { <-g.restores }()
-		case <-ctx.Done():
-			return
-		}
-		s.restore(ctx, seen)
-	})
-}
-
-func (g *Gateway) tellAddresses(c *picture.Content, sessions []*session) {
-	if len(sessions) == 0 {
-		return
-	}
-	msg := &protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Coordinators{Coordinators: &protocol.Coordinators{Addresses: replicaAddresses(c)}}}
-	for _, s := range sessions {
-		s.ask(msg)
-	}
 }

@@ -194,10 +194,7 @@ func (g *Gateway) followTrust(ctx context.Context) {
 	}
 	for {
 		changed := g.deps.Authority.Changed()
-		g.mu.Lock()
-		sessions := g.all()
-		g.mu.Unlock()
-		for _, s := range sessions {
+		for _, s := range g.all() {
 			s.trustNews()
 		}
 		select {

@@ -85,10 +85,7 @@ func (s *session) value(name string) (value []byte, revision uint64, problem str
 
 // SecretsChanged has every agent told that has secrets: what is new for none is sent to none.
 func (g *Gateway) SecretsChanged() {
-	g.mu.Lock()
-	sessions := g.all()
-	g.mu.Unlock()
-	for _, s := range sessions {
+	for _, s := range g.all() {
 		s.secretsChanged("")
 	}
 }

@@ -1,0 +1,112 @@
+package gateway
+
+import (
+	"context"
+
+	"github.com/leasehold/leasehold/agent/protocol"
+	"github.com/leasehold/leasehold/coordinator/picture"
+	"github.com/leasehold/leasehold/store"
+)
+
+// watcher is the gateway as the picture sees it.
+type watcher Gateway
+
+// Listed looks through all sessions: whatever happened unseen, their keys should be as they wrote them.
+func (w *watcher) Listed(c *picture.Content) {
+	g := (*Gateway)(w)
+	g.mu.Lock()
+	blind := g.blind
+	g.blind = false
+	g.mu.Unlock()
+	sessions := g.all()
+	if blind {
+		g.deps.Disturbed("a replica's watch goes on after an interruption")
+	}
+	for _, s := range sessions {
+		g.check(c, s)
+		s.secretsChanged("")
+	}
+	g.tellAddresses(c, sessions)
+}
+
+func (w *watcher) Changed(c *picture.Content, changes []picture.Change) {
+	g := (*Gateway)(w)
+	replicas := false
+	for _, change := range changes {
+		switch change.Kind {
+		case store.KindReplicas:
+			replicas = true
+		case store.KindSecrets:
+			for _, s := range g.all() {
+				s.secretsChanged(change.Name)
+			}
+		case store.KindAlive, store.KindInstances:
+			g.mu.Lock()
+			s := g.sessions[change.Name]
+			g.mu.Unlock()
+			if s != nil {
+				g.check(c, s)
+			}
+		}
+	}
+	if replicas {
+		g.tellAddresses(c, g.all())
+	}
+}
+
+// Interrupted is a disturbance, and so is its end: from then on agents whose keys went unseen can be put back.
+func (w *watcher) Interrupted(err error) {
+	g := (*Gateway)(w)
+	g.mu.Lock()
+	g.blind = true
+	g.mu.Unlock()
+	g.deps.Disturbed("a replica's watch was interrupted: " + err.Error())
+}
+
+// check compares a session with what etcd shows of its instance.
+func (g *Gateway) check(c *picture.Content, s *session) {
+	inst, recorded := c.Instances[s.instance]
+	alive, has := c.Alive[s.instance]
+	if recorded && c.Unreadable[g.cfg.Keys.Instance(s.instance)] == "" {
+		s.want(inst)
+	}
+	switch {
+	case c.Unreadable[g.cfg.Keys.Instance(s.instance)] != "", c.Unreadable[g.cfg.Keys.Alive(s.instance)] != "":
+		// Not absent: only a program that can read it knows what it says.
+	case !recorded || inst.Record.Phase == store.Deleting:
+		if c.Revision >= s.openedAt() {
+			s.close(errRetired)
+		}
+	case has && alive.Modified > s.wroteAt() && !s.owns(alive.Record): // whatever is older than our own write, that write has read
+		if alive.Record.BootID == s.bootID && alive.Record.Epoch < s.epoch {
+			g.restore(s, c.Revision) // an older stream's replica put a deleted key back before we did
+		} else {
+			s.close(errSuperseded)
+		}
+	case !has && c.Revision >= s.wroteAt():
+		g.restore(s, c.Revision)
+	}
+}
+
+// restore puts a key back that was deleted under its open stream, as seen at a revision, on a new lease.
+func (g *Gateway) restore(s *session, seen store.Revision) {
+	g.goDo(func(ctx context.Context) {
+		select {
+		case g.restores <- struct{}{}:
+			defer func() { <-g.restores }()
+		case <-ctx.Done():
+			return
+		}
+		s.restore(ctx, seen)
+	})
+}
+
+func (g *Gateway) tellAddresses(c *picture.Content, sessions []*session) {
+	if len(sessions) == 0 {
+		return
+	}
+	msg := &protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Coordinators{Coordinators: &protocol.Coordinators{Addresses: replicaAddresses(c)}}}
+	for _, s := range sessions {
+		s.ask(msg)
+	}
+}
