@@ -4,28 +4,21 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
-	"log/slog"
 	"net"
 	"testing"
 	"time"
 
 	"github.com/leasehold/leasehold/agent/identity"
-	"github.com/leasehold/leasehold/coordinator/authority"
+	"github.com/leasehold/leasehold/agent/identity/identitytest"
 )
 
 // An agent whose clock is wrong believes a coordinator whose certificate is valid at the time that it was told, and at no other.
 //
 // proves SAFE-13, SEC-1
 func TestTimesAtWhichACoordinatorIsBelieved(t *testing.T) {
-	dir := t.TempDir()
-	if err := authority.Init(dir, map[authority.Kind]time.Duration{authority.Agents: 24 * time.Hour}); err != nil {
-		t.Fatal(err)
-	}
-	a, err := authority.Open(dir, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	replica := identity.Identity{Shard: "s", Role: identity.Coordinator, Name: "a"}
+	ca := identitytest.New(t, "agents")
+	trust := identitytest.Trust(ca)
+	own := ca.Own(t, identity.Identity{Shard: "s", Role: identity.Coordinator, Name: "a"}, time.Hour)
 	now := time.Now()
 	wrong := now.AddDate(20, 0, 0)
 	for _, c := range []struct {
@@ -46,12 +39,12 @@ func TestTimesAtWhichACoordinatorIsBelieved(t *testing.T) {
 			here, there := net.Pipe()
 			served := make(chan error, 1)
 			go func() {
-				server := tls.Server(there, a.ServerConfig(replica))
+				server := tls.Server(there, identity.ServerConfig(own, trust))
 				err := server.Handshake()
 				served <- err
 				_ = there.Close()
 			}()
-			client := tls.Client(here, identity.ClientConfig(c.shard, nil, a.Trust(), c.times...))
+			client := tls.Client(here, identity.ClientConfig(c.shard, nil, trust, c.times...))
 			err := client.Handshake()
 			_ = here.Close()
 			<-served

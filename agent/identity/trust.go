@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 )
 
 // Trust is whom one side of a stream believes. It is a value: nobody changes one that was handed out.
@@ -19,8 +20,11 @@ type Trust struct {
 	Issuer string
 }
 
-// mostAuthorities bounds what a peer can have us keep.
-const mostAuthorities = 8
+// What a peer can have us keep.
+const (
+	mostAuthorities = 8
+	mostChain       = 8
+)
 
 // Fingerprint names a certificate.
 func Fingerprint(c *x509.Certificate) string {
@@ -55,6 +59,21 @@ func (t Trust) Pool() *x509.CertPool {
 // Believes says whether one of the authorities has this fingerprint.
 func (t Trust) Believes(fingerprint string) bool {
 	return slices.ContainsFunc(t.Authorities, func(c *x509.Certificate) bool { return Fingerprint(c) == fingerprint })
+}
+
+// Verify holds a chain, its holder's certificate first, against what is believed, for a use and at a time; host is a server's name, "" for others.
+// It returns the ways from the certificate to an authority.
+func (t Trust) Verify(chain []*x509.Certificate, use x509.ExtKeyUsage, host string, at time.Time) (ways [][]*x509.Certificate, err error) {
+	if len(chain) == 0 {
+		return nil, errors.New("no certificate was shown")
+	}
+	between := x509.NewCertPool()
+	for _, c := range chain[1:] {
+		between.AddCert(c)
+	}
+	return chain[0].Verify(x509.VerifyOptions{
+		DNSName: host, Roots: t.Pool(), Intermediates: between, CurrentTime: at, KeyUsages: []x509.ExtKeyUsage{use},
+	})
 }
 
 // DER is the authorities as they travel.
@@ -95,6 +114,21 @@ func TrustOf(authorities [][]byte, issuer string) (Trust, error) {
 		t.Authorities = append(t.Authorities, c)
 	}
 	return t, nil
+}
+
+// ReadChain reads a certificate as it travels, with what lies between it and an authority.
+func ReadChain(ders [][]byte) ([]*x509.Certificate, error) {
+	if len(ders) == 0 || len(ders) > mostChain {
+		return nil, fmt.Errorf("a certificate with %d parts: 1 to %d can be", len(ders), mostChain)
+	}
+	chain := make([]*x509.Certificate, len(ders))
+	for i, der := range ders {
+		var err error
+		if chain[i], err = x509.ParseCertificate(der); err != nil {
+			return nil, fmt.Errorf("certificate: %w", err)
+		}
+	}
+	return chain, nil
 }
 
 // TrustOfPEM reads authorities as they stand in files.

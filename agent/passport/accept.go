@@ -10,9 +10,6 @@ import (
 	"github.com/leasehold/leasehold/agent/protocol"
 )
 
-// mostChain bounds what a coordinator can have us keep.
-const mostChain = 8
-
 // Renewal returns a request for the next certificate if it is time for one, and when to look again. Whoever calls it sends the request on its stream; that
 // no answer comes is seen here.
 func (p *Passport) Renewal(now time.Time) (request []byte, look time.Time) {
@@ -121,7 +118,7 @@ func (p *Passport) accept(answer *protocol.Certificate) error {
 	p.mu.Lock()
 	now := p.clock.now(time.Now())
 	p.mu.Unlock()
-	chain, err := readChain(answer.GetChain())
+	chain, err := identity.ReadChain(answer.GetChain())
 	if err != nil {
 		return err
 	}
@@ -180,13 +177,7 @@ func (p *Passport) has(key any) bool {
 
 // believed verifies a chain and returns the fingerprint of who signed its first certificate.
 func believed(chain []*x509.Certificate, trust identity.Trust, now time.Time) (string, error) {
-	between := x509.NewCertPool()
-	for _, c := range chain[1:] {
-		between.AddCert(c)
-	}
-	ways, err := chain[0].Verify(x509.VerifyOptions{
-		Roots: trust.Pool(), Intermediates: between, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-	})
+	ways, err := trust.Verify(chain, x509.ExtKeyUsageClientAuth, "", now)
 	var invalid x509.CertificateInvalidError
 	switch {
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
@@ -204,21 +195,6 @@ func believed(chain []*x509.Certificate, trust identity.Trust, now time.Time) (s
 		}
 	}
 	return signer, nil
-}
-
-func readChain(ders [][]byte) ([]*x509.Certificate, error) {
-	if len(ders) == 0 || len(ders) > mostChain {
-		return nil, fmt.Errorf("a certificate with %d parts: 1 to %d can be", len(ders), mostChain)
-	}
-	var chain []*x509.Certificate
-	for _, der := range ders {
-		c, err := x509.ParseCertificate(der)
-		if err != nil {
-			return nil, fmt.Errorf("certificate: %w", err)
-		}
-		chain = append(chain, c)
-	}
-	return chain, nil
 }
 
 // namesUs says what is wrong with a certificate that is not this machine's.

@@ -127,7 +127,7 @@ func decode(data []byte, shard, instance string) (papers, error) {
 	for block, rest := pem.Decode([]byte(w.Certificate)); block != nil; block, rest = pem.Decode(rest) {
 		chain = append(chain, block.Bytes)
 	}
-	if p.chain, err = readChain(chain); err != nil {
+	if p.chain, err = identity.ReadChain(chain); err != nil {
 		return papers{}, err
 	}
 	if !p.key.PublicKey.Equal(p.leaf().PublicKey) {

@@ -221,7 +221,7 @@ func TestRotationCutsNobodyOff(t *testing.T) {
 		own := passport(t, a.issuer(), web, 24*time.Hour)
 		check := func(step string) {
 			t.Helper()
-			_, serverErr, clientErr := meet(t, a.ServerConfig(replica), identity.ClientConfig(shardID, own, trust))
+			_, serverErr, clientErr := meet(t, serves(t, a), identity.ClientConfig(shardID, own, trust))
 			if serverErr != nil || clientErr != nil {
 				t.Fatalf("%s: server %v, agent %v", step, serverErr, clientErr)
 			}

@@ -87,22 +87,21 @@ func (s Signer) works() error {
 	if err != nil {
 		return err
 	}
-	believed := x509.NewCertPool()
-	believed.AddCert(s.Certificate)
+	trust := identity.Trust{Authorities: []*x509.Certificate{s.Certificate}}
 	for _, use := range []struct {
 		role identity.Role
 		need x509.ExtKeyUsage
 	}{{identity.Agent, x509.ExtKeyUsageClientAuth}, {identity.Coordinator, x509.ExtKeyUsageServerAuth}} {
 		of := identity.Identity{Shard: "probe", Role: use.role, Name: "probe"}
-		chain, _, err := s.certify(&key.PublicKey, of, time.Minute)
+		issued, _, err := s.certify(&key.PublicKey, of, time.Minute)
 		if err != nil {
 			return err
 		}
-		c, err := x509.ParseCertificate(chain[0])
+		chain, err := identity.ReadChain(issued)
 		if err != nil {
 			return fmt.Errorf("read certificate of %s: %w", of, err)
 		}
-		if _, err := c.Verify(x509.VerifyOptions{Roots: believed, KeyUsages: []x509.ExtKeyUsage{use.need}}); err != nil {
+		if _, err := trust.Verify(chain, use.need, "", time.Now()); err != nil {
 			return fmt.Errorf("what it issues to %ss would not be believed: %w", use.role, err)
 		}
 	}

@@ -153,7 +153,7 @@ func TestHandshake(t *testing.T) {
 			"has yet to join another's":      {"0123", nil, us, false},
 			"has yet to join and is deluded": {shardID, nil, others, false},
 		} {
-			seen, serverErr, clientErr := meet(t, a.ServerConfig(replica), identity.ClientConfig(c.shard, c.own, c.trust))
+			seen, serverErr, clientErr := meet(t, serves(t, a), identity.ClientConfig(c.shard, c.own, c.trust))
 			if good := serverErr == nil && clientErr == nil; good != c.good {
 				t.Errorf("%s: server %v, client %v, want good %t", name, serverErr, clientErr, c.good)
 			}
@@ -168,7 +168,7 @@ func TestHandshake(t *testing.T) {
 		}
 		old := identity.ClientConfig(shardID, passport(t, ours, web, time.Hour), us)
 		old.MinVersion, old.MaxVersion = tls.VersionTLS12, tls.VersionTLS12
-		if _, serverErr, clientErr := meet(t, a.ServerConfig(replica), old); serverErr == nil || clientErr == nil {
+		if _, serverErr, clientErr := meet(t, serves(t, a), old); serverErr == nil || clientErr == nil {
 			t.Error("TLS 1.2 was good enough")
 		}
 	})

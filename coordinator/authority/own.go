@@ -59,19 +59,3 @@ func (s Signer) own(own identity.Identity) (*tls.Certificate, error) {
 	}
 	return &tls.Certificate{Certificate: chain, PrivateKey: key, Leaf: leaf}, nil
 }
-
-// ServerConfig is how this coordinator takes agents' streams: with the certificate and the trust of the moment in which each begins.
-func (a *Authority) ServerConfig(own identity.Identity) *tls.Config {
-	return &tls.Config{
-		MinVersion:             tls.VersionTLS13,
-		SessionTicketsDisabled: true,
-		NextProtos:             []string{"h2"},
-		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
-			certificate, err := a.Certificate(own)
-			if err != nil {
-				return nil, err
-			}
-			return identity.ServerConfig(certificate, a.Trust()), nil
-		},
-	}
-}

@@ -104,3 +104,11 @@ func copyDir(t *testing.T, from string) string {
 	}))
 	return to
 }
+
+// serves is how a coordinator takes streams, with its certificate and its trust of this moment.
+func serves(t *testing.T, a *Authority) *tls.Config {
+	t.Helper()
+	own, err := a.Certificate(replica)
+	must(t, err)
+	return identity.ServerConfig(own, a.Trust())
+}

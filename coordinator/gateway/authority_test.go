@@ -1,20 +1,14 @@
 package gateway_test
 
 import (
-	"crypto/ecdsa"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"errors"
-	"math/big"
-	"net/url"
-	"slices"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/leasehold/leasehold/agent/identity"
+	"github.com/leasehold/leasehold/agent/identity/identitytest"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -23,74 +17,31 @@ type testAuthority struct {
 	t *testing.T
 
 	mu      sync.Mutex
-	issuer  signer
-	trust   []*x509.Certificate
+	issuer  *identitytest.Authority
+	trust   identity.Trust
 	changed chan struct{}
 	broken  bool // it can issue nothing
 }
 
-type signer struct {
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-}
-
-func newSigner(t *testing.T, name string) signer {
+// pair is a certificate and its key, for a time.
+func pair(t *testing.T, by *identitytest.Authority, to identity.Identity, from time.Time, lifetime time.Duration) *tls.Certificate {
 	t.Helper()
 	key, err := identity.NewKey()
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(10000 * time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cert, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return signer{cert, key}
-}
-
-// sign certifies a key from a time on, for a time.
-func (s signer) sign(key *ecdsa.PublicKey, to identity.Identity, from time.Time, lifetime time.Duration) ([][]byte, error) {
-	template := &x509.Certificate{
-		URIs: []*url.URL{to.URI()}, NotBefore: from, NotAfter: from.Add(lifetime),
-		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-	}
-	if to.Role == identity.Coordinator {
-		template.DNSNames, template.ExtKeyUsage = []string{to.Host()}, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, s.cert, key, s.key)
-	return [][]byte{der, s.cert.Raw}, err
-}
-
-// pair makes a certificate and its key.
-func (s signer) pair(t *testing.T, to identity.Identity, from time.Time, lifetime time.Duration) *tls.Certificate {
-	t.Helper()
-	key, err := identity.NewKey()
-	if err != nil {
-		t.Fatal(err)
-	}
-	chain, err := s.sign(&key.PublicKey, to, from, lifetime)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &tls.Certificate{Certificate: chain, PrivateKey: key}
+	leaf := by.Certify(t, &key.PublicKey, to, from, from.Add(lifetime))
+	return &tls.Certificate{Certificate: [][]byte{leaf, by.Cert.Raw}, PrivateKey: key}
 }
 
 func newTestAuthority(t *testing.T) *testAuthority {
 	t.Helper()
-	s := newSigner(t, "first")
-	return &testAuthority{t: t, issuer: s, trust: []*x509.Certificate{s.cert}, changed: make(chan struct{})}
+	ca := identitytest.New(t, "first")
+	return &testAuthority{t: t, issuer: ca, trust: identitytest.Trust(ca), changed: make(chan struct{})}
 }
 
 func (a *testAuthority) Issue(request []byte, to identity.Identity, lifetime time.Duration) ([][]byte, time.Time, error) {
-	key, err := identity.ReadRequest(request)
-	if err != nil {
+	if _, err := identity.ReadRequest(request); err != nil {
 		return nil, time.Time{}, err
 	}
 	a.mu.Lock()
@@ -98,14 +49,13 @@ func (a *testAuthority) Issue(request []byte, to identity.Identity, lifetime tim
 	if a.broken {
 		return nil, time.Time{}, errors.New("the key is not there")
 	}
-	chain, err := a.issuer.sign(key, to, time.Now(), lifetime)
-	return chain, time.Now().Add(lifetime), err
+	return [][]byte{a.issuer.Issue(a.t, request, to, lifetime), a.issuer.Cert.Raw}, time.Now().Add(lifetime), nil
 }
 
 func (a *testAuthority) Trust() identity.Trust {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return identity.Trust{Authorities: slices.Clone(a.trust), Issuer: identity.Fingerprint(a.issuer.cert)}
+	return a.trust
 }
 
 func (a *testAuthority) Changed() <-chan struct{} {
@@ -117,7 +67,7 @@ func (a *testAuthority) Changed() <-chan struct{} {
 func (a *testAuthority) Certificate(own identity.Identity) (*tls.Certificate, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.issuer.pair(a.t, own, time.Now().Add(-time.Second), time.Hour), nil
+	return pair(a.t, a.issuer, own, time.Now().Add(-time.Second), time.Hour), nil
 }
 
 func (a *testAuthority) setBroken(yes bool) {
@@ -128,7 +78,7 @@ func (a *testAuthority) setBroken(yes bool) {
 
 // agent is the certificate of an instance's agent.
 func (a *testAuthority) agent(instance string, lifetime time.Duration) *tls.Certificate {
-	return a.issuer.pair(a.t, agentOf(instance), time.Now(), lifetime)
+	return pair(a.t, a.issuer, agentOf(instance), time.Now(), lifetime)
 }
 
 func agentOf(instance string) identity.Identity {
@@ -161,13 +111,11 @@ func (w *world) token(instance string, ttl time.Duration) string {
 }
 
 // change exchanges the issuer and whom to believe.
-func (a *testAuthority) change(issuer signer, trust ...signer) {
+func (a *testAuthority) change(issuer *identitytest.Authority, believed ...*identitytest.Authority) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.issuer, a.trust = issuer, nil
-	for _, s := range trust {
-		a.trust = append(a.trust, s.cert)
-	}
+	a.issuer, a.trust = issuer, identitytest.Trust(believed...)
+	a.trust.Issuer = issuer.Print()
 	close(a.changed)
 	a.changed = make(chan struct{})
 }

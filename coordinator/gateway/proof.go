@@ -3,7 +3,6 @@ package gateway
 import (
 	"context"
 	"crypto/x509"
-	"fmt"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -15,10 +14,9 @@ import (
 
 // The bounds of what a session may ask of the authority (SEC-5).
 const (
-	renewRate      = 1 // certificates a second: certificates that last for seconds are for tests
-	renewBurst     = 5
-	trustAgain     = 30 * time.Second // an agent that reports another trust than it was told is told again so often
-	mostChainCerts = 10
+	renewRate  = 1 // certificates a second: certificates that last for seconds are for tests
+	renewBurst = 5
+	trustAgain = 30 * time.Second // an agent that reports another trust than it was told is told again so often
 )
 
 // proof is how a session shows who is at its other end: the newest certificate of the agent that is known here. All but the channel is the
@@ -107,7 +105,7 @@ func (s *session) renewCertificate(r *protocol.RenewCertificate) error {
 		s.g.deps.Logger.Error("certificate could not be renewed", "instance", s.instance, "error", err)
 		return nil
 	}
-	chain, err := parseChain(der)
+	chain, err := identity.ReadChain(der)
 	if err != nil {
 		s.g.deps.Logger.Error("certificate could not be renewed", "instance", s.instance, "error", err)
 		return nil
@@ -122,21 +120,6 @@ func (s *session) renewCertificate(r *protocol.RenewCertificate) error {
 	s.proof.told, s.proof.toldAt = trust.Digest(), time.Now()
 	s.g.deps.Logger.Info("certificate renewed", "instance", s.instance, "ends", ends)
 	return nil
-}
-
-func parseChain(der [][]byte) ([]*x509.Certificate, error) {
-	if len(der) == 0 || len(der) > mostChainCerts {
-		return nil, fmt.Errorf("a chain of %d certificates", len(der))
-	}
-	out := make([]*x509.Certificate, len(der))
-	for i := range der {
-		c, err := x509.ParseCertificate(der[i])
-		if err != nil {
-			return nil, fmt.Errorf("read issued certificate: %w", err)
-		}
-		out[i] = c
-	}
-	return out, nil
 }
 
 func trustMessage(t identity.Trust) *protocol.Trust {
@@ -166,14 +149,7 @@ func (s *session) trustChanged() error {
 	if err := s.sendTrust(s.proof.has); err != nil {
 		return err
 	}
-	between := x509.NewCertPool()
-	for _, c := range s.proof.chain[1:] {
-		between.AddCert(c)
-	}
-	_, err := s.proof.chain[0].Verify(x509.VerifyOptions{
-		Roots: s.g.deps.Authority.Trust().Pool(), Intermediates: between, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-	})
-	if err != nil {
+	if _, err := s.g.deps.Authority.Trust().Verify(s.proof.chain, x509.ExtKeyUsageClientAuth, "", time.Now()); err != nil {
 		s.close(errDistrusted)
 	}
 	return nil

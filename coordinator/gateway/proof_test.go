@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/leasehold/leasehold/agent/identity"
+	"github.com/leasehold/leasehold/agent/identity/identitytest"
 	"github.com/leasehold/leasehold/agent/protocol"
 	"github.com/leasehold/leasehold/store"
 )
@@ -42,7 +43,7 @@ func TestAgentActsAsItselfAlone(t *testing.T) {
 			return w.ca.agent("web-1", time.Hour)
 		}},
 		"another shard's": {"the certificate is of another shard", protocol.Refused_CERTIFICATE, func(w *world) *tls.Certificate {
-			return w.ca.issuer.pair(w.t, identity.Identity{Shard: "other", Role: identity.Agent, Name: "web-0"}, time.Now(), time.Hour)
+			return pair(w.t, w.ca.issuer, identity.Identity{Shard: "other", Role: identity.Agent, Name: "web-0"}, time.Now(), time.Hour)
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -76,7 +77,7 @@ func TestAgentOfAnotherShardIsToldSo(t *testing.T) {
 	inSecuredWorld(t, func(w *world) {
 		r := w.serve("one")
 		defer r.stop()
-		r.own = w.ca.issuer.pair(w.t, identity.Identity{Shard: "other", Role: identity.Agent, Name: "web-0"}, time.Now(), time.Hour)
+		r.own = pair(w.t, w.ca.issuer, identity.Identity{Shard: "other", Role: identity.Agent, Name: "web-0"}, time.Now(), time.Hour)
 		h := hello("web-0", "boot1", 1)
 		h.Shard = "other"
 		r.refused(h, protocol.Refused_WRONG_SHARD)
@@ -86,8 +87,8 @@ func TestAgentOfAnotherShardIsToldSo(t *testing.T) {
 
 // proves SEC-1
 func TestHandshakesThatFailAreRecorded(t *testing.T) {
-	past := func(w *world, s signer, from time.Duration) credentials.TransportCredentials {
-		return credentials.NewTLS(identity.ClientConfig(shardID, s.pair(w.t, agentOf("web-0"), time.Now().Add(from), time.Hour), w.ca.Trust()))
+	past := func(w *world, by *identitytest.Authority, from time.Duration) credentials.TransportCredentials {
+		return credentials.NewTLS(identity.ClientConfig(shardID, pair(w.t, by, agentOf("web-0"), time.Now().Add(from), time.Hour), w.ca.Trust()))
 	}
 	for name, c := range map[string]struct {
 		why     string
@@ -95,11 +96,11 @@ func TestHandshakesThatFailAreRecorded(t *testing.T) {
 		secured func(*world) credentials.TransportCredentials
 	}{
 		"no TLS":            {"not TLS", "", func(*world) credentials.TransportCredentials { return insecure.NewCredentials() }},
-		"foreign authority": {"the certificate is of an unknown authority", "web-0", func(w *world) credentials.TransportCredentials { return past(w, newSigner(w.t, "first"), 0) }},
+		"foreign authority": {"the certificate is of an unknown authority", "web-0", func(w *world) credentials.TransportCredentials { return past(w, identitytest.New(w.t, "first"), 0) }},
 		"expired":           {"the certificate has expired", "web-0", func(w *world) credentials.TransportCredentials { return past(w, w.ca.issuer, -2*time.Hour) }},
 		"not yet valid":     {"the certificate is not valid yet", "web-0", func(w *world) credentials.TransportCredentials { return past(w, w.ca.issuer, time.Hour) }},
 		"a coordinator's": {"the certificate is not an agent's", "web-0", func(w *world) credentials.TransportCredentials {
-			own := w.ca.issuer.pair(w.t, identity.Identity{Shard: shardID, Role: identity.Coordinator, Name: "web-0"}, time.Now(), time.Hour)
+			own := pair(w.t, w.ca.issuer, identity.Identity{Shard: shardID, Role: identity.Coordinator, Name: "web-0"}, time.Now(), time.Hour)
 			return credentials.NewTLS(identity.ClientConfig(shardID, own, w.ca.Trust()))
 		}},
 		"TLS 1.2": {"TLS older than 1.3", "", func(w *world) credentials.TransportCredentials {
@@ -330,7 +331,7 @@ func TestAuthoritiesAreExchangedUnderOpenStreams(t *testing.T) {
 		defer r.stop()
 		w.record("web-0", store.Running)
 		w.record("web-1", store.Running)
-		first, second := w.ca.issuer, newSigner(w.t, "second")
+		first, second := w.ca.issuer, identitytest.New(w.t, "second")
 		r.own = w.ca.agent("web-1", time.Hour)
 		sleeper := r.welcomed(helloTrusting(w, "web-1"))
 		defer sleeper.hangUp()
