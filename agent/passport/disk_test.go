@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/agent/identity/identitytest"
+	"github.com/leasehold/leasehold/durable"
 )
 
 // disk hangs, or is full, when it is told to.
@@ -30,7 +31,7 @@ func (d *disk) write(path string, data []byte) error {
 	if err != nil {
 		return err
 	}
-	return replaceFile(path, data)
+	return durable.Replace(path, data, 0o600)
 }
 
 func (d *disk) hang() {

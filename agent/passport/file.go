@@ -8,8 +8,6 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/leasehold/leasehold/agent/identity"
@@ -164,32 +162,4 @@ func keyOf(text string) (*ecdsa.PrivateKey, error) {
 		return nil, errors.New("key: it is not ECDSA")
 	}
 	return own, nil
-}
-
-// replaceFile leaves the old content or the new, whole, whenever the machine fails. Nobody but the agent's user can read it.
-func replaceFile(path string, data []byte) error {
-	next := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".new")
-	if err := os.Remove(next); err != nil && !errors.Is(err, os.ErrNotExist) { // it may have other rights
-		return err
-	}
-	f, err := os.OpenFile(next, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(next, path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(next))
-	}
-	dir, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	return dir.Sync()
 }

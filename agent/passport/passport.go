@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/agent/identity"
+	"github.com/leasehold/leasehold/durable"
 	"github.com/leasehold/leasehold/provider"
 )
 
@@ -92,7 +93,7 @@ func Open(cfg Config, deps Deps) (*Passport, error) {
 		return nil, fmt.Errorf("bootstrap document: ca: %w", err)
 	}
 	if deps.Write == nil {
-		deps.Write = replaceFile
+		deps.Write = func(path string, data []byte) error { return durable.Replace(path, data, 0o600) }
 	}
 	if deps.Rand == nil {
 		deps.Rand = rand.Float64

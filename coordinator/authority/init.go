@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/agent/identity"
+	"github.com/leasehold/leasehold/durable"
 )
 
 // What init makes lasts for years: the agents' authority can be exchanged while everything runs, the operators' is needed by hand alone.
@@ -80,7 +81,7 @@ func initOne(dir string, kind Kind, lifetime time.Duration) error {
 	if err := made.write(filepath.Join(staged, caCert), filepath.Join(staged, caKey)); err != nil {
 		return err
 	}
-	if err := renameFile(staged, filepath.Join(dir, string(kind))); err != nil {
+	if err := durable.Rename(staged, filepath.Join(dir, string(kind))); err != nil {
 		return fmt.Errorf("make certificate authority: %w", err)
 	}
 	return nil
@@ -92,10 +93,10 @@ func (s Signer) write(certificate, key string) error {
 	if err != nil {
 		return err
 	}
-	if err := writeFile(key, text, 0o600); err != nil {
+	if err := durable.Replace(key, text, 0o600); err != nil {
 		return err
 	}
-	return writeFile(certificate, certificatePEM(append([]*x509.Certificate{s.Certificate}, s.Above...)...), 0o644)
+	return durable.Replace(certificate, certificatePEM(append([]*x509.Certificate{s.Certificate}, s.Above...)...), 0o644)
 }
 
 // newSigner makes an authority. Its name has a random part, so that two of them can be told apart wherever only names are shown.

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/leasehold/leasehold/durable"
 )
 
 // Stage is how far one agents' authority has come in following another.
@@ -65,14 +67,14 @@ func Promote(dir string) error {
 		if files.Unfinished {
 			old = files.Old // the issuer is in it already
 		}
-		if err := writeFile(filepath.Join(files.Dir, oldCert), certificatePEM(old...), 0o644); err != nil {
+		if err := durable.Replace(filepath.Join(files.Dir, oldCert), certificatePEM(old...), 0o644); err != nil {
 			return err
 		}
-		if err := renameFile(filepath.Join(files.Dir, nextCert), filepath.Join(files.Dir, caCert)); err != nil {
+		if err := durable.Rename(filepath.Join(files.Dir, nextCert), filepath.Join(files.Dir, caCert)); err != nil {
 			return fmt.Errorf("promote certificate authority: %w", err)
 		}
 	}
-	if err := renameFile(filepath.Join(files.Dir, nextKey), filepath.Join(files.Dir, caKey)); err != nil {
+	if err := durable.Rename(filepath.Join(files.Dir, nextKey), filepath.Join(files.Dir, caKey)); err != nil {
 		return fmt.Errorf("promote certificate authority: %w", err)
 	}
 	return nil
@@ -90,5 +92,5 @@ func Retire(dir string) error {
 	if err := os.Remove(filepath.Join(files.Dir, oldCert)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("retire certificate authority: %w", err)
 	}
-	return syncDir(files.Dir)
+	return durable.SyncDir(files.Dir)
 }

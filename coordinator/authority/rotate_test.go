@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/leasehold/leasehold/agent/identity"
+	"github.com/leasehold/leasehold/durable"
 )
 
 // Promote dies after each of its steps: what is left is valid, believes both, issues with a key that fits, and is ended by the next Promote.
@@ -18,10 +19,10 @@ func TestAnInterruptedPromotionIsValidAndCanBeEnded(t *testing.T) {
 	steps := []func(dir string) error{
 		func(string) error { return nil },
 		func(dir string) error {
-			return writeFile(in(dir, oldCert), certificatePEM(introduced.Issuer.Certificate), 0o644)
+			return durable.Replace(in(dir, oldCert), certificatePEM(introduced.Issuer.Certificate), 0o644)
 		},
-		func(dir string) error { return renameFile(in(dir, nextCert), in(dir, caCert)) },
-		func(dir string) error { return renameFile(in(dir, nextKey), in(dir, caKey)) },
+		func(dir string) error { return durable.Rename(in(dir, nextCert), in(dir, caCert)) },
+		func(dir string) error { return durable.Rename(in(dir, nextKey), in(dir, caKey)) },
 	}
 	for died := range steps {
 		at := copyDir(t, dir)

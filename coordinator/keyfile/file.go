@@ -1,16 +1,15 @@
 package keyfile
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
 
 	"github.com/leasehold/leasehold/coordinator/sealed"
+	"github.com/leasehold/leasehold/durable"
 )
 
 // Usual is where the keys are, unless somebody says otherwise.
@@ -58,10 +57,17 @@ func Create(path string, ring sealed.Ring) error {
 	if err != nil {
 		return fmt.Errorf("make key file: %w", err)
 	}
-	if err := fill(f, ring); err != nil {
-		return errors.Join(err, os.Remove(path))
+	_, err = f.Write(text(ring))
+	if err == nil {
+		err = f.Sync()
 	}
-	return syncDir(path)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return errors.Join(fmt.Errorf("make key file: %w", err), os.Remove(path))
+	}
+	if err := durable.SyncDir(filepath.Dir(path)); err != nil {
+		return fmt.Errorf("make key file: %w", err)
+	}
+	return nil
 }
 
 // Lock keeps others from changing a key file, until the function that comes with it is called. It waits for nobody.
@@ -96,50 +102,23 @@ func Replace(path string, was, now sealed.Ring) error {
 	if err != nil {
 		return fmt.Errorf("write key file: %w", err)
 	}
-	next := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".new")
-	if err := os.Remove(next); err != nil && !errors.Is(err, fs.ErrNotExist) { // of one that was interrupted
-		return fmt.Errorf("write key file: %w", err)
-	}
-	f, err := os.OpenFile(next, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if err != nil {
-		return fmt.Errorf("write key file: %w", err)
-	}
-	if owner, ok := info.Sys().(*syscall.Stat_t); ok && int(owner.Uid) != os.Geteuid() {
-		if err := f.Chown(int(owner.Uid), int(owner.Gid)); err != nil {
-			return errors.Join(fmt.Errorf("write key file: its owner could not read it any more: %w", err), f.Close(), os.Remove(next))
+	belongs := func(f *os.File) error {
+		owner, ok := info.Sys().(*syscall.Stat_t)
+		if !ok || int(owner.Uid) == os.Geteuid() {
+			return nil
 		}
+		if err := f.Chown(int(owner.Uid), int(owner.Gid)); err != nil {
+			return fmt.Errorf("its owner could not read it any more: %w", err)
+		}
+		return nil
 	}
-	if err := fill(f, now); err != nil {
-		return errors.Join(err, os.Remove(next))
-	}
-	if err := os.Rename(next, path); err != nil {
-		return errors.Join(fmt.Errorf("write key file: %w", err), os.Remove(next))
-	}
-	return syncDir(path)
-}
-
-// fill writes the keys, has them on disk, and closes the file.
-func fill(f *os.File, ring sealed.Ring) error {
-	var text bytes.Buffer
-	text.WriteString("# Keys for leasehold secrets: the first encrypts, all decrypt. Whoever has this file and etcd can read every secret.\n")
-	text.WriteString(ring.Text())
-	_, err := f.Write(text.Bytes())
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return fmt.Errorf("write key file: %w", err)
+	if err := durable.Replace(path, text(now), 0o600, belongs); err != nil {
+		return fmt.Errorf("key file: %w", err)
 	}
 	return nil
 }
 
-func syncDir(path string) error {
-	dir, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return fmt.Errorf("write key file: %w", err)
-	}
-	if err := errors.Join(dir.Sync(), dir.Close()); err != nil {
-		return fmt.Errorf("write key file: %w", err)
-	}
-	return nil
+// text is what a file with these keys holds.
+func text(ring sealed.Ring) []byte {
+	return []byte("# Keys for leasehold secrets: the first encrypts, all decrypt. Whoever has this file and etcd can read every secret.\n" + ring.Text())
 }

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"time"
+
+	"github.com/leasehold/leasehold/durable"
 )
 
 const (
@@ -128,45 +130,10 @@ func (p *Provider) write(r record) error {
 	if err != nil {
 		return fmt.Errorf("write machine %s: %w", r.Instance, err)
 	}
-	if err := writeFile(filepath.Join(p.machineDir(r.Instance), recordFile), append(data, '\n')); err != nil {
+	if err := durable.Replace(filepath.Join(p.machineDir(r.Instance), recordFile), append(data, '\n'), 0o600); err != nil {
 		return fmt.Errorf("write machine %s: %w", r.Instance, err)
 	}
 	return nil
-}
-
-// writeFile replaces a file such that after a crash there is either the old content or the new, whole.
-func writeFile(path string, data []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	if err == nil {
-		err = f.Sync()
-	}
-	if closeErr := f.Close(); err == nil {
-		err = closeErr
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return syncDir(filepath.Dir(path))
-}
-
-// syncDir makes what was created, renamed or removed in a directory survive a crash of the host.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	err = d.Sync()
-	if closeErr := d.Close(); err == nil {
-		err = closeErr
-	}
-	return err
 }
 
 // instances are the names of all machines' directories.

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/leasehold/leasehold/durable"
 	"github.com/leasehold/leasehold/provider"
 )
 
@@ -122,7 +123,7 @@ func (p *Provider) make(ctx context.Context, req provider.CreateRequest) (record
 	if err != nil {
 		return record{}, err
 	}
-	if err := writeFile(filepath.Join(staged, recordFile), append(data, '\n')); err != nil {
+	if err := durable.Replace(filepath.Join(staged, recordFile), append(data, '\n'), 0o600); err != nil {
 		return record{}, err
 	}
 	if err := p.writeBootstrap(staged, r, b); err != nil {
@@ -132,7 +133,7 @@ func (p *Provider) make(ctx context.Context, req provider.CreateRequest) (record
 		return record{}, err
 	}
 	p.rememberPort(r.Instance, port)
-	return r, syncDir(p.dir)
+	return r, durable.SyncDir(p.dir)
 }
 
 // writeBootstrap writes the document with what only the provider knows. It holds the join token: nobody else
@@ -152,7 +153,7 @@ func (p *Provider) writeBootstrap(dir string, r record, b provider.Bootstrap) er
 	if err != nil {
 		return fmt.Errorf("write bootstrap document: %w", err)
 	}
-	if err := writeFile(filepath.Join(dir, bootstrapFile), append(data, '\n')); err != nil {
+	if err := durable.Replace(filepath.Join(dir, bootstrapFile), append(data, '\n'), 0o600); err != nil {
 		return fmt.Errorf("write bootstrap document: %w", err)
 	}
 	return nil

@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/leasehold/leasehold/durable"
 )
 
 // tombstoneLife is far longer than any call that began before the Delete can take.
@@ -28,7 +30,7 @@ func (p *Provider) wasDeleted(shard, instance string) (bool, error) {
 
 // bury remembers that the ID is used up. Burying again starts the day anew.
 func (p *Provider) bury(shard, instance string) error {
-	return writeFile(p.tombstone(shard, instance), nil)
+	return durable.Replace(p.tombstone(shard, instance), nil, 0o600)
 }
 
 // discard makes a machine's directory vanish whole, and then removes it.
@@ -40,7 +42,7 @@ func (p *Provider) discard(instance string) error {
 	if err := os.Rename(p.machineDir(instance), filepath.Join(trash, instance)); err != nil {
 		return err
 	}
-	if err := syncDir(p.dir); err != nil {
+	if err := durable.SyncDir(p.dir); err != nil {
 		return err
 	}
 	return os.RemoveAll(trash)

@@ -1,0 +1,12 @@
+// Package durable writes files that outlast a crash, of the program or of the machine.
+//
+// # Invariants
+//
+//   - A file that is replaced has its old content or the new, whole, at any moment; and the new for good once the call has returned.
+//   - Before it has its name, nobody but its writer can read it, whatever its mode will be.
+//   - Writers at the same time do not mix: one of them is the last.
+//
+// # What it does not do
+//
+// It locks nothing, and it leaves an unfinished file beside the real one if the program dies in the middle.
+package durable
