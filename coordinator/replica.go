@@ -375,7 +375,8 @@ func (r *Replica) announce(ctx context.Context, lease store.Lease, since time.Ti
 	r.mu.Unlock()
 	if r.deps.Authority != nil {
 		trust := r.deps.Authority.Trust()
-		rec.Trust, rec.Issuer = trust.Digest(), trust.Issuer
+		rec.Trust, rec.Issuer, rec.Believes = trust.Digest(), trust.Issuer, trust.Prints()
+		rec.IssuerEnds = issuerEnds(trust)
 	}
 	if r.deps.Secrets != nil {
 		rec.SecretKeys = r.deps.Secrets.Ring().Fingerprints()

@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"crypto/x509"
 	"time"
 
 	"github.com/leasehold/leasehold/agent/identity"
@@ -57,11 +58,8 @@ func (r *Replica) Certificates() (all []Certificate) {
 	if r.deps.Authority == nil {
 		return nil
 	}
-	trust := r.deps.Authority.Trust()
-	for _, c := range trust.Authorities {
-		if identity.Fingerprint(c) == trust.Issuer {
-			all = append(all, Certificate{Name: "agents_authority", From: c.NotBefore, Ends: c.NotAfter})
-		}
+	if c := issuerOf(r.deps.Authority.Trust()); c != nil {
+		all = append(all, Certificate{Name: "agents_authority", From: c.NotBefore, Ends: c.NotAfter})
 	}
 	r.mu.Lock()
 	shard := r.standing.ShardID
@@ -74,6 +72,24 @@ func (r *Replica) Certificates() (all []Certificate) {
 		return append(all, Certificate{Name: "agents_server", Problem: "it cannot be made: " + err.Error()})
 	}
 	return append(all, Certificate{Name: "agents_server", From: own.Leaf.NotBefore, Ends: own.Leaf.NotAfter})
+}
+
+// issuerOf is the authority that issues now; nil if that is not known.
+func issuerOf(trust identity.Trust) *x509.Certificate {
+	for _, c := range trust.Authorities {
+		if identity.Fingerprint(c) == trust.Issuer {
+			return c
+		}
+	}
+	return nil
+}
+
+// issuerEnds is when that one ends; zero if it is not known.
+func issuerEnds(trust identity.Trust) time.Time {
+	if c := issuerOf(trust); c != nil {
+		return c.NotAfter.UTC()
+	}
+	return time.Time{}
 }
 
 // Picture is the shard as the replica sees it.

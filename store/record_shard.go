@@ -162,7 +162,9 @@ type Replica struct {
 	Since        time.Time    `json:"since"`
 	SecretKeys   []string     `json:"secret_keys,omitempty"` // fingerprints of the keys with which it can read secrets
 	Issuer       string       `json:"issuer,omitempty"`      // fingerprint of the authority that it issues agents' certificates with
+	IssuerEnds   time.Time    `json:"issuer_ends,omitzero"`  // the authority's certificate, and with it all that it has issued
 	Trust        string       `json:"trust,omitempty"`       // digest of whom it believes, as agents report it
+	Believes     []string     `json:"believes,omitempty"`    // fingerprints of the authorities
 	Disturbances int          `json:"disturbances"`          // how many it saw: a growing number is a disturbance to the leader too
 	Last         *Disturbance `json:"last_disturbance,omitempty"`
 }

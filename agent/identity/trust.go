@@ -33,17 +33,26 @@ func Fingerprint(c *x509.Certificate) string {
 }
 
 // Digest is the same for the same set of authorities and the same issuer, and for no other.
-func (t Trust) Digest() string {
-	var prints []string
+func (t Trust) Digest() string { return DigestOf(t.Prints(), t.Issuer) }
+
+// Prints are the fingerprints of the authorities.
+func (t Trust) Prints() []string {
+	prints := make([]string, 0, len(t.Authorities))
 	for _, c := range t.Authorities {
 		prints = append(prints, Fingerprint(c))
 	}
+	return prints
+}
+
+// DigestOf is the digest of a trust of which only the fingerprints are known.
+func DigestOf(prints []string, issuer string) string {
+	prints = slices.Clone(prints)
 	slices.Sort(prints)
 	h := sha256.New()
 	for _, p := range slices.Compact(prints) {
 		h.Write([]byte(p + "\n"))
 	}
-	h.Write([]byte("issuer " + t.Issuer))
+	h.Write([]byte("issuer " + issuer))
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 

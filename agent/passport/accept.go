@@ -122,7 +122,7 @@ func (p *Passport) accept(answer *protocol.Certificate) error {
 	if err != nil {
 		return err
 	}
-	trust, err := readTrust(answer.GetTrust())
+	trust, err := p.trustOf(answer)
 	if err != nil {
 		return err
 	}
@@ -148,6 +148,16 @@ func (p *Passport) accept(answer *protocol.Certificate) error {
 	}
 	p.log.Info("certificate renewed", "ends", chain[0].NotAfter, "issuer", issuer)
 	return nil
+}
+
+// trustOf is whom to believe after an answer: that without a word about it leaves all as it is.
+func (p *Passport) trustOf(answer *protocol.Certificate) (identity.Trust, error) {
+	if answer.GetTrust() != nil {
+		return readTrust(answer.GetTrust())
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.draft.trust, nil
 }
 
 // takeOver makes these the newest papers, if the certificate is over the key that was asked with. It says whether it is the machine's first, and whether

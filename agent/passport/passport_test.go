@@ -205,7 +205,8 @@ func TestWhatDoesNotFitChangesNothing(t *testing.T) {
 			"no chain":            {&protocol.Certificate{Trust: told(trust)}, "0 parts"},
 			"endless chain":       {&protocol.Certificate{Chain: make([][]byte, 9), Trust: told(trust)}, "9 parts"},
 			"rubbish":             {&protocol.Certificate{Chain: [][]byte{[]byte("rubbish")}, Trust: told(trust)}, "certificate:"},
-			"no trust":            {&protocol.Certificate{Chain: [][]byte{sign(ca, us, 0, month)}}, "no certificate authority"},
+			"foreign, no trust":   {&protocol.Certificate{Chain: [][]byte{sign(stranger, us, 0, month)}}, "no authority"},
+			"no authority":        {certificate(sign(ca, us, 0, month), identity.Trust{}), "no certificate authority"},
 			"trust in an agent":   {certificate(sign(ca, us, 0, month), identity.Trust{Authorities: h.force.chain}), "is no certificate authority"},
 		} {
 			h.Accept(c.answer)
@@ -332,10 +333,10 @@ func TestAnotherAuthorityTakesOver(t *testing.T) {
 			t.Fatal("no early request")
 		}
 		// A replica that has not heard of it yet: once more, but not in a circle.
-		h.Accept(certificate(old.Issue(t, request, us, month), takenOver))
+		h.Accept(&protocol.Certificate{Chain: [][]byte{old.Issue(t, request, us, month)}}) // and it takes nobody's trust
 		synctest.Wait()
 		request, look := h.Renewal(time.Now())
-		if request != nil || time.Until(look) != mostPause {
+		if request != nil || time.Until(look) != mostPause || h.Standing().Trust != takenOver.Digest() {
 			t.Errorf("after the old one's once more: asks %t, looks again in %v", request != nil, time.Until(look))
 		}
 		passed(mostPause)

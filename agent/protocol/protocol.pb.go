@@ -291,7 +291,8 @@ func (x *Certificate) GetIssued() *timestamppb.Timestamp {
 	return nil
 }
 
-// Trust says whom to believe from now on. It comes with every certificate, and whenever it is not what the agent reported.
+// Trust says whom to believe from now on. It comes with certificates, and whenever it is not what the agent reported; not while another replica believes
+// just what the agent does, and more than this one.
 type Trust struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Authorities   [][]byte               `protobuf:"bytes,1,rep,name=authorities,proto3" json:"authorities,omitempty"` // DER

@@ -48,7 +48,11 @@ func (g *Gateway) Join(ctx context.Context, req *protocol.JoinRequest) (*protoco
 	var refused *notJoined
 	switch {
 	case err == nil:
-		return &protocol.Certificate{Chain: chain, Trust: trustMessage(g.deps.Authority.Trust()), Issued: timestamppb.Now()}, nil
+		answer := &protocol.Certificate{Chain: chain, Issued: timestamppb.Now()}
+		if trust := g.deps.Authority.Trust(); len(g.wider(trust)) == 0 {
+			answer.Trust = trustMessage(trust)
+		}
+		return answer, nil
 	case errors.As(err, &refused):
 		g.refusals.Add(Refusal{Rule: "SEC-2", What: "join refused", Why: refused.why, Address: address, Claimed: req.GetInstance(), Detail: refused.detail})
 		return nil, errJoinRefused

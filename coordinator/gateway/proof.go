@@ -111,13 +111,16 @@ func (s *session) renewCertificate(r *protocol.RenewCertificate) error {
 		return nil
 	}
 	trust := s.g.deps.Authority.Trust()
-	msg := &protocol.Certificate{Chain: der, Trust: trustMessage(trust), Issued: timestamppb.Now()}
+	msg := &protocol.Certificate{Chain: der, Issued: timestamppb.Now()}
+	if !s.g.leaveTrust(trust, s.proof.has) {
+		msg.Trust = trustMessage(trust)
+		s.proof.told, s.proof.toldAt = trust.Digest(), time.Now()
+	}
 	if err := s.stream.Send(&protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Certificate{Certificate: msg}}); err != nil {
 		return err
 	}
 	s.proof.chain = chain
 	s.proof.timer.Reset(time.Until(ends))
-	s.proof.told, s.proof.toldAt = trust.Digest(), time.Now()
 	s.g.deps.Logger.Info("certificate renewed", "instance", s.instance, "ends", ends)
 	return nil
 }
@@ -134,7 +137,7 @@ func (s *session) sendTrust(has string) error {
 	s.proof.has = has
 	trust := s.g.deps.Authority.Trust()
 	digest := trust.Digest()
-	if has == digest || digest == s.proof.told && time.Since(s.proof.toldAt) < trustAgain {
+	if has == digest || digest == s.proof.told && time.Since(s.proof.toldAt) < trustAgain || s.g.leaveTrust(trust, has) {
 		return nil
 	}
 	s.proof.told, s.proof.toldAt = digest, time.Now()

@@ -17,20 +17,17 @@ func certificateOf(name string, c *x509.Certificate) coordinator.Certificate {
 	return coordinator.Certificate{Name: name, From: c.NotBefore, Ends: c.NotAfter}
 }
 
-// mostLeft is how long before its end a certificate is a problem at most; a short one is when nine tenths of its life are over.
-const mostLeft = 7 * 24 * time.Hour
-
-// trouble says what is wrong with a certificate; "" if nothing is.
+// trouble says why a certificate is of no use now; "" if it is of use. That it ends soon is none: agents are served until then, and the authority's
+// end is near on all replicas at once, so a load balancer that took them all out of service would bring forth what it is to prevent. Metrics, alerts
+// and status tell how long is left.
 func trouble(c coordinator.Certificate, now time.Time) string {
-	switch left := c.Ends.Sub(now); {
+	switch {
 	case c.Problem != "":
 		return c.Name + ": " + c.Problem
 	case now.Before(c.From):
 		return fmt.Sprintf("%s: good only from %s on", c.Name, c.From.UTC().Format(time.RFC3339))
-	case left <= 0:
+	case !now.Before(c.Ends):
 		return fmt.Sprintf("%s: ended %s", c.Name, c.Ends.UTC().Format(time.RFC3339))
-	case left < min(mostLeft, c.Ends.Sub(c.From)/10):
-		return fmt.Sprintf("%s: ends in %s and was not renewed", c.Name, left.Round(time.Second))
 	}
 	return ""
 }
