@@ -63,11 +63,13 @@ type JournalEntry struct {
 	Why      string    `json:"why,omitempty"`
 	Group    string    `json:"group,omitempty"`
 	Instance string    `json:"instance,omitempty"`
-	Slot     *int      `json:"slot,omitempty"`
-	From     Phase     `json:"from,omitempty"`
-	To       Phase     `json:"to,omitempty"`
-	Verdict  Verdict   `json:"verdict,omitempty"`
-	Evidence []string  `json:"evidence,omitempty"`
+	// Claimed: Instance is only the name that somebody gave who was refused. Nothing proves that it was this instance.
+	Claimed  bool     `json:"claimed,omitempty"`
+	Slot     *int     `json:"slot,omitempty"`
+	From     Phase    `json:"from,omitempty"`
+	To       Phase    `json:"to,omitempty"`
+	Verdict  Verdict  `json:"verdict,omitempty"`
+	Evidence []string `json:"evidence,omitempty"`
 	// Otherwise says what would have kept it from happening.
 	Otherwise string   `json:"otherwise,omitempty"`
 	Revision  Revision `json:"revision"` // of the picture it was decided on

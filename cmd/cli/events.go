@@ -122,8 +122,11 @@ func revisionBy(e store.JournalEntry) string {
 // eventLine is one entry as one line: when, which rule, about what, what was decided, and why.
 func eventLine(scr output.Screen, e store.JournalEntry, now time.Time, wide bool) string {
 	about := e.Instance
-	if about == "" {
+	switch {
+	case about == "":
 		about = orDash(e.Group)
+	case e.Claimed:
+		about += "?"
 	}
 	if !scr.Terminal {
 		return strings.Join([]string{

@@ -22,6 +22,8 @@ type instanceStory struct {
 	Verdict  *verdict       `json:"verdict"` // null: there is nothing to judge
 	Now      []string       `json:"now"`     // how it is
 	Journal  []storyLine    `json:"journal"`
+	// Claims are refusals of those who gave its name and did not prove it.
+	Claims []storyLine `json:"claims,omitempty"`
 	// Decision is the one that counts, and what would have kept it from happening.
 	Decision *storyLine `json:"decision,omitempty"`
 	// Otherwise says what would have been without that.
@@ -50,7 +52,7 @@ func (s *Session) explainInstance(ctx context.Context, id string) (bool, error) 
 	if err != nil {
 		return false, err
 	}
-	life, err := s.lifeOf(ctx, id, v.Record.Created)
+	life, claims, err := s.lifeOf(ctx, id, v.Record.Created)
 	if err != nil {
 		return false, err
 	}
@@ -61,7 +63,9 @@ func (s *Session) explainInstance(ctx context.Context, id string) (bool, error) 
 	if now, there := sc.content.Instances[id]; there { // it may have moved on since
 		v = now
 	}
-	return true, s.showInstanceStory(tellInstance(sc, v.Record, life))
+	st := tellInstance(sc, v.Record, life)
+	st.Claims = storyLines(claims)
+	return true, s.showInstanceStory(st)
 }
 
 // tellInstance is the story of an instance with a record.
@@ -153,7 +157,7 @@ func agentLines(sc *scene, id string) []string {
 
 // explainGone tells from the journal alone of an instance, or a group, that is gone.
 func (s *Session) explainGone(ctx context.Context, id string) (bool, error) {
-	life, err := s.lifeOf(ctx, id, time.Time{})
+	life, claims, err := s.lifeOf(ctx, id, time.Time{})
 	if err != nil {
 		return false, err
 	}
@@ -165,14 +169,16 @@ func (s *Session) explainGone(ctx context.Context, id string) (bool, error) {
 			group, slot = e.Group, e.Slot
 		}
 	}
-	if !own {
+	if !own && len(claims) == 0 {
 		return s.explainGoneGroup(ctx, id)
 	}
 	sc, err := s.scene(ctx, group)
 	if err != nil {
 		return false, err
 	}
-	return true, s.showInstanceStory(tellGone(sc, id, slot, life))
+	st := tellGone(sc, id, slot, life)
+	st.Claims = storyLines(claims)
+	return true, s.showInstanceStory(st)
 }
 
 // tellGone is the story of an instance without a record.

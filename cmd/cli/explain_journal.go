@@ -61,16 +61,32 @@ func (s *Session) entriesOf(ctx context.Context, concerns func(store.JournalEntr
 	return found, nil
 }
 
-// lifeOf reads what the journal has about an instance: its own entries, and those of others that name it.
-func (s *Session) lifeOf(ctx context.Context, id string, made time.Time) ([]store.JournalEntry, error) {
+// lifeOf reads what the journal has about an instance: its own entries, and those of others that name it. Apart from them are those in which somebody
+// only gave its name: whoever did that is to have no part in its story.
+func (s *Session) lifeOf(ctx context.Context, id string, made time.Time) (life, claims []store.JournalEntry, err error) {
 	concerns := func(e store.JournalEntry) bool {
 		return e.Instance == id || names(e.What, id) || names(e.Why, id)
 	}
-	return s.entriesOf(ctx, concerns, func(found []store.JournalEntry) bool {
+	found, err := s.entriesOf(ctx, concerns, func(found []store.JournalEntry) bool {
+		found, _ = apart(found)
 		born := slices.ContainsFunc(found, func(e store.JournalEntry) bool { return e.Instance != id || e.To == store.Pending })
 		return born && slices.ContainsFunc(found, func(e store.JournalEntry) bool { return e.Instance == id }) ||
 			!made.IsZero() && len(found) > 0 && !found[0].At.After(made.Add(time.Minute))
 	})
+	life, claims = apart(found)
+	return life, claims, err
+}
+
+// apart takes those entries apart in which somebody only gave the instance's name.
+func apart(entries []store.JournalEntry) (life, claims []store.JournalEntry) {
+	for _, e := range entries {
+		if e.Claimed {
+			claims = append(claims, e)
+		} else {
+			life = append(life, e)
+		}
+	}
+	return life, claims
 }
 
 // names says whether a text has a name as a word of its own.

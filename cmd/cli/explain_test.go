@@ -237,6 +237,35 @@ func TestExplainOfAnInstanceThatNeverWas(t *testing.T) {
 	}
 }
 
+// Whoever gives an instance's name and cannot prove it has no part in its story, and makes no instance of a name.
+//
+// proves SEC-1, SEC-2
+func TestExplainKeepsClaimsApart(t *testing.T) {
+	w := newWorld(t)
+	w.serve()
+	slot := 0
+	claim := store.JournalEntry{Rule: "SEC-2", Instance: "web-0-a", Claimed: true, What: "join refused", Why: "token unknown or expired"}
+	w.journal(time.Hour, store.JournalEntry{Rule: "REC-3", Group: "web", Instance: "web-0-a", Slot: &slot, What: "requested", To: store.Pending})
+	w.journal(50*time.Minute, store.JournalEntry{Rule: "REC-9", Group: "web", Instance: "web-0-a", Slot: &slot, What: "scaled down", To: store.Deleting})
+	for i := range 5 {
+		w.journal(time.Duration(5-i)*time.Minute, claim)
+	}
+	out := w.must("explain", "web-0-a")
+	story, claims, apart := strings.Cut(out, "Refused under this name, which anybody can give: nothing came of it (the last 3; 2 before: leasehold events -i web-0-a)\n")
+	if !apart || !strings.HasPrefix(story, "web-0-a was DELETED ") || strings.Contains(story, "join refused") || strings.Count(claims, "join refused") != 3 ||
+		!strings.Contains(out, "next: leasehold explain web\n") {
+		t.Errorf("got\n%s", out)
+	}
+	if out := w.must("events", "-i", "web-0-a"); strings.Count(out, "\tweb-0-a?\tjoin refused") != 5 || strings.Count(out, "\tweb-0-a\t") != 2 {
+		t.Errorf("events are\n%s", out)
+	}
+	claim.Instance = "web-9-zz"
+	w.journal(time.Minute, claim)
+	if out := w.must("explain", "web-9-zz"); !strings.HasPrefix(out, "there is no instance web-9-zz, and the journal knows of none\n") || !strings.Contains(out, "Refused under this name") {
+		t.Errorf("got\n%s", out)
+	}
+}
+
 // What a gateway hears is decided on no picture: no revision is shown for it.
 func TestWhatWasHeardHasNoRevision(t *testing.T) {
 	w := newWorld(t)

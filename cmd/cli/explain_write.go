@@ -16,6 +16,22 @@ func (s *Session) print(b *strings.Builder) error {
 	return err
 }
 
+// mostClaims is how many refusals under an instance's name are shown: strangers may cause any number.
+const mostClaims = 3
+
+// writeClaims shows who gave an instance's name and did not prove it.
+func writeClaims(b *strings.Builder, scr output.Screen, st instanceStory, now time.Time, wide bool) {
+	if len(st.Claims) == 0 {
+		return
+	}
+	text := "Refused under this name, which anybody can give: nothing came of it"
+	if more := len(st.Claims) - mostClaims; more > 0 {
+		text += fmt.Sprintf(" (the last %d; %d before: leasehold events -i %s)", mostClaims, more, st.Instance)
+	}
+	writeWrapped(b, scr, "", text)
+	writeStory(b, scr, st.Claims[max(0, len(st.Claims)-mostClaims):], st.Instance, now, wide)
+}
+
 // showInstanceStory shows the answer, how it came to that, what would have kept it from happening, and why not yet.
 func (s *Session) showInstanceStory(st instanceStory) error {
 	if done, err := s.records(st); done {
@@ -28,6 +44,7 @@ func (s *Session) showInstanceStory(st instanceStory) error {
 		writeWrapped(&b, scr, "  ", line)
 	}
 	writeStory(&b, scr, st.Journal, st.Instance, now, s.wide())
+	writeClaims(&b, scr, st, now, s.wide())
 	if st.Decision != nil && st.Otherwise != "" {
 		writeWrapped(&b, scr, "", fmt.Sprintf("%s (%s).", capital(st.Otherwise), st.Decision.Rule))
 	}

@@ -96,7 +96,7 @@ func (s *session) renewCertificate(r *protocol.RenewCertificate) error {
 		return nil
 	}
 	if _, err := identity.ReadRequest(r.GetRequest()); err != nil {
-		s.g.refusals.Add(Refusal{Rule: "SEC-1", What: "renewal refused", Why: "the request is none, or its key is not ECDSA P-256", Address: s.peer, Claimed: s.instance, Detail: err.Error()})
+		s.g.refusals.Add(Refusal{Rule: "SEC-1", What: "renewal refused", Why: "the request is none, or its key is not ECDSA P-256", Address: s.peer, Claimed: s.instance, Proved: true, Detail: err.Error()})
 		_ = s.stream.Send(refusedMessage(protocol.Refused_MALFORMED, "this is no request for a certificate that can be granted", 0))
 		return err
 	}

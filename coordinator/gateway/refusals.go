@@ -129,7 +129,7 @@ func (f Refusal) entry() store.JournalEntry {
 	e := store.JournalEntry{Rule: f.Rule, What: f.What, Why: f.Why, Evidence: []string{"from " + f.Address}}
 	switch {
 	case identity.IsName(f.Claimed):
-		e.Instance = f.Claimed
+		e.Instance, e.Claimed = f.Claimed, !f.Proved
 		who := "it says that it is "
 		if f.Proved {
 			who = "its certificate names "

@@ -249,7 +249,7 @@ func (s *session) closed(goodbye *protocol.Goodbye) error {
 		s.g.deps.Meter.StreamClosed("stopping")
 		_ = s.stream.Send(refusedMessage(protocol.Refused_UNAVAILABLE, errReplicaStops.Error(), 0))
 	case errors.Is(cause, errCertificate), errors.Is(cause, errDistrusted):
-		s.g.refusals.Add(Refusal{Rule: "SEC-1", What: "stream ended", Why: cause.Error(), Address: s.peer, Claimed: s.instance})
+		s.g.refusals.Add(Refusal{Rule: "SEC-1", What: "stream ended", Why: cause.Error(), Address: s.peer, Claimed: s.instance, Proved: true})
 		_ = s.stream.Send(refusedMessage(protocol.Refused_CERTIFICATE, cause.Error(), 0))
 		s.ended(cause, goodbye)
 	default:

@@ -99,7 +99,7 @@ func TestAnAgentThatDoesNotReadIsCutOff(t *testing.T) {
 		}
 		entries := r.entriesOf("SEC-5")
 		if len(entries) != 1 || entries[0].Instance != "web-0" || entries[0].Why != "it does not read what it is told" ||
-			!slices.Contains(entries[0].Evidence, "its certificate names web-0") {
+			!slices.Contains(entries[0].Evidence, "its certificate names web-0") || entries[0].Claimed {
 			t.Errorf("the journal has %+v", entries)
 		}
 		if a := w.alive("web-0"); a.Present() && a.Record.State != store.StreamLost {

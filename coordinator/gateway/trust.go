@@ -23,7 +23,7 @@ func (g *Gateway) leaveTrust(ours identity.Trust, has string) bool {
 func (g *Gateway) wider(ours identity.Trust) (wider [][]string) {
 	g.deps.Picture.View(func(c *picture.Content) {
 		for id, r := range c.Replicas {
-			if id != g.cfg.Replica && slices.ContainsFunc(r.Record.Believes, func(print string) bool { return !ours.Believes(print) }) {
+			if id != g.cfg.Replica && slices.ContainsFunc(r.Record.Believes, func(theirs string) bool { return !ours.Believes(theirs) }) {
 				wider = append(wider, r.Record.Believes)
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/agent/identity"
+	"github.com/leasehold/leasehold/agent/identity/identitytest"
 	"github.com/leasehold/leasehold/agent/protocol"
 	"github.com/leasehold/leasehold/store"
 )
@@ -33,12 +34,13 @@ func (a *agent) saysNothing(trust string) {
 // proves SEC-3
 func TestAReplicaWithOldFilesTakesNobodysTrust(t *testing.T) {
 	inSecuredWorld(t, func(w *world) {
-		first, second := w.ca.issuer, newSigner(w.t, "second")
+		first, second := w.ca.issuer, identitytest.New(w.t, "second")
 		r := w.serve("one")
 		defer r.stop()
 		w.record("web-0", store.Running)
 		w.record("web-1", store.Creating)
-		wide := identity.Trust{Authorities: append(w.ca.Trust().Authorities, second.cert), Issuer: identity.Fingerprint(second.cert)}
+		wide := identitytest.Trust(first, second)
+		wide.Issuer = second.Print()
 		w.otherReplica(wide)
 
 		r.own = w.ca.agent("web-0", time.Hour)
@@ -76,7 +78,7 @@ func TestAReplicaWithOldFilesTakesNobodysTrust(t *testing.T) {
 // proves SEC-3
 func TestTrustGrowsThoughAReplicaHasOldFiles(t *testing.T) {
 	inSecuredWorld(t, func(w *world) {
-		first, second := w.ca.issuer, newSigner(w.t, "second")
+		first, second := w.ca.issuer, identitytest.New(w.t, "second")
 		r := w.serve("one")
 		defer r.stop()
 		w.record("web-0", store.Running)
