@@ -26,10 +26,12 @@ type breach struct {
 var bans = []ban{
 	{
 		name: "contracts stand alone",
-		why: "store and provider are the words that everything else is written in: what they import, every part " +
-			"of the project imports. Only the standard library is stable enough for that",
+		why: "store and provider are the words that everything else is written in, and durable is for all who write files: " +
+			"what they import, every part of the project imports. Only the standard library is stable enough for that",
 		find: refuseImports(
-			func(f sourceFile) bool { return (f.folder() == "store" || f.folder() == "provider") && !f.test() },
+			func(f sourceFile) bool {
+				return slices.Contains([]string{"store", "provider", "durable"}, f.folder()) && !f.test()
+			},
 			func(_ sourceFile, p string) bool { return !standard(p) }),
 	},
 	{

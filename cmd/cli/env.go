@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Env is what a command needs of the world. Everything in it must be set, Columns, Settings, DevSettings, SecretsKey and DevData excepted.
+// Env is what a command needs of the world. Everything in it must be set, Columns, Settings, SecretsKey and DevData excepted.
 type Env struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
@@ -28,11 +28,11 @@ type Env struct {
 	User     string // who gives orders: name@host
 	// Settings is the file with the operator's settings for this program, if --config names no other; "" or a file that is not there: none.
 	Settings string
-	// DevSettings is where a dev of this machine leaves how to reach its etcd; "" or a file that is not there: none runs.
-	DevSettings string
-	Version     string
-	// SecretsKey is keys for secrets from the environment; "": there are none. DevData is where leasehold dev keeps everything, if nobody says otherwise.
-	SecretsKey, DevData string
+	// DevData is where a dev of this machine keeps everything, also how to reach its etcd while it runs; "": nobody's home is known.
+	DevData string
+	// SecretsKey is keys for secrets from the environment; "": there are none.
+	SecretsKey string
+	Version    string
 
 	// Open opens the store. The function that comes with it closes it again.
 	Open func(context.Context, Connection) (store.Store, func() error, error)

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/alecthomas/kong"
+	"github.com/leasehold/leasehold/cmd/services"
 	"go.yaml.in/yaml/v4"
 )
 
@@ -29,6 +30,14 @@ type settingsFile struct {
 
 // whichEtcd are the flags that go together: with one of them somebody means another etcd than dev's, or comes as somebody else.
 var whichEtcd = []string{"endpoints", "cacert", "cert", "key", "user"}
+
+// devSettings is where a dev of this machine leaves its settings, if there is such a place.
+func (e Env) devSettings() string {
+	if e.DevData == "" {
+		return ""
+	}
+	return services.DevSettings(e.DevData)
+}
 
 // Validate has nothing to say: what is wrong in the file is said when it is read.
 func (f *settingsFile) Validate(*kong.Application) error { return nil }

@@ -73,7 +73,7 @@ func TestAFileOfSettingsThatIsWrong(t *testing.T) {
 // A dev of this machine is found without flags, and by nobody who says which etcd, or as whom.
 func TestSettingsOfDev(t *testing.T) {
 	t.Chdir(t.TempDir())
-	write(t, "dev.yaml", "endpoints: [\"127.0.0.1:4\"]\ncacert: /ca\ncert: /crt\nkey: /key\nshard: laptop\n")
+	write(t, "config.yaml", "endpoints: [\"127.0.0.1:4\"]\ncacert: /ca\ncert: /crt\nkey: /key\nshard: laptop\n")
 	write(t, "own.yaml", "endpoints: [a:1]\n")
 	write(t, "colours.yaml", "no-color: true\nshard: mine\n")
 	show := func(own string, args ...string) string {
@@ -81,7 +81,7 @@ func TestSettingsOfDev(t *testing.T) {
 		w := newWorld(t)
 		var out, errs bytes.Buffer
 		env := w.env(&out, &errs)
-		env.Settings, env.DevSettings = own, "dev.yaml"
+		env.Settings, env.DevData = own, "."
 		if code := Run(t.Context(), env, append([]string{"config", "show"}, args...)); code != Done {
 			t.Fatalf("exit %d: %s", code, errs.String())
 		}
@@ -93,7 +93,7 @@ func TestSettingsOfDev(t *testing.T) {
 		dev       bool
 		says      string
 	}{
-		{"nothing is said", "none.yaml", nil, true, "endpoints\t127.0.0.1:4\tfile dev.yaml"},
+		{"nothing is said", "none.yaml", nil, true, "endpoints\t127.0.0.1:4\tfile config.yaml"},
 		{"nothing about etcd is said", "colours.yaml", nil, true, "shard\tmine\tfile colours.yaml"},
 		{"another shard", "none.yaml", []string{"--shard", "x"}, true, "shard\tx\tflag"},
 		{"the file says which etcd", "own.yaml", nil, false, "endpoints\ta:1\tfile own.yaml"},
@@ -101,12 +101,12 @@ func TestSettingsOfDev(t *testing.T) {
 		{"a flag says as whom", "none.yaml", []string{"--user", "a:b"}, false, "endpoints\t127.0.0.1:2379\tdefault"},
 	} {
 		out := show(c.own, c.args...)
-		if dev := strings.Contains(out, "cert\t/crt\tfile dev.yaml"); dev != c.dev || !strings.Contains(out, c.says) {
+		if dev := strings.Contains(out, "cert\t/crt\tfile config.yaml"); dev != c.dev || !strings.Contains(out, c.says) {
 			t.Errorf("%s: dev's settings count: %v\n%s", c.name, dev, out)
 		}
 	}
 	t.Setenv("LEASEHOLD_ENDPOINTS", "c:1")
-	if out := show("none.yaml"); strings.Contains(out, "dev.yaml") || !strings.Contains(out, "c:1\tenvironment") {
+	if out := show("none.yaml"); strings.Contains(out, "config.yaml") || !strings.Contains(out, "c:1\tenvironment") {
 		t.Errorf("the environment says which etcd, and dev's settings count:\n%s", out)
 	}
 }

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/cmd/cli"
-	"github.com/leasehold/leasehold/cmd/services"
 	"golang.org/x/term"
 )
 
@@ -52,12 +51,12 @@ func environment() cli.Env {
 		Now:      time.Now,
 		RandomID: func() string { return strings.ToLower(rand.Text()) },
 		User:     user(),
-		Settings: settings(), DevSettings: services.DevSettings(),
-		Version: version,
-		Open:    openEtcd,
-		Rights:  openRights,
-		Edit:    edit,
-		Ask:     askSecret,
+		Settings: settings(),
+		Version:  version,
+		Open:     openEtcd,
+		Rights:   openRights,
+		Edit:     edit,
+		Ask:      askSecret,
 
 		SecretsKey: secretsKey(), DevData: devData(),
 	}

@@ -103,7 +103,7 @@ func (g *guarded) runCtx(ctx context.Context, flags []string, args ...string) (c
 	env := environment()
 	env.Stdin, env.Stdout, env.Stderr = strings.NewReader(g.stdin), &out, &err
 	env.StdinTerminal, env.StdoutTerminal, env.StderrTerminal = false, false, false
-	env.User, env.Settings, env.DevSettings = "eva@laptop", "", ""
+	env.User, env.Settings, env.DevData = "eva@laptop", "", ""
 	env.Edit = func(_ context.Context, path string) error { return g.edit(path) }
 	code = cli.Run(ctx, env, append(slices.Clone(args), flags...))
 	return code, out.String(), err.String()

@@ -22,10 +22,7 @@ func secretsKey() string {
 
 // devData is where leasehold dev keeps everything; "" where nobody's home is.
 func devData() string {
-	if dir := os.Getenv("LEASEHOLD_DATA_DIR"); dir != "" {
-		return dir
-	}
-	dir, err := services.UsualDataDir()
+	dir, err := services.DevDataDir()
 	if err != nil {
 		return ""
 	}

@@ -43,7 +43,7 @@ func (d *Dev) Run(ctx context.Context, h *Host) (err error) {
 	if err != nil {
 		return err
 	}
-	dir, err := d.dataDir()
+	dir, err := d.makeDataDir()
 	if err != nil {
 		return err
 	}
@@ -156,7 +156,7 @@ func (w *devWorld) run(ctx context.Context, groups []store.Group, ready <-chan s
 		}
 		w.print("ready  etcd %s  agents %s%s  data %s\n", w.endpoint, address, w.web.shown(), w.dir)
 		if !w.isUsual() {
-			fmt.Fprintf(w.h.Stderr, "for other commands: export LEASEHOLD_CONFIG=%s\n", quotedIfNeeded(w.settings()))
+			fmt.Fprintf(w.h.Stderr, "for other commands: export LEASEHOLD_CONFIG=%s\n", quotedIfNeeded(DevSettings(w.dir)))
 		}
 	case err := <-ended:
 		return err
@@ -210,42 +210,6 @@ func (w *devWorld) halt(ctx context.Context) error {
 func (w *devWorld) print(format string, args ...any) {
 	_, _ = io.WriteString(w.h.Stdout, fmt.Sprintf(format, args...)) // nobody to tell if even that fails
 }
-
-// dataDir finds the data directory, and makes it.
-func (d *Dev) dataDir() (string, error) {
-	dir := d.DataDir
-	if dir == "" {
-		var err error
-		if dir, err = UsualDataDir(); err != nil {
-			return "", problem("name a directory with --data-dir", "no data directory: %s", err)
-		}
-	}
-	dir, err := filepath.Abs(dir)
-	if err == nil {
-		err = os.MkdirAll(dir, 0o700)
-	}
-	if err != nil {
-		return "", problem("choose a directory that you may write to, with --data-dir", "data directory: %s", err)
-	}
-	return dir, nil
-}
-
-// DevSettings is where a dev that runs with its usual data directory leaves the settings with which commands reach it.
-func DevSettings() string {
-	dir := os.Getenv("LEASEHOLD_DATA_DIR")
-	if dir == "" {
-		var err error
-		if dir, err = UsualDataDir(); err != nil {
-			return "" // nobody's home: there is none
-		}
-	}
-	return filepath.Join(dir, devSettings)
-}
-
-func (w *devWorld) settings() string { return filepath.Join(w.dir, devSettings) }
-
-// isUsual says that commands find the settings by themselves.
-func (w *devWorld) isUsual() bool { return w.settings() == DevSettings() }
 
 // startEtcd starts the embedded etcd, on a free port if nobody asked for one and the usual one is taken.
 func (d *Dev) startEtcd(ctx context.Context, dir string, log *slog.Logger) (*embedetcd.Server, devCredentials, error) {
@@ -307,6 +271,3 @@ func loopback(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
-
-// listenFile holds where agents found the coordinator the last time, whether asked for or not.
-func listenFile(dir string) string { return filepath.Join(dir, "listen") }

@@ -144,11 +144,8 @@ func (c devCredentials) giveRights(ctx context.Context, endpoint, shard string) 
 	return etcd.Enable(ctx) // dev's etcd goes by certificates: root will get in
 }
 
-// The files in the data directory that tell other programs how to reach dev's etcd.
-const (
-	devSettings = "config.yaml"
-	devEtcdctl  = "etcdctl.env"
-)
+// devEtcdctl is where, in its data directory, a dev that runs leaves the variables with which etcdctl reaches its etcd.
+func devEtcdctl(dataDir string) string { return filepath.Join(dataDir, "etcdctl.env") }
 
 // tell writes down how to reach dev's etcd: settings for leasehold, as an operator, and variables for etcdctl, as root, who reads every shard.
 func (c devCredentials) tell(dir, endpoint, shard string) error {
@@ -158,14 +155,14 @@ func (c devCredentials) tell(dir, endpoint, shard string) error {
 	settings := fmt.Sprintf("# leasehold dev writes this when it starts, and removes it when it stops\nendpoints: [%q]\ncacert: %q\ncert: %q\nkey: %q\nshard: %q\n", endpoint, ca, cert, key, shard)
 	variables := fmt.Sprintf("export ETCDCTL_ENDPOINTS=%s ETCDCTL_CACERT=%s ETCDCTL_CERT=%s ETCDCTL_KEY=%s\n", quoted("https://"+endpoint), quoted(ca), quoted(rootCert), quoted(rootKey))
 	return errors.Join(
-		os.WriteFile(filepath.Join(dir, devSettings), []byte(settings), 0o600),
-		os.WriteFile(filepath.Join(dir, devEtcdctl), []byte(variables), 0o600),
+		os.WriteFile(DevSettings(dir), []byte(settings), 0o600),
+		os.WriteFile(devEtcdctl(dir), []byte(variables), 0o600),
 	)
 }
 
 // forget takes back what tell wrote about an etcd that is there no more.
 func (c devCredentials) forget(dir string) error {
-	return errors.Join(os.Remove(filepath.Join(dir, devSettings)), os.Remove(filepath.Join(dir, devEtcdctl)))
+	return errors.Join(os.Remove(DevSettings(dir)), os.Remove(devEtcdctl(dir)))
 }
 
 // quoted is a word for a shell.

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"io/fs"
 	"log/slog"
-	"os"
-	"path/filepath"
 
 	"github.com/leasehold/leasehold/coordinator/keyfile"
 	"github.com/leasehold/leasehold/coordinator/sealed"
@@ -32,9 +30,6 @@ func (f KeyFile) keys(h *Host, log *slog.Logger) (*keyfile.Keys, error) {
 	return k, nil
 }
 
-// DevKeyFile is where leasehold dev keeps the keys for secrets, below its data directory.
-func DevKeyFile(dataDir string) string { return filepath.Join(dataDir, "secrets.key") }
-
 // devKeys are dev's own: they are made at the first start.
 func devKeys(dir string, log *slog.Logger) (*keyfile.Keys, error) {
 	path := DevKeyFile(dir)
@@ -47,17 +42,4 @@ func devKeys(dir string, log *slog.Logger) (*keyfile.Keys, error) {
 		return nil, problem("mend the file, or choose another --data-dir: without its keys no secret can be read", "%s", err)
 	}
 	return k, nil
-}
-
-// UsualDataDir is where dev keeps everything, unless it is told otherwise.
-func UsualDataDir() (string, error) {
-	state := os.Getenv("XDG_STATE_HOME")
-	if state == "" {
-		home, err := os.UserHomeDir()
-		if err != nil {
-			return "", err
-		}
-		state = filepath.Join(home, ".local", "state")
-	}
-	return filepath.Join(state, "leasehold", "dev"), nil
 }
