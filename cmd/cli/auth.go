@@ -164,14 +164,7 @@ type AuthAdd struct {
 
 // Run gives the role.
 func (c *AuthAdd) Run(ctx context.Context, s *Session) error {
-	if err := s.addable(c.Name); err != nil {
-		return err
-	}
-	return s.rights(ctx, func(ctx context.Context, etcd rights.Etcd) error {
-		st, err := rights.Read(ctx, etcd)
-		if err != nil {
-			return err
-		}
+	return s.changeUser(ctx, c.Name, func(ctx context.Context, etcd rights.Etcd, st rights.State) (err error) {
 		w := rights.Wanted{Shard: s.flags.Shard}
 		if w.Passwords, err = s.passwords(c.Passwords, []string{c.Name}, c.DryRun); err != nil {
 			return err
@@ -186,6 +179,20 @@ func (c *AuthAdd) Run(ctx context.Context, s *Session) error {
 			s.warn("authentication is off: whoever reaches etcd may do everything; turn it on with leasehold auth init")
 		}
 		return nil
+	})
+}
+
+// changeUser does something about one user.
+func (s *Session) changeUser(ctx context.Context, name string, do func(context.Context, rights.Etcd, rights.State) error) error {
+	if err := s.addable(name); err != nil {
+		return err
+	}
+	return s.rights(ctx, func(ctx context.Context, etcd rights.Etcd) error {
+		st, err := rights.Read(ctx, etcd)
+		if err != nil {
+			return err
+		}
+		return do(ctx, etcd, st)
 	})
 }
 
@@ -205,14 +212,7 @@ type AuthRemove struct {
 
 // Run takes the role.
 func (c *AuthRemove) Run(ctx context.Context, s *Session) error {
-	if err := s.addable(c.Name); err != nil {
-		return err
-	}
-	return s.rights(ctx, func(ctx context.Context, etcd rights.Etcd) error {
-		st, err := rights.Read(ctx, etcd)
-		if err != nil {
-			return err
-		}
+	return s.changeUser(ctx, c.Name, func(ctx context.Context, etcd rights.Etcd, st rights.State) error {
 		if _, there := st.Users[c.Name]; !there {
 			return failure(NotFound, "leasehold auth show", "%s: etcd knows no user %q", s.command, c.Name)
 		}
