@@ -11,17 +11,9 @@ import (
 	"sync"
 	"time"
 
-	"google.golang.org/grpc/credentials"
-	"google.golang.org/protobuf/types/known/timestamppb"
-
 	"github.com/leasehold/leasehold/agent/checks"
 	"github.com/leasehold/leasehold/agent/contact"
-	"github.com/leasehold/leasehold/agent/host"
-	"github.com/leasehold/leasehold/agent/notice"
-	"github.com/leasehold/leasehold/agent/passport"
 	"github.com/leasehold/leasehold/agent/protocol"
-	"github.com/leasehold/leasehold/agent/secrets"
-	"github.com/leasehold/leasehold/agent/workload"
 	"github.com/leasehold/leasehold/provider"
 )
 
@@ -46,93 +38,6 @@ type Config struct {
 	Farewell      Farewell      // empty: FarewellShutdown
 	KeepWorkload  bool          // with FarewellRestart: leave the workload running
 	AnswerTimeout time.Duration // how long a replica may take to welcome; 0: 5s
-}
-
-// Host tells what the machine uses.
-type Host interface {
-	// Run measures until the context ends.
-	Run(ctx context.Context)
-	// Latest returns the last measurement, at once.
-	Latest() host.Sample
-}
-
-// Workload is what the machine exists for. Start, Stop and Release are called one at a time.
-type Workload interface {
-	// Configure sets what the next start runs. What runs goes on as it is.
-	Configure(run []string, vars map[string]string)
-	// Start starts it, or takes up one that an earlier agent left. The error is told in State as well.
-	Start() error
-	// Stop ends it in order, or at once when the context ends, and returns when it has ended.
-	Stop(ctx context.Context)
-	// Release leaves it running.
-	Release()
-	State() workload.State
-	// Changed tells that it ended by itself.
-	Changed() <-chan struct{}
-}
-
-// Hook runs what a machine has to do before it is left (DRAIN-1).
-type Hook interface {
-	// Want says which drain is wanted, nil if none is, and may be told the same again. A hook of another drain is killed.
-	Want(drain *workload.Drain)
-	// Ended is the token of the last drain whose hook has ended, "" if there was none.
-	Ended() string
-	// Changed tells that Ended is new.
-	Changed() <-chan struct{}
-	// Close kills a hook that runs, or leaves it to the next agent, and waits.
-	Close(keep bool)
-}
-
-// Notices is where the word comes from that the machine will be taken away.
-type Notices interface {
-	// Run watches until the context ends.
-	Run(ctx context.Context)
-	// Watch says where to look from now on, and may be told the same again.
-	Watch(spec notice.Spec)
-	// Latest is the notice that holds now, at once; nil if there is none.
-	Latest() *notice.Notice
-	// Changed tells that Latest is new.
-	Changed() <-chan struct{}
-}
-
-// Passport is what the machine shows and whom it believes. Nothing but Join waits for anything.
-type Passport interface {
-	// Run keeps what is new until the context ends.
-	Run(ctx context.Context)
-	// Join gets the first certificate from a replica, if there is none yet. An error that is passport.ErrNotJoined is in the log.
-	Join(ctx context.Context, ask func(context.Context, *protocol.JoinRequest) (*protocol.Certificate, error)) error
-	// Credentials secure new connections; bare ones show no certificate. A connection of an older generation is not to be used any more.
-	Credentials(bare bool) (c credentials.TransportCredentials, generation uint64)
-	Standing() passport.Standing
-	// Changed tells that Standing is new.
-	Changed() <-chan struct{}
-	// Renewal returns a request for another certificate when it is time, and says when to look again; zero if only a change matters.
-	Renewal(now time.Time) (request []byte, look time.Time)
-	Accept(answer *protocol.Certificate)
-	Believe(trust *protocol.Trust)
-	// Tell takes over a coordinator's time.
-	Tell(now *timestamppb.Timestamp)
-}
-
-// Deps are what the agent works with.
-type Deps struct {
-	Passport   Passport
-	Logger     *slog.Logger
-	Host       Host
-	Workload   Workload
-	Hook       Hook
-	Notices    Notices // where the group says that they come from
-	Evacuation Notices // from whoever runs the machine; it is never told where to look
-	Fence      Fence
-	// Secrets are those that the workload, the hook and the checks take theirs from; nil: there are none.
-	Secrets *secrets.Holder
-	// Uptime is a clock that goes on beside the agent; nil is the kernel's.
-	Uptime func() time.Duration
-	Checks Checks
-	// Dial reaches a replica; nil is TCP.
-	Dial func(ctx context.Context, address string) (net.Conn, error)
-	// Rand gives numbers in [0,1) for jitter; nil is a good source.
-	Rand func() float64
 }
 
 // Agent is one run of the agent.

@@ -1,0 +1,89 @@
+package coordinator
+
+import (
+	"context"
+	"fmt"
+	"sort"
+	"time"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// announce writes replicas/<id> on the session's lease.
+func (r *Replica) announce(ctx context.Context, lease store.Lease, since time.Time) error {
+	r.mu.Lock()
+	rec := store.Replica{
+		Schema: store.Schema, ID: r.cfg.ID, Address: r.cfg.Advertise, Version: r.cfg.Version, Since: since,
+		Providers: r.providerNames(), Disturbances: r.disturbances, Last: r.last,
+	}
+	r.mu.Unlock()
+	if r.deps.Authority != nil {
+		trust := r.deps.Authority.Trust()
+		rec.Trust, rec.Issuer, rec.Believes = trust.Digest(), trust.Issuer, trust.Prints()
+		rec.IssuerEnds = issuerEnds(trust)
+	}
+	if r.deps.Secrets != nil {
+		rec.SecretKeys = r.deps.Secrets.Ring().Fingerprints()
+	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	_, err := r.deps.Store.Commit(ctx, store.Txn{Writes: []store.Write{store.PutLeased(r.keys.Replica(r.cfg.ID), store.Encode(rec), lease.ID)}})
+	if err != nil {
+		return fmt.Errorf("announce replica: %w", err)
+	}
+	return nil
+}
+
+func (r *Replica) providerNames() []string {
+	names := make([]string, 0, len(r.deps.Providers))
+	for name := range r.deps.Providers {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	return names
+}
+
+// publishTrust has replicas/<id> say whom we believe whenever that changes: whoever exchanges an authority waits for it.
+func (r *Replica) publishTrust(ctx context.Context) {
+	if r.deps.Authority == nil {
+		return
+	}
+	for {
+		changed := r.deps.Authority.Changed()
+		r.pokePublish()
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+		}
+	}
+}
+
+// keepAnnouncing publishes disturbances and whom we believe, at most one write a second.
+func (r *Replica) keepAnnouncing(ctx context.Context, lease store.Lease, since time.Time) {
+	pause := time.NewTicker(time.Second)
+	defer pause.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-r.publish:
+		}
+		if err := r.announce(ctx, lease, since); err != nil && ctx.Err() == nil {
+			r.log.Debug("replica's record not written yet", "error", err)
+			r.pokePublish() // it must be known: other replicas may lead
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-pause.C:
+		}
+	}
+}
+
+func (r *Replica) pokePublish() {
+	select {
+	case r.publish <- struct{}{}:
+	default:
+	}
+}
