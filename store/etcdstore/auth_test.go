@@ -16,23 +16,7 @@ func TestRightsAreEtcds(t *testing.T) {
 	defer cancel()
 	dir := t.TempDir()
 	server := startEtcd(t, dir, "127.0.0.1:0")
-	root := openStore(t, Config{Endpoints: []string{server.Endpoint()}})
-	for _, step := range []func() error{
-		func() error { _, err := root.data.UserAdd(ctx, "root", "r"); return err },
-		func() error { _, err := root.data.UserGrantRole(ctx, "root", "root"); return err },
-		func() error { _, err := root.data.RoleAdd(ctx, "shard"); return err },
-		func() error {
-			_, err := root.data.RoleGrantPermission(ctx, "shard", store.Root, clientv3.GetPrefixRangeEnd(store.Root), clientv3.PermissionType(clientv3.PermReadWrite))
-			return err
-		},
-		func() error { _, err := root.data.UserAdd(ctx, "coordinator", "c"); return err },
-		func() error { _, err := root.data.UserGrantRole(ctx, "coordinator", "shard"); return err },
-		func() error { _, err := root.data.AuthEnable(ctx); return err },
-	} {
-		if err := step(); err != nil {
-			t.Fatal(err)
-		}
-	}
+	root := protect(ctx, t, server.Endpoint())
 
 	_, err := Open(ctx, Config{Endpoints: []string{server.Endpoint()}, Username: "coordinator", Password: "wrong"})
 	sayAll(t, err, store.ErrDenied, server.Endpoint(), "check the user name")
@@ -79,4 +63,51 @@ func TestRightsAreEtcds(t *testing.T) {
 	put(ctx, t, s, store.Root+"default/b", "2")
 	collect(ctx, t, w, 1)
 	eventually(t, "renewed with a new login", func() bool { _, err := s.Renew(ctx, l.ID); return err == nil })
+}
+
+// A login ends: by its age, when the password changes, when rights change (where tokens are JWT). Whoever renews must not take it for an outage:
+// that would make agents suspect, and keep the leader from judging anybody lost (SAFE-1).
+//
+// proves SEC-4 for the store's part
+func TestALoginThatEndsHarmsNoRenewal(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	server := startEtcd(t, t.TempDir(), "127.0.0.1:0")
+	protect(ctx, t, server.Endpoint())
+	admin := openStore(t, Config{Endpoints: []string{server.Endpoint()}, Username: "root", Password: "r"})
+	s := openStore(t, Config{Endpoints: []string{server.Endpoint()}, Username: "coordinator", Password: "c", RenewStall: limit})
+	l := grant(ctx, t, s, limit)
+	for range 5 {
+		if _, err := s.Renew(ctx, l.ID); err != nil {
+			t.Fatal(err)
+		}
+		// To the same password: only the logins end.
+		if _, err := admin.data.UserChangePassword(ctx, "coordinator", "c"); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// protect makes a user "coordinator", with the password "c", who may do everything with our keys, and turns authentication on.
+// What it returns is nobody from then on.
+func protect(ctx context.Context, t *testing.T, endpoint string) *Store {
+	t.Helper()
+	root := openStore(t, Config{Endpoints: []string{endpoint}})
+	for _, step := range []func() error{
+		func() error { _, err := root.data.UserAdd(ctx, "root", "r"); return err },
+		func() error { _, err := root.data.UserGrantRole(ctx, "root", "root"); return err },
+		func() error { _, err := root.data.RoleAdd(ctx, "shard"); return err },
+		func() error {
+			_, err := root.data.RoleGrantPermission(ctx, "shard", store.Root, clientv3.GetPrefixRangeEnd(store.Root), clientv3.PermissionType(clientv3.PermReadWrite))
+			return err
+		},
+		func() error { _, err := root.data.UserAdd(ctx, "coordinator", "c"); return err },
+		func() error { _, err := root.data.UserGrantRole(ctx, "coordinator", "shard"); return err },
+		func() error { _, err := root.data.AuthEnable(ctx); return err },
+	} {
+		if err := step(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return root
 }

@@ -37,6 +37,12 @@ func denial(err error) error {
 	return nil
 }
 
+// loginEnded: the login that a stream was opened with holds no more, while a new one may.
+func loginEnded(err error) bool {
+	etcdErr := rpctypes.Error(err)
+	return errors.Is(etcdErr, rpctypes.ErrInvalidAuthToken) || errors.Is(etcdErr, rpctypes.ErrAuthOldRevision)
+}
+
 // refused: etcd said that it did not do what was asked, for a reason that may pass.
 func refused(err error) bool {
 	err = rpctypes.Error(err)

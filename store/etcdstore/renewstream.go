@@ -43,6 +43,7 @@ type renewStream struct {
 	sent   waiterList                    // in the order of sending
 	owed   map[store.LeaseID]*leaseChain // the same by lease
 	broken func(error)                   // ends the current session; nil between sessions
+	heard  bool                          // the current session, or the last one, got an answer
 }
 
 func newRenewStream(ends *leaseEnds, leader *leaderConn, stall time.Duration, logger *slog.Logger) *renewStream {
@@ -113,6 +114,12 @@ func (s *renewStream) run(ctx context.Context) {
 			s.requeue()
 			continue
 		}
+		if loginEnded(err) && s.hasHeard() {
+			// Logins end by themselves, and whenever a password changes: that is no outage. The next session logs in anew.
+			s.logger.Debug("the login of a renewal stream has ended, logging in anew", "endpoint", to.endpoint, "error", err)
+			s.requeue()
+			continue
+		}
 		level := slog.LevelWarn
 		if pause > minRenewPause && time.Since(began) < renewSteady {
 			level = slog.LevelDebug // an outage is worth one line
@@ -172,7 +179,7 @@ func (s *renewStream) session(parent context.Context, to *pin) error {
 	if err != nil {
 		return firstOf(context.Cause(ctx), err)
 	}
-	s.setBroken(end)
+	s.begin(end)
 	defer s.setBroken(nil)
 
 	var both sync.WaitGroup
@@ -206,6 +213,19 @@ func firstOf(errs ...error) error {
 		}
 	}
 	return nil
+}
+
+// begin notes that a session is open.
+func (s *renewStream) begin(end func(error)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.broken, s.heard = end, false
+}
+
+func (s *renewStream) hasHeard() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.heard
 }
 
 func (s *renewStream) setBroken(end func(error)) {
@@ -265,6 +285,7 @@ func (s *renewStream) take(now time.Time) *waiter {
 func (s *renewStream) answer(id store.LeaseID, ttl time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.heard = true
 	chain := s.owed[id]
 	if chain == nil {
 		return
