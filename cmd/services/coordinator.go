@@ -35,6 +35,9 @@ func (c *Coordinator) Run(ctx context.Context, h *Host) error {
 	if err := portFree(ctx, c.Listen); err != nil {
 		return listenProblem("--listen", c.Listen, err)
 	}
+	if err := c.check(ctx); err != nil {
+		return err
+	}
 	processes, err := machines(c.Machines, c.Agent, c.Zones, log)
 	if err != nil {
 		return err

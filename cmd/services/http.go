@@ -43,12 +43,32 @@ func (s *side) open(ctx context.Context, f HTTP, r *coordinator.Replica) error {
 	if f.off() {
 		return nil
 	}
-	server, err := web.New(web.Config{
-		Listen: f.HTTP, CertFile: f.Cert, KeyFile: f.Key, TokenFile: f.TokenFile, ClientCAFile: f.ClientCA,
-	}, web.Deps{Replica: r, Metrics: s.metrics, Logger: s.log})
+	server, err := web.New(f.config(), web.Deps{Replica: r, Metrics: s.metrics, Logger: s.log})
 	if err == nil {
 		err = server.Listen(ctx)
 	}
+	if err != nil {
+		return f.problem(err)
+	}
+	s.server = server
+	s.log.Info("serving http", "url", server.URL())
+	return nil
+}
+
+// check says what keeps a replica from serving, before anything is waited for.
+func (f HTTP) check(ctx context.Context) error {
+	if f.off() {
+		return nil
+	}
+	return f.problem(web.Check(ctx, f.config()))
+}
+
+func (f HTTP) config() web.Config {
+	return web.Config{Listen: f.HTTP, CertFile: f.Cert, KeyFile: f.Key, TokenFile: f.TokenFile, ClientCAFile: f.ClientCA}
+}
+
+// problem says what to do about an error of the HTTP side.
+func (f HTTP) problem(err error) error {
 	var unsafe *web.UnsafeError
 	switch {
 	case errors.As(err, &unsafe):
@@ -58,8 +78,6 @@ func (s *side) open(ctx context.Context, f HTTP, r *coordinator.Replica) error {
 	case err != nil:
 		return problem("choose an address of this machine with --http, or --http off", "--http: %s", err)
 	}
-	s.server = server
-	s.log.Info("serving http", "url", server.URL())
 	return nil
 }
 

@@ -70,11 +70,42 @@ type Server struct {
 
 // New reads the files and makes a server that does not listen yet.
 func New(cfg Config, deps Deps) (*Server, error) {
+	if deps.Replica == nil || deps.Metrics == nil || deps.Logger == nil {
+		return nil, errors.New("web needs a replica, metrics and a logger")
+	}
+	s, err := configured(cfg, deps.Logger)
+	if err != nil {
+		return nil, err
+	}
+	s.metrics = deps.Metrics
+	certificates := func() []coordinator.Certificate {
+		all := deps.Replica.Certificates()
+		if s.identity != nil {
+			all = append(all, certificateOf("http", s.identity.now().Certificates[0].Leaf))
+		}
+		return all
+	}
+	s.health = &health{replica: deps.Replica, certificates: certificates}
+	return s, deps.Metrics.watch(deps.Replica, certificates)
+}
+
+// Check says whether a server could be opened now, so that whoever gave it a wrong address or file hears of it before anything is waited for.
+func Check(ctx context.Context, cfg Config) error {
+	s, err := configured(cfg, slog.New(slog.DiscardHandler))
+	if err == nil {
+		err = s.Listen(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	return s.listener.Close()
+}
+
+// configured reads the files of a server.
+func configured(cfg Config, log *slog.Logger) (*Server, error) {
 	switch {
 	case cfg.Listen == "":
 		return nil, errors.New("web needs an address to listen on")
-	case deps.Replica == nil || deps.Metrics == nil || deps.Logger == nil:
-		return nil, errors.New("web needs a replica, metrics and a logger")
 	case (cfg.CertFile == "") != (cfg.KeyFile == ""):
 		return nil, &UnsafeError{"--http-cert and --http-key: one without the other", "give both files"}
 	case cfg.ClientCAFile != "" && cfg.CertFile == "":
@@ -84,7 +115,7 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	if err != nil {
 		return nil, &UnsafeError{fmt.Sprintf("--http: %s: %s", cfg.Listen, err), "write it as HOST:PORT, or off"}
 	}
-	s := &Server{cfg: cfg, log: deps.Logger, metrics: deps.Metrics, refusals: newRefusals(deps.Logger), host: host}
+	s := &Server{cfg: cfg, log: log, refusals: newRefusals(log), host: host}
 	if cfg.TokenFile != "" {
 		if s.token, err = follow(s.log, func() ([]byte, error) { return readToken(cfg.TokenFile) }); err != nil {
 			return nil, err
@@ -95,15 +126,7 @@ func New(cfg Config, deps Deps) (*Server, error) {
 			return nil, err
 		}
 	}
-	certificates := func() []coordinator.Certificate {
-		all := deps.Replica.Certificates()
-		if s.identity != nil {
-			all = append(all, certificateOf("http", s.identity.now().Certificates[0].Leaf))
-		}
-		return all
-	}
-	s.health = &health{replica: deps.Replica, certificates: certificates}
-	return s, deps.Metrics.watch(deps.Replica, certificates)
+	return s, nil
 }
 
 // Listen takes the address. It fails with an UnsafeError where strangers could reach it and it is not made for them.
