@@ -96,7 +96,7 @@ func (c *cluster) startEtcd() {
 func (c *cluster) startReplica(id string) {
 	c.t.Helper()
 	if c.listen[id] == "" {
-		c.listen[id] = freeAddress(c.t)
+		c.listen[id] = addresses.FreeAddress(c.t)
 	}
 	c.replicas[id] = c.start(id, c.command(bin("leasehold"), "coordinator", "--id", id, "--listen", c.listen[id], "--machines", c.machines,
 		"--agent", c.agentScript(), "--session-ttl", sessionTTL.String(), "--http", "off", "--log-level", "debug"))

@@ -57,7 +57,7 @@ func (l *laptop) startDev(more ...string) time.Duration {
 }
 
 // address is a free one for the coordinator of dev.
-func (l *laptop) address() string { return freeAddress(l.t) }
+func (l *laptop) address() string { return addresses.FreeAddress(l.t) }
 
 // same fails if a group has other instances than these, or ever had.
 func (l *laptop) same(group string, ids []string) {
@@ -108,7 +108,7 @@ func TestDev(t *testing.T) {
 
 	ids = l.h.wanted("demo")
 	t.Run("second on the same data", func(t *testing.T) {
-		p := l.cli("dev", "--data-dir", l.data, "--etcd-listen", freeAddress(t), "--listen", freeAddress(t))
+		p := l.cli("dev", "--data-dir", l.data, "--etcd-listen", addresses.FreeAddress(t), "--listen", addresses.FreeAddress(t))
 		complains(t, p, 1, l.data)
 	})
 	l.stop(ids, syscall.SIGINT)

@@ -58,7 +58,7 @@ func TestNewcomer(t *testing.T) {
 	data := filepath.Join(w.dir, "data")
 	file := w.groupFile("web", 1)
 	somebody := taken(t)
-	free := func() string { return freeAddress(t) }
+	free := func() string { return addresses.FreeAddress(t) }
 	for _, c := range []struct {
 		name  string
 		code  int
@@ -114,9 +114,9 @@ func TestNotAllowed(t *testing.T) {
 		code int
 		args []string
 	}{
-		{"data directory", 1, []string{"dev", "--data-dir", locked, "--etcd-listen", freeAddress(t), "--listen", freeAddress(t)}},
-		{"data directory to be made", 1, []string{"dev", "--data-dir", filepath.Join(locked, "data"), "--etcd-listen", freeAddress(t), "--listen", freeAddress(t)}},
-		{"directory of machines", 1, []string{"coordinator", "--listen", freeAddress(t), "--machines", filepath.Join(locked, "machines")}},
+		{"data directory", 1, []string{"dev", "--data-dir", locked, "--etcd-listen", addresses.FreeAddress(t), "--listen", addresses.FreeAddress(t)}},
+		{"data directory to be made", 1, []string{"dev", "--data-dir", filepath.Join(locked, "data"), "--etcd-listen", addresses.FreeAddress(t), "--listen", addresses.FreeAddress(t)}},
+		{"directory of machines", 1, []string{"coordinator", "--listen", addresses.FreeAddress(t), "--machines", filepath.Join(locked, "machines")}},
 		{"group file", 2, []string{"group", "apply", "-f", file}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -6,14 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -22,6 +20,7 @@ import (
 	"github.com/leasehold/leasehold/store/etcdstore"
 	"github.com/leasehold/leasehold/tests/machines"
 	"github.com/leasehold/leasehold/tests/pki"
+	"github.com/leasehold/leasehold/tests/ports"
 )
 
 // longest is how long anything may take that must happen. It is no measure of speed: what is waited for takes seconds.
@@ -56,7 +55,7 @@ func newWorld(t *testing.T, machines string) *world {
 		t.Fatal(err)
 	}
 	w := &world{
-		pki: place, t: t, dir: dir, machines: filepath.Join(dir, machines), endpoint: freeAddress(t),
+		pki: place, t: t, dir: dir, machines: filepath.Join(dir, machines), endpoint: addresses.FreeAddress(t),
 		h: newHistory(store.KeysOf("default")), unfollow: func() {},
 	}
 	w.secure, w.settings = func() (*tls.Config, error) { return nil, nil }, "LEASEHOLD_ENDPOINTS="+w.endpoint
@@ -73,29 +72,8 @@ func newWorld(t *testing.T, machines string) *world {
 	return w
 }
 
-var lastPort atomic.Uint32
-
-// freeAddress is one that nobody listens on. It lies below the ports that the kernel gives to outgoing connections, so that
-// none of those takes it meanwhile.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	lastPort.CompareAndSwap(0, 10000+rand.Uint32N(9000))
-	for range 1000 {
-		port := lastPort.Add(1)
-		if port >= 20000 {
-			lastPort.Store(10000)
-			continue
-		}
-		address := fmt.Sprintf("127.0.0.1:%d", port)
-		l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", address)
-		if err == nil {
-			l.Close()
-			return address
-		}
-	}
-	t.Fatal("no free port from 10000 to 20000")
-	return ""
-}
+// addresses are for everything that listens here. Other suites have other ports.
+var addresses = ports.Between(10000, 20000)
 
 // follow begins to take in what happens in etcd, which must be up.
 func (w *world) follow() {

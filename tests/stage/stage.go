@@ -4,19 +4,18 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/etcdstore"
 	"github.com/leasehold/leasehold/tests/pki"
+	"github.com/leasehold/leasehold/tests/ports"
 	"github.com/leasehold/leasehold/tests/stage/swarm"
 )
 
@@ -123,7 +122,7 @@ func (s *Stage) raiseEtcd(members int) {
 	s.T.Helper()
 	var all []string
 	for i := range members {
-		s.Clients, s.peers = append(s.Clients, freeAddress(s.T)), append(s.peers, freeAddress(s.T))
+		s.Clients, s.peers = append(s.Clients, addresses.FreeAddress(s.T)), append(s.peers, addresses.FreeAddress(s.T))
 		all = append(all, fmt.Sprintf("m%d=http://%s", i, s.peers[i]))
 	}
 	s.cluster = strings.Join(all, ",")
@@ -151,10 +150,10 @@ func (s *Stage) StartMember(i int) {
 func (s *Stage) StartReplica(id string) {
 	s.T.Helper()
 	if s.Addresses[id] == "" {
-		s.Addresses[id] = freeAddress(s.T)
+		s.Addresses[id] = addresses.FreeAddress(s.T)
 		s.gates[id] = s.Addresses[id]
 		if s.plan.Network != nil {
-			s.gates[id] = freeAddress(s.T)
+			s.gates[id] = addresses.FreeAddress(s.T)
 			s.relay("network-"+id, s.gates[id], s.Addresses[id], s.plan.Network...)
 		}
 	}
@@ -171,7 +170,7 @@ func (s *Stage) relayed(id string) string {
 	var through []string
 	for i, client := range s.Clients {
 		name := fmt.Sprintf("way-%s-%d", id, i)
-		from := freeAddress(s.T)
+		from := addresses.FreeAddress(s.T)
 		s.relay(name, from, client)
 		through = append(through, from)
 	}
@@ -293,28 +292,8 @@ func (s *Stage) Await(what string, condition func() bool) {
 // Pass lets a time pass that is part of the story: for so long something is frozen, or away.
 func (s *Stage) Pass(d time.Duration) { <-time.After(d) }
 
-var lastPort atomic.Uint32
-
-// freeAddress is one that nobody listens on, below the ports that the kernel gives to outgoing connections.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	lastPort.CompareAndSwap(0, 20000+rand.Uint32N(11000))
-	for range 1000 {
-		port := lastPort.Add(1)
-		if port >= 32000 {
-			lastPort.Store(20000)
-			continue
-		}
-		address := fmt.Sprintf("127.0.0.1:%d", port)
-		l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", address)
-		if err == nil {
-			l.Close()
-			return address
-		}
-	}
-	t.Fatal("no free port from 20000 to 32000")
-	return ""
-}
+// addresses are for everything that listens here. Other suites have other ports.
+var addresses = ports.Between(20000, 32000)
 
 // end ends everybody, and keeps all that is known if something went wrong.
 func (s *Stage) end() {
