@@ -26,8 +26,14 @@ import (
 // secured has a replica secure its streams, with an authority that all of a test's replicas share.
 func (w *world) secured() func(*coordinator.Config, *coordinator.Deps) {
 	w.t.Helper()
+	return w.securedFor(authority.AgentsLifetime)
+}
+
+// securedFor is secured, with an authority that ends.
+func (w *world) securedFor(lifetime time.Duration) func(*coordinator.Config, *coordinator.Deps) {
+	w.t.Helper()
 	dir := filepath.Join(w.t.TempDir(), "pki")
-	if err := authority.Init(dir, map[authority.Kind]time.Duration{authority.Agents: authority.AgentsLifetime}); err != nil {
+	if err := authority.Init(dir, map[authority.Kind]time.Duration{authority.Agents: lifetime}); err != nil {
 		w.t.Fatal(err)
 	}
 	a, err := authority.Open(dir, w.log)

@@ -172,6 +172,7 @@ func (r *Replica) Run(ctx context.Context) error {
 	parts.Go(func() { _ = gw.Run(ctx) })
 	parts.Go(func() { r.watchVitals(ctx) })
 	parts.Go(func() { r.publishTrust(ctx) })
+	parts.Go(func() { r.watchCertificates(ctx) })
 	if r.deps.Secrets != nil {
 		parts.Go(func() {
 			r.deps.Secrets.Follow(ctx, func() {

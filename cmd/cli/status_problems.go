@@ -24,7 +24,26 @@ type problem struct {
 const (
 	disturbanceShown = 10 * time.Minute
 	orderIgnored     = time.Minute
+	issuerNear       = 30 * 24 * time.Hour // before the end of an authority
 )
+
+// issuerProblem tells that the authority ends with which a replica issues to agents; nil if that is far.
+func issuerProblem(r store.Replica, now time.Time) *problem {
+	ends := r.IssuerEnds
+	switch {
+	case ends.IsZero() || ends.Sub(now) >= issuerNear:
+		return nil
+	case now.Before(ends):
+		return &problem{
+			About: r.ID, Rule: "SEC-3", Next: "leasehold pki rotate --wait",
+			What: fmt.Sprintf("the agents' authority that it issues with ends on %s%s, and every agent's certificate with it", day(now, ends), within(now, ends)),
+		}
+	}
+	return &problem{
+		About: r.ID, Rule: "SEC-3", Next: "leasehold pki rotate --force, step by step; then replace the instances, which cannot come back",
+		What: fmt.Sprintf("the agents' authority that it issues with has ended on %s, and every agent's certificate with it: it can serve none, and nothing is judged lost", day(now, ends)),
+	}
+}
 
 // problems lists what is wrong in a shard, the shard itself first.
 func problems(st shardState, now time.Time) []problem {
@@ -76,6 +95,12 @@ func shardProblems(st shardState, now time.Time) []problem {
 		})
 	}
 	for _, r := range st.replicas {
+		if p := issuerProblem(r.Record, now); p != nil {
+			found = append(found, *p)
+			if !now.Before(r.Record.IssuerEnds) {
+				continue // whatever else it suffers from comes from that
+			}
+		}
 		if last := r.Record.Last; last != nil && now.Sub(last.At) < disturbanceShown {
 			found = append(found, problem{
 				About: r.Record.ID, Rule: "SAFE-1",

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/leasehold/leasehold/store"
 )
@@ -48,6 +49,39 @@ func TestProblemsAreToldOnce(t *testing.T) {
 		found := problems(st, noon)
 		if len(found) != 1 || !slices.Equal([]string{found[0].About, found[0].Rule, found[0].What, found[0].Next}, test.want) {
 			t.Errorf("%s: got %q, want %q", name, found, test.want)
+		}
+	}
+}
+
+// The end of the agents' authority is told of while there is time to exchange it; and when it is over, that is all there is to say of a replica.
+//
+// proves SEC-3
+func TestTheEndOfTheAuthorityIsAProblem(t *testing.T) {
+	for name, test := range map[string]struct {
+		left time.Duration
+		want string
+	}{
+		"far":  {60 * 24 * time.Hour, ""},
+		"near": {20 * 24 * time.Hour, "ends on "},
+		"over": {-time.Hour, "has ended on "},
+	} {
+		w := newWorld(t)
+		w.serve()
+		r := store.Replica{Schema: store.Schema, ID: "coord-a", IssuerEnds: noon.Add(test.left)}
+		if test.left < 0 {
+			r.Last = &store.Disturbance{At: noon.Add(-time.Second), What: "agents cannot be served"}
+		}
+		w.put(store.KindReplicas, "coord-a", r)
+		st, err := stateOf(t, w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := problems(st, noon)
+		if test.want == "" && len(found) == 0 {
+			continue
+		}
+		if len(found) != 1 || found[0].About != "coord-a" || !strings.Contains(found[0].What, test.want) || !strings.HasPrefix(found[0].Next, "leasehold pki rotate") {
+			t.Errorf("%s: got %+v", name, found)
 		}
 	}
 }

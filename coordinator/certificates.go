@@ -1,0 +1,65 @@
+package coordinator
+
+import (
+	"context"
+	"time"
+
+	"github.com/leasehold/leasehold/coordinator/picture"
+)
+
+const (
+	certificatesEvery = time.Second         // how often they are looked at: no lease ends sooner after the streams are closed
+	unservedEvery     = 5 * time.Second     // how often it is told that no agent can be served
+	authorityNear     = 30 * 24 * time.Hour // so long before its end the log has it
+	nearEvery         = 24 * time.Hour
+)
+
+// watchCertificates warns of the end of the authority. When it has come, or we have no certificate for whatever reason, and no other replica is better off, no
+// agent can renew its lease wherever it goes: that is no evidence against any of them, but a disturbance of ours (SAFE-1).
+func (r *Replica) watchCertificates(ctx context.Context) {
+	if r.deps.Authority == nil {
+		return
+	}
+	tick := time.NewTicker(certificatesEvery)
+	defer tick.Stop()
+	var warned, told time.Time
+	for {
+		now := time.Now()
+		if ends := issuerEnds(r.deps.Authority.Trust()); ends.Sub(now) < authorityNear && (warned.IsZero() || now.Sub(warned) >= nearEvery) {
+			warned = now
+			r.log.Warn("the agents' authority ends, and with it every agent's certificate", "ends", ends, "next", "leasehold pki rotate --wait")
+		}
+		if why := r.unserved(now); why != "" && (told.IsZero() || now.Sub(told) >= unservedEvery) {
+			told = now
+			r.disturbed(why)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// unserved says why agents can be served nowhere; "" if they can.
+func (r *Replica) unserved(now time.Time) (why string) {
+	for _, c := range r.Certificates() {
+		switch {
+		case c.Problem != "":
+			why = "agents cannot be served: no certificate can be made for this replica"
+		case !now.Before(c.Ends):
+			why = "agents cannot be served: the certificate of their authority or of this replica has ended"
+		}
+	}
+	if why == "" {
+		return ""
+	}
+	r.picture.View(func(c *picture.Content) {
+		for id, other := range c.Replicas {
+			if id != r.cfg.ID && now.Before(other.Record.IssuerEnds) {
+				why = ""
+			}
+		}
+	})
+	return why
+}
