@@ -21,6 +21,7 @@ const (
 	offenceTwice    = offence("it says hello twice")
 	offenceBackward = offence("its reports are not numbered upwards")
 	offenceFlood    = offence("it sends more than an agent can, and goes on")
+	offenceHasty    = offence("it asks for certificates without pause")
 	offenceReport   = offence("a report has more of something than an agent has")
 )
 

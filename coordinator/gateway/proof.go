@@ -16,6 +16,7 @@ import (
 const (
 	renewRate  = 1 // certificates a second: certificates that last for seconds are for tests
 	renewBurst = 5
+	mostHasty  = 30               // renewals in a row that come too soon, before that is an offence
 	trustAgain = 30 * time.Second // an agent that reports another trust than it was told is told again so often
 )
 
@@ -27,6 +28,7 @@ type proof struct {
 	timer *time.Timer   // runs out with the certificate
 	trust chan struct{} // holds the news that whom to believe has changed
 	pace  *rate.Limiter // of renewals
+	hasty int           // renewals in a row that came too soon
 
 	told   string // digest of the trust that the agent was told of last
 	toldAt time.Time
@@ -79,6 +81,20 @@ func (p *proof) watch(s *session) (stop func()) {
 	p.timer = time.NewTimer(time.Until(p.chain[0].NotAfter))
 	s.trustNews()
 	return func() { p.timer.Stop() }
+}
+
+// take takes note of a request for a certificate and returns how long to wait before anything else is read. It is an offence if they go on coming
+// too soon.
+func (p *proof) take() (time.Duration, error) {
+	wait := p.pace.Reserve().Delay()
+	if wait == 0 {
+		p.hasty = 0
+		return 0, nil
+	}
+	if p.hasty++; p.hasty > mostHasty {
+		return wait, offenceHasty
+	}
+	return wait, nil
 }
 
 // ends is when the newest certificate has ended.

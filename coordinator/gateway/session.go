@@ -217,7 +217,11 @@ func (s *session) serve() error {
 					err = s.sendTrust(kind.Report.GetTrust())
 				}
 			case *protocol.AgentMessage_RenewCertificate:
-				if wait := s.proof.pace.Reserve().Delay(); wait > 0 {
+				wait, hasty := s.proof.take()
+				if hasty != nil {
+					return s.failed(hasty, goodbye)
+				}
+				if wait > 0 {
 					next, paused = nil, time.After(wait)
 				}
 				err = s.renewCertificate(kind.RenewCertificate)
