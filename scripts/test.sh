@@ -23,7 +23,7 @@ alone=$(comm -12 <(echo "$packages") <(go list ./coordinator/plan | sort))
 bubbles=$(comm -23 <(echo "$bubbles") <(echo "$alone"))
 
 # Where real programs have leases of a few seconds, nothing else runs beside them: what starves there for seconds is lost, and rightly so.
-programs=$(comm -12 <(echo "$packages") <(go list ./tests/detect ./tests/e2e ./tests/secrets ./tests/senses | sort))
+programs=$(comm -12 <(echo "$packages") <(go list ./tests/attack ./tests/detect ./tests/e2e ./tests/secrets ./tests/senses | sort))
 others=$(comm -23 <(echo "$packages") <(printf '%s\n' "$bubbles" "$alone" "$programs" | sort))
 
 # What a test file's build constraint keeps from the race detector, or makes smaller there, is run without it.

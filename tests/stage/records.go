@@ -62,6 +62,20 @@ func (s *Stage) Mark() Mark {
 	return Mark{time.Now(), listing.Revision, Records[store.Instance](s, store.KindInstances), s.CountMachines().Made}
 }
 
+// Members are the instances that a group had, in order.
+func (m Mark) Members(group string) (ids []string) {
+	for id, in := range m.instances {
+		if in.Record.Group == group && in.Record.Phase != store.Deleting {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// Has says whether there was an instance of this name.
+func (m Mark) Has(instance string) bool { _, there := m.instances[instance]; return there }
+
 // Count is what was done since a moment, by etcd's own records: each of these is a false positive where nothing was wrong with any
 // machine.
 type Count struct {
@@ -110,8 +124,11 @@ func (s *Stage) Since(m Mark) Count {
 	return c
 }
 
-// Decided says that an entry of the journal is of something done to an instance, or for it, and not of what it was taken for.
-func Decided(e store.JournalEntry) bool { return e.Instance != "" && e.What != string(e.Verdict) }
+// Decided says that an entry of the journal is of something done to an instance, or for it, and not of what it was taken for, nor of who
+// was let in or refused.
+func Decided(e store.JournalEntry) bool {
+	return e.Instance != "" && e.What != string(e.Verdict) && !strings.HasPrefix(e.Rule, "SEC-")
+}
 
 // CountMachines asks the provider, not the coordinator.
 func (s *Stage) CountMachines() swarm.Count {
@@ -145,6 +162,9 @@ func tellJournal(all []store.Versioned[store.JournalEntry]) string {
 	}
 	return b.String()
 }
+
+// TellJournal writes for people what was written into the journal since a moment.
+func (s *Stage) TellJournal(since Mark) string { return tellJournal(s.Journal(since.Revision)) }
 
 // NothingDone fails if anything was done since a moment, and tells the count.
 func (s *Stage) NothingDone(m Mark, while string) {

@@ -204,6 +204,13 @@ func (s *Stage) Ways(prefix string) []*Program {
 // Apply makes a group and waits until it is complete. more are further lines of its file.
 func (s *Stage) Apply(group string, size int, more ...string) {
 	s.T.Helper()
+	s.Order(group, size, more...)
+	s.Await(group+" being complete", func() bool { return s.Complete(group, size) })
+}
+
+// Order makes a group and waits for nothing.
+func (s *Stage) Order(group string, size int, more ...string) {
+	s.T.Helper()
 	text := fmt.Sprintf("name: %s\nsize: %d\nprovider: swarm\nreport: {interval: %s, lease_ttl: %s}\nstop_timeout: 2s\n%s",
 		group, size, s.Interval, s.TTL, strings.Join(append(more, ""), "\n"))
 	file := filepath.Join(s.Dir, group+".yaml")
@@ -211,19 +218,25 @@ func (s *Stage) Apply(group string, size int, more ...string) {
 		s.T.Fatal(err)
 	}
 	s.Leasehold("group", "apply", "-f", file)
-	s.Await(group+" being complete", func() bool { return s.Complete(group, size) })
 }
 
 // Leasehold is the operator's command, which has to work.
 func (s *Stage) Leasehold(args ...string) string {
 	s.T.Helper()
-	cmd := exec.Command(s.plan.Programs.Path("leasehold"), append([]string{"--endpoints", strings.Join(s.Clients, ",")}, args...)...)
-	cmd.Dir, cmd.Env = s.Dir, []string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.Dir, "USER=tester"}
-	out, err := cmd.CombinedOutput()
+	out, err := s.Try(args...)
 	if err != nil {
 		s.T.Fatalf("leasehold %s: %v: %s", strings.Join(args, " "), err, out)
 	}
-	return string(out)
+	return out
+}
+
+// Try is the operator's command, which may fail.
+func (s *Stage) Try(args ...string) (string, error) {
+	s.T.Helper()
+	cmd := exec.CommandContext(s.T.Context(), s.plan.Programs.Path("leasehold"), append([]string{"--endpoints", strings.Join(s.Clients, ",")}, args...)...)
+	cmd.Dir, cmd.Env = s.Dir, []string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.Dir, "USER=tester"}
+	out, err := cmd.CombinedOutput()
+	return string(out), err
 }
 
 // Settle waits until nothing of what came before is left, and begins to count.

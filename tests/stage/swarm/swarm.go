@@ -32,6 +32,8 @@ type swarm struct {
 	mu     sync.Mutex
 	wires  map[string]*wire // by instance
 	unlied func()           // ends the lie
+
+	papers papers
 }
 
 // Serve holds machines until ctx ends.
@@ -67,6 +69,10 @@ func (s *swarm) wire(instance string) *wire {
 // live is one boot of a machine: its agent, until the machine goes down.
 func (s *swarm) live(ctx context.Context, boot memprovider.Boot) {
 	instance := boot.Bootstrap.Instance
+	if s.papers.keeps(boot.Bootstrap) {
+		<-ctx.Done()
+		return
+	}
 	dir := filepath.Join(s.cfg.Dir, instance)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		s.cfg.Logger.Error("machine has no disk", "instance", instance, "error", err)

@@ -1,0 +1,172 @@
+package attack
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"errors"
+	"fmt"
+	"math/big"
+	"net"
+	"net/url"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+
+	"github.com/leasehold/leasehold/agent/identity"
+	"github.com/leasehold/leasehold/agent/protocol"
+)
+
+// patience is how long an enemy waits for an answer.
+const patience = 20 * time.Second
+
+// enemy is somebody with an address of his own.
+type enemy struct {
+	s    *siege
+	from string
+}
+
+// enemy is a new one.
+func (s *siege) enemy() *enemy {
+	s.enemies++
+	return &enemy{s: s, from: fmt.Sprintf("127.0.%d.%d", 1+s.enemies/250, 1+s.enemies%250)}
+}
+
+func (e *enemy) dial(ctx context.Context, address string) (net.Conn, error) {
+	return (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(e.from)}}).DialContext(ctx, "tcp", address)
+}
+
+// connect makes a connection with whatever credentials he has.
+func (e *enemy) connect(t *testing.T, c credentials.TransportCredentials) *grpc.ClientConn {
+	t.Helper()
+	conn, err := e.line(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return conn
+}
+
+// with are TLS credentials that show a certificate, or none. Whom he believes does not matter to him.
+func (e *enemy) with(own *tls.Certificate) credentials.TransportCredentials {
+	c := &tls.Config{
+		MinVersion:         tls.VersionTLS13,
+		NextProtos:         []string{"h2"},
+		InsecureSkipVerify: true, //nolint:gosec // an enemy believes everybody
+	}
+	if own != nil {
+		c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return own, nil }
+	}
+	return credentials.NewTLS(c)
+}
+
+// errRefused is an answer of the gateway itself.
+var errRefused = errors.New("refused")
+
+// hello says hello, and returns what came of it: nil only for a welcome.
+func (e *enemy) hello(t *testing.T, conn *grpc.ClientConn, h *protocol.Hello) (protocol.Gateway_SessionClient, error) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(cancel)
+	late := time.AfterFunc(patience, cancel)
+	defer late.Stop()
+	stream, err := protocol.NewGatewayClient(conn).Session(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := stream.Send(&protocol.AgentMessage{Kind: &protocol.AgentMessage_Hello{Hello: h}}); err != nil {
+		_, err = stream.Recv() // it says why
+		return nil, err
+	}
+	m, err := stream.Recv()
+	if err != nil {
+		return nil, err
+	}
+	if r := m.GetRefused(); r != nil {
+		return nil, fmt.Errorf("%w: %s: %s", errRefused, r.GetReason(), r.GetMessage())
+	}
+	if m.GetWelcome() == nil {
+		return nil, fmt.Errorf("neither welcomed nor refused: %v", m)
+	}
+	return stream, nil
+}
+
+// helloOf is the hello of an instance.
+func (s *siege) helloOf(instance string) *protocol.Hello {
+	return &protocol.Hello{Protocol: 1, Shard: s.shard, Instance: instance, BootId: "enemy", Epoch: 1 << 40}
+}
+
+// forger issues certificates: with a stolen authority, or one of his own.
+type forger struct {
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+}
+
+// newForger has an authority of his own.
+func newForger(t *testing.T) forger {
+	t.Helper()
+	key, err := identity.NewKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := forger{key: key}
+	self := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "leasehold agents"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, self, self, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f.cert, err = x509.ParseCertificate(der); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// paper is what a certificate says.
+type paper struct {
+	uri        string
+	commonName string
+	from, to   time.Duration // from now
+	use        x509.ExtKeyUsage
+}
+
+// agent is what the certificate of an instance says.
+func (s *siege) agent(instance string) paper {
+	return paper{uri: identity.Identity{Shard: s.shard, Role: identity.Agent, Name: instance}.String(), from: -time.Hour, to: time.Hour, use: x509.ExtKeyUsageClientAuth}
+}
+
+// forge issues a certificate.
+func (f forger) forge(t *testing.T, p paper) *tls.Certificate {
+	t.Helper()
+	key, err := identity.NewKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	serial, err := rand.Int(rand.Reader, big.NewInt(1<<62))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &x509.Certificate{
+		SerialNumber: serial, Subject: pkix.Name{CommonName: p.commonName}, NotBefore: time.Now().Add(p.from), NotAfter: time.Now().Add(p.to),
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{p.use}, BasicConstraintsValid: true,
+	}
+	if p.uri != "" {
+		u, err := url.Parse(p.uri)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.URIs = []*url.URL{u}
+	}
+	der, err := x509.CreateCertificate(rand.Reader, c, f.cert, &key.PublicKey, f.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &tls.Certificate{Certificate: [][]byte{der, f.cert.Raw}, PrivateKey: key}
+}
