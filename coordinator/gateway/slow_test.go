@@ -60,20 +60,8 @@ func TestAnAgentThatDoesNotReadIsCutOff(t *testing.T) {
 		defer good.hangUp()
 		d, stop := r.openDoor("web-0")
 		defer stop()
-		conn, err := grpc.NewClient("passthrough:///replica", grpc.WithTransportCredentials(insecure.NewCredentials()),
-			grpc.WithStaticStreamWindowSize(64<<10), grpc.WithStaticConnWindowSize(64<<10),
-			grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return r.listen.DialContext(ctx) }))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
-		stream, err := protocol.NewGatewayClient(conn).Session(context.Background())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := stream.Send(&protocol.AgentMessage{Kind: &protocol.AgentMessage_Hello{Hello: hello("web-0", "boot1", 1)}}); err != nil {
-			t.Fatal(err)
-		}
+		stream, hangUp := r.stream("web-0", func(c net.Conn) net.Conn { return c }, grpc.WithStaticStreamWindowSize(64<<10), grpc.WithStaticConnWindowSize(64<<10))
+		defer hangUp()
 		sent := uint64(0)
 		for stream.Context().Err() == nil && sent < 100_000 {
 			for range 10 {
@@ -140,22 +128,8 @@ func TestAnAgentThatTricklesIsSilent(t *testing.T) {
 		good := r.welcomed(hello("web-1", "boot1", 1))
 		defer good.hangUp()
 		var slow atomic.Bool
-		conn, err := grpc.NewClient("passthrough:///replica", grpc.WithTransportCredentials(insecure.NewCredentials()),
-			grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
-				c, err := r.listen.DialContext(ctx)
-				return trickling{c, &slow}, err
-			}))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
-		stream, err := protocol.NewGatewayClient(conn).Session(context.Background())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := stream.Send(&protocol.AgentMessage{Kind: &protocol.AgentMessage_Hello{Hello: hello("web-0", "boot1", 1)}}); err != nil {
-			t.Fatal(err)
-		}
+		stream, hangUp := r.stream("web-0", func(c net.Conn) net.Conn { return trickling{c, &slow} })
+		defer hangUp()
 		pass(time.Second)
 		w.shows("web-0", "one", 1, store.StreamOpen)
 		slow.Store(true)
@@ -171,4 +145,28 @@ func TestAnAgentThatTricklesIsSilent(t *testing.T) {
 		w.shows("web-0", "one", 1, store.StreamLost)
 		good.reports()
 	})
+}
+
+// stream is an agent's that has said hello, over a connection of the test's making.
+func (r *replica) stream(instance string, over func(net.Conn) net.Conn, options ...grpc.DialOption) (stream protocol.Gateway_SessionClient, hangUp func()) {
+	r.w.t.Helper()
+	options = append(options, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+			c, err := r.listen.DialContext(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return over(c), nil
+		}))
+	conn, err := grpc.NewClient("passthrough:///replica", options...)
+	if err != nil {
+		r.w.t.Fatal(err)
+	}
+	if stream, err = protocol.NewGatewayClient(conn).Session(context.Background()); err == nil {
+		err = stream.Send(&protocol.AgentMessage{Kind: &protocol.AgentMessage_Hello{Hello: hello(instance, "boot1", 1)}})
+	}
+	if err != nil {
+		r.w.t.Fatal(err)
+	}
+	return stream, func() { _ = conn.Close() }
 }
