@@ -14,6 +14,7 @@ import (
 
 	"github.com/leasehold/leasehold/coordinator"
 	"github.com/leasehold/leasehold/coordinator/authority"
+	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/provider/process"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/embedetcd"
@@ -134,6 +135,10 @@ func (w *devWorld) run(ctx context.Context, groups []store.Group, ready <-chan s
 	if err != nil {
 		return err
 	}
+	given, err := w.processes.GiveUp(ctx, cannotJoin, func(b provider.Bootstrap) bool { return b.CA == "" })
+	if err != nil {
+		return fmt.Errorf("stop the machines that cannot come back: %w", err)
+	}
 	resumed, err := w.processes.Resume(ctx)
 	if err != nil {
 		return fmt.Errorf("start the machines of last time: %w", err)
@@ -163,6 +168,9 @@ func (w *devWorld) run(ctx context.Context, groups []store.Group, ready <-chan s
 	case <-ctx.Done():
 		stop()
 		return <-ended
+	}
+	if given > 0 {
+		w.print("replaced %d of last time, each %s\n", given, cannotJoin)
 	}
 	if resumed > 0 {
 		w.print("took up %d machines of last time\n", resumed)
@@ -194,6 +202,9 @@ func (w *devWorld) run(ctx context.Context, groups []store.Group, ready <-chan s
 	stop()
 	return errors.Join(err, <-ended)
 }
+
+// cannotJoin is why a machine is replaced that a program made which knew of no certificates.
+const cannotJoin = "made before agents had certificates: no coordinator would listen to it"
 
 // haltTime bounds how long machines get to stop in order.
 const haltTime = 45 * time.Second

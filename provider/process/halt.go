@@ -4,7 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"sync"
+	"sync/atomic"
+
+	"github.com/leasehold/leasehold/provider"
 )
 
 // haltAtOnce bounds how many machines are stopped or started at the same time.
@@ -64,6 +69,38 @@ func (p *Provider) Resume(ctx context.Context) (int, error) {
 		return nil
 	})
 	return started, err
+}
+
+// GiveUp stops for good, with a reason, every machine whose bootstrap document is of no use any more: it is listed as stopped, and so replaced at once. It
+// returns how many there are. Like Halt and Resume it is for a program that is coordinator and host in one.
+func (p *Provider) GiveUp(ctx context.Context, why string, useless func(provider.Bootstrap) bool) (int, error) {
+	var given atomic.Int64
+	err := p.each(ctx, func(name string) error {
+		r, err := p.read(name)
+		if errors.Is(err, errAbsent) || err == nil && r.State == stepStopped && !r.Halted {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		data, err := os.ReadFile(filepath.Join(p.machineDir(name), bootstrapFile))
+		if err != nil {
+			return nil //nolint:nilerr // one that was never begun, say: whoever starts it tells what is wrong
+		}
+		if b, err := provider.ReadBootstrap(data); err != nil || !useless(b) {
+			return nil //nolint:nilerr // likewise
+		}
+		if r, err = p.end(ctx, r, p.stopTimeout(name)); err == nil {
+			r.State, r.Halted, r.Exit, r.Why = stepStopped, false, nil, why
+			err = p.write(r)
+		}
+		if err != nil {
+			return fmt.Errorf("give up machine %s: %w", name, err)
+		}
+		given.Add(1)
+		return nil
+	})
+	return int(given.Load()), err
 }
 
 // each runs f for every machine, several at a time, each under its lock, and waits for all. One that fails does not keep

@@ -236,6 +236,40 @@ func TestHaltAndResume(t *testing.T) {
 	}
 }
 
+// A machine that cannot come back is not resumed, but listed as stopped, with the reason: so it is replaced at once.
+func TestMachinesAreGivenUp(t *testing.T) {
+	dir := t.TempDir()
+	p := open(t, dir, "parent")
+	for _, id := range []string{"halted", "runs", "good"} {
+		create(t, p, id)
+	}
+	useless := func(b provider.Bootstrap) bool { return b.Instance != "good" }
+	must(t, p.Halt(t.Context()))
+	if n, err := p.Resume(t.Context()); err != nil || n != 3 {
+		t.Fatalf("resumed %d, %v", n, err)
+	}
+	r := recordOf(t, p, "halted")
+	r.State, r.Halted = stepStopping, true // a halt that was interrupted
+	must(t, p.write(r))
+	if n, err := p.GiveUp(t.Context(), "of no use", useless); err != nil || n != 2 {
+		t.Fatalf("given up %d, %v; want 2", n, err)
+	}
+	if n, err := p.GiveUp(t.Context(), "of no use", useless); err != nil || n != 0 {
+		t.Errorf("given up %d more, %v", n, err)
+	}
+	if n, err := p.Resume(t.Context()); err != nil || n != 0 {
+		t.Errorf("resumed %d, %v", n, err)
+	}
+	for _, id := range []string{"halted", "runs"} {
+		if m := stateOf(t, p, id); m.State != provider.StateStopped || m.Why != "of no use" || len(marked(t, "s1", id)) != 0 {
+			t.Errorf("%s is listed as %+v", id, m)
+		}
+	}
+	if m := stateOf(t, p, "good"); m.State != provider.StateRunning {
+		t.Errorf("a good one is listed as %+v", m)
+	}
+}
+
 // The mark is there before the agent hears of the end; a Halt that is interrupted then is made up for by Resume.
 func TestResumeAfterAnInterruptedHalt(t *testing.T) {
 	p := open(t, t.TempDir(), "plain")
