@@ -26,7 +26,7 @@ func (r *replica) recorded(rule, what, why string) {
 	r.w.t.Helper()
 	synctest.Wait()
 	e := r.entries()
-	proved := what == "stream ended" || what == "renewal refused" // of who was let in
+	proved := what == "stream ended" || what == "renewal refused" || what == "agent cut off" // of who was let in
 	if len(e) != 1 || e[0].Rule != rule || e[0].What != what || e[0].Why != why || e[0].Instance != "" && e[0].Claimed == proved {
 		r.w.t.Errorf("the journal has %+v, want that %s by %s, because %s", e, what, rule, why)
 	}
