@@ -55,8 +55,8 @@ type Connection struct {
 
 // Globals are the flags that every command has.
 type Globals struct {
-	Endpoints []string      `help:"Where etcd listens." env:"LEASEHOLD_ENDPOINTS" default:"127.0.0.1:2379" placeholder:"HOST:PORT"`
-	Shard     string        `help:"The shard to look at." env:"LEASEHOLD_SHARD" default:"default" placeholder:"NAME"`
+	Endpoints []string      `help:"Where etcd listens (default: ${default}, or that of leasehold dev)." env:"LEASEHOLD_ENDPOINTS" default:"127.0.0.1:2379" placeholder:"HOST:PORT"`
+	Shard     string        `help:"The shard to look at (default: ${default})." env:"LEASEHOLD_SHARD" default:"default" placeholder:"NAME"`
 	CACert    string        `name:"cacert" help:"Certificate authority that etcd's certificate must come from." env:"LEASEHOLD_CACERT" type:"path" placeholder:"FILE"`
 	Cert      string        `help:"Certificate to show to etcd." env:"LEASEHOLD_CERT" type:"path" placeholder:"FILE"`
 	Key       string        `help:"Key of that certificate." env:"LEASEHOLD_KEY" type:"path" placeholder:"FILE"`

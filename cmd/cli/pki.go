@@ -17,7 +17,7 @@ type PKIs struct {
 
 // PKIPlace is where the authorities are.
 type PKIPlace struct {
-	Dir string `name:"pki" help:"Directory of the certificate authorities." env:"LEASEHOLD_PKI" default:"${pki_dir}" type:"path" placeholder:"DIR"`
+	Dir string `name:"pki" help:"Directory of the certificate authorities (default: ${default})." env:"LEASEHOLD_PKI" default:"${pki_dir}" type:"path" placeholder:"DIR"`
 }
 
 // Lifetime is how long a certificate is to last; it may be said in days.

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"time"
 
 	"github.com/leasehold/leasehold/cmd/output"
@@ -50,7 +51,8 @@ func (c *PKIRotate) Run(ctx context.Context, s *Session) error {
 		return err
 	}
 	if stepAfter(files) != introduce {
-		writeNext(s.aside(), "the same files for every coordinator's host, then leasehold pki rotate again: next it will "+string(stepAfter(files)))
+		s.note("every coordinator's host must get these files, and lose those that are not here: rsync -a --delete %s/ HOST:…/pki/agents/", filepath.Join(c.Dir, string(authority.Agents)))
+		writeNext(s.aside(), "then leasehold pki rotate, which will "+string(stepAfter(files)))
 	}
 	return nil
 }
@@ -162,5 +164,5 @@ func (s *Session) tellCutOff(cut []cutOff) {
 }
 
 func wouldCut(cut []cutOff) string {
-	return fmt.Sprintf("cuts off %s: %s", counted(len(cut), "replica or agent", "replicas and agents"), fewOf(cut))
+	return fmt.Sprintf("would cut off %s: %s", counted(len(cut), "replica or agent", "replicas and agents"), fewOf(cut))
 }

@@ -116,7 +116,7 @@ func TestPKIRotateRefusesAndNames(t *testing.T) {
 	w.fine("pki", "init")
 	w.fine("pki", "rotate")
 	code, _, stderr := w.run("pki", "rotate")
-	for _, want := range []string{"replica coord-a does not believe", "web-1-b has not said whom it believes", "promote: cuts off 4 replicas and agents", "next: leasehold pki rotate --wait"} {
+	for _, want := range []string{"replica coord-a does not believe", "web-1-b has not said whom it believes", "promote: would cut off 4 replicas and agents", "next: leasehold pki rotate --wait"} {
 		if code != Failed || !strings.Contains(stderr, want) {
 			t.Errorf("exit %d, it does not say %q:\n%s", code, want, stderr)
 		}

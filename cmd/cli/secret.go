@@ -118,12 +118,12 @@ func lacking(replicas []store.Versioned[store.Replica], k sealed.Key) []string {
 
 // lacks says so, and what to do.
 func (s *Session) lacks(names []string, k sealed.Key, path, again string) error {
-	where := "its key file"
+	source := "LEASEHOLD_SECRETS_KEY"
 	if path != "" {
-		where = "its --secrets-key file, as in " + path
+		source = path
 	}
-	return failure(Failed, again, "%s %s not have key %s, and could not read what is encrypted with it: put the key into %s; it is read within a second",
-		strings.Join(names, ", "), verb(names, "does", "do"), k.ID, where)
+	return failure(Failed, "put the key into the file that each was started with --secrets-key for, where it is read within a second; then "+again,
+		"%s %s not have key %s of %s, and could not read what is encrypted with it", strings.Join(names, ", "), verb(names, "does", "do"), k.ID, source)
 }
 
 func verb(names []string, one, several string) string {

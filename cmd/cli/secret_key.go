@@ -137,7 +137,7 @@ func (c *SecretRotate) awaitReplicas(ctx context.Context, s *Session, k sealed.K
 			return ctx.Err()
 		case <-late.C:
 			s.note("no secret was encrypted anew")
-			return s.lacks(without, k, path, "then go on with: leasehold secret rotate")
+			return s.lacks(without, k, path, "leasehold secret rotate, which goes on from there")
 		case <-tick.C:
 		}
 	}

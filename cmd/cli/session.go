@@ -51,8 +51,12 @@ func (s *Session) openFailed(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(err, store.ErrDenied):
 		return s.denied(ctx, err, "use etcd")
+	case strings.HasPrefix(err.Error(), "read --c"):
+		return failure(Usage, "name files that can be read and fit together; leasehold config show says where a name comes from", "%s", joined(err))
 	case ctx.Err() == nil && !errors.Is(err, store.ErrUnavailable):
 		return failure(Usage, "leasehold --help", "%s", joined(err))
+	case errors.Is(err, store.ErrUnavailable) && s.flags.CACert == "" && s.flags.Cert == "" && strings.Contains(err.Error(), "server preface"):
+		return failure(Unreachable, "if that etcd speaks TLS, give --cacert, --cert and --key; of a leasehold dev with another --data-dir: --config DIR/config.yaml", "%s", joined(err))
 	case errors.Is(err, store.ErrUnavailable) && strings.Contains(err.Error(), "x509:"):
 		return failure(Unreachable, "give --cacert of the authority that issued etcd's certificate, and name the address that is in it", "%s", joined(err))
 	case errors.Is(err, store.ErrUnavailable):

@@ -153,7 +153,9 @@ func (w *waiting) progress(now time.Time) glance {
 	if len(c.underway) > 0 {
 		g.text += " | " + someOf(c.underway)
 	}
-	g.text += w.held()
+	if !g.over || g.err != nil { // what is done waits for nothing
+		g.text += w.held()
+	}
 	if r := w.status.Rollout; r != nil && r.Stalls != nil && !g.over {
 		g.text += " | stalls in " + ends(*r.Stalls, now)
 	}

@@ -14,7 +14,7 @@ import (
 
 // HTTP are the flags of a replica's read-only HTTP side.
 type HTTP struct {
-	HTTP      string `name:"http" help:"Where health and metrics are served; off: nowhere. Beyond loopback it needs TLS, and a token or client certificates." default:"127.0.0.1:7421" env:"LEASEHOLD_HTTP" placeholder:"HOST:PORT"`
+	HTTP      string `name:"http" help:"Where health and metrics are served (default: ${default}); off: nowhere. Beyond loopback it needs TLS, and a token or client certificates." default:"127.0.0.1:7421" env:"LEASEHOLD_HTTP" placeholder:"HOST:PORT"`
 	Cert      string `name:"http-cert" help:"Certificate of the HTTP side, with its chain, as PEM; read anew when it changes, like all of these." type:"path" placeholder:"FILE"`
 	Key       string `name:"http-key" help:"Its key." type:"path" placeholder:"FILE"`
 	TokenFile string `name:"http-token-file" help:"Holds the token that callers show (Authorization: Bearer)." type:"path" placeholder:"FILE"`
