@@ -55,12 +55,8 @@ func (s *Session) openFailed(ctx context.Context, err error) error {
 		return failure(Usage, "name files that can be read and fit together; leasehold config show says where a name comes from", "%s", joined(err))
 	case ctx.Err() == nil && !errors.Is(err, store.ErrUnavailable):
 		return failure(Usage, "leasehold --help", "%s", joined(err))
-	case errors.Is(err, store.ErrUnavailable) && s.flags.CACert == "" && s.flags.Cert == "" && strings.Contains(err.Error(), "server preface"):
-		return failure(Unreachable, "if that etcd speaks TLS, give --cacert, --cert and --key; of a leasehold dev with another --data-dir: --config DIR/config.yaml", "%s", joined(err))
-	case errors.Is(err, store.ErrUnavailable) && strings.Contains(err.Error(), "x509:"):
-		return failure(Unreachable, "give --cacert of the authority that issued etcd's certificate, and name the address that is in it", "%s", joined(err))
 	case errors.Is(err, store.ErrUnavailable):
-		return failure(Unreachable, startEtcd, "%s", joined(err)) // it names the endpoints already
+		return failure(Unreachable, whatHelps(err.Error()), "%s", joined(err)) // it names the endpoints already
 	default:
 		return err
 	}
@@ -117,6 +113,24 @@ func (s *Session) ask(ctx context.Context, what, may string, do func(context.Con
 		return s.unreachable(what, err)
 	default:
 		return fmt.Errorf("%s: %w", what, err)
+	}
+}
+
+// whatHelps says what to do about an etcd that could not be opened for this reason.
+func whatHelps(why string) string {
+	switch {
+	case strings.Contains(why, "remote error: tls: expired certificate"):
+		return "your certificate has ended, or a clock is wrong; where it was issued: leasehold pki issue NAME --renew"
+	case strings.Contains(why, "remote error: tls:"):
+		return "give --cert and --key of the authority that etcd has as its --trusted-ca-file"
+	case strings.Contains(why, "x509: certificate has expired"):
+		return "etcd's certificate has ended, or a clock is wrong; where it was issued: leasehold pki issue NAME --host HOST --renew"
+	case strings.Contains(why, "x509:"):
+		return "give --cacert of the authority that issued etcd's certificate, and name the address that is in it"
+	case strings.Contains(why, "server preface"):
+		return "if that etcd speaks TLS, give --cacert, --cert and --key, and no http://; for a leasehold dev with another --data-dir: --config DIR/config.yaml"
+	default:
+		return startEtcd
 	}
 }
 
