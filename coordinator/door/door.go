@@ -4,7 +4,6 @@ import (
 	"container/list"
 	"errors"
 	"log/slog"
-	"net"
 	"net/netip"
 	"sync"
 	"time"
@@ -55,11 +54,11 @@ func New(b Bounds, deps Deps) (*Door, error) {
 	}, nil
 }
 
-// placeOf is what counts as one address.
-func placeOf(a net.Addr) string {
-	at, err := netip.ParseAddrPort(a.String())
+// Place is what counts as one address: it has no port, and of IPv6 it is the network.
+func Place(address string) string {
+	at, err := netip.ParseAddrPort(address)
 	if err != nil {
-		return a.String()
+		return address
 	}
 	ip := at.Addr().Unmap().WithZone("")
 	if ip.Is4() {

@@ -70,7 +70,7 @@ func (l *listener) Accept() (net.Conn, error) {
 
 // take makes a caller of a connection, or closes it.
 func (d *Door) take(conn net.Conn) *caller {
-	c := &caller{Conn: conn, door: d, place: placeOf(conn.RemoteAddr()), since: time.Now(), left: make(chan struct{})}
+	c := &caller{Conn: conn, door: d, place: Place(conn.RemoteAddr().String()), since: time.Now(), left: make(chan struct{})}
 	c.clock = time.AfterFunc(d.bounds.Handshake, func() { d.late(c) })
 	victims, why := d.enter(c)
 	for _, v := range victims {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -35,7 +34,7 @@ const (
 	mostRefusers   = 1000             // told apart at once, by what they were refused and their address
 	mostKinds      = 100              // of refusals; the program has fewer
 	refusalsAtOnce = 32               // entries of the journal in a row
-	refusalEvery   = 2 * time.Second  // and one in so much time after these
+	refusalEvery   = 30 * time.Second // and one in so much time after these: what strangers do for a week must fit into etcd beside all else
 	sumEvery       = time.Minute      // what was not told by itself is summed up
 	mostNamed      = 5                // addresses in such a sum
 	sumWait        = 2 * time.Second  // for the last sum of a replica that stops
@@ -237,13 +236,8 @@ func (r *Refusals) sums() []store.JournalEntry {
 	return out
 }
 
-// hostOf is an address without its port: those of a client differ with each connection.
-func hostOf(address string) string {
-	if host, _, err := net.SplitHostPort(address); err == nil {
-		return host
-	}
-	return clip(address, mostName)
-}
+// hostOf is what counts as one address: ports of a client differ with each connection, and who has one address of an IPv6 network has them all.
+func hostOf(address string) string { return clip(door.Place(address), mostName) }
 
 // shown is a name as somebody claims it, such that it can be written anywhere.
 func shown(name string) string {
