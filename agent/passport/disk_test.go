@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/agent/identity/identitytest"
-	"github.com/leasehold/leasehold/durable"
+	"github.com/leasehold/leasehold/provider/durable"
 )
 
 // disk hangs, or is full, when it is told to.

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/agent/identity"
-	"github.com/leasehold/leasehold/durable"
 	"github.com/leasehold/leasehold/provider"
+	"github.com/leasehold/leasehold/provider/durable"
 )
 
 const (

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/agent/identity"
-	"github.com/leasehold/leasehold/durable"
+	"github.com/leasehold/leasehold/provider/durable"
 )
 
 // What init makes lasts for years: the agents' authority can be exchanged while everything runs, the operators' is needed by hand alone.

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/leasehold/leasehold/agent/identity"
-	"github.com/leasehold/leasehold/durable"
+	"github.com/leasehold/leasehold/provider/durable"
 )
 
 // Promote dies after each of its steps: what is left is valid, believes both, issues with a key that fits, and is ended by the next Promote.

@@ -9,7 +9,7 @@ import (
 	"syscall"
 
 	"github.com/leasehold/leasehold/coordinator/sealed"
-	"github.com/leasehold/leasehold/durable"
+	"github.com/leasehold/leasehold/provider/durable"
 )
 
 // Usual is where the keys are, unless somebody says otherwise.

@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/leasehold/leasehold/durable"
+	"github.com/leasehold/leasehold/provider/durable"
 )
 
 const (

@@ -13,8 +13,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/leasehold/leasehold/durable"
 	"github.com/leasehold/leasehold/provider"
+	"github.com/leasehold/leasehold/provider/durable"
 )
 
 const (

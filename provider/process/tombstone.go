@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/leasehold/leasehold/durable"
+	"github.com/leasehold/leasehold/provider/durable"
 )
 
 // tombstoneLife is far longer than any call that began before the Delete can take.
