@@ -24,7 +24,7 @@ type Secrets struct {
 	Rotate SecretRotate `cmd:"" help:"Encrypt all secrets with a new key."`
 }
 
-// keyPath is the key file that is meant: the one that was named, the usual one, or that of leasehold dev. It is "" if the keys are in the environment.
+// keyPath is the key file that is meant: the one that was named, the usual one, or where its etcd is spoken to that of leasehold dev. It is "" if the keys are in the environment.
 func (s *Session) keyPath(named services.KeyFile) (string, error) {
 	if named.SecretsKey != "" {
 		return named.SecretsKey, nil
@@ -33,7 +33,7 @@ func (s *Session) keyPath(named services.KeyFile) (string, error) {
 		return "", nil
 	}
 	places := []string{keyfile.Usual}
-	if s.env.DevData != "" {
+	if dev := s.env.devSettings(); dev != "" && slices.ContainsFunc(s.settings, func(v setting) bool { return v.From == "file "+dev }) {
 		places = append(places, services.DevKeyFile(s.env.DevData))
 	}
 	for _, path := range places {
