@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator/evidence"
 	"github.com/leasehold/leasehold/coordinator/picture"
 	"github.com/leasehold/leasehold/coordinator/plan"
 	"github.com/leasehold/leasehold/provider"
@@ -244,6 +245,9 @@ func (q *queue) create(ctx context.Context, c plan.Call, in store.Versioned[stor
 	t.r.deps.Before("provider created", rec.ID)
 	if err != nil {
 		t.log.Error("provider did not create", "group", rec.Group, "instance", rec.ID, "provider", rec.Spec.Provider, "error", err)
+	}
+	if evidence.NothingMade(err) {
+		token.drop(ctx, t)
 	}
 	t.evidence.Created(rec, begun, m, err)
 }

@@ -42,7 +42,7 @@ func (j joinToken) writes() []store.Write {
 	return []store.Write{j.write}
 }
 
-// drop ends a token that nobody was told.
+// drop ends a token that no machine has or will have: a provider without room is asked again and again, and each call has a token of its own.
 func (j joinToken) drop(ctx context.Context, t *tenure) {
 	if j.secret == "" {
 		return

@@ -46,8 +46,8 @@ func (e *Evidence) passOver(rec store.Instance, until time.Time) {
 	e.full[rec.Spec.Provider][rec.Zone] = until
 }
 
-// nothingMade says whether a provider's error tells that the call made no machine and will make none.
-func nothingMade(err error) bool {
+// NothingMade says whether a provider's error tells that the call made no machine and will make none.
+func NothingMade(err error) bool {
 	var throttled *provider.ThrottledError
 	return errors.Is(err, provider.ErrCapacity) || errors.Is(err, provider.ErrInvalid) || errors.Is(err, provider.ErrDeleted) || errors.As(err, &throttled)
 }
@@ -58,7 +58,7 @@ func (e *Evidence) Created(rec store.Instance, begun time.Time, m provider.Machi
 	e.finish(rec.ID, func(w *witness) {
 		now := e.cfg.Now()
 		// A call that may still take effect ties the ID to its zone: in another one it could make a second machine.
-		w.uncertain = w.uncertain || err != nil && !nothingMade(err)
+		w.uncertain = w.uncertain || err != nil && !NothingMade(err)
 		w.calls.NoRoom = errors.Is(err, provider.ErrCapacity) && !w.uncertain
 		if err != nil {
 			e.failed(w, err)
