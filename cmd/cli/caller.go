@@ -49,7 +49,7 @@ func (s *Session) denied(ctx context.Context, err error, may string) error {
 	name := c.caller()
 	switch {
 	case errors.Is(err, store.ErrLogin):
-		return failure(Failed, "look at --user, or have root set it anew: leasehold auth add "+name+" --role viewer --passwords FILE",
+		return failure(Failed, "look at --user, or have root set it anew: leasehold auth add "+name+" --role ROLE --passwords FILE",
 			"%s: etcd knows no user %q with that password", what, name)
 	case errors.Is(err, store.ErrNobody) && c.Username == "" && c.Cert == "":
 		return failure(Failed, "give --cacert, --cert and --key, or --user NAME:PASSWORD; leasehold config show has what is set",

@@ -79,10 +79,7 @@ func (s *Session) pending(ctx context.Context, kind store.RequestKind, zone stri
 	if err != nil {
 		return false, err
 	}
-	all, err := decodeAll[store.Request](listing)
-	if err != nil {
-		return false, err
-	}
+	all, _ := decodeReadable[store.Request](listing)
 	return slices.ContainsFunc(all, func(v store.Versioned[store.Request]) bool {
 		return v.Record.Kind == kind && v.Record.Zone == zone
 	}), nil

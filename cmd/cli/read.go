@@ -177,6 +177,21 @@ func decodeAll[T any](l store.Listing) ([]store.Versioned[T], error) {
 	return all, nil
 }
 
+// decodeReadable is decodeAll for records that operators may write by hand: one that cannot be read hides no others. It is among them with its key
+// and revision, and empty.
+func decodeReadable[T any](l store.Listing) (all []store.Versioned[T], unreadable map[string]error) {
+	all, unreadable = make([]store.Versioned[T], 0, len(l.KVs)), map[string]error{}
+	for _, kv := range l.KVs {
+		v, err := store.Decode[T](kv)
+		if err != nil {
+			unreadable[kv.Key] = err
+			v.Record = *new(T)
+		}
+		all = append(all, v)
+	}
+	return all, unreadable
+}
+
 // stored is the values of a listing as they are, for JSON.
 func stored(kvs []store.KV) []json.RawMessage {
 	raw := make([]json.RawMessage, len(kvs))

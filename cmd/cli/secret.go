@@ -90,9 +90,7 @@ func (s *Session) readSealing(ctx context.Context) (sealing, error) {
 	if err != nil {
 		return of, err
 	}
-	if of.secrets, err = decodeAll[store.Secret](secrets); err != nil {
-		return of, err
-	}
+	of.secrets, _ = decodeReadable[store.Secret](secrets) // one that cannot be read can be given a new value
 	of.replicas, err = s.replicas(ctx)
 	return of, err
 }

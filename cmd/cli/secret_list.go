@@ -3,6 +3,8 @@ package cli
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -35,9 +37,10 @@ func (c *SecretList) Run(ctx context.Context, s *Session) error {
 	if err != nil {
 		return err
 	}
-	all, err := decodeAll[store.Secret](l)
-	if err != nil {
-		return err
+	all, unreadable := decodeReadable[store.Secret](l)
+	for _, key := range slices.Sorted(maps.Keys(unreadable)) {
+		_, name, _ := s.keys().Split(key)
+		s.warn("the record of secret %.200q cannot be read: leasehold secret set gives it a new value, leasehold secret delete removes it", name)
 	}
 	groups, _, err := s.groups(ctx, s.keys(), 0)
 	if err != nil {

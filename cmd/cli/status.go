@@ -29,8 +29,10 @@ type shardState struct {
 	groups   []group
 	strays   []store.Versioned[store.Stray]
 	requests []store.Versioned[store.Request]
-	secrets  map[string]store.Secret // by name; nil: they could not be read
-	raw      statusDocument
+	// unreadable are orders that somebody wrote by hand and nobody can read.
+	unreadable map[string]error
+	secrets    map[string]store.Secret // by name; nil: they could not be read
+	raw        statusDocument
 }
 
 // statusDocument is the status in JSON: the records as stored.
@@ -105,9 +107,7 @@ func (s *Session) readState(ctx context.Context, name string) (st shardState, er
 	if st.strays, err = decodeAll[store.Stray](lists[store.KindStrays]); err != nil {
 		return st, err
 	}
-	if st.requests, err = decodeAll[store.Request](lists[store.KindRequests]); err != nil {
-		return st, err
-	}
+	st.requests, st.unreadable = decodeReadable[store.Request](lists[store.KindRequests])
 	if st.secrets, err = s.secretsAt(ctx, keys, st.revision); err != nil {
 		return st, err
 	}

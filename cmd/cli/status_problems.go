@@ -109,7 +109,15 @@ func shardProblems(st shardState, now time.Time) []problem {
 			})
 		}
 	}
+	for _, key := range slices.Sorted(maps.Keys(st.unreadable)) {
+		found = append(found, problem{
+			About: st.name, Rule: "REC-16", What: fmt.Sprintf("an order cannot be read, and is not carried out: %.200s", st.unreadable[key]), Next: fmt.Sprintf("etcdctl del %.200q", key),
+		})
+	}
 	for _, r := range st.requests {
+		if st.unreadable[r.Key] != nil {
+			continue
+		}
 		if age := now.Sub(r.Record.At); st.leads && age > orderIgnored {
 			found = append(found, problem{
 				About: aboutOrder(r.Record, st.name), Rule: "REC-16",
@@ -243,9 +251,10 @@ func writeProblems(scr output.Screen, found []problem) error {
 		if p.Rule != "" {
 			rule = p.Rule + ": "
 		}
-		writeWrapped(&b, scr, "  "+p.About+"  ", rule+p.What)
+		about := fmt.Sprintf("%.60s", output.OneLine(p.About)) // names are keys, which whoever writes by hand may call anything
+		writeWrapped(&b, scr, "  "+about+"  ", rule+p.What)
 		if p.Next != "" {
-			fmt.Fprintf(&b, "  %s  next: %s\n", strings.Repeat(" ", len(p.About)), output.OneLine(p.Next))
+			fmt.Fprintf(&b, "  %s  next: %s\n", strings.Repeat(" ", len(about)), output.OneLine(p.Next))
 		}
 	}
 	_, err := io.WriteString(scr.W, b.String())

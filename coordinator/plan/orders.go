@@ -206,8 +206,10 @@ func (d *draft) protect(r store.Versioned[store.Request], m *member) {
 
 func refuse(r store.Versioned[store.Request], why string) Action {
 	return Action{
-		Group: r.Record.Group, Instance: r.Record.Instance, Rule: "REC-16",
-		What: fmt.Sprintf("order to %s refused", r.Record.Kind), Why: why, Evidence: []string{"request " + r.Record.ID + " by " + r.Record.By},
+		Group: fmt.Sprintf("%.100s", r.Record.Group), Instance: fmt.Sprintf("%.100s", r.Record.Instance), Rule: "REC-16",
+		// Whoever may write orders may write anything into one: the journal takes no more of it than helps.
+		What: fmt.Sprintf("order to %.40s refused", r.Record.Kind), Why: fmt.Sprintf("%.300s", why),
+		Evidence:   []string{fmt.Sprintf("request %.60s by %.100s", r.Record.ID, r.Record.By)},
 		Conditions: []store.Condition{r.Unchanged()},
 		Writes:     []store.Write{store.Delete(r.Key)},
 	}

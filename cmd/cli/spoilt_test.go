@@ -1,0 +1,41 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// What an operator may write by hand must not hide the shard from everybody else: status goes on, names the order and how to get rid of it;
+// secrets go on, and the spoilt one can be set anew.
+func TestRecordsThatOperatorsSpoilHideNothing(t *testing.T) {
+	w, _ := secretWorld(t)
+	w.put(store.KindRequests, "r0", "")
+	w.put(store.KindRequests, "r1", "{")
+	code, out, err := w.run("status")
+	w.expect(code, out, err, Done, "REC-16: an order cannot be read", "requests/r0", "requests/r1", "next: etcdctl del")
+
+	// A name that speaks to the terminal of whoever looks.
+	name := "\x1b]0;owned\x07\nall is well " + strings.Repeat("x", 1000)
+	w.put(store.KindGroups, name, "{")
+	_, out, err = w.run("status")
+	if strings.ContainsAny(out+err, "\x1b\x07") || strings.Contains(out, "\nall is well") {
+		t.Errorf("a group's name reaches the terminal as it is: %q", out)
+	}
+
+	code, out, err = w.set("good", "hunter2")
+	w.expect(code, out, err, Done, "good set version 1")
+	w.put(store.KindSecrets, "bad", "{")
+	code, out, err = w.run("secret", "list")
+	w.expect(code, out, err, Done, "good\t1", `2>the record of secret "bad" cannot be read`, "2>leasehold secret set")
+	code, out, err = w.set("good", "hunter3")
+	w.expect(code, out, err, Done, "good set version 2")
+	code, out, err = w.set("bad", "hunter4")
+	w.expect(code, out, err, Done, "bad set version 1")
+	code, out, err = w.run("secret", "list")
+	w.expect(code, out, err, Done, "bad\t1")
+	if strings.Contains(err, "cannot be read") {
+		t.Errorf("it was set anew: %s", err)
+	}
+}
