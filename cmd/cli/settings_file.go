@@ -28,8 +28,12 @@ type settingsFile struct {
 	from   map[string]string // which file a value is from
 }
 
-// whichEtcd are the flags that go together: with one of them somebody means another etcd than dev's, or comes as somebody else.
-var whichEtcd = []string{"endpoints", "cacert", "cert", "key", "user"}
+// Flags that go together: with one of the first somebody means another etcd than dev's, which knows no passwords; with one of the others they come
+// to it as somebody else.
+var (
+	whichEtcd = []string{"endpoints", "cacert", "user"}
+	whoAsks   = []string{"cert", "key"}
+)
 
 // devSettings is where a dev of this machine leaves its settings, if there is such a place.
 func (e Env) devSettings() string {
@@ -111,17 +115,22 @@ func (f *settingsFile) loadOwn(ctx *kong.Context) error {
 	return err
 }
 
-// loadDev takes dev's settings where neither the command line, the environment nor the operator's file says which etcd.
-func (f *settingsFile) loadDev(ctx *kong.Context) error {
-	for _, flag := range ctx.Model.Flags {
-		if !slices.Contains(whichEtcd, flag.Name) {
-			continue
-		}
+// said says whether the command line, the environment or the operator's file gives one of these flags a value.
+func (f *settingsFile) said(ctx *kong.Context, names []string) bool {
+	return slices.ContainsFunc(ctx.Model.Flags, func(flag *kong.Flag) bool {
 		given := slices.ContainsFunc(ctx.Path, func(p *kong.Path) bool { return p.Flag == flag && !p.Resolved })
-		if _, inFile := f.values[flag.Name]; given || inFile || fromEnvironment(flag) != "" {
-			return nil
-		}
+		_, inFile := f.values[flag.Name]
+		return slices.Contains(names, flag.Name) && (given || inFile || fromEnvironment(flag) != "")
+	})
+}
+
+// loadDev takes dev's settings where neither the command line, the environment nor the operator's file says which etcd; and of those who
+// asks, where nobody says that.
+func (f *settingsFile) loadDev(ctx *kong.Context) error {
+	if f.said(ctx, whichEtcd) {
+		return nil
 	}
+	another := f.said(ctx, whoAsks)
 	text, err := os.ReadFile(f.dev)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) { // no dev is running, or it is none of ours
 		return nil
@@ -131,7 +140,7 @@ func (f *settingsFile) loadDev(ctx *kong.Context) error {
 	}
 	values, err := readSettings(f.dev, text)
 	for name, value := range values {
-		if _, inFile := f.values[name]; !inFile {
+		if _, inFile := f.values[name]; !inFile && (!another || !slices.Contains(whoAsks, name)) {
 			f.values[name], f.from[name] = value, f.dev
 		}
 	}

@@ -70,7 +70,7 @@ func TestAFileOfSettingsThatIsWrong(t *testing.T) {
 	}
 }
 
-// A dev of this machine is found without flags, and by nobody who says which etcd, or as whom.
+// A dev of this machine is found without flags, by nobody who says which etcd, and with two flags as somebody else.
 func TestSettingsOfDev(t *testing.T) {
 	t.Chdir(t.TempDir())
 	write(t, "config.yaml", "endpoints: [\"127.0.0.1:4\"]\ncacert: /ca\ncert: /crt\nkey: /key\nshard: laptop\n")
@@ -103,6 +103,12 @@ func TestSettingsOfDev(t *testing.T) {
 		out := show(c.own, c.args...)
 		if dev := strings.Contains(out, "cert\t/crt\tfile config.yaml"); dev != c.dev || !strings.Contains(out, c.says) {
 			t.Errorf("%s: dev's settings count: %v\n%s", c.name, dev, out)
+		}
+	}
+	out := show("none.yaml", "--cert", "/other.crt", "--key", "/other.key")
+	for _, want := range []string{"endpoints\t127.0.0.1:4\tfile config.yaml", "cacert\t/ca\tfile config.yaml", "cert\t/other.crt\tflag", "key\t/other.key\tflag"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("somebody else comes to dev's etcd: want %q\n%s", want, out)
 		}
 	}
 	t.Setenv("LEASEHOLD_ENDPOINTS", "c:1")
