@@ -1,8 +1,11 @@
 package services
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+
+	"github.com/leasehold/leasehold/provider/durable"
 )
 
 // DevDataDir is where a dev that is told nothing else on its command line keeps everything.
@@ -38,7 +41,10 @@ func (d *Dev) makeDataDir() (dir string, err error) {
 		}
 	}
 	if dir, err = filepath.Abs(dir); err == nil {
-		err = os.MkdirAll(dir, 0o700)
+		err = durable.MakeDir(dir)
+	}
+	if errors.Is(err, durable.ErrShared) {
+		return "", problem("run dev as the user whose directory it is, or choose one of your own, with --data-dir", "data directory: %s", err)
 	}
 	if err != nil {
 		return "", problem("choose a directory that you may write to, with --data-dir", "data directory: %s", err)

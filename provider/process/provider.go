@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/provider"
+	"github.com/leasehold/leasehold/provider/durable"
 )
 
 const (
@@ -94,7 +95,7 @@ func New(c Config) (*Provider, error) {
 		return nil, fmt.Errorf("process provider: read the kernel's boot ID: %w: it needs Linux with /proc mounted", err)
 	}
 	for _, d := range []string{dir, filepath.Join(dir, locksDir), filepath.Join(dir, newDir), filepath.Join(dir, trashDir), filepath.Join(dir, deletedDir)} {
-		if err := os.MkdirAll(d, 0o700); err != nil {
+		if err := durable.MakeDir(d); err != nil {
 			return nil, dirError(dir, err)
 		}
 	}
