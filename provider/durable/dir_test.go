@@ -38,7 +38,7 @@ func TestMakeDir(t *testing.T) {
 		t.Error("a file is no directory")
 	}
 	if os.Geteuid() != 0 {
-		t.Skip("only root can give a directory to another user")
+		return // only root can give a directory to another user
 	}
 	if err := os.Chown(dir, 4711, 4711); err != nil {
 		t.Fatal(err)
