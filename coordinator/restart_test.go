@@ -240,6 +240,8 @@ func TestLateRestartOfADeadLeaderEndsNoOtherBoot(t *testing.T) {
 		first := w.start("first")
 		w.leads(time.Second, "first")
 		w.start("second")
+		// A machine that boots again knows the replicas that there were when it was made.
+		w.until(time.Second, "both serve", func() bool { return len(w.list(w.keys.Of(store.KindReplicas))) == 2 })
 		g := w.restarting(2)
 		g.Workload.Run = nil // the machine at once
 		w.apply(g)
