@@ -1,3 +1,7 @@
+//go:build !race
+
+// Nothing runs at once here, and the race detector would make it five times slower.
+
 package groupfile_test
 
 import (

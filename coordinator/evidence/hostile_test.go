@@ -1,3 +1,7 @@
+//go:build !race
+
+// Nothing runs at once here, and the race detector would make thousands of tries take a minute.
+
 package evidence_test
 
 import (

@@ -18,7 +18,7 @@ var agents = flag.Int("agents", usual, "how many agents the great scenarios have
 
 // atOnce is how many scenarios run at the same time: nearly all of their time they wait. When many began at once on a slow machine, agents would
 // starve for as long as a lease lasts.
-const atOnce = "5"
+const atOnce = "7"
 
 // crowd is how many agents a scenario has that is about many.
 func crowd() int {
