@@ -179,7 +179,7 @@ func garbage(t *testing.T, s *siege, r *rogue) {
 		s.within(t, try.name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), stage.Longest)
 			defer cancel()
-			raw, err := r.dial(ctx, s.replica())
+			raw, err := r.dial(ctx, r.to)
 			if err != nil {
 				t.Fatal(err)
 			}

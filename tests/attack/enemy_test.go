@@ -27,14 +27,14 @@ const patience = 20 * time.Second
 
 // enemy is somebody with an address of his own.
 type enemy struct {
-	s    *siege
-	from string
+	s        *siege
+	from, to string
 }
 
-// enemy is a new one.
+// enemy is a new one. They go for one replica and the other in turn: each tells only so many refusals at once, and of the rest a sum each minute.
 func (s *siege) enemy() *enemy {
 	s.enemies++
-	return &enemy{s: s, from: fmt.Sprintf("127.0.%d.%d", 1+s.enemies/250, 1+s.enemies%250)}
+	return &enemy{s: s, from: fmt.Sprintf("127.0.%d.%d", 1+s.enemies/250, 1+s.enemies%250), to: s.Addresses[string(rune('a'+s.enemies%2))]}
 }
 
 func (e *enemy) dial(ctx context.Context, address string) (net.Conn, error) {

@@ -111,7 +111,7 @@ func (e *enemy) flood(ctx context.Context) (came halfOpened) {
 				case <-ctx.Done():
 					return
 				}
-				c, err := e.dial(ctx, e.s.replica())
+				c, err := e.dial(ctx, e.to)
 				if err != nil {
 					<-places
 					continue
@@ -170,7 +170,7 @@ func (r *rogue) reconnects(ctx context.Context, t *testing.T) map[string]int {
 
 // line is a connection of nobody's test.
 func (e *enemy) line(c credentials.TransportCredentials) (*grpc.ClientConn, error) {
-	return grpc.NewClient("passthrough:///"+e.s.replica(), grpc.WithTransportCredentials(c), grpc.WithContextDialer(e.dial),
+	return grpc.NewClient("passthrough:///"+e.to, grpc.WithTransportCredentials(c), grpc.WithContextDialer(e.dial),
 		grpc.WithDefaultCallOptions(grpc.MaxCallSendMsgSize(64<<20)))
 }
 

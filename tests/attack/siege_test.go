@@ -165,9 +165,6 @@ func (s *siege) remove(group string) {
 	})
 }
 
-// replica is where one of the coordinators serves agents.
-func (s *siege) replica() string { return s.Addresses["a"] }
-
 // stolenAuthority is the shard's own: whoever has its key can be anybody. The tests take it to make certificates that only one thing is wrong with.
 func (s *siege) stolenAuthority(t *testing.T) forger {
 	t.Helper()
