@@ -1,6 +1,21 @@
 // Package gateway serves agents' streams on one replica, leader or not: it says who may speak, renews leases by
 // reports, keeps the state of each stream in alive/<id>, and persists reports.
 //
+//	gateway.go      the sessions there are, and what they share
+//	watcher.go      what etcd shows of them
+//	session.go      one stream, from its hello to its end
+//	alive.go        its key in etcd and the lease that hangs on
+//	report.go       what an agent reports, and what of it is written down
+//	lastwords.go    the last of a workload's output
+//	wanted.go       what an agent is told: checks.go, secrets.go
+//	credentials.go  TLS: who is at the other end of a connection
+//	join.go         a token for the first certificate
+//	proof.go        a session's certificate, its renewal and its end, and whom agents are to believe; trust.go: whom other replicas do
+//	options.go      the bounds of the server; frames.go, of a message before it is read; slow.go, of who does not read
+//	offence.go      what no agent does; conduct.go: for how long who does it is kept out
+//	refusals.go     writing down who was refused, in bounded space
+//	unwanted.go     agents without a record, and second boots
+//
 // # Invariants
 //
 //   - A lease is renewed by an accepted report and by nothing else (DET-2).

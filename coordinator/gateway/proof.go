@@ -33,6 +33,7 @@ type proof struct {
 	told   string // digest of the trust that the agent was told of last
 	toldAt time.Time
 	has    string // digest of what the agent has said that it believes
+	agreed string // the digest on which both sides agreed, until ours may have changed
 }
 
 func newProof() proof {
@@ -150,10 +151,17 @@ func (s *session) sendTrust(has string) error {
 	if len(s.proof.chain) == 0 {
 		return nil
 	}
+	if has != "" && has == s.proof.agreed {
+		return nil // as every report says: nothing has to be hashed for it
+	}
 	s.proof.has = has
 	trust := s.g.deps.Authority.Trust()
 	digest := trust.Digest()
-	if has == digest || digest == s.proof.told && time.Since(s.proof.toldAt) < trustAgain || s.g.leaveTrust(trust, has) {
+	if has == digest {
+		s.proof.agreed = has
+		return nil
+	}
+	if digest == s.proof.told && time.Since(s.proof.toldAt) < trustAgain || s.g.leaveTrust(trust, has) {
 		return nil
 	}
 	s.proof.told, s.proof.toldAt = digest, time.Now()
@@ -165,6 +173,7 @@ func (s *session) trustChanged() error {
 	if len(s.proof.chain) == 0 {
 		return nil
 	}
+	s.proof.agreed = ""
 	if err := s.sendTrust(s.proof.has); err != nil {
 		return err
 	}
