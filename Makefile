@@ -48,7 +48,7 @@ test-fast: ## the packages without I/O, and the rules about imports: seconds
 	go test -run 'TestImports|TestRules' ./tests
 
 .PHONY: check
-check: check-format check-vet check-lint check-generated check-tidy check-rules ## everything but the tests: format, vet, lint, generated code, tidy, import rules
+check: check-format check-vet check-lint check-generated check-protocol check-tidy check-rules ## everything but the tests: format, vet, lint, generated code, protocol, tidy, import rules
 	@echo "check: all clean"
 
 .PHONY: check-format
@@ -67,6 +67,10 @@ check-lint: ## run the linters of .golangci.yml
 check-generated: ## compare generated code with what its source gives now
 	$(BUF) lint
 	scripts/check-generated.sh
+
+.PHONY: check-protocol
+check-protocol: ## whether the release before understands what agents and coordinators say to each other now
+	$(BUF) breaking --against "$$(ls tests/faults/previous/leasehold-*.tar.gz)#strip_components=1"
 
 .PHONY: check-tidy
 check-tidy: ## compare the go.mod files with what `go mod tidy` would write
@@ -110,6 +114,26 @@ sim: ## play many imagined worlds (SEEDS=10000 FIRST=1), or show one (SEED=…)
 senses: ## whatever happens, nothing is destroyed for it: tests/senses with AGENTS=1000 (RUN=regexp)
 	scripts/test-needs.sh
 	go test ./tests/senses -count=1 -timeout 60m -parallel 1 -v -run '$(or $(RUN),.)' -agents $(or $(AGENTS),1000)
+
+.PHONY: faults
+faults: ## hurt whole clusters of real processes as seeds say, and judge them (SEEDS=200 FIRST=1, or one: SEED=…)
+	scripts/test-needs.sh
+	go test ./tests/faults -count=1 -timeout 0 -v -run '^TestSeeds$$' $(if $(SEED),-seed $(SEED),-seeds $(or $(SEEDS),200) -first $(or $(FIRST),1))
+
+.PHONY: failover
+failover: ## kill the leader again and again under load, and measure how soon another acts: ten minutes and more (KILLS=30 AGENTS=1000 OPERATIONS=50 FIGURES=file)
+	scripts/test-needs.sh
+	go test ./tests/faults -count=1 -timeout 0 -v -run '^TestLeaderIsKilledUnderLoad$$' -kills $(or $(KILLS),30) -agents $(or $(AGENTS),1000) -operations $(or $(OPERATIONS),50) -figures '$(abspath $(FIGURES))'
+
+.PHONY: soak
+soak: ## an hour of troubles, edits and quiet, after which nothing may have grown (FOR=1h FIRST=1)
+	scripts/test-needs.sh
+	go test ./tests/faults -count=1 -timeout 0 -v -run '^TestSoak$$' -soak $(or $(FOR),1h) -first $(or $(FIRST),1)
+
+.PHONY: mutants
+mutants: ## put deliberate faults into the product, one at a time, and see that tests/faults catches each: hours (MUTANT=no-fence RUNS=12)
+	scripts/test-needs.sh
+	go test ./tests/faults -count=1 -timeout 0 -v -parallel $(or $(PARALLEL),3) -run '^TestMutants$$' -mutants $(or $(MUTANT),all) -most $(or $(RUNS),12)
 
 .PHONY: vuln
 vuln: ## look for known vulnerabilities in what is linked; needs https://vuln.go.dev (or GOVULNDB=…), so no part of `make check`

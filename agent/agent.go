@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net"
+	"net/netip"
 	"path/filepath"
 	"sync"
 	"time"
@@ -37,6 +38,7 @@ type Config struct {
 	Version       string
 	Farewell      Farewell      // empty: FarewellShutdown
 	KeepWorkload  bool          // with FarewellRestart: leave the workload running
+	Source        netip.Addr    // of this machine, that streams are to come from; none: the kernel's choice
 	AnswerTimeout time.Duration // how long a replica may take to welcome; 0: 5s
 }
 
@@ -101,8 +103,12 @@ func New(cfg Config, deps Deps) (*Agent, error) {
 		return nil, errors.New("new agent: the workload can be kept only if the agent says it restarts: set farewell to restart")
 	}
 	if deps.Dial == nil {
+		var dialer net.Dialer
+		if cfg.Source.IsValid() {
+			dialer.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(cfg.Source, 0))
+		}
 		deps.Dial = func(ctx context.Context, address string) (net.Conn, error) {
-			return (&net.Dialer{}).DialContext(ctx, "tcp", address)
+			return dialer.DialContext(ctx, "tcp", address)
 		}
 	}
 	if deps.Uptime == nil {

@@ -98,7 +98,7 @@ type Deps struct {
 	// Uptime is a clock that goes on beside the agent; nil is the kernel's.
 	Uptime func() time.Duration
 	Checks Checks
-	// Dial reaches a replica; nil is TCP.
+	// Dial reaches a replica; nil is TCP from Config.Source.
 	Dial func(ctx context.Context, address string) (net.Conn, error)
 	// Rand gives numbers in [0,1) for jitter; nil is a good source.
 	Rand func() float64

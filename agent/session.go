@@ -23,8 +23,6 @@ import (
 )
 
 const (
-	protocolVersion = 1
-
 	// A connection that says nothing is closed by gRPC within 15s (DET-3).
 	keepaliveTime    = 10 * time.Second
 	keepaliveTimeout = 5 * time.Second
@@ -94,8 +92,9 @@ func (a *Agent) open(background context.Context, o contact.Open) {
 }
 
 func (a *Agent) hello(o contact.Open) *protocol.AgentMessage {
+	spoken := protocol.Spoken()
 	return &protocol.AgentMessage{Kind: &protocol.AgentMessage_Hello{Hello: &protocol.Hello{
-		Protocol:     protocolVersion,
+		Protocol: spoken.Newest, OldestProtocol: spoken.Oldest,
 		Shard:        a.cfg.Bootstrap.Shard,
 		Instance:     a.cfg.Bootstrap.Instance,
 		BootId:       a.cfg.BootID,
@@ -239,7 +238,8 @@ func (l *lines) join(ctx context.Context, address string, r *protocol.JoinReques
 		return nil, err
 	}
 	defer conn.Close()
-	r.Protocol = protocolVersion
+	spoken := protocol.Spoken()
+	r.Protocol, r.OldestProtocol = spoken.Newest, spoken.Oldest
 	return protocol.NewGatewayClient(conn).Join(ctx, r)
 }
 

@@ -6,6 +6,7 @@ import (
 	"sort"
 	"time"
 
+	"github.com/leasehold/leasehold/agent/protocol"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -13,7 +14,7 @@ import (
 func (r *Replica) announce(ctx context.Context, lease store.Lease, since time.Time) error {
 	r.mu.Lock()
 	rec := store.Replica{
-		Schema: store.Schema, ID: r.cfg.ID, Address: r.cfg.Advertise, Version: r.cfg.Version, Since: since,
+		Schema: store.Schema, ID: r.cfg.ID, Address: r.cfg.Advertise, Version: r.cfg.Version, Protocol: protocol.Newest, Since: since,
 		Providers: r.providerNames(), Disturbances: r.disturbances, Last: r.last,
 	}
 	r.mu.Unlock()

@@ -101,6 +101,9 @@ func (t *tenure) commit(ctx context.Context, conditions []store.Condition, write
 	if errors.As(err, &conflict) && slices.Contains(conflict.Keys, t.fence.Key) {
 		return 0, errDeposed
 	}
+	if errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrUnknown) {
+		t.r.disturbed("etcd takes no writes") // so no agent can have come back to it either
+	}
 	return rev, err
 }
 

@@ -38,7 +38,8 @@ func (r *Replica) checkStore(ctx context.Context, fence store.Fence) error {
 	if why == "" {
 		return nil
 	}
-	served.Record.Cluster, served.Record.Revision = v.ClusterName(), v.Revision
+	served.Record.Cluster, served.Record.Revision, served.Record.History = v.ClusterName(), v.Revision, nil
+	served.Record.Journal = nil
 	return r.hold(ctx, why, []store.Condition{fence.Condition(), served.Unchanged()}, store.Put(served.Key, store.Encode(served.Record)))
 }
 

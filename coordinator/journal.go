@@ -15,7 +15,7 @@ import (
 )
 
 // journal writes entries below events/, on leases that several share: one for each hour, so that the entries of an
-// hour go together when they are old.
+// hour go together when they are old; one for each shorter time where they are not kept for long.
 type journal struct {
 	r *Replica
 
@@ -90,13 +90,13 @@ func (j *journal) leaseNow(ctx context.Context) (store.LeaseID, error) {
 		return known, nil
 	}
 	// Not under the lock: nobody waits for etcd longer than for his own call. A lease that is granted twice does no harm.
-	lease, err := j.r.deps.Store.Grant(ctx, j.kept()+time.Hour)
+	lease, err := j.r.deps.Store.Grant(ctx, j.lasts())
 	if err != nil {
 		return 0, err
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.lease, j.until = lease, time.Now().Add(time.Hour)
+	j.lease, j.until = lease, time.Now().Add(j.share())
 	return lease.ID, nil
 }
 
@@ -107,11 +107,17 @@ func (j *journal) renewLease() {
 	j.lease = store.Lease{}
 }
 
+// share is for how long a lease takes further entries.
+func (j *journal) share() time.Duration { return min(time.Hour, j.kept()/4) }
+
+// lasts is how long the lease of an entry lasts.
+func (j *journal) lasts() time.Duration { return j.kept() + j.share() }
+
 func (j *journal) kept() time.Duration {
 	kept := store.DefaultShardSettings().EventsKept.D()
 	j.r.picture.View(func(c *picture.Content) {
 		if c.Shard.Present() {
-			kept = c.Shard.Record.Settings.EventsKept.D()
+			kept = c.Shard.Record.Settings.WithDefaults().EventsKept.D()
 		}
 	})
 	return kept

@@ -205,7 +205,7 @@ func TestTroubleHasItsLevel(t *testing.T) {
 		{"etcd refuses a decision", func(w *world, _ *replica, lose *atomic.Bool) {
 			lose.Store(true)
 			w.provider.Crash(w.ids()[0], "exit 1")
-		}, []string{"ERROR etcd refused a decision"}},
+		}, []string{"ERROR etcd refused a decision", "WARN disturbance"}},
 		{"a group is paused: what it would take is held", func(w *world, _ *replica, _ *atomic.Bool) {
 			g := w.group("web", 3)
 			g.Paused = true

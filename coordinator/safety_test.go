@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -172,23 +173,27 @@ func TestLeadershipPassesOn(t *testing.T) {
 func TestDeposedLeaderWritesNothing(t *testing.T) {
 	inWorld(t, quick, func(w *world) {
 		var mu sync.Mutex
-		var held []string
-		hold, release := false, make(chan struct{})
-		free := sync.OnceFunc(func() { close(release) })
-		defer free()
-		w.start("one", before(func(boundary, instance string) {
-			mu.Lock()
-			stop := hold
-			if stop {
-				held = append(held, boundary+" "+instance)
-			}
-			mu.Unlock()
-			if stop {
-				<-release
-			}
-		}))
+		hold, held := false, map[string]bool{}
+		halted := func(id string) (free func(), about func() bool, option func(*coordinator.Config, *coordinator.Deps)) {
+			release := make(chan struct{})
+			about = func() bool { mu.Lock(); defer mu.Unlock(); return held[id] }
+			return sync.OnceFunc(func() { close(release) }), about, before(func(boundary, _ string) {
+				mu.Lock()
+				stop := hold && boundary == "commit DET-4" // not a status, of which the journal would not tell
+				held[id] = held[id] || stop
+				mu.Unlock()
+				if stop {
+					<-release
+				}
+			})
+		}
+		freeOne, oneIsAboutToAct, haltedOne := halted("one")
+		freeTwo, twoIsAboutToAct, haltedTwo := halted("two")
+		defer freeOne()
+		defer freeTwo()
+		w.start("one", haltedOne)
 		w.leads(time.Second, "one")
-		w.start("two")
+		w.start("two", haltedTwo)
 		w.pass(time.Second)
 		w.apply(w.group("web", 2))
 		ids := w.up(2)
@@ -196,18 +201,21 @@ func TestDeposedLeaderWritesNothing(t *testing.T) {
 		hold = true
 		mu.Unlock()
 		w.provider.Crash(ids[0], "exit 1")
-		w.until(30*time.Second, "the leader is about to act", func() bool { mu.Lock(); defer mu.Unlock(); return len(held) > 0 })
+		w.until(30*time.Second, "the leader is about to act", oneIsAboutToAct)
 
-		// Its key goes, but its session and its connection are well: only the fence stands between it and the records.
+		// Its key goes, but its session and its connection are well, and the next leader has not touched the records that it compares: only
+		// the fence stands between it and them.
 		key, _ := store.LeaderNow(w.list(w.keys.Of(store.KindLeader)))
 		w.remove(key.Key)
 		w.leads(time.Second, "two")
 		taken := w.store.Watch(w.t.Context(), w.keys.Prefix(), 0)
-		w.pass(0)
+		w.until(30*time.Second, "the next leader is about to act", twoIsAboutToAct)
 		mu.Lock()
 		hold = false
 		mu.Unlock()
-		free()
+		freeOne()
+		w.pass(time.Second)
+		freeTwo()
 		w.until(2*time.Minute, "the crashed one is replaced", func() bool { return w.settled(2) && !slices.Contains(w.ids(), ids[0]) })
 		last := w.put(w.keys.Request("end"), []byte(`{"schema": 1}`))
 		for b := range taken {

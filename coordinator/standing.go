@@ -15,7 +15,8 @@ type Standing struct {
 	ShardID   string    // "" until the shard's record was read
 	EtcdHeard time.Time // when etcd answered last; zero: never
 	Leads     bool
-	GraceEnd  time.Time // of a leader: nobody is judged lost before (SAFE-1)
+	GraceEnd  time.Time     // of a leader: nobody is judged lost before (SAFE-1)
+	History   time.Duration // to a leader: for how long etcd keeps its history at least; 0: not known
 }
 
 // Standing says how the replica is doing now. It costs nothing.
@@ -27,7 +28,7 @@ func (r *Replica) Standing() Standing {
 		s.Streams = gw.Streams()
 	}
 	if t != nil {
-		s.Leads, s.GraceEnd = true, t.evidence.GraceEnd()
+		s.Leads, s.GraceEnd, s.History = true, t.evidence.GraceEnd(), time.Duration(t.kept.Load())
 	}
 	return s
 }

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/leasehold/leasehold/coordinator/evidence"
@@ -23,11 +24,10 @@ var (
 )
 
 const (
-	fullPass    = 5 * time.Minute  // REC-1
-	servedEvery = 10 * time.Second // how exactly the next leader knows when we were last at work
-	passLate    = time.Second      // a plan that takes so long is worth a word
-	tickEvery   = time.Second
-	tickLate    = 3 * time.Second // a tick so late means that this process, or the machine, stood still
+	fullPass  = 5 * time.Minute // REC-1
+	passLate  = time.Second     // a plan that takes so long is worth a word
+	tickEvery = time.Second
+	tickLate  = 3 * time.Second // a tick so late means that this process, or the machine, stood still
 )
 
 // tenure is one term of leadership.
@@ -40,6 +40,7 @@ type tenure struct {
 	queues   map[queueOf]*queue
 	listers  map[string]*lister
 	pokes    chan struct{}
+	kept     atomic.Int64 // how old the history is that etcd keeps, as a time.Duration
 
 	verdicts map[string]plan.Judgment   // as last told in the journal
 	troubles map[string]time.Time       // since when we see trouble, of those in trouble
@@ -229,32 +230,6 @@ func leaderName(keys store.Keys, key string) string {
 	return name
 }
 
-// keepServed notes from time to time that a leader is at work: SAFE-13.
-func (t *tenure) keepServed(ctx context.Context) {
-	tick := time.NewTicker(servedEvery)
-	defer tick.Stop()
-	for {
-		rec := store.Served{Schema: store.Schema, At: time.Now().UTC(), Replica: t.r.cfg.ID, Gaps: t.evidence.ServedGaps()}
-		call, cancel := context.WithTimeout(ctx, servedEvery)
-		if v, err := t.r.askVitals(call); err == nil { // what it does not tell in time must not keep the note from being written
-			rec.Cluster, rec.Revision = v.ClusterName(), v.Revision
-		}
-		_, err := t.r.deps.Store.Commit(call, store.Txn{
-			Conditions: []store.Condition{t.fence.Condition()},
-			Writes:     []store.Write{store.Put(t.r.keys.Served(), store.Encode(rec))},
-		})
-		cancel()
-		if err != nil && ctx.Err() == nil {
-			t.log.Debug("served not noted", "error", err)
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-	}
-}
-
 // tellHeld warns of work that ought to be done and is not, once for each (OBS-1). Why, and what would free it, is in the status too.
 func (t *tenure) tellHeld(planned []string, p plan.Plan) {
 	for _, group := range planned {
@@ -277,9 +252,11 @@ func (t *tenure) tellHeld(planned []string, p plan.Plan) {
 const mostVerdicts = 50
 
 // tellVerdicts puts into the journal what has become of instances: each turn to the worse, and each return. What
-// was decided for it follows in the action's own entry.
+// was decided for it follows in the action's own entry. All of it is one transaction: whatever is to be done waits for it, and when many are in
+// trouble, etcd often is too.
 func (t *tenure) tellVerdicts(ctx context.Context, s *plan.Snapshot, p plan.Plan) {
-	told, more := 0, 0
+	var told []store.JournalEntry
+	more := 0
 	for _, g := range s.Groups {
 		for _, in := range g.Instances {
 			id, now := in.Record.ID, p.Judgments[in.Record.ID]
@@ -297,28 +274,32 @@ func (t *tenure) tellVerdicts(ctx context.Context, s *plan.Snapshot, p plan.Plan
 			if !troubled(now.Verdict) && (!troubled(before.Verdict) || now.Verdict == store.Unborn) {
 				continue
 			}
-			if told == mostVerdicts {
+			if len(told) == mostVerdicts {
 				more++
 				continue
 			}
-			told++
 			t.log.Info("verdict", "group", g.Name, "instance", id, "verdict", string(now.Verdict), "rule", now.Rule, "why", now.Why, "revision", int64(s.Revision))
-			t.tell(ctx, store.JournalEntry{
+			told = append(told, store.JournalEntry{
 				Rule: now.Rule, What: string(now.Verdict), Why: now.Why, Group: g.Name, Instance: id, Slot: in.Record.Place(), Verdict: now.Verdict,
 				Evidence: now.Evidence, Revision: s.Revision,
 			})
 		}
 	}
 	if more > 0 {
-		t.tell(ctx, store.JournalEntry{Rule: "DET-3", What: fmt.Sprintf("%d more verdicts changed", more), Revision: s.Revision})
+		told = append(told, store.JournalEntry{Rule: "DET-3", What: fmt.Sprintf("%d more verdicts changed", more), Revision: s.Revision})
+	}
+	if len(told) > 0 {
+		t.tell(ctx, told...)
 	}
 }
 
-// tell writes an entry that belongs to no change, under the fence like all that a leader writes. One that cannot be
-// written is lost: it only tells.
-func (t *tenure) tell(ctx context.Context, e store.JournalEntry) {
-	if _, err := t.commit(ctx, nil, nil, e); err != nil && ctx.Err() == nil {
-		t.log.Warn("journal entry lost", "rule", e.Rule, "instance", e.Instance, "what", e.What, "error", err)
+// tell writes entries that belong to no change, under the fence like all that a leader writes. Those that cannot be
+// written are lost: they only tell.
+func (t *tenure) tell(ctx context.Context, entries ...store.JournalEntry) {
+	if _, err := t.commit(ctx, nil, nil, entries...); err != nil && ctx.Err() == nil {
+		for _, e := range entries {
+			t.log.Warn("journal entry lost", "rule", e.Rule, "instance", e.Instance, "what", e.What, "error", err)
+		}
 	}
 }
 

@@ -22,12 +22,16 @@ packages=$(go list -race "$@" | sort -u)
 alone=$(comm -12 <(echo "$packages") <(go list ./coordinator/plan | sort))
 bubbles=$(comm -23 <(echo "$bubbles") <(echo "$alone"))
 
-# Where real programs have leases of a few seconds, nothing else runs beside them: what starves there for seconds is lost, and rightly so.
-programs=$(comm -12 <(echo "$packages") <(go list ./tests/detect ./tests/e2e ./tests/secrets ./tests/senses | sort))
+# Where real programs have leases of a few seconds, nothing that computes runs beside them: what starves there for seconds is lost, and rightly so.
+programs=$(comm -12 <(echo "$packages") <(go list ./tests/detect ./tests/e2e ./tests/secrets | sort)) # few programs each, which wait: side by side
+senses=$(comm -12 <(echo "$packages") <(go list ./tests/senses))
+# The same goes for the clusters of tests/faults. All that their members say goes through the test's own process, which the race detector would make slower
+# than any network; its parts are tested with it by themselves.
+faults=$(comm -12 <(echo "$packages") <(go list ./tests/faults))
 # The enemies of tests/attack send as much as they can: with the race detector on them they would be slower than what they attack, which is in
 # programs of its own in any case.
 attack=$(comm -12 <(echo "$packages") <(go list ./tests/attack))
-others=$(comm -23 <(echo "$packages") <(printf '%s\n' "$bubbles" "$alone" "$programs" "$attack" | sed '/^$/d' | sort))
+others=$(comm -23 <(echo "$packages") <(printf '%s\n' "$bubbles" "$alone" "$programs" "$senses" "$faults" "$attack" | sed '/^$/d' | sort))
 
 # What a test file's build constraint keeps from the race detector, or makes smaller there, is run without it.
 test_files() {
@@ -53,5 +57,7 @@ run "$unseen"
 run "$bubbles" -race -cpu 1
 run "$others" -race
 run "$attack" -p 1
-run "$programs" -race -p 1
+run "$programs" -race -p 3
+run "$senses" -race -p 1
+run "$faults" -p 1
 exit "$failed"

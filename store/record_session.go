@@ -31,6 +31,8 @@ const (
 	GoodbyeShutdown   Goodbye = "shutdown"
 	GoodbyeMoving     Goodbye = "moving"
 	GoodbyeEvacuating Goodbye = "evacuating"
+	// GoodbyeRefused is none: the agent is there and comes again and again, and the replica does not understand it.
+	GoodbyeRefused Goodbye = "refused"
 )
 
 // Alive is an agent's session, on the agent's lease: when the lease ends the key goes.
@@ -46,6 +48,8 @@ type Alive struct {
 	Why      string      `json:"why,omitempty"`     // what made it overdue or lost
 	Since    time.Time   `json:"since"`
 	Agent    string      `json:"agent"` // the agent's version
+	// Protocol is the version of the protocol that is spoken, or that a refused agent speaks; 0: the replica is of release 0.1.
+	Protocol uint32 `json:"protocol,omitempty"`
 }
 
 // Stray is an agent that said hello though there is no record of it (REC-8). On a lease.

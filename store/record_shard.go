@@ -61,10 +61,16 @@ type ShardSettings struct {
 	EligibleAge  Duration `json:"eligible_age,omitempty"` // EXP-1, where a group does not say; 0: off
 	ForcedAge    Duration `json:"forced_age,omitempty"`
 	Certificate  Duration `json:"certificate"` // SEC-3: how long an agent's certificate lasts; it is renewed after a third of that
+	// CompactAfter is how old etcd's history becomes before the leader has it forgotten, if nobody else does; 0: never, nil: the default.
+	CompactAfter *Duration `json:"compact_after,omitempty"`
 }
+
+// leastCompactAfter keeps what watches, lists at one revision and people may still read.
+const leastCompactAfter = Duration(time.Minute)
 
 // DefaultShardSettings are those of rules.md.
 func DefaultShardSettings() ShardSettings {
+	hour := Duration(time.Hour)
 	return ShardSettings{
 		ProviderPoll: Duration(5 * time.Second),
 		CreateRate:   10,
@@ -74,6 +80,7 @@ func DefaultShardSettings() ShardSettings {
 		ReconnectMax: Duration(30 * time.Second),
 		EventsKept:   Duration(7 * 24 * time.Hour),
 		Certificate:  Duration(30 * 24 * time.Hour),
+		CompactAfter: &hour,
 	}
 }
 
@@ -99,6 +106,9 @@ func (s ShardSettings) WithDefaults() ShardSettings {
 	if s.CreateBurst <= 0 {
 		s.CreateBurst = d.CreateBurst
 	}
+	if s.CompactAfter == nil || *s.CompactAfter != 0 && *s.CompactAfter < leastCompactAfter {
+		s.CompactAfter = d.CompactAfter
+	}
 	return s
 }
 
@@ -113,6 +123,19 @@ type Served struct {
 	Revision Revision `json:"revision,omitempty"`
 	// Gaps are the times in which no leader was at work, oldest first: the newest few of the last day.
 	Gaps []Gap `json:"gaps,omitempty"`
+	// History are revisions of which is known how old they are at least, oldest first.
+	History []Mark `json:"history,omitempty"`
+	// Journal are such revisions too, further apart and from longer ago: what entries of the journal are overdue.
+	Journal []Mark `json:"journal,omitempty"`
+	// Uncompacted says why etcd's history is not forgotten though it is old enough; "" if it is.
+	Uncompacted string `json:"uncompacted,omitempty"`
+}
+
+// Mark is a revision and how old it is at least, counted by leaders' monotonic clocks while they were at work: no wall clock makes
+// it older than it is.
+type Mark struct {
+	Revision Revision `json:"revision"`
+	Age      Duration `json:"age"`
 }
 
 // Exchanged says why the store is not the one that the record was written in; "" if it may be. Fences and revisions that were read
@@ -158,7 +181,8 @@ type Replica struct {
 	ID           string       `json:"id"`
 	Address      string       `json:"address"` // where agents reach it
 	Version      string       `json:"version"`
-	Providers    []string     `json:"providers"` // those it can use
+	Protocol     uint32       `json:"protocol,omitempty"` // the newest version that it speaks with agents; 0: it is of release 0.1, and speaks 1
+	Providers    []string     `json:"providers"`          // those it can use
 	Since        time.Time    `json:"since"`
 	SecretKeys   []string     `json:"secret_keys,omitempty"` // fingerprints of the keys with which it can read secrets
 	Issuer       string       `json:"issuer,omitempty"`      // fingerprint of the authority that it issues agents' certificates with

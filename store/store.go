@@ -26,7 +26,7 @@ var (
 	// ErrConflict: a condition of a transaction did not hold. Nothing was written. The error is
 	// a *ConflictError, which names the keys.
 	ErrConflict = errors.New("conflict")
-	// ErrCompacted: the revision asked for is no longer kept. List again.
+	// ErrCompacted: the revision asked for is no longer kept, or was compacted before. Who reads lists again.
 	ErrCompacted = errors.New("revision compacted")
 	// ErrLeaseGone: the lease has ended, here or by the caller's own clock. Grant a new one.
 	ErrLeaseGone = errors.New("lease gone")
@@ -34,6 +34,8 @@ var (
 	ErrUnknown = errors.New("outcome unknown")
 	// ErrUnavailable: the store did not answer and nothing was written. Safe to repeat.
 	ErrUnavailable = errors.New("store unavailable")
+	// ErrFull is an ErrUnavailable: the store answers, but takes no writes before somebody makes room in it.
+	ErrFull = fmt.Errorf("%w: its space is used up", ErrUnavailable)
 	// ErrDenied: the caller is not allowed, or not who it says it is.
 	ErrDenied = errors.New("permission denied")
 	// ErrNobody is an ErrDenied: the store wants to know who asks, and nothing said so.
@@ -198,6 +200,10 @@ type Store interface {
 
 	// Revoke ends a lease and deletes its keys. A lease that is gone is no error.
 	Revoke(ctx context.Context, id LeaseID) error
+
+	// Compact forgets what was before a revision, which itself can still be read: of everybody, beyond this shard too. Fails with
+	// ErrCompacted if that was done already.
+	Compact(ctx context.Context, before Revision) error
 
 	// Vitals asks the store how it is.
 	Vitals(ctx context.Context) (Vitals, error)

@@ -214,7 +214,7 @@ var bans = []ban{
 		find: refuseImports(
 			func(f sourceFile) bool { return !f.forTests() },
 			func(_ sourceFile, p string) bool {
-				return withinAny(p, "testing", "go.uber.org/goleak", "pgregory.net/rapid") ||
+				return withinAny(p, "testing", "go.uber.org/goleak", "pgregory.net/rapid", "github.com/anishathalye/porcupine") ||
 					within(p, module) && suite(p)
 			}),
 	},

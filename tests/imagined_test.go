@@ -15,6 +15,7 @@ var imagined = []struct {
 	{"provider/x.go", `package provider; import _ "` + module + `/store"`, []string{"contracts stand alone"}},
 	{"store/x.go", `package store; import _ "encoding/json"`, nil},
 	{"store/x_test.go", `package store; import _ "pgregory.net/rapid"`, nil},
+	{"store/x.go", `package store; import _ "github.com/anishathalye/porcupine"`, []string{"contracts stand alone", "no tests in the product"}},
 	{"store/x.go", `package store; import _ "pgregory.net/rapid"`, []string{"contracts stand alone", "no tests in the product"}},
 
 	{"coordinator/plan/x.go", `package plan; import _ "` + module + `/store"`, nil},

@@ -205,6 +205,12 @@ func (c *Contact) refused(now time.Time, l *line, r *protocol.Refused) []Order {
 			c.failed(now)
 			return orders
 		}
+		if c.streams > l.stream {
+			// It is one of ours that was given up, and came through late. To wait for long would cost us our lease.
+			c.lost(now, l)
+			note.Text = "a stream that was given up has come through, and ended this one"
+			return append(orders, note)
+		}
 		c.rest(now)
 		note.Text = "another agent speaks for this instance: look for a second copy of this machine"
 		return append(orders, note)

@@ -143,6 +143,12 @@ func TestStories(t *testing.T) {
 			{0, refused(1, protocol.Refused_SUPERSEDED, 0), "close 1 cut"},
 			{0, welcome(2, 7, "a", "b"), "warm a, report 2.1"},
 		}},
+		"superseded by a stream of ours that was given up, and came through late: at once elsewhere": {ordered("a", "b", "c"), joined("b", "c"), []step{
+			{5 * second, nil, "report 1.2"},
+			{5 * second, nil, "report 1.3, open 2 b epoch 2 lease 7"},
+			{0, ended(2), ""},
+			{0, refused(1, protocol.Refused_SUPERSEDED, 0), "close 1 cut, open 3 c epoch 3 lease 7"},
+		}},
 		"superseded by another agent: waits long": {ordered("a", "b"), joined("b"), []step{
 			{1 * second, refused(1, protocol.Refused_SUPERSEDED, 0), "close 1 cut"},
 			{30 * second, nil, "open 2 b epoch 2 lease 7"},

@@ -43,6 +43,7 @@ const (
 	Refused_MALFORMED          Refused_Reason = 6 // the agent broke the protocol
 	Refused_SUPERSEDED         Refused_Reason = 7 // a newer stream of this agent took over
 	Refused_CERTIFICATE        Refused_Reason = 8 // the stream's certificate is none, is not this agent's, has ended or is no longer believed: come with the newest
+	Refused_PROTOCOL           Refused_Reason = 9 // this replica speaks no version that the agent does: another may; the instance is left alone while the agent goes on trying
 )
 
 // Enum value maps for Refused_Reason.
@@ -57,6 +58,7 @@ var (
 		6: "MALFORMED",
 		7: "SUPERSEDED",
 		8: "CERTIFICATE",
+		9: "PROTOCOL",
 	}
 	Refused_Reason_value = map[string]int32{
 		"REASON_UNSPECIFIED": 0,
@@ -68,6 +70,7 @@ var (
 		"MALFORMED":          6,
 		"SUPERSEDED":         7,
 		"CERTIFICATE":        8,
+		"PROTOCOL":           9,
 	}
 )
 
@@ -155,14 +158,15 @@ func (Goodbye_Kind) EnumDescriptor() ([]byte, []int) {
 
 // JoinRequest comes over a connection on which only the coordinator has shown a certificate.
 type JoinRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Protocol      uint32                 `protobuf:"varint,1,opt,name=protocol,proto3" json:"protocol,omitempty"` // 1
-	Shard         string                 `protobuf:"bytes,2,opt,name=shard,proto3" json:"shard,omitempty"`        // the shard's random ID
-	Instance      string                 `protobuf:"bytes,3,opt,name=instance,proto3" json:"instance,omitempty"`
-	Token         string                 `protobuf:"bytes,4,opt,name=token,proto3" json:"token,omitempty"`
-	Request       []byte                 `protobuf:"bytes,5,opt,name=request,proto3" json:"request,omitempty"` // PKCS #10, DER, signed by the key that was made on the machine; what it says beside the key is not looked at
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	Protocol       uint32                 `protobuf:"varint,1,opt,name=protocol,proto3" json:"protocol,omitempty"` // the newest version that the agent speaks
+	Shard          string                 `protobuf:"bytes,2,opt,name=shard,proto3" json:"shard,omitempty"`        // the shard's random ID
+	Instance       string                 `protobuf:"bytes,3,opt,name=instance,proto3" json:"instance,omitempty"`
+	Token          string                 `protobuf:"bytes,4,opt,name=token,proto3" json:"token,omitempty"`
+	Request        []byte                 `protobuf:"bytes,5,opt,name=request,proto3" json:"request,omitempty"`                                      // PKCS #10, DER, signed by the key that was made on the machine; what it says beside the key is not looked at
+	OldestProtocol uint32                 `protobuf:"varint,6,opt,name=oldest_protocol,json=oldestProtocol,proto3" json:"oldest_protocol,omitempty"` // as in Hello
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *JoinRequest) Reset() {
@@ -228,6 +232,13 @@ func (x *JoinRequest) GetRequest() []byte {
 		return x.Request
 	}
 	return nil
+}
+
+func (x *JoinRequest) GetOldestProtocol() uint32 {
+	if x != nil {
+		return x.OldestProtocol
+	}
+	return 0
 }
 
 // Certificate is the agent's own.
@@ -700,18 +711,19 @@ func (*GatewayMessage_Trust) isGatewayMessage_Kind() {}
 
 // Hello is the first message of a stream.
 type Hello struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Protocol      uint32                 `protobuf:"varint,1,opt,name=protocol,proto3" json:"protocol,omitempty"` // 1
-	Shard         string                 `protobuf:"bytes,2,opt,name=shard,proto3" json:"shard,omitempty"`        // the shard's random ID
-	Instance      string                 `protobuf:"bytes,3,opt,name=instance,proto3" json:"instance,omitempty"`
-	BootId        string                 `protobuf:"bytes,4,opt,name=boot_id,json=bootId,proto3" json:"boot_id,omitempty"` // of the machine's present boot
-	Epoch         uint64                 `protobuf:"varint,5,opt,name=epoch,proto3" json:"epoch,omitempty"`                // grows with every stream of this agent (DET-18)
-	Lease         int64                  `protobuf:"varint,6,opt,name=lease,proto3" json:"lease,omitempty"`                // the lease of the stream before, 0 if there was none
-	AgentVersion  string                 `protobuf:"bytes,8,opt,name=agent_version,json=agentVersion,proto3" json:"agent_version,omitempty"`
-	AgentStarted  *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=agent_started,json=agentStarted,proto3" json:"agent_started,omitempty"`
-	Trust         string                 `protobuf:"bytes,10,opt,name=trust,proto3" json:"trust,omitempty"` // digest of what the agent believes: identity.Trust
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	Protocol       uint32                 `protobuf:"varint,1,opt,name=protocol,proto3" json:"protocol,omitempty"` // the newest version that the agent speaks
+	Shard          string                 `protobuf:"bytes,2,opt,name=shard,proto3" json:"shard,omitempty"`        // the shard's random ID
+	Instance       string                 `protobuf:"bytes,3,opt,name=instance,proto3" json:"instance,omitempty"`
+	BootId         string                 `protobuf:"bytes,4,opt,name=boot_id,json=bootId,proto3" json:"boot_id,omitempty"` // of the machine's present boot
+	Epoch          uint64                 `protobuf:"varint,5,opt,name=epoch,proto3" json:"epoch,omitempty"`                // grows with every stream of this agent (DET-18)
+	Lease          int64                  `protobuf:"varint,6,opt,name=lease,proto3" json:"lease,omitempty"`                // the lease of the stream before, 0 if there was none
+	AgentVersion   string                 `protobuf:"bytes,8,opt,name=agent_version,json=agentVersion,proto3" json:"agent_version,omitempty"`
+	AgentStarted   *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=agent_started,json=agentStarted,proto3" json:"agent_started,omitempty"`
+	Trust          string                 `protobuf:"bytes,10,opt,name=trust,proto3" json:"trust,omitempty"`                                          // digest of what the agent believes: identity.Trust
+	OldestProtocol uint32                 `protobuf:"varint,11,opt,name=oldest_protocol,json=oldestProtocol,proto3" json:"oldest_protocol,omitempty"` // and the oldest; 0: the newest alone
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *Hello) Reset() {
@@ -807,6 +819,13 @@ func (x *Hello) GetTrust() string {
 	return ""
 }
 
+func (x *Hello) GetOldestProtocol() uint32 {
+	if x != nil {
+		return x.OldestProtocol
+	}
+	return 0
+}
+
 // Welcome accepts the session: alive/<id> is on a lease with the full time to live.
 type Welcome struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
@@ -818,6 +837,7 @@ type Welcome struct {
 	ReconnectMax   *durationpb.Duration   `protobuf:"bytes,6,opt,name=reconnect_max,json=reconnectMax,proto3" json:"reconnect_max,omitempty"`
 	Coordinators   []string               `protobuf:"bytes,7,rep,name=coordinators,proto3" json:"coordinators,omitempty"` // all replicas that serve agents now
 	Now            *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=now,proto3" json:"now,omitempty"`
+	Protocol       uint32                 `protobuf:"varint,9,opt,name=protocol,proto3" json:"protocol,omitempty"` // the version that is spoken on this stream: the newest that both sides know
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -906,6 +926,13 @@ func (x *Welcome) GetNow() *timestamppb.Timestamp {
 		return x.Now
 	}
 	return nil
+}
+
+func (x *Welcome) GetProtocol() uint32 {
+	if x != nil {
+		return x.Protocol
+	}
+	return 0
 }
 
 // Refused ends the stream before, or after, a Welcome.
@@ -2817,13 +2844,14 @@ var File_protocol_proto protoreflect.FileDescriptor
 
 const file_protocol_proto_rawDesc = "" +
 	"\n" +
-	"\x0eprotocol.proto\x12\x12leasehold.agent.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x8b\x01\n" +
+	"\x0eprotocol.proto\x12\x12leasehold.agent.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xb4\x01\n" +
 	"\vJoinRequest\x12\x1a\n" +
 	"\bprotocol\x18\x01 \x01(\rR\bprotocol\x12\x14\n" +
 	"\x05shard\x18\x02 \x01(\tR\x05shard\x12\x1a\n" +
 	"\binstance\x18\x03 \x01(\tR\binstance\x12\x14\n" +
 	"\x05token\x18\x04 \x01(\tR\x05token\x12\x18\n" +
-	"\arequest\x18\x05 \x01(\fR\arequest\"\x88\x01\n" +
+	"\arequest\x18\x05 \x01(\fR\arequest\x12'\n" +
+	"\x0foldest_protocol\x18\x06 \x01(\rR\x0eoldestProtocol\"\x88\x01\n" +
 	"\vCertificate\x12\x14\n" +
 	"\x05chain\x18\x01 \x03(\fR\x05chain\x12/\n" +
 	"\x05trust\x18\x02 \x01(\v2\x19.leasehold.agent.v1.TrustR\x05trust\x122\n" +
@@ -2849,7 +2877,7 @@ const file_protocol_proto_rawDesc = "" +
 	"\x06wanted\x18\a \x01(\v2\x1a.leasehold.agent.v1.WantedH\x00R\x06wanted\x12C\n" +
 	"\vcertificate\x18\b \x01(\v2\x1f.leasehold.agent.v1.CertificateH\x00R\vcertificate\x121\n" +
 	"\x05trust\x18\t \x01(\v2\x19.leasehold.agent.v1.TrustH\x00R\x05trustB\x06\n" +
-	"\x04kind\"\x9c\x02\n" +
+	"\x04kind\"\xc5\x02\n" +
 	"\x05Hello\x12\x1a\n" +
 	"\bprotocol\x18\x01 \x01(\rR\bprotocol\x12\x14\n" +
 	"\x05shard\x18\x02 \x01(\tR\x05shard\x12\x1a\n" +
@@ -2860,7 +2888,8 @@ const file_protocol_proto_rawDesc = "" +
 	"\ragent_version\x18\b \x01(\tR\fagentVersion\x12?\n" +
 	"\ragent_started\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\fagentStarted\x12\x14\n" +
 	"\x05trust\x18\n" +
-	" \x01(\tR\x05trustJ\x04\b\a\x10\b\"\x87\x03\n" +
+	" \x01(\tR\x05trust\x12'\n" +
+	"\x0foldest_protocol\x18\v \x01(\rR\x0eoldestProtocolJ\x04\b\a\x10\b\"\xa3\x03\n" +
 	"\aWelcome\x12\x18\n" +
 	"\areplica\x18\x01 \x01(\tR\areplica\x12\x14\n" +
 	"\x05lease\x18\x02 \x01(\x03R\x05lease\x12B\n" +
@@ -2869,11 +2898,12 @@ const file_protocol_proto_rawDesc = "" +
 	"\rreconnect_min\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\freconnectMin\x12>\n" +
 	"\rreconnect_max\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\freconnectMax\x12\"\n" +
 	"\fcoordinators\x18\a \x03(\tR\fcoordinators\x12,\n" +
-	"\x03now\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\x03now\"\xa8\x02\n" +
+	"\x03now\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\x03now\x12\x1a\n" +
+	"\bprotocol\x18\t \x01(\rR\bprotocol\"\xb6\x02\n" +
 	"\aRefused\x12:\n" +
 	"\x06reason\x18\x01 \x01(\x0e2\".leasehold.agent.v1.Refused.ReasonR\x06reason\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12!\n" +
-	"\fstored_epoch\x18\x03 \x01(\x04R\vstoredEpoch\"\xa3\x01\n" +
+	"\fstored_epoch\x18\x03 \x01(\x04R\vstoredEpoch\"\xb1\x01\n" +
 	"\x06Reason\x12\x16\n" +
 	"\x12REASON_UNSPECIFIED\x10\x00\x12\x0f\n" +
 	"\vUNAVAILABLE\x10\x01\x12\v\n" +
@@ -2884,7 +2914,8 @@ const file_protocol_proto_rawDesc = "" +
 	"\tMALFORMED\x10\x06\x12\x0e\n" +
 	"\n" +
 	"SUPERSEDED\x10\a\x12\x0f\n" +
-	"\vCERTIFICATE\x10\b\"7\n" +
+	"\vCERTIFICATE\x10\b\x12\f\n" +
+	"\bPROTOCOL\x10\t\"7\n" +
 	"\x03Ack\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x04R\bsequence\x12\x14\n" +
 	"\x05lease\x18\x02 \x01(\x03R\x05lease\"<\n" +

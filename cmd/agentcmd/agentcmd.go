@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -27,6 +28,7 @@ type Cmd struct {
 	StateDir     string `help:"Where the agent keeps what must outlive it. Default: the directory of the bootstrap document." env:"LEASEHOLD_STATE_DIR" placeholder:"DIR"`
 	WorkDir      string `help:"The workload's working directory. Default: the state directory." env:"LEASEHOLD_WORK_DIR" placeholder:"DIR"`
 	BootID       string `name:"boot-id" help:"The machine's present boot. Default: the kernel's." env:"LEASEHOLD_BOOT_ID" placeholder:"ID"`
+	Source       string `help:"The address of this machine that streams to coordinators come from, where it has several. Default: as routes say." env:"LEASEHOLD_SOURCE" placeholder:"IP"`
 	Farewell     string `help:"What the agent says when it is told to end: shutdown (the machine goes) or restart (the agent will be back)." enum:"shutdown,restart" default:"shutdown" env:"LEASEHOLD_FAREWELL"`
 	KeepWorkload bool   `help:"With --farewell=restart: leave the workload running for the next agent." env:"LEASEHOLD_KEEP_WORKLOAD"`
 }
@@ -38,6 +40,10 @@ type Version string
 func (c *Cmd) Run(ctx context.Context, log *slog.Logger, version Version) error {
 	if c.Bootstrap == "" {
 		return fmt.Errorf("no bootstrap document: name it with --bootstrap or %s", provider.EnvBootstrap)
+	}
+	source, err := sourceOf(c.Source)
+	if err != nil {
+		return err
 	}
 	bootstrap, err := readBootstrap(c.Bootstrap)
 	if err != nil {
@@ -97,7 +103,7 @@ func (c *Cmd) Run(ctx context.Context, log *slog.Logger, version Version) error 
 		return fmt.Errorf("%s: %w", c.Bootstrap, err)
 	}
 	a, err := agent.New(agent.Config{
-		Bootstrap: bootstrap, BootID: boot, StateDir: stateDir, Version: string(version),
+		Bootstrap: bootstrap, BootID: boot, StateDir: stateDir, Version: string(version), Source: source,
 		Farewell: agent.Farewell(or(c.Farewell, string(agent.FarewellShutdown))), KeepWorkload: c.KeepWorkload,
 	}, agent.Deps{
 		Passport: papers, Logger: log, Host: sampler, Workload: runner, Hook: hook, Checks: checker,
@@ -115,6 +121,18 @@ func papersOf(bootstrap provider.Bootstrap, stateDir string, log *slog.Logger) (
 		return passport.Unsecured{}, nil
 	}
 	return passport.Open(passport.Config{Bootstrap: bootstrap, StateDir: stateDir}, passport.Deps{Logger: log})
+}
+
+// sourceOf is the address that streams are to come from, none if nothing was said. Whether this machine has it is not asked: it may come up later than the agent.
+func sourceOf(told string) (netip.Addr, error) {
+	if told == "" {
+		return netip.Addr{}, nil
+	}
+	source, err := netip.ParseAddr(told)
+	if err != nil || source.IsUnspecified() || source.IsMulticast() {
+		return source, fmt.Errorf("source: %q: --source and LEASEHOLD_SOURCE take an IP address of this machine, without port or name: 192.0.2.7, say", told)
+	}
+	return source, nil
 }
 
 // readBootstrap reads the document, and says what to do if there is none.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -41,6 +42,9 @@ func TestWhatIsWrongIsSaidInOneLine(t *testing.T) {
 		"bad duration": {Cmd{Bootstrap: write("bad", strings.Replace(document, "30s", "soon", 1))}, "reconnect_max"},
 		"bad CA":       {Cmd{Bootstrap: write("tls", strings.Replace(document, `"schema":1`, `"schema":1,"ca":"PEM"`, 1))}, "bootstrap document: ca: no certificate authority to believe"},
 		"state dir":    {Cmd{Bootstrap: write("ok", document), StateDir: file + "/below"}, "make state directory"},
+		"source name":  {Cmd{Bootstrap: write("ok3", document), Source: "localhost"}, `source: "localhost": --source and LEASEHOLD_SOURCE take an IP address of this machine`},
+		"source port":  {Cmd{Bootstrap: write("ok4", document), Source: "192.0.2.7:80"}, "without port or name"},
+		"source of no": {Cmd{Bootstrap: write("ok5", document), Source: "0.0.0.0"}, "IP address of this machine"},
 		"keep":         {Cmd{Bootstrap: write("ok2", document), KeepWorkload: true}, "set farewell to restart"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -76,6 +80,38 @@ func TestRunsWithoutAnyReplicaUntilItIsTold(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join(filepath.Dir(path), "agent.json"))
 	if err != nil || !json.Valid(data) {
 		t.Errorf("state beside the document is %q, %v", data, err)
+	}
+}
+
+func TestStreamsComeFromTheAddressThatIsTold(t *testing.T) {
+	const source = "127.0.0.77"
+	replica, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer replica.Close()
+	path := filepath.Join(t.TempDir(), "bootstrap.json")
+	if err := os.WriteFile(path, []byte(strings.Replace(document, "127.0.0.1:1", replica.Addr().String(), 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() {
+		err := (&Cmd{Bootstrap: path, Source: source}).Run(ctx, slog.New(slog.DiscardHandler), "test")
+		replica.Close()
+		done <- err
+	}()
+	c, err := replica.Accept()
+	if err != nil {
+		t.Fatalf("nobody came: %v; agent ended: %v", err, <-done)
+	}
+	if from, ok := c.RemoteAddr().(*net.TCPAddr); !ok || from.IP.String() != source {
+		t.Errorf("the agent came from %s, want %s", c.RemoteAddr(), source)
+	}
+	c.Close()
+	cancel()
+	if err := <-done; err != nil {
+		t.Errorf("Run: %v, want nil", err)
 	}
 }
 

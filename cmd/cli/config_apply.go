@@ -79,6 +79,9 @@ func (c *ConfigApply) changes(ctx context.Context, s *Session) ([]change, error)
 	var changes []change
 	for _, g := range groups {
 		ch, err := s.planStatic(ctx, g.Group)
+		if err == nil {
+			err = s.going(ch, c.DryRun)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -136,9 +139,6 @@ func (s *Session) planStatic(ctx context.Context, g store.Group) (change, error)
 	ch.after = ch.inForceWith(g)
 	if ch.lost != nil {
 		s.warn("%s: %s; until then what was in force stays so", ch.name, ch.lost.Missing(*ch.before))
-	}
-	if ch.after.Deleting {
-		s.warn("%s is being deleted: what is written now changes nothing about that", ch.name)
 	}
 	if err := ch.after.Validate(); err != nil {
 		return ch, failure(Failed, "leasehold group edit "+ch.name, "group %s: with what is set beside it (revision %d) it would be wrong: %s", ch.name, ch.was, joined(err))

@@ -73,7 +73,7 @@ func showShardSettings(scr output.Screen, name string, shard store.Versioned[sto
 	set, force, usual := flatRecord(shard.Record.Settings), flatRecord(shard.Record.Settings.WithDefaults()), flatRecord(store.DefaultShardSettings())
 	for _, k := range shardSettings {
 		value, from := force[k], "shard"
-		if value == "" {
+		if value == "" || value == "0s" {
 			value = "off"
 		}
 		if force[k] == usual[k] || set[k] != force[k] {
@@ -86,7 +86,7 @@ func showShardSettings(scr output.Screen, name string, shard store.Versioned[sto
 
 // shardSettings are the settings of a shard, in their order.
 var shardSettings = []string{
-	"provider_poll", "create_rate", "create_burst", "orphan_grace", "reconnect_min", "reconnect_max", "events_kept", "eligible_age", "forced_age", "certificate",
+	"provider_poll", "create_rate", "create_burst", "orphan_grace", "reconnect_min", "reconnect_max", "events_kept", "eligible_age", "forced_age", "certificate", "compact_after",
 }
 
 // flatRecord is a record without parts, by the names of its fields.

@@ -31,6 +31,9 @@ func (c *GroupApply) Run(ctx context.Context, s *Session) error {
 	var changes []change
 	for _, g := range groups {
 		ch, err := s.planChange(ctx, g)
+		if err == nil {
+			err = s.going(ch, c.DryRun)
+		}
 		if err != nil {
 			return err
 		}
@@ -124,13 +127,24 @@ func (s *Session) planChange(ctx context.Context, g fileGroup) (change, error) {
 	if ch.before != nil {
 		ch.after.OperatorState = ch.before.OperatorState
 	}
-	if ch.after.Deleting {
-		s.warn("%s is being deleted: what is written now changes nothing about that", ch.name)
-	}
 	if ch.broken != nil {
 		s.warn("%s: the spec at revision %d cannot be used (%s); it is replaced as a whole", ch.name, ch.was, joined(ch.broken))
 	}
 	return ch, nil
+}
+
+// going refuses what is applied to a group that is being deleted: it would go with it, and whoever applied it would take it for made. Who
+// only looks is told so.
+func (s *Session) going(ch change, look bool) error {
+	switch {
+	case !ch.after.Deleting:
+		return nil
+	case look:
+		s.warn("%s is being deleted: nothing can be applied to it until it is gone", ch.name)
+		return nil
+	default:
+		return failure(Conflict, "leasehold group delete "+ch.name+" --wait, which ends when it is gone, then the same command", "group %s is being deleted, and what is applied now would go with it; nothing was changed", ch.name)
+	}
 }
 
 func (c *GroupApply) moved(ch change) error {

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -94,6 +96,35 @@ func TestDeleteOfAGroupThatIsGoing(t *testing.T) {
 	code, stdout, stderr := w.run("group", "delete", "web")
 	if code != Done || stdout != "web unchanged rev -\n" || !strings.Contains(stderr, "being deleted already") {
 		t.Errorf("exit %d: %s%s", code, stdout, stderr)
+	}
+}
+
+// What is applied to a group that is being deleted would go with it: it is refused, and who only looks is told.
+//
+// proves REC-7
+func TestApplyToAGroupThatIsGoing(t *testing.T) {
+	w := newWorld(t)
+	g := webGroup(3)
+	g.Deleting = true
+	w.put(store.KindGroups, "web", g)
+	file := filepath.Join(t.TempDir(), "web.yaml")
+	if err := os.WriteFile(file, []byte("name: web\nprovider: process\nsize: 3\n---\nname: new\nprovider: process\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, out, err := w.run("group", "apply", "-f", file)
+	w.expect(code, out, err, Conflict, "2>group web is being deleted", "2>next: leasehold group delete web --wait")
+	if code, _, _ := w.run("group", "show", "new"); code != NotFound {
+		t.Errorf("another group of the file was written, exit %d", code)
+	}
+	for _, look := range []string{"group diff -f " + file, "group apply --dry-run -f " + file} {
+		code, out, err := w.run(strings.Fields(look)...)
+		w.expect(code, out, err, Done, "2>warning: web is being deleted: nothing can be applied to it until it is gone")
+	}
+	if _, err := w.st.Commit(t.Context(), store.Txn{Writes: []store.Write{store.Delete(w.keys.Group("web"))}}); err != nil {
+		t.Fatal(err)
+	}
+	if out := w.must("group", "apply", "-f", file); !strings.Contains(out, "web created") {
+		t.Error(out)
 	}
 }
 

@@ -23,6 +23,9 @@ func (c *GroupDiff) Run(ctx context.Context, s *Session) error {
 	differs := false
 	for _, g := range groups {
 		ch, err := s.planChange(ctx, g)
+		if err == nil {
+			err = s.going(ch, true)
+		}
 		if err != nil {
 			return err
 		}

@@ -74,6 +74,26 @@ func TestALostAnswerIsNotCalledAFailure(t *testing.T) {
 	}
 }
 
+// full is a store that has no room left for anything.
+type full struct{ store.Store }
+
+func (full) Commit(context.Context, store.Txn) (store.Revision, error) { return 0, store.ErrFull }
+
+// An etcd that is full is there, and starting it helps nobody.
+func TestAFullEtcdIsToldFromOneThatIsNotThere(t *testing.T) {
+	w := newWorld(t)
+	w.put(store.KindGroups, "web", webGroup(3))
+	w.st = &full{w.st}
+	for _, args := range []string{"group scale web 5", "group delete web --confirm=web"} {
+		code, out, err := w.run(strings.Fields(args)...)
+		w.expect(code, out, err, Unreachable, "2>takes no writes: its space is used up\n", "2>next: etcdctl compact ", "2>etcdctl defrag ", "2>etcdctl alarm disarm")
+		if strings.Contains(err, "cannot be reached") || strings.Contains(err, "start etcd") {
+			t.Errorf("%s: %s", args, err)
+		}
+	}
+	w.must("group", "show", "web")
+}
+
 func TestInterrupt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -136,13 +136,19 @@ func whatHelps(why string) string {
 
 const startEtcd = "start etcd there, or everything with leasehold dev; or name another with --endpoints or LEASEHOLD_ENDPOINTS"
 
-// unreachable says what an operator can do about a store that does not answer.
+// makeRoom is for an etcd that has raised its NOSPACE alarm.
+const makeRoom = "etcdctl compact with the revision that leasehold status -o json tells, etcdctl defrag on each member, etcdctl alarm disarm, then the same command"
+
+// unreachable says what an operator can do about a store that does not answer, or does not do what it is asked.
 func (s *Session) unreachable(what string, err error) error {
 	var known *Failure
 	if errors.As(err, &known) {
 		return known
 	}
 	where := strings.Join(s.flags.Endpoints, ", ")
+	if errors.Is(err, store.ErrFull) {
+		return failure(Unreachable, makeRoom, "%s: etcd at %s takes no writes: its space is used up", what, where)
+	}
 	why := fmt.Sprintf("no answer in %s", s.requestLimit())
 	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
 		why = joined(err)

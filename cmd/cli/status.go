@@ -1,10 +1,13 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -195,11 +198,27 @@ func headline(scr output.Screen, st shardState, now time.Time) string {
 			parts = append(parts, fmt.Sprintf("last served %s ago by %s", output.Age(now, st.served.Record.At), st.served.Record.Replica))
 		}
 	}
-	parts = append(parts, fmt.Sprintf("replicas %d", len(st.replicas)), fmt.Sprintf("rev %d", st.revision))
+	parts = append(parts, fmt.Sprintf("replicas %d%s", len(st.replicas), mixture(st.replicas)), fmt.Sprintf("rev %d", st.revision))
 	if st.shard.Record.Hold != nil {
 		parts = append(parts, scr.Alarm("ON HOLD"))
 	}
 	return strings.Join(parts, "  ")
+}
+
+// mixture says which releases the replicas are of, where that is not the same one: an upgrade is under way, or was left unfinished.
+func mixture(replicas []store.Versioned[store.Replica]) string {
+	count := map[string]int{}
+	for _, r := range replicas {
+		count[output.OneLine(r.Record.Version)]++
+	}
+	if len(count) < 2 {
+		return ""
+	}
+	var parts []string
+	for _, version := range slices.Sorted(maps.Keys(count)) {
+		parts = append(parts, fmt.Sprintf("%d of %s", count[version], cmp.Or(version, "no version")))
+	}
+	return " (" + strings.Join(parts, ", ") + ")"
 }
 
 func revision(r store.Revision) string {

@@ -86,6 +86,13 @@ func shardProblems(st shardState, now time.Time) []problem {
 			Next: "when the reason is gone: leasehold release",
 		})
 	}
+	if why := st.served.Record.Uncompacted; why != "" {
+		keep := st.shard.Record.Settings.WithDefaults().CompactAfter.D()
+		found = append(found, problem{
+			About: st.name, What: "etcd's history is not compacted, so that its database grows until it is full: " + why,
+			Next: "start etcd with --auto-compaction-retention=" + keep.String(),
+		})
+	}
 	for _, zone := range slices.Sorted(maps.Keys(st.shard.Record.Evacuated)) {
 		e := st.shard.Record.Evacuated[zone]
 		found = append(found, problem{

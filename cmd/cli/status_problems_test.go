@@ -86,6 +86,19 @@ func TestTheEndOfTheAuthorityIsAProblem(t *testing.T) {
 	}
 }
 
+// That nobody compacts etcd is told, and what an operator can do about it.
+func TestHistoryThatNobodyCompactsIsAProblem(t *testing.T) {
+	w := newWorld(t)
+	w.serve()
+	w.put(store.KindServed, "", store.Served{Schema: store.Schema, At: noon, Replica: "coord-a", Uncompacted: "only root may"})
+	out := w.must("status")
+	for _, want := range []string{"1 problem\n", "its database grows until it is full: only root may", "--auto-compaction-retention=1h0m0s"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is not told:\n%s", want, out)
+		}
+	}
+}
+
 // A hold of the shard is told of the shard, not of each of its groups as well.
 func TestAHoldIsToldOnce(t *testing.T) {
 	w := heldWorld(t, store.Blocked{Rule: "SAFE-12", What: "all changes", Why: "the shard is on hold", Until: "the hold is released"})

@@ -30,7 +30,7 @@ func (e *Evidence) ListedBy(name string, begun time.Time, machines []provider.Ma
 				now.State += " (" + m.Why + ")"
 			}
 		}
-		same := !old.Begun.IsZero() && old.Listed == now.Listed && old.Down == now.Down
+		same := !old.Begun.IsZero() && old.Listed == now.Listed && old.Down == now.Down && (!now.Down || old.BootID == now.BootID) // of two boots nothing was said twice
 		switch {
 		case !same:
 			w.counted = begun

@@ -171,9 +171,12 @@ func (e *Evidence) see(c *picture.Content, id string, first bool) {
 	// An agent whose machine is there may be trying to reach us, registered or not.
 	if ttl := rec.Spec.Report.LeaseTTL.D(); ttl > 0 && (rec.Phase.Registered() || rec.Phase == store.Booting) {
 		back := c.Shard.Record.Settings.ReconnectMax.D()
-		e.longest = max(e.longest, ttl+back+back/2) // the half is for addresses that do not answer, one after the other
+		e.longest = max(e.longest, ttl+back+max(back/2, unanswered))
 	}
 }
+
+// unanswered is for replicas that do not answer, one after the other, in a round of an agent through all of them: two, as long as it waits for each.
+const unanswered = 10 * time.Second
 
 // meet is the witness of an instance that is seen for the first time.
 func (e *Evidence) meet(rec store.Instance, now time.Time, first bool) *witness {

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,7 +41,7 @@ func (s *session) read(ctx context.Context) (found, error) {
 func (s *session) put(ctx context.Context, f found, lease store.Lease, state store.StreamState, goodbye store.Goodbye, why string) error {
 	rec := store.Alive{
 		Schema: store.Schema, Instance: s.instance, Replica: s.g.cfg.Replica, Lease: lease.ID.String(), BootID: s.bootID, Epoch: s.epoch,
-		State: state, Goodbye: goodbye, Why: why, Since: time.Now().UTC(), Agent: s.hello.GetAgentVersion(),
+		State: state, Goodbye: goodbye, Why: why, Since: time.Now().UTC(), Agent: s.hello.GetAgentVersion(), Protocol: cmp.Or(s.spoken, s.hello.GetProtocol()),
 	}
 	s.asked = true
 	rev, err := s.g.deps.Store.Commit(ctx, store.Txn{
@@ -81,6 +82,23 @@ func retryConflicts(ctx context.Context, exchange func() error) error {
 
 // open registers the session, or says why not.
 func (s *session) open(ctx context.Context) *protocol.Refused {
+	if refusal := s.register(ctx, func(ctx context.Context, f found) error {
+		lease, err := s.leaseFor(ctx, f)
+		if err != nil {
+			return err
+		}
+		return s.put(ctx, f, lease, store.StreamOpen, "", "")
+	}); refusal != nil {
+		return refusal
+	}
+	s.accepted = time.Now()
+	s.overdue = time.AfterFunc(s.overdueAfter(), s.becomeOverdue)
+	s.recallReport(ctx)
+	return nil
+}
+
+// register writes that the agent is there, such as it may be said, or says why not.
+func (s *session) register(ctx context.Context, write func(ctx context.Context, f found) error) *protocol.Refused {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	if s.hello.GetShard() != s.g.cfg.ShardID {
@@ -111,11 +129,7 @@ func (s *session) open(ctx context.Context) *protocol.Refused {
 		s.want(f.instance)
 		spec := f.instance.Record.Spec.Report
 		s.interval, s.ttl = spec.Interval.D(), spec.LeaseTTL.D()
-		lease, err := s.leaseFor(ctx, f)
-		if err != nil {
-			return err
-		}
-		return s.put(ctx, f, lease, store.StreamOpen, "", "")
+		return write(ctx, f)
 	})
 	switch {
 	case errors.Is(err, errRetired):
@@ -126,13 +140,9 @@ func (s *session) open(ctx context.Context) *protocol.Refused {
 	case err != nil:
 		s.g.deps.Logger.Warn("agent could not be registered", "instance", s.instance, "error", err)
 		return &protocol.Refused{Reason: protocol.Refused_UNAVAILABLE, Message: "etcd: " + err.Error()}
-	case refusal != nil:
+	default:
 		return refusal
 	}
-	s.accepted = time.Now()
-	s.overdue = time.AfterFunc(s.overdueAfter(), s.becomeOverdue)
-	s.recallReport(ctx)
-	return nil
 }
 
 // mayOpen applies DET-18 to what is stored.

@@ -184,6 +184,11 @@ func (g *Gateway) Session(stream grpc.BidiStreamingServer[protocol.AgentMessage,
 		g.deps.Meter.StreamRefused(refusal.GetRefused().GetReason().String())
 		return s.stream.Send(refusal)
 	}
+	if s.spoken == 0 {
+		refusal := s.leaveAlone(stream.Context())
+		g.deps.Meter.StreamRefused(refusal.GetReason().String())
+		return s.stream.Send(&protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Refused{Refused: refusal}})
+	}
 	if refusal := s.open(stream.Context()); refusal != nil {
 		g.deps.Meter.StreamRefused(refusal.GetReason().String())
 		g.deps.Logger.Debug("agent refused", "instance", hello.GetInstance(), "reason", refusal.GetReason().String(), "why", refusal.GetMessage())
@@ -259,13 +264,19 @@ func (g *Gateway) leaving() bool {
 
 // settings are the shard's, as they are now.
 func (g *Gateway) settings() store.ShardSettings {
-	settings := store.DefaultShardSettings()
+	settings, _ := g.known()
+	return settings
+}
+
+// known are the shard's settings, or the defaults as long as nobody has told us.
+func (g *Gateway) known() (settings store.ShardSettings, known bool) {
+	settings = store.DefaultShardSettings()
 	g.deps.Picture.View(func(c *picture.Content) {
-		if c.Shard.Present() {
+		if known = c.Shard.Present(); known {
 			settings = c.Shard.Record.Settings
 		}
 	})
-	return settings
+	return settings, known
 }
 
 // addresses lists where agents find the replicas that serve now.

@@ -30,6 +30,26 @@ func TestHelloIsWelcomed(t *testing.T) {
 	})
 }
 
+// A replica that does not know the shard yet tells agents nothing of waiting: they keep what they were told, by which a leader reckons how long
+// it gives them to return.
+//
+// proves SAFE-1
+func TestReplicaThatDoesNotKnowTheShardTellsNoWaits(t *testing.T) {
+	inWorld(t, func(w *world) {
+		if _, err := w.store.Commit(t.Context(), store.Txn{Writes: []store.Write{store.Delete(w.keys.Shard())}}); err != nil {
+			t.Fatal(err)
+		}
+		r := w.serve("one")
+		defer r.stop()
+		w.record("web-0", store.Booting)
+		a := r.call(hello("web-0", "boot1", 1))
+		defer a.hangUp()
+		if m := a.next().GetWelcome(); m == nil || m.GetReconnectMin() != nil || m.GetReconnectMax() != nil {
+			t.Errorf("welcome %v", m)
+		}
+	})
+}
+
 func TestHelloOfAnotherShardIsRefused(t *testing.T) {
 	inWorld(t, func(w *world) {
 		r := w.serve("one")
@@ -59,7 +79,7 @@ func TestMalformedHellosEndTheStream(t *testing.T) {
 			"long digest":           func(h *protocol.Hello) { h.Trust = strings.Repeat("x", 101) },
 			"path for an instance":  func(h *protocol.Hello) { h.Instance = "../groups/web" },
 			"dots for an instance":  func(h *protocol.Hello) { h.Instance = ".." },
-			"unknown protocol":      func(h *protocol.Hello) { h.Protocol = 2 },
+			"no protocol":           func(h *protocol.Hello) { h.Protocol = 0 },
 			"no epoch":              func(h *protocol.Hello) { h.Epoch = 0 },
 			"too long for the wire": func(h *protocol.Hello) { h.Trust = strings.Repeat("x", 300<<10) },
 		} {

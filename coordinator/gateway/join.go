@@ -38,8 +38,13 @@ func (g *Gateway) Join(ctx context.Context, req *protocol.JoinRequest) (*protoco
 	if g.deps.Authority == nil {
 		return nil, status.Error(codes.Unimplemented, "streams are not secured here: nobody needs to join")
 	}
-	if req.GetProtocol() != 1 {
-		return nil, status.Errorf(codes.InvalidArgument, "join: protocol %d is not known here, 1 is: upgrade the coordinators first, then the agents", req.GetProtocol())
+	if _, ok := protocol.Spoken().Common(versionsOf(req)); !ok {
+		f := foreign(versionsOf(req))
+		f.What, f.Claimed = "join refused", req.GetInstance()
+		_, f.Address = peerOf(ctx)
+		g.refusals.Add(f)
+		g.answerLate(ctx)
+		return nil, status.Error(codes.InvalidArgument, "join: "+f.Detail)
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

@@ -43,6 +43,7 @@ type session struct {
 	epoch    uint64
 	hello    *protocol.Hello
 	peer     string
+	spoken   uint32 // the version of the protocol that both sides know; 0: there is none
 
 	outbox chan *protocol.GatewayMessage // what others than the stream's goroutine want said
 	wanted wanted
@@ -81,6 +82,9 @@ func newSession(g *Gateway, stream agentStream, hello *protocol.Hello) *session 
 	}
 	s.ctx, s.cancel = context.WithCancelCause(stream.Context())
 	s.proof.peer, s.peer = peerOf(stream.Context())
+	if version, ok := protocol.Spoken().Common(versionsOf(hello)); ok {
+		s.spoken = version
+	}
 	return s
 }
 
@@ -132,8 +136,8 @@ func malformed(h *protocol.Hello) string {
 	if !identity.IsName(h.GetInstance()) { // it becomes part of keys
 		return "hello: instance is no name"
 	}
-	if h.GetProtocol() != 1 {
-		return fmt.Sprintf("hello: protocol %d is not known here, 1 is: upgrade the coordinators first, then the agents", h.GetProtocol())
+	if h.GetProtocol() == 0 {
+		return "hello: protocol must be at least 1"
 	}
 	if h.GetEpoch() == 0 {
 		return "hello: epoch must be at least 1"
@@ -291,12 +295,17 @@ func (s *session) welcome() error {
 	}
 	lease := s.lease.ID
 	s.turn.give()
-	settings := s.g.settings()
+	// Before we know the shard we say nothing of waiting: the agent knows it from whoever made it, or welcomed it last. What it is told is what a
+	// leader counts on when it gives agents the time to return (SAFE-1).
+	var least, most *durationpb.Duration
+	if settings, known := s.g.known(); known {
+		least, most = durationpb.New(settings.ReconnectMin.D()), durationpb.New(settings.ReconnectMax.D())
+	}
 	return s.stream.Send(&protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Welcome{Welcome: &protocol.Welcome{
 		Replica: s.g.cfg.Replica, Lease: int64(lease),
 		ReportInterval: durationpb.New(s.interval), LeaseTtl: durationpb.New(s.ttl),
-		ReconnectMin: durationpb.New(settings.ReconnectMin.D()), ReconnectMax: durationpb.New(settings.ReconnectMax.D()),
-		Coordinators: s.g.addresses(), Now: timestamppb.Now(),
+		ReconnectMin: least, ReconnectMax: most,
+		Coordinators: s.g.addresses(), Now: timestamppb.Now(), Protocol: s.spoken,
 	}}})
 }
 

@@ -10,6 +10,11 @@ import (
 // confirmLost is how long a deletion must stand whose last value already told of trouble (DET-17).
 const confirmLost = 500 * time.Millisecond
 
+// absenceStands is how long after its stream broke a List must have begun that proves an instance gone. Lists may have been wrong for
+// long: were it dead at once, who is the first of many to be cut off would be dead before the others show that it is a storm. A List is begun
+// then, for DET-3 asks again after a second.
+const absenceStands = time.Second
+
 // Judgment is a verdict and what it rests on.
 type Judgment struct {
 	Verdict  store.Verdict
@@ -79,12 +84,30 @@ func judgeMachine(in *Instance, s *Snapshot, now time.Time) (Judgment, bool) {
 				j.Until = gone
 			}
 		}
-		if streamGone && see.Times >= 2 {
+		switch {
+		case !streamGone || see.Times < 2:
+		case !see.Begun.Before(troubledSince(in).Add(absenceStands)):
 			j.Verdict, j.Why, j.Absent = store.Dead, "the provider does not list it any more", true
+		case in.Alive.Present():
+			j.Why += ", and its stream has only just been lost: asking again"
+		default:
+			return Judgment{}, false // no List came since, so that its lease alone decides
 		}
 		return j, true
 	}
 	return Judgment{}, false
+}
+
+// troubledSince is since when we know that an agent is gone, or may be.
+func troubledSince(in *Instance) time.Time {
+	switch {
+	case in.Alive.Present():
+		return in.StreamSince
+	case !in.SilentSince.IsZero():
+		return in.SilentSince
+	default:
+		return in.AliveGone
+	}
 }
 
 // dropped says that a lease ended of which nobody had seen trouble, and that this is not confirmed: its stream may be open all the same
@@ -209,6 +232,9 @@ func judgeReporting(in *Instance, s *Snapshot, now time.Time) Judgment {
 	case store.StreamOverdue:
 		return Judgment{Verdict: store.Suspect, Rule: "DET-6", Why: "its report is overdue", Evidence: append(evidence, providerSays(in))}
 	case store.StreamLeft:
+		if alive.Goodbye == store.GoodbyeRefused {
+			return Judgment{Verdict: store.Suspect, Rule: "DET-8", Why: "its agent is there, and is refused: " + alive.Why, Evidence: append(evidence, providerSays(in))}
+		}
 		return Judgment{Verdict: store.Suspect, Rule: "DET-8", Why: "its agent said goodbye: " + string(alive.Goodbye), Evidence: append(evidence, providerSays(in))}
 	default: // open, or on its way to another replica
 	}

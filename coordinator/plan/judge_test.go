@@ -52,6 +52,10 @@ func silentFor(d time.Duration) twist {
 	return func(x *subject) { x.SilentSince = x.AliveGone.Add(-d) }
 }
 
+func lostFor(d time.Duration) twist {
+	return func(x *subject) { x.StreamSince = x.now.Add(-d) }
+}
+
 func graceFor(d time.Duration) twist {
 	return func(x *subject) { x.s.GraceEnd, x.s.GraceWhy = x.now.Add(d), "a new leader began" }
 }
@@ -103,6 +107,7 @@ func TestJudge(t *testing.T) {
 		{"stream lost", []twist{stream(store.StreamLost)}, store.Suspect, "DET-3", 0},
 		{"report overdue", []twist{stream(store.StreamOverdue)}, store.Suspect, "DET-6", 0},
 		{"said goodbye", []twist{stream(store.StreamLeft)}, store.Suspect, "DET-8", 0},
+		{"comes again and again, and is refused", []twist{stream(store.StreamLeft), func(x *subject) { x.Alive.Record.Goodbye = store.GoodbyeRefused }}, store.Suspect, "DET-8", 0},
 		{"stream lost while unhealthy", []twist{unhealthy, stream(store.StreamLost)}, store.Suspect, "DET-3", 0},
 
 		// The lease has ended.
@@ -150,6 +155,10 @@ func TestJudge(t *testing.T) {
 		{"not listed, overdue", []twist{unlisted(9), stream(store.StreamOverdue)}, store.Suspect, "DET-4", 0},
 		{"not listed once, alive gone", []twist{unlisted(1), gone(half, store.StreamLost)}, store.Suspect, "DET-4", 0},
 		{"not listed, stream lost", []twist{unlisted(2), stream(store.StreamLost)}, store.Dead, "DET-4", 0},
+		{"not listed for long, stream lost less than a second before the last list", []twist{unlisted(9), stream(store.StreamLost), lostFor(2*time.Second - 1)}, store.Suspect, "DET-4", 0},
+		{"not listed for long, stream lost a second before the last list", []twist{unlisted(9), stream(store.StreamLost), lostFor(2 * time.Second)}, store.Dead, "DET-4", 0},
+		{"not listed for long, no list since alive went for sure", []twist{unlisted(9), gone(2*time.Second-1, store.StreamLost)}, store.Lost, "DET-17", 0},
+		{"not listed for long, nor a second after its stream was lost, alive gone for sure", []twist{unlisted(9), gone(half, store.StreamLost), silentFor(7 * time.Second)}, store.Dead, "DET-4", 0},
 		{"not listed, alive gone for sure", []twist{unlisted(2), gone(ttl, store.StreamOpen)}, store.Dead, "DET-4", 0},
 		{"not listed, alive gone from an open stream", []twist{unlisted(9), gone(ttl-1, store.StreamOpen)}, store.Suspect, "DET-4", 1},
 		{"not listed, alive gone from a lost stream", []twist{unlisted(9), gone(half-1, store.StreamLost)}, store.Suspect, "DET-4", 1},

@@ -14,7 +14,7 @@ func (d *draft) settle(sl *slot, good, bad []*member) {
 		return
 	}
 	for _, m := range bad {
-		if d.spared(m) || m.missed() && !d.probing() && d.heldByStorm(m) {
+		if d.spared(m) || d.sweptAway(m) {
 			continue
 		}
 		rule, why := m.grounds("HEAL-2")
@@ -48,6 +48,9 @@ func (d *draft) settle(sl *slot, good, bad []*member) {
 	}
 }
 
+// sweptAway says that a member is lost in a storm, which keeps whoever is lost in it.
+func (d *draft) sweptAway(m *member) bool { return m.missed() && !d.probing() && d.heldByStorm(m) }
+
 // probing says that a storm has lasted for probe_after. From then on a lost member whose replacement is healthy goes: it must not take
 // the room that the next probe needs (SAFE-2).
 func (d *draft) probing() bool {
@@ -62,6 +65,7 @@ func (d *draft) await(sl *slot, good, bad []*member) {
 		case d.spared(m):
 		case m.goesNow():
 			d.release(m, good[0], "REC-16", "deleting", m.Record.Condemned.Why)
+		case d.sweptAway(m):
 		case older(good[0], m) && m.failing() && !m.Record.Counted && !sl.touched && (d.booted(good[0]) || !d.booted(m)):
 			// A replacement that failed while the original does its work, if only just: it must not take the room of the next.
 			rule, why := m.grounds("HEAL-13")

@@ -24,6 +24,7 @@ type gauges struct {
 	leader, grace, age, revision, streams, ends                   *prometheus.Desc
 	replicas, hold, unreadable, orphans, missing                  *prometheus.Desc
 	size, phases, healthy, onDemand, verdicts, health, state      *prometheus.Desc
+	history                                                       *prometheus.Desc
 	slots, outdated, storm, stalled, blamed, invalid, blockedWork *prometheus.Desc
 }
 
@@ -42,6 +43,7 @@ func (m *Metrics) watch(r Replica, certificates func() []coordinator.Certificate
 		ends:     desc("certificate_remaining_seconds", "How long a certificate lasts that this replica cannot do without; negative: it has ended.", "certificate"),
 
 		grace:      desc("grace_remaining_seconds", "For how long nobody is judged lost, so that all agents have time to return (SAFE-1); 0: no grace."),
+		history:    desc("etcd_history_seconds", "How old history is that etcd is known to keep: more than an hour or two, where compact_after is 1h, means that nobody compacts it."),
 		replicas:   desc("replicas", "Replicas that serve agents."),
 		hold:       desc("held", "Whether the shard is on hold (SAFE-12)."),
 		unreadable: desc("unreadable_records", "Records in etcd that this version cannot read."),
@@ -72,7 +74,7 @@ func (m *Metrics) watch(r Replica, certificates func() []coordinator.Certificate
 
 func (g *gauges) all() []*prometheus.Desc {
 	return []*prometheus.Desc{
-		g.leader, g.grace, g.age, g.revision, g.streams, g.ends, g.replicas, g.hold, g.unreadable, g.orphans, g.missing,
+		g.leader, g.grace, g.age, g.revision, g.streams, g.ends, g.history, g.replicas, g.hold, g.unreadable, g.orphans, g.missing,
 		g.size, g.phases, g.healthy, g.onDemand, g.verdicts, g.health, g.state,
 		g.slots, g.outdated, g.storm, g.stalled, g.blamed, g.invalid, g.blockedWork,
 	}
@@ -108,6 +110,7 @@ func (g *gauges) Collect(out chan<- prometheus.Metric) {
 		return
 	}
 	tell(g.grace, max(0, standing.GraceEnd.Sub(now).Seconds()))
+	tell(g.history, standing.History.Seconds())
 	tell(g.replicas, float64(seen.replicas))
 	tell(g.hold, truth(seen.held))
 	tell(g.unreadable, float64(seen.unreadable))

@@ -22,6 +22,8 @@ func (s *measured) over(operation string, begun time.Time, err error) {
 	case err == nil:
 	case errors.Is(err, store.ErrNotFound):
 		result = "not_found"
+	case errors.Is(err, store.ErrCompacted):
+		result = "compacted"
 	case errors.Is(err, store.ErrConflict):
 		result = "conflict"
 	case errors.Is(err, store.ErrLeaseGone):
@@ -76,6 +78,13 @@ func (s *measured) Revoke(ctx context.Context, id store.LeaseID) error {
 	begun := time.Now()
 	err := s.Store.Revoke(ctx, id)
 	s.over("revoke", begun, err)
+	return err
+}
+
+func (s *measured) Compact(ctx context.Context, before store.Revision) error {
+	begun := time.Now()
+	err := s.Store.Compact(ctx, before)
+	s.over("compact", begun, err)
 	return err
 }
 

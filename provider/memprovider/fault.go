@@ -59,6 +59,13 @@ func (p *Provider) Inject(f Fault) (remove func()) {
 	}
 }
 
+type hitKey struct{}
+
+// TellHit is a context with which a call tells, before anything else, which fault it is hit by.
+func TellHit(ctx context.Context, hit func(Fault)) context.Context {
+	return context.WithValue(ctx, hitKey{}, hit)
+}
+
 // Heal removes all faults. Effects that are late still come.
 func (p *Provider) Heal() {
 	p.mu.Lock()
@@ -109,6 +116,9 @@ func (p *Provider) observed(ctx context.Context, c Call, shard, instance string,
 	fault := p.take(c, instance)
 	p.enter(c, shard, instance)
 	p.mu.Unlock()
+	if hit, told := ctx.Value(hitKey{}).(func(Fault)); told && fault != nil {
+		hit(*fault)
+	}
 	defer func() {
 		p.mu.Lock()
 		p.leave(shard, instance)

@@ -25,8 +25,8 @@ type machine struct {
 	gone     time.Time      // since when
 	stale    provider.State // what a List that lags says of it after it is gone
 
-	end  context.CancelFunc // of the present boot
-	done chan struct{}      // closed when nothing of the present boot runs
+	end  context.CancelCauseFunc // of the present boot
+	done chan struct{}           // closed when nothing of the present boot runs
 }
 
 func (m *machine) state(now time.Time) provider.State {
@@ -67,9 +67,16 @@ func (m *machine) listed(now time.Time, lag time.Duration) bool {
 	return !now.Before(m.made.Add(lag))
 }
 
-func (m *machine) remove() {
-	m.end()
+func (p *Provider) remove(m *machine, why *Down) {
+	m.end(why)
 	m.used, m.gone = true, time.Now()
+	p.tell(m)
+}
+
+func (p *Provider) tell(m *machine) {
+	if p.config.Exists != nil {
+		p.config.Exists(m.request.Bootstrap.Instance, m.request.Zone, !m.used)
+	}
 }
 
 // existing is the shard's machine if it is there.
@@ -107,6 +114,7 @@ func (p *Provider) make(req provider.CreateRequest) (provider.Machine, error) {
 	life.Group, life.Slot, life.Zone = b.Group, b.Slot, req.Zone
 	life.Made++
 	life.MadeAt = m.made
+	p.tell(m)
 	p.boot(m)
 	return m.seen(time.Now()), nil
 }
@@ -115,20 +123,21 @@ func (p *Provider) make(req provider.CreateRequest) (provider.Machine, error) {
 func (p *Provider) boot(m *machine) {
 	before := m.done
 	if m.end != nil {
-		m.end()
+		m.end(&Down{By: CallRestart})
 	}
 	m.number++
 	m.bootID = rand.Text()
 	m.booted = time.Now().Add(p.config.BootDelay)
 	m.stopping, m.down, m.why = false, "", ""
 	p.life(m.shard, m.request.Bootstrap.Instance).Boots++
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancelCause(context.Background())
 	m.end, m.done = cancel, make(chan struct{})
 	if p.config.Run == nil || p.closed {
 		close(m.done)
 		return
 	}
 	boot := Boot{ID: m.bootID, Number: m.number, Zone: m.request.Zone, Bootstrap: m.request.Bootstrap}
+	boot.exit = func(why string) { p.fall(boot.Bootstrap.Instance, boot.ID, provider.StateStopped, why) }
 	done := m.done
 	p.running.Go(func() {
 		defer close(done)
@@ -147,22 +156,23 @@ func (p *Provider) boot(m *machine) {
 
 // Crash ends a machine otherwise than in order: it stays, and is listed as crashed. It says whether there was one up.
 func (p *Provider) Crash(instance, why string) bool {
-	return p.fall(instance, provider.StateCrashed, why)
+	return p.fall(instance, "", provider.StateCrashed, why)
 }
 
 // Exit ends a machine in order, by itself.
 func (p *Provider) Exit(instance, why string) bool {
-	return p.fall(instance, provider.StateStopped, why)
+	return p.fall(instance, "", provider.StateStopped, why)
 }
 
-func (p *Provider) fall(instance string, s provider.State, why string) bool {
+// fall has a machine go down. A boot that is named is the only one to end.
+func (p *Provider) fall(instance, boot string, s provider.State, why string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	m := p.machines[instance]
-	if m == nil || m.used || m.state(time.Now()).Down() {
+	if m == nil || m.used || boot != "" && m.bootID != boot || m.state(time.Now()).Down() {
 		return false
 	}
-	m.end()
+	m.end(&Down{})
 	m.stopping, m.down, m.why = false, s, why
 	return true
 }
@@ -175,7 +185,7 @@ func (p *Provider) Vanish(instance string) bool {
 	if m == nil || m.used {
 		return false
 	}
-	m.remove()
+	p.remove(m, &Down{})
 	life := p.life(m.shard, instance)
 	life.Vanished, life.GoneAt = true, time.Now()
 	return true

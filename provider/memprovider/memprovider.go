@@ -24,8 +24,25 @@ type Config struct {
 	Seed        uint64        // decides which calls a Fault with a Chance hits
 
 	// Run, if set, is what a machine does: it is called in a goroutine once the machine has booted, with a
-	// context that ends when the machine goes down. It must then return.
+	// context that ends when the machine goes down. It must then return. The context's cause is a *Down, unless the provider was closed.
 	Run func(context.Context, Boot)
+
+	// Exists, if set, is told of every machine as it comes to be and as it is removed, also where a call's answer is lost or its effect late. It
+	// is called with the provider's lock held: it must not call the provider.
+	Exists func(instance, zone string, exists bool)
+}
+
+// Down is why the context of a boot ended.
+type Down struct {
+	By     Call          // Stop, Restart or Delete; "": the machine fell or vanished
+	Within time.Duration // what runs is to end in this time, if By is Stop
+}
+
+func (d *Down) Error() string {
+	if d.By == "" {
+		return "machine fell"
+	}
+	return "machine goes down by " + string(d.By)
 }
 
 // Boot is one boot of a machine.
@@ -34,7 +51,12 @@ type Boot struct {
 	Number    int // 1 for the first
 	Zone      string
 	Bootstrap provider.Bootstrap
+
+	exit func(why string)
 }
+
+// Exit ends the machine in order, by itself, if it is in this boot still.
+func (b Boot) Exit(why string) { b.exit(why) }
 
 // Provider is the provider in memory.
 type Provider struct {
@@ -81,12 +103,14 @@ func (p *Provider) Close() {
 	}
 	for _, m := range p.machines {
 		if m.end != nil {
-			m.end()
+			m.end(errClosed)
 		}
 	}
 	p.mu.Unlock()
 	p.running.Wait()
 }
+
+var errClosed = errors.New("provider was closed")
 
 // Capabilities are as configured.
 func (p *Provider) Capabilities() provider.Capabilities {
@@ -138,7 +162,7 @@ func (p *Provider) Stop(ctx context.Context, shard, instance string, timeout tim
 	err := p.call(ctx, CallStop, shard, instance, func() error {
 		if m := p.existing(shard, instance); m != nil && m.down == "" {
 			m.stopping = true // until done, which also comes when this call is not there to see it
-			m.end()
+			m.end(&Down{By: CallStop, Within: timeout})
 			down = m.done
 		}
 		return nil
@@ -172,7 +196,7 @@ func (p *Provider) Delete(ctx context.Context, shard, instance string) error {
 			p.machines[instance] = &machine{shard: shard, used: true, gone: time.Now()}
 		case m.shard == shard && !m.used:
 			m.stale = m.state(time.Now())
-			m.remove()
+			p.remove(m, &Down{By: CallDelete})
 			p.life(shard, instance).Deleted++
 			p.life(shard, instance).GoneAt = time.Now()
 		}

@@ -3,6 +3,8 @@ package memprovider_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -344,4 +346,72 @@ func TestChanceFollowsItsSeed(t *testing.T) {
 	if one != again || one == two {
 		t.Errorf("seed 1: %s, again %s; seed 2: %s", one, again, two)
 	}
+}
+
+// What runs in a machine knows how it goes down, and each machine is told of as it comes and goes.
+func TestHowMachinesGoDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var exists []string
+		downs := make(chan memprovider.Down, 1)
+		boots := make(chan memprovider.Boot, 1)
+		p := memprovider.New(memprovider.Config{
+			Run: func(ctx context.Context, b memprovider.Boot) {
+				boots <- b
+				<-ctx.Done()
+				if down := new(memprovider.Down); errors.As(context.Cause(ctx), &down) {
+					downs <- *down
+				}
+			},
+			Exists: func(instance, zone string, is bool) {
+				exists = append(exists, fmt.Sprint(instance, " ", zone, " ", is))
+			},
+		})
+		defer p.Close()
+		ctx := t.Context()
+		must := func(err error) {
+			t.Helper()
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		expect := func(want memprovider.Down) {
+			t.Helper()
+			if got := <-downs; got != want {
+				t.Errorf("down by %+v, want %+v", got, want)
+			}
+			synctest.Wait()
+		}
+		_, err := p.Create(ctx, request("i1"))
+		must(err)
+		first := <-boots
+		must(p.Restart(ctx, request("i1").Bootstrap.Shard, "i1", ""))
+		expect(memprovider.Down{By: memprovider.CallRestart})
+		second := <-boots
+		if first.Exit("late"); state(t, p, "i1") != provider.StateRunning {
+			t.Error("a boot that is over has ended the next one")
+		}
+		if second.Exit("done"); state(t, p, "i1") != provider.StateStopped {
+			t.Error("it has not ended itself")
+		}
+		expect(memprovider.Down{})
+		must(p.Restart(ctx, request("i1").Bootstrap.Shard, "i1", ""))
+		<-boots
+		must(p.Stop(ctx, request("i1").Bootstrap.Shard, "i1", time.Second))
+		expect(memprovider.Down{By: memprovider.CallStop, Within: time.Second})
+		must(p.Restart(ctx, request("i1").Bootstrap.Shard, "i1", ""))
+		<-boots
+		must(p.Delete(ctx, request("i1").Bootstrap.Shard, "i1"))
+		expect(memprovider.Down{By: memprovider.CallDelete})
+		if want := []string{"i1 a true", "i1 a false"}; !slices.Equal(exists, want) {
+			t.Errorf("told of %q, want %q", exists, want)
+		}
+		hit := 0
+		p.Inject(memprovider.Fault{Call: memprovider.CallDelete, Times: 1})
+		told := memprovider.TellHit(ctx, func(memprovider.Fault) { hit++ })
+		must(p.Delete(told, request("i1").Bootstrap.Shard, "i1"))
+		must(p.Delete(told, request("i1").Bootstrap.Shard, "i1"))
+		if hit != 1 {
+			t.Errorf("%d calls were hit", hit)
+		}
+	})
 }

@@ -50,6 +50,15 @@ func TestRightsAreEtcds(t *testing.T) {
 		t.Errorf("watch: %+v", last)
 	}
 
+	// Compaction is root's: a coordinator's role does not do, and cannot be made to.
+	if err := s.Compact(ctx, 2); !errors.Is(err, store.ErrDenied) {
+		t.Errorf("compact: %v", err)
+	}
+	admin := openStore(t, Config{Endpoints: []string{server.Endpoint()}, Username: "root", Password: "r"})
+	if err := admin.Compact(ctx, 2); err != nil {
+		t.Errorf("compact as root: %v", err)
+	}
+
 	// Who does not log in at all is refused as well.
 	if _, err := root.Get(ctx, ours); !errors.Is(err, store.ErrDenied) {
 		t.Errorf("get without a login: %v", err)

@@ -186,7 +186,7 @@ func TestErrorsOfEtcdAndWhatTheyMean(t *testing.T) {
 		{rpctypes.ErrGRPCPermissionDenied, true, store.ErrDenied},
 		{rpctypes.ErrGRPCAuthFailed, true, store.ErrDenied},
 		{rpctypes.ErrTooManyRequests, true, store.ErrUnavailable},
-		{rpctypes.ErrGRPCNoSpace, true, store.ErrUnavailable},
+		{rpctypes.ErrGRPCNoSpace, true, store.ErrFull},
 		{rpctypes.ErrGRPCTimeout, true, store.ErrUnknown},
 		{rpctypes.ErrGRPCTimeoutDueToLeaderFail, true, store.ErrUnknown},
 		{rpctypes.ErrGRPCStopped, true, store.ErrUnknown},
@@ -195,7 +195,7 @@ func TestErrorsOfEtcdAndWhatTheyMean(t *testing.T) {
 		{rpctypes.ErrGRPCRequestTooLarge, true, nil},
 	} {
 		got := writeError(ctx, c.err, c.sent)
-		for _, sentinel := range []error{store.ErrLeaseGone, store.ErrDenied, store.ErrUnavailable, store.ErrUnknown} {
+		for _, sentinel := range []error{store.ErrLeaseGone, store.ErrDenied, store.ErrUnavailable, store.ErrFull, store.ErrUnknown} {
 			if errors.Is(got, sentinel) != errors.Is(c.want, sentinel) {
 				t.Errorf("%v, sent %t: got %v, want %v", c.err, c.sent, got, c.want)
 			}

@@ -73,7 +73,7 @@ func writeError(ctx context.Context, err error, sent bool) error {
 	case denied(err):
 		return fmt.Errorf("%w: %s", denial(err), reason(err))
 	case errors.Is(etcdErr, rpctypes.ErrNoSpace):
-		return fmt.Errorf("%w: etcd's space is used up: compact and defragment it, then disarm its NOSPACE alarm", store.ErrUnavailable)
+		return fmt.Errorf("%w: compact and defragment etcd, then disarm its NOSPACE alarm", store.ErrFull)
 	case errors.Is(etcdErr, rpctypes.ErrRequestTooLarge):
 		return fmt.Errorf("larger than etcd takes in one request (its --max-request-bytes): %w", err)
 	case refused(err) || !sent:

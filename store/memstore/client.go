@@ -162,6 +162,15 @@ func (s *Store) Revoke(ctx context.Context, id store.LeaseID) error {
 	return nil
 }
 
+// Compact forgets history.
+func (s *Store) Compact(ctx context.Context, before store.Revision) error {
+	if err := s.enter(ctx); err != nil {
+		return fmt.Errorf("compact: %w", err)
+	}
+	defer s.db.mu.Unlock()
+	return s.db.compact(before)
+}
+
 // Vitals say how the database is.
 func (s *Store) Vitals(ctx context.Context) (store.Vitals, error) {
 	if err := s.enter(ctx); err != nil {

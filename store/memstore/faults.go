@@ -56,11 +56,16 @@ func (f DatabaseFaults) Compact(rev store.Revision) error {
 	if rev == 0 {
 		rev = f.db.history.revision
 	}
-	for w := range f.db.watches {
+	return f.db.compact(rev)
+}
+
+// compact forgets the history before rev. db.mu is held.
+func (db *Database) compact(rev store.Revision) error {
+	for w := range db.watches {
 		w.save()
 	}
-	err := f.db.history.compact(rev)
-	f.db.awakeAll()
+	err := db.history.compact(rev)
+	db.awakeAll()
 	return err
 }
 

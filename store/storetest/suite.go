@@ -15,13 +15,7 @@ import (
 // patience is how long a test waits for what must happen.
 const patience = time.Minute
 
-// Compactor is what a store under test must do beyond the contract: forget the history before a revision.
-type Compactor interface {
-	Compact(ctx context.Context, rev store.Revision) error
-}
-
 // Run puts a store through the suite. Every test opens its own with open, which registers with t what is to be closed.
-// The store must also be a [Compactor].
 func Run(t *testing.T, open func(t *testing.T) store.Store) {
 	tests := []struct {
 		name string

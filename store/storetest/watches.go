@@ -242,12 +242,16 @@ func testCompaction(b *bench) {
 	running := b.Watch(b.ctx, b.prefix, second)
 	b.upTo(running, second)
 	third := b.put("a", "3")
-	history, ok := b.Store.(Compactor)
-	if !ok {
-		b.Fatalf("%T is no Compactor", b.Store)
+	if err := b.Compact(b.ctx, third+1000); err == nil || errors.Is(err, store.ErrCompacted) {
+		b.Errorf("compaction of the future: %v", err)
 	}
-	if err := history.Compact(b.ctx, second); err != nil {
+	if err := b.Compact(b.ctx, second); err != nil {
 		b.Fatal(err)
+	}
+	for _, done := range []store.Revision{first, second} {
+		if err := b.Compact(b.ctx, done); !errors.Is(err, store.ErrCompacted) {
+			b.Errorf("compaction before %d after one before %d: %v", done, second, err)
+		}
 	}
 
 	if _, err := b.List(b.ctx, b.prefix, first); !errors.Is(err, store.ErrCompacted) {

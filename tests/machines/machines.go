@@ -3,6 +3,7 @@ package machines
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -24,31 +25,60 @@ type Resident struct {
 
 func (r Resident) String() string { return fmt.Sprintf("process %d of %s", r.PID, r.Instance) }
 
-// Residents are all running processes of the machines of these shards. A process that has ended and waits for its parent to
+// EnvTest marks every process of a machine that a test has made, with a name of the test, a slash and the instance. Whatever an agent starts has
+// it too.
+const EnvTest = "LEASEHOLD_TEST_MACHINE"
+
+// Carrier is a running process in whose environment a variable is set.
+type Carrier struct {
+	PID   int
+	Value string
+}
+
+// Carriers are all running processes that have a variable in their environment. A process that has ended and waits for its parent to
 // notice has no environment, so it is none.
-func Residents(shards []string) []Resident {
-	entries, err := os.ReadDir("/proc")
+func Carriers(variable string) []Carrier {
+	dir, err := os.Open("/proc")
 	if err != nil {
 		panic(err)
 	}
+	names, err := dir.Readdirnames(-1)
+	if err = errors.Join(err, dir.Close()); err != nil {
+		panic(err)
+	}
+	var out []Carrier
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
+		if err != nil {
+			continue
+		}
+		if value, carries := Carries(pid, variable); carries {
+			out = append(out, Carrier{pid, value})
+		}
+	}
+	return out
+}
+
+// Carries says whether a running process has a variable in its environment.
+func Carries(pid int, variable string) (value string, carries bool) {
+	env, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
+	if err != nil {
+		return "", false
+	}
+	for v := range bytes.SplitSeq(env, []byte{0}) {
+		if name, value, _ := strings.Cut(string(v), "="); name == variable {
+			return value, true
+		}
+	}
+	return "", false
+}
+
+// Residents are all running processes of the machines of these shards.
+func Residents(shards []string) []Resident {
 	var out []Resident
-	for _, e := range entries {
-		pid, err := strconv.Atoi(e.Name())
-		if err != nil {
-			continue
-		}
-		env, err := os.ReadFile("/proc/" + e.Name() + "/environ")
-		if err != nil {
-			continue
-		}
-		for v := range bytes.SplitSeq(env, []byte{0}) {
-			marker, ok := strings.CutPrefix(string(v), provider.EnvMachine+"=")
-			if !ok {
-				continue
-			}
-			if shard, instance, _ := strings.Cut(marker, "/"); slices.Contains(shards, shard) {
-				out = append(out, Resident{PID: pid, Shard: shard, Instance: instance})
-			}
+	for _, c := range Carriers(provider.EnvMachine) {
+		if shard, instance, _ := strings.Cut(c.Value, "/"); slices.Contains(shards, shard) {
+			out = append(out, Resident{PID: c.PID, Shard: shard, Instance: instance})
 		}
 	}
 	return out
@@ -59,6 +89,20 @@ func Kill(shards []string) {
 	for all := Residents(shards); len(all) > 0; all = Residents(shards) {
 		for _, r := range all {
 			_ = syscall.Kill(r.PID, syscall.SIGKILL)
+		}
+		<-time.After(10 * time.Millisecond) // the kernel takes a moment
+	}
+}
+
+// KillMarked kills all processes that have a variable whose value begins so, until there are none. It looks once more than it finds any: a
+// process in the middle of its exec shows no environment.
+func KillMarked(variable, prefix string) {
+	for clean := 0; clean < 2; clean++ {
+		for _, c := range Carriers(variable) {
+			if strings.HasPrefix(c.Value, prefix) {
+				clean = -1
+				_ = syscall.Kill(c.PID, syscall.SIGKILL)
+			}
 		}
 		<-time.After(10 * time.Millisecond) // the kernel takes a moment
 	}

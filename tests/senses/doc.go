@@ -2,7 +2,6 @@
 // clocks and to the network, no instance is made, moved or destroyed for it. docs/false-positives.md lists what was tried.
 //
 //	main_test.go          how many agents there are; the stage is that of tests/stage
-//	disk_test.go          a disk that can stall
 //	coordinators_test.go  replicas killed, away, cut off from etcd
 //	etcd_test.go          etcd down, frozen, forgetful, on a disk that stalls
 //	provider_test.go      a provider that lies

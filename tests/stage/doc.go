@@ -3,10 +3,11 @@
 //
 //	programs.go  builds the programs once, one of them with a wall clock that can be wrong
 //	program.go   a process: started, stopped, killed
-//	stage.go     who is there, and the ways between them
+//	stage.go     who is there, and what is waited for
+//	members.go   members of etcd, replicas, and the ways between them
 //	records.go   what was done, counted from etcd's own records
 //	cast/        the programs beside leasehold itself
-//	swarm/       many machines, with their agents, in one process
+//	swarm/       many machines, with their agents, in one process, or with agents that are programs of another release
 //
 // # Invariants
 //

@@ -50,11 +50,14 @@ func (s *Stage) start(name, path string, args ...string) *Program {
 // cast starts a part of the cast.
 func (s *Stage) cast(name string, args ...string) *Program {
 	s.T.Helper()
-	path := s.plan.Programs.Path("cast")
+	return s.start(name, s.castProgram(), args...)
+}
+
+func (s *Stage) castProgram() string {
 	if s.plan.WrongClocks {
-		path = s.plan.Programs.Path("cast-wrong-clock")
+		return s.plan.Programs.Path("cast-wrong-clock")
 	}
-	return s.start(name, path, args...)
+	return s.plan.Programs.Path("cast")
 }
 
 // AwaitReady waits until a program has said that it is ready.
@@ -85,6 +88,15 @@ func (p *Program) Freeze() { p.signal(syscall.SIGSTOP) }
 
 // Thaw has it go on.
 func (p *Program) Thaw() { p.signal(syscall.SIGCONT) }
+
+// Terminate asks a program to end in order.
+func (p *Program) Terminate() { p.signal(syscall.SIGTERM) }
+
+// Ended is closed when the program has ended.
+func (p *Program) Ended() <-chan struct{} { return p.ended }
+
+// PID is its process.
+func (p *Program) PID() int { return p.cmd.Process.Pid }
 
 // Kill ends a program at once and waits for that.
 func (p *Program) Kill() {

@@ -1,12 +1,14 @@
 package stage
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -19,34 +21,73 @@ const (
 
 // Programs are those of a stage, built once for many.
 type Programs struct {
-	dir        string
-	wrongClock func() error // builds, once, a cast whose wall clock can be set
+	dir          string
+	replacements []Replacement
+	wrongClock   func() error // builds, once, a cast whose wall clock can be set
 }
 
-// Build builds them. They are to be removed.
-func Build() (*Programs, error) {
+// Replacement is another text for a file, with which programs are built.
+type Replacement struct {
+	File string // its absolute path
+	Text []byte
+}
+
+// Build builds them, with replacements of source if there are any: that is how a fault gets into the product on purpose. They are to be removed.
+func Build(replacements ...Replacement) (*Programs, error) {
 	dir, err := os.MkdirTemp("", "leasehold-stage-bin-")
 	if err != nil {
 		return nil, err
 	}
-	p := &Programs{dir: dir}
+	p := &Programs{dir: dir, replacements: replacements}
 	p.wrongClock = sync.OnceValue(p.buildWrongClock)
-	if err := errors.Join(p.build("leasehold", leaseholdPackage), p.build("cast", castPackage)); err != nil {
+	if err := errors.Join(p.build("leasehold", leaseholdPackage, nil), p.build("cast", castPackage, nil)); err != nil {
 		return nil, errors.Join(err, p.Remove())
 	}
 	return p, nil
 }
 
+// Built are programs that somebody else has built, and removes.
+func Built(dir string) *Programs {
+	p := &Programs{dir: dir}
+	p.wrongClock = func() error {
+		if _, err := os.Stat(p.Path(wrongClock)); err != nil {
+			return fmt.Errorf("the clock of these programs cannot be set: %w", err)
+		}
+		return nil
+	}
+	return p
+}
+
+// wrongClock is the name of a cast whose wall clock can be set.
+const wrongClock = "cast-wrong-clock"
+
+// Make builds one more program beside them.
+func (p *Programs) Make(name, from string, flags ...string) error {
+	return p.build(name, from, nil, flags...)
+}
+
 // Remove removes them.
 func (p *Programs) Remove() error { return os.RemoveAll(p.dir) }
+
+// Dir is where they are.
+func (p *Programs) Dir() string { return p.dir }
 
 // Path is where a program is.
 func (p *Programs) Path(name string) string { return filepath.Join(p.dir, name) }
 
+// WrongClock is a cast whose wall clock can be set, built when it is asked for first.
+func (p *Programs) WrongClock() (path string, err error) {
+	return p.Path(wrongClock), p.wrongClock()
+}
+
 // build makes a program without the race detector, even if these tests have it: it is the programs that are tested, as they are
-// shipped, and a thousand agents have to fit.
-func (p *Programs) build(name, from string, flags ...string) error {
-	args := append([]string{"build", "-trimpath", "-buildvcs=false", "-o", p.Path(name)}, flags...)
+// shipped, and a thousand agents have to fit. More may be replaced in it than in all of them.
+func (p *Programs) build(name, from string, more []Replacement, flags ...string) error {
+	overlay, err := p.overlay(name, slices.Concat(p.replacements, more))
+	if err != nil {
+		return err
+	}
+	args := append([]string{"build", "-trimpath", "-buildvcs=false", "-overlay", overlay, "-o", p.Path(name)}, flags...)
 	cmd := exec.Command("go", append(args, from)...)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -55,36 +96,80 @@ func (p *Programs) build(name, from string, flags ...string) error {
 	return nil
 }
 
-// buildWrongClock builds a cast whose wall clock can be set. It is that of the standard library with one addition to time.Now.
+// overlay writes what go build -overlay needs to take replacements for the files that they replace.
+func (p *Programs) overlay(program string, replacements []Replacement) (string, error) {
+	dir := p.Path(program + ".overlay")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", err
+	}
+	replace := make(map[string]string, len(replacements))
+	for i, r := range replacements {
+		if _, twice := replace[r.File]; twice {
+			return "", fmt.Errorf("build %s: %s is replaced twice", program, r.File)
+		}
+		replace[r.File] = filepath.Join(dir, fmt.Sprintf("%d-%s", i, filepath.Base(r.File)))
+		if err := os.WriteFile(replace[r.File], r.Text, 0o600); err != nil {
+			return "", err
+		}
+	}
+	text, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		return "", err
+	}
+	list := filepath.Join(dir, "overlay.json")
+	return list, os.WriteFile(list, text, 0o600)
+}
+
+// buildWrongClock builds a cast whose wall clock can be set, and whose connections can come from an address of its own. It is that of the standard
+// library with one addition to time.Now, and one to net's Dialer.
 func (p *Programs) buildWrongClock() error {
 	root, err := exec.Command("go", "env", "GOROOT").Output()
 	if err != nil {
 		return fmt.Errorf("find Go: %w", err)
 	}
-	original := filepath.Join(strings.TrimSpace(string(root)), "src", "time", "time.go")
-	source, err := os.ReadFile(original)
-	if err != nil {
-		return fmt.Errorf("read Go's clock: %w", err)
-	}
-	reading := regexp.MustCompile(`(?m)^func Now\(\) Time \{\n\tsec, nsec, mono := [a-zA-Z]+\(\)\n`)
-	if len(reading.FindAll(source, -1)) != 1 {
-		return errors.New("time.Now of the standard library is not as it was: see what it has become, and where the wall clock can be moved in it")
-	}
-	source = reading.ReplaceAll(source, []byte("$0\tsec += wallOffset.Load()\n"))
-	source = []byte(strings.Replace(string(source), "\t_ \"unsafe\"", "\t\"sync/atomic\"\n\t_ \"unsafe\"", 1))
-	source = append(source, `
+	source := filepath.Join(strings.TrimSpace(string(root)), "src")
+	clock, err := insert(filepath.Join(source, "time", "time.go"), `(?m)^func Now\(\) Time \{\n\tsec, nsec, mono := [a-zA-Z]+\(\)\n`, "\tsec += wallOffset.Load()\n", `
 var wallOffset atomic.Int64
 
 //go:linkname setWallOffset
 func setWallOffset(seconds int64) { wallOffset.Store(seconds) }
-`...)
-	changed, overlay := p.Path("time.go"), p.Path("overlay.json")
-	err = errors.Join(
-		os.WriteFile(changed, source, 0o600),
-		os.WriteFile(overlay, fmt.Appendf(nil, `{"Replace": {%q: %q}}`, original, changed), 0o600),
-	)
+`)
 	if err != nil {
 		return err
 	}
-	return p.build("cast-wrong-clock", castPackage, "-tags", "wrongclock", "-overlay", overlay)
+	dial, err := insert(filepath.Join(source, "net", "dial.go"), `(?m)^func \(d \*Dialer\) DialContext\(ctx context.Context, network, address string\) \(Conn, error\) \{\n`, `
+	if from := dialSource.Load(); from != nil && d.LocalAddr == nil && len(network) >= 3 && network[:3] == "tcp" {
+		own := *d
+		own.LocalAddr = from
+		d = &own
+	}
+`, `
+var dialSource atomic.Pointer[TCPAddr]
+
+//go:linkname setDialSource
+func setDialSource(ip IP) { dialSource.Store(&TCPAddr{IP: ip}) }
+`)
+	if err != nil {
+		return err
+	}
+	return p.build(wrongClock, castPackage, []Replacement{clock, dial}, "-tags", "wrongclock")
+}
+
+// insert puts statements behind the one place of a file of the standard library that looks as we know it, and declarations, which use sync/atomic
+// and linkname, at its end.
+func insert(file, place, statements, declarations string) (Replacement, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return Replacement{}, fmt.Errorf("read Go's own source: %w", err)
+	}
+	at := regexp.MustCompile(place).FindAllIndex(text, -1)
+	if len(at) != 1 {
+		return Replacement{}, fmt.Errorf("%s of the standard library is not as it was: see what it has become, and where this belongs in it:%s", file, statements)
+	}
+	changed := slices.Concat(text[:at[0][1]], []byte(statements), text[at[0][1]:], []byte(declarations))
+	imports := "import (\n\t\"sync/atomic\"\n"
+	if !strings.Contains(string(text), "\t_ \"unsafe\"") {
+		imports += "\t_ \"unsafe\" // for linkname\n"
+	}
+	return Replacement{File: file, Text: []byte(strings.Replace(string(changed), "import (\n", imports, 1))}, nil
 }

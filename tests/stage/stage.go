@@ -32,7 +32,12 @@ type Plan struct {
 	WrongClocks bool          // programs have a wall clock that can be set
 	BehindRelay []string      // replicas that reach etcd through a relay
 	Network     []string      // how the relay behaves through which agents reach the replicas; nil: there is none
+	CallTimeout time.Duration // of the provider's calls; 0: 40s. A new leader waits for it before it believes that a machine is gone for good
 	Disk        string        // where etcd keeps its data; "": beside the rest
+	Dir         string        // where everything is kept; "": a directory of its own
+	Elsewhere   *Elsewhere    // who makes the machines, and how everybody reaches everybody, if not as usual
+	Settings    func(*store.ShardSettings)
+	Builds      map[string]*Programs // of replicas that are no part of Programs, of another release say; looked at whenever one starts
 }
 
 // Stage is an etcd, replicas of a coordinator and a swarm of machines, each a process of its own, on the loopback address.
@@ -57,9 +62,12 @@ type Stage struct {
 	plan     Plan
 	programs []*Program
 	cluster  string
-	peers    []string
+	Peers    []string            // where its members find each other
+	listens  []string            // where its members listen for each other
 	gates    map[string]string   // where agents find a replica, if that is another place
 	roads    map[string][]string // what each relay is started with
+
+	roadsToEtcd map[string]string // by replica, where the test brings ways of its own
 }
 
 const (
@@ -70,7 +78,10 @@ const (
 // New starts everybody and waits until one leads.
 func New(t *testing.T, p Plan) *Stage {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "leasehold-stage-") //nolint:usetesting // it is kept when the test fails
+	dir, err := p.Dir, error(nil)
+	if dir == "" {
+		dir, err = os.MkdirTemp("", "leasehold-stage-") //nolint:usetesting // it is kept when the test fails
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,9 +95,9 @@ func New(t *testing.T, p Plan) *Stage {
 	}
 	s := &Stage{
 		T: t, plan: p, Dir: dir, Keys: store.KeysOf("default"), Replicas: map[string]*Program{}, Addresses: map[string]string{},
-		gates: map[string]string{}, Relays: map[string]*Program{}, roads: map[string][]string{}, Interval: p.Interval, TTL: 3*p.Interval + 2*time.Second,
+		gates: map[string]string{}, Relays: map[string]*Program{}, roads: map[string][]string{}, roadsToEtcd: map[string]string{}, Interval: p.Interval, TTL: 3*p.Interval + 2*time.Second,
 	}
-	s.Grace = s.TTL + reconnectMax + reconnectMax/2 + time.Second // SAFE-1
+	s.Grace = s.TTL + reconnectMax + 10*time.Second + time.Second // SAFE-1
 	t.Cleanup(s.end)
 	s.raiseEtcd(max(1, p.Members))
 	if s.Store, err = etcdstore.Open(t.Context(), etcdstore.Config{Endpoints: s.Clients, DialTimeout: Longest}); err != nil {
@@ -95,17 +106,18 @@ func New(t *testing.T, p Plan) *Stage {
 	settings := store.DefaultShardSettings()
 	settings.ReconnectMax, settings.ProviderPoll = store.Duration(reconnectMax), store.Duration(time.Second)
 	settings.CreateRate, settings.CreateBurst = 100, 100
+	if p.Settings != nil {
+		p.Settings(&settings)
+	}
 	s.Put(s.Keys.Shard(), store.Encode(store.Shard{
 		Schema: store.Schema, ID: "stage-" + fmt.Sprintf("%x", rand.Uint32()), Name: "default", Created: time.Now().UTC(), Settings: settings,
 	}))
 	if s.PKI, err = pki.Make(dir); err != nil {
 		t.Fatal(err)
 	}
-	s.Swarm = s.cast("swarm", "swarm", "-socket", s.socket(), "-dir", filepath.Join(dir, "disks"))
-	s.Await("the swarm", func() bool {
-		s.Control, err = swarm.Dial(s.socket())
-		return err == nil
-	})
+	if p.Elsewhere == nil {
+		s.startSwarm()
+	}
 	for i := range p.Replicas {
 		s.StartReplica(string(rune('a' + i)))
 	}
@@ -115,90 +127,21 @@ func New(t *testing.T, p Plan) *Stage {
 	return s
 }
 
-func (s *Stage) socket() string { return filepath.Join(s.Dir, "swarm.sock") }
-
-// raiseEtcd starts etcd's members.
-func (s *Stage) raiseEtcd(members int) {
+func (s *Stage) startSwarm() {
 	s.T.Helper()
-	var all []string
-	for i := range members {
-		s.Clients, s.peers = append(s.Clients, addresses.FreeAddress(s.T)), append(s.peers, addresses.FreeAddress(s.T))
-		all = append(all, fmt.Sprintf("m%d=http://%s", i, s.peers[i]))
-	}
-	s.cluster = strings.Join(all, ",")
-	s.Etcd = make([]*Program, members)
-	for i := range members {
-		s.StartMember(i)
-	}
-	for _, m := range s.Etcd {
-		s.AwaitReady(m)
-	}
+	s.Swarm = s.cast("swarm", "swarm", "-socket", s.socket(), "-dir", filepath.Join(s.Dir, "disks"))
+	s.Await("the swarm", func() bool {
+		var err error
+		s.Control, err = swarm.Dial(s.socket())
+		return err == nil
+	})
 }
 
-// StartMember starts a member of etcd on the data that is there.
-func (s *Stage) StartMember(i int) {
-	s.T.Helper()
-	dir := s.plan.Disk
-	if dir == "" {
-		dir = s.Dir
+func (s *Stage) socket() string {
+	if s.plan.Elsewhere != nil {
+		return s.plan.Elsewhere.Provider
 	}
-	name := fmt.Sprintf("m%d", i)
-	s.Etcd[i] = s.cast(fmt.Sprintf("etcd-%s-%d", name, len(s.programs)), "etcd", "-name", name, "-dir", filepath.Join(dir, name), "-client", s.Clients[i], "-peer", s.peers[i], "-cluster", s.cluster)
-}
-
-// StartReplica starts a replica of the coordinator, where it listened before if it ever ran.
-func (s *Stage) StartReplica(id string) {
-	s.T.Helper()
-	if s.Addresses[id] == "" {
-		s.Addresses[id] = addresses.FreeAddress(s.T)
-		s.gates[id] = s.Addresses[id]
-		if s.plan.Network != nil {
-			s.gates[id] = addresses.FreeAddress(s.T)
-			s.relay("network-"+id, s.gates[id], s.Addresses[id], s.plan.Network...)
-		}
-	}
-	endpoints := strings.Join(s.Clients, ",")
-	if slices.Contains(s.plan.BehindRelay, id) {
-		endpoints = s.relayed(id)
-	}
-	s.Replicas[id] = s.cast(fmt.Sprintf("replica-%s-%d", id, len(s.programs)), "coordinator", "-id", id, "-listen", s.Addresses[id], "-advertise", s.gates[id],
-		"-endpoints", endpoints, "-swarm", s.socket(), "-pki", s.PKI, "-dir", s.Dir, "-session-ttl", sessionTTL.String())
-}
-
-// relayed is etcd as a replica reaches it, through relays that can be stopped.
-func (s *Stage) relayed(id string) string {
-	var through []string
-	for i, client := range s.Clients {
-		name := fmt.Sprintf("way-%s-%d", id, i)
-		from := addresses.FreeAddress(s.T)
-		s.relay(name, from, client)
-		through = append(through, from)
-	}
-	return strings.Join(through, ",")
-}
-
-func (s *Stage) relay(name, from, to string, flags ...string) {
-	s.T.Helper()
-	s.roads[name] = append([]string{"relay", "-from", from, "-to", to}, flags...)
-	s.RelayAgain(name)
-}
-
-// RelayAgain starts a relay, where it was if it ever ran.
-func (s *Stage) RelayAgain(name string) {
-	s.T.Helper()
-	s.Relays[name] = s.cast(fmt.Sprintf("%s-%d", name, len(s.programs)), s.roads[name]...)
-	s.AwaitReady(s.Relays[name])
-}
-
-// Ways are the relays whose name begins so.
-func (s *Stage) Ways(prefix string) []*Program {
-	var out []*Program
-	for name, p := range s.Relays {
-		if strings.HasPrefix(name, prefix) {
-			out = append(out, p)
-		}
-	}
-	return out
+	return filepath.Join(s.Dir, "swarm.sock")
 }
 
 // Apply makes a group and waits until it is complete. more are further lines of its file.
@@ -233,7 +176,13 @@ func (s *Stage) Leasehold(args ...string) string {
 // Try is the operator's command, which may fail.
 func (s *Stage) Try(args ...string) (string, error) {
 	s.T.Helper()
-	cmd := exec.CommandContext(s.T.Context(), s.plan.Programs.Path("leasehold"), append([]string{"--endpoints", strings.Join(s.Clients, ",")}, args...)...)
+	return s.TryWith(s.plan.Programs, args...)
+}
+
+// TryWith is the operator's command of another build.
+func (s *Stage) TryWith(programs *Programs, args ...string) (string, error) {
+	s.T.Helper()
+	cmd := exec.CommandContext(s.T.Context(), programs.Path("leasehold"), append([]string{"--endpoints", strings.Join(s.Clients, ",")}, args...)...)
 	cmd.Dir, cmd.Env = s.Dir, []string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.Dir, "USER=tester"}
 	out, err := cmd.CombinedOutput()
 	return string(out), err

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"log/slog"
@@ -14,6 +15,8 @@ import (
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/etcdstore"
+	"github.com/leasehold/leasehold/tests/faults/history"
+	"github.com/leasehold/leasehold/tests/faults/witness"
 	"github.com/leasehold/leasehold/tests/stage/swarm"
 )
 
@@ -25,9 +28,13 @@ func coordinate(ctx context.Context, args []string) error {
 	advertise := flags.String("advertise", "", "where agents find it")
 	endpoints := flags.String("endpoints", "", "where etcd is")
 	socket := flags.String("swarm", "", "the swarm's socket")
+	zones := flags.String("zones", "a,b", "where the swarm has room")
 	pki := flags.String("pki", "", "where its certificate authorities are")
 	dir := flags.String("dir", "", "a place for machines of the process provider, of which there are none")
 	ttl := flags.Duration("session-ttl", 5*time.Second, "of its session")
+	timeout := flags.Duration("call-timeout", 0, "of calls of the swarm; 0: the usual one")
+	kept := flags.String("history", "", "where its commits are written down; empty: nowhere")
+	http := flags.String("http", "", "where it tells its numbers; empty: nowhere")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -35,6 +42,8 @@ func coordinate(ctx context.Context, args []string) error {
 	if err != nil {
 		return fmt.Errorf("find this program: %w", err)
 	}
+	machines := swarm.NewProvider(*id, *socket, strings.FieldsFunc(*zones, func(r rune) bool { return r == ',' })...)
+	machines.CallTimeout = *timeout
 	host := &services.Host{
 		Stdout: os.Stdout, Stderr: os.Stderr, Version: "test", Shard: "default",
 		Open: func(ctx context.Context, log *slog.Logger) (store.Store, func() error, error) {
@@ -42,14 +51,22 @@ func coordinate(ctx context.Context, args []string) error {
 			if err != nil {
 				return nil, nil, err
 			}
-			return st, st.Close, nil
+			if *kept == "" {
+				return st, st.Close, nil
+			}
+			file, err := history.Append(*kept)
+			if err != nil {
+				return nil, nil, errors.Join(err, st.Close())
+			}
+			shutDown := func() error { return errors.Join(st.Close(), file.Close()) }
+			return witness.Record(st, witness.Recording{Replica: *id, Process: os.Getpid(), Keys: store.KeysOf("default"), File: file}), shutDown, nil
 		},
 		Allowed:   func(context.Context, store.Role) error { return nil },
-		Providers: map[string]provider.Provider{"swarm": swarm.NewProvider(*socket)},
+		Providers: map[string]provider.Provider{"swarm": machines},
 	}
 	command := services.Coordinator{
 		Listen: *listen, Advertise: *advertise, ID: *id, PKI: *pki, Machines: filepath.Join(*dir, "machines-of-"+*id), Agent: self, Zones: []string{"local"},
-		SessionTTL: *ttl, LogLevel: "debug",
+		SessionTTL: *ttl, LogLevel: "debug", HTTP: services.HTTP{HTTP: *http},
 	}
 	return command.Run(ctx, host)
 }

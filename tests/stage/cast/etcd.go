@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -12,22 +13,10 @@ import (
 
 // serveEtcd is one member of an etcd.
 func serveEtcd(ctx context.Context, args []string) error {
-	flags := flag.NewFlagSet("etcd", flag.ContinueOnError)
-	name := flags.String("name", "m1", "the member")
-	dir := flags.String("dir", "", "its data")
-	client := flags.String("client", "", "where it serves clients")
-	peer := flags.String("peer", "", "where it serves other members")
-	cluster := flags.String("cluster", "", "all members: name=url,…")
-	if err := flags.Parse(args); err != nil {
+	conf, err := memberOf(args)
+	if err != nil {
 		return err
 	}
-	conf := embed.NewConfig()
-	conf.Name, conf.Dir, conf.InitialCluster = *name, *dir, *cluster
-	conf.ListenClientUrls = []url.URL{{Scheme: "http", Host: *client}}
-	conf.AdvertiseClientUrls = conf.ListenClientUrls
-	conf.ListenPeerUrls = []url.URL{{Scheme: "http", Host: *peer}}
-	conf.AdvertisePeerUrls = conf.ListenPeerUrls
-	conf.LogLevel, conf.LogOutputs = "warn", []string{"stderr"}
 	etcd, err := embed.StartEtcd(conf)
 	if err != nil {
 		return fmt.Errorf("start etcd: %w", err)
@@ -48,4 +37,42 @@ func serveEtcd(ctx context.Context, args []string) error {
 	case <-etcd.Server.StopNotify():
 	}
 	return nil
+}
+
+// memberOf reads what the member is like.
+func memberOf(args []string) (*embed.Config, error) {
+	flags := flag.NewFlagSet("etcd", flag.ContinueOnError)
+	name := flags.String("name", "m1", "the member")
+	dir := flags.String("dir", "", "its data")
+	client := flags.String("client", "", "where it serves clients")
+	peer := flags.String("peer", "", "where it serves other members")
+	clientsFind := flags.String("advertise-client", "", "where clients find it, if that is another place")
+	othersFind := flags.String("advertise-peer", "", "where other members find it, if that is another place")
+	source := flags.String("source", "", "the IP address from which it speaks to other members; any if empty")
+	cluster := flags.String("cluster", "", "all members: name=url,…")
+	existing := flags.Bool("existing", false, "it comes to a cluster that there is, and has no data yet")
+	quota := flags.Int64("quota", 0, "how many bytes its data may have; 0: as etcd does")
+	compact := flags.Duration("compact", 0, "how much history is kept; 0: all, until somebody compacts it")
+	if err := flags.Parse(args); err != nil {
+		return nil, err
+	}
+	if *source != "" {
+		if err := setSource(*source); err != nil {
+			return nil, err
+		}
+	}
+	conf := embed.NewConfig()
+	conf.Name, conf.Dir, conf.InitialCluster = *name, *dir, *cluster
+	if *existing {
+		conf.ClusterState = embed.ClusterStateFlagExisting
+	}
+	at := func(host string) []url.URL { return []url.URL{{Scheme: "http", Host: host}} }
+	conf.ListenClientUrls, conf.AdvertiseClientUrls = at(*client), at(cmp.Or(*clientsFind, *client))
+	conf.ListenPeerUrls, conf.AdvertisePeerUrls = at(*peer), at(cmp.Or(*othersFind, *peer))
+	conf.QuotaBackendBytes = *quota
+	if *compact > 0 {
+		conf.AutoCompactionMode, conf.AutoCompactionRetention = embed.CompactorModePeriodic, compact.String()
+	}
+	conf.LogLevel, conf.LogOutputs = "warn", []string{"stderr"}
+	return conf, nil
 }

@@ -4,6 +4,8 @@
 //	cast coordinator  a replica, wired as leasehold coordinator is, with one more provider
 //	cast swarm        the machines, with their agents, and that provider
 //	cast relay        a way between two of them that can be stopped, or be slow
+//	cast agent        the product's agent, which finds what it needs in its environment
+//	cast keeper       ends the machines of a test that ended otherwise than in order
 //
 // A cast whose standard input ends ends too: nothing outlives the test, however that ends.
 package main
@@ -21,6 +23,10 @@ import (
 )
 
 func main() {
+	if len(os.Args) == 3 && os.Args[1] == "keeper" {
+		keep(os.Args[2])
+		return
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	ended := make(chan error, 2)
@@ -34,7 +40,7 @@ func main() {
 
 func run(ctx context.Context, args []string) error {
 	if len(args) == 0 {
-		return errors.New("cast: which part? etcd, coordinator, swarm or relay")
+		return errors.New("cast: which part? etcd, coordinator, swarm, relay, agent or keeper")
 	}
 	log := slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelInfo}))
 	switch part, args := args[0], args[1:]; part {
@@ -44,6 +50,8 @@ func run(ctx context.Context, args []string) error {
 		return coordinate(ctx, args)
 	case "swarm":
 		return liveTogether(ctx, args, log)
+	case "agent":
+		return beAgent(ctx, args, log)
 	case "relay":
 		return relay(ctx, args)
 	default:

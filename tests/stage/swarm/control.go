@@ -76,7 +76,7 @@ func (v *service) Lie(l Lie, _ *bool) error {
 			if before == nil {
 				before = truth
 			}
-			return l.change(truth, before)
+			return l.Apply(truth, before)
 		},
 	})
 	return nil

@@ -4,6 +4,8 @@
 // The process that holds them serves the calls of a provider on a socket ([Serve]); a coordinator in another process makes
 // them through [Provider]. Whoever tests can have the provider lie and the machines crash through [Control].
 //
+// The agents of some machines may be programs, of another release say: then each is a process of its own ([Control.RunAgents]).
+//
 // # Invariants
 //
 //   - The machines live and die with their process, and not with a coordinator.

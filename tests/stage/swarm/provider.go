@@ -1,9 +1,11 @@
 package swarm
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"net/rpc"
+	"slices"
 	"sync"
 	"time"
 
@@ -12,7 +14,10 @@ import (
 
 // Provider makes machines in the process that serves a socket.
 type Provider struct {
-	socket string
+	CallTimeout time.Duration // of every call; 0: 40s
+
+	replica, socket string
+	zones           []string
 
 	mu     sync.Mutex
 	client *rpc.Client
@@ -20,12 +25,17 @@ type Provider struct {
 
 var _ provider.Provider = (*Provider)(nil)
 
-// NewProvider connects with the first call.
-func NewProvider(socket string) *Provider { return &Provider{socket: socket} }
+// NewProvider is for a replica, and connects with the first call. Its zones are a and b if none are named.
+func NewProvider(replica, socket string, zones ...string) *Provider {
+	if len(zones) == 0 {
+		zones = []string{"a", "b"}
+	}
+	return &Provider{replica: replica, socket: socket, zones: zones}
+}
 
 // Capabilities are those of a provider that answers within seconds and forgets nothing.
-func (*Provider) Capabilities() provider.Capabilities {
-	return provider.Capabilities{Zones: []string{"a", "b"}, CallTimeout: 40 * time.Second}
+func (p *Provider) Capabilities() provider.Capabilities {
+	return provider.Capabilities{Zones: slices.Clone(p.zones), CallTimeout: cmp.Or(p.CallTimeout, 40*time.Second)}
 }
 
 // Validate finds nothing wrong.
@@ -68,6 +78,10 @@ func (p *Provider) call(ctx context.Context, method string, call Call) (Answer, 
 	client, err := p.connect(ctx)
 	if err != nil {
 		return Answer{}, err
+	}
+	call.Replica = p.replica
+	if deadline, bounded := ctx.Deadline(); bounded {
+		call.Left = max(1, time.Until(deadline))
 	}
 	var a Answer
 	done := client.Go("Machines."+method, call, &a, make(chan *rpc.Call, 1)).Done

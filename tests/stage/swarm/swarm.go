@@ -30,18 +30,22 @@ type swarm struct {
 	cloud *memprovider.Provider
 
 	mu     sync.Mutex
-	wires  map[string]*wire // by instance
-	unlied func()           // ends the lie
+	wires  map[string]*wire            // by instance
+	unlied func()                      // ends the lie
+	slow   map[memprovider.Call]func() // ends a slowness
 
 	papers papers
+	agents agents
+	calls  calls
 }
 
 // Serve holds machines until ctx ends.
 func Serve(ctx context.Context, cfg Config) error {
-	s := &swarm{cfg: cfg, wires: map[string]*wire{}}
+	s := &swarm{cfg: cfg, wires: map[string]*wire{}, slow: map[memprovider.Call]func(){}}
 	s.cloud = memprovider.New(memprovider.Config{Run: s.live})
 	server := rpc.NewServer()
-	if err := errors.Join(server.RegisterName("Machines", &Machines{s.cloud}), server.RegisterName("Control", &service{s})); err != nil {
+	machines := NewMachines(ctx, func(replica string) provider.Provider { return front{s.cloud, replica, &s.calls} })
+	if err := errors.Join(server.RegisterName("Machines", machines), server.RegisterName("Control", &service{s})); err != nil {
 		return err
 	}
 	l, err := new(net.ListenConfig).Listen(ctx, "unix", cfg.Socket)
@@ -78,6 +82,10 @@ func (s *swarm) live(ctx context.Context, boot memprovider.Boot) {
 		s.cfg.Logger.Error("machine has no disk", "instance", instance, "error", err)
 		return
 	}
+	if s.agents.isProgram(instance) {
+		s.run(ctx, boot, dir)
+		return
+	}
 	var papers agent.Passport = passport.Unsecured{}
 	if boot.Bootstrap.CA != "" {
 		own, err := passport.Open(passport.Config{Bootstrap: boot.Bootstrap, StateDir: dir}, passport.Deps{Logger: s.cfg.Logger})
@@ -97,39 +105,4 @@ func (s *swarm) live(ctx context.Context, boot memprovider.Boot) {
 	if err := a.Run(ctx); err != nil {
 		s.cfg.Logger.Error("agent ended", "instance", instance, "error", err)
 	}
-}
-
-// Machines is the provider's side of the socket. Its methods are those of provider.Provider.
-type Machines struct{ cloud *memprovider.Provider }
-
-// Create makes a machine.
-func (m *Machines) Create(c Call, a *Answer) error {
-	made, err := m.cloud.Create(context.Background(), c.Request)
-	a.Machines, a.Err = []provider.Machine{made}, spell(err)
-	return nil
-}
-
-// Stop ends a machine.
-func (m *Machines) Stop(c Call, a *Answer) error {
-	a.Err = spell(m.cloud.Stop(context.Background(), c.Shard, c.Instance, c.Timeout))
-	return nil
-}
-
-// Delete removes a machine.
-func (m *Machines) Delete(c Call, a *Answer) error {
-	a.Err = spell(m.cloud.Delete(context.Background(), c.Shard, c.Instance))
-	return nil
-}
-
-// Restart boots a machine again.
-func (m *Machines) Restart(c Call, a *Answer) error {
-	a.Err = spell(m.cloud.Restart(context.Background(), c.Shard, c.Instance, c.Boot))
-	return nil
-}
-
-// List lists the machines, or lies.
-func (m *Machines) List(c Call, a *Answer) error {
-	found, err := m.cloud.List(context.Background(), c.Shard)
-	a.Machines, a.Err = found, spell(err)
-	return nil
 }

@@ -11,6 +11,8 @@ import (
 
 // Call is a call of the provider's contract, as it goes over the socket.
 type Call struct {
+	Replica               string        // whose call it is
+	Left                  time.Duration // until its caller gives it up; 0: it never does
 	Shard, Instance, Boot string
 	Timeout               time.Duration
 	Request               provider.CreateRequest
@@ -70,8 +72,8 @@ const (
 	Odd       LieKind = "odd"       // states that no contract knows, other zones, and each machine twice
 )
 
-// change applies a lie to a true answer.
-func (l Lie) change(truth, before []provider.Machine) []provider.Machine {
+// Apply makes a true answer wrong. A stale one is what was true before.
+func (l Lie) Apply(truth, before []provider.Machine) []provider.Machine {
 	out := make([]provider.Machine, 0, 2*len(truth))
 	for i, m := range truth {
 		switch l.Kind {

@@ -1,0 +1,205 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+const (
+	servedEvery = 10 * time.Second // how exactly the next leader knows when we were last at work
+	lookEvery   = time.Minute      // at the age of etcd's history
+)
+
+// serving is what a tenure notes of itself in served, for the leaders after it: that it is at work (SAFE-13), in which etcd (SAFE-12), and
+// how old etcd's revisions are.
+type serving struct {
+	t       *tenure
+	read    bool // what the leader before has noted
+	cluster string
+	history history
+	journal history   // from longer ago
+	counted time.Time // until when their age was counted
+	looked  time.Time
+	failed  string // why history that is old enough could not be compacted; "" if it could
+}
+
+// keepServed notes from time to time that a leader is at work, and sees to it that etcd's history does not grow for ever. Nothing of
+// it ends the tenure.
+func (t *tenure) keepServed(ctx context.Context) {
+	s := &serving{t: t, counted: time.Now()}
+	tick := time.NewTicker(servedEvery)
+	defer tick.Stop()
+	for {
+		s.note(ctx)
+		s.look(ctx)
+		s.forgetEntries(ctx)
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// note writes the record.
+func (s *serving) note(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, servedEvery/2)
+	defer cancel()
+	if !s.takeUp(ctx) {
+		return // what is not known must not be written over
+	}
+	rec := store.Served{Schema: store.Schema, At: time.Now().UTC(), Replica: s.t.r.cfg.ID, Gaps: s.t.evidence.ServedGaps(), Uncompacted: s.failed}
+	if v, err := s.t.r.askVitals(ctx); err == nil { // what it does not tell in time must not keep the note from being written
+		rec.Cluster, rec.Revision = v.ClusterName(), v.Revision
+		s.age(v)
+	}
+	rec.History, rec.Journal = s.history.record(), s.journal.record()
+	_, err := s.t.r.deps.Store.Commit(ctx, store.Txn{
+		Conditions: []store.Condition{s.t.fence.Condition()},
+		Writes:     []store.Write{store.Put(s.t.r.keys.Served(), store.Encode(rec))},
+	})
+	if err != nil && ctx.Err() == nil {
+		s.t.log.Debug("served not noted", "error", err)
+	}
+}
+
+// takeUp reads what the leader before has noted. The time since then does not count.
+func (s *serving) takeUp(ctx context.Context) bool {
+	if s.read {
+		return true
+	}
+	kv, err := s.t.r.deps.Store.Get(ctx, s.t.r.keys.Served())
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return false
+	}
+	if v, err := store.Decode[store.Served](kv); err == nil {
+		s.cluster, s.history.marks, s.journal.marks, s.failed = v.Record.Cluster, v.Record.History, v.Record.Journal, v.Record.Uncompacted
+	}
+	s.read, s.counted = true, time.Now()
+	return true
+}
+
+// age counts the time since it was last called, and marks the present revision. It comes after that was asked for, so that no mark is
+// taken for older than it is.
+func (s *serving) age(v store.Vitals) {
+	now := time.Now()
+	s.history.pass(now.Sub(s.counted))
+	s.journal.pass(now.Sub(s.counted))
+	s.counted = now
+	if s.cluster != v.ClusterName() {
+		s.history, s.journal, s.cluster = history{}, history{}, v.ClusterName()
+	}
+	s.journal.note(v.Revision, s.t.r.journal.lasts())
+	keep := s.t.compactAfter()
+	if keep == 0 {
+		s.history, s.failed = history{}, ""
+		return
+	}
+	s.history.note(v.Revision, keep)
+}
+
+// look sees what etcd keeps of its history, and has forgotten what is too old, if nobody else does. That needs no fence: what was old
+// enough when it was chosen only becomes older.
+func (s *serving) look(ctx context.Context) {
+	keep := s.t.compactAfter()
+	if time.Since(s.looked) < min(lookEvery, keep/marksEach) {
+		return
+	}
+	s.looked = time.Now()
+	call, cancel := context.WithTimeout(ctx, servedEvery/2)
+	defer cancel()
+	oldest, known, err := s.findOldest(call)
+	s.t.kept.Store(int64(oldest.Age))
+	if err != nil || !known {
+		return // etcd did not say
+	}
+	before, due := s.history.due(keep)
+	if !due {
+		s.failed = ""
+		return
+	}
+	err = s.t.r.deps.Store.Compact(call, before)
+	if err == nil || errors.Is(err, store.ErrCompacted) {
+		s.t.log.Debug("etcd's history compacted", "before", int64(before), "kept", keep.String())
+		s.failed = ""
+		return
+	}
+	if ctx.Err() == nil {
+		s.tellFailed(ctx, oldest.Age.D(), keep, err)
+	}
+}
+
+// findOldest is the oldest mark that etcd still keeps. Those that somebody has compacted are dropped.
+func (s *serving) findOldest(ctx context.Context) (m store.Mark, known bool, err error) {
+	for {
+		if m, known = s.history.oldest(); !known {
+			return m, false, nil
+		}
+		_, err := s.t.r.deps.Store.List(ctx, s.t.r.keys.Served(), m.Revision) // one key; which one does not matter
+		if !errors.Is(err, store.ErrCompacted) {
+			return m, err == nil, err
+		}
+		s.history.gone()
+	}
+}
+
+// tellFailed says that history cannot be compacted: at once if we have not the right, which never comes by itself, else when it has
+// become twice as old as it should. It is told once, whoever leads.
+func (s *serving) tellFailed(ctx context.Context, age, keep time.Duration, err error) {
+	why := "etcd does not do it: " + err.Error()
+	switch {
+	case errors.Is(err, store.ErrDenied):
+		why = "with authentication on, etcd lets only root do it, and coordinators are not root"
+	case age < 2*keep:
+		return // it may work the next time
+	}
+	if s.failed != "" {
+		s.failed = why
+		return
+	}
+	s.failed = why
+	s.t.log.Warn("etcd's history is not compacted: its database grows until it is full", "kept", age.String(), "why", why, "next", "start etcd with --auto-compaction-retention="+keep.String())
+	s.t.tell(ctx, store.JournalEntry{
+		Rule: "OBS-1", What: "etcd's history is not compacted", Why: why, Evidence: []string{fmt.Sprintf("it keeps at least %s of it", age.Round(time.Second))},
+	})
+}
+
+// forgetEntries ends the leases of entries that are overdue. A lease begins anew whenever etcd changes its leader or restarts: where that
+// is more often than entries are kept, none would ever end by itself. As with compaction, no fence is needed.
+func (s *serving) forgetEntries(ctx context.Context) {
+	before, due := s.journal.due(s.t.r.journal.lasts())
+	if !due {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, servedEvery/2)
+	defer cancel()
+	l, err := s.t.r.deps.Store.List(ctx, s.t.r.keys.Of(store.KindEvents), 0)
+	if err != nil {
+		return // it has time
+	}
+	ended := map[store.LeaseID]bool{0: true}
+	for _, kv := range l.KVs {
+		if kv.Modified >= before || ended[kv.Lease] {
+			continue
+		}
+		if err := s.t.r.deps.Store.Revoke(ctx, kv.Lease); err != nil {
+			return
+		}
+		ended[kv.Lease] = true
+	}
+	for m, known := s.journal.oldest(); known && m.Revision < before; m, known = s.journal.oldest() {
+		s.journal.gone()
+	}
+}
+
+// compactAfter is how old etcd's history becomes; 0: that is none of our business.
+func (t *tenure) compactAfter() time.Duration {
+	if after := t.settings().CompactAfter; after != nil {
+		return after.D()
+	}
+	return store.DefaultShardSettings().CompactAfter.D()
+}

@@ -1,0 +1,135 @@
+package cloud
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/leasehold/leasehold/provider"
+	"github.com/leasehold/leasehold/tests/faults/history"
+	"github.com/leasehold/leasehold/tests/machines"
+)
+
+// agent is a process of a machine's agent. Its standard input is a pipe from us: when we end, it ends.
+type agent struct {
+	cmd    *exec.Cmd
+	orders io.WriteCloser
+	killed atomic.Bool // it was we who ended it
+	ended  chan struct{}
+}
+
+// startAgent starts the agent of a machine, once that does not stand still.
+func (c *Cloud) startAgent(ctx context.Context, m *machine) (*agent, error) {
+	m.act.Lock()
+	defer m.act.Unlock()
+	for {
+		c.mu.Lock()
+		thawed := m.thawed
+		c.mu.Unlock()
+		if thawed == nil {
+			break
+		}
+		m.act.Unlock()
+		select {
+		case <-ctx.Done():
+		case <-thawed:
+		}
+		m.act.Lock()
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	a, err := c.fork(m)
+	if err != nil {
+		return nil, fmt.Errorf("start agent: %w", err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	m.agent = a
+	if !m.booted {
+		m.booted, m.idle = true, false
+		c.note(m, history.Booted, "")
+	}
+	if m.exited && !m.idle {
+		m.exited = false
+		c.noteHarm(m.id, history.Exited, true)
+	}
+	if m.clock != 0 {
+		_ = a.setClock(m.clock) // if it has ended already, that is noticed
+	}
+	return a, nil
+}
+
+func (c *Cloud) fork(m *machine) (*agent, error) {
+	if err := os.MkdirAll(m.dir, 0o700); err != nil {
+		return nil, err
+	}
+	document := filepath.Join(m.dir, "bootstrap.json")
+	b := m.boot.Bootstrap
+	b.Zone = m.zone
+	b.Facts = map[string]string{"host": m.address, "address": m.address, "dir": m.dir}
+	data, err := json.Marshal(b)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(document, data, 0o600); err != nil {
+		return nil, err
+	}
+	log, err := os.OpenFile(c.logOf(m.id), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close() // the agent has it by then
+	a := &agent{cmd: exec.Command(c.cfg.Agent, "agent"), ended: make(chan struct{})}
+	a.cmd.Dir, a.cmd.Stdout, a.cmd.Stderr = m.dir, log, log
+	a.cmd.Env = []string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + m.dir, "TMPDIR=" + m.dir, "GOTRACEBACK=all",
+		provider.EnvBootstrap + "=" + document,
+		provider.EnvBootID + "=" + m.boot.ID,
+		provider.EnvMachine + "=" + b.Shard + "/" + m.id,
+		"LEASEHOLD_STATE_DIR=" + m.dir,
+		"LEASEHOLD_SOURCE=" + m.address,
+		"LEASEHOLD_FAREWELL=shutdown",
+		machines.EnvTest + "=" + c.mark + "/" + m.id,
+	}
+	a.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if a.orders, err = a.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	if err := a.cmd.Start(); err != nil {
+		return nil, err
+	}
+	go func() {
+		_ = a.cmd.Wait() // how it ended is in ProcessState
+		close(a.ended)
+	}()
+	return a, nil
+}
+
+// terminate asks an agent to end in order.
+func (a *agent) terminate() {
+	a.killed.Store(true)
+	_ = a.cmd.Process.Signal(syscall.SIGTERM) // it may have ended
+}
+
+// kill ends an agent at once.
+func (a *agent) kill() {
+	a.killed.Store(true)
+	_ = a.cmd.Process.Kill() // it may have ended
+	<-a.ended
+}
+
+func (a *agent) setClock(by time.Duration) error {
+	_, err := fmt.Fprintf(a.orders, "clock %d\n", int64(by/time.Second))
+	return err
+}

@@ -1,0 +1,263 @@
+package cloud
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/rpc"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/leasehold/leasehold/provider"
+	"github.com/leasehold/leasehold/provider/memprovider"
+	"github.com/leasehold/leasehold/tests/faults/history"
+	"github.com/leasehold/leasehold/tests/stage/swarm"
+)
+
+// Config says what a cloud is made of.
+type Config struct {
+	Log    *history.Log
+	Agent  string                       // the path of cast; one whose wall clock can be set, if SetClock is to work
+	Dir    string                       // what machines keep
+	Logs   string                       // the logs of their agents; "": in Dir
+	Socket string                       // where replicas find it
+	Zones  []string                     // default "a", "b"
+	Source func(instance string) string // the address that a machine has; asked once for each
+	Made   func(instance string)        // told of each machine before it boots, if set
+	// AgentAgain is how long a machine takes to start its agent again when that has ended; 0: 1s.
+	AgentAgain  time.Duration
+	Capacity    int           // machines per zone; 0: no limit
+	Consistency time.Duration // so far does List lag behind
+	CallTime    time.Duration // how long every call takes
+	BootDelay   time.Duration // from Create or Restart to the agent's start
+	Seed        uint64        // decides which calls a fault with a chance hits
+}
+
+// Cloud is machines, and whoever makes them.
+type Cloud struct {
+	cfg    Config
+	mark   string // of all its processes, with the instance behind it
+	mem    *memprovider.Provider
+	calls  atomic.Uint64
+	census census
+
+	base     context.Context //nolint:containedctx // of all calls, which outlive their callers
+	end      context.CancelFunc
+	listener net.Listener
+	keeper   *exec.Cmd
+	keeps    io.Closer
+	serving  sync.WaitGroup
+
+	mu       sync.Mutex
+	machines map[string]*machine // all that ever were
+	conns    map[net.Conn]bool
+	failures []string
+	lie      *lie
+}
+
+// New starts nothing.
+func New(cfg Config) (*Cloud, error) {
+	if cfg.Log == nil || cfg.Agent == "" || cfg.Dir == "" || cfg.Socket == "" || cfg.Source == nil {
+		return nil, errors.New("new cloud: Log, Agent, Dir, Socket and Source are needed")
+	}
+	if len(cfg.Zones) == 0 {
+		cfg.Zones = []string{"a", "b"}
+	}
+	cfg.AgentAgain = cmp.Or(cfg.AgentAgain, time.Second)
+	c := &Cloud{cfg: cfg, mark: rand.Text(), machines: map[string]*machine{}, conns: map[net.Conn]bool{}}
+	c.mem = memprovider.New(memprovider.Config{
+		Zones: cfg.Zones, Capacity: cfg.Capacity, Consistency: cfg.Consistency, CallTime: cfg.CallTime, BootDelay: cfg.BootDelay, Seed: cfg.Seed,
+		Run: c.live, Exists: c.exists,
+	})
+	return c, nil
+}
+
+// Serve serves replicas until Close. It returns when they can come; calls end with the context.
+func (c *Cloud) Serve(ctx context.Context) error {
+	if err := os.MkdirAll(c.cfg.Dir, 0o700); err != nil {
+		return fmt.Errorf("serve the cloud: %w", err)
+	}
+	l, err := new(net.ListenConfig).Listen(ctx, "unix", c.cfg.Socket)
+	if err != nil {
+		return fmt.Errorf("serve the cloud: %w", err)
+	}
+	c.listener = l
+	c.base, c.end = context.WithCancel(ctx)
+	server := rpc.NewServer()
+	of := func(replica string) provider.Provider { return &front{c, replica} }
+	if err := errors.Join(server.RegisterName("Machines", swarm.NewMachines(c.base, of)), c.startKeeper()); err != nil {
+		return errors.Join(err, l.Close())
+	}
+	c.serving.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return // Close has closed it
+			}
+			if c.keepConn(conn) {
+				c.serving.Go(func() {
+					server.ServeConn(conn) // ends with its last call
+					c.mu.Lock()
+					defer c.mu.Unlock()
+					delete(c.conns, conn)
+				})
+			}
+		}
+	})
+	return nil
+}
+
+func (c *Cloud) keepConn(conn net.Conn) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.base.Err() != nil {
+		_ = conn.Close()
+		return false
+	}
+	c.conns[conn] = true
+	return true
+}
+
+// startKeeper starts the process that ends all machines if we cannot.
+func (c *Cloud) startKeeper() (err error) {
+	c.keeper = exec.Command(c.cfg.Agent, "keeper", c.mark)
+	c.keeper.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if c.keeps, err = c.keeper.StdinPipe(); err != nil {
+		return err
+	}
+	if err := c.keeper.Start(); err != nil {
+		return fmt.Errorf("start the keeper: %w", err)
+	}
+	return nil
+}
+
+// Close ends everything. What did not end in time, or should have ended before, is an error.
+func (c *Cloud) Close() error {
+	if c.base == nil || c.base.Err() != nil && c.keeper == nil {
+		return nil
+	}
+	c.end()
+	_ = c.listener.Close() // it was open
+	c.mu.Lock()
+	for conn := range c.conns {
+		_ = conn.Close() // its replica has gone, or will notice
+	}
+	c.mu.Unlock()
+	c.serving.Wait()
+	c.mem.Close()
+	var errs []error
+	for instance, pids := range c.Processes() {
+		errs = append(errs, fmt.Errorf("processes %v of machine %s were left", pids, instance))
+	}
+	_ = c.keeps.Close()
+	if err := c.keeper.Wait(); err != nil {
+		errs = append(errs, fmt.Errorf("keeper: %w", err))
+	}
+	c.keeper = nil
+	return errors.Join(errs...)
+}
+
+// Failures are what should not have happened, whatever was done to the machines: agents that ended by themselves, or broke down.
+func (c *Cloud) Failures() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.failures)
+}
+
+func (c *Cloud) failed(what string, args ...any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.failures = append(c.failures, fmt.Sprintf(what, args...))
+}
+
+// Processes are all that run, by machine.
+func (c *Cloud) Processes() map[string][]int { return c.census.look(c.mark) }
+
+// Existing are the machines that there are, up or down, in order.
+func (c *Cloud) Existing() []string {
+	return c.those(func(m *machine) bool { return !m.over })
+}
+
+// Running are the machines whose agent was started and has not been brought down, in order; also those that are frozen.
+func (c *Cloud) Running() []string {
+	return c.those(func(m *machine) bool { return m.up && m.booted })
+}
+
+func (c *Cloud) those(are func(*machine) bool) []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var ids []string
+	for id, m := range c.machines {
+		if are(m) {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// Address is that of a machine, "" if there never was one.
+func (c *Cloud) Address(instance string) string {
+	if m := c.machine(instance); m != nil {
+		return m.address
+	}
+	return ""
+}
+
+// Zone is that of a machine, "" if there never was one.
+func (c *Cloud) Zone(instance string) string {
+	if m := c.machine(instance); m != nil {
+		return m.zone
+	}
+	return ""
+}
+
+// PID is the process of the agent of a machine, 0 if there is none now.
+func (c *Cloud) PID(instance string) int {
+	m := c.machine(instance)
+	if m == nil {
+		return 0
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if m.agent == nil {
+		return 0
+	}
+	return m.agent.cmd.Process.Pid
+}
+
+// Said is what all agents of a machine have said.
+func (c *Cloud) Said(instance string) string {
+	text, err := os.ReadFile(c.logOf(instance))
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}
+
+func (c *Cloud) logOf(instance string) string {
+	return filepath.Join(cmp.Or(c.cfg.Logs, c.cfg.Dir), instance+".log")
+}
+
+// brokeDown says whether an agent has told of a fault of its own.
+func (c *Cloud) brokeDown(instance string) bool {
+	said := []byte(c.Said(instance))
+	return bytes.Contains(said, []byte("panic: ")) || bytes.Contains(said, []byte("fatal error: ")) || bytes.Contains(said, []byte(`"bug: `))
+}
+
+func (c *Cloud) machine(instance string) *machine {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.machines[instance]
+}

@@ -1,0 +1,203 @@
+package cloud
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/leasehold/leasehold/tests/faults/history"
+)
+
+// NoteHarm writes that a machine is hurt by somebody else, or no more.
+func (c *Cloud) NoteHarm(instance string, kind history.HarmKind, ends bool) {
+	c.noteHarm(instance, kind, ends)
+}
+
+func (c *Cloud) noteHarm(instance string, kind history.HarmKind, ends bool) {
+	c.cfg.Log.Add(history.Event{Harm: &history.Harm{Instance: instance, Kind: kind, Ends: ends}})
+}
+
+// Crash ends a machine otherwise than in order: its provider says so from then on. It returns when nothing of it runs.
+func (c *Cloud) Crash(instance string) error {
+	m, err := c.living(instance)
+	if err != nil {
+		return fmt.Errorf("crash %s: %w", instance, err)
+	}
+	c.mu.Lock()
+	ended := m.ended
+	c.noteHarm(instance, history.Crashed, false)
+	c.mu.Unlock()
+	fell := c.mem.Crash(instance, "the machine has crashed")
+	c.mu.Lock()
+	if m.up {
+		m.inHurry()
+	}
+	c.mu.Unlock()
+	if !fell {
+		return fmt.Errorf("crash %s: it has gone down meanwhile", instance)
+	}
+	<-ended
+	return nil
+}
+
+// living is a machine that is up. One whose agent is just being started is waited for: others may have seen that agent already.
+func (c *Cloud) living(instance string) (*machine, error) {
+	m := c.machine(instance)
+	if m == nil {
+		return nil, errDown
+	}
+	m.act.Lock()
+	defer m.act.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !m.up || !m.booted {
+		return nil, errDown
+	}
+	return m, nil
+}
+
+var errDown = errors.New("there is no such machine up")
+
+// Freeze has all of a machine stand still.
+func (c *Cloud) Freeze(instance string) error {
+	m, err := c.living(instance)
+	if err != nil {
+		return fmt.Errorf("freeze %s: %w", instance, err)
+	}
+	m.act.Lock()
+	defer m.act.Unlock()
+	c.mu.Lock()
+	if !m.up || m.thawed != nil {
+		c.mu.Unlock()
+		return fmt.Errorf("freeze %s: it is down, or stands still already", instance)
+	}
+	m.thawed = make(chan struct{})
+	c.noteHarm(instance, history.Frozen, false)
+	c.mu.Unlock()
+	c.untilNone(m, func(pid int) bool { return !stands(pid) }, syscall.SIGSTOP)
+	return nil
+}
+
+// Thaw has a machine go on that stands still.
+func (c *Cloud) Thaw(instance string) error {
+	m, err := c.living(instance)
+	if err != nil {
+		return fmt.Errorf("thaw %s: %w", instance, err)
+	}
+	m.act.Lock()
+	defer m.act.Unlock()
+	c.mu.Lock()
+	frozen := m.up && m.thawed != nil
+	c.mu.Unlock()
+	if !frozen {
+		return fmt.Errorf("thaw %s: it does not stand still", instance)
+	}
+	c.untilNone(m, stands, syscall.SIGCONT)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	close(m.thawed)
+	m.thawed = nil
+	c.noteHarm(instance, history.Frozen, true)
+	return nil
+}
+
+// KillAgent ends the agent alone. The machine starts it again after a while, in the same boot.
+func (c *Cloud) KillAgent(instance string) error {
+	m, err := c.living(instance)
+	if err != nil {
+		return fmt.Errorf("kill the agent of %s: %w", instance, err)
+	}
+	m.act.Lock()
+	defer m.act.Unlock()
+	c.mu.Lock()
+	a := m.agent
+	if a == nil {
+		c.mu.Unlock()
+		return fmt.Errorf("kill the agent of %s: %w", instance, errDown)
+	}
+	m.exited = true
+	c.noteHarm(instance, history.Exited, false)
+	c.mu.Unlock()
+	a.kill()
+	return nil
+}
+
+// KillWorkload ends what the machine exists for. Its agent goes on. The harm is over with the next boot.
+func (c *Cloud) KillWorkload(instance string) error {
+	m, err := c.living(instance)
+	if err != nil {
+		return fmt.Errorf("kill the workload of %s: %w", instance, err)
+	}
+	var workload struct {
+		PID int `json:"pid"`
+	}
+	data, err := os.ReadFile(filepath.Join(m.dir, "workload.json"))
+	if err == nil {
+		err = json.Unmarshal(data, &workload)
+	}
+	if err != nil {
+		return fmt.Errorf("kill the workload of %s: %w", instance, err)
+	}
+	if workload.PID <= 1 || !c.signal(m, workload.PID, 0) {
+		return fmt.Errorf("kill the workload of %s: it does not run", instance)
+	}
+	c.mu.Lock()
+	m.exited, m.idle = true, true
+	c.noteHarm(instance, history.Exited, false)
+	c.mu.Unlock()
+	c.signal(m, workload.PID, syscall.SIGKILL)
+	return nil
+}
+
+// Sicken has a check of a machine's workload fail that runs `test ! -e sick`.
+func (c *Cloud) Sicken(instance string) error {
+	m, err := c.living(instance)
+	if err != nil {
+		return fmt.Errorf("sicken %s: %w", instance, err)
+	}
+	c.noteHarm(instance, history.Sick, false)
+	return os.WriteFile(filepath.Join(m.dir, "sick"), nil, 0o600)
+}
+
+// Cure ends that.
+func (c *Cloud) Cure(instance string) error {
+	m := c.machine(instance)
+	if m == nil {
+		return fmt.Errorf("cure %s: %w", instance, errDown)
+	}
+	if err := os.Remove(filepath.Join(m.dir, "sick")); err != nil {
+		return fmt.Errorf("cure %s: %w", instance, err)
+	}
+	c.noteHarm(instance, history.Sick, true)
+	return nil
+}
+
+// SetClock makes the wall clock of a machine wrong by so much, also that of agents that it starts later. It is no harm.
+func (c *Cloud) SetClock(instance string, by time.Duration) error {
+	m, err := c.living(instance)
+	if err != nil {
+		return fmt.Errorf("set the clock of %s: %w", instance, err)
+	}
+	m.act.Lock()
+	defer m.act.Unlock()
+	c.mu.Lock()
+	m.clock = by
+	a := m.agent
+	c.mu.Unlock()
+	if a == nil {
+		return nil
+	}
+	select {
+	case <-a.ended:
+		return nil // the next one has it
+	default:
+	}
+	if err := a.setClock(by); err != nil {
+		return fmt.Errorf("set the clock of %s: %w", instance, err)
+	}
+	return nil
+}

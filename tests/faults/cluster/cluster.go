@@ -1,0 +1,178 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/tests/faults/cloud"
+	"github.com/leasehold/leasehold/tests/faults/disk"
+	"github.com/leasehold/leasehold/tests/faults/etcdops"
+	"github.com/leasehold/leasehold/tests/faults/history"
+	"github.com/leasehold/leasehold/tests/faults/network"
+	"github.com/leasehold/leasehold/tests/faults/witness"
+	"github.com/leasehold/leasehold/tests/stage"
+)
+
+// Config says what a cluster is like.
+type Config struct {
+	Programs *stage.Programs
+	Again    string // the command that plays it once more
+	Replicas int    // 0: 3
+	Members  int    // of etcd; 0: 3
+	Disks    bool   // what replicas and machines keep is on small disks of their own, which can be full
+	Numbers  bool   // replicas tell theirs, for Vitals
+	Groups   []Group
+	Settings func(*store.ShardSettings)
+}
+
+// Cluster is members of etcd, replicas of the coordinator and machines, each a process of its own, and the network between them.
+type Cluster struct {
+	*stage.Stage
+	Net     *network.Network
+	Cloud   *cloud.Cloud
+	Log     *history.Log
+	Witness *witness.Watcher
+
+	cfg     Config
+	test    *testing.T // before there is a stage
+	dir     string
+	records []string // files with what replicas have recorded
+	disks   map[string]*disk.Tmpfs
+	numbers map[string]string // where each replica tells its own
+	ops     etcdops.Etcd
+	stop    context.CancelFunc // ends the witness
+	stopped chan struct{}
+
+	mu       sync.Mutex // of what follows, and of starting processes
+	troubles int
+	orders   int
+	groups   map[string]*Group
+	lifts    []func() // of rules of the network
+	harms    harms
+}
+
+// zones are where machines are made.
+var zones = []string{"a", "b", "c"}
+
+// New starts everybody, and waits until the groups are complete.
+func New(t *testing.T, cfg Config) *Cluster {
+	t.Helper()
+	if cfg.Replicas == 0 {
+		cfg.Replicas = 3
+	}
+	if cfg.Members == 0 {
+		cfg.Members = 3
+	}
+	dir, err := os.MkdirTemp("", "leasehold-faults-") //nolint:usetesting // it is kept when the test fails
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &Cluster{cfg: cfg, test: t, dir: dir, Net: network.New(), disks: map[string]*disk.Tmpfs{}, numbers: map[string]string{}, groups: map[string]*Group{}}
+	c.harms.init()
+	if c.Log, err = history.Open(filepath.Join(dir, "history")); err != nil {
+		t.Fatal(err)
+	}
+	c.records = []string{filepath.Join(dir, "history")}
+	if cfg.Disks {
+		for _, name := range append(c.ReplicaIDs(), "machines") {
+			if c.disks[name], err = disk.Mount(filepath.Join(dir, name), 16<<20); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = c.disks[name].Close() }) // it is closed before, and checked, unless we do not get so far
+		}
+	}
+	cast, err := cfg.Programs.WrongClock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	socket := filepath.Join(dir, "cloud.sock")
+	c.Cloud, err = cloud.New(cloud.Config{
+		Log: c.Log, Agent: cast, Dir: filepath.Join(dir, "machines"), Socket: socket, Zones: zones, Logs: dir, Source: c.source, Made: c.machineMade,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Cloud.Serve(context.WithoutCancel(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	c.Stage = stage.New(t, stage.Plan{
+		Programs: cfg.Programs, Again: cfg.Again, Dir: dir, Replicas: cfg.Replicas, Members: cfg.Members, WrongClocks: true,
+		Settings: func(s *store.ShardSettings) {
+			s.OrphanGrace = store.Duration(20 * time.Second)
+			if cfg.Settings != nil {
+				cfg.Settings(s)
+			}
+		},
+		Elsewhere: &stage.Elsewhere{
+			Provider: socket,
+			Agents:   func(replica, address string) string { return c.way(replica, "", address) },
+			Etcd: func(replica string, member int, address string) string {
+				return c.way(fmt.Sprintf("m%d", member), replica, address)
+			},
+			Peers: func(member int, address string) string {
+				name := fmt.Sprintf("m%d", member)
+				if err := c.Net.Name(stage.MemberSource(member), name); err != nil {
+					t.Fatal(err)
+				}
+				return c.way(name, "", address)
+			},
+			Replica: c.replicaFlags,
+			Data:    func(member int) string { return filepath.Join(dir, fmt.Sprintf("m%d", member)) },
+		},
+	})
+	c.Leave = c.leave
+	for i, client := range c.Clients {
+		c.ops = append(c.ops, etcdops.Member{Name: fmt.Sprintf("m%d", i), Client: client})
+	}
+	t.Cleanup(c.keep)
+	c.watch()
+	for _, g := range cfg.Groups {
+		c.want(g)
+	}
+	c.Await("all groups being complete", func() bool { return c.complete() == "" })
+	return c
+}
+
+// watch starts the witness.
+func (c *Cluster) watch() {
+	c.T.Helper()
+	var err error
+	if c.Witness, err = witness.New(witness.Config{Endpoints: c.Clients, Prefix: c.Keys.Prefix(), Log: c.Log}); err != nil {
+		c.T.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.WithoutCancel(c.T.Context()))
+	c.stop, c.stopped = stop, make(chan struct{})
+	go func() {
+		defer close(c.stopped)
+		c.Witness.Run(ctx)
+	}()
+}
+
+// Say tells the test's log what happens.
+func (c *Cluster) Say(format string, args ...any) {
+	c.T.Logf("%s %s", time.Now().Format("15:04:05.000"), fmt.Sprintf(format, args...))
+}
+
+// Trouble notes that a trouble begins. over notes its end, and what it was.
+func (c *Cluster) Trouble(kind string, manyCut bool) (over func(what string)) {
+	c.mu.Lock()
+	c.troubles++
+	id := c.troubles
+	c.mu.Unlock()
+	c.Log.Add(history.Event{Trouble: &history.Trouble{ID: id, Kind: kind, ManyCut: manyCut}})
+	return func(what string) {
+		c.Log.Add(history.Event{Trouble: &history.Trouble{ID: id, Kind: kind, What: what, ManyCut: manyCut, Ends: true}})
+	}
+}
+
+// Mark notes a moment.
+func (c *Cluster) Mark(m history.Mark) { c.Log.Add(history.Event{Mark: &m}) }
+
+// History is all that was seen so far, of everybody.
+func (c *Cluster) History() ([]history.Event, error) { return history.Read(c.records...) }

@@ -1,0 +1,250 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/tests/faults/history"
+	"github.com/leasehold/leasehold/tests/stage"
+)
+
+// Group is what the operators of a cluster want of one.
+type Group struct {
+	Name    string
+	Size    int
+	Checked bool     // it has a check, so that its machines can be sick
+	More    []string // further lines of its file
+
+	edits map[string]int // how often each part was edited
+}
+
+// Usual are the groups of a run.
+func Usual() []Group {
+	return []Group{
+		{Name: "web", Size: 12, More: []string{"budget: {max_expansion: 2}"}},
+		{Name: "db", Size: 6, Checked: true, More: []string{"budget: {max_expansion: 1, max_unavailable: 1, max_creating: 3, max_deleting: 2}"}},
+		{Name: "one", Size: 1},
+	}
+}
+
+// text is the group's file.
+func (g *Group) text(c *Cluster) string {
+	lines := []string{
+		"name: " + g.Name, fmt.Sprintf("size: %d", g.Size), "provider: swarm",
+		fmt.Sprintf("template: {zones: [%s], settings: {edition: \"%d\"}}", strings.Join(zones, ", "), g.edits["template"]),
+		fmt.Sprintf(`workload: {run: [sleep, "%d"]}`, 1_000_000+g.edits["run"]),
+		fmt.Sprintf("vars: {edition: \"%d\"}", g.edits["vars"]),
+		fmt.Sprintf("report: {interval: %s, lease_ttl: %s}", c.Interval, c.TTL),
+		"stop_timeout: 2s", "registration_timeout: 20s", "max_checking_health_duration: 20s",
+		"flap: {failures: 3, window: 1m, min_delay: 1s, max_delay: 6s, noise: 0s, reset: 30s}",
+		"storm: {window: 10s, cooldown: 5s, probe_after: 0s}",
+	}
+	if g.Checked {
+		lines = append(lines, "checks:", `- {name: well, exec: {run: [test, "!", -e, sick]}, interval: 2s, timeout: 1s, unhealthy_threshold: `+fmt.Sprint(2+g.edits["check"]%2)+"}")
+	}
+	return strings.Join(append(append(lines, g.More...), ""), "\n")
+}
+
+// want makes a group and does not wait for it.
+func (c *Cluster) want(g Group) {
+	c.T.Helper()
+	g.edits = map[string]int{}
+	c.mu.Lock()
+	c.groups[g.Name] = &g
+	c.mu.Unlock()
+	if err := c.ApplyAgain(g.Name); err != nil {
+		c.T.Fatal(err)
+	}
+}
+
+// Wanted are the sizes that groups are to have in the end.
+func (c *Cluster) Wanted() map[string]int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out := map[string]int{}
+	for name, g := range c.groups {
+		out[name] = g.Size
+	}
+	return out
+}
+
+// Checked are the groups whose machines can be sick.
+func (c *Cluster) Checked() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(c.groups)) {
+		if c.groups[name].Checked {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// GroupOf is the group of an instance, by its name.
+func (c *Cluster) GroupOf(instance string) string {
+	for name := range c.Wanted() {
+		if strings.HasPrefix(instance, name+"-") {
+			return name
+		}
+	}
+	return ""
+}
+
+// file writes a group's file.
+func (c *Cluster) file(name string) (string, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	path := filepath.Join(c.Dir, name+".yaml")
+	return path, os.WriteFile(path, []byte(c.groups[name].text(c)), 0o600)
+}
+
+// Edit changes a part of a group's file and applies it, once.
+func (c *Cluster) Edit(ctx context.Context, name, part string) error {
+	c.mu.Lock()
+	g := c.groups[name]
+	before := maps.Clone(g.edits)
+	g.edits[part]++
+	c.mu.Unlock()
+	path, err := c.file(name)
+	if err == nil {
+		err = c.Operator(ctx, "group", "apply", "-f", path, "--confirm", name)
+	}
+	if err != nil { // it may have happened: the next edit says the same
+		c.mu.Lock()
+		g.edits = before
+		c.mu.Unlock()
+	}
+	return err
+}
+
+// MakeAgain makes a group again that was deleted, once it is gone. One that was not, since nobody heard the order, is left alone.
+func (c *Cluster) MakeAgain(name string) error {
+	late := time.NewTimer(stage.Longest)
+	defer late.Stop()
+	again := time.NewTicker(500 * time.Millisecond)
+	defer again.Stop()
+	for {
+		kv, err := c.Store.Get(c.T.Context(), c.Keys.Group(name))
+		if errors.Is(err, store.ErrNotFound) {
+			return c.ApplyAgain(name)
+		}
+		if err == nil {
+			spec, err := store.Decode[store.Group](kv)
+			if err != nil || !spec.Record.Deleting {
+				return err
+			}
+		}
+		select {
+		case <-late.C:
+			return fmt.Errorf("group %s was deleted, and is still there", name)
+		case <-again.C:
+		}
+	}
+}
+
+// ApplyAgain applies a group's file until that works.
+func (c *Cluster) ApplyAgain(name string) error {
+	path, err := c.file(name)
+	if err != nil {
+		return err
+	}
+	return c.OperatorMust("group", "apply", "-f", path, "--confirm", name)
+}
+
+// Operator gives a command and notes what comes of it.
+func (c *Cluster) Operator(ctx context.Context, args ...string) error {
+	c.mu.Lock()
+	c.orders++
+	o := history.Order{ID: c.orders, Command: args}
+	c.mu.Unlock()
+	c.Log.Add(history.Event{Order: &o})
+	out, err := c.Try(args...)
+	ended := o
+	ended.Ended = true
+	if err != nil {
+		err = fmt.Errorf("leasehold %s: %w: %s", strings.Join(args, " "), err, out)
+		ended.Err = err.Error()
+	}
+	c.Log.Add(history.Event{Order: &ended})
+	return errors.Join(err, ctx.Err())
+}
+
+// OperatorMust gives a command until it works. One that etcd does not answer is given again.
+func (c *Cluster) OperatorMust(args ...string) error {
+	late := time.NewTimer(stage.Longest)
+	defer late.Stop()
+	again := time.NewTicker(500 * time.Millisecond)
+	defer again.Stop()
+	for {
+		err := c.Operator(c.T.Context(), args...)
+		if err == nil || c.T.Context().Err() != nil {
+			return err
+		}
+		select {
+		case <-late.C:
+			return err
+		case <-again.C:
+		}
+	}
+}
+
+// SpoilSpec removes a group's key by hand, or writes something into it that nobody can read. back puts it back as it was.
+func (c *Cluster) SpoilSpec(ctx context.Context, name string, remove bool) (back func() error, err error) {
+	key := c.Keys.Group(name)
+	kv, err := c.Store.Get(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	w := store.Put(key, []byte(`{"schema":1,"name":"`+name+`","size":"many"}`))
+	if remove {
+		w = store.Delete(key)
+	}
+	if _, err = c.Store.Commit(ctx, store.Txn{Conditions: []store.Condition{store.Unchanged(kv)}, Writes: []store.Write{w}}); err != nil && !errors.Is(err, store.ErrUnknown) {
+		return nil, err
+	}
+	return func() error {
+		return c.insist(func(ctx context.Context) error {
+			_, err := c.Store.Commit(ctx, store.Txn{Writes: []store.Write{store.Put(key, kv.Value)}})
+			return err
+		})
+	}, nil
+}
+
+// insist tries something until it works.
+func (c *Cluster) insist(do func(context.Context) error) error {
+	ctx := c.Again()
+	again := time.NewTicker(500 * time.Millisecond)
+	defer again.Stop()
+	for {
+		attempt, cancel := context.WithTimeout(ctx, 5*time.Second)
+		err := do(attempt)
+		cancel()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-again.C:
+		}
+	}
+}
+
+// complete says which group is not complete yet; "" if all are.
+func (c *Cluster) complete() string {
+	for name, size := range c.Wanted() {
+		if !c.Complete(name, size) {
+			return name
+		}
+	}
+	return ""
+}

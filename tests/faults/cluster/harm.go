@@ -1,0 +1,83 @@
+package cluster
+
+import (
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/leasehold/leasehold/tests/faults/history"
+	"github.com/leasehold/leasehold/tests/faults/network"
+)
+
+// harms are those that last, and whom they hit: also machines that are made while they last.
+type harms struct {
+	mu   sync.Mutex
+	last int
+	cuts map[int]func(instance string) bool
+	hit  map[int]map[string]bool
+}
+
+func (h *harms) init() { h.cuts, h.hit = map[int]func(string) bool{}, map[int]map[string]bool{} }
+
+// CutMachines cuts machines off every replica, those too that are made meanwhile. mend ends it.
+func (c *Cluster) CutMachines(which func(instance string) bool, how network.Rule) (mend func() error) {
+	h := &c.harms
+	h.mu.Lock()
+	h.last++
+	n := h.last
+	h.cuts[n], h.hit[n] = which, map[string]bool{}
+	for _, id := range c.Cloud.Existing() {
+		c.cutOne(n, id)
+	}
+	h.mu.Unlock()
+	how.From, how.To = func(party string) bool { return c.IsMachine(party) && which(party) }, c.IsReplica
+	lift := c.Impose(how)
+	return func() error {
+		lift()
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		for id := range h.hit[n] {
+			c.Log.Add(history.Event{Harm: &history.Harm{Instance: id, Kind: history.Cut, Ends: true}})
+		}
+		delete(h.cuts, n)
+		delete(h.hit, n)
+		return nil
+	}
+}
+
+// cutOne notes that a machine is cut off, if it is.
+func (c *Cluster) cutOne(n int, id string) {
+	h := &c.harms
+	if h.cuts[n](id) && !h.hit[n][id] {
+		h.hit[n][id] = true
+		c.Log.Add(history.Event{Harm: &history.Harm{Instance: id, Kind: history.Cut}})
+	}
+}
+
+// machineMade is called for every machine before it boots.
+func (c *Cluster) machineMade(id string) {
+	c.harms.mu.Lock()
+	defer c.harms.mu.Unlock()
+	for n := range c.harms.cuts {
+		c.cutOne(n, id)
+	}
+}
+
+// sick is the file that has a machine's check fail.
+func (c *Cluster) sick(id string) string { return filepath.Join(c.Dir, "machines", id, "sick") }
+
+// Sicken has the checks of a machine fail, if its group has any.
+func (c *Cluster) Sicken(id string) error {
+	c.Log.Add(history.Event{Harm: &history.Harm{Instance: id, Kind: history.Sick}})
+	return os.WriteFile(c.sick(id), nil, 0o600)
+}
+
+// Cure ends that.
+func (c *Cluster) Cure(id string) error {
+	err := os.Remove(c.sick(id))
+	c.Log.Add(history.Event{Harm: &history.Harm{Instance: id, Kind: history.Sick, Ends: true}})
+	if os.IsNotExist(err) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,170 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/tests/faults/disk"
+	"github.com/leasehold/leasehold/tests/faults/network"
+	"github.com/leasehold/leasehold/tests/stage"
+)
+
+// way has a party be reached through the network.
+func (c *Cluster) way(to, from, address string) string {
+	c.test.Helper()
+	way, err := c.Net.Listen(network.Way{From: from, To: to, Leads: address})
+	if err != nil {
+		c.test.Fatal(err)
+	}
+	return way
+}
+
+// Impose has a rule hold in the network until it is lifted, or all are.
+func (c *Cluster) Impose(r network.Rule) (lift func()) {
+	lift = c.Net.Impose(r)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lifts = append(c.lifts, lift)
+	return lift
+}
+
+// liftAll lifts all rules.
+func (c *Cluster) liftAll() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, lift := range c.lifts {
+		lift()
+	}
+	c.lifts = nil
+}
+
+// source is the address of a machine. The network knows it by that.
+func (c *Cluster) source(instance string) string { return c.Net.Source(instance).String() }
+
+// replicaFlags are what a replica of this cluster is started with beside the usual.
+func (c *Cluster) replicaFlags(id string) []string {
+	record := filepath.Join(c.dir, fmt.Sprintf("history-%s-%d", id, len(c.records)))
+	c.records = append(c.records, record)
+	flags := []string{"-history", record, "-zones", strings.Join(zones, ",")}
+	if c.cfg.Numbers {
+		if c.numbers[id] == "" {
+			c.numbers[id] = addresses.FreeAddress(c.test)
+		}
+		flags = append(flags, "-http", c.numbers[id])
+	}
+	if d := c.disks[id]; d != nil {
+		flags = append(flags, "-dir", d.Dir, "-pki", c.pkiOn(d.Dir))
+	}
+	return flags
+}
+
+// ReplicaIDs are the names of all replicas, whether they run or not.
+func (c *Cluster) ReplicaIDs() []string {
+	var ids []string
+	for i := range c.cfg.Replicas {
+		ids = append(ids, string(rune('a'+i)))
+	}
+	return ids
+}
+
+// IsMember, IsMachine and IsReplica tell parties apart.
+func (c *Cluster) IsMember(party string) bool { return len(party) == 2 && party[0] == 'm' }
+
+// IsReplica says whether a party is a replica.
+func (c *Cluster) IsReplica(party string) bool { return slices.Contains(c.ReplicaIDs(), party) }
+
+// IsMachine says whether a party is a machine.
+func (c *Cluster) IsMachine(party string) bool { return !c.IsMember(party) && !c.IsReplica(party) }
+
+// Zones are those in which machines are made.
+func (c *Cluster) Zones() []string { return zones }
+
+// Replica is the process of a replica, as it was started last.
+func (c *Cluster) Replica(id string) *stage.Program {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.Replicas[id]
+}
+
+// Member is the process of a member of etcd, as it was started last.
+func (c *Cluster) Member(i int) *stage.Program {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.Etcd[i]
+}
+
+// RaiseReplica starts a replica that has ended.
+func (c *Cluster) RaiseReplica(id string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.Replicas[id].HasEnded() {
+		return nil
+	}
+	c.StartReplica(id)
+	return nil
+}
+
+// RaiseMember starts a member that has ended, and waits for nothing.
+func (c *Cluster) RaiseMember(i int) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.Etcd[i].HasEnded() {
+		c.StartMember(i)
+	}
+	return nil
+}
+
+// RaiseMembers starts several.
+func (c *Cluster) RaiseMembers(all ...int) error {
+	for _, i := range all {
+		if err := c.RaiseMember(i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Again is a context for undoing what was done, whatever becomes of the run.
+func (c *Cluster) Again() context.Context {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.T.Context()), stage.Longest)
+	context.AfterFunc(ctx, cancel)
+	return ctx
+}
+
+// LeaderNow is the replica that leads by what the witness has seen; "" if none does.
+func (c *Cluster) LeaderNow() string {
+	kv, there := store.LeaderNow(c.Witness.Now().Of(c.Keys.Of(store.KindLeader)))
+	if !there {
+		return ""
+	}
+	v, err := store.Decode[store.Leader](kv)
+	if err != nil {
+		return ""
+	}
+	return v.Record.Replica
+}
+
+// MachinesDisk is the disk of all machines; nil if they have none of their own.
+func (c *Cluster) MachinesDisk() *disk.Tmpfs { return c.disks["machines"] }
+
+// ReplicaDisk is the disk of a replica.
+func (c *Cluster) ReplicaDisk(id string) *disk.Tmpfs { return c.disks[id] }
+
+// pkiOn copies the shard's authorities to a disk, and says where they are.
+func (c *Cluster) pkiOn(dir string) string {
+	c.test.Helper()
+	place := filepath.Join(dir, "pki")
+	if _, err := os.Stat(place); err == nil {
+		return place
+	}
+	if out, err := exec.Command("cp", "-a", filepath.Join(c.dir, "pki"), place).CombinedOutput(); err != nil {
+		c.test.Fatalf("copy the authorities: %v: %s", err, out)
+	}
+	return place
+}

@@ -1,0 +1,124 @@
+package disk
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Tmpfs is a disk in memory.
+type Tmpfs struct {
+	Dir   string // where it is mounted
+	size  int64
+	guard *guard
+
+	mu       sync.Mutex
+	full     bool
+	readOnly bool
+}
+
+// Mount mounts one of so many bytes at a directory, which is made if need be. What it holds is gone when it is closed, or when we end.
+func Mount(dir string, size int64) (*Tmpfs, error) {
+	d := &Tmpfs{Dir: dir, size: size}
+	if err := d.mount(); err != nil {
+		return nil, explain("mount a disk at", dir, err)
+	}
+	return d, nil
+}
+
+func (d *Tmpfs) mount() (err error) {
+	if err := errors.Join(allowed(), os.MkdirAll(d.Dir, 0o700)); err != nil {
+		return err
+	}
+	if d.guard, err = watchOver(d.Dir); err != nil {
+		return err
+	}
+	if err := unix.Mount("leasehold-test", d.Dir, "tmpfs", flags, fmt.Sprintf("size=%d,mode=0700", d.size)); err != nil {
+		return errors.Join(err, d.guard.leave())
+	}
+	// An empty one cannot be full: a size of 0 is none.
+	if err := os.WriteFile(filepath.Join(d.Dir, ".disk"), []byte("a disk of a test\n"), 0o600); err != nil {
+		return errors.Join(err, d.guard.leave())
+	}
+	return nil
+}
+
+const flags = unix.MS_NOSUID | unix.MS_NODEV
+
+// Fill takes all the space that is left. What is there stays, and can be removed, which makes room again.
+func (d *Tmpfs) Fill() error { return d.change("fill", func() { d.full = true }) }
+
+// Free gives back the space that Fill took.
+func (d *Tmpfs) Free() error { return d.change("free", func() { d.full = false }) }
+
+// MakeReadOnly lets nobody write. The kernel refuses that while a file is open for writing: it is tried for a while, which is enough for those who
+// write files now and then, and is an error for those who keep one open, as etcd does.
+func (d *Tmpfs) MakeReadOnly() error {
+	return d.change("make read-only", func() { d.readOnly = true })
+}
+
+// MakeWritable takes that back.
+func (d *Tmpfs) MakeWritable() error {
+	return d.change("make writable", func() { d.readOnly = false })
+}
+
+// shortly is how long a file may be open for writing, or how long somebody may take space while we do.
+const shortly = 2 * time.Second
+
+func (d *Tmpfs) change(what string, state func()) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	full, readOnly := d.full, d.readOnly
+	state()
+	again := time.NewTicker(5 * time.Millisecond)
+	defer again.Stop()
+	end := time.NewTimer(shortly)
+	defer end.Stop()
+	for {
+		err := d.remount()
+		if err == nil {
+			return nil
+		}
+		if errors.Is(err, unix.EBUSY) || errors.Is(err, unix.EINVAL) { // open for writing; more is used than a moment ago
+			select {
+			case <-again.C:
+				continue
+			case <-end.C:
+			}
+		}
+		d.full, d.readOnly = full, readOnly
+		if errors.Is(err, unix.EBUSY) {
+			err = fmt.Errorf("%w: a file on it is kept open for writing", err)
+		}
+		return explain(what, d.Dir, err)
+	}
+}
+
+// remount has the kernel know what the disk is to be like.
+func (d *Tmpfs) remount() error {
+	size, how := d.size, uintptr(flags|unix.MS_REMOUNT)
+	if d.full {
+		var now unix.Statfs_t
+		if err := unix.Statfs(d.Dir, &now); err != nil {
+			return err
+		}
+		size = int64(now.Blocks-now.Bfree) * now.Bsize
+	}
+	if d.readOnly {
+		how |= unix.MS_RDONLY
+	}
+	return unix.Mount("leasehold-test", d.Dir, "tmpfs", how, fmt.Sprintf("size=%d", size))
+}
+
+// Close unmounts it, when nobody uses it any more. It can be closed more than once.
+func (d *Tmpfs) Close() error {
+	if err := d.guard.leave(); err != nil {
+		return explain("unmount", d.Dir, err)
+	}
+	return nil
+}

@@ -1,0 +1,225 @@
+package faults
+
+import (
+	"flag"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold/provider/memprovider"
+	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/tests/faults/history"
+	"github.com/leasehold/leasehold/tests/stage"
+	"github.com/leasehold/leasehold/tests/stage/swarm"
+)
+
+var (
+	killsFlag      = flag.Int("kills", 2, "how often the leader is killed")
+	agentsFlag     = flag.Int("agents", 60, "how many agents report meanwhile")
+	operationsFlag = flag.Int("operations", 10, "how many operations are in flight at each kill, 100 at most")
+	figuresFlag    = flag.String("figures", "", "a file for what was measured, as JSON; none: it is shown alone")
+)
+
+const (
+	// createTakes is how long a provider takes to make a machine: longer than a failover, so that the next leader comes while calls of the one that was
+	// killed are still under way.
+	createTakes = 7 * time.Second
+	// callTimeout is the provider's. For so long a leader keeps the records of machines that it has removed, as calls of those before it may be under way.
+	callTimeout = 15 * time.Second
+	// callsOfAKind are as many as a replica has under way at once. The other operations wait for their turn.
+	callsOfAKind = 8
+	// reports come as often as a thousand agents, etcd and coordinators can on two processors. Leases are shorter than callTimeout, for which a round
+	// lasts at least: so one that nobody renews is seen to end within it.
+	reports = 3 * time.Second
+	// applyStep is by how many machines a group grows at a time.
+	applyStep = 250
+)
+
+// The leader is killed while many agents report and many operations are in flight, again and again. No agent loses its lease, nobody is judged, every
+// operation is carried out, and none is carried out twice. How long all that takes is measured, and not judged.
+//
+// proves SAFE-7, SAFE-8, SAFE-1, SAFE-11, ELECT-2, ELECT-3
+func TestLeaderIsKilledUnderLoad(t *testing.T) {
+	t.Parallel()
+	f := newFailover(t)
+	defer f.tell() // also what was measured until something went wrong
+	for n := range *killsFlag {
+		k := f.round()
+		t.Logf("kill %d: %s", n+1, k)
+		f.figures.Kills = append(f.figures.Kills, k)
+	}
+	f.count()
+}
+
+// failover is a stage with two groups: one whose agents report, and one whose machines are exchanged.
+type failover struct {
+	*stage.Stage
+	seen    *seen
+	figures figures
+	agents  []string // of the machines that are left alone
+}
+
+const (
+	calmGroup = "web"
+	busyGroup = "busy"
+)
+
+func newFailover(t *testing.T) *failover {
+	t.Helper()
+	plan := stage.Plan{
+		Programs: built, Replicas: 3, Members: 3, Interval: reports, CallTimeout: callTimeout,
+		Again: fmt.Sprintf("make failover KILLS=%d AGENTS=%d OPERATIONS=%d", *killsFlag, *agentsFlag, *operationsFlag),
+	}
+	f := &failover{Stage: stage.New(t, plan)}
+	f.figures = figures{Agents: *agentsFlag, Operations: *operationsFlag, LoadBefore: load(t)}
+	for size := min(applyStep, *agentsFlag); ; size = min(size+applyStep, *agentsFlag) {
+		f.Apply(calmGroup, size)
+		if size == *agentsFlag {
+			break
+		}
+	}
+	f.Apply(busyGroup, *operationsFlag, fmt.Sprintf("budget: {max_expansion: %d}", *operationsFlag))
+	f.agents = f.Members(calmGroup)
+	f.seen = see(f.Stage)
+	return f
+}
+
+// tell shows what was measured, and keeps it if so wished.
+func (f *failover) tell() {
+	f.figures.LoadAfter = load(f.T)
+	f.figures.LeasesLost, f.figures.Judged = f.seen.losses()
+	f.T.Logf("\n%s", f.figures)
+	if *figuresFlag == "" {
+		return
+	}
+	if err := f.figures.write(*figuresFlag); err != nil {
+		f.T.Error(err)
+	}
+}
+
+// round orders a new machine in the place of each of a group, kills the leader when that is in full swing, and waits until all of it is done.
+func (f *failover) round() kill {
+	f.T.Helper()
+	before := f.Members(busyGroup)
+	must(f.T, f.Control.Slow(memprovider.CallCreate, createTakes))
+	f.Leasehold("group", "restart", busyGroup, "--recreate")
+	underWay := 0
+	f.Await(fmt.Sprintf("%d operations being in flight", *operationsFlag), func() bool {
+		underWay = 0
+		for _, a := range f.calls(history.Now()) {
+			if a.Call == memprovider.CallCreate {
+				underWay++
+			}
+		}
+		return f.seen.inFlight(busyGroup) >= *operationsFlag && underWay >= min(callsOfAKind, *operationsFlag)
+	})
+	leader := f.Leader()
+	since := stage.Records[store.Replica](f.Stage, store.KindReplicas)[leader].Record.Since
+	at := f.seen.expect(leader)
+	f.Replicas[leader].Kill()
+	inFlight := f.seen.inFlight(busyGroup)
+
+	var called history.Time
+	f.Await("a call by another leader", func() bool {
+		for _, a := range f.calls(at) {
+			if a.Begun > at && a.Replica != leader {
+				called = a.Begun
+				return true
+			}
+		}
+		return false
+	})
+	must(f.T, f.Control.Slow(memprovider.CallCreate, 0))
+	f.Await("another leader that acts, and agents that are served again", f.seen.over)
+	k := f.seen.kill()
+	k.InFlight, k.UnderWay, k.Called = inFlight, underWay, span(called.Sub(at))
+
+	f.StartReplica(leader)
+	f.Await("every operation being carried out, and all agents served", func() bool {
+		r := stage.Records[store.Replica](f.Stage, store.KindReplicas)
+		return r[leader].Record.Since.After(since) && len(r) == 3 && f.seen.inFlight(busyGroup) == 0 &&
+			f.Complete(busyGroup, *operationsFlag) && !slices.ContainsFunc(f.Members(busyGroup), func(id string) bool { return slices.Contains(before, id) }) &&
+			f.Complete(calmGroup, *agentsFlag)
+	})
+	k.Done = span(history.Now().Sub(at))
+	return k
+}
+
+func (f *failover) calls(since history.Time) []swarm.Asked {
+	f.T.Helper()
+	all, err := f.Control.Calls(since)
+	must(f.T, err)
+	return all
+}
+
+// count says what was lost and what was done twice, from etcd's records and the provider's ledger. All of it should be nothing.
+func (f *failover) count() {
+	f.T.Helper()
+	if now := f.Members(calmGroup); !slices.Equal(now, f.agents) {
+		f.T.Errorf("machines that nobody meant: there were %v, and there are %v", f.agents, now)
+	}
+	fig := &f.figures
+	fig.LeasesLost, fig.Judged = f.seen.losses()
+	fig.Counted = true
+	ledger, err := f.Control.Ledger()
+	must(f.T, err)
+	bySlot := map[int]int{}
+	existing := 0
+	for _, life := range ledger {
+		fig.Made += life.Made
+		if life.Exists() {
+			existing++
+		}
+		if life.Made > 1 || life.Deleted > 1 {
+			fig.Double = append(fig.Double, life.Instance)
+		}
+		if life.Group == busyGroup {
+			bySlot[life.Slot] += life.Made
+		}
+	}
+	rounds := len(fig.Kills) + 1
+	for slot, made := range bySlot {
+		if made > rounds {
+			fig.Double = append(fig.Double, fmt.Sprintf("slot %d: %d machines in place of %d", slot, made, rounds))
+		}
+	}
+	fig.Overlapping, fig.AskedAgain = repeats(f.calls(0))
+
+	f.none("leases of agents that live, which etcd has ended", fig.LeasesLost)
+	f.none("instances judged lost, dead, unhealthy or stuck", fig.Judged)
+	f.none("operations carried out twice", fig.Double)
+	f.none("calls of one replica for one instance at the same time", fig.Overlapping)
+	if ordered := *agentsFlag + *operationsFlag*rounds; fig.Made != ordered {
+		f.T.Errorf("%d machines were ordered, and %d made", ordered, fig.Made)
+	}
+	if wanted := *agentsFlag + *operationsFlag; existing != wanted {
+		f.T.Errorf("%d machines are wanted, and there are %d", wanted, existing)
+	}
+}
+
+func (f *failover) none(what string, found []string) {
+	f.T.Helper()
+	if len(found) > 0 {
+		f.T.Errorf("%d %s: %v", len(found), what, found[:min(len(found), 20)])
+	}
+}
+
+// repeats are the calls that a replica began for an instance while another of its own for it was under way, and how many machines were asked for
+// again.
+func repeats(all []swarm.Asked) (overlapping []string, again int) {
+	last := map[string]swarm.Asked{}
+	creates := map[string]int{}
+	for _, a := range all {
+		if before := last[a.Instance]; before.Begun != 0 && before.Replica == a.Replica && (before.Ended == 0 || before.Ended > a.Begun) {
+			overlapping = append(overlapping, fmt.Sprintf("%s of %s by %s during %s", a.Call, a.Instance, a.Replica, before.Call))
+		}
+		last[a.Instance] = a
+		if a.Call == memprovider.CallCreate {
+			if creates[a.Instance]++; creates[a.Instance] > 1 {
+				again++
+			}
+		}
+	}
+	return overlapping, again
+}

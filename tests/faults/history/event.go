@@ -1,0 +1,183 @@
+package history
+
+import "github.com/leasehold/leasehold/store"
+
+// Event is something that was seen. Exactly one of the pointers is set.
+type Event struct {
+	At Time `json:"at"`
+
+	Call    *Call    `json:"call,omitempty"`
+	Machine *Machine `json:"machine,omitempty"`
+	Harm    *Harm    `json:"harm,omitempty"`
+	Trouble *Trouble `json:"trouble,omitempty"`
+	Change  *Change  `json:"change,omitempty"`
+	Commit  *Commit  `json:"commit,omitempty"`
+	Order   *Order   `json:"order,omitempty"`
+	Mark    *Mark    `json:"mark,omitempty"`
+	Left    *Left    `json:"left,omitempty"`
+}
+
+// Call is a call of the provider, seen by the provider. It makes two events: one when it begins, one when it ends.
+type Call struct {
+	ID       uint64 `json:"id"` // pairs the two
+	Ended    bool   `json:"ended,omitempty"`
+	Replica  string `json:"replica"`
+	Method   Method `json:"method"`
+	Instance string `json:"instance,omitempty"`
+	Zone     string `json:"zone,omitempty"`   // of Create
+	Err      string `json:"err,omitempty"`    // what the caller was told; "" also if it has gone
+	Listed   int    `json:"listed,omitempty"` // machines in the answer to List
+	Lie      string `json:"lie,omitempty"`    // how the answer was made wrong; "" if it was not
+}
+
+// Method is one of the provider's contract.
+type Method string
+
+// Lies of calls that do something, where it matters to the judge which they are.
+const (
+	Slow     = "slow"        // none: it is done and answered as it ought to be, only later
+	DoneLate = ", done late" // how lies end by which it is done some time after its answer
+)
+
+// The methods.
+const (
+	Create  Method = "create"
+	Stop    Method = "stop"
+	Delete  Method = "delete"
+	Restart Method = "restart"
+	List    Method = "list"
+)
+
+// Machine is a step in a machine's life, seen by the provider.
+type Machine struct {
+	Instance string `json:"instance"`
+	What     Step   `json:"what"`
+	Boot     int    `json:"boot,omitempty"` // 1 for the first
+	Zone     string `json:"zone,omitempty"`
+	Why      string `json:"why,omitempty"`
+}
+
+// Step is a step in a machine's life.
+type Step string
+
+// The steps.
+const (
+	Made    Step = "made"    // there is a machine; a second one for the same instance is a double
+	Booted  Step = "booted"  // its agent was started
+	Ended   Step = "ended"   // its agent runs no more; Why says who wanted that
+	Removed Step = "removed" // there is no machine any more
+)
+
+// Why a machine ended.
+const (
+	ByCall  = "call"  // a Stop, Delete or Restart
+	ByFault = "fault" // it was crashed
+	BySelf  = "self"  // the agent ended without anybody having asked
+	ByEnd   = "end"   // the run is over
+)
+
+// Harm is done to one machine. While it lasts, and for as long after as the coordinators need to see that it is over, the machine may rightly be
+// taken for failed. Whatever is done to replicas, etcd or the network between them is no harm to a machine: it is Trouble alone.
+type Harm struct {
+	Instance string   `json:"instance"`
+	Kind     HarmKind `json:"kind"`
+	Ends     bool     `json:"ends,omitempty"` // else it begins
+}
+
+// HarmKind is a way to hurt a machine.
+type HarmKind string
+
+// The kinds of harm.
+const (
+	Crashed HarmKind = "crashed" // it is down for good, and its provider says so
+	Frozen  HarmKind = "frozen"  // its agent and workload stand still
+	Cut     HarmKind = "cut"     // it reaches no replica
+	Sick    HarmKind = "sick"    // its workload runs, and its check fails
+	Exited  HarmKind = "exited"  // its workload or agent was killed
+)
+
+// Trouble is something that is done to the cluster. It makes two events, or one if it is over at once.
+type Trouble struct {
+	ID   int    `json:"id"` // pairs the two
+	Kind string `json:"kind"`
+	What string `json:"what"` // for people: whom it hit, how hard
+	Ends bool   `json:"ends,omitempty"`
+	// ManyCut: so many machines cannot be heard of that the storm rule must hold: none of those that are up may be replaced (SAFE-2).
+	ManyCut bool `json:"many_cut,omitempty"`
+}
+
+// Change is a change of one key, seen by a watcher beside the cluster that reaches etcd whatever becomes of the network. All changes of
+// a revision come in a row.
+type Change struct {
+	Line     int            `json:"line"` // of etcd's history: another one begins when it was wiped or restored
+	Revision store.Revision `json:"revision"`
+	Key      string         `json:"key"`
+	Value    []byte         `json:"value,omitempty"`
+	Deleted  bool           `json:"deleted,omitempty"`
+	Created  store.Revision `json:"created,omitempty"`
+	Lease    store.LeaseID  `json:"lease,omitempty"`
+	// Found: it was there when the watcher looked for the first time, or again after it had missed something. Its revision is then that of the
+	// key's last write, and who wrote in between is not known. A key that was found to be gone was deleted at the revision, or before. When another
+	// line begins, all that is there is found, and all else is gone.
+	Found bool `json:"found,omitempty"`
+}
+
+// Commit is a transaction as the replica's own database client saw it. It makes two events.
+type Commit struct {
+	ID      uint64      `json:"id"`
+	Ended   bool        `json:"ended,omitempty"`
+	Replica string      `json:"replica"`
+	Process int         `json:"process"`        // of the replica: IDs are unique within one
+	Fence   store.Fence `json:"fence,omitzero"` // that it compares
+	// Believed is the fence that the replica won last or stands with, whether or not this transaction compares one.
+	Believed store.Fence    `json:"believed,omitzero"`
+	Keys     []string       `json:"keys,omitempty"`     // that it writes
+	Outcome  Outcome        `json:"outcome,omitempty"`  // when it has ended
+	At       store.Revision `json:"revision,omitempty"` // if it happened
+}
+
+// Outcome is what a client knows of a transaction that has ended.
+type Outcome string
+
+// The outcomes.
+const (
+	Happened Outcome = "happened"
+	Refused  Outcome = "refused" // nothing was written
+	Unknown  Outcome = "unknown" // it may happen still
+)
+
+// Order is a command of an operator. It makes two events.
+type Order struct {
+	ID      int      `json:"id"`
+	Ended   bool     `json:"ended,omitempty"`
+	Command []string `json:"command"`
+	Err     string   `json:"err,omitempty"`
+}
+
+// Mark is a moment in the course of a run.
+type Mark struct {
+	What MarkKind `json:"what"`
+	Text string   `json:"text,omitempty"`
+	// Groups are the sizes wanted, for Healed and Quiet.
+	Groups map[string]int `json:"groups,omitempty"`
+	// Machines are those that exist by the provider's own count, for Quiet.
+	Machines []string `json:"machines,omitempty"`
+	// Leases are those of etcd, with the keys on each, for Quiet.
+	Leases map[string][]string `json:"leases,omitempty"`
+}
+
+// MarkKind is a kind of moment.
+type MarkKind string
+
+// The moments.
+const (
+	Begun  MarkKind = "begun"  // everybody is there, and the groups are complete; troubles begin
+	Healed MarkKind = "healed" // all troubles are over; from here on the bound of convergence counts
+	Quiet  MarkKind = "quiet"  // every group was found complete, and nothing changes any more
+	Missed MarkKind = "missed" // the watcher beside etcd has missed changes: they were compacted
+)
+
+// Left is something that was not given back when everything had ended.
+type Left struct {
+	What string `json:"what"` // a process, a file, a socket, a goroutine
+}

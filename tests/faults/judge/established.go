@@ -1,0 +1,82 @@
+package judge
+
+import (
+	"time"
+
+	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/tests/faults/history"
+)
+
+// said is what an instance's record said from one revision on.
+type said struct {
+	by       history.Time // it was in etcd then, at the latest
+	line     int
+	revision store.Revision
+	phase    store.Phase // "": the record is gone
+	called   bool
+	found    bool
+	event    history.Event
+}
+
+// commitKey tells which transaction wrote a key.
+type commitKey struct {
+	key      string
+	revision store.Revision
+}
+
+// farApart is how much later than a client knew of its transaction the watcher may have seen it, to be taken for the same: revisions begin anew
+// where etcd was restored.
+const farApart = 60 * time.Second
+
+// establish finds out since when each record was in etcd for sure. The watcher may have seen it late; the replica that wrote it knew when its
+// transaction had ended, and calls nobody before.
+func (in *inquiry) establish() {
+	ended := map[commitKey]history.Time{}
+	for _, w := range in.transactions() {
+		in.commits = true
+		if w.outcome() != history.Happened {
+			continue
+		}
+		for _, key := range w.commit().Keys {
+			ended[commitKey{key, w.ended.Commit.At}] = w.ended.At
+		}
+	}
+	in.said = map[string][]said{}
+	for _, s := range in.steps {
+		for _, t := range s.turns {
+			r := said{by: t.event.At, line: s.line, revision: s.revision, found: s.found, event: t.event}
+			if at, known := ended[commitKey{t.event.Change.Key, s.revision}]; known && at < r.by && r.by.Sub(at) < farApart {
+				r.by = at
+			}
+			if t.next != nil {
+				r.phase, r.called = t.next.Phase, t.next.Called
+			}
+			in.said[t.id] = append(in.said[t.id], r)
+		}
+	}
+}
+
+// everSaid says whether a record was in etcd before a moment of which something holds. Without the commits of replicas the watcher alone tells, who
+// may be late.
+func (in *inquiry) everSaid(id string, at history.Time, holds func(said) bool) bool {
+	if !in.commits {
+		at = at.Add(in.terms.Slack)
+	}
+	for _, r := range in.said[id] {
+		if r.by <= at && holds(r) {
+			return true
+		}
+	}
+	return false
+}
+
+// gone says since when a record was gone for sure at a moment; false if it was not, or nobody knows.
+func (in *inquiry) gone(id string, at history.Time) (history.Event, bool) {
+	var last said
+	for _, r := range in.said[id] {
+		if r.event.At <= at {
+			last = r
+		}
+	}
+	return last.event, last.event.Change != nil && last.phase == ""
+}

@@ -1,0 +1,145 @@
+package judge
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/tests/faults/history"
+)
+
+// reason says why an instance may be taken down, restarted or replaced though it is well; "" if there is no reason. It goes by what is in etcd at
+// the very revision: every such act compares the spec, the shard and the instance (SAFE-4).
+//
+// Tolerated on purpose: an instance that its group's age limits may concern and that the journal says has grown too old. How old it is by the
+// leader's clock no history tells. And one whose group's spec was never seen: nobody knows what was wanted of it.
+func (in *inquiry) reason(w *world, s *step, rec *store.Instance) string {
+	f := w.inForce(rec.Group)
+	evacuated := false
+	if w.shard != nil {
+		_, evacuated = w.shard.Evacuated[rec.Zone]
+	}
+	ordered := func(r store.Request) bool { return r.Instance == rec.ID && asksToGo(r.Kind) }
+	switch {
+	case rec.Condemned != nil || slices.ContainsFunc(s.obeyed, ordered):
+		return "ordered"
+	case !f.there:
+		return "nothing is known of its group"
+	case rec.Managed && (f.spec.Deleting || f.spec.Stopped):
+		return "the group ends"
+	case rec.Doomed != nil || evacuated:
+		return "doomed"
+	case in.duplicate(w, rec):
+		return "another one in its slot is well"
+	case in.aged(w, s, rec):
+		return "too old"
+	case !rec.Managed:
+		return ""
+	case in.filledSlots(w, rec.Group, s.at) > f.spec.Size:
+		return "surplus"
+	case rec.Template != f.hash && f.spec.Rollout.Strategy == store.StrategyProactive || rec.Relaunch < f.spec.Relaunch.Number:
+		return "outdated"
+	}
+	return ""
+}
+
+func asksToGo(k store.RequestKind) bool {
+	return k == store.RequestReplace || k == store.RequestDelete || k == store.RequestDrain || k == store.RequestRestart
+}
+
+// duplicate says that another instance in the same slot does its work by the records, or has finished the task of the slot. That there are two was
+// looked into when the second was requested.
+func (in *inquiry) duplicate(w *world, rec *store.Instance) bool {
+	if !rec.Managed {
+		return false
+	}
+	return slices.ContainsFunc(w.members(rec.Group), func(o *store.Instance) bool {
+		return o.ID != rec.ID && o.Slot == rec.Slot && (o.Phase == store.Running && w.looksWell(o.ID) || o.Phase == store.Finished)
+	})
+}
+
+// filledSlots counts the slots that somebody is in who is not known to be dead.
+func (in *inquiry) filledSlots(w *world, group string, at history.Time) int {
+	slots := map[int]bool{}
+	for _, m := range w.members(group) {
+		if m.Phase == store.Finished || m.Phase.Fills() && !(m.Phase == store.Running && in.truth.surelyDead(m.ID, at)) {
+			slots[m.Slot] = true
+		}
+	}
+	return len(slots)
+}
+
+func (in *inquiry) aged(w *world, s *step, rec *store.Instance) bool {
+	g := w.inForce(rec.Group).spec
+	limited := g.OnDemandAge > 0 || g.Spot.Enabled && g.Spot.MaxLifetime > 0
+	for _, age := range []*store.Duration{g.Expiry.ForcedAge, g.Expiry.EligibleAge} {
+		limited = limited || age != nil && *age > 0
+	}
+	if w.shard != nil {
+		limited = limited || w.shard.Settings.ForcedAge > 0 || w.shard.Settings.EligibleAge > 0
+	}
+	return limited && slices.ContainsFunc(s.journal, func(e entry) bool {
+		return e.names(rec.ID) && (e.Rule == "EXP-1" || e.Rule == "SPOT-3" || e.Rule == "REC-2" && !rec.Managed)
+	})
+}
+
+// names says that an entry is about an instance: it is its own, or its sentence tells of it, as that of an original tells of the replacement.
+func (e entry) names(id string) bool {
+	if e.Claimed {
+		return false
+	}
+	return e.Instance == id || slices.Contains(strings.FieldsFunc(e.What, func(r rune) bool { return r == ' ' || r == ';' || r == ',' }), id)
+}
+
+// of picks what a step's journal says of an instance.
+func (s *step) of(id string) []entry {
+	var out []entry
+	for _, e := range s.journal {
+		if e.names(id) {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// verdict is what the journal calls an instance in a step; "" if it says nothing.
+func (s *step) verdict(id string) store.Verdict {
+	for _, e := range s.journal {
+		if e.Instance == id && !e.Claimed {
+			return e.Verdict
+		}
+	}
+	return ""
+}
+
+// mostEvents is how many events of its past are shown of a machine.
+const mostEvents = 6
+
+// evidence is what mattered of an instance in a step: its past, its change, and the journal of the step.
+func (in *inquiry) evidence(s *step, id string) []history.Event {
+	out := in.past(id, s.at)
+	for _, t := range s.turns {
+		if t.id == id {
+			out = append(out, t.event)
+		}
+	}
+	for _, e := range s.of(id) {
+		out = append(out, e.event)
+	}
+	return out
+}
+
+// past is what was seen last of a machine before a moment.
+func (in *inquiry) past(id string, at history.Time) []history.Event {
+	f := in.truth.fates[id]
+	if f == nil {
+		return nil
+	}
+	n, _ := slices.BinarySearchFunc(f.told, at, func(e history.Event, at history.Time) int {
+		if e.At <= at {
+			return -1
+		}
+		return 1
+	})
+	return slices.Clone(f.told[max(0, n-mostEvents):n])
+}

@@ -1,0 +1,162 @@
+package mutants
+
+// ofThePlanner are mistakes in what is decided.
+func ofThePlanner() []Mutant {
+	return []Mutant{
+		{
+			Name:  "evidence-not-compared",
+			What:  "Whoever replaces a lost machine does not compare its alive key any more: an agent that came back meanwhile loses its machine all the same.",
+			Rules: []string{"SAFE-4"},
+			Edits: []Edit{{
+				File: "coordinator/plan/heal.go",
+				Old:  "	out := []store.Condition{store.At(keys.Alive(m.ID()), m.Alive.Modified)}\n",
+				New:  "	var out []store.Condition\n",
+			}},
+			Likely: []string{"agents-return-as-judged"},
+		},
+		{
+			Name:  "record-removed-with-the-call",
+			What:  "The record of a removed machine goes as soon as the provider's Delete has returned: no List has shown yet that the machine is gone.",
+			Rules: []string{"SAFE-8"},
+			Edits: []Edit{{
+				File: "coordinator/plan/remove.go",
+				Old:  "	if m.Calls.Deleted.IsZero() || !see.Begun.After(m.Calls.Deleted) || see.Listed {\n",
+				New:  "	if m.Calls.Deleted.IsZero() {\n",
+			}},
+			Likely: []string{"instance-ordered", "machine-crashes"},
+		},
+		{
+			Name:  "late-create-forgotten",
+			What:  "The record of a removed machine goes although a Create that nobody waits for may still make one.",
+			Rules: []string{"SAFE-8"},
+			Edits: []Edit{{
+				File: "coordinator/plan/remove.go",
+				Old:  "	if see.Begun.Before(m.Calls.AbsentFrom) {\n",
+				New:  "	if m.Calls.Busy && see.Begun.Before(m.Calls.AbsentFrom) {\n",
+			}},
+			Likely: []string{"create-called-off"},
+		},
+		{
+			Name:  "expansion-off-by-one",
+			What:  "One replacement more is made at once than max_expansion allows.",
+			Rules: []string{"HEAL-2"},
+			Edits: []Edit{{
+				File: "coordinator/plan/heal.go",
+				Old:  "	if d.expansion() < b.MaxExpansion {\n",
+				New:  "	if d.expansion() <= b.MaxExpansion {\n",
+			}},
+			Likely: []string{"group-sick"},
+		},
+		{
+			Name:  "unavailable-off-by-one",
+			What:  "One machine more is taken down at once than max_unavailable allows, by restarts and by removals.",
+			Rules: []string{"HEAL-3"},
+			Edits: []Edit{
+				{
+					File: "coordinator/plan/restart.go",
+					Old:  "d.unavailable() < d.spec.MaxUnavailable(true)",
+					New:  "d.unavailable() <= d.spec.MaxUnavailable(true)",
+				},
+				{
+					File: "coordinator/plan/heal.go",
+					Old:  "d.unavailable() >= most {\n",
+					New:  "d.unavailable() > most {\n",
+				},
+			},
+			Likely: []string{"group-sick"},
+		},
+		{
+			Name:  "relied-on-too-early",
+			What:  "A replacement is relied on as soon as its agent has registered, whatever its checks say: the machine whose place it takes goes before anybody does its work.",
+			Rules: []string{"HEAL-2"},
+			Edits: []Edit{{
+				File: "coordinator/plan/budget.go",
+				Old:  "	if !m.healthy() {\n		return false\n",
+				New:  "	if !m.phase.Registered() {\n		return false\n",
+			}},
+			Likely: []string{"group-edited", "instance-ordered"},
+		},
+		{
+			Name:  "turn-not-compared",
+			What:  "Changes that use a budget write the key of their turn and do not compare it: one whose answer was lost happens late, beside another.",
+			Rules: []string{"HEAL-2", "SAFE-4"},
+			Edits: []Edit{{
+				File: "coordinator/plan/turns.go",
+				Old:  "append(slices.Clone(a.Conditions), store.At(key, t.last[a.Group]))",
+				New:  "slices.Clone(a.Conditions)",
+			}},
+			Harmless: "a transaction is given up after 5s, as long as a session lasts here: what is later than that meets another fence",
+			Likely:   []string{"replica-cut-from-etcd", "group-sick"},
+		},
+		{
+			Name:  "storm-window-inverted",
+			What:  "The storm counts losses from before its window instead of those within it: it begins a minute late.",
+			Rules: []string{"SAFE-2"},
+			Edits: []Edit{{
+				File: "coordinator/plan/storm.go",
+				Old:  "		if since.After(from) {\n",
+				New:  "		if since.Before(from) {\n",
+			}},
+			Likely: []string{"machines-all-cut", "zone-cut"},
+		},
+		{
+			Name:  "pause-forgotten-by-calls",
+			What:  "A paused group is not planned, but the provider is still asked for what was decided before.",
+			Rules: []string{"REC-13"},
+			Edits: []Edit{{
+				File: "coordinator/plan/calls.go",
+				Old:  "	if d.s.Shard.Record.Hold != nil || d.s.Stale != \"\" || d.paused() {\n",
+				New:  "	if d.s.Shard.Record.Hold != nil || d.s.Stale != \"\" {\n",
+			}},
+			Likely: []string{"group-paused-amid-removals"},
+		},
+		{
+			Name:  "order-removed-apart",
+			What:  "The order to restart a machine is removed with the group's next status, not in the transaction that carries it out: whoever leads in between restarts it twice.",
+			Rules: []string{"REC-16"},
+			Edits: []Edit{{
+				File: "coordinator/plan/orders.go",
+				Old: `	a.Evidence = append(a.Evidence, "request "+r.Record.ID)
+	a.Conditions = append(a.Conditions, r.Unchanged())
+	a.Writes = append(a.Writes, store.Delete(r.Key))
+`,
+				New: `	a.Evidence = append(a.Evidence, "request "+r.Record.ID)
+	d.settled = append(d.settled, r)
+`,
+			}},
+			Likely: []string{"instance-ordered"},
+		},
+		{
+			Name:  "timers-begin-anew",
+			What:  "A new leader gives every recorded timer its whole length again, instead of what remains of it.",
+			Rules: []string{"SAFE-13", "FLAP-6"},
+			Edits: []Edit{{
+				File: "coordinator/evidence/timers.go",
+				Old:  "	if !first {\n		return whole\n",
+				New:  "	if first {\n		return whole\n",
+			}},
+			Scenario: "TestADrainEndsThoughLeadersChange",
+		},
+		{
+			Name:  "deadline-by-wall-clock",
+			What:  "The time that a new machine's agent has to register, and the end of every recorded timer, are reckoned by the wall clock.",
+			Rules: []string{"SAFE-13"},
+			Edits: []Edit{
+				{
+					File: "coordinator/plan/judge.go",
+					Old:  "	due := in.PhaseStart.Add(in.Record.Spec.RegistrationTimeout.D())\n",
+					New:  "	due := in.Record.Since.Add(in.Record.Spec.RegistrationTimeout.D())\n",
+				},
+				{
+					File: "coordinator/evidence/timers.go",
+					Old: `			now := e.cfg.Now()
+			r = running{timer: t.Timer, at: now.Add(e.left(t, now, first))}
+`,
+					New: `			r = running{timer: t.Timer, at: t.Timer.Start.Add(t.Timer.For.D())}
+`,
+				},
+			},
+			Likely: []string{"clock-jumps-as-machines-boot"},
+		},
+	}
+}

@@ -1,0 +1,132 @@
+package swarm
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/leasehold/leasehold/provider"
+	"github.com/leasehold/leasehold/provider/memprovider"
+)
+
+// startAgain is how long a machine waits before it starts an agent again that has ended.
+const startAgain = 100 * time.Millisecond
+
+// agents are the programs that machines run as their agents, of another release say, where it is not the one in this process.
+type agents struct {
+	mu      sync.Mutex
+	next    string                 // of machines that are made from now on; "": none
+	program map[string]string      // by instance; "": none
+	process map[string]*os.Process // that runs now
+}
+
+// isProgram says whether a machine's agent is a program. What a machine is, it stays.
+func (a *agents) isProgram(instance string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.program == nil {
+		a.program, a.process = map[string]string{}, map[string]*os.Process{}
+	}
+	if _, known := a.program[instance]; !known {
+		a.program[instance] = a.next
+	}
+	return a.program[instance] != ""
+}
+
+// start starts a machine's agent, such as it is now. It ends with the machine, and with us.
+func (a *agents) start(ctx context.Context, instance string, how func(*exec.Cmd)) (*exec.Cmd, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	cmd := exec.CommandContext(ctx, a.program[instance])
+	how(cmd)
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	a.process[instance] = cmd.Process
+	return cmd, nil
+}
+
+func (a *agents) ended(instance string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.process, instance)
+}
+
+// run is one boot of a machine whose agent is a program: it is started, and started again when it ends, until the machine goes down.
+func (s *swarm) run(ctx context.Context, boot memprovider.Boot, dir string) {
+	runtime.LockOSThread() // its end is what kills the agent, if we are killed
+	defer runtime.UnlockOSThread()
+	instance, document := boot.Bootstrap.Instance, filepath.Join(dir, "bootstrap.json")
+	text, err := json.Marshal(boot.Bootstrap)
+	if err == nil {
+		err = os.WriteFile(document, text, 0o600)
+	}
+	if err != nil {
+		s.cfg.Logger.Error("machine has no bootstrap document", "instance", instance, "error", err)
+		return
+	}
+	log, err := os.OpenFile(filepath.Join(dir, "agent.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		s.cfg.Logger.Error("agent has no log", "instance", instance, "error", err)
+		return
+	}
+	defer log.Close()
+	for ctx.Err() == nil {
+		cmd, err := s.agents.start(ctx, instance, func(cmd *exec.Cmd) {
+			cmd.Dir, cmd.Stdout, cmd.Stderr = dir, log, log
+			cmd.Env = []string{provider.EnvBootstrap + "=" + document, provider.EnvBootID + "=" + boot.ID, "LEASEHOLD_FAREWELL=restart", "PATH=" + os.Getenv("PATH")}
+			cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+		})
+		if err == nil {
+			_ = cmd.Wait() // its log says how it ended
+		} else {
+			s.cfg.Logger.Error("agent does not start", "instance", instance, "error", err)
+		}
+		s.agents.ended(instance)
+		select {
+		case <-ctx.Done():
+		case <-time.After(startAgain):
+		}
+	}
+}
+
+// RunAgents has machines that are made from now on run a program as their agent: leasehold-agent, of whatever release. Without one they have
+// the agent that is in the swarm itself.
+func (c *Control) RunAgents(program string) error {
+	return c.client.Call("Control.RunAgents", program, new(bool))
+}
+
+// ExchangeAgents puts another program in the place of the agents of machines that run one, as an upgrade of their package does.
+func (c *Control) ExchangeAgents(program string, instances ...string) error {
+	return c.client.Call("Control.ExchangeAgents", append([]string{program}, instances...), new(bool))
+}
+
+func (v *service) RunAgents(program string, _ *bool) error {
+	v.s.agents.mu.Lock()
+	defer v.s.agents.mu.Unlock()
+	v.s.agents.next = program
+	return nil
+}
+
+func (v *service) ExchangeAgents(programAndInstances []string, _ *bool) error {
+	a := &v.s.agents
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, id := range programAndInstances[1:] {
+		if a.program[id] == "" || a.process[id] == nil {
+			return fmt.Errorf("exchange the agent of %s: no program runs there", id)
+		}
+		a.program[id] = programAndInstances[0]
+		if err := a.process[id].Signal(syscall.SIGTERM); err != nil {
+			return fmt.Errorf("exchange the agent of %s: %w", id, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,126 @@
+package swarm
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/leasehold/leasehold/provider"
+	"github.com/leasehold/leasehold/provider/memprovider"
+	"github.com/leasehold/leasehold/tests/faults/history"
+)
+
+// Asked is a call that a replica has made, as the provider sees it. Lists are left out.
+type Asked struct {
+	Replica  string
+	Call     memprovider.Call
+	Instance string
+	Begun    history.Time
+	Ended    history.Time // 0: it is under way. Its caller may have gone
+}
+
+// Calls are all that was asked of the provider since a time, and what is under way, in the order in which it was begun.
+func (c *Control) Calls(since history.Time) ([]Asked, error) {
+	var out []Asked
+	err := c.client.Call("Control.Calls", since, &out)
+	return out, err
+}
+
+// Slowness is how much longer calls of a kind take.
+type Slowness struct {
+	Call memprovider.Call
+	By   time.Duration
+}
+
+// Slow has calls of a kind that are begun from now on take longer, before anything happens; 0: no longer. They go on when their caller has gone.
+func (c *Control) Slow(call memprovider.Call, by time.Duration) error {
+	return c.client.Call("Control.Slow", Slowness{call, by}, new(bool))
+}
+
+// Ledger is what the provider knows of every instance that it was ever called for.
+func (c *Control) Ledger() ([]memprovider.Life, error) {
+	var out []memprovider.Life
+	err := c.client.Call("Control.Ledger", false, &out)
+	return out, err
+}
+
+func (v *service) Calls(since history.Time, out *[]Asked) error {
+	*out = v.s.calls.since(since)
+	return nil
+}
+
+func (v *service) Slow(how Slowness, _ *bool) error {
+	s := v.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if quick := s.slow[how.Call]; quick != nil {
+		quick()
+	}
+	delete(s.slow, how.Call)
+	if how.By > 0 {
+		s.slow[how.Call] = s.cloud.Inject(memprovider.Fault{Call: how.Call, Delay: how.By})
+	}
+	return nil
+}
+
+func (v *service) Ledger(_ bool, out *[]memprovider.Life) error {
+	*out = v.s.cloud.Ledger()
+	return nil
+}
+
+// calls remembers what was asked.
+type calls struct {
+	mu  sync.Mutex
+	all []Asked
+}
+
+func (c *calls) since(at history.Time) []Asked {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(c.all), func(a Asked) bool { return a.Begun < at && a.Ended != 0 })
+}
+
+func (c *calls) begin(a Asked) (end func()) {
+	a.Begun = history.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := len(c.all)
+	c.all = append(c.all, a)
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.all[n].Ended = history.Now()
+	}
+}
+
+// front is the provider as one replica has it.
+type front struct {
+	provider.Provider
+	replica string
+	calls   *calls
+}
+
+func (f front) begin(call memprovider.Call, instance string) (end func()) {
+	return f.calls.begin(Asked{Replica: f.replica, Call: call, Instance: instance})
+}
+
+func (f front) Create(ctx context.Context, req provider.CreateRequest) (provider.Machine, error) {
+	defer f.begin(memprovider.CallCreate, req.Bootstrap.Instance)()
+	return f.Provider.Create(ctx, req)
+}
+
+func (f front) Stop(ctx context.Context, shard, instance string, timeout time.Duration) error {
+	defer f.begin(memprovider.CallStop, instance)()
+	return f.Provider.Stop(ctx, shard, instance, timeout)
+}
+
+func (f front) Delete(ctx context.Context, shard, instance string) error {
+	defer f.begin(memprovider.CallDelete, instance)()
+	return f.Provider.Delete(ctx, shard, instance)
+}
+
+func (f front) Restart(ctx context.Context, shard, instance, boot string) error {
+	defer f.begin(memprovider.CallRestart, instance)()
+	return f.Provider.Restart(ctx, shard, instance, boot)
+}
