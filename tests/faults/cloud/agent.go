@@ -62,7 +62,7 @@ func (c *Cloud) startAgent(ctx context.Context, m *machine) (*agent, error) {
 	}
 	if m.exited && !m.idle {
 		m.exited = false
-		c.noteHarm(m.id, history.Exited, true)
+		c.NoteHarm(m.id, history.Exited, true)
 	}
 	if m.clock != 0 {
 		_ = a.setClock(m.clock) // if it has ended already, that is noticed

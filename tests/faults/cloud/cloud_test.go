@@ -190,6 +190,23 @@ func TestSickness(t *testing.T) {
 	w.expect("web-0", append(born, "sick", "/sick")...)
 }
 
+// Whoever judges takes a machine whose harm has no end for hurt for good, and asks nothing of it.
+func TestSicknessThatDidNotComeOrWentByItselfIsOver(t *testing.T) {
+	w := newWorld(t)
+	w.create("web-0")
+	file := filepath.Join(w.cfg.Dir, "web-0", "sick")
+	w.must(os.Mkdir(file, 0o700)) // so it cannot be written
+	if err := w.Sicken("web-0"); err == nil {
+		t.Error("a file was written where a directory is")
+	}
+	w.expect("web-0", append(born, "sick", "/sick")...)
+	w.must(os.Remove(file))
+	w.must(w.Sicken("web-0"))
+	w.must(os.Remove(file))
+	w.must(w.Cure("web-0"))
+	w.expect("web-0", append(born, "sick", "/sick", "sick", "/sick")...)
+}
+
 // A wall clock stays wrong when the agent is started again.
 func TestWallClock(t *testing.T) {
 	w := newWorld(t)

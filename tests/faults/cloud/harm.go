@@ -12,12 +12,8 @@ import (
 	"github.com/leasehold/leasehold/tests/faults/history"
 )
 
-// NoteHarm writes that a machine is hurt by somebody else, or no more.
+// NoteHarm writes that a machine is hurt, by us or by somebody else, or no more.
 func (c *Cloud) NoteHarm(instance string, kind history.HarmKind, ends bool) {
-	c.noteHarm(instance, kind, ends)
-}
-
-func (c *Cloud) noteHarm(instance string, kind history.HarmKind, ends bool) {
 	c.cfg.Log.Add(history.Event{Harm: &history.Harm{Instance: instance, Kind: kind, Ends: ends}})
 }
 
@@ -29,7 +25,7 @@ func (c *Cloud) Crash(instance string) error {
 	}
 	c.mu.Lock()
 	ended := m.ended
-	c.noteHarm(instance, history.Crashed, false)
+	c.NoteHarm(instance, history.Crashed, false)
 	c.mu.Unlock()
 	fell := c.mem.Crash(instance, "the machine has crashed")
 	c.mu.Lock()
@@ -76,7 +72,7 @@ func (c *Cloud) Freeze(instance string) error {
 		return fmt.Errorf("freeze %s: it is down, or stands still already", instance)
 	}
 	m.thawed = make(chan struct{})
-	c.noteHarm(instance, history.Frozen, false)
+	c.NoteHarm(instance, history.Frozen, false)
 	c.mu.Unlock()
 	c.untilNone(m, func(pid int) bool { return !stands(pid) }, syscall.SIGSTOP)
 	return nil
@@ -101,7 +97,7 @@ func (c *Cloud) Thaw(instance string) error {
 	defer c.mu.Unlock()
 	close(m.thawed)
 	m.thawed = nil
-	c.noteHarm(instance, history.Frozen, true)
+	c.NoteHarm(instance, history.Frozen, true)
 	return nil
 }
 
@@ -120,7 +116,7 @@ func (c *Cloud) KillAgent(instance string) error {
 		return fmt.Errorf("kill the agent of %s: %w", instance, errDown)
 	}
 	m.exited = true
-	c.noteHarm(instance, history.Exited, false)
+	c.NoteHarm(instance, history.Exited, false)
 	c.mu.Unlock()
 	a.kill()
 	return nil
@@ -147,7 +143,7 @@ func (c *Cloud) KillWorkload(instance string) error {
 	}
 	c.mu.Lock()
 	m.exited, m.idle = true, true
-	c.noteHarm(instance, history.Exited, false)
+	c.NoteHarm(instance, history.Exited, false)
 	c.mu.Unlock()
 	c.signal(m, workload.PID, syscall.SIGKILL)
 	return nil
@@ -159,20 +155,24 @@ func (c *Cloud) Sicken(instance string) error {
 	if err != nil {
 		return fmt.Errorf("sicken %s: %w", instance, err)
 	}
-	c.noteHarm(instance, history.Sick, false)
-	return os.WriteFile(filepath.Join(m.dir, "sick"), nil, 0o600)
+	c.NoteHarm(instance, history.Sick, false)
+	if err := os.WriteFile(filepath.Join(m.dir, "sick"), nil, 0o600); err != nil {
+		c.NoteHarm(instance, history.Sick, true) // it stays well: its disk is full, say
+		return fmt.Errorf("sicken %s: %w", instance, err)
+	}
+	return nil
 }
 
-// Cure ends that.
+// Cure ends that. One that is well already is no mistake: its file may have gone with all that it had.
 func (c *Cloud) Cure(instance string) error {
 	m := c.machine(instance)
 	if m == nil {
 		return fmt.Errorf("cure %s: %w", instance, errDown)
 	}
-	if err := os.Remove(filepath.Join(m.dir, "sick")); err != nil {
+	if err := os.Remove(filepath.Join(m.dir, "sick")); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("cure %s: %w", instance, err)
 	}
-	c.noteHarm(instance, history.Sick, true)
+	c.NoteHarm(instance, history.Sick, true)
 	return nil
 }
 

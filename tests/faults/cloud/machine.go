@@ -99,7 +99,7 @@ func (c *Cloud) finish(m *machine, why string) {
 	if m.thawed != nil {
 		close(m.thawed)
 		m.thawed = nil
-		c.noteHarm(m.id, history.Frozen, true)
+		c.NoteHarm(m.id, history.Frozen, true)
 	}
 	close(m.ended)
 	if m.removed {

@@ -23,8 +23,6 @@ import (
 type Config struct {
 	Programs *stage.Programs
 	Again    string // the command that plays it once more
-	Replicas int    // 0: 3
-	Members  int    // of etcd; 0: 3
 	Disks    bool   // what replicas and machines keep is on small disks of their own, which can be full
 	Numbers  bool   // replicas tell theirs, for Vitals
 	Groups   []Group
@@ -57,18 +55,15 @@ type Cluster struct {
 	harms    harms
 }
 
+// How many coordinators and members of etcd there are: so many that one of them may be lost.
+const replicas, members = 3, 3
+
 // zones are where machines are made.
 var zones = []string{"a", "b", "c"}
 
 // New starts everybody, and waits until the groups are complete.
 func New(t *testing.T, cfg Config) *Cluster {
 	t.Helper()
-	if cfg.Replicas == 0 {
-		cfg.Replicas = 3
-	}
-	if cfg.Members == 0 {
-		cfg.Members = 3
-	}
 	dir, err := os.MkdirTemp("", "leasehold-faults-") //nolint:usetesting // it is kept when the test fails
 	if err != nil {
 		t.Fatal(err)
@@ -102,7 +97,7 @@ func New(t *testing.T, cfg Config) *Cluster {
 		t.Fatal(err)
 	}
 	c.Stage = stage.New(t, stage.Plan{
-		Programs: cfg.Programs, Again: cfg.Again, Dir: dir, Replicas: cfg.Replicas, Members: cfg.Members, WrongClocks: true,
+		Programs: cfg.Programs, Again: cfg.Again, Dir: dir, Replicas: replicas, Members: members, WrongClocks: true,
 		Settings: func(s *store.ShardSettings) {
 			s.OrphanGrace = store.Duration(20 * time.Second)
 			if cfg.Settings != nil {

@@ -75,10 +75,13 @@ func (c *Cluster) AwaitQuiet(within time.Duration) (missing string) {
 // quiet notes that it is, unless that has passed while we looked at what there is.
 func (c *Cluster) quiet() bool {
 	c.T.Helper()
-	ctx := c.Again()
-	leases, err := c.Witness.Leases(ctx)
-	c.must(err)
-	c.must(c.Witness.Settle(ctx))
+	var leases map[string][]string
+	c.must(c.Patiently(func(ctx context.Context) (err error) {
+		if leases, err = c.Witness.Leases(ctx); err != nil {
+			return err
+		}
+		return c.Witness.Settle(ctx)
+	}))
 	if c.unrest() != "" {
 		return false
 	}
@@ -124,8 +127,11 @@ func (c *Cluster) unrest() string {
 // Hold is why the shard is on hold; "" if it is not.
 func (c *Cluster) Hold() string {
 	c.T.Helper()
-	kv, err := c.Store.Get(c.Again(), c.Keys.Shard())
-	c.must(err)
+	var kv store.KV
+	c.must(c.Patiently(func(ctx context.Context) (err error) {
+		kv, err = c.Store.Get(ctx, c.Keys.Shard())
+		return err
+	}))
 	shard, err := store.Decode[store.Shard](kv)
 	c.must(err)
 	if shard.Record.Hold == nil {

@@ -221,22 +221,23 @@ func (c *Cluster) SpoilSpec(ctx context.Context, name string, remove bool) (back
 
 // insist tries something until it works.
 func (c *Cluster) insist(do func(context.Context) error) error {
-	ctx := c.Again()
-	again := time.NewTicker(500 * time.Millisecond)
-	defer again.Stop()
-	for {
-		attempt, cancel := context.WithTimeout(ctx, 5*time.Second)
-		err := do(attempt)
-		cancel()
-		if err == nil {
-			return nil
+	return c.Patiently(func(ctx context.Context) error {
+		again := time.NewTicker(500 * time.Millisecond)
+		defer again.Stop()
+		for {
+			attempt, cancel := context.WithTimeout(ctx, 5*time.Second)
+			err := do(attempt)
+			cancel()
+			if err == nil {
+				return nil
+			}
+			select {
+			case <-ctx.Done():
+				return err
+			case <-again.C:
+			}
 		}
-		select {
-		case <-ctx.Done():
-			return err
-		case <-again.C:
-		}
-	}
+	})
 }
 
 // complete says which group is not complete yet; "" if all are.

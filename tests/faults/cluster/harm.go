@@ -1,8 +1,6 @@
 package cluster
 
 import (
-	"os"
-	"path/filepath"
 	"sync"
 
 	"github.com/leasehold/leasehold/tests/faults/history"
@@ -37,7 +35,7 @@ func (c *Cluster) CutMachines(which func(instance string) bool, how network.Rule
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		for id := range h.hit[n] {
-			c.Log.Add(history.Event{Harm: &history.Harm{Instance: id, Kind: history.Cut, Ends: true}})
+			c.Cloud.NoteHarm(id, history.Cut, true)
 		}
 		delete(h.cuts, n)
 		delete(h.hit, n)
@@ -50,7 +48,7 @@ func (c *Cluster) cutOne(n int, id string) {
 	h := &c.harms
 	if h.cuts[n](id) && !h.hit[n][id] {
 		h.hit[n][id] = true
-		c.Log.Add(history.Event{Harm: &history.Harm{Instance: id, Kind: history.Cut}})
+		c.Cloud.NoteHarm(id, history.Cut, false)
 	}
 }
 
@@ -61,23 +59,4 @@ func (c *Cluster) machineMade(id string) {
 	for n := range c.harms.cuts {
 		c.cutOne(n, id)
 	}
-}
-
-// sick is the file that has a machine's check fail.
-func (c *Cluster) sick(id string) string { return filepath.Join(c.Dir, "machines", id, "sick") }
-
-// Sicken has the checks of a machine fail, if its group has any.
-func (c *Cluster) Sicken(id string) error {
-	c.Log.Add(history.Event{Harm: &history.Harm{Instance: id, Kind: history.Sick}})
-	return os.WriteFile(c.sick(id), nil, 0o600)
-}
-
-// Cure ends that.
-func (c *Cluster) Cure(id string) error {
-	err := os.Remove(c.sick(id))
-	c.Log.Add(history.Event{Harm: &history.Harm{Instance: id, Kind: history.Sick, Ends: true}})
-	if os.IsNotExist(err) {
-		return nil
-	}
-	return err
 }

@@ -67,7 +67,7 @@ func (c *Cluster) replicaFlags(id string) []string {
 // ReplicaIDs are the names of all replicas, whether they run or not.
 func (c *Cluster) ReplicaIDs() []string {
 	var ids []string
-	for i := range c.cfg.Replicas {
+	for i := range replicas {
 		ids = append(ids, string(rune('a'+i)))
 	}
 	return ids
@@ -130,11 +130,11 @@ func (c *Cluster) RaiseMembers(all ...int) error {
 	return nil
 }
 
-// Again is a context for undoing what was done, whatever becomes of the run.
-func (c *Cluster) Again() context.Context {
+// Patiently does what has to be done whatever becomes of the run, such as undoing harm.
+func (c *Cluster) Patiently(do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.T.Context()), stage.Longest)
-	context.AfterFunc(ctx, cancel)
-	return ctx
+	defer cancel()
+	return do(ctx)
 }
 
 // LeaderNow is the replica that leads by what the witness has seen; "" if none does.

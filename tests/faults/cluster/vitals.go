@@ -55,8 +55,15 @@ var (
 const compacted = "compacted"
 
 // Vitals are those of everybody now.
-func (c *Cluster) Vitals() ([]Vital, error) {
-	ctx := c.Again()
+func (c *Cluster) Vitals() (all []Vital, err error) {
+	err = c.Patiently(func(ctx context.Context) error {
+		all, err = c.vitals(ctx)
+		return err
+	})
+	return all, err
+}
+
+func (c *Cluster) vitals(ctx context.Context) ([]Vital, error) {
 	var all []Vital
 	var failures []error
 	add := func(of string, process int, told map[string]float64, err error) {

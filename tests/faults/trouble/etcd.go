@@ -89,7 +89,7 @@ func compacted(ctx context.Context, s *Site) (string, func() error, error) {
 
 func noSpace(ctx context.Context, s *Site) (string, func() error, error) {
 	err := s.Ops().RaiseNoSpace(ctx, s.IntN(len(s.Etcd)))
-	return "it takes no writes", func() error { return s.Ops().Disarm(s.Again()) }, err
+	return "it takes no writes", func() error { return s.Patiently(s.Ops().Disarm) }, err
 }
 
 func memberWiped(ctx context.Context, s *Site) (string, func() error, error) {

@@ -65,8 +65,8 @@ func machineSick(_ context.Context, s *Site) (string, func() error, error) {
 	if err != nil {
 		return "", nil, err
 	}
-	hit = each(hit, s.Sicken)
-	return fmt.Sprint(hit), func() error { each(hit, s.Cure); return nil }, nil
+	hit = each(hit, s.Cloud.Sicken)
+	return fmt.Sprint(hit), func() error { each(hit, s.Cloud.Cure); return nil }, nil
 }
 
 // groupSick: the checks of several machines of one group fail at once.
@@ -76,8 +76,8 @@ func groupSick(_ context.Context, s *Site) (string, func() error, error) {
 	if len(hit) == 0 {
 		return "", nil, errNobody{"machine of " + name}
 	}
-	hit = each(some(s, len(hit), hit), s.Sicken)
-	return fmt.Sprint(hit), func() error { each(hit, s.Cure); return nil }, nil
+	hit = each(some(s, len(hit), hit), s.Cloud.Sicken)
+	return fmt.Sprint(hit), func() error { each(hit, s.Cloud.Cure); return nil }, nil
 }
 
 // agentsReturnAsJudged: machines are cut off until just when they are judged lost, while the leader hears and says everything late: an agent's return
