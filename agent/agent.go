@@ -39,7 +39,7 @@ type Config struct {
 	Farewell      Farewell      // empty: FarewellShutdown
 	KeepWorkload  bool          // with FarewellRestart: leave the workload running
 	Source        netip.Addr    // of this machine, that streams are to come from; none: the kernel's choice
-	AnswerTimeout time.Duration // how long a replica may take to welcome; 0: 5s
+	AnswerTimeout time.Duration // how long a replica may take to welcome; 0: protocol.AnswerTimeout
 }
 
 // Agent is one run of the agent.

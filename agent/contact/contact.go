@@ -25,7 +25,7 @@ type Config struct {
 	ReportInterval time.Duration
 	ReconnectMin   time.Duration
 	ReconnectMax   time.Duration
-	AnswerTimeout  time.Duration  // how long a replica may take from dial to welcome
+	AnswerTimeout  time.Duration  // how long a replica may take from dial to welcome; 0: protocol.AnswerTimeout
 	Renewed        time.Time      // from when the lease of the run before counts, if that is known
 	LeaseTTL       time.Duration  // of that lease
 	Rand           func() float64 // in [0,1): jitter, and the order of replicas
@@ -92,7 +92,7 @@ func New(cfg Config) *Contact {
 	set(&cfg.ReportInterval, 5*time.Second)
 	set(&cfg.ReconnectMin, time.Second)
 	set(&cfg.ReconnectMax, 30*time.Second)
-	set(&cfg.AnswerTimeout, 5*time.Second)
+	set(&cfg.AnswerTimeout, protocol.AnswerTimeout)
 	c := &Contact{cfg: cfg, memory: cfg.Memory, ttl: 3*cfg.ReportInterval + 2*time.Second}
 	if !cfg.Renewed.IsZero() && cfg.LeaseTTL > 0 {
 		c.renewed, c.ttl = cfg.Renewed, cfg.LeaseTTL

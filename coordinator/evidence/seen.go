@@ -3,6 +3,7 @@ package evidence
 import (
 	"time"
 
+	"github.com/leasehold/leasehold/agent/protocol"
 	"github.com/leasehold/leasehold/coordinator/picture"
 	"github.com/leasehold/leasehold/store"
 )
@@ -175,8 +176,8 @@ func (e *Evidence) see(c *picture.Content, id string, first bool) {
 	}
 }
 
-// unanswered is for replicas that do not answer, one after the other, in a round of an agent through all of them: two, as long as it waits for each.
-const unanswered = 10 * time.Second
+// unanswered is for replicas that do not answer, one after the other, in a round of an agent through all of them: two of them.
+const unanswered = 2 * protocol.AnswerTimeout
 
 // meet is the witness of an instance that is seen for the first time.
 func (e *Evidence) meet(rec store.Instance, now time.Time, first bool) *witness {

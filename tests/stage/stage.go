@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold/leasehold/agent/protocol"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/etcdstore"
 	"github.com/leasehold/leasehold/tests/pki"
@@ -97,7 +98,7 @@ func New(t *testing.T, p Plan) *Stage {
 		T: t, plan: p, Dir: dir, Keys: store.KeysOf("default"), Replicas: map[string]*Program{}, Addresses: map[string]string{},
 		gates: map[string]string{}, Relays: map[string]*Program{}, roads: map[string][]string{}, roadsToEtcd: map[string]string{}, Interval: p.Interval, TTL: 3*p.Interval + 2*time.Second,
 	}
-	s.Grace = s.TTL + reconnectMax + 10*time.Second + time.Second // SAFE-1
+	s.Grace = s.TTL + reconnectMax + 2*protocol.AnswerTimeout + time.Second // SAFE-1
 	t.Cleanup(s.end)
 	s.raiseEtcd(max(1, p.Members))
 	if s.Store, err = etcdstore.Open(t.Context(), etcdstore.Config{Endpoints: s.Clients, DialTimeout: Longest}); err != nil {
