@@ -92,16 +92,16 @@ func validStep(a *plan.Action) error {
 
 // commit writes under our fence. A fence that does not hold is errDeposed.
 func (t *tenure) commit(ctx context.Context, conditions []store.Condition, writes []store.Write, entries ...store.JournalEntry) (store.Revision, error) {
-	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
+	attempt, cancel := context.WithTimeout(ctx, commitTimeout)
 	defer cancel()
-	rev, err := t.r.journal.commit(ctx, store.Txn{
+	rev, err := t.r.journal.commit(attempt, store.Txn{
 		Conditions: append([]store.Condition{t.fence.Condition()}, unique(conditions)...), Writes: writes,
 	}, entries...)
 	var conflict *store.ConflictError
 	if errors.As(err, &conflict) && slices.Contains(conflict.Keys, t.fence.Key) {
 		return 0, errDeposed
 	}
-	if errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrUnknown) {
+	if ctx.Err() == nil && (errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrUnknown)) {
 		t.r.disturbed("etcd takes no writes") // so no agent can have come back to it either
 	}
 	return rev, err
