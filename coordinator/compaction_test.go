@@ -251,3 +251,17 @@ func TestEntriesEndThoughEtcdChangesItsLeader(t *testing.T) {
 		})
 	})
 }
+
+// What cannot be, written by hand, is as if nothing was written: that is what status says too.
+func TestHistoryIsKeptForAsLongAsUsualIfTheShardAsksForTooLittle(t *testing.T) {
+	inWorld(t, quick, func(w *world) {
+		c := &compactions{}
+		w.start("one", c.counted)
+		w.pass(time.Minute)
+		w.editShard(func(s *store.Shard) { s.Settings.CompactAfter = ptr(store.Duration(time.Second)) })
+		w.pass(50 * time.Minute)
+		if n := c.count(); n > 0 {
+			t.Errorf("it was compacted %d times", n)
+		}
+	})
+}

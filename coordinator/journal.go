@@ -117,7 +117,7 @@ func (j *journal) kept() time.Duration {
 	kept := store.DefaultShardSettings().EventsKept.D()
 	j.r.picture.View(func(c *picture.Content) {
 		if c.Shard.Present() {
-			kept = c.Shard.Record.Settings.WithDefaults().EventsKept.D()
+			kept = c.Shard.Record.Settings.EventsKept.D()
 		}
 	})
 	return kept

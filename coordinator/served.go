@@ -198,8 +198,5 @@ func (s *serving) forgetEntries(ctx context.Context) {
 
 // compactAfter is how old etcd's history becomes; 0: that is none of our business.
 func (t *tenure) compactAfter() time.Duration {
-	if after := t.settings().CompactAfter; after != nil {
-		return after.D()
-	}
-	return store.DefaultShardSettings().CompactAfter.D()
+	return t.settings().CompactAfter.D()
 }

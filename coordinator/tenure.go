@@ -86,7 +86,7 @@ func (t *tenure) suspect(provider string) {
 	}
 }
 
-// settings are the shard's, as they are now.
+// settings are the shard's, as they are now: whatever is in etcd, the picture holds what is in force.
 func (t *tenure) settings() store.ShardSettings {
 	settings := store.DefaultShardSettings()
 	t.r.picture.View(func(c *picture.Content) {
