@@ -22,20 +22,7 @@ var honest = flag.Int("agents", 200, "how many honest agents report meanwhile")
 // built are the programs.
 var built *stage.Programs
 
-func TestMain(m *testing.M) {
-	flag.Parse()
-	var err error
-	code := 1
-	if built, err = stage.Build(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-	} else {
-		code = m.Run()
-		if err := built.Remove(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-		}
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { os.Exit(stage.Main(m, "", &built)) }
 
 // siege is a shard under attack.
 type siege struct {

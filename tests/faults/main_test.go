@@ -2,7 +2,6 @@ package faults
 
 import (
 	"flag"
-	"fmt"
 	"os"
 	"testing"
 
@@ -20,26 +19,8 @@ var programsFlag = flag.String("programs", "", "a directory with the programs; n
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	chosen := false
-	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "test.parallel" })
-	if !chosen {
-		if err := flag.Set("test.parallel", atOnce); err != nil {
-			panic(err)
-		}
-	}
 	if *programsFlag != "" {
 		built = stage.Built(*programsFlag)
-		os.Exit(m.Run())
 	}
-	code := 1
-	var err error
-	if built, err = stage.Build(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-	} else {
-		code = m.Run()
-		if err := built.Remove(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-		}
-	}
-	os.Exit(code)
+	os.Exit(stage.Main(m, atOnce, &built))
 }

@@ -31,27 +31,7 @@ func crowd() int {
 // built are the programs.
 var built *stage.Programs
 
-func TestMain(m *testing.M) {
-	flag.Parse()
-	chosen := false
-	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "test.parallel" })
-	if !chosen {
-		if err := flag.Set("test.parallel", atOnce); err != nil {
-			panic(err)
-		}
-	}
-	code := 1
-	var err error
-	if built, err = stage.Build(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-	} else {
-		code = m.Run()
-		if err := built.Remove(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-		}
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { os.Exit(stage.Main(m, atOnce, &built)) }
 
 // scene is a stage on which something goes wrong.
 type scene struct{ *stage.Stage }

@@ -2,6 +2,7 @@
 // address, for tests in which something goes wrong between them.
 //
 //	programs.go  builds the programs once, one of them with a wall clock that can be wrong
+//	main.go      runs the tests of a package with them
 //	program.go   a process: started, stopped, killed
 //	stage.go     who is there, and what is waited for
 //	members.go   members of etcd, replicas, and the ways between them
