@@ -28,7 +28,7 @@ func files(t *testing.T, s *siege) {
 		{"a size without end", "name: bad\nsize: 99999999999999999999\nprovider: swarm\n", "size"},
 	} {
 		s.within(t, try.name, func(t *testing.T) {
-			before := s.Mark()
+			before := s.calm()
 			file := filepath.Join(t.TempDir(), "bad.yaml")
 			if err := os.WriteFile(file, []byte(try.text), 0o600); err != nil {
 				t.Fatal(err)

@@ -23,7 +23,7 @@ const halfOpen = 10_000
 func floods(t *testing.T, s *siege) {
 	rogues := s.rogues(t, "flood", 3)
 	talker, asker, comer, stranger := rogues[0], rogues[1], rogues[2], s.enemy()
-	before := s.Mark()
+	before := s.calm()
 	talking, asking := talker.opened(t), asker.opened(t)
 	request := requestOf(t, newKey(t))
 

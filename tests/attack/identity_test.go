@@ -62,7 +62,7 @@ func identities(t *testing.T, s *siege) {
 		}, []string{"certificate"}},
 	} {
 		s.within(t, try.name, func(t *testing.T) {
-			before, e := s.Mark(), s.enemy()
+			before, e := s.calm(), s.enemy()
 			if _, err := e.hello(t, e.connect(t, try.how(e)), s.helloOf(victim)); err == nil {
 				t.Fatal("he was welcomed")
 			} else {

@@ -134,7 +134,7 @@ func joins(t *testing.T, s *siege) {
 		{"a token without end", func(r *protocol.JoinRequest) { r.Token = strings.Repeat("A", 200<<10) }, nil},
 	} {
 		s.within(t, try.name, func(t *testing.T) {
-			before, e := s.Mark(), s.enemy()
+			before, e := s.calm(), s.enemy()
 			r := &protocol.JoinRequest{Protocol: 1, Shard: s.shard, Instance: victim, Token: s.token(t, victim), Request: requestOf(t, key)}
 			try.change(r)
 			_, err := joinWith(t, e.connect(t, e.with(nil)), r)
@@ -150,7 +150,7 @@ func joins(t *testing.T, s *siege) {
 		if _, err := s.join(t, conn, victim, s.token(t, victim), requestOf(t, key)); err != nil {
 			t.Fatalf("the machine itself is refused when it asks again: %v", err)
 		}
-		before, e := s.Mark(), s.enemy()
+		before, e := s.calm(), s.enemy()
 		_, err := s.join(t, e.connect(t, e.with(nil)), victim, s.token(t, victim), requestOf(t, newKey(t)))
 		tried(t, before, e, err, victim)
 	})

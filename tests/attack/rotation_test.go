@@ -46,7 +46,7 @@ const generations = 6
 
 // shortLived watches certificates that last for seconds: they are renewed over many generations, and no stream is dropped for it.
 func shortLived(t *testing.T, s *siege) {
-	before, streams := s.Mark(), s.streams()
+	before, streams := s.calm(), s.streams()
 	seen := map[string]map[time.Time]bool{}
 	s.Await(fmt.Sprintf("%d generations of every certificate", generations), func() bool {
 		least := generations
@@ -65,7 +65,7 @@ func shortLived(t *testing.T, s *siege) {
 
 // exchanged exchanges the agents' authority under all: no stream is dropped, and what the old one issued opens nothing afterwards.
 func exchanged(t *testing.T, s *siege) {
-	before, streams := s.Mark(), s.streams()
+	before, streams := s.calm(), s.streams()
 	old, first := s.stolenAuthority(t), s.issuers()
 	began := time.Now()
 	t.Log(s.Leasehold("pki", "rotate", "--pki", s.PKI, "--wait", "--timeout", stage.Longest.String()))

@@ -67,6 +67,14 @@ func (s *siege) record(t *testing.T) store.Shard {
 	return v.Record
 }
 
+// calm is a moment in which all is well with the honest instances, and nothing of them is under way: what is counted from then on is no remainder of
+// what went before. Those whom enemies pretend to be may stay silent.
+func (s *siege) calm() stage.Mark {
+	s.T.Helper()
+	s.Await("the honest being well", func() bool { return s.Complete("web", *honest) })
+	return s.Mark()
+}
+
 // untouched fails if anything was done to any machine since a moment.
 func (s *siege) untouched(t *testing.T, since stage.Mark) {
 	t.Helper()

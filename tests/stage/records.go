@@ -16,30 +16,31 @@ import (
 // Records are those of a kind, by name, as etcd has them now. What cannot be read fails the test.
 func Records[T any](s *Stage, kind string) map[string]store.Versioned[T] {
 	s.T.Helper()
-	out, err := read[T](s, kind)
+	out, _, err := read[T](s, kind)
 	if err != nil {
 		s.T.Fatalf("read %s: %v", kind, err)
 	}
 	return out
 }
 
-func read[T any](s *Stage, kind string) (map[string]store.Versioned[T], error) {
+// read says too of which revision they are.
+func read[T any](s *Stage, kind string) (map[string]store.Versioned[T], store.Revision, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), Longest)
 	defer cancel()
 	listing, err := s.Store.List(ctx, s.Keys.Of(kind), 0)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	out := map[string]store.Versioned[T]{}
 	for _, kv := range listing.KVs {
 		v, err := store.Decode[T](kv)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", kv.Key, err)
+			return nil, 0, fmt.Errorf("%s: %w", kv.Key, err)
 		}
 		_, name, _ := s.Keys.Split(kv.Key)
 		out[name] = v
 	}
-	return out, nil
+	return out, listing.Revision, nil
 }
 
 // Mark is a moment: what there is, and up to where the journal goes.
@@ -50,16 +51,14 @@ type Mark struct {
 	made      int // machines that the provider had made
 }
 
-// Mark is now.
+// Mark is now. Its instances are those of its revision: what is decided later is later for both.
 func (s *Stage) Mark() Mark {
 	s.T.Helper()
-	ctx, cancel := context.WithTimeout(s.T.Context(), Longest)
-	defer cancel()
-	listing, err := s.Store.List(ctx, s.Keys.Of(store.KindReplicas), 0)
+	instances, revision, err := read[store.Instance](s, store.KindInstances)
 	if err != nil {
 		s.T.Fatal(err)
 	}
-	return Mark{time.Now(), listing.Revision, Records[store.Instance](s, store.KindInstances), s.CountMachines().Made}
+	return Mark{time.Now(), revision, instances, s.CountMachines().Made}
 }
 
 // Members are the instances that a group had, in order.
