@@ -1,0 +1,94 @@
+package measure
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// tick is the unit in which Linux counts processor time for those who read /proc, whatever its own is.
+const tick = time.Second / 100
+
+// Usage is what a process has used, and uses.
+type Usage struct {
+	At          time.Time
+	CPU         time.Duration // of all its threads, since it began
+	Memory      uint64        // bytes that are its own in main memory
+	MostMemory  uint64        // the most that it ever had
+	Descriptors int
+}
+
+// Read reads what a process uses.
+func Read(pid int) (Usage, error) {
+	u := Usage{At: time.Now()}
+	dir := fmt.Sprintf("/proc/%d/", pid)
+	stat, err := os.ReadFile(dir + "stat")
+	if err != nil {
+		return u, fmt.Errorf("read what process %d uses: %w", pid, err)
+	}
+	if u.CPU, err = cpuOf(stat); err != nil {
+		return u, fmt.Errorf("read what process %d uses: %w", pid, err)
+	}
+	status, err := os.ReadFile(dir + "status")
+	if err != nil {
+		return u, fmt.Errorf("read what process %d uses: %w", pid, err)
+	}
+	u.Memory, u.MostMemory = kibibytes(status, "VmRSS:"), kibibytes(status, "VmHWM:")
+	if open, err := os.ReadDir(dir + "fd"); err == nil {
+		u.Descriptors = len(open)
+	}
+	return u, nil
+}
+
+// cpuOf adds up the time in user and in kernel mode. What comes before is a name in parentheses, which may have any character.
+func cpuOf(stat []byte) (time.Duration, error) {
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	const user, kernel = 11, 12
+	if len(fields) <= kernel {
+		return 0, fmt.Errorf("stat has %d fields behind the name", len(fields))
+	}
+	u, err := strconv.ParseUint(fields[user], 10, 63)
+	if err != nil {
+		return 0, err
+	}
+	k, err := strconv.ParseUint(fields[kernel], 10, 63)
+	return time.Duration(u+k) * tick, err
+}
+
+func kibibytes(status []byte, name string) uint64 {
+	for line := range strings.Lines(string(status)) {
+		if rest, ok := strings.CutPrefix(line, name); ok {
+			n, _ := strconv.ParseUint(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(rest), "kB")), 10, 54)
+			return n << 10
+		}
+	}
+	return 0
+}
+
+// Cores is how many processors were busy with the process between two readings.
+func Cores(before, after Usage) float64 {
+	took := after.At.Sub(before.At)
+	if took <= 0 {
+		return 0
+	}
+	return (after.CPU - before.CPU).Seconds() / took.Seconds()
+}
+
+// Machine is what there is to be used.
+type Machine struct {
+	Processors      int    `json:"processors"`
+	Memory          uint64 `json:"memory_bytes"`           // all of it
+	MemoryAvailable uint64 `json:"memory_available_bytes"` // before it must be taken away from somebody
+}
+
+// ReadMachine reads what the machine has for a process of so many processors.
+func ReadMachine(processors int) (Machine, error) {
+	text, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		return Machine{}, fmt.Errorf("read what the machine has: %w", err)
+	}
+	return Machine{Processors: processors, Memory: kibibytes(text, "MemTotal:"), MemoryAvailable: kibibytes(text, "MemAvailable:")}, nil
+}
