@@ -1,0 +1,17 @@
+// Package parts runs the parts of a bench as processes of their own, so that each one's CPU and memory can be told apart and each can be paused
+// or killed: this same program, started again with a hidden command.
+//
+//	part.go    the parent's side: starting, pausing and ending a part
+//	serve.go   the child's side: saying that it is ready, and ending with its parent
+//	etcd.go    the part that is an etcd
+//
+// # Invariants
+//
+//   - No part outlives its parent: it ends when its standard input does, and the kernel kills it when the parent dies.
+//   - A part that does not come up says why, in one line. What it logged is kept in its directory.
+//   - Ctrl-C at a terminal reaches the parent alone, which ends its parts in the order that it wants.
+//
+// # What it does not do
+//
+// It knows nothing of what is measured.
+package parts

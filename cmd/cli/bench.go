@@ -1,0 +1,29 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/leasehold/leasehold/cmd/bench/parts"
+)
+
+// Benches are the commands that measure what a machine carries.
+type Benches struct {
+	Part BenchPart `cmd:"" hidden:"" help:"A process that a bench starts."`
+}
+
+// BenchPart are the processes that a bench starts: this same program again.
+type BenchPart struct {
+	Etcd BenchPartEtcd `cmd:"" hidden:"" help:"An etcd with one member, for a bench."`
+}
+
+// BenchPartEtcd is an etcd for a bench.
+type BenchPartEtcd struct {
+	Dir string `required:"" help:"Where its data goes." placeholder:"DIR"`
+}
+
+// Run serves until the bench ends it.
+func (c *BenchPartEtcd) Run(ctx context.Context, s *Session) error {
+	return parts.Serve(ctx, s.env.Stdin, s.env.Stdout, func(ctx context.Context, ready func(parts.Ready) error) error {
+		return parts.Etcd(ctx, c.Dir, s.env.Stderr, ready)
+	})
+}
