@@ -25,6 +25,9 @@ type Config struct {
 	Advertise  string        // where agents find us; empty: the address listened on
 	SessionTTL time.Duration // ELECT-2; 0: 5s
 	Version    string
+
+	// StreamsPerConnection is how many agents' streams one connection may have; 0: what one agent needs. A bench has many agents on one.
+	StreamsPerConnection uint32
 }
 
 // Deps are the parts that a replica works with.

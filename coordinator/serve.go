@@ -14,6 +14,9 @@ import (
 // agentsServer is the server of agents' streams, and the listener that it is to serve. Where streams are secured a door is before it (SEC-5).
 func (r *Replica) agentsServer(gw *gateway.Gateway, listener net.Listener) (*grpc.Server, net.Listener, error) {
 	options := gateway.ServerOptions()
+	if n := r.cfg.StreamsPerConnection; n > 0 {
+		options = append(options, grpc.MaxConcurrentStreams(n))
+	}
 	if secured := gw.Credentials(); secured != nil {
 		descriptors, err := door.Descriptors()
 		if err != nil {
