@@ -1,0 +1,305 @@
+package crowd
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/leasehold/leasehold/agent/contact"
+	"github.com/leasehold/leasehold/agent/protocol"
+)
+
+// How is a way to fall silent.
+type How string
+
+// The ways.
+const (
+	Mute   How = "mute"   // the agent hangs: its stream stays open, and says nothing more
+	Cut    How = "cut"    // its connection breaks, where that is its own, else its stream; it does not come back
+	Freeze How = "freeze" // its whole machine hangs: nothing answers, not even the connection, where that is its own; else as Mute
+)
+
+var (
+	errOver = errors.New("the crowd has ended")
+	errCut  = errors.New("the bench has cut it off")
+)
+
+// agent is one agent. All of it is used with its loop's lock.
+type agent struct {
+	loop   *loop
+	id     string
+	number int // of the connections that it shares; else of the agent
+
+	contact *contact.Contact
+	wake    time.Time // when it is to be called; zero: never
+	at      int       // in the queue; -1: it is not there
+	due     []contact.Event
+
+	sessions []*session
+	warm     *line
+	own      *identification // nil: there is none yet
+
+	duty  duty
+	tail  []byte          // of its reports
+	sent  []sent          // and not answered, oldest first
+	last  sent            // that was acknowledged
+	acked time.Time       // when that was
+	lease int64           // the last one known
+	stood standing        // as it is counted
+	lost  time.Time       // when it was without a coordinator first, after the last acknowledgement; zero: it is not
+	begun bool            //
+	quiet *Silenced       // nil: it is not silent
+	heard []contact.Event // what a silent one will hear of when it returns
+}
+
+// sent is a report.
+type sent struct {
+	sequence uint64
+	at       time.Time
+}
+
+// standing is where an agent is counted.
+type standing struct {
+	registered bool
+	replica    string
+	silent     bool
+}
+
+// step has the agent decide what follows from an event, or from the time.
+func (a *agent) step(now time.Time, ev contact.Event) {
+	if a.quiet != nil {
+		if over, is := ev.(contact.Ended); is {
+			a.heard = append(a.heard, over)
+		}
+		return
+	}
+	if !a.begun {
+		a.begun = true
+		a.loop.counts.begun++
+	}
+	a.carryOut(now, a.contact.Step(now, ev))
+	for len(a.due) > 0 {
+		next := a.due[0]
+		a.due = a.due[1:]
+		a.carryOut(now, a.contact.Step(now, next))
+	}
+	a.due = nil
+	a.stand(now)
+	a.loop.call(a, a.contact.Wake())
+}
+
+func (a *agent) carryOut(now time.Time, orders []contact.Order) {
+	counts := &a.loop.counts
+	for _, order := range orders {
+		switch o := order.(type) {
+		case contact.Remember:
+			if l := o.Memory.Lease; l != a.lease {
+				if a.lease != 0 && l != 0 {
+					counts.newLeases++
+				}
+				a.lease = l
+			}
+		case contact.Open:
+			counts.streams++
+			if a.last.sequence != 0 {
+				counts.reconnects++
+			}
+			a.open(now, o)
+		case contact.Report:
+			a.report(now, o)
+		case contact.Close:
+			if s := a.session(o.Stream); s != nil {
+				a.forget(s)
+				s.end(o.Goodbye, o.Why)
+			}
+		case contact.Warm:
+			a.keepWarm(o.Address)
+		case contact.Wanted:
+			if a.obey(o.Wanted) {
+				a.due = append(a.due, contact.Changed{}) // DET-1
+			}
+		case contact.Note:
+			if o.Warn {
+				counts.trouble(o.Text)
+			}
+		}
+	}
+}
+
+func (a *agent) session(stream contact.Stream) *session {
+	for _, s := range a.sessions {
+		if s.name == stream {
+			return s
+		}
+	}
+	return nil
+}
+
+func (a *agent) forget(s *session) {
+	a.sessions = slices.DeleteFunc(a.sessions, func(o *session) bool { return o == s })
+}
+
+// report makes a report and sends it.
+func (a *agent) report(now time.Time, o contact.Report) {
+	s := a.session(o.Stream)
+	if s == nil || s.stream == nil {
+		return
+	}
+	if !s.stream.Send(a.loop.report(a, o.Sequence, now)) {
+		a.loop.counts.dropped++ // contact sees that it is not acknowledged
+		return
+	}
+	a.loop.counts.reports++
+	if o.Sequence == 1 {
+		a.sent = a.sent[:0] // of the stream before
+	}
+	if len(a.sent) < mostSent {
+		a.sent = append(a.sent, sent{o.Sequence, now})
+	}
+}
+
+// mostSent bounds what is remembered of reports that nobody acknowledges.
+const mostSent = 16
+
+// hear takes note of what a coordinator has said on a stream, before the agent decides about it.
+func (a *agent) hear(now time.Time, s *session, m *protocol.GatewayMessage) {
+	counts := &a.loop.counts
+	switch kind := m.GetKind().(type) {
+	case *protocol.GatewayMessage_Ack:
+		counts.acks++
+		if at, found := a.answered(kind.Ack.GetSequence()); found {
+			a.last, a.acked = at, now
+			counts.latency.Add(now.Sub(at.at))
+			if !a.lost.IsZero() {
+				counts.outage.Add(now.Sub(a.lost))
+				a.lost = time.Time{}
+			}
+			if a.quiet != nil {
+				a.quiet.Sent, a.quiet.Acked = at.at, now
+			}
+		}
+	case *protocol.GatewayMessage_Nack:
+		counts.nacks++
+		a.answered(kind.Nack.GetSequence())
+	case *protocol.GatewayMessage_Move:
+		counts.moves++
+	case *protocol.GatewayMessage_Refused:
+		counts.refused[kind.Refused.GetReason().String()]++
+	case *protocol.GatewayMessage_Welcome:
+		s.replica = a.loop.named(kind.Welcome.GetReplica())
+	}
+}
+
+// answered forgets the reports up to one, and returns that.
+func (a *agent) answered(sequence uint64) (at sent, found bool) {
+	n := 0
+	for n < len(a.sent) && a.sent[n].sequence <= sequence {
+		at, found = a.sent[n], a.sent[n].sequence == sequence
+		n++
+	}
+	a.sent = slices.Delete(a.sent, 0, n)
+	return at, found
+}
+
+// stand counts the agent where it is now.
+func (a *agent) stand(now time.Time) {
+	var is standing
+	if stream, serving := a.contact.Serving(); serving && a.quiet == nil {
+		if s := a.session(stream); s != nil {
+			is.registered, is.replica = true, s.replica
+		}
+	}
+	is.silent = a.quiet != nil
+	if is == a.stood {
+		return
+	}
+	if a.stood.registered && !is.registered && !is.silent && a.lost.IsZero() {
+		a.lost = now
+	}
+	a.loop.counts.move(a.stood, is)
+	a.stood = is
+}
+
+// silence makes the agent fall silent.
+func (a *agent) silence(how How) {
+	if a.quiet != nil {
+		return
+	}
+	a.quiet = &Silenced{How: how, At: time.Now(), Sent: a.last.at, Acked: a.acked}
+	a.loop.counts.silenced[a.id] = a.quiet
+	switch {
+	case how == Cut:
+		a.cut()
+	case how == Freeze && a.loop.crowd.papers != nil:
+		for _, ln := range a.linesOf() {
+			if ln.conn != nil {
+				ln.conn.Freeze()
+			}
+		}
+	}
+	a.lost = time.Time{}
+	a.stand(a.quiet.At)
+	a.loop.call(a, time.Time{})
+}
+
+// cut ends all that the agent has of streams and connections, which it does not learn before it returns.
+func (a *agent) cut() {
+	for _, s := range a.sessions {
+		s.breakOff()
+		a.heard = append(a.heard, contact.Ended{Stream: s.name, Err: errCut})
+	}
+	a.sessions = nil
+	if a.warm != nil {
+		a.warm.breakOff()
+		a.warm = nil
+	}
+}
+
+// comeBack ends the silence.
+func (a *agent) comeBack() {
+	if a.quiet == nil {
+		return
+	}
+	delete(a.loop.counts.silenced, a.id)
+	a.quiet = nil
+	for _, ln := range a.linesOf() {
+		if ln.conn != nil {
+			ln.conn.Thaw()
+		}
+	}
+	now := time.Now()
+	missed := a.heard
+	a.heard = nil
+	for _, ev := range missed {
+		a.step(now, ev)
+	}
+	a.step(now, nil)
+}
+
+// vanish takes the agent out of its loop.
+func (a *agent) vanish() {
+	delete(a.loop.counts.silenced, a.id)
+	a.loop.call(a, time.Time{})
+	a.cut()
+	a.loop.counts.move(a.stood, standing{})
+	a.loop.counts.agents--
+	if a.begun {
+		a.loop.counts.begun--
+	}
+	a.quiet, a.heard, a.stood = &Silenced{}, nil, standing{} // for what may still come on its streams
+}
+
+// linesOf are the connections that are the agent's own.
+func (a *agent) linesOf() []*line {
+	var out []*line
+	if a.loop.crowd.papers == nil {
+		return out
+	}
+	for _, s := range a.sessions {
+		out = append(out, s.line)
+	}
+	if a.warm != nil {
+		out = append(out, a.warm)
+	}
+	return out
+}

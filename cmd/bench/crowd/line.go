@@ -1,0 +1,272 @@
+package crowd
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leasehold/leasehold/agent/identity"
+	"github.com/leasehold/leasehold/agent/protocol"
+	"github.com/leasehold/leasehold/cmd/bench/crowd/wire"
+)
+
+// As agents' connections are: see agent/session.go.
+const (
+	keepaliveTime    = 10 * time.Second
+	keepaliveTimeout = 5 * time.Second
+	connectTimeout   = 5 * time.Second
+	sharedReadAhead  = 32 << 10
+)
+
+// trunk names a connection that is shared.
+type trunk struct {
+	address string
+	number  int
+}
+
+// line is a connection, there or on its way. It is used with the loop's lock.
+type line struct {
+	loop    *loop
+	address string
+	shared  bool
+	key     trunk
+	ended   bool
+	cancel  context.CancelFunc
+	conn    *wire.Conn // nil: it is on its way
+	waiting []*session // for it
+}
+
+// lineTo is a connection for a stream to a coordinator: the shared one, the one kept ready, or another.
+func (a *agent) lineTo(address string) *line {
+	l := a.loop
+	if l.crowd.papers == nil {
+		key := trunk{address, a.number}
+		ln := l.trunks[key]
+		if ln == nil || ln.ended || ln.conn != nil && !ln.conn.Ready() {
+			ln = a.connect(address)
+			ln.key, l.trunks[key] = key, ln
+		}
+		return ln
+	}
+	ready := a.warm
+	if ready == nil || ready.address != address {
+		return a.connect(address)
+	}
+	a.warm = nil
+	if ready.conn != nil && ready.conn.Ready() {
+		return ready
+	}
+	ready.close(wire.ErrClosed)
+	return a.connect(address)
+}
+
+// keepWarm keeps a second connection ready (SAFE-11).
+func (a *agent) keepWarm(address string) {
+	if !a.loop.crowd.cfg.Warm || a.loop.crowd.papers == nil {
+		return
+	}
+	if w := a.warm; w != nil {
+		if w.address == address && !w.ended && (w.conn == nil || w.conn.Ready()) {
+			return
+		}
+		w.close(wire.ErrClosed)
+		a.warm = nil
+	}
+	if address != "" {
+		a.warm = a.connect(address)
+	}
+}
+
+// connect begins to make a connection and returns at once.
+func (a *agent) connect(address string) *line {
+	l := a.loop
+	ctx, cancel := context.WithTimeout(l.crowd.ctx, connectTimeout)
+	ln := &line{loop: l, address: address, shared: l.crowd.papers == nil, cancel: cancel}
+	l.lines[ln] = struct{}{}
+	l.crowd.work.Go(func() {
+		defer cancel()
+		conn, err := l.crowd.reach(ctx, a, address)
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		ln.reached(conn, err)
+	})
+	return ln
+}
+
+// reached is told how connecting went.
+func (ln *line) reached(conn *wire.Conn, err error) {
+	if ln.ended || ln.loop.over {
+		if err == nil {
+			conn.Close(errOver)
+		}
+		return
+	}
+	now := time.Now()
+	ln.conn = conn
+	waiting := ln.waiting
+	ln.waiting = nil
+	if err != nil {
+		ln.close(err)
+	}
+	for _, s := range waiting {
+		failed := err
+		if failed == nil {
+			failed = s.begin(now)
+		}
+		if failed != nil {
+			s.over(failed)
+		}
+	}
+}
+
+// reach makes a connection for an agent, secured if it is its own.
+func (c *Crowd) reach(ctx context.Context, a *agent, address string) (*wire.Conn, error) {
+	cfg := wire.Config{Path: protocol.Gateway_Session_FullMethodName, Authority: address, ReadAhead: sharedReadAhead, Go: c.work.Go}
+	var from netip.Addr
+	var config *tls.Config
+	if c.papers != nil {
+		own, err := a.identification()
+		if err != nil {
+			return nil, err
+		}
+		config = identity.ClientConfig(c.cfg.ShardID, own.certificate, c.papers.trust)
+		cfg.ReadAhead = 0 // TLS does it
+		from = sourceOf(a.id, address)
+	}
+	raw, err := c.deps.Dial(ctx, from, address)
+	if err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = raw.Close() }) // whatever is waited for
+	defer stop()
+	through := raw
+	if config != nil {
+		secured := tls.Client(raw, config)
+		if err := secured.HandshakeContext(ctx); err != nil {
+			return nil, errors.Join(fmt.Errorf("handshake: %w", err), raw.Close())
+		}
+		through = secured
+	}
+	conn, err := wire.New(through, cfg)
+	if err != nil {
+		return nil, errors.Join(err, raw.Close())
+	}
+	return conn, nil
+}
+
+// close ends the connection, there or on its way. It may be called again.
+func (ln *line) close(why error) {
+	if ln.ended {
+		return
+	}
+	ln.drop()
+	if ln.conn != nil {
+		ln.conn.Close(why)
+	}
+}
+
+// breakOff ends it as the loss of the network does.
+func (ln *line) breakOff() {
+	if ln.ended {
+		return
+	}
+	ln.drop()
+	if ln.conn != nil {
+		ln.conn.Break(errCut)
+	}
+}
+
+func (ln *line) drop() {
+	ln.ended = true
+	ln.cancel()
+	delete(ln.loop.lines, ln)
+	if ln.shared && ln.loop.trunks[ln.key] == ln {
+		delete(ln.loop.trunks, ln.key)
+	}
+}
+
+func (ln *line) unwait(s *session) {
+	ln.waiting = slices.DeleteFunc(ln.waiting, func(o *session) bool { return o == s })
+}
+
+// tend keeps the connections until the crowd ends: see wire.Conn.Tend.
+func (c *Crowd) tend() {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-c.ctx.Done():
+			return
+		case now := <-tick.C:
+			for _, l := range c.loops {
+				l.tend(now)
+			}
+		}
+	}
+}
+
+func (l *loop) tend(now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for ln := range l.lines {
+		switch {
+		case ln.conn == nil:
+		case !ln.conn.Ready() && ln.conn.Streams() == 0:
+			ln.close(wire.ErrClosed)
+		default:
+			ln.conn.Tend(now, keepaliveTime, keepaliveTimeout)
+		}
+	}
+}
+
+// sourceOf is an address for an agent's connections to a coordinator on this machine, one of some thousand: each address has its own ports. It
+// is none for others.
+func sourceOf(id, address string) netip.Addr {
+	to, err := netip.ParseAddrPort(address)
+	if err != nil || !to.Addr().Is4() || !to.Addr().IsLoopback() {
+		return netip.Addr{}
+	}
+	h := fnv.New32a()
+	h.Write([]byte(id))
+	n := h.Sum32()
+	return netip.AddrFrom4([4]byte{127, 1 + byte(n>>8)%15, 0, 1 + byte(n)%250})
+}
+
+// plain says what is wrong without naming addresses, so that it can be counted.
+func plain(err error) string {
+	var op *net.OpError
+	if errors.As(err, &op) {
+		return op.Op + ": " + op.Err.Error()
+	}
+	text := err.Error()
+	if first, _, more := strings.Cut(text, "\n"); more {
+		text = first
+	}
+	return text
+}
+
+// identification returns what the agent shows, and has it made first.
+func (a *agent) identification() (*identification, error) {
+	l := a.loop
+	l.mu.Lock()
+	own := a.own
+	l.mu.Unlock()
+	if own != nil {
+		return own, nil
+	}
+	own, err := l.crowd.papers.of(a.id)
+	if err != nil {
+		return nil, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	a.own, a.tail = own, nil
+	return own, nil
+}

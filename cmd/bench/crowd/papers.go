@@ -1,0 +1,58 @@
+package crowd
+
+import (
+	"crypto/ecdsa"
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/leasehold/leasehold/agent/identity"
+	"github.com/leasehold/leasehold/coordinator/authority"
+)
+
+// lifetime is how long certificates last: longer than any bench.
+const lifetime = 7 * 24 * time.Hour
+
+// papers are what the agents show and believe. They all have one key, which spares the crowd 15,000 of them: whoever they show their
+// certificates to does not compare keys.
+type papers struct {
+	shard     string
+	authority *authority.Authority
+	key       *ecdsa.PrivateKey
+	request   []byte
+	trust     identity.Trust
+	digest    string // of trust
+}
+
+// identification is an agent's certificate.
+type identification struct {
+	certificate *tls.Certificate
+	ends        time.Time
+}
+
+func openPapers(dir, shard string) (*papers, error) {
+	p := &papers{shard: shard}
+	var err error
+	if p.authority, err = authority.Open(dir, slog.New(slog.DiscardHandler)); err != nil {
+		return nil, err
+	}
+	p.trust = p.authority.Trust()
+	p.digest = p.trust.Digest()
+	if p.key, err = identity.NewKey(); err != nil {
+		return nil, err
+	}
+	if p.request, err = identity.NewRequest(p.key); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+func (p *papers) of(instance string) (*identification, error) {
+	chain, ends, err := p.authority.Issue(p.request, identity.Identity{Shard: p.shard, Role: identity.Agent, Name: instance}, lifetime)
+	if err != nil {
+		return nil, fmt.Errorf("certificate of %s: %w", instance, err)
+	}
+	chain[1] = p.trust.Authorities[len(p.trust.Authorities)-1].Raw // the same memory for all
+	return &identification{&tls.Certificate{Certificate: chain, PrivateKey: p.key}, ends}, nil
+}

@@ -1,0 +1,112 @@
+package crowd
+
+import (
+	"time"
+
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/leasehold/leasehold/agent/protocol"
+)
+
+// reportField is the number of AgentMessage.report.
+const reportField = 2
+
+// duty is what a coordinator wants of an agent, as far as it reports that it has done it.
+type duty struct {
+	hash      string
+	checks    []*protocol.Check
+	restarted string
+	drained   string
+}
+
+// obey takes over what is wanted, at once: there is nothing that it would take time for. It says whether the next report has something new.
+func (a *agent) obey(w *protocol.Wanted) (news bool) {
+	if hash := w.GetConfigHash(); hash != "" && hash != a.duty.hash {
+		a.duty.hash, a.duty.checks, news = a.loop.named(hash), nil, true
+		if len(w.GetRun()) > 0 {
+			a.duty.checks = append(a.duty.checks, &protocol.Check{Name: "process", Kind: "process", Healthy: true})
+		}
+		for _, c := range w.GetChecks() {
+			a.duty.checks = append(a.duty.checks, &protocol.Check{Name: c.GetName(), Kind: kindOf(c), Healthy: true, Optional: c.GetOptional()})
+		}
+	}
+	if token := w.GetRestartToken(); token != "" && token != a.duty.restarted {
+		a.duty.restarted, news = token, true
+	}
+	if token := w.GetDrain().GetToken(); token != "" && token != a.duty.drained {
+		a.duty.drained, news = token, true
+	}
+	if news {
+		a.tail = nil
+	}
+	return news
+}
+
+func kindOf(c *protocol.CheckSpec) string {
+	switch c.GetKind().(type) {
+	case *protocol.CheckSpec_Http:
+		return "http"
+	case *protocol.CheckSpec_Tcp:
+		return "tcp"
+	case *protocol.CheckSpec_Grpc:
+		return "grpc"
+	case *protocol.CheckSpec_Exec:
+		return "exec"
+	default:
+		return "process"
+	}
+}
+
+// report is a report as it is sent, whose memory is the next one's too. A message whose parts are put behind each other is the whole message: what changes
+// with every report comes first, then what is encoded once.
+func (l *loop) report(a *agent, sequence uint64, now time.Time) []byte {
+	if a.tail == nil {
+		a.tail = l.tailOf(a)
+	}
+	l.head.Sequence = sequence
+	l.head.Sent.Seconds, l.head.Sent.Nanos = now.Unix(), int32(now.Nanosecond())
+	l.head.MachineUptime.Seconds = int64(now.Sub(l.crowd.started)/time.Second) + 3600
+	l.part, _ = proto.MarshalOptions{}.MarshalAppend(l.part[:0], &l.head) // it has no text that could be invalid
+	l.message = protowire.AppendTag(l.message[:0], reportField, protowire.BytesType)
+	l.message = protowire.AppendVarint(l.message, uint64(len(l.part)+len(a.tail)))
+	l.message = append(l.message, l.part...)
+	l.message = append(l.message, a.tail...)
+	return l.message
+}
+
+// tailOf is what stays of an agent's reports. Agents without certificates and orders of their own have the same.
+func (l *loop) tailOf(a *agent) []byte {
+	plain := a.own == nil && a.duty.restarted == "" && a.duty.drained == ""
+	if plain && l.tails[a.duty.hash] != nil {
+		return l.tails[a.duty.hash]
+	}
+	r := &protocol.Report{
+		Healthy: true, Checks: a.duty.checks, ConfigHash: a.duty.hash, Restarted: a.duty.restarted, Drained: a.duty.drained,
+		Host: &protocol.Host{CpuPercent: 12.5, MemoryPercent: 37.5, DiskPercent: 50, NetworkSent: 1 << 30, NetworkReceived: 3 << 30},
+	}
+	for _, c := range r.GetChecks() {
+		c.Since = timestamppb.New(l.crowd.started)
+	}
+	for _, span := range []time.Duration{time.Minute, 5 * time.Minute, 15 * time.Minute} {
+		r.Host.Windows = append(r.Host.Windows, &protocol.HostWindow{
+			Span: durationpb.New(span), Covered: durationpb.New(span), CpuPercent: 12.5, MemoryPercent: 37.5, DiskPercent: 50,
+			NetworkSent: 1 << 20, NetworkReceived: 3 << 20,
+		})
+	}
+	if a.own != nil {
+		r.Trust = l.crowd.papers.digest
+		r.Certificate = &protocol.OwnCertificate{Issuer: l.crowd.papers.trust.Issuer, Ends: timestamppb.New(a.own.ends)}
+	}
+	tail, err := proto.Marshal(r)
+	if err != nil {
+		l.counts.trouble("a report cannot be encoded") // it has a text that is none
+		return []byte{}
+	}
+	if plain {
+		l.tails[a.duty.hash] = tail
+	}
+	return tail
+}

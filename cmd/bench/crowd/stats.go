@@ -1,0 +1,162 @@
+package crowd
+
+import (
+	"runtime"
+	"time"
+
+	"github.com/leasehold/leasehold/cmd/bench/measure"
+)
+
+// Stats are what a crowd has counted since it began. They can be sent as they are, and added to those of another crowd.
+type Stats struct {
+	Agents     int            // that there are
+	Begun      int            // of them: whose turn has come
+	Registered int            // of them: welcomed, and not silenced
+	Silent     int            // of them
+	Served     map[string]int // the registered, by replica
+
+	Reports    uint64 // sent
+	Acks       uint64 // each says that a lease was renewed
+	Nacks      uint64 // renewed nothing
+	Dropped    uint64 // reports that could not be sent, as the other end did not read
+	Moves      uint64 // agents asked to go to another replica
+	Streams    uint64 // ever opened
+	Reconnects uint64 // of them: by agents that had a lease before
+	NewLeases  uint64 // leases that were not the one that the agent had before: that was lost
+
+	Refused  map[string]uint64 // streams, by reason
+	Troubles map[string]uint64 // whatever else went wrong, in words
+
+	Latency measure.Histogram // from a report to its acknowledgement
+	Outage  measure.Histogram // from the loss of a coordinator to the next acknowledgement
+	Late    measure.Histogram // how late the crowd called its agents
+
+	Silenced map[string]Silenced // by instance
+
+	Connections int
+	Goroutines  int
+	Memory      uint64 // bytes that the Go runtime has of the system
+}
+
+// Silenced is what is known of an agent that was made to fall silent. All times are of this machine's clock.
+type Silenced struct {
+	How   How
+	At    time.Time
+	Sent  time.Time // its last report that was acknowledged; zero: none was
+	Acked time.Time // when that acknowledgement came
+}
+
+// Add adds what another crowd has counted.
+func (s *Stats) Add(o Stats) {
+	s.Agents += o.Agents
+	s.Begun += o.Begun
+	s.Registered += o.Registered
+	s.Silent += o.Silent
+	s.Reports += o.Reports
+	s.Acks += o.Acks
+	s.Nacks += o.Nacks
+	s.Dropped += o.Dropped
+	s.Moves += o.Moves
+	s.Streams += o.Streams
+	s.Reconnects += o.Reconnects
+	s.NewLeases += o.NewLeases
+	s.Served = sum(s.Served, o.Served)
+	s.Refused = sum(s.Refused, o.Refused)
+	s.Troubles = sum(s.Troubles, o.Troubles)
+	s.Latency.Merge(o.Latency)
+	s.Outage.Merge(o.Outage)
+	s.Late.Merge(o.Late)
+	if s.Silenced == nil {
+		s.Silenced = map[string]Silenced{}
+	}
+	for id, how := range o.Silenced {
+		s.Silenced[id] = how
+	}
+	s.Connections += o.Connections
+	s.Goroutines += o.Goroutines
+	s.Memory += o.Memory
+}
+
+func sum[N int | uint64](a, b map[string]N) map[string]N {
+	if a == nil {
+		a = map[string]N{}
+	}
+	for k, n := range b {
+		if a[k] += n; a[k] == 0 {
+			delete(a, k)
+		}
+	}
+	return a
+}
+
+// Stats are those of now.
+func (c *Crowd) Stats() Stats {
+	var all Stats
+	for _, l := range c.loops {
+		all.Add(l.stats())
+	}
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	all.Goroutines, all.Memory = runtime.NumGoroutine(), m.Sys
+	return all
+}
+
+// mostTroubles bounds how many different ones are told apart.
+const mostTroubles = 40
+
+// counts are what a loop counts.
+type counts struct {
+	agents, begun, registered, silent                                    int
+	reports, acks, nacks, dropped, moves, streams, reconnects, newLeases uint64
+	served                                                               map[string]int
+	refused, troubles                                                    map[string]uint64
+	latency, outage, late                                                measure.Histogram
+	silenced                                                             map[string]*Silenced
+}
+
+func newCounts() counts {
+	return counts{served: map[string]int{}, refused: map[string]uint64{}, troubles: map[string]uint64{}, silenced: map[string]*Silenced{}}
+}
+
+// move counts an agent elsewhere.
+func (c *counts) move(from, to standing) {
+	for _, at := range []struct {
+		standing
+		by int
+	}{{from, -1}, {to, 1}} {
+		if at.registered {
+			c.registered += at.by
+			c.served[at.replica] += at.by
+		}
+		if at.silent {
+			c.silent += at.by
+		}
+	}
+}
+
+func (c *counts) trouble(what string) {
+	if _, known := c.troubles[what]; !known && len(c.troubles) >= mostTroubles {
+		what = "others"
+	}
+	c.troubles[what]++
+}
+
+// stats are a copy of what the loop has counted.
+func (l *loop) stats() Stats {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c := &l.counts
+	s := Stats{
+		Agents: c.agents, Begun: c.begun, Registered: c.registered, Silent: c.silent, Served: sum(nil, c.served),
+		Reports: c.reports, Acks: c.acks, Nacks: c.nacks, Dropped: c.dropped, Moves: c.moves, Streams: c.streams,
+		Reconnects: c.reconnects, NewLeases: c.newLeases, Refused: sum(nil, c.refused), Troubles: sum(nil, c.troubles),
+		Silenced: map[string]Silenced{}, Connections: len(l.lines),
+	}
+	s.Latency.Merge(c.latency)
+	s.Outage.Merge(c.outage)
+	s.Late.Merge(c.late)
+	for id, how := range c.silenced {
+		s.Silenced[id] = *how
+	}
+	return s
+}

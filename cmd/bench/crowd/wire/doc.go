@@ -1,0 +1,22 @@
+// Package wire is the agent's end of gRPC streams, for a hundred thousand of them in one process.
+//
+//	conn.go    a connection: what is written, and how it ends
+//	read.go    what comes
+//	stream.go  one stream of it
+//
+// google.golang.org/grpc keeps a goroutine or two for every stream and five for every connection, and some 20 KiB with them. A bench that
+// shares its processors with what it measures cannot pay that. What a gateway hears is the same: frames are those of golang.org/x/net/http2, and
+// the gateway's own tests of its behaviour need not know who wrote them.
+//
+// # Invariants
+//
+//   - A connection has one goroutine that reads, and one that writes while there is something to be written. A stream has none.
+//   - A [Listener] is called by the goroutine that reads, never with a lock held, and for the last time by Ended. After Cancel it may be called
+//     once more, where it was being called.
+//   - Flow control is kept: what does not fit into a stream's window is not sent, and its sender is told so.
+//
+// # What it does not do
+//
+// It neither dials nor secures: it takes a connection that is there. It calls one method, whose requests and answers are streams, and
+// compresses nothing.
+package wire
