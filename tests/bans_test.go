@@ -175,6 +175,21 @@ var bans = []ban{
 			func(_ sourceFile, p string) bool { return within(p, module+"/cmd") || within(p, module+"/tests") }),
 	},
 	{
+		name: "a crowd knows what agents know",
+		why: "a simulated agent that looked anything up behind its stream would prove nothing about one that cannot: of the coordinator it needs " +
+			"the authority that makes its certificates, and of records nothing",
+		find: refuseImports(product("cmd/bench/crowd"), func(_ sourceFile, p string) bool {
+			return withinAny(p, module+"/store", module+"/provider") || within(p, module+"/coordinator") && p != module+"/coordinator/authority"
+		}),
+	},
+	{
+		name: "benches alone have crowds",
+		why:  "the crowd's streams cut every corner that an agent on a machine must not cut: nobody else is to speak through them",
+		find: refuseImports(
+			func(f sourceFile) bool { return !withinAny(f.folder(), "cmd/bench", "cmd/cli", "tests") },
+			func(_ sourceFile, p string) bool { return within(p, module+"/cmd/bench/crowd") }),
+	},
+	{
 		name: "kong and tint in cmd",
 		why:  "the grammar of the command line and coloured logs are matters of a program that a person runs",
 		find: refuseImports(

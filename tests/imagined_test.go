@@ -74,6 +74,13 @@ var imagined = []struct {
 	{"coordinator/x.go", `package coordinator; import _ "` + module + `/cmd/output"`, []string{"nothing builds on cmd"}},
 	{"tests/x_test.go", `package tests; import _ "` + module + `/cmd/output"`, nil},
 
+	{"cmd/bench/crowd/x.go", `package crowd; import _ "` + module + `/coordinator/authority"`, nil},
+	{"cmd/bench/crowd/x.go", `package crowd; import _ "` + module + `/coordinator/gateway"`, []string{"a crowd knows what agents know"}},
+	{"cmd/bench/crowd/wire/x.go", `package wire; import _ "` + module + `/store"`, []string{"a crowd knows what agents know"}},
+	{"cmd/bench/crowd/x_test.go", `package crowd; import _ "` + module + `/store"`, nil},
+	{"cmd/services/x.go", `package services; import _ "` + module + `/cmd/bench/crowd/wire"`, []string{"benches alone have crowds"}},
+	{"cmd/cli/x.go", `package cli; import _ "` + module + `/cmd/bench/crowd"`, nil},
+
 	{"coordinator/x.go", `package coordinator; import _ "github.com/alecthomas/kong"`, []string{"kong and tint in cmd"}},
 	{"agent/x_test.go", `package agent; import _ "github.com/lmittmann/tint"`, []string{"kong and tint in cmd"}},
 	{"cmd/leasehold/x.go", `package main; import _ "github.com/alecthomas/kong"`, nil},
