@@ -8,6 +8,8 @@ import (
 
 // Benches are the commands that measure what a machine carries.
 type Benches struct {
+	Etcd BenchEtcd `cmd:"" help:"What this etcd can do: renewals, transactions, watches, and how many agents that is enough for."`
+
 	Part BenchPart `cmd:"" hidden:"" help:"A process that a bench starts."`
 }
 

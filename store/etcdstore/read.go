@@ -66,6 +66,16 @@ func (s *Store) listOnce(ctx context.Context, prefix string, at store.Revision) 
 	}
 }
 
+// Count is how many keys are below a prefix, without reading them.
+func (s *Store) Count(ctx context.Context, prefix string) (int, error) {
+	from, end := rangeOf(prefix)
+	resp, err := s.data.Get(ctx, from, clientv3.WithRange(end), clientv3.WithCountOnly())
+	if err != nil {
+		return 0, fmt.Errorf("count keys below %q: %w", prefix, readError(ctx, err))
+	}
+	return int(resp.Count), nil
+}
+
 // rangeOf is what etcd calls the keys below a prefix. The empty prefix is every key.
 func rangeOf(prefix string) (from, end string) {
 	if prefix == "" {

@@ -1,0 +1,125 @@
+package capacity
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/leasehold/leasehold/cmd/bench/measure"
+)
+
+// op does something for the turn-th time; worker is who does it.
+type op func(ctx context.Context, worker, turn int) error
+
+// driven is what came of doing something many times.
+type driven struct {
+	took  time.Duration
+	times measure.Histogram
+}
+
+// until is when driving ends: after a time, or so many turns if that is not 0.
+type until struct {
+	after time.Duration
+	turns int
+}
+
+// flatOut has so many workers do something again and again, each as soon as it has done it. The first error ends it.
+func flatOut(ctx context.Context, workers int, end until, do op) (driven, error) {
+	working, stop := context.WithCancel(ctx)
+	defer stop()
+	times, errs := make([]measure.Histogram, workers), make([]error, workers)
+	var next atomic.Int64
+	var all sync.WaitGroup
+	begun := time.Now()
+	for w := range workers {
+		all.Go(func() {
+			for {
+				turn := int(next.Add(1)) - 1
+				from := time.Now()
+				if end.turns > 0 && turn >= end.turns || end.turns == 0 && from.Sub(begun) >= end.after {
+					return
+				}
+				if err := do(working, w, turn); err != nil {
+					errs[w] = err
+					stop()
+					return
+				}
+				times[w].Add(time.Since(from))
+			}
+		})
+	}
+	all.Wait()
+	return sum(ctx, begun, times, errs)
+}
+
+// pending is how many turns may wait for a worker at most: a minute of what falls behind, and no memory without end.
+const pending = 1 << 16
+
+// paced has something done so many times a second for a time, by workers enough that one that waits holds up none.
+func paced(ctx context.Context, workers int, rate float64, length time.Duration, do op) (driven, error) {
+	working, stop := context.WithCancel(ctx)
+	defer stop()
+	type turn struct {
+		number int
+		due    time.Time
+	}
+	turns := make(chan turn, pending)
+	times, errs := make([]measure.Histogram, workers), make([]error, workers)
+	var all sync.WaitGroup
+	for w := range workers {
+		all.Go(func() {
+			for t := range turns {
+				if working.Err() != nil {
+					continue
+				}
+				if err := do(working, w, t.number); err != nil {
+					errs[w] = err
+					stop()
+					continue
+				}
+				times[w].Add(time.Since(t.due))
+			}
+		})
+	}
+	begun := time.Now()
+	clock := time.NewTicker(time.Millisecond)
+	for n, now := 0, begun; now.Sub(begun) < length && working.Err() == nil; {
+		for due := begun.Add(time.Duration(float64(n) / rate * float64(time.Second))); !due.After(now); due = begun.Add(time.Duration(float64(n) / rate * float64(time.Second))) {
+			select {
+			case turns <- turn{n, due}:
+			case <-working.Done():
+			}
+			n++
+		}
+		select {
+		case <-clock.C:
+		case <-working.Done():
+		}
+		now = time.Now()
+	}
+	clock.Stop()
+	close(turns)
+	all.Wait()
+	return sum(ctx, begun, times, errs)
+}
+
+// sum adds up what all workers did. That the others were stopped is no error of theirs.
+func sum(ctx context.Context, begun time.Time, times []measure.Histogram, errs []error) (driven, error) {
+	d := driven{took: time.Since(begun)}
+	for _, t := range times {
+		d.times.Merge(t)
+	}
+	if err := ctx.Err(); err != nil {
+		return d, err
+	}
+	var stopped error
+	for _, err := range errs {
+		if err != nil && !errors.Is(err, context.Canceled) {
+			return d, err
+		}
+		stopped = errors.Join(stopped, err)
+	}
+	return d, stopped
+}

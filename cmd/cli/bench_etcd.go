@@ -1,0 +1,284 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/leasehold/leasehold/cmd/bench/capacity"
+	"github.com/leasehold/leasehold/cmd/bench/measure"
+	"github.com/leasehold/leasehold/cmd/bench/parts"
+	"github.com/leasehold/leasehold/cmd/output"
+	"github.com/leasehold/leasehold/store"
+)
+
+// BenchEtcd is the command bench etcd.
+type BenchEtcd struct {
+	Interval time.Duration `help:"How often each agent reports, for the verdict (default: ${default})." default:"10s" placeholder:"DURATION"`
+	Each     time.Duration `help:"How long each measurement lasts (default: ${default})." default:"2s" placeholder:"DURATION"`
+	Agents   int           `help:"How many agents are taken up, and then renewed (default: ${default})." default:"4000" placeholder:"N"`
+	Pace     int           `help:"How many renewals a second are asked for where their latency is measured (default: ${default})." default:"5000" placeholder:"N"`
+	Records  int           `help:"How many records of 1 KiB are listed (default: ${default})." default:"20000" placeholder:"N"`
+	UsedEtcd bool          `help:"Measure an etcd of --endpoints even if it holds something: whoever uses it will feel it."`
+}
+
+// benchWatchPace is how many puts a second are made while somebody watches.
+const benchWatchPace = 500
+
+// benchEtcdResult is what JSON shows.
+type benchEtcdResult struct {
+	Etcd string `json:"etcd"` // "" for one of the bench's own
+	*capacity.Result
+	Interval string              `json:"interval"`
+	Limits   []capacity.Limit    `json:"limits"`
+	Carries  int                 `json:"carries_agents"`
+	Slow     []capacity.Measured `json:"slow,omitempty"`
+}
+
+// Run measures what an etcd can do: one of its own, or that of --endpoints.
+func (c *BenchEtcd) Run(ctx context.Context, s *Session) error {
+	if err := c.check(); err != nil {
+		return err
+	}
+	b, err := s.benchedEtcd(ctx, c.UsedEtcd)
+	if err != nil {
+		return err
+	}
+	shown := s.newProgress(0)
+	res, err := capacity.Run(ctx, capacity.Config{
+		Prefix: store.KeysOf("bench-" + s.env.RandomID()).Prefix(),
+		Each:   c.Each, Agents: c.Agents, Pace: c.Pace, News: benchWatchPace, Records: c.Records, Size: 1 << 10, TTL: time.Minute,
+	}, capacity.Deps{
+		Store: b.store, Watcher: b.watcher, Usage: b.usage(), Progress: func(what string, step, of int) {
+			shown.tell(func() string { return fmt.Sprintf("%d of %d: %s", step, of, what) })
+		},
+	})
+	shown.end()
+	if err := b.end(err == nil || ctx.Err() != nil); err != nil {
+		s.warn("%s", err)
+	}
+	switch {
+	case ctx.Err() != nil && err != nil && !errors.Is(err, context.Canceled):
+		return failure(Interrupted, b.cleanBy(), "interrupted: %s", joined(err))
+	case ctx.Err() != nil:
+		return failure(Interrupted, "", "interrupted: what was written is taken away again")
+	case err != nil:
+		return failure(Failed, b.next(), "%s", joined(err))
+	}
+	full := benchEtcdResult{
+		Etcd: b.where, Result: res, Interval: c.Interval.String(), Limits: capacity.Limits(res, c.Interval), Slow: capacity.Slow(res),
+	}
+	full.Carries = twoDigits(full.Limits[0].Agents)
+	if done, err := s.records(full); done || err != nil {
+		return err
+	}
+	return c.show(s, full)
+}
+
+func (c *BenchEtcd) check() error {
+	const help = "leasehold bench etcd --help"
+	switch {
+	case c.Interval < time.Second || c.Interval > 5*time.Minute:
+		return failure(Usage, help, "--interval: %s: must be 1s to 5m", c.Interval)
+	case c.Each < 100*time.Millisecond || c.Each > time.Hour:
+		return failure(Usage, help, "--each: %s: must be 100ms to 1h", c.Each)
+	case c.Agents < 1 || c.Agents > 1_000_000:
+		return failure(Usage, help, "--agents: %d: must be 1 to 1000000", c.Agents)
+	case c.Pace < 1 || c.Pace > 1_000_000:
+		return failure(Usage, help, "--pace: %d: must be 1 to 1000000", c.Pace)
+	case c.Records < 1 || c.Records > 1_000_000:
+		return failure(Usage, help, "--records: %d: must be 1 to 1000000", c.Records)
+	default:
+		return nil
+	}
+}
+
+// show writes the table and the verdict.
+func (c *BenchEtcd) show(s *Session, r benchEtcdResult) error {
+	t := output.Table{Columns: []output.Column{
+		{Title: "WHAT"},
+		{Title: "AT ONCE", Right: true},
+		{Title: "PER SECOND", Right: true},
+		{Title: "P50 ms", Right: true},
+		{Title: "P99 ms", Right: true},
+		{Title: "MAX ms", Right: true, Wide: true},
+		{Title: "ETCD CPU µs", Right: true},
+		{Title: "OWN CPU µs", Right: true, Wide: true},
+	}}
+	cpu := func(us float64) string {
+		if us == 0 {
+			return "-"
+		}
+		return strconv.FormatFloat(us, 'f', 0, 64)
+	}
+	ms := func(x float64) string { return strconv.FormatFloat(x, 'f', 1, 64) }
+	for _, m := range r.Measured {
+		t.Add(m.What, strconv.Itoa(m.AtOnce), thousands(int(m.PerSecond)), ms(m.P50), ms(m.P99), ms(m.Most), cpu(m.CPU), cpu(m.OwnCPU))
+	}
+	if err := t.Write(s.screen(), s.wide()); err != nil {
+		return err
+	}
+	scr := s.screen()
+	var b strings.Builder
+	b.WriteString("\n")
+	for _, l := range r.Limits {
+		fmt.Fprintf(&b, "%s agents  %s: %s\n", thousands(twoDigits(l.Agents)), l.By, l.Why)
+	}
+	fmt.Fprintf(&b, "\nThis etcd carries about %s agents that report every %s, limited by %s.\n", thousands(r.Carries), r.Interval, r.Limits[0].By)
+	for _, m := range r.Slow {
+		fmt.Fprintf(&b, "%s 1 of 100 took longer than %s ms (%s): failures will be noticed late.\n", scr.Notice("But it is slow:"), ms(m.P99), m.What)
+	}
+	_, err := fmt.Fprint(scr.W, b.String())
+	return err
+}
+
+// twoDigits is a number that does not pretend to be exact: its first two digits.
+func twoDigits(n int) int {
+	if n < 100 {
+		return n
+	}
+	scale := int(math.Pow10(len(strconv.Itoa(n)) - 2))
+	return n / scale * scale
+}
+
+// thousands writes a number with commas.
+func thousands(n int) string {
+	text := strconv.Itoa(n)
+	for at := len(text) - 3; at > 0; at -= 3 {
+		text = text[:at] + "," + text[at:]
+	}
+	return text
+}
+
+// benchedEtcd is the etcd that a bench measures, by two connections.
+type benchedEtcd struct {
+	store, watcher store.Store
+	where          string      // "": it is the bench's own
+	part           *parts.Part // its own, else nil
+	dir            string
+	closers        []func() error
+}
+
+// benchedEtcd opens the etcd of --endpoints, or starts one. Only the flag itself counts: what the environment or a file names is what the operator
+// works with every day, and no place for a bench.
+func (s *Session) benchedEtcd(ctx context.Context, used bool) (*benchedEtcd, error) {
+	b := &benchedEtcd{}
+	conn := s.connection(nil)
+	if s.given("endpoints") {
+		b.where = strings.Join(s.flags.Endpoints, ", ")
+	} else if err := b.start(ctx); err != nil {
+		return nil, errors.Join(failure(Failed, "see that there is room in "+os.TempDir()+", or measure another etcd with --endpoints", "%s", joined(err)), b.end(false))
+	} else {
+		conn = Connection{Endpoints: []string{b.part.Address}}
+	}
+	for _, st := range []*store.Store{&b.store, &b.watcher} {
+		opened, closer, err := s.env.Open(ctx, conn)
+		if err != nil {
+			return nil, errors.Join(s.openFailed(ctx, err), b.end(false))
+		}
+		*st = opened
+		b.closers = append(b.closers, closer)
+	}
+	if b.part != nil || used {
+		return b, nil
+	}
+	if err := s.refuseUsed(ctx, b); err != nil {
+		return nil, errors.Join(err, b.end(true))
+	}
+	return b, nil
+}
+
+// start starts an etcd of the bench's own.
+func (b *benchedEtcd) start(ctx context.Context) (err error) {
+	if b.dir, err = os.MkdirTemp("", "leasehold-bench-"); err != nil {
+		return err
+	}
+	b.part, err = parts.Start(ctx, parts.Spec{Name: "etcd", Dir: b.dir, Args: []string{"bench", "part", "etcd", "--dir", b.dir}})
+	return err
+}
+
+// counter is a store that can count keys without reading them.
+type counter interface {
+	Count(ctx context.Context, prefix string) (int, error)
+}
+
+// refuseUsed refuses an etcd with any key at all: whose it is matters little to those who would feel the bench.
+func (s *Session) refuseUsed(ctx context.Context, b *benchedEtcd) error {
+	limited, cancel := context.WithTimeout(ctx, s.requestLimit())
+	defer cancel()
+	count := func(prefix string) (int, error) {
+		if c, can := b.store.(counter); can {
+			return c.Count(limited, prefix)
+		}
+		l, err := b.store.List(limited, prefix, 0)
+		return len(l.KVs), err
+	}
+	all, err := count("")
+	ours := 0
+	if err == nil {
+		ours, err = count(store.Root)
+	}
+	const next = "start another etcd and name it, or leave --endpoints out and the bench starts its own; --used-etcd measures this one all the same"
+	switch {
+	case errors.Is(err, store.ErrDenied):
+		return failure(Failed, "log in as root, with --user or --cert and --key", "see whether etcd at %s is in use: %s", b.where, joined(err))
+	case err != nil:
+		return s.unreachable("see whether it is in use", err)
+	case ours > 0:
+		return failure(Conflict, next, "etcd at %s holds a shard of Leasehold: a bench could cost it leases", b.where)
+	case all > 0:
+		return failure(Conflict, next, "etcd at %s is in use: it holds %s", b.where, counted(all, "key", "keys"))
+	default:
+		return nil
+	}
+}
+
+// usage reads what the bench's own etcd and this process use; nil for another's.
+func (b *benchedEtcd) usage() func() (theirs, ours measure.Usage, err error) {
+	if b.part == nil {
+		return nil
+	}
+	return func() (theirs, ours measure.Usage, err error) {
+		if theirs, err = measure.Read(b.part.PID()); err != nil {
+			return theirs, ours, err
+		}
+		ours, err = measure.Read(os.Getpid())
+		return theirs, ours, err
+	}
+}
+
+// next is what helps when a measurement failed.
+func (b *benchedEtcd) next() string {
+	if b.part == nil {
+		return "look at etcd's log; a smaller --pace and fewer --agents ask less of it"
+	}
+	return "look at " + b.part.Log() + "; a smaller --pace and fewer --agents ask less of it"
+}
+
+// cleanBy is what takes away what an interrupted bench could not.
+func (b *benchedEtcd) cleanBy() string {
+	if b.part != nil {
+		return ""
+	}
+	return "etcdctl --endpoints " + strings.ReplaceAll(b.where, " ", "") + " del --prefix " + store.Root + "bench-"
+}
+
+// end closes and stops what was opened and started. The log of an etcd with which something was wrong is kept.
+func (b *benchedEtcd) end(well bool) error {
+	var errs []error
+	for _, c := range b.closers {
+		errs = append(errs, c())
+	}
+	if b.part != nil {
+		errs = append(errs, b.part.Stop())
+	}
+	if b.dir != "" && well {
+		errs = append(errs, os.RemoveAll(b.dir))
+	}
+	return errors.Join(errs...)
+}
