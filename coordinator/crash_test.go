@@ -70,36 +70,24 @@ func (p wire) Delete(ctx context.Context, shard, instance string) error {
 	return p.Provider.Delete(context.WithoutCancel(ctx), shard, instance)
 }
 
-// The leader dies at every boundary between a transaction and a provider call, one after the other, while a group comes up, heals,
-// shrinks and is deleted. Whatever the boundary, the next leader brings the group to where it was to go with the same
-// machines: none is made twice, none is left behind.
-//
-// proves SAFE-8
-// proves ELECT-3
-func TestLeaderDiesAtEveryBoundary(t *testing.T) {
-	// Three machines are made and three are removed, each in three steps of the provider's, besides all transactions.
-	everyBoundary(t, 18, lifeOfAGroup)
-}
+// How many boundaries a story has at least.
+const (
+	ofALife     = 18 // three machines are made and three are removed, each in three steps of the provider's, besides all transactions
+	ofADeletion = 6
+	ofARestart  = 20
+)
 
-// As above, but while nobody leads the operator deletes the group: what the dead leader was about to make, or has made
-// unrecorded, is found and removed.
-//
-// proves SAFE-8
-// proves REC-7
-func TestGroupIsDeletedWhenItsLeaderDiedAtEveryBoundary(t *testing.T) {
-	everyBoundary(t, 6, deletedMeanwhile)
-}
-
-// everyBoundary plays a story with the leader dying at the first boundary, then the second, and so on, until the story
+// everyBoundary plays a story with the leader dying at the first boundary, then the one so far apart from it, and so on, until the story
 // has no more; at least so many there must be.
-func everyBoundary(t *testing.T, least int, story func(*world, *crash)) {
+func everyBoundary(t *testing.T, apart, least int, story func(*world, *crash)) {
+	t.Helper()
 	for name, late := range map[string]bool{
 		"and never speaks again": false,
 		"and what it was about to do is done after the next leader took over": true,
 	} {
 		t.Run(name, func(t *testing.T) {
 			struck, left := 0, false // out by -run
-			for at := 1; at < 1000; at += boundariesApart {
+			for at := 1; at < 1000; at += apart {
 				ran, where := false, ""
 				t.Run(fmt.Sprint(at), func(t *testing.T) {
 					ran = true
@@ -114,7 +102,7 @@ func everyBoundary(t *testing.T, least int, story func(*world, *crash)) {
 				}
 				struck++
 			}
-			if struck < (least+boundariesApart-1)/boundariesApart && !left {
+			if struck < (least+apart-1)/apart && !left {
 				t.Errorf("the leader died at %d boundaries only", struck)
 			}
 		})

@@ -263,15 +263,6 @@ func TestLateRestartOfADeadLeaderEndsNoOtherBoot(t *testing.T) {
 	})
 }
 
-// The leader dies at every boundary while an instance is restarted, its workload and then its machine. The workload is restarted
-// once, and the machine once for the boot that was to end, whoever leads.
-//
-// proves SAFE-8
-// proves HEAL-1
-func TestLeaderDiesAtEveryBoundaryOfARestart(t *testing.T) {
-	everyBoundary(t, 20, restartedInPlace)
-}
-
 func restartedInPlace(w *world, c *crash) {
 	c.boots = 2 // a call that the dead leader had sent may arrive after the new leader's, and names the boot before
 	g := w.restarting(2)

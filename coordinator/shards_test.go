@@ -112,15 +112,6 @@ func TestShardsShareNothing(t *testing.T) {
 	})
 }
 
-func (w *world) revision() store.Revision {
-	w.t.Helper()
-	l, err := w.store.List(w.t.Context(), w.keys.Shard(), 0)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return l.Revision
-}
-
 // untouched is a shard's records with their revisions, but for those that a leader and agents write in the course of time.
 func (w *world) untouched(shard string) map[string]store.Revision {
 	w.t.Helper()

@@ -236,14 +236,15 @@ func (a *agent) report(sequence uint64, m mood) *protocol.Report {
 // edit changes a group's spec in place.
 func (w *world) edit(name string, change func(*store.Group)) store.Group {
 	w.t.Helper()
-	for _, v := range records[store.Group](w, store.KindGroups) {
-		if v.Record.Name == name {
-			g := v.Record
-			change(&g)
-			w.apply(g)
-			return g
-		}
+	kv, err := w.store.Get(w.t.Context(), w.keys.Group(name))
+	if err != nil {
+		w.t.Fatalf("group %s: %v", name, err)
 	}
-	w.t.Fatalf("there is no group %s", name)
-	return store.Group{}
+	v, err := store.Decode[store.Group](kv)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	change(&v.Record)
+	w.apply(v.Record)
+	return v.Record
 }

@@ -29,6 +29,7 @@ type world struct {
 	keys     store.Keys
 	provider *memprovider.Provider
 	net      *network
+	read     reading
 	over     chan struct{} // closed when the test ends
 
 	mu           sync.Mutex
@@ -56,7 +57,8 @@ func inWorld(t *testing.T, config memprovider.Config, test func(*world)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{
 			t: t, log: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug})),
-			db: memstore.New(memstore.Config{}), keys: store.KeysOf("test"), net: newNetwork(), over: make(chan struct{}),
+			db: memstore.New(memstore.Config{}), keys: store.KeysOf("test"), net: newNetwork(),
+			read: reading{lists: map[string]listing{}, records: map[string]record{}}, over: make(chan struct{}),
 			moods: map[string]mood{}, moodsChanged: make(chan struct{}), works: map[string]*work{}, retired: map[string]int{},
 		}
 		w.store = w.db.Connect()
@@ -202,28 +204,6 @@ func (w *world) editShard(edit func(*store.Shard)) {
 	w.put(w.keys.Shard(), store.Encode(rec))
 }
 
-func (w *world) list(prefix string) []store.KV {
-	w.t.Helper()
-	l, err := w.store.List(w.t.Context(), prefix, 0)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return l.KVs
-}
-
-func records[T any](w *world, kind string) []store.Versioned[T] {
-	w.t.Helper()
-	var out []store.Versioned[T]
-	for _, kv := range w.list(w.keys.Of(kind)) {
-		v, err := store.Decode[T](kv)
-		if err != nil {
-			w.t.Fatal(err)
-		}
-		out = append(out, v)
-	}
-	return out
-}
-
 func (w *world) instances() []store.Versioned[store.Instance] {
 	w.t.Helper()
 	return records[store.Instance](w, store.KindInstances)
@@ -279,11 +259,7 @@ func (w *world) leader() string {
 	if !ok {
 		return ""
 	}
-	v, err := store.Decode[store.Leader](kv)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return v.Record.Replica
+	return decoded[store.Leader](w, kv).Record.Replica
 }
 
 // leads waits until a replica leads and has said so in the journal.
@@ -306,13 +282,7 @@ func (w *world) told(by, rule string) int {
 }
 
 // made counts the machines that were ever made.
-func (w *world) made() int {
-	n := 0
-	for _, l := range w.provider.Ledger() {
-		n += l.Made
-	}
-	return n
-}
+func (w *world) made() int { return w.provider.Made() }
 
 // unchanged checks that the instances are those that they were, and that nobody was made beside them.
 func (w *world) unchanged(ids []string) {

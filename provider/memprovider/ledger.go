@@ -2,6 +2,7 @@ package memprovider
 
 import (
 	"maps"
+	"slices"
 	"sort"
 	"time"
 )
@@ -55,13 +56,26 @@ func (p *Provider) Life(instance string) Life {
 
 // Existing are the IDs of all machines that exist now, up or down, in order.
 func (p *Provider) Existing() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	var ids []string
-	for _, l := range p.Ledger() {
+	for id, l := range p.lives {
 		if l.Exists() {
-			ids = append(ids, l.Instance)
+			ids = append(ids, id)
 		}
 	}
+	slices.Sort(ids)
 	return ids
+}
+
+// Made is how many machines were ever made.
+func (p *Provider) Made() (n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, l := range p.lives {
+		n += l.Made
+	}
+	return n
 }
 
 // MostAtOnce is the greatest number of calls that were under way at once, Lists apart.
