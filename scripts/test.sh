@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs the tests of the packages named, or of all, with the race detector; and without it, before, the packages that
-# have tests which the detector does not get to see, or nothing for it to see. All runs are made, whatever comes of the first.
+# Runs the tests of the packages named, or of all, with the race detector; and without it what the detector does not get to see, or has
+# nothing to see in. All runs are made, whatever comes of the first. What vet says of the tests is for `make check`.
 #
 #   scripts/test.sh [package…]     TEST_TIMEOUT=10m: how long one package may take
 set -euo pipefail
@@ -33,14 +33,14 @@ faults=$(comm -12 <(echo "$packages") <(go list ./tests/faults))
 attack=$(comm -12 <(echo "$packages") <(go list ./tests/attack))
 others=$(comm -23 <(echo "$packages") <(printf '%s\n' "$bubbles" "$alone" "$programs" "$senses" "$faults" "$attack" | sed '/^$/d' | sort))
 
-# What a test file's build constraint keeps from the race detector, or makes smaller there, is run without it.
+# What a test file's build constraint keeps from the race detector is run without it: the tests in such files, or all of the package if they only
+# say how many tries there are.
 test_files() {
-	go list -f '{{range .TestGoFiles}}{{$.ImportPath}} {{.}}{{"\n"}}{{end}}{{range .XTestGoFiles}}{{$.ImportPath}} {{.}}{{"\n"}}{{end}}' "$@" | sort
+	go list -f '{{range .TestGoFiles}}{{$.ImportPath}} {{$.Dir}}/{{.}}{{"\n"}}{{end}}{{range .XTestGoFiles}}{{$.ImportPath}} {{$.Dir}}/{{.}}{{"\n"}}{{end}}' "$@" | sort
 }
 all=$(test_files "$@")
 seen=$(test_files -race "$@")
-unseen=$(comm -23 <(echo "$all") <(echo "$seen") | cut -d' ' -f1 | sort -u)
-unseen=$(printf '%s\n' "$unseen" "$alone" | sed '/^$/d' | sort -u)
+unseen=$(comm -23 <(echo "$all") <(echo "$seen"))
 
 # -count=1: tests that start the real programs must not be answered from the cache.
 failed=0
@@ -50,12 +50,34 @@ run() { # packages, one a line; then flags
 	[ -n "$list" ] || return 0
 	local names
 	mapfile -t names <<<"$list"
-	go test -count=1 -timeout "${TEST_TIMEOUT:-10m}" "$@" "${names[@]}" || failed=1
+	go test -count=1 -vet=off -timeout "${TEST_TIMEOUT:-10m}" "$@" "${names[@]}" || failed=1
 }
 
-run "$unseen"
+run_unseen() {
+	run "$alone"
+	local package names
+	for package in $(cut -d' ' -f1 <<<"$unseen" | sort -u); do
+		names=$(sed -n "s|^$package /|/|p" <<<"$unseen" | xargs -d '\n' sed -nE 's/^func ((Test|Fuzz)[A-Za-z0-9_]*)\(.*/\1/p' | paste -sd '|')
+		run "$package" ${names:+-run "^($names)\$"}
+	done
+}
+
+# These compute, and wait a little: side by side, so that no processor idles while the last of a list ends. What the second says is shown when
+# it has ended, whole.
+said=$(mktemp)
+set -m # the second has a process group of its own, so that it ends whole when this is interrupted
+(
+	run_unseen
+	run "$others" -race
+	exit "$failed"
+) >"$said" 2>&1 &
+second=$!
+set +m
+trap 'kill -- "-$second" 2>/dev/null || true; rm -f "$said"' EXIT
 run "$bubbles" -race -cpu 1
-run "$others" -race
+wait "$second" || failed=1
+cat "$said"
+
 run "$attack" -p 1
 run "$programs" -race -p 3
 run "$senses" -race -p 1
