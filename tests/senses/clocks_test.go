@@ -7,7 +7,7 @@ import (
 	"github.com/leasehold/leasehold/tests/stage"
 )
 
-// i. The wall clocks of all coordinators jump an hour, either way, and then one takes over that is an hour behind.
+// The wall clocks of all coordinators jump an hour, either way, and then one takes over that is an hour behind.
 //
 // proves SAFE-13
 func TestCoordinatorsClocksJump(t *testing.T) {
@@ -37,7 +37,7 @@ func TestCoordinatorsClocksJump(t *testing.T) {
 	s.Sees("web")
 }
 
-// j. The wall clocks of all machines are wrong, and jump.
+// The wall clocks of all machines are wrong, and jump.
 //
 // proves SAFE-13
 func TestAgentsClocksAreWrong(t *testing.T) {

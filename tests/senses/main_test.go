@@ -10,23 +10,14 @@ import (
 	"github.com/leasehold/leasehold/tests/stage"
 )
 
-// usual is how many agents a scenario has at most, unless the tests are told to have more.
-const usual = 150
+// usual is how many agents a scenario about many has, unless the tests are told to have more.
+const usual = 60
 
-// agents is how many there are in the great scenarios.
-var agents = flag.Int("agents", usual, "how many agents the great scenarios have; all of those about many, if it is more than usual")
+var agents = flag.Int("agents", usual, "how many agents the scenarios about many have")
 
 // atOnce is how many scenarios run at the same time: nearly all of their time they wait. When many began at once on a slow machine, agents would
 // starve for as long as a lease lasts.
 const atOnce = "7"
-
-// crowd is how many agents a scenario has that is about many.
-func crowd() int {
-	if *agents > usual {
-		return *agents
-	}
-	return min(60, *agents)
-}
 
 // built are the programs.
 var built *stage.Programs

@@ -11,40 +11,6 @@ import (
 	"github.com/leasehold/leasehold/tests/stage"
 )
 
-// k. Every agent is cut off from every replica, for three leases, and returns.
-//
-// proves SAFE-2, DET-15
-func TestAllAgentsAreCutOff(t *testing.T) {
-	t.Parallel()
-	s := newStage(t, stage.Plan{Replicas: 2, Network: []string{}})
-	s.Apply("web", crowd())
-	before := s.Settle()
-	for _, way := range s.Ways("network-") {
-		way.Freeze()
-	}
-	s.Await("the storm", func() bool { return stage.Records[store.Status](s.Stage, store.KindStatus)["web"].Record.Storm != nil })
-	lost := func() int {
-		return stage.Records[store.Status](s.Stage, store.KindStatus)["web"].Record.Verdicts[store.Lost]
-	}
-	s.Await("all being lost", func() bool { return lost() == crowd() })
-	s.Pass(s.TTL)
-	s.statusSays("STORM: held", "SAFE-2", "override-storm web")
-	untouched := func(what string) {
-		t.Helper()
-		c := s.Since(before)
-		t.Logf("%s: %s", what, c)
-		if c.Judged = 0; c != (stage.Count{}) {
-			t.Fatalf("%s, and none may be touched: %s", what, c)
-		}
-	}
-	untouched("all agents are cut off, and lost")
-	for _, way := range s.Ways("network-") {
-		way.Thaw()
-	}
-	s.AwaitCalm()
-	untouched("all agents return")
-}
-
 // A storm is over when most have returned. Those that have not are replaced then, not all at once.
 //
 // proves SAFE-2
@@ -90,7 +56,7 @@ func TestStormEndsBitByBit(t *testing.T) {
 	}
 }
 
-// l. A network that is slow and loses: half a second for a word there and back, and one in twenty said again.
+// A network that is slow and loses: half a second for a word there and back, and one in twenty said again.
 //
 // proves SAFE-1, DET-14
 func TestNetworkIsSlow(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold/leasehold/tests/stage/swarm"
 )
 
-// f. A provider whose List is empty, cut short, old, late, or wrong, for as long as it likes: agents that report refute it. Nothing
+// A provider whose List is empty, cut short, old, late, or wrong, for as long as it likes: agents that report refute it. Nothing
 // but a provider that insists that a machine has crashed is believed against its agent, and it has to say so twice.
 //
 // proves DET-4, SAFE-2
@@ -45,7 +45,7 @@ func TestProviderLies(t *testing.T) {
 	s.Sees("web")
 }
 
-// f. A provider whose List is as it was before the group grew.
+// A provider whose List is as it was before the group grew.
 //
 // proves DET-4
 func TestProviderIsBehind(t *testing.T) {
