@@ -107,6 +107,28 @@ func (e *Evidence) markAll(c *picture.Content) {
 	e.course = slices.Sorted(maps.Keys(names))
 }
 
+// markInstances has all groups with instances planned, bit by bit, after those that a pass has to come to already: so each has its turn, however
+// often it is called.
+func (e *Evidence) markInstances() {
+	sizes := map[string]int{}
+	for _, w := range e.instances {
+		sizes[w.group]++
+	}
+	var more []string
+	for name := range sizes {
+		if _, there := e.pass[name]; !there {
+			more = append(more, name)
+		}
+	}
+	slices.Sort(more)
+	e.course = append(slices.Clone(e.course), more...)
+	if e.pass == nil {
+		e.pass = sizes
+		return
+	}
+	maps.Copy(e.pass, sizes)
+}
+
 // everything is all groups that there is anything of, and "" for the shard.
 func everything(c *picture.Content) map[string]bool {
 	names := map[string]bool{"": true}

@@ -116,7 +116,5 @@ func (e *Evidence) disturb(why string) {
 		return // the end that was noted a moment ago will do: troubles come in swarms
 	}
 	e.graceEnd, e.graceWhy = now.Add(e.longest+swarm), why
-	for _, w := range e.instances {
-		e.dirty[w.group] = true
-	}
+	e.markInstances()
 }

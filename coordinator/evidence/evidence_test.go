@@ -232,6 +232,46 @@ func TestGroupsArePlannedWhenTheyAreDue(t *testing.T) {
 	}
 }
 
+// A new leader, and one that was disturbed, plans a large shard bit by bit too: an event in between does not wait for all of it.
+//
+// proves REC-1
+func TestPlansAfterADisturbanceYieldToEvents(t *testing.T) {
+	w := newWorld(t)
+	w.shard(30, 100)
+	w.lead()
+	for _, disturb := range []func(){
+		func() {}, // it has just begun
+		func() { w.evidence.Disturb("a test") },
+		func() {
+			w.evidence.Pass(w.content)
+			w.evidence.Disturb("a test, with a pass under way")
+		},
+	} {
+		w.pass(time.Minute)
+		disturb()
+		w.report("g0029-0000", "boot", w.now.Minute()%2 == 0)
+		times := map[string]int{}
+		for turn := range 100 {
+			got := w.evidence.TakeDirty(w.content.Revision, w.now)
+			if len(got) > 11 || turn == 0 && !slices.Contains(got, "g0029") {
+				t.Fatalf("turn %d plans %d groups, of a hundred instances each, at once: %q", turn, len(got), got)
+			}
+			for _, name := range got {
+				times[name]++
+			}
+		}
+		delete(times, "")
+		for name, n := range times {
+			if n != 1 {
+				t.Errorf("%s was planned %d times", name, n)
+			}
+		}
+		if len(times) != 30 {
+			t.Errorf("planned were %d groups of 30", len(times))
+		}
+	}
+}
+
 // A full pass of a large shard comes bit by bit: whatever something happens to is planned before the rest of it, and yet it ends.
 //
 // proves REC-1

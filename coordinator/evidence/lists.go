@@ -12,18 +12,19 @@ import (
 // ListedBy takes up what a provider listed, completely, in a List begun at a time.
 func (e *Evidence) ListedBy(name string, begun time.Time, machines []provider.Machine, c *picture.Content) {
 	e.mu.Lock()
-	byID := make(map[string]provider.Machine, len(machines))
-	for _, m := range machines {
-		byID[m.Instance] = m
+	byID := make(map[string]int, len(machines)) // where it is in the list: of two with one name, the last
+	for i := range machines {
+		byID[machines[i].Instance] = i
 	}
 	for id, w := range e.instances {
 		if w.provider != name {
 			continue
 		}
-		m, there := byID[id]
+		at, there := byID[id]
 		old := w.sighting
 		now := plan.Sighting{Begun: begun, Listed: there, Times: 1}
 		if there {
+			m := &machines[at]
 			now.Down, now.State, now.Ref, now.Address = m.State.Down(), string(m.State), m.Ref, m.Address
 			now.BootID = m.BootID
 			if now.Down && m.Why != "" {
@@ -51,7 +52,7 @@ func (e *Evidence) ListedBy(name string, begun time.Time, machines []provider.Ma
 
 // listExtras notes machines that have our tag and no record, and since when. The content is newer than the list: a record is
 // made before its machine and goes after it.
-func (e *Evidence) listExtras(name string, machines []provider.Machine, byID map[string]provider.Machine, c *picture.Content) {
+func (e *Evidence) listExtras(name string, machines []provider.Machine, byID map[string]int, c *picture.Content) {
 	for id, x := range e.extras {
 		if _, there := byID[id]; x.Provider == name && (!there || e.recorded(c, id)) {
 			e.dropExtra(x)

@@ -80,7 +80,9 @@ func (e *Evidence) instance(c *picture.Content, id string, in *plan.Instance) {
 	in.PhaseStart, in.Born, in.HealthySince, in.StreamSince = w.phaseStart, w.born, w.healthySince, w.streamSince
 	in.AliveGone, in.LastState, in.SilentSince = w.aliveGone, w.lastState, w.silentSince
 	in.Sighting, in.Calls = w.sighting, w.calls
-	in.Due = e.dueOf(owner{kind: store.KindInstances, name: id})
+	if in.Record.Drain != nil || in.Record.Doomed != nil { // nothing else in it has a timer
+		in.Due = e.dueOf(owner{kind: store.KindInstances, name: id})
+	}
 }
 
 // stale says why the picture may not be used to destroy; "" if it may.
