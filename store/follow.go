@@ -12,9 +12,12 @@ import (
 // Follower is told what a prefix holds and how it changes. Its methods are called one at a time, in the order of what
 // happened in the store.
 type Follower interface {
-	// Reset says what is there at one revision: all of it, ordered by key. Whatever the follower
-	// believed before is void.
-	Reset(Listing)
+	// Part hands over some of what is there at one revision: a listing in the making. All its parts together are ordered by key, and hold no key
+	// twice. Nothing follows from it before Reset, and it is void if Interrupted comes first.
+	Part([]KV)
+	// Reset says at which revision the parts since the last interruption, or since the beginning, are all that is there. Whatever the
+	// follower believed before them is void.
+	Reset(Revision)
 	// Apply says what changed since the revision of the last Reset or Apply, up to the batch's own. A batch
 	// without events only says that nothing changed meanwhile. It never has an Err.
 	Apply(Batch)
@@ -33,7 +36,7 @@ var (
 const (
 	followRetryFirst = 50 * time.Millisecond
 	followRetryMost  = 2 * time.Second
-	followList       = 30 * time.Second // one listing: 100,000 records take some seconds
+	followList       = 30 * time.Second // one prefix: 100,000 records take some seconds
 )
 
 // Follow keeps f informed of everything below those prefixes in wanted that lie in prefix (of all that lies below prefix if
@@ -42,7 +45,7 @@ const (
 // What is wanted is listed at one revision, from then on prefix is watched as a whole by one watch, so that
 // changes of different kinds of keys come in the order in which they happened. Changes of what is not wanted are
 // left out, yet the revision moves with them. Naming what is wanted is for the listing's sake: the journal may hold
-// 100,000 entries that nobody needs.
+// 100,000 entries that nobody needs. While one prefix is listed, f takes up what the one before it held: it is never all in memory as it was stored.
 //
 // When the watch fails, ends, or is silent for 3s although progress is due every second (SAFE-3), f is told so and all is
 // listed again, after 50ms at first and up to 2s when that keeps failing.
@@ -65,18 +68,18 @@ func Follow(ctx context.Context, s Store, prefix string, wanted []string, f Foll
 
 // followOnce lists and watches until that fails. It resets retry once the watch has delivered something.
 func followOnce(ctx context.Context, s Store, prefix string, wanted []string, f Follower, retry *backoff) error {
-	listing, err := listAll(ctx, s, wanted)
+	at, err := listAll(ctx, s, wanted, f.Part)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	batches := s.Watch(ctx, prefix, listing.Revision+1)
+	batches := s.Watch(ctx, prefix, at+1)
 	defer func() {
 		cancel()
 		for range batches { // until it is closed: nothing of the watch is left behind
 		}
 	}()
-	f.Reset(listing)
+	f.Reset(at)
 	silence := time.NewTimer(watchSilence)
 	defer silence.Stop()
 	for {
@@ -109,26 +112,44 @@ func nextBatch(batches <-chan Batch, silence *time.Timer) (Batch, error) {
 	return b, b.Err
 }
 
-// listAll lists several prefixes as of one revision.
-func listAll(ctx context.Context, s Store, prefixes []string) (Listing, error) {
-	ctx, cancel := context.WithTimeout(ctx, followList)
-	defer cancel()
-	var all Listing
-	for _, prefix := range prefixes {
-		part, err := s.List(ctx, prefix, all.Revision)
-		if err != nil {
-			return Listing{}, fmt.Errorf("list %s: %w", prefix, err)
+// listAll lists several prefixes as of one revision, and hands over what each holds while the next is listed. It returns that revision.
+func listAll(ctx context.Context, s Store, prefixes []string, take func([]KV)) (Revision, error) {
+	listed := make(chan Listing)
+	var failed error
+	go func() {
+		defer close(listed)
+		var at Revision
+		for _, prefix := range apart(prefixes) {
+			limited, cancel := context.WithTimeout(ctx, followList)
+			part, err := s.List(limited, prefix, at)
+			cancel()
+			if err == nil && (part.Revision == 0 || at != 0 && part.Revision != at) {
+				err = errors.New("store answered for another revision")
+			}
+			if err != nil {
+				failed = fmt.Errorf("list %s: %w", prefix, err)
+				return
+			}
+			at = part.Revision
+			listed <- part
 		}
-		if part.Revision == 0 || all.Revision != 0 && part.Revision != all.Revision {
-			return Listing{}, fmt.Errorf("list %s: %w", prefix, errors.New("store answered for another revision"))
-		}
-		all.Revision = part.Revision
-		all.KVs = append(all.KVs, part.KVs...)
+	}()
+	var at Revision
+	for part := range listed {
+		at = part.Revision
+		take(part.KVs)
 	}
-	slices.SortFunc(all.KVs, func(a, b KV) int { return strings.Compare(a.Key, b.Key) })
-	// Prefixes may overlap; at one revision a key is the same in all of them.
-	all.KVs = slices.CompactFunc(all.KVs, func(a, b KV) bool { return a.Key == b.Key })
-	return all, nil
+	return at, failed
+}
+
+// apart are the prefixes in order, without those that lie in another: so that what they hold, one after the other, is ordered by key.
+func apart(prefixes []string) (out []string) {
+	for _, p := range slices.Sorted(slices.Values(prefixes)) {
+		if len(out) == 0 || !strings.HasPrefix(p, out[len(out)-1]) {
+			out = append(out, p)
+		}
+	}
+	return out
 }
 
 // only leaves out the events of keys below none of the prefixes.

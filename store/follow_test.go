@@ -33,8 +33,9 @@ type picture struct {
 	t     *testing.T
 	apply func() // called in Apply, if set
 
-	mu   sync.Mutex
-	told told
+	mu    sync.Mutex
+	told  told
+	parts []store.KV // since the last interruption
 }
 
 func newPicture(t *testing.T) *picture { return &picture{t: t, told: told{stale: true}} }
@@ -49,9 +50,19 @@ func (p *picture) now() told {
 	return now
 }
 
-func (p *picture) Reset(l store.Listing) {
+func (p *picture) Part(kvs []store.KV) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if !p.told.stale {
+		p.t.Error("a part without an interruption")
+	}
+	p.parts = append(p.parts, kvs...)
+}
+
+func (p *picture) Reset(rev store.Revision) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	l := store.Listing{KVs: p.parts, Revision: rev}
 	if !p.told.stale {
 		p.t.Error("reset without an interruption")
 	}
@@ -99,7 +110,7 @@ func (p *picture) Interrupted(err error) {
 	if err == nil {
 		p.t.Error("interrupted without a reason")
 	}
-	p.told.stale = true
+	p.told.stale, p.parts = true, nil
 	p.told.interrupted = append(p.told.interrupted, err)
 	p.told.lastBreak = time.Now()
 }

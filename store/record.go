@@ -54,13 +54,18 @@ func (v Versioned[T]) Unchanged() Condition { return At(v.Key, v.Modified) }
 // what a newer one of the same schema wrote), a newer schema is not.
 func Decode[T any](kv KV) (Versioned[T], error) {
 	v := Versioned[T]{Key: kv.Key, Created: kv.Created, Modified: kv.Modified, Lease: kv.Lease}
-	if err := checkSchema(kv.Value); err != nil {
-		return v, fmt.Errorf("read %s: %w", kv.Key, err)
+	return v, decodeInto(kv, &v.Record)
+}
+
+func decodeInto(kv KV, record any) error {
+	err := checkSchema(kv.Value)
+	if err == nil {
+		err = json.Unmarshal(kv.Value, record)
 	}
-	if err := json.Unmarshal(kv.Value, &v.Record); err != nil {
-		return v, fmt.Errorf("read %s: %w", kv.Key, err)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", kv.Key, err)
 	}
-	return v, nil
+	return nil
 }
 
 // asWritten is how every record of ours begins: it need not be read twice.

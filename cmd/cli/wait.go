@@ -127,6 +127,7 @@ type waiting struct {
 	keys     store.Keys
 	template string
 	changed  chan struct{} // holds one if there is something to look at
+	parts    []store.KV    // of a listing in the making
 
 	mu        sync.Mutex
 	known     bool // the first listing came
@@ -168,15 +169,19 @@ func (w *waiting) wanted(until time.Time) []string {
 	return prefixes
 }
 
+// Part keeps a part of a listing until it is whole.
+func (w *waiting) Part(kvs []store.KV) { w.parts = append(w.parts, kvs...) }
+
 // Reset takes a whole listing in.
-func (w *waiting) Reset(l store.Listing) {
+func (w *waiting) Reset(store.Revision) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.known, w.broken, w.keyed, w.static, w.status = true, nil, 0, 0, store.Status{}
 	w.instances, w.reports, w.leaders = map[string]store.Instance{}, map[string]store.Report{}, map[string]bool{}
-	for _, kv := range l.KVs {
+	for _, kv := range w.parts {
 		w.take(store.Event{KV: kv})
 	}
+	w.parts = nil
 	w.signal()
 }
 
@@ -197,7 +202,7 @@ func (w *waiting) Apply(b store.Batch) {
 func (w *waiting) Interrupted(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.broken = err
+	w.broken, w.parts = err, nil
 	w.signal()
 }
 

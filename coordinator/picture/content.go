@@ -30,11 +30,16 @@ func NewContent() *Content {
 // FromListing makes the content that a listing of a whole shard shows.
 func FromListing(keys store.Keys, l store.Listing) *Content {
 	c := NewContent()
-	for _, kv := range l.KVs {
-		c.put(keys, kv)
-	}
+	c.Take(keys, l.KVs)
 	c.Revision = l.Revision
 	return c
+}
+
+// Take takes up some keys of a listing. The revision is the caller's to set.
+func (c *Content) Take(keys store.Keys, kvs []store.KV) {
+	for _, kv := range kvs {
+		c.put(keys, kv)
+	}
 }
 
 // Apply makes one change and says what it was; false for a key that is no part of the picture. The revision is the caller's to set.
@@ -138,10 +143,11 @@ func (c *Content) put(keys store.Keys, kv store.KV) bool {
 			c.Slots[group][n] = v
 		})
 	case store.KindInstances:
-		err = decode(kv, func(v store.Versioned[store.Instance]) {
+		var v store.Versioned[store.Instance]
+		if v, err = c.specs.Decode(kv); err == nil {
 			v.Record.ID = name
 			c.takeInstance(v)
-		})
+		}
 	case store.KindAlive:
 		err = decode(kv, func(v store.Versioned[store.Alive]) { c.Alive[name] = v })
 	case store.KindReports:

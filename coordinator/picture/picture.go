@@ -32,6 +32,8 @@ type Content struct {
 	Tokens     map[string]store.Versioned[store.JoinToken] // by hash
 	Joined     map[string]store.Versioned[store.Joined]    // by instance
 	Unreadable map[string]string                           // key → why
+
+	specs store.InstanceSpecs
 }
 
 // Change is one change of one key.
@@ -60,6 +62,7 @@ type Listener interface {
 // Picture is the shard's records in memory.
 type Picture struct {
 	keys store.Keys
+	next *Content // a listing in the making; of the goroutine that follows etcd alone
 
 	mu          sync.RWMutex
 	content     *Content // nil until the first listing
@@ -147,8 +150,18 @@ func (p *Picture) WaitFor(ctx context.Context, rev store.Revision) error {
 // follower is the picture as store.Follow sees it.
 type follower Picture
 
-func (f *follower) Reset(l store.Listing) {
-	c := FromListing(f.keys, l)
+// Part takes a part of a listing up, beside the content that others still read.
+func (f *follower) Part(kvs []store.KV) {
+	if f.next == nil {
+		f.next = NewContent()
+	}
+	f.next.Take(f.keys, kvs)
+}
+
+func (f *follower) Reset(rev store.Revision) {
+	f.Part(nil) // there may have been none
+	c := f.next
+	c.Revision, f.next = rev, nil
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.content, f.interrupted = c, nil
@@ -175,6 +188,7 @@ func (f *follower) Apply(b store.Batch) {
 }
 
 func (f *follower) Interrupted(err error) {
+	f.next = nil
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.interrupted = err
