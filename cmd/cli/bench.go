@@ -9,6 +9,7 @@ import (
 // Benches are the commands that measure what a machine carries.
 type Benches struct {
 	Etcd BenchEtcd `cmd:"" help:"What this etcd can do: renewals, transactions, watches, and how many agents that is enough for."`
+	Plan BenchPlan `cmd:"" help:"Measure the planner alone, with a shard of any size in imagined time."`
 
 	Part BenchPart `cmd:"" hidden:"" help:"A process that a bench starts."`
 }

@@ -167,30 +167,42 @@ type benchedEtcd struct {
 // benchedEtcd opens the etcd of --endpoints, or starts one. Only the flag itself counts: what the environment or a file names is what the operator
 // works with every day, and no place for a bench.
 func (s *Session) benchedEtcd(ctx context.Context, used bool) (*benchedEtcd, error) {
-	b := &benchedEtcd{}
-	conn := s.connection(nil)
-	if s.given("endpoints") {
-		b.where = strings.Join(s.flags.Endpoints, ", ")
-	} else if err := b.start(ctx); err != nil {
-		return nil, errors.Join(failure(Failed, "see that there is room in "+os.TempDir()+", or measure another etcd with --endpoints", "%s", joined(err)), b.end(false))
-	} else {
-		conn = Connection{Endpoints: []string{b.part.Address}}
+	if !s.given("endpoints") {
+		return s.ownEtcd(ctx)
 	}
-	for _, st := range []*store.Store{&b.store, &b.watcher} {
-		opened, closer, err := s.env.Open(ctx, conn)
-		if err != nil {
-			return nil, errors.Join(s.openFailed(ctx, err), b.end(false))
-		}
-		*st = opened
-		b.closers = append(b.closers, closer)
+	b := &benchedEtcd{where: strings.Join(s.flags.Endpoints, ", ")}
+	if err := s.openBenched(ctx, b, s.connection(nil)); err != nil {
+		return nil, err
 	}
-	if b.part != nil || used {
+	if used {
 		return b, nil
 	}
 	if err := s.refuseUsed(ctx, b); err != nil {
 		return nil, errors.Join(err, b.end(true))
 	}
 	return b, nil
+}
+
+// ownEtcd starts an etcd of the bench's own, and opens it.
+func (s *Session) ownEtcd(ctx context.Context) (*benchedEtcd, error) {
+	b := &benchedEtcd{}
+	if err := b.start(ctx); err != nil {
+		return nil, errors.Join(failure(Failed, "see that there is room in "+os.TempDir()+", or measure another etcd with --endpoints", "%s", joined(err)), b.end(false))
+	}
+	return b, s.openBenched(ctx, b, Connection{Endpoints: []string{b.part.Address}})
+}
+
+// openBenched opens both connections; it ends what was begun if it cannot.
+func (s *Session) openBenched(ctx context.Context, b *benchedEtcd, conn Connection) error {
+	for _, st := range []*store.Store{&b.store, &b.watcher} {
+		opened, closer, err := s.env.Open(ctx, conn)
+		if err != nil {
+			return errors.Join(s.openFailed(ctx, err), b.end(false))
+		}
+		*st = opened
+		b.closers = append(b.closers, closer)
+	}
+	return nil
 }
 
 // start starts an etcd of the bench's own.

@@ -1,0 +1,164 @@
+package planning
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/leasehold/leasehold/cmd/bench/measure"
+	"github.com/leasehold/leasehold/coordinator/picture"
+	"github.com/leasehold/leasehold/coordinator/plan"
+	"github.com/leasehold/leasehold/store"
+)
+
+// ColdStart is how long a new leader takes that has nothing but an etcd.
+type ColdStart struct {
+	Listed  time.Duration `json:"listed_ns"`     // until all records are in memory
+	First   time.Duration `json:"first_plan_ns"` // until some groups are planned: from then on it acts
+	All     time.Duration `json:"all_planned_ns"`
+	CPU     time.Duration `json:"cpu_ns"`             // of the leader, until then
+	EtcdCPU time.Duration `json:"etcd_cpu_ns"`        // meanwhile; 0: it is not known
+	Heap    uint64        `json:"memory_bytes"`       // that it keeps, after garbage collection
+	Most    uint64        `json:"most_memory_bytes"`  // the most that this process ever had of the machine's
+	Changes Spread        `json:"change_to_plan"`     // from the write of a report into etcd to the plan
+	Changed int           `json:"changes"`            // of those
+	Records int           `json:"records"`            // that were listed
+	Written time.Duration `json:"records_written_ns"` // which took so long: no part of it
+}
+
+// EtcdCPU reads what etcd has used of processors.
+type EtcdCPU func() (time.Duration, error)
+
+// StartCold writes the records of a shard into an etcd that has none of it, and has a leader begin on them.
+func StartCold(ctx context.Context, st store.Store, size Size, changes int, etcd EtcdCPU, told func(string)) (c ColdStart, err error) {
+	begun := time.Now()
+	if c.Records, err = seed(ctx, st, size, told); err != nil {
+		return c, err
+	}
+	c.Written = time.Since(begun)
+	before := heap()
+	told("a new leader reads all of it")
+	etcdBefore, _ := etcd()
+
+	ctx, end := context.WithCancel(ctx)
+	l := newLeader()
+	p := picture.New(keys)
+	var following sync.WaitGroup
+	defer following.Wait()
+	defer end()
+	cpu, begun := cpuTime(), time.Now()
+	following.Go(func() { _ = p.Run(ctx, st) }) // it ends with its context only
+	if err := p.WaitFor(ctx, 1); err != nil {
+		return c, err
+	}
+	c.Listed = time.Since(begun)
+	woken := make(chan struct{}, 1)
+	l.evidence = l.newEvidence(func() {
+		select {
+		case woken <- struct{}{}:
+		default:
+		}
+	})
+	defer p.Listen(l.evidence)()
+	for l.stepOn(p) > 0 {
+		if c.First == 0 {
+			c.First = time.Since(begun)
+		}
+	}
+	c.All, c.CPU = time.Since(begun), cpuTime()-cpu
+	if etcdAfter, err := etcd(); err == nil {
+		c.EtcdCPU = etcdAfter - etcdBefore
+	}
+	after := heap()
+	c.Heap = after - min(after, before)
+	if own, err := measure.Read(os.Getpid()); err == nil {
+		c.Most = own.MostMemory
+	}
+	told(fmt.Sprintf("%d changes are planned", changes))
+	err = c.change(ctx, st, l, p, size, changes, woken)
+	return c, err
+}
+
+// stepOn is step on a picture that follows etcd. It says how many groups were planned.
+func (l *leader) stepOn(p *picture.Picture) int {
+	var ready []string
+	var s plan.Snapshot
+	p.View(func(c *picture.Content) {
+		if ready = l.evidence.TakeDirty(c.Revision, l.now); len(ready) > 0 {
+			s = l.evidence.Snapshot(c, ready)
+		}
+	})
+	if len(ready) == 0 {
+		return 0
+	}
+	l.evidence.Tallied(plan.Compute(s, l.now).Tallies)
+	return len(ready)
+}
+
+// change has instances in turn report a failed check, and their health again, by writes to etcd.
+func (c *ColdStart) change(ctx context.Context, st store.Store, l *leader, p *picture.Picture, size Size, changes int, woken <-chan struct{}) error {
+	var took measure.Histogram
+	for n := range changes {
+		group := groupName((n / 2) % size.Groups)
+		id, config := instanceID(group, 0), ""
+		p.View(func(content *picture.Content) { config = content.Instances[id].Record.Config })
+		write := store.Put(keys.Report(id), store.Encode(reportOf(id, config, n%2 == 1)))
+		begun := time.Now()
+		if _, err := st.Commit(ctx, store.Txn{Writes: []store.Write{write}}); err != nil {
+			return fmt.Errorf("write a report: %w", err)
+		}
+		for l.stepOn(p) == 0 {
+			select {
+			case <-woken:
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		}
+		took.Add(time.Since(begun))
+	}
+	c.Changes, c.Changed = spreadOf(took), changes
+	return nil
+}
+
+const (
+	writers   = 8   // at once
+	perCommit = 100 // writes in a transaction
+)
+
+// seed writes the records of a shard, and says how many they are.
+func seed(ctx context.Context, st store.Store, size Size, told func(string)) (records int, err error) {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	txns := make(chan []store.Write)
+	var writing sync.WaitGroup
+	for range writers {
+		writing.Go(func() {
+			for writes := range txns {
+				if _, err := st.Commit(ctx, store.Txn{Writes: writes}); err != nil {
+					stop(fmt.Errorf("write the shard's records: %w", err))
+				}
+			}
+		})
+	}
+	done := 0
+	for kvs := range size.Records {
+		for ; len(kvs) > 0 && ctx.Err() == nil; kvs = kvs[min(perCommit, len(kvs)):] {
+			var writes []store.Write
+			for _, kv := range kvs[:min(perCommit, len(kvs))] {
+				writes = append(writes, store.Put(kv.Key, kv.Value))
+			}
+			records += len(writes)
+			txns <- writes
+		}
+		done++
+		told(fmt.Sprintf("%d of %d groups written into etcd", done-1, size.Groups))
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	close(txns)
+	writing.Wait()
+	return records, context.Cause(ctx)
+}

@@ -1,0 +1,166 @@
+package planning
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/leasehold/leasehold/cmd/bench/measure"
+	"github.com/leasehold/leasehold/store"
+)
+
+// Config says what is measured.
+type Config struct {
+	Size
+	Changes int // of each kind
+	Lost    int // at once, at least: it is whole groups
+}
+
+// Check says what cannot be measured.
+func (c Config) Check() error {
+	switch {
+	case c.Groups < 1:
+		return fmt.Errorf("%d groups: there must be one at least", c.Groups)
+	case c.Instances < c.Groups:
+		return fmt.Errorf("%d instances in %d groups: each group needs one at least", c.Instances, c.Groups)
+	case c.Changes < 1:
+		return fmt.Errorf("%d changes: there must be one at least", c.Changes)
+	case c.Lost < 0 || c.Lost > c.Instances:
+		return fmt.Errorf("%d lost of %d instances", c.Lost, c.Instances)
+	case c.Lost > 0 && c.of(c.Groups-1) < store.DefaultGroup().Storm.Min:
+		return fmt.Errorf("%d instances in %d groups: in groups of fewer than %d no loss is a storm: give --lost 0", c.Instances, c.Groups, store.DefaultGroup().Storm.Min)
+	default:
+		return nil
+	}
+}
+
+// Result is what all of it took.
+type Result struct {
+	Size
+	Keys       int    `json:"keys"`
+	KeyBytes   uint64 `json:"key_bytes"` // of keys and values, as etcd holds them
+	Processors int    `json:"processors"`
+
+	Picture   Cost       `json:"picture"`       // from what etcd lists to records in memory
+	Heap      Memory     `json:"memory"`        // in use once all is planned
+	Seen      Cost       `json:"evidence"`      // a new leader's first look at all of them
+	Listed    Cost       `json:"provider_list"` // the provider's answer, taken up
+	Plan      Cost       `json:"first_plan"`    // of every group
+	Steps     int        `json:"first_steps"`   // plans that it took: one does not hold up what happens meanwhile
+	Longest   Spread     `json:"first_step"`    // of those
+	Wrote     int        `json:"first_writes"`  // what the first plan wrote: nothing, if the leader before has left nothing to do
+	Changes   []Change   `json:"changes"`
+	Storm     *Storm     `json:"storm,omitempty"`
+	ColdStart *ColdStart `json:"cold_start,omitempty"` // of StartCold
+}
+
+// Memory is the heap that a leader keeps, after garbage collection.
+type Memory struct {
+	Picture     uint64 `json:"picture_bytes"`
+	Evidence    uint64 `json:"evidence_bytes"`
+	PerInstance uint64 `json:"per_instance_bytes"` // both
+}
+
+// Run measures all of it. It tells how far it has come from time to time.
+func Run(ctx context.Context, cfg Config, told func(what string)) (Result, error) {
+	if err := cfg.Check(); err != nil {
+		return Result{}, err
+	}
+	r := Result{Size: cfg.Size, Processors: runtime.GOMAXPROCS(0)}
+	l := newLeader()
+	before := heap()
+	if err := r.read(ctx, l, cfg.Size, told); err != nil {
+		return r, err
+	}
+	picture := heap()
+	r.Heap.Picture = picture - min(picture, before)
+
+	told("a new leader looks at all of it")
+	r.Seen = costOf(l.begin)
+	r.firstPlan(l)
+	l.seesMachines()
+	list := l.machines()
+	r.Listed = costOf(func() { l.evidence.ListedBy(machines, l.now, list, l.content) })
+	l.settle()
+	evidence := heap()
+	r.Heap.Evidence = evidence - min(evidence, picture)
+	r.Heap.PerInstance = (r.Heap.Picture + r.Heap.Evidence) / uint64(max(1, r.Instances))
+	l.pass(10 * time.Minute) // the time of a new leader in which nobody is judged lost: SAFE-1
+	l.settle()
+
+	if err := r.change(ctx, l, cfg, told); err != nil {
+		return r, err
+	}
+	if cfg.Lost > 0 {
+		told(fmt.Sprintf("%d leases end at once", cfg.Lost))
+		s := l.storm(cfg.Size, cfg.Lost)
+		r.Storm = &s
+	}
+	return r, ctx.Err()
+}
+
+// aPage is how many keys the picture takes up at a time.
+const aPage = 10_000
+
+// read makes the shard's records, page by page, and has the picture take them up, which alone is measured.
+func (r *Result) read(ctx context.Context, l *leader, size Size, told func(string)) error {
+	var page []store.KV
+	flush := func() {
+		r.Picture = r.Picture.plus(costOf(func() { l.take(page) }))
+		page = page[:0]
+		clear(page[:cap(page)]) // or the last page would count as memory of the picture
+		told(fmt.Sprintf("%d of %d instances read", len(l.content.Instances), size.Instances))
+	}
+	for kvs := range size.Records {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		for _, kv := range kvs {
+			r.Keys++
+			r.KeyBytes += uint64(len(kv.Key) + len(kv.Value))
+		}
+		if page = append(page, kvs...); len(page) >= aPage {
+			flush()
+		}
+	}
+	flush()
+	return nil
+}
+
+// firstPlan plans everything once, in bites, as a new leader does.
+func (r *Result) firstPlan(l *leader) {
+	var took measure.Histogram
+	r.Plan = costOf(func() {
+		for {
+			begun := time.Now()
+			p, n := l.step()
+			if n == 0 {
+				return
+			}
+			took.Add(time.Since(begun))
+			r.Wrote += len(l.carryOut(p))
+		}
+	})
+	r.Steps, r.Longest = int(took.N), spreadOf(took)
+}
+
+// mostTrials is how many groups take turns: each is kept as it was, to be put back.
+const mostTrials = 20
+
+func (r *Result) change(ctx context.Context, l *leader, cfg Config, told func(string)) error {
+	var trials []*trial
+	n := min(mostTrials, cfg.Groups)
+	for i := range n {
+		trials = append(trials, newTrial(l, i*cfg.Groups/n, cfg.Size))
+	}
+	for _, k := range kinds() {
+		r.Changes = append(r.Changes, measureChange(k, trials, cfg.Changes, func(n int) {
+			told(fmt.Sprintf("%s: %d of %d", k.what, n+1, cfg.Changes))
+		}))
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	return nil
+}

@@ -1,0 +1,144 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/leasehold/leasehold/cmd/bench/measure"
+	"github.com/leasehold/leasehold/cmd/bench/planning"
+	"github.com/leasehold/leasehold/cmd/output"
+)
+
+// BenchPlan is the command bench plan.
+type BenchPlan struct {
+	Instances int  `help:"How many instances the imagined shard has." default:"100000" placeholder:"N"`
+	Groups    int  `help:"In how many groups." default:"1000" placeholder:"N"`
+	Changes   int  `help:"How many changes of each kind are measured." default:"1000" placeholder:"N"`
+	ColdStart bool `help:"Also have an etcd of the bench's own hold the shard, and a new leader begin on it."`
+	Lost      int  `help:"How many leases end at once, at least: of whole groups (default: a tenth of the instances)." default:"-1" placeholder:"N"`
+}
+
+// Run measures the planner in this process: nothing is asked of etcd.
+func (c *BenchPlan) Run(ctx context.Context, s *Session) error {
+	cfg := planning.Config{Size: planning.Size{Instances: c.Instances, Groups: c.Groups}, Changes: c.Changes, Lost: c.Lost}
+	if cfg.Lost < 0 {
+		cfg.Lost = c.Instances / 10
+	}
+	if err := cfg.Check(); err != nil {
+		return failure(Usage, "leasehold bench plan --help", "%s", err)
+	}
+	shown := s.newProgress(0)
+	defer shown.end()
+	told := func(what string) { shown.tell(func() string { return what }) }
+	var cold *planning.ColdStart
+	if c.ColdStart {
+		started, err := s.startCold(ctx, cfg, told)
+		if err != nil {
+			return err
+		}
+		cold = &started
+	}
+	r, err := planning.Run(ctx, cfg, told)
+	shown.end()
+	if err != nil {
+		return err
+	}
+	r.ColdStart = cold
+	done, err := s.records(planDocument(r))
+	if !done {
+		err = showPlanning(s, r)
+	}
+	if err != nil {
+		return err
+	}
+	if found := r.Problems(); len(found) > 0 {
+		return failure(Failed, "report it: this is a fault of the planner", "%s", strings.Join(found, "; "))
+	}
+	return nil
+}
+
+// startCold measures a leader's beginning, on an etcd that is started for it.
+func (s *Session) startCold(ctx context.Context, cfg planning.Config, told func(string)) (cold planning.ColdStart, err error) {
+	b, err := s.ownEtcd(ctx)
+	if err != nil {
+		return cold, err
+	}
+	cold, err = planning.StartCold(ctx, b.store, cfg.Size, min(cfg.Changes, 200), func() (time.Duration, error) {
+		theirs, err := measure.Read(b.part.PID())
+		return theirs.CPU, err
+	}, told)
+	if ended := b.end(err == nil || ctx.Err() != nil); ended != nil {
+		s.warn("%s", ended)
+	}
+	if err != nil && ctx.Err() == nil {
+		err = failure(Failed, "look at "+b.part.Log(), "%s", joined(err))
+	}
+	return cold, err
+}
+
+// planDocument is the result with its verdict, for JSON.
+func planDocument(r planning.Result) any {
+	return struct {
+		planning.Result
+		Rate     float64  `json:"changes_per_second"`
+		Verdict  string   `json:"verdict"`
+		Problems []string `json:"problems,omitempty"`
+	}{Result: r, Rate: r.Rate(), Verdict: r.Verdict(), Problems: r.Problems()}
+}
+
+func showPlanning(s *Session, r planning.Result) error {
+	scr := s.screen()
+	fmt.Fprintf(scr.W, "%d instances in %d groups: %d keys, %s\n\n", r.Instances, r.Groups, r.Keys, output.Bytes(r.KeyBytes))
+	stages := output.Table{Columns: []output.Column{
+		{Title: "A NEW LEADER"}, {Title: "TOOK", Right: true}, {Title: "CPU", Right: true}, {Title: "ALLOCATED", Right: true}, {Title: "NOTE"},
+	}}
+	stage := func(what string, cost planning.Cost, note string) {
+		stages.Add(what, short(cost.Took), short(cost.CPU), output.Bytes(cost.Bytes), note)
+	}
+	stage("reads the records", r.Picture, fmt.Sprintf("%s an instance", short(r.Picture.CPU/time.Duration(r.Instances))))
+	stage("looks at them", r.Seen, "")
+	stage("plans all groups", r.Plan, fmt.Sprintf("%s, the longest %s", counted(r.Steps, "step", "steps"), short(r.Longest.Max)))
+	stage("takes a provider's list up", r.Listed, "every provider_poll")
+	if err := stages.Write(scr, s.wide()); err != nil {
+		return err
+	}
+	fmt.Fprintf(scr.W, "\nmemory: %s of records and %s of evidence: %s an instance\n\n", output.Bytes(r.Heap.Picture), output.Bytes(r.Heap.Evidence), output.Bytes(r.Heap.PerInstance))
+	changes := output.Table{Columns: []output.Column{
+		{Title: "THEN A CHANGE"}, {Title: "P50", Right: true}, {Title: "P99", Right: true}, {Title: "CPU", Right: true}, {Title: "ALLOCATIONS", Right: true}, {Title: "ALLOCATED", Right: true},
+	}}
+	for _, k := range r.Changes {
+		changes.Add(k.What, short(k.Spread.P50), short(k.Spread.P99), short(k.Each.CPU), fmt.Sprint(k.Each.Allocations), output.Bytes(k.Each.Bytes))
+	}
+	if err := changes.Write(scr, s.wide()); err != nil {
+		return err
+	}
+	if cs := r.ColdStart; cs != nil {
+		fmt.Fprintf(scr.W, "\ncold start from etcd: %d records in memory after %s, the first plan after %s, all planned after %s (CPU %s, etcd's %s); it keeps %s, and had %s at most; "+
+			"then from a write to its plan p50 %s, p99 %s\n",
+			cs.Records, short(cs.Listed), short(cs.First), short(cs.All), short(cs.CPU), short(cs.EtcdCPU), output.Bytes(cs.Heap), output.Bytes(cs.Most), short(cs.Changes.P50), short(cs.Changes.P99))
+	}
+	if st := r.Storm; st != nil {
+		fmt.Fprintf(scr.W, "\nstorm: %d leases of %s ended at once: judged within %s (CPU %s, the longest plan %s), %d replaced; as before %s after their return\n",
+			st.Lost, counted(st.Groups, "group", "groups"), short(st.Judged.Took), short(st.Judged.CPU), short(st.Longest), st.Replaced, short(st.Returned.Took))
+	}
+	fmt.Fprintf(scr.W, "\n%s\n", r.Verdict())
+	return nil
+}
+
+// short is a time that was measured, with the three digits that mean anything.
+func short(d time.Duration) string {
+	switch {
+	case d >= 10*time.Second:
+		return d.Round(100 * time.Millisecond).String()
+	case d >= time.Second:
+		return d.Round(10 * time.Millisecond).String()
+	case d >= 10*time.Millisecond:
+		return d.Round(100 * time.Microsecond).String()
+	case d >= time.Millisecond:
+		return d.Round(10 * time.Microsecond).String()
+	default:
+		return d.Round(100 * time.Nanosecond).String()
+	}
+}
