@@ -225,7 +225,7 @@ func (a *agent) silence(how How) {
 	if a.quiet != nil {
 		return
 	}
-	a.quiet = &Silenced{How: how, At: time.Now(), Sent: a.last.at, Acked: a.acked}
+	a.quiet = &Silenced{How: how, At: a.loop.crowd.now(), Sent: a.last.at, Acked: a.acked}
 	a.loop.counts.silenced[a.id] = a.quiet
 	switch {
 	case how == Cut:
@@ -267,7 +267,7 @@ func (a *agent) comeBack() {
 			ln.conn.Thaw()
 		}
 	}
-	now := time.Now()
+	now := a.loop.crowd.now()
 	missed := a.heard
 	a.heard = nil
 	for _, ev := range missed {

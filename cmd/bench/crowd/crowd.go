@@ -41,6 +41,7 @@ type Crowd struct {
 	papers  *papers // nil: connections are shared
 	bootID  string
 	started time.Time
+	now     func() time.Time
 	loops   []*loop
 
 	ctx    context.Context //nolint:containedctx // that of Run, for what an agent begins
@@ -68,7 +69,7 @@ func New(cfg Config, deps Deps) (*Crowd, error) {
 	case cfg.Shared == 0 && cfg.Authority == "":
 		return nil, errors.New("new crowd: agents with connections of their own need an authority that certifies them; next: name its directory, or share connections")
 	}
-	c := &Crowd{cfg: cfg, deps: deps, started: time.Now(), agents: map[string]*agent{}}
+	c := &Crowd{cfg: cfg, deps: deps, started: time.Now(), now: time.Now, agents: map[string]*agent{}}
 	if c.cfg.Interval == 0 {
 		c.cfg.Interval = 5 * time.Second
 	}
@@ -131,7 +132,7 @@ func (c *Crowd) Add(instances []string) error {
 		}
 		seen[id] = true
 	}
-	now := time.Now()
+	now := c.now()
 	if c.next.Before(now) {
 		c.next = now
 	}

@@ -8,7 +8,6 @@
 //	papers.go    certificates
 //	report.go    what agents say of their machines
 //	stats.go     what is counted
-//	remote.go    a crowd in another process, by net/rpc
 //	wire         gRPC streams that cost little
 //
 // An agent has neither goroutine nor timer: a few loops call those whose time has come, and the goroutine that reads a connection hands

@@ -108,7 +108,7 @@ func (ln *line) reached(conn *wire.Conn, err error) {
 		}
 		return
 	}
-	now := time.Now()
+	now := ln.loop.crowd.now()
 	ln.conn = conn
 	waiting := ln.waiting
 	ln.waiting = nil

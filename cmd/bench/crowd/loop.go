@@ -110,7 +110,7 @@ func (l *loop) someTurns() (more bool) {
 			return false
 		}
 		a := l.queue[0]
-		now := time.Now()
+		now := l.crowd.now()
 		late := now.Sub(a.wake)
 		if late < 0 {
 			return false

@@ -83,7 +83,7 @@ func (s *session) Said(message []byte) {
 		l.counts.trouble("a message cannot be read")
 		return
 	}
-	now := time.Now()
+	now := l.crowd.now()
 	s.agent.hear(now, s, m)
 	s.agent.step(now, contact.Heard{Stream: s.name, Message: m})
 }
@@ -110,7 +110,7 @@ func (s *session) over(err error) {
 	if err != nil && a.quiet == nil {
 		a.loop.counts.trouble(plain(err))
 	}
-	a.step(time.Now(), contact.Ended{Stream: s.name, Err: err})
+	a.step(a.loop.crowd.now(), contact.Ended{Stream: s.name, Err: err})
 }
 
 // end ends the stream, after a goodbye if there is one to be said. The agent has forgotten it.

@@ -203,7 +203,7 @@ func (c *Conn) Tend(now time.Time, quiet, patience time.Duration) {
 	defer c.mu.Unlock()
 	switch {
 	case c.err != nil || c.frozen != nil:
-	case heard.After(c.pinged) && !c.pinged.IsZero():
+	case !c.pinged.IsZero() && !heard.Before(c.pinged):
 		c.pinged = time.Time{}
 	case c.pinged.IsZero() && now.Sub(heard) >= quiet:
 		c.pinged = now
