@@ -9,7 +9,7 @@ import (
 )
 
 // atOnce is how many runs are played at the same time: most of the time they wait.
-const atOnce = "8"
+const atOnce = "12"
 
 // built are the programs.
 var built *stage.Programs

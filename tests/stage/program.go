@@ -32,6 +32,9 @@ func (s *Stage) start(name, path string, args ...string) *Program {
 	p.cmd = exec.Command(path, args...)
 	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = s.Dir, file, file
 	p.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.Dir, "TMPDIR=" + s.Dir, "GOTRACEBACK=all"}
+	if s.plan.Narrow {
+		p.cmd.Env = append(p.cmd.Env, "GOMAXPROCS=1")
+	}
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a Ctrl-C is for us alone
 	if p.orders, err = p.cmd.StdinPipe(); err != nil {
 		s.T.Fatal(err)

@@ -38,6 +38,7 @@ type Plan struct {
 	Dir         string        // where everything is kept; "": a directory of its own
 	Elsewhere   *Elsewhere    // who makes the machines, and how everybody reaches everybody, if not as usual
 	Settings    func(*store.ShardSettings)
+	Narrow      bool                 // programs compute on one processor: where many stages share two, that costs a quarter less
 	Builds      map[string]*Programs // of replicas that are no part of Programs, of another release say; looked at whenever one starts
 }
 

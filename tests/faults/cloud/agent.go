@@ -94,6 +94,7 @@ func (c *Cloud) fork(m *machine) (*agent, error) {
 	a.cmd.Dir, a.cmd.Stdout, a.cmd.Stderr = m.dir, log, log
 	a.cmd.Env = []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + m.dir, "TMPDIR=" + m.dir, "GOTRACEBACK=all",
+		"GOMAXPROCS=1", // a machine is a small one
 		provider.EnvBootstrap + "=" + document,
 		provider.EnvBootID + "=" + m.boot.ID,
 		provider.EnvMachine + "=" + b.Shard + "/" + m.id,

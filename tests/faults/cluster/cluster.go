@@ -97,6 +97,7 @@ func New(t *testing.T, cfg Config) *Cluster {
 		t.Fatal(err)
 	}
 	c.Stage = stage.New(t, stage.Plan{
+		Narrow:   true,
 		Programs: cfg.Programs, Again: cfg.Again, Dir: dir, Replicas: replicas, Members: members, WrongClocks: true,
 		Settings: func(s *store.ShardSettings) {
 			s.OrphanGrace = store.Duration(20 * time.Second)
