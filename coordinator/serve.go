@@ -27,7 +27,7 @@ func (r *Replica) agentsServer(gw *gateway.Gateway, listener net.Listener) (*grp
 			return nil, nil, err
 		}
 		listener = d.Listener(listener)
-		options = append(options, grpc.Creds(d.Credentials(secured, agentsName)))
+		options = append(gateway.SecuredOptions(), grpc.Creds(d.Credentials(secured, agentsName)))
 	}
 	server := grpc.NewServer(options...)
 	protocol.RegisterGatewayServer(server, gw)

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"slices"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc/credentials"
@@ -54,6 +55,49 @@ type secured struct {
 	authority Authority
 	own       identity.Identity
 	refusals  *Refusals
+
+	mu    sync.Mutex
+	ready prepared // for the handshakes until certificate or trust change: what they share takes no memory of each connection
+}
+
+// prepared is all that handshakes with one certificate under one trust have in common.
+type prepared struct {
+	own     *tls.Certificate
+	changed <-chan struct{} // closed when trust has changed
+	with    credentials.TransportCredentials
+}
+
+// noting is a connection that notes what the caller's hello says.
+type noting struct {
+	net.Conn
+	came, old bool
+}
+
+// prepare returns what a handshake that begins now goes by.
+func (s *secured) prepare() (credentials.TransportCredentials, error) {
+	own, err := s.authority.Certificate(s.own)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ready.own == own {
+		select {
+		case <-s.ready.changed:
+		default:
+			return s.ready.with, nil
+		}
+	}
+	changed := s.authority.Changed() // before Trust, so that nothing is missed
+	cfg := identity.ServerConfig(own, s.authority.Trust())
+	cfg.GetConfigForClient = func(h *tls.ClientHelloInfo) (*tls.Config, error) {
+		if c, is := h.Conn.(*noting); is {
+			c.came, c.old = true, !slices.Contains(h.SupportedVersions, tls.VersionTLS13)
+		}
+		return nil, nil //nolint:nilnil // the configuration stays as it is
+	}
+	s.ready = prepared{own: own, changed: changed, with: credentials.NewTLS(cfg)}
+	return s.ready.with, nil
 }
 
 // peerOf is who is at the other end of a stream; nil if that is not secured.
@@ -73,18 +117,13 @@ func (s *secured) ClientHandshake(context.Context, string, net.Conn) (net.Conn, 
 }
 
 func (s *secured) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	own, err := s.authority.Certificate(s.own)
+	with, err := s.prepare()
 	if err != nil {
 		s.refuse(raw, "this coordinator has no certificate to show", "", err)
 		return nil, nil, err
 	}
-	var hello struct{ came, old bool }
-	cfg := identity.ServerConfig(own, s.authority.Trust())
-	cfg.GetConfigForClient = func(h *tls.ClientHelloInfo) (*tls.Config, error) {
-		hello.came, hello.old = true, !slices.Contains(h.SupportedVersions, tls.VersionTLS13)
-		return nil, nil //nolint:nilnil // the configuration stays as it is
-	}
-	conn, info, err := credentials.NewTLS(cfg).ServerHandshake(raw)
+	hello := &noting{Conn: raw}
+	conn, info, err := with.ServerHandshake(hello)
 	if err != nil {
 		why, claimed := whyFailed(err, hello.came, hello.old)
 		if why != "" {

@@ -149,7 +149,8 @@ func FuzzAgentMessage(f *testing.F) {
 		if s.offensive(msg) != nil || msg.GetReport() == nil {
 			return
 		}
-		rec := s.record(msg.GetReport())
+		var rec store.Report
+		s.record(&rec, msg.GetReport())
 		if _, err := store.Decode[store.Report](store.KV{Key: "reports/web-0", Value: store.Encode(rec)}); err != nil {
 			t.Errorf("what is stored cannot be read: %v", err)
 		}

@@ -29,13 +29,18 @@ import (
 type hub struct {
 	b       *testing.B
 	address string
+	dir     string // of the authority
 	ca      *authority.Authority
 	door    *door.Door
 	store   store.Store
 	keys    store.Keys
 }
 
-func openHub(b *testing.B) *hub {
+// openHub opens one at which agents show certificates, as they do where it matters.
+func openHub(b *testing.B) *hub { return openHubWith(b, true) }
+
+// openHubWith opens one whose streams are secured, or not: then a connection may have any number of them.
+func openHubWith(b *testing.B, secured bool) *hub {
 	b.Helper()
 	dir := b.TempDir()
 	if err := authority.Init(dir, map[authority.Kind]time.Duration{authority.Agents: time.Hour}); err != nil {
@@ -47,16 +52,19 @@ func openHub(b *testing.B) *hub {
 		b.Fatal(err)
 	}
 	db := memstore.New(memstore.Config{})
-	h := &hub{b: b, ca: ca, store: db.Connect(), keys: store.KeysOf("test")}
+	h := &hub{b: b, dir: dir, ca: ca, store: db.Connect(), keys: store.KeysOf("test")}
 	h.put(h.keys.Shard(), store.Shard{Schema: store.Schema, ID: shardID, Settings: store.DefaultShardSettings()})
 	seen := picture.New(h.keys)
-	gw, err := gateway.New(gateway.Config{Replica: "one", ShardID: shardID, Keys: h.keys}, gateway.Deps{
+	deps := gateway.Deps{
 		Store: h.store, Picture: seen, Logger: log, Disturbed: func(string) {}, Journal: func(context.Context, store.JournalEntry) {},
 		Record: func(ctx context.Context, txn store.Txn, _ store.JournalEntry) (store.Revision, error) {
 			return h.store.Commit(ctx, txn)
 		},
-		Authority: ca,
-	})
+	}
+	if secured {
+		deps.Authority = ca
+	}
+	gw, err := gateway.New(gateway.Config{Replica: "one", ShardID: shardID, Keys: h.keys}, deps)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -67,20 +75,25 @@ func openHub(b *testing.B) *hub {
 	if h.door, err = door.New(door.DefaultBounds(descriptors/2), door.Deps{Logger: log, Refused: gw.Refusals().AtDoor}); err != nil { // the callers are here as well
 		b.Fatal(err)
 	}
-	server := grpc.NewServer(append(gateway.ServerOptions(), grpc.Creds(h.door.Credentials(gw.Credentials(), func(i credentials.AuthInfo) string {
-		return i.(*gateway.Peer).Identity.Name
-	})))...)
-	protocol.RegisterGatewayServer(server, gw)
 	l, err := new(net.ListenConfig).Listen(b.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		b.Fatal(err)
 	}
 	h.address = l.Addr().String()
+	options := append(gateway.ServerOptions(), grpc.MaxConcurrentStreams(1<<20))
+	if secured {
+		options = append(gateway.SecuredOptions(), grpc.Creds(h.door.Credentials(gw.Credentials(), func(i credentials.AuthInfo) string {
+			return i.(*gateway.Peer).Identity.Name
+		})))
+		l = h.door.Listener(l)
+	}
+	server := grpc.NewServer(options...)
+	protocol.RegisterGatewayServer(server, gw)
 	ctx, cancel := context.WithCancel(context.Background())
 	var parts sync.WaitGroup
 	parts.Go(func() { _ = seen.Run(ctx, h.store) })
 	parts.Go(func() { _ = gw.Run(ctx) })
-	parts.Go(func() { _ = server.Serve(h.door.Listener(l)) })
+	parts.Go(func() { _ = server.Serve(l) })
 	b.Cleanup(func() {
 		cancel()
 		server.Stop()
@@ -96,25 +109,39 @@ func (h *hub) put(key string, rec any) {
 	}
 }
 
-// papers are an instance's TLS.
-func (h *hub) papers(id string) *tls.Config {
+// record makes an instance's record.
+func (h *hub) record(id string) {
 	h.put(h.keys.Instance(id), store.Instance{
 		Schema: store.Schema, ID: id, Group: "web", Phase: store.Running, Managed: true,
 		Spec: store.InstanceSpec{Provider: "mem", Report: store.ReportSpec{Interval: store.Duration(interval), LeaseTTL: store.Duration(leaseTTL)}},
 	})
-	key, err := identity.NewKey()
+}
+
+// papers are an instance's TLS.
+func (h *hub) papers(id string) *tls.Config {
+	h.record(id)
+	own, err := papersOf(h.ca, id)
 	if err != nil {
 		h.b.Fatal(err)
+	}
+	return identity.ClientConfig(shardID, own, h.ca.Trust())
+}
+
+// papersOf is a certificate for an instance's agent.
+func papersOf(ca *authority.Authority, id string) (*tls.Certificate, error) {
+	key, err := identity.NewKey()
+	if err != nil {
+		return nil, err
 	}
 	request, err := identity.NewRequest(key)
 	if err != nil {
-		h.b.Fatal(err)
+		return nil, err
 	}
-	chain, _, err := h.ca.Issue(request, identity.Identity{Shard: shardID, Role: identity.Agent, Name: id}, time.Hour)
+	chain, _, err := ca.Issue(request, identity.Identity{Shard: shardID, Role: identity.Agent, Name: id}, time.Hour)
 	if err != nil {
-		h.b.Fatal(err)
+		return nil, err
 	}
-	return identity.ClientConfig(shardID, &tls.Certificate{Certificate: chain, PrivateKey: key}, h.ca.Trust())
+	return &tls.Certificate{Certificate: chain, PrivateKey: key}, nil
 }
 
 func (h *hub) stream(ctx context.Context, id string, config *tls.Config) (*grpc.ClientConn, grpc.BidiStreamingClient[protocol.AgentMessage, protocol.GatewayMessage], error) {

@@ -73,6 +73,7 @@ type Gateway struct {
 	strays   map[string]stray
 	refused  map[string]time.Time // boot conflicts in the journal already
 
+	notes    notes
 	conduct  *conduct
 	refusals *Refusals
 	restores chan struct{}
@@ -105,6 +106,7 @@ func New(cfg Config, deps Deps) (*Gateway, error) {
 		restores: make(chan struct{}, restoresAtOnce), opening: make(turn, openingAtOnce),
 		refusals: NewRefusals(deps.Logger, deps.Journal), guesses: newGuesses(), conduct: newConduct(),
 	}
+	g.notes.g = g
 	g.life, g.end = context.WithCancel(context.Background())
 	return g, nil
 }
@@ -132,7 +134,7 @@ func (g *Gateway) Run(ctx context.Context) error {
 func (g *Gateway) Drain(ctx context.Context) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for ctx.Err() == nil && g.Streams() > 0 {
+	for ctx.Err() == nil && (g.Streams() > 0 || g.notes.busy()) {
 		select {
 		case <-ctx.Done():
 		case <-tick.C:
@@ -297,14 +299,20 @@ func replicaAddresses(c *picture.Content) []string {
 
 // goDo runs something that outlives a stream's goroutine; the gateway waits for it when it ends.
 func (g *Gateway) goDo(do func(ctx context.Context)) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.life.Err() != nil {
-		return
-	}
-	g.work.Go(func() {
+	g.spawn(func() {
 		ctx, cancel := context.WithTimeout(g.life, 2*callTimeout)
 		defer cancel()
 		do(ctx)
 	})
+}
+
+// spawn begins something that the gateway waits for when it ends. It says whether that was still possible.
+func (g *Gateway) spawn(do func()) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.life.Err() != nil {
+		return false
+	}
+	g.work.Go(do)
+	return true
 }

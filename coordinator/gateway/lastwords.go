@@ -12,9 +12,11 @@ import (
 // outputEvery keeps a workload that crashes without end from filling the journal.
 const outputEvery = 10 * time.Second
 
-// keepOutput puts the end of a failed workload into the journal, where it outlives the instance (DET-19).
-func (s *session) keepOutput(ctx context.Context, before *store.WorkloadExit, rec store.Report) {
-	w := rec.Workload
+// keepOutput puts the end of a failed workload into the journal, where it outlives the instance (DET-19). It is for whoever writes the session's reports
+// down, one after the other.
+func (s *session) keepOutput(rec *store.Report) {
+	w, before := rec.Workload, s.workload
+	s.workload = w
 	if w == nil || w.Code == 0 && w.Signal == "" || before != nil && before.At.Equal(w.At) || time.Since(s.outputKept) < outputEvery {
 		return
 	}
@@ -25,8 +27,9 @@ func (s *session) keepOutput(ctx context.Context, before *store.WorkloadExit, re
 	}
 	group := ""
 	s.g.deps.Picture.View(func(c *picture.Content) { group = c.Instances[s.instance].Record.Group })
-	s.g.deps.Journal(ctx, store.JournalEntry{
+	entry := store.JournalEntry{
 		Rule: "DET-19", What: "workload ended", Why: end, Group: group, Instance: s.instance, Workload: w,
 		Evidence: []string{"boot " + rec.BootID, "replica " + s.g.cfg.Replica},
-	})
+	}
+	s.g.goDo(func(ctx context.Context) { s.g.deps.Journal(ctx, entry) })
 }

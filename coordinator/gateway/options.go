@@ -15,8 +15,14 @@ const (
 	mostHeaders = 16 << 10        // bytes; an agent's have a few hundred
 	window      = 64 << 10        // bytes that may have come and wait to be read
 	helloTime   = 6 * time.Second // for the handshake and what follows it; the door has its own, which ends first and says why
-	buffer      = 4 << 10         // a report fits, and there is one of these for each connection
+	buffer      = 4 << 10         // a report fits
 )
+
+// SecuredOptions are for a server each of whose connections is one agent's, and is secured: TLS has a buffer of its own for what comes, and an agent
+// that is there once needs no table of what its headers say twice. Both would be kept for each connection.
+func SecuredOptions() []grpc.ServerOption {
+	return append(ServerOptions(), grpc.ReadBufferSize(0), grpc.HeaderTableSize(0))
+}
 
 // ServerOptions are those that an agents' server must have: silence is noticed within 15s (DET-3), and what one agent can take is bounded (SEC-5).
 func ServerOptions() []grpc.ServerOption {

@@ -6,6 +6,7 @@ import (
 	"math"
 	"reflect"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -28,8 +29,7 @@ const (
 const whyEvery = 10 * time.Second
 
 // report takes a report: it renews the lease, is acknowledged once that is renewed, and then persisted if it says something new. Writing can be slow
-// where renewing is not, as it goes through etcd's log: so no acknowledgement waits for it, and it takes less than an interval, since the next
-// report waits. An error ends the stream.
+// where renewing is not, as it goes through etcd's log: so no acknowledgement waits for it. An error ends the stream.
 func (s *session) report(r *protocol.Report) error {
 	ctx, cancel := context.WithTimeout(s.ctx, min(callTimeout, s.ttl/3))
 	defer cancel()
@@ -55,13 +55,18 @@ func (s *session) report(r *protocol.Report) error {
 	if err := s.stream.Send(&protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Ack{Ack: &protocol.Ack{Sequence: r.GetSequence(), Lease: int64(lease.ID)}}}); err != nil {
 		return err
 	}
-	writing, written := context.WithTimeout(s.ctx, min(callTimeout, s.interval*2/3))
-	defer written()
 	if late {
-		s.setState(writing, store.StreamOpen, "", "")
+		s.reopen()
 	}
-	s.persist(writing, r)
+	s.persist(r)
 	return nil
+}
+
+// reopen writes that the stream is open. It takes less than an interval, since the next report waits for it.
+func (s *session) reopen() {
+	ctx, cancel := context.WithTimeout(s.ctx, min(callTimeout, s.interval*2/3))
+	defer cancel()
+	s.setState(ctx, store.StreamOpen, "", "")
 }
 
 // accept renews the lease for a report. It says whether the key does not, or may not, call the stream open.
@@ -75,6 +80,10 @@ func (s *session) accept(ctx context.Context) (lease store.Lease, late bool, err
 	}
 	s.accepted = time.Now()
 	s.overdue.Reset(s.overdueAfter())
+	doubtful := s.doubtful.Load() && s.doubtful.Swap(false)
+	if doubtful && s.state == store.StreamOpen {
+		s.state = ""
+	}
 	return s.lease, s.state == store.StreamOverdue || s.state == "", nil
 }
 
@@ -102,41 +111,30 @@ func (s *session) recallReport(ctx context.Context) {
 		return // then the first report is persisted, which harms nothing
 	}
 	if v, err := store.Decode[store.Report](kv); err == nil {
-		s.lastReport = v.Record
+		s.lastReport, s.workload = v.Record, v.Record.Workload
+		s.lastReport.Host = store.HostReport{}
 		s.persisted = time.Now().Add(-max(0, time.Since(v.Record.Received))) // a wrong clock delays it by a minute at most
 	}
 }
 
-// persist writes a report down when its verdict is new, and otherwise once in a while (DET-16), as long as alive is as we
-// wrote it: what a stream that was overtaken says late is not news. If that fails, the next report is written.
-func (s *session) persist(ctx context.Context, r *protocol.Report) {
-	rec := s.record(r)
+// persist has a report written down when its verdict is new, and otherwise once in a while (DET-16). If that fails, the next report is written.
+func (s *session) persist(r *protocol.Report) {
+	rec, _ := records.Get().(*store.Report)
+	s.record(rec, r)
 	age := time.Since(s.persisted)
-	if !news(s.lastReport, rec) && (rec.Why == s.lastReport.Why || age < whyEvery) && age < persistEvery {
+	fresh := s.unwritten.Load() || news(s.lastReport, *rec) || rec.Why != s.lastReport.Why && age >= whyEvery
+	if !fresh && age < persistEvery {
+		records.Put(rec)
 		return
 	}
-	keys := s.g.cfg.Keys
-	_, err := s.g.deps.Store.Commit(ctx, store.Txn{
-		Conditions: []store.Condition{store.Exists(keys.Instance(s.instance)), store.At(keys.Alive(s.instance), s.wroteAt())},
-		Writes:     []store.Write{store.Put(keys.Report(s.instance), store.Encode(rec))},
-	})
-	if err != nil {
-		s.g.deps.Logger.Debug("report not persisted", "instance", s.instance, "error", err)
-		if errors.Is(err, store.ErrConflict) && s.turn.take(ctx) == nil {
-			// alive is not as we wrote it, and nobody took it over, else the stream would end: a write of ours that we gave up
-			// has landed. The next report puts it right.
-			if s.state == store.StreamOpen {
-				s.state = ""
-			}
-			s.turn.give()
-		}
-		s.persisted = time.Time{} // or it was, and the answer was lost: the next one is written whatever it says
-		return
-	}
-	before := s.lastReport.Workload
-	s.lastReport, s.persisted = rec, time.Now()
-	s.keepOutput(ctx, before, rec)
+	s.unwritten.Store(false)
+	s.lastReport, s.persisted = *rec, time.Now()
+	s.lastReport.Host = store.HostReport{} // nothing of it is news
+	s.g.notes.add(s, rec, fresh)
 }
+
+// records are for reports that turn out to say nothing new. Strings of one may stay in it until it is used again; nothing else refers to it.
+var records = sync.Pool{New: func() any { return new(store.Report) }}
 
 // news says whether a report differs in what others act on. Why an instance is unhealthy is not among that: see whyEvery.
 func news(old, now store.Report) bool {
@@ -158,9 +156,10 @@ func news(old, now store.Report) bool {
 	return !old.Notice.Same(now.Notice) || !reflect.DeepEqual(old.Workload, now.Workload)
 }
 
-// record is a report as it is stored, with everything cut to its bounds (SEC-5).
-func (s *session) record(r *protocol.Report) store.Report {
-	rec := store.Report{
+// record makes a report as it is stored, with everything cut to its bounds (SEC-5), in the place of one that is used no more.
+func (s *session) record(rec *store.Report, r *protocol.Report) {
+	checks, windows := rec.Checks[:0], rec.Host.Windows[:0]
+	*rec = store.Report{
 		Schema: store.Schema, Instance: s.instance, Replica: s.g.cfg.Replica, Received: time.Now().UTC(), Agent: s.hello.GetAgentVersion(),
 		BootID: s.bootID, Epoch: s.epoch, Sequence: r.GetSequence(), Sent: moment(r.GetSent()), Started: moment(s.hello.GetAgentStarted()),
 		Uptime: store.Duration(r.GetMachineUptime().AsDuration()), Healthy: r.GetHealthy(), Why: clip(r.GetWhy(), mostText),
@@ -174,12 +173,13 @@ func (s *session) record(r *protocol.Report) store.Report {
 		if i == mostChecks {
 			break
 		}
-		rec.Checks = append(rec.Checks, store.CheckReport{
+		checks = append(checks, store.CheckReport{
 			Name: clip(c.GetName(), mostName), Kind: clip(c.GetKind(), mostName), Healthy: c.GetHealthy(), Optional: c.GetOptional(), Pending: c.GetPending(),
 			Why: clip(c.GetWhy(), mostText), Since: moment(c.GetSince()),
 			Against: int(c.GetAgainst()), Threshold: int(c.GetThreshold()), Took: store.Duration(max(0, c.GetTook().AsDuration())),
 		})
 	}
+	rec.Checks = checks
 	if h := r.GetHost(); h != nil {
 		rec.Host = store.HostReport{
 			CPUPercent: finite(h.GetCpuPercent()), MemoryPercent: finite(h.GetMemoryPercent()), DiskPercent: finite(h.GetDiskPercent()),
@@ -189,13 +189,14 @@ func (s *session) record(r *protocol.Report) store.Report {
 			if i == mostWindows {
 				break
 			}
-			rec.Host.Windows = append(rec.Host.Windows, store.HostWindow{
+			windows = append(windows, store.HostWindow{
 				Span: store.Duration(max(0, w.GetSpan().AsDuration())), Covered: store.Duration(max(0, w.GetCovered().AsDuration())),
 				CPUPercent: finite(w.GetCpuPercent()), MemoryPercent: finite(w.GetMemoryPercent()), DiskPercent: finite(w.GetDiskPercent()),
 				NetworkSent: w.GetNetworkSent(), NetworkRecv: w.GetNetworkReceived(),
 			})
 		}
 	}
+	rec.Host.Windows = windows
 	if w := r.GetWorkloadExit(); w != nil {
 		rec.Workload = &store.WorkloadExit{Code: int(w.GetCode()), Signal: clip(w.GetSignal(), mostName), At: moment(w.GetAt()), Output: clip(string(w.GetOutput()), mostOutput)}
 	}
@@ -205,7 +206,6 @@ func (s *session) record(r *protocol.Report) store.Report {
 			In: store.Duration(max(0, n.GetIn().AsDuration())),
 		}
 	}
-	return rec
 }
 
 // moment is a time as an agent gave it, if it is one that can be written down.

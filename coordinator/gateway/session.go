@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -65,8 +66,13 @@ type session struct {
 	accepted   time.Time // when the last report was accepted, or the session opened
 	persisted  time.Time
 	lastReport store.Report // as last persisted
-	outputKept time.Time    // when a workload's last words went into the journal
 	overdue    *time.Timer
+
+	note       note                // what is to be written down
+	unwritten  atomic.Bool         // what was to be written down last was not
+	doubtful   atomic.Bool         // alive may not be as state says
+	workload   *store.WorkloadExit // of the report that was written last; the writer's, as is
+	outputKept time.Time           // when a workload's last words went into the journal
 
 	seen struct { // copies for those who must not wait for their turn
 		sync.Mutex
@@ -344,6 +350,7 @@ func (s *session) leave(b *protocol.Goodbye) {
 	}
 	ctx, cancel := context.WithTimeout(s.g.life, callTimeout)
 	defer cancel()
+	s.g.notes.settle(ctx, s) // what it said before comes first
 	s.setState(ctx, state, kind, clip(b.GetMessage(), mostText))
 }
 
