@@ -100,7 +100,7 @@ func (s *Session) inZone(ctx context.Context, zone string) (there string, wants 
 	if err != nil {
 		return "", false, err
 	}
-	all, err := decodeAll[store.Instance](listing)
+	all, err := decodeInstances(listing)
 	if err != nil {
 		return "", false, err
 	}

@@ -55,7 +55,7 @@ func (c *InstanceList) Run(ctx context.Context, s *Session) error {
 		if err != nil {
 			return err
 		}
-		all, err := decodeAll[store.Instance](listing)
+		all, err := decodeInstances(listing)
 		if err != nil {
 			return err
 		}

@@ -23,7 +23,7 @@ func (s *Session) trustSeen(ctx context.Context) (trustSeen, error) {
 	if err != nil {
 		return trustSeen{}, err
 	}
-	instances, err := decodeAll[store.Instance](lists[store.KindInstances])
+	instances, err := decodeInstances(lists[store.KindInstances])
 	if err != nil {
 		return trustSeen{}, err
 	}

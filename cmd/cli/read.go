@@ -177,6 +177,20 @@ func decodeAll[T any](l store.Listing) ([]store.Versioned[T], error) {
 	return all, nil
 }
 
+// decodeInstances is decodeAll for the records of instances: a shard may have very many, and a group's are made from the same.
+func decodeInstances(l store.Listing) ([]store.Versioned[store.Instance], error) {
+	var specs store.InstanceSpecs
+	all := make([]store.Versioned[store.Instance], 0, len(l.KVs))
+	for _, kv := range l.KVs {
+		v, err := specs.Decode(kv)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, v)
+	}
+	return all, nil
+}
+
 // decodeReadable is decodeAll for records that operators may write by hand: one that cannot be read hides no others. It is among them with its key
 // and revision, and empty.
 func decodeReadable[T any](l store.Listing) (all []store.Versioned[T], unreadable map[string]error) {
@@ -219,17 +233,48 @@ func (s *Session) shards(ctx context.Context, all bool) ([]string, error) {
 	if !all {
 		return []string{s.flags.Shard}, nil
 	}
-	// The store has no listing of names alone, so that this reads all that is there, journals included.
-	l, err := s.list(ctx, store.Root, 0)
-	if err != nil {
-		return nil, err
-	}
 	var names []string
-	for _, kv := range l.KVs {
-		if shard, ok := store.ShardOf(kv.Key); ok && !slices.Contains(names, shard) {
-			names = append(names, shard)
+	for from := store.Root; ; {
+		key, err := s.firstKey(ctx, store.Root, from)
+		if errors.Is(err, store.ErrNotFound) {
+			slices.Sort(names)
+			return names, nil
 		}
+		if err != nil {
+			return nil, err
+		}
+		shard, ok := store.ShardOf(key)
+		if !ok {
+			from = key + "\x00"
+			continue
+		}
+		names = append(names, shard)
+		from = store.Root + shard + string('/'+1) // behind all keys of the shard
 	}
-	slices.Sort(names)
-	return names, nil
+}
+
+// firstKeys is a store that finds a key without reading those behind it.
+type firstKeys interface {
+	FirstKey(ctx context.Context, prefix, from string) (string, error)
+}
+
+// firstKey is the first key below a prefix that does not sort before from.
+func (s *Session) firstKey(ctx context.Context, prefix, from string) (key string, err error) {
+	err = s.ask(ctx, "list "+prefix, s.reading(prefix), func(ctx context.Context, st store.Store) error {
+		if finder, can := st.(firstKeys); can {
+			key, err = finder.FirstKey(ctx, prefix, from)
+			return err
+		}
+		l, err := st.List(ctx, prefix, 0)
+		if err != nil {
+			return err
+		}
+		at := slices.IndexFunc(l.KVs, func(kv store.KV) bool { return kv.Key >= from })
+		if at < 0 {
+			return store.ErrNotFound
+		}
+		key = l.KVs[at].Key
+		return nil
+	})
+	return key, err
 }

@@ -26,7 +26,7 @@ func (s *Session) knownGroup(ctx context.Context, shards []string, name string) 
 		if err != nil {
 			return err
 		}
-		all, err := decodeAll[store.Instance](listing)
+		all, err := decodeInstances(listing)
 		if err != nil {
 			return err
 		}
