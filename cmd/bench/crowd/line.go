@@ -25,6 +25,8 @@ const (
 	sharedReadAhead  = 32 << 10
 )
 
+var errLate = errors.New("no connection in time")
+
 // trunk names a connection that is shared.
 type trunk struct {
 	address string
@@ -142,23 +144,33 @@ func (c *Crowd) reach(ctx context.Context, a *agent, address string) (*wire.Conn
 	}
 	raw, err := c.deps.Dial(ctx, from, address)
 	if err != nil {
-		return nil, err
+		return nil, inTime(ctx, err)
 	}
-	stop := context.AfterFunc(ctx, func() { _ = raw.Close() }) // whatever is waited for
+	stop := context.AfterFunc(ctx, func() { raw.Close() }) // whatever is waited for
 	defer stop()
 	through := raw
 	if config != nil {
 		secured := tls.Client(raw, config)
 		if err := secured.HandshakeContext(ctx); err != nil {
-			return nil, errors.Join(fmt.Errorf("handshake: %w", err), raw.Close())
+			raw.Close()
+			return nil, inTime(ctx, fmt.Errorf("handshake: %w", err))
 		}
 		through = secured
 	}
 	conn, err := wire.New(through, cfg)
 	if err != nil {
-		return nil, errors.Join(err, raw.Close())
+		raw.Close()
+		return nil, inTime(ctx, err)
 	}
 	return conn, nil
+}
+
+// inTime is why there is no connection: where time was short, what else was seen is of no interest.
+func inTime(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return errLate
+	}
+	return err
 }
 
 // close ends the connection, there or on its way. It may be called again.

@@ -73,7 +73,7 @@ func TestAgentsComeFromManyAddresses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	var parts sync.WaitGroup
 	defer parts.Wait()
 	defer cancel()
