@@ -73,7 +73,7 @@ func TestRunMeasuresAllAndLeavesNothing(t *testing.T) {
 func TestInterruptedRunLeavesNothing(t *testing.T) {
 	db := database(t)
 	st := db.Connect()
-	for stop := range 12 { // in each measurement once
+	for stop := range 13 { // in each measurement once
 		ctx, cancel := context.WithCancel(t.Context())
 		_, err := Run(ctx, small(), Deps{Store: st, Watcher: db.Connect(), Progress: func(_ string, step, _ int) {
 			if step == stop+1 {
@@ -147,7 +147,7 @@ func TestFirstErrorEndsDriving(t *testing.T) {
 func TestLimits(t *testing.T) {
 	r := &Result{Measured: []Measured{
 		{Name: Renewed, PerSecond: 60_000},
-		{Name: Decided, PerSecond: 7_000},
+		{Name: Noted, PerSecond: 7_000},
 		{Name: TakenUp, PerSecond: 3_000},
 		{Name: Listed, PerSecond: 100_000},
 		{Name: RenewPaced, P99: 7},

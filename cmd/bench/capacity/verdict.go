@@ -31,7 +31,7 @@ func Limits(r *Result, interval time.Duration) []Limit {
 	at := func(name string) float64 { return r.Get(name).PerSecond }
 	all := []Limit{
 		{"renewals", int(at(Renewed) * reserve * interval.Seconds()), "half of the renewals, one for each agent in each interval"},
-		{"writing reports down", int(at(Decided) * reserve * persistEvery.Seconds()), "half of the compare-and-puts, one for each agent in each minute"},
+		{"writing reports down", int(at(Noted) * reserve * persistEvery.Seconds()), "half of the reports that can be, one of each agent in each minute"},
 		{"taking agents up", int(at(TakenUp) * lease.Seconds()), "all agents of a replica that died, by another, before their leases of " + lease.String() + " end"},
 		{"a leader's start", int(at(Listed) * startLimit.Seconds() / 3), "three records for each agent, listed within " + startLimit.String()},
 	}

@@ -29,6 +29,7 @@ const (
 	RenewPaced = "renewals_paced"
 	Decided    = "decisions_many"
 	Batched    = "batches_many"
+	Noted      = "reports_noted"
 	Seen       = "seen_on_watch"
 	Listed     = "listed"
 )
@@ -39,6 +40,8 @@ const (
 	renewers  = 256
 	batchers  = 8
 	batchSize = 100
+	noters    = 4  // of a gateway
+	noteSize  = 64 // reports in a transaction of its
 )
 
 // work is what the measurements share.
@@ -77,6 +80,9 @@ func (w *work) all() []measurement {
 		do(Decided, "compare-and-puts (fence, record)", many, timed, w.decide),
 		batches("batches_one", fmt.Sprintf("puts in transactions of %d", batchSize), 1),
 		batches(Batched, fmt.Sprintf("puts in transactions of %d", batchSize), batchers),
+		{name: Noted, what: fmt.Sprintf("reports written down (two compares each), in transactions of %d", noteSize), atOnce: noters, batch: noteSize, run: func(ctx context.Context) (driven, error) {
+			return flatOut(ctx, noters, timed, w.note)
+		}},
 		{name: Seen, what: fmt.Sprintf("put and seen on a watch, at %d/s", w.cfg.News), atOnce: 1, run: w.watch},
 		{name: Listed, what: fmt.Sprintf("%d records listed", w.cfg.Records), atOnce: 1, batch: uint64(w.cfg.Records), run: w.list},
 	}
@@ -145,6 +151,23 @@ func (w *work) decide(ctx context.Context, worker, turn int) error {
 		return err
 	}
 	_, err := w.deps.Store.Commit(ctx, store.Txn{Writes: []store.Write{store.Put(fence, nil), store.Put(rec, w.value)}})
+	return err
+}
+
+// note writes reports down as a gateway does: while each agent has a record, and is alive as it was.
+func (w *work) note(ctx context.Context, worker, _ int) error {
+	var first, txn store.Txn
+	for i := range noteSize {
+		rec, alive, report := w.key("noted", worker*noteSize+i), w.key("noting", worker*noteSize+i), w.key("reports", worker*noteSize+i)
+		first.Writes = append(first.Writes, store.Put(rec, nil), store.Put(alive, nil))
+		txn.Conditions = append(txn.Conditions, store.Exists(rec), store.Exists(alive))
+		txn.Writes = append(txn.Writes, store.Put(report, w.value))
+	}
+	_, err := w.deps.Store.Commit(ctx, txn)
+	if !errors.Is(err, store.ErrConflict) {
+		return err
+	}
+	_, err = w.deps.Store.Commit(ctx, first) // for the next ones
 	return err
 }
 

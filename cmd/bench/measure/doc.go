@@ -1,4 +1,4 @@
-// Package measure counts what a bench wants to know: how long things took, and what processes use.
+// Package measure counts what a bench wants to know: how long things took, what processes use, and what servers tell of themselves.
 //
 // # Invariants
 //

@@ -39,11 +39,9 @@ func readMetrics(r io.Reader) (Metrics, error) {
 		if line == "" || line[0] == '#' {
 			continue
 		}
-		name, rest := line, ""
-		if end := strings.LastIndexByte(line, '}'); end >= 0 {
+		name, rest, _ := strings.Cut(line, " ")
+		if end := strings.LastIndexByte(line, '}'); end >= 0 { // a label may hold spaces
 			name, rest = line[:end+1], line[end+1:]
-		} else {
-			name, rest, _ = strings.Cut(line, " ")
 		}
 		fields := strings.Fields(rest) // the value, and perhaps a time
 		if len(fields) == 0 {
