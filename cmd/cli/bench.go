@@ -2,31 +2,201 @@ package cli
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
 
-	"github.com/leasehold/leasehold/cmd/bench/parts"
+	"github.com/leasehold/leasehold/cmd/bench/trial"
+	"github.com/leasehold/leasehold/cmd/output"
+	"github.com/leasehold/leasehold/store"
 )
 
 // Benches are the commands that measure what a machine carries.
 type Benches struct {
-	Etcd BenchEtcd `cmd:"" help:"What this etcd can do: renewals, transactions, watches, and how many agents that is enough for."`
-	Plan BenchPlan `cmd:"" help:"Measure the planner alone, with a shard of any size in imagined time."`
-
-	Part BenchPart `cmd:"" hidden:"" help:"A process that a bench starts."`
+	Agents BenchAgents `cmd:"" help:"See how many agents one shard carries on this machine, and how soon the failure of one is seen."`
+	Etcd   BenchEtcd   `cmd:"" help:"What this etcd can do: renewals, transactions, watches, and how many agents that is enough for."`
+	Plan   BenchPlan   `cmd:"" help:"Measure the planner alone, with a shard of any size in imagined time."`
+	Part   BenchPart   `cmd:"" hidden:"" help:"A process that a bench starts."`
 }
 
-// BenchPart are the processes that a bench starts: this same program again.
-type BenchPart struct {
-	Etcd BenchPartEtcd `cmd:"" hidden:"" help:"An etcd with one member, for a bench."`
+// BenchShard are the flags of benches that run a whole shard.
+type BenchShard struct {
+	Interval  time.Duration `help:"How often each agent reports (default: ${default})." default:"10s" placeholder:"DURATION"`
+	LeaseTTL  time.Duration `name:"lease-ttl" help:"Silence for so long is loss; whole seconds (default: three intervals and 2s)." placeholder:"DURATION"`
+	Shared    int           `help:"Have all agents share so many connections to each replica, unsecured (default: each agent has its own, over TLS)." placeholder:"N"`
+	Ramp      float64       `help:"Agents that begin in a second (default: 300 over TLS, 2000 where connections are shared)." placeholder:"N"`
+	GroupSize int           `help:"Instances of each group (default: ${default})." default:"1000" placeholder:"N"`
+	UsedEtcd  bool          `help:"Use an etcd of --endpoints even if it holds something: whoever uses it will feel it."`
 }
 
-// BenchPartEtcd is an etcd for a bench.
-type BenchPartEtcd struct {
-	Dir string `required:"" help:"Where its data goes." placeholder:"DIR"`
+// What agents begin in a second, if nobody says: some less than what was seen to be possible with everything on two processors.
+const (
+	rampOwn    = 300
+	rampShared = 2000
+)
+
+func (b *BenchShard) check(command string, agents int) error {
+	help := "leasehold bench " + command + " --help"
+	switch {
+	case agents < 1 || agents > 1_000_000:
+		return failure(Usage, help, "--agents: %d: must be 1 to 1000000", agents)
+	case b.Shared < 0:
+		return failure(Usage, help, "--shared: %d: must not be negative", b.Shared)
+	case b.Ramp < 0:
+		return failure(Usage, help, "--ramp: %g: must not be negative", b.Ramp)
+	case b.GroupSize < 1 || b.GroupSize > 10_000:
+		return failure(Usage, help, "--group-size: %d: must be 1 to 10000", b.GroupSize)
+	}
+	g := store.DefaultGroup()
+	g.Name, g.Provider = "bench", "bench"
+	g.Report.Interval, g.Report.LeaseTTL = store.Duration(b.Interval), store.Duration(b.LeaseTTL)
+	g.Complete()
+	var wrong *store.FieldError
+	if err := g.Validate(); errors.As(err, &wrong) {
+		flag := map[string]string{"report.interval": "--interval", "report.lease_ttl": "--lease-ttl"}[wrong.Path]
+		return failure(Usage, help, "%s: %s: %s", flag, wrong.Value, wrong.Allowed)
+	}
+	return nil
 }
 
-// Run serves until the bench ends it.
-func (c *BenchPartEtcd) Run(ctx context.Context, s *Session) error {
-	return parts.Serve(ctx, s.env.Stdin, s.env.Stdout, func(ctx context.Context, ready func(parts.Ready) error) error {
-		return parts.Etcd(ctx, c.Dir, s.env.Stderr, ready)
-	})
+// run plays a trial from its beginning to its end, whatever comes between.
+func (b *BenchShard) run(ctx context.Context, s *Session, agents, replicas int, play func(context.Context, *trial.Trial) error) error {
+	told := s.newBenchProgress()
+	t, err := trial.Begin(ctx, b.config(s, agents, replicas), b.deps(s, told))
+	if err == nil {
+		err = play(ctx, t)
+	}
+	if ctx.Err() != nil {
+		told.tell("ending", "")
+		err = ctx.Err()
+	}
+	ended := t.End(err)
+	told.end()
+	var known *Failure
+	switch {
+	case ctx.Err() != nil && ended == nil:
+		return failure(Interrupted, "", "interrupted: nothing is left behind")
+	case errors.As(err, &known):
+		return err
+	case err != nil:
+		return failure(Failed, "read the logs in "+t.Logs(), "%s", joined(err))
+	case ended != nil:
+		return failure(Failed, "", "%s", joined(ended))
+	}
+	return nil
+}
+
+func (b *BenchShard) config(s *Session, agents, replicas int) trial.Config {
+	rate := b.Ramp
+	switch {
+	case rate == 0 && b.Shared > 0:
+		rate = rampShared
+	case rate == 0:
+		rate = rampOwn
+	}
+	return trial.Config{
+		Shard: "bench-" + s.env.RandomID()[:8], Agents: agents, Interval: b.Interval, LeaseTTL: b.LeaseTTL, GroupSize: b.GroupSize, Shared: b.Shared, Rate: rate,
+		Replicas: replicas,
+	}
+}
+
+// deps says which etcd is used: one of the bench's own, unless the command line names another. What the environment or a file names is for work, not for benches.
+func (b *BenchShard) deps(s *Session, told *benchProgress) trial.Deps {
+	named := s.given("endpoints")
+	return trial.Deps{
+		Version: s.env.Version, Own: !named, Env: s.benchEnvironment(named), Tell: told.tell,
+		Open: func(ctx context.Context, address string) (store.Store, func() error, error) {
+			return s.openBenchEtcd(ctx, address, nil)
+		},
+		Refuse: func(ctx context.Context, st store.Store) error {
+			if b.UsedEtcd {
+				return nil
+			}
+			return s.refuseUsed(ctx, &benchedEtcd{where: strings.Join(s.flags.Endpoints, ", "), store: st})
+		},
+	}
+}
+
+// openBenchEtcd opens an etcd of the bench's own or, without an address, the one that the flags name.
+func (s *Session) openBenchEtcd(ctx context.Context, address string, log *slog.Logger) (store.Store, func() error, error) {
+	if address == "" {
+		return s.connect(ctx, log)
+	}
+	return s.env.Open(ctx, Connection{Endpoints: []string{address}, Logger: log})
+}
+
+// benchEnvironment has parts find the etcd that was named. It is no argument of theirs, since everybody can read those.
+func (s *Session) benchEnvironment(named bool) (env []string) {
+	if !named {
+		return nil
+	}
+	for name, value := range map[string]string{
+		"ENDPOINTS": strings.Join(s.flags.Endpoints, ","), "CACERT": s.flags.CACert, "CERT": s.flags.Cert, "KEY": s.flags.Key, "USER": s.flags.User, "CONFIG": s.flags.Config,
+	} {
+		if value != "" {
+			env = append(env, "LEASEHOLD_"+name+"="+value)
+		}
+	}
+	return env
+}
+
+// benchProgress tells a person who waits what goes on: one line that is written anew on a terminal, elsewhere a line when something else begins, and now and then.
+type benchProgress struct {
+	s     *Session
+	doing string
+	told  time.Time
+	shown bool
+}
+
+const benchToldEvery = 10 * time.Second
+
+func (s *Session) newBenchProgress() *benchProgress { return &benchProgress{s: s} }
+
+func (p *benchProgress) tell(doing, far string) {
+	text := strings.TrimSpace(doing + " " + far)
+	now := p.s.env.Now()
+	switch {
+	case p.s.env.StderrTerminal:
+		fmt.Fprintf(p.s.env.Stderr, "\r\x1b[K%s", p.s.aside().Dim("["+text+"]"))
+		p.shown = true
+	case doing != p.doing || now.Sub(p.told) >= benchToldEvery:
+		p.s.note("%s", text)
+		p.told = now
+	}
+	p.doing = doing
+}
+
+func (p *benchProgress) end() {
+	if p.shown {
+		fmt.Fprint(p.s.env.Stderr, "\r\x1b[K")
+	}
+}
+
+// verdict ends what a bench tells, and is its exit code.
+func (s *Session) benchVerdict(v trial.Verdict) error {
+	if !v.Carries {
+		return failure(Failed, "", "%s", v.Text)
+	}
+	return nil
+}
+
+// benchRows is a table of two columns, what and how much.
+func benchRows() output.Table {
+	return output.Table{Columns: []output.Column{{Title: "WHAT"}, {Title: "HOW MUCH"}}}
+}
+
+func benchTimes(t trial.Times) string {
+	if t.Count == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("p50 %s  p99 %s  max %s", benchMillis(t.P50), benchMillis(t.P99), benchMillis(t.Max))
+}
+
+func benchMillis(ms float64) string {
+	if ms >= 1000 {
+		return fmt.Sprintf("%.2fs", ms/1000)
+	}
+	return fmt.Sprintf("%.1fms", ms)
 }

@@ -3,11 +3,13 @@ package services
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"syscall"
 	"time"
 
 	"github.com/leasehold/leasehold/coordinator"
 	"github.com/leasehold/leasehold/coordinator/authority"
+	"github.com/leasehold/leasehold/coordinator/gateway"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -24,6 +26,10 @@ type Coordinator struct {
 	LogLevel   string        `help:"What to log: ${enum}." enum:"debug,info,warn,error" default:"info"`
 	HTTP       `embed:""`
 	KeyFile    `embed:""`
+
+	// StreamsPerConnection is how many streams a connection may have where agents of a bench share it. No certificate names several instances, so nothing
+	// is secured then; 0: as agents need, and secured.
+	StreamsPerConnection uint32 `kong:"-"`
 }
 
 // Run serves until ctx ends; then it resigns and sends its agents to other replicas.
@@ -46,10 +52,11 @@ func (c *Coordinator) Run(ctx context.Context, h *Host) error {
 	if err != nil {
 		return err
 	}
-	issuing, err := authority.Open(c.PKI, log)
+	secured, end, err := c.secure(ctx, log)
 	if err != nil {
 		return err
 	}
+	defer end()
 	st, closeStore, err := h.Open(ctx, log)
 	if err != nil {
 		return err
@@ -66,15 +73,14 @@ func (c *Coordinator) Run(ctx context.Context, h *Host) error {
 	}
 	web := newSide(h, log)
 	r, err := coordinator.New(coordinator.Config{
-		Shard: h.Shard, ID: id, Listen: c.Listen, Advertise: c.Advertise, SessionTTL: c.SessionTTL, Version: h.Version,
-	}, coordinator.Deps{Store: web.measured(st), Providers: h.providers(processes), Logger: log, Authority: issuing, Secrets: keys, Meter: web.metrics})
+		Shard: h.Shard, ID: id, Listen: c.Listen, Advertise: c.Advertise, SessionTTL: c.SessionTTL, Version: h.Version, StreamsPerConnection: c.StreamsPerConnection,
+	}, coordinator.Deps{Store: web.measured(st), Providers: h.providers(processes), Logger: log, Authority: secured, Secrets: keys, Meter: web.metrics, Ready: h.Ready})
 	if err == nil {
 		err = web.open(ctx, c.HTTP, r)
 	}
 	if err != nil {
 		return err
 	}
-	defer follow(ctx, issuing)()
 	err = web.around(ctx, r.Run)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
@@ -85,6 +91,18 @@ func (c *Coordinator) Run(ctx context.Context, h *Host) error {
 		return problem("give --user NAME:PASSWORD, or --cert and --key, of a coordinator", "%s", err)
 	}
 	return err
+}
+
+// secure opens the authority that secures the agents' streams, and follows its files until the end.
+func (c *Coordinator) secure(ctx context.Context, log *slog.Logger) (secured gateway.Authority, end func(), err error) {
+	if c.StreamsPerConnection > 0 {
+		return nil, func() {}, nil
+	}
+	issuing, err := authority.Open(c.PKI, log)
+	if err != nil {
+		return nil, nil, err
+	}
+	return issuing, follow(ctx, issuing), nil
 }
 
 // follow has an authority follow its files until it is told to stop.

@@ -39,6 +39,8 @@ type Host struct {
 	Allowed func(ctx context.Context, role store.Role) error
 	// Providers are those that a coordinator has beside the process provider; nil: none.
 	Providers map[string]provider.Provider
+	// Ready is called once, when a coordinator serves agents, with the address; nil: nobody waits for that.
+	Ready func(address string)
 	// Line is an entry of the journal, as people read it.
 	Line func(store.JournalEntry) string
 }

@@ -4,6 +4,7 @@
 //	part.go    the parent's side: starting, pausing and ending a part
 //	serve.go   the child's side: saying that it is ready, and ending with its parent
 //	etcd.go    the part that is an etcd
+//	replica.go the part that is a replica of the coordinator
 //
 // # Invariants
 //

@@ -1,0 +1,118 @@
+package cloud
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net"
+	"net/rpc"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/leasehold/leasehold/provider"
+)
+
+// Name is what groups of a bench call their provider.
+const Name = "bench"
+
+// Provider asks the [Cloud] that is served at a socket. What it lists is a copy that it brings up to date with what has changed, so that
+// listing a hundred thousand machines costs what it does for the coordinator, and nothing for the wire to a cloud that there is not.
+type Provider struct {
+	socket string
+
+	mu       sync.Mutex
+	client   *rpc.Client
+	seen     int // changes of the cloud
+	machines map[string]provider.Machine
+}
+
+var _ provider.Provider = (*Provider)(nil)
+
+// NewProvider connects with the first call.
+func NewProvider(socket string) *Provider {
+	return &Provider{socket: socket, machines: map[string]provider.Machine{}}
+}
+
+// Capabilities are those of a provider that answers within seconds and forgets nothing.
+func (*Provider) Capabilities() provider.Capabilities {
+	return provider.Capabilities{Zones: []string{Zone}, CallTimeout: 40 * time.Second}
+}
+
+// Validate finds nothing wrong.
+func (*Provider) Validate(provider.Template) error { return nil }
+
+// Create makes a machine that runs at once.
+func (p *Provider) Create(ctx context.Context, req provider.CreateRequest) (provider.Machine, error) {
+	var made provider.Machine
+	err := p.call(ctx, "Create", req.Bootstrap.Instance, &made)
+	made.Group = req.Bootstrap.Group
+	return made, err
+}
+
+// Stop ends a machine.
+func (p *Provider) Stop(ctx context.Context, _, instance string, _ time.Duration) error {
+	return p.call(ctx, "Stop", instance, new(bool))
+}
+
+// Delete removes a machine.
+func (p *Provider) Delete(ctx context.Context, _, instance string) error {
+	return p.call(ctx, "Delete", instance, new(bool))
+}
+
+// Restart is asked of nobody: no group of a bench heals by restarts.
+func (*Provider) Restart(_ context.Context, _, instance, _ string) error {
+	return fmt.Errorf("restart %s: a bench restarts no machine", instance)
+}
+
+// List lists the machines.
+func (p *Provider) List(ctx context.Context, shard string) ([]provider.Machine, error) {
+	p.mu.Lock()
+	from := p.seen
+	p.mu.Unlock()
+	var news Changes
+	if err := p.call(ctx, "Changed", from, &news); err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.seen == from { // else another List has brought it up to date
+		for _, m := range news.Machines {
+			if m.State == gone {
+				delete(p.machines, m.Instance)
+			} else {
+				m.Shard = shard
+				p.machines[m.Instance] = m
+			}
+		}
+		p.seen = news.Seen
+	}
+	return slices.Collect(maps.Values(p.machines)), nil
+}
+
+func (p *Provider) call(ctx context.Context, method string, what, answer any) error {
+	client, err := p.connect(ctx)
+	if err != nil {
+		return err
+	}
+	done := client.Go("Cloud."+method, what, answer, make(chan *rpc.Call, 1)).Done
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case ended := <-done:
+		return ended.Error
+	}
+}
+
+func (p *Provider) connect(ctx context.Context) (*rpc.Client, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.client == nil {
+		conn, err := new(net.Dialer).DialContext(ctx, "unix", p.socket)
+		if err != nil {
+			return nil, fmt.Errorf("find the bench: %w", err) // which is over, and so are we
+		}
+		p.client = rpc.NewClient(conn)
+	}
+	return p.client, nil
+}

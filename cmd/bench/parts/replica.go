@@ -1,0 +1,60 @@
+package parts
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/leasehold/leasehold/cmd/bench/cloud"
+	"github.com/leasehold/leasehold/cmd/services"
+	"github.com/leasehold/leasehold/provider"
+	"github.com/leasehold/leasehold/store"
+)
+
+// ReplicaOrder says what a replica is like.
+type ReplicaOrder struct {
+	Shard  string
+	ID     string
+	Listen string // where agents are served
+	HTTP   string // where it tells its numbers
+	PKI    string // directory of the shard's authorities
+	Dir    string // for machines of the process provider, of which there are none
+	Cloud  string // the socket of the bench's machines
+	// Streams is how many streams a connection may have: more than an agent needs, and unsecured; 0: as for agents.
+	Streams uint32
+
+	Log     io.Writer
+	Version string
+	Open    func(context.Context, *slog.Logger) (store.Store, func() error, error)
+}
+
+// sessionTTL is the product's own default.
+const sessionTTL = 5 * time.Second
+
+// Replica is the part that is a replica: the command of the product as it is, with the bench's machines beside its own.
+func Replica(ctx context.Context, o ReplicaOrder, ready func(Ready) error) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	host := &services.Host{
+		Stdout: o.Log, Stderr: o.Log, Version: o.Version, Shard: o.Shard, Open: o.Open,
+		Allowed:   func(context.Context, store.Role) error { return nil }, // what is not allowed fails
+		Providers: map[string]provider.Provider{cloud.Name: cloud.NewProvider(o.Cloud)},
+		Ready: func(address string) {
+			if err := ready(Ready{Address: address}); err != nil {
+				cancel(err)
+			}
+		},
+	}
+	command := services.Coordinator{
+		Listen: o.Listen, ID: o.ID, PKI: o.PKI, Machines: filepath.Join(o.Dir, "machines-"+o.ID), Agent: self, Zones: []string{"local"},
+		SessionTTL: sessionTTL, LogLevel: "info", HTTP: services.HTTP{HTTP: o.HTTP}, StreamsPerConnection: o.Streams,
+	}
+	return command.Run(ctx, host)
+}

@@ -1,0 +1,89 @@
+package trial
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/leasehold/leasehold/coordinator/door"
+)
+
+// Verdict is what follows.
+type Verdict struct {
+	Carries bool     `json:"carries"` // all went as promised
+	About   int      `json:"about"`   // so many agents a shard carries on this machine at this interval; 0: it is not known
+	Limit   string   `json:"limit"`   // by what
+	Failed  []string `json:"failed,omitempty"`
+	Text    string   `json:"text"`
+}
+
+// Shares of the machine that a shard may use, so that what comes in bursts has room.
+const (
+	mostCPU    = 0.7
+	mostMemory = 0.8
+)
+
+// judge says whether what was promised was kept, and how many agents the machine would carry, by what each of them costs.
+func (r *Agents) judge() Verdict {
+	v := Verdict{Failed: r.broken()}
+	v.Carries = len(v.Failed) == 0
+	every := time.Duration(r.Interval * float64(time.Second))
+	if !v.Carries {
+		v.Text = fmt.Sprintf("this shard does not carry %d agents at %s: %s", r.Agents, every, strings.Join(v.Failed, "; "))
+		return v
+	}
+	n := float64(r.Agents)
+	consider := func(limit string, most float64) {
+		if most > 0 && (v.About == 0 || int(most) < v.About) {
+			v.About, v.Limit = int(most), limit
+		}
+	}
+	if r.CoresOfTheShard > 0 {
+		consider(fmt.Sprintf("its %d processors, with %.0f%% of them for replica and etcd", r.Machine.Processors, 100*mostCPU),
+			n*float64(r.Machine.Processors)*mostCPU/r.CoresOfTheShard)
+	}
+	if r.MemoryPerAgent > 0 {
+		consider("its memory", mostMemory*float64(r.Machine.Memory)/r.MemoryPerAgent)
+	}
+	if r.Connections == OwnConnections {
+		if descriptors, err := door.Descriptors(); err == nil {
+			consider(fmt.Sprintf("the %d descriptors that a replica may have (ulimit -Hn), so more with more replicas", descriptors), float64(door.DefaultBounds(descriptors).All))
+		}
+	}
+	v.About = rounded(max(v.About, r.Agents))
+	v.Text = fmt.Sprintf("this shard carries about %d agents at %s, limited by %s", v.About, every, v.Limit)
+	return v
+}
+
+// broken is what was promised and not kept.
+func (r *Agents) broken() (all []string) {
+	say := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
+	if r.FalsePositives > 0 {
+		say("%d instances were taken for failed that were not", r.FalsePositives)
+	}
+	if r.LeasesLost > 0 {
+		say("%d leases ended though their agents reported", r.LeasesLost)
+	}
+	if r.Detection.Seen < r.Detection.Failed {
+		say("%d of %d failures were not seen", r.Detection.Failed-r.Detection.Seen, r.Detection.Failed)
+	}
+	if r.Detection.Lag.P99 > r.Detection.Bound {
+		say("failures were seen after %.1fs at p99, the bound is %.1fs", r.Detection.Lag.P99/1000, r.Detection.Bound/1000)
+	}
+	if least := r.Agents - r.Detection.Failed; r.Registered < least {
+		say("%d of %d agents were served at the end", r.Registered, least)
+	}
+	if due := float64(r.Agents-r.Detection.Failed) / r.Interval; r.Reports < 0.9*due {
+		say("%.0f reports came in a second, %.0f were due", r.Reports, due)
+	}
+	return all
+}
+
+// rounded has two digits that say something.
+func rounded(n int) int {
+	unit := 1
+	for n/unit >= 100 {
+		unit *= 10
+	}
+	return n / unit * unit
+}

@@ -1,0 +1,110 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/leasehold/leasehold/cmd/bench/trial"
+	"github.com/leasehold/leasehold/cmd/output"
+)
+
+// BenchAgents is the command bench agents.
+type BenchAgents struct {
+	Agents     int           `help:"How many (default: ${default})." default:"1000" placeholder:"N"`
+	For        time.Duration `help:"How long to measure once all are there (default: ${default})." default:"1m" placeholder:"DURATION"`
+	Failures   int           `help:"Agents that fail in that time: half fall silent, half lose their connection (default: one in a hundred each minute; at least 10, at most one in ten)." default:"-1" placeholder:"N"`
+	Churn      int           `help:"Agents that lose their connection in that time and come back a second later." placeholder:"N"`
+	BenchShard `embed:""`
+}
+
+// Run lets the agents in, measures, and tells what that came to.
+func (c *BenchAgents) Run(ctx context.Context, s *Session) error {
+	if err := c.check(); err != nil {
+		return err
+	}
+	plan := trial.AgentsPlan{For: c.For, Failures: c.failures(), Churn: c.Churn}
+	var r trial.Agents
+	err := c.run(ctx, s, c.Agents, 1, func(ctx context.Context, t *trial.Trial) (err error) {
+		r, err = t.Agents(ctx, plan)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	done, err := s.records(r)
+	if !done {
+		err = c.show(s, &r)
+	}
+	if err != nil {
+		return err
+	}
+	return s.benchVerdict(r.Verdict)
+}
+
+func (c *BenchAgents) check() error {
+	const help = "leasehold bench agents --help"
+	switch {
+	case c.For < time.Second:
+		return failure(Usage, help, "--for: %s: must be at least 1s", c.For)
+	case c.Failures < -1 || c.Failures > c.Agents/5:
+		return failure(Usage, help, "--failures: %d: must be 0 to %d, a fifth of the agents: more at once is a storm (leasehold bench storm)", c.Failures, c.Agents/5)
+	case c.Churn < 0 || c.Churn > c.Agents/2:
+		return failure(Usage, help, "--churn: %d: must be 0 to %d, half of the agents", c.Churn, c.Agents/2)
+	}
+	return c.BenchShard.check("agents", c.Agents)
+}
+
+// failures are so many that their times say something, and so few that they are no storm.
+func (c *BenchAgents) failures() int {
+	if c.Failures >= 0 {
+		return c.Failures
+	}
+	return min(max(10, int(float64(c.Agents)/100*c.For.Minutes())), c.Agents/10)
+}
+
+func (c *BenchAgents) show(s *Session, r *trial.Agents) error {
+	t := benchRows()
+	how := "each with its own connection over TLS"
+	if r.Shared > 0 {
+		how = fmt.Sprintf("on %s, unsecured", counted(r.Shared, "connection", "connections"))
+	}
+	t.Add("agents", fmt.Sprintf("%d every %s, lease %s, %s", r.Agents, c.Interval, time.Duration(r.LeaseTTL*float64(time.Second)), how))
+	t.Add("ramp-up", fmt.Sprintf("%.1fs until all were registered, %.1fs until all were found well", r.RampUp, r.Settled))
+	t.Add("reports", fmt.Sprintf("%.0f/s for %.0fs, %d not acknowledged", r.Reports, r.Measured, r.Unacknowledged))
+	t.Add("report to lease renewed", benchTimes(r.Latency))
+	t.Add("agents' own lateness", benchTimes(r.Late))
+	t.Add("failures seen", fmt.Sprintf("%d of %d  %s  bound %s", r.Detection.Seen, r.Detection.Failed, benchTimes(r.Detection.Lag), benchMillis(r.Detection.Bound)))
+	t.Add("false positives", fmt.Sprintf("%d, healthy leases lost %d, agents that came back %d", r.FalsePositives, r.LeasesLost, r.Churned))
+	t.Add("disturbances", fmt.Sprint(r.Disturbances)+orNothing(" last: ", r.Disturbance))
+	t.Add("etcd", fmt.Sprintf("%.0f renewals/s (mean %.1fms), %.0f writes/s", r.Renewals, r.RenewalMillis, r.Revisions))
+	t.Add("replica per agent", fmt.Sprintf("%s, %.1f goroutines", output.Bytes(uint64(max(0, r.MemoryPerAgent))), r.Goroutines))
+	for _, p := range r.Processes {
+		t.Add("process "+p.Name, fmt.Sprintf("%.2f cores  %s (most %s)  %d descriptors", p.Cores, output.Bytes(p.Memory), output.Bytes(p.MostMemory), p.Descriptors))
+	}
+	if err := t.Write(s.screen(), s.wide()); err != nil {
+		return err
+	}
+	var text string
+	for _, what := range slices.Sorted(maps.Keys(r.Troubles)) {
+		text += fmt.Sprintf("agents: %d times %s\n", r.Troubles[what], output.OneLine(what))
+	}
+	for _, w := range r.Wrongly {
+		text += "wrongly: " + output.OneLine(w) + "\n"
+	}
+	if r.Verdict.Carries {
+		text += r.Verdict.Text + "\n"
+	}
+	_, err := io.WriteString(s.env.Stdout, text)
+	return err
+}
+
+func orNothing(before, text string) string {
+	if text == "" {
+		return ""
+	}
+	return before + text
+}

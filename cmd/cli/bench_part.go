@@ -1,0 +1,66 @@
+package cli
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/leasehold/leasehold/cmd/bench/parts"
+	"github.com/leasehold/leasehold/cmd/bench/trial"
+	"github.com/leasehold/leasehold/store"
+)
+
+// BenchPart are the processes that a bench starts: this same program again.
+type BenchPart struct {
+	Etcd    BenchPartEtcd    `cmd:"" hidden:"" help:"An etcd with one member, for a bench."`
+	Replica BenchPartReplica `cmd:"" hidden:"" help:"A replica of the coordinator, for a bench."`
+	Crowd   BenchPartCrowd   `cmd:"" hidden:"" help:"Many agents, for a bench."`
+}
+
+// BenchPartEtcd is an etcd for a bench.
+type BenchPartEtcd struct {
+	Dir string `required:"" help:"Where its data goes." placeholder:"DIR"`
+}
+
+// Run serves until the bench ends it.
+func (c *BenchPartEtcd) Run(ctx context.Context, s *Session) error {
+	return parts.Serve(ctx, s.env.Stdin, s.env.Stdout, func(ctx context.Context, ready func(parts.Ready) error) error {
+		return parts.Etcd(ctx, c.Dir, s.env.Stderr, ready)
+	})
+}
+
+// BenchPartReplica is a replica for a bench.
+type BenchPartReplica struct {
+	ID      string `name:"id" required:"" help:"Its name."`
+	Listen  string `required:"" help:"Where agents are served."`
+	HTTP    string `name:"http" required:"" help:"Where it tells its numbers."`
+	PKI     string `name:"pki" required:"" help:"The shard's authorities."`
+	Dir     string `required:"" help:"What it keeps."`
+	Cloud   string `required:"" help:"The socket of the bench's machines."`
+	Etcd    string `help:"An etcd of the bench's own."`
+	Streams uint32 `help:"Of a connection that agents share."`
+}
+
+// Run serves until the bench ends it.
+func (c *BenchPartReplica) Run(ctx context.Context, s *Session) error {
+	return parts.Serve(ctx, s.env.Stdin, s.env.Stdout, func(ctx context.Context, ready func(parts.Ready) error) error {
+		return parts.Replica(ctx, parts.ReplicaOrder{
+			Shard: s.flags.Shard, ID: c.ID, Listen: c.Listen, HTTP: c.HTTP, PKI: c.PKI, Dir: c.Dir, Cloud: c.Cloud, Streams: c.Streams,
+			Log: s.env.Stderr, Version: s.env.Version,
+			Open: func(ctx context.Context, log *slog.Logger) (store.Store, func() error, error) {
+				return s.openBenchEtcd(ctx, c.Etcd, log)
+			},
+		}, ready)
+	})
+}
+
+// BenchPartCrowd are many agents for a bench.
+type BenchPartCrowd struct {
+	Socket string `required:"" help:"Where the bench tells it what to do."`
+}
+
+// Run has them live until the bench ends it.
+func (c *BenchPartCrowd) Run(ctx context.Context, s *Session) error {
+	return parts.Serve(ctx, s.env.Stdin, s.env.Stdout, func(ctx context.Context, ready func(parts.Ready) error) error {
+		return trial.ServeCrowd(ctx, c.Socket, ready)
+	})
+}
