@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,20 +18,23 @@ import (
 
 // Benches are the commands that measure what a machine carries.
 type Benches struct {
-	Agents BenchAgents `cmd:"" help:"See how many agents one shard carries on this machine, and how soon the failure of one is seen."`
-	Etcd   BenchEtcd   `cmd:"" help:"What this etcd can do: renewals, transactions, watches, and how many agents that is enough for."`
-	Plan   BenchPlan   `cmd:"" help:"Measure the planner alone, with a shard of any size in imagined time."`
-	Part   BenchPart   `cmd:"" hidden:"" help:"A process that a bench starts."`
+	Agents   BenchAgents   `cmd:"" help:"See how many agents one shard carries on this machine, and how soon the failure of one is seen."`
+	Failover BenchFailover `cmd:"" help:"Kill the replica that serves all agents, and see how soon another serves them."`
+	Storm    BenchStorm    `cmd:"" help:"Lose many agents at once, and see that nothing is replaced and nobody else harmed."`
+	Etcd     BenchEtcd     `cmd:"" help:"What this etcd can do: renewals, transactions, watches, and how many agents that is enough for."`
+	Plan     BenchPlan     `cmd:"" help:"Measure the planner alone, with a shard of any size in imagined time."`
+	Part     BenchPart     `cmd:"" hidden:"" help:"A process that a bench starts."`
 }
 
 // BenchShard are the flags of benches that run a whole shard.
 type BenchShard struct {
-	Interval  time.Duration `help:"How often each agent reports (default: ${default})." default:"10s" placeholder:"DURATION"`
-	LeaseTTL  time.Duration `name:"lease-ttl" help:"Silence for so long is loss; whole seconds (default: three intervals and 2s)." placeholder:"DURATION"`
-	Shared    int           `help:"Have all agents share so many connections to each replica, unsecured (default: each agent has its own, over TLS)." placeholder:"N"`
-	Ramp      float64       `help:"Agents that begin in a second (default: 300 over TLS, 2000 where connections are shared)." placeholder:"N"`
-	GroupSize int           `help:"Instances of each group (default: ${default})." default:"1000" placeholder:"N"`
-	UsedEtcd  bool          `help:"Use an etcd of --endpoints even if it holds something: whoever uses it will feel it."`
+	Interval     time.Duration `help:"How often each agent reports (default: ${default})." default:"10s" placeholder:"DURATION"`
+	LeaseTTL     time.Duration `name:"lease-ttl" help:"Silence for so long is loss; whole seconds (default: three intervals and 2s)." placeholder:"DURATION"`
+	Shared       int           `help:"Have all agents share so many connections to each replica, unsecured (default: each agent has its own, over TLS)." placeholder:"N"`
+	Ramp         float64       `help:"Agents that begin in a second (default: 300 over TLS, 2000 where connections are shared)." placeholder:"N"`
+	GroupSize    int           `help:"Instances of each group (default: ${default})." default:"1000" placeholder:"N"`
+	ReconnectMax time.Duration `help:"The longest that an agent waits before it tries again to be served (default: ${default}). So long, and half as long again, nobody is judged lost after a disturbance." default:"30s" placeholder:"DURATION"`
+	UsedEtcd     bool          `help:"Use an etcd of --endpoints even if it holds something: whoever uses it will feel it."`
 }
 
 // What agents begin in a second, if nobody says: some less than what was seen to be possible with everything on two processors.
@@ -46,6 +52,8 @@ func (b *BenchShard) check(command string, agents int) error {
 		return failure(Usage, help, "--shared: %d: must not be negative", b.Shared)
 	case b.Ramp < 0:
 		return failure(Usage, help, "--ramp: %g: must not be negative", b.Ramp)
+	case b.ReconnectMax < time.Second || b.ReconnectMax > 5*time.Minute:
+		return failure(Usage, help, "--reconnect-max: %s: must be 1s to 5m", b.ReconnectMax)
 	case b.GroupSize < 1 || b.GroupSize > 10_000:
 		return failure(Usage, help, "--group-size: %d: must be 1 to 10000", b.GroupSize)
 	}
@@ -98,7 +106,7 @@ func (b *BenchShard) config(s *Session, agents, replicas int) trial.Config {
 	}
 	return trial.Config{
 		Shard: "bench-" + s.env.RandomID()[:8], Agents: agents, Interval: b.Interval, LeaseTTL: b.LeaseTTL, GroupSize: b.GroupSize, Shared: b.Shared, Rate: rate,
-		Replicas: replicas,
+		Replicas: replicas, ReconnectMax: b.ReconnectMax,
 	}
 }
 
@@ -199,4 +207,39 @@ func benchMillis(ms float64) string {
 		return fmt.Sprintf("%.2fs", ms/1000)
 	}
 	return fmt.Sprintf("%.1fms", ms)
+}
+
+// benchSetting says what a trial was about.
+func benchSetting(r trial.Setting) string {
+	how := "each with its own connection over TLS"
+	if r.Shared > 0 {
+		how = fmt.Sprintf("on %s, unsecured", counted(r.Shared, "connection", "connections"))
+	}
+	seconds := func(x float64) time.Duration { return time.Duration(x * float64(time.Second)) }
+	return fmt.Sprintf("%d every %s, lease %s, %s", r.Agents, seconds(r.Interval), seconds(r.LeaseTTL), how)
+}
+
+func benchProcesses(t *output.Table, all []trial.Process) {
+	for _, p := range all {
+		t.Add("process "+p.Name, fmt.Sprintf("%.2f cores  %s (most %s)  %d descriptors", p.Cores, output.Bytes(p.Memory), output.Bytes(p.MostMemory), p.Descriptors))
+	}
+}
+
+// writeBench writes the table, what went wrong, and the verdict if that is good: a bad one is an error.
+func (s *Session) writeBench(t *output.Table, wrongly []string, troubles map[string]int, v trial.Verdict) error {
+	if err := t.Write(s.screen(), s.wide()); err != nil {
+		return err
+	}
+	var b strings.Builder
+	for _, what := range slices.Sorted(maps.Keys(troubles)) {
+		fmt.Fprintf(&b, "agents: %d times %s\n", troubles[what], output.OneLine(what))
+	}
+	for _, w := range wrongly {
+		fmt.Fprintf(&b, "wrongly: %s\n", output.OneLine(w))
+	}
+	if v.Carries {
+		b.WriteString(v.Text + "\n")
+	}
+	_, err := io.WriteString(s.env.Stdout, b.String())
+	return err
 }

@@ -3,9 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"io"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/leasehold/leasehold/cmd/bench/trial"
@@ -68,11 +65,7 @@ func (c *BenchAgents) failures() int {
 
 func (c *BenchAgents) show(s *Session, r *trial.Agents) error {
 	t := benchRows()
-	how := "each with its own connection over TLS"
-	if r.Shared > 0 {
-		how = fmt.Sprintf("on %s, unsecured", counted(r.Shared, "connection", "connections"))
-	}
-	t.Add("agents", fmt.Sprintf("%d every %s, lease %s, %s", r.Agents, c.Interval, time.Duration(r.LeaseTTL*float64(time.Second)), how))
+	t.Add("agents", benchSetting(r.Setting))
 	t.Add("ramp-up", fmt.Sprintf("%.1fs until all were registered, %.1fs until all were found well", r.RampUp, r.Settled))
 	t.Add("reports", fmt.Sprintf("%.0f/s for %.0fs, %d not acknowledged", r.Reports, r.Measured, r.Unacknowledged))
 	t.Add("report to lease renewed", benchTimes(r.Latency))
@@ -82,24 +75,8 @@ func (c *BenchAgents) show(s *Session, r *trial.Agents) error {
 	t.Add("disturbances", fmt.Sprint(r.Disturbances)+orNothing(" last: ", r.Disturbance))
 	t.Add("etcd", fmt.Sprintf("%.0f renewals/s (mean %.1fms), %.0f writes/s", r.Renewals, r.RenewalMillis, r.Revisions))
 	t.Add("replica per agent", fmt.Sprintf("%s, %.1f goroutines", output.Bytes(uint64(max(0, r.MemoryPerAgent))), r.Goroutines))
-	for _, p := range r.Processes {
-		t.Add("process "+p.Name, fmt.Sprintf("%.2f cores  %s (most %s)  %d descriptors", p.Cores, output.Bytes(p.Memory), output.Bytes(p.MostMemory), p.Descriptors))
-	}
-	if err := t.Write(s.screen(), s.wide()); err != nil {
-		return err
-	}
-	var text string
-	for _, what := range slices.Sorted(maps.Keys(r.Troubles)) {
-		text += fmt.Sprintf("agents: %d times %s\n", r.Troubles[what], output.OneLine(what))
-	}
-	for _, w := range r.Wrongly {
-		text += "wrongly: " + output.OneLine(w) + "\n"
-	}
-	if r.Verdict.Carries {
-		text += r.Verdict.Text + "\n"
-	}
-	_, err := io.WriteString(s.env.Stdout, text)
-	return err
+	benchProcesses(&t, r.Processes)
+	return s.writeBench(&t, r.Wrongly, r.Troubles, r.Verdict)
 }
 
 func orNothing(before, text string) string {

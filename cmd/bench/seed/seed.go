@@ -20,6 +20,8 @@ type Plan struct {
 	Zone      string
 	Interval  time.Duration // of reports
 	LeaseTTL  time.Duration // 0: as the interval has it
+	// ReconnectMax is the longest that an agent waits before it tries again; 0: as shards have it.
+	ReconnectMax time.Duration
 }
 
 // Shard is what was written.
@@ -50,6 +52,9 @@ func Write(ctx context.Context, st store.Store, p Plan) (Shard, error) {
 	settings := store.DefaultShardSettings()
 	settings.CreateRate, settings.CreateBurst = createRate, createRate
 	settings.EventsKept = store.Duration(time.Hour)
+	if p.ReconnectMax > 0 {
+		settings.ReconnectMax = store.Duration(p.ReconnectMax)
+	}
 	shard := store.Shard{Schema: store.Schema, ID: out.ID, Name: p.Shard, Created: now, Settings: settings}
 	rev, err := st.Commit(ctx, store.Txn{
 		Conditions: []store.Condition{store.Absent(keys.Shard())}, Writes: []store.Write{store.Put(keys.Shard(), store.Encode(shard))},

@@ -94,10 +94,15 @@ func (t *Trial) letIn(ctx context.Context, rampUp, settled *float64) error {
 	if err := t.startCrowd(ctx); err != nil {
 		return err
 	}
-	if err := t.crowds.add(t.shard.Instances); err != nil {
-		return err
-	}
+	var let int
 	err := t.awaitCrowd(ctx, "agents register", func(s crowd.Stats) (string, bool) {
+		due := int(t.cfg.Rate * time.Since(begun).Seconds())
+		if n := min(due, t.cfg.Agents, s.Registered+t.mostAhead()); n > let {
+			if err := t.crowds.add(t.shard.Instances[let:n]); err != nil {
+				t.note(err)
+			}
+			let = n
+		}
 		return of(s.Registered, t.cfg.Agents, "agents"), s.Registered == t.cfg.Agents
 	})
 	if err != nil {
@@ -111,6 +116,12 @@ func (t *Trial) letIn(ctx context.Context, rampUp, settled *float64) error {
 	*settled = time.Since(begun).Seconds()
 	return err
 }
+
+// mostAhead is how many agents may have begun that are not registered yet. More than the machine can let in come again and again, each time with
+// another handshake, until none gets through.
+func (t *Trial) mostAhead() int { return max(20, int(t.cfg.Rate*aheadFor.Seconds())) }
+
+const aheadFor = time.Second
 
 // calm waits until no grace keeps the leader from judging (SAFE-1).
 func (t *Trial) calm(ctx context.Context) error {
@@ -161,7 +172,11 @@ type reading struct {
 	usage    map[string]measure.Usage
 	seen     counts
 	revision int64
+	leader   string
 }
+
+// leads says whether a replica led.
+func (r *reading) leads(rep *replica) bool { return r.leader == rep.id }
 
 func (t *Trial) read(ctx context.Context) (r reading, err error) {
 	r.at, r.usage, r.seen = time.Now(), t.usage.read(), t.seen.count()
@@ -181,6 +196,9 @@ func (t *Trial) read(ctx context.Context) (r reading, err error) {
 		n, err := scrape(ctx, rep)
 		if err != nil {
 			return r, err
+		}
+		if n.sum("leasehold_leader", "") > 0 {
+			r.leader = rep.id
 		}
 		for k, v := range n {
 			r.numbers[k] += v
@@ -221,11 +239,7 @@ func (t *Trial) measured(ctx context.Context, p AgentsPlan, r *Agents) error {
 	harmed := h.harmed()
 	wrongly := t.seen.wrongly(harmed)
 	r.FalsePositives, r.LeasesLost = len(wrongly), t.seen.lost(harmed)
-	for _, id := range slices.Sorted(maps.Keys(wrongly)) {
-		if len(r.Wrongly) < mostNamed {
-			r.Wrongly = append(r.Wrongly, id+" "+wrongly[id])
-		}
-	}
+	r.Wrongly = named(wrongly)
 	now := t.seen.count()
 	r.Disturbances = now.disturbed - before.seen.disturbed
 	if r.Disturbances > 0 {

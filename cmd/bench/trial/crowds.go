@@ -92,7 +92,7 @@ func (c *crowds) stats() (crowd.Stats, error) {
 }
 
 // statsEvery is how often the agents are asked while something is waited for.
-const statsEvery = time.Second
+const statsEvery = 250 * time.Millisecond
 
 // awaitCrowd waits until the agents' own counts say that something is so.
 func (t *Trial) awaitCrowd(ctx context.Context, doing string, so func(crowd.Stats) (far string, done bool)) error {

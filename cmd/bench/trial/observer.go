@@ -253,6 +253,25 @@ func (o *observer) lost(harmed map[string]bool) (n int) {
 	return n
 }
 
+// endedOf counts those whose lease has ended and who have none now.
+func (o *observer) endedOf(ids []string) (n int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, id := range ids {
+		if !o.alive[id] {
+			n++
+		}
+	}
+	return n
+}
+
+// well are how many instances are healthy by their records, and how many have a lease.
+func (o *observer) well() (running, leased int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.phases[store.Running], len(o.alive)
+}
+
 // forget begins to count anew who was judged, given up and lost.
 func (o *observer) forget() {
 	o.mu.Lock()

@@ -22,14 +22,15 @@ import (
 
 // Config says what the shard is like.
 type Config struct {
-	Shard     string // its name, which no other has
-	Agents    int
-	Interval  time.Duration
-	LeaseTTL  time.Duration // 0: as the interval has it
-	GroupSize int
-	Shared    int     // connections of all agents to each replica; 0: each has its own, over TLS
-	Rate      float64 // agents that begin in a second
-	Replicas  int     // that there will be at most; more than one: agents keep a second connection warm
+	Shard        string // its name, which no other has
+	Agents       int
+	Interval     time.Duration
+	LeaseTTL     time.Duration // 0: as the interval has it
+	GroupSize    int
+	Shared       int           // connections of all agents to each replica; 0: each has its own, over TLS
+	Rate         float64       // agents that begin in a second
+	ReconnectMax time.Duration // the longest that an agent waits before it tries again
+	Replicas     int           // that there will be at most; more than one: agents keep a second connection warm
 }
 
 // Deps are what a trial works with.
@@ -96,6 +97,7 @@ func Begin(ctx context.Context, cfg Config, deps Deps) (*Trial, error) {
 	t.wrote = true
 	t.shard, err = seed.Write(ctx, t.store, seed.Plan{
 		Shard: cfg.Shard, Instances: cfg.Agents, GroupSize: cfg.GroupSize, Provider: cloud.Name, Zone: cloud.Zone, Interval: cfg.Interval, LeaseTTL: cfg.LeaseTTL,
+		ReconnectMax: cfg.ReconnectMax,
 	})
 	if err != nil {
 		return t, err
@@ -365,6 +367,7 @@ func (t *Trial) clear(failed error) error {
 			err = errors.Join(err, os.RemoveAll(filepath.Join(t.dir, e.Name())))
 		}
 	}
+	_ = os.Remove(t.dir) // which it refuses if there are logs
 	return err
 }
 

@@ -2,6 +2,8 @@ package trial
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -52,7 +54,29 @@ func (r *Agents) judge() Verdict {
 	}
 	v.About = rounded(max(v.About, r.Agents))
 	v.Text = fmt.Sprintf("this shard carries about %d agents at %s, limited by %s", v.About, every, v.Limit)
+	if v.About > 2*r.Agents {
+		v.Text += fmt.Sprintf("; that is reckoned from %d: try it with more", r.Agents)
+	}
 	return v
+}
+
+// said puts the verdict into words.
+func (v Verdict) said(kept, broken string) Verdict {
+	v.Carries, v.Text = len(v.Failed) == 0, kept
+	if !v.Carries {
+		v.Text = broken + ": " + strings.Join(v.Failed, "; ")
+	}
+	return v
+}
+
+// named are some of those that were wrongly judged, with why.
+func named(wrongly map[string]string) (some []string) {
+	for _, id := range slices.Sorted(maps.Keys(wrongly)) {
+		if len(some) < mostNamed {
+			some = append(some, id+" "+wrongly[id])
+		}
+	}
+	return some
 }
 
 // broken is what was promised and not kept.

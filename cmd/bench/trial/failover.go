@@ -1,0 +1,151 @@
+package trial
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/leasehold/leasehold/cmd/bench/crowd"
+	"github.com/leasehold/leasehold/cmd/bench/measure"
+)
+
+// Failover is what became of agents whose replica was killed.
+type Failover struct {
+	Setting
+	Served       int       `json:"served"`                     // agents that the killed replica had
+	Warm         bool      `json:"warm"`                       // they kept a connection to another replica ready
+	Outage       Times     `json:"outage"`                     // of each, from losing the replica to the next lease renewed
+	Last         float64   `json:"last_served_seconds"`        // from the kill until all were served again
+	Led          bool      `json:"killed_led"`                 // the killed replica was the leader
+	LeasesLost   int       `json:"leases_lost"`                //
+	Judged       int       `json:"judged"`                     // instances that were taken for failed, or given up
+	Wrongly      []string  `json:"wrongly,omitempty"`          // the first of them
+	Cold         float64   `json:"cold_seconds"`               // in which as many agents connect anew to the same replica
+	Ratio        float64   `json:"ratio"`                      // of the two
+	Disturbances int       `json:"disturbances"`               //
+	Processes    []Process `json:"processes_until_all_served"` //
+	Verdict      Verdict   `json:"verdict"`
+}
+
+// mostOutage is how long all is waited for before the bench gives up.
+const mostOutage = 10 * time.Minute
+
+// Failover kills the replica that serves all agents.
+func (t *Trial) Failover(ctx context.Context) (Failover, error) {
+	machine, err := measure.ReadMachine(runtime.GOMAXPROCS(0))
+	if err != nil {
+		return Failover{}, err
+	}
+	r := Failover{Setting: t.setting(machine), Warm: t.cfg.Shared == 0}
+	if err := t.prepareFailover(ctx); err != nil {
+		return r, err
+	}
+	first := t.replicas[0]
+	t.seen.forget()
+	before, err := t.read(ctx)
+	if err != nil {
+		return r, err
+	}
+	r.Served, r.Led = before.stats.Served[first.id], before.leads(first)
+	killed := time.Now()
+	first.killed = true
+	if err := first.Kill(); err != nil {
+		return r, err
+	}
+	after, err := t.awaitOutages(ctx, "agents find another replica", before.stats, killed)
+	if err != nil {
+		return r, err
+	}
+	r.Last = time.Since(killed).Seconds()
+	outage := after.Outage.Since(before.stats.Outage)
+	r.Outage = timesOf(outage)
+	r.Processes = t.usage.between(before.usage, t.usage.read())
+	// Whoever is to be judged lost is judged once the grace is over.
+	if err := t.calm(ctx); err != nil {
+		return r, err
+	}
+	if err := t.pass(ctx, "seeing whether anybody is judged", t.shard.LeaseTTL+detectWithin); err != nil {
+		return r, err
+	}
+	wrongly := t.seen.wrongly(nil)
+	r.LeasesLost, r.Judged, r.Wrongly = t.seen.lost(nil), len(wrongly), named(wrongly)
+	r.Disturbances = t.seen.count().disturbed - before.seen.disturbed
+	if r.Cold, err = t.comeCold(ctx); err != nil {
+		return r, err
+	}
+	if r.Cold > 0 {
+		r.Ratio = r.Last / r.Cold
+	}
+	r.Verdict = r.judge()
+	return r, nil
+}
+
+// prepareFailover has the first replica serve all agents before there is another, and then waits until they know that.
+func (t *Trial) prepareFailover(ctx context.Context) error {
+	var rampUp, settled float64
+	if err := t.letIn(ctx, &rampUp, &settled); err != nil {
+		return err
+	}
+	for _, r := range t.replicas[1:] {
+		if err := t.startReplica(ctx, r); err != nil {
+			return err
+		}
+	}
+	if t.cfg.Shared == 0 {
+		err := t.awaitCrowd(ctx, "agents make a second connection", func(s crowd.Stats) (string, bool) {
+			n := s.Connections - t.cfg.Agents
+			return of(max(0, n), t.cfg.Agents, "agents"), n >= t.cfg.Agents && s.Registered == t.cfg.Agents
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return t.calm(ctx)
+}
+
+// awaitOutages waits until each agent that was served has lost its replica and had its lease renewed by another.
+func (t *Trial) awaitOutages(ctx context.Context, doing string, before crowd.Stats, since time.Time) (after crowd.Stats, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, mostOutage, fmt.Errorf("not all agents are served again after %s", mostOutage))
+	defer cancel()
+	err = t.awaitCrowd(ctx, doing, func(s crowd.Stats) (string, bool) {
+		after = s
+		n := int(s.Outage.N - before.Outage.N)
+		return of(min(n, t.cfg.Agents), t.cfg.Agents, fmt.Sprintf("agents after %.1fs", time.Since(since).Seconds())), n >= t.cfg.Agents && s.Registered == t.cfg.Agents
+	})
+	return after, err
+}
+
+// comeCold cuts all connections and has the agents come anew, each with a handshake.
+func (t *Trial) comeCold(ctx context.Context) (seconds float64, err error) {
+	if err := t.crowds.silence(t.shard.Instances, crowd.Cut); err != nil {
+		return 0, err
+	}
+	err = t.awaitCrowd(ctx, "cutting all connections", func(s crowd.Stats) (string, bool) {
+		return of(s.Silent, t.cfg.Agents, "agents"), s.Silent == t.cfg.Agents
+	})
+	if err != nil {
+		return 0, err
+	}
+	begun := time.Now()
+	if err := t.crowds.bringBack(t.shard.Instances); err != nil {
+		return 0, err
+	}
+	err = t.awaitCrowd(ctx, "agents come cold", func(s crowd.Stats) (string, bool) {
+		return of(s.Registered, t.cfg.Agents, "agents"), s.Registered == t.cfg.Agents
+	})
+	return time.Since(begun).Seconds(), err
+}
+
+func (r *Failover) judge() Verdict {
+	var v Verdict
+	if r.LeasesLost > 0 {
+		v.Failed = append(v.Failed, fmt.Sprintf("%d leases ended", r.LeasesLost))
+	}
+	if r.Judged > 0 {
+		v.Failed = append(v.Failed, fmt.Sprintf("%d instances were taken for failed", r.Judged))
+	}
+	return v.said(
+		fmt.Sprintf("all %d agents of a replica that was killed were served by another within %.1fs, and no lease was lost; as many that come cold take %.1fs (%.2f of that)", r.Served, r.Last, r.Cold, r.Ratio),
+		fmt.Sprintf("a replica of %d agents does not die without harm", r.Served))
+}

@@ -1,0 +1,95 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/leasehold/leasehold/cmd/cli"
+	"github.com/leasehold/leasehold/cmd/rights"
+	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/etcdstore"
+)
+
+// TestMain is also the program that a bench starts again for its parts.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 2 && os.Args[1] == "bench" && os.Args[2] == "part" {
+		os.Exit(int(cli.Run(context.Background(), environment(os.Stdout, os.Stderr), os.Args[1:])))
+	}
+	goleak.VerifyTestMain(m)
+}
+
+func environment(out, aside interface{ Write([]byte) (int, error) }) cli.Env {
+	return cli.Env{
+		Stdin: os.Stdin, Stdout: out, Stderr: aside, Now: time.Now, User: "tester@here", Version: "test",
+		RandomID: func() string { return strings.ToLower(rand.Text()) },
+		Open: func(ctx context.Context, c cli.Connection) (store.Store, func() error, error) {
+			st, err := etcdstore.Open(ctx, etcdstore.Config{Endpoints: c.Endpoints, Logger: c.Logger})
+			if err != nil {
+				return nil, nil, err
+			}
+			return st, st.Close, nil
+		},
+		Rights: func(context.Context, cli.Connection) (rights.Etcd, func() error, error) {
+			return nil, nil, errors.New("no bench asks for rights")
+		},
+		Edit: func(context.Context, string) error { return errors.New("no bench edits") },
+		Ask:  func(context.Context, string) ([]byte, error) { return nil, errors.New("no bench asks") },
+	}
+}
+
+// quick makes a bench as short as it can be: agents return within moments, so that no grace is long.
+var quick = []string{"--interval", "1s", "--lease-ttl", "6s", "--reconnect-max", "1s"}
+
+// longest is until something must have happened, on the slowest machine.
+const longest = 5 * time.Minute
+
+// said is what a command says, while it says it.
+type said struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+	more chan struct{}
+}
+
+func (s *said) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case s.more <- struct{}{}:
+	default:
+	}
+	return s.text.Write(p)
+}
+
+func (s *said) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
+}
+
+// run runs a bench to its end.
+func run(ctx context.Context, t *testing.T, args ...string) (code cli.Code, stdout, stderr string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(ctx, longest)
+	defer cancel()
+	var out, aside said
+	code = cli.Run(ctx, environment(&out, &aside), append([]string{"bench"}, args...))
+	return code, out.String(), aside.String()
+}
+
+// nothingLeft fails if files of a bench are left.
+func nothingLeft(t *testing.T) {
+	t.Helper()
+	if left, err := filepath.Glob(filepath.Join(os.TempDir(), "leasehold-bench-*")); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
