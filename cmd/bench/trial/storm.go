@@ -146,8 +146,10 @@ func (r *Storm) judge() Verdict {
 		n    int
 		what string
 	}{
-		{r.Replaced, "of the lost were given up"}, {r.Made, "machines were made"},
-		{r.HealthyLost, "leases of healthy agents ended"}, {r.HealthyHurt, "healthy instances were taken for failed"},
+		{r.Replaced, "of the lost were given up"},
+		{r.Made, "machines were made"},
+		{r.HealthyLost, "leases of healthy agents ended"},
+		{r.HealthyHurt, "healthy instances were taken for failed"},
 	} {
 		if f.n > 0 {
 			v.Failed = append(v.Failed, fmt.Sprintf("%d %s", f.n, f.what))
