@@ -226,6 +226,7 @@ func (t *Trial) measured(ctx context.Context, p AgentsPlan, r *Agents) error {
 	if err != nil {
 		return err
 	}
+	h.returnAll()
 	after, err := t.read(ctx)
 	if err != nil {
 		return err
@@ -313,9 +314,12 @@ func newHarm(t *Trial, p AgentsPlan) *harm {
 // briefly is how long an agent is away that comes back.
 const briefly = time.Second
 
+// harmUntil is the share of the time that is measured in which harm is done.
+const harmUntil = 0.9
+
 // due does as much harm as is due after so much time. Failures end before the last tenth of it, so that they are seen at the same load.
 func (h *harm) due(passed time.Duration) {
-	share := min(1, float64(passed)/float64(h.plan.For)/0.9)
+	share := min(1, float64(passed)/float64(h.plan.For)/harmUntil)
 	var cut, mute []string
 	for len(h.failed) < int(share*float64(h.plan.Failures)) && len(h.order) > 0 {
 		id := h.next()
@@ -337,6 +341,18 @@ func (h *harm) due(passed time.Duration) {
 		if err != nil {
 			h.t.note(err)
 		}
+	}
+}
+
+// returnAll brings back who is still away for a moment.
+func (h *harm) returnAll() {
+	var back []string
+	for _, a := range h.away {
+		back = append(back, a.id)
+	}
+	h.away = nil
+	if err := h.t.crowds.bringBack(back); err != nil {
+		h.t.note(err)
 	}
 }
 
