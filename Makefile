@@ -102,6 +102,10 @@ bench-detect: ## how soon harm is noticed and a replacement requested, with real
 	scripts/test-needs.sh
 	go run ./tests/detect $(ARGS)
 
+.PHONY: bench-compare
+bench-compare: build ## Leasehold beside agents that are clients of etcd, on this machine: ten minutes (ARGS="--agents 5000 -o json")
+	bin/leasehold bench compare $(ARGS)
+
 .PHONY: fuzz
 fuzz: ## give everything that reads what others wrote anything at all, each for a while (FUZZTIME=30s, PACKAGES=…)
 	FUZZTIME=$(or $(FUZZTIME),30s) scripts/fuzz.sh $(PACKAGES)

@@ -23,6 +23,7 @@ type Benches struct {
 	Storm    BenchStorm    `cmd:"" help:"Lose many agents at once, and see that nothing is replaced and nobody else harmed."`
 	Etcd     BenchEtcd     `cmd:"" help:"What this etcd can do: renewals, transactions, watches, and how many agents that is enough for."`
 	Plan     BenchPlan     `cmd:"" help:"Measure the planner alone, with a shard of any size in imagined time."`
+	Compare  BenchCompare  `cmd:"" help:"Leasehold beside agents that are clients of etcd: what each costs, and who is declared dead when something stands still."`
 	Part     BenchPart     `cmd:"" hidden:"" help:"A process that a bench starts."`
 }
 

@@ -13,6 +13,7 @@ import (
 type BenchPart struct {
 	Etcd    BenchPartEtcd    `cmd:"" hidden:"" help:"An etcd with one member, for a bench."`
 	Replica BenchPartReplica `cmd:"" hidden:"" help:"A replica of the coordinator, for a bench."`
+	Rival   BenchPartRival   `cmd:"" hidden:"" help:"What Leasehold is compared with, for a bench."`
 	Crowd   BenchPartCrowd   `cmd:"" hidden:"" help:"Many agents, for a bench."`
 }
 
