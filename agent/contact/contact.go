@@ -50,6 +50,12 @@ type line struct {
 	heard    time.Time // when it last said anything
 }
 
+// booking is when a replica that has no room for us now has told us to come again; the soonest, if several have.
+type booking struct {
+	address string
+	at      time.Time // zero: there is none
+}
+
 type sent struct {
 	sequence uint64
 	at       time.Time
@@ -69,6 +75,8 @@ type Contact struct {
 	serving  *line
 	trying   *line
 	restless bool // the serving stream renews nothing: look for a better one
+
+	booking booking
 
 	failures int  // in a row, since the last acknowledgement
 	stale    bool // the last refusal was for a stale epoch: a second one in a row is a failure

@@ -39,6 +39,12 @@ func refused(s Stream, why protocol.Refused_Reason, stored uint64) Event {
 	return Heard{s, &message{Kind: &protocol.GatewayMessage_Refused{Refused: &protocol.Refused{Reason: why, StoredEpoch: stored}}}}
 }
 
+func crowded(s Stream, after time.Duration) Event {
+	return Heard{s, &message{Kind: &protocol.GatewayMessage_Refused{Refused: &protocol.Refused{
+		Reason: protocol.Refused_UNAVAILABLE, After: durationpb.New(after),
+	}}}}
+}
+
 func ack(s Stream, sequence uint64, lease int64) Event {
 	return Heard{s, &message{Kind: &protocol.GatewayMessage_Ack{Ack: &protocol.Ack{Sequence: sequence, Lease: lease}}}}
 }

@@ -98,6 +98,7 @@ func (c *Contact) welcomed(now time.Time, w *protocol.Welcome) []Order {
 		orders = append(orders, Close{Stream: c.serving.stream, Goodbye: protocol.Goodbye_MOVING, Why: "welcomed by another replica"})
 	}
 	c.serving, c.trying, c.restless, c.stale = l, nil, false, false
+	c.booking = booking{}
 	set := func(to *time.Duration, from time.Duration) {
 		if from > 0 {
 			*to = from
@@ -221,6 +222,9 @@ func (c *Contact) refused(now time.Time, l *line, r *protocol.Refused) []Order {
 
 	default: // UNAVAILABLE, or a reason that only a newer replica knows: another replica may take us
 		c.lost(now, l)
+		if after := r.GetAfter().AsDuration(); after > 0 {
+			c.told(now, l, after)
+		}
 		return append(orders, note)
 	}
 }

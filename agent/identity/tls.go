@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"bytes"
 	"crypto/tls"
 	"crypto/x509"
 	"time"
@@ -48,10 +49,25 @@ func ClientConfig(shard string, own *tls.Certificate, trust Trust, times ...time
 		},
 	}
 	if own != nil {
+		own = withoutRoot(own, trust)
 		// Whatever authorities the server names: it may not know ours yet, and an agent that shows nothing is told nothing.
 		c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return own, nil }
 	}
 	return c
+}
+
+// withoutRoot leaves the authority out of what is shown, if it has certified itself: who does not know it already believes it no more for seeing it, and a
+// coordinator keeps what it is shown as long as the connection lasts.
+func withoutRoot(own *tls.Certificate, trust Trust) *tls.Certificate {
+	last := len(own.Certificate) - 1
+	for _, c := range trust.Authorities {
+		if last > 0 && bytes.Equal(c.Raw, own.Certificate[last]) && bytes.Equal(c.RawIssuer, c.RawSubject) {
+			shown := *own
+			shown.Certificate = own.Certificate[:last:last]
+			return &shown
+		}
+	}
+	return own
 }
 
 // verifyServer is what the standard library does for a client, at a time of our choice.

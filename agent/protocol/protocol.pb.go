@@ -941,6 +941,7 @@ type Refused struct {
 	Reason        Refused_Reason         `protobuf:"varint,1,opt,name=reason,proto3,enum=leasehold.agent.v1.Refused_Reason" json:"reason,omitempty"`
 	Message       string                 `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
 	StoredEpoch   uint64                 `protobuf:"varint,3,opt,name=stored_epoch,json=storedEpoch,proto3" json:"stored_epoch,omitempty"`
+	After         *durationpb.Duration   `protobuf:"bytes,4,opt,name=after,proto3" json:"after,omitempty"` // with UNAVAILABLE: this replica has room for the agent after so long; absent: it does not know
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -994,6 +995,13 @@ func (x *Refused) GetStoredEpoch() uint64 {
 		return x.StoredEpoch
 	}
 	return 0
+}
+
+func (x *Refused) GetAfter() *durationpb.Duration {
+	if x != nil {
+		return x.After
+	}
+	return nil
 }
 
 // Ack says that the lease was renewed by the report with this sequence number.
@@ -2899,11 +2907,12 @@ const file_protocol_proto_rawDesc = "" +
 	"\rreconnect_max\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\freconnectMax\x12\"\n" +
 	"\fcoordinators\x18\a \x03(\tR\fcoordinators\x12,\n" +
 	"\x03now\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\x03now\x12\x1a\n" +
-	"\bprotocol\x18\t \x01(\rR\bprotocol\"\xb6\x02\n" +
+	"\bprotocol\x18\t \x01(\rR\bprotocol\"\xe7\x02\n" +
 	"\aRefused\x12:\n" +
 	"\x06reason\x18\x01 \x01(\x0e2\".leasehold.agent.v1.Refused.ReasonR\x06reason\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12!\n" +
-	"\fstored_epoch\x18\x03 \x01(\x04R\vstoredEpoch\"\xb1\x01\n" +
+	"\fstored_epoch\x18\x03 \x01(\x04R\vstoredEpoch\x12/\n" +
+	"\x05after\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x05after\"\xb1\x01\n" +
 	"\x06Reason\x12\x16\n" +
 	"\x12REASON_UNSPECIFIED\x10\x00\x12\x0f\n" +
 	"\vUNAVAILABLE\x10\x01\x12\v\n" +
@@ -3164,49 +3173,50 @@ var file_protocol_proto_depIdxs = []int32{
 	38, // 19: leasehold.agent.v1.Welcome.reconnect_max:type_name -> google.protobuf.Duration
 	37, // 20: leasehold.agent.v1.Welcome.now:type_name -> google.protobuf.Timestamp
 	0,  // 21: leasehold.agent.v1.Refused.reason:type_name -> leasehold.agent.v1.Refused.Reason
-	35, // 22: leasehold.agent.v1.Wanted.vars:type_name -> leasehold.agent.v1.Wanted.VarsEntry
-	26, // 23: leasehold.agent.v1.Wanted.drain:type_name -> leasehold.agent.v1.Drain
-	18, // 24: leasehold.agent.v1.Wanted.notices:type_name -> leasehold.agent.v1.NoticeSource
-	19, // 25: leasehold.agent.v1.Wanted.checks:type_name -> leasehold.agent.v1.CheckSpec
-	17, // 26: leasehold.agent.v1.Wanted.on_lease_lost:type_name -> leasehold.agent.v1.LeaseLost
-	16, // 27: leasehold.agent.v1.Wanted.secrets:type_name -> leasehold.agent.v1.Secret
-	38, // 28: leasehold.agent.v1.CheckSpec.interval:type_name -> google.protobuf.Duration
-	38, // 29: leasehold.agent.v1.CheckSpec.timeout:type_name -> google.protobuf.Duration
-	20, // 30: leasehold.agent.v1.CheckSpec.http:type_name -> leasehold.agent.v1.HTTPCheck
-	21, // 31: leasehold.agent.v1.CheckSpec.tcp:type_name -> leasehold.agent.v1.TCPCheck
-	22, // 32: leasehold.agent.v1.CheckSpec.grpc:type_name -> leasehold.agent.v1.GRPCCheck
-	23, // 33: leasehold.agent.v1.CheckSpec.exec:type_name -> leasehold.agent.v1.ExecCheck
-	24, // 34: leasehold.agent.v1.CheckSpec.process:type_name -> leasehold.agent.v1.ProcessCheck
-	36, // 35: leasehold.agent.v1.HTTPCheck.headers:type_name -> leasehold.agent.v1.HTTPCheck.HeadersEntry
-	25, // 36: leasehold.agent.v1.HTTPCheck.tls:type_name -> leasehold.agent.v1.TLSOptions
-	25, // 37: leasehold.agent.v1.GRPCCheck.tls:type_name -> leasehold.agent.v1.TLSOptions
-	38, // 38: leasehold.agent.v1.Drain.timeout:type_name -> google.protobuf.Duration
-	37, // 39: leasehold.agent.v1.Report.sent:type_name -> google.protobuf.Timestamp
-	38, // 40: leasehold.agent.v1.Report.machine_uptime:type_name -> google.protobuf.Duration
-	30, // 41: leasehold.agent.v1.Report.checks:type_name -> leasehold.agent.v1.Check
-	31, // 42: leasehold.agent.v1.Report.host:type_name -> leasehold.agent.v1.Host
-	33, // 43: leasehold.agent.v1.Report.workload_exit:type_name -> leasehold.agent.v1.WorkloadExit
-	29, // 44: leasehold.agent.v1.Report.notice:type_name -> leasehold.agent.v1.Notice
-	28, // 45: leasehold.agent.v1.Report.certificate:type_name -> leasehold.agent.v1.OwnCertificate
-	37, // 46: leasehold.agent.v1.OwnCertificate.ends:type_name -> google.protobuf.Timestamp
-	38, // 47: leasehold.agent.v1.Notice.in:type_name -> google.protobuf.Duration
-	37, // 48: leasehold.agent.v1.Notice.at:type_name -> google.protobuf.Timestamp
-	37, // 49: leasehold.agent.v1.Check.since:type_name -> google.protobuf.Timestamp
-	38, // 50: leasehold.agent.v1.Check.took:type_name -> google.protobuf.Duration
-	32, // 51: leasehold.agent.v1.Host.windows:type_name -> leasehold.agent.v1.HostWindow
-	38, // 52: leasehold.agent.v1.HostWindow.span:type_name -> google.protobuf.Duration
-	38, // 53: leasehold.agent.v1.HostWindow.covered:type_name -> google.protobuf.Duration
-	37, // 54: leasehold.agent.v1.WorkloadExit.at:type_name -> google.protobuf.Timestamp
-	1,  // 55: leasehold.agent.v1.Goodbye.kind:type_name -> leasehold.agent.v1.Goodbye.Kind
-	6,  // 56: leasehold.agent.v1.Gateway.Session:input_type -> leasehold.agent.v1.AgentMessage
-	2,  // 57: leasehold.agent.v1.Gateway.Join:input_type -> leasehold.agent.v1.JoinRequest
-	7,  // 58: leasehold.agent.v1.Gateway.Session:output_type -> leasehold.agent.v1.GatewayMessage
-	3,  // 59: leasehold.agent.v1.Gateway.Join:output_type -> leasehold.agent.v1.Certificate
-	58, // [58:60] is the sub-list for method output_type
-	56, // [56:58] is the sub-list for method input_type
-	56, // [56:56] is the sub-list for extension type_name
-	56, // [56:56] is the sub-list for extension extendee
-	0,  // [0:56] is the sub-list for field type_name
+	38, // 22: leasehold.agent.v1.Refused.after:type_name -> google.protobuf.Duration
+	35, // 23: leasehold.agent.v1.Wanted.vars:type_name -> leasehold.agent.v1.Wanted.VarsEntry
+	26, // 24: leasehold.agent.v1.Wanted.drain:type_name -> leasehold.agent.v1.Drain
+	18, // 25: leasehold.agent.v1.Wanted.notices:type_name -> leasehold.agent.v1.NoticeSource
+	19, // 26: leasehold.agent.v1.Wanted.checks:type_name -> leasehold.agent.v1.CheckSpec
+	17, // 27: leasehold.agent.v1.Wanted.on_lease_lost:type_name -> leasehold.agent.v1.LeaseLost
+	16, // 28: leasehold.agent.v1.Wanted.secrets:type_name -> leasehold.agent.v1.Secret
+	38, // 29: leasehold.agent.v1.CheckSpec.interval:type_name -> google.protobuf.Duration
+	38, // 30: leasehold.agent.v1.CheckSpec.timeout:type_name -> google.protobuf.Duration
+	20, // 31: leasehold.agent.v1.CheckSpec.http:type_name -> leasehold.agent.v1.HTTPCheck
+	21, // 32: leasehold.agent.v1.CheckSpec.tcp:type_name -> leasehold.agent.v1.TCPCheck
+	22, // 33: leasehold.agent.v1.CheckSpec.grpc:type_name -> leasehold.agent.v1.GRPCCheck
+	23, // 34: leasehold.agent.v1.CheckSpec.exec:type_name -> leasehold.agent.v1.ExecCheck
+	24, // 35: leasehold.agent.v1.CheckSpec.process:type_name -> leasehold.agent.v1.ProcessCheck
+	36, // 36: leasehold.agent.v1.HTTPCheck.headers:type_name -> leasehold.agent.v1.HTTPCheck.HeadersEntry
+	25, // 37: leasehold.agent.v1.HTTPCheck.tls:type_name -> leasehold.agent.v1.TLSOptions
+	25, // 38: leasehold.agent.v1.GRPCCheck.tls:type_name -> leasehold.agent.v1.TLSOptions
+	38, // 39: leasehold.agent.v1.Drain.timeout:type_name -> google.protobuf.Duration
+	37, // 40: leasehold.agent.v1.Report.sent:type_name -> google.protobuf.Timestamp
+	38, // 41: leasehold.agent.v1.Report.machine_uptime:type_name -> google.protobuf.Duration
+	30, // 42: leasehold.agent.v1.Report.checks:type_name -> leasehold.agent.v1.Check
+	31, // 43: leasehold.agent.v1.Report.host:type_name -> leasehold.agent.v1.Host
+	33, // 44: leasehold.agent.v1.Report.workload_exit:type_name -> leasehold.agent.v1.WorkloadExit
+	29, // 45: leasehold.agent.v1.Report.notice:type_name -> leasehold.agent.v1.Notice
+	28, // 46: leasehold.agent.v1.Report.certificate:type_name -> leasehold.agent.v1.OwnCertificate
+	37, // 47: leasehold.agent.v1.OwnCertificate.ends:type_name -> google.protobuf.Timestamp
+	38, // 48: leasehold.agent.v1.Notice.in:type_name -> google.protobuf.Duration
+	37, // 49: leasehold.agent.v1.Notice.at:type_name -> google.protobuf.Timestamp
+	37, // 50: leasehold.agent.v1.Check.since:type_name -> google.protobuf.Timestamp
+	38, // 51: leasehold.agent.v1.Check.took:type_name -> google.protobuf.Duration
+	32, // 52: leasehold.agent.v1.Host.windows:type_name -> leasehold.agent.v1.HostWindow
+	38, // 53: leasehold.agent.v1.HostWindow.span:type_name -> google.protobuf.Duration
+	38, // 54: leasehold.agent.v1.HostWindow.covered:type_name -> google.protobuf.Duration
+	37, // 55: leasehold.agent.v1.WorkloadExit.at:type_name -> google.protobuf.Timestamp
+	1,  // 56: leasehold.agent.v1.Goodbye.kind:type_name -> leasehold.agent.v1.Goodbye.Kind
+	6,  // 57: leasehold.agent.v1.Gateway.Session:input_type -> leasehold.agent.v1.AgentMessage
+	2,  // 58: leasehold.agent.v1.Gateway.Join:input_type -> leasehold.agent.v1.JoinRequest
+	7,  // 59: leasehold.agent.v1.Gateway.Session:output_type -> leasehold.agent.v1.GatewayMessage
+	3,  // 60: leasehold.agent.v1.Gateway.Join:output_type -> leasehold.agent.v1.Certificate
+	59, // [59:61] is the sub-list for method output_type
+	57, // [57:59] is the sub-list for method input_type
+	57, // [57:57] is the sub-list for extension type_name
+	57, // [57:57] is the sub-list for extension extendee
+	0,  // [0:57] is the sub-list for field type_name
 }
 
 func init() { file_protocol_proto_init() }

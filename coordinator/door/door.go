@@ -169,6 +169,7 @@ func (d *Door) finish(c *caller, name string) (gone *caller, why string) {
 		return gone, ""
 	}
 	c.clock.Stop()
+	c.clock = nil // a named one may stay: nothing of what is over is kept for it
 	of := d.named[name]
 	if of == nil {
 		of = list.New()
@@ -206,7 +207,9 @@ func (d *Door) drop(c *caller, why string) {
 
 func (d *Door) leave(c *caller, why string) {
 	c.state, c.why = gone, why
-	c.clock.Stop()
+	if c.clock != nil {
+		c.clock.Stop()
+	}
 	close(c.left)
 	d.all--
 }

@@ -93,7 +93,6 @@ func (s *session) open(ctx context.Context) *protocol.Refused {
 	}
 	s.accepted = time.Now()
 	s.overdue = time.AfterFunc(s.overdueAfter(), s.becomeOverdue)
-	s.recallReport(ctx)
 	return nil
 }
 
@@ -107,23 +106,35 @@ func (s *session) register(ctx context.Context, write func(ctx context.Context, 
 	if s.g.leaving() {
 		return &protocol.Refused{Reason: protocol.Refused_UNAVAILABLE, Message: "this replica stops: go to another"}
 	}
-	if err := s.g.letIn(ctx); err != nil {
+	leave, err := s.g.letIn(ctx)
+	var many *crowded
+	switch {
+	case errors.As(err, &many):
+		return many.refused()
+	case err != nil:
 		return &protocol.Refused{Reason: protocol.Refused_UNAVAILABLE, Message: err.Error()}
 	}
-	defer s.g.opening.give()
+	defer leave()
 	if err := s.turn.take(ctx); err != nil { // nobody else knows the session yet
 		return &protocol.Refused{Reason: protocol.Refused_UNAVAILABLE, Message: err.Error()}
 	}
 	defer s.turn.give()
 	var refusal *protocol.Refused
-	recorded := false
-	err := retryConflicts(ctx, func() error {
-		f, err := s.read(ctx)
-		recorded = f.instance.Present()
-		if err != nil {
-			return err
+	recorded, looked := false, false
+	err = retryConflicts(ctx, func() error {
+		f, enough := s.known()
+		if looked || !enough || s.mayOpen(f) != nil { // what the picture shows is never enough to refuse
+			var err error
+			if f, err = s.read(ctx); err != nil {
+				recorded = f.instance.Present()
+				return err
+			}
 		}
-		if refusal = s.mayOpen(ctx, f); refusal != nil {
+		recorded, looked = true, true
+		if refusal = s.mayOpen(f); refusal != nil {
+			if refusal.GetReason() == protocol.Refused_BOOT_CONFLICT {
+				s.g.noteConflict(ctx, s, f.alive.Record)
+			}
 			return nil
 		}
 		s.want(f.instance)
@@ -145,14 +156,28 @@ func (s *session) register(ctx context.Context, write func(ctx context.Context, 
 	}
 }
 
+// known is what the picture shows of the instance, if an agent could be let in by that. It may be old, which the transaction would find.
+func (s *session) known() (f found, enough bool) {
+	keys := s.g.cfg.Keys
+	f.alive.Key = keys.Alive(s.instance)
+	s.g.deps.Picture.View(func(c *picture.Content) {
+		f.instance = c.Instances[s.instance]
+		enough = f.instance.Present() && f.instance.Record.Phase != store.Deleting &&
+			c.Unreadable[keys.Instance(s.instance)] == "" && c.Unreadable[keys.Alive(s.instance)] == ""
+		if alive, has := c.Alive[s.instance]; has {
+			f.alive = alive
+		}
+	})
+	return f, enough
+}
+
 // mayOpen applies DET-18 to what is stored.
-func (s *session) mayOpen(ctx context.Context, f found) *protocol.Refused {
+func (s *session) mayOpen(f found) *protocol.Refused {
 	if !f.alive.Present() {
 		return nil
 	}
 	a := f.alive.Record
 	if a.BootID != s.bootID && (a.State == store.StreamOpen || a.State == store.StreamOverdue) && s.g.mayBeServed(a) {
-		s.g.noteConflict(ctx, s, a)
 		return &protocol.Refused{Reason: protocol.Refused_BOOT_CONFLICT, Message: "another boot of this instance has an open stream; if that machine is gone, its lease ends within " + s.ttlOf(f)}
 	}
 	if a.BootID == s.bootID && a.Epoch >= s.epoch && !s.ownWrite(f) {

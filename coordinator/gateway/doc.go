@@ -4,6 +4,7 @@
 //	gateway.go      the sessions there are, and what they share
 //	watcher.go      what etcd shows of them
 //	session.go      one stream, from its hello to its end
+//	admission.go    when one may begin
 //	alive.go        its key in etcd and the lease that hangs on
 //	report.go       what an agent reports, and what of it is to be written down; notes.go: that of many together
 //	lastwords.go    the last of a workload's output

@@ -20,17 +20,22 @@ import (
 // A message is weighed before it is decoded: one of 256 KiB may hold a hundred thousand empty parts, which take a hundred times that memory
 // (SEC-5).
 
-// frame is a message as it came.
-type frame struct{ data []byte }
+// frame takes a message that is weighed and read where it lies.
+type frame struct {
+	letter letter
+	err    error
+}
 
-// frames is gRPC's own codec, which can leave a message as it came.
+// frames is gRPC's own codec, which can also weigh what it reads. Nothing that is read refers to gRPC's buffers, which are used again.
 type frames struct{ encoding.CodecV2 }
 
 func newFrames() frames { return frames{encoding.GetCodecV2("proto")} }
 
 func (c frames) Unmarshal(data mem.BufferSlice, v any) error {
 	if f, ok := v.(*frame); ok {
-		f.data = data.Materialize()
+		whole := data.MaterializeToBuffer(mem.DefaultBufferPool())
+		defer whole.Free()
+		f.letter, f.err = readLetter(whole.ReadOnlyData())
 		return nil
 	}
 	return c.CodecV2.Unmarshal(data, v)
@@ -63,7 +68,7 @@ func receive(stream grpc.ServerStream) (letter, error) {
 		}
 		return letter{}, err
 	}
-	return readLetter(f.data)
+	return f.letter, f.err
 }
 
 // readLetter decodes a message, if it may be one.

@@ -50,11 +50,9 @@ const (
 	conflictEvery  = 10 * time.Minute   // how often a second boot that goes on trying is told in the journal
 	callTimeout    = 5 * time.Second    // one exchange with the store
 	restoresAtOnce = 64
-	openingAtOnce  = 64              // hellos: what comes beyond waits, so that renewals get through
-	openingWait    = 2 * time.Second // for how long; then the agent is better off elsewhere, or later
-	reportRate     = 20              // messages a second of one agent: more than many checks that go up and down give
-	reportBurst    = 100             // and so many at once
-	byteRate       = 2 << 20         // bytes a second: more than so many checks give while the workload's last words are told each time
+	reportRate     = 20      // messages a second of one agent: more than many checks that go up and down give
+	reportBurst    = 100     // and so many at once
+	byteRate       = 2 << 20 // bytes a second: more than so many checks give while the workload's last words are told each time
 	byteBurst      = 8 << 20
 	floodFor       = 30 * time.Second // how long an agent may have more to say than that, which waits with it meanwhile
 )
@@ -77,7 +75,7 @@ type Gateway struct {
 	conduct  *conduct
 	refusals *Refusals
 	restores chan struct{}
-	opening  turn           // of sessions that begin, and of agents that join
+	opening  *admission     // of sessions that begin, and of agents that join
 	guesses  *guesses       // tokens that the picture does not show
 	work     sync.WaitGroup // of sessions beyond their streams
 	life     context.Context
@@ -103,7 +101,7 @@ func New(cfg Config, deps Deps) (*Gateway, error) {
 	}
 	g := &Gateway{
 		cfg: cfg, deps: deps, sessions: map[string]*session{}, strays: map[string]stray{}, refused: map[string]time.Time{},
-		restores: make(chan struct{}, restoresAtOnce), opening: make(turn, openingAtOnce),
+		restores: make(chan struct{}, restoresAtOnce), opening: newAdmission(),
 		refusals: NewRefusals(deps.Logger, deps.Journal), guesses: newGuesses(), conduct: newConduct(),
 	}
 	g.notes.g = g
@@ -233,13 +231,9 @@ func (g *Gateway) forget(s *session) {
 	}
 }
 
-// letIn waits until a session may begin. When a replica is gone, thousands of agents come to the next one at once: each needs several
-// exchanges with etcd, and those who are there already must go on renewing meanwhile. Whoever has to wait for too long is
-// sent away and tries again with jitter (SAFE-11).
-func (g *Gateway) letIn(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, openingWait, errors.New("too many agents come at once: go to another replica, or come again soon"))
-	defer cancel()
-	return g.opening.take(ctx)
+// letIn waits until a session may begin; leave must be called once it has.
+func (g *Gateway) letIn(ctx context.Context) (leave func(), err error) {
+	return g.opening.enter(ctx, g.settings().ReconnectMax.D())
 }
 
 // renewed notes whether a renewal worked. When none has for a third of a lease, agents are better off elsewhere

@@ -92,10 +92,11 @@ func (g *Gateway) join(ctx context.Context, who *Peer, address string, req *prot
 	case !g.guesses.allow(hostOf(address)): // the picture may be behind, so etcd is asked, but not by whoever guesses
 		return nil, &notJoined{"token unknown or expired", "etcd was not asked: there were too many such"}
 	}
-	if err := g.letIn(ctx); err != nil {
+	leave, err := g.letIn(ctx)
+	if err != nil {
 		return nil, err
 	}
-	defer g.opening.give()
+	defer leave()
 	key, err := identity.ReadRequest(req.GetRequest())
 	if err != nil {
 		return nil, &notJoined{"the request is none, or its key is not ECDSA P-256 or has not signed it", err.Error()}

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/leasehold/leasehold/agent/protocol"
+	"github.com/leasehold/leasehold/coordinator/picture"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -52,7 +53,7 @@ func (s *session) report(r *protocol.Report) error {
 	}
 	s.g.renewed(true, s.ttl)
 	s.g.deps.Meter.Reported(true)
-	if err := s.stream.Send(&protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Ack{Ack: &protocol.Ack{Sequence: r.GetSequence(), Lease: int64(lease.ID)}}}); err != nil {
+	if err := s.acknowledge(r.GetSequence(), lease.ID); err != nil {
 		return err
 	}
 	if late {
@@ -60,6 +61,28 @@ func (s *session) report(r *protocol.Report) error {
 	}
 	s.persist(r)
 	return nil
+}
+
+// acknowledgement is a message in one piece.
+type acknowledgement struct {
+	message protocol.GatewayMessage
+	kind    protocol.GatewayMessage_Ack
+	ack     protocol.Ack
+}
+
+// acknowledgements are those that were sent: a message is encoded before Send returns, and then no longer referred to.
+var acknowledgements = sync.Pool{New: func() any {
+	a := &acknowledgement{}
+	a.kind.Ack = &a.ack
+	a.message.Kind = &a.kind
+	return a
+}}
+
+func (s *session) acknowledge(sequence uint64, lease store.LeaseID) error {
+	a, _ := acknowledgements.Get().(*acknowledgement)
+	defer acknowledgements.Put(a)
+	a.ack.Sequence, a.ack.Lease = sequence, int64(lease)
+	return s.stream.Send(&a.message)
 }
 
 // reopen writes that the stream is open. It takes less than an interval, since the next report waits for it.
@@ -93,8 +116,12 @@ func (s *session) renew(ctx context.Context) error {
 	l, err := s.g.deps.Store.Renew(ctx, s.lease.ID)
 	if err == nil {
 		s.lease = l
-		if time.Since(began) > s.ttl/3 {
+		switch took := time.Since(began); {
+		case took > s.ttl/3:
 			s.g.deps.Disturbed("a renewal came late")
+			fallthrough
+		case took > lateRenewal:
+			s.g.opening.slower(time.Now())
 		}
 		return nil
 	}
@@ -104,16 +131,26 @@ func (s *session) renew(ctx context.Context) error {
 	return s.regrant(ctx)
 }
 
-// recallReport reads what was persisted of this instance before, so that only news is written.
-func (s *session) recallReport(ctx context.Context) {
-	kv, err := s.g.deps.Store.Get(ctx, s.g.cfg.Keys.Report(s.instance))
-	if err != nil {
-		return // then the first report is persisted, which harms nothing
+// recallReport looks at what was persisted of this instance before, so that only news is written. Whoever served it before has written nothing since
+// we registered it; if the picture is older than that, the first report is persisted, which harms nothing.
+func (s *session) recallReport(ended bool) {
+	s.recalled = true
+	var last store.Versioned[store.Report]
+	shown := false
+	s.g.deps.Picture.View(func(c *picture.Content) {
+		if shown = c.Revision >= s.openedAt(); shown {
+			last = c.Reports[s.instance]
+		}
+	})
+	if !shown && ended { // a workload's last words are told once
+		ctx, cancel := context.WithTimeout(s.ctx, min(callTimeout, s.interval/2))
+		defer cancel()
+		last, _ = readRecord[store.Report](ctx, s.g.deps.Store, s.g.cfg.Keys.Report(s.instance))
 	}
-	if v, err := store.Decode[store.Report](kv); err == nil {
-		s.lastReport, s.workload = v.Record, v.Record.Workload
+	if last.Present() {
+		s.lastReport, s.workload = last.Record, last.Record.Workload
 		s.lastReport.Host = store.HostReport{}
-		s.persisted = time.Now().Add(-max(0, time.Since(v.Record.Received))) // a wrong clock delays it by a minute at most
+		s.persisted = time.Now().Add(-max(0, time.Since(last.Record.Received))) // a wrong clock delays it by a minute at most
 	}
 }
 
@@ -121,6 +158,9 @@ func (s *session) recallReport(ctx context.Context) {
 func (s *session) persist(r *protocol.Report) {
 	rec, _ := records.Get().(*store.Report)
 	s.record(rec, r)
+	if !s.recalled {
+		s.recallReport(rec.Workload != nil)
+	}
 	age := time.Since(s.persisted)
 	fresh := s.unwritten.Load() || news(s.lastReport, *rec) || rec.Why != s.lastReport.Why && age >= whyEvery
 	if !fresh && age < persistEvery {

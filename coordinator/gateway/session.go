@@ -66,6 +66,7 @@ type session struct {
 	accepted   time.Time // when the last report was accepted, or the session opened
 	persisted  time.Time
 	lastReport store.Report // as last persisted
+	recalled   bool         // what was persisted before this session
 	overdue    *time.Timer
 
 	note       note                // what is to be written down

@@ -21,16 +21,21 @@ var errUnread = errors.New("it does not read what it is told")
 type patient struct {
 	agentStream
 	over atomic.Bool
+	late *time.Timer // of the Send under way
 }
 
-// Send says something, or fails.
+// Send says something, or fails. It is for one goroutine.
 func (p *patient) Send(msg *protocol.GatewayMessage) error {
-	ctx := p.Context()
-	late := time.AfterFunc(unreadFor, func() {
-		p.over.Store(true)
-		cut(ctx, errUnread)
-	})
-	defer late.Stop()
+	if p.late == nil {
+		ctx := p.Context()
+		p.late = time.AfterFunc(unreadFor, func() {
+			p.over.Store(true)
+			cut(ctx, errUnread)
+		})
+	} else {
+		p.late.Reset(unreadFor)
+	}
+	defer p.late.Stop()
 	if err := p.agentStream.Send(msg); err != nil {
 		if p.over.Load() {
 			return errUnread

@@ -29,18 +29,24 @@ func TestAStampedeIsLetInBitByBit(t *testing.T) {
 		pass(3 * time.Second)
 		w.db.Faults().Thaw()
 		welcomed, sentAway := 0, 0
+		soonest, latest := time.Hour, time.Duration(0)
 		for _, a := range agents {
 			switch msg := a.next(); {
 			case msg.GetWelcome() != nil:
 				welcomed++
 			case msg.GetRefused().GetReason() == protocol.Refused_UNAVAILABLE && strings.Contains(msg.GetRefused().GetMessage(), "too many agents"):
 				sentAway++
+				after := msg.GetRefused().GetAfter().AsDuration()
+				soonest, latest = min(soonest, after), max(latest, after)
 			default:
 				t.Errorf("a hello is answered with %v", msg)
 			}
 		}
 		if welcomed != atOnce || sentAway != crowd-atOnce {
 			t.Errorf("%d are welcomed and %d sent away, want %d and %d", welcomed, sentAway, atOnce, crowd-atOnce)
+		}
+		if soonest <= 0 || latest < soonest+time.Second || latest > 30*time.Second {
+			t.Errorf("the first is to come again after %s and the last after %s: too many would come at once, or too late", soonest, latest)
 		}
 		defer r.welcomed(hello("web-99", "boot1", 2)).hangUp()
 	})

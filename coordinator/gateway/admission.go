@@ -1,0 +1,143 @@
+package gateway
+
+import (
+	"container/list"
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/leasehold/leasehold/agent/protocol"
+)
+
+// How agents are let in that come all at once.
+const (
+	openingAtOnce = 64                     // hellos: what comes beyond waits
+	openingLeast  = 4                      // while renewals are late
+	openingWait   = 2 * time.Second        // for how long; then the agent is better off elsewhere, or later
+	lateRenewal   = 300 * time.Millisecond // of renewals, which take some milliseconds: what begins sessions takes too much of etcd, or of us
+	slowAgain     = 500 * time.Millisecond // how often that is counted
+)
+
+// admission decides when a session may begin. When a replica is gone, thousands of agents come to the next one at once: each needs several exchanges with
+// etcd, and those who are there already must go on renewing meanwhile. So only so many begin at a time, and fewer while renewals come late; some wait; all
+// others are told when to come again, one after the other, at the pace at which sessions do begin (SAFE-11).
+type admission struct {
+	mu      sync.Mutex
+	running int
+	most    int       // at once
+	queue   list.List // of chan struct{}, closed when the turn has come
+	each    time.Duration
+	booked  time.Time // when the last one comes who was told to
+	slowed  time.Time
+}
+
+func newAdmission() *admission {
+	return &admission{most: openingAtOnce, each: openingWait / openingAtOnce}
+}
+
+// crowded says that too many agents come at once, and after how long there is room.
+type crowded struct{ after time.Duration }
+
+func (c *crowded) Error() string {
+	return "too many agents come at once: go to another replica, or come again after " + c.after.Round(time.Millisecond).String()
+}
+
+// refused tells an agent that is not let in why, and when to come again if that is known.
+func (c *crowded) refused() *protocol.Refused {
+	return &protocol.Refused{Reason: protocol.Refused_UNAVAILABLE, Message: c.Error(), After: durationpb.New(c.after)}
+}
+
+// enter waits until a session may begin; leave must be called when it has. Whoever is not let in, and could wait, is a *crowded; latest is when all
+// come again at the latest.
+func (a *admission) enter(ctx context.Context, latest time.Duration) (leave func(), err error) {
+	a.mu.Lock()
+	if a.running < a.most && a.queue.Len() == 0 {
+		a.running++
+		a.mu.Unlock()
+		return a.begun(), nil
+	}
+	if a.each*time.Duration(a.queue.Len()) > openingWait {
+		defer a.mu.Unlock()
+		return nil, a.book(time.Now(), latest)
+	}
+	mine := make(chan struct{})
+	at := a.queue.PushBack(mine)
+	a.mu.Unlock()
+
+	patience := time.NewTimer(openingWait)
+	defer patience.Stop()
+	select {
+	case <-mine:
+		return a.begun(), nil
+	case <-patience.C:
+		err = &crowded{}
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	select {
+	case <-mine: // it came at the same moment
+		a.running--
+		a.pass()
+	default:
+		a.queue.Remove(at)
+	}
+	if ctx.Err() != nil {
+		return nil, err
+	}
+	return nil, a.book(time.Now(), latest)
+}
+
+// begun notes how long it takes to begin a session.
+func (a *admission) begun() (leave func()) {
+	began := time.Now()
+	return func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		now := time.Now()
+		took := now.Sub(began) / time.Duration(a.most)
+		a.each = max(time.Millisecond, (15*a.each+took)/16)
+		if a.most < openingAtOnce && now.Sub(a.slowed) > slowAgain {
+			a.most++
+		}
+		a.running--
+		a.pass()
+	}
+}
+
+// pass gives turns to those who wait. The caller has the lock.
+func (a *admission) pass() {
+	for a.running < a.most && a.queue.Len() > 0 {
+		mine, _ := a.queue.Remove(a.queue.Front()).(chan struct{}) // nothing else is in it
+		close(mine)
+		a.running++
+	}
+}
+
+// book finds the time at which there is room for one more. The caller has the lock.
+func (a *admission) book(now time.Time, latest time.Duration) *crowded {
+	if soonest := now.Add(a.each * time.Duration(a.queue.Len()+a.running)); a.booked.Before(soonest) {
+		a.booked = soonest
+	}
+	after := a.booked.Add(a.each).Sub(now)
+	if after > latest { // too many for that: they come in no order
+		return &crowded{latest/2 + rand.N(max(1, latest/2))}
+	}
+	a.booked = a.booked.Add(a.each)
+	return &crowded{after}
+}
+
+// slower lets fewer begin: renewals are late.
+func (a *admission) slower(now time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if now.Sub(a.slowed) < slowAgain {
+		return
+	}
+	a.slowed = now
+	a.most = max(openingLeast, a.most/2)
+}
