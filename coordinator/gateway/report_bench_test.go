@@ -173,7 +173,9 @@ func (w *wire) Send(m *protocol.GatewayMessage) error { return w.SendMsg(m) }
 func (w *wire) SendMsg(m any) error {
 	data, err := w.encoder.Marshal(m)
 	data.Free()
-	w.said <- struct{}{}
+	if said, is := m.(*protocol.GatewayMessage); !is || said.GetCoordinators() == nil { // those come whenever they do
+		w.said <- struct{}{}
+	}
 	return err
 }
 
