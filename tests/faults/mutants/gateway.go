@@ -10,8 +10,8 @@ func ofTheGateway() []Mutant {
 			Edits: []Edit{
 				{
 					File: "coordinator/gateway/alive.go",
-					Old:  "	s.recallReport(ctx)\n	return nil\n",
-					New:  "	s.recallReport(ctx)\n	go s.keepAlive(s.g.life)\n	return nil\n",
+					Old:  "	s.overdue = time.AfterFunc(s.overdueAfter(), s.becomeOverdue)\n	return nil\n",
+					New:  "	s.overdue = time.AfterFunc(s.overdueAfter(), s.becomeOverdue)\n	go s.keepAlive(s.g.life)\n	return nil\n",
 				},
 				{
 					File: "coordinator/gateway/alive.go",
