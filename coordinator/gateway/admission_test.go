@@ -41,11 +41,11 @@ func TestAllOfACrowdAreLetInAtThePaceThereIs(t *testing.T) {
 					most = max(most, atOnce)
 					mu.Unlock()
 					<-time.After(takes)
-					leave()
 					mu.Lock()
-					atOnce--
+					atOnce-- // before the next one is let in
 					last = max(last, time.Since(began))
 					mu.Unlock()
+					leave()
 					return
 				}
 			})

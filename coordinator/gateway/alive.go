@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"github.com/leasehold/leasehold/agent/protocol"
@@ -227,18 +228,24 @@ func (s *session) leaseFor(ctx context.Context, f found) (store.Lease, error) {
 	return l, nil
 }
 
-// setState writes what became of the stream, unless somebody newer owns the key by now.
+// setState writes what became of the stream, unless somebody newer owns the key by now. Mostly the picture shows the key as we wrote it last, which
+// saves reading it: the transaction compares it in any case.
 func (s *session) setState(ctx context.Context, state store.StreamState, goodbye store.Goodbye, why string) {
 	if s.turn.take(ctx) != nil {
 		s.g.deps.Logger.Warn("state of a stream could not be written: etcd is slow", "instance", s.instance, "state", string(state))
 		return
 	}
 	defer s.turn.give()
+	looked := false
 	err := retryConflicts(ctx, func() error {
-		f, err := s.read(ctx)
-		if err != nil {
-			return err
+		f, enough := s.known()
+		if looked || !enough || f.alive.Modified != s.wrote {
+			var err error
+			if f, err = s.read(ctx); err != nil {
+				return err
+			}
 		}
+		looked = true
 		a := f.alive.Record
 		if !f.alive.Present() || !s.owns(a) {
 			return nil // the lease ended, or a newer stream took over: the key is not ours
@@ -266,7 +273,12 @@ func (s *session) becomeOverdue() {
 	if s.ctx.Err() != nil {
 		return
 	}
-	s.g.goDo(func(ctx context.Context) {
+	if !s.g.states.tryTake() {
+		s.overdue.Reset(stateAgain + rand.N(stateAgain))
+		return
+	}
+	if !s.g.goDo(func(ctx context.Context) {
+		defer s.g.states.give()
 		if s.turn.take(ctx) != nil {
 			return
 		}
@@ -276,6 +288,23 @@ func (s *session) becomeOverdue() {
 			s.g.deps.Logger.Info("report overdue", "instance", s.instance, "epoch", s.epoch)
 			s.setState(ctx, store.StreamOverdue, "", "no report for "+s.overdueAfter().String())
 		}
+	}) {
+		s.g.states.give()
+	}
+}
+
+// lost writes that the stream is gone. When thousands are, they wait for each other, for as long as it can be news.
+func (s *session) lost(why string) {
+	s.g.spawn(func() {
+		waiting, end := context.WithTimeout(s.g.life, max(s.ttl, callTimeout))
+		defer end()
+		if s.g.states.take(waiting) != nil {
+			return // its lease says it
+		}
+		defer s.g.states.give()
+		ctx, cancel := context.WithTimeout(s.g.life, 2*callTimeout)
+		defer cancel()
+		s.setState(ctx, store.StreamLost, "", why)
 	})
 }
 

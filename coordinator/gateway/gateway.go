@@ -50,9 +50,11 @@ const (
 	conflictEvery  = 10 * time.Minute   // how often a second boot that goes on trying is told in the journal
 	callTimeout    = 5 * time.Second    // one exchange with the store
 	restoresAtOnce = 64
-	reportRate     = 20      // messages a second of one agent: more than many checks that go up and down give
-	reportBurst    = 100     // and so many at once
-	byteRate       = 2 << 20 // bytes a second: more than so many checks give while the workload's last words are told each time
+	statesAtOnce   = 64          // of streams that are late, late no more, or lost: what is to be written when something happens to all of them
+	stateAgain     = time.Second // and up to twice that, until a late one is looked at again
+	reportRate     = 20          // messages a second of one agent: more than many checks that go up and down give
+	reportBurst    = 100         // and so many at once
+	byteRate       = 2 << 20     // bytes a second: more than so many checks give while the workload's last words are told each time
 	byteBurst      = 8 << 20
 	floodFor       = 30 * time.Second // how long an agent may have more to say than that, which waits with it meanwhile
 )
@@ -75,6 +77,7 @@ type Gateway struct {
 	conduct  *conduct
 	refusals *Refusals
 	restores chan struct{}
+	states   turn           // of streams, that are being written
 	opening  *admission     // of sessions that begin, and of agents that join
 	guesses  *guesses       // tokens that the picture does not show
 	work     sync.WaitGroup // of sessions beyond their streams
@@ -101,7 +104,7 @@ func New(cfg Config, deps Deps) (*Gateway, error) {
 	}
 	g := &Gateway{
 		cfg: cfg, deps: deps, sessions: map[string]*session{}, strays: map[string]stray{}, refused: map[string]time.Time{},
-		restores: make(chan struct{}, restoresAtOnce), opening: newAdmission(),
+		restores: make(chan struct{}, restoresAtOnce), states: make(turn, statesAtOnce), opening: newAdmission(),
 		refusals: NewRefusals(deps.Logger, deps.Journal), guesses: newGuesses(), conduct: newConduct(),
 	}
 	g.notes.g = g
@@ -291,9 +294,9 @@ func replicaAddresses(c *picture.Content) []string {
 	return out
 }
 
-// goDo runs something that outlives a stream's goroutine; the gateway waits for it when it ends.
-func (g *Gateway) goDo(do func(ctx context.Context)) {
-	g.spawn(func() {
+// goDo runs something that outlives a stream's goroutine; the gateway waits for it when it ends. It says whether that was still possible.
+func (g *Gateway) goDo(do func(ctx context.Context)) bool {
+	return g.spawn(func() {
 		ctx, cancel := context.WithTimeout(g.life, 2*callTimeout)
 		defer cancel()
 		do(ctx)

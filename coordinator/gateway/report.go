@@ -85,8 +85,13 @@ func (s *session) acknowledge(sequence uint64, lease store.LeaseID) error {
 	return s.stream.Send(&a.message)
 }
 
-// reopen writes that the stream is open. It takes less than an interval, since the next report waits for it.
+// reopen writes that the stream is open. It takes less than an interval, since the next report waits for it. Where too many want that, as after a moment
+// in which nobody's reports came through, it is for the next report: else all of them would ask etcd with each report, and it would never have an end.
 func (s *session) reopen() {
+	if !s.g.states.tryTake() {
+		return
+	}
+	defer s.g.states.give()
 	ctx, cancel := context.WithTimeout(s.ctx, min(callTimeout, s.interval*2/3))
 	defer cancel()
 	s.setState(ctx, store.StreamOpen, "", "")

@@ -334,7 +334,7 @@ func (s *session) ended(err error, goodbye *protocol.Goodbye) {
 	}
 	s.g.deps.Meter.StreamClosed("lost")
 	s.g.deps.Logger.Info("stream lost", "instance", s.instance, "epoch", s.epoch, "why", why)
-	s.g.goDo(func(ctx context.Context) { s.setState(ctx, store.StreamLost, "", why) })
+	s.lost(why)
 }
 
 // leave writes the agent's goodbye down at once, so that what follows on the machine is no alarm.
@@ -375,6 +375,16 @@ func (t turn) take(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
+	}
+}
+
+// tryTake takes it if nobody has it.
+func (t turn) tryTake() bool {
+	select {
+	case t <- struct{}{}:
+		return true
+	default:
+		return false
 	}
 }
 
