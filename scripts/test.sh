@@ -23,7 +23,7 @@ alone=$(comm -12 <(echo "$packages") <(go list ./coordinator/plan | sort))
 bubbles=$(comm -23 <(echo "$bubbles") <(echo "$alone"))
 
 # Where real programs have leases of a few seconds, nothing that computes runs beside them: what starves there for seconds is lost, and rightly so.
-programs=$(comm -12 <(echo "$packages") <(go list ./tests/detect ./tests/e2e ./tests/secrets | sort)) # few programs each, which wait: side by side
+programs=$(comm -12 <(echo "$packages") <(go list ./tests/bench ./tests/detect ./tests/e2e ./tests/secrets | sort)) # few programs each, which wait: side by side
 senses=$(comm -12 <(echo "$packages") <(go list ./tests/senses))
 # The same goes for the clusters of tests/faults. All that their members say goes through the test's own process, which the race detector would make slower
 # than any network; its parts are tested with it by themselves.
