@@ -81,5 +81,5 @@ cat "$said"
 run "$attack" -p 1
 run "$programs" -race -p 3
 run "$senses" -race -p 1
-run "$faults" -p 1
+run "$faults" -p 1 -timeout 20m # some hundred clusters
 exit "$failed"

@@ -61,8 +61,10 @@ func (c *Cluster) AwaitQuiet(within time.Duration) (missing string) {
 		if missing != last || missing != "" {
 			since, last = time.Now(), missing
 		}
-		if time.Since(since) >= still && c.quiet() {
-			return ""
+		if time.Since(since) >= still {
+			if missing = c.quiet(); missing == "" {
+				return ""
+			}
 		}
 		select {
 		case <-late.C:
@@ -72,21 +74,25 @@ func (c *Cluster) AwaitQuiet(within time.Duration) (missing string) {
 	}
 }
 
-// quiet notes that it is, unless that has passed while we looked at what there is.
-func (c *Cluster) quiet() bool {
+// quiet notes that it is, unless that has passed while we looked at what there is: then it says what is missing. Members that are slow to tell of their
+// leases, as where many clusters share a processor, are asked again later.
+func (c *Cluster) quiet() (missing string) {
 	c.T.Helper()
 	var leases map[string][]string
-	c.must(c.Patiently(func(ctx context.Context) (err error) {
+	err := c.Patiently(func(ctx context.Context) (err error) {
 		if leases, err = c.Witness.Leases(ctx); err != nil {
 			return err
 		}
 		return c.Witness.Settle(ctx)
-	}))
-	if c.unrest() != "" {
-		return false
+	})
+	if err != nil {
+		return "etcd does not tell what there is: " + err.Error()
+	}
+	if missing := c.unrest(); missing != "" {
+		return missing
 	}
 	c.Mark(history.Mark{What: history.Quiet, Groups: c.Wanted(), Machines: c.Cloud.Existing(), Leases: leases})
-	return true
+	return ""
 }
 
 // unrest is what is not as it is to be in the end; "" if all is.

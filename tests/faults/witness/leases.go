@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 
@@ -24,9 +25,12 @@ func (w *Watcher) Leases(ctx context.Context) (map[string][]string, error) {
 	return nil, failed
 }
 
+// leasesOf has patience with each answer, not with all of them: on a starved machine one after another takes its time.
 func leasesOf(ctx context.Context, member string) (map[string][]string, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	silence := time.AfterFunc(patience, cancel)
+	defer silence.Stop()
 	conn, err := dial(member)
 	if err != nil {
 		return nil, err
@@ -36,6 +40,7 @@ func leasesOf(ctx context.Context, member string) (map[string][]string, error) {
 	if _, err := pb.NewKVClient(conn).Range(ctx, &pb.RangeRequest{Key: []byte(store.Root), CountOnly: true}); err != nil {
 		return nil, err
 	}
+	silence.Reset(patience)
 	client := pb.NewLeaseClient(conn)
 	all, err := client.LeaseLeases(ctx, &pb.LeaseLeasesRequest{})
 	if err != nil {
@@ -43,6 +48,7 @@ func leasesOf(ctx context.Context, member string) (map[string][]string, error) {
 	}
 	out := make(map[string][]string, len(all.Leases))
 	for _, lease := range all.Leases {
+		silence.Reset(patience)
 		one, err := client.LeaseTimeToLive(ctx, &pb.LeaseTimeToLiveRequest{ID: lease.ID, Keys: true})
 		if err != nil {
 			return nil, err
