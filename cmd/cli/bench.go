@@ -183,8 +183,15 @@ func (p *benchProgress) end() {
 	}
 }
 
-// verdict ends what a bench tells, and is its exit code.
-func (s *Session) benchVerdict(v trial.Verdict) error {
+// benchResult ends a bench that ran: its document, or what show writes of it, and the exit code by its verdict.
+func (s *Session) benchResult(document any, v trial.Verdict, show func() error) error {
+	done, err := s.records(document)
+	if !done {
+		err = show()
+	}
+	if err != nil {
+		return err
+	}
 	if !v.Carries {
 		return failure(Failed, "", "%s", v.Text)
 	}

@@ -44,14 +44,7 @@ func (c *BenchStorm) Run(ctx context.Context, s *Session) error {
 	if err != nil {
 		return err
 	}
-	done, err := s.records(r)
-	if !done {
-		err = c.show(s, &r)
-	}
-	if err != nil {
-		return err
-	}
-	return s.benchVerdict(r.Verdict)
+	return s.benchResult(r, r.Verdict, func() error { return c.show(s, &r) })
 }
 
 func (c *BenchStorm) show(s *Session, r *trial.Storm) error {

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/leasehold/leasehold/agent/checks"
 	"github.com/leasehold/leasehold/agent/protocol"
 )
 
@@ -30,7 +31,7 @@ func (a *agent) obey(w *protocol.Wanted) (news bool) {
 			a.duty.checks = append(a.duty.checks, &protocol.Check{Name: "process", Kind: "process", Healthy: true})
 		}
 		for _, c := range w.GetChecks() {
-			a.duty.checks = append(a.duty.checks, &protocol.Check{Name: c.GetName(), Kind: kindOf(c), Healthy: true, Optional: c.GetOptional()})
+			a.duty.checks = append(a.duty.checks, &protocol.Check{Name: c.GetName(), Kind: checks.Kind(c), Healthy: true, Optional: c.GetOptional()})
 		}
 	}
 	if token := w.GetRestartToken(); token != "" && token != a.duty.restarted {
@@ -43,21 +44,6 @@ func (a *agent) obey(w *protocol.Wanted) (news bool) {
 		a.tail = nil
 	}
 	return news
-}
-
-func kindOf(c *protocol.CheckSpec) string {
-	switch c.GetKind().(type) {
-	case *protocol.CheckSpec_Http:
-		return "http"
-	case *protocol.CheckSpec_Tcp:
-		return "tcp"
-	case *protocol.CheckSpec_Grpc:
-		return "grpc"
-	case *protocol.CheckSpec_Exec:
-		return "exec"
-	default:
-		return "process"
-	}
 }
 
 // report is a report as it is sent, whose memory is the next one's too. A message whose parts are put behind each other is the whole message: what changes

@@ -140,8 +140,8 @@ func (t *Trial) calm(ctx context.Context) error {
 				if err != nil {
 					return err.Error(), false // the next look will do
 				}
-				if n.sum("leasehold_leader", "") > 0 {
-					left, leads = n.sum("leasehold_grace_remaining_seconds", ""), true
+				if n.Sum("leasehold_leader") > 0 {
+					left, leads = n.Sum("leasehold_grace_remaining_seconds"), true
 				}
 			}
 			far = fmt.Sprintf("%.0fs of grace left", left)
@@ -161,14 +161,14 @@ func (t *Trial) memory(ctx context.Context) (bytes, goroutines float64, err erro
 	if err != nil {
 		return 0, 0, err
 	}
-	return n.sum("process_resident_memory_bytes", ""), n.sum("go_goroutines", ""), nil
+	return n.Sum("process_resident_memory_bytes"), n.Sum("go_goroutines"), nil
 }
 
 // reading is everything that is read at the beginning and at the end of what is measured.
 type reading struct {
 	at       time.Time
 	stats    crowd.Stats
-	numbers  numbers
+	numbers  measure.Metrics
 	usage    map[string]measure.Usage
 	seen     counts
 	revision int64
@@ -188,7 +188,7 @@ func (t *Trial) read(ctx context.Context) (r reading, err error) {
 		return r, err
 	}
 	r.revision = int64(vitals.Revision)
-	r.numbers = numbers{}
+	r.numbers = measure.Metrics{}
 	for _, rep := range t.replicas {
 		if rep.Part == nil || rep.killed {
 			continue
@@ -197,7 +197,7 @@ func (t *Trial) read(ctx context.Context) (r reading, err error) {
 		if err != nil {
 			return r, err
 		}
-		if n.sum("leasehold_leader", "") > 0 {
+		if n.Sum("leasehold_leader") > 0 {
 			r.leader = rep.id
 		}
 		for k, v := range n {
@@ -261,7 +261,7 @@ func (r *Agents) fill(t *Trial, before, after reading) {
 	r.Unacknowledged = after.stats.Nacks - before.stats.Nacks + after.stats.Dropped - before.stats.Dropped
 	r.Latency = timesOf(after.stats.Latency.Since(before.stats.Latency))
 	r.Late = timesOf(after.stats.Late.Since(before.stats.Late))
-	grown := func(name, with string) float64 { return after.numbers.sum(name, with) - before.numbers.sum(name, with) }
+	grown := func(name, with string) float64 { return after.numbers.Sum(name, with) - before.numbers.Sum(name, with) }
 	renewals := grown("leasehold_etcd_requests_total", `operation="renew"`)
 	r.Renewals = renewals / took
 	if renewals > 0 {
