@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// commitsOf counts the transactions that write reports, from now on.
+// commitsOf counts the transactions that write a kind of record, from now on.
 func (r *replica) commitsOf(kind string) (count func() int) {
 	r.pause.mu.Lock()
 	defer r.pause.mu.Unlock()
