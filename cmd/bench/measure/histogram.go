@@ -50,11 +50,16 @@ func (h *Histogram) Merge(o Histogram) {
 	h.Most = max(h.Most, o.Most)
 }
 
-// Since is what was added after an earlier copy of it was made. The maximum is of all, as nobody knows when it was.
+// Since is what was added after an earlier copy of it was made. Its longest is told within 1/64, as the rest is, since only the longest of all is kept as it was.
 func (h *Histogram) Since(before Histogram) Histogram {
-	out := Histogram{Counts: append([]uint64(nil), h.Counts...), N: h.N - before.N, Sum: h.Sum - before.Sum, Most: h.Most}
+	out := Histogram{Counts: append([]uint64(nil), h.Counts...), N: h.N - before.N, Sum: h.Sum - before.Sum}
 	for i, n := range before.Counts {
 		out.Counts[i] -= n
+	}
+	for i, n := range out.Counts {
+		if n > 0 {
+			out.Most = min(upperOf(i), h.Most)
+		}
 	}
 	return out
 }

@@ -53,7 +53,10 @@ func TestHistogramSince(t *testing.T) {
 	if got := after.Quantile(0.99); after.N != 10 || got > 1100*time.Microsecond {
 		t.Errorf("since: %d durations, 99 %% of them within %s: want 10 within a millisecond", after.N, got)
 	}
-	if zero := h.Since(Histogram{}); zero.N != h.N || zero.Mean() != h.Mean() {
+	if longest := after.Quantile(1); longest < time.Millisecond || longest > 1100*time.Microsecond {
+		t.Errorf("since: the longest took %s, want a millisecond, not the second that was before", longest)
+	}
+	if zero := h.Since(Histogram{}); zero.N != h.N || zero.Mean() != h.Mean() || zero.Quantile(1) != time.Second {
 		t.Errorf("since the beginning: %d with mean %s, want all %d with %s", zero.N, zero.Mean(), h.N, h.Mean())
 	}
 	var empty Histogram
