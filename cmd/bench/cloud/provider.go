@@ -76,7 +76,7 @@ func (p *Provider) List(ctx context.Context, shard string) ([]provider.Machine, 
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.seen == from { // else another List has brought it up to date
+	if news.Seen > p.seen { // else another List that was answered later has brought it up to date: an answer tells machines as they are when it is made
 		for _, m := range news.Machines {
 			if m.State == gone {
 				delete(p.machines, m.Instance)
