@@ -47,14 +47,7 @@ var watched = []string{store.KindInstances, store.KindAlive, store.KindEvents, s
 
 // observe begins to watch. It ends with the context; wait waits for that.
 func observe(ctx context.Context, st store.Store, keys store.Keys, shard seed.Shard) *observer {
-	o := &observer{
-		keys: keys, instances: map[string]store.Phase{}, phases: map[store.Phase]int{}, alive: map[string]bool{}, status: map[string]bool{}, storms: map[string]bool{},
-		replicas: map[string]int{}, judged: map[string]judgment{}, acted: map[string]time.Time{}, endings: map[string]time.Time{},
-	}
-	for _, id := range shard.Instances {
-		o.instances[id] = store.Booting
-	}
-	o.phases[store.Booting] = len(shard.Instances)
+	o := newObserver(keys, shard)
 	for _, kind := range watched {
 		batches := st.Watch(ctx, keys.Of(kind), shard.Revision+1)
 		o.watches.Go(func() {
@@ -63,6 +56,19 @@ func observe(ctx context.Context, st store.Store, keys store.Keys, shard seed.Sh
 			}
 		})
 	}
+	return o
+}
+
+// newObserver knows the shard as it was written.
+func newObserver(keys store.Keys, shard seed.Shard) *observer {
+	o := &observer{
+		keys: keys, instances: map[string]store.Phase{}, phases: map[store.Phase]int{}, alive: map[string]bool{}, status: map[string]bool{}, storms: map[string]bool{},
+		replicas: map[string]int{}, judged: map[string]judgment{}, acted: map[string]time.Time{}, endings: map[string]time.Time{},
+	}
+	for _, id := range shard.Instances {
+		o.instances[id] = store.Booting
+	}
+	o.phases[store.Booting] = len(shard.Instances)
 	return o
 }
 
