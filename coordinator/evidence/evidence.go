@@ -42,6 +42,8 @@ type Evidence struct {
 	held      bool          // the shard is on hold
 	longest   time.Duration // lease_ttl + reconnect back-off, of any instance
 	instances map[string]*witness
+	rooms     []plan.Instance              // of a snapshot, as many as one has needed
+	room      []plan.Instance              // what of them the present one has left
 	timers    map[owner]map[string]running // of records, by name
 	extras    map[string]plan.Extra
 	tagged    map[string]map[string]bool      // the extras by the group that their tag names

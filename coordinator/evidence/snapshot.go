@@ -11,7 +11,7 @@ import (
 )
 
 // Snapshot puts together what the planner needs for some groups, which come in order of name; "" stands for what concerns the shard
-// as a whole.
+// as a whole. It is valid until the next one, which takes its place in memory.
 func (e *Evidence) Snapshot(c *picture.Content, groups []string) plan.Snapshot {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -20,6 +20,7 @@ func (e *Evidence) Snapshot(c *picture.Content, groups []string) plan.Snapshot {
 		GraceEnd: e.graceEnd, GraceWhy: e.graceWhy, SessionTTL: e.cfg.SessionTTL,
 		Zones: e.zones, Full: make(map[string]map[string]time.Time, len(e.full)), Elsewhere: e.elsewhere(groups), Recorded: len(c.Instances),
 	}
+	e.makeRoom(c, groups)
 	now := e.cfg.Now()
 	for name, zones := range e.full {
 		maps.DeleteFunc(zones, func(_ string, until time.Time) bool { return !until.After(now) })
@@ -37,6 +38,18 @@ func (e *Evidence) Snapshot(c *picture.Content, groups []string) plan.Snapshot {
 		s.Groups = append(s.Groups, e.group(c, name))
 	}
 	return s
+}
+
+// makeRoom makes room for all instances of the groups: where that of the snapshot before was, if it is enough. Most plans are of one group, many times.
+func (e *Evidence) makeRoom(c *picture.Content, groups []string) {
+	n := 0
+	for _, name := range groups {
+		n += len(c.ByGroup[name])
+	}
+	if n > len(e.rooms) {
+		e.rooms = make([]plan.Instance, n)
+	}
+	e.room = e.rooms
 }
 
 func (e *Evidence) group(c *picture.Content, name string) plan.Group {
@@ -57,7 +70,7 @@ func (e *Evidence) group(c *picture.Content, name string) plan.Group {
 		}
 	}
 	if ids := c.ByGroup[name]; len(ids) > 0 {
-		g.Instances = make([]plan.Instance, len(ids))
+		g.Instances, e.room = e.room[:len(ids):len(ids)], e.room[len(ids):]
 		for i, id := range ids {
 			e.instance(c, id, &g.Instances[i])
 		}
@@ -66,6 +79,7 @@ func (e *Evidence) group(c *picture.Content, name string) plan.Group {
 }
 
 func (e *Evidence) instance(c *picture.Content, id string, in *plan.Instance) {
+	*in = plan.Instance{}
 	in.Versioned, in.Alive, in.Report = c.Instances[id], c.Alive[id], c.Reports[id]
 	if in.Alive.Key == "" {
 		in.Alive.Key = e.cfg.Keys.Alive(id)

@@ -1,11 +1,13 @@
 package gateway
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 	"pgregory.net/rapid"
@@ -65,12 +67,61 @@ func TestWhatAgentsSendIsTaken(t *testing.T) {
 			t.Errorf("it has %d parts: %v", protocol.MostParts-left, err)
 		}
 		msg, err := readLetter(data)
+		defer msg.release()
 		if err != nil {
 			t.Fatalf("it is not read: %v", err)
 		}
 		if err := (&session{}).offensive(msg); err != nil {
 			t.Errorf("it is an offence: %v", err)
 		}
+	})
+}
+
+// A report is read into the place of another. It comes to what was sent all the same, and nothing of it refers to the bytes it came in, which are gRPC's and
+// used again.
+//
+// proves SEC-5
+func TestAReportIsReadInThePlaceOfAnother(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		in := &reading{}
+		for range rapid.IntRange(1, 5).Draw(t, "reports") {
+			r := anyReport(t).Fit()
+			data, err := proto.Marshal(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := in.read(data); err != nil {
+				t.Fatal(err)
+			}
+			for i := range data {
+				data[i] = 0xff
+			}
+			sameMessage(t, &in.report, r)
+		}
+	})
+}
+
+// sameMessage says if a message was read as another than it is. What a newer agent says besides is left out.
+func sameMessage(t interface{ Errorf(string, ...any) }, read, sent proto.Message) {
+	known := proto.Clone(sent)
+	discardUnknown(known.ProtoReflect())
+	if !proto.Equal(read, known) {
+		t.Errorf("it is read as %v, and is %v", read, known)
+	}
+}
+
+func discardUnknown(m protoreflect.Message) {
+	m.SetUnknown(nil)
+	m.Range(func(field protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		switch {
+		case field.IsList() && field.Message() != nil:
+			for i := range v.List().Len() {
+				discardUnknown(v.List().Get(i).Message())
+			}
+		case field.Message() != nil:
+			discardUnknown(v.Message())
+		}
+		return true
 	})
 }
 
@@ -138,10 +189,20 @@ func FuzzAgentMessage(f *testing.F) {
 	f.Add([]byte{0x12, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01})
 	f.Add([]byte{0x13, 0x13, 0x13, 0x14})
 	f.Fuzz(func(t *testing.T, data []byte) {
+		var left protocol.AgentMessage
+		told := proto.Unmarshal(data, &left)
 		msg, err := readLetter(data)
 		if err != nil {
+			if told == nil && !errors.Is(err, offenceParts) {
+				t.Errorf("%v, but it can be read", err)
+			}
 			return
 		}
+		defer msg.release()
+		if told != nil {
+			t.Fatalf("it is read, but %v", told)
+		}
+		sameMessage(t, msg.AgentMessage, &left)
 		if h := msg.GetHello(); h != nil {
 			malformed(h)
 		}

@@ -45,6 +45,7 @@ func (c frames) Unmarshal(data mem.BufferSlice, v any) error {
 type letter struct {
 	*protocol.AgentMessage
 	bytes int
+	in    *reading // where it was read; nil: in a place of its own
 }
 
 // offence is something that no agent does. Its text is one of the program's.
@@ -73,6 +74,13 @@ func receive(stream grpc.ServerStream) (letter, error) {
 
 // readLetter decodes a message, if it may be one.
 func readLetter(data []byte) (letter, error) {
+	if report, all := reportIn(data); all && len(data) < 2*protocol.MostParts { // a part has two bytes at least
+		in, _ := readings.Get().(*reading)
+		if err := in.read(report); err != nil {
+			return letter{}, fmt.Errorf("%w: %w", offenceMalformed, err)
+		}
+		return letter{&in.message, len(data), in}, nil
+	}
 	msg := &protocol.AgentMessage{}
 	left := protocol.MostParts
 	if err := weigh(data, msg.ProtoReflect().Descriptor(), &left); err != nil {
@@ -81,7 +89,7 @@ func readLetter(data []byte) (letter, error) {
 	if err := proto.Unmarshal(data, msg); err != nil {
 		return letter{}, fmt.Errorf("%w: %w", offenceMalformed, err)
 	}
-	return letter{msg, len(data)}, nil
+	return letter{msg, len(data), nil}, nil
 }
 
 // weigh counts the fields of a message, those of its parts included.

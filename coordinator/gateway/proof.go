@@ -20,8 +20,8 @@ const (
 	trustAgain = 30 * time.Second // an agent that reports another trust than it was told is told again so often
 )
 
-// proof is how a session shows who is at its other end: the newest certificate of the agent that is known here. All but the channel is the
-// stream's goroutine's.
+// proof is how a session shows who is at its other end: the newest certificate of the agent that is known here. All but the channels is for
+// whoever talks.
 type proof struct {
 	peer  *Peer // nil: the streams are not secured
 	chain []*x509.Certificate
@@ -104,6 +104,14 @@ func (p *proof) ends() <-chan time.Time {
 		return nil
 	}
 	return p.timer.C
+}
+
+// certificateEnded ends the session, unless another certificate was given at that moment.
+func (s *session) certificateEnded() error {
+	if !time.Now().Before(s.proof.chain[0].NotAfter) {
+		s.close(errCertificate)
+	}
+	return nil
 }
 
 // renewCertificate gives the agent another certificate on its stream (SEC-3). A request that is none ends the stream; an authority that cannot issue now

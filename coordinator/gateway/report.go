@@ -32,10 +32,8 @@ const whyEvery = 10 * time.Second
 // report takes a report: it renews the lease, is acknowledged once that is renewed, and then persisted if it says something new. Writing can be slow
 // where renewing is not, as it goes through etcd's log: so no acknowledgement waits for it. An error ends the stream.
 func (s *session) report(r *protocol.Report) error {
-	ctx, cancel := context.WithTimeout(s.ctx, min(callTimeout, s.ttl/3))
-	defer cancel()
-	lease, late, err := s.accept(ctx)
-
+	lease, late, err := s.accept(s.limit.begin(s.ctx, min(callTimeout, s.ttl/3)))
+	s.limit.end()
 	switch {
 	case errors.Is(err, errRetired), errors.Is(err, errSuperseded):
 		s.close(err)

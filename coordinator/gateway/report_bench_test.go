@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"sync"
@@ -166,7 +167,11 @@ func (w *wire) Context() context.Context     { return w.ctx }
 func (w *wire) SetHeader(metadata.MD) error  { return nil }
 func (w *wire) SendHeader(metadata.MD) error { return nil }
 func (w *wire) RecvMsg(m any) error {
-	return w.encoder.Unmarshal(mem.BufferSlice{mem.SliceBuffer(<-w.in)}, m)
+	data, open := <-w.in
+	if !open {
+		return io.EOF
+	}
+	return w.encoder.Unmarshal(mem.BufferSlice{mem.SliceBuffer(data)}, m)
 }
 func (w *wire) Send(m *protocol.GatewayMessage) error { return w.SendMsg(m) }
 
@@ -201,7 +206,7 @@ func (g *bench) talk(b *testing.B, id string) *wire {
 	session.Go(func() { _ = g.Session(w) })
 	b.Cleanup(func() {
 		cancel()
-		close(w.in) // an empty message: no hello, and nothing that is answered
+		close(w.in)
 		session.Wait()
 	})
 	w.in <- helloBytes(b, id)
@@ -218,9 +223,11 @@ func BenchmarkReport(b *testing.B) {
 		b.ReportAllocs()
 		b.SetBytes(int64(len(report.bytes)))
 		for i := uint64(1); b.Loop(); i++ {
-			if _, err := readLetter(report.set(i)); err != nil {
+			msg, err := readLetter(report.set(i))
+			if err != nil {
 				b.Fatal(err)
 			}
+			msg.release()
 		}
 	})
 	b.Run("without a network", func(b *testing.B) {

@@ -51,11 +51,16 @@ type session struct {
 	proof  proof
 	pace   pace
 
-	sequence uint64 // of the last report
+	// talk is held by whoever deals with a message of the agent, or says something to it: the one that listens and the one that serves.
+	talk     turn
+	hushed   bool              // nothing is dealt with any more
+	goodbye  *protocol.Goodbye // what the agent has said of its leaving
+	sequence uint64            // of the last report
 
 	// turn is held over each exchange with the store, so that what a session writes is written in order. Whoever waits for
 	// it waits no longer than for the store itself.
 	turn       turn
+	limit      limit          // of the renewal for a report
 	asked      bool           // whether a write of alive was ever sent
 	opened     store.Revision // when alive was first written
 	wrote      store.Revision // when alive was last written
@@ -84,7 +89,7 @@ type session struct {
 func newSession(g *Gateway, stream agentStream, hello *protocol.Hello) *session {
 	s := &session{
 		g: g, stream: &patient{agentStream: stream}, instance: hello.GetInstance(), bootID: hello.GetBootId(), epoch: hello.GetEpoch(), hello: hello,
-		outbox: make(chan *protocol.GatewayMessage, 16), wanted: newWanted(), proof: newProof(), turn: make(turn, 1),
+		outbox: make(chan *protocol.GatewayMessage, 16), wanted: newWanted(), proof: newProof(), turn: make(turn, 1), talk: make(turn, 1),
 		pace: newPace(),
 	}
 	s.ctx, s.cancel = context.WithCancelCause(stream.Context())
@@ -172,80 +177,123 @@ func (s *session) serve() error {
 	}
 	stopProof := s.proof.watch(s)
 	defer stopProof()
-	received := make(chan letter)
-	failed := make(chan error, 1)
-	go func() { // ends with the stream, which ends when this method returns
-		for {
-			msg, err := receive(s.stream)
-			if err != nil {
-				failed <- err
-				return
-			}
-			select {
-			case received <- msg:
-			case <-s.ctx.Done():
-				failed <- context.Cause(s.ctx)
-				return
-			}
-		}
-	}()
-	var goodbye *protocol.Goodbye
-	next, paused := received, (<-chan time.Time)(nil)
+	heard := make(chan ending, 1)
+	go func() { heard <- s.listen() }() // ends with the stream, which ends when this method returns
 	for {
 		var err error
 		select {
 		case <-s.ctx.Done():
 			if s.stream.Context().Err() != nil && errors.Is(context.Cause(s.ctx), context.Cause(s.stream.Context())) {
-				return s.failed(<-failed, goodbye) // which says more, and comes at once
+				return s.over(<-heard) // which says more, and comes at once
 			}
-			return s.closed(goodbye)
-		case err := <-failed:
-			return s.failed(err, goodbye)
+			s.hush()
+			return s.closed(s.goodbye)
+		case end := <-heard:
+			return s.over(end)
 		case msg := <-s.outbox:
-			err = s.stream.Send(msg)
+			err = s.say(func() error { return s.stream.Send(msg) })
 		case <-s.wanted.changed:
-			err = s.sendWanted()
+			err = s.say(s.sendWanted)
 		case <-s.proof.ends():
-			s.close(errCertificate)
+			err = s.say(s.certificateEnded)
 		case <-s.proof.trust:
-			err = s.trustChanged()
-		case <-paused:
-			next, paused = received, nil
-		case msg := <-next:
-			wait, flood := s.pace.take(time.Now(), msg.bytes)
-			if flood != nil {
-				return s.failed(flood, goodbye)
-			}
-			if wait > 0 {
-				next, paused = nil, time.After(wait) // what comes meanwhile waits with the agent
-			}
-			if err := s.offensive(msg); err != nil {
-				return s.failed(err, goodbye)
-			}
-			switch kind := msg.GetKind().(type) {
-			case *protocol.AgentMessage_Report:
-				if err = s.report(kind.Report); err == nil && kind.Report.GetTrust() != "" {
-					err = s.sendTrust(kind.Report.GetTrust())
-				}
-			case *protocol.AgentMessage_RenewCertificate:
-				wait, hasty := s.proof.take()
-				if hasty != nil {
-					return s.failed(hasty, goodbye)
-				}
-				if wait > 0 {
-					next, paused = nil, time.After(wait)
-				}
-				err = s.renewCertificate(kind.RenewCertificate)
-			case *protocol.AgentMessage_Goodbye:
-				goodbye = kind.Goodbye
-				s.leave(goodbye)
-			}
+			err = s.say(s.trustChanged)
 		}
 		if err != nil {
-			s.ended(err, goodbye)
-			return nil
+			s.hush()
+			return s.over(ending{err: err})
 		}
 	}
+}
+
+// ending is why a stream is over.
+type ending struct {
+	err error
+	// theirs: it came from the other side, and may be an offence.
+	theirs bool
+}
+
+func (s *session) over(end ending) error {
+	if end.theirs {
+		return s.failed(end.err, s.goodbye)
+	}
+	s.ended(end.err, s.goodbye)
+	return nil
+}
+
+// say has something said while nothing that the agent said is being dealt with.
+func (s *session) say(do func() error) error {
+	if err := s.talk.take(s.ctx); err != nil {
+		return nil //nolint:nilerr // that it ends is noticed by itself
+	}
+	defer s.talk.give()
+	return do()
+}
+
+// hush waits until nothing that the agent said is being dealt with, and has nothing be dealt with any more.
+func (s *session) hush() {
+	s.talk <- struct{}{}
+	s.hushed = true
+	s.talk.give()
+}
+
+// listen deals with what the agent says until that ends, and says why.
+func (s *session) listen() ending {
+	for {
+		msg, err := receive(s.stream)
+		if err != nil {
+			return ending{err, true}
+		}
+		wait, end := s.hear(msg)
+		if end.err != nil {
+			return end
+		}
+		if wait > 0 { // what comes meanwhile waits with the agent
+			pause := time.NewTimer(wait)
+			select {
+			case <-pause.C:
+			case <-s.ctx.Done():
+				pause.Stop()
+			}
+		}
+	}
+}
+
+// hear deals with a message. It says how long to wait before anything else is read.
+func (s *session) hear(msg letter) (wait time.Duration, end ending) {
+	defer msg.release()
+	if err := s.talk.take(s.ctx); err != nil {
+		return 0, ending{err, true}
+	}
+	defer s.talk.give()
+	if s.hushed {
+		return 0, ending{context.Cause(s.ctx), true}
+	}
+	wait, flood := s.pace.take(time.Now(), msg.bytes)
+	if flood != nil {
+		return 0, ending{flood, true}
+	}
+	if err := s.offensive(msg); err != nil {
+		return 0, ending{err, true}
+	}
+	var err error
+	switch kind := msg.GetKind().(type) {
+	case *protocol.AgentMessage_Report:
+		if err = s.report(kind.Report); err == nil && kind.Report.GetTrust() != "" {
+			err = s.sendTrust(kind.Report.GetTrust())
+		}
+	case *protocol.AgentMessage_RenewCertificate:
+		later, hasty := s.proof.take()
+		if hasty != nil {
+			return 0, ending{hasty, true}
+		}
+		wait = max(wait, later)
+		err = s.renewCertificate(kind.RenewCertificate)
+	case *protocol.AgentMessage_Goodbye:
+		s.goodbye = kind.Goodbye
+		s.leave(s.goodbye)
+	}
+	return wait, ending{err: err}
 }
 
 // closed ends a stream that the gateway itself has ended, or whose transport is gone.

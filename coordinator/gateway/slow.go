@@ -24,7 +24,7 @@ type patient struct {
 	late *time.Timer // of the Send under way
 }
 
-// Send says something, or fails. It is for one goroutine.
+// Send says something, or fails. It is for whoever talks.
 func (p *patient) Send(msg *protocol.GatewayMessage) error {
 	if p.late == nil {
 		ctx := p.Context()

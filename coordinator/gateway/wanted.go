@@ -38,7 +38,7 @@ func (s *session) want(i store.Versioned[store.Instance]) {
 	w.poke()
 }
 
-// poke has the stream's goroutine look.
+// poke has whoever serves the stream look.
 func (w *wanted) poke() {
 	select {
 	case w.changed <- struct{}{}:
@@ -46,7 +46,7 @@ func (w *wanted) poke() {
 	}
 }
 
-// sendWanted tells the agent what is wanted, if that is not what it was told last. It is the stream's goroutine's.
+// sendWanted tells the agent what is wanted, if that is not what it was told last. It is for whoever talks.
 func (s *session) sendWanted() error {
 	w := &s.wanted
 	w.mu.Lock()

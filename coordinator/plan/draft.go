@@ -41,7 +41,8 @@ type draft struct {
 	blocked []store.Blocked
 	held    []store.Blocked // what was decided and may not be done
 	next    time.Time
-	made    int // how many IDs this plan has given out for the group
+	made    int    // how many IDs this plan has given out for the group
+	spare   []slot // places for slots without a record, of which most groups have as many as instances
 }
 
 // member is an instance in the draft.
@@ -90,9 +91,10 @@ func (m *member) fills() bool {
 type slot struct {
 	store.Versioned[store.Slot]
 	number  int
-	members []*member // oldest first
-	retry   time.Time // not to be filled before, if it flaps
-	giveUp  time.Time // given up then, if it flaps still
+	members []*member  // oldest first
+	only    [1]*member // where members is if there is one
+	retry   time.Time  // not to be filled before, if it flaps
+	giveUp  time.Time  // given up then, if it flaps still
 	touched bool
 	filled  int // members that fill it
 	up      int // members that have fully booted
@@ -100,10 +102,10 @@ type slot struct {
 }
 
 func newDraft(s *Snapshot, g *Group, now time.Time) *draft {
-	d := &draft{s: s, g: g, now: now, slots: make(map[int]*slot, len(g.Slots))}
+	d := &draft{s: s, g: g, now: now, slots: make(map[int]*slot, max(len(g.Slots), len(g.Instances)))}
 	d.accept()
 	slots := make([]slot, len(g.Slots))
-	d.order = make([]*slot, 0, len(g.Slots))
+	d.order = make([]*slot, 0, max(len(g.Slots), len(g.Instances)))
 	for i := range g.Slots {
 		v := &g.Slots[i]
 		sl := &slots[i]
@@ -170,7 +172,8 @@ func (d *draft) place(m *member) {
 	sl := d.slot(m.Record.Slot)
 	m.slot = sl
 	if len(sl.members) == 0 {
-		sl.members = []*member{m}
+		sl.only[0] = m
+		sl.members = sl.only[:]
 		return
 	}
 	sl.members = append(slices.Clone(sl.members), m)
@@ -182,7 +185,11 @@ func (d *draft) slot(n int) *slot {
 	if sl, ok := d.slots[n]; ok {
 		return sl
 	}
-	sl := &slot{number: n}
+	if len(d.spare) == 0 {
+		d.spare = make([]slot, max(1, len(d.g.Instances)-len(d.slots)))
+	}
+	sl := &d.spare[0]
+	d.spare, sl.number = d.spare[1:], n
 	sl.Key = d.s.Keys.Slot(d.g.Name, n)
 	sl.Record = store.Slot{Schema: store.Schema, Group: d.g.Name, Number: n}
 	d.slots[n] = sl
