@@ -45,7 +45,8 @@ type Deps struct {
 
 // The gateway's own times.
 const (
-	persistEvery   = time.Minute        // DET-16
+	persistEvery   = time.Minute        // DET-16, and less often
+	mostOldNews    = 400                // where more than so many a second would be written that say nothing new
 	strayTTL       = 7 * 24 * time.Hour // an agent that was told to stop says nothing more, and its machine is still not an orphan
 	conflictEvery  = 10 * time.Minute   // how often a second boot that goes on trying is told in the journal
 	callTimeout    = 5 * time.Second    // one exchange with the store

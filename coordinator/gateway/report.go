@@ -166,7 +166,7 @@ func (s *session) persist(r *protocol.Report) {
 	}
 	age := time.Since(s.persisted)
 	fresh := s.unwritten.Load() || news(s.lastReport, *rec) || rec.Why != s.lastReport.Why && age >= whyEvery
-	if !fresh && age < persistEvery {
+	if !fresh && (age < persistEvery || age < s.g.oldNewsEvery()) {
 		records.Put(rec)
 		return
 	}
@@ -174,6 +174,12 @@ func (s *session) persist(r *protocol.Report) {
 	s.lastReport, s.persisted = *rec, time.Now()
 	s.lastReport.Host = store.HostReport{} // nothing of it is news
 	s.g.notes.add(s, rec, fresh)
+}
+
+// oldNewsEvery is how often a report is written down that says nothing new, with as many agents as are served now. It is only there to be read, but each costs
+// etcd a write, and every replica the reading of it.
+func (g *Gateway) oldNewsEvery() time.Duration {
+	return max(persistEvery, time.Duration(g.Streams())*time.Second/mostOldNews)
 }
 
 // records are for reports that turn out to say nothing new. Strings of one may stay in it until it is used again; nothing else refers to it.
