@@ -42,15 +42,15 @@ type tenure struct {
 	pokes    chan struct{}
 	kept     atomic.Int64 // how old the history is that etcd keeps, as a time.Duration
 
-	verdicts map[string]plan.Judgment   // as last told in the journal
-	troubles map[string]time.Time       // since when we see trouble, of those in trouble
-	held     map[string]map[string]bool // by group: what the log was told is held
+	verdicts map[string]map[string]plan.Judgment // by group and instance: as last told in the journal
+	troubles map[string]time.Time                // since when we see trouble, of those in trouble
+	held     map[string]map[string]bool          // by group: what the log was told is held
 }
 
 func newTenure(r *Replica, fence store.Fence, shard store.Shard) *tenure {
 	t := &tenure{
 		r: r, fence: fence, shard: shard, log: r.log.With("fence", int64(fence.Created)),
-		pokes: make(chan struct{}, 1), verdicts: map[string]plan.Judgment{}, troubles: map[string]time.Time{}, held: map[string]map[string]bool{}, listers: map[string]*lister{},
+		pokes: make(chan struct{}, 1), verdicts: map[string]map[string]plan.Judgment{}, troubles: map[string]time.Time{}, held: map[string]map[string]bool{}, listers: map[string]*lister{},
 	}
 	capabilities := map[string]provider.Capabilities{}
 	for name, p := range r.deps.Providers {
@@ -258,15 +258,14 @@ func (t *tenure) tellVerdicts(ctx context.Context, s *plan.Snapshot, p plan.Plan
 	var told []store.JournalEntry
 	more := 0
 	for _, g := range s.Groups {
+		verdicts := t.verdictsOf(&g)
 		for _, in := range g.Instances {
-			id, now := in.Record.ID, p.Judgments[in.Record.ID]
-			before, known := t.verdicts[id]
 			if in.Record.Phase == store.Deleting {
-				delete(t.verdicts, id)
-				delete(t.troubles, id)
 				continue
 			}
-			t.verdicts[id] = now
+			id, now := in.Record.ID, p.Judgments[in.Record.ID]
+			before, known := verdicts[id]
+			verdicts[id] = now
 			t.meterVerdict(id, before, now)
 			if known && before.Verdict == now.Verdict && (now.Verdict != store.Suspect || before.Rule == now.Rule && evidenceOfProvider(before) == evidenceOfProvider(now)) {
 				continue
@@ -291,6 +290,41 @@ func (t *tenure) tellVerdicts(ctx context.Context, s *plan.Snapshot, p plan.Plan
 	if len(told) > 0 {
 		t.tell(ctx, told...)
 	}
+}
+
+// verdictsOf are the verdicts told of a group's instances, and to be told. Of those that are being deleted, or whose records are gone,
+// nothing is kept.
+func (t *tenure) verdictsOf(g *plan.Group) map[string]plan.Judgment {
+	before, staying := t.verdicts[g.Name], make([]string, 0, len(g.Instances))
+	met := 0
+	for i := range g.Instances {
+		rec := &g.Instances[i].Record
+		if rec.Phase == store.Deleting {
+			continue
+		}
+		staying = append(staying, rec.ID)
+		if _, known := before[rec.ID]; known {
+			met++
+		}
+	}
+	switch {
+	case before != nil && met == len(before):
+		return before
+	case len(staying) == 0:
+		delete(t.verdicts, g.Name)
+	default:
+		t.verdicts[g.Name] = make(map[string]plan.Judgment, len(staying))
+	}
+	for _, id := range staying {
+		if j, known := before[id]; known {
+			t.verdicts[g.Name][id] = j
+		}
+		delete(before, id)
+	}
+	for id := range before {
+		delete(t.troubles, id)
+	}
+	return t.verdicts[g.Name]
 }
 
 // tell writes entries that belong to no change, under the fence like all that a leader writes. Those that cannot be
