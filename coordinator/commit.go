@@ -18,16 +18,70 @@ const (
 	refusedWait = time.Second
 )
 
-// carryOut makes an action happen: one transaction that compares our fence, the records it changes and every key
-// of its evidence, and writes the journal entry that explains it (REC-15). A conflict is no error: something has
-// changed, and the next plan knows it. An error ends the tenure.
-func (t *tenure) carryOut(ctx context.Context, s *plan.Snapshot, turns plan.Turns, a *plan.Action) error {
-	if a.From != "" || a.To != "" {
-		if err := validStep(a); err != nil {
-			t.log.Error("bug: illegal step planned", "group", a.Group, "instance", a.Instance, "rule", a.Rule, "error", err)
-			return nil // the step is not made; the tenure goes on
+// carryOut makes actions happen in one transaction that compares our fence, the records it changes and every key
+// of its evidence, and writes the journal entries that explain it (REC-15). A conflict is no error: something has
+// changed, and the next plan knows it. Whoever shares a transaction with one that was overtaken is tried again without
+// it. An error ends the tenure.
+func (t *tenure) carryOut(ctx context.Context, s *plan.Snapshot, turns plan.Turns, together []*plan.Action) error {
+	if together = t.legal(together); len(together) == 0 {
+		return nil
+	}
+	var entries []store.JournalEntry
+	for _, a := range together {
+		entries = append(entries, entriesOf(s, a)...)
+		t.r.deps.Before("commit "+a.Rule, a.Instance)
+	}
+	conditions, writes := turns.TxnOf(together)
+	rev, err := t.commit(ctx, conditions, writes, entries...)
+	switch {
+	case err == nil:
+		t.carriedOut(turns, together, rev)
+		for _, e := range entries {
+			t.log.Info("decided", "what", e.What, "group", e.Group, "instance", e.Instance, "rule", e.Rule, "why", e.Why, "revision", int64(rev))
+		}
+		return nil
+	case errors.Is(err, errDeposed):
+		t.r.deps.Meter.Refused(RefusedFence)
+		return err
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case len(together) > 1 && !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrUnknown):
+		return t.carryOutApart(ctx, s, turns, together, err)
+	}
+	for _, a := range together {
+		t.refused(a, err)
+	}
+	return nil
+}
+
+// carryOutApart tries anew what shared a transaction that etcd did not take: since one was overtaken, or for what it might take of each alone.
+func (t *tenure) carryOutApart(ctx context.Context, s *plan.Snapshot, turns plan.Turns, together []*plan.Action, why error) error {
+	var conflict *store.ConflictError
+	var changed []string
+	if errors.As(why, &conflict) {
+		changed = conflict.Keys
+	}
+	for _, part := range plan.Apart(together, changed) {
+		if err := t.carryOut(ctx, s, turns, part); err != nil {
+			return err
 		}
 	}
+	return nil
+}
+
+// legal leaves out what no phase allows.
+func (t *tenure) legal(together []*plan.Action) []*plan.Action {
+	return slices.DeleteFunc(slices.Clone(together), func(a *plan.Action) bool {
+		err := validStep(a)
+		if err != nil {
+			t.log.Error("bug: illegal step planned", "group", a.Group, "instance", a.Instance, "rule", a.Rule, "error", err)
+		}
+		return err != nil // the step is not made; the tenure goes on
+	})
+}
+
+// entriesOf are the entries of the journal that an action leaves.
+func entriesOf(s *plan.Snapshot, a *plan.Action) []store.JournalEntry {
 	told := a.Told()
 	entries := make([]store.JournalEntry, len(told))
 	for i, a := range told {
@@ -39,25 +93,21 @@ func (t *tenure) carryOut(ctx context.Context, s *plan.Snapshot, turns plan.Turn
 			entries[i].From, entries[i].To = "", ""
 		}
 	}
-	t.r.deps.Before("commit "+a.Rule, a.Instance)
-	conditions, writes := turns.Txn(a)
-	rev, err := t.commit(ctx, conditions, writes, entries...)
-	switch {
-	case err == nil:
+	return entries
+}
+
+// carriedOut notes that actions have happened.
+func (t *tenure) carriedOut(turns plan.Turns, together []*plan.Action, rev store.Revision) {
+	for _, a := range together {
 		t.r.deps.Before("committed "+a.Rule, a.Instance)
 		turns.Done(a, rev)
 		t.evidence.Wrote(a.Group, rev)
 		t.meterAction(a)
-		for _, e := range entries {
-			t.log.Info("decided", "what", e.What, "group", e.Group, "instance", e.Instance, "rule", e.Rule, "why", e.Why, "revision", int64(rev))
-		}
-		return nil
-	case errors.Is(err, errDeposed):
-		t.r.deps.Meter.Refused(RefusedFence)
-		return err
-	case ctx.Err() != nil:
-		return context.Cause(ctx)
 	}
+}
+
+// refused tells of an action that did not happen, and has it planned anew.
+func (t *tenure) refused(a *plan.Action, err error) {
 	if errors.Is(err, store.ErrConflict) {
 		t.r.deps.Meter.Refused(RefusedConflict)
 		t.log.Debug("overtaken", "group", a.Group, "instance", a.Instance, "rule", a.Rule, "error", err)
@@ -65,7 +115,6 @@ func (t *tenure) carryOut(ctx context.Context, s *plan.Snapshot, turns plan.Turn
 		t.log.Error("etcd refused a decision", "group", a.Group, "instance", a.Instance, "rule", a.Rule, "error", err)
 	}
 	t.lookAgain(a, waitAfter(err))
-	return nil
 }
 
 // waitAfter is how long what could not be written waits, if nothing that happens has it planned before.

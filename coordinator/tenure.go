@@ -210,8 +210,8 @@ func (t *tenure) step(ctx context.Context) (next time.Time, err error) {
 	t.tellVerdicts(ctx, &snapshot, p)
 	t.tellHeld(ready, p)
 	turns := plan.NewTurns(&snapshot)
-	for i := range p.Actions {
-		if err := t.carryOut(ctx, &snapshot, turns, &p.Actions[i]); err != nil {
+	for _, together := range plan.Together(p.Actions) {
+		if err := t.carryOut(ctx, &snapshot, turns, together); err != nil {
 			return time.Time{}, err
 		}
 	}

@@ -18,20 +18,16 @@ const (
 	landsWithin = 8 * time.Second
 )
 
-// carry carries out the actions of a plan from the given one on, each in its time, and then queues the calls. Whatever
+// carry carries out the actions of a plan, those that share a transaction each in its time, and then queues the calls. Whatever
 // happens in between happens.
-func (t *tenure) carry(s *plan.Snapshot, p *plan.Plan, ready []string, next int) {
-	if next == 0 {
-		t.turns = plan.NewTurns(s)
-	}
-	if next == len(p.Actions) {
+func (t *tenure) carry(s *plan.Snapshot, p *plan.Plan, ready []string, left [][]*plan.Action) {
+	if len(left) == 0 {
 		t.finish(p, ready)
 		return
 	}
-	t.carrying = true
 	t.after(time.Microsecond+t.w.chance.upTo(commitTakes), false, func() {
-		if t.carryOut(s, p, &p.Actions[next]) {
-			t.carry(s, p, ready, next+1)
+		if again, goesOn := t.carryOut(s, p, left[0]); goesOn {
+			t.carry(s, p, ready, append(again, left[1:]...))
 		}
 	})
 }
@@ -52,57 +48,80 @@ func (t *tenure) finish(p *plan.Plan, ready []string) {
 	t.planNext()
 }
 
-// carryOut makes an action happen as one transaction; false if the tenure ends with it.
-func (t *tenure) carryOut(s *plan.Snapshot, p *plan.Plan, a *plan.Action) bool {
-	if a.From != a.To && a.To != "" {
-		if err := store.ValidateTransition(a.From, a.To); err != nil {
-			t.w.broken(a.Instance + ": " + err.Error())
-			return true
+// carryOut makes actions happen in one transaction, or returns those that are to be tried again; false if the tenure ends with it.
+func (t *tenure) carryOut(s *plan.Snapshot, p *plan.Plan, together []*plan.Action) (again [][]*plan.Action, goesOn bool) {
+	if together = t.legal(together); len(together) == 0 {
+		return nil, true
+	}
+	for _, a := range together {
+		if t.w.chance.happens(t.w.meddles) {
+			t.w.meddle(a.Instance)
 		}
 	}
-	if t.w.chance.happens(t.w.meddles) {
-		t.w.meddle(a.Instance)
-	}
-	o := &t.w.cfg.Observer
-	conditions, writes := t.turns.Txn(a)
+	conditions, writes := t.turns.TxnOf(together)
 	if t.w.chance.happens(t.w.lost) {
 		// The answer is lost. It happens now, or later if it still may: the leader cannot know.
 		t.w.after(pick(t.w.chance.happens(50), 0, t.w.chance.upTo(landsWithin)), func() {
 			if t.holds(conditions) {
-				_, _ = t.happens(s, p, a, conditions, writes) // nobody hears how it went
+				_, _ = t.happens(s, p, together, conditions, writes) // nobody hears how it went
 			}
 		})
-		t.lookAgain(a, refusedWait)
-		return true
+		t.lookAgain(together, refusedWait)
+		return nil, true
 	}
-	rev, err := t.happens(s, p, a, conditions, writes)
+	rev, err := t.happens(s, p, together, conditions, writes)
+	var conflict *store.ConflictError
 	switch {
 	case errors.Is(err, errDeposed):
 		t.ended = true
-		return false
+		return nil, false
 	case err == nil:
-		t.turns.Done(a, rev)
-		t.evidence.Wrote(a.Group, rev)
-	case errors.Is(err, store.ErrConflict):
-		if o.Overtaken != nil {
-			o.Overtaken(t.w.Now(), a)
+		for _, a := range together {
+			t.turns.Done(a, rev)
+			t.evidence.Wrote(a.Group, rev)
 		}
-		t.lookAgain(a, overtakenWait)
+	case errors.As(err, &conflict) && len(together) > 1:
+		return plan.Apart(together, conflict.Keys), true
+	case conflict != nil:
+		if o := &t.w.cfg.Observer; o.Overtaken != nil {
+			o.Overtaken(t.w.Now(), together[0])
+		}
+		t.lookAgain(together, overtakenWait)
 	default:
-		t.lookAgain(a, refusedWait)
+		t.lookAgain(together, refusedWait)
 	}
-	return true
+	return nil, true
 }
 
-// happens commits an action, and tells of it.
-func (t *tenure) happens(s *plan.Snapshot, p *plan.Plan, a *plan.Action, conditions []store.Condition, writes []store.Write) (store.Revision, error) {
-	o := &t.w.cfg.Observer
-	if o.Committing != nil && t.holds(conditions) {
-		o.Committing(t.w.Now(), s, p, a)
+// legal leaves out what no phase allows, and tells of it.
+func (t *tenure) legal(together []*plan.Action) []*plan.Action {
+	return slices.DeleteFunc(slices.Clone(together), func(a *plan.Action) bool {
+		if a.From == a.To || a.To == "" {
+			return false
+		}
+		err := store.ValidateTransition(a.From, a.To)
+		if err != nil {
+			t.w.broken(a.Instance + ": " + err.Error())
+		}
+		return err != nil
+	})
+}
+
+// happens commits actions, and tells of them.
+func (t *tenure) happens(s *plan.Snapshot, p *plan.Plan, together []*plan.Action, conditions []store.Condition, writes []store.Write) (store.Revision, error) {
+	o, told := &t.w.cfg.Observer, 0
+	whole := o.Committing != nil && t.holds(conditions)
+	for _, a := range together {
+		told += len(a.Told())
+		if whole {
+			o.Committing(t.w.Now(), s, p, a)
+		}
 	}
-	rev, err := t.commit(conditions, writes, len(a.Told()))
+	rev, err := t.commit(conditions, writes, told)
 	if err == nil && o.Committed != nil {
-		o.Committed(t.w.Now(), a, rev)
+		for _, a := range together {
+			o.Committed(t.w.Now(), a, rev)
+		}
 	}
 	return rev, err
 }
@@ -114,13 +133,15 @@ func pick(first bool, a, b time.Duration) time.Duration {
 	return b
 }
 
-func (t *tenure) lookAgain(a *plan.Action, wait time.Duration) {
+func (t *tenure) lookAgain(together []*plan.Action, wait time.Duration) {
 	at := t.now().Add(wait)
-	t.evidence.LookAgain(a.Group, at)
+	for _, a := range together {
+		t.evidence.LookAgain(a.Group, at)
+	}
 	t.evidence.LookAgain("", at)
 }
 
-// holds says whether an action would happen now.
+// holds says whether a transaction would happen now.
 func (t *tenure) holds(conditions []store.Condition) bool {
 	for _, c := range conditions {
 		if !t.w.db.holds(c) {

@@ -188,7 +188,8 @@ func (t *tenure) plan() {
 	if t.w.cfg.Observer.Planned != nil {
 		t.w.cfg.Observer.Planned(t.w.Now(), &s, &p)
 	}
-	t.carry(&s, &p, ready, 0)
+	t.turns = plan.NewTurns(&s)
+	t.carry(&s, &p, ready, plan.Together(p.Actions))
 }
 
 // silent says that nothing was heard of etcd for too long to plan anything (SAFE-3).

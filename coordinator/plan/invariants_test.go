@@ -27,6 +27,13 @@ func (w *world) planIsSound() {
 			written[op.Key] = a.What
 		}
 	}
+	for _, part := range Together(p.Actions) {
+		for _, a := range part {
+			if len(part) > 1 && (a.Turn || a.From == "" && a.To != "" || a.To == store.Draining || a.To == store.Deleting) {
+				w.t.Fatalf("%s %s shares a transaction with others", a.Instance, a.What)
+			}
+		}
+	}
 	for name, at := range p.Due {
 		if !at.IsZero() && !at.After(w.now) {
 			w.t.Fatalf("%q is due at %s, which is not in the future", name, at)

@@ -18,7 +18,7 @@ type Plan struct {
 	Tallies   map[string]Tally           // the losses of each group: see Snapshot.Elsewhere
 }
 
-// Action is one transaction.
+// Action is one transaction, or part of one: see Together.
 type Action struct {
 	Group    string
 	Instance string

@@ -33,6 +33,15 @@ func (t Turns) Txn(a *Action) ([]store.Condition, []store.Write) {
 	return append(slices.Clone(a.Conditions), store.At(key, t.last[a.Group])), append(slices.Clone(a.Writes), store.Put(key, store.Encode(turn)))
 }
 
+// TxnOf is what actions compare and write that share a transaction.
+func (t Turns) TxnOf(together []*Action) (conditions []store.Condition, writes []store.Write) {
+	for _, a := range together {
+		c, w := t.Txn(a)
+		conditions, writes = append(conditions, c...), append(writes, w...)
+	}
+	return conditions, writes
+}
+
 // Done notes that an action has happened.
 func (t Turns) Done(a *Action, rev store.Revision) {
 	if a.Turn {
