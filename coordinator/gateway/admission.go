@@ -17,6 +17,8 @@ const (
 	openingAtOnce = 64                     // hellos: what comes beyond waits
 	openingLeast  = 4                      // while renewals are late
 	openingWait   = 2 * time.Second        // for how long; then the agent is better off elsewhere, or later
+	openingHope   = time.Millisecond       // between one and the next, before any has begun: who is told to wait for longer than need be is without a coordinator
+	openingPace   = 100 * time.Microsecond // and at the least
 	lateRenewal   = 300 * time.Millisecond // of renewals, which take some milliseconds: what begins sessions takes too much of etcd, or of us
 	slowAgain     = 500 * time.Millisecond // how often that is counted
 )
@@ -30,12 +32,13 @@ type admission struct {
 	most    int       // at once
 	queue   list.List // of chan struct{}, closed when the turn has come
 	each    time.Duration
+	moved   time.Time // when one last began or was ready, with something to do ever since
 	booked  time.Time // when the last one comes who was told to
 	slowed  time.Time
 }
 
 func newAdmission() *admission {
-	return &admission{most: openingAtOnce, each: openingWait / openingAtOnce}
+	return &admission{most: openingAtOnce, each: openingHope}
 }
 
 // crowded says that too many agents come at once, and after how long there is room.
@@ -55,11 +58,14 @@ func (c *crowded) refused() *protocol.Refused {
 func (a *admission) enter(ctx context.Context, latest time.Duration) (leave func(), err error) {
 	a.mu.Lock()
 	if a.running < a.most && a.queue.Len() == 0 {
+		if a.running == 0 {
+			a.moved = time.Now()
+		}
 		a.running++
 		a.mu.Unlock()
 		return a.begun(), nil
 	}
-	if a.each*time.Duration(a.queue.Len()) > openingWait {
+	if a.pace(time.Now())*time.Duration(a.queue.Len()) > openingWait {
 		defer a.mu.Unlock()
 		return nil, a.book(time.Now(), latest)
 	}
@@ -100,7 +106,7 @@ func (a *admission) begun() (leave func()) {
 		defer a.mu.Unlock()
 		now := time.Now()
 		took := now.Sub(began) / time.Duration(a.most)
-		a.each = max(time.Millisecond, (15*a.each+took)/16)
+		a.each, a.moved = max(openingPace, (15*a.each+took)/16), now
 		if a.most < openingAtOnce && now.Sub(a.slowed) > slowAgain {
 			a.most++
 		}
@@ -118,16 +124,27 @@ func (a *admission) pass() {
 	}
 }
 
-// book finds the time at which there is room for one more. The caller has the lock.
+// pace is how long it takes from one session that begins to the next: as it was, or longer if none is ready. The caller has the lock.
+func (a *admission) pace(now time.Time) time.Duration {
+	if a.running == 0 {
+		return a.each
+	}
+	return max(a.each, now.Sub(a.moved)/time.Duration(a.most))
+}
+
+// book finds the time at which there is room for one more. They come a little faster than that, so that there is always one who waits. The caller has the
+// lock.
 func (a *admission) book(now time.Time, latest time.Duration) *crowded {
-	if soonest := now.Add(a.each * time.Duration(a.queue.Len()+a.running)); a.booked.Before(soonest) {
+	pace := a.pace(now)
+	if soonest := now.Add(pace * time.Duration(a.queue.Len()+a.running)); a.booked.Before(soonest) {
 		a.booked = soonest
 	}
-	after := a.booked.Add(a.each).Sub(now)
+	next := a.booked.Add(pace * 7 / 8)
+	after := next.Sub(now)
 	if after > latest { // too many for that: they come in no order
 		return &crowded{latest/2 + rand.N(max(1, latest/2))}
 	}
-	a.booked = a.booked.Add(a.each)
+	a.booked = next
 	return &crowded{after}
 }
 

@@ -16,7 +16,7 @@ func TestAStampedeIsLetInBitByBit(t *testing.T) {
 	inWorld(t, func(w *world) {
 		r := w.serve("one")
 		defer r.stop()
-		const crowd, atOnce = 100, 64
+		const crowd, atOnce = 120, 64
 		for i := range crowd {
 			w.record(fmt.Sprintf("web-%d", i), store.Booting)
 		}
