@@ -275,7 +275,11 @@ func (a *Agent) perform(background context.Context, orders []contact.Order) {
 		case contact.Close:
 			if s := a.sessions[o.Stream]; s != nil {
 				delete(a.sessions, o.Stream)
-				s.end(o.Goodbye, o.Why)
+				if o.Keep {
+					a.lines.keep(s)
+				} else {
+					s.end(o.Goodbye, o.Why)
+				}
 			}
 		case contact.Warm:
 			a.lines.warm(o.Address)

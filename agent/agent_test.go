@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"google.golang.org/protobuf/types/known/durationpb"
+
 	"github.com/leasehold/leasehold/agent/contact"
 	"github.com/leasehold/leasehold/agent/passport"
 	"github.com/leasehold/leasehold/agent/protocol"
@@ -387,6 +389,30 @@ func TestStateDirectoryThatCannotBeWritten(t *testing.T) {
 		pass(interval)
 		wantHeard(t, s.take(), "a hello", "a report 1 healthy", "a report 2 healthy")
 		r.end()
+	})
+}
+
+// A replica that has no room now finds us on the connection that we have, when we come again as it has told us.
+//
+// proves SAFE-11
+func TestConnectionToAReplicaWithoutRoomIsKept(t *testing.T) {
+	story(t, []string{"a", "b"}, false, nil, func(t *testing.T, r *running) {
+		r.shard.mu.Lock()
+		dialled, shaken := r.shard.dialled["b"], r.shard.shaken
+		r.shard.mu.Unlock()
+		r.shard.act("b", script{refuse: &protocol.Refused{Reason: protocol.Refused_UNAVAILABLE, After: durationpb.New(2 * time.Second)}})
+		r.shard.take()
+		r.shard.replicas["a"].stop()
+		pass(2*time.Second - time.Millisecond)
+		wantHeard(t, r.shard.take(), "b hello")
+		r.shard.act("b", script{})
+		pass(2 * time.Second)
+		wantHeard(t, r.shard.take(), "b hello", "b report 1 healthy")
+		r.shard.mu.Lock()
+		defer r.shard.mu.Unlock()
+		if n := r.shard.dialled["b"]; n != dialled || r.shard.shaken != shaken {
+			t.Errorf("b was dialled %d times more, with %d handshakes", n-dialled, r.shard.shaken-shaken)
+		}
 	})
 }
 

@@ -40,6 +40,11 @@ type session struct {
 	out    chan *protocol.AgentMessage
 	ctx    context.Context // ends with the session
 	cancel context.CancelFunc
+
+	address    string
+	conn       *grpc.ClientConn // set before anything is heard
+	generation uint64           // of the passport, when the session began
+	kept       chan struct{}    // closed if its connection outlives it
 }
 
 // say sends a message, or drops it if the replica has not read for long.
@@ -65,12 +70,14 @@ func (s *session) end(kind protocol.Goodbye_Kind, why string) {
 // open begins a stream and returns at once. A machine without a certificate joins first, at the same replica.
 func (a *Agent) open(background context.Context, o contact.Open) {
 	ctx, cancel := context.WithCancel(background)
-	s := &session{out: make(chan *protocol.AgentMessage, outboxSize), ctx: ctx, cancel: cancel}
+	s := &session{
+		out: make(chan *protocol.AgentMessage, outboxSize), ctx: ctx, cancel: cancel, address: o.Address, kept: make(chan struct{}),
+	}
 	a.sessions[o.Stream] = s
-	var conn *grpc.ClientConn
+	_, s.generation = a.deps.Passport.Credentials(false)
 	var err error
 	if a.deps.Passport.Standing().Joined {
-		conn, err = a.lines.take(o.Address)
+		s.conn, err = a.lines.take(o.Address)
 	}
 	a.streams.Go(func() {
 		defer cancel()
@@ -79,11 +86,11 @@ func (a *Agent) open(background context.Context, o contact.Open) {
 				return a.lines.join(ctx, o.Address, r)
 			})
 		}
-		if err == nil && conn == nil {
-			conn, err = a.lines.connect(o.Address, false)
+		if err == nil && s.conn == nil {
+			s.conn, err = a.lines.connect(o.Address, false)
 		}
 		if err == nil {
-			err = s.converse(ctx, conn, a.hello(o), func(m *protocol.GatewayMessage) {
+			err = s.converse(ctx, a.hello(o), func(m *protocol.GatewayMessage) {
 				a.tell(contact.Heard{Stream: o.Stream, Message: m})
 			})
 		}
@@ -145,12 +152,20 @@ func (a *Agent) tell(ev contact.Event) {
 }
 
 // converse is the stream from its hello to its end; nil if the replica ended it in order.
-func (s *session) converse(
-	ctx context.Context, conn *grpc.ClientConn, hello *protocol.AgentMessage, heard func(*protocol.GatewayMessage),
-) error {
-	defer conn.Close()
+func (s *session) converse(ctx context.Context, hello *protocol.AgentMessage, heard func(*protocol.GatewayMessage)) error {
+	mayKeep := false
+	defer func() {
+		if mayKeep { // the loop decides
+			select {
+			case <-s.kept:
+				return
+			case <-s.ctx.Done():
+			}
+		}
+		_ = s.conn.Close()
+	}()
 	ctx, cancel := context.WithCancel(ctx)
-	stream, err := protocol.NewGatewayClient(conn).Session(ctx)
+	stream, err := protocol.NewGatewayClient(s.conn).Session(ctx)
 	if err != nil {
 		cancel()
 		return err
@@ -186,6 +201,7 @@ func (s *session) converse(
 		if err != nil {
 			return err
 		}
+		mayKeep = m.GetRefused().GetAfter() != nil
 		heard(m)
 	}
 }
@@ -256,6 +272,13 @@ func (l *lines) take(address string) (*grpc.ClientConn, error) {
 	}
 	_ = conn.Close()
 	return l.connect(address, false)
+}
+
+// keep makes the connection of a session that its replica has refused the one that is kept ready.
+func (l *lines) keep(s *session) {
+	l.close()
+	l.ready, l.readyFor, l.generation = s.conn, s.address, s.generation
+	close(s.kept)
 }
 
 // warm makes this the connection that is kept ready; an empty address keeps none.

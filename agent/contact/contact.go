@@ -159,6 +159,7 @@ type Close struct {
 	Stream  Stream
 	Goodbye protocol.Goodbye_Kind // unspecified: none, cut it
 	Why     string
+	Keep    bool // its connection, in the place of the one that is warm: the replica takes us soon, and a handshake is what it has no time for
 }
 
 // Warm asks for a connection to this replica to be kept ready beside the one in use, so that moving over

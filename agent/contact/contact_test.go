@@ -78,6 +78,9 @@ func words(orders []Order) string {
 			if o.Goodbye != protocol.Goodbye_KIND_UNSPECIFIED {
 				how = o.Goodbye.String()
 			}
+			if o.Keep {
+				how = "and keep"
+			}
 			out = append(out, fmt.Sprintf("close %d %s", o.Stream, how))
 		case Warm:
 			out = append(out, "warm "+o.Address)

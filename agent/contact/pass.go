@@ -131,8 +131,8 @@ func (c *Contact) failed(now time.Time) {
 }
 
 // told takes note of when a replica that has no room now is to be asked again. All others are asked first; then it is, at that time or a little later: it has
-// told everybody another. No wait is longer than any other, so that a leader knows by when agents are back (SAFE-1).
-func (c *Contact) told(now time.Time, l *line, after time.Duration) {
+// told everybody another. No wait is longer than any other, so that a leader knows by when agents are back (SAFE-1). It says whether none has room sooner.
+func (c *Contact) told(now time.Time, l *line, after time.Duration) (soonest bool) {
 	most := c.cfg.ReconnectMax
 	wait := min(after, most)
 	wait += time.Duration(c.cfg.Rand() * float64(min(wait/8, most-wait)))
@@ -140,11 +140,11 @@ func (c *Contact) told(now time.Time, l *line, after time.Duration) {
 		wait = most/2 + time.Duration(c.cfg.Rand()*float64(most/2))
 	}
 	if at := now.Add(wait); c.booking.at.IsZero() || at.Before(c.booking.at) {
-		c.booking = booking{l.address, at}
+		c.booking, soonest = booking{l.address, at}, true
 	}
 	round := c.round()
 	if round > 1 && c.failures%round != 0 {
-		return
+		return soonest
 	}
 	c.replicas.last = before(c.replicas, c.booking.address)
 	c.tryAt, c.booking = c.booking.at, booking{}
@@ -152,6 +152,7 @@ func (c *Contact) told(now time.Time, l *line, after time.Duration) {
 		c.tryAt = now
 	}
 	c.failures = min(c.failures, len(c.replicas.known)) // those who answer are there: nobody else has to be looked for
+	return soonest
 }
 
 // rest waits about as long as the agent ever does.

@@ -223,7 +223,8 @@ func (c *Contact) refused(now time.Time, l *line, r *protocol.Refused) []Order {
 	default: // UNAVAILABLE, or a reason that only a newer replica knows: another replica may take us
 		c.lost(now, l)
 		if after := r.GetAfter().AsDuration(); after > 0 {
-			c.told(now, l, after)
+			soonest := c.told(now, l, after)
+			orders[0] = Close{Stream: l.stream, Keep: soonest}
 		}
 		return append(orders, note)
 	}

@@ -74,23 +74,23 @@ func TestStories(t *testing.T) {
 		}},
 		"no room: comes again when it is told to": {ordered("a"), nil, []step{
 			{0, nil, "open 1 a epoch 1 lease 0"},
-			{0, crowded(1, 4*second), "close 1 cut"},
+			{0, crowded(1, 4*second), "close 1 and keep"},
 			{3 * second, nil, ""},
 			{3 * second / 2, nil, "open 2 a epoch 2 lease 0"}, // a little later than it was told
-			{0, crowded(2, 3*second), "close 2 cut"},          // however often: it is there
+			{0, crowded(2, 3*second), "close 2 and keep"},     // however often: it is there
 			{27 * second / 8, nil, "open 3 a epoch 3 lease 0"},
 			{0, welcome(3, 7, "a"), "warm , report 3.1"},
 		}},
 		"no room: the others are asked at once, then the one that has room first": {ordered("a", "b"), nil, []step{
 			{0, nil, "open 1 a epoch 1 lease 0"},
-			{0, crowded(1, 3*second), "close 1 cut, open 2 b epoch 2 lease 0"},
+			{0, crowded(1, 3*second), "close 1 and keep, open 2 b epoch 2 lease 0"},
 			{0, crowded(2, 8*second), "close 2 cut"},
 			{27 * second / 8, nil, "open 3 a epoch 3 lease 0"},
 			{0, ended(3), "open 4 b epoch 4 lease 0"},
 		}},
 		"no room for longer than any wait": {ordered("a"), nil, []step{
 			{0, nil, "open 1 a epoch 1 lease 0"},
-			{0, crowded(1, 3600*second), "close 1 cut"},
+			{0, crowded(1, 3600*second), "close 1 and keep"},
 			{14 * second, nil, ""},
 			{16 * second, nil, "open 2 a epoch 2 lease 0"},
 		}},

@@ -110,7 +110,11 @@ func (a *agent) carryOut(now time.Time, orders []contact.Order) {
 		case contact.Close:
 			if s := a.session(o.Stream); s != nil {
 				a.forget(s)
-				s.end(o.Goodbye, o.Why)
+				if o.Keep {
+					a.keep(s)
+				} else {
+					s.end(o.Goodbye, o.Why)
+				}
 			}
 		case contact.Warm:
 			a.keepWarm(o.Address)

@@ -86,6 +86,19 @@ func (a *agent) keepWarm(address string) {
 	}
 }
 
+// keep keeps the connection of a session ready that a coordinator has refused.
+func (a *agent) keep(s *session) {
+	if s.line.shared {
+		s.giveUp()
+		return
+	}
+	if a.warm != nil {
+		a.warm.close(wire.ErrClosed)
+	}
+	a.warm, s.kept = s.line, true
+	s.stream.Cancel()
+}
+
 // connect begins to make a connection and returns at once.
 func (a *agent) connect(address string) *line {
 	l := a.loop

@@ -23,6 +23,7 @@ type session struct {
 	stream  *wire.Stream // nil: its line is not there yet
 	replica string       // that welcomed it
 	late    *time.Timer  // runs after a goodbye
+	kept    bool         // its line is the agent's
 }
 
 // open begins a stream, as soon as there is a connection for it.
@@ -151,9 +152,10 @@ func (s *session) breakOff() {
 
 // leaveLine takes the session off its connection, which ends with it if it is the agent's own.
 func (s *session) leaveLine(why error) {
-	if s.line.shared {
+	switch {
+	case s.line.shared:
 		s.line.unwait(s)
-		return
+	case !s.kept:
+		s.line.close(why)
 	}
-	s.line.close(why)
 }
