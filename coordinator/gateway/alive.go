@@ -45,7 +45,7 @@ func (s *session) put(ctx context.Context, f found, lease store.Lease, state sto
 		State: state, Goodbye: goodbye, Why: why, Since: time.Now().UTC(), Agent: s.hello.GetAgentVersion(), Protocol: cmp.Or(s.spoken, s.hello.GetProtocol()),
 	}
 	s.asked = true
-	rev, err := s.g.deps.Store.Commit(ctx, store.Txn{
+	rev, err := s.g.together.commit(ctx, store.Txn{
 		Conditions: []store.Condition{f.instance.Unchanged(), store.At(f.alive.Key, f.alive.Modified)},
 		Writes:     []store.Write{store.PutLeased(f.alive.Key, store.Encode(rec), lease.ID)},
 	})

@@ -5,7 +5,7 @@
 //	watcher.go      what etcd shows of them
 //	session.go      one stream, from its hello to its end
 //	admission.go    when one may begin
-//	alive.go        its key in etcd and the lease that hangs on
+//	alive.go        its key in etcd and the lease that hangs on; together.go: those of many, written together
 //	report.go       what an agent reports, and what of it is to be written down; notes.go: that of many together
 //	lastwords.go    the last of a workload's output
 //	wanted.go       what an agent is told: checks.go, secrets.go

@@ -75,6 +75,7 @@ type Gateway struct {
 	refused  map[string]time.Time // boot conflicts in the journal already
 
 	notes    notes
+	together together // the states of streams
 	conduct  *conduct
 	refusals *Refusals
 	restores chan struct{}
@@ -108,7 +109,7 @@ func New(cfg Config, deps Deps) (*Gateway, error) {
 		restores: make(chan struct{}, restoresAtOnce), states: make(turn, statesAtOnce), opening: newAdmission(),
 		refusals: NewRefusals(deps.Logger, deps.Journal), guesses: newGuesses(), conduct: newConduct(),
 	}
-	g.notes.g = g
+	g.notes.g, g.together.g = g, g
 	g.life, g.end = context.WithCancel(context.Background())
 	return g, nil
 }
