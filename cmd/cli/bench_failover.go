@@ -48,5 +48,5 @@ func (c *BenchFailover) show(s *Session, r *trial.Failover) error {
 	t.Add("judged or given up", fmt.Sprint(r.Judged))
 	t.Add("disturbances", fmt.Sprint(r.Disturbances))
 	benchProcesses(&t, r.Processes)
-	return s.writeBench(&t, r.Wrongly, nil, r.Verdict)
+	return s.writeBench(&t, r.Wrongly, r.Troubles, r.Verdict)
 }

@@ -13,19 +13,21 @@ import (
 // Failover is what became of agents whose replica was killed.
 type Failover struct {
 	Setting
-	Served       int       `json:"served"`                     // agents that the killed replica had
-	Warm         bool      `json:"warm"`                       // they kept a connection to another replica ready
-	Outage       Times     `json:"outage"`                     // of each, from losing the replica to the next lease renewed
-	Last         float64   `json:"last_served_seconds"`        // from the kill until all were served again
-	Led          bool      `json:"killed_led"`                 // the killed replica was the leader
-	LeasesLost   int       `json:"leases_lost"`                //
-	Judged       int       `json:"judged"`                     // instances that were taken for failed, or given up
-	Wrongly      []string  `json:"wrongly,omitempty"`          // the first of them
-	Cold         float64   `json:"cold_seconds"`               // in which as many agents connect anew to the same replica
-	Ratio        float64   `json:"ratio"`                      // of the two
-	Disturbances int       `json:"disturbances"`               //
-	Processes    []Process `json:"processes_until_all_served"` //
-	Verdict      Verdict   `json:"verdict"`
+	Served       int            `json:"served"`                     // agents that the killed replica had
+	Warm         bool           `json:"warm"`                       // they kept a connection to another replica ready
+	Outage       Times          `json:"outage"`                     // of each, from losing the replica to the next lease renewed
+	Last         float64        `json:"last_served_seconds"`        // from the kill until all were served again
+	Led          bool           `json:"killed_led"`                 // the killed replica was the leader
+	LeasesLost   int            `json:"leases_lost"`                //
+	Judged       int            `json:"judged"`                     // instances that were taken for failed, or given up
+	Wrongly      []string       `json:"wrongly,omitempty"`          // the first of them
+	Cold         float64        `json:"cold_seconds"`               // in which as many agents connect anew to the same replica
+	Ratio        float64        `json:"ratio"`                      // of the two
+	Disturbances int            `json:"disturbances"`               //
+	Refused      map[string]int `json:"refused,omitempty"`          // streams, until all were served again, by reason
+	Troubles     map[string]int `json:"agents_troubles,omitempty"`  // likewise, in the agents' words
+	Processes    []Process      `json:"processes_until_all_served"` //
+	Verdict      Verdict        `json:"verdict"`
 }
 
 // mostOutage is how long all is waited for before the bench gives up.
@@ -60,6 +62,7 @@ func (t *Trial) Failover(ctx context.Context) (Failover, error) {
 	r.Last = time.Since(killed).Seconds()
 	outage := after.Outage.Since(before.stats.Outage)
 	r.Outage = timesOf(outage)
+	r.Refused, r.Troubles = more(after.Refused, before.stats.Refused), more(after.Troubles, before.stats.Troubles)
 	r.Processes = t.usage.between(before.usage, t.usage.read())
 	// Whoever is to be judged lost is judged once the grace is over.
 	if err := t.calm(ctx); err != nil {
@@ -148,4 +151,15 @@ func (r *Failover) judge() Verdict {
 	return v.said(
 		fmt.Sprintf("all %d agents of a replica that was killed were served by another within %.1fs, and no lease was lost; as many that come cold take %.1fs (%.2f of that)", r.Served, r.Last, r.Cold, r.Ratio),
 		fmt.Sprintf("a replica of %d agents does not die without harm", r.Served))
+}
+
+// more is what was counted since.
+func more(after, before map[string]uint64) map[string]int {
+	out := map[string]int{}
+	for what, n := range after {
+		if n > before[what] {
+			out[what] = int(n - before[what])
+		}
+	}
+	return out
 }
