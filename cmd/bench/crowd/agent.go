@@ -37,6 +37,7 @@ type agent struct {
 
 	sessions []*session
 	warm     *line
+	cold     int             // times in a row that there could be none
 	own      *identification // nil: there is none yet
 
 	duty  duty

@@ -22,6 +22,8 @@ const (
 	keepaliveTime    = 10 * time.Second
 	keepaliveTimeout = 5 * time.Second
 	connectTimeout   = 5 * time.Second
+	warmFirst        = time.Second // after a second connection that could not be made, for the next; then twice as long, and so on
+	warmMost         = 30 * time.Second
 	sharedReadAhead  = 32 << 10
 )
 
@@ -111,8 +113,26 @@ func (a *agent) connect(address string) *line {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		ln.reached(conn, err)
+		if err == nil {
+			a.cold = 0
+		} else if a.warm == ln && !l.over {
+			a.warmLater(ln)
+		}
 	})
 	return ln
+}
+
+// warmLater tries again to have a second connection, as gRPC does for agents, in the place of one that could not be made.
+func (a *agent) warmLater(failed *line) {
+	wait := min(warmMost, warmFirst<<min(a.cold, 10))
+	a.cold++
+	time.AfterFunc(time.Duration((0.5+chance())*float64(wait)), func() {
+		a.loop.mu.Lock()
+		defer a.loop.mu.Unlock()
+		if a.warm == failed && !a.loop.over {
+			a.warm = a.connect(failed.address)
+		}
+	})
 }
 
 // reached is told how connecting went.
