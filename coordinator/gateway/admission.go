@@ -16,9 +16,10 @@ import (
 const (
 	openingAtOnce = 64                     // hellos: what comes beyond waits
 	openingLeast  = 4                      // while renewals are late
-	openingWait   = 2 * time.Second        // for how long; then the agent is better off elsewhere, or later
-	openingHope   = time.Millisecond       // between one and the next, before any has begun: who is told to wait for longer than need be is without a coordinator
+	openingWait   = 3 * time.Second        // for how long; then the agent is better off elsewhere, or later
+	openingHope   = 500 * time.Microsecond // between one and the next, before any has begun: whoever is told to wait for longer than need be is without a coordinator
 	openingPace   = 100 * time.Microsecond // and at the least
+	openingStall  = time.Second            // for how long none may get ready before that says something of the pace: while a crowd comes the first take that long in any case
 	lateRenewal   = 300 * time.Millisecond // of renewals, which take some milliseconds: what begins sessions takes too much of etcd, or of us
 	slowAgain     = 500 * time.Millisecond // how often that is counted
 )
@@ -32,6 +33,8 @@ type admission struct {
 	most    int       // at once
 	queue   list.List // of chan struct{}, closed when the turn has come
 	each    time.Duration
+	ready   int       // sessions, since
+	since   time.Time // as long as there was always one that waited
 	moved   time.Time // when one last began or was ready, with something to do ever since
 	booked  time.Time // when the last one comes who was told to
 	slowed  time.Time
@@ -60,10 +63,11 @@ func (a *admission) enter(ctx context.Context, latest time.Duration) (leave func
 	if a.running < a.most && a.queue.Len() == 0 {
 		if a.running == 0 {
 			a.moved = time.Now()
+			a.ready, a.since = 0, a.moved
 		}
 		a.running++
 		a.mu.Unlock()
-		return a.begun(), nil
+		return a.leave, nil
 	}
 	if a.pace(time.Now())*time.Duration(a.queue.Len()) > openingWait {
 		defer a.mu.Unlock()
@@ -77,7 +81,7 @@ func (a *admission) enter(ctx context.Context, latest time.Duration) (leave func
 	defer patience.Stop()
 	select {
 	case <-mine:
-		return a.begun(), nil
+		return a.leave, nil
 	case <-patience.C:
 		err = &crowded{}
 	case <-ctx.Done():
@@ -98,20 +102,22 @@ func (a *admission) enter(ctx context.Context, latest time.Duration) (leave func
 	return nil, a.book(time.Now(), latest)
 }
 
-// begun notes how long it takes to begin a session.
-func (a *admission) begun() (leave func()) {
-	began := time.Now()
-	return func() {
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		now := time.Now()
-		took := now.Sub(began) / time.Duration(a.most)
-		a.each, a.moved = max(openingPace, (15*a.each+took)/16), now
-		if a.most < openingAtOnce && now.Sub(a.slowed) > slowAgain {
-			a.most++
-		}
-		a.running--
-		a.pass()
+// leave ends a turn, and takes note of the pace.
+func (a *admission) leave() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now := time.Now()
+	a.moved = now
+	if a.ready++; a.ready == openingAtOnce {
+		a.each = max(openingPace, min(a.each*5/4, now.Sub(a.since)/openingAtOnce)) // it takes longer while many come, and hears us say no: that says little of later
+		a.ready, a.since = 0, now
+	}
+	if a.most < openingAtOnce && now.Sub(a.slowed) > slowAgain {
+		a.most++
+	}
+	a.running--
+	if a.pass(); a.running < a.most {
+		a.ready, a.since = 0, now // how long it takes until the next one comes is not our pace
 	}
 }
 
@@ -129,7 +135,7 @@ func (a *admission) pace(now time.Time) time.Duration {
 	if a.running == 0 {
 		return a.each
 	}
-	return max(a.each, now.Sub(a.moved)/time.Duration(a.most))
+	return max(a.each, (now.Sub(a.moved)-openingStall)/time.Duration(a.most))
 }
 
 // book finds the time at which there is room for one more. They come a little faster than that, so that there is always one who waits. The caller has the
@@ -139,7 +145,7 @@ func (a *admission) book(now time.Time, latest time.Duration) *crowded {
 	if soonest := now.Add(pace * time.Duration(a.queue.Len()+a.running)); a.booked.Before(soonest) {
 		a.booked = soonest
 	}
-	next := a.booked.Add(pace * 7 / 8)
+	next := a.booked.Add(pace * 3 / 4)
 	after := next.Sub(now)
 	if after > latest { // too many for that: they come in no order
 		return &crowded{latest/2 + rand.N(max(1, latest/2))}

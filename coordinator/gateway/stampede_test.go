@@ -26,7 +26,7 @@ func TestAStampedeIsLetInBitByBit(t *testing.T) {
 			agents[i] = r.call(hello(fmt.Sprintf("web-%d", i), "boot1", 1))
 			defer agents[i].hangUp()
 		}
-		pass(3 * time.Second)
+		pass(4 * time.Second)
 		w.db.Faults().Thaw()
 		welcomed, sentAway := 0, 0
 		soonest, latest := time.Hour, time.Duration(0)

@@ -28,7 +28,7 @@ func TestSessionsThatBeginAtOnceAreWrittenTogether(t *testing.T) {
 		w.put(w.keys.Alive(name(8)), store.Encode(store.Alive{Schema: store.Schema, Instance: name(8), Replica: "gone", BootID: "boot1", Epoch: 1, State: store.StreamOpen}))
 		transactions, lost := 0, ""
 		r.pause.mu.Lock()
-		r.pause.first = func(txn store.Txn) bool {
+		r.pause.first = func(txn store.Txn) bool { // with the lock
 			if kind, _, ok := w.keys.Split(txn.Writes[0].Key); ok && kind == store.KindAlive {
 				transactions++
 			}
@@ -45,8 +45,13 @@ func TestSessionsThatBeginAtOnceAreWrittenTogether(t *testing.T) {
 			crowd[i] = r.call(hello(name(i), "boot1", 2))
 			defer crowd[i].hangUp()
 		}
+		answers := make([]*protocol.GatewayMessage, agents)
 		for i, a := range crowd {
-			msg := a.next()
+			answers[i] = a.next()
+		}
+		r.pause.mu.Lock()
+		defer r.pause.mu.Unlock()
+		for i, msg := range answers {
 			if w.keys.Alive(name(i)) == lost {
 				if msg.GetRefused().GetReason() != protocol.Refused_UNAVAILABLE {
 					t.Errorf("%s, whose lease has ended, is answered with %v", name(i), msg)
@@ -59,8 +64,6 @@ func TestSessionsThatBeginAtOnceAreWrittenTogether(t *testing.T) {
 			}
 			w.shows(name(i), "one", 2, store.StreamOpen)
 		}
-		r.pause.mu.Lock()
-		defer r.pause.mu.Unlock()
 		if lost == "" || transactions > agents/2 {
 			t.Errorf("%d transactions for %d sessions, and the lease of %q has ended", transactions, agents, lost)
 		}
