@@ -127,12 +127,17 @@ func Begin(ctx context.Context, cfg Config, deps Deps) (*Trial, error) {
 	if err := t.startReplica(ctx, t.replicas[0]); err != nil {
 		return t, err
 	}
-	err = t.await(ctx, "waiting for the leader to see the shard", func() (string, bool) {
+	seeing, cancel := context.WithTimeoutCause(ctx, mostBeginning, fmt.Errorf("the leader has not seen all groups after %s", mostBeginning))
+	defer cancel()
+	err = t.await(seeing, "waiting for the leader to see the shard", func() (string, bool) {
 		n := t.seen.statuses()
 		return of(n, len(t.shard.Groups), "groups"), n == len(t.shard.Groups)
 	})
 	return t, err
 }
+
+// mostBeginning is how long a leader may take to see a shard: with 100,000 instances it needs ten seconds.
+const mostBeginning = 5 * time.Minute
 
 func (t *Trial) findEtcd(ctx context.Context) error {
 	if t.deps.Own {
