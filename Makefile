@@ -103,7 +103,7 @@ bench-detect: ## how soon harm is noticed and a replacement requested, with real
 	go run ./tests/detect $(ARGS)
 
 .PHONY: bench-compare
-bench-compare: build ## Leasehold beside agents that are clients of etcd, on this machine: ten minutes (ARGS="--agents 5000 -o json")
+bench-compare: build ## Leasehold beside agents that are clients of etcd, on this machine: about ten minutes (ARGS="--agents 5000 -o json")
 	bin/leasehold bench compare $(ARGS)
 
 .PHONY: fuzz

@@ -2,11 +2,15 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"runtime"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/leasehold/leasehold/cmd/bench/measure"
 	"github.com/leasehold/leasehold/cmd/bench/parts"
 	"github.com/leasehold/leasehold/cmd/bench/rivals"
 	"github.com/leasehold/leasehold/cmd/bench/trial"
@@ -16,19 +20,17 @@ import (
 
 // BenchCompare is the command bench compare.
 type BenchCompare struct {
-	Agents   int           `help:"How many (default: ${default})." default:"2000" placeholder:"N"`
+	Agents   int           `help:"How many (default: ${default})." default:"1000" placeholder:"N"`
 	Interval time.Duration `help:"How often each agent reports; its lease lasts three intervals and 2s (default: ${default})." default:"5s" placeholder:"DURATION"`
 	Shared   int           `help:"Have all agents share so many connections, unsecured (default: each agent has its own; Leasehold's over TLS)." placeholder:"N"`
-	Steady   time.Duration `help:"How long everyday is measured (default: ${default})." default:"20s" placeholder:"DURATION"`
-	Stall    time.Duration `help:"How long etcd, and then a process between, stand still (default: a lease and 3s)." placeholder:"DURATION"`
+	Steady   time.Duration `help:"How long everyday is measured (default: ${default}, in which each report of Leasehold's is written down once)." default:"1m" placeholder:"DURATION"`
+	Stall    time.Duration `help:"How long etcd, and then the process that judges, stand still (default: a lease and 3s)." placeholder:"DURATION"`
 	Ramp     float64       `help:"Agents that begin in a second (default: 300 where each has its own connection, else 2000)." placeholder:"N"`
 }
 
 const (
 	// compareConnections is how many agents may have connections of their own: an etcd may open 20,000 files in most places.
 	compareConnections = 15_000
-	// compareProcesses is in how many processes a rival's agents live.
-	compareProcesses = 4
 	// compareReport is how long a report is that somebody writes as JSON.
 	compareReport = 400
 	// compareReplicas is how many replicas Leasehold has.
@@ -37,57 +39,122 @@ const (
 	compareReconnect = 30 * time.Second
 	// compareStalled is how much longer than a lease something stands still.
 	compareStalled = 3 * time.Second
+	// compareSlack is how much longer than it should something may take before it is given up.
+	compareSlack = 2 * time.Minute
 )
-
-// compared is one of those that are held against each other.
-type compared struct {
-	Name string `json:"name"`
-	What string `json:"what"`
-	rivals.Figures
-}
 
 // comparison is what JSON shows.
 type comparison struct {
-	Agents     int          `json:"agents"`
-	Interval   string       `json:"interval"`
-	Lease      string       `json:"lease"`
-	Shared     int          `json:"shared_connections"` // 0: each agent has its own
-	Contenders []compared   `json:"contenders"`
-	Rows       []rivals.Row `json:"rows"`
+	Agents     int             `json:"agents"`
+	Interval   string          `json:"interval"`
+	Lease      string          `json:"lease"`
+	Shared     int             `json:"shared_connections"` // 0: each agent has its own
+	Machine    measure.Machine `json:"machine"`
+	Contenders []rivals.Named  `json:"contenders"`
+	Rows       []rivals.Row    `json:"rows"`
+	Verdict    string          `json:"verdict"`
 }
 
-// Run has each contender go through the same, one after the other.
+// whole says whether all contenders came through.
+func (r *comparison) whole() bool {
+	return !slices.ContainsFunc(r.Contenders, func(one rivals.Named) bool { return one.Problem != "" })
+}
+
+// contender is one of those that are held against each other.
+type contender struct {
+	name string
+	play func(context.Context, rivals.Plan) (rivals.Figures, error)
+}
+
+// Run has each contender go through the same, one after the other. One that does not come through is told as such, and the others go on.
 func (c *BenchCompare) Run(ctx context.Context, s *Session) error {
 	shard := &BenchShard{Interval: c.Interval, Shared: c.Shared, Ramp: c.Ramp, GroupSize: 1000, ReconnectMax: compareReconnect}
 	if err := c.check(s, shard); err != nil {
 		return err
 	}
-	lease := c.lease()
-	r := comparison{Agents: c.Agents, Interval: c.Interval.String(), Lease: lease.String(), Shared: c.Shared}
-	var all []rivals.Figures
-	for _, one := range []struct {
-		compared
-		play func(context.Context, rivals.Plan) (rivals.Figures, error)
-	}{
-		{compared{Name: "keepalive", What: "agents are etcd clients: automatic KeepAlive, a put for each report"}, c.rival(s, rivals.Automatic, shard)},
-		{compared{Name: "keepalive-once", What: "the same with KeepAliveOnce: a stream for each report"}, c.rival(s, rivals.EachCall, shard)},
-		{compared{Name: "leasehold", What: fmt.Sprintf("Leasehold with %d replicas", compareReplicas)}, c.leasehold(s, shard)},
-	} {
-		told := s.newBenchProgress()
-		f, err := one.play(ctx, rivals.Plan{Steady: c.Steady, Stall: c.stall(), Tell: func(what string) { told.tell(one.Name+":", what) }})
-		told.end()
+	machine, err := measure.ReadMachine(runtime.GOMAXPROCS(0))
+	if err != nil {
+		return err
+	}
+	r := comparison{Agents: c.Agents, Interval: c.Interval.String(), Lease: c.lease().String(), Shared: c.Shared, Machine: machine}
+	all := []contender{
+		{"keepalive", c.rival(s, rivals.Automatic, shard)}, {"keepalive-once", c.rival(s, rivals.EachCall, shard)}, {"leasehold", c.leasehold(s, shard)},
+	}
+	rate := shard.config(s, c.Agents, 1).Rate
+	s.note("%s, one after the other: about %s", counted(len(all), "contender", "contenders"), c.expected(rate))
+	for i, one := range all {
+		done, err := c.contend(ctx, s, one, fmt.Sprintf("%s (%d of %d): ", one.name, i+1, len(all)), rate)
 		if err != nil {
 			return err
 		}
-		one.Figures = f
-		r.Contenders, all = append(r.Contenders, one.compared), append(all, f)
+		r.Contenders = append(r.Contenders, done)
 	}
-	r.Rows = rivals.Rows(all...)
+	r.Rows, r.Verdict = rivals.Rows(r.Contenders), rivals.Verdict(c.Agents, r.Contenders)
 	done, err := s.records(r)
 	if !done {
 		err = c.show(s, &r)
 	}
+	if err == nil && !r.whole() {
+		err = failure(Failed, "run it where nothing else computes, or with fewer --agents", "%s", r.Verdict)
+	}
 	return err
+}
+
+// contend has one of them go through the plan. An interrupt alone is an error: what else goes wrong is told of that contender.
+func (c *BenchCompare) contend(ctx context.Context, s *Session, one contender, where string, rate float64) (rivals.Named, error) {
+	begun := s.env.Now()
+	told := s.newBenchProgress()
+	f, err := one.play(ctx, rivals.Plan{
+		Steady: c.Steady, Stall: c.stall(), Begin: compareSlack + 4*comparedRamp(c.Agents, rate), Settle: compareSlack + 2*c.grace(),
+		Tell: func(doing, far string) { told.tell(where+doing, s.compareFar(where+doing, far)) },
+	})
+	told.end()
+	done := rivals.Named{Name: one.name, Figures: f}
+	var known *Failure
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return done, err
+	case errors.As(err, &known) && known.Next != "":
+		done.Problem = known.What + "; " + known.Next
+	case err != nil:
+		done.Problem = joined(err)
+	}
+	took := s.env.Now().Sub(begun).Round(time.Second)
+	if done.Problem == "" {
+		s.note("%s: done after %s", one.name, took)
+	} else {
+		s.note("%s: given up after %s: %s", one.name, took, output.OneLine(done.Problem))
+	}
+	return done, nil
+}
+
+// compareFar is how far something has come, on a terminal no longer than its line has room for beside what is being done.
+func (s *Session) compareFar(doing, far string) string {
+	if far == "" {
+		return ""
+	}
+	const around = len("[ ()]")
+	width := s.screen().Width
+	if room := width - len(doing) - around - 1; width > 0 && len(far) > room {
+		far = far[:max(0, room)]
+	}
+	return "(" + far + ")"
+}
+
+// grace is for how long a leader judges nobody lost after a disturbance: until each agent has had time to return (SAFE-1).
+func (c *BenchCompare) grace() time.Duration { return c.lease() + compareReconnect*3/2 }
+
+// comparedRamp is how long it takes until all agents have begun.
+func comparedRamp(agents int, rate float64) time.Duration {
+	return time.Duration(float64(agents) / rate * float64(time.Second))
+}
+
+// expected is about how long all of it takes, in minutes.
+func (c *BenchCompare) expected(rate float64) string {
+	const rivals = 2
+	each := 2*comparedRamp(c.Agents, rate) + c.Steady + 2*c.stall()
+	all := rivals*(each+3*c.lease()) + each + 2*c.grace()
+	return counted(max(1, int(all.Round(time.Minute)/time.Minute)), "minute", "minutes")
 }
 
 func (c *BenchCompare) lease() time.Duration {
@@ -111,8 +178,6 @@ func (c *BenchCompare) check(s *Session, shard *BenchShard) error {
 		return failure(Usage, "leave out --endpoints", "--endpoints: each contender gets an etcd of its own, which is made to stand still")
 	case c.Shared == 0 && c.Agents > compareConnections:
 		return failure(Usage, "add --shared 100", "--agents: %d: at most %d have connections of their own", c.Agents, compareConnections)
-	case c.Agents < compareProcesses:
-		return failure(Usage, help, "--agents: %d: must be at least %d", c.Agents, compareProcesses)
 	case c.Steady < time.Second:
 		return failure(Usage, help, "--steady: %s: must be at least 1s", c.Steady)
 	case c.Stall < 0:
@@ -124,24 +189,19 @@ func (c *BenchCompare) check(s *Session, shard *BenchShard) error {
 // rival plays with clients of etcd.
 func (c *BenchCompare) rival(s *Session, habit rivals.Habit, shard *BenchShard) func(context.Context, rivals.Plan) (rivals.Figures, error) {
 	return func(ctx context.Context, p rivals.Plan) (f rivals.Figures, err error) {
-		shared := 0
-		if c.Shared > 0 {
-			shared = max(1, c.Shared/compareProcesses)
-		}
-		p.Tell("starting etcd and a detector")
+		p.Tell("starting etcd and a detector", "")
 		r, err := rivals.Begin(ctx, rivals.Config{
-			Habit: habit, Agents: c.Agents, Processes: compareProcesses, Shared: shared, Interval: c.Interval, TTL: c.lease(), Size: compareReport,
-			Rate: shard.config(s, c.Agents, 1).Rate,
+			Habit: habit, Agents: c.Agents, Shared: c.Shared, Interval: c.Interval, TTL: c.lease(), Size: compareReport, Rate: shard.config(s, c.Agents, 1).Rate,
 		})
 		if err == nil {
-			f, err = rivals.Contest(ctx, r, c.Agents, p)
+			f, err = rivals.Contest(ctx, r, p)
 		}
 		ended := r.End(err == nil || ctx.Err() != nil)
 		switch {
 		case ctx.Err() != nil:
 			return f, failure(Interrupted, "", "interrupted: nothing is left behind")
 		case err != nil:
-			return f, failure(Failed, "read the logs in "+r.Dir()+"; fewer --agents ask less of this machine", "%s", joined(err))
+			return f, failure(Failed, "read the logs in "+r.Dir(), "%s", joined(err))
 		}
 		return f, ended
 	}
@@ -151,7 +211,7 @@ func (c *BenchCompare) rival(s *Session, habit rivals.Habit, shard *BenchShard) 
 func (c *BenchCompare) leasehold(s *Session, shard *BenchShard) func(context.Context, rivals.Plan) (rivals.Figures, error) {
 	return func(ctx context.Context, p rivals.Plan) (f rivals.Figures, err error) {
 		err = shard.run(ctx, s, c.Agents, compareReplicas, func(ctx context.Context, t *trial.Trial) (err error) {
-			f, err = rivals.Contest(ctx, t.Contender(), c.Agents, p)
+			f, err = rivals.Contest(ctx, t.Contender(), p)
 			return err
 		})
 		return f, err
@@ -177,33 +237,55 @@ func (c *BenchCompare) show(s *Session, r *comparison) error {
 		}
 		t.Add(cells...)
 	}
-	if err := t.Write(s.screen(), s.wide()); err != nil {
+	scr := s.screen()
+	if err := t.Write(scr, s.wide()); err != nil {
 		return err
 	}
+	text := c.notes(r)
+	if r.whole() { // else it is an error
+		text = append(text, "", r.Verdict)
+	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "\n%s agents that report every %s, leases of %s. A ratio is to Leasehold's figure.\n", thousands(r.Agents), r.Interval, r.Lease)
-	for _, one := range r.Contenders {
-		fmt.Fprintf(&b, "%s: %s.\n", one.Name, one.What)
-		for _, st := range []struct {
-			rivals.Stall
-			who string
-		}{{one.EtcdStall, "etcd"}, {one.MiddleStall, "the process between"}} {
-			fmt.Fprintf(&b, "  %s stood still for %.0fs: %d of %d living agents declared dead, all as before after %.0fs\n",
-				st.who, st.Seconds, st.Declared, st.Stall.Agents, st.Settled)
-		}
+	b.WriteString("\n")
+	for _, line := range text {
+		writeWrapped(&b, scr, "", line)
 	}
-	if c.Shared == 0 {
-		b.WriteString("Each agent has its own connection; Leasehold's are over TLS, the others' are not.\n")
-	} else {
-		fmt.Fprintf(&b, "All agents share %s, unsecured: a connection for each would cost the others most.\n", counted(c.Shared, "connection", "connections"))
-	}
-	b.WriteString("Leasehold's agents are simulated, many in one process, so their own cost says nothing; the others' are etcd's own client.\n")
-	_, err := io.WriteString(s.env.Stdout, b.String())
+	_, err := io.WriteString(scr.W, b.String())
 	return err
 }
 
+// notes say how the figures are to be read.
+func (c *BenchCompare) notes(r *comparison) []string {
+	all := []string{
+		fmt.Sprintf("%s agents report every %s, leases of %s, %s. A ratio is to Leasehold's figure.",
+			thousands(r.Agents), r.Interval, r.Lease, counted(r.Machine.Processors, "processor", "processors")+" for all of it"),
+		"keepalive: agents are etcd clients that renew by KeepAlive and put each report. keepalive-once: the same with KeepAliveOnce, a stream for each report.",
+		fmt.Sprintf("Who judges: of the two a process of the bench that watches for deleted keys, and does nothing about them; of Leasehold %d replicas, which also plan, record and serve agents.", compareReplicas),
+		"If it waits: of those, who were still away two intervals later; one that waits sees real deaths so much later. Leasehold has waited for what it waits for.",
+		"Agents are not comparable: the two have etcd's own client for each, Leasehold's are simulated.",
+	}
+	if c.Shared == 0 {
+		all = append(all, "Each agent has its own connection; Leasehold's are over TLS, with a second one kept warm, the others' are not.")
+	} else {
+		all = append(all, fmt.Sprintf("All agents share %s, unsecured: one for each would cost the others most.", counted(c.Shared, "connection", "connections")))
+	}
+	for _, one := range r.Contenders {
+		if one.Problem != "" {
+			all = append(all, one.Name+" was given up: "+output.OneLine(one.Problem))
+		}
+		if one.Everyday != nil {
+			all = append(all, fmt.Sprintf("%s: measured for %.0fs; the machine was %.0f%% busy.", one.Name, one.Everyday.Seconds, 100*one.Everyday.Machine))
+		}
+	}
+	return all
+}
+
 // comparedValue is a figure for people.
-func comparedValue(v float64, unit string) string {
+func comparedValue(value *float64, unit string) string {
+	if value == nil {
+		return "-"
+	}
+	v := *value
 	switch unit {
 	case "cores":
 		return fmt.Sprintf("%.2f", v)
@@ -211,6 +293,8 @@ func comparedValue(v float64, unit string) string {
 		return output.Bytes(uint64(max(0, v)))
 	case "bytes/s":
 		return output.Bytes(uint64(max(0, v))) + "/s"
+	case "s":
+		return fmt.Sprintf("%.1fs", v)
 	case "/s":
 		return fmt.Sprintf("%.0f/s", v)
 	default:

@@ -10,7 +10,7 @@ import (
 
 func TestBenchCompareRefusesNonsense(t *testing.T) {
 	for flags, want := range map[string]string{
-		"--agents=1": "--agents", "--agents=15001": "--shared", "--steady=0s": "--steady", "--stall=-1s": "--stall", "--interval=0s": "--interval", "--endpoints=a:1": "--endpoints",
+		"--agents=0": "--agents", "--agents=15001": "--shared", "--steady=0s": "--steady", "--stall=-1s": "--stall", "--interval=0s": "--interval", "--endpoints=a:1": "--endpoints",
 	} {
 		if code, _, stderr := newWorld(t).run("bench", "compare", flags); code != Usage || !strings.Contains(stderr, want) {
 			t.Errorf("%s: exit %d: %s", flags, code, stderr)
@@ -32,24 +32,47 @@ func TestComparisonIsShown(t *testing.T) {
 	env := w.env(&out, &out)
 	s := &Session{env: env, flags: &Globals{Output: "table"}}
 	r := comparison{Agents: 2000, Interval: "5s", Lease: "17s"}
-	var all []rivals.Figures
 	for i, name := range []string{"keepalive", "keepalive-once", "leasehold"} {
-		f := rivals.Figures{EtcdCores: 0.6 / float64(i+1), EtcdMemory: 1 << 20}
+		stall := rivals.Stall{Seconds: 20, Back: new(2.0)}
 		if name != "leasehold" {
-			f.EtcdStall = rivals.Stall{Seconds: 20, Agents: 2000, Declared: 1999}
+			stall.Declared.AtOnce = 1999
 		}
-		r.Contenders, all = append(r.Contenders, compared{Name: name, What: name, Figures: f}), append(all, f)
+		cost := rivals.Cost{Cores: 0.6 / float64(i+1), Memory: 1 << 20}
+		r.Contenders = append(r.Contenders, rivals.Named{Name: name, Figures: rivals.Figures{
+			Everyday: &rivals.Everyday{Seconds: 60, Etcd: cost, Agents: cost}, EtcdStall: &stall, JudgeStall: &rivals.Stall{Seconds: 20},
+		}})
 	}
-	r.Rows = rivals.Rows(all...)
-	if err := (&BenchCompare{}).show(s, &r); err != nil {
-		t.Fatal(err)
+	show := func() string {
+		out.Reset()
+		r.Rows, r.Verdict = rivals.Rows(r.Contenders), rivals.Verdict(r.Agents, r.Contenders)
+		if err := (&BenchCompare{}).show(s, &r); err != nil {
+			t.Fatal(err)
+		}
+		return out.String()
 	}
 	for _, want := range []string{
-		"WHAT\tKEEPALIVE\tRATIO\tKEEPALIVE-ONCE\tRATIO\tLEASEHOLD\n", "CPU of etcd\t0.60\t3.00×\t0.30\t1.50×\t0.20\n", "memory of etcd\t1.0 MiB\t1.00×",
-		"living declared dead\t1999\t-\t1999\t-\t0\n", "2,000 agents that report every 5s", "1999 of 2000 living agents declared dead", "over TLS",
+		"WHAT\tKEEPALIVE\tRATIO\tKEEPALIVE-ONCE\tRATIO\tLEASEHOLD\n", "CPU of etcd\t0.60\t3.00×\t0.30\t1.50×\t0.20\n", "CPU of agents\t0.60\t-\t0.30\t-\t0.20\n",
+		"memory of etcd\t1.0 MiB\t1.00×", "living declared dead\t1999\t-\t1999\t-\t0\n", "2,000 agents report every 5s", "over TLS", "leasehold takes 3.00× less",
 	} {
-		if !strings.Contains(out.String(), want) {
+		if !strings.Contains(show(), want) {
 			t.Errorf("%q is not in\n%s", want, out.String())
 		}
+	}
+	r.Contenders[0].Figures, r.Contenders[0].Problem = rivals.Figures{}, "agents begin: not done within 2m0s: 3 of 2000"
+	for _, want := range []string{"CPU of etcd\t-\t-\t0.30\t1.50×\t0.20\n", "keepalive was given up: agents begin: not done within 2m0s"} {
+		if !strings.Contains(show(), want) {
+			t.Errorf("%q is not in\n%s", want, out.String())
+		}
+	}
+	if r.whole() || strings.Contains(out.String(), "leasehold takes") {
+		t.Errorf("a verdict without one of them:\n%s", out.String())
+	}
+}
+
+// The defaults are meant to take about ten minutes.
+func TestBenchCompareExpectsTenMinutes(t *testing.T) {
+	c := BenchCompare{Agents: 1000, Interval: 5 * time.Second, Steady: time.Minute}
+	if got := c.expected(rampOwn); got != "9 minutes" {
+		t.Errorf("about %s", got)
 	}
 }

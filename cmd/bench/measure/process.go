@@ -92,3 +92,44 @@ func ReadMachine(processors int) (Machine, error) {
 	}
 	return Machine{Processors: processors, Memory: kibibytes(text, "MemTotal:"), MemoryAvailable: kibibytes(text, "MemAvailable:")}, nil
 }
+
+// Load is what all processors together have done since the machine began.
+type Load struct{ Busy, All time.Duration }
+
+// ReadLoad reads it.
+func ReadLoad() (Load, error) {
+	text, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return Load{}, fmt.Errorf("read what the machine does: %w", err)
+	}
+	return loadOf(text)
+}
+
+// loadOf reads the first line: time in user mode, nice, system, idle, waiting for disks, interrupts, soft ones, stolen. What follows is in the first two as well.
+func loadOf(stat []byte) (l Load, err error) {
+	line, _, _ := strings.Cut(string(stat), "\n")
+	fields := strings.Fields(line)
+	const counted, idle, waits = 8, 3, 4
+	if len(fields) <= counted || fields[0] != "cpu" {
+		return l, fmt.Errorf("read what the machine does: %q", line)
+	}
+	for i, f := range fields[1 : counted+1] {
+		n, err := strconv.ParseUint(f, 10, 54)
+		if err != nil {
+			return l, fmt.Errorf("read what the machine does: %w", err)
+		}
+		l.All += time.Duration(n) * tick
+		if i != idle && i != waits {
+			l.Busy += time.Duration(n) * tick
+		}
+	}
+	return l, nil
+}
+
+// Since is the share of the processors that was busy since an earlier reading.
+func (l Load) Since(before Load) float64 {
+	if l.All <= before.All {
+		return 0
+	}
+	return float64(l.Busy-before.Busy) / float64(l.All-before.All)
+}

@@ -51,3 +51,22 @@ func TestReadMachine(t *testing.T) {
 		t.Errorf("machine %+v, %v", m, err)
 	}
 }
+
+func TestLoad(t *testing.T) {
+	before, err := loadOf([]byte("cpu  100 10 40 800 50 0 0 0 7 0\ncpu0 1 1\n"))
+	if err != nil || before != (Load{1500 * time.Millisecond, 10 * time.Second}) {
+		t.Errorf("load %+v, %v: want 1.5s of 10s", before, err)
+	}
+	after, err := loadOf([]byte("cpu  200 10 40 850 50 20 10 20 7 0\n"))
+	if err != nil || after.Since(before) != 0.75 || before.Since(before) != 0 {
+		t.Errorf("busy for %g of the time since, %v: want 0.75", after.Since(before), err)
+	}
+	for _, text := range []string{"", "cpu 1 2", "cpu 1 2 3 4 5 6 7 x"} {
+		if _, err := loadOf([]byte(text)); err == nil {
+			t.Errorf("%q is read", text)
+		}
+	}
+	if now, err := ReadLoad(); err != nil || now.All == 0 || now.Busy > now.All {
+		t.Errorf("load %+v, %v", now, err)
+	}
+}

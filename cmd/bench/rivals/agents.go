@@ -32,7 +32,6 @@ const Prefix = "/agents/"
 type AgentsConfig struct {
 	Endpoint string
 	Habit    Habit
-	First    int // the number of the first
 	Count    int
 	Shared   int // connections for all of them; 0: each has its own
 	Interval time.Duration
@@ -79,9 +78,16 @@ func NewAgents(cfg AgentsConfig) (*Agents, error) {
 	return a, nil
 }
 
+// How often a client asks whether its connection still holds, and how soon that must be answered: as Kubernetes has it, whose connections outlast an
+// etcd that stands still for half a minute.
+const (
+	pingEvery  = 30 * time.Second
+	pingWithin = 10 * time.Second
+)
+
 func newClient(endpoint string) (*clientv3.Client, error) {
 	c, err := clientv3.New(clientv3.Config{
-		Endpoints: []string{endpoint}, DialTimeout: 5 * time.Second, DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: 5 * time.Second, Logger: zap.NewNop(),
+		Endpoints: []string{endpoint}, DialTimeout: 5 * time.Second, DialKeepAliveTime: pingEvery, DialKeepAliveTimeout: pingWithin, Logger: zap.NewNop(),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make a client of etcd: %w", err)
@@ -110,7 +116,7 @@ func (a *Agents) Stats() AgentsStats {
 func (a *Agents) Run(ctx context.Context) {
 	var all sync.WaitGroup
 	for i := range a.cfg.Count {
-		one := &agent{of: a, client: a.clients[i%len(a.clients)], key: fmt.Sprintf("%s%07d", Prefix, a.cfg.First+i)}
+		one := &agent{of: a, client: a.clients[i%len(a.clients)], key: fmt.Sprintf("%s%07d", Prefix, i)}
 		all.Go(func() {
 			if wait(ctx, time.Duration(float64(i)/a.cfg.Rate*float64(time.Second))) {
 				one.live(ctx)

@@ -3,204 +3,167 @@ package rivals
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
-	"github.com/leasehold/leasehold/cmd/bench/measure"
 	"github.com/leasehold/leasehold/cmd/bench/parts"
 )
 
 // Contender is a way to know which agents are alive.
 type Contender interface {
 	// LetIn has all agents begin, and returns once each is known to be alive.
-	LetIn(ctx context.Context) error
-	// Settle returns once each is known to be alive, and nothing is pending by which one could be declared dead.
-	Settle(ctx context.Context) error
+	LetIn(ctx context.Context, tell Tell) error
+	// Settle returns once nothing is pending by which one could be declared dead, and says since when each is known to be alive.
+	Settle(ctx context.Context, tell Tell) (since time.Time, err error)
 	// Etcd is its etcd.
 	Etcd() *parts.Part
 	// Judges are the processes that know who is alive: a detector, or replicas. Agents are those in which the agents live.
 	Judges() []*parts.Part
 	Agents() []*parts.Part
-	// Middle is a process between agents and etcd that can stall while the machines of its agents are well, and how many agents it serves.
-	Middle() (*parts.Part, int)
+	// Judge is the one among the judges that says now who is dead.
+	Judge(ctx context.Context) (*parts.Part, error)
 	// Declared is how many were declared dead up to now. One that came back and was declared again counts twice.
-	Declared(ctx context.Context) (int, error)
+	Declared(ctx context.Context) (Declared, error)
 }
+
+// Tell is told, about as often as something is looked at, what goes on and how far it has come.
+type Tell func(doing, far string)
 
 // Plan is what all contenders go through.
 type Plan struct {
 	Steady time.Duration // how long everyday is measured
-	Stall  time.Duration // how long etcd and then a process in the middle stand still: longer than a lease
-	// Tell is told what goes on.
-	Tell func(what string)
+	Stall  time.Duration // how long etcd, and then the process that judges, stand still: longer than a lease
+	// Begin and Settle are how long it may take until all agents have begun, and until all is as before.
+	Begin, Settle time.Duration
+	Tell          Tell
 }
 
-// Figures are what came of it. Rates are of everyday.
+// Figures are what came of it. What was not come to is nil.
 type Figures struct {
-	RampUp      float64 `json:"ramp_up_seconds"`
-	EtcdCores   float64 `json:"etcd_cores"`
-	JudgeCores  float64 `json:"judge_cores"`
-	AgentCores  float64 `json:"agent_cores"`
-	EtcdMemory  float64 `json:"etcd_memory_bytes"`
-	JudgeMemory float64 `json:"judge_memory_bytes"`
-	AgentMemory float64 `json:"agent_memory_bytes"`
-	Requests    float64 `json:"etcd_requests_per_second"` // messages received, also on streams
-	Streams     float64 `json:"etcd_calls_per_second"`    // calls and streams begun
-	Proposals   float64 `json:"etcd_proposals_per_second"`
-	Fsyncs      float64 `json:"etcd_fsyncs_per_second"`
-	Growth      float64 `json:"etcd_growth_bytes_per_second"` // of the database
-
-	EtcdStall   Stall `json:"etcd_stalled"`
-	MiddleStall Stall `json:"middle_stalled"`
+	RampUp     float64   `json:"ramp_up_seconds"`
+	Everyday   *Everyday `json:"everyday"`
+	EtcdStall  *Stall    `json:"etcd_stalled"`
+	JudgeStall *Stall    `json:"judge_stalled"`
 }
 
 // Stall is what became of a time in which something stood still.
 type Stall struct {
-	Seconds  float64 `json:"seconds"`
-	Agents   int     `json:"agents"`        // whom it concerned, all of them alive
-	Declared int     `json:"declared_dead"` // of them
-	Settled  float64 `json:"settled_seconds"`
+	Seconds  float64  `json:"seconds"`
+	Declared Declared `json:"declared_dead"` // all of them alive
+	// Back is how long afterwards each was known to be alive for good; nil: it did not come to that in time.
+	Back *float64 `json:"known_alive_after_seconds"`
 }
 
-// Contest has a contender go through the plan.
-func Contest(ctx context.Context, c Contender, agents int, p Plan) (f Figures, err error) {
+// Contest has a contender go through the plan. With an error come the figures of what was done before.
+func Contest(ctx context.Context, c Contender, p Plan) (f Figures, err error) {
 	begun := time.Now()
-	p.Tell("agents begin")
-	if err := c.LetIn(ctx); err != nil {
+	if err := p.step(ctx, "agents begin", p.Begin, c.LetIn); err != nil {
 		return f, err
 	}
 	f.RampUp = time.Since(begun).Seconds()
-	p.Tell("waiting until all is quiet")
-	if err := c.Settle(ctx); err != nil {
+	if f.Everyday, err = everyday(ctx, c, p); err != nil {
 		return f, err
 	}
-	p.Tell("measuring everyday for " + p.Steady.String())
-	if err := everyday(ctx, c, p.Steady, &f); err != nil {
+	if _, err := p.settle(ctx, c, "waiting until nothing is pending"); err != nil {
 		return f, err
 	}
-	p.Tell("etcd stands still for " + p.Stall.String())
-	if f.EtcdStall, err = stall(ctx, c, c.Etcd(), agents, p); err != nil {
+	if f.EtcdStall, err = p.stall(ctx, c, "etcd", c.Etcd()); err != nil {
 		return f, err
 	}
-	middle, served := c.Middle()
-	p.Tell("a process between agents and etcd stands still for " + p.Stall.String())
-	f.MiddleStall, err = stall(ctx, c, middle, served, p)
+	judge, err := c.Judge(ctx)
+	if err != nil {
+		return f, err
+	}
+	f.JudgeStall, err = p.stall(ctx, c, "who judges", judge)
 	return f, err
 }
 
+// step does something, which must end in time. What does not says how far it came.
+func (p Plan) step(ctx context.Context, what string, limit time.Duration, do func(context.Context, Tell) error) error {
+	p.Tell(what, "")
+	limited, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	last := ""
+	err := do(limited, func(doing, far string) {
+		last = strings.TrimSpace(doing + " " + far)
+		p.Tell(what, last)
+	})
+	if err == nil || limited.Err() == nil || ctx.Err() != nil {
+		return err
+	}
+	if last == "" {
+		last = err.Error()
+	}
+	return fmt.Errorf("%s: not done within %s: %s", what, limit, last)
+}
+
+func (p Plan) settle(ctx context.Context, c Contender, what string) (since time.Time, err error) {
+	err = p.step(ctx, what, p.Settle, func(ctx context.Context, tell Tell) (err error) {
+		since, err = c.Settle(ctx, tell)
+		return err
+	})
+	return since, err
+}
+
 // stall has a process stand still, and counts who is declared dead for it until all has settled again.
-func stall(ctx context.Context, c Contender, who *parts.Part, agents int, p Plan) (Stall, error) {
-	s := Stall{Agents: agents}
+func (p Plan) stall(ctx context.Context, c Contender, name string, who *parts.Part) (*Stall, error) {
 	before, err := c.Declared(ctx)
 	if err != nil {
-		return s, err
+		return nil, err
 	}
 	begun := time.Now()
 	if err := who.Pause(); err != nil {
-		return s, err
+		return nil, err
 	}
-	err = pass(ctx, p.Stall)
-	s.Seconds = time.Since(begun).Seconds()
+	err = p.pass(ctx, name+" stands still", p.Stall)
+	again := time.Now()
 	if resumed := who.Resume(); resumed != nil && err == nil {
 		err = resumed
 	}
 	if err != nil {
-		return s, err
+		return nil, err
 	}
-	again := time.Now()
-	p.Tell("waiting until all is as before")
-	if err := c.Settle(ctx); err != nil {
-		return s, err
+	s := &Stall{Seconds: again.Sub(begun).Seconds()}
+	since, late := p.settle(ctx, c, name+" goes on")
+	if late == nil {
+		back := max(0, since.Sub(again).Seconds())
+		s.Back = &back
 	}
-	s.Settled = time.Since(again).Seconds()
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
 	after, err := c.Declared(ctx)
-	s.Declared = after - before
-	return s, err
-}
-
-func pass(ctx context.Context, length time.Duration) error {
-	timer := time.NewTimer(length)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
-// reading is what is read before and after everyday.
-type reading struct {
-	at    time.Time
-	etcd  measure.Metrics
-	usage [3]measure.Usage // etcd, judges, agents
-}
-
-func read(ctx context.Context, c Contender) (r reading, err error) {
-	r.at = time.Now()
-	if r.etcd, err = measure.MetricsOf(ctx, "http://"+c.Etcd().Address+"/metrics"); err != nil {
-		return r, err
-	}
-	for i, all := range [][]*parts.Part{{c.Etcd()}, c.Judges(), c.Agents()} {
-		for _, p := range all {
-			u, err := measure.Read(p.PID())
-			if err != nil {
-				return r, err
-			}
-			r.usage[i].At = u.At
-			r.usage[i].CPU += u.CPU
-			r.usage[i].Memory += u.Memory
-		}
-	}
-	return r, nil
-}
-
-// everyday measures what it costs that all are well.
-func everyday(ctx context.Context, c Contender, length time.Duration, f *Figures) error {
-	before, err := read(ctx, c)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := pass(ctx, length); err != nil {
-		return err
-	}
-	after, err := read(ctx, c)
-	if err != nil {
-		return err
-	}
-	for i, to := range [][2]*float64{{&f.EtcdCores, &f.EtcdMemory}, {&f.JudgeCores, &f.JudgeMemory}, {&f.AgentCores, &f.AgentMemory}} {
-		*to[0], *to[1] = measure.Cores(before.usage[i], after.usage[i]), float64(after.usage[i].Memory)
-	}
-	took := after.at.Sub(before.at).Seconds()
-	for name, to := range map[string]*float64{
-		"grpc_server_msg_received_total":             &f.Requests,
-		"grpc_server_started_total":                  &f.Streams,
-		"etcd_server_proposals_applied_total":        &f.Proposals,
-		"etcd_disk_wal_fsync_duration_seconds_count": &f.Fsyncs,
-		"etcd_mvcc_db_total_size_in_bytes":           &f.Growth,
-	} {
-		*to = (after.etcd.Sum(name) - before.etcd.Sum(name)) / took
-	}
-	return nil
+	s.Declared = Declared{AtOnce: after.AtOnce - before.AtOnce, Waiting: after.Waiting - before.Waiting}
+	return s, late
 }
 
-// settleLimit is how long it may take until all is as before: after a stall of etcd thousands of leases are granted anew, and a leader waits out its grace.
-const settleLimit = 3 * time.Minute
+// pass lets time go by, and tells how much is left.
+func (p Plan) pass(ctx context.Context, what string, length time.Duration) error {
+	end := time.Now().Add(length)
+	return look(ctx, func(context.Context) (bool, error) {
+		left := time.Until(end)
+		p.Tell(what, left.Round(time.Second).String()+" left")
+		return left <= 0, nil
+	})
+}
 
-// await looks again and again until it is so. What does not become so ends with how far it came.
-func await(ctx context.Context, so func(context.Context) (far string, done bool, err error)) error {
-	limit := time.NewTimer(settleLimit)
-	defer limit.Stop()
-	again := time.NewTicker(200 * time.Millisecond)
+// lookEvery is how often it is looked at what is waited for.
+const lookEvery = 200 * time.Millisecond
+
+// look looks again and again until it is so.
+func look(ctx context.Context, so func(context.Context) (bool, error)) error {
+	again := time.NewTicker(lookEvery)
 	defer again.Stop()
 	for {
-		far, done, err := so(ctx)
+		done, err := so(ctx)
 		if done || err != nil {
 			return err
 		}
 		select {
 		case <-again.C:
-		case <-limit.C:
-			return fmt.Errorf("not all is well after %s: %s", settleLimit, far)
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}

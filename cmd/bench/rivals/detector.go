@@ -4,33 +4,40 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
+// Declared is how often an agent was declared dead.
+type Declared struct {
+	AtOnce  int `json:"at_once"`       // when there was reason to
+	Waiting int `json:"after_waiting"` // of them: who was still away when a detector had waited that is in no hurry
+}
+
 // DetectorStats is what a detector knows.
 type DetectorStats struct {
 	Alive    int
-	Declared int // dead, ever
+	Declared Declared // ever
 }
 
-// Detector declares an agent dead when its key is deleted, which is when its lease has ended.
+// Detector declares an agent dead when its key is deleted, which is when its lease has ended. It also says whom it would have declared dead had it waited.
 type Detector struct {
-	client *clientv3.Client
+	client   *clientv3.Client
+	patience time.Duration
 
-	mu       sync.Mutex
-	alive    map[string]bool
-	declared int
+	mu    sync.Mutex
+	known roll
 }
 
 // NewDetector makes its client. Close closes it.
-func NewDetector(endpoint string) (*Detector, error) {
+func NewDetector(endpoint string, patience time.Duration) (*Detector, error) {
 	c, err := newClient(endpoint)
 	if err != nil {
 		return nil, err
 	}
-	return &Detector{client: c, alive: map[string]bool{}}, nil
+	return &Detector{client: c, patience: patience, known: newRoll()}, nil
 }
 
 // Close closes the client.
@@ -40,7 +47,7 @@ func (d *Detector) Close() error { return d.client.Close() }
 func (d *Detector) Stats() DetectorStats {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return DetectorStats{Alive: len(d.alive), Declared: d.declared}
+	return d.known.stats(time.Now(), d.patience)
 }
 
 // Run watches until the context ends.
@@ -51,26 +58,61 @@ func (d *Detector) Run(ctx context.Context) error {
 	}
 	d.mu.Lock()
 	for _, kv := range begin.Kvs {
-		d.alive[string(kv.Key)] = true
+		d.known.put(string(kv.Key), time.Now(), d.patience)
 	}
 	d.mu.Unlock()
 	for seen := range d.client.Watch(ctx, Prefix, clientv3.WithPrefix(), clientv3.WithRev(begin.Header.Revision+1)) {
 		if err := seen.Err(); err != nil && ctx.Err() == nil {
 			return fmt.Errorf("watch agents: %w", err)
 		}
+		now := time.Now()
 		d.mu.Lock()
 		for _, e := range seen.Events {
-			key := string(e.Kv.Key)
 			if e.Type == mvccpb.Event_PUT {
-				d.alive[key] = true
-				continue
+				d.known.put(string(e.Kv.Key), now, d.patience)
+			} else {
+				d.known.deleted(string(e.Kv.Key), now)
 			}
-			if d.alive[key] {
-				d.declared++
-			}
-			delete(d.alive, key)
 		}
 		d.mu.Unlock()
 	}
 	return ctx.Err()
+}
+
+// roll is who is there, and who was.
+type roll struct {
+	alive    map[string]bool
+	gone     map[string]time.Time // since when
+	declared Declared             // but for those that are gone now and have been for long
+}
+
+func newRoll() roll { return roll{alive: map[string]bool{}, gone: map[string]time.Time{}} }
+
+func (r *roll) put(key string, now time.Time, patience time.Duration) {
+	if since, was := r.gone[key]; was {
+		if now.Sub(since) > patience {
+			r.declared.Waiting++
+		}
+		delete(r.gone, key)
+	}
+	r.alive[key] = true
+}
+
+func (r *roll) deleted(key string, now time.Time) {
+	if !r.alive[key] {
+		return
+	}
+	r.declared.AtOnce++
+	r.gone[key] = now
+	delete(r.alive, key)
+}
+
+func (r *roll) stats(now time.Time, patience time.Duration) DetectorStats {
+	s := DetectorStats{Alive: len(r.alive), Declared: r.declared}
+	for _, since := range r.gone {
+		if now.Sub(since) > patience {
+			s.Declared.Waiting++
+		}
+	}
+	return s
 }

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/rpc"
 	"sync"
+	"time"
 
 	"github.com/leasehold/leasehold/cmd/bench/parts"
 )
@@ -17,6 +18,7 @@ type Role struct {
 	Socket   string // where it tells how it is
 	Agents   *AgentsConfig
 	Detector string // the etcd that it watches
+	Patience time.Duration
 }
 
 // RoleOf reads a role, as it is handed to a process.
@@ -40,7 +42,7 @@ func (r Role) Part(ctx context.Context, ready func(parts.Ready) error) error {
 		err = r.serve(ctx, agentsCalls{a}, ready, func(ctx context.Context) error { a.Run(ctx); return nil })
 		return errors.Join(err, a.Close())
 	}
-	d, err := NewDetector(r.Detector)
+	d, err := NewDetector(r.Detector, r.Patience)
 	if err != nil {
 		return err
 	}

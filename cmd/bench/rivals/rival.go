@@ -15,14 +15,13 @@ import (
 
 // Config says what a rival is like.
 type Config struct {
-	Habit     Habit
-	Agents    int
-	Processes int // in which the agents live
-	Shared    int // connections of each process; 0: each agent has its own
-	Interval  time.Duration
-	TTL       time.Duration
-	Size      int     // bytes of a report
-	Rate      float64 // how many agents begin in a second
+	Habit    Habit
+	Agents   int
+	Shared   int // connections of all; 0: each agent has its own
+	Interval time.Duration
+	TTL      time.Duration
+	Size     int     // bytes of a report
+	Rate     float64 // how many agents begin in a second
 
 	// Program and Env are what parts are started with: see parts.Spec.
 	Program string
@@ -35,11 +34,13 @@ type Rival struct {
 	dir      string
 	etcd     *parts.Part
 	detector *remote
-	agents   []*remote
-	served   int // by the first process
+	agents   *remote
 }
 
 var _ Contender = (*Rival)(nil)
+
+// patientFor is for how many intervals a detector waits that is in no hurry.
+const patientFor = 2
 
 // Begin starts an etcd and a detector. End must be called, also after an error.
 func Begin(ctx context.Context, cfg Config) (*Rival, error) {
@@ -48,26 +49,31 @@ func Begin(ctx context.Context, cfg Config) (*Rival, error) {
 	if r.dir, err = os.MkdirTemp("", "leasehold-bench-"); err != nil {
 		return r, err
 	}
-	r.etcd, err = parts.Start(ctx, parts.Spec{
-		Name: "etcd", Dir: r.dir, Args: []string{"bench", "part", "etcd", "--dir", r.dir}, Program: cfg.Program, Env: cfg.Env,
-	})
-	if err != nil {
+	if r.etcd, err = r.startPart(ctx, "etcd", "etcd", "--dir", r.dir); err != nil {
 		return r, err
 	}
-	r.detector, err = r.start(ctx, "detector", Role{Detector: r.etcd.Address})
+	r.detector, err = r.start(ctx, "detector", Role{Detector: r.etcd.Address, Patience: patientFor * cfg.Interval})
 	return r, err
 }
 
-// start starts a process and connects to it.
+// startLimit is how long a process may take until it serves.
+const startLimit = time.Minute
+
+// startPart starts a process.
+func (r *Rival) startPart(ctx context.Context, name string, args ...string) (*parts.Part, error) {
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	return parts.Start(ctx, parts.Spec{Name: name, Dir: r.dir, Args: append([]string{"bench", "part"}, args...), Program: r.cfg.Program, Env: r.cfg.Env})
+}
+
+// start starts one that can be asked how it is.
 func (r *Rival) start(ctx context.Context, name string, as Role) (*remote, error) {
 	as.Socket = filepath.Join(r.dir, name+".sock")
 	role, err := json.Marshal(as)
 	if err != nil {
 		return nil, err
 	}
-	p, err := parts.Start(ctx, parts.Spec{
-		Name: name, Dir: r.dir, Args: []string{"bench", "part", "rival", "--as", string(role)}, Program: r.cfg.Program, Env: r.cfg.Env,
-	})
+	p, err := r.startPart(ctx, name, "rival", "--as", string(role))
 	if err != nil {
 		return nil, err
 	}
@@ -79,54 +85,59 @@ func (r *Rival) start(ctx context.Context, name string, as Role) (*remote, error
 }
 
 // LetIn starts the agents.
-func (r *Rival) LetIn(ctx context.Context) error {
-	n := r.cfg.Processes
-	for i := range n {
-		first, next := r.cfg.Agents*i/n, r.cfg.Agents*(i+1)/n
-		if i == 0 {
-			r.served = next
-		}
-		a, err := r.start(ctx, fmt.Sprintf("agents-%d", i), Role{Agents: &AgentsConfig{
-			Endpoint: r.etcd.Address, Habit: r.cfg.Habit, First: first, Count: next - first, Shared: r.cfg.Shared,
-			Interval: r.cfg.Interval, TTL: r.cfg.TTL, Size: r.cfg.Size, Rate: r.cfg.Rate / float64(n),
-		}})
-		if err != nil {
-			return err
-		}
-		r.agents = append(r.agents, a)
-	}
-	return r.allWell(ctx)
-}
-
-// Settle waits until all agents are well and have been for a lease, in which whatever was pending has ended.
-func (r *Rival) Settle(ctx context.Context) error {
-	if err := r.allWell(ctx); err != nil {
+func (r *Rival) LetIn(ctx context.Context, tell Tell) (err error) {
+	r.agents, err = r.start(ctx, "agents", Role{Agents: &AgentsConfig{
+		Endpoint: r.etcd.Address, Habit: r.cfg.Habit, Count: r.cfg.Agents, Shared: r.cfg.Shared, Interval: r.cfg.Interval, TTL: r.cfg.TTL, Size: r.cfg.Size, Rate: r.cfg.Rate,
+	}})
+	if err != nil {
 		return err
 	}
-	if err := pass(ctx, r.cfg.TTL); err != nil {
-		return err
-	}
-	return r.allWell(ctx)
+	_, err = r.wellFor(ctx, 0, tell)
+	return err
 }
 
-func (r *Rival) allWell(ctx context.Context) error {
-	return await(ctx, func(ctx context.Context) (far string, done bool, err error) {
-		registered, trouble := 0, "no trouble"
-		for _, a := range r.agents {
-			var s AgentsStats
-			if err := a.ask(ctx, &s); err != nil {
-				return far, false, err
-			}
-			registered += s.Registered
-			if s.Registered < s.Count && s.Trouble != "" {
-				trouble = s.Trouble
-			}
+// Settle waits until all agents have been well for a lease, in which whatever was pending has ended.
+func (r *Rival) Settle(ctx context.Context, tell Tell) (since time.Time, err error) {
+	return r.wellFor(ctx, r.cfg.TTL, tell)
+}
+
+// wellFor waits until all agents have been well for so long.
+func (r *Rival) wellFor(ctx context.Context, length time.Duration, tell Tell) (since time.Time, err error) {
+	err = look(ctx, func(ctx context.Context) (bool, error) {
+		far, well, err := r.allWell(ctx)
+		switch {
+		case err != nil:
+			return false, err
+		case !well:
+			since = time.Time{}
+		case since.IsZero():
+			since = time.Now()
 		}
-		var d DetectorStats
-		err = r.detector.ask(ctx, &d)
-		far = fmt.Sprintf("%d of %d agents report, %d are known to be alive; last of agents: %s", registered, r.cfg.Agents, d.Alive, trouble)
-		return far, registered == r.cfg.Agents && d.Alive == r.cfg.Agents, err
+		if well {
+			far = fmt.Sprintf("all well; for %s?", length)
+		}
+		tell("", far)
+		return well && time.Since(since) >= length, nil
 	})
+	return since, err
+}
+
+// allWell asks whether all report and are known to be alive.
+func (r *Rival) allWell(ctx context.Context) (far string, well bool, err error) {
+	var a AgentsStats
+	if err := r.agents.ask(ctx, &a); err != nil {
+		return "", false, err
+	}
+	var d DetectorStats
+	if err := r.detector.ask(ctx, &d); err != nil {
+		return "", false, err
+	}
+	n := r.cfg.Agents
+	far = fmt.Sprintf("%d of %d report, %d known alive", a.Registered, n, d.Alive)
+	if a.Registered < n && a.Trouble != "" {
+		far += "; " + a.Trouble
+	}
+	return far, a.Registered == n && d.Alive == n, nil
 }
 
 // Etcd is its etcd.
@@ -135,20 +146,14 @@ func (r *Rival) Etcd() *parts.Part { return r.etcd }
 // Judges is the detector.
 func (r *Rival) Judges() []*parts.Part { return []*parts.Part{r.detector.Part} }
 
-// Agents are the processes of the agents.
-func (r *Rival) Agents() []*parts.Part {
-	var all []*parts.Part
-	for _, a := range r.agents {
-		all = append(all, a.Part)
-	}
-	return all
-}
+// Judge is the detector.
+func (r *Rival) Judge(context.Context) (*parts.Part, error) { return r.detector.Part, nil }
 
-// Middle is the first process of agents: it stands for one that keeps the leases of many machines.
-func (r *Rival) Middle() (*parts.Part, int) { return r.agents[0].Part, r.served }
+// Agents is the process of the agents.
+func (r *Rival) Agents() []*parts.Part { return []*parts.Part{r.agents.Part} }
 
 // Declared asks the detector.
-func (r *Rival) Declared(ctx context.Context) (int, error) {
+func (r *Rival) Declared(ctx context.Context) (Declared, error) {
 	var d DetectorStats
 	err := r.detector.ask(ctx, &d)
 	return d.Declared, err
@@ -160,7 +165,7 @@ func (r *Rival) Dir() string { return r.dir }
 // End ends everything. Logs are kept if it did not go well.
 func (r *Rival) End(well bool) error {
 	var errs []error
-	for _, p := range append(r.agents, r.detector) {
+	for _, p := range []*remote{r.agents, r.detector} {
 		if p != nil {
 			_ = p.calls.Close() // it is killed anyhow
 			errs = append(errs, p.Kill())
@@ -169,8 +174,12 @@ func (r *Rival) End(well bool) error {
 	if r.etcd != nil {
 		errs = append(errs, r.etcd.Kill())
 	}
-	if r.dir != "" && well {
+	switch {
+	case r.dir == "":
+	case well:
 		errs = append(errs, os.RemoveAll(r.dir))
+	default:
+		errs = append(errs, os.RemoveAll(filepath.Join(r.dir, "etcd"))) // its data: nobody reads them
 	}
 	return errors.Join(errs...)
 }

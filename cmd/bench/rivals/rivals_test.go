@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -36,17 +37,15 @@ func part(ctx context.Context, ready func(parts.Ready) error) error {
 	return role.Part(ctx, ready)
 }
 
-// A stall beyond the lease has a watcher of deleted keys declare the living dead; without one it declares nobody, and everything is measured.
+// A stall beyond the lease has a watcher of deleted keys declare the living dead; without one it declares nobody; and everything is measured.
 func TestContestOfRivals(t *testing.T) {
 	for _, habit := range []Habit{Automatic, EachCall} {
 		t.Run(string(habit), func(t *testing.T) {
 			t.Parallel() // it waits most of the time
 			ctx, cancel := context.WithTimeout(t.Context(), limit)
 			defer cancel()
-			const agents = 12
-			r, err := Begin(ctx, Config{
-				Habit: habit, Agents: agents, Processes: 2, Interval: 500 * time.Millisecond, TTL: 2 * time.Second, Size: 100, Rate: 1000, Program: os.Args[0],
-			})
+			const agents, interval, ttl = 12, 500 * time.Millisecond, 2 * time.Second
+			r, err := Begin(ctx, Config{Habit: habit, Agents: agents, Interval: interval, TTL: ttl, Size: 100, Rate: 1000, Program: os.Args[0]})
 			defer func() {
 				if err := r.End(true); err != nil {
 					t.Error(err)
@@ -55,33 +54,47 @@ func TestContestOfRivals(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			f, err := Contest(ctx, r, agents, Plan{Steady: 2 * time.Second, Stall: 4 * time.Second, Tell: func(what string) { t.Log(what) }})
+			told := ""
+			f, err := Contest(ctx, r, Plan{Steady: 2 * time.Second, Stall: 2 * ttl, Begin: limit, Settle: limit, Tell: func(doing, _ string) {
+				if doing != told {
+					t.Log(doing)
+				}
+				told = doing
+			}})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if f.Requests < agents || f.Proposals < agents/2 || f.EtcdMemory == 0 || f.JudgeMemory == 0 || f.AgentMemory == 0 {
-				t.Errorf("everyday: %+v", f)
+			if e := f.Everyday; e.Requests < agents || e.Applied < agents/2 || e.Etcd.Memory == 0 || e.Judges.Memory == 0 || e.Agents.Memory == 0 || e.Machine <= 0 {
+				t.Errorf("everyday: %+v", e)
 			}
-			if f.MiddleStall.Agents != agents/2 || f.MiddleStall.Declared < agents/2 {
-				t.Errorf("a process with half of the agents stood still: %+v", f.MiddleStall)
+			if s := f.EtcdStall; s.Declared.AtOnce == 0 || s.Declared.Waiting > s.Declared.AtOnce || s.Back == nil || s.Seconds < (2*ttl).Seconds() {
+				t.Errorf("etcd stood still for two leases: %+v", s)
 			}
-			if f.EtcdStall.Declared == 0 {
-				t.Errorf("etcd stood still for two leases, and nobody was declared dead: %+v", f.EtcdStall)
+			if s := f.JudgeStall; s.Back == nil || s.Seconds < (2*ttl).Seconds() {
+				t.Errorf("the detector stood still: %+v", s)
 			}
 		})
 	}
 }
 
-func TestRatios(t *testing.T) {
-	rows := Rows(Figures{EtcdCores: 0.5, EtcdStall: Stall{Declared: 7}}, Figures{EtcdCores: 0.25})
-	byName := map[string]Row{}
-	for _, r := range rows {
-		byName[r.Name] = r
+// What does not come about in time is told with how far it came, and with what was measured before.
+func TestContestGivesUp(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	r, err := Begin(ctx, Config{Habit: Automatic, Agents: 3, Interval: time.Second, TTL: time.Hour, Size: 100, Rate: 1000, Program: os.Args[0]})
+	defer func() {
+		if err := r.End(true); err != nil {
+			t.Error(err)
+		}
+	}()
+	if err != nil {
+		t.Fatal(err)
 	}
-	if r := byName["CPU of etcd"]; r.Ratios[0] != 2 || r.Ratios[1] != 1 {
-		t.Errorf("CPU: %+v", r)
+	f, err := Contest(ctx, r, Plan{Steady: time.Millisecond, Stall: time.Millisecond, Begin: limit, Settle: time.Second, Tell: func(string, string) {}})
+	if err == nil || !strings.Contains(err.Error(), "not done within 1s: all well; for 1h0m0s?") {
+		t.Errorf("nobody is well for an hour within a second: %v", err)
 	}
-	if r := byName["etcd stood still: living declared dead"]; r.Values[0] != 7 || r.Ratios[0] != 0 || Ratio(r.Ratios[0]) != "-" {
-		t.Errorf("false positives where there is nothing to hold them against: %+v", r)
+	if f.RampUp == 0 || f.Everyday == nil || f.EtcdStall != nil || f.JudgeStall != nil {
+		t.Errorf("figures: %+v", f)
 	}
 }

@@ -3,57 +3,160 @@ package rivals
 import (
 	"fmt"
 	"strconv"
+	"strings"
 )
+
+// Named is what came of one contender.
+type Named struct {
+	Name string `json:"name"`
+	Figures
+	// Problem says why there are no more figures; "": there are all.
+	Problem string `json:"problem,omitempty"`
+}
 
 // Row is one figure of all contenders.
 type Row struct {
-	Name   string    `json:"name"`
-	Unit   string    `json:"unit"` // "": a number
-	Values []float64 `json:"values"`
-	// Ratios are to the last contender's value; 0 where that has none.
-	Ratios []float64 `json:"ratios"`
+	Name   string     `json:"name"`
+	Unit   string     `json:"unit"`   // "": a number
+	Values []*float64 `json:"values"` // nil: it was not come to
+	// Ratios are to the last contender's value; nil where one of the two is missing, the last is none, or the two are not of the same kind.
+	Ratios []*float64 `json:"ratios"`
 }
 
 // Rows puts figures side by side. The last are those that the others are held against.
-func Rows(all ...Figures) []Row {
-	row := func(name, unit string, of func(Figures) float64) Row {
-		r := Row{Name: name, Unit: unit}
-		last := of(all[len(all)-1])
-		for _, f := range all {
-			v, ratio := of(f), 0.0
-			if last > 0 {
-				ratio = v / last
+func Rows(all []Named) []Row {
+	everyday := func(of func(*Everyday) float64) func(Figures) (float64, bool) {
+		return func(f Figures) (float64, bool) {
+			if f.Everyday == nil {
+				return 0, false
 			}
-			r.Values, r.Ratios = append(r.Values, v), append(r.Ratios, ratio)
+			return of(f.Everyday), true
 		}
-		return r
 	}
+	stalled := func(which func(Figures) *Stall, of func(*Stall) *float64) func(Figures) (float64, bool) {
+		return func(f Figures) (float64, bool) {
+			s := which(f)
+			if s == nil || of(s) == nil {
+				return 0, false
+			}
+			return *of(s), true
+		}
+	}
+	etcd, judge := func(f Figures) *Stall { return f.EtcdStall }, func(f Figures) *Stall { return f.JudgeStall }
+	atOnce := func(s *Stall) *float64 { return new(float64(s.Declared.AtOnce)) }
+	waiting := func(s *Stall) *float64 { return new(float64(s.Declared.Waiting)) }
+	back := func(s *Stall) *float64 { return s.Back }
+
 	return []Row{
-		row("CPU of etcd", "cores", func(f Figures) float64 { return f.EtcdCores }),
-		row("CPU of who judges", "cores", func(f Figures) float64 { return f.JudgeCores }),
-		row("CPU of etcd and who judges", "cores", func(f Figures) float64 { return f.EtcdCores + f.JudgeCores }),
-		row("CPU of the agents", "cores", func(f Figures) float64 { return f.AgentCores }),
-		row("memory of etcd", "bytes", func(f Figures) float64 { return f.EtcdMemory }),
-		row("memory of who judges", "bytes", func(f Figures) float64 { return f.JudgeMemory }),
-		row("memory of the agents", "bytes", func(f Figures) float64 { return f.AgentMemory }),
-		row("etcd: messages received", "/s", func(f Figures) float64 { return f.Requests }),
-		row("etcd: calls and streams begun", "/s", func(f Figures) float64 { return f.Streams }),
-		row("etcd: proposals", "/s", func(f Figures) float64 { return f.Proposals }),
-		row("etcd: fsyncs of its log", "/s", func(f Figures) float64 { return f.Fsyncs }),
-		row("etcd: growth of its database", "bytes/s", func(f Figures) float64 { return f.Growth }),
-		row("etcd stood still: living declared dead", "", func(f Figures) float64 { return float64(f.EtcdStall.Declared) }),
-		row("process between stood still: living declared dead", "", func(f Figures) float64 { return float64(f.MiddleStall.Declared) }),
+		row(all, "CPU of etcd", "cores", true, everyday(func(e *Everyday) float64 { return e.Etcd.Cores })),
+		row(all, "CPU of who judges", "cores", true, everyday(func(e *Everyday) float64 { return e.Judges.Cores })),
+		row(all, "CPU of both", "cores", true, everyday(func(e *Everyday) float64 { return e.Etcd.Cores + e.Judges.Cores })),
+		row(all, "CPU of agents", "cores", false, everyday(func(e *Everyday) float64 { return e.Agents.Cores })),
+		row(all, "memory of etcd", "bytes", true, everyday(func(e *Everyday) float64 { return e.Etcd.Memory })),
+		row(all, "memory of who judges", "bytes", true, everyday(func(e *Everyday) float64 { return e.Judges.Memory })),
+		row(all, "memory of both", "bytes", true, everyday(func(e *Everyday) float64 { return e.Etcd.Memory + e.Judges.Memory })),
+		row(all, "memory of agents", "bytes", false, everyday(func(e *Everyday) float64 { return e.Agents.Memory })),
+		row(all, "etcd: messages received", "/s", true, everyday(func(e *Everyday) float64 { return e.Requests })),
+		row(all, "etcd: calls and streams begun", "/s", true, everyday(func(e *Everyday) float64 { return e.Streams })),
+		row(all, "etcd: proposals", "/s", true, everyday(func(e *Everyday) float64 { return e.Applied })),
+		row(all, "etcd: fsyncs of its log", "/s", true, everyday(func(e *Everyday) float64 { return e.Fsyncs })),
+		row(all, "etcd: growth of its database", "bytes/s", true, everyday(func(e *Everyday) float64 { return e.Growth })),
+		row(all, "etcd stalls: living declared dead", "", true, stalled(etcd, atOnce)),
+		row(all, "etcd stalls: the same, if it waits", "", true, stalled(etcd, waiting)),
+		row(all, "etcd stalls: all known alive after", "s", false, stalled(etcd, back)),
+		row(all, "judge stalls: living declared dead", "", true, stalled(judge, atOnce)),
+		row(all, "judge stalls: the same, if it waits", "", true, stalled(judge, waiting)),
+		row(all, "judge stalls: all known alive after", "s", false, stalled(judge, back)),
 	}
 }
 
-// Ratio is a ratio for people.
-func Ratio(r float64) string {
-	switch {
-	case r == 0:
-		return "-"
-	case r < 10:
-		return fmt.Sprintf("%.2f×", r)
-	default:
-		return strconv.FormatFloat(r, 'f', 0, 64) + "×"
+func row(all []Named, name, unit string, comparable bool, of func(Figures) (float64, bool)) Row {
+	r := Row{Name: name, Unit: unit}
+	last, _ := of(all[len(all)-1].Figures) // 0: nothing to hold the others against
+	for _, one := range all {
+		v, known := of(one.Figures)
+		if !known {
+			r.Values, r.Ratios = append(r.Values, nil), append(r.Ratios, nil)
+			continue
+		}
+		r.Values = append(r.Values, &v)
+		if last > 0 && comparable {
+			r.Ratios = append(r.Ratios, new(v/last))
+		} else {
+			r.Ratios = append(r.Ratios, nil)
+		}
 	}
+	return r
+}
+
+// Ratio is a ratio for people.
+func Ratio(r *float64) string {
+	switch {
+	case r == nil:
+		return "-"
+	case *r < 10:
+		return fmt.Sprintf("%.2f×", *r)
+	default:
+		return strconv.FormatFloat(*r, 'f', 0, 64) + "×"
+	}
+}
+
+// saturated is the share of the processors above which figures are those of a machine that has too much to do.
+const saturated = 0.85
+
+// Verdict says in two sentences what came of all of them. The last is the one that the others are held against.
+func Verdict(agents int, all []Named) string {
+	var troubles, busy []string
+	for _, one := range all {
+		if one.Problem != "" {
+			troubles = append(troubles, one.Name+": "+one.Problem)
+		}
+		if e := one.Everyday; e != nil && e.Machine > saturated {
+			busy = append(busy, one.Name)
+		}
+	}
+	if len(troubles) > 0 {
+		return "no verdict, as not all was measured: " + strings.Join(troubles, "; ")
+	}
+	last := all[len(all)-1]
+	var etcd, both, still, judge []string
+	for _, one := range all {
+		still = append(still, fmt.Sprintf("%s %d", one.Name, one.EtcdStall.Declared.AtOnce))
+		judge = append(judge, strconv.Itoa(one.JudgeStall.Declared.AtOnce))
+	}
+	for _, one := range all[:len(all)-1] {
+		etcd = append(etcd, against(one.Everyday.Etcd.Cores, last.Everyday.Etcd.Cores)+" "+one.Name)
+		both = append(both, against(one.Everyday.Etcd.Cores+one.Everyday.Judges.Cores, last.Everyday.Etcd.Cores+last.Everyday.Judges.Cores)+" "+one.Name)
+	}
+	v := fmt.Sprintf("%s takes %s of etcd's CPU, and of etcd and who judges together %s. Of %d living agents were declared dead when etcd stood still for %.0fs: %s; when who judges did: %s.",
+		last.Name, list(etcd), list(both), agents, last.EtcdStall.Seconds, list(still), list(judge))
+	if len(busy) > 0 {
+		v += fmt.Sprintf(" The machine was saturated with %s, so its costs are not to be relied on: try fewer --agents.", list(busy))
+	}
+	return v
+}
+
+// near is how far two figures may differ that count as the same.
+const near = 0.05
+
+// against says how much one takes beside what another takes.
+func against(other, own float64) string {
+	switch {
+	case own <= 0 || other <= 0:
+		return "what cannot be held against"
+	case other/own > 1+near:
+		return Ratio(new(other/own)) + " less than"
+	case own/other > 1+near:
+		return Ratio(new(own/other)) + " more than"
+	default:
+		return "as much as"
+	}
+}
+
+// list joins words as people do.
+func list(words []string) string {
+	if len(words) < 2 {
+		return strings.Join(words, "")
+	}
+	return strings.Join(words[:len(words)-1], ", ") + " and " + words[len(words)-1]
 }

@@ -2,16 +2,19 @@ package trial
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"time"
 
 	"github.com/leasehold/leasehold/cmd/bench/crowd"
 	"github.com/leasehold/leasehold/cmd/bench/parts"
 	"github.com/leasehold/leasehold/cmd/bench/rivals"
 )
 
-// contender has a shard with two replicas go through what rivals go through. The one that leads is the one that stalls, with the agents that it serves.
+// contender has a shard with several replicas go through what rivals go through. The one that judges is the one that leads, and stalls with the agents
+// that it serves.
 type contender struct {
 	t        *Trial
-	served   int // by the first replica, when all was well last
 	declared int
 }
 
@@ -21,7 +24,8 @@ var _ rivals.Contender = (*contender)(nil)
 func (t *Trial) Contender() rivals.Contender { return &contender{t: t} }
 
 // LetIn starts the other replicas and all agents, and waits until the leader has found all of them well.
-func (c *contender) LetIn(ctx context.Context) error {
+func (c *contender) LetIn(ctx context.Context, tell rivals.Tell) error {
+	c.t.deps.Tell = tell
 	for _, r := range c.t.replicas[1:] {
 		if err := c.t.startReplica(ctx, r); err != nil {
 			return err
@@ -31,34 +35,39 @@ func (c *contender) LetIn(ctx context.Context) error {
 	return c.t.letIn(ctx, &rampUp, &settled)
 }
 
-// Settle waits until all agents are served and found well and no grace runs, and have been for a lease.
-func (c *contender) Settle(ctx context.Context) error {
-	if err := c.allWell(ctx); err != nil {
-		return err
+// Settle waits until all agents have been served and found well for a lease and no grace runs.
+func (c *contender) Settle(ctx context.Context, tell rivals.Tell) (since time.Time, err error) {
+	c.t.deps.Tell = tell
+	for {
+		if since, err = c.wellFor(ctx, since, c.t.shard.LeaseTTL); err != nil {
+			return since, err
+		}
+		if err := c.t.calm(ctx); err != nil { // which may take long
+			return since, err
+		}
+		before := since
+		if since, err = c.wellFor(ctx, since, 0); err != nil || since.Equal(before) {
+			return since, err
+		}
 	}
-	if err := c.t.pass(ctx, "seeing whether it stays so", c.t.shard.LeaseTTL); err != nil {
-		return err
-	}
-	return c.allWell(ctx)
 }
 
-func (c *contender) allWell(ctx context.Context) error {
+// wellFor waits until all agents have been served and found well for so long. They have been since the time that is given, if they still are.
+func (c *contender) wellFor(ctx context.Context, from time.Time, length time.Duration) (since time.Time, err error) {
 	n := c.t.cfg.Agents
-	err := c.t.awaitCrowd(ctx, "all agents being served", func(s crowd.Stats) (string, bool) {
-		c.served = s.Served[c.t.replicas[0].id]
-		return of(s.Registered, n, "agents"), s.Registered == n
+	since = from
+	err = c.t.awaitCrowd(ctx, "", func(s crowd.Stats) (string, bool) {
+		running, leased := c.t.seen.well()
+		if s.Registered < n || running < n || leased < n {
+			since = time.Time{}
+			return fmt.Sprintf("%d of %d served, %d with a lease, %d found well", s.Registered, n, leased, running), false
+		}
+		if since.IsZero() {
+			since = time.Now()
+		}
+		return fmt.Sprintf("all well; for %s?", length), time.Since(since) >= length
 	})
-	if err != nil {
-		return err
-	}
-	err = c.t.await(ctx, "the leader finding them well", func() (string, bool) {
-		running := c.t.seen.running()
-		return of(running, n, "instances"), running >= n
-	})
-	if err != nil {
-		return err
-	}
-	return c.t.calm(ctx)
+	return since, err
 }
 
 // Etcd is the trial's own.
@@ -82,12 +91,23 @@ func (c *contender) Agents() []*parts.Part {
 	return all
 }
 
-// Middle is the first replica.
-func (c *contender) Middle() (*parts.Part, int) { return c.t.replicas[0].Part, c.served }
+// Judge is the replica that leads.
+func (c *contender) Judge(ctx context.Context) (*parts.Part, error) {
+	for _, r := range c.t.replicas {
+		n, err := scrape(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		if n.Sum("leasehold_leader") > 0 {
+			return r.Part, nil
+		}
+	}
+	return nil, errors.New("no replica leads, though one did a moment ago")
+}
 
-// Declared counts whom the leader judged to have failed, or gave up.
-func (c *contender) Declared(context.Context) (int, error) {
+// Declared counts whom the leader judged to have failed, or gave up. It has waited for whatever it waits for.
+func (c *contender) Declared(context.Context) (rivals.Declared, error) {
 	c.declared += len(c.t.seen.wrongly(nil))
 	c.t.seen.forget()
-	return c.declared, nil
+	return rivals.Declared{AtOnce: c.declared, Waiting: c.declared}, nil
 }
