@@ -40,13 +40,20 @@ func (e *Evidence) Snapshot(c *picture.Content, groups []string) plan.Snapshot {
 	return s
 }
 
+// mostRoom is for how many instances room is kept: else the garbage collector would go through those of a whole shard for ever.
+const mostRoom = 4096
+
 // makeRoom makes room for all instances of the groups: where that of the snapshot before was, if it is enough. Most plans are of one group, many times.
 func (e *Evidence) makeRoom(c *picture.Content, groups []string) {
 	n := 0
 	for _, name := range groups {
 		n += len(c.ByGroup[name])
 	}
-	if n > len(e.rooms) {
+	switch {
+	case n > mostRoom:
+		e.room = make([]plan.Instance, n)
+		return
+	case n > len(e.rooms):
 		e.rooms = make([]plan.Instance, n)
 	}
 	e.room = e.rooms

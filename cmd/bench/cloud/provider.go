@@ -87,7 +87,7 @@ func (p *Provider) List(ctx context.Context, shard string) ([]provider.Machine, 
 		}
 		p.seen = news.Seen
 	}
-	return slices.Collect(maps.Values(p.machines)), nil
+	return slices.AppendSeq(make([]provider.Machine, 0, len(p.machines)), maps.Values(p.machines)), nil
 }
 
 func (p *Provider) call(ctx context.Context, method string, what, answer any) error {
