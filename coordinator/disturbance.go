@@ -36,6 +36,15 @@ func (r *Replica) disturbed(what string) {
 	}
 }
 
+// mostBearable is the longest standstill that is none, whatever the leases.
+const mostBearable = 5 * time.Second
+
+// bearable is for how long etcd, or this process, may stand still without any agent's lease ending by it. A lease outlasts three reports, so that an eighth of it
+// more is nothing to it: on a busy replica of many agents collecting garbage alone may take two seconds. Without agents nothing is borne.
+func (r *Replica) bearable() time.Duration {
+	return min(max(vitalsEvery, r.gateway.ShortestLease()/8), mostBearable)
+}
+
 // watchVitals asks etcd every second how it is, and calls what a living agent may have suffered from a disturbance.
 func (r *Replica) watchVitals(ctx context.Context) {
 	var before store.Vitals
@@ -47,17 +56,19 @@ func (r *Replica) watchVitals(ctx context.Context) {
 	for {
 		asked := time.Now()
 		v, err := r.askVitals(ctx)
+		bearable := r.bearable()
+		silence := max(vitalsSilence, bearable)
 		switch {
 		case ctx.Err() != nil:
 			return
 		case err != nil:
-			if time.Since(heard) > vitalsSilence {
+			if time.Since(heard) > silence {
 				silent = true
 				r.disturbed("etcd does not answer")
 			}
 		default:
 			r.etcdAnswered()
-			if silent || time.Since(heard) > vitalsSilence || time.Since(asked) > vitalsEvery {
+			if silent || time.Since(heard) > silence || time.Since(asked) > bearable {
 				r.disturbed(fmt.Sprintf("etcd, or we, stood still for %s", time.Since(heard).Round(100*time.Millisecond)))
 			}
 			known, what := compareVitals(before, v)

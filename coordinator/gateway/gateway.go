@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"sort"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -80,6 +81,7 @@ type Gateway struct {
 	refusals *Refusals
 	restores chan struct{}
 	states   turn           // of streams, that are being written
+	shortest atomic.Int64   // of their leases, as a time.Duration
 	opening  *admission     // of sessions that begin, and of agents that join
 	guesses  *guesses       // tokens that the picture does not show
 	work     sync.WaitGroup // of sessions beyond their streams
@@ -160,6 +162,18 @@ func (g *Gateway) Streams() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return len(g.sessions)
+}
+
+// ShortestLease is the shortest of all leases that agents have had from this replica; 0: none had one.
+func (g *Gateway) ShortestLease() time.Duration { return time.Duration(g.shortest.Load()) }
+
+func (g *Gateway) leased(ttl time.Duration) {
+	for {
+		now := g.shortest.Load()
+		if now != 0 && now <= int64(ttl) || g.shortest.CompareAndSwap(now, int64(ttl)) {
+			return
+		}
+	}
 }
 
 // all lists the sessions.

@@ -363,7 +363,7 @@ func TestLeaseIsFoundAgainWhenTheAnswerWasLost(t *testing.T) {
 	})
 }
 
-// proves DET-14
+// proves DET-14, SAFE-1
 func TestAgentsAreSentAwayWhenRenewalsFail(t *testing.T) {
 	inWorld(t, func(w *world) {
 		r := w.serve("one")
@@ -377,8 +377,8 @@ func TestAgentsAreSentAwayWhenRenewalsFail(t *testing.T) {
 		if m := a.report(&protocol.Report{Healthy: true}); m.GetNack().GetSequence() != a.number {
 			w.t.Fatalf("the report is answered with %v, want a refusal to acknowledge", m)
 		}
-		if r.troubles() == calm {
-			t.Error("nobody was told that renewals fail")
+		if r.troubles() != calm {
+			t.Errorf("the lease has all of its time left, and that is a disturbance: %v", r.disturbed)
 		}
 		pass(leaseTTL/3 + time.Millisecond)
 		if m := a.report(&protocol.Report{Healthy: true}); m.GetNack() == nil {
@@ -386,6 +386,16 @@ func TestAgentsAreSentAwayWhenRenewalsFail(t *testing.T) {
 		}
 		if m := a.next(); m.GetMove() == nil {
 			t.Errorf("after a third of the lease the agent is told %v, want to move", m)
+		}
+		pass(leaseTTL / 3)
+		if m := a.report(&protocol.Report{Healthy: true}); m.GetNack() == nil {
+			t.Errorf("the report is answered with %v", m)
+		}
+		if m := a.next(); m.GetMove() == nil {
+			t.Errorf("the agent is told %v, want to move", m)
+		}
+		if r.troubles() == calm {
+			t.Error("nobody was told that renewals fail")
 		}
 		r.store.Faults().Mend()
 		a.reports()

@@ -118,9 +118,10 @@ func TestStreamThatBreaksInARenewalIsNoDisturbance(t *testing.T) {
 			t.Errorf("%d disturbances: %v", n, r.disturbed)
 		}
 
-		// While the stream is there, a renewal that gets no answer is one.
+		// While the stream is there, a renewal that gets no answer is one, once less than half of the lease is left.
 		b := r.welcomed(hello("web-0", "boot1", 2))
 		defer b.hangUp()
+		pass(leaseTTL / 2)
 		r.beforeRenewing(func(ctx context.Context) { <-ctx.Done() })
 		if m := b.report(&protocol.Report{Healthy: true}); m.GetNack() == nil {
 			t.Errorf("the report is answered with %v, though its renewal got no answer", m)

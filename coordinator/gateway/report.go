@@ -39,10 +39,9 @@ func (s *session) report(r *protocol.Report) error {
 		s.close(err)
 		return nil
 	case s.ctx.Err() != nil:
-		return nil // the stream is gone: that says nothing of etcd
+		return nil //nolint:nilerr // the stream is gone: that says nothing of etcd
 	case err != nil:
 		s.g.deps.Meter.Reported(false)
-		s.g.deps.Disturbed("a renewal failed")
 		s.g.deps.Logger.Debug("lease not renewed", "instance", s.instance, "error", err)
 		if s.g.renewed(false, s.ttl) {
 			s.ask(&protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Move{Move: &protocol.Move{Reason: "this replica cannot renew leases"}}})
@@ -98,10 +97,12 @@ func (s *session) reopen() {
 // accept renews the lease for a report. It says whether the key does not, or may not, call the stream open.
 func (s *session) accept(ctx context.Context) (lease store.Lease, late bool, err error) {
 	if err := s.turn.take(ctx); err != nil {
+		s.renewalFailed(0)
 		return lease, false, err
 	}
 	defer s.turn.give()
 	if err := s.renew(ctx); err != nil {
+		s.renewalFailed(time.Until(s.lease.Ends()))
 		return lease, false, err
 	}
 	s.accepted = time.Now()
@@ -111,6 +112,14 @@ func (s *session) accept(ctx context.Context) (lease store.Lease, late bool, err
 		s.state = ""
 	}
 	return s.lease, s.state == store.StreamOverdue || s.state == "", nil
+}
+
+// renewalFailed notes a disturbance if the lease may end before it is renewed by the report after the next (SAFE-1). One that has more time left loses nothing by
+// a stall of seconds, and if it was no stall, the next report will say so.
+func (s *session) renewalFailed(left time.Duration) {
+	if s.ctx.Err() == nil && left < s.ttl/2 {
+		s.g.deps.Disturbed("a renewal failed")
+	}
 }
 
 // renew extends the lease; one that is gone is replaced, as long as the instance may live. It is the caller's turn.

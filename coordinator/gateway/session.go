@@ -224,7 +224,7 @@ func (s *session) over(end ending) error {
 // say has something said while nothing that the agent said is being dealt with.
 func (s *session) say(do func() error) error {
 	if err := s.talk.take(s.ctx); err != nil {
-		return nil //nolint:nilerr // that it ends is noticed by itself
+		return nil // that it ends is noticed by itself
 	}
 	defer s.talk.give()
 	return do()
