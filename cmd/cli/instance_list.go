@@ -43,19 +43,11 @@ func (c *InstanceList) Run(ctx context.Context, s *Session) error {
 	}}
 	for _, name := range names {
 		keys := store.KeysOf(name)
-		listing, err := s.list(ctx, keys.Of(store.KindInstances), 0)
+		listing, all, below, err := s.instancesOf(ctx, keys, c.Group)
 		if err != nil {
 			return err
 		}
-		alive, err := s.list(ctx, keys.Of(store.KindAlive), listing.Revision)
-		if err != nil {
-			return err
-		}
-		sessions, err := sessionsOf(alive)
-		if err != nil {
-			return err
-		}
-		all, err := decodeInstances(listing)
+		sessions, err := s.sessionsOf(ctx, keys.Of(store.KindAlive)+below, listing.Revision)
 		if err != nil {
 			return err
 		}
@@ -115,12 +107,55 @@ func agentState(a *store.Alive) string {
 	return string(a.State)
 }
 
-func sessionsOf(l store.Listing) (map[string]*store.Alive, error) {
+// instancesOf reads the instances of a group, "" for all, and perhaps some others; below is how all their names begin. Those of a group are named after it,
+// but for machines that were adopted under a name that somebody else gave them: so all are read if the group has more than are found.
+func (s *Session) instancesOf(ctx context.Context, keys store.Keys, group string) (l store.Listing, all []store.Versioned[store.Instance], below string, err error) {
+	if isName(group) {
+		below = group + "-"
+	}
+	for {
+		if l, err = s.list(ctx, keys.Of(store.KindInstances)+below, 0); err != nil {
+			return l, nil, "", err
+		}
+		if all, err = decodeInstances(l); err != nil || below == "" {
+			return l, all, "", err
+		}
+		status, _, err := findRecord[store.Status](ctx, s, keys.Status(group))
+		if err != nil {
+			return l, nil, "", err
+		}
+		if !lacks(all, group, status.Record) {
+			return l, all, below, nil
+		}
+		below = ""
+	}
+}
+
+// lacks says whether a group has more instances, by its status, than there are among these.
+func lacks(all []store.Versioned[store.Instance], group string, status store.Status) bool {
+	left := status.OnDemand
+	for _, n := range status.Phases {
+		left += n
+	}
+	for _, v := range all {
+		if v.Record.Group == group {
+			left--
+		}
+	}
+	return left > 0
+}
+
+// sessionsOf reads the sessions below a prefix, by instance.
+func (s *Session) sessionsOf(ctx context.Context, prefix string, at store.Revision) (map[string]*store.Alive, error) {
+	l, err := s.list(ctx, prefix, at)
+	if err != nil {
+		return nil, err
+	}
 	all, err := decodeAll[store.Alive](l)
 	if err != nil {
 		return nil, err
 	}
-	byID := map[string]*store.Alive{}
+	byID := make(map[string]*store.Alive, len(all))
 	for i := range all {
 		byID[all[i].Record.Instance] = &all[i].Record
 	}

@@ -19,6 +19,7 @@ type Session struct {
 	command  string    // which command it is, as "group scale"
 	st       store.Store
 	close    func() error
+	waited   bool // a person was told that etcd is waited for
 }
 
 // open opens the store at the first use. Nothing is asked of etcd yet.
@@ -83,7 +84,7 @@ func (s *Session) requestLimit() time.Duration {
 func (s *Session) ask(ctx context.Context, what, may string, do func(context.Context, store.Store) error) error {
 	limited, cancel := context.WithTimeout(ctx, s.requestLimit())
 	defer cancel()
-	if s.env.StderrTerminal {
+	if s.env.StderrTerminal && !s.waited {
 		told := make(chan struct{})
 		timer := time.AfterFunc(300*time.Millisecond, func() {
 			defer close(told)
@@ -92,6 +93,7 @@ func (s *Session) ask(ctx context.Context, what, may string, do func(context.Con
 		defer func() {
 			if !timer.Stop() {
 				<-told
+				s.waited = true
 			}
 		}()
 	}
@@ -173,12 +175,42 @@ func (s *Session) find(ctx context.Context, key string) (store.KV, error) {
 	return kv, err
 }
 
+// inParts is a store that can list a prefix in parts.
+type inParts interface {
+	ListPart(ctx context.Context, prefix, from string, at store.Revision) (part store.Listing, next string, err error)
+}
+
+// listRestarts is how often a list of the newest state begins anew when its revision is compacted under it.
+const listRestarts = 3
+
+// list reads all below a prefix at one revision, the newest for 0. Each part of it is an answer of its own, with its own time: so a large shard is read
+// from a busy etcd, too.
 func (s *Session) list(ctx context.Context, prefix string, at store.Revision) (l store.Listing, err error) {
-	err = s.ask(ctx, "list "+prefix, s.reading(prefix), func(ctx context.Context, st store.Store) error {
-		l, err = st.List(ctx, prefix, at)
-		return err
-	})
-	return l, err
+	for attempt := 0; ; attempt++ {
+		if l, err = s.listParts(ctx, prefix, at); at != 0 || !errors.Is(err, store.ErrCompacted) || attempt >= listRestarts {
+			return l, err
+		}
+	}
+}
+
+func (s *Session) listParts(ctx context.Context, prefix string, at store.Revision) (store.Listing, error) {
+	l := store.Listing{Revision: at}
+	for from, more := "", true; more; more = from != "" {
+		err := s.ask(ctx, "list "+prefix, s.reading(prefix), func(ctx context.Context, st store.Store) (err error) {
+			var part store.Listing
+			if lister, can := st.(inParts); can {
+				part, from, err = lister.ListPart(ctx, prefix, from, l.Revision)
+			} else {
+				part, err = st.List(ctx, prefix, l.Revision)
+			}
+			l.KVs, l.Revision = append(l.KVs, part.KVs...), part.Revision
+			return err
+		})
+		if err != nil {
+			return store.Listing{}, err
+		}
+	}
+	return l, nil
 }
 
 func (s *Session) commit(ctx context.Context, what string, txn store.Txn) (rev store.Revision, err error) {

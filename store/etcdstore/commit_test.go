@@ -234,6 +234,20 @@ func TestListReadsManyPagesAtOneRevision(t *testing.T) {
 	if l, err := s.List(ctx, "/l/", 0); err != nil || len(l.KVs) != n || l.Revision != rev+1 || l.KVs[n-1].Key != "/l/zzz" {
 		t.Errorf("newest: %d keys at %d, %v", len(l.KVs), l.Revision, err)
 	}
+	var parts []store.KV
+	for from := ""; ; {
+		part, next, err := s.ListPart(ctx, "/l/", from, rev)
+		if err != nil || part.Revision != rev || len(part.KVs) > listPage {
+			t.Fatalf("part from %q: %d keys at %d, %v", from, len(part.KVs), part.Revision, err)
+		}
+		parts = append(parts, part.KVs...)
+		if from = next; from == "" {
+			break
+		}
+	}
+	if len(parts) != n || parts[0].Key != "/l/000000" || parts[n-1].Key != fmt.Sprintf("/l/%06d", n-1) {
+		t.Errorf("in parts: %d keys, %d are there", len(parts), n)
+	}
 	if l, err := s.List(ctx, "/none/", 0); err != nil || len(l.KVs) != 0 || l.Revision != rev+1 {
 		t.Errorf("nothing: %+v, %v", l, err)
 	}

@@ -43,12 +43,11 @@ func (s *Store) List(ctx context.Context, prefix string, at store.Revision) (sto
 }
 
 func (s *Store) listOnce(ctx context.Context, prefix string, at store.Revision) (store.Listing, error) {
-	from, end := rangeOf(prefix)
 	listing := store.Listing{Revision: at}
-	for {
-		resp, err := s.data.Get(ctx, from, clientv3.WithRange(end), clientv3.WithLimit(listPage), clientv3.WithRev(int64(listing.Revision)))
+	for from, more := "", true; more; {
+		resp, err := s.page(ctx, prefix, from, listing.Revision)
 		if err != nil {
-			return store.Listing{}, readError(ctx, err)
+			return store.Listing{}, err
 		}
 		if listing.Revision == 0 {
 			listing.Revision = store.Revision(resp.Header.Revision)
@@ -59,11 +58,44 @@ func (s *Store) listOnce(ctx context.Context, prefix string, at store.Revision) 
 		for _, kv := range resp.Kvs {
 			listing.KVs = append(listing.KVs, kvOf(kv))
 		}
-		if !resp.More || len(resp.Kvs) == 0 {
-			return listing, nil
-		}
-		from = string(resp.Kvs[len(resp.Kvs)-1].Key) + "\x00"
+		from, more = behind(resp)
 	}
+	return listing, nil
+}
+
+// ListPart is one of the requests that List makes: the first keys below a prefix that do not sort before from, and where to go on behind them; "" if there
+// are no more. Who lists a hundred thousand records need not have all of them in memory, and can give each answer its own time.
+func (s *Store) ListPart(ctx context.Context, prefix, from string, at store.Revision) (part store.Listing, next string, err error) {
+	resp, err := s.page(ctx, prefix, from, at)
+	if err != nil {
+		return store.Listing{}, "", fmt.Errorf("list %s: %w", prefix, err)
+	}
+	if part.Revision = at; at == 0 {
+		part.Revision = store.Revision(resp.Header.Revision)
+	}
+	part.KVs = make([]store.KV, len(resp.Kvs))
+	for i, kv := range resp.Kvs {
+		part.KVs[i] = kvOf(kv)
+	}
+	next, _ = behind(resp)
+	return part, next, nil
+}
+
+func (s *Store) page(ctx context.Context, prefix, from string, at store.Revision) (*clientv3.GetResponse, error) {
+	begin, end := rangeOf(prefix)
+	resp, err := s.data.Get(ctx, max(begin, from), clientv3.WithRange(end), clientv3.WithLimit(listPage), clientv3.WithRev(int64(at)))
+	if err != nil {
+		return nil, readError(ctx, err)
+	}
+	return resp, nil
+}
+
+// behind is where the page after this one begins, if there is one.
+func behind(resp *clientv3.GetResponse) (from string, more bool) {
+	if !resp.More || len(resp.Kvs) == 0 {
+		return "", false
+	}
+	return string(resp.Kvs[len(resp.Kvs)-1].Key) + "\x00", true
 }
 
 // Count is how many keys are below a prefix, without reading them.
