@@ -39,6 +39,7 @@ type world struct {
 	store *memstore.Store // the test's own
 	keys  store.Keys
 	ca    *testAuthority // nil: streams are not secured
+	extra []grpc.ServerOption
 }
 
 // replica is a gateway with its own connection to the database, its own picture and its own agents' server.
@@ -237,7 +238,7 @@ func (w *world) serveWith(id string, change func(*gateway.Deps)) *replica {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	options := gateway.ServerOptions()
+	options := append(gateway.ServerOptions(), w.extra...)
 	if secured := gw.Credentials(); secured != nil {
 		options = append(options, grpc.Creds(secured))
 	}
