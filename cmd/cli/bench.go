@@ -44,9 +44,11 @@ const (
 	rampShared = 2000
 )
 
-func (b *BenchShard) check(command string, agents int) error {
+func (b *BenchShard) check(s *Session, command string, agents int) error {
 	help := "leasehold bench " + command + " --help"
 	switch {
+	case b.UsedEtcd && !s.given("endpoints"):
+		return usedByNobody()
 	case agents < 1 || agents > 1_000_000:
 		return failure(Usage, help, "--agents: %d: must be 1 to 1000000", agents)
 	case b.Shared < 0:
@@ -57,6 +59,10 @@ func (b *BenchShard) check(command string, agents int) error {
 		return failure(Usage, help, "--reconnect-max: %s: must be 1s to 5m", b.ReconnectMax)
 	case b.GroupSize < 1 || b.GroupSize > 10_000:
 		return failure(Usage, help, "--group-size: %d: must be 1 to 10000", b.GroupSize)
+	case b.Shared == 0:
+		if most, err := trial.MostOwnConnections(); err == nil && agents > most {
+			return failure(Usage, "add --shared 100, or raise ulimit -Hn", "--agents: %d: at most %d can have connections of their own to one replica here", agents, most)
+		}
 	}
 	g := store.DefaultGroup()
 	g.Name, g.Provider = "bench", "bench"
@@ -68,6 +74,11 @@ func (b *BenchShard) check(command string, agents int) error {
 		return failure(Usage, help, "%s: %s: %s", flag, wrong.Value, wrong.Allowed)
 	}
 	return nil
+}
+
+// usedByNobody is for who says that an etcd may be in use, and names none.
+func usedByNobody() error {
+	return failure(Usage, "add --endpoints HOST:PORT, or leave out --used-etcd", "--used-etcd: without --endpoints the bench has an etcd of its own, which nobody uses")
 }
 
 // run plays a trial from its beginning to its end, whatever comes between.
@@ -106,10 +117,13 @@ func (b *BenchShard) config(s *Session, agents, replicas int) trial.Config {
 		rate = rampOwn
 	}
 	return trial.Config{
-		Shard: "bench-" + s.env.RandomID()[:8], Agents: agents, Interval: b.Interval, LeaseTTL: b.LeaseTTL, GroupSize: b.GroupSize, Shared: b.Shared, Rate: rate,
+		Shard: benchShard(s.env.RandomID()), Agents: agents, Interval: b.Interval, LeaseTTL: b.LeaseTTL, GroupSize: b.GroupSize, Shared: b.Shared, Rate: rate,
 		Replicas: replicas, ReconnectMax: b.ReconnectMax,
 	}
 }
+
+// benchShard is a name that no other shard has; it is part of every key.
+func benchShard(random string) string { return "bench-" + random[:min(8, len(random))] }
 
 // deps says which etcd is used: one of the bench's own, unless the command line names another. What the environment or a file names is for work, not for benches.
 func (b *BenchShard) deps(s *Session, told *benchProgress) trial.Deps {

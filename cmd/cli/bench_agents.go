@@ -20,7 +20,7 @@ type BenchAgents struct {
 
 // Run lets the agents in, measures, and tells what that came to.
 func (c *BenchAgents) Run(ctx context.Context, s *Session) error {
-	if err := c.check(); err != nil {
+	if err := c.check(s); err != nil {
 		return err
 	}
 	plan := trial.AgentsPlan{For: c.For, Failures: c.failures(), Churn: c.Churn}
@@ -35,7 +35,7 @@ func (c *BenchAgents) Run(ctx context.Context, s *Session) error {
 	return s.benchResult(r, r.Verdict, func() error { return c.show(s, &r) })
 }
 
-func (c *BenchAgents) check() error {
+func (c *BenchAgents) check(s *Session) error {
 	const help = "leasehold bench agents --help"
 	switch {
 	case c.For < time.Second:
@@ -45,7 +45,7 @@ func (c *BenchAgents) check() error {
 	case c.Churn < 0 || c.Churn > c.Agents/2:
 		return failure(Usage, help, "--churn: %d: must be 0 to %d, half of the agents", c.Churn, c.Agents/2)
 	}
-	return c.BenchShard.check("agents", c.Agents)
+	return c.BenchShard.check(s, "agents", c.Agents)
 }
 
 // failures are so many that their times say something, and so few that they are no storm.

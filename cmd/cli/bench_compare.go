@@ -183,7 +183,7 @@ func (c *BenchCompare) check(s *Session, shard *BenchShard) error {
 	case c.Stall < 0:
 		return failure(Usage, help, "--stall: %s: must not be negative", c.Stall)
 	}
-	return shard.check("compare", c.Agents)
+	return shard.check(s, "compare", c.Agents)
 }
 
 // rival plays with clients of etcd.

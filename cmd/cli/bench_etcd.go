@@ -42,7 +42,7 @@ type benchEtcdResult struct {
 
 // Run measures what an etcd can do: one of its own, or that of --endpoints.
 func (c *BenchEtcd) Run(ctx context.Context, s *Session) error {
-	if err := c.check(); err != nil {
+	if err := c.check(s); err != nil {
 		return err
 	}
 	b, err := s.benchedEtcd(ctx, c.UsedEtcd)
@@ -80,9 +80,11 @@ func (c *BenchEtcd) Run(ctx context.Context, s *Session) error {
 	return c.show(s, full)
 }
 
-func (c *BenchEtcd) check() error {
+func (c *BenchEtcd) check(s *Session) error {
 	const help = "leasehold bench etcd --help"
 	switch {
+	case c.UsedEtcd && !s.given("endpoints"):
+		return usedByNobody()
 	case c.Interval < time.Second || c.Interval > 5*time.Minute:
 		return failure(Usage, help, "--interval: %s: must be 1s to 5m", c.Interval)
 	case c.Each < 100*time.Millisecond || c.Each > time.Hour:

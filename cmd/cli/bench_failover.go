@@ -19,7 +19,7 @@ func (c *BenchFailover) Run(ctx context.Context, s *Session) error {
 	if c.Replicas < 2 || c.Replicas > 5 {
 		return failure(Usage, "leasehold bench failover --help", "--replicas: %d: must be 2 to 5", c.Replicas)
 	}
-	if err := c.check("failover", c.Agents); err != nil {
+	if err := c.check(s, "failover", c.Agents); err != nil {
 		return err
 	}
 	var r trial.Failover

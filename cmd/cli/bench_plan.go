@@ -26,6 +26,9 @@ func (c *BenchPlan) Run(ctx context.Context, s *Session) error {
 	if cfg.Lost < 0 {
 		cfg.Lost = c.Instances / 10
 	}
+	if err := c.check(s); err != nil {
+		return err
+	}
 	if err := cfg.Check(); err != nil {
 		return failure(Usage, "leasehold bench plan --help", "%s", err)
 	}
@@ -57,6 +60,24 @@ func (c *BenchPlan) Run(ctx context.Context, s *Session) error {
 		return failure(Failed, "report it: this is a fault of the planner", "%s", strings.Join(found, "; "))
 	}
 	return nil
+}
+
+func (c *BenchPlan) check(s *Session) error {
+	const help = "leasehold bench plan --help"
+	switch {
+	case s.given("endpoints"):
+		return failure(Usage, "leave out --endpoints", "--endpoints: the planner is measured alone, and with --cold-start on an etcd of the bench's own")
+	case c.Groups < 1:
+		return failure(Usage, help, "--groups: %d: must be at least 1", c.Groups)
+	case c.Instances < c.Groups:
+		return failure(Usage, help, "--instances: %d: must be at least %d, one for each group", c.Instances, c.Groups)
+	case c.Changes < 1:
+		return failure(Usage, help, "--changes: %d: must be at least 1", c.Changes)
+	case c.Lost < -1 || c.Lost > c.Instances:
+		return failure(Usage, help, "--lost: %d: must be 0 to %d, all instances", c.Lost, c.Instances)
+	default:
+		return nil
+	}
 }
 
 // startCold measures a leader's beginning, on an etcd that is started for it.

@@ -33,7 +33,7 @@ func (c *BenchStorm) Run(ctx context.Context, s *Session) error {
 	case c.Away < 0 || c.Away > mostAway:
 		return failure(Usage, help, "--away: %s: must be at most %s", c.Away, mostAway)
 	}
-	if err := c.check("storm", c.Lost+c.Healthy); err != nil {
+	if err := c.check(s, "storm", c.Lost+c.Healthy); err != nil {
 		return err
 	}
 	var r trial.Storm

@@ -17,6 +17,7 @@ import (
 	"github.com/leasehold/leasehold/cmd/bench/parts"
 	"github.com/leasehold/leasehold/cmd/bench/seed"
 	"github.com/leasehold/leasehold/coordinator/authority"
+	"github.com/leasehold/leasehold/coordinator/door"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -224,6 +225,12 @@ func (t *Trial) startCrowd(ctx context.Context) error {
 
 // mostConnections is how many one process of agents has: fewer than the descriptors that a process may have in most places.
 const mostConnections = 15_000
+
+// MostOwnConnections is how many agents can have a connection of their own to one replica: each takes a descriptor of it.
+func MostOwnConnections() (int, error) {
+	descriptors, err := door.Descriptors()
+	return door.DefaultBounds(descriptors).All, err
+}
 
 // feed gives machines that are made an agent, and takes that of those that are removed.
 func (t *Trial) feed() {

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/leasehold/leasehold/coordinator/door"
 )
 
 // Verdict is what follows.
@@ -48,8 +46,8 @@ func (r *Agents) judge() Verdict {
 		consider("its memory", mostMemory*float64(r.Machine.Memory)/r.MemoryPerAgent)
 	}
 	if r.Connections == OwnConnections {
-		if descriptors, err := door.Descriptors(); err == nil {
-			consider(fmt.Sprintf("the %d descriptors that a replica may have (ulimit -Hn), so more with more replicas", descriptors), float64(door.DefaultBounds(descriptors).All))
+		if most, err := MostOwnConnections(); err == nil {
+			consider(fmt.Sprintf("the %d connections for which a replica has descriptors (ulimit -Hn), so more with more replicas", most), float64(most))
 		}
 	}
 	v.About = rounded(max(v.About, r.Agents))
