@@ -318,7 +318,8 @@ func (s *session) restore(ctx context.Context, seen store.Revision) {
 	if s.wrote > seen {
 		return // a report has done it
 	}
-	if s.ctx.Err() != nil || time.Since(s.accepted) >= s.ttl || s.state == store.StreamLeft || s.state == store.StreamMoved {
+	// Its time counts from when its last renewal was sent, not from the answer, which may have come seconds later.
+	if s.ctx.Err() != nil || !time.Now().Before(s.lease.Ends()) || s.state == store.StreamLeft || s.state == store.StreamMoved {
 		return // whoever said goodbye has gone, though the stream may still be there
 	}
 	err := s.regrant(ctx)

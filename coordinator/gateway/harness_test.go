@@ -67,6 +67,7 @@ type pausing struct {
 	then  func(store.Txn) bool  // as first, after the commit
 	reads map[string]int        // by key
 	renew func(context.Context) // called before the next renewal
+	late  time.Duration         // after which the next renewal is answered
 	stuck bool                  // no commit is answered
 	slow  *rand.Rand            // if set, every call takes up to 50 ms
 }
@@ -126,13 +127,22 @@ func (p *pausing) Get(ctx context.Context, key string) (store.KV, error) {
 
 func (p *pausing) Renew(ctx context.Context, id store.LeaseID) (store.Lease, error) {
 	p.mu.Lock()
-	do := p.renew
-	p.renew = nil
+	do, late := p.renew, p.late
+	p.renew, p.late = nil, 0
 	p.mu.Unlock()
 	if do != nil {
 		do(ctx)
 	}
-	return p.Store.Renew(ctx, id)
+	l, err := p.Store.Renew(ctx, id)
+	time.Sleep(late)
+	return l, err
+}
+
+// answersLate has the answer of the next renewal come so much later.
+func (r *replica) answersLate(by time.Duration) {
+	r.pause.mu.Lock()
+	defer r.pause.mu.Unlock()
+	r.pause.late = by
 }
 
 // writesAreAnswered says whether writes get an answer. Renewals do in any case: they go through no log.

@@ -281,6 +281,29 @@ func TestNothingIsPutBackForAnAgentThatIsSilent(t *testing.T) {
 	})
 }
 
+// A lease ends by when it was renewed, which is before the answer comes: on a busy replica by seconds.
+//
+// proves DET-17, SAFE-1
+func TestNothingIsPutBackWhenALeaseEndsThatWasRenewedLate(t *testing.T) {
+	inWorld(t, func(w *world) {
+		r := w.serve("one")
+		defer r.stop()
+		w.record("web-0", store.Running)
+		a := r.welcomed(hello("web-0", "boot1", 1))
+		defer a.hangUp()
+		calm := r.troubles()
+		r.answersLate(3 * time.Second)
+		a.reports()
+		pass(leaseTTL - time.Second)
+		if w.alive("web-0").Present() {
+			t.Errorf("%s after it was renewed for the last time: %+v", leaseTTL+2*time.Second, w.alive("web-0").Record)
+		}
+		if r.troubles() != calm {
+			t.Errorf("an agent that is silent is a disturbance: %v", r.disturbed)
+		}
+	})
+}
+
 // proves DET-18
 func TestAgentOfARecordThatGoesIsRetired(t *testing.T) {
 	inWorld(t, func(w *world) {
