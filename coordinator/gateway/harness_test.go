@@ -134,7 +134,12 @@ func (p *pausing) Renew(ctx context.Context, id store.LeaseID) (store.Lease, err
 		do(ctx)
 	}
 	l, err := p.Store.Renew(ctx, id)
-	time.Sleep(late)
+	if late > 0 {
+		select {
+		case <-time.After(late):
+		case <-ctx.Done():
+		}
+	}
 	return l, err
 }
 

@@ -138,6 +138,20 @@ func TestACrowdMovesOver(t *testing.T) {
 	})
 }
 
+// A second connection that was there and is lost is made again, as the first is.
+func TestASecondConnectionThatIsLostIsMadeAgain(t *testing.T) {
+	inWorld(t, true, crowd.Config{Warm: true}, func(w *world) {
+		w.start("a")
+		w.start("b")
+		w.apply(10)
+		w.up(10)
+		two := func() bool { return w.crowd.Stats().Connections == 20 && w.crowd.Stats().Registered == 10 }
+		w.until(time.Minute, "each has two connections", two)
+		w.net.cut("a")
+		w.until(time.Minute, "each has two connections again", two)
+	})
+}
+
 // A crowd comes at its rate.
 func TestTheRateIsKept(t *testing.T) {
 	inWorld(t, false, crowd.Config{Shared: 1, Rate: 2}, func(w *world) {

@@ -38,6 +38,7 @@ type trunk struct {
 // line is a connection, there or on its way. It is used with the loop's lock.
 type line struct {
 	loop    *loop
+	agent   *agent // that it was made for
 	address string
 	shared  bool
 	key     trunk
@@ -105,7 +106,7 @@ func (a *agent) keep(s *session) {
 func (a *agent) connect(address string) *line {
 	l := a.loop
 	ctx, cancel := context.WithTimeout(l.crowd.ctx, connectTimeout)
-	ln := &line{loop: l, address: address, shared: l.crowd.papers == nil, cancel: cancel}
+	ln := &line{loop: l, agent: a, address: address, shared: l.crowd.papers == nil, cancel: cancel}
 	l.lines[ln] = struct{}{}
 	l.crowd.work.Go(func() {
 		defer cancel()
@@ -122,7 +123,7 @@ func (a *agent) connect(address string) *line {
 	return ln
 }
 
-// warmLater tries again to have a second connection, as gRPC does for agents, in the place of one that could not be made.
+// warmLater tries again to have a second connection, as gRPC does for agents, in the place of one that could not be made, or did not last.
 func (a *agent) warmLater(failed *line) {
 	wait := min(warmMost, warmFirst<<min(a.cold, 10))
 	a.cold++
@@ -265,6 +266,9 @@ func (l *loop) tend(now time.Time) {
 		case ln.conn == nil:
 		case !ln.conn.Ready() && ln.conn.Streams() == 0:
 			ln.close(wire.ErrClosed)
+			if ln.agent.warm == ln { // it was there, and was closed from the other side
+				ln.agent.warmLater(ln)
+			}
 		default:
 			ln.conn.Tend(now, keepaliveTime, keepaliveTimeout)
 		}

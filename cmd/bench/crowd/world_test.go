@@ -78,6 +78,16 @@ func (n *network) kill(address string) {
 	}
 }
 
+// cut ends all connections to a process, which goes on.
+func (n *network) cut(address string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, c := range n.conns[address] {
+		c.Close()
+	}
+	n.conns[address] = nil
+}
+
 // replica is one coordinator.
 type replica struct {
 	store *memstore.Store
