@@ -148,6 +148,7 @@ func TestASecondConnectionThatIsLostIsMadeAgain(t *testing.T) {
 		two := func() bool { return w.crowd.Stats().Connections == 20 && w.crowd.Stats().Registered == 10 }
 		w.until(time.Minute, "each has two connections", two)
 		w.net.cut("a")
+		w.pass(5 * time.Second) // until that is noticed
 		w.until(time.Minute, "each has two connections again", two)
 	})
 }
