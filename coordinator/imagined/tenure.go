@@ -1,6 +1,7 @@
 package imagined
 
 import (
+	"slices"
 	"time"
 
 	"github.com/leasehold/leasehold/coordinator/evidence"
@@ -181,6 +182,9 @@ func (t *tenure) plan() {
 	}
 	t.carrying = true // what wakes us from here on is planned after this
 	s := t.evidence.Snapshot(t.content, ready)
+	for i := range s.Groups { // a transaction whose answer is lost may happen, and be told of, when the next snapshot has long been made
+		s.Groups[i].Instances = slices.Clone(s.Groups[i].Instances)
+	}
 	p := plan.Compute(s, now)
 	t.evidence.Tallied(p.Tallies)
 	t.thinks = time.Duration(len(p.Judgments)) * thinking
