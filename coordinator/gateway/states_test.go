@@ -52,8 +52,9 @@ func TestStatesOfManyAreWrittenInTurn(t *testing.T) {
 		r.writesAreAnswered(true)
 		pass(interval - time.Millisecond) // those under way are given up, and those that waited for them are written
 		r.pause.mu.Lock()
-		if states != atOnce {
-			t.Errorf("%d states are written of %d agents that were late, want %d", states, agents, atOnce)
+		// Those that are given up may make way for others just as writes are answered again.
+		if states == 0 || states > 2*atOnce {
+			t.Errorf("%d states are written of %d agents that were late, want %d, or as many again", states, agents, atOnce)
 		}
 		r.pause.mu.Unlock()
 		for range 4 { // those whose write was given up are put right by a report, 64 at a time at the least
