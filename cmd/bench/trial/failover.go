@@ -55,7 +55,7 @@ func (t *Trial) Failover(ctx context.Context) (Failover, error) {
 	if err := first.Kill(); err != nil {
 		return r, err
 	}
-	after, err := t.awaitOutages(ctx, "agents find another replica", before.stats, killed)
+	after, err := t.awaitOutages(ctx, "agents find another replica", r.Served, before.stats, killed)
 	if err != nil {
 		return r, err
 	}
@@ -107,14 +107,14 @@ func (t *Trial) prepareFailover(ctx context.Context) error {
 	return t.calm(ctx)
 }
 
-// awaitOutages waits until each agent that was served has lost its replica and had its lease renewed by another.
-func (t *Trial) awaitOutages(ctx context.Context, doing string, before crowd.Stats, since time.Time) (after crowd.Stats, err error) {
+// awaitOutages waits until so many agents have lost their replica and had their lease renewed again, and all are served.
+func (t *Trial) awaitOutages(ctx context.Context, doing string, most int, before crowd.Stats, since time.Time) (after crowd.Stats, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, mostOutage, fmt.Errorf("not all agents are served again after %s", mostOutage))
 	defer cancel()
 	err = t.awaitCrowd(ctx, doing, func(s crowd.Stats) (string, bool) {
 		after = s
 		n := int(s.Outage.N - before.Outage.N)
-		return of(min(n, t.cfg.Agents), t.cfg.Agents, fmt.Sprintf("agents after %.1fs", time.Since(since).Seconds())), n >= t.cfg.Agents && s.Registered == t.cfg.Agents
+		return of(min(n, most), most, fmt.Sprintf("agents after %.1fs", time.Since(since).Seconds())), n >= most && s.Registered == t.cfg.Agents
 	})
 	return after, err
 }
