@@ -38,7 +38,7 @@ run: build ## build, then everything on this machine: etcd, coordinator, a demo 
 	exec bin/leasehold dev $(ARGS)
 
 .PHONY: test
-test: ## all tests, most of them with the race detector: some twenty minutes (PACKAGES=… for some); installs what they need
+test: ## all tests, most of them with the race detector: some twenty-five minutes (PACKAGES=… for some); installs what they need
 	scripts/test-needs.sh
 	TEST_TIMEOUT=$(TEST_TIMEOUT) scripts/test.sh $(PACKAGES)
 

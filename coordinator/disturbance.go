@@ -39,10 +39,10 @@ func (r *Replica) disturbed(what string) {
 // mostBearable is the longest standstill that is none, whatever the leases.
 const mostBearable = 5 * time.Second
 
-// bearable is for how long etcd, or this process, may stand still without any agent's lease ending by it. A lease outlasts three reports, so that an eighth of it
+// bearable is for how long etcd, or this process, may stand still without any lease ending by it, if the shortest that an agent here has had is so long. A lease outlasts three reports, so that an eighth of it
 // more is nothing to it: on a busy replica of many agents collecting garbage alone may take two seconds. Without agents nothing is borne.
-func (r *Replica) bearable() time.Duration {
-	return min(max(vitalsEvery, r.gateway.ShortestLease()/8), mostBearable)
+func bearable(shortest time.Duration) time.Duration {
+	return min(max(vitalsEvery, shortest/8), mostBearable)
 }
 
 // watchVitals asks etcd every second how it is, and calls what a living agent may have suffered from a disturbance.
@@ -56,7 +56,7 @@ func (r *Replica) watchVitals(ctx context.Context) {
 	for {
 		asked := time.Now()
 		v, err := r.askVitals(ctx)
-		bearable := r.bearable()
+		bearable := bearable(r.gateway.ShortestLease())
 		silence := max(vitalsSilence, bearable)
 		switch {
 		case ctx.Err() != nil:

@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"testing"
+	"time"
 
 	"github.com/leasehold/leasehold/store"
 )
@@ -39,6 +40,23 @@ func TestCompareVitals(t *testing.T) {
 	for name, first := range map[string]store.Vitals{"first answer": was, "first answer, by one that knows no leader": {Cluster: 7, Term: 12, Revision: 500}} {
 		if known, what := compareVitals(store.Vitals{}, first); what != "" || known != first {
 			t.Errorf("%s: %q and %+v", name, what, known)
+		}
+	}
+}
+
+// What is borne leaves every agent time for the report that it owes, which is due after a third of its lease, and for one more.
+//
+// proves SAFE-1
+func TestAStallIsBorneThatNoLeaseCanEndBy(t *testing.T) {
+	for shortest, want := range map[time.Duration]time.Duration{
+		0: time.Second, 5 * time.Second: time.Second, 16 * time.Second: 2 * time.Second, 32 * time.Second: 4 * time.Second, time.Hour: 5 * time.Second,
+	} {
+		got := bearable(shortest)
+		if got != want {
+			t.Errorf("with a lease of %s: %s, want %s", shortest, got, want)
+		}
+		if shortest > 0 && got > shortest/3 {
+			t.Errorf("with a lease of %s: %s, while two reports may take %s", shortest, got, shortest*2/3)
 		}
 	}
 }

@@ -169,7 +169,7 @@ func (t *tenure) watchClock(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		if late := time.Since(last); late > max(tickLate, t.r.bearable()) {
+		if late := time.Since(last); late > tickLate {
 			t.r.disturbed(fmt.Sprintf("the leader stood still for %s", late.Round(100*time.Millisecond)))
 		}
 	}

@@ -101,6 +101,59 @@ func TestAReportIsReadInThePlaceOfAnother(t *testing.T) {
 	})
 }
 
+// What is added to the protocol's report must be added to what reads it.
+func TestEveryFieldOfAReportIsRead(t *testing.T) {
+	r, in := &protocol.Report{}, &reading{}
+	fill(r.ProtoReflect())
+	data, err := proto.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := in.read(data); err != nil {
+		t.Fatal(err)
+	}
+	sameMessage(t, &in.report, r)
+}
+
+// fill gives every field of a message, and of its parts, something.
+func fill(m protoreflect.Message) {
+	fields := m.Descriptor().Fields()
+	for i := range fields.Len() {
+		field := fields.Get(i)
+		switch {
+		case field.IsList() && field.Message() != nil:
+			fill(m.Mutable(field).List().AppendMutable().Message())
+		case field.Message() != nil:
+			fill(m.Mutable(field).Message())
+		default:
+			m.Set(field, something(field.Kind()))
+		}
+	}
+}
+
+func something(kind protoreflect.Kind) protoreflect.Value {
+	switch kind {
+	case protoreflect.BoolKind:
+		return protoreflect.ValueOfBool(true)
+	case protoreflect.Int32Kind:
+		return protoreflect.ValueOfInt32(7)
+	case protoreflect.Int64Kind:
+		return protoreflect.ValueOfInt64(7)
+	case protoreflect.Uint32Kind:
+		return protoreflect.ValueOfUint32(7)
+	case protoreflect.Uint64Kind:
+		return protoreflect.ValueOfUint64(7)
+	case protoreflect.DoubleKind:
+		return protoreflect.ValueOfFloat64(7)
+	case protoreflect.BytesKind:
+		return protoreflect.ValueOfBytes([]byte("some"))
+	case protoreflect.StringKind:
+		return protoreflect.ValueOfString("some")
+	default:
+		panic("a report has a field of a kind that it had not before: " + kind.String())
+	}
+}
+
 // sameMessage says if a message was read as another than it is. What a newer agent says besides is left out.
 func sameMessage(t interface{ Errorf(string, ...any) }, read, sent proto.Message) {
 	known := proto.Clone(sent)

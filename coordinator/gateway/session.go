@@ -413,10 +413,8 @@ func (s *session) stopTimer() {
 type turn chan struct{}
 
 func (t turn) take(ctx context.Context) error {
-	select {
-	case t <- struct{}{}:
+	if t.tryTake() {
 		return nil
-	default:
 	}
 	select {
 	case t <- struct{}{}:
