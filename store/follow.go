@@ -36,7 +36,7 @@ var (
 const (
 	followRetryFirst = 50 * time.Millisecond
 	followRetryMost  = 2 * time.Second
-	followList       = 30 * time.Second // one prefix: 100,000 records take some seconds
+	followPart       = 30 * time.Second // one part of a listing, of which a quiet etcd answers some ten a second
 )
 
 // Follow keeps f informed of everything below those prefixes in wanted that lie in prefix (of all that lies below prefix if
@@ -45,7 +45,9 @@ const (
 // What is wanted is listed at one revision, from then on prefix is watched as a whole by one watch, so that
 // changes of different kinds of keys come in the order in which they happened. Changes of what is not wanted are
 // left out, yet the revision moves with them. Naming what is wanted is for the listing's sake: the journal may hold
-// 100,000 entries that nobody needs. While one prefix is listed, f takes up what the one before it held: it is never all in memory as it was stored.
+// 100,000 entries that nobody needs. While one part is read, f takes up the one before it: it is never all in memory as it was stored. A listing
+// may take as long as it likes, while its parts come: millions of keys are read from a slow store, too. If the store forgets the revision meanwhile,
+// f is interrupted, and all is listed again.
 //
 // When the watch fails, ends, or is silent for 3s although progress is due every second (SAFE-3), f is told so and all is
 // listed again, after 50ms at first and up to 2s when that keeps failing.
@@ -112,34 +114,44 @@ func nextBatch(batches <-chan Batch, silence *time.Timer) (Batch, error) {
 	return b, b.Err
 }
 
-// listAll lists several prefixes as of one revision, and hands over what each holds while the next is listed. It returns that revision.
+// listAll lists several prefixes as of one revision, and hands over each part while the next is read. It returns that revision.
 func listAll(ctx context.Context, s Store, prefixes []string, take func([]KV)) (Revision, error) {
-	listed := make(chan Listing)
+	parts := make(chan []KV)
+	var at Revision
 	var failed error
 	go func() {
-		defer close(listed)
-		var at Revision
+		defer close(parts)
+		read, begun := 0, time.Now()
 		for _, prefix := range apart(prefixes) {
-			limited, cancel := context.WithTimeout(ctx, followList)
-			part, err := s.List(limited, prefix, at)
-			cancel()
-			if err == nil && (part.Revision == 0 || at != 0 && part.Revision != at) {
-				err = errors.New("store answered for another revision")
+			for from, more := "", true; more; more = from != "" {
+				var part Listing
+				if part, from, failed = listPart(ctx, s, prefix, from, at); failed != nil {
+					if errors.Is(failed, ErrCompacted) {
+						failed = fmt.Errorf("after %d keys and %s, all is read anew: %w", read, time.Since(begun).Round(time.Millisecond), failed)
+					}
+					return
+				}
+				at = part.Revision
+				read += len(part.KVs)
+				parts <- part.KVs
 			}
-			if err != nil {
-				failed = fmt.Errorf("list %s: %w", prefix, err)
-				return
-			}
-			at = part.Revision
-			listed <- part
 		}
 	}()
-	var at Revision
-	for part := range listed {
-		at = part.Revision
-		take(part.KVs)
+	for kvs := range parts {
+		take(kvs)
 	}
 	return at, failed
+}
+
+// listPart reads a part of a prefix at a revision, the newest for 0, within a limit of its own.
+func listPart(ctx context.Context, s Store, prefix, from string, at Revision) (part Listing, next string, err error) {
+	limited, cancel := context.WithTimeout(ctx, followPart)
+	defer cancel()
+	part, next, err = s.ListPart(limited, prefix, from, 0, at)
+	if err == nil && (part.Revision == 0 || at != 0 && part.Revision != at) {
+		err = fmt.Errorf("list %s: store answered for another revision", prefix)
+	}
+	return part, next, err
 }
 
 // apart are the prefixes in order, without those that lie in another: so that what they hold, one after the other, is ordered by key.

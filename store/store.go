@@ -180,6 +180,12 @@ type Store interface {
 	// longer kept.
 	List(ctx context.Context, prefix string, at Revision) (Listing, error)
 
+	// ListPart reads some of what List reads, with one request: the first keys below a prefix that do not sort before from, no more than most
+	// of them unless that is 0, and where to go on behind them; "" if there are no more. Who has the other parts read at the revision
+	// of the first reads one consistent state, without ever having it all in memory, and can give each answer its own time. Fails with ErrCompacted if at
+	// is no longer kept, which can befall between two parts.
+	ListPart(ctx context.Context, prefix, from string, most int, at Revision) (part Listing, next string, err error)
+
 	// Commit does the transaction and returns its revision, or fails with a *ConflictError.
 	Commit(ctx context.Context, txn Txn) (Revision, error)
 

@@ -19,7 +19,7 @@ type parted struct {
 	early func()         // called before the second part
 }
 
-func (p *parted) ListPart(ctx context.Context, prefix, from string, at store.Revision) (part store.Listing, next string, err error) {
+func (p *parted) ListPart(ctx context.Context, prefix, from string, most int, at store.Revision) (part store.Listing, next string, err error) {
 	p.parts[prefix]++
 	if p.early != nil && from != "" {
 		p.early()
@@ -30,16 +30,10 @@ func (p *parted) ListPart(ctx context.Context, prefix, from string, at store.Rev
 	case <-ctx.Done():
 		return part, "", ctx.Err()
 	}
-	if part, err = p.List(ctx, prefix, at); err != nil {
-		return part, "", err
+	if most == 0 {
+		most = 2
 	}
-	for len(part.KVs) > 0 && part.KVs[0].Key < from {
-		part.KVs = part.KVs[1:]
-	}
-	if len(part.KVs) > 2 {
-		next, part.KVs = part.KVs[2].Key, part.KVs[:2]
-	}
-	return part, next, nil
+	return p.Store.ListPart(ctx, prefix, from, min(most, 2), at)
 }
 
 // large is a shard of three groups, in an etcd that takes so long for each part of a list.

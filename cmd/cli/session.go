@@ -175,11 +175,6 @@ func (s *Session) find(ctx context.Context, key string) (store.KV, error) {
 	return kv, err
 }
 
-// inParts is a store that can list a prefix in parts.
-type inParts interface {
-	ListPart(ctx context.Context, prefix, from string, at store.Revision) (part store.Listing, next string, err error)
-}
-
 // listRestarts is how often a list of the newest state begins anew when its revision is compacted under it.
 const listRestarts = 3
 
@@ -198,11 +193,7 @@ func (s *Session) listParts(ctx context.Context, prefix string, at store.Revisio
 	for from, more := "", true; more; more = from != "" {
 		err := s.ask(ctx, "list "+prefix, s.reading(prefix), func(ctx context.Context, st store.Store) (err error) {
 			var part store.Listing
-			if lister, can := st.(inParts); can {
-				part, from, err = lister.ListPart(ctx, prefix, from, l.Revision)
-			} else {
-				part, err = st.List(ctx, prefix, l.Revision)
-			}
+			part, from, err = st.ListPart(ctx, prefix, from, 0, l.Revision)
 			l.KVs, l.Revision = append(l.KVs, part.KVs...), part.Revision
 			return err
 		})

@@ -53,6 +53,13 @@ func (s *measured) List(ctx context.Context, prefix string, at store.Revision) (
 	return l, err
 }
 
+func (s *measured) ListPart(ctx context.Context, prefix, from string, most int, at store.Revision) (part store.Listing, next string, err error) {
+	begun := time.Now()
+	part, next, err = s.Store.ListPart(ctx, prefix, from, most, at)
+	s.over("list", begun, err)
+	return part, next, err
+}
+
 func (s *measured) Commit(ctx context.Context, txn store.Txn) (store.Revision, error) {
 	begun := time.Now()
 	rev, err := s.Store.Commit(ctx, txn)

@@ -236,7 +236,7 @@ func TestListReadsManyPagesAtOneRevision(t *testing.T) {
 	}
 	var parts []store.KV
 	for from := ""; ; {
-		part, next, err := s.ListPart(ctx, "/l/", from, rev)
+		part, next, err := s.ListPart(ctx, "/l/", from, 0, rev)
 		if err != nil || part.Revision != rev || len(part.KVs) > listPage {
 			t.Fatalf("part from %q: %d keys at %d, %v", from, len(part.KVs), part.Revision, err)
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"time"
 
 	"github.com/leasehold/leasehold/store"
@@ -68,17 +69,32 @@ func (s *Store) Get(ctx context.Context, key string) (store.KV, error) {
 	return copied(kv), nil
 }
 
+// listPart is how many keys one part of a list has at most. It is less than etcd's, so that what reads in parts does so in tests, too.
+const listPart = 1_000
+
 // List reads a prefix.
 func (s *Store) List(ctx context.Context, prefix string, at store.Revision) (store.Listing, error) {
+	listing, _, err := s.list(ctx, prefix, "", math.MaxInt, at)
+	return listing, err
+}
+
+// ListPart reads some of a prefix.
+func (s *Store) ListPart(ctx context.Context, prefix, from string, most int, at store.Revision) (part store.Listing, next string, err error) {
+	if most == 0 {
+		most = listPart
+	}
+	return s.list(ctx, prefix, from, min(most, listPart), at)
+}
+
+func (s *Store) list(ctx context.Context, prefix, from string, most int, at store.Revision) (listing store.Listing, next string, err error) {
 	if err := s.enter(ctx); err != nil {
-		return store.Listing{}, fmt.Errorf("list %s: %w", prefix, err)
+		return store.Listing{}, "", fmt.Errorf("list %s: %w", prefix, err)
 	}
 	defer s.db.mu.Unlock()
-	listing, err := s.db.history.list(prefix, at)
-	if err != nil {
-		return store.Listing{}, fmt.Errorf("list %s: %w", prefix, err)
+	if listing, next, err = s.db.history.list(prefix, from, most, at); err != nil {
+		return store.Listing{}, "", fmt.Errorf("list %s: %w", prefix, err)
 	}
-	return listing, nil
+	return listing, next, nil
 }
 
 // Commit does a transaction.

@@ -40,33 +40,37 @@ func (h *history) get(key string) (store.KV, bool) {
 	return vs[len(vs)-1].kv, true
 }
 
-// list is what a prefix held at a revision.
-func (h *history) list(prefix string, at store.Revision) (store.Listing, error) {
+// list is what a prefix held at a revision: the first keys that do not sort before from, no more than most, and where to go on; "" if those are all.
+func (h *history) list(prefix, from string, most int, at store.Revision) (listing store.Listing, next string, err error) {
 	switch {
 	case at == 0:
 		at = h.revision
 	case at > h.revision:
-		return store.Listing{}, fmt.Errorf("revision %d is in the future, the newest is %d", at, h.revision)
+		return store.Listing{}, "", fmt.Errorf("revision %d is in the future, the newest is %d", at, h.revision)
 	case at < h.compacted:
-		return store.Listing{}, fmt.Errorf("revision %d: %w up to %d", at, store.ErrCompacted, h.compacted)
+		return store.Listing{}, "", fmt.Errorf("revision %d: %w up to %d", at, store.ErrCompacted, h.compacted)
 	}
-	listing := store.Listing{Revision: at}
-	from, _ := slices.BinarySearch(h.keys, prefix)
-	for _, key := range h.keys[from:] {
+	listing.Revision = at
+	first, _ := slices.BinarySearch(h.keys, max(prefix, from))
+	for _, key := range h.keys[first:] {
 		if !strings.HasPrefix(key, prefix) {
 			break
 		}
 		vs := h.versions[key]
 		for i := len(vs) - 1; i >= 0; i-- {
 			if vs[i].kv.Modified <= at {
-				if !vs[i].deleted {
+				switch {
+				case vs[i].deleted:
+				case len(listing.KVs) == most:
+					return listing, key, nil
+				default:
 					listing.KVs = append(listing.KVs, copied(vs[i].kv))
 				}
 				break
 			}
 		}
 	}
-	return listing, nil
+	return listing, "", nil
 }
 
 // apply makes the writes the next revision, if they change anything, and returns what they changed.

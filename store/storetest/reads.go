@@ -135,6 +135,77 @@ func oddValue(kv store.KV) bool {
 	return len(kv.Value) > 0 && (kv.Value[len(kv.Value)-1]-'0')%2 == 1
 }
 
+func testListParts(b *bench) {
+	for _, name := range []string{"b/2", "b/10", "a", "b/3", "c", "b/1"} {
+		b.put(name, name)
+	}
+	last := b.put("x", "")
+	for _, test := range []struct {
+		prefix, from string
+		most         int
+		want, next   string
+	}{
+		{"b/", "", 0, "b/1 b/10 b/2 b/3", ""},
+		{"b/", "", 2, "b/1 b/10", "b/2"},
+		{"b/", "b/10", 2, "b/10 b/2", "b/3"},
+		{"b/", "b/2", 2, "b/2 b/3", ""}, // those are all: there is no empty part behind them
+		{"b/", "b/11", 9, "b/2 b/3", ""},
+		{"b/", "a", 1, "b/1", "b/10"},
+		{"b/", "c", 1, "", ""},
+		{"d", "", 1, "", ""},
+	} {
+		from := test.from
+		if from != "" {
+			from = b.key(from)
+		}
+		part, next, err := b.ListPart(b.ctx, b.key(test.prefix), from, test.most, 0)
+		if err != nil {
+			b.Fatal(err)
+		}
+		var names []string
+		for _, kv := range part.KVs {
+			name := strings.TrimPrefix(kv.Key, b.prefix)
+			if string(kv.Value) != name || kv.Created == 0 || kv.Created != kv.Modified {
+				b.Errorf("listed %+v", kv)
+			}
+			names = append(names, name)
+		}
+		if got := strings.Join(names, " "); got != test.want || part.Revision < last {
+			b.Errorf("%d of %q from %q at %d: %q, want %q", test.most, test.prefix, test.from, part.Revision, got, test.want)
+		}
+		if (next == "") != (test.next == "") || next > b.key(test.next) || next != "" && next <= part.KVs[len(part.KVs)-1].Key {
+			b.Errorf("%d of %q from %q: goes on at %q, the next key is %q", test.most, test.prefix, test.from, next, test.next)
+		}
+	}
+}
+
+// testListPartsChange: the parts of one revision fit together whatever is written between them, until that revision is compacted.
+func testListPartsChange(b *bench) {
+	for _, name := range []string{"a", "b", "c", "d", "e"} {
+		b.put(name, "before")
+	}
+	var kvs []store.KV
+	part, next, err := b.ListPart(b.ctx, b.prefix, "", 2, 0)
+	at := part.Revision
+	for ; err == nil && next != ""; part, next, err = b.ListPart(b.ctx, b.prefix, next, 2, at) {
+		if part.Revision != at {
+			b.Errorf("a part at %d says revision %d", at, part.Revision)
+		}
+		kvs = append(kvs, part.KVs...)
+		b.commit(store.Put(b.key("b+"), nil), store.Put(b.key("d"), nil), store.Delete(b.key("e")))
+		b.put("e", "after")
+	}
+	if kvs = append(kvs, part.KVs...); err != nil || len(kvs) != 5 || slices.ContainsFunc(kvs, func(kv store.KV) bool { return string(kv.Value) != "before" }) {
+		b.Errorf("in parts at %d: %+v, %v", at, kvs, err)
+	}
+	if err := b.Compact(b.ctx, b.put("f", "")); err != nil {
+		b.Fatal(err)
+	}
+	if _, _, err := b.ListPart(b.ctx, b.prefix, b.key("c"), 2, at); !errors.Is(err, store.ErrCompacted) {
+		b.Errorf("a part of a revision that was compacted: %v", err)
+	}
+}
+
 func testListOld(b *bench) {
 	first := b.put("a", "1")
 	second := b.commit(store.Put(b.key("a"), []byte("2")), store.Put(b.key("b"), []byte("1")))
@@ -200,12 +271,13 @@ func testEndedContext(b *bench) {
 	ended, cancel := context.WithCancel(b.ctx)
 	cancel()
 	calls := map[string]func() error{
-		"Get":    func() error { _, err := b.Get(ended, b.key("a")); return err },
-		"List":   func() error { _, err := b.List(ended, b.prefix, 0); return err },
-		"Grant":  func() error { _, err := b.Grant(ended, minuteTTL); return err },
-		"Renew":  func() error { _, err := b.Renew(ended, lease.ID); return err },
-		"Revoke": func() error { return b.Revoke(ended, lease.ID) },
-		"Vitals": func() error { _, err := b.Vitals(ended); return err },
+		"Get":      func() error { _, err := b.Get(ended, b.key("a")); return err },
+		"List":     func() error { _, err := b.List(ended, b.prefix, 0); return err },
+		"ListPart": func() error { _, _, err := b.ListPart(ended, b.prefix, "", 0, 0); return err },
+		"Grant":    func() error { _, err := b.Grant(ended, minuteTTL); return err },
+		"Renew":    func() error { _, err := b.Renew(ended, lease.ID); return err },
+		"Revoke":   func() error { return b.Revoke(ended, lease.ID) },
+		"Vitals":   func() error { _, err := b.Vitals(ended); return err },
 		"Commit": func() error {
 			_, err := b.Commit(ended, store.Txn{Writes: []store.Write{store.Put(b.key("a"), nil)}})
 			return err

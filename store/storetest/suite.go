@@ -24,6 +24,8 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"Get", testGet},
 		{"List", testList},
 		{"ListIsOneStateHoweverManyPages", testListPages},
+		{"ListInParts", testListParts},
+		{"ListInPartsWhileItChanges", testListPartsChange},
 		{"ListAtAnOldRevision", testListOld},
 		{"ValuesAreTheCallersOwn", testValues},
 		{"CommitRevisions", testRevisions},

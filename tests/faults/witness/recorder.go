@@ -87,12 +87,23 @@ func (r *recorder) Get(ctx context.Context, key string) (store.KV, error) {
 // List shows it too: who stands looks at all who do.
 func (r *recorder) List(ctx context.Context, prefix string, at store.Revision) (store.Listing, error) {
 	listing, err := r.Store.List(ctx, prefix, at)
-	if err == nil && prefix == r.line {
-		for _, kv := range listing.KVs {
+	r.learnAll(prefix, listing)
+	return listing, err
+}
+
+// ListPart shows it as List does.
+func (r *recorder) ListPart(ctx context.Context, prefix, from string, most int, at store.Revision) (part store.Listing, next string, err error) {
+	part, next, err = r.Store.ListPart(ctx, prefix, from, most, at)
+	r.learnAll(prefix, part)
+	return part, next, err
+}
+
+func (r *recorder) learnAll(prefix string, l store.Listing) {
+	if prefix == r.line {
+		for _, kv := range l.KVs {
 			r.learn(kv)
 		}
 	}
-	return listing, err
 }
 
 // learn takes the key that this replica stood with for what it believes to hold.
