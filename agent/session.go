@@ -110,6 +110,7 @@ func (a *Agent) hello(o contact.Open) *protocol.AgentMessage {
 		AgentVersion: a.cfg.Version,
 		AgentStarted: timestamppb.New(a.started),
 		Trust:        a.deps.Passport.Standing().Trust,
+		Waits:        true,
 	}}}
 }
 

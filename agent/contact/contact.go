@@ -41,6 +41,7 @@ type line struct {
 	address string
 	opened  time.Time
 	due     time.Time // until when a welcome must have come
+	waiting bool      // the replica has told us to wait for our turn
 	moving  bool      // the replica asked us to go
 	proved  bool      // it acknowledged at least one report
 
@@ -164,7 +165,11 @@ type Close struct {
 
 // Warm asks for a connection to this replica to be kept ready beside the one in use, so that moving over
 // costs no handshake (SAFE-11). It replaces the one asked for before; an empty address asks for none.
-type Warm struct{ Address string }
+type Warm struct {
+	Address string
+	// After is when to make it, at random: all agents hear of a new replica at once, and it has no time for the handshakes of all of them.
+	After time.Duration
+}
 
 // Workload says whether the workload may run.
 type Workload struct {

@@ -45,6 +45,10 @@ func crowded(s Stream, after time.Duration) Event {
 	}}}}
 }
 
+func waiting(s Stream, most time.Duration) Event {
+	return Heard{s, &message{Kind: &protocol.GatewayMessage_Waiting{Waiting: &protocol.Waiting{Most: durationpb.New(most)}}}}
+}
+
 func ack(s Stream, sequence uint64, lease int64) Event {
 	return Heard{s, &message{Kind: &protocol.GatewayMessage_Ack{Ack: &protocol.Ack{Sequence: sequence, Lease: lease}}}}
 }

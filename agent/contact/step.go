@@ -58,6 +58,8 @@ func (c *Contact) heard(now time.Time, ev Heard) []Order {
 			l := c.trying
 			c.trying = nil
 			return c.refused(now, l, kind.Refused)
+		case *protocol.GatewayMessage_Waiting:
+			return c.waits(now, kind.Waiting.GetMost().AsDuration())
 		case *protocol.GatewayMessage_Move:
 			l := c.trying
 			c.trying = nil
@@ -125,10 +127,23 @@ func (c *Contact) welcomed(now time.Time, w *protocol.Welcome) []Order {
 	return append(orders, c.warm())
 }
 
+// waits gives a replica that has told us to wait for our turn the time that it asks for, once, and no more than we wait anyway.
+func (c *Contact) waits(now time.Time, most time.Duration) []Order {
+	l := c.trying
+	if l.waiting || most <= 0 {
+		return nil
+	}
+	l.waiting = true
+	if due := now.Add(min(most, c.cfg.ReconnectMax)); due.After(l.due) {
+		l.due = due
+	}
+	return []Order{Note{Text: "replica has many agents to let in, and this one waits", Replica: l.address}}
+}
+
 // warm keeps a connection ready to the replica that would be next.
 func (c *Contact) warm() Order {
 	next, _ := c.replicas.after(c.serving.address, false)
-	return Warm{Address: next}
+	return Warm{Address: next, After: time.Duration(c.cfg.Rand() * float64(c.cfg.ReconnectMax))}
 }
 
 func (c *Contact) acked(ack *protocol.Ack) []Order {

@@ -57,6 +57,21 @@ func TestStories(t *testing.T) {
 			{0, ended(14), ""},
 			{30 * second, nil, "open 15 a epoch 15 lease 7"},
 		}},
+		"told to wait: for that long, once": {ordered("a", "b"), joined("b"), []step{
+			{1 * second, ended(1), "open 2 b epoch 2 lease 7"},
+			{2 * second, waiting(2, 8*second), ""},
+			{5 * second, waiting(2, 20*second), ""},
+			{3 * second, nil, "close 2 cut"},
+			{second, nil, "open 3 a epoch 3 lease 7"},
+			{second, waiting(3, second), ""}, // which is less than it has anyway
+			{2 * second, welcome(3, 7, "a", "b"), "warm b, report 3.1"},
+			{0, waiting(3, second), ""},
+		}},
+		"nobody is let wait for longer than the longest back-off": {ordered("a", "b"), joined("b"), []step{
+			{1 * second, ended(1), "open 2 b epoch 2 lease 7"},
+			{2 * second, waiting(2, 100*second), ""},
+			{30 * second, nil, "close 2 cut"},
+		}},
 		"only replica: the same at once": {ordered("a"), joined(), []step{
 			{1 * second, ended(1), "open 2 a epoch 2 lease 7"},
 		}},

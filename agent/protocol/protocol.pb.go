@@ -98,7 +98,7 @@ func (x Refused_Reason) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Refused_Reason.Descriptor instead.
 func (Refused_Reason) EnumDescriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{8, 0}
+	return file_protocol_proto_rawDescGZIP(), []int{9, 0}
 }
 
 type Goodbye_Kind int32
@@ -153,7 +153,7 @@ func (x Goodbye_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Goodbye_Kind.Descriptor instead.
 func (Goodbye_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{32, 0}
+	return file_protocol_proto_rawDescGZIP(), []int{33, 0}
 }
 
 // JoinRequest comes over a connection on which only the coordinator has shown a certificate.
@@ -528,6 +528,7 @@ type GatewayMessage struct {
 	//	*GatewayMessage_Wanted
 	//	*GatewayMessage_Certificate
 	//	*GatewayMessage_Trust
+	//	*GatewayMessage_Waiting
 	Kind          isGatewayMessage_Kind `protobuf_oneof:"kind"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -651,6 +652,15 @@ func (x *GatewayMessage) GetTrust() *Trust {
 	return nil
 }
 
+func (x *GatewayMessage) GetWaiting() *Waiting {
+	if x != nil {
+		if x, ok := x.Kind.(*GatewayMessage_Waiting); ok {
+			return x.Waiting
+		}
+	}
+	return nil
+}
+
 type isGatewayMessage_Kind interface {
 	isGatewayMessage_Kind()
 }
@@ -691,6 +701,10 @@ type GatewayMessage_Trust struct {
 	Trust *Trust `protobuf:"bytes,9,opt,name=trust,proto3,oneof"`
 }
 
+type GatewayMessage_Waiting struct {
+	Waiting *Waiting `protobuf:"bytes,10,opt,name=waiting,proto3,oneof"`
+}
+
 func (*GatewayMessage_Welcome) isGatewayMessage_Kind() {}
 
 func (*GatewayMessage_Refused) isGatewayMessage_Kind() {}
@@ -709,6 +723,8 @@ func (*GatewayMessage_Certificate) isGatewayMessage_Kind() {}
 
 func (*GatewayMessage_Trust) isGatewayMessage_Kind() {}
 
+func (*GatewayMessage_Waiting) isGatewayMessage_Kind() {}
+
 // Hello is the first message of a stream.
 type Hello struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
@@ -722,6 +738,7 @@ type Hello struct {
 	AgentStarted   *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=agent_started,json=agentStarted,proto3" json:"agent_started,omitempty"`
 	Trust          string                 `protobuf:"bytes,10,opt,name=trust,proto3" json:"trust,omitempty"`                                          // digest of what the agent believes: identity.Trust
 	OldestProtocol uint32                 `protobuf:"varint,11,opt,name=oldest_protocol,json=oldestProtocol,proto3" json:"oldest_protocol,omitempty"` // and the oldest; 0: the newest alone
+	Waits          bool                   `protobuf:"varint,12,opt,name=waits,proto3" json:"waits,omitempty"`                                         // it understands Waiting, and waits for longer than an agent that does not
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -824,6 +841,13 @@ func (x *Hello) GetOldestProtocol() uint32 {
 		return x.OldestProtocol
 	}
 	return 0
+}
+
+func (x *Hello) GetWaits() bool {
+	if x != nil {
+		return x.Waits
+	}
+	return false
 }
 
 // Welcome accepts the session: alive/<id> is on a lease with the full time to live.
@@ -935,6 +959,52 @@ func (x *Welcome) GetProtocol() uint32 {
 	return 0
 }
 
+// Waiting says that too many agents come at once and this one stands in line: a Welcome or a Refused comes in time. It is said once on a stream, and only to
+// who says that it waits.
+type Waiting struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Most          *durationpb.Duration   `protobuf:"bytes,1,opt,name=most,proto3" json:"most,omitempty"` // until then; who has heard nothing by then goes elsewhere
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Waiting) Reset() {
+	*x = Waiting{}
+	mi := &file_protocol_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Waiting) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Waiting) ProtoMessage() {}
+
+func (x *Waiting) ProtoReflect() protoreflect.Message {
+	mi := &file_protocol_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Waiting.ProtoReflect.Descriptor instead.
+func (*Waiting) Descriptor() ([]byte, []int) {
+	return file_protocol_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *Waiting) GetMost() *durationpb.Duration {
+	if x != nil {
+		return x.Most
+	}
+	return nil
+}
+
 // Refused ends the stream before, or after, a Welcome.
 type Refused struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -948,7 +1018,7 @@ type Refused struct {
 
 func (x *Refused) Reset() {
 	*x = Refused{}
-	mi := &file_protocol_proto_msgTypes[8]
+	mi := &file_protocol_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -960,7 +1030,7 @@ func (x *Refused) String() string {
 func (*Refused) ProtoMessage() {}
 
 func (x *Refused) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[8]
+	mi := &file_protocol_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -973,7 +1043,7 @@ func (x *Refused) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refused.ProtoReflect.Descriptor instead.
 func (*Refused) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{8}
+	return file_protocol_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Refused) GetReason() Refused_Reason {
@@ -1015,7 +1085,7 @@ type Ack struct {
 
 func (x *Ack) Reset() {
 	*x = Ack{}
-	mi := &file_protocol_proto_msgTypes[9]
+	mi := &file_protocol_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1027,7 +1097,7 @@ func (x *Ack) String() string {
 func (*Ack) ProtoMessage() {}
 
 func (x *Ack) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[9]
+	mi := &file_protocol_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1040,7 +1110,7 @@ func (x *Ack) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ack.ProtoReflect.Descriptor instead.
 func (*Ack) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{9}
+	return file_protocol_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Ack) GetSequence() uint64 {
@@ -1068,7 +1138,7 @@ type Nack struct {
 
 func (x *Nack) Reset() {
 	*x = Nack{}
-	mi := &file_protocol_proto_msgTypes[10]
+	mi := &file_protocol_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1080,7 +1150,7 @@ func (x *Nack) String() string {
 func (*Nack) ProtoMessage() {}
 
 func (x *Nack) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[10]
+	mi := &file_protocol_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1093,7 +1163,7 @@ func (x *Nack) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Nack.ProtoReflect.Descriptor instead.
 func (*Nack) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{10}
+	return file_protocol_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Nack) GetSequence() uint64 {
@@ -1120,7 +1190,7 @@ type Move struct {
 
 func (x *Move) Reset() {
 	*x = Move{}
-	mi := &file_protocol_proto_msgTypes[11]
+	mi := &file_protocol_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1132,7 +1202,7 @@ func (x *Move) String() string {
 func (*Move) ProtoMessage() {}
 
 func (x *Move) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[11]
+	mi := &file_protocol_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1145,7 +1215,7 @@ func (x *Move) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Move.ProtoReflect.Descriptor instead.
 func (*Move) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{11}
+	return file_protocol_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Move) GetReason() string {
@@ -1165,7 +1235,7 @@ type Coordinators struct {
 
 func (x *Coordinators) Reset() {
 	*x = Coordinators{}
-	mi := &file_protocol_proto_msgTypes[12]
+	mi := &file_protocol_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1177,7 +1247,7 @@ func (x *Coordinators) String() string {
 func (*Coordinators) ProtoMessage() {}
 
 func (x *Coordinators) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[12]
+	mi := &file_protocol_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1190,7 +1260,7 @@ func (x *Coordinators) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Coordinators.ProtoReflect.Descriptor instead.
 func (*Coordinators) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{12}
+	return file_protocol_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Coordinators) GetAddresses() []string {
@@ -1220,7 +1290,7 @@ type Wanted struct {
 
 func (x *Wanted) Reset() {
 	*x = Wanted{}
-	mi := &file_protocol_proto_msgTypes[13]
+	mi := &file_protocol_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1232,7 +1302,7 @@ func (x *Wanted) String() string {
 func (*Wanted) ProtoMessage() {}
 
 func (x *Wanted) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[13]
+	mi := &file_protocol_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1245,7 +1315,7 @@ func (x *Wanted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Wanted.ProtoReflect.Descriptor instead.
 func (*Wanted) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{13}
+	return file_protocol_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Wanted) GetConfigHash() string {
@@ -1333,7 +1403,7 @@ type Secret struct {
 
 func (x *Secret) Reset() {
 	*x = Secret{}
-	mi := &file_protocol_proto_msgTypes[14]
+	mi := &file_protocol_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1345,7 +1415,7 @@ func (x *Secret) String() string {
 func (*Secret) ProtoMessage() {}
 
 func (x *Secret) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[14]
+	mi := &file_protocol_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1358,7 +1428,7 @@ func (x *Secret) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Secret.ProtoReflect.Descriptor instead.
 func (*Secret) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{14}
+	return file_protocol_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Secret) GetVariable() string {
@@ -1407,7 +1477,7 @@ type LeaseLost struct {
 
 func (x *LeaseLost) Reset() {
 	*x = LeaseLost{}
-	mi := &file_protocol_proto_msgTypes[15]
+	mi := &file_protocol_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1419,7 +1489,7 @@ func (x *LeaseLost) String() string {
 func (*LeaseLost) ProtoMessage() {}
 
 func (x *LeaseLost) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[15]
+	mi := &file_protocol_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1432,7 +1502,7 @@ func (x *LeaseLost) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseLost.ProtoReflect.Descriptor instead.
 func (*LeaseLost) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{15}
+	return file_protocol_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *LeaseLost) GetAction() string {
@@ -1461,7 +1531,7 @@ type NoticeSource struct {
 
 func (x *NoticeSource) Reset() {
 	*x = NoticeSource{}
-	mi := &file_protocol_proto_msgTypes[16]
+	mi := &file_protocol_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1473,7 +1543,7 @@ func (x *NoticeSource) String() string {
 func (*NoticeSource) ProtoMessage() {}
 
 func (x *NoticeSource) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[16]
+	mi := &file_protocol_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1486,7 +1556,7 @@ func (x *NoticeSource) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NoticeSource.ProtoReflect.Descriptor instead.
 func (*NoticeSource) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{16}
+	return file_protocol_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *NoticeSource) GetSource() string {
@@ -1533,7 +1603,7 @@ type CheckSpec struct {
 
 func (x *CheckSpec) Reset() {
 	*x = CheckSpec{}
-	mi := &file_protocol_proto_msgTypes[17]
+	mi := &file_protocol_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1545,7 +1615,7 @@ func (x *CheckSpec) String() string {
 func (*CheckSpec) ProtoMessage() {}
 
 func (x *CheckSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[17]
+	mi := &file_protocol_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1558,7 +1628,7 @@ func (x *CheckSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckSpec.ProtoReflect.Descriptor instead.
 func (*CheckSpec) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{17}
+	return file_protocol_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *CheckSpec) GetName() string {
@@ -1709,7 +1779,7 @@ type HTTPCheck struct {
 
 func (x *HTTPCheck) Reset() {
 	*x = HTTPCheck{}
-	mi := &file_protocol_proto_msgTypes[18]
+	mi := &file_protocol_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1721,7 +1791,7 @@ func (x *HTTPCheck) String() string {
 func (*HTTPCheck) ProtoMessage() {}
 
 func (x *HTTPCheck) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[18]
+	mi := &file_protocol_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1734,7 +1804,7 @@ func (x *HTTPCheck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HTTPCheck.ProtoReflect.Descriptor instead.
 func (*HTTPCheck) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{18}
+	return file_protocol_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *HTTPCheck) GetScheme() string {
@@ -1825,7 +1895,7 @@ type TCPCheck struct {
 
 func (x *TCPCheck) Reset() {
 	*x = TCPCheck{}
-	mi := &file_protocol_proto_msgTypes[19]
+	mi := &file_protocol_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1837,7 +1907,7 @@ func (x *TCPCheck) String() string {
 func (*TCPCheck) ProtoMessage() {}
 
 func (x *TCPCheck) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[19]
+	mi := &file_protocol_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1850,7 +1920,7 @@ func (x *TCPCheck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TCPCheck.ProtoReflect.Descriptor instead.
 func (*TCPCheck) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{19}
+	return file_protocol_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *TCPCheck) GetHost() string {
@@ -1881,7 +1951,7 @@ type GRPCCheck struct {
 
 func (x *GRPCCheck) Reset() {
 	*x = GRPCCheck{}
-	mi := &file_protocol_proto_msgTypes[20]
+	mi := &file_protocol_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1893,7 +1963,7 @@ func (x *GRPCCheck) String() string {
 func (*GRPCCheck) ProtoMessage() {}
 
 func (x *GRPCCheck) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[20]
+	mi := &file_protocol_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1906,7 +1976,7 @@ func (x *GRPCCheck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GRPCCheck.ProtoReflect.Descriptor instead.
 func (*GRPCCheck) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{20}
+	return file_protocol_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *GRPCCheck) GetHost() string {
@@ -1954,7 +2024,7 @@ type ExecCheck struct {
 
 func (x *ExecCheck) Reset() {
 	*x = ExecCheck{}
-	mi := &file_protocol_proto_msgTypes[21]
+	mi := &file_protocol_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1966,7 +2036,7 @@ func (x *ExecCheck) String() string {
 func (*ExecCheck) ProtoMessage() {}
 
 func (x *ExecCheck) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[21]
+	mi := &file_protocol_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1979,7 +2049,7 @@ func (x *ExecCheck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecCheck.ProtoReflect.Descriptor instead.
 func (*ExecCheck) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{21}
+	return file_protocol_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ExecCheck) GetRun() []string {
@@ -2000,7 +2070,7 @@ type ProcessCheck struct {
 
 func (x *ProcessCheck) Reset() {
 	*x = ProcessCheck{}
-	mi := &file_protocol_proto_msgTypes[22]
+	mi := &file_protocol_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2012,7 +2082,7 @@ func (x *ProcessCheck) String() string {
 func (*ProcessCheck) ProtoMessage() {}
 
 func (x *ProcessCheck) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[22]
+	mi := &file_protocol_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2025,7 +2095,7 @@ func (x *ProcessCheck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProcessCheck.ProtoReflect.Descriptor instead.
 func (*ProcessCheck) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{22}
+	return file_protocol_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ProcessCheck) GetName() string {
@@ -2053,7 +2123,7 @@ type TLSOptions struct {
 
 func (x *TLSOptions) Reset() {
 	*x = TLSOptions{}
-	mi := &file_protocol_proto_msgTypes[23]
+	mi := &file_protocol_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2065,7 +2135,7 @@ func (x *TLSOptions) String() string {
 func (*TLSOptions) ProtoMessage() {}
 
 func (x *TLSOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[23]
+	mi := &file_protocol_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2078,7 +2148,7 @@ func (x *TLSOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TLSOptions.ProtoReflect.Descriptor instead.
 func (*TLSOptions) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{23}
+	return file_protocol_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *TLSOptions) GetSkipVerify() bool {
@@ -2114,7 +2184,7 @@ type Drain struct {
 
 func (x *Drain) Reset() {
 	*x = Drain{}
-	mi := &file_protocol_proto_msgTypes[24]
+	mi := &file_protocol_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2126,7 +2196,7 @@ func (x *Drain) String() string {
 func (*Drain) ProtoMessage() {}
 
 func (x *Drain) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[24]
+	mi := &file_protocol_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2139,7 +2209,7 @@ func (x *Drain) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Drain.ProtoReflect.Descriptor instead.
 func (*Drain) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{24}
+	return file_protocol_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Drain) GetToken() string {
@@ -2186,7 +2256,7 @@ type Report struct {
 
 func (x *Report) Reset() {
 	*x = Report{}
-	mi := &file_protocol_proto_msgTypes[25]
+	mi := &file_protocol_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2198,7 +2268,7 @@ func (x *Report) String() string {
 func (*Report) ProtoMessage() {}
 
 func (x *Report) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[25]
+	mi := &file_protocol_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2211,7 +2281,7 @@ func (x *Report) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Report.ProtoReflect.Descriptor instead.
 func (*Report) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{25}
+	return file_protocol_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Report) GetSequence() uint64 {
@@ -2323,7 +2393,7 @@ type OwnCertificate struct {
 
 func (x *OwnCertificate) Reset() {
 	*x = OwnCertificate{}
-	mi := &file_protocol_proto_msgTypes[26]
+	mi := &file_protocol_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2335,7 +2405,7 @@ func (x *OwnCertificate) String() string {
 func (*OwnCertificate) ProtoMessage() {}
 
 func (x *OwnCertificate) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[26]
+	mi := &file_protocol_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2348,7 +2418,7 @@ func (x *OwnCertificate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OwnCertificate.ProtoReflect.Descriptor instead.
 func (*OwnCertificate) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{26}
+	return file_protocol_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *OwnCertificate) GetIssuer() string {
@@ -2378,7 +2448,7 @@ type Notice struct {
 
 func (x *Notice) Reset() {
 	*x = Notice{}
-	mi := &file_protocol_proto_msgTypes[27]
+	mi := &file_protocol_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2390,7 +2460,7 @@ func (x *Notice) String() string {
 func (*Notice) ProtoMessage() {}
 
 func (x *Notice) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[27]
+	mi := &file_protocol_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2403,7 +2473,7 @@ func (x *Notice) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Notice.ProtoReflect.Descriptor instead.
 func (*Notice) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{27}
+	return file_protocol_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Notice) GetKind() string {
@@ -2452,7 +2522,7 @@ type Check struct {
 
 func (x *Check) Reset() {
 	*x = Check{}
-	mi := &file_protocol_proto_msgTypes[28]
+	mi := &file_protocol_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2464,7 +2534,7 @@ func (x *Check) String() string {
 func (*Check) ProtoMessage() {}
 
 func (x *Check) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[28]
+	mi := &file_protocol_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2477,7 +2547,7 @@ func (x *Check) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Check.ProtoReflect.Descriptor instead.
 func (*Check) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{28}
+	return file_protocol_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Check) GetName() string {
@@ -2564,7 +2634,7 @@ type Host struct {
 
 func (x *Host) Reset() {
 	*x = Host{}
-	mi := &file_protocol_proto_msgTypes[29]
+	mi := &file_protocol_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2576,7 +2646,7 @@ func (x *Host) String() string {
 func (*Host) ProtoMessage() {}
 
 func (x *Host) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[29]
+	mi := &file_protocol_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2589,7 +2659,7 @@ func (x *Host) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Host.ProtoReflect.Descriptor instead.
 func (*Host) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{29}
+	return file_protocol_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Host) GetCpuPercent() float64 {
@@ -2650,7 +2720,7 @@ type HostWindow struct {
 
 func (x *HostWindow) Reset() {
 	*x = HostWindow{}
-	mi := &file_protocol_proto_msgTypes[30]
+	mi := &file_protocol_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2662,7 +2732,7 @@ func (x *HostWindow) String() string {
 func (*HostWindow) ProtoMessage() {}
 
 func (x *HostWindow) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[30]
+	mi := &file_protocol_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2675,7 +2745,7 @@ func (x *HostWindow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostWindow.ProtoReflect.Descriptor instead.
 func (*HostWindow) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{30}
+	return file_protocol_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *HostWindow) GetSpan() *durationpb.Duration {
@@ -2739,7 +2809,7 @@ type WorkloadExit struct {
 
 func (x *WorkloadExit) Reset() {
 	*x = WorkloadExit{}
-	mi := &file_protocol_proto_msgTypes[31]
+	mi := &file_protocol_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2751,7 +2821,7 @@ func (x *WorkloadExit) String() string {
 func (*WorkloadExit) ProtoMessage() {}
 
 func (x *WorkloadExit) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[31]
+	mi := &file_protocol_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2764,7 +2834,7 @@ func (x *WorkloadExit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkloadExit.ProtoReflect.Descriptor instead.
 func (*WorkloadExit) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{31}
+	return file_protocol_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *WorkloadExit) GetCode() int32 {
@@ -2806,7 +2876,7 @@ type Goodbye struct {
 
 func (x *Goodbye) Reset() {
 	*x = Goodbye{}
-	mi := &file_protocol_proto_msgTypes[32]
+	mi := &file_protocol_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2818,7 +2888,7 @@ func (x *Goodbye) String() string {
 func (*Goodbye) ProtoMessage() {}
 
 func (x *Goodbye) ProtoReflect() protoreflect.Message {
-	mi := &file_protocol_proto_msgTypes[32]
+	mi := &file_protocol_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2831,7 +2901,7 @@ func (x *Goodbye) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Goodbye.ProtoReflect.Descriptor instead.
 func (*Goodbye) Descriptor() ([]byte, []int) {
-	return file_protocol_proto_rawDescGZIP(), []int{32}
+	return file_protocol_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Goodbye) GetKind() Goodbye_Kind {
@@ -2874,7 +2944,7 @@ const file_protocol_proto_rawDesc = "" +
 	"\x06report\x18\x02 \x01(\v2\x1a.leasehold.agent.v1.ReportH\x00R\x06report\x127\n" +
 	"\agoodbye\x18\x03 \x01(\v2\x1b.leasehold.agent.v1.GoodbyeH\x00R\agoodbye\x12S\n" +
 	"\x11renew_certificate\x18\x04 \x01(\v2$.leasehold.agent.v1.RenewCertificateH\x00R\x10renewCertificateB\x06\n" +
-	"\x04kind\"\x8d\x04\n" +
+	"\x04kind\"\xc6\x04\n" +
 	"\x0eGatewayMessage\x127\n" +
 	"\awelcome\x18\x01 \x01(\v2\x1b.leasehold.agent.v1.WelcomeH\x00R\awelcome\x127\n" +
 	"\arefused\x18\x02 \x01(\v2\x1b.leasehold.agent.v1.RefusedH\x00R\arefused\x12+\n" +
@@ -2884,8 +2954,10 @@ const file_protocol_proto_rawDesc = "" +
 	"\fcoordinators\x18\x06 \x01(\v2 .leasehold.agent.v1.CoordinatorsH\x00R\fcoordinators\x124\n" +
 	"\x06wanted\x18\a \x01(\v2\x1a.leasehold.agent.v1.WantedH\x00R\x06wanted\x12C\n" +
 	"\vcertificate\x18\b \x01(\v2\x1f.leasehold.agent.v1.CertificateH\x00R\vcertificate\x121\n" +
-	"\x05trust\x18\t \x01(\v2\x19.leasehold.agent.v1.TrustH\x00R\x05trustB\x06\n" +
-	"\x04kind\"\xc5\x02\n" +
+	"\x05trust\x18\t \x01(\v2\x19.leasehold.agent.v1.TrustH\x00R\x05trust\x127\n" +
+	"\awaiting\x18\n" +
+	" \x01(\v2\x1b.leasehold.agent.v1.WaitingH\x00R\awaitingB\x06\n" +
+	"\x04kind\"\xdb\x02\n" +
 	"\x05Hello\x12\x1a\n" +
 	"\bprotocol\x18\x01 \x01(\rR\bprotocol\x12\x14\n" +
 	"\x05shard\x18\x02 \x01(\tR\x05shard\x12\x1a\n" +
@@ -2897,7 +2969,8 @@ const file_protocol_proto_rawDesc = "" +
 	"\ragent_started\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\fagentStarted\x12\x14\n" +
 	"\x05trust\x18\n" +
 	" \x01(\tR\x05trust\x12'\n" +
-	"\x0foldest_protocol\x18\v \x01(\rR\x0eoldestProtocolJ\x04\b\a\x10\b\"\xa3\x03\n" +
+	"\x0foldest_protocol\x18\v \x01(\rR\x0eoldestProtocol\x12\x14\n" +
+	"\x05waits\x18\f \x01(\bR\x05waitsJ\x04\b\a\x10\b\"\xa3\x03\n" +
 	"\aWelcome\x12\x18\n" +
 	"\areplica\x18\x01 \x01(\tR\areplica\x12\x14\n" +
 	"\x05lease\x18\x02 \x01(\x03R\x05lease\x12B\n" +
@@ -2907,7 +2980,9 @@ const file_protocol_proto_rawDesc = "" +
 	"\rreconnect_max\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\freconnectMax\x12\"\n" +
 	"\fcoordinators\x18\a \x03(\tR\fcoordinators\x12,\n" +
 	"\x03now\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\x03now\x12\x1a\n" +
-	"\bprotocol\x18\t \x01(\rR\bprotocol\"\xe7\x02\n" +
+	"\bprotocol\x18\t \x01(\rR\bprotocol\"8\n" +
+	"\aWaiting\x12-\n" +
+	"\x04most\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\x04most\"\xe7\x02\n" +
 	"\aRefused\x12:\n" +
 	"\x06reason\x18\x01 \x01(\x0e2\".leasehold.agent.v1.Refused.ReasonR\x06reason\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12!\n" +
@@ -3108,7 +3183,7 @@ func file_protocol_proto_rawDescGZIP() []byte {
 }
 
 var file_protocol_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_protocol_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
+var file_protocol_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
 var file_protocol_proto_goTypes = []any{
 	(Refused_Reason)(0),           // 0: leasehold.agent.v1.Refused.Reason
 	(Goodbye_Kind)(0),             // 1: leasehold.agent.v1.Goodbye.Kind
@@ -3120,103 +3195,106 @@ var file_protocol_proto_goTypes = []any{
 	(*GatewayMessage)(nil),        // 7: leasehold.agent.v1.GatewayMessage
 	(*Hello)(nil),                 // 8: leasehold.agent.v1.Hello
 	(*Welcome)(nil),               // 9: leasehold.agent.v1.Welcome
-	(*Refused)(nil),               // 10: leasehold.agent.v1.Refused
-	(*Ack)(nil),                   // 11: leasehold.agent.v1.Ack
-	(*Nack)(nil),                  // 12: leasehold.agent.v1.Nack
-	(*Move)(nil),                  // 13: leasehold.agent.v1.Move
-	(*Coordinators)(nil),          // 14: leasehold.agent.v1.Coordinators
-	(*Wanted)(nil),                // 15: leasehold.agent.v1.Wanted
-	(*Secret)(nil),                // 16: leasehold.agent.v1.Secret
-	(*LeaseLost)(nil),             // 17: leasehold.agent.v1.LeaseLost
-	(*NoticeSource)(nil),          // 18: leasehold.agent.v1.NoticeSource
-	(*CheckSpec)(nil),             // 19: leasehold.agent.v1.CheckSpec
-	(*HTTPCheck)(nil),             // 20: leasehold.agent.v1.HTTPCheck
-	(*TCPCheck)(nil),              // 21: leasehold.agent.v1.TCPCheck
-	(*GRPCCheck)(nil),             // 22: leasehold.agent.v1.GRPCCheck
-	(*ExecCheck)(nil),             // 23: leasehold.agent.v1.ExecCheck
-	(*ProcessCheck)(nil),          // 24: leasehold.agent.v1.ProcessCheck
-	(*TLSOptions)(nil),            // 25: leasehold.agent.v1.TLSOptions
-	(*Drain)(nil),                 // 26: leasehold.agent.v1.Drain
-	(*Report)(nil),                // 27: leasehold.agent.v1.Report
-	(*OwnCertificate)(nil),        // 28: leasehold.agent.v1.OwnCertificate
-	(*Notice)(nil),                // 29: leasehold.agent.v1.Notice
-	(*Check)(nil),                 // 30: leasehold.agent.v1.Check
-	(*Host)(nil),                  // 31: leasehold.agent.v1.Host
-	(*HostWindow)(nil),            // 32: leasehold.agent.v1.HostWindow
-	(*WorkloadExit)(nil),          // 33: leasehold.agent.v1.WorkloadExit
-	(*Goodbye)(nil),               // 34: leasehold.agent.v1.Goodbye
-	nil,                           // 35: leasehold.agent.v1.Wanted.VarsEntry
-	nil,                           // 36: leasehold.agent.v1.HTTPCheck.HeadersEntry
-	(*timestamppb.Timestamp)(nil), // 37: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 38: google.protobuf.Duration
+	(*Waiting)(nil),               // 10: leasehold.agent.v1.Waiting
+	(*Refused)(nil),               // 11: leasehold.agent.v1.Refused
+	(*Ack)(nil),                   // 12: leasehold.agent.v1.Ack
+	(*Nack)(nil),                  // 13: leasehold.agent.v1.Nack
+	(*Move)(nil),                  // 14: leasehold.agent.v1.Move
+	(*Coordinators)(nil),          // 15: leasehold.agent.v1.Coordinators
+	(*Wanted)(nil),                // 16: leasehold.agent.v1.Wanted
+	(*Secret)(nil),                // 17: leasehold.agent.v1.Secret
+	(*LeaseLost)(nil),             // 18: leasehold.agent.v1.LeaseLost
+	(*NoticeSource)(nil),          // 19: leasehold.agent.v1.NoticeSource
+	(*CheckSpec)(nil),             // 20: leasehold.agent.v1.CheckSpec
+	(*HTTPCheck)(nil),             // 21: leasehold.agent.v1.HTTPCheck
+	(*TCPCheck)(nil),              // 22: leasehold.agent.v1.TCPCheck
+	(*GRPCCheck)(nil),             // 23: leasehold.agent.v1.GRPCCheck
+	(*ExecCheck)(nil),             // 24: leasehold.agent.v1.ExecCheck
+	(*ProcessCheck)(nil),          // 25: leasehold.agent.v1.ProcessCheck
+	(*TLSOptions)(nil),            // 26: leasehold.agent.v1.TLSOptions
+	(*Drain)(nil),                 // 27: leasehold.agent.v1.Drain
+	(*Report)(nil),                // 28: leasehold.agent.v1.Report
+	(*OwnCertificate)(nil),        // 29: leasehold.agent.v1.OwnCertificate
+	(*Notice)(nil),                // 30: leasehold.agent.v1.Notice
+	(*Check)(nil),                 // 31: leasehold.agent.v1.Check
+	(*Host)(nil),                  // 32: leasehold.agent.v1.Host
+	(*HostWindow)(nil),            // 33: leasehold.agent.v1.HostWindow
+	(*WorkloadExit)(nil),          // 34: leasehold.agent.v1.WorkloadExit
+	(*Goodbye)(nil),               // 35: leasehold.agent.v1.Goodbye
+	nil,                           // 36: leasehold.agent.v1.Wanted.VarsEntry
+	nil,                           // 37: leasehold.agent.v1.HTTPCheck.HeadersEntry
+	(*timestamppb.Timestamp)(nil), // 38: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 39: google.protobuf.Duration
 }
 var file_protocol_proto_depIdxs = []int32{
 	4,  // 0: leasehold.agent.v1.Certificate.trust:type_name -> leasehold.agent.v1.Trust
-	37, // 1: leasehold.agent.v1.Certificate.issued:type_name -> google.protobuf.Timestamp
+	38, // 1: leasehold.agent.v1.Certificate.issued:type_name -> google.protobuf.Timestamp
 	8,  // 2: leasehold.agent.v1.AgentMessage.hello:type_name -> leasehold.agent.v1.Hello
-	27, // 3: leasehold.agent.v1.AgentMessage.report:type_name -> leasehold.agent.v1.Report
-	34, // 4: leasehold.agent.v1.AgentMessage.goodbye:type_name -> leasehold.agent.v1.Goodbye
+	28, // 3: leasehold.agent.v1.AgentMessage.report:type_name -> leasehold.agent.v1.Report
+	35, // 4: leasehold.agent.v1.AgentMessage.goodbye:type_name -> leasehold.agent.v1.Goodbye
 	5,  // 5: leasehold.agent.v1.AgentMessage.renew_certificate:type_name -> leasehold.agent.v1.RenewCertificate
 	9,  // 6: leasehold.agent.v1.GatewayMessage.welcome:type_name -> leasehold.agent.v1.Welcome
-	10, // 7: leasehold.agent.v1.GatewayMessage.refused:type_name -> leasehold.agent.v1.Refused
-	11, // 8: leasehold.agent.v1.GatewayMessage.ack:type_name -> leasehold.agent.v1.Ack
-	12, // 9: leasehold.agent.v1.GatewayMessage.nack:type_name -> leasehold.agent.v1.Nack
-	13, // 10: leasehold.agent.v1.GatewayMessage.move:type_name -> leasehold.agent.v1.Move
-	14, // 11: leasehold.agent.v1.GatewayMessage.coordinators:type_name -> leasehold.agent.v1.Coordinators
-	15, // 12: leasehold.agent.v1.GatewayMessage.wanted:type_name -> leasehold.agent.v1.Wanted
+	11, // 7: leasehold.agent.v1.GatewayMessage.refused:type_name -> leasehold.agent.v1.Refused
+	12, // 8: leasehold.agent.v1.GatewayMessage.ack:type_name -> leasehold.agent.v1.Ack
+	13, // 9: leasehold.agent.v1.GatewayMessage.nack:type_name -> leasehold.agent.v1.Nack
+	14, // 10: leasehold.agent.v1.GatewayMessage.move:type_name -> leasehold.agent.v1.Move
+	15, // 11: leasehold.agent.v1.GatewayMessage.coordinators:type_name -> leasehold.agent.v1.Coordinators
+	16, // 12: leasehold.agent.v1.GatewayMessage.wanted:type_name -> leasehold.agent.v1.Wanted
 	3,  // 13: leasehold.agent.v1.GatewayMessage.certificate:type_name -> leasehold.agent.v1.Certificate
 	4,  // 14: leasehold.agent.v1.GatewayMessage.trust:type_name -> leasehold.agent.v1.Trust
-	37, // 15: leasehold.agent.v1.Hello.agent_started:type_name -> google.protobuf.Timestamp
-	38, // 16: leasehold.agent.v1.Welcome.report_interval:type_name -> google.protobuf.Duration
-	38, // 17: leasehold.agent.v1.Welcome.lease_ttl:type_name -> google.protobuf.Duration
-	38, // 18: leasehold.agent.v1.Welcome.reconnect_min:type_name -> google.protobuf.Duration
-	38, // 19: leasehold.agent.v1.Welcome.reconnect_max:type_name -> google.protobuf.Duration
-	37, // 20: leasehold.agent.v1.Welcome.now:type_name -> google.protobuf.Timestamp
-	0,  // 21: leasehold.agent.v1.Refused.reason:type_name -> leasehold.agent.v1.Refused.Reason
-	38, // 22: leasehold.agent.v1.Refused.after:type_name -> google.protobuf.Duration
-	35, // 23: leasehold.agent.v1.Wanted.vars:type_name -> leasehold.agent.v1.Wanted.VarsEntry
-	26, // 24: leasehold.agent.v1.Wanted.drain:type_name -> leasehold.agent.v1.Drain
-	18, // 25: leasehold.agent.v1.Wanted.notices:type_name -> leasehold.agent.v1.NoticeSource
-	19, // 26: leasehold.agent.v1.Wanted.checks:type_name -> leasehold.agent.v1.CheckSpec
-	17, // 27: leasehold.agent.v1.Wanted.on_lease_lost:type_name -> leasehold.agent.v1.LeaseLost
-	16, // 28: leasehold.agent.v1.Wanted.secrets:type_name -> leasehold.agent.v1.Secret
-	38, // 29: leasehold.agent.v1.CheckSpec.interval:type_name -> google.protobuf.Duration
-	38, // 30: leasehold.agent.v1.CheckSpec.timeout:type_name -> google.protobuf.Duration
-	20, // 31: leasehold.agent.v1.CheckSpec.http:type_name -> leasehold.agent.v1.HTTPCheck
-	21, // 32: leasehold.agent.v1.CheckSpec.tcp:type_name -> leasehold.agent.v1.TCPCheck
-	22, // 33: leasehold.agent.v1.CheckSpec.grpc:type_name -> leasehold.agent.v1.GRPCCheck
-	23, // 34: leasehold.agent.v1.CheckSpec.exec:type_name -> leasehold.agent.v1.ExecCheck
-	24, // 35: leasehold.agent.v1.CheckSpec.process:type_name -> leasehold.agent.v1.ProcessCheck
-	36, // 36: leasehold.agent.v1.HTTPCheck.headers:type_name -> leasehold.agent.v1.HTTPCheck.HeadersEntry
-	25, // 37: leasehold.agent.v1.HTTPCheck.tls:type_name -> leasehold.agent.v1.TLSOptions
-	25, // 38: leasehold.agent.v1.GRPCCheck.tls:type_name -> leasehold.agent.v1.TLSOptions
-	38, // 39: leasehold.agent.v1.Drain.timeout:type_name -> google.protobuf.Duration
-	37, // 40: leasehold.agent.v1.Report.sent:type_name -> google.protobuf.Timestamp
-	38, // 41: leasehold.agent.v1.Report.machine_uptime:type_name -> google.protobuf.Duration
-	30, // 42: leasehold.agent.v1.Report.checks:type_name -> leasehold.agent.v1.Check
-	31, // 43: leasehold.agent.v1.Report.host:type_name -> leasehold.agent.v1.Host
-	33, // 44: leasehold.agent.v1.Report.workload_exit:type_name -> leasehold.agent.v1.WorkloadExit
-	29, // 45: leasehold.agent.v1.Report.notice:type_name -> leasehold.agent.v1.Notice
-	28, // 46: leasehold.agent.v1.Report.certificate:type_name -> leasehold.agent.v1.OwnCertificate
-	37, // 47: leasehold.agent.v1.OwnCertificate.ends:type_name -> google.protobuf.Timestamp
-	38, // 48: leasehold.agent.v1.Notice.in:type_name -> google.protobuf.Duration
-	37, // 49: leasehold.agent.v1.Notice.at:type_name -> google.protobuf.Timestamp
-	37, // 50: leasehold.agent.v1.Check.since:type_name -> google.protobuf.Timestamp
-	38, // 51: leasehold.agent.v1.Check.took:type_name -> google.protobuf.Duration
-	32, // 52: leasehold.agent.v1.Host.windows:type_name -> leasehold.agent.v1.HostWindow
-	38, // 53: leasehold.agent.v1.HostWindow.span:type_name -> google.protobuf.Duration
-	38, // 54: leasehold.agent.v1.HostWindow.covered:type_name -> google.protobuf.Duration
-	37, // 55: leasehold.agent.v1.WorkloadExit.at:type_name -> google.protobuf.Timestamp
-	1,  // 56: leasehold.agent.v1.Goodbye.kind:type_name -> leasehold.agent.v1.Goodbye.Kind
-	6,  // 57: leasehold.agent.v1.Gateway.Session:input_type -> leasehold.agent.v1.AgentMessage
-	2,  // 58: leasehold.agent.v1.Gateway.Join:input_type -> leasehold.agent.v1.JoinRequest
-	7,  // 59: leasehold.agent.v1.Gateway.Session:output_type -> leasehold.agent.v1.GatewayMessage
-	3,  // 60: leasehold.agent.v1.Gateway.Join:output_type -> leasehold.agent.v1.Certificate
-	59, // [59:61] is the sub-list for method output_type
-	57, // [57:59] is the sub-list for method input_type
-	57, // [57:57] is the sub-list for extension type_name
-	57, // [57:57] is the sub-list for extension extendee
-	0,  // [0:57] is the sub-list for field type_name
+	10, // 15: leasehold.agent.v1.GatewayMessage.waiting:type_name -> leasehold.agent.v1.Waiting
+	38, // 16: leasehold.agent.v1.Hello.agent_started:type_name -> google.protobuf.Timestamp
+	39, // 17: leasehold.agent.v1.Welcome.report_interval:type_name -> google.protobuf.Duration
+	39, // 18: leasehold.agent.v1.Welcome.lease_ttl:type_name -> google.protobuf.Duration
+	39, // 19: leasehold.agent.v1.Welcome.reconnect_min:type_name -> google.protobuf.Duration
+	39, // 20: leasehold.agent.v1.Welcome.reconnect_max:type_name -> google.protobuf.Duration
+	38, // 21: leasehold.agent.v1.Welcome.now:type_name -> google.protobuf.Timestamp
+	39, // 22: leasehold.agent.v1.Waiting.most:type_name -> google.protobuf.Duration
+	0,  // 23: leasehold.agent.v1.Refused.reason:type_name -> leasehold.agent.v1.Refused.Reason
+	39, // 24: leasehold.agent.v1.Refused.after:type_name -> google.protobuf.Duration
+	36, // 25: leasehold.agent.v1.Wanted.vars:type_name -> leasehold.agent.v1.Wanted.VarsEntry
+	27, // 26: leasehold.agent.v1.Wanted.drain:type_name -> leasehold.agent.v1.Drain
+	19, // 27: leasehold.agent.v1.Wanted.notices:type_name -> leasehold.agent.v1.NoticeSource
+	20, // 28: leasehold.agent.v1.Wanted.checks:type_name -> leasehold.agent.v1.CheckSpec
+	18, // 29: leasehold.agent.v1.Wanted.on_lease_lost:type_name -> leasehold.agent.v1.LeaseLost
+	17, // 30: leasehold.agent.v1.Wanted.secrets:type_name -> leasehold.agent.v1.Secret
+	39, // 31: leasehold.agent.v1.CheckSpec.interval:type_name -> google.protobuf.Duration
+	39, // 32: leasehold.agent.v1.CheckSpec.timeout:type_name -> google.protobuf.Duration
+	21, // 33: leasehold.agent.v1.CheckSpec.http:type_name -> leasehold.agent.v1.HTTPCheck
+	22, // 34: leasehold.agent.v1.CheckSpec.tcp:type_name -> leasehold.agent.v1.TCPCheck
+	23, // 35: leasehold.agent.v1.CheckSpec.grpc:type_name -> leasehold.agent.v1.GRPCCheck
+	24, // 36: leasehold.agent.v1.CheckSpec.exec:type_name -> leasehold.agent.v1.ExecCheck
+	25, // 37: leasehold.agent.v1.CheckSpec.process:type_name -> leasehold.agent.v1.ProcessCheck
+	37, // 38: leasehold.agent.v1.HTTPCheck.headers:type_name -> leasehold.agent.v1.HTTPCheck.HeadersEntry
+	26, // 39: leasehold.agent.v1.HTTPCheck.tls:type_name -> leasehold.agent.v1.TLSOptions
+	26, // 40: leasehold.agent.v1.GRPCCheck.tls:type_name -> leasehold.agent.v1.TLSOptions
+	39, // 41: leasehold.agent.v1.Drain.timeout:type_name -> google.protobuf.Duration
+	38, // 42: leasehold.agent.v1.Report.sent:type_name -> google.protobuf.Timestamp
+	39, // 43: leasehold.agent.v1.Report.machine_uptime:type_name -> google.protobuf.Duration
+	31, // 44: leasehold.agent.v1.Report.checks:type_name -> leasehold.agent.v1.Check
+	32, // 45: leasehold.agent.v1.Report.host:type_name -> leasehold.agent.v1.Host
+	34, // 46: leasehold.agent.v1.Report.workload_exit:type_name -> leasehold.agent.v1.WorkloadExit
+	30, // 47: leasehold.agent.v1.Report.notice:type_name -> leasehold.agent.v1.Notice
+	29, // 48: leasehold.agent.v1.Report.certificate:type_name -> leasehold.agent.v1.OwnCertificate
+	38, // 49: leasehold.agent.v1.OwnCertificate.ends:type_name -> google.protobuf.Timestamp
+	39, // 50: leasehold.agent.v1.Notice.in:type_name -> google.protobuf.Duration
+	38, // 51: leasehold.agent.v1.Notice.at:type_name -> google.protobuf.Timestamp
+	38, // 52: leasehold.agent.v1.Check.since:type_name -> google.protobuf.Timestamp
+	39, // 53: leasehold.agent.v1.Check.took:type_name -> google.protobuf.Duration
+	33, // 54: leasehold.agent.v1.Host.windows:type_name -> leasehold.agent.v1.HostWindow
+	39, // 55: leasehold.agent.v1.HostWindow.span:type_name -> google.protobuf.Duration
+	39, // 56: leasehold.agent.v1.HostWindow.covered:type_name -> google.protobuf.Duration
+	38, // 57: leasehold.agent.v1.WorkloadExit.at:type_name -> google.protobuf.Timestamp
+	1,  // 58: leasehold.agent.v1.Goodbye.kind:type_name -> leasehold.agent.v1.Goodbye.Kind
+	6,  // 59: leasehold.agent.v1.Gateway.Session:input_type -> leasehold.agent.v1.AgentMessage
+	2,  // 60: leasehold.agent.v1.Gateway.Join:input_type -> leasehold.agent.v1.JoinRequest
+	7,  // 61: leasehold.agent.v1.Gateway.Session:output_type -> leasehold.agent.v1.GatewayMessage
+	3,  // 62: leasehold.agent.v1.Gateway.Join:output_type -> leasehold.agent.v1.Certificate
+	61, // [61:63] is the sub-list for method output_type
+	59, // [59:61] is the sub-list for method input_type
+	59, // [59:59] is the sub-list for extension type_name
+	59, // [59:59] is the sub-list for extension extendee
+	0,  // [0:59] is the sub-list for field type_name
 }
 
 func init() { file_protocol_proto_init() }
@@ -3240,8 +3318,9 @@ func file_protocol_proto_init() {
 		(*GatewayMessage_Wanted)(nil),
 		(*GatewayMessage_Certificate)(nil),
 		(*GatewayMessage_Trust)(nil),
+		(*GatewayMessage_Waiting)(nil),
 	}
-	file_protocol_proto_msgTypes[17].OneofWrappers = []any{
+	file_protocol_proto_msgTypes[18].OneofWrappers = []any{
 		(*CheckSpec_Http)(nil),
 		(*CheckSpec_Tcp)(nil),
 		(*CheckSpec_Grpc)(nil),
@@ -3254,7 +3333,7 @@ func file_protocol_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_protocol_proto_rawDesc), len(file_protocol_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   35,
+			NumMessages:   36,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

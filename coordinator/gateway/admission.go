@@ -3,6 +3,7 @@ package gateway
 import (
 	"container/list"
 	"context"
+	"errors"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -16,7 +17,9 @@ import (
 const (
 	openingAtOnce = 64                     // hellos: what comes beyond waits
 	openingLeast  = 4                      // while renewals are late
-	openingWait   = 3 * time.Second        // for how long; then the agent is better off elsewhere, or later
+	openingWait   = 3 * time.Second        // for how long, where it is not told that it waits: it would give us up soon
+	openingTell   = time.Second            // after so long it is told, if it understands that
+	openingSpare  = time.Second            // how much later than that it stops waiting
 	openingHope   = 500 * time.Microsecond // between one and the next, before any has begun: whoever is told to wait for longer than need be is without a coordinator
 	openingPace   = 100 * time.Microsecond // and at the least
 	openingStall  = time.Second            // for how long none may get ready before that says something of the pace: while a crowd comes the first take that long in any case
@@ -25,13 +28,15 @@ const (
 )
 
 // admission decides when a session may begin. When a replica is gone, thousands of agents come to the next one at once: each needs several exchanges with
-// etcd, and those who are there already must go on renewing meanwhile. So only so many begin at a time, and fewer while renewals come late; some wait; all
-// others are told when to come again, one after the other, at the pace at which sessions do begin (SAFE-11).
+// etcd, and those who are there already must go on renewing meanwhile. So only so many begin at a time, and fewer while renewals come late; all who can be
+// let in soon wait in line; the others are told when to come again, one after the other, at the pace at which sessions do begin (SAFE-11).
 type admission struct {
 	mu      sync.Mutex
 	running int
-	most    int       // at once
-	queue   list.List // of chan struct{}, closed when the turn has come
+	most    int           // at once
+	queue   list.List     // of chan struct{}, closed when the turn has come
+	over    chan struct{} // closed when nobody is let in any more
+	ended   bool
 	each    time.Duration
 	ready   int       // sessions, since
 	since   time.Time // as long as there was always one that waited
@@ -41,7 +46,7 @@ type admission struct {
 }
 
 func newAdmission() *admission {
-	return &admission{most: openingAtOnce, each: openingHope}
+	return &admission{most: openingAtOnce, each: openingHope, over: make(chan struct{})}
 }
 
 // crowded says that too many agents come at once, and after how long there is room.
@@ -56,11 +61,32 @@ func (c *crowded) refused() *protocol.Refused {
 	return &protocol.Refused{Reason: protocol.Refused_UNAVAILABLE, Message: c.Error(), After: durationpb.New(c.after)}
 }
 
+// patience is how long somebody can be let wait for his turn.
+type patience struct {
+	most time.Duration
+	tell func(most time.Duration) error // him that he waits, and for how long; nil: he is not told
+}
+
+// impatient is who cannot be told that he waits.
+var impatient = patience{most: openingWait}
+
+// patientFor is how long an agent waits that is told so. A leader gives agents the time to return, and counts with two replicas that do not answer in a
+// round through all of them: here is one that answers late (SAFE-1).
+func patientFor(longest time.Duration) time.Duration {
+	return max(longest/2, 2*protocol.AnswerTimeout) - protocol.AnswerTimeout - openingSpare
+}
+
+var errStops = errors.New("this replica stops: go to another")
+
 // enter waits until a session may begin; leave must be called when it has. Whoever is not let in, and could wait, is a *crowded; latest is when all
 // come again at the latest.
-func (a *admission) enter(ctx context.Context, latest time.Duration) (leave func(), err error) {
+func (a *admission) enter(ctx context.Context, p patience, latest time.Duration) (leave func(), err error) {
 	a.mu.Lock()
-	if a.running < a.most && a.queue.Len() == 0 {
+	switch {
+	case a.ended:
+		a.mu.Unlock()
+		return nil, errStops
+	case a.running < a.most && a.queue.Len() == 0:
 		if a.running == 0 {
 			a.moved = time.Now()
 			a.ready, a.since = 0, a.moved
@@ -68,8 +94,7 @@ func (a *admission) enter(ctx context.Context, latest time.Duration) (leave func
 		a.running++
 		a.mu.Unlock()
 		return a.leave, nil
-	}
-	if a.pace(time.Now())*time.Duration(a.queue.Len()) > openingWait {
+	case a.pace(time.Now())*time.Duration(a.queue.Len()) > p.most:
 		defer a.mu.Unlock()
 		return nil, a.book(time.Now(), latest)
 	}
@@ -77,15 +102,8 @@ func (a *admission) enter(ctx context.Context, latest time.Duration) (leave func
 	at := a.queue.PushBack(mine)
 	a.mu.Unlock()
 
-	patience := time.NewTimer(openingWait)
-	defer patience.Stop()
-	select {
-	case <-mine:
+	if err = a.await(ctx, mine, p); err == nil {
 		return a.leave, nil
-	case <-patience.C:
-		err = &crowded{}
-	case <-ctx.Done():
-		err = context.Cause(ctx)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -96,10 +114,52 @@ func (a *admission) enter(ctx context.Context, latest time.Duration) (leave func
 	default:
 		a.queue.Remove(at)
 	}
-	if ctx.Err() != nil {
-		return nil, err
+	if errors.Is(err, errLate) {
+		return nil, a.book(time.Now(), latest)
 	}
-	return nil, a.book(time.Now(), latest)
+	return nil, err
+}
+
+// errLate: a turn did not come in time.
+var errLate = errors.New("too many agents come at once")
+
+// await waits for a turn, and tells who has to wait for long.
+func (a *admission) await(ctx context.Context, mine <-chan struct{}, p patience) error {
+	silent := p.most
+	if p.tell != nil {
+		silent = min(silent, openingTell)
+	}
+	clock := time.NewTimer(silent)
+	defer clock.Stop()
+	for told := p.tell == nil; ; told = true {
+		select {
+		case <-mine:
+			return nil
+		case <-a.over:
+			return errStops
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-clock.C:
+		}
+		if told {
+			return errLate
+		}
+		left := p.most - silent
+		if err := p.tell(left + openingSpare); err != nil {
+			return err
+		}
+		clock.Reset(left)
+	}
+}
+
+// end sends away all who wait, and lets nobody in any more.
+func (a *admission) end() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.ended {
+		a.ended = true
+		close(a.over)
+	}
 }
 
 // leave ends a turn, and takes note of the pace.

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/leasehold/leasehold/agent/protocol"
 )
 
 // Ten thousand agents whose replica has died come to another, 64 at once. Every one of them does what it is told, and all are served in little more than the
@@ -16,14 +18,19 @@ import (
 // proves SAFE-11
 func TestAllOfACrowdAreLetInAtThePaceThereIs(t *testing.T) {
 	const agents = 10_000
+	told := patience{patientFor(30 * time.Second), func(time.Duration) error { return nil }}
 	for _, c := range []struct {
 		takes, first time.Duration
+		waits        patience
 		most         float64 // of what it takes at the least
 		hellos       int     // of each at the most, on average
 	}{
-		{100 * time.Millisecond, 100 * time.Millisecond, 2, 3},
-		{20 * time.Millisecond, 20 * time.Millisecond, 2, 2},
-		{20 * time.Millisecond, 100 * time.Millisecond, 2.5, 2},
+		{100 * time.Millisecond, 100 * time.Millisecond, impatient, 2, 3},
+		{20 * time.Millisecond, 20 * time.Millisecond, impatient, 2, 2},
+		{20 * time.Millisecond, 100 * time.Millisecond, impatient, 2.5, 2},
+		{20 * time.Millisecond, 20 * time.Millisecond, told, 1.01, 1}, // nobody is sent away
+		{20 * time.Millisecond, 100 * time.Millisecond, told, 1.3, 1},
+		{100 * time.Millisecond, 100 * time.Millisecond, told, 1.5, 2},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			a := newAdmission()
@@ -36,7 +43,7 @@ func TestAllOfACrowdAreLetInAtThePaceThereIs(t *testing.T) {
 						mu.Lock()
 						hellos++
 						mu.Unlock()
-						leave, err := a.enter(t.Context(), 30*time.Second)
+						leave, err := a.enter(t.Context(), c.waits, 30*time.Second)
 						var many *crowded
 						if errors.As(err, &many) {
 							<-time.After(many.after + rand.N(many.after/8)) // as agents do
@@ -87,7 +94,7 @@ func TestFewerAreLetInWhileRenewalsAreLate(t *testing.T) {
 		}
 		for range openingAtOnce {
 			<-time.After(time.Second)
-			leave, err := a.enter(t.Context(), time.Minute)
+			leave, err := a.enter(t.Context(), impatient, time.Minute)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -99,14 +106,14 @@ func TestFewerAreLetInWhileRenewalsAreLate(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var leaves []func()
 		for range openingAtOnce {
-			leave, err := a.enter(ctx, time.Minute)
+			leave, err := a.enter(ctx, impatient, time.Minute)
 			if err != nil {
 				t.Fatal(err)
 			}
 			leaves = append(leaves, leave)
 		}
 		cancel()
-		if _, err := a.enter(ctx, time.Minute); !errors.Is(err, context.Canceled) || a.queue.Len() != 0 {
+		if _, err := a.enter(ctx, impatient, time.Minute); !errors.Is(err, context.Canceled) || a.queue.Len() != 0 {
 			t.Errorf("%v, and %d wait", err, a.queue.Len())
 		}
 		for _, leave := range leaves {
@@ -116,4 +123,91 @@ func TestFewerAreLetInWhileRenewalsAreLate(t *testing.T) {
 			t.Errorf("%d are under way", a.running)
 		}
 	})
+}
+
+// Who can be told that he waits is told so after a second, and stays in line for as long as a leader counts with; nobody else is let wait for longer than he has
+// patience anyway. All stand in one line, and a replica that stops sends them away at once.
+//
+// proves SAFE-11, SAFE-1
+func TestWhoWaitsInLineIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAdmission()
+		a.most, a.slowed = 1, time.Now().Add(time.Hour)
+		leave, err := a.enter(t.Context(), impatient, time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		type answer struct {
+			after, told, most time.Duration
+			err               error
+		}
+		begun := time.Now()
+		come := func(most time.Duration, understands bool) <-chan answer {
+			out := make(chan answer, 1)
+			var got answer
+			p := patience{most: most}
+			if understands {
+				p.tell = func(most time.Duration) error {
+					got.told, got.most = time.Since(begun), most
+					return nil
+				}
+			}
+			go func() {
+				leave, err := a.enter(t.Context(), p, time.Minute)
+				got.after, got.err = time.Since(begun), err
+				out <- got
+				if err == nil {
+					<-time.After(time.Millisecond)
+					leave()
+				}
+			}()
+			synctest.Wait()
+			return out
+		}
+		hasty := come(openingWait, false)
+		late := come(6*time.Second, true)
+		inTime := come(9*time.Second, true)
+		next := come(9*time.Second, true)
+		<-time.After(8 * time.Second)
+		leave()
+		var many *crowded
+		if got := <-hasty; !errors.As(got.err, &many) || got.after != openingWait || got.told != 0 {
+			t.Errorf("who is not told: %+v", got)
+		}
+		if got := <-late; !errors.As(got.err, &many) || got.after != 6*time.Second || got.told != openingTell || got.most != 5*time.Second+openingSpare {
+			t.Errorf("who waits for 6s: %+v", got)
+		}
+		if got := <-inTime; got.err != nil || got.after != 8*time.Second || got.told != openingTell || got.most != 8*time.Second+openingSpare {
+			t.Errorf("who waits for 9s: %+v", got)
+		}
+		if got := <-next; got.err != nil || got.after != 8*time.Second+time.Millisecond {
+			t.Errorf("the next one: %+v", got)
+		}
+		synctest.Wait()
+		<-time.After(time.Second)
+
+		if _, err := a.enter(t.Context(), impatient, time.Minute); err != nil {
+			t.Fatal(err)
+		}
+		waits := come(9*time.Second, true)
+		a.end()
+		if got := <-waits; !errors.Is(got.err, errStops) {
+			t.Errorf("who waits at a replica that stops: %+v", got)
+		}
+		if _, err := a.enter(t.Context(), impatient, time.Minute); !errors.Is(err, errStops) || a.queue.Len() != 0 {
+			t.Errorf("who comes then: %v, and %d wait", err, a.queue.Len())
+		}
+	})
+}
+
+// A leader that gives agents the time to return counts with one replica that does not answer and one that lets them wait.
+//
+// proves SAFE-1
+func TestNobodyWaitsForLongerThanALeaderCountsWith(t *testing.T) {
+	for _, longest := range []time.Duration{time.Second, 10 * time.Second, 20 * time.Second, 30 * time.Second, 2 * time.Minute} {
+		grace := max(longest/2, 2*protocol.AnswerTimeout) // beside the longest back-off: see evidence
+		if most := patientFor(longest); most <= openingWait || protocol.AnswerTimeout+most+openingSpare > grace {
+			t.Errorf("with a back-off of %s agents wait for %s", longest, most)
+		}
+	}
 }

@@ -8,6 +8,8 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"google.golang.org/protobuf/types/known/durationpb"
+
 	"github.com/leasehold/leasehold/agent/protocol"
 	"github.com/leasehold/leasehold/coordinator/picture"
 	"github.com/leasehold/leasehold/store"
@@ -99,15 +101,13 @@ func (s *session) open(ctx context.Context) *protocol.Refused {
 
 // register writes that the agent is there, such as it may be said, or says why not.
 func (s *session) register(ctx context.Context, write func(ctx context.Context, f found) error) *protocol.Refused {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
 	if s.hello.GetShard() != s.g.cfg.ShardID {
 		return &protocol.Refused{Reason: protocol.Refused_WRONG_SHARD, Message: "this replica serves shard " + s.g.cfg.ShardID}
 	}
 	if s.g.leaving() {
 		return &protocol.Refused{Reason: protocol.Refused_UNAVAILABLE, Message: "this replica stops: go to another"}
 	}
-	leave, err := s.g.letIn(ctx)
+	leave, err := s.g.letIn(ctx, s.patience())
 	var many *crowded
 	switch {
 	case errors.As(err, &many):
@@ -116,6 +116,8 @@ func (s *session) register(ctx context.Context, write func(ctx context.Context, 
 		return &protocol.Refused{Reason: protocol.Refused_UNAVAILABLE, Message: err.Error()}
 	}
 	defer leave()
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
 	if err := s.turn.take(ctx); err != nil { // nobody else knows the session yet
 		return &protocol.Refused{Reason: protocol.Refused_UNAVAILABLE, Message: err.Error()}
 	}
@@ -156,6 +158,16 @@ func (s *session) register(ctx context.Context, write func(ctx context.Context, 
 	default:
 		return refusal
 	}
+}
+
+// patience is how long the agent can be let wait before it is let in. One of the release before gives us up soon.
+func (s *session) patience() patience {
+	if !s.hello.GetWaits() {
+		return impatient
+	}
+	return patience{most: patientFor(s.g.settings().ReconnectMax.D()), tell: func(most time.Duration) error {
+		return s.stream.Send(&protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Waiting{Waiting: &protocol.Waiting{Most: durationpb.New(most)}}})
+	}}
 }
 
 // known is what the picture shows of the instance, if an agent could be let in by that. It may be old, which the transaction would find.

@@ -128,6 +128,7 @@ func (g *Gateway) Run(ctx context.Context) error {
 	g.mu.Lock()
 	g.closing = true
 	g.mu.Unlock()
+	g.opening.end()
 	for _, s := range g.all() {
 		s.ask(&protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Move{Move: &protocol.Move{Reason: "this replica stops"}}})
 	}
@@ -251,8 +252,8 @@ func (g *Gateway) forget(s *session) {
 }
 
 // letIn waits until a session may begin; leave must be called once it has.
-func (g *Gateway) letIn(ctx context.Context) (leave func(), err error) {
-	return g.opening.enter(ctx, g.settings().ReconnectMax.D())
+func (g *Gateway) letIn(ctx context.Context, p patience) (leave func(), err error) {
+	return g.opening.enter(ctx, p, g.settings().ReconnectMax.D())
 }
 
 // renewed notes whether a renewal worked. When none has for a third of a lease, agents are better off elsewhere

@@ -92,7 +92,7 @@ func (g *Gateway) join(ctx context.Context, who *Peer, address string, req *prot
 	case !g.guesses.allow(hostOf(address)): // the picture may be behind, so etcd is asked, but not by whoever guesses
 		return nil, &notJoined{"token unknown or expired", "etcd was not asked: there were too many such"}
 	}
-	leave, err := g.letIn(ctx)
+	leave, err := g.letIn(ctx, impatient)
 	if err != nil {
 		return nil, err
 	}

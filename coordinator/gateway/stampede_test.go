@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/leasehold/leasehold/agent/protocol"
@@ -49,5 +50,44 @@ func TestAStampedeIsLetInBitByBit(t *testing.T) {
 			t.Errorf("the first is to come again after %s and the last after %s: too many would come at once, or too late", soonest, latest)
 		}
 		defer r.welcomed(hello("web-99", "boot1", 2)).hangUp()
+	})
+}
+
+// Agents that understand it are let wait where they are, are told so, and are served when it is their turn, without coming again.
+//
+// proves SAFE-11
+func TestAStampedeWaitsInLine(t *testing.T) {
+	inWorld(t, func(w *world) {
+		r := w.serve("one")
+		defer r.stop()
+		const crowd, atOnce = 120, 64
+		for i := range crowd {
+			w.record(fmt.Sprintf("web-%d", i), store.Booting)
+		}
+		w.db.Faults().Freeze()
+		agents := make([]*agent, crowd)
+		for i := range agents {
+			h := hello(fmt.Sprintf("web-%d", i), "boot1", 1)
+			h.Waits = true
+			agents[i] = r.call(h)
+			defer agents[i].hangUp()
+			synctest.Wait()
+		}
+		pass(4 * time.Second)
+		w.db.Faults().Thaw()
+		for i, a := range agents {
+			msg := a.next()
+			if waiting := msg.GetWaiting(); (waiting != nil) != (i >= atOnce) {
+				t.Fatalf("agent %d is told %v", i, msg)
+			} else if waiting != nil {
+				if most := waiting.GetMost().AsDuration(); most <= 5*time.Second || most > 10*time.Second {
+					t.Errorf("agent %d is to wait for %s", i, most)
+				}
+				msg = a.next()
+			}
+			if msg.GetWelcome() == nil {
+				t.Errorf("agent %d is answered with %v", i, msg)
+			}
+		}
 	})
 }

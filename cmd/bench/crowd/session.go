@@ -62,7 +62,7 @@ func (a *agent) hello(o contact.Open) *protocol.AgentMessage {
 	spoken := protocol.Spoken()
 	h := &protocol.Hello{
 		Protocol: spoken.Newest, OldestProtocol: spoken.Oldest, Shard: c.cfg.ShardID, Instance: a.id, BootId: c.bootID,
-		Epoch: o.Epoch, Lease: o.Lease, AgentVersion: c.cfg.Version, AgentStarted: timestamppb.New(c.started),
+		Epoch: o.Epoch, Lease: o.Lease, AgentVersion: c.cfg.Version, AgentStarted: timestamppb.New(c.started), Waits: true,
 	}
 	if c.papers != nil {
 		h.Trust = c.papers.digest
