@@ -246,7 +246,7 @@ func (a *Agent) loop(ctx, background context.Context) error {
 			delete(a.sessions, over.Stream)
 		}
 		wake := a.contact.Wake()
-		for _, t := range []time.Time{look, a.renew(now)} {
+		for _, t := range []time.Time{look, a.renew(now), a.lines.tend(now)} {
 			if wake.IsZero() || !t.IsZero() && t.Before(wake) {
 				wake = t
 			}
@@ -282,7 +282,7 @@ func (a *Agent) perform(background context.Context, orders []contact.Order) {
 				}
 			}
 		case contact.Warm:
-			a.lines.warm(o.Address)
+			a.lines.warm(o.Address, time.Now().Add(o.After))
 		case contact.Workload:
 			a.log.Info("workload may run", "run", o.Run, "why", o.Why)
 			a.mayRun = o.Run

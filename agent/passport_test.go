@@ -76,6 +76,7 @@ func TestJoinsBeforeItsFirstStream(t *testing.T) {
 				t.Errorf("certificate is told as %v", c)
 			}
 		})
+		pass(reconnectMost)
 		if r.shard.handshakes() != 3 { // to join, to speak, and to have a second connection ready
 			t.Errorf("%d handshakes, want 3", r.shard.handshakes())
 		}
@@ -144,8 +145,8 @@ func TestAStrangerGetsNoToken(t *testing.T) {
 		o := newOffice(t, month)
 		own := o.issuer
 		s := newSecuredShard(o, "a")
-		r := startAgent(t, s, newMachine(true), nil)
 		o.set(func(o *office) { o.issuer = identitytest.New(t, "stranger") })
+		r := startAgent(t, s, newMachine(true), nil)
 		pass(time.Minute)
 		o.now(func(o *office) {
 			if len(o.joins) != 0 {

@@ -223,6 +223,9 @@ type lines struct {
 	readyFor   string
 	ready      *grpc.ClientConn
 	generation uint64 // of the passport, when ready was made
+
+	next   string    // whom one is to be made to, in its place; "": nobody
+	nextAt time.Time // and when
 }
 
 // connect makes a connection. A bare one shows no certificate.
@@ -282,16 +285,34 @@ func (l *lines) keep(s *session) {
 	close(s.kept)
 }
 
-// warm makes this the connection that is kept ready; an empty address keeps none.
-func (l *lines) warm(address string) {
-	if l.ready != nil && l.readyFor == address {
+// warm has a connection to this address be kept ready, from a time on; an empty address keeps none.
+func (l *lines) warm(address string, at time.Time) {
+	switch {
+	case address == "":
+		l.close()
+	case l.ready != nil && l.readyFor == address:
+		l.next = ""
 		l.ready.Connect() // one that broke is idle until it is asked for
-		return
+	case l.next != address:
+		l.next, l.nextAt = address, at
 	}
+}
+
+// tend makes the connection that is to be kept ready, if it is time. It says when to look again.
+func (l *lines) tend(now time.Time) time.Time {
+	switch {
+	case l.next == "":
+		return time.Time{}
+	case now.Before(l.nextAt):
+		return l.nextAt
+	}
+	l.make(l.next)
+	return time.Time{}
+}
+
+// make makes the connection that is kept ready.
+func (l *lines) make(address string) {
 	l.close()
-	if address == "" {
-		return
-	}
 	_, l.generation = l.passport.Credentials(false)
 	conn, err := l.connect(address, false)
 	if err != nil {
@@ -303,12 +324,10 @@ func (l *lines) warm(address string) {
 
 // renew exchanges the connection that is kept ready, if it has shown another certificate than it would now.
 func (l *lines) renew() {
-	if l.ready == nil || !l.outdated() {
+	if l.ready == nil || l.next != "" || !l.outdated() {
 		return
 	}
-	address := l.readyFor
-	l.close()
-	l.warm(address)
+	l.make(l.readyFor)
 }
 
 func (l *lines) outdated() bool {
@@ -317,6 +336,7 @@ func (l *lines) outdated() bool {
 }
 
 func (l *lines) close() {
+	l.next = ""
 	if l.ready != nil {
 		_ = l.ready.Close()
 		l.ready, l.readyFor = nil, ""

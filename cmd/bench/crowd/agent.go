@@ -37,6 +37,8 @@ type agent struct {
 
 	sessions []*session
 	warm     *line
+	next     string          // whom a second connection is to be made to, in the place of warm; "": nobody
+	nextAt   time.Time       // and when
 	cold     int             // times in a row that there could be none
 	own      *identification // nil: there is none yet
 
@@ -86,7 +88,20 @@ func (a *agent) step(now time.Time, ev contact.Event) {
 	}
 	a.due = nil
 	a.stand(now)
-	a.loop.call(a, a.contact.Wake())
+	a.loop.call(a, a.tend(now))
+}
+
+// tend makes the second connection, if it is time, and says when the agent is to be called next.
+func (a *agent) tend(now time.Time) time.Time {
+	wake := a.contact.Wake()
+	switch {
+	case a.next == "":
+	case !now.Before(a.nextAt):
+		a.makeWarm(a.next)
+	case wake.IsZero() || a.nextAt.Before(wake):
+		wake = a.nextAt
+	}
+	return wake
 }
 
 func (a *agent) carryOut(now time.Time, orders []contact.Order) {
@@ -118,7 +133,7 @@ func (a *agent) carryOut(now time.Time, orders []contact.Order) {
 				}
 			}
 		case contact.Warm:
-			a.keepWarm(o.Address)
+			a.keepWarm(o.Address, now.Add(o.After))
 		case contact.Wanted:
 			if a.obey(o.Wanted) {
 				a.due = append(a.due, contact.Changed{}) // DET-1

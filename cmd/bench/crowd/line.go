@@ -72,20 +72,33 @@ func (a *agent) lineTo(address string) *line {
 	return a.connect(address)
 }
 
-// keepWarm keeps a second connection ready (SAFE-11).
-func (a *agent) keepWarm(address string) {
+// keepWarm keeps a second connection ready, from a time on (SAFE-11).
+func (a *agent) keepWarm(address string, at time.Time) {
 	if !a.loop.crowd.cfg.Warm || a.loop.crowd.papers == nil {
 		return
 	}
-	if w := a.warm; w != nil {
-		if w.address == address && !w.ended && (w.conn == nil || w.conn.Ready()) {
-			return
-		}
-		w.close(wire.ErrClosed)
-		a.warm = nil
+	w := a.warm
+	switch {
+	case address == "":
+		a.endWarm()
+	case w != nil && w.address == address && !w.ended && (w.conn == nil || w.conn.Ready()):
+		a.next = ""
+	case a.next != address:
+		a.next, a.nextAt = address, at
 	}
-	if address != "" {
-		a.warm = a.connect(address)
+}
+
+// makeWarm makes the second connection.
+func (a *agent) makeWarm(address string) {
+	a.endWarm()
+	a.warm = a.connect(address)
+}
+
+func (a *agent) endWarm() {
+	a.next = ""
+	if a.warm != nil {
+		a.warm.close(wire.ErrClosed)
+		a.warm = nil
 	}
 }
 
@@ -95,9 +108,7 @@ func (a *agent) keep(s *session) {
 		s.giveUp()
 		return
 	}
-	if a.warm != nil {
-		a.warm.close(wire.ErrClosed)
-	}
+	a.endWarm()
 	a.warm, s.kept = s.line, true
 	s.stream.Cancel()
 }
