@@ -45,6 +45,17 @@ func bearable(shortest time.Duration) time.Duration {
 	return min(max(vitalsEvery, shortest/8), mostBearable)
 }
 
+// Bearable is for how long this process may stand still without any lease of an agent here ending by it.
+func (r *Replica) Bearable() time.Duration {
+	r.mu.Lock()
+	gw := r.gateway
+	r.mu.Unlock()
+	if gw == nil {
+		return bearable(0)
+	}
+	return bearable(gw.ShortestLease())
+}
+
 // watchVitals asks etcd every second how it is, and calls what a living agent may have suffered from a disturbance.
 func (r *Replica) watchVitals(ctx context.Context) {
 	var before store.Vitals

@@ -4,13 +4,16 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net"
 	"os"
 	"runtime"
+	"sync"
 	"syscall"
 	"time"
 
 	"github.com/leasehold/leasehold/coordinator"
 	"github.com/leasehold/leasehold/coordinator/authority"
+	"github.com/leasehold/leasehold/coordinator/garbage"
 	"github.com/leasehold/leasehold/coordinator/gateway"
 	"github.com/leasehold/leasehold/store"
 )
@@ -75,16 +78,33 @@ func (c *Coordinator) Run(ctx context.Context, h *Host) error {
 		}
 	}
 	web := newSide(h, log)
+	collector := garbage.New(log)
 	r, err := coordinator.New(coordinator.Config{
 		Shard: h.Shard, ID: id, Listen: c.Listen, Advertise: c.Advertise, SessionTTL: c.SessionTTL, Version: h.Version, StreamsPerConnection: c.StreamsPerConnection,
-	}, coordinator.Deps{Store: web.measured(st), Providers: h.providers(processes), Logger: log, Authority: secured, Secrets: keys, Meter: web.metrics, Ready: h.Ready})
+	}, coordinator.Deps{
+		Store: web.measured(st), Providers: h.providers(processes), Logger: log, Authority: secured, Secrets: keys, Meter: web.metrics, Ready: h.Ready,
+		Listen: func(ctx context.Context, address string) (net.Listener, error) {
+			l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+			if err != nil {
+				return nil, err
+			}
+			return collector.Listener(l), nil
+		},
+	})
 	if err == nil {
 		err = web.open(ctx, c.HTTP, r)
 	}
 	if err != nil {
 		return err
 	}
-	err = web.around(ctx, r.Run)
+	err = web.around(ctx, func(ctx context.Context) error {
+		collecting, end := context.WithCancel(ctx)
+		var ended sync.WaitGroup
+		defer ended.Wait()
+		defer end()
+		ended.Go(func() { collector.Run(collecting, r.Bearable) })
+		return r.Run(ctx)
+	})
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
 		return listenProblem("--listen", c.Listen, err)

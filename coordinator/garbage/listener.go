@@ -1,0 +1,35 @@
+package garbage
+
+import "net"
+
+// Listener lets connections in whose reading waits while garbage is collected.
+func (c *Collector) Listener(l net.Listener) net.Listener {
+	return &listener{Listener: l, collector: c}
+}
+
+type listener struct {
+	net.Listener
+	collector *Collector
+}
+
+func (l *listener) Accept() (net.Conn, error) {
+	inner, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &conn{Conn: inner, collector: l.collector}, nil
+}
+
+type conn struct {
+	net.Conn
+	collector *Collector
+}
+
+// Read keeps what came to itself while garbage is collected. It waits after reading, as nearly all connections wait for something to read at any time.
+func (c *conn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if gate := c.collector.closed(); gate != nil {
+		<-gate
+	}
+	return n, err
+}
