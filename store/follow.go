@@ -124,14 +124,14 @@ func listAll(ctx context.Context, s Store, prefixes []string, take func([]KV)) (
 		read, begun := 0, time.Now()
 		for _, prefix := range apart(prefixes) {
 			for from, more := "", true; more; more = from != "" {
-				var part Listing
-				if part, from, failed = listPart(ctx, s, prefix, from, at); failed != nil {
+				var part Part
+				if part, failed = listPart(ctx, s, prefix, from, at); failed != nil {
 					if errors.Is(failed, ErrCompacted) {
 						failed = fmt.Errorf("after %d keys and %s, all is read anew: %w", read, time.Since(begun).Round(time.Millisecond), failed)
 					}
 					return
 				}
-				at = part.Revision
+				at, from = part.Revision, part.Next
 				read += len(part.KVs)
 				parts <- part.KVs
 			}
@@ -144,14 +144,14 @@ func listAll(ctx context.Context, s Store, prefixes []string, take func([]KV)) (
 }
 
 // listPart reads a part of a prefix at a revision, the newest for 0, within a limit of its own.
-func listPart(ctx context.Context, s Store, prefix, from string, at Revision) (part Listing, next string, err error) {
+func listPart(ctx context.Context, s Store, prefix, from string, at Revision) (Part, error) {
 	limited, cancel := context.WithTimeout(ctx, followPart)
 	defer cancel()
-	part, next, err = s.ListPart(limited, prefix, from, 0, at)
+	part, err := s.ListPart(limited, prefix, from, 0, at)
 	if err == nil && (part.Revision == 0 || at != 0 && part.Revision != at) {
 		err = fmt.Errorf("list %s: store answered for another revision", prefix)
 	}
-	return part, next, err
+	return part, err
 }
 
 // apart are the prefixes in order, without those that lie in another: so that what they hold, one after the other, is ordered by key.

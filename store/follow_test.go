@@ -297,7 +297,7 @@ type broken struct {
 	lists []time.Time
 }
 
-func (b *broken) ListPart(ctx context.Context, prefix, from string, most int, at store.Revision) (store.Listing, string, error) {
+func (b *broken) ListPart(ctx context.Context, prefix, from string, most int, at store.Revision) (store.Part, error) {
 	b.lists = append(b.lists, time.Now())
 	return b.Store.ListPart(ctx, prefix, from, most, at)
 }
@@ -361,12 +361,12 @@ type parted struct {
 	after func(ctx context.Context, parts int) error // may fail the part
 }
 
-func (p *parted) ListPart(ctx context.Context, prefix, from string, _ int, at store.Revision) (store.Listing, string, error) {
-	part, next, err := p.Store.ListPart(ctx, prefix, from, 2, at)
+func (p *parted) ListPart(ctx context.Context, prefix, from string, _ int, at store.Revision) (store.Part, error) {
+	part, err := p.Store.ListPart(ctx, prefix, from, 2, at)
 	if p.parts++; err == nil {
 		err = p.after(ctx, p.parts)
 	}
-	return part, next, err
+	return part, err
 }
 
 // fillShard makes a shard of so many instances, and of a group.

@@ -69,6 +69,13 @@ type Listing struct {
 	Revision Revision
 }
 
+// Part is a part of a listing.
+type Part struct {
+	Listing
+	Next   string // where to go on; "" if there are no more
+	Behind int    // how many more there are
+}
+
 // Condition is a comparison that must hold for a transaction to happen.
 type Condition struct {
 	Key string
@@ -180,11 +187,10 @@ type Store interface {
 	// longer kept.
 	List(ctx context.Context, prefix string, at Revision) (Listing, error)
 
-	// ListPart reads some of what List reads, with one request: the first keys below a prefix that do not sort before from, no more than most
-	// of them unless that is 0, and where to go on behind them; "" if there are no more. Who has the other parts read at the revision
-	// of the first reads one consistent state, without ever having it all in memory, and can give each answer its own time. Fails with ErrCompacted if at
-	// is no longer kept, which can befall between two parts.
-	ListPart(ctx context.Context, prefix, from string, most int, at Revision) (part Listing, next string, err error)
+	// ListPart reads some of what List reads, with one request: the first keys below a prefix that do not sort before from, and no more than
+	// most of them unless that is 0. Who has the other parts read at the revision of the first reads one consistent state, without ever having it
+	// all in memory, and can give each answer its own time. Fails with ErrCompacted if at is no longer kept, which can befall between two parts.
+	ListPart(ctx context.Context, prefix, from string, most int, at Revision) (Part, error)
 
 	// Commit does the transaction and returns its revision, or fails with a *ConflictError.
 	Commit(ctx context.Context, txn Txn) (Revision, error)

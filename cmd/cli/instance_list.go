@@ -3,7 +3,9 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -14,11 +16,15 @@ import (
 // InstanceList is the command instance list.
 type InstanceList struct {
 	Group     string `short:"g" help:"Only those of this group." placeholder:"NAME"`
+	Limit     int    `help:"At most so many, the first by name, and how many more there are (default: all)." placeholder:"N"`
 	AllShards bool   `help:"The instances of every shard in this etcd."`
 }
 
 // Run lists the instances, each with its session. As JSON they are the records as stored.
 func (c *InstanceList) Run(ctx context.Context, s *Session) error {
+	if c.Limit < 0 {
+		return failure(Usage, "leasehold instance list --help", "--limit: %d: must be at least 1, or 0 for all", c.Limit)
+	}
 	names, err := s.shards(ctx, c.AllShards)
 	if err != nil {
 		return err
@@ -41,46 +47,54 @@ func (c *InstanceList) Run(ctx context.Context, s *Session) error {
 		{Title: "IN-PHASE"},
 		{Title: "AGE"},
 	}}
+	more := 0
 	for _, name := range names {
-		keys := store.KeysOf(name)
-		listing, all, below, err := s.instancesOf(ctx, keys, c.Group)
+		room := c.Limit - len(t.Rows)
+		if c.Limit == 0 {
+			room = unlimited
+		}
+		some, err := s.instancesOf(ctx, store.KeysOf(name), c.Group, room)
 		if err != nil {
 			return err
 		}
-		sessions, err := s.sessionsOf(ctx, keys.Of(store.KindAlive)+below, listing.Revision)
-		if err != nil {
-			return err
-		}
-		for n, kv := range listing.KVs { // in the order of the keys, as etcdctl shows them
-			if c.Group == "" || all[n].Record.Group == c.Group {
-				raw = append(raw, asJSON(kv.Value))
-			}
-		}
-		slices.SortStableFunc(all, func(a, b store.Versioned[store.Instance]) int {
-			if d := strings.Compare(a.Record.Group, b.Record.Group); d != 0 {
+		raw = append(raw, some.raw...)
+		more += some.more
+		slices.SortStableFunc(some.records, func(a, b store.Instance) int {
+			if d := strings.Compare(a.Group, b.Group); d != 0 {
 				return d
 			}
-			return a.Record.Slot - b.Record.Slot
+			return a.Slot - b.Slot
 		})
-		for _, v := range all {
-			if i := v.Record; c.Group == "" || i.Group == c.Group {
-				t.Add(instanceRow(s, name, i, sessions[i.ID])...)
-			}
+		for _, i := range some.records {
+			t.Add(instanceRow(s, name, i, some.sessions[i.ID])...)
 		}
 	}
-	if c.Group != "" && len(t.Rows) == 0 {
+	if c.Group != "" && len(t.Rows)+more == 0 {
 		if err := s.knownGroup(ctx, names, c.Group); err != nil {
 			return err
 		}
 	}
-	if done, err := s.records(raw); done {
-		return err
-	}
-	if len(t.Rows) == 0 {
+	done, err := s.records(raw)
+	switch {
+	case done:
+	case len(t.Rows) == 0:
 		s.note("no instances")
-		return nil
+	default:
+		err = t.Write(s.screen(), s.wide())
 	}
-	return t.Write(s.screen(), s.wide())
+	if err == nil && more > 0 {
+		s.note("%s", c.left(len(t.Rows), more))
+	}
+	return err
+}
+
+// left says how many are not shown, and how they are.
+func (c *InstanceList) left(shown, more int) string {
+	how := "a larger --limit"
+	if c.Group == "" {
+		how += ", or -g GROUP"
+	}
+	return fmt.Sprintf("%s of %s instances, the first by name; for others: %s", thousands(shown), thousands(shown+more), how)
 }
 
 func instanceRow(s *Session, shard string, i store.Instance, a *store.Alive) []string {
@@ -107,59 +121,117 @@ func agentState(a *store.Alive) string {
 	return string(a.State)
 }
 
-// instancesOf reads the instances of a group, "" for all, and perhaps some others; below is how all their names begin. Those of a group are named after it,
+// someInstances are those that are listed, of one shard.
+type someInstances struct {
+	raw      []json.RawMessage // in the order of their keys, as etcdctl shows them
+	records  []store.Instance  // in the same order
+	sessions map[string]*store.Alive
+	more     int // that there was no room for
+}
+
+// unlimited is room for all instances.
+const unlimited = math.MaxInt
+
+// leastRead is how many keys are asked for at once where it is not known whose they are.
+const leastRead = 1_000
+
+// instancesOf reads the instances of a group, "" for all, as far as there is room, and their sessions. Those of a group are named after it,
 // but for machines that were adopted under a name that somebody else gave them: so all are read if the group has more than are found.
-func (s *Session) instancesOf(ctx context.Context, keys store.Keys, group string) (l store.Listing, all []store.Versioned[store.Instance], below string, err error) {
+func (s *Session) instancesOf(ctx context.Context, keys store.Keys, group string, room int) (some someInstances, err error) {
+	below := ""
 	if isName(group) {
 		below = group + "-"
 	}
 	for {
-		if l, err = s.list(ctx, keys.Of(store.KindInstances)+below, 0); err != nil {
-			return l, nil, "", err
-		}
-		if all, err = decodeInstances(l); err != nil || below == "" {
-			return l, all, "", err
+		err := anew(0, func() (err error) {
+			some, err = s.readInstances(ctx, keys, group, below, room)
+			return err
+		})
+		if err != nil || group == "" || len(some.records) < room && below == "" {
+			return some, err
 		}
 		status, _, err := findRecord[store.Status](ctx, s, keys.Status(group))
 		if err != nil {
-			return l, nil, "", err
+			return some, err
 		}
-		if !lacks(all, group, status.Record) {
-			return l, all, below, nil
+		left := status.Record.OnDemand - len(some.records)
+		for _, n := range status.Record.Phases {
+			left += n
+		}
+		if left <= 0 {
+			return some, nil
+		}
+		if len(some.records) == room {
+			some.more = left
+			return some, nil
 		}
 		below = ""
 	}
 }
 
-// lacks says whether a group has more instances, by its status, than there are among these.
-func lacks(all []store.Versioned[store.Instance], group string, status store.Status) bool {
-	left := status.OnDemand
-	for _, n := range status.Phases {
-		left += n
+// readInstances reads the instances of a group, "" for all, whose names begin so, and their sessions at the same revision.
+func (s *Session) readInstances(ctx context.Context, keys store.Keys, group, below string, room int) (some someInstances, err error) {
+	most := max(room, 1) // one tells how many there are
+	switch {
+	case room == unlimited:
+		most = 0
+	case group != "":
+		most = max(room, leastRead)
 	}
-	for _, v := range all {
-		if v.Record.Group == group {
-			left--
+	var at store.Revision
+	var specs store.InstanceSpecs
+	var failed error
+	err = s.parts(ctx, keys.Of(store.KindInstances)+below, "", most, 0, func(part store.Part) bool {
+		at = part.Revision
+		for n, kv := range part.KVs {
+			if len(some.records) == room {
+				some.more = len(part.KVs) - n + part.Behind
+				return false
+			}
+			v, err := specs.Decode(kv)
+			if err != nil {
+				failed = err
+				return false
+			}
+			if group == "" || v.Record.Group == group {
+				some.raw, some.records = append(some.raw, asJSON(kv.Value)), append(some.records, v.Record)
+			}
 		}
+		if len(some.records) == room {
+			some.more = part.Behind
+			return false
+		}
+		return true
+	})
+	if group != "" {
+		some.more = 0 // the others may be of other groups: its status knows
 	}
-	return left > 0
+	if err = errors.Join(err, failed); err != nil || len(some.records) == 0 {
+		return some, err
+	}
+	some.sessions, err = s.sessionsOf(ctx, keys, some.records[0].ID, some.records[len(some.records)-1].ID, most, at)
+	return some, err
 }
 
-// sessionsOf reads the sessions below a prefix, by instance.
-func (s *Session) sessionsOf(ctx context.Context, prefix string, at store.Revision) (map[string]*store.Alive, error) {
-	l, err := s.list(ctx, prefix, at)
-	if err != nil {
-		return nil, err
-	}
-	all, err := decodeAll[store.Alive](l)
-	if err != nil {
-		return nil, err
-	}
-	byID := make(map[string]*store.Alive, len(all))
-	for i := range all {
-		byID[all[i].Record.Instance] = &all[i].Record
-	}
-	return byID, nil
+// sessionsOf reads the sessions of the instances from one name to another, by instance.
+func (s *Session) sessionsOf(ctx context.Context, keys store.Keys, first, last string, most int, at store.Revision) (map[string]*store.Alive, error) {
+	byID := map[string]*store.Alive{}
+	var failed error
+	err := s.parts(ctx, keys.Of(store.KindAlive), keys.Alive(first), most, at, func(part store.Part) bool {
+		for _, kv := range part.KVs {
+			if kv.Key > keys.Alive(last) {
+				return false
+			}
+			v, err := store.Decode[store.Alive](kv)
+			if err != nil {
+				failed = err
+				return false
+			}
+			byID[v.Record.Instance] = &v.Record
+		}
+		return true
+	})
+	return byID, errors.Join(err, failed)
 }
 
 func orDash(s string) string {

@@ -19,7 +19,7 @@ type parted struct {
 	early func()         // called before the second part
 }
 
-func (p *parted) ListPart(ctx context.Context, prefix, from string, most int, at store.Revision) (part store.Listing, next string, err error) {
+func (p *parted) ListPart(ctx context.Context, prefix, from string, most int, at store.Revision) (store.Part, error) {
 	p.parts[prefix]++
 	if p.early != nil && from != "" {
 		p.early()
@@ -28,7 +28,7 @@ func (p *parted) ListPart(ctx context.Context, prefix, from string, most int, at
 	select {
 	case <-time.After(p.each):
 	case <-ctx.Done():
-		return part, "", ctx.Err()
+		return store.Part{}, ctx.Err()
 	}
 	if most == 0 {
 		most = 2
@@ -110,5 +110,55 @@ func TestAGroupIsListedWithoutTheOthers(t *testing.T) {
 	code, out, stderr = w.run("instance", "list", "-g", "web")
 	if code != Done || rows(out) != 4 || !strings.Contains(out, "legacy") {
 		t.Errorf("exit %d, one was adopted: %s%s", code, out, stderr)
+	}
+}
+
+// Of a large shard some can be looked at without reading the others, and it is said how many those are.
+func TestAListEndsAtItsLimit(t *testing.T) {
+	w, p := large(t, 0)
+	for _, id := range []string{"api-0-x", "api-2-x", "web-1-x", "web-a-0-x"} {
+		w.put(store.KindAlive, id, store.Alive{Schema: store.Schema, Instance: id, State: store.StreamOpen, Since: noon})
+	}
+	g := webGroup(1)
+	w.keys = store.KeysOf("other")
+	w.put(store.KindInstances, "web-0-y", instanceOf(g, 0, "web-0-y", store.Running))
+	w.keys = store.KeysOf("default")
+	for _, test := range []struct {
+		args  string
+		ids   string // that are shown, those with a session with a star
+		parts int    // of two keys, that were asked for
+		note  string
+	}{
+		{"--limit 1", "api-0-x*", 1, "1 of 9 instances, the first by name; for others: a larger --limit, or -g GROUP\n"},
+		{"--limit 3", "api-0-x* api-1-x api-2-x*", 2, "3 of 9 instances, the first by name; for others: a larger --limit, or -g GROUP\n"},
+		{"--limit 4", "api-0-x* api-1-x api-2-x* web-0-x", 2, "4 of 9 instances, the first by name; for others: a larger --limit, or -g GROUP\n"},
+		{"--limit 9", "api-0-x* api-1-x api-2-x* web-0-x web-1-x* web-2-x web-a-0-x* web-a-1-x web-a-2-x", 5, ""},
+		{"--limit 100", "api-0-x* api-1-x api-2-x* web-0-x web-1-x* web-2-x web-a-0-x* web-a-1-x web-a-2-x", 5, ""},
+		{"-g web --limit 2", "web-0-x web-1-x*", 1, "2 of 3 instances, the first by name; for others: a larger --limit\n"},
+		{"-g web --limit 3", "web-0-x web-1-x* web-2-x", 2, ""},
+		{"-g web-a --limit 2", "web-a-0-x* web-a-1-x", 1, "2 of 3 instances, the first by name; for others: a larger --limit\n"},
+		{"--all-shards --limit 9", "api-0-x* api-1-x api-2-x* web-0-x web-1-x* web-2-x web-a-0-x* web-a-1-x web-a-2-x", 5, "9 of 10 instances, the first by name; for others: a larger --limit, or -g GROUP\n"},
+		{"--all-shards --limit 10", "api-0-x* api-1-x api-2-x* web-0-x web-1-x* web-2-x web-a-0-x* web-a-1-x web-a-2-x web-0-y", 5, ""},
+	} {
+		clear(p.parts)
+		code, out, stderr := w.run(append([]string{"instance", "list"}, strings.Fields(test.args)...)...)
+		var ids []string
+		for _, line := range strings.Split(strings.TrimSpace(out), "\n")[1:] {
+			id, _, _ := strings.Cut(line, "\t")
+			if strings.Contains(line, "\topen\t") {
+				id += "*"
+			}
+			ids = append(ids, id)
+		}
+		asked := p.parts[w.keys.Of(store.KindInstances)] + p.parts[w.keys.Of(store.KindInstances)+"web-"] + p.parts[w.keys.Of(store.KindInstances)+"web-a-"]
+		if got := strings.Join(ids, " "); code != Done || got != test.ids || asked != test.parts || stderr != test.note {
+			t.Errorf("%s: exit %d after %d parts: %s, %q; want %s, %q after %d", test.args, code, asked, got, stderr, test.ids, test.note, test.parts)
+		}
+	}
+	if code, out, stderr := w.run("instance", "list", "--limit", "2", "-o", "json"); code != Done || strings.Count(out, `"id"`) != 2 || !strings.HasPrefix(stderr, "2 of 9 instances") {
+		t.Errorf("exit %d: %s%s", code, out, stderr)
+	}
+	if code, _, stderr := w.run("instance", "list", "--limit=-1"); code != Usage || !strings.Contains(stderr, "--limit: -1: must be at least 1, or 0 for all") {
+		t.Errorf("exit %d: %s", code, stderr)
 	}
 }

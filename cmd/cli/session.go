@@ -178,30 +178,44 @@ func (s *Session) find(ctx context.Context, key string) (store.KV, error) {
 // listRestarts is how often a list of the newest state begins anew when its revision is compacted under it.
 const listRestarts = 3
 
-// list reads all below a prefix at one revision, the newest for 0. Each part of it is an answer of its own, with its own time: so a large shard is read
-// from a busy etcd, too.
-func (s *Session) list(ctx context.Context, prefix string, at store.Revision) (l store.Listing, err error) {
+// anew reads something at one revision, the newest for 0: anew if that is compacted meanwhile.
+func anew(at store.Revision, read func() error) (err error) {
 	for attempt := 0; ; attempt++ {
-		if l, err = s.listParts(ctx, prefix, at); at != 0 || !errors.Is(err, store.ErrCompacted) || attempt >= listRestarts {
-			return l, err
+		if err = read(); at != 0 || !errors.Is(err, store.ErrCompacted) || attempt >= listRestarts {
+			return err
 		}
 	}
 }
 
-func (s *Session) listParts(ctx context.Context, prefix string, at store.Revision) (store.Listing, error) {
-	l := store.Listing{Revision: at}
-	for from, more := "", true; more; more = from != "" {
-		err := s.ask(ctx, "list "+prefix, s.reading(prefix), func(ctx context.Context, st store.Store) (err error) {
-			var part store.Listing
-			part, from, err = st.ListPart(ctx, prefix, from, 0, l.Revision)
+// list reads all below a prefix at one revision, the newest for 0.
+func (s *Session) list(ctx context.Context, prefix string, at store.Revision) (l store.Listing, err error) {
+	err = anew(at, func() error {
+		l = store.Listing{}
+		return s.parts(ctx, prefix, "", 0, at, func(part store.Part) bool {
 			l.KVs, l.Revision = append(l.KVs, part.KVs...), part.Revision
+			return true
+		})
+	})
+	return l, err
+}
+
+// parts reads below a prefix at one revision, the newest for 0, from a key on, for as long as take wants more: most keys at a time, unless that is 0. Each
+// part is an answer of its own, with its own time: so a large shard is read from a busy etcd, too.
+func (s *Session) parts(ctx context.Context, prefix, from string, most int, at store.Revision, take func(store.Part) (more bool)) error {
+	for {
+		var part store.Part
+		err := s.ask(ctx, "list "+prefix, s.reading(prefix), func(ctx context.Context, st store.Store) (err error) {
+			part, err = st.ListPart(ctx, prefix, from, most, at)
 			return err
 		})
 		if err != nil {
-			return store.Listing{}, err
+			return err
 		}
+		if !take(part) || part.Next == "" {
+			return nil
+		}
+		from, at = part.Next, part.Revision
 	}
-	return l, nil
 }
 
 func (s *Session) commit(ctx context.Context, what string, txn store.Txn) (rev store.Revision, err error) {

@@ -53,11 +53,11 @@ func (s *measured) List(ctx context.Context, prefix string, at store.Revision) (
 	return l, err
 }
 
-func (s *measured) ListPart(ctx context.Context, prefix, from string, most int, at store.Revision) (part store.Listing, next string, err error) {
+func (s *measured) ListPart(ctx context.Context, prefix, from string, most int, at store.Revision) (store.Part, error) {
 	begun := time.Now()
-	part, next, err = s.Store.ListPart(ctx, prefix, from, most, at)
+	part, err := s.Store.ListPart(ctx, prefix, from, most, at)
 	s.over("list", begun, err)
-	return part, next, err
+	return part, err
 }
 
 func (s *measured) Commit(ctx context.Context, txn store.Txn) (store.Revision, error) {

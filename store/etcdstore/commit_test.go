@@ -236,12 +236,11 @@ func TestListReadsManyPagesAtOneRevision(t *testing.T) {
 	}
 	var parts []store.KV
 	for from := ""; ; {
-		part, next, err := s.ListPart(ctx, "/l/", from, 0, rev)
-		if err != nil || part.Revision != rev || len(part.KVs) > listPage {
-			t.Fatalf("part from %q: %d keys at %d, %v", from, len(part.KVs), part.Revision, err)
+		part, err := s.ListPart(ctx, "/l/", from, 0, rev)
+		if parts = append(parts, part.KVs...); err != nil || part.Revision != rev || len(part.KVs) > listPage || part.Behind != n-len(parts) {
+			t.Fatalf("part from %q: %d keys at %d, %d behind them, %v", from, len(part.KVs), part.Revision, part.Behind, err)
 		}
-		parts = append(parts, part.KVs...)
-		if from = next; from == "" {
+		if from = part.Next; from == "" {
 			break
 		}
 	}

@@ -64,20 +64,20 @@ func (s *Store) listOnce(ctx context.Context, prefix string, at store.Revision) 
 }
 
 // ListPart is one of the requests that List makes.
-func (s *Store) ListPart(ctx context.Context, prefix, from string, most int, at store.Revision) (part store.Listing, next string, err error) {
+func (s *Store) ListPart(ctx context.Context, prefix, from string, most int, at store.Revision) (store.Part, error) {
 	resp, err := s.page(ctx, prefix, from, most, at)
 	if err != nil {
-		return store.Listing{}, "", fmt.Errorf("list %s: %w", prefix, err)
+		return store.Part{}, fmt.Errorf("list %s: %w", prefix, err)
 	}
-	if part.Revision = at; at == 0 {
+	part := store.Part{Listing: store.Listing{KVs: make([]store.KV, len(resp.Kvs)), Revision: at}, Behind: int(resp.Count) - len(resp.Kvs)}
+	if at == 0 {
 		part.Revision = store.Revision(resp.Header.Revision)
 	}
-	part.KVs = make([]store.KV, len(resp.Kvs))
 	for i, kv := range resp.Kvs {
 		part.KVs[i] = kvOf(kv)
 	}
-	next, _ = behind(resp)
-	return part, next, nil
+	part.Next, _ = behind(resp)
+	return part, nil
 }
 
 // page asks for the keys below a prefix from one on: as many as fit an answer, and no more than most if that is not 0.

@@ -74,27 +74,28 @@ const listPart = 1_000
 
 // List reads a prefix.
 func (s *Store) List(ctx context.Context, prefix string, at store.Revision) (store.Listing, error) {
-	listing, _, err := s.list(ctx, prefix, "", math.MaxInt, at)
-	return listing, err
+	part, err := s.list(ctx, prefix, "", math.MaxInt, at)
+	return part.Listing, err
 }
 
 // ListPart reads some of a prefix.
-func (s *Store) ListPart(ctx context.Context, prefix, from string, most int, at store.Revision) (part store.Listing, next string, err error) {
+func (s *Store) ListPart(ctx context.Context, prefix, from string, most int, at store.Revision) (store.Part, error) {
 	if most == 0 {
 		most = listPart
 	}
 	return s.list(ctx, prefix, from, min(most, listPart), at)
 }
 
-func (s *Store) list(ctx context.Context, prefix, from string, most int, at store.Revision) (listing store.Listing, next string, err error) {
+func (s *Store) list(ctx context.Context, prefix, from string, most int, at store.Revision) (store.Part, error) {
 	if err := s.enter(ctx); err != nil {
-		return store.Listing{}, "", fmt.Errorf("list %s: %w", prefix, err)
+		return store.Part{}, fmt.Errorf("list %s: %w", prefix, err)
 	}
 	defer s.db.mu.Unlock()
-	if listing, next, err = s.db.history.list(prefix, from, most, at); err != nil {
-		return store.Listing{}, "", fmt.Errorf("list %s: %w", prefix, err)
+	part, err := s.db.history.list(prefix, from, most, at)
+	if err != nil {
+		return store.Part{}, fmt.Errorf("list %s: %w", prefix, err)
 	}
-	return listing, next, nil
+	return part, nil
 }
 
 // Commit does a transaction.

@@ -40,37 +40,44 @@ func (h *history) get(key string) (store.KV, bool) {
 	return vs[len(vs)-1].kv, true
 }
 
-// list is what a prefix held at a revision: the first keys that do not sort before from, no more than most, and where to go on; "" if those are all.
-func (h *history) list(prefix, from string, most int, at store.Revision) (listing store.Listing, next string, err error) {
+// list is what a prefix held at a revision: the first keys that do not sort before from, no more than most.
+func (h *history) list(prefix, from string, most int, at store.Revision) (store.Part, error) {
 	switch {
 	case at == 0:
 		at = h.revision
 	case at > h.revision:
-		return store.Listing{}, "", fmt.Errorf("revision %d is in the future, the newest is %d", at, h.revision)
+		return store.Part{}, fmt.Errorf("revision %d is in the future, the newest is %d", at, h.revision)
 	case at < h.compacted:
-		return store.Listing{}, "", fmt.Errorf("revision %d: %w up to %d", at, store.ErrCompacted, h.compacted)
+		return store.Part{}, fmt.Errorf("revision %d: %w up to %d", at, store.ErrCompacted, h.compacted)
 	}
-	listing.Revision = at
+	part := store.Part{Listing: store.Listing{Revision: at}}
 	first, _ := slices.BinarySearch(h.keys, max(prefix, from))
 	for _, key := range h.keys[first:] {
 		if !strings.HasPrefix(key, prefix) {
 			break
 		}
-		vs := h.versions[key]
-		for i := len(vs) - 1; i >= 0; i-- {
-			if vs[i].kv.Modified <= at {
-				switch {
-				case vs[i].deleted:
-				case len(listing.KVs) == most:
-					return listing, key, nil
-				default:
-					listing.KVs = append(listing.KVs, copied(vs[i].kv))
-				}
-				break
+		kv, there := h.at(key, at)
+		switch {
+		case !there:
+		case len(part.KVs) < most:
+			part.KVs = append(part.KVs, copied(kv))
+		default:
+			if part.Behind++; part.Behind == 1 {
+				part.Next = key
 			}
 		}
 	}
-	return listing, "", nil
+	return part, nil
+}
+
+// at is a key at a revision, or false.
+func (h *history) at(key string, at store.Revision) (store.KV, bool) {
+	for _, v := range slices.Backward(h.versions[key]) {
+		if v.kv.Modified <= at {
+			return v.kv, !v.deleted
+		}
+	}
+	return store.KV{}, false
 }
 
 // apply makes the writes the next revision, if they change anything, and returns what they changed.

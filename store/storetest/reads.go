@@ -144,21 +144,22 @@ func testListParts(b *bench) {
 		prefix, from string
 		most         int
 		want, next   string
+		behind       int
 	}{
-		{"b/", "", 0, "b/1 b/10 b/2 b/3", ""},
-		{"b/", "", 2, "b/1 b/10", "b/2"},
-		{"b/", "b/10", 2, "b/10 b/2", "b/3"},
-		{"b/", "b/2", 2, "b/2 b/3", ""}, // those are all: there is no empty part behind them
-		{"b/", "b/11", 9, "b/2 b/3", ""},
-		{"b/", "a", 1, "b/1", "b/10"},
-		{"b/", "c", 1, "", ""},
-		{"d", "", 1, "", ""},
+		{"b/", "", 0, "b/1 b/10 b/2 b/3", "", 0},
+		{"b/", "", 2, "b/1 b/10", "b/2", 2},
+		{"b/", "b/10", 2, "b/10 b/2", "b/3", 1},
+		{"b/", "b/2", 2, "b/2 b/3", "", 0}, // those are all: there is no empty part behind them
+		{"b/", "b/11", 9, "b/2 b/3", "", 0},
+		{"b/", "a", 1, "b/1", "b/10", 3},
+		{"b/", "c", 1, "", "", 0},
+		{"d", "", 1, "", "", 0},
 	} {
 		from := test.from
 		if from != "" {
 			from = b.key(from)
 		}
-		part, next, err := b.ListPart(b.ctx, b.key(test.prefix), from, test.most, 0)
+		part, err := b.ListPart(b.ctx, b.key(test.prefix), from, test.most, 0)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -170,10 +171,10 @@ func testListParts(b *bench) {
 			}
 			names = append(names, name)
 		}
-		if got := strings.Join(names, " "); got != test.want || part.Revision < last {
-			b.Errorf("%d of %q from %q at %d: %q, want %q", test.most, test.prefix, test.from, part.Revision, got, test.want)
+		if got := strings.Join(names, " "); got != test.want || part.Behind != test.behind || part.Revision < last {
+			b.Errorf("%d of %q from %q at %d: %q, and %d behind them, want %q and %d", test.most, test.prefix, test.from, part.Revision, got, part.Behind, test.want, test.behind)
 		}
-		if (next == "") != (test.next == "") || next > b.key(test.next) || next != "" && next <= part.KVs[len(part.KVs)-1].Key {
+		if next := part.Next; (next == "") != (test.next == "") || next > b.key(test.next) || next != "" && next <= part.KVs[len(part.KVs)-1].Key {
 			b.Errorf("%d of %q from %q: goes on at %q, the next key is %q", test.most, test.prefix, test.from, next, test.next)
 		}
 	}
@@ -185,9 +186,9 @@ func testListPartsChange(b *bench) {
 		b.put(name, "before")
 	}
 	var kvs []store.KV
-	part, next, err := b.ListPart(b.ctx, b.prefix, "", 2, 0)
+	part, err := b.ListPart(b.ctx, b.prefix, "", 2, 0)
 	at := part.Revision
-	for ; err == nil && next != ""; part, next, err = b.ListPart(b.ctx, b.prefix, next, 2, at) {
+	for ; err == nil && part.Next != ""; part, err = b.ListPart(b.ctx, b.prefix, part.Next, 2, at) {
 		if part.Revision != at {
 			b.Errorf("a part at %d says revision %d", at, part.Revision)
 		}
@@ -201,7 +202,7 @@ func testListPartsChange(b *bench) {
 	if err := b.Compact(b.ctx, b.put("f", "")); err != nil {
 		b.Fatal(err)
 	}
-	if _, _, err := b.ListPart(b.ctx, b.prefix, b.key("c"), 2, at); !errors.Is(err, store.ErrCompacted) {
+	if _, err := b.ListPart(b.ctx, b.prefix, b.key("c"), 2, at); !errors.Is(err, store.ErrCompacted) {
 		b.Errorf("a part of a revision that was compacted: %v", err)
 	}
 }
@@ -273,7 +274,7 @@ func testEndedContext(b *bench) {
 	calls := map[string]func() error{
 		"Get":      func() error { _, err := b.Get(ended, b.key("a")); return err },
 		"List":     func() error { _, err := b.List(ended, b.prefix, 0); return err },
-		"ListPart": func() error { _, _, err := b.ListPart(ended, b.prefix, "", 0, 0); return err },
+		"ListPart": func() error { _, err := b.ListPart(ended, b.prefix, "", 0, 0); return err },
 		"Grant":    func() error { _, err := b.Grant(ended, minuteTTL); return err },
 		"Renew":    func() error { _, err := b.Renew(ended, lease.ID); return err },
 		"Revoke":   func() error { return b.Revoke(ended, lease.ID) },

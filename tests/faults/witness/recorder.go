@@ -92,10 +92,10 @@ func (r *recorder) List(ctx context.Context, prefix string, at store.Revision) (
 }
 
 // ListPart shows it as List does.
-func (r *recorder) ListPart(ctx context.Context, prefix, from string, most int, at store.Revision) (part store.Listing, next string, err error) {
-	part, next, err = r.Store.ListPart(ctx, prefix, from, most, at)
-	r.learnAll(prefix, part)
-	return part, next, err
+func (r *recorder) ListPart(ctx context.Context, prefix, from string, most int, at store.Revision) (store.Part, error) {
+	part, err := r.Store.ListPart(ctx, prefix, from, most, at)
+	r.learnAll(prefix, part.Listing)
+	return part, err
 }
 
 func (r *recorder) learnAll(prefix string, l store.Listing) {
