@@ -68,43 +68,16 @@ func (c *Events) Run(ctx context.Context, s *Session) error {
 	return err
 }
 
-// journal reads the entries since a time. Their keys begin with their times, so that only the days or hours in question
-// are read; one hour more, for clocks that are ahead of ours.
-func (s *Session) journal(ctx context.Context, since time.Time) ([]store.KV, store.Revision, error) {
-	var entries []store.KV
-	var at store.Revision
-	for _, prefix := range journalPrefixes(s.keys(), since, s.env.Now().Add(time.Hour)) {
-		l, err := s.list(ctx, prefix, at)
-		if err != nil {
-			return nil, 0, err
-		}
-		at = l.Revision
-		entries = append(entries, l.KVs...)
-	}
-	from := s.keys().EventsFrom(since)
-	for i, kv := range entries {
-		if kv.Key >= from {
-			return entries[i:], at, nil
-		}
-	}
-	return nil, at, nil
-}
-
-// journalPrefixes are the prefixes of keys under which the entries between two times lie: one for each hour, or for
-// each day if that would be many.
-func journalPrefixes(keys store.Keys, from, to time.Time) []string {
-	step, layout := time.Hour, "20060102T15"
-	if to.Sub(from) > 8*time.Hour {
-		step, layout = 24*time.Hour, "20060102T"
-	}
-	if to.Sub(from) > 60*24*time.Hour {
-		return []string{keys.Of(store.KindEvents)}
-	}
-	var prefixes []string
-	for t := from.UTC().Truncate(step); !t.After(to); t = t.Add(step) {
-		prefixes = append(prefixes, keys.Of(store.KindEvents)+t.Format(layout))
-	}
-	return prefixes
+// journal reads the entries since a time, and says at which revision.
+func (s *Session) journal(ctx context.Context, since time.Time) (entries []store.KV, at store.Revision, err error) {
+	err = anew(0, func() error {
+		entries = nil
+		return s.parts(ctx, s.keys().Of(store.KindEvents), s.keys().EventsFrom(since), 0, 0, func(part store.Part) bool {
+			entries, at = append(entries, part.KVs...), part.Revision
+			return true
+		})
+	})
+	return entries, at, err
 }
 
 func (c *Events) concerns(e store.JournalEntry) bool {

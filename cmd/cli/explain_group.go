@@ -122,7 +122,8 @@ func courseEnd(c foresee.Course, known, drains bool) string {
 // decisions are the last entries of the journal about a group, and some more.
 func (s *Session) decisions(ctx context.Context, name string) ([]store.JournalEntry, error) {
 	of := func(e store.JournalEntry) bool { return e.Group == name }
-	return s.entriesOf(ctx, of, func(found []store.JournalEntry) bool { return len(found) >= mostDecisions })
+	found, _, err := s.entriesOf(ctx, name, of, func(found []store.JournalEntry) bool { return len(found) >= mostDecisions })
+	return found, err
 }
 
 func lastOf(entries []store.JournalEntry) []store.JournalEntry {

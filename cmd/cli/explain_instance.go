@@ -24,6 +24,8 @@ type instanceStory struct {
 	Journal  []storyLine    `json:"journal"`
 	// Claims are refusals of those who gave its name and did not prove it.
 	Claims []storyLine `json:"claims,omitempty"`
+	// Stopped says how far back the journal was read, where that is not as far as it began.
+	Stopped string `json:"stopped,omitempty"`
 	// Decision is the one that counts, and what would have kept it from happening.
 	Decision *storyLine `json:"decision,omitempty"`
 	// Otherwise says what would have been without that.
@@ -52,7 +54,7 @@ func (s *Session) explainInstance(ctx context.Context, id string) (bool, error) 
 	if err != nil {
 		return false, err
 	}
-	life, claims, err := s.lifeOf(ctx, id, v.Record.Created)
+	life, err := s.lifeOf(ctx, id, v.Record.Created)
 	if err != nil {
 		return false, err
 	}
@@ -63,8 +65,8 @@ func (s *Session) explainInstance(ctx context.Context, id string) (bool, error) 
 	if now, there := sc.content.Instances[id]; there { // it may have moved on since
 		v = now
 	}
-	st := tellInstance(sc, v.Record, life)
-	st.Claims = storyLines(claims)
+	st := tellInstance(sc, v.Record, life.entries)
+	st.read(life, sc.now)
 	return true, s.showInstanceStory(st)
 }
 
@@ -101,6 +103,11 @@ func tellInstance(sc *scene, i store.Instance, life []store.JournalEntry) instan
 		st.Next = commands[0]
 	}
 	return st
+}
+
+// read takes over what was read beside its story.
+func (st *instanceStory) read(l life, now time.Time) {
+	st.Claims, st.Stopped = storyLines(l.claims), l.stopped(st.Instance, now)
 }
 
 // ofWholeGroup says that held work is that of all instances.
@@ -157,27 +164,27 @@ func agentLines(sc *scene, id string) []string {
 
 // explainGone tells from the journal alone of an instance, or a group, that is gone.
 func (s *Session) explainGone(ctx context.Context, id string) (bool, error) {
-	life, claims, err := s.lifeOf(ctx, id, time.Time{})
+	life, err := s.lifeOf(ctx, id, time.Time{})
 	if err != nil {
 		return false, err
 	}
 	group, own := "", false
 	var slot *int
-	for _, e := range life {
+	for _, e := range life.entries {
 		if e.Instance == id {
 			own = true
 			group, slot = e.Group, e.Slot
 		}
 	}
-	if !own && len(claims) == 0 {
+	if !own && len(life.claims) == 0 {
 		return s.explainGoneGroup(ctx, id)
 	}
 	sc, err := s.scene(ctx, group)
 	if err != nil {
 		return false, err
 	}
-	st := tellGone(sc, id, slot, life)
-	st.Claims = storyLines(claims)
+	st := tellGone(sc, id, slot, life.entries)
+	st.read(life, sc.now)
 	return true, s.showInstanceStory(st)
 }
 

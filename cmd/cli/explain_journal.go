@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -31,24 +33,29 @@ func storyLines(entries []store.JournalEntry) []storyLine {
 	return lines
 }
 
-// lookBack is how far back the journal is read, until enough is found: it may hold a hundred thousand entries.
+// lookBack is how far back the journal is read, until enough is found: it may hold a hundred thousand entries, and older ones if the shard keeps
+// them for longer than usual.
 var lookBack = []time.Duration{2 * time.Hour, 24 * time.Hour, farBack}
 
-// entriesOf reads the entries of the journal that concern something, in the order in which they were written, further and further
-// back until there are enough.
-func (s *Session) entriesOf(ctx context.Context, concerns func(store.JournalEntry) bool, enough func([]store.JournalEntry) bool) ([]store.JournalEntry, error) {
-	var found []store.JournalEntry
+// entriesOf reads the entries of the journal that concern a name, in the order in which they were written, further and further back until there are
+// enough. It also says how far back that was. Nothing is read twice, and only entries with the name in them are kept and decoded.
+func (s *Session) entriesOf(ctx context.Context, name string, concerns func(store.JournalEntry) bool, enough func([]store.JournalEntry) bool) (found []store.JournalEntry, since time.Time, err error) {
+	var kvs []store.KV
+	until := "" // where the piece begins that was read before
 	for _, back := range lookBack {
-		kvs, _, err := s.journal(ctx, s.env.Now().Add(-back))
+		since = s.env.Now().Add(-back)
+		piece, err := s.mentions(ctx, name, s.keys().EventsFrom(since), until)
 		if err != nil {
-			return nil, err
+			return nil, since, err
 		}
-		found = found[:0]
+		until = s.keys().EventsFrom(since)
+		kvs = append(kvs, piece...)
 		slices.SortStableFunc(kvs, func(a, b store.KV) int { return cmp.Compare(a.Modified, b.Modified) })
+		found = found[:0]
 		for _, kv := range kvs {
 			e, err := store.Decode[store.JournalEntry](kv)
 			if err != nil {
-				return nil, err
+				return nil, since, err
 			}
 			if concerns(e.Record) {
 				found = append(found, e.Record)
@@ -58,23 +65,71 @@ func (s *Session) entriesOf(ctx context.Context, concerns func(store.JournalEntr
 			break
 		}
 	}
-	return found, nil
+	return found, since, nil
 }
 
-// lifeOf reads what the journal has about an instance: its own entries, and those of others that name it. Apart from them are those in which somebody
-// only gave its name: whoever did that is to have no part in its story.
-func (s *Session) lifeOf(ctx context.Context, id string, made time.Time) (life, claims []store.JournalEntry, err error) {
+// mentions are the entries of the journal that have a name in them, from one key until before another; "" is the journal's end. Names are
+// written in JSON as they are.
+func (s *Session) mentions(ctx context.Context, name, from, until string) (kvs []store.KV, err error) {
+	err = anew(0, func() error {
+		kvs = nil
+		return s.parts(ctx, s.keys().Of(store.KindEvents), from, 0, 0, func(part store.Part) bool {
+			for _, kv := range part.KVs {
+				if until != "" && kv.Key >= until {
+					return false
+				}
+				if bytes.Contains(kv.Value, []byte(name)) {
+					kvs = append(kvs, kv)
+				}
+			}
+			return true
+		})
+	})
+	return kvs, err
+}
+
+// life is what the journal has about an instance.
+type life struct {
+	entries []store.JournalEntry // its own, and those of others that name it
+	claims  []store.JournalEntry // in which somebody only gave its name: whoever did that is to have no part in its story
+	since   time.Time            // how far back was read
+	older   bool                 // its beginning was not found, and there are entries that were not read
+}
+
+// lifeOf reads what the journal has about an instance that was made at a time, if that is known.
+func (s *Session) lifeOf(ctx context.Context, id string, made time.Time) (l life, err error) {
 	concerns := func(e store.JournalEntry) bool {
 		return e.Instance == id || names(e.What, id) || names(e.Why, id)
 	}
-	found, err := s.entriesOf(ctx, concerns, func(found []store.JournalEntry) bool {
+	whole := false
+	found, since, err := s.entriesOf(ctx, id, concerns, func(found []store.JournalEntry) bool {
 		found, _ = apart(found)
 		born := slices.ContainsFunc(found, func(e store.JournalEntry) bool { return e.Instance != id || e.To == store.Pending })
-		return born && slices.ContainsFunc(found, func(e store.JournalEntry) bool { return e.Instance == id }) ||
+		whole = born && slices.ContainsFunc(found, func(e store.JournalEntry) bool { return e.Instance == id }) ||
 			!made.IsZero() && len(found) > 0 && !found[0].At.After(made.Add(time.Minute))
+		return whole
 	})
-	life, claims = apart(found)
-	return life, claims, err
+	if err != nil {
+		return l, err
+	}
+	l.since = since
+	if l.entries, l.claims = apart(found); whole || len(l.entries) == 0 {
+		return l, nil
+	}
+	err = s.parts(ctx, s.keys().Of(store.KindEvents), "", 1, 0, func(part store.Part) bool {
+		l.older = len(part.KVs) > 0 && part.KVs[0].Key < s.keys().EventsFrom(since)
+		return false
+	})
+	return l, err
+}
+
+// stopped says how far back an instance's life was read, if there are older entries in which more of it may be.
+func (l life) stopped(id string, now time.Time) string {
+	if !l.older {
+		return ""
+	}
+	return fmt.Sprintf("Its beginning is not in the journal since %s, and no more of it was read; older entries: leasehold events -i %s --since %dh",
+		clock(l.since, now), id, int(4*now.Sub(l.since).Hours()))
 }
 
 // apart takes those entries apart in which somebody only gave the instance's name.

@@ -43,6 +43,9 @@ func (s *Session) showInstanceStory(st instanceStory) error {
 	for _, line := range st.Now {
 		writeWrapped(&b, scr, "  ", line)
 	}
+	if st.Stopped != "" {
+		writeWrapped(&b, scr, "", st.Stopped)
+	}
 	writeStory(&b, scr, st.Journal, st.Instance, now, s.wide())
 	writeClaims(&b, scr, st, now, s.wide())
 	if st.Decision != nil && st.Otherwise != "" {

@@ -66,7 +66,7 @@ type ending struct {
 
 // ends are the entries of the journal about an instance that failed, the oldest first, and whether there is any about it at all.
 func (s *Session) ends(ctx context.Context, id string) (found []ending, known bool, err error) {
-	entries, _, err := s.journal(ctx, s.env.Now().Add(-farBack))
+	entries, err := s.mentions(ctx, id, s.keys().EventsFrom(s.env.Now().Add(-farBack)), "")
 	if err != nil {
 		return nil, false, err
 	}

@@ -162,3 +162,53 @@ func TestAListEndsAtItsLimit(t *testing.T) {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 }
+
+// The journal is read further and further back only until the beginning of an instance is found, nothing of it twice; and it is said where that ended before.
+func TestExplainReadsNoMoreOfTheJournalThanItNeeds(t *testing.T) {
+	w, p := large(t, 0)
+	events := w.keys.Of(store.KindEvents)
+	lives := func(id string, made time.Duration) {
+		i := instanceOf(webGroup(3), 0, id, store.Running)
+		i.Created = noon.Add(-made)
+		w.put(store.KindInstances, id, i)
+		w.journal(made, store.JournalEntry{Rule: "REC-3", Group: "web", Instance: id, What: "requested", To: store.Pending})
+		w.journal(made-time.Minute, store.JournalEntry{Rule: "DET-5", Group: "web", Instance: id, What: "running", To: store.Running})
+		w.journal(30*time.Minute, store.JournalEntry{Rule: "DET-6", Group: "web", Instance: id, What: "suspect", Verdict: store.Suspect})
+	}
+	lives("web-0-young", time.Hour)
+	lives("web-0-older", 20*time.Hour)
+	lives("web-0-week", 6*24*time.Hour)
+	lives("web-0-old", 9*24*time.Hour)
+	for h := range 10 * 24 {
+		w.journal(time.Duration(h)*time.Hour, store.JournalEntry{Rule: "REC-3", Group: "web", Instance: "web-0-young-not", What: "something"})
+	}
+	hours := func(n int) int { return n/2 + 10 } // in parts of two entries, with those of the four above and what is read behind a piece
+	for _, test := range []struct {
+		id      string
+		entries int // that are shown
+		most    int // parts of the journal
+		stopped bool
+	}{
+		{"web-0-young", 3, hours(2), false},
+		{"web-0-older", 3, hours(24), false},
+		{"web-0-week", 3, hours(7 * 24), false},
+		{"web-0-old", 1, hours(7 * 24), true},
+	} {
+		clear(p.parts)
+		code, out, stderr := w.run("explain", test.id)
+		told := 0
+		for _, line := range strings.Split(out, "\n") {
+			if strings.Contains(line, "\t"+test.id+"\t") {
+				told++
+			}
+		}
+		const stopped = "Its beginning is not in the journal since 02-22 12:00:00, and no more of it was read; older entries: leasehold events -i web-0-old --since 672h\n"
+		if code != Done || told != test.entries || p.parts[events] > test.most || strings.Contains(out, stopped) != test.stopped || strings.Contains(out, "Its beginning") != test.stopped {
+			t.Errorf("%s: exit %d, %d entries, %d parts of the journal, want %d in %d at most: %s%s", test.id, code, told, p.parts[events], test.entries, test.most, out, stderr)
+		}
+	}
+	clear(p.parts)
+	if code, out, stderr := w.run("explain", "web-0-old", "-o", "json"); code != Done || !strings.Contains(out, `"stopped": "Its beginning`) {
+		t.Errorf("exit %d: %s%s", code, out, stderr)
+	}
+}
