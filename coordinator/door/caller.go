@@ -37,6 +37,7 @@ type caller struct {
 	// The handshake's, which is one goroutine.
 	shaking bool
 	turn    bool // it computes
+	begun   bool // it has had a turn
 }
 
 // Close forgets the caller, too.
@@ -71,13 +72,27 @@ func (c *caller) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// compute waits for a turn.
+// compute waits for a turn. Who has waited so long for his first that the handshake will hardly end in time is turned away, before anything is computed in
+// vain: when thousands come at once, those who are let in are to get through.
 func (c *caller) compute() bool {
 	if c.turn {
 		return true
 	}
-	c.turn = c.door.turns.take(c.place, c.left)
-	return c.turn
+	asked := time.Now()
+	if !c.door.turns.take(c.place, c.begun, c.left) {
+		return false
+	}
+	if !c.begun && time.Since(asked) > c.door.bounds.Handshake/2 {
+		c.door.turns.give()
+		c.door.giveUpOn(c)
+		return false
+	}
+	c.turn = true
+	if !c.begun {
+		c.begun = true
+		c.door.answers(c)
+	}
+	return true
 }
 
 // rest gives the turn back.

@@ -21,8 +21,10 @@
 //
 // # Invariants
 //
-//   - Over a bound, the oldest one goes that has had a second; if all are younger, the new one. So whoever leaves connections
-//     open loses them, and not those who come after.
+//   - Over a bound, the oldest one goes that has had a second, or a second since it was first answered; if all are younger, the new one. So whoever
+//     leaves connections open loses them, and not those who come after.
+//   - A handshake that has had a turn goes before those that have not, and one that has waited for its first for half its time is given up: when more come
+//     than there is time for, those who are answered get through, and the others come again.
 //   - A handshake that computes has a turn, and there are fewer turns than processors: however many connect at once, agents that are
 //     there already are answered. Whoever is waited for keeps no turn. Turns go round the addresses that wait: a newcomer waits for one
 //     stranger of each other address, not for all of them.

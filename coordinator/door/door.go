@@ -79,6 +79,7 @@ const (
 	whyNamed          = "too many connections with one certificate's name"
 	whyAll            = "too many connections"
 	whySlow           = "handshake not finished in time"
+	whyCrowd          = "too many handshakes at once"
 	whyStays          = "without a certificate one can join, and that takes no longer"
 	whyDescriptors    = "no descriptor is left"
 )
@@ -183,6 +184,30 @@ func (d *Door) finish(c *caller, name string) (gone *caller, why string) {
 	c.state, c.name = named, name
 	c.inEach = of.PushBack(c)
 	return gone, ""
+}
+
+// answers takes note that a caller is about to be answered for the first time: he has another second until he goes for others.
+func (d *Door) answers(c *caller) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if c.state == unfinished {
+		c.since = time.Now()
+		d.unfinished.MoveToBack(c.inAll)
+		d.places[c.place].unfinished.MoveToBack(c.inEach)
+	}
+}
+
+// giveUpOn turns a caller away for whose handshake there was no time.
+func (d *Door) giveUpOn(c *caller) {
+	d.mu.Lock()
+	was := c.state
+	if was == unfinished {
+		d.drop(c, whyCrowd)
+	}
+	d.mu.Unlock()
+	if was == unfinished {
+		d.turnAway(c)
+	}
 }
 
 // late ends a caller whose time is over.

@@ -85,7 +85,36 @@ func (spoken) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, err
 	return raw, who{strings.TrimSpace(line)}, nil
 }
 
+// laborious is a handshake of two lines, the second of which is the name; each takes a while to be dealt with.
+type laborious struct {
+	credentials.TransportCredentials
+}
+
+const labour = 10 * time.Millisecond
+
+func (laborious) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	lines := bufio.NewReaderSize(raw, 16)
+	var name string
+	for range 2 {
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			return nil, nil, err
+		}
+		<-time.After(labour)
+		name = strings.TrimSpace(line)
+		if _, err := fmt.Fprintln(raw, "go on"); err != nil {
+			return nil, nil, err
+		}
+	}
+	return raw, who{name}, nil
+}
+
 func onStreet(t *testing.T, b door.Bounds, test func(*street)) {
+	t.Helper()
+	onStreetWith(t, b, spoken{}, test)
+}
+
+func onStreetWith(t *testing.T, b door.Bounds, inner credentials.TransportCredentials, test func(*street)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		s := &street{t: t, incoming: make(chan incoming), ended: make(chan struct{}), served: map[string]context.Context{}}
@@ -98,7 +127,7 @@ func onStreet(t *testing.T, b door.Bounds, test func(*street)) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		creds := s.door.Credentials(spoken{}, func(info credentials.AuthInfo) string { return info.(who).name })
+		creds := s.door.Credentials(inner, func(info credentials.AuthInfo) string { return info.(who).name })
 		s.listener = s.door.Listener(s)
 		var server sync.WaitGroup
 		server.Go(func() {
@@ -420,5 +449,56 @@ func TestAThousandAgentsOfOneAddressGetIn(t *testing.T) {
 			a.Close()
 		}
 		synctest.Wait()
+	})
+}
+
+// When far more come at once than there is time for, nothing is computed in vain: whoever had a turn gets through, and all others are turned away after half the
+// time that they have, and come again.
+//
+// proves SEC-5, SAFE-11
+func TestOfACrowdThoseGetThroughWhoHadATurn(t *testing.T) {
+	onStreetWith(t, door.DefaultBounds(20_000), laborious{}, func(s *street) {
+		const crowd = 2000 // for whom one processor takes 40 s
+		var all sync.WaitGroup
+		var through, away int
+		var mu sync.Mutex
+		begun := time.Now()
+		for i := range crowd {
+			ours, theirs := net.Pipe()
+			s.incoming <- incoming{conn: from{theirs, at(fmt.Sprintf("10.0.%d.%d:1", i/250, i%250))}}
+			all.Go(func() {
+				defer ours.Close()
+				answers := bufio.NewReader(ours)
+				for n, says := range []string{"hello", fmt.Sprintf("web-%d", i)} {
+					_, err := fmt.Fprintln(ours, says)
+					if err == nil {
+						_, err = answers.ReadString('\n')
+					}
+					mu.Lock()
+					switch {
+					case err != nil && n > 0:
+						t.Errorf("one who had a turn is turned away after %s", time.Since(begun))
+					case err != nil && time.Since(begun) > 3*time.Second:
+						t.Errorf("one who had no turn is turned away after %s", time.Since(begun))
+					case err != nil:
+						away++
+					case n > 0:
+						through++
+					}
+					mu.Unlock()
+					if err != nil {
+						return
+					}
+				}
+			})
+		}
+		all.Wait()
+		synctest.Wait()
+		if least := int(2500*time.Millisecond/(2*labour)) * door.DefaultBounds(20_000).Turns; through < least || through+away != crowd {
+			t.Errorf("%d got through and %d were turned away, want at least %d and all others", through, away, least)
+		}
+		if got := s.whys(); strings.Count(got, "too many handshakes at once") != away {
+			t.Errorf("told:\n%s", got[:min(len(got), 500)])
+		}
 	})
 }

@@ -6,11 +6,18 @@ import (
 )
 
 // turns are had by handshakes that compute. Whoever waits for one waits behind others of his address alone: the addresses take theirs one after the
-// other, so that strangers, however many connections they open, take no more than one address's share of the processors each.
+// other, so that strangers, however many connections they open, take no more than one address's share of the processors each. Handshakes that have had a
+// turn go before those that have not: what was computed for them is not to be in vain.
 type turns struct {
-	mu     sync.Mutex
-	free   int
-	queues map[string]*waiters
+	mu    sync.Mutex
+	free  int
+	begun queue // of handshakes that have had a turn
+	fresh queue
+}
+
+// queue is of addresses that wait.
+type queue struct {
+	places map[string]*waiters
 	ring   list.List // of *waiters, the next one in front
 }
 
@@ -21,24 +28,24 @@ type waiters struct {
 	at    *list.Element
 }
 
-func newTurns(n int) *turns { return &turns{free: n, queues: map[string]*waiters{}} }
+func newTurns(n int) *turns {
+	return &turns{free: n, begun: queue{places: map[string]*waiters{}}, fresh: queue{places: map[string]*waiters{}}}
+}
 
-// take waits for a turn until the caller has left.
-func (t *turns) take(place string, left <-chan struct{}) bool {
+// take waits for a turn until the caller has left. Begun says that he has had one.
+func (t *turns) take(place string, begun bool, left <-chan struct{}) bool {
 	t.mu.Lock()
 	if t.free > 0 {
 		t.free--
 		t.mu.Unlock()
 		return true
 	}
-	q := t.queues[place]
-	if q == nil {
-		q = &waiters{place: place}
-		q.at = t.ring.PushBack(q)
-		t.queues[place] = q
+	q := &t.fresh
+	if begun {
+		q = &t.begun
 	}
 	mine := make(chan struct{})
-	at := q.first.PushBack(mine)
+	w, at := q.add(place, mine)
 	t.mu.Unlock()
 	select {
 	case <-mine:
@@ -51,7 +58,7 @@ func (t *turns) take(place string, left <-chan struct{}) bool {
 	case <-mine: // it came as the caller left
 		t.pass()
 	default:
-		t.drop(q, at)
+		q.drop(w, at)
 	}
 	return false
 }
@@ -65,22 +72,39 @@ func (t *turns) give() {
 
 // pass hands a turn to the first of the next address. The caller has the lock.
 func (t *turns) pass() {
-	front := t.ring.Front()
-	if front == nil {
+	if !t.begun.pass() && !t.fresh.pass() {
 		t.free++
-		return
 	}
-	q, _ := front.Value.(*waiters) // nothing else is in it
-	next := q.first.Front()
-	mine, _ := next.Value.(chan struct{})
-	close(mine)
-	t.ring.MoveToBack(front)
-	t.drop(q, next)
 }
 
-func (t *turns) drop(q *waiters, at *list.Element) {
-	if q.first.Remove(at); q.first.Len() == 0 {
-		t.ring.Remove(q.at)
-		delete(t.queues, q.place)
+func (q *queue) add(place string, mine chan struct{}) (*waiters, *list.Element) {
+	w := q.places[place]
+	if w == nil {
+		w = &waiters{place: place}
+		w.at = q.ring.PushBack(w)
+		q.places[place] = w
+	}
+	return w, w.first.PushBack(mine)
+}
+
+// pass says whether anybody waits for the turn, and has it now.
+func (q *queue) pass() bool {
+	front := q.ring.Front()
+	if front == nil {
+		return false
+	}
+	w, _ := front.Value.(*waiters) // nothing else is in it
+	next := w.first.Front()
+	mine, _ := next.Value.(chan struct{})
+	close(mine)
+	q.ring.MoveToBack(front)
+	q.drop(w, next)
+	return true
+}
+
+func (q *queue) drop(w *waiters, at *list.Element) {
+	if w.first.Remove(at); w.first.Len() == 0 {
+		q.ring.Remove(w.at)
+		delete(q.places, w.place)
 	}
 }
