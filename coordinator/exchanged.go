@@ -94,11 +94,11 @@ func (r *Replica) exchanged(ctx context.Context, what string) {
 // coordinator is, what leaders write may not.
 func (r *Replica) orphaned(ctx context.Context) (why string, err error) {
 	for _, kind := range []string{store.KindInstances, store.KindStatus} {
-		l, err := r.deps.Store.List(ctx, r.keys.Of(kind), 0)
+		first, err := r.deps.Store.ListPart(ctx, r.keys.Of(kind), "", 1, 0)
 		if err != nil {
 			return "", err
 		}
-		if n := len(l.KVs); n > 0 {
+		if n := len(first.KVs) + first.Behind; n > 0 {
 			return fmt.Sprintf("the shard's record was missing, and there are %d keys below %s: their machines have the tag of another ID; "+
 				"put the old record back, with the ID in their tags, before the release: else all of them are taken for gone", n, kind), nil
 		}

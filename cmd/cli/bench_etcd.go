@@ -216,21 +216,13 @@ func (b *benchedEtcd) start(ctx context.Context) (err error) {
 	return err
 }
 
-// counter is a store that can count keys without reading them.
-type counter interface {
-	Count(ctx context.Context, prefix string) (int, error)
-}
-
 // refuseUsed refuses an etcd with any key at all: whose it is matters little to those who would feel the bench.
 func (s *Session) refuseUsed(ctx context.Context, b *benchedEtcd) error {
 	limited, cancel := context.WithTimeout(ctx, s.requestLimit())
 	defer cancel()
 	count := func(prefix string) (int, error) {
-		if c, can := b.store.(counter); can {
-			return c.Count(limited, prefix)
-		}
-		l, err := b.store.List(limited, prefix, 0)
-		return len(l.KVs), err
+		first, err := b.store.ListPart(limited, prefix, "", 1, 0)
+		return len(first.KVs) + first.Behind, err
 	}
 	all, err := count("")
 	ours := 0

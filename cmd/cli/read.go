@@ -253,28 +253,16 @@ func (s *Session) shards(ctx context.Context, all bool) ([]string, error) {
 	}
 }
 
-// firstKeys is a store that finds a key without reading those behind it.
-type firstKeys interface {
-	FirstKey(ctx context.Context, prefix, from string) (string, error)
-}
-
 // firstKey is the first key below a prefix that does not sort before from.
 func (s *Session) firstKey(ctx context.Context, prefix, from string) (key string, err error) {
-	err = s.ask(ctx, "list "+prefix, s.reading(prefix), func(ctx context.Context, st store.Store) error {
-		if finder, can := st.(firstKeys); can {
-			key, err = finder.FirstKey(ctx, prefix, from)
-			return err
+	err = s.parts(ctx, prefix, from, 1, 0, func(part store.Part) bool {
+		if len(part.KVs) > 0 {
+			key = part.KVs[0].Key
 		}
-		l, err := st.List(ctx, prefix, 0)
-		if err != nil {
-			return err
-		}
-		at := slices.IndexFunc(l.KVs, func(kv store.KV) bool { return kv.Key >= from })
-		if at < 0 {
-			return store.ErrNotFound
-		}
-		key = l.KVs[at].Key
-		return nil
+		return false
 	})
+	if err == nil && key == "" {
+		err = store.ErrNotFound
+	}
 	return key, err
 }

@@ -102,30 +102,6 @@ func behind(resp *clientv3.GetResponse) (from string, more bool) {
 	return string(resp.Kvs[len(resp.Kvs)-1].Key) + "\x00", true
 }
 
-// Count is how many keys are below a prefix, without reading them.
-func (s *Store) Count(ctx context.Context, prefix string) (int, error) {
-	from, end := rangeOf(prefix)
-	resp, err := s.data.Get(ctx, from, clientv3.WithRange(end), clientv3.WithCountOnly())
-	if err != nil {
-		return 0, fmt.Errorf("count keys below %q: %w", prefix, readError(ctx, err))
-	}
-	return int(resp.Count), nil
-}
-
-// FirstKey is the first key below a prefix that does not sort before from, without its value; store.ErrNotFound if there is none.
-func (s *Store) FirstKey(ctx context.Context, prefix, from string) (string, error) {
-	begin, end := rangeOf(prefix)
-	resp, err := s.data.Get(ctx, max(begin, from), clientv3.WithRange(end), clientv3.WithLimit(1), clientv3.WithKeysOnly())
-	switch {
-	case err != nil:
-		return "", fmt.Errorf("look for the first key below %q: %w", prefix, readError(ctx, err))
-	case len(resp.Kvs) == 0:
-		return "", fmt.Errorf("look for the first key below %q: %w", prefix, store.ErrNotFound)
-	default:
-		return string(resp.Kvs[0].Key), nil
-	}
-}
-
 // rangeOf is what etcd calls the keys below a prefix. The empty prefix is every key.
 func rangeOf(prefix string) (from, end string) {
 	if prefix == "" {

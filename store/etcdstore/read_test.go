@@ -1,25 +1,20 @@
 package etcdstore
 
-import (
-	"errors"
-	"testing"
+import "testing"
 
-	"github.com/leasehold/leasehold/store"
-)
-
-func TestFirstKey(t *testing.T) {
-	server := startEtcd(t, t.TempDir(), "127.0.0.1:0")
-	s := openStore(t, Config{Endpoints: []string{server.Endpoint()}})
-	for _, key := range []string{"/a", "/p/b", "/p/c/1", "/p/c/2", "/p/d", "/q"} {
+// The empty prefix is every key, of everybody.
+func TestPartsOfAllKeys(t *testing.T) {
+	s := openStore(t, Config{Endpoints: []string{startEtcd(t, t.TempDir(), "127.0.0.1:0").Endpoint()}})
+	for _, key := range []string{"/a", "/p/b", "0"} {
 		put(t.Context(), t, s, key, "v")
 	}
-	for from, want := range map[string]string{"": "/p/b", "/p/": "/p/b", "/p/b\x00": "/p/c/1", "/p/c/1": "/p/c/1", "/p/c0": "/p/d", "/p/e": "", "/q": "", "/z": ""} {
-		got, err := s.FirstKey(t.Context(), "/p/", from)
-		if got != want || errors.Is(err, store.ErrNotFound) != (want == "") {
-			t.Errorf("from %q: %q, %v: want %q", from, got, err, want)
+	for from, want := range map[string]struct {
+		key    string
+		behind int
+	}{"": {"/a", 2}, "/p/": {"/p/b", 1}, "/p/b\x00": {"0", 0}} {
+		part, err := s.ListPart(t.Context(), "", from, 1, 0)
+		if err != nil || len(part.KVs) != 1 || part.KVs[0].Key != want.key || part.Behind != want.behind || (part.Next == "") != (want.behind == 0) {
+			t.Errorf("from %q: %+v, %v: want %+v", from, part, err, want)
 		}
-	}
-	if got, err := s.FirstKey(t.Context(), "", ""); got != "/a" {
-		t.Errorf("of all: %q, %v", got, err)
 	}
 }
