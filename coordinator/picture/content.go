@@ -137,6 +137,7 @@ func (c *Content) put(keys store.Keys, kv store.KV) bool {
 		}
 		err = decode(kv, func(v store.Versioned[store.Slot]) {
 			v.Record.Group, v.Record.Number = group, n // the key is the truth
+			share(&c.texts, &v.Record.Template)
 			if c.Slots[group] == nil {
 				c.Slots[group] = map[int]store.Versioned[store.Slot]{}
 			}
@@ -146,12 +147,19 @@ func (c *Content) put(keys store.Keys, kv store.KV) bool {
 		var v store.Versioned[store.Instance]
 		if v, err = c.specs.Decode(kv); err == nil {
 			v.Record.ID = name
+			c.shareInstance(&v.Record)
 			c.takeInstance(v)
 		}
 	case store.KindAlive:
-		err = decode(kv, func(v store.Versioned[store.Alive]) { c.Alive[name] = v })
+		err = decode(kv, func(v store.Versioned[store.Alive]) {
+			c.shareAlive(name, &v.Record)
+			c.Alive[name] = v
+		})
 	case store.KindReports:
-		err = decode(kv, func(v store.Versioned[store.Report]) { c.Reports[name] = v })
+		err = decode(kv, func(v store.Versioned[store.Report]) {
+			c.shareReport(name, &v.Record)
+			c.Reports[name] = v
+		})
 	case store.KindRequests:
 		err = decode(kv, func(v store.Versioned[store.Request]) {
 			v.Record.ID = name

@@ -34,6 +34,7 @@ type Content struct {
 	Unreadable map[string]string                           // key → why
 
 	specs store.InstanceSpecs
+	texts texts
 }
 
 // Change is one change of one key.
