@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,7 +43,7 @@ func (s *session) read(ctx context.Context) (found, error) {
 func (s *session) put(ctx context.Context, f found, lease store.Lease, state store.StreamState, goodbye store.Goodbye, why string) error {
 	rec := store.Alive{
 		Schema: store.Schema, Instance: s.instance, Replica: s.g.cfg.Replica, Lease: lease.ID.String(), BootID: s.bootID, Epoch: s.epoch,
-		State: state, Goodbye: goodbye, Why: why, Since: time.Now().UTC(), Agent: s.hello.GetAgentVersion(), Protocol: cmp.Or(s.spoken, s.hello.GetProtocol()),
+		State: state, Goodbye: goodbye, Why: why, Since: time.Now().UTC(), Agent: s.agent, Protocol: s.speaks,
 	}
 	s.asked = true
 	rev, err := s.g.together.commit(ctx, store.Txn{
@@ -283,7 +282,7 @@ func (s *session) setState(ctx context.Context, state store.StreamState, goodbye
 func (s *session) overdueAfter() time.Duration { return s.interval + s.interval/2 }
 
 func (s *session) becomeOverdue() {
-	if s.ctx.Err() != nil {
+	if s.ctx.Err() != nil || s.closing() != nil {
 		return
 	}
 	if !s.g.states.tryTake() {
@@ -331,7 +330,7 @@ func (s *session) restore(ctx context.Context, seen store.Revision) {
 		return // a report has done it
 	}
 	// Its time counts from when its last renewal was sent, not from the answer, which may have come seconds later.
-	if s.ctx.Err() != nil || !time.Now().Before(s.lease.Ends()) || s.state == store.StreamLeft || s.state == store.StreamMoved {
+	if s.ctx.Err() != nil || s.closing() != nil || !time.Now().Before(s.lease.Ends()) || s.state == store.StreamLeft || s.state == store.StreamMoved {
 		return // whoever said goodbye has gone, though the stream may still be there
 	}
 	err := s.regrant(ctx)

@@ -185,14 +185,16 @@ func discardUnknown(m protoreflect.Message) {
 func TestTheBusiestAgentIsNotHeldUp(t *testing.T) {
 	// 32 checks of 2s that come to a verdict after two results each: 8 reports a second, and one a second that is due; as large as can be.
 	const rate, size = 8 + 1, protocol.MostOutput + 33*(protocol.MostName+600)
-	p, now := newPace(), time.Now()
+	now := time.Now()
+	var p, burst pace
+	p.begin()
+	burst.begin()
 	for i := range 600 * rate {
 		wait, err := p.take(now.Add(time.Duration(i)*time.Second/rate), size)
 		if wait > 0 || err != nil {
 			t.Fatalf("report %d waits %s: %v", i, wait, err)
 		}
 	}
-	burst := newPace()
 	for i := range 64 { // after a pause: everything at once, twice
 		if wait, err := burst.take(now, size); wait > 0 || err != nil {
 			t.Fatalf("report %d of a burst waits %s: %v", i, wait, err)

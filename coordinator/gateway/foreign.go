@@ -34,7 +34,7 @@ func foreign(theirs protocol.Versions) Refusal {
 // machine: so as long as it goes on coming, alive says that it is refused, on a lease that outlasts the longest pause between two of its hellos.
 func (s *session) leaveAlone(ctx context.Context) *protocol.Refused {
 	f := foreign(versionsOf(s.hello))
-	f.Address, f.Claimed, f.Proved = s.peer, s.instance, s.proof.peer != nil
+	f.Address, f.Claimed, f.Proved = s.from(), s.instance, s.proof.peer != nil
 	s.g.refusals.Add(f)
 	if refusal := s.register(ctx, func(ctx context.Context, found found) error { return s.noteForeign(ctx, found, f) }); refusal != nil {
 		return refusal

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/leasehold/leasehold/agent/identity"
 	"github.com/leasehold/leasehold/agent/protocol"
@@ -51,6 +53,7 @@ const (
 	strayTTL       = 7 * 24 * time.Hour // an agent that was told to stop says nothing more, and its machine is still not an orphan
 	conflictEvery  = 10 * time.Minute   // how often a second boot that goes on trying is told in the journal
 	callTimeout    = 5 * time.Second    // one exchange with the store
+	partingTime    = 2 * time.Second    // for agents to be told that this replica stops
 	restoresAtOnce = 64
 	statesAtOnce   = 64          // of streams that are late, late no more, or lost: what is to be written when something happens to all of them
 	stateAgain     = time.Second // and up to twice that, until a late one is looked at again
@@ -76,7 +79,10 @@ type Gateway struct {
 	refused  map[string]time.Time // boot conflicts in the journal already
 
 	notes    notes
-	together together // the states of streams
+	voices   voices
+	limits   limits    // of the renewals for reports
+	waits    sync.Pool // see patient
+	together together  // the states of streams
 	conduct  *conduct
 	refusals *Refusals
 	restores chan struct{}
@@ -111,8 +117,9 @@ func New(cfg Config, deps Deps) (*Gateway, error) {
 		restores: make(chan struct{}, restoresAtOnce), states: make(turn, statesAtOnce), opening: newAdmission(),
 		refusals: NewRefusals(deps.Logger, deps.Journal), guesses: newGuesses(), conduct: newConduct(),
 	}
-	g.notes.g, g.together.g = g, g
+	g.notes.g, g.together.g, g.voices.g = g, g, g
 	g.life, g.end = context.WithCancel(context.Background())
+	g.limits.life = g.life
 	return g, nil
 }
 
@@ -152,6 +159,12 @@ func (g *Gateway) Drain(ctx context.Context) {
 	g.mu.Lock()
 	g.end() // under the lock, so that nothing is begun after the wait
 	g.mu.Unlock()
+	unread := time.AfterFunc(partingTime, func() {
+		for _, s := range g.all() {
+			s.cancel(errReplicaStops)
+		}
+	})
+	defer unread.Stop()
 	g.work.Wait()
 }
 
@@ -190,11 +203,15 @@ func (g *Gateway) all() []*session {
 
 // Session is an agent's stream.
 func (g *Gateway) Session(stream grpc.BidiStreamingServer[protocol.AgentMessage, protocol.GatewayMessage]) error {
-	hello, err := firstHello(stream)
+	end := endOf(stream.Context())
+	if end == nil {
+		return status.Error(codes.Internal, "this server was made without the gateway's options")
+	}
+	hello, err := firstHello(stream, end)
 	if err != nil {
 		return g.noHello(stream.Context(), err)
 	}
-	s := newSession(g, stream, hello)
+	s := newSession(g, stream, end, hello)
 	if refusal := s.prove(); refusal != nil {
 		g.deps.Meter.StreamRefused(refusal.GetReason().String())
 		g.answerLate(s.ctx)
@@ -221,26 +238,32 @@ func (g *Gateway) Session(stream grpc.BidiStreamingServer[protocol.AgentMessage,
 	defer g.forget(s)
 	g.deps.Picture.View(func(c *picture.Content) { g.check(c, s) }) // what changed before we were listed among the sessions
 	g.deps.Meter.StreamOpened()
-	g.deps.Logger.Info("agent registered", "instance", s.instance, "epoch", s.epoch, "boot", s.bootID, "from", s.peer)
+	g.deps.Logger.Info("agent registered", "instance", s.instance, "epoch", s.epoch, "boot", s.bootID, "from", s.from())
 	return s.serve()
 }
 
 // admit makes s the session of its instance and ends the one before: the one that wrote alive earlier.
 func (g *Gateway) admit(s *session) bool {
+	older, ok := g.enter(s)
+	if older != nil {
+		older.close(errSuperseded)
+	}
+	return ok
+}
+
+// enter is admit, but for the end of the older of two, which it returns.
+func (g *Gateway) enter(s *session) (older *session, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closing {
-		return false
+		return nil, false
 	}
-	if old := g.sessions[s.instance]; old != nil {
-		if old.openedAt() > s.openedAt() {
-			s.close(errSuperseded)
-			return true
-		}
-		old.close(errSuperseded)
+	older = g.sessions[s.instance]
+	if older != nil && older.openedAt() > s.openedAt() {
+		return s, true
 	}
 	g.sessions[s.instance] = s
-	return true
+	return older, true
 }
 
 func (g *Gateway) forget(s *session) {

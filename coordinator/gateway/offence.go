@@ -15,12 +15,20 @@ import (
 
 // pace is how fast an agent may speak. Messages count, and so do their bytes.
 type pace struct {
-	messages, bytes *rate.Limiter
+	messages, bytes rate.Limiter
 	pressed         time.Time // since when there was always more than that; zero: there is not
 }
 
-func newPace() pace {
-	return pace{messages: rate.NewLimiter(reportRate, reportBurst), bytes: rate.NewLimiter(byteRate, byteBurst)}
+func (p *pace) begin() {
+	bound(&p.messages, reportRate, reportBurst)
+	bound(&p.bytes, byteRate, byteBurst)
+}
+
+// bound makes a limiter of one that is zero and lies where it is needed: rate.NewLimiter makes each by itself.
+func bound(l *rate.Limiter, each rate.Limit, burst int) {
+	long := time.Time{} // ago: all that may come at once may come now
+	l.SetLimitAt(long, each)
+	l.SetBurstAt(long, burst)
 }
 
 // take takes note of a message and returns how long to wait before the next is read. It is an offence if that goes on for long.
@@ -115,7 +123,7 @@ func (g *Gateway) cutOff(s *session, bad offence, detail error) time.Duration {
 
 func (g *Gateway) tellCutOff(s *session, bad offence, detail error, cool time.Duration) {
 	g.refusals.Add(Refusal{
-		Rule: "SEC-5", What: "agent cut off", Why: bad.Error(), Address: s.peer, Claimed: s.instance, Proved: s.proof.peer != nil,
+		Rule: "SEC-5", What: "agent cut off", Why: bad.Error(), Address: s.from(), Claimed: s.instance, Proved: s.proof.peer != nil,
 		Detail: fmt.Sprintf("%s; refused for %s", detail, cool.Round(time.Second)),
 	})
 }
@@ -150,7 +158,7 @@ func (g *Gateway) noHello(ctx context.Context, err error) error {
 		err = status.Error(codes.InvalidArgument, bad.Error())
 	case status.Code(err) == codes.InvalidArgument:
 		bad = "a stream does not begin with a hello"
-	case status.Code(err) == codes.DeadlineExceeded && status.Convert(err).Message() == errNoHello:
+	case status.Code(err) == codes.DeadlineExceeded && status.Convert(err).Message() == errNoHello.Error():
 		bad = "no hello came in time"
 	default:
 		return err // the caller has gone

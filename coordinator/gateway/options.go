@@ -38,5 +38,6 @@ func ServerOptions() []grpc.ServerOption {
 		grpc.WriteBufferSize(buffer),
 		grpc.ConnectionTimeout(helloTime),
 		grpc.ForceServerCodecV2(newFrames()),
+		grpc.InTapHandle(endable),
 	}
 }

@@ -20,15 +20,14 @@ const (
 	trustAgain = 30 * time.Second // an agent that reports another trust than it was told is told again so often
 )
 
-// proof is how a session shows who is at its other end: the newest certificate of the agent that is known here. All but the channels is for
-// whoever talks.
+// proof is how a session shows who is at its other end: the newest certificate of the agent that is known here. All of it is for whoever
+// talks.
 type proof struct {
 	peer  *Peer // nil: the streams are not secured
 	chain []*x509.Certificate
-	timer *time.Timer   // runs out with the certificate
-	trust chan struct{} // holds the news that whom to believe has changed
-	pace  *rate.Limiter // of renewals
-	hasty int           // renewals in a row that came too soon
+	timer *time.Timer  // runs out with the certificate
+	pace  rate.Limiter // of renewals
+	hasty int          // renewals in a row that came too soon
 
 	told   string // digest of the trust that the agent was told of last
 	toldAt time.Time
@@ -36,9 +35,7 @@ type proof struct {
 	agreed string // the digest on which both sides agreed, until ours may have changed
 }
 
-func newProof() proof {
-	return proof{trust: make(chan struct{}, 1), pace: rate.NewLimiter(renewRate, renewBurst)}
-}
+func (p *proof) begin() { bound(&p.pace, renewRate, renewBurst) }
 
 // agentIdentity is whom the certificate of an instance's agent names.
 func (g *Gateway) agentIdentity(instance string) identity.Identity {
@@ -52,7 +49,7 @@ func (s *session) prove() *protocol.Refused {
 	}
 	want := s.g.agentIdentity(s.instance)
 	refuse := func(why, detail string) *protocol.Refused {
-		s.g.refusals.Add(Refusal{Rule: "SEC-1", What: "stream refused", Why: why, Address: s.peer, Claimed: s.instance, Detail: detail})
+		s.g.refusals.Add(Refusal{Rule: "SEC-1", What: "stream refused", Why: why, Address: s.from(), Claimed: s.instance, Detail: detail})
 		return &protocol.Refused{Reason: protocol.Refused_CERTIFICATE, Message: "the stream needs the certificate of " + want.String()}
 	}
 	p := s.proof.peer
@@ -79,8 +76,8 @@ func (p *proof) watch(s *session) (stop func()) {
 	if len(p.chain) == 0 {
 		return func() {}
 	}
-	p.timer = time.NewTimer(time.Until(p.chain[0].NotAfter))
-	s.trustNews()
+	p.timer = time.AfterFunc(time.Until(p.chain[0].NotAfter), func() { s.speakOf(ofCertificate) })
+	s.speakOf(ofTrust)
 	return func() { p.timer.Stop() }
 }
 
@@ -98,14 +95,6 @@ func (p *proof) take() (time.Duration, error) {
 	return wait, nil
 }
 
-// ends is when the newest certificate has ended.
-func (p *proof) ends() <-chan time.Time {
-	if p.timer == nil {
-		return nil
-	}
-	return p.timer.C
-}
-
 // certificateEnded ends the session, unless another certificate was given at that moment.
 func (s *session) certificateEnded() error {
 	if !time.Now().Before(s.proof.chain[0].NotAfter) {
@@ -121,7 +110,7 @@ func (s *session) renewCertificate(r *protocol.RenewCertificate) error {
 		return nil
 	}
 	if _, err := identity.ReadRequest(r.GetRequest()); err != nil {
-		s.g.refusals.Add(Refusal{Rule: "SEC-1", What: "renewal refused", Why: "the request is none, or its key is not ECDSA P-256", Address: s.peer, Claimed: s.instance, Proved: true, Detail: err.Error()})
+		s.g.refusals.Add(Refusal{Rule: "SEC-1", What: "renewal refused", Why: "the request is none, or its key is not ECDSA P-256", Address: s.from(), Claimed: s.instance, Proved: true, Detail: err.Error()})
 		_ = s.stream.Send(refusedMessage(protocol.Refused_MALFORMED, "this is no request for a certificate that can be granted", 0))
 		return err
 	}
@@ -191,14 +180,6 @@ func (s *session) trustChanged() error {
 	return nil
 }
 
-// trustNews says that whom to believe may have changed.
-func (s *session) trustNews() {
-	select {
-	case s.proof.trust <- struct{}{}:
-	default:
-	}
-}
-
 // followTrust tells all sessions of every change of whom to believe, until ctx ends.
 func (g *Gateway) followTrust(ctx context.Context) {
 	if g.deps.Authority == nil {
@@ -207,7 +188,7 @@ func (g *Gateway) followTrust(ctx context.Context) {
 	for {
 		changed := g.deps.Authority.Changed()
 		for _, s := range g.all() {
-			s.trustNews()
+			s.speakOf(ofTrust)
 		}
 		select {
 		case <-ctx.Done():

@@ -32,8 +32,9 @@ const whyEvery = 10 * time.Second
 // report takes a report: it renews the lease, is acknowledged once that is renewed, and then persisted if it says something new. Writing can be slow
 // where renewing is not, as it goes through etcd's log: so no acknowledgement waits for it. An error ends the stream.
 func (s *session) report(r *protocol.Report) error {
-	lease, late, err := s.accept(s.limit.begin(s.ctx, min(callTimeout, s.ttl/3)))
-	s.limit.end()
+	limit := s.g.limits.begin(s.ctx, min(callTimeout, s.ttl/3))
+	lease, late, err := s.accept(limit.ctx)
+	s.g.limits.end(limit)
 	switch {
 	case errors.Is(err, errRetired), errors.Is(err, errSuperseded):
 		s.close(err)
@@ -218,8 +219,8 @@ func news(old, now store.Report) bool {
 func (s *session) record(rec *store.Report, r *protocol.Report) {
 	checks, windows := rec.Checks[:0], rec.Host.Windows[:0]
 	*rec = store.Report{
-		Schema: store.Schema, Instance: s.instance, Replica: s.g.cfg.Replica, Received: time.Now().UTC(), Agent: s.hello.GetAgentVersion(),
-		BootID: s.bootID, Epoch: s.epoch, Sequence: r.GetSequence(), Sent: moment(r.GetSent()), Started: moment(s.hello.GetAgentStarted()),
+		Schema: store.Schema, Instance: s.instance, Replica: s.g.cfg.Replica, Received: time.Now().UTC(), Agent: s.agent,
+		BootID: s.bootID, Epoch: s.epoch, Sequence: r.GetSequence(), Sent: moment(r.GetSent()), Started: s.started,
 		Uptime: store.Duration(r.GetMachineUptime().AsDuration()), Healthy: r.GetHealthy(), Why: clip(r.GetWhy(), mostText),
 		Config: clip(r.GetConfigHash(), mostName), Restarted: clip(r.GetRestarted(), mostName), Drained: clip(r.GetDrained(), mostName),
 		Trust: clip(r.GetTrust(), mostName),

@@ -201,7 +201,7 @@ func helloBytes(b *testing.B, id string) []byte {
 func (g *bench) talk(b *testing.B, id string) *wire {
 	b.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	w := &wire{ctx: ctx, in: make(chan []byte, 1), said: make(chan struct{}, 100), encoder: newFrames()}
+	w := &wire{ctx: withEnd(ctx), in: make(chan []byte, 1), said: make(chan struct{}, 100), encoder: newFrames()}
 	var session sync.WaitGroup
 	session.Go(func() { _ = g.Session(w) })
 	b.Cleanup(func() {

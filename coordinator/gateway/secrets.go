@@ -97,6 +97,6 @@ func (s *session) secretsChanged(name string) {
 	has := slices.ContainsFunc(w.now.GetSecrets(), func(secret *protocol.Secret) bool { return name == "" || secret.GetName() == name })
 	w.mu.Unlock()
 	if has {
-		w.poke()
+		s.speakOf(ofWanted)
 	}
 }

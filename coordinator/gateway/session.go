@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,40 +28,41 @@ var (
 	errReplicaStops = errors.New("this replica stops")
 	errCertificate  = errors.New("the certificate has ended and was not renewed")
 	errDistrusted   = errors.New("the certificate's authority is no longer believed")
+	errNoHello      = errors.New("no hello came")
 )
-
-const errNoHello = "no hello came"
 
 type agentStream = grpc.BidiStreamingServer[protocol.AgentMessage, protocol.GatewayMessage]
 
 // session is one stream of one agent.
 type session struct {
 	g        *Gateway
-	stream   agentStream
-	ctx      context.Context // ends with the stream, or when the gateway closes the session
-	cancel   context.CancelCauseFunc
+	stream   patient
+	ctx      context.Context         // ends with the stream, which the gateway can have end
+	cancel   context.CancelCauseFunc // has it end
 	instance string
 	bootID   string
 	epoch    uint64
-	hello    *protocol.Hello
-	peer     string
-	spoken   uint32 // the version of the protocol that both sides know; 0: there is none
+	hello    *protocol.Hello // until the agent is served: a hundred thousand of them are not kept
+	agent    string          // its version
+	started  time.Time       // when the agent began
+	spoken   uint32          // the version of the protocol that both sides know; 0: there is none
+	speaks   uint32          // that version, or the agent's own where there is none
 
-	outbox chan *protocol.GatewayMessage // what others than the stream's goroutine want said
+	unsaid unsaid // what others than the stream's goroutine want said
 	wanted wanted
 	proof  proof
 	pace   pace
 
-	// talk is held by whoever deals with a message of the agent, or says something to it: the one that listens and the one that serves.
-	talk     turn
-	hushed   bool              // nothing is dealt with any more
+	// talk is held by whoever deals with a message of the agent, or says something to it: the stream's goroutine, and a voice. Until the agent
+	// is welcome the stream's goroutine has it.
+	talk     sync.Mutex
+	hushed   bool              // nothing is said any more but by the stream's goroutine
 	goodbye  *protocol.Goodbye // what the agent has said of its leaving
 	sequence uint64            // of the last report
 
 	// turn is held over each exchange with the store, so that what a session writes is written in order. Whoever waits for
 	// it waits no longer than for the store itself.
 	turn       turn
-	limit      limit          // of the renewal for a report
 	asked      bool           // whether a write of alive was ever sent
 	opened     store.Revision // when alive was first written
 	wrote      store.Revision // when alive was last written
@@ -86,49 +88,47 @@ type session struct {
 	}
 }
 
-func newSession(g *Gateway, stream agentStream, hello *protocol.Hello) *session {
+func newSession(g *Gateway, stream agentStream, end context.CancelCauseFunc, hello *protocol.Hello) *session {
 	s := &session{
-		g: g, stream: &patient{agentStream: stream}, instance: hello.GetInstance(), bootID: hello.GetBootId(), epoch: hello.GetEpoch(), hello: hello,
-		outbox: make(chan *protocol.GatewayMessage, 16), wanted: newWanted(), proof: newProof(), turn: make(turn, 1), talk: make(turn, 1),
-		pace: newPace(),
+		g: g, stream: patient{agentStream: stream, waits: &g.waits}, ctx: stream.Context(), cancel: end,
+		instance: hello.GetInstance(), bootID: hello.GetBootId(), epoch: hello.GetEpoch(), hello: hello,
+		agent: hello.GetAgentVersion(), started: moment(hello.GetAgentStarted()), turn: make(turn, 1),
 	}
-	s.ctx, s.cancel = context.WithCancelCause(stream.Context())
-	s.proof.peer, s.peer = peerOf(stream.Context())
+	s.talk.Lock()
+	s.pace.begin()
+	s.proof.begin()
+	s.proof.peer, _ = peerOf(s.ctx)
 	if version, ok := protocol.Spoken().Common(versionsOf(hello)); ok {
 		s.spoken = version
 	}
+	s.speaks = cmp.Or(s.spoken, hello.GetProtocol())
 	return s
 }
 
+// from is where the agent calls from.
+func (s *session) from() string {
+	_, address := peerOf(s.ctx)
+	return address
+}
+
 // firstHello waits for the hello that every stream opens with, for a short time.
-func firstHello(stream agentStream) (*protocol.Hello, error) {
-	type first struct {
-		msg letter
-		err error
+func firstHello(stream agentStream, end context.CancelCauseFunc) (*protocol.Hello, error) {
+	late := time.AfterFunc(callTimeout, func() { end(errNoHello) })
+	msg, err := receive(stream)
+	if !late.Stop() {
+		return nil, status.Error(codes.DeadlineExceeded, errNoHello.Error())
 	}
-	got := make(chan first, 1)
-	go func() { // ends with the stream at the latest
-		msg, err := receive(stream)
-		got <- first{msg, err}
-	}()
-	timeout := time.NewTimer(callTimeout)
-	defer timeout.Stop()
-	select {
-	case <-timeout.C:
-		return nil, status.Error(codes.DeadlineExceeded, errNoHello)
-	case f := <-got:
-		if f.err != nil {
-			return nil, f.err
-		}
-		h := f.msg.GetHello()
-		if h == nil {
-			return nil, status.Error(codes.InvalidArgument, "a stream begins with a hello")
-		}
-		if why := malformed(h); why != "" {
-			return nil, status.Error(codes.InvalidArgument, why)
-		}
-		return h, nil
+	if err != nil {
+		return nil, err
 	}
+	h := msg.GetHello()
+	if h == nil {
+		return nil, status.Error(codes.InvalidArgument, "a stream begins with a hello")
+	}
+	if why := malformed(h); why != "" {
+		return nil, status.Error(codes.InvalidArgument, why)
+	}
+	return h, nil
 }
 
 func malformed(h *protocol.Hello) string {
@@ -175,35 +175,21 @@ func (s *session) serve() error {
 		s.ended(err, nil)
 		return nil
 	}
+	s.hello = nil
 	stopProof := s.proof.watch(s)
 	defer stopProof()
-	heard := make(chan ending, 1)
-	go func() { heard <- s.listen() }() // ends with the stream, which ends when this method returns
-	for {
-		var err error
-		select {
-		case <-s.ctx.Done():
-			if s.stream.Context().Err() != nil && errors.Is(context.Cause(s.ctx), context.Cause(s.stream.Context())) {
-				return s.over(<-heard) // which says more, and comes at once
-			}
-			s.hush()
-			return s.closed(s.goodbye)
-		case end := <-heard:
-			return s.over(end)
-		case msg := <-s.outbox:
-			err = s.say(func() error { return s.stream.Send(msg) })
-		case <-s.wanted.changed:
-			err = s.say(s.sendWanted)
-		case <-s.proof.ends():
-			err = s.say(s.certificateEnded)
-		case <-s.proof.trust:
-			err = s.say(s.trustChanged)
-		}
-		if err != nil {
-			s.hush()
-			return s.over(ending{err: err})
-		}
+	s.talk.Unlock()
+	s.utter() // what was to be said before the agent was welcome
+	end := s.listen()
+	s.hush()
+	if why := s.closing(); why != nil {
+		return s.closed(why, s.goodbye)
 	}
+	if end.theirs {
+		return s.failed(end.err, s.goodbye)
+	}
+	s.ended(end.err, s.goodbye)
+	return nil
 }
 
 // ending is why a stream is over.
@@ -213,34 +199,17 @@ type ending struct {
 	theirs bool
 }
 
-func (s *session) over(end ending) error {
-	if end.theirs {
-		return s.failed(end.err, s.goodbye)
-	}
-	s.ended(end.err, s.goodbye)
-	return nil
-}
-
-// say has something said while nothing that the agent said is being dealt with.
-func (s *session) say(do func() error) error {
-	if err := s.talk.take(s.ctx); err != nil {
-		return nil // that it ends is noticed by itself
-	}
-	defer s.talk.give()
-	return do()
-}
-
-// hush waits until nothing that the agent said is being dealt with, and has nothing be dealt with any more.
+// hush waits until nothing is being said, and has nothing be said by others any more.
 func (s *session) hush() {
-	s.talk <- struct{}{}
+	s.talk.Lock()
+	defer s.talk.Unlock()
 	s.hushed = true
-	s.talk.give()
 }
 
-// listen deals with what the agent says until that ends, and says why.
+// listen deals with what the agent says until that ends, or the gateway ends it, and says why.
 func (s *session) listen() ending {
 	for {
-		msg, err := receive(s.stream)
+		msg, err := receive(&s.stream)
 		if err != nil {
 			return ending{err, true}
 		}
@@ -248,6 +217,7 @@ func (s *session) listen() ending {
 		if end.err != nil {
 			return end
 		}
+		s.utter()     // what somebody wanted said meanwhile
 		if wait > 0 { // what comes meanwhile waits with the agent
 			pause := time.NewTimer(wait)
 			select {
@@ -262,12 +232,10 @@ func (s *session) listen() ending {
 // hear deals with a message. It says how long to wait before anything else is read.
 func (s *session) hear(msg letter) (wait time.Duration, end ending) {
 	defer msg.release()
-	if err := s.talk.take(s.ctx); err != nil {
-		return 0, ending{err, true}
-	}
-	defer s.talk.give()
-	if s.hushed {
-		return 0, ending{context.Cause(s.ctx), true}
+	s.talk.Lock()
+	defer s.talk.Unlock()
+	if s.closing() != nil {
+		return 0, ending{} // what ends the session is said next
 	}
 	wait, flood := s.pace.take(time.Now(), msg.bytes)
 	if flood != nil {
@@ -296,39 +264,40 @@ func (s *session) hear(msg letter) (wait time.Duration, end ending) {
 	return wait, ending{err: err}
 }
 
-// closed ends a stream that the gateway itself has ended, or whose transport is gone.
-func (s *session) closed(goodbye *protocol.Goodbye) error {
-	switch cause := context.Cause(s.ctx); {
-	case errors.Is(cause, errSuperseded):
+// closed writes down that the gateway itself has ended the stream.
+func (s *session) closed(why error, goodbye *protocol.Goodbye) error {
+	switch {
+	case errors.Is(why, errSuperseded):
 		s.stopTimer()
 		s.g.deps.Meter.StreamClosed("superseded")
-		_ = s.stream.Send(refusedMessage(protocol.Refused_SUPERSEDED, errSuperseded.Error(), 0))
-	case errors.Is(cause, errRetired):
+	case errors.Is(why, errRetired):
 		s.stopTimer()
 		s.g.deps.Meter.StreamClosed("retired")
-		_ = s.stream.Send(refusedMessage(protocol.Refused_RETIRED, "instance "+s.instance+" is being deleted", 0))
-	case errors.Is(cause, errReplicaStops):
+	case errors.Is(why, errReplicaStops):
 		s.stopTimer()
 		s.g.deps.Meter.StreamClosed("stopping")
-		_ = s.stream.Send(refusedMessage(protocol.Refused_UNAVAILABLE, errReplicaStops.Error(), 0))
-	case errors.Is(cause, errCertificate), errors.Is(cause, errDistrusted):
-		s.g.refusals.Add(Refusal{Rule: "SEC-1", What: "stream ended", Why: cause.Error(), Address: s.peer, Claimed: s.instance, Proved: true})
-		_ = s.stream.Send(refusedMessage(protocol.Refused_CERTIFICATE, cause.Error(), 0))
-		s.ended(cause, goodbye)
+	case errors.Is(why, errCertificate), errors.Is(why, errDistrusted):
+		s.g.refusals.Add(Refusal{Rule: "SEC-1", What: "stream ended", Why: why.Error(), Address: s.from(), Claimed: s.instance, Proved: true})
+		s.ended(why, goodbye)
 	default:
-		s.ended(cause, goodbye)
+		s.ended(why, goodbye)
 	}
 	return nil
 }
 
-// close ends the session from outside. The key is left alone: whoever took over owns it.
-func (s *session) close(why error) { s.cancel(why) }
-
-// ask has something said to the agent, if its stream keeps up. What is dropped is repeated by the next change or not needed.
-func (s *session) ask(msg *protocol.GatewayMessage) {
-	select {
-	case s.outbox <- msg:
+// farewell is the last that an agent is told on a stream that the gateway ends; nil: nothing.
+func (s *session) farewell(why error) *protocol.GatewayMessage {
+	switch {
+	case errors.Is(why, errSuperseded):
+		return refusedMessage(protocol.Refused_SUPERSEDED, errSuperseded.Error(), 0)
+	case errors.Is(why, errRetired):
+		return refusedMessage(protocol.Refused_RETIRED, "instance "+s.instance+" is being deleted", 0)
+	case errors.Is(why, errReplicaStops):
+		return refusedMessage(protocol.Refused_UNAVAILABLE, errReplicaStops.Error(), 0)
+	case errors.Is(why, errCertificate), errors.Is(why, errDistrusted):
+		return refusedMessage(protocol.Refused_CERTIFICATE, why.Error(), 0)
 	default:
+		return nil
 	}
 }
 

@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"errors"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -20,22 +21,28 @@ var errUnread = errors.New("it does not read what it is told")
 // before: so that is what is done.
 type patient struct {
 	agentStream
-	over atomic.Bool
-	late *time.Timer // of the Send under way
+	waits *sync.Pool // of *wait, of all streams: few are waited with at the same time
+	over  atomic.Bool
+}
+
+// wait is for one Send after another.
+type wait struct {
+	with  atomic.Pointer[patient]
+	timer *time.Timer // runs out when it was waited for long enough
 }
 
 // Send says something, or fails. It is for whoever talks.
 func (p *patient) Send(msg *protocol.GatewayMessage) error {
-	if p.late == nil {
-		ctx := p.Context()
-		p.late = time.AfterFunc(unreadFor, func() {
-			p.over.Store(true)
-			cut(ctx, errUnread)
-		})
+	w, _ := p.waits.Get().(*wait)
+	if w == nil {
+		w = &wait{}
+		w.with.Store(p)
+		w.timer = time.AfterFunc(unreadFor, w.end)
 	} else {
-		p.late.Reset(unreadFor)
+		w.with.Store(p)
+		w.timer.Reset(unreadFor)
 	}
-	defer p.late.Stop()
+	defer w.done(p.waits)
 	if err := p.agentStream.Send(msg); err != nil {
 		if p.over.Load() {
 			return errUnread
@@ -43,6 +50,21 @@ func (p *patient) Send(msg *protocol.GatewayMessage) error {
 		return err
 	}
 	return nil
+}
+
+// end ends the waiting.
+func (w *wait) end() {
+	p := w.with.Load()
+	p.over.Store(true)
+	cut(p.Context(), errUnread)
+}
+
+// done says that it need not be waited any more.
+func (w *wait) done(waits *sync.Pool) {
+	if w.timer.Stop() { // else it ends the waiting at this moment
+		w.with.Store(nil)
+		waits.Put(w)
+	}
 }
 
 // cut closes an agent's connection.

@@ -33,7 +33,7 @@ func (g *Gateway) noteStray(ctx context.Context, s *session) {
 	full := !again && len(g.strays) >= mostStrays
 	g.mu.Unlock()
 	if full {
-		g.deps.Logger.Warn("stray agent not recorded: there are too many", "instance", s.instance, "from", s.peer)
+		g.deps.Logger.Warn("stray agent not recorded: there are too many", "instance", s.instance, "from", s.from())
 		return
 	}
 	if again {
@@ -49,7 +49,7 @@ func (g *Gateway) noteStray(ctx context.Context, s *session) {
 		g.deps.Logger.Warn("stray agent could not be recorded", "instance", s.instance, "error", err)
 		return
 	}
-	rec := store.Stray{Schema: store.Schema, Instance: s.instance, Replica: g.cfg.Replica, From: s.peer, At: time.Now().UTC()}
+	rec := store.Stray{Schema: store.Schema, Instance: s.instance, Replica: g.cfg.Replica, From: s.from(), At: time.Now().UTC()}
 	_, err = g.deps.Store.Commit(ctx, store.Txn{
 		Conditions: []store.Condition{store.Absent(g.cfg.Keys.Instance(s.instance))},
 		Writes:     []store.Write{store.PutLeased(g.cfg.Keys.Stray(s.instance), store.Encode(rec), l.ID)},
@@ -64,7 +64,7 @@ func (g *Gateway) noteStray(ctx context.Context, s *session) {
 	g.mu.Lock()
 	g.strays[s.instance] = stray{l.ID, time.Now()}
 	g.mu.Unlock()
-	g.deps.Logger.Warn("agent without a record", "instance", s.instance, "from", s.peer)
+	g.deps.Logger.Warn("agent without a record", "instance", s.instance, "from", s.from())
 }
 
 // noteConflict puts a second boot into the journal, once in a while for each (DET-18).
@@ -87,12 +87,12 @@ func (g *Gateway) noteConflict(ctx context.Context, s *session, open store.Alive
 	}
 	g.mu.Unlock()
 	if full {
-		g.deps.Logger.Debug("second boot refused, and not recorded: there are too many", "instance", s.instance, "boot", s.bootID, "from", s.peer)
+		g.deps.Logger.Debug("second boot refused, and not recorded: there are too many", "instance", s.instance, "boot", s.bootID, "from", s.from())
 		return
 	}
-	g.deps.Logger.Warn("second boot refused", "instance", s.instance, "boot", s.bootID, "open", open.BootID, "from", s.peer)
+	g.deps.Logger.Warn("second boot refused", "instance", s.instance, "boot", s.bootID, "open", open.BootID, "from", s.from())
 	g.deps.Journal(ctx, store.JournalEntry{
 		Rule: "DET-18", What: "second boot refused", Why: "another boot of this instance has an open stream", Instance: s.instance,
-		Evidence: []string{"boot " + s.bootID + " from " + s.peer, fmt.Sprintf("boot %s has epoch %d at %s", open.BootID, open.Epoch, open.Replica)},
+		Evidence: []string{"boot " + s.bootID + " from " + s.from(), fmt.Sprintf("boot %s has epoch %d at %s", open.BootID, open.Epoch, open.Replica)},
 	})
 }

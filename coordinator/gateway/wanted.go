@@ -12,15 +12,11 @@ import (
 
 // wanted is what an agent has to be told. Only the newest counts, so nothing of it waits in a queue or is dropped.
 type wanted struct {
-	changed chan struct{} // holds the news that was not told yet
-
 	mu     sync.Mutex
 	record store.Revision // of the instance's record that it was taken from
 	now    *protocol.Wanted
 	told   *protocol.Wanted // without the values of secrets
 }
-
-func newWanted() wanted { return wanted{changed: make(chan struct{}, 1)} }
 
 // want takes over what an instance's record wants of its agent. A record that is older than the one known says nothing: the
 // picture may be behind what the session has read.
@@ -31,19 +27,14 @@ func (s *session) want(i store.Versioned[store.Instance]) {
 	if i.Modified <= w.record {
 		return
 	}
-	w.record, w.now = i.Modified, wantedBy(i.Record)
-	if proto.Equal(w.now, w.told) {
+	w.record = i.Modified
+	now := wantedBy(i.Record)
+	if proto.Equal(now, w.told) {
+		w.now = w.told
 		return
 	}
-	w.poke()
-}
-
-// poke has whoever serves the stream look.
-func (w *wanted) poke() {
-	select {
-	case w.changed <- struct{}{}:
-	default:
-	}
+	w.now = now
+	s.speakOf(ofWanted)
 }
 
 // sendWanted tells the agent what is wanted, if that is not what it was told last. It is for whoever talks.
