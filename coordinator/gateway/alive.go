@@ -115,8 +115,9 @@ func (s *session) register(ctx context.Context, write func(ctx context.Context, 
 		return &protocol.Refused{Reason: protocol.Refused_UNAVAILABLE, Message: err.Error()}
 	}
 	defer leave()
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
+	limit := s.g.limits.begin(ctx, callTimeout)
+	defer s.g.limits.end(limit)
+	ctx = limit.ctx
 	if err := s.turn.take(ctx); err != nil { // nobody else knows the session yet
 		return &protocol.Refused{Reason: protocol.Refused_UNAVAILABLE, Message: err.Error()}
 	}
@@ -138,6 +139,9 @@ func (s *session) register(ctx context.Context, write func(ctx context.Context, 
 				s.g.noteConflict(ctx, s, f.alive.Record)
 			}
 			return nil
+		}
+		if id := f.instance.Record.ID; id == s.instance {
+			s.instance = id // once in memory: the picture has it, too
 		}
 		s.want(f.instance)
 		spec := f.instance.Record.Spec.Report

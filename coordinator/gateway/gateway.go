@@ -203,43 +203,69 @@ func (g *Gateway) all() []*session {
 
 // Session is an agent's stream.
 func (g *Gateway) Session(stream grpc.BidiStreamingServer[protocol.AgentMessage, protocol.GatewayMessage]) error {
+	s, err := g.begun(stream)
+	if s == nil {
+		return err
+	}
+	defer g.forget(s)
+	return s.serve()
+}
+
+// begun begins a session on another goroutine. That takes twice the stack that serving does, and a stack that has grown is seldom given back: of a hundred
+// thousand streams it would be most of all memory.
+func (g *Gateway) begun(stream agentStream) (s *session, err error) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s, err = g.begin(stream)
+	}()
+	<-done
+	return s, err
+}
+
+// begin begins a session, up to the welcome; nil if there is none.
+func (g *Gateway) begin(stream agentStream) (*session, error) {
 	end := endOf(stream.Context())
 	if end == nil {
-		return status.Error(codes.Internal, "this server was made without the gateway's options")
+		return nil, status.Error(codes.Internal, "this server was made without the gateway's options")
 	}
 	hello, err := firstHello(stream, end)
 	if err != nil {
-		return g.noHello(stream.Context(), err)
+		return nil, g.noHello(stream.Context(), err)
 	}
 	s := newSession(g, stream, end, hello)
 	if refusal := s.prove(); refusal != nil {
 		g.deps.Meter.StreamRefused(refusal.GetReason().String())
 		g.answerLate(s.ctx)
-		return s.stream.Send(&protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Refused{Refused: refusal}})
+		return nil, s.stream.Send(&protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Refused{Refused: refusal}})
 	}
 	if refusal := s.behaves(); refusal != nil {
 		g.deps.Meter.StreamRefused(refusal.GetRefused().GetReason().String())
-		return s.stream.Send(refusal)
+		return nil, s.stream.Send(refusal)
 	}
 	if s.spoken == 0 {
 		refusal := s.leaveAlone(stream.Context())
 		g.deps.Meter.StreamRefused(refusal.GetReason().String())
-		return s.stream.Send(&protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Refused{Refused: refusal}})
+		return nil, s.stream.Send(&protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Refused{Refused: refusal}})
 	}
 	if refusal := s.open(stream.Context()); refusal != nil {
 		g.deps.Meter.StreamRefused(refusal.GetReason().String())
 		g.deps.Logger.Debug("agent refused", "instance", hello.GetInstance(), "reason", refusal.GetReason().String(), "why", refusal.GetMessage())
-		return s.stream.Send(&protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Refused{Refused: refusal}})
+		return nil, s.stream.Send(&protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Refused{Refused: refusal}})
 	}
 	if !g.admit(s) {
 		g.deps.Meter.StreamRefused(protocol.Refused_UNAVAILABLE.String())
-		return s.stream.Send(refusedMessage(protocol.Refused_UNAVAILABLE, "this replica stops: go to another", 0))
+		return nil, s.stream.Send(refusedMessage(protocol.Refused_UNAVAILABLE, "this replica stops: go to another", 0))
 	}
-	defer g.forget(s)
 	g.deps.Picture.View(func(c *picture.Content) { g.check(c, s) }) // what changed before we were listed among the sessions
 	g.deps.Meter.StreamOpened()
 	g.deps.Logger.Info("agent registered", "instance", s.instance, "epoch", s.epoch, "boot", s.bootID, "from", s.from())
-	return s.serve()
+	if err := s.greet(); err != nil {
+		s.ended(err, nil)
+		g.forget(s)
+		return nil, err
+	}
+	return s, nil
 }
 
 // admit makes s the session of its instance and ends the one before: the one that wrote alive earlier.

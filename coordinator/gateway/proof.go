@@ -71,14 +71,19 @@ func (s *session) prove() *protocol.Refused {
 	return nil
 }
 
-// watch has the certificate's end noticed, and what was believed before it was listened for, until the returned function is called.
-func (p *proof) watch(s *session) (stop func()) {
+// watch has the certificate's end noticed, and what was believed before it was listened for, until rest is called.
+func (p *proof) watch(s *session) {
 	if len(p.chain) == 0 {
-		return func() {}
+		return
 	}
 	p.timer = time.AfterFunc(time.Until(p.chain[0].NotAfter), func() { s.speakOf(ofCertificate) })
 	s.speakOf(ofTrust)
-	return func() { p.timer.Stop() }
+}
+
+func (p *proof) rest() {
+	if p.timer != nil {
+		p.timer.Stop()
+	}
 }
 
 // take takes note of a request for a certificate and returns how long to wait before anything else is read. It is an offence if they go on coming

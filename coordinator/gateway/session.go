@@ -161,27 +161,29 @@ func refusedMessage(reason protocol.Refused_Reason, message string, epoch uint64
 	return &protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Refused{Refused: &protocol.Refused{Reason: reason, Message: message, StoredEpoch: epoch}}}
 }
 
-// serve answers the agent until the stream ends, and then writes down how it ended.
-func (s *session) serve() error {
+// greet tells the agent what it has to know first. From then on others may have something said.
+func (s *session) greet() error {
 	if err := s.welcome(); err != nil {
-		s.ended(err, nil)
 		return err
 	}
 	if err := s.sendWanted(); err != nil {
-		s.ended(err, nil)
-		return nil
+		return err
 	}
 	if err := s.sendTrust(s.hello.GetTrust()); err != nil {
-		s.ended(err, nil)
-		return nil
+		return err
 	}
 	s.hello = nil
-	stopProof := s.proof.watch(s)
-	defer stopProof()
+	s.proof.watch(s)
 	s.talk.Unlock()
 	s.utter() // what was to be said before the agent was welcome
+	return nil
+}
+
+// serve answers the agent until the stream ends, and then writes down how it ended.
+func (s *session) serve() error {
 	end := s.listen()
 	s.hush()
+	s.proof.rest()
 	if why := s.closing(); why != nil {
 		return s.closed(why, s.goodbye)
 	}
