@@ -94,7 +94,7 @@ func (c *InstanceList) left(shown, more int) string {
 	if c.Group == "" {
 		how += ", or -g GROUP"
 	}
-	return fmt.Sprintf("%s of %s instances, the first by name; for others: %s", thousands(shown), thousands(shown+more), how)
+	return fmt.Sprintf("%s of %s instances, by name; more: %s", thousands(shown), thousands(shown+more), how)
 }
 
 func instanceRow(s *Session, shard string, i store.Instance, a *store.Alive) []string {

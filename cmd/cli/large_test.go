@@ -129,15 +129,15 @@ func TestAListEndsAtItsLimit(t *testing.T) {
 		parts int    // of two keys, that were asked for
 		note  string
 	}{
-		{"--limit 1", "api-0-x*", 1, "1 of 9 instances, the first by name; for others: a larger --limit, or -g GROUP\n"},
-		{"--limit 3", "api-0-x* api-1-x api-2-x*", 2, "3 of 9 instances, the first by name; for others: a larger --limit, or -g GROUP\n"},
-		{"--limit 4", "api-0-x* api-1-x api-2-x* web-0-x", 2, "4 of 9 instances, the first by name; for others: a larger --limit, or -g GROUP\n"},
+		{"--limit 1", "api-0-x*", 1, "1 of 9 instances, by name; more: a larger --limit, or -g GROUP\n"},
+		{"--limit 3", "api-0-x* api-1-x api-2-x*", 2, "3 of 9 instances, by name; more: a larger --limit, or -g GROUP\n"},
+		{"--limit 4", "api-0-x* api-1-x api-2-x* web-0-x", 2, "4 of 9 instances, by name; more: a larger --limit, or -g GROUP\n"},
 		{"--limit 9", "api-0-x* api-1-x api-2-x* web-0-x web-1-x* web-2-x web-a-0-x* web-a-1-x web-a-2-x", 5, ""},
 		{"--limit 100", "api-0-x* api-1-x api-2-x* web-0-x web-1-x* web-2-x web-a-0-x* web-a-1-x web-a-2-x", 5, ""},
-		{"-g web --limit 2", "web-0-x web-1-x*", 1, "2 of 3 instances, the first by name; for others: a larger --limit\n"},
+		{"-g web --limit 2", "web-0-x web-1-x*", 1, "2 of 3 instances, by name; more: a larger --limit\n"},
 		{"-g web --limit 3", "web-0-x web-1-x* web-2-x", 2, ""},
-		{"-g web-a --limit 2", "web-a-0-x* web-a-1-x", 1, "2 of 3 instances, the first by name; for others: a larger --limit\n"},
-		{"--all-shards --limit 9", "api-0-x* api-1-x api-2-x* web-0-x web-1-x* web-2-x web-a-0-x* web-a-1-x web-a-2-x", 5, "9 of 10 instances, the first by name; for others: a larger --limit, or -g GROUP\n"},
+		{"-g web-a --limit 2", "web-a-0-x* web-a-1-x", 1, "2 of 3 instances, by name; more: a larger --limit\n"},
+		{"--all-shards --limit 9", "api-0-x* api-1-x api-2-x* web-0-x web-1-x* web-2-x web-a-0-x* web-a-1-x web-a-2-x", 5, "9 of 10 instances, by name; more: a larger --limit, or -g GROUP\n"},
 		{"--all-shards --limit 10", "api-0-x* api-1-x api-2-x* web-0-x web-1-x* web-2-x web-a-0-x* web-a-1-x web-a-2-x web-0-y", 5, ""},
 	} {
 		clear(p.parts)
