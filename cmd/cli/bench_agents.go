@@ -64,6 +64,7 @@ func (c *BenchAgents) show(s *Session, r *trial.Agents) error {
 	t.Add("report to lease renewed", benchTimes(r.Latency))
 	t.Add("agents' own lateness", benchTimes(r.Late))
 	t.Add("failures seen", fmt.Sprintf("%d of %d  %s  bound %s", r.Detection.Seen, r.Detection.Failed, benchTimes(r.Detection.Lag), benchMillis(r.Detection.Bound)))
+	t.Add("… since their last report", benchTimes(r.Detection.Silent))
 	t.Add("false positives", fmt.Sprintf("%d, healthy leases lost %d, agents that came back %d", r.FalsePositives, r.LeasesLost, r.Churned))
 	t.Add("disturbances", fmt.Sprint(r.Disturbances)+orNothing(" last: ", r.Disturbance))
 	t.Add("etcd", fmt.Sprintf("%.0f renewals/s (mean %.1fms), %.0f writes/s", r.Renewals, r.RenewalMillis, r.Revisions))

@@ -47,6 +47,7 @@ type Evidence struct {
 	timers    map[owner]map[string]running // of records, by name
 	extras    map[string]plan.Extra
 	tagged    map[string]map[string]bool      // the extras by the group that their tag names
+	places    map[string]int                  // where machines are in the list that is taken up: of two with one name, the last
 	listed    map[string]bool                 // providers whose machines were listed in this tenure
 	full      map[string]map[string]time.Time // see plan.Snapshot
 	counts    map[string]int                  // disturbances of other replicas
@@ -65,7 +66,7 @@ type Evidence struct {
 // New makes the evidence of a tenure that has seen nothing yet.
 func New(cfg Config) *Evidence {
 	e := &Evidence{
-		cfg: cfg, zones: map[string][]string{}, instances: map[string]*witness{}, timers: map[owner]map[string]running{},
+		cfg: cfg, zones: map[string][]string{}, instances: map[string]*witness{}, places: map[string]int{}, timers: map[owner]map[string]running{},
 		extras: map[string]plan.Extra{}, tagged: map[string]map[string]bool{}, listed: map[string]bool{}, full: map[string]map[string]time.Time{}, counts: map[string]int{},
 		specs: map[string]plan.Spec{}, tallies: map[string]plan.Tally{},
 		dirty: map[string]bool{"": true}, due: newAgenda(), written: map[string]store.Revision{},

@@ -12,7 +12,7 @@ import (
 // ListedBy takes up what a provider listed, completely, in a List begun at a time.
 func (e *Evidence) ListedBy(name string, begun time.Time, machines []provider.Machine, c *picture.Content) {
 	e.mu.Lock()
-	byID := make(map[string]int, len(machines)) // where it is in the list: of two with one name, the last
+	byID := e.places
 	for i := range machines {
 		byID[machines[i].Instance] = i
 	}
@@ -46,6 +46,7 @@ func (e *Evidence) ListedBy(name string, begun time.Time, machines []provider.Ma
 		}
 	}
 	e.listExtras(name, machines, byID, c)
+	clear(byID)
 	e.mu.Unlock()
 	e.cfg.Wake()
 }

@@ -13,7 +13,7 @@ const (
 	large     = 256 << 20              // bytes: what takes less is looked through in no time
 	mostWait  = 3 * time.Second        // a handshake has six
 	// room is what may be made before the next collection, in percent of what is kept. Go begins shortly before it is used up; we at half of it.
-	room = 200
+	room = 300
 )
 
 // Collector collects a process's garbage. There is one in a process.

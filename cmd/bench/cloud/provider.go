@@ -25,6 +25,7 @@ type Provider struct {
 	client   *rpc.Client
 	seen     int // changes of the cloud
 	machines map[string]provider.Machine
+	list     []provider.Machine // the same, made for whoever asks first; never changed
 }
 
 var _ provider.Provider = (*Provider)(nil)
@@ -86,8 +87,9 @@ func (p *Provider) List(ctx context.Context, shard string) ([]provider.Machine, 
 			}
 		}
 		p.seen = news.Seen
+		p.list = slices.AppendSeq(make([]provider.Machine, 0, len(p.machines)), maps.Values(p.machines))
 	}
-	return slices.AppendSeq(make([]provider.Machine, 0, len(p.machines)), maps.Values(p.machines)), nil
+	return slices.Clip(p.list), nil
 }
 
 func (p *Provider) call(ctx context.Context, method string, what, answer any) error {

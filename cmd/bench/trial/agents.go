@@ -51,12 +51,13 @@ type Agents struct {
 	MemoryOfTheShard uint64         `json:"memory_of_replica_and_etcd_bytes"`
 }
 
-// Detection is how soon failures were seen: from the last report that was acknowledged until the leader gave the instance up.
+// Detection is how soon failures were seen: until the leader gave the instance up.
 type Detection struct {
 	Failed int     `json:"failed"`
 	Seen   int     `json:"seen"`
-	Lag    Times   `json:"lag"`
-	Bound  float64 `json:"bound_ms"` // of lease_ttl and 1.5 s
+	Lag    Times   `json:"lag"`          // since it failed
+	Silent Times   `json:"since_report"` // since the last report that was acknowledged was sent
+	Bound  float64 `json:"bound_ms"`     // of lease_ttl and 1.5 s
 }
 
 // detectWithin is how much later than its lease's end a failure may be seen.
@@ -404,13 +405,14 @@ func (h *harm) awaitSeen(ctx context.Context) error {
 
 func (h *harm) detection() Detection {
 	d := Detection{Failed: len(h.failed), Bound: millis(h.t.shard.LeaseTTL + detectWithin)}
-	var lag measure.Histogram
+	var lag, silent measure.Histogram
 	for id, at := range h.t.seen.given(slices.Collect(maps.Keys(h.failed))) {
 		if quiet, there := h.known[id]; there && !quiet.Sent.IsZero() {
 			d.Seen++
-			lag.Add(at.Sub(quiet.Sent))
+			lag.Add(at.Sub(quiet.At))
+			silent.Add(at.Sub(quiet.Sent))
 		}
 	}
-	d.Lag = timesOf(lag)
+	d.Lag, d.Silent = timesOf(lag), timesOf(silent)
 	return d
 }

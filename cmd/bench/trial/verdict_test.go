@@ -107,7 +107,7 @@ func TestSomeOfManyAreNamedInOrder(t *testing.T) {
 	}
 }
 
-// A failure's lag is the time from the last report that was acknowledged until the instance was given up.
+// A failure's lag is the time from when it failed until the instance was given up; what it had said before is told beside it.
 func TestDetectionLag(t *testing.T) {
 	o := observing(t, "a", "b", "c", "d", "e")
 	h := &harm{
@@ -119,7 +119,8 @@ func TestDetectionLag(t *testing.T) {
 	for i, id := range []string{"a", "b", "d"} { // nobody has seen that c failed; d was never acknowledged
 		o.acted[id] = at
 		if id != "d" {
-			h.known[id] = crowd.Silenced{Sent: at.Add(-time.Duration(10*(i+1)) * time.Second)}
+			failed := at.Add(-time.Duration(10*(i+1)) * time.Second)
+			h.known[id] = crowd.Silenced{At: failed, Sent: failed.Add(-5 * time.Second)}
 		} else {
 			h.known[id] = crowd.Silenced{}
 		}
@@ -131,6 +132,9 @@ func TestDetectionLag(t *testing.T) {
 	}
 	if d.Lag.Max != 20_000 || d.Lag.P50 < 19_000 {
 		t.Errorf("lag %+v, want 10s and 20s", d.Lag)
+	}
+	if d.Silent.Count != 2 || d.Silent.Max != 25_000 || d.Silent.P50 < 14_000 {
+		t.Errorf("since the last report %+v, want 15s and 25s", d.Silent)
 	}
 	if harmed := h.harmed(); len(harmed) != 4 || harmed["e"] {
 		t.Errorf("harmed are %v", harmed)
