@@ -10,11 +10,33 @@ import (
 const (
 	look      = 200 * time.Millisecond // how often the heap is looked at
 	lookAgain = 10 * time.Millisecond  // likewise, while a collection is under way
-	large     = 256 << 20              // bytes: what takes less is looked through in no time
 	mostWait  = 3 * time.Second        // a handshake has six
-	// room is what may be made before the next collection, in percent of what is kept. Go begins shortly before it is used up; we at half of it.
-	room = 300
 )
+
+// How large a heap is, in bytes that are kept.
+const (
+	large = 64 << 20  // what is smaller is looked through in no time
+	huge  = 640 << 20 // what is larger takes half a second or more: so that is done more rarely, for more memory
+)
+
+// What may be made before the next collection is through, in percent of what is kept: Go begins it at seven tenths of that at the earliest, we at two
+// thirds. Memory beyond it goes back to the system.
+const (
+	roomSmall = 100 // Go's own
+	roomLarge = 50
+	roomHuge  = 225
+)
+
+func room(kept uint64) int {
+	switch {
+	case kept < large:
+		return roomSmall
+	case kept < huge:
+		return roomLarge
+	default:
+		return roomHuge
+	}
+}
 
 // Collector collects a process's garbage. There is one in a process.
 type Collector struct {
@@ -32,7 +54,14 @@ func New(log *slog.Logger) *Collector { return &Collector{heap: goHeap{}, log: l
 func (c *Collector) Run(ctx context.Context, bearable func() time.Duration) {
 	tick := time.NewTicker(look)
 	defer tick.Stop()
-	given := false
+	given := roomSmall
+	give := func(now int) {
+		if now != given {
+			given = now
+			c.heap.give(now)
+		}
+	}
+	defer give(roomSmall)
 	for {
 		select {
 		case <-ctx.Done():
@@ -40,20 +69,16 @@ func (c *Collector) Run(ctx context.Context, bearable func() time.Duration) {
 		case <-tick.C:
 		}
 		s := c.heap.size()
-		switch {
-		case s.kept < large:
-		case !given:
-			given = true
-			before := c.heap.give(room)
-			defer c.heap.give(before)
-		case due(s):
+		if given != room(s.kept) {
+			give(room(s.kept)) // which changes the goal
+		} else if s.kept >= large && due(s) {
 			c.collect(ctx, min(bearable(), mostWait))
 		}
 	}
 }
 
-// due says that a collection is to be begun, before Go begins one: that it does after seven tenths of the way at the earliest.
-func due(s size) bool { return s.goal > s.kept && s.now >= s.kept+(s.goal-s.kept)/2 }
+// due says that a collection is to be begun, before Go begins one.
+func due(s size) bool { return s.goal > s.kept && s.now >= s.kept+(s.goal-s.kept)/3*2 }
 
 // collect has all garbage collected, and reports wait until what is kept has been found, or for most.
 func (c *Collector) collect(ctx context.Context, most time.Duration) {

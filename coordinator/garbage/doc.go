@@ -15,6 +15,6 @@
 // # Invariants
 //
 //   - Reports wait for no longer than a standstill is borne, whatever the collector does.
-//   - Go's own collector stays as it is: whatever is missed here it does by itself, as ever.
+//   - Go's own collector stays: whatever is missed here it does by itself, as ever.
 //   - A small heap is none of our business, nor is one that an operator has given a size (GOGC, GOMEMLIMIT).
 package garbage

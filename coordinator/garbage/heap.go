@@ -19,7 +19,7 @@ type heap interface {
 	size() size
 	collections() uint64 // how many have found what is kept
 	collect()            // a whole one
-	give(room int) (before int)
+	give(room int)
 }
 
 type goHeap struct{}
@@ -41,4 +41,4 @@ func (goHeap) collections() uint64 {
 
 func (goHeap) collect() { runtime.GC() }
 
-func (goHeap) give(room int) int { return debug.SetGCPercent(room) }
+func (goHeap) give(room int) { debug.SetGCPercent(room) }
