@@ -208,14 +208,14 @@ func (a *authors) author(s *step) *transaction {
 		return nil
 	}
 	for _, w := range slices.Backward(a.revision[s.revision]) {
-		if w.landed == nil && w.explains(s) {
+		if w.free(s) && w.explains(s) {
 			return w
 		}
 	}
 	// An answer that was lost, or that nobody lived to hear: if only one can be meant.
 	var one *transaction
 	for _, w := range a.open {
-		if w.landed != nil || !w.explains(s) {
+		if !w.free(s) || !w.explains(s) {
 			continue
 		}
 		if one != nil && one.fence != w.fence {
@@ -225,6 +225,9 @@ func (a *authors) author(s *step) *transaction {
 	}
 	return one
 }
+
+// free says that a transaction has landed nowhere else: of each change in a step it is asked who made it.
+func (w *transaction) free(s *step) bool { return w.landed == nil || w.landed == s }
 
 // explains says that a transaction can have made a step: it was begun before that was seen, and writes all that changed. Deleting what is not
 // there changes nothing.
