@@ -39,6 +39,8 @@ const (
 	KindSecrets   = "secrets"
 	KindStrays    = "strays"
 	KindTurns     = "turns"
+	KindGone      = "gone"
+	KindExtras    = "extras"
 )
 
 func (k Keys) Shard() string             { return k.root + KindShard }
@@ -56,6 +58,15 @@ func (k Keys) Stray(id string) string    { return k.root + KindStrays + "/" + id
 func (k Keys) Token(hash string) string  { return k.root + KindTokens + "/" + hash }
 func (k Keys) Joined(id string) string   { return k.root + KindJoined + "/" + id }
 func (k Keys) Secret(name string) string { return k.root + KindSecrets + "/" + name }
+func (k Keys) Extra(id string) string    { return k.root + KindExtras + "/" + id }
+
+// Gone is the key of the note that another key of the shard was deleted on purpose.
+func (k Keys) Gone(key string) string {
+	return k.root + KindGone + "/" + strings.TrimPrefix(key, k.root)
+}
+
+// OfGone is the key that a note below gone/ speaks of. The name is what Split returns for the note.
+func (k Keys) OfGone(name string) string { return k.root + name }
 func (k Keys) Leader(id LeaseID) string {
 	return k.root + KindLeader + "/" + strconv.FormatInt(int64(id), 16)
 }

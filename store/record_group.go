@@ -11,6 +11,7 @@ type Request struct {
 	Instance string      `json:"instance,omitempty"`
 	Zone     string      `json:"zone,omitempty"` // of RequestEvacuate and RequestReturn
 	Mode     string      `json:"mode,omitempty"` // of RequestProtect: ProtectRemoval, ProtectHeal or ProtectOff
+	Slot     *int        `json:"slot,omitempty"` // of RequestAdopt: the slot to be taken; nil: the one that the machine had, else a free one
 	By       string      `json:"by"`
 	At       time.Time   `json:"at"`
 }
@@ -103,6 +104,10 @@ type Status struct {
 	LastGood         *GoodSpec       `json:"last_good,omitempty"`
 	History          []PastSpec      `json:"history,omitempty"` // newest first
 	Blocked          []Blocked       `json:"blocked,omitempty"`
+	// Records is how many instances of the group have a record, on demand and being deleted included: fewer records, without a
+	// gone note newer than this status, mean that some were lost (SAFE-15). Nil in what the release before wrote.
+	Records *int      `json:"records,omitempty"`
+	Damaged []Damaged `json:"damaged,omitempty"` // ordered by key
 }
 
 // Storm is a time in which so many are lost at once that the cause is hardly the machines: SAFE-2.

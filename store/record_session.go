@@ -59,6 +59,11 @@ type Stray struct {
 	Replica  string    `json:"replica"`
 	From     string    `json:"from"`
 	At       time.Time `json:"at"`
+	BootID   string    `json:"boot_id,omitempty"`
+	Agent    string    `json:"agent,omitempty"` // the agent's version
+	// Claim is what the agent was when its record was last seen: by a coordinator's seal, or from the replica's own memory. Nil where
+	// neither is known.
+	Claim *Claim `json:"claim,omitempty"`
 }
 
 // Report is the last persisted report of an agent (DET-13, DET-16).

@@ -32,6 +32,8 @@ type Hold struct {
 	At  time.Time `json:"at"`
 	// Extras is how many machines without a record there were, if that was why.
 	Extras int `json:"extras,omitempty"`
+	// Damage is how many records were lost or unreadable, if that was why (SAFE-15).
+	Damage int `json:"damage,omitempty"`
 }
 
 // Release ends the hold. Whoever does has seen what was the reason for it.
@@ -189,8 +191,17 @@ type Replica struct {
 	IssuerEnds   time.Time    `json:"issuer_ends,omitzero"`  // the authority's certificate, and with it all that it has issued
 	Trust        string       `json:"trust,omitempty"`       // digest of whom it believes, as agents report it
 	Believes     []string     `json:"believes,omitempty"`    // fingerprints of the authorities
+	Waits        *Waits       `json:"waits,omitempty"`       // nil: it serves the shard
 	Disturbances int          `json:"disturbances"`          // how many it saw: a growing number is a disturbance to the leader too
 	Last         *Disturbance `json:"last_disturbance,omitempty"`
+}
+
+// Waits says that a replica decides nothing, because etcd does not hold the shard that the replica knows (SAFE-15).
+type Waits struct {
+	Why     string   `json:"why"`
+	ShardID string   `json:"shard_id,omitempty"` // of the shard that it knows; "": none
+	Cluster string   `json:"cluster,omitempty"`  // in which it was
+	Highest Revision `json:"highest,omitempty"`  // and the highest revision that was seen there
 }
 
 // Disturbance is a time in which etcd, or the way to it, was not well (SAFE-1).

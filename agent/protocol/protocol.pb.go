@@ -35,30 +35,32 @@ type Refused_Reason int32
 
 const (
 	Refused_REASON_UNSPECIFIED Refused_Reason = 0
-	Refused_UNAVAILABLE        Refused_Reason = 1 // this replica cannot reach etcd: try another
-	Refused_RETIRED            Refused_Reason = 2 // no record of the instance, or it is being deleted: stop the workload, there is no way back
-	Refused_STALE_EPOCH        Refused_Reason = 3 // a newer stream of this agent is known: use an epoch above stored_epoch
-	Refused_BOOT_CONFLICT      Refused_Reason = 4 // another boot of this instance has an open stream
-	Refused_WRONG_SHARD        Refused_Reason = 5 // this replica serves another shard
-	Refused_MALFORMED          Refused_Reason = 6 // the agent broke the protocol
-	Refused_SUPERSEDED         Refused_Reason = 7 // a newer stream of this agent took over
-	Refused_CERTIFICATE        Refused_Reason = 8 // the stream's certificate is none, is not this agent's, has ended or is no longer believed: come with the newest
-	Refused_PROTOCOL           Refused_Reason = 9 // this replica speaks no version that the agent does: another may; the instance is left alone while the agent goes on trying
+	Refused_UNAVAILABLE        Refused_Reason = 1  // this replica cannot reach etcd: try another
+	Refused_RETIRED            Refused_Reason = 2  // the record condemns the instance: stop the workload. Believed only with revision and phase
+	Refused_STALE_EPOCH        Refused_Reason = 3  // a newer stream of this agent is known: use an epoch above stored_epoch
+	Refused_BOOT_CONFLICT      Refused_Reason = 4  // another boot of this instance has an open stream
+	Refused_WRONG_SHARD        Refused_Reason = 5  // this replica serves another shard
+	Refused_MALFORMED          Refused_Reason = 6  // the agent broke the protocol
+	Refused_SUPERSEDED         Refused_Reason = 7  // a newer stream of this agent took over
+	Refused_CERTIFICATE        Refused_Reason = 8  // the stream's certificate is none, is not this agent's, has ended or is no longer believed: come with the newest
+	Refused_UNKNOWN            Refused_Reason = 10 // there is no record of the instance: the workload runs on, and the agent asks again (SAFE-14)
+	Refused_PROTOCOL           Refused_Reason = 9  // this replica speaks no version that the agent does: another may; the instance is left alone while the agent goes on trying
 )
 
 // Enum value maps for Refused_Reason.
 var (
 	Refused_Reason_name = map[int32]string{
-		0: "REASON_UNSPECIFIED",
-		1: "UNAVAILABLE",
-		2: "RETIRED",
-		3: "STALE_EPOCH",
-		4: "BOOT_CONFLICT",
-		5: "WRONG_SHARD",
-		6: "MALFORMED",
-		7: "SUPERSEDED",
-		8: "CERTIFICATE",
-		9: "PROTOCOL",
+		0:  "REASON_UNSPECIFIED",
+		1:  "UNAVAILABLE",
+		2:  "RETIRED",
+		3:  "STALE_EPOCH",
+		4:  "BOOT_CONFLICT",
+		5:  "WRONG_SHARD",
+		6:  "MALFORMED",
+		7:  "SUPERSEDED",
+		8:  "CERTIFICATE",
+		10: "UNKNOWN",
+		9:  "PROTOCOL",
 	}
 	Refused_Reason_value = map[string]int32{
 		"REASON_UNSPECIFIED": 0,
@@ -70,6 +72,7 @@ var (
 		"MALFORMED":          6,
 		"SUPERSEDED":         7,
 		"CERTIFICATE":        8,
+		"UNKNOWN":            10,
 		"PROTOCOL":           9,
 	}
 )
@@ -739,6 +742,7 @@ type Hello struct {
 	Trust          string                 `protobuf:"bytes,10,opt,name=trust,proto3" json:"trust,omitempty"`                                          // digest of what the agent believes: identity.Trust
 	OldestProtocol uint32                 `protobuf:"varint,11,opt,name=oldest_protocol,json=oldestProtocol,proto3" json:"oldest_protocol,omitempty"` // and the oldest; 0: the newest alone
 	Waits          bool                   `protobuf:"varint,12,opt,name=waits,proto3" json:"waits,omitempty"`                                         // it understands Waiting, and waits for longer than an agent that does not
+	Claim          []byte                 `protobuf:"bytes,13,opt,name=claim,proto3" json:"claim,omitempty"`                                          // as a coordinator told it last in Wanted; empty: none was told yet
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -848,6 +852,13 @@ func (x *Hello) GetWaits() bool {
 		return x.Waits
 	}
 	return false
+}
+
+func (x *Hello) GetClaim() []byte {
+	if x != nil {
+		return x.Claim
+	}
+	return nil
 }
 
 // Welcome accepts the session: alive/<id> is on a lease with the full time to live.
@@ -1011,7 +1022,9 @@ type Refused struct {
 	Reason        Refused_Reason         `protobuf:"varint,1,opt,name=reason,proto3,enum=leasehold.agent.v1.Refused_Reason" json:"reason,omitempty"`
 	Message       string                 `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
 	StoredEpoch   uint64                 `protobuf:"varint,3,opt,name=stored_epoch,json=storedEpoch,proto3" json:"stored_epoch,omitempty"`
-	After         *durationpb.Duration   `protobuf:"bytes,4,opt,name=after,proto3" json:"after,omitempty"` // with UNAVAILABLE: this replica has room for the agent after so long; absent: it does not know
+	After         *durationpb.Duration   `protobuf:"bytes,4,opt,name=after,proto3" json:"after,omitempty"`        // with UNAVAILABLE: this replica has room for the agent after so long; absent: it does not know
+	Revision      int64                  `protobuf:"varint,5,opt,name=revision,proto3" json:"revision,omitempty"` // with RETIRED: the revision of the record that condemns the instance
+	Phase         string                 `protobuf:"bytes,6,opt,name=phase,proto3" json:"phase,omitempty"`        // with RETIRED: "deleting", or "gone" once the record was deleted on purpose
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1072,6 +1085,20 @@ func (x *Refused) GetAfter() *durationpb.Duration {
 		return x.After
 	}
 	return nil
+}
+
+func (x *Refused) GetRevision() int64 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
+func (x *Refused) GetPhase() string {
+	if x != nil {
+		return x.Phase
+	}
+	return ""
 }
 
 // Ack says that the lease was renewed by the report with this sequence number.
@@ -1284,6 +1311,7 @@ type Wanted struct {
 	Checks        []*CheckSpec           `protobuf:"bytes,7,rep,name=checks,proto3" json:"checks,omitempty"`
 	OnLeaseLost   *LeaseLost             `protobuf:"bytes,9,opt,name=on_lease_lost,json=onLeaseLost,proto3" json:"on_lease_lost,omitempty"` // absent: nothing is done
 	Secrets       []*Secret              `protobuf:"bytes,10,rep,name=secrets,proto3" json:"secrets,omitempty"`                             // with config_hash: all that the workload is to have
+	Claim         []byte                 `protobuf:"bytes,11,opt,name=claim,proto3" json:"claim,omitempty"`                                 // sealed by the coordinator: what the instance is. Kept on the machine, and shown in each Hello (SAFE-17); empty: none
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1384,6 +1412,13 @@ func (x *Wanted) GetOnLeaseLost() *LeaseLost {
 func (x *Wanted) GetSecrets() []*Secret {
 	if x != nil {
 		return x.Secrets
+	}
+	return nil
+}
+
+func (x *Wanted) GetClaim() []byte {
+	if x != nil {
+		return x.Claim
 	}
 	return nil
 }
@@ -2957,7 +2992,7 @@ const file_protocol_proto_rawDesc = "" +
 	"\x05trust\x18\t \x01(\v2\x19.leasehold.agent.v1.TrustH\x00R\x05trust\x127\n" +
 	"\awaiting\x18\n" +
 	" \x01(\v2\x1b.leasehold.agent.v1.WaitingH\x00R\awaitingB\x06\n" +
-	"\x04kind\"\xdb\x02\n" +
+	"\x04kind\"\xf1\x02\n" +
 	"\x05Hello\x12\x1a\n" +
 	"\bprotocol\x18\x01 \x01(\rR\bprotocol\x12\x14\n" +
 	"\x05shard\x18\x02 \x01(\tR\x05shard\x12\x1a\n" +
@@ -2970,7 +3005,8 @@ const file_protocol_proto_rawDesc = "" +
 	"\x05trust\x18\n" +
 	" \x01(\tR\x05trust\x12'\n" +
 	"\x0foldest_protocol\x18\v \x01(\rR\x0eoldestProtocol\x12\x14\n" +
-	"\x05waits\x18\f \x01(\bR\x05waitsJ\x04\b\a\x10\b\"\xa3\x03\n" +
+	"\x05waits\x18\f \x01(\bR\x05waits\x12\x14\n" +
+	"\x05claim\x18\r \x01(\fR\x05claimJ\x04\b\a\x10\b\"\xa3\x03\n" +
 	"\aWelcome\x12\x18\n" +
 	"\areplica\x18\x01 \x01(\tR\areplica\x12\x14\n" +
 	"\x05lease\x18\x02 \x01(\x03R\x05lease\x12B\n" +
@@ -2982,12 +3018,14 @@ const file_protocol_proto_rawDesc = "" +
 	"\x03now\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\x03now\x12\x1a\n" +
 	"\bprotocol\x18\t \x01(\rR\bprotocol\"8\n" +
 	"\aWaiting\x12-\n" +
-	"\x04most\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\x04most\"\xe7\x02\n" +
+	"\x04most\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\x04most\"\xa6\x03\n" +
 	"\aRefused\x12:\n" +
 	"\x06reason\x18\x01 \x01(\x0e2\".leasehold.agent.v1.Refused.ReasonR\x06reason\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12!\n" +
 	"\fstored_epoch\x18\x03 \x01(\x04R\vstoredEpoch\x12/\n" +
-	"\x05after\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x05after\"\xb1\x01\n" +
+	"\x05after\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x05after\x12\x1a\n" +
+	"\brevision\x18\x05 \x01(\x03R\brevision\x12\x14\n" +
+	"\x05phase\x18\x06 \x01(\tR\x05phase\"\xbe\x01\n" +
 	"\x06Reason\x12\x16\n" +
 	"\x12REASON_UNSPECIFIED\x10\x00\x12\x0f\n" +
 	"\vUNAVAILABLE\x10\x01\x12\v\n" +
@@ -2998,7 +3036,9 @@ const file_protocol_proto_rawDesc = "" +
 	"\tMALFORMED\x10\x06\x12\x0e\n" +
 	"\n" +
 	"SUPERSEDED\x10\a\x12\x0f\n" +
-	"\vCERTIFICATE\x10\b\x12\f\n" +
+	"\vCERTIFICATE\x10\b\x12\v\n" +
+	"\aUNKNOWN\x10\n" +
+	"\x12\f\n" +
 	"\bPROTOCOL\x10\t\"7\n" +
 	"\x03Ack\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x04R\bsequence\x12\x14\n" +
@@ -3009,7 +3049,7 @@ const file_protocol_proto_rawDesc = "" +
 	"\x04Move\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\",\n" +
 	"\fCoordinators\x12\x1c\n" +
-	"\taddresses\x18\x01 \x03(\tR\taddresses\"\x8e\x04\n" +
+	"\taddresses\x18\x01 \x03(\tR\taddresses\"\xa4\x04\n" +
 	"\x06Wanted\x12\x1f\n" +
 	"\vconfig_hash\x18\x01 \x01(\tR\n" +
 	"configHash\x12\x10\n" +
@@ -3022,7 +3062,8 @@ const file_protocol_proto_rawDesc = "" +
 	"\x06checks\x18\a \x03(\v2\x1d.leasehold.agent.v1.CheckSpecR\x06checks\x12A\n" +
 	"\ron_lease_lost\x18\t \x01(\v2\x1d.leasehold.agent.v1.LeaseLostR\vonLeaseLost\x124\n" +
 	"\asecrets\x18\n" +
-	" \x03(\v2\x1a.leasehold.agent.v1.SecretR\asecrets\x1a7\n" +
+	" \x03(\v2\x1a.leasehold.agent.v1.SecretR\asecrets\x12\x14\n" +
+	"\x05claim\x18\v \x01(\fR\x05claim\x1a7\n" +
 	"\tVarsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x84\x01\n" +
