@@ -15,7 +15,10 @@ func (r *Replica) announce(ctx context.Context, lease store.Lease, since time.Ti
 	r.mu.Lock()
 	rec := store.Replica{
 		Schema: store.Schema, ID: r.cfg.ID, Address: r.cfg.Advertise, Version: r.cfg.Version, Protocol: protocol.Newest, Since: since,
-		Providers: r.providerNames(), Disturbances: r.disturbances, Last: r.last,
+		Providers: r.providerNames(), Disturbances: r.disturbances, Last: r.last, Waits: r.waits,
+	}
+	if r.gateway == nil {
+		rec.Address = "" // no agent is served yet
 	}
 	r.mu.Unlock()
 	if r.deps.Authority != nil {

@@ -4,14 +4,18 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator/picture"
 	"github.com/leasehold/leasehold/store"
 )
 
 const (
 	vitalsEvery   = time.Second
 	vitalsSilence = 3 * time.Second // as SAFE-3 has it for the watch
+	// knownSavedEvery bounds by how much the revision that a replica remembers on disk is too low.
+	knownSavedEvery = 10 * time.Second
 )
 
 // disturbed notes that leases may have ended though their agents live: the leader, here or elsewhere, then judges nobody
@@ -59,8 +63,10 @@ func (r *Replica) Bearable() time.Duration {
 // watchVitals asks etcd every second how it is, and calls what a living agent may have suffered from a disturbance.
 func (r *Replica) watchVitals(ctx context.Context) {
 	var before store.Vitals
-	heard, silent := time.Now(), false
+	heard, silent, saved := time.Now(), false, time.Now()
 	var holds sync.WaitGroup // vitals are watched while a hold that cannot be written yet is tried again
+	var holding atomic.Bool
+	defer r.saveKnown()
 	defer holds.Wait()
 	tick := time.NewTicker(vitalsEvery)
 	defer tick.Stop()
@@ -86,8 +92,15 @@ func (r *Replica) watchVitals(ctx context.Context) {
 			if what != "" {
 				r.disturbed(what)
 			}
-			if before != (store.Vitals{}) && (before.Cluster != known.Cluster || known.Revision < before.Revision) {
-				holds.Go(func() { r.exchanged(ctx, what) })
+			if why := r.compareKnown(known); why != "" && holding.CompareAndSwap(false, true) {
+				holds.Go(func() {
+					defer holding.Store(false)
+					r.exchanged(ctx, why)
+				})
+			}
+			if time.Since(saved) >= knownSavedEvery {
+				saved = time.Now()
+				r.saveKnown()
 			}
 			before, heard, silent = known, time.Now(), false
 		}
@@ -97,6 +110,26 @@ func (r *Replica) watchVitals(ctx context.Context) {
 		case <-tick.C:
 		}
 	}
+}
+
+// compareKnown says why etcd is not the one that this replica knows, and notes how far its revision has come if it is. Without our shard in
+// etcd there is nothing to compare: see wait.
+func (r *Replica) compareKnown(v store.Vitals) (why string) {
+	known := r.known.get()
+	r.picture.View(func(c *picture.Content) {
+		shard := c.Shard.Record
+		if !c.Shard.Present() || shard.ID != known.ShardID {
+			return
+		}
+		switch why = known.exchanged(shard, v); {
+		case why != "":
+		case shard.Generation > known.Generation:
+			r.known.learn(shard, v)
+		default:
+			r.known.seen(v)
+		}
+	})
+	return why
 }
 
 func (r *Replica) askVitals(ctx context.Context) (store.Vitals, error) {

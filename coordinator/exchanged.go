@@ -14,11 +14,18 @@ import (
 
 const restoredAdvice = "; it may have been restored from a snapshot: compare the instances with their machines before the release"
 
-// checkStore holds the shard if etcd is another than when a leader was last at work. It comes before anything else in a tenure, and notes
-// what etcd is now, so that a release stands.
+// checkStore holds the shard if etcd is another, or older, than what this replica knows, or than when a leader was last at work. It comes before
+// anything else in a term, and notes what etcd is now, so that a release stands.
 func (r *Replica) checkStore(ctx context.Context, fence store.Fence) error {
 	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
 	defer cancel()
+	if _, err := r.lookForShard(ctx); err != nil {
+		var missing *missingError
+		if errors.As(err, &missing) {
+			r.wait(missing.why) // the picture will show it as well
+		}
+		return err
+	}
 	kv, err := r.deps.Store.Get(ctx, r.keys.Served())
 	if errors.Is(err, store.ErrNotFound) {
 		return nil // nobody was ever at work here
@@ -43,7 +50,8 @@ func (r *Replica) checkStore(ctx context.Context, fence store.Fence) error {
 	return r.hold(ctx, why, []store.Condition{fence.Condition(), served.Unchanged()}, store.Put(served.Key, store.Encode(served.Record)))
 }
 
-// hold puts the shard on hold, unless it is. What else is written is written in any case.
+// hold puts the shard on hold, unless it is, and begins another generation of it, so that replicas which hear of the exchange later do not hold it
+// again after its release. A replica that was told so by the record has nothing to do but to learn. What else is written is written in any case.
 func (r *Replica) hold(ctx context.Context, why string, conditions []store.Condition, writes ...store.Write) error {
 	kv, err := r.deps.Store.Get(ctx, r.keys.Shard())
 	if err != nil {
@@ -53,34 +61,46 @@ func (r *Replica) hold(ctx context.Context, why string, conditions []store.Condi
 	if err != nil {
 		return err
 	}
-	if shard.Record.Hold == nil {
-		shard.Record.Hold = &store.Hold{By: "leasehold", Why: why + restoredAdvice, At: time.Now().UTC()}
-		entry, err := r.journal.entry(ctx, store.JournalEntry{Rule: "SAFE-12", What: "shard put on hold", Why: shard.Record.Hold.Why, Revision: kv.Modified})
+	vitals, err := r.deps.Store.Vitals(ctx)
+	if err != nil {
+		return fmt.Errorf("read vitals: %w", err)
+	}
+	known := r.known.get()
+	if known.ShardID != "" && shard.Record.ID != known.ShardID {
+		return &missingError{shardOther(known, shard.Record.ID)}
+	}
+	if known.exchanged(shard.Record, vitals) != "" || len(writes) > 0 {
+		shard.Record.Generation = max(shard.Record.Generation, known.Generation) + 1
+		entry := store.JournalEntry{Rule: "SAFE-12", What: "the shard was on hold already when etcd was found exchanged", Why: why, Revision: kv.Modified}
+		if shard.Record.Hold == nil {
+			shard.Record.Hold = &store.Hold{By: "leasehold", Why: why + restoredAdvice, At: time.Now().UTC()}
+			entry.What, entry.Why = "shard put on hold", shard.Record.Hold.Why
+		}
+		told, err := r.journal.entry(ctx, entry)
 		if err != nil {
 			return fmt.Errorf("write journal: %w", err)
 		}
 		conditions = append(conditions, shard.Unchanged())
-		writes = append(writes, store.Put(shard.Key, store.Encode(shard.Record)), entry)
+		writes = append(writes, store.Put(shard.Key, store.Encode(shard.Record)), told)
+		if _, err = r.deps.Store.Commit(ctx, store.Txn{Conditions: conditions, Writes: writes}); err != nil {
+			return fmt.Errorf("hold shard: %w", err)
+		}
 		r.log.Warn("shard put on hold", "why", why)
 	}
-	if len(writes) == 0 {
-		return nil
-	}
-	if _, err = r.deps.Store.Commit(ctx, store.Txn{Conditions: conditions, Writes: writes}); err != nil {
-		return fmt.Errorf("hold shard: %w", err)
-	}
+	r.known.learn(shard.Record, vitals)
+	r.saveKnown()
 	return nil
 }
 
-// exchanged holds the shard because etcd changed under our eyes. Every replica that sees it does so, leader or not, until it is on hold:
-// across its own restart nobody could tell.
+// exchanged holds the shard because etcd changed under our eyes. Every replica that sees it does so, leader or not, until it is on hold.
 func (r *Replica) exchanged(ctx context.Context, what string) {
 	for ctx.Err() == nil {
 		call, cancel := context.WithTimeout(ctx, commitTimeout)
 		err := r.hold(call, what, nil)
 		cancel()
-		if err == nil || errors.Is(err, store.ErrNotFound) {
-			return // or there is no shard in it at all: then nothing is done
+		var missing *missingError
+		if err == nil || errors.Is(err, store.ErrNotFound) || errors.As(err, &missing) {
+			return // or our shard is not in it at all: then nothing is decided
 		}
 		r.journal.renewLease() // that of another etcd
 		select {
@@ -88,20 +108,4 @@ func (r *Replica) exchanged(ctx context.Context, what string) {
 		case <-time.After(vitalsEvery):
 		}
 	}
-}
-
-// orphaned says why a shard without a record must begin on hold; "" if it is a fresh one. What operators write may be there before the first
-// coordinator is, what leaders write may not.
-func (r *Replica) orphaned(ctx context.Context) (why string, err error) {
-	for _, kind := range []string{store.KindInstances, store.KindStatus} {
-		first, err := r.deps.Store.ListPart(ctx, r.keys.Of(kind), "", 1, 0)
-		if err != nil {
-			return "", err
-		}
-		if n := len(first.KVs) + first.Behind; n > 0 {
-			return fmt.Sprintf("the shard's record was missing, and there are %d keys below %s: their machines have the tag of another ID; "+
-				"put the old record back, with the ID in their tags, before the release: else all of them are taken for gone", n, kind), nil
-		}
-	}
-	return "", nil
 }

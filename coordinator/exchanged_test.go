@@ -67,27 +67,3 @@ func TestAnotherEtcdPutsTheShardOnHold(t *testing.T) {
 		}
 	}
 }
-
-// A shard whose record is gone, while leaders have left records in it, does not begin as if it were fresh; one in which operators have only
-// applied groups does.
-//
-// proves SAFE-12
-func TestAShardWithoutItsRecordBeginsOnHold(t *testing.T) {
-	inWorld(t, quick, func(w *world) {
-		w.apply(w.group("web", 2))
-		one := w.start("one")
-		w.up(2)
-		before := w.shard()
-		if before.Hold != nil {
-			t.Fatalf("a fresh shard is on hold: %+v", before.Hold)
-		}
-		one.stop()
-		w.remove(w.keys.Shard())
-		w.start("one")
-		w.leads(10*time.Second, "one")
-		if h := w.shard().Hold; h == nil || !strings.Contains(h.Why, "the shard's record was missing, and there are 2 keys below instances") {
-			t.Errorf("hold %+v", h)
-		}
-		w.always(20*time.Minute, "nothing is made or removed", func() bool { return w.made() == 2 && len(w.provider.Existing()) == 2 })
-	})
-}

@@ -2,8 +2,6 @@ package coordinator
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -25,6 +23,8 @@ type Config struct {
 	Advertise  string        // where agents find us; empty: the address listened on
 	SessionTTL time.Duration // ELECT-2; 0: 5s
 	Version    string
+	// StateFile is where the replica keeps what it knows of its shard and etcd (SAFE-15); empty: in memory alone.
+	StateFile string
 
 	// StreamsPerConnection is how many agents' streams one connection may have; 0: what one agent needs. A bench has many agents on one.
 	StreamsPerConnection uint32
@@ -78,7 +78,11 @@ type Replica struct {
 	last         *store.Disturbance
 	endSessions  context.CancelFunc
 	sessionsGone chan struct{}
-	publish      chan struct{} // poked when there is a disturbance, or another trust, to publish
+	publish      chan struct{} // poked when there is a disturbance, another trust, or a reason to wait, to publish
+
+	known  *knowledge
+	waits  *store.Waits  // why nothing is decided; nil: the store holds our shard
+	served chan struct{} // closed, and another made, when waits changes
 }
 
 // New makes a replica that does nothing yet.
@@ -113,7 +117,7 @@ func New(cfg Config, deps Deps) (*Replica, error) {
 	keys := store.KeysOf(cfg.Shard)
 	r := &Replica{
 		cfg: cfg, deps: deps, keys: keys, log: deps.Logger.With("replica", cfg.ID),
-		picture: picture.New(keys), publish: make(chan struct{}, 1), sessionsGone: make(chan struct{}),
+		picture: picture.New(keys), publish: make(chan struct{}, 1), sessionsGone: make(chan struct{}), served: make(chan struct{}),
 	}
 	r.journal = newJournal(r)
 	return r, nil
@@ -129,6 +133,9 @@ func (r *Replica) Run(ctx context.Context) error {
 	defer listener.Close()
 	if r.cfg.Advertise == "" {
 		r.cfg.Advertise = listener.Addr().String()
+	}
+	if r.known, err = openKnowledge(r.cfg.StateFile, r.cfg.Shard); err != nil {
+		return err
 	}
 	shard, err := r.findShard(ctx)
 	if err != nil {
@@ -173,6 +180,7 @@ func (r *Replica) Run(ctx context.Context) error {
 		}
 	})
 	parts.Go(func() { _ = gw.Run(ctx) })
+	defer r.picture.Listen(&shardWatcher{r: r, id: shard.ID})()
 	parts.Go(func() { r.watchVitals(ctx) })
 	parts.Go(func() { r.publishTrust(ctx) })
 	parts.Go(func() { r.watchCertificates(ctx) })
@@ -224,62 +232,6 @@ func (r *Replica) Abdicate() {
 	<-r.sessionsGone
 }
 
-// findShard reads the shard's record, making it if we are the first (the random ID is made once and for all).
-func (r *Replica) findShard(ctx context.Context) (store.Shard, error) {
-	wait := 100 * time.Millisecond
-	for told := false; ; told = true {
-		shard, err := r.tryShard(ctx)
-		if err == nil || errors.Is(err, store.ErrSchema) || errors.Is(err, store.ErrDenied) {
-			return shard, err
-		}
-		if !told {
-			r.log.Error("etcd does not answer, trying again", "error", err)
-		}
-		select {
-		case <-ctx.Done():
-			return shard, context.Cause(ctx)
-		case <-time.After(wait):
-			wait = min(2*wait, 2*time.Second)
-		}
-	}
-}
-
-func (r *Replica) tryShard(ctx context.Context) (store.Shard, error) {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	key := r.keys.Shard()
-	kv, err := r.deps.Store.Get(ctx, key)
-	if errors.Is(err, store.ErrNotFound) {
-		id := make([]byte, 8)
-		if _, err := rand.Read(id); err != nil {
-			return store.Shard{}, err
-		}
-		shard := store.Shard{Schema: store.Schema, ID: hex.EncodeToString(id), Name: r.cfg.Shard, Created: time.Now().UTC(), Settings: store.DefaultShardSettings()}
-		var why string
-		if why, err = r.orphaned(ctx); err != nil {
-			return store.Shard{}, err
-		}
-		if why != "" {
-			shard.Hold = &store.Hold{By: "leasehold", Why: why, At: time.Now().UTC()}
-			r.log.Warn("shard put on hold", "why", why)
-		}
-		_, err = r.deps.Store.Commit(ctx, store.Txn{Conditions: []store.Condition{store.Absent(key)}, Writes: []store.Write{store.Put(key, store.Encode(shard))}})
-		if err == nil {
-			return shard, nil
-		}
-		kv, err = r.deps.Store.Get(ctx, key) // another replica was first, or our answer was lost
-	}
-	if err != nil {
-		return store.Shard{}, fmt.Errorf("read %s: %w", key, err)
-	}
-	v, err := store.Decode[store.Shard](kv)
-	if err == nil && v.Record.ID == "" {
-		err = fmt.Errorf("read %s: it has no ID", key)
-	}
-	v.Record.Settings = v.Record.Settings.WithDefaults()
-	return v.Record, err
-}
-
 // sessions keeps a session with etcd, and within each stands for election, until ctx ends.
 func (r *Replica) sessions(ctx context.Context, shard store.Shard) {
 	wait := 100 * time.Millisecond
@@ -315,29 +267,50 @@ func (r *Replica) session(ctx context.Context, lease store.Lease, shard store.Sh
 	defer announcing.Wait()
 	defer cancel()
 	for {
-		fence, err := store.Elect(ctx, r.deps.Store, r.keys, lease, store.Leader{Schema: store.Schema, Replica: r.cfg.ID, Since: since})
+		serving, stop, err := r.whileServing(ctx)
 		if err != nil {
 			return err
 		}
-		t := newTenure(r, fence, shard)
-		r.lead(t)
-		r.deps.Meter.Led(true)
-		if err = r.claim(ctx, lease, fence); err == nil {
-			err = r.checkStore(ctx, fence)
-		}
-		if err == nil {
-			err = t.run(ctx)
-		}
-		r.lead(nil)
-		r.deps.Meter.Led(false)
-		if resignErr := r.resign(ctx, fence); resignErr != nil && err == nil {
-			err = resignErr
-		}
-		if ctx.Err() != nil {
+		err = r.term(serving, lease, shard, since)
+		waits := errors.Is(context.Cause(serving), errWaits)
+		stop()
+		switch {
+		case ctx.Err() != nil:
 			return context.Cause(ctx)
+		case waits:
+			r.log.Warn("no election until etcd holds the shard again")
+		case errors.Is(err, errElection):
+			return err
+		default:
+			r.log.Warn("tenure ended", "error", err)
 		}
-		r.log.Warn("tenure ended", "error", err)
 	}
+}
+
+// errElection: standing for election failed, so that the session is of no use any more.
+var errElection = errors.New("election failed")
+
+// term stands for election, leads once it has won, and resigns.
+func (r *Replica) term(ctx context.Context, lease store.Lease, shard store.Shard, since time.Time) error {
+	fence, err := store.Elect(ctx, r.deps.Store, r.keys, lease, store.Leader{Schema: store.Schema, Replica: r.cfg.ID, Since: since})
+	if err != nil {
+		return fmt.Errorf("%w: %w", errElection, err)
+	}
+	t := newTenure(r, fence, shard)
+	r.lead(t)
+	r.deps.Meter.Led(true)
+	if err = r.claim(ctx, lease, fence); err == nil {
+		err = r.checkStore(ctx, fence)
+	}
+	if err == nil {
+		err = t.run(ctx)
+	}
+	r.lead(nil)
+	r.deps.Meter.Led(false)
+	if resignErr := r.resign(ctx, fence); resignErr != nil && err == nil {
+		err = resignErr
+	}
+	return err
 }
 
 // claim writes into our key in the election since when we lead: it was made when we began to stand. The fence is the key's

@@ -29,6 +29,7 @@ func (w *world) beside(do func()) {
 func TestShardsShareNothing(t *testing.T) {
 	inWorld(t, quick, func(w *world) {
 		one := w.start("one")
+		w.beside(func() { w.editShard(func(s *store.Shard) { s.ID = "shard2" }) })
 		w.start("two", func(cfg *coordinator.Config, _ *coordinator.Deps) { cfg.Shard = neighbour })
 		w.leads(time.Second, "one")
 		w.beside(func() { w.leads(time.Second, "two") }) // neither waits for the other

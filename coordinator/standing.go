@@ -17,13 +17,17 @@ type Standing struct {
 	Leads     bool
 	GraceEnd  time.Time     // of a leader: nobody is judged lost before (SAFE-1)
 	History   time.Duration // to a leader: for how long etcd keeps its history at least; 0: not known
+	Waits     string        // why nothing is decided: etcd does not hold the shard (SAFE-15); "" if it does
 }
 
 // Standing says how the replica is doing now. It costs nothing.
 func (r *Replica) Standing() Standing {
 	r.mu.Lock()
-	s, gw, t := r.standing, r.gateway, r.tenure
+	s, gw, t, waits := r.standing, r.gateway, r.tenure, r.waits
 	r.mu.Unlock()
+	if waits != nil {
+		s.Waits = waits.Why
+	}
 	if gw != nil {
 		s.Streams = gw.Streams()
 	}

@@ -31,6 +31,8 @@ type world struct {
 	net      *network
 	read     reading
 	over     chan struct{} // closed when the test ends
+	// uncreated: the shard's record is the test's to make, and to lose.
+	uncreated bool
 
 	mu           sync.Mutex
 	moods        map[string]mood
@@ -87,6 +89,9 @@ func (w *world) start(id string, options ...func(*coordinator.Config, *coordinat
 	}
 	for _, option := range options {
 		option(&cfg, &deps)
+	}
+	if !w.uncreated && len(w.list(w.keys.Shard())) == 0 {
+		w.editShard(func(*store.Shard) {})
 	}
 	c, err := coordinator.New(cfg, deps)
 	if err != nil {

@@ -7,12 +7,15 @@ import (
 
 // Shard is the shard itself.
 type Shard struct {
-	Schema   int           `json:"schema"`
-	ID       string        `json:"id"` // random; every machine is tagged with it
-	Name     string        `json:"name"`
-	Created  time.Time     `json:"created"`
-	Hold     *Hold         `json:"hold,omitempty"`
-	Settings ShardSettings `json:"settings"`
+	Schema  int       `json:"schema"`
+	ID      string    `json:"id"` // random; every machine is tagged with it
+	Name    string    `json:"name"`
+	Created time.Time `json:"created"`
+	Hold    *Hold     `json:"hold,omitempty"`
+	// Generation grows whenever a replica finds that etcd's data is older, or of another cluster, than what it knows (SAFE-12). A replica that
+	// knows of a lower one learns from it that the exchange was noticed and the shard held.
+	Generation int           `json:"generation,omitempty"`
+	Settings   ShardSettings `json:"settings"`
 	// Reviewed is what an operator knew when they released a hold that was ours.
 	Reviewed *Reviewed `json:"reviewed,omitempty"`
 	// Evacuated are zones that are to be empty: DRAIN-3.

@@ -32,7 +32,7 @@ func (s *Session) setHold(ctx context.Context, hold *store.Hold, what, follows s
 	key := s.keys().Shard()
 	kv, err := s.get(ctx, key)
 	if errors.Is(err, store.ErrNotFound) {
-		return failure(NotFound, "leasehold status --all-shards", "there is no shard %s: no coordinator of it has ever run", s.flags.Shard)
+		return failure(NotFound, "leasehold status --all-shards", "there is no shard %s: leasehold init creates it", s.flags.Shard)
 	}
 	if err != nil {
 		return err

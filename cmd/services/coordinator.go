@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"path/filepath"
 	"runtime"
 	"sync"
 	"syscall"
@@ -25,6 +26,7 @@ type Coordinator struct {
 	ID         string        `name:"id" help:"This replica's name, different from all others (default: made up)." placeholder:"NAME"`
 	PKI        string        `name:"pki" help:"Directory of the certificate authorities (default: ${default})." env:"LEASEHOLD_PKI" default:"${pki_dir}" type:"path" placeholder:"DIR"`
 	Machines   string        `help:"Directory of the process provider's machines (default: ${default})." default:"/var/lib/leasehold/machines" type:"path" placeholder:"DIR"`
+	StateDir   string        `help:"Directory where this replica keeps what it knows of its shard and etcd (default: ${default})." env:"LEASEHOLD_STATE_DIR" default:"/var/lib/leasehold/coordinator" type:"path" placeholder:"DIR"`
 	Agent      string        `help:"The agent that machines run (default: leasehold-agent beside this program, else this program)." type:"path" placeholder:"FILE"`
 	Zones      []string      `help:"Zones of the process provider (default: ${default})." default:"local" placeholder:"NAME"`
 	SessionTTL time.Duration `help:"How long a leader may be silent before another takes over; 2s to 1m (default: ${default})." default:"5s" placeholder:"DURATION"`
@@ -81,6 +83,7 @@ func (c *Coordinator) Run(ctx context.Context, h *Host) error {
 	collector := garbage.New(log)
 	r, err := coordinator.New(coordinator.Config{
 		Shard: h.Shard, ID: id, Listen: c.Listen, Advertise: c.Advertise, SessionTTL: c.SessionTTL, Version: h.Version, StreamsPerConnection: c.StreamsPerConnection,
+		StateFile: stateFile(c.StateDir, h.Shard),
 	}, coordinator.Deps{
 		Store: web.measured(st), Providers: h.providers(processes), Logger: log, Authority: secured, Secrets: keys, Meter: web.metrics, Ready: h.Ready,
 		Listen: func(ctx context.Context, address string) (net.Listener, error) {
@@ -114,6 +117,14 @@ func (c *Coordinator) Run(ctx context.Context, h *Host) error {
 		return problem("give --user NAME:PASSWORD, or --cert and --key, of a coordinator", "%s", err)
 	}
 	return err
+}
+
+// stateFile is where a replica of a shard keeps what it knows of it.
+func stateFile(dir, shard string) string {
+	if dir == "" {
+		return ""
+	}
+	return filepath.Join(dir, shard+".json")
 }
 
 // secure opens the authority that secures the agents' streams, and follows its files until the end.

@@ -88,6 +88,10 @@ func (d *Dev) Run(ctx context.Context, h *Host) (err error) {
 	if err != nil {
 		return err
 	}
+	created, err := createShard(ctx, st, h.Shard, stateFile(dir, h.Shard))
+	if err != nil {
+		return err
+	}
 	issuing, err := authority.Open(credentials.dir, log)
 	if err != nil {
 		return err
@@ -99,7 +103,9 @@ func (d *Dev) Run(ctx context.Context, h *Host) (err error) {
 		return err
 	}
 	web := newSide(h, log)
-	replica, err := coordinator.New(coordinator.Config{Shard: h.Shard, ID: id, Listen: agents, Version: h.Version}, coordinator.Deps{
+	replica, err := coordinator.New(coordinator.Config{
+		Shard: h.Shard, ID: id, Listen: agents, Version: h.Version, StateFile: stateFile(dir, h.Shard),
+	}, coordinator.Deps{
 		Store: web.measured(st), Providers: h.providers(processes), Logger: log, Authority: issuing, Secrets: keys, Ready: func(address string) { ready <- address }, Meter: web.metrics,
 	})
 	if err == nil {
@@ -112,7 +118,7 @@ func (d *Dev) Run(ctx context.Context, h *Host) (err error) {
 		return problem("choose a directory that you may write to, with --data-dir", "data directory: %s", err)
 	}
 	defer func() { err = errors.Join(err, credentials.forget(dir)) }()
-	w := &devWorld{web: web, h: h, dir: dir, store: st, processes: processes, replica: replica, keys: store.KeysOf(h.Shard), endpoint: etcd.Endpoint(), etcdStopped: etcd.Stopped()}
+	w := &devWorld{web: web, h: h, dir: dir, store: st, processes: processes, replica: replica, keys: store.KeysOf(h.Shard), endpoint: etcd.Endpoint(), etcdStopped: etcd.Stopped(), first: created}
 	return w.run(ctx, groups, ready)
 }
 
@@ -126,15 +132,12 @@ type devWorld struct {
 	web       *side
 	keys      store.Keys
 	endpoint  string
+	first     bool // the shard was created by this start
 
 	etcdStopped <-chan struct{}
 }
 
 func (w *devWorld) run(ctx context.Context, groups []store.Group, ready <-chan string) error {
-	first, err := w.isFirst(ctx)
-	if err != nil {
-		return err
-	}
 	given, err := w.processes.GiveUp(ctx, cannotJoin, func(b provider.Bootstrap) bool { return b.CA == "" })
 	if err != nil {
 		return fmt.Errorf("stop the machines that cannot come back: %w", err)
@@ -176,7 +179,7 @@ func (w *devWorld) run(ctx context.Context, groups []store.Group, ready <-chan s
 		w.print("took up %d machines of last time\n", resumed)
 	}
 	showing.Go(func() { w.showJournal(show) })
-	if err := w.begin(ctx, first, groups); err != nil {
+	if err := w.begin(ctx, w.first, groups); err != nil {
 		stop()
 		return errors.Join(err, <-ended)
 	}

@@ -56,15 +56,6 @@ func freeAddress(ctx context.Context) (string, error) {
 	return l.Addr().String(), l.Close()
 }
 
-// isFirst says whether this is the first start on this data.
-func (w *devWorld) isFirst(ctx context.Context) (bool, error) {
-	_, err := w.store.Get(ctx, w.keys.Shard())
-	if errors.Is(err, store.ErrNotFound) {
-		return true, nil
-	}
-	return false, err
-}
-
 // begin applies what was asked for: group files, or at the very first start the demo group.
 func (w *devWorld) begin(ctx context.Context, first bool, groups []store.Group) error {
 	if len(groups) == 0 && first {

@@ -354,7 +354,9 @@ func (g *Gateway) addresses() []string {
 func replicaAddresses(c *picture.Content) []string {
 	out := make([]string, 0, len(c.Replicas))
 	for _, r := range c.Replicas {
-		out = append(out, r.Record.Address)
+		if r.Record.Address != "" { // one that waits for its shard serves nobody yet
+			out = append(out, r.Record.Address)
+		}
 	}
 	sort.Strings(out)
 	return out

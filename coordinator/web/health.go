@@ -50,6 +50,7 @@ func (h *health) checks() []check {
 		{"etcd", func(now time.Time) string {
 			return since(h.replica.Standing().EtcdHeard, now, "no answer")
 		}},
+		{"shard", func(time.Time) string { return h.replica.Standing().Waits }},
 		{"picture", func(now time.Time) string {
 			heard, interrupted := h.replica.Picture().Heard()
 			if interrupted != nil {

@@ -108,6 +108,10 @@ func (b *bench) start(ctx context.Context, agent string) (stop func() error, err
 	var followers sync.WaitGroup
 	followers.Go(func() { b.ledger.follow(following, st) })
 	followers.Go(func() { b.feelPulse(following, st) })
+	shard, err := store.NewShard("default", "")
+	if err == nil {
+		err = store.CreateShard(ctx, st, store.KeysOf("default"), shard)
+	}
 	var replicas []*exec.Cmd
 	stop = func() error {
 		for _, cmd := range replicas {
@@ -118,9 +122,12 @@ func (b *bench) start(ctx context.Context, agent string) (stop func() error, err
 		followers.Wait()
 		return errors.Join(st.Close(), etcd.Close(), log.Close())
 	}
+	if err != nil {
+		return nil, errors.Join(err, stop())
+	}
 	for i := range b.cfg.Replicas {
 		name := string(rune('a' + i))
-		cmd, err := b.launch(name, "coordinator", "--id", name, "--listen", fmt.Sprintf("%s:%d", coordinatorIP, 7420+i), "--machines", b.machines, "--agent", agent, "--http", "off")
+		cmd, err := b.launch(name, "coordinator", "--id", name, "--listen", fmt.Sprintf("%s:%d", coordinatorIP, 7420+i), "--machines", b.machines, "--state-dir", filepath.Join(b.cfg.Dir, "known-"+name), "--agent", agent, "--http", "off")
 		if err != nil {
 			return nil, errors.Join(err, stop())
 		}

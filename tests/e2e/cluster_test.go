@@ -99,7 +99,7 @@ func (c *cluster) startReplica(id string) {
 		c.listen[id] = addresses.FreeAddress(c.t)
 	}
 	c.replicas[id] = c.start(id, c.command(bin("leasehold"), "coordinator", "--id", id, "--listen", c.listen[id], "--machines", c.machines,
-		"--agent", c.agentScript(), "--session-ttl", sessionTTL.String(), "--http", "off", "--log-level", "debug"))
+		"--state-dir", filepath.Join(c.dir, "known-"+id), "--agent", c.agentScript(), "--session-ttl", sessionTTL.String(), "--http", "off", "--log-level", "debug"))
 }
 
 // put writes a key as somebody with etcdctl would.

@@ -65,7 +65,7 @@ func coordinate(ctx context.Context, args []string) error {
 		Providers: map[string]provider.Provider{"swarm": machines},
 	}
 	command := services.Coordinator{
-		Listen: *listen, Advertise: *advertise, ID: *id, PKI: *pki, Machines: filepath.Join(*dir, "machines-of-"+*id), Agent: self, Zones: []string{"local"},
+		Listen: *listen, Advertise: *advertise, ID: *id, PKI: *pki, Machines: filepath.Join(*dir, "machines-of-"+*id), StateDir: filepath.Join(*dir, "known-of-"+*id), Agent: self, Zones: []string{"local"},
 		SessionTTL: *ttl, LogLevel: "debug", HTTP: services.HTTP{HTTP: *http},
 	}
 	return command.Run(ctx, host)

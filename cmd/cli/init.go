@@ -1,0 +1,71 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// Init is the command init (SAFE-15): coordinators create no shard, so that an etcd that has lost its data is never taken for a new one.
+type Init struct{}
+
+// Run creates the shard.
+func (c *Init) Run(ctx context.Context, s *Session) error {
+	keys := s.keys()
+	kv, err := s.find(ctx, keys.Shard())
+	if err != nil {
+		return err
+	}
+	if kv.Modified != 0 {
+		return failure(Conflict, "leasehold status", "shard %s exists already", s.flags.Shard)
+	}
+	if err := s.refuseOverRemains(ctx, keys); err != nil {
+		return err
+	}
+	shard, err := store.NewShard(s.flags.Shard, "")
+	if err != nil {
+		return err
+	}
+	err = s.ask(ctx, "create the shard", "create shard "+s.flags.Shard, func(ctx context.Context, st store.Store) error {
+		return store.CreateShard(ctx, st, keys, shard)
+	})
+	if errors.Is(err, store.ErrExists) {
+		return failure(Conflict, "leasehold status", "shard %s exists already: somebody else has just created it", s.flags.Shard)
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(s.env.Stdout, "%s created id %s\n", s.flags.Shard, shard.ID)
+	s.note("coordinators that wait for it begin to serve; the next group: leasehold group apply -f FILE")
+	return nil
+}
+
+// refuseOverRemains refuses to create a shard anew where one has lost its record: its machines carry the tag of the old ID, and would all be strangers.
+func (s *Session) refuseOverRemains(ctx context.Context, keys store.Keys) error {
+	var remains int
+	var kind string
+	err := s.ask(ctx, "read the shard", s.reading(keys.Prefix()), func(ctx context.Context, st store.Store) (err error) {
+		remains, kind, err = store.LeaderRecords(ctx, st, keys)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if remains > 0 {
+		return failure(Conflict, "leasehold status says how to put it back",
+			"shard %s has lost its record: there are %d keys below %s/, whose machines carry the old ID", s.flags.Shard, remains, kind)
+	}
+	replicas, err := s.list(ctx, keys.Of(store.KindReplicas), 0)
+	if err != nil {
+		return err
+	}
+	for _, kv := range replicas.KVs {
+		if r, err := store.Decode[store.Replica](kv); err == nil && r.Record.Waits != nil && r.Record.Waits.ShardID != "" {
+			return failure(Conflict, "leasehold status says how to put it back",
+				"shard %s was lost: replica %s waits for it, with ID %s", s.flags.Shard, r.Record.ID, r.Record.Waits.ShardID)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,119 @@
+package coordinator
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/leasehold/leasehold/provider/durable"
+	"github.com/leasehold/leasehold/store"
+)
+
+// Known is what a replica knows of its shard and of the etcd that holds it. It outlives the process, and the loss of all of etcd's
+// data (SAFE-15).
+type Known struct {
+	Schema     int            `json:"schema"`
+	Shard      string         `json:"shard"`    // the name
+	ShardID    string         `json:"shard_id"` // "": the replica has never served it
+	Generation int            `json:"generation"`
+	Cluster    string         `json:"cluster"`  // etcd's cluster ID, as etcd prints it
+	Revision   store.Revision `json:"revision"` // the highest that was seen
+}
+
+// exchanged says why the store does not hold what the replica knows; "" if it may. It is asked only of a shard with the same ID. A
+// shard of a later generation was looked at since by another replica, which put it on hold.
+func (k Known) exchanged(shard store.Shard, v store.Vitals) string {
+	switch {
+	case k.ShardID == "" || shard.Generation > k.Generation:
+		return ""
+	case shard.Generation < k.Generation:
+		return fmt.Sprintf("etcd's data is older than what this replica knows: the shard's record is of generation %d, and was of %d", shard.Generation, k.Generation)
+	case k.Cluster != "" && k.Cluster != v.ClusterName():
+		return fmt.Sprintf("etcd is another cluster (%s) than the one this replica knows (%s)", v.ClusterName(), k.Cluster)
+	case v.Revision < k.Revision:
+		return fmt.Sprintf("etcd's revision went backwards: it is %d, and this replica has seen %d", v.Revision, k.Revision)
+	default:
+		return ""
+	}
+}
+
+// knowledge is Known in memory and, where there is a file, on disk.
+type knowledge struct {
+	path string // "": in memory alone
+
+	mu  sync.Mutex
+	now Known
+
+	saving sync.Mutex // held while the disk is written, which may take long
+	saved  Known
+}
+
+// openKnowledge reads what the replica knew when it ended last. A file that cannot be read is an error: guessing that nothing was
+// known would make an emptied etcd look new.
+func openKnowledge(path, shard string) (*knowledge, error) {
+	k := &knowledge{path: path, now: Known{Schema: store.Schema, Shard: shard}}
+	if path == "" {
+		return k, nil
+	}
+	if err := durable.MakeDir(filepath.Dir(path)); err != nil {
+		return nil, fmt.Errorf("state directory: %w", err)
+	}
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return k, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(data, &k.now)
+	}
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read what this replica knows of its etcd: %s: %w: if etcd's data is right, remove the file", path, err)
+	case k.now.Schema > store.Schema:
+		return nil, fmt.Errorf("read what this replica knows of its etcd: %s: %w", path, store.ErrSchema)
+	case k.now.Shard != shard:
+		return nil, fmt.Errorf("read what this replica knows of its etcd: %s is of shard %q: name another directory, or remove the file", path, k.now.Shard)
+	}
+	k.saved = k.now
+	return k, nil
+}
+
+func (k *knowledge) get() Known {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.now
+}
+
+// learn takes over which shard and etcd the replica serves now.
+func (k *knowledge) learn(shard store.Shard, v store.Vitals) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.now.ShardID, k.now.Generation, k.now.Cluster, k.now.Revision = shard.ID, shard.Generation, v.ClusterName(), v.Revision
+}
+
+// seen notes a revision of the cluster that is known.
+func (k *knowledge) seen(v store.Vitals) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.now.ShardID != "" && k.now.Cluster == v.ClusterName() {
+		k.now.Revision = max(k.now.Revision, v.Revision)
+	}
+}
+
+// save writes to disk what has changed since it was last saved. Nobody who asks what is known waits for the disk.
+func (k *knowledge) save() error {
+	k.saving.Lock()
+	defer k.saving.Unlock()
+	now := k.get()
+	if k.path == "" || now == k.saved {
+		return nil
+	}
+	if err := durable.Replace(k.path, append(store.Encode(now), '\n'), 0o600); err != nil {
+		return err
+	}
+	k.saved = now
+	return nil
+}
