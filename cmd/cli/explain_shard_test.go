@@ -14,6 +14,7 @@ import (
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/provider/memprovider"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/storetest"
 	"google.golang.org/grpc/test/bufconn"
 )
 
@@ -46,6 +47,7 @@ func inEmptyShard(t *testing.T, c memprovider.Config, test func(*shard)) {
 		c.BootDelay, c.CallTime, c.Run = 2*time.Second, 300*time.Millisecond, w.agent
 		w.provider = memprovider.New(c)
 		defer w.provider.Close()
+		storetest.CreateShard(t, w.db.Connect(), "default")
 		replica, err := coordinator.New(coordinator.Config{Shard: "default", ID: "coord-a", Listen: "coord-a", Advertise: "coord-a", Version: "v0"}, coordinator.Deps{
 			Store: w.db.Connect(), Providers: map[string]provider.Provider{"mem": w.provider}, Logger: slog.New(slog.DiscardHandler),
 			Listen: func(context.Context, string) (net.Listener, error) { return bufconn.Listen(1 << 10), nil },

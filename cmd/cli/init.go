@@ -37,7 +37,7 @@ func (c *Init) Run(ctx context.Context, s *Session) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(s.env.Stdout, "%s created id %s\n", s.flags.Shard, shard.ID)
+	fmt.Fprintf(s.env.Stdout, "%s created\n", s.flags.Shard)
 	s.note("coordinators that wait for it begin to serve; the next group: leasehold group apply -f FILE")
 	return nil
 }

@@ -69,7 +69,9 @@ func problems(st shardState, now time.Time) []problem {
 
 func shardProblems(st shardState, now time.Time) []problem {
 	var found []problem
-	if !st.leads {
+	waiting := waitingProblems(st)
+	found = append(found, waiting...)
+	if !st.leads && len(waiting) == 0 {
 		what := "no coordinator is at work: nothing is created, healed or deleted"
 		switch {
 		case !st.served.Present():
@@ -132,6 +134,27 @@ func shardProblems(st shardState, now time.Time) []problem {
 				Next: orderEvents(r.Record),
 			})
 		}
+	}
+	return found
+}
+
+// waitingProblems tell why replicas wait for a shard that etcd does not hold (SAFE-15), and the ways on.
+func waitingProblems(st shardState) []problem {
+	var found []problem
+	for _, r := range st.replicas {
+		w := r.Record.Waits
+		if w == nil {
+			continue
+		}
+		p := problem{About: r.Record.ID, Rule: "SAFE-15", What: "waits and decides nothing: " + w.Why, Next: "leasehold init"}
+		if w.ShardID != "" {
+			p.Next = "restore etcd from a snapshot, or, if there is none: leasehold recover"
+			p.What += fmt.Sprintf("; it was in etcd cluster %s, up to revision %d at least", w.Cluster, w.Highest)
+		}
+		found = append(found, p)
+	}
+	if len(found) == 0 && !st.shard.Present() && len(st.replicas) == 0 {
+		found = append(found, problem{About: st.name, Rule: "SAFE-15", What: "there is no such shard in this etcd", Next: "leasehold init, then leasehold coordinator --shard " + st.name})
 	}
 	return found
 }

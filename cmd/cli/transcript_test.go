@@ -63,6 +63,19 @@ var beginnings = map[string]func(*world){
 	},
 }
 
+var lossBeginnings = map[string]func(*world){
+	"lost": func(w *world) {
+		for _, id := range []string{"coord-a", "coord-b"} {
+			w.put(store.KindReplicas, id, store.Replica{Schema: 1, ID: id, Version: "v0", Since: noon, Waits: &store.Waits{
+				Why: "shard default (ID 5eedf00d) is missing from etcd, which held it before", ShardID: "5eedf00d", Cluster: "cdf818194e3a8c32", Highest: 4711,
+			}})
+		}
+	},
+	"remains": func(w *world) {
+		w.put(store.KindStatus, "web", store.Status{Schema: 1, Group: "web"})
+	},
+}
+
 var transcriptFiles = map[string]string{
 	"shard.yaml":          "name: web\nprovider: process\nsize: 3\nworkload: {run: [./web]}\nvars: {colour: red}\n---\nname: api\nprovider: process\nsize: 2\n",
 	"next.yaml":           "name: web\nprovider: process\nsize: 2\nworkload: {run: [./web, -v]}\nvars: {colour: red}\n",
@@ -123,6 +136,9 @@ func replay(t *testing.T, script string) string {
 		switch {
 		case strings.HasPrefix(line, "world: "):
 			begin := beginnings[strings.TrimPrefix(line, "world: ")]
+			if begin == nil {
+				begin = lossBeginnings[strings.TrimPrefix(line, "world: ")]
+			}
 			if begin == nil {
 				t.Fatalf("no such world: %s", line)
 			}

@@ -221,7 +221,7 @@ var changing = []struct {
 
 // elsewhere are commands that read and change no shard in etcd, or are not an operator's.
 var elsewhere = []string{
-	"simulate", "version", "dev", "coordinator", "agent", "demo-web", "completion", "auth init", "auth add", "auth remove",
+	"simulate", "version", "dev", "coordinator", "agent", "demo-web", "completion", "init", "auth init", "auth add", "auth remove",
 	"secret new-key", "secret rotate", // which writes what secret set does
 	"pki init", "pki issue", "pki rotate", "pki show",
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/leasehold/leasehold/provider/memprovider"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/memstore"
+	"github.com/leasehold/leasehold/store/storetest"
 )
 
 var update = flag.Bool("update", false, "write docs/metrics.md anew")
@@ -125,6 +126,7 @@ func (s *shard) put(key string, value []byte) {
 func (s *shard) start(id string) (*site, *memstore.Store, *web.Metrics) {
 	s.t.Helper()
 	conn, metrics, machines := s.db.Connect(), web.NewMetrics("test"), memprovider.New(memprovider.Config{})
+	storetest.CreateShard(s.t, conn, "test")
 	r, err := coordinator.New(coordinator.Config{Shard: "test", ID: id, Listen: loopback, Version: "test"}, coordinator.Deps{
 		Store: metrics.Store(conn), Providers: map[string]provider.Provider{"mem": machines}, Logger: slog.New(slog.DiscardHandler), Meter: metrics,
 	})
@@ -326,7 +328,7 @@ func TestReadiness(t *testing.T) {
 	site, conn, _ := s.start("a")
 	ready := func() (int, string) { code, body, _ := site.get("/readyz?verbose"); return code, body }
 	eventually(t, "being ready", func() bool { code, _ := ready(); return code == http.StatusOK })
-	if _, body := ready(); body != "[+]etcd ok\n[+]picture ok\n[+]certificates ok\n[+]agents ok\nreadyz check passed\n" {
+	if _, body := ready(); body != "[+]etcd ok\n[+]shard ok\n[+]picture ok\n[+]certificates ok\n[+]agents ok\nreadyz check passed\n" {
 		t.Errorf("told\n%s", body)
 	}
 	conn.Faults().Cut()

@@ -25,6 +25,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/embedetcd"
 	"github.com/leasehold/leasehold/store/etcdstore"
+	"github.com/leasehold/leasehold/store/storetest"
 	"github.com/leasehold/leasehold/tests/machines"
 )
 
@@ -258,13 +259,7 @@ func start(t *testing.T) *run {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { machines.Kill(machines.Shards(place)) })
-	shard, err := store.NewShard("default", "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := store.CreateShard(t.Context(), r.st, store.KeysOf("default"), shard); err != nil {
-		t.Fatal(err)
-	}
+	storetest.CreateShard(t, r.st, "default")
 	ready := make(chan string, 1)
 	replica, err := coordinator.New(coordinator.Config{Shard: "default", ID: "one", Listen: "127.0.0.1:0", Version: "test"}, coordinator.Deps{
 		Store: r.st, Providers: map[string]provider.Provider{"process": made}, Logger: log, Authority: issuing, Secrets: keys, Ready: func(a string) { ready <- a },
