@@ -22,6 +22,7 @@ type Grammar struct {
 	Events   Events    `cmd:"" help:"Show what was decided, by which rule, and why."`
 	Explain  Explain   `cmd:"" help:"Say what happened to an instance or goes on in a group, why, and why not yet; or what a rule says."`
 	Init     Init      `cmd:"" help:"Create the shard: once, before its first coordinator."`
+	Repair   Repair    `cmd:"" help:"Show which records were lost or cannot be read, and put them back from etcd's history."`
 	Hold     Hold      `cmd:"" help:"Put the shard on hold: nothing is created or deleted."`
 	Release  Release   `cmd:"" help:"End the hold."`
 	Evacuate Evacuate  `cmd:"" help:"Empty a zone: its instances are replaced elsewhere, and none is made there."`

@@ -71,6 +71,25 @@ var lossBeginnings = map[string]func(*world){
 			}})
 		}
 	},
+	"damaged": func(w *world) {
+		w.serve()
+		g := store.DefaultGroup()
+		g.Name, g.Size, g.Provider = "web", 3, "process"
+		g.Complete()
+		w.put(store.KindGroups, "web", g)
+		for _, id := range []string{"web-0-a", "web-1-b", "web-2-c"} {
+			slot := int(id[4] - '0')
+			w.put(store.KindInstances, id, store.Instance{Schema: 1, ID: id, Group: "web", Slot: slot, Managed: true, Phase: store.Running, Since: noon, Created: noon, Template: "t1"})
+		}
+		last := w.put(store.KindInstances, "web-1-b", "}garbage")
+		if _, err := w.st.Commit(w.t.Context(), store.Txn{Writes: []store.Write{store.Delete(w.keys.Instance("web-2-c"))}}); err != nil {
+			w.t.Fatal(err)
+		}
+		two := 2
+		w.put(store.KindStatus, "web", store.Status{Schema: 1, Group: "web", State: store.GroupStarted, Accepted: &g, Damaged: []store.Damaged{{
+			Key: w.keys.Instance("web-2-c"), Instance: "web-2-c", Slot: &two, What: store.DamageLost, Why: "its key vanished", Since: noon, Last: last,
+		}}})
+	},
 	"remains": func(w *world) {
 		w.put(store.KindStatus, "web", store.Status{Schema: 1, Group: "web"})
 	},

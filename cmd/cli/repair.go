@@ -1,0 +1,400 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leasehold/leasehold/cmd/output"
+	"github.com/leasehold/leasehold/store"
+)
+
+// Repair is the command repair (SAFE-16): it shows which records of the shard were lost or cannot be read, and puts them back from etcd's history.
+type Repair struct {
+	Key     []string `arg:"" optional:"" help:"Only these keys, such as instances/web-1-x (default: all that are damaged)."`
+	At      int64    `help:"Take every value from this revision, and put back all that was lost or spoiled since (default: the last one in which each key could be read)." placeholder:"REVISION"`
+	Forget  bool     `help:"Declare that the named records are gone for good: nothing is put back, and their machines are removed."`
+	Confirm []string `help:"Confirm that this shard may be changed so; with --forget, the record." placeholder:"NAME"`
+}
+
+// repair is one key that is damaged, and what would be written.
+type repair struct {
+	Key      string         `json:"key"`
+	What     string         `json:"what"` // store.DamageLost or store.DamageUnreadable
+	Why      string         `json:"why,omitempty"`
+	From     store.Revision `json:"from,omitempty"` // of the value that would be written; 0: none is known
+	now      store.Revision // of what is there; 0: nothing
+	value    []byte
+	instance string
+	doubtful bool // an operator may have deleted it: put back only if it is named
+}
+
+const (
+	// repairBatch is how many keys one transaction puts back.
+	repairBatch = 50
+	// stepsBack bounds how many unreadable values of one key are looked past.
+	stepsBack = 10
+	// goneKept is for how long a record that is declared gone is remembered as such, as with those that a leader has deleted.
+	goneKept = 7 * 24 * time.Hour
+)
+
+// Run shows the damage, and mends it once that is confirmed.
+func (c *Repair) Run(ctx context.Context, s *Session) error {
+	switch {
+	case c.At < 0:
+		return failure(Usage, "leasehold repair --help", "--at: %d: must be a revision", c.At)
+	case c.Forget && (len(c.Key) == 0 || c.At != 0):
+		return failure(Usage, "leasehold repair --help", "--forget: name the records, without --at")
+	}
+	found, err := s.damage(ctx, store.Revision(c.At))
+	if err != nil {
+		return err
+	}
+	if found, err = c.chosen(s, found); err != nil {
+		return err
+	}
+	if done, err := s.records(found); done || err != nil {
+		return err
+	}
+	if len(found) == 0 {
+		s.note("nothing is damaged")
+		return nil
+	}
+	if err := showRepairs(s, found, c.Forget); err != nil {
+		return err
+	}
+	if c.Forget {
+		return s.forget(ctx, c, found)
+	}
+	able := slices.DeleteFunc(slices.Clone(found), func(r repair) bool { return r.From == 0 })
+	if n := len(found) - len(able); n > 0 {
+		s.warn("%s cannot be put back from etcd's history: see leasehold recover --help, or declare the record gone with --forget", counted(n, "key", "keys"))
+	}
+	if len(able) == 0 {
+		return nil
+	}
+	act := fmt.Sprintf("write back %s of shard %s", counted(len(able), "key", "keys"), s.flags.Shard)
+	if err := s.confirm(ctx, c.Confirm, s.flags.Shard, act); err != nil {
+		return err
+	}
+	return s.putBack(ctx, able)
+}
+
+// chosen keeps the keys that were named.
+func (c *Repair) chosen(s *Session, found []repair) ([]repair, error) {
+	if len(c.Key) == 0 {
+		return slices.DeleteFunc(found, func(r repair) bool { return r.doubtful }), nil
+	}
+	var chosen []repair
+	for _, name := range c.Key {
+		key := name
+		if !strings.HasPrefix(name, store.Root) {
+			key = s.keys().Prefix() + name
+		}
+		i := slices.IndexFunc(found, func(r repair) bool { return r.Key == key })
+		if i < 0 {
+			return nil, failure(NotFound, "leasehold repair", "%s is not damaged, as far as is known: it can be read, or nothing remembers it; to look at an older state: --at REVISION", name)
+		}
+		chosen = append(chosen, found[i])
+	}
+	return chosen, nil
+}
+
+func showRepairs(s *Session, found []repair, forget bool) error {
+	t := output.Table{Columns: []output.Column{{Title: "KEY"}, {Title: "DAMAGE"}, {Title: "WOULD BE"}, {Title: "WHY", Cut: true}}}
+	for _, r := range found {
+		would := "put back from rev " + revision(r.From)
+		switch {
+		case forget:
+			would = "declared gone"
+		case r.From == 0:
+			would = "left as it is"
+		}
+		t.Add(strings.TrimPrefix(r.Key, s.keys().Prefix()), r.What, would, orDash(r.Why))
+	}
+	return t.Write(s.screen(), s.wide())
+}
+
+// damage finds what was lost or cannot be read: by what leader and status say or, with a revision, by what was there then.
+func (s *Session) damage(ctx context.Context, at store.Revision) ([]repair, error) {
+	now, err := s.durable(ctx, 0)
+	if err != nil {
+		return nil, err
+	}
+	gone, err := s.goneNotes(ctx, now.revision)
+	if err != nil {
+		return nil, err
+	}
+	if at != 0 {
+		return s.damageSince(ctx, at, now, gone)
+	}
+	found, err := s.spoiled(ctx, now)
+	if err != nil {
+		return nil, err
+	}
+	lost, err := s.lostRecords(ctx, now, gone)
+	if err != nil {
+		return nil, err
+	}
+	return sortedRepairs(append(found, lost...)), nil
+}
+
+// durable is what nothing else can make anew, at one revision.
+type durable struct {
+	revision store.Revision
+	kvs      map[string]store.KV
+}
+
+func (s *Session) durable(ctx context.Context, at store.Revision) (durable, error) {
+	d := durable{revision: at, kvs: map[string]store.KV{}}
+	keys := s.keys()
+	for _, kind := range store.DurableKinds() {
+		prefix := keys.Of(kind)
+		if kind == store.KindShard || kind == store.KindServed {
+			prefix = strings.TrimSuffix(prefix, "/")
+		}
+		l, err := s.list(ctx, prefix, d.revision)
+		if err != nil {
+			return d, err
+		}
+		d.revision = l.Revision
+		for _, kv := range l.KVs {
+			if k, _, ok := keys.Split(kv.Key); ok && k == kind {
+				d.kvs[kv.Key] = kv
+			}
+		}
+	}
+	return d, nil
+}
+
+// goneNotes are the keys that were deleted on purpose, and when.
+func (s *Session) goneNotes(ctx context.Context, at store.Revision) (map[string]store.Revision, error) {
+	l, err := s.list(ctx, s.keys().Of(store.KindGone), at)
+	if err != nil {
+		return nil, err
+	}
+	gone := map[string]store.Revision{}
+	for _, kv := range l.KVs {
+		_, name, _ := s.keys().Split(kv.Key)
+		gone[s.keys().OfGone(name)] = kv.Modified
+	}
+	return gone, nil
+}
+
+// spoiled are the keys whose values cannot be read, each with its newest value that could.
+func (s *Session) spoiled(ctx context.Context, now durable) ([]repair, error) {
+	var found []repair
+	for key, kv := range now.kvs {
+		bad := s.keys().Readable(kv)
+		if bad == nil {
+			continue
+		}
+		r := repair{Key: key, What: store.DamageUnreadable, Why: unreadable(key, bad), now: kv.Modified}
+		for at, step := kv.Modified-1, 0; at > 0 && step < stepsBack; step++ {
+			before, err := s.keyAt(ctx, key, at)
+			if err != nil {
+				return nil, err
+			}
+			if before.Modified == 0 {
+				break
+			}
+			if s.keys().Readable(before) == nil {
+				r.From, r.value = before.Modified, before.Value
+				break
+			}
+			at = before.Modified - 1
+		}
+		found = append(found, r)
+	}
+	return found, nil
+}
+
+// unreadable is why a value cannot be read, without the key that stands beside it.
+func unreadable(key string, bad error) string {
+	return strings.TrimPrefix(joined(bad), "read "+key+": ")
+}
+
+// lostRecords are the records that a status says were lost, and the shard's own, each with its last value.
+func (s *Session) lostRecords(ctx context.Context, now durable, gone map[string]store.Revision) ([]repair, error) {
+	var found []repair
+	add := func(r repair, last store.Revision) error {
+		if _, there := now.kvs[r.Key]; there || gone[r.Key] != 0 {
+			return nil
+		}
+		kv, err := s.keyAt(ctx, r.Key, last)
+		if err != nil {
+			return err
+		}
+		r.From, r.value = kv.Modified, kv.Value
+		found = append(found, r)
+		return nil
+	}
+	for key, kv := range now.kvs {
+		if kind, _, _ := s.keys().Split(key); kind != store.KindStatus {
+			continue
+		}
+		status, err := store.Decode[store.Status](kv)
+		if err != nil {
+			continue // it is among what is spoiled
+		}
+		for _, d := range status.Record.Damaged {
+			if d.What != store.DamageLost {
+				continue
+			}
+			if err := add(repair{Key: d.Key, What: d.What, Why: d.Why, instance: d.Instance}, d.Last); err != nil {
+				return nil, err
+			}
+		}
+	}
+	waits, err := s.waits(ctx)
+	if err == nil && waits != nil {
+		err = add(repair{Key: s.keys().Shard(), What: store.DamageLost, Why: waits.Why}, waits.Highest)
+	}
+	return found, err
+}
+
+// waits is what a replica says that waits for its shard; nil if none does.
+func (s *Session) waits(ctx context.Context) (*store.Waits, error) {
+	l, err := s.list(ctx, s.keys().Of(store.KindReplicas), 0)
+	if err != nil {
+		return nil, err
+	}
+	var known *store.Waits
+	for _, kv := range l.KVs {
+		r, err := store.Decode[store.Replica](kv)
+		if err != nil || r.Record.Waits == nil || r.Record.Waits.ShardID == "" {
+			continue
+		}
+		if known == nil || r.Record.Waits.Highest > known.Highest {
+			known = r.Record.Waits
+		}
+	}
+	return known, nil
+}
+
+// damageSince is what could be read at a revision and is lost or spoiled now.
+func (s *Session) damageSince(ctx context.Context, at store.Revision, now durable, gone map[string]store.Revision) ([]repair, error) {
+	if at > now.revision {
+		return nil, failure(NotFound, "leasehold status; a snapshot of the lost etcd is restored with etcdutl, without one see leasehold recover --help",
+			"etcd has no revision %d yet: it is at %d, so that this is not the etcd whose history is wanted", at, now.revision)
+	}
+	then, err := s.durable(ctx, at)
+	if errors.Is(err, store.ErrCompacted) {
+		return nil, compacted(at)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var found []repair
+	for key, before := range then.kvs {
+		if s.keys().Readable(before) != nil {
+			continue
+		}
+		after, there := now.kvs[key]
+		switch {
+		case !there && gone[key] > at:
+			continue // deleted on purpose since
+		case !there:
+			kind, _, _ := s.keys().Split(key)
+			found = append(found, repair{
+				Key: key, What: store.DamageLost, From: before.Modified, value: before.Value, doubtful: kind == store.KindSecrets, // whose deletion leaves no note
+			})
+		default:
+			if bad := s.keys().Readable(after); bad != nil {
+				found = append(found, repair{Key: key, What: store.DamageUnreadable, Why: unreadable(key, bad), From: before.Modified, value: before.Value, now: after.Modified})
+			}
+		}
+	}
+	return sortedRepairs(found), nil
+}
+
+func compacted(at store.Revision) error {
+	return failure(NotFound, "a newer revision, or a snapshot restored with etcdutl; without either see leasehold recover --help", "etcd's history no longer reaches back to revision %d", at)
+}
+
+func sortedRepairs(found []repair) []repair {
+	slices.SortFunc(found, func(a, b repair) int { return strings.Compare(a.Key, b.Key) })
+	return found
+}
+
+// keyAt is a key as it was at a revision; the zero KV if it was not there, or if etcd's history does not reach back so far.
+func (s *Session) keyAt(ctx context.Context, key string, at store.Revision) (store.KV, error) {
+	if at <= 0 {
+		return store.KV{}, nil
+	}
+	var found store.KV
+	err := s.parts(ctx, key, key, 1, at, func(part store.Part) bool {
+		if len(part.KVs) > 0 && part.KVs[0].Key == key {
+			found = part.KVs[0]
+		}
+		return false
+	})
+	if errors.Is(err, store.ErrCompacted) {
+		return store.KV{}, nil
+	}
+	return found, err
+}
+
+// putBack writes the values, each only over what was seen there.
+func (s *Session) putBack(ctx context.Context, all []repair) error {
+	written := 0
+	for part := range slices.Chunk(all, repairBatch) {
+		var txn store.Txn
+		for _, r := range part {
+			txn.Conditions = append(txn.Conditions, store.At(r.Key, r.now))
+			txn.Writes = append(txn.Writes, store.Put(r.Key, r.value))
+		}
+		rev, err := s.commit(ctx, "put records back", txn)
+		if errors.Is(err, store.ErrConflict) {
+			return failure(Conflict, "leasehold repair, to see what is left", "a key has changed meanwhile; %d of %d keys were put back", written, len(all))
+		}
+		if err != nil {
+			return err
+		}
+		written += len(part)
+		for _, r := range part {
+			fmt.Fprintf(s.env.Stdout, "%s put back rev %d\n", strings.TrimPrefix(r.Key, s.keys().Prefix()), rev)
+		}
+	}
+	s.note("if the shard is on hold: leasehold status, then leasehold release")
+	return nil
+}
+
+// forget declares records gone, by the note that a leader leaves when it deletes one.
+func (s *Session) forget(ctx context.Context, c *Repair, all []repair) error {
+	for _, r := range all {
+		name := r.Key[strings.LastIndex(r.Key, "/")+1:]
+		act := fmt.Sprintf("%s is declared gone for good: if its machine is there, its workload is stopped and it is removed", name)
+		if err := s.confirm(ctx, c.Confirm, name, act); err != nil {
+			return err
+		}
+		note := store.Gone{Schema: store.Schema, Revision: max(r.From, 1), Rule: "SAFE-16", Why: "declared gone", By: s.who(), Instance: r.instance, At: s.env.Now().UTC()}
+		var rev store.Revision
+		err := s.ask(ctx, "declare it gone", "write "+s.keys().Gone(r.Key), func(ctx context.Context, st store.Store) error {
+			lease, err := st.Grant(ctx, goneKept)
+			if err != nil {
+				return err
+			}
+			txn := store.Txn{
+				Conditions: []store.Condition{store.At(r.Key, r.now)},
+				Writes:     []store.Write{store.PutLeased(s.keys().Gone(r.Key), store.Encode(note), lease.ID)},
+			}
+			if r.now != 0 {
+				txn.Writes = append(txn.Writes, store.Delete(r.Key))
+			}
+			rev, err = st.Commit(ctx, txn)
+			return err
+		})
+		if errors.Is(err, store.ErrConflict) {
+			return failure(Conflict, "leasehold repair", "%s has changed meanwhile, and was left as it is", name)
+		}
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(s.env.Stdout, "%s declared gone rev %d\n", name, rev)
+	}
+	return nil
+}

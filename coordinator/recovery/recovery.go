@@ -1,0 +1,186 @@
+package recovery
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// Shard is what is known of a shard whose records were lost.
+type Shard struct {
+	Groups    map[string]store.Group    // the specs in force, by name
+	Instances map[string]store.Instance // the records that there are, by ID
+	Strays    map[string]store.Stray    // the agents without a record, by instance
+	Extras    map[string]store.Extra    // the machines without a record, by instance
+	Deleted   map[string]store.Gone     // the instances that were deleted on purpose, by ID
+}
+
+// Source says whose word places a machine.
+type Source string
+
+// The sources, from the weakest to the strongest.
+const (
+	FromTags Source = "tags" // the provider's: group and, from the instance's ID, the slot
+	FromSeal Source = "seal" // a coordinator's, which the agent has kept
+)
+
+// Candidate is a machine without a record, and what becomes of it.
+type Candidate struct {
+	Instance string `json:"instance"`
+	Group    string `json:"group,omitempty"`
+	Slot     int    `json:"slot"` // -1: none is known
+	Source   Source `json:"source,omitempty"`
+	Provider string `json:"provider,omitempty"` // that lists the machine; "": none does
+	Zone     string `json:"zone,omitempty"`
+	Heard    bool   `json:"heard"` // its agent says hello
+	// Problem says why it cannot be put into its slot; "" if it can. It stays as it is then: it is never stopped for that.
+	Problem string `json:"problem,omitempty"`
+}
+
+// Adoptable says whether the machine can be put into its slot.
+func (c Candidate) Adoptable() bool { return c.Problem == "" }
+
+// Plan places the machines, ordered by group, slot and ID.
+func Plan(s Shard) []Candidate {
+	taken := map[string]map[int]string{} // by group and slot, the instance that has a record
+	for id, i := range s.Instances {
+		if i.Managed && i.Phase != store.Deleting {
+			put(taken, i.Group, i.Slot, id)
+		}
+	}
+	claims := map[string]map[int][]string{}
+	byID := map[string]*Candidate{}
+	for _, id := range s.ids() {
+		c := s.candidate(id)
+		byID[id] = &c
+		if c.Problem == "" {
+			if claims[c.Group] == nil {
+				claims[c.Group] = map[int][]string{}
+			}
+			claims[c.Group][c.Slot] = append(claims[c.Group][c.Slot], id)
+		}
+	}
+	all := make([]Candidate, 0, len(byID))
+	for id, c := range byID {
+		if c.Problem == "" {
+			c.Problem = contested(id, taken[c.Group][c.Slot], claims[c.Group][c.Slot])
+		}
+		all = append(all, *c)
+	}
+	slices.SortFunc(all, func(a, b Candidate) int {
+		if d := strings.Compare(a.Group, b.Group); d != 0 {
+			return d
+		}
+		if a.Slot != b.Slot {
+			return a.Slot - b.Slot
+		}
+		return strings.Compare(a.Instance, b.Instance)
+	})
+	return all
+}
+
+// ids are all instances without a record that an agent or a provider speaks of.
+func (s Shard) ids() []string {
+	var ids []string
+	for id := range s.Strays {
+		ids = append(ids, id)
+	}
+	for id := range s.Extras {
+		if _, stray := s.Strays[id]; !stray {
+			ids = append(ids, id)
+		}
+	}
+	return slices.DeleteFunc(ids, func(id string) bool {
+		_, recorded := s.Instances[id]
+		return recorded
+	})
+}
+
+// candidate says where one machine belongs, others aside.
+func (s Shard) candidate(id string) Candidate {
+	stray, heard := s.Strays[id]
+	extra, listed := s.Extras[id]
+	c := Candidate{Instance: id, Slot: -1, Provider: extra.Provider, Zone: extra.Zone, Heard: heard}
+	claim := stray.Claim
+	switch {
+	case claim != nil:
+		c.Group, c.Slot, c.Source = claim.Group, claim.Slot, FromSeal
+	case listed:
+		c.Group, c.Source = extra.Group, FromTags
+		if group, slot, ok := SplitID(id); ok && group == extra.Group {
+			c.Slot = slot
+		}
+	}
+	g, known := s.Groups[c.Group]
+	_, deleted := s.Deleted[id]
+	switch {
+	case deleted:
+		c.Problem = "its record was deleted on purpose: it is being removed"
+	case !listed:
+		c.Problem = "no provider lists its machine"
+	case claim != nil && extra.Group != "" && claim.Group != extra.Group:
+		c.Problem = fmt.Sprintf("its agent was of group %s, and its tag says %s", claim.Group, extra.Group)
+	case claim == nil && heard:
+		// Its agent is older than seals, or was never told: the tags place it.
+		fallthrough
+	default:
+		switch {
+		case c.Group == "":
+			c.Problem = "nothing says which group it belongs to"
+		case !known:
+			c.Problem = "there is no group " + c.Group + ": apply its file first"
+		case claim != nil && !claim.Managed:
+			c.Problem = "it was made on demand, and has no slot: leasehold instance adopt " + id
+		case c.Slot < 0:
+			c.Problem = "nothing says which slot it had: leasehold instance adopt " + id + " --slot N"
+		case c.Slot >= g.Size:
+			c.Problem = fmt.Sprintf("it had slot %d, and the group has %d", c.Slot, g.Size)
+		}
+	}
+	return c
+}
+
+// contested says who else has, or claims, a slot; "" if nobody does.
+func contested(id, recorded string, claims []string) string {
+	if recorded != "" {
+		return recorded + " has its slot"
+	}
+	if len(claims) > 1 {
+		others := slices.DeleteFunc(slices.Clone(claims), func(other string) bool { return other == id })
+		slices.Sort(others)
+		return "its slot is claimed by " + strings.Join(others, ", ") + " too"
+	}
+	return ""
+}
+
+func put(taken map[string]map[int]string, group string, slot int, id string) {
+	if taken[group] == nil {
+		taken[group] = map[int]string{}
+	}
+	taken[group][slot] = id
+}
+
+// SplitID takes the ID of an instance that Leasehold has made apart: GROUP-SLOT-RANDOM.
+func SplitID(id string) (group string, slot int, ok bool) {
+	rest, _, ok := cutLast(id, "-")
+	if !ok {
+		return "", 0, false
+	}
+	group, number, ok := cutLast(rest, "-")
+	if !ok || group == "" {
+		return "", 0, false
+	}
+	slot, err := strconv.Atoi(number)
+	return group, slot, err == nil && slot >= 0
+}
+
+func cutLast(s, sep string) (before, after string, ok bool) {
+	at := strings.LastIndex(s, sep)
+	if at < 0 {
+		return s, "", false
+	}
+	return s[:at], s[at+len(sep):], true
+}
