@@ -23,6 +23,7 @@ type Grammar struct {
 	Explain  Explain   `cmd:"" help:"Say what happened to an instance or goes on in a group, why, and why not yet; or what a rule says."`
 	Init     Init      `cmd:"" help:"Create the shard: once, before its first coordinator."`
 	Repair   Repair    `cmd:"" help:"Show which records were lost or cannot be read, and put them back from etcd's history."`
+	Recover  Recover   `cmd:"" help:"Bring a shard back whose records are lost for good: the last resort."`
 	Hold     Hold      `cmd:"" help:"Put the shard on hold: nothing is created or deleted."`
 	Release  Release   `cmd:"" help:"End the hold."`
 	Evacuate Evacuate  `cmd:"" help:"Empty a zone: its instances are replaced elsewhere, and none is made there."`

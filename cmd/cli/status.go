@@ -22,16 +22,16 @@ type Status struct {
 
 // shardState is what a shard holds, instances aside, at one revision.
 type shardState struct {
-	name     string
-	revision store.Revision
-	shard    store.Versioned[store.Shard]
-	served   store.Versioned[store.Served]
-	leader   store.Versioned[store.Leader]
-	leads    bool
-	replicas []store.Versioned[store.Replica]
-	groups   []group
-	strays   []store.Versioned[store.Stray]
-	requests []store.Versioned[store.Request]
+	name      string
+	revision  store.Revision
+	shard     store.Versioned[store.Shard]
+	served    store.Versioned[store.Served]
+	leader    store.Versioned[store.Leader]
+	leads     bool
+	replicas  []store.Versioned[store.Replica]
+	groups    []group
+	strangers strangers
+	requests  []store.Versioned[store.Request]
 	// unreadable are orders that somebody wrote by hand and nobody can read.
 	unreadable map[string]error
 	secrets    map[string]store.Secret // by name; nil: they could not be read
@@ -107,7 +107,7 @@ func (s *Session) readState(ctx context.Context, name string) (st shardState, er
 	if st.replicas, err = decodeAll[store.Replica](lists[store.KindReplicas]); err != nil {
 		return st, err
 	}
-	if st.strays, err = decodeAll[store.Stray](lists[store.KindStrays]); err != nil {
+	if st.strangers, err = s.readStrangers(ctx, keys, st.revision); err != nil {
 		return st, err
 	}
 	st.requests, st.unreadable = decodeReadable[store.Request](lists[store.KindRequests])

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator/recovery"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -89,6 +90,19 @@ var lossBeginnings = map[string]func(*world){
 		w.put(store.KindStatus, "web", store.Status{Schema: 1, Group: "web", State: store.GroupStarted, Accepted: &g, Damaged: []store.Damaged{{
 			Key: w.keys.Instance("web-2-c"), Instance: "web-2-c", Slot: &two, What: store.DamageLost, Why: "its key vanished", Since: noon, Last: last,
 		}}})
+	},
+	"recovering": func(w *world) {
+		g := store.DefaultGroup()
+		g.Name, g.Size, g.Provider = "web", 3, "process"
+		g.Complete()
+		w.put(store.KindGroups, "web", g)
+		for n, id := range []string{"web-0-a", "web-1-b", "web-1-c", "db-0-d"} {
+			group, slot, _ := recovery.SplitID(id)
+			w.put(store.KindExtras, id, store.Extra{Schema: 1, Instance: id, Group: group, Provider: "process", Zone: "local", Since: noon})
+			if n == 0 {
+				w.put(store.KindStrays, id, store.Stray{Schema: 1, Instance: id, From: "10.0.0.1:5", At: noon, Claim: &store.Claim{Group: group, Slot: slot, Managed: true}})
+			}
+		}
 	},
 	"remains": func(w *world) {
 		w.put(store.KindStatus, "web", store.Status{Schema: 1, Group: "web"})

@@ -114,31 +114,26 @@ func (s Shard) candidate(id string) Candidate {
 			c.Slot = slot
 		}
 	}
-	g, known := s.Groups[c.Group]
-	_, deleted := s.Deleted[id]
-	switch {
-	case deleted:
+	if _, deleted := s.Deleted[id]; deleted {
 		c.Problem = "its record was deleted on purpose: it is being removed"
+		return c
+	}
+	g, known := s.Groups[c.Group]
+	switch {
 	case !listed:
 		c.Problem = "no provider lists its machine"
 	case claim != nil && extra.Group != "" && claim.Group != extra.Group:
 		c.Problem = fmt.Sprintf("its agent was of group %s, and its tag says %s", claim.Group, extra.Group)
-	case claim == nil && heard:
-		// Its agent is older than seals, or was never told: the tags place it.
-		fallthrough
-	default:
-		switch {
-		case c.Group == "":
-			c.Problem = "nothing says which group it belongs to"
-		case !known:
-			c.Problem = "there is no group " + c.Group + ": apply its file first"
-		case claim != nil && !claim.Managed:
-			c.Problem = "it was made on demand, and has no slot: leasehold instance adopt " + id
-		case c.Slot < 0:
-			c.Problem = "nothing says which slot it had: leasehold instance adopt " + id + " --slot N"
-		case c.Slot >= g.Size:
-			c.Problem = fmt.Sprintf("it had slot %d, and the group has %d", c.Slot, g.Size)
-		}
+	case c.Group == "":
+		c.Problem = "nothing says which group it belongs to"
+	case !known:
+		c.Problem = "there is no group " + c.Group + ": apply its file first"
+	case claim != nil && !claim.Managed:
+		c.Problem = "it was made on demand, and has no slot: leasehold instance adopt " + id
+	case c.Slot < 0:
+		c.Problem = "nothing says which slot it had: leasehold instance adopt " + id + " --slot N"
+	case c.Slot >= g.Size:
+		c.Problem = fmt.Sprintf("it had slot %d, and the group has slots 0 to %d", c.Slot, g.Size-1)
 	}
 	return c
 }

@@ -1,0 +1,94 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/leasehold/leasehold/coordinator/recovery"
+	"github.com/leasehold/leasehold/store"
+)
+
+// InstanceAdopt is the command instance adopt (REC-8).
+type InstanceAdopt struct {
+	Instance string `arg:"" optional:"" help:"ID of the machine, as its tag says."`
+	Group    string `short:"g" help:"The group that it shall belong to (default: the one that its tag names)." placeholder:"NAME"`
+	Slot     *int   `help:"The slot that it shall take (default: the one that it had, else a free one)." placeholder:"N"`
+	All      bool   `help:"Adopt every machine without a record whose slot is known and free; with -g, those of this group."`
+}
+
+// Run orders machines without a record to be taken up. The leader checks each order, since it alone knows the providers' answers, and the
+// journal says what came of it.
+func (c *InstanceAdopt) Run(ctx context.Context, s *Session) error {
+	switch {
+	case c.All == (c.Instance != ""):
+		return failure(Usage, "leasehold instance adopt --help", "name a machine, or give --all")
+	case c.All && c.Slot != nil:
+		return failure(Usage, "leasehold instance adopt --help", "--slot: that is for one machine")
+	case c.Slot != nil && *c.Slot < 0:
+		return failure(Usage, "leasehold instance adopt --help", "--slot: %d: must be 0 or more", *c.Slot)
+	}
+	if c.Group != "" {
+		if _, err := s.group(ctx, c.Group); err != nil {
+			return err
+		}
+	}
+	if c.All {
+		return c.all(ctx, s)
+	}
+	return c.one(ctx, s)
+}
+
+func (c *InstanceAdopt) one(ctx context.Context, s *Session) error {
+	if !isName(c.Instance) {
+		return failure(Usage, "leasehold instance adopt --help", "%q: must be the ID of a machine, without /", c.Instance)
+	}
+	if kv, err := s.find(ctx, s.keys().Instance(c.Instance)); err != nil || kv.Modified != 0 {
+		if err != nil {
+			return err
+		}
+		return failure(Failed, "leasehold instance show "+c.Instance, "instance %s has a record already: there is nothing to adopt, and no order was left", c.Instance)
+	}
+	r := s.request(store.RequestAdopt, c.Group, c.Instance)
+	r.Slot = c.Slot
+	holds := []store.Condition{store.Absent(s.keys().Instance(c.Instance))}
+	if err := s.leave(ctx, r, holds, fmt.Sprintf("instance %s got a record meanwhile", c.Instance)); err != nil {
+		return err
+	}
+	fmt.Fprintf(s.env.Stdout, "%s %s ordered %s\n", c.Instance, r.Kind, r.ID)
+	s.note("the leader looks for a machine of this shard with this ID and no record, and takes it up or says why not; where no agent can prove what it was made from, a roll replaces it unless it is protected; watch it with: leasehold events --follow")
+	return s.warnWithoutLeader(ctx)
+}
+
+// all adopts every machine whose place is beyond doubt.
+func (c *InstanceAdopt) all(ctx context.Context, s *Session) error {
+	known, err := s.recoverable(ctx)
+	if err != nil {
+		return err
+	}
+	plan := slices.DeleteFunc(recovery.Plan(known), func(m recovery.Candidate) bool { return c.Group != "" && m.Group != c.Group })
+	if len(plan) == 0 {
+		s.note("no machine without a record is known")
+		return nil
+	}
+	if err := showCandidates(s, plan); err != nil {
+		return err
+	}
+	var orders []store.Request
+	for _, m := range plan {
+		if m.Adoptable() {
+			r := s.request(store.RequestAdopt, m.Group, m.Instance)
+			r.Slot = &m.Slot
+			orders = append(orders, r)
+		}
+	}
+	if len(orders) == 0 {
+		return failure(Failed, "leasehold instance adopt ID --slot N", "none of them can be placed beyond doubt")
+	}
+	if err := s.leaveAll(ctx, orders); err != nil {
+		return err
+	}
+	fmt.Fprintf(s.env.Stdout, "adoption of %s ordered\n", counted(len(orders), "machine", "machines"))
+	s.note("watch it with: leasehold events --follow")
+	return s.warnWithoutLeader(ctx)
+}

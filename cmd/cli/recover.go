@@ -1,0 +1,263 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/leasehold/leasehold/cmd/output"
+	"github.com/leasehold/leasehold/coordinator/recovery"
+	"github.com/leasehold/leasehold/store"
+)
+
+// Recover is the command recover (SAFE-17), the last resort after a loss that no history mends.
+type Recover struct {
+	ID      string   `help:"The shard's ID, as its machines are tagged (default: the one that coordinators wait for)." placeholder:"ID"`
+	Confirm []string `help:"Confirm that this shard is to be recovered." placeholder:"SHARD"`
+}
+
+// Help explains the steps.
+func (*Recover) Help() string {
+	return `The last resort when etcd's data is gone and neither a snapshot nor etcd's history (leasehold repair) brings it back. Nothing is stopped or made on the way.
+
+1. leasehold recover                       creates the shard under its old ID, on hold; coordinators serve it again
+2. leasehold group apply -f FILE           for each group
+3. leasehold recover                       shows which machine belongs into which slot, and puts them there
+4. leasehold release                       ends the hold`
+}
+
+// Run takes the next step: it creates the shard under its old ID or, if it is there, puts machines back into their slots.
+func (c *Recover) Run(ctx context.Context, s *Session) error {
+	kv, err := s.find(ctx, s.keys().Shard())
+	if err != nil {
+		return err
+	}
+	if kv.Modified == 0 {
+		return c.createAgain(ctx, s)
+	}
+	shard, err := store.Decode[store.Shard](kv)
+	if err != nil {
+		return failure(Failed, "leasehold repair", "the shard's record cannot be read: %s", joined(err))
+	}
+	if c.ID != "" && c.ID != shard.Record.ID {
+		return failure(Conflict, "leasehold status", "shard %s has ID %s, not %s", s.flags.Shard, shard.Record.ID, c.ID)
+	}
+	if shard.Record.Hold == nil {
+		return failure(Failed, `leasehold hold "recovering"`, "shard %s is not on hold: while machines are put back nothing else may happen", s.flags.Shard)
+	}
+	known, err := s.recoverable(ctx)
+	if err != nil {
+		return err
+	}
+	return c.putBack(ctx, s, recovery.Plan(known))
+}
+
+// createAgain creates the shard under its old ID, on hold.
+func (c *Recover) createAgain(ctx context.Context, s *Session) error {
+	waits, err := s.waits(ctx)
+	if err != nil {
+		return err
+	}
+	id := c.ID
+	switch {
+	case id == "" && waits == nil:
+		return failure(NotFound, "leasehold recover --id ID, as the machines are tagged; coordinators keep it in their --state-dir", "no coordinator waits for shard %s, and so its ID is not known here", s.flags.Shard)
+	case id == "":
+		id = waits.ShardID
+	case waits != nil && waits.ShardID != id:
+		return failure(Conflict, "leasehold status", "the coordinators wait for the shard with ID %s, not %s", waits.ShardID, id)
+	}
+	act := fmt.Sprintf("shard %s is created anew under its old ID %s, on hold, because its records are lost for good", s.flags.Shard, id)
+	if err := s.confirm(ctx, c.Confirm, s.flags.Shard, act); err != nil {
+		return err
+	}
+	shard, err := store.NewShard(s.flags.Shard, id)
+	if err != nil {
+		return err
+	}
+	shard.Hold = &store.Hold{By: s.who(), Why: "its records were lost, and it is being recovered", At: s.env.Now().UTC()}
+	err = s.ask(ctx, "create the shard", "create shard "+s.flags.Shard, func(ctx context.Context, st store.Store) error {
+		return store.CreateShard(ctx, st, s.keys(), shard)
+	})
+	if errors.Is(err, store.ErrExists) {
+		return failure(Conflict, "leasehold status", "shard %s was created meanwhile", s.flags.Shard)
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(s.env.Stdout, "%s created on hold id %s\n", s.flags.Shard, id)
+	s.note("next: leasehold group apply -f FILE for each group, then leasehold recover once more: agents report within the longest reconnect back-off")
+	return nil
+}
+
+// recoverable reads what is known of machines without a record.
+func (s *Session) recoverable(ctx context.Context) (known recovery.Shard, err error) {
+	groups, at, err := s.groups(ctx, s.keys(), 0)
+	if err != nil {
+		return known, err
+	}
+	known.Groups = map[string]store.Group{}
+	for _, g := range groups {
+		switch {
+		case g.Status.Record.Accepted != nil:
+			known.Groups[g.Name] = *g.Status.Record.Accepted
+		case !g.gone() && g.Bad == nil:
+			known.Groups[g.Name] = g.Spec
+		}
+	}
+	if known.Instances, err = readKind[store.Instance](ctx, s, s.keys(), store.KindInstances, at); err != nil {
+		return known, err
+	}
+	if known.Strays, err = readKind[store.Stray](ctx, s, s.keys(), store.KindStrays, at); err != nil {
+		return known, err
+	}
+	if known.Extras, err = readKind[store.Extra](ctx, s, s.keys(), store.KindExtras, at); err != nil {
+		return known, err
+	}
+	gone, err := readKind[store.Gone](ctx, s, s.keys(), store.KindGone+"/"+store.KindInstances, at)
+	known.Deleted = gone
+	return known, err
+}
+
+// readKind reads all records of a kind that can be read, by name.
+func readKind[T any](ctx context.Context, s *Session, keys store.Keys, kind string, at store.Revision) (map[string]T, error) {
+	prefix := keys.Of(kind)
+	l, err := s.list(ctx, prefix, at)
+	if err != nil {
+		return nil, err
+	}
+	byName := map[string]T{}
+	all, unreadable := decodeReadable[T](l)
+	for _, v := range all {
+		if unreadable[v.Key] == nil {
+			byName[v.Key[len(prefix):]] = v.Record
+		}
+	}
+	return byName, nil
+}
+
+// putBack shows where each machine belongs, and orders the leader to put those that can be placed into their slots.
+func (c *Recover) putBack(ctx context.Context, s *Session, plan []recovery.Candidate) error {
+	if done, err := s.records(plan); done || err != nil {
+		return err
+	}
+	if len(plan) == 0 {
+		s.note("no machine without a record is known; agents report within the longest reconnect back-off, and providers are listed every few seconds")
+		return nil
+	}
+	if err := showCandidates(s, plan); err != nil {
+		return err
+	}
+	able := slices.DeleteFunc(slices.Clone(plan), func(m recovery.Candidate) bool { return !m.Adoptable() })
+	if n := len(plan) - len(able); n > 0 {
+		s.note("%s cannot be placed: they run on as they are, and are not removed while their agents report", counted(n, "machine", "machines"))
+	}
+	if len(able) == 0 {
+		return nil
+	}
+	act := fmt.Sprintf("put %s back into their slots", counted(len(able), "machine", "machines"))
+	if err := s.confirm(ctx, c.Confirm, s.flags.Shard, act); err != nil {
+		return err
+	}
+	orders := make([]store.Request, len(able))
+	for i, m := range able {
+		orders[i] = s.request(store.RequestAdopt, m.Group, m.Instance)
+		orders[i].Slot = &m.Slot
+	}
+	if err := s.leaveAll(ctx, orders); err != nil {
+		return err
+	}
+	adopted, err := s.adopted(ctx, orders)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(s.env.Stdout, "%d of %d put back\n", adopted, len(able))
+	if adopted < len(able) {
+		return failure(Failed, "leasehold events --since 10m, for the reasons; then leasehold recover once more", "%s could not be put back", counted(len(able)-adopted, "machine", "machines"))
+	}
+	s.note("the shard stays on hold: leasehold status, then leasehold release")
+	return nil
+}
+
+func showCandidates(s *Session, plan []recovery.Candidate) error {
+	t := output.Table{Columns: []output.Column{
+		{Title: "INSTANCE"}, {Title: "GROUP"}, {Title: "SLOT", Right: true}, {Title: "BY"}, {Title: "AGENT"}, {Title: "PROVIDER", Wide: true}, {Title: "ZONE", Wide: true}, {Title: "WOULD BE", Cut: true},
+	}}
+	for _, m := range plan {
+		slot, agent, would := "-", "silent", "put into its slot"
+		if m.Slot >= 0 {
+			slot = fmt.Sprint(m.Slot)
+		}
+		if m.Heard {
+			agent = "reports"
+		}
+		if !m.Adoptable() {
+			would = "left: " + m.Problem
+		}
+		t.Add(m.Instance, orDash(m.Group), slot, orDash(string(m.Source)), agent, orDash(m.Provider), orDash(m.Zone), would)
+	}
+	return t.Write(s.screen(), s.wide())
+}
+
+// leaveAll leaves many orders, as many as a transaction holds at a time.
+func (s *Session) leaveAll(ctx context.Context, orders []store.Request) error {
+	for part := range slices.Chunk(orders, repairBatch) {
+		var txn store.Txn
+		for _, r := range part {
+			key := s.keys().Request(r.ID)
+			txn.Conditions = append(txn.Conditions, store.Absent(key))
+			txn.Writes = append(txn.Writes, store.Put(key, store.Encode(r)))
+		}
+		if _, err := s.commit(ctx, "give orders", txn); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// adopted waits until the leader has dealt with all orders, and says how many of the machines have a record then.
+func (s *Session) adopted(ctx context.Context, orders []store.Request) (adopted int, err error) {
+	limit := s.flags.Timeout
+	if limit <= 0 {
+		limit = waitTimeout
+	}
+	start := time.Now() // not the clock of records: the wait must end also where that stands
+	line := progressLine{to: s.aside(), rewrite: s.env.StderrTerminal}
+	defer line.clear()
+	for {
+		waiting, err := readKind[store.Request](ctx, s, s.keys(), store.KindRequests, 0)
+		if err != nil {
+			return 0, err
+		}
+		instances, err := readKind[store.Instance](ctx, s, s.keys(), store.KindInstances, 0)
+		if err != nil {
+			return 0, err
+		}
+		left := 0
+		adopted = 0
+		for _, r := range orders {
+			if _, waits := waiting[r.ID]; waits {
+				left++
+			}
+			if _, recorded := instances[r.Instance]; recorded {
+				adopted++
+			}
+		}
+		if left == 0 {
+			return adopted, nil
+		}
+		if time.Since(start) > limit {
+			return 0, failure(Failed, "leasehold status", "after %s the leader has not dealt with %s yet; the orders stand", output.Span(limit), counted(left, "order", "orders"))
+		}
+		line.show(fmt.Sprintf("[%d of %d put back | %s so far, gives up in %s]", adopted, len(orders), output.Span(time.Since(start)), output.Span(limit-time.Since(start))))
+		pause := time.NewTimer(time.Second)
+		select {
+		case <-ctx.Done():
+			pause.Stop()
+			return 0, failure(Interrupted, "leasehold status", "stopped waiting: the orders stand, and the leader goes on")
+		case <-pause.C:
+		}
+	}
+}

@@ -1,0 +1,109 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leasehold/leasehold/cmd/output"
+	"github.com/leasehold/leasehold/store"
+)
+
+// strangers are agents and machines without a record (REC-8).
+type strangers struct {
+	strays []store.Stray // agents that say hello
+	extras []store.Extra // machines that no agent speaks for
+}
+
+// strangersNamed is how many of them are a problem each; more are told as one.
+const strangersNamed = 5
+
+// readStrangers reads them, less those that have got a record since they were noted.
+func (s *Session) readStrangers(ctx context.Context, keys store.Keys, at store.Revision) (all strangers, err error) {
+	strays, err := readKind[store.Stray](ctx, s, keys, store.KindStrays, at)
+	if err != nil {
+		return all, err
+	}
+	extras, err := readKind[store.Extra](ctx, s, keys, store.KindExtras, at)
+	if err != nil || len(strays)+len(extras) == 0 {
+		return all, err
+	}
+	recorded, err := s.namesOf(ctx, keys.Of(store.KindInstances), at)
+	if err != nil {
+		return all, err
+	}
+	for id, stray := range strays {
+		if !recorded[id] {
+			stray.Instance = id
+			all.strays = append(all.strays, stray)
+		}
+	}
+	for id, x := range extras {
+		if _, heard := strays[id]; !heard && !recorded[id] && !x.Gone { // one whose record was deleted on purpose is being removed
+			x.Instance = id
+			all.extras = append(all.extras, x)
+		}
+	}
+	slices.SortFunc(all.strays, func(a, b store.Stray) int { return strings.Compare(a.Instance, b.Instance) })
+	slices.SortFunc(all.extras, func(a, b store.Extra) int { return strings.Compare(a.Instance, b.Instance) })
+	return all, nil
+}
+
+// namesOf are the names of all keys below a prefix, whether they can be read or not.
+func (s *Session) namesOf(ctx context.Context, prefix string, at store.Revision) (map[string]bool, error) {
+	l, err := s.list(ctx, prefix, at)
+	if err != nil {
+		return nil, err
+	}
+	names := map[string]bool{}
+	for _, kv := range l.KVs {
+		names[kv.Key[len(prefix):]] = true
+	}
+	return names, nil
+}
+
+func strangerProblems(st shardState, now time.Time) []problem {
+	var found []problem
+	if n := len(st.strangers.strays); n > strangersNamed {
+		var names []string
+		for _, s := range st.strangers.strays[:strangersNamed] {
+			names = append(names, s.Instance)
+		}
+		found = append(found, problem{
+			About: st.name, Rule: "REC-8",
+			What: fmt.Sprintf("%d agents have no record, %s and others; their workloads run on", n, strings.Join(names, ", ")),
+			Next: "leasehold repair, to put their records back; leasehold instance adopt --all, if there are none",
+		})
+	} else {
+		for _, s := range st.strangers.strays {
+			found = append(found, problem{
+				About: s.Instance, Rule: "REC-8",
+				What: fmt.Sprintf("an agent at %s says that it is this instance, which has no record (%s ago); its workload runs on", s.From, output.Age(now, s.At)),
+				Next: "leasehold repair, to put its record back; leasehold instance adopt " + s.Instance + ", if there is none",
+			})
+		}
+	}
+	if n := len(st.strangers.extras); n > 0 {
+		var names []string
+		for _, x := range st.strangers.extras[:min(n, strangersNamed)] {
+			names = append(names, x.Instance)
+		}
+		what := fmt.Sprintf("%s the shard's tag and no record, and no agent speaks for them: %s", hasHave(n), strings.Join(names, ", "))
+		if n > strangersNamed {
+			what += fmt.Sprintf(" and %d more", n-strangersNamed)
+		}
+		found = append(found, problem{
+			About: st.name, Rule: "REC-8", What: what, Next: "look at them at their provider; leasehold instance adopt ID keeps one",
+		})
+	}
+	return found
+}
+
+func hasHave(n int) string {
+	if n == 1 {
+		return "1 machine has"
+	}
+	return fmt.Sprintf("%d machines have", n)
+}
