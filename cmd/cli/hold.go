@@ -19,14 +19,6 @@ func (c *Hold) Run(ctx context.Context, s *Session) error {
 	return s.setHold(ctx, hold, "on hold", "nothing is created or deleted until leasehold release")
 }
 
-// Release is the command release.
-type Release struct{}
-
-// Run ends the hold.
-func (c *Release) Run(ctx context.Context, s *Session) error {
-	return s.setHold(ctx, nil, "released", "")
-}
-
 // setHold changes the shard's record, if it is still as it was read.
 func (s *Session) setHold(ctx context.Context, hold *store.Hold, what, follows string) error {
 	key := s.keys().Shard()
