@@ -63,10 +63,20 @@ func decodeInto(kv KV, record any) error {
 		err = json.Unmarshal(kv.Value, record)
 	}
 	if err != nil {
-		return fmt.Errorf("read %s: %w", kv.Key, err)
+		return &UnreadableError{Key: kv.Key, Err: err}
 	}
 	return nil
 }
+
+// UnreadableError says that a key's value is no record of its kind (SAFE-16).
+type UnreadableError struct {
+	Key string
+	Err error
+}
+
+func (e *UnreadableError) Error() string { return fmt.Sprintf("read %s: %s", e.Key, e.Err) }
+
+func (e *UnreadableError) Unwrap() error { return e.Err }
 
 // asWritten is how every record of ours begins: it need not be read twice.
 var asWritten = fmt.Appendf(nil, `{"schema":%d,`, Schema)

@@ -17,7 +17,7 @@ type change struct {
 	before *store.Group   // what was in force; nil: there is no group, or none that can be read
 	was    store.Revision // of groups/<name> as read; 0: absent
 	broken error          // why what was read cannot be used
-	left   int            // instances of a group whose key is gone
+	left   int            // instances that a group has whose key is gone, or whose spec is not in force
 	after  store.Group
 
 	static      *store.Group   // as config apply wrote it; nil: the group is not static
@@ -97,7 +97,26 @@ func (s *Session) readChange(ctx context.Context, name string) (change, error) {
 		broken = fmt.Errorf("its name is %q, its key says %q", g.Name, name)
 	}
 	c.before, c.broken = &g, broken
-	return c, nil
+	c.left, err = s.leftUnless(ctx, c)
+	return c, err
+}
+
+// leftUnless is how many instances a group has whose spec, as it was read, is not in force; 0 where it is. What shrinks is measured against them.
+func (s *Session) leftUnless(ctx context.Context, c change) (int, error) {
+	kv, err := s.find(ctx, s.keys().Status(c.name))
+	if err != nil {
+		return 0, err
+	}
+	st, err := store.Decode[store.Status](kv)
+	refused := err != nil || st.Record.Invalid != nil && st.Record.Invalid.Revision == c.was
+	if c.broken == nil && (kv.Modified == 0 || !refused) {
+		return 0, nil
+	}
+	left, err := s.leftOf(ctx, c.name)
+	if accepted := st.Record.Accepted; accepted != nil {
+		left = max(left, accepted.Size)
+	}
+	return left, err
 }
 
 // leftOf is how many instances a group that nobody asks for still has, by what the leader says of it.
@@ -107,12 +126,16 @@ func (s *Session) leftOf(ctx context.Context, name string) (left int, err error)
 		return 0, err
 	}
 	st, err := store.Decode[store.Status](kv)
+	if err != nil { // then the records themselves are counted
+		some, err := s.instancesOf(ctx, s.keys(), name, unlimited)
+		return len(some.records), err
+	}
 	for phase, n := range st.Record.Phases {
 		if phase.Fills() {
 			left += n
 		}
 	}
-	return left, err
+	return left, nil
 }
 
 // readStatic reads a static group and what is set beside it.
@@ -243,7 +266,7 @@ func whatHappened(was, now store.Revision) string {
 
 // shrinks says that the change takes machines away.
 func (c change) shrinks() bool {
-	if c.isNew() {
+	if c.isNew() || c.left > 0 {
 		return c.after.Size < c.left
 	}
 	return c.before != nil && c.broken == nil && c.after.Size < c.before.Size
@@ -253,6 +276,9 @@ func (c change) shrinks() bool {
 func (c change) shrinking() string {
 	if c.isNew() {
 		return fmt.Sprintf("group %s, whose key is gone, has %s left and shrinks to %s", c.name, counted(c.left, "instance", "instances"), counted(c.after.Size, "instance", "instances"))
+	}
+	if c.left > 0 {
+		return fmt.Sprintf("group %s, whose spec of revision %d is not in force, has %s and shrinks to %s", c.name, c.rev(), counted(c.left, "instance", "instances"), counted(c.after.Size, "instance", "instances"))
 	}
 	return fmt.Sprintf("group %s shrinks from %d to %s", c.name, c.before.Size, counted(c.after.Size, "instance", "instances"))
 }

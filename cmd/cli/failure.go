@@ -64,6 +64,7 @@ func report(ctx context.Context, to output.Screen, err error) Code {
 	var files *authority.Problem
 	var problems groupfile.Problems
 	var text *misspelt
+	var spoiled *store.UnreadableError
 	switch {
 	case err == nil:
 		return Done
@@ -89,6 +90,8 @@ func report(ctx context.Context, to output.Screen, err error) Code {
 		return max(text.code, reportProblems(to, text.Problems, text.next))
 	case errors.As(err, &problems):
 		return reportProblems(to, problems, "correct the file; its fields are in docs/group-file.md")
+	case errors.As(err, &spoiled) && !errors.Is(err, store.ErrSchema):
+		f = failure(Failed, "leasehold repair, to see what is wrong with it and what would be written", "%s", err)
 	case errors.Is(err, store.ErrSchema):
 		f = failure(Failed, "leasehold version, and install the version that the coordinators run", "%s", err)
 	default:

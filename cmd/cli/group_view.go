@@ -38,6 +38,9 @@ func viewOf(g group) view {
 
 // standing is how a group is, deletion aside.
 func standing(g group) view {
+	if g.StatusBad != nil {
+		return view{mark: "!", state: "-", health: "-", run: "-", now: "its status cannot be read"}
+	}
 	if !g.Status.Present() {
 		v := view{mark: "~", state: "new", health: "-", run: fmt.Sprintf("-/%d", g.Spec.Size), now: "no coordinator has seen it yet"}
 		if g.Bad != nil {

@@ -3,13 +3,13 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
 
 	"github.com/leasehold/leasehold/cmd/output"
+	"github.com/leasehold/leasehold/coordinator/recovery"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -180,7 +180,6 @@ func (s *Session) readInstances(ctx context.Context, keys store.Keys, group, bel
 	}
 	var at store.Revision
 	var specs store.InstanceSpecs
-	var failed error
 	err = s.parts(ctx, keys.Of(store.KindInstances)+below, "", most, 0, func(part store.Part) bool {
 		at = part.Revision
 		for n, kv := range part.KVs {
@@ -190,8 +189,7 @@ func (s *Session) readInstances(ctx context.Context, keys store.Keys, group, bel
 			}
 			v, err := specs.Decode(kv)
 			if err != nil {
-				failed = err
-				return false
+				v.Record = unreadableInstance(keys, kv)
 			}
 			if group == "" || v.Record.Group == group {
 				some.raw, some.records = append(some.raw, asJSON(kv.Value)), append(some.records, v.Record)
@@ -206,7 +204,7 @@ func (s *Session) readInstances(ctx context.Context, keys store.Keys, group, bel
 	if group != "" {
 		some.more = 0 // the others may be of other groups: its status knows
 	}
-	if err = errors.Join(err, failed); err != nil || len(some.records) == 0 {
+	if err != nil || len(some.records) == 0 {
 		return some, err
 	}
 	some.sessions, err = s.sessionsOf(ctx, keys, some.records[0].ID, some.records[len(some.records)-1].ID, most, at)
@@ -216,7 +214,6 @@ func (s *Session) readInstances(ctx context.Context, keys store.Keys, group, bel
 // sessionsOf reads the sessions of the instances from one name to another, by instance.
 func (s *Session) sessionsOf(ctx context.Context, keys store.Keys, first, last string, most int, at store.Revision) (map[string]*store.Alive, error) {
 	byID := map[string]*store.Alive{}
-	var failed error
 	err := s.parts(ctx, keys.Of(store.KindAlive), keys.Alive(first), most, at, func(part store.Part) bool {
 		for _, kv := range part.KVs {
 			if kv.Key > keys.Alive(last) {
@@ -224,14 +221,26 @@ func (s *Session) sessionsOf(ctx context.Context, keys store.Keys, first, last s
 			}
 			v, err := store.Decode[store.Alive](kv)
 			if err != nil {
-				failed = err
-				return false
+				continue // its replica writes it anew
 			}
 			byID[v.Record.Instance] = &v.Record
 		}
 		return true
 	})
-	return byID, errors.Join(err, failed)
+	return byID, err
+}
+
+// phaseUnreadable stands for the phase of an instance whose record cannot be read.
+const phaseUnreadable = "unreadable"
+
+// unreadableInstance is what is known of an instance whose record cannot be read: it is listed all the same (SAFE-16).
+func unreadableInstance(keys store.Keys, kv store.KV) store.Instance {
+	_, id, _ := keys.Split(kv.Key)
+	i := store.Instance{ID: id, Slot: -1, Managed: true, Phase: phaseUnreadable, Last: store.Decision{Rule: "SAFE-16", Why: "leasehold repair " + store.KindInstances + "/" + id}}
+	if group, slot, ok := recovery.SplitID(id); ok {
+		i.Group, i.Slot = group, slot
+	}
+	return i
 }
 
 func orDash(s string) string {

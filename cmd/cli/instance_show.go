@@ -90,8 +90,10 @@ func (s *Session) instance(ctx context.Context, id string) (v store.Versioned[st
 	if kv.Modified == 0 {
 		return v, kv, noInstance(id)
 	}
-	v, err = store.Decode[store.Instance](kv)
-	return v, kv, err
+	if v, err = store.Decode[store.Instance](kv); err != nil {
+		return v, kv, failure(Failed, "leasehold repair "+store.KindInstances+"/"+id, "the record of instance %s cannot be read: %s", id, unreadable(kv.Key, err))
+	}
+	return v, kv, nil
 }
 
 func showSession(scr output.Screen, v store.Versioned[store.Alive], now time.Time) {

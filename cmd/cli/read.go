@@ -21,6 +21,8 @@ type group struct {
 	Bad    error       // why the spec cannot be used, if so
 	Status store.Versioned[store.Status]
 	Raw    json.RawMessage // the status as stored
+	// StatusBad is why the status cannot be read, if so: then it is not known what is in force (SAFE-16).
+	StatusBad error
 }
 
 // revision is that of the spec: of the newer one of a static group and what is set beside it. 0: there is none.
@@ -40,6 +42,14 @@ func (g *group) read() {
 	g.Spec, g.Bad = store.ReadInForce(valueOf(g.Static), valueOf(g.Stored))
 	if lost := g.lostBeside(); lost != nil {
 		g.Bad = errors.New(lost.Missing(*g.Status.Record.Accepted))
+	}
+}
+
+// readStatus takes the leader's word out of its key.
+func (g *group) readStatus(kv store.KV) {
+	g.Raw = asJSON(kv.Value)
+	if g.Status, g.StatusBad = store.Decode[store.Status](kv); g.StatusBad != nil {
+		g.Status = store.Versioned[store.Status]{Key: kv.Key}
 	}
 }
 
@@ -96,12 +106,7 @@ func (s *Session) groups(ctx context.Context, keys store.Keys, at store.Revision
 		named(kv.Key).Static = kv
 	}
 	for _, kv := range lists[store.KindStatus].KVs {
-		g := named(kv.Key)
-		var err error
-		if g.Status, err = store.Decode[store.Status](kv); err != nil {
-			return nil, 0, err
-		}
-		g.Raw = kv.Value
+		named(kv.Key).readStatus(kv)
 	}
 	all := make([]group, 0, len(byName))
 	for _, g := range byName {
@@ -133,10 +138,7 @@ func (s *Session) group(ctx context.Context, name string) (group, error) {
 		return g, noGroup(name)
 	}
 	if status.Modified != 0 {
-		g.Raw = status.Value
-		if g.Status, err = store.Decode[store.Status](status); err != nil {
-			return g, err
-		}
+		g.readStatus(status)
 	}
 	g.read()
 	return g, nil
@@ -204,6 +206,12 @@ func decodeReadable[T any](l store.Listing) (all []store.Versioned[T], unreadabl
 		all = append(all, v)
 	}
 	return all, unreadable
+}
+
+// decodeSome reads the records that can be read.
+func decodeSome[T any](l store.Listing) []store.Versioned[T] {
+	all, unreadable := decodeReadable[T](l)
+	return slices.DeleteFunc(all, func(v store.Versioned[T]) bool { return unreadable[v.Key] != nil })
 }
 
 // stored is the values of a listing as they are, for JSON.

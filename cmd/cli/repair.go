@@ -71,7 +71,7 @@ func (c *Repair) Run(ctx context.Context, s *Session) error {
 	}
 	able := slices.DeleteFunc(slices.Clone(found), func(r repair) bool { return r.From == 0 })
 	if n := len(found) - len(able); n > 0 {
-		s.warn("%s cannot be put back from etcd's history: see leasehold recover --help, or declare the record gone with --forget", counted(n, "key", "keys"))
+		s.warn("%s cannot be put back from etcd's history: apply a group again; of an instance, see leasehold recover --help, or declare its record gone with --forget", counted(n, "key", "keys"))
 	}
 	if len(able) == 0 {
 		return nil

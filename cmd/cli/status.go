@@ -31,6 +31,7 @@ type shardState struct {
 	replicas  []store.Versioned[store.Replica]
 	groups    []group
 	strangers strangers
+	spoiled   map[string]error // keys that cannot be read, orders aside
 	requests  []store.Versioned[store.Request]
 	// unreadable are orders that somebody wrote by hand and nobody can read.
 	unreadable map[string]error
@@ -104,9 +105,8 @@ func (s *Session) readState(ctx context.Context, name string) (st shardState, er
 			return st, err
 		}
 	}
-	if st.replicas, err = decodeAll[store.Replica](lists[store.KindReplicas]); err != nil {
-		return st, err
-	}
+	st.spoiled = map[string]error{}
+	st.replicas = decodeSome[store.Replica](lists[store.KindReplicas]) // one that is spoiled is written anew by its replica
 	if st.strangers, err = s.readStrangers(ctx, keys, st.revision); err != nil {
 		return st, err
 	}
@@ -117,13 +117,16 @@ func (s *Session) readState(ctx context.Context, name string) (st shardState, er
 	if kv, leads := store.LeaderNow(lists[store.KindLeader].KVs); leads {
 		st.leads, st.raw.Leader = true, asJSON(kv.Value)
 		if st.leader, err = store.Decode[store.Leader](kv); err != nil {
-			return st, err
+			st.spoiled[kv.Key] = err
 		}
 	}
-	if st.shard, st.raw.Record, err = findRecord[store.Shard](ctx, s, keys.Shard()); err != nil {
+	if st.shard, st.raw.Record, err = findShown[store.Shard](ctx, s, keys.Shard(), st.spoiled); err != nil {
 		return st, err
 	}
-	if st.served, st.raw.Served, err = findRecord[store.Served](ctx, s, keys.Served()); err != nil {
+	if st.served, st.raw.Served, err = findShown[store.Served](ctx, s, keys.Served(), st.spoiled); err != nil {
+		return st, err
+	}
+	if err := s.spoiledInstances(ctx, keys, &st); err != nil {
 		return st, err
 	}
 	st.raw.Replicas = stored(lists[store.KindReplicas].KVs)
@@ -140,6 +143,39 @@ func (s *Session) readState(ctx context.Context, name string) (st shardState, er
 	}
 	st.raw.Health = healthOf(st.groups)
 	return st, nil
+}
+
+// findShown is findRecord for who shows the rest all the same where it cannot be read.
+func findShown[T any](ctx context.Context, s *Session, key string, spoiled map[string]error) (store.Versioned[T], json.RawMessage, error) {
+	kv, err := s.find(ctx, key)
+	if err != nil || kv.Modified == 0 {
+		return store.Versioned[T]{Key: key}, nil, err
+	}
+	v, err := store.Decode[T](kv)
+	if err != nil {
+		spoiled[key] = err
+		v.Record = *new(T)
+	}
+	return v, asJSON(kv.Value), nil
+}
+
+// spoiledInstances notes which records of instances the leader cannot read: its statuses name them, so that no shard is read whole for it.
+func (s *Session) spoiledInstances(ctx context.Context, keys store.Keys, st *shardState) error {
+	for _, g := range st.groups {
+		for _, d := range g.Status.Record.Damaged {
+			if d.What != store.DamageUnreadable {
+				continue
+			}
+			kv, err := s.find(ctx, d.Key)
+			if err != nil {
+				return err
+			}
+			if bad := keys.Readable(kv); kv.Modified != 0 && bad != nil {
+				st.spoiled[d.Key] = bad
+			}
+		}
+	}
+	return nil
 }
 
 // findRecord reads a record that need not be there.

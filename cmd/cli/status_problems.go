@@ -112,6 +112,11 @@ func shardProblems(st shardState, now time.Time) []problem {
 			})
 		}
 	}
+	for _, key := range slices.Sorted(maps.Keys(st.spoiled)) {
+		found = append(found, problem{
+			About: st.name, Rule: "SAFE-16", What: fmt.Sprintf("a record cannot be read: %.200s", joined(st.spoiled[key])), Next: fmt.Sprintf("leasehold repair %.200s", strings.TrimPrefix(key, store.KeysOf(st.name).Prefix())),
+		})
+	}
 	for _, key := range slices.Sorted(maps.Keys(st.unreadable)) {
 		found = append(found, problem{
 			About: st.name, Rule: "REC-16", What: fmt.Sprintf("an order cannot be read, and is not carried out: %.200s", st.unreadable[key]), Next: fmt.Sprintf("etcdctl del %.200q", key),
@@ -183,6 +188,10 @@ func groupProblems(g group, leads bool, now time.Time) []problem {
 	var found []problem
 	st := g.Status.Record
 	switch {
+	case g.StatusBad != nil:
+		found = append(found, problem{
+			About: g.Name, Rule: "SAFE-16", What: "its status cannot be read, so that what is in force is known to the leader at most: " + joined(g.StatusBad), Next: "leasehold repair status/" + g.Name,
+		})
 	case g.gone() && g.leaving():
 	case g.gone() && st.Accepted == nil && st.Invalid != nil:
 		found = append(found, problem{

@@ -104,6 +104,22 @@ var lossBeginnings = map[string]func(*world){
 			}
 		}
 	},
+	"spoiled": func(w *world) {
+		w.serve()
+		g := store.DefaultGroup()
+		g.Name, g.Size, g.Provider = "web", 4, "process"
+		g.Complete()
+		var damaged []store.Damaged
+		for n, id := range []string{"web-0-a", "web-1-b"} {
+			w.put(store.KindInstances, id, store.Instance{Schema: 1, ID: id, Group: "web", Slot: n, Managed: true, Phase: store.Running, Since: noon, Created: noon, Template: "t1"})
+		}
+		w.put(store.KindInstances, "web-1-b", "}garbage")
+		damaged = append(damaged, store.Damaged{Key: w.keys.Instance("web-1-b"), Instance: "web-1-b", What: store.DamageUnreadable, Since: noon})
+		w.put(store.KindStatus, "web", store.Status{Schema: 1, Group: "web", State: store.GroupStarted, Accepted: &g, Phases: map[store.Phase]int{store.Running: 4}, Damaged: damaged})
+		w.put(store.KindGroups, "web", "garbage")
+		w.put(store.KindGroups, "api", g)
+		w.put(store.KindStatus, "api", `{"schema":99}`)
+	},
 	"remains": func(w *world) {
 		w.put(store.KindStatus, "web", store.Status{Schema: 1, Group: "web"})
 	},
