@@ -175,10 +175,10 @@ func (a *Agent) Run(ctx context.Context) error {
 	a.tasks.Go(func() { a.deps.Evacuation.Run(background) })
 	a.tasks.Go(func() { a.keeper.run(background) })
 	go a.scribe.run() // ends with leave, or when the disk answers
-	if memory.Retired {
-		a.log.Warn("instance was retired: its workload is not started unless a replica welcomes it again")
+	if condemned := memory.Condemned; condemned.Holds() {
+		a.log.Warn("instance was retired: its workload is not started unless a replica welcomes it again", "revision", condemned.Revision, "phase", condemned.Phase)
 	}
-	a.mayRun = !memory.Retired
+	a.mayRun = !memory.Condemned.Holds()
 	if a.guard(background, a.started); !a.stopped {
 		a.wish(time.Time{})
 	}

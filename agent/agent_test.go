@@ -191,7 +191,7 @@ func TestMovesWhenAsked(t *testing.T) {
 // proves DET-18, REC-8
 func TestRetiredStopsTheWorkloadAndKeepsAsking(t *testing.T) {
 	story(t, []string{"a"}, true, nil, func(t *testing.T, r *running) {
-		retired := &protocol.Refused{Reason: protocol.Refused_RETIRED, Message: "deleted by an operator"}
+		retired := &protocol.Refused{Reason: protocol.Refused_RETIRED, Message: "deleted by an operator", Revision: 7, Phase: protocol.PhaseGone}
 		r.shard.act("a", script{refuse: retired})
 		r.shard.order(t, "a", &protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Refused{Refused: retired}})
 		if s := r.machine.State(); s.Running || r.machine.stops != 1 {
@@ -214,11 +214,12 @@ func TestRetiredStopsTheWorkloadAndKeepsAsking(t *testing.T) {
 	})
 }
 
-// proves DET-18
+// proves DET-18, SAFE-14
 func TestRefusalsThatLeaveTheWorkloadAlone(t *testing.T) {
 	for _, reason := range []protocol.Refused_Reason{
 		protocol.Refused_UNAVAILABLE, protocol.Refused_BOOT_CONFLICT, protocol.Refused_WRONG_SHARD, protocol.Refused_MALFORMED,
-		protocol.Refused_SUPERSEDED, protocol.Refused_REASON_UNSPECIFIED,
+		protocol.Refused_SUPERSEDED, protocol.Refused_REASON_UNSPECIFIED, protocol.Refused_UNKNOWN,
+		protocol.Refused_RETIRED, // it names no record
 	} {
 		t.Run(reason.String(), func(t *testing.T) {
 			act := script{refuse: &protocol.Refused{Reason: reason}}
@@ -302,7 +303,7 @@ func TestRetiredIsRememberedAcrossARestart(t *testing.T) {
 		s := newShard(t, "a")
 		s.act("a", script{refuse: &protocol.Refused{Reason: protocol.Refused_UNAVAILABLE}})
 		dir := t.TempDir()
-		if err := writeMemory(dir+"/agent.json", "web-0-a", contact.Memory{Epoch: 3, Retired: true}, duty{}, false); err != nil {
+		if err := writeMemory(dir+"/agent.json", "web-0-a", contact.Memory{Epoch: 3, Condemned: contact.Condemnation{Revision: 7, Phase: protocol.PhaseGone}}, duty{}, false); err != nil {
 			t.Fatal(err)
 		}
 		m := newMachine(true)
@@ -315,6 +316,57 @@ func TestRetiredIsRememberedAcrossARestart(t *testing.T) {
 	})
 }
 
+// An agent of an earlier release took the absence of its record for its end. What it wrote down is no evidence: the workload runs, until a replica
+// names the record.
+//
+// proves SAFE-14
+func TestRetiredWithoutARecordIsForgottenByARestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShard(t, "a")
+		s.act("a", script{refuse: &protocol.Refused{Reason: protocol.Refused_RETIRED}})
+		dir := t.TempDir()
+		if err := os.WriteFile(dir+"/agent.json", []byte(`{"schema":1,"instance":"web-0-a","epoch":7,"retired":true}`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		m := newMachine(true)
+		r := startAgent(t, s, m, func(c *Config) { c.StateDir = dir })
+		pass(time.Hour)
+		m.is(t, "after an hour", true, 1, 0)
+		r.end()
+	})
+}
+
+// What a coordinator has sealed is kept, and shown with each hello, also by the next run.
+//
+// proves SAFE-17
+func TestClaimIsKeptAndShown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, m, dir := newShard(t, "a"), newMachine(true), t.TempDir()
+		run := func(show string, then ...*protocol.Wanted) {
+			t.Helper()
+			r := startAgent(t, s, m, func(c *Config) { c.StateDir, c.Farewell = dir, FarewellRestart })
+			pass(time.Second)
+			hello := s.take()[0].message.GetHello()
+			if got := string(hello.GetClaim()); got != show {
+				t.Errorf("hello shows %q, want %q", got, show)
+			}
+			for _, w := range then {
+				s.order(t, "a", &protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Wanted{Wanted: w}})
+			}
+			r.cancel()
+			if err := <-r.done; err != nil {
+				t.Errorf("Run: %v", err)
+			}
+			s.take()
+		}
+		run("", &protocol.Wanted{Claim: []byte("one")}, &protocol.Wanted{})
+		run("one", &protocol.Wanted{Claim: make([]byte, protocol.MostClaim+1)})
+		run("one", &protocol.Wanted{Claim: []byte("two")})
+		run("two")
+		s.stop()
+	})
+}
+
 // Even an agent that is to keep its workload does not keep that of a retired instance.
 //
 // proves DET-18
@@ -324,7 +376,7 @@ func TestRetiredWorkloadIsNotKept(t *testing.T) {
 		m := newMachine(true)
 		r := startAgent(t, s, m, func(c *Config) { c.Farewell, c.KeepWorkload = FarewellRestart, true })
 		pass(time.Millisecond)
-		retired := &protocol.Refused{Reason: protocol.Refused_RETIRED}
+		retired := &protocol.Refused{Reason: protocol.Refused_RETIRED, Revision: 7, Phase: protocol.PhaseDeleting}
 		s.order(t, "a", &protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Refused{Refused: retired}})
 		r.end()
 		if m.kept || m.stops != 1 {

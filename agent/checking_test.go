@@ -208,7 +208,7 @@ func TestTaskThatIsDoneIsNotCheckedAnyMore(t *testing.T) {
 func TestRetiredInstanceIsNotChecked(t *testing.T) {
 	checkStory(t, nil, func(t *testing.T, r *running) {
 		r.want(checking("c2", webCheck("http:1", "1", false)), 1)
-		refused := &protocol.Refused{Reason: protocol.Refused_RETIRED}
+		refused := &protocol.Refused{Reason: protocol.Refused_RETIRED, Revision: 7, Phase: protocol.PhaseDeleting}
 		r.shard.act("a", script{refuse: refused})
 		r.shard.order(t, "a", &protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Refused{Refused: refused}})
 		if s := r.checker.States(); len(s) != 0 {

@@ -141,6 +141,27 @@ func TestOnlyAnAcknowledgementCounts(t *testing.T) {
 	}
 }
 
+// That no coordinator has a record of the machine renews nothing: the group has asked for an end without a lease, and gets it.
+//
+// proves SAFE-9, SAFE-14
+func TestWithoutARecordTheFenceHolds(t *testing.T) {
+	fenced(t, "stop", 0, nil, func(t *testing.T, r *running) {
+		pass(interval + interval/2)
+		got := r.shard.take()
+		sent := got[len(got)-1].at
+		unknown := &protocol.Refused{Reason: protocol.Refused_UNKNOWN}
+		r.shard.act("a", script{refuse: unknown})
+		r.shard.order(t, "a", &protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Refused{Refused: unknown}})
+		pass(time.Until(sent.Add(leaseTTL*2/3 - time.Millisecond)))
+		r.machine.is(t, "for two thirds of the lease", true, 1, 0)
+		pass(time.Until(sent.Add(leaseTTL - time.Millisecond)))
+		r.machine.is(t, "before the lease can end", false, 1, 1)
+		r.shard.act("a", script{})
+		pass(reconnectMost)
+		r.machine.is(t, "once the record is back", true, 2, 1)
+	})
+}
+
 // A restart that is under way is cut short, and carried out when there is a lease again. So is a drain.
 //
 // proves SAFE-9, HEAL-1, DRAIN-1

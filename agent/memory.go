@@ -11,6 +11,7 @@ import (
 
 	"github.com/leasehold/leasehold/agent/contact"
 	"github.com/leasehold/leasehold/agent/notice"
+	"github.com/leasehold/leasehold/agent/protocol"
 )
 
 const memorySchema = 1
@@ -22,7 +23,11 @@ type remembered struct {
 	Epoch        uint64   `json:"epoch"`
 	Lease        int64    `json:"lease"`
 	Coordinators []string `json:"coordinators"`
-	Retired      bool     `json:"retired,omitempty"`
+	// Retired is for an agent of an earlier release, after a downgrade. By itself it says nothing: a coordinator of such a release called an instance retired
+	// that it merely had no record of (SAFE-14).
+	Retired         bool   `json:"retired,omitempty"`
+	RetiredRevision int64  `json:"retired_revision,omitempty"`
+	RetiredPhase    string `json:"retired_phase,omitempty"`
 	duty
 }
 
@@ -43,6 +48,8 @@ type duty struct {
 	Restarted      string    `json:"restarted,omitempty"`   // token of the last restart that was carried out
 	Drained        string    `json:"drained,omitempty"`     // token of the last drain whose hook has ended
 	Verdicts       *verdicts `json:"verdicts,omitempty"`
+
+	Claim []byte `json:"claim,omitempty"` // what the instance is, as a coordinator sealed it (SAFE-17); it means nothing to the agent
 }
 
 // readMemory returns what the former run of the agent of this instance left; nothing, if there was none.
@@ -64,7 +71,14 @@ func readMemory(path, instance string) (contact.Memory, duty, error) {
 	if r.Instance != instance {
 		return contact.Memory{}, duty{}, fmt.Errorf("read agent state %s: it is of instance %s", path, r.Instance)
 	}
-	return contact.Memory{Epoch: r.Epoch, Lease: r.Lease, Replicas: r.Coordinators, Retired: r.Retired}, r.duty, nil
+	if len(r.Claim) > protocol.MostClaim {
+		r.Claim = nil
+	}
+	m := contact.Memory{Epoch: r.Epoch, Lease: r.Lease, Replicas: r.Coordinators}
+	if c := (contact.Condemnation{Revision: r.RetiredRevision, Phase: r.RetiredPhase}); r.Retired && c.Holds() {
+		m.Condemned = c
+	}
+	return m, r.duty, nil
 }
 
 // page is what is to be in the state file.
@@ -152,7 +166,8 @@ func (s *scribe) close() {
 func writeMemory(path, instance string, m contact.Memory, d duty, sync bool) error {
 	data, err := json.Marshal(remembered{
 		Schema: memorySchema, Instance: instance,
-		Epoch: m.Epoch, Lease: m.Lease, Coordinators: m.Replicas, Retired: m.Retired, duty: d,
+		Epoch: m.Epoch, Lease: m.Lease, Coordinators: m.Replicas,
+		Retired: m.Condemned.Holds(), RetiredRevision: m.Condemned.Revision, RetiredPhase: m.Condemned.Phase, duty: d,
 	})
 	if err != nil {
 		return fmt.Errorf("write agent state: %w", err)

@@ -111,6 +111,7 @@ func (a *Agent) hello(o contact.Open) *protocol.AgentMessage {
 		AgentStarted: timestamppb.New(a.started),
 		Trust:        a.deps.Passport.Standing().Trust,
 		Waits:        true,
+		Claim:        a.duty.Claim,
 	}}}
 }
 

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"bytes"
 	"maps"
 	"slices"
 	"time"
@@ -32,6 +33,7 @@ func (a *Agent) resume(d duty) {
 
 // obey takes over what is wanted now. All of it may have been told before.
 func (a *Agent) obey(w *protocol.Wanted) {
+	a.keepClaim(w.GetClaim())
 	now := a.duty
 	if w.GetLifecycle() != "" {
 		now.Lifecycle = w.GetLifecycle()
@@ -79,6 +81,15 @@ func (a *Agent) obey(w *protocol.Wanted) {
 		a.wish(time.Time{})
 	}
 	a.drain(w.GetDrain())
+}
+
+// keepClaim keeps what a coordinator has sealed, for the hellos to come. Nothing takes a claim back but another one.
+func (a *Agent) keepClaim(sealed []byte) {
+	if len(sealed) == 0 || len(sealed) > protocol.MostClaim || bytes.Equal(sealed, a.duty.Claim) {
+		return
+	}
+	a.duty.Claim = bytes.Clone(sealed)
+	a.remember(false)
 }
 
 // fenceOf is what is done without a lease. What this agent does not know stops the workload: that is safe for whoever asked for more.

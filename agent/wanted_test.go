@@ -289,7 +289,7 @@ func TestDrainThatIsCalledOffKillsTheHook(t *testing.T) {
 		}
 		r.machine.came(t, "called off", 1, 0, atFirst)
 		r.want(drain("d2"), 1)
-		retired := &protocol.Refused{Reason: protocol.Refused_RETIRED}
+		retired := &protocol.Refused{Reason: protocol.Refused_RETIRED, Revision: 7, Phase: protocol.PhaseDeleting}
 		r.shard.order(t, "a", &protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Refused{Refused: retired}})
 		if !slices.Equal(r.hook.killed, []string{"d1", "d2"}) {
 			t.Errorf("hooks killed: %q, want that of the retired instance too", r.hook.killed)

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold/leasehold/agent/protocol"
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/provider/memprovider"
 	"github.com/leasehold/leasehold/store"
@@ -227,7 +228,7 @@ func TestOrderForAnUnreadableInstanceWaits(t *testing.T) {
 	})
 }
 
-// proves REC-8
+// proves REC-8, SAFE-14
 func TestExtraMachinesAreRemovedAfterTheirGrace(t *testing.T) {
 	inWorld(t, quick, func(w *world) {
 		w.editShard(func(s *store.Shard) { s.Settings.OrphanGrace = store.Duration(3 * time.Minute) })
@@ -253,8 +254,8 @@ func TestExtraMachinesAreRemovedAfterTheirGrace(t *testing.T) {
 		w.always(10*time.Minute, "the others are left alone", func() bool {
 			return slices.Equal(w.provider.Existing(), []string{"foreign", "speaks"})
 		})
-		if w.retired["speaks"] == 0 {
-			t.Error("the agent that nobody knows was not told to stop")
+		if told := w.refused["speaks"]; told[protocol.Refused_UNKNOWN] == 0 || told[protocol.Refused_RETIRED] != 0 {
+			t.Errorf("the agent without a record was refused %v, want to be told that it has none, and not to stop", told)
 		}
 	})
 }

@@ -36,8 +36,9 @@ func (w *world) runMachine(ctx context.Context, boot memprovider.Boot) {
 			continue
 		}
 		began := time.Now()
-		if a.session(ctx, a.coordinators[turn%len(a.coordinators)]) == protocol.Refused_RETIRED {
-			w.noteRetired(boot.Bootstrap.Instance)
+		refused := a.session(ctx, a.coordinators[turn%len(a.coordinators)])
+		w.noteRefused(boot.Bootstrap.Instance, refused)
+		if refused == protocol.Refused_RETIRED {
 			break
 		}
 		if time.Since(began) > time.Minute {

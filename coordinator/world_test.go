@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/leasehold/leasehold/agent/protocol"
 	"github.com/leasehold/leasehold/coordinator"
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/provider/memprovider"
@@ -39,7 +40,7 @@ type world struct {
 	everyone     mood
 	moodsChanged chan struct{} // closed, and another made, when they do
 	works        map[string]*work
-	retired      map[string]int
+	refused      map[string]map[protocol.Refused_Reason]int // by instance
 	replicas     []*replica
 }
 
@@ -61,7 +62,7 @@ func inWorld(t *testing.T, config memprovider.Config, test func(*world)) {
 			t: t, log: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug})),
 			db: memstore.New(memstore.Config{}), keys: store.KeysOf("test"), net: newNetwork(),
 			read: reading{lists: map[string]listing{}, records: map[string]record{}}, over: make(chan struct{}),
-			moods: map[string]mood{}, moodsChanged: make(chan struct{}), works: map[string]*work{}, retired: map[string]int{},
+			moods: map[string]mood{}, moodsChanged: make(chan struct{}), works: map[string]*work{}, refused: map[string]map[protocol.Refused_Reason]int{},
 		}
 		w.store = w.db.Connect()
 		config.Run = w.runMachine
@@ -158,10 +159,13 @@ func (w *world) always(d time.Duration, what string, is func() bool) {
 	}
 }
 
-func (w *world) noteRetired(instance string) {
+func (w *world) noteRefused(instance string, reason protocol.Refused_Reason) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.retired[instance]++
+	if w.refused[instance] == nil {
+		w.refused[instance] = map[protocol.Refused_Reason]int{}
+	}
+	w.refused[instance][reason]++
 }
 
 // group is a group as the test's operators want it.

@@ -67,7 +67,7 @@ func (g Group) Warnings() []string {
 		w = append(w, "budget: max_expansion is 0: no instance expires, since its replacement is made first (EXP-2)")
 	}
 	if l := g.Report.OnLeaseLost; l.Fences() {
-		w = append(w, "report.on_lease_lost: machines stop when coordinators or etcd are out of reach for a lease: SAFE-5 is given up (SAFE-9)")
+		w = append(w, "report.on_lease_lost: machines stop when coordinators or etcd are out of reach for a lease, and when their record is lost: SAFE-5 and SAFE-14 are given up (SAFE-9)")
 		if third := g.Report.LeaseTTL / 3; l.Do != LeaseLostRun && g.StopTimeout > third {
 			w = append(w, fmt.Sprintf("stop_timeout: %s is more than a third of report.lease_ttl: without its lease a workload is killed after %s at most (SAFE-9)", g.StopTimeout, Duration(third.D().Truncate(100*time.Millisecond))))
 		}

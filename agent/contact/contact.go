@@ -15,7 +15,19 @@ type Memory struct {
 	Epoch    uint64   // of the last stream that was opened
 	Lease    int64    // the last lease known, 0 if none
 	Replicas []string // the last list of replicas that a replica gave
-	Retired  bool     // told that there is no way back
+	// Condemned is what the agent was told of the record that ended its instance; zero: nothing of the kind. Only a welcome takes it back.
+	Condemned Condemnation
+}
+
+// Condemnation is the evidence on which an agent stops its workload: a record that a replica read in etcd (SAFE-14).
+type Condemnation struct {
+	Revision int64  // of the record
+	Phase    string // protocol.PhaseDeleting, or protocol.PhaseGone
+}
+
+// Holds says whether it is evidence. A replica of an earlier release names no record: what it calls retired may only be absent.
+func (c Condemnation) Holds() bool {
+	return c.Revision > 0 && (c.Phase == protocol.PhaseDeleting || c.Phase == protocol.PhaseGone)
 }
 
 // Config is where an agent begins.
@@ -79,6 +91,7 @@ type Contact struct {
 
 	booking booking
 
+	unknown  int  // how often in a row a replica said that there is no record, since the last welcome
 	failures int  // in a row, since the last acknowledgement
 	stale    bool // the last refusal was for a stale epoch: a second one in a row is a failure
 	tryAt    time.Time

@@ -39,6 +39,20 @@ func refused(s Stream, why protocol.Refused_Reason, stored uint64) Event {
 	return Heard{s, &message{Kind: &protocol.GatewayMessage_Refused{Refused: &protocol.Refused{Reason: why, StoredEpoch: stored}}}}
 }
 
+// retired is a refusal that names the record that ended the instance.
+func retired(s Stream) Event {
+	return Heard{s, &message{Kind: &protocol.GatewayMessage_Refused{Refused: &protocol.Refused{
+		Reason: protocol.Refused_RETIRED, Revision: 12, Phase: protocol.PhaseDeleting,
+	}}}}
+}
+
+// unrecorded is the refusal of an agent without a record.
+func unrecorded(s Stream) Event {
+	return Heard{s, &message{Kind: &protocol.GatewayMessage_Refused{Refused: &protocol.Refused{
+		Reason: protocol.Refused_UNKNOWN, After: durationpb.New(20 * second),
+	}}}}
+}
+
 func crowded(s Stream, after time.Duration) Event {
 	return Heard{s, &message{Kind: &protocol.GatewayMessage_Refused{Refused: &protocol.Refused{
 		Reason: protocol.Refused_UNAVAILABLE, After: durationpb.New(after),
@@ -349,7 +363,7 @@ func TestAlwaysOnItsWay(t *testing.T) {
 			case 7:
 				ev = move(s)
 			case 8:
-				ev = refused(s, protocol.Refused_Reason(rapid.IntRange(0, 7).Draw(t, "reason")), rapid.Uint64Range(0, 99).Draw(t, "stored"))
+				ev = refused(s, protocol.Refused_Reason(rapid.IntRange(0, 11).Draw(t, "reason")), rapid.Uint64Range(0, 99).Draw(t, "stored"))
 			case 9:
 				ev = coordinators(s, rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "c", ""}), 0, 3).Draw(t, "list")...)
 			}

@@ -133,13 +133,7 @@ func (c *Contact) failed(now time.Time) {
 // told takes note of when a replica that has no room now is to be asked again. All others are asked first; then it is, at that time or a little later: it has
 // told everybody another. No wait is longer than any other, so that a leader knows by when agents are back (SAFE-1). It says whether none has room sooner.
 func (c *Contact) told(now time.Time, l *line, after time.Duration) (soonest bool) {
-	most := c.cfg.ReconnectMax
-	wait := min(after, most)
-	wait += time.Duration(c.cfg.Rand() * float64(min(wait/8, most-wait)))
-	if after > most {
-		wait = most/2 + time.Duration(c.cfg.Rand()*float64(most/2))
-	}
-	if at := now.Add(wait); c.booking.at.IsZero() || at.Before(c.booking.at) {
+	if at := now.Add(c.waitFor(after)); c.booking.at.IsZero() || at.Before(c.booking.at) {
 		c.booking, soonest = booking{l.address, at}, true
 	}
 	round := c.round()
@@ -153,6 +147,42 @@ func (c *Contact) told(now time.Time, l *line, after time.Duration) (soonest boo
 	}
 	c.failures = min(c.failures, len(c.replicas.known)) // those who answer are there: nobody else has to be looked for
 	return soonest
+}
+
+// waitFor is how long to wait for a replica that has told us to come again after so long: a little longer, as it has told everybody another time.
+func (c *Contact) waitFor(after time.Duration) time.Duration {
+	most := c.cfg.ReconnectMax
+	if after > most {
+		return most/2 + time.Duration(c.cfg.Rand()*float64(most/2))
+	}
+	return after + time.Duration(c.cfg.Rand()*float64(min(after/8, most-after)))
+}
+
+// unknownRound is how often an agent without a record asks the replica whose connection it has, before it asks all replicas again. They read the same etcd,
+// and if all records are lost, handshakes with each replica at each try would cost more than all else that the replicas do.
+const unknownRound = 8
+
+// unrecorded sets when to ask again after a replica has said that there is no record of the instance. At first all replicas are asked, then mostly this
+// one, after about the longest wait, for as long as it takes (SAFE-14). It says whether to keep the connection.
+func (c *Contact) unrecorded(now time.Time, l *line, after time.Duration) (keep bool) {
+	c.unknown++
+	keep = after > 0 // else the replica is of an earlier release, and ends the connection
+	if !keep {
+		after = 2 * c.cfg.ReconnectMax // told makes that a wait with jitter
+	}
+	round := c.round()
+	if c.unknown < round || c.unknown%unknownRound < round {
+		if c.unknown%unknownRound == 0 {
+			c.failures = 0 // so that the round begins here
+		}
+		c.lost(now, l)
+		return c.told(now, l, after) && keep
+	}
+	c.booking = booking{}
+	c.replicas.last = before(c.replicas, l.address)
+	c.failures = 0 // the replica is there, and so is etcd
+	c.tryAt = now.Add(c.waitFor(after))
+	return keep
 }
 
 // rest waits about as long as the agent ever does.

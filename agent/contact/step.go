@@ -100,7 +100,7 @@ func (c *Contact) welcomed(now time.Time, w *protocol.Welcome) []Order {
 		orders = append(orders, Close{Stream: c.serving.stream, Goodbye: protocol.Goodbye_MOVING, Why: "welcomed by another replica"})
 	}
 	c.serving, c.trying, c.restless, c.stale = l, nil, false, false
-	c.booking = booking{}
+	c.booking, c.unknown = booking{}, 0
 	set := func(to *time.Duration, from time.Duration) {
 		if from > 0 {
 			*to = from
@@ -117,8 +117,8 @@ func (c *Contact) welcomed(now time.Time, w *protocol.Welcome) []Order {
 	c.reportAt = now
 
 	orders = append(orders, Note{Text: "welcomed", Replica: l.address})
-	revived := c.memory.Retired
-	c.memory.Retired, c.memory.Lease = false, w.GetLease()
+	revived := c.memory.Condemned.Holds()
+	c.memory.Condemned, c.memory.Lease = Condemnation{}, w.GetLease()
 	c.learn(now, w.GetCoordinators())
 	orders = append(orders, c.remember())
 	if revived {
@@ -183,7 +183,11 @@ func (l *line) answered(sequence uint64, interval time.Duration) (at time.Time, 
 func (c *Contact) refused(now time.Time, l *line, r *protocol.Refused) []Order {
 	note := Note{Warn: true, Text: "refused: " + r.GetReason().String(), Replica: l.address, Why: r.GetMessage()}
 	orders := []Order{Close{Stream: l.stream}}
-	switch r.GetReason() {
+	reason, condemned := r.GetReason(), Condemnation{Revision: r.GetRevision(), Phase: r.GetPhase()}
+	if reason == protocol.Refused_RETIRED && !condemned.Holds() {
+		reason = protocol.Refused_UNKNOWN // nothing shows that a record ended the instance (SAFE-14)
+	}
+	switch reason {
 	case protocol.Refused_RETIRED:
 		// The word of one replica is that of etcd: it compares the record in a transaction. So it holds for
 		// all streams.
@@ -194,11 +198,21 @@ func (c *Contact) refused(now time.Time, l *line, r *protocol.Refused) []Order {
 		}
 		c.serving, c.trying, c.restless = nil, nil, false
 		c.rest(now)
-		if c.memory.Retired {
+		if c.memory.Condemned.Holds() {
 			return orders
 		}
-		c.memory.Retired = true
+		c.memory.Condemned = condemned
 		return append(orders, note, c.remember(), Workload{Why: "retired: " + r.GetMessage()})
+
+	case protocol.Refused_UNKNOWN:
+		if keep := c.unrecorded(now, l, r.GetAfter().AsDuration()); keep {
+			orders[0] = Close{Stream: l.stream, Keep: true}
+		}
+		if c.unknown > 1 {
+			return orders // the log has it
+		}
+		note.Text = "no coordinator has a record of this instance: its workload runs on"
+		return append(orders, note)
 
 	case protocol.Refused_STALE_EPOCH:
 		c.memory.Epoch = max(c.memory.Epoch, r.GetStoredEpoch())

@@ -191,15 +191,38 @@ func TestStories(t *testing.T) {
 			{30 * second, nil, "open 2 b epoch 2 lease 7"},
 		}},
 		"retired: stops the workload, keeps asking, starts it if welcomed": {ordered("a", "b"), joined("b"), []step{
-			{1 * second, refused(1, protocol.Refused_RETIRED, 0), "close 1 cut, stop workload"},
+			{1 * second, retired(1), "close 1 cut, stop workload"},
 			{30 * second, nil, "open 2 b epoch 2 lease 7"},
-			{0, refused(2, protocol.Refused_RETIRED, 0), "close 2 cut"},
+			{0, retired(2), "close 2 cut"},
 			{30 * second, nil, "open 3 a epoch 3 lease 7"},
 			{0, welcome(3, 9, "a", "b"), "run workload, warm b, report 3.1"},
 		}},
 		"retired by one replica: the other stream is cut too": {ordered("a", "b"), joined("b"), []step{
 			{1 * second, move(1), "open 2 b epoch 2 lease 7"},
-			{0, refused(2, protocol.Refused_RETIRED, 0), "close 2 cut, close 1 cut, stop workload"},
+			{0, retired(2), "close 2 cut, close 1 cut, stop workload"},
+		}},
+		"no record: asks all replicas, then waits with the connection that it has": {ordered("a", "b"), nil, []step{
+			{0, nil, "open 1 a epoch 1 lease 0"},
+			{0, unrecorded(1), "close 1 and keep, open 2 b epoch 2 lease 0"},
+			{0, unrecorded(2), "close 2 and keep"},
+			{45 * second / 2, nil, "open 3 b epoch 3 lease 0"},
+			{0, unrecorded(3), "close 3 and keep"},
+			{45 * second / 2, nil, "open 4 b epoch 4 lease 0"},
+			{0, welcome(4, 7, "a", "b"), "warm a, report 4.1"},
+		}},
+		"no record while a stream is open: that one stays": {ordered("a", "b"), joined("b"), []step{
+			{5 * second, nil, "report 1.2"},
+			{0, nack(1, 2), "open 2 b epoch 2 lease 7"},
+			{0, unrecorded(2), "close 2 and keep"},
+			{5 * second, nil, "report 1.3"},
+			{0, ack(1, 3, 7), ""},
+			{5 * second, nil, "report 1.4"}, // b is not asked any more
+		}},
+		"retired without a record, as a replica of an earlier release says it: the same as no record": {ordered("a", "b"), joined("b"), []step{
+			{1 * second, refused(1, protocol.Refused_RETIRED, 0), "close 1 cut, open 2 b epoch 2 lease 7"},
+			{0, refused(2, protocol.Refused_RETIRED, 0), "close 2 cut"},
+			{30 * second, nil, "open 3 b epoch 3 lease 7"},
+			{0, refused(3, protocol.Refused_RETIRED, 0), "close 3 cut"},
 		}},
 		"stale epoch: above the stored one, at the same replica, at once": {ordered("a", "b"), nil, []step{
 			{0, nil, "open 1 a epoch 1 lease 0"},
@@ -242,7 +265,7 @@ func TestStories(t *testing.T) {
 		"messages of streams that are over change nothing": {ordered("a", "b"), joined("b"), []step{
 			{1 * second, ended(1), "open 2 b epoch 2 lease 7"},
 			{0, move(1), ""},
-			{0, refused(1, protocol.Refused_RETIRED, 0), ""},
+			{0, retired(1), ""},
 			{0, ack(1, 1, 99), ""},
 			{0, ended(2), ""},
 			{second, nil, "open 3 a epoch 3 lease 7"},

@@ -9,6 +9,7 @@ const (
 	MostName    = 100
 	MostText    = 1000
 	MostOutput  = 64 << 10
+	MostClaim   = 4 << 10 // bytes, sealed
 
 	Leeway = 4
 

@@ -1311,7 +1311,7 @@ type Wanted struct {
 	Checks        []*CheckSpec           `protobuf:"bytes,7,rep,name=checks,proto3" json:"checks,omitempty"`
 	OnLeaseLost   *LeaseLost             `protobuf:"bytes,9,opt,name=on_lease_lost,json=onLeaseLost,proto3" json:"on_lease_lost,omitempty"` // absent: nothing is done
 	Secrets       []*Secret              `protobuf:"bytes,10,rep,name=secrets,proto3" json:"secrets,omitempty"`                             // with config_hash: all that the workload is to have
-	Claim         []byte                 `protobuf:"bytes,11,opt,name=claim,proto3" json:"claim,omitempty"`                                 // sealed by the coordinator: what the instance is. Kept on the machine, and shown in each Hello (SAFE-17); empty: none
+	Claim         []byte                 `protobuf:"bytes,11,opt,name=claim,proto3" json:"claim,omitempty"`                                 // sealed by the coordinator: what the instance is. Kept on the machine, and shown in each Hello (SAFE-17); empty: it stays as it is
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/agent/identity"
+	"github.com/leasehold/leasehold/coordinator/claim"
+	"github.com/leasehold/leasehold/store"
 )
 
 // clocks is how far the clock of whoever checks a certificate may be behind ours (SAFE-13). That it begins before it was issued gives nobody
@@ -23,6 +25,16 @@ func (s Signer) Issue(request []byte, to identity.Identity, lifetime time.Durati
 		return nil, time.Time{}, err
 	}
 	return s.certify(key, to, lifetime)
+}
+
+// Seal seals what a coordinator knows of an instance (SAFE-17).
+func (a *Authority) Seal(c store.Claim) ([]byte, error) {
+	s := a.issuer()
+	if s.Key == nil {
+		return nil, fmt.Errorf("seal claim of %s: the key of certificate authority %s is not here", c.Instance, s.Certificate.Subject)
+	}
+	c.Since = time.Now().UTC().Truncate(time.Second)
+	return claim.Seal(c, s.Certificate, s.Key)
 }
 
 func (s Signer) certify(key crypto.PublicKey, to identity.Identity, lifetime time.Duration) (chain [][]byte, ends time.Time, err error) {

@@ -21,22 +21,40 @@ const conflictTries = 5
 type found struct {
 	instance store.Versioned[store.Instance]
 	alive    store.Versioned[store.Alive]
+	// Why either cannot be read though it is there. Its revision is known all the same, so that it can be compared.
+	spoiled      error
+	spoiledAlive error
 }
 
-// read reads an instance's record and its alive key.
+// read reads an instance's record and its alive key. It fails with a *retired if the instance is at deleting or was deleted on purpose, and with
+// errUnrecorded if its record is absent and nothing says so.
 func (s *session) read(ctx context.Context) (found, error) {
 	var f found
 	keys := s.g.cfg.Keys
-	var err error
-	if f.instance, err = readRecord[store.Instance](ctx, s.g.deps.Store, keys.Instance(s.instance)); err != nil {
+	kv, err := s.g.deps.Store.Get(ctx, keys.Instance(s.instance))
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return f, s.absent(ctx)
+	case err != nil:
 		return f, err
 	}
-	if !f.instance.Present() || f.instance.Record.Phase == store.Deleting {
-		return f, errRetired
+	if f.instance, f.spoiled = store.Decode[store.Instance](kv); f.spoiled != nil {
+		f.instance.Record = store.Instance{}
+	} else if f.instance.Record.Phase == store.Deleting {
+		return f, s.confirm(ctx, &retired{f.instance.Modified, protocol.PhaseDeleting})
 	}
-	f.alive, err = readRecord[store.Alive](ctx, s.g.deps.Store, keys.Alive(s.instance))
-	f.alive.Key = keys.Alive(s.instance)
-	return f, err
+	kv, err = s.g.deps.Store.Get(ctx, keys.Alive(s.instance))
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		f.alive.Key = keys.Alive(s.instance)
+		return f, nil
+	case err != nil:
+		return f, err
+	}
+	if f.alive, f.spoiledAlive = store.Decode[store.Alive](kv); f.spoiledAlive != nil {
+		f.alive.Record = store.Alive{}
+	}
+	return f, nil
 }
 
 // put writes the session's alive key, if nothing has changed since it was read. It is the caller's turn.
@@ -93,6 +111,7 @@ func (s *session) open(ctx context.Context) *protocol.Refused {
 	}); refusal != nil {
 		return refusal
 	}
+	s.g.forgetStray(s.instance)
 	s.accepted = time.Now()
 	s.overdue = time.AfterFunc(s.overdueAfter(), s.becomeOverdue)
 	return nil
@@ -105,6 +124,9 @@ func (s *session) register(ctx context.Context, write func(ctx context.Context, 
 	}
 	if s.g.leaving() {
 		return &protocol.Refused{Reason: protocol.Refused_UNAVAILABLE, Message: "this replica stops: go to another"}
+	}
+	if s.g.astray.Load() {
+		return s.unknown(errNoShard)
 	}
 	leave, err := s.g.letIn(ctx, s.patience())
 	var many *crowded
@@ -123,17 +145,20 @@ func (s *session) register(ctx context.Context, write func(ctx context.Context, 
 	}
 	defer s.turn.give()
 	var refusal *protocol.Refused
-	recorded, looked := false, false
+	var end *retired
+	looked := false
 	err = retryConflicts(ctx, func() error {
 		f, enough := s.known()
 		if looked || !enough || s.mayOpen(f) != nil { // what the picture shows is never enough to refuse
 			var err error
 			if f, err = s.read(ctx); err != nil {
-				recorded = f.instance.Present()
 				return err
 			}
+			if f.spoiled != nil {
+				return fmt.Errorf("%w: %w", errSpoiled, f.spoiled)
+			}
 		}
-		recorded, looked = true, true
+		looked = true
 		if refusal = s.mayOpen(f); refusal != nil {
 			if refusal.GetReason() == protocol.Refused_BOOT_CONFLICT {
 				s.g.noteConflict(ctx, s, f.alive.Record)
@@ -150,11 +175,16 @@ func (s *session) register(ctx context.Context, write func(ctx context.Context, 
 		return write(ctx, f)
 	})
 	switch {
-	case errors.Is(err, errRetired):
-		if !recorded {
+	case errors.As(err, &end):
+		return end.refused(s.instance)
+	case errors.Is(err, errUnrecorded):
+		if !errors.Is(err, errNoShard) {
 			s.g.noteStray(ctx, s)
 		}
-		return &protocol.Refused{Reason: protocol.Refused_RETIRED, Message: "there is no instance " + s.instance + ", or it is being deleted"}
+		return s.unknown(err)
+	case errors.Is(err, errSpoiled):
+		s.g.deps.Logger.Warn("agent could not be registered", "instance", s.instance, "error", err)
+		return &protocol.Refused{Reason: protocol.Refused_UNAVAILABLE, Message: err.Error()}
 	case err != nil:
 		s.g.deps.Logger.Warn("agent could not be registered", "instance", s.instance, "error", err)
 		return &protocol.Refused{Reason: protocol.Refused_UNAVAILABLE, Message: "etcd: " + err.Error()}
@@ -247,6 +277,9 @@ func (s *session) leaseFor(ctx context.Context, f found) (store.Lease, error) {
 // setState writes what became of the stream, unless somebody newer owns the key by now. Mostly the picture shows the key as we wrote it last, which
 // saves reading it: the transaction compares it in any case.
 func (s *session) setState(ctx context.Context, state store.StreamState, goodbye store.Goodbye, why string) {
+	if s.missing.Load() || s.g.astray.Load() {
+		return // without a record nothing may be written; should it be back, a report says so
+	}
 	if s.turn.take(ctx) != nil {
 		s.g.deps.Logger.Warn("state of a stream could not be written: etcd is slow", "instance", s.instance, "state", string(state))
 		return
@@ -276,7 +309,7 @@ func (s *session) setState(ctx context.Context, state store.StreamState, goodbye
 		}
 		return s.put(ctx, f, s.lease, state, goodbye, why)
 	})
-	if err != nil && !errors.Is(err, errRetired) {
+	if err != nil && !errors.Is(err, errRetired) && !errors.Is(err, errUnrecorded) {
 		s.state = "" // it may have been written all the same, or may yet be: the next report puts it right
 		s.g.deps.Logger.Warn("state of a stream could not be written", "instance", s.instance, "state", string(state), "error", err)
 	}
@@ -333,6 +366,9 @@ func (s *session) restore(ctx context.Context, seen store.Revision) {
 	if s.wrote > seen {
 		return // a report has done it
 	}
+	if s.g.astray.Load() {
+		return
+	}
 	// Its time counts from when its last renewal was sent, not from the answer, which may have come seconds later.
 	if s.ctx.Err() != nil || s.closing() != nil || !time.Now().Before(s.lease.Ends()) || s.state == store.StreamLeft || s.state == store.StreamMoved {
 		return // whoever said goodbye has gone, though the stream may still be there
@@ -340,7 +376,10 @@ func (s *session) restore(ctx context.Context, seen store.Revision) {
 	err := s.regrant(ctx)
 	switch {
 	case errors.Is(err, errRetired):
-		s.close(errRetired)
+		s.close(err)
+	case errors.Is(err, errUnrecorded):
+		s.missing.Store(true)
+		s.lose(ctx)
 	case errors.Is(err, errSuperseded):
 		s.close(errSuperseded)
 	case err != nil:
@@ -351,7 +390,8 @@ func (s *session) restore(ctx context.Context, seen store.Revision) {
 	}
 }
 
-// regrant puts alive on a new lease, whether or not it is there on another. It is the caller's turn.
+// regrant puts alive on a new lease, whether or not it is there on another, or cannot be read. Nor need the record be readable: it was when the stream was
+// opened, and nothing condemns the instance. It is the caller's turn.
 func (s *session) regrant(ctx context.Context) error {
 	return retryConflicts(ctx, func() error {
 		f, err := s.read(ctx)
@@ -359,7 +399,7 @@ func (s *session) regrant(ctx context.Context) error {
 			return err
 		}
 		a := f.alive.Record
-		if f.alive.Present() && !s.owns(a) && (a.BootID != s.bootID || a.Epoch >= s.epoch) {
+		if f.alive.Present() && f.spoiledAlive == nil && !s.owns(a) && (a.BootID != s.bootID || a.Epoch >= s.epoch) {
 			return errSuperseded // epochs of another boot say nothing: it was let in when ours was gone
 		}
 		l, err := s.g.deps.Store.Grant(ctx, s.ttl)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/leasehold/leasehold/agent/identity"
 	"github.com/leasehold/leasehold/agent/identity/identitytest"
+	"github.com/leasehold/leasehold/coordinator/claim"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -21,6 +22,7 @@ type testAuthority struct {
 	trust   identity.Trust
 	changed chan struct{}
 	broken  bool // it can issue nothing
+	seals   int
 }
 
 // pair is a certificate and its key, for a time.
@@ -50,6 +52,23 @@ func (a *testAuthority) Issue(request []byte, to identity.Identity, lifetime tim
 		return nil, time.Time{}, errors.New("the key is not there")
 	}
 	return [][]byte{a.issuer.Issue(a.t, request, to, lifetime), a.issuer.Cert.Raw}, time.Now().Add(lifetime), nil
+}
+
+func (a *testAuthority) Seal(c store.Claim) ([]byte, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.broken {
+		return nil, errors.New("the key is not there")
+	}
+	a.seals++
+	c.Since = time.Now().UTC()
+	return claim.Seal(c, a.issuer.Cert, a.issuer.Key())
+}
+
+func (a *testAuthority) sealed() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.seals
 }
 
 func (a *testAuthority) Trust() identity.Trust {

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/peer"
 
 	"github.com/leasehold/leasehold/agent/identity"
+	"github.com/leasehold/leasehold/store"
 )
 
 // Authority certifies agents. It may be asked by many at once, and what it answers may change at any time.
@@ -23,6 +24,8 @@ type Authority interface {
 	// Issue certifies the key of a request for an identity; the certificate may end before the lifetime does, if its issuer ends. It fails if
 	// the request is none.
 	Issue(request []byte, to identity.Identity, lifetime time.Duration) (chain [][]byte, ends time.Time, err error)
+	// Seal seals what an instance is, as of now (SAFE-17).
+	Seal(claim store.Claim) ([]byte, error)
 	// Trust is whom agents and coordinators are to believe, with the issuer.
 	Trust() identity.Trust
 	// Changed is closed when Trust changes next.

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/time/rate"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -70,29 +71,34 @@ type Gateway struct {
 	cfg  Config
 	deps Deps
 
-	mu       sync.Mutex
-	sessions map[string]*session // the newest of each instance
-	closing  bool
-	blind    bool      // the picture is interrupted
-	failing  time.Time // since when every renewal has failed; zero: they work
-	strays   map[string]stray
-	refused  map[string]time.Time // boot conflicts in the journal already
+	mu         sync.Mutex
+	sessions   map[string]*session // the newest of each instance
+	closing    bool
+	blind      bool                 // the picture is interrupted
+	failing    time.Time            // since when every renewal has failed; zero: they work
+	strays     map[string]stray     // that we have noted
+	strayCount map[bool]int         // of them, by whether there is a claim
+	strayOn    store.Lease          // what they are on of late; strayTurn guards it
+	refused    map[string]time.Time // boot conflicts in the journal already
 
-	notes    notes
-	voices   voices
-	limits   limits    // of the renewals for reports
-	waits    sync.Pool // see patient
-	together together  // the states of streams
-	conduct  *conduct
-	refusals *Refusals
-	restores chan struct{}
-	states   turn           // of streams, that are being written
-	shortest atomic.Int64   // of their leases, as a time.Duration
-	opening  *admission     // of sessions that begin, and of agents that join
-	guesses  *guesses       // tokens that the picture does not show
-	work     sync.WaitGroup // of sessions beyond their streams
-	life     context.Context
-	end      context.CancelFunc
+	notes     notes
+	voices    voices
+	limits    limits    // of the renewals for reports
+	waits     sync.Pool // see patient
+	together  together  // the states of streams
+	conduct   *conduct
+	refusals  *Refusals
+	restores  chan struct{}
+	states    turn // of streams, that are being written
+	strayTurn turn
+	strayPace *rate.Limiter
+	astray    atomic.Bool    // see isAstray
+	shortest  atomic.Int64   // of their leases, as a time.Duration
+	opening   *admission     // of sessions that begin, and of agents that join
+	guesses   *guesses       // tokens that the picture does not show
+	work      sync.WaitGroup // of sessions beyond their streams
+	life      context.Context
+	end       context.CancelFunc
 }
 
 // New makes a gateway that serves nobody yet.
@@ -113,8 +119,9 @@ func New(cfg Config, deps Deps) (*Gateway, error) {
 		deps.Meter = Unmetered{}
 	}
 	g := &Gateway{
-		cfg: cfg, deps: deps, sessions: map[string]*session{}, strays: map[string]stray{}, refused: map[string]time.Time{},
-		restores: make(chan struct{}, restoresAtOnce), states: make(turn, statesAtOnce), opening: newAdmission(),
+		cfg: cfg, deps: deps, sessions: map[string]*session{}, strays: map[string]stray{}, strayCount: map[bool]int{}, refused: map[string]time.Time{},
+		restores: make(chan struct{}, restoresAtOnce), states: make(turn, statesAtOnce), strayTurn: make(turn, 1),
+		strayPace: rate.NewLimiter(strayRate, strayBurst), opening: newAdmission(),
 		refusals: NewRefusals(deps.Logger, deps.Journal), guesses: newGuesses(), conduct: newConduct(),
 	}
 	g.notes.g, g.together.g, g.voices.g = g, g, g

@@ -335,6 +335,25 @@ func (w *world) record(id string, phase store.Phase) {
 	}))
 }
 
+// gone deletes an instance's record as a leader does, and returns the revision that it had.
+func (w *world) gone(id string) store.Revision {
+	w.t.Helper()
+	key := w.keys.Instance(id)
+	rev := read[store.Instance](w, key).Modified
+	w.noted(id, rev, store.Delete(key))
+	return rev
+}
+
+// noted writes that an instance's record of this revision was deleted on purpose, with other writes.
+func (w *world) noted(id string, rev store.Revision, more ...store.Write) {
+	w.t.Helper()
+	note := store.Gone{Schema: store.Schema, Revision: rev, Instance: id, At: time.Now().UTC()}
+	writes := append([]store.Write{store.Put(w.keys.Gone(w.keys.Instance(id)), store.Encode(note))}, more...)
+	if _, err := w.store.Commit(w.t.Context(), store.Txn{Writes: writes}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
 // read reads a record; one that is absent is not Present.
 func read[T any](w *world, key string) store.Versioned[T] {
 	w.t.Helper()

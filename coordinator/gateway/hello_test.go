@@ -30,15 +30,13 @@ func TestHelloIsWelcomed(t *testing.T) {
 	})
 }
 
-// A replica that does not know the shard yet tells agents nothing of waiting: they keep what they were told, by which a leader reckons how long
+// A replica that cannot read the shard's settings tells agents nothing of waiting: they keep what they were told, by which a leader reckons how long
 // it gives them to return.
 //
 // proves SAFE-1
-func TestReplicaThatDoesNotKnowTheShardTellsNoWaits(t *testing.T) {
+func TestReplicaThatDoesNotKnowTheSettingsTellsNoWaits(t *testing.T) {
 	inWorld(t, func(w *world) {
-		if _, err := w.store.Commit(t.Context(), store.Txn{Writes: []store.Write{store.Delete(w.keys.Shard())}}); err != nil {
-			t.Fatal(err)
-		}
+		w.put(w.keys.Shard(), []byte(`{"schema": 99}`))
 		r := w.serve("one")
 		defer r.stop()
 		w.record("web-0", store.Booting)
@@ -104,22 +102,41 @@ func TestMalformedHellosEndTheStream(t *testing.T) {
 	})
 }
 
-// proves REC-8
-// proves DET-18
-func TestAgentWithoutARecordIsRetiredAndNotedAsAStray(t *testing.T) {
+// proves REC-8, DET-18, SAFE-14
+func TestAgentWithoutARecordIsToldSoAndNotedAsAStray(t *testing.T) {
 	inWorld(t, func(w *world) {
 		r := w.serve("one")
 		defer r.stop()
-		r.refused(hello("web-9", "boot1", 1), protocol.Refused_RETIRED)
+		m := r.refused(hello("web-9", "boot1", 1), protocol.Refused_UNKNOWN)
+		if after, most := m.GetAfter().AsDuration(), store.DefaultShardSettings().ReconnectMax.D(); after < most/2 || after > most {
+			t.Errorf("it is to come again after %s, want %s at the most", after, most)
+		}
 		stray := read[store.Stray](w, w.keys.Stray("web-9"))
 		if stray.Record.Instance != "web-9" || stray.Record.Replica != "one" || stray.Lease == 0 {
 			w.t.Fatalf("stray %+v on lease %s", stray.Record, stray.Lease)
 		}
 		pass(12 * time.Hour)
-		r.refused(hello("web-9", "boot1", 2), protocol.Refused_RETIRED)
+		r.refused(hello("web-9", "boot1", 2), protocol.Refused_UNKNOWN)
 		pass(time.Second)
 		if again := read[store.Stray](w, w.keys.Stray("web-9")); again.Modified != stray.Modified || again.Lease != stray.Lease {
 			t.Errorf("stray %+v on lease %s: the second hello wrote it anew", again.Record, again.Lease)
+		}
+		for range 20 { // it goes on for longer than a lease lasts, and whatever happens to the key
+			pass(12 * time.Hour)
+			r.refused(hello("web-9", "boot1", 3), protocol.Refused_UNKNOWN)
+		}
+		w.remove(w.keys.Stray("web-9"))
+		pass(time.Second)
+		r.refused(hello("web-9", "boot1", 4), protocol.Refused_UNKNOWN)
+		if !read[store.Stray](w, w.keys.Stray("web-9")).Present() {
+			t.Error("the stray is not noted any more")
+		}
+		w.record("web-9", store.Running)
+		pass(time.Second)
+		defer r.welcomed(hello("web-9", "boot1", 5)).hangUp()
+		pass(time.Second)
+		if read[store.Stray](w, w.keys.Stray("web-9")).Present() {
+			t.Error("it has a record, and is noted as a stray")
 		}
 	})
 }
@@ -130,7 +147,10 @@ func TestAgentOfARecordThatIsBeingDeletedIsRetired(t *testing.T) {
 		r := w.serve("one")
 		defer r.stop()
 		w.record("web-0", store.Deleting)
-		r.refused(hello("web-0", "boot1", 1), protocol.Refused_RETIRED)
+		m := r.refused(hello("web-0", "boot1", 1), protocol.Refused_RETIRED)
+		if rev := read[store.Instance](w, w.keys.Instance("web-0")).Modified; m.GetRevision() != int64(rev) || m.GetPhase() != protocol.PhaseDeleting {
+			t.Errorf("it is told %v, want revision %d", m, rev)
+		}
 		if w.alive("web-0").Present() || read[store.Stray](w, w.keys.Stray("web-0")).Present() {
 			t.Error("it got a lease, or is taken for a stray")
 		}

@@ -313,11 +313,12 @@ func TestAgentOfARecordThatGoesIsRetired(t *testing.T) {
 			w.record(id, store.Running)
 			a := r.welcomed(hello(id, "boot1", 1))
 			if id == "web-0" {
-				w.remove(w.keys.Instance(id))
+				w.gone(id)
 			} else {
 				w.record(id, store.Deleting)
 			}
-			if m := a.next(); m.GetRefused().GetReason() != protocol.Refused_RETIRED {
+			phase := map[string]string{"web-0": protocol.PhaseGone, "web-1": protocol.PhaseDeleting}[id]
+			if m := a.next().GetRefused(); m.GetReason() != protocol.Refused_RETIRED || m.GetRevision() == 0 || m.GetPhase() != phase {
 				t.Errorf("%s is told %v", id, m)
 			}
 			a.ends()

@@ -179,7 +179,11 @@ func (s *session) trustChanged() error {
 	if err := s.sendTrust(s.proof.has); err != nil {
 		return err
 	}
-	if _, err := s.g.deps.Authority.Trust().Verify(s.proof.chain, x509.ExtKeyUsageClientAuth, "", time.Now()); err != nil {
+	trust := s.g.deps.Authority.Trust()
+	if err := s.resealed(trust.Issuer); err != nil {
+		return err
+	}
+	if _, err := trust.Verify(s.proof.chain, x509.ExtKeyUsageClientAuth, "", time.Now()); err != nil {
 		s.close(errDistrusted)
 	}
 	return nil

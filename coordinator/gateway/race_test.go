@@ -64,7 +64,7 @@ func TestRecordIsDeletedBetweenReadingAndWriting(t *testing.T) {
 		}
 		a := r.welcomed(hello("web-1", "boot1", 1))
 		defer a.hangUp()
-		r.beforeWriting("web-1", func() { w.remove(w.keys.Instance("web-1")) })
+		r.beforeWriting("web-1", func() { w.gone("web-1") })
 		w.db.Faults().DropLease(w.alive("web-1").Lease)
 		pass(time.Second)
 		if w.alive("web-1").Present() {

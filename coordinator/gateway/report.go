@@ -39,6 +39,9 @@ func (s *session) report(r *protocol.Report) error {
 	case errors.Is(err, errRetired), errors.Is(err, errSuperseded):
 		s.close(err)
 		return nil
+	case errors.Is(err, errUnrecorded): // which says nothing of etcd, nor of this replica
+		s.g.deps.Meter.Reported(false)
+		return s.stream.Send(nack(r, err))
 	case s.ctx.Err() != nil:
 		return nil //nolint:nilerr // the stream is gone: that says nothing of etcd
 	case err != nil:
@@ -47,7 +50,7 @@ func (s *session) report(r *protocol.Report) error {
 		if s.g.renewed(false, s.ttl) {
 			s.ask(&protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Move{Move: &protocol.Move{Reason: "this replica cannot renew leases"}}})
 		}
-		return s.stream.Send(&protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Nack{Nack: &protocol.Nack{Sequence: r.GetSequence(), Message: clip(err.Error(), mostText)}}})
+		return s.stream.Send(nack(r, err))
 	}
 	s.g.renewed(true, s.ttl)
 	s.g.deps.Meter.Reported(true)
@@ -59,6 +62,10 @@ func (s *session) report(r *protocol.Report) error {
 	}
 	s.persist(r)
 	return nil
+}
+
+func nack(r *protocol.Report, why error) *protocol.GatewayMessage {
+	return &protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Nack{Nack: &protocol.Nack{Sequence: r.GetSequence(), Message: clip(why.Error(), mostText)}}}
 }
 
 // acknowledgement is a message in one piece.
@@ -102,7 +109,15 @@ func (s *session) accept(ctx context.Context) (lease store.Lease, late bool, err
 		return lease, false, err
 	}
 	defer s.turn.give()
+	if err := s.recorded(ctx); err != nil {
+		return lease, false, err
+	}
 	if err := s.renew(ctx); err != nil {
+		if errors.Is(err, errUnrecorded) {
+			s.missing.Store(true)
+			s.lose(ctx)
+			return lease, false, err
+		}
 		s.renewalFailed(time.Until(s.lease.Ends()))
 		return lease, false, err
 	}

@@ -24,7 +24,6 @@ import (
 // Why a gateway ends a stream.
 var (
 	errSuperseded   = errors.New("a newer stream of this agent took over")
-	errRetired      = errors.New("the instance is retired")
 	errReplicaStops = errors.New("this replica stops")
 	errCertificate  = errors.New("the certificate has ended and was not renewed")
 	errDistrusted   = errors.New("the certificate's authority is no longer believed")
@@ -75,10 +74,13 @@ type session struct {
 	lastReport store.Report // as last persisted
 	recalled   bool         // what was persisted before this session
 	overdue    *time.Timer
+	unrecorded bool      // there was no record when it was looked for last: nothing is renewed
+	looked     time.Time // when that was
 
 	note       note                // what is to be written down
 	unwritten  atomic.Bool         // what was to be written down last was not
 	doubtful   atomic.Bool         // alive may not be as state says
+	missing    atomic.Bool         // the picture shows no record before deleting
 	workload   *store.WorkloadExit // of the report that was written last; the writer's, as is
 	outputKept time.Time           // when a workload's last words went into the journal
 
@@ -145,6 +147,9 @@ func malformed(h *protocol.Hello) string {
 	if len(h.GetAgentVersion()) > 100 || len(h.GetTrust()) > 100 {
 		return "hello: agent_version or trust is too long"
 	}
+	if len(h.GetClaim()) > protocol.MostClaim {
+		return "hello: claim is too long"
+	}
 	if !identity.IsName(h.GetInstance()) { // it becomes part of keys
 		return "hello: instance is no name"
 	}
@@ -166,6 +171,7 @@ func (s *session) greet() error {
 	if err := s.welcome(); err != nil {
 		return err
 	}
+	s.recallClaim()
 	if err := s.sendWanted(); err != nil {
 		return err
 	}
@@ -289,11 +295,12 @@ func (s *session) closed(why error, goodbye *protocol.Goodbye) error {
 
 // farewell is the last that an agent is told on a stream that the gateway ends; nil: nothing.
 func (s *session) farewell(why error) *protocol.GatewayMessage {
+	var end *retired
 	switch {
 	case errors.Is(why, errSuperseded):
 		return refusedMessage(protocol.Refused_SUPERSEDED, errSuperseded.Error(), 0)
-	case errors.Is(why, errRetired):
-		return refusedMessage(protocol.Refused_RETIRED, "instance "+s.instance+" is being deleted", 0)
+	case errors.As(why, &end):
+		return &protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Refused{Refused: end.refused(s.instance)}}
 	case errors.Is(why, errReplicaStops):
 		return refusedMessage(protocol.Refused_UNAVAILABLE, errReplicaStops.Error(), 0)
 	case errors.Is(why, errCertificate), errors.Is(why, errDistrusted):

@@ -6,65 +6,144 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator/picture"
 	"github.com/leasehold/leasehold/store"
 )
 
 // stray is an agent without a record, as noted by us.
 type stray struct {
-	lease store.LeaseID
-	at    time.Time
+	at      time.Time
+	claimed bool // with a claim
 }
 
 // What agents that nobody knows, and boots that nobody wants, can make us write (SEC-5).
 const (
-	mostStrays    = 1000
-	mostConflicts = 1000 // within conflictEvery
+	mostStrays    = 1000    // of whom nothing is known
+	mostClaimed   = 200_000 // who have a claim: they are machines of ours, and all records may be lost
+	strayRate     = 500     // a second; the others come again
+	strayBurst    = 1000
+	strayAgain    = 24 * time.Hour // until one is noted anew, on a lease that lasts for longer
+	strayLeaseFor = time.Hour      // those of so much time share a lease
+	mostConflicts = 1000           // within conflictEvery
 )
 
-// noteStray records an agent without a record, so that its machine is not taken for an orphan (REC-8).
+// noteStray records an agent without a record, so that its machine is not taken for an orphan and can be recognized (REC-8, SAFE-17).
 func (g *Gateway) noteStray(ctx context.Context, s *session) {
-	g.mu.Lock()
-	for id, known := range g.strays {
-		if time.Since(known.at) >= strayTTL {
-			delete(g.strays, id)
-		}
+	noted := false
+	g.deps.Picture.View(func(c *picture.Content) {
+		rec, is := c.Strays[s.instance]
+		noted = is && rec.Record.BootID == s.bootID && time.Since(rec.Record.At) < strayAgain && (rec.Record.Claim != nil || !s.hasClaim())
+	})
+	if noted {
+		return // by us, or by another replica
 	}
-	known, again := g.strays[s.instance]
-	full := !again && len(g.strays) >= mostStrays
-	g.mu.Unlock()
-	if full {
+	known := s.shownClaim()
+	if full := g.countStray(s.instance, known != nil); full {
 		g.deps.Logger.Warn("stray agent not recorded: there are too many", "instance", s.instance, "from", s.from())
 		return
 	}
-	if again {
-		if _, err := g.deps.Store.Renew(ctx, known.lease); err == nil {
-			g.mu.Lock()
-			g.strays[s.instance] = stray{known.lease, time.Now()}
-			g.mu.Unlock()
-			return
-		}
+	if !g.strayPace.Allow() {
+		return // it comes again
 	}
-	l, err := g.deps.Store.Grant(ctx, strayTTL)
-	if err != nil {
-		g.deps.Logger.Warn("stray agent could not be recorded", "instance", s.instance, "error", err)
-		return
-	}
-	rec := store.Stray{Schema: store.Schema, Instance: s.instance, Replica: g.cfg.Replica, From: s.from(), At: time.Now().UTC()}
-	_, err = g.deps.Store.Commit(ctx, store.Txn{
-		Conditions: []store.Condition{store.Absent(g.cfg.Keys.Instance(s.instance))},
-		Writes:     []store.Write{store.PutLeased(g.cfg.Keys.Stray(s.instance), store.Encode(rec), l.ID)},
-	})
-	if err != nil {
-		_ = g.deps.Store.Revoke(ctx, l.ID) // nothing is on it; it would end by itself
+	if err := g.putStray(ctx, s, known); err != nil {
 		if !errors.Is(err, store.ErrConflict) {
 			g.deps.Logger.Warn("stray agent could not be recorded", "instance", s.instance, "error", err)
 		}
 		return
 	}
+	g.deps.Logger.Warn("agent without a record", "instance", s.instance, "from", s.from(), "claim", known != nil)
+}
+
+// countStray counts an agent among those without a record, unless that are too many.
+func (g *Gateway) countStray(instance string, claimed bool) (full bool) {
 	g.mu.Lock()
-	g.strays[s.instance] = stray{l.ID, time.Now()}
-	g.mu.Unlock()
-	g.deps.Logger.Warn("agent without a record", "instance", s.instance, "from", s.from())
+	defer g.mu.Unlock()
+	most := mostStrays
+	if claimed {
+		most = mostClaimed
+	}
+	if old, again := g.strays[instance]; !again || old.claimed != claimed {
+		n := g.strayCount[claimed]
+		if n >= most {
+			for id, known := range g.strays {
+				if time.Since(known.at) >= strayTTL {
+					g.strayCount[known.claimed]--
+					delete(g.strays, id)
+				}
+			}
+			n = g.strayCount[claimed]
+		}
+		if n >= most {
+			return true
+		}
+		if again {
+			g.strayCount[old.claimed]--
+		}
+		g.strayCount[claimed]++
+	}
+	g.strays[instance] = stray{time.Now(), claimed}
+	return false
+}
+
+func (g *Gateway) putStray(ctx context.Context, s *session, known *store.Claim) error {
+	lease, err := g.strayLease(ctx)
+	if err != nil {
+		return err
+	}
+	rec := store.Stray{
+		Schema: store.Schema, Instance: s.instance, Replica: g.cfg.Replica, From: s.from(), At: time.Now().UTC(),
+		BootID: s.bootID, Agent: s.agent, Claim: known,
+	}
+	_, err = g.together.commit(ctx, store.Txn{
+		Conditions: []store.Condition{store.Absent(g.cfg.Keys.Instance(s.instance))},
+		Writes:     []store.Write{store.PutLeased(g.cfg.Keys.Stray(s.instance), store.Encode(rec), lease)},
+	})
+	if errors.Is(err, store.ErrLeaseGone) && g.strayTurn.take(ctx) == nil {
+		g.strayOn = store.Lease{} // somebody has revoked it
+		g.strayTurn.give()
+	}
+	return err
+}
+
+// strayLease is a lease for strays that are noted now.
+func (g *Gateway) strayLease(ctx context.Context) (store.LeaseID, error) {
+	if err := g.strayTurn.take(ctx); err != nil {
+		return 0, err
+	}
+	defer g.strayTurn.give()
+	if g.strayOn.ID != 0 && time.Since(g.strayOn.From) < strayLeaseFor {
+		return g.strayOn.ID, nil
+	}
+	lease, err := g.deps.Store.Grant(ctx, strayTTL)
+	if err != nil {
+		return 0, err
+	}
+	g.strayOn = lease
+	return lease.ID, nil
+}
+
+// forgetStray takes back that an agent has no record, once it has one. Should that fail, its lease ends.
+func (g *Gateway) forgetStray(instance string) {
+	shown := false
+	g.deps.Picture.View(func(c *picture.Content) { _, shown = c.Strays[instance] })
+	if !shown {
+		return
+	}
+	g.goDo(func(ctx context.Context) {
+		if _, err := g.together.commit(ctx, store.Txn{
+			Conditions: []store.Condition{store.Exists(g.cfg.Keys.Instance(instance))},
+			Writes:     []store.Write{store.Delete(g.cfg.Keys.Stray(instance))},
+		}); err != nil {
+			g.deps.Logger.Debug("stray could not be forgotten", "instance", instance, "error", err)
+			return
+		}
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		if old, noted := g.strays[instance]; noted {
+			g.strayCount[old.claimed]--
+			delete(g.strays, instance)
+		}
+	})
 }
 
 // noteConflict puts a second boot into the journal, once in a while for each (DET-18).

@@ -15,7 +15,8 @@ type wanted struct {
 	mu     sync.Mutex
 	record store.Revision // of the instance's record that it was taken from
 	now    *protocol.Wanted
-	told   *protocol.Wanted // without the values of secrets
+	told   *protocol.Wanted // without the values of secrets, and without the claim
+	claim  claimed
 }
 
 // want takes over what an instance's record wants of its agent. A record that is older than the one known says nothing: the
@@ -29,26 +30,32 @@ func (s *session) want(i store.Versioned[store.Instance]) {
 	}
 	w.record = i.Modified
 	now := wantedBy(i.Record)
+	news := w.claim.take(s.g.cfg.ShardID, i.Record) && s.g.deps.Authority != nil
 	if proto.Equal(now, w.told) {
 		w.now = w.told
-		return
+	} else {
+		w.now, news = now, true
 	}
-	w.now = now
-	s.speakOf(ofWanted)
+	if news {
+		s.speakOf(ofWanted)
+	}
 }
 
 // sendWanted tells the agent what is wanted, if that is not what it was told last. It is for whoever talks.
 func (s *session) sendWanted() error {
 	w := &s.wanted
 	w.mu.Lock()
-	now := w.now
+	now, due := w.now, s.claimDue()
 	w.mu.Unlock()
 	if now == nil {
 		return nil
 	}
 	full, bare := s.filled(now)
-	if proto.Equal(bare, w.told) {
+	if due == nil && proto.Equal(bare, w.told) {
 		return nil
+	}
+	if due != nil {
+		full = s.withClaim(full, due)
 	}
 	w.mu.Lock()
 	w.told = bare

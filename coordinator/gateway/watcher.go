@@ -18,6 +18,7 @@ func (w *watcher) Listed(c *picture.Content) {
 	blind := g.blind
 	g.blind = false
 	g.mu.Unlock()
+	g.astray.Store(g.isAstray(c))
 	sessions := g.all()
 	if blind {
 		g.deps.Disturbed("a replica's watch goes on after an interruption")
@@ -39,6 +40,22 @@ func (w *watcher) Changed(c *picture.Content, changes []picture.Change) {
 		case store.KindSecrets:
 			for _, s := range g.all() {
 				s.secretsChanged(change.Name)
+			}
+		case store.KindShard:
+			was := g.astray.Swap(g.isAstray(c))
+			if was && !g.astray.Load() {
+				for _, s := range g.all() {
+					g.check(c, s) // what was left alone meanwhile
+				}
+			}
+		case store.KindReports:
+			if len(c.Unreadable) > 0 {
+				g.mu.Lock()
+				s := g.sessions[change.Name]
+				g.mu.Unlock()
+				if s != nil {
+					g.checkReport(c, s)
+				}
 			}
 		case store.KindAlive, store.KindInstances:
 			g.mu.Lock()
@@ -70,12 +87,17 @@ func (g *Gateway) check(c *picture.Content, s *session) {
 	if recorded && c.Unreadable[g.cfg.Keys.Instance(s.instance)] == "" {
 		s.want(inst)
 	}
+	g.checkReport(c, s)
 	switch {
-	case c.Unreadable[g.cfg.Keys.Instance(s.instance)] != "", c.Unreadable[g.cfg.Keys.Alive(s.instance)] != "":
-		// Not absent: only a program that can read it knows what it says.
-	case !recorded || inst.Record.Phase == store.Deleting:
+	case g.isAstray(c):
+		// What is listed here is not of our shard.
+	case !g.hasRecord(c, s.instance):
 		if c.Revision >= s.openedAt() {
-			s.close(errRetired)
+			g.doubt(s)
+		}
+	case c.Unreadable[g.cfg.Keys.Alive(s.instance)] != "":
+		if c.Revision > s.wroteAt() {
+			g.restore(s, c.Revision) // whatever it said, this stream is open: it is written anew (SAFE-16)
 		}
 	case has && alive.Modified > s.wroteAt() && !s.owns(alive.Record): // whatever is older than our own write, that write has read
 		if alive.Record.BootID == s.bootID && alive.Record.Epoch < s.epoch {
@@ -85,6 +107,13 @@ func (g *Gateway) check(c *picture.Content, s *session) {
 		}
 	case !has && c.Revision >= s.wroteAt():
 		g.restore(s, c.Revision)
+	}
+}
+
+// checkReport has the next report of a session written, whatever it says, if the last one cannot be read (SAFE-16).
+func (g *Gateway) checkReport(c *picture.Content, s *session) {
+	if len(c.Unreadable) > 0 && c.Unreadable[g.cfg.Keys.Report(s.instance)] != "" {
+		s.unwritten.Store(true)
 	}
 }
 

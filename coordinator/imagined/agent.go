@@ -126,9 +126,14 @@ func (a *agent) connect() {
 		return
 	}
 	r := live[a.w.chance.IntN(len(live))]
+	if a.condemned() {
+		a.retire()
+		return
+	}
 	rec := a.w.instance(a.m.id)
-	if !rec.Present() || rec.Record.Phase == store.Deleting {
-		a.retire(rec.Present())
+	if !rec.Present() {
+		a.stray()
+		a.retry()
 		return
 	}
 	alive := Read[store.Alive](a.w, a.w.keys.Alive(a.m.id))
@@ -143,6 +148,7 @@ func (a *agent) connect() {
 	a.interval, a.ttl = rec.Record.Spec.Report.Interval.D(), rec.Record.Spec.Report.LeaseTTL.D()
 	a.accepted = a.w.clock
 	a.putAlive(a.w.db.grant(), store.StreamOpen, "", "")
+	a.recognized()
 	a.warmUp()
 	a.report()
 	a.wanted()
@@ -301,13 +307,36 @@ func (a *agent) leave(goodbye store.Goodbye) {
 	a.touch()
 }
 
-// retire stops the agent: its instance is being deleted, or nobody knows it.
-func (a *agent) retire(recorded bool) {
-	if !recorded && !a.w.db.down {
-		key := a.w.keys.Stray(a.m.id)
-		a.w.put(key, store.Stray{Schema: store.Schema, Instance: a.m.id, At: a.w.Now()}, 0)
-		a.w.after(time.Hour, func() { a.w.drop(key) })
+// condemned says whether a record ends the instance: its own, or the note that it was deleted on purpose (SAFE-14).
+func (a *agent) condemned() bool {
+	if rec := a.w.instance(a.m.id); rec.Present() {
+		return rec.Record.Phase == store.Deleting
 	}
+	return Read[store.Gone](a.w, a.w.keys.Gone(a.w.keys.Instance(a.m.id))).Present()
+}
+
+// stray is how a gateway notes an agent that has no record. The agent goes on.
+func (a *agent) stray() {
+	key := a.w.keys.Stray(a.m.id)
+	if _, noted := a.w.db.cells[key]; noted || a.w.db.down {
+		return
+	}
+	a.w.put(key, store.Stray{Schema: store.Schema, Instance: a.m.id, At: a.w.Now()}, 0)
+	a.w.after(time.Hour, func() { a.w.drop(key) })
+}
+
+// recognized is how a gateway takes back that an agent has no record; false if nothing said so.
+func (a *agent) recognized() bool {
+	key := a.w.keys.Stray(a.m.id)
+	if _, noted := a.w.db.cells[key]; !noted || a.w.db.down {
+		return false
+	}
+	a.w.drop(key)
+	return true
+}
+
+// retire stops the agent: a record ends its instance.
+func (a *agent) retire() {
 	if a.open {
 		a.last = a.lastAccepted()
 		a.open, a.known = false, false
@@ -346,10 +375,13 @@ func (a *agent) restore() {
 		a.foresee(a.interval, a.restore)
 		return
 	}
-	rec := a.w.instance(a.m.id)
-	if !rec.Present() || rec.Record.Phase == store.Deleting {
-		a.retire(rec.Present())
+	if a.condemned() {
+		a.retire()
 		return
+	}
+	if !a.w.instance(a.m.id).Present() {
+		a.stray()
+		return // once the record is back, so is the key
 	}
 	a.putAlive(a.w.db.grant(), store.StreamOpen, "", "")
 	a.w.disturbed(a.replica, "etcd deleted a key whose lease was being renewed")

@@ -11,10 +11,17 @@ func (a *agent) wanted() {
 	if !a.open {
 		return
 	}
-	v := a.w.instance(a.m.id)
-	if !v.Present() || v.Record.Phase == store.Deleting {
-		a.retire(v.Present())
+	if a.condemned() {
+		a.retire()
 		return
+	}
+	v := a.w.instance(a.m.id)
+	if !v.Present() {
+		a.stray()
+		return
+	}
+	if a.recognized() {
+		a.restore() // the key may have gone while there was no record
 	}
 	rec := &v.Record
 	if rec.Config != "" && rec.Config != a.config && rec.Config != a.applying {

@@ -37,6 +37,9 @@ func New(t testing.TB, name string) *Authority {
 	return &Authority{Cert: parsed(t, template, template, &key.PublicKey, key), key: key}
 }
 
+// Key is the key with which it signs.
+func (a *Authority) Key() *ecdsa.PrivateKey { return a.key }
+
 // Print is its fingerprint.
 func (a *Authority) Print() string { return identity.Fingerprint(a.Cert) }
 

@@ -1,0 +1,128 @@
+package gateway
+
+import (
+	"google.golang.org/protobuf/proto"
+
+	"github.com/leasehold/leasehold/agent/protocol"
+	"github.com/leasehold/leasehold/coordinator/claim"
+	"github.com/leasehold/leasehold/store"
+)
+
+// claimed is what a session knows of its instance's claim (SAFE-17). The lock of wanted guards it.
+type claimed struct {
+	now    *store.Claim // by the newest record that is known; it stays when the record is lost
+	told   *store.Claim // as the agent has it sealed
+	issuer string       // the authority that has sealed that
+}
+
+// take takes over what a record says, and says whether that is new.
+func (c *claimed) take(shard string, i store.Instance) bool {
+	now := claim.Of(shard, i)
+	if c.now != nil && claim.Same(*c.now, now) {
+		return false
+	}
+	c.now = &now
+	return true
+}
+
+// recallClaim looks whether the agent has a claim already that says what the record does. Its signature is not looked at, which would cost more than another
+// seal: an agent that spoils its claim spoils its own.
+func (s *session) recallClaim() {
+	if s.g.deps.Authority == nil || len(s.hello.GetClaim()) == 0 {
+		return
+	}
+	shown, issuer, err := claim.Peek(s.hello.GetClaim())
+	if err != nil || issuer != s.g.deps.Authority.Trust().Issuer {
+		return
+	}
+	w := &s.wanted
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if c := &w.claim; c.now != nil && claim.Same(*c.now, shown) {
+		c.told, c.issuer = c.now, issuer
+	}
+}
+
+// claimDue is the claim that the agent is to be told, if it has not been; nil: it has. It is for whoever talks, with the lock of wanted.
+func (s *session) claimDue() *store.Claim {
+	c := &s.wanted.claim
+	if s.g.deps.Authority == nil || c.now == c.told {
+		return nil
+	}
+	return c.now
+}
+
+// withClaim adds the sealed claim to what the agent is told. Without one it is told all else: an authority that cannot seal now is asked again with the next
+// change.
+func (s *session) withClaim(full *protocol.Wanted, due *store.Claim) *protocol.Wanted {
+	issuer := s.g.deps.Authority.Trust().Issuer
+	sealed, err := s.g.deps.Authority.Seal(*due)
+	if err != nil {
+		s.g.deps.Logger.Warn("claim could not be sealed", "instance", s.instance, "error", err)
+	} else {
+		full = proto.CloneOf(full)
+		full.Claim = sealed
+	}
+	w := &s.wanted
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.claim.told, w.claim.issuer = due, issuer
+	return full
+}
+
+// resealed has the claim told again if another authority issues by now: the one that sealed it will not be believed for ever. It is for whoever talks.
+func (s *session) resealed(issuer string) error {
+	w := &s.wanted
+	w.mu.Lock()
+	stale := w.claim.told != nil && w.claim.issuer != issuer
+	if stale {
+		w.claim.told = nil
+	}
+	w.mu.Unlock()
+	if !stale {
+		return nil
+	}
+	return s.sendWanted()
+}
+
+// recordedAt is the revision of the newest record of the instance that the session has seen; 0: none.
+func (s *session) recordedAt() store.Revision {
+	s.wanted.mu.Lock()
+	defer s.wanted.mu.Unlock()
+	return s.wanted.record
+}
+
+// hasClaim says whether there is something that shownClaim could return.
+func (s *session) hasClaim() bool {
+	s.wanted.mu.Lock()
+	known := s.wanted.claim.now != nil
+	s.wanted.mu.Unlock()
+	return known || s.g.deps.Authority != nil && len(s.hello.GetClaim()) > 0
+}
+
+// shownClaim is what is known of an instance without a record: by the record that the session has seen, or by the claim that its agent shows, if its seal
+// holds. Nil: nothing.
+func (s *session) shownClaim() *store.Claim {
+	s.wanted.mu.Lock()
+	known := s.wanted.claim.now
+	s.wanted.mu.Unlock()
+	if known != nil || s.g.deps.Authority == nil || s.hello == nil || len(s.hello.GetClaim()) == 0 {
+		return known
+	}
+	shown, err := claim.Open(s.hello.GetClaim(), s.g.deps.Authority.Trust())
+	why := ""
+	switch {
+	case err != nil:
+		why = "its seal does not hold"
+	case shown.Shard != s.g.cfg.ShardID || shown.Instance != s.instance:
+		why = "it is of another instance"
+	default:
+		return &shown
+	}
+	refusal := Refusal{Rule: "SAFE-17", What: "claim ignored", Why: why, Address: s.from(), Claimed: s.instance, Proved: s.proof.peer != nil}
+	if err != nil {
+		refusal.Detail = err.Error()
+	}
+	s.g.refusals.Add(refusal)
+	return nil
+}

@@ -1,0 +1,195 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/leasehold/leasehold/agent/protocol"
+	"github.com/leasehold/leasehold/coordinator/picture"
+	"github.com/leasehold/leasehold/store"
+)
+
+var (
+	// errRetired: a record ends the instance. What is returned is a *retired, which names it.
+	errRetired = errors.New("the instance is retired")
+	// errUnrecorded: there is no record of the instance, and nothing says that it was deleted on purpose.
+	errUnrecorded = errors.New("there is no record of the instance")
+	// errNoShard is an errUnrecorded: the shard's key is absent, or is another shard's.
+	errNoShard = fmt.Errorf("%w: the shard's own key is missing, or is another shard's", errUnrecorded)
+	errSpoiled = errors.New("the instance's record cannot be read")
+)
+
+// retired is the evidence on which an agent stops its workload (SAFE-14). It rests on a fresh read of etcd.
+type retired struct {
+	revision store.Revision
+	phase    string // protocol.PhaseDeleting, or protocol.PhaseGone
+}
+
+func (r *retired) Error() string {
+	return fmt.Sprintf("the instance is retired: its record of revision %d is %s", r.revision, r.phase)
+}
+
+// Is makes errors.Is(err, errRetired) true.
+func (r *retired) Is(target error) bool { return target == errRetired }
+
+func (r *retired) refused(instance string) *protocol.Refused {
+	message := "instance " + instance + " is being deleted"
+	if r.phase == protocol.PhaseGone {
+		message = "instance " + instance + " was deleted"
+	}
+	return &protocol.Refused{Reason: protocol.Refused_RETIRED, Message: message, Revision: int64(r.revision), Phase: r.phase}
+}
+
+// unknown is the refusal of an agent without a record. It comes again after about the longest wait, each at a time of its own: there may be a hundred thousand.
+func (s *session) unknown(why error) *protocol.Refused {
+	longest := s.g.settings().ReconnectMax.D()
+	return &protocol.Refused{
+		Reason: protocol.Refused_UNKNOWN, Message: why.Error() + ": its workload is left alone",
+		After: durationpb.New(longest/2 + rand.N(max(1, longest/2))),
+	}
+}
+
+// staleNote is how much later than a gone note a claim must have been sealed for the note to be of an earlier life of the instance. It is more than replicas'
+// clocks may differ (SAFE-13).
+const staleNote = 5 * time.Minute
+
+// absent says what became of an instance whose record is absent, by a fresh read: *retired if it was deleted on purpose, errUnrecorded if nothing says so.
+func (s *session) absent(ctx context.Context) error {
+	keys := s.g.cfg.Keys
+	kv, err := s.g.deps.Store.Get(ctx, keys.Gone(keys.Instance(s.instance)))
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return errUnrecorded
+	case err != nil:
+		return err
+	}
+	note, err := store.Decode[store.Gone](kv)
+	if err != nil || note.Record.Revision <= 0 || note.Record.Revision < s.recordedAt() {
+		return errUnrecorded // no evidence, or of a record before the one that we know of
+	}
+	if c := s.shownClaim(); c != nil && c.Since.After(note.Record.At.Add(staleNote)) {
+		return errUnrecorded
+	}
+	return s.confirm(ctx, &retired{note.Record.Revision, protocol.PhaseGone})
+}
+
+// confirm is the last look before an agent is told to stop: what was read must be of our shard, not of another one that was put in its place.
+func (s *session) confirm(ctx context.Context, evidence *retired) error {
+	kv, err := s.g.deps.Store.Get(ctx, s.g.cfg.Keys.Shard())
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return errNoShard
+	case err != nil:
+		return err
+	}
+	if shard, err := store.Decode[store.Shard](kv); err != nil || shard.Record.ID != s.g.cfg.ShardID {
+		return errNoShard
+	}
+	return evidence
+}
+
+// lookAgain is how often etcd is asked for a record that the picture does not show either. The picture shows its return at once; this is for a picture that is
+// wrong.
+const lookAgain = 30 * time.Second
+
+// recorded says whether the session's instance has a record, so that a report may renew its lease. Mostly it costs nothing. It is the caller's turn.
+func (s *session) recorded(ctx context.Context) error {
+	if s.g.astray.Load() {
+		s.unrecorded = true
+		return errNoShard
+	}
+	if !s.missing.Load() {
+		if s.unrecorded { // by the shard's key alone
+			s.found()
+		}
+		return nil
+	}
+	shown := false
+	s.g.deps.Picture.View(func(c *picture.Content) { shown = s.g.hasRecord(c, s.instance) })
+	if !shown {
+		if s.unrecorded && time.Since(s.looked) < lookAgain {
+			return errUnrecorded
+		}
+		switch _, err := s.read(ctx); {
+		case errors.Is(err, errUnrecorded):
+			s.lose(ctx)
+			return err
+		case err != nil:
+			return err
+		}
+	}
+	s.missing.Store(false)
+	s.found()
+	return nil
+}
+
+// hasRecord says whether a record before deleting is shown, or one that cannot be read.
+func (g *Gateway) hasRecord(c *picture.Content, instance string) bool {
+	if c.Unreadable[g.cfg.Keys.Instance(instance)] != "" {
+		return true
+	}
+	i, shown := c.Instances[instance]
+	return shown && i.Record.Phase != store.Deleting
+}
+
+// lose takes note that the record of an agent with an open stream was lost. The stream stays; nothing is renewed on it. It is the caller's turn.
+func (s *session) lose(ctx context.Context) {
+	s.unrecorded, s.looked = true, time.Now()
+	s.g.noteStray(ctx, s)
+}
+
+// found takes back what lose has noted. Leases were not renewed for a while, which is not the machines' doing. It is the caller's turn.
+func (s *session) found() {
+	if !s.unrecorded {
+		return
+	}
+	s.unrecorded = false
+	s.g.deps.Logger.Info("record of an agent's instance is back", "instance", s.instance)
+	s.g.deps.Disturbed("the record of an instance was lost, and is back")
+	s.g.forgetStray(s.instance)
+}
+
+// doubt has a session whose record the picture does not show, or shows at deleting, look at etcd itself: an agent is told to stop by nothing less.
+func (g *Gateway) doubt(s *session) {
+	s.missing.Store(true)
+	g.goDo(func(ctx context.Context) {
+		select {
+		case g.restores <- struct{}{}:
+			defer func() { <-g.restores }()
+		case <-ctx.Done():
+			return // the next report looks
+		}
+		s.judge(ctx)
+	})
+}
+
+func (s *session) judge(ctx context.Context) {
+	if s.turn.take(ctx) != nil {
+		return
+	}
+	defer s.turn.give()
+	if s.ctx.Err() != nil || s.closing() != nil || s.g.astray.Load() {
+		return
+	}
+	switch _, err := s.read(ctx); {
+	case errors.Is(err, errRetired):
+		s.close(err)
+	case errors.Is(err, errUnrecorded):
+		s.lose(ctx)
+	case err == nil:
+		s.missing.Store(false) // it is there again, or the picture is behind what we have read
+	}
+}
+
+// isAstray says whether the shard's key is absent, or another shard's. Then etcd is not what this replica serves: nothing is written, and nobody is retired.
+func (g *Gateway) isAstray(c *picture.Content) bool {
+	if !c.Shard.Present() {
+		return c.Unreadable[g.cfg.Keys.Shard()] == ""
+	}
+	return c.Shard.Record.ID != g.cfg.ShardID
+}
