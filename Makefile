@@ -38,14 +38,19 @@ run: build ## build, then everything on this machine: etcd, coordinator, a demo 
 	exec bin/leasehold dev $(ARGS)
 
 .PHONY: test
-test: ## all tests, most of them with the race detector: some twenty-five minutes (PACKAGES=… for some); installs what they need
+test: ## the everyday tests, each promise with a proof: some ten minutes (PACKAGES=… for some); installs what they need
 	scripts/test-needs.sh
 	TEST_TIMEOUT=$(TEST_TIMEOUT) scripts/test.sh $(PACKAGES)
 
 .PHONY: test-fast
 test-fast: ## the packages without I/O, and the rules about imports: seconds
-	go test $(FAST)
-	go test -run 'TestImports|TestRules' ./tests
+	CGO_ENABLED=0 go test -trimpath $(FAST)
+	CGO_ENABLED=0 go test -trimpath -run 'TestImports|TestRules' ./tests
+
+.PHONY: nightly
+nightly: ## everything that there is to test, before a release: hours (PHASES='worlds faults' for some)
+	scripts/test-needs.sh
+	scripts/nightly.sh $(PHASES)
 
 .PHONY: check
 check: check-format check-vet check-lint check-generated check-protocol check-tidy check-rules ## everything but the tests: format, vet, lint, generated code, protocol, tidy, import rules
@@ -57,7 +62,7 @@ check-format: ## show what `make fix` would format differently
 
 .PHONY: check-vet
 check-vet:
-	go vet ./...
+	go vet -tags nightly ./...
 
 .PHONY: check-lint
 check-lint: ## run the linters of .golangci.yml
@@ -117,27 +122,27 @@ sim: ## play many imagined worlds (SEEDS=10000 FIRST=1), or show one (SEED=…)
 .PHONY: senses
 senses: ## whatever happens, nothing is destroyed for it: tests/senses with AGENTS=1000 (RUN=regexp)
 	scripts/test-needs.sh
-	go test ./tests/senses -count=1 -timeout 60m -parallel 1 -v -run '$(or $(RUN),.)' -agents $(or $(AGENTS),1000)
+	go test ./tests/senses -tags nightly -count=1 -timeout 60m -parallel 1 -v -run '$(or $(RUN),.)' -agents $(or $(AGENTS),1000)
 
 .PHONY: faults
 faults: ## hurt whole clusters of real processes as seeds say, and judge them (SEEDS=200 FIRST=1, or one: SEED=…)
 	scripts/test-needs.sh
-	go test ./tests/faults -count=1 -timeout 0 -v -run '^TestSeeds$$' $(if $(SEED),-seed $(SEED),-seeds $(or $(SEEDS),200) -first $(or $(FIRST),1))
+	go test ./tests/faults -tags nightly -count=1 -timeout 0 -v -run '^TestSeeds$$' $(if $(SEED),-seed $(SEED),-seeds $(or $(SEEDS),200) -first $(or $(FIRST),1))
 
 .PHONY: failover
 failover: ## kill the leader again and again under load, and measure how soon another acts: ten minutes and more (KILLS=30 AGENTS=1000 OPERATIONS=50 FIGURES=file)
 	scripts/test-needs.sh
-	go test ./tests/faults -count=1 -timeout 0 -v -run '^TestLeaderIsKilledUnderLoad$$' -kills $(or $(KILLS),30) -agents $(or $(AGENTS),1000) -operations $(or $(OPERATIONS),50) -figures '$(abspath $(FIGURES))'
+	go test ./tests/faults -tags nightly -count=1 -timeout 0 -v -run '^TestLeaderIsKilledUnderLoad$$' -kills $(or $(KILLS),30) -agents $(or $(AGENTS),1000) -operations $(or $(OPERATIONS),50) -figures '$(abspath $(FIGURES))'
 
 .PHONY: soak
 soak: ## an hour of troubles, edits and quiet, after which nothing may have grown (FOR=1h FIRST=1)
 	scripts/test-needs.sh
-	go test ./tests/faults -count=1 -timeout 0 -v -run '^TestSoak$$' -soak $(or $(FOR),1h) -first $(or $(FIRST),1)
+	go test ./tests/faults -tags nightly -count=1 -timeout 0 -v -run '^TestSoak$$' -soak $(or $(FOR),1h) -first $(or $(FIRST),1)
 
 .PHONY: mutants
 mutants: ## put deliberate faults into the product, one at a time, and see that tests/faults catches each: hours (MUTANT=no-fence RUNS=12)
 	scripts/test-needs.sh
-	go test ./tests/faults -count=1 -timeout 0 -v -parallel $(or $(PARALLEL),3) -run '^TestMutants$$' -mutants $(or $(MUTANT),all) -most $(or $(RUNS),12)
+	go test ./tests/faults -tags nightly -count=1 -timeout 0 -v -parallel $(or $(PARALLEL),3) -run '^TestMutants$$' -mutants $(or $(MUTANT),all) -most $(or $(RUNS),12)
 
 .PHONY: vuln
 vuln: ## look for known vulnerabilities in what is linked; needs https://vuln.go.dev (or GOVULNDB=…), so no part of `make check`

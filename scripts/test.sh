@@ -1,85 +1,139 @@
 #!/usr/bin/env bash
-# Runs the tests of the packages named, or of all, with the race detector; and without it what the detector does not get to see, or has
-# nothing to see in. All runs are made, whatever comes of the first. What vet says of the tests is for `make check`.
+# Runs the tests of the packages named, or of all: the everyday tier, or with TIER=nightly all tests that there are
+# (tests/tier). Phases run one after the other, each with its wall time; all of them run, whatever comes of the first.
+# Packages whose results Go keeps are answered from its cache when nothing has changed. `make check` vets the tests.
 #
-#   scripts/test.sh [package…]     TEST_TIMEOUT=10m: how long one package may take
+#   scripts/test.sh [package…]     TIER=nightly; TEST_TIMEOUT=10m: how long one package may take
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 [ $# -gt 0 ] || set -- ./...
-export CGO_ENABLED=1 # the race detector needs it; the lists must be of the same files
+tier=${TIER:-everyday}
+tags=()
+case $tier in
+everyday) ;;
+nightly) tags=(-tags nightly) ;;
+*)
+	echo "error: TIER is $tier, and must be everyday or nightly" >&2
+	exit 2
+	;;
+esac
 
-# A test binary that can play in virtual time runs on one processor. All timers of a synctest bubble share one context
-# of the race detector, and two threads in it at once break it: "ThreadSanitizer: CHECK failed", or a crash
-# (https://go.dev/issue/78156). On one processor one timer goes off after the other. Races are found all the same: the
-# detector goes by what is ordered before what, not by what happens to run at once.
-bubbles=$(go list -race -test -f '{{range .Deps}}{{if eq . "testing/synctest"}}{{$.ImportPath}}{{"\n"}}{{end}}{{end}}' "$@" |
-	sed -n 's/\.test$//p' | sort -u)
-packages=$(go list -race "$@" | sort -u)
+# Every package is in one list, except that one with tests that the race detector must not see (//go:build !race) is
+# in two. The lists are of import paths, one a line, sorted.
+module=$(go list -m)
+below() { grep -E "^$module/($1)(/|\$)" <<<"$packages" || true; }
+minus() { comm -23 <(echo "$1") <(echo "$2" | sort -u) | sed '/^$/d'; }
+both() { comm -12 <(echo "$1") <(echo "$2" | sort -u) | sed '/^$/d'; }
+packages=$(go list "${tags[@]}" "$@" | sort -u)
 
-# In the planner nothing runs at once: tests/bans_test.go keeps goroutines out of it. So there is no race to be found, and looking for one
-# would make its many random groups five times slower.
-alone=$(comm -12 <(echo "$packages") <(go list ./coordinator/plan | sort))
-bubbles=$(comm -23 <(echo "$bubbles") <(echo "$alone"))
+# Clusters of real programs have leases of a few seconds: nothing that computes runs beside them, or they starve.
+attack=$(below tests/attack)   # the attackers send as much as they can
+programs=$(below 'tests/(bench|detect|e2e|secrets)') # few programs each, which mostly wait
+senses=$(below tests/senses)
+faults=$(both "$(below tests/faults)" "$module/tests/faults") # its parts are tested with the others
+clusters=$(printf '%s\n' "$attack" "$programs" "$senses" "$faults")
+computing=$(minus "$packages" "$clusters")
 
-# Where real programs have leases of a few seconds, nothing that computes runs beside them: what starves there for seconds is lost, and rightly so.
-programs=$(comm -12 <(echo "$packages") <(go list ./tests/bench ./tests/detect ./tests/e2e ./tests/secrets | sort)) # few programs each, which wait: side by side
-senses=$(comm -12 <(echo "$packages") <(go list ./tests/senses))
-# The same goes for the clusters of tests/faults. All that their members say goes through the test's own process, which the race detector would make slower
-# than any network; its parts are tested with it by themselves.
-faults=$(comm -12 <(echo "$packages") <(go list ./tests/faults))
-# The enemies of tests/attack send as much as they can: with the race detector on them they would be slower than what they attack, which is in
-# programs of its own in any case.
-attack=$(comm -12 <(echo "$packages") <(go list ./tests/attack))
-others=$(comm -23 <(echo "$packages") <(printf '%s\n' "$bubbles" "$alone" "$programs" "$senses" "$faults" "$attack" | sed '/^$/d' | sort))
+# Nothing runs at once in these: the race detector has nothing to find, and makes them five times slower.
+pure=$(below 'store|provider|coordinator/(plan|evidence|imagined|keyfile|sealed)|tests/sim|cmd/(groupfile|groupdiff|scenario|foresee|bench/planning)')
+pure=$(grep -vE "^$module/(store|provider)/" <<<"$pure" || true) # adapters
+# Every day the race detector sees the agent, the coordinator and the adapters. At night it sees the programs and the
+# tests' own parts as well, and the database's adapters: they make it compile all of etcd.
+raced=$(below 'agent|coordinator|provider|store/memstore|store/storetest')
+[ "$tier" = everyday ] || raced=$computing
+raced=$(minus "$(both "$computing" "$raced")" "$pure")
+# Tests in virtual time (testing/synctest) run on one processor there. All timers of a bubble share one context of the
+# race detector, and two threads in it at once break it: "ThreadSanitizer: CHECK failed", or a crash
+# (https://go.dev/issue/78156). Races are found all the same: the detector goes by what is ordered before what, not by
+# what happens to run at once.
+bubbles=''
+if [ -n "$raced" ]; then
+	# shellcheck disable=SC2086 # import paths have no spaces
+	bubbles=$(CGO_ENABLED=1 go list -race "${tags[@]}" -test -f '{{range .Deps}}{{if eq . "testing/synctest"}}{{$.ImportPath}}{{"\n"}}{{end}}{{end}}' $raced |
+		sed -n 's/\.test$//p' | sort -u)
+fi
+bubbles=$(both "$raced" "$bubbles")
+plain=$(minus "$computing" "$raced")
 
-# What a test file's build constraint keeps from the race detector is run without it: the tests in such files, or all of the package if they only
-# say how many tries there are.
-test_files() {
-	go list -f '{{range .TestGoFiles}}{{$.ImportPath}} {{$.Dir}}/{{.}}{{"\n"}}{{end}}{{range .XTestGoFiles}}{{$.ImportPath}} {{$.Dir}}/{{.}}{{"\n"}}{{end}}' "$@" | sort
-}
-all=$(test_files "$@")
-seen=$(test_files -race "$@")
-unseen=$(comm -23 <(echo "$all") <(echo "$seen"))
+work=$(mktemp -d)
+trap 'kill -- $(jobs -p | sed "s/^/-/") 2>/dev/null || true; rm -rf "$work"' EXIT
 
-# -count=1: tests that start the real programs must not be answered from the cache.
-failed=0
-run() { # packages, one a line; then flags
-	local list=$1
+# phase runs a command, tells how long it took, and takes note if it failed.
+phase() { # name command…
+	local name=$1 began=$SECONDS result=ok
 	shift
-	[ -n "$list" ] || return 0
+	printf '=== %s %s\n' "$(date +%H:%M:%S)" "$name"
+	"$@" || result=FAILED
+	printf '=== %s %s: %s, %d s\n' "$(date +%H:%M:%S)" "$name" "$result" $((SECONDS - began))
+	printf '%6d s  %-6s  %s\n' $((SECONDS - began)) "$result" "$name" >>"$work/phases"
+}
+
+# in_list runs the tests of the packages in a list.
+in_list() { # list flag…
 	local names
-	mapfile -t names <<<"$list"
-	go test -count=1 -vet=off -timeout "${TEST_TIMEOUT:-10m}" "$@" "${names[@]}" || failed=1
+	mapfile -t names <<<"$1"
+	shift
+	go test -vet=off -timeout "${TEST_TIMEOUT:-10m}" "${tags[@]}" "$@" "${names[@]}"
 }
 
-run_unseen() {
-	run "$alone"
-	local package names
-	for package in $(cut -d' ' -f1 <<<"$unseen" | sort -u); do
-		names=$(sed -n "s|^$package /|/|p" <<<"$unseen" | xargs -d '\n' sed -nE 's/^func ((Test|Fuzz)[A-Za-z0-9_]*)\(.*/\1/p' | paste -sd '|')
-		run "$package" ${names:+-run "^($names)\$"}
+# Without the race detector tests are compiled as `make build` compiles the programs, so that both share Go's cache.
+in_list_plain() { CGO_ENABLED=0 in_list "$@" -trimpath; }
+in_list_raced() { CGO_ENABLED=1 in_list "$@" -race; }
+# What starts real programs is never answered from the cache, which does not know them.
+in_list_clusters() { in_list_plain "$@" -count=1; }
+in_list_clusters_raced() { in_list_raced "$@" -count=1; }
+
+# unseen runs the tests in files that a build constraint keeps from the race detector, of packages that it sees.
+unseen() {
+	local package dir files name tests failed=0
+	for package in $raced; do
+		dir=$(go list -f '{{.Dir}}' "$package")
+		files=$(comm -23 <(test_files "$package") <(CGO_ENABLED=1 test_files -race "$package"))
+		[ -n "$files" ] || continue
+		tests=$(for name in $files; do sed -nE 's/^func ((Test|Fuzz)[A-Za-z0-9_]*)\(.*/\1/p' "$dir/$name"; done | paste -sd '|')
+		[ -z "$tests" ] || in_list_plain "$package" -run "^($tests)\$" || failed=1
 	done
+	return "$failed"
 }
+test_files() { go list "${tags[@]}" -f '{{join .TestGoFiles "\n"}}{{"\n"}}{{join .XTestGoFiles "\n"}}' "$@" | sed '/^$/d' | sort; }
 
-# These compute, and wait a little: side by side, so that no processor idles while the last of a list ends. What the second says is shown when
-# it has ended, whole.
-said=$(mktemp)
-set -m # the second has a process group of its own, so that it ends whole when this is interrupted
-(
-	run_unseen
-	run "$others" -race
-	exit "$failed"
-) >"$said" 2>&1 &
+# The programs under test are built once, for all packages.
+prepare() { CGO_ENABLED=0 go run -trimpath ./tests/stage/prepare "$work/programs"; }
+if [ -n "$(both "$packages" "$(below 'tests/(detect|e2e|secrets|attack|senses|faults)')")" ]; then
+	phase 'build the programs' prepare
+	export LEASEHOLD_TEST_PROGRAMS=$work/programs
+fi
+
+# Packages that compute run in two lanes side by side, so that no processor idles while the last of a list ends. What the
+# second says is shown when it has ended.
+lane_of_one_processor() { [ -z "$bubbles" ] || phase 'virtual time, raced' in_list_raced "$bubbles" -cpu 1; }
+lane_of_all_processors() {
+	local others
+	others=$(minus "$raced" "$bubbles")
+	[ -z "$plain" ] || phase 'not raced' in_list_plain "$plain"
+	[ -z "$raced" ] || phase 'what the race detector must not see' unseen
+	[ -z "$others" ] || phase 'raced' in_list_raced "$others"
+}
+set -m # it gets a process group of its own, so that it ends whole when this is interrupted
+lane_of_all_processors >"$work/said" 2>&1 &
 second=$!
 set +m
-trap 'kill -- "-$second" 2>/dev/null || true; rm -f "$said"' EXIT
-run "$bubbles" -race -cpu 1
-wait "$second" || failed=1
-cat "$said"
+lane_of_one_processor
+wait "$second" || true
+cat "$work/said"
 
-run "$attack" -p 1
-run "$programs" -race -p 3
-run "$senses" -race -p 1
-run "$faults" -p 1 -timeout 20m # some hundred clusters
-exit "$failed"
+[ -z "$attack" ] || phase 'attack' in_list_clusters "$attack"
+if [ "$tier" = everyday ]; then
+	[ -z "$programs" ] || phase 'programs end to end' in_list_clusters "$programs" -p 3
+else
+	[ -z "$programs" ] || phase 'programs end to end' in_list_clusters_raced "$programs" -p 3
+fi
+[ -z "$senses" ] || phase 'senses' in_list_clusters "$senses"
+[ -z "$faults" ] || phase 'faults' in_list_clusters "$faults" -timeout 20m
+
+printf '\n%s tier, wall time of each phase:\n' "$tier"
+touch "$work/phases"
+cat "$work/phases"
+printf '%6d s  in all\n' "$SECONDS"
+! grep -q ' FAILED ' "$work/phases"

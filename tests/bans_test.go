@@ -169,10 +169,14 @@ var bans = []ban{
 	},
 	{
 		name: "nothing builds on cmd",
-		why:  "cmd is the wiring of programs: what others need belongs into a package below neither cmd nor tests",
+		why: "cmd is the wiring of programs: what others need belongs into a package below neither cmd nor tests. " +
+			"Any test may ask tests/tier in which tier it runs",
 		find: refuseImports(
 			func(f sourceFile) bool { return !withinAny(f.folder(), "cmd", "tests") },
-			func(_ sourceFile, p string) bool { return within(p, module+"/cmd") || within(p, module+"/tests") }),
+			func(f sourceFile, p string) bool {
+				asksTier := f.test() && p == module+"/tests/tier"
+				return !asksTier && (within(p, module+"/cmd") || within(p, module+"/tests"))
+			}),
 	},
 	{
 		name: "a crowd knows what agents know",
@@ -230,7 +234,7 @@ var bans = []ban{
 			func(f sourceFile) bool { return !f.forTests() },
 			func(_ sourceFile, p string) bool {
 				return withinAny(p, "testing", "go.uber.org/goleak", "pgregory.net/rapid", "github.com/anishathalye/porcupine") ||
-					within(p, module) && suite(p)
+					within(p, module) && suite(p) || p == module+"/tests/tier"
 			}),
 	},
 	{

@@ -66,20 +66,40 @@ func claims(text string) (ids []string) {
 	return ids
 }
 
-// judgeRules holds the document against the claims: rule ID → where tests claim to prove it.
-func judgeRules(rules []rule, proofs map[string][]string) (problems []string) {
+// proof is a place in the tests that claims to prove a rule.
+type proof struct {
+	place   string
+	nightly bool // it runs at night alone
+}
+
+func (p proof) String() string {
+	if p.nightly {
+		return p.place + " (nightly)"
+	}
+	return p.place
+}
+
+// judgeRules holds the document against the claims: rule ID → the tests that claim to prove it. What is called
+// kept needs a proof that runs every day.
+func judgeRules(rules []rule, proofs map[string][]proof) (problems []string) {
 	known := map[string]bool{}
 	for _, r := range rules {
 		known[r.id] = true
-		if r.status == "kept" && len(proofs[r.id]) == 0 {
+		everyday := func(p proof) bool { return !p.nightly }
+		switch {
+		case r.status != "kept" || slices.ContainsFunc(proofs[r.id], everyday):
+		case len(proofs[r.id]) > 0:
+			problems = append(problems, fmt.Sprintf("%s:%d: %s is called kept, but make test does not prove it, only make nightly does: %v",
+				rulesDocument, r.line, r.id, proofs[r.id]))
+		default:
 			problems = append(problems, fmt.Sprintf("%s:%d: %s is called kept, but no test says `// proves %s`",
 				rulesDocument, r.line, r.id, r.id))
 		}
 	}
 	for id, places := range proofs {
 		if !known[id] {
-			problems = append(problems, fmt.Sprintf("%s: claims to prove %s, which %s does not list",
-				strings.Join(places, ", "), id, rulesDocument))
+			problems = append(problems, fmt.Sprintf("%v: claims to prove %s, which %s does not list",
+				places, id, rulesDocument))
 		}
 	}
 	slices.Sort(problems)
@@ -87,16 +107,16 @@ func judgeRules(rules []rule, proofs map[string][]string) (problems []string) {
 }
 
 // collectProofs reads the claims off every comment in the project's tests and their scripts.
-func collectProofs(t *testing.T) map[string][]string {
+func collectProofs(t *testing.T) map[string][]proof {
 	t.Helper()
-	proofs := map[string][]string{}
+	proofs := map[string][]proof{}
 	for _, f := range projectSource(t) {
 		if !f.forTests() {
 			continue
 		}
 		for _, comment := range f.tree.Comments {
 			for _, id := range claims(comment.Text()) {
-				proofs[id] = append(proofs[id], f.line(comment.Pos()))
+				proofs[id] = append(proofs[id], proof{f.line(comment.Pos()), f.nightly()})
 			}
 		}
 	}
@@ -115,7 +135,7 @@ func collectProofs(t *testing.T) map[string][]string {
 				continue
 			}
 			for _, id := range claims(comment) {
-				proofs[id] = append(proofs[id], name+":"+strconv.Itoa(i+1))
+				proofs[id] = append(proofs[id], proof{place: name + ":" + strconv.Itoa(i+1)})
 			}
 		}
 	}
@@ -152,7 +172,7 @@ func TestRulesCoverage(t *testing.T) {
 		if len(proofs[r.id]) > 0 {
 			proved++
 		}
-		t.Logf("%-8s %-6s %2d  %s", r.id, r.status, len(proofs[r.id]), strings.Join(proofs[r.id], " "))
+		t.Logf("%-8s %-6s %2d  %v", r.id, r.status, len(proofs[r.id]), proofs[r.id])
 	}
 	t.Logf("%d of %d promises have a test", proved, len(rules))
 	if len(rules) == 0 {
@@ -177,16 +197,18 @@ func TestRulesImagined(t *testing.T) {
 	const good = "| ID | Promise | Status |\n|---|---|---|\n| DET-1 | one | kept |\n| DET-2 | two | later |\n"
 	for _, c := range []struct {
 		name, text string
-		proofs     map[string][]string
+		proofs     map[string][]proof
 		problems   int
 	}{
-		{"all well", good, map[string][]string{"DET-1": {"x_test.go:1"}}, 0},
+		{"all well", good, map[string][]proof{"DET-1": {{place: "x_test.go:1"}}}, 0},
 		{"kept without a test", good, nil, 1},
-		{"a test for nothing", good, map[string][]string{"DET-1": {"x_test.go:1"}, "DET-3": {"x_test.go:2"}}, 1},
-		{"a status unheard of", strings.Replace(good, "later", "soon", 1), map[string][]string{"DET-1": {"x_test.go:1"}}, 1},
-		{"a row missing", strings.Replace(good, "DET-2", "DET-3", 1), map[string][]string{"DET-1": {"x_test.go:1"}}, 1},
-		{"a row twice", strings.Replace(good, "DET-2", "DET-1", 1), map[string][]string{"DET-1": {"x_test.go:1"}}, 1},
-		{"no row at all", good + "| DET-3 | no status |\n", map[string][]string{"DET-1": {"x_test.go:1"}}, 1},
+		{"a test at night alone", good, map[string][]proof{"DET-1": {{"x_test.go:1", true}}}, 1},
+		{"a test every day as well", good, map[string][]proof{"DET-1": {{"x_test.go:1", true}, {"y_test.go:1", false}}}, 0},
+		{"a test for nothing", good, map[string][]proof{"DET-1": {{place: "x_test.go:1"}}, "DET-3": {{place: "x_test.go:2"}}}, 1},
+		{"a status unheard of", strings.Replace(good, "later", "soon", 1), map[string][]proof{"DET-1": {{place: "x_test.go:1"}}}, 1},
+		{"a row missing", strings.Replace(good, "DET-2", "DET-3", 1), map[string][]proof{"DET-1": {{place: "x_test.go:1"}}}, 1},
+		{"a row twice", strings.Replace(good, "DET-2", "DET-1", 1), map[string][]proof{"DET-1": {{place: "x_test.go:1"}}}, 1},
+		{"no row at all", good + "| DET-3 | no status |\n", map[string][]proof{"DET-1": {{place: "x_test.go:1"}}}, 1},
 	} {
 		rules, problems := parseRules(c.text)
 		problems = append(problems, judgeRules(rules, c.proofs)...)

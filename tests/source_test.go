@@ -2,6 +2,7 @@ package tests
 
 import (
 	"go/ast"
+	"go/build/constraint"
 	"go/parser"
 	"go/token"
 	"io/fs"
@@ -40,6 +41,24 @@ func (f sourceFile) folder() string {
 
 // test says whether the file is compiled for tests alone.
 func (f sourceFile) test() bool { return strings.HasSuffix(f.path, "_test.go") }
+
+// nightly says whether the file belongs to the nightly tier alone (tests/tier).
+func (f sourceFile) nightly() bool {
+	for _, comments := range f.tree.Comments {
+		for _, c := range comments.List {
+			if c.Pos() >= f.tree.Package || !constraint.IsGoBuild(c.Text) {
+				continue
+			}
+			expr, err := constraint.Parse(c.Text)
+			if err != nil {
+				continue // the compiler complains of it
+			}
+			return !expr.Eval(func(tag string) bool { return tag != "nightly" && tag != "race" }) &&
+				!expr.Eval(func(tag string) bool { return tag != "nightly" })
+		}
+	}
+	return false
+}
 
 // forTests says whether the file serves tests, be it as a suite that several packages run.
 func (f sourceFile) forTests() bool {

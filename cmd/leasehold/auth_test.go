@@ -100,7 +100,7 @@ func TestAuthInitWithCertificates(t *testing.T) {
 	g.says([]string{"--endpoints", g.endpoint, "--cacert", g.cacert()}, "status", cli.Failed, "etcd asks who you are, and nothing says so", "--cacert, --cert and --key")
 
 	// Services.
-	g.says(append(g.as("operator"), "--pki", g.pki, "--machines", t.TempDir(), "--listen", "127.0.0.1:0", "--agent", "/bin/true"), "coordinator", cli.Failed,
+	g.says(append(g.as("operator"), "--pki", g.pki, "--machines", t.TempDir(), "--listen", "127.0.0.1:0", "--http", "off", "--agent", "/bin/true"), "coordinator", cli.Failed,
 		`coordinator: user "operator" has the role operator, and a coordinator needs the role coordinator`, "auth add NAME --role coordinator")
 }
 

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/leasehold/leasehold/tests/programs"
 )
 
 func main() {
@@ -133,11 +135,8 @@ func measure(ctx context.Context, cfg config, progress io.Writer) (res result, e
 		err = errors.Join(err, os.RemoveAll(cfg.Dir))
 	}()
 	fmt.Fprintln(progress, "building the programs")
-	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-o", cfg.Dir+"/",
-		module+"/cmd/leasehold", module+"/cmd/leasehold-agent", module+"/tests/detect/web")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		return res, fmt.Errorf("build the programs: %w\n%s", err, out)
+	if err := programs.Build(cfg.Dir, programs.Leasehold, programs.Agent, programs.DetectWeb); err != nil {
+		return res, err
 	}
 	if err := runApart(ctx, cfg, progress); err != nil {
 		return res, err

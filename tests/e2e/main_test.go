@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/leasehold/leasehold/store/embedetcd"
 	"github.com/leasehold/leasehold/tests/machines"
+	"github.com/leasehold/leasehold/tests/programs"
 )
 
 // The environment of this binary when it is started as something else than the tests.
@@ -76,15 +76,10 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// prepare builds the programs, without the race detector even if these tests have it: it is they that are tested, as they
-// are shipped.
+// prepare builds the programs.
 func prepare(dir string) (end func() error, err error) {
-	for _, name := range []string{"leasehold", "leasehold-agent"} {
-		build := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-o", filepath.Join(dir, name), "../../cmd/"+name)
-		build.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := build.CombinedOutput(); err != nil {
-			return nil, fmt.Errorf("build %s: %w\n%s", name, err, out)
-		}
+	if err := programs.Build(dir, programs.Leasehold, programs.Agent); err != nil {
+		return nil, err
 	}
 	self, err := os.Executable()
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 var (
 	seedFlag    = flag.Uint64("seed", 0, "play this one run; 0: as many as -seeds says")
 	firstFlag   = flag.Uint64("first", 1, "the first seed of many")
-	seedsFlag   = flag.Int("seeds", 30, "how many runs to play")
+	seedsFlag   = flag.Int("seeds", 4, "how many runs to play")
 	troubleFlag = flag.Int("troubles", 10, "how many troubles each run has")
 	onlyFlag    = flag.String("only", "", "kinds of troubles that happen, with commas in between; none: all")
 	withoutFlag = flag.String("without", "", "kinds of troubles that do not happen")

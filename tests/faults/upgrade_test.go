@@ -88,7 +88,7 @@ func newUpgrade(t *testing.T) *upgrade {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	if err := previous.Build(dir); err != nil {
+	if err := previous.Install(dir); err != nil {
 		t.Fatal(err)
 	}
 	older, err := previous.Version()

@@ -27,6 +27,7 @@ import (
 	"github.com/leasehold/leasehold/store/etcdstore"
 	"github.com/leasehold/leasehold/store/storetest"
 	"github.com/leasehold/leasehold/tests/machines"
+	"github.com/leasehold/leasehold/tests/programs"
 )
 
 // longest is how long anything may take that must happen. It is no measure of speed.
@@ -216,8 +217,8 @@ func build(t *testing.T) *run {
 	t.Helper()
 	r := &run{t: t, dir: t.TempDir(), keys: store.KeysOf("default")}
 	r.program = filepath.Join(r.dir, "leasehold")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", r.program, "github.com/leasehold/leasehold/cmd/leasehold").CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
+	if err := programs.Build(r.dir, programs.Leasehold); err != nil {
+		t.Fatal(err)
 	}
 	return r
 }

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -36,4 +37,25 @@ func newStage(t *testing.T, p stage.Plan) *scene {
 		p.Interval = 3 * time.Second // as often as a thousand of them, etcd and coordinators can on two processors
 	}
 	return &scene{stage.New(t, p)}
+}
+
+// another is a replica that is not this one.
+func (s *scene) another(than string) string {
+	for i := range len(s.Addresses) {
+		if id := string(rune('a' + i)); id != than {
+			return id
+		}
+	}
+	return ""
+}
+
+// statusSays fails if leasehold status leaves something out.
+func (s *scene) statusSays(words ...string) {
+	s.T.Helper()
+	said := s.Leasehold("status")
+	for _, w := range words {
+		if !strings.Contains(said, w) {
+			s.T.Errorf("leasehold status does not say %q:\n%s", w, said)
+		}
+	}
 }

@@ -10,12 +10,14 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/leasehold/leasehold/tests/tier"
 )
 
 var (
 	seedFlag   = flag.Uint64("seed", 0, "play this one world; 0: as many as -worlds says")
 	firstFlag  = flag.Uint64("first", 1, "the first seed of many")
-	worldsFlag = flag.Int("worlds", worldsByDefault, "how many worlds to play")
+	worldsFlag = flag.Int("worlds", tier.Pick(500, 2000), "how many worlds to play")
 	stepsFlag  = flag.Int("steps", 500, "steps in each world before all troubles end")
 	showFlag   = flag.Bool("show", false, "print all that happens")
 	withoutSet = flag.String("without", "", "kinds of events that do not happen, with commas in between")

@@ -11,12 +11,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
-)
 
-// The packages of the programs.
-const (
-	leaseholdPackage = "github.com/leasehold/leasehold/cmd/leasehold"
-	castPackage      = "github.com/leasehold/leasehold/tests/stage/cast"
+	"github.com/leasehold/leasehold/tests/programs"
 )
 
 // Programs are those of a stage, built once for many.
@@ -40,10 +36,21 @@ func Build(replacements ...Replacement) (*Programs, error) {
 	}
 	p := &Programs{dir: dir, replacements: replacements}
 	p.wrongClock = sync.OnceValue(p.buildWrongClock)
-	if err := errors.Join(p.build("leasehold", leaseholdPackage, nil), p.build("cast", castPackage, nil)); err != nil {
+	if len(replacements) == 0 {
+		err = programs.Build(dir, programs.Leasehold, programs.Cast)
+	} else {
+		err = errors.Join(p.build("leasehold", programs.Leasehold, nil), p.build("cast", programs.Cast, nil))
+	}
+	if err != nil {
 		return nil, errors.Join(err, p.Remove())
 	}
 	return p, nil
+}
+
+// BuildAll builds into a directory what stages without replacements need, for many packages of tests.
+func BuildAll(dir string) error {
+	p := &Programs{dir: dir}
+	return errors.Join(programs.Build(dir, programs.Leasehold, programs.Cast), p.buildWrongClock())
 }
 
 // Built are programs that somebody else has built, and removes.
@@ -123,6 +130,11 @@ func (p *Programs) overlay(program string, replacements []Replacement) (string, 
 // buildWrongClock builds a cast whose wall clock can be set, and whose connections can come from an address of its own. It is that of the standard
 // library with one addition to time.Now, and one to net's Dialer.
 func (p *Programs) buildWrongClock() error {
+	if len(p.replacements) == 0 {
+		if there, err := programs.Link(p.Path(wrongClock), wrongClock); there || err != nil {
+			return err
+		}
+	}
 	root, err := exec.Command("go", "env", "GOROOT").Output()
 	if err != nil {
 		return fmt.Errorf("find Go: %w", err)
@@ -152,7 +164,7 @@ func setDialSource(ip IP) { dialSource.Store(&TCPAddr{IP: ip}) }
 	if err != nil {
 		return err
 	}
-	return p.build(wrongClock, castPackage, []Replacement{clock, dial}, "-tags", "wrongclock")
+	return p.build(wrongClock, programs.Cast, []Replacement{clock, dial}, "-tags", "wrongclock")
 }
 
 // insert puts statements behind the one place of a file of the standard library that looks as we know it, and declarations, which use sync/atomic

@@ -12,6 +12,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"github.com/leasehold/leasehold/tests/programs"
 )
 
 // The programs of the release.
@@ -33,6 +35,23 @@ const mostFile = 16 << 20
 func Version() (string, error) {
 	_, version, err := archive()
 	return version, err
+}
+
+// Directory is where the release's programs are among those that packages of tests share (package programs).
+const Directory = "previous"
+
+// Install puts the release's programs into a directory: those that are shared, or else built anew.
+func Install(into string) error {
+	for name := range packages {
+		there, err := programs.Link(filepath.Join(into, name), filepath.Join(Directory, name))
+		if err != nil {
+			return err
+		}
+		if !there {
+			return Build(into)
+		}
+	}
+	return nil
 }
 
 // Build makes the release's programs in a directory, each under its name.

@@ -1,3 +1,5 @@
+//go:build nightly
+
 package senses
 
 import (
@@ -42,16 +44,6 @@ func TestCoordinatorsAreAwayForLong(t *testing.T) {
 	s.AwaitCalm()
 	s.NothingDone(before, "all coordinators are away for ten leases")
 	s.Sees("web")
-}
-
-// another is a replica that is not this one.
-func (s *scene) another(than string) string {
-	for i := range len(s.Addresses) {
-		if id := string(rune('a' + i)); id != than {
-			return id
-		}
-	}
-	return ""
 }
 
 // One replica of three is cut off from etcd, while the streams of its agents stay up: once one that only serves agents, once the

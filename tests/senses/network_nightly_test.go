@@ -1,3 +1,5 @@
+//go:build nightly
+
 package senses
 
 import (
@@ -67,15 +69,4 @@ func TestNetworkIsSlow(t *testing.T) {
 	s.Pass(8 * s.TTL)
 	s.NothingDone(before, "a slow network that loses")
 	s.Sees("web")
-}
-
-// statusSays fails if leasehold status leaves something out.
-func (s *scene) statusSays(words ...string) {
-	s.T.Helper()
-	said := s.Leasehold("status")
-	for _, w := range words {
-		if !strings.Contains(said, w) {
-			s.T.Errorf("leasehold status does not say %q:\n%s", w, said)
-		}
-	}
 }
