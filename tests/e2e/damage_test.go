@@ -1,0 +1,294 @@
+package e2e
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/leasehold/leasehold/coordinator/recovery"
+	"github.com/leasehold/leasehold/store"
+)
+
+// workloads are the processes of instances' workloads.
+func (c *cluster) workloads(ids []string) map[string]int {
+	c.t.Helper()
+	pids := map[string]int{}
+	for _, id := range ids {
+		c.await("the workload of "+id, func() bool { pids[id] = c.workload(id); return pids[id] != 0 })
+	}
+	return pids
+}
+
+// allRun says whether workloads run in the very processes that they had.
+func (c *cluster) allRun(pids map[string]int) bool {
+	for id, pid := range pids {
+		if c.workload(id) != pid {
+			return false
+		}
+	}
+	return true
+}
+
+// made are the machines that there ever were.
+func (c *cluster) made() []string {
+	c.t.Helper()
+	entries, err := os.ReadDir(c.machines)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	var names []string
+	for _, e := range entries {
+		if e.IsDir() && !strings.HasPrefix(e.Name(), ".") {
+			names = append(names, e.Name())
+		}
+	}
+	return names
+}
+
+// look reads a record as it is now; false if it is absent or unreadable.
+func look[T any](c *cluster, key string) (v store.Versioned[T], ok bool) {
+	kv, err := c.st.Get(c.t.Context(), key)
+	if err != nil {
+		return v, false
+	}
+	v, err = store.Decode[T](kv)
+	return v, err == nil
+}
+
+func (c *cluster) onHold() bool {
+	shard, ok := look[store.Shard](c, c.h.keys.Shard())
+	return ok && shard.Record.Hold != nil
+}
+
+// complete says whether a group has exactly these instances, all of them running.
+func (c *cluster) has(ids []string) bool {
+	for _, id := range ids {
+		if i, ok := look[store.Instance](c, c.h.keys.Instance(id)); !ok || i.Record.Phase != store.Running || !i.Record.Managed {
+			return false
+		}
+	}
+	list, err := c.st.List(c.t.Context(), c.h.keys.Of(store.KindInstances), 0)
+	return err == nil && len(list.KVs) == len(ids)
+}
+
+func (c *cluster) etcdDir() string { return filepath.Join(c.dir, "etcd") }
+
+// stopEtcd ends etcd as a host does that loses its power.
+func (c *cluster) stopEtcd() {
+	c.t.Helper()
+	c.etcd.signal(syscall.SIGKILL)
+	c.waitEnd(c.etcd)
+}
+
+// candidates is what recover would do.
+func (c *cluster) candidates() []recovery.Candidate {
+	p := c.cli("recover", "-o", "json")
+	var all []recovery.Candidate
+	if p.code != 0 || json.Unmarshal([]byte(p.stdout.String()), &all) != nil {
+		return nil
+	}
+	return all
+}
+
+// All of etcd's data is removed under running coordinators and agents: no workload stops, nobody decides anything, status says what happened, and
+// recover brings shard, group and instances back, each into its slot.
+//
+// proves SAFE-14, SAFE-15, SAFE-17
+func TestAnEmptiedEtcdStopsNothing(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, "a", "b")
+	ids := c.apply("web", 3)
+	running := c.workloads(ids)
+	c.stopEtcd()
+	if err := os.RemoveAll(c.etcdDir()); err != nil {
+		t.Fatal(err)
+	}
+	c.startEtcd()
+	for _, id := range []string{"a", "b"} {
+		c.await("replica "+id+" to wait", func() bool {
+			r, ok := look[store.Replica](c, c.h.keys.Replica(id))
+			return ok && r.Record.Waits != nil && r.Record.Waits.ShardID != ""
+		})
+	}
+	c.throughout(2*leaseTTL, "all workloads run, and nothing is made", func() bool { return c.allRun(running) && slices.Equal(c.made(), ids) })
+	if said := c.must("status"); !strings.Contains(said, "restore etcd from a snapshot, or, if there is none: leasehold recover") {
+		t.Errorf("status says\n%s", said)
+	}
+	if p := c.cli("init"); p.code == 0 {
+		t.Error("a shard was created over one that is waited for")
+	}
+
+	c.must("recover", "--confirm=default")
+	c.must("group", "apply", "-f", filepath.Join(c.dir, "web.yaml"))
+	c.await("all agents with their seals, and their machines", func() bool {
+		able := 0
+		for _, m := range c.candidates() {
+			if m.Adoptable() && m.Source == recovery.FromSeal && slices.Contains(ids, m.Instance) {
+				able++
+			}
+		}
+		return able == len(ids)
+	})
+	c.must("recover", "--confirm=default")
+	c.must("release")
+	c.await("the same instances in their slots", func() bool { return c.has(ids) })
+	for slot, id := range ids {
+		if i, _ := look[store.Instance](c, c.h.keys.Instance(id)); i.Record.Slot != slot {
+			t.Errorf("%s has slot %d, and had %d", id, i.Record.Slot, slot)
+		}
+	}
+	if !c.allRun(running) || !slices.Equal(c.made(), ids) {
+		t.Errorf("workloads were %v; machines %v", running, c.made())
+	}
+}
+
+// All records of instances are deleted by hand: no workload stops, nothing is made, the shard is on hold at once, and repair undoes it.
+//
+// proves SAFE-14, SAFE-15, SAFE-16
+func TestDeletedRecordsStopNothing(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, "a", "b")
+	ids := c.apply("web", 3)
+	running := c.workloads(ids)
+	var txn store.Txn
+	for _, id := range ids {
+		txn.Writes = append(txn.Writes, store.Delete(c.h.keys.Instance(id)))
+	}
+	deleted, err := c.st.Commit(t.Context(), txn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.await("the hold", c.onHold)
+	c.throughout(2*leaseTTL, "all workloads run, and nothing is made", func() bool { return c.allRun(running) && slices.Equal(c.made(), ids) })
+	for _, k := range []string{"instances/" + ids[0], "leasehold repair"} {
+		if said := c.must("status"); !strings.Contains(said, strings.TrimPrefix(k, "instances/")) {
+			t.Errorf("status does not tell of %s:\n%s", k, said)
+		}
+	}
+	c.must("repair", "--at", fmt.Sprint(deleted-1), "--confirm=default")
+	c.await("the records", func() bool { return c.has(ids) })
+	c.must("release")
+	c.await("the group to be complete", func() bool {
+		st, ok := look[store.Status](c, c.h.keys.Status("web"))
+		return ok && st.Record.OK && len(st.Record.Damaged) == 0
+	})
+	c.heals("web", 3)
+	for _, id := range ids[1:] {
+		if c.workload(id) != running[id] {
+			t.Errorf("the workload of %s was stopped", id)
+		}
+	}
+}
+
+// etcd comes back older than some machines: they run on, the shard is on hold, and they are adopted into their slots.
+//
+// proves SAFE-12, SAFE-14, REC-8
+func TestMachinesYoungerThanTheRecordsRunOn(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, "a", "b")
+	c.apply("web", 2)
+	c.stopEtcd()
+	backup := filepath.Join(c.dir, "backup")
+	if out, err := exec.Command("cp", "-a", c.etcdDir(), backup).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	c.startEtcd()
+	c.await("a leader again", func() bool { return c.h.leader() != "" })
+	file := c.groupFile("web", 4)
+	c.must("group", "apply", "-f", file, "--wait")
+	ids := c.h.wanted("web")
+	running := c.workloads(ids)
+	c.stopEtcd()
+	if err := errors.Join(os.RemoveAll(c.etcdDir()), os.Rename(backup, c.etcdDir())); err != nil {
+		t.Fatal(err)
+	}
+	c.startEtcd()
+	c.await("the hold", c.onHold)
+	c.throughout(2*leaseTTL, "all workloads run, and nothing is made", func() bool { return c.allRun(running) && slices.Equal(c.made(), ids) })
+	c.must("group", "apply", "-f", file)
+	c.await("both younger machines", func() bool {
+		able := 0
+		for _, m := range c.candidates() {
+			if m.Adoptable() {
+				able++
+			}
+		}
+		return able == 2
+	})
+	c.must("instance", "adopt", "--all")
+	c.await("their records", func() bool {
+		list, err := c.st.List(t.Context(), c.h.keys.Of(store.KindInstances), 0)
+		return err == nil && len(list.KVs) == 4
+	})
+	c.must("release")
+	c.await("the same instances", func() bool { return c.has(ids) })
+	if !c.allRun(running) || !slices.Equal(c.made(), ids) {
+		t.Errorf("workloads were %v; machines %v", running, c.made())
+	}
+	c.await("no problem of machines without a record", func() bool { return !strings.Contains(c.must("status"), "REC-8") })
+}
+
+// One record is spoiled by hand: it is restored or set aside, no workload stops, and everything else goes on.
+//
+// proves SAFE-16, SAFE-10
+func TestASpoiledRecordStopsTheWorkOnItselfAlone(t *testing.T) {
+	for kind, c := range map[string]struct {
+		// mended waits until the damage is no more, by itself or by an operator's command.
+		mended func(c *cluster, id string)
+	}{
+		store.KindStatus: {func(c *cluster, _ string) {
+			c.await("the status to be restored", func() bool {
+				st, ok := look[store.Status](c, c.h.keys.Status("web"))
+				return ok && st.Record.Accepted != nil
+			})
+		}},
+		store.KindAlive: {func(c *cluster, id string) {
+			c.await("alive to be written anew", func() bool { _, ok := look[store.Alive](c, c.h.keys.Alive(id)); return ok })
+		}},
+		store.KindInstances: {func(c *cluster, id string) {
+			c.await("status to name it", func() bool { return strings.Contains(c.must("status"), id) })
+			if said := c.must("instance", "list"); !strings.Contains(said, id) {
+				c.t.Errorf("instance list does not show it:\n%s", said)
+			}
+			c.must("repair", "instances/"+id, "--confirm=default")
+		}},
+		store.KindGroups: {func(c *cluster, _ string) {
+			if p := c.cli("group", "apply", "-f", c.groupFile("web", 1)); p.code == 0 {
+				c.t.Error("a healthy group shrank without confirmation")
+			}
+			c.must("group", "apply", "-f", c.groupFile("web", 3))
+		}},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			w := newCluster(t, "a", "b")
+			ids := w.apply("web", 3)
+			running := w.workloads(ids)
+			key := w.h.keys.Of(kind) + ids[1]
+			if kind == store.KindStatus || kind == store.KindGroups {
+				key = w.h.keys.Of(kind) + "web"
+			}
+			w.put(key, []byte("}garbage"))
+			victim := ids[0]
+			w.signalAgent(victim, syscall.SIGKILL) // everything else goes on
+			w.await("the replacement of "+victim, func() bool { return len(w.made()) > len(ids) || !slices.Contains(w.made(), victim) })
+			c.mended(w, ids[1])
+			w.await("a complete group", func() bool {
+				st, ok := look[store.Status](w, w.h.keys.Status("web"))
+				return ok && st.Record.OK && st.Record.Healthy == 3 && !w.onHold()
+			})
+			for _, id := range ids[1:] {
+				if w.workload(id) != running[id] {
+					t.Errorf("the workload of %s was stopped", id)
+				}
+			}
+		})
+	}
+}
