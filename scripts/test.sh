@@ -87,13 +87,13 @@ in_list_clusters_raced() { in_list_raced "$@" -count=1; }
 # unseen runs the tests in files that a build constraint keeps from the race detector, of packages that it sees.
 unseen() {
 	local package dir files name tests failed=0
-	for package in $raced; do
-		dir=$(go list -f '{{.Dir}}' "$package")
+	while read -r package dir; do
+		grep -qsE '^//go:build .*!race' "$dir"/*_test.go || continue
 		files=$(comm -23 <(test_files "$package") <(CGO_ENABLED=1 test_files -race "$package"))
-		[ -n "$files" ] || continue
 		tests=$(for name in $files; do sed -nE 's/^func ((Test|Fuzz)[A-Za-z0-9_]*)\(.*/\1/p' "$dir/$name"; done | paste -sd '|')
-		[ -z "$tests" ] || in_list_plain "$package" -run "^($tests)\$" || failed=1
-	done
+		[ -z "$tests" ] || in_list_plain "$package" -run "^($tests)\$" </dev/null || failed=1
+	# shellcheck disable=SC2086 # import paths have no spaces
+	done < <(go list -f '{{.ImportPath}} {{.Dir}}' $raced)
 	return "$failed"
 }
 test_files() { go list "${tags[@]}" -f '{{join .TestGoFiles "\n"}}{{"\n"}}{{join .XTestGoFiles "\n"}}' "$@" | sed '/^$/d' | sort; }

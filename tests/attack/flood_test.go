@@ -14,10 +14,11 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/leasehold/leasehold/agent/protocol"
+	"github.com/leasehold/leasehold/tests/tier"
 )
 
 // halfOpen is how many connections are begun and never finished, at the least.
-const halfOpen = 10_000
+var halfOpen = tier.Pick(1000, 10_000)
 
 // floods come all at once, for longer than a lease lasts: an honest agent that is kept from reporting would be lost.
 func floods(t *testing.T, s *siege) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/tests/stage"
+	"github.com/leasehold/leasehold/tests/tier"
 )
 
 // streams are the sessions of all instances: which stream of which replica. A stream that was dropped has another epoch.
@@ -42,7 +43,7 @@ func (s *siege) lifetime(t *testing.T, d time.Duration) {
 }
 
 // generations is how often each certificate is renewed, at the least.
-const generations = 6
+var generations = tier.Pick(2, 6)
 
 // shortLived watches certificates that last for seconds: they are renewed over many generations, and no stream is dropped for it.
 func shortLived(t *testing.T, s *siege) {

@@ -15,9 +15,10 @@ import (
 
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/tests/stage"
+	"github.com/leasehold/leasehold/tests/tier"
 )
 
-var honest = flag.Int("agents", 200, "how many honest agents report meanwhile")
+var honest = flag.Int("agents", tier.Pick(60, 200), "how many honest agents report meanwhile")
 
 // built are the programs.
 var built *stage.Programs

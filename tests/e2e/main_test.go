@@ -28,7 +28,7 @@ const (
 )
 
 // atOnce is how many tests run at the same time: nearly all of their time they wait.
-const atOnce = "4"
+const atOnce = "6"
 
 // built is the directory with the programs under test.
 var built string
