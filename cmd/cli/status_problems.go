@@ -60,7 +60,7 @@ func problems(st shardState, now time.Time) []problem {
 	for _, s := range st.strays {
 		found = append(found, problem{
 			About: s.Record.Instance, Rule: "REC-8",
-			What: fmt.Sprintf("an agent at %s says that it is this instance, which has no record; it was told to stop %s ago", s.Record.From, output.Age(now, s.Record.At)),
+			What: fmt.Sprintf("an agent at %s says that it is this instance, which has no record; its workload is left alone (noted %s ago)", s.Record.From, output.Age(now, s.Record.At)),
 			Next: "find the machine; leasehold events -i " + s.Record.Instance + farBackFlag,
 		})
 	}
