@@ -51,7 +51,7 @@ type Deps struct {
 const (
 	persistEvery   = time.Minute        // DET-16, and less often
 	mostOldNews    = 400                // where more than so many a second would be written that say nothing new
-	strayTTL       = 7 * 24 * time.Hour // an agent that was told to stop says nothing more, and its machine is still not an orphan
+	strayTTL       = 7 * 24 * time.Hour // also of an agent that falls silent: its machine is still not an orphan
 	conflictEvery  = 10 * time.Minute   // how often a second boot that goes on trying is told in the journal
 	callTimeout    = 5 * time.Second    // one exchange with the store
 	partingTime    = 2 * time.Second    // for agents to be told that this replica stops

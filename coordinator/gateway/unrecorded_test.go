@@ -7,7 +7,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/leasehold/leasehold/agent/identity/identitytest"
 	"github.com/leasehold/leasehold/agent/protocol"
+	"github.com/leasehold/leasehold/coordinator/claim"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -399,5 +401,107 @@ func TestStraysAreBounded(t *testing.T) {
 		if len(l.KVs) != most || len(leases) != 1 {
 			t.Errorf("%d strays on %d leases, want %d on one", len(l.KVs), len(leases), most)
 		}
+	})
+}
+
+// Once another authority issues, claims are sealed by that one: the one before will not be believed for ever.
+//
+// proves SAFE-17, SEC-3
+func TestClaimIsSealedAnewByTheNextAuthority(t *testing.T) {
+	inSecuredWorld(t, func(w *world) {
+		first, second := w.ca.issuer, identitytest.New(w.t, "second")
+		r := w.serve("one")
+		defer r.stop()
+		w.workloadRecord("web-0", nil)
+		r.own = w.ca.agent("web-0", time.Hour)
+		a := r.welcomed(helloTrusting(w, "web-0"))
+		defer a.hangUp()
+		old := a.claims()
+		w.ca.change(second, first, second)
+		pass(time.Second)
+		got := a.claims()
+		if len(old) != 1 || len(got) != 1 {
+			t.Fatalf("told %d claims, then %d", len(old), len(got))
+		}
+		if _, err := claim.Open(got[0], identitytest.Trust(second)); err != nil {
+			t.Error(err)
+		}
+		h := helloTrusting(w, "web-0")
+		h.Epoch, h.Claim = 10, old[0]
+		b := r.welcomed(h)
+		defer b.hangUp()
+		if n := len(b.claims()); n != 1 {
+			t.Errorf("an agent that shows the old seal is told %d", n)
+		}
+	})
+}
+
+// A seal that cannot be made is missed by nobody else: the agent is told all that is wanted of it.
+//
+// proves SAFE-17
+func TestWithoutASealAllElseIsTold(t *testing.T) {
+	inSecuredWorld(t, func(w *world) {
+		r := w.serve("one")
+		defer r.stop()
+		w.workloadRecord("web-0", nil)
+		r.own = w.ca.agent("web-0", time.Hour)
+		w.ca.setBroken(true)
+		a := r.welcomed(helloTrusting(w, "web-0"))
+		defer a.hangUp()
+		a.wantTold("without a seal", "service c1 run [./web] greeting=hello")
+		a.told = nil
+		w.ca.setBroken(false)
+		w.workloadRecord("web-0", func(i *store.Instance) { i.Ref = "i-1" })
+		if n := len(a.claims()); n != 1 {
+			t.Errorf("told %d claims once they can be sealed", n)
+		}
+	})
+}
+
+// A note that was written before the claim was sealed is of an earlier life of the instance.
+//
+// proves SAFE-14
+func TestNoteOfALifeBeforeTheClaim(t *testing.T) {
+	inSecuredWorld(t, func(w *world) {
+		r := w.serve("one")
+		defer r.stop()
+		w.workloadRecord("web-0", nil)
+		rev := w.gone("web-0")
+		pass(time.Hour)
+		w.workloadRecord("web-0", nil)
+		pass(time.Second)
+		r.own = w.ca.agent("web-0", 3*time.Hour)
+		a := r.welcomed(helloTrusting(w, "web-0"))
+		shown := a.claims()[0]
+		a.hangUp()
+		w.remove(w.keys.Instance("web-0"))
+		pass(time.Second)
+		h := helloTrusting(w, "web-0")
+		h.Epoch, h.Claim = 10, shown
+		r.refused(h, protocol.Refused_UNKNOWN)
+
+		w.noted("web-0", rev) // which is deleted on purpose after that
+		h.Epoch = 11
+		if m := r.refused(h, protocol.Refused_RETIRED); m.GetRevision() != int64(rev) || m.GetPhase() != protocol.PhaseGone {
+			t.Errorf("it is told %v", m)
+		}
+	})
+}
+
+// A replica whose picture does not show yet that etcd is another shard's retires nobody by what it reads there.
+//
+// proves SAFE-14
+func TestNobodyIsRetiredInAnotherShard(t *testing.T) {
+	inWorld(t, func(w *world) {
+		r := w.serve("one")
+		defer r.stop()
+		w.record("web-0", store.Running)
+		synctest.Wait()
+		r.store.Faults().StallWatches()
+		w.put(w.keys.Shard(), store.Encode(store.Shard{Schema: store.Schema, ID: "other"}))
+		w.record("web-0", store.Deleting)
+		r.refused(hello("web-0", "boot1", 1), protocol.Refused_UNKNOWN)
+		w.gone("web-0")
+		r.refused(hello("web-0", "boot1", 2), protocol.Refused_UNKNOWN)
 	})
 }

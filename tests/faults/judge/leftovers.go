@@ -45,7 +45,7 @@ func (in *inquiry) keysLeft(w *world, quiet history.Event) {
 			if w.instances[name] == nil {
 				why = "there is no record of its instance"
 			}
-		case store.KindStrays: // on a lease of a week: nobody tells an agent that was told to stop from one that is silent
+		case store.KindStrays: // on a lease of a week; an agent without a record may fall silent meanwhile
 		case store.KindSlots:
 			group, _, _ := strings.Cut(name, "/")
 			slots[group]++
