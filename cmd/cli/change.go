@@ -117,7 +117,7 @@ func (s *Session) leftOf(ctx context.Context, name string) (left int, err error)
 
 // readStatic reads a static group and what is set beside it.
 func (c *change) readStatic(static, beside, status store.KV) error {
-	g, err := store.ReadGroup(static.Value)
+	g, err := store.ReadStatic(static.Value)
 	if err == nil && g.Name != c.name {
 		err = fmt.Errorf("its name is %q, its key says %q", g.Name, c.name)
 	}
