@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -57,13 +58,18 @@ func (c *ConfigApply) Run(ctx context.Context, s *Session) error {
 			return err
 		}
 	}
+	var refused error
 	for _, ch := range changes {
-		fmt.Fprintln(s.env.Stdout, ch.became(rev))
+		if ch.staticUnchanged() {
+			refused = cmp.Or(refused, s.leftAlone(ctx, ch, ch.staticWas))
+		} else {
+			fmt.Fprintln(s.env.Stdout, ch.became(rev))
+		}
 		for _, w := range ch.after.Warnings() {
 			s.warn("%s: %s", ch.name, w)
 		}
 	}
-	return s.warnOfProviders(ctx, changes)
+	return cmp.Or(refused, s.warnOfProviders(ctx, changes))
 }
 
 // changes are what the files ask for: the groups in them and, with --prune, the static groups that are not.
@@ -197,8 +203,6 @@ func (c change) severe() string {
 // became says what the command did with the group.
 func (c change) became(rev store.Revision) string {
 	switch {
-	case c.staticUnchanged():
-		return fmt.Sprintf("%s unchanged rev %d", c.name, c.staticWas)
 	case c.pruned():
 		return fmt.Sprintf("%s deleting rev %d", c.name, rev)
 	case c.isNew():
