@@ -132,9 +132,13 @@ func (s *Session) planChange(ctx context.Context, g fileGroup) (change, error) {
 		ch.after.OperatorState = ch.before.OperatorState
 	}
 	if ch.broken != nil {
-		s.warn("%s: the spec at revision %d cannot be used (%s); it is replaced as a whole", ch.name, ch.was, joined(ch.broken))
+		s.warnOfBroken(ch)
 	}
 	return ch, nil
+}
+
+func (s *Session) warnOfBroken(ch change) {
+	s.warn("%s: the spec at revision %d cannot be used (%s); it is replaced as a whole", ch.name, ch.was, joined(ch.broken))
 }
 
 // going refuses what is applied to a group that is being deleted: it would go with it, and whoever applied it would take it for made. Who
