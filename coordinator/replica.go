@@ -276,7 +276,6 @@ func (r *Replica) tryShard(ctx context.Context) (store.Shard, error) {
 	if err == nil && v.Record.ID == "" {
 		err = fmt.Errorf("read %s: it has no ID", key)
 	}
-	v.Record.Settings = v.Record.Settings.WithDefaults()
 	return v.Record, err
 }
 

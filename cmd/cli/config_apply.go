@@ -13,9 +13,10 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Config are the commands about a shard's file and about where values come from.
+// Config are the commands about a shard's file, its settings, and about where values come from.
 type Config struct {
 	Apply ConfigApply `cmd:"" help:"Put the groups of the shard's file into etcd, as static groups."`
+	Set   ConfigSet   `cmd:"" help:"Change settings of the shard."`
 	Show  ConfigShow  `cmd:"" help:"Show the shard's settings, its static groups, and where each value of this program comes from."`
 }
 

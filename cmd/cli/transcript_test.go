@@ -67,6 +67,11 @@ var beginnings = map[string]func(*world){
 			w.put(store.KindAlive, id, store.Alive{Schema: 1, Instance: id, Replica: "coord-a", State: store.StreamOpen, Since: noon.Add(-time.Minute), Agent: "v0"})
 		}
 	},
+	// A shard in whose record somebody wrote what cannot be.
+	"settings": func(w *world) {
+		w.serve()
+		w.put(store.KindShard, "", `{"schema":1,"id":"x1","name":"default","settings":{"provider_poll":"0s","create_rate":20,"create_burst":"many","orphan_grace":"1h","tomorrow":{"a":1}}}`)
+	},
 	"trouble": func(w *world) {
 		hold := store.Shard{Schema: 1, ID: "x1", Name: "default", Hold: &store.Hold{By: "coord-a", Why: "4 extra machines", At: noon.Add(-time.Minute)}}
 		w.put(store.KindShard, "", hold)
