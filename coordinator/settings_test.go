@@ -8,8 +8,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// A setting beyond its range is told in the journal, and the last good value stays in force; for a replica that never saw one, the
-// default.
+// A setting beyond its range is told in the journal, and the last good value stays in force; for a
+// replica that never saw one, the default.
 //
 // proves REC-20
 func TestSettingsBeyondTheirRangeAreRefused(t *testing.T) {

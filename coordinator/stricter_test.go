@@ -8,7 +8,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// A spec that an earlier release accepted, and this one would refuse, stays in force: its instances are kept, and healed.
+// A spec that an earlier release accepted, and this one would refuse, stays in force: its instances
+// are kept, and healed.
 //
 // proves SAFE-10
 func TestSpecThatIsRefusedByNowStaysInForce(t *testing.T) {

@@ -231,7 +231,8 @@ func (t *tenure) step(ctx context.Context) (next time.Time, err error) {
 	return t.evidence.NextDue(), nil
 }
 
-// tellRefused puts into the journal which settings of the shard cannot be used, and what is in force instead (REC-20).
+// tellRefused puts into the journal which settings of the shard cannot be used, and what is in
+// force instead (REC-20).
 func (t *tenure) tellRefused(ctx context.Context, s store.ShardSettings, revision store.Revision) {
 	var told []string
 	for _, e := range s.Refused {

@@ -163,8 +163,8 @@ func ageField(path, rule, doc string, get func(*Group) *Duration) Field {
 	}
 }
 
-// atMost is a field with a duration that must not be longer than another field's. pair returns both, and whether they can be
-// compared.
+// atMost is a field with a duration that must not be longer than another field's. pair returns
+// both, and whether they can be compared.
 func atMost(f Field, other string, pair func(*Group) (this, that Duration, both bool)) Field {
 	f.Allowed += ", and at most " + other
 	f.wrong = func(g *Group) []FieldError {

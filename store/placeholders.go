@@ -7,20 +7,23 @@ import (
 	"strings"
 )
 
-// machineFacts are the names that the agent can fill in beside a group's variables, by provider. The specs of a provider
-// that is not listed here are not checked for placeholders: what its machines know is not known.
+// machineFacts are the names that the agent can fill in beside a group's variables, by provider.
+// The specs of a provider that is not listed here are not checked for placeholders: what its
+// machines know is not known.
 var machineFacts = map[string][]string{
 	"process": {"address", "dir", "host", "port"},
 }
 
-// MachineFacts returns the names of the facts that every machine of the provider has, and whether they are known.
+// MachineFacts returns the names of the facts that every machine of the provider has, and whether
+// they are known.
 func MachineFacts(provider string) ([]string, bool) {
 	facts, known := machineFacts[provider]
 	return slices.Clone(facts), known
 }
 
-// Placeholders returns the names of the ${name} placeholders in a text, in order, as the agent expands them: $${ is a
-// literal ${. open is the rest of the text from a ${ that is never closed, "" if there is none.
+// Placeholders returns the names of the ${name} placeholders in a text, in order, as the agent
+// expands them: $${ is a literal ${. open is the rest of the text from a ${ that is never closed,
+// "" if there is none.
 func Placeholders(text string) (names []string, open string) {
 	for {
 		at := strings.Index(text, "${")
@@ -90,8 +93,9 @@ func (g *Group) expanded(f func(path, text, rule string)) {
 	list("drain.hook", g.Drain.Hook, "DRAIN-1")
 }
 
-// placeholderErrors returns an error for each placeholder that neither a variable nor a fact of the machine can fill: the
-// agent would refuse to start the workload, or fail the check, on every instance.
+// placeholderErrors returns an error for each placeholder that neither a variable nor a fact of the
+// machine can fill: the agent would refuse to start the workload, or fail the check, on every
+// instance.
 func (g *Group) placeholderErrors() []*FieldError {
 	facts, known := machineFacts[g.Provider]
 	if !known {

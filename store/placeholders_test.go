@@ -70,7 +70,8 @@ func TestPlaceholdersAreVariablesOrFacts(t *testing.T) {
 	}
 }
 
-// What is set beside a static group may fill its placeholders. Without it they cannot be filled, and it is not in force: SAFE-10.
+// What is set beside a static group may fill its placeholders. Without it they cannot be filled,
+// and it is not in force: SAFE-10.
 func TestPlaceholdersOfAStaticGroup(t *testing.T) {
 	static := []byte(`{"schema":1,"name":"web","provider":"process","workload":{"run":["./web","${colour}"]}}`)
 	if _, err := ReadStatic(static); err != nil {

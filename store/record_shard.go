@@ -65,10 +65,11 @@ type ShardSettings struct {
 	// CompactAfter is how old etcd's history becomes before the leader has it forgotten, if nobody else does; 0: never, nil: the default.
 	CompactAfter *Duration `json:"compact_after,omitempty"`
 
-	// Refused is what etcd holds and cannot be used (REC-20). Each of these settings has another value here: the last good one, if
-	// it is known, else its default.
+	// Refused is what etcd holds and cannot be used (REC-20). Each of these settings has another
+	// value here: the last good one, if it is known, else its default.
 	Refused []FieldError `json:"-"`
-	// raw is what is written back as it was stored: the values that are refused, and settings that this program does not know.
+	// raw is what is written back as it was stored: the values that are refused, and settings that
+	// this program does not know.
 	raw map[string]json.RawMessage
 }
 

@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// Setting describes one setting of a shard. The table Settings drives validation and the commands that show and edit them.
+// Setting describes one setting of a shard. The table Settings drives validation and the commands
+// that show and edit them.
 type Setting struct {
 	Name    string
 	Allowed string // the range, as an error message says it
@@ -122,7 +123,8 @@ var pairs = []struct {
 	}},
 }
 
-// Wrong checks every setting, by itself and beside others (REC-20), and returns an error for each that is wrong.
+// Wrong checks every setting, by itself and beside others (REC-20), and returns an error for each
+// that is wrong.
 func (s ShardSettings) Wrong() []*FieldError {
 	var wrong []*FieldError
 	for _, one := range Settings {
@@ -154,7 +156,8 @@ func tooLow(high Setting, s ShardSettings, low Setting) *FieldError {
 	}
 }
 
-// Set changes one setting to what a person wrote; "default" is its default. Whether it fits beside the others Wrong says.
+// Set changes one setting to what a person wrote; "default" is its default. Whether it fits beside
+// the others Wrong says.
 func (s *ShardSettings) Set(name, value string) error {
 	one, known := settingNamed(name)
 	if !known {
@@ -181,7 +184,8 @@ func (s *ShardSettings) Set(name, value string) error {
 	return nil
 }
 
-// After is what is in force once these settings come after others that were: what is refused stays as it was (REC-20).
+// After is what is in force once these settings come after others that were: what is refused stays
+// as it was (REC-20).
 func (s ShardSettings) After(last ShardSettings) ShardSettings {
 	if len(s.Refused) == 0 {
 		return s
@@ -196,7 +200,8 @@ func (s ShardSettings) After(last ShardSettings) ShardSettings {
 	return s
 }
 
-// refusePairs refuses what does not fit beside another setting: both stay as they were, since those fit.
+// refusePairs refuses what does not fit beside another setting: both stay as they were, since those
+// fit.
 func (s *ShardSettings) refusePairs(last ShardSettings) {
 	for _, p := range pairs {
 		if p.ok(*s) {
@@ -226,8 +231,9 @@ func (s *ShardSettings) refuse(one Setting, raw json.RawMessage, e FieldError) {
 	s.Refused = append(s.Refused, e)
 }
 
-// UnmarshalJSON reads each setting for itself. What is not there has its default, and so has what cannot be used, which is then
-// refused by name: one wrong setting keeps nobody from reading the shard.
+// UnmarshalJSON reads each setting for itself. What is not there has its default, and so has what
+// cannot be used, which is then refused by name: one wrong setting keeps nobody from reading the
+// shard.
 func (s *ShardSettings) UnmarshalJSON(data []byte) error {
 	var stored map[string]json.RawMessage
 	if err := json.Unmarshal(data, &stored); err != nil {
@@ -273,7 +279,8 @@ func shownRaw(raw json.RawMessage) string {
 	return text
 }
 
-// MarshalJSON keeps what was refused as it was stored, until it is set anew, and what a newer program has set.
+// MarshalJSON keeps what was refused as it was stored, until it is set anew, and what a newer
+// program has set.
 func (s ShardSettings) MarshalJSON() ([]byte, error) {
 	type plain ShardSettings
 	value, err := json.Marshal(plain(s))

@@ -82,7 +82,8 @@ func TestBoundsOfSettings(t *testing.T) {
 	}
 }
 
-// What is refused leaves what was in force: of each setting by itself, and of both where one does not fit beside the other.
+// What is refused leaves what was in force: of each setting by itself, and of both where one does
+// not fit beside the other.
 //
 // proves REC-20
 func TestRefusedSettingsStayAsTheyWere(t *testing.T) {

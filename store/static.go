@@ -59,8 +59,8 @@ func (o Override) Over(static Group) Group {
 	return g
 }
 
-// ReadStatic reads a spec in static/ as ReadGroup does, except that placeholders are not judged: what is set beside the
-// group may fill them.
+// ReadStatic reads a spec in static/ as ReadGroup does, except that placeholders are not judged:
+// what is set beside the group may fill them.
 func ReadStatic(value []byte) (Group, error) {
 	g, err := decodeGroup(value)
 	if err != nil {

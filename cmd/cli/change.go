@@ -257,8 +257,8 @@ func (c change) shrinking() string {
 	return fmt.Sprintf("group %s shrinks from %d to %s", c.name, c.before.Size, counted(c.after.Size, "instance", "instances"))
 }
 
-// leftAlone says that there was nothing to write. It is an error where the coordinator refuses what is there: then the same spec
-// changes nothing, however often it is applied.
+// leftAlone says that there was nothing to write. It is an error where the coordinator refuses what
+// is there: then the same spec changes nothing, however often it is applied.
 func (s *Session) leftAlone(ctx context.Context, c change, shown store.Revision) error {
 	status, _, err := findRecord[store.Status](ctx, s, s.keys().Status(c.name))
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/agext/levenshtein"
+	"github.com/leasehold/leasehold/cmd/groupfile"
 	"github.com/leasehold/leasehold/cmd/output"
 	"github.com/leasehold/leasehold/store"
 )
@@ -56,7 +56,7 @@ func setAll(settings *store.ShardSettings, words []string) error {
 	var named []string
 	add := func(e *store.FieldError) {
 		text := e.Error()
-		if near := nearestSetting(e.Name, e.Known); near != "" {
+		if near := groupfile.Nearest(e.Name, e.Known); near != "" {
 			text += ": did you mean " + near + "?"
 		}
 		wrong = append(wrong, text)
@@ -84,19 +84,6 @@ func setAll(settings *store.ShardSettings, words []string) error {
 		return failure(Usage, "leasehold config show", "%s; nothing was changed", strings.Join(wrong, "; "))
 	}
 	return nil
-}
-
-func nearestSetting(name string, known []string) string {
-	best, score := "", 0.0
-	for _, k := range known {
-		if like := levenshtein.Similarity(strings.ToLower(name), k, nil); like > score {
-			best, score = k, like
-		}
-	}
-	if score < 0.5 {
-		return ""
-	}
-	return best
 }
 
 // settingChanges lists the settings that differ, a line each.

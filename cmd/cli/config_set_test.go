@@ -7,7 +7,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Another change of the shard's record, a hold for example, stands; the settings are not written over it.
+// Another change of the shard's record, a hold for example, stands; the settings are not written
+// over it.
 //
 // proves REC-20
 func TestConfigSetLosesToAnotherEdit(t *testing.T) {

@@ -18,8 +18,9 @@ type GroupRollback struct {
 	Confirm []string `help:"Confirm that this group may shrink." placeholder:"NAME"`
 }
 
-// Run puts back what the instances were made from when the whole group was last healthy: provider, template, workload, vars, secrets
-// and checks. All else stays as it is. With --to it puts back a whole spec; only what commands set stays as it is.
+// Run puts back what the instances were made from when the whole group was last healthy: provider,
+// template, workload, vars, secrets and checks. All else stays as it is. With --to it puts back a
+// whole spec; only what commands set stays as it is.
 func (c *GroupRollback) Run(ctx context.Context, s *Session) error {
 	begun := s.env.Now()
 	var ch change
@@ -88,8 +89,8 @@ func (s *Session) rollbackToGood(ctx context.Context, name string) (ch change, t
 	return ch, fmt.Sprintf("template %s, of revision %d", good.Template, good.Revision), nil
 }
 
-// rollbackTo is the change back to the spec that a write at this revision put into etcd. A spec that cannot be used now does not
-// stand in its way.
+// rollbackTo is the change back to the spec that a write at this revision put into etcd. A spec
+// that cannot be used now does not stand in its way.
 func (s *Session) rollbackTo(ctx context.Context, name string, to store.Revision) (change, error) {
 	if !isName(name) {
 		return change{}, noGroup(name)

@@ -8,7 +8,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// lastReport is the part of an instance's last report that a list shows. Decoding no more keeps a list of many instances cheap.
+// lastReport is the part of an instance's last report that a list shows. Decoding no more keeps a
+// list of many instances cheap.
 type lastReport struct {
 	BootID  string `json:"boot_id"`
 	Healthy bool   `json:"healthy"`
@@ -27,8 +28,8 @@ const unhealthy = "UNHEALTHY"
 
 func (h instanceHealth) ill() bool { return h.rule != "" }
 
-// healthOfInstance judges an instance that ought to be at work. One that is on its way up has its phase to show for it, and its
-// checks need not pass yet.
+// healthOfInstance judges an instance that ought to be at work. One that is on its way up has its
+// phase to show for it, and its checks need not pass yet.
 func healthOfInstance(i store.Instance, a *store.Alive, r *lastReport) instanceHealth {
 	current := r != nil && a != nil && r.BootID == a.BootID // else it is of an earlier boot
 	switch {
@@ -47,7 +48,8 @@ func healthOfInstance(i store.Instance, a *store.Alive, r *lastReport) instanceH
 	}
 }
 
-// reportsOf reads what a list shows of the reports of the instances from one name to another, by instance.
+// reportsOf reads what a list shows of the reports of the instances from one name to another, by
+// instance.
 func (s *Session) reportsOf(ctx context.Context, keys store.Keys, first, last string, most int, at store.Revision) (map[string]*lastReport, error) {
 	byID := map[string]*lastReport{}
 	err := s.parts(ctx, keys.Of(store.KindReports), keys.Report(first), most, at, func(part store.Part) bool {

@@ -20,7 +20,8 @@ type InstanceList struct {
 	AllShards bool   `help:"The instances of every shard in this etcd."`
 }
 
-// Run lists the instances, each with its health and its session. As JSON they are the records as stored.
+// Run lists the instances, each with its health and its session. As JSON they are the records as
+// stored.
 func (c *InstanceList) Run(ctx context.Context, s *Session) error {
 	if c.Limit < 0 {
 		return failure(Usage, "leasehold instance list --help", "--limit: %d: must be at least 1, or 0 for all", c.Limit)

@@ -25,8 +25,9 @@ type Secrets struct {
 	Rotate SecretRotate `cmd:"" help:"Encrypt all secrets with a new key."`
 }
 
-// keyPath is the key file that is meant: the one that was named, the one beside the settings that say which etcd to use (leasehold
-// dev keeps both in its data directory), or the usual one. It is "" if the keys are in the environment.
+// keyPath is the key file that is meant: the one that was named, the one beside the settings that
+// say which etcd to use (leasehold dev keeps both in its data directory), or the usual one. It is
+// "" if the keys are in the environment.
 func (s *Session) keyPath(named services.KeyFile) (string, error) {
 	if named.SecretsKey != "" {
 		return named.SecretsKey, nil

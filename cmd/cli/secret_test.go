@@ -249,7 +249,8 @@ func TestSecretRotate(t *testing.T) {
 	}
 }
 
-// The key of a leasehold dev is beside the settings that say how to reach it, wherever its data directory is.
+// The key of a leasehold dev is beside the settings that say how to reach it, wherever its data
+// directory is.
 func TestTheKeyOfADevInAnyDirectory(t *testing.T) {
 	w := newWorld(t)
 	w.serve()

@@ -213,7 +213,7 @@ func (w *walk) refused(root *yaml.Node, err error, unread map[string]bool) {
 		if field.Rule != "" {
 			rule = " (" + field.Rule + ")"
 		}
-		if near := nearestName(field.Name, field.Known); near != "" {
+		if near := Nearest(field.Name, field.Known); near != "" {
 			rule += ": did you mean ${" + near + "}?"
 		}
 		if node := w.at[field.Path]; node != nil {

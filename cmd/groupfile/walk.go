@@ -205,7 +205,8 @@ func (w *walk) text(path string, value *yaml.Node) (string, bool) {
 	return "", false
 }
 
-// plainDigits is a whole number that every reader takes for the same one: 010 is 10 to some and 8 to others.
+// plainDigits is a whole number that every reader takes for the same one: 010 is 10 to some and 8
+// to others.
 var plainDigits = regexp.MustCompile(`^[+-]?(0|[1-9][0-9]{0,17})$`)
 
 func (w *walk) stringList(f store.Field, value *yaml.Node) (any, bool) {
@@ -370,8 +371,8 @@ func suggestion(path string) string {
 	return fmt.Sprintf(": did you mean %s?", best)
 }
 
-// nearestName is the known name that was probably meant; "" if none is near.
-func nearestName(name string, known []string) string {
+// Nearest is the known name that was probably meant; "" if none is near.
+func Nearest(name string, known []string) string {
 	best, score := "", 0.0
 	for _, k := range known {
 		if s := levenshtein.Similarity(strings.ToLower(name), strings.ToLower(k), nil); s > score {

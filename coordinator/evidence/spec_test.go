@@ -90,7 +90,8 @@ func TestStaticGroupAndWhatOverridesIt(t *testing.T) {
 	}
 }
 
-// What a provider says of a template may be several errors, a line each. People read it as one line.
+// What a provider says of a template may be several errors, a line each. People read it as one
+// line.
 func TestProblemsOfAProviderAreToldApart(t *testing.T) {
 	w := newWorld(t)
 	w.lead()

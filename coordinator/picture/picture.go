@@ -8,7 +8,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Content is what the shard's keys hold, and of the shard's settings what is in force. Whoever is given one reads it and changes nothing.
+// Content is what the shard's keys hold, and of the shard's settings what is in force. Whoever is
+// given one reads it and changes nothing.
 type Content struct {
 	Revision   store.Revision
 	Shard      store.Versioned[store.Shard]
@@ -35,8 +36,8 @@ type Content struct {
 
 	specs store.InstanceSpecs
 	texts texts
-	// settings are the last that were in force, also when the shard's key is gone, or is listed anew: what etcd holds beyond a
-	// setting's range leaves it as it was (REC-20).
+	// settings are the last that were in force, also when the shard's key is gone, or is listed
+	// anew: what etcd holds beyond a setting's range leaves it as it was (REC-20).
 	settings *store.ShardSettings
 }
 
