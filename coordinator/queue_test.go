@@ -65,7 +65,7 @@ func TestCreateRateIsThePresentOne(t *testing.T) {
 		set := func(rate float64, burst int) {
 			w.editShard(func(s *store.Shard) { s.Settings.CreateRate, s.Settings.CreateBurst = rate, burst })
 		}
-		set(0.001, 1)
+		set(0.01, 1)
 		w.start("one")
 		w.leads(time.Second, "one")
 		w.apply(w.group("web", 20))
@@ -75,7 +75,7 @@ func TestCreateRateIsThePresentOne(t *testing.T) {
 		if took := w.until(10*time.Minute, "all are made", func() bool { return w.made() == 20 }); took > 10*time.Second {
 			t.Errorf("20 creations at 10 a second took %s", took)
 		}
-		set(0.001, 1)
+		set(0.01, 1)
 		w.pass(2 * time.Second)
 		w.apply(w.group("web", 30))
 		w.always(time.Minute, "the slow rate is kept again", func() bool { return w.made() <= 21 })

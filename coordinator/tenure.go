@@ -42,9 +42,10 @@ type tenure struct {
 	pokes    chan struct{}
 	kept     atomic.Int64 // how old the history is that etcd keeps, as a time.Duration
 
-	verdicts map[string]map[string]plan.Judgment // by group and instance: as last told in the journal
-	troubles map[string]time.Time                // since when we see trouble, of those in trouble
-	held     map[string]map[string]bool          // by group: what the log was told is held
+	verdicts    map[string]map[string]plan.Judgment // by group and instance: as last told in the journal
+	troubles    map[string]time.Time                // since when we see trouble, of those in trouble
+	held        map[string]map[string]bool          // by group: what the log was told is held
+	badSettings string                              // the shard's settings that the journal was told are refused
 }
 
 func newTenure(r *Replica, fence store.Fence, shard store.Shard) *tenure {
@@ -184,15 +185,21 @@ func (t *tenure) step(ctx context.Context) (next time.Time, err error) {
 	}
 	var snapshot plan.Snapshot
 	var ready []string
+	var settings store.ShardSettings
+	var revision store.Revision
 	now, deposed := time.Now(), false
 	t.r.picture.View(func(c *picture.Content) {
 		if kv, ok := c.Leaders[leaderName(t.r.keys, t.fence.Key)]; !ok || kv.Created != t.fence.Created {
 			deposed = c.Revision >= t.fence.Created
 		}
+		settings, revision = c.Shard.Record.Settings, c.Revision
 		if ready = t.evidence.TakeDirty(c.Revision, now); len(ready) > 0 {
 			snapshot = t.evidence.Snapshot(c, ready)
 		}
 	})
+	if !deposed {
+		t.tellRefused(ctx, settings, revision)
+	}
 	switch {
 	case deposed:
 		return time.Time{}, errDeposed
@@ -222,6 +229,24 @@ func (t *tenure) step(ctx context.Context) (next time.Time, err error) {
 		t.evidence.LookAgain(name, p.Due[name])
 	}
 	return t.evidence.NextDue(), nil
+}
+
+// tellRefused puts into the journal which settings of the shard cannot be used, and what is in
+// force instead (REC-20).
+func (t *tenure) tellRefused(ctx context.Context, s store.ShardSettings, revision store.Revision) {
+	var told []string
+	for _, e := range s.Refused {
+		told = append(told, fmt.Sprintf("%s; %s is in force", e.Error(), s.Value(e.Path)))
+	}
+	text := strings.Join(told, "; ")
+	if text == t.badSettings {
+		return
+	}
+	if t.badSettings = text; text == "" {
+		return
+	}
+	t.log.Warn("settings refused", "why", text)
+	t.tell(ctx, store.JournalEntry{Rule: "REC-20", What: "settings of the shard refused", Why: text, Revision: revision})
 }
 
 // leaderName is the part of a leader's key below the prefix of its kind.

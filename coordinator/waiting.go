@@ -170,7 +170,6 @@ func (r *Replica) lookForShard(ctx context.Context) (store.Shard, error) {
 		r.known.learn(v.Record, vitals)
 	}
 	r.saveKnown()
-	v.Record.Settings = v.Record.Settings.WithDefaults()
 	return v.Record, nil
 }
 

@@ -70,7 +70,7 @@ func TestBoundsOfChecks(t *testing.T) {
 		"http.scheme":  {[]any{"", "http", "https"}, []any{"HTTP", "ftp", "${scheme}"}},
 		"http.host":    name,
 		"http.port":    port,
-		"http.path":    {[]any{"", "/", "/a?b=c", "${path}", "/" + long(4095)}, []any{"a", "http://x", "/" + long(4096)}},
+		"http.path":    {[]any{"", "/", "/a?b=c", "${dir}", "/" + long(4095)}, []any{"a", "http://x", "/" + long(4096)}},
 		"http.method":  {[]any{"", "GET", "HEAD"}, []any{"get", "GET ", long(3)}},
 		"http.headers": {[]any{map[string]string{"Host": "a b", "X-1": ""}}, []any{headers, map[string]string{"a b": ""}, map[string]string{"": ""}, map[string]string{"A": "b\r\nC: d"}, map[string]string{"A": long(4097)}}},
 		"http.status": {

@@ -232,6 +232,15 @@ func (g *Group) Complete() {
 // ReadGroup reads a spec: defaults for what is left out, an error for an unknown field, a newer schema or a
 // value that is not allowed. The error joins a *FieldError for each field that is wrong.
 func ReadGroup(value []byte) (Group, error) {
+	g, err := decodeGroup(value)
+	if err != nil {
+		return g, err
+	}
+	return g, g.Validate()
+}
+
+// decodeGroup reads a spec and fills in defaults. It judges no values.
+func decodeGroup(value []byte) (Group, error) {
 	if err := checkSchema(value); err != nil {
 		return Group{}, err
 	}
@@ -248,7 +257,7 @@ func ReadGroup(value []byte) (Group, error) {
 		return Group{}, err
 	}
 	g.Complete()
-	return g, g.Validate()
+	return g, nil
 }
 
 // InstanceSpec is the part of the spec that a machine is made from.

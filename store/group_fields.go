@@ -30,6 +30,9 @@ type FieldError struct {
 	Value   string
 	Allowed string
 	Rule    string
+	// Name and Known are set where a name is wrong: the name, and those that it could have been.
+	Name  string
+	Known []string
 }
 
 func (e *FieldError) Error() string {
@@ -42,6 +45,24 @@ func (e *FieldError) Error() string {
 
 // Validate checks every field. The error joins a *FieldError for each that is wrong.
 func (g Group) Validate() error {
+	errs := g.fieldErrors()
+	wrong := map[string]bool{}
+	for _, err := range errs {
+		var field *FieldError
+		if errors.As(err, &field) {
+			wrong[field.Path] = true
+		}
+	}
+	for _, err := range g.placeholderErrors() {
+		if !wrong[err.Path] { // one reason is enough
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// fieldErrors checks each field by itself and beside others, placeholders excepted.
+func (g Group) fieldErrors() []error {
 	var errs []error
 	for _, f := range Fields {
 		if f.wrong != nil {
@@ -54,7 +75,7 @@ func (g Group) Validate() error {
 			errs = append(errs, &FieldError{Path: f.Path, Value: show(f.value(&g)), Allowed: f.Allowed, Rule: f.Rule})
 		}
 	}
-	return errors.Join(errs...)
+	return errs
 }
 
 // Warnings are the questionable, though allowed, choices in a spec.
@@ -140,6 +161,25 @@ func ageField(path, rule, doc string, get func(*Group) *Duration) Field {
 			return d == nil || *d == 0 || d.D() >= time.Minute && d.D() <= most
 		},
 	}
+}
+
+// atMost is a field with a duration that must not be longer than another field's. pair returns
+// both, and whether they can be compared.
+func atMost(f Field, other string, pair func(*Group) (this, that Duration, both bool)) Field {
+	f.Allowed += ", and at most " + other
+	f.wrong = func(g *Group) []FieldError {
+		e := FieldError{Path: f.Path, Value: show(f.value(g)), Allowed: f.Allowed, Rule: f.Rule}
+		if !f.ok(g) {
+			return []FieldError{e}
+		}
+		this, that, both := pair(g)
+		if !both || this <= that {
+			return nil
+		}
+		e.Allowed += fmt.Sprintf(" (%s)", that)
+		return []FieldError{e}
+	}
+	return f
 }
 
 func oneOf(value string, allowed ...string) bool { return slices.Contains(allowed, value) }
@@ -253,8 +293,11 @@ var fieldsAfter = []Field{
 		func(g *Group) int { return g.Flap.Failures }),
 	durationField("flap.window", "5m", "FLAP-1", "The time in which failures of a slot are counted.", time.Second, 24*time.Hour,
 		func(g *Group) Duration { return g.Flap.Window }),
-	durationField("flap.min_delay", "30s", "FLAP-2", "The first wait of a flapping slot; it doubles with each further failure.", time.Second, time.Hour,
+	atMost(durationField("flap.min_delay", "30s", "FLAP-2", "The first wait of a flapping slot; it doubles with each further failure.", time.Second, time.Hour,
 		func(g *Group) Duration { return g.Flap.MinDelay }),
+		"flap.max_delay", func(g *Group) (least, most Duration, both bool) {
+			return g.Flap.MinDelay, g.Flap.MaxDelay, g.Flap.MaxDelay.D() >= time.Second
+		}),
 	durationField("flap.max_delay", "16m", "FLAP-2", "The longest wait of a flapping slot.", time.Second, 24*time.Hour,
 		func(g *Group) Duration { return g.Flap.MaxDelay }),
 	durationField("flap.reset", "5m", "FLAP-4", "Healthy for so long, and the slot's failures are forgotten.", time.Second, 24*time.Hour,
@@ -293,8 +336,14 @@ var fieldsAfter = []Field{
 		func(g *Group) Duration { return g.Storm.Cooldown }),
 	durationField("storm.probe_after", "5m", "SAFE-2", "After so long in a storm one lost instance at a time is replaced, to see whether that helps; 0: never.", 0, 24*time.Hour,
 		func(g *Group) Duration { return g.Storm.ProbeAfter }),
-	ageField("expiry.eligible_age", "EXP-1", "Older instances are replaced one at a time, while the whole group is healthy; 0: off.",
+	atMost(ageField("expiry.eligible_age", "EXP-1", "Older instances are replaced one at a time, while the whole group is healthy; 0: off.",
 		func(g *Group) *Duration { return g.Expiry.EligibleAge }),
+		"expiry.forced_age", func(g *Group) (eligible, forced Duration, both bool) {
+			if !aged(g.Expiry.EligibleAge) || !aged(g.Expiry.ForcedAge) { // one of them is off, or the shard's
+				return 0, 0, false
+			}
+			return *g.Expiry.EligibleAge, *g.Expiry.ForcedAge, true
+		}),
 	ageField("expiry.forced_age", "EXP-1", "Older instances are replaced whatever the health of the group; 0: off.",
 		func(g *Group) *Duration { return g.Expiry.ForcedAge }),
 	durationField("drain.timeout", "5m", "DRAIN-1", "How long the drain hook may take; 0: it is not waited for.", 0, 24*time.Hour,

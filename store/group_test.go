@@ -249,8 +249,13 @@ func with(t *testing.T, path string, value any) store.Group {
 		at = at[step].(map[string]any)
 	}
 	at[steps[len(steps)-1]] = value
-	if path == "report.interval" {
-		at["lease_ttl"] = "1h" // a longer interval would be wrong beside the default
+	switch path { // where the value would be wrong beside the default of another field
+	case "report.interval":
+		at["lease_ttl"] = "1h"
+	case "flap.min_delay":
+		at["max_delay"] = "24h"
+	case "flap.max_delay":
+		at["min_delay"] = "1s"
 	}
 	var g store.Group
 	if err := json.Unmarshal(store.Encode(doc), &g); err != nil {

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"encoding/json"
 	"fmt"
 	"time"
 )
@@ -54,24 +55,28 @@ type Reviewed struct {
 	At     time.Time `json:"at"`
 }
 
-// ShardSettings are what holds for all groups of a shard.
+// ShardSettings are what holds for all groups of a shard. The table Settings has their ranges.
 type ShardSettings struct {
-	ProviderPoll Duration `json:"provider_poll"` // DET-12
-	CreateRate   float64  `json:"create_rate"`   // REC-3, machines per second
-	CreateBurst  int      `json:"create_burst"`
-	OrphanGrace  Duration `json:"orphan_grace"`  // REC-8
-	ReconnectMin Duration `json:"reconnect_min"` // DET-14: the agents' back-off
-	ReconnectMax Duration `json:"reconnect_max"`
-	EventsKept   Duration `json:"events_kept"`
+	ProviderPoll Duration `json:"provider_poll,omitzero"` // DET-12
+	CreateRate   float64  `json:"create_rate,omitzero"`   // REC-3, machines per second
+	CreateBurst  int      `json:"create_burst,omitzero"`
+	OrphanGrace  Duration `json:"orphan_grace,omitzero"`  // REC-8
+	ReconnectMin Duration `json:"reconnect_min,omitzero"` // DET-14: the agents' back-off
+	ReconnectMax Duration `json:"reconnect_max,omitzero"`
+	EventsKept   Duration `json:"events_kept,omitzero"`
 	EligibleAge  Duration `json:"eligible_age,omitempty"` // EXP-1, where a group does not say; 0: off
 	ForcedAge    Duration `json:"forced_age,omitempty"`
-	Certificate  Duration `json:"certificate"` // SEC-3: how long an agent's certificate lasts; it is renewed after a third of that
+	Certificate  Duration `json:"certificate,omitzero"` // SEC-3: how long an agent's certificate lasts; it is renewed after a third of that
 	// CompactAfter is how old etcd's history becomes before the leader has it forgotten, if nobody else does; 0: never, nil: the default.
 	CompactAfter *Duration `json:"compact_after,omitempty"`
-}
 
-// leastCompactAfter keeps what watches, lists at one revision and people may still read.
-const leastCompactAfter = Duration(time.Minute)
+	// Refused is what etcd holds and cannot be used (REC-20). Each of these settings has another
+	// value here: the last good one, if it is known, else its default.
+	Refused []FieldError `json:"-"`
+	// raw is what is written back as it was stored: the values that are refused, and settings that
+	// this program does not know.
+	raw map[string]json.RawMessage
+}
 
 // DefaultShardSettings are those of rules.md.
 func DefaultShardSettings() ShardSettings {
@@ -89,30 +94,16 @@ func DefaultShardSettings() ShardSettings {
 	}
 }
 
-// WithDefaults fills in what is not set, or cannot be: a shard's record may have been written by hand, or by a program that
-// knew fewer settings.
+// WithDefaults fills in what is not set. It judges nothing.
 func (s ShardSettings) WithDefaults() ShardSettings {
-	d := DefaultShardSettings()
-	for _, f := range []struct{ set, def *Duration }{
-		{&s.ProviderPoll, &d.ProviderPoll},
-		{&s.OrphanGrace, &d.OrphanGrace},
-		{&s.ReconnectMin, &d.ReconnectMin},
-		{&s.ReconnectMax, &d.ReconnectMax},
-		{&s.EventsKept, &d.EventsKept},
-		{&s.Certificate, &d.Certificate},
-	} {
-		if *f.set <= 0 {
-			*f.set = *f.def
+	usual := DefaultShardSettings()
+	for _, one := range Settings {
+		if off := one.value(ShardSettings{}); one.value(s) == off && one.value(usual) != off {
+			one.copy(&s, usual)
 		}
 	}
-	if s.CreateRate <= 0 {
-		s.CreateRate = d.CreateRate
-	}
-	if s.CreateBurst <= 0 {
-		s.CreateBurst = d.CreateBurst
-	}
-	if s.CompactAfter == nil || *s.CompactAfter != 0 && *s.CompactAfter < leastCompactAfter {
-		s.CompactAfter = d.CompactAfter
+	if s.CompactAfter == nil {
+		s.CompactAfter = usual.CompactAfter
 	}
 	return s
 }

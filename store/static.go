@@ -3,6 +3,7 @@ package store
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 )
@@ -58,17 +59,27 @@ func (o Override) Over(static Group) Group {
 	return g
 }
 
+// ReadStatic reads a spec in static/ as ReadGroup does, except that placeholders are not judged:
+// what is set beside the group may fill them.
+func ReadStatic(value []byte) (Group, error) {
+	g, err := decodeGroup(value)
+	if err != nil {
+		return g, err
+	}
+	return g, errors.Join(g.fieldErrors()...)
+}
+
 // ReadInForce reads what is in force of a group, from its values in static/ and groups/; nil where there is no such key.
 func ReadInForce(static, dynamic []byte) (Group, error) {
 	if static == nil {
 		return ReadGroup(dynamic)
 	}
-	g, err := ReadGroup(static)
+	g, err := ReadStatic(static)
 	if err != nil {
 		return g, fmt.Errorf("static: %w", err)
 	}
 	if dynamic == nil {
-		return g, nil
+		return g, g.Validate()
 	}
 	o, err := ReadOverride(dynamic)
 	if err != nil {

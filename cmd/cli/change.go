@@ -140,7 +140,7 @@ func (s *Session) leftOf(ctx context.Context, name string) (left int, err error)
 
 // readStatic reads a static group and what is set beside it.
 func (c *change) readStatic(static, beside, status store.KV) error {
-	g, err := store.ReadGroup(static.Value)
+	g, err := store.ReadStatic(static.Value)
 	if err == nil && g.Name != c.name {
 		err = fmt.Errorf("its name is %q, its key says %q", g.Name, c.name)
 	}
@@ -281,4 +281,24 @@ func (c change) shrinking() string {
 		return fmt.Sprintf("group %s, whose spec of revision %d is not in force, has %s and shrinks to %s", c.name, c.rev(), counted(c.left, "instance", "instances"), counted(c.after.Size, "instance", "instances"))
 	}
 	return fmt.Sprintf("group %s shrinks from %d to %s", c.name, c.before.Size, counted(c.after.Size, "instance", "instances"))
+}
+
+// leftAlone says that there was nothing to write. It is an error where the coordinator refuses what
+// is there: then the same spec changes nothing, however often it is applied.
+func (s *Session) leftAlone(ctx context.Context, c change, shown store.Revision) error {
+	status, _, err := findRecord[store.Status](ctx, s, s.keys().Status(c.name))
+	if err != nil {
+		return err
+	}
+	bad := status.Record.Invalid
+	if bad == nil || bad.Revision != c.rev() {
+		fmt.Fprintf(s.env.Stdout, "%s unchanged rev %d\n", c.name, shown)
+		return nil
+	}
+	fmt.Fprintf(s.env.Stdout, "%s refused rev %d\n", c.name, shown)
+	next := "leasehold group edit " + c.name
+	if c.static != nil {
+		next = "correct the shard's file, then leasehold config apply -f FILE; or " + next
+	}
+	return failure(Failed, next, "group %s: the coordinator refuses its spec (revision %d): %s; %s", c.name, bad.Revision, bad.Why, inForce(status.Record))
 }

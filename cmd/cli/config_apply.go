@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,9 +13,10 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Config are the commands about a shard's file and about where values come from.
+// Config are the commands about a shard's file, its settings, and about where values come from.
 type Config struct {
 	Apply ConfigApply `cmd:"" help:"Put the groups of the shard's file into etcd, as static groups."`
+	Set   ConfigSet   `cmd:"" help:"Change settings of the shard."`
 	Show  ConfigShow  `cmd:"" help:"Show the shard's settings, its static groups, and where each value of this program comes from."`
 }
 
@@ -57,13 +59,18 @@ func (c *ConfigApply) Run(ctx context.Context, s *Session) error {
 			return err
 		}
 	}
+	var refused error
 	for _, ch := range changes {
-		fmt.Fprintln(s.env.Stdout, ch.became(rev))
+		if ch.staticUnchanged() {
+			refused = cmp.Or(refused, s.leftAlone(ctx, ch, ch.staticWas))
+		} else {
+			fmt.Fprintln(s.env.Stdout, ch.became(rev))
+		}
 		for _, w := range ch.after.Warnings() {
 			s.warn("%s: %s", ch.name, w)
 		}
 	}
-	return s.warnOfProviders(ctx, changes)
+	return cmp.Or(refused, s.warnOfProviders(ctx, changes))
 }
 
 // changes are what the files ask for: the groups in them and, with --prune, the static groups that are not.
@@ -197,8 +204,6 @@ func (c change) severe() string {
 // became says what the command did with the group.
 func (c change) became(rev store.Revision) string {
 	switch {
-	case c.staticUnchanged():
-		return fmt.Sprintf("%s unchanged rev %d", c.name, c.staticWas)
 	case c.pruned():
 		return fmt.Sprintf("%s deleting rev %d", c.name, rev)
 	case c.isNew():

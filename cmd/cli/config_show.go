@@ -22,6 +22,7 @@ type configDocument struct {
 	Program []setting         `json:"program"`
 	Shard   json.RawMessage   `json:"shard"`    // the record as stored
 	InForce any               `json:"settings"` // of the shard, with what is not set
+	Known   []shardSetting    `json:"known_settings"`
 	Static  []json.RawMessage `json:"static"`
 	Beside  []json.RawMessage `json:"overrides"` // what is set beside static groups
 }
@@ -37,7 +38,7 @@ func (c *ConfigShow) Run(ctx context.Context, s *Session) error {
 		return err
 	}
 	groups = slices.DeleteFunc(groups, func(g group) bool { return !g.static() })
-	doc := configDocument{Program: s.settings, Shard: raw, InForce: shard.Record.Settings.WithDefaults(), Static: []json.RawMessage{}, Beside: []json.RawMessage{}}
+	doc := configDocument{Program: s.settings, Shard: raw, InForce: shard.Record.Settings.WithDefaults(), Known: shardSettings(shard.Record.Settings), Static: []json.RawMessage{}, Beside: []json.RawMessage{}}
 	for _, g := range groups {
 		doc.Static = append(doc.Static, asJSON(g.Static.Value))
 		if g.Stored.Modified != 0 {
@@ -69,37 +70,41 @@ func showShardSettings(scr output.Screen, name string, shard store.Versioned[sto
 	} else {
 		fmt.Fprintf(scr.W, "shard %s, which no coordinator has served yet\n", name)
 	}
-	t := output.Table{Indent: "  ", Columns: []output.Column{{Title: "SETTING"}, {Title: "VALUE"}, {Title: "FROM"}}}
-	set, force, usual := flatRecord(shard.Record.Settings), flatRecord(shard.Record.Settings.WithDefaults()), flatRecord(store.DefaultShardSettings())
-	for _, k := range shardSettings {
-		value, from := force[k], "shard"
-		if value == "" || value == "0s" {
-			value = "off"
-		}
-		if force[k] == usual[k] || set[k] != force[k] {
-			from = "default"
-		}
-		t.Add(k, value, from)
+	t := output.Table{Indent: "  ", Columns: []output.Column{{Title: "SETTING"}, {Title: "VALUE"}, {Title: "FROM"}, {Title: "DEFAULT"}, {Title: "RANGE"}}}
+	for _, one := range shardSettings(shard.Record.Settings) {
+		t.Add(one.Name, output.OneLine(one.Value), one.From, one.Default, one.Allowed)
 	}
 	return t.Write(scr, false)
 }
 
-// shardSettings are the settings of a shard, in their order.
-var shardSettings = []string{
-	"provider_poll", "create_rate", "create_burst", "orphan_grace", "reconnect_min", "reconnect_max", "events_kept", "eligible_age", "forced_age", "certificate", "compact_after",
+// shardSetting is a setting of a shard as it is shown.
+type shardSetting struct {
+	Name    string `json:"name"`
+	Value   string `json:"value"` // as etcd has it, also if it is refused
+	From    string `json:"from"`  // shard, default, or refused
+	Default string `json:"default"`
+	Allowed string `json:"allowed"`
+	Rule    string `json:"rule,omitempty"`
+	Doc     string `json:"doc"`
 }
 
-// flatRecord is a record without parts, by the names of its fields.
-func flatRecord(record any) map[string]string {
-	var fields map[string]any
-	if err := json.Unmarshal(store.Encode(record), &fields); err != nil {
-		panic(fmt.Sprintf("read back %T: %v", record, err)) // Encode wrote it a moment ago
+// shardSettings are all settings of a shard, in their order.
+func shardSettings(settings store.ShardSettings) []shardSetting {
+	settings = settings.WithDefaults()
+	var all []shardSetting
+	for _, one := range store.Settings {
+		s := shardSetting{Name: one.Name, Value: one.Value(settings), From: "shard", Default: one.Default(), Allowed: one.Allowed, Rule: one.Rule, Doc: one.Doc}
+		if s.Value == s.Default {
+			s.From = "default"
+		}
+		for _, e := range settings.Refused {
+			if e.Path == one.Name {
+				s.Value, s.From = e.Value, "refused"
+			}
+		}
+		all = append(all, s)
 	}
-	out := map[string]string{}
-	for k, v := range fields {
-		out[k] = fmt.Sprint(v)
-	}
-	return out
+	return all
 }
 
 // showStatic shows the static groups: of each the values that can be set beside it, and whether they are.

@@ -23,7 +23,7 @@ type dryRunDocument struct {
 // dryRun shows each change field by field and what would follow. It writes nothing.
 func (s *Session) dryRun(ctx context.Context, changes []change, files Files) error {
 	doc := dryRunDocument{Groups: []foreseenChange{}}
-	differs := false
+	differs, refused := false, false
 	for _, ch := range changes {
 		f, err := s.foreseeChange(ctx, ch)
 		if err != nil {
@@ -31,8 +31,9 @@ func (s *Session) dryRun(ctx context.Context, changes []change, files Files) err
 		}
 		doc.Groups = append(doc.Groups, f)
 		differs = differs || !ch.unchanged()
+		refused = refused || f.Refused != ""
 	}
-	if differs {
+	if differs && !refused {
 		doc.Apply = s.applyCommand(changes, files)
 	}
 	if done, err := s.records(doc); done {

@@ -18,7 +18,9 @@ type foreseenChange struct {
 	Revision store.Revision `json:"spec_revision"`    // for --if-revision
 	Picture  store.Revision `json:"picture_revision"` // that the plan was computed on
 	Changes  []fieldChange  `json:"changes"`
-	Plan     string         `json:"plan"` // in words
+	Refused  string         `json:"refused,omitempty"`       // why coordinators would not put it in force
+	InForce  string         `json:"then_in_force,omitempty"` // what holds then
+	Plan     string         `json:"plan"`                    // in words
 	Course   foresee.Course `json:"course"`
 	Takes    store.Duration `json:"takes,omitempty"`        // an estimate
 	Start    store.Duration `json:"median_start,omitempty"` // that it rests on
@@ -54,6 +56,12 @@ func (s *Session) foreseeChange(ctx context.Context, ch change) (foreseenChange,
 		edits = []store.Write{store.Put(s.keys().Group(ch.name), ch.value())}
 	}
 	world := foresee.New(s.keys(), ch.name, listing, edits, s.env.Now())
+	if f.Refused = world.Refused(); f.Refused != "" {
+		f.InForce = "nothing would be done"
+		if _, known := world.Spec(); known {
+			f.InForce = "the spec in force stays in force"
+		}
+	}
 	pace, known := world.Pace()
 	if !known {
 		pace = ch.after.Report.Interval.D() // only the order of things is told then
@@ -80,6 +88,9 @@ func (f foreseenChange) forces() map[string]string {
 // text is what would follow, for people.
 func (f foreseenChange) text(scr output.Screen) string {
 	var b strings.Builder
+	if f.Refused != "" {
+		writeWrapped(&b, scr, "refused: ", f.Refused+"; "+f.InForce)
+	}
 	fmt.Fprintf(&b, "plan: %s\n", f.Plan)
 	if n := f.Course.Outdated; n > 0 && f.Course.Rests {
 		fmt.Fprintf(&b, "  %s outdated until replaced for another reason: strategy opportunistic (ROLL-1)\n", isAre(n))

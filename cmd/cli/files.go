@@ -66,7 +66,7 @@ func (s *Session) staticGroups(ctx context.Context) (map[string]store.Group, err
 	}
 	all := map[string]store.Group{}
 	for _, kv := range listing.KVs {
-		if g, err := store.ReadGroup(kv.Value); err == nil {
+		if g, err := store.ReadStatic(kv.Value); err == nil {
 			all[g.Name] = g
 		}
 	}

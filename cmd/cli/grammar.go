@@ -3,6 +3,9 @@ package cli
 import (
 	"context"
 	"fmt"
+	"math"
+	"reflect"
+	"strconv"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -136,5 +139,17 @@ func newParser(g *Grammar, env Env, exit func(int), more ...kong.Option) (*kong.
 		kong.Writers(env.Stdout, env.Stderr),
 		kong.Exit(exit),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.KindMapper(reflect.Uint64, kong.MapperFunc(decodeUint64)),
 	)...)
+}
+
+// decodeUint64 reads a flag's value. kong's own reader takes -1 for a flag, and says so.
+func decodeUint64(ctx *kong.DecodeContext, target reflect.Value) error {
+	text := ctx.Scan.Pop().String()
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return fmt.Errorf("%s: must be a whole number, 0 to %d", text, uint64(math.MaxUint64))
+	}
+	target.SetUint(n)
+	return nil
 }

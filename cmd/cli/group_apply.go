@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -78,11 +79,14 @@ func (c *GroupApply) apply(ctx context.Context, s *Session, changes []change) er
 			return err
 		}
 	}
+	var refused error
 	for i := range changes {
 		ch := &changes[i]
 		switch {
 		case ch.unchanged():
-			fmt.Fprintf(s.env.Stdout, "%s unchanged rev %d\n", ch.name, ch.rev())
+			if err := s.leftAlone(ctx, *ch, ch.rev()); err != nil {
+				refused = cmp.Or(refused, err) // the first: the next command tells of the others
+			}
 		case ch.isNew():
 			fmt.Fprintf(s.env.Stdout, "%s created rev %d\n", ch.name, rev)
 			ch.was = rev
@@ -100,8 +104,8 @@ func (c *GroupApply) apply(ctx context.Context, s *Session, changes []change) er
 	if err := s.warnOfSecrets(ctx, changes); err != nil {
 		return err
 	}
-	if !c.Wait {
-		return nil
+	if refused != nil || !c.Wait {
+		return refused
 	}
 	for _, ch := range changes {
 		if err := s.wait(ctx, awaited{spec: ch.after, since: ch.rev(), after: rev, begun: begun}); err != nil {
@@ -128,9 +132,13 @@ func (s *Session) planChange(ctx context.Context, g fileGroup) (change, error) {
 		ch.after.OperatorState = ch.before.OperatorState
 	}
 	if ch.broken != nil {
-		s.warn("%s: the spec at revision %d cannot be used (%s); it is replaced as a whole", ch.name, ch.was, joined(ch.broken))
+		s.warnOfBroken(ch)
 	}
 	return ch, nil
+}
+
+func (s *Session) warnOfBroken(ch change) {
+	s.warn("%s: the spec at revision %d cannot be used (%s); it is replaced as a whole", ch.name, ch.was, joined(ch.broken))
 }
 
 // going refuses what is applied to a group that is being deleted: it would go with it, and whoever applied it would take it for made. Who

@@ -80,8 +80,7 @@ func (c *GroupEdit) apply(ctx context.Context, s *Session, ch change, file strin
 		ch.override = *entry.Override
 	}
 	if ch.unchanged() {
-		fmt.Fprintf(s.env.Stdout, "%s unchanged rev %d\n", c.Group, ch.rev())
-		return nil
+		return s.leftAlone(ctx, ch, ch.rev())
 	}
 	if ch.shrinks() {
 		act := ch.shrinking()

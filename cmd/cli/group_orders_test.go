@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -183,5 +185,69 @@ func TestRollbackPutsBackWhatWasGood(t *testing.T) {
 	}
 	if code, _, stderr := w.run("group", "rollback", "web"); code != Failed || !strings.Contains(stderr, "there is nothing to go back to") {
 		t.Errorf("again: exit %d: %s", code, stderr)
+	}
+}
+
+// proves REC-14
+func TestRollbackToARevision(t *testing.T) {
+	w := newWorld(t)
+	w.serve()
+	first := webGroup(3)
+	first.Vars, first.Budget.MaxExpansion = map[string]string{"colour": "red"}, 2
+	then := w.put(store.KindGroups, "web", first)
+	between := w.put(store.KindGroups, "web2", strings.ReplaceAll(string(store.Encode(webGroup(1))), `"web"`, `"web2"`))
+	second := webGroup(5)
+	second.Paused = true
+	last := w.put(store.KindGroups, "web", second)
+	refused := func(code Code, says string, args ...string) {
+		t.Helper()
+		if got, _, stderr := w.run(append([]string{"group", "rollback", "web", "--to"}, args...)...); got != code || !strings.Contains(stderr, says) {
+			t.Errorf("%v: exit %d: %s", args, got, stderr)
+		}
+		if g := w.spec("web"); g.Size != 5 {
+			t.Errorf("%v: it was changed: %+v", args, g)
+		}
+	}
+	refused(NotFound, fmt.Sprintf("its newest is %d", last), fmt.Sprint(last+1))
+	refused(NotFound, "its newest is", "0")
+	refused(NotFound, "there was no such group then", fmt.Sprint(then-1))
+	refused(NotFound, fmt.Sprintf("--to %d", then), fmt.Sprint(between))
+	refused(Usage, "shrinks from 5 to 3 instances", fmt.Sprint(then))
+	if out := w.must("group", "rollback", "web", "--to", fmt.Sprint(then), "--dry-run"); !strings.Contains(out, fmt.Sprintf("Do it: leasehold group rollback web --to %d --confirm=web", then)) {
+		t.Errorf("a dry run: %s", out)
+	}
+	refused(Done, "", fmt.Sprint(last)) // it is so already
+	out := w.must("group", "rollback", "web", "--to", fmt.Sprint(then), "--confirm", "web")
+	for _, says := range []string{fmt.Sprintf("web: back to the spec of revision %d\n", then), "~ size                  5 -> 3", `+ vars.colour           "red"`, "web rolled back rev"} {
+		if !strings.Contains(out, says) {
+			t.Errorf("%q is missing in\n%s", says, out)
+		}
+	}
+	first.Paused = true // that is a command's, and stays
+	if got := w.spec("web"); !reflect.DeepEqual(got, first) {
+		t.Errorf("got %+v", got)
+	}
+	w.put(store.KindGroups, "web", `{"schema":1,"name":"web","size":"many","paused":true}`)
+	w.must("group", "rollback", "web", "--to", fmt.Sprint(last))
+	if err := w.db.Faults().Compact(0); err != nil {
+		t.Fatal(err)
+	}
+	refused(NotFound, fmt.Sprintf("revision %d of group web is forgotten", then), fmt.Sprint(then))
+}
+
+// An edit that comes between reading and writing stands.
+//
+// proves REC-14
+func TestRollbackToARevisionLosesToAnotherEdit(t *testing.T) {
+	w := newWorld(t)
+	w.serve()
+	then := w.put(store.KindGroups, "web", webGroup(5))
+	w.put(store.KindGroups, "web", webGroup(4))
+	w.race(func() { w.put(store.KindGroups, "web", webGroup(3)) })
+	if code, _, stderr := w.run("group", "rollback", "web", "--to", fmt.Sprint(then)); code != Conflict || !strings.Contains(stderr, "somebody changed it") {
+		t.Errorf("exit %d: %s", code, stderr)
+	}
+	if g := w.spec("web"); g.Size != 3 {
+		t.Errorf("size %d", g.Size)
 	}
 }

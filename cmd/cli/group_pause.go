@@ -41,8 +41,7 @@ func (s *Session) setPaused(ctx context.Context, name string, paused bool, what 
 // writeOne writes a change of one group, unless there is none, and says what became of it.
 func (s *Session) writeOne(ctx context.Context, ch *change, what, again string) error {
 	if ch.unchanged() {
-		fmt.Fprintf(s.env.Stdout, "%s unchanged rev %d\n", ch.name, ch.rev())
-		return nil
+		return s.leftAlone(ctx, *ch, ch.rev())
 	}
 	rev, err := s.write(ctx, []change{*ch}, again)
 	if err != nil {

@@ -2,55 +2,142 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/leasehold/leasehold/store"
 )
 
 // GroupRollback is the command group rollback (ROLL-4).
 type GroupRollback struct {
-	Group  string `arg:"" help:"Name of the group."`
-	DryRun bool   `help:"Show what would change and what would follow, and change nothing."`
-	Wait   bool   `help:"Wait until all instances are on the template that was good."`
+	Group   string   `arg:"" help:"Name of the group."`
+	To      *int64   `help:"Go back to the whole spec of this revision, as long as etcd remembers it (default: to the template that was last good)." placeholder:"REVISION"`
+	DryRun  bool     `help:"Show what would change and what would follow, and change nothing."`
+	Wait    bool     `help:"Wait until all instances are on the template that the group went back to."`
+	Confirm []string `help:"Confirm that this group may shrink." placeholder:"NAME"`
 }
 
-// Run puts back what the instances were made from when the whole group was last healthy: provider, template, workload, vars and checks.
-// All else stays as it is.
+// Run puts back what the instances were made from when the whole group was last healthy: provider,
+// template, workload, vars, secrets and checks. All else stays as it is. With --to it puts back a
+// whole spec; only what commands set stays as it is.
 func (c *GroupRollback) Run(ctx context.Context, s *Session) error {
 	begun := s.env.Now()
-	ch, err := s.readExisting(ctx, c.Group)
+	var ch change
+	var to string
+	var err error
+	if c.To != nil {
+		ch, err = s.rollbackTo(ctx, c.Group, store.Revision(*c.To))
+		to = fmt.Sprintf("the spec of revision %d", *c.To)
+	} else {
+		ch, to, err = s.rollbackToGood(ctx, c.Group)
+	}
 	if err != nil {
 		return err
 	}
-	status, _, err := findRecord[store.Status](ctx, s, s.keys().Status(c.Group))
-	if err != nil {
+	if err := s.going(ch, c.DryRun); err != nil {
 		return err
 	}
-	good := status.Record.LastGood
-	if err := rollbackOf(ch, good); err != nil {
-		return err
+	command := "leasehold group rollback " + c.Group
+	if c.To != nil {
+		command += fmt.Sprintf(" --to %d", *c.To)
 	}
-	ch.after.Provider, ch.after.Template = good.Spec.Provider, good.Spec.Template
-	ch.after.Workload, ch.after.Vars, ch.after.Secrets, ch.after.Checks = good.Spec.Workload, good.Spec.Vars, good.Spec.Secrets, good.Spec.Checks
-	if err := ch.after.Validate(); err != nil {
-		return failure(Failed, "leasehold group edit "+c.Group, "group %s: with the template %s, of revision %d, its spec would be wrong: %s", c.Group, good.Template, good.Revision, joined(err))
-	}
-	fmt.Fprintf(s.env.Stdout, "%s: back to template %s, of revision %d\n", c.Group, good.Template, good.Revision)
+	fmt.Fprintf(s.env.Stdout, "%s: back to %s\n", c.Group, to)
 	if c.DryRun {
 		if err := s.dryRunOne(ctx, ch); err != nil {
 			return err
 		}
-		fmt.Fprintf(s.env.Stdout, "Nothing changed. Do it: leasehold group rollback %s\n", c.Group)
+		if ch.shrinks() {
+			command += " --confirm=" + c.Group
+		}
+		fmt.Fprintf(s.env.Stdout, "Nothing changed. Do it: %s\n", command)
 		return nil
 	}
 	if err := writeChanges(s, ch.before, ch.after); err != nil {
 		return err
 	}
-	if err := s.writeOne(ctx, &ch, "rolled back", "leasehold group show "+c.Group+", then leasehold group rollback "+c.Group); err != nil {
+	if ch.shrinks() {
+		if err := s.confirm(ctx, c.Confirm, ch.name, ch.shrinking()); err != nil {
+			return err
+		}
+	}
+	if err := s.writeOne(ctx, &ch, "rolled back", "leasehold group show "+c.Group+", then "+command); err != nil {
 		return err
 	}
 	s.warnOfRest(ch)
 	return s.waitFor(ctx, c.Wait, ch, begun)
+}
+
+// rollbackToGood is the change back to the last template with which the whole group was healthy.
+func (s *Session) rollbackToGood(ctx context.Context, name string) (ch change, to string, err error) {
+	if ch, err = s.readExisting(ctx, name); err != nil {
+		return ch, "", err
+	}
+	status, _, err := findRecord[store.Status](ctx, s, s.keys().Status(name))
+	if err != nil {
+		return ch, "", err
+	}
+	good := status.Record.LastGood
+	if err := rollbackOf(ch, good); err != nil {
+		return ch, "", err
+	}
+	ch.after.Provider, ch.after.Template = good.Spec.Provider, good.Spec.Template
+	ch.after.Workload, ch.after.Vars, ch.after.Secrets, ch.after.Checks = good.Spec.Workload, good.Spec.Vars, good.Spec.Secrets, good.Spec.Checks
+	if err := ch.after.Validate(); err != nil {
+		return ch, "", failure(Failed, "leasehold group edit "+name, "group %s: with the template %s, of revision %d, its spec would be wrong: %s", name, good.Template, good.Revision, joined(err))
+	}
+	return ch, fmt.Sprintf("template %s, of revision %d", good.Template, good.Revision), nil
+}
+
+// rollbackTo is the change back to the spec that a write at this revision put into etcd. A spec
+// that cannot be used now does not stand in its way.
+func (s *Session) rollbackTo(ctx context.Context, name string, to store.Revision) (change, error) {
+	if !isName(name) {
+		return change{}, noGroup(name)
+	}
+	history := "leasehold group history " + name
+	ch, err := s.readChange(ctx, name)
+	switch {
+	case err != nil:
+		return ch, err
+	case ch.isNew():
+		return ch, noGroup(name)
+	case ch.static != nil:
+		return ch, failure(Failed, "put it back into the shard's file, then leasehold config apply -f FILE", "group %s is static: its spec stands in the shard's file, which alone has its history", name)
+	case to <= 0 || to > ch.was:
+		return ch, failure(NotFound, history, "revision %d is none of group %s: its newest is %d", to, name, ch.was)
+	}
+	key := s.keys().Group(name)
+	listing, err := s.list(ctx, key, to)
+	if errors.Is(err, store.ErrCompacted) {
+		return ch, failure(NotFound, history+"; leasehold group apply -f FILE, with the spec from elsewhere; or leasehold group rollback "+name+", to what was last good",
+			"revision %d of group %s is forgotten: etcd's history was compacted since (compact_after)", to, name)
+	}
+	if err != nil {
+		return ch, err
+	}
+	i := slices.IndexFunc(listing.KVs, func(kv store.KV) bool { return kv.Key == key })
+	if i < 0 {
+		return ch, failure(NotFound, history, "revision %d is none of group %s: there was no such group then", to, name)
+	}
+	old := listing.KVs[i]
+	if old.Modified != to {
+		return ch, failure(NotFound, fmt.Sprintf("%s; or leasehold group rollback %s --to %d", history, name, old.Modified),
+			"revision %d is none of group %s: its spec was that of revision %d then", to, name, old.Modified)
+	}
+	spec, err := store.ReadGroup(old.Value)
+	if err == nil && spec.Name != name {
+		err = fmt.Errorf("its name is %q", spec.Name)
+	}
+	if err != nil {
+		return ch, failure(Failed, history, "group %s: the spec of revision %d cannot be used: %s", name, to, joined(err))
+	}
+	if ch.broken != nil {
+		s.warnOfBroken(ch)
+	}
+	ch.after = spec
+	ch.after.OperatorState = ch.before.OperatorState
+	return ch, nil
 }
 
 // rollbackOf says why a group cannot be rolled back to what was good, if so.

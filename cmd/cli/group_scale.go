@@ -29,7 +29,9 @@ func (c *GroupScale) Run(ctx context.Context, s *Session) error {
 	}
 	a := awaited{spec: ch.after, since: ch.rev(), begun: s.env.Now()}
 	if ch.unchanged() {
-		fmt.Fprintf(s.env.Stdout, "%s unchanged rev %d\n", ch.name, ch.rev())
+		if err := s.leftAlone(ctx, ch, ch.rev()); err != nil {
+			return err
+		}
 	} else {
 		if ch.shrinks() {
 			act := ch.shrinking()

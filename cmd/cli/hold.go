@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/leasehold/leasehold/store"
@@ -21,15 +20,7 @@ func (c *Hold) Run(ctx context.Context, s *Session) error {
 
 // setHold changes the shard's record, if it is still as it was read.
 func (s *Session) setHold(ctx context.Context, hold *store.Hold, what, follows string) error {
-	key := s.keys().Shard()
-	kv, err := s.get(ctx, key)
-	if errors.Is(err, store.ErrNotFound) {
-		return failure(NotFound, "leasehold status --all-shards", "there is no shard %s: leasehold init creates it", s.flags.Shard)
-	}
-	if err != nil {
-		return err
-	}
-	shard, err := store.Decode[store.Shard](kv)
+	shard, err := s.readShard(ctx)
 	if err != nil {
 		return err
 	}
@@ -37,22 +28,16 @@ func (s *Session) setHold(ctx context.Context, hold *store.Hold, what, follows s
 	case hold != nil && was != nil:
 		return failure(Conflict, "leasehold release, then leasehold hold again", "shard %s is on hold already, by %s: %s", s.flags.Shard, was.By, was.Why)
 	case hold == nil && was == nil:
-		fmt.Fprintf(s.env.Stdout, "%s unchanged rev %d\n", s.flags.Shard, kv.Modified)
+		fmt.Fprintf(s.env.Stdout, "%s unchanged rev %d\n", s.flags.Shard, shard.Modified)
 		return nil
 	}
-	was := shard.Record.Hold
+	was, next := shard.Record.Hold, shard.Record
 	if hold == nil {
-		shard.Record.Release(s.env.Now().UTC())
+		next.Release(s.env.Now().UTC())
 	} else {
-		shard.Record.Hold = hold
+		next.Hold = hold
 	}
-	rev, err := s.commit(ctx, "write shard", store.Txn{
-		Conditions: []store.Condition{store.Unchanged(kv)},
-		Writes:     []store.Write{store.Put(key, store.Encode(shard.Record))},
-	})
-	if errors.Is(err, store.ErrConflict) {
-		return failure(Conflict, "leasehold status, then once more", "shard %s: somebody changed its record meanwhile, and nothing of yours was written", s.flags.Shard)
-	}
+	rev, err := s.writeShard(ctx, shard, next)
 	if err != nil {
 		return err
 	}

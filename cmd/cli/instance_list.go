@@ -20,7 +20,8 @@ type InstanceList struct {
 	AllShards bool   `help:"The instances of every shard in this etcd."`
 }
 
-// Run lists the instances, each with its session. As JSON they are the records as stored.
+// Run lists the instances, each with its health and its session. As JSON they are the records as
+// stored.
 func (c *InstanceList) Run(ctx context.Context, s *Session) error {
 	if c.Limit < 0 {
 		return failure(Usage, "leasehold instance list --help", "--limit: %d: must be at least 1, or 0 for all", c.Limit)
@@ -32,6 +33,7 @@ func (c *InstanceList) Run(ctx context.Context, s *Session) error {
 	raw := []json.RawMessage{}
 	t := output.Table{Columns: []output.Column{
 		{Title: "INSTANCE"},
+		{Title: "HEALTH"},
 		{Title: "SHARD", Wide: !c.AllShards},
 		{Title: "GROUP", Wide: true},
 		{Title: "SLOT", Right: true},
@@ -66,7 +68,7 @@ func (c *InstanceList) Run(ctx context.Context, s *Session) error {
 			return a.Slot - b.Slot
 		})
 		for _, i := range some.records {
-			t.Add(instanceRow(s, name, i, some.sessions[i.ID])...)
+			t.Add(instanceRow(s, name, i, some.sessions[i.ID], some.reports[i.ID])...)
 		}
 	}
 	if c.Group != "" && len(t.Rows)+more == 0 {
@@ -97,11 +99,18 @@ func (c *InstanceList) left(shown, more int) string {
 	return fmt.Sprintf("%s of %s instances, by name; more: %s", thousands(shown), thousands(shown+more), how)
 }
 
-func instanceRow(s *Session, shard string, i store.Instance, a *store.Alive) []string {
-	now := s.env.Now()
+func instanceRow(s *Session, shard string, i store.Instance, a *store.Alive, r *lastReport) []string {
+	now, health := s.env.Now(), healthOfInstance(i, a, r)
+	busy, last := instanceNow(i, now), strings.TrimSpace(i.Last.Rule+" "+i.Last.Why)
+	if health.ill() { // that matters more than what was decided before
+		last = health.rule + " " + health.why
+	}
+	if health.word == unhealthy { // of a stream that is not well AGENT tells
+		busy = strings.TrimSuffix(health.why+","+busy, ",-")
+	}
 	return []string{
-		i.ID, shard, i.Group, slotOf(i), string(i.Phase), instanceNow(i, now), agentState(a), orDash(i.Zone), i.Template, orDash(i.Replaces),
-		orDash(i.Address), orDash(i.Ref), orDash(strings.TrimSpace(i.Last.Rule + " " + i.Last.Why)), output.Age(now, i.Since), output.Age(now, i.Created),
+		i.ID, health.word, shard, i.Group, slotOf(i), string(i.Phase), busy, agentState(a), orDash(i.Zone), i.Template, orDash(i.Replaces),
+		orDash(i.Address), orDash(i.Ref), orDash(last), output.Age(now, i.Since), output.Age(now, i.Created),
 	}
 }
 
@@ -126,6 +135,7 @@ type someInstances struct {
 	raw      []json.RawMessage // in the order of their keys, as etcdctl shows them
 	records  []store.Instance  // in the same order
 	sessions map[string]*store.Alive
+	reports  map[string]*lastReport
 	more     int // that there was no room for
 }
 
@@ -207,7 +217,14 @@ func (s *Session) readInstances(ctx context.Context, keys store.Keys, group, bel
 	if err != nil || len(some.records) == 0 {
 		return some, err
 	}
-	some.sessions, err = s.sessionsOf(ctx, keys, some.records[0].ID, some.records[len(some.records)-1].ID, most, at)
+	if s.flags.Output == "json" || s.flags.Output == "yaml" {
+		return some, nil // they show the records alone
+	}
+	first, last := some.records[0].ID, some.records[len(some.records)-1].ID
+	if some.sessions, err = s.sessionsOf(ctx, keys, first, last, most, at); err != nil {
+		return some, err
+	}
+	some.reports, err = s.reportsOf(ctx, keys, first, last, most, at)
 	return some, err
 }
 

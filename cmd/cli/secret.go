@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -24,7 +25,9 @@ type Secrets struct {
 	Rotate SecretRotate `cmd:"" help:"Encrypt all secrets with a new key."`
 }
 
-// keyPath is the key file that is meant: the one that was named, the usual one, or where its etcd is spoken to that of leasehold dev. It is "" if the keys are in the environment.
+// keyPath is the key file that is meant: the one that was named, the one beside the settings that
+// say which etcd to use (leasehold dev keeps both in its data directory), or the usual one. It is
+// "" if the keys are in the environment.
 func (s *Session) keyPath(named services.KeyFile) (string, error) {
 	if named.SecretsKey != "" {
 		return named.SecretsKey, nil
@@ -32,10 +35,13 @@ func (s *Session) keyPath(named services.KeyFile) (string, error) {
 	if s.env.SecretsKey != "" {
 		return "", nil
 	}
-	places := []string{keyfile.Usual}
-	if dev := s.env.devSettings(); dev != "" && slices.ContainsFunc(s.settings, func(v setting) bool { return v.From == "file "+dev }) {
-		places = append(places, services.DevKeyFile(s.env.DevData))
+	var places []string
+	for _, v := range s.settings {
+		if file, ok := strings.CutPrefix(v.From, "file "); ok && v.Name == "endpoints" {
+			places = append(places, services.DevKeyFile(filepath.Dir(file)))
+		}
 	}
+	places = append(places, keyfile.Usual)
 	for _, path := range places {
 		if _, err := os.Stat(path); err == nil {
 			return path, nil

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/leasehold/leasehold/cmd/services"
 	"github.com/leasehold/leasehold/coordinator/keyfile"
 	"github.com/leasehold/leasehold/coordinator/sealed"
 	"github.com/leasehold/leasehold/store"
@@ -246,4 +247,30 @@ func TestSecretRotate(t *testing.T) {
 	if _, bad := sealed.ParseRing(out); code != Done || bad != nil {
 		t.Errorf("new key %q, %s", out, err)
 	}
+}
+
+// The key of a leasehold dev is beside the settings that say how to reach it, wherever its data
+// directory is.
+func TestTheKeyOfADevInAnyDirectory(t *testing.T) {
+	w := newWorld(t)
+	w.serve()
+	dir := t.TempDir()
+	config, key := services.DevSettings(dir), services.DevKeyFile(dir)
+	write(t, config, "endpoints: [\"127.0.0.1:1\"]\n")
+	if code, _, stderr := w.run("secret", "new-key", key); code != Done {
+		t.Fatal(stderr)
+	}
+	w.haveKeys(key, "coord-a", "coord-b")
+	t.Run("by its settings", func(t *testing.T) {
+		w.stdin = strings.NewReader("hunter2")
+		code, out, err := w.run("secret", "set", "db-password", "--config", config)
+		w.expect(code, out, err, Done, "db-password set version 1")
+		code, out, err = w.run("secret", "rotate", "--config", config, "--timeout", "1ms")
+		w.expect(code, out, err, Failed, key+" has the new key")
+	})
+	t.Run("of another etcd", func(t *testing.T) {
+		w.stdin = strings.NewReader("hunter2")
+		code, out, err := w.run("secret", "set", "db-password", "--config", config, "--endpoints", "127.0.0.1:2")
+		w.expect(code, out, err, Failed, "2>there is no key file: looked for "+keyfile.Usual)
+	})
 }

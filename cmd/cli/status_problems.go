@@ -82,6 +82,14 @@ func shardProblems(st shardState, now time.Time) []problem {
 			Next: "when the reason is gone: leasehold release",
 		})
 	}
+	for _, e := range st.shard.Record.Settings.Refused {
+		found = append(found, problem{
+			About: st.name, Rule: "REC-20",
+			What: fmt.Sprintf("a setting in etcd is refused: %s: %s: must be %s; the last good value stays in force, and the default (%s) for coordinators that started since",
+				e.Path, e.Value, e.Allowed, st.shard.Record.Settings.Value(e.Path)),
+			Next: fmt.Sprintf("leasehold config set %s=VALUE | leasehold config show", e.Path),
+		})
+	}
 	if why := st.served.Record.Uncompacted; why != "" {
 		keep := st.shard.Record.Settings.WithDefaults().CompactAfter.D()
 		found = append(found, problem{

@@ -49,6 +49,30 @@ var beginnings = map[string]func(*world){
 		w.journal(3*time.Minute, store.JournalEntry{Rule: "DET-17", Group: "api", Instance: "api-3-d1", What: "lost", Why: "lease ended", Revision: 9})
 	},
 	"busy": busy,
+	// A group whose first spec the leader refuses, and one with a newer spec that it refuses.
+	"refused": func(w *world) {
+		w.serve()
+		zones := webGroup(2)
+		zones.Name, zones.Template.Zones, zones.Workload.Run = "zones", []string{"mars", "venus"}, nil
+		why := `invalid template: zone "mars": the process provider has local; invalid template: zone "venus": the process provider has local`
+		rev := w.put(store.KindGroups, "zones", zones)
+		w.put(store.KindStatus, "zones", store.Status{Schema: 1, Group: "zones", State: store.GroupRefused, Since: noon, Invalid: &store.InvalidSpec{Revision: rev, Why: why}})
+		st := statusOf(webGroup(3), w.put(store.KindGroups, "web", webGroup(3)), 3)
+		bad := webGroup(4)
+		bad.Template.InstanceType = "large"
+		rev = w.put(store.KindGroups, "web", bad)
+		st.Invalid = &store.InvalidSpec{Revision: rev, Why: `invalid template: instance_type "large": a process on this host has no type: remove it`}
+		w.put(store.KindStatus, "web", st)
+		for slot, id := range []string{"web-0-a1", "web-1-b1", "web-2-c1"} {
+			w.put(store.KindInstances, id, instanceOf(webGroup(3), slot, id, store.Running))
+			w.put(store.KindAlive, id, store.Alive{Schema: 1, Instance: id, Replica: "coord-a", State: store.StreamOpen, Since: noon.Add(-time.Minute), Agent: "v0"})
+		}
+	},
+	// A shard in whose record somebody wrote what cannot be.
+	"settings": func(w *world) {
+		w.serve()
+		w.put(store.KindShard, "", `{"schema":1,"id":"x1","name":"default","settings":{"provider_poll":"0s","create_rate":20,"create_burst":"many","orphan_grace":"1h","tomorrow":{"a":1}}}`)
+	},
 	"trouble": func(w *world) {
 		hold := store.Shard{Schema: 1, ID: "x1", Name: "default", Hold: &store.Hold{By: "coord-a", Why: "4 extra machines", At: noon.Add(-time.Minute)}}
 		w.put(store.KindShard, "", hold)
@@ -138,6 +162,8 @@ var transcriptFiles = map[string]string{
 	"cloud.yaml":          "name: cloud\nprovider: moon\n",
 	"small-scenario.yaml": "length: 5m\nprovider: {boot: 10s}\nevents:\n- {at: 2m, kill: {count: 2}}\nexpect: {worst_availability: 60%, machines_created: 5}\n",
 	"wrong-scenario.yaml": "length: 5m\nevents:\n- {at: 2m, kil: {}}\n- {at: 6m, kill: {cuont: 2}}\n- {at: 3m, apply: typo.yaml}\n- {at: 3m, apply: gone.yaml}\n",
+	"zones.yaml":          "name: zones\nprovider: process\nsize: 2\ntemplate: {zones: [mars, venus]}\n",
+	"large.yaml":          "name: web\nprovider: process\nsize: 4\ntemplate: {instance_type: large}\nworkload: {run: [./web]}\n",
 	"typo.yaml":           "name: web\nprovider: process\nbudget:\n  max_expanson: 2\nsize: 1000000\n",
 }
 

@@ -1,6 +1,9 @@
 package foresee
 
 import (
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/leasehold/leasehold/coordinator/evidence"
@@ -48,7 +51,7 @@ func New(keys store.Keys, group string, listing store.Listing, edits []store.Wri
 	w.evidence = evidence.New(evidence.Config{
 		Keys: keys, Capabilities: w.capabilities(), SessionTTL: sessionTTL, Now: func() time.Time { return w.now },
 		Jitter: func(most time.Duration) time.Duration { return most / 2 },
-		Wake:   func() {}, Suspect: func(string) {}, Validate: func(string, store.Group) string { return "" },
+		Wake:   func() {}, Suspect: func(string) {}, Validate: w.validate,
 	})
 	w.evidence.Listed(w.content)
 	return w
@@ -72,6 +75,34 @@ func (w *World) Spec() (store.Group, bool) {
 	default:
 		return store.Group{}, false
 	}
+}
+
+// Refused is why the group's spec cannot be in force; "" if it can, as far as etcd tells.
+func (w *World) Refused() string {
+	spec := w.evidence.Snapshot(w.content, []string{w.group}).Groups[0].Spec
+	if max(spec.Modified, spec.StaticModified) == 0 {
+		return ""
+	}
+	return spec.Problem
+}
+
+// validate says what coordinators have against a spec. They alone ask the provider: what is known
+// here is what the leader said of this very spec, and which providers they have.
+func (w *World) validate(name string, g store.Group) string {
+	revision := max(w.content.Groups[name].Modified, w.content.Static[name].Modified)
+	if bad := w.content.Status[name].Record.Invalid; bad != nil && bad.Revision == revision {
+		return bad.Why
+	}
+	var had []string
+	for _, r := range w.content.Replicas {
+		for _, p := range r.Record.Providers {
+			had = with(had, p)
+		}
+	}
+	if len(had) == 0 || slices.Contains(had, g.Provider) {
+		return ""
+	}
+	return fmt.Sprintf("no coordinator that is up has the provider %q; they have: %s", g.Provider, strings.Join(had, ", "))
 }
 
 // set makes one write at the present revision.

@@ -213,6 +213,9 @@ func (w *walk) refused(root *yaml.Node, err error, unread map[string]bool) {
 		if field.Rule != "" {
 			rule = " (" + field.Rule + ")"
 		}
+		if near := Nearest(field.Name, field.Known); near != "" {
+			rule += ": did you mean ${" + near + "}?"
+		}
 		if node := w.at[field.Path]; node != nil {
 			w.wrong(node, field.Path, "%s: must be %s%s", field.Value, field.Allowed, rule)
 			continue

@@ -77,7 +77,10 @@ Text stays text and numbers stay numbers: ` + "`port: 8080`" + ` under ` + "`var
 like ` + "`5s`, `1m30s`, `2h`" + fmt.Sprintf(`. A file holds at most %d groups and %d KiB; aliases and merge keys are refused.
 `, MaxGroups, MaxBytes>>10) + `
 A check is of exactly one kind: ` + "`http`, `tcp`, `grpc`, `exec` or `process`" + `. In every text of it, ` + "`${name}`" + ` stands for a variable or a fact
-of the machine, as in ` + "`workload.run`" + ` (of a machine of the process provider: ` + "`address`, `host`, `port`, `dir`" + `), written with quotes: ` + "`port: \"${port}\"`" + `; ` + "`$${`" + ` is a literal ` + "`${`" + `. A new or restarted instance passes a check once it has passed
+of the machine, as in ` + "`workload.run`" + ` (of a machine of the process provider: ` + "`address`, `host`, `port`, `dir`" + `), written with quotes: ` + "`port: \"${port}\"`" + `; ` + "`$${`" + ` is a literal ` + "`${`" + `.
+In a group of the process provider a placeholder that neither a variable nor a fact fills is refused, in ` + "`workload.run`, `report.on_lease_lost.run`, `drain.hook`" + ` and
+checks: no agent could expand it. What is set beside a static group may fill the placeholders of what stands in etcd; a file for ` + "`config apply`" + `
+names every variable that it uses. A new or restarted instance passes a check once it has passed
 ` + "`healthy_threshold`" + ` times in a row, the first time at once. A change of checks is brought to instances that run one after the other,
 without a restart; each keeps its verdict until the new checks have come to theirs.
 

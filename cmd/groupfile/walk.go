@@ -145,16 +145,17 @@ func (w *walk) leaf(f store.Field, value *yaml.Node, empty bool) (any, bool) {
 		}
 		return w.items(f, value)
 	case "port":
-		if value.Kind == yaml.ScalarNode && value.Tag == "!!int" {
-			return value.Value, true // the table says which numbers are ports
+		if value.Kind != yaml.ScalarNode || value.Tag != "!!int" && value.Tag != "!!str" {
+			w.mismatch(value, f.Path, "must be "+f.Allowed)
+			return nil, false
 		}
-		return w.text(f.Path, value)
+		return value.Value, true // the table says which numbers are ports
 	case "integer":
 		if value.Kind != yaml.ScalarNode || value.Tag != "!!int" {
 			w.mismatch(value, f.Path, "must be a whole number, "+f.Allowed)
 			return nil, false
 		}
-		if _, err := strconv.Atoi(value.Value); err != nil {
+		if !plainDigits.MatchString(value.Value) {
 			w.mismatch(value, f.Path, "must be "+f.Allowed+", in plain digits")
 			return nil, false
 		}
@@ -204,6 +205,10 @@ func (w *walk) text(path string, value *yaml.Node) (string, bool) {
 	return "", false
 }
 
+// plainDigits is a whole number that every reader takes for the same one: 010 is 10 to some and 8
+// to others.
+var plainDigits = regexp.MustCompile(`^[+-]?(0|[1-9][0-9]{0,17})$`)
+
 func (w *walk) stringList(f store.Field, value *yaml.Node) (any, bool) {
 	if value.Kind != yaml.SequenceNode {
 		w.mismatch(value, f.Path, "must be a list: "+f.Allowed)
@@ -211,6 +216,7 @@ func (w *walk) stringList(f store.Field, value *yaml.Node) (any, bool) {
 	}
 	list := []string{}
 	for i, item := range value.Content {
+		w.at[fmt.Sprintf("%s[%d]", f.Path, i)] = item
 		if f.Type == "list of status codes" && item.Kind == yaml.ScalarNode && item.Tag == "!!int" {
 			list = append(list, item.Value)
 			continue
@@ -257,6 +263,7 @@ func (w *walk) stringMap(f store.Field, value *yaml.Node) (any, bool) {
 		if !w.keyOK(f.Path, key, first) {
 			continue
 		}
+		w.at[Join(f.Path, key.Value)] = value.Content[i+1]
 		if s, ok := w.text(Join(f.Path, key.Value), value.Content[i+1]); ok {
 			out[key.Value] = s
 		}
@@ -362,4 +369,18 @@ func suggestion(path string) string {
 		return ""
 	}
 	return fmt.Sprintf(": did you mean %s?", best)
+}
+
+// Nearest is the known name that was probably meant; "" if none is near.
+func Nearest(name string, known []string) string {
+	best, score := "", 0.0
+	for _, k := range known {
+		if s := levenshtein.Similarity(strings.ToLower(name), strings.ToLower(k), nil); s > score {
+			best, score = k, s
+		}
+	}
+	if score < 0.5 {
+		return ""
+	}
+	return best
 }

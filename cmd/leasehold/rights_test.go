@@ -214,6 +214,7 @@ var changing = []struct {
 	{"release", nil},
 	{"evacuate", []string{"local", "--confirm=local"}},
 	{"config apply", []string{"-f", "static.yaml"}},
+	{"config set", []string{"provider_poll=6s"}},
 	{"secret set", []string{"token", "--from-file", "value", "--secrets-key", "key"}},
 	{"secret delete", []string{"token"}},
 	{"group delete", []string{"web", "--confirm=web"}},

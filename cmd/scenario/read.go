@@ -209,7 +209,8 @@ func zonesOf(groups []store.Group) (zones []imagined.Zone) {
 }
 
 func (r *reading) shard(f *fields, s *Scenario) {
-	m := r.mapping("shard", f.ask("shard", "", "fields", "How the shard is."), "")
+	at := f.ask("shard", "", "fields", "How the shard is.")
+	m := r.mapping("shard", at, "")
 	d := store.DefaultShardSettings()
 	s.Settings = d
 	s.Replicas = m.number("replicas", 2, 1, 5, "How many coordinators there are.")
@@ -230,6 +231,9 @@ func (r *reading) shard(f *fields, s *Scenario) {
 	}
 	s.Settings.CreateRate = float64(m.number("create_rate", int(d.CreateRate), 1, 1000, "How many machines are created in a second."))
 	m.done()
+	for _, one := range s.Settings.Wrong() { // what a coordinator would refuse (REC-20)
+		r.wrong(at, "shard."+one.Path, "%s: must be %s", one.Value, one.Allowed)
+	}
 }
 
 func (r *reading) events(list *yaml.Node, s *Scenario) {

@@ -25,6 +25,7 @@ func TestWhatIsWrongIsToldWithItsPlace(t *testing.T) {
 		{"provider: {zones: [a, b]}", "provider.zones: a list: must be zones with the number of machines for which each has room (0: any number), like {a: 10, b: 10} (s.yaml:1:19)"},
 		{"provider: [a]", "provider: a list: must have fields, like name: value (s.yaml:1:11)"},
 		{"shard: {replicas: 9}", "shard.replicas: 9: must be a whole number, 1 to 5 (s.yaml:1:19)"},
+		{"shard: {eligible_age: 2h, forced_age: 1h}", "shard.eligible_age: 2h0m0s: must be 0s, or 1m0s to 87600h0m0s, and at most forced_age (1h0m0s) (s.yaml:1:8)"},
 		{"events: {}", "events: fields: must be a list of events like - {at: 5m, kill: {count: 2}} (s.yaml:1:9)"},
 		{"events: [7]", "events[0]: 7: must be an event like {at: 5m, kill: {count: 2}} (s.yaml:1:10)"},
 		{"events: [{at: 5m}]", "events[0]: nothing happens: what may is in docs/simulate.md (s.yaml:1:10)"},

@@ -45,13 +45,14 @@ func (e *Evidence) readSpec(name string, dynamic, static store.KV) plan.Spec {
 	}
 	switch {
 	case err != nil:
-		s.Problem = strings.ReplaceAll(err.Error(), "\n", "; ")
+		s.Problem = err.Error()
 	case group.Name != name:
 		s.Problem = fmt.Sprintf("its name is %q, its key says %q", group.Name, name)
 	case group.Deleting: // no machine is made from it any more: what a provider would say to it does not matter (REC-7)
 	default:
 		s.Problem = e.cfg.Validate(name, group)
 	}
+	s.Problem = strings.ReplaceAll(s.Problem, "\n", "; ") // joined errors have a line each
 	return s
 }
 

@@ -1,6 +1,7 @@
 package evidence_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -86,5 +87,18 @@ func TestStaticGroupAndWhatOverridesIt(t *testing.T) {
 	w.put(keys.Group("web"), spec("web"))
 	if s = w.group("web").Spec; !strings.Contains(s.Problem, "REC-6") {
 		t.Errorf("spec is %+v", s)
+	}
+}
+
+// What a provider says of a template may be several errors, a line each. People read it as one
+// line.
+func TestProblemsOfAProviderAreToldApart(t *testing.T) {
+	w := newWorld(t)
+	w.lead()
+	g := spec("web")
+	g.Labels = map[string]string{"problem": errors.Join(errors.New("no zone mars"), errors.New("no zone venus")).Error()}
+	w.put(keys.Group("web"), g)
+	if s := w.group("web").Spec; s.Problem != "no zone mars; no zone venus" {
+		t.Errorf("the problem is %q", s.Problem)
 	}
 }

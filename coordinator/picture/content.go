@@ -115,8 +115,12 @@ func (c *Content) put(keys store.Keys, kv store.KV) bool {
 	switch kind {
 	case store.KindShard:
 		err = decode(kv, func(v store.Versioned[store.Shard]) {
-			v.Record.Settings = v.Record.Settings.WithDefaults()
-			c.Shard = v
+			last := store.DefaultShardSettings()
+			if c.settings != nil {
+				last = *c.settings
+			}
+			v.Record.Settings = v.Record.Settings.WithDefaults().After(last) // REC-20
+			c.Shard, c.settings = v, &v.Record.Settings
 		})
 	case store.KindServed:
 		err = decode(kv, func(v store.Versioned[store.Served]) { c.Served = v })

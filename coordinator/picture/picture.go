@@ -8,7 +8,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Content is what the shard's keys hold. Whoever is given one reads it and changes nothing.
+// Content is what the shard's keys hold, and of the shard's settings what is in force. Whoever is
+// given one reads it and changes nothing.
 type Content struct {
 	Revision   store.Revision
 	Shard      store.Versioned[store.Shard]
@@ -35,6 +36,9 @@ type Content struct {
 
 	specs store.InstanceSpecs
 	texts texts
+	// settings are the last that were in force, also when the shard's key is gone, or is listed
+	// anew: what etcd holds beyond a setting's range leaves it as it was (REC-20).
+	settings *store.ShardSettings
 }
 
 // Change is one change of one key.
@@ -155,6 +159,9 @@ type follower Picture
 func (f *follower) Part(kvs []store.KV) {
 	if f.next == nil {
 		f.next = NewContent()
+		if f.content != nil { // written by this goroutine alone
+			f.next.settings = f.content.settings
+		}
 	}
 	f.next.Take(f.keys, kvs)
 }

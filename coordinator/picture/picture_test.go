@@ -355,3 +355,44 @@ func TestThereIsNothingToViewBeforeTheFirstListing(t *testing.T) {
 		t.Error("there is a content")
 	}
 }
+
+// A setting beyond its range leaves the last good one in force, also when all is read anew.
+//
+// proves REC-20
+func TestTheLastGoodSettingsStay(t *testing.T) {
+	inWorld(t, func(w *world) {
+		holds := func(when, poll, refused string) {
+			w.t.Helper()
+			w.View(func(c *picture.Content) {
+				s := c.Shard.Record.Settings
+				var names []string
+				for _, e := range s.Refused {
+					names = append(names, e.Path)
+				}
+				if s.ProviderPoll.String() != poll || strings.Join(names, " ") != refused || s.OrphanGrace.D() < time.Second {
+					w.t.Errorf("%s: %+v", when, s)
+				}
+			})
+		}
+		w.put(keys.Shard(), `{"schema":1,"id":"s","settings":{"provider_poll":"7s"}}`)
+		holds("good", "7s", "")
+		w.put(keys.Shard(), `{"schema":1,"id":"s","settings":{"provider_poll":"0s","orphan_grace":"soon"}}`)
+		holds("beyond its range", "7s", "orphan_grace provider_poll")
+		w.put(keys.Shard(), `{"schema":1,"id":"s","settings":{"provider_poll":"1000h","create_rate":-1}}`)
+		holds("beyond its range in another way", "7s", "create_rate provider_poll")
+		w.followed.Faults().StallWatches()
+		w.instance("web-2", store.Pending)
+		w.instance("web-3", store.Pending)
+		if err := w.db.Faults().Compact(0); err != nil {
+			w.t.Fatal(err)
+		}
+		w.followed.Faults().ReleaseWatches()
+		<-time.After(time.Second)
+		holds("read anew", "7s", "create_rate provider_poll")
+		w.commit(store.Delete(keys.Shard()))
+		w.put(keys.Shard(), `{"schema":1,"id":"s","settings":{"provider_poll":"-1s"}}`)
+		holds("gone meanwhile", "7s", "provider_poll")
+		w.put(keys.Shard(), `{"schema":1,"id":"s","settings":{}}`)
+		holds("absent", "5s", "")
+	})
+}

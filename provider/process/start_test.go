@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net"
 	"os"
 	"os/exec"
@@ -19,6 +20,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/provider"
+	"github.com/leasehold/leasehold/store"
 )
 
 func TestAgentGetsItsDocumentAndNothingElse(t *testing.T) {
@@ -58,6 +60,10 @@ func TestAgentGetsItsDocumentAndNothingElse(t *testing.T) {
 	}
 	facts := map[string]string{
 		"port": strconv.Itoa(r.Port), "host": "127.0.0.1", "address": "127.0.0.1:" + strconv.Itoa(r.Port), "dir": filepath.Join(p.dir, "i1", "work"),
+	}
+	// What specs are checked for.
+	if known, _ := store.MachineFacts("process"); !slices.Equal(known, slices.Sorted(maps.Keys(facts))) {
+		t.Errorf("specs may name the facts %v", known)
 	}
 	if fmt.Sprint(b.Facts) != fmt.Sprint(facts) || b.Instance != "i1" || b.JoinToken == "" {
 		t.Errorf("document: %+v", b)

@@ -89,6 +89,9 @@ func (tr *trial) group(name string) store.Group {
 	}
 	if tr.chance(20) {
 		age := seconds(tr.between(60, 300))
+		if forced := g.Expiry.ForcedAge; forced != nil {
+			age = min(age, *forced) // nobody could apply anything else
+		}
 		g.Expiry.EligibleAge = &age
 	}
 	g.Spot.Enabled, g.Spot.MaxLifetime = tr.chance(10), seconds(tr.between(120, 600))

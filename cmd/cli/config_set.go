@@ -1,0 +1,127 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/leasehold/leasehold/cmd/groupfile"
+	"github.com/leasehold/leasehold/cmd/output"
+	"github.com/leasehold/leasehold/store"
+)
+
+// ConfigSet is the command config set (REC-20).
+type ConfigSet struct {
+	Settings []string `arg:"" help:"Settings of the shard and their values; default is the default. leasehold config show lists them." placeholder:"KEY=VALUE"`
+	DryRun   bool     `help:"Show what would change, and change nothing."`
+}
+
+// Run changes all settings that are named, or none, if the shard's record is still as it was read.
+func (c *ConfigSet) Run(ctx context.Context, s *Session) error {
+	shard, err := s.readShard(ctx)
+	if err != nil {
+		return err
+	}
+	before, after := shard.Record.Settings.WithDefaults(), shard.Record.Settings.WithDefaults()
+	if err := setAll(&after, c.Settings); err != nil {
+		return err
+	}
+	lines := settingChanges(before, after)
+	if len(lines) == 0 {
+		fmt.Fprintf(s.env.Stdout, "%s unchanged rev %d\n", s.flags.Shard, shard.Modified)
+		return nil
+	}
+	for _, line := range lines {
+		fmt.Fprintln(s.env.Stdout, line)
+	}
+	if c.DryRun {
+		fmt.Fprintln(s.env.Stdout, "Nothing changed.")
+		return nil
+	}
+	next := shard.Record
+	next.Settings = after
+	rev, err := s.writeShard(ctx, shard, next)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(s.env.Stdout, "%s changed rev %d\n", s.flags.Shard, rev)
+	return nil
+}
+
+// setAll sets what KEY=VALUE words say. Everything that is wrong is told at once.
+func setAll(settings *store.ShardSettings, words []string) error {
+	var wrong []string
+	var named []string
+	add := func(e *store.FieldError) {
+		text := e.Error()
+		if near := groupfile.Nearest(e.Name, e.Known); near != "" {
+			text += ": did you mean " + near + "?"
+		}
+		wrong = append(wrong, text)
+	}
+	for _, word := range words {
+		name, value, ok := strings.Cut(word, "=")
+		if !ok {
+			return failure(Usage, "leasehold config set --help", "%s: must be KEY=VALUE, for example provider_poll=10s", word)
+		}
+		if slices.Contains(named, name) {
+			return failure(Usage, "name each setting once", "%s is set twice", name)
+		}
+		named = append(named, name)
+		var field *store.FieldError
+		if err := settings.Set(name, value); errors.As(err, &field) {
+			add(field)
+		}
+	}
+	if len(wrong) == 0 {
+		for _, e := range settings.Wrong() {
+			add(e)
+		}
+	}
+	if len(wrong) > 0 {
+		return failure(Usage, "leasehold config show", "%s; nothing was changed", strings.Join(wrong, "; "))
+	}
+	return nil
+}
+
+// settingChanges lists the settings that differ, a line each.
+func settingChanges(before, after store.ShardSettings) []string {
+	var lines []string
+	for _, one := range store.Settings {
+		was, now := one.Value(before), one.Value(after)
+		i := slices.IndexFunc(before.Refused, func(e store.FieldError) bool { return e.Path == one.Name })
+		if still := slices.ContainsFunc(after.Refused, func(e store.FieldError) bool { return e.Path == one.Name }); i >= 0 && !still {
+			was = before.Refused[i].Value + " (refused)"
+		}
+		if was != now {
+			lines = append(lines, fmt.Sprintf("~ %s  %s -> %s", one.Name, output.OneLine(was), now))
+		}
+	}
+	return lines
+}
+
+// readShard reads the shard's record, to change it.
+func (s *Session) readShard(ctx context.Context) (store.Versioned[store.Shard], error) {
+	kv, err := s.get(ctx, s.keys().Shard())
+	if errors.Is(err, store.ErrNotFound) {
+		return store.Versioned[store.Shard]{}, failure(NotFound, "leasehold status --all-shards", "there is no shard %s: leasehold init creates it", s.flags.Shard)
+	}
+	if err != nil {
+		return store.Versioned[store.Shard]{}, err
+	}
+	return store.Decode[store.Shard](kv)
+}
+
+// writeShard writes the shard's record, if it is still as it was read.
+func (s *Session) writeShard(ctx context.Context, read store.Versioned[store.Shard], next store.Shard) (store.Revision, error) {
+	rev, err := s.commit(ctx, "write shard", store.Txn{
+		Conditions: []store.Condition{read.Unchanged()},
+		Writes:     []store.Write{store.Put(read.Key, store.Encode(next))},
+	})
+	if errors.Is(err, store.ErrConflict) {
+		return 0, failure(Conflict, "leasehold status, then once more", "shard %s: somebody changed its record meanwhile, and nothing of yours was written", s.flags.Shard)
+	}
+	return rev, err
+}

@@ -1,0 +1,68 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// Whatever a list says of an instance, it says first that it is not well, and it shows no older
+// decision that it was.
+func TestAListShowsIllHealthFirst(t *testing.T) {
+	open := &store.Alive{Instance: "web-0-x", BootID: "b", State: store.StreamOpen}
+	lost := &store.Alive{Instance: "web-0-x", BootID: "b", State: store.StreamLost, Why: "the connection broke"}
+	good := &store.Report{Schema: 1, Instance: "web-0-x", BootID: "b", Healthy: true}
+	bad := &store.Report{Schema: 1, Instance: "web-0-x", BootID: "b", Why: "process: exited with 1"}
+	older := &store.Report{Schema: 1, Instance: "web-0-x", BootID: "a", Why: "process: exited with 1"}
+	for _, tt := range []struct {
+		name   string
+		phase  store.Phase
+		alive  *store.Alive
+		report *store.Report
+		want   []string // health, now, last
+	}{
+		{"well", store.Running, open, good, []string{"healthy", "-", "DET-9 its checks pass"}},
+		{"its workload is dead", store.Running, open, bad, []string{"UNHEALTHY", "process: exited with 1", "DET-9 process: exited with 1"}},
+		{"its report is of another boot", store.Running, open, older, []string{"-", "-", "DET-9 its checks pass"}},
+		{"its stream is lost", store.Running, lost, good, []string{"SUSPECT", "-", "DET-6 its stream is lost: the connection broke"}},
+		{"no session", store.Running, nil, good, []string{"SILENT", "-", "DET-7 its agent has no session"}},
+		{"on its way up", store.Checking, open, bad, []string{"-", "-", "DET-9 its checks pass"}},
+		{"draining", store.Draining, open, bad, []string{"UNHEALTHY", "process: exited with 1", "DET-9 process: exited with 1"}},
+		{"no report yet", store.Running, open, nil, []string{"-", "-", "DET-9 its checks pass"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newWorld(t)
+			i := instanceOf(webGroup(1), 0, "web-0-x", tt.phase)
+			i.Last = store.Decision{Rule: "DET-9", What: "healthy", Why: "its checks pass", At: noon.Add(-time.Hour)}
+			w.put(store.KindInstances, "web-0-x", i)
+			if tt.alive != nil {
+				w.put(store.KindAlive, "web-0-x", *tt.alive)
+			}
+			if tt.report != nil {
+				w.put(store.KindReports, "web-0-x", *tt.report)
+			}
+			_, out, _ := w.run("instance", "list", "-o", "wide")
+			head, row, _ := strings.Cut(out, "\n")
+			cells := map[string]string{}
+			for n, title := range strings.Split(head, "\t") {
+				cells[title] = strings.Split(strings.TrimSpace(row), "\t")[n]
+			}
+			if got := []string{cells["HEALTH"], cells["NOW"], cells["LAST"]}; strings.Join(got, "|") != strings.Join(tt.want, "|") {
+				t.Errorf("got %q, want %q in\n%s", got, tt.want, out)
+			}
+		})
+	}
+}
+
+// A report that cannot be read hides no instance.
+func TestAListWithAReportThatCannotBeRead(t *testing.T) {
+	w := newWorld(t)
+	w.put(store.KindInstances, "web-0-x", instanceOf(webGroup(1), 0, "web-0-x", store.Running))
+	w.put(store.KindAlive, "web-0-x", store.Alive{Schema: 1, Instance: "web-0-x", State: store.StreamOpen})
+	w.put(store.KindReports, "web-0-x", "garbage")
+	if code, out, stderr := w.run("instance", "list"); code != Done || !strings.Contains(out, "web-0-x\t-\t0\trunning") {
+		t.Errorf("exit %d: %s%s", code, out, stderr)
+	}
+}
