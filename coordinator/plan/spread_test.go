@@ -108,7 +108,9 @@ func TestZonesStayEven(t *testing.T) {
 func TestRebalancingEnds(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := calmWorld(rt)
-		w.edit(func(g *store.Group) { g.Spread, g.Budget.MaxExpansion = store.SpreadEven, max(1, g.Budget.MaxExpansion) })
+		w.edit(func(g *store.Group) {
+			g.Spread, g.Budget.MaxExpansion = store.SpreadEven, max(1, g.Budget.MaxExpansion)
+		})
 		evacuated := map[string]store.Evacuation{}
 		for _, z := range w.zones[1:] {
 			if rapid.Bool().Draw(rt, "evacuated") {
