@@ -28,6 +28,7 @@ type Group struct {
 	MaxChecking         Duration          `json:"max_checking_health_duration"`
 	Heal                HealSpec          `json:"heal"`
 	Budget              Budget            `json:"budget"`
+	Spread              string            `json:"spread"` // over the zones (REC-17); "" in what earlier versions accepted: SpreadAtCreation
 	Rollout             RolloutSpec       `json:"rollout"`
 	Flap                FlapSpec          `json:"flap"`
 	Storm               StormSpec         `json:"storm"`
@@ -144,7 +145,7 @@ type NoticeSpec struct {
 // Watched says whether there is anything to look at.
 func (n NoticeSpec) Watched() bool { return n.Source != "" && n.Source != NoticeNone }
 
-// The values of Lifecycle, Heal.Policy, Rollout.Strategy, Spot.Source and of actions that change what runs.
+// The values of Lifecycle, Heal.Policy, Spread, Rollout.Strategy, Spot.Source and of actions that change what runs.
 const (
 	LifecycleService = "service"
 	LifecycleTask    = "task"
@@ -152,6 +153,9 @@ const (
 	HealRestart  = "restart"
 	HealRecreate = "recreate"
 	HealNone     = "none"
+
+	SpreadAtCreation = "at_creation"
+	SpreadEven       = "even"
 
 	StrategyProactive     = "proactive"
 	StrategyOpportunistic = "opportunistic"
@@ -191,6 +195,7 @@ func DefaultGroup() Group {
 		MaxChecking:         Duration(10 * time.Minute),
 		Heal:                HealSpec{Policy: HealRecreate},
 		Budget:              Budget{MaxExpansion: 1},
+		Spread:              SpreadAtCreation,
 		Rollout: RolloutSpec{
 			Strategy:         StrategyProactive,
 			MinimalAction:    ActionLiveUpdate,

@@ -289,6 +289,12 @@ var fieldsAfter = []Field{
 		func(g *Group) int { return g.Budget.MaxCreating }),
 	intField("budget.max_deleting", "0", "HEAL-7", "How many instances may be going down at once; 0: no limit of its own.", 0, 100,
 		func(g *Group) int { return g.Budget.MaxDeleting }),
+	{
+		Path: "spread", Type: "string", Default: SpreadAtCreation, Allowed: `"at_creation" or "even"`, Rule: "REC-17",
+		Doc:   "at_creation: new instances keep the zones even, and nothing that runs is moved. even: instances are also replaced one at a time, when nothing else is to be done, while zones differ by two or more.",
+		value: func(g *Group) any { return g.Spread },
+		ok:    func(g *Group) bool { return oneOf(g.Spread, SpreadAtCreation, SpreadEven) },
+	},
 	intField("flap.failures", "3", "FLAP-1", "So many failures of a slot within flap.window make it flap.", 1, 100,
 		func(g *Group) int { return g.Flap.Failures }),
 	durationField("flap.window", "5m", "FLAP-1", "The time in which failures of a slot are counted.", time.Second, 24*time.Hour,

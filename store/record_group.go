@@ -104,10 +104,20 @@ type Status struct {
 	LastGood         *GoodSpec       `json:"last_good,omitempty"`
 	History          []PastSpec      `json:"history,omitempty"` // newest first
 	Blocked          []Blocked       `json:"blocked,omitempty"`
+	Uneven           string          `json:"uneven,omitempty"` // instances by zone, if zones differ by two or more (REC-17)
+	Rebalance        *Rebalance      `json:"rebalance,omitempty"`
 	// Records is how many instances of the group have a record, on demand and being deleted included: fewer records, without a
 	// gone note newer than this status, mean that some were lost (SAFE-15). Nil in what the release before wrote.
 	Records *int      `json:"records,omitempty"`
 	Damaged []Damaged `json:"damaged,omitempty"` // ordered by key
+}
+
+// Rebalance remembers that instances which were made to even the zones were withdrawn: the next one waits (REC-17).
+type Rebalance struct {
+	Withdrawn int    `json:"withdrawn"` // in a row
+	Last      string `json:"last"`      // the instance that was withdrawn last
+	Why       string `json:"why"`
+	Wait      *Timer `json:"wait,omitempty"`
 }
 
 // Storm is a time in which so many are lost at once that the cause is hardly the machines: SAFE-2.
@@ -132,10 +142,14 @@ type Rollout struct {
 	Done     int       `json:"done"`           // instances that are up to date and healthy
 	Most     int       `json:"most,omitempty"` // that were so at once: only more of them are progress
 	Total    int       `json:"total"`
-	Progress time.Time `json:"progress"`          // when the last one became so
-	Stalls   *Timer    `json:"stalls,omitempty"`  // without progress until then it is stalled
-	Stalled  string    `json:"stalled,omitempty"` // why
-	Blamed   string    `json:"blamed,omitempty"`  // why the template is taken for the cause (FLAP-5): the roll has stopped
+	Progress time.Time `json:"progress"`           // when the last one became so
+	Stalls   *Timer    `json:"stalls,omitempty"`   // without progress until then it is stalled
+	Stalled  string    `json:"stalled,omitempty"`  // why
+	Blamed   string    `json:"blamed,omitempty"`   // why the template is taken for the cause (FLAP-5): the roll has stopped
+	Proved   bool      `json:"proved,omitempty"`   // an instance on the template was healthy (ROLL-9)
+	Fallback string    `json:"fallback,omitempty"` // the template that all but the roll create from; "": Template (ROLL-9)
+	// FallbackUnusable says why the last good template cannot be used any more.
+	FallbackUnusable string `json:"fallback_unusable,omitempty"`
 }
 
 // GoodSpec is the last template with which the whole group was healthy.
@@ -177,6 +191,9 @@ func (s *Status) Timers() []NamedTimer {
 	}
 	if s.Rollout != nil {
 		add(TimerProgress, s.Rollout.Stalls)
+	}
+	if s.Rebalance != nil {
+		add(TimerRebalance, s.Rebalance.Wait)
 	}
 	return out
 }

@@ -21,16 +21,18 @@ type Instance struct {
 	Ref     string `json:"ref,omitempty"`    // the provider's own name of the machine
 	Address string `json:"address,omitempty"`
 
-	Replaces  string     `json:"replaces,omitempty"`  // the instance whose place in the slot it takes
-	Condemned *Condemned `json:"condemned,omitempty"` // ordered to go, replacement first
-	Protected string     `json:"protected,omitempty"` // "", "removal" or "heal" (REC-13)
-	Counted   bool       `json:"counted,omitempty"`   // its failure is in its slot's count (FLAP-1)
-	Doomed    *Doom      `json:"doomed,omitempty"`    // it is known that it will end
-	Drain     *Drain     `json:"drain,omitempty"`     // while draining
-	Restart   *Restart   `json:"restart,omitempty"`   // the last one, until the instance is healthy again
-	Boot      string     `json:"boot,omitempty"`      // that of the machine when the instance got healthy last
-	Relaunch  int        `json:"relaunch,omitempty"`  // how many of its group's relaunches it has gone through
-	Config    string     `json:"config,omitempty"`    // hash of what its agent is to have applied: see InstanceSpec.ConfigHash
+	Replaces string `json:"replaces,omitempty"` // the instance whose place in the slot it takes
+	// Rebalances: it was made to even the zones, and is withdrawn rather than made elsewhere (REC-17).
+	Rebalances bool       `json:"rebalances,omitempty"`
+	Condemned  *Condemned `json:"condemned,omitempty"` // ordered to go, replacement first
+	Protected  string     `json:"protected,omitempty"` // "", "removal" or "heal" (REC-13)
+	Counted    bool       `json:"counted,omitempty"`   // its failure is in its slot's count (FLAP-1)
+	Doomed     *Doom      `json:"doomed,omitempty"`    // it is known that it will end
+	Drain      *Drain     `json:"drain,omitempty"`     // while draining
+	Restart    *Restart   `json:"restart,omitempty"`   // the last one, until the instance is healthy again
+	Boot       string     `json:"boot,omitempty"`      // that of the machine when the instance got healthy last
+	Relaunch   int        `json:"relaunch,omitempty"`  // how many of its group's relaunches it has gone through
+	Config     string     `json:"config,omitempty"`    // hash of what its agent is to have applied: see InstanceSpec.ConfigHash
 
 	Last Decision `json:"last"` // the decision that wrote this record
 }
@@ -191,4 +193,6 @@ const (
 	TimerProbe    = "storm_probe"    // no probe before
 	TimerResume   = "storm_resume"   // until then what was lost in the storm is taken up bit by bit
 	TimerProgress = "rollout_stalls" // stands still while no leader is at work
+
+	TimerRebalance = "rebalance" // no rebalance before
 )

@@ -80,6 +80,21 @@ func nowLines(st store.Status, slots []store.Versioned[store.Slot], now time.Tim
 		}
 		lines = append(lines, line)
 	}
+	if r := st.Rollout; r != nil && r.Fallback != "" {
+		why := "until an instance on " + r.Template + " is healthy"
+		if r.Blamed != "" {
+			why = "since " + r.Template + " is blamed"
+		}
+		lines = append(lines, fmt.Sprintf("whatever else is created: made from %s, the last good template, %s (ROLL-9)", r.Fallback, why))
+	} else if r != nil && r.FallbackUnusable != "" {
+		lines = append(lines, "the last good template cannot be used any more: "+output.OneLine(r.FallbackUnusable))
+	}
+	if st.Uneven != "" {
+		lines = append(lines, "zones: uneven: "+st.Uneven+" (REC-17)")
+	}
+	if r := st.Rebalance; r != nil && r.Wait != nil {
+		lines = append(lines, fmt.Sprintf("rebalance: %d withdrawn, the next in %s at the earliest: %s", r.Withdrawn, ends(*r.Wait, now), output.OneLine(r.Why)))
+	}
 	for _, v := range slots {
 		if line := slotState(v.Record, now); line != "" {
 			lines = append(lines, fmt.Sprintf("slot %d: %s", v.Record.Number, line))
@@ -163,6 +178,9 @@ func nowProblems(g group, now time.Time) []problem {
 			Next: fmt.Sprintf("leasehold explain %s | leasehold group rollback %s", g.Name, g.Name),
 		})
 	}
+	if st.Uneven != "" {
+		found = append(found, unevenProblem(g.Name, st))
+	}
 	if st.Errored > 0 {
 		found = append(found, problem{
 			About: g.Name, Rule: "FLAP-3", What: counted(st.Errored, "slot is", "slots are") + " given up after too many failures: nothing more is tried there",
@@ -170,6 +188,21 @@ func nowProblems(g group, now time.Time) []problem {
 		})
 	}
 	return found
+}
+
+// unevenProblem tells how a group is spread over the zones, and why that is not evened just now.
+func unevenProblem(group string, st store.Status) problem {
+	p := problem{About: group, Rule: "REC-17", What: "the instances are spread unevenly over the zones: " + st.Uneven, Next: "leasehold explain " + group}
+	if st.Accepted == nil || st.Accepted.Spread != store.SpreadEven {
+		p.What += "; nothing that runs is moved (spread: at_creation)"
+		p.Next = "leasehold group edit " + group + ", for spread: even"
+	}
+	for _, b := range st.Blocked {
+		if b.Rule == "REC-17" {
+			p.What += fmt.Sprintf("; %s: %s; until %s", output.OneLine(b.What), output.OneLine(b.Why), output.OneLine(b.Until))
+		}
+	}
+	return p
 }
 
 // takesTurns says that what is blocked only waits for its turn in a roll, a drain or by age: so it is meant, and no problem.
@@ -197,6 +230,8 @@ func toldOtherwise(b store.Blocked, st store.Status) bool {
 		return halted(st) != ""
 	case "FLAP-3":
 		return st.Errored > 0
+	case "REC-17":
+		return st.Uneven != ""
 	default:
 		return false
 	}

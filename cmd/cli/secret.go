@@ -140,17 +140,21 @@ func verb(names []string, one, several string) string {
 // users are the groups that use each secret, by its name: those whose spec names it, and those in whose accepted spec it still stands.
 func users(all []group) map[string][]string {
 	out := map[string][]string{}
-	note := func(group string, spec store.Group) {
-		for _, name := range spec.Secrets {
+	note := func(group string, secrets map[string]string) {
+		for _, name := range secrets {
 			if !slices.Contains(out[name], group) {
 				out[name] = append(out[name], group)
 			}
 		}
 	}
 	for _, g := range all {
-		note(g.Name, g.Spec)
-		if g.Status.Record.Accepted != nil {
-			note(g.Name, *g.Status.Record.Accepted)
+		note(g.Name, g.Spec.Secrets)
+		st := &g.Status.Record
+		if st.Accepted != nil {
+			note(g.Name, st.Accepted.Secrets)
+		}
+		if st.LastGood != nil && st.Rollout != nil && st.Rollout.Fallback != "" {
+			note(g.Name, st.LastGood.Spec.Secrets) // instances are made from it now (ROLL-9)
 		}
 	}
 	return out

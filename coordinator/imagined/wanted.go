@@ -27,7 +27,7 @@ func (a *agent) wanted() {
 	if rec.Config != "" && rec.Config != a.config && rec.Config != a.applying {
 		a.apply(rec.Config)
 	}
-	if r := rec.Restart; rec.Phase == store.Stopping && r != nil && r.Level == store.RestartWorkload && r.Token != a.restarted && r.Token != a.restarting {
+	if r := rec.Restart; toldToRestart(rec) && r.Token != a.restarted && r.Token != a.restarting {
 		a.restartWorkload(r.Token)
 	}
 	if d := rec.Drain; rec.Phase == store.Draining && d != nil && d.Token != "" && d.Token != a.draining && d.Token != a.drained {
@@ -38,6 +38,16 @@ func (a *agent) wanted() {
 			a.report()
 		}
 	}
+}
+
+// toldToRestart says that its gateway tells the agent of the last restart: also of its machine's, where the boot that comes up may not
+// know yet what it is to run.
+func toldToRestart(rec *store.Instance) bool {
+	r := rec.Restart
+	if r == nil || !r.ByAgent() {
+		return false
+	}
+	return rec.Phase == store.Stopping && r.Level == store.RestartWorkload || rec.Phase == store.Starting || rec.Phase == store.Checking
 }
 
 // apply takes up what is to run from now on.

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"slices"
 	"strings"
 	"time"
 
@@ -21,9 +20,6 @@ type counts struct {
 
 // add counts a member in, or out again.
 func (d *draft) add(m *member, by int) {
-	if d.crowd != nil && !m.gone() && !m.dead() {
-		d.crowd[m.Record.Zone] += by
-	}
 	if !m.Record.Managed {
 		return
 	}
@@ -50,6 +46,7 @@ func (d *draft) add(m *member, by int) {
 	done := m.phase == store.Finished // nothing more is expected of its slot
 	sl.up = slots(sl.up, &c.up, done || d.booted(m))
 	sl.well = slots(sl.well, &c.well, done || m.healthy())
+	d.countZone(sl)
 }
 
 // standing says that it counts against size and max_expansion. Whom only this plan removes counts still: that action may be
@@ -157,48 +154,4 @@ func (d *draft) mayDelete(what string, m *member) bool {
 	}
 	d.block("HEAL-7", what, "max_deleting is used up", "a deletion that is under way ends", m.ID())
 	return false
-}
-
-// zone is the wanted zone with the fewest members, of those that had room when last asked (REC-3).
-func (d *draft) zone() string {
-	zones := d.zones()
-	if open := slices.DeleteFunc(slices.Clone(zones), d.full); len(open) > 0 {
-		zones = open
-	}
-	if d.crowd == nil {
-		d.crowd = map[string]int{}
-		for _, m := range d.members {
-			if !m.gone() && !m.dead() {
-				d.crowd[m.Record.Zone]++
-			}
-		}
-	}
-	best := ""
-	for i, z := range zones {
-		if i == 0 || d.crowd[z] < d.crowd[best] {
-			best = z
-		}
-	}
-	return best
-}
-
-// full says that a zone had no room lately.
-func (d *draft) full(zone string) bool { return d.s.Full[d.spec.Provider][zone].After(d.now) }
-
-// zones are those in which instances may be made: the wanted ones that are not evacuated (DRAIN-3).
-func (d *draft) zones() []string {
-	zones := d.wantedZones()
-	if gone := d.s.Shard.Record.Evacuated; len(gone) > 0 {
-		zones = slices.DeleteFunc(zones, func(z string) bool { _, evacuated := gone[z]; return evacuated })
-	}
-	return zones
-}
-
-// wantedZones are those that the group names, else all that its provider has, in order.
-func (d *draft) wantedZones() []string {
-	zones := d.spec.Template.Zones
-	if len(zones) == 0 {
-		zones = d.s.Zones[d.spec.Provider]
-	}
-	return slices.Sorted(slices.Values(zones))
 }

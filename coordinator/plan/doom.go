@@ -94,6 +94,7 @@ func (d *draft) saveNoticed() {
 			if needed {
 				r, write := d.newMember(sl, m.ID(), "SPOT-2", "takes the place of "+m.ID()+": "+m.doom.why)
 				a.What += "; replacement " + r.ID() + " requested"
+				d.madeFrom(a, &r.Record)
 				a.Conditions = append(a.Conditions, store.Absent(r.Key))
 				a.Writes = append(a.Writes, write)
 			}

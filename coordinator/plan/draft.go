@@ -26,15 +26,16 @@ type draft struct {
 	acceptedRevision store.Revision
 	invalid          *store.InvalidSpec
 
-	counts  counts
-	crowd   map[string]int // instances by zone; nil until it is needed
-	storm   *store.Storm   // as it will be recorded
-	tally   Tally
-	rollout *store.Rollout // as it will be recorded
-	waiting string         // a failed member that waits for room in a budget
-	roll    rollCount
-	settled []store.Versioned[store.Request] // orders that are carried out by writing the status
-	news    []News                           // journal entries of what the status tells anew
+	counts   counts
+	crowd    map[string]int // those that will stay, by zone: see spread; nil until it is needed
+	storm    *store.Storm   // as it will be recorded
+	tally    Tally
+	rollout  *store.Rollout // as it will be recorded
+	fallback *template      // what everything but the roll creates from, if that is not what is wanted
+	waiting  string         // a failed member that waits for room in a budget
+	roll     rollCount
+	settled  []store.Versioned[store.Request] // orders that are carried out by writing the status
+	news     []News                           // journal entries of what the status tells anew
 
 	actions []Action
 	calls   []Call
@@ -52,8 +53,9 @@ type member struct {
 	judgment Judgment
 	doom     doom
 	age      age
-	slot     *slot // nil if it is on demand
-	touched  bool  // an action of this plan changes its record
+	slot     *slot  // nil if it is on demand
+	touched  bool   // an action of this plan changes its record
+	movesTo  string // the zone to which this plan moves its creation
 }
 
 func (m *member) ID() string { return m.Record.ID }
@@ -96,9 +98,12 @@ type slot struct {
 	retry   time.Time  // not to be filled before, if it flaps
 	giveUp  time.Time  // given up then, if it flaps still
 	touched bool
-	filled  int // members that fill it
-	up      int // members that have fully booted
-	well    int // members that are healthy
+	filled  int    // members that fill it
+	up      int    // members that have fully booted
+	well    int    // members that are healthy
+	zone    string // of the member that will stay, if it is counted in the crowd
+	counted bool
+	flapped bool // on an earlier template, until a new one started it afresh
 }
 
 func newDraft(s *Snapshot, g *Group, now time.Time) *draft {
@@ -141,6 +146,7 @@ func (d *draft) renew(sl *slot) {
 	if d.spec == nil || r.Template == "" || r.Template == d.hash {
 		return
 	}
+	sl.flapped = r.Flapping > 0 || r.Errored != ""
 	r.Flapping, r.Retry, r.GiveUp, r.Errored, r.Template = 0, nil, nil, "", ""
 	r.Failures = nil
 	sl.retry, sl.giveUp = time.Time{}, time.Time{}
@@ -242,17 +248,24 @@ func (d *draft) timer(length time.Duration) store.Timer {
 
 // newMember drafts a new instance in a slot and returns it with the write that records it.
 func (d *draft) newMember(sl *slot, replaces, rule, why string) (*member, store.Write) {
-	rec := d.newRecord(sl.number, rule, why)
-	rec.Managed, rec.Replaces = true, replaces
+	rec := d.newRecord(sl, rule, why)
+	rec.Managed, rec.Replaces, rec.Rebalances = true, replaces, rule == "REC-17"
 	m := d.join(rec)
 	return m, store.Put(m.Key, store.Encode(rec))
 }
 
-// newRecord is the record of a new instance of the group as it is wanted.
-func (d *draft) newRecord(number int, rule, why string) store.Instance {
+// newRecord is the record of a new instance of the group, made from the template that is due (ROLL-9). Without a slot it is on demand.
+func (d *draft) newRecord(sl *slot, rule, why string) store.Instance {
+	number, from := -1, d.source(sl, rule)
+	if sl != nil {
+		number = sl.number
+	}
+	if from.why != "" {
+		why += "; " + from.why
+	}
 	rec := store.Instance{
 		Schema: store.Schema, ID: d.newID(number), Group: d.g.Name, Slot: number, Phase: store.Pending,
-		Since: d.now.UTC(), Created: d.now.UTC(), Spec: d.spec.InstanceSpec(), Zone: d.zone(), Template: d.hash,
+		Since: d.now.UTC(), Created: d.now.UTC(), Spec: from.spec, Zone: d.zoneFor(sl, &from.spec), Template: from.hash,
 		Relaunch: d.spec.Relaunch.Number, Last: d.decision(rule, "requested", why),
 	}
 	rec.Config = rec.Spec.ConfigHash()

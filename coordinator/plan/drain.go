@@ -116,7 +116,7 @@ func (d *draft) comesBack(m *member, rec *store.Drain) bool {
 	if !rec.Lost || !m.working() || !m.Alive.Present() || m.Alive.Record.State != store.StreamOpen || m.unwanted() || d.spec == nil || d.spec.Deleting || d.spec.Stopped {
 		return false
 	}
-	if m.slot == nil || m.slot.touched || d.flapsNow(m.slot.Record) || d.outdated(m) || m.age.rule != "" {
+	if m.slot == nil || m.slot.touched || d.flapsNow(m.slot.Record) || d.obsolete(m) || m.age.rule != "" {
 		return false
 	}
 	to := store.Checking

@@ -102,7 +102,7 @@ func (d *draft) adopt(r store.Versioned[store.Request]) {
 	}
 	x, missing := d.g.Extras[i], d.spec.Size-d.inUse()
 	why := "adopted by order of " + r.Record.By
-	rec := d.newRecord(-1, "REC-8", why)
+	rec := d.newRecord(nil, "REC-8", why)
 	rec.ID, rec.Phase, rec.Zone, rec.Ref, rec.Called, rec.Template = x.Instance, store.Booting, x.Zone, x.Ref, true, templateUnknown
 	rec.Config, rec.Spec.Provider = "", x.Provider // whose machine it is, whatever the group's are by now
 	var sl *slot

@@ -163,6 +163,7 @@ func (d *draft) addReplacement(a *Action, sl *slot, m *member, rule, why string)
 	} else {
 		a.What += "; " + requested
 	}
+	d.madeFrom(a, &r.Record)
 	a.Conditions = append(a.Conditions, store.Absent(r.Key))
 	a.Writes = append(a.Writes, write)
 }
@@ -335,7 +336,7 @@ func (d *draft) others(m *member, property func(*member) bool) []*member {
 // giveUp withdraws a creation that cannot succeed: the provider has refused it for good, fails on a template that is not wanted
 // any more, or has failed for as long as DET-10 gives. It is no failure of the slot (HEAL-13).
 func (d *draft) giveUp(m *member) {
-	if m.Calls.NoRoom && m.phase == store.Creating && !m.touched && !m.Calls.Busy {
+	if m.Calls.NoRoom && m.phase == store.Creating && !m.touched && !m.Calls.Busy && !d.withdrawRebalance(m) {
 		d.moveZone(m)
 	}
 	if m.touched || m.Calls.Busy || m.Calls.Problem == "" {
@@ -345,7 +346,8 @@ func (d *draft) giveUp(m *member) {
 	switch due := m.PhaseStart.Add(m.patience()); {
 	case m.Calls.Refused:
 		why = "the provider refuses it: " + m.Calls.Problem
-	case d.outdated(m):
+		d.refusedFallback(m)
+	case d.obsolete(m):
 		why = "the template has changed since it failed: " + m.Calls.Problem
 	case m.phase == store.Creating && !d.now.Before(due):
 		why = fmt.Sprintf("the provider did not make it within %s: %s", m.patience(), m.Calls.Problem)
@@ -368,12 +370,13 @@ func (m *member) patience() time.Duration {
 
 // moveZone tries a creation in another zone when its own has no room: nothing was made there (REC-3).
 func (d *draft) moveZone(m *member) {
-	full, to := m.Record.Zone, d.zone()
-	if to == "" || to == full || !d.s.Full[m.Record.Spec.Provider][full].After(d.now) || d.full(to) {
+	provider := m.Record.Spec.Provider
+	full, to := m.Record.Zone, d.zoneFor(m.slot, &m.Record.Spec)
+	if to == "" || to == full || !d.full(provider, full) || d.full(provider, to) {
 		return
 	}
 	a := d.step(m, store.Creating, "REC-3", "tried in zone "+to, "zone "+full+" has no room", []string{m.Calls.Problem}, func(r *store.Instance) { r.Zone = to })
 	a.Conditions = append(a.Conditions, d.common()...)
-	d.crowd[full]--
-	d.crowd[to]++
+	m.movesTo = to
+	d.countZone(m.slot)
 }

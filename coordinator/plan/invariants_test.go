@@ -162,6 +162,7 @@ func (w *world) creationIsSound(s *Snapshot, p *Plan, a *Action, spec *store.Gro
 	if w.instance(next.ID).Present() || w.machines[next.ID] != nil {
 		w.t.Fatalf("ID %s is used twice", next.ID)
 	}
+	w.noBlamedTemplate(s, p, a, next)
 	if !next.Managed {
 		return
 	}
@@ -172,7 +173,7 @@ func (w *world) creationIsSound(s *Snapshot, p *Plan, a *Action, spec *store.Gro
 			continue
 		}
 		members++
-		if j := p.Judgments[rec.ID].Verdict; !j.Failed() && !w.leaving(s, spec, rec) {
+		if j := p.Judgments[rec.ID].Verdict; !j.Failed() && !w.leaving(s, spec, rec) && !(a.Rule == "REC-17" && spec.Spread == store.SpreadEven) {
 			w.t.Fatalf("%s is made beside %s, which is %s and fills slot %d", next.ID, rec.ID, j, next.Slot)
 		}
 	}
@@ -183,6 +184,31 @@ func (w *world) creationIsSound(s *Snapshot, p *Plan, a *Action, spec *store.Gro
 	slot := read[store.Slot](w, w.keys.Slot(next.Group, next.Slot)).Record
 	if flaps && at.After(w.now) && slot.Template == next.Template && (a.Rule == "HEAL-2" || a.Rule == "REC-3" || a.Rule == "ROLL-1" || a.Rule == "DET-4") {
 		w.t.Fatalf("slot %d is filled %s before its wait is over", next.Slot, at.Sub(w.now))
+	}
+}
+
+// noBlamedTemplate: nothing is made from a template that is blamed, as long as one is known that was good and can be used (ROLL-9).
+func (w *world) noBlamedTemplate(s *Snapshot, p *Plan, a *Action, next store.Instance) {
+	status := w.groupIn(s, a.Group).Status.Record
+	for _, other := range p.Actions { // as this plan leaves it: an order or a new spec may have ended the blame
+		for _, op := range other.Writes {
+			if op.Key == w.keys.Status(a.Group) && !op.Delete {
+				v, err := store.Decode[store.Status](store.KV{Key: op.Key, Value: op.Value})
+				if err != nil {
+					w.t.Fatalf("%v", err)
+				}
+				status = v.Record
+			}
+		}
+	}
+	r, good := status.Rollout, status.LastGood
+	if r == nil || r.Blamed == "" || r.FallbackUnusable != "" || good == nil || good.Template == r.Template || next.Template != r.Template {
+		return
+	}
+	for _, zone := range w.zones {
+		if _, evacuated := s.Shard.Record.Evacuated[zone]; !evacuated {
+			w.t.Fatalf("%s is made from %s, which is blamed, by %s: %s", next.ID, next.Template, a.Rule, a.Why)
+		}
 	}
 }
 

@@ -85,14 +85,16 @@ func (d *draft) createOnDemand(r store.Versioned[store.Request]) {
 		d.actions = append(d.actions, refuse(r, "all zones of the group are evacuated"))
 		return
 	}
-	rec := d.newRecord(-1, "REC-2", "ordered by "+r.Record.By)
+	rec := d.newRecord(nil, "REC-2", "ordered by "+r.Record.By)
 	m := d.join(rec)
-	d.actions = append(d.actions, Action{
+	a := Action{
 		Group: d.g.Name, Instance: rec.ID, Rule: "REC-2", What: "requested on demand", Why: rec.Last.Why, To: store.Pending, Otherwise: otherwise("REC-16", ""),
 		Evidence:   []string{"request " + r.Record.ID},
 		Conditions: append(d.common(), store.Absent(m.Key), r.Unchanged()),
 		Writes:     []store.Write{store.Put(m.Key, store.Encode(rec)), store.Delete(r.Key)},
-	})
+	}
+	d.madeFrom(&a, &rec)
+	d.actions = append(d.actions, a)
 }
 
 // orderInstance carries out an order for one instance.

@@ -45,6 +45,7 @@ var without = map[string]string{
 	"REC-11":  "kept, as long as the group is not stopped",
 	"REC-12":  "replaced, had its workload ended otherwise",
 	"REC-16":  "nothing, without the order",
+	"REC-17":  "kept, were the zones even, or spread at_creation",
 	"ROLL-1":  "kept as it is under the strategy opportunistic, or were it protected",
 	"ROLL-2":  "kept as it is under the strategy opportunistic, or were it protected",
 	"ROLL-4":  "still going, had one more instance got healthy",

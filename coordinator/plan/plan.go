@@ -145,6 +145,7 @@ func (d *draft) decide(shard Tally) {
 	}
 	d.weather(shard)
 	d.track()
+	d.chooseTemplate()
 	d.progress()
 	d.orders()
 	d.finishRemovals()
@@ -185,6 +186,7 @@ func (d *draft) reconcile() {
 	d.expire(false)
 	d.scaleUp()
 	d.rollOut()
+	d.rebalance()
 }
 
 // mayActQuietly is mayAct without a word.

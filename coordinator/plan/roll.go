@@ -96,7 +96,7 @@ func (d *draft) rollOut() {
 		return
 	}
 	if d.blamed() {
-		d.block("FLAP-5", "the roll", d.rollout.Blamed, "another template: leasehold group rollback "+d.g.Name+", or leasehold group retry "+d.g.Name, "")
+		d.block("FLAP-5", "the roll", d.rollout.Blamed+d.meanwhile(), "another template: leasehold group rollback "+d.g.Name+", or leasehold group retry "+d.g.Name, "")
 		return
 	}
 	if d.healsFirst() {
@@ -116,11 +116,12 @@ func (d *draft) rollOut() {
 // blamed says that the template that is being rolled out is taken for the cause of failures (FLAP-5).
 func (d *draft) blamed() bool { return d.rollout != nil && d.rollout.Blamed != "" }
 
-// rolls says that a member is there for nothing but a roll, and has not got healthy yet: the older one in its slot does its work and is
-// only outdated.
+// rolls says that a member is there for nothing but a roll or a rebalance, and has not got healthy yet: the older one in its slot does
+// its work and is only outdated, or in a zone that has too many.
 func (d *draft) rolls(m, old *member) bool {
-	return older(old, m) && m.phase.Fills() && m.phase != store.Running && !m.unwanted() && !d.outdated(m) && m.Record.Protected == "" &&
-		old.healthy() && !old.unwanted() && d.outdated(old) && old.age.rule == ""
+	replaces := !d.outdated(m) && d.outdated(old) || m.Record.Rebalances && old.rebalancedBy() == m
+	return older(old, m) && m.phase.Fills() && m.phase != store.Running && !m.unwanted() && replaces && m.Record.Protected == "" &&
+		old.healthy() && !old.unwanted() && old.age.rule == ""
 }
 
 // giveWay withdraws an instance that a roll has made and that has not got healthy yet, the youngest of them, for a member that has failed
@@ -196,6 +197,9 @@ func (d *draft) outdatedInTurn() []*member {
 		m := sl.members[0]
 		if m.touched || !d.outdated(m) || !d.neverHealed(m) && (m.phase != store.Running && m.phase != store.Checking || m.unwanted()) {
 			continue
+		}
+		if m.phase == store.Checking && !d.obsolete(m) {
+			continue // it was made from the last good template, which is given its time to get healthy (ROLL-9)
 		}
 		if d.spec.Rollout.Strategy != store.StrategyProactive && m.Record.Relaunch == d.spec.Relaunch.Number {
 			continue // it waits for another reason; a relaunch does not, since an operator wants it

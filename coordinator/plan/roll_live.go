@@ -25,6 +25,8 @@ func (d *draft) updatedFirst(m *member) bool {
 		return false
 	}
 	switch {
+	case m.phase == store.Checking && d.fallback != nil && m.Record.Template == d.fallback.hash:
+		return false // it was made from what is known to work (ROLL-9)
 	case m.phase == store.Checking:
 	case m.phase != store.Running || !m.failing() || m.dead() || m.missed():
 		return false

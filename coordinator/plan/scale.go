@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/leasehold/leasehold/store"
@@ -39,9 +40,10 @@ func (d *draft) scaleUp() {
 		why := fmt.Sprintf("%d of %d slots are filled", have, d.spec.Size)
 		m, write := d.newMember(sl, draining(sl), "REC-3", why)
 		a := Action{
-			Group: d.g.Name, Instance: m.ID(), Slot: m.Record.Place(), Rule: "REC-3", What: "requested", Why: why, To: store.Pending, Otherwise: otherwise("REC-3", ""),
+			Group: d.g.Name, Instance: m.ID(), Slot: m.Record.Place(), Rule: "REC-3", What: "requested", Why: m.Record.Last.Why, To: store.Pending, Otherwise: otherwise("REC-3", ""),
 			Conditions: append(d.common(), store.Absent(m.Key)), Writes: []store.Write{write},
 		}
+		d.madeFrom(&a, &m.Record)
 		d.writeSlot(&a, sl)
 		d.actions = append(d.actions, a)
 		have++
@@ -92,12 +94,23 @@ func (d *draft) cleanSlots() {
 	}
 }
 
-// The order in which slots go when there are too many: HEAL-9.
+// The order in which slots go when there are too many: HEAL-9, REC-19.
 const (
-	slotFailed  = iota // somebody in it failed or is condemned, and nobody else works yet
-	slotInWork         // somebody is coming up in it, nobody works yet
-	slotWorking        // somebody in it works
+	slotFailed   = iota // a member failed or is condemned, and no other works yet
+	slotDoubtful        // a member is suspect or doomed, and no other works yet
+	slotInWork          // a member is coming up, and no other works yet
+	slotOutdated        // what works in it is outdated
+	slotWorking         // a member works
 )
+
+// whyFirst says why a slot of a kind goes.
+var whyFirst = map[int]string{
+	slotFailed:   "nobody wanted works in its slot",
+	slotInWork:   "it is not working yet",
+	slotDoubtful: "it is suspect or doomed",
+	slotOutdated: "it is outdated",
+	slotWorking:  "it is the oldest of its zone",
+}
 
 // scaleDown removes whole slots while there are too many: REC-4, HEAL-9.
 func (d *draft) scaleDown() {
@@ -113,7 +126,7 @@ func (d *draft) scaleDown() {
 			d.block("REC-13", "scale-down", "the instances that are left are protected", "leasehold instance protect --off", "")
 			return
 		}
-		if c.kind == slotWorking && healing != "" {
+		if c.kind >= slotOutdated && healing != "" {
 			d.block("REC-4", "scale-down by a healthy instance", "the replacement "+healing+" is in progress", healing+" is healthy or withdrawn", "")
 			return
 		}
@@ -124,8 +137,7 @@ func (d *draft) scaleDown() {
 			if !d.mayDelete("scale-down", m) {
 				return
 			}
-			what := map[int]string{slotFailed: "nobody wanted works in its slot", slotInWork: "it is not working yet", slotWorking: "it is the oldest of its zone"}[c.kind]
-			d.retire(m, "HEAL-9", "deleting", fmt.Sprintf("%s above size %d, and %s", number(surplus, "slot"), d.spec.Size, what), m.evidence(), m.proof(d.s.Keys)...)
+			d.retire(m, "HEAL-9", "deleting", fmt.Sprintf("%s above size %d, and %s", number(surplus, "slot"), d.spec.Size, whyFirst[c.kind]), m.evidence(), m.proof(d.s.Keys)...)
 		}
 	}
 }
@@ -143,42 +155,50 @@ func (d *draft) healingInProgress() string {
 // candidate is a slot that may go.
 type candidate struct {
 	kind    int
+	zone    string
 	members []*member // oldest first
 }
 
-// candidates are the slots that may go, and how many instances each zone has.
+// candidates are the slots that may go, and how many instances that will stay each zone has.
 type candidates struct {
 	list  []candidate
 	crowd map[string]int
 }
 
 func (d *draft) candidates() candidates {
-	all := candidates{crowd: map[string]int{}}
-	for _, m := range d.members {
-		if m.fills() {
-			all.crowd[m.Record.Zone]++
-		}
-	}
+	all := candidates{crowd: maps.Clone(d.spread())}
 	for _, sl := range d.order {
 		if sl.filled == 0 {
 			continue
 		}
-		c := candidate{kind: slotInWork, members: sl.staying()}
-		protected := false
-		for _, m := range c.members {
-			switch {
-			case m.unwanted() && c.kind != slotWorking:
-				c.kind = slotFailed
-			case m.phase == store.Running && !m.unwanted():
-				c.kind = slotWorking
-			}
-			protected = protected || m.Record.Protected != ""
-		}
-		if !protected {
+		c := candidate{kind: d.kindOf(sl), zone: sl.zone, members: sl.staying()}
+		if !slices.ContainsFunc(c.members, func(m *member) bool { return m.Record.Protected != "" }) {
 			all.list = append(all.list, c)
 		}
 	}
 	return all
+}
+
+// kindOf says how soon a slot goes: the best of what works in it counts, else the worst of what does not.
+func (d *draft) kindOf(sl *slot) int {
+	best, worst := slotFailed, slotInWork
+	for _, m := range sl.staying() {
+		switch {
+		case m.failing() || m.Record.Condemned != nil:
+			worst = slotFailed
+		case m.doom.rule != "" || m.judgment.Verdict == store.Suspect:
+			worst = min(worst, slotDoubtful)
+		case m.phase != store.Running:
+		case d.obsolete(m):
+			best = max(best, slotOutdated)
+		default:
+			best = slotWorking
+		}
+	}
+	if best > slotFailed {
+		return best
+	}
+	return worst
 }
 
 // staying lists who is in a slot and not on the way out.
@@ -190,8 +210,7 @@ func (sl *slot) staying() []*member {
 	return slices.DeleteFunc(slices.Clone(sl.members), leaves)
 }
 
-// take takes out the slot that goes first: failed ones, then those that do not work yet, then the oldest in the
-// fullest zone. It returns nil if none is left.
+// take takes out the slot that goes first: by kind, then the oldest in the fullest zone. It returns nil if none is left.
 func (all *candidates) take() *candidate {
 	if len(all.list) == 0 {
 		return nil
@@ -205,11 +224,7 @@ func (all *candidates) take() *candidate {
 	c, last := all.list[first], len(all.list)-1
 	all.list[first] = all.list[last]
 	all.list = all.list[:last]
-	for _, m := range c.members {
-		if m.fills() {
-			all.crowd[m.Record.Zone]--
-		}
-	}
+	all.crowd[c.zone]--
 	return &c
 }
 
@@ -217,17 +232,8 @@ func (all *candidates) before(a, b *candidate) bool {
 	if a.kind != b.kind {
 		return a.kind < b.kind
 	}
-	if x, y := all.crowded(a), all.crowded(b); x != y {
+	if x, y := all.crowd[a.zone], all.crowd[b.zone]; x != y {
 		return x > y
 	}
 	return older(a.members[0], b.members[0])
-}
-
-// crowded is how many instances the fullest zone of a slot's members has.
-func (all *candidates) crowded(c *candidate) int {
-	most := 0
-	for _, m := range c.members {
-		most = max(most, all.crowd[m.Record.Zone])
-	}
-	return most
 }

@@ -28,18 +28,20 @@ func (d *draft) settle(sl *slot, good, bad []*member) {
 		switch {
 		case m == keep || m.judgment.Verdict == store.Suspect || m.moving():
 			continue // it is decided when it is known what it is, or that it has arrived
-		case d.blamed() && d.rolls(m, keep):
+		case d.blamed() && d.rolls(m, keep) && !m.Record.Rebalances:
 			d.release(m, keep, "FLAP-5", "withdrawn", "the roll is stopped, and "+keep.ID()+" serves")
 			continue
-		case older(keep, m) && !d.proven(m) && keep.Record.Protected != store.ProtectHeal && (d.flapsNow(sl.Record) || d.leaving(keep) && !d.leaving(m)):
-			d.block(d.leavingRule(keep), "removal of "+keep.ID(), d.leavingWhy(keep)+", and its replacement "+m.ID()+" is "+string(m.phase), m.ID()+" passes all checks", keep.ID())
+		case older(keep, m) && !d.proven(m) && keep.Record.Protected != store.ProtectHeal && (d.flapsNow(sl.Record) || d.goesBefore(keep, m)):
+			rule, why := d.leavingFor(keep, m)
+			d.block(rule, "removal of "+keep.ID(), why+", and its replacement "+m.ID()+" is "+string(m.phase), m.ID()+" passes all checks", keep.ID())
 			continue
 		}
 		switch {
 		case older(keep, m):
 			d.release(m, keep, "HEAL-6", "withdrawn", keep.ID()+" is healthy, one of them is enough")
-		case d.leaving(m) && !d.leaving(keep):
-			d.release(m, keep, d.leavingRule(m), "deleting", d.leavingWhy(m)+", and "+keep.ID()+" is healthy in its place")
+		case d.goesBefore(m, keep):
+			rule, why := d.leavingFor(m, keep)
+			d.release(m, keep, rule, "deleting", why+", and "+keep.ID()+" is healthy in its place")
 		case !m.healthy():
 			d.release(m, keep, "HEAL-2", "deleting", "it is not known to be healthy, and "+keep.ID()+" is healthy in its place")
 		default:
@@ -88,37 +90,48 @@ func (m *member) moving() bool { return m.Alive.Record.State == store.StreamMove
 // inVain says that a replacement fails on a template that is not wanted any more: the next is made from another, and need not wait for as
 // long as DET-10 gives this one. One that has not been checked yet may be there first.
 func (d *draft) inVain(m *member) bool {
-	if m.phase != store.Checking || !d.outdated(m) || m.Record.Protected != "" || d.blamed() || !reportIsCurrent(m.Instance) {
+	if m.phase != store.Checking || !d.obsolete(m) || m.Record.Protected != "" || d.blamed() || !reportIsCurrent(m.Instance) {
 		return false
 	}
 	return slices.ContainsFunc(m.Report.Record.Checks, func(c store.CheckReport) bool { return !c.Healthy && !c.Pending && !c.Optional })
 }
 
-// leaving says that a member is to be replaced though it works: it is outdated or has grown too old, and nobody protects it.
-func (d *draft) leaving(m *member) bool {
-	return m.Record.Protected == "" && (d.outdated(m) || m.age.rule != "")
-}
+// leaving says that a member is to be replaced though it works: it is outdated, has grown too old or moves to another zone, and nobody
+// protects it.
+func (d *draft) leaving(m *member) bool { return d.urgency(m) > 0 }
 
-// leavingRule is the rule by which it is.
-func (d *draft) leavingRule(m *member) string {
+// urgency ranks the reasons for which a member that works is to be replaced. What takes the place of one that is too old may be as
+// outdated as that is (ROLL-9), and keeps the slot all the same.
+func (d *draft) urgency(m *member) int {
 	switch {
+	case m.Record.Protected != "":
+		return 0
+	case m.age.rule != "" || m.rebalancedBy() != nil:
+		return 2
 	case d.outdated(m):
-		return "ROLL-1"
-	case m.age.rule != "":
-		return m.age.rule
+		return 1
 	default:
-		return "DET-15"
+		return 0
 	}
 }
 
-func (d *draft) leavingWhy(m *member) string {
+// goesBefore says that of two members in a slot this one goes, though both work.
+func (d *draft) goesBefore(m, other *member) bool { return d.urgency(m) > d.urgency(other) }
+
+// leavingFor is the rule and the reason for which a member leaves a slot that another keeps.
+func (d *draft) leavingFor(m, keep *member) (rule, why string) {
+	by := m.rebalancedBy()
 	switch {
-	case d.outdated(m):
-		return "it is outdated"
+	case d.outdated(m) && !d.outdated(keep):
+		return "ROLL-1", "it is outdated"
 	case m.age.rule != "":
-		return m.age.why
+		return m.age.rule, m.age.why
+	case by != nil && by == keep:
+		return "REC-17", "zones are evened"
+	case d.outdated(m):
+		return "ROLL-1", "it is outdated"
 	default:
-		return "it was lost too often"
+		return "DET-15", "it was lost too often"
 	}
 }
 
@@ -129,10 +142,10 @@ func (d *draft) keeper(sl *slot, good []*member) *member {
 	for _, m := range good {
 		switch {
 		case !d.proven(m) || m.moving():
-		case keep == nil, d.leaving(keep) && !d.leaving(m):
+		case keep == nil, d.goesBefore(keep, m):
 			keep = m
 		case keep.Record.Protected == store.ProtectHeal:
-		case d.flapsNow(sl.Record) && d.leaving(keep) == d.leaving(m):
+		case d.flapsNow(sl.Record) && d.urgency(keep) == d.urgency(m):
 			keep = m
 		}
 	}

@@ -43,6 +43,7 @@ func (d *draft) status() {
 		st.Health = HealthScore(st.Healthy, requested)
 		st.State = d.state(&st)
 		d.remembersGood(&st)
+		st.Uneven, st.Rebalance = d.unevenly(), d.followRebalance()
 	}
 	st.OK = st.Health == 100 && st.Invalid == nil
 	st.Since = old.Since
@@ -194,7 +195,7 @@ func (d *draft) sameStatus(a, b *store.Status) bool {
 	return a.AcceptedRevision == b.AcceptedRevision && sameInvalid(a.Invalid, b.Invalid) && a.State == b.State && a.Health == b.Health &&
 		a.Healthy == b.Healthy && a.OK == b.OK && a.Since.Equal(b.Since) && maps.Equal(a.Phases, b.Phases) && maps.Equal(a.Verdicts, b.Verdicts) &&
 		a.Outdated == b.Outdated && a.OnDemand == b.OnDemand && a.Flapping == b.Flapping && a.Errored == b.Errored &&
-		samePart(a.Storm, b.Storm) && samePart(a.Rollout, b.Rollout) && sameGood(a.LastGood, b.LastGood) &&
+		samePart(a.Storm, b.Storm) && samePart(a.Rollout, b.Rollout) && a.Uneven == b.Uneven && samePart(a.Rebalance, b.Rebalance) && sameGood(a.LastGood, b.LastGood) &&
 		slices.Equal(a.History, b.History) && slices.Equal(a.Blocked, b.Blocked)
 }
 

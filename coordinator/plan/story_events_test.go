@@ -46,6 +46,8 @@ func (s *story) happens(word []string) {
 		s.noRoom[word[1]] = word[0] == "full"
 	case "stale", "fresh":
 		s.stale = map[string]string{"stale": "the watch is behind"}[word[0]]
+	case "unmakable":
+		s.unmakable = word[1]
 	case "sick":
 		s.sick = word[1]
 	case "crashes", "lasts":
@@ -211,7 +213,7 @@ func (s *story) set(g *store.Group, setting string) {
 	}
 	words := map[string]*string{
 		"policy": &g.Heal.Policy, "type": &g.Template.InstanceType, "strategy": &g.Rollout.Strategy, "minimal_action": &g.Rollout.MinimalAction,
-		"lifecycle": &g.Lifecycle, "on_lease_lost": &g.Report.OnLeaseLost.Do,
+		"lifecycle": &g.Lifecycle, "spread": &g.Spread, "on_lease_lost": &g.Report.OnLeaseLost.Do,
 	}
 	flags := map[string]*bool{"paused": &g.Paused, "deleting": &g.Deleting, "stopped": &g.Stopped, "unstarted": &g.Unstarted, "spot": &g.Spot.Enabled}
 	switch {

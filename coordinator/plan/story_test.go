@@ -317,10 +317,14 @@ func (s *story) showGroup(g *Group, p *Plan) {
 	}
 	s.say("group%s %s, health %d%%", name, st.State, st.Health)
 	if r := st.Rollout; r != nil {
-		s.say("roll to %s: %d of %d done%s%s", r.Template, r.Done, r.Total, prefixed(", stalled: ", r.Stalled), prefixed(", stopped: ", r.Blamed))
+		s.say("roll to %s: %d of %d done%s%s%s%s", r.Template, r.Done, r.Total, prefixed(", stalled: ", r.Stalled), prefixed(", stopped: ", r.Blamed),
+			prefixed(", meanwhile made from ", r.Fallback), prefixed(", the last good template cannot be used: ", r.FallbackUnusable))
 	}
 	if r := st.Storm; r != nil {
 		s.say("storm: %d of %d lost at its height%s%s", r.Lost, r.Of, prefixed(", probe ", r.Probe), prefixed(", over: ", r.Ended))
+	}
+	if st.Uneven != "" {
+		s.say("uneven: %s", st.Uneven)
 	}
 	if st.Invalid != nil {
 		s.say("invalid spec: %s", st.Invalid.Why)

@@ -34,6 +34,7 @@ var update = flag.Bool("update", false, "write what the transcripts show into te
 //	extra ID GROUP ZONE · stray ID           a machine that nobody recorded · its agent says hello
 //	leader [AWAY] · outage · hold · release · spoil · vanish · full ZONE · room ZONE · stale · fresh
 //	sick TYPE · dumb                         no machine of this instance type gets healthy · no new agent registers
+//	unmakable TYPE                           the provider refuses this instance type for good
 //	wrong CHECK                             a check that fails wherever it is done
 //	crashes · lasts                          every workload started from here on ends at once with exit code 1 · none does any more
 //	hook DURATION|never                      how long a drain hook takes

@@ -31,6 +31,7 @@ type call struct {
 	answerAt time.Time
 	failed   bool // by its answer; it may have had its effect
 	noRoom   bool
+	refused  bool   // for good
 	missing  bool   // there was no such machine
 	token    string // of a restart
 }
@@ -90,7 +91,8 @@ func (w *world) begin(c *call) bool {
 			c.effectAt = time.Time{}
 		}
 	}
-	if c.noRoom {
+	c.refused = c.Kind == CallCreate && w.unmakable != "" && in.Record.Spec.Template.InstanceType == w.unmakable
+	if c.noRoom || c.refused {
 		c.effectAt, c.failed = time.Time{}, true
 	}
 	return true
@@ -143,6 +145,7 @@ func (w *world) answer(c *call) {
 		return
 	}
 	if c.failed {
+		k.calls.Refused = c.refused
 		k.calls.Problem, k.calls.RetryAt = "it did not work", w.now.Add(2*time.Second)
 		if c.Kind == CallCreate {
 			provable(c.begunAt.Add(callTimeout + consistency))

@@ -50,10 +50,12 @@ type world struct {
 	noRoom   map[string]bool // zones without room
 	hookFor  time.Duration   // how long a drain hook takes; 0: it never ends
 	sick     string          // the instance type with which no workload gets healthy
-	dumb     bool            // no new agent registers
-	wrong    string          // the check that fails wherever it is done
-	crashes  bool            // every workload that is started ends at once
-	hidden   map[string]bool // machines that the provider forgets to list
+	// unmakable is the instance type that the provider refuses for good.
+	unmakable string
+	dumb      bool            // no new agent registers
+	wrong     string          // the check that fails wherever it is done
+	crashes   bool            // every workload that is started ends at once
+	hidden    map[string]bool // machines that the provider forgets to list
 }
 
 // failer is what a world needs of a *testing.T or a *rapid.T.
