@@ -25,6 +25,8 @@ type Result struct {
 	Checks   []Check       `json:"expectations"`
 	Broken   []string      `json:"impossible,omitempty"` // what must never happen in any world
 	Timeline []Entry       `json:"timeline,omitempty"`
+
+	judgments int // of instances, in all plans together
 }
 
 // GroupResult is how a group fared.
@@ -124,7 +126,7 @@ func (r *recorder) result() *Result {
 	r.look()
 	res := &Result{
 		Seed: r.sc.Seed, Length: words(end.Round(time.Second)), Cut: r.cut, Whole: true, Met: true, Storms: r.storms, Broken: r.broken,
-		Machines: MachineCount{Created: r.made, Removed: r.removed, AtOnce: r.atOnce}, Timeline: inOrder(r.all),
+		Machines: MachineCount{Created: r.made, Removed: r.removed, AtOnce: r.atOnce}, Timeline: inOrder(r.all), judgments: r.judgments,
 		Groups: []GroupResult{}, Events: []EventResult{}, Rules: []RuleCount{}, Checks: []Check{},
 	}
 	for _, name := range r.names {

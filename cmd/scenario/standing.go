@@ -31,7 +31,19 @@ type standing struct {
 }
 
 // count is what a group has.
-type count struct{ there, settled, healthy, serving int }
+type count struct {
+	there   int // recorded
+	settled int // running, or finished
+	healthy int
+	serving int
+}
+
+func (c *count) add(other count, times int) {
+	c.there += times * other.there
+	c.settled += times * other.settled
+	c.healthy += times * other.healthy
+	c.serving += times * other.serving
+}
 
 func (st *standing) look(at time.Duration, w *imagined.World, c count) {
 	if st.healthy < 100 {

@@ -69,6 +69,7 @@ func newAgent(w *World, m *machine) *agent {
 // start is the agent's first word after a boot.
 func (a *agent) start() {
 	a.up, a.tries = true, 0
+	a.stir()
 	a.connect()
 }
 
@@ -138,6 +139,7 @@ func (a *agent) connect() {
 	}
 	a.turn++
 	a.tries, a.excused = 0, false
+	a.stir()
 	a.epoch++
 	a.boot, a.open, a.known, a.replica, a.life = a.m.bootID(), true, true, r, r.life
 	a.interval, a.ttl = rec.Record.Spec.Report.Interval.D(), rec.Record.Spec.Report.LeaseTTL.D()
@@ -168,6 +170,7 @@ func (a *agent) warmUp() {
 	}
 	a.later(a.w.chance.upTo(5*time.Second), func() {
 		a.warm = true
+		a.stir()
 		a.report()
 	})
 }
@@ -223,6 +226,7 @@ func (a *agent) lastAccepted() time.Duration {
 // fallSilent ends the reports. If the stream broke, the gateway knows at once, else by and by.
 func (a *agent) fallSilent(broke bool) {
 	a.excused = false
+	a.stir()
 	if !a.open {
 		return
 	}

@@ -54,6 +54,7 @@ func (a *agent) restartWorkload(token string) {
 		if a.ill <= illTillRestart {
 			a.ill = healthy
 		}
+		a.stir()
 		a.report()
 	})
 }
@@ -72,13 +73,14 @@ func (a *agent) runHook(token string) {
 	})
 }
 
-// touch counts the group's working instances anew, if this one has changed.
+// touch looks anew whether the instance works.
 func (a *agent) touch() {
-	if works := a.working(); works != a.works {
-		a.works = works
-		a.w.countWorking(a.m.group)
-	}
+	a.works = a.working()
+	a.stir()
 }
+
+// stir tells that something has changed on which the truth about the instance depends.
+func (a *agent) stir() { a.w.stir(a.m.id) }
 
 // working is the truth, which no record shows: the machine runs, its reports get through, and its checks pass.
 func (a *agent) working() bool {
