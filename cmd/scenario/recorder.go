@@ -21,8 +21,10 @@ type recorder struct {
 	judgments int               // of instances, in all plans together
 	stirred   map[string]bool   // instances that may count otherwise than in counts
 	counts    map[string]*count // by group
-	dirty     bool              // something happened since the groups were looked at
-	playing   int               // the entry of the event that is happening, from 1
+	slots     map[slotOf]*count
+	renewed   map[slotOf]bool // slots whose instance is being replaced because of its age
+	dirty     bool            // something happened since the groups were looked at
+	playing   int             // the entry of the event that is happening, from 1
 	events    []EventResult
 	rules     map[string]int
 	storms    int
@@ -38,12 +40,18 @@ type recorder struct {
 
 // member is a recorded instance that counts for the size of its group.
 type member struct {
-	group   string
-	counted count // its part of the group's count
+	slot    slotOf
+	counted count // its part of the counts of its group and its slot
+}
+
+// slotOf names a slot.
+type slotOf struct {
+	group  string
+	number int
 }
 
 func newRecorder(s *Scenario) *recorder {
-	return &recorder{sc: s, standing: map[string]*standing{}, members: map[string]member{}, stirred: map[string]bool{}, counts: map[string]*count{}, rules: map[string]int{}, ends: map[time.Duration]bool{}, verdicts: map[string]store.Verdict{}}
+	return &recorder{sc: s, standing: map[string]*standing{}, members: map[string]member{}, stirred: map[string]bool{}, counts: map[string]*count{}, slots: map[slotOf]*count{}, renewed: map[slotOf]bool{}, rules: map[string]int{}, ends: map[time.Duration]bool{}, verdicts: map[string]store.Verdict{}}
 }
 
 // attach gives the recorder its world. Until then it only hears that the groups are applied.
@@ -100,6 +108,13 @@ func (r *recorder) begin(e Event) {
 	r.events = append(r.events, EventResult{At: e.At, Time: Clock(e.At), Kind: e.Kind, What: e.What, lasts: e.For})
 }
 
+// reword has the event that is happening tell what came of it instead of what was asked for.
+func (r *recorder) reword(asked, befell string) {
+	e, entry := &r.events[len(r.events)-1], &r.all[r.playing-1]
+	e.What = strings.Replace(e.What, asked, befell, 1)
+	entry.What = e.What
+}
+
 // end notes whom it befell.
 func (r *recorder) end(detail string) {
 	r.all[r.playing-1].Why = detail
@@ -109,9 +124,10 @@ func (r *recorder) end(detail string) {
 	r.look()
 }
 
-// over notes the end of an event that lasted.
-func (r *recorder) over(e Event) {
-	r.add(Entry{At: r.w.Elapsed(), Source: Over, What: "over: " + strings.TrimSuffix(e.What, forWords(e.For))})
+// over notes the end of an event that lasted: the number is that of the event in the scenario.
+func (r *recorder) over(number int) {
+	e := &r.events[number]
+	r.add(Entry{At: r.w.Elapsed(), Source: Over, What: "over: " + strings.TrimSuffix(e.What, forWords(e.lasts))})
 }
 
 // note notes what the world tells in words. What is part of an event, or of its end, is said there.
@@ -135,6 +151,9 @@ func (r *recorder) machine(at time.Duration, m imagined.Machine) {
 
 func (r *recorder) committed(at time.Duration, a *plan.Action) {
 	r.dirty = true
+	if a.Slot != nil && (a.Rule == "EXP-1" || a.Rule == "SPOT-3") {
+		r.renewed[slotOf{a.Group, *a.Slot}] = true
+	}
 	for _, told := range a.Told() {
 		r.rules[told.Rule]++
 		r.add(Entry{At: at, Source: Decision, Rule: told.Rule, Group: told.Group, Instance: told.Instance, What: told.What, Why: told.Why, minor: minorStep(&told)})
@@ -223,10 +242,11 @@ func (r *recorder) look() {
 		r.recount(id)
 	}
 	clear(r.stirred)
+	wanted := r.settled()
 	for _, name := range r.names {
 		st := r.standing[name]
 		was := st.whole
-		st.look(at, r.w, *r.counts[name])
+		st.look(at, r.w, *r.counts[name], wanted[name])
 		switch {
 		case st.whole && !was:
 			took, short := "", false
@@ -244,19 +264,51 @@ func (r *recorder) look() {
 	r.dirty = false
 }
 
+// settled is the count of each group by which it is as wanted or not. A slot whose instance is being replaced because of its age counts as if
+// that were done, as long as one of the two is healthy: it would happen without any event too, and takes nothing from the group.
+func (r *recorder) settled() map[string]count {
+	all := map[string]count{}
+	for name, c := range r.counts {
+		all[name] = *c
+	}
+	for at := range r.renewed {
+		c := r.slots[at]
+		switch {
+		case c == nil || c.there < 2:
+			delete(r.renewed, at)
+		case c.healthy > 0:
+			sum := all[at.group]
+			sum.add(*c, -1)
+			sum.add(count{there: 1, settled: 1, healthy: 1, serving: 1}, 1)
+			all[at.group] = sum
+		}
+	}
+	return all
+}
+
 // recount takes up how an instance counts now. An event concerns few of them: counting all after each would take as long as all the rest.
 func (r *recorder) recount(id string) {
 	if m, there := r.members[id]; there {
-		r.counts[m.group].add(m.counted, -1)
+		r.tally(m, -1)
 		delete(r.members, id)
 	}
 	v := r.w.Instance(id)
 	if !v.Present() || !v.Record.Managed || r.counts[v.Record.Group] == nil {
 		return
 	}
-	m := member{group: v.Record.Group, counted: r.countOf(id, &v.Record)}
-	r.counts[m.group].add(m.counted, 1)
+	m := member{slot: slotOf{v.Record.Group, v.Record.Slot}, counted: r.countOf(id, &v.Record)}
+	r.tally(m, 1)
 	r.members[id] = m
+}
+
+func (r *recorder) tally(m member, times int) {
+	c := r.slots[m.slot]
+	if c == nil {
+		c = &count{}
+		r.slots[m.slot] = c
+	}
+	c.add(m.counted, times)
+	r.counts[m.slot.group].add(m.counted, times)
 }
 
 // countOf is what an instance adds to the count of its group.

@@ -33,6 +33,8 @@ type Result struct {
 type GroupResult struct {
 	Name         string    `json:"name"`
 	Size         int       `json:"size"`
+	Never        bool      `json:"never_complete,omitempty"` // then availability is 0%
+	Best         int       `json:"best_healthy,omitempty"`   // the most that were healthy at once, if it was never complete
 	Availability int       `json:"worst_availability_percent"`
 	Healthy      int       `json:"worst_healthy"`
 	Of           int       `json:"worst_of"`
@@ -153,13 +155,22 @@ func (r *recorder) group(name string) GroupResult {
 		Name: name, Size: st.size, Availability: st.worst, Healthy: st.worstOf[0], Of: st.worstOf[1], Serving: st.serving,
 		Below: seconds(st.below), Longest: seconds(st.longest), Storms: st.storms, Whole: st.whole,
 	}
+	if !st.first {
+		g.Never, g.Best, g.Availability, g.Serving, g.Of = true, st.best, 0, 0, st.size
+		return r.ended(g, st)
+	}
 	if st.worst < 100 {
 		g.At = Clock(st.worstAt)
 	}
 	if st.serving < 100 {
 		g.ServingAt = Clock(st.servingAt)
 	}
-	status := imagined.Read[store.Status](r.w, r.w.Keys().Status(name)).Record
+	return r.ended(g, st)
+}
+
+// ended adds what is not as wanted at the end.
+func (r *recorder) ended(g GroupResult, st *standing) GroupResult {
+	status := imagined.Read[store.Status](r.w, r.w.Keys().Status(g.Name)).Record
 	g.Blocked = blockedOf(status.Blocked)
 	if !st.whole {
 		g.Unfinished = unfinished(status, st.size)

@@ -38,7 +38,8 @@ type agent struct {
 	tries    int           // to connect, in a row
 
 	ill        illness
-	warm       bool // its checks have passed once in this boot
+	warm       bool // its workload is up in this boot, so that checks can pass
+	checks     checking
 	config     string
 	applying   string
 	restarted  string
@@ -69,6 +70,7 @@ func newAgent(w *World, m *machine) *agent {
 // start is the agent's first word after a boot.
 func (a *agent) start() {
 	a.up, a.tries = true, 0
+	a.checks.begun = a.w.clock
 	a.stir()
 	a.connect()
 }
@@ -78,6 +80,7 @@ func (a *agent) ended() {
 	a.fallSilent(a.w.chance.happens(70))
 	a.up, a.frozen, a.warm, a.exit, a.notice = false, false, false, nil, nil
 	a.restarting, a.applying, a.draining = "", "", ""
+	a.checks = checking{number: a.checks.number + 1}
 	if a.ill <= illTillReboot {
 		a.ill = healthy
 	}
@@ -191,17 +194,18 @@ func (a *agent) passing() bool {
 
 // report has the gateway persist what is new (DET-16).
 func (a *agent) report() {
+	a.check()
 	if !a.open || a.w.db.down {
 		return // the next report says it
 	}
-	pass := a.passing()
+	pass := a.checks.healthy
 	now := store.Report{
 		Schema: store.Schema, Instance: a.m.id, Replica: a.replica.id, BootID: a.boot, Healthy: pass,
 		Config: a.config, Restarted: a.restarted, Drained: a.drained, Notice: a.notice, Workload: a.exit,
-		Checks: []store.CheckReport{{Name: "http", Healthy: pass}},
+		Checks: a.checkReports(),
 	}
 	if !pass {
-		now.Why, now.Checks[0].Why = "check http fails", "connection refused"
+		now.Why = "check " + now.Checks[0].Name + " fails"
 	}
 	said := &a.said
 	if said.BootID == now.BootID && said.Healthy == now.Healthy && said.Config == now.Config && said.Restarted == now.Restarted &&

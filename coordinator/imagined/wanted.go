@@ -20,8 +20,8 @@ func (a *agent) wanted() {
 	if rec.Config != "" && rec.Config != a.config && rec.Config != a.applying {
 		a.apply(rec.Config)
 	}
-	if r := rec.Restart; rec.Phase == store.Stopping && r != nil && r.Level == store.RestartWorkload && r.Token != a.restarted && r.Token != a.restarting {
-		a.restartWorkload(r.Token)
+	if token := rec.RestartWanted(); token != "" && token != a.restarted && token != a.restarting {
+		a.restartWorkload(token)
 	}
 	if d := rec.Drain; rec.Phase == store.Draining && d != nil && d.Token != "" && d.Token != a.draining && d.Token != a.drained {
 		if len(rec.Spec.Drain.Hook) > 0 {
