@@ -23,6 +23,7 @@ type World struct {
 	content  *picture.Content
 	evidence *evidence.Evidence
 	pace     time.Duration
+	written  int // records, since the world began
 	machines map[string]*machine
 	lists    time.Time // when machines are listed next; zero: nobody waits for it
 }
@@ -74,6 +75,9 @@ func (w *World) Spec() (store.Group, bool) {
 	}
 }
 
+// CreateRate is how many machines the shard creates in a second.
+func (w *World) CreateRate() float64 { return w.content.Shard.Record.Settings.CreateRate }
+
 // set makes one write at the present revision.
 func (w *World) set(e store.Write) store.Event {
 	old, there := w.kvs[e.Key]
@@ -92,6 +96,7 @@ func (w *World) set(e store.Write) store.Event {
 // write makes some writes as one transaction.
 func (w *World) write(writes ...store.Write) {
 	w.revision++
+	w.written += len(writes)
 	var changes []picture.Change
 	for _, e := range writes {
 		if change, ok := w.content.Apply(w.keys, w.set(e)); ok {

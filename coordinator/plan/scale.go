@@ -20,7 +20,7 @@ func (d *draft) scaleUp() {
 	if missing <= 0 {
 		return
 	}
-	idle := d.idle(missing)
+	idle := d.idle(min(missing, mostCreations+1)) // no more are filled now, and to draft all of 100,000 missing ones would take longer than the rest
 	have := d.spec.Size - missing
 	for i, sl := range idle {
 		switch {
