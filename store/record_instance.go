@@ -93,6 +93,20 @@ type Restart struct {
 // ByAgent says that the agent is told of it, and reports its token.
 func (r *Restart) ByAgent() bool { return r.Level == RestartWorkload || r.Renews }
 
+// RestartWanted is the token of the restart that the agent is to carry out, or to have carried out; "" if there is none. When the machine is
+// restarted, the boot that comes up is told, because it may not know yet what it is to run.
+func (i *Instance) RestartWanted() string {
+	r := i.Restart
+	switch {
+	case r == nil || !r.ByAgent():
+		return ""
+	case i.Phase == Stopping && r.Level == RestartWorkload, i.Phase == Starting, i.Phase == Checking:
+		return r.Token
+	default:
+		return ""
+	}
+}
+
 // The levels of Restart.
 const (
 	RestartWorkload = "workload"

@@ -22,8 +22,10 @@ type foreseenChange struct {
 	InForce  string         `json:"then_in_force,omitempty"` // what holds then
 	Plan     string         `json:"plan"`                    // in words
 	Course   foresee.Course `json:"course"`
-	Takes    store.Duration `json:"takes,omitempty"`        // an estimate
-	Start    store.Duration `json:"median_start,omitempty"` // that it rests on
+	Takes    store.Duration `json:"takes,omitempty"`          // an estimate
+	Start    store.Duration `json:"median_start,omitempty"`   // that it rests on
+	AtLeast  store.Duration `json:"takes_at_least,omitempty"` // at the shard's create_rate, which Takes respects
+	Rate     float64        `json:"create_rate,omitempty"`    // if that is what holds creations up
 	Warnings []string       `json:"warnings,omitempty"`
 }
 
@@ -68,6 +70,9 @@ func (s *Session) foreseeChange(ctx context.Context, ch change) (foreseenChange,
 	}
 	f.Course = world.Ahead(pace)
 	f.Plan = f.Course.Words()
+	if f.Course.AtLeast > 0 {
+		f.AtLeast, f.Rate = store.Duration(f.Course.AtLeast), world.CreateRate()
+	}
 	if known && !f.Course.Idle() {
 		f.Takes, f.Start = store.Duration(f.Course.Took), store.Duration(pace)
 	}
@@ -101,19 +106,36 @@ func (f foreseenChange) text(scr output.Screen) string {
 	switch {
 	case f.Course.Idle():
 		return b.String()
-	case f.Takes == 0:
+	case f.Start == 0 && f.AtLeast == 0:
 		b.WriteString("no estimate: no instance of it has been seen to start\n")
 		return b.String()
-	case f.Course.Seen > 0:
-		fmt.Fprintf(&b, "estimate %s (median start %s; computed for the first %d)", roughly(f.Takes.D()), about(f.Start.D()), f.Course.Seen)
-	case !f.Course.Rests:
-		fmt.Fprintf(&b, "estimate %s until it stands still (median start %s)", roughly(f.Takes.D()), about(f.Start.D()))
+	case f.Start == 0:
+		fmt.Fprintf(&b, "estimate more than %s (%s; no instance of it has been seen to start)", about(f.AtLeast.D()), f.rate())
 	default:
-		fmt.Fprintf(&b, "estimate %s (median start %s)", roughly(f.Takes.D()), about(f.Start.D()))
+		grounds := []string{"median start " + about(f.Start.D())}
+		if f.AtLeast > 0 {
+			grounds = append(grounds, f.rate())
+		}
+		switch {
+		case f.Course.Seen > 0:
+			grounds = append(grounds, fmt.Sprintf("computed for the first %d", f.Course.Seen))
+		case f.Course.Estimated:
+			grounds = append(grounds, "computed, not followed to the end")
+		}
+		until := ""
+		if !f.Course.Rests {
+			until = " until it stands still"
+		}
+		fmt.Fprintf(&b, "estimate %s%s (%s)", roughly(f.Takes.D()), until, strings.Join(grounds, "; "))
 	}
 	if f.Course.Drain > 0 { // nobody knows for how long
 		b.WriteString(", and the time that drain hooks take")
 	}
 	b.WriteByte('\n')
 	return b.String()
+}
+
+// rate is how fast the shard creates machines.
+func (f foreseenChange) rate() string {
+	return fmt.Sprintf("at most %g creations a second", f.Rate)
 }

@@ -96,6 +96,28 @@ func TestDryRunForeseesWhatACoordinatorDoes(t *testing.T) {
 	}
 }
 
+// A large change is counted in full, and its estimate respects the shard's create_rate.
+func TestDryRunOfALargeChangeIsCountedAndBounded(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("large.yaml", []byte("name: web\nprovider: mem\nsize: 7000\nworkload: {run: [./web]}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	inShard(t, with(named("web", 3), func(g *store.Group) { g.Provider = "mem" }), func(w *shard) {
+		_, out, problem := w.run("group", "apply", "-f", "large.yaml", "--dry-run")
+		for _, want := range []string{"plan: create 6997; never below 3 healthy", "estimate ~12m (median start ", "; at most 10 creations a second; computed, not followed to the end)"} {
+			if !strings.Contains(out, want) {
+				t.Errorf("%q is not in\n%s%s", want, out, problem)
+			}
+		}
+	})
+	inEmptyShard(t, memprovider.Config{}, func(w *shard) {
+		_, out, problem := w.run("group", "apply", "-f", "large.yaml", "--dry-run")
+		if want := "estimate more than 12m (at most 10 creations a second; no instance of it has been seen to start)"; !strings.Contains(out, want) {
+			t.Errorf("%q is not in\n%s%s", want, out, problem)
+		}
+	})
+}
+
 // A change that agents take up, or that needs a restart, is foreseen as that.
 //
 // proves ROLL-2

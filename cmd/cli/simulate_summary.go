@@ -51,11 +51,14 @@ func writeStandings(scr output.Screen, res *scenario.Result) error {
 		if !g.Whole {
 			end = g.Unfinished
 		}
-		worst := "-"
-		if g.At != "" {
+		worst, share, serving := "-", fmt.Sprintf("%d%%", g.Availability), fmt.Sprintf("%d%%", g.Serving)
+		switch {
+		case g.Never:
+			worst, share, serving = "-", "never", "-"
+		case g.At != "":
 			worst = fmt.Sprintf("%d/%d", g.Healthy, g.Of)
 		}
-		t.Add(g.Name, fmt.Sprint(g.Size), fmt.Sprintf("%d%%", g.Availability), worst, orDash(g.At), secondsText(g.Below), fmt.Sprintf("%d%%", g.Serving), end)
+		t.Add(g.Name, fmt.Sprint(g.Size), share, worst, orDash(g.At), secondsText(g.Below), serving, end)
 	}
 	return t.Write(scr, false)
 }

@@ -9,8 +9,10 @@ import (
 
 // The bounds of looking ahead.
 const (
-	// mostJudged bounds the work: so many instances are judged at most, in all steps together.
-	mostJudged = 150_000
+	// mostJudged and mostWritten bound the work: so many instances are judged at most, in all steps together, and so many records written. What is
+	// left then is computed.
+	mostJudged  = 150_000
+	mostWritten = 10_000
 	// mostWaits is how often in a row time alone passes before it is said that nothing moves.
 	mostWaits = 100
 	farthest  = 7 * 24 * time.Hour
@@ -33,7 +35,7 @@ func (w *World) Ahead(pace time.Duration) Course {
 		unfinished := w.unfinished(p)
 		next := w.nextEvent()
 		switch {
-		case judged > mostJudged:
+		case judged > mostJudged || w.written > mostWritten:
 			return r.cut()
 		case moved:
 			waits = 0

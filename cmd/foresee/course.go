@@ -27,10 +27,15 @@ type Course struct {
 	// Outdated is how many are left as they are, though outdated.
 	Outdated int `json:"outdated,omitempty"`
 
-	Took  time.Duration   `json:"-"`
-	Rests bool            `json:"rests"`          // the group comes to rest
-	Seen  int             `json:"seen,omitempty"` // not 0: it was followed for so many of the outdated alone, and the rest is taken to go like them
-	Held  []store.Blocked `json:"held,omitempty"` // where it stands still: what ought to be done and may not
+	Took time.Duration `json:"-"`
+	// AtLeast is how long the creations take at the shard's create_rate: 0 if that holds up none. Took is no less.
+	AtLeast time.Duration `json:"-"`
+	Rests   bool          `json:"rests"` // the group comes to rest
+	// Estimated says that it was too much to be followed to its end: the counts are what is left to do, and the time is computed. Seen is for how
+	// many instances it was followed.
+	Estimated bool            `json:"estimated,omitempty"`
+	Seen      int             `json:"seen,omitempty"`
+	Held      []store.Blocked `json:"held,omitempty"` // where it stands still: what ought to be done and may not
 }
 
 // Idle says that nothing happens.
@@ -79,6 +84,7 @@ type recorder struct {
 	course Course
 	leaves map[string]string // the rule by which an instance began to go
 	rolls  map[string]bool   // instances that are being changed because they, or whom they replace, were outdated
+	fresh  map[string]bool   // instances for empty slots that are not healthy yet
 	begun  time.Time
 	moved  time.Time // when something last happened to an instance
 
@@ -86,7 +92,7 @@ type recorder struct {
 }
 
 func newRecorder(w *World) *recorder {
-	return &recorder{w: w, leaves: map[string]string{}, rolls: map[string]bool{}, begun: w.now, moved: w.now}
+	return &recorder{w: w, leaves: map[string]string{}, rolls: map[string]bool{}, fresh: map[string]bool{}, begun: w.now, moved: w.now}
 }
 
 func isRoll(rule string) bool { return strings.HasPrefix(rule, "ROLL-") }
@@ -134,6 +140,7 @@ func (r *recorder) arrives(a plan.Action, made store.Instance) {
 	switch {
 	case was == "":
 		r.course.Create++
+		r.fresh[made.ID] = true
 	case isRoll(a.Rule) || isRoll(r.leaves[was]):
 		r.course.Recreate++
 		r.rolls[made.ID] = true
@@ -193,6 +200,9 @@ func (r *recorder) healthy(p plan.Plan) int {
 		if well || rec.Phase == store.Finished {
 			healthy++
 		}
+		if well {
+			delete(r.fresh, id)
+		}
 		if well && r.rolls[id] && (rec.Config == "" || r.w.content.Reports[id].Record.Config == rec.Config) {
 			delete(r.rolls, id)
 		}
@@ -204,19 +214,84 @@ func (r *recorder) healthy(p plan.Plan) int {
 func (r *recorder) end() Course {
 	c := r.course
 	c.Took, c.Outdated = r.moved.Sub(r.begun), r.w.content.Status[r.w.group].Record.Outdated
+	return r.bounded(c)
+}
+
+// bounded takes into account that creations wait for their turn, which is not played.
+func (r *recorder) bounded(c Course) Course {
+	settings := r.w.content.Shard.Record.Settings
+	if waiting := c.Create + c.Recreate + c.Heal - settings.CreateBurst; waiting > 0 && settings.CreateRate > 0 {
+		c.AtLeast = time.Duration(float64(waiting) / settings.CreateRate * float64(time.Second))
+		c.Took = max(c.Took, c.AtLeast+r.w.pace)
+	}
 	return c
 }
 
-// cut is the course when there is too much of it: the rest of the outdated are taken to go as the first ones did.
+// cut is the course when there is too much of it to be followed to the end. What is left is counted, and taken to go as what was followed.
 func (r *recorder) cut() Course {
 	c := r.end()
-	begun := c.Recreate + c.Restart + c.Update
-	done, all := begun-len(r.rolls), max(r.outdated, begun)
-	if done <= 0 {
-		return c
+	c.Estimated, c.Rests = true, true
+	grown, took := c.Create-len(r.fresh), c.Took
+	wanted, there := r.sizes()
+	c.Create += max(0, wanted-there)
+	c.Remove += max(0, there-wanted)
+	c.Healthy = min(c.Healthy, max(0, wanted))
+	if c.Create > 0 && grown > 0 {
+		c.Took = took * time.Duration(c.Create) / time.Duration(grown)
+		c.Seen = grown
 	}
-	c.Recreate, c.Restart, c.Update = c.Recreate*all/begun, c.Restart*all/begun, c.Update*all/begun
-	c.Took = c.Took * time.Duration(all) / time.Duration(done)
-	c.Seen, c.Outdated, c.Rests = done, 0, true
-	return c
+	if all := r.outdated; all > 0 && r.proactive() {
+		done := r.scale(&c, all)
+		roll := r.w.pace * time.Duration((all+max(1, c.AtOnce)-1)/max(1, c.AtOnce)) // nothing is known but how long a start takes
+		if done > 0 {
+			roll = took * time.Duration(all) / time.Duration(done)
+		}
+		c.Took, c.Seen, c.Outdated = max(c.Took, roll), max(c.Seen, done), 0
+	}
+	return r.bounded(c)
+}
+
+// scale has the course bring all of the outdated up to date, in the proportion in which it has begun to. It says how many it has brought up to date.
+func (r *recorder) scale(c *Course, all int) (done int) {
+	begun := c.Recreate + c.Restart + c.Update
+	if begun > 0 {
+		all = max(all, begun)
+		c.Recreate, c.Restart, c.Update = c.Recreate*all/begun, c.Restart*all/begun, c.Update*all/begun
+		return begun - len(r.rolls)
+	}
+	spec, _ := r.w.Spec()
+	c.AtOnce = 1
+	for _, id := range r.w.content.ByGroup[r.w.group] {
+		switch action, _ := plan.Update(r.w.content.Instances[id].Record, spec); action {
+		case store.ActionRecreate:
+			c.Recreate++
+		case store.ActionRestart:
+			c.Restart++
+		case store.ActionLiveUpdate:
+			c.Update++
+		}
+	}
+	if c.Restart > 0 || c.Recreate > 0 && spec.Budget.MaxExpansion == 0 {
+		c.Healthy = min(c.Healthy, max(0, c.Before-c.AtOnce))
+	}
+	return 0
+}
+
+func (r *recorder) proactive() bool {
+	spec, there := r.w.Spec()
+	return there && spec.Rollout.Strategy == store.StrategyProactive
+}
+
+// sizes are how many instances are wanted, and how many there are that stay.
+func (r *recorder) sizes() (wanted, there int) {
+	if spec, known := r.w.Spec(); known && !spec.Deleting && !spec.Stopped && !spec.Unstarted {
+		wanted = spec.Size
+	}
+	filled := map[int]bool{}
+	for _, id := range r.w.content.ByGroup[r.w.group] {
+		if rec := r.w.content.Instances[id].Record; rec.Managed && rec.Phase.Fills() {
+			filled[rec.Slot] = true
+		}
+	}
+	return wanted, len(filled)
 }

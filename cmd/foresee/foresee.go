@@ -26,6 +26,7 @@ type World struct {
 	content  *picture.Content
 	evidence *evidence.Evidence
 	pace     time.Duration
+	written  int // records, since the world began
 	machines map[string]*machine
 	lists    time.Time // when machines are listed next; zero: nobody waits for it
 }
@@ -105,6 +106,9 @@ func (w *World) validate(name string, g store.Group) string {
 	return fmt.Sprintf("no coordinator that is up has the provider %q; they have: %s", g.Provider, strings.Join(had, ", "))
 }
 
+// CreateRate is how many machines the shard creates in a second.
+func (w *World) CreateRate() float64 { return w.content.Shard.Record.Settings.CreateRate }
+
 // set makes one write at the present revision.
 func (w *World) set(e store.Write) store.Event {
 	old, there := w.kvs[e.Key]
@@ -123,6 +127,7 @@ func (w *World) set(e store.Write) store.Event {
 // write makes some writes as one transaction.
 func (w *World) write(writes ...store.Write) {
 	w.revision++
+	w.written += len(writes)
 	var changes []picture.Change
 	for _, e := range writes {
 		if change, ok := w.content.Apply(w.keys, w.set(e)); ok {

@@ -42,15 +42,18 @@ func (x Expect) judge(res *Result) {
 		res.Checks = append(res.Checks, Check{name, want, got, met})
 		res.Met = res.Met && met
 	}
-	worst, serving := 100, 100
+	worst, serving, never := 100, 100, ""
 	for _, g := range res.Groups {
 		worst, serving = min(worst, g.Availability), min(serving, g.Serving)
+		if g.Never && never == "" {
+			never = fmt.Sprintf(", as %s was never complete (%d of %d at best)", g.Name, g.Best, g.Size)
+		}
 	}
 	if x.Availability != nil {
-		add("worst_availability", fmt.Sprintf("at least %d%%", *x.Availability), fmt.Sprintf("%d%%", worst), worst >= *x.Availability)
+		add("worst_availability", fmt.Sprintf("at least %d%%", *x.Availability), fmt.Sprintf("%d%%%s", worst, never), worst >= *x.Availability)
 	}
 	if x.Serving != nil {
-		add("worst_serving", fmt.Sprintf("at least %d%%", *x.Serving), fmt.Sprintf("%d%%", serving), serving >= *x.Serving)
+		add("worst_serving", fmt.Sprintf("at least %d%%", *x.Serving), fmt.Sprintf("%d%%%s", serving, never), serving >= *x.Serving)
 	}
 	for _, m := range []struct {
 		name string

@@ -44,17 +44,17 @@ func machineKinds() []Kind {
 }
 
 func readKill(f *fields) (string, time.Duration, func(*stage) string) {
-	t := f.target()
-	return t.words("machine", "machines") + " killed", 0, func(st *stage) string {
+	t := f.target("machine", "machines")
+	return t.words() + " killed", 0, func(st *stage) string {
 		return st.each(t, present, st.w.Kill)
 	}
 }
 
 func readSilent(one, many, what string, do func(*imagined.World, string)) func(*fields) (string, time.Duration, func(*stage) string) {
 	return func(f *fields) (string, time.Duration, func(*stage) string) {
-		t := f.target()
+		t := f.target(one, many)
 		d := f.lasting("Then they return.")
-		return t.words(one, many) + " " + what, d, func(st *stage) string {
+		return t.words() + " " + what, d, func(st *stage) string {
 			return st.each(t, present, func(id string) {
 				do(st.w, id)
 				st.later(d, func() { st.w.Return(id) })
@@ -64,7 +64,7 @@ func readSilent(one, many, what string, do func(*imagined.World, string)) func(*
 }
 
 func readUnhealthy(f *fields) (string, time.Duration, func(*stage) string) {
-	t := f.target()
+	t := f.target("instance", "instances")
 	d := f.lasting("Then their checks pass again.")
 	cure := f.choice("cured_by", string(imagined.CuredByNothing), "What makes the checks pass again, if they have not been left alone until for is over.",
 		string(imagined.CuredByRestart), string(imagined.CuredByReboot), string(imagined.CuredByNothing))
@@ -72,7 +72,7 @@ func readUnhealthy(f *fields) (string, time.Duration, func(*stage) string) {
 	if d > 0 && how == imagined.CuredByNothing {
 		how = imagined.CuredByItself
 	}
-	return "checks of " + t.words("instance", "instances") + " fail", d, func(st *stage) string {
+	return "checks of " + t.words() + " fail", d, func(st *stage) string {
 		return st.each(t, present, func(id string) {
 			st.w.Sicken(id, how)
 			st.later(d, func() { st.w.Heal(id) })
@@ -81,26 +81,26 @@ func readUnhealthy(f *fields) (string, time.Duration, func(*stage) string) {
 }
 
 func readExits(f *fields) (string, time.Duration, func(*stage) string) {
-	t := f.target()
+	t := f.target("workload", "workloads")
 	code := f.number("code", 1, 0, 255, "The exit code.")
-	return fmt.Sprintf("%s exited with %d", t.words("workload", "workloads"), code), 0, func(st *stage) string {
+	return fmt.Sprintf("%s exited with %d", t.words(), code), 0, func(st *stage) string {
 		return st.each(t, present, func(id string) { st.w.Exit(id, code) })
 	}
 }
 
 func readNotice(f *fields) (string, time.Duration, func(*stage) string) {
-	t := f.target()
+	t := f.target("machine", "machines")
 	in := f.length("in", "2m", time.Second, time.Hour, "So long after the notice the machine ends.")
-	return fmt.Sprintf("notice that %s will end in %s", t.words("machine", "machines"), words(in)), 0, func(st *stage) string {
+	return fmt.Sprintf("notice that %s will end in %s", t.words(), words(in)), 0, func(st *stage) string {
 		return st.each(t, present, func(id string) { st.w.Notice(id, in) })
 	}
 }
 
 func readGoodbye(f *fields) (string, time.Duration, func(*stage) string) {
-	t := f.target()
+	t := f.target("agent", "agents")
 	kind := f.choice("says", string(store.GoodbyeShutdown), "What is said.",
 		string(store.GoodbyeRestart), string(store.GoodbyeShutdown), string(store.GoodbyeMoving), string(store.GoodbyeEvacuating))
-	return t.words("agent", "agents") + " said goodbye: " + kind, 0, func(st *stage) string {
+	return t.words() + " said goodbye: " + kind, 0, func(st *stage) string {
 		return st.each(t, present, func(id string) { st.w.Goodbye(id, store.Goodbye(kind)) })
 	}
 }

@@ -27,17 +27,17 @@ func orderKinds() []Kind {
 
 func readOrder(kind store.RequestKind, done string, fit func(store.Instance) bool) func(*fields) (string, time.Duration, func(*stage) string) {
 	return func(f *fields) (string, time.Duration, func(*stage) string) {
-		t := f.target()
-		return "order: " + t.words("instance", "instances") + " to be " + done, 0, func(st *stage) string {
+		t := f.target("instance", "instances")
+		return "order: " + t.words() + " to be " + done, 0, func(st *stage) string {
 			return st.each(t, fit, func(id string) { st.w.Order(store.Request{Kind: kind, Instance: id}) })
 		}
 	}
 }
 
 func readProtect(f *fields) (string, time.Duration, func(*stage) string) {
-	t := f.target()
+	t := f.target("instance", "instances")
 	mode := f.choice("from", store.ProtectRemoval, "From what; off ends it.", store.ProtectRemoval, store.ProtectHeal, store.ProtectOff)
-	return "order: " + t.words("instance", "instances") + " to be protected (" + mode + ")", 0, func(st *stage) string {
+	return "order: " + t.words() + " to be protected (" + mode + ")", 0, func(st *stage) string {
 		return st.each(t, present, func(id string) {
 			st.w.Order(store.Request{Kind: store.RequestProtect, Instance: id, Mode: mode})
 		})

@@ -12,37 +12,46 @@ import (
 
 // recorder notes what happens while a scenario is played.
 type recorder struct {
-	sc       *Scenario
-	w        *imagined.World
-	all      []Entry
-	names    []string // of groups, in the order in which they came
-	standing map[string]*standing
-	members  map[string]member // recorded instances
-	dirty    bool              // something happened since the groups were looked at
-	playing  int               // the entry of the event that is happening, from 1
-	events   []EventResult
-	rules    map[string]int
-	storms   int
-	made     int
-	removed  int
-	there    int
-	atOnce   int
-	broken   []string
-	cut      bool
-	ends     map[time.Duration]bool // when troubles end
-	verdicts map[string]store.Verdict
+	sc        *Scenario
+	w         *imagined.World
+	all       []Entry
+	names     []string // of groups, in the order in which they came
+	standing  map[string]*standing
+	members   map[string]member // recorded instances
+	judgments int               // of instances, in all plans together
+	stirred   map[string]bool   // instances that may count otherwise than in counts
+	counts    map[string]*count // by group
+	slots     map[slotOf]*count
+	renewed   map[slotOf]bool // slots whose instance is being replaced because of its age
+	dirty     bool            // something happened since the groups were looked at
+	playing   int             // the entry of the event that is happening, from 1
+	events    []EventResult
+	rules     map[string]int
+	storms    int
+	made      int
+	removed   int
+	there     int
+	atOnce    int
+	broken    []string
+	cut       bool
+	ends      map[time.Duration]bool // when troubles end
+	verdicts  map[string]store.Verdict
 }
 
-// member is what matters here of a recorded instance.
+// member is a recorded instance that counts for the size of its group.
 type member struct {
-	group    string
-	managed  bool
-	settled  bool // it runs, or has finished
-	finished bool // a task that is done
+	slot    slotOf
+	counted count // its part of the counts of its group and its slot
+}
+
+// slotOf names a slot.
+type slotOf struct {
+	group  string
+	number int
 }
 
 func newRecorder(s *Scenario) *recorder {
-	return &recorder{sc: s, standing: map[string]*standing{}, members: map[string]member{}, rules: map[string]int{}, ends: map[time.Duration]bool{}, verdicts: map[string]store.Verdict{}}
+	return &recorder{sc: s, standing: map[string]*standing{}, members: map[string]member{}, stirred: map[string]bool{}, counts: map[string]*count{}, slots: map[slotOf]*count{}, renewed: map[slotOf]bool{}, rules: map[string]int{}, ends: map[time.Duration]bool{}, verdicts: map[string]store.Verdict{}}
 }
 
 // attach gives the recorder its world. Until then it only hears that the groups are applied.
@@ -58,14 +67,17 @@ func (r *recorder) meet(name string) {
 	if r.standing[name] == nil {
 		r.standing[name] = &standing{name: name, worst: 100, serving: 100}
 		r.names = append(r.names, name)
+		r.counts[name] = &count{}
 	}
 }
 
 func (r *recorder) observer() imagined.Observer {
 	return imagined.Observer{
 		Committed: func(at time.Time, a *plan.Action, _ store.Revision) { r.committed(since(at), a) },
+		Planned:   func(_ time.Time, _ *plan.Snapshot, p *plan.Plan) { r.judgments += len(p.Judgments) },
 		Machine:   func(at time.Time, m imagined.Machine) { r.machine(since(at), m) },
 		Judged:    func(at time.Time, group, id string, _, now plan.Judgment) { r.judged(since(at), group, id, now) },
+		Stirred:   func(instance string) { r.stirred[instance] = true },
 		Noted:     func(at time.Time, what string) { r.note(since(at), what) },
 		Changed: func(_ time.Time, e store.Event) {
 			r.dirty = true
@@ -96,6 +108,13 @@ func (r *recorder) begin(e Event) {
 	r.events = append(r.events, EventResult{At: e.At, Time: Clock(e.At), Kind: e.Kind, What: e.What, lasts: e.For})
 }
 
+// reword has the event that is happening tell what came of it instead of what was asked for.
+func (r *recorder) reword(asked, befell string) {
+	e, entry := &r.events[len(r.events)-1], &r.all[r.playing-1]
+	e.What = strings.Replace(e.What, asked, befell, 1)
+	entry.What = e.What
+}
+
 // end notes whom it befell.
 func (r *recorder) end(detail string) {
 	r.all[r.playing-1].Why = detail
@@ -105,9 +124,10 @@ func (r *recorder) end(detail string) {
 	r.look()
 }
 
-// over notes the end of an event that lasted.
-func (r *recorder) over(e Event) {
-	r.add(Entry{At: r.w.Elapsed(), Source: Over, What: "over: " + strings.TrimSuffix(e.What, forWords(e.For))})
+// over notes the end of an event that lasted: the number is that of the event in the scenario.
+func (r *recorder) over(number int) {
+	e := &r.events[number]
+	r.add(Entry{At: r.w.Elapsed(), Source: Over, What: "over: " + strings.TrimSuffix(e.What, forWords(e.lasts))})
 }
 
 // note notes what the world tells in words. What is part of an event, or of its end, is said there.
@@ -131,6 +151,9 @@ func (r *recorder) machine(at time.Duration, m imagined.Machine) {
 
 func (r *recorder) committed(at time.Duration, a *plan.Action) {
 	r.dirty = true
+	if a.Slot != nil && (a.Rule == "EXP-1" || a.Rule == "SPOT-3") {
+		r.renewed[slotOf{a.Group, *a.Slot}] = true
+	}
 	for _, told := range a.Told() {
 		r.rules[told.Rule]++
 		r.add(Entry{At: at, Source: Decision, Rule: told.Rule, Group: told.Group, Instance: told.Instance, What: told.What, Why: told.Why, minor: minorStep(&told)})
@@ -183,15 +206,7 @@ func (r *recorder) changed(e store.Event) {
 	kind, name, _ := r.w.Keys().Split(e.KV.Key)
 	switch kind {
 	case store.KindInstances:
-		v := r.w.Instance(name)
-		if e.Deleted || !v.Present() {
-			delete(r.members, name)
-			return
-		}
-		r.members[name] = member{
-			group: v.Record.Group, managed: v.Record.Managed,
-			settled: v.Record.Phase == store.Running || v.Record.Phase == store.Finished, finished: v.Record.Phase == store.Finished,
-		}
+		r.stirred[name] = true
 	case store.KindGroups:
 		if !e.Deleted {
 			r.meet(name)
@@ -223,37 +238,22 @@ func (r *recorder) look() {
 	}
 	r.dirty = false
 	at := r.w.Elapsed()
-	counts := map[string]*count{}
-	for _, name := range r.names {
-		counts[name] = &count{}
+	for id := range r.stirred {
+		r.recount(id)
 	}
-	for id, m := range r.members {
-		c := counts[m.group]
-		if c == nil || !m.managed {
-			continue
-		}
-		c.there++
-		if m.settled {
-			c.settled++
-		}
-		if m.finished || r.w.Sound(id) {
-			c.healthy++
-		}
-		if m.finished || r.w.Serves(id) {
-			c.serving++
-		}
-	}
+	clear(r.stirred)
+	wanted := r.settled()
 	for _, name := range r.names {
 		st := r.standing[name]
 		was := st.whole
-		st.look(at, r.w, *counts[name])
+		st.look(at, r.w, *r.counts[name], wanted[name])
 		switch {
 		case st.whole && !was:
 			took, short := "", false
 			if st.since > 0 {
 				took, short = " after "+about(at-st.since), at-st.since < time.Second
 			}
-			r.add(Entry{At: at, Source: Standing, Group: name, minor: short, What: "is as wanted" + took, Why: fmt.Sprintf("%d of %d healthy", counts[name].healthy, st.size)})
+			r.add(Entry{At: at, Source: Standing, Group: name, minor: short, What: "is as wanted" + took, Why: fmt.Sprintf("%d of %d healthy", r.counts[name].healthy, st.size)})
 		case was && !st.whole:
 			r.add(Entry{At: at, Source: Standing, Group: name, What: "is not as wanted any more", minor: true})
 		}
@@ -262,6 +262,67 @@ func (r *recorder) look() {
 		r.events[i].look(at, i == len(r.events)-1, r)
 	}
 	r.dirty = false
+}
+
+// settled is the count of each group by which it is as wanted or not. A slot whose instance is being replaced because of its age counts as if
+// that were done, as long as one of the two is healthy: it would happen without any event too, and takes nothing from the group.
+func (r *recorder) settled() map[string]count {
+	all := map[string]count{}
+	for name, c := range r.counts {
+		all[name] = *c
+	}
+	for at := range r.renewed {
+		c := r.slots[at]
+		switch {
+		case c == nil || c.there < 2:
+			delete(r.renewed, at)
+		case c.healthy > 0:
+			sum := all[at.group]
+			sum.add(*c, -1)
+			sum.add(count{there: 1, settled: 1, healthy: 1, serving: 1}, 1)
+			all[at.group] = sum
+		}
+	}
+	return all
+}
+
+// recount takes up how an instance counts now. An event concerns few of them: counting all after each would take as long as all the rest.
+func (r *recorder) recount(id string) {
+	if m, there := r.members[id]; there {
+		r.tally(m, -1)
+		delete(r.members, id)
+	}
+	v := r.w.Instance(id)
+	if !v.Present() || !v.Record.Managed || r.counts[v.Record.Group] == nil {
+		return
+	}
+	m := member{slot: slotOf{v.Record.Group, v.Record.Slot}, counted: r.countOf(id, &v.Record)}
+	r.tally(m, 1)
+	r.members[id] = m
+}
+
+func (r *recorder) tally(m member, times int) {
+	c := r.slots[m.slot]
+	if c == nil {
+		c = &count{}
+		r.slots[m.slot] = c
+	}
+	c.add(m.counted, times)
+	r.counts[m.slot.group].add(m.counted, times)
+}
+
+// countOf is what an instance adds to the count of its group.
+func (r *recorder) countOf(id string, rec *store.Instance) count {
+	one := func(yes bool) int {
+		if yes {
+			return 1
+		}
+		return 0
+	}
+	finished := rec.Phase == store.Finished
+	return count{
+		there: 1, settled: one(finished || rec.Phase == store.Running), healthy: one(finished || r.w.Sound(id)), serving: one(finished || r.w.Serves(id)),
+	}
 }
 
 // about is a length of time as people say it.

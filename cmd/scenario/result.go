@@ -25,12 +25,16 @@ type Result struct {
 	Checks   []Check       `json:"expectations"`
 	Broken   []string      `json:"impossible,omitempty"` // what must never happen in any world
 	Timeline []Entry       `json:"timeline,omitempty"`
+
+	judgments int // of instances, in all plans together
 }
 
 // GroupResult is how a group fared.
 type GroupResult struct {
 	Name         string    `json:"name"`
 	Size         int       `json:"size"`
+	Never        bool      `json:"never_complete,omitempty"` // then availability is 0%
+	Best         int       `json:"best_healthy,omitempty"`   // the most that were healthy at once, if it was never complete
 	Availability int       `json:"worst_availability_percent"`
 	Healthy      int       `json:"worst_healthy"`
 	Of           int       `json:"worst_of"`
@@ -124,7 +128,7 @@ func (r *recorder) result() *Result {
 	r.look()
 	res := &Result{
 		Seed: r.sc.Seed, Length: words(end.Round(time.Second)), Cut: r.cut, Whole: true, Met: true, Storms: r.storms, Broken: r.broken,
-		Machines: MachineCount{Created: r.made, Removed: r.removed, AtOnce: r.atOnce}, Timeline: inOrder(r.all),
+		Machines: MachineCount{Created: r.made, Removed: r.removed, AtOnce: r.atOnce}, Timeline: inOrder(r.all), judgments: r.judgments,
 		Groups: []GroupResult{}, Events: []EventResult{}, Rules: []RuleCount{}, Checks: []Check{},
 	}
 	for _, name := range r.names {
@@ -151,13 +155,22 @@ func (r *recorder) group(name string) GroupResult {
 		Name: name, Size: st.size, Availability: st.worst, Healthy: st.worstOf[0], Of: st.worstOf[1], Serving: st.serving,
 		Below: seconds(st.below), Longest: seconds(st.longest), Storms: st.storms, Whole: st.whole,
 	}
+	if !st.first {
+		g.Never, g.Best, g.Availability, g.Serving, g.Of = true, st.best, 0, 0, st.size
+		return r.ended(g, st)
+	}
 	if st.worst < 100 {
 		g.At = Clock(st.worstAt)
 	}
 	if st.serving < 100 {
 		g.ServingAt = Clock(st.servingAt)
 	}
-	status := imagined.Read[store.Status](r.w, r.w.Keys().Status(name)).Record
+	return r.ended(g, st)
+}
+
+// ended adds what is not as wanted at the end.
+func (r *recorder) ended(g GroupResult, st *standing) GroupResult {
+	status := imagined.Read[store.Status](r.w, r.w.Keys().Status(g.Name)).Record
 	g.Blocked = blockedOf(status.Blocked)
 	if !st.whole {
 		g.Unfinished = unfinished(status, st.size)

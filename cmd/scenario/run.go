@@ -25,14 +25,14 @@ const stepsBetween = 512
 // Play plays the scenario to its end, or until ctx ends. From time to time it tells how far it has come.
 func (s *Scenario) Play(ctx context.Context, progress func(time.Duration)) *Result {
 	st := newStage(s)
-	for _, e := range s.Events {
+	for i, e := range s.Events {
 		if !st.runUntil(ctx, e.At, progress) {
 			break
 		}
 		if e.For > 0 {
 			end := e.At + e.For
 			st.rec.ends[end] = true
-			st.w.At(imagined.Epoch.Add(end), func() { st.rec.over(e) })
+			st.w.At(imagined.Epoch.Add(end), func() { st.rec.over(i) })
 		}
 		st.rec.begin(e)
 		st.rec.end(e.play(st))

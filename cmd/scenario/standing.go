@@ -10,8 +10,10 @@ import (
 // standing is how a group stands, and stood at worst.
 type standing struct {
 	name  string
-	size  int // wanted now
-	bar   int // what availability is a share of: the size, but as it was before a group grew until it is that large
+	size  int  // wanted now
+	bar   int  // what availability is a share of: the size, but as it was before a group grew until it is that large
+	best  int  // the most that were healthy at once before it was first complete
+	first bool // it was complete once
 	last  time.Duration
 	whole bool          // all is as wanted
 	since time.Duration // when it last ceased to be so
@@ -31,9 +33,21 @@ type standing struct {
 }
 
 // count is what a group has.
-type count struct{ there, settled, healthy, serving int }
+type count struct {
+	there   int // recorded
+	settled int // running, or finished
+	healthy int
+	serving int
+}
 
-func (st *standing) look(at time.Duration, w *imagined.World, c count) {
+func (c *count) add(other count, times int) {
+	c.there += times * other.there
+	c.settled += times * other.settled
+	c.healthy += times * other.healthy
+	c.serving += times * other.serving
+}
+
+func (st *standing) look(at time.Duration, w *imagined.World, c, settled count) {
 	if st.healthy < 100 {
 		st.below += at - st.last
 		st.longest = max(st.longest, at-st.fell)
@@ -45,8 +59,8 @@ func (st *standing) look(at time.Duration, w *imagined.World, c count) {
 		st.size = spec.Size
 	}
 	st.bar = min(st.bar, st.size)
-	if c.healthy >= st.size {
-		st.bar = st.size
+	if st.best = max(st.best, c.healthy); c.healthy >= st.size {
+		st.bar, st.first = st.size, true
 	}
 	was := st.healthy
 	st.healthy = share(c.healthy, st.bar)
@@ -59,7 +73,7 @@ func (st *standing) look(at time.Duration, w *imagined.World, c count) {
 	if s := share(c.serving, st.bar); s < st.serving {
 		st.serving, st.servingAt, st.servesOf = s, at, [2]int{c.serving, st.bar}
 	}
-	whole := c.there == st.size && c.settled == st.size && c.healthy == st.size && upToDate(w, st.name, spec, there)
+	whole := settled.there == st.size && settled.settled == st.size && settled.healthy == st.size && upToDate(w, st.name, spec, there)
 	if st.whole && !whole {
 		st.since = at
 	}

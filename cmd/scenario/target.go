@@ -16,6 +16,8 @@ type target struct {
 	slot    int // -1: any
 	count   int
 	percent int // instead of count
+
+	one, many string // nouns for what it is about
 }
 
 const anyGroup = "every group"
@@ -50,9 +52,9 @@ func (f *fields) onlyGroup() string {
 	return ""
 }
 
-// target asks whom something is about.
-func (f *fields) target() target {
-	t := target{group: f.groupField(anyGroup), slot: -1}
+// target asks whom something is about: machines, say, of which it takes the noun for one and for many.
+func (f *fields) target(one, many string) target {
+	t := target{group: f.groupField(anyGroup), slot: -1, one: one, many: many}
 	t.zone = f.zoneField("any", "Only in this zone.")
 	if slot := f.number("slot", 0, 0, store.MaxSize-1, "The instance in this slot."); f.has("slot") {
 		t.slot = slot
@@ -68,20 +70,20 @@ func (f *fields) target() target {
 	return t
 }
 
-// words is the target as a person would say it, with a noun for one and for many.
-func (t target) words(one, many string) string {
+// words is the target as a person would say it.
+func (t target) words() string {
 	var b strings.Builder
 	switch {
 	case t.slot >= 0:
-		fmt.Fprintf(&b, "%s in slot %d", one, t.slot)
+		fmt.Fprintf(&b, "%s in slot %d", t.one, t.slot)
 	case t.percent == 100:
-		fmt.Fprintf(&b, "all %s", many)
+		fmt.Fprintf(&b, "all %s", t.many)
 	case t.percent > 0:
-		fmt.Fprintf(&b, "%d%% of all %s", t.percent, many)
+		fmt.Fprintf(&b, "%d%% of all %s", t.percent, t.many)
 	case t.count == 1:
-		b.WriteString("1 " + one)
+		b.WriteString("1 " + t.one)
 	default:
-		fmt.Fprintf(&b, "%d %s", t.count, many)
+		fmt.Fprintf(&b, "%d %s", t.count, t.many)
 	}
 	if t.group != "" {
 		b.WriteString(" of " + t.group)
@@ -136,8 +138,18 @@ func draining(in store.Instance) bool { return in.Phase == store.Draining }
 // each does something to all that are meant, and says who they are.
 func (st *stage) each(t target, fit func(store.Instance) bool, do func(id string)) string {
 	ids := st.pick(t, fit)
-	if len(ids) == 0 {
+	asked := t.words()
+	switch {
+	case len(ids) == 0 && t.slot >= 0:
+		st.rec.reword(asked, "no "+asked)
 		return "there is none"
+	case len(ids) == 0:
+		st.rec.reword(asked, "no "+strings.TrimPrefix(target{count: 1, slot: -1, group: t.group, zone: t.zone, one: t.one}.words(), "1 "))
+		return "there is none"
+	case len(ids) < t.count:
+		befell := t
+		befell.count = len(ids)
+		st.rec.reword(asked, fmt.Sprintf("%s (%d wanted)", befell.words(), t.count))
 	}
 	for _, id := range ids {
 		do(id)

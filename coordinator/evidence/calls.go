@@ -17,6 +17,7 @@ func (e *Evidence) Busy(id string) bool {
 		return false
 	}
 	w.calls.Busy = true
+	w.version++
 	return true
 }
 
@@ -106,6 +107,7 @@ func (e *Evidence) finish(id string, note func(*witness)) {
 	if w := e.instances[id]; w != nil {
 		note(w)
 		w.calls.Busy = false
+		w.version++
 		e.dirty[w.group] = true
 	}
 	e.mu.Unlock()

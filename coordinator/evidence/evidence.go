@@ -42,8 +42,10 @@ type Evidence struct {
 	held      bool          // the shard is on hold
 	longest   time.Duration // lease_ttl + reconnect back-off, of any instance
 	instances map[string]*witness
-	rooms     []plan.Instance              // of a snapshot, as many as one has needed
-	room      []plan.Instance              // what of them the present one has left
+	rooms     rooms // of a snapshot, as many as one has needed
+	room      rooms // what of them the present one has left
+	slotRooms []store.Versioned[store.Slot]
+	slotRoom  []store.Versioned[store.Slot]
 	timers    map[owner]map[string]running // of records, by name
 	extras    map[string]plan.Extra
 	tagged    map[string]map[string]bool      // the extras by the group that their tag names
@@ -98,6 +100,10 @@ type witness struct {
 	calls        plan.Calls
 	failures     int  // of calls in a row
 	uncertain    bool // a Create may still take effect that nobody waits for any more
+
+	// version grows whenever the instance's records or what was seen of it change: what a snapshot showed of this version, the next one
+	// shows unchanged.
+	version uint64
 }
 
 // swarm is how long further disturbances are covered by the grace of the first.

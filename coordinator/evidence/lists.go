@@ -41,6 +41,7 @@ func (e *Evidence) ListedBy(name string, begun time.Time, machines []provider.Ma
 			now.Times, w.counted = old.Times+1, begun
 		}
 		w.sighting = now
+		w.version++
 		if !same || now.Down || !now.Listed || w.phase == store.Deleting || w.phase == store.Creating || w.phase == store.Stopping {
 			e.dirty[w.group] = true
 		}

@@ -24,6 +24,7 @@ func (e *Evidence) takeAll(c *picture.Content) {
 		e.gaps = gapsUntil(c.Served.Record, e.cfg.Now().UTC())
 	}
 	clear(e.specs) // in case it is another database than before
+	e.rooms, e.slotRooms = rooms{}, nil
 	for id := range e.instances {
 		e.forget(c, id)
 	}
@@ -61,6 +62,7 @@ func (e *Evidence) Changed(c *picture.Content, changes []picture.Change) {
 	e.mu.Lock()
 	for _, change := range changes {
 		if change.Same {
+			e.renew(change.Name) // its record has another revision
 			continue
 		}
 		e.dirty[change.Group] = true
@@ -130,11 +132,19 @@ func (e *Evidence) forget(c *picture.Content, id string) bool {
 	if _, ok := c.Instances[id]; ok {
 		return false
 	}
+	e.renew(id)
 	if c.Unreadable[e.cfg.Keys.Instance(id)] == "" {
 		delete(e.instances, id)
 		delete(e.timers, owner{kind: store.KindInstances, name: id})
 	}
 	return true
+}
+
+// renew has the next snapshot show an instance anew.
+func (e *Evidence) renew(id string) {
+	if w := e.instances[id]; w != nil {
+		w.version++
+	}
 }
 
 // Interrupted is told in Listed, when the time to return begins.
@@ -152,6 +162,7 @@ func (e *Evidence) see(c *picture.Content, id string, first bool) {
 			e.dropExtra(x) // it has a record now, and once that is gone, only a List begun then says that the machine is not
 		}
 	}
+	w.version++
 	w.group, w.provider = rec.Group, rec.Spec.Provider
 	if token := restartOf(rec); w.phase != rec.Phase || w.restart != token && token != "" {
 		w.phase, w.phaseStart = rec.Phase, now

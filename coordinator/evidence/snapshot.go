@@ -40,23 +40,51 @@ func (e *Evidence) Snapshot(c *picture.Content, groups []string) plan.Snapshot {
 	return s
 }
 
+// rooms are places for the instances of a snapshot, and what each of them shows.
+type rooms struct {
+	instances []plan.Instance
+	shown     []shown
+}
+
+// shown says of whom a place tells, and in which version. It is empty where there was no evidence on the instance.
+type shown struct {
+	of      *witness
+	version uint64
+}
+
+func newRooms(n int) rooms {
+	return rooms{instances: make([]plan.Instance, n), shown: make([]shown, n)}
+}
+
+// take takes the first n places out.
+func (r *rooms) take(n int) rooms {
+	taken := rooms{r.instances[:n:n], r.shown[:n:n]}
+	r.instances, r.shown = r.instances[n:], r.shown[n:]
+	return taken
+}
+
 // mostRoom is for how many instances room is kept: else the garbage collector would go through those of a whole shard for ever.
 const mostRoom = 4096
 
-// makeRoom makes room for all instances of the groups: where that of the snapshot before was, if it is enough. Most plans are of one group, many times.
+// makeRoom makes room for all instances and slots of the groups: where that of the snapshot before was, if it is enough. Most plans are of one
+// group, many times, and most of its instances are as they were the last time: then they are there already.
 func (e *Evidence) makeRoom(c *picture.Content, groups []string) {
-	n := 0
+	n, slots := 0, 0
 	for _, name := range groups {
 		n += len(c.ByGroup[name])
+		slots += len(c.Slots[name])
 	}
-	switch {
-	case n > mostRoom:
-		e.room = make([]plan.Instance, n)
-		return
-	case n > len(e.rooms):
-		e.rooms = make([]plan.Instance, n)
+	e.room, e.slotRoom = e.rooms, e.slotRooms
+	if n > len(e.rooms.instances) {
+		if e.room = newRooms(n); n <= mostRoom {
+			e.rooms = e.room
+		}
 	}
-	e.room = e.rooms
+	if slots > len(e.slotRooms) {
+		if e.slotRoom = make([]store.Versioned[store.Slot], slots); slots <= mostRoom {
+			e.slotRooms = e.slotRoom
+		}
+	}
 }
 
 func (e *Evidence) group(c *picture.Content, name string) plan.Group {
@@ -66,26 +94,52 @@ func (e *Evidence) group(c *picture.Content, name string) plan.Group {
 		Requests: e.requests(c, name), Extras: e.wanted(c, name),
 	}
 	g.Status.Key = e.cfg.Keys.Status(name)
-	numbers := slices.Sorted(maps.Keys(c.Slots[name]))
-	if len(numbers) > 0 {
-		g.Slots = make([]store.Versioned[store.Slot], 0, len(numbers))
-	}
-	for _, n := range numbers {
-		g.Slots = append(g.Slots, c.Slots[name][n])
-		if due := e.dueOf(owner{kind: store.KindSlots, name: name, number: n}); due != nil {
-			g.SlotDue[n] = due
-		}
-	}
+	e.slots(c.Slots[name], &g)
 	if ids := c.ByGroup[name]; len(ids) > 0 {
-		g.Instances, e.room = e.room[:len(ids):len(ids)], e.room[len(ids):]
+		room := e.room.take(len(ids))
+		g.Instances = room.instances
 		for i, id := range ids {
-			e.instance(c, id, &g.Instances[i])
+			if at := room.shown[i]; at.of == nil || at.version != at.of.version || g.Instances[i].Record.ID != id {
+				room.shown[i] = e.instance(c, id, &g.Instances[i])
+			}
 		}
 	}
 	return g
 }
 
-func (e *Evidence) instance(c *picture.Content, id string, in *plan.Instance) {
+// slots adds the slots of a group, in order of number.
+func (e *Evidence) slots(slots map[int]store.Versioned[store.Slot], g *plan.Group) {
+	if len(slots) == 0 {
+		return
+	}
+	g.Slots, e.slotRoom = e.slotRoom[:len(slots):len(slots)], e.slotRoom[len(slots):]
+	for i, n := range numbersOf(slots) {
+		sl := &g.Slots[i]
+		if sl.Record.Number != n || sl.Record.Group != g.Name || sl.Modified != slots[n].Modified {
+			*sl = slots[n]
+		}
+		if sl.Record.Retry != nil || sl.Record.GiveUp != nil { // nothing else in it has a timer
+			if due := e.dueOf(owner{kind: store.KindSlots, name: g.Name, number: n}); due != nil {
+				g.SlotDue[n] = due
+			}
+		}
+	}
+}
+
+// numbersOf are the numbers of slots, in order. Nearly always they are those from 0 on.
+func numbersOf(slots map[int]store.Versioned[store.Slot]) []int {
+	numbers := make([]int, len(slots))
+	for n := range numbers {
+		if _, there := slots[n]; !there {
+			return slices.Sorted(maps.Keys(slots))
+		}
+		numbers[n] = n
+	}
+	return numbers
+}
+
+// instance puts together what there is on an instance, and says what that is a version of.
+func (e *Evidence) instance(c *picture.Content, id string, in *plan.Instance) shown {
 	*in = plan.Instance{}
 	in.Versioned, in.Alive, in.Report = c.Instances[id], c.Alive[id], c.Reports[id]
 	if in.Alive.Key == "" {
@@ -96,7 +150,7 @@ func (e *Evidence) instance(c *picture.Content, id string, in *plan.Instance) {
 	}
 	w := e.instances[id]
 	if w == nil {
-		return
+		return shown{}
 	}
 	in.PhaseStart, in.Born, in.HealthySince, in.StreamSince = w.phaseStart, w.born, w.healthySince, w.streamSince
 	in.AliveGone, in.LastState, in.SilentSince = w.aliveGone, w.lastState, w.silentSince
@@ -104,6 +158,7 @@ func (e *Evidence) instance(c *picture.Content, id string, in *plan.Instance) {
 	if in.Record.Drain != nil || in.Record.Doomed != nil { // nothing else in it has a timer
 		in.Due = e.dueOf(owner{kind: store.KindInstances, name: id})
 	}
+	return shown{of: w, version: w.version}
 }
 
 // stale says why the picture may not be used to destroy; "" if it may.

@@ -63,20 +63,6 @@ func (s *session) sendWanted() error {
 	return s.stream.Send(&protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Wanted{Wanted: full}})
 }
 
-// restartWanted is the token of the restart that the agent is to carry out, or to have carried out; "" if there is none. Of a
-// restart of the machine it is told by the boot that comes up, where that may not know yet what it is to run.
-func restartWanted(i store.Instance) string {
-	r := i.Restart
-	switch {
-	case r == nil || !r.ByAgent():
-		return ""
-	case i.Phase == store.Stopping && r.Level == store.RestartWorkload, i.Phase == store.Starting, i.Phase == store.Checking:
-		return r.Token
-	default:
-		return ""
-	}
-}
-
 // wantedBy is what a record wants of the instance's agent.
 func wantedBy(i store.Instance) *protocol.Wanted {
 	w := &protocol.Wanted{Lifecycle: i.Spec.Lifecycle}
@@ -84,7 +70,7 @@ func wantedBy(i store.Instance) *protocol.Wanted {
 		w.ConfigHash, w.Run, w.Vars, w.Checks = i.Config, i.Spec.Workload.Run, i.Spec.Vars, checkSpecs(i.Spec.Checks)
 		w.Secrets = secretsWanted(i.Spec.Secrets)
 	}
-	w.RestartToken = restartWanted(i)
+	w.RestartToken = i.RestartWanted()
 	if l := i.Spec.Report.OnLeaseLost; l.Fences() {
 		w.OnLeaseLost = &protocol.LeaseLost{Action: l.Do, Run: l.Run}
 	}

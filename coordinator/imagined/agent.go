@@ -38,7 +38,8 @@ type agent struct {
 	tries    int           // to connect, in a row
 
 	ill        illness
-	warm       bool // its checks have passed once in this boot
+	warm       bool // its workload is up in this boot, so that checks can pass
+	checks     checking
 	config     string
 	applying   string
 	restarted  string
@@ -69,6 +70,8 @@ func newAgent(w *World, m *machine) *agent {
 // start is the agent's first word after a boot.
 func (a *agent) start() {
 	a.up, a.tries = true, 0
+	a.checks.begun = a.w.clock
+	a.stir()
 	a.connect()
 }
 
@@ -77,6 +80,7 @@ func (a *agent) ended() {
 	a.fallSilent(a.w.chance.happens(70))
 	a.up, a.frozen, a.warm, a.exit, a.notice = false, false, false, nil, nil
 	a.restarting, a.applying, a.draining = "", "", ""
+	a.checks = checking{number: a.checks.number + 1}
 	if a.ill <= illTillReboot {
 		a.ill = healthy
 	}
@@ -143,6 +147,7 @@ func (a *agent) connect() {
 	}
 	a.turn++
 	a.tries, a.excused = 0, false
+	a.stir()
 	a.epoch++
 	a.boot, a.open, a.known, a.replica, a.life = a.m.bootID(), true, true, r, r.life
 	a.interval, a.ttl = rec.Record.Spec.Report.Interval.D(), rec.Record.Spec.Report.LeaseTTL.D()
@@ -174,6 +179,7 @@ func (a *agent) warmUp() {
 	}
 	a.later(a.w.chance.upTo(5*time.Second), func() {
 		a.warm = true
+		a.stir()
 		a.report()
 	})
 }
@@ -194,17 +200,18 @@ func (a *agent) passing() bool {
 
 // report has the gateway persist what is new (DET-16).
 func (a *agent) report() {
+	a.check()
 	if !a.open || a.w.db.down {
 		return // the next report says it
 	}
-	pass := a.passing()
+	pass := a.checks.healthy
 	now := store.Report{
 		Schema: store.Schema, Instance: a.m.id, Replica: a.replica.id, BootID: a.boot, Healthy: pass,
 		Config: a.config, Restarted: a.restarted, Drained: a.drained, Notice: a.notice, Workload: a.exit,
-		Checks: []store.CheckReport{{Name: "http", Healthy: pass}},
+		Checks: a.checkReports(),
 	}
 	if !pass {
-		now.Why, now.Checks[0].Why = "check http fails", "connection refused"
+		now.Why = "check " + now.Checks[0].Name + " fails"
 	}
 	said := &a.said
 	if said.BootID == now.BootID && said.Healthy == now.Healthy && said.Config == now.Config && said.Restarted == now.Restarted &&
@@ -229,6 +236,7 @@ func (a *agent) lastAccepted() time.Duration {
 // fallSilent ends the reports. If the stream broke, the gateway knows at once, else by and by.
 func (a *agent) fallSilent(broke bool) {
 	a.excused = false
+	a.stir()
 	if !a.open {
 		return
 	}

@@ -15,6 +15,7 @@
 //	cloud.go      a provider
 //	machine.go    machines
 //	agent.go      agents and what their gateways write
+//	checks.go     what their checks say, by interval and threshold
 //	wanted.go     what agents are told
 //	operator.go   edits and orders
 //	faults.go     what can go wrong with machines and agents; trouble.go: with providers, lies.go: with their lists, leadership.go: with

@@ -43,6 +43,7 @@ func (m *machine) boot() {
 	m.boots++
 	m.bootName = fmt.Sprintf("%s.%d", m.id, m.boots)
 	m.state, m.why = provider.StateRunning, ""
+	w.stir(m.id)
 	if m.boots == 1 {
 		m.mute = w.chance.happens(m.cloud.cfg.NeverBoots)
 		w.agents[m.id] = newAgent(w, m)

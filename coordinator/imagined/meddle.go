@@ -32,6 +32,7 @@ func (w *World) returnNow(id string) {
 	}
 	w.note("agent %s is back in the last moment", id)
 	a.frozen, a.cut, a.ill = false, false, healthy
+	a.stir()
 	if !a.open {
 		a.connect()
 		return
@@ -54,4 +55,5 @@ func (w *World) failNow(id string) {
 	a.setState(store.StreamLost, "", "the connection broke without goodbye")
 	a.fallSilent(true)
 	a.cut = true
+	a.stir()
 }

@@ -24,6 +24,8 @@ type Observer struct {
 	Machine func(at time.Time, m Machine)
 	// Judged is told of a verdict that is another than before.
 	Judged func(at time.Time, group, instance string, before, now plan.Judgment)
+	// Stirred is told an instance of which Sound, Serves or Machine may answer otherwise from now on, so that nobody has to ask for all.
+	Stirred func(instance string)
 	// Noted is told in words what else happens: what goes wrong, and what operators and agents do.
 	Noted func(at time.Time, what string)
 	// Changed is told every change of a key, in order.
@@ -57,11 +59,17 @@ type Machine struct {
 }
 
 func (w *World) tellMachine(e MachineEvent, m *machine) {
-	w.countWorking(m.group)
+	w.stir(m.id)
 	if w.cfg.Observer.Machine != nil {
 		w.cfg.Observer.Machine(w.Now(), Machine{
 			Event: e, Provider: m.cloud.cfg.Name, Instance: m.id, Group: m.group, Zone: m.zone, Boot: m.boots, State: m.state,
 		})
+	}
+}
+
+func (w *World) stir(instance string) {
+	if w.cfg.Observer.Stirred != nil {
+		w.cfg.Observer.Stirred(instance)
 	}
 }
 

@@ -2,12 +2,6 @@ package imagined
 
 import "github.com/leasehold/leasehold/store"
 
-// standing is how a group stood so far.
-type standing struct {
-	full  bool // it was complete once
-	worst int  // the fewest that worked since
-}
-
 // Working is how many instances of a group really work: their machines run, their reports get through and their checks pass.
 func (w *World) Working(group string) int {
 	n := 0
@@ -23,27 +17,6 @@ func (w *World) Working(group string) int {
 func (w *World) Works(id string) bool {
 	a := w.agents[id]
 	return a != nil && a.works
-}
-
-// Worst is the fewest instances that worked at once since the group was first complete; false if it never was.
-func (w *World) Worst(group string) (int, bool) {
-	s := w.standings[group]
-	return s.worst, s.full
-}
-
-func (w *World) countWorking(group string) {
-	g, there := w.Group(group)
-	if !there {
-		return
-	}
-	n, s := w.Working(group), w.standings[group]
-	switch {
-	case !s.full && n >= g.Size && n > 0:
-		s = standing{full: true, worst: n}
-	case s.full:
-		s.worst = min(s.worst, n)
-	}
-	w.standings[group] = s
 }
 
 // Machines lists the IDs of all machines, in order.

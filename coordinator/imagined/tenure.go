@@ -182,8 +182,10 @@ func (t *tenure) plan() {
 	}
 	t.carrying = true // what wakes us from here on is planned after this
 	s := t.evidence.Snapshot(t.content, ready)
-	for i := range s.Groups { // a transaction whose answer is lost may happen, and be told of, when the next snapshot has long been made
-		s.Groups[i].Instances = slices.Clone(s.Groups[i].Instances)
+	if t.w.cfg.Observer.Committing != nil { // a transaction whose answer is lost may happen, and be told of, when the next snapshot has long been made
+		for i := range s.Groups {
+			s.Groups[i].Instances, s.Groups[i].Slots = slices.Clone(s.Groups[i].Instances), slices.Clone(s.Groups[i].Slots)
+		}
 	}
 	p := plan.Compute(s, now)
 	t.evidence.Tallied(p.Tallies)

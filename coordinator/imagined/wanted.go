@@ -27,8 +27,8 @@ func (a *agent) wanted() {
 	if rec.Config != "" && rec.Config != a.config && rec.Config != a.applying {
 		a.apply(rec.Config)
 	}
-	if r := rec.Restart; toldToRestart(rec) && r.Token != a.restarted && r.Token != a.restarting {
-		a.restartWorkload(r.Token)
+	if token := rec.RestartWanted(); token != "" && token != a.restarted && token != a.restarting {
+		a.restartWorkload(token)
 	}
 	if d := rec.Drain; rec.Phase == store.Draining && d != nil && d.Token != "" && d.Token != a.draining && d.Token != a.drained {
 		if len(rec.Spec.Drain.Hook) > 0 {
@@ -38,16 +38,6 @@ func (a *agent) wanted() {
 			a.report()
 		}
 	}
-}
-
-// toldToRestart says that its gateway tells the agent of the last restart: also of its machine's, where the boot that comes up may not
-// know yet what it is to run.
-func toldToRestart(rec *store.Instance) bool {
-	r := rec.Restart
-	if r == nil || !r.ByAgent() {
-		return false
-	}
-	return rec.Phase == store.Stopping && r.Level == store.RestartWorkload || rec.Phase == store.Starting || rec.Phase == store.Checking
 }
 
 // apply takes up what is to run from now on.
@@ -71,6 +61,7 @@ func (a *agent) restartWorkload(token string) {
 		if a.ill <= illTillRestart {
 			a.ill = healthy
 		}
+		a.stir()
 		a.report()
 	})
 }
@@ -89,13 +80,14 @@ func (a *agent) runHook(token string) {
 	})
 }
 
-// touch counts the group's working instances anew, if this one has changed.
+// touch looks anew whether the instance works.
 func (a *agent) touch() {
-	if works := a.working(); works != a.works {
-		a.works = works
-		a.w.countWorking(a.m.group)
-	}
+	a.works = a.working()
+	a.stir()
 }
+
+// stir tells that something has changed on which the truth about the instance depends.
+func (a *agent) stir() { a.w.stir(a.m.id) }
 
 // working is the truth, which no record shows: the machine runs, its reports get through, and its checks pass.
 func (a *agent) working() bool {

@@ -34,7 +34,6 @@ type World struct {
 	orders     int
 	lost       int // of a hundred commits, whose answers get lost
 	meddles    int // of a hundred commits, before which something happens to those concerned
-	standings  map[string]standing
 	stuckHooks int // of a hundred drain hooks, that never end
 }
 
@@ -43,7 +42,6 @@ func New(cfg Config) *World {
 	cfg = cfg.withDefaults()
 	w := &World{
 		cfg: cfg, keys: store.KeysOf(cfg.Shard), chance: newChance(cfg.Seed), db: newDatabase(), agents: map[string]*agent{}, bad: map[string]bad{},
-		standings: map[string]standing{},
 	}
 	for _, p := range cfg.Providers {
 		w.clouds = append(w.clouds, newCloud(w, p))

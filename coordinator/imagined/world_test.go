@@ -74,9 +74,6 @@ func TestAGroupComesUpAndHeals(t *testing.T) {
 	if w.Instance(first).Present() {
 		t.Errorf("the record of %s is still there", first)
 	}
-	if worst, full := w.Worst("web"); worst != 4 || !full {
-		t.Errorf("at worst %d worked, want 4", worst)
-	}
 }
 
 func TestTheSameSeedGivesTheSameRun(t *testing.T) {

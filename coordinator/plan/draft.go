@@ -20,7 +20,7 @@ type draft struct {
 	hash string       // of the template that is wanted
 
 	members []*member // in order of ID; new ones at the end
-	slots   map[int]*slot
+	slots   slotIndex
 	order   []*slot // in order of number; new ones at the end
 
 	acceptedRevision store.Revision
@@ -107,7 +107,7 @@ type slot struct {
 }
 
 func newDraft(s *Snapshot, g *Group, now time.Time) *draft {
-	d := &draft{s: s, g: g, now: now, slots: make(map[int]*slot, max(len(g.Slots), len(g.Instances)))}
+	d := &draft{s: s, g: g, now: now, slots: newSlotIndex(max(len(g.Slots), len(g.Instances)))}
 	d.accept()
 	slots := make([]slot, len(g.Slots))
 	d.order = make([]*slot, 0, max(len(g.Slots), len(g.Instances)))
@@ -118,7 +118,7 @@ func newDraft(s *Snapshot, g *Group, now time.Time) *draft {
 		sl.retry = d.ends(g.SlotDue[sl.number], store.TimerRetry, v.Record.Retry)
 		sl.giveUp = d.ends(g.SlotDue[sl.number], store.TimerGiveUp, v.Record.GiveUp)
 		d.renew(sl)
-		d.slots[sl.number] = sl
+		d.slots.set(sl.number, sl)
 		d.order = append(d.order, sl)
 	}
 	members := make([]member, len(g.Instances))
@@ -188,17 +188,17 @@ func (d *draft) place(m *member) {
 
 // slot returns the slot with this number, drafting one if there is none.
 func (d *draft) slot(n int) *slot {
-	if sl, ok := d.slots[n]; ok {
+	if sl := d.slots.get(n); sl != nil {
 		return sl
 	}
 	if len(d.spare) == 0 {
-		d.spare = make([]slot, max(1, len(d.g.Instances)-len(d.slots)))
+		d.spare = make([]slot, max(1, len(d.g.Instances)-len(d.order)))
 	}
 	sl := &d.spare[0]
 	d.spare, sl.number = d.spare[1:], n
 	sl.Key = d.s.Keys.Slot(d.g.Name, n)
 	sl.Record = store.Slot{Schema: store.Schema, Group: d.g.Name, Number: n}
-	d.slots[n] = sl
+	d.slots.set(n, sl)
 	d.order = append(d.order, sl)
 	return sl
 }

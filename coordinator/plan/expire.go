@@ -29,10 +29,14 @@ func (d *draft) ageOf(m *member) age {
 		}
 	}
 	settings := &d.s.Shard.Record.Settings
-	if a := d.tooOld(m, "EXP-1", "forced_age", ageLimit(d.spec.Expiry.ForcedAge, settings.ForcedAge), 0.1, true); a.rule != "" {
+	forced, eligible := ageLimit(d.spec.Expiry.ForcedAge, settings.ForcedAge), ageLimit(d.spec.Expiry.EligibleAge, settings.EligibleAge)
+	if forced <= 0 && eligible <= 0 {
+		return age{} // as in nearly all groups
+	}
+	if a := d.tooOld(m, "EXP-1", "forced_age", forced, 0.1, true); a.rule != "" {
 		return a
 	}
-	return d.tooOld(m, "EXP-1", "eligible_age", ageLimit(d.spec.Expiry.EligibleAge, settings.EligibleAge), 0.1, false)
+	return d.tooOld(m, "EXP-1", "eligible_age", eligible, 0.1, false)
 }
 
 func ageLimit(group *store.Duration, shard store.Duration) time.Duration {

@@ -41,8 +41,10 @@ func judge(in *Instance, s *Snapshot, now time.Time) Judgment {
 	if rec.Phase == store.Stopping || rec.Phase == store.Starting {
 		return judgeRestarting(in, s, now)
 	}
-	if j, ok := judgeMachine(in, s, now); ok {
-		return j
+	if see := &in.Sighting; !see.Listed || see.Down { // of nearly all, the provider says that they run: that proves nothing
+		if j, ok := judgeMachine(in, s, now); ok {
+			return j
+		}
 	}
 	if !in.Alive.Present() {
 		if !rec.Phase.Registered() {

@@ -21,7 +21,7 @@ func (d *draft) scaleUp() {
 	if missing <= 0 {
 		return
 	}
-	idle := d.idle(missing)
+	idle := d.idle(min(missing, mostCreations+1)) // no more are filled now, and to draft all of 100,000 missing ones would take longer than the rest
 	have := d.spec.Size - missing
 	for i, sl := range idle {
 		switch {
@@ -60,7 +60,7 @@ func (d *draft) idle(missing int) []*slot {
 	}
 	slices.SortFunc(idle, byNumber)
 	for n := 0; len(idle) < missing; n++ {
-		if d.slots[n] == nil {
+		if d.slots.get(n) == nil {
 			idle = append(idle, d.slot(n))
 		}
 	}
@@ -85,7 +85,7 @@ func (d *draft) cleanSlots() {
 	slices.SortFunc(idle, func(a, b *slot) int { return byNumber(b, a) })
 	for _, sl := range idle[:max(0, min(len(idle), used+len(idle)-d.spec.Size))] {
 		sl.touched = true
-		delete(d.slots, sl.number)
+		d.slots.set(sl.number, nil)
 		d.order = slices.DeleteFunc(d.order, func(o *slot) bool { return o == sl })
 		d.actions = append(d.actions, Action{
 			Group: d.g.Name, Slot: &sl.number, Rule: "REC-4", What: "slot removed", Why: "nobody is in it and it is not wanted", Silent: true,

@@ -106,6 +106,17 @@ func standing(g *store.Group) string {
 }
 
 func (d *draft) countInstances(st *store.Status) {
+	// Neighbours are mostly alike, and a map is slow: what is alike is counted first, and then added.
+	var phase store.Phase
+	var verdict store.Verdict
+	alike := 0
+	add := func() {
+		if alike > 0 {
+			st.Phases[phase] += alike
+			st.Verdicts[verdict] += alike
+		}
+	}
+	defer add()
 	for i := range d.g.Instances {
 		m := d.members[i] // members begin with the instances, in their order
 		rec := &m.Record
@@ -113,8 +124,11 @@ func (d *draft) countInstances(st *store.Status) {
 			st.OnDemand++
 			continue
 		}
-		st.Phases[rec.Phase]++
-		st.Verdicts[m.judgment.Verdict]++
+		if rec.Phase != phase || m.judgment.Verdict != verdict {
+			add()
+			phase, verdict, alike = rec.Phase, m.judgment.Verdict, 0
+		}
+		alike++
 		if rec.Phase == store.Finished || rec.Phase == store.Running && m.working() {
 			st.Healthy++
 		}
