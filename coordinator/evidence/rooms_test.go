@@ -2,6 +2,7 @@ package evidence_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -63,6 +64,7 @@ func TestASnapshotShowsWhatHasChangedSinceTheLast(t *testing.T) {
 				r.Record.Zone = "other"
 				kvs = append(kvs, store.KV{Key: r.Key, Value: store.Encode(r.Record), Created: r.Created, Modified: r.Modified})
 			}
+			kvs = append(kvs, store.KV{Key: keys.Slot("g0000", 0), Value: store.Encode(store.Slot{Schema: store.Schema, Errored: "other"}), Modified: w.content.Slots["g0000"][0].Modified})
 			w.content = picture.FromListing(keys, store.Listing{Revision: w.content.Revision, KVs: kvs})
 			w.evidence.Listed(w.content)
 		},
@@ -78,6 +80,9 @@ func TestASnapshotShowsWhatHasChangedSinceTheLast(t *testing.T) {
 			w.group("g0001") // takes the places of the others
 			if want := fmt.Sprintf("%+v", w.group("g0000")); got != want {
 				t.Errorf("shows\n%s\nwant\n%s", got, want)
+			}
+			if name == "another database" && !strings.Contains(got, "Errored:other") {
+				t.Errorf("shows a slot as it was in the database before:\n%s", got)
 			}
 			if got == before && name != "a fresh listing" {
 				t.Error("nothing has changed")

@@ -24,7 +24,7 @@ func (e *Evidence) takeAll(c *picture.Content) {
 		e.gaps = gapsUntil(c.Served.Record, e.cfg.Now().UTC())
 	}
 	clear(e.specs) // in case it is another database than before
-	e.rooms, e.slotRooms = rooms{}, nil
+	e.slotRooms = nil
 	for id := range e.instances {
 		e.forget(c, id)
 	}

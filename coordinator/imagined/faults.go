@@ -38,7 +38,6 @@ func (w *World) Freeze(id string) {
 		w.note("agent %s freezes", id)
 		a.fallSilent(false)
 		a.frozen = true
-		a.stir()
 	}
 }
 
@@ -48,7 +47,6 @@ func (w *World) Cut(id string) {
 		w.note("machine %s is cut off", id)
 		a.fallSilent(w.chance.happens(50))
 		a.cut = true
-		a.stir()
 	}
 }
 
@@ -60,7 +58,6 @@ func (w *World) Return(id string) {
 	}
 	w.note("agent %s returns", id)
 	a.frozen, a.cut = false, false
-	a.stir()
 	if !a.open {
 		a.tries = 0
 		a.retry()

@@ -55,5 +55,4 @@ func (w *World) failNow(id string) {
 	a.setState(store.StreamLost, "", "the connection broke without goodbye")
 	a.fallSilent(true)
 	a.cut = true
-	a.stir()
 }
