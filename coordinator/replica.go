@@ -319,7 +319,7 @@ func (r *Replica) session(ctx context.Context, lease store.Lease, shard store.Sh
 		if err != nil {
 			return err
 		}
-		t := newTenure(r, fence, shard)
+		t := newTenure(r, fence, lease.ID, shard)
 		r.lead(t)
 		r.deps.Meter.Led(true)
 		if err = r.claim(ctx, lease, fence); err == nil {
