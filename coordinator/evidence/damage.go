@@ -360,7 +360,9 @@ func (e *Evidence) judgeExtra(c *picture.Content, x *plan.Extra) {
 	x.GroupGone = group != "" && !known(c, group) &&
 		(c.DeletedOnPurpose(keys.Group(group), 0) || c.DeletedOnPurpose(keys.Static(group), 0) || c.DeletedOnPurpose(keys.Status(group), 0))
 	for _, d := range e.damage[group] {
-		x.Damaged = x.Damaged || d.Key == key && !d.Reviewed(&c.Shard.Record)
+		if d.Key == key {
+			x.Lost, x.Damaged = true, !d.Reviewed(&c.Shard.Record)
+		}
 	}
 }
 

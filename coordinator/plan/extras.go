@@ -19,7 +19,7 @@ func holdForExtras(s *Snapshot, now time.Time) (Action, bool) {
 	var names []string
 	patience := 3 * s.Shard.Record.Settings.ProviderPoll.D()
 	for _, x := range s.Extras {
-		if !x.Stray && now.Sub(x.Since) >= patience {
+		if !x.Stray && !x.Lost && now.Sub(x.Since) >= patience { // what was lost is counted by holdForDamage
 			names = append(names, x.Instance)
 		}
 	}

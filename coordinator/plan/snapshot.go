@@ -155,8 +155,8 @@ type Extra struct {
 	// Gone: its record was deleted on purpose. Replaced: its slot has another instance. GroupGone: its group was deleted on purpose. Only with
 	// one of them is it removed (REC-8).
 	Gone, Replaced, GroupGone bool
-	// Damaged: its record was lost (SAFE-15).
-	Damaged bool
+	// Lost: it is known that its record was lost (SAFE-15). Damaged: and no operator has acknowledged that.
+	Lost, Damaged bool
 	Claim   *store.Claim // what it was, if it is known
 }
 
