@@ -104,6 +104,7 @@ func (e *Evidence) instance(c *picture.Content, id string, in *plan.Instance) {
 	}
 	if why := c.Unreadable[in.Alive.Key]; why != "" {
 		in.AliveUnreadable, in.AliveSpoiled = why, e.spoiled[in.Alive.Key]
+		in.Alive.Record.State = "" // whatever it was, it is not known now
 		in.Alive.Modified, in.Alive.Lease = c.Spoiled[in.Alive.Key].Modified, c.Spoiled[in.Alive.Key].Lease
 	}
 	if s, spoiled := c.Spoiled[in.Report.Key]; spoiled {
