@@ -127,8 +127,7 @@ func (a *agent) connect() {
 	}
 	r := live[a.w.chance.IntN(len(live))]
 	rec := a.w.instance(a.m.id)
-	if !rec.Present() || rec.Record.Phase == store.Deleting {
-		a.retire(rec.Present())
+	if a.unserved(rec) {
 		return
 	}
 	alive := Read[store.Alive](a.w, a.w.keys.Alive(a.m.id))
@@ -301,13 +300,31 @@ func (a *agent) leave(goodbye store.Goodbye) {
 	a.touch()
 }
 
-// retire stops the agent: its instance is being deleted, or nobody knows it.
-func (a *agent) retire(recorded bool) {
-	if !recorded && !a.w.db.down {
+// unserved says whether the agent is not served for what its record is now. Only a record that is being deleted, or the note that it was,
+// retires it; one without a record is told so and asks again, and one whose record cannot be read too (SAFE-14). An open stream stays.
+func (a *agent) unserved(v store.Versioned[store.Instance]) bool {
+	unreadable := v.Present() && v.Record.ID == ""
+	noted := a.w.Revision(a.w.keys.Gone(a.w.keys.Instance(a.m.id))) != 0
+	switch {
+	case unreadable:
+	case v.Present() && v.Record.Phase != store.Deleting:
+		return false
+	case v.Present() || noted:
+		a.retire()
+		return true
+	case !a.open && !a.w.db.down && a.w.Revision(a.w.keys.Stray(a.m.id)) == 0:
 		key := a.w.keys.Stray(a.m.id)
 		a.w.put(key, store.Stray{Schema: store.Schema, Instance: a.m.id, At: a.w.Now()}, 0)
 		a.w.after(time.Hour, func() { a.w.drop(key) })
 	}
+	if !a.open {
+		a.retry()
+	}
+	return true
+}
+
+// retire stops the agent: its instance is being deleted, or was.
+func (a *agent) retire() {
 	if a.open {
 		a.last = a.lastAccepted()
 		a.open, a.known = false, false
@@ -347,8 +364,7 @@ func (a *agent) restore() {
 		return
 	}
 	rec := a.w.instance(a.m.id)
-	if !rec.Present() || rec.Record.Phase == store.Deleting {
-		a.retire(rec.Present())
+	if a.unserved(rec) {
 		return
 	}
 	a.putAlive(a.w.db.grant(), store.StreamOpen, "", "")

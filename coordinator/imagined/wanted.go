@@ -12,8 +12,7 @@ func (a *agent) wanted() {
 		return
 	}
 	v := a.w.instance(a.m.id)
-	if !v.Present() || v.Record.Phase == store.Deleting {
-		a.retire(v.Present())
+	if a.unserved(v) {
 		return
 	}
 	rec := &v.Record

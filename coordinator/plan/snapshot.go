@@ -157,7 +157,7 @@ type Extra struct {
 	Gone, Replaced, GroupGone bool
 	// Lost: it is known that its record was lost (SAFE-15). Damaged: and no operator has acknowledged that.
 	Lost, Damaged bool
-	Claim   *store.Claim // what it was, if it is known
+	Claim         *store.Claim // what it was, if it is known
 }
 
 // mayGo says that there is positive evidence that nobody wants the machine.
