@@ -212,7 +212,7 @@ func (e *Evidence) addMissing(c *picture.Content, group string, add func(store.D
 
 // addUnrecorded adds machines and agents that belong to a slot which no record fills: somebody made them, and their records were lost.
 func (e *Evidence) addUnrecorded(c *picture.Content, group string, add func(store.Damaged)) {
-	if len(e.tagged[group]) == 0 && len(c.Strays) == 0 {
+	if len(e.tagged[group]) == 0 && len(c.Strays) == 0 || e.groupGone(c, group) {
 		return
 	}
 	ids := maps.Clone(e.tagged[group])
@@ -357,13 +357,19 @@ func (e *Evidence) judgeExtra(c *picture.Content, x *plan.Extra) {
 	if slot, onDemand, ok := e.claimed(c, x.Instance, group); ok && !onDemand {
 		x.Replaced = e.filled(c, group)[slot]
 	}
-	x.GroupGone = group != "" && !known(c, group) &&
-		(c.DeletedOnPurpose(keys.Group(group), 0) || c.DeletedOnPurpose(keys.Static(group), 0) || c.DeletedOnPurpose(keys.Status(group), 0))
+	x.GroupGone = e.groupGone(c, group)
 	for _, d := range e.damage[group] {
 		if d.Key == key {
 			x.Lost, x.Damaged = true, !d.Reviewed(&c.Shard.Record)
 		}
 	}
+}
+
+// groupGone says that a group was deleted on purpose. That happens only once none of its records is left.
+func (e *Evidence) groupGone(c *picture.Content, group string) bool {
+	keys := e.cfg.Keys
+	return group != "" && !known(c, group) &&
+		(c.DeletedOnPurpose(keys.Group(group), 0) || c.DeletedOnPurpose(keys.Static(group), 0) || c.DeletedOnPurpose(keys.Status(group), 0))
 }
 
 // Extras are the machines without a record, in order of instance, no more than most of them: see store.Extra.

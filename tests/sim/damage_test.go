@@ -21,7 +21,7 @@ const damagedWorlds = 60
 func TestDamagedWorlds(t *testing.T) {
 	kinds := map[string]int{}
 	for seed := uint64(1); seed <= damagedWorlds; seed++ {
-		d := &damagedWorld{trial: trial{plot: plot{seed: seed}, rng: rand.New(rand.NewPCG(seed, 0xda))}, condemned: map[string]bool{}}
+		d := &damagedWorld{trial: trial{plot: plot{seed: seed}, rng: rand.New(rand.NewPCG(seed, 0xda)), specs: map[string]inForce{}}, condemned: map[string]bool{}}
 		d.play()
 		kinds[d.kind]++
 		if d.failed != "" {
