@@ -3,6 +3,7 @@ package coordinator
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -32,7 +33,11 @@ func (t *tenure) carryOut(ctx context.Context, s *plan.Snapshot, turns plan.Turn
 		t.r.deps.Before("commit "+a.Rule, a.Instance)
 	}
 	conditions, writes := turns.TxnOf(together)
-	rev, err := t.commit(ctx, conditions, writes, entries...)
+	notes, err := t.goneNotes(ctx, together)
+	var rev store.Revision
+	if err == nil {
+		rev, err = t.commit(ctx, conditions, append(notes, writes...), entries...)
+	}
 	switch {
 	case err == nil:
 		t.carriedOut(turns, together, rev)
@@ -52,6 +57,20 @@ func (t *tenure) carryOut(ctx context.Context, s *plan.Snapshot, turns plan.Turn
 		t.refused(a, err)
 	}
 	return nil
+}
+
+// goneNotes are the notes of the records that actions delete, on the lease of the journal (SAFE-15).
+func (t *tenure) goneNotes(ctx context.Context, together []*plan.Action) ([]store.Write, error) {
+	if !plan.Deletes(together) {
+		return nil, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
+	defer cancel()
+	lease, err := t.r.journal.leaseNow(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("write gone notes: %w", err)
+	}
+	return plan.GoneWrites(together, lease), nil
 }
 
 // carryOutApart tries anew what shared a transaction that etcd did not take: since one was overtaken, or for what it might take of each alone.

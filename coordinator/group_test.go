@@ -244,6 +244,7 @@ func TestExtraMachinesAreRemovedAfterTheirGrace(t *testing.T) {
 		w.setMood("silent", mood{mute: true})
 		w.setMood("foreign", mood{mute: true})
 		extra("silent", "shard1")
+		w.gone("silent", "web")
 		extra("foreign", "shard2")
 		extra("speaks", "shard1")
 		w.start("one")

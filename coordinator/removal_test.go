@@ -131,6 +131,7 @@ func TestExtraMachinesOfAPausedGroupAreLeft(t *testing.T) {
 		w.apply(g)
 		w.setMood("extra", mood{mute: true})
 		w.extra("extra", "web")
+		w.gone("extra", "web")
 		w.start("one")
 		w.leads(time.Second, "one")
 		w.always(10*time.Minute, "it is left alone", func() bool { return len(w.provider.Existing()) == 1 && len(w.instances()) == 0 })

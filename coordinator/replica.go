@@ -296,7 +296,7 @@ func (r *Replica) term(ctx context.Context, lease store.Lease, shard store.Shard
 	if err != nil {
 		return fmt.Errorf("%w: %w", errElection, err)
 	}
-	t := newTenure(r, fence, shard)
+	t := newTenure(r, fence, lease.ID, shard)
 	r.lead(t)
 	r.deps.Meter.Led(true)
 	if err = r.claim(ctx, lease, fence); err == nil {

@@ -259,26 +259,6 @@ func TestNothingIsDestroyedOnAStalePicture(t *testing.T) {
 	})
 }
 
-// proves SAFE-3
-func TestUnreadableRecordsStopAllChanges(t *testing.T) {
-	inWorld(t, quick, func(w *world) {
-		w.start("one")
-		w.apply(w.group("web", 2))
-		ids := w.up(2)
-		key := w.keys.Instance(ids[0])
-		kv := w.list(key)[0]
-		w.put(key, []byte(`{"schema": 2}`)) // written by a newer program
-		w.pass(time.Second)
-		w.provider.Crash(ids[1], "exit 1")
-		w.always(11*time.Minute, "nothing is made or removed", func() bool { return w.made() == 2 && len(w.provider.Existing()) == 2 })
-		w.put(key, kv.Value)
-		w.until(time.Minute, "the crashed one is replaced", func() bool { return w.settled(2) && !slices.Contains(w.ids(), ids[1]) })
-		if !slices.Contains(w.ids(), ids[0]) {
-			t.Errorf("instances %v: %s was healthy all the time", w.ids(), ids[0])
-		}
-	})
-}
-
 // proves SAFE-12
 func TestHoldStopsQueuedCalls(t *testing.T) {
 	inWorld(t, quick, func(w *world) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator/picture"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -76,11 +77,43 @@ func (s *serving) takeUp(ctx context.Context) bool {
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return false
 	}
-	if v, err := store.Decode[store.Served](kv); err == nil {
+	v, err := store.Decode[store.Served](kv)
+	if err != nil && kv.Modified != 0 {
+		if v, err = s.restore(ctx, kv, err); err != nil {
+			return false
+		}
+	}
+	if err == nil {
 		s.cluster, s.history.marks, s.journal.marks, s.failed = v.Record.Cluster, v.Record.History, v.Record.Journal, v.Record.Uncompacted
 	}
 	s.read, s.counted = true, time.Now()
 	return true
+}
+
+// restore finds what an unreadable record said, from memory, else from its previous revision. Where neither knows, the shard is held
+// before the record is written anew. What a newer program wrote is never written over (SAFE-16).
+func (s *serving) restore(ctx context.Context, kv store.KV, why error) (v store.Versioned[store.Served], err error) {
+	r := s.t.r
+	if !errors.Is(why, store.ErrSchema) {
+		r.picture.View(func(c *picture.Content) { v = c.Served })
+		if v.Present() {
+			return v, nil
+		}
+		old, err := r.before(ctx, kv.Key, kv.Modified)
+		if err != nil {
+			return v, err
+		}
+		if v, err = store.Decode[store.Served](old); err == nil && v.Present() {
+			return v, nil
+		}
+	}
+	if err := r.hold(ctx, "what etcd was when a leader was last at work cannot be read: "+why.Error(), []store.Condition{s.t.fence.Condition()}); err != nil {
+		return v, err
+	}
+	if errors.Is(why, store.ErrSchema) {
+		return v, why
+	}
+	return store.Versioned[store.Served]{}, nil
 }
 
 // age counts the time since it was last called, and marks the present revision. It comes after that was asked for, so that no mark is
@@ -122,6 +155,10 @@ func (s *serving) look(ctx context.Context) {
 		s.failed = ""
 		return
 	}
+	if damage := s.t.damage(); damage != "" {
+		s.failed = damage
+		return
+	}
 	err = s.t.r.deps.Store.Compact(call, before)
 	if err == nil || errors.Is(err, store.ErrCompacted) {
 		s.t.log.Debug("etcd's history compacted", "before", int64(before), "kept", keep.String())
@@ -131,6 +168,12 @@ func (s *serving) look(ctx context.Context) {
 	if ctx.Err() == nil {
 		s.tellFailed(ctx, oldest.Age.D(), keep, err)
 	}
+}
+
+// damage says why etcd's history must not be forgotten now; "" if it may be (SAFE-15).
+func (t *tenure) damage() (why string) {
+	t.r.picture.View(func(c *picture.Content) { why = t.evidence.Damaged(c) })
+	return why
 }
 
 // findOldest is the oldest mark that etcd still keeps. Those that somebody has compacted are dropped.

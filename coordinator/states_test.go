@@ -206,6 +206,7 @@ func TestTooManyExtrasPutTheShardOnHold(t *testing.T) {
 		for _, id := range []string{"old-1", "old-2", "old-3"} {
 			w.setMood(id, mood{mute: true})
 			w.extra(id, "web")
+			w.gone(id, "web")
 		}
 		w.start("one")
 		w.apply(w.group("web", 2))

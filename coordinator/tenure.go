@@ -34,6 +34,7 @@ const (
 type tenure struct {
 	r        *Replica
 	fence    store.Fence
+	lease    store.LeaseID // of the session
 	shard    store.Shard
 	log      *slog.Logger
 	evidence *evidence.Evidence
@@ -48,9 +49,9 @@ type tenure struct {
 	badSettings string                              // the shard's settings that the journal was told are refused
 }
 
-func newTenure(r *Replica, fence store.Fence, shard store.Shard) *tenure {
+func newTenure(r *Replica, fence store.Fence, lease store.LeaseID, shard store.Shard) *tenure {
 	t := &tenure{
-		r: r, fence: fence, shard: shard, log: r.log.With("fence", int64(fence.Created)),
+		r: r, fence: fence, lease: lease, shard: shard, log: r.log.With("fence", int64(fence.Created)),
 		pokes: make(chan struct{}, 1), verdicts: map[string]map[string]plan.Judgment{}, troubles: map[string]time.Time{}, held: map[string]map[string]bool{}, listers: map[string]*lister{},
 	}
 	capabilities := map[string]provider.Capabilities{}
@@ -127,6 +128,7 @@ func (t *tenure) run(ctx context.Context) error {
 		parts.Go(func() { q.run(ctx) })
 	}
 	parts.Go(func() { t.keepServed(ctx) })
+	parts.Go(func() { t.keepExtras(ctx) })
 	parts.Go(func() { t.watchClock(ctx) })
 	err := t.loop(ctx)
 	end(err)
@@ -183,6 +185,7 @@ func (t *tenure) step(ctx context.Context) (next time.Time, err error) {
 		t.r.deps.Meter.Refused(RefusedStale)
 		return time.Time{}, nil //nolint:nilerr // SAFE-3: the groups stay dirty; the picture wakes us
 	}
+	t.recall(ctx)
 	var snapshot plan.Snapshot
 	var ready []string
 	var settings store.ShardSettings

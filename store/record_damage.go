@@ -56,11 +56,16 @@ type Damaged struct {
 	Key      string    `json:"key"`
 	Instance string    `json:"instance,omitempty"`
 	Slot     *int      `json:"slot,omitempty"` // nil where it is not known, or on demand
-	What     string    `json:"what"`           // DamageLost or DamageUnreadable
+	OnDemand bool      `json:"on_demand,omitempty"`
+	What     string    `json:"what"` // DamageLost or DamageUnreadable
 	Why      string    `json:"why"`
 	Since    time.Time `json:"since"`
 	Last     Revision  `json:"last,omitempty"` // at which the record could still be read; 0 if that is not known
+	Seen     Revision  `json:"seen,omitempty"` // of the picture that showed the damage first
 }
+
+// Reviewed says that an operator released a hold knowing of this damage.
+func (d *Damaged) Reviewed(s *Shard) bool { return s.Reviewed != nil && d.Seen <= s.Reviewed.Seen }
 
 // The kinds of damage.
 const (

@@ -109,6 +109,7 @@ type Status struct {
 	// Records is how many instances of the group have a record, on demand and being deleted included: fewer records, without a
 	// gone note newer than this status, mean that some were lost (SAFE-15). Nil in what the release before wrote.
 	Records *int      `json:"records,omitempty"`
+	Counted Revision  `json:"counted,omitempty"` // of the picture in which Records were counted: gone notes count from there on
 	Damaged []Damaged `json:"damaged,omitempty"` // ordered by key
 }
 

@@ -38,12 +38,21 @@ type Hold struct {
 	Extras int `json:"extras,omitempty"`
 	// Damage is how many records were lost or unreadable, if that was why (SAFE-15).
 	Damage int `json:"damage,omitempty"`
+	// Seen is the revision of the picture in which they were counted: a release acknowledges what was seen up to then.
+	Seen Revision `json:"seen,omitempty"`
 }
 
 // Release ends the hold. Whoever does has seen what was the reason for it.
 func (s *Shard) Release(at time.Time) {
-	if s.Hold != nil && s.Hold.Extras > 0 {
-		s.Reviewed = &Reviewed{Extras: s.Hold.Extras, At: at}
+	if h := s.Hold; h != nil && (h.Extras > 0 || h.Damage > 0) {
+		r := Reviewed{Extras: h.Extras, Damage: h.Damage, Seen: h.Seen, At: at}
+		if before := s.Reviewed; before != nil && h.Damage == 0 {
+			r.Damage, r.Seen = before.Damage, before.Seen
+		}
+		if before := s.Reviewed; before != nil && h.Extras == 0 {
+			r.Extras = before.Extras
+		}
+		s.Reviewed = &r
 	}
 	s.Hold = nil
 }
@@ -53,6 +62,10 @@ func (s *Shard) Release(at time.Time) {
 type Reviewed struct {
 	Extras int       `json:"extras"`
 	At     time.Time `json:"at"`
+	// Damage is how many lost or unreadable records they knew of: those that were seen up to the revision Seen. The slots of lost ones
+	// may be filled again (SAFE-15).
+	Damage int      `json:"damage,omitempty"`
+	Seen   Revision `json:"seen,omitempty"`
 }
 
 // ShardSettings are what holds for all groups of a shard. The table Settings has their ranges.

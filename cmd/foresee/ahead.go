@@ -68,7 +68,7 @@ func (w *World) carryOut(p plan.Plan, r *recorder) (moved bool) {
 		}
 		r.note(a)
 		if len(a.Writes) > 0 {
-			w.write(a.Writes...)
+			w.write(append(plan.GoneWrites([]*plan.Action{&a}, 0), a.Writes...)...)
 		}
 		moved = moved || a.Instance != "" || !a.Silent && len(a.Writes) > 0
 	}

@@ -57,6 +57,13 @@ type Evidence struct {
 	tallies   map[string]plan.Tally           // of groups with anything to count
 	tallied   plan.Tally                      // their sum
 
+	damage     map[string][]store.Damaged // by group, in order of key: see seeDamage
+	recheck    map[string]bool            // groups whose damage may have changed
+	recheckAll bool
+	noticed    map[string]store.Revision // of the picture that showed the damage of a key first
+	recalled   map[string]recall         // what unreadable keys said before, by key, from etcd's history
+	spoiled    map[string]time.Time      // since when we see that an alive key cannot be read
+
 	dirty   map[string]bool           // groups to plan; "" stands for the shard itself
 	pass    map[string]int            // groups that a full pass has not come to yet, with how many instances they have
 	course  []string                  // the order in which it comes to them
@@ -71,6 +78,8 @@ func New(cfg Config) *Evidence {
 		cfg: cfg, zones: map[string][]string{}, instances: map[string]*witness{}, places: map[string]int{}, timers: map[owner]map[string]running{},
 		extras: map[string]plan.Extra{}, tagged: map[string]map[string]bool{}, listed: map[string]bool{}, full: map[string]map[string]time.Time{}, counts: map[string]int{},
 		specs: map[string]plan.Spec{}, tallies: map[string]plan.Tally{},
+		damage: map[string][]store.Damaged{}, recheck: map[string]bool{}, recheckAll: true,
+		noticed: map[string]store.Revision{}, recalled: map[string]recall{}, spoiled: map[string]time.Time{},
 		dirty: map[string]bool{"": true}, due: newAgenda(), written: map[string]store.Revision{},
 	}
 	for name, c := range cfg.Capabilities {

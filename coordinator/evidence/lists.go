@@ -58,6 +58,7 @@ func (e *Evidence) listExtras(name string, machines []provider.Machine, byID map
 	for id, x := range e.extras {
 		if _, there := byID[id]; x.Provider == name && (!there || e.recorded(c, id)) {
 			e.dropExtra(x)
+			e.recheck[x.Group] = true
 			e.markOrders(c, c.ToInstance[id])
 		}
 	}
@@ -71,16 +72,20 @@ func (e *Evidence) listExtras(name string, machines []provider.Machine, byID map
 		} else {
 			x = plan.Extra{Instance: m.Instance, Provider: name, Since: e.cfg.Now()}
 		}
-		x.Group, x.Zone, x.Ref = m.Group, m.Zone, m.Ref
-		if _, stray := c.Strays[m.Instance]; stray {
+		x.Group, x.Zone, x.Ref, x.State = m.Group, m.Zone, m.Ref, string(m.State)
+		if s, stray := c.Strays[m.Instance]; stray {
+			if x.Group == "" && s.Record.Claim != nil {
+				x.Group = s.Record.Claim.Group
+			}
 			x.Stray = true // and stays so: its agent stops once it is told that nobody knows it
 		}
 		e.addExtra(x)
+		e.recheck[x.Group] = true
 		e.markOrders(c, c.ToInstance[m.Instance])
 		e.dirty[""] = true
 	}
 	if !e.listed[name] {
-		e.listed[name] = true
+		e.listed[name], e.recheckAll = true, true
 		if len(c.Requests) > 0 {
 			e.dirty[""] = true // some may have waited for this List
 		}

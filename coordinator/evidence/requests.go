@@ -97,7 +97,9 @@ func (e *Evidence) wanted(c *picture.Content, group string) []plan.Extra {
 			continue
 		}
 		if len(adoptions(c, id)) > 0 {
-			out = append(out, e.extras[id])
+			x := e.extras[id]
+			e.judgeExtra(c, &x)
+			out = append(out, x)
 		}
 	}
 	return out
@@ -118,6 +120,7 @@ func (e *Evidence) shard(c *picture.Content, s *plan.Snapshot) {
 	for _, id := range slices.Sorted(maps.Keys(e.extras)) {
 		x := e.extras[id]
 		x.Paused = e.paused(c, x.Group)
+		e.judgeExtra(c, &x)
 		s.Extras = append(s.Extras, x)
 	}
 	for _, id := range slices.Sorted(maps.Keys(c.Requests)) {

@@ -46,6 +46,7 @@ func (e *Evidence) takeAll(c *picture.Content) {
 	for id, r := range c.Replicas {
 		e.counts[id] = r.Record.Disturbances
 	}
+	e.recheckAll = true
 	e.markAll(c)
 	e.dropTallies(everything(c))
 	e.seeHold(c)
@@ -80,6 +81,10 @@ func (e *Evidence) Changed(c *picture.Content, changes []picture.Change) {
 // take takes one change up. It returns the provider whose machines should be looked at now, if any.
 func (e *Evidence) take(c *picture.Content, change picture.Change) (suspect string) {
 	switch change.Kind {
+	case store.KindInstances, store.KindStatus, store.KindStrays, store.KindGone:
+		e.recheck[change.Group] = true
+	}
+	switch change.Kind {
 	case store.KindInstances, store.KindAlive, store.KindReports:
 		if e.forget(c, change.Name) {
 			e.markOrders(c, c.ToInstance[change.Name])
@@ -103,6 +108,8 @@ func (e *Evidence) take(c *picture.Content, change picture.Change) (suspect stri
 	case store.KindStatus:
 		e.seeStatus(c, change.Name, false)
 		e.markOrders(c, c.ToGroup[change.Group])
+	case store.KindStrays:
+		e.dirty[""] = true
 	case store.KindSlots:
 		if group, n, ok := store.SplitSlot(change.Name); ok {
 			e.seeSlot(c, group, n, false)
@@ -169,6 +176,12 @@ func (e *Evidence) see(c *picture.Content, id string, first bool) {
 		w.restart, w.calls.Missing = token, false
 	}
 	alive, hasAlive := c.Alive[id]
+	if key := e.cfg.Keys.Alive(id); c.Unreadable[key] != "" {
+		hasAlive = true // it is there, whatever it says
+		if e.spoiled[key].IsZero() {
+			e.spoiled[key] = now
+		}
+	}
 	switch {
 	case hasAlive:
 		w.aliveGone = time.Time{}

@@ -15,9 +15,11 @@ import (
 func (e *Evidence) Snapshot(c *picture.Content, groups []string) plan.Snapshot {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.seeDamage(c, groups)
 	s := plan.Snapshot{
-		Keys: e.cfg.Keys, Revision: c.Revision, Seed: e.cfg.Seed, Shard: c.Shard, Stale: e.stale(c),
-		GraceEnd: e.graceEnd, GraceWhy: e.graceWhy, SessionTTL: e.cfg.SessionTTL,
+		Keys: e.cfg.Keys, Revision: c.Revision, Seed: e.cfg.Seed, Shard: c.Shard, Stale: e.stale(c), Damaged: e.allDamage(),
+		ShardUnreadable: c.Unreadable[e.cfg.Keys.Shard()] != "",
+		GraceEnd:        e.graceEnd, GraceWhy: e.graceWhy, SessionTTL: e.cfg.SessionTTL,
 		Zones: e.zones, Full: make(map[string]map[string]time.Time, len(e.full)), Elsewhere: e.elsewhere(groups), Recorded: len(c.Instances),
 	}
 	e.makeRoom(c, groups)
@@ -94,13 +96,22 @@ func (e *Evidence) group(c *picture.Content, name string) plan.Group {
 		Requests: e.requests(c, name), Extras: e.wanted(c, name),
 	}
 	g.Status.Key = e.cfg.Keys.Status(name)
+	g.Damaged = e.damage[name]
+	e.restoreStatus(c, &g)
 	e.slots(c.Slots[name], &g)
-	if ids := c.ByGroup[name]; len(ids) > 0 {
+	ids, spoiled := c.ByGroup[name], len(c.Unreadable) > 0
+	if spoiled {
+		ids = slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return c.Unreadable[e.cfg.Keys.Instance(id)] != "" })
+	}
+	if len(ids) > 0 {
 		room := e.room.take(len(ids))
 		g.Instances = room.instances
 		for i, id := range ids {
-			if at := room.shown[i]; at.of == nil || at.version != at.of.version || g.Instances[i].Record.ID != id {
+			if at := room.shown[i]; spoiled || at.of == nil || at.version != at.of.version || g.Instances[i].Record.ID != id {
 				room.shown[i] = e.instance(c, id, &g.Instances[i])
+			}
+			if spoiled {
+				room.shown[i] = shown{} // what else cannot be read is not in its version
 			}
 		}
 	}
@@ -148,6 +159,14 @@ func (e *Evidence) instance(c *picture.Content, id string, in *plan.Instance) sh
 	if in.Report.Key == "" {
 		in.Report.Key = e.cfg.Keys.Report(id)
 	}
+	if why := c.Unreadable[in.Alive.Key]; why != "" {
+		in.AliveUnreadable, in.AliveSpoiled = why, e.spoiled[in.Alive.Key]
+		in.Alive.Record.State = "" // whatever it was, it is not known now
+		in.Alive.Modified, in.Alive.Lease = c.Spoiled[in.Alive.Key].Modified, c.Spoiled[in.Alive.Key].Lease
+	}
+	if s, spoiled := c.Spoiled[in.Report.Key]; spoiled {
+		in.Report.Modified = s.Modified
+	}
 	w := e.instances[id]
 	if w == nil {
 		return shown{}
@@ -166,17 +185,47 @@ func (e *Evidence) stale(c *picture.Content) string {
 	if !c.Shard.Present() {
 		return "the shard's record is missing"
 	}
-	return e.whyUnreadable(c, func(kind, _ string) bool {
-		return kind == store.KindShard || kind == store.KindInstances || kind == store.KindAlive // of a group we may not know
+	return e.whyUnreadable(c, func(kind, name string) bool {
+		if kind == store.KindInstances {
+			group, _, _, _ := e.placeOf(c, name)
+			return group == "" // it may be of any
+		}
+		return kind == store.KindShard
 	})
 }
 
-// unreadable says which record of the group alone cannot be read, and why; "" if all can.
+// unreadable says which record of the group alone cannot be read, and why; "" if all can, or if it is known what it said.
 func (e *Evidence) unreadable(c *picture.Content, group string) string {
 	return e.whyUnreadable(c, func(kind, name string) bool {
-		slotOf, _, _ := store.SplitSlot(name)
-		return kind == store.KindStatus && name == group || kind == store.KindSlots && slotOf == group
+		key := e.cfg.Keys.Of(kind) + name
+		switch kind {
+		case store.KindStatus:
+			remembered, known := c.Status[name]
+			_, ok := before(e, key, remembered, known)
+			return name == group && (!ok || c.Spoiled[key].Newer)
+		case store.KindSlots:
+			of, _, _ := store.SplitSlot(name)
+			return of == group
+		default:
+			return false
+		}
 	})
+}
+
+// restoreStatus has the group planned on what a status said that is lost or cannot be read, and written back.
+func (e *Evidence) restoreStatus(c *picture.Content, g *plan.Group) {
+	why := c.Unreadable[g.Status.Key]
+	if m, lost := c.Missing[g.Status.Key]; lost && m.Status != nil {
+		g.Status.Record, g.StatusSpoiled = m.Status.Record, "the key was deleted, and not by a leader"
+		return
+	}
+	if why == "" || g.Unreadable != "" {
+		return
+	}
+	remembered, known := c.Status[g.Name]
+	g.Status, _ = before(e, g.Status.Key, remembered, known)
+	g.Status.Key = e.cfg.Keys.Status(g.Name)
+	g.Status.Modified, g.StatusSpoiled = c.Spoiled[g.Status.Key].Modified, why
 }
 
 // whyUnreadable says why the first of the keys that matter cannot be read; "" if all can.

@@ -135,8 +135,7 @@ func (a *agent) connect() {
 		return
 	}
 	rec := a.w.instance(a.m.id)
-	if !rec.Present() {
-		a.stray()
+	if a.unserved(rec) {
 		a.retry()
 		return
 	}
@@ -323,6 +322,15 @@ func (a *agent) condemned() bool {
 	return Read[store.Gone](a.w, a.w.keys.Gone(a.w.keys.Instance(a.m.id))).Present()
 }
 
+// unserved says whether no gateway can serve the agent for want of a record that can be read. One without a record is noted (SAFE-14).
+func (a *agent) unserved(v store.Versioned[store.Instance]) bool {
+	if !v.Present() {
+		a.stray()
+		return true
+	}
+	return v.Record.ID == ""
+}
+
 // stray is how a gateway notes an agent that has no record. The agent goes on.
 func (a *agent) stray() {
 	key := a.w.keys.Stray(a.m.id)
@@ -387,8 +395,7 @@ func (a *agent) restore() {
 		a.retire()
 		return
 	}
-	if !a.w.instance(a.m.id).Present() {
-		a.stray()
+	if a.unserved(a.w.instance(a.m.id)) {
 		return // once the record is back, so is the key
 	}
 	a.putAlive(a.w.db.grant(), store.StreamOpen, "", "")

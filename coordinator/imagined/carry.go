@@ -59,6 +59,7 @@ func (t *tenure) carryOut(s *plan.Snapshot, p *plan.Plan, together []*plan.Actio
 		}
 	}
 	conditions, writes := t.turns.TxnOf(together)
+	writes = append(plan.GoneWrites(together, 0), writes...)
 	if t.w.chance.happens(t.w.lost) {
 		// The answer is lost. It happens now, or later if it still may: the leader cannot know.
 		t.w.after(pick(t.w.chance.happens(50), 0, t.w.chance.upTo(landsWithin)), func() {

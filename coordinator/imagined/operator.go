@@ -75,7 +75,7 @@ func (w *World) Hold() {
 // Release ends a hold.
 func (w *World) Release() {
 	w.note("the shard is released")
-	w.editShard(func(s *store.Shard) { s.Hold = nil })
+	w.editShard(func(s *store.Shard) { s.Release(w.Now()) })
 }
 
 func (w *World) editShard(change func(*store.Shard)) {

@@ -131,7 +131,9 @@ func (t *tenure) deliver() {
 	t.feed = nil
 	if t.relist {
 		t.relist = false
+		old := t.content
 		t.content = picture.FromListing(t.w.keys, t.w.listing())
+		t.content.Inherit(t.w.keys, old)
 		t.evidence.Listed(t.content)
 		return
 	}

@@ -105,6 +105,11 @@ func (w *World) Plant(g store.Group, id, zone string, speaks time.Duration) {
 	})
 }
 
+// NoteGone notes that an instance's record was deleted on purpose.
+func (w *World) NoteGone(id, group string) {
+	w.put(w.keys.Gone(w.keys.Instance(id)), store.Gone{Schema: store.Schema, Instance: id, Group: group, At: w.Now()}, 0)
+}
+
 // Clear removes a machine by hand that nobody has recorded.
 func (w *World) Clear(id string) {
 	if m := w.machine(id); m != nil && !w.instance(id).Present() {

@@ -16,8 +16,7 @@ func (a *agent) wanted() {
 		return
 	}
 	v := a.w.instance(a.m.id)
-	if !v.Present() {
-		a.stray()
+	if a.unserved(v) {
 		return
 	}
 	if a.recognized() {

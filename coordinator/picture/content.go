@@ -24,6 +24,10 @@ func NewContent() *Content {
 		Joined:     map[string]store.Versioned[store.Joined]{},
 		Secrets:    map[string]store.Versioned[store.Secret]{},
 		Unreadable: map[string]string{},
+		Spoiled:    map[string]Spoiled{},
+		Missing:    map[string]Missing{},
+		Gone:       map[string]Note{},
+		GoneIn:     map[string]map[string]Note{},
 	}
 }
 
@@ -55,13 +59,16 @@ func (c *Content) Apply(keys store.Keys, e store.Event) (Change, bool) {
 	case store.KindTokens, store.KindJoined, store.KindSecrets: // gateways alone look at them
 		change.Same = true
 	}
+	if kind == store.KindGone {
+		change.Group = c.Gone[keys.OfGone(name)].Group
+	}
 	if kind == store.KindAlive {
 		if old, had := c.Alive[name]; had {
 			change.Alive = &old.Record
 		}
 	}
 	if e.Deleted {
-		c.delete(kind, name, e.KV.Key)
+		c.delete(keys, kind, name, e.KV.Key)
 		return change, true
 	}
 	before, reported := c.Reports[name]
@@ -71,7 +78,10 @@ func (c *Content) Apply(keys store.Keys, e store.Event) (Change, bool) {
 	if kind == store.KindReports && reported {
 		change.Same = sameVerdict(before.Record, c.Reports[name].Record)
 	}
-	if change.Group == "" {
+	switch {
+	case kind == store.KindGone:
+		change.Group = c.Gone[keys.OfGone(name)].Group
+	case change.Group == "":
 		change.Group = c.groupOf(kind, name)
 	}
 	return change, true
@@ -89,6 +99,11 @@ func (c *Content) groupOf(kind, name string) string {
 	switch kind {
 	case store.KindGroups, store.KindStatic, store.KindStatus:
 		return name
+	case store.KindStrays:
+		if claim := c.Strays[name].Record.Claim; claim != nil {
+			return claim.Group
+		}
+		return ""
 	case store.KindSlots:
 		group, _, _ := store.SplitSlot(name)
 		return group
@@ -177,6 +192,8 @@ func (c *Content) put(keys store.Keys, kv store.KV) bool {
 		err = decode(kv, func(v store.Versioned[store.Joined]) { c.Joined[name] = v })
 	case store.KindStrays:
 		err = decode(kv, func(v store.Versioned[store.Stray]) { c.Strays[name] = v })
+	case store.KindGone:
+		err = decode(kv, func(v store.Versioned[store.Gone]) { c.takeNote(keys.OfGone(name), v) })
 	case store.KindSecrets:
 		err = decode(kv, func(v store.Versioned[store.Secret]) {
 			v.Record.Name = name // the key is the truth, and a ciphertext of another name does not open
@@ -186,10 +203,12 @@ func (c *Content) put(keys store.Keys, kv store.KV) bool {
 		return false
 	}
 	if err != nil {
-		c.Unreadable[kv.Key] = err.Error()
+		c.spoil(kv, err)
 	} else {
 		delete(c.Unreadable, kv.Key)
+		delete(c.Spoiled, kv.Key)
 	}
+	delete(c.Missing, kv.Key)
 	return true
 }
 
@@ -202,8 +221,10 @@ func decode[T any](kv store.KV, take func(store.Versioned[T])) error {
 	return nil
 }
 
-func (c *Content) delete(kind, name, key string) {
+func (c *Content) delete(keys store.Keys, kind, name, key string) {
+	c.noteMissing(keys, kind, name, key)
 	delete(c.Unreadable, key)
+	delete(c.Spoiled, key)
 	switch kind {
 	case store.KindShard:
 		c.Shard = store.Versioned[store.Shard]{}
@@ -244,5 +265,7 @@ func (c *Content) delete(kind, name, key string) {
 		delete(c.Joined, name)
 	case store.KindSecrets:
 		delete(c.Secrets, name)
+	case store.KindGone:
+		c.dropNote(keys.OfGone(name))
 	}
 }

@@ -32,7 +32,13 @@ type Content struct {
 	Turns      map[string]store.Revision                   // of each group, as its key was written last
 	Tokens     map[string]store.Versioned[store.JoinToken] // by hash
 	Joined     map[string]store.Versioned[store.Joined]    // by instance
-	Unreadable map[string]string                           // key → why
+	// Unreadable says why a key's value cannot be read. What the key said before, if that was ever read, stays where it was in the
+	// maps above: so nothing takes the record for absent.
+	Unreadable map[string]string
+	Spoiled    map[string]Spoiled         // what else is known of unreadable keys
+	Missing    map[string]Missing         // records that were lost, by key: absent, and deleted by none of us (SAFE-15)
+	Gone       map[string]Note            // what was deleted on purpose, by key
+	GoneIn     map[string]map[string]Note // those of instances, by group and ID
 
 	specs store.InstanceSpecs
 	texts texts
@@ -89,8 +95,7 @@ func (p *Picture) Run(ctx context.Context, s store.Store) error {
 	for _, kind := range []string{
 		store.KindLeader, store.KindReplicas, store.KindGroups, store.KindStatic, store.KindStatus, store.KindSlots,
 		store.KindInstances, store.KindAlive, store.KindReports, store.KindRequests, store.KindStrays, store.KindTurns,
-		store.KindTokens, store.KindJoined,
-		store.KindSecrets,
+		store.KindTokens, store.KindJoined, store.KindSecrets, store.KindGone,
 	} {
 		wanted = append(wanted, p.keys.Of(kind))
 	}
@@ -172,6 +177,7 @@ func (f *follower) Reset(rev store.Revision) {
 	c.Revision, f.next = rev, nil
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	c.Inherit(f.keys, f.content)
 	f.content, f.interrupted = c, nil
 	f.advance()
 	for _, listener := range f.ordered() {

@@ -83,7 +83,7 @@ func (d *draft) surplus() bool {
 	}
 	n := 0
 	for _, sl := range d.order {
-		if slices.ContainsFunc(sl.members, func(m *member) bool { return m.phase.Fills() || m.phase == store.Finished }) {
+		if sl.damaged != nil || slices.ContainsFunc(sl.members, func(m *member) bool { return m.phase.Fills() || m.phase == store.Finished }) {
 			n++
 		}
 	}
@@ -103,6 +103,11 @@ func (d *draft) inUse() int {
 
 // occupied says that somebody is in the slot who is not on the way out, dead or not. Whom only this plan removes counts still.
 func (sl *slot) occupied() bool {
+	return sl.damaged != nil || sl.used()
+}
+
+// used is occupied, going by the records that can be read.
+func (sl *slot) used() bool {
 	for _, m := range sl.members {
 		if m.Record.Phase.Fills() || m.Record.Phase == store.Finished {
 			return true

@@ -13,7 +13,7 @@ func (d *draft) callProvider() {
 		return // SAFE-12, SAFE-3, REC-13: what was decided before waits too
 	}
 	for _, m := range d.members {
-		if m.touched || m.Calls.Busy {
+		if m.touched || m.Calls.Busy || d.untouchable(m) {
 			continue
 		}
 		var kind CallKind

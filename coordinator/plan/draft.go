@@ -42,6 +42,8 @@ type draft struct {
 	blocked []store.Blocked
 	held    []store.Blocked // what was decided and may not be done
 	next    time.Time
+	frozen  string // why nothing may be created or deleted in the group, "" if it may: a damaged record's slot is not known
+	damaged int    // records that are lost or unreadable, less what was acknowledged
 	made    int    // how many IDs this plan has given out for the group
 	spare   []slot // places for slots without a record, of which most groups have as many as instances
 }
@@ -98,10 +100,11 @@ type slot struct {
 	retry   time.Time  // not to be filled before, if it flaps
 	giveUp  time.Time  // given up then, if it flaps still
 	touched bool
-	filled  int    // members that fill it
-	up      int    // members that have fully booted
-	well    int    // members that are healthy
-	zone    string // of the member that will stay, if it is counted in the crowd
+	damaged *store.Damaged // the record of its instance is lost or unreadable
+	filled  int            // members that fill it
+	up      int            // members that have fully booted
+	well    int            // members that are healthy
+	zone    string         // of the member that will stay, if it is counted in the crowd
 	counted bool
 	flapped bool // on an earlier template, until a new one started it afresh
 }
@@ -131,6 +134,7 @@ func newDraft(s *Snapshot, g *Group, now time.Time) *draft {
 			d.place(m)
 		}
 	}
+	d.takeDamage()
 	if !slices.IsSortedFunc(d.order, byNumber) {
 		slices.SortFunc(d.order, byNumber)
 	}

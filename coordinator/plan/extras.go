@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -18,7 +19,7 @@ func holdForExtras(s *Snapshot, now time.Time) (Action, bool) {
 	var names []string
 	patience := 3 * s.Shard.Record.Settings.ProviderPoll.D()
 	for _, x := range s.Extras {
-		if !x.Stray && now.Sub(x.Since) >= patience {
+		if !x.Stray && !x.Lost && now.Sub(x.Since) >= patience { // what was lost is counted by holdForDamage
 			names = append(names, x.Instance)
 		}
 	}
@@ -44,7 +45,9 @@ func planExtras(s *Snapshot, now time.Time) (actions []Action, next time.Time) {
 	grace := s.Shard.Record.Settings.OrphanGrace.D()
 	extras := slices.SortedFunc(slices.Values(s.Extras), func(a, b Extra) int { return strings.Compare(a.Instance, b.Instance) })
 	for _, x := range extras {
-		if x.Stray || x.Paused {
+		known := x.Since.Add(3 * s.Shard.Record.Settings.ProviderPoll.D()) // see holdForExtras
+		if !x.mayGo() || x.Paused {
+			next = sooner(next, laterOf(now, known))
 			continue
 		}
 		due := x.Since.Add(grace)
@@ -53,10 +56,10 @@ func planExtras(s *Snapshot, now time.Time) (actions []Action, next time.Time) {
 		}
 		due = later(due, s.GraceEnd)
 		if now.Before(due) {
-			next = sooner(next, sooner(due, laterOf(now, x.Since.Add(3*s.Shard.Record.Settings.ProviderPoll.D()))))
+			next = sooner(next, sooner(due, laterOf(now, known)))
 			continue
 		}
-		why := fmt.Sprintf("%s lists it with our tag since %s and there is no record of it", x.Provider, now.Sub(x.Since).Round(time.Second))
+		why := fmt.Sprintf("%s lists it with our tag since %s, there is no record of it, and %s", x.Provider, now.Sub(x.Since).Round(time.Second), x.unwanted())
 		if x.Group == "" {
 			x.Group = nobodys
 		}
@@ -92,38 +95,146 @@ func laterOf(now, at time.Time) time.Time {
 	return time.Time{}
 }
 
-// adopt takes an extra machine into its group, as an operator ordered: into a slot that is missing, else on demand (REC-8). What it was
-// made from nobody knows, so that a roll replaces it in time.
+// unwanted says in words how it is known that nobody wants the machine.
+func (x *Extra) unwanted() string {
+	switch {
+	case x.Gone:
+		return "its record was deleted on purpose"
+	case x.Replaced:
+		return "another instance has its slot"
+	default:
+		return "its group was deleted on purpose"
+	}
+}
+
+// adopt takes an extra machine into its group, as an operator ordered (REC-8): into the slot that the order names, else the one that the machine
+// had, else a free one, else on demand. What it was made from its claim tells; where there is none, a roll replaces it in time.
 func (d *draft) adopt(r store.Versioned[store.Request]) {
 	i := slices.IndexFunc(d.g.Extras, func(x Extra) bool { return x.Instance == r.Record.Instance })
 	if i < 0 || d.spec == nil {
 		d.actions = append(d.actions, refuse(r, "no machine of this name is known to be extra"))
 		return
 	}
-	x, missing := d.g.Extras[i], d.spec.Size-d.inUse()
-	why := "adopted by order of " + r.Record.By
-	rec := d.newRecord(nil, "REC-8", why)
+	x := &d.g.Extras[i]
+	if why := d.cannotAdopt(r, x); why != "" {
+		d.actions = append(d.actions, refuse(r, why))
+		return
+	}
+	rec := d.newRecord(nil, "REC-8", "adopted by order of "+r.Record.By)
+	template, config := rec.Template, rec.Config
 	rec.ID, rec.Phase, rec.Zone, rec.Ref, rec.Called, rec.Template = x.Instance, store.Booting, x.Zone, x.Ref, true, templateUnknown
 	rec.Config, rec.Spec.Provider = "", x.Provider // whose machine it is, whatever the group's are by now
-	var sl *slot
+	evidence := []string{"request " + r.Record.ID, "provider " + x.Provider + " ref " + x.Ref}
+	if c := x.Claim; c != nil {
+		rec.Template, rec.Relaunch = c.Template, c.Relaunch
+		if c.Template == template && c.Config == config {
+			rec.Config = config
+		}
+		if !c.Created.IsZero() {
+			rec.Created = c.Created
+		}
+		evidence = append(evidence, fmt.Sprintf("claim of slot %d, template %s", c.Slot, c.Template))
+	}
 	what := "adopted on demand"
-	if missing > 0 && !d.spec.Deleting && !d.spec.Stopped {
-		sl = d.idle(missing)[0]
+	sl, wait := d.adoptInto(r, x)
+	if wait {
+		return // decided on the next picture
+	}
+	if sl != nil {
 		rec.Managed, rec.Slot = true, sl.number
 		what = fmt.Sprintf("adopted into slot %d", sl.number)
 	}
-	if sl != nil && sl.touched {
-		return // decided on the next picture
-	}
 	m := d.join(rec)
 	a := Action{
-		Group: d.g.Name, Instance: x.Instance, Slot: rec.Place(), Rule: "REC-8", What: what, Why: why, To: store.Booting, Otherwise: otherwise("REC-16", ""),
-		Evidence:   []string{"request " + r.Record.ID, "provider " + x.Provider + " ref " + x.Ref},
+		Group: d.g.Name, Instance: x.Instance, Slot: rec.Place(), Rule: "REC-8", What: what, Why: rec.Last.Why, To: store.Booting, Otherwise: otherwise("REC-16", ""),
+		Evidence:   evidence,
 		Conditions: append(d.common(), store.Absent(m.Key), r.Unchanged()),
-		Writes:     []store.Write{store.Put(m.Key, store.Encode(rec)), store.Delete(r.Key)},
+		Writes: []store.Write{
+			store.Put(m.Key, store.Encode(rec)), store.Delete(r.Key),
+			store.Delete(d.s.Keys.Stray(x.Instance)), store.Delete(d.s.Keys.Extra(x.Instance)), store.Delete(d.s.Keys.Gone(m.Key)),
+		},
 	}
 	if sl != nil {
 		d.writeSlot(&a, sl)
 	}
 	d.actions = append(d.actions, a)
+}
+
+// cannotAdopt says why an order to adopt contradicts what is known; "" if it does not.
+func (d *draft) cannotAdopt(r store.Versioned[store.Request], x *Extra) string {
+	of := x.Group
+	if x.Claim != nil {
+		of = x.Claim.Group
+	}
+	switch n := r.Record.Slot; {
+	case r.Record.Group != "" && of != "" && r.Record.Group != of:
+		return fmt.Sprintf("it belongs to group %s, and the order names %s", of, r.Record.Group)
+	case n == nil:
+		return ""
+	case *n < 0 || *n >= d.spec.Size:
+		return fmt.Sprintf("there is no slot %d: the group's size is %d", *n, d.spec.Size)
+	}
+	if sl := d.slots.get(*n); sl != nil && sl.used() {
+		return fmt.Sprintf("slot %d has an instance: %s", *n, sl.members[0].ID())
+	}
+	return ""
+}
+
+// adoptInto finds the slot for a machine; nil: it is taken up on demand. wait says that another action of this plan changes that slot.
+func (d *draft) adoptInto(r store.Versioned[store.Request], x *Extra) (sl *slot, wait bool) {
+	if d.spec.Deleting || d.spec.Stopped {
+		return nil, false
+	}
+	if r.Record.Slot != nil {
+		sl = d.slot(*r.Record.Slot)
+		return sl, sl.touched
+	}
+	n, onDemand, known := x.place()
+	if known && !onDemand && n < d.spec.Size {
+		if sl = d.slots.get(n); sl == nil || !sl.used() && (sl.damaged == nil || sl.damaged.Instance == x.Instance) {
+			sl = d.slot(n)
+			return sl, sl.touched
+		}
+	}
+	if onDemand && r.Record.Group == "" {
+		return nil, false
+	}
+	if missing := d.spec.Size - d.inUse(); missing > 0 {
+		sl = d.idle(missing)[0]
+		return sl, sl.touched
+	}
+	return nil, false
+}
+
+// place is where a machine without a record was: by its claim, else by its own name.
+func (x *Extra) place() (slot int, onDemand, known bool) {
+	if c := x.Claim; c != nil {
+		return c.Slot, c.Slot < 0, true
+	}
+	group, slot, onDemand, known := PlaceOf(x.Instance)
+	return slot, onDemand, known && (x.Group == "" || group == x.Group)
+}
+
+// PlaceOf reads from an instance's ID which group and slot it was made for: see newID.
+func PlaceOf(id string) (group string, slot int, onDemand, known bool) {
+	rest, letters, ok := cutLast(id)
+	if !ok || letters == "" {
+		return "", 0, false, false
+	}
+	group, place, ok := cutLast(rest)
+	if !ok || group == "" {
+		return "", 0, false, false
+	}
+	if place == "x" {
+		return group, -1, true, true
+	}
+	slot, err := strconv.Atoi(place)
+	return group, slot, false, err == nil && slot >= 0
+}
+
+func cutLast(s string) (before, after string, found bool) {
+	if i := strings.LastIndexByte(s, '-'); i >= 0 {
+		return s[:i], s[i+1:], true
+	}
+	return s, "", false
 }

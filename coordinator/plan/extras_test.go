@@ -12,7 +12,7 @@ import (
 // proves REC-8
 func TestExtras(t *testing.T) {
 	w := newTestWorld(t)
-	x := Extra{Instance: "x", Group: "gone", Provider: provider, Since: w.now}
+	x := Extra{Instance: "x", Group: "gone", Provider: provider, Since: w.now, Gone: true}
 	for _, c := range []struct {
 		name   string
 		change func(*Extra, *Snapshot)
@@ -21,6 +21,10 @@ func TestExtras(t *testing.T) {
 	}{
 		{"young", func(*Extra, *Snapshot) {}, 10*time.Minute - 1, false},
 		{"old", func(*Extra, *Snapshot) {}, 10 * time.Minute, true},
+		{"another has its slot", func(x *Extra, _ *Snapshot) { x.Gone, x.Replaced = false, true }, 10 * time.Minute, true},
+		{"its group was deleted", func(x *Extra, _ *Snapshot) { x.Gone, x.GroupGone = false, true }, 10 * time.Minute, true},
+		{"nobody knows why it has no record", func(x *Extra, _ *Snapshot) { x.Gone = false }, 1000 * time.Hour, false},
+		{"its record was lost", func(x *Extra, _ *Snapshot) { x.Replaced, x.Damaged = true, true }, time.Hour, false},
 		{"its agent says hello", func(x *Extra, _ *Snapshot) { x.Stray = true }, time.Hour, false},
 		{"on hold", func(_ *Extra, s *Snapshot) { s.Shard.Record.Hold = &store.Hold{} }, time.Hour, false},
 		{"stale", func(_ *Extra, s *Snapshot) { s.Stale = "the watch is behind" }, time.Hour, false},

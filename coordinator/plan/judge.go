@@ -46,6 +46,9 @@ func judge(in *Instance, s *Snapshot, now time.Time) Judgment {
 			return j
 		}
 	}
+	if in.AliveUnreadable != "" {
+		return Judgment{Verdict: store.Suspect, Rule: "SAFE-16", Why: "its alive key cannot be read: " + in.AliveUnreadable, Evidence: []string{providerSays(in)}}
+	}
 	if !in.Alive.Present() {
 		if !rec.Phase.Registered() {
 			return judgeUnregistered(in, s, now)

@@ -79,7 +79,7 @@ func (d *draft) createOnDemand(r store.Versioned[store.Request]) {
 	case d.spec.Deleting || d.spec.Stopped:
 		d.actions = append(d.actions, refuse(r, "the group is stopped, or being deleted"))
 		return
-	case d.s.Shard.Record.Hold != nil || d.spec.Paused || d.s.Stale != "":
+	case !d.mayActQuietly():
 		return // carried out when things may be made again
 	case len(d.zones()) == 0:
 		d.actions = append(d.actions, refuse(r, "all zones of the group are evacuated"))

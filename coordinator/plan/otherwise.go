@@ -41,7 +41,7 @@ var without = map[string]string{
 	"HEAL-13": "waited for longer, had the provider not failed for so long",
 	"REC-3":   "not made, were the slot filled, its wait not over, or a budget used up",
 	"REC-7":   "kept, as long as nobody asked for the group's deletion",
-	"REC-8":   "kept, had its agent said hello or an operator adopted it",
+	"REC-8":   "kept, had its agent said hello or an operator adopted it, or were it not known that nobody wants it",
 	"REC-11":  "kept, as long as the group is not stopped",
 	"REC-12":  "replaced, had its workload ended otherwise",
 	"REC-16":  "nothing, without the order",
@@ -57,5 +57,6 @@ var without = map[string]string{
 	"DRAIN-1": "draining still, had its hook not ended, nobody acknowledged it and its time not been over",
 	"DRAIN-3": "kept, were it not to be emptied",
 	"SAFE-2":  "replaced one after the other, had fewer been lost at once",
+	"SAFE-15": "going on, had at most one record been damaged",
 	"SAFE-12": "going on, had there been fewer machines that nobody recorded",
 }

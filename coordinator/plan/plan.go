@@ -34,6 +34,7 @@ type Action struct {
 
 	Conditions []store.Condition
 	Writes     []store.Write
+	Gone       []GoneNote // of the records that Writes deletes
 	// Turn says that it uses a budget of its group: see Turns.
 	Turn bool
 	// Silent actions leave no journal entry: they change no machine's fate.
@@ -95,8 +96,11 @@ func Compute(s Snapshot, now time.Time) Plan {
 		drafts[i], shard = d, shard.Plus(d.tally)
 		p.Tallies[d.g.Name] = d.tally
 	}
+	hold, damaged := holdForDamage(&s, now)
 	for _, d := range drafts {
-		d.decide(shard)
+		if !damaged {
+			d.decide(shard)
+		}
 		p.Actions = append(p.Actions, d.actions...)
 		p.Calls = append(p.Calls, d.calls...)
 		for _, m := range d.members {
@@ -108,10 +112,15 @@ func Compute(s Snapshot, now time.Time) Plan {
 			p.Held[d.g.Name] = d.held
 		}
 	}
+	if damaged { // before anything else is decided: whatever follows is planned on the shard as it is then
+		p.Actions, p.Due[""] = []Action{hold}, p.Next
+		return p
+	}
 	actions, next := planShard(&s, now)
 	p.Actions = append(p.Actions, actions...)
 	p.Next = sooner(p.Next, next)
 	p.Due[""] = next
+	noteDeletions(&s, p.Actions, now)
 	return p
 }
 
@@ -147,6 +156,7 @@ func (d *draft) decide(shard Tally) {
 	d.track()
 	d.chooseTemplate()
 	d.progress()
+	d.dropAlive()
 	d.orders()
 	d.finishRemovals()
 	if d.spec != nil && d.mayAct() {
@@ -166,6 +176,7 @@ func (d *draft) decide(shard Tally) {
 	if d.spec == nil {
 		d.leftOver()
 	}
+	d.spareDamaged()
 	d.status()
 	d.takeTurns()
 	d.callProvider()
@@ -191,7 +202,7 @@ func (d *draft) reconcile() {
 
 // mayActQuietly is mayAct without a word.
 func (d *draft) mayActQuietly() bool {
-	return d.s.Shard.Record.Hold == nil && !d.spec.Paused && d.s.Stale == ""
+	return d.s.Shard.Record.Hold == nil && !d.spec.Paused && d.s.Stale == "" && d.frozen == ""
 }
 
 // mayAct says whether machines may be made and removed at all, and records why not.
@@ -210,6 +221,10 @@ func (d *draft) mayAct() bool {
 	}
 	if d.s.Stale != "" {
 		d.block("SAFE-3", "all changes", "our picture is stale: "+d.s.Stale, "a fresh list of etcd", "")
+		return false
+	}
+	if d.frozen != "" {
+		d.block("SAFE-15", "all changes", d.frozen, damageIsKept, "")
 		return false
 	}
 	return true

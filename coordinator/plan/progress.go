@@ -63,7 +63,7 @@ func (d *draft) created(m *member) {
 
 // registered: its agent holds a lease.
 func (d *draft) registered(m *member) {
-	if !m.Alive.Present() {
+	if !m.Alive.Present() || m.AliveUnreadable != "" {
 		return
 	}
 	a := d.step(m, store.Checking, "DET-11", "agent registered", fmt.Sprintf("after %s", d.since(m)), []string{streamSays(m.Instance)}, nil)

@@ -11,7 +11,7 @@ import (
 // then the record stays, however long that takes: it is what the next leader finds (SAFE-8).
 func (d *draft) finishRemovals() {
 	for _, m := range d.members {
-		if m.Record.Phase != store.Deleting || m.Calls.Busy {
+		if m.Record.Phase != store.Deleting || m.Calls.Busy || d.untouchable(m) {
 			continue
 		}
 		why, evidence, ok := d.provedGone(m)
@@ -81,7 +81,10 @@ func (d *draft) empty(rule, why string) {
 	if d.g.Spec.StaticModified != 0 {
 		a.Writes = append(a.Writes, store.Delete(d.g.Spec.Static))
 	}
-	a.Writes = append(a.Writes, store.Delete(d.s.Keys.Status(d.g.Name)))
+	if d.g.Status.Present() {
+		a.Conditions = append(a.Conditions, d.g.Status.Unchanged())
+		a.Writes = append(a.Writes, store.Delete(d.g.Status.Key))
+	}
 	if d.g.Turn != 0 {
 		turn := d.s.Keys.Turn(d.g.Name)
 		a.Conditions = append(a.Conditions, store.At(turn, d.g.Turn))
@@ -91,4 +94,4 @@ func (d *draft) empty(rule, why string) {
 }
 
 // mostSlotsAtOnce keeps a transaction below store.MaxOps.
-const mostSlotsAtOnce = 100
+const mostSlotsAtOnce = 50 // each is deleted with a note

@@ -76,7 +76,7 @@ func (d *draft) cleanSlots() {
 	var idle []*slot
 	for _, sl := range d.order {
 		switch {
-		case slices.ContainsFunc(sl.members, func(m *member) bool { return !m.gone() }):
+		case sl.damaged != nil || slices.ContainsFunc(sl.members, func(m *member) bool { return !m.gone() }):
 			used++
 		case sl.Present() && !sl.touched:
 			idle = append(idle, sl)
@@ -168,7 +168,7 @@ type candidates struct {
 func (d *draft) candidates() candidates {
 	all := candidates{crowd: maps.Clone(d.spread())}
 	for _, sl := range d.order {
-		if sl.filled == 0 {
+		if sl.filled == 0 || sl.damaged != nil {
 			continue
 		}
 		c := candidate{kind: d.kindOf(sl), zone: sl.zone, members: sl.staying()}

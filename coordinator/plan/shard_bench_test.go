@@ -114,7 +114,7 @@ func (s *shard) settle() {
 			return
 		}
 		for _, a := range p.Actions {
-			for _, w := range a.Writes {
+			for _, w := range append(plan.GoneWrites([]*plan.Action{&a}, 0), a.Writes...) {
 				s.apply(store.Event{KV: store.KV{Key: w.Key, Value: w.Value}, Deleted: w.Delete})
 			}
 		}

@@ -13,6 +13,9 @@ type Snapshot struct {
 	Revision store.Revision // of the picture
 	Seed     uint64         // random for each tenure: makes instance IDs unguessably different
 	Shard    store.Versioned[store.Shard]
+	// ShardUnreadable: Shard is what it was when it was read last.
+	ShardUnreadable bool
+	Damaged         []store.Damaged // records of all groups that are lost or unreadable, in order of key (SAFE-15)
 
 	Stale      string        // why the picture may not be used to destroy (SAFE-3); "" if it may
 	GraceEnd   time.Time     // nothing is judged lost before (SAFE-1)
@@ -47,6 +50,12 @@ type Group struct {
 	SlotDue map[int]Due
 	// Extras are the machines with the group's tag and no record that an operator wants adopted.
 	Extras []Extra
+	// Damaged are the group's instances whose records are lost or unreadable, in order of key. Unreadable ones are not in Instances. An entry without
+	// an instance stands for a record of which nothing is known but that it is missing.
+	Damaged []store.Damaged
+	// StatusSpoiled says why the status key cannot be read. Status is then what it said before, with the key's present revision, to be
+	// written back (SAFE-16).
+	StatusSpoiled string
 }
 
 // Due says when the timers of a record end, by name, on our clock: SAFE-13.
@@ -91,6 +100,9 @@ type Instance struct {
 	// AliveGone is when its alive key went, and LastState what it said then, if that is known. Zero while the key is there.
 	AliveGone time.Time
 	LastState store.StreamState
+	// AliveUnreadable says why its alive key cannot be read, and AliveSpoiled since when, on our clock: then nothing is known of its stream.
+	AliveUnreadable string
+	AliveSpoiled    time.Time
 	// SilentSince is since when alive has told of trouble, or did at last: on our clock, and not before our time.
 	SilentSince time.Time
 	Sighting    Sighting
@@ -136,7 +148,19 @@ type Extra struct {
 	Provider string
 	Zone     string
 	Ref      string
+	State    string    // in the provider's words
 	Since    time.Time // when we first saw it, on our clock
 	Stray    bool      // its agent says hello
 	Paused   bool      // the group that its tag names is
+	// Gone: its record was deleted on purpose. Replaced: its slot has another instance. GroupGone: its group was deleted on purpose. Only with
+	// one of them is it removed (REC-8).
+	Gone, Replaced, GroupGone bool
+	// Lost: it is known that its record was lost (SAFE-15). Damaged: and no operator has acknowledged that.
+	Lost, Damaged bool
+	Claim         *store.Claim // what it was, if it is known
+}
+
+// mayGo says that there is positive evidence that nobody wants the machine.
+func (x *Extra) mayGo() bool {
+	return !x.Stray && !x.Damaged && (x.Gone || x.Replaced || x.GroupGone)
 }

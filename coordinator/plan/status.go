@@ -34,6 +34,7 @@ func (d *draft) status() {
 	}
 	d.countInstances(&st)
 	d.countSlots(&st)
+	d.countRecords(&st)
 	st.Blocked = d.blockedWork()
 	if d.spec != nil {
 		requested := d.spec.Size
@@ -45,12 +46,12 @@ func (d *draft) status() {
 		d.remembersGood(&st)
 		st.Uneven, st.Rebalance = d.unevenly(), d.followRebalance()
 	}
-	st.OK = st.Health == 100 && st.Invalid == nil
+	st.OK = st.Health == 100 && st.Invalid == nil && d.damaged == 0
 	st.Since = old.Since
 	if old.State != st.State || old.Health != st.Health || !sameInvalid(old.Invalid, st.Invalid) || old.Since.IsZero() {
 		st.Since = d.now.UTC()
 	}
-	if len(d.settled) == 0 && d.g.Status.Present() && d.sameStatus(old, &st) {
+	if len(d.settled) == 0 && d.g.Status.Present() && d.g.StatusSpoiled == "" && d.sameStatus(old, &st) {
 		return
 	}
 	d.writeStatus(old, &st)
@@ -67,6 +68,8 @@ func (d *draft) writeStatus(old, st *store.Status) {
 		a.Writes = append(a.Writes, store.Delete(r.Key))
 	}
 	switch {
+	case d.g.StatusSpoiled != "":
+		a.Silent, a.Rule, a.What, a.Why = false, "SAFE-16", "status written anew", "it could not be read: "+d.g.StatusSpoiled
 	case !sameInvalid(old.Invalid, st.Invalid) && st.Invalid != nil:
 		a.Silent, a.Rule, a.What, a.Why = false, "SAFE-10", "spec not accepted", st.Invalid.Why
 		a.Evidence = []string{fmt.Sprintf("groups/%s rev %d", d.g.Name, st.Invalid.Revision)}
@@ -210,7 +213,7 @@ func (d *draft) sameStatus(a, b *store.Status) bool {
 		a.Healthy == b.Healthy && a.OK == b.OK && a.Since.Equal(b.Since) && maps.Equal(a.Phases, b.Phases) && maps.Equal(a.Verdicts, b.Verdicts) &&
 		a.Outdated == b.Outdated && a.OnDemand == b.OnDemand && a.Flapping == b.Flapping && a.Errored == b.Errored &&
 		samePart(a.Storm, b.Storm) && samePart(a.Rollout, b.Rollout) && a.Uneven == b.Uneven && samePart(a.Rebalance, b.Rebalance) && sameGood(a.LastGood, b.LastGood) &&
-		slices.Equal(a.History, b.History) && slices.Equal(a.Blocked, b.Blocked)
+		slices.Equal(a.History, b.History) && slices.Equal(a.Blocked, b.Blocked) && d.sameRecords(a, b)
 }
 
 func samePart[T any](a, b *T) bool { return a == b || a != nil && b != nil && reflect.DeepEqual(a, b) }
@@ -223,7 +226,7 @@ func sameInvalid(a, b *store.InvalidSpec) bool { return a == b || a != nil && b 
 
 // forgetStatus removes the status of a group that nobody asked for any more before any spec of it was accepted.
 func (d *draft) forgetStatus() {
-	if !d.g.Status.Present() || len(d.g.Instances) > 0 {
+	if !d.g.Status.Present() || len(d.g.Instances) > 0 || d.damaged > 0 {
 		return
 	}
 	d.actions = append(d.actions, Action{
@@ -235,7 +238,7 @@ func (d *draft) forgetStatus() {
 
 // groupEnds says whether an action of this plan removes the group.
 func (d *draft) groupEnds() bool {
-	if d.spec == nil || !d.spec.Deleting || !d.mayActQuietly() {
+	if d.spec == nil || !d.spec.Deleting || !d.mayActQuietly() || d.damaged > 0 {
 		return false
 	}
 	return !slices.ContainsFunc(d.members, func(m *member) bool { return m.Record.Managed })

@@ -64,6 +64,9 @@ func (s *story) happens(word []string) {
 	case "extra":
 		s.machines[word[1]] = &machine{id: word[1], group: word[2], zone: word[3], made: s.now}
 		s.agents[word[1]] = &agent{healthy: true, registersAt: s.now}
+		if len(word) == 4 { // else nobody knows why it has no record
+			s.put(s.keys.Gone(s.keys.Instance(word[1])), store.Gone{Schema: store.Schema, Instance: word[1], Group: word[2], At: s.now})
+		}
 	case "stray":
 		s.put(s.keys.Stray(word[1]), store.Stray{Schema: store.Schema, Instance: word[1], Replica: "r1", At: s.now})
 	default:

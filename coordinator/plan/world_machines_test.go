@@ -289,6 +289,7 @@ func (w *world) listExtras(l *listing) {
 		}
 		_, stray := w.kvs[w.keys.Stray(id)]
 		x.Stray = x.Stray || stray
+		_, x.Gone = w.kvs[w.keys.Gone(w.keys.Instance(id))]
 		w.extras[id] = x
 	}
 }

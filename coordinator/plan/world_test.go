@@ -241,7 +241,7 @@ func (w *world) step() (Plan, []Action) {
 		if w.onCommit != nil {
 			w.onCommit(&s, &p, a)
 		}
-		if w.commit(a.Conditions, a.Writes) {
+		if w.commit(a.Conditions, append(GoneWrites([]*Action{a}, 0), a.Writes...)) {
 			done = append(done, *a)
 			for _, told := range a.Told() {
 				if w.told != nil {

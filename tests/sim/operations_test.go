@@ -169,5 +169,8 @@ func plant(tr *trial) {
 			zone = p.Zones[tr.rng.IntN(len(p.Zones))].Name
 		}
 	}
+	if tr.chance(50) {
+		tr.w.NoteGone(id, name)
+	}
 	tr.w.Plant(g, id, zone, time.Duration(pick(tr, 0, 0, 20, 120))*time.Second)
 }

@@ -94,7 +94,8 @@ func (l *leader) step() (p plan.Plan, groups int) {
 func (l *leader) carryOut(p plan.Plan) (written []store.Write) {
 	for i := range p.Actions {
 		var events []store.Event
-		for _, w := range p.Actions[i].Writes {
+		a := &p.Actions[i]
+		for _, w := range append(plan.GoneWrites([]*plan.Action{a}, 0), a.Writes...) {
 			events = append(events, store.Event{KV: store.KV{Key: w.Key, Value: w.Value}, Deleted: w.Delete})
 		}
 		l.happens(events)

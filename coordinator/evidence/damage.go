@@ -1,0 +1,391 @@
+package evidence
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leasehold/leasehold/coordinator/picture"
+	"github.com/leasehold/leasehold/coordinator/plan"
+	"github.com/leasehold/leasehold/store"
+)
+
+// Spoilt is an unreadable key of which it is not known what it said before.
+type Spoilt struct {
+	Key      string
+	Modified store.Revision // of the value that cannot be read
+}
+
+// ToRecall are the unreadable keys whose previous revisions should be read from etcd's history: see Recalled.
+func (e *Evidence) ToRecall(c *picture.Content) (out []Spoilt) {
+	if len(c.Unreadable) == 0 {
+		return nil
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for key, s := range c.Spoiled {
+		kind, name, _ := e.cfg.Keys.Split(key)
+		if e.recalled[key].of == s.Modified {
+			continue
+		}
+		known := true
+		switch kind {
+		case store.KindInstances:
+			_, known = c.Instances[name]
+		case store.KindStatus:
+			_, known = c.Status[name]
+		case store.KindSlots:
+			group, n, _ := store.SplitSlot(name)
+			_, known = c.Slots[group][n]
+		default:
+		}
+		if !known {
+			out = append(out, Spoilt{Key: key, Modified: s.Modified})
+		}
+	}
+	slices.SortFunc(out, func(a, b Spoilt) int { return cmp.Compare(a.Key, b.Key) })
+	return out
+}
+
+// recall is what etcd's history says of an unreadable key; kv is zero if it says nothing.
+type recall struct {
+	of store.Revision // of the unreadable value
+	kv store.KV       // the newest that can be read
+}
+
+// Recalled takes up what an unreadable key said before; a zero kv: that is not known any more.
+func (e *Evidence) Recalled(s Spoilt, kv store.KV) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.recalled[s.Key] = recall{of: s.Modified, kv: kv}
+	_, name, _ := e.cfg.Keys.Split(s.Key)
+	group, _, _ := strings.Cut(name, "/")
+	e.dirty[group], e.dirty[""] = true, true
+	e.recheckAll = true
+}
+
+// forgetRecalled forgets what was recalled of keys that can be read again.
+func (e *Evidence) forgetRecalled(c *picture.Content) {
+	maps.DeleteFunc(e.recalled, func(key string, r recall) bool { return c.Spoiled[key].Modified != r.of })
+	maps.DeleteFunc(e.spoiled, func(key string, _ time.Time) bool { return c.Unreadable[key] == "" })
+}
+
+// before is what an unreadable key said before, from memory or from etcd's history.
+func before[T any](e *Evidence, key string, remembered store.Versioned[T], known bool) (store.Versioned[T], bool) {
+	if known {
+		return remembered, true
+	}
+	v, err := store.Decode[T](e.recalled[key].kv)
+	return v, err == nil && v.Present()
+}
+
+// placeOf says to which group and slot an unreadable instance belongs: by what its record said before, else by its name.
+func (e *Evidence) placeOf(c *picture.Content, id string) (group string, slot *int, onDemand bool, last store.Revision) {
+	remembered, known := c.Instances[id]
+	if v, ok := before(e, e.cfg.Keys.Instance(id), remembered, known); ok {
+		return v.Record.Group, v.Record.Place(), !v.Record.Managed, v.Modified
+	}
+	group, n, onDemand, ok := plan.PlaceOf(id)
+	if !ok {
+		return "", nil, false, 0
+	}
+	if !onDemand {
+		slot = &n
+	}
+	return group, slot, onDemand, 0
+}
+
+// seeDamage brings what is known of damage up to date, for groups of which something has changed and for those that are to be planned.
+func (e *Evidence) seeDamage(c *picture.Content, planned []string) {
+	e.forgetRecalled(c)
+	groups := e.recheck
+	if e.recheckAll {
+		groups = everything(c)
+		for group := range e.damage {
+			groups[group] = true
+		}
+		for group := range e.tagged {
+			groups[group] = true
+		}
+		for _, m := range c.Missing {
+			if m.Instance != nil {
+				groups[m.Instance.Group] = true
+			}
+		}
+		for _, s := range c.Strays {
+			if s.Record.Claim != nil {
+				groups[s.Record.Claim.Group] = true
+			}
+		}
+	}
+	for group := range groups {
+		e.damageOf(c, group)
+	}
+	for _, group := range planned {
+		e.damageOf(c, group)
+	}
+	e.recheck, e.recheckAll = map[string]bool{}, false
+}
+
+// damageOf notes the damaged records of a group. That costs nothing to speak of where there is no damage anywhere.
+func (e *Evidence) damageOf(c *picture.Content, group string) {
+	if group == "" {
+		return
+	}
+	found := map[string]store.Damaged{}
+	status := c.Status[group].Record
+	earlier := map[string]store.Damaged{}
+	for _, d := range status.Damaged {
+		earlier[d.Key] = d
+	}
+	add := func(d store.Damaged) {
+		if _, there := found[d.Key]; there {
+			return
+		}
+		if d.Since = e.cfg.Now().UTC(); d.Seen == 0 {
+			d.Seen = e.firstSeen(d.Key, c.Revision)
+		}
+		if old, known := earlier[d.Key]; known && old.What == d.What {
+			d.Since, d.Seen = old.Since, min(d.Seen, old.Seen)
+		}
+		found[d.Key] = d
+	}
+	e.addUnreadable(c, group, add)
+	e.addMissing(c, group, add)
+	e.addUnrecorded(c, group, add)
+	for _, d := range status.Damaged {
+		if e.stillLost(c, d) {
+			add(d)
+		}
+	}
+	e.addUncounted(c, group, found)
+	if len(found) == 0 {
+		delete(e.damage, group)
+		return
+	}
+	list := make([]store.Damaged, 0, len(found))
+	for _, key := range slices.Sorted(maps.Keys(found)) {
+		list = append(list, found[key])
+	}
+	if len(list) != len(e.damage[group]) {
+		e.dirty[group], e.dirty[""] = true, true
+	}
+	e.damage[group] = list
+}
+
+// firstSeen is the revision of the picture that showed the damage of a key first, in this tenure.
+func (e *Evidence) firstSeen(key string, now store.Revision) store.Revision {
+	if at, known := e.noticed[key]; known {
+		return at
+	}
+	e.noticed[key] = now
+	return now
+}
+
+func (e *Evidence) addUnreadable(c *picture.Content, group string, add func(store.Damaged)) {
+	for key, why := range c.Unreadable {
+		kind, id, _ := e.cfg.Keys.Split(key)
+		if kind != store.KindInstances {
+			continue
+		}
+		of, slot, onDemand, last := e.placeOf(c, id)
+		if of == group {
+			add(store.Damaged{Key: key, Instance: id, Slot: slot, OnDemand: onDemand, What: store.DamageUnreadable, Why: why, Last: last, Seen: c.Spoiled[key].Modified})
+		}
+	}
+}
+
+func (e *Evidence) addMissing(c *picture.Content, group string, add func(store.Damaged)) {
+	for key, m := range c.Missing {
+		if m.Instance == nil || m.Instance.Group != group {
+			continue
+		}
+		add(store.Damaged{
+			Key: key, Instance: m.Name, Slot: m.Instance.Place(), OnDemand: !m.Instance.Managed, What: store.DamageLost, Last: m.Last, Seen: m.At,
+			Why: fmt.Sprintf("the record of %s is gone, and nobody deleted it on purpose; it was there at revision %d", m.Name, m.Last),
+		})
+	}
+}
+
+// addUnrecorded adds machines and agents that belong to a slot which no record fills: somebody made them, and their records were lost.
+func (e *Evidence) addUnrecorded(c *picture.Content, group string, add func(store.Damaged)) {
+	if len(e.tagged[group]) == 0 && len(c.Strays) == 0 || e.groupGone(c, group) {
+		return
+	}
+	ids := maps.Clone(e.tagged[group])
+	if ids == nil {
+		ids = map[string]bool{}
+	}
+	for id, s := range c.Strays {
+		if s.Record.Claim != nil && s.Record.Claim.Group == group {
+			ids[id] = true
+		}
+	}
+	var filled map[int]bool
+	for id := range ids {
+		key := e.cfg.Keys.Instance(id)
+		if e.recorded(c, id) || c.DeletedOnPurpose(key, 0) {
+			continue
+		}
+		slot, onDemand, ok := e.claimed(c, id, group)
+		if !ok || onDemand {
+			continue // nobody can say whose place it has: it is shown, and stays
+		}
+		if filled == nil {
+			filled = e.filled(c, group)
+		}
+		if filled[slot] {
+			continue
+		}
+		add(store.Damaged{
+			Key: key, Instance: id, Slot: &slot, What: store.DamageLost,
+			Why: fmt.Sprintf("%s has slot %d by its claim or name, there is no record of it, and nobody deleted one on purpose", id, slot),
+		})
+	}
+}
+
+// claimed says which slot of a group something without a record had.
+func (e *Evidence) claimed(c *picture.Content, id, group string) (slot int, onDemand, known bool) {
+	if claim := c.Strays[id].Record.Claim; claim != nil {
+		return claim.Slot, claim.Slot < 0, claim.Group == group
+	}
+	of, slot, onDemand, known := plan.PlaceOf(id)
+	return slot, onDemand, known && of == group
+}
+
+// filled are the slots of a group in which an instance with a readable record is, that is not being deleted.
+func (e *Evidence) filled(c *picture.Content, group string) map[int]bool {
+	filled := map[int]bool{}
+	for _, id := range c.ByGroup[group] {
+		rec := c.Instances[id].Record
+		if rec.Managed && rec.Phase != store.Deleting && c.Unreadable[e.cfg.Keys.Instance(id)] == "" {
+			filled[rec.Slot] = true
+		}
+	}
+	return filled
+}
+
+// stillLost says whether damage that an earlier leader noted is damage still.
+func (e *Evidence) stillLost(c *picture.Content, d store.Damaged) bool {
+	if e.recorded(c, d.Instance) || c.DeletedOnPurpose(d.Key, d.Last) {
+		return false
+	}
+	if d.Last != 0 || len(e.listed) < len(e.cfg.Capabilities) {
+		return true
+	}
+	_, extra := e.extras[d.Instance] // only its machine or its agent told of it
+	_, stray := c.Strays[d.Instance]
+	return extra || stray
+}
+
+// addUncounted adds records that an earlier leader has counted, that are missing, and of which nothing else is known.
+func (e *Evidence) addUncounted(c *picture.Content, group string, found map[string]store.Damaged) {
+	status := c.Status[group].Record
+	if status.Records == nil {
+		return
+	}
+	there := len(c.ByGroup[group])
+	if there >= *status.Records {
+		return
+	}
+	if r := c.Shard.Record.Reviewed; r != nil && status.Counted <= r.Seen {
+		return
+	}
+	missing := *status.Records - there
+	for _, d := range found {
+		if _, remembered := c.Instances[d.Instance]; !remembered {
+			missing--
+		}
+	}
+	for _, n := range c.GoneIn[group] {
+		if n.Modified > status.Counted {
+			missing--
+		}
+	}
+	for i := range missing {
+		d := store.Damaged{
+			Key: e.cfg.Keys.Instance(fmt.Sprintf("(%s, unknown %d)", group, i+1)), What: store.DamageLost, Since: e.cfg.Now().UTC(), Seen: status.Counted,
+			Why: fmt.Sprintf("%d instances had a record at revision %d, and %d have one: nobody deleted the others on purpose", *status.Records, status.Counted, there),
+		}
+		found[d.Key] = d
+	}
+}
+
+// allDamage is the damage of all groups, in order of key.
+func (e *Evidence) allDamage() []store.Damaged {
+	var out []store.Damaged
+	for _, list := range e.damage {
+		out = append(out, list...)
+	}
+	slices.SortFunc(out, func(a, b store.Damaged) int { return cmp.Compare(a.Key, b.Key) })
+	return out
+}
+
+// Damaged says why etcd's history is needed: what is damaged, in words; "" if nothing is (SAFE-15).
+func (e *Evidence) Damaged(c *picture.Content) string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	n := len(c.Unreadable) + len(c.Missing)
+	for _, list := range e.damage {
+		n = max(n, len(list))
+	}
+	switch h := c.Shard.Record.Hold; {
+	case n > 0:
+		return fmt.Sprintf("records are lost or cannot be read (%d): etcd's history is kept, so that leasehold repair can read them from it", n)
+	case h != nil && h.Damage > 0:
+		return "the shard is on hold for damaged records: etcd's history is kept, so that leasehold repair can read them from it"
+	default:
+		return ""
+	}
+}
+
+// judgeExtra notes what is known of a machine without a record besides (REC-8).
+func (e *Evidence) judgeExtra(c *picture.Content, x *plan.Extra) {
+	keys := e.cfg.Keys
+	key := keys.Instance(x.Instance)
+	if s, there := c.Strays[x.Instance]; there {
+		x.Stray, x.Claim = true, s.Record.Claim
+	}
+	x.Gone = c.DeletedOnPurpose(key, c.Missing[key].Last)
+	group := x.Group
+	if x.Claim != nil {
+		group = x.Claim.Group
+	}
+	if slot, onDemand, ok := e.claimed(c, x.Instance, group); ok && !onDemand {
+		x.Replaced = e.filled(c, group)[slot]
+	}
+	x.GroupGone = e.groupGone(c, group)
+	for _, d := range e.damage[group] {
+		if d.Key == key {
+			x.Lost, x.Damaged = true, !d.Reviewed(&c.Shard.Record)
+		}
+	}
+}
+
+// groupGone says that a group was deleted on purpose. That happens only once none of its records is left.
+func (e *Evidence) groupGone(c *picture.Content, group string) bool {
+	keys := e.cfg.Keys
+	return group != "" && !known(c, group) &&
+		(c.DeletedOnPurpose(keys.Group(group), 0) || c.DeletedOnPurpose(keys.Static(group), 0) || c.DeletedOnPurpose(keys.Status(group), 0))
+}
+
+// Extras are the machines without a record, in order of instance, no more than most of them: see store.Extra.
+func (e *Evidence) Extras(c *picture.Content, most int) []store.Extra {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	ids := slices.Sorted(maps.Keys(e.extras))
+	now := e.cfg.Now()
+	var out []store.Extra
+	for _, id := range ids[:min(len(ids), most)] {
+		x := e.extras[id]
+		e.judgeExtra(c, &x)
+		out = append(out, store.Extra{
+			Schema: store.Schema, Instance: id, Group: x.Group, Provider: x.Provider, Zone: x.Zone, Ref: x.Ref, State: x.State,
+			Since: now.UTC().Add(x.Since.Sub(now)).Round(time.Second), Gone: x.Gone,
+		})
+	}
+	return out
+}

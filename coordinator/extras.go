@@ -1,0 +1,110 @@
+package coordinator
+
+import (
+	"context"
+	"time"
+
+	"github.com/leasehold/leasehold/coordinator/picture"
+	"github.com/leasehold/leasehold/store"
+)
+
+const (
+	mostExtras  = 10_000
+	extrasEvery = 2 * time.Second
+)
+
+// keepExtras keeps extras/ up to date: the machines that have our tag and no record (REC-8). The keys hang on the session's lease, so
+// that they go with the leader that no longer looks after them.
+func (t *tenure) keepExtras(ctx context.Context) {
+	written, read := map[string]store.Extra{}, false
+	tick := time.NewTicker(extrasEvery)
+	defer tick.Stop()
+	for {
+		if !read {
+			written, read = t.readExtras(ctx)
+		}
+		if read {
+			t.writeExtras(ctx, written)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// readExtras reads what an earlier leader has left, of this session or another.
+func (t *tenure) readExtras(ctx context.Context) (map[string]store.Extra, bool) {
+	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
+	defer cancel()
+	l, err := t.r.deps.Store.List(ctx, t.r.keys.Of(store.KindExtras), 0)
+	if err != nil {
+		return nil, false
+	}
+	written := map[string]store.Extra{}
+	for _, kv := range l.KVs {
+		written[kv.Key] = store.Extra{} // to be written anew, on our lease
+	}
+	return written, true
+}
+
+// writeExtras writes what has changed, and notes it in written. What cannot be written now is tried again.
+func (t *tenure) writeExtras(ctx context.Context, written map[string]store.Extra) {
+	var now []store.Extra
+	t.r.picture.View(func(c *picture.Content) { now = t.evidence.Extras(c, mostExtras) })
+	there := make(map[string]bool, len(now))
+	var writes []store.Write
+	after := map[string]store.Extra{}
+	flush := func() bool {
+		if len(writes) == 0 {
+			return true
+		}
+		if _, err := t.commit(ctx, nil, writes); err != nil {
+			if ctx.Err() == nil {
+				t.log.Debug("extras not written", "error", err)
+			}
+			return false
+		}
+		for _, w := range writes {
+			if w.Delete {
+				delete(written, w.Key)
+			} else {
+				written[w.Key] = after[w.Key]
+			}
+		}
+		writes = nil
+		return true
+	}
+	for _, x := range now {
+		key := t.r.keys.Extra(x.Instance)
+		there[key] = true
+		if old, known := written[key]; known && sameExtra(old, x) {
+			continue
+		}
+		after[key] = x
+		writes = append(writes, store.PutLeased(key, store.Encode(x), t.lease))
+		if len(writes) == extrasAtOnce && !flush() {
+			return
+		}
+	}
+	for key := range written {
+		if there[key] {
+			continue
+		}
+		writes = append(writes, store.Delete(key))
+		if len(writes) == extrasAtOnce && !flush() {
+			return
+		}
+	}
+	flush()
+}
+
+// extrasAtOnce keeps a transaction well below store.MaxOps.
+const extrasAtOnce = 100
+
+// sameExtra leaves out Since, which is told as a wall clock sees it.
+func sameExtra(a, b store.Extra) bool {
+	b.Since = a.Since
+	return a == b
+}

@@ -1,0 +1,182 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// mostDamaged bounds the list of damaged records in a status. All of them are counted.
+const mostDamaged = 200
+
+// aliveMargin is how much longer than any lease an unreadable alive key without a lease stays.
+const aliveMargin = 10 * time.Second
+
+// damageIsKept is what an operator can do about damage.
+const damageIsKept = "leasehold repair"
+
+// holdForDamage puts the shard on hold when two or more records are lost or unreadable, or counts anew if there are more by now
+// (SAFE-15). An operator's own hold gets the count too, so that its release acknowledges what was shown.
+func holdForDamage(s *Snapshot, now time.Time) (Action, bool) {
+	if !s.Shard.Present() || s.ShardUnreadable {
+		return Action{}, false
+	}
+	var names []string
+	newest := store.Revision(0)
+	for i := range s.Damaged {
+		if d := &s.Damaged[i]; !d.Reviewed(&s.Shard.Record) {
+			names = append(names, d.Key)
+			newest = max(newest, d.Seen)
+		}
+	}
+	rec := s.Shard.Record
+	if len(names) < 2 || rec.Hold != nil && rec.Hold.Damage >= len(names) && rec.Hold.Seen >= newest {
+		return Action{}, false
+	}
+	why := fmt.Sprintf("%d records are lost or cannot be read, and nobody deleted them on purpose: %s; put them back with leasehold repair, "+
+		"or look at the machines and then release: leasehold release", len(names), listed(names))
+	hold := store.Hold{By: "leasehold", At: now.UTC()}
+	if rec.Hold != nil {
+		hold = *rec.Hold
+	}
+	hold.Damage, hold.Seen = len(names), s.Revision
+	if hold.By == "leasehold" {
+		hold.Why = why
+	}
+	what := "shard put on hold"
+	if rec.Hold != nil {
+		what = "more damage during the hold"
+	}
+	rec.Hold = &hold
+	return Action{
+		Rule: "SAFE-15", What: what, Why: why, Otherwise: otherwise("SAFE-15", ""),
+		Conditions: []store.Condition{s.Shard.Unchanged()}, Writes: []store.Write{store.Put(s.Shard.Key, store.Encode(rec))},
+	}, true
+}
+
+// takeDamage protects the slots of damaged records: they count as filled, and nothing is created or deleted for them. Where a slot is not
+// known, that holds for the whole group. The slot of a lost record that an operator has acknowledged is free.
+func (d *draft) takeDamage() {
+	for i := range d.g.Damaged {
+		x := &d.g.Damaged[i]
+		if x.What == store.DamageLost && x.Reviewed(&d.s.Shard.Record) {
+			continue
+		}
+		d.damaged++
+		switch {
+		case x.OnDemand:
+			d.block("SAFE-15", "all work on "+x.Instance, x.Why, damageIsKept, x.Instance)
+		case x.Slot == nil:
+			if d.frozen == "" {
+				d.frozen = x.Why
+			}
+		default:
+			sl := d.slot(*x.Slot)
+			d.block("SAFE-15", fmt.Sprintf("all work on slot %d", sl.number), x.Why, damageIsKept, x.Instance)
+			if sl.damaged == nil {
+				sl.filled++
+				d.counts.filled++
+				d.counts.standing++
+			}
+			sl.damaged = x
+		}
+	}
+}
+
+// untouchable says that nothing may be created, restarted or removed for a member: its slot, or something of its group, is damaged.
+func (d *draft) untouchable(m *member) bool {
+	return d.frozen != "" || m.slot != nil && m.slot.damaged != nil
+}
+
+// spareDamaged leaves out what was decided for damaged slots. Deciders pass most of them over; this is what makes sure of it.
+func (d *draft) spareDamaged() {
+	if d.damaged == 0 {
+		return
+	}
+	d.actions = slices.DeleteFunc(d.actions, func(a Action) bool {
+		if a.Rule == "REC-8" || !d.interferes(&a) { // what is adopted takes its place again
+			return false
+		}
+		sl := (*slot)(nil)
+		if a.Slot != nil {
+			sl = d.slots.get(*a.Slot)
+		}
+		return d.frozen != "" || sl != nil && sl.damaged != nil
+	})
+}
+
+// interferes says whether an action creates, restarts or removes anything.
+func (d *draft) interferes(a *Action) bool {
+	switch a.To {
+	case store.Pending, store.Stopping, store.Draining, store.Deleting:
+		if a.From != a.To {
+			return true
+		}
+	default:
+	}
+	return slices.ContainsFunc(a.Writes, func(w store.Write) bool { return w.Delete && noted(d.s.Keys, w.Key) })
+}
+
+// countRecords notes how many instances have a record, and which are damaged. As long as records are missing of which nobody knows which,
+// the old count stands: it is what tells of them.
+func (d *draft) countRecords(st *store.Status) {
+	n, unknown := len(d.g.Instances), false
+	for i := range d.g.Damaged {
+		x := &d.g.Damaged[i]
+		if x.Instance == "" {
+			unknown = true
+			continue
+		}
+		if x.What == store.DamageUnreadable || x.Last != 0 && !x.Reviewed(&d.s.Shard.Record) {
+			n++
+		}
+		if len(st.Damaged) < mostDamaged {
+			st.Damaged = append(st.Damaged, *x)
+		}
+	}
+	st.Records, st.Counted = &n, d.s.Revision
+	if old := &d.g.Status.Record; unknown && old.Records != nil {
+		st.Records, st.Counted = old.Records, old.Counted
+	}
+}
+
+// sameRecords says whether a status need not be written for its count of records. One that was counted before a release is counted anew:
+// else what the operator acknowledged could not be told from what is lost later.
+func (d *draft) sameRecords(a, b *store.Status) bool {
+	if a.Records == nil || b.Records == nil || *a.Records != *b.Records {
+		return false
+	}
+	if r := d.s.Shard.Record.Reviewed; r != nil && r.Seen != 0 && a.Counted <= r.Seen && b.Counted > r.Seen {
+		return false
+	}
+	return slices.EqualFunc(a.Damaged, b.Damaged, func(x, y store.Damaged) bool {
+		return x.Key == y.Key && x.What == y.What && x.Why == y.Why && x.Last == y.Last && x.Seen == y.Seen
+	})
+}
+
+// dropAlive removes unreadable alive keys that hang on no lease: no replica wrote them, and an agent's replica has had time to write over
+// them (SAFE-16).
+func (d *draft) dropAlive() {
+	if d.s.Stale != "" {
+		return
+	}
+	for _, m := range d.members {
+		if m.AliveUnreadable == "" || m.Alive.Lease != 0 || m.AliveSpoiled.IsZero() {
+			continue
+		}
+		due := m.AliveSpoiled.Add(m.Record.Spec.Report.LeaseTTL.D() + d.s.SessionTTL + aliveMargin)
+		due = later(due, d.s.GraceEnd)
+		if d.now.Before(due) {
+			d.wake(due)
+			continue
+		}
+		d.actions = append(d.actions, Action{
+			Group: d.g.Name, Instance: m.ID(), Slot: m.Record.Place(), Rule: "SAFE-16", What: "unreadable alive key removed",
+			Why:        "no lease ends it, and no replica has written it anew: " + m.AliveUnreadable,
+			Conditions: []store.Condition{m.Alive.Unchanged(), m.Unchanged()},
+			Writes:     []store.Write{store.Delete(m.Alive.Key)},
+		})
+	}
+}
