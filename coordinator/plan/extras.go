@@ -166,7 +166,8 @@ func (d *draft) cannotAdopt(r store.Versioned[store.Request], x *Extra) string {
 	if x.Claim != nil {
 		of = x.Claim.Group
 	}
-	switch n := r.Record.Slot; {
+	n := r.Record.Slot
+	switch {
 	case r.Record.Group != "" && of != "" && r.Record.Group != of:
 		return fmt.Sprintf("it belongs to group %s, and the order names %s", of, r.Record.Group)
 	case n == nil:
