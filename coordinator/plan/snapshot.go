@@ -117,6 +117,8 @@ type Calls struct {
 	Ref     string    // of that machine
 	Address string    //
 	Deleted time.Time // when a Delete last succeeded; zero: not in this tenure
+	// RemovalFailed is when a removal first ended without success in this tenure: refused, or not answered in time.
+	RemovalFailed time.Time
 	// Restarted is the token of the restart that the provider has carried out, in this tenure.
 	Restarted string
 	Missing   bool      // asked to restart it, the provider said that there is no such machine

@@ -144,8 +144,11 @@ func (w *world) answer(c *call) {
 	}
 	if c.failed {
 		k.calls.Problem, k.calls.RetryAt = "it did not work", w.now.Add(2*time.Second)
-		if c.Kind == CallCreate {
+		switch {
+		case c.Kind == CallCreate:
 			provable(c.begunAt.Add(callTimeout + consistency))
+		case c.Kind == CallRemove && k.calls.RemovalFailed.IsZero():
+			k.calls.RemovalFailed = w.now
 		}
 		return
 	}
