@@ -13,7 +13,7 @@ import (
 type counts struct {
 	standing int // recorded before deleting, and not dead: see expansion
 	filled   int // slots
-	up       int // slots with somebody who has fully booted
+	up       int // slots with somebody who has fully booted and is not down
 	well     int // slots with somebody healthy
 	creating int
 	leaving  int
@@ -48,7 +48,7 @@ func (d *draft) add(m *member, by int) {
 	}
 	sl.filled = slots(sl.filled, &c.filled, m.fills())
 	done := m.phase == store.Finished // nothing more is expected of its slot
-	sl.up = slots(sl.up, &c.up, done || d.booted(m))
+	sl.up = slots(sl.up, &c.up, done || d.up(m))
 	sl.well = slots(sl.well, &c.well, done || m.healthy())
 }
 
@@ -74,10 +74,11 @@ func (m *member) goingDown() bool {
 	return down(m.phase) || down(m.Record.Phase)
 }
 
-// booted says that it has fully booted: failing checks do not matter here (HEAL-5). After a start it has to hold out for
-// startup_duration first (ROLL-3). Whom only this plan takes to running does not count yet: that action may be overtaken.
+// booted says that it has fully booted: failing checks do not matter here (HEAL-5), but one whose workload has ended is down. After a
+// start it has to hold out for startup_duration first (ROLL-3). Whom only this plan takes to running does not count yet: that action may
+// be overtaken.
 func (d *draft) booted(m *member) bool {
-	if m.phase != store.Running || m.Record.Phase != store.Running || m.dead() {
+	if m.phase != store.Running || m.Record.Phase != store.Running || m.dead() || m.crashed() {
 		return false
 	}
 	startup := d.startup()

@@ -97,7 +97,7 @@ type slot struct {
 	giveUp  time.Time  // given up then, if it flaps still
 	touched bool
 	filled  int // members that fill it
-	up      int // members that have fully booted
+	up      int // members that have fully booted and are not down
 	well    int // members that are healthy
 }
 

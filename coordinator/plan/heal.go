@@ -276,6 +276,8 @@ func (d *draft) thinOut(sl *slot, bad []*member) {
 			return // then that one keeps the slot
 		case sl.touched:
 			return // the rest on the next picture
+		case keep.seemsDown() && !m.goesNow():
+			return // until it is known whether that one can keep the slot
 		case m.missed() && d.heldByStorm(m):
 			continue
 		case !d.mayDelete("removal of "+m.ID(), m):

@@ -26,14 +26,16 @@ type auditor struct {
 	now     time.Time
 	records map[string]store.Instance // as they are
 	started map[string]time.Time      // since when they are in their phases
+	down    map[string]bool           // the provider calls it down, or its agent says that its workload has ended
 	changes [][]store.Instance        // by action: what it records of the group's managed instances
 	before  census
 }
 
 func audit(s *Snapshot, g *Group, p *Plan, now time.Time) *auditor {
-	a := &auditor{spec: inForce(s, g.Name), plan: p, now: now, records: map[string]store.Instance{}, started: map[string]time.Time{}}
+	a := &auditor{spec: inForce(s, g.Name), plan: p, now: now, records: map[string]store.Instance{}, started: map[string]time.Time{}, down: map[string]bool{}}
 	for _, in := range g.Instances {
 		a.records[in.Record.ID], a.started[in.Record.ID] = in.Record, in.PhaseStart
+		a.down[in.Record.ID] = hasEnded(&in) || in.Sighting.Down && in.Sighting.Begun.After(in.PhaseStart) && in.Sighting.Begun.After(in.StreamSince)
 	}
 	for i := range p.Actions {
 		var next []store.Instance
@@ -142,13 +144,22 @@ func (a *auditor) availableSlots(records map[string]store.Instance) map[int]bool
 	return slots
 }
 
+// hasEnded: by the word of its agent the workload has ended, and not as a task ends well (REC-18).
+func hasEnded(in *Instance) bool {
+	exit := in.Report.Record.Workload
+	if !in.Alive.Present() || exit == nil || in.Report.Record.BootID != in.Alive.Record.BootID {
+		return false
+	}
+	return in.Record.Spec.Lifecycle != store.LifecycleTask || exit.Code != 0 || exit.Signal != ""
+}
+
 func goes(p store.Phase) bool {
 	return p == store.Draining || p == store.Stopping || p == store.Deleting
 }
 
-// available: booted, whatever its checks say (HEAL-5), and for startup_duration (ROLL-3).
+// available: booted, whatever its checks say (HEAL-5), for startup_duration (ROLL-3), and not down (REC-18).
 func (a *auditor) available(rec store.Instance) bool {
-	return rec.Phase == store.Running && a.plan.Judgments[rec.ID].Verdict != store.Dead && a.now.Sub(a.started[rec.ID]) >= a.spec.Rollout.StartupDuration.D()
+	return rec.Phase == store.Running && !a.down[rec.ID] && a.plan.Judgments[rec.ID].Verdict != store.Dead && a.now.Sub(a.started[rec.ID]) >= a.spec.Rollout.StartupDuration.D()
 }
 
 // orderedRestart: it waits for no budget.

@@ -35,8 +35,8 @@ func (d *draft) provedGone(m *member) (why string, evidence []string, ok bool) {
 		return "no provider was ever asked for it", nil, true
 	}
 	see := m.Sighting
-	confirmed := !m.Calls.Deleted.IsZero() && see.Begun.After(m.Calls.Deleted)
-	if see.Listed || !confirmed && !m.vanished() {
+	confirmed := !m.Calls.Deleted.IsZero() && see.Begun.After(m.Calls.Deleted) && !see.Listed
+	if !confirmed && !m.vanished() {
 		return "", nil, false
 	}
 	if see.Begun.Before(m.Calls.AbsentFrom) {
@@ -56,7 +56,7 @@ func (d *draft) provedGone(m *member) (why string, evidence []string, ok bool) {
 // answer one List is not enough: absence has to be as certain as it is for a dead instance (DET-4).
 func (m *member) vanished() bool {
 	failed := m.Calls.RemovalFailed
-	return !failed.IsZero() && m.Sighting.Begun.After(failed) && m.Sighting.Times >= 2 && !m.Alive.Present()
+	return !m.Sighting.Listed && !failed.IsZero() && m.Sighting.Begun.After(failed) && m.Sighting.Times >= 2 && !m.Alive.Present()
 }
 
 // empty removes all managed instances of a group that is stopped, or being deleted, and then a deleted group itself

@@ -159,9 +159,25 @@ func (in *inquiry) unavailable(members []store.Instance) {
 	}
 }
 
-// up says that a member has fully booted, whatever its checks say (HEAL-5), or that nothing more is expected of it.
+// up says that a member has fully booted, whatever its checks say (HEAL-5), or that nothing more is expected of it. One whose workload
+// has ended, by the report that the plan was made on, is down (REC-18).
 func (in *inquiry) up(m store.Instance) bool {
-	return m.Managed && (m.Phase == store.Running && !in.dead(m.ID) || m.Phase == store.Finished)
+	return m.Managed && (m.Phase == store.Running && !in.dead(m.ID) && !in.ended(m.ID) || m.Phase == store.Finished)
+}
+
+func (in *inquiry) ended(id string) bool {
+	if in.s == nil {
+		return false
+	}
+	for _, g := range in.s.Groups {
+		for i := range g.Instances {
+			if m := &g.Instances[i]; m.Record.ID == id {
+				r := &m.Report.Record
+				return m.Alive.Present() && r.BootID == m.Alive.Record.BootID && r.Workload != nil && (m.Record.Spec.Lifecycle != store.LifecycleTask || r.Workload.Code != 0)
+			}
+		}
+	}
+	return false
 }
 
 // unled is more than the time in which nobody led that a leader takes off an instance's time in its phase.

@@ -20,8 +20,8 @@ func ofThePlanner() []Mutant {
 			Rules: []string{"SAFE-8"},
 			Edits: []Edit{{
 				File: "coordinator/plan/remove.go",
-				Old:  "	if m.Calls.Deleted.IsZero() || !see.Begun.After(m.Calls.Deleted) || see.Listed {\n",
-				New:  "	if m.Calls.Deleted.IsZero() {\n",
+				Old:  "	confirmed := !m.Calls.Deleted.IsZero() && see.Begun.After(m.Calls.Deleted) && !see.Listed\n",
+				New:  "	confirmed := !m.Calls.Deleted.IsZero()\n",
 			}},
 			Likely: []string{"instance-ordered", "machine-crashes"},
 		},
