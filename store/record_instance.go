@@ -167,6 +167,8 @@ type Failure struct {
 	Verdict  Verdict   `json:"verdict"`
 	Why      string    `json:"why"`
 	Template string    `json:"template,omitempty"` // of the instance (FLAP-5)
+	// LostSince is since when it was lost, or as good as lost, and counts in a storm (SAFE-2); zero if it failed in another way.
+	LostSince time.Time `json:"lost_since,omitzero"`
 }
 
 // Timer is a time to wait, as start and duration: SAFE-13. A leader runs it on its own clock.

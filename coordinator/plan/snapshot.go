@@ -106,8 +106,9 @@ type Sighting struct {
 	Ref     string
 	Address string
 	BootID  string // of its present boot, as the provider tells boots apart; "": it does not
-	// Times is how many successive Lists said the same: down, or not listed.
+	// Times is how many successive Lists said the same: down, or not listed. Since is when the first of them was begun.
 	Times int
+	Since time.Time
 }
 
 // Calls is what is known of the provider calls for an instance.

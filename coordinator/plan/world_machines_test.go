@@ -257,7 +257,7 @@ func (w *world) listDue() {
 	}
 	for id, k := range w.witness {
 		m, there := l.machines[id]
-		next := Sighting{Begun: l.begun, Listed: there, Times: 1}
+		next := Sighting{Begun: l.begun, Listed: there, Times: 1, Since: l.begun}
 		if there {
 			next.State, next.Ref = "running", "ref-"+id
 			if m.down {
@@ -265,7 +265,7 @@ func (w *world) listDue() {
 			}
 		}
 		if old := k.sighting; !old.Begun.IsZero() && old.Listed == next.Listed && old.Down == next.Down {
-			next.Times = old.Times + 1
+			next.Times, next.Since = old.Times+1, old.Since
 		}
 		k.sighting = next
 	}
