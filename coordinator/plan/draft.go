@@ -243,7 +243,7 @@ func (d *draft) timer(length time.Duration) store.Timer {
 // newMember drafts a new instance in a slot and returns it with the write that records it.
 func (d *draft) newMember(sl *slot, replaces, rule, why string) (*member, store.Write) {
 	rec := d.newRecord(sl.number, rule, why)
-	rec.Managed, rec.Replaces = true, replaces
+	rec.Managed, rec.Replaces, sl.Record.Vacated = true, replaces, nil
 	m := d.join(rec)
 	return m, store.Put(m.Key, store.Encode(rec))
 }
@@ -322,6 +322,7 @@ func (d *draft) step(m *member, to store.Phase, rule, what, why string, evidence
 	}
 	if to != rec.Phase {
 		rec.Phase, rec.Since = to, d.now.UTC()
+		rec.Dead = to == store.Deleting && m.dead()
 	}
 	rec.Last = d.decision(rule, what, why)
 	if change != nil {

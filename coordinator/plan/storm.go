@@ -267,6 +267,11 @@ func (d *draft) probes(m *member) bool {
 				return false // what took the last one's place has not proved anything yet
 			}
 		}
+		for _, sl := range d.order {
+			if v := sl.Record.Vacated; v != nil && v.Instance == last {
+				return false // its place has not been taken yet
+			}
+		}
 	}
 	d.storm.Probe = m.ID()
 	d.tell("SAFE-2", "probe: "+m.ID()+" is replaced in the storm", "it has lasted for "+d.spec.Storm.ProbeAfter.String()+"; if the replacement gets healthy, the next follows")
