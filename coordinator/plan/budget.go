@@ -128,8 +128,8 @@ func (d *draft) proven(m *member) bool {
 // the room that they need (HEAL-10).
 func (d *draft) expansion() int { return d.counts.standing - min(d.spec.Size, d.counts.filled) }
 
-// fullUp says that size and max_expansion allow no further machine, for whichever slot.
-func (d *draft) fullUp() bool { return d.counts.standing >= d.spec.Size+d.spec.Budget.MaxExpansion }
+// atCapacity reports whether size and max_expansion allow no further machine, for whichever slot.
+func (d *draft) atCapacity() bool { return d.counts.standing >= d.spec.Size+d.spec.Budget.MaxExpansion }
 
 // unavailable is how many of the wanted slots have nobody who has fully booted.
 func (d *draft) unavailable() int { return max(0, d.spec.Size-d.counts.up) }

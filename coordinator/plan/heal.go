@@ -177,7 +177,7 @@ func (d *draft) removeFirst(sl *slot, m *member, rule, why string) {
 	case m.phase != store.Deleting:
 	case d.waits(sl, what, m.ID()):
 		a.What += "; " + sl.waiting()
-	case d.fullUp():
+	case d.atCapacity():
 		a.What += "; its slot is filled when its machine is gone"
 	case d.mayCreate(what, m.ID()):
 		d.addReplacement(a, sl, m, rule, why)

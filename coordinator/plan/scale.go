@@ -30,7 +30,7 @@ func (d *draft) scaleUp() {
 			continue
 		case d.waits(sl, fmt.Sprintf("filling slot %d", sl.number), ""):
 			continue
-		case d.fullUp() && !sl.diedLast():
+		case d.atCapacity() && !sl.diedLast():
 			full = true // but not for the dead: they wait for no budget (HEAL-3)
 			continue
 		case !d.mayCreate("creation of the other missing instances", ""):

@@ -94,8 +94,8 @@ func ofThePlanner() []Mutant {
 			Rules: []string{"SAFE-2"},
 			Edits: []Edit{{
 				File: "coordinator/plan/storm.go",
-				Old:  "		if since.After(from) {\n",
-				New:  "		if since.Before(from) {\n",
+				Old:  "(missed || m.silent()) && since.After(from) {\n",
+				New:  "(missed || m.silent()) && since.Before(from) {\n",
 			}},
 			Likely: []string{"machines-all-cut", "zone-cut"},
 		},
