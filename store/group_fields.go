@@ -265,6 +265,9 @@ var fieldsBefore = []Field{
 	},
 }
 
+// mostBudget is the largest max_expansion and max_unavailable (REC-18).
+const mostBudget = 10000
+
 // fieldsAfter are those that stand after the checks.
 var fieldsAfter = []Field{
 	durationField("registration_timeout", "5m", "DET-11", "An instance whose agent does not register within it has failed.", 10*time.Second, 24*time.Hour,
@@ -277,13 +280,13 @@ var fieldsAfter = []Field{
 		value: func(g *Group) any { return g.Heal.Policy },
 		ok:    func(g *Group) bool { return oneOf(g.Heal.Policy, HealRecreate, HealRestart, HealNone) },
 	},
-	intField("budget.max_expansion", "1", "HEAL-2", "How many instances above size may exist while failed ones are replaced.", 0, 100,
+	intField("budget.max_expansion", "1", "HEAL-2", "How many machines above size may exist at once, those that are being deleted included; the dead do not count.", 0, mostBudget,
 		func(g *Group) int { return g.Budget.MaxExpansion }),
 	{
-		Path: "budget.max_unavailable", Type: "integer", Default: "0; 1 where instances are restarted in their place", Allowed: "0 to 100", Rule: "HEAL-3",
-		Doc:   "How many instances may be taken down at once: restarted, or removed before their replacement is healthy.",
+		Path: "budget.max_unavailable", Type: "integer", Default: "0; 1 where instances are restarted in their place", Allowed: fmt.Sprintf("0 to %d", mostBudget), Rule: "HEAL-3",
+		Doc:   "How many instances may be taken down at once: restarted, or removed before their replacement is healthy. Those that are down already count.",
 		value: func(g *Group) any { return g.MaxUnavailable(false) },
-		ok:    func(g *Group) bool { n := g.Budget.MaxUnavailable; return n == nil || *n >= 0 && *n <= 100 },
+		ok:    func(g *Group) bool { n := g.Budget.MaxUnavailable; return n == nil || *n >= 0 && *n <= mostBudget },
 	},
 	intField("budget.max_creating", "0", "HEAL-7", "How many instances may be coming up at once; 0: no limit of its own.", 0, 100,
 		func(g *Group) int { return g.Budget.MaxCreating }),

@@ -143,8 +143,8 @@ func TestBounds(t *testing.T) {
 		"registration_timeout":         {[]any{"10s", "24h"}, []any{"9.999s", "24h0m1s", "0s"}},
 		"max_checking_health_duration": {[]any{"0s", "24h"}, []any{"-1s", "24h0m1s"}},
 		"heal.policy":                  {[]any{"recreate", "restart", "none"}, []any{"", "Restart", "all"}},
-		"budget.max_expansion":         {[]any{0, 100}, []any{-1, 101}},
-		"budget.max_unavailable":       {[]any{nil, 0, 100}, []any{-1, 101}},
+		"budget.max_expansion":         {[]any{0, 10000}, []any{-1, 10001}},
+		"budget.max_unavailable":       {[]any{nil, 0, 10000}, []any{-1, 10001}},
 		"budget.max_creating":          {[]any{0, 100}, []any{-1, 101}},
 		"budget.max_deleting":          {[]any{0, 100}, []any{-1, 101}},
 		"spread":                       {[]any{"at_creation", "even"}, []any{"", "Even", "always"}},
@@ -220,7 +220,7 @@ func TestFieldErrorShowsTheValue(t *testing.T) {
 	}{
 		{"size", -1, "size: -1: must be 0 to 100000"},
 		{"heal.policy", "maybe", `heal.policy: "maybe": must be "recreate", "restart" or "none" (HEAL-1)`},
-		{"budget.max_unavailable", 101, "budget.max_unavailable: 101: must be 0 to 100 (HEAL-3)"},
+		{"budget.max_unavailable", 10001, "budget.max_unavailable: 10001: must be 0 to 10000 (HEAL-3)"},
 		{"expiry.forced_age", "1s", "expiry.forced_age: 1s: must be 0s, or 1m0s to 87600h0m0s (EXP-1)"},
 		{"report.interval", "999ms", "report.interval: 999ms: must be 1s to 5m0s (DET-1)"},
 	} {

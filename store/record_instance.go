@@ -30,6 +30,7 @@ type Instance struct {
 	Doomed     *Doom      `json:"doomed,omitempty"`    // it is known that it will end
 	Drain      *Drain     `json:"drain,omitempty"`     // while draining
 	Restart    *Restart   `json:"restart,omitempty"`   // the last one, until the instance is healthy again
+	Dead       bool       `json:"dead,omitempty"`      // deleting: it was found dead, and its machine uses no budget (REC-18)
 	Boot       string     `json:"boot,omitempty"`      // that of the machine when the instance got healthy last
 	Relaunch   int        `json:"relaunch,omitempty"`  // how many of its group's relaunches it has gone through
 	Config     string     `json:"config,omitempty"`    // hash of what its agent is to have applied: see InstanceSpec.ConfigHash
@@ -162,6 +163,13 @@ type Slot struct {
 	GiveUp   *Timer    `json:"give_up,omitempty"`  // flapping: given up when it ends (FLAP-3)
 	Errored  string    `json:"errored,omitempty"`  // why it was given up; "" if it was not
 	Template string    `json:"template,omitempty"` // on which the failures were: another one starts afresh (FLAP-7)
+	Vacated  *Vacated  `json:"vacated,omitempty"`  // who has left it and is to be replaced, until the replacement is requested
+}
+
+// Vacated names the instance whose place in a slot is to be taken.
+type Vacated struct {
+	Instance string `json:"instance"`
+	Dead     bool   `json:"dead,omitempty"` // so its replacement waits for no budget (HEAL-3)
 }
 
 // Timers are the timers in the record, by name: see Timer.
@@ -183,6 +191,8 @@ type Failure struct {
 	Verdict  Verdict   `json:"verdict"`
 	Why      string    `json:"why"`
 	Template string    `json:"template,omitempty"` // of the instance (FLAP-5)
+	// LostSince is since when it was lost, or as good as lost, and counts in a storm (SAFE-2); zero if it failed in another way.
+	LostSince time.Time `json:"lost_since,omitzero"`
 }
 
 // Timer is a time to wait, as start and duration: SAFE-13. A leader runs it on its own clock.

@@ -99,7 +99,7 @@ func TestReadSaysWhatIsWrongAndWhere(t *testing.T) {
 		{"a fence that does more", head + "report: {on_lease_lost: {run: [a], stop: true}}\n", `report.on_lease_lost: must be "none", "stop", "poweroff" or {run: [a program, its arguments]} (web.yaml:3:25)`},
 		{"text for a truth", head + "spot: {enabled: \"true\"}\n", `spot.enabled: "true": must be true or false (web.yaml:3:17)`},
 		{"nothing for a truth", head + "spot: {enabled: }\n", `spot.enabled: nothing: must be true or false (web.yaml:3:17)`},
-		{"out of range below a pointer", head + "budget: {max_unavailable: 101}\n", `budget.max_unavailable: 101: must be 0 to 100 (HEAL-3) (web.yaml:3:27)`},
+		{"out of range below a pointer", head + "budget: {max_unavailable: 10001}\n", `budget.max_unavailable: 10001: must be 0 to 10000 (HEAL-3) (web.yaml:3:27)`},
 		{"an age too short", head + "expiry: {forced_age: 1s}\n", `expiry.forced_age: 1s: must be 0s, or 1m0s to 87600h0m0s (EXP-1) (web.yaml:3:22)`},
 		{"a source that is none", head + "spot: {source: oracle}\n", `spot.source: "oracle": must be "none", "aws", "gcp", "azure" or "file" (SPOT-1) (web.yaml:3:16)`},
 		{"a file that is missing", head + "spot: {source: file}\n", `spot.file: missing: must be an absolute path with source file, and nothing with any other (SPOT-1) (web.yaml:3:7)`},

@@ -80,6 +80,9 @@ func (e *Evidence) Removed(id string, err error) {
 	e.finish(id, func(w *witness) {
 		if err != nil {
 			e.failed(w, err)
+			if w.calls.RemovalFailed.IsZero() {
+				w.calls.RemovalFailed = e.cfg.Now()
+			}
 			return
 		}
 		w.succeeded()

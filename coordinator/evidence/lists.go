@@ -32,9 +32,10 @@ func (e *Evidence) ListedBy(name string, begun time.Time, machines []provider.Ma
 			}
 		}
 		same := !old.Begun.IsZero() && old.Listed == now.Listed && old.Down == now.Down && (!now.Down || old.BootID == now.BootID) // of two boots nothing was said twice
+		now.Since = old.Since
 		switch {
 		case !same:
-			w.counted = begun
+			w.counted, now.Since = begun, begun
 		case begun.Sub(w.counted) < c.Shard.Record.Settings.ProviderPoll.D():
 			now.Times = old.Times // asked again so soon, it is the same answer: one glitch of the provider's
 		default:

@@ -1,6 +1,7 @@
 package evidence_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -44,5 +45,36 @@ func TestGraceAllowsForReplicasThatDoNotAnswer(t *testing.T) {
 		if want := rec.Spec.Report.LeaseTTL.D() + want + time.Second; got != want {
 			t.Errorf("with a back-off of %s grace is %s, want %s", back, got, want)
 		}
+	}
+}
+
+// A sighting tells since when Lists have said the same, and a failed removal when the first one failed.
+//
+// proves SAFE-9, SAFE-8
+func TestEvidenceTellsSinceWhen(t *testing.T) {
+	w := newWorld(t)
+	w.run("web", "web-0")
+	w.lead()
+	var since time.Time
+	for i, c := range []struct {
+		state provider.State
+		same  bool
+	}{{provider.StateRunning, false}, {provider.StateStopped, false}, {provider.StateStopped, true}, {provider.StateRunning, false}} {
+		w.pass(store.DefaultShardSettings().ProviderPoll.D())
+		w.evidence.ListedBy("mem", w.now, []provider.Machine{{Instance: "web-0", State: c.state}}, w.content)
+		if !c.same {
+			since = w.now
+		}
+		if got := w.instance("web", "web-0").Sighting.Since; !got.Equal(since) {
+			t.Errorf("List %d, %s: it says so since %s, want %s", i+1, c.state, got, since)
+		}
+	}
+	first := w.now
+	for range 2 {
+		w.evidence.Removed("web-0", errors.New("the call timed out"))
+		w.pass(time.Minute)
+	}
+	if got := w.instance("web", "web-0").Calls.RemovalFailed; !got.Equal(first) {
+		t.Errorf("removals fail since %s, want %s", got, first)
 	}
 }

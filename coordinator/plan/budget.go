@@ -10,9 +10,9 @@ import (
 // counts is what budgets are counted from: phases, recorded and drafted, of the managed members. It is kept up to date with
 // every step, so that no decision has to count again.
 type counts struct {
-	standing int // recorded before deleting, and not dead: see expansion
+	standing int // that are there, and not dead: see expansion
 	filled   int // slots
-	up       int // slots with somebody who has fully booted
+	up       int // slots with somebody who has fully booted and is not down
 	well     int // slots with somebody healthy
 	creating int
 	leaving  int
@@ -44,16 +44,23 @@ func (d *draft) add(m *member, by int) {
 	}
 	sl.filled = slots(sl.filled, &c.filled, m.fills())
 	done := m.phase == store.Finished // nothing more is expected of its slot
-	sl.up = slots(sl.up, &c.up, done || d.booted(m))
+	sl.up = slots(sl.up, &c.up, done || d.up(m))
 	sl.well = slots(sl.well, &c.well, done || m.healthy())
 	d.countZone(sl)
 }
 
-// standing says that it counts against size and max_expansion. Whom only this plan removes counts still: that action may be
-// overtaken, and the next one not. Not so the dead, and one that a notice has doomed and that leaves already: as it cannot be
-// kept, its replacement has no budget to wait for (SPOT-2).
+// standing says that it counts against size and max_expansion: there is, or may soon be, a machine. One that is being deleted counts
+// until it is gone (REC-18), also whom only this plan removes: that action may be overtaken, and the next one not. Not so the dead, and
+// one that a notice has doomed and that leaves already: as it cannot be kept, its replacement has no budget to wait for (SPOT-2).
 func (m *member) standing() bool {
-	return m.Record.Phase != store.Deleting && !m.dead() && !(m.Record.Phase == store.Draining && m.noticed())
+	switch m.Record.Phase {
+	case store.Draining:
+		return !m.dead() && !m.noticed()
+	case store.Deleting:
+		return !m.Record.Dead && !m.noticed() && m.Record.Called
+	default:
+		return !m.dead()
+	}
 }
 
 // comingUp says that it counts against max_creating. One that failed to come up does no more: else it would take the room of its
@@ -71,10 +78,11 @@ func (m *member) goingDown() bool {
 	return down(m.phase) || down(m.Record.Phase)
 }
 
-// booted says that it has fully booted: failing checks do not matter here (HEAL-5). After a start it has to hold out for
-// startup_duration first (ROLL-3). Whom only this plan takes to running does not count yet: that action may be overtaken.
+// booted says that it has fully booted: failing checks do not matter here (HEAL-5), but one whose workload has ended is down. After a
+// start it has to hold out for startup_duration first (ROLL-3). Whom only this plan takes to running does not count yet: that action may
+// be overtaken.
 func (d *draft) booted(m *member) bool {
-	if m.phase != store.Running || m.Record.Phase != store.Running || m.dead() {
+	if m.phase != store.Running || m.Record.Phase != store.Running || m.dead() || m.crashed() {
 		return false
 	}
 	startup := d.startup()
@@ -116,6 +124,9 @@ func (d *draft) proven(m *member) bool {
 // expansion is how many instances exist above size, once the slots that are missing are filled: healing does not use
 // the room that they need (HEAL-10).
 func (d *draft) expansion() int { return d.counts.standing - min(d.spec.Size, d.counts.filled) }
+
+// atCapacity reports whether size and max_expansion allow no further machine, for whichever slot.
+func (d *draft) atCapacity() bool { return d.counts.standing >= d.spec.Size+d.spec.Budget.MaxExpansion }
 
 // unavailable is how many of the wanted slots have nobody who has fully booted.
 func (d *draft) unavailable() int { return max(0, d.spec.Size-d.counts.up) }

@@ -84,13 +84,20 @@ func (tr *trial) drawInstance(id string, slot int) {
 	if phase == store.Stopping && rapid.Bool().Draw(rt, "restarted") {
 		tr.witness[id].calls.Restarted = "t"
 	}
-	switch rapid.SampledFrom([]string{"", "", "unhealthy", "dead", "silent", "stuck"}).Draw(rt, "trouble") {
+	switch rapid.SampledFrom([]string{"", "", "unhealthy", "dead", "silent", "stuck", "crashed", "ended"}).Draw(rt, "trouble") {
 	case "unhealthy":
 		tr.turn(id, false)
 	case "dead":
 		tr.kill(id)
 	case "silent":
 		tr.silence(id, true)
+	case "crashed": // and its stream seems open
+		tr.silence(id, false)
+		if m := tr.machines[id]; m != nil {
+			m.down = true
+		}
+	case "ended":
+		tr.exit(id, 1)
 	case "stuck":
 		tr.stuck(id)
 	}

@@ -43,6 +43,9 @@ func (d *draft) bury(sl *slot, m *member) {
 	alone := len(d.others(m, usable)) == 0
 	needed := !surplus && d.counts.filled < d.spec.Size
 	a := d.retire(m, m.judgment.Rule, "deleting", m.judgment.Why, m.evidence(), m.proof(d.s.Keys)...)
+	if needed && alone {
+		sl.Record.Vacated = &store.Vacated{Instance: m.ID(), Dead: true} // until there is a replacement
+	}
 	switch {
 	case flaps && needed:
 		a.What += "; " + sl.waiting()

@@ -102,7 +102,7 @@ type slot struct {
 	touched bool
 	damaged *store.Damaged // the record of its instance is lost or unreadable
 	filled  int            // members that fill it
-	up      int            // members that have fully booted
+	up      int            // members that have fully booted and are not down
 	well    int            // members that are healthy
 	zone    string         // of the member that will stay, if it is counted in the crowd
 	counted bool
@@ -254,6 +254,7 @@ func (d *draft) timer(length time.Duration) store.Timer {
 func (d *draft) newMember(sl *slot, replaces, rule, why string) (*member, store.Write) {
 	rec := d.newRecord(sl, rule, why)
 	rec.Managed, rec.Replaces, rec.Rebalances = true, replaces, rule == "REC-17"
+	sl.Record.Vacated = nil
 	m := d.join(rec)
 	return m, store.Put(m.Key, store.Encode(rec))
 }
@@ -339,6 +340,7 @@ func (d *draft) step(m *member, to store.Phase, rule, what, why string, evidence
 	}
 	if to != rec.Phase {
 		rec.Phase, rec.Since = to, d.now.UTC()
+		rec.Dead = to == store.Deleting && m.dead()
 	}
 	rec.Last = d.decision(rule, what, why)
 	if change != nil {

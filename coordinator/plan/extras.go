@@ -142,6 +142,7 @@ func (d *draft) adopt(r store.Versioned[store.Request]) {
 	}
 	if sl != nil {
 		rec.Managed, rec.Slot = true, sl.number
+		sl.Record.Vacated = nil
 		what = fmt.Sprintf("adopted into slot %d", sl.number)
 	}
 	m := d.join(rec)

@@ -18,9 +18,11 @@ func (d *draft) fail(sl *slot, m *member) (wait bool) {
 	}
 	f, rec := d.spec.Flap, &sl.Record
 	rec.Template = d.hash
-	rec.Failures = append(append([]store.Failure(nil), rec.Failures...), store.Failure{
-		At: d.now.UTC(), Instance: m.ID(), Verdict: m.judgment.Verdict, Why: m.judgment.Why, Template: m.Record.Template,
-	})
+	failure := store.Failure{At: d.now.UTC(), Instance: m.ID(), Verdict: m.judgment.Verdict, Why: m.judgment.Why, Template: m.Record.Template}
+	if m.missed() {
+		failure.LostSince = m.lostSince().UTC()
+	}
+	rec.Failures = append(append([]store.Failure(nil), rec.Failures...), failure)
 	if extra := len(rec.Failures) - mostFailures; extra > 0 {
 		rec.Failures = rec.Failures[extra:]
 	}

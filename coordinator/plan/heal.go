@@ -168,14 +168,18 @@ func (d *draft) addReplacement(a *Action, sl *slot, m *member, rule, why string)
 	a.Writes = append(a.Writes, write)
 }
 
-// removeFirst removes a member to make room. If it drains, its slot is filled again once it has: until then it counts.
+// removeFirst removes a member to make room. Unless max_expansion has room for two machines its slot is filled again when the machine is
+// gone: until then it counts (REC-18).
 func (d *draft) removeFirst(sl *slot, m *member, rule, why string) {
 	a := d.retire(m, rule, "deleting", why, m.evidence(), m.proof(d.s.Keys)...)
 	what := "replacement of " + m.ID()
+	sl.Record.Vacated = &store.Vacated{Instance: m.ID()}
 	switch {
 	case m.phase != store.Deleting:
 	case d.waits(sl, what, m.ID()):
 		a.What += "; " + sl.waiting()
+	case d.atCapacity():
+		a.What += "; its slot is filled when its machine is gone"
 	case d.mayCreate(what, m.ID()):
 		d.addReplacement(a, sl, m, rule, why)
 	}
@@ -277,6 +281,8 @@ func (d *draft) thinOut(sl *slot, bad []*member) {
 			return // then that one keeps the slot
 		case sl.touched:
 			return // the rest on the next picture
+		case keep.seemsDown() && !m.goesNow():
+			return // until it is known whether that one can keep the slot
 		case m.missed() && d.heldByStorm(m):
 			continue
 		case !d.mayDelete("removal of "+m.ID(), m):

@@ -73,6 +73,9 @@ func judgeMachine(in *Instance, s *Snapshot, now time.Time) (Judgment, bool) {
 		switch {
 		case open && (see.Times < 2 || see.Begun.Before(in.StreamSince) || otherBoot):
 			j.Verdict, j.Why = store.Suspect, "the provider says "+see.State+", and its stream is open: asking again"
+		case askedOnce(in, now):
+			j.Verdict, j.Why = store.Suspect, "the provider says "+see.State+", and it stops itself without a lease: asking again"
+			j.Until = see.Begun.Add(in.Record.Spec.Report.LeaseTTL.D())
 		case dropped(in, s, now) && (see.Times < 2 || see.Begun.Before(in.AliveGone) || see.BootID != "" && see.BootID != in.Report.Record.BootID):
 			j.Verdict, j.Why = store.Suspect, "the provider says "+see.State+", and its stream was open when its lease ended: asking again"
 			j.Until = in.AliveGone.Add(confirmWait(in, s))
@@ -101,6 +104,13 @@ func judgeMachine(in *Instance, s *Snapshot, now time.Time) (Judgment, bool) {
 		return j, true
 	}
 	return Judgment{}, false
+}
+
+// askedOnce reports whether a machine that stops itself without a lease was found down by one List alone. It may be the first of many,
+// and what is a storm shows only when the others are seen (SAFE-9). Without another List a lease's time is enough.
+func askedOnce(in *Instance, now time.Time) bool {
+	report := &in.Record.Spec.Report
+	return report.OnLeaseLost.Fences() && in.Sighting.Times < 2 && now.Before(in.Sighting.Begun.Add(report.LeaseTTL.D()))
 }
 
 // troubledSince is since when we know that an agent is gone, or may be.

@@ -14,7 +14,7 @@ import (
 
 // census is what a group's records come to.
 type census struct {
-	expansion int // instances before deleting, without the dead, above size
+	expansion int // instances that are there, without the dead, above size
 	creating  int
 	leaving   int
 }
@@ -26,14 +26,20 @@ type auditor struct {
 	now     time.Time
 	records map[string]store.Instance // as they are
 	started map[string]time.Time      // since when they are in their phases
+	down    map[string]bool           // the provider calls it down, or its agent says that its workload has ended
+	died    map[int]bool              // slots that are empty since their instances died
 	changes [][]store.Instance        // by action: what it records of the group's managed instances
 	before  census
 }
 
 func audit(s *Snapshot, g *Group, p *Plan, now time.Time) *auditor {
-	a := &auditor{spec: inForce(s, g.Name), plan: p, now: now, records: map[string]store.Instance{}, started: map[string]time.Time{}}
+	a := &auditor{spec: inForce(s, g.Name), plan: p, now: now, records: map[string]store.Instance{}, started: map[string]time.Time{}, down: map[string]bool{}, died: map[int]bool{}}
+	for _, sl := range g.Slots {
+		a.died[sl.Record.Number] = sl.Record.Vacated != nil && sl.Record.Vacated.Dead
+	}
 	for _, in := range g.Instances {
 		a.records[in.Record.ID], a.started[in.Record.ID] = in.Record, in.PhaseStart
+		a.down[in.Record.ID] = hasEnded(&in) || in.Sighting.Down && in.Sighting.Begun.After(in.PhaseStart) && in.Sighting.Begun.After(in.StreamSince)
 	}
 	for i := range p.Actions {
 		var next []store.Instance
@@ -73,7 +79,7 @@ func (a *auditor) overBudget(happens func(i int) bool) string {
 			old, there := records[next.ID]
 			records[next.ID] = next
 			switch dead := act.Verdict == store.Dead; {
-			case !there && dead:
+			case !there && (dead || a.died[next.Slot]):
 				free++
 			case !there && act.Rule != "SPOT-2" && act.Rule != "REC-8":
 				made = act
@@ -112,8 +118,10 @@ func (a *auditor) count(records map[string]store.Instance) census {
 			continue
 		}
 		v := a.plan.Judgments[id].Verdict
-		noticed := rec.Phase == store.Draining && rec.Doomed != nil && rec.Doomed.Rule == "SPOT-2" // it cannot be kept (SPOT-2)
-		if rec.Phase != store.Deleting && v != store.Dead && !noticed {
+		leaves := rec.Phase == store.Draining || rec.Phase == store.Deleting
+		noticed := leaves && rec.Doomed != nil && rec.Doomed.Rule == "SPOT-2" // it cannot be kept (SPOT-2)
+		exists := rec.Phase != store.Deleting || rec.Called && !rec.Dead      // until it is gone (REC-18)
+		if exists && v != store.Dead && !noticed {
 			c.expansion++
 		}
 		if goes(rec.Phase) {
@@ -142,13 +150,22 @@ func (a *auditor) availableSlots(records map[string]store.Instance) map[int]bool
 	return slots
 }
 
+// hasEnded: by the word of its agent the workload has ended, and not as a task ends well (REC-18).
+func hasEnded(in *Instance) bool {
+	exit := in.Report.Record.Workload
+	if !in.Alive.Present() || exit == nil || in.Report.Record.BootID != in.Alive.Record.BootID {
+		return false
+	}
+	return in.Record.Spec.Lifecycle != store.LifecycleTask || exit.Code != 0 || exit.Signal != ""
+}
+
 func goes(p store.Phase) bool {
 	return p == store.Draining || p == store.Stopping || p == store.Deleting
 }
 
-// available: booted, whatever its checks say (HEAL-5), and for startup_duration (ROLL-3).
+// available: booted, whatever its checks say (HEAL-5), for startup_duration (ROLL-3), and not down (REC-18).
 func (a *auditor) available(rec store.Instance) bool {
-	return rec.Phase == store.Running && a.plan.Judgments[rec.ID].Verdict != store.Dead && a.now.Sub(a.started[rec.ID]) >= a.spec.Rollout.StartupDuration.D()
+	return rec.Phase == store.Running && !a.down[rec.ID] && a.plan.Judgments[rec.ID].Verdict != store.Dead && a.now.Sub(a.started[rec.ID]) >= a.spec.Rollout.StartupDuration.D()
 }
 
 // orderedRestart: it waits for no budget.

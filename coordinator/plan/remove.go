@@ -35,7 +35,8 @@ func (d *draft) provedGone(m *member) (why string, evidence []string, ok bool) {
 		return "no provider was ever asked for it", nil, true
 	}
 	see := m.Sighting
-	if m.Calls.Deleted.IsZero() || !see.Begun.After(m.Calls.Deleted) || see.Listed {
+	confirmed := !m.Calls.Deleted.IsZero() && see.Begun.After(m.Calls.Deleted) && !see.Listed
+	if !confirmed && !m.vanished() {
 		return "", nil, false
 	}
 	if see.Begun.Before(m.Calls.AbsentFrom) {
@@ -43,7 +44,19 @@ func (d *draft) provedGone(m *member) (why string, evidence []string, ok bool) {
 		d.block("SAFE-8", "the end of the record of "+m.ID(), "a call that was begun earlier may still make its machine", "such a call has timed out and a list shows no machine", m.ID())
 		return "", nil, false
 	}
+	if !confirmed {
+		failed := fmt.Sprintf("list begun %s after a removal failed", see.Begun.Sub(m.Calls.RemovalFailed).Round(1e6))
+		return "its removal was never confirmed (" + m.Calls.Problem + "), but the provider lists it no more", []string{providerSays(m.Instance), failed}, true
+	}
 	return "the provider removed it and lists it no more", []string{providerSays(m.Instance), fmt.Sprintf("list begun %s after the removal", see.Begun.Sub(m.Calls.Deleted).Round(1e6))}, true
+}
+
+// vanished reports whether the machine of an instance that is being deleted is gone although no removal of it succeeded. A
+// provider may remove a machine and never answer within the call's time-out; its Lists then are the only proof. Without an
+// answer one List is not enough: absence has to be as certain as it is for a dead instance (DET-4).
+func (m *member) vanished() bool {
+	failed := m.Calls.RemovalFailed
+	return !m.Sighting.Listed && !failed.IsZero() && m.Sighting.Begun.After(failed) && m.Sighting.Times >= 2 && !m.Alive.Present()
 }
 
 // empty removes all managed instances of a group that is stopped, or being deleted, and then a deleted group itself

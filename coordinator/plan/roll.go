@@ -126,7 +126,7 @@ func (d *draft) rolls(m, old *member) bool {
 
 // giveWay withdraws an instance that a roll has made and that has not got healthy yet, the youngest of them, for a member that has failed
 // and waits for the room that it takes: its slot has one that serves, the other has none (HEAL-8). It returns who leaves: that may be one
-// that drains since an earlier plan, and whose room comes.
+// that drains or is deleted since an earlier plan, and whose room comes.
 func (d *draft) giveWay(m *member, takesRoom func(*member) bool) string {
 	var young, old *member
 	for _, sl := range d.order {
@@ -134,7 +134,7 @@ func (d *draft) giveWay(m *member, takesRoom func(*member) bool) string {
 			if !takesRoom(o) {
 				continue
 			}
-			if o.Record.Phase == store.Draining && o.Record.Drain != nil && o.Record.Drain.Rule == "HEAL-8" {
+			if o.givesWay() {
 				return o.ID()
 			}
 			if first := sl.members[0]; !o.touched && !first.touched && d.rolls(o, first) && (young == nil || older(young, o)) {
@@ -147,6 +147,13 @@ func (d *draft) giveWay(m *member, takesRoom func(*member) bool) string {
 	}
 	d.release(young, old, "HEAL-8", "withdrawn", "the healing of "+m.ID()+" needs its room, and "+old.ID()+" serves")
 	return young.ID()
+}
+
+// givesWay says that it leaves already to make room for a failed one.
+func (m *member) givesWay() bool {
+	leaves := m.Record.Phase == store.Draining || m.Record.Phase == store.Deleting
+	drained := m.Record.Drain != nil && m.Record.Drain.Rule == "HEAL-8"
+	return leaves && (drained || m.Record.Last.Rule == "HEAL-8")
 }
 
 // waitsFirst counts the failure of a member before another gives way to it. It may recover before there is room, and fail again: where

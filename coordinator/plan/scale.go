@@ -22,7 +22,7 @@ func (d *draft) scaleUp() {
 		return
 	}
 	idle := d.idle(min(missing, mostCreations+1)) // no more are filled now, and to draft all of 100,000 missing ones would take longer than the rest
-	have := d.spec.Size - missing
+	have, full := d.spec.Size-missing, false
 	for i, sl := range idle {
 		switch {
 		case i == mostCreations:
@@ -31,14 +31,14 @@ func (d *draft) scaleUp() {
 			continue
 		case d.waits(sl, fmt.Sprintf("filling slot %d", sl.number), ""):
 			continue
-		case d.counts.standing >= d.spec.Size+d.spec.Budget.MaxExpansion:
-			d.block("DRAIN-1", "creation of the other missing instances", "those whose places they take have not drained yet", "one of them has", "")
-			return
+		case d.atCapacity() && !sl.diedLast():
+			full = true // but not for the dead: they wait for no budget (HEAL-3)
+			continue
 		case !d.mayCreate("creation of the other missing instances", ""):
 			return
 		}
 		why := fmt.Sprintf("%d of %d slots are filled", have, d.spec.Size)
-		m, write := d.newMember(sl, draining(sl), "REC-3", why)
+		m, write := d.newMember(sl, sl.leaver(), "REC-3", why)
 		a := Action{
 			Group: d.g.Name, Instance: m.ID(), Slot: m.Record.Place(), Rule: "REC-3", What: "requested", Why: m.Record.Last.Why, To: store.Pending, Otherwise: otherwise("REC-3", ""),
 			Conditions: append(d.common(), store.Absent(m.Key)), Writes: []store.Write{write},
@@ -48,7 +48,22 @@ func (d *draft) scaleUp() {
 		d.actions = append(d.actions, a)
 		have++
 	}
+	if full {
+		d.block("REC-18", "creation of the missing instances", fmt.Sprintf("%d machines are there, size and max_expansion allow %d",
+			d.counts.standing, d.spec.Size+d.spec.Budget.MaxExpansion), "one of those that leave is gone", "")
+	}
 }
+
+// leaver names the instance whose place the next one in the slot takes; "" if there is none.
+func (sl *slot) leaver() string {
+	if id := draining(sl); id != "" || sl.Record.Vacated == nil {
+		return id
+	}
+	return sl.Record.Vacated.Instance
+}
+
+// diedLast says that the slot is empty since its instance died.
+func (sl *slot) diedLast() bool { return sl.Record.Vacated != nil && sl.Record.Vacated.Dead }
 
 // idle lists slots that may be filled: those that have a record first, each kind in order of number.
 func (d *draft) idle(missing int) []*slot {

@@ -68,7 +68,7 @@ func (d *draft) await(sl *slot, good, bad []*member) {
 		case m.goesNow():
 			d.release(m, good[0], "REC-16", "deleting", m.Record.Condemned.Why)
 		case d.sweptAway(m):
-		case older(good[0], m) && m.failing() && !m.Record.Counted && !sl.touched && (d.booted(good[0]) || !d.booted(m)):
+		case older(good[0], m) && m.failing() && !m.Record.Counted && !sl.touched && (d.up(good[0]) || !d.booted(m)):
 			// A replacement that failed while the original does its work, if only just: it must not take the room of the next.
 			rule, why := m.grounds("HEAL-13")
 			d.releaseFailed(sl, m, good[0], rule, why+"; "+good[0].ID()+" keeps the slot")

@@ -118,8 +118,9 @@ type Sighting struct {
 	Ref     string
 	Address string
 	BootID  string // of its present boot, as the provider tells boots apart; "": it does not
-	// Times is how many successive Lists said the same: down, or not listed.
+	// Times is how many successive Lists said the same: down, or not listed. Since is when the first of them was begun.
 	Times int
+	Since time.Time
 }
 
 // Calls is what is known of the provider calls for an instance.
@@ -129,6 +130,8 @@ type Calls struct {
 	Ref     string    // of that machine
 	Address string    //
 	Deleted time.Time // when a Delete last succeeded; zero: not in this tenure
+	// RemovalFailed is when a removal first ended without success in this tenure: refused, or not answered in time.
+	RemovalFailed time.Time
 	// Restarted is the token of the restart that the provider has carried out, in this tenure.
 	Restarted string
 	Missing   bool      // asked to restart it, the provider said that there is no such machine

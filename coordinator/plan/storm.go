@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/leasehold/leasehold/store"
@@ -41,47 +42,98 @@ func (t Tally) Calm() bool { return !reaches(t.Now, t.Of, shardStormMin, shardSt
 func reaches(lost, of, least, percent int) bool { return lost >= least && lost*100 >= percent*of }
 
 // missed says that a member is lost, or called dead for its absence alone. One that stops itself without a lease is as good as lost when it is
-// found stopped: what it could not reach may be back in a moment (SAFE-9).
+// found down, be that confirmed yet or not: what it could not reach may be back in a moment (SAFE-9).
 func (m *member) missed() bool {
-	dead := m.judgment.Verdict == store.Dead
-	return m.judgment.Verdict == store.Lost || dead && (m.judgment.Absent || m.Record.Spec.Report.OnLeaseLost.Fences())
+	fences := m.Record.Spec.Report.OnLeaseLost.Fences()
+	switch m.judgment.Verdict {
+	case store.Lost:
+		return true
+	case store.Dead:
+		return m.judgment.Absent || fences
+	case store.Suspect:
+		return fences && m.seemsDown()
+	default:
+		return false
+	}
 }
 
-// countLosses counts what a storm is judged by: who is lost now, and who was lost or fell silent within storm.window.
+// lostSince is since when a member that is missed, or whose stream is in trouble, has been so.
+func (m *member) lostSince() time.Time {
+	switch {
+	case !m.Alive.Present():
+		return m.AliveGone
+	case m.Alive.Record.State == store.StreamLost || m.Alive.Record.State == store.StreamOverdue:
+		return m.StreamSince
+	default:
+		return m.Sighting.Since // only its provider has said so
+	}
+}
+
+// silent says that a member is suspect since its lease or its stream has ended without a goodbye.
+func (m *member) silent() bool {
+	if m.judgment.Verdict != store.Suspect {
+		return false
+	}
+	state := m.Alive.Record.State
+	return !m.Alive.Present() || state == store.StreamLost || state == store.StreamOverdue
+}
+
+// countLosses counts what a storm is judged by: who is lost now, and who was lost or fell silent within storm.window. Whoever was lost and is
+// replaced already counts, too: else those that are seen first would hide that they were the first of many.
 func (d *draft) countLosses() {
 	if d.spec == nil {
 		return
 	}
 	from := d.now.Add(-d.spec.Storm.Window.D())
+	var losing map[*slot]bool
 	for _, m := range d.members {
 		if !m.Record.Managed || !m.phase.Registered() {
 			continue
 		}
 		d.tally.Of++
-		var since time.Time
-		switch {
-		case m.missed():
+		missed := m.missed()
+		if missed {
 			d.tally.Now++
-			since = m.AliveGone
-			if m.Alive.Present() {
-				since = m.StreamSince
-			}
-		case m.judgment.Verdict != store.Suspect:
-			continue
-		case !m.Alive.Present():
-			since = m.AliveGone
-		case m.Alive.Record.State == store.StreamLost || m.Alive.Record.State == store.StreamOverdue:
-			since = m.StreamSince
-		default:
-			continue // a goodbye is no loss
 		}
-		if since.After(from) {
+		if since := m.lostSince(); (missed || m.silent()) && since.After(from) {
 			d.tally.Lost++
+			if losing == nil {
+				losing = map[*slot]bool{}
+			}
+			losing[m.slot] = true
 			d.wake(since.Add(d.spec.Storm.Window.D()))
 		}
 	}
+	d.countReplaced(from, losing)
 	if d.tally.Lost > 0 {
 		d.tally.Groups = 1
+	}
+}
+
+// countReplaced adds the slots whose instance was lost and is replaced already, by what the slots' records say: so a new leader knows of
+// them. A slot counts once, however often it was lost.
+func (d *draft) countReplaced(from time.Time, losing map[*slot]bool) {
+	for i := range d.g.Slots {
+		rec := &d.g.Slots[i].Record // as recorded: a new template takes nothing back (FLAP-7)
+		sl := d.slots.get(rec.Number)
+		if len(rec.Failures) == 0 || losing[sl] {
+			continue
+		}
+		var last time.Time
+		for _, f := range rec.Failures {
+			here := slices.ContainsFunc(sl.members, func(m *member) bool { return m.ID() == f.Instance && m.phase.Registered() })
+			if !here && f.LostSince.After(last) && f.LostSince.Before(d.now.Add(time.Minute)) { // else a clock was wrong
+				last = f.LostSince
+			}
+		}
+		if !last.After(from) {
+			continue
+		}
+		d.tally.Lost++
+		d.wake(last.Add(d.spec.Storm.Window.D()))
+		if !slices.ContainsFunc(sl.members, func(m *member) bool { return m.phase.Registered() }) {
+			d.tally.Of++
+		}
 	}
 }
 
@@ -213,6 +265,11 @@ func (d *draft) probes(m *member) bool {
 		for _, o := range d.members {
 			if o.Record.Replaces == last && o.Record.Managed && !o.gone() && !o.healthy() {
 				return false // what took the last one's place has not proved anything yet
+			}
+		}
+		for _, sl := range d.order {
+			if v := sl.Record.Vacated; v != nil && v.Instance == last {
+				return false // its place has not been taken yet
 			}
 		}
 	}

@@ -97,6 +97,9 @@ func (s *story) befallsOne(what, detail, id string) {
 	switch what {
 	case "kill":
 		s.kill(id)
+	case "crash":
+		s.silence(id, false)
+		s.machines[id].down, s.machines[id].upAt = true, time.Time{}
 	case "cut-off", "freeze":
 		s.silence(id, what == "cut-off")
 	case "return":

@@ -25,6 +25,7 @@ var update = flag.Bool("update", false, "write what the transcripts show into te
 //	plan                    plan once and show the plan, without carrying it out
 //	overtake COMMAND…       plan once, then let the command happen, then carry the plan out, and tell what of it was overtaken
 //	kill|lose|cut-off|freeze|return ID…      (or "all") what happens to a machine or its stream; lose: its provider lists it no more
+//	crash ID…                                its machine ends, and its stream seems open until its report is overdue
 //	reboot ID…                               its machine starts again by itself
 //	hide|unhide ID…                          its provider forgets to list it
 //	unhealthy|broken|healthy ID…             its checks fail; broken: until its machine is another

@@ -147,8 +147,11 @@ func (w *world) answer(c *call) {
 	if c.failed {
 		k.calls.Refused = c.refused
 		k.calls.Problem, k.calls.RetryAt = "it did not work", w.now.Add(2*time.Second)
-		if c.Kind == CallCreate {
+		switch {
+		case c.Kind == CallCreate:
 			provable(c.begunAt.Add(callTimeout + consistency))
+		case c.Kind == CallRemove && k.calls.RemovalFailed.IsZero():
+			k.calls.RemovalFailed = w.now
 		}
 		return
 	}
@@ -257,7 +260,7 @@ func (w *world) listDue() {
 	}
 	for id, k := range w.witness {
 		m, there := l.machines[id]
-		next := Sighting{Begun: l.begun, Listed: there, Times: 1}
+		next := Sighting{Begun: l.begun, Listed: there, Times: 1, Since: l.begun}
 		if there {
 			next.State, next.Ref = "running", "ref-"+id
 			if m.down {
@@ -265,7 +268,7 @@ func (w *world) listDue() {
 			}
 		}
 		if old := k.sighting; !old.Begun.IsZero() && old.Listed == next.Listed && old.Down == next.Down {
-			next.Times = old.Times + 1
+			next.Times, next.Since = old.Times+1, old.Since
 		}
 		k.sighting = next
 	}

@@ -39,10 +39,30 @@ func (in *inquiry) exempt() bool {
 			return true
 		}
 	}
+	for _, m := range in.begun() {
+		if in.died(m.Slot) {
+			return true
+		}
+	}
 	for _, op := range in.a.Writes {
 		kind, _, _ := in.tr.w.Keys().Split(op.Key)
 		if kind == store.KindRequests {
 			return true // an order, carried out in this very transaction
+		}
+	}
+	return false
+}
+
+// died says that a slot is empty since its instance died.
+func (in *inquiry) died(number int) bool {
+	if in.s == nil {
+		return false
+	}
+	for _, g := range in.s.Groups {
+		for i := range g.Slots {
+			if v := g.Slots[i].Record.Vacated; g.Name == in.a.Group && g.Slots[i].Record.Number == number && v != nil && v.Dead {
+				return true
+			}
 		}
 	}
 	return false
@@ -68,7 +88,7 @@ func (in *inquiry) begun() (out []store.Instance) {
 	return out
 }
 
-// expansion: never more than size and max_expansion allow together; more, if size was lowered meanwhile, only as long as it does not grow.
+// expansion: never more machines than size and max_expansion allow together, those that are being deleted included (REC-18); more, if size was lowered meanwhile, only as long as it does not grow.
 func (in *inquiry) expansion(members []store.Instance) {
 	begun := in.begun()
 	if len(begun) == 0 {
@@ -89,8 +109,9 @@ func (in *inquiry) expansion(members []store.Instance) {
 }
 
 func (in *inquiry) standing(m store.Instance) bool {
-	noticed := m.Phase == store.Draining && m.Doomed != nil && m.Doomed.Rule == "SPOT-2"
-	return m.Managed && m.Phase != store.Deleting && !in.dead(m.ID) && !noticed
+	noticed := (m.Phase == store.Draining || m.Phase == store.Deleting) && m.Doomed != nil && m.Doomed.Rule == "SPOT-2"
+	gone := m.Phase == store.Deleting && (m.Dead || !m.Called)
+	return m.Managed && !gone && !in.dead(m.ID) && !noticed
 }
 
 // creating: max_creating bounds who comes up. One that failed to come up does not count.
@@ -159,9 +180,25 @@ func (in *inquiry) unavailable(members []store.Instance) {
 	}
 }
 
-// up says that a member has fully booted, whatever its checks say (HEAL-5), or that nothing more is expected of it.
+// up says that a member has fully booted, whatever its checks say (HEAL-5), or that nothing more is expected of it. One whose workload
+// has ended, by the report that the plan was made on, is down (REC-18).
 func (in *inquiry) up(m store.Instance) bool {
-	return m.Managed && (m.Phase == store.Running && !in.dead(m.ID) || m.Phase == store.Finished)
+	return m.Managed && (m.Phase == store.Running && !in.dead(m.ID) && !in.ended(m.ID) || m.Phase == store.Finished)
+}
+
+func (in *inquiry) ended(id string) bool {
+	if in.s == nil {
+		return false
+	}
+	for _, g := range in.s.Groups {
+		for i := range g.Instances {
+			if m := &g.Instances[i]; m.Record.ID == id {
+				r := &m.Report.Record
+				return m.Alive.Present() && r.BootID == m.Alive.Record.BootID && r.Workload != nil && (m.Record.Spec.Lifecycle != store.LifecycleTask || r.Workload.Code != 0)
+			}
+		}
+	}
+	return false
 }
 
 // unled is more than the time in which nobody led that a leader takes off an instance's time in its phase.

@@ -156,13 +156,13 @@ func (c *count) deleting() {
 // against anybody.
 func (c *count) unavailable(w *world) {
 	up := func(m *store.Instance) bool {
-		return m.Phase == store.Finished || m.Phase == store.Running && !c.in.truth.surelyDead(m.ID, c.s.at)
+		return m.Phase == store.Finished || m.Phase == store.Running && !c.in.truth.surelyDead(m.ID, c.s.at) && !w.hasEnded(m.ID)
 	}
 	for _, t := range c.s.turns {
 		if !t.leaves() || !t.old.Managed || t.old.Group != c.spec.Name || t.old.Phase != store.Running || c.spec.Rollout.StartupDuration > 0 {
 			continue
 		}
-		if c.in.filledSlots(w, c.spec.Name, c.s.at) > c.spec.Size {
+		if c.in.filledSlots(w, c.spec.Name, c.s.at) > c.spec.Size || w.hasEnded(t.id) {
 			continue
 		}
 		slots := map[int]bool{}

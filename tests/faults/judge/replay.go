@@ -304,6 +304,12 @@ func (w *world) membersAfter(group string, s *step) []*store.Instance {
 	return out
 }
 
+// hasEnded is whether the agent says that its workload has ended, so that starting it again takes nothing down (REC-18).
+func (w *world) hasEnded(id string) bool {
+	a, r := w.alive[id], w.reports[id]
+	return a != nil && r != nil && r.BootID == a.BootID && r.Workload != nil
+}
+
 // looksWell is what the records say: its stream is open, and a report of its present boot says that it is healthy.
 func (w *world) looksWell(id string) bool {
 	a, r := w.alive[id], w.reports[id]

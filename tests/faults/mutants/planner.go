@@ -20,8 +20,8 @@ func ofThePlanner() []Mutant {
 			Rules: []string{"SAFE-8"},
 			Edits: []Edit{{
 				File: "coordinator/plan/remove.go",
-				Old:  "	if m.Calls.Deleted.IsZero() || !see.Begun.After(m.Calls.Deleted) || see.Listed {\n",
-				New:  "	if m.Calls.Deleted.IsZero() {\n",
+				Old:  "	confirmed := !m.Calls.Deleted.IsZero() && see.Begun.After(m.Calls.Deleted) && !see.Listed\n",
+				New:  "	confirmed := !m.Calls.Deleted.IsZero()\n",
 			}},
 			Likely: []string{"instance-ordered", "machine-crashes"},
 		},
@@ -94,8 +94,8 @@ func ofThePlanner() []Mutant {
 			Rules: []string{"SAFE-2"},
 			Edits: []Edit{{
 				File: "coordinator/plan/storm.go",
-				Old:  "		if since.After(from) {\n",
-				New:  "		if since.Before(from) {\n",
+				Old:  "(missed || m.silent()) && since.After(from) {\n",
+				New:  "(missed || m.silent()) && since.Before(from) {\n",
 			}},
 			Likely: []string{"machines-all-cut", "zone-cut"},
 		},
