@@ -189,3 +189,66 @@ func TestUnreadableAlive(t *testing.T) {
 		}
 	}
 }
+
+// What is adopted goes into the slot of its claim, or the one that the order names, as what its claim says that it is. An order that contradicts
+// the claim is refused.
+//
+// proves REC-8
+func TestAdoptionByClaim(t *testing.T) {
+	w := newTestWorld(t)
+	w.edit(func(g *store.Group) { g.Size = 4 })
+	w.place("a", 0, store.Running)
+	g := w.spec().Record
+	spec := g.InstanceSpec()
+	made := epoch.Add(-time.Hour)
+	three, zero := 3, 0
+	for _, c := range []struct {
+		name   string
+		change func(*store.Claim, *store.Request)
+		slot   int // -2: refused
+		config bool
+	}{
+		{"its slot", func(*store.Claim, *store.Request) {}, 2, true},
+		{"the order's slot", func(_ *store.Claim, r *store.Request) { r.Slot = &three }, 3, true},
+		{"a slot that is taken", func(_ *store.Claim, r *store.Request) { r.Slot = &zero }, -2, false},
+		{"its slot is taken", func(c *store.Claim, _ *store.Request) { c.Slot = 0 }, 1, true},
+		{"its slot is beyond the size", func(c *store.Claim, _ *store.Request) { c.Slot = 9 }, 1, true},
+		{"on demand", func(c *store.Claim, _ *store.Request) { c.Slot = -1 }, -1, true},
+		{"on demand, and a group is named", func(c *store.Claim, r *store.Request) { c.Slot, r.Group = -1, w.group }, 1, true},
+		{"another group", func(_ *store.Claim, r *store.Request) { r.Group = "api" }, -2, false},
+		{"outdated", func(c *store.Claim, _ *store.Request) { c.Template = "another" }, 2, false},
+		{"another configuration", func(c *store.Claim, _ *store.Request) { c.Config = "another" }, 2, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			claim := store.Claim{Instance: "x", Group: w.group, Slot: 2, Managed: true, Template: spec.TemplateHash(), Config: spec.ConfigHash(), Relaunch: 3, Created: made}
+			r := store.Request{ID: "r", Kind: store.RequestAdopt, Instance: "x", By: "ada"}
+			c.change(&claim, &r)
+			s := w.snapshot()
+			s.Shard.Record.Hold = &store.Hold{By: "leasehold", Damage: 2, Seen: s.Revision}
+			s.Groups[0].Extras = []Extra{{Instance: "x", Group: w.group, Provider: provider, Zone: "a", Since: w.now, Claim: &claim}}
+			s.Groups[0].Requests = []store.Versioned[store.Request]{{Key: w.keys.Request("r"), Modified: 1, Record: r}}
+			p := Compute(s, w.now)
+			i := slices.IndexFunc(p.Actions, func(a Action) bool { return a.Instance == "x" && a.To == store.Booting })
+			if i < 0 || c.slot == -2 {
+				if i >= 0 || c.slot != -2 || !slices.ContainsFunc(p.Actions, func(a Action) bool { return a.Rule == "REC-16" && a.Instance == "x" }) {
+					t.Fatalf("planned %+v", p.Actions)
+				}
+				return
+			}
+			a := p.Actions[i]
+			v, err := store.Decode[store.Instance](store.KV{Key: a.Writes[0].Key, Value: a.Writes[0].Value})
+			rec := v.Record
+			if err != nil || rec.Slot != c.slot || rec.Managed != (c.slot >= 0) || rec.Template != claim.Template || rec.Relaunch != 3 || !rec.Created.Equal(made) {
+				t.Errorf("%v: %+v", err, rec)
+			}
+			if (rec.Config != "") != c.config {
+				t.Errorf("its agent is to apply %q", rec.Config)
+			}
+			for _, key := range []string{w.keys.Stray("x"), w.keys.Extra("x"), w.keys.Gone(w.keys.Instance("x"))} {
+				if !slices.ContainsFunc(a.Writes, func(op store.Write) bool { return op.Delete && op.Key == key }) {
+					t.Errorf("%s stays", key)
+				}
+			}
+		})
+	}
+}
