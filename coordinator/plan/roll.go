@@ -119,8 +119,8 @@ func (d *draft) blamed() bool { return d.rollout != nil && d.rollout.Blamed != "
 // rolls says that a member is there for nothing but a roll or a rebalance, and has not got healthy yet: the older one in its slot does
 // its work and is only outdated, or in a zone that has too many.
 func (d *draft) rolls(m, old *member) bool {
-	replaces := !d.outdated(m) && d.outdated(old) || m.Record.Rebalances && old.rebalancedBy() == m
-	return older(old, m) && m.phase.Fills() && m.phase != store.Running && !m.unwanted() && replaces && m.Record.Protected == "" &&
+	return older(old, m) && m.phase.Fills() && m.phase != store.Running && !m.unwanted() && m.Record.Protected == "" &&
+		(!d.outdated(m) && d.outdated(old) || m.Record.Rebalances && old.rebalancedBy() == m) &&
 		old.healthy() && !old.unwanted() && old.age.rule == ""
 }
 
