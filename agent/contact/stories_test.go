@@ -228,6 +228,20 @@ func stories() map[string]story {
 			{0, crowded(3, 8*second), "close 3 and keep"},
 			{9 * second, nil, "open 4 a epoch 4 lease 0"},
 		}},
+		"retired by the serving replica: the stream that is tried is cut too": {ordered("a", "b"), joined("b"), []step{
+			{1 * second, move(1), "open 2 b epoch 2 lease 7"},
+			{0, refused(1, protocol.Refused_RETIRED, 0), "close 1 cut, close 2 cut, stop workload"},
+		}},
+		"superseded while it is tried: the serving stream is newer, so another is tried after a while": {ordered("a", "b"), joined("b"), []step{
+			{1 * second, move(1), "open 2 b epoch 2 lease 7"},
+			{0, refused(2, protocol.Refused_SUPERSEDED, 0), "close 2 cut"},
+			{second, nil, "open 3 b epoch 3 lease 7"},
+		}},
+		"a list of replicas is news only if it names others, and blanks and doubles are none": {ordered("a"), joined(), []step{
+			{0, coordinators(1, "a"), ""},
+			{0, coordinators(1, "a", "", "b", "b"), "warm b"},
+			{0, coordinators(1, "b", "a"), ""},
+		}},
 		"a rest counts as a failure": {ordered("a"), nil, []step{
 			{0, nil, "open 1 a epoch 1 lease 0"},
 			{0, refused(1, protocol.Refused_WRONG_SHARD, 0), "close 1 cut"},
