@@ -6,9 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -42,12 +44,16 @@ type binary struct {
 	failing []string // tests that fail in this binary without any mutant: they count for nothing
 }
 
-// test is one test function of the package.
+// test is one test function of the package, or one subtest of a function that takes long.
 type test struct {
 	name    string
+	sub     string        // "" for the whole function
 	cost    time.Duration // of a processor
 	reaches map[int]bool
 }
+
+// long is what a test function may take before its subtests are run one by one.
+const long = 500 * time.Millisecond
 
 // build compiles the tests of a package together with all its mutants.
 func build(src *source, changed map[string][]byte, temp string) (*binary, error) {
@@ -99,58 +105,125 @@ func (b *binary) survey(progress func(done, all int, name string)) error {
 		}
 	}
 	names := strings.Fields(string(out))
-	trace := filepath.Join(b.temp, "trace")
 	for i, name := range names {
 		progress(i, len(names), name)
-		_ = os.Remove(trace)
-		result, cost := b.run(name, 0, trace, time.Hour)
-		if result.lived() {
-			reached, err := os.ReadFile(trace)
-			if err != nil && !errors.Is(err, os.ErrNotExist) {
+		t, subs, passed, err := b.look(test{name: name})
+		if err != nil {
+			return err
+		}
+		if !passed {
+			b.failing = append(b.failing, name)
+			continue
+		}
+		if t.cost < long || len(subs) < 2 {
+			b.tests = append(b.tests, t)
+			continue
+		}
+		for i, sub := range subs {
+			if i%20 == 19 {
+				progress(i, len(subs), name+"/"+sub)
+			}
+			t, _, passed, err := b.look(test{name: name, sub: sub})
+			if err != nil {
 				return err
 			}
-			t := test{name: name, cost: cost, reaches: map[int]bool{}}
-			for _, line := range strings.Fields(string(reached)) {
-				id, err := strconv.Atoi(line)
-				if err != nil {
-					return fmt.Errorf("read what %s reaches: %w", name, err)
-				}
-				t.reaches[id] = true
+			if passed {
+				b.tests = append(b.tests, t)
+			} else {
+				b.failing = append(b.failing, name+"/"+sub)
 			}
-			b.tests = append(b.tests, t)
-		} else {
-			b.failing = append(b.failing, name)
 		}
 	}
 	slices.SortStableFunc(b.tests, func(x, y test) int { return cmp.Compare(x.cost, y.cost) })
 	return nil
 }
 
-// try runs the tests that reach a mutant, the cheap ones first.
-func (b *binary) try(m mutant) outcome {
-	var batches [][]test
-	var cost time.Duration
+// subtest is a line of a verbose run that tells of a subtest; one whose name has a slash in it cannot be run by itself.
+var subtest = regexp.MustCompile(`(?m)^    --- (?:PASS|FAIL|SKIP): [^/\s]+/(\S+) \(`)
+
+// look runs a test without a mutant: what it costs and reaches, which subtests it has, and whether it passes.
+func (b *binary) look(t test) (_ test, subs []string, passed bool, err error) {
+	trace := filepath.Join(b.temp, "trace")
+	_ = os.Remove(trace)
+	result, cost, out := b.run(pattern([]test{t}), 0, trace, time.Hour)
+	t.cost, t.reaches = cost, map[int]bool{}
+	reached, err := os.ReadFile(trace)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return t, nil, false, err
+	}
+	for _, line := range strings.Fields(string(reached)) {
+		id, err := strconv.Atoi(line)
+		if err != nil {
+			return t, nil, false, fmt.Errorf("read what %s reaches: %w", t.name, err)
+		}
+		t.reaches[id] = true
+	}
+	for _, m := range subtest.FindAllSubmatch(out, -1) {
+		if bytes.ContainsRune(m[1], '/') {
+			return t, nil, result.lived(), nil
+		}
+		subs = append(subs, string(m[1]))
+	}
+	return t, subs, result.lived(), nil
+}
+
+// pattern selects tests, which are whole functions or subtests of one function.
+func pattern(tests []test) string {
+	var names, subs []string
+	for _, t := range tests {
+		names = append(names, t.name)
+		if t.sub != "" {
+			subs = append(subs, regexp.QuoteMeta(t.sub))
+		}
+	}
+	if len(subs) > 0 {
+		return "^" + names[0] + "$/^(" + strings.Join(subs, "|") + ")$"
+	}
+	return "^(" + strings.Join(names, "|") + ")$"
+}
+
+// batch is tests that one process runs.
+type batch struct {
+	tests []test
+	cost  time.Duration
+}
+
+// batches are the tests that reach a mutant, the cheap ones first.
+func (b *binary) batches(m mutant) []batch {
+	var full []batch
+	open := map[string]batch{} // "" for whole functions, or the function whose subtests it has
 	for _, t := range b.tests {
 		if !t.reaches[m.id] {
 			continue
 		}
-		if len(batches) == 0 || cost > time.Second {
-			batches, cost = append(batches, nil), 0
+		of := ""
+		if t.sub != "" {
+			of = t.name
 		}
-		cost += t.cost
-		batches[len(batches)-1] = append(batches[len(batches)-1], t)
+		one := open[of]
+		one.tests, one.cost = append(one.tests, t), one.cost+t.cost
+		open[of] = one
+		if one.cost > time.Second {
+			full = append(full, one)
+			delete(open, of)
+		}
 	}
+	for _, of := range slices.Sorted(maps.Keys(open)) {
+		full = append(full, open[of])
+	}
+	slices.SortStableFunc(full, func(x, y batch) int { return cmp.Compare(x.tests[0].cost, y.tests[0].cost) })
+	return full
+}
+
+// try runs the tests that reach a mutant.
+func (b *binary) try(m mutant) outcome {
+	batches := b.batches(m)
 	if len(batches) == 0 {
 		return unreached
 	}
 	for _, batch := range batches {
-		var names []string
-		var cost time.Duration
-		for _, t := range batch {
-			names, cost = append(names, t.name), cost+t.cost
-		}
 		// What a mutant may take is measured in processor time, so that a busy machine makes no difference.
-		if result, _ := b.run(strings.Join(names, "|"), m.id, "", 3*time.Second+5*cost); !result.lived() {
+		if result, _, _ := b.run(pattern(batch.tests), m.id, "", 3*time.Second+5*batch.cost); !result.lived() {
 			return result
 		}
 	}
@@ -159,8 +232,8 @@ func (b *binary) try(m mutant) outcome {
 
 // run runs tests with a mutant, or with none (0). The limit is one of processor time; by the clock it may take six
 // times as long, which ends what waits for ever.
-func (b *binary) run(names string, id int, trace string, limit time.Duration) (outcome, time.Duration) {
-	args := append([]string{"-test.run=^(" + names + ")$", "-test.failfast", "-test.timeout=" + (6 * limit).String()}, b.flags...)
+func (b *binary) run(tests string, id int, trace string, limit time.Duration) (outcome, time.Duration, []byte) {
+	args := append([]string{"-test.run=" + tests, "-test.v=" + strconv.FormatBool(id == 0), "-test.failfast", "-test.timeout=" + (6 * limit).String()}, b.flags...)
 	// The limits keep a mutant that never ends from taking the machine with it: CPU seconds, and 6 GiB of addresses.
 	script := fmt.Sprintf(`ulimit -t %d; ulimit -v 6291456; ulimit -c 0; exec "$@"`, int(limit.Seconds())+1)
 	cmd := exec.Command("bash", append([]string{"-c", script, "bash", b.path}, args...)...)
@@ -172,10 +245,10 @@ func (b *binary) run(names string, id int, trace string, limit time.Duration) (o
 	cost := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	switch {
 	case err == nil:
-		return survived, cost
+		return survived, cost, out.Bytes()
 	case cmd.ProcessState.ExitCode() == -1, bytes.Contains(out.Bytes(), []byte("panic: test timed out")):
-		return timedOut, cost
+		return timedOut, cost, out.Bytes()
 	default:
-		return caught, cost
+		return caught, cost, out.Bytes()
 	}
 }
