@@ -66,7 +66,7 @@ func TestWhatACreateTells(t *testing.T) {
 				w.evidence.Created(rec, w.now, provider.Machine{}, test.before)
 			}
 			full := test.full || errors.Is(test.before, provider.ErrCapacity)
-			w.evidence.TakeDirty(1<<40, w.now)
+			w.takeAll()
 			w.woken = 0
 			w.evidence.Busy("web-0")
 			begun := w.now.Add(10 * time.Second)
@@ -131,6 +131,43 @@ func TestFailuresInARow(t *testing.T) {
 	}
 }
 
+// A failed call waits for half of its time at least; chance decides the rest.
+//
+// proves REC-9
+func TestJitterOfFailedCalls(t *testing.T) {
+	w := newWorld(t)
+	w.run("web", "web-0")
+	e := evidence.New(evidence.Config{
+		Keys: keys, SessionTTL: time.Second, Now: func() time.Time { return w.now }, Wake: func() {}, Suspect: func(string) {},
+		Jitter: func(most time.Duration) time.Duration { return most / 5 }, Validate: func(string, store.Group) string { return "" },
+	})
+	e.Listed(w.content)
+	for _, want := range []time.Duration{600 * time.Millisecond, 1200 * time.Millisecond} {
+		e.Removed("web-0", errors.New("no"))
+		if got := e.Snapshot(w.content, []string{"web"}).Groups[0].Instances[0].Calls.RetryAt.Sub(w.now); got != want {
+			t.Errorf("waits %s, want %s", got, want)
+		}
+	}
+}
+
+// Each zone that was full is passed over for its own time.
+//
+// proves REC-3
+func TestFullZonesAreKeptApart(t *testing.T) {
+	w := newWorld(t)
+	rec := w.run("web", "web-0")
+	w.lead()
+	for _, zone := range []string{"a", "b"} {
+		rec.Zone = zone
+		w.evidence.Created(rec, w.now, provider.Machine{}, provider.ErrCapacity)
+		w.pass(30 * time.Second)
+	}
+	full := w.evidence.Snapshot(w.content, nil).Full["mem"]
+	if !full["a"].Equal(epoch.Add(2*time.Minute)) || !full["b"].Equal(epoch.Add(150*time.Second)) {
+		t.Errorf("full are %v", full)
+	}
+}
+
 // What is known after a removal, a restart, and a call that was not made after all.
 //
 // proves HEAL-1, REC-9
@@ -157,7 +194,7 @@ func TestWhatOtherCallsTell(t *testing.T) {
 		w := newWorld(t)
 		w.run("web", "web-0")
 		w.lead()
-		w.evidence.TakeDirty(1<<40, w.now)
+		w.takeAll()
 		if !w.evidence.Busy("web-0") {
 			t.Fatal("it is busy already")
 		}
