@@ -124,7 +124,8 @@ func TestNothingFollowsASpec(t *testing.T) {
 	if _, err := store.ReadGroup([]byte(spec + "\n ")); err != nil {
 		t.Error(err)
 	}
-	for _, bad := range []string{spec + " {}", spec + spec, spec + "x"} {
+	asWritten := strings.Replace(spec, `{"schema": 1, `, `{"schema":1,`, 1)
+	for _, bad := range []string{spec + " {}", spec + spec, spec + "x", asWritten + " {}", asWritten + asWritten} {
 		if _, err := store.ReadGroup([]byte(bad)); err == nil {
 			t.Errorf("%s is taken", bad)
 		}
@@ -174,4 +175,24 @@ func TestPartsOfOtherRevisions(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Prefixes that lie in one another are listed once: no part holds a key twice, and all of them are in order.
+func TestFollowOverlappingPrefixes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newMemory(t).Connect()
+		put(t, s, shard.Group("a"), "1")
+		put(t, s, shard.Group("b"), "2")
+		put(t, s, shard.Served(), "3")
+		p := newPicture(t) // it complains of keys that come twice, or out of order
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() {
+			done <- store.Follow(ctx, s, shard.Prefix(), []string{shard.Group("b"), shard.Of(store.KindGroups), shard.Prefix()}, p)
+		}()
+		synctest.Wait()
+		p.showsAll(s, shard.Prefix())
+		cancel()
+		<-done
+	})
 }

@@ -87,3 +87,22 @@ func TestAGroupWaitsForItsOwnWrite(t *testing.T) {
 		t.Errorf("it was planned, and is due at %s", got)
 	}
 }
+
+// A pass comes to all groups that there is anything of: a spec, a file's spec, a status, or instances.
+//
+// proves REC-1
+func TestAPassComesToWhateverThereIs(t *testing.T) {
+	w := newWorld(t)
+	w.put(keys.Group("dynamic"), spec("dynamic"))
+	w.put(keys.Static("static"), spec("static"))
+	w.put(keys.Status("status"), store.Status{Schema: store.Schema, Group: "status"})
+	w.run("instances", "instances-0")
+	w.lead()
+	for range 2 {
+		got := slices.Compact(slices.Sorted(slices.Values(w.takeAll())))
+		if want := []string{"", "dynamic", "instances", "static", "status"}; !slices.Equal(got, want) {
+			t.Errorf("planned are %q, want %q", got, want)
+		}
+		w.evidence.Pass(w.content)
+	}
+}
