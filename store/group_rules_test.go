@@ -23,7 +23,11 @@ func TestDefaultsAreTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	compared := 0
+	must := []string{"name", "provider", "checks[].http.port", "checks[].tcp.port", "checks[].grpc.port", "checks[].exec.run"}
 	for _, f := range store.Fields {
+		if (f.Default == "") != slices.Contains(must, f.Path) {
+			t.Errorf("%s: the reference tells the default %q", f.Path, f.Default)
+		}
 		var value any = values
 		for step := range strings.SplitSeq(f.Path, ".") {
 			m, _ := value.(map[string]any)

@@ -241,6 +241,7 @@ func TestLeaseLostValues(t *testing.T) {
 		{store.LeaseLost{Do: store.LeaseLostStop}, true, true, `"stop"`},
 		{store.LeaseLost{Do: store.LeaseLostPowerOff}, true, true, `"poweroff"`},
 		{run("/bin/true", "x"), true, true, `{"run":["/bin/true","x"]}`},
+		{run("/bin/true"), true, true, `{"run":["/bin/true"]}`},
 		{run(), false, true, ""},
 		{run(""), false, true, ""},
 		{store.LeaseLost{Do: "reboot"}, false, true, ""},
