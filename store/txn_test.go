@@ -91,6 +91,8 @@ func TestTransactionsThatAreRefused(t *testing.T) {
 		{"as many comparisons", store.Txn{Writes: write, Conditions: conditions(store.MaxOps/2, both)}, ""},
 		{"two comparisons more", store.Txn{Writes: write, Conditions: conditions(store.MaxOps/2+1, both)}, "split it"},
 		{"one revision is one comparison", store.Txn{Writes: write, Conditions: conditions(store.MaxOps, store.At("k", 2))}, ""},
+		{"one creation is one comparison", store.Txn{Writes: write, Conditions: conditions(store.MaxOps, store.CreatedAt("k", 2))}, ""},
+		{"two comparisons at revision 1", store.Txn{Writes: write, Conditions: conditions(store.MaxOps/2+1, store.Condition{Key: "k", Created: 1, Modified: 1})}, "split it"},
 		{"a write without a key", store.Txn{Writes: []store.Write{store.Put("", nil)}}, "no key"},
 		{"a key twice", store.Txn{Writes: []store.Write{store.Put("k", nil), store.Put("l", nil), store.Delete("k")}}, "k twice"},
 		{"a condition without a key", store.Txn{Writes: write, Conditions: conditions(1, store.Absent(""))}, "no key"},

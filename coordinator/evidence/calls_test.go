@@ -182,7 +182,9 @@ func TestWhatOtherCallsTell(t *testing.T) {
 		{"not removed", func(e *evidence.Evidence) { e.Removed("web-0", failed) }, plan.Calls{Problem: "no", RetryAt: epoch.Add(time.Second)}},
 		{"restarted", func(e *evidence.Evidence) { e.Restarted("web-0", "token", nil) }, plan.Calls{Restarted: "token"}},
 		{"not restarted", func(e *evidence.Evidence) { e.Restarted("web-0", "token", failed) }, plan.Calls{Problem: "no", RetryAt: epoch.Add(time.Second)}},
-		{"no machine to restart", func(e *evidence.Evidence) { e.Restarted("web-0", "token", fmt.Errorf("restart: %w", provider.ErrNotFound)) }, plan.Calls{Missing: true}},
+		{"no machine to restart", func(e *evidence.Evidence) {
+			e.Restarted("web-0", "token", fmt.Errorf("restart: %w", provider.ErrNotFound))
+		}, plan.Calls{Missing: true}},
 		{"dropped", func(e *evidence.Evidence) { e.Dropped("web-0") }, plan.Calls{}},
 		{"removed after a failure", func(e *evidence.Evidence) { e.Removed("web-0", failed); e.Removed("web-0", nil) }, plan.Calls{Deleted: epoch}},
 		{"restarted after a failure", func(e *evidence.Evidence) {
