@@ -144,6 +144,10 @@ mutants: ## put deliberate faults into the product, one at a time, and see that 
 	scripts/test-needs.sh
 	go test ./tests/faults -tags nightly -count=1 -timeout 0 -v -parallel $(or $(PARALLEL),3) -run '^TestMutants$$' -mutants $(or $(MUTANT),all) -most $(or $(RUNS),12)
 
+.PHONY: mutate
+mutate: ## put small mistakes into one package, and see that its own tests catch each: up to hours (PACKAGE=store EVERY=5 ONLY=regexp CHEAP=2s LISTED=true)
+	go run ./tests/mutate -package $(or $(PACKAGE),agent/contact) $(if $(EVERY),-every $(EVERY)) $(if $(ONLY),-only '$(ONLY)') $(if $(CHEAP),-cheap $(CHEAP)) $(if $(LISTED),-listed)
+
 .PHONY: vuln
 vuln: ## look for known vulnerabilities in what is linked; needs https://vuln.go.dev (or GOVULNDB=…), so no part of `make check`
 	scripts/vuln.sh

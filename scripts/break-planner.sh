@@ -21,7 +21,7 @@ replacement-not-compared|coordinator/plan/settle.go|s/append(m.proof(d.s.Keys), 
 spec-and-hold-not-compared|coordinator/plan/draft.go|s/return append(d.specUnchanged(), d.s.Shard.Unchanged())/return nil/
 slot-not-compared|coordinator/plan/flap.go|s/a.Conditions = append(a.Conditions, store.At(sl.Key, sl.Modified))//
 no-grace|coordinator/plan/judge.go|s/if now.Before(s.GraceEnd) {/if false {/
-one-list-proves-absence|coordinator/plan/judge.go|s/streamGone \&\& see.Times >= 2/streamGone \&\& see.Times >= 1/
+one-list-proves-absence|coordinator/plan/judge.go|s/case !streamGone || see.Times < 2:/case !streamGone:/
 record-goes-too-early|coordinator/plan/remove.go|s/if see.Begun.Before(m.Calls.AbsentFrom) {/if false {/
 restart-repeated-without-end|coordinator/plan/restart.go|s/return !m.Alive.Present() || r.Boot == "" || m.Alive.Record.BootID == r.Boot/return true/
 drain-timer-lost|coordinator/plan/drain.go|s/case !d.now.Before(due):/case false:/

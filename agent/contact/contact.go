@@ -115,8 +115,8 @@ func New(cfg Config) *Contact {
 	set(&cfg.ReconnectMin, time.Second)
 	set(&cfg.ReconnectMax, 30*time.Second)
 	set(&cfg.AnswerTimeout, protocol.AnswerTimeout)
-	c := &Contact{cfg: cfg, memory: cfg.Memory, ttl: 3*cfg.ReportInterval + 2*time.Second}
-	if !cfg.Renewed.IsZero() && cfg.LeaseTTL > 0 {
+	c := &Contact{cfg: cfg, memory: cfg.Memory}
+	if cfg.LeaseTTL > 0 {
 		c.renewed, c.ttl = cfg.Renewed, cfg.LeaseTTL
 	}
 	c.memory.Replicas = slices.Clone(cfg.Memory.Replicas)

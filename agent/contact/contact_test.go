@@ -36,7 +36,7 @@ func welcome(s Stream, lease int64, replicas ...string) Event {
 }
 
 func refused(s Stream, why protocol.Refused_Reason, stored uint64) Event {
-	return Heard{s, &message{Kind: &protocol.GatewayMessage_Refused{Refused: &protocol.Refused{Reason: why, StoredEpoch: stored}}}}
+	return Heard{s, &message{Kind: &protocol.GatewayMessage_Refused{Refused: &protocol.Refused{Reason: why, StoredEpoch: stored, Message: "the reason"}}}}
 }
 
 // retired is a refusal that names the record that ended the instance.
@@ -68,11 +68,11 @@ func ack(s Stream, sequence uint64, lease int64) Event {
 }
 
 func nack(s Stream, sequence uint64) Event {
-	return Heard{s, &message{Kind: &protocol.GatewayMessage_Nack{Nack: &protocol.Nack{Sequence: sequence}}}}
+	return Heard{s, &message{Kind: &protocol.GatewayMessage_Nack{Nack: &protocol.Nack{Sequence: sequence, Message: "not written"}}}}
 }
 
 func move(s Stream) Event {
-	return Heard{s, &message{Kind: &protocol.GatewayMessage_Move{Move: &protocol.Move{}}}}
+	return Heard{s, &message{Kind: &protocol.GatewayMessage_Move{Move: &protocol.Move{Reason: "shutting down"}}}}
 }
 
 func coordinators(s Stream, list ...string) Event {

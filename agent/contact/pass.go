@@ -136,15 +136,11 @@ func (c *Contact) told(now time.Time, l *line, after time.Duration) (soonest boo
 	if at := now.Add(c.waitFor(after)); c.booking.at.IsZero() || at.Before(c.booking.at) {
 		c.booking, soonest = booking{l.address, at}, true
 	}
-	round := c.round()
-	if round > 1 && c.failures%round != 0 {
+	if c.failures%c.round() != 0 {
 		return soonest
 	}
 	c.replicas.last = before(c.replicas, c.booking.address)
 	c.tryAt, c.booking = c.booking.at, booking{}
-	if c.tryAt.Before(now) {
-		c.tryAt = now
-	}
 	c.failures = min(c.failures, len(c.replicas.known)) // those who answer are there: nobody else has to be looked for
 	return soonest
 }

@@ -89,3 +89,23 @@ func TestAWelcomeMakesNoLeaseOlder(t *testing.T) {
 		}
 	}
 }
+
+// A welcome without a lease grants one that nobody has renewed: it counts from when the stream was opened, whatever the
+// stream before had acknowledged.
+//
+// proves SAFE-9
+func TestAWelcomeWithoutALeaseCountsFromItsStream(t *testing.T) {
+	start := time.Now()
+	c := New(ordered("a", "b"))
+	c.Step(start, nil)
+	c.Step(start, welcome(1, 0, "a", "b"))
+	opened := start.Add(interval)
+	c.Step(opened, move(1))
+	later := opened.Add(3 * second)
+	c.Step(later, Changed{})
+	c.Step(later, ack(1, 3, 0))
+	c.Step(later, welcome(2, 0, "a", "b"))
+	if from, _ := c.Renewed(); !from.Equal(opened) {
+		t.Errorf("it counts from %s after the stream was opened, want 0s", from.Sub(opened))
+	}
+}

@@ -20,13 +20,24 @@ func joined(others ...string) []step {
 	}
 }
 
+// story is what happens to an agent, and what it orders.
+type story struct {
+	cfg   Config
+	begin []step
+	steps []step
+}
+
 // proves DET-1, DET-2, DET-14, DET-18, DET-8
 func TestStories(t *testing.T) {
-	for name, story := range map[string]struct {
-		cfg   Config
-		begin []step
-		steps []step
-	}{
+	for name, story := range stories() {
+		t.Run(name, func(t *testing.T) {
+			play(t, New(story.cfg), append(story.begin, story.steps...))
+		})
+	}
+}
+
+func stories() map[string]story {
+	return map[string]story{
 		"reports every interval, and at once when something changed": {ordered("a"), joined(), []step{
 			{5 * second, nil, "report 1.2"},
 			{0, ack(1, 2, 7), ""},
@@ -165,6 +176,78 @@ func TestStories(t *testing.T) {
 			{0, Changed{}, "report 1.2"},
 			{0, ack(1, 2, 7), ""},
 			{second, nil, "open 3 b epoch 3 lease 7"},
+			{0, ended(3), "open 4 b epoch 4 lease 7"}, // at once: failures count from the acknowledgement
+			{0, ended(4), ""},
+		}},
+		"asked to move: the bootstrap document's replicas are not asked while there is a stream": {func() Config {
+			c := ordered("old")
+			c.Memory = Memory{Replicas: []string{"a", "b"}}
+			return c
+		}(), joined("b"), []step{
+			{1 * second, move(1), "open 2 b epoch 2 lease 7"},
+			{0, ended(2), ""},
+			{second, nil, "open 3 b epoch 3 lease 7"},
+			{0, ended(3), ""},
+			{2 * second, nil, "open 4 b epoch 4 lease 7"},
+		}},
+		"sent away before the welcome: another at once": {ordered("a", "b"), nil, []step{
+			{0, nil, "open 1 a epoch 1 lease 0"},
+			{0, move(1), "close 1 cut, open 2 b epoch 2 lease 0"},
+			{0, move(2), "close 2 cut"},
+			{second, nil, "open 3 a epoch 3 lease 0"},
+		}},
+		"an acknowledgement answers the reports up to its own, and no later ones": {ordered("a", "b"), joined("b"), []step{
+			{5 * second, nil, "report 1.2"},
+			{2 * second, Changed{}, "report 1.3"},
+			{0, ack(1, 2, 7), ""},
+			{0, ack(1, 2, 7), ""}, // told twice
+			{5 * second, nil, "report 1.4, open 2 b epoch 2 lease 7"},
+		}},
+		"an acknowledgement without a lease says nothing about it": {ordered("a", "b"), joined("b"), []step{
+			{5 * second, nil, "report 1.2"},
+			{0, ack(1, 2, 0), ""},
+			{0, ended(1), "open 2 b epoch 2 lease 7"},
+		}},
+		"told to wait for no time: that says nothing": {ordered("a", "b"), nil, []step{
+			{0, nil, "open 1 a epoch 1 lease 0"},
+			{2 * second, waiting(1, 0), ""},
+			{0, waiting(1, -second), ""},
+			{0, waiting(1, 8*second), ""},
+			{8 * second, nil, "close 1 cut, open 2 b epoch 2 lease 0"},
+		}},
+		"no room, however often: nobody else is looked for": {func() Config {
+			c := ordered("old")
+			c.Memory = Memory{Replicas: []string{"a"}}
+			return c
+		}(), nil, []step{
+			{0, nil, "open 1 a epoch 1 lease 0"},
+			{0, crowded(1, 8*second), "close 1 and keep"},
+			{9 * second, nil, "open 2 a epoch 2 lease 0"},
+			{0, crowded(2, 8*second), "close 2 and keep"},
+			{9 * second, nil, "open 3 a epoch 3 lease 0"},
+			{0, crowded(3, 8*second), "close 3 and keep"},
+			{9 * second, nil, "open 4 a epoch 4 lease 0"},
+		}},
+		"retired by the serving replica: the stream that is tried is cut too": {ordered("a", "b"), joined("b"), []step{
+			{1 * second, move(1), "open 2 b epoch 2 lease 7"},
+			{0, refused(1, protocol.Refused_RETIRED, 0), "close 1 cut, close 2 cut, stop workload"},
+		}},
+		"superseded while it is tried: the serving stream is newer, so another is tried after a while": {ordered("a", "b"), joined("b"), []step{
+			{1 * second, move(1), "open 2 b epoch 2 lease 7"},
+			{0, refused(2, protocol.Refused_SUPERSEDED, 0), "close 2 cut"},
+			{second, nil, "open 3 b epoch 3 lease 7"},
+		}},
+		"a list of replicas is news only if it names others, and blanks and doubles are none": {ordered("a"), joined(), []step{
+			{0, coordinators(1, "a"), ""},
+			{0, coordinators(1, "a", "", "b", "b"), "warm b"},
+			{0, coordinators(1, "b", "a"), ""},
+		}},
+		"a rest counts as a failure": {ordered("a"), nil, []step{
+			{0, nil, "open 1 a epoch 1 lease 0"},
+			{0, refused(1, protocol.Refused_WRONG_SHARD, 0), "close 1 cut"},
+			{30 * second, nil, "open 2 a epoch 2 lease 0"},
+			{0, ended(2), ""},
+			{second, nil, "open 3 a epoch 3 lease 0"},
 		}},
 		"asked to move with nowhere to go: goes as soon as there is": {ordered("a"), joined(), []step{
 			{1 * second, move(1), ""},
@@ -270,9 +353,5 @@ func TestStories(t *testing.T) {
 			{0, ended(2), ""},
 			{second, nil, "open 3 a epoch 3 lease 7"},
 		}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			play(t, New(story.cfg), append(story.begin, story.steps...))
-		})
 	}
 }
