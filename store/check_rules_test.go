@@ -70,7 +70,7 @@ func TestBoundsOfListsOfChecks(t *testing.T) {
 		headers[fmt.Sprint("X-", i)] = ""
 	}
 	full := string(store.Encode(map[string]any{"name": "full", "http": map[string]any{
-		"port": "${" + strings.Repeat("x", 98), "headers": headers, "body_regexp": strings.Repeat("x", 4096),
+		"port": "${port}", "headers": headers, "body_regexp": strings.Repeat("x", 4096),
 	}}))
 	for _, test := range []struct {
 		name   string

@@ -178,20 +178,10 @@ func TestShardSettings(t *testing.T) {
 	if got := (store.ShardSettings{}).WithDefaults(); !reflect.DeepEqual(got, defaults) {
 		t.Errorf("without any setting: %+v", got)
 	}
-	negative := store.ShardSettings{ProviderPoll: -1, CreateRate: -1, CreateBurst: -1, OrphanGrace: -1, ReconnectMin: -1, ReconnectMax: -1, EventsKept: -1, Certificate: -1}
-	if got := negative.WithDefaults(); !reflect.DeepEqual(got, defaults) {
-		t.Errorf("with settings that cannot be: %+v", got)
-	}
 	least := store.Duration(time.Minute)
 	own := store.ShardSettings{ProviderPoll: 2, CreateRate: 0.5, CreateBurst: 2, OrphanGrace: 2, ReconnectMin: 2, ReconnectMax: 2, EventsKept: 2, EligibleAge: 2, ForcedAge: 2, Certificate: 2, CompactAfter: &least}
 	if got := own.WithDefaults(); !reflect.DeepEqual(got, own) {
 		t.Errorf("settings of its own: %+v", got)
-	}
-	for after, kept := range map[store.Duration]bool{0: true, least - 1: false, least: true, least + 1: true, 1: false} {
-		got := store.ShardSettings{CompactAfter: &after}.WithDefaults()
-		if (*got.CompactAfter == after) != kept || !kept && *got.CompactAfter != hour {
-			t.Errorf("compact_after %s became %s", after, got.CompactAfter)
-		}
 	}
 }
 

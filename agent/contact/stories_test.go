@@ -230,7 +230,7 @@ func stories() map[string]story {
 		}},
 		"retired by the serving replica: the stream that is tried is cut too": {ordered("a", "b"), joined("b"), []step{
 			{1 * second, move(1), "open 2 b epoch 2 lease 7"},
-			{0, refused(1, protocol.Refused_RETIRED, 0), "close 1 cut, close 2 cut, stop workload"},
+			{0, retired(1), "close 1 cut, close 2 cut, stop workload"},
 		}},
 		"superseded while it is tried: the serving stream is newer, so another is tried after a while": {ordered("a", "b"), joined("b"), []step{
 			{1 * second, move(1), "open 2 b epoch 2 lease 7"},

@@ -105,7 +105,7 @@ func order(o Order) string {
 	switch o := o.(type) {
 	case Remember:
 		m := o.Memory
-		return fmt.Sprintf("remember epoch %d, lease %d, replicas %v, retired %t", m.Epoch, m.Lease, m.Replicas, m.Retired)
+		return fmt.Sprintf("remember epoch %d, lease %d, replicas %v, retired %t", m.Epoch, m.Lease, m.Replicas, m.Condemned.Holds())
 	case Open:
 		return fmt.Sprintf("open stream %d to %s: epoch %d, lease %d", o.Stream, o.Address, o.Epoch, o.Lease)
 	case Report:
