@@ -56,8 +56,8 @@ func TestEntriesOfAnHourShareALease(t *testing.T) {
 // proves REC-15
 func TestEntriesGoWhenTheyAreOld(t *testing.T) {
 	inWorld(t, quick, func(w *world) {
-		w.start("one")
 		w.editShard(func(s *store.Shard) { s.Settings.EventsKept = store.Duration(8 * time.Minute) })
+		w.start("one")
 		w.leads(time.Second, "one")
 		w.apply(w.group("web", 5))
 		w.until(time.Minute, "all run", func() bool { return w.settled(5) })

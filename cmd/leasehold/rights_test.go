@@ -183,6 +183,7 @@ var reading = map[string][]string{
 	"explain":       {"web"},
 	"config show":   nil,
 	"secret list":   nil,
+	"repair":        nil,
 	"auth show":     nil,
 }
 
@@ -222,7 +223,7 @@ var changing = []struct {
 
 // elsewhere are commands that read and change no shard in etcd, or are not an operator's.
 var elsewhere = []string{
-	"simulate", "version", "dev", "coordinator", "agent", "demo-web", "completion", "init", "auth init", "auth add", "auth remove",
+	"simulate", "version", "dev", "coordinator", "agent", "demo-web", "completion", "init", "recover", "auth init", "auth add", "auth remove",
 	"secret new-key", "secret rotate", // which writes what secret set does
 	"pki init", "pki issue", "pki rotate", "pki show",
 }

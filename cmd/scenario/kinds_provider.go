@@ -19,7 +19,7 @@ func providerKinds() []Kind {
 		{"provider_throttles", "for", "All calls are refused as too many.", readTrouble("the provider throttles", (*imagined.World).ProviderThrottles)},
 		{"provider_slow", "for", "Calls take as long as they may, or longer.", readTrouble("the provider is slow", (*imagined.World).ProviderSlows)},
 		{"lists_lie", "how", "Lists of the machines are wrong.", readLists},
-		{"extra_machine", "", "A machine of the shard is there that nobody recorded.", readExtra},
+		{"extra_machine", "", "A machine of the shard is there that has no record: one that was deleted on purpose or, if its agent speaks, one that was lost.", readExtra},
 		{"stuck_hooks", "percent", "Drain hooks never end, from now on.", readHooks},
 		{"calm", "", "All troubles end: of providers and zones, of leases that were lost, of drain hooks.", readCalm},
 	}
@@ -126,7 +126,7 @@ func readExtra(f *fields) (string, time.Duration, func(*stage) string) {
 	group := f.groupField("")
 	zone := f.zoneField("the first one", "Which.")
 	speaks := f.length("speaks", "never", time.Second, longest, "So long after it appeared its agent says hello.")
-	return "a machine of " + group + " is there that nobody recorded", 0, func(st *stage) string {
+	return "a machine of " + group + " is there that has no record", 0, func(st *stage) string {
 		g, there := st.w.Group(group)
 		if !there {
 			return "there is no such group"
@@ -137,6 +137,9 @@ func readExtra(f *fields) (string, time.Duration, func(*stage) string) {
 		}
 		st.extras++
 		id := fmt.Sprintf("%s-extra-%d", group, st.extras)
+		if speaks == 0 {
+			st.w.NoteGone(id, g.Name) // without this evidence it would never be removed (REC-8)
+		}
 		st.w.Plant(g, id, zone, speaks)
 		return id
 	}

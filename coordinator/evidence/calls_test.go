@@ -179,19 +179,19 @@ func TestWhatOtherCallsTell(t *testing.T) {
 		want plan.Calls
 	}{
 		{"removed", func(e *evidence.Evidence) { e.Removed("web-0", nil) }, plan.Calls{Deleted: epoch}},
-		{"not removed", func(e *evidence.Evidence) { e.Removed("web-0", failed) }, plan.Calls{Problem: "no", RetryAt: epoch.Add(time.Second)}},
+		{"not removed", func(e *evidence.Evidence) { e.Removed("web-0", failed) }, plan.Calls{RemovalFailed: epoch, Problem: "no", RetryAt: epoch.Add(time.Second)}},
 		{"restarted", func(e *evidence.Evidence) { e.Restarted("web-0", "token", nil) }, plan.Calls{Restarted: "token"}},
 		{"not restarted", func(e *evidence.Evidence) { e.Restarted("web-0", "token", failed) }, plan.Calls{Problem: "no", RetryAt: epoch.Add(time.Second)}},
 		{"no machine to restart", func(e *evidence.Evidence) {
 			e.Restarted("web-0", "token", fmt.Errorf("restart: %w", provider.ErrNotFound))
 		}, plan.Calls{Missing: true}},
 		{"dropped", func(e *evidence.Evidence) { e.Dropped("web-0") }, plan.Calls{}},
-		{"removed after a failure", func(e *evidence.Evidence) { e.Removed("web-0", failed); e.Removed("web-0", nil) }, plan.Calls{Deleted: epoch}},
+		{"removed after a failure", func(e *evidence.Evidence) { e.Removed("web-0", failed); e.Removed("web-0", nil) }, plan.Calls{RemovalFailed: epoch, Deleted: epoch}},
 		{"restarted after a failure", func(e *evidence.Evidence) {
 			e.Restarted("web-0", "a", failed)
 			e.Restarted("web-0", "b", nil)
 			e.Removed("web-0", failed)
-		}, plan.Calls{Restarted: "b", Problem: "no", RetryAt: epoch.Add(time.Second)}},
+		}, plan.Calls{RemovalFailed: epoch, Restarted: "b", Problem: "no", RetryAt: epoch.Add(time.Second)}},
 	} {
 		w := newWorld(t)
 		w.run("web", "web-0")

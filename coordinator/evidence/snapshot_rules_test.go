@@ -68,16 +68,16 @@ func TestSpecFromWhichSomethingVanished(t *testing.T) {
 	}
 }
 
-// A picture without the shard's record, or with an instance or a session that cannot be read, is not to be destroyed by; a
-// group's own record that cannot be read concerns that group alone.
+// A shard's record that cannot be read stops all that destroys; a group's own slot stops the group. What is known of a status, an
+// instance or a session from before goes on being known (SAFE-16).
 //
-// proves SAFE-3, SAFE-12
+// proves SAFE-3, SAFE-12, SAFE-16
 func TestWhatCannotBeRead(t *testing.T) {
 	spoil := func(w *world, key string) { w.event(store.Event{KV: store.KV{Key: key, Value: []byte("{")}}) }
 	for key, want := range map[string]struct{ stale, web bool }{
 		keys.Shard():           {true, false},
 		keys.Instance("web-9"): {true, false},
-		keys.Alive("web-0"):    {true, false},
+		keys.Alive("web-0"):    {false, false},
 		keys.Status("web"):     {false, true},
 		keys.Slot("web", 3):    {false, true},
 		keys.Status("db"):      {false, false},
