@@ -79,8 +79,11 @@ func TestBoundsOfListsOfChecks(t *testing.T) {
 	}{
 		{"as many as there may be", most, nil},
 		{"as long as they may be", []string{full}, nil},
-		{"three of one name", []string{`{"tcp": {"port": 1}, "name": "a"}`, `{"tcp": {"port": 2}, "name": "a"}`, `{"tcp": {"port": 3}, "name": "a"}`},
-			[]string{"checks[1].name than that of checks[0]", "checks[2].name than that of checks[0]"}},
+		{
+			"three of one name",
+			[]string{`{"tcp": {"port": 1}, "name": "a"}`, `{"tcp": {"port": 2}, "name": "a"}`, `{"tcp": {"port": 3}, "name": "a"}`},
+			[]string{"checks[1].name than that of checks[0]", "checks[2].name than that of checks[0]"},
+		},
 		{"two of no kind and no name", []string{`{}`, `{}`}, []string{"checks[0]", "checks[1]"}},
 		{"no kind and a wrong name", []string{`{"name": "a b"}`}, []string{"checks[0]", "checks[0].name"}},
 		{"a command of nothing", []string{`{"exec": {"run": []}}`}, []string{"checks[0].exec.run"}},

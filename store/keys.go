@@ -67,6 +67,7 @@ func (k Keys) Gone(key string) string {
 
 // OfGone is the key that a note below gone/ speaks of. The name is what Split returns for the note.
 func (k Keys) OfGone(name string) string { return k.root + name }
+
 func (k Keys) Leader(id LeaseID) string {
 	return k.root + KindLeader + "/" + strconv.FormatInt(int64(id), 16)
 }

@@ -253,8 +253,16 @@ func TestRotation(t *testing.T) {
 		wide        bool
 		want        string
 	}{
-		{"", "", false, "a"}, {"a", "", false, "b"}, {"b", "", false, "a"}, {"b", "", true, "c"}, {"c", "", true, "d"},
-		{"d", "", true, "a"}, {"a", "b", false, "a"}, {"a", "b", true, "c"}, {"unknown", "", false, "a"}, {"c", "", false, "a"},
+		{"", "", false, "a"},
+		{"a", "", false, "b"},
+		{"b", "", false, "a"},
+		{"b", "", true, "c"},
+		{"c", "", true, "d"},
+		{"d", "", true, "a"},
+		{"a", "b", false, "a"},
+		{"a", "b", true, "c"},
+		{"unknown", "", false, "a"},
+		{"c", "", false, "a"},
 	} {
 		r.last = test.last
 		if got, ok := r.after(test.avoid, test.wide); got != test.want || !ok {

@@ -116,10 +116,14 @@ func TestReadSaysWhatIsWrongAndWhere(t *testing.T) {
 		{"the first wait longer than the last", head + "flap: {max_delay: 1m, min_delay: 2m}\n", "flap.min_delay: 2m0s: must be 1s to 1h0m0s, and at most flap.max_delay (1m0s) (FLAP-2) (web.yaml:3:34)"},
 		{"the first wait longer than the last by default", head + "flap: {max_delay: 20s}\n", "flap.min_delay: 30s, which is its default here: must be 1s to 1h0m0s, and at most flap.max_delay (20s) (FLAP-2) (web.yaml:3:7)"},
 		{"eligible when it is forced already", head + "expiry: {eligible_age: 2h, forced_age: 1h}\n", "expiry.eligible_age: 2h0m0s: must be 0s, or 1m0s to 87600h0m0s, and at most expiry.forced_age (1h0m0s) (EXP-1) (web.yaml:3:24)"},
-		{"a placeholder that nothing fills", head + "workload:\n  run: [./web, --port, \"${prt}\"]\nvars: {greeting: hello}\n",
-			"workload.run[2]: ${prt}: must be a variable of vars or a fact of the machine (address, dir, greeting, host, port); a literal ${ is written $${: did you mean ${port}? (web.yaml:4:24)"},
-		{"a check's placeholder that nothing fills", head + "checks: [{http: {port: \"${port}\", headers: {Host: \"${hots}\"}}}]\n",
-			"checks[0].http.headers.Host: ${hots}: must be a variable of vars or a fact of the machine (address, dir, host, port); a literal ${ is written $${ (DET-9): did you mean ${host}? (web.yaml:3:51)"},
+		{
+			"a placeholder that nothing fills", head + "workload:\n  run: [./web, --port, \"${prt}\"]\nvars: {greeting: hello}\n",
+			"workload.run[2]: ${prt}: must be a variable of vars or a fact of the machine (address, dir, greeting, host, port); a literal ${ is written $${: did you mean ${port}? (web.yaml:4:24)",
+		},
+		{
+			"a check's placeholder that nothing fills", head + "checks: [{http: {port: \"${port}\", headers: {Host: \"${hots}\"}}}]\n",
+			"checks[0].http.headers.Host: ${hots}: must be a variable of vars or a fact of the machine (address, dir, host, port); a literal ${ is written $${ (DET-9): did you mean ${host}? (web.yaml:3:51)",
+		},
 		{"a placeholder without an end", head + "drain: {hook: [./leave, \"a${port\"]}\n", `drain.hook[1]: "${port": must be closed with }; a literal ${ is written $${ (DRAIN-1) (web.yaml:3:25)`},
 		{"not in plain digits", head + "size: 0x10\n", "size: 0x10: must be 0 to 100000, in plain digits (web.yaml:3:7)"},
 		{"number for text", head + "vars:\n  port: 8080\n", `vars.port: 8080: must be text: write "8080" (web.yaml:4:9)`},

@@ -20,8 +20,12 @@ func TestErrorsThatProveThatNothingWasMade(t *testing.T) {
 		err  error
 		want bool
 	}{
-		{provider.ErrCapacity, true}, {provider.ErrInvalid, true}, {provider.ErrDeleted, true}, {&provider.ThrottledError{}, true},
-		{provider.ErrNotFound, false}, {errors.New("timed out"), false},
+		{provider.ErrCapacity, true},
+		{provider.ErrInvalid, true},
+		{provider.ErrDeleted, true},
+		{&provider.ThrottledError{}, true},
+		{provider.ErrNotFound, false},
+		{errors.New("timed out"), false},
 	} {
 		if got := evidence.NothingMade(fmt.Errorf("create: %w", test.err)); got != test.want {
 			t.Errorf("%v proves that nothing was made: %t", test.err, got)

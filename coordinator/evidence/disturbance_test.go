@@ -183,8 +183,11 @@ func TestGapsForTheNextLeader(t *testing.T) {
 		{"one before us", store.Served{At: epoch.Add(-time.Minute)}, []store.Gap{{From: epoch.Add(-time.Minute), To: epoch}}},
 		{"none before us", store.Served{At: epoch}, nil},
 		{"a clock that was wrong", store.Served{At: epoch.Add(time.Minute)}, nil},
-		{"earlier ones", store.Served{At: epoch, Gaps: []store.Gap{gap(26 * time.Hour), gap(25 * time.Hour), gap(25*time.Hour - 1), gap(0)}},
-			[]store.Gap{gap(25*time.Hour - 1), gap(0)}},
+		{
+			"earlier ones",
+			store.Served{At: epoch, Gaps: []store.Gap{gap(26 * time.Hour), gap(25 * time.Hour), gap(25*time.Hour - 1), gap(0)}},
+			[]store.Gap{gap(25*time.Hour - 1), gap(0)},
+		},
 		{"too many", store.Served{At: epoch.Add(-time.Minute), Gaps: many}, append(slices.Clone(many[1:]), store.Gap{From: epoch.Add(-time.Minute), To: epoch})},
 	} {
 		w := newWorld(t)

@@ -120,8 +120,11 @@ func TestExtraMachines(t *testing.T) {
 	}{
 		{"first seen", "mem", []provider.Machine{one}, nil, "[one of web in a at mem (r1) since 1s, stray false]", true},
 		{"another provider's List", "other", nil, nil, "[one of web in a at mem (r1) since 1s, stray false]", false},
-		{"its tags change, its agent says hello", "mem", []provider.Machine{{Instance: "one", Group: "db", Zone: "b", Ref: "r2"}},
-			func() { w.put(keys.Stray("one"), store.Stray{Schema: store.Schema, Instance: "one"}) }, "[one of db in b at mem (r2) since 1s, stray true]", true},
+		{
+			"its tags change, its agent says hello", "mem",
+			[]provider.Machine{{Instance: "one", Group: "db", Zone: "b", Ref: "r2"}},
+			func() { w.put(keys.Stray("one"), store.Stray{Schema: store.Schema, Instance: "one"}) }, "[one of db in b at mem (r2) since 1s, stray true]", true,
+		},
 		{"its agent stops", "mem", []provider.Machine{one}, func() { w.remove(keys.Stray("one")) }, "[one of web in a at mem (r1) since 1s, stray true]", true},
 		{"listed no more", "mem", nil, nil, "[]", false},
 		{"listed again", "mem", []provider.Machine{one}, nil, "[one of web in a at mem (r1) since 6s, stray false]", true},

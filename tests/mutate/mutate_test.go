@@ -158,8 +158,10 @@ func TestVerdict(t *testing.T) {
 			t.Errorf("%s: %q are not listed and %q are stale, want %d and %d", test.name, v.unlisted, v.stale, test.unlisted, test.stale)
 		}
 	}
-	for _, bad := range []string{"a.go\tF\ttrue\tx", "a.go\tF\ttrue\tx\tbecause", "a.go F true x equivalent: because",
-		"a.go\tF\ttrue\tx\taccepted: a\na.go\tF\ttrue\tx\taccepted: b"} {
+	for _, bad := range []string{
+		"a.go\tF\ttrue\tx", "a.go\tF\ttrue\tx\tbecause", "a.go F true x equivalent: because",
+		"a.go\tF\ttrue\tx\taccepted: a\na.go\tF\ttrue\tx\taccepted: b",
+	} {
 		if _, err := parseAccepted("list", bad); err == nil {
 			t.Errorf("%q is taken for a list", bad)
 		}
