@@ -368,6 +368,7 @@ func distinguish(v reflect.Value, n int) {
 	case reflect.Map:
 		v.Set(reflect.MakeMap(v.Type()))
 		v.SetMapIndex(reflect.ValueOf(fmt.Sprint("key", n)), reflect.ValueOf(fmt.Sprint("value", n)))
+	default: // no field of the others' kinds is a part of a template
 	}
 }
 

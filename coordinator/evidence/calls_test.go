@@ -111,9 +111,9 @@ func TestFailuresInARow(t *testing.T) {
 	rec.Zone = "b"
 	w.lead()
 	for round := range 2 {
-		for i, want := range []time.Duration{1, 2, 4, 8, 16, 32, 60, 60, 60} {
+		for i, want := range []int{1, 2, 4, 8, 16, 32, 60, 60, 60} {
 			w.evidence.Created(rec, w.now, provider.Machine{}, errors.New("no"))
-			if got := w.instance("web", "web-0").Calls.RetryAt.Sub(w.now); got != want*time.Second {
+			if got := w.instance("web", "web-0").Calls.RetryAt.Sub(w.now); got != time.Duration(want)*time.Second {
 				t.Errorf("round %d: after failure %d it waits %s, want %ds", round, i+1, got, want)
 			}
 			if _, full := w.evidence.Snapshot(w.content, nil).Full["mem"]["b"]; full != (i >= 2) {

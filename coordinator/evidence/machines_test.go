@@ -156,8 +156,7 @@ func TestCountMachines(t *testing.T) {
 		w.put(keys.Instance("web-0"), rec)
 		w.lead()
 		expected := 1
-		switch phase {
-		case store.Pending, store.Creating, store.Deleting, store.Finished:
+		if slices.Contains([]store.Phase{store.Pending, store.Creating, store.Deleting, store.Finished}, phase) {
 			expected = 0
 		}
 		for _, c := range []struct {

@@ -110,7 +110,7 @@ func (s *session) shownClaim() *store.Claim {
 		return known
 	}
 	shown, err := claim.Open(s.hello.GetClaim(), s.g.deps.Authority.Trust())
-	why := ""
+	var why string
 	switch {
 	case err != nil:
 		why = "its seal does not hold"

@@ -116,8 +116,8 @@ func TestWaitsOfFlappingSlots(t *testing.T) {
 	}
 	second := store.Duration(time.Second)
 	plain := store.FlapSpec{MinDelay: 30 * second, MaxDelay: 150 * second}
-	for before, want := range []time.Duration{30, 60, 120, 150, 150} {
-		if got := wait(plain, 0, before); got != want*time.Second {
+	for before, want := range []int{30, 60, 120, 150, 150} {
+		if got := wait(plain, 0, before); got != time.Duration(want)*time.Second {
 			t.Errorf("after %d waits it waits %s, want %ds", before, got, want)
 		}
 	}

@@ -18,7 +18,7 @@ import (
 )
 
 func main() {
-	os.Exit(start()) //nolint:forbidigo // this is main
+	os.Exit(start())
 }
 
 // start is what this process is for: the program that a person starts, or one of those that it starts in turn.
@@ -66,8 +66,6 @@ type config struct {
 	Keep     bool          `json:"-"`   // the directory with all logs
 	Dir      string        `json:"dir"` // of the run; holds the programs
 }
-
-const module = "github.com/leasehold/leasehold"
 
 // defaultInterval is report.interval where a group does not say.
 const defaultInterval = 5 * time.Second

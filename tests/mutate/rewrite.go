@@ -106,13 +106,15 @@ func (r *rewriter) declaration(d ast.Decl) {
 			r.function = receiver(d.Recv.List[0].Type) + "." + d.Name.Name
 		}
 		if d.Body != nil {
-			r.results = []*types.Tuple{r.src.info.Defs[d.Name].Type().(*types.Signature).Results()}
+			r.results = []*types.Tuple{resultsOf(r.src.info.Defs[d.Name].Type())}
 			r.walk(d.Body)
 		}
 	case *ast.GenDecl:
 		if d.Tok == token.VAR {
 			for _, spec := range d.Specs {
-				r.function, r.results = spec.(*ast.ValueSpec).Names[0].Name, nil
+				if v, ok := spec.(*ast.ValueSpec); ok {
+					r.function, r.results = v.Names[0].Name, nil
+				}
 				r.walk(spec)
 			}
 		}
@@ -146,7 +148,7 @@ func (r *rewriter) walk(root ast.Node) {
 		}
 		r.parents = append(r.parents, n)
 		if lit, ok := n.(*ast.FuncLit); ok {
-			r.results = append(r.results, r.src.info.TypeOf(lit).(*types.Signature).Results())
+			r.results = append(r.results, resultsOf(r.src.info.TypeOf(lit)))
 		}
 		return true
 	})
@@ -256,7 +258,7 @@ func (r *rewriter) expression(e ast.Expr) bool {
 	if !known || !tv.IsValue() {
 		return true
 	}
-	if _, elided := e.(*ast.CompositeLit); elided && e.(*ast.CompositeLit).Type == nil {
+	if lit, composite := e.(*ast.CompositeLit); composite && lit.Type == nil {
 		return true
 	}
 	if kv, ok := r.parent().(*ast.KeyValueExpr); ok && kv.Key == e {
@@ -453,7 +455,7 @@ func (r *rewriter) zero(e ast.Expr, tv types.TypeAndValue) {
 		if lit, ok := r.parents[len(r.parents)-2].(*ast.CompositeLit); ok {
 			if s := structure(r.src.info.TypeOf(lit)); s != nil {
 				for f := range s.Fields() {
-					if f.Name() == p.Key.(*ast.Ident).Name {
+					if key, named := p.Key.(*ast.Ident); named && f.Name() == key.Name {
 						to = f.Type()
 					}
 				}
@@ -636,4 +638,12 @@ func mentionsTypeParameter(t types.Type) bool {
 		}
 	}
 	return false
+}
+
+// resultsOf are the results of a function's type.
+func resultsOf(t types.Type) *types.Tuple {
+	if f, ok := t.(*types.Signature); ok {
+		return f.Results()
+	}
+	return nil
 }

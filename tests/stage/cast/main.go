@@ -34,7 +34,7 @@ func main() {
 	go func() { ended <- run(ctx, os.Args[1:]) }()
 	if err := <-ended; err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1) //nolint:forbidigo // this is main
+		os.Exit(1)
 	}
 }
 
