@@ -345,7 +345,7 @@ func (s *Session) putBack(ctx context.Context, all []repair) error {
 		var txn store.Txn
 		for _, r := range part {
 			txn.Conditions = append(txn.Conditions, store.At(r.Key, r.now))
-			txn.Writes = append(txn.Writes, store.Put(r.Key, r.value))
+			txn.Writes = append(txn.Writes, store.Put(r.Key, r.value), store.Delete(s.keys().Gone(r.Key))) // an old note speaks of another record
 		}
 		rev, err := s.commit(ctx, "put records back", txn)
 		if errors.Is(err, store.ErrConflict) {
