@@ -20,12 +20,25 @@ const (
 
 // disturbed notes that leases may have ended though their agents live: the leader, here or elsewhere, then judges nobody
 // lost until all had time to return (SAFE-1).
-func (r *Replica) disturbed(what string) {
+func (r *Replica) disturbed(what string) { r.noteDisturbance(what, false) }
+
+// disturbedBySilence notes that nothing was heard of etcd since a time, and whose doing that was.
+func (r *Replica) disturbedBySilence(heard time.Time) {
+	silent := time.Since(heard)
+	if still := r.pulse.stoodStill(heard); still >= silent/2 {
+		r.noteDisturbance(fmt.Sprintf("this replica stood still for %s", still.Round(100*time.Millisecond)), true)
+		return
+	}
+	r.noteDisturbance(fmt.Sprintf("etcd did not answer for %s", silent.Round(100*time.Millisecond)), false)
+}
+
+// noteDisturbance notes what happened, and whether it was this replica's own doing rather than etcd's.
+func (r *Replica) noteDisturbance(what string, own bool) {
 	r.mu.Lock()
 	news := r.last == nil || r.last.What != what || time.Since(r.last.At) > time.Second
 	if news {
 		r.disturbances++
-		r.last = &store.Disturbance{At: time.Now().UTC(), What: what}
+		r.last = &store.Disturbance{At: time.Now().UTC(), What: what, Own: own}
 	}
 	t := r.tenure
 	r.mu.Unlock()
@@ -86,7 +99,7 @@ func (r *Replica) watchVitals(ctx context.Context) {
 		default:
 			r.etcdAnswered()
 			if silent || time.Since(heard) > silence || time.Since(asked) > bearable {
-				r.disturbed(fmt.Sprintf("etcd, or we, stood still for %s", time.Since(heard).Round(100*time.Millisecond)))
+				r.disturbedBySilence(heard)
 			}
 			known, what := compareVitals(before, v)
 			if what != "" {

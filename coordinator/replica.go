@@ -81,6 +81,7 @@ type Replica struct {
 	publish      chan struct{} // poked when there is a disturbance, another trust, or a reason to wait, to publish
 
 	known  *knowledge
+	pulse  pulse
 	waits  *store.Waits  // why nothing is decided; nil: the store holds our shard
 	served chan struct{} // closed, and another made, when waits changes
 }
@@ -181,6 +182,7 @@ func (r *Replica) Run(ctx context.Context) error {
 	})
 	parts.Go(func() { _ = gw.Run(ctx) })
 	defer r.picture.Listen(&shardWatcher{r: r, id: shard.ID})()
+	parts.Go(func() { r.pulse.run(ctx) })
 	parts.Go(func() { r.watchVitals(ctx) })
 	parts.Go(func() { r.publishTrust(ctx) })
 	parts.Go(func() { r.watchCertificates(ctx) })

@@ -173,7 +173,7 @@ func (t *tenure) watchClock(ctx context.Context) {
 		case <-tick.C:
 		}
 		if late := time.Since(last); late > tickLate {
-			t.r.disturbed(fmt.Sprintf("the leader stood still for %s", late.Round(100*time.Millisecond)))
+			t.r.noteDisturbance(fmt.Sprintf("the leader stood still for %s", late.Round(100*time.Millisecond)), true)
 		}
 	}
 }

@@ -215,4 +215,5 @@ type Waits struct {
 type Disturbance struct {
 	At   time.Time `json:"at"`
 	What string    `json:"what"`
+	Own  bool      `json:"own,omitempty"` // the replica itself stood still: etcd is not to blame
 }

@@ -113,10 +113,13 @@ func shardProblems(st shardState, now time.Time) []problem {
 			}
 		}
 		if last := r.Record.Last; last != nil && now.Sub(last.At) < disturbanceShown {
+			saw, next := "saw etcd disturbed", "look at etcd's own logs and disks if this goes on"
+			if last.Own {
+				saw, next = "was disturbed itself", "look at this replica's host if this goes on: it was paused, or short of processor or memory"
+			}
 			found = append(found, problem{
-				About: r.Record.ID, Rule: "SAFE-1",
-				What: fmt.Sprintf("saw etcd disturbed %s ago: %s (%s since it started): nothing is judged lost for a while", output.Age(now, last.At), last.What, counted(r.Record.Disturbances, "time", "times")),
-				Next: "look at etcd's own logs and disks if this goes on",
+				About: r.Record.ID, Rule: "SAFE-1", Next: next,
+				What: fmt.Sprintf("%s %s ago: %s (%s since it started): nothing is judged lost for a while", saw, output.Age(now, last.At), last.What, counted(r.Record.Disturbances, "time", "times")),
 			})
 		}
 	}

@@ -1,0 +1,59 @@
+package coordinator
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+const (
+	pulseEvery = 250 * time.Millisecond
+	// pulseLate is how late a pulse must be to tell that this process stood still: it was paused, or starved.
+	pulseLate = time.Second
+)
+
+// pulse tells a process that stood still from an etcd that did not answer: to who waits for an answer both look alike.
+type pulse struct {
+	mu    sync.Mutex
+	last  time.Time
+	late  time.Duration // of the last late pulse
+	ended time.Time     // when that came
+}
+
+// run beats until ctx ends.
+func (p *pulse) run(ctx context.Context) {
+	tick := time.NewTicker(pulseEvery)
+	defer tick.Stop()
+	p.beat()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			p.beat()
+		}
+	}
+}
+
+func (p *pulse) beat() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	if gap := now.Sub(p.last); !p.last.IsZero() && gap >= pulseLate {
+		p.late, p.ended = gap, now
+	}
+	p.last = now
+}
+
+// stoodStill is for how long this process stood still since a time, at once; 0: it did not.
+func (p *pulse) stoodStill(since time.Time) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if gap := time.Since(p.last); !p.last.IsZero() && gap >= pulseLate {
+		return gap // its pulse has not come yet
+	}
+	if p.ended.Before(since) {
+		return 0
+	}
+	return p.late
+}
