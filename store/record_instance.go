@@ -170,6 +170,7 @@ type Slot struct {
 type Vacated struct {
 	Instance string `json:"instance"`
 	Dead     bool   `json:"dead,omitempty"` // so its replacement waits for no budget (HEAL-3)
+	Roll     bool   `json:"roll,omitempty"` // it left for a roll, so its replacement is the roll's (ROLL-9)
 }
 
 // Timers are the timers in the record, by name: see Timer.

@@ -173,7 +173,7 @@ func (d *draft) addReplacement(a *Action, sl *slot, m *member, rule, why string)
 func (d *draft) removeFirst(sl *slot, m *member, rule, why string) {
 	a := d.retire(m, rule, "deleting", why, m.evidence(), m.proof(d.s.Keys)...)
 	what := "replacement of " + m.ID()
-	sl.Record.Vacated = &store.Vacated{Instance: m.ID()}
+	sl.Record.Vacated = &store.Vacated{Instance: m.ID(), Roll: rule == "ROLL-1"}
 	switch {
 	case m.phase != store.Deleting:
 	case d.waits(sl, what, m.ID()):

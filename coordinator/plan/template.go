@@ -87,8 +87,11 @@ func (d *draft) source(sl *slot, rule string) template {
 	}
 }
 
-// emptiedByRoll says that a member leaves its slot for the roll, so that whoever fills the slot is the roll's replacement.
+// emptiedByRoll says that a member leaves its slot for the roll, or has left it, so that what fills the slot is the roll's replacement.
 func (sl *slot) emptiedByRoll() bool {
+	if v := sl.Record.Vacated; v != nil && v.Roll {
+		return true
+	}
 	return slices.ContainsFunc(sl.members, func(m *member) bool {
 		return !m.phase.Fills() && m.Record.Drain != nil && m.Record.Drain.Rule == "ROLL-1"
 	})

@@ -129,9 +129,11 @@ func ofTheLeader() []Mutant {
 			Rules: []string{"SAFE-12"},
 			Edits: []Edit{
 				{
-					File: "coordinator/disturbance.go",
-					Old:  "(before.Cluster != known.Cluster || known.Revision < before.Revision)",
-					New:  "before.Cluster != known.Cluster",
+					File: "coordinator/known.go",
+					Old: `	case v.Revision < k.Revision:
+		return fmt.Sprintf("etcd's revision went backwards: it is %d, and this replica has seen %d", v.Revision, k.Revision)
+`,
+					New: "",
 				},
 				{
 					File: "store/record_shard.go",
