@@ -216,3 +216,6 @@ type Disturbance struct {
 	At   time.Time `json:"at"`
 	What string    `json:"what"`
 }
+
+// DisturbedRecordBack is what a replica says when leases were not renewed because their instances had no record for a while. It is no fault of etcd's.
+const DisturbedRecordBack = "the record of an instance was lost, and is back"
