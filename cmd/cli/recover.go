@@ -25,7 +25,9 @@ func (*Recover) Help() string {
 1. leasehold recover                       creates the shard under its old ID, on hold; coordinators serve it again
 2. leasehold group apply -f FILE           for each group
 3. leasehold recover                       shows which machine belongs into which slot, and puts them there
-4. leasehold release                       ends the hold`
+4. leasehold release                       ends the hold
+
+Where etcd had users and roles they are lost too: leasehold auth init comes first. The runbook, with the output of each step, is in docs/damage.md.`
 }
 
 // Run takes the next step: it creates the shard under its old ID or, if it is there, puts machines back into their slots.
@@ -88,7 +90,7 @@ func (c *Recover) createAgain(ctx context.Context, s *Session) error {
 		return err
 	}
 	fmt.Fprintf(s.env.Stdout, "%s created on hold id %s\n", s.flags.Shard, id)
-	s.note("next: leasehold group apply -f FILE for each group, then leasehold recover once more: agents report within the longest reconnect back-off")
+	s.note("next: leasehold group apply -f FILE for each group; then wait until leasehold recover shows all machines: most agents report within seconds, the last within reconnect_max (30s by default)")
 	return nil
 }
 
@@ -144,7 +146,7 @@ func (c *Recover) putBack(ctx context.Context, s *Session, plan []recovery.Candi
 		return err
 	}
 	if len(plan) == 0 {
-		s.note("no machine without a record is known; agents report within the longest reconnect back-off, and providers are listed every few seconds")
+		s.note("no machine without a record is known; most agents report within seconds, the last within reconnect_max (30s by default), and providers are listed every few seconds")
 		return nil
 	}
 	if err := showCandidates(s, plan); err != nil {
@@ -153,6 +155,9 @@ func (c *Recover) putBack(ctx context.Context, s *Session, plan []recovery.Candi
 	able := slices.DeleteFunc(slices.Clone(plan), func(m recovery.Candidate) bool { return !m.Adoptable() })
 	if n := len(plan) - len(able); n > 0 {
 		s.note("%s cannot be placed: they run on as they are, and are not removed while their agents report", counted(n, "machine", "machines"))
+	}
+	if slices.ContainsFunc(plan, func(m recovery.Candidate) bool { return m.Problem == recovery.NotListed }) {
+		s.note("the leader lists machines at their providers every few seconds: if one is not listed yet, run leasehold recover again")
 	}
 	if len(able) == 0 {
 		return nil
