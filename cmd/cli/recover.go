@@ -162,6 +162,10 @@ func (c *Recover) putBack(ctx context.Context, s *Session, plan []recovery.Candi
 	if len(able) == 0 {
 		return nil
 	}
+	unproven := slices.DeleteFunc(slices.Clone(able), func(m recovery.Candidate) bool { return m.Source == recovery.FromSeal })
+	if n := len(unproven); n > 0 {
+		s.warn("%s known by tags alone: the agent has not reported yet, nothing proves what the machine was made from, and a roll replaces it after the release; to keep it, wait until BY says seal and run leasehold recover again", machinesAre(n))
+	}
 	act := fmt.Sprintf("put %s back into their slots", counted(len(able), "machine", "machines"))
 	if err := s.confirm(ctx, c.Confirm, s.flags.Shard, act); err != nil {
 		return err
@@ -184,6 +188,13 @@ func (c *Recover) putBack(ctx context.Context, s *Session, plan []recovery.Candi
 	}
 	s.note("the shard stays on hold: leasehold status, then leasehold release")
 	return nil
+}
+
+func machinesAre(n int) string {
+	if n == 1 {
+		return "1 machine is"
+	}
+	return fmt.Sprintf("%d machines are", n)
 }
 
 func showCandidates(s *Session, plan []recovery.Candidate) error {
