@@ -217,3 +217,6 @@ type Disturbance struct {
 	What string    `json:"what"`
 	Own  bool      `json:"own,omitempty"` // the replica itself stood still: etcd is not to blame
 }
+
+// DisturbedRecordBack is what a replica says when leases were not renewed because their instances had no record for a while. It is no fault of etcd's.
+const DisturbedRecordBack = "the record of an instance was lost, and is back"

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/leasehold/leasehold/cmd/rights"
@@ -68,8 +69,13 @@ func (s *Session) denied(ctx context.Context, err error, may string) error {
 // notAllowed says which role somebody has who may not do something.
 func (s *Session) notAllowed(ctx context.Context, err error, name, may string) error {
 	roles, unknown := s.rolesOf(ctx, name)
-	ask := "ask whoever is etcd's root: leasehold auth add " + name + " --role " + string(store.RoleOperator) + s.shardFlag()
-	switch in := rights.In(roles, s.flags.Shard); {
+	in := rights.In(roles, s.flags.Shard)
+	role := store.RoleOperator
+	if slices.Contains(in, store.RoleOperator) { // records are the coordinators' to write
+		role = store.RoleCoordinator
+	}
+	ask := "ask whoever is etcd's root: leasehold auth add " + name + " --role " + string(role) + s.shardFlag()
+	switch {
 	case errors.Is(unknown, store.ErrNotFound):
 		from := "--user"
 		if c := s.connection(nil); c.Username == "" {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/leasehold/leasehold/cmd/output"
@@ -232,6 +233,10 @@ func toldOtherwise(b store.Blocked, st store.Status) bool {
 		return st.Errored > 0
 	case "REC-17":
 		return st.Uneven != ""
+	case "SAFE-15":
+		lost := lostInstances(st)
+		more := b.Instance == "" && b.Until == "" // stands for those that were not listed
+		return len(lost) > 1 && (more || slices.Contains(lost, b.Instance))
 	default:
 		return false
 	}

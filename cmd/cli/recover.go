@@ -25,7 +25,9 @@ func (*Recover) Help() string {
 1. leasehold recover                       creates the shard under its old ID, on hold; coordinators serve it again
 2. leasehold group apply -f FILE           for each group
 3. leasehold recover                       shows which machine belongs into which slot, and puts them there
-4. leasehold release                       ends the hold`
+4. leasehold release                       ends the hold
+
+Where etcd had users and roles they are lost too: leasehold auth init comes first. The runbook, with the output of each step, is in docs/damage.md.`
 }
 
 // Run takes the next step: it creates the shard under its old ID or, if it is there, puts machines back into their slots.
@@ -88,7 +90,7 @@ func (c *Recover) createAgain(ctx context.Context, s *Session) error {
 		return err
 	}
 	fmt.Fprintf(s.env.Stdout, "%s created on hold id %s\n", s.flags.Shard, id)
-	s.note("next: leasehold group apply -f FILE for each group, then leasehold recover once more: agents report within the longest reconnect back-off")
+	s.note("next: leasehold group apply -f FILE for each group; then wait until leasehold recover shows all machines: most agents report within seconds, the last within reconnect_max (30s by default)")
 	return nil
 }
 
@@ -144,7 +146,7 @@ func (c *Recover) putBack(ctx context.Context, s *Session, plan []recovery.Candi
 		return err
 	}
 	if len(plan) == 0 {
-		s.note("no machine without a record is known; agents report within the longest reconnect back-off, and providers are listed every few seconds")
+		s.note("no machine without a record is known; most agents report within seconds, the last within reconnect_max (30s by default), and providers are listed every few seconds")
 		return nil
 	}
 	if err := showCandidates(s, plan); err != nil {
@@ -154,8 +156,15 @@ func (c *Recover) putBack(ctx context.Context, s *Session, plan []recovery.Candi
 	if n := len(plan) - len(able); n > 0 {
 		s.note("%s cannot be placed: they run on as they are, and are not removed while their agents report", counted(n, "machine", "machines"))
 	}
+	if slices.ContainsFunc(plan, func(m recovery.Candidate) bool { return m.Problem == recovery.NotListed }) {
+		s.note("the leader lists machines at their providers every few seconds: if one is not listed yet, run leasehold recover again")
+	}
 	if len(able) == 0 {
 		return nil
+	}
+	unproven := slices.DeleteFunc(slices.Clone(able), func(m recovery.Candidate) bool { return m.Source == recovery.FromSeal })
+	if n := len(unproven); n > 0 {
+		s.warn("%s known by tags alone: the agent has not reported yet, nothing proves what the machine was made from, and a roll replaces it after the release; to keep it, wait until BY says seal and run leasehold recover again", machinesAre(n))
 	}
 	act := fmt.Sprintf("put %s back into their slots", counted(len(able), "machine", "machines"))
 	if err := s.confirm(ctx, c.Confirm, s.flags.Shard, act); err != nil {
@@ -179,6 +188,13 @@ func (c *Recover) putBack(ctx context.Context, s *Session, plan []recovery.Candi
 	}
 	s.note("the shard stays on hold: leasehold status, then leasehold release")
 	return nil
+}
+
+func machinesAre(n int) string {
+	if n == 1 {
+		return "1 machine is"
+	}
+	return fmt.Sprintf("%d machines are", n)
 }
 
 func showCandidates(s *Session, plan []recovery.Candidate) error {

@@ -224,11 +224,13 @@ func (s *Session) lostRecords(ctx context.Context, now durable, gone map[string]
 		if _, there := now.kvs[r.Key]; there || gone[r.Key] != 0 {
 			return nil
 		}
-		kv, err := s.keyAt(ctx, r.Key, last)
-		if err != nil {
-			return err
+		if last <= now.revision { // a later one is from the history of an etcd that was lost
+			kv, err := s.keyAt(ctx, r.Key, last)
+			if err != nil {
+				return err
+			}
+			r.From, r.value = kv.Modified, kv.Value
 		}
-		r.From, r.value = kv.Modified, kv.Value
 		found = append(found, r)
 		return nil
 	}

@@ -112,10 +112,13 @@ func shardProblems(st shardState, now time.Time) []problem {
 				continue // whatever else it suffers from comes from that
 			}
 		}
-		if last := r.Record.Last; last != nil && now.Sub(last.At) < disturbanceShown {
+		if last := r.Record.Last; last != nil && r.Record.Waits == nil && now.Sub(last.At) < disturbanceShown {
 			saw, next := "saw etcd disturbed", "look at etcd's own logs and disks if this goes on"
-			if last.Own {
+			switch {
+			case last.Own:
 				saw, next = "was disturbed itself", "look at this replica's host if this goes on: it was paused, or short of processor or memory"
+			case last.What == store.DisturbedRecordBack:
+				next = "nothing, unless this goes on: agents report again within reconnect_max"
 			}
 			found = append(found, problem{
 				About: r.Record.ID, Rule: "SAFE-1", Next: next,
@@ -160,6 +163,10 @@ func waitingProblems(st shardState) []problem {
 		if w.ShardID != "" {
 			p.Next = "restore etcd from a snapshot, or, if there is none: leasehold recover"
 			p.What += fmt.Sprintf("; it was in etcd cluster %s, up to revision %d at least", w.Cluster, w.Highest)
+		}
+		if i := slices.IndexFunc(found, func(q problem) bool { return q.What == p.What }); i >= 0 {
+			found[i].About += ", " + p.About
+			continue
 		}
 		found = append(found, p)
 	}
@@ -236,10 +243,36 @@ func groupProblems(g group, leads bool, now time.Time) []problem {
 		found = append(found, problem{About: g.Name, What: "the leader has not taken it up yet", Next: "leasehold events --follow -g " + g.Name})
 	}
 	found = append(found, nowProblems(g, now)...)
+	if lost := lostInstances(st); len(lost) > 1 {
+		found = append(found, problem{
+			About: g.Name, Rule: "SAFE-15",
+			What: fmt.Sprintf("the records of %d instances are lost, and nobody deleted them on purpose: %s; nothing is created or deleted for their slots", len(lost), fewNames(lost)),
+			Next: "leasehold repair, to put them back from etcd's history; leasehold recover, if that does not have them",
+		})
+	}
 	for _, b := range merge(blockedProblems(st)) {
 		found = append(found, heldProblem(g.Name, b))
 	}
 	return found
+}
+
+// lostInstances are the instances of a group whose records were lost.
+func lostInstances(st store.Status) []string {
+	var ids []string
+	for _, d := range st.Damaged {
+		if d.What == store.DamageLost && d.Instance != "" {
+			ids = append(ids, d.Instance)
+		}
+	}
+	return ids
+}
+
+// fewNames names the first of many.
+func fewNames(ids []string) string {
+	if len(ids) <= mostNamed {
+		return strings.Join(ids, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(ids[:mostNamed], ", "), len(ids)-mostNamed)
 }
 
 // heldProblem is work that is held, for one instance or several.

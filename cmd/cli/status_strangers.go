@@ -65,6 +65,13 @@ func (s *Session) namesOf(ctx context.Context, prefix string, at store.Revision)
 }
 
 func strangerProblems(st shardState, now time.Time) []problem {
+	putBack := "leasehold repair, to put their records back; if etcd's history does not have them, leasehold recover"
+	switch {
+	case !st.shard.Present():
+		putBack = "leave them alone, and see to the shard first"
+	case st.shard.Record.Hold == nil:
+		putBack = "leasehold repair, to put their records back; leasehold instance adopt --all, if there are none"
+	}
 	var found []problem
 	if n := len(st.strangers.strays); n > strangersNamed {
 		var names []string
@@ -74,7 +81,7 @@ func strangerProblems(st shardState, now time.Time) []problem {
 		found = append(found, problem{
 			About: st.name, Rule: "REC-8",
 			What: fmt.Sprintf("%d agents have no record, %s and others; their workloads run on", n, strings.Join(names, ", ")),
-			Next: "leasehold repair, to put their records back; leasehold instance adopt --all, if there are none",
+			Next: putBack,
 		})
 	} else {
 		for _, s := range st.strangers.strays {

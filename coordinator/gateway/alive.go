@@ -76,12 +76,13 @@ func (s *session) put(ctx context.Context, f found, lease store.Lease, state sto
 	return nil
 }
 
-// noteWritten notes that alive is ours as of a revision. It is the caller's turn.
+// noteWritten notes that alive is ours as of a revision. It is the caller's turn, so revisions arrive in order. One that is lower than before comes from another
+// etcd, or from older data: revisions of the lost one say nothing any more, and no report could be written on them until etcd had caught up.
 func (s *session) noteWritten(rev store.Revision) {
-	s.wrote = max(s.wrote, rev)
-	if s.opened == 0 {
+	if s.opened == 0 || rev < s.wrote {
 		s.opened = rev
 	}
+	s.wrote = rev
 	s.seen.Lock()
 	s.seen.opened, s.seen.wrote = s.opened, s.wrote
 	s.seen.Unlock()

@@ -150,7 +150,7 @@ func (s *session) found() {
 	}
 	s.unrecorded = false
 	s.g.deps.Logger.Info("record of an agent's instance is back", "instance", s.instance)
-	s.g.deps.Disturbed("the record of an instance was lost, and is back")
+	s.g.deps.Disturbed(store.DisturbedRecordBack)
 	s.g.forgetStray(s.instance)
 }
 

@@ -41,6 +41,17 @@ func (s *session) want(i store.Versioned[store.Instance]) {
 	}
 }
 
+// forgetRevision makes way for a record that is back after it was missing. In an etcd that lost its data its revision is lower than that of the lost one, and
+// nothing that the record wants would reach the agent.
+func (s *session) forgetRevision(back store.Revision) {
+	w := &s.wanted
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if back < w.record {
+		w.record = 0
+	}
+}
+
 // sendWanted tells the agent what is wanted, if that is not what it was told last. It is for whoever talks.
 func (s *session) sendWanted() error {
 	w := &s.wanted

@@ -85,6 +85,9 @@ func (g *Gateway) check(c *picture.Content, s *session) {
 	inst, recorded := c.Instances[s.instance]
 	alive, has := c.Alive[s.instance]
 	if recorded && c.Unreadable[g.cfg.Keys.Instance(s.instance)] == "" {
+		if s.missing.Load() {
+			s.forgetRevision(inst.Modified)
+		}
 		s.want(inst)
 	}
 	g.checkReport(c, s)

@@ -40,6 +40,9 @@ type Candidate struct {
 	Problem string `json:"problem,omitempty"`
 }
 
+// NotListed is the problem of a machine whose agent reports while no provider has listed it, or not yet.
+const NotListed = "no provider lists its machine"
+
 // Adoptable says whether the machine can be put into its slot.
 func (c Candidate) Adoptable() bool { return c.Problem == "" }
 
@@ -121,7 +124,7 @@ func (s Shard) candidate(id string) Candidate {
 	g, known := s.Groups[c.Group]
 	switch {
 	case !listed:
-		c.Problem = "no provider lists its machine"
+		c.Problem = NotListed
 	case claim != nil && extra.Group != "" && claim.Group != extra.Group:
 		c.Problem = fmt.Sprintf("its agent was of group %s, and its tag says %s", claim.Group, extra.Group)
 	case c.Group == "":
