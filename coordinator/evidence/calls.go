@@ -80,7 +80,8 @@ func (e *Evidence) Removed(id string, err error) {
 	e.finish(id, func(w *witness) {
 		if err != nil {
 			e.failed(w, err)
-			if w.calls.RemovalFailed.IsZero() {
+			var throttled *provider.ThrottledError
+			if w.calls.RemovalFailed.IsZero() && !errors.As(err, &throttled) { // then nothing was done
 				w.calls.RemovalFailed = e.cfg.Now()
 			}
 			return

@@ -16,6 +16,7 @@ func (e *Evidence) ListedBy(name string, begun time.Time, machines []provider.Ma
 	for i := range machines {
 		byID[machines[i].Instance] = i
 	}
+	wrong := e.disproved(name, byID)
 	for id, w := range e.instances {
 		if w.provider != name {
 			continue
@@ -41,6 +42,12 @@ func (e *Evidence) ListedBy(name string, begun time.Time, machines []provider.Ma
 		default:
 			now.Times, w.counted = old.Times+1, begun
 		}
+		if !there && !wrong {
+			now.Sure = old.Sure + now.Times - old.Times
+			if !same {
+				now.Sure = 1
+			}
+		}
 		w.sighting = now
 		w.version++
 		if !same || now.Down || !now.Listed || w.phase == store.Deleting || w.phase == store.Creating || w.phase == store.Stopping {
@@ -51,6 +58,19 @@ func (e *Evidence) ListedBy(name string, begun time.Time, machines []provider.Ma
 	clear(byID)
 	e.mu.Unlock()
 	e.cfg.Wake()
+}
+
+// disproved says that a List misses a machine whose agent has an open stream: then the absence of others proves little.
+func (e *Evidence) disproved(name string, byID map[string]int) bool {
+	for id, w := range e.instances {
+		if w.provider != name || !w.hasAlive || w.stream != store.StreamOpen || w.phase == store.Deleting {
+			continue
+		}
+		if _, there := byID[id]; !there {
+			return true
+		}
+	}
+	return false
 }
 
 // listExtras notes machines that have our tag and no record, and since when. The content is newer than the list: a record is

@@ -36,7 +36,7 @@ func (d *draft) provedGone(m *member) (why string, evidence []string, ok bool) {
 	}
 	see := m.Sighting
 	confirmed := !m.Calls.Deleted.IsZero() && see.Begun.After(m.Calls.Deleted) && !see.Listed
-	if !confirmed && !m.vanished() {
+	if !confirmed && !d.vanished(m) {
 		return "", nil, false
 	}
 	if see.Begun.Before(m.Calls.AbsentFrom) {
@@ -53,10 +53,19 @@ func (d *draft) provedGone(m *member) (why string, evidence []string, ok bool) {
 
 // vanished reports whether the machine of an instance that is being deleted is gone although no removal of it succeeded. A
 // provider may remove a machine and never answer within the call's time-out; its Lists then are the only proof. Without an
-// answer one List is not enough: absence has to be as certain as it is for a dead instance (DET-4).
-func (m *member) vanished() bool {
-	failed := m.Calls.RemovalFailed
-	return !m.Sighting.Listed && !failed.IsZero() && m.Sighting.Begun.After(failed) && m.Sighting.Times >= 2 && !m.Alive.Present()
+// answer one List is not enough, nor are a few that may be wrong together: its agent was told to stop, so that its silence proves
+// nothing here. The machine must be absent for orphan_grace, from Lists that miss no machine whose agent reports.
+func (d *draft) vanished(m *member) bool {
+	failed, see := m.Calls.RemovalFailed, m.Sighting
+	if see.Listed || failed.IsZero() || !see.Begun.After(failed) || see.Sure < 2 || m.Alive.Present() {
+		return false
+	}
+	absent := see.Since.Add(d.s.Shard.Record.Settings.OrphanGrace.D())
+	if d.now.Before(absent) {
+		d.wake(absent)
+		return false
+	}
+	return true
 }
 
 // empty removes all managed instances of a group that is stopped, or being deleted, and then a deleted group itself

@@ -121,6 +121,8 @@ type Sighting struct {
 	// Times is how many successive Lists said the same: down, or not listed. Since is when the first of them was begun.
 	Times int
 	Since time.Time
+	// Sure is how many of them, last in a row, missed no machine whose agent has an open stream.
+	Sure int
 }
 
 // Calls is what is known of the provider calls for an instance.
@@ -130,7 +132,7 @@ type Calls struct {
 	Ref     string    // of that machine
 	Address string    //
 	Deleted time.Time // when a Delete last succeeded; zero: not in this tenure
-	// RemovalFailed is when a removal first ended without success in this tenure: refused, or not answered in time.
+	// RemovalFailed is when a removal first ended in this tenure without success, and may have been done all the same.
 	RemovalFailed time.Time
 	// Restarted is the token of the restart that the provider has carried out, in this tenure.
 	Restarted string

@@ -18,8 +18,10 @@ func TestWhatEndsARecordWhoseRemovalWasNeverConfirmed(t *testing.T) {
 		gone   bool
 	}{
 		"two lists after a failed removal": {func(*Instance, time.Time) {}, true},
-		"one list":                         {func(in *Instance, _ time.Time) { in.Sighting.Times = 1 }, false},
-		"no removal was tried":             {func(in *Instance, _ time.Time) { in.Calls.RemovalFailed = time.Time{} }, false},
+		"one list":                         {func(in *Instance, _ time.Time) { in.Sighting.Times, in.Sighting.Sure = 1, 1 }, false},
+		"lists that miss a machine whose agent reports": {func(in *Instance, _ time.Time) { in.Sighting.Sure = 0 }, false},
+		"absent for less than orphan_grace":             {func(in *Instance, now time.Time) { in.Sighting.Since = now.Add(-time.Minute) }, false},
+		"no removal was tried":                          {func(in *Instance, _ time.Time) { in.Calls.RemovalFailed = time.Time{} }, false},
 		"lists begun before the removal": {func(in *Instance, now time.Time) {
 			in.Calls.RemovalFailed = now
 			in.Sighting.Begun = now.Add(-time.Second)
@@ -41,7 +43,7 @@ func TestWhatEndsARecordWhoseRemovalWasNeverConfirmed(t *testing.T) {
 			snapshot := s.snapshot()
 			in := &snapshot.Groups[0].Instances[0]
 			in.Calls = Calls{RemovalFailed: s.now.Add(-time.Minute), Problem: "the call timed out"}
-			in.Sighting = Sighting{Begun: s.now.Add(-time.Second), Times: 2}
+			in.Sighting = Sighting{Begun: s.now.Add(-time.Second), Times: 2, Sure: 2, Since: s.now.Add(-time.Hour)}
 			c.change(in, s.now)
 			p := Compute(snapshot, s.now)
 			gone := slices.ContainsFunc(p.Actions, func(a Action) bool { return a.What == "gone" })
