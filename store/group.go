@@ -28,7 +28,7 @@ type Group struct {
 	MaxChecking         Duration          `json:"max_checking_health_duration"`
 	Heal                HealSpec          `json:"heal"`
 	Budget              Budget            `json:"budget"`
-	Spread              string            `json:"spread"` // over the zones (REC-17); "" in what earlier versions accepted: SpreadAtCreation
+	Spread              Spread            `json:"spread,omitzero"` // over the zones (REC-17)
 	Rollout             RolloutSpec       `json:"rollout"`
 	Flap                FlapSpec          `json:"flap"`
 	Storm               StormSpec         `json:"storm"`
@@ -154,8 +154,8 @@ const (
 	HealRecreate = "recreate"
 	HealNone     = "none"
 
-	SpreadAtCreation = "at_creation"
-	SpreadEven       = "even"
+	SpreadAtCreation Spread = "at_creation"
+	SpreadEven       Spread = "even"
 
 	StrategyProactive     = "proactive"
 	StrategyOpportunistic = "opportunistic"
@@ -233,6 +233,12 @@ func (g *Group) Complete() {
 	}
 	completeChecks(g.Checks)
 }
+
+// Spread says whether a group keeps its zones even, or only makes instances so.
+type Spread string
+
+// IsZero says that it is the default, which is not written: the release before refuses fields that it does not know.
+func (s Spread) IsZero() bool { return s == "" || s == SpreadAtCreation }
 
 // ReadGroup reads a spec: defaults for what is left out, an error for an unknown field, a newer schema or a
 // value that is not allowed. The error joins a *FieldError for each field that is wrong.

@@ -293,10 +293,10 @@ var fieldsAfter = []Field{
 	intField("budget.max_deleting", "0", "HEAL-7", "How many instances may be going down at once; 0: no limit of its own.", 0, 100,
 		func(g *Group) int { return g.Budget.MaxDeleting }),
 	{
-		Path: "spread", Type: "string", Default: SpreadAtCreation, Allowed: `"at_creation" or "even"`, Rule: "REC-17",
+		Path: "spread", Type: "string", Default: string(SpreadAtCreation), Allowed: `"at_creation" or "even"`, Rule: "REC-17",
 		Doc:   "at_creation: new instances keep the zones even, and nothing that runs is moved. even: instances are also replaced one at a time, when nothing else is to be done, while zones differ by two or more.",
-		value: func(g *Group) any { return g.Spread },
-		ok:    func(g *Group) bool { return oneOf(g.Spread, SpreadAtCreation, SpreadEven) },
+		value: func(g *Group) any { return string(g.Spread) },
+		ok:    func(g *Group) bool { return g.Spread.IsZero() || g.Spread == SpreadEven },
 	},
 	intField("flap.failures", "3", "FLAP-1", "So many failures of a slot within flap.window make it flap.", 1, 100,
 		func(g *Group) int { return g.Flap.Failures }),

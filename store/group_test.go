@@ -147,7 +147,7 @@ func TestBounds(t *testing.T) {
 		"budget.max_unavailable":       {[]any{nil, 0, 10000}, []any{-1, 10001}},
 		"budget.max_creating":          {[]any{0, 100}, []any{-1, 101}},
 		"budget.max_deleting":          {[]any{0, 100}, []any{-1, 101}},
-		"spread":                       {[]any{"at_creation", "even"}, []any{"", "Even", "always"}},
+		"spread":                       {[]any{"at_creation", "even"}, []any{"Even", "always"}},
 		"flap.failures":                {[]any{1, 100}, []any{0, -1, 101}},
 		"secrets": {
 			[]any{nil, map[string]string{"DB_PASSWORD": "db-password", "b": "a.b_c-9"}, secretsOf(40)},

@@ -219,7 +219,7 @@ func (s *story) set(g *store.Group, setting string) {
 	}
 	words := map[string]*string{
 		"policy": &g.Heal.Policy, "type": &g.Template.InstanceType, "strategy": &g.Rollout.Strategy, "minimal_action": &g.Rollout.MinimalAction,
-		"lifecycle": &g.Lifecycle, "spread": &g.Spread, "on_lease_lost": &g.Report.OnLeaseLost.Do,
+		"lifecycle": &g.Lifecycle, "spread": (*string)(&g.Spread), "on_lease_lost": &g.Report.OnLeaseLost.Do,
 	}
 	flags := map[string]*bool{"paused": &g.Paused, "deleting": &g.Deleting, "stopped": &g.Stopped, "unstarted": &g.Unstarted, "spot": &g.Spot.Enabled}
 	switch {
