@@ -14,6 +14,7 @@ type InstanceAdopt struct {
 	Instance string `arg:"" optional:"" help:"ID of the machine, as its tag says."`
 	Group    string `short:"g" help:"The group that it shall belong to (default: the one that its tag names)." placeholder:"NAME"`
 	Slot     *int   `help:"The slot that it shall take (default: the one that it had, else a free one)." placeholder:"N"`
+	Silent   bool   `help:"With --all: also machines whose agents are silent, by their tags alone."`
 	All      bool   `help:"Adopt every machine without a record whose slot is known and free; with -g, those of this group."`
 }
 
@@ -66,6 +67,7 @@ func (c *InstanceAdopt) all(ctx context.Context, s *Session) error {
 	if err != nil {
 		return err
 	}
+	known.Silent = c.Silent
 	plan := slices.DeleteFunc(recovery.Plan(known), func(m recovery.Candidate) bool { return c.Group != "" && m.Group != c.Group })
 	if len(plan) == 0 {
 		s.note("no machine without a record is known")

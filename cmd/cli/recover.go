@@ -15,6 +15,7 @@ import (
 // Recover is the command recover (SAFE-17), the last resort after a loss that no history mends.
 type Recover struct {
 	ID      string   `help:"The shard's ID, as its machines are tagged (default: the one that coordinators wait for)." placeholder:"ID"`
+	Silent  bool     `help:"Also put machines back whose agents are silent, by their tags: a roll replaces them after the release."`
 	Confirm []string `help:"Confirm that this shard is to be recovered." placeholder:"SHARD"`
 }
 
@@ -53,6 +54,7 @@ func (c *Recover) Run(ctx context.Context, s *Session) error {
 	if err != nil {
 		return err
 	}
+	known.Silent = c.Silent
 	return c.putBack(ctx, s, recovery.Plan(known))
 }
 

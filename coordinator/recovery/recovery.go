@@ -16,6 +16,8 @@ type Shard struct {
 	Strays    map[string]store.Stray    // the agents without a record, by instance
 	Extras    map[string]store.Extra    // the machines without a record, by instance
 	Deleted   map[string]store.Gone     // the instances that were deleted on purpose, by ID
+	// Silent: machines whose agents are silent are placed too. Nobody knows what they were made from, so that a roll replaces them.
+	Silent bool
 }
 
 // Source says whose word places a machine.
@@ -137,6 +139,8 @@ func (s Shard) candidate(id string) Candidate {
 		c.Problem = "nothing says which slot it had: leasehold instance adopt " + id + " --slot N"
 	case c.Slot >= g.Size:
 		c.Problem = fmt.Sprintf("it had slot %d, and the group has slots 0 to %d", c.Slot, g.Size-1)
+	case !heard && !s.Silent:
+		c.Problem = "its agent is silent: once it reports it can prove what it is; --silent goes by its tags"
 	}
 	return c
 }

@@ -13,7 +13,7 @@ import (
 func shard(size int, ids ...string) recovery.Shard {
 	s := recovery.Shard{
 		Groups: map[string]store.Group{"web": {Name: "web", Size: size}}, Instances: map[string]store.Instance{},
-		Strays: map[string]store.Stray{}, Extras: map[string]store.Extra{}, Deleted: map[string]store.Gone{},
+		Strays: map[string]store.Stray{}, Extras: map[string]store.Extra{}, Deleted: map[string]store.Gone{}, Silent: true,
 	}
 	for _, id := range ids {
 		s.Extras[id] = store.Extra{Instance: id, Group: "web", Provider: "process", Zone: "a"}
@@ -41,6 +41,10 @@ func TestPlan(t *testing.T) {
 		},
 		"seal and tag differ": {
 			shard: shard(1, "web-0-a"), edit: func(s *recovery.Shard) { s.Strays["web-0-a"] = claim("db", 0) }, want: "its agent was of group db, and its tag says web",
+		},
+		"a silent agent": {shard: shard(1, "web-0-a"), edit: func(s *recovery.Shard) { s.Silent = false }, want: "its agent is silent: once it reports it can prove what it is; --silent goes by its tags"},
+		"an agent that reports": {
+			shard: shard(1, "web-0-a"), edit: func(s *recovery.Shard) { s.Silent, s.Strays["web-0-a"] = false, store.Stray{} }, want: "web-0-a 0 tags",
 		},
 		"not listed": {
 			shard: shard(1), edit: func(s *recovery.Shard) { s.Strays["web-0-a"] = claim("web", 0) }, want: "no provider lists its machine",
