@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/cmd/output"
+	"github.com/leasehold/leasehold/coordinator/recovery"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -28,7 +29,6 @@ type repair struct {
 	From     store.Revision `json:"from,omitempty"` // of the value that would be written; 0: none is known
 	now      store.Revision // of what is there; 0: nothing
 	value    []byte
-	instance string
 	doubtful bool // an operator may have deleted it: put back only if it is named
 }
 
@@ -246,7 +246,7 @@ func (s *Session) lostRecords(ctx context.Context, now durable, gone map[string]
 			if d.What != store.DamageLost {
 				continue
 			}
-			if err := add(repair{Key: d.Key, What: d.What, Why: d.Why, instance: d.Instance}, d.Last); err != nil {
+			if err := add(repair{Key: d.Key, What: d.What, Why: d.Why}, d.Last); err != nil {
 				return nil, err
 			}
 		}
@@ -365,15 +365,24 @@ func (s *Session) putBack(ctx context.Context, all []repair) error {
 	return nil
 }
 
-// forget declares records gone, by the note that a leader leaves when it deletes one.
+// forget declares records gone, by the note that a leader leaves when it deletes one. The note is of the present revision, so that it speaks of
+// whatever anything remembers of them.
 func (s *Session) forget(ctx context.Context, c *Repair, all []repair) error {
+	notes, err := s.list(ctx, s.keys().Of(store.KindGone), 0)
+	if err != nil {
+		return err
+	}
 	for _, r := range all {
 		name := r.Key[strings.LastIndex(r.Key, "/")+1:]
 		act := fmt.Sprintf("%s is declared gone for good: if its machine is there, its workload is stopped and it is removed", name)
 		if err := s.confirm(ctx, c.Confirm, name, act); err != nil {
 			return err
 		}
-		note := store.Gone{Schema: store.Schema, Revision: max(r.From, 1), Rule: "SAFE-16", Why: "declared gone", By: s.who(), Instance: r.instance, At: s.env.Now().UTC()}
+		note := store.Gone{Schema: store.Schema, Revision: notes.Revision, Rule: "SAFE-16", Why: "declared gone", By: s.who(), At: s.env.Now().UTC()}
+		if kind, id, _ := s.keys().Split(r.Key); kind == store.KindInstances {
+			note.Instance = id
+			note.Group, _, _ = recovery.SplitID(id)
+		}
 		var rev store.Revision
 		err := s.ask(ctx, "declare it gone", "write "+s.keys().Gone(r.Key), func(ctx context.Context, st store.Store) error {
 			lease, err := st.Grant(ctx, goneKept)
