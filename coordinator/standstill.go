@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	pulseEvery = 250 * time.Millisecond
+	pulseEvery = time.Second
 	// pulseLate is how late a pulse must be to tell that this process stood still: it was paused, or starved.
 	pulseLate = time.Second
 )
@@ -39,7 +39,7 @@ func (p *pulse) beat() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
-	if gap := now.Sub(p.last); !p.last.IsZero() && gap >= pulseLate {
+	if gap := now.Sub(p.last); !p.last.IsZero() && gap >= pulseEvery+pulseLate {
 		p.late, p.ended = gap, now
 	}
 	p.last = now
@@ -49,7 +49,7 @@ func (p *pulse) beat() {
 func (p *pulse) stoodStill(since time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if gap := time.Since(p.last); !p.last.IsZero() && gap >= pulseLate {
+	if gap := time.Since(p.last); !p.last.IsZero() && gap >= pulseEvery+pulseLate {
 		return gap // its pulse has not come yet
 	}
 	if p.ended.Before(since) {

@@ -195,7 +195,6 @@ func DefaultGroup() Group {
 		MaxChecking:         Duration(10 * time.Minute),
 		Heal:                HealSpec{Policy: HealRecreate},
 		Budget:              Budget{MaxExpansion: 1},
-		Spread:              SpreadAtCreation,
 		Rollout: RolloutSpec{
 			Strategy:         StrategyProactive,
 			MinimalAction:    ActionLiveUpdate,
@@ -239,6 +238,14 @@ type Spread string
 
 // IsZero says that it is the default, which is not written: the release before refuses fields that it does not know.
 func (s Spread) IsZero() bool { return s == "" || s == SpreadAtCreation }
+
+// UnmarshalText reads the default as what is not written: a spec is the same before and after it was stored.
+func (s *Spread) UnmarshalText(text []byte) error {
+	if *s = Spread(text); *s == SpreadAtCreation {
+		*s = ""
+	}
+	return nil
+}
 
 // ReadGroup reads a spec: defaults for what is left out, an error for an unknown field, a newer schema or a
 // value that is not allowed. The error joins a *FieldError for each field that is wrong.

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path"
@@ -295,7 +296,7 @@ var fieldsAfter = []Field{
 	{
 		Path: "spread", Type: "string", Default: string(SpreadAtCreation), Allowed: `"at_creation" or "even"`, Rule: "REC-17",
 		Doc:   "at_creation: new instances keep the zones even, and nothing that runs is moved. even: instances are also replaced one at a time, when nothing else is to be done, while zones differ by two or more.",
-		value: func(g *Group) any { return string(g.Spread) },
+		value: func(g *Group) any { return string(cmp.Or(g.Spread, SpreadAtCreation)) },
 		ok:    func(g *Group) bool { return g.Spread.IsZero() || g.Spread == SpreadEven },
 	},
 	intField("flap.failures", "3", "FLAP-1", "So many failures of a slot within flap.window make it flap.", 1, 100,

@@ -116,7 +116,14 @@ func (d *draft) interferes(a *Action) bool {
 		}
 	default:
 	}
-	return slices.ContainsFunc(a.Writes, func(w store.Write) bool { return w.Delete && noted(d.s.Keys, w.Key) })
+	return slices.ContainsFunc(a.Writes, func(w store.Write) bool {
+		if w.Delete {
+			return noted(d.s.Keys, w.Key)
+		}
+		// A replacement is written by an action of the instance that it replaces, which may keep its phase.
+		kind, _, _ := d.s.Keys.Split(w.Key)
+		return kind == store.KindInstances && slices.Contains(a.Conditions, store.Absent(w.Key))
+	})
 }
 
 // countRecords notes how many instances have a record, and which are damaged. As long as records are missing of which nobody knows which,
