@@ -317,3 +317,26 @@ func minutes(n int) *store.Duration {
 	d := store.Duration(time.Duration(n) * time.Minute)
 	return &d
 }
+
+// One record that is lost without a trace stops its group; a hold and its release are the way on.
+//
+// proves SAFE-15
+func TestALossThatNobodyKnowsIsAcknowledged(t *testing.T) {
+	inWorld(t, quick, func(w *world) {
+		one := w.start("one")
+		w.apply(w.group("web", 3))
+		ids := w.up(3)
+		w.pass(time.Minute)
+		one.stop()
+		w.lose(ids[0])
+		if !w.provider.Vanish(ids[0]) {
+			t.Fatal("there is no machine")
+		}
+		w.start("two")
+		w.always(10*time.Minute, "nothing is made, and no hold is needed", func() bool { return w.made() == 3 && w.hold() == nil })
+		w.editShard(func(s *store.Shard) { s.Hold = &store.Hold{By: "ada", Why: "a record is lost", At: time.Now().UTC()} })
+		w.pass(10 * time.Second)
+		w.editShard(func(s *store.Shard) { s.Release(time.Now().UTC()) })
+		w.up(3)
+	})
+}

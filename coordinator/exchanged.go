@@ -52,6 +52,7 @@ func (r *Replica) checkStore(ctx context.Context, fence store.Fence) error {
 
 // hold puts the shard on hold, unless it is, and begins another generation of it, so that replicas which hear of the exchange later do not hold it
 // again after its release. A replica that was told so by the record has nothing to do but to learn. What else is written is written in any case.
+// A leader passes its fence as a condition: it has a reason of its own, and the shard is held for that unless it is on hold.
 func (r *Replica) hold(ctx context.Context, why string, conditions []store.Condition, writes ...store.Write) error {
 	kv, err := r.deps.Store.Get(ctx, r.keys.Shard())
 	if err != nil {
@@ -69,7 +70,7 @@ func (r *Replica) hold(ctx context.Context, why string, conditions []store.Condi
 	if known.ShardID != "" && shard.Record.ID != known.ShardID {
 		return &missingError{shardOther(known, shard.Record.ID)}
 	}
-	if known.exchanged(shard.Record, vitals) != "" || len(writes) > 0 {
+	if known.exchanged(shard.Record, vitals) != "" || len(writes) > 0 || len(conditions) > 0 && shard.Record.Hold == nil {
 		shard.Record.Generation = max(shard.Record.Generation, known.Generation) + 1
 		entry := store.JournalEntry{Rule: "SAFE-12", What: "the shard was on hold already when etcd was found exchanged", Why: why, Revision: kv.Modified}
 		if shard.Record.Hold == nil {

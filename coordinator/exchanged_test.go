@@ -67,3 +67,27 @@ func TestAnotherEtcdPutsTheShardOnHold(t *testing.T) {
 		}
 	}
 }
+
+// What served said cannot be known any more: the shard is held before it is written anew.
+//
+// proves SAFE-16
+func TestUnreadableServedHoldsTheShard(t *testing.T) {
+	inWorld(t, quick, func(w *world) {
+		w.start("zero")
+		w.leads(time.Second, "zero")
+		w.apply(w.group("web", 2))
+		w.up(2)
+		w.replicas[0].stop()
+		for range 12 { // more than are tried
+			w.put(w.keys.Served(), []byte("garbage"))
+		}
+		w.start("one")
+		w.until(time.Minute, "served can be read", func() bool {
+			_, err := store.Decode[store.Served](w.list(w.keys.Served())[0])
+			return err == nil
+		})
+		if w.shard().Hold == nil {
+			t.Error("it was written anew without a hold")
+		}
+	})
+}

@@ -268,11 +268,13 @@ func (r *Replica) session(ctx context.Context, lease store.Lease, shard store.Sh
 	announcing.Go(func() { r.keepAnnouncing(ctx, lease, since) })
 	defer announcing.Wait()
 	defer cancel()
+	wait := shortestPause
 	for {
 		serving, stop, err := r.whileServing(ctx)
 		if err != nil {
 			return err
 		}
+		began := time.Now()
 		err = r.term(serving, lease, shard, since)
 		waits := errors.Is(context.Cause(serving), errWaits)
 		stop()
@@ -286,8 +288,25 @@ func (r *Replica) session(ctx context.Context, lease store.Lease, shard store.Sh
 		default:
 			r.log.Warn("tenure ended", "error", err)
 		}
+		// What ends each term at once, such as a shard's record that cannot be read, must not make candidates race.
+		if time.Since(began) > longTerm {
+			wait = shortestPause
+			continue
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(wait):
+			wait = min(2*wait, longestPause)
+		}
 	}
 }
+
+const (
+	shortestPause = 100 * time.Millisecond // before standing for election again after a term that failed
+	longestPause  = 2 * time.Second
+	longTerm      = 10 * time.Second // a term that lasted for longer did not fail at once
+)
 
 // errElection: standing for election failed, so that the session is of no use any more.
 var errElection = errors.New("election failed")

@@ -42,3 +42,28 @@ func TestUnreadableStatusStopsItsGroupAlone(t *testing.T) {
 		})
 	})
 }
+
+// A shard's record that cannot be read lets nobody lead; candidates do not race for it.
+//
+// proves SAFE-16
+func TestUnreadableShardCausesNoElections(t *testing.T) {
+	inWorld(t, quick, func(w *world) {
+		one := w.start("one")
+		w.leads(time.Second, "one")
+		w.start("two")
+		w.apply(w.group("web", 2))
+		w.up(2)
+		before := w.list(w.keys.Shard())[0].Value
+		w.put(w.keys.Shard(), []byte("garbage"))
+		w.pass(time.Second)
+		from := w.put(w.keys.Group("zz"), store.Encode(w.group("zz", 0)))
+		one.stop()
+		w.pass(20 * time.Second)
+		to := w.put(w.keys.Group("zz"), store.Encode(w.group("zz", 0)))
+		if n := int(to - from); n > 400 {
+			t.Errorf("%d transactions within 20s", n)
+		}
+		w.put(w.keys.Shard(), before)
+		w.leads(30*time.Second, "two")
+	})
+}

@@ -27,6 +27,7 @@ type repair struct {
 	What     string         `json:"what"` // store.DamageLost or store.DamageUnreadable
 	Why      string         `json:"why,omitempty"`
 	From     store.Revision `json:"from,omitempty"` // of the value that would be written; 0: none is known
+	group    string         // whose status names it; "" if none does
 	now      store.Revision // of what is there; 0: nothing
 	value    []byte
 	doubtful bool // an operator may have deleted it: put back only if it is named
@@ -235,7 +236,8 @@ func (s *Session) lostRecords(ctx context.Context, now durable, gone map[string]
 		return nil
 	}
 	for key, kv := range now.kvs {
-		if kind, _, _ := s.keys().Split(key); kind != store.KindStatus {
+		kind, group, _ := s.keys().Split(key)
+		if kind != store.KindStatus {
 			continue
 		}
 		status, err := store.Decode[store.Status](kv)
@@ -246,7 +248,7 @@ func (s *Session) lostRecords(ctx context.Context, now durable, gone map[string]
 			if d.What != store.DamageLost {
 				continue
 			}
-			if err := add(repair{Key: d.Key, What: d.What, Why: d.Why}, d.Last); err != nil {
+			if err := add(repair{Key: d.Key, What: d.What, Why: d.Why, group: group}, d.Last); err != nil {
 				return nil, err
 			}
 		}
@@ -300,7 +302,10 @@ func (s *Session) damageSince(ctx context.Context, at store.Revision, now durabl
 		case !there && gone[key] > at:
 			continue // deleted on purpose since
 		case !there:
-			kind, _, _ := s.keys().Split(key)
+			kind, id, _ := s.keys().Split(key)
+			if kind == store.KindJoined && gone[s.keys().Instance(id)] > at {
+				continue // it went with its instance
+			}
 			found = append(found, repair{
 				Key: key, What: store.DamageLost, From: before.Modified, value: before.Value, doubtful: kind == store.KindSecrets, // whose deletion leaves no note
 			})
@@ -381,7 +386,7 @@ func (s *Session) forget(ctx context.Context, c *Repair, all []repair) error {
 		note := store.Gone{Schema: store.Schema, Revision: notes.Revision, Rule: "SAFE-16", Why: "declared gone", By: s.who(), At: s.env.Now().UTC()}
 		if kind, id, _ := s.keys().Split(r.Key); kind == store.KindInstances {
 			note.Instance = id
-			note.Group, _, _ = recovery.SplitID(id)
+			note.Group = r.ofGroup(id)
 		}
 		var rev store.Revision
 		err := s.ask(ctx, "declare it gone", "write "+s.keys().Gone(r.Key), func(ctx context.Context, st store.Store) error {
@@ -408,4 +413,16 @@ func (s *Session) forget(ctx context.Context, c *Repair, all []repair) error {
 		fmt.Fprintf(s.env.Stdout, "%s declared gone rev %d\n", name, rev)
 	}
 	return nil
+}
+
+// ofGroup is the group of an instance: the leader counts its record as gone there. Its ID may tell none, or another.
+func (r repair) ofGroup(id string) string {
+	if v, err := store.Decode[store.Instance](store.KV{Key: r.Key, Value: r.value}); err == nil && v.Record.Group != "" {
+		return v.Record.Group
+	}
+	if r.group != "" {
+		return r.group
+	}
+	group, _, _ := recovery.SplitID(id)
+	return group
 }

@@ -308,7 +308,8 @@ func (e *Evidence) addUncounted(c *picture.Content, group string, found map[stri
 	for i := range missing {
 		d := store.Damaged{
 			Key: e.cfg.Keys.Instance(fmt.Sprintf("(%s, unknown %d)", group, i+1)), What: store.DamageLost, Since: e.cfg.Now().UTC(), Seen: status.Counted,
-			Why: fmt.Sprintf("%d instances had a record at revision %d, and %d have one: nobody deleted the others on purpose", *status.Records, status.Counted, there),
+			Why: fmt.Sprintf("%d instances had a record at revision %d, and %d have one: nobody deleted the others on purpose; to go on without them, "+
+				"put the shard on hold, unless it is, and release it", *status.Records, status.Counted, there),
 		}
 		found[d.Key] = d
 	}

@@ -133,7 +133,7 @@ func (t *tenure) deliver() {
 		t.relist = false
 		old := t.content
 		t.content = picture.FromListing(t.w.keys, t.w.listing())
-		t.content.Inherit(t.w.keys, old)
+		t.content.Inherit(t.w.keys, old, 0)
 		t.evidence.Listed(t.content)
 		return
 	}

@@ -148,7 +148,12 @@ func (c *Content) put(keys store.Keys, kv store.KV) bool {
 	case store.KindStatic:
 		c.Static[name] = kv
 	case store.KindStatus:
-		err = decode(kv, func(v store.Versioned[store.Status]) { c.Status[name] = v })
+		err = decode(kv, func(v store.Versioned[store.Status]) {
+			c.Status[name] = v
+			if v.Record.Records == nil {
+				c.forgiveMissing(name)
+			}
+		})
 	case store.KindSlots:
 		group, n, ok := store.SplitSlot(name)
 		if !ok {

@@ -2,6 +2,7 @@ package picture
 
 import (
 	"errors"
+	"time"
 
 	"github.com/leasehold/leasehold/store"
 )
@@ -108,8 +109,20 @@ func (c *Content) protects(keys store.Keys, group string) bool {
 	return c.Missing[keys.Status(group)].Status != nil
 }
 
+// forgiveMissing forgets the missing instances of a group: a leader of the release before has written its status, so that it may have deleted
+// them before that.
+func (c *Content) forgiveMissing(group string) {
+	for key, m := range c.Missing {
+		if m.Instance != nil && m.Instance.Group == group {
+			delete(c.Missing, key)
+		}
+	}
+}
+
 // Inherit takes over from the content before a fresh listing what the listing cannot show: what is missing, and what unreadable keys said.
-func (c *Content) Inherit(keys store.Keys, old *Content) {
+// Age is for how long that content was not brought up to date: if notes may have ended meanwhile, what is absent may have been deleted on
+// purpose, and only the count in the status can tell.
+func (c *Content) Inherit(keys store.Keys, old *Content, age time.Duration) {
 	if old == nil {
 		return
 	}
@@ -118,15 +131,25 @@ func (c *Content) Inherit(keys store.Keys, old *Content) {
 			c.Missing[key] = m
 		}
 	}
-	for id := range old.Instances {
-		c.inherit(keys, old, store.KindInstances, id, keys.Instance(id))
-	}
-	for group := range old.Status {
-		c.inherit(keys, old, store.KindStatus, group, keys.Status(group))
+	if age < min(old.notesKept(), c.notesKept()) {
+		for id := range old.Instances {
+			c.inherit(keys, old, store.KindInstances, id, keys.Instance(id))
+		}
+		for group := range old.Status {
+			c.inherit(keys, old, store.KindStatus, group, keys.Status(group))
+		}
 	}
 	for key := range c.Unreadable {
 		c.keepRead(keys, old, key)
 	}
+}
+
+// notesKept is for how long gone notes are kept at least.
+func (c *Content) notesKept() time.Duration {
+	if c.settings == nil {
+		return store.DefaultShardSettings().EventsKept.D()
+	}
+	return c.settings.EventsKept.D()
 }
 
 // inherit notes one record of the old content as missing if it is.

@@ -67,6 +67,10 @@ func TestMissingRecords(t *testing.T) {
 			w.put(keys.Status("web"), `{"schema": 1}`)
 			w.commit(store.Delete(key))
 		}, false},
+		{"deleted by a leader of the release before, which writes its status then", func(w *world, _ store.Revision) {
+			w.commit(store.Delete(key))
+			w.put(keys.Status("web"), `{"schema": 1}`)
+		}, false},
 		{"deleted after its status", func(w *world, _ store.Revision) {
 			w.commit(store.Delete(keys.Status("web")))
 			w.commit(store.Delete(key))
@@ -94,6 +98,29 @@ func TestMissingRecords(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A replica that was cut off until gone notes had ended takes nothing for missing by what it remembers.
+//
+// proves SAFE-15
+func TestOldMemoryProvesNoLoss(t *testing.T) {
+	inWorld(t, func(w *world) {
+		settings := store.DefaultShardSettings()
+		settings.EventsKept = store.Duration(time.Hour)
+		w.put(keys.Shard(), string(store.Encode(store.Shard{Schema: store.Schema, ID: "s", Settings: settings})))
+		w.counted("web")
+		was := w.recorded("a")
+		<-time.After(time.Second)
+		w.followed.Faults().Cut()
+		w.commitAll(store.Put(keys.Gone(keys.Instance("a")), note(was)), store.Delete(keys.Instance("a")))
+		<-time.After(2 * time.Hour)
+		w.commit(store.Delete(keys.Gone(keys.Instance("a"))))
+		w.followed.Faults().Mend()
+		<-time.After(time.Minute)
+		if got := w.missing(); len(got) != 0 {
+			t.Errorf("missing: %v", got)
+		}
+	})
 }
 
 // What is missing, and what it said, outlives fresh listings.

@@ -177,12 +177,18 @@ func (f *follower) Reset(rev store.Revision) {
 	c.Revision, f.next = rev, nil
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	c.Inherit(f.keys, f.content)
+	c.Inherit(f.keys, f.content, f.age())
 	f.content, f.interrupted = c, nil
 	f.advance()
 	for _, listener := range f.ordered() {
 		listener.Listed(c)
 	}
+}
+
+// age is for how long the content was not brought up to date. The monotonic clock stands still while the machine sleeps, and leases do not.
+func (f *follower) age() time.Duration {
+	now := time.Now()
+	return max(now.Sub(f.heard), now.Round(0).Sub(f.heard.Round(0)))
 }
 
 func (f *follower) Apply(b store.Batch) {

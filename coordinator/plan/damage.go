@@ -18,25 +18,30 @@ const aliveMargin = 10 * time.Second
 const damageIsKept = "leasehold repair"
 
 // holdForDamage puts the shard on hold when two or more records are lost or unreadable, or counts anew if there are more by now
-// (SAFE-15). An operator's own hold gets the count too, so that its release acknowledges what was shown.
+// (SAFE-15). An operator's own hold gets the count too, so that its release acknowledges what was shown. It does so of one record alone
+// where nobody knows which is lost: there is nothing to repair or to adopt then, and no other way on.
 func holdForDamage(s *Snapshot, now time.Time) (Action, bool) {
 	if !s.Shard.Present() || s.ShardUnreadable {
 		return Action{}, false
 	}
 	var names []string
-	newest := store.Revision(0)
+	newest, unknown := store.Revision(0), false
 	for i := range s.Damaged {
 		if d := &s.Damaged[i]; !d.Reviewed(&s.Shard.Record) {
 			names = append(names, d.Key)
-			newest = max(newest, d.Seen)
+			newest, unknown = max(newest, d.Seen), unknown || d.Instance == ""
 		}
 	}
 	rec := s.Shard.Record
-	if len(names) < 2 || rec.Hold != nil && rec.Hold.Damage >= len(names) && rec.Hold.Seen >= newest {
+	if len(names) < 2 && (rec.Hold == nil || !unknown) || rec.Hold != nil && rec.Hold.Damage >= len(names) && rec.Hold.Seen >= newest {
 		return Action{}, false
 	}
-	why := fmt.Sprintf("%d records are lost or cannot be read, and nobody deleted them on purpose: %s; put them back with leasehold repair, "+
-		"or look at the machines and then release: leasehold release", len(names), listed(names))
+	are := fmt.Sprintf("%d records are", len(names))
+	if len(names) == 1 {
+		are = "1 record is"
+	}
+	why := fmt.Sprintf("%s lost or cannot be read, and nobody deleted them on purpose: %s; put them back with leasehold repair, "+
+		"or look at the machines and then release: leasehold release", are, listed(names))
 	hold := store.Hold{By: "leasehold", At: now.UTC()}
 	if rec.Hold != nil {
 		hold = *rec.Hold

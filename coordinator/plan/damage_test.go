@@ -22,6 +22,7 @@ func TestTwoDamagedRecordsHoldTheShard(t *testing.T) {
 	w := newTestWorld(t)
 	w.edit(func(g *store.Group) { g.Size = 4 })
 	two := []store.Damaged{lostSlot(w, "web-0-b", 0, 7), lostSlot(w, "web-1-c", 1, 8)}
+	unknown := []store.Damaged{{Key: w.keys.Instance("(web, unknown 1)"), What: store.DamageLost, Seen: 7}}
 	for _, c := range []struct {
 		name    string
 		damaged []store.Damaged
@@ -30,6 +31,9 @@ func TestTwoDamagedRecordsHoldTheShard(t *testing.T) {
 	}{
 		{"one", two[:1], func(*store.Shard) {}, false},
 		{"two", two, func(*store.Shard) {}, true},
+		{"one during an operator's hold", two[:1], func(s *store.Shard) { s.Hold = &store.Hold{By: "ada"} }, false},
+		{"one that nobody knows", unknown, func(*store.Shard) {}, false},
+		{"one that nobody knows during an operator's hold", unknown, func(s *store.Shard) { s.Hold = &store.Hold{By: "ada"} }, true},
 		{"two during an operator's hold", two, func(s *store.Shard) { s.Hold = &store.Hold{By: "ada"} }, true},
 		{"two that are counted", two, func(s *store.Shard) { s.Hold = &store.Hold{By: "leasehold", Damage: 2, Seen: 8} }, false},
 		{"one more during the hold", two, func(s *store.Shard) { s.Hold = &store.Hold{By: "leasehold", Damage: 2, Seen: 7} }, true},
