@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/leasehold/leasehold/store"
+	_ "github.com/leasehold/leasehold/tests/tier" // properties draw from one seed every day
 )
 
 // What was younger than it is to be kept is never compacted, whoever led, and without others it goes soon after.

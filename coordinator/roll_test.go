@@ -122,6 +122,34 @@ func TestLiveUpdateThatIsNotConfirmedKeepsTheOthers(t *testing.T) {
 	})
 }
 
+// A rollback is complete when the agents confirm it: what they reported before the change says the same, and confirms nothing.
+//
+// proves ROLL-2
+// proves ROLL-4
+func TestRollbackIsConfirmedByAFreshReport(t *testing.T) {
+	inWorld(t, quick, func(w *world) {
+		w.start("one")
+		g := w.serving(3)
+		w.apply(g)
+		ids := w.up(3)
+		w.setEveryone(mood{deaf: true})
+		w.edit("web", func(g *store.Group) { g.Vars = map[string]string{"greeting": "hi"} })
+		w.until(time.Minute, "the first is sent it", func() bool {
+			return slices.ContainsFunc(ids, func(id string) bool { return w.instance(id).Spec.Vars["greeting"] == "hi" })
+		})
+		w.apply(g)
+		w.until(time.Minute, "all records are as before", func() bool {
+			return !slices.ContainsFunc(ids, func(id string) bool { return w.instance(id).Spec.Vars["greeting"] == "hi" })
+		})
+		w.always(5*time.Minute, "the rollback is not complete", func() bool { return w.status("web").Rollout != nil && w.toldOf("is complete") == 0 })
+		w.setEveryone(mood{})
+		for _, id := range ids {
+			w.provider.Crash(id, "exit 1") // only a new stream is told again
+		}
+		w.until(5*time.Minute, "the rollback is complete", func() bool { return w.status("web").Rollout == nil && w.status("web").OK })
+	})
+}
+
 // Another command is run by a restart in place, within max_unavailable.
 //
 // proves ROLL-2

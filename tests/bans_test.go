@@ -5,6 +5,7 @@ import (
 	"go/token"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -174,7 +175,7 @@ var bans = []ban{
 		find: refuseImports(
 			func(f sourceFile) bool { return !withinAny(f.folder(), "cmd", "tests") },
 			func(f sourceFile, p string) bool {
-				asksTier := f.test() && p == module+"/tests/tier"
+				asksTier := f.forTests() && p == module+"/tests/tier"
 				return !asksTier && (within(p, module+"/cmd") || within(p, module+"/tests"))
 			}),
 	},
@@ -249,6 +250,30 @@ var bans = []ban{
 				}
 			}
 			return nil
+		},
+	},
+	{
+		name: "one seed every day",
+		why: "two runs of the everyday tier on the same source must say the same: a property draws from a fixed seed there, which tests/tier " +
+			"sets for who imports it, and from fresh ones at night",
+		find: func(f sourceFile) []breach {
+			if f.folder() == "tests/tier" {
+				return nil
+			}
+			var seeded bool
+			var draws token.Pos
+			for _, spec := range f.imported() {
+				switch p, _ := strconv.Unquote(spec.Path.Value); p {
+				case module + "/tests/tier":
+					seeded = true
+				case "pgregory.net/rapid":
+					draws = spec.Pos()
+				}
+			}
+			if seeded || !draws.IsValid() {
+				return nil
+			}
+			return []breach{{draws, "imports rapid without tests/tier"}}
 		},
 	},
 	{

@@ -14,9 +14,10 @@ var imagined = []struct {
 	{"store/x.go", `package store; import _ "go.etcd.io/etcd/api/v3/mvccpb"`, []string{"contracts stand alone", "etcd behind its adapters"}},
 	{"provider/x.go", `package provider; import _ "` + module + `/store"`, []string{"contracts stand alone"}},
 	{"store/x.go", `package store; import _ "encoding/json"`, nil},
-	{"store/x_test.go", `package store; import _ "pgregory.net/rapid"`, nil},
+	{"store/x_test.go", `package store; import (_ "pgregory.net/rapid"; _ "` + module + `/tests/tier")`, nil},
+	{"store/x_test.go", `package store; import _ "pgregory.net/rapid"`, []string{"one seed every day"}},
 	{"store/x.go", `package store; import _ "github.com/anishathalye/porcupine"`, []string{"contracts stand alone", "no tests in the product"}},
-	{"store/x.go", `package store; import _ "pgregory.net/rapid"`, []string{"contracts stand alone", "no tests in the product"}},
+	{"store/x.go", `package store; import _ "pgregory.net/rapid"`, []string{"contracts stand alone", "no tests in the product", "one seed every day"}},
 
 	{"coordinator/plan/x.go", `package plan; import _ "` + module + `/store"`, nil},
 	{"coordinator/plan/x.go", `package plan; import _ "` + module + `/provider"`, []string{"plan knows records alone"}},

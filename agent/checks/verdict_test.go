@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	_ "github.com/leasehold/leasehold/tests/tier" // properties draw from one seed every day
 )
 
 // story writes a verdict after each result: + passes, - fails. Each step is H or U, with ? while pending, and what speaks against it.

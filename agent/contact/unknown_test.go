@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/leasehold/leasehold/agent/protocol"
+	_ "github.com/leasehold/leasehold/tests/tier" // properties draw from one seed every day
 )
 
 // Whatever replicas say, in whatever order: only a refusal that names a record at or past deleting stops the workload, and only a welcome takes that back.

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	_ "github.com/leasehold/leasehold/tests/tier" // properties draw from one seed every day
 )
 
 // name draws what can be part of an identity.

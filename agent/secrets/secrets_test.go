@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	_ "github.com/leasehold/leasehold/tests/tier" // properties draw from one seed every day
 )
 
 func told(variable, name, value string, revision uint64) Told {

@@ -17,6 +17,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/leasehold/leasehold/agent/identity"
+	_ "github.com/leasehold/leasehold/tests/tier" // properties draw from one seed every day
 )
 
 func TestIssueCertifiesTheKeyAndNothingElseOfARequest(t *testing.T) {

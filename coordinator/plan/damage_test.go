@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/leasehold/leasehold/store"
+	_ "github.com/leasehold/leasehold/tests/tier" // properties draw from one seed every day
 )
 
 func lostSlot(w *world, id string, slot int, seen store.Revision) store.Damaged {

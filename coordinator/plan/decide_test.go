@@ -88,6 +88,11 @@ func TestHealAndCount(t *testing.T) {
 			w.turn("a", false)
 			w.witness["a"].phaseStart = w.now.Add(-time.Hour)
 		}, ""},
+		{"one that is cut off and one that works, both to go: the one that works stays", size(1), func(w *world) {
+			w.place("a", 0, store.Running, condemned(false))
+			w.place("b", 0, store.Running, replaces("a"), condemned(false))
+			w.silence("a", true)
+		}, "REC-16 -a"},
 		{"two failed in one slot: the one that booted stays", size(1), func(w *world) {
 			w.place("a", 0, store.Running)
 			w.place("b", 0, store.Checking, replaces("a"))

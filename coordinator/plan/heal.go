@@ -276,8 +276,8 @@ func (d *draft) thinOut(sl *slot, bad []*member) {
 		switch {
 		case m == keep, d.spared(m):
 			continue
-		case keep.failing() && m.healthy() && !d.proven(m):
-			d.block("ROLL-3", "removal of "+keep.ID(), m.ID()+" works, but has not for startup_duration", m.ID()+" has", keep.ID())
+		case keep.healthy() && !d.proven(keep) && d.booted(m):
+			d.block("ROLL-3", "removal of "+m.ID(), keep.ID()+" works, but has not for startup_duration", keep.ID()+" has", m.ID())
 			return // then that one keeps the slot
 		case sl.touched:
 			return // the rest on the next picture
@@ -299,7 +299,11 @@ func (d *draft) thinOut(sl *slot, bad []*member) {
 // use is how much a slot still has of a member that is to leave it.
 func (d *draft) use(m *member) int {
 	switch {
-	case d.booted(m) && !m.failing():
+	case m.healthy() && d.proven(m):
+		return 5
+	case m.healthy():
+		return 4
+	case d.booted(m) && !m.failing(): // it may be cut off for a while
 		return 3
 	case d.booted(m):
 		return 2

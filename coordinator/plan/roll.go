@@ -272,7 +272,7 @@ func (d *draft) updateByRestart(m *member, why string) bool {
 	if m.reachable() && !(heals && m.Record.Restart.Level == store.RestartMachine) { // healing is never set back by a roll (HEAL-1)
 		level = store.RestartWorkload
 	}
-	d.restart(m, level, "ROLL-2", "restarting its "+level, why, heals, d.renewed)
+	d.restart(m, level, "ROLL-2", "restarting its "+level, why, heals, d.renewed(m))
 	return true
 }
 

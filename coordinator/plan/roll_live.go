@@ -1,6 +1,10 @@
 package plan
 
-import "github.com/leasehold/leasehold/store"
+import (
+	"fmt"
+
+	"github.com/leasehold/leasehold/store"
+)
 
 // updateFailing brings what is wanted to those that need it most and lose nothing by it: whoever is not healthy and needs a live update
 // alone, a replacement under way as well as the one it replaces. It may be just what makes them healthy, a check that was wrong and is put
@@ -54,13 +58,20 @@ func (d *draft) updateLive(m *member, why string) bool {
 
 // updateNow has it do so at once.
 func (d *draft) updateNow(m *member, why string) {
-	a := d.step(m, m.phase, "ROLL-2", "updated live", why, m.evidence(), d.renewed)
+	a := d.step(m, m.phase, "ROLL-2", "updated live", why, m.evidence(), d.renewed(m))
 	a.Conditions = append(a.Conditions, d.common()...)
 	d.roll.updating++
 }
 
-// renewed puts what is wanted now into a record.
-func (d *draft) renewed(r *store.Instance) {
-	r.Spec, r.Template, r.Relaunch = d.spec.InstanceSpec(), d.hash, d.spec.Relaunch.Number
-	r.Config = r.Spec.ConfigHash()
+// renewed puts what is wanted now into a record. A configuration that comes back before the agent has reported the one in between gets
+// a hash of its own: the last report still names it from before, and would be taken for the confirmation.
+func (d *draft) renewed(m *member) func(*store.Instance) {
+	return func(r *store.Instance) {
+		was := r.Config
+		r.Spec, r.Template, r.Relaunch = d.spec.InstanceSpec(), d.hash, d.spec.Relaunch.Number
+		r.Config = r.Spec.ConfigHash()
+		if r.Config != was && r.Config == m.Report.Record.Config {
+			r.Config = fmt.Sprintf("%s-%d", r.Config, m.Modified)
+		}
+	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/leasehold/leasehold/coordinator/recovery"
 	"github.com/leasehold/leasehold/store"
+	_ "github.com/leasehold/leasehold/tests/tier" // properties draw from one seed every day
 	"pgregory.net/rapid"
 )
 

@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/leasehold/leasehold/store"
+	_ "github.com/leasehold/leasehold/tests/tier" // properties draw from one seed every day
 )
 
 const shard = "0123456789abcdef"

@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/leasehold/leasehold/store/memstore"
+	_ "github.com/leasehold/leasehold/tests/tier" // properties draw from one seed every day
 )
 
 func TestManualClockCallsInOrder(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/leasehold/leasehold/store"
+	_ "github.com/leasehold/leasehold/tests/tier" // properties draw from one seed every day
 )
 
 // model is the store as a map, too simple to be wrong.
