@@ -1,3 +1,7 @@
+//go:build !race || nightly
+
+// What is decided here takes many days of virtual time. The race detector sees it at night alone; scripts/test.sh plays it without it by day.
+
 package coordinator_test
 
 import (

@@ -315,3 +315,5 @@ func (w *world) describe() string {
 	b.WriteString("machines: " + strings.Join(w.provider.Existing(), " "))
 	return b.String()
 }
+
+func ptr[T any](v T) *T { return &v }
