@@ -22,8 +22,8 @@ const (
 // carryOut makes actions happen in one transaction that compares our fence, the records it changes and every key
 // of its evidence, and writes the journal entries that explain it (REC-15). A conflict is no error: something has
 // changed, and the next plan knows it. Whoever shares a transaction with one that was overtaken is tried again without
-// it. An error ends the tenure.
-func (t *tenure) carryOut(ctx context.Context, s *plan.Snapshot, turns plan.Turns, together []*plan.Action) error {
+// it. An error ends the term.
+func (t *term) carryOut(ctx context.Context, s *plan.Snapshot, turns plan.Turns, together []*plan.Action) error {
 	if together = t.legal(together); len(together) == 0 {
 		return nil
 	}
@@ -60,7 +60,7 @@ func (t *tenure) carryOut(ctx context.Context, s *plan.Snapshot, turns plan.Turn
 }
 
 // goneNotes are the notes of the records that actions delete, on the lease of the journal (SAFE-15).
-func (t *tenure) goneNotes(ctx context.Context, together []*plan.Action) ([]store.Write, error) {
+func (t *term) goneNotes(ctx context.Context, together []*plan.Action) ([]store.Write, error) {
 	if !plan.Deletes(together) {
 		return nil, nil
 	}
@@ -74,7 +74,7 @@ func (t *tenure) goneNotes(ctx context.Context, together []*plan.Action) ([]stor
 }
 
 // carryOutApart tries anew what shared a transaction that etcd did not take: since one was overtaken, or for what it might take of each alone.
-func (t *tenure) carryOutApart(ctx context.Context, s *plan.Snapshot, turns plan.Turns, together []*plan.Action, why error) error {
+func (t *term) carryOutApart(ctx context.Context, s *plan.Snapshot, turns plan.Turns, together []*plan.Action, why error) error {
 	var conflict *store.ConflictError
 	var changed []string
 	if errors.As(why, &conflict) {
@@ -89,13 +89,13 @@ func (t *tenure) carryOutApart(ctx context.Context, s *plan.Snapshot, turns plan
 }
 
 // legal leaves out what no phase allows.
-func (t *tenure) legal(together []*plan.Action) []*plan.Action {
+func (t *term) legal(together []*plan.Action) []*plan.Action {
 	return slices.DeleteFunc(slices.Clone(together), func(a *plan.Action) bool {
 		err := validStep(a)
 		if err != nil {
 			t.log.Error("bug: illegal step planned", "group", a.Group, "instance", a.Instance, "rule", a.Rule, "error", err)
 		}
-		return err != nil // the step is not made; the tenure goes on
+		return err != nil // the step is not made; the term goes on
 	})
 }
 
@@ -116,7 +116,7 @@ func entriesOf(s *plan.Snapshot, a *plan.Action) []store.JournalEntry {
 }
 
 // carriedOut notes that actions have happened.
-func (t *tenure) carriedOut(turns plan.Turns, together []*plan.Action, rev store.Revision) {
+func (t *term) carriedOut(turns plan.Turns, together []*plan.Action, rev store.Revision) {
 	for _, a := range together {
 		t.r.deps.Before("committed "+a.Rule, a.Instance)
 		turns.Done(a, rev)
@@ -126,7 +126,7 @@ func (t *tenure) carriedOut(turns plan.Turns, together []*plan.Action, rev store
 }
 
 // refused tells of an action that did not happen, and has it planned anew.
-func (t *tenure) refused(a *plan.Action, err error) {
+func (t *term) refused(a *plan.Action, err error) {
 	if errors.Is(err, store.ErrConflict) {
 		t.r.deps.Meter.Refused(RefusedConflict)
 		t.log.Debug("overtaken", "group", a.Group, "instance", a.Instance, "rule", a.Rule, "error", err)
@@ -145,7 +145,7 @@ func waitAfter(err error) time.Duration {
 }
 
 // lookAgain has what an action came from planned anew: its group, or the shard, of which an action may name a group too.
-func (t *tenure) lookAgain(a *plan.Action, wait time.Duration) {
+func (t *term) lookAgain(a *plan.Action, wait time.Duration) {
 	at := time.Now().Add(wait)
 	t.evidence.LookAgain(a.Group, at)
 	t.evidence.LookAgain("", at)
@@ -159,7 +159,7 @@ func validStep(a *plan.Action) error {
 }
 
 // commit writes under our fence. A fence that does not hold is errDeposed.
-func (t *tenure) commit(ctx context.Context, conditions []store.Condition, writes []store.Write, entries ...store.JournalEntry) (store.Revision, error) {
+func (t *term) commit(ctx context.Context, conditions []store.Condition, writes []store.Write, entries ...store.JournalEntry) (store.Revision, error) {
 	attempt, cancel := context.WithTimeout(ctx, commitTimeout)
 	defer cancel()
 	rev, err := t.r.journal.commit(attempt, store.Txn{

@@ -38,7 +38,7 @@ func (q *queue) keepConsole(ctx context.Context, rec store.Instance) {
 }
 
 // veiled is a machine's output without the values of its secrets, as they are now.
-func (t *tenure) veiled(rec store.Instance, text string) string {
+func (t *term) veiled(rec store.Instance, text string) string {
 	if len(rec.Spec.Secrets) == 0 || t.r.deps.Secrets == nil {
 		return text
 	}
@@ -70,7 +70,7 @@ func (q *queue) forget(id string) {
 }
 
 // told says whether the last report of an instance tells how its workload ended.
-func (t *tenure) told(id string) (told bool) {
+func (t *term) told(id string) (told bool) {
 	t.r.picture.View(func(c *picture.Content) { told = c.Reports[id].Record.Workload != nil })
 	return told
 }

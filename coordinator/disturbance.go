@@ -40,7 +40,7 @@ func (r *Replica) noteDisturbance(what string, own bool) {
 		r.disturbances++
 		r.last = &store.Disturbance{At: time.Now().UTC(), What: what, Own: own}
 	}
-	t := r.tenure
+	t := r.term
 	r.mu.Unlock()
 	if t != nil {
 		t.evidence.Disturb(what)

@@ -15,7 +15,7 @@ const (
 
 // keepExtras keeps extras/ up to date: the machines that have our tag and no record (REC-8). The keys hang on the session's lease, so
 // that they go with the leader that no longer looks after them.
-func (t *tenure) keepExtras(ctx context.Context) {
+func (t *term) keepExtras(ctx context.Context) {
 	written, read := map[string]store.Extra{}, false
 	tick := time.NewTicker(extrasEvery)
 	defer tick.Stop()
@@ -35,7 +35,7 @@ func (t *tenure) keepExtras(ctx context.Context) {
 }
 
 // readExtras reads what an earlier leader has left, of this session or another.
-func (t *tenure) readExtras(ctx context.Context) (map[string]store.Extra, bool) {
+func (t *term) readExtras(ctx context.Context) (map[string]store.Extra, bool) {
 	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
 	defer cancel()
 	l, err := t.r.deps.Store.List(ctx, t.r.keys.Of(store.KindExtras), 0)
@@ -50,7 +50,7 @@ func (t *tenure) readExtras(ctx context.Context) (map[string]store.Extra, bool) 
 }
 
 // writeExtras writes what has changed, and notes it in written. What cannot be written now is tried again.
-func (t *tenure) writeExtras(ctx context.Context, written map[string]store.Extra) {
+func (t *term) writeExtras(ctx context.Context, written map[string]store.Extra) {
 	var now []store.Extra
 	t.r.picture.View(func(c *picture.Content) { now = t.evidence.Extras(c, mostExtras) })
 	there := make(map[string]bool, len(now))

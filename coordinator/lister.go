@@ -14,14 +14,14 @@ import (
 // many ask, there is one List at a time, and one begun after the last who asked (DET-3, DET-12). Whoever asks is often quicker than the
 // provider, which still calls a machine running whose stream has just broken: so each answer that was asked for is followed by a second one.
 type lister struct {
-	t        *tenure
+	t        *term
 	name     string
 	provider provider.Provider
 	asks     chan struct{}
 	failing  bool
 }
 
-func newLister(t *tenure, name string, p provider.Provider) *lister {
+func newLister(t *term, name string, p provider.Provider) *lister {
 	return &lister{t: t, name: name, provider: p, asks: make(chan struct{}, 1)}
 }
 

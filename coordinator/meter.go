@@ -60,7 +60,7 @@ func (Unmetered) Detected(store.Verdict, time.Duration)       {}
 func (Unmetered) Repaired(store.Verdict, time.Duration)       {}
 
 // meterAction tells of an action that was committed, and of the repair that it ends, if it does.
-func (t *tenure) meterAction(a *plan.Action) {
+func (t *term) meterAction(a *plan.Action) {
 	t.r.deps.Meter.Decided(a)
 	if a.To != store.Running || a.From == store.Running {
 		return
@@ -85,7 +85,7 @@ func (t *tenure) meterAction(a *plan.Action) {
 }
 
 // meterVerdict tells of an instance that was judged to have failed, and notes since when there is trouble.
-func (t *tenure) meterVerdict(id string, before, now plan.Judgment) {
+func (t *term) meterVerdict(id string, before, now plan.Judgment) {
 	if !troubled(now.Verdict) {
 		delete(t.troubles, id)
 		return

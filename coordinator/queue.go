@@ -24,7 +24,7 @@ const callsAtOnce = 8
 // in it follows from the records, so nothing is lost with it. Each kind has a queue of its own, so that removals do not wait for the
 // rate of creations, and so has each provider, so that one that hangs holds up nobody else.
 type queue struct {
-	t        *tenure
+	t        *term
 	provider provider.Provider
 
 	mu      sync.Mutex
@@ -35,7 +35,7 @@ type queue struct {
 	pace    *pace // nil: calls are bounded by their number at once alone
 }
 
-func newQueue(t *tenure, p provider.Provider, pace *pace) *queue {
+func newQueue(t *term, p provider.Provider, pace *pace) *queue {
 	return &queue{t: t, provider: p, heard: map[string]bool{}, ready: make(chan struct{}, 1), pace: pace}
 }
 
@@ -46,7 +46,7 @@ type queueOf struct {
 }
 
 // newQueues makes the queues to all providers. The rate of creations is the shard's: they share it.
-func (t *tenure) newQueues() map[queueOf]*queue {
+func (t *term) newQueues() map[queueOf]*queue {
 	creations := newPace(t.settings)
 	queues := map[queueOf]*queue{}
 	for name, p := range t.r.deps.Providers {
@@ -58,7 +58,7 @@ func (t *tenure) newQueues() map[queueOf]*queue {
 }
 
 // ask has a call made, in its turn.
-func (t *tenure) ask(c plan.Call) {
+func (t *term) ask(c plan.Call) {
 	if q := t.queues[queueOf{c.Provider, c.Kind}]; q != nil {
 		q.add(c)
 		return
@@ -287,7 +287,7 @@ func (q *queue) remove(ctx context.Context, in store.Versioned[store.Instance]) 
 }
 
 // request is what a provider needs to make an instance's machine.
-func (t *tenure) request(rec store.Instance, token joinToken) provider.CreateRequest {
+func (t *term) request(rec store.Instance, token joinToken) provider.CreateRequest {
 	settings := t.settings()
 	var coordinators []string
 	t.r.picture.View(func(c *picture.Content) {

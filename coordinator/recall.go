@@ -17,7 +17,7 @@ const (
 
 // recall reads from etcd's history what unreadable keys said before, where no cache has it (SAFE-16). What cannot be asked now is asked
 // again in the next step.
-func (t *tenure) recall(ctx context.Context) {
+func (t *term) recall(ctx context.Context) {
 	var wanted []evidence.Spoilt
 	t.r.picture.View(func(c *picture.Content) { wanted = t.evidence.ToRecall(c) })
 	if len(wanted) == 0 {

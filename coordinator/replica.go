@@ -71,7 +71,7 @@ type Replica struct {
 	journal *journal
 
 	mu           sync.Mutex
-	tenure       *tenure // while we lead
+	term       *term // while we lead
 	gateway      *gateway.Gateway
 	standing     Standing // but for what is read where it is
 	disturbances int
@@ -275,7 +275,7 @@ func (r *Replica) session(ctx context.Context, lease store.Lease, shard store.Sh
 			return err
 		}
 		began := time.Now()
-		err = r.term(serving, lease, shard, since)
+		err = r.campaign(serving, lease, shard, since)
 		waits := errors.Is(context.Cause(serving), errWaits)
 		stop()
 		switch {
@@ -286,7 +286,7 @@ func (r *Replica) session(ctx context.Context, lease store.Lease, shard store.Sh
 		case errors.Is(err, errElection):
 			return err
 		default:
-			r.log.Warn("tenure ended", "error", err)
+			r.log.Warn("term ended", "error", err)
 		}
 		// What ends each term at once, such as a shard's record that cannot be read, must not make candidates race.
 		if time.Since(began) > longTerm {
@@ -311,13 +311,13 @@ const (
 // errElection: standing for election failed, so that the session is of no use any more.
 var errElection = errors.New("election failed")
 
-// term stands for election, leads once it has won, and resigns.
-func (r *Replica) term(ctx context.Context, lease store.Lease, shard store.Shard, since time.Time) error {
+// campaign stands for election, leads once it has won, and resigns.
+func (r *Replica) campaign(ctx context.Context, lease store.Lease, shard store.Shard, since time.Time) error {
 	fence, err := store.Elect(ctx, r.deps.Store, r.keys, lease, store.Leader{Schema: store.Schema, Replica: r.cfg.ID, Since: since})
 	if err != nil {
 		return fmt.Errorf("%w: %w", errElection, err)
 	}
-	t := newTenure(r, fence, lease.ID, shard)
+	t := newTerm(r, fence, lease.ID, shard)
 	r.lead(t)
 	r.deps.Meter.Led(true)
 	if err = r.claim(ctx, lease, fence); err == nil {
@@ -356,8 +356,8 @@ func (r *Replica) resign(ctx context.Context, fence store.Fence) error {
 	return fence.Resign(ctx, r.deps.Store)
 }
 
-func (r *Replica) lead(t *tenure) {
+func (r *Replica) lead(t *term) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.tenure = t
+	r.term = t
 }

@@ -15,10 +15,10 @@ const (
 	lookEvery   = time.Minute      // at the age of etcd's history
 )
 
-// serving is what a tenure notes of itself in served, for the leaders after it: that it is at work (SAFE-13), in which etcd (SAFE-12), and
+// serving is what a term notes of itself in served, for the leaders after it: that it is at work (SAFE-13), in which etcd (SAFE-12), and
 // how old etcd's revisions are.
 type serving struct {
-	t       *tenure
+	t       *term
 	read    bool // what the leader before has noted
 	cluster string
 	history history
@@ -29,8 +29,8 @@ type serving struct {
 }
 
 // keepServed notes from time to time that a leader is at work, and sees to it that etcd's history does not grow for ever. Nothing of
-// it ends the tenure.
-func (t *tenure) keepServed(ctx context.Context) {
+// it ends the term.
+func (t *term) keepServed(ctx context.Context) {
 	s := &serving{t: t, counted: time.Now()}
 	tick := time.NewTicker(servedEvery)
 	defer tick.Stop()
@@ -171,7 +171,7 @@ func (s *serving) look(ctx context.Context) {
 }
 
 // damage says why etcd's history must not be forgotten now; "" if it may be (SAFE-15).
-func (t *tenure) damage() (why string) {
+func (t *term) damage() (why string) {
 	t.r.picture.View(func(c *picture.Content) { why = t.evidence.Damaged(c) })
 	return why
 }
@@ -240,6 +240,6 @@ func (s *serving) forgetEntries(ctx context.Context) {
 }
 
 // compactAfter is how old etcd's history becomes; 0: that is none of our business.
-func (t *tenure) compactAfter() time.Duration {
+func (t *term) compactAfter() time.Duration {
 	return t.settings().CompactAfter.D()
 }

@@ -23,7 +23,7 @@ type Standing struct {
 // Standing says how the replica is doing now. It costs nothing.
 func (r *Replica) Standing() Standing {
 	r.mu.Lock()
-	s, gw, t, waits := r.standing, r.gateway, r.tenure, r.waits
+	s, gw, t, waits := r.standing, r.gateway, r.term, r.waits
 	r.mu.Unlock()
 	if waits != nil {
 		s.Waits = waits.Why
@@ -41,7 +41,7 @@ func (r *Replica) Standing() Standing {
 // leader alone knows. It looks at every instance.
 func (r *Replica) CountMachines() (orphans, missing int, leads bool) {
 	r.mu.Lock()
-	t := r.tenure
+	t := r.term
 	r.mu.Unlock()
 	if t == nil {
 		return 0, 0, false

@@ -20,7 +20,7 @@ type joinToken struct {
 }
 
 // newToken makes the token for one call. It counts once its write is in etcd.
-func (t *tenure) newToken(ctx context.Context, rec store.Instance, call time.Duration) (joinToken, error) {
+func (t *term) newToken(ctx context.Context, rec store.Instance, call time.Duration) (joinToken, error) {
 	if t.r.deps.Authority == nil {
 		return joinToken{}, nil
 	}
@@ -43,7 +43,7 @@ func (j joinToken) writes() []store.Write {
 }
 
 // drop ends a token that no machine has or will have: a provider without room is asked again and again, and each call has a token of its own.
-func (j joinToken) drop(ctx context.Context, t *tenure) {
+func (j joinToken) drop(ctx context.Context, t *term) {
 	if j.secret == "" {
 		return
 	}
@@ -53,7 +53,7 @@ func (j joinToken) drop(ctx context.Context, t *tenure) {
 }
 
 // ca is whom the agents are to believe.
-func (t *tenure) ca() string {
+func (t *term) ca() string {
 	if t.r.deps.Authority == nil {
 		return ""
 	}

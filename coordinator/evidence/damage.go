@@ -176,7 +176,7 @@ func (e *Evidence) damageOf(c *picture.Content, group string) {
 	e.damage[group] = list
 }
 
-// firstSeen is the revision of the picture that showed the damage of a key first, in this tenure.
+// firstSeen is the revision of the picture that showed the damage of a key first, in this term.
 func (e *Evidence) firstSeen(key string, now store.Revision) store.Revision {
 	if at, known := e.noticed[key]; known {
 		return at

@@ -29,7 +29,7 @@ type Config struct {
 	Validate func(group string, spec store.Group) string
 }
 
-// Evidence is what a tenure has seen since it began.
+// Evidence is what a term has seen since it began.
 type Evidence struct {
 	cfg   Config
 	zones map[string][]string // of each provider
@@ -50,7 +50,7 @@ type Evidence struct {
 	extras    map[string]plan.Extra
 	tagged    map[string]map[string]bool      // the extras by the group that their tag names
 	places    map[string]int                  // where machines are in the list that is taken up: of two with one name, the last
-	listed    map[string]bool                 // providers whose machines were listed in this tenure
+	listed    map[string]bool                 // providers whose machines were listed in this term
 	full      map[string]map[string]time.Time // see plan.Snapshot
 	counts    map[string]int                  // disturbances of other replicas
 	specs     map[string]plan.Spec            // as read last, by group
@@ -72,7 +72,7 @@ type Evidence struct {
 	written map[string]store.Revision // our last write to them
 }
 
-// New makes the evidence of a tenure that has seen nothing yet.
+// New makes the evidence of a term that has seen nothing yet.
 func New(cfg Config) *Evidence {
 	e := &Evidence{
 		cfg: cfg, zones: map[string][]string{}, instances: map[string]*witness{}, places: map[string]int{}, timers: map[owner]map[string]running{},

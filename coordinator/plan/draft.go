@@ -293,7 +293,7 @@ func (d *draft) join(rec store.Instance) *member {
 
 const idLetters = "bcdfghjklmnpqrstvwxz2456789" // no vowels, so that no words come of it
 
-// newID makes an ID that was never used: it depends on the revision of the picture, which only grows, and on the tenure's seed.
+// newID makes an ID that was never used: it depends on the revision of the picture, which only grows, and on the term's seed.
 func (d *draft) newID(slot int) string {
 	place := fmt.Sprint(slot)
 	if slot < 0 {

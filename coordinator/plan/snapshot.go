@@ -11,7 +11,7 @@ import (
 type Snapshot struct {
 	Keys     store.Keys
 	Revision store.Revision // of the picture
-	Seed     uint64         // random for each tenure: makes instance IDs unguessably different
+	Seed     uint64         // random for each term: makes instance IDs unguessably different
 	Shard    store.Versioned[store.Shard]
 	// ShardUnreadable: Shard is what it was when it was read last.
 	ShardUnreadable bool
@@ -128,13 +128,13 @@ type Sighting struct {
 // Calls is what is known of the provider calls for an instance.
 type Calls struct {
 	Busy    bool      // one is queued or under way
-	Made    bool      // a Create has returned the machine, in this tenure
+	Made    bool      // a Create has returned the machine, in this term
 	Ref     string    // of that machine
 	Address string    //
-	Deleted time.Time // when a Delete last succeeded; zero: not in this tenure
-	// RemovalFailed is when a removal first ended in this tenure without success, and may have been done all the same.
+	Deleted time.Time // when a Delete last succeeded; zero: not in this term
+	// RemovalFailed is when a removal first ended in this term without success, and may have been done all the same.
 	RemovalFailed time.Time
-	// Restarted is the token of the restart that the provider has carried out, in this tenure.
+	// Restarted is the token of the restart that the provider has carried out, in this term.
 	Restarted string
 	Missing   bool      // asked to restart it, the provider said that there is no such machine
 	Problem   string    // of the last call, if it failed

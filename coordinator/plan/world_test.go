@@ -38,7 +38,7 @@ type world struct {
 	full     map[string]map[string]time.Time
 	list     *listing // under way
 	stale    string
-	tenure   int
+	term   int
 
 	calls  []*call
 	served time.Time
@@ -103,8 +103,8 @@ func newWorld(t failer, f fate) *world {
 
 // forget makes the leader one who knows nothing yet.
 func (w *world) forget() {
-	w.tenure++
-	w.seed = uint64(w.tenure)
+	w.term++
+	w.seed = uint64(w.term)
 	w.witness, w.timers, w.extras = map[string]*witness{}, map[owner]map[string]running{}, map[string]Extra{}
 	w.full, w.list = map[string]map[string]time.Time{}, nil
 }

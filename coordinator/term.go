@@ -18,7 +18,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Why a tenure ends before its replica does.
+// Why a term ends before its replica does.
 var (
 	errDeposed = errors.New("another replica leads: our key in the election is gone")
 )
@@ -30,8 +30,8 @@ const (
 	tickLate  = 3 * time.Second // a tick so late means that this process, or the machine, stood still
 )
 
-// tenure is one term of leadership.
-type tenure struct {
+// term is one term of leadership.
+type term struct {
 	r        *Replica
 	fence    store.Fence
 	lease    store.LeaseID // of the session
@@ -49,8 +49,8 @@ type tenure struct {
 	badSettings string                              // the shard's settings that the journal was told are refused
 }
 
-func newTenure(r *Replica, fence store.Fence, lease store.LeaseID, shard store.Shard) *tenure {
-	t := &tenure{
+func newTerm(r *Replica, fence store.Fence, lease store.LeaseID, shard store.Shard) *term {
+	t := &term{
 		r: r, fence: fence, lease: lease, shard: shard, log: r.log.With("fence", int64(fence.Created)),
 		pokes: make(chan struct{}, 1), verdicts: map[string]map[string]plan.Judgment{}, troubles: map[string]time.Time{}, held: map[string]map[string]bool{}, listers: map[string]*lister{},
 	}
@@ -82,14 +82,14 @@ func (r *Replica) validate(_ string, g store.Group) string {
 }
 
 // suspect has a provider's machines listed at once.
-func (t *tenure) suspect(provider string) {
+func (t *term) suspect(provider string) {
 	if l := t.listers[provider]; l != nil {
 		l.ask()
 	}
 }
 
 // settings are the shard's, as they are now: whatever is in etcd, the picture holds what is in force.
-func (t *tenure) settings() store.ShardSettings {
+func (t *term) settings() store.ShardSettings {
 	settings := store.DefaultShardSettings()
 	t.r.picture.View(func(c *picture.Content) {
 		if c.Shard.Present() {
@@ -99,15 +99,15 @@ func (t *tenure) settings() store.ShardSettings {
 	return settings
 }
 
-func (t *tenure) poke() {
+func (t *term) poke() {
 	select {
 	case t.pokes <- struct{}{}:
 	default:
 	}
 }
 
-// run leads until ctx ends or leadership is lost, and returns why. Nothing of the tenure is left running then.
-func (t *tenure) run(ctx context.Context) error {
+// run leads until ctx ends or leadership is lost, and returns why. Nothing of the term is left running then.
+func (t *term) run(ctx context.Context) error {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	if err := t.r.picture.WaitFor(ctx, t.fence.Created); err != nil {
@@ -136,7 +136,7 @@ func (t *tenure) run(ctx context.Context) error {
 }
 
 // loop plans whenever something has changed or is due.
-func (t *tenure) loop(ctx context.Context) error {
+func (t *term) loop(ctx context.Context) error {
 	due := time.NewTimer(time.Hour)
 	defer due.Stop()
 	pass := time.NewTicker(fullPass)
@@ -163,7 +163,7 @@ func (t *tenure) loop(ctx context.Context) error {
 }
 
 // watchClock notices when this process, or the whole machine, stood still: then agents could not be heard.
-func (t *tenure) watchClock(ctx context.Context) {
+func (t *term) watchClock(ctx context.Context) {
 	tick := time.NewTicker(tickEvery)
 	defer tick.Stop()
 	for last := time.Now(); ; last = time.Now() {
@@ -179,7 +179,7 @@ func (t *tenure) watchClock(ctx context.Context) {
 }
 
 // step plans the dirty groups whose picture is new enough, carries the actions out and returns when to look again.
-func (t *tenure) step(ctx context.Context) (next time.Time, err error) {
+func (t *term) step(ctx context.Context) (next time.Time, err error) {
 	heard, interrupted := t.r.picture.Heard()
 	if interrupted != nil || time.Since(heard) > vitalsSilence {
 		t.r.deps.Meter.Refused(RefusedStale)
@@ -236,7 +236,7 @@ func (t *tenure) step(ctx context.Context) (next time.Time, err error) {
 
 // tellRefused puts into the journal which settings of the shard cannot be used, and what is in
 // force instead (REC-20).
-func (t *tenure) tellRefused(ctx context.Context, s store.ShardSettings, revision store.Revision) {
+func (t *term) tellRefused(ctx context.Context, s store.ShardSettings, revision store.Revision) {
 	var told []string
 	for _, e := range s.Refused {
 		told = append(told, fmt.Sprintf("%s; %s is in force", e.Error(), s.Value(e.Path)))
@@ -259,7 +259,7 @@ func leaderName(keys store.Keys, key string) string {
 }
 
 // tellHeld warns of work that ought to be done and is not, once for each (OBS-1). Why, and what would free it, is in the status too.
-func (t *tenure) tellHeld(planned []string, p plan.Plan) {
+func (t *term) tellHeld(planned []string, p plan.Plan) {
 	for _, group := range planned {
 		held := map[string]bool{}
 		for _, b := range p.Held[group] {
@@ -282,7 +282,7 @@ const mostVerdicts = 50
 // tellVerdicts puts into the journal what has become of instances: each turn to the worse, and each return. What
 // was decided for it follows in the action's own entry. All of it is one transaction: whatever is to be done waits for it, and when many are in
 // trouble, etcd often is too.
-func (t *tenure) tellVerdicts(ctx context.Context, s *plan.Snapshot, p plan.Plan) {
+func (t *term) tellVerdicts(ctx context.Context, s *plan.Snapshot, p plan.Plan) {
 	var told []store.JournalEntry
 	more := 0
 	for _, g := range s.Groups {
@@ -322,7 +322,7 @@ func (t *tenure) tellVerdicts(ctx context.Context, s *plan.Snapshot, p plan.Plan
 
 // verdictsOf are the verdicts told of a group's instances, and to be told. Of those that are being deleted, or whose records are gone,
 // nothing is kept.
-func (t *tenure) verdictsOf(g *plan.Group) map[string]plan.Judgment {
+func (t *term) verdictsOf(g *plan.Group) map[string]plan.Judgment {
 	before, staying := t.verdicts[g.Name], make([]string, 0, len(g.Instances))
 	met := 0
 	for i := range g.Instances {
@@ -357,7 +357,7 @@ func (t *tenure) verdictsOf(g *plan.Group) map[string]plan.Judgment {
 
 // tell writes entries that belong to no change, under the fence like all that a leader writes. Those that cannot be
 // written are lost: they only tell.
-func (t *tenure) tell(ctx context.Context, entries ...store.JournalEntry) {
+func (t *term) tell(ctx context.Context, entries ...store.JournalEntry) {
 	if _, err := t.commit(ctx, nil, nil, entries...); err != nil && ctx.Err() == nil {
 		for _, e := range entries {
 			t.log.Warn("journal entry lost", "rule", e.Rule, "instance", e.Instance, "what", e.What, "error", err)
