@@ -71,7 +71,7 @@ type Replica struct {
 	journal *journal
 
 	mu           sync.Mutex
-	term       *term // while we lead
+	term         *term // while we lead
 	gateway      *gateway.Gateway
 	standing     Standing // but for what is read where it is
 	disturbances int

@@ -23,7 +23,7 @@ type machine struct {
 // call is a call to the provider.
 type call struct {
 	Call
-	term   int
+	term     int
 	startAt  time.Time
 	begun    bool
 	begunAt  time.Time

@@ -38,7 +38,7 @@ type world struct {
 	full     map[string]map[string]time.Time
 	list     *listing // under way
 	stale    string
-	term   int
+	term     int
 
 	calls  []*call
 	served time.Time
