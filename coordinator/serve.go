@@ -11,7 +11,8 @@ import (
 	"github.com/leasehold/leasehold/coordinator/gateway"
 )
 
-// agentsServer is the server of agents' streams, and the listener that it is to serve. Where streams are secured a door is before it (SEC-5).
+// agentsServer returns the server of agents' streams, and its listener. Secured streams are guarded
+// (SEC-5).
 func (r *Replica) agentsServer(gw *gateway.Gateway, listener net.Listener) (*grpc.Server, net.Listener, error) {
 	options := gateway.ServerOptions()
 	if n := r.cfg.StreamsPerConnection; n > 0 {
@@ -34,7 +35,7 @@ func (r *Replica) agentsServer(gw *gateway.Gateway, listener net.Listener) (*grp
 	return server, listener, nil
 }
 
-// agentsName is whom a caller has proved to be, "" if he has shown no certificate.
+// agentsName returns the proved name of a caller; "" without a certificate.
 func agentsName(info credentials.AuthInfo) string {
 	if who, ok := info.(*gateway.Peer); ok {
 		return who.Identity.Name

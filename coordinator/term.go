@@ -25,28 +25,28 @@ var (
 
 const (
 	fullPass  = 5 * time.Minute // REC-1
-	passLate  = time.Second     // a plan that takes so long is worth a word
+	passLate  = time.Second     // a plan that takes this long is logged
 	tickEvery = time.Second
-	tickLate  = 3 * time.Second // a tick so late means that this process, or the machine, stood still
+	tickLate  = 3 * time.Second // a tick this late means that this process, or the machine, stood still
 )
 
 // term is one term of leadership.
 type term struct {
 	r        *Replica
 	fence    store.Fence
-	lease    store.LeaseID // of the session
+	lease    store.LeaseID // of the replica's session
 	shard    store.Shard
 	log      *slog.Logger
 	evidence *evidence.Evidence
 	queues   map[queueOf]*queue
 	listers  map[string]*lister
 	pokes    chan struct{}
-	kept     atomic.Int64 // how old the history is that etcd keeps, as a time.Duration
+	kept     atomic.Int64 // age of the oldest revision that etcd keeps, as a time.Duration
 
-	verdicts    map[string]map[string]plan.Judgment // by group and instance: as last told in the journal
-	troubles    map[string]time.Time                // since when we see trouble, of those in trouble
-	held        map[string]map[string]bool          // by group: what the log was told is held
-	badSettings string                              // the shard's settings that the journal was told are refused
+	verdicts    map[string]map[string]plan.Judgment // by group and instance, as last written to the journal
+	troubles    map[string]time.Time                // instances in trouble, and since when
+	held        map[string]map[string]bool          // by group: held work that was logged
+	badSettings string                              // refused settings of the shard, as last written to the journal
 }
 
 func newTerm(r *Replica, fence store.Fence, lease store.LeaseID, shard store.Shard) *term {
@@ -68,7 +68,7 @@ func newTerm(r *Replica, fence store.Fence, lease store.LeaseID, shard store.Sha
 	return t
 }
 
-// validate says what a group's provider has against its spec, or "".
+// validate returns what a group's provider has against its spec, or "".
 func (r *Replica) validate(_ string, g store.Group) string {
 	p, known := r.deps.Providers[g.Provider]
 	if !known {
@@ -81,14 +81,15 @@ func (r *Replica) validate(_ string, g store.Group) string {
 	return ""
 }
 
-// suspect has a provider's machines listed at once.
+// suspect lists a provider's machines at once.
 func (t *term) suspect(provider string) {
 	if l := t.listers[provider]; l != nil {
 		l.ask()
 	}
 }
 
-// settings are the shard's, as they are now: whatever is in etcd, the picture holds what is in force.
+// settings returns the settings in force. The picture keeps them even while etcd holds others that
+// are refused.
 func (t *term) settings() store.ShardSettings {
 	settings := store.DefaultShardSettings()
 	t.r.picture.View(func(c *picture.Content) {
@@ -106,7 +107,7 @@ func (t *term) poke() {
 	}
 }
 
-// run leads until ctx ends or leadership is lost, and returns why. Nothing of the term is left running then.
+// run leads until ctx ends or leadership is lost, and returns why. It leaves nothing running.
 func (t *term) run(ctx context.Context) error {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
@@ -148,7 +149,7 @@ func (t *term) loop(ctx context.Context) error {
 		}
 		wait := time.Hour
 		if !next.IsZero() {
-			wait = max(time.Millisecond, time.Until(next)) // what is due but waits for the picture does not spin
+			wait = max(time.Millisecond, time.Until(next)) // do not spin on work that waits for the picture
 		}
 		due.Reset(wait)
 		select {
@@ -162,7 +163,8 @@ func (t *term) loop(ctx context.Context) error {
 	}
 }
 
-// watchClock notices when this process, or the whole machine, stood still: then agents could not be heard.
+// watchClock notices when this process, or the whole machine, stood still: no agent could be heard
+// meanwhile.
 func (t *term) watchClock(ctx context.Context) {
 	tick := time.NewTicker(tickEvery)
 	defer tick.Stop()
@@ -178,12 +180,13 @@ func (t *term) watchClock(ctx context.Context) {
 	}
 }
 
-// step plans the dirty groups whose picture is new enough, carries the actions out and returns when to look again.
+// step plans the dirty groups whose picture is recent enough, carries out the actions, and returns
+// when to plan again.
 func (t *term) step(ctx context.Context) (next time.Time, err error) {
 	heard, interrupted := t.r.picture.Heard()
 	if interrupted != nil || time.Since(heard) > vitalsSilence {
 		t.r.deps.Meter.Refused(RefusedStale)
-		return time.Time{}, nil //nolint:nilerr // SAFE-3: the groups stay dirty; the picture wakes us
+		return time.Time{}, nil //nolint:nilerr // SAFE-3: the groups stay dirty, and the next change of the picture wakes the loop
 	}
 	t.recall(ctx)
 	var snapshot plan.Snapshot
@@ -234,7 +237,7 @@ func (t *term) step(ctx context.Context) (next time.Time, err error) {
 	return t.evidence.NextDue(), nil
 }
 
-// tellRefused puts into the journal which settings of the shard cannot be used, and what is in
+// tellRefused records in the journal which of the shard's settings cannot be used, and what is in
 // force instead (REC-20).
 func (t *term) tellRefused(ctx context.Context, s store.ShardSettings, revision store.Revision) {
 	var told []string
@@ -252,13 +255,14 @@ func (t *term) tellRefused(ctx context.Context, s store.ShardSettings, revision 
 	t.tell(ctx, store.JournalEntry{Rule: "REC-20", What: "settings of the shard refused", Why: text, Revision: revision})
 }
 
-// leaderName is the part of a leader's key below the prefix of its kind.
+// leaderName returns the part of a leader's key below the prefix of its kind.
 func leaderName(keys store.Keys, key string) string {
 	_, name, _ := keys.Split(key)
 	return name
 }
 
-// tellHeld warns of work that ought to be done and is not, once for each (OBS-1). Why, and what would free it, is in the status too.
+// tellHeld warns once of each piece of work that is due and held back (OBS-1). The status says as
+// well why, and what would free it.
 func (t *term) tellHeld(planned []string, p plan.Plan) {
 	for _, group := range planned {
 		held := map[string]bool{}
@@ -276,12 +280,13 @@ func (t *term) tellHeld(planned []string, p plan.Plan) {
 	}
 }
 
-// mostVerdicts bounds what one step tells the journal of verdicts; the rest is told as a number.
+// mostVerdicts bounds how many verdicts one step writes to the journal; the rest is written as a
+// number.
 const mostVerdicts = 50
 
-// tellVerdicts puts into the journal what has become of instances: each turn to the worse, and each return. What
-// was decided for it follows in the action's own entry. All of it is one transaction: whatever is to be done waits for it, and when many are in
-// trouble, etcd often is too.
+// tellVerdicts writes changed verdicts to the journal: each turn to the worse, and each return.
+// What is decided because of a verdict follows in the entry of its action. One transaction carries
+// them all: decisions wait for it, and when many instances are in trouble, etcd often is too.
 func (t *term) tellVerdicts(ctx context.Context, s *plan.Snapshot, p plan.Plan) {
 	var told []store.JournalEntry
 	more := 0
@@ -320,8 +325,8 @@ func (t *term) tellVerdicts(ctx context.Context, s *plan.Snapshot, p plan.Plan) 
 	}
 }
 
-// verdictsOf are the verdicts told of a group's instances, and to be told. Of those that are being deleted, or whose records are gone,
-// nothing is kept.
+// verdictsOf returns the verdicts last written for a group's instances. It keeps none of instances
+// that are being deleted or whose records are gone.
 func (t *term) verdictsOf(g *plan.Group) map[string]plan.Judgment {
 	before, staying := t.verdicts[g.Name], make([]string, 0, len(g.Instances))
 	met := 0
@@ -355,8 +360,8 @@ func (t *term) verdictsOf(g *plan.Group) map[string]plan.Judgment {
 	return t.verdicts[g.Name]
 }
 
-// tell writes entries that belong to no change, under the fence like all that a leader writes. Those that cannot be
-// written are lost: they only tell.
+// tell writes entries that belong to no change, under the fence. Entries that cannot be written are
+// lost: they only inform.
 func (t *term) tell(ctx context.Context, entries ...store.JournalEntry) {
 	if _, err := t.commit(ctx, nil, nil, entries...); err != nil && ctx.Err() == nil {
 		for _, e := range entries {
@@ -367,7 +372,8 @@ func (t *term) tell(ctx context.Context, entries ...store.JournalEntry) {
 
 func troubled(v store.Verdict) bool { return v == store.Suspect || v.Failed() }
 
-// evidenceOfProvider is the part of the evidence that the provider's answer makes, which is worth a line of its own.
+// evidenceOfProvider returns the line of the evidence that cites the provider. A change of it is
+// worth an entry of its own.
 func evidenceOfProvider(j plan.Judgment) string {
 	for _, line := range j.Evidence {
 		if len(line) > 9 && line[:9] == "provider:" {
