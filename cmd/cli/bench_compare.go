@@ -248,7 +248,7 @@ func (c *BenchCompare) show(s *Session, r *comparison) error {
 	var b strings.Builder
 	b.WriteString("\n")
 	for _, line := range text {
-		writeWrapped(&b, scr, "", line)
+		output.WriteWrapped(&b, scr, "", line)
 	}
 	_, err := io.WriteString(scr.W, b.String())
 	return err
@@ -258,7 +258,7 @@ func (c *BenchCompare) show(s *Session, r *comparison) error {
 func (c *BenchCompare) notes(r *comparison) []string {
 	all := []string{
 		fmt.Sprintf("%s agents report every %s, leases of %s, %s. A ratio is to Leasehold's figure.",
-			thousands(r.Agents), r.Interval, r.Lease, counted(r.Machine.Processors, "processor", "processors")+" for all of it"),
+			output.Thousands(r.Agents), r.Interval, r.Lease, counted(r.Machine.Processors, "processor", "processors")+" for all of it"),
 		"keepalive: agents are etcd clients that renew by KeepAlive and put each report. keepalive-once: the same with KeepAliveOnce, a stream for each report.",
 		fmt.Sprintf("Who judges: of the two a process of the bench that watches for deleted keys, and does nothing about them; of Leasehold %d replicas, which also plan, record and serve agents.", compareReplicas),
 		"If it waits: of those, who were still away two intervals later; one that waits sees real deaths so much later. Leasehold has waited for what it waits for.",

@@ -120,7 +120,7 @@ func (c *BenchEtcd) show(s *Session, r benchEtcdResult) error {
 	}
 	ms := func(x float64) string { return strconv.FormatFloat(x, 'f', 1, 64) }
 	for _, m := range r.Measured {
-		t.Add(m.What, strconv.Itoa(m.AtOnce), thousands(int(m.PerSecond)), ms(m.P50), ms(m.P99), ms(m.Most), cpu(m.CPU), cpu(m.OwnCPU))
+		t.Add(m.What, strconv.Itoa(m.AtOnce), output.Thousands(int(m.PerSecond)), ms(m.P50), ms(m.P99), ms(m.Most), cpu(m.CPU), cpu(m.OwnCPU))
 	}
 	if err := t.Write(s.screen(), s.wide()); err != nil {
 		return err
@@ -129,9 +129,9 @@ func (c *BenchEtcd) show(s *Session, r benchEtcdResult) error {
 	var b strings.Builder
 	b.WriteString("\n")
 	for _, l := range r.Limits {
-		fmt.Fprintf(&b, "%s agents  %s: %s\n", thousands(twoDigits(l.Agents)), l.By, l.Why)
+		fmt.Fprintf(&b, "%s agents  %s: %s\n", output.Thousands(twoDigits(l.Agents)), l.By, l.Why)
 	}
-	fmt.Fprintf(&b, "\nThis etcd carries about %s agents that report every %s, limited by %s.\n", thousands(r.Carries), r.Interval, r.Limits[0].By)
+	fmt.Fprintf(&b, "\nThis etcd carries about %s agents that report every %s, limited by %s.\n", output.Thousands(r.Carries), r.Interval, r.Limits[0].By)
 	for _, m := range r.Slow {
 		fmt.Fprintf(&b, "%s 1 of 100 took longer than %s ms (%s): failures will be noticed late.\n", scr.Notice("But it is slow:"), ms(m.P99), m.What)
 	}
@@ -146,15 +146,6 @@ func twoDigits(n int) int {
 	}
 	scale := int(math.Pow10(len(strconv.Itoa(n)) - 2))
 	return n / scale * scale
-}
-
-// thousands writes a number with commas.
-func thousands(n int) string {
-	text := strconv.Itoa(n)
-	for at := len(text) - 3; at > 0; at -= 3 {
-		text = text[:at] + "," + text[at:]
-	}
-	return text
 }
 
 // benchedEtcd is the etcd that a bench measures, by two connections.

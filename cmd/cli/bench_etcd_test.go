@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/leasehold/leasehold/cmd/output"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/etcdstore"
 )
@@ -100,7 +101,7 @@ func TestBenchEtcdRefusesNonsense(t *testing.T) {
 
 func TestNumbersForPeople(t *testing.T) {
 	for n, want := range map[int]string{0: "0", 99: "99", 100: "100", 1234: "1,200", 98_765: "98,000", 1_234_567: "1,200,000"} {
-		if got := thousands(twoDigits(n)); got != want {
+		if got := output.Thousands(twoDigits(n)); got != want {
 			t.Errorf("%d: %s, want %s", n, got, want)
 		}
 	}
