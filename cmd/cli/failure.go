@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/alecthomas/kong"
 	"github.com/leasehold/leasehold/cmd/groupfile"
@@ -108,14 +107,4 @@ func reportProblems(to output.Screen, problems groupfile.Problems, next string) 
 }
 
 // helpCommand is the help for as much of the command line as was understood.
-func helpCommand(err *kong.ParseError) string {
-	words := []string{"leasehold"}
-	if err.Context != nil {
-		for _, p := range err.Context.Path {
-			if p.Command != nil {
-				words = append(words, p.Command.Name)
-			}
-		}
-	}
-	return strings.Join(append(words, "--help"), " ")
-}
+func helpCommand(err *kong.ParseError) string { return program.HelpCommand("leasehold", err) }

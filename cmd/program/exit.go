@@ -5,6 +5,8 @@ import (
 	"io"
 	"strings"
 
+	"github.com/alecthomas/kong"
+
 	"github.com/leasehold/leasehold/cmd/output"
 )
 
@@ -63,3 +65,16 @@ func WriteNext(to output.Screen, next string) {
 
 // Joined is an error of several lines as one.
 func Joined(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
+
+// HelpCommand is the help for as much of the command line as was understood.
+func HelpCommand(program string, err *kong.ParseError) string {
+	words := []string{program}
+	if err.Context != nil {
+		for _, p := range err.Context.Path {
+			if p.Command != nil {
+				words = append(words, p.Command.Name)
+			}
+		}
+	}
+	return strings.Join(append(words, "--help"), " ")
+}
