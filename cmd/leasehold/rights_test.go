@@ -14,6 +14,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/leasehold/leasehold/cmd/cli"
+	"github.com/leasehold/leasehold/cmd/program"
 	"github.com/leasehold/leasehold/coordinator/authority"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/embedetcd"
@@ -124,7 +125,7 @@ func (g *guarded) open(name string) store.Store {
 	g.t.Helper()
 	ctx, cancel := context.WithTimeout(g.t.Context(), limit)
 	defer cancel()
-	st, closeStore, err := openEtcd(ctx, g.connection(name))
+	st, closeStore, err := program.OpenEtcd(ctx, g.connection(name))
 	if err != nil {
 		g.t.Fatal(err)
 	}
