@@ -210,7 +210,8 @@ func (e *Evidence) addMissing(c *picture.Content, group string, add func(store.D
 	}
 }
 
-// addUnrecorded adds machines and agents that belong to a slot which no record fills: somebody made them, and their records were lost.
+// addUnrecorded adds machines and agents that belong to a slot which no record fills: their records were lost. In a group whose records no leader
+// has counted every machine of it without a record is damage, also one whose slot is not known.
 func (e *Evidence) addUnrecorded(c *picture.Content, group string, add func(store.Damaged)) {
 	if len(e.tagged[group]) == 0 && len(c.Strays) == 0 || e.groupGone(c, group) {
 		return
@@ -225,6 +226,7 @@ func (e *Evidence) addUnrecorded(c *picture.Content, group string, add func(stor
 		}
 	}
 	var filled map[int]bool
+	uncounted := e.uncounted(c, group)
 	for id := range ids {
 		key := e.cfg.Keys.Instance(id)
 		if e.recorded(c, id) || c.DeletedOnPurpose(key, 0) {
@@ -232,7 +234,11 @@ func (e *Evidence) addUnrecorded(c *picture.Content, group string, add func(stor
 		}
 		slot, onDemand, ok := e.claimed(c, id, group)
 		if !ok || onDemand {
-			continue // nobody can say whose place it has: it is shown, and stays
+			if uncounted { // else it is shown, and stays, and its place is nobody's
+				add(store.Damaged{Key: key, Instance: id, OnDemand: onDemand, What: store.DamageLost, Why: id + " has the group's tag, there is no record of it, and nobody deleted one on purpose; " +
+					"no leader has counted the group's records yet"})
+			}
+			continue
 		}
 		if filled == nil {
 			filled = e.filled(c, group)
@@ -245,6 +251,24 @@ func (e *Evidence) addUnrecorded(c *picture.Content, group string, add func(stor
 			Why: fmt.Sprintf("%s has slot %d by its claim or name, there is no record of it, and nobody deleted one on purpose", id, slot),
 		})
 	}
+}
+
+// uncounted says that a group is wanted and that no leader has counted its records.
+func (e *Evidence) uncounted(c *picture.Content, group string) bool {
+	_, dynamic := c.Groups[group]
+	_, static := c.Static[group]
+	status, there := c.Status[group]
+	if !dynamic && !static && !there {
+		return false
+	}
+	key := e.cfg.Keys.Status(group)
+	if m, lost := c.Missing[key]; lost && m.Status != nil {
+		return false
+	}
+	if c.Unreadable[key] != "" {
+		status, _ = before(e, key, status, there)
+	}
+	return status.Record.Records == nil
 }
 
 // claimed says which slot of a group something without a record had.
@@ -279,6 +303,44 @@ func (e *Evidence) stillLost(c *picture.Content, d store.Damaged) bool {
 	_, extra := e.extras[d.Instance] // only its machine or its agent told of it
 	_, stray := c.Strays[d.Instance]
 	return extra || stray
+}
+
+// waitsFor names a provider whose first complete List of this term a group has to wait for; "" if it waits for none. A group
+// waits as long as no leader has counted its records: then what is missing shows in the machines alone.
+func (e *Evidence) waitsFor(c *picture.Content, g *plan.Group) string {
+	delete(e.unlisted, g.Name)
+	if g.Status.Record.Records != nil {
+		return ""
+	}
+	for _, p := range e.providersOf(c, g) {
+		if !e.listed[p] {
+			e.unlisted[g.Name] = max(1, len(c.ByGroup[g.Name]))
+			return p
+		}
+	}
+	return ""
+}
+
+// providersOf are the providers with which a group can have machines: the one that its spec names, the one that the accepted spec
+// names, and those of its records. A spec that cannot be in force counts only where there is none that is; one that names no
+// provider stands for all of them.
+func (e *Evidence) providersOf(c *picture.Content, g *plan.Group) (providers []string) {
+	accepted := g.Status.Record.Accepted
+	if accepted != nil {
+		providers = append(providers, accepted.Provider)
+	}
+	if max(g.Spec.Modified, g.Spec.StaticModified) > 0 && (g.Spec.Problem == "" || accepted == nil) {
+		if p := g.Spec.Group.Provider; p != "" {
+			providers = append(providers, p)
+		} else {
+			providers = slices.AppendSeq(providers, maps.Keys(e.cfg.Capabilities))
+		}
+	}
+	for _, id := range c.ByGroup[g.Name] {
+		providers = append(providers, c.Instances[id].Record.Spec.Provider)
+	}
+	slices.Sort(providers)
+	return slices.Compact(providers)
 }
 
 // addUncounted adds records that an earlier leader has counted, that are missing, and of which nothing else is known.

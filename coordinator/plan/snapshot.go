@@ -53,6 +53,9 @@ type Group struct {
 	// Damaged are the group's instances whose records are lost or unreadable, in order of key. Unreadable ones are not in Instances. An entry without
 	// an instance stands for a record of which nothing is known but that it is missing.
 	Damaged []store.Damaged
+	// Unlisted names a provider that the group waits for, "" if it waits for none. No leader has counted the group's records,
+	// so only a complete List of this term can tell whether they were lost (SAFE-15).
+	Unlisted string
 	// StatusSpoiled says why the status key cannot be read. Status is then what it said before, with the key's present revision, to be
 	// written back (SAFE-16).
 	StatusSpoiled string
