@@ -77,7 +77,7 @@ var beginnings = map[string]func(*world){
 		hold := store.Shard{Schema: 1, ID: "x1", Name: "default", Hold: &store.Hold{By: "coord-a", Why: "4 extra machines", At: noon.Add(-time.Minute)}}
 		w.put(store.KindShard, "", hold)
 		w.put(store.KindServed, "", store.Served{Schema: 1, At: noon.Add(-3 * time.Minute), Replica: "coord-a"})
-		w.put(store.KindReplicas, "coord-a", store.Replica{Schema: 1, ID: "coord-a", Disturbances: 2, Last: &store.Disturbance{At: noon.Add(-30 * time.Second), What: "leader changed"}})
+		w.put(store.KindReplicas, "coord-a", store.Replica{Schema: 1, ID: "coord-a", Unnoted: 37, Disturbances: 2, Last: &store.Disturbance{At: noon.Add(-30 * time.Second), What: "leader changed"}})
 		w.put(store.KindGroups, "new", strings.ReplaceAll(string(store.Encode(webGroup(1))), `"web"`, `"new"`))
 		w.put(store.KindGroups, "broken", `{"schema":1,"name":"broken","provider":"process","size":-1}`)
 		web := webGroup(3)

@@ -246,3 +246,29 @@ func TestMachinesOfAnUncountedGroupAreDamage(t *testing.T) {
 		t.Errorf("the machines are gone, and damaged are %v", got)
 	}
 }
+
+// Agents that a replica counts and does not note may be those of any machine, until a grace after the last of them, or after that replica, was there.
+//
+// proves REC-8
+func TestAgentsThatAreNotNotedProtectMachines(t *testing.T) {
+	w := newWorld(t)
+	w.recorded(1, "web-0-bbbbbb")
+	w.put(keys.Replica("one"), store.Replica{Schema: store.Schema, ID: "one"})
+	w.lead()
+	until := func() time.Time { return w.evidence.Snapshot(w.content, []string{""}).UnnotedUntil }
+	if got := until(); !got.IsZero() {
+		t.Errorf("until %s", got)
+	}
+	w.put(keys.Replica("one"), store.Replica{Schema: store.Schema, ID: "one", Unnoted: 7})
+	w.pass(time.Hour)
+	if got := until(); !got.Equal(w.now.Add(10 * time.Minute)) {
+		t.Errorf("until %s", got)
+	}
+	w.pass(time.Hour)
+	w.remove(keys.Replica("one"))
+	gone := w.now
+	w.pass(time.Hour)
+	if got := until(); !got.Equal(gone.Add(10 * time.Minute)) {
+		t.Errorf("until %s, and the replica vanished at %s", got, gone)
+	}
+}

@@ -123,6 +123,12 @@ func (e *Evidence) shard(c *picture.Content, s *plan.Snapshot) {
 		e.judgeExtra(c, &x)
 		s.Extras = append(s.Extras, x)
 	}
+	for name, r := range c.Replicas {
+		e.seeUnnoted(name, r.Record)
+	}
+	if !e.unnoted.IsZero() {
+		s.UnnotedUntil = e.unnoted.Add(c.Shard.Record.Settings.OrphanGrace.D())
+	}
 	for _, id := range slices.Sorted(maps.Keys(c.Requests)) {
 		r := c.Requests[id]
 		switch what, _ := e.concerns(c, r.Record); what {

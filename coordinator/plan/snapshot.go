@@ -31,7 +31,9 @@ type Snapshot struct {
 	Recorded  int                              // instances in the shard
 	Orders    []store.Versioned[store.Request] // that concern the shard as a whole, in order of ID
 	Extras    []Extra                          // in order of instance
-	Lost      []store.Versioned[store.Request] // requests that concern nothing we know, in order of ID
+	// UnnotedUntil: before, agents may say hello that have no record and that no replica has noted, because they are too many. Zero: there are none.
+	UnnotedUntil time.Time
+	Lost         []store.Versioned[store.Request] // requests that concern nothing we know, in order of ID
 }
 
 // Group is one group with all that belongs to it.
