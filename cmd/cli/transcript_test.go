@@ -88,6 +88,11 @@ var beginnings = map[string]func(*world){
 	},
 }
 
+func mistaken(w *world) {
+	w.put(store.KindShard, "", store.Shard{Schema: 1, ID: "0bad", Name: "default", Created: noon, Generation: 1, Settings: store.DefaultShardSettings()})
+	w.put(store.KindServed, "", store.Served{Schema: 1, At: noon, Replica: "coord-c"})
+}
+
 var lossBeginnings = map[string]func(*world){
 	"lost": func(w *world) {
 		for _, id := range []string{"coord-a", "coord-b"} {
@@ -95,6 +100,21 @@ var lossBeginnings = map[string]func(*world){
 				Why: "shard default (ID 5eedf00d) is missing from etcd, which held it before", ShardID: "5eedf00d", Cluster: "cdf818194e3a8c32", Highest: 4711,
 			}})
 		}
+	},
+	"mistaken": func(w *world) { // leasehold init after a loss, while no coordinator ran
+		mistaken(w)
+		w.put(store.KindReplicas, "coord-a", store.Replica{Schema: 1, ID: "coord-a", Version: "v0", Since: noon, Waits: &store.Waits{
+			Why: "etcd holds another shard of this name (ID 0bad) than this replica knows (ID 5eedf00d)", ShardID: "5eedf00d", Cluster: "cdf818194e3a8c32", Highest: 4711,
+		}})
+		w.put(store.KindGone, "groups/web", store.Gone{Schema: 1, Group: "web"})
+	},
+	"mistaken and served": func(w *world) {
+		mistaken(w)
+		w.put(store.KindLeader, "1a", store.Leader{Schema: 1, Replica: "coord-c", Since: noon})
+	},
+	"mistaken and used": func(w *world) {
+		mistaken(w)
+		w.put(store.KindInstances, "web-0-a", store.Instance{Schema: 1, ID: "web-0-a", Group: "web", Phase: store.Running})
 	},
 	"damaged": func(w *world) {
 		w.serve()
