@@ -293,7 +293,7 @@ func (g *Gateway) enter(s *session) (older *session, ok bool) {
 		return nil, false
 	}
 	older = g.sessions[s.instance]
-	if older != nil && older.openedAt() > s.openedAt() {
+	if older != nil && older.openedAfter(s) {
 		return s, true
 	}
 	g.sessions[s.instance] = s
