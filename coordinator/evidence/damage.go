@@ -115,10 +115,8 @@ func (e *Evidence) seeDamage(c *picture.Content, planned []string) {
 				groups[m.Instance.Group] = true
 			}
 		}
-		for _, s := range c.Strays {
-			if s.Record.Claim != nil {
-				groups[s.Record.Claim.Group] = true
-			}
+		for group := range c.Claiming {
+			groups[group] = true
 		}
 	}
 	for group := range groups {
@@ -213,18 +211,12 @@ func (e *Evidence) addMissing(c *picture.Content, group string, add func(store.D
 // addUnrecorded adds machines and agents that belong to a slot which no record fills: their records were lost. In a group whose records no leader
 // has counted every machine of it without a record is damage, also one whose slot is not known.
 func (e *Evidence) addUnrecorded(c *picture.Content, group string, add func(store.Damaged)) {
-	if len(e.tagged[group]) == 0 && len(c.Strays) == 0 || e.groupGone(c, group) {
+	if len(e.tagged[group]) == 0 && len(c.Claiming[group]) == 0 || e.groupGone(c, group) {
 		return
 	}
-	ids := maps.Clone(e.tagged[group])
-	if ids == nil {
-		ids = map[string]bool{}
-	}
-	for id, s := range c.Strays {
-		if s.Record.Claim != nil && s.Record.Claim.Group == group {
-			ids[id] = true
-		}
-	}
+	ids := map[string]bool{}
+	maps.Copy(ids, e.tagged[group])
+	maps.Copy(ids, c.Claiming[group])
 	var filled map[int]bool
 	uncounted := e.uncounted(c, group)
 	for id := range ids {
@@ -405,8 +397,18 @@ func (e *Evidence) Damaged(c *picture.Content) string {
 	}
 }
 
+// fillings are the filled slots of groups, each group's found once: so many machines without a record cost no more than their groups are large.
+type fillings map[string]map[int]bool
+
+func (f fillings) of(e *Evidence, c *picture.Content, group string) map[int]bool {
+	if f[group] == nil {
+		f[group] = e.filled(c, group)
+	}
+	return f[group]
+}
+
 // judgeExtra notes what is known of a machine without a record besides (REC-8).
-func (e *Evidence) judgeExtra(c *picture.Content, x *plan.Extra) {
+func (e *Evidence) judgeExtra(c *picture.Content, x *plan.Extra, filled fillings) {
 	keys := e.cfg.Keys
 	key := keys.Instance(x.Instance)
 	if s, there := c.Strays[x.Instance]; there {
@@ -418,13 +420,12 @@ func (e *Evidence) judgeExtra(c *picture.Content, x *plan.Extra) {
 		group = x.Claim.Group
 	}
 	if slot, onDemand, ok := e.claimed(c, x.Instance, group); ok && !onDemand {
-		x.Replaced = e.filled(c, group)[slot]
+		x.Replaced = filled.of(e, c, group)[slot]
 	}
 	x.GroupGone = e.groupGone(c, group)
-	for _, d := range e.damage[group] {
-		if d.Key == key {
-			x.Lost, x.Damaged = true, !d.Reviewed(&c.Shard.Record)
-		}
+	damaged := e.damage[group]
+	if i, lost := slices.BinarySearchFunc(damaged, key, func(d store.Damaged, key string) int { return strings.Compare(d.Key, key) }); lost {
+		x.Lost, x.Damaged = true, !damaged[i].Reviewed(&c.Shard.Record)
 	}
 }
 
@@ -442,9 +443,10 @@ func (e *Evidence) Extras(c *picture.Content, most int) []store.Extra {
 	ids := slices.Sorted(maps.Keys(e.extras))
 	now := e.cfg.Now()
 	var out []store.Extra
+	filled := fillings{}
 	for _, id := range ids[:min(len(ids), most)] {
 		x := e.extras[id]
-		e.judgeExtra(c, &x)
+		e.judgeExtra(c, &x, filled)
 		out = append(out, store.Extra{
 			Schema: store.Schema, Instance: id, Group: x.Group, Provider: x.Provider, Zone: x.Zone, Ref: x.Ref, State: x.State,
 			Since: now.UTC().Add(x.Since.Sub(now)).Round(time.Second), Gone: x.Gone,

@@ -1,6 +1,7 @@
 package evidence_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -270,5 +271,35 @@ func TestAgentsThatAreNotNotedProtectMachines(t *testing.T) {
 	w.pass(time.Hour)
 	if got := until(); !got.Equal(gone.Add(10 * time.Minute)) {
 		t.Errorf("until %s, and the replica vanished at %s", got, gone)
+	}
+}
+
+// All records of many groups are lost: each machine and each agent is damage of its own group.
+//
+// proves SAFE-15
+func TestManyLostRecords(t *testing.T) {
+	const groups, each = 100, 20
+	w := newWorld(t)
+	var machines []provider.Machine
+	for g := range groups {
+		name := fmt.Sprintf("g%d", g)
+		w.put(keys.Group(name), spec(name))
+		for slot := range each {
+			id := fmt.Sprintf("%s-%d-bbbbbb", name, slot)
+			machines = append(machines, provider.Machine{Instance: id, Group: name, State: provider.StateRunning})
+			w.put(keys.Stray(id), store.Stray{Schema: store.Schema, Instance: id, Claim: &store.Claim{Group: name, Slot: slot, Managed: true}})
+		}
+	}
+	w.lead()
+	w.evidence.ListedBy("mem", w.now, machines, w.content)
+	s := w.evidence.Snapshot(w.content, append([]string{""}, w.takeAll()[1:]...))
+	if len(s.Damaged) != groups*each || len(s.Extras) != groups*each {
+		t.Errorf("%d records are damaged, %d machines are extra", len(s.Damaged), len(s.Extras))
+	}
+	for id := range w.content.Strays {
+		w.remove(keys.Stray(id))
+	}
+	if n := len(w.content.Claiming); n > 0 {
+		t.Errorf("%d groups are claimed by nobody", n)
 	}
 }
