@@ -287,6 +287,7 @@ func (e *Evidence) seeHold(c *picture.Content) {
 // seeReplica takes what another replica suffered for a disturbance, and its end too (SAFE-1, SAFE-11).
 func (e *Evidence) seeReplica(c *picture.Content, change picture.Change) {
 	r, there := c.Replicas[change.Name]
+	e.seeUnnoted(change.Name, r.Record)
 	before, known := e.counts[change.Name]
 	switch {
 	case !there:
@@ -300,6 +301,14 @@ func (e *Evidence) seeReplica(c *picture.Content, change picture.Change) {
 	default:
 		e.counts[change.Name] = r.Record.Disturbances
 	}
+}
+
+// seeUnnoted notes that a replica has, or had until now, agents without a record that it cannot note: machines that seem to be nobody's may be theirs.
+func (e *Evidence) seeUnnoted(replica string, r store.Replica) {
+	if r.Unnoted > 0 || e.crowded[replica] {
+		e.unnoted = e.cfg.Now()
+	}
+	e.crowded[replica] = r.Unnoted > 0
 }
 
 // suspicious says whether a change of an alive key calls for a look at the machine: it is gone, or says anything but open.

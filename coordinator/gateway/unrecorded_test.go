@@ -378,7 +378,9 @@ func TestClaimOfAStray(t *testing.T) {
 	})
 }
 
-// proves SEC-5
+// Agents without a record and without a claim can be anybody: so many are noted one by one, and the others are counted.
+//
+// proves SEC-5, REC-8
 func TestStraysAreBounded(t *testing.T) {
 	inWorld(t, func(w *world) {
 		r := w.serve("one")
@@ -400,6 +402,13 @@ func TestStraysAreBounded(t *testing.T) {
 		}
 		if len(l.KVs) != most || len(leases) != 1 {
 			t.Errorf("%d strays on %d leases, want %d on one", len(l.KVs), len(leases), most)
+		}
+		if n := r.Unnoted(); n != 10 {
+			t.Errorf("%d more are counted, want 10", n)
+		}
+		pass(time.Hour)
+		if n := r.Unnoted(); n != 0 {
+			t.Errorf("%d are counted that came no more", n)
 		}
 	})
 }

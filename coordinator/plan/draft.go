@@ -42,7 +42,8 @@ type draft struct {
 	blocked []store.Blocked
 	held    []store.Blocked // what was decided and may not be done
 	next    time.Time
-	frozen  string // why nothing may be created or deleted in the group, "" if it may: a damaged record's slot is not known
+	frozen  string // why nothing may be created or deleted in the group, "" if it may: see takeDamage
+	thaws   string // what ends that
 	damaged int    // records that are lost or unreadable, less what was acknowledged
 	made    int    // how many IDs this plan has given out for the group
 	spare   []slot // places for slots without a record, of which most groups have as many as instances
