@@ -122,10 +122,6 @@ func (e *Evidence) markInstances() {
 	}
 	slices.Sort(more)
 	e.course = append(slices.Clone(e.course), more...)
-	if e.pass == nil {
-		e.pass = sizes
-		return
-	}
 	maps.Copy(e.pass, sizes)
 }
 
