@@ -204,7 +204,7 @@ func read[T any](w *world, key string) store.Versioned[T] {
 func (w *world) isUnchanged(d decoded) {
 	w.t.Helper()
 	if now := d.anew(); !reflect.DeepEqual(now, d.record) {
-		w.t.Fatalf("%s was changed in memory:\n%+v\nwas\n%+v", d.kv.Key, d.record, now)
+		w.t.Fatalf("%s was changed in memory: it says\n%s\nand was\n%s", d.kv.Key, store.Encode(d.record), store.Encode(now))
 	}
 }
 
