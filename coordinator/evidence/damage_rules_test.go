@@ -141,7 +141,15 @@ func TestWhatIsDamage(t *testing.T) {
 			change(w, "two", func(r *store.Instance) { r.Managed = false })
 			w.list("web-3-bbbbbb", "web")
 		}, &store.Damaged{Instance: "web-3-bbbbbb", Slot: slot(3), What: lost}, ""},
-		"an agent with a claim":               {func(w *world) { w.stray("odd", "web", 7) }, &store.Damaged{Instance: "odd", Slot: slot(7), What: lost}, ""},
+		"an agent with a claim": {func(w *world) { w.stray("odd", "web", 7) }, &store.Damaged{Instance: "odd", Slot: slot(7), What: lost}, ""},
+		"an agent with slot 0": {func(w *world) {
+			change(w, "one", func(r *store.Instance) { r.Slot = 1 })
+			w.stray("odd", "web", 0)
+		}, &store.Damaged{Instance: "odd", Slot: slot(0), What: lost}, ""},
+		"an agent whose record is being deleted": {func(w *world) {
+			change(w, "two", func(r *store.Instance) { r.Phase = store.Deleting })
+			w.stray("two", "web", 3)
+		}, nil, ""},
 		"an agent with a claim that goes":     {func(w *world) { w.stray("odd", "web", 7); w.group("web"); w.remove(keys.Stray("odd")) }, nil, ""},
 		"an agent whose claim says otherwise": {func(w *world) { w.stray("web-5-bbbbbb", "web", 7) }, &store.Damaged{Instance: "web-5-bbbbbb", Slot: slot(7), What: lost}, ""},
 		"an agent of another group":           {func(w *world) { w.stray("web-5-bbbbbb", "db", 7); w.list("web-5-bbbbbb", "web") }, nil, ""},
@@ -168,6 +176,11 @@ func TestWhatIsDamage(t *testing.T) {
 			before := w.content.Instances[test.last].Modified
 			w.pass(time.Minute)
 			test.do(w)
+			seen := w.content.Revision
+			w.put(keys.Replica("r"), store.Replica{Schema: store.Schema, ID: "r"}) // the revision grows before anybody looks
+			if test.want != nil && test.want.What == lost && test.last == "" {
+				seen = w.content.Revision // there is no key that could tell
+			}
 			if m, lost := w.content.Missing[keys.Instance(test.last)]; lost {
 				before = max(before, m.Last) // it was changed first
 			}
@@ -179,7 +192,7 @@ func TestWhatIsDamage(t *testing.T) {
 			if (got == nil) != (test.want == nil) {
 				t.Fatalf("damaged is %+v, want %+v", got, test.want)
 			}
-			if inAll := slices.ContainsFunc(all, func(d store.Damaged) bool { return got != nil && d.Key == got.Key }); inAll != (got != nil) {
+			if inAll := slices.ContainsFunc(all, func(d store.Damaged) bool { return got != nil && d.Key == got.Key && d.Seen == seen }); inAll != (got != nil) {
 				t.Errorf("of the shard are damaged %+v", all)
 			}
 			if got == nil {
@@ -189,13 +202,18 @@ func TestWhatIsDamage(t *testing.T) {
 				(got.Slot == nil) != (test.want.Slot == nil) || got.Slot != nil && *got.Slot != *test.want.Slot {
 				t.Errorf("damaged is %+v, want %+v", got, test.want)
 			}
-			if got.Why == "" || !got.Since.Equal(w.now) || got.Seen != w.content.Revision || got.Last != before {
-				t.Errorf("it is damaged since %s, seen at revision %d, last read at %d, because %q; want %s, %d, %d", got.Since, got.Seen, got.Last, got.Why, w.now, w.content.Revision, before)
+			if got.Why == "" || !got.Since.Equal(w.now) || got.Seen != seen || got.Last != before {
+				t.Errorf("it is damaged since %s, seen at revision %d, last read at %d, because %q; want %s, %d, %d", got.Since, got.Seen, got.Last, got.Why, w.now, seen, before)
 			}
 			w.pass(time.Minute)
 			w.put(keys.Replica("r"), store.Replica{Schema: store.Schema, ID: "r"}) // the revision grows
 			if later := w.damage(); later == nil || later.Seen != got.Seen {
 				t.Errorf("later it was seen first at revision %d, want %d", later.Seen, got.Seen)
+			}
+			w.through()
+			w.group("web")
+			if dirty := w.takeAll(); len(dirty) != 0 {
+				t.Errorf("nothing is new, and planned are %q", dirty)
 			}
 		})
 	}
@@ -239,10 +257,16 @@ func TestDamageThatAnEarlierLeaderNoted(t *testing.T) {
 			w.put(keys.Status("web"), store.Status{Schema: store.Schema, Group: "web", Damaged: []store.Damaged{test.noted}})
 			w.lead()
 			w.group("web")
+			w.evidence.Snapshot(w.content, []string{""})
 			test.do(w)
+			if all := w.evidence.Snapshot(w.content, []string{""}).Damaged; len(all) == 1 != test.still {
+				t.Errorf("of the shard are damaged %+v", all)
+			}
 			switch got := w.damage(); {
 			case (got != nil) != test.still:
 				t.Errorf("damaged is %+v", got)
+			case name == "its machine is listed" && (got.Slot == nil || *got.Slot != 5):
+				t.Errorf("its slot is known by now: %+v", got)
 			case got != nil && (!got.Since.Equal(test.noted.Since) || got.Seen != 2):
 				t.Errorf("it is damaged since %s, seen at revision %d", got.Since, got.Seen)
 			}
@@ -296,9 +320,10 @@ func TestWhatTheCountTells(t *testing.T) {
 			w.content.Revision += 100
 			w.put(keys.Status("web"), store.Status{Schema: store.Schema, Group: "web", Records: &test.counted, Counted: w.content.Revision})
 			w.lead()
+			w.evidence.Snapshot(w.content, []string{""})
 			test.do(w)
 			unknown := 0
-			for _, d := range w.group("web").Damaged {
+			for _, d := range w.evidence.Snapshot(w.content, []string{""}).Damaged {
 				if d.Instance != "" {
 					continue
 				}
@@ -324,6 +349,7 @@ func (w *world) note(id string, when int) {
 
 // review has a hold released by an operator who saw what there was one revision before (1), at (2) or after (3) the status was counted.
 func (w *world) review(when int) {
+	defer w.group("web") // a change of the shard has all groups planned
 	seen := w.content.Status["web"].Record.Counted + store.Revision(when-2)
 	w.put(keys.Shard(), store.Shard{Schema: store.Schema, ID: "s", Settings: store.DefaultShardSettings(), Reviewed: &store.Reviewed{Seen: seen}})
 }
@@ -401,10 +427,11 @@ func TestWhatIsLookedUpInTheHistory(t *testing.T) {
 	if got := wanted(); len(got) != 0 {
 		t.Errorf("what was read before is looked up: %q", got)
 	}
-	for _, key := range []string{keys.Slot("web", 7), keys.Status("db"), keys.Instance("x"), keys.Instance("web-5-bbbbbb")} {
+	for _, key := range []string{keys.Slot("web", 7), keys.Status("db"), keys.Instance("x"), keys.Instance("web-5-bbbbbb"), keys.Instance("web-6-bbbbbb")} {
 		w.spoil(key)
 	}
-	all := []string{"instances/web-5-bbbbbb", "instances/x", "slots/web/7", "status/db"}
+	w.evidence.Snapshot(w.content, []string{""})
+	all := []string{"instances/web-5-bbbbbb", "instances/web-6-bbbbbb", "instances/x", "slots/web/7", "status/db"}
 	if got := wanted(); !slices.Equal(got, all) {
 		t.Fatalf("looked up are %q, want %q", got, all)
 	}
@@ -415,6 +442,8 @@ func TestWhatIsLookedUpInTheHistory(t *testing.T) {
 			kv = store.KV{Key: s.Key, Modified: 3, Value: store.Encode(store.Instance{Schema: store.Schema, Group: "db", Slot: 2, Managed: true})}
 		case keys.Instance("web-5-bbbbbb"):
 			kv = store.KV{Key: s.Key, Modified: 4, Value: store.Encode(store.Instance{Schema: store.Schema, Group: "web", Slot: -1})}
+		case keys.Instance("web-6-bbbbbb"):
+			kv = store.KV{Key: s.Key, Modified: 6, Value: []byte("torn")}
 		case keys.Slot("web", 7):
 			kv = store.KV{Key: s.Key, Modified: 5, Value: []byte("torn")}
 		}
@@ -442,6 +471,9 @@ func TestWhatIsLookedUpInTheHistory(t *testing.T) {
 	if d := find("web-5-bbbbbb"); d == nil || d.Slot != nil || !d.OnDemand || d.Last != 4 {
 		t.Errorf("the history told of one on demand, and damaged is %+v", d)
 	}
+	if d := find("web-6-bbbbbb"); d == nil || d.Slot == nil || *d.Slot != 6 || d.Last != 0 {
+		t.Errorf("the history told nothing, and damaged is %+v", d)
+	}
 	w.spoil(keys.Instance("x"))
 	if got := wanted(); !slices.Equal(got, []string{"instances/x"}) {
 		t.Errorf("it is torn again, and looked up are %q", got)
@@ -465,7 +497,7 @@ func TestWhyTheHistoryIsNeeded(t *testing.T) {
 		"nothing":                      {func(*world) {}, ""},
 		"an unreadable key":            {func(w *world) { w.spoil(keys.Report("web-0-bbbbbb")) }, "(1)"},
 		"a lost record":                {func(w *world) { w.remove(keys.Instance("web-0-bbbbbb")) }, "(1)"},
-		"a lost and an unreadable one": {func(w *world) { w.remove(keys.Instance("web-0-bbbbbb")); w.spoil(keys.Instance("web-1-bbbbbb")) }, "(2)"},
+		"a lost and an unreadable one": {func(w *world) { w.remove(keys.Instance("web-0-bbbbbb")); w.spoil(keys.Report("web-1-bbbbbb")) }, "(2)"},
 		"what agents tell of":          {func(w *world) { w.stray("a", "web", 5); w.stray("b", "web", 6); w.stray("c", "web", 7) }, "(3)"},
 		"a hold":                       {func(w *world) { w.put(keys.Shard(), shard(&store.Hold{By: "ops"})) }, ""},
 		"a hold for damage":            {func(w *world) { w.put(keys.Shard(), shard(&store.Hold{Damage: 1})) }, "on hold"},
@@ -503,4 +535,98 @@ func TestExtrasAsTheyAreWrittenDown(t *testing.T) {
 	if got := w.evidence.Extras(w.content, 10); len(got) != 3 {
 		t.Errorf("%d are written down where ten may be", len(got))
 	}
+}
+
+// A new leader knows of all damage before any group is planned, in order, also of groups of which there is nothing else.
+//
+// proves SAFE-15
+func TestANewLeaderKnowsAllDamage(t *testing.T) {
+	w := newWorld(t)
+	w.recorded(3, "web-0-bbbbbb", "web-1-bbbbbb")
+	w.put(keys.Group("db"), spec("db"))
+	w.spoil(keys.Instance("db-4-bbbbbb"))
+	w.spoil(keys.Instance("db-3-bbbbbb"))
+	w.stray("odd", "gone", 2)
+	w.put(keys.Stray("nameless"), store.Stray{Schema: store.Schema, Instance: "nameless"})
+	w.put(keys.Stray("untagged"), store.Stray{Schema: store.Schema, Instance: "untagged"})
+	w.content.Missing[keys.Instance("lost")] = picture.Missing{Kind: store.KindInstances, Name: "lost", Last: 2, At: 3, Instance: &store.Instance{Group: "missed", Slot: 1, Managed: true}}
+	w.content.Missing[keys.Status("old")] = picture.Missing{Kind: store.KindStatus, Name: "old", Last: 2, At: 3}
+	w.lead()
+	var got []string
+	for _, d := range w.evidence.Snapshot(w.content, []string{""}).Damaged {
+		got = append(got, strings.TrimPrefix(d.Key, keys.Of(store.KindInstances)))
+	}
+	if want := []string{"(web, unknown 1)", "db-3-bbbbbb", "db-4-bbbbbb", "lost", "odd"}; !slices.Equal(got, want) {
+		t.Errorf("damaged are %q, want %q", got, want)
+	}
+	w.list("web-7-bbbbbb", "tagged", "tagged-1-bbbbbb", "tagged")
+	if all := told(t, w.evidence.Snapshot(w.content, []string{""}).Damaged); all["tagged-1-bbbbbb lost"] != 1 {
+		t.Errorf("a machine of an unknown group is listed, and damaged are %v", all)
+	}
+}
+
+// A record that cannot be read fills no slot: an agent without a record that had the slot as well is damage, too.
+//
+// proves SAFE-15
+func TestAnUnreadableRecordFillsNoSlot(t *testing.T) {
+	w := newWorld(t)
+	w.recorded(2, "web-0-bbbbbb", "web-1-bbbbbb")
+	w.lead()
+	w.spoil(keys.Instance("web-1-bbbbbb"))
+	w.stray("odd", "web", 1)
+	if got := told(t, w.group("web").Damaged); len(got) != 2 || got["odd lost"] != 1 || got["web-1-bbbbbb unreadable"] != 1 {
+		t.Errorf("damaged are %v", got)
+	}
+}
+
+// What is known of a machine without a record: its claim goes before its tag and its name.
+//
+// proves REC-8
+func TestWhatIsKnownOfAnExtra(t *testing.T) {
+	w := newWorld(t)
+	w.recorded(2, "web-0-bbbbbb", "web-1-cccccc")
+	for _, key := range []string{keys.Group("group"), keys.Static("file"), keys.Status("status"), keys.Group("db")} {
+		w.put(keys.Gone(key), store.Gone{Schema: store.Schema})
+	}
+	w.put(keys.Group("db"), spec("db")) // made anew
+	w.lead()
+	w.stray("web-7-claims", "web", 1)
+	w.stray("db-5-claims", "web", 1)
+	w.stray("db-6-claims", "group", 1)
+	w.put(keys.Stray("untagged"), store.Stray{Schema: store.Schema, Instance: "untagged"})
+	var machines []provider.Machine
+	want := map[string]string{
+		"web-1-tagged": "replaced", "web-x-tagged": "", "web-7-claims": "replaced", "db-5-claims": "replaced", "db-6-claims": "group", "group-0-bbbbbb": "group",
+		"file-0-bbbbbb": "group", "status-0-bbbbbb": "group", "db-0-bbbbbb": "damaged", "web-4-lost": "damaged",
+	}
+	for id := range want {
+		group, _, _ := strings.Cut(id, "-")
+		machines = append(machines, provider.Machine{Instance: id, Group: group, State: provider.StateRunning})
+	}
+	machines = append(machines, provider.Machine{Instance: "untagged"})
+	want["untagged"] = ""
+	w.evidence.ListedBy("mem", w.now, machines, w.content)
+	check := func(want map[string]string) {
+		t.Helper()
+		extras := w.evidence.Snapshot(w.content, []string{""}).Extras
+		if len(extras) != len(want) {
+			t.Errorf("extra are %d, want %d", len(extras), len(want))
+		}
+		for _, x := range extras {
+			if tag, _, _ := strings.Cut(x.Instance, "-"); x.Group != tag && x.Instance != "untagged" {
+				t.Errorf("%s: its group is %s", x.Instance, x.Group)
+			}
+			if x.Replaced != (want[x.Instance] == "replaced") || x.GroupGone != (want[x.Instance] == "group") || x.Damaged != (want[x.Instance] == "damaged") || x.Lost != (x.Damaged || want[x.Instance] == "seen") {
+				t.Errorf("%s: %+v, want %s", x.Instance, x, want[x.Instance])
+			}
+		}
+	}
+	check(want)
+	w.put(keys.Shard(), store.Shard{Schema: store.Schema, ID: "s", Settings: store.DefaultShardSettings(), Reviewed: &store.Reviewed{Seen: w.content.Revision}})
+	want["db-0-bbbbbb"], want["web-4-lost"] = "seen", "seen"
+	check(want)
+	w.spoil(keys.Instance("web-4-lost")) // it has a record, whatever that says
+	delete(want, "web-4-lost")
+	w.evidence.ListedBy("mem", w.now, machines, w.content)
+	check(want)
 }

@@ -45,6 +45,7 @@ func TestWhatAChangeHasPlanned(t *testing.T) {
 		"the status of a group with an order":   {func(w *world) { w.put(keys.Status("later"), store.Status{Schema: store.Schema, Group: "later"}) }, []string{"later"}},
 		"the instance of a group with an order": {func(w *world) { w.run("later", "later-0") }, []string{"later"}},
 		"an agent without a record":             {func(w *world) { w.put(keys.Stray("extra"), store.Stray{Schema: store.Schema, Instance: "extra"}) }, []string{""}},
+		"an agent with a claim":                 {func(w *world) { w.stray("odd", "web", 0) }, []string{"", "web"}},
 		"a slot":                                {func(w *world) { w.put(keys.Slot("web", 3), store.Slot{Schema: store.Schema}) }, []string{"web"}},
 		"a turn":                                {func(w *world) { w.event(store.Event{KV: store.KV{Key: keys.Turn("web"), Value: []byte(`{}`)}}) }, nil},
 		"the extra is listed still":             {func(w *world) { w.list("web-0", "web", "ordered", "web", "db-0", "db", "extra", "web") }, []string{""}},

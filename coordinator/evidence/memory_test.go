@@ -182,8 +182,13 @@ func TestWhatANewLeaderFinds(t *testing.T) {
 		t.Errorf("the same restart began its phase anew: %s", got)
 	}
 	w.run("web", "web-2") // not there when we began: nothing of it was called by another leader
-	if got := w.instance("web", "web-2").Calls.AbsentFrom; !got.IsZero() {
-		t.Errorf("absence counts from %s", got)
+	if in := w.instance("web", "web-2"); !in.Calls.AbsentFrom.IsZero() || !in.PhaseStart.Equal(w.now) {
+		t.Errorf("absence counts from %s, its phase began at %s", in.Calls.AbsentFrom, in.PhaseStart)
+	}
+	restarting.Restart = nil
+	w.put(keys.Instance("web-1"), restarting)
+	if got := w.instance("web", "web-1").PhaseStart; !got.Equal(epoch.Add(-time.Hour)) {
+		t.Errorf("the restart is over, and its phase began anew: %s", got)
 	}
 }
 
@@ -200,6 +205,54 @@ func TestAnotherBootIsHealthySinceItsOwnReport(t *testing.T) {
 	w.put(keys.Alive("web-0"), store.Alive{Schema: store.Schema, Instance: "web-0", BootID: "next", State: store.StreamOpen})
 	if got := w.instance("web", "web-0").HealthySince; !got.Equal(w.now) {
 		t.Errorf("healthy since %s, want %s", got, w.now)
+	}
+}
+
+// What happened unseen to a boot began now.
+//
+// proves ROLL-3, DET-18
+func TestABootThatCameUnseenIsHealthySinceNow(t *testing.T) {
+	w := newWorld(t)
+	w.run("web", "web-0")
+	w.lead()
+	w.pass(time.Minute)
+	alive, report := w.content.Alive["web-0"], w.content.Reports["web-0"]
+	alive.Record.BootID, report.Record.BootID = "next", "next"
+	w.content.Alive["web-0"], w.content.Reports["web-0"] = alive, report
+	w.relist()
+	if got := w.instance("web", "web-0").HealthySince; !got.Equal(w.now) {
+		t.Errorf("healthy since %s, want %s", got, w.now)
+	}
+}
+
+// A stream is in its state for as long as its gateway says, by the wall clock; one whose clock is ahead, since now.
+//
+// proves SAFE-13
+func TestStreamsThatANewLeaderFinds(t *testing.T) {
+	for since, want := range map[time.Duration]time.Duration{-time.Minute: -time.Minute, 0: 0, time.Minute: 0} {
+		w := newWorld(t)
+		w.run("web", "web-0")
+		w.put(keys.Alive("web-0"), store.Alive{Schema: store.Schema, Instance: "web-0", BootID: "boot", State: store.StreamOpen, Since: w.now.Add(since)})
+		w.lead()
+		if got := w.instance("web", "web-0").StreamSince.Sub(w.now); got != want {
+			t.Errorf("open since %s, want %s", got, want)
+		}
+	}
+}
+
+// Of machines that run, Lists say the same whatever boot they tell of, and why one runs is no part of how it is.
+//
+// proves DET-4
+func TestWhatListsSayOfMachinesThatRun(t *testing.T) {
+	w := newWorld(t)
+	w.run("web", "web-0")
+	w.lead()
+	for i, boot := range []string{"one", "two"} {
+		w.pass(time.Minute)
+		w.evidence.ListedBy("mem", w.now, []provider.Machine{{Instance: "web-0", State: provider.StateRunning, Why: "it was asked to", BootID: boot}}, w.content)
+		if got := w.instance("web", "web-0").Sighting; got.Times != i+1 || got.State != string(provider.StateRunning) {
+			t.Errorf("List %d says %+v", i+1, got)
+		}
 	}
 }
 
