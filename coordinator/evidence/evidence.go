@@ -83,7 +83,7 @@ func New(cfg Config) *Evidence {
 		specs: map[string]plan.Spec{}, tallies: map[string]plan.Tally{},
 		damage: map[string][]store.Damaged{}, recheck: map[string]bool{}, recheckAll: true,
 		noticed: map[string]store.Revision{}, recalled: map[string]recall{}, spoiled: map[string]time.Time{},
-		dirty: map[string]bool{"": true}, due: newAgenda(), written: map[string]store.Revision{},
+		dirty: map[string]bool{"": true}, pass: map[string]int{}, due: newAgenda(), written: map[string]store.Revision{},
 	}
 	for name, c := range cfg.Capabilities {
 		e.zones[name] = c.Zones

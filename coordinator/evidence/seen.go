@@ -84,6 +84,10 @@ func (e *Evidence) take(c *picture.Content, change picture.Change) (suspect stri
 	case store.KindInstances, store.KindStatus, store.KindStrays, store.KindGone:
 		e.recheck[change.Group] = true
 	}
+	if change.Kind == store.KindInstances && c.Unreadable[e.cfg.Keys.Instance(change.Name)] != "" {
+		group, _, _, _ := e.placeOf(c, change.Name) // the change cannot say it if the record was never read
+		e.recheck[group], e.dirty[group] = true, true
+	}
 	switch change.Kind {
 	case store.KindInstances, store.KindAlive, store.KindReports:
 		if e.forget(c, change.Name) {
