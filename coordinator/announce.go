@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/agent/protocol"
+	"github.com/leasehold/leasehold/coordinator/picture"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -62,6 +63,32 @@ func (r *Replica) publishTrust(ctx context.Context) {
 		}
 	}
 }
+
+// ownRecord has replicas/<id> written anew when somebody has deleted or spoiled it: agents would not be told of this replica, nor operators of what it waits for.
+type ownRecord struct{ r *Replica }
+
+func (w ownRecord) look(c *picture.Content) {
+	_, shown := c.Replicas[w.r.cfg.ID]
+	if !shown || c.Unreadable[w.r.keys.Replica(w.r.cfg.ID)] != "" {
+		w.r.pokePublish()
+	}
+}
+
+// Listed looks at the record anew.
+func (w ownRecord) Listed(c *picture.Content) { w.look(c) }
+
+// Changed does so when it has changed.
+func (w ownRecord) Changed(c *picture.Content, changes []picture.Change) {
+	for _, change := range changes {
+		if change.Kind == store.KindReplicas && change.Name == w.r.cfg.ID {
+			w.look(c)
+			return
+		}
+	}
+}
+
+// Interrupted says nothing of the record.
+func (ownRecord) Interrupted(error) {}
 
 // keepAnnouncing publishes disturbances and whom we believe, at most one write a second.
 func (r *Replica) keepAnnouncing(ctx context.Context, lease store.Lease, since time.Time) {
