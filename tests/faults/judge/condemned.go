@@ -32,7 +32,7 @@ func (in *inquiry) condemned() {
 func (in *inquiry) strangers(words deathWords) {
 	in.walk(in.steps, func(w *world, s *step) {
 		for _, t := range s.turns {
-			if s.found || t.old != nil || t.next == nil || !going(t.next.Phase) || !in.truth.well(t.id, s.at) || words.before(t.id, s.at-1) {
+			if s.found || s.byHand || t.old != nil || t.next == nil || !going(t.next.Phase) || !in.truth.well(t.id, s.at) || words.before(t.id, s.at-1) {
 				continue
 			}
 			if slices.ContainsFunc(s.obeyed, func(r store.Request) bool { return r.Instance == t.id && asksToGo(r.Kind) }) {

@@ -24,8 +24,10 @@ func (in *inquiry) losses() {
 			return
 		}
 		in.shardMade(w, s, who)
-		in.slotsFilled(s, lost)
-		in.noteLosses(s, who, lost)
+		if !s.byHand {
+			in.slotsFilled(s, lost)
+		}
+		in.noteLosses(s, lost)
 	})
 }
 
@@ -64,7 +66,7 @@ func (in *inquiry) slotsFilled(s *step, lost map[string]lostRecord) {
 	}
 }
 
-func (in *inquiry) noteLosses(s *step, who *authors, lost map[string]lostRecord) {
+func (in *inquiry) noteLosses(s *step, lost map[string]lostRecord) {
 	for i, e := range s.changes {
 		if id, is := in.goneNote(e); is {
 			delete(lost, id)
@@ -77,7 +79,7 @@ func (in *inquiry) noteLosses(s *step, who *authors, lost map[string]lostRecord)
 		switch {
 		case t.next != nil:
 			delete(lost, t.id)
-		case t.old != nil && t.old.Managed && t.old.Phase.Fills() && who.wrote(s) == nil && !in.notesGone(s, t.id):
+		case t.old != nil && t.old.Managed && t.old.Phase.Fills() && s.byHand && !in.notesGone(s, t.id):
 			lost[t.id] = lostRecord{Instance: *t.old, revision: s.revision, turn: t}
 		}
 	}
