@@ -37,6 +37,24 @@ func (c *Cluster) WriteByHand(ctx context.Context, kv store.KV, value []byte) (s
 	return c.Store.Commit(ctx, store.Txn{Conditions: []store.Condition{store.At(kv.Key, kv.Modified)}, Writes: []store.Write{w}})
 }
 
+// BackByHand undoes what was written over a key at a revision, unless somebody has written or removed it since.
+func (c *Cluster) BackByHand(kv store.KV, at store.Revision) error {
+	w := store.Put(kv.Key, kv.Value)
+	switch {
+	case kv.Modified == 0:
+		w = store.Delete(kv.Key)
+	case kv.Lease != 0:
+		w = store.PutLeased(kv.Key, kv.Value, kv.Lease)
+	}
+	return c.insist(func(ctx context.Context) error {
+		_, err := c.Store.Commit(ctx, store.Txn{Conditions: []store.Condition{store.At(kv.Key, at)}, Writes: []store.Write{w}})
+		if errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrLeaseGone) {
+			return nil
+		}
+		return err
+	})
+}
+
 // Settings are the shard's.
 func (c *Cluster) Settings(ctx context.Context) (store.ShardSettings, error) {
 	kv, err := c.Store.Get(ctx, c.Keys.Shard())

@@ -233,23 +233,9 @@ func spoiled(value []byte, how string) []byte {
 	}
 }
 
-// backByHand undoes what was written by hand, unless somebody has written or removed it since.
+// backByHand undoes what was written by hand.
 func (s *Site) backByHand(kv store.KV, at store.Revision) error {
-	err := s.Patiently(func(ctx context.Context) error {
-		w := store.Delete(kv.Key)
-		if kv.Modified != 0 {
-			w = store.Put(kv.Key, kv.Value)
-		}
-		if kv.Modified != 0 && kv.Lease != 0 {
-			w = store.PutLeased(kv.Key, kv.Value, kv.Lease)
-		}
-		_, err := s.Store.Commit(ctx, store.Txn{Conditions: []store.Condition{store.At(kv.Key, at)}, Writes: []store.Write{w}})
-		if errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrLeaseGone) {
-			return nil
-		}
-		return err
-	})
-	return errors.Join(err, s.PutRight())
+	return errors.Join(s.BackByHand(kv, at), s.PutRight())
 }
 
 // spoilSettings writes a setting that nobody understands. What is in force stays in force (REC-20), until somebody sets it.
