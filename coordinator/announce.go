@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/agent/protocol"
+	"github.com/leasehold/leasehold/coordinator/picture"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -73,6 +74,33 @@ func (r *Replica) publishTrust(ctx context.Context) {
 		}
 	}
 }
+
+// ownRecord rewrites replicas/<id> when it was deleted or spoiled: otherwise agents would not learn of
+// this replica, nor operators of what it waits for.
+type ownRecord struct{ r *Replica }
+
+func (w ownRecord) look(c *picture.Content) {
+	_, shown := c.Replicas[w.r.cfg.ID]
+	if !shown || c.Unreadable[w.r.keys.Replica(w.r.cfg.ID)] != "" {
+		w.r.pokePublish()
+	}
+}
+
+// Listed checks the record.
+func (w ownRecord) Listed(c *picture.Content) { w.look(c) }
+
+// Changed checks the record if it has changed.
+func (w ownRecord) Changed(c *picture.Content, changes []picture.Change) {
+	for _, change := range changes {
+		if change.Kind == store.KindReplicas && change.Name == w.r.cfg.ID {
+			w.look(c)
+			return
+		}
+	}
+}
+
+// Interrupted is ignored: it says nothing about the record.
+func (ownRecord) Interrupted(error) {}
 
 // countEvery is how often agents that are not noted are counted.
 const countEvery = 10 * time.Second

@@ -186,6 +186,7 @@ func (r *Replica) Run(ctx context.Context) error {
 	})
 	parts.Go(func() { _ = gw.Run(ctx) })
 	defer r.picture.Listen(&shardWatcher{r: r, id: shard.ID})()
+	defer r.picture.Listen(ownRecord{r})()
 	parts.Go(func() { r.pulse.run(ctx) })
 	parts.Go(func() { r.watchVitals(ctx) })
 	parts.Go(func() { r.publishTrust(ctx) })
