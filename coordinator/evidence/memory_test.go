@@ -341,7 +341,7 @@ func TestAThrottledRemovalDidNotFail(t *testing.T) {
 	}
 }
 
-// A tenure that begins on a held shard has time for agents to return when the hold is released. So has one that sees the hold released in a fresh
+// A term that begins on a held shard has time for agents to return when the hold is released. So has one that sees the hold released in a fresh
 // listing.
 //
 // proves SAFE-12, SAFE-1
@@ -366,7 +366,7 @@ func TestReleaseOfAHoldThatWasThereBefore(t *testing.T) {
 	}
 }
 
-// The tenure is woken by whatever it hears: the picture's revision may be what a group waits for.
+// The term is woken by whatever it hears: the picture's revision may be what a group waits for.
 //
 // proves REC-1
 func TestWhatWakes(t *testing.T) {
