@@ -108,7 +108,7 @@ func (in *inquiry) byOrder(writes []*transaction) {
 		return // the history does not tell of elections
 	}
 	who := whose(writes)
-	line := map[string]store.KV{} // of all who stand for election
+	line := map[string]store.KV{}                       // of all who stand for election
 	ended, back := map[string]bool{}, map[string]bool{} // keys that have left the line, and those that came back with older data
 	for _, s := range in.steps {
 		if s.fresh {

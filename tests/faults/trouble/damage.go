@@ -96,9 +96,19 @@ var deletedKinds = []struct {
 	kind   string
 	mended bool // by itself
 }{
-	{store.KindInstances, false}, {store.KindInstances, false}, {store.KindStatus, false}, {store.KindSlots, false}, {store.KindGroups, false},
-	{store.KindJoined, false}, {store.KindShard, false}, {store.KindServed, true},
-	{store.KindAlive, true}, {store.KindReports, true}, {store.KindTurns, true}, {store.KindReplicas, true}, {store.KindLeader, true},
+	{store.KindInstances, false},
+	{store.KindInstances, false},
+	{store.KindStatus, false},
+	{store.KindSlots, false},
+	{store.KindGroups, false},
+	{store.KindJoined, false},
+	{store.KindShard, false},
+	{store.KindServed, true},
+	{store.KindAlive, true},
+	{store.KindReports, true},
+	{store.KindTurns, true},
+	{store.KindReplicas, true},
+	{store.KindLeader, true},
 }
 
 // DeletedKinds are the kinds of which all keys are deleted.
