@@ -17,8 +17,8 @@ const consoleTimeout = 3 * time.Second
 // keepConsole writes the end of a dead machine's console output to the journal, where it outlives
 // the machine, unless its agent reported how the workload ended (DET-19). It asks once, and does
 // without an answer.
-func (q *queue) keepConsole(ctx context.Context, rec store.Instance) {
-	console, keeps := q.provider.(provider.Console)
+func (q *caller) keepConsole(ctx context.Context, p provider.Provider, rec store.Instance) {
+	console, keeps := p.(provider.Console)
 	if !keeps || rec.Last.Rule != "DET-4" || q.t.told(rec.ID) || !q.first(rec.ID) {
 		return
 	}
@@ -56,7 +56,7 @@ func (t *term) veiled(rec store.Instance, text string) string {
 }
 
 // first reports whether a machine's console was not fetched yet.
-func (q *queue) first(id string) bool {
+func (q *caller) first(id string) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	first := !q.heard[id]
@@ -64,7 +64,7 @@ func (q *queue) first(id string) bool {
 	return first
 }
 
-func (q *queue) forget(id string) {
+func (q *caller) forget(id string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	delete(q.heard, id)

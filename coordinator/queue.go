@@ -1,7 +1,6 @@
 package coordinator
 
 import (
-	"container/heap"
 	"context"
 	"errors"
 	"fmt"
@@ -11,158 +10,118 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/coordinator/evidence"
+	"github.com/leasehold/leasehold/coordinator/leader"
 	"github.com/leasehold/leasehold/coordinator/picture"
 	"github.com/leasehold/leasehold/coordinator/plan"
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/store"
 )
 
-// callsAtOnce bounds the concurrent calls of one kind to one provider.
-const callsAtOnce = 8
+// caller makes the provider calls of a term, as leader.Calls schedules them.
+type caller struct {
+	t *term
 
-// queue carries out calls of one kind to one provider: bounded in number and rate, with jitter, the
-// urgent first (REC-9). Its contents follow from the records, so nothing is lost with it. Each kind
-// has a queue of its own, so removals do not wait for the rate of creations; so has each provider,
-// so one that hangs delays no other.
-type queue struct {
-	t        *term
-	provider provider.Provider
-
-	mu      sync.Mutex
-	waiting calls
-	next    int
-	heard   map[string]bool // dead machines whose consoles were fetched, until they are removed
-	ready   chan struct{}
-	pace    *pace // nil: only the number of concurrent calls is bounded
+	mu    sync.Mutex
+	calls *leader.Calls
+	heard map[string]bool // dead machines whose consoles were fetched, until they are removed
+	ready chan struct{}
 }
 
-func newQueue(t *term, p provider.Provider, pace *pace) *queue {
-	return &queue{t: t, provider: p, heard: map[string]bool{}, ready: make(chan struct{}, 1), pace: pace}
-}
-
-// queueOf identifies a queue.
-type queueOf struct {
-	provider string
-	kind     plan.CallKind
-}
-
-// newQueues returns the queues of all providers. They share the shard's rate of creations.
-func (t *term) newQueues() map[queueOf]*queue {
-	creations := newPace(t.settings)
-	queues := map[queueOf]*queue{}
-	for name, p := range t.r.deps.Providers {
-		queues[queueOf{name, plan.CallCreate}] = newQueue(t, p, creations)
-		queues[queueOf{name, plan.CallRestart}] = newQueue(t, p, nil)
-		queues[queueOf{name, plan.CallRemove}] = newQueue(t, p, nil)
+func newCaller(t *term) *caller {
+	return &caller{
+		t: t, calls: leader.NewCalls(t.r.providerNames(), t.settings(), jitter), heard: map[string]bool{}, ready: make(chan struct{}, 1),
 	}
-	return queues
 }
 
-// ask queues a call.
-func (t *term) ask(c plan.Call) {
-	if q := t.queues[queueOf{c.Provider, c.Kind}]; q != nil {
-		q.add(c)
+// ask queues a call unless one for the same instance waits or runs: calls for one ID never overlap
+// (SAFE-8).
+func (q *caller) ask(c plan.Call) {
+	if !q.calls.Known(c) {
+		q.t.evidence.Removed(c.Instance, fmt.Errorf("this coordinator has no provider %q", c.Provider))
 		return
 	}
-	t.evidence.Removed(c.Instance, fmt.Errorf("this coordinator has no provider %q", c.Provider))
-}
-
-// queued is a waiting call. Lower ranks go first; equals in order of arrival.
-type queued struct {
-	plan.Call
-	rank, number int
-	since        time.Time
-}
-
-// add queues a call unless one for the same instance waits or runs: calls for one ID never overlap
-// (SAFE-8).
-func (q *queue) add(c plan.Call) {
 	if !q.t.evidence.Busy(c.Instance) {
 		return
 	}
 	q.mu.Lock()
-	heap.Push(&q.waiting, queued{Call: c, rank: c.Rank, number: q.next, since: time.Now()})
-	q.next++
+	q.calls.Add(c, time.Now())
 	q.mu.Unlock()
 	q.poke()
 }
 
-func (q *queue) poke() {
+func (q *caller) poke() {
 	select {
 	case q.ready <- struct{}{}:
 	default:
 	}
 }
 
-func (q *queue) empty() bool {
+// begin returns the calls that begin now, and when to ask again; zero: when poked.
+func (q *caller) begin() ([]leader.Begun, time.Time) {
+	settings := q.t.settings()
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return len(q.waiting) == 0
+	return q.calls.Begin(time.Now(), settings)
 }
 
-// pop returns the most urgent call. There must be one.
-func (q *queue) pop() queued {
+func (q *caller) end(c plan.Call) {
 	q.mu.Lock()
-	defer q.mu.Unlock()
-	next, _ := heap.Pop(&q.waiting).(queued) // it holds nothing else
-	return next
+	q.calls.End(c)
+	q.mu.Unlock()
+	q.poke()
 }
 
 // run works until ctx ends, and returns when no call is running.
-func (q *queue) run(ctx context.Context) {
+func (q *caller) run(ctx context.Context) {
 	var working sync.WaitGroup
 	defer working.Wait()
-	places := make(chan struct{}, callsAtOnce)
-	for {
+	for ctx.Err() == nil {
+		begun, next := q.begin()
+		for _, c := range begun {
+			q.t.r.deps.Meter.Asked(string(c.Kind), c.Waited)
+			working.Go(func() {
+				defer q.end(c.Call)
+				q.call(ctx, c.Call)
+			})
+		}
+		var due <-chan time.Time
+		if !next.IsZero() {
+			due = time.After(time.Until(next))
+		}
 		select {
 		case <-ctx.Done():
-			return
-		case places <- struct{}{}:
+		case <-q.ready:
+		case <-due:
 		}
-		for q.empty() {
-			select {
-			case <-ctx.Done():
-				return
-			case <-q.ready:
-			}
-		}
-		if q.pace != nil && !q.pace.wait(ctx) {
-			return
-		}
-		c := q.pop() // only now: a more urgent one may have arrived
-		q.t.r.deps.Meter.Asked(string(c.Kind), time.Since(c.since))
-		working.Go(func() {
-			defer func() { <-places }()
-			q.call(ctx, c.Call)
-		})
 	}
 }
 
-func (q *queue) call(ctx context.Context, c plan.Call) {
+func (q *caller) call(ctx context.Context, c plan.Call) {
 	in, held, ok := q.look(c)
 	if !ok || held {
 		q.t.evidence.Dropped(c.Instance) // it is planned again on the present state
 		return
 	}
+	p := q.t.r.deps.Providers[c.Provider]
 	switch c.Kind {
 	case plan.CallCreate:
-		q.create(ctx, c, in)
+		q.create(ctx, p, c, in)
 	case plan.CallRestart:
-		q.restart(ctx, c, in)
+		q.restart(ctx, p, c, in)
 	default:
 		if err := q.stands(ctx, c); err != nil {
 			q.t.log.Debug("call not begun", "instance", c.Instance, "error", err)
 			q.t.evidence.Postponed(c.Instance, waitAfter(err))
 			return
 		}
-		q.remove(ctx, in)
+		q.remove(ctx, p, in)
 	}
 }
 
 // stands reads from etcd whether everything that a call rests on still holds. Other calls are
 // recorded before they begin, and compare it then; a removal is not, because the record already
 // says that the machine has to go.
-func (q *queue) stands(ctx context.Context, c plan.Call) error {
+func (q *caller) stands(ctx context.Context, c plan.Call) error {
 	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
 	defer cancel()
 	for _, condition := range c.Conditions {
@@ -179,7 +138,7 @@ func (q *queue) stands(ctx context.Context, c plan.Call) error {
 }
 
 // look reads the record once more as the call leaves the queue.
-func (q *queue) look(c plan.Call) (in store.Versioned[store.Instance], held, ok bool) {
+func (q *caller) look(c plan.Call) (in store.Versioned[store.Instance], held, ok bool) {
 	q.t.r.picture.View(func(content *picture.Content) {
 		in, ok = content.Instances[c.Instance]
 		held = content.Shard.Record.Hold != nil
@@ -191,7 +150,7 @@ func (q *queue) look(c plan.Call) (in store.Versioned[store.Instance], held, ok 
 // comes before the call and compares everything that the plan saw: an operator's pause or hold, or
 // a new leader, wins over a call that has not begun (SAFE-8, SAFE-12). If it cannot be written, the
 // provider is not called.
-func (q *queue) record(ctx context.Context, c plan.Call, writes []store.Write, rec store.Instance, entries ...store.JournalEntry) bool {
+func (q *caller) record(ctx context.Context, c plan.Call, writes []store.Write, rec store.Instance, entries ...store.JournalEntry) bool {
 	t := q.t
 	rev, err := t.commit(ctx, c.Conditions, writes, entries...)
 	if err != nil {
@@ -207,7 +166,7 @@ func (q *queue) record(ctx context.Context, c plan.Call, writes []store.Write, r
 }
 
 // create records the call, and then makes it.
-func (q *queue) create(ctx context.Context, c plan.Call, in store.Versioned[store.Instance]) {
+func (q *caller) create(ctx context.Context, p provider.Provider, c plan.Call, in store.Versioned[store.Instance]) {
 	t, rec := q.t, in.Record
 	why := "provider " + rec.Spec.Provider + " is asked"
 	if rec.Phase == store.Creating {
@@ -226,7 +185,7 @@ func (q *queue) create(ctx context.Context, c plan.Call, in store.Versioned[stor
 		})
 	}
 	t.r.deps.Before("record creating", rec.ID)
-	caps := q.provider.Capabilities()
+	caps := p.Capabilities()
 	// The call's deadline starts before it is recorded: a leader that finds the record knows when
 	// the last call has ended, however long this process stands still in between.
 	begun := time.Now()
@@ -244,7 +203,7 @@ func (q *queue) create(ctx context.Context, c plan.Call, in store.Versioned[stor
 	}
 	t.r.deps.Before("provider create", rec.ID)
 	asked := time.Now()
-	m, err := q.provider.Create(call, t.request(rec, token))
+	m, err := p.Create(call, t.request(rec, token))
 	t.r.deps.Meter.Called(rec.Spec.Provider, string(plan.CallCreate), time.Since(asked), err)
 	t.r.deps.Before("provider created", rec.ID)
 	if err != nil {
@@ -257,14 +216,14 @@ func (q *queue) create(ctx context.Context, c plan.Call, in store.Versioned[stor
 }
 
 // remove stops the machine in order, and then removes it (HEAL-14). Both may be repeated.
-func (q *queue) remove(ctx context.Context, in store.Versioned[store.Instance]) {
+func (q *caller) remove(ctx context.Context, p provider.Provider, in store.Versioned[store.Instance]) {
 	t, rec := q.t, in.Record
-	timeout := q.provider.Capabilities().CallTimeout
-	q.keepConsole(ctx, rec)
+	timeout := p.Capabilities().CallTimeout
+	q.keepConsole(ctx, p, rec)
 	t.r.deps.Before("provider stop", rec.ID)
 	asked := time.Now()
 	stop, cancel := context.WithTimeout(ctx, timeout+rec.Spec.StopTimeout.D())
-	err := q.provider.Stop(stop, t.shard.ID, rec.ID, rec.Spec.StopTimeout.D())
+	err := p.Stop(stop, t.shard.ID, rec.ID, rec.Spec.StopTimeout.D())
 	cancel()
 	var throttled *provider.ThrottledError
 	if ctx.Err() == nil && !errors.As(err, &throttled) {
@@ -273,7 +232,7 @@ func (q *queue) remove(ctx context.Context, in store.Versioned[store.Instance]) 
 		}
 		t.r.deps.Before("provider delete", rec.ID)
 		del, cancel := context.WithTimeout(ctx, timeout)
-		err = q.provider.Delete(del, t.shard.ID, rec.ID)
+		err = p.Delete(del, t.shard.ID, rec.ID)
 		cancel()
 	}
 	if err != nil && ctx.Err() == nil {
@@ -318,28 +277,4 @@ func (t *term) request(rec store.Instance, token joinToken) provider.CreateReque
 			Checked: len(rec.Spec.Checks) > 0, JoinToken: token.secret, CA: t.ca(),
 		},
 	}
-}
-
-// calls is a heap of calls, the most urgent on top.
-type calls []queued
-
-func (c calls) Len() int { return len(c) }
-func (c calls) Less(i, j int) bool {
-	if c[i].rank != c[j].rank {
-		return c[i].rank < c[j].rank
-	}
-	return c[i].number < c[j].number
-}
-func (c calls) Swap(i, j int) { c[i], c[j] = c[j], c[i] }
-func (c *calls) Push(x any) {
-	if call, ok := x.(queued); ok { // it holds nothing else
-		*c = append(*c, call)
-	}
-}
-
-func (c *calls) Pop() any {
-	old := *c
-	last := old[len(old)-1]
-	*c = old[:len(old)-1]
-	return last
 }

@@ -6,13 +6,14 @@ import (
 
 	"github.com/leasehold/leasehold/coordinator/picture"
 	"github.com/leasehold/leasehold/coordinator/plan"
+	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/store"
 )
 
 // restart records the call under the fence, and then makes it, so a leader that was deposed
 // meanwhile restarts nothing. It is not made once another boot reports. The call names the boot to
 // end, so a late one ends no other (SAFE-8).
-func (q *queue) restart(ctx context.Context, c plan.Call, in store.Versioned[store.Instance]) {
+func (q *caller) restart(ctx context.Context, p provider.Provider, c plan.Call, in store.Versioned[store.Instance]) {
 	t, rec := q.t, in.Record
 	r := rec.Restart
 	if r == nil || q.bootedSince(rec) {
@@ -23,14 +24,14 @@ func (q *queue) restart(ctx context.Context, c plan.Call, in store.Versioned[sto
 	rec.Last = store.Decision{Rule: r.Rule, Why: why, Revision: c.Revision, At: time.Now().UTC()}
 	entry := store.JournalEntry{Rule: r.Rule, What: why, Group: rec.Group, Instance: rec.ID, Slot: rec.Place(), Revision: c.Revision}
 	t.r.deps.Before("record restarting", rec.ID)
-	call, cancel := context.WithTimeout(ctx, q.provider.Capabilities().CallTimeout)
+	call, cancel := context.WithTimeout(ctx, p.Capabilities().CallTimeout)
 	defer cancel()
 	if !q.record(ctx, c, []store.Write{store.Put(in.Key, store.Encode(rec))}, rec, entry) {
 		return
 	}
 	t.r.deps.Before("provider restart", rec.ID)
 	asked := time.Now()
-	err := q.provider.Restart(call, t.shard.ID, rec.ID, r.Listed)
+	err := p.Restart(call, t.shard.ID, rec.ID, r.Listed)
 	t.r.deps.Meter.Called(rec.Spec.Provider, string(plan.CallRestart), time.Since(asked), err)
 	t.r.deps.Before("provider restarted", rec.ID)
 	if err != nil && ctx.Err() == nil {
@@ -43,7 +44,7 @@ func (q *queue) restart(ctx context.Context, c plan.Call, in store.Versioned[sto
 }
 
 // bootedSince reports whether a boot other than the one to end reports already.
-func (q *queue) bootedSince(rec store.Instance) bool {
+func (q *caller) bootedSince(rec store.Instance) bool {
 	other := false
 	q.t.r.picture.View(func(c *picture.Content) {
 		alive, there := c.Alive[rec.ID]

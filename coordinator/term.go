@@ -38,7 +38,7 @@ type term struct {
 	shard    store.Shard
 	log      *slog.Logger
 	evidence *evidence.Evidence
-	queues   map[queueOf]*queue
+	caller   *caller
 	listers  map[string]*lister
 	pokes    chan struct{}
 	kept     atomic.Int64 // age of the oldest revision that etcd keeps, as a time.Duration
@@ -61,12 +61,15 @@ func newTerm(r *Replica, fence store.Fence, lease store.LeaseID, shard store.Sha
 	}
 	t.evidence = evidence.New(evidence.Config{
 		Keys: r.keys, Capabilities: capabilities, SessionTTL: r.cfg.SessionTTL, Seed: rand.Uint64(),
-		Now: time.Now, Jitter: func(most time.Duration) time.Duration { return rand.N(most + 1) },
+		Now: time.Now, Jitter: jitter,
 		Wake: t.poke, Suspect: t.suspect, Validate: r.validate,
 	})
-	t.queues = t.newQueues()
+	t.caller = newCaller(t)
 	return t
 }
+
+// jitter returns a random time up to the given one.
+func jitter(most time.Duration) time.Duration { return rand.N(most + 1) }
 
 // validate returns what a group's provider has against its spec, or "".
 func (r *Replica) validate(_ string, g store.Group) string {
@@ -125,9 +128,7 @@ func (t *term) run(ctx context.Context) error {
 	for _, l := range t.listers {
 		parts.Go(func() { l.run(ctx) })
 	}
-	for _, q := range t.queues {
-		parts.Go(func() { q.run(ctx) })
-	}
+	parts.Go(func() { t.caller.run(ctx) })
 	parts.Go(func() { t.keepServed(ctx) })
 	parts.Go(func() { t.keepExtras(ctx) })
 	parts.Go(func() { t.watchClock(ctx) })
@@ -229,7 +230,7 @@ func (t *term) step(ctx context.Context) (next time.Time, err error) {
 		}
 	}
 	for _, call := range p.Calls {
-		t.ask(call)
+		t.caller.ask(call)
 	}
 	for _, name := range ready {
 		t.evidence.LookAgain(name, p.Due[name])

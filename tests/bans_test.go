@@ -99,6 +99,27 @@ var bans = []ban{
 		},
 	},
 	{
+		name: "leader has no clock, goroutine or I/O",
+		why: "a simulator drives the same code in virtual time, and a seed must repeat it to the byte: every method takes the time, " +
+			"and the shell around it waits, calls and writes",
+		find: func(f sourceFile) []breach {
+			in := product("coordinator/leader")
+			if !in(f) {
+				return nil
+			}
+			found := uses(f, "time", "Now", "Since", "Until", "After", "AfterFunc", "Sleep", "Tick", "NewTimer", "NewTicker")
+			ast.Inspect(f.tree, func(n ast.Node) bool {
+				if g, ok := n.(*ast.GoStmt); ok {
+					found = append(found, breach{g.Pos(), "starts a goroutine"})
+				}
+				return true
+			})
+			return append(found, refuseImports(in, func(_ sourceFile, p string) bool {
+				return withinAny(p, "context", "net", "os", "log", "io", "syscall", "sync", "crypto/rand", "math/rand")
+			})(f)...)
+		},
+	},
+	{
 		name: "imagined worlds have no clock, goroutine or I/O",
 		why: "a seed must repeat a world to the byte, on any machine and however fast: it knows records, providers and the pure parts " +
 			"of the coordinator, and nothing that waits, reads or runs beside it",
@@ -117,6 +138,7 @@ var bans = []ban{
 			return append(found, refuseImports(in, func(_ sourceFile, p string) bool {
 				own := slices.Contains([]string{
 					module + "/store", module + "/provider", module + "/coordinator/picture", module + "/coordinator/evidence", module + "/coordinator/plan",
+					module + "/coordinator/leader",
 				}, p)
 				return !standard(p) && !own || withinAny(p, "context", "net", "os", "log", "io", "syscall", "sync", "crypto/rand")
 			})(f)...)

@@ -43,6 +43,11 @@ var imagined = []struct {
 	{"coordinator/evidence/x.go", `package evidence; import ("sync"; _ "` + module + `/provider")`, nil},
 	{"coordinator/evidence/x_test.go", `package evidence; import "time"; var _ = time.Now()`, nil},
 
+	{"coordinator/leader/x.go", `package leader; import "time"; var _ = time.Now()`, []string{"leader has no clock, goroutine or I/O"}},
+	{"coordinator/leader/x.go", `package leader; import _ "context"`, []string{"leader has no clock, goroutine or I/O"}},
+	{"coordinator/leader/x.go", `package leader; func f() { go f() }`, []string{"leader has no clock, goroutine or I/O"}},
+	{"coordinator/leader/x.go", `package leader; import (_ "time"; _ "` + module + `/coordinator/evidence")`, nil},
+
 	{"coordinator/imagined/x.go", `package imagined; import _ "` + module + `/coordinator"`, []string{"imagined worlds have no clock, goroutine or I/O"}},
 	{"coordinator/imagined/x.go", `package imagined; import "time"; var _ = time.Now()`, []string{"imagined worlds have no clock, goroutine or I/O"}},
 	{"coordinator/imagined/x.go", `package imagined; func f() { go f() }`, []string{"imagined worlds have no clock, goroutine or I/O"}},

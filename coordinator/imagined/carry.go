@@ -35,7 +35,7 @@ func (t *term) carry(s *plan.Snapshot, p *plan.Plan, ready []string, left [][]*p
 func (t *term) finish(p *plan.Plan, ready []string) {
 	t.carrying = false
 	for _, c := range p.Calls {
-		t.ask(c)
+		t.caller.ask(c)
 	}
 	for _, name := range ready {
 		t.evidence.LookAgain(name, p.Due[name])

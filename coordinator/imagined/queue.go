@@ -1,108 +1,101 @@
 package imagined
 
 import (
-	"slices"
+	"errors"
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator/leader"
 	"github.com/leasehold/leasehold/coordinator/plan"
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/store"
 )
 
-const callsAtOnce = 8 // as coordinator/queue.go has it
-
-// queue holds calls of one kind to one provider, as coordinator/queue.go does.
-type queue struct {
-	t       *term
-	cloud   *cloud
-	waiting []plan.Call // the most urgent first
-	working int
-	pace    *pace // nil: no limit
+// caller makes the provider calls of a term, as leader.Calls schedules them.
+type caller struct {
+	t     *term
+	calls *leader.Calls
+	wakes int // the last time to look that was scheduled; earlier ones are void
 }
 
-// queueOf names a queue.
-type queueOf struct {
-	provider string
-	kind     plan.CallKind
-}
-
-func (t *term) newQueues() map[queueOf]*queue {
-	creations := newPace(t)
-	queues := map[queueOf]*queue{}
+func newCaller(t *term) *caller {
+	var providers []string
 	for _, c := range t.w.clouds {
-		queues[queueOf{c.cfg.Name, plan.CallCreate}] = &queue{t: t, cloud: c, pace: creations}
-		queues[queueOf{c.cfg.Name, plan.CallRemove}] = &queue{t: t, cloud: c}
-		queues[queueOf{c.cfg.Name, plan.CallRestart}] = &queue{t: t, cloud: c}
+		providers = append(providers, c.cfg.Name)
 	}
-	return queues
+	return &caller{t: t, calls: leader.NewCalls(providers, t.settings(), t.w.chance.upTo)}
 }
 
-// ask has a call made, in its turn. One to a provider that there is not is dropped.
-func (t *term) ask(c plan.Call) {
-	if q := t.queues[queueOf{c.Provider, c.Kind}]; q != nil {
-		q.add(c)
-	}
-}
+func (t *term) settings() store.ShardSettings { return t.content.Shard.Record.Settings }
 
-// add takes a call up, unless one for the same instance waits or is under way.
-func (q *queue) add(c plan.Call) {
-	if !q.t.evidence.Busy(c.Instance) {
+// ask queues a call unless one for the same instance waits or runs.
+func (q *caller) ask(c plan.Call) {
+	if !q.calls.Known(c) {
+		q.t.evidence.Removed(c.Instance, errors.New("this coordinator has no provider "+c.Provider))
 		return
 	}
-	i := len(q.waiting)
-	for i > 0 && q.waiting[i-1].Rank > c.Rank {
-		i--
-	}
-	q.waiting = slices.Insert(q.waiting, i, c)
-	q.pump()
-}
-
-func (q *queue) pump() {
-	for q.working < callsAtOnce && len(q.waiting) > 0 {
-		c := q.waiting[0]
-		q.waiting = q.waiting[1:]
-		q.working++
-		q.t.after(time.Microsecond+q.pace.wait(), false, func() { q.call(c) })
+	if q.t.evidence.Busy(c.Instance) {
+		q.calls.Add(c, q.t.now())
+		q.pump(0)
 	}
 }
 
-func (q *queue) done() {
-	q.working--
-	q.pump()
+// pump begins the calls that may begin after a time.
+func (q *caller) pump(wait time.Duration) {
+	q.wakes++
+	wake := q.wakes
+	q.t.after(max(time.Microsecond, wait), false, func() {
+		if wake != q.wakes {
+			return
+		}
+		begun, next := q.calls.Begin(q.t.now(), q.t.settings())
+		if !next.IsZero() {
+			q.pump(next.Sub(q.t.now()))
+		}
+		for _, c := range begun {
+			q.call(c.Call)
+		}
+	})
 }
 
-func (q *queue) drop(id string) {
-	q.t.evidence.Dropped(id)
-	q.done()
+// end records that a call has ended.
+func (q *caller) end(c plan.Call) {
+	q.calls.End(c)
+	q.pump(0)
 }
 
-func (q *queue) call(c plan.Call) {
+func (q *caller) drop(c plan.Call) {
+	q.t.evidence.Dropped(c.Instance)
+	q.end(c)
+}
+
+func (q *caller) call(c plan.Call) {
 	in, there := q.t.content.Instances[c.Instance]
 	held := q.t.content.Shard.Record.Hold != nil
 	if !there || in.Modified != c.Record || held {
-		q.drop(c.Instance)
+		q.drop(c)
 		return
 	}
+	cloud := q.t.w.cloud(c.Provider)
 	switch c.Kind {
 	case plan.CallCreate:
-		q.create(c, in)
+		q.create(c, cloud, in)
 	case plan.CallRestart:
-		q.restart(c, in)
+		q.restart(c, cloud, in)
 	default:
 		if !q.t.holds(c.Conditions) {
-			q.drop(c.Instance)
+			q.drop(c)
 			return
 		}
 		if q.t.w.cfg.Observer.Removing != nil {
 			q.t.w.cfg.Observer.Removing(q.t.w.Now(), in.Record)
 		}
-		q.remove(in.Record)
+		q.remove(c, cloud, in.Record)
 	}
 }
 
 // create records that the provider is asked, and then asks it.
-func (q *queue) create(c plan.Call, in store.Versioned[store.Instance]) {
-	t, cloud, rec := q.t, q.cloud, in.Record
+func (q *caller) create(c plan.Call, cloud *cloud, in store.Versioned[store.Instance]) {
+	t, rec := q.t, in.Record
 	from := rec.Phase
 	if from != store.Creating {
 		rec.Phase, rec.Since = store.Creating, t.now().UTC()
@@ -111,25 +104,25 @@ func (q *queue) create(c plan.Call, in store.Versioned[store.Instance]) {
 	rec.Last = store.Decision{Rule: "SAFE-8", Why: "provider " + rec.Spec.Provider + " is asked", Revision: c.Revision, At: t.now().UTC()}
 	begun, began := t.now(), t.w.clock
 	if !q.record(c, in, rec, "provider is asked", "SAFE-8", from) {
-		q.drop(rec.ID)
+		q.drop(c)
 		return
 	}
 	// Between the record and the call the coordinator may die, or stand still.
 	t.after(t.w.chance.upTo(commitTakes), false, func() {
 		if t.w.clock-began >= cloud.cfg.CallTimeout {
 			t.evidence.Created(rec, begun, provider.Machine{}, errTimeout)
-			q.done()
+			q.end(c)
 			return
 		}
 		cloud.create(rec, began+cloud.cfg.CallTimeout, t.answer(func(m provider.Machine, err error) {
 			t.evidence.Created(rec, begun, m, err)
-			q.done()
+			q.end(c)
 		}))
 	})
 }
 
 // record writes that a call is about to be made.
-func (q *queue) record(c plan.Call, in store.Versioned[store.Instance], rec store.Instance, what, rule string, from store.Phase) bool {
+func (q *caller) record(c plan.Call, in store.Versioned[store.Instance], rec store.Instance, what, rule string, from store.Phase) bool {
 	t := q.t
 	a := plan.Action{
 		Group: rec.Group, Instance: rec.ID, Rule: rule, What: what, From: from, To: rec.Phase, Conditions: c.Conditions,

@@ -34,7 +34,7 @@ type term struct {
 
 	content  *picture.Content
 	evidence *evidence.Evidence
-	queues   map[queueOf]*queue
+	caller   *caller
 	listers  []*lister
 	judged   map[string]plan.Judgment
 
@@ -71,7 +71,7 @@ func newTerm(w *World, r *replica, key string, created store.Revision, skew time
 		Keys: w.keys, Capabilities: capabilities, SessionTTL: w.cfg.SessionTTL, Seed: w.chance.Uint64(),
 		Now: t.now, Jitter: w.chance.upTo, Wake: t.poke, Suspect: t.suspect, Validate: w.validate,
 	})
-	t.queues = t.newQueues()
+	t.caller = newCaller(t)
 	return t
 }
 
@@ -88,7 +88,7 @@ func (t *term) now() time.Time { return t.w.Now().Add(t.skew) }
 func (t *term) begin() {
 	t.evidence.Listed(t.content)
 	for _, l := range t.listers {
-		l.ask()
+		l.wait()
 	}
 	t.serve()
 	t.pass()

@@ -26,11 +26,11 @@ func ofTheLeader() []Mutant {
 	}
 	t.r.deps.Before("provider create", rec.ID)
 	asked := time.Now()
-	m, err := q.provider.Create(call, t.request(rec, token))
+	m, err := p.Create(call, t.request(rec, token))
 `,
 				New: `	t.r.deps.Before("provider create", rec.ID)
 	asked := time.Now()
-	m, err := q.provider.Create(call, t.request(rec, token))
+	m, err := p.Create(call, t.request(rec, token))
 	if !q.record(ctx, c, append(token.writes(), store.Put(in.Key, store.Encode(rec))), rec, entries...) {
 		token.drop(ctx, t)
 		return
@@ -44,12 +44,12 @@ func ofTheLeader() []Mutant {
 			Rules: []string{"SAFE-8"},
 			Edits: []Edit{{
 				File: "coordinator/queue.go",
-				Old:  "	m, err := q.provider.Create(call, t.request(rec, token))\n",
+				Old:  "	m, err := p.Create(call, t.request(rec, token))\n",
 				New: `	request := t.request(rec, token)
 	if from == store.Creating {
 		request.Bootstrap.Instance += "-again" // the first name may be taken
 	}
-	m, err := q.provider.Create(call, request)
+	m, err := p.Create(call, request)
 `,
 			}},
 			Likely: []string{"create-called-off"},
@@ -118,7 +118,7 @@ func ofTheLeader() []Mutant {
 			Rules: []string{"DET-4", "SAFE-8"},
 			Edits: []Edit{{
 				File: "coordinator/lister.go",
-				Old:  "		return 0 // a failed List proves nothing\n",
+				Old:  "		return err // a failed List proves nothing\n",
 				New:  "",
 			}},
 			Likely: []string{"list-fails-beside-machines"},
