@@ -1,12 +1,23 @@
-// Package leader holds what a leader decides between the planner and the world: when it lists a provider's machines, which provider
-// calls it begins and when, what it writes before a call, and what the outcome of a transaction means.
+// Package leader decides what the leader of a shard does, and when. It has no goroutines, clocks or
+// I/O: Leader.Step takes an Event and returns Commands, as RawNode does in etcd's raft, and
+// Leader.Next says when to step again. Two shells drive it: the coordinator, on etcd and real
+// providers, and coordinator/imagined, in virtual time. So a simulation runs the loop that ships.
 //
-// The types are state machines without goroutines, clocks or I/O: every method takes the time, and says what to do next and when. Two
-// shells drive them: the coordinator, on etcd and real providers, and coordinator/imagined, in virtual time. What a simulation shows
-// is therefore what the coordinator does.
+//	events.go      what can happen, and what there is to do
+//	leader.go      rounds: look at the picture, plan, commit one transaction after the other
+//	operations.go  provider calls from their queue to their outcome
+//	calls.go       which calls begin when; pace.go is the rate of creations
+//	lists.go       when a provider's machines are listed
+//	txn.go         fenced transactions, and what their outcome means
 //
-//	lists.go   when a provider's machines are listed
-//	calls.go   which provider calls begin, and when; pace.go is the rate of creations
+// # Invariants
 //
-// The types are not safe for concurrent use. A shell with goroutines holds a lock, or gives each to one goroutine.
+//   - One round at a time, and within it one transaction at a time. What happens meanwhile is planned
+//     in the next round.
+//   - Every transaction compares the fence (SAFE-7).
+//   - A creation or a restart is recorded before it is called. A removal is recorded as a phase; what
+//     it rests on is verified before it begins (SAFE-8).
+//   - One operation per instance at a time (SAFE-8).
+//
+// A Leader is not safe for concurrent use. The evidence that it works on is.
 package leader

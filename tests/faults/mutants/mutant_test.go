@@ -52,7 +52,7 @@ func TestMutantsCompile(t *testing.T) {
 // noticed shows that what is tested above can fail.
 func noticed(t *testing.T, root string, source *source) {
 	for _, m := range []Mutant{
-		{Name: "unknown name", Edits: []Edit{{File: "coordinator/commit.go", Old: "unique(conditions)...", New: "nobody(conditions)..."}}},
+		{Name: "unknown name", Edits: []Edit{{File: "coordinator/commit.go", Old: "leader.Fenced(t.fence,", New: "leader.Nobody(t.fence,"}}},
 		{Name: "unused variable", Edits: []Edit{{File: "coordinator/plan/judge.go", Old: "case !streamGone || see.Times < 2:", New: "case see.Times < 2:"}}},
 		{Name: "unused import", Edits: []Edit{{File: "coordinator/journal.go", Old: "txn.Writes = slices.Clone(txn.Writes)", New: ""}}},
 	} {
