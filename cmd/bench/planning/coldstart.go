@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/cmd/bench/measure"
+	core "github.com/leasehold/leasehold/coordinator/leader"
 	"github.com/leasehold/leasehold/coordinator/picture"
 	"github.com/leasehold/leasehold/coordinator/plan"
 	"github.com/leasehold/leasehold/store"
@@ -55,7 +56,7 @@ func StartCold(ctx context.Context, st store.Store, size Size, changes int, etcd
 	}
 	c.Listed = time.Since(begun)
 	woken := make(chan struct{}, 1)
-	l.evidence = l.newEvidence(func() {
+	l.lead(func() {
 		select {
 		case woken <- struct{}{}:
 		default:
@@ -83,18 +84,21 @@ func StartCold(ctx context.Context, st store.Store, size Size, changes int, etcd
 
 // stepOn is step on a picture that follows etcd. It says how many groups were planned.
 func (l *leader) stepOn(p *picture.Picture) int {
-	var ready []string
-	var s plan.Snapshot
-	p.View(func(c *picture.Content) {
-		if ready = l.evidence.TakeDirty(c.Revision, l.now); len(ready) > 0 {
-			s = l.evidence.Snapshot(c, ready)
-		}
+	var c core.Compute
+	there := false
+	p.View(func(content *picture.Content) {
+		l.content = content
+		c, there = l.look()
 	})
-	if len(ready) == 0 {
+	if !there {
 		return 0
 	}
-	l.evidence.Tallied(plan.Compute(s, l.now).Tallies)
-	return len(ready)
+	planned := plan.Compute(*c.Snapshot, l.now)
+	p.View(func(*picture.Content) {
+		l.take(core.Planned{Plan: planned})
+		l.giveUp() // nothing is carried out
+	})
+	return len(c.Groups)
 }
 
 // change has instances in turn report a failed check, and their health again, by writes to etcd.

@@ -36,7 +36,7 @@ func BenchmarkChange(b *testing.B) {
 	for name, size := range map[string]Size{"group_of_100": {Instances: 1000, Groups: 10}, "group_of_1000": {Instances: 3000, Groups: 3}} {
 		l := newLeader()
 		for page := range size.Records {
-			l.take(page)
+			l.read(page)
 		}
 		l.begin()
 		l.seesMachines()
@@ -59,7 +59,7 @@ func BenchmarkChange(b *testing.B) {
 func BenchmarkProviderList(b *testing.B) {
 	l := newLeader()
 	for page := range (Size{Instances: 10_000, Groups: 10}).Records {
-		l.take(page)
+		l.read(page)
 	}
 	l.begin()
 	list := l.machines()
