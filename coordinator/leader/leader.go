@@ -127,10 +127,12 @@ func (l *Leader) Next(now time.Time) (tick, wake time.Time) {
 	}
 	switch {
 	case l.round != nil:
+	case !l.retry.IsZero():
+		wake = l.retry // whatever is due
 	case l.again:
 		wake = now
 	default:
-		wake = earlier(l.retry, l.cfg.Evidence.NextDue())
+		wake = l.cfg.Evidence.NextDue()
 	}
 	return tick, wake
 }
