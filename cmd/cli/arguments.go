@@ -46,7 +46,7 @@ func (a *Ago) UnmarshalText(text []byte) error {
 // checkEndpoints refuses what can be no address of an etcd, before anybody waits for an answer from there.
 func checkEndpoints(endpoints []string) error {
 	wrong := func(e string) error {
-		return failure(Usage, "leasehold status --endpoints 127.0.0.1:2379", "--endpoints: %q: must be HOST:PORT, several with commas between", e)
+		return failure(Usage, "leasehold status --endpoints 127.0.0.1:2379", "--endpoints: %q: must be HOST:PORT, or several separated by commas", e)
 	}
 	if len(endpoints) == 0 {
 		return wrong("")
