@@ -26,18 +26,18 @@ func (s *Session) denied(ctx context.Context, err error, may string) error {
 	name := c.Caller()
 	switch {
 	case errors.Is(err, store.ErrLogin):
-		return failure(Failed, "look at --user, or have root set it anew: leasehold auth add "+name+" --role ROLE --passwords FILE",
+		return failure(Failed, "check --user, or ask etcd's root for a new password: leasehold auth add "+name+" --role ROLE --passwords FILE",
 			"%s: etcd knows no user %q with that password", what, name)
 	case errors.Is(err, store.ErrNobody) && c.Username == "" && c.Cert == "":
-		return failure(Failed, "give --cacert, --cert and --key, or --user NAME:PASSWORD; leasehold config show has what is set",
-			"%s: etcd asks who you are, and nothing says so", what)
+		return failure(Failed, "give --cacert, --cert and --key, or --user NAME:PASSWORD; leasehold config show lists what is set",
+			"%s: etcd requires authentication, and no credentials are configured", what)
 	case errors.Is(err, store.ErrNobody) && c.Cert == "":
-		return failure(Failed, "give --cert and --key as well; leasehold config show has what is set", "%s: etcd asks for a certificate, and none was given", what)
+		return failure(Failed, "give --cert and --key as well; leasehold config show lists what is set", "%s: etcd requires a client certificate, and none is configured", what)
 	case errors.Is(err, store.ErrNobody) && name == "":
-		return failure(Failed, "give a certificate whose common name is etcd's user, or --user NAME:PASSWORD", "%s: etcd asks who you are, and the certificate %s names nobody", what, c.Cert)
+		return failure(Failed, "give a certificate whose common name is etcd's user, or --user NAME:PASSWORD", "%s: etcd requires authentication, and the certificate %s has no common name", what, c.Cert)
 	case errors.Is(err, store.ErrNobody):
 		return failure(Failed, "run etcd with --client-cert-auth and --trusted-ca-file, or give --user NAME:PASSWORD",
-			"%s: etcd asks who you are, and does not go by the certificate of %q", what, name)
+			"%s: etcd requires authentication, and does not accept the certificate of %q", what, name)
 	}
 	return s.notAllowed(ctx, err, name, may)
 }
@@ -50,7 +50,7 @@ func (s *Session) notAllowed(ctx context.Context, err error, name, may string) e
 	if slices.Contains(in, store.RoleOperator) { // records are the coordinators' to write
 		role = store.RoleCoordinator
 	}
-	ask := "ask whoever is etcd's root: leasehold auth add " + name + " --role " + string(role) + s.shardFlag()
+	ask := "ask etcd's root to run leasehold auth add " + name + " --role " + string(role) + s.shardFlag()
 	switch {
 	case errors.Is(unknown, store.ErrNotFound):
 		from := "--user"

@@ -174,7 +174,7 @@ func TestEdit(t *testing.T) {
 		{"left as it is", "", "", Done, "web unchanged rev 2", 3, ""},
 		{"a comment only", "size: 3", "# three\nsize: 3", Done, "web unchanged rev 2", 3, ""},
 		{"wrong", "size: 3", "sise: 3", Failed, "sise: unknown field: did you mean size?", 3, "correct DRAFT, then leasehold group apply -f DRAFT"},
-		{"another group", "name: web", "name: api", Usage, "no longer the group web alone", 3, "leasehold group apply -f DRAFT, if other groups are meant"},
+		{"another group", "name: web", "name: api", Usage, "no longer the group web alone", 3, "leasehold group apply -f DRAFT, to change other groups"},
 		{"smaller", "size: 3", "size: 1", Usage, "must be confirmed", 3, "leasehold group apply -f DRAFT --confirm=web"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -226,7 +226,7 @@ func TestOrdersAreLeftForTheLeader(t *testing.T) {
 	w := newWorld(t)
 	w.put(store.KindInstances, "web-0-a", instanceOf(webGroup(1), 0, "web-0-a", store.Running))
 	code, _, stderr := w.run("instance", "replace", "web-0-a")
-	if code != Done || !strings.Contains(stderr, "no coordinator is at work: the order is carried out when one is") {
+	if code != Done || !strings.Contains(stderr, "no coordinator is running: the order is carried out when one is") {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 	kv, err := w.st.Get(t.Context(), w.keys.Request("order1"))

@@ -23,12 +23,12 @@ func TestDeleteNeedsNoUsableSpec(t *testing.T) {
 	}{
 		{
 			"the key is gone", func(w *world) { w.put(store.KindStatus, "web", statusOf(webGroup(3), 5, 3)) }, Done, 3,
-			[]string{"its key in groups/ was gone: the one in force, of revision 5, is written in its place"},
+			[]string{"its key in groups/ was missing: the one in force, of revision 5, is written in its place"},
 			"web deleting rev 3\n",
 		},
 		{"the key is gone and no spec was ever in force", func(w *world) {
 			w.put(store.KindStatus, "web", store.Status{Schema: 1, Group: "web", State: store.GroupRefused})
-		}, Done, 0, []string{"its key in groups/ was gone, and none is in force: an empty one"}, "web deleting rev 3\n"},
+		}, Done, 0, []string{"its key in groups/ was missing, and none is in force: an empty one"}, "web deleting rev 3\n"},
 		{"wrong", func(w *world) {
 			w.put(store.KindGroups, "web", `{"schema":1,"name":"web","provider":"process","size":-1}`)
 			w.put(store.KindStatus, "web", statusOf(webGroup(3), 5, 3))
@@ -118,7 +118,7 @@ func TestApplyToAGroupThatIsGoing(t *testing.T) {
 	}
 	for _, look := range []string{"group diff -f " + file, "group apply --dry-run -f " + file} {
 		code, out, err := w.run(strings.Fields(look)...)
-		w.expect(code, out, err, Done, "2>warning: web is being deleted: nothing can be applied to it until it is gone")
+		w.expect(code, out, err, Done, "2>warning: web is being deleted: no change can be applied until it is gone")
 	}
 	if _, err := w.st.Commit(t.Context(), store.Txn{Writes: []store.Write{store.Delete(w.keys.Group("web"))}}); err != nil {
 		t.Fatal(err)

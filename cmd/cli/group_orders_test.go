@@ -51,7 +51,7 @@ func TestStopAndStartKeepTheSize(t *testing.T) {
 	if g := w.spec("web"); !g.Stopped || g.Size != 3 {
 		t.Errorf("got %+v", g)
 	}
-	if out := w.must("group", "scale", "web", "4"); !strings.Contains(out, "web is stopped: nothing follows before leasehold group start web") {
+	if out := w.must("group", "scale", "web", "4"); !strings.Contains(out, "web is stopped: nothing happens until leasehold group start web") {
 		t.Error(out)
 	}
 	w.must("group", "start", "web")
@@ -132,7 +132,7 @@ func TestOnlyAStormThatLastsIsOverridden(t *testing.T) {
 		code  Code
 		says  string
 	}{
-		{"none", nil, Failed, "there is no storm in group web: nothing to override, and no order was left"},
+		{"none", nil, Failed, "there is no storm in group web: nothing to override, and no order was given"},
 		{"over", &store.Storm{Ended: "few are lost"}, Failed, "the storm in group web is over already"},
 		{"lasting", &store.Storm{Lost: 2, Of: 3}, Done, "what is lost is replaced again"},
 	} {

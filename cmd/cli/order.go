@@ -22,7 +22,7 @@ func (s *Session) leave(ctx context.Context, r store.Request, holds []store.Cond
 		Writes:     []store.Write{store.Put(key, store.Encode(r))},
 	})
 	if errors.Is(err, store.ErrConflict) {
-		return failure(Conflict, "leasehold status, then once more", "%s; no order was left", gone)
+		return failure(Conflict, "check leasehold status, then run the command again", "%s; no order was left", gone)
 	}
 	return err
 }
@@ -45,7 +45,7 @@ func (s *Session) warnWithoutLeader(ctx context.Context) error {
 		return err
 	}
 	if len(leaders.KVs) == 0 {
-		s.warn("no coordinator is at work: the order is carried out when one is")
+		s.warn("no coordinator is running: the order is carried out when one is")
 	}
 	return nil
 }
@@ -60,7 +60,7 @@ func (s *Session) orderGroup(ctx context.Context, g group, kind store.RequestKin
 			key = s.keys().Static(g.Name)
 		}
 	}
-	if err := s.leave(ctx, r, []store.Condition{store.Exists(key)}, fmt.Sprintf("group %s went away meanwhile", g.Name)); err != nil {
+	if err := s.leave(ctx, r, []store.Condition{store.Exists(key)}, fmt.Sprintf("group %s was removed in the meantime", g.Name)); err != nil {
 		return err
 	}
 	return s.ordered(ctx, r, g.Name, effect)

@@ -89,14 +89,14 @@ func (r *rotationState) words() string {
 	var where string
 	switch r.Stage {
 	case authority.Introduced:
-		where = "the next authority is introduced; when all believe it, leasehold pki rotate lets it issue"
+		where = "the next authority is introduced; when all trust it, leasehold pki rotate promotes it"
 	case authority.Promoted:
-		where = "the new authority issues; when nobody has a certificate of the old one, leasehold pki rotate lets that go"
+		where = "the new authority issues; when no certificate of the old one is left, leasehold pki rotate removes that"
 	default:
 		return "none under way"
 	}
 	if r.Step == finish {
-		where = "interrupted while the next authority was promoted: all believe both; leasehold pki rotate finishes it"
+		where = "interrupted while the next authority was promoted: all trust both; leasehold pki rotate finishes it"
 	}
 	if r.Waits == nil {
 		return where
@@ -138,11 +138,11 @@ func (a *agentsTrust) words(now time.Time) string {
 	if a.Count == 0 {
 		return "agents: none"
 	}
-	parts := []string{fmt.Sprintf("%d of %d believe all of these authorities", a.Believe, a.Count)}
+	parts := []string{fmt.Sprintf("%d of %d trust all of these authorities", a.Believe, a.Count)}
 	for _, h := range a.Holding {
 		name := shortPrint(h.Issuer)
 		if h.Issuer == "" {
-			name = "nobody knows whom"
+			name = "unknown"
 		}
 		part := fmt.Sprintf("%d with a certificate of %s", h.Count, name)
 		if !h.FirstEnds.IsZero() {

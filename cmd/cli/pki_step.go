@@ -56,7 +56,7 @@ func cutOffByPromote(f authority.Files, seen trustSeen) (cut []cutOff) {
 	believing := everybody(f)
 	for _, r := range seen.replicas {
 		if !believing[r.Record.Trust] {
-			cut = append(cut, cutOff{replicaName(r.Record), "does not believe the next authority yet: has it the files?"})
+			cut = append(cut, cutOff{replicaName(r.Record), "does not trust the next authority yet: does it have the files?"})
 		}
 	}
 	told := newest(seen.replicas)
@@ -65,11 +65,11 @@ func cutOffByPromote(f authority.Files, seen trustSeen) (cut []cutOff) {
 		switch {
 		case believing[trust], a.told(told):
 		case a.newcomer():
-			cut = append(cut, cutOff{a.id, "has not registered yet, and was made before all replicas believed the next authority"})
+			cut = append(cut, cutOff{a.id, "has not registered yet, and was created before all replicas trusted the next authority"})
 		case trust == "":
-			cut = append(cut, cutOff{a.id, "has not said whom it believes"})
+			cut = append(cut, cutOff{a.id, "has not reported which authorities it trusts"})
 		default:
-			cut = append(cut, cutOff{a.id, "does not believe the next authority yet"})
+			cut = append(cut, cutOff{a.id, "does not trust the next authority yet"})
 		}
 	}
 	return cut
@@ -82,7 +82,7 @@ func cutOffByRetire(f authority.Files, seen trustSeen, now time.Time) (cut []cut
 	}
 	for _, r := range seen.replicas {
 		if r.Record.Issuer != f.Issuer.Fingerprint() {
-			cut = append(cut, cutOff{replicaName(r.Record), "does not issue from the new authority yet: has it the files?"})
+			cut = append(cut, cutOff{replicaName(r.Record), "does not issue from the new authority yet: does it have the files?"})
 		}
 	}
 	told := newest(seen.replicas)
@@ -93,7 +93,7 @@ func cutOffByRetire(f authority.Files, seen trustSeen, now time.Time) (cut []cut
 		case a.newcomer():
 			cut = append(cut, cutOff{a.id, "has not registered yet, and may get a certificate of the old authority"})
 		case certificate == nil:
-			cut = append(cut, cutOff{a.id, "has not said which certificate it has"})
+			cut = append(cut, cutOff{a.id, "has not reported which certificate it has"})
 		case old[certificate.Issuer] && now.Before(certificate.Ends):
 			cut = append(cut, cutOff{a.id, fmt.Sprintf("has a certificate of the old authority, until %s", day(now, certificate.Ends))})
 		}

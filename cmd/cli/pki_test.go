@@ -101,7 +101,7 @@ func TestPKIWithoutEtcd(t *testing.T) {
 	if f, err := authority.Load(dir, authority.Agents); err != nil || f.Stage() != authority.Introduced {
 		t.Errorf("then it is %s, %v", f.Stage(), err)
 	}
-	if out := w.fine("pki", "rotate", "--force"); !strings.Contains(out, "nobody knows whom this cuts off") {
+	if out := w.fine("pki", "rotate", "--force"); !strings.Contains(out, "unknown this cuts off") {
 		t.Errorf("forced it says:\n%s", out)
 	}
 }
@@ -116,7 +116,7 @@ func TestPKIRotateRefusesAndNames(t *testing.T) {
 	w.fine("pki", "init")
 	w.fine("pki", "rotate")
 	code, _, stderr := w.run("pki", "rotate")
-	for _, want := range []string{"replica coord-a does not believe", "web-1-b has not said whom it believes", "promote: would cut off 4 replicas and agents", "next: leasehold pki rotate --wait"} {
+	for _, want := range []string{"replica coord-a does not believe", "web-1-b has not reported which authorities it trusts", "promote: would cut off 4 replicas and agents", "next: leasehold pki rotate --wait"} {
 		if code != Failed || !strings.Contains(stderr, want) {
 			t.Errorf("exit %d, it does not say %q:\n%s", code, want, stderr)
 		}
@@ -211,7 +211,7 @@ func TestPKIShow(t *testing.T) {
 	for _, want := range []string{
 		"agents\tissues\t########", "agents\tnext\t########", "operators\tissues\t########",
 		"It waits for replica coord-b, web-1-b", "coord-a\t########\tall of these", "coord-b\t-\tothers",
-		"agents: 1 of 2 believe all", "1 with a certificate of nobody knows whom", "1 with a certificate of ########",
+		"agents: 1 of 2 believe all", "1 with a certificate of unknown", "1 with a certificate of ########",
 		"ends first: the certificate of agent web-0-a", "warning: replica coord-b has other authorities",
 	} {
 		if !strings.Contains(out, want) {

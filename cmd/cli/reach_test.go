@@ -86,7 +86,7 @@ func TestAFullEtcdIsToldFromOneThatIsNotThere(t *testing.T) {
 	w.st = &full{w.st}
 	for _, args := range []string{"group scale web 5", "group delete web --confirm=web"} {
 		code, out, err := w.run(strings.Fields(args)...)
-		w.expect(code, out, err, Unreachable, "2>takes no writes: its space is used up\n", "2>next: etcdctl compact ", "2>etcdctl defrag ", "2>etcdctl alarm disarm")
+		w.expect(code, out, err, Unreachable, "2>rejects writes: its space quota is exhausted\n", "2>next: etcdctl compact ", "2>etcdctl defrag ", "2>etcdctl alarm disarm")
 		if strings.Contains(err, "cannot be reached") || strings.Contains(err, "start etcd") {
 			t.Errorf("%s: %s", args, err)
 		}

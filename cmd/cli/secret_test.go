@@ -208,7 +208,7 @@ func TestSecretRotate(t *testing.T) {
 	// The key is added, and nothing is encrypted with it before every replica has it. Called again, it goes on and adds no other.
 	for range 2 {
 		code, out, err := w.run("secret", "rotate", "--timeout=150ms")
-		w.expect(code, out, err, Failed, "2>coord-a, coord-b do not have key ", "2>no secret was encrypted anew", "2>leasehold secret rotate")
+		w.expect(code, out, err, Failed, "2>coord-a, coord-b do not have key ", "2>no secret was re-encrypted", "2>leasehold secret rotate")
 		if ids := w.ring(path).IDs(); len(ids) != 2 || ids[1] != old || w.secret("a").Key != old {
 			t.Fatalf("keys are %v, a has %s", ids, w.secret("a").Key)
 		}

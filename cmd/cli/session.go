@@ -53,7 +53,7 @@ func (s *Session) openFailed(ctx context.Context, err error) error {
 	case errors.Is(err, store.ErrDenied):
 		return s.denied(ctx, err, "use etcd")
 	case strings.HasPrefix(err.Error(), "read --c"):
-		return failure(Usage, "name files that can be read and fit together; leasehold config show says where a name comes from", "%s", joined(err))
+		return failure(Usage, "give readable files that belong together; leasehold config show says where each name comes from", "%s", joined(err))
 	case ctx.Err() == nil && !errors.Is(err, store.ErrUnavailable):
 		return failure(Usage, "leasehold --help", "%s", joined(err))
 	case errors.Is(err, store.ErrUnavailable):
@@ -110,7 +110,7 @@ func (s *Session) ask(ctx context.Context, what, may string, do func(context.Con
 	case errors.Is(err, store.ErrDenied):
 		return s.denied(limited, err, may)
 	case errors.Is(err, store.ErrUnknown):
-		return failure(Unreachable, "leasehold status", "%s: etcd's answer was lost: it may or may not have been done", what)
+		return failure(Unreachable, "leasehold status", "%s: etcd's answer was lost: the operation may or may not have been carried out", what)
 	case errors.Is(err, store.ErrUnavailable), errors.Is(err, context.DeadlineExceeded):
 		return s.unreachable(what, err)
 	default:
@@ -122,13 +122,13 @@ func (s *Session) ask(ctx context.Context, what, may string, do func(context.Con
 func whatHelps(why string) string {
 	switch {
 	case strings.Contains(why, "remote error: tls: expired certificate"):
-		return "your certificate has ended, or a clock is wrong; where it was issued: leasehold pki issue NAME --renew"
+		return "your certificate has expired, or a clock is wrong; where it was issued: leasehold pki issue NAME --renew"
 	case strings.Contains(why, "remote error: tls:"):
-		return "give --cert and --key of the authority that etcd has as its --trusted-ca-file"
+		return "give --cert and --key issued by the authority in etcd's --trusted-ca-file"
 	case strings.Contains(why, "x509: certificate has expired"):
-		return "etcd's certificate has ended, or a clock is wrong; where it was issued: leasehold pki issue NAME --host HOST --renew"
+		return "etcd's certificate has expired, or a clock is wrong; where it was issued: leasehold pki issue NAME --host HOST --renew"
 	case strings.Contains(why, "x509:"):
-		return "give --cacert of the authority that issued etcd's certificate, and name the address that is in it"
+		return "give --cacert of the authority that issued etcd's certificate, and use an address that the certificate names"
 	case strings.Contains(why, "server preface"):
 		return "if that etcd speaks TLS, give --cacert, --cert and --key, and no http://; for a leasehold dev with another --data-dir: --config DIR/config.yaml"
 	default:
@@ -139,7 +139,7 @@ func whatHelps(why string) string {
 const startEtcd = "start etcd there, or everything with leasehold dev; or name another with --endpoints or LEASEHOLD_ENDPOINTS"
 
 // makeRoom is for an etcd that has raised its NOSPACE alarm.
-const makeRoom = "etcdctl compact with the revision that leasehold status -o json tells, etcdctl defrag on each member, etcdctl alarm disarm, then the same command"
+const makeRoom = "etcdctl compact with the revision that leasehold status -o json shows, etcdctl defrag on each member, etcdctl alarm disarm, then the same command"
 
 // unreachable says what an operator can do about a store that does not answer, or does not do what it is asked.
 func (s *Session) unreachable(what string, err error) error {
@@ -149,7 +149,7 @@ func (s *Session) unreachable(what string, err error) error {
 	}
 	where := strings.Join(s.flags.Endpoints, ", ")
 	if errors.Is(err, store.ErrFull) {
-		return failure(Unreachable, makeRoom, "%s: etcd at %s takes no writes: its space is used up", what, where)
+		return failure(Unreachable, makeRoom, "%s: etcd at %s rejects writes: its space quota is exhausted", what, where)
 	}
 	why := fmt.Sprintf("no answer in %s", s.requestLimit())
 	if err != nil && !errors.Is(err, context.DeadlineExceeded) {

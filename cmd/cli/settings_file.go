@@ -105,7 +105,7 @@ func (f *settingsFile) loadOwn(ctx *kong.Context) error {
 		if errors.As(err, &why) {
 			err = why.Err
 		}
-		return failure(Usage, "name a file that can be read with --config or LEASEHOLD_CONFIG", "--config %s: %s", path, err)
+		return failure(Usage, "give a readable file with --config or LEASEHOLD_CONFIG", "--config %s: %s", path, err)
 	}
 	f.path = path
 	f.values, err = readSettings(path, text)
@@ -136,7 +136,7 @@ func (f *settingsFile) loadDev(ctx *kong.Context) error {
 		return nil
 	}
 	if err != nil {
-		return failure(Usage, "remove "+f.dev+"; a dev that runs writes it anew when it starts", "settings of dev: %s", err)
+		return failure(Usage, "remove "+f.dev+"; leasehold dev writes it again when it starts", "settings of dev: %s", err)
 	}
 	values, err := readSettings(f.dev, text)
 	for name, value := range values {

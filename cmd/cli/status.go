@@ -17,7 +17,7 @@ import (
 
 // Status is the command status.
 type Status struct {
-	AllShards bool `help:"Every shard in this etcd."`
+	AllShards bool `help:"Show every shard in this etcd."`
 }
 
 // shardState is what a shard holds, instances aside, at one revision.

@@ -24,9 +24,9 @@ type awaited struct {
 func (a awaited) interrupted() error {
 	name, stays := a.spec.Name, "stays as asked for"
 	if a.spec.Deleting {
-		stays = "is deleted all the same"
+		stays = "is still being deleted"
 	}
-	return failure(Interrupted, "leasehold events -g "+name+" --follow", "stopped waiting: group %s %s (revision %d), and what is under way goes on", name, stays, a.since)
+	return failure(Interrupted, "leasehold events -g "+name+" --follow", "stopped waiting: group %s %s (revision %d), and work in progress continues", name, stays, a.since)
 }
 
 // wait returns when the group is as the spec of this revision asks for: accepted, every slot running on its template, and

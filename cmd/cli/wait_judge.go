@@ -53,15 +53,15 @@ func (w *waiting) judge(now time.Time) glance {
 	case w.spec.Deleting && w.gone():
 		return glance{over: true, text: name + " is gone", rest: w.onDemand()}
 	case w.current() != w.since:
-		return glance{over: true, err: failure(Conflict, "leasehold group show "+name, "group %s: %s; that stands, and what was waited for may never come", name, whatHappened(w.since, w.current()))}
+		return glance{over: true, err: failure(Conflict, "leasehold group show "+name, "group %s: %s; that change stands, and the awaited state may never be reached", name, whatHappened(w.since, w.current()))}
 	case w.status.Invalid != nil && w.status.Invalid.Revision == w.since:
 		return glance{over: true, err: failure(Failed, "leasehold group edit "+name, "group %s: the spec of revision %d was not accepted: %s", name, w.since, w.status.Invalid.Why)}
 	case len(w.leaders) == 0:
-		return glance{text: fmt.Sprintf("%s: no coordinator is at work, waiting for one (leasehold coordinator)", name)}
+		return glance{text: fmt.Sprintf("%s: no coordinator is running, waiting for one (leasehold coordinator)", name)}
 	case w.status.AcceptedRevision < w.since:
 		return glance{text: fmt.Sprintf("%s: waiting for the coordinator to accept revision %d", name, w.since)}
 	case w.spec.Paused:
-		return glance{over: true, err: failure(Failed, "leasehold group resume "+name, "group %s is paused: nothing will happen", name)}
+		return glance{over: true, err: failure(Failed, "leasehold group resume "+name, "group %s is paused: no work is done in it", name)}
 	case w.spec.Deleting || w.rests():
 		return w.emptying()
 	default:
@@ -110,7 +110,7 @@ func (w *waiting) onDemand() string {
 	if len(stay) == 0 {
 		return ""
 	}
-	return "; made on demand, and left alone: " + someOf(stay)
+	return "; created on demand, and left alone: " + someOf(stay)
 }
 
 // held is the first of what may not be done now, and why.
@@ -142,11 +142,11 @@ func (w *waiting) progress(now time.Time) glance {
 	case w.rollHalted() != "":
 		g.over = true
 		g.err = failure(Failed, fmt.Sprintf("leasehold explain %s | leasehold group rollback %s", w.spec.Name, w.spec.Name),
-			"group %s: the roll to %s goes no further, at %d of %d: %s", w.spec.Name, w.template, w.status.Rollout.Done, w.status.Rollout.Total, w.rollHalted())
+			"group %s: the roll to %s has stopped, at %d of %d: %s", w.spec.Name, w.template, w.status.Rollout.Done, w.status.Rollout.Total, w.rollHalted())
 	case w.givenUp(now):
 		g.over = true
 		g.err = failure(Failed, fmt.Sprintf("leasehold explain %s | leasehold group retry %s", w.spec.Name, w.spec.Name),
-			"group %s: at %d of %d nothing more happens: each slot that is not healthy is given up (FLAP-3)%s", w.spec.Name, c.running, w.spec.Size, w.held())
+			"group %s: stuck at %d of %d: each slot that is not healthy is given up (FLAP-3)%s", w.spec.Name, c.running, w.spec.Size, w.held())
 	case c.missing == 0 && c.surplus == 0 && w.spec.Rollout.Strategy == store.StrategyOpportunistic:
 		g.over, g.err = true, w.opportunistic(c)
 	}
@@ -191,10 +191,10 @@ func (w *waiting) givenUp(now time.Time) bool {
 func (w *waiting) opportunistic(c slotCount) error {
 	next := "leasehold instance replace " + c.outdated[0]
 	if len(c.outdated) > 1 {
-		next += ", and so on for each of them"
+		next += ", and likewise for each of them"
 	}
 	return failure(Failed, next,
-		"group %s: the spec is in force, but %d of %s outdated (%s), and with rollout.strategy opportunistic none is replaced for that alone",
+		"group %s: the spec is in force, but %d of %s outdated (%s), and rollout.strategy opportunistic replaces none for that alone",
 		w.spec.Name, len(c.outdated), instancesAre(w.spec.Size, len(c.outdated)), someOf(c.outdated))
 }
 

@@ -152,7 +152,7 @@ func TestWaitEndsWhenItCannotCome(t *testing.T) {
 			if _, err := w.st.Commit(w.t.Context(), txn); err != nil {
 				w.t.Error(err)
 			}
-		}, TimedOut, "no coordinator is at work, waiting for one"},
+		}, TimedOut, "no coordinator is running, waiting for one"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			waitWorld(t, func(w *world) {

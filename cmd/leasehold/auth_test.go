@@ -97,7 +97,7 @@ func TestAuthInitWithCertificates(t *testing.T) {
 	g.says(g.as("eva"), "group list", cli.Failed, `etcd knows no user "eva"`)
 
 	// Who is nobody.
-	g.says([]string{"--endpoints", g.endpoint, "--cacert", g.cacert()}, "status", cli.Failed, "etcd asks who you are, and nothing says so", "--cacert, --cert and --key")
+	g.says([]string{"--endpoints", g.endpoint, "--cacert", g.cacert()}, "status", cli.Failed, "etcd requires authentication, and no credentials are configured", "--cacert, --cert and --key")
 
 	// Services.
 	g.says(append(g.as("operator"), "--pki", g.pki, "--machines", t.TempDir(), "--listen", "127.0.0.1:0", "--http", "off", "--agent", "/bin/true"), "coordinator", cli.Failed,
@@ -192,7 +192,7 @@ func TestAuthInitWithPasswords(t *testing.T) {
 	g.says(as("viewer"), "hold why", cli.NotFound) // there is no shard yet
 	g.says(append(flags, "--user", "viewer:wrong"), "status", cli.Failed, `status: etcd knows no user "viewer" with that password`)
 	g.says(append(flags, "--user", "nobody:x"), "status", cli.Failed, `etcd knows no user "nobody" with that password`)
-	g.says(flags, "status", cli.Failed, "etcd asks who you are, and nothing says so")
+	g.says(flags, "status", cli.Failed, "etcd requires authentication, and no credentials are configured")
 
 	g.stdin = "eva:secret-of-eva\n"
 	g.says(as("root"), "auth add eva --role operator --passwords -", cli.Done, "with a password")
