@@ -428,8 +428,8 @@ func (r *rewriter) constant(e ast.Expr, tv types.TypeAndValue) {
 	}
 }
 
-// joins says whether the value is a member's true in set[x] = true. To leave the statement out is a mistake of its own, and whoever reads the set
-// can tell no difference between that and false, or looks at its keys alone.
+// joins reports whether e is the true in set[x] = true. Deleting that statement is a mutant of its own, and false
+// there is no different from an absent key.
 func (r *rewriter) joins(e ast.Expr) bool {
 	assign, ok := r.parent().(*ast.AssignStmt)
 	if !ok || len(assign.Lhs) != len(assign.Rhs) || !slices.Contains(assign.Rhs, e) {
@@ -440,7 +440,8 @@ func (r *rewriter) joins(e ast.Expr) bool {
 		return false
 	}
 	_, set := r.src.info.TypeOf(index.X).Underlying().(*types.Map)
-	return set && e.(*ast.Ident).Name == "true"
+	name, ok := e.(*ast.Ident)
+	return set && ok && name.Name == "true"
 }
 
 func (r *rewriter) caseValue(e ast.Expr, tv types.TypeAndValue) {
