@@ -250,7 +250,7 @@ func (s *Session) lost(ctx context.Context, changes []change, conflict *store.Co
 	if err != nil {
 		return err
 	}
-	return failure(Conflict, again, "%s: %s; that stands, and nothing of yours was written", what, whatHappened(was, now.Modified))
+	return failure(Conflict, again, "%s: %s; that change stands, and nothing was written", what, whatHappened(was, now.Modified))
 }
 
 func whatHappened(was, now store.Revision) string {

@@ -88,7 +88,7 @@ func (s *Session) pending(ctx context.Context, kind store.RequestKind, zone stri
 func (c *Evacuate) order(ctx context.Context, s *Session, kind store.RequestKind, shard store.Versioned[store.Shard], effect string) error {
 	r := s.request(kind, "", "")
 	r.Zone = c.Zone
-	if err := s.leave(ctx, r, []store.Condition{store.Exists(shard.Key)}, "shard "+s.flags.Shard+" went away meanwhile"); err != nil {
+	if err := s.leave(ctx, r, []store.Condition{store.Exists(shard.Key)}, "shard "+s.flags.Shard+" was removed in the meantime"); err != nil {
 		return err
 	}
 	return s.ordered(ctx, r, c.Zone, effect)

@@ -89,7 +89,7 @@ func TestExplainSaysWhyNotYet(t *testing.T) {
 		"storm": {named("web", 6), func(w *shard, id string) {
 			w.loses(w.ids()[:4]...)
 			w.held("web", "SAFE-2")
-			w.explains("web", "web is STARTED, 2 of 6 healthy: a STORM: 4 of 6 lost at its height, and none of them is replaced", "one is tried in ",
+			w.explains("web", "web is STARTED, 2 of 6 healthy: a STORM: 4 of 6 lost at its peak, and none of them is replaced", "one is tried in ",
 				"Why not yet", "replacement of "+id+", ", " (SAFE-2): a storm: 4 of 6 lost", "freed when: losses stay few for 1m0s, a probe of it succeeds, or leasehold group override-storm web",
 				"Next look: ", "one lost instance is replaced, as a probe (SAFE-2)", "next: leasehold group override-storm web")
 			w.explains(id, "but it is LOST", "Why not yet", "replacement of "+id+" (SAFE-2): a storm")
@@ -100,7 +100,7 @@ func TestExplainSaysWhyNotYet(t *testing.T) {
 			w.falls(id, "it feels unwell")
 			w.explains("web", "the shard is ON HOLD by eve@desk: the disks are moved", "Why not yet", "all changes (SAFE-12): the shard is on hold since", "freed when: the hold is released",
 				"Next look: when the shard's hold is released; until then it is only observed (SAFE-12)")
-			w.explains(id, id+" is RUNNING", "Why not yet", "all changes (SAFE-12)", "Next look: when the hold of the shard is released")
+			w.explains(id, id+" is RUNNING", "Why not yet", "all changes (SAFE-12)", "Next look: when the shard's hold is released")
 		}},
 		"pause": {drains(one), func(w *shard, id string) {
 			w.run("instance", "drain", id, "--confirm="+id)
@@ -115,7 +115,7 @@ func TestExplainSaysWhyNotYet(t *testing.T) {
 			w.until("it is protected", func() bool { _, out, _ := w.run("instance", "show", id); return strings.Contains(out, "protected") })
 			w.falls(id, "it feels unwell")
 			w.held("web", "REC-13")
-			w.explains(id, "protected: not removed by choice, and not healed either (REC-13)", "Why not yet",
+			w.explains(id, "protected from scale-down, age limits and rolls, and not healed (REC-13)", "Why not yet",
 				"replacement of "+id+" (REC-13): it is protected from healing, and it feels unwell", "freed when: leasehold instance protect "+id+" --off")
 		}},
 		"capacity": {one, func(w *shard, id string) {
@@ -228,7 +228,7 @@ func TestExplainOfAnInstanceThatNeverWas(t *testing.T) {
 	w.serve()
 	w.journal(time.Minute, store.JournalEntry{Rule: "REC-16", Instance: "web-9-zz", What: "order to adopt refused", Why: "no machine of this name is known"})
 	out := w.must("explain", "web-9-zz")
-	if !strings.HasPrefix(out, "there is no instance web-9-zz, and the journal knows of none\n") || !strings.HasSuffix(out, "next: leasehold instance list\n") {
+	if !strings.HasPrefix(out, "there is no instance web-9-zz, and the journal has no entries about it\n") || !strings.HasSuffix(out, "next: leasehold instance list\n") {
 		t.Errorf("got\n%s", out)
 	}
 	w.journal(30*time.Second, store.JournalEntry{Rule: "REC-8", Instance: "web-9-zz", What: "adopted", To: store.Booting})
@@ -261,7 +261,7 @@ func TestExplainKeepsClaimsApart(t *testing.T) {
 	}
 	claim.Instance = "web-9-zz"
 	w.journal(time.Minute, claim)
-	if out := w.must("explain", "web-9-zz"); !strings.HasPrefix(out, "there is no instance web-9-zz, and the journal knows of none\n") || !strings.Contains(out, "Refused under this name") {
+	if out := w.must("explain", "web-9-zz"); !strings.HasPrefix(out, "there is no instance web-9-zz, and the journal has no entries about it\n") || !strings.Contains(out, "Refused requests under this name") {
 		t.Errorf("got\n%s", out)
 	}
 }

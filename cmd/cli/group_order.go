@@ -39,7 +39,7 @@ func (c *GroupOverrideStorm) Run(ctx context.Context, s *Session) error {
 	if !stormy(g.Status.Record) {
 		what := "there is no storm in group %s"
 		if g.Status.Record.Storm != nil {
-			what = "the storm in group %s is over already"
+			what = "the storm in group %s is already over"
 		}
 		return failure(Failed, "leasehold group show "+c.Group, what+": nothing to override, and no order was given", c.Group)
 	}

@@ -85,7 +85,7 @@ func (s *Session) start(ctx context.Context, ch *change, errored int) error {
 		ch.was = rev
 		fmt.Fprintf(s.env.Stdout, "%s started rev %d\n", ch.name, rev)
 	}
-	return s.ordered(ctx, retry, ch.name, counted(errored, "slot was", "slots were")+" no longer given up")
+	return s.ordered(ctx, retry, ch.name, counted(errored, "slot that was given up is retried", "slots that were given up are retried"))
 }
 
 // erroredSlots counts the slots of a group that were given up.

@@ -49,7 +49,7 @@ func instanceLines(i store.Instance, now time.Time) []string {
 	switch i.Protected {
 	case "":
 	case store.ProtectHeal:
-		lines = append(lines, "protected: not removed by choice, and not healed either (REC-13)")
+		lines = append(lines, "protected from scale-down, age limits and rolls, and not healed (REC-13)")
 	default:
 		lines = append(lines, "protected from scale-down, age limits and rolls (REC-13)")
 	}

@@ -52,7 +52,7 @@ func (c *InstanceDrained) Run(ctx context.Context, s *Session) error {
 		return err
 	}
 	if p := v.Record.Phase; p != store.Draining && p != store.Deleting {
-		return failure(Failed, "leasehold instance drain "+c.Instance+", if it shall go", "instance %s does not drain: it is %s, and no order was given", c.Instance, p)
+		return failure(Failed, "leasehold instance drain "+c.Instance+" starts to drain it", "instance %s does not drain: it is %s, and no order was given", c.Instance, p)
 	}
 	return s.orderInstance(ctx, v, s.request(store.RequestDrained, v.Record.Group, c.Instance), "its drain is over: it is stopped and removed")
 }

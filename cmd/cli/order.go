@@ -22,7 +22,7 @@ func (s *Session) leave(ctx context.Context, r store.Request, holds []store.Cond
 		Writes:     []store.Write{store.Put(key, store.Encode(r))},
 	})
 	if errors.Is(err, store.ErrConflict) {
-		return failure(Conflict, "check leasehold status, then run the command again", "%s; no order was left", gone)
+		return failure(Conflict, "check leasehold status, then run the command again", "%s; no order was given", gone)
 	}
 	return err
 }

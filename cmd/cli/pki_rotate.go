@@ -165,5 +165,5 @@ func (s *Session) tellCutOff(cut []cutOff) {
 }
 
 func wouldCut(cut []cutOff) string {
-	return fmt.Sprintf("would cut off %s: %s", counted(len(cut), "replica or agent", "replicas and agents"), fewOf(cut))
+	return fmt.Sprintf("this would disconnect %s: %s", counted(len(cut), "replica or agent", "replicas and agents"), fewOf(cut))
 }

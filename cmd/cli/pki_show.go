@@ -122,13 +122,13 @@ func (p *pkiPicture) showReplicas(scr output.Screen, wide bool) error {
 	if len(p.Replicas) == 0 {
 		return nil
 	}
-	t := output.Table{Indent: "  ", Columns: []output.Column{{Title: "REPLICA"}, {Title: "ISSUES WITH"}, {Title: "BELIEVES"}}}
+	t := output.Table{Indent: "  ", Columns: []output.Column{{Title: "REPLICA"}, {Title: "ISSUES WITH"}, {Title: "TRUSTS"}}}
 	for _, r := range p.Replicas {
-		believes := "all of these"
+		trusts := "all of these"
 		if !r.Believes {
-			believes = "others"
+			trusts = "others"
 		}
-		t.Add(r.ID, orDash(shortPrint(r.Issuer)), believes)
+		t.Add(r.ID, orDash(shortPrint(r.Issuer)), trusts)
 	}
 	return t.Write(scr, wide)
 }
@@ -140,11 +140,10 @@ func (a *agentsTrust) words(now time.Time) string {
 	}
 	parts := []string{fmt.Sprintf("%d of %d trust all of these authorities", a.Believe, a.Count)}
 	for _, h := range a.Holding {
-		name := shortPrint(h.Issuer)
+		part := fmt.Sprintf("%d with a certificate of %s", h.Count, shortPrint(h.Issuer))
 		if h.Issuer == "" {
-			name = "unknown"
+			part = fmt.Sprintf("%d with an unknown certificate", h.Count)
 		}
-		part := fmt.Sprintf("%d with a certificate of %s", h.Count, name)
 		if !h.FirstEnds.IsZero() {
 			part += fmt.Sprintf(", the first ends %s (%s)", day(now, h.FirstEnds), h.First)
 		}

@@ -69,7 +69,7 @@ func TestALostAnswerIsNotCalledAFailure(t *testing.T) {
 	st := w.db.Connect()
 	w.st = &raced{Store: st, first: func() { st.Faults().LoseAnswer() }}
 	code, _, stderr := w.run("group", "scale", "web", "5")
-	if code != Unreachable || !strings.Contains(stderr, "it may or may not have been done") {
+	if code != Unreachable || !strings.Contains(stderr, "the operation may or may not have been carried out") {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 }
@@ -163,7 +163,7 @@ func TestFollowSaysWhenEtcdIsSilent(t *testing.T) {
 		synctest.Wait()
 		cancel()
 		<-done
-		if strings.Count(errs.String(), "etcd has said nothing for 5s") != 1 || !strings.Contains(out.String(), "after") {
+		if strings.Count(errs.String(), "no answer from etcd for 5s") != 1 || !strings.Contains(out.String(), "after") {
 			t.Errorf("said %s%s", errs.String(), out.String())
 		}
 	})

@@ -209,7 +209,7 @@ func groupProblems(g group, leads bool, now time.Time) []problem {
 	switch {
 	case g.StatusBad != nil:
 		found = append(found, problem{
-			About: g.Name, Rule: "SAFE-16", What: "its status cannot be read, so the spec in force is unknown here: " + joined(g.StatusBad), Next: "leasehold repair status/" + g.Name,
+			About: g.Name, Rule: "SAFE-16", What: "its status cannot be read, so at most the leader knows which spec is in force: " + joined(g.StatusBad), Next: "leasehold repair status/" + g.Name,
 		})
 	case g.gone() && g.leaving():
 	case g.gone() && st.Accepted == nil && st.Invalid != nil:

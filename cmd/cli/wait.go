@@ -22,7 +22,7 @@ type awaited struct {
 
 // interrupted says what remains when an operator stops waiting: what was written stays written.
 func (a awaited) interrupted() error {
-	name, stays := a.spec.Name, "stays as asked for"
+	name, stays := a.spec.Name, "keeps its spec"
 	if a.spec.Deleting {
 		stays = "is still being deleted"
 	}

@@ -28,7 +28,7 @@ func TestWaitForADeletion(t *testing.T) {
 		for _, id := range ids {
 			w.must("instance", "drained", id)
 		}
-		r.expect(Done, "it is being deleted already", ids[1]+" ", "gone", "done: web is gone after ")
+		r.expect(Done, "it is already being deleted", ids[1]+" ", "gone", "done: web is gone after ")
 		if left := len(w.ids()) + len(w.list(store.KindGroups)) + len(w.list(store.KindStatus)); left > 0 || r.out.String() == "" {
 			t.Errorf("%d keys are left: %s", left, r.out.String())
 		}
@@ -65,7 +65,7 @@ func TestWaitForADeletionEnds(t *testing.T) {
 			func(w *shard) { w.must("hold", "etcd is restored") },
 			func(w *shard) { w.pass(time.Minute); w.must("release") }, Done, "done: web is gone",
 		},
-		"written anew": {func(*shard) {}, func(w *shard) { w.put(store.KindGroups, "web", named("web", 5)) }, Conflict, "group web: somebody changed it (revision "},
+		"written anew": {func(*shard) {}, func(w *shard) { w.put(store.KindGroups, "web", named("web", 5)) }, Conflict, "group web: it was changed (revision "},
 		"interrupted":  {func(*shard) {}, nil, Interrupted, "stopped waiting: group web is still being deleted (revision "},
 	} {
 		t.Run(name, func(t *testing.T) {

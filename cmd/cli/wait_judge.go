@@ -142,7 +142,7 @@ func (w *waiting) progress(now time.Time) glance {
 	case w.rollHalted() != "":
 		g.over = true
 		g.err = failure(Failed, fmt.Sprintf("leasehold explain %s | leasehold group rollback %s", w.spec.Name, w.spec.Name),
-			"group %s: the roll to %s has stopped, at %d of %d: %s", w.spec.Name, w.template, w.status.Rollout.Done, w.status.Rollout.Total, w.rollHalted())
+			"group %s: the roll to %s is stuck at %d of %d: %s", w.spec.Name, w.template, w.status.Rollout.Done, w.status.Rollout.Total, w.rollHalted())
 	case w.givenUp(now):
 		g.over = true
 		g.err = failure(Failed, fmt.Sprintf("leasehold explain %s | leasehold group retry %s", w.spec.Name, w.spec.Name),
