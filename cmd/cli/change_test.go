@@ -213,7 +213,7 @@ func TestConfirmAtATerminal(t *testing.T) {
 		if code != want || w.spec("web").Deleting != (want == Done) {
 			t.Errorf("typed %q: exit %d: %s", typed, code, stderr)
 		}
-		if !strings.Contains(stderr, "type web to go on: ") {
+		if !strings.Contains(stderr, "type web to continue: ") {
 			t.Errorf("not asked: %s", stderr)
 		}
 	}

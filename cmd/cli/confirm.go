@@ -20,7 +20,7 @@ func (s *Session) confirm(ctx context.Context, given []string, name, act string)
 	if !s.env.StdinTerminal {
 		return failure(Usage, "run the same command with --confirm="+name, "%s: this must be confirmed, and there is no terminal to ask on; nothing was changed", act)
 	}
-	fmt.Fprintf(s.env.Stderr, "%s\ntype %s to go on: ", act, name)
+	fmt.Fprintf(s.env.Stderr, "%s\ntype %s to continue: ", act, name)
 	typed := make(chan string, 1)
 	go func() { // outlives us only if ctx ends while nobody types: reading a terminal cannot be called off
 		line, _ := bufio.NewReader(s.env.Stdin).ReadString('\n') // whatever cut the line short, it is not the name

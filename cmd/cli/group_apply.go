@@ -166,7 +166,7 @@ func (c *GroupApply) moved(ch change) error {
 	return failure(Conflict, fmt.Sprintf("leasehold group apply %s --dry-run", c.flags()), "%s: the other edit stands, and nothing was written", what)
 }
 
-// warnOfProviders says when no coordinator that is up has the provider that a group asks for.
+// warnOfProviders says when no running coordinator has the provider that a group asks for.
 func (s *Session) warnOfProviders(ctx context.Context, changes []change) error {
 	listing, err := s.list(ctx, s.keys().Of(store.KindReplicas), 0)
 	if err != nil {

@@ -265,7 +265,7 @@ func (c *Recover) putBack(ctx context.Context, s *Session, plan []recovery.Candi
 	if n := len(unproven); n > 0 {
 		s.warn("%s known by tags alone: the agent has not reported yet, nothing proves the machine's template, and a roll replaces it after the release; to keep it, wait until BY says seal and run leasehold recover again", machinesAre(n))
 	}
-	act := fmt.Sprintf("restore %s into their slots", counted(len(able), "machine", "machines"))
+	act := "restore " + counted(len(able), "machine to its slot", "machines to their slots")
 	if err := s.confirm(ctx, c.Confirm, s.flags.Shard, act); err != nil {
 		return err
 	}
@@ -281,7 +281,7 @@ func (c *Recover) putBack(ctx context.Context, s *Session, plan []recovery.Candi
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(s.env.Stdout, "%d of %d put back\n", adopted, len(able))
+	fmt.Fprintf(s.env.Stdout, "%d of %d restored\n", adopted, len(able))
 	if adopted < len(able) {
 		return failure(Failed, "leasehold events --since 10m shows the reasons; then run leasehold recover again", "%s could not be restored", counted(len(able)-adopted, "machine", "machines"))
 	}
@@ -301,7 +301,7 @@ func showCandidates(s *Session, plan []recovery.Candidate) error {
 		{Title: "INSTANCE"}, {Title: "GROUP"}, {Title: "SLOT", Right: true}, {Title: "BY"}, {Title: "AGENT"}, {Title: "PROVIDER", Wide: true}, {Title: "ZONE", Wide: true}, {Title: "WOULD BE", Cut: true},
 	}}
 	for _, m := range plan {
-		slot, agent, would := "-", "silent", "put into its slot"
+		slot, agent, would := "-", "silent", "restored to its slot"
 		if m.Slot >= 0 {
 			slot = fmt.Sprint(m.Slot)
 		}

@@ -107,12 +107,12 @@ func (c *Repair) chosen(s *Session, found []repair) ([]repair, error) {
 func showRepairs(s *Session, found []repair, forget bool) error {
 	t := output.Table{Columns: []output.Column{{Title: "KEY"}, {Title: "DAMAGE"}, {Title: "WOULD BE"}, {Title: "WHY", Cut: true}}}
 	for _, r := range found {
-		would := "put back from rev " + revision(r.From)
+		would := "restored from rev " + revision(r.From)
 		switch {
 		case forget:
-			would = "declared gone"
+			would = "declared lost"
 		case r.From == 0:
-			would = "left as it is"
+			would = "left unchanged"
 		}
 		t.Add(strings.TrimPrefix(r.Key, s.keys().Prefix()), r.What, would, orDash(r.Why))
 	}
@@ -363,7 +363,7 @@ func (s *Session) putBack(ctx context.Context, all []repair) error {
 		}
 		written += len(part)
 		for _, r := range part {
-			fmt.Fprintf(s.env.Stdout, "%s put back rev %d\n", strings.TrimPrefix(r.Key, s.keys().Prefix()), rev)
+			fmt.Fprintf(s.env.Stdout, "%s restored rev %d\n", strings.TrimPrefix(r.Key, s.keys().Prefix()), rev)
 		}
 	}
 	s.note("if the shard is on hold: leasehold status, then leasehold release")
@@ -410,7 +410,7 @@ func (s *Session) forget(ctx context.Context, c *Repair, all []repair) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(s.env.Stdout, "%s declared gone rev %d\n", name, rev)
+		fmt.Fprintf(s.env.Stdout, "%s declared lost rev %d\n", name, rev)
 	}
 	return nil
 }
