@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// confirm makes sure that an act that takes machines away is meant: by --confirm=NAME, or by the name typed at a terminal.
-// Without a terminal nothing is asked, and the act is refused.
+// confirm makes sure that an action that removes machines is intended: by --confirm=NAME, or by the
+// name typed on a terminal. Without a terminal it does not ask, and refuses the action.
 func (s *Session) confirm(ctx context.Context, given []string, name, act string) error {
 	if slices.Contains(given, name) {
 		return nil
@@ -22,7 +22,7 @@ func (s *Session) confirm(ctx context.Context, given []string, name, act string)
 	}
 	fmt.Fprintf(s.env.Stderr, "%s\ntype %s to continue: ", act, name)
 	typed := make(chan string, 1)
-	go func() { // outlives us only if ctx ends while nobody types: reading a terminal cannot be called off
+	go func() { // outlives this call only if ctx ends before input: a terminal read cannot be canceled
 		line, _ := bufio.NewReader(s.env.Stdin).ReadString('\n') // whatever cut the line short, it is not the name
 		typed <- strings.TrimSpace(line)
 	}()

@@ -63,7 +63,7 @@ func (c *GroupApply) Run(ctx context.Context, s *Session) error {
 	return c.apply(ctx, s, changes)
 }
 
-// apply writes what differs, says what became of each group, and waits if that was asked for.
+// apply writes the changes, reports the result for each group, and waits if requested.
 func (c *GroupApply) apply(ctx context.Context, s *Session, changes []change) error {
 	begun := s.env.Now()
 	var writes []change
@@ -85,7 +85,7 @@ func (c *GroupApply) apply(ctx context.Context, s *Session, changes []change) er
 		switch {
 		case ch.unchanged():
 			if err := s.leftAlone(ctx, *ch, ch.rev()); err != nil {
-				refused = cmp.Or(refused, err) // the first: the next command tells of the others
+				refused = cmp.Or(refused, err) // the first: the next command reports the others
 			}
 		case ch.isNew():
 			fmt.Fprintf(s.env.Stdout, "%s created rev %d\n", ch.name, rev)
@@ -115,7 +115,8 @@ func (c *GroupApply) apply(ctx context.Context, s *Session, changes []change) er
 	return nil
 }
 
-// planChange says what applying a group from a file would write. What only commands set is kept.
+// planChange returns what applying a group from a file would write. Fields that only commands set are
+// kept.
 func (s *Session) planChange(ctx context.Context, g fileGroup) (change, error) {
 	ch, err := s.readChange(ctx, g.Group.Name)
 	if err != nil {
@@ -141,8 +142,8 @@ func (s *Session) warnOfBroken(ch change) {
 	s.warn("%s: the spec at revision %d cannot be used (%s); it is replaced as a whole", ch.name, ch.was, joined(ch.broken))
 }
 
-// going refuses what is applied to a group that is being deleted: it would go with it, and whoever applied it would take it for made. Who
-// only looks is told so.
+// going refuses a change to a group that is being deleted: the change would be deleted with it,
+// although the operator was told that it was applied. A dry run only warns.
 func (s *Session) going(ch change, look bool) error {
 	switch {
 	case !ch.after.Deleting:
@@ -166,7 +167,7 @@ func (c *GroupApply) moved(ch change) error {
 	return failure(Conflict, fmt.Sprintf("leasehold group apply %s --dry-run", c.flags()), "%s: the other edit stands, and nothing was written", what)
 }
 
-// warnOfProviders says when no running coordinator has the provider that a group asks for.
+// warnOfProviders warns if no running coordinator has the provider of a group.
 func (s *Session) warnOfProviders(ctx context.Context, changes []change) error {
 	listing, err := s.list(ctx, s.keys().Of(store.KindReplicas), 0)
 	if err != nil {

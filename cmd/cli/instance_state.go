@@ -23,7 +23,7 @@ type InstanceDrain struct {
 	Confirm  []string `help:"Confirm the removal by naming the instance." placeholder:"ID"`
 }
 
-// Run orders the instance to drain and go.
+// Run orders the instance to be drained and removed.
 func (c *InstanceDrain) Run(ctx context.Context, s *Session) error {
 	v, _, err := s.instance(ctx, c.Instance)
 	if err != nil {
@@ -45,7 +45,7 @@ type InstanceDrained struct {
 	Instance string `arg:"" help:"ID of the instance."`
 }
 
-// Run says that nothing is left to wait for: whoever had to take over the instance's work has.
+// Run declares the drain finished: the work of the instance has been taken over.
 func (c *InstanceDrained) Run(ctx context.Context, s *Session) error {
 	v, _, err := s.instance(ctx, c.Instance)
 	if err != nil {

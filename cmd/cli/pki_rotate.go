@@ -20,7 +20,7 @@ type PKIRotate struct {
 	Lifetime Lifetime `help:"Validity of the next authority, such as 365d (default: 5 years)." placeholder:"DURATION"`
 }
 
-// Run takes the next step, or all.
+// Run takes the next step, or all steps.
 func (c *PKIRotate) Run(ctx context.Context, s *Session) error {
 	if c.Wait && c.Force {
 		return failure(Usage, "leasehold pki rotate --force, once for each step", "--wait and --force cannot be combined: a forced step is taken alone")
@@ -58,7 +58,8 @@ func (c *PKIRotate) Run(ctx context.Context, s *Session) error {
 	return nil
 }
 
-// look asks whom the next step would cut off. The first needs nobody's word.
+// look returns what the next step would disconnect. The first step disconnects nothing, so it needs no
+// answer from etcd.
 func (c *PKIRotate) look(ctx context.Context, s *Session, files authority.Files) ([]cutOff, error) {
 	if step := stepAfter(files); step == introduce || step == finish {
 		return nil, nil
@@ -70,7 +71,7 @@ func (c *PKIRotate) look(ctx context.Context, s *Session, files authority.Files)
 	return cutOffBy(files, seen, s.env.Now()), nil
 }
 
-// step takes the next step, and says so.
+// step takes the next step, and reports it.
 func (c *PKIRotate) step(s *Session, files authority.Files) error {
 	step, became := stepAfter(files), ""
 	var err error
@@ -96,13 +97,13 @@ func (c *PKIRotate) step(s *Session, files authority.Files) error {
 	return nil
 }
 
-// all takes all steps that are left, the first included, and waits before each until it cuts nobody off.
+// all takes all remaining steps, and waits before each until it disconnects nothing.
 func (c *PKIRotate) all(ctx context.Context, s *Session) error {
 	limit := s.flags.Timeout
 	if limit <= 0 {
 		limit = waitTimeout
 	}
-	start := time.Now() // not the clock of records: what is waited for must end also where that stands
+	start := time.Now() // not the clock of records: the wait must end even if that clock stands still
 	line := progressLine{to: s.aside(), rewrite: s.env.StderrTerminal}
 	defer line.clear()
 	s.note("the files in %s must be the same on every coordinator's host after each step", c.Dir)
@@ -150,10 +151,10 @@ func (c *PKIRotate) all(ctx context.Context, s *Session) error {
 	}
 }
 
-// mostCutOff is how many are named with their reason.
+// mostCutOff is how many are listed with their reason.
 const mostCutOff = 20
 
-// tellCutOff names those who would be cut off, and why.
+// tellCutOff lists what a step would disconnect, and why.
 func (s *Session) tellCutOff(cut []cutOff) {
 	for i, c := range cut {
 		if i == mostCutOff {
