@@ -69,7 +69,7 @@ func (c *Coordinator) Run(ctx context.Context, h *Host) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = closeStore() }() // the process ends; nobody could do anything about it
+	defer func() { _ = closeStore() }() // the process ends anyway
 	if err := h.Allowed(ctx, store.RoleCoordinator); err != nil {
 		return err
 	}

@@ -122,7 +122,7 @@ func (d *Dev) Run(ctx context.Context, h *Host) (err error) {
 	return w.run(ctx, groups, ready)
 }
 
-// devWorld is dev at work.
+// devWorld is a running leasehold dev.
 type devWorld struct {
 	h         *Host
 	dir       string
@@ -144,7 +144,7 @@ func (w *devWorld) run(ctx context.Context, groups []store.Group, ready <-chan s
 	}
 	resumed, err := w.processes.Resume(ctx)
 	if err != nil {
-		return fmt.Errorf("start the machines of last time: %w", err)
+		return fmt.Errorf("resume the machines of the previous run: %w", err)
 	}
 	// The replica ends by its own context: first the machines go, and their agents say goodbye to it.
 	serve, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -189,7 +189,7 @@ func (w *devWorld) run(ctx context.Context, groups []store.Group, ready <-chan s
 		return errors.Join(err, w.halt(ctx))
 	case <-w.etcdStopped:
 		stop()
-		err := problem("look at "+filepath.Join(w.dir, "dev.log")+", then start again: the machines go on meanwhile", "the embedded etcd has stopped")
+		err := problem("look at "+filepath.Join(w.dir, "dev.log")+", then start leasehold dev again: the machines keep running", "the embedded etcd has stopped")
 		return errors.Join(err, <-ended)
 	case <-ctx.Done():
 	}
@@ -222,10 +222,11 @@ func (w *devWorld) halt(ctx context.Context) error {
 }
 
 func (w *devWorld) print(format string, args ...any) {
-	_, _ = io.WriteString(w.h.Stdout, fmt.Sprintf(format, args...)) // nobody to tell if even that fails
+	_, _ = io.WriteString(w.h.Stdout, fmt.Sprintf(format, args...)) // there is no other place to report a failure
 }
 
-// startEtcd starts the embedded etcd, on a free port if nobody asked for one and the usual one is taken.
+// startEtcd starts the embedded etcd, on a free port if no address is given and the default port is
+// taken.
 func (d *Dev) startEtcd(ctx context.Context, dir string, log *slog.Logger) (*embedetcd.Server, devCredentials, error) {
 	listen := d.EtcdListen
 	if listen == "" {
@@ -276,7 +277,7 @@ func (d *Dev) httpAddress(ctx context.Context) (HTTP, error) {
 		}
 	}
 	if host, _, err := net.SplitHostPort(wanted); err == nil && !loopback(host) {
-		return HTTP{}, problem("leasehold dev --http 127.0.0.1:7421, or run leasehold coordinator, which can secure it", "--http: %s: dev serves this machine alone", wanted)
+		return HTTP{}, problem("leasehold dev --http 127.0.0.1:7421, or run leasehold coordinator, which can secure it", "--http: %s: leasehold dev listens only on this machine", wanted)
 	}
 	return HTTP{HTTP: wanted}, nil
 }
