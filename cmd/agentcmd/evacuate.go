@@ -13,8 +13,9 @@ import (
 	"github.com/leasehold/leasehold/provider"
 )
 
-// Evacuate is the command by which whoever runs a machine wants it emptied (DRAIN-3). It writes a file that the machine's agent looks at,
-// so it works whether the agent runs now or not, and an agent that is started again still knows.
+// Evacuate is the command that evacuates a machine on request of its host's operator (DRAIN-3). It
+// writes a file that the machine's agent watches, so it works whether or not the agent is running, and
+// survives a restart of the agent.
 type Evacuate struct {
 	Bootstrap string `help:"Bootstrap document of the agent." env:"LEASEHOLD_BOOTSTRAP" placeholder:"FILE"`
 	StateDir  string `help:"Directory of the agent's state. Default: the directory of the bootstrap document." env:"LEASEHOLD_STATE_DIR" placeholder:"DIR"`

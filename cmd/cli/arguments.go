@@ -42,7 +42,7 @@ func (a *Ago) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// checkEndpoints refuses what can be no address of an etcd, before anybody waits for an answer from there.
+// checkEndpoints refuses what cannot be an address of etcd, before the command waits for an answer.
 func checkEndpoints(endpoints []string) error {
 	if wrong, found := program.NoAddress(endpoints); found {
 		return failure(Usage, "leasehold status --endpoints 127.0.0.1:2379", "--endpoints: %q: must be HOST:PORT, or several separated by commas", wrong)

@@ -84,7 +84,7 @@ type authUser struct {
 	Other []string     `json:"other_shards"`
 }
 
-// Run shows them. Whoever is not root sees himself.
+// Run shows users and roles. Users other than root see only themselves.
 func (c *AuthShow) Run(ctx context.Context, s *Session) error {
 	doc := authDocument{Users: []authUser{}, Missing: []string{}, You: s.connection(nil).Caller()}
 	err := s.rights(ctx, func(ctx context.Context, etcd rights.Etcd) (err error) {
@@ -196,7 +196,7 @@ func (s *Session) changeUser(ctx context.Context, name string, do func(context.C
 	})
 }
 
-// addable refuses names that mean somebody else.
+// addable refuses names that cannot be those of a user.
 func (s *Session) addable(name string) error {
 	if name == "" || name == store.RoleRoot || strings.ContainsAny(name, ":\n\r\x00") || name != strings.TrimSpace(name) {
 		return failure(Usage, "leasehold "+s.command+" --help", "%s: user %q: must be a name without colon, and not root", s.command, name)

@@ -81,7 +81,8 @@ func (c *AuthInit) users(s *Session) (map[string]store.Role, error) {
 	return users, nil
 }
 
-// rootWillGetIn refuses what would lock everybody out, as far as that can be told before authentication is on.
+// rootWillGetIn refuses what would lock root out, as far as that is known before authentication is
+// enabled.
 func (c *AuthInit) rootWillGetIn(s *Session) error {
 	conn := s.connection(nil)
 	switch name := conn.Caller(); {
@@ -97,7 +98,7 @@ func (c *AuthInit) rootWillGetIn(s *Session) error {
 	return nil
 }
 
-// enable turns authentication on. If root cannot get in then, it is turned off again.
+// enable enables authentication. If root cannot log in then, it is disabled again.
 func (s *Session) enable(ctx context.Context, etcd rights.Etcd, rootPassword string) error {
 	as := func(name, password string) rights.Entry {
 		c := s.connection(nil)

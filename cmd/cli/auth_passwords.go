@@ -9,8 +9,9 @@ import (
 	"strings"
 )
 
-// passwords are those of some users: from a file with lines NAME:PASSWORD, which are what --user takes. What is missing there is made up and
-// added to it before anybody has it, so that none is ever lost. Without a file nobody has a password.
+// passwords returns the passwords of users, from a file with lines NAME:PASSWORD as --user takes them.
+// A missing password is generated and added to the file before it is set in etcd, so none is ever
+// lost. Without a file users have no passwords.
 func (s *Session) passwords(file string, users []string, dryRun bool) (map[string]string, error) {
 	if file == "" || len(users) == 0 {
 		return nil, nil
@@ -76,7 +77,7 @@ func (s *Session) readPasswords(file string) (map[string]string, error) {
 	return known, nil
 }
 
-// appendSecret adds to a file that nobody else may read.
+// appendSecret appends to a file that only its owner can read.
 func appendSecret(file, text string) error {
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {

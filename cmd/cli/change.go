@@ -119,7 +119,7 @@ func (s *Session) leftUnless(ctx context.Context, c change) (int, error) {
 	return left, err
 }
 
-// leftOf is how many instances a group that nobody asks for still has, by what the leader says of it.
+// leftOf returns how many instances a group without a spec still has, according to its status.
 func (s *Session) leftOf(ctx context.Context, name string) (left int, err error) {
 	kv, err := s.find(ctx, s.keys().Status(name))
 	if err != nil || kv.Modified == 0 {
@@ -272,7 +272,7 @@ func (c change) shrinks() bool {
 	return c.before != nil && c.broken == nil && c.after.Size < c.before.Size
 }
 
-// shrinking says so, for whoever must confirm it.
+// shrinking describes a smaller size, for the confirmation.
 func (c change) shrinking() string {
 	if c.isNew() {
 		return fmt.Sprintf("group %s, whose key is missing, has %s left and shrinks to %s", c.name, counted(c.left, "instance", "instances"), counted(c.after.Size, "instance", "instances"))

@@ -111,7 +111,7 @@ func (c *ConfigApply) changes(ctx context.Context, s *Session) ([]change, error)
 			return nil, err
 		}
 		if ch.static == nil {
-			continue // it went meanwhile
+			continue // it was removed in the meantime
 		}
 		gone := *ch.static
 		gone.Deleting = true

@@ -199,7 +199,7 @@ func forcedBy(path string, before, after store.Group) string {
 	return action
 }
 
-// about is a time as an estimate tells it: more figures than two nobody knows.
+// about rounds a duration for an estimate, which is never more precise than two digits.
 func about(d time.Duration) string {
 	switch {
 	case d < time.Second:

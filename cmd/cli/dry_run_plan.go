@@ -128,7 +128,7 @@ func (f foreseenChange) text(scr output.Screen) string {
 		}
 		fmt.Fprintf(&b, "estimate %s%s (%s)", roughly(f.Takes.D()), until, strings.Join(grounds, "; "))
 	}
-	if f.Course.Drain > 0 { // nobody knows for how long
+	if f.Course.Drain > 0 { // for an unknown time
 		b.WriteString(", and the time that drain hooks take")
 	}
 	b.WriteByte('\n')

@@ -28,7 +28,8 @@ type Env struct {
 	User     string // who gives orders: name@host
 	// Settings is the file with the operator's settings for this program, if --config names no other; "" or a file that is not there: none.
 	Settings string
-	// DevData is where a dev of this machine keeps everything, also how to reach its etcd while it runs; "": nobody's home is known.
+	// DevData is the data directory of leasehold dev on this machine, with the address of its etcd
+	// while it runs; "": the home directory is unknown.
 	DevData string
 	// SecretsKey is keys for secrets from the environment; "": there are none.
 	SecretsKey string

@@ -70,7 +70,7 @@ func (c *Events) Run(ctx context.Context, s *Session) error {
 
 // journal reads the entries since a time, and says at which revision.
 func (s *Session) journal(ctx context.Context, since time.Time) (entries []store.KV, at store.Revision, err error) {
-	err = anew(0, func() error {
+	err = atOneRevision(0, func() error {
 		entries = nil
 		return s.parts(ctx, s.keys().Of(store.KindEvents), s.keys().EventsFrom(since), 0, 0, func(part store.Part) bool {
 			entries, at = append(entries, part.KVs...), part.Revision

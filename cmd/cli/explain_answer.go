@@ -96,7 +96,7 @@ func partingReason(i store.Instance, life []store.JournalEntry) string {
 // reason is why an instance had to go, in a few words.
 func reason(e store.JournalEntry) string {
 	if e.Rule == "REC-16" {
-		return asClause(e.Why) // somebody ordered it, whatever its state was
+		return asClause(e.Why) // it was ordered, whatever its state was
 	}
 	if e.Verdict.Failed() {
 		return "it was " + strings.ToUpper(string(e.Verdict))
@@ -126,7 +126,7 @@ func asClause(why string) string {
 	}
 }
 
-// placeTaken says who has the slot after an instance; "" if nobody does, or had it all along.
+// placeTaken says which instance took the slot of another; "" if none did, or it had the slot before.
 func placeTaken(sc *scene, id string, slot *int, life []store.JournalEntry) string {
 	next := successorOf(id, life)
 	if slot == nil || *slot < 0 {

@@ -106,7 +106,7 @@ func computeGroup(sc *scene, held []store.Blocked) *computed {
 
 func courseEnd(c foresee.Course, known, drains bool) string {
 	hooks := ""
-	if drains { // nobody knows for how long
+	if drains { // for an unknown time
 		hooks = ", and the time that drain hooks take"
 	}
 	switch {

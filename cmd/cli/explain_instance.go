@@ -38,7 +38,8 @@ type instanceStory struct {
 	looks string
 }
 
-// computed is what this program computes from the records, by the coordinator's own planner: nobody has decided it yet.
+// computed is the plan that this program computes from the records with the coordinator's planner. It
+// is not decided yet.
 type computed struct {
 	Plan string          `json:"plan,omitempty"`
 	Held []store.Blocked `json:"held,omitempty"`
@@ -124,7 +125,7 @@ func (st *instanceStory) decide(id string, life []store.JournalEntry, now time.T
 	line := storyLines([]store.JournalEntry{e})[0]
 	st.Decision, st.Otherwise = &line, e.Otherwise
 	if e.Rule == "REC-16" {
-		st.Otherwise = "" // without the order there would have been none: nobody needs to be told
+		st.Otherwise = "" // trivial: without the order it would not have happened
 	}
 	if strings.HasSuffix(e.Otherwise, " before") {
 		st.Otherwise += " " + clock(e.At, now)
@@ -211,7 +212,8 @@ func tellGone(sc *scene, id string, slot *int, life []store.JournalEntry) instan
 	return st
 }
 
-// everWas says that the journal knows an instance, and not only of orders for one that nobody found.
+// everWas reports whether the journal has entries of the instance itself, not only orders for an
+// unknown one.
 func everWas(id string, life []store.JournalEntry) bool {
 	return slices.ContainsFunc(life, func(e store.JournalEntry) bool {
 		return e.Instance == id && (e.To != "" || e.Verdict != "" || e.Workload != nil || e.Rule != "REC-16")

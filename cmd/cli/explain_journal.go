@@ -72,7 +72,7 @@ func (s *Session) entriesOf(ctx context.Context, name string, concerns func(stor
 // mentions returns the journal entries that contain a name, from one key until before another; "" is
 // the end of the journal. JSON does not escape names.
 func (s *Session) mentions(ctx context.Context, name, from, until string) (kvs []store.KV, err error) {
-	err = anew(0, func() error {
+	err = atOneRevision(0, func() error {
 		kvs = nil
 		return s.parts(ctx, s.keys().Of(store.KindEvents), from, 0, 0, func(part store.Part) bool {
 			for _, kv := range part.KVs {

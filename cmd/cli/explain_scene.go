@@ -29,7 +29,7 @@ func (s *Session) recordsOf(ctx context.Context, group string) (store.Listing, e
 		all.Revision = l.Revision
 		exact := !strings.HasSuffix(prefix, "/") && !strings.HasSuffix(prefix, "-")
 		for _, kv := range l.KVs {
-			if !exact || kv.Key == prefix { // somebody else's name may begin with this one
+			if !exact || kv.Key == prefix { // another name may begin with this one
 				all.KVs = append(all.KVs, kv)
 			}
 		}

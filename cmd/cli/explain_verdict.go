@@ -15,8 +15,8 @@ type verdict struct {
 	Verdict  store.Verdict  `json:"verdict"`
 	Rule     string         `json:"rule,omitempty"`
 	Why      string         `json:"why,omitempty"`
-	Told     *time.Time     `json:"told"`     // when the leader said so; nil: nobody did, it is computed here
-	Revision store.Revision `json:"revision"` // of the picture that it was judged on
+	Told     *time.Time     `json:"told"`     // when the leader journaled it; nil: computed by this program
+	Revision store.Revision `json:"revision"` // of the state that it was judged on
 	Evidence []string       `json:"evidence,omitempty"`
 }
 
@@ -26,7 +26,7 @@ func verdictNow(sc *scene, id string, verdicts map[string]store.JournalEntry) ve
 	j := sc.plan.Judgments[id]
 	v := verdict{Verdict: j.Verdict, Rule: j.Rule, Why: j.Why, Revision: sc.content.Revision}
 	for _, e := range j.Evidence {
-		if !strings.HasPrefix(e, "provider: ") { // here nobody has asked it
+		if !strings.HasPrefix(e, "provider: ") { // this program did not ask it
 			v.Evidence = append(v.Evidence, e)
 		}
 	}

@@ -159,7 +159,7 @@ func writeHeld(b *strings.Builder, scr output.Screen, w blockedWork) {
 	}
 }
 
-// writeComputed shows what nobody has decided yet.
+// writeComputed shows the computed plan, which is not decided yet.
 func writeComputed(b *strings.Builder, scr output.Screen, c *computed, at store.Revision) {
 	if c == nil {
 		return

@@ -56,7 +56,7 @@ type doomed struct {
 	change
 	already  bool
 	unusable bool   // no spec with this name could ever be in force
-	act      string // what happens, for whoever must confirm it
+	act      string // what happens, for the confirmation
 	instead  string // which spec is written in the place of one that is gone or wrong
 }
 
@@ -66,7 +66,7 @@ func (d doomed) warnOfPause(s *Session) {
 	}
 }
 
-// readDoomed reads what there is of a group, be it the status alone.
+// readDoomed reads what exists of a group, if only its status.
 func (s *Session) readDoomed(ctx context.Context, name string) (doomed, error) {
 	d := doomed{change: change{name: name}}
 	if !isName(name) {
@@ -107,7 +107,8 @@ func (s *Session) readDoomed(ctx context.Context, name string) (doomed, error) {
 	return d, nil
 }
 
-// removeKey removes what no leader could ever take up: somebody wrote it under a name that no group can have.
+// removeKey removes a key that no leader could ever accept: it was written by hand, under a name that
+// no group can have.
 func (s *Session) removeKey(ctx context.Context, c change, again string) error {
 	if c.was == 0 {
 		return failure(Failed, "leasehold group show "+c.name, "group %s has no key in groups/ to remove, and no group can have this name", c.name)

@@ -47,7 +47,7 @@ func halted(st store.Status) string {
 func rollNow(st store.Status) string {
 	r := st.Rollout
 	if r == nil || st.Accepted != nil && st.Accepted.Rollout.Strategy == store.StrategyOpportunistic {
-		return "" // there nobody brings the change to instances for its own sake
+		return "" // instances are not replaced for the change alone
 	}
 	how := "rolling"
 	switch {

@@ -12,7 +12,7 @@ import (
 
 // view is a group as a row of a table.
 type view struct {
-	mark   string // "!" somebody must look, "~" something is under way, " " all is well
+	mark   string // "!" needs attention, "~" work in progress, " " all is well
 	state  string
 	health string
 	run    string // running / size

@@ -42,7 +42,8 @@ func (c *Init) Run(ctx context.Context, s *Session) error {
 	return nil
 }
 
-// refuseOverRemains refuses to create a shard anew where one has lost its record: its machines carry the tag of the old ID, and would all be strangers.
+// refuseOverRemains refuses to create a shard again where one has lost its record: its machines have
+// the tag of the old ID, and the new shard would not know any of them.
 func (s *Session) refuseOverRemains(ctx context.Context, keys store.Keys) error {
 	var remains int
 	var kind string

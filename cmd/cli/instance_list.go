@@ -145,15 +145,16 @@ const unlimited = math.MaxInt
 // leastRead is how many keys are asked for at once where it is not known whose they are.
 const leastRead = 1_000
 
-// instancesOf reads the instances of a group, "" for all, as far as there is room, and their sessions. Those of a group are named after it,
-// but for machines that were adopted under a name that somebody else gave them: so all are read if the group has more than are found.
+// instancesOf reads the instances of a group ("": all groups) and their sessions, at most room of
+// them. Instances are named after their group, except machines adopted under another name: all are
+// read if the group has more than were found by name.
 func (s *Session) instancesOf(ctx context.Context, keys store.Keys, group string, room int) (some someInstances, err error) {
 	below := ""
 	if isName(group) {
 		below = group + "-"
 	}
 	for {
-		err := anew(0, func() (err error) {
+		err := atOneRevision(0, func() (err error) {
 			some, err = s.readInstances(ctx, keys, group, below, room)
 			return err
 		})
@@ -238,7 +239,7 @@ func (s *Session) sessionsOf(ctx context.Context, keys store.Keys, first, last s
 			}
 			v, err := store.Decode[store.Alive](kv)
 			if err != nil {
-				continue // its replica writes it anew
+				continue // its replica rewrites it
 			}
 			byID[v.Record.Instance] = &v.Record
 		}

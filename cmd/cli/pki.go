@@ -71,9 +71,9 @@ func (a agentSeen) said() (trust string, certificate *store.CertificateReport) {
 // newcomer says that its machine has not been heard of yet.
 func (a agentSeen) newcomer() bool { return a.report == nil && !a.phase.Registered() }
 
-// everybody is whom these files have had agents believe, when another of the authorities in them issued. Whoever believes one of these
-// believes all the authorities that are in force.
-func everybody(f authority.Files) map[string]bool {
+// trustDigests returns the digests of every trust that these files have given to agents, depending on
+// which of their authorities issued. Each of them includes all authorities in force.
+func trustDigests(f authority.Files) map[string]bool {
 	digests := map[string]bool{}
 	t := f.Trust()
 	for _, c := range t.Authorities {

@@ -41,7 +41,7 @@ type authorityState struct {
 type rotationState struct {
 	Stage authority.Stage `json:"stage"`
 	Step  rotationStep    `json:"next_step"`
-	Waits *[]cutOff       `json:"waits_for,omitempty"` // nil: nobody could be asked
+	Waits *[]cutOff       `json:"waits_for,omitempty"` // nil: unknown, as etcd did not answer
 }
 
 // replicaTrust is what a replica says.
@@ -169,9 +169,9 @@ func (p *pkiPicture) takeFiles(kind authority.Kind, f authority.Files) {
 
 // take takes in what replicas and agents say.
 func (p *pkiPicture) take(seen trustSeen) {
-	believing := everybody(*p.agents)
+	trusting := trustDigests(*p.agents)
 	for _, r := range seen.replicas {
-		p.Replicas = append(p.Replicas, replicaTrust{r.Record.ID, r.Record.Issuer, believing[r.Record.Trust]})
+		p.Replicas = append(p.Replicas, replicaTrust{r.Record.ID, r.Record.Issuer, trusting[r.Record.Trust]})
 	}
 	cut := cutOffBy(*p.agents, seen, p.now)
 	if cut == nil {
@@ -181,7 +181,7 @@ func (p *pkiPicture) take(seen trustSeen) {
 	sum := agentsTrust{Count: len(seen.agents), Holding: []holding{}}
 	for _, a := range seen.agents {
 		trust, certificate := a.said()
-		if believing[trust] {
+		if trusting[trust] {
 			sum.Believe++
 		}
 		issuer, ends := "", time.Time{}

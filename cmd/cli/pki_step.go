@@ -53,9 +53,9 @@ func cutOffBy(f authority.Files, seen trustSeen, now time.Time) []cutOff {
 }
 
 func cutOffByPromote(f authority.Files, seen trustSeen) (cut []cutOff) {
-	believing := everybody(f)
+	trusting := trustDigests(f)
 	for _, r := range seen.replicas {
-		if !believing[r.Record.Trust] {
+		if !trusting[r.Record.Trust] {
 			cut = append(cut, cutOff{replicaName(r.Record), "does not trust the next authority yet: does it have the files?"})
 		}
 	}
@@ -63,7 +63,7 @@ func cutOffByPromote(f authority.Files, seen trustSeen) (cut []cutOff) {
 	for _, a := range seen.agents {
 		trust, _ := a.said()
 		switch {
-		case believing[trust], a.told(told):
+		case trusting[trust], a.told(told):
 		case a.newcomer():
 			cut = append(cut, cutOff{a.id, "has not registered yet, and was created before all replicas trusted the next authority"})
 		case trust == "":

@@ -28,7 +28,7 @@ type group struct {
 // revision is that of the spec: of the newer one of a static group and what is set beside it. 0: there is none.
 func (g group) revision() store.Revision { return max(g.Stored.Modified, g.Static.Modified) }
 
-// gone says that nobody asks for the group, though the leader still knows it.
+// gone reports whether the group has no spec, although the leader still knows it.
 func (g group) gone() bool { return g.revision() == 0 }
 
 // static says that config apply wrote the group.
@@ -223,7 +223,7 @@ func stored(kvs []store.KV) []json.RawMessage {
 	return raw
 }
 
-// asJSON is a value as it is stored. What somebody wrote by hand and is no JSON is shown as text.
+// asJSON returns a value as stored. A value that is not JSON, as written by hand, becomes a string.
 func asJSON(value []byte) json.RawMessage {
 	switch {
 	case len(value) == 0:

@@ -28,7 +28,7 @@ func (*Recover) Help() string {
 3. leasehold recover                       shows which machine belongs into which slot, and puts them there
 4. leasehold release                       ends the hold
 
-If leasehold init has created the shard anew in between, leasehold recover --id ID gives it its old ID back.
+If leasehold init has created the shard again in between, leasehold recover --id ID gives it its old ID back.
 Where etcd had users and roles they are lost too: leasehold auth init comes first. The runbook, with the output of each step, is in docs/damage.md.`
 }
 
@@ -115,7 +115,7 @@ func (c *Recover) otherID(ctx context.Context, s *Session, shard store.Versioned
 		return false, err
 	}
 	return true, failure(Conflict, "leasehold recover --id "+waits.ShardID,
-		"shard %s was created anew with ID %s, and the coordinators wait for the one with ID %s", s.flags.Shard, shard.Record.ID, waits.ShardID)
+		"shard %s was created again with ID %s, and the coordinators wait for the one with ID %s", s.flags.Shard, shard.Record.ID, waits.ShardID)
 }
 
 // giveBackID puts the shard's old ID in the place of another one, which leasehold init made, and the shard on hold. That is possible as long as nothing

@@ -143,7 +143,7 @@ func (s *Session) damage(ctx context.Context, at store.Revision) ([]repair, erro
 	return sortedRepairs(append(found, lost...)), nil
 }
 
-// durable is what nothing else can make anew, at one revision.
+// durable is the state that cannot be derived from anything else, at one revision.
 type durable struct {
 	revision store.Revision
 	kvs      map[string]store.KV

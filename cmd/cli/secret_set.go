@@ -12,7 +12,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// SecretSet is the command secret set. There is no argument for the value: arguments are for everybody on the machine to see.
+// SecretSet is the command secret set. The value is never an argument: arguments are visible to every
+// user of the machine.
 type SecretSet struct {
 	Name     string `arg:"" help:"Name of the secret."`
 	FromFile string `help:"Read the value from this file instead of standard input." type:"existingfile" placeholder:"FILE"`
@@ -114,7 +115,7 @@ func (c *SecretSet) value(ctx context.Context, s *Session) ([]byte, error) {
 	return value, nil
 }
 
-// ask asks twice, since nobody sees what is typed.
+// ask prompts twice, as the input is not echoed.
 func (c *SecretSet) ask(ctx context.Context, s *Session) ([]byte, error) {
 	value, err := s.env.Ask(ctx, "value of "+c.Name+": ")
 	if err != nil {

@@ -179,9 +179,9 @@ func (s *Session) find(ctx context.Context, key string) (store.KV, error) {
 // during the list.
 const listRestarts = 3
 
-// anew reads at one revision, or at the newest for 0, and restarts if that one is compacted during
+// atOneRevision reads at one revision, or at the newest for 0, and restarts if that one is compacted during
 // the read.
-func anew(at store.Revision, read func() error) (err error) {
+func atOneRevision(at store.Revision, read func() error) (err error) {
 	for attempt := 0; ; attempt++ {
 		if err = read(); at != 0 || !errors.Is(err, store.ErrCompacted) || attempt >= listRestarts {
 			return err
@@ -191,7 +191,7 @@ func anew(at store.Revision, read func() error) (err error) {
 
 // list reads all below a prefix at one revision, the newest for 0.
 func (s *Session) list(ctx context.Context, prefix string, at store.Revision) (l store.Listing, err error) {
-	err = anew(at, func() error {
+	err = atOneRevision(at, func() error {
 		l = store.Listing{}
 		return s.parts(ctx, prefix, "", 0, at, func(part store.Part) bool {
 			l.KVs, l.Revision = append(l.KVs, part.KVs...), part.Revision

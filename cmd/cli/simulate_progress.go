@@ -7,7 +7,7 @@ import (
 	"github.com/leasehold/leasehold/cmd/output"
 )
 
-// progress tells a person who waits how far a simulation has come: nothing in the first second, and nothing where nobody watches.
+// progress shows the progress of a simulation on a terminal, after the first second.
 type progress struct {
 	s       *Session
 	length  time.Duration

@@ -21,7 +21,7 @@ type problem struct {
 	Next  string `json:"next,omitempty"`
 }
 
-// How long what is over stays a problem, and how long an order may lie before somebody should know.
+// How long a past event stays a problem, and how long an order may be pending before it is one.
 const (
 	disturbanceShown = 10 * time.Minute
 	orderIgnored     = time.Minute
@@ -329,7 +329,7 @@ func writeProblems(scr output.Screen, found []problem) error {
 		if p.Rule != "" {
 			rule = p.Rule + ": "
 		}
-		about := fmt.Sprintf("%.60s", output.OneLine(p.About)) // names are keys, which whoever writes by hand may call anything
+		about := fmt.Sprintf("%.60s", output.OneLine(p.About)) // names are keys, and a key written by hand may have any name
 		output.WriteWrapped(&b, scr, "  "+about+"  ", rule+p.What)
 		if p.Next != "" {
 			fmt.Fprintf(&b, "  %s  next: %s\n", strings.Repeat(" ", len(about)), output.OneLine(p.Next))

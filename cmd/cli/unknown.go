@@ -9,8 +9,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// knownGroup fails with NotFound if nothing in these shards has the group's name: no spec, no status, no instance. Else an empty
-// answer would look like good news to whoever misspelt the name.
+// knownGroup fails with NotFound if nothing in these shards has the group's name: no spec, no status, no instance. An empty
+// answer to a misspelt name would look like good news.
 func (s *Session) knownGroup(ctx context.Context, shards []string, name string) error {
 	if !isName(name) {
 		return noGroup(name)

@@ -156,8 +156,8 @@ const (
 	clocksAhead  = time.Hour
 )
 
-// wanted are the prefixes to be told of until the given time. The journal is read by the hour, as old entries matter to
-// nobody here.
+// wanted returns the prefixes to watch until the given time. The journal is watched by the hour, as
+// older entries do not matter here.
 func (w *waiting) wanted(until time.Time) []string {
 	prefixes := []string{
 		w.keys.Group(w.spec.Name), w.keys.Static(w.spec.Name), w.keys.Status(w.spec.Name), w.keys.Of(store.KindInstances) + w.spec.Name + "-",

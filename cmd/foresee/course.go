@@ -21,7 +21,7 @@ type Course struct {
 	Drain int `json:"drain,omitempty"`
 	// AtOnce is how many of the outdated are being changed at the same time.
 	AtOnce int `json:"at_once"`
-	// Healthy is the least number of healthy instances meanwhile, and Before that at the beginning.
+	// Healthy is the least number of healthy instances on the way, and Before the number at the start.
 	Healthy int `json:"healthy_at_least"`
 	Before  int `json:"healthy_before"`
 	// Outdated is how many are left as they are, though outdated.
@@ -128,7 +128,7 @@ func (r *recorder) note(a plan.Action) {
 			r.course.Remove++
 		default:
 			if isRoll(a.Rule) && a.To == store.Draining && !r.replaced(a.Instance) {
-				r.rolls[a.Instance] = true // its slot is empty until somebody new is in it
+				r.rolls[a.Instance] = true // its slot is empty until a new instance fills it
 			}
 		}
 	}
@@ -164,7 +164,7 @@ func (r *recorder) madeBy(a plan.Action) (made []store.Instance) {
 	return made
 }
 
-// replaced says whether somebody takes an instance's place already.
+// replaced reports whether an instance has a replacement already.
 func (r *recorder) replaced(id string) bool {
 	for _, other := range r.w.content.ByGroup[r.w.group] {
 		if r.w.content.Instances[other].Record.Replaces == id {

@@ -2,8 +2,8 @@
 // the group comes to rest. It serves dry runs and explanations.
 //
 //	foresee.go   the records, and the planner's next step on them
-//	ahead.go     one step after the other, in imagined time
-//	machines.go  what imagined machines and agents do meanwhile
+//	ahead.go     one step after the other, in virtual time
+//	machines.go  what simulated machines and agents do
 //	course.go    what happened on the way, counted
 //	pace.go      how long instances of the group take to start
 //

@@ -29,7 +29,7 @@ type World struct {
 	pace     time.Duration
 	written  int // records, since the world began
 	machines map[string]*machine
-	lists    time.Time // when machines are listed next; zero: nobody waits for it
+	lists    time.Time // when machines are listed next; zero: not needed
 
 	providers []string // whose machines are listed
 }

@@ -25,7 +25,7 @@ func (w *World) Pace() (time.Duration, bool) {
 	return took[len(took)/2], true
 }
 
-// started is when an instance first did its work; zero if nobody can tell any more. A restart, of the machine or of the workload,
+// started is when an instance first served; zero if unknown. A restart, of the machine or of the workload,
 // takes an instance through its phases once more: its phase is then younger than its start.
 func (w *World) started(rec store.Instance) time.Time {
 	alive := w.content.Alive[rec.ID]

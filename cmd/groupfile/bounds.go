@@ -37,7 +37,7 @@ func beyond(n *yaml.Node, left *int, depth int) (*yaml.Node, string) {
 	return nil, ""
 }
 
-// With are the problems and one more, unless there are so many already that nobody would read it.
+// With adds a problem, up to a readable number of them.
 func (ps Problems) With(p Problem) Problems {
 	switch {
 	case len(ps) < maxProblems:

@@ -56,7 +56,7 @@ func environment() cli.Env {
 func settings() string {
 	dir, err := os.UserConfigDir()
 	if err != nil {
-		return "" // nobody's home: there are none
+		return "" // no home directory, so no settings file
 	}
 	return filepath.Join(dir, "leasehold", "config.yaml")
 }

@@ -20,7 +20,7 @@ func secretsKey() string {
 	return keys
 }
 
-// devData is where leasehold dev keeps everything; "" where nobody's home is.
+// devData is the data directory of leasehold dev; "" without a home directory.
 func devData() string {
 	dir, err := services.DevDataDir()
 	if err != nil {
@@ -42,7 +42,7 @@ func askSecret(ctx context.Context, prompt string) ([]byte, error) {
 		err   error
 	}
 	typed := make(chan answer, 1)
-	go func() { // outlives us only if ctx ends while nobody types: reading a terminal cannot be called off
+	go func() { // outlives this call only if ctx ends before input: a terminal read cannot be canceled
 		value, err := term.ReadPassword(fd)
 		typed <- answer{value, err}
 	}()

@@ -3,7 +3,7 @@ package output
 // Dim shows what matters less.
 func (s Screen) Dim(text string) string { return s.paint("2", text) }
 
-// Alarm shows what somebody must look at.
+// Alarm marks what needs attention.
 func (s Screen) Alarm(text string) string { return s.paint("1;31", text) }
 
 // Notice shows what is under way.

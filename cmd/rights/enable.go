@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Entry opens etcd anew, as somebody. The function that comes with it closes it again.
+// Entry opens a connection to etcd as some user. The returned function closes it.
 type Entry func(context.Context) (Etcd, func() error, error)
 
 // ErrLockedOut: root could not get in, so authentication was turned off again.

@@ -13,7 +13,8 @@ import (
 // Etcd is where users and roles are kept. Calls may be repeated: what is so already is no error.
 type Etcd interface {
 	Enabled(ctx context.Context) (bool, error)
-	// RolesOf may be asked by everybody about himself; the error wraps store.ErrNotFound if there is no such user.
+	// RolesOf is permitted to every user about itself; the error wraps store.ErrNotFound if there is no
+	// such user.
 	RolesOf(ctx context.Context, user string) ([]string, error)
 
 	// The rest is for root alone, once authentication is on.
@@ -117,7 +118,7 @@ func removeUser(name string) Step {
 	return Step{What: "- user " + name, Do: func(ctx context.Context, e Etcd) error { return e.RemoveUser(ctx, name) }}
 }
 
-// remade makes a user anew, with another password and the roles that it has.
+// remade recreates a user with another password and its present roles.
 func remade(ctx context.Context, e Etcd, name, password string, roles []string) error {
 	if err := e.RemoveUser(ctx, name); err != nil {
 		return err

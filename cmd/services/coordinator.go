@@ -153,9 +153,10 @@ func follow(ctx context.Context, issuing *authority.Authority) (stop func()) {
 	}
 }
 
-// roomForGarbage lets the program run on four threads at once, on however few processors, unless somebody has said how many. Go's garbage collector takes a
-// quarter of them: of four that is one of its own. Of two it is none, and whoever makes anything while it is at work has to help first: with a hundred thousand
-// agents nothing was renewed for two to four seconds, again and again.
+// roomForGarbage sets GOMAXPROCS to four on machines with fewer processors, unless it is set. Go's
+// garbage collector takes a quarter: of four, one dedicated worker. Of two it has none, and allocating
+// goroutines must assist: with a hundred thousand agents no lease was renewed for two to four seconds,
+// again and again.
 func roomForGarbage() {
 	const least = 4
 	if os.Getenv("GOMAXPROCS") == "" && runtime.GOMAXPROCS(0) < least {

@@ -268,7 +268,8 @@ func (d *Dev) agentsAddress(ctx context.Context, dir string) (string, error) {
 	return wanted, nil
 }
 
-// httpAddress settles where health and metrics are served: nobody looks there by himself, so any port will do.
+// httpAddress chooses the address of health and metrics. Any free port will do if the default port is
+// taken.
 func (d *Dev) httpAddress(ctx context.Context) (HTTP, error) {
 	wanted := d.HTTP
 	if wanted == "" {

@@ -27,7 +27,7 @@ const devServer = "etcd"
 // devUsers are the users of dev's etcd, beside root.
 var devUsers = []store.Role{store.RoleCoordinator, store.RoleOperator, store.RoleViewer}
 
-// renewBefore is how long before its end dev issues a certificate anew.
+// renewBefore is how long before its expiry dev renews a certificate.
 const renewBefore = 60 * 24 * time.Hour
 
 // makeCredentials makes what is missing or about to end.
