@@ -42,7 +42,7 @@ func (ps Problems) With(p Problem) Problems {
 	switch {
 	case len(ps) < maxProblems:
 	case len(ps) == maxProblems:
-		p.Field, p.What = "", "and more is wrong from here on: mend the rest first"
+		p.Field, p.What = "", "there are more problems: correct these first"
 	default:
 		return ps
 	}

@@ -8,22 +8,22 @@ import (
 // coordinatorKinds are what befalls coordinators and etcd.
 func coordinatorKinds() []Kind {
 	return []Kind{
-		{"coordinator_dies", "", "The leader's process ends. Another leads once its session is over.", readLeaderDies},
-		{"replica_dies", "", "The process of a coordinator that does not lead ends.", readReplicaDies},
-		{"coordinator_resigns", "", "The leader steps down in order.", readResigns},
-		{"coordinator_freezes", "for", "The leader's process stands still.", readFreezes},
-		{"watch_silent", "for", "The leader hears nothing of what changes.", readBlind},
-		{"wrong_clock", "by", "Another leads, and its clock is wrong.", readClock},
-		{"etcd_away", "for", "Nobody reaches etcd.", readEtcd},
+		{"coordinator_dies", "", "The leader's process ends. Another replica leads once its session has expired.", readLeaderDies},
+		{"replica_dies", "", "The process of a replica that does not lead ends.", readReplicaDies},
+		{"coordinator_resigns", "", "The leader steps down gracefully.", readResigns},
+		{"coordinator_freezes", "for", "The leader's process freezes.", readFreezes},
+		{"watch_silent", "for", "The leader's watch delivers no changes.", readBlind},
+		{"wrong_clock", "by", "Another replica leads, and its clock is wrong.", readClock},
+		{"etcd_away", "for", "etcd is unreachable.", readEtcd},
 		{"dropped_leases", "", "etcd drops leases that are being renewed.", readDropped},
-		{"lost_answers", "percent", "Commits of the leader happen, and it does not learn that they did.", readAnswers},
+		{"lost_answers", "percent", "The leader's commits succeed, but etcd's answers are lost.", readAnswers},
 	}
 }
 
 const most = 24 * time.Hour
 
 func readLeaderDies(f *fields) (string, time.Duration, func(*stage) string) {
-	back := f.length("back", "30s", time.Second, longest, "So long after it is up again.")
+	back := f.length("back", "30s", time.Second, longest, "When it is up again, after the event.")
 	return "the leading coordinator dies", 0, func(st *stage) string {
 		was := st.w.Leader()
 		if was == "" {
@@ -35,7 +35,7 @@ func readLeaderDies(f *fields) (string, time.Duration, func(*stage) string) {
 }
 
 func readReplicaDies(f *fields) (string, time.Duration, func(*stage) string) {
-	back := f.length("back", "30s", time.Second, longest, "So long after it is up again.")
+	back := f.length("back", "30s", time.Second, longest, "When it is up again, after the event.")
 	return "a coordinator that does not lead dies", 0, func(st *stage) string {
 		st.w.KillReplica(back)
 		return ""
@@ -61,7 +61,7 @@ func readFreezes(f *fields) (string, time.Duration, func(*stage) string) {
 
 func readBlind(f *fields) (string, time.Duration, func(*stage) string) {
 	d := f.length("for", "10s", time.Second, most, "How long.")
-	relist := f.flag("relist", "Whether all is read anew then, instead of what changed.")
+	relist := f.flag("relist", "Whether the leader then lists everything again, instead of reading the changes.")
 	return "the leader's watch is silent", d, func(st *stage) string {
 		was := st.w.Leader()
 		st.w.BlindLeader(d, relist)
@@ -70,7 +70,7 @@ func readBlind(f *fields) (string, time.Duration, func(*stage) string) {
 }
 
 func readClock(f *fields) (string, time.Duration, func(*stage) string) {
-	by := f.length("by", "10m", -most, most, "Ahead by so much; behind with a minus.")
+	by := f.length("by", "10m", -most, most, "How far it is ahead; negative: behind.")
 	return fmt.Sprintf("another leads, whose clock is wrong by %s", words(by)), 0, func(st *stage) string {
 		st.w.Resign(by)
 		return ""
@@ -79,7 +79,7 @@ func readClock(f *fields) (string, time.Duration, func(*stage) string) {
 
 func readEtcd(f *fields) (string, time.Duration, func(*stage) string) {
 	d := f.length("for", "30s", time.Second, most, "How long.")
-	drops := f.number("drops", 0, 0, 100_000, "How many leases it takes for ended when it is back.")
+	drops := f.number("drops", 0, 0, 100_000, "How many leases have expired when it is back.")
 	return "etcd is out of reach", d, func(st *stage) string {
 		st.w.StopEtcd(d, drops)
 		return ""
@@ -89,7 +89,7 @@ func readEtcd(f *fields) (string, time.Duration, func(*stage) string) {
 func readDropped(f *fields) (string, time.Duration, func(*stage) string) {
 	count := f.number("count", 1, 1, 100_000, "How many.")
 	percent := f.percent("percent", "none", "How many of all, instead of count.")
-	deaf := f.flag("unheard", "Whether gateways find out by the next report only.")
+	deaf := f.flag("unheard", "Whether gateways notice only at the next report.")
 	what := fmt.Sprintf("etcd drops %d live leases", count)
 	if percent > 0 {
 		what = fmt.Sprintf("etcd drops %d%% of the live leases", percent)
@@ -106,7 +106,7 @@ func readDropped(f *fields) (string, time.Duration, func(*stage) string) {
 
 func readAnswers(f *fields) (string, time.Duration, func(*stage) string) {
 	percent := f.percent("percent", "0%", "How many.")
-	d := f.lasting("Then it learns of all again.")
+	d := f.lasting("Then the leader receives all answers again.")
 	return fmt.Sprintf("%d%% of etcd's answers to the leader get lost", percent), d, func(st *stage) string {
 		st.w.LoseAnswers(percent)
 		st.later(d, func() { st.w.LoseAnswers(0) })

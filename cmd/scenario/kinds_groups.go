@@ -17,16 +17,16 @@ func nothingToRead(string) ([]store.Group, error) { return nil, nil }
 // groupKinds are what operators do to whole groups, and templates that are bad.
 func groupKinds() []Kind {
 	return []Kind{
-		{applies, "file", "Groups are applied as a file says. Its path is relative to the scenario.", readApply},
-		{"bad_template", "group", "Instances made from the template that the group has now fail their checks, those that are there too.", readBad},
+		{applies, "file", "A group file is applied. Its path is relative to the scenario.", readApply},
+		{"bad_template", "group", "Instances with the group's present template fail their checks, existing ones included.", readBad},
 		{"roll", "group", "The group's template changes.", readRoll},
 		{"scale", "", "The group's size changes.", readScale},
 		{"pause", "group", "The group is paused.", readEdit("is paused", "resumed", func(o *store.OperatorState) { o.Paused = true }, func(o *store.OperatorState) { o.Paused = false })},
 		{"resume", "group", "A pause ends.", readEdit("is resumed", "", func(o *store.OperatorState) { o.Paused = false }, nil)},
 		{"stop", "group", "The group is stopped.", readEdit("is stopped", "started", func(o *store.OperatorState) { o.Stopped = true }, func(o *store.OperatorState) { o.Stopped = false })},
 		{"start", "group", "The group is started.", readEdit("is started", "", func(o *store.OperatorState) { o.Stopped, o.Unstarted = false, false }, nil)},
-		{"restart_group", "group", "All instances are relaunched.", readRelaunch},
-		{"rollback", "group", "The group goes back to the last template that was good.", readRollback},
+		{"restart_group", "group", "All instances are restarted.", readRelaunch},
+		{"rollback", "group", "The group is rolled back to the last good template.", readRollback},
 		{"delete_group", "group", "The group is deleted.", readEdit("is deleted", "", func(o *store.OperatorState) { o.Deleting = true }, nil)},
 	}
 }
@@ -34,7 +34,7 @@ func groupKinds() []Kind {
 func readApply(f *fields) (string, time.Duration, func(*stage) string) {
 	const allowed = "the path of a group file"
 	file := f.text("file", allowed, "The file.")
-	bad := f.flag("bad", "Whether instances made from what is in it fail their checks.")
+	bad := f.flag("bad", "Whether instances of these groups fail their checks.")
 	if file == "" {
 		if !f.has("file") {
 			f.missing("file", allowed)
@@ -68,8 +68,8 @@ func readApply(f *fields) (string, time.Duration, func(*stage) string) {
 
 func readBad(f *fields) (string, time.Duration, func(*stage) string) {
 	group := f.groupField("")
-	mute := f.flag("silent", "Whether their agents do not even say hello.")
-	d := f.lasting("Then they are as good as others.")
+	mute := f.flag("silent", "Whether their agents do not even register.")
+	d := f.lasting("Then they are healthy like others.")
 	return "the present template of " + group + " is bad", d, func(st *stage) string {
 		g, there := st.w.Group(group)
 		if !there {
@@ -91,8 +91,8 @@ const (
 
 func readRoll(f *fields) (string, time.Duration, func(*stage) string) {
 	group := f.groupField(anyGroup)
-	action := f.choice("action", rollMachine, "What the change needs at least (ROLL-2).", rollMachine, rollWorkload, rollVars)
-	bad := f.flag("bad", "Whether instances made from the new template fail their checks.")
+	action := f.choice("action", rollMachine, "The least action that the change needs (ROLL-2).", rollMachine, rollWorkload, rollVars)
+	bad := f.flag("bad", "Whether instances with the new template fail their checks.")
 	what := "the template of " + group + " changes"
 	if group == "" {
 		what = "the templates of all groups change"
@@ -163,7 +163,7 @@ func readEdit(what, back string, do, undo func(*store.OperatorState)) func(*fiel
 func readRelaunch(f *fields) (string, time.Duration, func(*stage) string) {
 	group := f.groupField("")
 	action := store.ActionRestart
-	if f.flag("recreate", "On new machines instead of in their place.") {
+	if f.flag("recreate", "On new machines instead of in place.") {
 		action = store.ActionRecreate
 	}
 	return "all instances of " + group + " are relaunched", 0, func(st *stage) string {

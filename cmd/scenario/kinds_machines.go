@@ -34,12 +34,12 @@ func (st *stage) later(d time.Duration, do func()) {
 func machineKinds() []Kind {
 	return []Kind{
 		{"kill", "", "Machines end without warning.", readKill},
-		{"lost_leases", "", "Agents cannot reach any coordinator; their machines run on.", readSilent("machine", "machines", "cut off", (*imagined.World).Cut)},
-		{"freeze", "", "Agents stand still, and no stream of theirs breaks.", readSilent("agent", "agents", "frozen", (*imagined.World).Freeze)},
+		{"lost_leases", "", "Agents cannot reach any coordinator; their machines keep running.", readSilent("machine", "machines", "cut off", (*imagined.World).Cut)},
+		{"freeze", "", "Agents freeze, and their streams do not break.", readSilent("agent", "agents", "frozen", (*imagined.World).Freeze)},
 		{"unhealthy", "", "Checks fail.", readUnhealthy},
 		{"workload_exits", "", "Workloads end.", readExits},
-		{"spot_notice", "", "Providers say that they will take machines away, and do.", readNotice},
-		{"goodbye", "", "Agents say goodbye, and do what they said.", readGoodbye},
+		{"spot_notice", "", "Providers give notice that they will reclaim machines, and do.", readNotice},
+		{"goodbye", "", "Agents say goodbye, and then shut down or restart as announced.", readGoodbye},
 	}
 }
 
@@ -66,7 +66,7 @@ func readSilent(one, many, what string, do func(*imagined.World, string)) func(*
 func readUnhealthy(f *fields) (string, time.Duration, func(*stage) string) {
 	t := f.target("instance", "instances")
 	d := f.lasting("Then their checks pass again.")
-	cure := f.choice("cured_by", string(imagined.CuredByNothing), "What makes the checks pass again, if they have not been left alone until for is over.",
+	cure := f.choice("cured_by", string(imagined.CuredByNothing), "What makes the checks pass again before for is over.",
 		string(imagined.CuredByRestart), string(imagined.CuredByReboot), string(imagined.CuredByNothing))
 	how := imagined.Cure(cure)
 	if d > 0 && how == imagined.CuredByNothing {
@@ -90,7 +90,7 @@ func readExits(f *fields) (string, time.Duration, func(*stage) string) {
 
 func readNotice(f *fields) (string, time.Duration, func(*stage) string) {
 	t := f.target("machine", "machines")
-	in := f.length("in", "2m", time.Second, time.Hour, "So long after the notice the machine ends.")
+	in := f.length("in", "2m", time.Second, time.Hour, "Time from the notice to the end of the machine.")
 	return fmt.Sprintf("notice that %s will end in %s", t.words(), words(in)), 0, func(st *stage) string {
 		return st.each(t, present, func(id string) { st.w.Notice(id, in) })
 	}
@@ -98,7 +98,7 @@ func readNotice(f *fields) (string, time.Duration, func(*stage) string) {
 
 func readGoodbye(f *fields) (string, time.Duration, func(*stage) string) {
 	t := f.target("agent", "agents")
-	kind := f.choice("says", string(store.GoodbyeShutdown), "What is said.",
+	kind := f.choice("says", string(store.GoodbyeShutdown), "The kind of goodbye.",
 		string(store.GoodbyeRestart), string(store.GoodbyeShutdown), string(store.GoodbyeMoving), string(store.GoodbyeEvacuating))
 	return t.words() + " said goodbye: " + kind, 0, func(st *stage) string {
 		return st.each(t, present, func(id string) { st.w.Goodbye(id, store.Goodbye(kind)) })

@@ -9,17 +9,17 @@ import (
 // orderKinds are the orders that operators give to the leader.
 func orderKinds() []Kind {
 	return []Kind{
-		{"replace", "", "Instances are to be replaced.", readOrder(store.RequestReplace, "replaced", present)},
-		{"restart", "", "Machines are to be restarted in their place.", readOrder(store.RequestRestart, "restarted", present)},
-		{"drain", "", "Instances are to finish their work and go.", readOrder(store.RequestDrain, "drained", present)},
-		{"drained", "", "Draining instances have nothing left to wait for.", readOrder(store.RequestDrained, "taken for drained", draining)},
-		{"delete", "", "Instances are to go now.", readOrder(store.RequestDelete, "deleted", present)},
-		{"protect", "", "Instances are to be kept.", readProtect},
-		{"create", "group", "An instance is wanted on demand.", readGroupOrder(store.RequestCreate, "an instance on demand is wanted of")},
-		{"retry", "group", "Slots that wait or were given up are to be tried again.", readGroupOrder(store.RequestRetry, "all slots are to be tried again of")},
-		{"override_storm", "group", "A storm is to be taken for over.", readGroupOrder(store.RequestOverrideStorm, "the storm is to be taken for over of")},
-		{"adopt", "", "A machine that nobody recorded is to be taken up.", readAdopt},
-		{"evacuate", "zone", "A zone is to be emptied.", readEvacuate},
+		{"replace", "", "Orders instances to be replaced.", readOrder(store.RequestReplace, "replaced", present)},
+		{"restart", "", "Orders machines to be restarted in place.", readOrder(store.RequestRestart, "restarted", present)},
+		{"drain", "", "Orders instances to be drained and removed.", readOrder(store.RequestDrain, "drained", present)},
+		{"drained", "", "Declares that instances have finished draining.", readOrder(store.RequestDrained, "taken for drained", draining)},
+		{"delete", "", "Orders instances to be removed now.", readOrder(store.RequestDelete, "deleted", present)},
+		{"protect", "", "Orders instances to be protected.", readProtect},
+		{"create", "group", "Orders an instance on demand.", readGroupOrder(store.RequestCreate, "an instance on demand is wanted of")},
+		{"retry", "group", "Orders a retry of slots that are backing off or were given up.", readGroupOrder(store.RequestRetry, "all slots are to be tried again of")},
+		{"override_storm", "group", "Orders the end of a storm.", readGroupOrder(store.RequestOverrideStorm, "the storm is to be taken for over of")},
+		{"adopt", "", "Orders the adoption of a machine that has no record.", readAdopt},
+		{"evacuate", "zone", "Orders the evacuation of a zone.", readEvacuate},
 		{"hold", "for", "The shard is on hold: nothing is created or deleted.", readHold},
 		{"release", "", "The hold ends.", readRelease},
 	}

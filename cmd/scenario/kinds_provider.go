@@ -13,15 +13,15 @@ import (
 // providerKinds are what befalls zones and providers.
 func providerKinds() []Kind {
 	return []Kind{
-		{"lose_zone", "zone", "All machines of a zone end, and none can be made there.", readLoseZone},
-		{"no_capacity", "zone", "No machine can be made.", readNoCapacity},
+		{"lose_zone", "zone", "All machines of a zone end, and none can be created there.", readLoseZone},
+		{"no_capacity", "zone", "No machine can be created.", readNoCapacity},
 		{"provider_fails", "for", "All calls fail.", readTrouble("the provider fails", (*imagined.World).ProviderFails)},
-		{"provider_throttles", "for", "All calls are refused as too many.", readTrouble("the provider throttles", (*imagined.World).ProviderThrottles)},
-		{"provider_slow", "for", "Calls take as long as they may, or longer.", readTrouble("the provider is slow", (*imagined.World).ProviderSlows)},
+		{"provider_throttles", "for", "All calls are throttled.", readTrouble("the provider throttles", (*imagined.World).ProviderThrottles)},
+		{"provider_slow", "for", "Calls take as long as their time limit, or longer.", readTrouble("the provider is slow", (*imagined.World).ProviderSlows)},
 		{"lists_lie", "how", "Lists of the machines are wrong.", readLists},
-		{"extra_machine", "", "A machine of the shard is there that has no record: one that was deleted on purpose or, if its agent speaks, one that was lost.", readExtra},
+		{"extra_machine", "", "A machine of the shard has no record: it was deleted on purpose or, if its agent registers, its record was lost.", readExtra},
 		{"stuck_hooks", "percent", "Drain hooks never end, from now on.", readHooks},
-		{"calm", "", "All troubles end: of providers and zones, of leases that were lost, of drain hooks.", readCalm},
+		{"calm", "", "All faults end: of providers, zones, leases and drain hooks.", readCalm},
 	}
 }
 
@@ -62,7 +62,7 @@ func (st *stage) eachZone(name string, do func(provider, zone string)) {
 
 func readLoseZone(f *fields) (string, time.Duration, func(*stage) string) {
 	zone := f.zoneField("the first one", "Which.")
-	d := f.lasting("Then machines can be made there again.")
+	d := f.lasting("Then machines can be created there again.")
 	what := "the first zone"
 	if zone != "" {
 		what = "zone " + zone
@@ -80,7 +80,7 @@ func readLoseZone(f *fields) (string, time.Duration, func(*stage) string) {
 
 func readNoCapacity(f *fields) (string, time.Duration, func(*stage) string) {
 	zone := f.zoneField("all", "Which.")
-	d := f.lasting("Then there is room again.")
+	d := f.lasting("Then there is capacity again.")
 	where := "any zone"
 	if zone != "" {
 		where = "zone " + zone
@@ -125,7 +125,7 @@ func readLists(f *fields) (string, time.Duration, func(*stage) string) {
 func readExtra(f *fields) (string, time.Duration, func(*stage) string) {
 	group := f.groupField("")
 	zone := f.zoneField("the first one", "Which.")
-	speaks := f.length("speaks", "never", time.Second, longest, "So long after it appeared its agent says hello.")
+	speaks := f.length("speaks", "never", time.Second, longest, "Time from its appearance until its agent registers.")
 	return "a machine of " + group + " is there that has no record", 0, func(st *stage) string {
 		g, there := st.w.Group(group)
 		if !there {

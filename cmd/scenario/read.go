@@ -153,7 +153,7 @@ func (r *reading) provider(f *fields, s *Scenario) {
 	s.Provider.Call = p.span("call", "200ms..2s", "How long a call takes.", 5*time.Minute)
 	s.Provider.List = p.span("list", "50ms..300ms", "How long a list of the machines takes.", 5*time.Minute)
 	s.Provider.CallTimeout = p.length("call_timeout", "30s", time.Second, time.Hour, "After so long a call is given up.")
-	s.Provider.Consistency = p.length("unlisted", "0s", 0, time.Hour, "For how long a new machine may be missing from lists.")
+	s.Provider.Consistency = p.length("unlisted", "0s", 0, time.Hour, "How long a new machine may be missing from lists.")
 	s.Provider.Fails = p.percent("call_fails", "0%", "How many calls fail, some of them after they did what they were asked.")
 	s.Provider.NeverBoots = p.percent("create_fails", "0%", "How many new machines never come up.")
 	s.Provider.Throttled = p.percent("throttled", "0%", "How many calls are refused as too many.")
@@ -214,7 +214,7 @@ func (r *reading) shard(f *fields, s *Scenario) {
 	d := store.DefaultShardSettings()
 	s.Settings = d
 	s.Replicas = m.number("replicas", 2, 1, 5, "How many coordinators there are.")
-	s.Session = m.length("session", "5s", time.Second, time.Hour, "After so long a coordinator that died is known to be dead.")
+	s.Session = m.length("session", "5s", time.Second, time.Hour, "Session TTL: a dead coordinator is replaced after this time.")
 	for _, x := range []struct {
 		name string
 		set  *store.Duration
@@ -224,7 +224,7 @@ func (r *reading) shard(f *fields, s *Scenario) {
 		{"provider_poll", &s.Settings.ProviderPoll, time.Second, "How often the machines are listed."},
 		{"orphan_grace", &s.Settings.OrphanGrace, time.Second, "How long a machine without a record is left alone."},
 		{"reconnect_max", &s.Settings.ReconnectMax, time.Second, "How long an agent waits at most before it tries to connect again."},
-		{"eligible_age", &s.Settings.EligibleAge, 0, "When instances are old enough to be replaced while all is well; 0: never."},
+		{"eligible_age", &s.Settings.EligibleAge, 0, "Age at which instances are replaced while the group is healthy; 0: never."},
 		{"forced_age", &s.Settings.ForcedAge, 0, "When they are replaced in any case; 0: never."},
 	} {
 		*x.set = store.Duration(m.length(x.name, words(x.set.D()), x.low, longest, x.doc))
