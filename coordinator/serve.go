@@ -7,8 +7,8 @@ import (
 	"google.golang.org/grpc/credentials"
 
 	"github.com/leasehold/leasehold/agent/protocol"
-	"github.com/leasehold/leasehold/coordinator/door"
 	"github.com/leasehold/leasehold/coordinator/gateway"
+	"github.com/leasehold/leasehold/coordinator/guard"
 )
 
 // agentsServer is the server of agents' streams, and the listener that it is to serve. Where streams are secured a door is before it (SEC-5).
@@ -18,11 +18,11 @@ func (r *Replica) agentsServer(gw *gateway.Gateway, listener net.Listener) (*grp
 		options = append(options, grpc.MaxConcurrentStreams(n))
 	}
 	if secured := gw.Credentials(); secured != nil {
-		descriptors, err := door.Descriptors()
+		descriptors, err := guard.Descriptors()
 		if err != nil {
 			return nil, nil, err
 		}
-		d, err := door.New(door.DefaultBounds(descriptors), door.Deps{Logger: r.log, Refused: gw.Refusals().AtDoor})
+		d, err := guard.New(guard.DefaultBounds(descriptors), guard.Deps{Logger: r.log, Refused: gw.Refusals().AtDoor})
 		if err != nil {
 			return nil, nil, err
 		}

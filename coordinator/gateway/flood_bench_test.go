@@ -18,8 +18,8 @@ import (
 	"github.com/leasehold/leasehold/agent/identity"
 	"github.com/leasehold/leasehold/agent/protocol"
 	"github.com/leasehold/leasehold/coordinator/authority"
-	"github.com/leasehold/leasehold/coordinator/door"
 	"github.com/leasehold/leasehold/coordinator/gateway"
+	"github.com/leasehold/leasehold/coordinator/guard"
 	"github.com/leasehold/leasehold/coordinator/picture"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/memstore"
@@ -31,7 +31,7 @@ type hub struct {
 	address string
 	dir     string // of the authority
 	ca      *authority.Authority
-	door    *door.Door
+	door    *guard.Door
 	store   store.Store
 	keys    store.Keys
 }
@@ -68,11 +68,11 @@ func openHubWith(b *testing.B, secured bool) *hub {
 	if err != nil {
 		b.Fatal(err)
 	}
-	descriptors, err := door.Descriptors()
+	descriptors, err := guard.Descriptors()
 	if err != nil {
 		b.Fatal(err)
 	}
-	if h.door, err = door.New(door.DefaultBounds(descriptors/2), door.Deps{Logger: log, Refused: gw.Refusals().AtDoor}); err != nil { // the callers are here as well
+	if h.door, err = guard.New(guard.DefaultBounds(descriptors/2), guard.Deps{Logger: log, Refused: gw.Refusals().AtDoor}); err != nil { // the callers are here as well
 		b.Fatal(err)
 	}
 	l, err := new(net.ListenConfig).Listen(b.Context(), "tcp", "127.0.0.1:0")

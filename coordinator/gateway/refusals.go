@@ -13,7 +13,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/leasehold/leasehold/agent/identity"
-	"github.com/leasehold/leasehold/coordinator/door"
+	"github.com/leasehold/leasehold/coordinator/guard"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -237,7 +237,7 @@ func (r *Refusals) sums() []store.JournalEntry {
 }
 
 // hostOf is what counts as one address: ports of a client differ with each connection, and who has one address of an IPv6 network has them all.
-func hostOf(address string) string { return clip(door.Place(address), mostName) }
+func hostOf(address string) string { return clip(guard.Place(address), mostName) }
 
 // shown is a name as somebody claims it, such that it can be written anywhere.
 func shown(name string) string {
@@ -248,6 +248,6 @@ func shown(name string) string {
 }
 
 // AtDoor takes note of whom the door has turned away (SEC-5).
-func (r *Refusals) AtDoor(f door.Refusal) {
+func (r *Refusals) AtDoor(f guard.Refusal) {
 	r.Add(Refusal{Rule: "SEC-5", What: "connection closed", Why: f.Why, Address: f.Address, Claimed: f.Name, Proved: f.Name != ""})
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/agent/protocol"
-	"github.com/leasehold/leasehold/coordinator/door"
+	"github.com/leasehold/leasehold/coordinator/guard"
 )
 
 // unreadFor is how long an agent may leave unread what is said to it. It has room for some thousand acknowledgements.
@@ -68,4 +68,4 @@ func (w *wait) done(waits *sync.Pool) {
 }
 
 // cut closes an agent's connection.
-func cut(ctx context.Context, why error) { door.Cut(ctx, why.Error()) }
+func cut(ctx context.Context, why error) { guard.Cut(ctx, why.Error()) }

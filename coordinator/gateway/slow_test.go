@@ -17,15 +17,15 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/leasehold/leasehold/agent/protocol"
-	"github.com/leasehold/leasehold/coordinator/door"
 	"github.com/leasehold/leasehold/coordinator/gateway"
+	"github.com/leasehold/leasehold/coordinator/guard"
 	"github.com/leasehold/leasehold/store"
 )
 
 // openDoor has a replica served through a door, too, to whom everybody there has one name. The caller calls stop before the replica's.
-func (r *replica) openDoor(name string) (d *door.Door, stop func()) {
+func (r *replica) openDoor(name string) (d *guard.Door, stop func()) {
 	r.w.t.Helper()
-	d, err := door.New(door.DefaultBounds(1000), door.Deps{Logger: r.w.log, Refused: r.Refusals().AtDoor})
+	d, err := guard.New(guard.DefaultBounds(1000), guard.Deps{Logger: r.w.log, Refused: r.Refusals().AtDoor})
 	if err != nil {
 		r.w.t.Fatal(err)
 	}
@@ -41,7 +41,7 @@ func (r *replica) openDoor(name string) (d *door.Door, stop func()) {
 		server.Stop()
 		parts.Wait()
 		synctest.Wait()
-		if c := d.Counts(); c != (door.Counts{}) {
+		if c := d.Counts(); c != (guard.Counts{}) {
 			r.w.t.Errorf("the door still counts %+v", c)
 		}
 	}

@@ -1,4 +1,4 @@
-package door_test
+package guard_test
 
 import (
 	"bufio"
@@ -18,20 +18,20 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/peer"
 
-	"github.com/leasehold/leasehold/coordinator/door"
+	"github.com/leasehold/leasehold/coordinator/guard"
 )
 
 // street is the network before a door, in a synctest bubble.
 type street struct {
 	t        *testing.T
-	door     *door.Door
+	door     *guard.Door
 	incoming chan incoming
 	listener net.Listener
 	ended    chan struct{}
 	shut     sync.Once
 
 	mu       sync.Mutex
-	refusals []door.Refusal
+	refusals []guard.Refusal
 	served   map[string]context.Context // of whoever is in, by what he said
 }
 
@@ -109,17 +109,17 @@ func (laborious) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, 
 	return raw, who{name}, nil
 }
 
-func onStreet(t *testing.T, b door.Bounds, test func(*street)) {
+func onStreet(t *testing.T, b guard.Bounds, test func(*street)) {
 	t.Helper()
 	onStreetWith(t, b, spoken{}, test)
 }
 
-func onStreetWith(t *testing.T, b door.Bounds, inner credentials.TransportCredentials, test func(*street)) {
+func onStreetWith(t *testing.T, b guard.Bounds, inner credentials.TransportCredentials, test func(*street)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		s := &street{t: t, incoming: make(chan incoming), ended: make(chan struct{}), served: map[string]context.Context{}}
 		var err error
-		s.door, err = door.New(b, door.Deps{Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), Refused: func(r door.Refusal) {
+		s.door, err = guard.New(b, guard.Deps{Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), Refused: func(r guard.Refusal) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			s.refusals = append(s.refusals, r)
@@ -154,7 +154,7 @@ func onStreetWith(t *testing.T, b door.Bounds, inner credentials.TransportCreden
 		test(s)
 		s.listener.Close()
 		server.Wait()
-		if c := s.door.Counts(); c != (door.Counts{}) {
+		if c := s.door.Counts(); c != (guard.Counts{}) {
 			t.Errorf("the door still counts %+v", c)
 		}
 	})
@@ -211,8 +211,8 @@ func pass(d time.Duration) {
 	synctest.Wait()
 }
 
-func small() door.Bounds {
-	return door.Bounds{
+func small() guard.Bounds {
+	return guard.Bounds{
 		Handshake: 5 * time.Second, Young: time.Second, Unfinished: 6, UnfinishedEach: 3, Nameless: 30 * time.Second, NamelessEach: 2, NamedEach: 2,
 		All: 10, Unread: 10 * time.Second, Turns: 1,
 	}
@@ -393,9 +393,9 @@ func TestAcceptingGoesOnWhenDescriptorsAreShort(t *testing.T) {
 func TestACallerIsCutOffByItsStream(t *testing.T) {
 	onStreet(t, small(), func(s *street) {
 		agent, other := s.comes("10.0.0.1:1").says("web-1"), s.comes("10.0.0.1:2").says("web-2")
-		door.Cut(t.Context(), "no peer") // nothing happens
-		door.Cut(s.served["web-1"], "it does not read")
-		door.Cut(s.served["web-1"], "again")
+		guard.Cut(t.Context(), "no peer") // nothing happens
+		guard.Cut(s.served["web-1"], "it does not read")
+		guard.Cut(s.served["web-1"], "again")
 		if !agent.isOut() || other.isOut() {
 			t.Error("not just the one that is cut off is out")
 		}
@@ -428,7 +428,7 @@ func TestHandshakesThatWaitHoldUpNobody(t *testing.T) {
 //
 // proves SEC-5
 func TestAThousandAgentsOfOneAddressGetIn(t *testing.T) {
-	onStreet(t, door.DefaultBounds(20_000), func(s *street) {
+	onStreet(t, guard.DefaultBounds(20_000), func(s *street) {
 		var agents []*caller
 		for i := range 2000 {
 			agents = append(agents, s.comes(fmt.Sprintf("10.0.0.1:%d", i)))
@@ -457,7 +457,7 @@ func TestAThousandAgentsOfOneAddressGetIn(t *testing.T) {
 //
 // proves SEC-5, SAFE-11
 func TestOfACrowdThoseGetThroughWhoHadATurn(t *testing.T) {
-	onStreetWith(t, door.DefaultBounds(20_000), laborious{}, func(s *street) {
+	onStreetWith(t, guard.DefaultBounds(20_000), laborious{}, func(s *street) {
 		const crowd = 2000 // for whom one processor takes 40 s
 		var all sync.WaitGroup
 		var through, away int
@@ -494,7 +494,7 @@ func TestOfACrowdThoseGetThroughWhoHadATurn(t *testing.T) {
 		}
 		all.Wait()
 		synctest.Wait()
-		if least := int(2500*time.Millisecond/(2*labour)) * door.DefaultBounds(20_000).Turns; through < least || through+away != crowd {
+		if least := int(2500*time.Millisecond/(2*labour)) * guard.DefaultBounds(20_000).Turns; through < least || through+away != crowd {
 			t.Errorf("%d got through and %d were turned away, want at least %d and all others", through, away, least)
 		}
 		if got := s.whys(); strings.Count(got, "too many handshakes at once") != away {

@@ -1,4 +1,4 @@
-// Package door stands between the network and the agents' server: it decides which connections may stay, so that a stranger at the port, or one
+// Package guard stands between the network and the agents' server: it decides which connections may stay, so that a stranger at the port, or one
 // agent that connects without end, takes nothing from the others (SEC-5).
 //
 // A connection is unfinished until its TLS handshake is done. Then it is named, if it showed a certificate, or nameless: all that
@@ -33,4 +33,4 @@
 // # What it does not do
 //
 // It checks no certificate (agent/identity) and writes no journal: it tells.
-package door
+package guard
