@@ -11,7 +11,8 @@ import (
 	"github.com/leasehold/leasehold/coordinator/guard"
 )
 
-// agentsServer is the server of agents' streams, and the listener that it is to serve. Where streams are secured a door is before it (SEC-5).
+// agentsServer returns the server of agents' streams and the listener for it. Secured streams are behind a connection
+// guard (SEC-5).
 func (r *Replica) agentsServer(gw *gateway.Gateway, listener net.Listener) (*grpc.Server, net.Listener, error) {
 	options := gateway.ServerOptions()
 	if n := r.cfg.StreamsPerConnection; n > 0 {
@@ -22,19 +23,19 @@ func (r *Replica) agentsServer(gw *gateway.Gateway, listener net.Listener) (*grp
 		if err != nil {
 			return nil, nil, err
 		}
-		d, err := guard.New(guard.DefaultBounds(descriptors), guard.Deps{Logger: r.log, Refused: gw.Refusals().AtDoor})
+		connections, err := guard.NewConnections(guard.DefaultBounds(descriptors), guard.Deps{Logger: r.log, Refused: gw.Refusals().Add})
 		if err != nil {
 			return nil, nil, err
 		}
-		listener = d.Listener(listener)
-		options = append(gateway.SecuredOptions(), grpc.Creds(d.Credentials(secured, agentsName)))
+		listener = connections.Listener(listener)
+		options = append(gateway.SecuredOptions(), grpc.Creds(connections.Credentials(secured, agentsName)))
 	}
 	server := grpc.NewServer(options...)
 	protocol.RegisterGatewayServer(server, gw)
 	return server, listener, nil
 }
 
-// agentsName is whom a caller has proved to be, "" if he has shown no certificate.
+// agentsName returns the name in a client's certificate, "" if it has none.
 func agentsName(info credentials.AuthInfo) string {
 	if who, ok := info.(*gateway.Peer); ok {
 		return who.Identity.Name

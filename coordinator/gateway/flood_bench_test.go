@@ -31,7 +31,7 @@ type hub struct {
 	address string
 	dir     string // of the authority
 	ca      *authority.Authority
-	door    *guard.Door
+	door    *guard.Connections
 	store   store.Store
 	keys    store.Keys
 }
@@ -72,7 +72,7 @@ func openHubWith(b *testing.B, secured bool) *hub {
 	if err != nil {
 		b.Fatal(err)
 	}
-	if h.door, err = guard.New(guard.DefaultBounds(descriptors/2), guard.Deps{Logger: log, Refused: gw.Refusals().AtDoor}); err != nil { // the callers are here as well
+	if h.door, err = guard.NewConnections(guard.DefaultBounds(descriptors/2), guard.Deps{Logger: log, Refused: gw.Refusals().Add}); err != nil { // the callers are here as well
 		b.Fatal(err)
 	}
 	l, err := new(net.ListenConfig).Listen(b.Context(), "tcp", "127.0.0.1:0")

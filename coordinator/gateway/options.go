@@ -37,7 +37,7 @@ func ServerOptions() []grpc.ServerOption {
 		grpc.ReadBufferSize(buffer),
 		grpc.WriteBufferSize(buffer),
 		grpc.ConnectionTimeout(helloTime),
-		grpc.ForceServerCodecV2(newFrames()),
+		grpc.ForceServerCodecV2(newCodec()),
 		grpc.InTapHandle(endable),
 	}
 }

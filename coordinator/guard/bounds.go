@@ -2,40 +2,52 @@ package guard
 
 import (
 	"errors"
+	"fmt"
 	"runtime"
+	"syscall"
 	"time"
 )
 
-// Bounds are how much of each there may be.
+// Bounds limits the connections to one server.
 type Bounds struct {
-	Handshake      time.Duration // how long a handshake may take
-	Young          time.Duration // an unfinished connection that has had less time is not closed for another
-	Unfinished     int           // in all
-	UnfinishedEach int           // of an address
-	Nameless       time.Duration // how long a connection without a name may last
-	NamelessEach   int           // of an address
-	NamedEach      int           // of a name
-	All            int           // connections of all kinds
-	Unread         time.Duration // how long what we write may wait for the caller to read
-	Turns          int           // handshakes that compute at the same time
+	HandshakeTimeout   time.Duration
+	Grace              time.Duration // a pending or anonymous connection younger than this is not closed in favour of another
+	Pending            int           // connections in handshake, in all
+	PendingPerSource   int
+	AnonymousLife      time.Duration // how long a connection without a certificate may last
+	AnonymousPerSource int
+	PerName            int           // connections with one certificate's name
+	Total              int           // connections of all kinds
+	WriteTimeout       time.Duration // how long a write may wait for the client to read
+	Handshakes         int           // handshakes that compute at the same time
 }
 
-// DefaultBounds are for a process that may have so many descriptors open.
+// DefaultBounds returns the bounds for a process with the given limit of open descriptors.
 func DefaultBounds(descriptors uint64) Bounds {
-	all := int(min(descriptors, 1<<20))
+	total := int(min(descriptors, 1<<20))
 	return Bounds{
-		Handshake: 5 * time.Second, Young: time.Second,
-		Unfinished: max(1, min(8192, all/4)), UnfinishedEach: 2048,
-		Nameless: 30 * time.Second, NamelessEach: 2048, NamedEach: 8,
-		All:    max(1, all-max(64, all/8)), // the rest is for etcd, providers and files
-		Unread: 10 * time.Second, Turns: max(1, runtime.GOMAXPROCS(0)/2),
+		HandshakeTimeout: 5 * time.Second, Grace: time.Second,
+		Pending: max(1, min(8192, total/4)), PendingPerSource: 2048,
+		AnonymousLife: 30 * time.Second, AnonymousPerSource: 2048, PerName: 8,
+		Total:        max(1, total-max(64, total/8)), // the rest is for etcd, providers and files
+		WriteTimeout: 10 * time.Second, Handshakes: max(1, runtime.GOMAXPROCS(0)/2),
 	}
 }
 
 func (b Bounds) validate() error {
-	if b.Handshake <= 0 || b.Nameless <= 0 || b.Unread <= 0 ||
-		min(b.Unfinished, b.UnfinishedEach, b.NamelessEach, b.NamedEach, b.All, b.Turns) < 1 {
-		return errors.New("door needs bounds above 0")
+	if b.HandshakeTimeout <= 0 || b.AnonymousLife <= 0 || b.WriteTimeout <= 0 ||
+		min(b.Pending, b.PendingPerSource, b.AnonymousPerSource, b.PerName, b.Total, b.Handshakes) < 1 {
+		return errors.New("the connection guard needs bounds above 0")
 	}
 	return nil
+}
+
+// Descriptors returns how many files and connections this process may have open. The Go runtime raises the soft limit
+// to the hard one when the process starts.
+func Descriptors() (uint64, error) {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return 0, fmt.Errorf("read the limit of open descriptors: %w", err)
+	}
+	return limit.Cur, nil
 }

@@ -1,36 +1,43 @@
-// Package guard stands between the network and the agents' server: it decides which connections may stay, so that a stranger at the port, or one
-// agent that connects without end, takes nothing from the others (SEC-5).
+// Package guard bounds what a client of the agents' server can take, and decides what happens to one that takes more
+// (SEC-5). The gateway speaks the agents' protocol and asks this package.
 //
-// A connection is unfinished until its TLS handshake is done. Then it is named, if it showed a certificate, or nameless: all that
-// one can do without a certificate is to join, which takes a moment.
+//	connections.go  which connections may stay: the connection guard
+//	handshakes.go   which TLS handshake computes next
+//	clients.go      client state: how often an instance says hello, and for how long it is refused
+//	rate.go         rate state: how fast a stream may send
+//	violation.go    what no agent does, and what counts as such in a message
+//	admission.go    when a session may begin while thousands arrive
+//	refusals.go     the record of what was refused, in bounded space
 //
-// # The bounds
+// # Connections
 //
-// [Bounds] has them; what an honest agent or a place with many of them needs, and what there is:
+// A connection is pending until its TLS handshake is done. Then it is named, if it showed a certificate, or
+// anonymous. All that an anonymous connection can do is to join, which takes a moment. [Bounds] limits each kind:
 //
 //	what                                     honest                     bound
-//	an unfinished handshake                  below 1 s                  5 s
-//	unfinished ones of an address            1,000 agents, two each     2,048
-//	unfinished ones in all                   as above                   a quarter of the descriptors, at most 8,192
-//	life of a nameless one                   one exchange, below 5 s    30 s
-//	nameless ones of an address              1,000 machines that join   2,048
+//	a pending handshake                      below 1 s                  5 s
+//	pending handshakes of a source           1,000 agents, two each     2,048
+//	pending handshakes in all                as above                   a quarter of the descriptors, at most 8,192
+//	life of an anonymous connection          one exchange, below 5 s    30 s
+//	anonymous connections of a source        1,000 machines that join   2,048
 //	connections of one name                  3 at most                  8
-//	a write that the caller does not read    at once                    10 s
+//	a write that the client does not read    at once                    10 s
 //
-// Of an IPv6 address the network of 64 bits counts: whoever has one of its addresses has them all.
+// A source is an IPv4 address or an IPv6 network of 64 bits, because a client with one address of such a network has
+// them all.
 //
 // # Invariants
 //
-//   - Over a bound, the oldest one goes that has had a second, or a second since it was first answered; if all are younger, the new one. So whoever
-//     leaves connections open loses them, and not those who come after.
-//   - A handshake that has had a turn goes before those that have not, and one that has waited for its first for half its time is given up: when more come
-//     than there is time for, those who are answered get through, and the others come again.
-//   - A handshake that computes has a turn, and there are fewer turns than processors: however many connect at once, agents that are
-//     there already are answered. Whoever is waited for keeps no turn. Turns go round the addresses that wait: a newcomer waits for one
-//     stranger of each other address, not for all of them.
-//   - Accept fails when the listener is closed, and never else: with no descriptor left it waits.
+//   - At a bound, the oldest connection of that kind is closed if it is at least a second old, or a second has passed
+//     since the first answer to it. If all are younger, the new connection is closed. So a client that leaves
+//     connections open loses them, and later clients get in.
+//   - Fewer handshakes compute at once than there are processors, so established agents are answered during a flood.
+//     A handshake that waits for its client does not count. Sources take turns, so a newcomer waits for one stranger
+//     of each other source.
+//   - A handshake that has begun goes before new ones. One that has waited for half its time without beginning is
+//     closed. So under overload those that begin also finish, and the others retry.
+//   - Accept fails only when the listener is closed. Without a free descriptor it waits.
+//   - Neither counting nor recording a refusal waits for the journal.
 //
-// # What it does not do
-//
-// It checks no certificate (agent/identity) and writes no journal: it tells.
+// The package checks no certificates (agent/identity does) and writes no journal itself.
 package guard

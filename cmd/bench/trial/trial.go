@@ -229,7 +229,7 @@ const mostConnections = 15_000
 // MostOwnConnections is how many agents can have a connection of their own to one replica: each takes a descriptor of it.
 func MostOwnConnections() (int, error) {
 	descriptors, err := guard.Descriptors()
-	return guard.DefaultBounds(descriptors).All, err
+	return guard.DefaultBounds(descriptors).Total, err
 }
 
 // feed gives machines that are made an agent, and takes that of those that are removed.

@@ -22,10 +22,11 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// openDoor has a replica served through a door, too, to whom everybody there has one name. The caller calls stop before the replica's.
-func (r *replica) openDoor(name string) (d *guard.Door, stop func()) {
+// serveGuarded serves a replica also behind a connection guard, on which all connections have one name. The caller calls
+// stop before the replica's.
+func (r *replica) serveGuarded(name string) (d *guard.Connections, stop func()) {
 	r.w.t.Helper()
-	d, err := guard.New(guard.DefaultBounds(1000), guard.Deps{Logger: r.w.log, Refused: r.Refusals().AtDoor})
+	d, err := guard.NewConnections(guard.DefaultBounds(1000), guard.Deps{Logger: r.w.log, Refused: r.Refusals().Add})
 	if err != nil {
 		r.w.t.Fatal(err)
 	}
@@ -42,7 +43,7 @@ func (r *replica) openDoor(name string) (d *guard.Door, stop func()) {
 		parts.Wait()
 		synctest.Wait()
 		if c := d.Counts(); c != (guard.Counts{}) {
-			r.w.t.Errorf("the door still counts %+v", c)
+			r.w.t.Errorf("the guard still counts %+v", c)
 		}
 	}
 }
@@ -58,7 +59,7 @@ func TestAnAgentThatDoesNotReadIsCutOff(t *testing.T) {
 		w.record("web-1", store.Running)
 		good := r.welcomed(hello("web-1", "boot1", 1))
 		defer good.hangUp()
-		d, stop := r.openDoor("web-0")
+		d, stop := r.serveGuarded("web-0")
 		defer stop()
 		stream, hangUp := r.stream("web-0", func(c net.Conn) net.Conn { return c }, grpc.WithStaticStreamWindowSize(64<<10), grpc.WithStaticConnWindowSize(64<<10))
 		defer hangUp()
