@@ -79,11 +79,11 @@ func TestAnAgentThatDoesNotReadIsCutOff(t *testing.T) {
 					t.Errorf("another waits %s for an acknowledgement", took)
 				}
 			}
-			if d.Counts().All == 0 {
+			if d.Counts().Total == 0 {
 				break
 			}
 		}
-		if d.Counts().All != 0 {
+		if d.Counts().Total != 0 {
 			t.Fatalf("after %d reports without reading an answer it is still there", sent)
 		}
 		entries := r.entriesOf("SEC-5")
