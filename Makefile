@@ -29,9 +29,10 @@ help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: ## build bin/leasehold and bin/leasehold-agent (static)
+build: ## build bin/leasehold, bin/leasehold-agent and bin/leasehold-bench (static)
 	$(GOBUILD) -o bin/leasehold ./cmd/leasehold
 	$(GOBUILD) -o bin/leasehold-agent ./cmd/leasehold-agent
+	$(GOBUILD) -o bin/leasehold-bench ./cmd/leasehold-bench
 
 .PHONY: run
 run: build ## build, then everything on this machine: etcd, coordinator, a demo group (ARGS=…)
@@ -109,7 +110,7 @@ bench-detect: ## how soon harm is noticed and a replacement requested, with real
 
 .PHONY: bench-compare
 bench-compare: build ## Leasehold beside agents that are clients of etcd, on this machine: about ten minutes (ARGS="--agents 5000 -o json")
-	bin/leasehold bench compare $(ARGS)
+	bin/leasehold-bench compare $(ARGS)
 
 .PHONY: fuzz
 fuzz: ## give everything that reads what others wrote anything at all, each for a while (FUZZTIME=30s, PACKAGES=…)

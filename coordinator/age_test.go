@@ -1,3 +1,7 @@
+//go:build !race || nightly
+
+// What is decided here takes many days of virtual time. The race detector sees it at night alone; scripts/test.sh plays it without it by day.
+
 package coordinator_test
 
 import (
@@ -9,8 +13,6 @@ import (
 	"github.com/leasehold/leasehold/provider/memprovider"
 	"github.com/leasehold/leasehold/store"
 )
-
-func ptr[T any](v T) *T { return &v }
 
 // lives are how old the machines that are gone became, and how many there were at most.
 func (w *world) lives() (ages []time.Duration) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/agent/protocol"
+	"github.com/leasehold/leasehold/coordinator/picture"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -21,6 +22,7 @@ func (r *Replica) announce(ctx context.Context, lease store.Lease, since time.Ti
 		rec.Address = "" // no agent is served yet
 	}
 	r.mu.Unlock()
+	rec.Unnoted = r.unnoted()
 	if r.deps.Authority != nil {
 		trust := r.deps.Authority.Trust()
 		rec.Trust, rec.Issuer, rec.Believes = trust.Digest(), trust.Issuer, trust.Prints()
@@ -36,6 +38,16 @@ func (r *Replica) announce(ctx context.Context, lease store.Lease, since time.Ti
 		return fmt.Errorf("announce replica: %w", err)
 	}
 	return nil
+}
+
+func (r *Replica) unnoted() int {
+	r.mu.Lock()
+	gateway := r.gateway
+	r.mu.Unlock()
+	if gateway == nil {
+		return 0
+	}
+	return gateway.Unnoted()
 }
 
 func (r *Replica) providerNames() []string {
@@ -63,15 +75,54 @@ func (r *Replica) publishTrust(ctx context.Context) {
 	}
 }
 
-// keepAnnouncing publishes disturbances and whom we believe, at most one write a second.
+// ownRecord rewrites replicas/<id> when it was deleted or spoiled: otherwise agents would not learn of
+// this replica, nor operators of what it waits for.
+type ownRecord struct{ r *Replica }
+
+func (w ownRecord) look(c *picture.Content) {
+	_, shown := c.Replicas[w.r.cfg.ID]
+	if !shown || c.Unreadable[w.r.keys.Replica(w.r.cfg.ID)] != "" {
+		w.r.pokePublish()
+	}
+}
+
+// Listed checks the record.
+func (w ownRecord) Listed(c *picture.Content) { w.look(c) }
+
+// Changed checks the record if it has changed.
+func (w ownRecord) Changed(c *picture.Content, changes []picture.Change) {
+	for _, change := range changes {
+		if change.Kind == store.KindReplicas && change.Name == w.r.cfg.ID {
+			w.look(c)
+			return
+		}
+	}
+}
+
+// Interrupted is ignored: it says nothing about the record.
+func (ownRecord) Interrupted(error) {}
+
+// countEvery is how often agents that are not noted are counted.
+const countEvery = 10 * time.Second
+
+// keepAnnouncing publishes disturbances, whom we believe, and how many agents are not noted, at most one write a second.
 func (r *Replica) keepAnnouncing(ctx context.Context, lease store.Lease, since time.Time) {
 	pause := time.NewTicker(time.Second)
 	defer pause.Stop()
+	count := time.NewTicker(countEvery)
+	defer count.Stop()
+	unnoted := 0
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-r.publish:
+		case <-count.C:
+			now := r.unnoted()
+			if now == unnoted {
+				continue
+			}
+			unnoted = now
 		}
 		if err := r.announce(ctx, lease, since); err != nil && ctx.Err() == nil {
 			r.log.Debug("replica's record not written yet", "error", err)

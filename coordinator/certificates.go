@@ -8,14 +8,15 @@ import (
 )
 
 const (
-	certificatesEvery = time.Second         // how often they are looked at: no lease ends sooner after the streams are closed
-	unservedEvery     = 5 * time.Second     // how often it is told that no agent can be served
-	authorityNear     = 30 * 24 * time.Hour // so long before its end the log has it
+	certificatesEvery = time.Second         // how often they are checked: no lease ends sooner after its stream is closed
+	unservedEvery     = 5 * time.Second     // how often the log repeats that no agent can be served
+	authorityNear     = 30 * 24 * time.Hour // how long before its end the log warns
 	nearEvery         = 24 * time.Hour
 )
 
-// watchCertificates warns of the end of the authority. When it has come, or we have no certificate for whatever reason, and no other replica is better off, no
-// agent can renew its lease wherever it goes: that is no evidence against any of them, but a disturbance of ours (SAFE-1).
+// watchCertificates warns of the end of the authority. When it has ended, or this replica has no
+// certificate for another reason, and no other replica is better off, no agent can renew its lease
+// anywhere. That is evidence against none of them, but a disturbance (SAFE-1).
 func (r *Replica) watchCertificates(ctx context.Context) {
 	if r.deps.Authority == nil {
 		return
@@ -41,7 +42,7 @@ func (r *Replica) watchCertificates(ctx context.Context) {
 	}
 }
 
-// unserved says why agents can be served nowhere; "" if they can.
+// unserved returns why agents can be served nowhere; "" if they can.
 func (r *Replica) unserved(now time.Time) (why string) {
 	for _, c := range r.Certificates() {
 		switch {

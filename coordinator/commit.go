@@ -13,34 +13,35 @@ import (
 
 const (
 	commitTimeout = 5 * time.Second
-	// overtakenWait is when to plan again after a conflict, if the picture does not show before what overtook us.
+	// overtakenWait is when to plan again after a conflict, unless the picture shows the
+	// conflicting write before.
 	overtakenWait = 200 * time.Millisecond
-	// refusedWait is when to try again what etcd refused or did not answer.
+	// refusedWait is when to retry what etcd refused or did not answer.
 	refusedWait = time.Second
 )
 
-// carryOut makes actions happen in one transaction that compares our fence, the records it changes and every key
-// of its evidence, and writes the journal entries that explain it (REC-15). A conflict is no error: something has
-// changed, and the next plan knows it. Whoever shares a transaction with one that was overtaken is tried again without
-// it. An error ends the tenure.
-func (t *tenure) carryOut(ctx context.Context, s *plan.Snapshot, turns plan.Turns, together []*plan.Action) error {
-	if together = t.legal(together); len(together) == 0 {
+// carryOut commits actions in one transaction, which compares the fence, the records that change
+// and every key of the evidence, and writes the journal entries that explain it (REC-15). A
+// conflict is no error: something has changed, and the next plan sees it. Actions that shared a
+// transaction with one that conflicted are retried without it. An error ends the term.
+func (t *term) carryOut(ctx context.Context, s *plan.Snapshot, turns plan.Turns, batch []*plan.Action) error {
+	if batch = t.legal(batch); len(batch) == 0 {
 		return nil
 	}
 	var entries []store.JournalEntry
-	for _, a := range together {
+	for _, a := range batch {
 		entries = append(entries, entriesOf(s, a)...)
 		t.r.deps.Before("commit "+a.Rule, a.Instance)
 	}
-	conditions, writes := turns.TxnOf(together)
-	notes, err := t.goneNotes(ctx, together)
+	conditions, writes := turns.TxnOf(batch)
+	notes, err := t.goneNotes(ctx, batch)
 	var rev store.Revision
 	if err == nil {
 		rev, err = t.commit(ctx, conditions, append(notes, writes...), entries...)
 	}
 	switch {
 	case err == nil:
-		t.carriedOut(turns, together, rev)
+		t.carriedOut(turns, batch, rev)
 		for _, e := range entries {
 			t.log.Info("decided", "what", e.What, "group", e.Group, "instance", e.Instance, "rule", e.Rule, "why", e.Why, "revision", int64(rev))
 		}
@@ -50,18 +51,19 @@ func (t *tenure) carryOut(ctx context.Context, s *plan.Snapshot, turns plan.Turn
 		return err
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case len(together) > 1 && !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrUnknown):
-		return t.carryOutApart(ctx, s, turns, together, err)
+	case len(batch) > 1 && !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrUnknown):
+		return t.carryOutApart(ctx, s, turns, batch, err)
 	}
-	for _, a := range together {
+	for _, a := range batch {
 		t.refused(a, err)
 	}
 	return nil
 }
 
-// goneNotes are the notes of the records that actions delete, on the lease of the journal (SAFE-15).
-func (t *tenure) goneNotes(ctx context.Context, together []*plan.Action) ([]store.Write, error) {
-	if !plan.Deletes(together) {
+// goneNotes returns the notes for the records that actions delete, on the journal's lease
+// (SAFE-15).
+func (t *term) goneNotes(ctx context.Context, batch []*plan.Action) ([]store.Write, error) {
+	if !plan.Deletes(batch) {
 		return nil, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
@@ -70,17 +72,18 @@ func (t *tenure) goneNotes(ctx context.Context, together []*plan.Action) ([]stor
 	if err != nil {
 		return nil, fmt.Errorf("write gone notes: %w", err)
 	}
-	return plan.GoneWrites(together, lease), nil
+	return plan.GoneWrites(batch, lease), nil
 }
 
-// carryOutApart tries anew what shared a transaction that etcd did not take: since one was overtaken, or for what it might take of each alone.
-func (t *tenure) carryOutApart(ctx context.Context, s *plan.Snapshot, turns plan.Turns, together []*plan.Action, why error) error {
+// carryOutApart retries in parts what shared a transaction that etcd refused, because one action
+// conflicted or because etcd may accept them one by one.
+func (t *term) carryOutApart(ctx context.Context, s *plan.Snapshot, turns plan.Turns, batch []*plan.Action, why error) error {
 	var conflict *store.ConflictError
 	var changed []string
 	if errors.As(why, &conflict) {
 		changed = conflict.Keys
 	}
-	for _, part := range plan.Apart(together, changed) {
+	for _, part := range plan.Apart(batch, changed) {
 		if err := t.carryOut(ctx, s, turns, part); err != nil {
 			return err
 		}
@@ -88,18 +91,18 @@ func (t *tenure) carryOutApart(ctx context.Context, s *plan.Snapshot, turns plan
 	return nil
 }
 
-// legal leaves out what no phase allows.
-func (t *tenure) legal(together []*plan.Action) []*plan.Action {
-	return slices.DeleteFunc(slices.Clone(together), func(a *plan.Action) bool {
+// legal drops actions with a transition that no phase allows.
+func (t *term) legal(batch []*plan.Action) []*plan.Action {
+	return slices.DeleteFunc(slices.Clone(batch), func(a *plan.Action) bool {
 		err := validStep(a)
 		if err != nil {
 			t.log.Error("bug: illegal step planned", "group", a.Group, "instance", a.Instance, "rule", a.Rule, "error", err)
 		}
-		return err != nil // the step is not made; the tenure goes on
+		return err != nil // skip the step; the term continues
 	})
 }
 
-// entriesOf are the entries of the journal that an action leaves.
+// entriesOf returns the journal entries of an action.
 func entriesOf(s *plan.Snapshot, a *plan.Action) []store.JournalEntry {
 	told := a.Told()
 	entries := make([]store.JournalEntry, len(told))
@@ -115,9 +118,9 @@ func entriesOf(s *plan.Snapshot, a *plan.Action) []store.JournalEntry {
 	return entries
 }
 
-// carriedOut notes that actions have happened.
-func (t *tenure) carriedOut(turns plan.Turns, together []*plan.Action, rev store.Revision) {
-	for _, a := range together {
+// carriedOut records that actions have happened.
+func (t *term) carriedOut(turns plan.Turns, batch []*plan.Action, rev store.Revision) {
+	for _, a := range batch {
 		t.r.deps.Before("committed "+a.Rule, a.Instance)
 		turns.Done(a, rev)
 		t.evidence.Wrote(a.Group, rev)
@@ -125,8 +128,8 @@ func (t *tenure) carriedOut(turns plan.Turns, together []*plan.Action, rev store
 	}
 }
 
-// refused tells of an action that did not happen, and has it planned anew.
-func (t *tenure) refused(a *plan.Action, err error) {
+// refused reports an action that did not happen, and schedules another plan.
+func (t *term) refused(a *plan.Action, err error) {
 	if errors.Is(err, store.ErrConflict) {
 		t.r.deps.Meter.Refused(RefusedConflict)
 		t.log.Debug("overtaken", "group", a.Group, "instance", a.Instance, "rule", a.Rule, "error", err)
@@ -136,7 +139,8 @@ func (t *tenure) refused(a *plan.Action, err error) {
 	t.lookAgain(a, waitAfter(err))
 }
 
-// waitAfter is how long what could not be written waits, if nothing that happens has it planned before.
+// waitAfter returns how long to wait before planning again what could not be written, unless a
+// change triggers a plan before.
 func waitAfter(err error) time.Duration {
 	if errors.Is(err, store.ErrConflict) {
 		return overtakenWait
@@ -144,8 +148,9 @@ func waitAfter(err error) time.Duration {
 	return refusedWait
 }
 
-// lookAgain has what an action came from planned anew: its group, or the shard, of which an action may name a group too.
-func (t *tenure) lookAgain(a *plan.Action, wait time.Duration) {
+// lookAgain schedules another plan of the action's group and of the shard: an action of the shard
+// may name a group too.
+func (t *term) lookAgain(a *plan.Action, wait time.Duration) {
 	at := time.Now().Add(wait)
 	t.evidence.LookAgain(a.Group, at)
 	t.evidence.LookAgain("", at)
@@ -158,8 +163,8 @@ func validStep(a *plan.Action) error {
 	return store.ValidateTransition(a.From, a.To)
 }
 
-// commit writes under our fence. A fence that does not hold is errDeposed.
-func (t *tenure) commit(ctx context.Context, conditions []store.Condition, writes []store.Write, entries ...store.JournalEntry) (store.Revision, error) {
+// commit writes under the fence. It returns errDeposed if the fence does not hold.
+func (t *term) commit(ctx context.Context, conditions []store.Condition, writes []store.Write, entries ...store.JournalEntry) (store.Revision, error) {
 	attempt, cancel := context.WithTimeout(ctx, commitTimeout)
 	defer cancel()
 	rev, err := t.r.journal.commit(attempt, store.Txn{
@@ -170,12 +175,12 @@ func (t *tenure) commit(ctx context.Context, conditions []store.Condition, write
 		return 0, errDeposed
 	}
 	if ctx.Err() == nil && (errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrUnknown)) {
-		t.r.disturbed("etcd takes no writes") // so no agent can have come back to it either
+		t.r.disturbed("etcd takes no writes") // agents could not return either
 	}
 	return rev, err
 }
 
-// unique drops conditions that are there twice.
+// unique drops duplicate conditions.
 func unique(conditions []store.Condition) []store.Condition {
 	out := make([]store.Condition, 0, len(conditions))
 	for _, c := range conditions {

@@ -121,7 +121,7 @@ func TestACompactionThatFails(t *testing.T) {
 					}
 				}
 				if leads != 2 {
-					t.Errorf("%d tenures", leads)
+					t.Errorf("%d terms", leads)
 				}
 				again.mu.Lock()
 				again.err = nil

@@ -11,11 +11,12 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// consoleTimeout is how long a provider may take to show a dead machine's console before the machine is removed all the same.
+// consoleTimeout bounds how long the removal of a dead machine waits for its console output.
 const consoleTimeout = 3 * time.Second
 
-// keepConsole puts the end of a dead machine's console output into the journal, where it outlives the machine, unless its agent has
-// told how the workload ended (DET-19). It is asked for once, and what does not come is done without.
+// keepConsole writes the end of a dead machine's console output to the journal, where it outlives
+// the machine, unless its agent reported how the workload ended (DET-19). It asks once, and does
+// without an answer.
 func (q *queue) keepConsole(ctx context.Context, rec store.Instance) {
 	console, keeps := q.provider.(provider.Console)
 	if !keeps || rec.Last.Rule != "DET-4" || q.t.told(rec.ID) || !q.first(rec.ID) {
@@ -37,8 +38,8 @@ func (q *queue) keepConsole(ctx context.Context, rec store.Instance) {
 	})
 }
 
-// veiled is a machine's output without the values of its secrets, as they are now.
-func (t *tenure) veiled(rec store.Instance, text string) string {
+// veiled returns a machine's output without the present values of its secrets.
+func (t *term) veiled(rec store.Instance, text string) string {
 	if len(rec.Spec.Secrets) == 0 || t.r.deps.Secrets == nil {
 		return text
 	}
@@ -54,7 +55,7 @@ func (t *tenure) veiled(rec store.Instance, text string) string {
 	return secrets.NewVeil(values)(text)
 }
 
-// first says whether a machine's console was not asked for yet.
+// first reports whether a machine's console was not fetched yet.
 func (q *queue) first(id string) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -69,8 +70,8 @@ func (q *queue) forget(id string) {
 	delete(q.heard, id)
 }
 
-// told says whether the last report of an instance tells how its workload ended.
-func (t *tenure) told(id string) (told bool) {
+// told reports whether an instance's last report says how its workload ended.
+func (t *term) told(id string) (told bool) {
 	t.r.picture.View(func(c *picture.Content) { told = c.Reports[id].Record.Workload != nil })
 	return told
 }

@@ -13,16 +13,17 @@ import (
 
 const (
 	vitalsEvery   = time.Second
-	vitalsSilence = 3 * time.Second // as SAFE-3 has it for the watch
-	// knownSavedEvery bounds by how much the revision that a replica remembers on disk is too low.
+	vitalsSilence = 3 * time.Second // the limit that SAFE-3 sets for the watch
+	// knownSavedEvery bounds how far the revision that a replica remembers on disk lags.
 	knownSavedEvery = 10 * time.Second
 )
 
-// disturbed notes that leases may have ended though their agents live: the leader, here or elsewhere, then judges nobody
-// lost until all had time to return (SAFE-1).
+// disturbed records that leases may have ended although their agents live. The leader, on this
+// replica or another, then judges no instance lost until all agents had time to return (SAFE-1).
 func (r *Replica) disturbed(what string) { r.noteDisturbance(what, false) }
 
-// disturbedBySilence notes that nothing was heard of etcd since a time, and whose doing that was.
+// disturbedBySilence records that etcd was not heard since a time, and whether etcd or this replica
+// was the cause.
 func (r *Replica) disturbedBySilence(heard time.Time) {
 	silent := time.Since(heard)
 	if still := r.pulse.stoodStill(heard); still >= silent/2 {
@@ -32,7 +33,7 @@ func (r *Replica) disturbedBySilence(heard time.Time) {
 	r.noteDisturbance(fmt.Sprintf("etcd did not answer for %s", silent.Round(100*time.Millisecond)), false)
 }
 
-// noteDisturbance notes what happened, and whether it was this replica's own doing rather than etcd's.
+// noteDisturbance records what happened, and whether this replica rather than etcd caused it.
 func (r *Replica) noteDisturbance(what string, own bool) {
 	r.mu.Lock()
 	news := r.last == nil || r.last.What != what || time.Since(r.last.At) > time.Second
@@ -40,7 +41,7 @@ func (r *Replica) noteDisturbance(what string, own bool) {
 		r.disturbances++
 		r.last = &store.Disturbance{At: time.Now().UTC(), What: what, Own: own}
 	}
-	t := r.tenure
+	t := r.term
 	r.mu.Unlock()
 	if t != nil {
 		t.evidence.Disturb(what)
@@ -53,16 +54,18 @@ func (r *Replica) noteDisturbance(what string, own bool) {
 	}
 }
 
-// mostBearable is the longest standstill that is none, whatever the leases.
+// mostBearable is the longest standstill that counts as none, whatever the leases.
 const mostBearable = 5 * time.Second
 
-// bearable is for how long etcd, or this process, may stand still without any lease ending by it, if the shortest that an agent here has had is so long. A lease outlasts three reports, so that an eighth of it
-// more is nothing to it: on a busy replica of many agents collecting garbage alone may take two seconds. Without agents nothing is borne.
+// bearable returns for how long etcd, or this process, may stand still without a lease ending
+// because of it, given the shortest lease of an agent here. A lease outlasts three reports, so an
+// eighth more is harmless: on a busy replica, garbage collection alone may take two seconds.
+// Without agents no standstill is tolerated.
 func bearable(shortest time.Duration) time.Duration {
 	return min(max(vitalsEvery, shortest/8), mostBearable)
 }
 
-// Bearable is for how long this process may stand still without any lease of an agent here ending by it.
+// Bearable returns for how long this process may stand still without ending an agent's lease.
 func (r *Replica) Bearable() time.Duration {
 	r.mu.Lock()
 	gw := r.gateway
@@ -73,11 +76,12 @@ func (r *Replica) Bearable() time.Duration {
 	return bearable(gw.ShortestLease())
 }
 
-// watchVitals asks etcd every second how it is, and calls what a living agent may have suffered from a disturbance.
+// watchVitals asks etcd every second how it is, and records as a disturbance what may have cost a
+// living agent its lease.
 func (r *Replica) watchVitals(ctx context.Context) {
 	var before store.Vitals
 	heard, silent, saved := time.Now(), false, time.Now()
-	var holds sync.WaitGroup // vitals are watched while a hold that cannot be written yet is tried again
+	var holds sync.WaitGroup // vitals are watched while a hold is retried
 	var holding atomic.Bool
 	defer r.saveKnown()
 	defer holds.Wait()
@@ -125,8 +129,8 @@ func (r *Replica) watchVitals(ctx context.Context) {
 	}
 }
 
-// compareKnown says why etcd is not the one that this replica knows, and notes how far its revision has come if it is. Without our shard in
-// etcd there is nothing to compare: see wait.
+// compareKnown returns why etcd is not the one that this replica knows, and records its revision if
+// it is. If etcd does not hold the shard there is nothing to compare: see wait.
 func (r *Replica) compareKnown(v store.Vitals) (why string) {
 	known := r.known.get()
 	r.picture.View(func(c *picture.Content) {
@@ -151,8 +155,9 @@ func (r *Replica) askVitals(ctx context.Context) (store.Vitals, error) {
 	return r.deps.Store.Vitals(ctx)
 }
 
-// compareVitals says what of etcd is not as it was, if anything, and what the next answer is to be compared with. A member that
-// knows of no leader, or of an older term than one that was asked before, knows less, and is no news.
+// compareVitals returns what has changed in etcd, if anything, and what to compare the next answer
+// with. A member that knows of no leader, or of an older term than one asked before, knows less,
+// and its answer is ignored.
 func compareVitals(before, now store.Vitals) (known store.Vitals, what string) {
 	known = now
 	if now.Cluster == before.Cluster && (now.Leader == 0 || now.Term < before.Term) {

@@ -9,26 +9,27 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// What a restored or exchanged etcd shows may be older than the machines: the shard holds itself then, before anything is decided on it
-// (SAFE-12).
+// A restored or exchanged etcd may be older than the machines: the shard is held before anything is
+// decided (SAFE-12).
 
 const restoredAdvice = "; it may have been restored from a snapshot: compare the instances with their machines before the release"
 
-// checkStore holds the shard if etcd is another, or older, than what this replica knows, or than when a leader was last at work. It comes before
-// anything else in a term, and notes what etcd is now, so that a release stands.
+// checkStore holds the shard if etcd is another, or older, than what this replica knows, or than
+// when a leader last worked. It precedes everything else in a term, and records what etcd is now,
+// so that a release stands.
 func (r *Replica) checkStore(ctx context.Context, fence store.Fence) error {
 	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
 	defer cancel()
 	if _, err := r.lookForShard(ctx); err != nil {
 		var missing *missingError
 		if errors.As(err, &missing) {
-			r.wait(missing.why) // the picture will show it as well
+			r.wait(missing.why) // the picture will show it too
 		}
 		return err
 	}
 	kv, err := r.deps.Store.Get(ctx, r.keys.Served())
 	if errors.Is(err, store.ErrNotFound) {
-		return nil // nobody was ever at work here
+		return nil // no leader ever worked here
 	}
 	if err != nil {
 		return fmt.Errorf("read served: %w", err)
@@ -39,7 +40,7 @@ func (r *Replica) checkStore(ctx context.Context, fence store.Fence) error {
 	}
 	served, err := store.Decode[store.Served](kv)
 	if err != nil {
-		return nil // it says nothing; the picture knows it as unreadable
+		return nil // the picture knows it as unreadable
 	}
 	why := served.Record.Exchanged(v)
 	if why == "" {
@@ -50,9 +51,11 @@ func (r *Replica) checkStore(ctx context.Context, fence store.Fence) error {
 	return r.hold(ctx, why, []store.Condition{fence.Condition(), served.Unchanged()}, store.Put(served.Key, store.Encode(served.Record)))
 }
 
-// hold puts the shard on hold, unless it is, and begins another generation of it, so that replicas which hear of the exchange later do not hold it
-// again after its release. A replica that was told so by the record has nothing to do but to learn. What else is written is written in any case.
-// A leader passes its fence as a condition: it has a reason of its own, and the shard is held for that unless it is on hold.
+// hold puts the shard on hold, unless it is, and starts another generation, so that replicas that
+// learn of the exchange later do not hold it again after its release. A replica that learns it from
+// the record only updates what it knows. The other writes are made in any case. A leader passes its
+// fence as a condition: it has a reason of its own, and the shard is held for it unless it is on
+// hold.
 func (r *Replica) hold(ctx context.Context, why string, conditions []store.Condition, writes ...store.Write) error {
 	kv, err := r.deps.Store.Get(ctx, r.keys.Shard())
 	if err != nil {
@@ -93,7 +96,8 @@ func (r *Replica) hold(ctx context.Context, why string, conditions []store.Condi
 	return nil
 }
 
-// exchanged holds the shard because etcd changed under our eyes. Every replica that sees it does so, leader or not, until it is on hold.
+// exchanged holds the shard because etcd changed while this replica ran. Every replica that notices
+// does so, leader or not, until the shard is on hold.
 func (r *Replica) exchanged(ctx context.Context, what string) {
 	for ctx.Err() == nil {
 		call, cancel := context.WithTimeout(ctx, commitTimeout)
@@ -101,9 +105,9 @@ func (r *Replica) exchanged(ctx context.Context, what string) {
 		cancel()
 		var missing *missingError
 		if err == nil || errors.Is(err, store.ErrNotFound) || errors.As(err, &missing) {
-			return // or our shard is not in it at all: then nothing is decided
+			return // or etcd does not hold the shard at all: then nothing is decided
 		}
-		r.journal.renewLease() // that of another etcd
+		r.journal.renewLease() // it belongs to another etcd
 		select {
 		case <-ctx.Done():
 		case <-time.After(vitalsEvery):

@@ -13,9 +13,9 @@ const (
 	extrasEvery = 2 * time.Second
 )
 
-// keepExtras keeps extras/ up to date: the machines that have our tag and no record (REC-8). The keys hang on the session's lease, so
-// that they go with the leader that no longer looks after them.
-func (t *tenure) keepExtras(ctx context.Context) {
+// keepExtras keeps extras/ up to date: the machines with this shard's tag and no record (REC-8).
+// The keys hang on the session's lease, so they go with the leader.
+func (t *term) keepExtras(ctx context.Context) {
 	written, read := map[string]store.Extra{}, false
 	tick := time.NewTicker(extrasEvery)
 	defer tick.Stop()
@@ -34,8 +34,8 @@ func (t *tenure) keepExtras(ctx context.Context) {
 	}
 }
 
-// readExtras reads what an earlier leader has left, of this session or another.
-func (t *tenure) readExtras(ctx context.Context) (map[string]store.Extra, bool) {
+// readExtras reads what earlier leaders left.
+func (t *term) readExtras(ctx context.Context) (map[string]store.Extra, bool) {
 	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
 	defer cancel()
 	l, err := t.r.deps.Store.List(ctx, t.r.keys.Of(store.KindExtras), 0)
@@ -44,13 +44,14 @@ func (t *tenure) readExtras(ctx context.Context) (map[string]store.Extra, bool) 
 	}
 	written := map[string]store.Extra{}
 	for _, kv := range l.KVs {
-		written[kv.Key] = store.Extra{} // to be written anew, on our lease
+		written[kv.Key] = store.Extra{} // to be rewritten on this session's lease
 	}
 	return written, true
 }
 
-// writeExtras writes what has changed, and notes it in written. What cannot be written now is tried again.
-func (t *tenure) writeExtras(ctx context.Context, written map[string]store.Extra) {
+// writeExtras writes what has changed, and records it in written. What cannot be written now is
+// retried.
+func (t *term) writeExtras(ctx context.Context, written map[string]store.Extra) {
 	var now []store.Extra
 	t.r.picture.View(func(c *picture.Content) { now = t.evidence.Extras(c, mostExtras) })
 	there := make(map[string]bool, len(now))
@@ -103,7 +104,7 @@ func (t *tenure) writeExtras(ctx context.Context, written map[string]store.Extra
 // extrasAtOnce keeps a transaction well below store.MaxOps.
 const extrasAtOnce = 100
 
-// sameExtra leaves out Since, which is told as a wall clock sees it.
+// sameExtra ignores Since, which depends on the wall clock.
 func sameExtra(a, b store.Extra) bool {
 	b.Since = a.Since
 	return a == b

@@ -14,20 +14,20 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// journal writes entries below events/, on leases that several share: one for each hour, so that the entries of an
-// hour go together when they are old; one for each shorter time where they are not kept for long.
+// journal writes entries below events/, on shared leases: one per hour, so that the entries of an
+// hour expire together, or one per shorter time if entries are not kept for long.
 type journal struct {
 	r *Replica
 
 	mu    sync.Mutex
 	lease store.Lease
-	until time.Time // no further entries on the lease from then on
+	until time.Time // the lease takes no entries from then on
 	last  time.Time // of the last entry
 }
 
 func newJournal(r *Replica) *journal { return &journal{r: r} }
 
-// entry completes an entry and makes the write that records it.
+// entry completes an entry and returns the write that records it.
 func (j *journal) entry(ctx context.Context, e store.JournalEntry) (store.Write, error) {
 	lease, err := j.leaseNow(ctx)
 	if err != nil {
@@ -44,12 +44,13 @@ func (j *journal) entry(ctx context.Context, e store.JournalEntry) (store.Write,
 	return store.PutLeased(j.r.keys.Event(e.At, hex.EncodeToString(id)), store.Encode(e), lease), nil
 }
 
-// now is the time, and later than that of the entry before: entries are read in the order in which they were made, however coarse the
-// clock is. One that was set back for good is believed.
+// now returns the time, always later than that of the previous entry: entries are read in the order
+// in which they were made, however coarse the clock. A clock that was set back for good is
+// believed.
 func (j *journal) now() time.Time {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	now := time.Now().UTC().Round(0) // as others will compare it
+	now := time.Now().UTC().Round(0) // without the monotonic clock, as readers will compare it
 	if ahead := j.last.Sub(now); ahead >= 0 && ahead < time.Second {
 		now = j.last.Add(1)
 	}
@@ -57,7 +58,7 @@ func (j *journal) now() time.Time {
 	return now
 }
 
-// commit does a transaction together with the entries that tell of it.
+// commit commits a transaction together with its entries.
 func (j *journal) commit(ctx context.Context, txn store.Txn, entries ...store.JournalEntry) (store.Revision, error) {
 	txn.Writes = slices.Clone(txn.Writes)
 	for _, entry := range entries {
@@ -74,7 +75,8 @@ func (j *journal) commit(ctx context.Context, txn store.Txn, entries ...store.Jo
 	return rev, err
 }
 
-// write records an entry that belongs to no transaction. One that cannot be written is logged and lost.
+// write records an entry that belongs to no transaction. An entry that cannot be written is logged
+// and lost.
 func (j *journal) write(ctx context.Context, e store.JournalEntry) {
 	_, err := j.commit(ctx, store.Txn{}, e)
 	if err != nil && ctx.Err() == nil {
@@ -89,7 +91,8 @@ func (j *journal) leaseNow(ctx context.Context) (store.LeaseID, error) {
 	if known != 0 && time.Now().Before(until) {
 		return known, nil
 	}
-	// Not under the lock: nobody waits for etcd longer than for his own call. A lease that is granted twice does no harm.
+	// Not under the lock: a caller waits for etcd only as long as its own call takes. A lease that
+	// is granted twice does no harm.
 	lease, err := j.r.deps.Store.Grant(ctx, j.lasts())
 	if err != nil {
 		return 0, err
@@ -100,17 +103,17 @@ func (j *journal) leaseNow(ctx context.Context) (store.LeaseID, error) {
 	return lease.ID, nil
 }
 
-// renewLease has the next entry take a new lease: the present one is gone.
+// renewLease makes the next entry take a new lease: the present one is gone.
 func (j *journal) renewLease() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.lease = store.Lease{}
 }
 
-// share is for how long a lease takes further entries.
+// share returns for how long a lease takes further entries.
 func (j *journal) share() time.Duration { return min(time.Hour, j.kept()/4) }
 
-// lasts is how long the lease of an entry lasts.
+// lasts returns how long the lease of an entry lasts.
 func (j *journal) lasts() time.Duration { return j.kept() + j.share() }
 
 func (j *journal) kept() time.Duration {

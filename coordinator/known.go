@@ -13,19 +13,20 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Known is what a replica knows of its shard and of the etcd that holds it. It outlives the process, and the loss of all of etcd's
-// data (SAFE-15).
+// Known is what a replica knows of its shard and of the etcd that holds it. It outlives the
+// process, and the loss of all of etcd's data (SAFE-15).
 type Known struct {
 	Schema     int            `json:"schema"`
-	Shard      string         `json:"shard"`    // the name
-	ShardID    string         `json:"shard_id"` // "": the replica has never served it
+	Shard      string         `json:"shard"`    // its name
+	ShardID    string         `json:"shard_id"` // "" until the replica has served it
 	Generation int            `json:"generation"`
 	Cluster    string         `json:"cluster"`  // etcd's cluster ID, as etcd prints it
-	Revision   store.Revision `json:"revision"` // the highest that was seen
+	Revision   store.Revision `json:"revision"` // the highest seen
 }
 
-// exchanged says why the store does not hold what the replica knows; "" if it may. It is asked only of a shard with the same ID. A
-// shard of a later generation was looked at since by another replica, which put it on hold.
+// exchanged returns why the store does not hold what the replica knows; "" if it may. The shard
+// must have the ID that the replica knows. A shard of a later generation was put on hold by another
+// replica already.
 func (k Known) exchanged(shard store.Shard, v store.Vitals) string {
 	switch {
 	case k.ShardID == "" || shard.Generation > k.Generation:
@@ -41,19 +42,19 @@ func (k Known) exchanged(shard store.Shard, v store.Vitals) string {
 	}
 }
 
-// knowledge is Known in memory and, where there is a file, on disk.
+// knowledge is Known in memory and, if there is a file, on disk.
 type knowledge struct {
-	path string // "": in memory alone
+	path string // "": in memory only
 
 	mu  sync.Mutex
 	now Known
 
-	saving sync.Mutex // held while the disk is written, which may take long
+	saving sync.Mutex // held during slow writes to disk
 	saved  Known
 }
 
-// openKnowledge reads what the replica knew when it ended last. A file that cannot be read is an error: guessing that nothing was
-// known would make an emptied etcd look new.
+// openKnowledge reads what the replica knew when it last ended. A file that cannot be read is an
+// error: treating it as empty would make an emptied etcd look new.
 func openKnowledge(path, shard string) (*knowledge, error) {
 	k := &knowledge{path: path, now: Known{Schema: store.Schema, Shard: shard}}
 	if path == "" {
@@ -87,14 +88,14 @@ func (k *knowledge) get() Known {
 	return k.now
 }
 
-// learn takes over which shard and etcd the replica serves now.
+// learn records which shard and etcd the replica serves now.
 func (k *knowledge) learn(shard store.Shard, v store.Vitals) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.now.ShardID, k.now.Generation, k.now.Cluster, k.now.Revision = shard.ID, shard.Generation, v.ClusterName(), v.Revision
 }
 
-// seen notes a revision of the cluster that is known.
+// seen records a revision of the known cluster.
 func (k *knowledge) seen(v store.Vitals) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -103,7 +104,7 @@ func (k *knowledge) seen(v store.Vitals) {
 	}
 }
 
-// save writes to disk what has changed since it was last saved. Nobody who asks what is known waits for the disk.
+// save writes changes to disk. Readers do not wait for the disk.
 func (k *knowledge) save() error {
 	k.saving.Lock()
 	defer k.saving.Unlock()

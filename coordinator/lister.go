@@ -10,18 +10,19 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// lister lists one provider's machines: every provider_poll, and at once when there is a suspicion or something to confirm. However
-// many ask, there is one List at a time, and one begun after the last who asked (DET-3, DET-12). Whoever asks is often quicker than the
-// provider, which still calls a machine running whose stream has just broken: so each answer that was asked for is followed by a second one.
+// lister lists one provider's machines: every provider_poll, and at once when there is a suspicion
+// or something to confirm. However many ask, one List runs at a time, and one begins after the last
+// request (DET-3, DET-12). A request often comes faster than the provider notices that a machine
+// has stopped, so each requested answer is followed by a second one.
 type lister struct {
-	t        *tenure
+	t        *term
 	name     string
 	provider provider.Provider
 	asks     chan struct{}
 	failing  bool
 }
 
-func newLister(t *tenure, name string, p provider.Provider) *lister {
+func newLister(t *term, name string, p provider.Provider) *lister {
 	return &lister{t: t, name: name, provider: p, asks: make(chan struct{}, 1)}
 }
 
@@ -53,8 +54,8 @@ func (l *lister) run(ctx context.Context) {
 	}
 }
 
-// asksApart keeps a swarm of suspicions from becoming a swarm of Lists: the first has one begun at once, and all that come within a second share
-// the next.
+// asksApart keeps many suspicions from causing as many Lists: the first starts one at once, and all
+// within the next second share another.
 const asksApart = time.Second
 
 func (l *lister) poll() time.Duration {
@@ -64,7 +65,7 @@ func (l *lister) poll() time.Duration {
 	return store.DefaultShardSettings().ProviderPoll.D()
 }
 
-// list lists once. It returns for how long the provider wants to be left alone.
+// list lists once. It returns how long the provider asked to be left alone.
 func (l *lister) list(ctx context.Context) (pause time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, l.provider.Capabilities().CallTimeout)
 	defer cancel()
@@ -80,7 +81,7 @@ func (l *lister) list(ctx context.Context) (pause time.Duration) {
 		if errors.As(err, &throttled) {
 			return throttled.After
 		}
-		return 0 // no answer proves nothing
+		return 0 // a failed List proves nothing
 	}
 	if l.failing {
 		l.t.log.Info("provider lists its machines again", "provider", l.name, "machines", len(machines))

@@ -111,6 +111,8 @@ func TestChangesAreLoggedOnceAndReportsNever(t *testing.T) {
 	inWorld(t, quick, func(w *world) {
 		book := newLogbook()
 		one := w.start("one", book.kept)
+		w.leads(time.Minute, "one")
+		w.pass(time.Second) // until machines were listed: a new group waits for that (SAFE-15)
 		w.apply(w.group("web", 3))
 		ids := w.up(3)
 		w.pass(10 * time.Second)

@@ -9,35 +9,37 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Meter is told what is worth counting, where it happens, from many goroutines. It must not block.
+// Meter receives what is worth counting, where it happens, from many goroutines. It must not block.
 type Meter interface {
 	gateway.Meter
-	// Led: leadership has begun, or ended.
+	// Led reports that leadership began or ended.
 	Led(begun bool)
-	// Disturbed: leases may have ended though their agents live.
+	// Disturbed reports that leases may have ended although their agents live.
 	Disturbed()
-	// Planned: a plan was made, and took so long.
+	// Planned reports a plan and how long it took.
 	Planned(took time.Duration)
-	// Decided: an action was committed, with what it told the journal.
+	// Decided reports a committed action, with its journal entries.
 	Decided(a *plan.Action)
-	// Held: work that ought to be done is held, by a rule. It is told once for each.
+	// Held reports work that a rule holds back, once for each.
 	Held(rule string)
-	// Refused: we did not do what we would have, and why.
+	// Refused reports why the leader did not do what it would have done.
 	Refused(why Refusal)
-	// Asked: a call left its queue, after so long.
+	// Asked reports how long a call waited in its queue.
 	Asked(call string, waited time.Duration)
-	// Called: a call to a provider is over.
+	// Called reports a finished provider call.
 	Called(provider, call string, took time.Duration, err error)
-	// Detected: an instance was judged to have failed, so long after the first sign of trouble that the leader saw.
+	// Detected reports a failed instance, and the time since the leader saw the first sign of
+	// trouble.
 	Detected(verdict store.Verdict, after time.Duration)
-	// Repaired: what replaces a failed instance, or the instance itself after a restart, is healthy, so long after the failure was counted.
+	// Repaired reports that a replacement, or the instance itself after a restart, is healthy, and
+	// the time since the failure was counted.
 	Repaired(verdict store.Verdict, after time.Duration)
 }
 
-// Refusal is why a leader does not do what it would.
+// Refusal is why a leader does not act.
 type Refusal string
 
-// The refusals that no rule of a plan tells of.
+// The refusals that no rule of a plan reports.
 const (
 	RefusedStale    Refusal = "stale"    // no plan is made: the picture is too old (SAFE-3)
 	RefusedFence    Refusal = "fence"    // a transaction failed since another replica leads (SAFE-7)
@@ -59,8 +61,8 @@ func (Unmetered) Called(string, string, time.Duration, error) {}
 func (Unmetered) Detected(store.Verdict, time.Duration)       {}
 func (Unmetered) Repaired(store.Verdict, time.Duration)       {}
 
-// meterAction tells of an action that was committed, and of the repair that it ends, if it does.
-func (t *tenure) meterAction(a *plan.Action) {
+// meterAction reports a committed action, and the repair that it completes, if it does.
+func (t *term) meterAction(a *plan.Action) {
 	t.r.deps.Meter.Decided(a)
 	if a.To != store.Running || a.From == store.Running {
 		return
@@ -73,7 +75,7 @@ func (t *tenure) meterAction(a *plan.Action) {
 			return
 		}
 		last := failures[len(failures)-1]
-		replaces := rec.Replaces == last.Instance && rec.Boot == "" // for the first time: whatever fails later is another failure
+		replaces := rec.Replaces == last.Instance && rec.Boot == "" // for the first time: a later failure is another one
 		restarted := rec.ID == last.Instance && rec.Restart != nil && rec.Restart.Heals
 		if replaces || restarted {
 			failure = &last
@@ -84,8 +86,8 @@ func (t *tenure) meterAction(a *plan.Action) {
 	}
 }
 
-// meterVerdict tells of an instance that was judged to have failed, and notes since when there is trouble.
-func (t *tenure) meterVerdict(id string, before, now plan.Judgment) {
+// meterVerdict reports an instance that was judged failed, and records since when there is trouble.
+func (t *term) meterVerdict(id string, before, now plan.Judgment) {
 	if !troubled(now.Verdict) {
 		delete(t.troubles, id)
 		return

@@ -12,16 +12,16 @@ import (
 
 const (
 	mostJitter = 100 * time.Millisecond
-	// paceLook is how soon a call that waits for its turn hears of another rate.
+	// paceLook bounds how long a waiting call uses an outdated rate.
 	paceLook = time.Second
 )
 
-// pace is create_rate and create_burst of the shard, as they are at the time (REC-3). Its queues take turns: one that is long starves no
-// other (REC-9).
+// pace applies the shard's create_rate and create_burst as they are at the time (REC-3). Its queues
+// take turns: a long one does not starve the others (REC-9).
 type pace struct {
 	settings func() store.ShardSettings
 	limit    *rate.Limiter
-	turn     chan struct{} // full while somebody waits for the rate: those who come meanwhile follow in their order
+	turn     chan struct{} // full while a call waits for the rate; later calls follow in order
 }
 
 func newPace(settings func() store.ShardSettings) *pace {
@@ -31,8 +31,8 @@ func newPace(settings func() store.ShardSettings) *pace {
 
 func burst(s store.ShardSettings) int { return max(1, s.CreateBurst) }
 
-// wait returns when the next call may be made; false once ctx has ended. Within the burst it goes at once; beyond it jitter keeps
-// many coordinators from calling in step.
+// wait returns when the next call may be made, and false once ctx has ended. Within the burst calls
+// go at once; beyond it, jitter keeps coordinators from calling in step.
 func (p *pace) wait(ctx context.Context) bool {
 	select {
 	case <-ctx.Done():
@@ -56,7 +56,7 @@ func (p *pace) wait(ctx context.Context) bool {
 	}
 }
 
-// keepUp takes over what the settings say now.
+// keepUp adopts the present settings.
 func (p *pace) keepUp() {
 	now := p.settings()
 	if r := rate.Limit(now.CreateRate); r != p.limit.Limit() {
@@ -67,7 +67,7 @@ func (p *pace) keepUp() {
 	}
 }
 
-// rest lets time go by; false once ctx has ended.
+// rest waits; it returns false once ctx has ended.
 func rest(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(max(0, d))
 	defer timer.Stop()

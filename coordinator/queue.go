@@ -17,36 +17,37 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// callsAtOnce bounds the calls of one kind that are under way to one provider.
+// callsAtOnce bounds the concurrent calls of one kind to one provider.
 const callsAtOnce = 8
 
-// queue carries calls of one kind to one provider out: bounded in number and rate, with jitter, the urgent first (REC-9). What is
-// in it follows from the records, so nothing is lost with it. Each kind has a queue of its own, so that removals do not wait for the
-// rate of creations, and so has each provider, so that one that hangs holds up nobody else.
+// queue carries out calls of one kind to one provider: bounded in number and rate, with jitter, the
+// urgent first (REC-9). Its contents follow from the records, so nothing is lost with it. Each kind
+// has a queue of its own, so removals do not wait for the rate of creations; so has each provider,
+// so one that hangs delays no other.
 type queue struct {
-	t        *tenure
+	t        *term
 	provider provider.Provider
 
 	mu      sync.Mutex
 	waiting calls
 	next    int
-	heard   map[string]bool // dead machines whose consoles were asked for, until they are removed
+	heard   map[string]bool // dead machines whose consoles were fetched, until they are removed
 	ready   chan struct{}
-	pace    *pace // nil: calls are bounded by their number at once alone
+	pace    *pace // nil: only the number of concurrent calls is bounded
 }
 
-func newQueue(t *tenure, p provider.Provider, pace *pace) *queue {
+func newQueue(t *term, p provider.Provider, pace *pace) *queue {
 	return &queue{t: t, provider: p, heard: map[string]bool{}, ready: make(chan struct{}, 1), pace: pace}
 }
 
-// queueOf names a queue.
+// queueOf identifies a queue.
 type queueOf struct {
 	provider string
 	kind     plan.CallKind
 }
 
-// newQueues makes the queues to all providers. The rate of creations is the shard's: they share it.
-func (t *tenure) newQueues() map[queueOf]*queue {
+// newQueues returns the queues of all providers. They share the shard's rate of creations.
+func (t *term) newQueues() map[queueOf]*queue {
 	creations := newPace(t.settings)
 	queues := map[queueOf]*queue{}
 	for name, p := range t.r.deps.Providers {
@@ -57,8 +58,8 @@ func (t *tenure) newQueues() map[queueOf]*queue {
 	return queues
 }
 
-// ask has a call made, in its turn.
-func (t *tenure) ask(c plan.Call) {
+// ask queues a call.
+func (t *term) ask(c plan.Call) {
 	if q := t.queues[queueOf{c.Provider, c.Kind}]; q != nil {
 		q.add(c)
 		return
@@ -66,14 +67,15 @@ func (t *tenure) ask(c plan.Call) {
 	t.evidence.Removed(c.Instance, fmt.Errorf("this coordinator has no provider %q", c.Provider))
 }
 
-// queued is a call that waits. Those with a lower rank go first, among equals the one that came first.
+// queued is a waiting call. Lower ranks go first; equals in order of arrival.
 type queued struct {
 	plan.Call
 	rank, number int
 	since        time.Time
 }
 
-// add takes a call up, unless one for the same instance waits or is under way: calls for one ID never overlap (SAFE-8).
+// add queues a call unless one for the same instance waits or runs: calls for one ID never overlap
+// (SAFE-8).
 func (q *queue) add(c plan.Call) {
 	if !q.t.evidence.Busy(c.Instance) {
 		return
@@ -98,15 +100,15 @@ func (q *queue) empty() bool {
 	return len(q.waiting) == 0
 }
 
-// pop takes the most urgent call. There must be one.
+// pop returns the most urgent call. There must be one.
 func (q *queue) pop() queued {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	next, _ := heap.Pop(&q.waiting).(queued) // nothing else is in it
+	next, _ := heap.Pop(&q.waiting).(queued) // it holds nothing else
 	return next
 }
 
-// run works until ctx ends, and returns when no call is under way.
+// run works until ctx ends, and returns when no call is running.
 func (q *queue) run(ctx context.Context) {
 	var working sync.WaitGroup
 	defer working.Wait()
@@ -127,7 +129,7 @@ func (q *queue) run(ctx context.Context) {
 		if q.pace != nil && !q.pace.wait(ctx) {
 			return
 		}
-		c := q.pop() // only now: a more urgent one may have come meanwhile
+		c := q.pop() // only now: a more urgent one may have arrived
 		q.t.r.deps.Meter.Asked(string(c.Kind), time.Since(c.since))
 		working.Go(func() {
 			defer func() { <-places }()
@@ -139,7 +141,7 @@ func (q *queue) run(ctx context.Context) {
 func (q *queue) call(ctx context.Context, c plan.Call) {
 	in, held, ok := q.look(c)
 	if !ok || held {
-		q.t.evidence.Dropped(c.Instance) // planned anew on what is there now
+		q.t.evidence.Dropped(c.Instance) // it is planned again on the present state
 		return
 	}
 	switch c.Kind {
@@ -157,8 +159,9 @@ func (q *queue) call(ctx context.Context, c plan.Call) {
 	}
 }
 
-// stands reads from etcd whether all that a call rests on is still so. Other calls are recorded before they begin, and compare it then; a
-// removal is not: the record says already that the machine has to go.
+// stands reads from etcd whether everything that a call rests on still holds. Other calls are
+// recorded before they begin, and compare it then; a removal is not, because the record already
+// says that the machine has to go.
 func (q *queue) stands(ctx context.Context, c plan.Call) error {
 	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
 	defer cancel()
@@ -184,9 +187,10 @@ func (q *queue) look(c plan.Call) (in store.Versioned[store.Instance], held, ok 
 	return in, held, ok && in.Modified == c.Record
 }
 
-// record writes that the provider is about to be asked, with the entry that tells of it, if any. It comes before the call and
-// compares all that the plan saw: an operator's pause or hold, or a new leader, wins against a call that has not begun (SAFE-8, SAFE-12).
-// Where it cannot be written, nothing is asked.
+// record writes that the provider is about to be called, with the journal entry if there is one. It
+// comes before the call and compares everything that the plan saw: an operator's pause or hold, or
+// a new leader, wins over a call that has not begun (SAFE-8, SAFE-12). If it cannot be written, the
+// provider is not called.
 func (q *queue) record(ctx context.Context, c plan.Call, writes []store.Write, rec store.Instance, entries ...store.JournalEntry) bool {
 	t := q.t
 	rev, err := t.commit(ctx, c.Conditions, writes, entries...)
@@ -202,7 +206,7 @@ func (q *queue) record(ctx context.Context, c plan.Call, writes []store.Write, r
 	return true
 }
 
-// create records that the provider is asked, and then asks it.
+// create records the call, and then makes it.
 func (q *queue) create(ctx context.Context, c plan.Call, in store.Versioned[store.Instance]) {
 	t, rec := q.t, in.Record
 	why := "provider " + rec.Spec.Provider + " is asked"
@@ -223,8 +227,8 @@ func (q *queue) create(ctx context.Context, c plan.Call, in store.Versioned[stor
 	}
 	t.r.deps.Before("record creating", rec.ID)
 	caps := q.provider.Capabilities()
-	// The call's time begins before it is recorded: so a leader who finds the record knows when the last call for it has
-	// ended, however long we stand still in between.
+	// The call's deadline starts before it is recorded: a leader that finds the record knows when
+	// the last call has ended, however long this process stands still in between.
 	begun := time.Now()
 	call, cancel := context.WithDeadline(ctx, begun.Add(caps.CallTimeout))
 	defer cancel()
@@ -252,7 +256,7 @@ func (q *queue) create(ctx context.Context, c plan.Call, in store.Versioned[stor
 	t.evidence.Created(rec, begun, m, err)
 }
 
-// remove stops the machine in order, and then removes it (HEAL-14). Both may be repeated by anybody.
+// remove stops the machine in order, and then removes it (HEAL-14). Both may be repeated.
 func (q *queue) remove(ctx context.Context, in store.Versioned[store.Instance]) {
 	t, rec := q.t, in.Record
 	timeout := q.provider.Capabilities().CallTimeout
@@ -282,12 +286,12 @@ func (q *queue) remove(ctx context.Context, in store.Versioned[store.Instance]) 
 	}
 	t.evidence.Removed(rec.ID, err)
 	if l := t.listers[rec.Spec.Provider]; l != nil {
-		l.ask() // only a List proves that it is gone
+		l.ask() // only a List proves the removal
 	}
 }
 
-// request is what a provider needs to make an instance's machine.
-func (t *tenure) request(rec store.Instance, token joinToken) provider.CreateRequest {
+// request returns what a provider needs to make an instance's machine.
+func (t *term) request(rec store.Instance, token joinToken) provider.CreateRequest {
 	settings := t.settings()
 	var coordinators []string
 	t.r.picture.View(func(c *picture.Content) {
@@ -328,7 +332,7 @@ func (c calls) Less(i, j int) bool {
 }
 func (c calls) Swap(i, j int) { c[i], c[j] = c[j], c[i] }
 func (c *calls) Push(x any) {
-	if call, ok := x.(queued); ok { // nothing else is ever pushed
+	if call, ok := x.(queued); ok { // it holds nothing else
 		*c = append(*c, call)
 	}
 }

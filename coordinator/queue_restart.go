@@ -9,9 +9,9 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// restart records, under the fence, that the provider is asked, and then asks it: so a leader who was deposed meanwhile restarts
-// nothing. It is never done once another boot reports, and the call names the boot to be ended, so that one which comes late ends
-// no other (SAFE-8).
+// restart records the call under the fence, and then makes it, so a leader that was deposed
+// meanwhile restarts nothing. It is not made once another boot reports. The call names the boot to
+// end, so a late one ends no other (SAFE-8).
 func (q *queue) restart(ctx context.Context, c plan.Call, in store.Versioned[store.Instance]) {
 	t, rec := q.t, in.Record
 	r := rec.Restart
@@ -38,11 +38,11 @@ func (q *queue) restart(ctx context.Context, c plan.Call, in store.Versioned[sto
 	}
 	t.evidence.Restarted(rec.ID, r.Token, err)
 	if l := t.listers[rec.Spec.Provider]; l != nil {
-		l.ask() // what it listed before is of the boot before
+		l.ask() // earlier Lists show the previous boot
 	}
 }
 
-// bootedSince says whether another boot than the one to be ended reports already.
+// bootedSince reports whether a boot other than the one to end reports already.
 func (q *queue) bootedSince(rec store.Instance) bool {
 	other := false
 	q.t.r.picture.View(func(c *picture.Content) {

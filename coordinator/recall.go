@@ -11,13 +11,13 @@ import (
 )
 
 const (
-	recallTakes = 2 * time.Second // at most, for all keys of one step
-	recallDepth = 10              // values of a key that are tried
+	recallTakes = 2 * time.Second // the most for all keys of one step
+	recallDepth = 10              // values of a key to try
 )
 
-// recall reads from etcd's history what unreadable keys said before, where no cache has it (SAFE-16). What cannot be asked now is asked
-// again in the next step.
-func (t *tenure) recall(ctx context.Context) {
+// recall reads from etcd's history what unreadable keys said before, if no cache has it (SAFE-16).
+// What cannot be read now is retried in the next step.
+func (t *term) recall(ctx context.Context) {
 	var wanted []evidence.Spoilt
 	t.r.picture.View(func(c *picture.Content) { wanted = t.evidence.ToRecall(c) })
 	if len(wanted) == 0 {
@@ -36,7 +36,7 @@ func (t *tenure) recall(ctx context.Context) {
 	}
 }
 
-// before is the newest value of a key that is older than a revision and can be read; zero if etcd keeps none.
+// before returns the newest readable value of a key older than a revision; zero if etcd keeps none.
 func (r *Replica) before(ctx context.Context, key string, rev store.Revision) (store.KV, error) {
 	for range recallDepth {
 		kv, err := r.valueAt(ctx, key, rev-1)
@@ -51,7 +51,7 @@ func (r *Replica) before(ctx context.Context, key string, rev store.Revision) (s
 	return store.KV{}, nil
 }
 
-// valueAt is a key's value as of a revision; zero if there was none, or etcd does not keep it any more.
+// valueAt returns a key's value as of a revision; zero if there was none, or etcd does not keep it.
 func (r *Replica) valueAt(ctx context.Context, key string, at store.Revision) (store.KV, error) {
 	if at < 1 {
 		return store.KV{}, nil
@@ -64,7 +64,7 @@ func (r *Replica) valueAt(ctx context.Context, key string, at store.Revision) (s
 		return store.KV{}, err
 	}
 	for _, kv := range l.KVs {
-		if kv.Key == key { // others begin with it
+		if kv.Key == key { // other keys share the prefix
 			return kv, nil
 		}
 	}

@@ -15,45 +15,49 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Config are the values that a replica needs.
+// Config holds the values that a replica needs.
 type Config struct {
 	Shard      string        // its name
-	ID         string        // of this replica, different from all others that ever ran beside it
-	Listen     string        // where agents are served; port 0 takes a free one
-	Advertise  string        // where agents find us; empty: the address listened on
+	ID         string        // of this replica; unique among all that ever ran beside it
+	Listen     string        // the address to serve agents on; port 0 picks a free one
+	Advertise  string        // the address that agents are told; empty: Listen
 	SessionTTL time.Duration // ELECT-2; 0: 5s
 	Version    string
-	// StateFile is where the replica keeps what it knows of its shard and etcd (SAFE-15); empty: in memory alone.
+	// StateFile is where the replica keeps what it knows of its shard and etcd (SAFE-15); empty: in
+	// memory only.
 	StateFile string
 
-	// StreamsPerConnection is how many agents' streams one connection may have; 0: what one agent needs. A bench has many agents on one.
+	// StreamsPerConnection bounds the agents' streams per connection; 0: what one agent needs. A
+	// bench has many agents on one connection.
 	StreamsPerConnection uint32
 }
 
-// Deps are the parts that a replica works with.
+// Deps holds the parts that a replica works with.
 type Deps struct {
 	Store     store.Store
 	Providers map[string]provider.Provider
 	Logger    *slog.Logger
-	// Authority secures the agents' streams and certifies agents; nil: they are not secured, which is for networks that exist in memory alone.
+	// Authority secures the agents' streams and certifies agents; nil: streams are not secured, for
+	// networks that exist in memory only.
 	Authority gateway.Authority
-	// Secrets are the keys for secrets; nil: none.
+	// Secrets holds the keys for secrets; nil: none.
 	Secrets SecretKeys
-	// Listen takes the address on which agents are served; nil is TCP.
+	// Listen opens the listener for agents; nil: TCP.
 	Listen func(ctx context.Context, address string) (net.Listener, error)
-	// Ready is called once, when agents are served, with the address.
+	// Ready is called once, with the address, when agents are served.
 	Ready func(address string)
-	// Meter is told what is worth counting; nil: nothing is.
+	// Meter receives what is worth counting; nil: nothing is counted.
 	Meter Meter
-	// Before, if set, is called at each boundary between a transaction and a provider call, and around each transaction of
-	// a plan, with the name of the boundary and the instance. Tests die there.
+	// Before, if set, is called at each boundary between a transaction and a provider call, and
+	// around each transaction of a plan, with the name of the boundary and the instance. Tests end
+	// the leader there.
 	Before func(boundary, instance string)
 }
 
 // SecretKeys are the keys for secrets.
 type SecretKeys interface {
 	gateway.SecretKeys
-	// Follow tells, until the context ends, when they are others.
+	// Follow reports changes of the keys until the context ends.
 	Follow(ctx context.Context, changed func())
 }
 
@@ -71,22 +75,22 @@ type Replica struct {
 	journal *journal
 
 	mu           sync.Mutex
-	tenure       *tenure // while we lead
+	term         *term // while this replica leads
 	gateway      *gateway.Gateway
-	standing     Standing // but for what is read where it is
+	standing     Standing // except what is read from its source
 	disturbances int
 	last         *store.Disturbance
 	endSessions  context.CancelFunc
 	sessionsGone chan struct{}
-	publish      chan struct{} // poked when there is a disturbance, another trust, or a reason to wait, to publish
+	publish      chan struct{} // signals a disturbance, another trust, or a reason to wait that is to be published
 
 	known  *knowledge
 	pulse  pulse
-	waits  *store.Waits  // why nothing is decided; nil: the store holds our shard
-	served chan struct{} // closed, and another made, when waits changes
+	waits  *store.Waits  // why nothing is decided; nil: the store holds the shard
+	served chan struct{} // closed and replaced when waits changes
 }
 
-// New makes a replica that does nothing yet.
+// New returns a replica that does nothing yet.
 func New(cfg Config, deps Deps) (*Replica, error) {
 	switch {
 	case cfg.Shard == "" || cfg.ID == "":
@@ -124,8 +128,8 @@ func New(cfg Config, deps Deps) (*Replica, error) {
 	return r, nil
 }
 
-// Run serves until ctx ends: then agents are sent away, leadership is resigned, and everything of the replica is gone
-// when it returns. It fails if it cannot listen; an etcd that is out of reach it waits for.
+// Run serves until ctx ends. Then it sends agents away and resigns; nothing is left running when it
+// returns. It fails if it cannot listen, and waits for an etcd that is out of reach.
 func (r *Replica) Run(ctx context.Context) error {
 	listener, err := r.deps.Listen(ctx, r.cfg.Listen)
 	if err != nil {
@@ -167,7 +171,7 @@ func (r *Replica) Run(ctx context.Context) error {
 	r.gateway, r.standing.ShardID = gw, shard.ID
 	r.mu.Unlock()
 
-	// The picture outlives the rest, so that those who wind down still see what happens.
+	// The picture outlives the rest, so that the parts that stop still see what happens.
 	pictureCtx, endPicture := context.WithCancel(context.WithoutCancel(ctx))
 	var following sync.WaitGroup
 	following.Go(func() { _ = r.picture.Run(pictureCtx, r.deps.Store) })
@@ -182,6 +186,7 @@ func (r *Replica) Run(ctx context.Context) error {
 	})
 	parts.Go(func() { _ = gw.Run(ctx) })
 	defer r.picture.Listen(&shardWatcher{r: r, id: shard.ID})()
+	defer r.picture.Listen(ownRecord{r})()
 	parts.Go(func() { r.pulse.run(ctx) })
 	parts.Go(func() { r.watchVitals(ctx) })
 	parts.Go(func() { r.publishTrust(ctx) })
@@ -221,8 +226,9 @@ func (r *Replica) Run(ctx context.Context) error {
 	return nil
 }
 
-// Abdicate gives up leadership for good and returns once it has; agents are served on. It is for a program that
-// takes its machines down with it: nothing it does to them may look like a failure to be healed.
+// Abdicate gives up leadership for good and returns once that is done; agents are still served. It
+// is for a program that stops its machines with it: nothing that it does to them may look like a
+// failure to heal.
 func (r *Replica) Abdicate() {
 	r.mu.Lock()
 	end := r.endSessions
@@ -234,7 +240,7 @@ func (r *Replica) Abdicate() {
 	<-r.sessionsGone
 }
 
-// sessions keeps a session with etcd, and within each stands for election, until ctx ends.
+// sessions keeps a session with etcd, and stands for election within each, until ctx ends.
 func (r *Replica) sessions(ctx context.Context, shard store.Shard) {
 	wait := 100 * time.Millisecond
 	for ctx.Err() == nil {
@@ -257,7 +263,7 @@ func (r *Replica) sessions(ctx context.Context, shard store.Shard) {
 	}
 }
 
-// session announces the replica and stands for election, again and again, for as long as the lease is ours.
+// session announces the replica and stands for election again and again while the lease holds.
 func (r *Replica) session(ctx context.Context, lease store.Lease, shard store.Shard) error {
 	since := time.Now().UTC()
 	if err := r.announce(ctx, lease, since); err != nil {
@@ -275,7 +281,7 @@ func (r *Replica) session(ctx context.Context, lease store.Lease, shard store.Sh
 			return err
 		}
 		began := time.Now()
-		err = r.term(serving, lease, shard, since)
+		err = r.campaign(serving, lease, shard, since)
 		waits := errors.Is(context.Cause(serving), errWaits)
 		stop()
 		switch {
@@ -286,9 +292,9 @@ func (r *Replica) session(ctx context.Context, lease store.Lease, shard store.Sh
 		case errors.Is(err, errElection):
 			return err
 		default:
-			r.log.Warn("tenure ended", "error", err)
+			r.log.Warn("term ended", "error", err)
 		}
-		// What ends each term at once, such as a shard's record that cannot be read, must not make candidates race.
+		// Candidates must not race when each term ends at once, as with an unreadable shard record.
 		if time.Since(began) > longTerm {
 			wait = shortestPause
 			continue
@@ -303,21 +309,21 @@ func (r *Replica) session(ctx context.Context, lease store.Lease, shard store.Sh
 }
 
 const (
-	shortestPause = 100 * time.Millisecond // before standing for election again after a term that failed
+	shortestPause = 100 * time.Millisecond // before standing again after a term that failed
 	longestPause  = 2 * time.Second
-	longTerm      = 10 * time.Second // a term that lasted for longer did not fail at once
+	longTerm      = 10 * time.Second // a longer term did not fail at once
 )
 
-// errElection: standing for election failed, so that the session is of no use any more.
+// errElection means that standing for election failed, so the session is of no further use.
 var errElection = errors.New("election failed")
 
-// term stands for election, leads once it has won, and resigns.
-func (r *Replica) term(ctx context.Context, lease store.Lease, shard store.Shard, since time.Time) error {
+// campaign stands for election, leads once it has won, and resigns.
+func (r *Replica) campaign(ctx context.Context, lease store.Lease, shard store.Shard, since time.Time) error {
 	fence, err := store.Elect(ctx, r.deps.Store, r.keys, lease, store.Leader{Schema: store.Schema, Replica: r.cfg.ID, Since: since})
 	if err != nil {
 		return fmt.Errorf("%w: %w", errElection, err)
 	}
-	t := newTenure(r, fence, lease.ID, shard)
+	t := newTerm(r, fence, lease.ID, shard)
 	r.lead(t)
 	r.deps.Meter.Led(true)
 	if err = r.claim(ctx, lease, fence); err == nil {
@@ -334,8 +340,9 @@ func (r *Replica) term(ctx context.Context, lease store.Lease, shard store.Shard
 	return err
 }
 
-// claim writes into our key in the election since when we lead: it was made when we began to stand. The fence is the key's
-// creation, which this does not change.
+// claim updates the key in the election with the time at which leadership began: the key was
+// created when the replica began to stand. The fence is the creation revision, which does not
+// change.
 func (r *Replica) claim(ctx context.Context, lease store.Lease, fence store.Fence) error {
 	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
 	defer cancel()
@@ -356,8 +363,8 @@ func (r *Replica) resign(ctx context.Context, fence store.Fence) error {
 	return fence.Resign(ctx, r.deps.Store)
 }
 
-func (r *Replica) lead(t *tenure) {
+func (r *Replica) lead(t *term) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.tenure = t
+	r.term = t
 }

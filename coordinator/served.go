@@ -11,26 +11,26 @@ import (
 )
 
 const (
-	servedEvery = 10 * time.Second // how exactly the next leader knows when we were last at work
-	lookEvery   = time.Minute      // at the age of etcd's history
+	servedEvery = 10 * time.Second // the precision with which the next leader knows when this one last worked
+	lookEvery   = time.Minute      // how often the age of etcd's history is checked
 )
 
-// serving is what a tenure notes of itself in served, for the leaders after it: that it is at work (SAFE-13), in which etcd (SAFE-12), and
-// how old etcd's revisions are.
+// serving is what a term writes into served for later leaders: that it works (SAFE-13), in which
+// etcd (SAFE-12), and how old etcd's revisions are.
 type serving struct {
-	t       *tenure
-	read    bool // what the leader before has noted
+	t       *term
+	read    bool // what the previous leader wrote
 	cluster string
 	history history
-	journal history   // from longer ago
-	counted time.Time // until when their age was counted
+	journal history   // of longer ago
+	counted time.Time // when age was last called
 	looked  time.Time
-	failed  string // why history that is old enough could not be compacted; "" if it could
+	failed  string // why old history could not be compacted; "" if it could
 }
 
-// keepServed notes from time to time that a leader is at work, and sees to it that etcd's history does not grow for ever. Nothing of
-// it ends the tenure.
-func (t *tenure) keepServed(ctx context.Context) {
+// keepServed records regularly that a leader works, and bounds etcd's history. Nothing in it ends
+// the term.
+func (t *term) keepServed(ctx context.Context) {
 	s := &serving{t: t, counted: time.Now()}
 	tick := time.NewTicker(servedEvery)
 	defer tick.Stop()
@@ -51,10 +51,10 @@ func (s *serving) note(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, servedEvery/2)
 	defer cancel()
 	if !s.takeUp(ctx) {
-		return // what is not known must not be written over
+		return // do not overwrite what is not known
 	}
 	rec := store.Served{Schema: store.Schema, At: time.Now().UTC(), Replica: s.t.r.cfg.ID, Gaps: s.t.evidence.ServedGaps(), Uncompacted: s.failed}
-	if v, err := s.t.r.askVitals(ctx); err == nil { // what it does not tell in time must not keep the note from being written
+	if v, err := s.t.r.askVitals(ctx); err == nil { // a slow answer must not delay the note
 		rec.Cluster, rec.Revision = v.ClusterName(), v.Revision
 		s.age(v)
 	}
@@ -68,7 +68,7 @@ func (s *serving) note(ctx context.Context) {
 	}
 }
 
-// takeUp reads what the leader before has noted. The time since then does not count.
+// takeUp reads what the previous leader wrote. The time since then does not count.
 func (s *serving) takeUp(ctx context.Context) bool {
 	if s.read {
 		return true
@@ -90,8 +90,9 @@ func (s *serving) takeUp(ctx context.Context) bool {
 	return true
 }
 
-// restore finds what an unreadable record said, from memory, else from its previous revision. Where neither knows, the shard is held
-// before the record is written anew. What a newer program wrote is never written over (SAFE-16).
+// restore recovers what an unreadable record said, from memory or from its previous revision. If
+// neither is available, the shard is held before the record is written anew. A record of a newer
+// program is never overwritten (SAFE-16).
 func (s *serving) restore(ctx context.Context, kv store.KV, why error) (v store.Versioned[store.Served], err error) {
 	r := s.t.r
 	if !errors.Is(why, store.ErrSchema) {
@@ -116,8 +117,8 @@ func (s *serving) restore(ctx context.Context, kv store.KV, why error) (v store.
 	return store.Versioned[store.Served]{}, nil
 }
 
-// age counts the time since it was last called, and marks the present revision. It comes after that was asked for, so that no mark is
-// taken for older than it is.
+// age adds the time since its last call, and marks the present revision. The revision was read
+// before, so no mark appears older than it is.
 func (s *serving) age(v store.Vitals) {
 	now := time.Now()
 	s.history.pass(now.Sub(s.counted))
@@ -135,8 +136,8 @@ func (s *serving) age(v store.Vitals) {
 	s.history.note(v.Revision, keep)
 }
 
-// look sees what etcd keeps of its history, and has forgotten what is too old, if nobody else does. That needs no fence: what was old
-// enough when it was chosen only becomes older.
+// look checks how much history etcd keeps, and compacts what is too old unless something else does.
+// That needs no fence: what was old enough when it was chosen only becomes older.
 func (s *serving) look(ctx context.Context) {
 	keep := s.t.compactAfter()
 	if time.Since(s.looked) < min(lookEvery, keep/marksEach) {
@@ -148,7 +149,7 @@ func (s *serving) look(ctx context.Context) {
 	oldest, known, err := s.findOldest(call)
 	s.t.kept.Store(int64(oldest.Age))
 	if err != nil || !known {
-		return // etcd did not say
+		return // etcd did not answer
 	}
 	before, due := s.history.due(keep)
 	if !due {
@@ -170,19 +171,19 @@ func (s *serving) look(ctx context.Context) {
 	}
 }
 
-// damage says why etcd's history must not be forgotten now; "" if it may be (SAFE-15).
-func (t *tenure) damage() (why string) {
+// damage returns why etcd's history must not be compacted now; "" if it may be (SAFE-15).
+func (t *term) damage() (why string) {
 	t.r.picture.View(func(c *picture.Content) { why = t.evidence.Damaged(c) })
 	return why
 }
 
-// findOldest is the oldest mark that etcd still keeps. Those that somebody has compacted are dropped.
+// findOldest returns the oldest mark that etcd still keeps, and drops those that were compacted.
 func (s *serving) findOldest(ctx context.Context) (m store.Mark, known bool, err error) {
 	for {
 		if m, known = s.history.oldest(); !known {
 			return m, false, nil
 		}
-		_, err := s.t.r.deps.Store.List(ctx, s.t.r.keys.Served(), m.Revision) // one key; which one does not matter
+		_, err := s.t.r.deps.Store.List(ctx, s.t.r.keys.Served(), m.Revision) // any key will do
 		if !errors.Is(err, store.ErrCompacted) {
 			return m, err == nil, err
 		}
@@ -190,15 +191,16 @@ func (s *serving) findOldest(ctx context.Context) (m store.Mark, known bool, err
 	}
 }
 
-// tellFailed says that history cannot be compacted: at once if we have not the right, which never comes by itself, else when it has
-// become twice as old as it should. It is told once, whoever leads.
+// tellFailed reports that history cannot be compacted: at once if the right is missing, which does
+// not resolve itself, and otherwise when history is twice as old as it should be. It is reported
+// once across leaders.
 func (s *serving) tellFailed(ctx context.Context, age, keep time.Duration, err error) {
 	why := "etcd does not do it: " + err.Error()
 	switch {
 	case errors.Is(err, store.ErrDenied):
 		why = "with authentication on, etcd lets only root do it, and coordinators are not root"
 	case age < 2*keep:
-		return // it may work the next time
+		return // it may succeed next time
 	}
 	if s.failed != "" {
 		s.failed = why
@@ -211,8 +213,9 @@ func (s *serving) tellFailed(ctx context.Context, age, keep time.Duration, err e
 	})
 }
 
-// forgetEntries ends the leases of entries that are overdue. A lease begins anew whenever etcd changes its leader or restarts: where that
-// is more often than entries are kept, none would ever end by itself. As with compaction, no fence is needed.
+// forgetEntries revokes the leases of overdue entries. A lease restarts whenever etcd changes its
+// leader or restarts; if that happens more often than entries are kept, none would ever expire. As
+// with compaction, no fence is needed.
 func (s *serving) forgetEntries(ctx context.Context) {
 	before, due := s.journal.due(s.t.r.journal.lasts())
 	if !due {
@@ -222,7 +225,7 @@ func (s *serving) forgetEntries(ctx context.Context) {
 	defer cancel()
 	l, err := s.t.r.deps.Store.List(ctx, s.t.r.keys.Of(store.KindEvents), 0)
 	if err != nil {
-		return // it has time
+		return // not due yet
 	}
 	ended := map[store.LeaseID]bool{0: true}
 	for _, kv := range l.KVs {
@@ -239,7 +242,7 @@ func (s *serving) forgetEntries(ctx context.Context) {
 	}
 }
 
-// compactAfter is how old etcd's history becomes; 0: that is none of our business.
-func (t *tenure) compactAfter() time.Duration {
+// compactAfter is how old etcd's history becomes; 0: compaction is not this shard's business.
+func (t *term) compactAfter() time.Duration {
 	return t.settings().CompactAfter.D()
 }

@@ -8,22 +8,22 @@ import (
 	"github.com/leasehold/leasehold/coordinator/picture"
 )
 
-// Standing is how a replica is doing, for those who show it.
+// Standing is how a replica is doing, for health checks, metrics and logs.
 type Standing struct {
-	Serving   string    // where agents are served; "" while they are not
+	Serving   string    // the address at which agents are served; "" while they are not
 	Streams   int       // of agents
 	ShardID   string    // "" until the shard's record was read
-	EtcdHeard time.Time // when etcd answered last; zero: never
+	EtcdHeard time.Time // the last answer of etcd; zero: none yet
 	Leads     bool
-	GraceEnd  time.Time     // of a leader: nobody is judged lost before (SAFE-1)
-	History   time.Duration // to a leader: for how long etcd keeps its history at least; 0: not known
+	GraceEnd  time.Time     // of a leader: no instance is judged lost before (SAFE-1)
+	History   time.Duration // of a leader: the least age of history that etcd keeps; 0: not known
 	Waits     string        // why nothing is decided: etcd does not hold the shard (SAFE-15); "" if it does
 }
 
-// Standing says how the replica is doing now. It costs nothing.
+// Standing returns how the replica is doing now. It is cheap.
 func (r *Replica) Standing() Standing {
 	r.mu.Lock()
-	s, gw, t, waits := r.standing, r.gateway, r.tenure, r.waits
+	s, gw, t, waits := r.standing, r.gateway, r.term, r.waits
 	r.mu.Unlock()
 	if waits != nil {
 		s.Waits = waits.Why
@@ -37,11 +37,11 @@ func (r *Replica) Standing() Standing {
 	return s
 }
 
-// CountMachines says how many machines have no record (REC-8), and of how many records the machine ought to be there and is not listed. The
-// leader alone knows. It looks at every instance.
+// CountMachines returns how many machines have no record (REC-8), and how many records lack a
+// listed machine that ought to exist. Only the leader knows. It looks at every instance.
 func (r *Replica) CountMachines() (orphans, missing int, leads bool) {
 	r.mu.Lock()
-	t := r.tenure
+	t := r.term
 	r.mu.Unlock()
 	if t == nil {
 		return 0, 0, false
@@ -50,15 +50,15 @@ func (r *Replica) CountMachines() (orphans, missing int, leads bool) {
 	return orphans, missing, true
 }
 
-// Certificate is one that the replica cannot do without.
+// Certificate is one that the replica needs.
 type Certificate struct {
-	Name       string // for people, and a label of metrics: one of a few
+	Name       string // one of a few; for people, and a label of metrics
 	From, Ends time.Time
 	Problem    string // what else is wrong with it; "" if nothing is
 }
 
-// Certificates are that of the authority that issues to agents, and the replica's own on their streams. There are none where streams are not
-// secured.
+// Certificates returns the certificate of the authority that issues to agents, and the replica's
+// own for their streams. There are none if streams are not secured.
 func (r *Replica) Certificates() (all []Certificate) {
 	if r.deps.Authority == nil {
 		return nil
@@ -70,7 +70,7 @@ func (r *Replica) Certificates() (all []Certificate) {
 	shard := r.standing.ShardID
 	r.mu.Unlock()
 	if shard == "" {
-		return all // nobody is served yet
+		return all // no agent is served yet
 	}
 	own, err := r.deps.Authority.Certificate(identity.Identity{Shard: shard, Role: identity.Coordinator, Name: r.cfg.ID})
 	if err != nil {
@@ -79,7 +79,7 @@ func (r *Replica) Certificates() (all []Certificate) {
 	return append(all, Certificate{Name: "agents_server", From: own.Leaf.NotBefore, Ends: own.Leaf.NotAfter})
 }
 
-// issuerOf is the authority that issues now; nil if that is not known.
+// issuerOf returns the authority that issues now; nil if it is not known.
 func issuerOf(trust identity.Trust) *x509.Certificate {
 	for _, c := range trust.Authorities {
 		if identity.Fingerprint(c) == trust.Issuer {
@@ -89,7 +89,7 @@ func issuerOf(trust identity.Trust) *x509.Certificate {
 	return nil
 }
 
-// issuerEnds is when that one ends; zero if it is not known.
+// issuerEnds returns when that authority ends; zero if it is not known.
 func issuerEnds(trust identity.Trust) time.Time {
 	if c := issuerOf(trust); c != nil {
 		return c.NotAfter.UTC()
@@ -97,17 +97,17 @@ func issuerEnds(trust identity.Trust) time.Time {
 	return time.Time{}
 }
 
-// Picture is the shard as the replica sees it.
+// Picture returns the shard as the replica sees it.
 func (r *Replica) Picture() *picture.Picture { return r.picture }
 
-// nowServing notes where agents are served; "" once they are sent away.
+// nowServing records the address at which agents are served; "" once they are sent away.
 func (r *Replica) nowServing(address string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.standing.Serving = address
 }
 
-// etcdAnswered notes that etcd is there.
+// etcdAnswered records that etcd answered.
 func (r *Replica) etcdAnswered() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -8,16 +8,17 @@ import (
 
 const (
 	pulseEvery = time.Second
-	// pulseLate is how late a pulse must be to tell that this process stood still: it was paused, or starved.
+	// pulseLate is how late a pulse must be to show that this process was paused or starved.
 	pulseLate = time.Second
 )
 
-// pulse tells a process that stood still from an etcd that did not answer: to who waits for an answer both look alike.
+// pulse distinguishes a process that stood still from an etcd that did not answer: a waiting caller
+// cannot tell them apart.
 type pulse struct {
 	mu    sync.Mutex
 	last  time.Time
-	late  time.Duration // of the last late pulse
-	ended time.Time     // when that came
+	late  time.Duration // the delay of the last late pulse
+	ended time.Time     // when it came
 }
 
 // run beats until ctx ends.
@@ -45,12 +46,12 @@ func (p *pulse) beat() {
 	p.last = now
 }
 
-// stoodStill is for how long this process stood still since a time, at once; 0: it did not.
+// stoodStill returns the longest standstill of this process since a time; 0 if there was none.
 func (p *pulse) stoodStill(since time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if gap := time.Since(p.last); !p.last.IsZero() && gap >= pulseEvery+pulseLate {
-		return gap // its pulse has not come yet
+		return gap // the next pulse has not come yet
 	}
 	if p.ended.Before(since) {
 		return 0

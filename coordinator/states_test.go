@@ -1,3 +1,7 @@
+//go:build !race || nightly
+
+// What is decided here takes many days of virtual time. The race detector sees it at night alone; scripts/test.sh plays it without it by day.
+
 package coordinator_test
 
 import (
@@ -6,16 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/store"
 )
-
-// request puts an operator's request.
-func (w *world) request(id string, r store.Request) {
-	w.t.Helper()
-	r.Schema, r.ID, r.By, r.At = store.Schema, id, "ann", time.Now().UTC()
-	w.put(w.keys.Request(id), store.Encode(r))
-}
 
 // refusals are the reasons for which orders were refused.
 func (w *world) refusals() []string {
@@ -144,16 +140,6 @@ func TestProtectedInstances(t *testing.T) {
 		w.provider.Crash(ids[0], "exit 1")
 		w.until(time.Minute, "the other is healed too", func() bool { return w.settled(2) && !slices.Contains(w.ids(), ids[0]) })
 	})
-}
-
-func (w *world) extra(instance, group string) {
-	w.t.Helper()
-	_, err := w.provider.Create(w.t.Context(), provider.CreateRequest{Bootstrap: provider.Bootstrap{
-		Schema: provider.BootstrapSchema, Instance: instance, Group: group, Shard: "shard1", Coordinators: []string{"one"},
-	}})
-	if err != nil {
-		w.t.Fatal(err)
-	}
 }
 
 // A machine that nobody recorded is taken into its group by order: into a slot that is missing, else on demand.

@@ -8,19 +8,20 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// tokenSpare is how long a join token lasts beyond the time in which its machine should use it. Whether it is still waited for, its instance's phase
-// decides; that stands still while no replica serves, and the token must not end before (SAFE-5).
+// tokenSpare is how long a join token outlives the time in which its machine should use it. The
+// instance's phase decides whether it is still awaited; that timer stands still while no replica
+// serves, and the token must not end before (SAFE-5).
 const tokenSpare = 2 * time.Hour
 
-// joinToken is what a machine that is about to be made may join with (SEC-2); zero where streams are not secured.
+// joinToken lets one new machine join (SEC-2); zero if streams are not secured.
 type joinToken struct {
-	secret string // goes to the machine, and nowhere else
+	secret string // known to the machine alone
 	lease  store.LeaseID
 	write  store.Write
 }
 
-// newToken makes the token for one call. It counts once its write is in etcd.
-func (t *tenure) newToken(ctx context.Context, rec store.Instance, call time.Duration) (joinToken, error) {
+// newToken makes the token for one call. It is valid once its write is in etcd.
+func (t *term) newToken(ctx context.Context, rec store.Instance, call time.Duration) (joinToken, error) {
 	if t.r.deps.Authority == nil {
 		return joinToken{}, nil
 	}
@@ -42,18 +43,19 @@ func (j joinToken) writes() []store.Write {
 	return []store.Write{j.write}
 }
 
-// drop ends a token that no machine has or will have: a provider without room is asked again and again, and each call has a token of its own.
-func (j joinToken) drop(ctx context.Context, t *tenure) {
+// drop revokes a token that no machine has or will have: a provider without room is called again
+// and again, each time with a token of its own.
+func (j joinToken) drop(ctx context.Context, t *term) {
 	if j.secret == "" {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
 	defer cancel()
-	_ = t.r.deps.Store.Revoke(ctx, j.lease) // else it ends by itself
+	_ = t.r.deps.Store.Revoke(ctx, j.lease) // otherwise it expires
 }
 
-// ca is whom the agents are to believe.
-func (t *tenure) ca() string {
+// ca is what the agents are to trust.
+func (t *term) ca() string {
 	if t.r.deps.Authority == nil {
 		return ""
 	}

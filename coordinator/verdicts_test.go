@@ -22,10 +22,10 @@ func TestNothingIsKeptOfInstancesThatAreGone(t *testing.T) {
 		return g
 	}
 	lost := plan.Judgment{Verdict: store.Lost}
-	tenure := &tenure{verdicts: map[string]map[string]plan.Judgment{}, troubles: map[string]time.Time{"db-0": {}}}
-	all := tenure.verdictsOf(group(map[string]store.Phase{"a": store.Running, "b": store.Running, "c": store.Running}))
+	term := &term{verdicts: map[string]map[string]plan.Judgment{}, troubles: map[string]time.Time{"db-0": {}}}
+	all := term.verdictsOf(group(map[string]store.Phase{"a": store.Running, "b": store.Running, "c": store.Running}))
 	for _, id := range []string{"a", "b", "c"} {
-		all[id], tenure.troubles[id] = lost, time.Now()
+		all[id], term.troubles[id] = lost, time.Now()
 	}
 	for _, c := range []struct {
 		phases map[string]store.Phase
@@ -37,15 +37,15 @@ func TestNothingIsKeptOfInstancesThatAreGone(t *testing.T) {
 		{map[string]store.Phase{"e": store.Deleting}, nil},
 		{nil, nil},
 	} {
-		verdicts := tenure.verdictsOf(group(c.phases))
+		verdicts := term.verdictsOf(group(c.phases))
 		if got := slices.Sorted(maps.Keys(verdicts)); !slices.Equal(got, c.want) {
 			t.Errorf("of %v verdicts of %q are kept, want %q", c.phases, got, c.want)
 		}
-		if got := slices.Sorted(maps.Keys(tenure.troubles)); !slices.Equal(got, append(slices.Clone(c.want), "db-0")) {
+		if got := slices.Sorted(maps.Keys(term.troubles)); !slices.Equal(got, append(slices.Clone(c.want), "db-0")) {
 			t.Errorf("of %v troubles of %q are kept, want %q", c.phases, got, c.want)
 		}
 	}
-	if len(tenure.verdicts) != 0 {
-		t.Errorf("verdicts are kept of groups without instances: %v", tenure.verdicts)
+	if len(term.verdicts) != 0 {
+		t.Errorf("verdicts are kept of groups without instances: %v", term.verdicts)
 	}
 }

@@ -11,15 +11,16 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// A replica whose etcd does not hold the shard that it knows decides nothing, makes no shard, and waits (SAFE-15): the data may have been lost, and
-// every machine would look like nobody's.
+// A replica whose etcd does not hold the shard that it knows decides nothing, creates no shard, and
+// waits (SAFE-15): the data may be lost, and every machine would look like a stranger.
 
-// errWaits ends a term of leadership, or a candidacy, when the store no longer holds the shard.
+// errWaits ends a term, or a candidacy, when the store no longer holds the shard.
 var errWaits = errors.New("etcd does not hold the shard that this replica knows")
 
 const waitingAdvice = "; restore etcd's data from a snapshot, or, if there is none, see leasehold recover --help"
 
-// shardMissing says why a replica that knows this must wait when there is no record of the shard.
+// shardMissing returns why a replica that knows this must wait when there is no record of the
+// shard.
 func shardMissing(k Known, name string) string {
 	if k.ShardID == "" {
 		return fmt.Sprintf("there is no shard %s in this etcd: leasehold init creates it", name)
@@ -27,12 +28,12 @@ func shardMissing(k Known, name string) string {
 	return fmt.Sprintf("shard %s (ID %s) is missing from etcd, which held it before%s", name, k.ShardID, waitingAdvice)
 }
 
-// shardOther says why a replica must wait when the record is of another shard.
+// shardOther returns why a replica must wait when the record belongs to another shard.
 func shardOther(k Known, id string) string {
 	return fmt.Sprintf("etcd holds another shard of this name (ID %s) than this replica knows (ID %s)%s", id, k.ShardID, waitingAdvice)
 }
 
-// wait notes why nothing may be decided, or with "" that the store holds the shard again.
+// wait records why nothing may be decided, or with "" that the store holds the shard again.
 func (r *Replica) wait(why string) {
 	var waits *store.Waits
 	if why != "" {
@@ -58,15 +59,15 @@ func (r *Replica) wait(why string) {
 	r.pokePublish()
 }
 
-// waiting says why nothing is decided now, and has a channel that is closed when that changes.
+// waiting returns why nothing is decided now, and a channel that is closed when that changes.
 func (r *Replica) waiting() (*store.Waits, <-chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.waits, r.served
 }
 
-// whileServing waits until the store holds the shard. The context that it returns ends, with errWaits, when it no longer does; the caller
-// must call stop.
+// whileServing waits until the store holds the shard. The returned context ends, with errWaits,
+// when the store loses it; the caller must call stop.
 func (r *Replica) whileServing(ctx context.Context) (serving context.Context, stop func(), err error) {
 	for {
 		waits, changed := r.waiting()
@@ -95,7 +96,8 @@ func (r *Replica) whileServing(ctx context.Context) (serving context.Context, st
 	}
 }
 
-// findShard waits until the store holds the shard that this replica knows or, if it knows none, any.
+// findShard waits until the store holds the shard that this replica knows or, if it knows none,
+// any.
 func (r *Replica) findShard(ctx context.Context) (store.Shard, error) {
 	announcing, stop := context.WithCancel(ctx)
 	var announced sync.WaitGroup
@@ -131,12 +133,13 @@ func (r *Replica) findShard(ctx context.Context) (store.Shard, error) {
 	}
 }
 
-// missingError: etcd answers, and does not hold the shard.
+// missingError means that etcd answers, and does not hold the shard.
 type missingError struct{ why string }
 
 func (e *missingError) Error() string { return e.why }
 
-// lookForShard reads the shard's record. If etcd's data is older than what we know, the shard is on hold when it returns (SAFE-12).
+// lookForShard reads the shard's record. If etcd's data is older than what the replica knows, the
+// shard is on hold when it returns (SAFE-12).
 func (r *Replica) lookForShard(ctx context.Context) (store.Shard, error) {
 	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
 	defer cancel()
@@ -173,14 +176,15 @@ func (r *Replica) lookForShard(ctx context.Context) (store.Shard, error) {
 	return v.Record, nil
 }
 
-// saveKnown keeps what is known on disk. A disk that takes no writes is no reason to stop: what it holds is only older.
+// saveKnown keeps what is known on disk. A disk that fails is no reason to stop: its content is
+// only older.
 func (r *Replica) saveKnown() {
 	if err := r.known.save(); err != nil {
 		r.log.Error("what this replica knows of its etcd could not be saved: after a restart it may not notice that data was lost", "error", err)
 	}
 }
 
-// announceWaiting has replicas/<id> say why we wait, until ctx ends.
+// announceWaiting publishes in replicas/<id> why the replica waits, until ctx ends.
 func (r *Replica) announceWaiting(ctx context.Context) {
 	since := time.Now().UTC()
 	for ctx.Err() == nil {
@@ -190,7 +194,7 @@ func (r *Replica) announceWaiting(ctx context.Context) {
 			}
 			r.keepAnnouncing(ctx, lease, since)
 			return context.Cause(ctx)
-		}) // etcd is looked at again anyway
+		}) // etcd is checked again anyway
 		select {
 		case <-ctx.Done():
 		case <-time.After(vitalsEvery):
@@ -198,7 +202,7 @@ func (r *Replica) announceWaiting(ctx context.Context) {
 	}
 }
 
-// shardWatcher notices when the store loses the shard under our eyes, and when it is back.
+// shardWatcher notices when the store loses the shard, and when it is back.
 type shardWatcher struct {
 	r  *Replica
 	id string
@@ -215,10 +219,10 @@ func (w *shardWatcher) look(c *picture.Content) {
 	}
 }
 
-// Listed looks at the shard's record anew.
+// Listed checks the shard's record.
 func (w *shardWatcher) Listed(c *picture.Content) { w.look(c) }
 
-// Changed does so when that has changed.
+// Changed checks the shard's record if it has changed.
 func (w *shardWatcher) Changed(c *picture.Content, changes []picture.Change) {
 	for _, change := range changes {
 		if change.Kind == store.KindShard {
@@ -228,5 +232,5 @@ func (w *shardWatcher) Changed(c *picture.Content, changes []picture.Change) {
 	}
 }
 
-// Interrupted says nothing of the shard.
+// Interrupted is ignored: it says nothing about the shard.
 func (*shardWatcher) Interrupted(error) {}

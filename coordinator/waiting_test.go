@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold/leasehold/agent/protocol"
 	"github.com/leasehold/leasehold/coordinator"
 	"github.com/leasehold/leasehold/store"
 )
@@ -162,4 +163,33 @@ func writeFile(t *testing.T, path, content string) {
 	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// An etcd that lost its data gets a shard with another ID, and replicas that knew neither serve it: the machines and workloads of the old one run on, whatever
+// is made and deleted beside them.
+//
+// proves SAFE-14, SAFE-15
+func TestAShardWithAnotherIDStopsNothing(t *testing.T) {
+	inWorld(t, quick, func(w *world) {
+		one := w.start("one")
+		w.apply(w.group("web", 3))
+		old := w.up(3)
+		w.pass(time.Minute)
+		one.stop()
+		for _, kv := range w.list(w.keys.Prefix()) {
+			w.remove(kv.Key)
+		}
+		w.editShard(func(s *store.Shard) { s.ID = "another" })
+		w.start("one") // it has no state file, and where agents look for it
+		w.apply(w.group("web", 3))
+		w.until(5*time.Minute, "the other shard is complete", func() bool { return w.settled(3) })
+		w.edit("web", func(g *store.Group) { g.Deleting = true })
+		w.until(5*time.Minute, "its group is gone", func() bool { return len(w.list(w.keys.Of(store.KindGroups))) == 0 })
+		w.always(time.Hour, "the old machines are there, and those of the group are gone", func() bool { return slices.Equal(w.provider.Existing(), old) })
+		for _, id := range old {
+			if told := w.refused[id]; told[protocol.Refused_WRONG_SHARD] == 0 || told[protocol.Refused_RETIRED] > 0 {
+				t.Errorf("%s was told %v", id, told)
+			}
+		}
+	})
 }

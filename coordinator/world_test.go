@@ -315,3 +315,79 @@ func (w *world) describe() string {
 	b.WriteString("machines: " + strings.Join(w.provider.Existing(), " "))
 	return b.String()
 }
+
+func ptr[T any](v T) *T { return &v }
+
+// request puts an operator's request.
+func (w *world) request(id string, r store.Request) {
+	w.t.Helper()
+	r.Schema, r.ID, r.By, r.At = store.Schema, id, "ann", time.Now().UTC()
+	w.put(w.keys.Request(id), store.Encode(r))
+}
+
+func (w *world) extra(instance, group string) {
+	w.t.Helper()
+	_, err := w.provider.Create(w.t.Context(), provider.CreateRequest{Bootstrap: provider.Bootstrap{
+		Schema: provider.BootstrapSchema, Instance: instance, Group: group, Shard: "shard1", Coordinators: []string{"one"},
+	}})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// cutOff has agents fall silent, while their machines go on.
+func (w *world) cutOff(ids ...string) {
+	for _, id := range ids {
+		w.setMood(id, mood{mute: true})
+	}
+}
+
+// storms says whether a group is in a storm.
+func (w *world) storms(group string) bool {
+	w.t.Helper()
+	s := w.status(group).Storm
+	return s != nil && s.Ended == ""
+}
+
+// manyFail has all machines of a group fail at once, and sees by which calls they are replaced.
+func manyFail(t *testing.T, size int, rate float64, burst int, callTime time.Duration) {
+	t.Helper()
+	config := quick
+	config.CallTime = callTime
+	inWorld(t, config, func(w *world) {
+		w.editShard(func(s *store.Shard) { s.Settings.CreateRate, s.Settings.CreateBurst = rate, burst })
+		w.setEveryone(mood{mute: true}) // their agents matter to nobody here
+		w.start("one")
+		g := w.group("web", size)
+		g.RegistrationTimeout = store.Duration(24 * time.Hour)
+		w.apply(g)
+		w.until(30*time.Minute, "all are there", func() bool { return w.status("web").Phases[store.Booting] == size })
+		began := time.Now()
+		for _, id := range w.provider.Existing() {
+			w.provider.Crash(id, "exit 1")
+		}
+		w.pass(time.Duration(size) * 480 * time.Millisecond) // each takes two calls to be removed, eight go at once
+		w.until(time.Hour, "all are replaced", func() bool {
+			return w.status("web").Phases[store.Booting] == size && w.made() == 2*size && len(w.provider.Existing()) == size
+		})
+		var at []time.Time
+		for _, l := range w.provider.Ledger() {
+			if l.Overlapped || l.Made > 1 {
+				t.Errorf("%s: made %d times, calls overlapped: %t", l.Instance, l.Made, l.Overlapped)
+			}
+			if l.MadeAt.After(began) {
+				at = append(at, l.MadeAt)
+			}
+		}
+		slices.SortFunc(at, time.Time.Compare)
+		most := int(10*rate) + burst + 1 // in 10s, and one more for the jitter of a call
+		for i := range max(0, len(at)-most) {
+			if d := at[i+most].Sub(at[i]); d < 10*time.Second-200*time.Millisecond {
+				t.Fatalf("%d creations within %s, and %g a second with a burst of %d are allowed", most+1, d, rate, burst)
+			}
+		}
+		if n := w.provider.MostAtOnce(); n > 24 || n < 8 {
+			t.Errorf("%d calls were under way at once", n)
+		}
+	})
+}

@@ -11,13 +11,21 @@ worlds() { make sim SEEDS=10000; }
 senses() { make senses AGENTS=1000; }
 faults() { make faults SEEDS=200; }
 mutants() { make mutants; }
+planner() { scripts/break-planner.sh; }
+mutations() { # of the packages whose survivors are all listed
+	local package status=0
+	for package in agent/contact store coordinator/evidence; do
+		make mutate PACKAGE=$package || status=1
+	done
+	return $status
+}
 failover() { make failover; }
 detection() { make bench-detect; }
 compare() { make bench-compare; }
 fuzz() { make fuzz FUZZTIME=2m; }
 soak() { make soak FOR=1h; }
 
-all=(tests worlds senses faults mutants failover detection compare fuzz soak)
+all=(tests worlds senses faults mutants planner mutations failover detection compare fuzz soak)
 [ $# -gt 0 ] || set -- "${all[@]}"
 for phase in "$@"; do
 	if [[ " ${all[*]} " != *" $phase "* ]]; then

@@ -28,9 +28,10 @@ both() { comm -12 <(echo "$1") <(echo "$2" | sort -u) | sed '/^$/d'; }
 packages=$(go list "${tags[@]}" "$@" | sort -u)
 
 # Clusters of real programs have leases of a few seconds: nothing that computes runs beside them, or they starve.
+# Most of their time they wait, so by day they run side by side.
 attack=$(below tests/attack)   # the attackers send as much as they can
-programs=$(below 'tests/(bench|detect|e2e|secrets)') # few programs each, which mostly wait
 senses=$(below tests/senses)
+programs=$(below 'tests/(bench|detect|e2e|secrets)') # few programs each
 faults=$(both "$(below tests/faults)" "$module/tests/faults") # its parts are tested with the others
 clusters=$(printf '%s\n' "$attack" "$programs" "$senses" "$faults")
 computing=$(minus "$packages" "$clusters")
@@ -123,13 +124,14 @@ lane_of_one_processor
 wait "$second" || true
 cat "$work/said"
 
-[ -z "$attack" ] || phase 'attack' in_list_clusters "$attack"
 if [ "$tier" = everyday ]; then
-	[ -z "$programs" ] || phase 'programs end to end' in_list_clusters "$programs" -p 3
+	together=$(printf '%s\n' "$attack" "$senses" "$programs" | sed '/^$/d') # the longest first
+	[ -z "$together" ] || phase 'attack, senses and programs end to end' in_list_clusters "$together" -p 4
 else
+	[ -z "$attack" ] || phase 'attack' in_list_clusters "$attack"
 	[ -z "$programs" ] || phase 'programs end to end' in_list_clusters_raced "$programs" -p 3
+	[ -z "$senses" ] || phase 'senses' in_list_clusters "$senses"
 fi
-[ -z "$senses" ] || phase 'senses' in_list_clusters "$senses"
 [ -z "$faults" ] || phase 'faults' in_list_clusters "$faults" -timeout 20m
 
 printf '\n%s tier, wall time of each phase:\n' "$tier"

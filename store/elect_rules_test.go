@@ -159,3 +159,62 @@ func TestLeaderNowWhateverTheOrder(t *testing.T) {
 		}
 	}
 }
+
+// before does something once, just before the next list.
+type before struct {
+	store.Store
+	do func()
+}
+
+func (b *before) List(ctx context.Context, prefix string, rev store.Revision) (store.Listing, error) {
+	if do := b.do; do != nil {
+		b.do = nil
+		do()
+	}
+	return b.Store.List(ctx, prefix, rev)
+}
+
+// Whatever befalls a candidate's key between its standing and the look at who is first, it leads only with a key of its own making that is on its lease.
+// A key without a lease would outlive its leader, and the shard would have none.
+//
+// proves SAFE-7, ELECT-2
+func TestACandidateLooksAtItsOwnKeyAgain(t *testing.T) {
+	for name, writes := range map[string]func(key string, lease store.LeaseID) []store.Write{
+		"taken off its lease": func(key string, _ store.LeaseID) []store.Write { return []store.Write{store.Put(key, nil)} },
+		"removed":             func(key string, _ store.LeaseID) []store.Write { return []store.Write{store.Delete(key)} },
+		"put back without a lease": func(key string, _ store.LeaseID) []store.Write {
+			return []store.Write{store.Delete(key), store.Put(key, nil)}
+		},
+		"put back on its own lease": func(key string, l store.LeaseID) []store.Write {
+			return []store.Write{store.Delete(key), store.PutLeased(key, nil, l)}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				db := newMemory(t)
+				s := db.Connect()
+				lease := grant(t, s, time.Hour)
+				key := shard.Leader(lease.ID)
+				meddling := &before{Store: db.Connect()}
+				meddling.do = func() {
+					for _, w := range writes(key, lease.ID) {
+						if _, err := s.Commit(t.Context(), store.Txn{Writes: []store.Write{w}}); err != nil {
+							t.Error(err)
+						}
+					}
+				}
+				fence, err := store.Elect(t.Context(), meddling, shard, lease, store.Leader{Schema: store.Schema, Replica: "r"})
+				if err != nil {
+					t.Fatal(err)
+				}
+				kv, err := s.Get(t.Context(), key)
+				if err != nil || kv.Lease != lease.ID || kv.Created != fence.Created {
+					t.Errorf("it leads with %+v by the fence %+v, %v", kv, fence, err)
+				}
+				if leader, err := store.Decode[store.Leader](kv); name != "put back on its own lease" && (err != nil || leader.Record.Replica != "r") {
+					t.Errorf("the key says %+v, %v", leader, err)
+				}
+			})
+		})
+	}
+}

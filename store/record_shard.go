@@ -199,6 +199,7 @@ type Replica struct {
 	Trust        string       `json:"trust,omitempty"`       // digest of whom it believes, as agents report it
 	Believes     []string     `json:"believes,omitempty"`    // fingerprints of the authorities
 	Waits        *Waits       `json:"waits,omitempty"`       // nil: it serves the shard
+	Unnoted      int          `json:"unnoted,omitempty"`     // agents without a record that it does not keep below strays/: they are too many
 	Disturbances int          `json:"disturbances"`          // how many it saw: a growing number is a disturbance to the leader too
 	Last         *Disturbance `json:"last_disturbance,omitempty"`
 }

@@ -80,7 +80,8 @@ var imagined = []struct {
 	{"cmd/bench/crowd/wire/x.go", `package wire; import _ "` + module + `/store"`, []string{"a crowd knows what agents know"}},
 	{"cmd/bench/crowd/x_test.go", `package crowd; import _ "` + module + `/store"`, nil},
 	{"cmd/services/x.go", `package services; import _ "` + module + `/cmd/bench/crowd/wire"`, []string{"benches alone have crowds"}},
-	{"cmd/cli/x.go", `package cli; import _ "` + module + `/cmd/bench/crowd"`, nil},
+	{"cmd/cli/x.go", `package cli; import _ "` + module + `/cmd/bench/crowd"`, []string{"benches alone have crowds"}},
+	{"cmd/bench/x.go", `package bench; import _ "` + module + `/cmd/bench/crowd"`, nil},
 
 	{"coordinator/x.go", `package coordinator; import _ "github.com/alecthomas/kong"`, []string{"kong and tint in cmd"}},
 	{"agent/x_test.go", `package agent; import _ "github.com/lmittmann/tint"`, []string{"kong and tint in cmd"}},

@@ -32,6 +32,12 @@ func TestImportsLinked(t *testing.T) {
 				return etcd(p) || adapter(p) != "" || within(p, module+"/coordinator")
 			},
 		},
+		{
+			path: "./cmd/leasehold",
+			why: "operators and coordinators run it: load generators and a client that cuts corners are in leasehold-bench " +
+				"(size, attack surface)",
+			refused: func(p string) bool { return within(p, module+"/cmd/bench") },
+		},
 	} {
 		list := exec.CommandContext(t.Context(), "go", "list", "-buildvcs=false", "-deps", program.path)
 		list.Dir = root

@@ -3,13 +3,12 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"net"
 	"regexp"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/alecthomas/kong"
+	"github.com/leasehold/leasehold/cmd/program"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -45,27 +44,8 @@ func (a *Ago) UnmarshalText(text []byte) error {
 
 // checkEndpoints refuses what can be no address of an etcd, before anybody waits for an answer from there.
 func checkEndpoints(endpoints []string) error {
-	wrong := func(e string) error {
-		return failure(Usage, "leasehold status --endpoints 127.0.0.1:2379", "--endpoints: %q: must be HOST:PORT, several with commas between", e)
-	}
-	if len(endpoints) == 0 {
-		return wrong("")
-	}
-	for _, e := range endpoints {
-		address := strings.TrimSpace(e)
-		for _, scheme := range []string{"http://", "https://"} {
-			address = strings.TrimSuffix(strings.TrimPrefix(address, scheme), "/")
-		}
-		if strings.HasPrefix(address, "unix:") {
-			continue
-		}
-		_, port, err := net.SplitHostPort(address)
-		if err != nil {
-			return wrong(e)
-		}
-		if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
-			return wrong(e)
-		}
+	if wrong, found := program.NoAddress(endpoints); found {
+		return failure(Usage, "leasehold status --endpoints 127.0.0.1:2379", "--endpoints: %q: must be HOST:PORT, several with commas between", wrong)
 	}
 	return nil
 }

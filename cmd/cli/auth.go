@@ -47,7 +47,7 @@ func (s *Session) rights(ctx context.Context, do func(context.Context, rights.Et
 
 // onlyRoot says that users and roles are for root.
 func (s *Session) onlyRoot(ctx context.Context, err error) error {
-	name := s.connection(nil).caller()
+	name := s.connection(nil).Caller()
 	if _, unknown := s.rolesOf(ctx, name); name == "" || unknown != nil || errors.Is(err, store.ErrNobody) {
 		return s.denied(ctx, err, "change users and roles")
 	}
@@ -86,7 +86,7 @@ type authUser struct {
 
 // Run shows them. Whoever is not root sees himself.
 func (c *AuthShow) Run(ctx context.Context, s *Session) error {
-	doc := authDocument{Users: []authUser{}, Missing: []string{}, You: s.connection(nil).caller()}
+	doc := authDocument{Users: []authUser{}, Missing: []string{}, You: s.connection(nil).Caller()}
 	err := s.rights(ctx, func(ctx context.Context, etcd rights.Etcd) (err error) {
 		if doc.On, err = etcd.Enabled(ctx); err != nil {
 			return err
@@ -248,7 +248,7 @@ func (s *Session) allowed(ctx context.Context, role store.Role) error {
 	if err != nil || !on {
 		return err
 	}
-	name := s.connection(nil).caller()
+	name := s.connection(nil).Caller()
 	roles, err := etcd.RolesOf(ctx, name)
 	in := rights.In(roles, s.flags.Shard)
 	switch {

@@ -84,7 +84,7 @@ func (c *AuthInit) users(s *Session) (map[string]store.Role, error) {
 // rootWillGetIn refuses what would lock everybody out, as far as that can be told before authentication is on.
 func (c *AuthInit) rootWillGetIn(s *Session) error {
 	conn := s.connection(nil)
-	switch name := conn.caller(); {
+	switch name := conn.Caller(); {
 	case c.Passwords != "":
 		return nil
 	case conn.Cert == "":
@@ -92,7 +92,7 @@ func (c *AuthInit) rootWillGetIn(s *Session) error {
 			"auth init: nobody could get in as root afterwards: neither a certificate nor --passwords is given")
 	case name != store.RoleRoot || conn.Username != "":
 		return failure(Usage, "leasehold pki issue root, and give its --cert and --key; or --passwords FILE, for users with passwords",
-			"auth init: nobody could get in as root afterwards: the certificate %s names %q", conn.Cert, Connection{Cert: conn.Cert}.caller())
+			"auth init: nobody could get in as root afterwards: the certificate %s names %q", conn.Cert, Connection{Cert: conn.Cert}.Caller())
 	}
 	return nil
 }

@@ -2,11 +2,8 @@ package cli
 
 import (
 	"context"
-	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
@@ -14,30 +11,9 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// caller is as whom etcd takes us: the user of --user, else the one whom the certificate names. "" if nothing says so. etcd goes by the
-// same order.
-func (c Connection) caller() string {
-	if c.Username != "" || c.Cert == "" {
-		return c.Username
-	}
-	text, err := os.ReadFile(c.Cert)
-	if err != nil {
-		return ""
-	}
-	block, _ := pem.Decode(text)
-	if block == nil {
-		return ""
-	}
-	cert, err := x509.ParseCertificate(block.Bytes)
-	if err != nil {
-		return ""
-	}
-	return cert.Subject.CommonName
-}
-
 // who is who gives orders, for whoever reads of it later: etcd's user, if there is one, and who that is on which host.
 func (s *Session) who() string {
-	if name := s.connection(nil).caller(); name != "" {
+	if name := s.connection(nil).Caller(); name != "" {
 		return name + " (" + s.env.User + ")"
 	}
 	return s.env.User
@@ -47,7 +23,7 @@ func (s *Session) who() string {
 func (s *Session) denied(ctx context.Context, err error, may string) error {
 	what := s.command
 	c := s.connection(nil)
-	name := c.caller()
+	name := c.Caller()
 	switch {
 	case errors.Is(err, store.ErrLogin):
 		return failure(Failed, "look at --user, or have root set it anew: leasehold auth add "+name+" --role ROLE --passwords FILE",

@@ -1,14 +1,9 @@
 package cli
 
-import "fmt"
+import "github.com/leasehold/leasehold/cmd/output"
 
 // counted is a number with its noun.
-func counted(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
-}
+func counted(n int, one, many string) string { return output.Counted(n, one, many) }
 
 // isAre is a number with its verb.
 func isAre(n int) string { return counted(n, "is", "are") }

@@ -94,14 +94,14 @@ func (f foreseenChange) forces() map[string]string {
 func (f foreseenChange) text(scr output.Screen) string {
 	var b strings.Builder
 	if f.Refused != "" {
-		writeWrapped(&b, scr, "refused: ", f.Refused+"; "+f.InForce)
+		output.WriteWrapped(&b, scr, "refused: ", f.Refused+"; "+f.InForce)
 	}
 	fmt.Fprintf(&b, "plan: %s\n", f.Plan)
 	if n := f.Course.Outdated; n > 0 && f.Course.Rests {
 		fmt.Fprintf(&b, "  %s outdated until replaced for another reason: strategy opportunistic (ROLL-1)\n", isAre(n))
 	}
 	for _, held := range merge(f.Course.Held) {
-		writeWrapped(&b, scr, "  held: ", held.sentence())
+		output.WriteWrapped(&b, scr, "  held: ", held.sentence())
 	}
 	switch {
 	case f.Course.Idle():

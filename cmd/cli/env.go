@@ -3,10 +3,10 @@ package cli
 import (
 	"context"
 	"io"
-	"log/slog"
 	"time"
 
 	"github.com/leasehold/leasehold/cmd/output"
+	"github.com/leasehold/leasehold/cmd/program"
 	"github.com/leasehold/leasehold/cmd/rights"
 	"github.com/leasehold/leasehold/store"
 )
@@ -45,13 +45,7 @@ type Env struct {
 }
 
 // Connection says where etcd is, and who asks.
-type Connection struct {
-	Endpoints         []string
-	CACert, Cert, Key string
-	Username          string
-	Password          string
-	Logger            *slog.Logger // nil: silent
-}
+type Connection = program.Connection
 
 // Globals are the flags that every command has.
 type Globals struct {
@@ -76,7 +70,7 @@ const (
 func (s *Session) screen() output.Screen {
 	width := s.env.Columns
 	if width <= 0 {
-		width = columns
+		width = output.LineWidth
 	}
 	return output.Screen{W: s.env.Stdout, Terminal: s.env.StdoutTerminal, Colour: s.env.StdoutTerminal && s.env.Colour && !s.flags.NoColor, Width: width}
 }

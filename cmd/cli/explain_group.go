@@ -272,19 +272,19 @@ func (s *Session) showGroupStory(st groupStory) error {
 	}
 	var b strings.Builder
 	scr := s.screen()
-	writeWrapped(&b, scr, "", st.Answer)
+	output.WriteWrapped(&b, scr, "", st.Answer)
 	for _, line := range st.Now {
-		writeWrapped(&b, scr, "  ", line)
+		output.WriteWrapped(&b, scr, "  ", line)
 	}
 	writeBlocked(&b, scr, st.Blocked)
 	writeComputed(&b, scr, st.Computed, st.Revision)
-	writeWrapped(&b, scr, "Next look: ", st.looks)
+	output.WriteWrapped(&b, scr, "Next look: ", st.looks)
 	if len(st.Decisions) > 0 {
 		b.WriteString("Last decisions\n")
 		writeStory(&b, scr, st.Decisions, "", s.env.Now(), s.wide())
 	}
 	for _, command := range st.Next {
-		writeWrapped(&b, scr, "next: ", command)
+		output.WriteWrapped(&b, scr, "next: ", command)
 	}
 	return s.print(&b)
 }

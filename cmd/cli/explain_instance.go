@@ -112,7 +112,7 @@ func (st *instanceStory) read(l life, now time.Time) {
 
 // ofWholeGroup says that held work is that of all instances.
 func ofWholeGroup(b store.Blocked) bool {
-	return b.Instance == "" && (b.Rule == "SAFE-12" || b.Rule == "SAFE-3" || b.Rule == "REC-13" && b.What == "all changes")
+	return b.Instance == "" && (b.Rule == "SAFE-12" || b.Rule == "SAFE-3" || (b.Rule == "REC-13" || b.Rule == "SAFE-15") && b.What == "all changes")
 }
 
 // decide picks out the decision that counts.

@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/leasehold/leasehold/cmd/output"
 	"github.com/leasehold/leasehold/docs"
 )
 
@@ -40,7 +41,7 @@ func (s *Session) showPromise(p promise) error {
 		return err
 	}
 	var b strings.Builder
-	writeWrapped(&b, s.screen(), p.ID+": ", p.Promise)
+	output.WriteWrapped(&b, s.screen(), p.ID+": ", p.Promise)
 	if p.Status != "kept" {
 		b.WriteString("(in this version: " + p.Status + ")\n")
 	}

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/leasehold/leasehold/cmd/output"
 	"github.com/leasehold/leasehold/coordinator"
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/provider/memprovider"
@@ -216,7 +217,7 @@ func (w *shard) explains(name string, texts ...string) string {
 	w.terminal = false
 	w.t.Logf("%% leasehold explain %s\n%s", name, shown)
 	for _, line := range strings.Split(shown, "\n") {
-		if n := len([]rune(line)); n > columns && !strings.Contains(line, "leasehold ") {
+		if n := len([]rune(line)); n > output.LineWidth && !strings.Contains(line, "leasehold ") {
 			w.t.Errorf("%d columns: %s", n, line)
 		}
 	}

@@ -28,7 +28,7 @@ func writeClaims(b *strings.Builder, scr output.Screen, st instanceStory, now ti
 	if more := len(st.Claims) - mostClaims; more > 0 {
 		text += fmt.Sprintf(" (the last %d; %d before: leasehold events -i %s)", mostClaims, more, st.Instance)
 	}
-	writeWrapped(b, scr, "", text)
+	output.WriteWrapped(b, scr, "", text)
 	writeStory(b, scr, st.Claims[max(0, len(st.Claims)-mostClaims):], st.Instance, now, wide)
 }
 
@@ -39,22 +39,22 @@ func (s *Session) showInstanceStory(st instanceStory) error {
 	}
 	var b strings.Builder
 	scr, now := s.screen(), s.env.Now()
-	writeWrapped(&b, scr, "", st.Answer)
+	output.WriteWrapped(&b, scr, "", st.Answer)
 	for _, line := range st.Now {
-		writeWrapped(&b, scr, "  ", line)
+		output.WriteWrapped(&b, scr, "  ", line)
 	}
 	if st.Stopped != "" {
-		writeWrapped(&b, scr, "", st.Stopped)
+		output.WriteWrapped(&b, scr, "", st.Stopped)
 	}
 	writeStory(&b, scr, st.Journal, st.Instance, now, s.wide())
 	writeClaims(&b, scr, st, now, s.wide())
 	if st.Decision != nil && st.Otherwise != "" {
-		writeWrapped(&b, scr, "", fmt.Sprintf("%s (%s).", capital(st.Otherwise), st.Decision.Rule))
+		output.WriteWrapped(&b, scr, "", fmt.Sprintf("%s (%s).", capital(st.Otherwise), st.Decision.Rule))
 	}
 	writeBlocked(&b, scr, st.Blocked)
 	writeComputed(&b, scr, st.Computed, st.Revision)
-	writeWrapped(&b, scr, "Next look: ", st.looks)
-	writeWrapped(&b, scr, "next: ", st.Next)
+	output.WriteWrapped(&b, scr, "Next look: ", st.looks)
+	output.WriteWrapped(&b, scr, "next: ", st.Next)
 	return s.print(&b)
 }
 
@@ -95,7 +95,7 @@ func writeStory(b *strings.Builder, scr output.Screen, lines []storyLine, about 
 	if about == "" {
 		mid = groupWhat
 	}
-	why := max(leastWhy, columns-when-mid-ruleColumn-rev-4-len("rev "))
+	why := max(leastWhy, output.LineWidth-when-mid-ruleColumn-rev-4-len("rev "))
 	for _, l := range lines {
 		what, reason := l.What, l.Why
 		if reason == "" && l.To != "" {
@@ -104,7 +104,7 @@ func writeStory(b *strings.Builder, scr output.Screen, lines []storyLine, about 
 		if l.Instance != about && l.Instance != "" {
 			what = l.Instance + ": " + what
 		}
-		left, middle := folded(output.OneLine(reason), why), folded(output.OneLine(what), mid)
+		left, middle := output.Folded(output.OneLine(reason), why), output.Folded(output.OneLine(what), mid)
 		for i := range max(len(left), len(middle)) {
 			row := fmt.Sprintf("%-*s %s %s", when, first(i, clock(l.At, now)), padded(at(left, i), why), padded(at(middle, i), mid))
 			if i == 0 {
@@ -153,9 +153,9 @@ func writeBlocked(b *strings.Builder, scr output.Screen, blocked []store.Blocked
 }
 
 func writeHeld(b *strings.Builder, scr output.Screen, w blockedWork) {
-	writeWrapped(b, scr, "  ", fmt.Sprintf("%s (%s): %s", w.what(), w.Rule, w.why()))
+	output.WriteWrapped(b, scr, "  ", fmt.Sprintf("%s (%s): %s", w.what(), w.Rule, w.why()))
 	if w.Until != "" {
-		writeWrapped(b, scr, "    freed when: ", w.until())
+		output.WriteWrapped(b, scr, "    freed when: ", w.until())
 	}
 }
 
@@ -164,9 +164,9 @@ func writeComputed(b *strings.Builder, scr output.Screen, c *computed, at store.
 	if c == nil {
 		return
 	}
-	writeWrapped(b, scr, "", fmt.Sprintf("If nothing else happens (computed here from revision %d, decided by nobody yet):", at))
+	output.WriteWrapped(b, scr, "", fmt.Sprintf("If nothing else happens (computed here from revision %d, decided by nobody yet):", at))
 	if c.Plan != "" {
-		writeWrapped(b, scr, "  ", c.Plan)
+		output.WriteWrapped(b, scr, "  ", c.Plan)
 	}
 	for _, w := range merge(c.Held) {
 		writeHeld(b, scr, w)

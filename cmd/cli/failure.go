@@ -5,43 +5,37 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/alecthomas/kong"
 	"github.com/leasehold/leasehold/cmd/groupfile"
 	"github.com/leasehold/leasehold/cmd/output"
+	"github.com/leasehold/leasehold/cmd/program"
 	"github.com/leasehold/leasehold/cmd/services"
 	"github.com/leasehold/leasehold/coordinator/authority"
 	"github.com/leasehold/leasehold/store"
 )
 
 // Code is the exit code: what kind of end it was.
-type Code int
+type Code = program.Code
 
 // The exit codes.
 const (
-	Done        Code = 0
-	Failed      Code = 1
-	Usage       Code = 2
-	NotFound    Code = 3
-	Conflict    Code = 4
-	Unreachable Code = 5
-	Differs     Code = 6
-	TimedOut    Code = 7
-	Interrupted Code = 130
+	Done        = program.Done
+	Failed      = program.Failed
+	Usage       = program.Usage
+	NotFound    = program.NotFound
+	Conflict    = program.Conflict
+	Unreachable = program.Unreachable
+	Differs     = program.Differs
+	TimedOut    = program.TimedOut
+	Interrupted = program.Interrupted
 )
 
 // Failure is an end other than done, as the operator is told of it.
-type Failure struct {
-	Code Code
-	What string // one line
-	Next string // the command that helps
-}
-
-func (f *Failure) Error() string { return f.What }
+type Failure = program.Failure
 
 func failure(code Code, next, format string, args ...any) *Failure {
-	return &Failure{Code: code, What: fmt.Sprintf(format, args...), Next: next}
+	return program.Fail(code, next, format, args...)
 }
 
 // misspelt is a text with mistakes, and what to do about it.
@@ -70,10 +64,8 @@ func report(ctx context.Context, to output.Screen, err error) Code {
 		return Done
 	case errors.Is(err, errDiffers):
 		return Differs
-	case errors.As(err, &f) && f.Code == Interrupted: // no error: the operator wanted it so
-		_, _ = io.WriteString(to.W, output.OneLine(f.What)+"\n")
-		writeNext(to, f.Next)
-		return Interrupted
+	case errors.As(err, &f) && f.Code == Interrupted:
+		return f.Show(to)
 	case ctx.Err() != nil:
 		if to.Terminal { // what follows must not stand behind a question or a ^C
 			_, _ = io.WriteString(to.W, "\n")
@@ -97,9 +89,7 @@ func report(ctx context.Context, to output.Screen, err error) Code {
 	default:
 		f = failure(Failed, "leasehold status", "%s", err)
 	}
-	writeError(to, f.What)
-	writeNext(to, f.Next)
-	return f.Code
+	return f.Show(to)
 }
 
 const maxProblems = 20
@@ -107,34 +97,14 @@ const maxProblems = 20
 func reportProblems(to output.Screen, problems groupfile.Problems, next string) Code {
 	for i, p := range problems {
 		if i == maxProblems {
-			writeError(to, fmt.Sprintf("and %d more (%s)", len(problems)-i, p.File))
+			program.WriteError(to, fmt.Sprintf("and %d more (%s)", len(problems)-i, p.File))
 			break
 		}
-		writeError(to, p.Error())
+		program.WriteError(to, p.Error())
 	}
-	writeNext(to, next)
+	program.WriteNext(to, next)
 	return Failed
 }
 
-func writeError(to output.Screen, what string) {
-	_, _ = io.WriteString(to.W, to.Alarm("error:")+" "+output.OneLine(strings.TrimSpace(what))+"\n")
-}
-
-func writeNext(to output.Screen, next string) {
-	if next != "" {
-		_, _ = io.WriteString(to.W, to.Dim("next:")+" "+output.OneLine(next)+"\n")
-	}
-}
-
 // helpCommand is the help for as much of the command line as was understood.
-func helpCommand(err *kong.ParseError) string {
-	words := []string{"leasehold"}
-	if err.Context != nil {
-		for _, p := range err.Context.Path {
-			if p.Command != nil {
-				words = append(words, p.Command.Name)
-			}
-		}
-	}
-	return strings.Join(append(words, "--help"), " ")
-}
+func helpCommand(err *kong.ParseError) string { return program.HelpCommand("leasehold", err) }

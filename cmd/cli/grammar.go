@@ -31,7 +31,7 @@ type Grammar struct {
 	Release  Release   `cmd:"" help:"End the hold."`
 	Evacuate Evacuate  `cmd:"" help:"Empty a zone: its instances are replaced elsewhere, and none is made there."`
 	Simulate Simulate  `cmd:"" help:"See what would happen to groups, in imagined time: nothing is asked of etcd."`
-	Bench    Benches   `cmd:"" help:"Measure what this machine, or an etcd, carries."`
+	Bench    Bench     `cmd:"" hidden:"" passthrough:"" help:"Say that benches are in leasehold-bench."`
 	Secret   Secrets   `cmd:"" help:"Secrets: values that workloads get and nobody else sees."`
 	Config   Config    `cmd:"" help:"What holds for the whole shard: its file of static groups, its settings, and those of this program."`
 	Auth     Auths     `cmd:"" help:"Who may do what: etcd's users and roles for the shard."`

@@ -96,7 +96,7 @@ func (c *InstanceList) left(shown, more int) string {
 	if c.Group == "" {
 		how += ", or -g GROUP"
 	}
-	return fmt.Sprintf("%s of %s instances, by name; more: %s", thousands(shown), thousands(shown+more), how)
+	return fmt.Sprintf("%s of %s instances, by name; more: %s", output.Thousands(shown), output.Thousands(shown+more), how)
 }
 
 func instanceRow(s *Session, shard string, i store.Instance, a *store.Alive, r *lastReport) []string {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/cmd/output"
+	"github.com/leasehold/leasehold/cmd/program"
 	"github.com/leasehold/leasehold/coordinator/authority"
 )
 
@@ -68,6 +69,6 @@ func (c *PKIInit) Run(_ context.Context, s *Session) error {
   each operator             operators/ca.crt, a certificate issued to them
   no other host             operators/ca.key: it opens etcd. Keep it where you issue certificates
 machines need none of it: they join by a token`, c.Dir)
-	writeNext(s.aside(), "leasehold pki issue NAME --host HOST for each etcd, leasehold pki issue NAME for each coordinator and operator")
+	program.WriteNext(s.aside(), "leasehold pki issue NAME --host HOST for each etcd, leasehold pki issue NAME for each coordinator and operator")
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/cmd/output"
+	"github.com/leasehold/leasehold/cmd/program"
 	"github.com/leasehold/leasehold/coordinator/authority"
 )
 
@@ -52,7 +53,7 @@ func (c *PKIRotate) Run(ctx context.Context, s *Session) error {
 	}
 	if stepAfter(files) != introduce {
 		s.note("every coordinator's host must get these files, and lose those that are not here: rsync -a --delete %s/ HOST:…/pki/agents/", filepath.Join(c.Dir, string(authority.Agents)))
-		writeNext(s.aside(), "then leasehold pki rotate, which will "+string(stepAfter(files)))
+		program.WriteNext(s.aside(), "then leasehold pki rotate, which will "+string(stepAfter(files)))
 	}
 	return nil
 }

@@ -28,6 +28,7 @@ func (*Recover) Help() string {
 3. leasehold recover                       shows which machine belongs into which slot, and puts them there
 4. leasehold release                       ends the hold
 
+If leasehold init has created the shard anew in between, leasehold recover --id ID gives it its old ID back.
 Where etcd had users and roles they are lost too: leasehold auth init comes first. The runbook, with the output of each step, is in docs/damage.md.`
 }
 
@@ -44,8 +45,8 @@ func (c *Recover) Run(ctx context.Context, s *Session) error {
 	if err != nil {
 		return failure(Failed, "leasehold repair", "the shard's record cannot be read: %s", joined(err))
 	}
-	if c.ID != "" && c.ID != shard.Record.ID {
-		return failure(Conflict, "leasehold status", "shard %s has ID %s, not %s", s.flags.Shard, shard.Record.ID, c.ID)
+	if other, err := c.otherID(ctx, s, shard); other || err != nil {
+		return err
 	}
 	if shard.Record.Hold == nil {
 		return failure(Failed, `leasehold hold "recovering"`, "shard %s is not on hold: while machines are put back nothing else may happen", s.flags.Shard)
@@ -81,7 +82,7 @@ func (c *Recover) createAgain(ctx context.Context, s *Session) error {
 	if err != nil {
 		return err
 	}
-	shard.Hold = &store.Hold{By: s.who(), Why: "its records were lost, and it is being recovered", At: s.env.Now().UTC()}
+	shard.Hold = s.recoveryHold()
 	err = s.ask(ctx, "create the shard", "create shard "+s.flags.Shard, func(ctx context.Context, st store.Store) error {
 		return store.CreateShard(ctx, st, s.keys(), shard)
 	})
@@ -92,8 +93,104 @@ func (c *Recover) createAgain(ctx context.Context, s *Session) error {
 		return err
 	}
 	fmt.Fprintf(s.env.Stdout, "%s created on hold id %s\n", s.flags.Shard, id)
-	s.note("next: leasehold group apply -f FILE for each group; then wait until leasehold recover shows all machines: most agents report within seconds, the last within reconnect_max (30s by default)")
+	s.noteApplying()
 	return nil
+}
+
+// otherID deals with a shard that was created with another ID than its machines carry, by leasehold init after a loss. It says whether the shard is
+// such a one.
+func (c *Recover) otherID(ctx context.Context, s *Session, shard store.Versioned[store.Shard]) (other bool, err error) {
+	if c.ID != "" {
+		if c.ID == shard.Record.ID {
+			return false, nil
+		}
+		return true, c.giveBackID(ctx, s, shard)
+	}
+	leaders, err := s.list(ctx, s.keys().Of(store.KindLeader), 0)
+	if err != nil || len(leaders.KVs) > 0 {
+		return false, err // the shard is served: replicas that wait are those of another one
+	}
+	waits, err := s.waits(ctx)
+	if err != nil || waits == nil || waits.ShardID == shard.Record.ID {
+		return false, err
+	}
+	return true, failure(Conflict, "leasehold recover --id "+waits.ShardID,
+		"shard %s was created anew with ID %s, and the coordinators wait for the one with ID %s", s.flags.Shard, shard.Record.ID, waits.ShardID)
+}
+
+// giveBackID puts the shard's old ID in the place of another one, which leasehold init made, and the shard on hold. That is possible as long as nothing
+// was made under the other ID, or after that was deleted: its machines would be strangers.
+func (c *Recover) giveBackID(ctx context.Context, s *Session, shard store.Versioned[store.Shard]) error {
+	keys := s.keys()
+	leaders, err := s.list(ctx, keys.Of(store.KindLeader), 0)
+	if err != nil {
+		return err
+	}
+	if len(leaders.KVs) > 0 {
+		return failure(Conflict, "leasehold status names the coordinators: stop those that serve it, and remove their --state-dir",
+			"shard %s is served with ID %s: while it is, it cannot have ID %s", s.flags.Shard, shard.Record.ID, c.ID)
+	}
+	var remains int
+	var kind string
+	err = s.ask(ctx, "read the shard", s.reading(keys.Prefix()), func(ctx context.Context, st store.Store) (err error) {
+		remains, kind, err = store.LeaderRecords(ctx, st, keys)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if remains > 0 {
+		return failure(Conflict, "leasehold group delete, for each group that was applied since, while its coordinators run; then the same command",
+			"shard %s has %d keys below %s/, of machines with ID %s", s.flags.Shard, remains, kind, shard.Record.ID)
+	}
+	act := fmt.Sprintf("shard %s gets its old ID %s in the place of %s, and is on hold", s.flags.Shard, c.ID, shard.Record.ID)
+	if err := s.confirm(ctx, c.Confirm, s.flags.Shard, act); err != nil {
+		return err
+	}
+	if err := s.forgetNotes(ctx); err != nil {
+		return err
+	}
+	fresh, err := store.NewShard(s.flags.Shard, c.ID)
+	if err != nil {
+		return err
+	}
+	fresh.Settings, fresh.Generation = shard.Record.Settings, shard.Record.Generation+1
+	fresh.Hold = s.recoveryHold()
+	if _, err := s.commit(ctx, "give the shard its old ID", store.Txn{
+		Conditions: []store.Condition{shard.Unchanged()},
+		Writes:     []store.Write{store.Put(shard.Key, store.Encode(fresh))},
+	}); err != nil {
+		return err
+	}
+	fmt.Fprintf(s.env.Stdout, "%s on hold id %s\n", s.flags.Shard, c.ID)
+	s.noteApplying()
+	return nil
+}
+
+// forgetNotes deletes the notes of what was deleted on purpose under an ID that is given up: they speak of other machines than those that come back.
+func (s *Session) forgetNotes(ctx context.Context) error {
+	notes, err := s.list(ctx, s.keys().Of(store.KindGone), 0)
+	if err != nil {
+		return err
+	}
+	for part := range slices.Chunk(notes.KVs, repairBatch) {
+		var txn store.Txn
+		for _, kv := range part {
+			txn.Writes = append(txn.Writes, store.Delete(kv.Key))
+		}
+		if _, err := s.commit(ctx, "delete notes", txn); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Session) recoveryHold() *store.Hold {
+	return &store.Hold{By: s.who(), Why: "its records were lost, and it is being recovered", At: s.env.Now().UTC()}
+}
+
+func (s *Session) noteApplying() {
+	s.note("next: leasehold group apply -f FILE for each group; then wait until leasehold recover shows all machines: most agents report within seconds, the last within reconnect_max (30s by default)")
 }
 
 // recoverable reads what is known of machines without a record.

@@ -216,8 +216,3 @@ func settingsOf(ctx *kong.Context, file *settingsFile) []setting {
 	}
 	return all
 }
-
-// given says whether the flag itself was given, and its value did not come from the environment, a file or by default.
-func (s *Session) given(flag string) bool {
-	return slices.ContainsFunc(s.settings, func(is setting) bool { return is.Name == flag && is.From == "flag" })
-}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/cmd/output"
+	"github.com/leasehold/leasehold/cmd/program"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -313,7 +314,7 @@ func inForceWithout(st store.Status) string {
 }
 
 // joined is an error of several lines as one.
-func joined(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
+func joined(err error) string { return program.Joined(err) }
 
 // writeProblems shows the problems and how many there are.
 func writeProblems(scr output.Screen, found []problem) error {
@@ -329,7 +330,7 @@ func writeProblems(scr output.Screen, found []problem) error {
 			rule = p.Rule + ": "
 		}
 		about := fmt.Sprintf("%.60s", output.OneLine(p.About)) // names are keys, which whoever writes by hand may call anything
-		writeWrapped(&b, scr, "  "+about+"  ", rule+p.What)
+		output.WriteWrapped(&b, scr, "  "+about+"  ", rule+p.What)
 		if p.Next != "" {
 			fmt.Fprintf(&b, "  %s  next: %s\n", strings.Repeat(" ", len(about)), output.OneLine(p.Next))
 		}

@@ -92,6 +92,17 @@ func strangerProblems(st shardState, now time.Time) []problem {
 			})
 		}
 	}
+	unnoted := 0
+	for _, r := range st.replicas {
+		unnoted += r.Record.Unnoted
+	}
+	if unnoted > 0 {
+		found = append(found, problem{
+			About: st.name, Rule: "REC-8",
+			What: fmt.Sprintf("%s no record, and are too many to be listed; their workloads run on", moreHave(unnoted)),
+			Next: putBack,
+		})
+	}
 	if n := len(st.strangers.extras); n > 0 {
 		var names []string
 		for _, x := range st.strangers.extras[:min(n, strangersNamed)] {
@@ -113,4 +124,11 @@ func hasHave(n int) string {
 		return "1 machine has"
 	}
 	return fmt.Sprintf("%d machines have", n)
+}
+
+func moreHave(n int) string {
+	if n == 1 {
+		return "1 more agent has"
+	}
+	return fmt.Sprintf("%d more agents have", n)
 }

@@ -77,7 +77,7 @@ var beginnings = map[string]func(*world){
 		hold := store.Shard{Schema: 1, ID: "x1", Name: "default", Hold: &store.Hold{By: "coord-a", Why: "4 extra machines", At: noon.Add(-time.Minute)}}
 		w.put(store.KindShard, "", hold)
 		w.put(store.KindServed, "", store.Served{Schema: 1, At: noon.Add(-3 * time.Minute), Replica: "coord-a"})
-		w.put(store.KindReplicas, "coord-a", store.Replica{Schema: 1, ID: "coord-a", Disturbances: 2, Last: &store.Disturbance{At: noon.Add(-30 * time.Second), What: "leader changed"}})
+		w.put(store.KindReplicas, "coord-a", store.Replica{Schema: 1, ID: "coord-a", Unnoted: 37, Disturbances: 2, Last: &store.Disturbance{At: noon.Add(-30 * time.Second), What: "leader changed"}})
 		w.put(store.KindGroups, "new", strings.ReplaceAll(string(store.Encode(webGroup(1))), `"web"`, `"new"`))
 		w.put(store.KindGroups, "broken", `{"schema":1,"name":"broken","provider":"process","size":-1}`)
 		web := webGroup(3)
@@ -88,6 +88,11 @@ var beginnings = map[string]func(*world){
 	},
 }
 
+func mistaken(w *world) {
+	w.put(store.KindShard, "", store.Shard{Schema: 1, ID: "0bad", Name: "default", Created: noon, Generation: 1, Settings: store.DefaultShardSettings()})
+	w.put(store.KindServed, "", store.Served{Schema: 1, At: noon, Replica: "coord-c"})
+}
+
 var lossBeginnings = map[string]func(*world){
 	"lost": func(w *world) {
 		for _, id := range []string{"coord-a", "coord-b"} {
@@ -95,6 +100,21 @@ var lossBeginnings = map[string]func(*world){
 				Why: "shard default (ID 5eedf00d) is missing from etcd, which held it before", ShardID: "5eedf00d", Cluster: "cdf818194e3a8c32", Highest: 4711,
 			}})
 		}
+	},
+	"mistaken": func(w *world) { // leasehold init after a loss, while no coordinator ran
+		mistaken(w)
+		w.put(store.KindReplicas, "coord-a", store.Replica{Schema: 1, ID: "coord-a", Version: "v0", Since: noon, Waits: &store.Waits{
+			Why: "etcd holds another shard of this name (ID 0bad) than this replica knows (ID 5eedf00d)", ShardID: "5eedf00d", Cluster: "cdf818194e3a8c32", Highest: 4711,
+		}})
+		w.put(store.KindGone, "groups/web", store.Gone{Schema: 1, Group: "web"})
+	},
+	"mistaken and served": func(w *world) {
+		mistaken(w)
+		w.put(store.KindLeader, "1a", store.Leader{Schema: 1, Replica: "coord-c", Since: noon})
+	},
+	"mistaken and used": func(w *world) {
+		mistaken(w)
+		w.put(store.KindInstances, "web-0-a", store.Instance{Schema: 1, ID: "web-0-a", Group: "web", Phase: store.Running})
 	},
 	"damaged": func(w *world) {
 		w.serve()

@@ -2,6 +2,7 @@ package foresee
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -29,6 +30,8 @@ type World struct {
 	written  int // records, since the world began
 	machines map[string]*machine
 	lists    time.Time // when machines are listed next; zero: nobody waits for it
+
+	providers []string // whose machines are listed
 }
 
 // New makes the world of a group. The listing holds what etcd has of it and of the shard, all at one revision; edits are what an
@@ -49,8 +52,10 @@ func New(keys store.Keys, group string, listing store.Listing, edits []store.Wri
 		w.set(e)
 	}
 	w.content = picture.FromListing(keys, w.listing())
+	capabilities := w.capabilities()
+	w.providers = slices.Sorted(maps.Keys(capabilities))
 	w.evidence = evidence.New(evidence.Config{
-		Keys: keys, Capabilities: w.capabilities(), SessionTTL: sessionTTL, Now: func() time.Time { return w.now },
+		Keys: keys, Capabilities: capabilities, SessionTTL: sessionTTL, Now: func() time.Time { return w.now },
 		Jitter: func(most time.Duration) time.Duration { return most / 2 },
 		Wake:   func() {}, Suspect: func(string) {}, Validate: w.validate,
 	})
@@ -62,7 +67,17 @@ func New(keys store.Keys, group string, listing store.Listing, edits []store.Wri
 func (w *World) Plan() plan.Plan {
 	s := w.evidence.Snapshot(w.content, []string{w.group})
 	s.GraceEnd, s.GraceWhy = time.Time{}, ""
+	for i := range s.Groups { // none, if no group is named
+		if g := &s.Groups[i]; !waits(g.Status.Record) {
+			g.Unlisted = "" // the leader has had the machines listed, unless its status says that it waits for that
+		}
+	}
 	return plan.Compute(s, w.now)
+}
+
+// waits says that the leader does nothing in the group because records may be lost (SAFE-15).
+func waits(s store.Status) bool {
+	return slices.ContainsFunc(s.Blocked, func(b store.Blocked) bool { return b.Rule == "SAFE-15" && b.Instance == "" })
 }
 
 // Spec is what is in force for the group, or would be with the edits; false if nothing that can be used is.

@@ -147,6 +147,9 @@ func (w *World) reportOf(id string, m *machine) {
 // list has every provider list its machines: all that it was asked for run.
 func (w *World) list() {
 	machines := map[string][]provider.Machine{}
+	for _, of := range w.providers {
+		machines[of] = []provider.Machine{}
+	}
 	for id, in := range w.content.Instances {
 		of := in.Record.Spec.Provider
 		if machines[of] == nil {
@@ -154,6 +157,13 @@ func (w *World) list() {
 		}
 		if m := w.machines[id]; w.hasMachine(in.Record) && (m == nil || !m.gone) {
 			machines[of] = append(machines[of], provider.Machine{Instance: id, Group: in.Record.Group, Ref: in.Record.Ref, State: provider.StateRunning, Zone: in.Record.Zone})
+		}
+	}
+	if s := w.content.Status[w.group].Record; s.Accepted != nil {
+		for _, d := range s.Damaged { // their machines are what the leader knows of them
+			if d.What == store.DamageLost && d.Instance != "" {
+				machines[s.Accepted.Provider] = append(machines[s.Accepted.Provider], provider.Machine{Instance: d.Instance, Group: w.group, State: provider.StateRunning})
+			}
 		}
 	}
 	for of, those := range machines {

@@ -25,7 +25,7 @@ import (
 // raw is a client of etcd without our commands before it.
 func (g *guarded) raw(name string) *clientv3.Client {
 	g.t.Helper()
-	conf, err := configOf(g.connection(name))
+	conf, err := g.connection(name).Config()
 	if err != nil {
 		g.t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func TestRolesBehindTheCommands(t *testing.T) {
 		before := g.all(ctx, root)
 		var client *clientv3.Client
 		if who == "nobody" {
-			conf, err := configOf(g.connection("eva"))
+			conf, err := g.connection("eva").Config()
 			if err != nil {
 				t.Fatal(err)
 			}

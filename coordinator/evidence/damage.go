@@ -115,10 +115,8 @@ func (e *Evidence) seeDamage(c *picture.Content, planned []string) {
 				groups[m.Instance.Group] = true
 			}
 		}
-		for _, s := range c.Strays {
-			if s.Record.Claim != nil {
-				groups[s.Record.Claim.Group] = true
-			}
+		for group := range c.Claiming {
+			groups[group] = true
 		}
 	}
 	for group := range groups {
@@ -176,7 +174,7 @@ func (e *Evidence) damageOf(c *picture.Content, group string) {
 	e.damage[group] = list
 }
 
-// firstSeen is the revision of the picture that showed the damage of a key first, in this tenure.
+// firstSeen is the revision of the picture that showed the damage of a key first, in this term.
 func (e *Evidence) firstSeen(key string, now store.Revision) store.Revision {
 	if at, known := e.noticed[key]; known {
 		return at
@@ -210,21 +208,17 @@ func (e *Evidence) addMissing(c *picture.Content, group string, add func(store.D
 	}
 }
 
-// addUnrecorded adds machines and agents that belong to a slot which no record fills: somebody made them, and their records were lost.
+// addUnrecorded adds machines and agents that belong to a slot which no record fills: their records were lost. In a group whose records no leader
+// has counted every machine of it without a record is damage, also one whose slot is not known.
 func (e *Evidence) addUnrecorded(c *picture.Content, group string, add func(store.Damaged)) {
-	if len(e.tagged[group]) == 0 && len(c.Strays) == 0 || e.groupGone(c, group) {
+	if len(e.tagged[group]) == 0 && len(c.Claiming[group]) == 0 || e.groupGone(c, group) {
 		return
 	}
-	ids := maps.Clone(e.tagged[group])
-	if ids == nil {
-		ids = map[string]bool{}
-	}
-	for id, s := range c.Strays {
-		if s.Record.Claim != nil && s.Record.Claim.Group == group {
-			ids[id] = true
-		}
-	}
+	ids := map[string]bool{}
+	maps.Copy(ids, e.tagged[group])
+	maps.Copy(ids, c.Claiming[group])
 	var filled map[int]bool
+	uncounted := e.uncounted(c, group)
 	for id := range ids {
 		key := e.cfg.Keys.Instance(id)
 		if e.recorded(c, id) || c.DeletedOnPurpose(key, 0) {
@@ -232,7 +226,11 @@ func (e *Evidence) addUnrecorded(c *picture.Content, group string, add func(stor
 		}
 		slot, onDemand, ok := e.claimed(c, id, group)
 		if !ok || onDemand {
-			continue // nobody can say whose place it has: it is shown, and stays
+			if uncounted { // else it is shown, and stays, and its place is nobody's
+				add(store.Damaged{Key: key, Instance: id, OnDemand: onDemand, What: store.DamageLost, Why: id + " has the group's tag, there is no record of it, and nobody deleted one on purpose; " +
+					"no leader has counted the group's records yet"})
+			}
+			continue
 		}
 		if filled == nil {
 			filled = e.filled(c, group)
@@ -245,6 +243,24 @@ func (e *Evidence) addUnrecorded(c *picture.Content, group string, add func(stor
 			Why: fmt.Sprintf("%s has slot %d by its claim or name, there is no record of it, and nobody deleted one on purpose", id, slot),
 		})
 	}
+}
+
+// uncounted says that a group is wanted and that no leader has counted its records.
+func (e *Evidence) uncounted(c *picture.Content, group string) bool {
+	_, dynamic := c.Groups[group]
+	_, static := c.Static[group]
+	status, there := c.Status[group]
+	if !dynamic && !static && !there {
+		return false
+	}
+	key := e.cfg.Keys.Status(group)
+	if m, lost := c.Missing[key]; lost && m.Status != nil {
+		return false
+	}
+	if c.Unreadable[key] != "" {
+		status, _ = before(e, key, status, there)
+	}
+	return status.Record.Records == nil
 }
 
 // claimed says which slot of a group something without a record had.
@@ -279,6 +295,44 @@ func (e *Evidence) stillLost(c *picture.Content, d store.Damaged) bool {
 	_, extra := e.extras[d.Instance] // only its machine or its agent told of it
 	_, stray := c.Strays[d.Instance]
 	return extra || stray
+}
+
+// waitsFor names a provider whose first complete List of this term a group has to wait for; "" if it waits for none. A group
+// waits as long as no leader has counted its records: then what is missing shows in the machines alone.
+func (e *Evidence) waitsFor(c *picture.Content, g *plan.Group) string {
+	delete(e.unlisted, g.Name)
+	if g.Status.Record.Records != nil {
+		return ""
+	}
+	for _, p := range e.providersOf(c, g) {
+		if !e.listed[p] {
+			e.unlisted[g.Name] = max(1, len(c.ByGroup[g.Name]))
+			return p
+		}
+	}
+	return ""
+}
+
+// providersOf are the providers with which a group can have machines: the one that its spec names, the one that the accepted spec
+// names, and those of its records. A spec that cannot be in force counts only where there is none that is; one that names no
+// provider stands for all of them.
+func (e *Evidence) providersOf(c *picture.Content, g *plan.Group) (providers []string) {
+	accepted := g.Status.Record.Accepted
+	if accepted != nil {
+		providers = append(providers, accepted.Provider)
+	}
+	if max(g.Spec.Modified, g.Spec.StaticModified) > 0 && (g.Spec.Problem == "" || accepted == nil) {
+		if p := g.Spec.Group.Provider; p != "" {
+			providers = append(providers, p)
+		} else {
+			providers = slices.AppendSeq(providers, maps.Keys(e.cfg.Capabilities))
+		}
+	}
+	for _, id := range c.ByGroup[g.Name] {
+		providers = append(providers, c.Instances[id].Record.Spec.Provider)
+	}
+	slices.Sort(providers)
+	return slices.Compact(providers)
 }
 
 // addUncounted adds records that an earlier leader has counted, that are missing, and of which nothing else is known.
@@ -343,8 +397,18 @@ func (e *Evidence) Damaged(c *picture.Content) string {
 	}
 }
 
+// fillings are the filled slots of groups, each group's found once: so many machines without a record cost no more than their groups are large.
+type fillings map[string]map[int]bool
+
+func (f fillings) of(e *Evidence, c *picture.Content, group string) map[int]bool {
+	if f[group] == nil {
+		f[group] = e.filled(c, group)
+	}
+	return f[group]
+}
+
 // judgeExtra notes what is known of a machine without a record besides (REC-8).
-func (e *Evidence) judgeExtra(c *picture.Content, x *plan.Extra) {
+func (e *Evidence) judgeExtra(c *picture.Content, x *plan.Extra, filled fillings) {
 	keys := e.cfg.Keys
 	key := keys.Instance(x.Instance)
 	if s, there := c.Strays[x.Instance]; there {
@@ -356,13 +420,12 @@ func (e *Evidence) judgeExtra(c *picture.Content, x *plan.Extra) {
 		group = x.Claim.Group
 	}
 	if slot, onDemand, ok := e.claimed(c, x.Instance, group); ok && !onDemand {
-		x.Replaced = e.filled(c, group)[slot]
+		x.Replaced = filled.of(e, c, group)[slot]
 	}
 	x.GroupGone = e.groupGone(c, group)
-	for _, d := range e.damage[group] {
-		if d.Key == key {
-			x.Lost, x.Damaged = true, !d.Reviewed(&c.Shard.Record)
-		}
+	damaged := e.damage[group]
+	if i, lost := slices.BinarySearchFunc(damaged, key, func(d store.Damaged, key string) int { return strings.Compare(d.Key, key) }); lost {
+		x.Lost, x.Damaged = true, !damaged[i].Reviewed(&c.Shard.Record)
 	}
 }
 
@@ -380,9 +443,10 @@ func (e *Evidence) Extras(c *picture.Content, most int) []store.Extra {
 	ids := slices.Sorted(maps.Keys(e.extras))
 	now := e.cfg.Now()
 	var out []store.Extra
+	filled := fillings{}
 	for _, id := range ids[:min(len(ids), most)] {
 		x := e.extras[id]
-		e.judgeExtra(c, &x)
+		e.judgeExtra(c, &x, filled)
 		out = append(out, store.Extra{
 			Schema: store.Schema, Instance: id, Group: x.Group, Provider: x.Provider, Zone: x.Zone, Ref: x.Ref, State: x.State,
 			Since: now.UTC().Add(x.Since.Sub(now)).Round(time.Second), Gone: x.Gone,

@@ -1,6 +1,8 @@
 package evidence_test
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -150,5 +152,154 @@ func TestUnreadableAliveIsNotAbsent(t *testing.T) {
 	}
 	if s := w.evidence.Snapshot(w.content, []string{"web"}); s.Stale != "" {
 		t.Errorf("one alive key stops all changes: %s", s.Stale)
+	}
+}
+
+// A group that no leader has counted waits for the machines of each provider that it can have some with, and is planned once they are listed.
+//
+// proves SAFE-15
+func TestUncountedGroupsWaitForTheirProviders(t *testing.T) {
+	counted := 0
+	other := spec("web")
+	other.Provider = "cloud"
+	refused := spec("web")
+	refused.Labels = map[string]string{"problem": "no room for it"}
+	refused.Provider = "cloud"
+	accepted := spec("web")
+	for name, c := range map[string]struct {
+		spec    any
+		status  *store.Status
+		machine store.Group // of the spec of an instance
+		waits   string      // before anything is listed
+		then    string      // once mem's machines are
+	}{
+		"new":                         {spec: spec("web"), waits: "mem"},
+		"counted":                     {spec: spec("web"), status: &store.Status{Records: &counted, Accepted: &accepted}},
+		"of the release before":       {spec: spec("web"), status: &store.Status{Accepted: &accepted}, waits: "mem"},
+		"with another provider":       {spec: other, status: &store.Status{Accepted: &accepted}, waits: "cloud", then: "cloud"},
+		"with another one's machines": {spec: spec("web"), machine: other, waits: "cloud", then: "cloud"},
+		"refused":                     {spec: refused, status: &store.Status{Accepted: &accepted}, waits: "mem"},
+		"never accepted":              {spec: refused, waits: "cloud", then: "cloud"},
+		"unreadable":                  {spec: "garbage", waits: "mem"},
+		"not wanted":                  {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			if c.spec != nil {
+				w.put(keys.Group("web"), c.spec)
+			}
+			if c.status != nil {
+				c.status.Schema, c.status.Group = store.Schema, "web"
+				w.put(keys.Status("web"), *c.status)
+			}
+			if c.machine.Provider != "" {
+				rec := w.run("web", "web-0-bbbbbb")
+				rec.Spec = c.machine.InstanceSpec()
+				w.put(keys.Instance("web-0-bbbbbb"), rec)
+			}
+			w.lead()
+			w.takeAll()
+			if got := w.group("web").Unlisted; got != c.waits {
+				t.Errorf("waits for %q, want %q", got, c.waits)
+			}
+			w.evidence.ListedBy("mem", w.now, nil, w.content)
+			if taken := slices.Contains(w.takeAll(), "web"); taken != (c.waits != "") {
+				t.Errorf("is planned: %t", taken)
+			}
+			if got := w.group("web").Unlisted; got != c.then {
+				t.Errorf("waits for %q, want %q", got, c.then)
+			}
+		})
+	}
+}
+
+// In a group that no leader has counted every machine without a record is damage, unless a note says that it was deleted on purpose.
+//
+// proves SAFE-15
+func TestMachinesOfAnUncountedGroupAreDamage(t *testing.T) {
+	w := newWorld(t)
+	w.put(keys.Group("web"), spec("web"))
+	w.put(keys.Gone(keys.Instance("web-1-cccccc")), store.Gone{Schema: store.Schema, Instance: "web-1-cccccc", Group: "web"})
+	w.lead()
+	var machines []provider.Machine
+	for _, id := range []string{"web-0-bbbbbb", "web-1-cccccc", "web-x-dddddd", "imported"} {
+		machines = append(machines, provider.Machine{Instance: id, Group: "web", State: provider.StateRunning})
+	}
+	machines = append(machines, provider.Machine{Instance: "nobodys", Group: "old", State: provider.StateRunning})
+	w.evidence.ListedBy("mem", w.now, machines, w.content)
+	s := w.evidence.Snapshot(w.content, []string{"web"})
+	got := told(t, s.Groups[0].Damaged)
+	if len(got) != 3 || got["web-0-bbbbbb lost"] != 0 || got["web-x-dddddd lost"] != -1 || got["imported lost"] != -1 || len(s.Damaged) != 3 {
+		t.Errorf("damaged: %v, in the shard %+v", got, s.Damaged)
+	}
+	for _, d := range s.Damaged {
+		if d.OnDemand != (d.Instance == "web-x-dddddd") {
+			t.Errorf("on demand: %+v", d)
+		}
+	}
+	none := 0
+	w.put(keys.Status("web"), store.Status{Schema: store.Schema, Group: "web", Records: &none, Counted: w.content.Revision, Damaged: s.Damaged})
+	if got := told(t, w.group("web").Damaged); len(got) != 3 {
+		t.Errorf("once they are counted, damaged are %v", got)
+	}
+	w.evidence.ListedBy("mem", w.now, nil, w.content)
+	if got := told(t, w.group("web").Damaged); len(got) != 0 {
+		t.Errorf("the machines are gone, and damaged are %v", got)
+	}
+}
+
+// Agents that a replica counts and does not note may be those of any machine, until a grace after the last of them, or after that replica, was there.
+//
+// proves REC-8
+func TestAgentsThatAreNotNotedProtectMachines(t *testing.T) {
+	w := newWorld(t)
+	w.recorded(1, "web-0-bbbbbb")
+	w.put(keys.Replica("one"), store.Replica{Schema: store.Schema, ID: "one"})
+	w.lead()
+	until := func() time.Time { return w.evidence.Snapshot(w.content, []string{""}).UnnotedUntil }
+	if got := until(); !got.IsZero() {
+		t.Errorf("until %s", got)
+	}
+	w.put(keys.Replica("one"), store.Replica{Schema: store.Schema, ID: "one", Unnoted: 7})
+	w.pass(time.Hour)
+	if got := until(); !got.Equal(w.now.Add(10 * time.Minute)) {
+		t.Errorf("until %s", got)
+	}
+	w.pass(time.Hour)
+	w.remove(keys.Replica("one"))
+	gone := w.now
+	w.pass(time.Hour)
+	if got := until(); !got.Equal(gone.Add(10 * time.Minute)) {
+		t.Errorf("until %s, and the replica vanished at %s", got, gone)
+	}
+}
+
+// All records of many groups are lost: each machine and each agent is damage of its own group.
+//
+// proves SAFE-15
+func TestManyLostRecords(t *testing.T) {
+	const groups, each = 100, 20
+	w := newWorld(t)
+	var machines []provider.Machine
+	for g := range groups {
+		name := fmt.Sprintf("g%d", g)
+		w.put(keys.Group(name), spec(name))
+		for slot := range each {
+			id := fmt.Sprintf("%s-%d-bbbbbb", name, slot)
+			machines = append(machines, provider.Machine{Instance: id, Group: name, State: provider.StateRunning})
+			w.put(keys.Stray(id), store.Stray{Schema: store.Schema, Instance: id, Claim: &store.Claim{Group: name, Slot: slot, Managed: true}})
+		}
+	}
+	w.lead()
+	w.evidence.ListedBy("mem", w.now, machines, w.content)
+	s := w.evidence.Snapshot(w.content, append([]string{""}, w.takeAll()[1:]...))
+	if len(s.Damaged) != groups*each || len(s.Extras) != groups*each {
+		t.Errorf("%d records are damaged, %d machines are extra", len(s.Damaged), len(s.Extras))
+	}
+	for id := range w.content.Strays {
+		w.remove(keys.Stray(id))
+	}
+	if n := len(w.content.Claiming); n > 0 {
+		t.Errorf("%d groups are claimed by nobody", n)
 	}
 }

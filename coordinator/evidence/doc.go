@@ -1,4 +1,4 @@
-// Package evidence is what a tenure knows and cannot be read from etcd: since when things are as they are, what providers listed, how
+// Package evidence is what a term knows and cannot be read from etcd: since when things are as they are, what providers listed, how
 // calls went, and which groups are to be planned when. Together with the picture it makes the planner's snapshot.
 //
 //	evidence.go   what is kept, and disturbances

@@ -107,13 +107,18 @@ func (e *Evidence) markAll(c *picture.Content) {
 	e.course = slices.Sorted(maps.Keys(names))
 }
 
-// markInstances has all groups with instances planned, bit by bit, after those that a pass has to come to already: so each has its turn, however
-// often it is called.
+// markInstances has all groups with instances planned, bit by bit.
 func (e *Evidence) markInstances() {
 	sizes := map[string]int{}
 	for _, w := range e.instances {
 		sizes[w.group]++
 	}
+	e.markSizes(sizes)
+}
+
+// markSizes has groups planned, bit by bit, after those that a pass has to come to already: so each has its turn, however often it is called.
+// With each group goes how many instances it has.
+func (e *Evidence) markSizes(sizes map[string]int) {
 	var more []string
 	for name := range sizes {
 		if _, there := e.pass[name]; !there {
@@ -123,8 +128,7 @@ func (e *Evidence) markInstances() {
 	slices.Sort(more)
 	e.course = append(slices.Clone(e.course), more...)
 	if e.pass == nil {
-		e.pass = sizes
-		return
+		e.pass = make(map[string]int, len(sizes))
 	}
 	maps.Copy(e.pass, sizes)
 }

@@ -29,7 +29,7 @@ type Config struct {
 	Validate func(group string, spec store.Group) string
 }
 
-// Evidence is what a tenure has seen since it began.
+// Evidence is what a term has seen since it began.
 type Evidence struct {
 	cfg   Config
 	zones map[string][]string // of each provider
@@ -50,9 +50,12 @@ type Evidence struct {
 	extras    map[string]plan.Extra
 	tagged    map[string]map[string]bool      // the extras by the group that their tag names
 	places    map[string]int                  // where machines are in the list that is taken up: of two with one name, the last
-	listed    map[string]bool                 // providers whose machines were listed in this tenure
+	listed    map[string]bool                 // providers whose machines were listed in this term
+	unlisted  map[string]int                  // groups that wait for such a list, with how many instances they have: see waitsFor
 	full      map[string]map[string]time.Time // see plan.Snapshot
 	counts    map[string]int                  // disturbances of other replicas
+	unnoted   time.Time                       // when a replica last had agents without a record that it could not note
+	crowded   map[string]bool                 // replicas that have such agents
 	specs     map[string]plan.Spec            // as read last, by group
 	tallies   map[string]plan.Tally           // of groups with anything to count
 	tallied   plan.Tally                      // their sum
@@ -72,15 +75,15 @@ type Evidence struct {
 	written map[string]store.Revision // our last write to them
 }
 
-// New makes the evidence of a tenure that has seen nothing yet.
+// New makes the evidence of a term that has seen nothing yet.
 func New(cfg Config) *Evidence {
 	e := &Evidence{
 		cfg: cfg, zones: map[string][]string{}, instances: map[string]*witness{}, places: map[string]int{}, timers: map[owner]map[string]running{},
-		extras: map[string]plan.Extra{}, tagged: map[string]map[string]bool{}, listed: map[string]bool{}, full: map[string]map[string]time.Time{}, counts: map[string]int{},
+		extras: map[string]plan.Extra{}, tagged: map[string]map[string]bool{}, listed: map[string]bool{}, unlisted: map[string]int{}, full: map[string]map[string]time.Time{}, counts: map[string]int{}, crowded: map[string]bool{},
 		specs: map[string]plan.Spec{}, tallies: map[string]plan.Tally{},
 		damage: map[string][]store.Damaged{}, recheck: map[string]bool{}, recheckAll: true,
 		noticed: map[string]store.Revision{}, recalled: map[string]recall{}, spoiled: map[string]time.Time{},
-		dirty: map[string]bool{"": true}, due: newAgenda(), written: map[string]store.Revision{},
+		dirty: map[string]bool{"": true}, pass: map[string]int{}, due: newAgenda(), written: map[string]store.Revision{},
 	}
 	for name, c := range cfg.Capabilities {
 		e.zones[name] = c.Zones

@@ -429,7 +429,7 @@ func TestSwarmOfDisturbancesIsOneGrace(t *testing.T) {
 	}
 }
 
-// Who wakes the tenure and who jitters is the world's; a failed call waits from half of its time to all of it.
+// Who wakes the term and who jitters is the world's; a failed call waits from half of its time to all of it.
 func TestFailedCallWaits(t *testing.T) {
 	w := newWorld(t)
 	rec := w.run("web", "web-0")

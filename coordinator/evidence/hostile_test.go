@@ -110,7 +110,7 @@ func stored() map[string]any {
 	return out
 }
 
-// onAll has a tenure plan on what is stored, and on what follows from it, for a while.
+// onAll has a term plan on what is stored, and on what follows from it, for a while.
 func onAll(t testing.TB, kvs map[string][]byte) (decided int) {
 	t.Helper()
 	w := &world{t: t, now: epoch, content: picture.NewContent()}

@@ -107,6 +107,8 @@ func (e *Evidence) listExtras(name string, machines []provider.Machine, byID map
 	}
 	if !e.listed[name] {
 		e.listed[name], e.recheckAll = true, true
+		e.markSizes(e.unlisted)
+		clear(e.unlisted)
 		if len(c.Requests) > 0 {
 			e.dirty[""] = true // some may have waited for this List
 		}

@@ -92,13 +92,14 @@ func (e *Evidence) wanted(c *picture.Content, group string) []plan.Extra {
 		return nil
 	}
 	var out []plan.Extra
+	filled := fillings{}
 	for _, id := range slices.Sorted(maps.Keys(e.tagged[group])) {
 		if _, recorded := c.Instances[id]; recorded || c.Unreadable[e.cfg.Keys.Instance(id)] != "" {
 			continue
 		}
 		if len(adoptions(c, id)) > 0 {
 			x := e.extras[id]
-			e.judgeExtra(c, &x)
+			e.judgeExtra(c, &x, filled)
 			out = append(out, x)
 		}
 	}
@@ -117,11 +118,18 @@ func adoptions(c *picture.Content, instance string) (ids []string) {
 
 // shard adds to a snapshot what concerns the shard as a whole: machines and requests that belong to no group.
 func (e *Evidence) shard(c *picture.Content, s *plan.Snapshot) {
+	filled := fillings{}
 	for _, id := range slices.Sorted(maps.Keys(e.extras)) {
 		x := e.extras[id]
 		x.Paused = e.paused(c, x.Group)
-		e.judgeExtra(c, &x)
+		e.judgeExtra(c, &x, filled)
 		s.Extras = append(s.Extras, x)
+	}
+	for name, r := range c.Replicas {
+		e.seeUnnoted(name, r.Record)
+	}
+	if !e.unnoted.IsZero() {
+		s.UnnotedUntil = e.unnoted.Add(c.Shard.Record.Settings.OrphanGrace.D())
 	}
 	for _, id := range slices.Sorted(maps.Keys(c.Requests)) {
 		r := c.Requests[id]

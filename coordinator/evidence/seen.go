@@ -84,6 +84,10 @@ func (e *Evidence) take(c *picture.Content, change picture.Change) (suspect stri
 	case store.KindInstances, store.KindStatus, store.KindStrays, store.KindGone:
 		e.recheck[change.Group] = true
 	}
+	if change.Kind == store.KindInstances && c.Unreadable[e.cfg.Keys.Instance(change.Name)] != "" {
+		group, _, _, _ := e.placeOf(c, change.Name) // the change cannot say it if the record was never read
+		e.recheck[group], e.dirty[group] = true, true
+	}
 	switch change.Kind {
 	case store.KindInstances, store.KindAlive, store.KindReports:
 		if e.forget(c, change.Name) {
@@ -287,6 +291,7 @@ func (e *Evidence) seeHold(c *picture.Content) {
 // seeReplica takes what another replica suffered for a disturbance, and its end too (SAFE-1, SAFE-11).
 func (e *Evidence) seeReplica(c *picture.Content, change picture.Change) {
 	r, there := c.Replicas[change.Name]
+	e.seeUnnoted(change.Name, r.Record)
 	before, known := e.counts[change.Name]
 	switch {
 	case !there:
@@ -300,6 +305,14 @@ func (e *Evidence) seeReplica(c *picture.Content, change picture.Change) {
 	default:
 		e.counts[change.Name] = r.Record.Disturbances
 	}
+}
+
+// seeUnnoted notes that a replica has, or had until now, agents without a record that it cannot note: machines that seem to be nobody's may be theirs.
+func (e *Evidence) seeUnnoted(replica string, r store.Replica) {
+	if r.Unnoted > 0 || e.crowded[replica] {
+		e.unnoted = e.cfg.Now()
+	}
+	e.crowded[replica] = r.Unnoted > 0
 }
 
 // suspicious says whether a change of an alive key calls for a look at the machine: it is gone, or says anything but open.

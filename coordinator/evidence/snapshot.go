@@ -98,6 +98,7 @@ func (e *Evidence) group(c *picture.Content, name string) plan.Group {
 	g.Status.Key = e.cfg.Keys.Status(name)
 	g.Damaged = e.damage[name]
 	e.restoreStatus(c, &g)
+	g.Unlisted = e.waitsFor(c, &g)
 	e.slots(c.Slots[name], &g)
 	ids, spoiled := c.ByGroup[name], len(c.Unreadable) > 0
 	if spoiled {

@@ -74,7 +74,7 @@ func TestInstancesAndSlotsAreInOrder(t *testing.T) {
 	}
 }
 
-// changeOne has one group change, wait and be planned again, as a tenure does.
+// changeOne has one group change, wait and be planned again, as a term does.
 func (w *world) changeOne(n int) {
 	w.report("g0000-0000", "boot", n%2 == 0)
 	groups := w.evidence.TakeDirty(w.content.Revision, w.now)

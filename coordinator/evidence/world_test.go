@@ -17,7 +17,7 @@ var (
 	epoch = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 )
 
-// world is a shard's content, and a tenure's evidence on it, in imagined time.
+// world is a shard's content, and a term's evidence on it, in imagined time.
 type world struct {
 	t         testing.TB
 	now       time.Time
@@ -34,7 +34,7 @@ func newWorld(t testing.TB) *world {
 	return w
 }
 
-// lead begins a tenure on what is there.
+// lead begins a term on what is there.
 func (w *world) lead() {
 	w.validated = 0
 	var e *evidence.Evidence
@@ -74,7 +74,7 @@ func (w *world) remove(key string) {
 	w.event(store.Event{KV: store.KV{Key: key}, Deleted: true})
 }
 
-// event makes a change, of which the tenure hears if there is one.
+// event makes a change, of which the term hears if there is one.
 func (w *world) event(e store.Event) store.Revision {
 	w.t.Helper()
 	rev := w.content.Revision + 1

@@ -115,6 +115,7 @@ func (s *session) open(ctx context.Context) *protocol.Refused {
 	}
 	s.g.forgetStray(s.instance)
 	s.accepted = time.Now()
+	s.entered = s.accepted
 	s.overdue = time.AfterFunc(s.overdueAfter(), s.becomeOverdue)
 	return nil
 }

@@ -74,6 +74,7 @@ type Gateway struct {
 	failing    time.Time            // since when every renewal has failed; zero: they work
 	strays     map[string]stray     // that we have noted
 	strayCount map[bool]int         // of them, by whether there is a claim
+	unnoted    map[string]time.Time // agents without a record that are too many to be noted, and when each came last
 	strayOn    store.Lease          // what they are on of late; strayTurn guards it
 	refused    map[string]time.Time // boot conflicts in the journal already
 
@@ -115,7 +116,7 @@ func New(cfg Config, deps Deps) (*Gateway, error) {
 		deps.Meter = Unmetered{}
 	}
 	g := &Gateway{
-		cfg: cfg, deps: deps, sessions: map[string]*session{}, strays: map[string]stray{}, strayCount: map[bool]int{}, refused: map[string]time.Time{},
+		cfg: cfg, deps: deps, sessions: map[string]*session{}, strays: map[string]stray{}, strayCount: map[bool]int{}, unnoted: map[string]time.Time{}, refused: map[string]time.Time{},
 		restores: make(chan struct{}, restoresAtOnce), states: make(turn, statesAtOnce), strayTurn: make(turn, 1),
 		strayPace: rate.NewLimiter(strayRate, strayBurst), admission: guard.NewAdmission(),
 		refusals: guard.NewRefusals(deps.Logger, deps.Journal), guesses: newGuesses(), clients: guard.NewClients(),
@@ -288,7 +289,7 @@ func (g *Gateway) enter(s *session) (older *session, ok bool) {
 		return nil, false
 	}
 	older = g.sessions[s.instance]
-	if older != nil && older.openedAt() > s.openedAt() {
+	if older != nil && older.openedAfter(s) {
 		return s, true
 	}
 	g.sessions[s.instance] = s

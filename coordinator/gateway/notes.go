@@ -156,37 +156,22 @@ func (n *notes) commit(batch []entry) int {
 	ctx, cancel := context.WithTimeout(n.g.life, callTimeout)
 	defer cancel()
 	keys := n.g.cfg.Keys
-	for left := slices.Clone(batch[:fit]); len(left) > 0; {
-		txn := store.Txn{Conditions: make([]store.Condition, 0, 2*len(left)), Writes: make([]store.Write, 0, len(left))}
-		for i := range left {
-			id := left[i].s.instance
-			txn.Conditions = append(txn.Conditions, store.Exists(keys.Instance(id)), store.At(keys.Alive(id), left[i].wrote))
-			txn.Writes = append(txn.Writes, store.Put(keys.Report(id), left[i].value))
-		}
-		_, err := n.g.deps.Store.Commit(ctx, txn)
+	parts := make([]*store.BatchPart, fit)
+	for i, e := range batch[:fit] {
+		id := e.s.instance
+		parts[i] = &store.BatchPart{Txn: store.Txn{
+			Conditions: []store.Condition{store.Exists(keys.Instance(id)), store.At(keys.Alive(id), e.wrote)},
+			Writes:     []store.Write{store.Put(keys.Report(id), e.value)},
+		}}
+	}
+	store.CommitBatch(ctx, n.g.deps.Store, parts)
+	for i, e := range batch[:fit] {
 		var conflict *store.ConflictError
-		if err != nil && errors.As(err, &conflict) {
-			stale := map[string]bool{}
-			for _, key := range conflict.Keys {
-				stale[key] = true
-			}
-			rest := slices.DeleteFunc(slices.Clone(left), func(e entry) bool {
-				return stale[keys.Instance(e.s.instance)] || stale[keys.Alive(e.s.instance)]
-			})
-			if len(rest) < len(left) {
-				for _, e := range left {
-					if stale[keys.Instance(e.s.instance)] || stale[keys.Alive(e.s.instance)] {
-						n.overtaken(e, stale[keys.Instance(e.s.instance)])
-					}
-				}
-				left = rest
-				continue
-			}
+		if errors.As(parts[i].Err, &conflict) {
+			n.overtaken(e, slices.Contains(conflict.Keys, keys.Instance(e.s.instance)))
+		} else {
+			n.written(e, parts[i].Err)
 		}
-		for _, e := range left {
-			n.written(e, err)
-		}
-		break
 	}
 	return fit
 }

@@ -45,6 +45,8 @@ type session struct {
 	hello    *protocol.Hello // until the agent is served: a hundred thousand of them are not kept
 	agent    string          // its version
 	started  time.Time       // when the agent began
+	began    time.Time       // when the stream did
+	entered  time.Time       // when it was registered
 	spoken   uint32          // the version of the protocol that both sides know; 0: there is none
 	speaks   uint32          // that version, or the agent's own where there is none
 
@@ -95,7 +97,7 @@ func newSession(g *Gateway, stream agentStream, end context.CancelCauseFunc, hel
 	s := &session{
 		g: g, stream: timedStream{agentStream: stream, timers: &g.timers}, ctx: stream.Context(), cancel: end,
 		instance: hello.GetInstance(), bootID: hello.GetBootId(), epoch: hello.GetEpoch(), hello: hello,
-		agent: hello.GetAgentVersion(), started: moment(hello.GetAgentStarted()), turn: make(turn, 1),
+		agent: hello.GetAgentVersion(), started: moment(hello.GetAgentStarted()), began: time.Now(), turn: make(turn, 1),
 	}
 	s.talk.Lock()
 	s.rate.Init()
@@ -315,6 +317,15 @@ func (s *session) openedAt() store.Revision {
 	s.seen.Lock()
 	defer s.seen.Unlock()
 	return s.seen.opened
+}
+
+// openedAfter says whether a session was registered after another one of the same instance. Revisions say so where both were being registered at
+// the same time. Between streams that followed each other they say nothing: etcd may have lost its data in between, and count from 1 again.
+func (s *session) openedAfter(other *session) bool {
+	if other.began.After(s.entered) {
+		return false
+	}
+	return s.openedAt() > other.openedAt()
 }
 
 func (s *session) wroteAt() store.Revision {

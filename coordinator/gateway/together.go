@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 
@@ -28,17 +27,15 @@ type together struct {
 
 // part is what one session wants written to one key, and what became of it.
 type part struct {
-	txn  store.Txn
-	done chan struct{} // closed when rev and err are what became of it
-	rev  store.Revision
-	err  error
+	store.BatchPart
+	done chan struct{} // closed when the part has its result
 
 	taken, left bool // by a writer; and by whoever wanted it. The lock guards them
 }
 
 // commit is Store.Commit, together with others.
 func (t *together) commit(ctx context.Context, txn store.Txn) (store.Revision, error) {
-	p := &part{txn: txn, done: make(chan struct{})}
+	p := &part{BatchPart: store.BatchPart{Txn: txn}, done: make(chan struct{})}
 	t.mu.Lock()
 	t.waiting = append(t.waiting, p)
 	if t.writers < togetherWriters {
@@ -51,7 +48,7 @@ func (t *together) commit(ctx context.Context, txn store.Txn) (store.Revision, e
 	t.mu.Unlock()
 	select {
 	case <-p.done:
-		return p.rev, p.err
+		return p.Revision, p.Err
 	case <-ctx.Done():
 	}
 	t.mu.Lock()
@@ -71,7 +68,11 @@ func (t *together) write() {
 			return
 		}
 		ctx, cancel := context.WithTimeout(t.g.life, callTimeout)
-		t.commitAll(ctx, parts)
+		batch := make([]*store.BatchPart, len(parts))
+		for i, p := range parts {
+			batch[i] = &p.BatchPart
+		}
+		store.CommitBatch(ctx, t.g.deps.Store, batch)
 		cancel()
 		for _, p := range parts {
 			close(p.done)
@@ -86,7 +87,7 @@ func (t *together) take() []*part {
 	var parts, rest []*part
 	keys := map[string]bool{}
 	for _, p := range t.waiting {
-		key := p.txn.Writes[0].Key
+		key := p.Txn.Writes[0].Key
 		switch {
 		case p.left:
 		case len(parts) == togetherMost || keys[key]:
@@ -100,58 +101,4 @@ func (t *together) take() []*part {
 		t.writers--
 	}
 	return parts
-}
-
-// commitAll writes parts, and says in each what became of it.
-func (t *together) commitAll(ctx context.Context, parts []*part) {
-	for len(parts) > 0 {
-		var all store.Txn
-		for _, p := range parts {
-			all.Conditions = append(all.Conditions, p.txn.Conditions...)
-			all.Writes = append(all.Writes, p.txn.Writes...)
-		}
-		rev, err := t.g.deps.Store.Commit(ctx, all)
-		if err != nil && len(parts) > 1 {
-			var conflict *store.ConflictError
-			switch {
-			case errors.As(err, &conflict):
-				if rest := without(parts, conflict.Keys); len(rest) < len(parts) {
-					parts = rest
-					continue
-				}
-			case !errors.Is(err, store.ErrUnknown) && !errors.Is(err, store.ErrUnavailable):
-				// One of them etcd does not take, such as one with a lease that has ended, and it does not say which.
-				t.commitAll(ctx, parts[:len(parts)/2])
-				t.commitAll(ctx, parts[len(parts)/2:])
-				return
-			}
-		}
-		for _, p := range parts {
-			p.rev, p.err = rev, err
-		}
-		return
-	}
-}
-
-// without tells those whose keys are not as they saw them, and returns the others.
-func without(parts []*part, stale []string) []*part {
-	is := make(map[string]bool, len(stale))
-	for _, key := range stale {
-		is[key] = true
-	}
-	var rest []*part
-	for _, p := range parts {
-		var own []string
-		for _, c := range p.txn.Conditions {
-			if is[c.Key] {
-				own = append(own, c.Key)
-			}
-		}
-		if len(own) == 0 {
-			rest = append(rest, p)
-			continue
-		}
-		p.err = fmt.Errorf("commit: %w", &store.ConflictError{Keys: own})
-	}
-	return rest
 }

@@ -149,6 +149,7 @@ func (s *session) found() {
 		return
 	}
 	s.unrecorded = false
+	s.unwritten.Store(true) // the last report may be lost as well, and an instance that never reports is taken for a failed one
 	s.g.deps.Logger.Info("record of an agent's instance is back", "instance", s.instance)
 	s.g.deps.Disturbed(store.DisturbedRecordBack)
 	s.g.forgetStray(s.instance)

@@ -95,6 +95,52 @@ func TestStreamOutlivesItsRecord(t *testing.T) {
 	}
 }
 
+// A report that was lost, alone or with the record, is written anew though it says nothing new: an instance of which there is no report is taken for one that
+// has never become healthy.
+//
+// proves SAFE-16, SAFE-17
+func TestALostReportIsWrittenAnew(t *testing.T) {
+	for name, lose := range map[string]func(w *world, a *agent){
+		"alone": func(w *world, _ *agent) { w.remove(w.keys.Report("web-0")) },
+		"with the record, and first": func(w *world, a *agent) {
+			w.remove(w.keys.Report("web-0"))
+			w.remove(w.keys.Instance("web-0"))
+			pass(time.Second)
+			a.nacks()
+			w.record("web-0", store.Running)
+		},
+		"while the shard was lost": func(w *world, a *agent) {
+			w.remove(w.keys.Shard())
+			w.remove(w.keys.Report("web-0"))
+			pass(time.Second)
+			a.nacks()
+			w.put(w.keys.Shard(), store.Encode(store.Shard{Schema: store.Schema, ID: shardID, Settings: store.DefaultShardSettings()}))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				r := w.serve("one")
+				defer r.stop()
+				w.record("web-0", store.Running)
+				a := r.welcomed(hello("web-0", "boot1", 1))
+				defer a.hangUp()
+				a.reports()
+				pass(time.Second)
+				if !read[store.Report](w, w.keys.Report("web-0")).Present() {
+					t.Fatal("its first report is not written")
+				}
+				lose(w, a)
+				pass(time.Second)
+				a.reports()
+				pass(time.Second)
+				if !read[store.Report](w, w.keys.Report("web-0")).Present() {
+					t.Error("its report was lost, and the next is not written")
+				}
+			})
+		})
+	}
+}
+
 // What the session knows of its record outlives it.
 //
 // proves SAFE-17, REC-8
@@ -378,7 +424,9 @@ func TestClaimOfAStray(t *testing.T) {
 	})
 }
 
-// proves SEC-5
+// Agents without a record and without a claim can be anybody: so many are noted one by one, and the others are counted.
+//
+// proves SEC-5, REC-8
 func TestStraysAreBounded(t *testing.T) {
 	inWorld(t, func(w *world) {
 		r := w.serve("one")
@@ -400,6 +448,13 @@ func TestStraysAreBounded(t *testing.T) {
 		}
 		if len(l.KVs) != most || len(leases) != 1 {
 			t.Errorf("%d strays on %d leases, want %d on one", len(l.KVs), len(leases), most)
+		}
+		if n := r.Unnoted(); n != 10 {
+			t.Errorf("%d more are counted, want 10", n)
+		}
+		pass(time.Hour)
+		if n := r.Unnoted(); n != 0 {
+			t.Errorf("%d are counted that came no more", n)
 		}
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/leasehold/leasehold/coordinator/picture"
@@ -25,6 +26,8 @@ const (
 	strayAgain    = 24 * time.Hour // until one is noted anew, on a lease that lasts for longer
 	strayLeaseFor = time.Hour      // those of so much time share a lease
 	mostConflicts = 1000           // within conflictEvery
+	mostUnnoted   = 100_000        // that are counted, at 100 bytes each
+	unnotedFor    = 10 * time.Minute
 )
 
 // noteStray records an agent without a record, so that its machine is not taken for an orphan and can be recognized (REC-8, SAFE-17).
@@ -39,7 +42,9 @@ func (g *Gateway) noteStray(ctx context.Context, s *session) {
 	}
 	known := s.shownClaim()
 	if full := g.countStray(s.instance, known != nil); full {
-		g.deps.Logger.Warn("stray agent not recorded: there are too many", "instance", s.instance, "from", s.from())
+		if g.countUnnoted(s.instance) {
+			g.deps.Logger.Warn("stray agent not recorded: there are too many", "instance", s.instance, "from", s.from())
+		}
 		return
 	}
 	if !g.strayPace.Allow() {
@@ -82,7 +87,29 @@ func (g *Gateway) countStray(instance string, claimed bool) (full bool) {
 		g.strayCount[claimed]++
 	}
 	g.strays[instance] = stray{time.Now(), claimed}
+	delete(g.unnoted, instance)
 	return false
+}
+
+// countUnnoted counts an agent without a record that is not noted, and says whether it is a new one.
+func (g *Gateway) countUnnoted(instance string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	_, known := g.unnoted[instance]
+	if !known && len(g.unnoted) >= mostUnnoted {
+		return false
+	}
+	g.unnoted[instance] = time.Now()
+	return !known
+}
+
+// Unnoted is how many agents without a record have come lately and are not noted below strays/, because there are too many.
+func (g *Gateway) Unnoted() int {
+	longest := max(unnotedFor, 3*g.settings().ReconnectMax.D()) // each comes again within half of that
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	maps.DeleteFunc(g.unnoted, func(_ string, at time.Time) bool { return time.Since(at) > longest })
+	return len(g.unnoted)
 }
 
 func (g *Gateway) putStray(ctx context.Context, s *session, known *store.Claim) error {

@@ -25,6 +25,9 @@ func (w *watcher) Listed(c *picture.Content) {
 	}
 	for _, s := range sessions {
 		g.check(c, s)
+		if _, shown := c.Reports[s.instance]; !shown {
+			s.unwritten.Store(true)
+		}
 		s.secretsChanged("")
 	}
 	g.tellAddresses(c, sessions)
@@ -49,11 +52,15 @@ func (w *watcher) Changed(c *picture.Content, changes []picture.Change) {
 				}
 			}
 		case store.KindReports:
-			if len(c.Unreadable) > 0 {
+			if change.Deleted || len(c.Unreadable) > 0 {
 				g.mu.Lock()
 				s := g.sessions[change.Name]
 				g.mu.Unlock()
-				if s != nil {
+				switch {
+				case s == nil:
+				case change.Deleted: // the next report writes it anew, whatever it says
+					s.unwritten.Store(true)
+				default:
 					g.checkReport(c, s)
 				}
 			}

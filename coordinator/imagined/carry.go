@@ -20,7 +20,7 @@ const (
 
 // carry carries out the actions of a plan, those that share a transaction each in its time, and then queues the calls. Whatever
 // happens in between happens.
-func (t *tenure) carry(s *plan.Snapshot, p *plan.Plan, ready []string, left [][]*plan.Action) {
+func (t *term) carry(s *plan.Snapshot, p *plan.Plan, ready []string, left [][]*plan.Action) {
 	if len(left) == 0 {
 		t.finish(p, ready)
 		return
@@ -32,7 +32,7 @@ func (t *tenure) carry(s *plan.Snapshot, p *plan.Plan, ready []string, left [][]
 	})
 }
 
-func (t *tenure) finish(p *plan.Plan, ready []string) {
+func (t *term) finish(p *plan.Plan, ready []string) {
 	t.carrying = false
 	for _, c := range p.Calls {
 		t.ask(c)
@@ -48,8 +48,8 @@ func (t *tenure) finish(p *plan.Plan, ready []string) {
 	t.planNext()
 }
 
-// carryOut makes actions happen in one transaction, or returns those that are to be tried again; false if the tenure ends with it.
-func (t *tenure) carryOut(s *plan.Snapshot, p *plan.Plan, together []*plan.Action) (again [][]*plan.Action, goesOn bool) {
+// carryOut makes actions happen in one transaction, or returns those that are to be tried again; false if the term ends with it.
+func (t *term) carryOut(s *plan.Snapshot, p *plan.Plan, together []*plan.Action) (again [][]*plan.Action, goesOn bool) {
 	if together = t.legal(together); len(together) == 0 {
 		return nil, true
 	}
@@ -95,7 +95,7 @@ func (t *tenure) carryOut(s *plan.Snapshot, p *plan.Plan, together []*plan.Actio
 }
 
 // legal leaves out what no phase allows, and tells of it.
-func (t *tenure) legal(together []*plan.Action) []*plan.Action {
+func (t *term) legal(together []*plan.Action) []*plan.Action {
 	return slices.DeleteFunc(slices.Clone(together), func(a *plan.Action) bool {
 		if a.From == a.To || a.To == "" {
 			return false
@@ -109,7 +109,7 @@ func (t *tenure) legal(together []*plan.Action) []*plan.Action {
 }
 
 // happens commits actions, and tells of them.
-func (t *tenure) happens(s *plan.Snapshot, p *plan.Plan, together []*plan.Action, conditions []store.Condition, writes []store.Write) (store.Revision, error) {
+func (t *term) happens(s *plan.Snapshot, p *plan.Plan, together []*plan.Action, conditions []store.Condition, writes []store.Write) (store.Revision, error) {
 	o, told := &t.w.cfg.Observer, 0
 	whole := o.Committing != nil && t.holds(conditions)
 	for _, a := range together {
@@ -134,7 +134,7 @@ func pick(first bool, a, b time.Duration) time.Duration {
 	return b
 }
 
-func (t *tenure) lookAgain(together []*plan.Action, wait time.Duration) {
+func (t *term) lookAgain(together []*plan.Action, wait time.Duration) {
 	at := t.now().Add(wait)
 	for _, a := range together {
 		t.evidence.LookAgain(a.Group, at)
@@ -143,7 +143,7 @@ func (t *tenure) lookAgain(together []*plan.Action, wait time.Duration) {
 }
 
 // holds says whether a transaction would happen now.
-func (t *tenure) holds(conditions []store.Condition) bool {
+func (t *term) holds(conditions []store.Condition) bool {
 	for _, c := range conditions {
 		if !t.w.db.holds(c) {
 			return false
@@ -158,7 +158,7 @@ const journalKey = "journal"
 var errDeposed = errors.New("another replica leads")
 
 // commit writes under the fence. So many entries of the journal are part of the transaction, as far as its size goes.
-func (t *tenure) commit(conditions []store.Condition, writes []store.Write, entries int) (store.Revision, error) {
+func (t *term) commit(conditions []store.Condition, writes []store.Write, entries int) (store.Revision, error) {
 	txn := store.Txn{Conditions: append(make([]store.Condition, 0, len(conditions)+1), t.fence), Writes: writes}
 	for _, c := range conditions {
 		if !slices.Contains(txn.Conditions, c) {
@@ -178,7 +178,7 @@ func (t *tenure) commit(conditions []store.Condition, writes []store.Write, entr
 }
 
 // commitHeard is a commit whose answer may be lost, though it has happened.
-func (t *tenure) commitHeard(conditions []store.Condition, writes []store.Write, entries int) (store.Revision, error) {
+func (t *term) commitHeard(conditions []store.Condition, writes []store.Write, entries int) (store.Revision, error) {
 	rev, err := t.commit(conditions, writes, entries)
 	if err == nil && t.w.chance.happens(t.w.lost) {
 		return rev, store.ErrUnknown

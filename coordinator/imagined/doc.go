@@ -6,8 +6,8 @@
 //	config.go     what it begins with
 //	agenda.go     what will happen, in order
 //	database.go   keys, revisions, leases
-//	replica.go    replicas, elections, tenures that end
-//	tenure.go     a leader: picture, evidence, plan
+//	replica.go    replicas, elections, terms that end
+//	term.go     a leader: picture, evidence, plan
 //	carry.go      actions carried out, one by one
 //	queue.go      provider calls that wait
 //	remove.go     provider calls that take machines away or restart them

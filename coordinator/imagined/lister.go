@@ -13,7 +13,7 @@ const asksApart = time.Second
 // lister lists one provider's machines: every provider_poll, and at once when it is asked to. There is one List at a time, and one
 // begun after the last who asked.
 type lister struct {
-	t       *tenure
+	t       *term
 	cloud   *cloud
 	listing bool
 	asked   bool

@@ -6,12 +6,12 @@ const mostJitter = 100 * time.Millisecond // as coordinator/pace.go has it
 
 // pace is create_rate and create_burst of the shard, as coordinator/pace.go keeps them.
 type pace struct {
-	t       *tenure
+	t       *term
 	tokens  float64
 	counted time.Duration // when tokens were counted last
 }
 
-func newPace(t *tenure) *pace {
+func newPace(t *term) *pace {
 	return &pace{t: t, tokens: float64(t.content.Shard.Record.Settings.CreateBurst), counted: t.w.clock}
 }
 

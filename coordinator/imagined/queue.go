@@ -13,7 +13,7 @@ const callsAtOnce = 8 // as coordinator/queue.go has it
 
 // queue holds calls of one kind to one provider, as coordinator/queue.go does.
 type queue struct {
-	t       *tenure
+	t       *term
 	cloud   *cloud
 	waiting []plan.Call // the most urgent first
 	working int
@@ -26,7 +26,7 @@ type queueOf struct {
 	kind     plan.CallKind
 }
 
-func (t *tenure) newQueues() map[queueOf]*queue {
+func (t *term) newQueues() map[queueOf]*queue {
 	creations := newPace(t)
 	queues := map[queueOf]*queue{}
 	for _, c := range t.w.clouds {
@@ -38,7 +38,7 @@ func (t *tenure) newQueues() map[queueOf]*queue {
 }
 
 // ask has a call made, in its turn. One to a provider that there is not is dropped.
-func (t *tenure) ask(c plan.Call) {
+func (t *term) ask(c plan.Call) {
 	if q := t.queues[queueOf{c.Provider, c.Kind}]; q != nil {
 		q.add(c)
 	}
@@ -154,8 +154,8 @@ func (q *queue) record(c plan.Call, in store.Versioned[store.Instance], rec stor
 	return true
 }
 
-// answer is what a tenure hears of a call, if it is still there.
-func (t *tenure) answer(take func(provider.Machine, error)) func(provider.Machine, error) {
+// answer is what a term hears of a call, if it is still there.
+func (t *term) answer(take func(provider.Machine, error)) func(provider.Machine, error) {
 	return func(m provider.Machine, err error) {
 		t.after(0, false, func() { take(m, err) })
 	}

@@ -73,22 +73,22 @@ func (w *World) elect(after time.Duration) {
 	})
 }
 
-// lead begins a tenure.
+// lead begins a term.
 func (w *World) lead(r *replica) {
-	w.tenures++
+	w.terms++
 	for _, name := range w.Names(store.KindLeader) {
 		w.drop(w.keys.Of(store.KindLeader) + name)
 	}
 	key := w.keys.Leader(w.db.grant())
 	w.put(key, store.Leader{Schema: store.Schema, Replica: r.id, Since: w.Now()}, 0)
 	w.note("replica %s leads", r.id)
-	t := newTenure(w, r, key, w.db.rev, w.skew)
+	t := newTerm(w, r, key, w.db.rev, w.skew)
 	w.leader, w.skew = t, 0
 	t.begin()
 }
 
-// depose ends the leader's tenure: nothing that it was about to do happens any more.
-func (w *World) depose() *tenure {
+// depose ends the leader's term: nothing that it was about to do happens any more.
+func (w *World) depose() *term {
 	t := w.leader
 	if t != nil {
 		t.ended = true

@@ -24,9 +24,9 @@ type World struct {
 
 	db         database
 	replicas   []*replica
-	leader     *tenure       // nil: nobody leads
+	leader     *term         // nil: nobody leads
 	vacant     time.Duration // nobody is elected before: the session of the last leader has not ended
-	tenures    int
+	terms      int
 	skew       time.Duration // of the next leader's clock
 	clouds     []*cloud
 	agents     map[string]*agent // by instance

@@ -19,6 +19,7 @@ func NewContent() *Content {
 		ToGroup:    map[string][]string{},
 		ToInstance: map[string][]string{},
 		Strays:     map[string]store.Versioned[store.Stray]{},
+		Claiming:   map[string]map[string]bool{},
 		Turns:      map[string]store.Revision{},
 		Tokens:     map[string]store.Versioned[store.JoinToken]{},
 		Joined:     map[string]store.Versioned[store.Joined]{},
@@ -196,7 +197,7 @@ func (c *Content) put(keys store.Keys, kv store.KV) bool {
 	case store.KindJoined:
 		err = decode(kv, func(v store.Versioned[store.Joined]) { c.Joined[name] = v })
 	case store.KindStrays:
-		err = decode(kv, func(v store.Versioned[store.Stray]) { c.Strays[name] = v })
+		err = decode(kv, func(v store.Versioned[store.Stray]) { c.takeStray(name, v) })
 	case store.KindGone:
 		err = decode(kv, func(v store.Versioned[store.Gone]) { c.takeNote(keys.OfGone(name), v) })
 	case store.KindSecrets:
@@ -261,7 +262,7 @@ func (c *Content) delete(keys store.Keys, kind, name, key string) {
 	case store.KindRequests:
 		c.dropRequest(name)
 	case store.KindStrays:
-		delete(c.Strays, name)
+		c.dropStray(name)
 	case store.KindTurns:
 		delete(c.Turns, name)
 	case store.KindTokens:

@@ -1,5 +1,5 @@
 // Package picture keeps one shard's records in memory, decoded, at a known revision, for all who need them in one
-// process: the gateway, the leader's tenure, the page.
+// process: the gateway, the leader's term, the page.
 //
 // # Invariants
 //

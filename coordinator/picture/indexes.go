@@ -45,6 +45,27 @@ func (c *Content) addressed(r store.Request) (index map[string][]string, of, id 
 	return c.ToGroup, r.Group, r.ID
 }
 
+// takeStray takes an agent without a record up, and into the index of the group that its claim names.
+func (c *Content) takeStray(id string, v store.Versioned[store.Stray]) {
+	c.dropStray(id)
+	c.Strays[id] = v
+	if claim := v.Record.Claim; claim != nil {
+		if c.Claiming[claim.Group] == nil {
+			c.Claiming[claim.Group] = map[string]bool{}
+		}
+		c.Claiming[claim.Group][id] = true
+	}
+}
+
+func (c *Content) dropStray(id string) {
+	if claim := c.Strays[id].Record.Claim; claim != nil {
+		if delete(c.Claiming[claim.Group], id); len(c.Claiming[claim.Group]) == 0 {
+			delete(c.Claiming, claim.Group)
+		}
+	}
+	delete(c.Strays, id)
+}
+
 // insert puts an ID into its place in an index. What is listed comes in order and goes to the end.
 func insert(index map[string][]string, of, id string) {
 	ids := index[of]

@@ -28,6 +28,7 @@ type Content struct {
 	ToGroup    map[string][]string // IDs of requests for groups, in order; those for the shard are at ""
 	ToInstance map[string][]string // IDs of requests for instances, in order
 	Strays     map[string]store.Versioned[store.Stray]
+	Claiming   map[string]map[string]bool // IDs of strays by the group that their claims name
 	Secrets    map[string]store.Versioned[store.Secret]
 	Turns      map[string]store.Revision                   // of each group, as its key was written last
 	Tokens     map[string]store.Versioned[store.JoinToken] // by hash

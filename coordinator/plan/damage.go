@@ -19,7 +19,7 @@ const damageIsKept = "leasehold repair"
 
 // holdForDamage puts the shard on hold when two or more records are lost or unreadable, or counts anew if there are more by now
 // (SAFE-15). An operator's own hold gets the count too, so that its release acknowledges what was shown. It does so of one record alone
-// where nobody knows which is lost: there is nothing to repair or to adopt then, and no other way on.
+// where nobody knows which is lost, or whose slot it had: there may be nothing to repair or to adopt then, and no other way on.
 func holdForDamage(s *Snapshot, now time.Time) (Action, bool) {
 	if !s.Shard.Present() || s.ShardUnreadable {
 		return Action{}, false
@@ -29,7 +29,7 @@ func holdForDamage(s *Snapshot, now time.Time) (Action, bool) {
 	for i := range s.Damaged {
 		if d := &s.Damaged[i]; !d.Reviewed(&s.Shard.Record) {
 			names = append(names, d.Key)
-			newest, unknown = max(newest, d.Seen), unknown || d.Instance == ""
+			newest, unknown = max(newest, d.Seen), unknown || d.What == store.DamageLost && d.Slot == nil && !d.OnDemand
 		}
 	}
 	rec := s.Shard.Record
@@ -74,9 +74,7 @@ func (d *draft) takeDamage() {
 		case x.OnDemand:
 			d.block("SAFE-15", "all work on "+x.Instance, x.Why, damageIsKept, x.Instance)
 		case x.Slot == nil:
-			if d.frozen == "" {
-				d.frozen = x.Why
-			}
+			d.freeze(x.Why, damageIsKept)
 		default:
 			sl := d.slot(*x.Slot)
 			d.block("SAFE-15", fmt.Sprintf("all work on slot %d", sl.number), x.Why, damageIsKept, x.Instance)
@@ -88,16 +86,27 @@ func (d *draft) takeDamage() {
 			sl.damaged = x
 		}
 	}
+	if p := d.g.Unlisted; p != "" {
+		d.freeze(fmt.Sprintf("no leader has counted the group's records yet, and provider %s has not listed its machines to the present one: "+
+			"until then nobody knows whether records were lost", p), "provider "+p+" lists its machines")
+	}
 }
 
-// untouchable says that nothing may be created, restarted or removed for a member: its slot, or something of its group, is damaged.
+// freeze keeps everything in the group from being created or deleted, until something happens. The first reason stands.
+func (d *draft) freeze(why, until string) {
+	if d.frozen == "" {
+		d.frozen, d.thaws = why, until
+	}
+}
+
+// untouchable says that nothing may be created, restarted or removed for a member: its slot is damaged, or its group is frozen.
 func (d *draft) untouchable(m *member) bool {
 	return d.frozen != "" || m.slot != nil && m.slot.damaged != nil
 }
 
 // spareDamaged leaves out what was decided for damaged slots. Deciders pass most of them over; this is what makes sure of it.
 func (d *draft) spareDamaged() {
-	if d.damaged == 0 {
+	if d.damaged == 0 && d.frozen == "" {
 		return
 	}
 	d.actions = slices.DeleteFunc(d.actions, func(a Action) bool {
@@ -132,7 +141,7 @@ func (d *draft) interferes(a *Action) bool {
 }
 
 // countRecords notes how many instances have a record, and which are damaged. As long as records are missing of which nobody knows which,
-// the old count stands: it is what tells of them.
+// the old count stands: it is what tells of them. A group that waits for a provider's machines is not counted before they are listed.
 func (d *draft) countRecords(st *store.Status) {
 	n, unknown := len(d.g.Instances), false
 	for i := range d.g.Damaged {
@@ -149,7 +158,7 @@ func (d *draft) countRecords(st *store.Status) {
 		}
 	}
 	st.Records, st.Counted = &n, d.s.Revision
-	if old := &d.g.Status.Record; unknown && old.Records != nil {
+	if old := &d.g.Status.Record; d.g.Unlisted != "" || unknown && old.Records != nil {
 		st.Records, st.Counted = old.Records, old.Counted
 	}
 }
@@ -157,7 +166,7 @@ func (d *draft) countRecords(st *store.Status) {
 // sameRecords says whether a status need not be written for its count of records. One that was counted before a release is counted anew:
 // else what the operator acknowledged could not be told from what is lost later.
 func (d *draft) sameRecords(a, b *store.Status) bool {
-	if a.Records == nil || b.Records == nil || *a.Records != *b.Records {
+	if (a.Records == nil) != (b.Records == nil) || a.Records != nil && *a.Records != *b.Records {
 		return false
 	}
 	if r := d.s.Shard.Record.Reviewed; r != nil && r.Seen != 0 && a.Counted <= r.Seen && b.Counted > r.Seen {

@@ -97,8 +97,12 @@ func TestNothingIsDoneForDamagedSlots(t *testing.T) {
 		}
 		s.Damaged = []store.Damaged{damaged}
 		s.Groups[0].Damaged = s.Damaged
+		unlisted := rapid.IntRange(0, 3).Draw(r, "unlisted") == 0
+		if unlisted {
+			s.Groups[0].Unlisted = provider
+		}
 		of := func(slot *int, id string) bool {
-			if damaged.Slot == nil {
+			if damaged.Slot == nil || unlisted {
 				return true
 			}
 			for _, in := range s.Groups[0].Instances {
@@ -255,5 +259,47 @@ func TestAdoptionByClaim(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A group that no leader has counted makes nothing and counts nothing before its provider has listed its machines, and its status says so.
+//
+// proves SAFE-15
+func TestAnUncountedGroupWaitsForItsMachines(t *testing.T) {
+	w := newTestWorld(t)
+	w.edit(func(g *store.Group) { g.Size = 3 })
+	w.place("web-0-bcdfgh", 0, store.Pending)
+	status := func(p Plan) (st store.Status) {
+		for _, a := range p.Actions {
+			if a.To == store.Pending && a.From != a.To {
+				t.Errorf("%s %s", a.What, a.Instance)
+			}
+			if a.Writes[0].Key == w.keys.Status(w.group) {
+				v, err := store.Decode[store.Status](store.KV{Key: a.Writes[0].Key, Value: a.Writes[0].Value, Modified: 1})
+				if err != nil {
+					t.Fatal(err)
+				}
+				st = v.Record
+			}
+		}
+		return st
+	}
+	s := w.snapshot()
+	s.Groups[0].Unlisted = provider
+	p := Compute(s, w.now)
+	st := status(p)
+	waits := slices.ContainsFunc(st.Blocked, func(b store.Blocked) bool {
+		return b.Rule == "SAFE-15" && b.What == "all changes" && b.Until == "provider cloud lists its machines"
+	})
+	if !waits || st.Records != nil || st.Counted != 0 || len(p.Calls) > 0 {
+		t.Errorf("blocked %+v, records %v, calls %+v", st.Blocked, st.Records, p.Calls)
+	}
+	s.Groups[0].Status = store.Versioned[store.Status]{Key: w.keys.Status(w.group), Modified: s.Revision, Record: st}
+	if again := status(Compute(s, w.now)); again.Schema != 0 {
+		t.Errorf("the status is written again: %+v", again)
+	}
+	s.Groups[0].Unlisted = ""
+	if st := status(Plan{Actions: slices.DeleteFunc(Compute(s, w.now).Actions, func(a Action) bool { return a.To == store.Pending })}); st.Records == nil || *st.Records != 1 {
+		t.Errorf("counted %v", st.Records)
 	}
 }

@@ -42,7 +42,8 @@ type draft struct {
 	blocked []store.Blocked
 	held    []store.Blocked // what was decided and may not be done
 	next    time.Time
-	frozen  string // why nothing may be created or deleted in the group, "" if it may: a damaged record's slot is not known
+	frozen  string // why nothing may be created or deleted in the group, "" if it may: see takeDamage
+	thaws   string // what ends that
 	damaged int    // records that are lost or unreadable, less what was acknowledged
 	made    int    // how many IDs this plan has given out for the group
 	spare   []slot // places for slots without a record, of which most groups have as many as instances
@@ -293,7 +294,7 @@ func (d *draft) join(rec store.Instance) *member {
 
 const idLetters = "bcdfghjklmnpqrstvwxz2456789" // no vowels, so that no words come of it
 
-// newID makes an ID that was never used: it depends on the revision of the picture, which only grows, and on the tenure's seed.
+// newID makes an ID that was never used: it depends on the revision of the picture, which only grows, and on the term's seed.
 func (d *draft) newID(slot int) string {
 	place := fmt.Sprint(slot)
 	if slot < 0 {

@@ -55,6 +55,9 @@ func planExtras(s *Snapshot, now time.Time) (actions []Action, next time.Time) {
 			due = later(due, now.Add(grace-min(grace, max(0, now.UTC().Sub(r.At)))))
 		}
 		due = later(due, s.GraceEnd)
+		if !x.Gone { // with a note its agent is told to stop, and is no stray
+			due = later(due, s.UnnotedUntil)
+		}
 		if now.Before(due) {
 			next = sooner(next, sooner(due, laterOf(now, known)))
 			continue

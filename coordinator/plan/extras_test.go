@@ -26,6 +26,13 @@ func TestExtras(t *testing.T) {
 		{"nobody knows why it has no record", func(x *Extra, _ *Snapshot) { x.Gone = false }, 1000 * time.Hour, false},
 		{"its record was lost", func(x *Extra, _ *Snapshot) { x.Replaced, x.Damaged = true, true }, time.Hour, false},
 		{"its agent says hello", func(x *Extra, _ *Snapshot) { x.Stray = true }, time.Hour, false},
+		{"its agent may be one that nobody noted", func(x *Extra, s *Snapshot) {
+			x.Gone, x.Replaced, s.UnnotedUntil = false, true, w.now.Add(time.Hour+1)
+		}, time.Hour, false},
+		{"no such agents came since", func(x *Extra, s *Snapshot) {
+			x.Gone, x.Replaced, s.UnnotedUntil = false, true, w.now.Add(time.Hour)
+		}, time.Hour, true},
+		{"a note would have stopped its agent", func(_ *Extra, s *Snapshot) { s.UnnotedUntil = w.now.Add(2 * time.Hour) }, time.Hour, true},
 		{"on hold", func(_ *Extra, s *Snapshot) { s.Shard.Record.Hold = &store.Hold{} }, time.Hour, false},
 		{"stale", func(_ *Extra, s *Snapshot) { s.Stale = "the watch is behind" }, time.Hour, false},
 	} {

@@ -18,6 +18,9 @@ func (w *world) planIsSound() {
 	if again := Compute(s, w.now); !reflect.DeepEqual(p, again) {
 		w.t.Fatalf("two plans of one snapshot differ:\n%+v\n%+v", p, again)
 	}
+	if problem := wellFormed(&s, &p, w.now); problem != "" {
+		w.t.Fatalf("a plan is not well-formed: %s", problem)
+	}
 	written := map[string]string{}
 	for _, a := range p.Actions {
 		for _, op := range a.Writes {

@@ -224,7 +224,7 @@ func (d *draft) mayAct() bool {
 		return false
 	}
 	if d.frozen != "" {
-		d.block("SAFE-15", "all changes", d.frozen, damageIsKept, "")
+		d.block("SAFE-15", "all changes", d.frozen, d.thaws, "")
 		return false
 	}
 	return true

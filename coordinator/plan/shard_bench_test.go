@@ -17,7 +17,7 @@ var (
 	epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 )
 
-// shard is one of many groups that are as wanted, in a picture and in a tenure's evidence on it: what a change has to go through.
+// shard is one of many groups that are as wanted, in a picture and in a term's evidence on it: what a change has to go through.
 type shard struct {
 	b        *testing.B
 	content  *picture.Content

@@ -11,7 +11,7 @@ import (
 type Snapshot struct {
 	Keys     store.Keys
 	Revision store.Revision // of the picture
-	Seed     uint64         // random for each tenure: makes instance IDs unguessably different
+	Seed     uint64         // random for each term: makes instance IDs unguessably different
 	Shard    store.Versioned[store.Shard]
 	// ShardUnreadable: Shard is what it was when it was read last.
 	ShardUnreadable bool
@@ -31,7 +31,9 @@ type Snapshot struct {
 	Recorded  int                              // instances in the shard
 	Orders    []store.Versioned[store.Request] // that concern the shard as a whole, in order of ID
 	Extras    []Extra                          // in order of instance
-	Lost      []store.Versioned[store.Request] // requests that concern nothing we know, in order of ID
+	// UnnotedUntil: before, agents may say hello that have no record and that no replica has noted, because they are too many. Zero: there are none.
+	UnnotedUntil time.Time
+	Lost         []store.Versioned[store.Request] // requests that concern nothing we know, in order of ID
 }
 
 // Group is one group with all that belongs to it.
@@ -53,6 +55,9 @@ type Group struct {
 	// Damaged are the group's instances whose records are lost or unreadable, in order of key. Unreadable ones are not in Instances. An entry without
 	// an instance stands for a record of which nothing is known but that it is missing.
 	Damaged []store.Damaged
+	// Unlisted names a provider that the group waits for, "" if it waits for none. No leader has counted the group's records,
+	// so only a complete List of this term can tell whether they were lost (SAFE-15).
+	Unlisted string
 	// StatusSpoiled says why the status key cannot be read. Status is then what it said before, with the key's present revision, to be
 	// written back (SAFE-16).
 	StatusSpoiled string
@@ -128,13 +133,13 @@ type Sighting struct {
 // Calls is what is known of the provider calls for an instance.
 type Calls struct {
 	Busy    bool      // one is queued or under way
-	Made    bool      // a Create has returned the machine, in this tenure
+	Made    bool      // a Create has returned the machine, in this term
 	Ref     string    // of that machine
 	Address string    //
-	Deleted time.Time // when a Delete last succeeded; zero: not in this tenure
-	// RemovalFailed is when a removal first ended in this tenure without success, and may have been done all the same.
+	Deleted time.Time // when a Delete last succeeded; zero: not in this term
+	// RemovalFailed is when a removal first ended in this term without success, and may have been done all the same.
 	RemovalFailed time.Time
-	// Restarted is the token of the restart that the provider has carried out, in this tenure.
+	// Restarted is the token of the restart that the provider has carried out, in this term.
 	Restarted string
 	Missing   bool      // asked to restart it, the provider said that there is no such machine
 	Problem   string    // of the last call, if it failed

@@ -35,11 +35,11 @@ type running struct {
 	at    time.Time
 }
 
-// snapshot is what the leader plans on. Every call decodes anew, so that no two share memory.
+// snapshot is what the leader plans on. Records are shared with other snapshots: see world.isUnchanged.
 func (w *world) snapshot() Snapshot {
 	w.observe(false)
 	s := Snapshot{
-		Keys: w.keys, Revision: w.rev, Seed: w.seed, Shard: readAnew[store.Shard](w, w.keys.Shard()), Stale: w.stale,
+		Keys: w.keys, Revision: w.rev, Seed: w.seed, Shard: read[store.Shard](w, w.keys.Shard()), Stale: w.stale,
 		GraceEnd: w.graceEnd, GraceWhy: w.graceWhy, SessionTTL: sessionTTL, Zones: map[string][]string{provider: slices.Clone(w.zones)},
 		Full: map[string]map[string]time.Time{}, Recorded: len(w.names(store.KindInstances)),
 	}
@@ -71,22 +71,11 @@ func (w *world) groups() []string {
 }
 
 func (w *world) groupOf(name string) Group {
-	g := Group{Name: name, Status: readAnew[store.Status](w, w.keys.Status(name)), SlotDue: map[int]Due{}, Due: w.dueOf(store.KindStatus, name)}
-	g.Spec.Key, g.Spec.Static = w.keys.Group(name), w.keys.Static(name)
-	dynamic, static := w.kvs[g.Spec.Key], w.kvs[g.Spec.Static]
-	g.Spec.Modified, g.Spec.StaticModified = dynamic.Modified, static.Modified
-	if dynamic.Modified != 0 || static.Modified != 0 {
-		spec, err := store.ReadInForce(static.Value, dynamic.Value)
-		g.Spec.Group = spec
-		if err != nil {
-			g.Spec.Problem = strings.ReplaceAll(err.Error(), "\n", "; ")
-		} else {
-			g.Spec.Template = spec.InstanceSpec().TemplateHash()
-		}
-	}
+	g := Group{Name: name, Status: read[store.Status](w, w.keys.Status(name)), SlotDue: map[int]Due{}, Due: w.dueOf(store.KindStatus, name)}
+	g.Spec = w.wanted(name)
 	for _, slot := range w.names(store.KindSlots) {
 		if of, n, ok := store.SplitSlot(slot); ok && of == name {
-			g.Slots = append(g.Slots, readAnew[store.Slot](w, w.keys.Of(store.KindSlots)+slot))
+			g.Slots = append(g.Slots, read[store.Slot](w, w.keys.Of(store.KindSlots)+slot))
 			if due := w.dueOf(store.KindSlots, slot); due != nil {
 				g.SlotDue[n] = due
 			}
@@ -94,11 +83,11 @@ func (w *world) groupOf(name string) Group {
 	}
 	sort.Slice(g.Slots, func(i, j int) bool { return g.Slots[i].Record.Number < g.Slots[j].Record.Number })
 	for _, id := range w.names(store.KindInstances) {
-		v := readAnew[store.Instance](w, w.keys.Instance(id))
+		v := read[store.Instance](w, w.keys.Instance(id))
 		if v.Record.Group != name {
 			continue
 		}
-		in := Instance{Versioned: v, Alive: readAnew[store.Alive](w, w.keys.Alive(id)), Report: readAnew[store.Report](w, w.keys.Report(id))}
+		in := Instance{Versioned: v, Alive: read[store.Alive](w, w.keys.Alive(id)), Report: read[store.Report](w, w.keys.Report(id))}
 		k := w.witness[id]
 		in.PhaseStart, in.Born, in.HealthySince, in.StreamSince = k.phaseStart, k.born, k.healthySince, k.streamSince
 		in.AliveGone, in.LastState, in.Sighting, in.Calls = k.aliveGone, k.lastState, k.sighting, k.calls
@@ -108,10 +97,32 @@ func (w *world) groupOf(name string) Group {
 	return g
 }
 
+// wanted is what is wanted of a group.
+func (w *world) wanted(name string) Spec {
+	s := Spec{Key: w.keys.Group(name), Static: w.keys.Static(name)}
+	dynamic, static := w.kvs[s.Key], w.kvs[s.Static]
+	if dynamic.Modified == 0 && static.Modified == 0 {
+		return s
+	}
+	s.Modified, s.StaticModified = dynamic.Modified, static.Modified
+	if known := w.specs[name]; known.Modified == s.Modified && known.StaticModified == s.StaticModified {
+		return known
+	}
+	spec, err := store.ReadInForce(static.Value, dynamic.Value)
+	s.Group = spec
+	if err != nil {
+		s.Problem = strings.ReplaceAll(err.Error(), "\n", "; ")
+	} else {
+		s.Template = spec.InstanceSpec().TemplateHash()
+	}
+	w.specs[name] = s
+	return s
+}
+
 // requests puts the orders where they belong: see coordinator/evidence.
 func (w *world) requests(s *Snapshot) {
 	for _, id := range w.names(store.KindRequests) {
-		r := readAnew[store.Request](w, w.keys.Request(id))
+		r := read[store.Request](w, w.keys.Request(id))
 		of := r.Record.Group
 		x, extra := w.extras[r.Record.Instance]
 		switch {

@@ -23,7 +23,7 @@ type machine struct {
 // call is a call to the provider.
 type call struct {
 	Call
-	tenure   int
+	term     int
 	startAt  time.Time
 	begun    bool
 	begunAt  time.Time
@@ -53,7 +53,7 @@ func (w *world) enqueue(c Call) {
 		return
 	}
 	k.calls.Busy = true
-	w.calls = append(w.calls, &call{Call: c, tenure: w.tenure, startAt: w.now.Add(w.fate.wait("queue", 3*time.Second))})
+	w.calls = append(w.calls, &call{Call: c, term: w.term, startAt: w.now.Add(w.fate.wait("queue", 3*time.Second))})
 }
 
 // begin is the moment in which a call leaves the queue: see coordinator/queue.go.
@@ -126,7 +126,7 @@ func (w *world) effect(c *call) {
 // answer is what the leader learns of a call.
 func (w *world) answer(c *call) {
 	k := w.witness[c.Instance]
-	if k == nil || c.tenure != w.tenure {
+	if k == nil || c.term != w.term {
 		return
 	}
 	k.calls.Busy = false

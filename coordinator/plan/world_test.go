@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"sort"
 	"strings"
@@ -21,8 +22,10 @@ type world struct {
 	now  time.Time
 	rev  store.Revision
 	kvs  map[string]store.KV
-	// decoded are records as they were read last.
-	decoded map[string]any
+	// decoded are records as they were read last. Snapshots share them, since the planner changes nothing that it is given.
+	decoded map[string]decoded
+	specs   map[string]Spec     // of each group, as read last
+	listed  map[string][]string // the names below each kind's prefix, while no key comes or goes
 
 	group    string // the one that is spoken of; there may be others
 	machines map[string]*machine
@@ -38,7 +41,7 @@ type world struct {
 	full     map[string]map[string]time.Time
 	list     *listing // under way
 	stale    string
-	tenure   int
+	term     int
 
 	calls  []*call
 	served time.Time
@@ -58,9 +61,17 @@ type world struct {
 	hidden    map[string]bool // machines that the provider forgets to list
 }
 
+// decoded is a record and what it was read from.
+type decoded struct {
+	kv     store.KV
+	record any
+	anew   func() any // reads it once more
+}
+
 // failer is what a world needs of a *testing.T or a *rapid.T.
 type failer interface {
 	Helper()
+	Cleanup(func())
 	Fatalf(format string, args ...any)
 }
 
@@ -90,7 +101,7 @@ var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func newWorld(t failer, f fate) *world {
 	w := &world{
-		t: t, fate: f, keys: store.KeysOf("test"), now: epoch, rev: 10, kvs: map[string]store.KV{}, decoded: map[string]any{}, group: "web",
+		t: t, fate: f, keys: store.KeysOf("test"), now: epoch, rev: 10, kvs: map[string]store.KV{}, decoded: map[string]decoded{}, specs: map[string]Spec{}, group: "web",
 		machines: map[string]*machine{}, agents: map[string]*agent{}, zones: []string{"a", "b"}, noRoom: map[string]bool{}, served: epoch, hookFor: 10 * time.Second,
 		hidden: map[string]bool{},
 	}
@@ -98,13 +109,18 @@ func newWorld(t failer, f fate) *world {
 	settings.ReconnectMax = store.Duration(reconnectMax)
 	w.put(w.keys.Shard(), store.Shard{Schema: store.Schema, ID: "shard", Name: "test", Created: epoch, Settings: settings})
 	w.forget()
+	t.Cleanup(func() {
+		for _, d := range w.decoded {
+			w.isUnchanged(d)
+		}
+	})
 	return w
 }
 
 // forget makes the leader one who knows nothing yet.
 func (w *world) forget() {
-	w.tenure++
-	w.seed = uint64(w.tenure)
+	w.term++
+	w.seed = uint64(w.term)
 	w.witness, w.timers, w.extras = map[string]*witness{}, map[owner]map[string]running{}, map[string]Extra{}
 	w.full, w.list = map[string]map[string]time.Time{}, nil
 }
@@ -120,12 +136,16 @@ func (w *world) drop(key string) {
 }
 
 func (w *world) write(op store.Write) {
+	old, there := w.kvs[op.Key]
+	if there == op.Delete {
+		w.listed = nil
+	}
 	if op.Delete {
 		delete(w.kvs, op.Key)
 		return
 	}
 	kv := store.KV{Key: op.Key, Value: op.Value, Created: w.rev, Modified: w.rev}
-	if old, ok := w.kvs[op.Key]; ok {
+	if there {
 		kv.Created = old.Created
 	}
 	w.kvs[op.Key] = kv
@@ -155,35 +175,44 @@ func (w *world) commit(conditions []store.Condition, writes []store.Write) bool 
 	return true
 }
 
-// read reads a record; whoever does must not change what it points to.
+// read reads a record. The caller must not change what it points to: the next caller gets the same one.
 func read[T any](w *world, key string) store.Versioned[T] {
 	kv, ok := w.kvs[key]
 	if !ok {
 		return store.Versioned[T]{Key: key}
 	}
-	if v, ok := w.decoded[key].(store.Versioned[T]); ok && v.Modified == kv.Modified {
+	old, known := w.decoded[key]
+	if v, ok := old.record.(store.Versioned[T]); ok && v.Modified == kv.Modified {
 		return v
 	}
-	v := readAnew[T](w, key)
-	w.decoded[key] = v
+	if known {
+		w.isUnchanged(old)
+	}
+	anew := func() store.Versioned[T] {
+		v, err := store.Decode[T](kv)
+		if err != nil {
+			w.t.Fatalf("%v", err)
+		}
+		return v
+	}
+	v := anew()
+	w.decoded[key] = decoded{kv: kv, record: v, anew: func() any { return anew() }}
 	return v
 }
 
-// readAnew reads a record that shares memory with nobody's.
-func readAnew[T any](w *world, key string) store.Versioned[T] {
-	kv, ok := w.kvs[key]
-	if !ok {
-		return store.Versioned[T]{Key: key}
+// isUnchanged checks that nobody has changed a record that snapshots share: Compute leaves its input alone.
+func (w *world) isUnchanged(d decoded) {
+	w.t.Helper()
+	if now := d.anew(); !reflect.DeepEqual(now, d.record) {
+		w.t.Fatalf("%s was changed in memory: it says\n%s\nand was\n%s", d.kv.Key, store.Encode(d.record), store.Encode(now))
 	}
-	v, err := store.Decode[T](kv)
-	if err != nil {
-		w.t.Fatalf("%v", err)
-	}
-	return v
 }
 
 // names lists what is below a kind's prefix, in order.
 func (w *world) names(kind string) []string {
+	if out, known := w.listed[kind]; known {
+		return slices.Clone(out)
+	}
 	var out []string
 	for key := range w.kvs {
 		if name, ok := strings.CutPrefix(key, w.keys.Of(kind)); ok {
@@ -191,7 +220,11 @@ func (w *world) names(kind string) []string {
 		}
 	}
 	sort.Strings(out)
-	return out
+	if w.listed == nil {
+		w.listed = map[string][]string{}
+	}
+	w.listed[kind] = out
+	return slices.Clone(out)
 }
 
 func (w *world) instance(id string) store.Versioned[store.Instance] {

@@ -47,6 +47,7 @@ type watch struct {
 	next   store.Revision // everything before it has been delivered; 0 until the first session has begun "now"
 	exact  bool           // ask for next itself: the revision before it is compacted
 	heard  bool           // something came in the current session
+	last   store.KV       // the newest value that was delivered: etcd must still have it in its history
 	out    chan store.Batch
 }
 
@@ -121,6 +122,9 @@ func (w *watch) session(parent context.Context) error {
 		}
 		silence.Stop()
 		batch, err := w.take(resp)
+		if err == nil && resp.Created {
+			err = w.sameHistory(ctx)
+		}
 		if err != nil {
 			return err
 		}
@@ -132,9 +136,35 @@ func (w *watch) session(parent context.Context) error {
 			}
 			busy.Store(false)
 			w.next = batch.Revision + 1
+			for _, e := range batch.Events {
+				if !e.Deleted {
+					w.last = store.KV{Key: e.KV.Key, Modified: e.KV.Modified}
+				}
+			}
 		}
 		silence.Reset(limit)
 	}
+}
+
+// sameHistory says whether etcd still has the history that was delivered. If its data was lost and then restored from a snapshot, or replaced by another copy, its
+// revision may be higher than ours and its cluster's ID the same: a watch that went on in it would never tell of what differs from before (SAFE-3). So the newest
+// value that was delivered is looked for at its own revision. If that is compacted, nothing can be said; revisions that far back are compacted in most copies too.
+func (w *watch) sameHistory(ctx context.Context) error {
+	if w.last.Key == "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, w.store.cfg.WatchSilence)
+	defer cancel()
+	resp, err := w.store.data.Get(ctx, w.last.Key, clientv3.WithRev(int64(w.last.Modified)), clientv3.WithKeysOnly())
+	switch {
+	case errors.Is(err, rpctypes.ErrCompacted):
+		return nil
+	case errors.Is(err, rpctypes.ErrFutureRev), err == nil && (len(resp.Kvs) == 0 || resp.Kvs[0].ModRevision != int64(w.last.Modified)):
+		return fmt.Errorf("%w: etcd has another history: at revision %d it does not have what was seen then", store.ErrCompacted, w.last.Modified)
+	case err != nil:
+		return watchError(err)
+	}
+	return nil
 }
 
 // request asks for one revision more than needed, which take drops again: etcd reports progress to no watch that

@@ -93,6 +93,44 @@ func TestWatchSurvivesRestartsOfEtcd(t *testing.T) {
 	}
 }
 
+// etcd comes back with other data, at a revision that is no lower: from there on nothing would tell of what differs. The consumer has to list again.
+//
+// proves SAFE-3, SAFE-15
+func TestWatchEndsInAnotherHistory(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	server := startEtcd(t, t.TempDir(), "127.0.0.1:0")
+	s := openStore(t, Config{Endpoints: []string{server.Endpoint()}})
+	w := s.Watch(ctx, "/p/", 1)
+	put(ctx, t, s, "/p/a", "v")
+	collect(ctx, t, w, 1)
+	if err := server.Close(); err != nil {
+		t.Fatal(err)
+	}
+	other := t.TempDir()
+	elsewhere := startEtcd(t, other, "127.0.0.1:0")
+	before := openStore(t, Config{Endpoints: []string{elsewhere.Endpoint()}})
+	for i := range 20 {
+		put(ctx, t, before, fmt.Sprintf("/p/%d", i), "v")
+	}
+	if err := elsewhere.Close(); err != nil {
+		t.Fatal(err)
+	}
+	startEtcd(t, other, server.Endpoint())
+	for b := range w {
+		if len(b.Events) > 0 {
+			t.Fatalf("told of a change in another history: %+v", b.Events[0].KV)
+		}
+		if b.Err != nil {
+			if !errors.Is(b.Err, store.ErrCompacted) {
+				t.Fatalf("ended with %v", b.Err)
+			}
+			return
+		}
+	}
+	t.Fatal("the watch ended without a reason")
+}
+
 // proves SAFE-3: a watch that hears nothing is opened again, and misses nothing
 func TestWatchSurvivesAnEtcdThatFreezes(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), limit)

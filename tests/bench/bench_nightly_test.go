@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/leasehold/leasehold/cmd/bench/trial"
-	"github.com/leasehold/leasehold/cmd/cli"
+	"github.com/leasehold/leasehold/cmd/program"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/embedetcd"
 	"github.com/leasehold/leasehold/store/etcdstore"
@@ -55,7 +55,7 @@ func TestNamedEtcd(t *testing.T) {
 		t.Fatal(err)
 	}
 	args := append([]string{"agents", "--agents", "30", "--for", "4m", "--failures", "0", "--endpoints", server.Endpoint()}, quick...)
-	if code, _, stderr := run(t.Context(), t, args...); code != cli.Conflict || !strings.Contains(stderr, "--used-etcd") {
+	if code, _, stderr := run(t.Context(), t, args...); code != program.Conflict || !strings.Contains(stderr, "--used-etcd") {
 		t.Errorf("exit %d for an etcd with a shard: %s", code, stderr)
 	}
 	ctx, interrupt := context.WithCancel(t.Context())
@@ -75,7 +75,7 @@ func TestNamedEtcd(t *testing.T) {
 	code, _, stderr := run(ctx, t, append(args, "--used-etcd")...)
 	stop()
 	<-watched
-	if code != cli.Interrupted || !strings.Contains(stderr, "nothing is left behind") {
+	if code != program.Interrupted || !strings.Contains(stderr, "nothing is left behind") {
 		t.Errorf("exit %d after an interrupt: %s", code, stderr)
 	}
 	left, err := st.List(t.Context(), "", 0)

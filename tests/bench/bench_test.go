@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/leasehold/leasehold/cmd/bench/trial"
-	"github.com/leasehold/leasehold/cmd/cli"
+	"github.com/leasehold/leasehold/cmd/program"
 )
 
 // result runs a bench and reads what it measured.
@@ -17,7 +17,7 @@ func result[T any](t *testing.T, args ...string) T {
 	if err := json.Unmarshal([]byte(stdout), &r); err != nil {
 		t.Fatalf("exit %d: %v in %q: %s", code, err, stdout, stderr)
 	}
-	if code == cli.Done { // else logs are kept
+	if code == program.Done { // else logs are kept
 		nothingLeft(t)
 	}
 	return r

@@ -8,9 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold/leasehold/cmd/bench"
 	"github.com/leasehold/leasehold/cmd/bench/rivals"
 	"github.com/leasehold/leasehold/cmd/bench/trial"
-	"github.com/leasehold/leasehold/cmd/cli"
+	"github.com/leasehold/leasehold/cmd/program"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/etcdstore"
 )
@@ -81,9 +82,9 @@ func TestCompareIsInterrupted(t *testing.T) {
 			}
 		}
 	}()
-	code := cli.Run(ctx, environment(&out, &aside), []string{"bench", "compare", "--agents", "6", "--interval", "1s", "--steady", "1s"})
+	code := bench.Run(ctx, environment(&out, &aside), []string{"compare", "--agents", "6", "--interval", "1s", "--steady", "1s"})
 	close(ended)
-	if code != cli.Interrupted || !strings.Contains(aside.String(), "nothing is left behind") || !strings.Contains(aside.String(), "etcd stands still") {
+	if code != program.Interrupted || !strings.Contains(aside.String(), "nothing is left behind") || !strings.Contains(aside.String(), "etcd stands still") {
 		t.Errorf("exit %d: %s", code, aside.String())
 	}
 	nothingLeft(t)

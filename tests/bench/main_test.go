@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,38 +11,24 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold/leasehold/cmd/bench"
+	"github.com/leasehold/leasehold/cmd/program"
 	"go.uber.org/goleak"
-
-	"github.com/leasehold/leasehold/cmd/cli"
-	"github.com/leasehold/leasehold/cmd/rights"
-	"github.com/leasehold/leasehold/store"
-	"github.com/leasehold/leasehold/store/etcdstore"
 )
 
 // TestMain is also the program that a bench starts again for its parts.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 2 && os.Args[1] == "bench" && os.Args[2] == "part" {
-		os.Exit(int(cli.Run(context.Background(), environment(os.Stdout, os.Stderr), os.Args[1:])))
+	if len(os.Args) > 1 && os.Args[1] == "part" {
+		os.Exit(int(bench.Run(context.Background(), environment(os.Stdout, os.Stderr), os.Args[1:])))
 	}
 	goleak.VerifyTestMain(m)
 }
 
-func environment(out, aside interface{ Write([]byte) (int, error) }) cli.Env {
-	return cli.Env{
-		Stdin: os.Stdin, Stdout: out, Stderr: aside, Now: time.Now, User: "tester@here", Version: "test",
+func environment(out, aside interface{ Write([]byte) (int, error) }) bench.Env {
+	return bench.Env{
+		Stdin: os.Stdin, Stdout: out, Stderr: aside, Now: time.Now, Version: "test",
 		RandomID: func() string { return strings.ToLower(rand.Text()) },
-		Open: func(ctx context.Context, c cli.Connection) (store.Store, func() error, error) {
-			st, err := etcdstore.Open(ctx, etcdstore.Config{Endpoints: c.Endpoints, Logger: c.Logger})
-			if err != nil {
-				return nil, nil, err
-			}
-			return st, st.Close, nil
-		},
-		Rights: func(context.Context, cli.Connection) (rights.Etcd, func() error, error) {
-			return nil, nil, errors.New("no bench asks for rights")
-		},
-		Edit: func(context.Context, string) error { return errors.New("no bench edits") },
-		Ask:  func(context.Context, string) ([]byte, error) { return nil, errors.New("no bench asks") },
+		Open:     program.OpenEtcd,
 	}
 }
 
@@ -77,12 +62,12 @@ func (s *said) String() string {
 }
 
 // run runs a bench to its end.
-func run(ctx context.Context, t *testing.T, args ...string) (code cli.Code, stdout, stderr string) {
+func run(ctx context.Context, t *testing.T, args ...string) (code program.Code, stdout, stderr string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
 	var out, aside said
-	code = cli.Run(ctx, environment(&out, &aside), append([]string{"bench"}, args...))
+	code = bench.Run(ctx, environment(&out, &aside), args)
 	return code, out.String(), aside.String()
 }
 

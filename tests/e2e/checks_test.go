@@ -119,7 +119,11 @@ func TestChecksAreUpdatedLive(t *testing.T) {
 	}
 	// The first is replaced from the last good template meanwhile (ROLL-9), and only then does the roll go on.
 	c.throughout(3*time.Second, "no second instance with the wrong check at the same time", func() bool { return touched() <= 1 })
+	before = c.caughtUp()
 	c.must("group", "rollback", "web")
+	c.awaitEntry("the end of the roll", before, func(n noted) bool { // it is called off where no instance has the wrong check any more
+		return n.Group == "web" && n.Rule == "ROLL-1" && (strings.HasSuffix(n.What, "is complete") || strings.HasSuffix(n.What, "is called off"))
+	})
 	c.awaitComplete("web", 3)
 	for _, id := range c.h.wanted("web") {
 		if c.checkOf(id, "wrong").Name != "" {

@@ -149,6 +149,62 @@ func TestAnEmptiedEtcdStopsNothing(t *testing.T) {
 	}
 }
 
+// After the loss of etcd's data, while no coordinator runs, somebody creates the shard anew, with another ID. The coordinators take it for another one and
+// wait; no workload stops. recover gives the shard its old ID back, and all instances are in their slots again.
+//
+// proves SAFE-14, SAFE-15, SAFE-17
+func TestAShardThatWasCreatedAnewGetsItsOldIDBack(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, "a", "b")
+	ids := c.apply("web", 3)
+	running := c.workloads(ids)
+	shard, _ := look[store.Shard](c, c.h.keys.Shard())
+	old := shard.Record.ID
+	for _, id := range []string{"a", "b"} {
+		c.replicas[id].signal(syscall.SIGKILL)
+		c.waitEnd(c.replicas[id])
+	}
+	c.stopEtcd()
+	if err := os.RemoveAll(c.etcdDir()); err != nil {
+		t.Fatal(err)
+	}
+	c.startEtcd()
+	c.must("init")
+	c.must("config", "set", "reconnect_max="+reconnect.String(), "provider_poll=1s")
+	c.must("group", "apply", "-f", filepath.Join(c.dir, "web.yaml"))
+	c.startReplica("a")
+	c.startReplica("b")
+	c.await("both replicas to wait", func() bool {
+		for _, id := range []string{"a", "b"} {
+			if r, ok := look[store.Replica](c, c.h.keys.Replica(id)); !ok || r.Record.Waits == nil || r.Record.Waits.ShardID != old {
+				return false
+			}
+		}
+		return true
+	})
+	c.throughout(2*leaseTTL, "all workloads run, and nothing is made", func() bool { return c.allRun(running) && slices.Equal(c.made(), ids) })
+
+	if p := c.cli("recover", "--confirm=default"); p.code == 0 || !strings.Contains(p.stderr.String(), "leasehold recover --id "+old) {
+		t.Errorf("recover: exit %d: %s", p.code, p.stderr.String())
+	}
+	c.must("recover", "--id", old, "--confirm=default")
+	c.await("all agents with their seals, and their machines", func() bool {
+		able := 0
+		for _, m := range c.candidates() {
+			if m.Adoptable() && m.Source == recovery.FromSeal && slices.Contains(ids, m.Instance) {
+				able++
+			}
+		}
+		return able == len(ids)
+	})
+	c.must("recover", "--confirm=default")
+	c.must("release")
+	c.await("the same instances in their slots", func() bool { return c.has(ids) })
+	if !c.allRun(running) || !slices.Equal(c.made(), ids) {
+		t.Errorf("workloads were %v; machines %v", running, c.made())
+	}
+}
+
 // All records of instances are deleted by hand: no workload stops, nothing is made, the shard is on hold at once, and repair undoes it.
 //
 // proves SAFE-14, SAFE-15, SAFE-16

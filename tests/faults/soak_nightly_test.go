@@ -30,7 +30,7 @@ const (
 
 // What would end the processes that are followed, or do what only the coordinators are to do: history is compacted by them.
 var soakWithout = []string{
-	"replica-killed", "replica-stopped", "replicas-all-killed", "member-killed", "member-wiped", "quorum-lost", "etcd-compacted",
+	"replica-killed", "replica-stopped", "replicas-all-killed", "member-killed", "member-wiped", "quorum-lost", "etcd-compacted", "etcd-emptied", "etcd-older",
 }
 
 // Rounds of troubles, edits and quiet, for an hour. In each quiet it is read what everybody uses. After warm-up nothing may grow: no memory, goroutines and file

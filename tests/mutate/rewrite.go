@@ -412,7 +412,7 @@ func (r *rewriter) constant(e ast.Expr, tv types.TypeAndValue) {
 	}
 	switch {
 	case basic.Info()&types.IsBoolean != 0:
-		if _, literal := e.(*ast.Ident); literal && boolean(tv.Type) {
+		if _, literal := e.(*ast.Ident); literal && boolean(tv.Type) && !r.joins(e) {
 			r.wrap(e, fmt.Sprintf("(_mutantOn(%d) != ", r.new(opFlip, e)), ")")
 		}
 	case basic.Info()&types.IsNumeric != 0 && basic.Info()&types.IsComplex == 0:
@@ -426,6 +426,22 @@ func (r *rewriter) constant(e ast.Expr, tv types.TypeAndValue) {
 			r.wrap(e, fmt.Sprintf("_mutantRaise[%s](%d, ", name, r.new(opRaise, e)), ")")
 		}
 	}
+}
+
+// joins reports whether e is the true in set[x] = true. Deleting that statement is a mutant of its own, and false
+// there is no different from an absent key.
+func (r *rewriter) joins(e ast.Expr) bool {
+	assign, ok := r.parent().(*ast.AssignStmt)
+	if !ok || len(assign.Lhs) != len(assign.Rhs) || !slices.Contains(assign.Rhs, e) {
+		return false
+	}
+	index, ok := assign.Lhs[slices.Index(assign.Rhs, e)].(*ast.IndexExpr)
+	if !ok {
+		return false
+	}
+	_, set := r.src.info.TypeOf(index.X).Underlying().(*types.Map)
+	name, ok := e.(*ast.Ident)
+	return set && ok && name.Name == "true"
 }
 
 func (r *rewriter) caseValue(e ast.Expr, tv types.TypeAndValue) {

@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-const damagedWorlds = 60
+const damagedWorlds = 80
 
 // Records are deleted, spoiled, or older than the machines, while leaders come and go and lists are read anew. No machine is stopped or removed
 // that no record condemned, and none is made in the place of one that was lost.
@@ -28,7 +28,7 @@ func TestDamagedWorlds(t *testing.T) {
 			t.Errorf("seed %d, %s: %s\n%s%s", seed, d.kind, d.failed, d.trace.text(), d.scene())
 		}
 	}
-	for _, kind := range []string{"lost", "spoiled", "older"} {
+	for _, kind := range []string{"lost", "spoiled", "older", "forgotten"} {
 		if kinds[kind] == 0 {
 			t.Errorf("no world had records that were %s", kind)
 		}
@@ -41,6 +41,7 @@ type damagedWorld struct {
 	condemned map[string]bool // instances whose record said that they are to be deleted
 	damaged   bool            // records are damaged now
 	lost      map[string]bool // slots whose records are damaged, as group/slot
+	mustShow  int             // damaged records that the leader can know of
 }
 
 func (d *damagedWorld) play() {
@@ -80,7 +81,7 @@ func (d *damagedWorld) play() {
 		}
 	}
 	d.run(time.Minute)
-	if n := len(lost); n > 1 && (d.w.Shard().Hold == nil || d.w.Shard().Hold.Damage < n) {
+	if n := d.mustShow; n > 1 && (d.w.Shard().Hold == nil || d.w.Shard().Hold.Damage < n) {
 		d.fail("%d records are damaged since %s, and the shard's hold is %+v", n, begun, d.w.Shard().Hold)
 	}
 	d.w.Repair(lost)
@@ -115,11 +116,13 @@ func (d *damagedWorld) damage() imagined.Lost {
 		}
 	}
 	d.rng.Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
-	d.kind = pick(&d.trial, "lost", "spoiled", "older")
+	d.kind = pick(&d.trial, "lost", "spoiled", "older", "forgotten")
 	if d.kind == "older" { // the snapshot knows none of the youngest
 		slices.SortFunc(ids, func(a, b string) int { return int(d.w.Instance(b).Created - d.w.Instance(a).Created) })
 	}
-	ids = ids[:min(len(ids), d.between(1, 6))]
+	if d.kind != "forgotten" {
+		ids = ids[:min(len(ids), d.between(1, 6))]
+	}
 	d.lost = map[string]bool{}
 	var keys []string
 	for _, id := range ids {
@@ -127,7 +130,20 @@ func (d *damagedWorld) damage() imagined.Lost {
 		d.lost[fmt.Sprint(rec.Group, "/", rec.Slot)] = true
 		keys = append(keys, d.w.Keys().Instance(id))
 	}
-	d.damaged = true
+	d.damaged, d.mustShow = true, len(ids)
+	if d.kind == "forgotten" { // nobody leads meanwhile, and the groups alone remain
+		for _, kind := range []string{store.KindStatus, store.KindSlots} {
+			for _, name := range d.w.Names(kind) {
+				keys = append(keys, d.w.Keys().Of(kind)+name)
+			}
+		}
+		for _, id := range d.w.Instances() { // beside it, its machine is a second one in its slot
+			if rec := d.w.Instance(id).Record; !slices.Contains(ids, id) && d.lost[fmt.Sprint(rec.Group, "/", rec.Slot)] {
+				d.mustShow--
+			}
+		}
+		d.w.Resign(0)
+	}
 	if d.kind == "spoiled" {
 		return d.w.Corrupt(keys...)
 	}

@@ -104,6 +104,7 @@ func (g *gate) answer(stream uint32) {
 		var block bytes.Buffer
 		e := hpack.NewEncoder(&block)
 		must(e.WriteField(hpack.HeaderField{Name: ":status", Value: "200"}))
+		must(e.WriteField(hpack.HeaderField{Name: "content-type", Value: "application/grpc"}))
 		must(http2.NewFramer(&g.out, nil).WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: block.Bytes(), EndHeaders: true}))
 		g.data(stream, g.welcome)
 		return

@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// leader is a tenure without a world: it sees records, plans, and what it decides happens when it is told to.
+// leader is a term without a world: it sees records, plans, and what it decides happens when it is told to.
 type leader struct {
 	now      time.Time
 	content  *picture.Content
@@ -75,7 +75,7 @@ func (l *leader) happens(events []store.Event) {
 	l.evidence.Changed(l.content, changes)
 }
 
-// step plans once, as a tenure does: what has changed or is due. It says how many groups that were; 0: there was nothing.
+// step plans once, as a term does: what has changed or is due. It says how many groups that were; 0: there was nothing.
 func (l *leader) step() (p plan.Plan, groups int) {
 	ready := l.evidence.TakeDirty(l.content.Revision, l.now)
 	if len(ready) == 0 {

@@ -146,6 +146,7 @@ func settled(name string, size int) []store.KV {
 	l := newLeader()
 	l.take(append(slices.Clone(kvs), store.KV{Key: keys.Shard(), Value: store.Encode(shard), Created: 1, Modified: 1}))
 	l.begin()
+	l.seesMachines() // before that no records are counted (SAFE-15)
 	for _, w := range l.settle() {
 		kvs = slices.DeleteFunc(kvs, func(kv store.KV) bool { return kv.Key == w.Key })
 		if !w.Delete {

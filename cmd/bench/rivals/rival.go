@@ -63,7 +63,7 @@ const startLimit = time.Minute
 func (r *Rival) startPart(ctx context.Context, name string, args ...string) (*parts.Part, error) {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
-	return parts.Start(ctx, parts.Spec{Name: name, Dir: r.dir, Args: append([]string{"bench", "part"}, args...), Program: r.cfg.Program, Env: r.cfg.Env})
+	return parts.Start(ctx, parts.Spec{Name: name, Dir: r.dir, Args: append([]string{"part"}, args...), Program: r.cfg.Program, Env: r.cfg.Env})
 }
 
 // start starts one that can be asked how it is.

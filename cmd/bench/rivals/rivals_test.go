@@ -16,7 +16,7 @@ const limit = 4 * time.Minute
 
 // TestMain is also what a rival starts: this program again, as one of its parts.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 3 && os.Args[1] == "bench" && os.Args[2] == "part" {
+	if len(os.Args) > 2 && os.Args[1] == "part" {
 		if err := parts.Serve(context.Background(), os.Stdin, os.Stdout, part); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
@@ -27,10 +27,10 @@ func TestMain(m *testing.M) {
 }
 
 func part(ctx context.Context, ready func(parts.Ready) error) error {
-	if os.Args[3] == "etcd" {
-		return parts.Etcd(ctx, os.Args[5], os.Stderr, ready)
+	if os.Args[2] == "etcd" {
+		return parts.Etcd(ctx, os.Args[4], os.Stderr, ready)
 	}
-	role, err := RoleOf(os.Args[5])
+	role, err := RoleOf(os.Args[4])
 	if err != nil {
 		return err
 	}

@@ -164,7 +164,7 @@ func (t *Trial) findEtcd(ctx context.Context) error {
 func (t *Trial) start(ctx context.Context, name string, env []string, args ...string) (*parts.Part, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	p, err := parts.Start(ctx, parts.Spec{Name: name, Args: append([]string{"bench", "part"}, args...), Dir: t.dir, Env: env})
+	p, err := parts.Start(ctx, parts.Spec{Name: name, Args: append([]string{"part"}, args...), Dir: t.dir, Env: env})
 	if err != nil {
 		return nil, err
 	}

@@ -22,7 +22,15 @@ func (c *Cloud) live(ctx context.Context, boot memprovider.Boot) {
 		}
 		return
 	}
+	watch, stop := context.WithCancel(ctx)
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		c.watchWorkload(watch, m)
+	}()
 	why := c.run(ctx, m)
+	stop()
+	<-watched
 	c.killAll(m)
 	if c.brokeDown(m.id) {
 		c.failed("the agent of %s broke down: see %s", m.id, c.logOf(m.id))

@@ -87,6 +87,24 @@ func TestCrash(t *testing.T) {
 	}
 }
 
+// The end of a workload is told while its machine is up, and not when that goes down.
+func TestAWorkloadThatEndsIsTold(t *testing.T) {
+	w := newWorld(t)
+	began, both := []history.Step{history.WorkloadBegan}, []history.Step{history.WorkloadBegan, history.WorkloadEnded}
+	w.create("web-0")
+	w.create("web-1")
+	w.await("both workloads", func() bool {
+		return slices.Equal(w.workloads("web-0"), began) && slices.Equal(w.workloads("web-1"), began)
+	})
+	w.must(w.KillAgent("web-1")) // it depends on no agent
+	w.must(w.KillWorkload("web-0"))
+	w.await("the end of one", func() bool { return slices.Equal(w.workloads("web-0"), both) })
+	w.must(w.as.Stop(t.Context(), "s1", "web-1", time.Minute))
+	if told := w.workloads("web-1"); !slices.Equal(told, began) {
+		t.Errorf("it went with its machine: %v", told)
+	}
+}
+
 func TestFreeze(t *testing.T) {
 	w := newWorld(t)
 	w.create("web-0")

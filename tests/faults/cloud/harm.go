@@ -1,7 +1,6 @@
 package cloud
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -128,24 +127,18 @@ func (c *Cloud) KillWorkload(instance string) error {
 	if err != nil {
 		return fmt.Errorf("kill the workload of %s: %w", instance, err)
 	}
-	var workload struct {
-		PID int `json:"pid"`
-	}
-	data, err := os.ReadFile(filepath.Join(m.dir, "workload.json"))
-	if err == nil {
-		err = json.Unmarshal(data, &workload)
-	}
+	pid, err := m.workload()
 	if err != nil {
 		return fmt.Errorf("kill the workload of %s: %w", instance, err)
 	}
-	if workload.PID <= 1 || !c.signal(m, workload.PID, 0) {
+	if pid <= 1 || !c.signal(m, pid, 0) {
 		return fmt.Errorf("kill the workload of %s: it does not run", instance)
 	}
 	c.mu.Lock()
 	m.exited, m.idle = true, true
 	c.NoteHarm(instance, history.Exited, false)
 	c.mu.Unlock()
-	c.signal(m, workload.PID, syscall.SIGKILL)
+	c.signal(m, pid, syscall.SIGKILL)
 	return nil
 }
 

@@ -158,10 +158,21 @@ func (w *world) told(instance string) (out []string) {
 		switch {
 		case e.Call != nil && e.Call.Instance == instance && e.Call.Replica == "a":
 			out = append(out, word(string(e.Call.Method), e.Call.Ended, e.Call.Err))
+		case e.Machine != nil && (e.Machine.What == history.WorkloadBegan || e.Machine.What == history.WorkloadEnded): // seen some time later: see workloads
 		case e.Machine != nil && e.Machine.Instance == instance:
 			out = append(out, strings.TrimSpace(fmt.Sprintf("%s %d %s", e.Machine.What, e.Machine.Boot, e.Machine.Why)))
 		case e.Harm != nil && e.Harm.Instance == instance:
 			out = append(out, word(string(e.Harm.Kind), e.Harm.Ends, ""))
+		}
+	}
+	return out
+}
+
+// workloads is what the history says of a machine's workload.
+func (w *world) workloads(instance string) (out []history.Step) {
+	for _, e := range w.log.Events() {
+		if m := e.Machine; m != nil && m.Instance == instance && (m.What == history.WorkloadBegan || m.What == history.WorkloadEnded) {
+			out = append(out, m.What)
 		}
 	}
 	return out

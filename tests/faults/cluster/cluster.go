@@ -47,12 +47,13 @@ type Cluster struct {
 	stop    context.CancelFunc // ends the witness
 	stopped chan struct{}
 
-	mu       sync.Mutex // of what follows, and of starting processes
-	troubles int
-	orders   int
-	groups   map[string]*Group
-	lifts    []func() // of rules of the network
-	harms    harms
+	mu        sync.Mutex // of what follows, and of starting processes
+	troubles  int
+	orders    int
+	snapshots int
+	groups    map[string]*Group
+	lifts     []func() // of rules of the network
+	harms     harms
 }
 
 // How many coordinators and members of etcd there are: so many that one of them may be lost.

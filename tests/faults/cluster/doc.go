@@ -4,6 +4,8 @@
 //	parties.go   who they are, dead or alive; starting them again
 //	groups.go    what its operators want, and the commands that they give
 //	harm.go      machines cut off and made sick, told to the history
+//	restore.go   etcd's data saved, restored, removed
+//	damage.go    records deleted and spoiled by hand, and what an operator does about it
 //	vitals.go    what its processes and its etcd use
 //	ending.go    everything healed, quiet awaited, everything ended, and what is left
 //

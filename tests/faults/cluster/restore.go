@@ -2,27 +2,40 @@ package cluster
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"time"
 
+	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/tests/faults/etcdops"
 )
 
 // SaveSnapshot saves all that etcd has, and says where.
 func (c *Cluster) SaveSnapshot(ctx context.Context) (path string, err error) {
-	path = filepath.Join(c.Dir, "saved.snapshot")
+	c.mu.Lock()
+	c.snapshots++
+	path = filepath.Join(c.Dir, fmt.Sprintf("saved-%d.snapshot", c.snapshots))
+	c.mu.Unlock()
 	return path, c.ops.Save(ctx, 0, path)
 }
 
 // RestoreSnapshot ends all members, has their data be what was saved, and starts them.
 func (c *Cluster) RestoreSnapshot(path string) error {
+	return c.replaceData(func(members []etcdops.Data) error { return etcdops.Restore(path, "", members) })
+}
+
+// EmptyEtcd ends all members, removes their data, and starts them.
+func (c *Cluster) EmptyEtcd() error { return c.replaceData(etcdops.Empty) }
+
+// replaceData ends all members, has their data be replaced, and starts them. It returns when they serve.
+func (c *Cluster) replaceData(replace func([]etcdops.Data) error) error {
 	var data []etcdops.Data
 	for i, m := range c.ops {
 		c.Member(i).Kill()
 		data = append(data, etcdops.Data{Name: m.Name, Dir: c.Data(i), Peer: "http://" + c.Peers[i]})
 	}
-	if err := etcdops.Restore(path, "", data); err != nil {
+	if err := replace(data); err != nil {
 		return err
 	}
 	for i := range c.Etcd {
@@ -30,10 +43,10 @@ func (c *Cluster) RestoreSnapshot(path string) error {
 			return err
 		}
 	}
-	for i := range c.Etcd {
-		c.AwaitReady(c.Member(i))
-	}
-	return nil
+	return c.insist(func(ctx context.Context) error {
+		_, err := c.Store.List(ctx, c.Keys.Of(store.KindLeader), 0)
+		return err
+	})
 }
 
 // EverybodysClock moves the wall clocks of all programs: so much time has passed since whatever was before.

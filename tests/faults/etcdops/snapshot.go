@@ -59,3 +59,13 @@ func Restore(file, token string, members []Data) error {
 	}
 	return nil
 }
+
+// Empty removes the data of all members. No member may run. They are then started as ever, and make a new cluster, of the ID that it had.
+func Empty(members []Data) error {
+	for _, m := range members {
+		if err := os.RemoveAll(m.Dir); err != nil {
+			return fmt.Errorf("empty %s: %w", m.Name, err)
+		}
+	}
+	return nil
+}

@@ -66,6 +66,9 @@ const (
 	Booted  Step = "booted"  // its agent was started
 	Ended   Step = "ended"   // its agent runs no more; Why says who wanted that
 	Removed Step = "removed" // there is no machine any more
+
+	WorkloadBegan Step = "workload-began" // its workload was seen to run
+	WorkloadEnded Step = "workload-ended" // its workload runs no more, though the machine stays up
 )
 
 // Why a machine ended.

@@ -15,7 +15,7 @@ import (
 // operator lowered is only not used further.
 func (in *inquiry) budgets() {
 	in.walk(in.steps, func(w *world, s *step) {
-		if s.found || len(s.turns) == 0 {
+		if s.found || s.byHand || len(s.turns) == 0 {
 			return
 		}
 		for _, group := range groupsOf(s) {

@@ -12,7 +12,7 @@ import (
 // verdict alone was wrong, of which nothing came, is nobody's business: what is suspect or lost for a moment, and left alone, is what SAFE is for.
 func (in *inquiry) destruction() {
 	in.walk(in.steps, func(w *world, s *step) {
-		if s.found {
+		if s.found || s.byHand {
 			return // who did it, and on what, is not known
 		}
 		for _, t := range s.turns {

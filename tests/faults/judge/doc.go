@@ -10,6 +10,8 @@
 //	machines.go      each machine has a record, each record a machine, and no ID has two
 //	removal.go       the record of a machine goes after it
 //	destruction.go   nothing that is well is taken down, restarted or replaced unasked
+//	condemned.go     no workload is stopped, and no machine removed, that no record condemned
+//	losses.go        what a lost record stood for is left alone, and no replica makes a shard
 //	verdicts.go      nobody is taken for failed too early, or against what etcd holds
 //	sessions.go      of two sessions of an agent the older one writes nothing
 //	silence.go       who is not heard has no lease

@@ -42,7 +42,9 @@ func (in *inquiry) establish() {
 		}
 	}
 	in.said = map[string][]said{}
+	who := whose(in.transactions())
 	for _, s := range in.steps {
+		s.byHand = in.commits && !s.found && len(s.journal) == 0 && who.wrote(s) == nil
 		for _, t := range s.turns {
 			r := said{by: t.event.At, line: s.line, revision: s.revision, found: s.found, event: t.event}
 			if at, known := ended[commitKey{t.event.Change.Key, s.revision}]; known && at < r.by && r.by.Sub(at) < farApart {

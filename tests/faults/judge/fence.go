@@ -101,17 +101,21 @@ func (in *inquiry) stands(key string) bool {
 }
 
 // byOrder sees at each revision who stood first in line for the leadership just before it.
+//
+// Tolerated: a key that had ended and is back with an older copy of etcd's data. Its replica has given it up, and it ends with its lease.
 func (in *inquiry) byOrder(writes []*transaction) {
 	if !slices.ContainsFunc(in.events, func(e history.Event) bool { return e.Change != nil && in.stands(e.Change.Key) }) {
 		return // the history does not tell of elections
 	}
 	who := whose(writes)
-	line := map[string]store.KV{} // of all who stand for election
+	line := map[string]store.KV{}                       // of all who stand for election
+	ended, back := map[string]bool{}, map[string]bool{} // keys that have left the line, and those that came back with older data
 	for _, s := range in.steps {
 		if s.fresh {
 			clear(line)
+			clear(back)
 		}
-		if w := who.wrote(s); !s.found && (w != nil || len(s.journal) > 0) {
+		if w := who.wrote(s); !s.found && (w != nil || len(s.journal) > 0) && (w == nil || !back[w.fence.Key]) {
 			in.leads(s, w, line)
 		}
 		for _, e := range s.changes {
@@ -120,6 +124,9 @@ func (in *inquiry) byOrder(writes []*transaction) {
 			case !in.stands(c.Key):
 			case c.Deleted:
 				delete(line, c.Key)
+				ended[c.Key] = true
+			case s.found && ended[c.Key]:
+				back[c.Key] = true
 			default:
 				line[c.Key] = store.KV{Key: c.Key, Value: c.Value, Created: c.Created}
 			}

@@ -278,6 +278,25 @@ func TestAnotherLineHasLeadersOfItsOwn(t *testing.T) {
 	e.broken(1, "a (process 1")
 }
 
+// A key that had ended comes back with an older copy of etcd's data: nobody believes in it any more, and whoever has led since goes on.
+func TestAKeyThatIsBackFromBeforeLeadsNobody(t *testing.T) {
+	e := elections(t)
+	a, b := e.stands("a", 1), e.stands("b", 2)
+	e.writes("a", a)
+	e.leaves(a)
+	e.writes("b", b)
+	e.line, e.rev = 2, 11
+	for replica, f := range map[string]store.Fence{"a": a, "b": b} {
+		e.add(history.Event{Change: &history.Change{Line: 2, Revision: f.Created, Created: f.Created, Key: f.Key, Value: store.Encode(store.Leader{Schema: 1, Replica: replica}), Found: true}})
+	}
+	e.rev = 20
+	e.writes("b", b)
+	e.broken(0, "")
+	c := e.stands("c", 3)
+	e.writes("c", c)
+	e.broken(1, "c (process 1")
+}
+
 // Who does not compare that he leads is told of, even if he does.
 func TestWhoWritesAsLeaderComparesThatHeLeads(t *testing.T) {
 	e := elections(t)

@@ -15,7 +15,7 @@ func (in *inquiry) hold() {
 	stands := map[string][]stand{} // of each group; "" is the shard
 	in.walk(in.steps, func(w *world, s *step) {
 		for _, t := range s.turns {
-			if !s.found {
+			if !s.found && !s.byHand {
 				in.movesInStandstill(w, s, t)
 			}
 		}
@@ -197,7 +197,7 @@ func (in *inquiry) restored() {
 				held = true
 			}
 		}
-		if held || s.found || instances == 0 || s.revision >= before || !in.survived(since) {
+		if held || s.found || s.byHand || instances == 0 || s.revision >= before || !in.survived(since) {
 			return
 		}
 		for _, t := range s.turns {

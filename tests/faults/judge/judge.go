@@ -62,7 +62,7 @@ func Judge(events []history.Event, terms Terms) []Violation {
 	in.steps = in.replay()
 	in.establish()
 	for _, question := range []func(){
-		in.machines, in.removals, in.destruction, in.verdicts, in.sessions, in.silence, in.storm, in.budgets, in.fences, in.unfenced, in.hold, in.journal,
+		in.machines, in.removals, in.destruction, in.condemned, in.losses, in.verdicts, in.sessions, in.silence, in.storm, in.budgets, in.fences, in.unfenced, in.hold, in.journal,
 		in.convergence, in.leftovers,
 	} {
 		question()

@@ -124,7 +124,7 @@ func (in *inquiry) ends(call uint64) bool {
 // crowds: a slot has one instance, and one that is to replace it. Those that are on their way out are no more in it.
 func (in *inquiry) crowds() {
 	in.walk(in.steps, func(w *world, s *step) {
-		if s.found {
+		if s.found || s.byHand {
 			return
 		}
 		for _, t := range s.turns {

@@ -64,6 +64,7 @@ type step struct {
 	revision store.Revision
 	found    bool
 	fresh    bool // another line begins with it
+	byHand   bool // no replica wrote it: an operator put records back, or spoiled them
 	changes  []history.Event
 	records  []any // of each change: a pointer to the record, or nil
 	turns    []turn

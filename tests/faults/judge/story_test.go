@@ -29,7 +29,7 @@ const beat = 100 * time.Millisecond
 
 func tell(t *testing.T) *story {
 	s := &story{t: t, keys: store.KeysOf("default"), now: history.Time(time.Minute), world: map[string]store.Instance{}, specs: map[string]store.Group{}, fence: store.Fence{Key: "leader", Created: 1}}
-	s.txn(put(s.keys.Shard(), store.Shard{Schema: 1, ID: "s", Name: "default", Settings: store.DefaultShardSettings()}))
+	s.operator(put(s.keys.Shard(), store.Shard{Schema: 1, ID: "s", Name: "default", Settings: store.DefaultShardSettings()}))
 	return s
 }
 

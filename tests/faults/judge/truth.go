@@ -141,6 +141,7 @@ func (f *fate) step(e history.Event, slack time.Duration) {
 	case history.Removed:
 		end(f.up, e.At.Add(late))
 		end(f.exists, e.At)
+	case history.WorkloadBegan, history.WorkloadEnded: // see condemned
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 // Tolerated: what there was another reason for. Then nothing rests on the verdict.
 func (in *inquiry) verdicts() {
 	who := whose(in.transactions())
-	tenures := in.tenures()
+	leaderTerms := in.leaderTerms()
 	in.walk(in.steps, func(w *world, s *step) {
 		if s.found {
 			return
@@ -30,7 +30,7 @@ func (in *inquiry) verdicts() {
 			case store.Lost:
 				in.lostByRight(w, s, id)
 				if by != nil {
-					in.lostInTime(s, id, by, tenures)
+					in.lostInTime(s, id, by, leaderTerms)
 				}
 			case store.Dead:
 				in.deadByRight(w, s, id)
@@ -63,8 +63,8 @@ func (in *inquiry) lostByRight(w *world, s *step, id string) {
 	}
 }
 
-// tenures are when each fence was compared first: right after its owner had won.
-func (in *inquiry) tenures() map[store.Fence]history.Event {
+// leaderTerms are when each fence was compared first: right after its owner had won.
+func (in *inquiry) leaderTerms() map[store.Fence]history.Event {
 	out := map[store.Fence]history.Event{}
 	for _, e := range in.events {
 		if c := e.Commit; c != nil && !c.Ended && c.Fence != (store.Fence{}) {
@@ -77,8 +77,8 @@ func (in *inquiry) tenures() map[store.Fence]history.Event {
 }
 
 // lostInTime: after an election agents have a lease and the longest back-off to return (SAFE-1). Both times are of one process.
-func (in *inquiry) lostInTime(s *step, id string, by *transaction, tenures map[store.Fence]history.Event) {
-	began, known := tenures[by.fence]
+func (in *inquiry) lostInTime(s *step, id string, by *transaction, leaderTerms map[store.Fence]history.Event) {
+	began, known := leaderTerms[by.fence]
 	if grace := in.terms.LeaseTTL + in.terms.Reconnect; known && by.begun.At.Sub(began.At) < grace {
 		in.violation("SAFE-1", s.at, fmt.Sprintf("%s was called lost %s after %s had come to lead, and agents have %s to return%s", id, by.begun.At.Sub(began.At).Round(1e6),
 			by.commit().Replica, grace, s.because(id)), append(in.evidence(s, id), began, by.begun)...)
@@ -124,7 +124,7 @@ func (f *fate) endsSoon(at history.Time) bool {
 }
 
 // stuckByRight: a new machine's agent has the whole registration_timeout to register (DET-11), whatever wall clocks say (SAFE-13). It runs from the record of the
-// phase, or from the beginning of a tenure.
+// phase, or from the beginning of a term.
 func (in *inquiry) stuckByRight(s *step, id string, rec *store.Instance) {
 	told := false
 	for _, e := range s.of(id) {

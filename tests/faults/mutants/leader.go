@@ -118,7 +118,7 @@ func ofTheLeader() []Mutant {
 			Rules: []string{"DET-4", "SAFE-8"},
 			Edits: []Edit{{
 				File: "coordinator/lister.go",
-				Old:  "		return 0 // no answer proves nothing\n",
+				Old:  "		return 0 // a failed List proves nothing\n",
 				New:  "",
 			}},
 			Likely: []string{"list-fails-beside-machines"},

@@ -10,6 +10,7 @@
 //	provider.go  answers lost, late, slow; lists that lie
 //	clocks.go    wall clocks that jump
 //	disks.go     disks that are full, or take no writes
+//	damage.go    etcd emptied or put back to before; records deleted and spoiled by hand
 //	operator.go  edits, orders, pauses, deletions in the middle
 //
 // # Invariants

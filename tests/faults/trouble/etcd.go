@@ -12,7 +12,7 @@ var ofEtcd = []Kind{
 	{Name: "member-stutters", Weight: 1, Takes: []Part{Etcd}, Least: 3 * time.Second, Most: 10 * time.Second, Do: memberStutters},
 	{Name: "quorum-lost", Weight: 2, Takes: []Part{Etcd}, Least: 2 * time.Second, Most: 15 * time.Second, Do: quorumLost},
 	{Name: "etcd-leader-moved", Weight: 2, Takes: []Part{Etcd}, Do: leaderMoved},
-	{Name: "etcd-compacted", Weight: 2, Do: compacted},
+	{Name: "etcd-compacted", Weight: 2, Takes: []Part{History}, Do: compacted},
 	{Name: "etcd-full", Weight: 2, Takes: []Part{Etcd}, Least: 2 * time.Second, Most: 10 * time.Second, Do: noSpace},
 	{Name: "member-wiped", Weight: 1, Takes: []Part{Etcd}, Least: time.Second, Most: 4 * time.Second, Do: memberWiped},
 }

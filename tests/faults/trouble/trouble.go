@@ -36,6 +36,7 @@ const (
 	Clocks    Part = "clocks"    // wall clocks
 	Disks     Part = "disks"     // of replicas and machines
 	Operators Part = "operators" // the groups' files
+	History   Part = "history"   // what etcd keeps of before
 )
 
 // Site is where a trouble happens: the cluster, and its own random numbers.
@@ -77,7 +78,7 @@ func (e errNobody) Error() string { return fmt.Sprintf("there is no %s that it c
 // Catalogue is all there is.
 func Catalogue() []Kind {
 	var all []Kind
-	for _, part := range [][]Kind{ofReplicas, ofEtcd, ofNetwork, ofMachines, ofProvider, ofClocks, ofDisks, ofOperators} {
+	for _, part := range [][]Kind{ofReplicas, ofEtcd, ofNetwork, ofMachines, ofProvider, ofClocks, ofDisks, ofOperators, ofRecords} {
 		all = append(all, part...)
 	}
 	return all

@@ -18,39 +18,39 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Why a tenure ends before its replica does.
+// Why a term ends before its replica does.
 var (
 	errDeposed = errors.New("another replica leads: our key in the election is gone")
 )
 
 const (
 	fullPass  = 5 * time.Minute // REC-1
-	passLate  = time.Second     // a plan that takes so long is worth a word
+	passLate  = time.Second     // a plan that takes this long is logged
 	tickEvery = time.Second
-	tickLate  = 3 * time.Second // a tick so late means that this process, or the machine, stood still
+	tickLate  = 3 * time.Second // a tick this late means that this process, or the machine, stood still
 )
 
-// tenure is one term of leadership.
-type tenure struct {
+// term is one term of leadership.
+type term struct {
 	r        *Replica
 	fence    store.Fence
-	lease    store.LeaseID // of the session
+	lease    store.LeaseID // of the replica's session
 	shard    store.Shard
 	log      *slog.Logger
 	evidence *evidence.Evidence
 	queues   map[queueOf]*queue
 	listers  map[string]*lister
 	pokes    chan struct{}
-	kept     atomic.Int64 // how old the history is that etcd keeps, as a time.Duration
+	kept     atomic.Int64 // age of the oldest revision that etcd keeps, as a time.Duration
 
-	verdicts    map[string]map[string]plan.Judgment // by group and instance: as last told in the journal
-	troubles    map[string]time.Time                // since when we see trouble, of those in trouble
-	held        map[string]map[string]bool          // by group: what the log was told is held
-	badSettings string                              // the shard's settings that the journal was told are refused
+	verdicts    map[string]map[string]plan.Judgment // by group and instance, as last written to the journal
+	troubles    map[string]time.Time                // instances in trouble, and since when
+	held        map[string]map[string]bool          // by group: held work that was logged
+	badSettings string                              // refused settings of the shard, as last written to the journal
 }
 
-func newTenure(r *Replica, fence store.Fence, lease store.LeaseID, shard store.Shard) *tenure {
-	t := &tenure{
+func newTerm(r *Replica, fence store.Fence, lease store.LeaseID, shard store.Shard) *term {
+	t := &term{
 		r: r, fence: fence, lease: lease, shard: shard, log: r.log.With("fence", int64(fence.Created)),
 		pokes: make(chan struct{}, 1), verdicts: map[string]map[string]plan.Judgment{}, troubles: map[string]time.Time{}, held: map[string]map[string]bool{}, listers: map[string]*lister{},
 	}
@@ -68,7 +68,7 @@ func newTenure(r *Replica, fence store.Fence, lease store.LeaseID, shard store.S
 	return t
 }
 
-// validate says what a group's provider has against its spec, or "".
+// validate returns what a group's provider has against its spec, or "".
 func (r *Replica) validate(_ string, g store.Group) string {
 	p, known := r.deps.Providers[g.Provider]
 	if !known {
@@ -81,15 +81,16 @@ func (r *Replica) validate(_ string, g store.Group) string {
 	return ""
 }
 
-// suspect has a provider's machines listed at once.
-func (t *tenure) suspect(provider string) {
+// suspect lists a provider's machines at once.
+func (t *term) suspect(provider string) {
 	if l := t.listers[provider]; l != nil {
 		l.ask()
 	}
 }
 
-// settings are the shard's, as they are now: whatever is in etcd, the picture holds what is in force.
-func (t *tenure) settings() store.ShardSettings {
+// settings returns the settings in force. The picture keeps them even while etcd holds others that
+// are refused.
+func (t *term) settings() store.ShardSettings {
 	settings := store.DefaultShardSettings()
 	t.r.picture.View(func(c *picture.Content) {
 		if c.Shard.Present() {
@@ -99,15 +100,15 @@ func (t *tenure) settings() store.ShardSettings {
 	return settings
 }
 
-func (t *tenure) poke() {
+func (t *term) poke() {
 	select {
 	case t.pokes <- struct{}{}:
 	default:
 	}
 }
 
-// run leads until ctx ends or leadership is lost, and returns why. Nothing of the tenure is left running then.
-func (t *tenure) run(ctx context.Context) error {
+// run leads until ctx ends or leadership is lost, and returns why. It leaves nothing running.
+func (t *term) run(ctx context.Context) error {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	if err := t.r.picture.WaitFor(ctx, t.fence.Created); err != nil {
@@ -136,7 +137,7 @@ func (t *tenure) run(ctx context.Context) error {
 }
 
 // loop plans whenever something has changed or is due.
-func (t *tenure) loop(ctx context.Context) error {
+func (t *term) loop(ctx context.Context) error {
 	due := time.NewTimer(time.Hour)
 	defer due.Stop()
 	pass := time.NewTicker(fullPass)
@@ -148,7 +149,7 @@ func (t *tenure) loop(ctx context.Context) error {
 		}
 		wait := time.Hour
 		if !next.IsZero() {
-			wait = max(time.Millisecond, time.Until(next)) // what is due but waits for the picture does not spin
+			wait = max(time.Millisecond, time.Until(next)) // do not spin on work that waits for the picture
 		}
 		due.Reset(wait)
 		select {
@@ -162,8 +163,9 @@ func (t *tenure) loop(ctx context.Context) error {
 	}
 }
 
-// watchClock notices when this process, or the whole machine, stood still: then agents could not be heard.
-func (t *tenure) watchClock(ctx context.Context) {
+// watchClock notices when this process, or the whole machine, stood still: no agent could be heard
+// meanwhile.
+func (t *term) watchClock(ctx context.Context) {
 	tick := time.NewTicker(tickEvery)
 	defer tick.Stop()
 	for last := time.Now(); ; last = time.Now() {
@@ -178,12 +180,13 @@ func (t *tenure) watchClock(ctx context.Context) {
 	}
 }
 
-// step plans the dirty groups whose picture is new enough, carries the actions out and returns when to look again.
-func (t *tenure) step(ctx context.Context) (next time.Time, err error) {
+// step plans the dirty groups whose picture is recent enough, carries out the actions, and returns
+// when to plan again.
+func (t *term) step(ctx context.Context) (next time.Time, err error) {
 	heard, interrupted := t.r.picture.Heard()
 	if interrupted != nil || time.Since(heard) > vitalsSilence {
 		t.r.deps.Meter.Refused(RefusedStale)
-		return time.Time{}, nil //nolint:nilerr // SAFE-3: the groups stay dirty; the picture wakes us
+		return time.Time{}, nil //nolint:nilerr // SAFE-3: the groups stay dirty, and the next change of the picture wakes the loop
 	}
 	t.recall(ctx)
 	var snapshot plan.Snapshot
@@ -234,9 +237,9 @@ func (t *tenure) step(ctx context.Context) (next time.Time, err error) {
 	return t.evidence.NextDue(), nil
 }
 
-// tellRefused puts into the journal which settings of the shard cannot be used, and what is in
+// tellRefused records in the journal which of the shard's settings cannot be used, and what is in
 // force instead (REC-20).
-func (t *tenure) tellRefused(ctx context.Context, s store.ShardSettings, revision store.Revision) {
+func (t *term) tellRefused(ctx context.Context, s store.ShardSettings, revision store.Revision) {
 	var told []string
 	for _, e := range s.Refused {
 		told = append(told, fmt.Sprintf("%s; %s is in force", e.Error(), s.Value(e.Path)))
@@ -252,14 +255,15 @@ func (t *tenure) tellRefused(ctx context.Context, s store.ShardSettings, revisio
 	t.tell(ctx, store.JournalEntry{Rule: "REC-20", What: "settings of the shard refused", Why: text, Revision: revision})
 }
 
-// leaderName is the part of a leader's key below the prefix of its kind.
+// leaderName returns the part of a leader's key below the prefix of its kind.
 func leaderName(keys store.Keys, key string) string {
 	_, name, _ := keys.Split(key)
 	return name
 }
 
-// tellHeld warns of work that ought to be done and is not, once for each (OBS-1). Why, and what would free it, is in the status too.
-func (t *tenure) tellHeld(planned []string, p plan.Plan) {
+// tellHeld warns once of each piece of work that is due and held back (OBS-1). The status says as
+// well why, and what would free it.
+func (t *term) tellHeld(planned []string, p plan.Plan) {
 	for _, group := range planned {
 		held := map[string]bool{}
 		for _, b := range p.Held[group] {
@@ -276,13 +280,14 @@ func (t *tenure) tellHeld(planned []string, p plan.Plan) {
 	}
 }
 
-// mostVerdicts bounds what one step tells the journal of verdicts; the rest is told as a number.
+// mostVerdicts bounds how many verdicts one step writes to the journal; the rest is written as a
+// number.
 const mostVerdicts = 50
 
-// tellVerdicts puts into the journal what has become of instances: each turn to the worse, and each return. What
-// was decided for it follows in the action's own entry. All of it is one transaction: whatever is to be done waits for it, and when many are in
-// trouble, etcd often is too.
-func (t *tenure) tellVerdicts(ctx context.Context, s *plan.Snapshot, p plan.Plan) {
+// tellVerdicts writes changed verdicts to the journal: each turn to the worse, and each return.
+// What is decided because of a verdict follows in the entry of its action. One transaction carries
+// them all: decisions wait for it, and when many instances are in trouble, etcd often is too.
+func (t *term) tellVerdicts(ctx context.Context, s *plan.Snapshot, p plan.Plan) {
 	var told []store.JournalEntry
 	more := 0
 	for _, g := range s.Groups {
@@ -320,9 +325,9 @@ func (t *tenure) tellVerdicts(ctx context.Context, s *plan.Snapshot, p plan.Plan
 	}
 }
 
-// verdictsOf are the verdicts told of a group's instances, and to be told. Of those that are being deleted, or whose records are gone,
-// nothing is kept.
-func (t *tenure) verdictsOf(g *plan.Group) map[string]plan.Judgment {
+// verdictsOf returns the verdicts last written for a group's instances. It keeps none of instances
+// that are being deleted or whose records are gone.
+func (t *term) verdictsOf(g *plan.Group) map[string]plan.Judgment {
 	before, staying := t.verdicts[g.Name], make([]string, 0, len(g.Instances))
 	met := 0
 	for i := range g.Instances {
@@ -355,9 +360,9 @@ func (t *tenure) verdictsOf(g *plan.Group) map[string]plan.Judgment {
 	return t.verdicts[g.Name]
 }
 
-// tell writes entries that belong to no change, under the fence like all that a leader writes. Those that cannot be
-// written are lost: they only tell.
-func (t *tenure) tell(ctx context.Context, entries ...store.JournalEntry) {
+// tell writes entries that belong to no change, under the fence. Entries that cannot be written are
+// lost: they only inform.
+func (t *term) tell(ctx context.Context, entries ...store.JournalEntry) {
 	if _, err := t.commit(ctx, nil, nil, entries...); err != nil && ctx.Err() == nil {
 		for _, e := range entries {
 			t.log.Warn("journal entry lost", "rule", e.Rule, "instance", e.Instance, "what", e.What, "error", err)
@@ -367,7 +372,8 @@ func (t *tenure) tell(ctx context.Context, entries ...store.JournalEntry) {
 
 func troubled(v store.Verdict) bool { return v == store.Suspect || v.Failed() }
 
-// evidenceOfProvider is the part of the evidence that the provider's answer makes, which is worth a line of its own.
+// evidenceOfProvider returns the line of the evidence that cites the provider. A change of it is
+// worth an entry of its own.
 func evidenceOfProvider(j plan.Judgment) string {
 	for _, line := range j.Evidence {
 		if len(line) > 9 && line[:9] == "provider:" {

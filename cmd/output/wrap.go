@@ -1,17 +1,15 @@
-package cli
+package output
 
 import (
 	"strings"
 	"unicode/utf8"
-
-	"github.com/leasehold/leasehold/cmd/output"
 )
 
-// columns is how wide lines are on a terminal.
-const columns = 80
+// LineWidth is the width of lines on a terminal.
+const LineWidth = 80
 
-// folded breaks a text into lines of at most so many characters, between words. A word that is longer stands alone.
-func folded(text string, width int) []string {
+// Folded breaks a text into lines of at most so many characters, between words. A word that is longer stands alone.
+func Folded(text string, width int) []string {
 	var lines []string
 	line := ""
 	for _, word := range strings.Fields(text) {
@@ -27,16 +25,16 @@ func folded(text string, width int) []string {
 	return append(lines, line)
 }
 
-// writeWrapped writes a text after a first part: on a terminal wrapped, and what follows indented as far as the first part; else
+// WriteWrapped writes a text after a first part: on a terminal wrapped, and what follows indented as far as the first part; else
 // as one line.
-func writeWrapped(b *strings.Builder, scr output.Screen, first, text string) {
-	text = output.OneLine(text)
+func WriteWrapped(b *strings.Builder, scr Screen, first, text string) {
+	text = OneLine(text)
 	if !scr.Terminal {
 		b.WriteString(first + text + "\n")
 		return
 	}
 	indent := utf8.RuneCountInString(first)
-	for i, line := range folded(text, columns-indent) {
+	for i, line := range Folded(text, LineWidth-indent) {
 		if i > 0 {
 			b.WriteString(strings.Repeat(" ", indent))
 		} else {

@@ -1,4 +1,4 @@
-package cli
+package bench
 
 import (
 	"context"
@@ -14,11 +14,12 @@ import (
 	"github.com/leasehold/leasehold/cmd/bench/measure"
 	"github.com/leasehold/leasehold/cmd/bench/parts"
 	"github.com/leasehold/leasehold/cmd/output"
+	"github.com/leasehold/leasehold/cmd/program"
 	"github.com/leasehold/leasehold/store"
 )
 
-// BenchEtcd is the command bench etcd.
-type BenchEtcd struct {
+// Etcd is the command etcd.
+type Etcd struct {
 	Interval time.Duration `help:"How often each agent reports, for the verdict (default: ${default})." default:"10s" placeholder:"DURATION"`
 	Each     time.Duration `help:"How long each measurement lasts (default: ${default})." default:"2s" placeholder:"DURATION"`
 	Agents   int           `help:"How many agents are taken up, and then renewed (default: ${default})." default:"4000" placeholder:"N"`
@@ -27,11 +28,11 @@ type BenchEtcd struct {
 	UsedEtcd bool          `help:"Measure an etcd of --endpoints even if it holds something: whoever uses it will feel it."`
 }
 
-// benchWatchPace is how many puts a second are made while somebody watches.
-const benchWatchPace = 500
+// watchPace is how many puts a second are made while somebody watches.
+const watchPace = 500
 
-// benchEtcdResult is what JSON shows.
-type benchEtcdResult struct {
+// etcdResult is what JSON shows.
+type etcdResult struct {
 	Etcd string `json:"etcd"` // "" for one of the bench's own
 	*capacity.Result
 	Interval string              `json:"interval"`
@@ -41,7 +42,7 @@ type benchEtcdResult struct {
 }
 
 // Run measures what an etcd can do: one of its own, or that of --endpoints.
-func (c *BenchEtcd) Run(ctx context.Context, s *Session) error {
+func (c *Etcd) Run(ctx context.Context, s *Session) error {
 	if err := c.check(s); err != nil {
 		return err
 	}
@@ -49,13 +50,13 @@ func (c *BenchEtcd) Run(ctx context.Context, s *Session) error {
 	if err != nil {
 		return err
 	}
-	shown := s.newProgress(0)
+	shown := s.newQuietProgress()
 	res, err := capacity.Run(ctx, capacity.Config{
 		Prefix: store.KeysOf("bench-" + s.env.RandomID()).Prefix(),
-		Each:   c.Each, Agents: c.Agents, Pace: c.Pace, News: benchWatchPace, Records: c.Records, Size: 1 << 10, TTL: time.Minute,
+		Each:   c.Each, Agents: c.Agents, Pace: c.Pace, News: watchPace, Records: c.Records, Size: 1 << 10, TTL: time.Minute,
 	}, capacity.Deps{
 		Store: b.store, Watcher: b.watcher, Usage: b.usage(), Progress: func(what string, step, of int) {
-			shown.tell(func() string { return fmt.Sprintf("%d of %d: %s", step, of, what) })
+			shown.tell(fmt.Sprintf("%d of %d:", step, of), what)
 		},
 	})
 	shown.end()
@@ -64,13 +65,13 @@ func (c *BenchEtcd) Run(ctx context.Context, s *Session) error {
 	}
 	switch {
 	case ctx.Err() != nil && err != nil && !errors.Is(err, context.Canceled):
-		return failure(Interrupted, b.cleanBy(), "interrupted: %s", joined(err))
+		return program.Fail(program.Interrupted, b.cleanBy(), "interrupted: %s", program.Joined(err))
 	case ctx.Err() != nil:
-		return failure(Interrupted, "", "interrupted: what was written is taken away again")
+		return program.Fail(program.Interrupted, "", "interrupted: what was written is taken away again")
 	case err != nil:
-		return failure(Failed, b.next(), "%s", joined(err))
+		return program.Fail(program.Failed, b.next(), "%s", program.Joined(err))
 	}
-	full := benchEtcdResult{
+	full := etcdResult{
 		Etcd: b.where, Result: res, Interval: c.Interval.String(), Limits: capacity.Limits(res, c.Interval), Slow: capacity.Slow(res),
 	}
 	full.Carries = twoDigits(full.Limits[0].Agents)
@@ -80,28 +81,28 @@ func (c *BenchEtcd) Run(ctx context.Context, s *Session) error {
 	return c.show(s, full)
 }
 
-func (c *BenchEtcd) check(s *Session) error {
-	const help = "leasehold bench etcd --help"
+func (c *Etcd) check(s *Session) error {
+	const help = "leasehold-bench etcd --help"
 	switch {
-	case c.UsedEtcd && !s.given("endpoints"):
-		return usedByNobody()
+	case c.UsedEtcd && !s.named():
+		return noneNamed()
 	case c.Interval < time.Second || c.Interval > 5*time.Minute:
-		return failure(Usage, help, "--interval: %s: must be 1s to 5m", c.Interval)
+		return program.Fail(program.Usage, help, "--interval: %s: must be 1s to 5m", c.Interval)
 	case c.Each < 100*time.Millisecond || c.Each > time.Hour:
-		return failure(Usage, help, "--each: %s: must be 100ms to 1h", c.Each)
+		return program.Fail(program.Usage, help, "--each: %s: must be 100ms to 1h", c.Each)
 	case c.Agents < 1 || c.Agents > 1_000_000:
-		return failure(Usage, help, "--agents: %d: must be 1 to 1000000", c.Agents)
+		return program.Fail(program.Usage, help, "--agents: %d: must be 1 to 1000000", c.Agents)
 	case c.Pace < 1 || c.Pace > 1_000_000:
-		return failure(Usage, help, "--pace: %d: must be 1 to 1000000", c.Pace)
+		return program.Fail(program.Usage, help, "--pace: %d: must be 1 to 1000000", c.Pace)
 	case c.Records < 1 || c.Records > 1_000_000:
-		return failure(Usage, help, "--records: %d: must be 1 to 1000000", c.Records)
+		return program.Fail(program.Usage, help, "--records: %d: must be 1 to 1000000", c.Records)
 	default:
 		return nil
 	}
 }
 
 // show writes the table and the verdict.
-func (c *BenchEtcd) show(s *Session, r benchEtcdResult) error {
+func (c *Etcd) show(s *Session, r etcdResult) error {
 	t := output.Table{Columns: []output.Column{
 		{Title: "WHAT"},
 		{Title: "AT ONCE", Right: true},
@@ -120,7 +121,7 @@ func (c *BenchEtcd) show(s *Session, r benchEtcdResult) error {
 	}
 	ms := func(x float64) string { return strconv.FormatFloat(x, 'f', 1, 64) }
 	for _, m := range r.Measured {
-		t.Add(m.What, strconv.Itoa(m.AtOnce), thousands(int(m.PerSecond)), ms(m.P50), ms(m.P99), ms(m.Most), cpu(m.CPU), cpu(m.OwnCPU))
+		t.Add(m.What, strconv.Itoa(m.AtOnce), output.Thousands(int(m.PerSecond)), ms(m.P50), ms(m.P99), ms(m.Most), cpu(m.CPU), cpu(m.OwnCPU))
 	}
 	if err := t.Write(s.screen(), s.wide()); err != nil {
 		return err
@@ -129,9 +130,9 @@ func (c *BenchEtcd) show(s *Session, r benchEtcdResult) error {
 	var b strings.Builder
 	b.WriteString("\n")
 	for _, l := range r.Limits {
-		fmt.Fprintf(&b, "%s agents  %s: %s\n", thousands(twoDigits(l.Agents)), l.By, l.Why)
+		fmt.Fprintf(&b, "%s agents  %s: %s\n", output.Thousands(twoDigits(l.Agents)), l.By, l.Why)
 	}
-	fmt.Fprintf(&b, "\nThis etcd carries about %s agents that report every %s, limited by %s.\n", thousands(r.Carries), r.Interval, r.Limits[0].By)
+	fmt.Fprintf(&b, "\nThis etcd carries about %s agents that report every %s, limited by %s.\n", output.Thousands(r.Carries), r.Interval, r.Limits[0].By)
 	for _, m := range r.Slow {
 		fmt.Fprintf(&b, "%s 1 of 100 took longer than %s ms (%s): failures will be noticed late.\n", scr.Notice("But it is slow:"), ms(m.P99), m.What)
 	}
@@ -148,15 +149,6 @@ func twoDigits(n int) int {
 	return n / scale * scale
 }
 
-// thousands writes a number with commas.
-func thousands(n int) string {
-	text := strconv.Itoa(n)
-	for at := len(text) - 3; at > 0; at -= 3 {
-		text = text[:at] + "," + text[at:]
-	}
-	return text
-}
-
 // benchedEtcd is the etcd that a bench measures, by two connections.
 type benchedEtcd struct {
 	store, watcher store.Store
@@ -166,14 +158,13 @@ type benchedEtcd struct {
 	closers        []func() error
 }
 
-// benchedEtcd opens the etcd of --endpoints, or starts one. Only the flag itself counts: what the environment or a file names is what the operator
-// works with every day, and no place for a bench.
+// benchedEtcd opens the etcd of --endpoints, or starts one.
 func (s *Session) benchedEtcd(ctx context.Context, used bool) (*benchedEtcd, error) {
-	if !s.given("endpoints") {
+	if !s.named() {
 		return s.ownEtcd(ctx)
 	}
-	b := &benchedEtcd{where: strings.Join(s.flags.Endpoints, ", ")}
-	if err := s.openBenched(ctx, b, s.connection(nil)); err != nil {
+	b := &benchedEtcd{where: s.where()}
+	if err := s.openBenched(ctx, b, ""); err != nil {
 		return nil, err
 	}
 	if used {
@@ -189,17 +180,17 @@ func (s *Session) benchedEtcd(ctx context.Context, used bool) (*benchedEtcd, err
 func (s *Session) ownEtcd(ctx context.Context) (*benchedEtcd, error) {
 	b := &benchedEtcd{}
 	if err := b.start(ctx); err != nil {
-		return nil, errors.Join(failure(Failed, "see that there is room in "+os.TempDir()+", or measure another etcd with --endpoints", "%s", joined(err)), b.end(false))
+		return nil, errors.Join(program.Fail(program.Failed, "see that there is room in "+os.TempDir()+", or measure another etcd with --endpoints", "%s", program.Joined(err)), b.end(false))
 	}
-	return b, s.openBenched(ctx, b, Connection{Endpoints: []string{b.part.Address}})
+	return b, s.openBenched(ctx, b, b.part.Address)
 }
 
 // openBenched opens both connections; it ends what was begun if it cannot.
-func (s *Session) openBenched(ctx context.Context, b *benchedEtcd, conn Connection) error {
+func (s *Session) openBenched(ctx context.Context, b *benchedEtcd, address string) error {
 	for _, st := range []*store.Store{&b.store, &b.watcher} {
-		opened, closer, err := s.env.Open(ctx, conn)
+		opened, closer, err := s.open(ctx, address, nil)
 		if err != nil {
-			return errors.Join(s.openFailed(ctx, err), b.end(false))
+			return errors.Join(err, b.end(false))
 		}
 		*st = opened
 		b.closers = append(b.closers, closer)
@@ -212,13 +203,13 @@ func (b *benchedEtcd) start(ctx context.Context) (err error) {
 	if b.dir, err = os.MkdirTemp("", "leasehold-bench-"); err != nil {
 		return err
 	}
-	b.part, err = parts.Start(ctx, parts.Spec{Name: "etcd", Dir: b.dir, Args: []string{"bench", "part", "etcd", "--dir", b.dir}})
+	b.part, err = parts.Start(ctx, parts.Spec{Name: "etcd", Dir: b.dir, Args: []string{"part", "etcd", "--dir", b.dir}})
 	return err
 }
 
 // refuseUsed refuses an etcd with any key at all: whose it is matters little to those who would feel the bench.
 func (s *Session) refuseUsed(ctx context.Context, b *benchedEtcd) error {
-	limited, cancel := context.WithTimeout(ctx, s.requestLimit())
+	limited, cancel := context.WithTimeout(ctx, s.flags.Timeout)
 	defer cancel()
 	count := func(prefix string) (int, error) {
 		first, err := b.store.ListPart(limited, prefix, "", 1, 0)
@@ -232,13 +223,15 @@ func (s *Session) refuseUsed(ctx context.Context, b *benchedEtcd) error {
 	const next = "start another etcd and name it, or leave --endpoints out and the bench starts its own; --used-etcd measures this one all the same"
 	switch {
 	case errors.Is(err, store.ErrDenied):
-		return failure(Failed, "log in as root, with --user or --cert and --key", "see whether etcd at %s is in use: %s", b.where, joined(err))
+		return program.Fail(program.Failed, "log in as root, with --user or --cert and --key", "see whether etcd at %s is in use: %s", b.where, program.Joined(err))
+	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
+		return program.Fail(program.Unreachable, whatHelps(s.connection(nil)), "see whether etcd at %s is in use: no answer in %s", b.where, s.flags.Timeout)
 	case err != nil:
-		return s.unreachable("see whether it is in use", err)
+		return program.Fail(program.Unreachable, whatHelps(s.connection(nil)), "see whether etcd at %s is in use: %s", b.where, program.Joined(err))
 	case ours > 0:
-		return failure(Conflict, next, "etcd at %s holds a shard of Leasehold: a bench could cost it leases", b.where)
+		return program.Fail(program.Conflict, next, "etcd at %s holds a shard of Leasehold: a bench could cost it leases", b.where)
 	case all > 0:
-		return failure(Conflict, next, "etcd at %s is in use: it holds %s", b.where, counted(all, "key", "keys"))
+		return program.Fail(program.Conflict, next, "etcd at %s is in use: it holds %s", b.where, output.Counted(all, "key", "keys"))
 	default:
 		return nil
 	}

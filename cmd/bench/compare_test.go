@@ -1,4 +1,4 @@
-package cli
+package bench
 
 import (
 	"strings"
@@ -6,30 +6,31 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/cmd/bench/rivals"
+	"github.com/leasehold/leasehold/cmd/program"
 )
 
-func TestBenchCompareRefusesNonsense(t *testing.T) {
+func TestCompareRefusesNonsense(t *testing.T) {
 	for flags, want := range map[string]string{
 		"--agents=0": "--agents", "--agents=15001": "--shared", "--steady=0s": "--steady", "--stall=-1s": "--stall", "--interval=0s": "--interval", "--endpoints=a:1": "--endpoints",
 	} {
-		if code, _, stderr := newWorld(t).run("bench", "compare", flags); code != Usage || !strings.Contains(stderr, want) {
+		if code, _, stderr := newDesk(t).run("compare", flags); code != program.Usage || !strings.Contains(stderr, want) {
 			t.Errorf("%s: exit %d: %s", flags, code, stderr)
 		}
 	}
 }
 
 // Something stands still for longer than a lease, unless told otherwise: or nothing could be compared.
-func TestBenchCompareStallsForLongerThanALease(t *testing.T) {
-	c := BenchCompare{Interval: 5 * time.Second}
+func TestCompareStallsForLongerThanALease(t *testing.T) {
+	c := Compare{Interval: 5 * time.Second}
 	if c.lease() != 17*time.Second || c.stall() <= c.lease() {
 		t.Errorf("lease %s, stall %s", c.lease(), c.stall())
 	}
 }
 
 func TestComparisonIsShown(t *testing.T) {
-	w := newWorld(t)
+	d := newDesk(t)
 	var out strings.Builder
-	env := w.env(&out, &out)
+	env := d.env(&out, &out)
 	s := &Session{env: env, flags: &Globals{Output: "table"}}
 	r := comparison{Agents: 2000, Interval: "5s", Lease: "17s"}
 	for i, name := range []string{"keepalive", "keepalive-once", "leasehold"} {
@@ -45,7 +46,7 @@ func TestComparisonIsShown(t *testing.T) {
 	show := func() string {
 		out.Reset()
 		r.Rows, r.Verdict = rivals.Rows(r.Contenders), rivals.Verdict(r.Agents, r.Contenders)
-		if err := (&BenchCompare{}).show(s, &r); err != nil {
+		if err := (&Compare{}).show(s, &r); err != nil {
 			t.Fatal(err)
 		}
 		return out.String()
@@ -70,8 +71,8 @@ func TestComparisonIsShown(t *testing.T) {
 }
 
 // The defaults are meant to take about ten minutes.
-func TestBenchCompareExpectsTenMinutes(t *testing.T) {
-	c := BenchCompare{Agents: 1000, Interval: 5 * time.Second, Steady: time.Minute}
+func TestCompareExpectsTenMinutes(t *testing.T) {
+	c := Compare{Agents: 1000, Interval: 5 * time.Second, Steady: time.Minute}
 	if got := c.expected(rampOwn); got != "9 minutes" {
 		t.Errorf("about %s", got)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// As coordinator/tenure.go and disturbance.go have them.
+// As coordinator/term.go and disturbance.go have them.
 const (
 	fullPass      = 5 * time.Minute
 	servedEvery   = 10 * time.Second
@@ -23,8 +23,8 @@ const (
 	thinking      = 20 * time.Microsecond // about an instance, while it plans: what happens meanwhile is in the next plan
 )
 
-// tenure is one term of leadership, as coordinator/tenure.go has it.
-type tenure struct {
+// term is one term of leadership, as coordinator/term.go has it.
+type term struct {
 	w       *World
 	replica *replica
 	fence   store.Condition
@@ -57,8 +57,8 @@ type batch struct {
 	rev    store.Revision
 }
 
-func newTenure(w *World, r *replica, key string, created store.Revision, skew time.Duration) *tenure {
-	t := &tenure{
+func newTerm(w *World, r *replica, key string, created store.Revision, skew time.Duration) *term {
+	t := &term{
 		w: w, replica: r, fence: store.CreatedAt(key, created), skew: skew, judged: map[string]plan.Judgment{},
 		content: picture.FromListing(w.keys, w.listing()),
 	}
@@ -83,9 +83,9 @@ func (w *World) validate(_ string, g store.Group) string {
 }
 
 // now is the time by the leader's clock.
-func (t *tenure) now() time.Time { return t.w.Now().Add(t.skew) }
+func (t *term) now() time.Time { return t.w.Now().Add(t.skew) }
 
-func (t *tenure) begin() {
+func (t *term) begin() {
 	t.evidence.Listed(t.content)
 	for _, l := range t.listers {
 		l.ask()
@@ -94,8 +94,8 @@ func (t *tenure) begin() {
 	t.pass()
 }
 
-// after has a step of the tenure happen after a time: not if it has ended by then, later if it stands still.
-func (t *tenure) after(d time.Duration, routine bool, do func()) {
+// after has a step of the term happen after a time: not if it has ended by then, later if it stands still.
+func (t *term) after(d time.Duration, routine bool, do func()) {
 	t.w.schedule(d, routine, func() {
 		switch {
 		case t.ended:
@@ -108,12 +108,12 @@ func (t *tenure) after(d time.Duration, routine bool, do func()) {
 }
 
 // hear takes up what a commit changed; the picture shows it a moment later.
-func (t *tenure) hear(events []store.Event, rev store.Revision) {
+func (t *term) hear(events []store.Event, rev store.Revision) {
 	t.feed = append(t.feed, batch{events, rev})
 	t.deliverAfter(t.w.chance.upTo(watchLag))
 }
 
-func (t *tenure) deliverAfter(d time.Duration) {
+func (t *term) deliverAfter(d time.Duration) {
 	if t.hearing {
 		return
 	}
@@ -121,7 +121,7 @@ func (t *tenure) deliverAfter(d time.Duration) {
 	t.after(max(d, t.blind-t.w.clock), false, t.deliver)
 }
 
-func (t *tenure) deliver() {
+func (t *term) deliver() {
 	t.hearing = false
 	if t.w.clock < t.blind || t.w.db.down {
 		t.deliverAfter(max(t.blind-t.w.clock, 100*time.Millisecond))
@@ -150,9 +150,9 @@ func (t *tenure) deliver() {
 }
 
 // poke has a plan made soon.
-func (t *tenure) poke() { t.planAfter(max(soonest, t.thinks)) }
+func (t *term) poke() { t.planAfter(max(soonest, t.thinks)) }
 
-func (t *tenure) planAfter(d time.Duration) {
+func (t *term) planAfter(d time.Duration) {
 	if t.carrying {
 		t.poked = true
 		return
@@ -171,7 +171,7 @@ func (t *tenure) planAfter(d time.Duration) {
 }
 
 // plan plans the dirty groups whose picture is new enough.
-func (t *tenure) plan() {
+func (t *term) plan() {
 	if t.silent() {
 		t.planAfter(500 * time.Millisecond)
 		return
@@ -201,19 +201,19 @@ func (t *tenure) plan() {
 }
 
 // silent says that nothing was heard of etcd for too long to plan anything (SAFE-3).
-func (t *tenure) silent() bool {
+func (t *term) silent() bool {
 	w := t.w
 	return w.db.down && w.clock-w.db.downFrom > vitalsSilence || w.clock < t.blind && w.clock-t.blindFrom > vitalsSilence
 }
 
-func (t *tenure) planNext() {
+func (t *term) planNext() {
 	if due := t.evidence.NextDue(); !due.IsZero() {
 		t.planAfter(max(soonest, t.thinks, due.Sub(t.now())))
 	}
 }
 
 // judge tells of verdicts that are others than before.
-func (t *tenure) judge(s *plan.Snapshot, p *plan.Plan) {
+func (t *term) judge(s *plan.Snapshot, p *plan.Plan) {
 	for i := range s.Groups {
 		for j := range s.Groups[i].Instances {
 			id := s.Groups[i].Instances[j].Record.ID
@@ -230,7 +230,7 @@ func (t *tenure) judge(s *plan.Snapshot, p *plan.Plan) {
 }
 
 // suspect has a provider's machines listed at once.
-func (t *tenure) suspect(name string) {
+func (t *term) suspect(name string) {
 	for _, l := range t.listers {
 		if l.cloud.cfg.Name == name {
 			l.ask()
@@ -239,7 +239,7 @@ func (t *tenure) suspect(name string) {
 }
 
 // serve notes from time to time that a leader is at work.
-func (t *tenure) serve() {
+func (t *term) serve() {
 	rec := store.Served{Schema: store.Schema, At: t.now().UTC(), Replica: t.replica.id, Gaps: t.evidence.ServedGaps()}
 	_, _ = t.w.commit(store.Txn{
 		Conditions: []store.Condition{t.fence}, Writes: []store.Write{store.Put(t.w.keys.Served(), store.Encode(rec))},
@@ -248,7 +248,7 @@ func (t *tenure) serve() {
 }
 
 // pass has everything planned now and then (REC-1).
-func (t *tenure) pass() {
+func (t *term) pass() {
 	t.after(fullPass, true, func() {
 		t.evidence.Pass(t.content)
 		t.poke()

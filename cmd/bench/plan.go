@@ -1,4 +1,4 @@
-package cli
+package bench
 
 import (
 	"context"
@@ -9,10 +9,11 @@ import (
 	"github.com/leasehold/leasehold/cmd/bench/measure"
 	"github.com/leasehold/leasehold/cmd/bench/planning"
 	"github.com/leasehold/leasehold/cmd/output"
+	"github.com/leasehold/leasehold/cmd/program"
 )
 
-// BenchPlan is the command bench plan.
-type BenchPlan struct {
+// Plan is the command plan.
+type Plan struct {
 	Instances int  `help:"How many instances the imagined shard has." default:"100000" placeholder:"N"`
 	Groups    int  `help:"In how many groups." default:"1000" placeholder:"N"`
 	Changes   int  `help:"How many changes of each kind are measured." default:"1000" placeholder:"N"`
@@ -21,7 +22,7 @@ type BenchPlan struct {
 }
 
 // Run measures the planner in this process: nothing is asked of etcd.
-func (c *BenchPlan) Run(ctx context.Context, s *Session) error {
+func (c *Plan) Run(ctx context.Context, s *Session) error {
 	cfg := planning.Config{Size: planning.Size{Instances: c.Instances, Groups: c.Groups}, Changes: c.Changes, Lost: c.Lost}
 	if cfg.Lost < 0 {
 		cfg.Lost = c.Instances / 10
@@ -30,11 +31,11 @@ func (c *BenchPlan) Run(ctx context.Context, s *Session) error {
 		return err
 	}
 	if err := cfg.Check(); err != nil {
-		return failure(Usage, "leasehold bench plan --help", "%s", err)
+		return program.Fail(program.Usage, "leasehold-bench plan --help", "%s", err)
 	}
-	shown := s.newProgress(0)
+	shown := s.newQuietProgress()
 	defer shown.end()
-	told := func(what string) { shown.tell(func() string { return what }) }
+	told := func(what string) { shown.tell("", what) }
 	var cold *planning.ColdStart
 	if c.ColdStart {
 		started, err := s.startCold(ctx, cfg, told)
@@ -57,24 +58,24 @@ func (c *BenchPlan) Run(ctx context.Context, s *Session) error {
 		return err
 	}
 	if found := r.Problems(); len(found) > 0 {
-		return failure(Failed, "report it: this is a fault of the planner", "%s", strings.Join(found, "; "))
+		return program.Fail(program.Failed, "report it: this is a fault of the planner", "%s", strings.Join(found, "; "))
 	}
 	return nil
 }
 
-func (c *BenchPlan) check(s *Session) error {
-	const help = "leasehold bench plan --help"
+func (c *Plan) check(s *Session) error {
+	const help = "leasehold-bench plan --help"
 	switch {
-	case s.given("endpoints"):
-		return failure(Usage, "leave out --endpoints", "--endpoints: the planner is measured alone, and with --cold-start on an etcd of the bench's own")
+	case s.named():
+		return program.Fail(program.Usage, "leave out --endpoints", "--endpoints: the planner is measured alone, and with --cold-start on an etcd of the bench's own")
 	case c.Groups < 1:
-		return failure(Usage, help, "--groups: %d: must be at least 1", c.Groups)
+		return program.Fail(program.Usage, help, "--groups: %d: must be at least 1", c.Groups)
 	case c.Instances < c.Groups:
-		return failure(Usage, help, "--instances: %d: must be at least %d, one for each group", c.Instances, c.Groups)
+		return program.Fail(program.Usage, help, "--instances: %d: must be at least %d, one for each group", c.Instances, c.Groups)
 	case c.Changes < 1:
-		return failure(Usage, help, "--changes: %d: must be at least 1", c.Changes)
+		return program.Fail(program.Usage, help, "--changes: %d: must be at least 1", c.Changes)
 	case c.Lost < -1 || c.Lost > c.Instances:
-		return failure(Usage, help, "--lost: %d: must be 0 to %d, all instances", c.Lost, c.Instances)
+		return program.Fail(program.Usage, help, "--lost: %d: must be 0 to %d, all instances", c.Lost, c.Instances)
 	default:
 		return nil
 	}
@@ -94,7 +95,7 @@ func (s *Session) startCold(ctx context.Context, cfg planning.Config, told func(
 		s.warn("%s", ended)
 	}
 	if err != nil && ctx.Err() == nil {
-		err = failure(Failed, "look at "+b.part.Log(), "%s", joined(err))
+		err = program.Fail(program.Failed, "look at "+b.part.Log(), "%s", program.Joined(err))
 	}
 	return cold, err
 }
@@ -120,7 +121,7 @@ func showPlanning(s *Session, r planning.Result) error {
 	}
 	stage("reads the records", r.Picture, fmt.Sprintf("%s an instance", short(r.Picture.CPU/time.Duration(r.Instances))))
 	stage("looks at them", r.Seen, "")
-	stage("plans all groups", r.Plan, fmt.Sprintf("%s, the longest %s", counted(r.Steps, "step", "steps"), short(r.Longest.Max)))
+	stage("plans all groups", r.Plan, fmt.Sprintf("%s, the longest %s", output.Counted(r.Steps, "step", "steps"), short(r.Longest.Max)))
 	stage("takes a provider's list up", r.Listed, "every provider_poll")
 	if err := stages.Write(scr, s.wide()); err != nil {
 		return err
@@ -142,7 +143,7 @@ func showPlanning(s *Session, r planning.Result) error {
 	}
 	if st := r.Storm; st != nil {
 		fmt.Fprintf(scr.W, "\nstorm: %d leases of %s ended at once: judged within %s (CPU %s, the longest plan %s), %d replaced; as before %s after their return\n",
-			st.Lost, counted(st.Groups, "group", "groups"), short(st.Judged.Took), short(st.Judged.CPU), short(st.Longest), st.Replaced, short(st.Returned.Took))
+			st.Lost, output.Counted(st.Groups, "group", "groups"), short(st.Judged.Took), short(st.Judged.CPU), short(st.Longest), st.Replaced, short(st.Returned.Took))
 	}
 	fmt.Fprintf(scr.W, "\n%s\n", r.Verdict())
 	return nil

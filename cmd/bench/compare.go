@@ -1,4 +1,4 @@
-package cli
+package bench
 
 import (
 	"context"
@@ -15,11 +15,12 @@ import (
 	"github.com/leasehold/leasehold/cmd/bench/rivals"
 	"github.com/leasehold/leasehold/cmd/bench/trial"
 	"github.com/leasehold/leasehold/cmd/output"
+	"github.com/leasehold/leasehold/cmd/program"
 	"github.com/leasehold/leasehold/store"
 )
 
-// BenchCompare is the command bench compare.
-type BenchCompare struct {
+// Compare is the command compare.
+type Compare struct {
 	Agents   int           `help:"How many (default: ${default})." default:"1000" placeholder:"N"`
 	Interval time.Duration `help:"How often each agent reports; its lease lasts three intervals and 2s (default: ${default})." default:"5s" placeholder:"DURATION"`
 	Shared   int           `help:"Have all agents share so many connections, unsecured (default: each agent has its own; Leasehold's over TLS)." placeholder:"N"`
@@ -67,8 +68,8 @@ type contender struct {
 }
 
 // Run has each contender go through the same, one after the other. One that does not come through is told as such, and the others go on.
-func (c *BenchCompare) Run(ctx context.Context, s *Session) error {
-	shard := &BenchShard{Interval: c.Interval, Shared: c.Shared, Ramp: c.Ramp, GroupSize: 1000, ReconnectMax: compareReconnect}
+func (c *Compare) Run(ctx context.Context, s *Session) error {
+	shard := &Shard{Interval: c.Interval, Shared: c.Shared, Ramp: c.Ramp, GroupSize: 1000, ReconnectMax: compareReconnect}
 	if err := c.check(s, shard); err != nil {
 		return err
 	}
@@ -81,7 +82,7 @@ func (c *BenchCompare) Run(ctx context.Context, s *Session) error {
 		{"keepalive", c.rival(s, rivals.Automatic, shard)}, {"keepalive-once", c.rival(s, rivals.EachCall, shard)}, {"leasehold", c.leasehold(s, shard)},
 	}
 	rate := shard.config(s, c.Agents, 1).Rate
-	s.note("%s, one after the other: about %s", counted(len(all), "contender", "contenders"), c.expected(rate))
+	s.note("%s, one after the other: about %s", output.Counted(len(all), "contender", "contenders"), c.expected(rate))
 	for i, one := range all {
 		done, err := c.contend(ctx, s, one, fmt.Sprintf("%s (%d of %d): ", one.name, i+1, len(all)), rate)
 		if err != nil {
@@ -95,29 +96,29 @@ func (c *BenchCompare) Run(ctx context.Context, s *Session) error {
 		err = c.show(s, &r)
 	}
 	if err == nil && !r.whole() {
-		err = failure(Failed, "run it where nothing else computes, or with fewer --agents", "%s", r.Verdict)
+		err = program.Fail(program.Failed, "run it where nothing else computes, or with fewer --agents", "%s", r.Verdict)
 	}
 	return err
 }
 
 // contend has one of them go through the plan. An interrupt alone is an error: what else goes wrong is told of that contender.
-func (c *BenchCompare) contend(ctx context.Context, s *Session, one contender, where string, rate float64) (rivals.Named, error) {
+func (c *Compare) contend(ctx context.Context, s *Session, one contender, where string, rate float64) (rivals.Named, error) {
 	begun := s.env.Now()
-	told := s.newBenchProgress()
+	told := s.newProgress()
 	f, err := one.play(ctx, rivals.Plan{
 		Steady: c.Steady, Stall: c.stall(), Begin: compareSlack + 4*comparedRamp(c.Agents, rate), Settle: compareSlack + 2*c.grace(),
 		Tell: func(doing, far string) { told.tell(where+doing, s.compareFar(where+doing, far)) },
 	})
 	told.end()
 	done := rivals.Named{Name: one.name, Figures: f}
-	var known *Failure
+	var known *program.Failure
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return done, err
 	case errors.As(err, &known) && known.Next != "":
 		done.Problem = known.What + "; " + known.Next
 	case err != nil:
-		done.Problem = joined(err)
+		done.Problem = program.Joined(err)
 	}
 	took := s.env.Now().Sub(begun).Round(time.Second)
 	if done.Problem == "" {
@@ -142,7 +143,7 @@ func (s *Session) compareFar(doing, far string) string {
 }
 
 // grace is for how long a leader judges nobody lost after a disturbance: until each agent has had time to return (SAFE-1).
-func (c *BenchCompare) grace() time.Duration { return c.lease() + compareReconnect*3/2 }
+func (c *Compare) grace() time.Duration { return c.lease() + compareReconnect*3/2 }
 
 // comparedRamp is how long it takes until all agents have begun.
 func comparedRamp(agents int, rate float64) time.Duration {
@@ -150,44 +151,44 @@ func comparedRamp(agents int, rate float64) time.Duration {
 }
 
 // expected is about how long all of it takes, in minutes.
-func (c *BenchCompare) expected(rate float64) string {
+func (c *Compare) expected(rate float64) string {
 	const rivals = 2
 	each := 2*comparedRamp(c.Agents, rate) + c.Steady + 2*c.stall()
 	all := rivals*(each+3*c.lease()) + each + 2*c.grace()
-	return counted(max(1, int(all.Round(time.Minute)/time.Minute)), "minute", "minutes")
+	return output.Counted(max(1, int(all.Round(time.Minute)/time.Minute)), "minute", "minutes")
 }
 
-func (c *BenchCompare) lease() time.Duration {
+func (c *Compare) lease() time.Duration {
 	g := store.DefaultGroup()
 	g.Report.Interval, g.Report.LeaseTTL = store.Duration(c.Interval), 0
 	g.Complete()
 	return g.Report.LeaseTTL.D()
 }
 
-func (c *BenchCompare) stall() time.Duration {
+func (c *Compare) stall() time.Duration {
 	if c.Stall > 0 {
 		return c.Stall
 	}
 	return c.lease() + compareStalled
 }
 
-func (c *BenchCompare) check(s *Session, shard *BenchShard) error {
-	const help = "leasehold bench compare --help"
+func (c *Compare) check(s *Session, shard *Shard) error {
+	const help = "leasehold-bench compare --help"
 	switch {
-	case s.given("endpoints"):
-		return failure(Usage, "leave out --endpoints", "--endpoints: each contender gets an etcd of its own, which is made to stand still")
+	case s.named():
+		return program.Fail(program.Usage, "leave out --endpoints", "--endpoints: each contender gets an etcd of its own, which is made to stand still")
 	case c.Shared == 0 && c.Agents > compareConnections:
-		return failure(Usage, "add --shared 100", "--agents: %d: at most %d have connections of their own", c.Agents, compareConnections)
+		return program.Fail(program.Usage, "add --shared 100", "--agents: %d: at most %d have connections of their own", c.Agents, compareConnections)
 	case c.Steady < time.Second:
-		return failure(Usage, help, "--steady: %s: must be at least 1s", c.Steady)
+		return program.Fail(program.Usage, help, "--steady: %s: must be at least 1s", c.Steady)
 	case c.Stall < 0:
-		return failure(Usage, help, "--stall: %s: must not be negative", c.Stall)
+		return program.Fail(program.Usage, help, "--stall: %s: must not be negative", c.Stall)
 	}
 	return shard.check(s, "compare", c.Agents)
 }
 
 // rival plays with clients of etcd.
-func (c *BenchCompare) rival(s *Session, habit rivals.Habit, shard *BenchShard) func(context.Context, rivals.Plan) (rivals.Figures, error) {
+func (c *Compare) rival(s *Session, habit rivals.Habit, shard *Shard) func(context.Context, rivals.Plan) (rivals.Figures, error) {
 	return func(ctx context.Context, p rivals.Plan) (f rivals.Figures, err error) {
 		p.Tell("starting etcd and a detector", "")
 		r, err := rivals.Begin(ctx, rivals.Config{
@@ -199,16 +200,16 @@ func (c *BenchCompare) rival(s *Session, habit rivals.Habit, shard *BenchShard) 
 		ended := r.End(err == nil || ctx.Err() != nil)
 		switch {
 		case ctx.Err() != nil:
-			return f, failure(Interrupted, "", "interrupted: nothing is left behind")
+			return f, program.Fail(program.Interrupted, "", "interrupted: nothing is left behind")
 		case err != nil:
-			return f, failure(Failed, "read the logs in "+r.Dir(), "%s", joined(err))
+			return f, program.Fail(program.Failed, "read the logs in "+r.Dir(), "%s", program.Joined(err))
 		}
 		return f, ended
 	}
 }
 
 // leasehold plays with a shard.
-func (c *BenchCompare) leasehold(s *Session, shard *BenchShard) func(context.Context, rivals.Plan) (rivals.Figures, error) {
+func (c *Compare) leasehold(s *Session, shard *Shard) func(context.Context, rivals.Plan) (rivals.Figures, error) {
 	return func(ctx context.Context, p rivals.Plan) (f rivals.Figures, err error) {
 		err = shard.run(ctx, s, c.Agents, compareReplicas, func(ctx context.Context, t *trial.Trial) (err error) {
 			f, err = rivals.Contest(ctx, t.Contender(), p)
@@ -218,7 +219,7 @@ func (c *BenchCompare) leasehold(s *Session, shard *BenchShard) func(context.Con
 	}
 }
 
-func (c *BenchCompare) show(s *Session, r *comparison) error {
+func (c *Compare) show(s *Session, r *comparison) error {
 	t := output.Table{Columns: []output.Column{{Title: "WHAT"}}}
 	last := len(r.Contenders) - 1
 	for i, one := range r.Contenders {
@@ -248,17 +249,17 @@ func (c *BenchCompare) show(s *Session, r *comparison) error {
 	var b strings.Builder
 	b.WriteString("\n")
 	for _, line := range text {
-		writeWrapped(&b, scr, "", line)
+		output.WriteWrapped(&b, scr, "", line)
 	}
 	_, err := io.WriteString(scr.W, b.String())
 	return err
 }
 
 // notes say how the figures are to be read.
-func (c *BenchCompare) notes(r *comparison) []string {
+func (c *Compare) notes(r *comparison) []string {
 	all := []string{
 		fmt.Sprintf("%s agents report every %s, leases of %s, %s. A ratio is to Leasehold's figure.",
-			thousands(r.Agents), r.Interval, r.Lease, counted(r.Machine.Processors, "processor", "processors")+" for all of it"),
+			output.Thousands(r.Agents), r.Interval, r.Lease, output.Counted(r.Machine.Processors, "processor", "processors")+" for all of it"),
 		"keepalive: agents are etcd clients that renew by KeepAlive and put each report. keepalive-once: the same with KeepAliveOnce, a stream for each report.",
 		fmt.Sprintf("Who judges: of the two a process of the bench that watches for deleted keys, and does nothing about them; of Leasehold %d replicas, which also plan, record and serve agents.", compareReplicas),
 		"If it waits: of those, who were still away two intervals later; one that waits sees real deaths so much later. Leasehold has waited for what it waits for.",
@@ -267,7 +268,7 @@ func (c *BenchCompare) notes(r *comparison) []string {
 	if c.Shared == 0 {
 		all = append(all, "Each agent has its own connection; Leasehold's are over TLS, with a second one kept warm, the others' are not.")
 	} else {
-		all = append(all, fmt.Sprintf("All agents share %s, unsecured: one for each would cost the others most.", counted(c.Shared, "connection", "connections")))
+		all = append(all, fmt.Sprintf("All agents share %s, unsecured: one for each would cost the others most.", output.Counted(c.Shared, "connection", "connections")))
 	}
 	for _, one := range r.Contenders {
 		if one.Problem != "" {
@@ -302,13 +303,13 @@ func comparedValue(value *float64, unit string) string {
 	}
 }
 
-// BenchPartRival is a process of a rival, for a bench.
-type BenchPartRival struct {
+// PartRival is a process of a rival, for a bench.
+type PartRival struct {
 	As string `required:"" help:"What it is, as JSON." placeholder:"ROLE"`
 }
 
 // Run serves until the bench ends it.
-func (c *BenchPartRival) Run(ctx context.Context, s *Session) error {
+func (c *PartRival) Run(ctx context.Context, s *Session) error {
 	role, err := rivals.RoleOf(c.As)
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package cli
+package bench
 
 import (
 	"context"
@@ -9,28 +9,29 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// BenchPart are the processes that a bench starts: this same program again.
-type BenchPart struct {
-	Etcd    BenchPartEtcd    `cmd:"" hidden:"" help:"An etcd with one member, for a bench."`
-	Replica BenchPartReplica `cmd:"" hidden:"" help:"A replica of the coordinator, for a bench."`
-	Rival   BenchPartRival   `cmd:"" hidden:"" help:"What Leasehold is compared with, for a bench."`
-	Crowd   BenchPartCrowd   `cmd:"" hidden:"" help:"Many agents, for a bench."`
+// Part are the processes that a bench starts: this same program again.
+type Part struct {
+	Etcd    PartEtcd    `cmd:"" hidden:"" help:"An etcd with one member, for a bench."`
+	Replica PartReplica `cmd:"" hidden:"" help:"A replica of the coordinator, for a bench."`
+	Rival   PartRival   `cmd:"" hidden:"" help:"What Leasehold is compared with, for a bench."`
+	Crowd   PartCrowd   `cmd:"" hidden:"" help:"Many agents, for a bench."`
 }
 
-// BenchPartEtcd is an etcd for a bench.
-type BenchPartEtcd struct {
+// PartEtcd is an etcd for a bench.
+type PartEtcd struct {
 	Dir string `required:"" help:"Where its data goes." placeholder:"DIR"`
 }
 
 // Run serves until the bench ends it.
-func (c *BenchPartEtcd) Run(ctx context.Context, s *Session) error {
+func (c *PartEtcd) Run(ctx context.Context, s *Session) error {
 	return parts.Serve(ctx, s.env.Stdin, s.env.Stdout, func(ctx context.Context, ready func(parts.Ready) error) error {
 		return parts.Etcd(ctx, c.Dir, s.env.Stderr, ready)
 	})
 }
 
-// BenchPartReplica is a replica for a bench.
-type BenchPartReplica struct {
+// PartReplica is a replica for a bench.
+type PartReplica struct {
+	Shard   string `required:"" help:"The shard that it serves."`
 	ID      string `name:"id" required:"" help:"Its name."`
 	Listen  string `required:"" help:"Where agents are served."`
 	HTTP    string `name:"http" required:"" help:"Where it tells its numbers."`
@@ -42,25 +43,25 @@ type BenchPartReplica struct {
 }
 
 // Run serves until the bench ends it.
-func (c *BenchPartReplica) Run(ctx context.Context, s *Session) error {
+func (c *PartReplica) Run(ctx context.Context, s *Session) error {
 	return parts.Serve(ctx, s.env.Stdin, s.env.Stdout, func(ctx context.Context, ready func(parts.Ready) error) error {
 		return parts.Replica(ctx, parts.ReplicaOrder{
-			Shard: s.flags.Shard, ID: c.ID, Listen: c.Listen, HTTP: c.HTTP, PKI: c.PKI, Dir: c.Dir, Cloud: c.Cloud, Streams: c.Streams,
+			Shard: c.Shard, ID: c.ID, Listen: c.Listen, HTTP: c.HTTP, PKI: c.PKI, Dir: c.Dir, Cloud: c.Cloud, Streams: c.Streams,
 			Log: s.env.Stderr, Version: s.env.Version,
 			Open: func(ctx context.Context, log *slog.Logger) (store.Store, func() error, error) {
-				return s.openBenchEtcd(ctx, c.Etcd, log)
+				return s.open(ctx, c.Etcd, log)
 			},
 		}, ready)
 	})
 }
 
-// BenchPartCrowd are many agents for a bench.
-type BenchPartCrowd struct {
+// PartCrowd are many agents for a bench.
+type PartCrowd struct {
 	Socket string `required:"" help:"Where the bench tells it what to do."`
 }
 
 // Run has them live until the bench ends it.
-func (c *BenchPartCrowd) Run(ctx context.Context, s *Session) error {
+func (c *PartCrowd) Run(ctx context.Context, s *Session) error {
 	return parts.Serve(ctx, s.env.Stdin, s.env.Stdout, func(ctx context.Context, ready func(parts.Ready) error) error {
 		return trial.ServeCrowd(ctx, c.Socket, ready)
 	})

@@ -1,0 +1,115 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/leasehold/leasehold/cmd/output"
+	"github.com/leasehold/leasehold/cmd/program"
+	"github.com/leasehold/leasehold/store"
+)
+
+const name = "leasehold-bench"
+
+// Grammar is the command line.
+type Grammar struct {
+	Globals `embed:"" group:"Flags of every command:"`
+
+	Agents   Agents   `cmd:"" help:"See how many agents one shard carries on this machine, and how soon the failure of one is seen."`
+	Failover Failover `cmd:"" help:"Kill the replica that serves all agents, and see how soon another serves them."`
+	Storm    Storm    `cmd:"" help:"Lose many agents at once, and see that nothing is replaced and no other agent harmed."`
+	Etcd     Etcd     `cmd:"" help:"What this etcd can do: renewals, transactions, watches, and how many agents that is enough for."`
+	Plan     Plan     `cmd:"" help:"Measure the planner alone, with a shard of any size in imagined time."`
+	Compare  Compare  `cmd:"" help:"Leasehold beside agents that are clients of etcd: what each costs, and who is declared dead when something stands still."`
+	Part     Part     `cmd:"" hidden:"" help:"A process that a bench starts."`
+}
+
+// Globals are the flags that every command has. Endpoints has a variable of its own, so that a bench never finds the
+// etcd that an operator works with.
+type Globals struct {
+	Endpoints []string         `help:"Where the etcd to measure listens (default: the bench starts its own)." env:"LEASEHOLD_BENCH_ENDPOINTS" placeholder:"HOST:PORT"`
+	CACert    string           `name:"cacert" help:"Certificate authority that etcd's certificate must come from." env:"LEASEHOLD_CACERT" type:"path" placeholder:"FILE"`
+	Cert      string           `help:"Certificate to show to etcd." env:"LEASEHOLD_CERT" type:"path" placeholder:"FILE"`
+	Key       string           `help:"Key of that certificate." env:"LEASEHOLD_KEY" type:"path" placeholder:"FILE"`
+	User      string           `help:"etcd user, with its password." env:"LEASEHOLD_USER" placeholder:"NAME:PASSWORD"`
+	Output    string           `short:"o" help:"How to show what was found: ${enum}." enum:"table,wide,json,yaml" default:"table" placeholder:"FORMAT"`
+	NoColor   bool             `help:"No colours (also with NO_COLOR or TERM=dumb)."`
+	Timeout   time.Duration    `help:"How long to wait for an etcd that is named (default: ${default})." default:"5s" placeholder:"DURATION"`
+	Version   kong.VersionFlag `help:"Show the version and end."`
+}
+
+// Env is what a bench needs of its process. All of it must be set, Columns and Colour excepted.
+type Env struct {
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+
+	// Whether a person reads there.
+	StdoutTerminal, StderrTerminal bool
+	// Colour says whether a terminal shows colours.
+	Colour bool
+	// Columns is the width of the terminal at Stdout; 0: unknown.
+	Columns int
+
+	Now      func() time.Time
+	RandomID func() string
+	Version  string
+
+	// Open opens the store. The function that comes with it closes it again.
+	Open func(context.Context, program.Connection) (store.Store, func() error, error)
+}
+
+// Run does what the arguments say, writes on env.Stderr how it ended, and returns the exit code. When ctx ends it stops
+// as after Ctrl-C.
+func Run(ctx context.Context, env Env, args []string) program.Code {
+	var g Grammar
+	s := &Session{env: env, flags: &g.Globals}
+	exited := false
+	parser, err := kong.New(&g,
+		kong.Name(name),
+		kong.Description("Measures what a machine, an etcd or the planner of Leasehold carries."),
+		kong.Vars{"version": name + " " + env.Version},
+		kong.Writers(env.Stdout, env.Stderr),
+		kong.Exit(func(int) { exited = true }),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+	)
+	if err != nil {
+		return report(ctx, s.aside(), fmt.Errorf("build command line: %w", err))
+	}
+	parsed, err := parser.Parse(args)
+	if exited { // help or the version was shown
+		return program.Done
+	}
+	if err != nil {
+		return report(ctx, s.aside(), err)
+	}
+	if g.Timeout <= 0 {
+		return report(ctx, s.aside(), program.Fail(program.Usage, name+" --help", "--timeout: %s: must be more than 0", g.Timeout))
+	}
+	parsed.BindTo(ctx, (*context.Context)(nil))
+	parsed.Bind(s)
+	return report(ctx, s.aside(), parsed.Run())
+}
+
+// report writes how a bench ended, and returns the exit code.
+func report(ctx context.Context, to output.Screen, err error) program.Code {
+	var f *program.Failure
+	var parse *kong.ParseError
+	switch {
+	case err == nil:
+		return program.Done
+	case errors.As(err, &f) && f.Code == program.Interrupted:
+	case ctx.Err() != nil:
+		return program.Interrupted
+	case errors.As(err, &f):
+	case errors.As(err, &parse):
+		f = program.Fail(program.Usage, program.HelpCommand(name, parse), "%s", parse)
+	default:
+		f = program.Fail(program.Failed, "", "%s", program.Joined(err))
+	}
+	return f.Show(to)
+}

@@ -1,0 +1,54 @@
+package bench
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// progress shows a person who waits what is being done: on a terminal one line that is rewritten; elsewhere a line when
+// something else begins, and now and then.
+type progress struct {
+	s     *Session
+	quiet bool // nothing is shown but on a terminal
+	doing string
+	shown time.Time
+	line  bool // there is one on the terminal
+}
+
+const (
+	rewrittenEvery = 200 * time.Millisecond
+	repeatedEvery  = 10 * time.Second
+)
+
+func (s *Session) newProgress() *progress { return &progress{s: s} }
+
+// newQuietProgress is for benches of a minute or so.
+func (s *Session) newQuietProgress() *progress { return &progress{s: s, quiet: true} }
+
+func (p *progress) tell(doing, far string) {
+	text := strings.TrimSpace(doing + " " + far)
+	now := p.s.env.Now()
+	due := rewrittenEvery
+	if !p.s.env.StderrTerminal {
+		due = repeatedEvery
+	}
+	if doing == p.doing && now.Sub(p.shown) < due {
+		return
+	}
+	p.doing, p.shown = doing, now
+	switch {
+	case p.s.env.StderrTerminal:
+		fmt.Fprintf(p.s.env.Stderr, "\r\x1b[K%s", p.s.aside().Dim("["+text+"]"))
+		p.line = true
+	case !p.quiet:
+		p.s.note("%s", text)
+	}
+}
+
+// end takes the line away.
+func (p *progress) end() {
+	if p.line {
+		fmt.Fprint(p.s.env.Stderr, "\r\x1b[K")
+	}
+}

@@ -1,0 +1,65 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/leasehold/leasehold/cmd/bench/trial"
+	"github.com/leasehold/leasehold/cmd/output"
+	"github.com/leasehold/leasehold/cmd/program"
+)
+
+// Storm is the command storm.
+type Storm struct {
+	Lost    int           `help:"Agents that are lost at once (default: ${default})." default:"1000" placeholder:"N"`
+	Healthy int           `help:"Agents beside them (default: a tenth of those)." default:"-1" placeholder:"N"`
+	Away    time.Duration `help:"How long the lost stay away once their leases have ended (default: as long as a lease)." placeholder:"DURATION"`
+	Shard   `embed:""`
+}
+
+// mostAway ends before a storm's first probe (SAFE-2): that one is replaced on purpose.
+const mostAway = 3 * time.Minute
+
+// Run cuts many agents off at once, and tells what became of them and of the others.
+func (c *Storm) Run(ctx context.Context, s *Session) error {
+	const help = "leasehold-bench storm --help"
+	if c.Healthy == -1 {
+		c.Healthy = max(1, c.Lost/10)
+	}
+	switch {
+	case c.Lost < 1:
+		return program.Fail(program.Usage, help, "--lost: %d: must be at least 1", c.Lost)
+	case c.Healthy < 0 || c.Healthy > c.Lost:
+		return program.Fail(program.Usage, help, "--healthy: %d: must be 0 to %d, as many as are lost: fewer than half are no storm", c.Healthy, c.Lost)
+	case c.Away < 0 || c.Away > mostAway:
+		return program.Fail(program.Usage, help, "--away: %s: must be at most %s", c.Away, mostAway)
+	}
+	if err := c.check(s, "storm", c.Lost+c.Healthy); err != nil {
+		return err
+	}
+	var r trial.Storm
+	err := c.run(ctx, s, c.Lost+c.Healthy, 1, func(ctx context.Context, t *trial.Trial) (err error) {
+		r, err = t.Storm(ctx, trial.StormPlan{Lost: c.Lost, Away: c.Away})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return s.result(r, r.Verdict, func() error { return c.show(s, &r) })
+}
+
+func (c *Storm) show(s *Session, r *trial.Storm) error {
+	t := newTable()
+	t.Add("agents", showSetting(r.Setting))
+	t.Add("lost at once", fmt.Sprintf("%d, in %s", r.Lost, output.Counted(r.Groups, "group", "groups")))
+	t.Add("their leases ended", fmt.Sprintf("within %.1fs", r.LeasesEnded))
+	t.Add("away for", fmt.Sprintf("%.1fs, %s in storm", r.Away, output.Counted(r.Storms, "group", "groups")))
+	t.Add("given up", fmt.Sprintf("%d, machines made %d", r.Replaced, r.Made))
+	t.Add("healthy beside them", fmt.Sprintf("%d, leases lost %d, judged %d", r.Healthy, r.HealthyLost, r.HealthyHurt))
+	t.Add("their reports to renewal", showTimes(r.Latency))
+	t.Add("back", fmt.Sprintf("%.1fs until all were registered, %.1fs until all was as before", r.Back, r.AsBefore))
+	t.Add("disturbances", fmt.Sprint(r.Disturbances))
+	addProcesses(&t, r.Processes)
+	return s.write(&t, r.Wrongly, nil, r.Verdict)
+}

@@ -1,0 +1,123 @@
+package program
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/etcdstore"
+)
+
+// Connection says where etcd is, and who asks.
+type Connection struct {
+	Endpoints         []string
+	CACert, Cert, Key string
+	Username          string
+	Password          string
+	Logger            *slog.Logger // nil: silent
+}
+
+// NoAddress finds the first endpoint that can be no address of an etcd. An empty list is one that is empty.
+func NoAddress(endpoints []string) (wrong string, found bool) {
+	if len(endpoints) == 0 {
+		return "", true
+	}
+	for _, e := range endpoints {
+		if !isAddress(strings.TrimSpace(e)) {
+			return e, true
+		}
+	}
+	return "", false
+}
+
+func isAddress(address string) bool {
+	for _, scheme := range []string{"http://", "https://"} {
+		address = strings.TrimSuffix(strings.TrimPrefix(address, scheme), "/")
+	}
+	if strings.HasPrefix(address, "unix:") {
+		return true
+	}
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return false
+	}
+	n, err := strconv.Atoi(port)
+	return err == nil && n >= 1 && n <= 65535
+}
+
+// OpenEtcd connects to etcd. The function that comes with the store closes it again.
+func OpenEtcd(ctx context.Context, c Connection) (store.Store, func() error, error) {
+	conf, err := c.Config()
+	if err != nil {
+		return nil, nil, err
+	}
+	st, err := etcdstore.Open(ctx, conf)
+	if err != nil {
+		return nil, nil, err
+	}
+	return st, st.Close, nil
+}
+
+// Config is the connection as the client of etcd takes it.
+func (c Connection) Config() (etcdstore.Config, error) {
+	secure, err := c.tls()
+	return etcdstore.Config{Endpoints: c.Endpoints, TLS: secure, Username: c.Username, Password: c.Password, Logger: c.Logger}, err
+}
+
+// tls is how to encrypt; nil if nothing says that it should be.
+func (c Connection) tls() (*tls.Config, error) {
+	if c.CACert == "" && c.Cert == "" && c.Key == "" {
+		return nil, nil
+	}
+	conf := &tls.Config{MinVersion: tls.VersionTLS12}
+	if c.CACert != "" {
+		pem, err := os.ReadFile(c.CACert)
+		if err != nil {
+			return nil, fmt.Errorf("read --cacert: %w", err)
+		}
+		conf.RootCAs = x509.NewCertPool()
+		if !conf.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("read --cacert: %s has no certificate in PEM form", c.CACert)
+		}
+	}
+	if (c.Cert == "") != (c.Key == "") {
+		return nil, fmt.Errorf("--cert and --key go together: give both or neither")
+	}
+	if c.Cert != "" {
+		pair, err := tls.LoadX509KeyPair(c.Cert, c.Key)
+		if err != nil {
+			return nil, fmt.Errorf("read --cert and --key: %w", err)
+		}
+		conf.Certificates = []tls.Certificate{pair}
+	}
+	return conf, nil
+}
+
+// Caller is the user that etcd takes us for: that of --user, else the one that the certificate names, as etcd orders
+// them; "" if neither is given.
+func (c Connection) Caller() string {
+	if c.Username != "" || c.Cert == "" {
+		return c.Username
+	}
+	text, err := os.ReadFile(c.Cert)
+	if err != nil {
+		return ""
+	}
+	block, _ := pem.Decode(text)
+	if block == nil {
+		return ""
+	}
+	cert, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return ""
+	}
+	return cert.Subject.CommonName
+}

@@ -1,0 +1,80 @@
+package program
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/leasehold/leasehold/cmd/output"
+)
+
+// Code is the exit code: what kind of end it was.
+type Code int
+
+// The exit codes.
+const (
+	Done        Code = 0
+	Failed      Code = 1
+	Usage       Code = 2
+	NotFound    Code = 3
+	Conflict    Code = 4
+	Unreachable Code = 5
+	Differs     Code = 6
+	TimedOut    Code = 7
+	Interrupted Code = 130
+)
+
+// Failure is an end other than done, as the operator is told of it.
+type Failure struct {
+	Code Code
+	What string // one line
+	Next string // the command that helps
+}
+
+func (f *Failure) Error() string { return f.What }
+
+// Fail makes a Failure.
+func Fail(code Code, next, format string, args ...any) *Failure {
+	return &Failure{Code: code, What: fmt.Sprintf(format, args...), Next: next}
+}
+
+// Show writes the failure for the operator, and returns its exit code. An interrupt was wanted and is no error.
+func (f *Failure) Show(to output.Screen) Code {
+	if f.Code == Interrupted {
+		_, _ = io.WriteString(to.W, output.OneLine(f.What)+"\n")
+	} else {
+		WriteError(to, f.What)
+	}
+	WriteNext(to, f.Next)
+	return f.Code
+}
+
+// WriteError writes the line "error: …".
+func WriteError(to output.Screen, what string) {
+	_, _ = io.WriteString(to.W, to.Alarm("error:")+" "+output.OneLine(strings.TrimSpace(what))+"\n")
+}
+
+// WriteNext writes the line "next: …", if there is a command that helps.
+func WriteNext(to output.Screen, next string) {
+	if next != "" {
+		_, _ = io.WriteString(to.W, to.Dim("next:")+" "+output.OneLine(next)+"\n")
+	}
+}
+
+// Joined is an error of several lines as one.
+func Joined(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
+
+// HelpCommand is the help for as much of the command line as was understood.
+func HelpCommand(program string, err *kong.ParseError) string {
+	words := []string{program}
+	if err.Context != nil {
+		for _, p := range err.Context.Path {
+			if p.Command != nil {
+				words = append(words, p.Command.Name)
+			}
+		}
+	}
+	return strings.Join(append(words, "--help"), " ")
+}

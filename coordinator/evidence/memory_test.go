@@ -1,0 +1,547 @@
+package evidence_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold/coordinator/picture"
+	"github.com/leasehold/leasehold/coordinator/plan"
+	"github.com/leasehold/leasehold/provider"
+	"github.com/leasehold/leasehold/store"
+)
+
+// relist has the watch interrupted, and all keys listed anew but those that are left out.
+func (w *world) relist(without ...string) {
+	var kvs []store.KV
+	take := func(key string, rec any, rev store.Revision) {
+		if rev != 0 && !slices.Contains(without, key) {
+			kvs = append(kvs, store.KV{Key: key, Value: store.Encode(rec), Created: rev, Modified: rev})
+		}
+	}
+	c := w.content
+	take(keys.Shard(), c.Shard.Record, c.Shard.Modified)
+	for id, v := range c.Instances {
+		take(keys.Instance(id), v.Record, v.Modified)
+	}
+	for id, v := range c.Alive {
+		take(keys.Alive(id), v.Record, v.Modified)
+	}
+	for id, v := range c.Reports {
+		take(keys.Report(id), v.Record, v.Modified)
+	}
+	for group, slots := range c.Slots {
+		for n, v := range slots {
+			take(keys.Slot(group, n), v.Record, v.Modified)
+		}
+	}
+	for group, v := range c.Status {
+		take(keys.Status(group), v.Record, v.Modified)
+	}
+	w.content = picture.FromListing(keys, store.Listing{Revision: c.Revision, KVs: kvs})
+	w.evidence.Listed(w.content)
+}
+
+// A session that ended while the watch was interrupted ended now, and nobody saw what its key said at last: it may have been open.
+//
+// proves SAFE-3, DET-17
+func TestWhatHappenedUnseen(t *testing.T) {
+	w := newWorld(t)
+	w.run("web", "web-0")
+	w.lead()
+	w.put(keys.Alive("web-0"), store.Alive{Schema: store.Schema, Instance: "web-0", BootID: "boot", State: store.StreamLost})
+	w.put(keys.Alive("web-0"), store.Alive{Schema: store.Schema, Instance: "web-0", BootID: "boot", State: store.StreamOpen})
+	w.pass(time.Minute)
+	w.relist(keys.Alive("web-0"))
+	if in := w.instance("web", "web-0"); in.LastState != "" || !in.AliveGone.Equal(w.now) || in.Alive.Present() {
+		t.Errorf("its key said %q at last, and is gone since %s", in.LastState, in.AliveGone)
+	}
+	w.pass(time.Minute)
+	w.relist()
+	if in := w.instance("web", "web-0"); !in.AliveGone.Equal(w.now.Add(-time.Minute)) {
+		t.Errorf("listed once more, it is gone since %s", in.AliveGone)
+	}
+}
+
+// Of an instance whose record has gone nothing is remembered, also when it went unseen. One whose record cannot be read is remembered: calls for it may
+// be under way.
+//
+// proves SAFE-8, SAFE-16
+func TestWhoIsForgotten(t *testing.T) {
+	for name, test := range map[string]struct {
+		do        func(w *world)
+		forgotten bool
+	}{
+		"its record is removed":               {func(w *world) { w.remove(keys.Instance("web-0")) }, true},
+		"its record is removed unseen":        {func(w *world) { w.relist(keys.Instance("web-0")) }, true},
+		"its record is torn":                  {func(w *world) { w.spoil(keys.Instance("web-0")) }, false},
+		"all is listed, and it is there":      {func(w *world) { w.relist() }, false},
+		"its session ends":                    {func(w *world) { w.remove(keys.Alive("web-0")) }, false},
+		"its record is torn and then removed": {func(w *world) { w.spoil(keys.Instance("web-0")); w.remove(keys.Instance("web-0")) }, true},
+	} {
+		w := newWorld(t)
+		rec := w.run("web", "web-0")
+		rec.Drain = &store.Drain{Token: "t", Timer: store.Timer{Start: w.now, For: store.Duration(time.Hour)}}
+		w.put(keys.Instance("web-0"), rec)
+		w.lead()
+		w.evidence.Restarted("web-0", "token", nil)
+		w.pass(time.Minute)
+		test.do(w)
+		w.put(keys.Instance("web-0"), rec)
+		in := w.instance("web", "web-0")
+		if got := in.Calls.Restarted == ""; got != test.forgotten {
+			t.Errorf("%s: how its calls went is forgotten: %t", name, got)
+		}
+		want := epoch.Add(time.Hour)
+		if test.forgotten {
+			want = w.now.Add(time.Hour)
+		}
+		if got := in.Due[store.TimerDrain]; !got.Equal(want) {
+			t.Errorf("%s: its drain ends at %s, want %s", name, got, want)
+		}
+	}
+}
+
+// Timers of slots and groups whose records were removed are forgotten as well, and so are those that a record does not have any more.
+//
+// proves SAFE-13
+func TestTimersThatAreForgotten(t *testing.T) {
+	timer := store.Timer{Start: epoch, For: store.Duration(time.Hour)}
+	slot := store.Slot{Schema: store.Schema, Group: "web", GiveUp: &timer}
+	status := store.Status{Schema: store.Schema, Group: "web", Storm: &store.Storm{Calm: &timer}}
+	records := map[string]struct {
+		with, without any
+		due           func(g plan.Group) time.Time
+	}{
+		keys.Slot("web", 0): {slot, store.Slot{Schema: store.Schema, Group: "web"}, func(g plan.Group) time.Time { return g.SlotDue[0][store.TimerGiveUp] }},
+		keys.Status("web"):  {status, store.Status{Schema: store.Schema, Group: "web"}, func(g plan.Group) time.Time { return g.Due[store.TimerStorm] }},
+	}
+	for key, r := range records {
+		for name, test := range map[string]struct {
+			do        func(w *world)
+			forgotten bool
+		}{
+			"all is listed, and it is there": {func(w *world) { w.relist() }, false},
+			"it was removed unseen":          {func(w *world) { w.relist(key) }, true},
+			"it had no timer":                {func(w *world) { w.put(key, r.without) }, true},
+		} {
+			w := newWorld(t)
+			w.run("web", "web-0")
+			w.put(key, r.with)
+			w.lead()
+			w.pass(time.Minute)
+			test.do(w)
+			if test.forgotten {
+				if got := r.due(w.group("web")); !got.IsZero() {
+					t.Errorf("%s, %s: it ends at %s", key, name, got)
+				}
+			}
+			w.put(key, r.with)
+			want := epoch.Add(time.Hour)
+			if test.forgotten {
+				want = w.now.Add(time.Hour)
+			}
+			if got := r.due(w.group("web")); !got.Equal(want) {
+				t.Errorf("%s, %s: it ends at %s, want %s", key, name, got, want)
+			}
+		}
+	}
+}
+
+// What a new leader finds of an instance: a Create may be under way that nobody waits for, a restart keeps its time, and what says nothing of its time
+// began now.
+//
+// proves SAFE-8, ELECT-3
+func TestWhatANewLeaderFinds(t *testing.T) {
+	w := newWorld(t)
+	rec := w.run("web", "web-0")
+	rec.Phase, rec.Called, rec.Zone = store.Creating, true, "a"
+	w.put(keys.Instance("web-0"), rec)
+	restarting := w.run("web", "web-1")
+	restarting.Restart, restarting.Created = &store.Restart{Token: "first"}, time.Time{}
+	w.put(keys.Instance("web-1"), restarting)
+	w.lead()
+	in := w.instance("web", "web-0")
+	if want := w.now.Add(time.Minute + time.Second); !in.Calls.AbsentFrom.Equal(want) {
+		t.Errorf("its absence counts in Lists from %s, want %s", in.Calls.AbsentFrom, want)
+	}
+	if !in.StreamSince.Equal(w.now) {
+		t.Errorf("its stream is open since %s, want %s", in.StreamSince, w.now)
+	}
+	w.evidence.Created(rec, w.now, provider.Machine{}, provider.ErrCapacity)
+	if w.instance("web", "web-0").Calls.NoRoom {
+		t.Error("it may be moved to another zone, and the call of the leader before may have made it")
+	}
+	if in := w.instance("web", "web-1"); !in.Born.Equal(in.PhaseStart) || !in.PhaseStart.Equal(epoch.Add(-time.Hour)) {
+		t.Errorf("a record that says not when it was made: born %s, its phase since %s", in.Born, in.PhaseStart)
+	}
+	w.pass(time.Minute)
+	w.put(keys.Instance("web-1"), restarting)
+	if got := w.instance("web", "web-1").PhaseStart; !got.Equal(epoch.Add(-time.Hour)) {
+		t.Errorf("the same restart began its phase anew: %s", got)
+	}
+	w.run("web", "web-2") // not there when we began: nothing of it was called by another leader
+	if in := w.instance("web", "web-2"); !in.Calls.AbsentFrom.IsZero() || !in.PhaseStart.Equal(w.now) {
+		t.Errorf("absence counts from %s, its phase began at %s", in.Calls.AbsentFrom, in.PhaseStart)
+	}
+	restarting.Restart = nil
+	w.put(keys.Instance("web-1"), restarting)
+	if got := w.instance("web", "web-1").PhaseStart; !got.Equal(epoch.Add(-time.Hour)) {
+		t.Errorf("the restart is over, and its phase began anew: %s", got)
+	}
+}
+
+// Another boot has to be healthy for its own time.
+//
+// proves ROLL-3, DET-18
+func TestAnotherBootIsHealthySinceItsOwnReport(t *testing.T) {
+	w := newWorld(t)
+	w.run("web", "web-0")
+	w.lead()
+	w.pass(time.Minute)
+	w.put(keys.Report("web-0"), store.Report{Schema: store.Schema, Instance: "web-0", BootID: "next", Healthy: true})
+	w.pass(time.Minute)
+	w.put(keys.Alive("web-0"), store.Alive{Schema: store.Schema, Instance: "web-0", BootID: "next", State: store.StreamOpen})
+	if got := w.instance("web", "web-0").HealthySince; !got.Equal(w.now) {
+		t.Errorf("healthy since %s, want %s", got, w.now)
+	}
+}
+
+// What happened unseen to a boot began now.
+//
+// proves ROLL-3, DET-18
+func TestABootThatCameUnseenIsHealthySinceNow(t *testing.T) {
+	w := newWorld(t)
+	w.run("web", "web-0")
+	w.lead()
+	w.pass(time.Minute)
+	alive, report := w.content.Alive["web-0"], w.content.Reports["web-0"]
+	alive.Record.BootID, report.Record.BootID = "next", "next"
+	w.content.Alive["web-0"], w.content.Reports["web-0"] = alive, report
+	w.relist()
+	if got := w.instance("web", "web-0").HealthySince; !got.Equal(w.now) {
+		t.Errorf("healthy since %s, want %s", got, w.now)
+	}
+}
+
+// A stream is in its state for as long as its gateway says, by the wall clock; one whose clock is ahead, since now.
+//
+// proves SAFE-13
+func TestStreamsThatANewLeaderFinds(t *testing.T) {
+	for since, want := range map[time.Duration]time.Duration{-time.Minute: -time.Minute, 0: 0, time.Minute: 0} {
+		w := newWorld(t)
+		w.run("web", "web-0")
+		w.put(keys.Alive("web-0"), store.Alive{Schema: store.Schema, Instance: "web-0", BootID: "boot", State: store.StreamOpen, Since: w.now.Add(since)})
+		w.lead()
+		if got := w.instance("web", "web-0").StreamSince.Sub(w.now); got != want {
+			t.Errorf("open since %s, want %s", got, want)
+		}
+	}
+}
+
+// Of machines that run, Lists say the same whatever boot they tell of, and why one runs is no part of how it is.
+//
+// proves DET-4
+func TestWhatListsSayOfMachinesThatRun(t *testing.T) {
+	w := newWorld(t)
+	w.run("web", "web-0")
+	w.lead()
+	for i, boot := range []string{"one", "two"} {
+		w.pass(time.Minute)
+		w.evidence.ListedBy("mem", w.now, []provider.Machine{{Instance: "web-0", State: provider.StateRunning, Why: "it was asked to", BootID: boot}}, w.content)
+		if got := w.instance("web", "web-0").Sighting; got.Times != i+1 || got.State != string(provider.StateRunning) {
+			t.Errorf("List %d says %+v", i+1, got)
+		}
+	}
+}
+
+// A List that misses a machine whose agent has an open stream is wrong: what else it misses is not surely absent.
+//
+// proves DET-4, SAFE-8
+func TestAbsenceThatIsSure(t *testing.T) {
+	poll := store.DefaultShardSettings().ProviderPoll.D()
+	for name, test := range map[string]struct {
+		other func(w *world) // what is so of another instance, which is never listed
+		sure  int
+	}{
+		"there is no other":          {func(w *world) { w.remove(keys.Instance("web-1")) }, 3},
+		"the other's stream is open": {func(*world) {}, 0},
+		"the other's stream is lost": {func(w *world) { w.put(keys.Alive("web-1"), store.Alive{Schema: store.Schema, State: store.StreamLost}) }, 3},
+		"the other has no session":   {func(w *world) { w.remove(keys.Alive("web-1")) }, 3},
+		"the other is being deleted": {func(w *world) {
+			rec := w.content.Instances["web-1"].Record
+			rec.Phase = store.Deleting
+			w.put(keys.Instance("web-1"), rec)
+		}, 3},
+		"the other is another provider's": {func(w *world) {
+			rec := w.content.Instances["web-1"].Record
+			rec.Spec.Provider = "else"
+			w.put(keys.Instance("web-1"), rec)
+		}, 3},
+	} {
+		w := newWorld(t)
+		rec := w.run("web", "web-0")
+		rec.Phase = store.Deleting
+		w.put(keys.Instance("web-0"), rec)
+		w.run("web", "web-1")
+		w.lead()
+		test.other(w)
+		for range 3 {
+			w.list()
+			w.pass(poll)
+		}
+		if got := w.instance("web", "web-0").Sighting; got.Sure != test.sure || got.Times != 3 {
+			t.Errorf("%s: it is surely absent by %d of %d Lists, want %d", name, got.Sure, got.Times, test.sure)
+		}
+		w.list("web-0", "web")
+		if got := w.instance("web", "web-0").Sighting.Sure; got != 0 {
+			t.Errorf("%s: it is listed, and surely absent by %d Lists", name, got)
+		}
+		w.list()
+		w.pass(time.Second) // asked again so soon, it is the same answer
+		w.list()
+		if got := w.instance("web", "web-0").Sighting.Sure; got != min(1, test.sure) {
+			t.Errorf("%s: it is absent again, surely by %d Lists", name, got)
+		}
+	}
+	w := newWorld(t)
+	rec := w.run("web", "web-0")
+	w.run("web", "web-1")
+	rec.Phase = store.Deleting
+	w.put(keys.Instance("web-0"), rec)
+	w.lead()
+	for i, want := range []int{0, 1, 2} { // the first misses the other as well
+		if i == 0 {
+			w.list()
+		} else {
+			w.list("web-1", "web")
+		}
+		w.pass(poll)
+		if got := w.instance("web", "web-0").Sighting.Sure; got != want {
+			t.Errorf("List %d: surely absent by %d, want %d", i+1, got, want)
+		}
+	}
+}
+
+// A removal that a provider throttled was not tried: it did not fail.
+//
+// proves REC-9, SAFE-8
+func TestAThrottledRemovalDidNotFail(t *testing.T) {
+	w := newWorld(t)
+	w.run("web", "web-0")
+	w.lead()
+	w.evidence.Removed("web-0", &provider.ThrottledError{After: time.Second})
+	if calls := w.instance("web", "web-0").Calls; !calls.RemovalFailed.IsZero() || calls.Problem == "" {
+		t.Errorf("known of its calls: %+v", calls)
+	}
+	w.evidence.Removed("web-0", errors.New("no"))
+	if calls := w.instance("web", "web-0").Calls; !calls.RemovalFailed.Equal(w.now) {
+		t.Errorf("known of its calls: %+v", calls)
+	}
+}
+
+// A term that begins on a held shard has time for agents to return when the hold is released. So has one that sees the hold released in a fresh
+// listing.
+//
+// proves SAFE-12, SAFE-1
+func TestReleaseOfAHoldThatWasThereBefore(t *testing.T) {
+	for _, seen := range []bool{true, false} {
+		w := newWorld(t)
+		w.run("web", "web-0")
+		shard := store.Shard{Schema: store.Schema, ID: "s", Settings: store.DefaultShardSettings(), Hold: &store.Hold{By: "ops"}}
+		w.put(keys.Shard(), shard)
+		w.lead()
+		w.pass(time.Hour)
+		shard.Hold = nil
+		if seen {
+			w.put(keys.Shard(), shard)
+		} else {
+			w.content.Shard.Record = shard
+			w.evidence.Listed(w.content)
+		}
+		if s := w.evidence.Snapshot(w.content, nil); !s.GraceEnd.After(w.now) || s.GraceWhy != "the shard's hold was released" {
+			t.Errorf("grace until %s, because of %q", s.GraceEnd, s.GraceWhy)
+		}
+	}
+}
+
+// The term is woken by whatever it hears: the picture's revision may be what a group waits for.
+//
+// proves REC-1
+func TestWhatWakes(t *testing.T) {
+	w := newWorld(t)
+	w.run("web", "web-0")
+	w.lead()
+	for name, do := range map[string]func(){
+		"a listing":         func() { w.evidence.Listed(w.content) },
+		"an interruption":   func() { w.evidence.Interrupted(errors.New("no")) },
+		"changes":           func() { w.evidence.Changed(w.content, nil) },
+		"a List":            func() { w.list() },
+		"the end of a call": func() { w.evidence.Dropped("web-0") },
+	} {
+		before := w.woken
+		if do(); w.woken != before+1 {
+			t.Errorf("%s wakes %d times", name, w.woken-before)
+		}
+	}
+}
+
+// A snapshot has what concerns the shard as a whole.
+func TestSnapshotHasWhatConcernsTheShard(t *testing.T) {
+	w := newWorld(t)
+	w.put(keys.Group("web"), spec("web"))
+	w.run("web", "web-0")
+	turn := w.event(store.Event{KV: store.KV{Key: keys.Turn("web"), Value: []byte(`{"schema":1}`)}})
+	w.lead()
+	s := w.evidence.Snapshot(w.content, []string{"web"})
+	if s.Keys != keys || s.Revision != w.content.Revision || s.Seed != 7 || s.Shard.Record.ID != "s" || s.SessionTTL != 5*time.Second || s.Recorded != 1 || s.ShardUnreadable {
+		t.Errorf("the snapshot is %+v", s)
+	}
+	if !slices.Equal(s.Zones["mem"], []string{"a", "b"}) || s.Groups[0].Turn != turn {
+		t.Errorf("zones are %v, the group's turn %d", s.Zones, s.Groups[0].Turn)
+	}
+	w.spoil(keys.Shard())
+	if s := w.evidence.Snapshot(w.content, nil); !s.ShardUnreadable {
+		t.Error("the shard's record cannot be read, and the snapshot does not say so")
+	}
+}
+
+// A status that is lost or cannot be read is what it said last, and is written back; one that a newer program wrote, or of which nothing is known, stops
+// its group.
+//
+// proves SAFE-16, SAFE-10
+func TestAStatusThatIsLost(t *testing.T) {
+	for name, test := range map[string]struct {
+		do       func(w *world)
+		restored bool
+		stops    bool
+	}{
+		"it is well": {func(*world) {}, false, false},
+		"it is torn": {func(w *world) { w.spoil(keys.Status("web")) }, true, false},
+		"a newer program wrote it": {func(w *world) {
+			w.event(store.Event{KV: store.KV{Key: keys.Status("web"), Value: []byte(`{"schema": 99}`)}})
+		}, false, true},
+		"it was deleted": {func(w *world) { w.remove(keys.Status("web")) }, true, false},
+		"it was deleted on purpose": {func(w *world) {
+			w.put(keys.Gone(keys.Status("web")), store.Gone{Schema: store.Schema, Group: "web"})
+			w.remove(keys.Status("web"))
+		}, false, false},
+		"another group's is torn":      {func(w *world) { w.spoil(keys.Status("db")) }, false, false},
+		"a slot is torn":               {func(w *world) { w.spoil(keys.Slot("web", 3)) }, false, true},
+		"an instance is torn":          {func(w *world) { w.spoil(keys.Instance("web-0-bbbbbb")) }, false, false},
+		"another group's slot is torn": {func(w *world) { w.spoil(keys.Slot("db", 3)) }, false, false},
+	} {
+		w := newWorld(t)
+		w.recorded(2, "web-0-bbbbbb", "web-1-bbbbbb")
+		rev := w.content.Status["web"].Modified
+		w.lead()
+		test.do(w)
+		g := w.group("web")
+		if (g.StatusSpoiled != "") != test.restored || (g.Unreadable != "") != test.stops || g.Status.Key != keys.Status("web") {
+			t.Errorf("%s: restored %q, unreadable %q, its key %q", name, g.StatusSpoiled, g.Unreadable, g.Status.Key)
+		}
+		if test.restored && (g.Status.Record.Records == nil || *g.Status.Record.Records != 2) {
+			t.Errorf("%s: it is %+v", name, g.Status.Record)
+		}
+		switch name {
+		case "it is well":
+			if g.Status.Modified != rev {
+				t.Errorf("its revision is %d", g.Status.Modified)
+			}
+		case "it is torn":
+			if g.Status.Modified != w.content.Revision {
+				t.Errorf("what is to be written over has revision %d, want %d", g.Status.Modified, w.content.Revision)
+			}
+		case "it was deleted":
+			if g.Status.Modified != 0 {
+				t.Errorf("what is to be written has revision %d", g.Status.Modified)
+			}
+		}
+	}
+	w := newWorld(t)
+	w.recorded(1, "web-0-bbbbbb")
+	delete(w.content.Status, "web")
+	w.spoil(keys.Status("web"))
+	w.lead()
+	if g := w.group("web"); g.Unreadable == "" || g.StatusSpoiled != "" {
+		t.Errorf("nothing is known of it: restored %q, unreadable %q", g.StatusSpoiled, g.Unreadable)
+	}
+}
+
+// What cannot be read of an instance is compared at the revision that it has, and is known to be torn since it was seen. Its own record hides it.
+//
+// proves SAFE-16, SAFE-4
+func TestAnInstanceOfWhichSomethingCannotBeRead(t *testing.T) {
+	w := newWorld(t)
+	w.recorded(2, "web-0-bbbbbb", "web-1-bbbbbb")
+	w.lead()
+	w.group("web")
+	w.remove(keys.Alive("web-0-bbbbbb"))
+	w.pass(time.Minute)
+	alive, report := w.spoil(keys.Alive("web-0-bbbbbb")), w.spoil(keys.Report("web-0-bbbbbb"))
+	torn := w.now
+	w.pass(time.Minute)
+	w.report("web-1-bbbbbb", "boot", false)
+	in := w.instance("web", "web-0-bbbbbb")
+	if in.AliveUnreadable == "" || !in.AliveSpoiled.Equal(torn) || in.Alive.Modified != alive || in.Report.Modified != report || in.Alive.Record.State != "" || !in.AliveGone.IsZero() {
+		t.Errorf("shown is %+v", in)
+	}
+	w.spoil(keys.Alive("web-0-bbbbbb")) // once more
+	if in := w.instance("web", "web-0-bbbbbb"); !in.AliveSpoiled.Equal(torn) {
+		t.Errorf("it is torn since %s, want %s", in.AliveSpoiled, torn)
+	}
+	w.put(keys.Alive("web-0-bbbbbb"), store.Alive{Schema: store.Schema, Instance: "web-0-bbbbbb", BootID: "boot", State: store.StreamOpen})
+	w.report("web-0-bbbbbb", "boot", true)
+	if in := w.instance("web", "web-0-bbbbbb"); in.AliveUnreadable != "" || in.Alive.Record.State != store.StreamOpen || in.Report.Modified != w.content.Revision {
+		t.Errorf("all can be read again, and shown is %+v", in)
+	}
+	w.pass(time.Minute)
+	w.spoil(keys.Alive("web-0-bbbbbb"))
+	if in := w.instance("web", "web-0-bbbbbb"); !in.AliveSpoiled.Equal(w.now) {
+		t.Errorf("it is torn anew since %s, want %s", in.AliveSpoiled, w.now)
+	}
+	w.spoil(keys.Instance("web-0-bbbbbb"))
+	if g := w.group("web"); len(g.Instances) != 1 || g.Instances[0].Record.ID != "web-1-bbbbbb" {
+		t.Errorf("shown are %+v", g.Instances)
+	}
+}
+
+// A snapshot of a group costs no more than what has changed since the last: no new places, and nothing put together anew.
+func TestASnapshotOfAnUnchangedGroupCostsLittle(t *testing.T) {
+	w := newWorld(t)
+	w.shard(2, 100)
+	for i := range 100 {
+		w.put(keys.Slot("g0000", i), store.Slot{Schema: store.Schema})
+	}
+	for id, v := range w.content.Instances {
+		v.Record.Drain = &store.Drain{Timer: store.Timer{Start: w.now, For: store.Duration(time.Hour)}}
+		w.put(keys.Instance(id), v.Record)
+	}
+	w.lead()
+	groups := []string{"g0000"}
+	w.evidence.Snapshot(w.content, groups)
+	if cost := testing.AllocsPerRun(20, func() { w.evidence.Snapshot(w.content, groups) }); cost > 50 {
+		t.Errorf("costs %.0f allocations", cost)
+	}
+}
+
+// How many losses are counted where: a group with none any more counts nowhere, nor does one that is gone.
+//
+// proves SAFE-2
+func TestLossesThatAreOver(t *testing.T) {
+	w := newWorld(t)
+	w.put(keys.Group("a"), spec("a"))
+	w.lead()
+	w.evidence.Tallied(map[string]plan.Tally{"a": {Lost: 1, Of: 4, Groups: 1}, "b": {Lost: 2, Of: 4, Groups: 1}})
+	w.evidence.Tallied(map[string]plan.Tally{"b": {}})
+	if got := w.evidence.Snapshot(w.content, nil).Elsewhere; got != (plan.Tally{Lost: 1, Of: 4, Groups: 1}) {
+		t.Errorf("lost are %+v", got)
+	}
+	w.evidence.Tallied(map[string]plan.Tally{"b": {Lost: 3, Of: 4, Groups: 1}})
+	w.evidence.Listed(w.content) // b is gone
+	w.evidence.Listed(w.content)
+	if got := w.evidence.Snapshot(w.content, nil).Elsewhere; got != (plan.Tally{Lost: 1, Of: 4, Groups: 1}) {
+		t.Errorf("lost are %+v, though one group is gone", got)
+	}
+}

@@ -1,0 +1,59 @@
+package cloud
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/leasehold/leasehold/tests/faults/history"
+)
+
+// lookEvery is how often a machine is looked at for its workload.
+const lookEvery = 250 * time.Millisecond
+
+// workload is the process that the agent of a machine has recorded as its workload. It may have ended.
+func (m *machine) workload() (pid int, err error) {
+	var record struct {
+		PID int `json:"pid"`
+	}
+	data, err := os.ReadFile(filepath.Join(m.dir, "workload.json"))
+	if err == nil {
+		err = json.Unmarshal(data, &record)
+	}
+	return record.PID, err
+}
+
+// watchWorkload notes when the workload of a machine begins, and when it ends while the machine stays up: somebody has stopped
+// it then. Whether it runs is the kernel's word; the agent is only asked for its number.
+func (c *Cloud) watchWorkload(ctx context.Context, m *machine) {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	runs := 0 // its process, by our last look
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		pid, err := m.workload()
+		if err != nil || pid <= 1 || !c.signal(m, pid, 0) {
+			pid = 0
+		}
+		if runs != 0 && pid != runs && !c.signal(m, runs, 0) {
+			c.mu.Lock()
+			if ctx.Err() == nil { // else it went with the machine
+				c.note(m, history.WorkloadEnded, "")
+			}
+			c.mu.Unlock()
+			runs = 0
+		}
+		if pid != 0 && pid != runs {
+			c.mu.Lock()
+			c.note(m, history.WorkloadBegan, "")
+			c.mu.Unlock()
+			runs = pid
+		}
+	}
+}
