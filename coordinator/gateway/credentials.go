@@ -177,7 +177,7 @@ func whyFailed(err error, helloCame, oldTLS bool) (why, claimed string) {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return "no handshake in time", ""
 	case errors.Is(err, net.ErrClosed):
-		return "", "" // by the door, which has told why
+		return "", "" // by the connection guard, which has logged why
 	case !helloCame && errors.Is(err, io.EOF):
 		return "", "" // somebody looked whether anybody listens
 	default:
