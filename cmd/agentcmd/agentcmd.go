@@ -24,12 +24,12 @@ import (
 
 // Cmd is the agent's part of a command line.
 type Cmd struct {
-	Bootstrap    string `help:"The bootstrap document that the provider gave this machine." env:"LEASEHOLD_BOOTSTRAP" placeholder:"FILE"`
-	StateDir     string `help:"Where the agent keeps what must outlive it. Default: the directory of the bootstrap document." env:"LEASEHOLD_STATE_DIR" placeholder:"DIR"`
-	WorkDir      string `help:"The workload's working directory. Default: the state directory." env:"LEASEHOLD_WORK_DIR" placeholder:"DIR"`
-	BootID       string `name:"boot-id" help:"The machine's present boot. Default: the kernel's." env:"LEASEHOLD_BOOT_ID" placeholder:"ID"`
-	Source       string `help:"The address of this machine that streams to coordinators come from, where it has several. Default: as routes say." env:"LEASEHOLD_SOURCE" placeholder:"IP"`
-	Farewell     string `help:"What the agent says when it is told to end: shutdown (the machine goes) or restart (the agent will be back)." enum:"shutdown,restart" default:"shutdown" env:"LEASEHOLD_FAREWELL"`
+	Bootstrap    string `help:"Bootstrap document of this machine, written by the provider." env:"LEASEHOLD_BOOTSTRAP" placeholder:"FILE"`
+	StateDir     string `help:"Directory of the agent's state. Default: the directory of the bootstrap document." env:"LEASEHOLD_STATE_DIR" placeholder:"DIR"`
+	WorkDir      string `help:"Working directory of the workload. Default: the state directory." env:"LEASEHOLD_WORK_DIR" placeholder:"DIR"`
+	BootID       string `name:"boot-id" help:"ID of the machine's present boot. Default: the kernel's boot ID." env:"LEASEHOLD_BOOT_ID" placeholder:"ID"`
+	Source       string `help:"Source address of the connections to coordinators, if this machine has several. Default: chosen by the routing table." env:"LEASEHOLD_SOURCE" placeholder:"IP"`
+	Farewell     string `help:"Goodbye that the agent sends when it is terminated: shutdown (the machine goes down) or restart (the agent will return)." enum:"shutdown,restart" default:"shutdown" env:"LEASEHOLD_FAREWELL"`
 	KeepWorkload bool   `help:"With --farewell=restart: leave the workload running for the next agent." env:"LEASEHOLD_KEEP_WORKLOAD"`
 }
 
@@ -54,7 +54,7 @@ func (c *Cmd) Run(ctx context.Context, log *slog.Logger, version Version) error 
 		return err
 	}
 	if err := os.MkdirAll(stateDir, 0o750); err != nil {
-		return fmt.Errorf("make state directory: %w", err)
+		return fmt.Errorf("create state directory: %w", err)
 	}
 	boot := c.BootID
 	if boot == "" {
@@ -130,7 +130,7 @@ func sourceOf(told string) (netip.Addr, error) {
 	}
 	source, err := netip.ParseAddr(told)
 	if err != nil || source.IsUnspecified() || source.IsMulticast() {
-		return source, fmt.Errorf("source: %q: --source and LEASEHOLD_SOURCE take an IP address of this machine, without port or name: 192.0.2.7, say", told)
+		return source, fmt.Errorf("source: %q: --source and LEASEHOLD_SOURCE take an IP address of this machine, without port or name, such as 192.0.2.7", told)
 	}
 	return source, nil
 }
@@ -140,7 +140,7 @@ func readBootstrap(path string) (provider.Bootstrap, error) {
 	data, err := os.ReadFile(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return provider.Bootstrap{}, fmt.Errorf("bootstrap document %s does not exist: the provider writes it when it makes the machine", path)
+		return provider.Bootstrap{}, fmt.Errorf("bootstrap document %s does not exist: the provider writes it when it creates the machine", path)
 	case err != nil:
 		return provider.Bootstrap{}, fmt.Errorf("bootstrap document cannot be read: %w", err)
 	}
@@ -163,7 +163,7 @@ func stateDir(told, bootstrap string) (string, error) {
 func kernelBoot() (string, error) {
 	data, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
-		return "", fmt.Errorf("the kernel tells no boot ID (%w): give one with --boot-id or %s", err, provider.EnvBootID)
+		return "", fmt.Errorf("the kernel has no boot ID (%w): give one with --boot-id or %s", err, provider.EnvBootID)
 	}
 	return strings.TrimSpace(string(data)), nil
 }

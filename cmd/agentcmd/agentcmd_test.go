@@ -41,7 +41,7 @@ func TestWhatIsWrongIsSaidInOneLine(t *testing.T) {
 		"no address":   {Cmd{Bootstrap: write("alone", `{"schema":1,"instance":"a","shard":"s"}`)}, "coordinators is empty"},
 		"bad duration": {Cmd{Bootstrap: write("bad", strings.Replace(document, "30s", "soon", 1))}, "reconnect_max"},
 		"bad CA":       {Cmd{Bootstrap: write("tls", strings.Replace(document, `"schema":1`, `"schema":1,"ca":"PEM"`, 1))}, "bootstrap document: ca: no certificate authority to believe"},
-		"state dir":    {Cmd{Bootstrap: write("ok", document), StateDir: file + "/below"}, "make state directory"},
+		"state dir":    {Cmd{Bootstrap: write("ok", document), StateDir: file + "/below"}, "create state directory"},
 		"source name":  {Cmd{Bootstrap: write("ok3", document), Source: "localhost"}, `source: "localhost": --source and LEASEHOLD_SOURCE take an IP address of this machine`},
 		"source port":  {Cmd{Bootstrap: write("ok4", document), Source: "192.0.2.7:80"}, "without port or name"},
 		"source of no": {Cmd{Bootstrap: write("ok5", document), Source: "0.0.0.0"}, "IP address of this machine"},

@@ -16,9 +16,9 @@ import (
 // Evacuate is the command by which whoever runs a machine wants it emptied (DRAIN-3). It writes a file that the machine's agent looks at,
 // so it works whether the agent runs now or not, and an agent that is started again still knows.
 type Evacuate struct {
-	Bootstrap string `help:"The bootstrap document of the agent." env:"LEASEHOLD_BOOTSTRAP" placeholder:"FILE"`
-	StateDir  string `help:"Where the agent keeps its state. Default: the directory of the bootstrap document." env:"LEASEHOLD_STATE_DIR" placeholder:"DIR"`
-	Why       string `arg:"" optional:"" help:"The reason, for people."`
+	Bootstrap string `help:"Bootstrap document of the agent." env:"LEASEHOLD_BOOTSTRAP" placeholder:"FILE"`
+	StateDir  string `help:"Directory of the agent's state. Default: the directory of the bootstrap document." env:"LEASEHOLD_STATE_DIR" placeholder:"DIR"`
+	Why       string `arg:"" optional:"" help:"The reason, shown in the journal."`
 }
 
 func evacuationFile(stateDir string) string { return filepath.Join(stateDir, "evacuate") }
@@ -26,7 +26,7 @@ func evacuationFile(stateDir string) string { return filepath.Join(stateDir, "ev
 // Run writes the file, and says what comes of it: nothing on this machine shows that for a while.
 func (c *Evacuate) Run(told io.Writer) error {
 	if c.StateDir == "" && c.Bootstrap == "" {
-		return fmt.Errorf("which agent is meant is not known: name its --state-dir or its --bootstrap document, or set %s", provider.EnvBootstrap)
+		return fmt.Errorf("cannot tell which agent to evacuate: give its --state-dir or its --bootstrap document, or set %s", provider.EnvBootstrap)
 	}
 	dir, err := stateDir(c.StateDir, c.Bootstrap)
 	if err != nil {
@@ -38,10 +38,10 @@ func (c *Evacuate) Run(told io.Writer) error {
 	}
 	var agent struct{ Instance string }
 	if err != nil {
-		return fmt.Errorf("read which instance it is: %w", err)
+		return fmt.Errorf("read the instance ID: %w", err)
 	}
 	if err := json.Unmarshal(memory, &agent); err != nil {
-		return fmt.Errorf("read which instance it is: %w", err)
+		return fmt.Errorf("read the instance ID: %w", err)
 	}
 	data, err := json.Marshal(map[string]string{"kind": notice.Evacuating, "why": c.Why})
 	if err != nil {
@@ -49,12 +49,12 @@ func (c *Evacuate) Run(told io.Writer) error {
 	}
 	path := evacuationFile(dir)
 	if err := os.WriteFile(path+".new", append(data, '\n'), 0o640); err != nil {
-		return fmt.Errorf("ask for the evacuation: %w", err)
+		return fmt.Errorf("request the evacuation: %w", err)
 	}
 	if err := os.Rename(path+".new", path); err != nil {
-		return fmt.Errorf("ask for the evacuation: %w", err)
+		return fmt.Errorf("request the evacuation: %w", err)
 	}
-	_, err = fmt.Fprintf(told, "%s is to be emptied: its agent says so within seconds, or once it runs; then it is replaced, drained and removed\n"+
+	_, err = fmt.Fprintf(told, "%s is to be emptied: its agent reports this within seconds, or once it runs; then the instance is replaced, drained and removed\n"+
 		"watch it with: leasehold explain %s\n", agent.Instance, agent.Instance)
 	return err
 }

@@ -25,7 +25,7 @@ type Etcd struct {
 	Agents   int           `help:"How many agents are taken up, and then renewed (default: ${default})." default:"4000" placeholder:"N"`
 	Pace     int           `help:"How many renewals a second are asked for where their latency is measured (default: ${default})." default:"5000" placeholder:"N"`
 	Records  int           `help:"How many records of 1 KiB are listed (default: ${default})." default:"20000" placeholder:"N"`
-	UsedEtcd bool          `help:"Measure an etcd of --endpoints even if it holds something: whoever uses it will feel it."`
+	UsedEtcd bool          `help:"Measure an etcd of --endpoints even if it holds keys: the load slows its other clients down."`
 }
 
 // watchPace is how many puts a second are made while somebody watches.

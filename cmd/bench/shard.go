@@ -17,8 +17,8 @@ type Shard struct {
 	Shared       int           `help:"Have all agents share so many connections to each replica, unsecured (default: each agent has its own, over TLS)." placeholder:"N"`
 	Ramp         float64       `help:"Agents that begin in a second (default: 300 over TLS, 2000 where connections are shared)." placeholder:"N"`
 	GroupSize    int           `help:"Instances of each group (default: ${default})." default:"1000" placeholder:"N"`
-	ReconnectMax time.Duration `help:"The longest that an agent waits before it tries again to be served (default: ${default}). So long, and half as long again, nobody is judged lost after a disturbance." default:"30s" placeholder:"DURATION"`
-	UsedEtcd     bool          `help:"Use an etcd of --endpoints even if it holds something: whoever uses it will feel it."`
+	ReconnectMax time.Duration `help:"Longest time that an agent waits before it reconnects (default: ${default}). For one and a half times as long after a disturbance no instance is judged lost." default:"30s" placeholder:"DURATION"`
+	UsedEtcd     bool          `help:"Use an etcd of --endpoints even if it holds keys: the load slows its other clients down."`
 }
 
 // What agents begin in a second, if nobody says: some less than what was seen to be possible with everything on two processors.

@@ -45,7 +45,7 @@ func (a *Ago) UnmarshalText(text []byte) error {
 // checkEndpoints refuses what can be no address of an etcd, before anybody waits for an answer from there.
 func checkEndpoints(endpoints []string) error {
 	if wrong, found := program.NoAddress(endpoints); found {
-		return failure(Usage, "leasehold status --endpoints 127.0.0.1:2379", "--endpoints: %q: must be HOST:PORT, several with commas between", wrong)
+		return failure(Usage, "leasehold status --endpoints 127.0.0.1:2379", "--endpoints: %q: must be HOST:PORT, or several separated by commas", wrong)
 	}
 	return nil
 }

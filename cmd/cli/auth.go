@@ -15,10 +15,10 @@ import (
 
 // Auths are the commands about users and roles.
 type Auths struct {
-	Init   AuthInit   `cmd:"" help:"Set up the shard's roles and users in etcd, and turn authentication on. Run again, it mends what is missing."`
-	Show   AuthShow   `cmd:"" help:"Show who you are to etcd, the users and their roles."`
-	Add    AuthAdd    `cmd:"" help:"Give a user a role in the shard, in place of the one it had; makes the user if need be."`
-	Remove AuthRemove `cmd:"" help:"Take a user's role in the shard. A user with no other role goes."`
+	Init   AuthInit   `cmd:"" help:"Set up the shard's roles and users in etcd, and enable authentication. Run it again to add what is missing."`
+	Show   AuthShow   `cmd:"" help:"Show your etcd user, all users and their roles."`
+	Add    AuthAdd    `cmd:"" help:"Give a user a role in the shard, replacing its present role; creates the user if necessary."`
+	Remove AuthRemove `cmd:"" help:"Remove a user's role in the shard. A user without any other role is deleted."`
 }
 
 // rights does something with etcd's users and roles, within the limit for one command.
@@ -131,7 +131,7 @@ func (s *Session) showAuth(doc authDocument) error {
 	scr := s.screen()
 	state := "authentication is on"
 	if !doc.On {
-		state = "authentication is off: whoever reaches etcd may do everything"
+		state = "authentication is off: every client that reaches etcd may do everything"
 	}
 	fmt.Fprintf(scr.W, "%s; you are %s\n", state, orDash(doc.You))
 	t := output.Table{Columns: []output.Column{{Title: "USER"}, {Title: "ROLE"}, {Title: "OTHER SHARDS"}}}
@@ -149,16 +149,16 @@ func (s *Session) showAuth(doc authDocument) error {
 	case len(doc.Missing) > 0:
 		s.note("%s to mend in shard %s: leasehold auth init --dry-run", counted(len(doc.Missing), "thing", "things"), s.flags.Shard)
 	case !doc.On:
-		s.note("turn it on with: leasehold auth init")
+		s.note("enable it with: leasehold auth init")
 	}
 	return nil
 }
 
 // AuthAdd is the command auth add.
 type AuthAdd struct {
-	Name      string     `arg:"" help:"The user: the common name of the certificate, or a name with a password."`
-	Role      store.Role `help:"What it may do in the shard: ${enum}." enum:"viewer,operator,coordinator" required:""`
-	Passwords string     `help:"Give it a password: from a line NAME:PASSWORD of this file (- is standard input), else one made up and added there. Without, a certificate says who it is." placeholder:"FILE"`
+	Name      string     `arg:"" help:"Name of the user: the common name of its certificate, or a name with a password."`
+	Role      store.Role `help:"Role in the shard: ${enum}." enum:"viewer,operator,coordinator" required:""`
+	Passwords string     `help:"Give the user a password from a line NAME:PASSWORD of this file (- is standard input); a missing password is generated and added to it. Without this flag the user authenticates with a certificate." placeholder:"FILE"`
 	DryRun    bool       `help:"Show what would change."`
 }
 
@@ -176,7 +176,7 @@ func (c *AuthAdd) Run(ctx context.Context, s *Session) error {
 		}
 		s.outcome(steps, c.DryRun, fmt.Sprintf("user %s has the role %s in shard %s", c.Name, c.Role, s.flags.Shard))
 		if !st.Enabled {
-			s.warn("authentication is off: whoever reaches etcd may do everything; turn it on with leasehold auth init")
+			s.warn("authentication is off: every client that reaches etcd may do everything; enable it with leasehold auth init")
 		}
 		return nil
 	})
@@ -206,7 +206,7 @@ func (s *Session) addable(name string) error {
 
 // AuthRemove is the command auth remove.
 type AuthRemove struct {
-	Name   string `arg:"" help:"The user."`
+	Name   string `arg:"" help:"Name of the user."`
 	DryRun bool   `help:"Show what would change."`
 }
 
@@ -220,7 +220,7 @@ func (c *AuthRemove) Run(ctx context.Context, s *Session) error {
 		if err := s.carryOut(ctx, etcd, steps, c.DryRun); err != nil {
 			return err
 		}
-		s.outcome(steps, c.DryRun, fmt.Sprintf("user %s has no role in shard %s any more", c.Name, s.flags.Shard))
+		s.outcome(steps, c.DryRun, fmt.Sprintf("user %s no longer has a role in shard %s", c.Name, s.flags.Shard))
 		return nil
 	})
 }
@@ -259,6 +259,6 @@ func (s *Session) allowed(ctx context.Context, role store.Role) error {
 	case len(in) == 0:
 		return s.denied(ctx, store.ErrDenied, "")
 	}
-	return failure(Failed, fmt.Sprintf("give --cert and --key, or --user, of a %s; one is made with: leasehold auth add NAME --role %s%s", role, role, s.shardFlag()),
+	return failure(Failed, fmt.Sprintf("give --cert and --key, or --user, of a %s; create one with: leasehold auth add NAME --role %s%s", role, role, s.shardFlag()),
 		"%s: user %q has the role %s, and a %s needs the role %s", s.command, name, rights.Names(in), role, role)
 }

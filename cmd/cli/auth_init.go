@@ -13,8 +13,8 @@ import (
 
 // AuthInit is the command auth init.
 type AuthInit struct {
-	Users     []string `help:"Users to make, with their roles; none makes no others than root." default:"coordinator=coordinator,operator=operator,viewer=viewer" placeholder:"NAME=ROLE"`
-	Passwords string   `help:"Give users passwords: from lines NAME:PASSWORD of this file (- is standard input); what is missing is made up and added there. Without, certificates say who they are." placeholder:"FILE"`
+	Users     []string `help:"Users to create, with their roles (none: create only root)." default:"coordinator=coordinator,operator=operator,viewer=viewer" placeholder:"NAME=ROLE"`
+	Passwords string   `help:"Give users passwords from the lines NAME:PASSWORD of this file (- is standard input); missing passwords are generated and added to it. Without this flag users authenticate with certificates." placeholder:"FILE"`
 	DryRun    bool     `help:"Show what would change."`
 }
 
@@ -52,11 +52,11 @@ func (c *AuthInit) Run(ctx context.Context, s *Session) error {
 			}
 		}
 		for _, name := range w.Missing(st) {
-			s.note("user %s has roles in %s alone, and got none here: leasehold auth add %s --role %s%s", name, strings.Join(rights.Shards(st.Users[name]), ", "), name, users[name], s.shardFlag())
+			s.note("user %s has roles only in %s, and was given none here: leasehold auth add %s --role %s%s", name, strings.Join(rights.Shards(st.Users[name]), ", "), name, users[name], s.shardFlag())
 		}
 		s.outcome(steps, c.DryRun, "rights of shard "+s.flags.Shard+" are set up")
 		if !st.Enabled && !c.DryRun {
-			s.note("coordinators and commands that are started without credentials are refused from now on")
+			s.note("from now on etcd refuses coordinators and commands without credentials")
 		}
 		return nil
 	})
@@ -89,10 +89,10 @@ func (c *AuthInit) rootWillGetIn(s *Session) error {
 		return nil
 	case conn.Cert == "":
 		return failure(Usage, "leasehold pki issue root, and give --cacert, --cert and --key; or --passwords FILE, for users with passwords",
-			"auth init: nobody could get in as root afterwards: neither a certificate nor --passwords is given")
+			"auth init: root would be locked out afterwards: neither a certificate nor --passwords is given")
 	case name != store.RoleRoot || conn.Username != "":
 		return failure(Usage, "leasehold pki issue root, and give its --cert and --key; or --passwords FILE, for users with passwords",
-			"auth init: nobody could get in as root afterwards: the certificate %s names %q", conn.Cert, Connection{Cert: conn.Cert}.Caller())
+			"auth init: root would be locked out afterwards: the certificate %s names %q", conn.Cert, Connection{Cert: conn.Cert}.Caller())
 	}
 	return nil
 }
@@ -110,9 +110,9 @@ func (s *Session) enable(ctx context.Context, etcd rights.Etcd, rootPassword str
 	}
 	err := rights.Enable(ctx, etcd, root, as, s.env.RandomID())
 	if errors.Is(err, rights.ErrLockedOut) {
-		next := "run etcd with --client-cert-auth and --trusted-ca-file, so that it goes by certificates; or give --passwords FILE"
+		next := "run etcd with --client-cert-auth and --trusted-ca-file, so that it authenticates by certificate; or give --passwords FILE"
 		if rootPassword != "" {
-			next = "leasehold auth init once more; etcd's log says why root could not log in"
+			next = "run leasehold auth init again; etcd's log says why root could not log in"
 		}
 		return failure(Failed, next, "auth init: %s", joined(err))
 	}

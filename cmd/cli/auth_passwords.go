@@ -34,9 +34,9 @@ func (s *Session) passwords(file string, users []string, dryRun bool) (map[strin
 		return all, nil
 	}
 	if err := appendSecret(file, added); err != nil {
-		return nil, failure(Failed, "name a file that can be written, in a directory that is there", "--passwords %s: %s", file, err)
+		return nil, failure(Failed, "give a writable file in an existing directory", "--passwords %s: %s", file, err)
 	}
-	s.note("passwords of %s were made up: they are in %s", strings.Join(newNames(added), ", "), file)
+	s.note("generated passwords of %s: they are in %s", strings.Join(newNames(added), ", "), file)
 	return all, nil
 }
 
@@ -49,11 +49,11 @@ func (s *Session) readPasswords(file string) (map[string]string, error) {
 			return nil, nil
 		}
 		if err != nil {
-			return nil, failure(Usage, "name a file that can be read", "--passwords: %s", err)
+			return nil, failure(Usage, "give a readable file", "--passwords: %s", err)
 		}
 		defer func() { _ = f.Close() }() // it was read only
 		if info, err := f.Stat(); err != nil || info.Mode().Perm()&0o077 != 0 {
-			return nil, failure(Usage, "chmod 600 "+file, "--passwords %s: others may read it", file)
+			return nil, failure(Usage, "chmod 600 "+file, "--passwords %s: the file is readable by others", file)
 		}
 		from = f
 	}
@@ -71,7 +71,7 @@ func (s *Session) readPasswords(file string) (map[string]string, error) {
 		known[name] = password
 	}
 	if err := lines.Err(); err != nil {
-		return nil, failure(Usage, "name a file that can be read", "--passwords %s: %s", file, err)
+		return nil, failure(Usage, "give a readable file", "--passwords %s: %s", file, err)
 	}
 	return known, nil
 }

@@ -11,7 +11,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// who is who gives orders, for whoever reads of it later: etcd's user, if there is one, and who that is on which host.
+// who names the author of an order, for the journal: the etcd user if there is one, and the user and
+// host of this process.
 func (s *Session) who() string {
 	if name := s.connection(nil).Caller(); name != "" {
 		return name + " (" + s.env.User + ")"
@@ -19,30 +20,31 @@ func (s *Session) who() string {
 	return s.env.User
 }
 
-// denied says what etcd refused to whom, and what helps. may is what was tried, as "change groups".
+// denied explains what etcd refused, to which user, and what helps. may is the attempted action, such
+// as "change groups".
 func (s *Session) denied(ctx context.Context, err error, may string) error {
 	what := s.command
 	c := s.connection(nil)
 	name := c.Caller()
 	switch {
 	case errors.Is(err, store.ErrLogin):
-		return failure(Failed, "look at --user, or have root set it anew: leasehold auth add "+name+" --role ROLE --passwords FILE",
+		return failure(Failed, "check --user, or ask etcd's root for a new password: leasehold auth add "+name+" --role ROLE --passwords FILE",
 			"%s: etcd knows no user %q with that password", what, name)
 	case errors.Is(err, store.ErrNobody) && c.Username == "" && c.Cert == "":
-		return failure(Failed, "give --cacert, --cert and --key, or --user NAME:PASSWORD; leasehold config show has what is set",
-			"%s: etcd asks who you are, and nothing says so", what)
+		return failure(Failed, "give --cacert, --cert and --key, or --user NAME:PASSWORD; leasehold config show lists what is set",
+			"%s: etcd requires authentication, and no credentials are configured", what)
 	case errors.Is(err, store.ErrNobody) && c.Cert == "":
-		return failure(Failed, "give --cert and --key as well; leasehold config show has what is set", "%s: etcd asks for a certificate, and none was given", what)
+		return failure(Failed, "give --cert and --key as well; leasehold config show lists what is set", "%s: etcd requires a client certificate, and none is configured", what)
 	case errors.Is(err, store.ErrNobody) && name == "":
-		return failure(Failed, "give a certificate whose common name is etcd's user, or --user NAME:PASSWORD", "%s: etcd asks who you are, and the certificate %s names nobody", what, c.Cert)
+		return failure(Failed, "give a certificate whose common name is etcd's user, or --user NAME:PASSWORD", "%s: etcd requires authentication, and the certificate %s has no common name", what, c.Cert)
 	case errors.Is(err, store.ErrNobody):
 		return failure(Failed, "run etcd with --client-cert-auth and --trusted-ca-file, or give --user NAME:PASSWORD",
-			"%s: etcd asks who you are, and does not go by the certificate of %q", what, name)
+			"%s: etcd requires authentication, and does not accept the certificate of %q", what, name)
 	}
 	return s.notAllowed(ctx, err, name, may)
 }
 
-// notAllowed says which role somebody has who may not do something.
+// notAllowed explains which role a user has that does not permit an action.
 func (s *Session) notAllowed(ctx context.Context, err error, name, may string) error {
 	roles, unknown := s.rolesOf(ctx, name)
 	in := rights.In(roles, s.flags.Shard)
@@ -50,7 +52,7 @@ func (s *Session) notAllowed(ctx context.Context, err error, name, may string) e
 	if slices.Contains(in, store.RoleOperator) { // records are the coordinators' to write
 		role = store.RoleCoordinator
 	}
-	ask := "ask whoever is etcd's root: leasehold auth add " + name + " --role " + string(role) + s.shardFlag()
+	ask := "ask etcd's root to run leasehold auth add " + name + " --role " + string(role) + s.shardFlag()
 	switch {
 	case errors.Is(unknown, store.ErrNotFound):
 		from := "--user"
@@ -69,7 +71,7 @@ func (s *Session) notAllowed(ctx context.Context, err error, name, may string) e
 	}
 }
 
-// shardFlag names the shard for a command that is to be typed, where it is not the usual one.
+// shardFlag is the --shard flag for a suggested command, empty for the default shard.
 func (s *Session) shardFlag() string {
 	if s.flags.Shard == defaultShard {
 		return ""
@@ -80,7 +82,7 @@ func (s *Session) shardFlag() string {
 // defaultShard is the shard of commands that name none.
 const defaultShard = "default"
 
-// rolesOf are the roles of a user, as etcd tells that user himself.
+// rolesOf returns the roles of a user, as etcd reports them to that user.
 func (s *Session) rolesOf(ctx context.Context, name string) (roles []string, err error) {
 	etcd, leave, err := s.env.Rights(ctx, s.connection(nil))
 	if err != nil {
@@ -90,7 +92,7 @@ func (s *Session) rolesOf(ctx context.Context, name string) (roles []string, err
 	return roles, errors.Join(err, leave())
 }
 
-// reading is what reading a key is, in the words of a refusal.
+// reading describes the reading of a key, for a refusal.
 func (s *Session) reading(key string) string {
 	if strings.HasPrefix(key, s.keys().Prefix()) {
 		return "read shard " + s.flags.Shard
@@ -98,7 +100,7 @@ func (s *Session) reading(key string) string {
 	return "read " + key
 }
 
-// writing is what a transaction does, in the words of a refusal.
+// writing describes what a transaction writes, for a refusal.
 func (s *Session) writing(txn store.Txn) string {
 	for _, w := range txn.Writes {
 		kind, _, _ := s.keys().Split(w.Key)

@@ -194,7 +194,7 @@ func (s *Session) readExisting(ctx context.Context, name string) (change, error)
 	case c.isNew():
 		return c, noGroup(name)
 	case c.broken != nil && c.static != nil:
-		return c, failure(Failed, "leasehold group apply -f FILE, with what is to be set beside it", "group %s: what is set at revision %d beside the static group cannot be used: %s", name, c.was, joined(c.broken))
+		return c, failure(Failed, "leasehold group apply -f FILE, with the overrides", "group %s: the override of revision %d cannot be used: %s", name, c.was, joined(c.broken))
 	case c.broken != nil:
 		return c, failure(Failed, "leasehold group apply -f FILE, with the whole spec", "group %s: its spec at revision %d cannot be used: %s", name, c.was, joined(c.broken))
 	}
@@ -250,17 +250,17 @@ func (s *Session) lost(ctx context.Context, changes []change, conflict *store.Co
 	if err != nil {
 		return err
 	}
-	return failure(Conflict, again, "%s: %s; that stands, and nothing of yours was written", what, whatHappened(was, now.Modified))
+	return failure(Conflict, again, "%s: %s; that change stands, and nothing was written", what, whatHappened(was, now.Modified))
 }
 
 func whatHappened(was, now store.Revision) string {
 	switch {
 	case now == 0:
-		return fmt.Sprintf("somebody removed it after revision %d, on which this edit was made", was)
+		return fmt.Sprintf("it was removed after revision %d, on which this edit was based", was)
 	case was == 0:
-		return fmt.Sprintf("somebody made it (revision %d) meanwhile", now)
+		return fmt.Sprintf("it was created in the meantime (revision %d)", now)
 	default:
-		return fmt.Sprintf("somebody changed it (revision %d) after revision %d, on which this edit was made", now, was)
+		return fmt.Sprintf("it was changed (revision %d) after revision %d, on which this edit was based", now, was)
 	}
 }
 
@@ -275,7 +275,7 @@ func (c change) shrinks() bool {
 // shrinking says so, for whoever must confirm it.
 func (c change) shrinking() string {
 	if c.isNew() {
-		return fmt.Sprintf("group %s, whose key is gone, has %s left and shrinks to %s", c.name, counted(c.left, "instance", "instances"), counted(c.after.Size, "instance", "instances"))
+		return fmt.Sprintf("group %s, whose key is missing, has %s left and shrinks to %s", c.name, counted(c.left, "instance", "instances"), counted(c.after.Size, "instance", "instances"))
 	}
 	if c.left > 0 {
 		return fmt.Sprintf("group %s, whose spec of revision %d is not in force, has %s and shrinks to %s", c.name, c.rev(), counted(c.left, "instance", "instances"), counted(c.after.Size, "instance", "instances"))

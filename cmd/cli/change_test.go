@@ -59,7 +59,7 @@ func TestALostRaceChangesNothing(t *testing.T) {
 			if code != Conflict || stdout != "" {
 				t.Errorf("exit %d, printed %q", code, stdout)
 			}
-			want := "error: group web: somebody changed it (revision 3) after revision 2, on which this edit was made; that stands, and nothing of yours was written\nnext: " + c.next
+			want := "error: group web: it was changed (revision 3) after revision 2, on which this edit was based; that change stands, and nothing was written\nnext: " + c.next
 			if !strings.HasPrefix(stderr, want) {
 				t.Errorf("got  %s\nwant %s", stderr, want)
 			}
@@ -70,7 +70,7 @@ func TestALostRaceChangesNothing(t *testing.T) {
 	}
 }
 
-// A group that somebody makes at the same moment is not overwritten either, and a file is applied as a whole or not at all.
+// A group created at the same moment is not overwritten either, and a file is applied as a whole or not at all.
 //
 // proves REC-14
 func TestALostRaceAboutANewGroup(t *testing.T) {
@@ -83,7 +83,7 @@ func TestALostRaceAboutANewGroup(t *testing.T) {
 		w.put(store.KindGroups, "b", g)
 	})
 	code, _, stderr := w.run("group", "apply", "-f", "two.yaml")
-	if code != Conflict || !strings.Contains(stderr, "group b: somebody made it (revision 2) meanwhile") {
+	if code != Conflict || !strings.Contains(stderr, "group b: it was created in the meantime (revision 2)") {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 	if code, _, _ := w.run("group", "show", "a"); code != NotFound {
@@ -174,7 +174,7 @@ func TestEdit(t *testing.T) {
 		{"left as it is", "", "", Done, "web unchanged rev 2", 3, ""},
 		{"a comment only", "size: 3", "# three\nsize: 3", Done, "web unchanged rev 2", 3, ""},
 		{"wrong", "size: 3", "sise: 3", Failed, "sise: unknown field: did you mean size?", 3, "correct DRAFT, then leasehold group apply -f DRAFT"},
-		{"another group", "name: web", "name: api", Usage, "no longer the group web alone", 3, "leasehold group apply -f DRAFT, if other groups are meant"},
+		{"another group", "name: web", "name: api", Usage, "the text must define the group web and no other", 3, "leasehold group apply -f DRAFT, to change other groups"},
 		{"smaller", "size: 3", "size: 1", Usage, "must be confirmed", 3, "leasehold group apply -f DRAFT --confirm=web"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -213,7 +213,7 @@ func TestConfirmAtATerminal(t *testing.T) {
 		if code != want || w.spec("web").Deleting != (want == Done) {
 			t.Errorf("typed %q: exit %d: %s", typed, code, stderr)
 		}
-		if !strings.Contains(stderr, "type web to go on: ") {
+		if !strings.Contains(stderr, "type web to continue: ") {
 			t.Errorf("not asked: %s", stderr)
 		}
 	}
@@ -226,7 +226,7 @@ func TestOrdersAreLeftForTheLeader(t *testing.T) {
 	w := newWorld(t)
 	w.put(store.KindInstances, "web-0-a", instanceOf(webGroup(1), 0, "web-0-a", store.Running))
 	code, _, stderr := w.run("instance", "replace", "web-0-a")
-	if code != Done || !strings.Contains(stderr, "no coordinator is at work: the order is carried out when one is") {
+	if code != Done || !strings.Contains(stderr, "no coordinator is running: the order is carried out when one is") {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 	kv, err := w.st.Get(t.Context(), w.keys.Request("order1"))
@@ -243,7 +243,7 @@ func TestOrdersAreLeftForTheLeader(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	if code, _, stderr := w.run("instance", "replace", "web-0-a"); code != Conflict || !strings.Contains(stderr, "went away meanwhile") {
+	if code, _, stderr := w.run("instance", "replace", "web-0-a"); code != Conflict || !strings.Contains(stderr, "was removed in the meantime; no order was given") {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 }

@@ -15,17 +15,17 @@ import (
 
 // Config are the commands about a shard's file, its settings, and about where values come from.
 type Config struct {
-	Apply ConfigApply `cmd:"" help:"Put the groups of the shard's file into etcd, as static groups."`
+	Apply ConfigApply `cmd:"" help:"Apply files of static groups to the shard."`
 	Set   ConfigSet   `cmd:"" help:"Change settings of the shard."`
-	Show  ConfigShow  `cmd:"" help:"Show the shard's settings, its static groups, and where each value of this program comes from."`
+	Show  ConfigShow  `cmd:"" help:"Show this program's settings and their sources, the shard's settings, and its static groups."`
 }
 
 // ConfigApply is the command config apply (REC-6).
 type ConfigApply struct {
 	Files
-	DryRun  bool     `help:"Show what would change, and change nothing."`
-	Prune   bool     `help:"Delete static groups that are not in the files, with all their instances."`
-	Confirm []string `help:"Confirm that this group may shrink or, with --prune, go." placeholder:"NAME"`
+	DryRun  bool     `help:"Show what would change, without changing anything."`
+	Prune   bool     `help:"Delete static groups that are not in the files, and all their instances."`
+	Confirm []string `help:"Confirm a smaller size or, with --prune, a deletion, by naming the group." placeholder:"NAME"`
 }
 
 // Run puts the groups in the files into static/. All are written, or none.
@@ -51,7 +51,7 @@ func (c *ConfigApply) Run(ctx context.Context, s *Session) error {
 		writes = append(writes, ch)
 	}
 	if len(writes) > groupfile.MaxGroups {
-		return failure(Usage, "apply without --prune first", "there are %d groups to write, and at most %d are written at once", len(writes), groupfile.MaxGroups)
+		return failure(Usage, "apply without --prune first", "there are %d groups to write, and at most %d can be written at once", len(writes), groupfile.MaxGroups)
 	}
 	var rev store.Revision
 	if len(writes) > 0 {
@@ -141,14 +141,14 @@ func (s *Session) planStatic(ctx context.Context, g store.Group) (change, error)
 	case ch.staticWas == 0 && ch.was != 0:
 		return ch, notStatic(ch)
 	case ch.broken != nil:
-		s.warn("%s: what is set beside it at revision %d cannot be used (%s): it stays, and is in force no more than before", ch.name, ch.was, joined(ch.broken))
+		s.warn("%s: its override of revision %d cannot be used (%s): it stays stored and is still not in force", ch.name, ch.was, joined(ch.broken))
 	}
 	ch.after = ch.inForceWith(g)
 	if ch.lost != nil {
-		s.warn("%s: %s; until then what was in force stays so", ch.name, ch.lost.Missing(*ch.before))
+		s.warn("%s: %s; until then the last accepted spec stays in force", ch.name, ch.lost.Missing(*ch.before))
 	}
 	if err := ch.after.Validate(); err != nil {
-		return ch, failure(Failed, "leasehold group edit "+ch.name, "group %s: with what is set beside it (revision %d) it would be wrong: %s", ch.name, ch.was, joined(err))
+		return ch, failure(Failed, "leasehold group edit "+ch.name, "group %s: with its override (revision %d) it would be invalid: %s", ch.name, ch.was, joined(err))
 	}
 	return ch, nil
 }
@@ -177,7 +177,7 @@ func notStatic(ch change) error {
 			fields = append(fields, name)
 		}
 	}
-	return failure(Failed, next, "group %s is in groups/ already (revision %d), as a whole spec: beside a static group only size, template.instance_type and vars can be set, and it has %s (REC-6); nothing was changed",
+	return failure(Failed, next, "group %s is in groups/ already (revision %d), as a complete spec: only size, template.instance_type and vars of a static group can be overridden, and it has %s (REC-6); nothing was changed",
 		ch.name, ch.was, strings.Join(fields, ", "))
 }
 
@@ -193,7 +193,7 @@ func (c change) pruned() bool { return c.putStatic.Deleting && (c.static == nil 
 func (c change) severe() string {
 	switch {
 	case c.pruned():
-		return fmt.Sprintf("group %s is not in the files: it and its instances (%s wanted) are deleted for good", c.name, isAre(c.after.Size))
+		return fmt.Sprintf("group %s is not in the files: it and its instances (%s wanted) are deleted permanently", c.name, isAre(c.after.Size))
 	case c.shrinks():
 		return c.shrinking()
 	default:

@@ -14,8 +14,8 @@ import (
 
 // ConfigSet is the command config set (REC-20).
 type ConfigSet struct {
-	Settings []string `arg:"" help:"Settings of the shard and their values; default is the default. leasehold config show lists them." placeholder:"KEY=VALUE"`
-	DryRun   bool     `help:"Show what would change, and change nothing."`
+	Settings []string `arg:"" help:"Settings of the shard and their values; the value default restores the default. leasehold config show lists them." placeholder:"KEY=VALUE"`
+	DryRun   bool     `help:"Show what would change, without changing anything."`
 }
 
 // Run changes all settings that are named, or none, if the shard's record is still as it was read.
@@ -67,7 +67,7 @@ func setAll(settings *store.ShardSettings, words []string) error {
 			return failure(Usage, "leasehold config set --help", "%s: must be KEY=VALUE, for example provider_poll=10s", word)
 		}
 		if slices.Contains(named, name) {
-			return failure(Usage, "name each setting once", "%s is set twice", name)
+			return failure(Usage, "give each setting once", "%s is set twice", name)
 		}
 		named = append(named, name)
 		var field *store.FieldError
@@ -121,7 +121,7 @@ func (s *Session) writeShard(ctx context.Context, read store.Versioned[store.Sha
 		Writes:     []store.Write{store.Put(read.Key, store.Encode(next))},
 	})
 	if errors.Is(err, store.ErrConflict) {
-		return 0, failure(Conflict, "leasehold status, then once more", "shard %s: somebody changed its record meanwhile, and nothing of yours was written", s.flags.Shard)
+		return 0, failure(Conflict, "check leasehold status, then run the command again", "shard %s: its record was changed in the meantime; nothing was written", s.flags.Shard)
 	}
 	return rev, err
 }

@@ -8,21 +8,21 @@ import (
 	"strings"
 )
 
-// confirm makes sure that an act that takes machines away is meant: by --confirm=NAME, or by the name typed at a terminal.
-// Without a terminal nothing is asked, and the act is refused.
+// confirm makes sure that an action that removes machines is intended: by --confirm=NAME, or by the
+// name typed on a terminal. Without a terminal it does not ask, and refuses the action.
 func (s *Session) confirm(ctx context.Context, given []string, name, act string) error {
 	if slices.Contains(given, name) {
 		return nil
 	}
 	if len(given) > 0 {
-		return failure(Usage, "give the same command with --confirm="+name, "%s: --confirm names %s, not %s; nothing was changed", act, strings.Join(given, ", "), name)
+		return failure(Usage, "run the same command with --confirm="+name, "%s: --confirm names %s, not %s; nothing was changed", act, strings.Join(given, ", "), name)
 	}
 	if !s.env.StdinTerminal {
-		return failure(Usage, "give the same command with --confirm="+name, "%s: that must be confirmed, and there is no terminal to ask at; nothing was changed", act)
+		return failure(Usage, "run the same command with --confirm="+name, "%s: this must be confirmed, and there is no terminal to ask on; nothing was changed", act)
 	}
-	fmt.Fprintf(s.env.Stderr, "%s\ntype %s to go on: ", act, name)
+	fmt.Fprintf(s.env.Stderr, "%s\ntype %s to continue: ", act, name)
 	typed := make(chan string, 1)
-	go func() { // outlives us only if ctx ends while nobody types: reading a terminal cannot be called off
+	go func() { // outlives this call only if ctx ends before input: a terminal read cannot be canceled
 		line, _ := bufio.NewReader(s.env.Stdin).ReadString('\n') // whatever cut the line short, it is not the name
 		typed <- strings.TrimSpace(line)
 	}()
@@ -31,7 +31,7 @@ func (s *Session) confirm(ctx context.Context, given []string, name, act string)
 		return ctx.Err()
 	case answer := <-typed:
 		if answer != name {
-			return failure(Failed, "give the same command once more, and type "+name, "%s: not confirmed; nothing was changed", act)
+			return failure(Failed, "run the same command again, and type "+name, "%s: not confirmed; nothing was changed", act)
 		}
 		return nil
 	}

@@ -82,12 +82,12 @@ func (s *Session) dryRunOne(ctx context.Context, ch change) error {
 }
 
 func (s *Session) writeDryRun(ch change, f foreseenChange) error {
-	head := fmt.Sprintf("%s: spec rev %d, picture rev %d", ch.name, ch.rev(), f.Picture)
+	head := fmt.Sprintf("%s: spec rev %d, state rev %d", ch.name, ch.rev(), f.Picture)
 	switch {
 	case ch.isNew():
-		head = fmt.Sprintf("%s: new, there is no such group; picture rev %d", ch.name, f.Picture)
+		head = fmt.Sprintf("%s: new, there is no such group; state rev %d", ch.name, f.Picture)
 	case ch.unchanged():
-		head = fmt.Sprintf("%s: unchanged, spec rev %d, picture rev %d", ch.name, ch.rev(), f.Picture)
+		head = fmt.Sprintf("%s: unchanged, spec rev %d, state rev %d", ch.name, ch.rev(), f.Picture)
 	}
 	fmt.Fprintln(s.env.Stdout, head)
 	shown := groupdiff.Between(ch.before, ch.after)
@@ -103,7 +103,7 @@ func (s *Session) writeDryRun(ch change, f foreseenChange) error {
 		return err
 	}
 	if ch.isNew() && !s.wide() {
-		fmt.Fprintln(s.env.Stdout, s.screen().Dim("  all else as in docs/group-file.md; -o wide shows it"))
+		fmt.Fprintln(s.env.Stdout, s.screen().Dim("  other fields have their defaults (docs/group-file.md); -o wide shows them"))
 	}
 	for _, w := range f.Warnings {
 		s.warn("%s: %s", ch.name, w)

@@ -107,10 +107,10 @@ func (f foreseenChange) text(scr output.Screen) string {
 	case f.Course.Idle():
 		return b.String()
 	case f.Start == 0 && f.AtLeast == 0:
-		b.WriteString("no estimate: no instance of it has been seen to start\n")
+		b.WriteString("no estimate: no instance of this group has started yet\n")
 		return b.String()
 	case f.Start == 0:
-		fmt.Fprintf(&b, "estimate more than %s (%s; no instance of it has been seen to start)", about(f.AtLeast.D()), f.rate())
+		fmt.Fprintf(&b, "estimate more than %s (%s; no instance of this group has started yet)", about(f.AtLeast.D()), f.rate())
 	default:
 		grounds := []string{"median start " + about(f.Start.D())}
 		if f.AtLeast > 0 {
@@ -124,7 +124,7 @@ func (f foreseenChange) text(scr output.Screen) string {
 		}
 		until := ""
 		if !f.Course.Rests {
-			until = " until it stands still"
+			until = " until it comes to rest"
 		}
 		fmt.Fprintf(&b, "estimate %s%s (%s)", roughly(f.Takes.D()), until, strings.Join(grounds, "; "))
 	}

@@ -49,16 +49,16 @@ type Connection = program.Connection
 
 // Globals are the flags that every command has.
 type Globals struct {
-	Endpoints []string      `help:"Where etcd listens (default: ${default}, or that of leasehold dev)." env:"LEASEHOLD_ENDPOINTS" default:"127.0.0.1:2379" placeholder:"HOST:PORT"`
-	Shard     string        `help:"The shard to look at (default: ${default})." env:"LEASEHOLD_SHARD" default:"default" placeholder:"NAME"`
-	CACert    string        `name:"cacert" help:"Certificate authority that etcd's certificate must come from." env:"LEASEHOLD_CACERT" type:"path" placeholder:"FILE"`
-	Cert      string        `help:"Certificate to show to etcd." env:"LEASEHOLD_CERT" type:"path" placeholder:"FILE"`
-	Key       string        `help:"Key of that certificate." env:"LEASEHOLD_KEY" type:"path" placeholder:"FILE"`
-	User      string        `help:"etcd user, with its password." env:"LEASEHOLD_USER" placeholder:"NAME:PASSWORD"`
-	Output    string        `short:"o" help:"How to show what was found: ${enum}." enum:"table,wide,json,yaml" default:"table" placeholder:"FORMAT"`
-	NoColor   bool          `help:"No colours (also with NO_COLOR or TERM=dumb)."`
-	Config    string        `help:"File with settings for this program (default: leasehold/config.yaml where your settings are, if there is one)." env:"LEASEHOLD_CONFIG" placeholder:"FILE"`
-	Timeout   time.Duration `help:"Give up after this long (default: ${request_timeout} for each answer of etcd, ${wait_timeout} for --wait)." placeholder:"DURATION"`
+	Endpoints []string      `help:"Endpoints of etcd (default: ${default}, or those of a running leasehold dev)." env:"LEASEHOLD_ENDPOINTS" default:"127.0.0.1:2379" placeholder:"HOST:PORT"`
+	Shard     string        `help:"Name of the shard (default: ${default})." env:"LEASEHOLD_SHARD" default:"default" placeholder:"NAME"`
+	CACert    string        `name:"cacert" help:"Certificate authority of etcd's certificate." env:"LEASEHOLD_CACERT" type:"path" placeholder:"FILE"`
+	Cert      string        `help:"Client certificate for etcd." env:"LEASEHOLD_CERT" type:"path" placeholder:"FILE"`
+	Key       string        `help:"Key of the client certificate." env:"LEASEHOLD_KEY" type:"path" placeholder:"FILE"`
+	User      string        `help:"etcd user and password." env:"LEASEHOLD_USER" placeholder:"NAME:PASSWORD"`
+	Output    string        `short:"o" help:"Output format: ${enum}." enum:"table,wide,json,yaml" default:"table" placeholder:"FORMAT"`
+	NoColor   bool          `help:"Print without colours (also with NO_COLOR or TERM=dumb)."`
+	Config    string        `help:"Settings file of this program (default: leasehold/config.yaml in your configuration directory, if it exists)." env:"LEASEHOLD_CONFIG" placeholder:"FILE"`
+	Timeout   time.Duration `help:"Time limit (default: ${request_timeout} for each request to etcd, ${wait_timeout} for --wait)." placeholder:"DURATION"`
 }
 
 // The limits without --timeout.

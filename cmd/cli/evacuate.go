@@ -12,12 +12,12 @@ import (
 
 // Evacuate is the command evacuate (DRAIN-3).
 type Evacuate struct {
-	Zone    string   `arg:"" help:"The zone."`
-	End     bool     `help:"The zone may be used again."`
-	Confirm []string `help:"Confirm that this zone is to be emptied." placeholder:"ZONE"`
+	Zone    string   `arg:"" help:"Name of the zone."`
+	End     bool     `help:"End the evacuation: the zone may be used again."`
+	Confirm []string `help:"Confirm the evacuation by naming the zone." placeholder:"ZONE"`
 }
 
-// Run orders the zone to be emptied: its instances are replaced elsewhere, and none is made there until --end.
+// Run orders the zone to be emptied: its instances are replaced elsewhere, and no new ones are created there until --end.
 func (c *Evacuate) Run(ctx context.Context, s *Session) error {
 	if strings.TrimSpace(c.Zone) == "" {
 		return failure(Usage, "leasehold evacuate --help", "zone: %q: must be the name of a zone, as leasehold instance list shows it", c.Zone)
@@ -27,7 +27,7 @@ func (c *Evacuate) Run(ctx context.Context, s *Session) error {
 		return err
 	}
 	if !shard.Present() {
-		return failure(NotFound, "leasehold status --all-shards", "there is no shard %s: no coordinator of it has ever run", s.flags.Shard)
+		return failure(NotFound, "leasehold status --all-shards", "there is no shard %s: no coordinator has ever served it", s.flags.Shard)
 	}
 	evacuation, evacuated := shard.Record.Evacuated[c.Zone]
 	if c.End {
@@ -38,7 +38,7 @@ func (c *Evacuate) Run(ctx context.Context, s *Session) error {
 		return err
 	}
 	if evacuated && !returns {
-		fmt.Fprintf(s.env.Stdout, "%s unchanged: evacuated already, by %s\n", c.Zone, evacuation.By)
+		fmt.Fprintf(s.env.Stdout, "%s unchanged: already evacuated by %s\n", c.Zone, evacuation.By)
 		return nil
 	}
 	there, wants, err := s.inZone(ctx, c.Zone)
@@ -46,16 +46,16 @@ func (c *Evacuate) Run(ctx context.Context, s *Session) error {
 		return err
 	}
 	if there == "" && !wants {
-		s.warn("no instance is in a zone %q, and no group names it: is it spelt right?", c.Zone)
+		s.warn("no instance is in a zone %q, and no group names it: check the spelling", c.Zone)
 	}
 	if there == "" {
 		there = "there is none now"
 	}
-	act := fmt.Sprintf("all instances in zone %s are replaced elsewhere and go (%s), and none is made there", c.Zone, there)
+	act := fmt.Sprintf("all instances in zone %s are replaced elsewhere and removed (%s), and no new ones are created there", c.Zone, there)
 	if err := s.confirm(ctx, c.Confirm, c.Zone, act); err != nil {
 		return err
 	}
-	return c.order(ctx, s, store.RequestEvacuate, shard, fmt.Sprintf("its instances are replaced elsewhere first, then drained (%s); none is made there until leasehold evacuate %s --end", there, c.Zone))
+	return c.order(ctx, s, store.RequestEvacuate, shard, fmt.Sprintf("its instances are replaced elsewhere first, then drained (%s); no new ones are created there until leasehold evacuate %s --end", there, c.Zone))
 }
 
 // end orders the zone to be used again.
@@ -70,7 +70,7 @@ func (c *Evacuate) end(ctx context.Context, s *Session, shard store.Versioned[st
 			return nil
 		}
 	}
-	return c.order(ctx, s, store.RequestReturn, shard, "instances may be made there again; those that went do not come back by themselves")
+	return c.order(ctx, s, store.RequestReturn, shard, "instances may be created there again; those that were replaced do not move back")
 }
 
 // pending says whether an order about the zone still waits for a leader.
@@ -88,7 +88,7 @@ func (s *Session) pending(ctx context.Context, kind store.RequestKind, zone stri
 func (c *Evacuate) order(ctx context.Context, s *Session, kind store.RequestKind, shard store.Versioned[store.Shard], effect string) error {
 	r := s.request(kind, "", "")
 	r.Zone = c.Zone
-	if err := s.leave(ctx, r, []store.Condition{store.Exists(shard.Key)}, "shard "+s.flags.Shard+" went away meanwhile"); err != nil {
+	if err := s.leave(ctx, r, []store.Condition{store.Exists(shard.Key)}, "shard "+s.flags.Shard+" was removed in the meantime"); err != nil {
 		return err
 	}
 	return s.ordered(ctx, r, c.Zone, effect)

@@ -14,16 +14,16 @@ import (
 
 // Events is the command events.
 type Events struct {
-	Group    string `short:"g" help:"Only what concerns this group." placeholder:"NAME"`
-	Instance string `short:"i" help:"Only what concerns this instance." placeholder:"ID"`
-	Since    Ago    `help:"How far back: 90s, 30m, 24h, 7d." default:"24h" placeholder:"DURATION"`
-	Follow   bool   `short:"f" help:"Go on with what happens from now on."`
+	Group    string `short:"g" help:"Show only entries about this group." placeholder:"NAME"`
+	Instance string `short:"i" help:"Show only entries about this instance." placeholder:"ID"`
+	Since    Ago    `help:"How far back to go, such as 90s, 30m, 24h or 7d." default:"24h" placeholder:"DURATION"`
+	Follow   bool   `short:"f" help:"Keep printing new entries."`
 }
 
 // Run shows the journal, the oldest first.
 func (c *Events) Run(ctx context.Context, s *Session) error {
 	if c.Follow && s.flags.Output == "yaml" {
-		return failure(Usage, "leasehold events --follow -o json, which writes one record in each line", "--follow has no end, so that it cannot be one yaml document")
+		return failure(Usage, "leasehold events --follow -o json, which writes one record in each line", "--follow has no end, so it cannot be one YAML document")
 	}
 	back := time.Duration(c.Since)
 	since := s.env.Now().Add(-back)

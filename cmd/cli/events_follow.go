@@ -45,7 +45,7 @@ func (c *Events) followOnce(ctx context.Context, s *Session, at store.Revision, 
 	for {
 		select {
 		case <-quiet.C:
-			s.warn("etcd has said nothing for %s; what happens now is shown when it is back", output.Span(followSilence))
+			s.warn("no answer from etcd for %s; new entries are shown when it is back", output.Span(followSilence))
 		case b, open := <-batches:
 			quiet.Reset(followSilence)
 			switch {
@@ -77,7 +77,7 @@ func (s *Session) skipCompacted(ctx context.Context, at store.Revision) (store.R
 	if err != nil {
 		return at, err
 	}
-	s.warn("entries of the revisions %d to %d may be missing here: etcd no longer has them as changes; see leasehold events", at+1, l.Revision)
+	s.warn("entries of the revisions %d to %d may be missing here: etcd has compacted them; see leasehold events", at+1, l.Revision)
 	return l.Revision, nil
 }
 

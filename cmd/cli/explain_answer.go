@@ -103,7 +103,7 @@ func reason(e store.JournalEntry) string {
 	}
 	switch {
 	case e.Rule == "HEAL-6":
-		return "it was not needed any more: " + e.Why
+		return "it was no longer needed: " + e.Why
 	case e.Rule == "HEAL-9":
 		return "its group got smaller: " + e.Why
 	default:

@@ -113,7 +113,7 @@ func courseEnd(c foresee.Course, known, drains bool) string {
 	case !known && c.Rests:
 		return ""
 	case !c.Rests:
-		return "; then it stands still"
+		return "; then it comes to rest"
 	default:
 		return "; at rest in " + roughly(c.Took) + hooks
 	}
@@ -153,11 +153,11 @@ func groupClauses(sc *scene, g group) []string {
 			all = append(all, fmt.Sprintf(format, args...))
 		}
 	}
-	add(!sc.leads(), "no coordinator is at work, so that nothing is done")
+	add(!sc.leads(), "no coordinator is running, so nothing is done")
 	if h := sc.content.Shard.Record.Hold; h != nil {
 		add(true, "the shard is ON HOLD by %s: %s", h.By, h.Why)
 	}
-	add(!g.Status.Present() && sc.leads() && g.Bad == nil, "the leader has not taken it up yet")
+	add(!g.Status.Present() && sc.leads() && g.Bad == nil, "the leader has not accepted it yet")
 	add(g.gone() && !g.leaving(), "its spec is gone; %s", inForceWithout(st))
 	if g.Bad != nil {
 		add(true, "the spec of revision %d cannot be used: %s", g.revision(), joined(g.Bad))
@@ -167,7 +167,7 @@ func groupClauses(sc *scene, g group) []string {
 	add(st.State == store.GroupPaused, "nothing is created, healed or deleted in it")
 	add(st.State == store.GroupReady, "it was applied with --no-start")
 	if stormy(st) {
-		add(true, "a STORM: %d of %d lost at its height, and none of them is replaced", st.Storm.Lost, st.Storm.Of)
+		add(true, "a STORM: %d of %d lost at its peak, and none of them is replaced", st.Storm.Lost, st.Storm.Of)
 	}
 	if r := st.Rollout; r != nil {
 		add(r.Blamed != "", "its roll has STOPPED at %d of %d: %s", r.Done, r.Total, r.Blamed)
@@ -185,7 +185,7 @@ func groupClauses(sc *scene, g group) []string {
 	} else if st.Outdated > 0 && r == nil {
 		add(true, "%s outdated", isAre(st.Outdated))
 	}
-	add(turns > 0 && len(all) == 0, "%s", counted(turns, "thing waits for its turn", "things wait for their turn"))
+	add(turns > 0 && len(all) == 0, "%s", counted(turns, "item waits for its turn", "items wait for their turn"))
 	for _, p := range store.Phases {
 		add(st.Phases[p] > 0 && p != store.Running && p != store.Finished, "%d %s", st.Phases[p], p)
 	}
@@ -261,7 +261,7 @@ func (s *Session) explainGoneGroup(ctx context.Context, name string) (bool, erro
 	story := groupStory{
 		Group: name, State: "gone", Now: []string{}, Blocked: []store.Blocked{}, Decisions: storyLines(decisions), Next: []string{},
 		Answer: fmt.Sprintf("%s is gone; the last of it, %s: %s: %s", name, clock(last.At, now), last.What, last.Why),
-		looks:  "none: there is nothing left of it",
+		looks:  "none: the instance is gone",
 	}
 	return true, s.showGroupStory(story)
 }

@@ -201,13 +201,13 @@ func tellGone(sc *scene, id string, slot *int, life []store.JournalEntry) instan
 	}
 	switch at := endOf(id, life); {
 	case !everWas(id, life):
-		st.Answer = fmt.Sprintf("there is no instance %s, and the journal knows of none", id)
+		st.Answer = fmt.Sprintf("there is no instance %s, and the journal has no entries about it", id)
 	case !found || at.IsZero():
 		st.Answer = fmt.Sprintf("%s is gone; the journal does not say why", id)
 	default:
 		st.Answer = fmt.Sprintf("%s was DELETED %s because %s%s", id, clock(at, sc.now), reason(e), placeTaken(sc, id, slot, life))
 	}
-	st.looks = "none: there is nothing left of it"
+	st.looks = "none: the instance is gone"
 	return st
 }
 

@@ -21,7 +21,7 @@ type storyLine struct {
 	To       store.Phase    `json:"to,omitempty"`
 	Why      string         `json:"why,omitempty"`
 	Rule     string         `json:"rule,omitempty"`
-	Revision store.Revision `json:"revision"` // of the picture it was decided on
+	Revision store.Revision `json:"revision"` // of the state it was decided on
 	Evidence []string       `json:"evidence,omitempty"`
 }
 
@@ -33,15 +33,16 @@ func storyLines(entries []store.JournalEntry) []storyLine {
 	return lines
 }
 
-// lookBack is how far back the journal is read, until enough is found: it may hold a hundred thousand entries, and older ones if the shard keeps
-// them for longer than usual.
+// lookBack is how far back the journal is read, step by step until enough is found: it may hold a
+// hundred thousand entries, and older ones if the shard keeps them for longer than by default.
 var lookBack = []time.Duration{2 * time.Hour, 24 * time.Hour, farBack}
 
-// entriesOf reads the entries of the journal that concern a name, in the order in which they were written, further and further back until there are
-// enough. It also says how far back that was. Nothing is read twice, and only entries with the name in them are kept and decoded.
+// entriesOf reads the journal entries about a name, in the order of writing, further and further back
+// until there are enough. It also returns how far back it read. It reads nothing twice, and keeps and
+// decodes only entries that contain the name.
 func (s *Session) entriesOf(ctx context.Context, name string, concerns func(store.JournalEntry) bool, enough func([]store.JournalEntry) bool) (found []store.JournalEntry, since time.Time, err error) {
 	var kvs []store.KV
-	until := "" // where the piece begins that was read before
+	until := "" // start of the part that was read before
 	for _, back := range lookBack {
 		since = s.env.Now().Add(-back)
 		piece, err := s.mentions(ctx, name, s.keys().EventsFrom(since), until)
@@ -68,8 +69,8 @@ func (s *Session) entriesOf(ctx context.Context, name string, concerns func(stor
 	return found, since, nil
 }
 
-// mentions are the entries of the journal that have a name in them, from one key until before another; "" is the journal's end. Names are
-// written in JSON as they are.
+// mentions returns the journal entries that contain a name, from one key until before another; "" is
+// the end of the journal. JSON does not escape names.
 func (s *Session) mentions(ctx context.Context, name, from, until string) (kvs []store.KV, err error) {
 	err = anew(0, func() error {
 		kvs = nil
@@ -90,9 +91,9 @@ func (s *Session) mentions(ctx context.Context, name, from, until string) (kvs [
 
 // life is what the journal has about an instance.
 type life struct {
-	entries []store.JournalEntry // its own, and those of others that name it
-	claims  []store.JournalEntry // in which somebody only gave its name: whoever did that is to have no part in its story
-	since   time.Time            // how far back was read
+	entries []store.JournalEntry // about it, or about others and naming it
+	claims  []store.JournalEntry // requests of clients that only claimed its name; not part of its story
+	since   time.Time            // how far back the journal was read
 	older   bool                 // its beginning was not found, and there are entries that were not read
 }
 
@@ -123,16 +124,16 @@ func (s *Session) lifeOf(ctx context.Context, id string, made time.Time) (l life
 	return l, err
 }
 
-// stopped says how far back an instance's life was read, if there are older entries in which more of it may be.
+// stopped says how far back the journal was read, if older entries may have more about the instance.
 func (l life) stopped(id string, now time.Time) string {
 	if !l.older {
 		return ""
 	}
-	return fmt.Sprintf("Its beginning is not in the journal since %s, and no more of it was read; older entries: leasehold events -i %s --since %dh",
+	return fmt.Sprintf("The journal was read from %s on, which does not include its creation; older entries: leasehold events -i %s --since %dh",
 		clock(l.since, now), id, int(4*now.Sub(l.since).Hours()))
 }
 
-// apart takes those entries apart in which somebody only gave the instance's name.
+// apart separates the entries of clients that only claimed the instance's name.
 func apart(entries []store.JournalEntry) (life, claims []store.JournalEntry) {
 	for _, e := range entries {
 		if e.Claimed {
@@ -144,7 +145,7 @@ func apart(entries []store.JournalEntry) (life, claims []store.JournalEntry) {
 	return life, claims
 }
 
-// names says whether a text has a name as a word of its own.
+// names reports whether a text contains a name as a whole word.
 func names(text, name string) bool {
 	for rest := text; ; {
 		i := strings.Index(rest, name)
@@ -164,7 +165,8 @@ func beginsWithName(s string) bool     { return s != "" && ofName(s[0]) }
 func ofName(c byte) bool               { return c == '-' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' }
 func leaves(e store.JournalEntry) bool { return e.To == store.Draining || e.To == store.Deleting }
 
-// partingOf is the decision by which an instance went: the one that made it leave for the last time, be it to drain first.
+// partingOf returns the decision that removed an instance: the last one that made it leave, whether at
+// once or by a drain.
 func partingOf(id string, life []store.JournalEntry) (decision store.JournalEntry, found bool) {
 	for _, e := range slices.Backward(life) {
 		switch {
@@ -181,7 +183,7 @@ func partingOf(id string, life []store.JournalEntry) (decision store.JournalEntr
 	return decision, found
 }
 
-// endOf is when an instance passed the point of no return; zero if the journal does not say.
+// endOf returns when an instance passed the point of no return; zero if the journal does not say.
 func endOf(id string, life []store.JournalEntry) time.Time {
 	for _, e := range slices.Backward(life) {
 		if e.Instance == id && e.To == store.Deleting {
@@ -191,7 +193,7 @@ func endOf(id string, life []store.JournalEntry) time.Time {
 	return time.Time{}
 }
 
-// verdictsTold are the last verdicts that a leader told of instances.
+// verdictsTold returns the last verdicts that a leader journaled about instances.
 func verdictsTold(entries []store.JournalEntry) map[string]store.JournalEntry {
 	last := map[string]store.JournalEntry{}
 	for _, e := range entries {
@@ -204,7 +206,7 @@ func verdictsTold(entries []store.JournalEntry) map[string]store.JournalEntry {
 
 var requested = regexp.MustCompile(`replacement (\S+) requested`)
 
-// successorOf is who was made to take an instance's place.
+// successorOf returns the instance created as the replacement of another.
 func successorOf(id string, life []store.JournalEntry) string {
 	for _, e := range slices.Backward(life) {
 		if m := requested.FindStringSubmatch(e.What); m != nil && e.Instance == id {
@@ -214,8 +216,8 @@ func successorOf(id string, life []store.JournalEntry) string {
 	return ""
 }
 
-// countingDecision is the decision about an instance that the reader wants to know of: its parting, else the last one that says what
-// would have kept it from happening. That it was made at all, or that somebody gave an order, is no such thing.
+// countingDecision returns the decision about an instance that matters to the reader: its removal, or
+// else the last one that says what would have prevented it. Its creation and orders do not count.
 func countingDecision(id string, life []store.JournalEntry) (store.JournalEntry, bool) {
 	if e, found := partingOf(id, life); found && e.Otherwise != "" {
 		return e, true

@@ -23,7 +23,7 @@ func timerEnds(t store.Timer) time.Time { return t.Start.Add(t.For.D()) }
 func instanceLooks(i store.Instance) []look {
 	var all []look
 	if d := i.Drain; d != nil && i.Phase == store.Draining && d.Done == "" {
-		all = append(all, look{At: timerEnds(d.Timer), What: i.ID + " has drained for long enough, and is removed", Rule: "DRAIN-1"})
+		all = append(all, look{At: timerEnds(d.Timer), What: i.ID + " has reached its drain limit, and is removed", Rule: "DRAIN-1"})
 	}
 	if d := i.Doomed; d != nil && d.Deadline != nil {
 		all = append(all, look{At: timerEnds(*d.Deadline), What: i.ID + " ends, by the notice", Rule: d.Rule})
@@ -47,7 +47,7 @@ func slotLooks(s store.Slot) []look {
 		all = append(all, look{At: timerEnds(*s.Retry), What: fmt.Sprintf("slot %d is tried again", s.Number), Rule: "FLAP-2"})
 	}
 	if s.GiveUp != nil {
-		all = append(all, look{At: timerEnds(*s.GiveUp), What: fmt.Sprintf("slot %d is given up, if it flaps still", s.Number), Rule: "FLAP-3"})
+		all = append(all, look{At: timerEnds(*s.GiveUp), What: fmt.Sprintf("slot %d is given up, if it still flaps", s.Number), Rule: "FLAP-3"})
 	}
 	return all
 }
@@ -60,10 +60,10 @@ func statusLooks(st store.Status) []look {
 			all = append(all, look{At: timerEnds(*s.Calm), What: "the storm is over, if losses stay few", Rule: "SAFE-2"})
 		}
 		if s.Next != nil && s.Probe == "" {
-			all = append(all, look{At: timerEnds(*s.Next), What: "one of the lost is replaced, to see whether that helps", Rule: "SAFE-2"})
+			all = append(all, look{At: timerEnds(*s.Next), What: "one lost instance is replaced, as a probe", Rule: "SAFE-2"})
 		}
 		if s.Resume != nil {
-			all = append(all, look{At: timerEnds(*s.Resume), What: "the last of those that are still lost is replaced", Rule: "SAFE-2"})
+			all = append(all, look{At: timerEnds(*s.Resume), What: "the last lost instance is replaced", Rule: "SAFE-2"})
 		}
 	}
 	if r := st.Rollout; r != nil && r.Stalls != nil {

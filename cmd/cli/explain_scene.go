@@ -62,7 +62,7 @@ func (sc *scene) status() store.Status { return sc.content.Status[sc.group].Reco
 
 // pictureLine says how the scene was read.
 func (sc *scene) pictureLine() string {
-	return fmt.Sprintf("picture: etcd at %s, rev %d", clock(sc.now, sc.now), sc.content.Revision)
+	return fmt.Sprintf("state: etcd at %s, rev %d", clock(sc.now, sc.now), sc.content.Revision)
 }
 
 // evacuation says that an instance is in a zone that is to be emptied; "" if it is not.
@@ -78,11 +78,11 @@ func (sc *scene) evacuation(i store.Instance) string {
 func (sc *scene) standstill() string {
 	switch spec, known := sc.world.Spec(); {
 	case !sc.leads():
-		return "when a coordinator is at work; none is"
+		return "when a coordinator is running; none is"
 	case sc.content.Shard.Record.Hold != nil:
-		return "when the hold of the shard is released; until then it is only watched (SAFE-12)"
+		return "when the shard's hold is released; until then it is only observed (SAFE-12)"
 	case known && spec.Paused:
-		return "when the group is resumed; until then it is only watched (REC-13)"
+		return "when the group is resumed; until then it is only observed (REC-13)"
 	default:
 		return ""
 	}

@@ -89,9 +89,9 @@ func TestExplainSaysWhyNotYet(t *testing.T) {
 		"storm": {named("web", 6), func(w *shard, id string) {
 			w.loses(w.ids()[:4]...)
 			w.held("web", "SAFE-2")
-			w.explains("web", "web is STARTED, 2 of 6 healthy: a STORM: 4 of 6 lost at its height, and none of them is replaced", "one is tried in ",
+			w.explains("web", "web is STARTED, 2 of 6 healthy: a STORM: 4 of 6 lost at its peak, and none of them is replaced", "one is tried in ",
 				"Why not yet", "replacement of "+id+", ", " (SAFE-2): a storm: 4 of 6 lost", "freed when: losses stay few for 1m0s, a probe of it succeeds, or leasehold group override-storm web",
-				"Next look: ", "one of the lost is replaced, to see whether that helps (SAFE-2)", "next: leasehold group override-storm web")
+				"Next look: ", "one lost instance is replaced, as a probe (SAFE-2)", "next: leasehold group override-storm web")
 			w.explains(id, "but it is LOST", "Why not yet", "replacement of "+id+" (SAFE-2): a storm")
 		}},
 		"hold": {one, func(w *shard, id string) {
@@ -99,8 +99,8 @@ func TestExplainSaysWhyNotYet(t *testing.T) {
 			w.held("web", "SAFE-12")
 			w.falls(id, "it feels unwell")
 			w.explains("web", "the shard is ON HOLD by eve@desk: the disks are moved", "Why not yet", "all changes (SAFE-12): the shard is on hold since", "freed when: the hold is released",
-				"Next look: when the hold of the shard is released; until then it is only watched (SAFE-12)")
-			w.explains(id, id+" is RUNNING", "Why not yet", "all changes (SAFE-12)", "Next look: when the hold of the shard is released")
+				"Next look: when the shard's hold is released; until then it is only observed (SAFE-12)")
+			w.explains(id, id+" is RUNNING", "Why not yet", "all changes (SAFE-12)", "Next look: when the shard's hold is released")
 		}},
 		"pause": {drains(one), func(w *shard, id string) {
 			w.run("instance", "drain", id, "--confirm="+id)
@@ -108,14 +108,14 @@ func TestExplainSaysWhyNotYet(t *testing.T) {
 			w.run("group", "pause", "web")
 			w.held("web", "REC-13")
 			w.explains("web", "web is PAUSED, 0 of 1 healthy: nothing is created, healed or deleted in it", "Why not yet", "all changes (REC-13): the group is paused", "freed when: leasehold group resume web",
-				"Next look: when the group is resumed; until then it is only watched (REC-13)") // and not when the drain's time is over
+				"Next look: when the group is resumed; until then it is only observed (REC-13)") // and not when the drain's time is over
 		}},
 		"protected": {one, func(w *shard, id string) {
 			w.run("instance", "protect", id, "--from-heal")
 			w.until("it is protected", func() bool { _, out, _ := w.run("instance", "show", id); return strings.Contains(out, "protected") })
 			w.falls(id, "it feels unwell")
 			w.held("web", "REC-13")
-			w.explains(id, "protected: not chosen to go, and not healed either (REC-13)", "Why not yet",
+			w.explains(id, "protected from scale-down, age limits and rolls, and not healed (REC-13)", "Why not yet",
 				"replacement of "+id+" (REC-13): it is protected from healing, and it feels unwell", "freed when: leasehold instance protect "+id+" --off")
 		}},
 		"capacity": {one, func(w *shard, id string) {
@@ -184,7 +184,7 @@ func TestExplainSaysWhyInTheFirstSentence(t *testing.T) {
 			w.put(store.KindGroups, "web", g)
 			w.until("the roll begins", func() bool { return w.status("web").Rollout != nil })
 			w.explains("web", "web is STARTED, 3 of 3 healthy: rolling, 0 of 3 done", "roll: 0 of 3 on ", "Why not yet", "replacement of web-", "(ROLL-1): max_expansion 1 (1 in use)",
-				"If nothing else happens (computed here from revision ", "recreate 2 one at a time; never below 3 healthy; at rest in ~", "the roll is stalled, unless one more instance is done (ROLL-4)")
+				"If nothing else happens (computed from revision ", "recreate 2 one at a time; never below 3 healthy; at rest in ~", "the roll is stalled, unless one more instance is done (ROLL-4)")
 			gone(w, id)
 			w.explains(id, id+" was DELETED ", "because it is outdated; web-0-", " took slot 0", "(ROLL-1)")
 		}},
@@ -198,7 +198,7 @@ func TestExplainSaysWhyInTheFirstSentence(t *testing.T) {
 			w.run("instance", "drain", id, "--confirm="+id)
 			w.until("it drains", func() bool { return w.status("web").Phases[store.Draining] == 1 })
 			w.explains(id, id+" is DRAINING since ", ", until ", " at the latest, because it was ordered by eve@desk", "drain: REC-16: ", "Why not yet", "removal of "+id+" (DRAIN-1): it drains",
-				"freed when: its hook ends, 5m0s is over, or leasehold instance drained "+id, "Next look: ", id+" has drained for long enough, and is removed (DRAIN-1)")
+				"freed when: its hook ends, 5m0s is over, or leasehold instance drained "+id, "Next look: ", id+" has reached its drain limit, and is removed (DRAIN-1)")
 			w.explains("web", id+" drains because it was ordered by eve@desk; ends in ")
 			w.run("instance", "drained", id)
 			gone(w, id)
@@ -228,7 +228,7 @@ func TestExplainOfAnInstanceThatNeverWas(t *testing.T) {
 	w.serve()
 	w.journal(time.Minute, store.JournalEntry{Rule: "REC-16", Instance: "web-9-zz", What: "order to adopt refused", Why: "no machine of this name is known"})
 	out := w.must("explain", "web-9-zz")
-	if !strings.HasPrefix(out, "there is no instance web-9-zz, and the journal knows of none\n") || !strings.HasSuffix(out, "next: leasehold instance list\n") {
+	if !strings.HasPrefix(out, "there is no instance web-9-zz, and the journal has no entries about it\n") || !strings.HasSuffix(out, "next: leasehold instance list\n") {
 		t.Errorf("got\n%s", out)
 	}
 	w.journal(30*time.Second, store.JournalEntry{Rule: "REC-8", Instance: "web-9-zz", What: "adopted", To: store.Booting})
@@ -251,7 +251,7 @@ func TestExplainKeepsClaimsApart(t *testing.T) {
 		w.journal(time.Duration(5-i)*time.Minute, claim)
 	}
 	out := w.must("explain", "web-0-a")
-	story, claims, apart := strings.Cut(out, "Refused under this name, which anybody can give: nothing came of it (the last 3; 2 before: leasehold events -i web-0-a)\n")
+	story, claims, apart := strings.Cut(out, "Refused requests under this name, which any client can give; they had no effect (the last 3; 2 before: leasehold events -i web-0-a)\n")
 	if !apart || !strings.HasPrefix(story, "web-0-a was DELETED ") || strings.Contains(story, "join refused") || strings.Count(claims, "join refused") != 3 ||
 		!strings.Contains(out, "next: leasehold explain web\n") {
 		t.Errorf("got\n%s", out)
@@ -261,7 +261,7 @@ func TestExplainKeepsClaimsApart(t *testing.T) {
 	}
 	claim.Instance = "web-9-zz"
 	w.journal(time.Minute, claim)
-	if out := w.must("explain", "web-9-zz"); !strings.HasPrefix(out, "there is no instance web-9-zz, and the journal knows of none\n") || !strings.Contains(out, "Refused under this name") {
+	if out := w.must("explain", "web-9-zz"); !strings.HasPrefix(out, "there is no instance web-9-zz, and the journal has no entries about it\n") || !strings.Contains(out, "Refused requests under this name") {
 		t.Errorf("got\n%s", out)
 	}
 }

@@ -51,7 +51,7 @@ func (v verdict) judgment() plan.Judgment {
 // source says who judged, when, and on which picture.
 func (v verdict) source(now time.Time) string {
 	if v.Told == nil {
-		return fmt.Sprintf("%s, computed here from rev %d", v.Rule, v.Revision)
+		return fmt.Sprintf("%s, computed from rev %d", v.Rule, v.Revision)
 	}
 	return fmt.Sprintf("%s, told %s, rev %d", v.Rule, clock(*v.Told, now), v.Revision)
 }
@@ -104,7 +104,7 @@ func suspectLooks(sc *scene, i store.Instance, v verdict) []look {
 	case v.Rule == "SAFE-1":
 		back := settings.ReconnectMax.D()
 		by := v.Told.Add(ttl + back + back/2 + time.Second)
-		return []look{{At: by, What: "by then the time is over in which agents may return, unless there is another disturbance; " + i.ID + " is lost if its agent has not", Rule: "SAFE-1"}}
+		return []look{{At: by, What: "by then agents have had time to return, unless there is another disturbance; " + i.ID + " is lost if its agent has not", Rule: "SAFE-1"}}
 	default:
 		by := v.Told.Add(max(ttl, longestConfirmation))
 		return []look{{At: by, What: "by then it is confirmed that the lease of " + i.ID + " has ended, unless its agent reports; it is lost then if no grace runs", Rule: "DET-17"}}

@@ -43,7 +43,7 @@ func TestExplainTellsVerdictAndEvidence(t *testing.T) {
 				w.drop(id)
 			},
 			"suspect (SAFE-1, told *, rev *): its lease ended, but agents have time to return: *\nevidence: alive absent, last state lost; provider: running",
-			": by then the time is over in which agents may return, unless there is another disturbance; ID is lost if its agent has not (SAFE-1)",
+			": by then agents have had time to return, unless there is another disturbance; ID is lost if its agent has not (SAFE-1)",
 		},
 		"unhealthy": {
 			func(w *shard, id string) { w.run("group", "pause", "web"); w.falls(id, "it feels unwell") },
@@ -56,9 +56,9 @@ func TestExplainTellsVerdictAndEvidence(t *testing.T) {
 				test.befalls(w, id)
 				w.pass(time.Second)
 				parts := strings.FieldsFunc(test.says, func(r rune) bool { return r == '\n' || r == '*' })
-				w.explains(id, append(append([]string{id + " is RUNNING since", "picture: etcd at ", ", rev ", "verdict: "}, parts...), strings.ReplaceAll(test.look, "ID", id))...)
+				w.explains(id, append(append([]string{id + " is RUNNING since", "state: etcd at ", ", rev ", "verdict: "}, parts...), strings.ReplaceAll(test.look, "ID", id))...)
 				kind, rest, _ := strings.Cut(parts[0], " ")
-				w.explains("web", "picture: etcd at ", id+" is "+strings.ToUpper(kind)+" "+rest, strings.ReplaceAll(test.look, "ID", id))
+				w.explains("web", "state: etcd at ", id+" is "+strings.ToUpper(kind)+" "+rest, strings.ReplaceAll(test.look, "ID", id))
 			})
 		})
 	}

@@ -24,7 +24,7 @@ func writeClaims(b *strings.Builder, scr output.Screen, st instanceStory, now ti
 	if len(st.Claims) == 0 {
 		return
 	}
-	text := "Refused under this name, which anybody can give: nothing came of it"
+	text := "Refused requests under this name, which any client can give; they had no effect"
 	if more := len(st.Claims) - mostClaims; more > 0 {
 		text += fmt.Sprintf(" (the last %d; %d before: leasehold events -i %s)", mostClaims, more, st.Instance)
 	}
@@ -164,7 +164,7 @@ func writeComputed(b *strings.Builder, scr output.Screen, c *computed, at store.
 	if c == nil {
 		return
 	}
-	output.WriteWrapped(b, scr, "", fmt.Sprintf("If nothing else happens (computed here from revision %d, decided by nobody yet):", at))
+	output.WriteWrapped(b, scr, "", fmt.Sprintf("If nothing else happens (computed from revision %d, not decided yet):", at))
 	if c.Plan != "" {
 		output.WriteWrapped(b, scr, "  ", c.Plan)
 	}

@@ -81,9 +81,9 @@ func report(ctx context.Context, to output.Screen, err error) Code {
 	case errors.As(err, &text):
 		return max(text.code, reportProblems(to, text.Problems, text.next))
 	case errors.As(err, &problems):
-		return reportProblems(to, problems, "correct the file; its fields are in docs/group-file.md")
+		return reportProblems(to, problems, "correct the file; docs/group-file.md describes its fields")
 	case errors.As(err, &spoiled) && !errors.Is(err, store.ErrSchema):
-		f = failure(Failed, "leasehold repair, to see what is wrong with it and what would be written", "%s", err)
+		f = failure(Failed, "leasehold repair shows what is wrong with it and what would be written", "%s", err)
 	case errors.Is(err, store.ErrSchema):
 		f = failure(Failed, "leasehold version, and install the version that the coordinators run", "%s", err)
 	default:

@@ -40,7 +40,7 @@ type fileGroup struct {
 	file string
 }
 
-const nameAFile = "name a file that can be read, or - for standard input"
+const nameAFile = "give a readable file, or - for standard input"
 
 // readFiles reads what all files ask for. What is wrong in any of them is told at once. A group that is static is read as what is
 // set beside it: which ones are, etcd says, unless the files cannot be right in any case.
@@ -78,7 +78,7 @@ func (s *Session) parseFiles(f Files) ([]*groupfile.File, error) {
 	var all []*groupfile.File
 	for i, name := range f.Files {
 		if slices.Contains(f.Files[:i], name) {
-			return nil, failure(Usage, "name each file once", "-f %s is given twice", name)
+			return nil, failure(Usage, "give each file once", "-f %s is given twice", name)
 		}
 		file, err := s.readFile(name)
 		if err != nil {
@@ -111,7 +111,7 @@ func judgeFiles(f Files, files []*groupfile.File, static map[string]store.Group)
 		}
 	}
 	if len(all) > groupfile.MaxGroups { // they are written in one transaction
-		return nil, failure(Usage, "name fewer files at once", "there are %d groups in these files, and at most %d are written at once", len(all), groupfile.MaxGroups)
+		return nil, failure(Usage, "give fewer files at once", "these files have %d groups, and at most %d can be written at once", len(all), groupfile.MaxGroups)
 	}
 	if len(wrong) > 0 {
 		return nil, wrong

@@ -20,22 +20,22 @@ type Grammar struct {
 	Globals `embed:"" group:"Flags of every command:"`
 
 	Status   Status    `cmd:"" help:"Show the shard: leader, groups, problems and what to do about them."`
-	Group    Groups    `cmd:"" help:"Groups: what is wanted."`
-	Instance Instances `cmd:"" help:"Instances: the machines that there are."`
-	Events   Events    `cmd:"" help:"Show what was decided, by which rule, and why."`
-	Explain  Explain   `cmd:"" help:"Say what happened to an instance or goes on in a group, why, and why not yet; or what a rule says."`
-	Init     Init      `cmd:"" help:"Create the shard: once, before its first coordinator."`
-	Repair   Repair    `cmd:"" help:"Show which records were lost or cannot be read, and put them back from etcd's history."`
-	Recover  Recover   `cmd:"" help:"Bring a shard back whose records are lost for good: the last resort."`
+	Group    Groups    `cmd:"" help:"Groups: the desired state."`
+	Instance Instances `cmd:"" help:"Instances: the machines that exist."`
+	Events   Events    `cmd:"" help:"Show the journal: each decision, its rule and its reason."`
+	Explain  Explain   `cmd:"" help:"Explain the state of an instance or a group: what happened, why, and what is blocked; or show the text of a rule."`
+	Init     Init      `cmd:"" help:"Create the shard, once, before its first coordinator starts."`
+	Repair   Repair    `cmd:"" help:"Show lost and unreadable records, and restore them from etcd's history."`
+	Recover  Recover   `cmd:"" help:"Rebuild a shard whose records cannot be restored: the last resort."`
 	Hold     Hold      `cmd:"" help:"Put the shard on hold: nothing is created or deleted."`
 	Release  Release   `cmd:"" help:"End the hold."`
-	Evacuate Evacuate  `cmd:"" help:"Empty a zone: its instances are replaced elsewhere, and none is made there."`
-	Simulate Simulate  `cmd:"" help:"See what would happen to groups, in imagined time: nothing is asked of etcd."`
-	Bench    Bench     `cmd:"" hidden:"" passthrough:"" help:"Say that benches are in leasehold-bench."`
-	Secret   Secrets   `cmd:"" help:"Secrets: values that workloads get and nobody else sees."`
-	Config   Config    `cmd:"" help:"What holds for the whole shard: its file of static groups, its settings, and those of this program."`
-	Auth     Auths     `cmd:"" help:"Who may do what: etcd's users and roles for the shard."`
-	PKI      PKIs      `cmd:"" name:"pki" help:"Certificates: the shard's authorities, and what they issue."`
+	Evacuate Evacuate  `cmd:"" help:"Evacuate a zone: its instances are replaced elsewhere, and no new ones are created there."`
+	Simulate Simulate  `cmd:"" help:"Simulate groups in virtual time, without etcd or a provider."`
+	Bench    Bench     `cmd:"" hidden:"" passthrough:"" help:"Explain that benchmarks are in leasehold-bench."`
+	Secret   Secrets   `cmd:"" help:"Secrets: encrypted values for workloads."`
+	Config   Config    `cmd:"" help:"Configuration: static groups and settings of the shard, and settings of this program."`
+	Auth     Auths     `cmd:"" help:"Access control: the shard's users and roles in etcd."`
+	PKI      PKIs      `cmd:"" name:"pki" help:"Certificates: the shard's certificate authorities and what they issue."`
 	Version  Version   `cmd:"" help:"Show the version of this program."`
 
 	Dev         services.Dev         `cmd:"" help:"Run everything on this machine: etcd, coordinator and a demo group."`
@@ -43,41 +43,41 @@ type Grammar struct {
 	Agent       services.Agent       `cmd:"" help:"Run the agent of one machine."`
 	DemoWeb     services.DemoWeb     `cmd:"" hidden:"" help:"The workload of the demo group."`
 
-	Completion Completion `cmd:"" help:"Print what makes bash, zsh or fish complete commands."`
+	Completion Completion `cmd:"" help:"Print the completion script for bash, zsh or fish."`
 }
 
 // Groups are the commands about groups.
 type Groups struct {
-	Apply         GroupApply         `cmd:"" help:"Make groups as a file says."`
-	Diff          GroupDiff          `cmd:"" help:"Show how a file differs from what is asked for now."`
+	Apply         GroupApply         `cmd:"" help:"Create or change the groups in a file."`
+	Diff          GroupDiff          `cmd:"" help:"Show how a file differs from the stored groups."`
 	List          GroupList          `cmd:"" help:"List the groups."`
-	Show          GroupShow          `cmd:"" help:"Show one group: what is wanted and what is."`
-	Scale         GroupScale         `cmd:"" help:"Change how many instances are wanted."`
+	Show          GroupShow          `cmd:"" help:"Show one group: its spec and its status."`
+	Scale         GroupScale         `cmd:"" help:"Change the size of a group."`
 	Edit          GroupEdit          `cmd:"" help:"Change a group in an editor."`
-	Pause         GroupPause         `cmd:"" help:"Create, heal and delete nothing in a group."`
+	Pause         GroupPause         `cmd:"" help:"Pause a group: no instance is created, healed or deleted."`
 	Resume        GroupResume        `cmd:"" help:"End a pause."`
 	Stop          GroupStop          `cmd:"" help:"Drain and delete all instances of a group; its size is kept."`
 	Start         GroupStart         `cmd:"" help:"Start a group that was stopped, or applied with --no-start."`
-	Restart       GroupRestart       `cmd:"" help:"Relaunch all instances of a group, under its budgets."`
-	Retry         GroupRetry         `cmd:"" help:"Try slots again that wait or were given up."`
-	Rollback      GroupRollback      `cmd:"" help:"Put back what the instances were made from when the whole group was last healthy."`
-	History       GroupHistory       `cmd:"" help:"Show the specs that were in force."`
-	OverrideStorm GroupOverrideStorm `cmd:"" help:"Take a storm for over: replace again what is lost."`
+	Restart       GroupRestart       `cmd:"" help:"Restart all instances of a group within its budgets."`
+	Retry         GroupRetry         `cmd:"" help:"Retry slots that are backing off or were given up."`
+	Rollback      GroupRollback      `cmd:"" help:"Restore the template with which the whole group was last healthy."`
+	History       GroupHistory       `cmd:"" help:"Show earlier specs of a group."`
+	OverrideStorm GroupOverrideStorm `cmd:"" help:"End a storm by hand: lost instances are replaced again."`
 	Delete        GroupDelete        `cmd:"" help:"Delete a group and all its instances."`
 }
 
 // Instances are the commands about instances.
 type Instances struct {
 	List    InstanceList    `cmd:"" help:"List the instances."`
-	Show    InstanceShow    `cmd:"" help:"Show one instance: its record, its session and its last report."`
-	Replace InstanceReplace `cmd:"" help:"Make a replacement first, then remove the instance."`
-	Restart InstanceRestart `cmd:"" help:"Restart the machine in its place."`
-	Drain   InstanceDrain   `cmd:"" help:"Let the instance finish its work and go; its slot is filled again."`
-	Drained InstanceDrained `cmd:"" help:"Say that a draining instance has nothing left to wait for."`
-	Protect InstanceProtect `cmd:"" help:"Keep the instance when the group shrinks, ages or rolls."`
-	Create  InstanceCreate  `cmd:"" help:"Make an instance on demand, beside those that the group wants."`
-	Adopt   InstanceAdopt   `cmd:"" help:"Take up a machine that has no record."`
-	Logs    InstanceLogs    `cmd:"" help:"Show how the workload of an instance ended, and its last words."`
+	Show    InstanceShow    `cmd:"" help:"Show one instance: its record, session and last report."`
+	Replace InstanceReplace `cmd:"" help:"Create a replacement, then remove the instance."`
+	Restart InstanceRestart `cmd:"" help:"Restart the machine in place."`
+	Drain   InstanceDrain   `cmd:"" help:"Drain the instance and remove it; its slot is filled again."`
+	Drained InstanceDrained `cmd:"" help:"Declare that an instance has finished draining."`
+	Protect InstanceProtect `cmd:"" help:"Protect the instance from scale-down, age limits and rolls."`
+	Create  InstanceCreate  `cmd:"" help:"Create an instance on demand, in addition to the group's size."`
+	Adopt   InstanceAdopt   `cmd:"" help:"Adopt a machine that has no record."`
+	Logs    InstanceLogs    `cmd:"" help:"Show how the workload of an instance exited, and its last output."`
 	Delete  InstanceDelete  `cmd:"" help:"Remove the instance now; its slot is filled again."`
 }
 

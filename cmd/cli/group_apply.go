@@ -13,11 +13,11 @@ import (
 // GroupApply is the command group apply.
 type GroupApply struct {
 	Files
-	DryRun     bool     `help:"Show what would change and what would follow, and change nothing."`
-	Wait       bool     `help:"Wait until the groups are as asked for."`
-	NoStart    bool     `help:"Make a new group without starting it: nothing runs until leasehold group start."`
-	IfRevision *int64   `help:"Apply only if the group is still at this revision (0: only if there is none)." placeholder:"N"`
-	Confirm    []string `help:"Confirm that this group may shrink." placeholder:"NAME"`
+	DryRun     bool     `help:"Show what would change and what would follow, without changing anything."`
+	Wait       bool     `help:"Wait until the groups match their specs."`
+	NoStart    bool     `help:"Create a new group without starting it: nothing runs until leasehold group start."`
+	IfRevision *int64   `help:"Apply only if the group is still at this revision (0: only if it does not exist)." placeholder:"N"`
+	Confirm    []string `help:"Confirm a smaller size by naming the group." placeholder:"NAME"`
 }
 
 // Run applies the files. All groups in them are written, or none.
@@ -27,7 +27,7 @@ func (c *GroupApply) Run(ctx context.Context, s *Session) error {
 		return err
 	}
 	if c.IfRevision != nil && len(groups) != 1 {
-		return failure(Usage, "leasehold group apply --help", "--if-revision is for one group, and there are %d in %s", len(groups), strings.Join(c.Files.Files, " and "))
+		return failure(Usage, "leasehold group apply --help", "--if-revision applies to one group, and there are %d in %s", len(groups), strings.Join(c.Files.Files, " and "))
 	}
 	var changes []change
 	for _, g := range groups {
@@ -39,7 +39,7 @@ func (c *GroupApply) Run(ctx context.Context, s *Session) error {
 			return err
 		}
 		if c.NoStart && !ch.isNew() {
-			return failure(Usage, "leasehold group apply "+c.flags()+", and leasehold group stop "+ch.name+" if nothing of it shall run", "--no-start is for a new group, and there is a group %s (revision %d); nothing was changed", ch.name, ch.rev())
+			return failure(Usage, "leasehold group apply "+c.flags()+", and leasehold group stop "+ch.name+" to keep it stopped", "--no-start is for a new group, and group %s exists (revision %d); nothing was changed", ch.name, ch.rev())
 		}
 		if c.NoStart {
 			ch.after.Unstarted = true
@@ -63,7 +63,7 @@ func (c *GroupApply) Run(ctx context.Context, s *Session) error {
 	return c.apply(ctx, s, changes)
 }
 
-// apply writes what differs, says what became of each group, and waits if that was asked for.
+// apply writes the changes, reports the result for each group, and waits if requested.
 func (c *GroupApply) apply(ctx context.Context, s *Session, changes []change) error {
 	begun := s.env.Now()
 	var writes []change
@@ -85,7 +85,7 @@ func (c *GroupApply) apply(ctx context.Context, s *Session, changes []change) er
 		switch {
 		case ch.unchanged():
 			if err := s.leftAlone(ctx, *ch, ch.rev()); err != nil {
-				refused = cmp.Or(refused, err) // the first: the next command tells of the others
+				refused = cmp.Or(refused, err) // the first: the next command reports the others
 			}
 		case ch.isNew():
 			fmt.Fprintf(s.env.Stdout, "%s created rev %d\n", ch.name, rev)
@@ -115,14 +115,15 @@ func (c *GroupApply) apply(ctx context.Context, s *Session, changes []change) er
 	return nil
 }
 
-// planChange says what applying a group from a file would write. What only commands set is kept.
+// planChange returns what applying a group from a file would write. Fields that only commands set are
+// kept.
 func (s *Session) planChange(ctx context.Context, g fileGroup) (change, error) {
 	ch, err := s.readChange(ctx, g.Group.Name)
 	if err != nil {
 		return ch, err
 	}
 	if (ch.static != nil) != (g.Override != nil) {
-		return ch, failure(Conflict, "give the same command once more", "group %s: somebody made it static, or removed the static group, a moment ago; nothing was changed", ch.name)
+		return ch, failure(Conflict, "run the same command again", "group %s: it was made static, or its static group was removed, a moment ago; nothing was changed", ch.name)
 	}
 	ch.after = g.Group
 	if g.Override != nil {
@@ -141,17 +142,17 @@ func (s *Session) warnOfBroken(ch change) {
 	s.warn("%s: the spec at revision %d cannot be used (%s); it is replaced as a whole", ch.name, ch.was, joined(ch.broken))
 }
 
-// going refuses what is applied to a group that is being deleted: it would go with it, and whoever applied it would take it for made. Who
-// only looks is told so.
+// going refuses a change to a group that is being deleted: the change would be deleted with it,
+// although the operator was told that it was applied. A dry run only warns.
 func (s *Session) going(ch change, look bool) error {
 	switch {
 	case !ch.after.Deleting:
 		return nil
 	case look:
-		s.warn("%s is being deleted: nothing can be applied to it until it is gone", ch.name)
+		s.warn("%s is being deleted: no change can be applied until it is gone", ch.name)
 		return nil
 	default:
-		return failure(Conflict, "leasehold group delete "+ch.name+" --wait, which ends when it is gone, then the same command", "group %s is being deleted, and what is applied now would go with it; nothing was changed", ch.name)
+		return failure(Conflict, "leasehold group delete "+ch.name+" --wait, which ends when it is gone, then the same command", "group %s is being deleted, and this change would be deleted with it; nothing was changed", ch.name)
 	}
 }
 
@@ -159,14 +160,14 @@ func (c *GroupApply) moved(ch change) error {
 	what := fmt.Sprintf("group %s is at revision %d, not %d", ch.name, ch.rev(), *c.IfRevision)
 	switch {
 	case ch.isNew():
-		what = fmt.Sprintf("group %s does not exist, and revision %d was asked for", ch.name, *c.IfRevision)
+		what = fmt.Sprintf("group %s does not exist, and revision %d was expected", ch.name, *c.IfRevision)
 	case *c.IfRevision == 0:
-		what = fmt.Sprintf("group %s exists already, at revision %d", ch.name, ch.rev())
+		what = fmt.Sprintf("group %s already exists, at revision %d", ch.name, ch.rev())
 	}
-	return failure(Conflict, fmt.Sprintf("leasehold group apply %s --dry-run", c.flags()), "%s: somebody else's edit stands, and nothing of yours was written", what)
+	return failure(Conflict, fmt.Sprintf("leasehold group apply %s --dry-run", c.flags()), "%s: the other edit stands, and nothing was written", what)
 }
 
-// warnOfProviders says when no coordinator that is up has the provider that a group asks for.
+// warnOfProviders warns if no running coordinator has the provider of a group.
 func (s *Session) warnOfProviders(ctx context.Context, changes []change) error {
 	listing, err := s.list(ctx, s.keys().Of(store.KindReplicas), 0)
 	if err != nil {
@@ -187,7 +188,7 @@ func (s *Session) warnOfProviders(ctx context.Context, changes []change) error {
 	slices.Sort(had)
 	for _, ch := range changes {
 		if len(had) > 0 && !slices.Contains(had, ch.after.Provider) {
-			s.warn("%s: no coordinator that is up has the provider %q; they have: %s", ch.name, ch.after.Provider, strings.Join(had, ", "))
+			s.warn("%s: no running coordinator has the provider %q; they have: %s", ch.name, ch.after.Provider, strings.Join(had, ", "))
 		}
 	}
 	return nil

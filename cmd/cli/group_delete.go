@@ -11,8 +11,8 @@ import (
 // GroupDelete is the command group delete (REC-7).
 type GroupDelete struct {
 	Group   string   `arg:"" help:"Name of the group."`
-	Wait    bool     `help:"Wait until the group is gone, with all its instances."`
-	Confirm []string `help:"Confirm that this group may go, with all its instances." placeholder:"NAME"`
+	Wait    bool     `help:"Wait until the group and all its instances are gone."`
+	Confirm []string `help:"Confirm the deletion by naming the group." placeholder:"NAME"`
 }
 
 // Run marks the group for deletion. The leader removes its instances, then the group. For that the leader must be able to
@@ -25,7 +25,7 @@ func (c *GroupDelete) Run(ctx context.Context, s *Session) error {
 	}
 	if d.already {
 		fmt.Fprintf(s.env.Stdout, "%s unchanged rev %s\n", c.Group, revision(d.rev()))
-		s.note("it is being deleted already; watch it with: leasehold events -g %s --follow", c.Group)
+		s.note("it is already being deleted; watch it with: leasehold events -g %s --follow", c.Group)
 		d.warnOfPause(s)
 		return s.waitFor(ctx, c.Wait, d.change, begun)
 	}
@@ -78,7 +78,7 @@ func (s *Session) readDoomed(ctx context.Context, name string) (doomed, error) {
 	}
 	if !d.isNew() && (d.broken == nil || d.static != nil) {
 		d.after, d.already = *d.before, d.before.Deleting
-		d.act = fmt.Sprintf("group %s and its instances (%s wanted) are deleted for good", name, isAre(d.after.Size))
+		d.act = fmt.Sprintf("group %s and its instances (%s wanted) are deleted permanently", name, isAre(d.after.Size))
 		return d, nil
 	}
 	status, _, err := findRecord[store.Status](ctx, s, s.keys().Status(name))
@@ -88,29 +88,29 @@ func (s *Session) readDoomed(ctx context.Context, name string) (doomed, error) {
 	if d.isNew() && !status.Present() {
 		return d, noGroup(name)
 	}
-	what := "its key in groups/ was gone"
+	what := "its key in groups/ was missing"
 	if d.broken != nil {
 		what = fmt.Sprintf("its spec of revision %d could not be used (%s)", d.was, joined(d.broken))
 	}
 	if accepted := status.Record.Accepted; accepted != nil {
 		d.after, d.already = *accepted, accepted.Deleting
-		d.act = fmt.Sprintf("group %s and its instances (%s wanted by the spec in force) are deleted for good", name, isAre(accepted.Size))
-		d.instead = fmt.Sprintf("%s: the one in force, of revision %d, is written in its place, to be deleted", what, status.Record.AcceptedRevision)
+		d.act = fmt.Sprintf("group %s and its instances (%s wanted by the spec in force) are deleted permanently", name, isAre(accepted.Size))
+		d.instead = fmt.Sprintf("%s: the spec in force, of revision %d, is written in its place, to be deleted", what, status.Record.AcceptedRevision)
 		return d, nil
 	}
 	d.after = store.DefaultGroup()
 	d.after.Name, d.after.Provider = name, "none"
 	d.after.Complete()
 	d.unusable = d.after.Validate() != nil
-	d.act = fmt.Sprintf("group %s, of which no spec is in force, is deleted for good, with all instances that it may have", name)
-	d.instead = what + ", and none is in force: an empty one is written in its place, to be deleted"
+	d.act = fmt.Sprintf("group %s, of which no spec is in force, is deleted permanently, with any instances that it has", name)
+	d.instead = what + ", and no spec is in force: an empty one is written in its place, to be deleted"
 	return d, nil
 }
 
 // removeKey removes what no leader could ever take up: somebody wrote it under a name that no group can have.
 func (s *Session) removeKey(ctx context.Context, c change, again string) error {
 	if c.was == 0 {
-		return failure(Failed, "leasehold group show "+c.name, "group %s has no key in groups/ that could be removed, and no group can have this name", c.name)
+		return failure(Failed, "leasehold group show "+c.name, "group %s has no key in groups/ to remove, and no group can have this name", c.name)
 	}
 	key := s.keys().Group(c.name)
 	rev, err := s.commit(ctx, "remove group", store.Txn{Conditions: []store.Condition{store.At(key, c.was)}, Writes: []store.Write{store.Delete(key)}})
@@ -122,6 +122,6 @@ func (s *Session) removeKey(ctx context.Context, c change, again string) error {
 		return err
 	}
 	fmt.Fprintf(s.env.Stdout, "%s removed rev %d\n", c.name, rev)
-	s.note("no group can have this name, so that it never had an instance: its key in groups/ is removed")
+	s.note("no group can have this name, so it never had an instance: its key in groups/ is removed")
 	return nil
 }

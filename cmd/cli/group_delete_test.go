@@ -23,19 +23,19 @@ func TestDeleteNeedsNoUsableSpec(t *testing.T) {
 	}{
 		{
 			"the key is gone", func(w *world) { w.put(store.KindStatus, "web", statusOf(webGroup(3), 5, 3)) }, Done, 3,
-			[]string{"its key in groups/ was gone: the one in force, of revision 5, is written in its place"},
+			[]string{"its key in groups/ was missing: the spec in force, of revision 5, is written in its place"},
 			"web deleting rev 3\n",
 		},
 		{"the key is gone and no spec was ever in force", func(w *world) {
 			w.put(store.KindStatus, "web", store.Status{Schema: 1, Group: "web", State: store.GroupRefused})
-		}, Done, 0, []string{"its key in groups/ was gone, and none is in force: an empty one"}, "web deleting rev 3\n"},
+		}, Done, 0, []string{"its key in groups/ was missing, and no spec is in force: an empty one"}, "web deleting rev 3\n"},
 		{"wrong", func(w *world) {
 			w.put(store.KindGroups, "web", `{"schema":1,"name":"web","provider":"process","size":-1}`)
 			w.put(store.KindStatus, "web", statusOf(webGroup(3), 5, 3))
-		}, Done, 3, []string{"its spec of revision 2 could not be used (size: -1: must be 0 to 100000): the one in force, of revision 5,"}, "web deleting rev 4\n"},
+		}, Done, 3, []string{"its spec of revision 2 could not be used (size: -1: must be 0 to 100000): the spec in force, of revision 5,"}, "web deleting rev 4\n"},
 		{"wrong and marked by hand", func(w *world) {
 			w.put(store.KindGroups, "web", `{"schema":1,"name":"web","provider":"process","size":-1,"deleting":true}`)
-		}, Done, 0, []string{"none is in force: an empty one"}, "web deleting rev 3\n"},
+		}, Done, 0, []string{"no spec is in force: an empty one"}, "web deleting rev 3\n"},
 		{"no JSON", func(w *world) { w.put(store.KindGroups, "web", "web") }, Done, 0, []string{"its spec of revision 2 could not be used (invalid"}, "web deleting rev 3\n"},
 		{"under another name", func(w *world) {
 			w.put(store.KindGroups, "web", `{"schema":1,"name":"api","provider":"process"}`)
@@ -60,7 +60,7 @@ func TestDeleteNeedsNoUsableSpec(t *testing.T) {
 			if g := w.spec("web"); !g.Deleting || g.Size != c.size || g.Name != "web" {
 				t.Errorf("got %+v", g)
 			}
-			if code, stdout, stderr = w.run("group", "delete", "web"); code != Done || !strings.Contains(stdout, "web unchanged") || !strings.Contains(stderr, "being deleted already; watch it with: leasehold events -g web --follow") {
+			if code, stdout, stderr = w.run("group", "delete", "web"); code != Done || !strings.Contains(stdout, "web unchanged") || !strings.Contains(stderr, "already being deleted; watch it with: leasehold events -g web --follow") {
 				t.Errorf("again: exit %d: %s%s", code, stdout, stderr)
 			}
 		})
@@ -94,7 +94,7 @@ func TestDeleteOfAGroupThatIsGoing(t *testing.T) {
 	st.State = store.GroupDeleting
 	w.put(store.KindStatus, "web", st)
 	code, stdout, stderr := w.run("group", "delete", "web")
-	if code != Done || stdout != "web unchanged rev -\n" || !strings.Contains(stderr, "being deleted already") {
+	if code != Done || stdout != "web unchanged rev -\n" || !strings.Contains(stderr, "already being deleted") {
 		t.Errorf("exit %d: %s%s", code, stdout, stderr)
 	}
 }
@@ -118,7 +118,7 @@ func TestApplyToAGroupThatIsGoing(t *testing.T) {
 	}
 	for _, look := range []string{"group diff -f " + file, "group apply --dry-run -f " + file} {
 		code, out, err := w.run(strings.Fields(look)...)
-		w.expect(code, out, err, Done, "2>warning: web is being deleted: nothing can be applied to it until it is gone")
+		w.expect(code, out, err, Done, "2>warning: web is being deleted: no change can be applied until it is gone")
 	}
 	if _, err := w.st.Commit(t.Context(), store.Txn{Writes: []store.Write{store.Delete(w.keys.Group("web"))}}); err != nil {
 		t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 // GroupEdit is the command group edit.
 type GroupEdit struct {
 	Group   string   `arg:"" help:"Name of the group."`
-	Confirm []string `help:"Confirm that this group may shrink." placeholder:"NAME"`
+	Confirm []string `help:"Confirm a smaller size by naming the group." placeholder:"NAME"`
 }
 
 // Run lets the operator edit the spec, and writes it if the group is still as it was read. Whatever goes wrong after
@@ -114,14 +114,14 @@ func (c *GroupEdit) read(ch change, file string, text []byte) (groupfile.Entry, 
 		return groupfile.Entry{}, kept(err, file, "")
 	}
 	if len(entries) != 1 || entries[0].Group.Name != c.Group {
-		return groupfile.Entry{}, failure(Usage, "leasehold group apply -f "+file+", if other groups are meant", "the text is no longer the group %s alone", c.Group)
+		return groupfile.Entry{}, failure(Usage, "leasehold group apply -f "+file+", to change other groups", "the text must define the group %s and no other", c.Group)
 	}
 	return entries[0], nil
 }
 
 // draft is the text to edit. Of a static group it is what is set beside it, with what is in force for the reader.
 func (c change) draft() ([]byte, error) {
-	const leave = "Save and leave to apply it; leave it as it is to change nothing."
+	const leave = "Save and exit to apply the changes; exit without changes to cancel."
 	force, err := groupfile.Write(c.after)
 	if err != nil {
 		return nil, err
@@ -133,7 +133,7 @@ func (c change) draft() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	text := fmt.Appendf(nil, "# Group %s is static: only size, template.instance_type and vars can be set beside it, here as of revision %d.\n# %s In force is now:\n", c.name, c.was, leave)
+	text := fmt.Appendf(nil, "# Group %s is static: only size, template.instance_type and vars can be overridden, here as of revision %d.\n# %s In force now:\n", c.name, c.was, leave)
 	for line := range bytes.Lines(force) {
 		text = append(append(text, "#   "...), line...)
 	}

@@ -29,7 +29,7 @@ func (c *GroupHistory) Run(ctx context.Context, s *Session) error {
 		return err
 	}
 	if len(past) == 0 {
-		s.note("no spec of %s was in force yet, as far as its leader has said", c.Group)
+		s.note("no spec of %s has been in force yet, according to its leader", c.Group)
 		return nil
 	}
 	t := output.Table{Columns: []output.Column{

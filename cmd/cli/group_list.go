@@ -10,7 +10,7 @@ import (
 
 // GroupList is the command group list.
 type GroupList struct {
-	AllShards bool `help:"The groups of every shard in this etcd."`
+	AllShards bool `help:"List the groups of every shard in this etcd."`
 }
 
 // Run lists the groups. As JSON they are the specs as stored.
@@ -53,7 +53,7 @@ func (c *GroupList) Run(ctx context.Context, s *Session) error {
 		return err
 	}
 	if len(t.Rows) == 0 {
-		s.note("no groups; make one with: leasehold group apply -f FILE")
+		s.note("no groups; create one with: leasehold group apply -f FILE")
 		return nil
 	}
 	return t.Write(s.screen(), s.wide())

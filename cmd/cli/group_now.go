@@ -86,9 +86,9 @@ func nowLines(st store.Status, slots []store.Versioned[store.Slot], now time.Tim
 		if r.Blamed != "" {
 			why = "since " + r.Template + " is blamed"
 		}
-		lines = append(lines, fmt.Sprintf("whatever else is created: made from %s, the last good template, %s (ROLL-9)", r.Fallback, why))
+		lines = append(lines, fmt.Sprintf("other instances are created from %s, the last good template, %s (ROLL-9)", r.Fallback, why))
 	} else if r != nil && r.FallbackUnusable != "" {
-		lines = append(lines, "the last good template cannot be used any more: "+output.OneLine(r.FallbackUnusable))
+		lines = append(lines, "the last good template can no longer be used: "+output.OneLine(r.FallbackUnusable))
 	}
 	if st.Uneven != "" {
 		lines = append(lines, "zones: uneven: "+st.Uneven+" (REC-17)")
@@ -124,11 +124,11 @@ func stormLine(s store.Storm, now time.Time) string {
 			line += ", by " + s.By
 		}
 		if s.Resume != nil {
-			line += "; what is still lost is replaced bit by bit in the next " + ends(*s.Resume, now)
+			line += "; the remaining lost instances are replaced gradually in the next " + ends(*s.Resume, now)
 		}
 		return line
 	}
-	line += "; none of them is replaced, dead ones still are"
+	line += "; lost instances are not replaced, dead ones are"
 	if s.Calm != nil {
 		line += "; ends in " + ends(*s.Calm, now) + " if few are lost"
 	}
@@ -184,7 +184,7 @@ func nowProblems(g group, now time.Time) []problem {
 	}
 	if st.Errored > 0 {
 		found = append(found, problem{
-			About: g.Name, Rule: "FLAP-3", What: counted(st.Errored, "slot is", "slots are") + " given up after too many failures: nothing more is tried there",
+			About: g.Name, Rule: "FLAP-3", What: counted(st.Errored, "slot is", "slots are") + " given up after too many failures: no more retries",
 			Next: fmt.Sprintf("leasehold explain %s | leasehold group retry %s", g.Name, g.Name),
 		})
 	}
@@ -195,7 +195,7 @@ func nowProblems(g group, now time.Time) []problem {
 func unevenProblem(group string, st store.Status) problem {
 	p := problem{About: group, Rule: "REC-17", What: "the instances are spread unevenly over the zones: " + st.Uneven, Next: "leasehold explain " + group}
 	if st.Accepted == nil || st.Accepted.Spread != store.SpreadEven {
-		p.What += "; nothing that runs is moved (spread: at_creation)"
+		p.What += "; running instances are not moved (spread: at_creation)"
 		p.Next = "leasehold group edit " + group + ", for spread: even"
 	}
 	for _, b := range st.Blocked {

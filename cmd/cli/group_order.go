@@ -19,9 +19,9 @@ func (c *GroupRetry) Run(ctx context.Context, s *Session) error {
 	}
 	st := g.Status.Record
 	if st.Flapping == 0 && st.Errored == 0 {
-		s.warn("no slot of %s waits or is given up, as its leader last said: there may be nothing to retry", c.Group)
+		s.warn("no slot of %s is backing off or given up, as last reported by its leader: there may be nothing to retry", c.Group)
 	}
-	return s.orderGroup(ctx, g, store.RequestRetry, "slots that wait or were given up are tried again at once, and their failures are forgotten")
+	return s.orderGroup(ctx, g, store.RequestRetry, "slots that are backing off or were given up are retried at once, and their failures are forgotten")
 }
 
 // GroupOverrideStorm is the command group override-storm (SAFE-2).
@@ -39,9 +39,9 @@ func (c *GroupOverrideStorm) Run(ctx context.Context, s *Session) error {
 	if !stormy(g.Status.Record) {
 		what := "there is no storm in group %s"
 		if g.Status.Record.Storm != nil {
-			what = "the storm in group %s is over already"
+			what = "the storm in group %s is already over"
 		}
-		return failure(Failed, "leasehold group show "+c.Group, what+": nothing to override, and no order was left", c.Group)
+		return failure(Failed, "leasehold group show "+c.Group, what+": nothing to override, and no order was given", c.Group)
 	}
-	return s.orderGroup(ctx, g, store.RequestOverrideStorm, "what is lost is replaced again, spread over time")
+	return s.orderGroup(ctx, g, store.RequestOverrideStorm, "lost instances are replaced again, spread over time")
 }

@@ -41,7 +41,7 @@ func TestStopAndStartKeepTheSize(t *testing.T) {
 	w := newWorld(t)
 	w.serve()
 	w.put(store.KindGroups, "web", webGroup(3))
-	if code, _, stderr := w.run("group", "stop", "web"); code != Usage || !strings.Contains(stderr, "all instances of group web (3 are wanted) are drained and deleted; its size is kept: that must be confirmed") {
+	if code, _, stderr := w.run("group", "stop", "web"); code != Usage || !strings.Contains(stderr, "all instances of group web (3 are wanted) are drained and deleted; its size is kept: this must be confirmed") {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 	if w.spec("web").Stopped {
@@ -51,7 +51,7 @@ func TestStopAndStartKeepTheSize(t *testing.T) {
 	if g := w.spec("web"); !g.Stopped || g.Size != 3 {
 		t.Errorf("got %+v", g)
 	}
-	if out := w.must("group", "scale", "web", "4"); !strings.Contains(out, "web is stopped: nothing follows before leasehold group start web") {
+	if out := w.must("group", "scale", "web", "4"); !strings.Contains(out, "web is stopped: nothing happens until leasehold group start web") {
 		t.Error(out)
 	}
 	w.must("group", "start", "web")
@@ -75,7 +75,7 @@ func TestStartTriesAgainWhatWasGivenUp(t *testing.T) {
 		w.put(store.KindGroups, "web", g)
 		w.put(store.KindSlots, "web/1", store.Slot{Schema: 1, Group: "web", Number: 1, Errored: "72h of failures"})
 		out := w.must("group", "start", "web")
-		if !strings.Contains(out, "web retry ordered order1") || !strings.Contains(out, "1 slot was given up") {
+		if !strings.Contains(out, "web retry ordered order1") || !strings.Contains(out, "1 slot that was given up is retried; ") {
 			t.Error(out)
 		}
 		want := store.Request{Schema: 1, ID: "order1", Kind: store.RequestRetry, Group: "web", By: "eve@desk", At: noon}
@@ -132,9 +132,9 @@ func TestOnlyAStormThatLastsIsOverridden(t *testing.T) {
 		code  Code
 		says  string
 	}{
-		{"none", nil, Failed, "there is no storm in group web: nothing to override, and no order was left"},
-		{"over", &store.Storm{Ended: "few are lost"}, Failed, "the storm in group web is over already"},
-		{"lasting", &store.Storm{Lost: 2, Of: 3}, Done, "what is lost is replaced again"},
+		{"none", nil, Failed, "there is no storm in group web: nothing to override, and no order was given"},
+		{"over", &store.Storm{Ended: "few are lost"}, Failed, "the storm in group web is already over"},
+		{"lasting", &store.Storm{Lost: 2, Of: 3}, Done, "lost instances are replaced again"},
 	} {
 		w := newWorld(t)
 		w.serve()
@@ -183,7 +183,7 @@ func TestRollbackPutsBackWhatWasGood(t *testing.T) {
 	if got.InstanceSpec().TemplateHash() != st.LastGood.Template || got.Size != 5 || !got.Paused {
 		t.Errorf("got %+v", got)
 	}
-	if code, _, stderr := w.run("group", "rollback", "web"); code != Failed || !strings.Contains(stderr, "there is nothing to go back to") {
+	if code, _, stderr := w.run("group", "rollback", "web"); code != Failed || !strings.Contains(stderr, "there is nothing to roll back to") {
 		t.Errorf("again: exit %d: %s", code, stderr)
 	}
 }
@@ -210,7 +210,7 @@ func TestRollbackToARevision(t *testing.T) {
 	}
 	refused(NotFound, fmt.Sprintf("its newest is %d", last), fmt.Sprint(last+1))
 	refused(NotFound, "its newest is", "0")
-	refused(NotFound, "there was no such group then", fmt.Sprint(then-1))
+	refused(NotFound, "the group did not exist then", fmt.Sprint(then-1))
 	refused(NotFound, fmt.Sprintf("--to %d", then), fmt.Sprint(between))
 	refused(Usage, "shrinks from 5 to 3 instances", fmt.Sprint(then))
 	if out := w.must("group", "rollback", "web", "--to", fmt.Sprint(then), "--dry-run"); !strings.Contains(out, fmt.Sprintf("Do it: leasehold group rollback web --to %d --confirm=web", then)) {
@@ -232,7 +232,7 @@ func TestRollbackToARevision(t *testing.T) {
 	if err := w.db.Faults().Compact(0); err != nil {
 		t.Fatal(err)
 	}
-	refused(NotFound, fmt.Sprintf("revision %d of group web is forgotten", then), fmt.Sprint(then))
+	refused(NotFound, fmt.Sprintf("revision %d of group web is no longer in etcd's history", then), fmt.Sprint(then))
 }
 
 // An edit that comes between reading and writing stands.
@@ -244,7 +244,7 @@ func TestRollbackToARevisionLosesToAnotherEdit(t *testing.T) {
 	then := w.put(store.KindGroups, "web", webGroup(5))
 	w.put(store.KindGroups, "web", webGroup(4))
 	w.race(func() { w.put(store.KindGroups, "web", webGroup(3)) })
-	if code, _, stderr := w.run("group", "rollback", "web", "--to", fmt.Sprint(then)); code != Conflict || !strings.Contains(stderr, "somebody changed it") {
+	if code, _, stderr := w.run("group", "rollback", "web", "--to", fmt.Sprint(then)); code != Conflict || !strings.Contains(stderr, "it was changed") {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 	if g := w.spec("web"); g.Size != 3 {

@@ -11,9 +11,9 @@ import (
 // GroupScale is the command group scale.
 type GroupScale struct {
 	Group   string   `arg:"" help:"Name of the group."`
-	Size    int      `arg:"" help:"How many instances are wanted."`
-	Wait    bool     `help:"Wait until that many run."`
-	Confirm []string `help:"Confirm that this group may shrink." placeholder:"NAME"`
+	Size    int      `arg:"" help:"The new size."`
+	Wait    bool     `help:"Wait until the group has this size."`
+	Confirm []string `help:"Confirm a smaller size by naming the group." placeholder:"NAME"`
 }
 
 // Run changes the size.

@@ -59,7 +59,7 @@ func (c *GroupShow) Run(ctx context.Context, s *Session) error {
 	leads := len(leaders.KVs) > 0
 	found := groupProblems(g, leads, now)
 	if !leads {
-		found = append(found, problem{What: "no coordinator is at work: nothing is done for this group", About: s.flags.Shard, Next: "leasehold status"})
+		found = append(found, problem{What: "no coordinator is running: no work is done for this group", About: s.flags.Shard, Next: "leasehold status"})
 	}
 	return writeProblems(scr, found)
 }
@@ -79,9 +79,9 @@ func documentOf(g group) groupDocument {
 // showSpec shows what is asked for.
 func showSpec(scr output.Screen, g group) error {
 	if g.static() {
-		beside := "nothing is set beside it"
+		beside := "no overrides"
 		if g.Stored.Modified != 0 {
-			beside = fmt.Sprintf("what is set beside it: revision %d", g.Stored.Modified)
+			beside = fmt.Sprintf("overrides of revision %d", g.Stored.Modified)
 		}
 		fmt.Fprintf(scr.W, "static: written by config apply at revision %d; %s (REC-6)\n", g.Static.Modified, beside)
 	}
@@ -109,7 +109,7 @@ func inForceNow(g group) string {
 	case at == g.revision():
 		return ", in force"
 	default:
-		return fmt.Sprintf("; that of revision %d is in force", at)
+		return fmt.Sprintf("; the spec of revision %d is in force", at)
 	}
 }
 

@@ -11,8 +11,8 @@ import (
 // GroupStop is the command group stop (REC-11).
 type GroupStop struct {
 	Group   string   `arg:"" help:"Name of the group."`
-	Wait    bool     `help:"Wait until no instance is left."`
-	Confirm []string `help:"Confirm that all instances of this group may go." placeholder:"NAME"`
+	Wait    bool     `help:"Wait until all instances are gone."`
+	Confirm []string `help:"Confirm the removal of all instances by naming the group." placeholder:"NAME"`
 }
 
 // Run stops the group: its instances are drained and deleted, its size is kept.
@@ -42,7 +42,7 @@ func (c *GroupStop) Run(ctx context.Context, s *Session) error {
 // GroupStart is the command group start.
 type GroupStart struct {
 	Group string `arg:"" help:"Name of the group."`
-	Wait  bool   `help:"Wait until the group is as asked for."`
+	Wait  bool   `help:"Wait until the group matches its spec."`
 }
 
 // Run starts a group that was stopped or never started. Slots that were given up are tried again (REC-11).
@@ -73,7 +73,7 @@ func (s *Session) start(ctx context.Context, ch *change, errored int) error {
 	retry := s.request(store.RequestRetry, ch.name, "")
 	if ch.unchanged() {
 		holds := []store.Condition{store.At(s.keys().Group(ch.name), ch.was), store.At(s.keys().Static(ch.name), ch.staticWas)}
-		if err := s.leave(ctx, retry, holds, fmt.Sprintf("group %s: somebody changed it meanwhile", ch.name)); err != nil {
+		if err := s.leave(ctx, retry, holds, fmt.Sprintf("group %s: it was changed in the meantime", ch.name)); err != nil {
 			return err
 		}
 		fmt.Fprintf(s.env.Stdout, "%s unchanged rev %d\n", ch.name, ch.rev())
@@ -85,7 +85,7 @@ func (s *Session) start(ctx context.Context, ch *change, errored int) error {
 		ch.was = rev
 		fmt.Fprintf(s.env.Stdout, "%s started rev %d\n", ch.name, rev)
 	}
-	return s.ordered(ctx, retry, ch.name, counted(errored, "slot was", "slots were")+" given up; nothing is, from now on")
+	return s.ordered(ctx, retry, ch.name, counted(errored, "slot that was given up is retried", "slots that were given up are retried"))
 }
 
 // erroredSlots counts the slots of a group that were given up.
@@ -110,8 +110,8 @@ func (s *Session) erroredSlots(ctx context.Context, name string) (int, error) {
 // GroupRestart is the command group restart (ROLL-1).
 type GroupRestart struct {
 	Group    string `arg:"" help:"Name of the group."`
-	Recreate bool   `help:"With new machines, instead of restarting the present ones."`
-	Wait     bool   `help:"Wait until all instances were relaunched."`
+	Recreate bool   `help:"Replace machines instead of restarting them in place."`
+	Wait     bool   `help:"Wait until all instances are restarted."`
 }
 
 // Run has all instances of the group relaunched, under its budgets.
@@ -121,7 +121,7 @@ func (c *GroupRestart) Run(ctx context.Context, s *Session) error {
 	if err != nil {
 		return err
 	}
-	action, how := store.ActionRestart, "restarted in their place"
+	action, how := store.ActionRestart, "restarted in place"
 	if c.Recreate {
 		action, how = store.ActionRecreate, "replaced by new ones"
 	}
@@ -130,7 +130,7 @@ func (c *GroupRestart) Run(ctx context.Context, s *Session) error {
 	if err := s.writeOne(ctx, &ch, what, "leasehold group show "+c.Group+", then leasehold group restart "+c.Group); err != nil {
 		return err
 	}
-	s.note("all its instances are %s, as its budgets allow; watch it with: leasehold events -g %s --follow", how, c.Group)
+	s.note("all its instances are %s as its budgets allow; watch it with: leasehold events -g %s --follow", how, c.Group)
 	s.warnOfRest(ch)
 	return s.waitFor(ctx, c.Wait, ch, begun)
 }
@@ -139,11 +139,11 @@ func (c *GroupRestart) Run(ctx context.Context, s *Session) error {
 func (s *Session) warnOfRest(ch change) {
 	switch {
 	case ch.after.Stopped:
-		s.warn("%s is stopped: nothing follows before leasehold group start %s", ch.name, ch.name)
+		s.warn("%s is stopped: nothing happens until leasehold group start %s", ch.name, ch.name)
 	case ch.after.Unstarted:
-		s.warn("%s was never started: nothing follows before leasehold group start %s", ch.name, ch.name)
+		s.warn("%s was never started: nothing happens until leasehold group start %s", ch.name, ch.name)
 	case ch.after.Paused:
-		s.warn("%s is paused: nothing follows before leasehold group resume %s", ch.name, ch.name)
+		s.warn("%s is paused: nothing happens until leasehold group resume %s", ch.name, ch.name)
 	}
 }
 

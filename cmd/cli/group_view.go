@@ -42,7 +42,7 @@ func standing(g group) view {
 		return view{mark: "!", state: "-", health: "-", run: "-", now: "its status cannot be read"}
 	}
 	if !g.Status.Present() {
-		v := view{mark: "~", state: "new", health: "-", run: fmt.Sprintf("-/%d", g.Spec.Size), now: "no coordinator has seen it yet"}
+		v := view{mark: "~", state: "new", health: "-", run: fmt.Sprintf("-/%d", g.Spec.Size), now: "no coordinator has accepted it yet"}
 		if g.Bad != nil {
 			v.mark, v.run, v.now = "!", "-", "spec cannot be used"
 		}

@@ -39,7 +39,7 @@ func TestViewOf(t *testing.T) {
 		}, view{" ", "deleting", "100%", "2/2", "-", noon}},
 		{"deleting, never seen", func(g *group) {
 			g.Status, g.Spec.Deleting = store.Versioned[store.Status]{}, true
-		}, view{"~", "deleting", "-", "-/2", "no coordinator has seen it yet", noon}},
+		}, view{"~", "deleting", "-", "-/2", "no coordinator has accepted it yet", noon}},
 		{"stopped", func(g *group) {
 			g.Status.Record.State, g.Status.Record.OK, g.Status.Record.Health, g.Status.Record.Phases = store.GroupStopped, false, 0, nil
 		}, view{" ", "stopped", "0%", "0/2", "-", noon}},

@@ -9,7 +9,7 @@ import (
 
 // Hold is the command hold (SAFE-12).
 type Hold struct {
-	Why string `arg:"" help:"Why, for whoever looks at the status."`
+	Why string `arg:"" help:"The reason, shown in the status."`
 }
 
 // Run puts the shard on hold.
@@ -26,7 +26,7 @@ func (s *Session) setHold(ctx context.Context, hold *store.Hold, what, follows s
 	}
 	switch was := shard.Record.Hold; {
 	case hold != nil && was != nil:
-		return failure(Conflict, "leasehold release, then leasehold hold again", "shard %s is on hold already, by %s: %s", s.flags.Shard, was.By, was.Why)
+		return failure(Conflict, "run leasehold release, then leasehold hold", "shard %s is already on hold, by %s: %s", s.flags.Shard, was.By, was.Why)
 	case hold == nil && was == nil:
 		fmt.Fprintf(s.env.Stdout, "%s unchanged rev %d\n", s.flags.Shard, shard.Modified)
 		return nil
@@ -47,9 +47,9 @@ func (s *Session) setHold(ctx context.Context, hold *store.Hold, what, follows s
 	}
 	if hold == nil && was.Extras > 0 {
 		grace := shard.Record.Settings.WithDefaults().OrphanGrace
-		s.note("the reason was: %s", was.Why)
-		s.note("so many are a reason for no other hold; orphan_grace begins anew: in %s those that nobody adopted are removed for good", grace)
-		s.note("look at them at their provider; leasehold instance adopt ID keeps one, leasehold hold WHY gives more time")
+		s.note("the reason for the hold was: %s", was.Why)
+		s.note("these machines cause no further hold; orphan_grace starts again: those not adopted within %s are removed permanently", grace)
+		s.note("check them at their provider; leasehold instance adopt ID keeps one, leasehold hold WHY gives more time")
 	}
 	return nil
 }

@@ -34,7 +34,7 @@ func TestReleaseOfAHoldForExtraMachines(t *testing.T) {
 	if !strings.HasPrefix(stdout, "default released rev ") {
 		t.Errorf("printed %s", stdout)
 	}
-	for _, want := range []string{why, "orphan_grace begins anew: in 20m0s", "leasehold instance adopt ID"} {
+	for _, want := range []string{why, "orphan_grace starts again: those not adopted within 20m0s are removed permanently", "leasehold instance adopt ID"} {
 		if !strings.Contains(stderr, want) {
 			t.Errorf("the operator is not told %q:\n%s", want, stderr)
 		}

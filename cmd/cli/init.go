@@ -19,7 +19,7 @@ func (c *Init) Run(ctx context.Context, s *Session) error {
 		return err
 	}
 	if kv.Modified != 0 {
-		return failure(Conflict, "leasehold status", "shard %s exists already", s.flags.Shard)
+		return failure(Conflict, "leasehold status", "shard %s already exists", s.flags.Shard)
 	}
 	if err := s.refuseOverRemains(ctx, keys); err != nil {
 		return err
@@ -32,13 +32,13 @@ func (c *Init) Run(ctx context.Context, s *Session) error {
 		return store.CreateShard(ctx, st, keys, shard)
 	})
 	if errors.Is(err, store.ErrExists) {
-		return failure(Conflict, "leasehold status", "shard %s exists already: somebody else has just created it", s.flags.Shard)
+		return failure(Conflict, "leasehold status", "shard %s already exists: another command has just created it", s.flags.Shard)
 	}
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(s.env.Stdout, "%s created\n", s.flags.Shard)
-	s.note("coordinators that wait for it begin to serve; the next group: leasehold group apply -f FILE")
+	s.note("coordinators that wait for it start serving; create a group with: leasehold group apply -f FILE")
 	return nil
 }
 
@@ -54,7 +54,7 @@ func (s *Session) refuseOverRemains(ctx context.Context, keys store.Keys) error 
 		return err
 	}
 	if remains > 0 {
-		return failure(Conflict, "leasehold status says how to put it back",
+		return failure(Conflict, "leasehold status says how to restore it",
 			"shard %s has lost its record: there are %d keys below %s/, whose machines carry the old ID", s.flags.Shard, remains, kind)
 	}
 	replicas, err := s.list(ctx, keys.Of(store.KindReplicas), 0)
@@ -63,7 +63,7 @@ func (s *Session) refuseOverRemains(ctx context.Context, keys store.Keys) error 
 	}
 	for _, kv := range replicas.KVs {
 		if r, err := store.Decode[store.Replica](kv); err == nil && r.Record.Waits != nil && r.Record.Waits.ShardID != "" {
-			return failure(Conflict, "leasehold status says how to put it back",
+			return failure(Conflict, "leasehold status says how to restore it",
 				"shard %s was lost: replica %s waits for it, with ID %s", s.flags.Shard, r.Record.ID, r.Record.Waits.ShardID)
 		}
 	}

@@ -11,10 +11,10 @@ import (
 
 // InstanceAdopt is the command instance adopt (REC-8).
 type InstanceAdopt struct {
-	Instance string `arg:"" optional:"" help:"ID of the machine, as its tag says."`
-	Group    string `short:"g" help:"The group that it shall belong to (default: the one that its tag names)." placeholder:"NAME"`
-	Slot     *int   `help:"The slot that it shall take (default: the one that it had, else a free one)." placeholder:"N"`
-	Silent   bool   `help:"With --all: also machines whose agents are silent, by their tags alone."`
+	Instance string `arg:"" optional:"" help:"ID of the machine, from its tag."`
+	Group    string `short:"g" help:"Group to adopt it into (default: the group in its tag)." placeholder:"NAME"`
+	Slot     *int   `help:"Slot to adopt it into (default: its former slot, else a free one)." placeholder:"N"`
+	Silent   bool   `help:"With --all: also adopt machines with silent agents, by their tags alone."`
 	All      bool   `help:"Adopt every machine without a record whose slot is known and free; with -g, those of this group."`
 }
 
@@ -23,9 +23,9 @@ type InstanceAdopt struct {
 func (c *InstanceAdopt) Run(ctx context.Context, s *Session) error {
 	switch {
 	case c.All == (c.Instance != ""):
-		return failure(Usage, "leasehold instance adopt --help", "name a machine, or give --all")
+		return failure(Usage, "leasehold instance adopt --help", "give the ID of a machine, or --all")
 	case c.All && c.Slot != nil:
-		return failure(Usage, "leasehold instance adopt --help", "--slot: that is for one machine")
+		return failure(Usage, "leasehold instance adopt --help", "--slot: applies to one machine only")
 	case c.Slot != nil && *c.Slot < 0:
 		return failure(Usage, "leasehold instance adopt --help", "--slot: %d: must be 0 or more", *c.Slot)
 	}
@@ -48,16 +48,16 @@ func (c *InstanceAdopt) one(ctx context.Context, s *Session) error {
 		if err != nil {
 			return err
 		}
-		return failure(Failed, "leasehold instance show "+c.Instance, "instance %s has a record already: there is nothing to adopt, and no order was left", c.Instance)
+		return failure(Failed, "leasehold instance show "+c.Instance, "instance %s already has a record: there is nothing to adopt, and no order was given", c.Instance)
 	}
 	r := s.request(store.RequestAdopt, c.Group, c.Instance)
 	r.Slot = c.Slot
 	holds := []store.Condition{store.Absent(s.keys().Instance(c.Instance))}
-	if err := s.leave(ctx, r, holds, fmt.Sprintf("instance %s got a record meanwhile", c.Instance)); err != nil {
+	if err := s.leave(ctx, r, holds, fmt.Sprintf("instance %s got a record in the meantime", c.Instance)); err != nil {
 		return err
 	}
 	fmt.Fprintf(s.env.Stdout, "%s %s ordered %s\n", c.Instance, r.Kind, r.ID)
-	s.note("the leader looks for a machine of this shard with this ID and no record, and takes it up or says why not; where no agent can prove what it was made from, a roll replaces it unless it is protected; watch it with: leasehold events --follow")
+	s.note("the leader looks for a machine of this shard with this ID and no record, and adopts it or says why not; where no agent can prove its template, a roll replaces it unless it is protected; watch it with: leasehold events --follow")
 	return s.warnWithoutLeader(ctx)
 }
 
@@ -85,7 +85,7 @@ func (c *InstanceAdopt) all(ctx context.Context, s *Session) error {
 		}
 	}
 	if len(orders) == 0 {
-		return failure(Failed, "leasehold instance adopt ID --slot N", "none of them can be placed beyond doubt")
+		return failure(Failed, "leasehold instance adopt ID --slot N", "none of them has a slot that is certain")
 	}
 	if err := s.leaveAll(ctx, orders); err != nil {
 		return err

@@ -9,7 +9,7 @@ import (
 
 // InstanceCreate is the command instance create (REC-2).
 type InstanceCreate struct {
-	Group string `short:"g" required:"" help:"The group that it is made like." placeholder:"NAME"`
+	Group string `short:"g" required:"" help:"Group whose template it is created from." placeholder:"NAME"`
 }
 
 // Run orders an instance beside those that the group wants.
@@ -19,12 +19,12 @@ func (c *InstanceCreate) Run(ctx context.Context, s *Session) error {
 		return err
 	}
 	if g.leaving() {
-		return failure(Failed, "leasehold group show "+c.Group, "group %s is being deleted: nothing is made in it, and no order was left", c.Group)
+		return failure(Failed, "leasehold group show "+c.Group, "group %s is being deleted: no instance is created in it, and no order was given", c.Group)
 	}
 	if g.Bad == nil && g.Spec.Stopped {
-		return failure(Failed, "leasehold group start "+c.Group, "group %s is stopped: nothing is made in it, and no order was left", c.Group)
+		return failure(Failed, "leasehold group start "+c.Group, "group %s is stopped: no instance is created in it, and no order was given", c.Group)
 	}
-	effect := "an instance is made on demand: it counts for no size and nobody heals it; remove it with leasehold instance delete"
+	effect := "an instance is created on demand: it does not count towards the size and is not healed; remove it with leasehold instance delete"
 	if age := g.Spec.OnDemandAge; g.Bad == nil && age > 0 {
 		effect += fmt.Sprintf(", or it goes after %s", age)
 	}

@@ -15,9 +15,9 @@ import (
 
 // InstanceList is the command instance list.
 type InstanceList struct {
-	Group     string `short:"g" help:"Only those of this group." placeholder:"NAME"`
-	Limit     int    `help:"At most so many, the first by name, and how many more there are (default: all)." placeholder:"N"`
-	AllShards bool   `help:"The instances of every shard in this etcd."`
+	Group     string `short:"g" help:"List only instances of this group." placeholder:"NAME"`
+	Limit     int    `help:"List at most N instances, the first by name, and say how many more there are (default: all)." placeholder:"N"`
+	AllShards bool   `help:"List the instances of every shard in this etcd."`
 }
 
 // Run lists the instances, each with its health and its session. As JSON they are the records as

@@ -14,7 +14,7 @@ import (
 
 // InstanceLogs is the command instance logs (DET-19).
 type InstanceLogs struct {
-	Instance string `arg:"" help:"ID of the instance; it may be gone."`
+	Instance string `arg:"" help:"ID of the instance, which may be gone."`
 }
 
 // logsDocument is what is kept of an instance's end, in JSON: the records as stored.
@@ -103,21 +103,21 @@ func (s *Session) showLogs(doc logsDocument, entries []ending, exists, reported 
 	}
 	switch {
 	case w != nil && w.Output == "":
-		s.note("%s: its workload ended %s ago with %d%s, and wrote nothing", id, output.Age(now, w.At), w.Code, signal(w.Signal))
+		s.note("%s: its workload exited %s ago with %d%s, without any output", id, output.Age(now, w.At), w.Code, signal(w.Signal))
 	case w != nil:
-		s.note("%s: its workload ended %s ago with %d%s; its last words:", id, output.Age(now, w.At), w.Code, signal(w.Signal))
+		s.note("%s: its workload exited %s ago with %d%s; its last output:", id, output.Age(now, w.At), w.Code, signal(w.Signal))
 		return writeLines(s.screen(), w.Output)
 	case console != "":
-		s.note("%s: its machine died, and it is not known how its workload ended; the last of its console:", id)
+		s.note("%s: its machine died, and how its workload exited is unknown; the end of its console:", id)
 		return writeLines(s.screen(), console)
 	case exists && reported:
 		s.note("%s: no output is kept: its workload has not failed since its agent started", id)
 	case exists:
 		s.note("%s: no output is kept: its agent has not reported", id)
 	case len(entries) > 0:
-		s.note("%s is gone, and its workload had not ended by itself: what is kept is what the journal has, above", id)
+		s.note("%s is gone, and its workload had not exited by itself: the journal has only the output above", id)
 	default:
-		s.note("%s is gone, and no failure of it is in the journal: no output is kept of an instance that was removed in health; see leasehold events -i %s%s", id, id, farBackFlag)
+		s.note("%s is gone, and the journal has no failure of it: the output of an instance that was removed while healthy is not kept; see leasehold events -i %s%s", id, id, farBackFlag)
 	}
 	return nil
 }

@@ -44,14 +44,14 @@ func drainEnds(d store.Drain, now time.Time) string {
 func instanceLines(i store.Instance, now time.Time) []string {
 	var lines []string
 	if !i.Managed {
-		lines = append(lines, "on demand: it counts for no size, and nobody heals it (REC-2)")
+		lines = append(lines, "on demand: it does not count towards the size and is not healed (REC-2)")
 	}
 	switch i.Protected {
 	case "":
 	case store.ProtectHeal:
-		lines = append(lines, "protected: not chosen to go, and not healed either (REC-13)")
+		lines = append(lines, "protected from scale-down, age limits and rolls, and not healed (REC-13)")
 	default:
-		lines = append(lines, "protected: not chosen when its group shrinks, for its age, or for a roll (REC-13)")
+		lines = append(lines, "protected from scale-down, age limits and rolls (REC-13)")
 	}
 	if d := i.Doomed; d != nil {
 		line := fmt.Sprintf("doomed: %s: %s (%s ago)", d.Rule, output.OneLine(d.Why), output.Age(now, d.At))

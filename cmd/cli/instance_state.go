@@ -14,26 +14,26 @@ type InstanceRestart struct {
 
 // Run orders the restart.
 func (c *InstanceRestart) Run(ctx context.Context, s *Session) error {
-	return s.order(ctx, c.Instance, store.RequestRestart, "its machine is restarted in its place, at once")
+	return s.order(ctx, c.Instance, store.RequestRestart, "its machine is restarted in place, at once")
 }
 
 // InstanceDrain is the command instance drain.
 type InstanceDrain struct {
 	Instance string   `arg:"" help:"ID of the instance."`
-	Confirm  []string `help:"Confirm that this instance may go." placeholder:"ID"`
+	Confirm  []string `help:"Confirm the removal by naming the instance." placeholder:"ID"`
 }
 
-// Run orders the instance to drain and go.
+// Run orders the instance to be drained and removed.
 func (c *InstanceDrain) Run(ctx context.Context, s *Session) error {
 	v, _, err := s.instance(ctx, c.Instance)
 	if err != nil {
 		return err
 	}
 	if v.Record.Phase == store.Draining {
-		s.note("%s is draining already; see leasehold instance show %s", c.Instance, c.Instance)
+		s.note("%s is already draining; see leasehold instance show %s", c.Instance, c.Instance)
 		return nil
 	}
-	act := fmt.Sprintf("instance %s (%s) of group %s drains and goes, before there is another in its slot", c.Instance, v.Record.Phase, v.Record.Group)
+	act := fmt.Sprintf("instance %s (%s) of group %s drains and is removed, before its slot has a replacement", c.Instance, v.Record.Phase, v.Record.Group)
 	if err := s.confirm(ctx, c.Confirm, c.Instance, act); err != nil {
 		return err
 	}
@@ -45,14 +45,14 @@ type InstanceDrained struct {
 	Instance string `arg:"" help:"ID of the instance."`
 }
 
-// Run says that nothing is left to wait for: whoever had to take over the instance's work has.
+// Run declares the drain finished: the work of the instance has been taken over.
 func (c *InstanceDrained) Run(ctx context.Context, s *Session) error {
 	v, _, err := s.instance(ctx, c.Instance)
 	if err != nil {
 		return err
 	}
 	if p := v.Record.Phase; p != store.Draining && p != store.Deleting {
-		return failure(Failed, "leasehold instance drain "+c.Instance+", if it shall go", "instance %s does not drain: it is %s, and no order was left", c.Instance, p)
+		return failure(Failed, "leasehold instance drain "+c.Instance+" starts to drain it", "instance %s does not drain: it is %s, and no order was given", c.Instance, p)
 	}
 	return s.orderInstance(ctx, v, s.request(store.RequestDrained, v.Record.Group, c.Instance), "its drain is over: it is stopped and removed")
 }
@@ -60,7 +60,7 @@ func (c *InstanceDrained) Run(ctx context.Context, s *Session) error {
 // InstanceProtect is the command instance protect (REC-13).
 type InstanceProtect struct {
 	Instance string `arg:"" help:"ID of the instance."`
-	FromHeal bool   `xor:"mode" help:"Do not heal it either: it is left alone even when it fails."`
+	FromHeal bool   `xor:"mode" help:"Do not heal it either: it is left alone even if it fails."`
 	Off      bool   `xor:"mode" help:"End the protection."`
 }
 
@@ -70,12 +70,12 @@ func (c *InstanceProtect) Run(ctx context.Context, s *Session) error {
 	if err != nil {
 		return err
 	}
-	mode, effect := store.ProtectRemoval, "it is not chosen when its group shrinks, for its age, or for a roll"
+	mode, effect := store.ProtectRemoval, "it is protected from scale-down, age limits and rolls"
 	switch {
 	case c.FromHeal:
-		mode, effect = store.ProtectHeal, "it is left alone, even when it fails"
+		mode, effect = store.ProtectHeal, "it is left alone, even if it fails"
 	case c.Off:
-		mode, effect = store.ProtectOff, "it is treated like all others again"
+		mode, effect = store.ProtectOff, "it is no longer protected"
 	}
 	r := s.request(store.RequestProtect, v.Record.Group, c.Instance)
 	r.Mode = mode

@@ -58,7 +58,7 @@ func TestNoOrderIsLeftForWhatIsGone(t *testing.T) {
 			}
 		})
 		code, _, stderr := w.run(strings.Fields(c.args)...)
-		if code != Conflict || !strings.Contains(stderr, "went away meanwhile; no order was left") || len(w.allOrders()) != 0 {
+		if code != Conflict || !strings.Contains(stderr, "was removed in the meantime; no order was given") || len(w.allOrders()) != 0 {
 			t.Errorf("%s: exit %d: %s", c.args, code, stderr)
 		}
 	}
@@ -79,7 +79,7 @@ func TestOrdersThatLieAreProblems(t *testing.T) {
 	}
 	out := w.must("status")
 	for _, says := range []string{
-		"  web-0-a  REC-16: the order \"restart\", given 2m ago by eve, was not carried out yet", "next: leasehold events -i web-0-a",
+		"  web-0-a  REC-16: the order \"restart\", given 2m ago by eve, is not carried out yet", "next: leasehold events -i web-0-a",
 		"  web  REC-16: the order \"retry\"", "next: leasehold events -g web\n", "  zone b  REC-16: the order \"evacuate\"", "next: leasehold events\n",
 	} {
 		if !strings.Contains(out, says) {

@@ -8,13 +8,14 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// request is an order to the leader from whoever runs this command (REC-16).
+// request is an order to the leader from the user of this command (REC-16).
 func (s *Session) request(kind store.RequestKind, group, instance string) store.Request {
 	return store.Request{Schema: store.Schema, ID: s.env.RandomID(), Kind: kind, Group: group, Instance: instance, By: s.who(), At: s.env.Now().UTC()}
 }
 
-// leave leaves an order for the leader, if the condition still holds. It is carried out by whoever leads then, in the transaction
-// that removes it, so that it happens once. gone is what it means if the condition does not hold any more.
+// leave writes an order for the leader, if the conditions still hold. The leader carries it out in
+// the transaction that removes it, so it happens once. gone is the error text if a condition no
+// longer holds.
 func (s *Session) leave(ctx context.Context, r store.Request, holds []store.Condition, gone string) error {
 	key := s.keys().Request(r.ID)
 	_, err := s.commit(ctx, "give order", store.Txn{
@@ -22,12 +23,12 @@ func (s *Session) leave(ctx context.Context, r store.Request, holds []store.Cond
 		Writes:     []store.Write{store.Put(key, store.Encode(r))},
 	})
 	if errors.Is(err, store.ErrConflict) {
-		return failure(Conflict, "leasehold status, then once more", "%s; no order was left", gone)
+		return failure(Conflict, "check leasehold status, then run the command again", "%s; no order was given", gone)
 	}
 	return err
 }
 
-// ordered tells the operator that an order was left, what follows from it, and where that can be watched.
+// ordered reports that an order was written, its effect, and how to watch it.
 func (s *Session) ordered(ctx context.Context, r store.Request, about, effect string) error {
 	fmt.Fprintf(s.env.Stdout, "%s %s ordered %s\n", about, r.Kind, r.ID)
 	watch := "leasehold events --follow"
@@ -38,19 +39,19 @@ func (s *Session) ordered(ctx context.Context, r store.Request, about, effect st
 	return s.warnWithoutLeader(ctx)
 }
 
-// warnWithoutLeader says that what was asked for has to wait.
+// warnWithoutLeader warns that an order has to wait for a leader.
 func (s *Session) warnWithoutLeader(ctx context.Context) error {
 	leaders, err := s.list(ctx, s.keys().Of(store.KindLeader), 0)
 	if err != nil {
 		return err
 	}
 	if len(leaders.KVs) == 0 {
-		s.warn("no coordinator is at work: the order is carried out when one is")
+		s.warn("no coordinator is running: the order is carried out when one is")
 	}
 	return nil
 }
 
-// orderGroup leaves an order about a group.
+// orderGroup writes an order about a group.
 func (s *Session) orderGroup(ctx context.Context, g group, kind store.RequestKind, effect string) error {
 	r := s.request(kind, g.Name, "")
 	key := s.keys().Status(g.Name)
@@ -60,7 +61,7 @@ func (s *Session) orderGroup(ctx context.Context, g group, kind store.RequestKin
 			key = s.keys().Static(g.Name)
 		}
 	}
-	if err := s.leave(ctx, r, []store.Condition{store.Exists(key)}, fmt.Sprintf("group %s went away meanwhile", g.Name)); err != nil {
+	if err := s.leave(ctx, r, []store.Condition{store.Exists(key)}, fmt.Sprintf("group %s was removed in the meantime", g.Name)); err != nil {
 		return err
 	}
 	return s.ordered(ctx, r, g.Name, effect)

@@ -9,10 +9,10 @@ import (
 
 // PKIs are the commands about certificates.
 type PKIs struct {
-	Init   PKIInit   `cmd:"" help:"Make the shard's certificate authorities."`
+	Init   PKIInit   `cmd:"" help:"Create the shard's certificate authorities."`
 	Issue  PKIIssue  `cmd:"" help:"Issue a certificate to a person, a coordinator or a server."`
-	Rotate PKIRotate `cmd:"" help:"Exchange the authority of agents' streams, one safe step at a time."`
-	Show   PKIShow   `cmd:"" help:"Show the authorities, who believes and holds what, and what ends soon."`
+	Rotate PKIRotate `cmd:"" help:"Rotate the agents' certificate authority, one safe step at a time."`
+	Show   PKIShow   `cmd:"" help:"Show the authorities, which replicas and agents use them, and what expires soon."`
 }
 
 // PKIPlace is where the authorities are.

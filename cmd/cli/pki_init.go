@@ -14,8 +14,8 @@ import (
 type PKIInit struct {
 	PKIPlace `embed:""`
 
-	Only     string   `help:"Make one of the two only, where the other is your own: ${enum}." enum:"both,agents,operators" default:"both" placeholder:"WHICH"`
-	Lifetime Lifetime `help:"How long they last: 3650d, 87600h (default: agents 5 years, operators 10)." placeholder:"DURATION"`
+	Only     string   `help:"Create only this authority, and bring your own for the other: ${enum}." enum:"both,agents,operators" default:"both" placeholder:"WHICH"`
+	Lifetime Lifetime `help:"Validity, such as 3650d or 87600h (default: agents 5 years, operators 10)." placeholder:"DURATION"`
 }
 
 // madeAuthority is an authority that was made, as JSON shows it.

@@ -12,10 +12,10 @@ import (
 type PKIIssue struct {
 	PKIPlace `embed:""`
 
-	Name     string   `arg:"" help:"Whom it names: etcd's user."`
-	Host     []string `help:"A host name or address under which it serves: for etcd's servers. May be repeated." placeholder:"HOST"`
-	Lifetime Lifetime `help:"How long it lasts: 90d, 12h (default: 365d)." placeholder:"DURATION"`
-	Renew    bool     `help:"Replace the one that is there, with another key."`
+	Name     string   `arg:"" help:"Common name of the certificate: the etcd user."`
+	Host     []string `help:"Host name or address, for a server certificate. May be repeated." placeholder:"HOST"`
+	Lifetime Lifetime `help:"Validity, such as 90d or 12h (default: 365d)." placeholder:"DURATION"`
+	Renew    bool     `help:"Replace an existing certificate, with a new key."`
 }
 
 // issuedCertificate is a certificate of the operators' authority, as JSON shows it.
@@ -43,7 +43,7 @@ func (c *PKIIssue) Run(_ context.Context, s *Session) error {
 	now, ends := s.env.Now(), issued.Certificate.NotAfter
 	fmt.Fprintf(s.env.Stdout, "%s %s until %s: %s, %s\n", issued.Name(), what, day(now, ends), issued.File, issued.Key)
 	if wanted := now.Add(c.Lifetime.or(authority.OperatorLifetime)); ends.Before(wanted.Add(-time.Hour)) {
-		s.warn("the authority itself ends then: it cannot last longer")
+		s.warn("the authority itself expires then, so the certificate cannot last longer")
 	}
 	return nil
 }

@@ -155,7 +155,7 @@ func (p *pkiPicture) takeFiles(kind authority.Kind, f authority.Files) {
 		}
 	}
 	one("issues", f.Issuer.Certificate, f.Issuer.Ends(), key(f.Issuer))
-	next := "make another one: leasehold pki init --only operators in a new directory"
+	next := "create another one: leasehold pki init --only operators in a new directory"
 	if kind == authority.Agents {
 		next = "leasehold pki rotate --wait"
 		p.agents = &f
@@ -203,7 +203,7 @@ func (p *pkiPicture) take(seen trustSeen) {
 	p.Agents = &sum
 	for _, h := range sum.Holding {
 		if h.First != "" && !p.now.Before(h.FirstEnds) {
-			p.Warnings = append(p.Warnings, fmt.Sprintf("the certificate of %s has ended: it can only be replaced", h.First))
+			p.Warnings = append(p.Warnings, fmt.Sprintf("the certificate of %s has expired: it can only be replaced", h.First))
 		}
 	}
 }
@@ -226,14 +226,14 @@ func (p *pkiPicture) warn() {
 		switch {
 		case e.most == 0:
 		case !p.now.Before(e.ends):
-			p.Warnings = append(p.Warnings, fmt.Sprintf("%s has ended on %s: %s", e.what, day(p.now, e.ends), e.next))
+			p.Warnings = append(p.Warnings, fmt.Sprintf("%s expired on %s: %s", e.what, day(p.now, e.ends), e.next))
 		case e.near(p.now):
 			p.Warnings = append(p.Warnings, fmt.Sprintf("%s ends on %s%s: %s", e.what, day(p.now, e.ends), within(p.now, e.ends), e.next))
 		}
 	}
 	for _, r := range p.Replicas {
 		if !r.Believes {
-			p.Warnings = append(p.Warnings, fmt.Sprintf("replica %s has other authorities than these files: copy them to its host, if it does not take them up in a few seconds", r.ID))
+			p.Warnings = append(p.Warnings, fmt.Sprintf("replica %s uses other authorities than these files: copy them to its host, unless it reloads them within a few seconds", r.ID))
 		}
 	}
 }

@@ -15,15 +15,15 @@ import (
 type PKIRotate struct {
 	PKIPlace `embed:""`
 
-	Wait     bool     `help:"Take all steps, each as soon as it cuts nobody off."`
-	Force    bool     `help:"Take the step although it cuts some off, or nobody knows whom: when a key was stolen."`
-	Lifetime Lifetime `help:"How long the next authority lasts: 365d (default: 5 years)." placeholder:"DURATION"`
+	Wait     bool     `help:"Take all steps, each as soon as it disconnects no replica or agent."`
+	Force    bool     `help:"Take the step even if it disconnects replicas or agents, known or unknown: for a stolen key."`
+	Lifetime Lifetime `help:"Validity of the next authority, such as 365d (default: 5 years)." placeholder:"DURATION"`
 }
 
-// Run takes the next step, or all.
+// Run takes the next step, or all steps.
 func (c *PKIRotate) Run(ctx context.Context, s *Session) error {
 	if c.Wait && c.Force {
-		return failure(Usage, "leasehold pki rotate --force, once for each step", "--wait and --force: a forced step is taken alone")
+		return failure(Usage, "leasehold pki rotate --force, once for each step", "--wait and --force cannot be combined: a forced step is taken alone")
 	}
 	if c.Wait {
 		return c.all(ctx, s)
@@ -37,10 +37,10 @@ func (c *PKIRotate) Run(ctx context.Context, s *Session) error {
 	case err != nil && !c.Force:
 		return err
 	case err != nil:
-		s.warn("nobody knows whom this cuts off: %s", joined(err))
+		s.warn("cannot tell which replicas and agents this disconnects: %s", joined(err))
 	case len(cut) > 0 && !c.Force:
 		s.tellCutOff(cut)
-		return failure(Failed, "leasehold pki rotate --wait waits for them; --force cuts them off", "%s: %s", stepAfter(files), wouldCut(cut))
+		return failure(Failed, "leasehold pki rotate --wait waits for them; --force disconnects them", "%s: %s", stepAfter(files), wouldCut(cut))
 	case len(cut) > 0:
 		s.tellCutOff(cut)
 		s.warn("%s", wouldCut(cut))
@@ -52,13 +52,14 @@ func (c *PKIRotate) Run(ctx context.Context, s *Session) error {
 		return err
 	}
 	if stepAfter(files) != introduce {
-		s.note("every coordinator's host must get these files, and lose those that are not here: rsync -a --delete %s/ HOST:…/pki/agents/", filepath.Join(c.Dir, string(authority.Agents)))
+		s.note("every coordinator's host needs these files, and no others: rsync -a --delete %s/ HOST:…/pki/agents/", filepath.Join(c.Dir, string(authority.Agents)))
 		program.WriteNext(s.aside(), "then leasehold pki rotate, which will "+string(stepAfter(files)))
 	}
 	return nil
 }
 
-// look asks whom the next step would cut off. The first needs nobody's word.
+// look returns what the next step would disconnect. The first step disconnects nothing, so it needs no
+// answer from etcd.
 func (c *PKIRotate) look(ctx context.Context, s *Session, files authority.Files) ([]cutOff, error) {
 	if step := stepAfter(files); step == introduce || step == finish {
 		return nil, nil
@@ -70,17 +71,17 @@ func (c *PKIRotate) look(ctx context.Context, s *Session, files authority.Files)
 	return cutOffBy(files, seen, s.env.Now()), nil
 }
 
-// step takes the next step, and says so.
+// step takes the next step, and reports it.
 func (c *PKIRotate) step(s *Session, files authority.Files) error {
 	step, became := stepAfter(files), ""
 	var err error
 	switch step {
 	case introduce:
-		err, became = authority.Introduce(c.Dir, c.Lifetime.or(authority.AgentsLifetime)), "introduced: it is believed from now on, and issues nothing yet"
+		err, became = authority.Introduce(c.Dir, c.Lifetime.or(authority.AgentsLifetime)), "introduced: it is trusted from now on, and does not issue yet"
 	case promote, finish:
-		err, became = authority.Promote(c.Dir), "promoted: it issues from now on, and the one before is still believed"
+		err, became = authority.Promote(c.Dir), "promoted: it issues from now on, and the previous one is still trusted"
 	case retire:
-		err, became = authority.Retire(c.Dir), "alone: the one before is believed no more"
+		err, became = authority.Retire(c.Dir), "alone: the previous one is no longer trusted"
 	}
 	if err != nil {
 		return err
@@ -96,13 +97,13 @@ func (c *PKIRotate) step(s *Session, files authority.Files) error {
 	return nil
 }
 
-// all takes all steps that are left, the first included, and waits before each until it cuts nobody off.
+// all takes all remaining steps, and waits before each until it disconnects nothing.
 func (c *PKIRotate) all(ctx context.Context, s *Session) error {
 	limit := s.flags.Timeout
 	if limit <= 0 {
 		limit = waitTimeout
 	}
-	start := time.Now() // not the clock of records: what is waited for must end also where that stands
+	start := time.Now() // not the clock of records: the wait must end even if that clock stands still
 	line := progressLine{to: s.aside(), rewrite: s.env.StderrTerminal}
 	defer line.clear()
 	s.note("the files in %s must be the same on every coordinator's host after each step", c.Dir)
@@ -139,21 +140,21 @@ func (c *PKIRotate) all(ctx context.Context, s *Session) error {
 		select {
 		case <-ctx.Done():
 			pause.Stop()
-			return failure(Interrupted, "leasehold pki rotate --wait goes on where this stopped", "stopped waiting: what was done stays, and harms nobody for however long")
+			return failure(Interrupted, "leasehold pki rotate --wait continues where this stopped", "stopped waiting: the steps taken so far stay, which is safe for any length of time")
 		case <-pause.C:
 		}
 		if time.Since(start) > limit {
 			line.clear()
 			s.tellCutOff(cut)
-			return failure(TimedOut, "leasehold pki show; leasehold pki rotate --wait goes on where this stopped", "gave up after %s: %s", output.Span(limit), text)
+			return failure(TimedOut, "leasehold pki show; leasehold pki rotate --wait continues where this stopped", "gave up after %s: %s", output.Span(limit), text)
 		}
 	}
 }
 
-// mostCutOff is how many are named with their reason.
+// mostCutOff is how many are listed with their reason.
 const mostCutOff = 20
 
-// tellCutOff names those who would be cut off, and why.
+// tellCutOff lists what a step would disconnect, and why.
 func (s *Session) tellCutOff(cut []cutOff) {
 	for i, c := range cut {
 		if i == mostCutOff {
@@ -165,5 +166,5 @@ func (s *Session) tellCutOff(cut []cutOff) {
 }
 
 func wouldCut(cut []cutOff) string {
-	return fmt.Sprintf("would cut off %s: %s", counted(len(cut), "replica or agent", "replicas and agents"), fewOf(cut))
+	return fmt.Sprintf("this would disconnect %s: %s", counted(len(cut), "replica or agent", "replicas and agents"), fewOf(cut))
 }

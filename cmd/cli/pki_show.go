@@ -89,14 +89,14 @@ func (r *rotationState) words() string {
 	var where string
 	switch r.Stage {
 	case authority.Introduced:
-		where = "the next authority is introduced; when all believe it, leasehold pki rotate lets it issue"
+		where = "the next authority is introduced; when all trust it, leasehold pki rotate promotes it"
 	case authority.Promoted:
-		where = "the new authority issues; when nobody has a certificate of the old one, leasehold pki rotate lets that go"
+		where = "the new authority issues; when no certificate of the old one is left, leasehold pki rotate removes that"
 	default:
 		return "none under way"
 	}
 	if r.Step == finish {
-		where = "interrupted while the next authority was promoted: all believe both; leasehold pki rotate finishes it"
+		where = "interrupted while the next authority was promoted: all trust both; leasehold pki rotate finishes it"
 	}
 	if r.Waits == nil {
 		return where
@@ -122,13 +122,13 @@ func (p *pkiPicture) showReplicas(scr output.Screen, wide bool) error {
 	if len(p.Replicas) == 0 {
 		return nil
 	}
-	t := output.Table{Indent: "  ", Columns: []output.Column{{Title: "REPLICA"}, {Title: "ISSUES WITH"}, {Title: "BELIEVES"}}}
+	t := output.Table{Indent: "  ", Columns: []output.Column{{Title: "REPLICA"}, {Title: "ISSUES WITH"}, {Title: "TRUSTS"}}}
 	for _, r := range p.Replicas {
-		believes := "all of these"
+		trusts := "all of these"
 		if !r.Believes {
-			believes = "others"
+			trusts = "others"
 		}
-		t.Add(r.ID, orDash(shortPrint(r.Issuer)), believes)
+		t.Add(r.ID, orDash(shortPrint(r.Issuer)), trusts)
 	}
 	return t.Write(scr, wide)
 }
@@ -138,13 +138,12 @@ func (a *agentsTrust) words(now time.Time) string {
 	if a.Count == 0 {
 		return "agents: none"
 	}
-	parts := []string{fmt.Sprintf("%d of %d believe all of these authorities", a.Believe, a.Count)}
+	parts := []string{fmt.Sprintf("%d of %d trust all of these authorities", a.Believe, a.Count)}
 	for _, h := range a.Holding {
-		name := shortPrint(h.Issuer)
+		part := fmt.Sprintf("%d with a certificate of %s", h.Count, shortPrint(h.Issuer))
 		if h.Issuer == "" {
-			name = "nobody knows whom"
+			part = fmt.Sprintf("%d with an unknown certificate", h.Count)
 		}
-		part := fmt.Sprintf("%d with a certificate of %s", h.Count, name)
 		if !h.FirstEnds.IsZero() {
 			part += fmt.Sprintf(", the first ends %s (%s)", day(now, h.FirstEnds), h.First)
 		}

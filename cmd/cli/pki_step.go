@@ -13,19 +13,19 @@ type rotationStep string
 
 // The steps.
 const (
-	introduce rotationStep = "introduce" // the next authority is made, and believed from then on
-	promote   rotationStep = "promote"   // it issues, the old one is believed still
+	introduce rotationStep = "introduce" // the next authority is created, and trusted from then on
+	promote   rotationStep = "promote"   // the next authority issues; the old one is still trusted
 	finish    rotationStep = "finish"    // promote was interrupted
-	retire    rotationStep = "retire"    // the old one is believed no more
+	retire    rotationStep = "retire"    // the old one is no longer trusted
 )
 
-// cutOff is somebody who would be cut off by a step.
+// cutOff is a replica or agent that a step would disconnect.
 type cutOff struct {
 	Who string `json:"who"`
 	Why string `json:"why"`
 }
 
-// stepAfter is the next step.
+// stepAfter returns the next step.
 func stepAfter(f authority.Files) rotationStep {
 	switch {
 	case f.Unfinished:
@@ -39,8 +39,8 @@ func stepAfter(f authority.Files) rotationStep {
 	}
 }
 
-// cutOffBy names everybody whom the next step would cut off, or of whom it cannot be told. Replicas come first: agents hear of
-// authorities from them.
+// cutOffBy lists the replicas and agents that the next step would disconnect, or may disconnect.
+// Replicas come first: agents learn of authorities from them.
 func cutOffBy(f authority.Files, seen trustSeen, now time.Time) []cutOff {
 	switch stepAfter(f) {
 	case promote:
@@ -48,7 +48,7 @@ func cutOffBy(f authority.Files, seen trustSeen, now time.Time) []cutOff {
 	case retire:
 		return cutOffByRetire(f, seen, now)
 	default:
-		return nil // making another one harms nobody, and what was begun was safe
+		return nil // creating another one is safe, and so is finishing an interrupted promote
 	}
 }
 
@@ -56,7 +56,7 @@ func cutOffByPromote(f authority.Files, seen trustSeen) (cut []cutOff) {
 	believing := everybody(f)
 	for _, r := range seen.replicas {
 		if !believing[r.Record.Trust] {
-			cut = append(cut, cutOff{replicaName(r.Record), "does not believe the next authority yet: has it the files?"})
+			cut = append(cut, cutOff{replicaName(r.Record), "does not trust the next authority yet: does it have the files?"})
 		}
 	}
 	told := newest(seen.replicas)
@@ -65,11 +65,11 @@ func cutOffByPromote(f authority.Files, seen trustSeen) (cut []cutOff) {
 		switch {
 		case believing[trust], a.told(told):
 		case a.newcomer():
-			cut = append(cut, cutOff{a.id, "has not registered yet, and was made before all replicas believed the next authority"})
+			cut = append(cut, cutOff{a.id, "has not registered yet, and was created before all replicas trusted the next authority"})
 		case trust == "":
-			cut = append(cut, cutOff{a.id, "has not said whom it believes"})
+			cut = append(cut, cutOff{a.id, "has not reported which authorities it trusts"})
 		default:
-			cut = append(cut, cutOff{a.id, "does not believe the next authority yet"})
+			cut = append(cut, cutOff{a.id, "does not trust the next authority yet"})
 		}
 	}
 	return cut
@@ -82,7 +82,7 @@ func cutOffByRetire(f authority.Files, seen trustSeen, now time.Time) (cut []cut
 	}
 	for _, r := range seen.replicas {
 		if r.Record.Issuer != f.Issuer.Fingerprint() {
-			cut = append(cut, cutOff{replicaName(r.Record), "does not issue from the new authority yet: has it the files?"})
+			cut = append(cut, cutOff{replicaName(r.Record), "does not issue from the new authority yet: does it have the files?"})
 		}
 	}
 	told := newest(seen.replicas)
@@ -93,7 +93,7 @@ func cutOffByRetire(f authority.Files, seen trustSeen, now time.Time) (cut []cut
 		case a.newcomer():
 			cut = append(cut, cutOff{a.id, "has not registered yet, and may get a certificate of the old authority"})
 		case certificate == nil:
-			cut = append(cut, cutOff{a.id, "has not said which certificate it has"})
+			cut = append(cut, cutOff{a.id, "has not reported which certificate it has"})
 		case old[certificate.Issuer] && now.Before(certificate.Ends):
 			cut = append(cut, cutOff{a.id, fmt.Sprintf("has a certificate of the old authority, until %s", day(now, certificate.Ends))})
 		}
@@ -101,13 +101,13 @@ func cutOffByRetire(f authority.Files, seen trustSeen, now time.Time) (cut []cut
 	return cut
 }
 
-// told says that the instance is newer than what the replicas say of themselves, and not heard of: its machine gets, with the word to join, what
-// they believe now.
+// told reports whether the instance is newer than the replicas' records and has not registered: its
+// machine gets the replicas' present trust with its bootstrap document.
 func (a agentSeen) told(replicas store.Revision) bool {
 	return a.newcomer() && replicas > 0 && (!a.called || a.created > replicas)
 }
 
-// newest is when the last of the replicas said what it believes.
+// newest is the revision of the latest replica record.
 func newest(replicas []store.Versioned[store.Replica]) (at store.Revision) {
 	for _, r := range replicas {
 		at = max(at, r.Modified)
@@ -117,7 +117,7 @@ func newest(replicas []store.Versioned[store.Replica]) (at store.Revision) {
 
 func replicaName(r store.Replica) string { return "replica " + r.ID }
 
-// fewOf names the first of those who would be cut off.
+// fewOf names the first of those that would be disconnected.
 func fewOf(cut []cutOff) string {
 	names := make([]string, len(cut))
 	for i, c := range cut {

@@ -101,7 +101,7 @@ func TestPKIWithoutEtcd(t *testing.T) {
 	if f, err := authority.Load(dir, authority.Agents); err != nil || f.Stage() != authority.Introduced {
 		t.Errorf("then it is %s, %v", f.Stage(), err)
 	}
-	if out := w.fine("pki", "rotate", "--force"); !strings.Contains(out, "nobody knows whom this cuts off") {
+	if out := w.fine("pki", "rotate", "--force"); !strings.Contains(out, "cannot tell which replicas and agents this disconnects") {
 		t.Errorf("forced it says:\n%s", out)
 	}
 }
@@ -116,7 +116,7 @@ func TestPKIRotateRefusesAndNames(t *testing.T) {
 	w.fine("pki", "init")
 	w.fine("pki", "rotate")
 	code, _, stderr := w.run("pki", "rotate")
-	for _, want := range []string{"replica coord-a does not believe", "web-1-b has not said whom it believes", "promote: would cut off 4 replicas and agents", "next: leasehold pki rotate --wait"} {
+	for _, want := range []string{"replica coord-a does not trust", "web-1-b has not reported which authorities it trusts", "promote: this would disconnect 4 replicas and agents", "next: leasehold pki rotate --wait"} {
 		if code != Failed || !strings.Contains(stderr, want) {
 			t.Errorf("exit %d, it does not say %q:\n%s", code, want, stderr)
 		}
@@ -124,7 +124,7 @@ func TestPKIRotateRefusesAndNames(t *testing.T) {
 	if f, err := authority.Load(dir, authority.Agents); err != nil || f.Stage() != authority.Introduced {
 		t.Errorf("then it is %s, %v", f.Stage(), err)
 	}
-	if out := w.fine("pki", "rotate", "--force"); !strings.Contains(out, "web-0-a has not said") || !strings.Contains(out, "promoted") {
+	if out := w.fine("pki", "rotate", "--force"); !strings.Contains(out, "web-0-a has not reported") || !strings.Contains(out, "promoted") {
 		t.Errorf("forced it says:\n%s", out)
 	}
 	if code, _, _ := w.run("pki", "rotate", "--force", "--wait"); code != Usage {
@@ -179,7 +179,7 @@ func TestPKIRotateWait(t *testing.T) {
 			t.Errorf("at the end it is %s, %v", last.Stage(), err)
 		}
 		code, _, stderr := w.run("pki", "rotate", "--wait", "--pki", dir, "--timeout", "1m")
-		if code != TimedOut || !strings.Contains(stderr, "web-0-a does not believe") {
+		if code != TimedOut || !strings.Contains(stderr, "web-0-a does not trust") {
 			t.Errorf("nobody follows: exit %d\n%s", code, stderr)
 		}
 	})
@@ -211,8 +211,8 @@ func TestPKIShow(t *testing.T) {
 	for _, want := range []string{
 		"agents\tissues\t########", "agents\tnext\t########", "operators\tissues\t########",
 		"It waits for replica coord-b, web-1-b", "coord-a\t########\tall of these", "coord-b\t-\tothers",
-		"agents: 1 of 2 believe all", "1 with a certificate of nobody knows whom", "1 with a certificate of ########",
-		"ends first: the certificate of agent web-0-a", "warning: replica coord-b has other authorities",
+		"agents: 1 of 2 trust all", "1 with an unknown certificate", "1 with a certificate of ########",
+		"ends first: the certificate of agent web-0-a", "warning: replica coord-b uses other authorities",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("it does not say %q:\n%s", want, out)
@@ -233,7 +233,7 @@ func TestPKIShow(t *testing.T) {
 	}
 	w.now = func() time.Time { return time.Now().Add(authority.AgentsLifetime - 100*24*time.Hour) }
 	out = w.fine("pki", "show")
-	if !strings.Contains(out, "warning: the agents' authority ends on") || !strings.Contains(out, "alice.crt has ended") {
+	if !strings.Contains(out, "warning: the agents' authority ends on") || !strings.Contains(out, "alice.crt expired on") {
 		t.Errorf("a hundred days before the end of the authority:\n%s", out)
 	}
 }

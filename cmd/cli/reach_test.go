@@ -69,7 +69,7 @@ func TestALostAnswerIsNotCalledAFailure(t *testing.T) {
 	st := w.db.Connect()
 	w.st = &raced{Store: st, first: func() { st.Faults().LoseAnswer() }}
 	code, _, stderr := w.run("group", "scale", "web", "5")
-	if code != Unreachable || !strings.Contains(stderr, "it may or may not have been done") {
+	if code != Unreachable || !strings.Contains(stderr, "the operation may or may not have been carried out") {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 }
@@ -86,7 +86,7 @@ func TestAFullEtcdIsToldFromOneThatIsNotThere(t *testing.T) {
 	w.st = &full{w.st}
 	for _, args := range []string{"group scale web 5", "group delete web --confirm=web"} {
 		code, out, err := w.run(strings.Fields(args)...)
-		w.expect(code, out, err, Unreachable, "2>takes no writes: its space is used up\n", "2>next: etcdctl compact ", "2>etcdctl defrag ", "2>etcdctl alarm disarm")
+		w.expect(code, out, err, Unreachable, "2>rejects writes: its space quota is exhausted\n", "2>next: etcdctl compact ", "2>etcdctl defrag ", "2>etcdctl alarm disarm")
 		if strings.Contains(err, "cannot be reached") || strings.Contains(err, "start etcd") {
 			t.Errorf("%s: %s", args, err)
 		}
@@ -163,7 +163,7 @@ func TestFollowSaysWhenEtcdIsSilent(t *testing.T) {
 		synctest.Wait()
 		cancel()
 		<-done
-		if strings.Count(errs.String(), "etcd has said nothing for 5s") != 1 || !strings.Contains(out.String(), "after") {
+		if strings.Count(errs.String(), "no answer from etcd for 5s") != 1 || !strings.Contains(out.String(), "after") {
 			t.Errorf("said %s%s", errs.String(), out.String())
 		}
 	})

@@ -14,9 +14,9 @@ import (
 
 // Recover is the command recover (SAFE-17), the last resort after a loss that no history mends.
 type Recover struct {
-	ID      string   `help:"The shard's ID, as its machines are tagged (default: the one that coordinators wait for)." placeholder:"ID"`
-	Silent  bool     `help:"Also put machines back whose agents are silent, by their tags: a roll replaces them after the release."`
-	Confirm []string `help:"Confirm that this shard is to be recovered." placeholder:"SHARD"`
+	ID      string   `help:"The shard's ID, as in the tags of its machines (default: the one that waiting coordinators report)." placeholder:"ID"`
+	Silent  bool     `help:"Also restore machines with silent agents, by their tags alone: a roll replaces them after the release."`
+	Confirm []string `help:"Confirm the recovery by naming the shard." placeholder:"SHARD"`
 }
 
 // Help explains the steps.
@@ -49,7 +49,7 @@ func (c *Recover) Run(ctx context.Context, s *Session) error {
 		return err
 	}
 	if shard.Record.Hold == nil {
-		return failure(Failed, `leasehold hold "recovering"`, "shard %s is not on hold: while machines are put back nothing else may happen", s.flags.Shard)
+		return failure(Failed, `leasehold hold "recovering"`, "shard %s is not on hold: machines can be restored only during a hold", s.flags.Shard)
 	}
 	known, err := s.recoverable(ctx)
 	if err != nil {
@@ -68,13 +68,13 @@ func (c *Recover) createAgain(ctx context.Context, s *Session) error {
 	id := c.ID
 	switch {
 	case id == "" && waits == nil:
-		return failure(NotFound, "leasehold recover --id ID, as the machines are tagged; coordinators keep it in their --state-dir", "no coordinator waits for shard %s, and so its ID is not known here", s.flags.Shard)
+		return failure(NotFound, "leasehold recover --id ID, as the machines are tagged; coordinators keep it in their --state-dir", "no coordinator waits for shard %s, so its ID is unknown here", s.flags.Shard)
 	case id == "":
 		id = waits.ShardID
 	case waits != nil && waits.ShardID != id:
 		return failure(Conflict, "leasehold status", "the coordinators wait for the shard with ID %s, not %s", waits.ShardID, id)
 	}
-	act := fmt.Sprintf("shard %s is created anew under its old ID %s, on hold, because its records are lost for good", s.flags.Shard, id)
+	act := fmt.Sprintf("shard %s is created again under its old ID %s, on hold, because its records are lost permanently", s.flags.Shard, id)
 	if err := s.confirm(ctx, c.Confirm, s.flags.Shard, act); err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func (c *Recover) createAgain(ctx context.Context, s *Session) error {
 		return store.CreateShard(ctx, st, s.keys(), shard)
 	})
 	if errors.Is(err, store.ErrExists) {
-		return failure(Conflict, "leasehold status", "shard %s was created meanwhile", s.flags.Shard)
+		return failure(Conflict, "leasehold status", "shard %s was created in the meantime", s.flags.Shard)
 	}
 	if err != nil {
 		return err
@@ -253,7 +253,7 @@ func (c *Recover) putBack(ctx context.Context, s *Session, plan []recovery.Candi
 	}
 	able := slices.DeleteFunc(slices.Clone(plan), func(m recovery.Candidate) bool { return !m.Adoptable() })
 	if n := len(plan) - len(able); n > 0 {
-		s.note("%s cannot be placed: they run on as they are, and are not removed while their agents report", counted(n, "machine", "machines"))
+		s.note("%s cannot be placed: they keep running, and are not removed while their agents report", counted(n, "machine", "machines"))
 	}
 	if slices.ContainsFunc(plan, func(m recovery.Candidate) bool { return m.Problem == recovery.NotListed }) {
 		s.note("the leader lists machines at their providers every few seconds: if one is not listed yet, run leasehold recover again")
@@ -263,9 +263,9 @@ func (c *Recover) putBack(ctx context.Context, s *Session, plan []recovery.Candi
 	}
 	unproven := slices.DeleteFunc(slices.Clone(able), func(m recovery.Candidate) bool { return m.Source == recovery.FromSeal })
 	if n := len(unproven); n > 0 {
-		s.warn("%s known by tags alone: the agent has not reported yet, nothing proves what the machine was made from, and a roll replaces it after the release; to keep it, wait until BY says seal and run leasehold recover again", machinesAre(n))
+		s.warn("%s known by tags alone: the agent has not reported yet, nothing proves the machine's template, and a roll replaces it after the release; to keep it, wait until BY says seal and run leasehold recover again", machinesAre(n))
 	}
-	act := fmt.Sprintf("put %s back into their slots", counted(len(able), "machine", "machines"))
+	act := "restore " + counted(len(able), "machine to its slot", "machines to their slots")
 	if err := s.confirm(ctx, c.Confirm, s.flags.Shard, act); err != nil {
 		return err
 	}
@@ -281,9 +281,9 @@ func (c *Recover) putBack(ctx context.Context, s *Session, plan []recovery.Candi
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(s.env.Stdout, "%d of %d put back\n", adopted, len(able))
+	fmt.Fprintf(s.env.Stdout, "%d of %d restored\n", adopted, len(able))
 	if adopted < len(able) {
-		return failure(Failed, "leasehold events --since 10m, for the reasons; then leasehold recover once more", "%s could not be put back", counted(len(able)-adopted, "machine", "machines"))
+		return failure(Failed, "leasehold events --since 10m shows the reasons; then run leasehold recover again", "%s could not be restored", counted(len(able)-adopted, "machine", "machines"))
 	}
 	s.note("the shard stays on hold: leasehold status, then leasehold release")
 	return nil
@@ -301,7 +301,7 @@ func showCandidates(s *Session, plan []recovery.Candidate) error {
 		{Title: "INSTANCE"}, {Title: "GROUP"}, {Title: "SLOT", Right: true}, {Title: "BY"}, {Title: "AGENT"}, {Title: "PROVIDER", Wide: true}, {Title: "ZONE", Wide: true}, {Title: "WOULD BE", Cut: true},
 	}}
 	for _, m := range plan {
-		slot, agent, would := "-", "silent", "put into its slot"
+		slot, agent, would := "-", "silent", "restored to its slot"
 		if m.Slot >= 0 {
 			slot = fmt.Sprint(m.Slot)
 		}
@@ -364,14 +364,14 @@ func (s *Session) adopted(ctx context.Context, orders []store.Request) (adopted 
 			return adopted, nil
 		}
 		if time.Since(start) > limit {
-			return 0, failure(Failed, "leasehold status", "after %s the leader has not dealt with %s yet; the orders stand", output.Span(limit), counted(left, "order", "orders"))
+			return 0, failure(Failed, "leasehold status", "after %s the leader has not carried out %s yet; the orders stand", output.Span(limit), counted(left, "order", "orders"))
 		}
-		line.show(fmt.Sprintf("[%d of %d put back | %s so far, gives up in %s]", adopted, len(orders), output.Span(time.Since(start)), output.Span(limit-time.Since(start))))
+		line.show(fmt.Sprintf("[%d of %d restored | %s so far, gives up in %s]", adopted, len(orders), output.Span(time.Since(start)), output.Span(limit-time.Since(start))))
 		pause := time.NewTimer(time.Second)
 		select {
 		case <-ctx.Done():
 			pause.Stop()
-			return 0, failure(Interrupted, "leasehold status", "stopped waiting: the orders stand, and the leader goes on")
+			return 0, failure(Interrupted, "leasehold status", "stopped waiting: the orders stand, and the leader carries them out")
 		case <-pause.C:
 		}
 	}

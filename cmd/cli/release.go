@@ -12,7 +12,7 @@ import (
 
 // Release is the command release.
 type Release struct {
-	DryRun bool `help:"Show what would follow, and release nothing."`
+	DryRun bool `help:"Show what would follow without ending the hold."`
 }
 
 // Run says what will follow, and ends the hold.
@@ -43,7 +43,7 @@ func (s *Session) foreseeRelease(ctx context.Context, shard store.Shard) error {
 		return err
 	}
 	if len(groups) > groupsForeseen {
-		s.note("what follows is foreseen for the first %d of %d groups", groupsForeseen, len(groups))
+		s.note("the forecast covers the first %d of %d groups", groupsForeseen, len(groups))
 		groups = groups[:groupsForeseen]
 	}
 	shard.Release(s.env.Now().UTC())
@@ -78,9 +78,9 @@ func (s *Session) foreseeRelease(ctx context.Context, shard store.Shard) error {
 		s.note("%s", text)
 	}
 	if quiet {
-		s.note("after the release nothing is made or removed at once, as far as etcd tells; what providers say comes on top")
+		s.note("after the release nothing is created or removed at once, according to etcd; providers' answers may add to that")
 	} else {
-		s.note("lost agents have time to return before they are replaced; what providers say comes on top; to look without releasing: leasehold release --dry-run")
+		s.note("lost agents have time to return before they are replaced; providers' answers may add to that; to look without releasing: leasehold release --dry-run")
 	}
 	return nil
 }

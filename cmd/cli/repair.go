@@ -15,10 +15,10 @@ import (
 
 // Repair is the command repair (SAFE-16): it shows which records of the shard were lost or cannot be read, and puts them back from etcd's history.
 type Repair struct {
-	Key     []string `arg:"" optional:"" help:"Only these keys, such as instances/web-1-x (default: all that are damaged)."`
-	At      int64    `help:"Take every value from this revision, and put back all that was lost or spoiled since (default: the last one in which each key could be read)." placeholder:"REVISION"`
-	Forget  bool     `help:"Declare that the named records are gone for good: nothing is put back, and their machines are removed."`
-	Confirm []string `help:"Confirm that this shard may be changed so; with --forget, the record." placeholder:"NAME"`
+	Key     []string `arg:"" optional:"" help:"Repair only these keys, such as instances/web-1-x (default: all damaged keys)."`
+	At      int64    `help:"Take every value from this revision, and restore all that was lost or damaged since (default: the last revision in which each key was readable)." placeholder:"REVISION"`
+	Forget  bool     `help:"Declare the named records lost for good: nothing is restored, and their machines are removed."`
+	Confirm []string `help:"Confirm the change by naming the shard; with --forget, the record." placeholder:"NAME"`
 }
 
 // repair is one key that is damaged, and what would be written.
@@ -48,7 +48,7 @@ func (c *Repair) Run(ctx context.Context, s *Session) error {
 	case c.At < 0:
 		return failure(Usage, "leasehold repair --help", "--at: %d: must be a revision", c.At)
 	case c.Forget && (len(c.Key) == 0 || c.At != 0):
-		return failure(Usage, "leasehold repair --help", "--forget: name the records, without --at")
+		return failure(Usage, "leasehold repair --help", "--forget: needs the names of the records, and no --at")
 	}
 	found, err := s.damage(ctx, store.Revision(c.At))
 	if err != nil {
@@ -72,7 +72,7 @@ func (c *Repair) Run(ctx context.Context, s *Session) error {
 	}
 	able := slices.DeleteFunc(slices.Clone(found), func(r repair) bool { return r.From == 0 })
 	if n := len(found) - len(able); n > 0 {
-		s.warn("%s cannot be put back from etcd's history: apply a group again; of an instance, see leasehold recover --help, or declare its record gone with --forget", counted(n, "key", "keys"))
+		s.warn("%s cannot be restored from etcd's history: apply a group again; for an instance, see leasehold recover --help, or declare its record lost with --forget", counted(n, "key", "keys"))
 	}
 	if len(able) == 0 {
 		return nil
@@ -97,7 +97,7 @@ func (c *Repair) chosen(s *Session, found []repair) ([]repair, error) {
 		}
 		i := slices.IndexFunc(found, func(r repair) bool { return r.Key == key })
 		if i < 0 {
-			return nil, failure(NotFound, "leasehold repair", "%s is not damaged, as far as is known: it can be read, or nothing remembers it; to look at an older state: --at REVISION", name)
+			return nil, failure(NotFound, "leasehold repair", "%s is not known to be damaged: it can be read, or no other record refers to it; to inspect an older state: --at REVISION", name)
 		}
 		chosen = append(chosen, found[i])
 	}
@@ -107,12 +107,12 @@ func (c *Repair) chosen(s *Session, found []repair) ([]repair, error) {
 func showRepairs(s *Session, found []repair, forget bool) error {
 	t := output.Table{Columns: []output.Column{{Title: "KEY"}, {Title: "DAMAGE"}, {Title: "WOULD BE"}, {Title: "WHY", Cut: true}}}
 	for _, r := range found {
-		would := "put back from rev " + revision(r.From)
+		would := "restored from rev " + revision(r.From)
 		switch {
 		case forget:
-			would = "declared gone"
+			would = "declared lost"
 		case r.From == 0:
-			would = "left as it is"
+			would = "left unchanged"
 		}
 		t.Add(strings.TrimPrefix(r.Key, s.keys().Prefix()), r.What, would, orDash(r.Why))
 	}
@@ -282,8 +282,8 @@ func (s *Session) waits(ctx context.Context) (*store.Waits, error) {
 // damageSince is what could be read at a revision and is lost or spoiled now.
 func (s *Session) damageSince(ctx context.Context, at store.Revision, now durable, gone map[string]store.Revision) ([]repair, error) {
 	if at > now.revision {
-		return nil, failure(NotFound, "leasehold status; a snapshot of the lost etcd is restored with etcdutl, without one see leasehold recover --help",
-			"etcd has no revision %d yet: it is at %d, so that this is not the etcd whose history is wanted", at, now.revision)
+		return nil, failure(NotFound, "leasehold status; restore a snapshot of the lost etcd with etcdutl, or without one see leasehold recover --help",
+			"etcd has no revision %d yet: it is at %d, so this is not the etcd with the lost history", at, now.revision)
 	}
 	then, err := s.durable(ctx, at)
 	if errors.Is(err, store.ErrCompacted) {
@@ -319,7 +319,7 @@ func (s *Session) damageSince(ctx context.Context, at store.Revision, now durabl
 }
 
 func compacted(at store.Revision) error {
-	return failure(NotFound, "a newer revision, or a snapshot restored with etcdutl; without either see leasehold recover --help", "etcd's history no longer reaches back to revision %d", at)
+	return failure(NotFound, "give a newer revision, or restore a snapshot with etcdutl; without either see leasehold recover --help", "etcd's history no longer reaches back to revision %d", at)
 }
 
 func sortedRepairs(found []repair) []repair {
@@ -356,14 +356,14 @@ func (s *Session) putBack(ctx context.Context, all []repair) error {
 		}
 		rev, err := s.commit(ctx, "put records back", txn)
 		if errors.Is(err, store.ErrConflict) {
-			return failure(Conflict, "leasehold repair, to see what is left", "a key has changed meanwhile; %d of %d keys were put back", written, len(all))
+			return failure(Conflict, "leasehold repair shows what is left", "a key has changed in the meantime; %d of %d keys were restored", written, len(all))
 		}
 		if err != nil {
 			return err
 		}
 		written += len(part)
 		for _, r := range part {
-			fmt.Fprintf(s.env.Stdout, "%s put back rev %d\n", strings.TrimPrefix(r.Key, s.keys().Prefix()), rev)
+			fmt.Fprintf(s.env.Stdout, "%s restored rev %d\n", strings.TrimPrefix(r.Key, s.keys().Prefix()), rev)
 		}
 	}
 	s.note("if the shard is on hold: leasehold status, then leasehold release")
@@ -379,7 +379,7 @@ func (s *Session) forget(ctx context.Context, c *Repair, all []repair) error {
 	}
 	for _, r := range all {
 		name := r.Key[strings.LastIndex(r.Key, "/")+1:]
-		act := fmt.Sprintf("%s is declared gone for good: if its machine is there, its workload is stopped and it is removed", name)
+		act := fmt.Sprintf("%s is declared lost for good: if its machine exists, its workload is stopped and it is removed", name)
 		if err := s.confirm(ctx, c.Confirm, name, act); err != nil {
 			return err
 		}
@@ -405,12 +405,12 @@ func (s *Session) forget(ctx context.Context, c *Repair, all []repair) error {
 			return err
 		})
 		if errors.Is(err, store.ErrConflict) {
-			return failure(Conflict, "leasehold repair", "%s has changed meanwhile, and was left as it is", name)
+			return failure(Conflict, "leasehold repair", "%s has changed in the meantime, and was left unchanged", name)
 		}
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(s.env.Stdout, "%s declared gone rev %d\n", name, rev)
+		fmt.Fprintf(s.env.Stdout, "%s declared lost rev %d\n", name, rev)
 	}
 	return nil
 }

@@ -18,9 +18,9 @@ import (
 
 // Secrets are the commands about secrets (SEC-6).
 type Secrets struct {
-	NewKey SecretNewKey `cmd:"" help:"Make a key for secrets."`
-	Set    SecretSet    `cmd:"" help:"Set the value of a secret; it is read from standard input, or asked for."`
-	List   SecretList   `cmd:"" help:"List the secrets and who uses them; no values."`
+	NewKey SecretNewKey `cmd:"" help:"Generate a key for secrets."`
+	Set    SecretSet    `cmd:"" help:"Set the value of a secret, from standard input or a prompt."`
+	List   SecretList   `cmd:"" help:"List the secrets and the groups that use them, without values."`
 	Delete SecretDelete `cmd:"" help:"Delete a secret."`
 	Rotate SecretRotate `cmd:"" help:"Encrypt all secrets with a new key."`
 }
@@ -47,7 +47,7 @@ func (s *Session) keyPath(named services.KeyFile) (string, error) {
 			return path, nil
 		}
 	}
-	return "", failure(Failed, "leasehold secret new-key FILE, the same file for every coordinator; then name it with --secrets-key or LEASEHOLD_SECRETS_KEY_FILE",
+	return "", failure(Failed, "create one with leasehold secret new-key FILE, the same file for every coordinator; then give it with --secrets-key or LEASEHOLD_SECRETS_KEY_FILE",
 		"there is no key file: looked for %s", strings.Join(places, " and "))
 }
 
@@ -67,7 +67,7 @@ func (s *Session) keyring(path string) (sealed.Ring, error) {
 	case errors.Is(err, keyfile.ErrOpen):
 		return ring, failure(Failed, "chmod 600 "+path, "%s", err)
 	case err != nil:
-		return ring, failure(Failed, "leasehold secret new-key makes one that is right", "%s", err)
+		return ring, failure(Failed, "leasehold secret new-key creates a valid one", "%s", err)
 	case len(ring.IDs()) == 0:
 		return ring, failure(Failed, "leasehold secret new-key >> "+path, "key file %s has no keys", path)
 	}
@@ -89,7 +89,7 @@ func (s *Session) readSealing(ctx context.Context) (sealing, error) {
 		return of, err
 	}
 	if !shard.Present() {
-		return of, failure(NotFound, "leasehold status --all-shards", "there is no shard %s: no coordinator of it has ever run", s.flags.Shard)
+		return of, failure(NotFound, "leasehold status --all-shards", "there is no shard %s: no coordinator has ever served it", s.flags.Shard)
 	}
 	of.shard = shard.Record.ID
 	secrets, err := s.list(ctx, s.keys().Of(store.KindSecrets), 0)
@@ -126,7 +126,7 @@ func (s *Session) lacks(names []string, k sealed.Key, path, again string) error 
 	if path != "" {
 		source = path
 	}
-	return failure(Failed, "put the key into the file that each was started with --secrets-key for, where it is read within a second; then "+again,
+	return failure(Failed, "put the key into the --secrets-key file of each of them, which is reloaded within a second; then "+again,
 		"%s %s not have key %s of %s, and could not read what is encrypted with it", strings.Join(names, ", "), verb(names, "does", "do"), k.ID, source)
 }
 
@@ -169,7 +169,7 @@ func noSecret(name string) error {
 }
 
 func changedSecret(name, again string) error {
-	return failure(Conflict, again, "secret %s: somebody changed it meanwhile; that stands, and nothing of yours was written", name)
+	return failure(Conflict, again, "secret %s: it was changed in the meantime; that change stands, and nothing was written", name)
 }
 
 // groupsShown is a list of groups as a table shows it.

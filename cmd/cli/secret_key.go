@@ -17,7 +17,7 @@ import (
 
 // SecretNewKey is the command secret new-key.
 type SecretNewKey struct {
-	File string `arg:"" optional:"" help:"The file to make; without it the key is printed." type:"path"`
+	File string `arg:"" optional:"" help:"File to create (default: print the key)." type:"path"`
 }
 
 // Run makes a key.
@@ -29,7 +29,7 @@ func (c *SecretNewKey) Run(s *Session) error {
 	}
 	err := keyfile.Create(c.File, sealed.Ring{}.With(k))
 	if errors.Is(err, fs.ErrExist) {
-		return failure(Conflict, "leasehold secret rotate --secrets-key "+c.File+" puts a new key into it", "%s is there already, and was left alone", c.File)
+		return failure(Conflict, "leasehold secret rotate --secrets-key "+c.File+" puts a new key into it", "%s already exists, and was left unchanged", c.File)
 	}
 	if err != nil {
 		return failure(Failed, "leasehold secret new-key FILE, in a directory that you may write to", "%s", err)
@@ -41,7 +41,7 @@ func (c *SecretNewKey) Run(s *Session) error {
 
 // SecretRotate is the command secret rotate.
 type SecretRotate struct {
-	Prune bool `help:"Remove keys from the key file that no secret is encrypted with any more."`
+	Prune bool `help:"Remove keys that no secret uses any more from the key file."`
 	services.KeyFile
 }
 
@@ -56,7 +56,7 @@ func (c *SecretRotate) Run(ctx context.Context, s *Session) error {
 		return err
 	}
 	if path == "" {
-		return failure(Usage, "put the keys into a file, and name it with --secrets-key", "keys in LEASEHOLD_SECRETS_KEY cannot be changed from here")
+		return failure(Usage, "put the keys into a file, and give it with --secrets-key", "keys in LEASEHOLD_SECRETS_KEY cannot be changed by this command")
 	}
 	unlock, err := keyfile.Lock(path)
 	if err != nil {
@@ -78,7 +78,7 @@ func (c *SecretRotate) Run(ctx context.Context, s *Session) error {
 	behind := of.behind(first)
 	if len(ring.IDs()) > 1 && len(behind) == 0 {
 		fmt.Fprintf(s.env.Stdout, "all secrets have key %s\n", first.ID)
-		s.note("the rotation is done; what is left of it: leasehold secret rotate --prune. After that rotate begins another one")
+		s.note("the rotation is done; finish it with leasehold secret rotate --prune. After that rotate starts another one")
 		return nil
 	}
 	if len(ring.IDs()) == 1 && len(behind) == 0 {
@@ -125,7 +125,7 @@ func (c *SecretRotate) awaitReplicas(ctx context.Context, s *Session, k sealed.K
 		without := lacking(all, k)
 		if len(without) == 0 {
 			if len(all) == 0 {
-				s.warn("no coordinator is at work: each must have key %s in its key file before it is started", k.ID)
+				s.warn("no coordinator is running: each must have key %s in its key file before it is started", k.ID)
 			}
 			return nil
 		}
@@ -136,8 +136,8 @@ func (c *SecretRotate) awaitReplicas(ctx context.Context, s *Session, k sealed.K
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-late.C:
-			s.note("no secret was encrypted anew")
-			return s.lacks(without, k, path, "leasehold secret rotate, which goes on from there")
+			s.note("no secret was re-encrypted")
+			return s.lacks(without, k, path, "leasehold secret rotate, which continues from there")
 		case <-tick.C:
 		}
 	}
@@ -162,18 +162,18 @@ func (c *SecretRotate) encryptAnew(ctx context.Context, s *Session, ring sealed.
 			Conditions: []store.Condition{v.Unchanged()}, Writes: []store.Write{store.Put(v.Key, store.Encode(rec))},
 		})
 		if errors.Is(err, store.ErrConflict) {
-			return changedSecret(name, "leasehold secret rotate, which goes on from there")
+			return changedSecret(name, "leasehold secret rotate, which continues from there")
 		}
 		if err != nil {
 			return err
 		}
 	}
 	done := len(behind) - len(unread)
-	fmt.Fprintf(s.env.Stdout, "%s encrypted anew with key %s\n", counted(done, "secret", "secrets"), first.ID)
+	fmt.Fprintf(s.env.Stdout, "%s re-encrypted with key %s\n", counted(done, "secret", "secrets"), first.ID)
 	if len(unread) > 0 {
-		return failure(Failed, "leasehold secret set NAME gives one a new value; or put its key back into the key file", "cannot be decrypted, and stay as they are: %s", strings.Join(unread, ", "))
+		return failure(Failed, "leasehold secret set NAME gives one a new value; or put its key back into the key file", "cannot be decrypted, and are left unchanged: %s", strings.Join(unread, ", "))
 	}
-	s.note("the old keys can go from the key files once every copy of etcd that is to be read again has the new one: leasehold secret rotate --prune")
+	s.note("once no snapshot with the old keys is needed any more, remove them from the key files: leasehold secret rotate --prune")
 	return nil
 }
 
@@ -202,6 +202,6 @@ func (c *SecretRotate) prune(s *Session, path string, ring sealed.Ring, of seali
 		return failure(Failed, "leasehold secret rotate --prune", "%s", err)
 	}
 	fmt.Fprintf(s.env.Stdout, "%s has lost %s\n", path, strings.Join(gone, ", "))
-	s.note("take them out of the other coordinators' key files too; older snapshots of etcd cannot be read without them")
+	s.note("remove them from the other coordinators' key files too; secrets in older snapshots of etcd cannot be read without them")
 	return nil
 }

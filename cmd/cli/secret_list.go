@@ -70,7 +70,7 @@ func (c *SecretList) Run(ctx context.Context, s *Session) error {
 // SecretDelete is the command secret delete.
 type SecretDelete struct {
 	Name  string `arg:"" help:"Name of the secret."`
-	Force bool   `help:"Also if a group uses it: its workloads go on, and are started no more."`
+	Force bool   `help:"Delete the secret even if a group uses it: running workloads continue, but cannot be started again."`
 }
 
 // Run deletes it.
@@ -91,21 +91,21 @@ func (c *SecretDelete) Run(ctx context.Context, s *Session) error {
 	}
 	use := users(all)[c.Name]
 	if len(use) > 0 && !c.Force {
-		return failure(Conflict, "take it out of secrets with leasehold group edit "+use[0]+", or give --force: what runs goes on, what is to be started waits",
+		return failure(Conflict, "take it out of secrets with leasehold group edit "+use[0]+", or give --force: running workloads continue, new ones wait",
 			"secret %s is used by %s; nothing was changed", c.Name, strings.Join(use, ", "))
 	}
 	rev, err := s.commit(ctx, "delete secret", store.Txn{
 		Conditions: []store.Condition{store.Unchanged(kv)}, Writes: []store.Write{store.Delete(kv.Key)},
 	})
 	if errors.Is(err, store.ErrConflict) {
-		return changedSecret(c.Name, "leasehold secret list, then once more")
+		return changedSecret(c.Name, "check leasehold secret list, then run the command again")
 	}
 	if err != nil {
 		return err
 	}
 	s.secretLine(c.Name, "deleted", rev)
 	if len(use) > 0 {
-		s.warn("%s uses it: workloads that run go on, and none is started without it", strings.Join(use, ", "))
+		s.warn("%s uses it: running workloads continue, and none is started without it", strings.Join(use, ", "))
 	}
 	return nil
 }

@@ -69,8 +69,8 @@ func secretProblems(st shardState) []problem {
 			}
 			found = append(found, problem{
 				About: r.Record.ID, Rule: "SEC-6",
-				What: fmt.Sprintf("does not have key %s, and so cannot deliver %s", key, strings.Join(byKey[key], ", ")),
-				Next: "put the key into its --secrets-key file; it is read within a second",
+				What: fmt.Sprintf("does not have key %s, so it cannot deliver %s", key, strings.Join(byKey[key], ", ")),
+				Next: "put the key into its --secrets-key file, which is reloaded within a second",
 			})
 		}
 	}

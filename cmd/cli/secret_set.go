@@ -15,7 +15,7 @@ import (
 // SecretSet is the command secret set. There is no argument for the value: arguments are for everybody on the machine to see.
 type SecretSet struct {
 	Name     string `arg:"" help:"Name of the secret."`
-	FromFile string `help:"Read the value from this file, not from standard input." type:"existingfile" placeholder:"FILE"`
+	FromFile string `help:"Read the value from this file instead of standard input." type:"existingfile" placeholder:"FILE"`
 	services.KeyFile
 }
 
@@ -106,10 +106,10 @@ func (c *SecretSet) value(ctx context.Context, s *Session) ([]byte, error) {
 	case len(value) > store.MostSecret:
 		return nil, failure(Usage, next, "secret %s: the value is longer than %d bytes", c.Name, store.MostSecret)
 	case bytes.IndexByte(value, 0) >= 0:
-		return nil, failure(Usage, next, "secret %s: the value has a zero byte, which no environment variable can hold: encode it, in base64 say", c.Name)
+		return nil, failure(Usage, next, "secret %s: the value has a zero byte, which no environment variable can hold: encode it, for example in base64", c.Name)
 	}
 	if len(value) < shortSecret {
-		s.warn("the value has fewer than %d bytes: it is too short to be taken out of what workloads say", shortSecret)
+		s.warn("the value has fewer than %d bytes: it is too short to be redacted from workload output", shortSecret)
 	}
 	return value, nil
 }

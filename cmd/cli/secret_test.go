@@ -208,7 +208,7 @@ func TestSecretRotate(t *testing.T) {
 	// The key is added, and nothing is encrypted with it before every replica has it. Called again, it goes on and adds no other.
 	for range 2 {
 		code, out, err := w.run("secret", "rotate", "--timeout=150ms")
-		w.expect(code, out, err, Failed, "2>coord-a, coord-b do not have key ", "2>no secret was encrypted anew", "2>leasehold secret rotate")
+		w.expect(code, out, err, Failed, "2>coord-a, coord-b do not have key ", "2>no secret was re-encrypted", "2>leasehold secret rotate")
 		if ids := w.ring(path).IDs(); len(ids) != 2 || ids[1] != old || w.secret("a").Key != old {
 			t.Fatalf("keys are %v, a has %s", ids, w.secret("a").Key)
 		}
@@ -222,12 +222,12 @@ func TestSecretRotate(t *testing.T) {
 	good := w.secret("b")
 	w.put(store.KindSecrets, "b", broken)
 	code, out, err := w.run("secret", "rotate")
-	w.expect(code, out, err, Failed, "2 secrets encrypted anew with key "+now, "2>cannot be decrypted, and stay as they are: b (it does not fit")
+	w.expect(code, out, err, Failed, "2 secrets re-encrypted with key "+now, "2>cannot be decrypted, and are left unchanged: b (it does not fit")
 	code, out, err = w.run("secret", "rotate", "--prune")
 	w.expect(code, out, err, Done, "unchanged: every key in it is needed", "2>1 secret is still encrypted with an older key")
 	w.put(store.KindSecrets, "b", good)
 	code, out, err = w.run("secret", "rotate")
-	w.expect(code, out, err, Done, "1 secret encrypted anew with key "+now, "2>leasehold secret rotate --prune")
+	w.expect(code, out, err, Done, "1 secret re-encrypted with key "+now, "2>leasehold secret rotate --prune")
 	code, out, err = w.run("secret", "rotate")
 	w.expect(code, out, err, Done, "all secrets have key "+now)
 	for _, name := range []string{"a", "b", "c"} {
@@ -242,7 +242,7 @@ func TestSecretRotate(t *testing.T) {
 		t.Errorf("keys are %v, want %s alone", ids, now)
 	}
 	code, out, err = w.run("secret", "new-key", path)
-	w.expect(code, out, err, Conflict, "2>was left alone")
+	w.expect(code, out, err, Conflict, "2>already exists, and was left unchanged")
 	code, out, err = w.run("secret", "new-key")
 	if _, bad := sealed.ParseRing(out); code != Done || bad != nil {
 		t.Errorf("new key %q, %s", out, err)

@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Session is one run of one command: its flags, and the shard it looks at.
+// Session is one run of one command: its flags, and the shard it works on.
 type Session struct {
 	env      Env
 	flags    *Globals
@@ -19,10 +19,10 @@ type Session struct {
 	command  string    // which command it is, as "group scale"
 	st       store.Store
 	close    func() error
-	waited   bool // a person was told that etcd is waited for
+	waited   bool // the user was told that the command waits for etcd
 }
 
-// open opens the store at the first use. Nothing is asked of etcd yet.
+// open opens the store at the first use. It sends no request to etcd yet.
 func (s *Session) open(ctx context.Context) (store.Store, error) {
 	if s.st != nil {
 		return s.st, nil
@@ -35,7 +35,7 @@ func (s *Session) open(ctx context.Context) (store.Store, error) {
 	return st, nil
 }
 
-// connect opens a store as the flags say, or says what an operator can do about it.
+// connect opens the store that the flags name; its error says what an operator can do.
 func (s *Session) connect(ctx context.Context, log *slog.Logger) (store.Store, func() error, error) {
 	if err := checkEndpoints(s.flags.Endpoints); err != nil {
 		return nil, nil, err
@@ -47,13 +47,13 @@ func (s *Session) connect(ctx context.Context, log *slog.Logger) (store.Store, f
 	return st, closer, nil
 }
 
-// openFailed says what an operator can do about an etcd that could not be opened.
+// openFailed explains what an operator can do about an etcd that could not be opened.
 func (s *Session) openFailed(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(err, store.ErrDenied):
 		return s.denied(ctx, err, "use etcd")
 	case strings.HasPrefix(err.Error(), "read --c"):
-		return failure(Usage, "name files that can be read and fit together; leasehold config show says where a name comes from", "%s", joined(err))
+		return failure(Usage, "give readable files that belong together; leasehold config show says where each name comes from", "%s", joined(err))
 	case ctx.Err() == nil && !errors.Is(err, store.ErrUnavailable):
 		return failure(Usage, "leasehold --help", "%s", joined(err))
 	case errors.Is(err, store.ErrUnavailable):
@@ -63,7 +63,7 @@ func (s *Session) openFailed(ctx context.Context, err error) error {
 	}
 }
 
-// end closes what was opened. What could not be closed matters to nobody: the process ends.
+// end closes what was opened. Errors do not matter: the process ends.
 func (s *Session) end() {
 	if s.close != nil {
 		_ = s.close()
@@ -79,8 +79,8 @@ func (s *Session) requestLimit() time.Duration {
 	return requestTimeout
 }
 
-// ask does one thing with the store within the limit for one answer, and says what an error means to an operator. If a
-// person waits and nothing comes soon, it says for what. may is what a refusal says that one may not.
+// ask runs one operation on the store within the time limit of a request, and explains its error to an
+// operator. On a terminal it reports a long wait and its cause. may is the action that a refusal names.
 func (s *Session) ask(ctx context.Context, what, may string, do func(context.Context, store.Store) error) error {
 	limited, cancel := context.WithTimeout(ctx, s.requestLimit())
 	defer cancel()
@@ -110,7 +110,7 @@ func (s *Session) ask(ctx context.Context, what, may string, do func(context.Con
 	case errors.Is(err, store.ErrDenied):
 		return s.denied(limited, err, may)
 	case errors.Is(err, store.ErrUnknown):
-		return failure(Unreachable, "leasehold status", "%s: etcd's answer was lost: it may or may not have been done", what)
+		return failure(Unreachable, "leasehold status", "%s: etcd's answer was lost: the operation may or may not have been carried out", what)
 	case errors.Is(err, store.ErrUnavailable), errors.Is(err, context.DeadlineExceeded):
 		return s.unreachable(what, err)
 	default:
@@ -118,17 +118,17 @@ func (s *Session) ask(ctx context.Context, what, may string, do func(context.Con
 	}
 }
 
-// whatHelps says what to do about an etcd that could not be opened for this reason.
+// whatHelps suggests what to do about an etcd that could not be opened for this reason.
 func whatHelps(why string) string {
 	switch {
 	case strings.Contains(why, "remote error: tls: expired certificate"):
-		return "your certificate has ended, or a clock is wrong; where it was issued: leasehold pki issue NAME --renew"
+		return "your certificate has expired, or a clock is wrong; where it was issued: leasehold pki issue NAME --renew"
 	case strings.Contains(why, "remote error: tls:"):
-		return "give --cert and --key of the authority that etcd has as its --trusted-ca-file"
+		return "give --cert and --key issued by the authority in etcd's --trusted-ca-file"
 	case strings.Contains(why, "x509: certificate has expired"):
-		return "etcd's certificate has ended, or a clock is wrong; where it was issued: leasehold pki issue NAME --host HOST --renew"
+		return "etcd's certificate has expired, or a clock is wrong; where it was issued: leasehold pki issue NAME --host HOST --renew"
 	case strings.Contains(why, "x509:"):
-		return "give --cacert of the authority that issued etcd's certificate, and name the address that is in it"
+		return "give --cacert of the authority that issued etcd's certificate, and use an address that the certificate names"
 	case strings.Contains(why, "server preface"):
 		return "if that etcd speaks TLS, give --cacert, --cert and --key, and no http://; for a leasehold dev with another --data-dir: --config DIR/config.yaml"
 	default:
@@ -139,9 +139,9 @@ func whatHelps(why string) string {
 const startEtcd = "start etcd there, or everything with leasehold dev; or name another with --endpoints or LEASEHOLD_ENDPOINTS"
 
 // makeRoom is for an etcd that has raised its NOSPACE alarm.
-const makeRoom = "etcdctl compact with the revision that leasehold status -o json tells, etcdctl defrag on each member, etcdctl alarm disarm, then the same command"
+const makeRoom = "etcdctl compact with the revision that leasehold status -o json shows, etcdctl defrag on each member, etcdctl alarm disarm, then the same command"
 
-// unreachable says what an operator can do about a store that does not answer, or does not do what it is asked.
+// unreachable explains what an operator can do about a store that does not answer or rejects a request.
 func (s *Session) unreachable(what string, err error) error {
 	var known *Failure
 	if errors.As(err, &known) {
@@ -149,7 +149,7 @@ func (s *Session) unreachable(what string, err error) error {
 	}
 	where := strings.Join(s.flags.Endpoints, ", ")
 	if errors.Is(err, store.ErrFull) {
-		return failure(Unreachable, makeRoom, "%s: etcd at %s takes no writes: its space is used up", what, where)
+		return failure(Unreachable, makeRoom, "%s: etcd at %s rejects writes: its space quota is exhausted", what, where)
 	}
 	why := fmt.Sprintf("no answer in %s", s.requestLimit())
 	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
@@ -175,10 +175,12 @@ func (s *Session) find(ctx context.Context, key string) (store.KV, error) {
 	return kv, err
 }
 
-// listRestarts is how often a list of the newest state begins anew when its revision is compacted under it.
+// listRestarts is how often a list of the newest state restarts when its revision is compacted
+// during the list.
 const listRestarts = 3
 
-// anew reads something at one revision, the newest for 0: anew if that is compacted meanwhile.
+// anew reads at one revision, or at the newest for 0, and restarts if that one is compacted during
+// the read.
 func anew(at store.Revision, read func() error) (err error) {
 	for attempt := 0; ; attempt++ {
 		if err = read(); at != 0 || !errors.Is(err, store.ErrCompacted) || attempt >= listRestarts {
@@ -199,8 +201,9 @@ func (s *Session) list(ctx context.Context, prefix string, at store.Revision) (l
 	return l, err
 }
 
-// parts reads below a prefix at one revision, the newest for 0, from a key on, for as long as take wants more: most keys at a time, unless that is 0. Each
-// part is an answer of its own, with its own time: so a large shard is read from a busy etcd, too.
+// parts reads keys below a prefix at one revision, or at the newest for 0, from a key on, until take
+// returns false: most keys at a time, unless most is 0. Each part is a request with its own time
+// limit, so a large shard can be read from a busy etcd.
 func (s *Session) parts(ctx context.Context, prefix, from string, most int, at store.Revision, take func(store.Part) (more bool)) error {
 	for {
 		var part store.Part
@@ -226,7 +229,7 @@ func (s *Session) commit(ctx context.Context, what string, txn store.Txn) (rev s
 	return rev, err
 }
 
-// note tells the operator something beside the result.
+// note prints a message beside the result.
 func (s *Session) note(format string, args ...any) {
 	fmt.Fprintf(s.env.Stderr, format+"\n", args...)
 }

@@ -14,28 +14,28 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// fromFile are the settings that the operator's file may have: the flags that every command has, by their names.
+// fromFile are the settings allowed in the operator's file: the flags that every command has.
 var fromFile = []string{"endpoints", "shard", "cacert", "cert", "key", "user", "output", "no-color", "timeout"}
 
-// settingsFile gives the flags of all commands the values of the operator's file, where neither the command line nor the environment
-// has one.
+// settingsFile sets flags from the operator's file, where neither the command line nor the environment
+// has a value.
 type settingsFile struct {
-	usual  string // where it is unless --config says otherwise
-	dev    string // where a dev of this machine leaves its settings; they count where nothing else says which etcd, or who asks
-	path   string // where it was read; "" if there is none
+	usual  string // default path, without --config
+	dev    string // settings file of leasehold dev, used if nothing else names an etcd or a user
+	path   string // the file that was read; "" if there is none
 	loaded bool
 	values map[string]string
-	from   map[string]string // which file a value is from
+	from   map[string]string // file of each value
 }
 
-// Flags that go together: with one of the first somebody means another etcd than dev's, which knows no passwords; with one of the others they come
-// to it as somebody else.
+// Flags that go together: one of the first means another etcd than dev's, which has no passwords; one
+// of the others means another user of dev's etcd.
 var (
 	whichEtcd = []string{"endpoints", "cacert", "user"}
 	whoAsks   = []string{"cert", "key"}
 )
 
-// devSettings is where a dev of this machine leaves its settings, if there is such a place.
+// devSettings is the settings file of leasehold dev on this machine; "" if its directory is unknown.
 func (e Env) devSettings() string {
 	if e.DevData == "" {
 		return ""
@@ -43,11 +43,11 @@ func (e Env) devSettings() string {
 	return services.DevSettings(e.DevData)
 }
 
-// Validate has nothing to say: what is wrong in the file is said when it is read.
+// Validate accepts everything: errors of the file are reported when it is read.
 func (f *settingsFile) Validate(*kong.Application) error { return nil }
 
-// Resolve is asked for each flag that is not on the command line. For kong what it answers goes before the environment, so that where
-// the flag's variable is set it must not answer.
+// Resolve is called for each flag that is not on the command line. In kong its answer takes precedence
+// over the environment, so it must not answer if the flag's variable is set.
 func (f *settingsFile) Resolve(ctx *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
 	if !slices.Contains(ctx.Model.Flags, flag) || !slices.Contains(fromFile, flag.Name) || fromEnvironment(flag) != "" {
 		return nil, nil
@@ -61,7 +61,7 @@ func (f *settingsFile) Resolve(ctx *kong.Context, _ *kong.Path, flag *kong.Flag)
 	return nil, nil
 }
 
-// fromEnvironment is the variable that gives the flag its value; "" if none is set.
+// fromEnvironment returns the variable that sets the flag; "" if none does.
 func fromEnvironment(flag *kong.Flag) string {
 	for _, name := range flag.Tag.Envs {
 		if _, ok := os.LookupEnv(name); ok {
@@ -97,7 +97,7 @@ func (f *settingsFile) loadOwn(ctx *kong.Context) error {
 		return nil
 	}
 	text, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) && (path == f.usual || ctx.Command() == "dev") { // dev makes its own
+	if errors.Is(err, fs.ErrNotExist) && (path == f.usual || ctx.Command() == "dev") { // leasehold dev creates its own
 		return nil
 	}
 	if err != nil {
@@ -105,7 +105,7 @@ func (f *settingsFile) loadOwn(ctx *kong.Context) error {
 		if errors.As(err, &why) {
 			err = why.Err
 		}
-		return failure(Usage, "name a file that can be read with --config or LEASEHOLD_CONFIG", "--config %s: %s", path, err)
+		return failure(Usage, "give a readable file with --config or LEASEHOLD_CONFIG", "--config %s: %s", path, err)
 	}
 	f.path = path
 	f.values, err = readSettings(path, text)
@@ -115,7 +115,7 @@ func (f *settingsFile) loadOwn(ctx *kong.Context) error {
 	return err
 }
 
-// said says whether the command line, the environment or the operator's file gives one of these flags a value.
+// said reports whether the command line, the environment or the operator's file sets one of these flags.
 func (f *settingsFile) said(ctx *kong.Context, names []string) bool {
 	return slices.ContainsFunc(ctx.Model.Flags, func(flag *kong.Flag) bool {
 		given := slices.ContainsFunc(ctx.Path, func(p *kong.Path) bool { return p.Flag == flag && !p.Resolved })
@@ -124,19 +124,19 @@ func (f *settingsFile) said(ctx *kong.Context, names []string) bool {
 	})
 }
 
-// loadDev takes dev's settings where neither the command line, the environment nor the operator's file says which etcd; and of those who
-// asks, where nobody says that.
+// loadDev uses dev's settings if neither the command line, the environment nor the operator's file
+// names an etcd, and dev's credentials if none of them names a user.
 func (f *settingsFile) loadDev(ctx *kong.Context) error {
 	if f.said(ctx, whichEtcd) {
 		return nil
 	}
 	another := f.said(ctx, whoAsks)
 	text, err := os.ReadFile(f.dev)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) { // no dev is running, or it is none of ours
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) { // no dev is running, or it belongs to another user
 		return nil
 	}
 	if err != nil {
-		return failure(Usage, "remove "+f.dev+"; a dev that runs writes it anew when it starts", "settings of dev: %s", err)
+		return failure(Usage, "remove "+f.dev+"; leasehold dev writes it again when it starts", "settings of dev: %s", err)
 	}
 	values, err := readSettings(f.dev, text)
 	for name, value := range values {
@@ -147,7 +147,7 @@ func (f *settingsFile) loadDev(ctx *kong.Context) error {
 	return err
 }
 
-// readSettings reads the text of a file with settings.
+// readSettings parses the text of a settings file.
 func readSettings(path string, text []byte) (map[string]string, error) {
 	var doc yaml.Node
 	loader, err := yaml.NewLoader(bytes.NewReader(text))
@@ -186,14 +186,14 @@ func readSettings(path string, text []byte) (map[string]string, error) {
 	return values, nil
 }
 
-// setting is a setting of this program, and where its value comes from.
+// setting is a setting of this program, and the source of its value.
 type setting struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
 	From  string `json:"from"`
 }
 
-// settingsOf are the settings as they were found, in the order of the flags.
+// settingsOf returns the settings as found, in the order of the flags.
 func settingsOf(ctx *kong.Context, file *settingsFile) []setting {
 	var all []setting
 	for _, flag := range ctx.Model.Flags {

@@ -18,13 +18,13 @@ import (
 // Simulate is the command simulate.
 type Simulate struct {
 	File          []string      `short:"f" sep:"none" help:"File with groups, one in each YAML document; - is standard input. May be given several times." placeholder:"FILE"`
-	Scenario      string        `help:"File with what is to happen (default: the group comes up, and each kind of failure happens once)." placeholder:"FILE"`
-	Seed          *uint64       `help:"What chance begins with (default: the scenario's, else 1)." placeholder:"N"`
-	For           time.Duration `help:"How much time is imagined (default: the scenario's, else 1h)." placeholder:"DURATION"`
-	Runs          int           `help:"Play it with so many seeds, from --seed on, and sum up." default:"1" placeholder:"N"`
-	All           bool          `help:"Show every step, and sum nothing up."`
-	Summary       bool          `help:"Show no timeline, only what came of it."`
-	PrintScenario bool          `help:"Print the scenario that is played without --scenario, and play nothing."`
+	Scenario      string        `help:"Scenario file (default: the group starts, and each kind of failure happens once)." placeholder:"FILE"`
+	Seed          *uint64       `help:"Seed of the random numbers (default: the scenario's, else 1)." placeholder:"N"`
+	For           time.Duration `help:"Length of the simulation (default: the scenario's, else 1h)." placeholder:"DURATION"`
+	Runs          int           `help:"Run with this many seeds, starting at --seed, and print a summary." default:"1" placeholder:"N"`
+	All           bool          `help:"Show every step instead of summarizing repeated ones."`
+	Summary       bool          `help:"Show only the result, without the timeline."`
+	PrintScenario bool          `help:"Print the default scenario and exit."`
 }
 
 const (
@@ -32,7 +32,7 @@ const (
 	// garbagePercent has garbage be collected more rarely than usual: what an imagined shard holds is small beside what each plan leaves behind.
 	garbagePercent = 400
 
-	scenarioPage = "correct the file; what a scenario may say is in docs/simulate.md"
+	scenarioPage = "correct the file; docs/simulate.md describes scenarios"
 )
 
 // Run plays a scenario with the groups of the files in imagined time, and tells what came of it.
@@ -50,7 +50,7 @@ func (c *Simulate) Run(ctx context.Context, s *Session) error {
 	}
 	if c.For > 0 {
 		if n := sc.Until(c.For); n > 0 {
-			s.warn("%s after --for %s: not played", counted(n, "event is", "events are"), c.For)
+			s.warn("%s after --for %s: not simulated", counted(n, "event is", "events are"), c.For)
 		}
 	}
 	if c.Seed != nil {
@@ -83,13 +83,13 @@ func (c *Simulate) check() error {
 	const help = "leasehold simulate --help"
 	switch {
 	case len(c.File) == 0:
-		return failure(Usage, help, "-f: name the file with the groups")
+		return failure(Usage, help, "-f: give the file with the groups")
 	case c.Runs < 1 || c.Runs > maxRuns:
 		return failure(Usage, help, "--runs: %d: must be 1 to %d", c.Runs, maxRuns)
 	case c.For < 0:
 		return failure(Usage, help, "--for: %s: must not be negative", c.For)
 	case c.All && (c.Runs > 1 || c.Summary):
-		return failure(Usage, "leave out --all", "--all shows the steps of one run, --runs and --summary show none")
+		return failure(Usage, "leave out --all", "--all shows the steps of one run; --runs and --summary show no steps")
 	default:
 		return nil
 	}
@@ -104,7 +104,7 @@ func (c *Simulate) read(s *Session) (*scenario.Scenario, error) {
 	}
 	entries, err := judgeFiles(named, files, nil)
 	if err != nil {
-		return nil, wrongFile(err, "correct the file; its fields are in docs/group-file.md")
+		return nil, wrongFile(err, "correct the file; docs/group-file.md describes its fields")
 	}
 	setting := scenario.Setting{File: func(name string) ([]store.Group, error) {
 		if !filepath.IsAbs(name) {
@@ -153,7 +153,7 @@ func bare(err error) error {
 }
 
 func unreadableScenario(name string, err error) error {
-	return failure(Usage, "name a file that can be read; leasehold simulate --print-scenario shows one", "--scenario %s: %s", name, bare(err))
+	return failure(Usage, "give a readable file; leasehold simulate --print-scenario prints an example", "--scenario %s: %s", name, bare(err))
 }
 
 // wrongFile is what is wrong in a file. It is not what the simulation found, so its exit code is another.
@@ -173,9 +173,9 @@ func (c *Simulate) outcome(res *scenario.Result) error {
 	}
 	switch {
 	case res.Cut:
-		return failure(Interrupted, "", "interrupted after %s of imagined time", res.Length)
+		return failure(Interrupted, "", "interrupted after %s of virtual time", res.Length)
 	case len(res.Broken) > 0:
-		return failure(Failed, next, "what must never happen did, which is a bug: %s", res.Broken[0])
+		return failure(Failed, next, "a safety rule was violated, which is a bug: %s", res.Broken[0])
 	case !res.Met:
 		return failure(Failed, next, "not met: %s", missed(res))
 	default:

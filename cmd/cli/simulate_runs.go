@@ -28,7 +28,7 @@ func (c *Simulate) runs(ctx context.Context, s *Session, sc *scenario.Scenario) 
 	case runs.Cut:
 		return failure(Interrupted, "", "interrupted after %s", counted(runs.Seeds, "run", "runs"))
 	case len(runs.Broken) > 0:
-		return failure(Failed, next, "what must never happen did, which is a bug: %s", runs.Broken[0])
+		return failure(Failed, next, "a safety rule was violated, which is a bug: %s", runs.Broken[0])
 	case runs.Met < runs.Seeds:
 		return failure(Failed, next, "not met in %d of %d runs", runs.Seeds-runs.Met, runs.Seeds)
 	default:

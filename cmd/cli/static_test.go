@@ -163,7 +163,7 @@ func TestWaitForAStaticGroup(t *testing.T) {
 		r = w.start("group scale api 3 --wait")
 		g.Size = 4
 		w.put(store.KindStatic, "api", g)
-		r.expect(Conflict, "group api: somebody changed it")
+		r.expect(Conflict, "group api: it was changed")
 	})
 }
 
@@ -198,18 +198,18 @@ func TestALostRaceAboutAStaticGroup(t *testing.T) {
 	other.Size = 9
 	w.race(func() { w.put(store.KindStatic, "web", other) })
 	code, stdout, stderr := w.run("group", "scale", "web", "5")
-	if code != Conflict || stdout != "" || !strings.HasPrefix(stderr, "error: static group web: somebody changed it") {
+	if code != Conflict || stdout != "" || !strings.HasPrefix(stderr, "error: static group web: it was changed") {
 		t.Errorf("exit %d: %s%s", code, stdout, stderr)
 	}
 	w.race(func() { w.put(store.KindGroups, "web", store.Override{Schema: 1, Name: "web"}) })
 	code, _, stderr = w.run("config", "apply", "-f", "next.yaml", "--confirm=web")
-	if code != Conflict || !strings.HasPrefix(stderr, "error: group web: somebody made it") || w.inForce("web").Size != 9 {
+	if code != Conflict || !strings.HasPrefix(stderr, "error: group web: it was created") || w.inForce("web").Size != 9 {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 	// A group that becomes static while it is edited as a whole stays as it was.
 	w.put(store.KindGroups, "new", named("new", 1))
 	w.race(func() { w.put(store.KindStatic, "new", named("new", 2)) })
-	if code, _, stderr := w.run("group", "scale", "new", "5"); code != Conflict || !strings.HasPrefix(stderr, "error: static group new: somebody made it") {
+	if code, _, stderr := w.run("group", "scale", "new", "5"); code != Conflict || !strings.HasPrefix(stderr, "error: static group new: it was created") {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 }
@@ -220,7 +220,7 @@ func TestALostRaceAboutAStaticGroup(t *testing.T) {
 func TestAnOverrideThatCannotBeUsed(t *testing.T) {
 	w := staticWorld(t)
 	w.put(store.KindGroups, "web", `{"schema":1,"name":"web","provider":"qemu","paused":true}`)
-	if code, _, stderr := w.run("group", "scale", "web", "5"); code != Failed || !strings.Contains(stderr, "beside the static group cannot be used") {
+	if code, _, stderr := w.run("group", "scale", "web", "5"); code != Failed || !strings.Contains(stderr, "group web: the override of revision 9 cannot be used") {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 	if out := w.must("group", "apply", "-f", "more.yaml"); !strings.Contains(out, "it is replaced as a whole") {
@@ -248,7 +248,7 @@ func TestWhatIsSetBesideAGroupThatGoes(t *testing.T) {
 	if o := w.beside("api"); o.Deleting || *o.Size != 5 || !w.inForce("api").Deleting {
 		t.Errorf("got %+v", o)
 	}
-	if out := w.must("group", "delete", "api"); !strings.Contains(out, "it is being deleted already") {
+	if out := w.must("group", "delete", "api"); !strings.Contains(out, "it is already being deleted") {
 		t.Error(out)
 	}
 }
@@ -286,7 +286,7 @@ func TestRollbackOfAStaticGroupIsTheFilesAffair(t *testing.T) {
 	st.LastGood = &store.GoodSpec{Revision: 4, Template: good.TemplateHash(), Spec: good}
 	w.put(store.KindStatus, "web", st)
 	code, _, stderr := w.run("group", "rollback", "web")
-	if code != Failed || !strings.Contains(stderr, "group web is static: what it is made from stands in the shard's file") || !strings.Contains(stderr, "back into the shard's file, then leasehold config apply -f FILE") {
+	if code != Failed || !strings.Contains(stderr, "group web is static: its template is in the shard's file") || !strings.Contains(stderr, "back into the shard's file, then leasehold config apply -f FILE") {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 }

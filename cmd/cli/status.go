@@ -17,10 +17,10 @@ import (
 
 // Status is the command status.
 type Status struct {
-	AllShards bool `help:"Every shard in this etcd."`
+	AllShards bool `help:"Show every shard in this etcd."`
 }
 
-// shardState is what a shard holds, instances aside, at one revision.
+// shardState is the content of a shard at one revision, without instances.
 type shardState struct {
 	name      string
 	revision  store.Revision
@@ -31,9 +31,9 @@ type shardState struct {
 	replicas  []store.Versioned[store.Replica]
 	groups    []group
 	strangers strangers
-	spoiled   map[string]error // keys that cannot be read, orders aside
+	spoiled   map[string]error // keys that cannot be decoded, except orders
 	requests  []store.Versioned[store.Request]
-	// unreadable are orders that somebody wrote by hand and nobody can read.
+	// unreadable are orders that were written by hand and cannot be decoded.
 	unreadable map[string]error
 	secrets    map[string]store.Secret // by name; nil: they could not be read
 	raw        statusDocument
@@ -91,7 +91,7 @@ func (c *Status) Run(ctx context.Context, s *Session) error {
 	return err
 }
 
-// readState reads everything about a shard that its status tells.
+// readState reads everything that the status of a shard shows.
 func (s *Session) readState(ctx context.Context, name string) (st shardState, err error) {
 	keys := store.KeysOf(name)
 	st.name = name
@@ -106,7 +106,7 @@ func (s *Session) readState(ctx context.Context, name string) (st shardState, er
 		}
 	}
 	st.spoiled = map[string]error{}
-	st.replicas = decodeSome[store.Replica](lists[store.KindReplicas]) // one that is spoiled is written anew by its replica
+	st.replicas = decodeSome[store.Replica](lists[store.KindReplicas]) // a damaged one is rewritten by its replica
 	if st.strangers, err = s.readStrangers(ctx, keys, st.revision); err != nil {
 		return st, err
 	}
@@ -145,7 +145,7 @@ func (s *Session) readState(ctx context.Context, name string) (st shardState, er
 	return st, nil
 }
 
-// findShown is findRecord for who shows the rest all the same where it cannot be read.
+// findShown is findRecord for callers that show the rest even if the record cannot be read.
 func findShown[T any](ctx context.Context, s *Session, key string, spoiled map[string]error) (store.Versioned[T], json.RawMessage, error) {
 	kv, err := s.find(ctx, key)
 	if err != nil || kv.Modified == 0 {
@@ -159,7 +159,8 @@ func findShown[T any](ctx context.Context, s *Session, key string, spoiled map[s
 	return v, asJSON(kv.Value), nil
 }
 
-// spoiledInstances notes which records of instances the leader cannot read: its statuses name them, so that no shard is read whole for it.
+// spoiledInstances notes which instance records the leader cannot read. The statuses name them, so
+// the instances need not be read.
 func (s *Session) spoiledInstances(ctx context.Context, keys store.Keys, st *shardState) error {
 	for _, g := range st.groups {
 		for _, d := range g.Status.Record.Damaged {
@@ -178,7 +179,7 @@ func (s *Session) spoiledInstances(ctx context.Context, keys store.Keys, st *sha
 	return nil
 }
 
-// findRecord reads a record that need not be there.
+// findRecord reads a record that may be missing.
 func findRecord[T any](ctx context.Context, s *Session, key string) (store.Versioned[T], json.RawMessage, error) {
 	kv, err := s.get(ctx, key)
 	if errors.Is(err, store.ErrNotFound) {
@@ -191,7 +192,8 @@ func findRecord[T any](ctx context.Context, s *Session, key string) (store.Versi
 	return v, asJSON(kv.Value), err
 }
 
-// showState shows a shard to a person: how it is served, its groups, and its problems where the eye ends.
+// showState prints a shard for people: its leader, its groups, and last its problems, next to the
+// prompt.
 func (s *Session) showState(st shardState, found []problem, now time.Time) error {
 	scr := s.screen()
 	fmt.Fprintln(scr.W, headline(scr, st, now))
@@ -223,7 +225,7 @@ func (s *Session) showState(st shardState, found []problem, now time.Time) error
 	return writeProblems(scr, found)
 }
 
-// headline says who serves the shard.
+// headline describes the leader and replicas of the shard.
 func headline(scr output.Screen, st shardState, now time.Time) string {
 	parts := []string{st.name}
 	if st.leads {
@@ -241,7 +243,7 @@ func headline(scr output.Screen, st shardState, now time.Time) string {
 	return strings.Join(parts, "  ")
 }
 
-// mixture says which releases the replicas are of, where that is not the same one: an upgrade is under way, or was left unfinished.
+// mixture lists the releases of the replicas if they differ: an upgrade is in progress or unfinished.
 func mixture(replicas []store.Versioned[store.Replica]) string {
 	count := map[string]int{}
 	for _, r := range replicas {

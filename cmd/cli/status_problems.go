@@ -67,10 +67,10 @@ func shardProblems(st shardState, now time.Time) []problem {
 	waiting := waitingProblems(st)
 	found = append(found, waiting...)
 	if !st.leads && len(waiting) == 0 {
-		what := "no coordinator is at work: nothing is created, healed or deleted"
+		what := "no coordinator is running: nothing is created, healed or deleted"
 		switch {
 		case !st.served.Present():
-			what += " (none ever was, in this shard)"
+			what += " (none has run in this shard yet)"
 		default:
 			what += fmt.Sprintf(" (for %s; the last was %s)", output.Age(now, st.served.Record.At), st.served.Record.Replica)
 		}
@@ -94,7 +94,7 @@ func shardProblems(st shardState, now time.Time) []problem {
 	if why := st.served.Record.Uncompacted; why != "" {
 		keep := st.shard.Record.Settings.WithDefaults().CompactAfter.D()
 		found = append(found, problem{
-			About: st.name, What: "etcd's history is not compacted, so that its database grows until it is full: " + why,
+			About: st.name, What: "etcd's history is not compacted, so its database grows until it is full: " + why,
 			Next: "start etcd with --auto-compaction-retention=" + keep.String(),
 		})
 	}
@@ -102,7 +102,7 @@ func shardProblems(st shardState, now time.Time) []problem {
 		e := st.shard.Record.Evacuated[zone]
 		found = append(found, problem{
 			About: st.name, Rule: "DRAIN-3",
-			What: fmt.Sprintf("zone %s is evacuated, ordered %s ago by %s: its instances are replaced elsewhere, and none is made there", zone, output.Age(now, e.At), e.By),
+			What: fmt.Sprintf("zone %s is evacuated, ordered %s ago by %s: its instances are replaced elsewhere, and no new ones are created there", zone, output.Age(now, e.At), e.By),
 			Next: "when it may be used again: leasehold evacuate " + zone + " --end",
 		})
 	}
@@ -114,16 +114,16 @@ func shardProblems(st shardState, now time.Time) []problem {
 			}
 		}
 		if last := r.Record.Last; last != nil && r.Record.Waits == nil && now.Sub(last.At) < disturbanceShown {
-			saw, next := "saw etcd disturbed", "look at etcd's own logs and disks if this goes on"
+			saw, next := "saw a disturbance of etcd", "check etcd's logs and disks if this continues"
 			switch {
 			case last.Own:
-				saw, next = "was disturbed itself", "look at this replica's host if this goes on: it was paused, or short of processor or memory"
+				saw, next = "was itself disturbed", "check this replica's host if this continues: it was paused, or short of CPU or memory"
 			case last.What == store.DisturbedRecordBack:
-				next = "nothing, unless this goes on: agents report again within reconnect_max"
+				next = "nothing, unless this continues: agents report again within reconnect_max"
 			}
 			found = append(found, problem{
 				About: r.Record.ID, Rule: "SAFE-1", Next: next,
-				What: fmt.Sprintf("%s %s ago: %s (%s since it started): nothing is judged lost for a while", saw, output.Age(now, last.At), last.What, counted(r.Record.Disturbances, "time", "times")),
+				What: fmt.Sprintf("%s %s ago: %s (%s since it started): no instance is judged lost for a while", saw, output.Age(now, last.At), last.What, counted(r.Record.Disturbances, "time", "times")),
 			})
 		}
 	}
@@ -144,7 +144,7 @@ func shardProblems(st shardState, now time.Time) []problem {
 		if age := now.Sub(r.Record.At); st.leads && age > orderIgnored {
 			found = append(found, problem{
 				About: aboutOrder(r.Record, st.name), Rule: "REC-16",
-				What: fmt.Sprintf("the order %q, given %s ago by %s, was not carried out yet", r.Record.Kind, output.Span(age), r.Record.By),
+				What: fmt.Sprintf("the order %q, given %s ago by %s, is not carried out yet", r.Record.Kind, output.Span(age), r.Record.By),
 				Next: orderEvents(r.Record),
 			})
 		}
@@ -160,7 +160,7 @@ func waitingProblems(st shardState) []problem {
 		if w == nil {
 			continue
 		}
-		p := problem{About: r.Record.ID, Rule: "SAFE-15", What: "waits and decides nothing: " + w.Why, Next: "leasehold init"}
+		p := problem{About: r.Record.ID, Rule: "SAFE-15", What: "waits and makes no decisions: " + w.Why, Next: "leasehold init"}
 		if w.ShardID != "" {
 			p.Next = "restore etcd from a snapshot, or, if there is none: leasehold recover"
 			p.What += fmt.Sprintf("; it was in etcd cluster %s, up to revision %d at least", w.Cluster, w.Highest)
@@ -209,7 +209,7 @@ func groupProblems(g group, leads bool, now time.Time) []problem {
 	switch {
 	case g.StatusBad != nil:
 		found = append(found, problem{
-			About: g.Name, Rule: "SAFE-16", What: "its status cannot be read, so that what is in force is known to the leader at most: " + joined(g.StatusBad), Next: "leasehold repair status/" + g.Name,
+			About: g.Name, Rule: "SAFE-16", What: "its status cannot be read, so at most the leader knows which spec is in force: " + joined(g.StatusBad), Next: "leasehold repair status/" + g.Name,
 		})
 	case g.gone() && g.leaving():
 	case g.gone() && st.Accepted == nil && st.Invalid != nil:
@@ -220,7 +220,7 @@ func groupProblems(g group, leads bool, now time.Time) []problem {
 		found = append(found, problem{
 			About: g.Name, Rule: "SAFE-10",
 			What: fmt.Sprintf("its key in groups/ is gone; %s", inForceWithout(st)),
-			Next: fmt.Sprintf("leasehold group apply -f %s.yaml, to have it back", g.Name),
+			Next: fmt.Sprintf("leasehold group apply -f %s.yaml restores it", g.Name),
 		})
 	case g.lostBeside() != nil:
 		found = append(found, problem{
@@ -232,7 +232,7 @@ func groupProblems(g group, leads bool, now time.Time) []problem {
 		found = append(found, problem{
 			About: g.Name, Rule: "SAFE-10",
 			What: fmt.Sprintf("the spec of revision %d cannot be used: %s; %s", g.revision(), joined(g.Bad), inForce(st)),
-			Next: fmt.Sprintf("leasehold group apply -f %s.yaml, with a spec that is right", g.Name),
+			Next: fmt.Sprintf("leasehold group apply -f %s.yaml, with a corrected spec", g.Name),
 		})
 	case st.Invalid != nil && st.Invalid.Revision == g.revision():
 		found = append(found, problem{
@@ -241,14 +241,14 @@ func groupProblems(g group, leads bool, now time.Time) []problem {
 			Next: "leasehold group edit " + g.Name,
 		})
 	case !g.Status.Present() && leads:
-		found = append(found, problem{About: g.Name, What: "the leader has not taken it up yet", Next: "leasehold events --follow -g " + g.Name})
+		found = append(found, problem{About: g.Name, What: "the leader has not accepted it yet", Next: "leasehold events --follow -g " + g.Name})
 	}
 	found = append(found, nowProblems(g, now)...)
 	if lost := lostInstances(st); len(lost) > 1 {
 		found = append(found, problem{
 			About: g.Name, Rule: "SAFE-15",
-			What: fmt.Sprintf("the records of %d instances are lost, and nobody deleted them on purpose: %s; nothing is created or deleted for their slots", len(lost), fewNames(lost)),
-			Next: "leasehold repair, to put them back from etcd's history; leasehold recover, if that does not have them",
+			What: fmt.Sprintf("the records of %d instances are lost, without an order to delete them: %s; nothing is created or deleted for their slots", len(lost), fewNames(lost)),
+			Next: "leasehold repair restores them from etcd's history; leasehold recover, if that does not have them",
 		})
 	}
 	for _, b := range merge(blockedProblems(st)) {
@@ -302,7 +302,7 @@ func inForce(st store.Status) string {
 	if st.Accepted == nil {
 		return "none is in force"
 	}
-	return fmt.Sprintf("that of revision %d stays in force", st.AcceptedRevision)
+	return fmt.Sprintf("the spec of revision %d stays in force", st.AcceptedRevision)
 }
 
 // inForceWithout is inForce of a group whose key is gone.

@@ -65,12 +65,12 @@ func (s *Session) namesOf(ctx context.Context, prefix string, at store.Revision)
 }
 
 func strangerProblems(st shardState, now time.Time) []problem {
-	putBack := "leasehold repair, to put their records back; if etcd's history does not have them, leasehold recover"
+	putBack := "leasehold repair restores their records; if etcd's history does not have them, leasehold recover"
 	switch {
 	case !st.shard.Present():
-		putBack = "leave them alone, and see to the shard first"
+		putBack = "leave them alone, and repair the shard first"
 	case st.shard.Record.Hold == nil:
-		putBack = "leasehold repair, to put their records back; leasehold instance adopt --all, if there are none"
+		putBack = "leasehold repair restores their records; leasehold instance adopt --all, if there are none"
 	}
 	var found []problem
 	if n := len(st.strangers.strays); n > strangersNamed {
@@ -80,15 +80,15 @@ func strangerProblems(st shardState, now time.Time) []problem {
 		}
 		found = append(found, problem{
 			About: st.name, Rule: "REC-8",
-			What: fmt.Sprintf("%d agents have no record, %s and others; their workloads run on", n, strings.Join(names, ", ")),
+			What: fmt.Sprintf("%d agents have no record, %s and others; their workloads keep running", n, strings.Join(names, ", ")),
 			Next: putBack,
 		})
 	} else {
 		for _, s := range st.strangers.strays {
 			found = append(found, problem{
 				About: s.Instance, Rule: "REC-8",
-				What: fmt.Sprintf("an agent at %s says that it is this instance, which has no record (%s ago); its workload runs on", s.From, output.Age(now, s.At)),
-				Next: "leasehold repair, to put its record back; leasehold instance adopt " + s.Instance + ", if there is none",
+				What: fmt.Sprintf("an agent at %s reports as this instance, which has no record (%s ago); its workload keeps running", s.From, output.Age(now, s.At)),
+				Next: "leasehold repair restores its record; leasehold instance adopt " + s.Instance + ", if there is none",
 			})
 		}
 	}
@@ -108,12 +108,12 @@ func strangerProblems(st shardState, now time.Time) []problem {
 		for _, x := range st.strangers.extras[:min(n, strangersNamed)] {
 			names = append(names, x.Instance)
 		}
-		what := fmt.Sprintf("%s the shard's tag and no record, and no agent speaks for them: %s", hasHave(n), strings.Join(names, ", "))
+		what := fmt.Sprintf("%s the shard's tag, no record and no agent: %s", hasHave(n), strings.Join(names, ", "))
 		if n > strangersNamed {
 			what += fmt.Sprintf(" and %d more", n-strangersNamed)
 		}
 		found = append(found, problem{
-			About: st.name, Rule: "REC-8", What: what, Next: "look at them at their provider; leasehold instance adopt ID keeps one",
+			About: st.name, Rule: "REC-8", What: what, Next: "check them at their provider; leasehold instance adopt ID keeps one",
 		})
 	}
 	return found

@@ -22,11 +22,11 @@ type awaited struct {
 
 // interrupted says what remains when an operator stops waiting: what was written stays written.
 func (a awaited) interrupted() error {
-	name, stays := a.spec.Name, "stays as asked for"
+	name, stays := a.spec.Name, "keeps its spec"
 	if a.spec.Deleting {
-		stays = "is deleted all the same"
+		stays = "is still being deleted"
 	}
-	return failure(Interrupted, "leasehold events -g "+name+" --follow", "stopped waiting: group %s %s (revision %d), and what is under way goes on", name, stays, a.since)
+	return failure(Interrupted, "leasehold events -g "+name+" --follow", "stopped waiting: group %s %s (revision %d), and work in progress continues", name, stays, a.since)
 }
 
 // wait returns when the group is as the spec of this revision asks for: accepted, every slot running on its template, and

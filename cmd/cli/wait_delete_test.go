@@ -28,7 +28,7 @@ func TestWaitForADeletion(t *testing.T) {
 		for _, id := range ids {
 			w.must("instance", "drained", id)
 		}
-		r.expect(Done, "it is being deleted already", ids[1]+" ", "gone", "done: web is gone after ")
+		r.expect(Done, "it is already being deleted", ids[1]+" ", "gone", "done: web is gone after ")
 		if left := len(w.ids()) + len(w.list(store.KindGroups)) + len(w.list(store.KindStatus)); left > 0 || r.out.String() == "" {
 			t.Errorf("%d keys are left: %s", left, r.out.String())
 		}
@@ -47,7 +47,7 @@ func TestWaitLeavesAloneWhatIsOnDemand(t *testing.T) {
 			if left := w.ids(); code != Done || len(left) != 1 {
 				t.Errorf("%s: exit %d, left %v: %s", command, code, left, stderr)
 			} else {
-				saysInOrder(w.t, stderr, done, "; made on demand, and left alone: "+left[0]+"\n")
+				saysInOrder(w.t, stderr, done, "; created on demand, and left alone: "+left[0]+"\n")
 			}
 		})
 	}
@@ -60,13 +60,13 @@ func TestWaitForADeletionEnds(t *testing.T) {
 		code         Code
 		says         string
 	}{
-		"paused": {func(w *shard) { w.must("group", "pause", "web") }, func(*shard) {}, Failed, "group web is paused: nothing will happen\nnext: leasehold group resume web"},
+		"paused": {func(w *shard) { w.must("group", "pause", "web") }, func(*shard) {}, Failed, "group web is paused: no work is done in it\nnext: leasehold group resume web"},
 		"held": {
 			func(w *shard) { w.must("hold", "etcd is restored") },
 			func(w *shard) { w.pass(time.Minute); w.must("release") }, Done, "done: web is gone",
 		},
-		"written anew": {func(*shard) {}, func(w *shard) { w.put(store.KindGroups, "web", named("web", 5)) }, Conflict, "group web: somebody changed it (revision "},
-		"interrupted":  {func(*shard) {}, nil, Interrupted, "stopped waiting: group web is deleted all the same (revision "},
+		"written anew": {func(*shard) {}, func(w *shard) { w.put(store.KindGroups, "web", named("web", 5)) }, Conflict, "group web: it was changed (revision "},
+		"interrupted":  {func(*shard) {}, nil, Interrupted, "stopped waiting: group web is still being deleted (revision "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inShard(t, drains(named("web", 1)), func(w *shard) {

@@ -10,10 +10,10 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// rests says that no instance is wanted: the group is stopped, or was never started.
+// rests reports whether no instance is wanted: the group is stopped, or was never started.
 func (a awaited) rests() bool { return a.spec.Stopped || a.spec.Unstarted }
 
-// goal is what is waited for.
+// goal is the awaited state.
 func (w *waiting) goal() string {
 	switch {
 	case w.spec.Deleting:
@@ -25,16 +25,16 @@ func (w *waiting) goal() string {
 	}
 }
 
-// glance is how the waiting stands.
+// glance is the present state of a wait.
 type glance struct {
-	text   string // what is there and what is missing
-	rest   string // what goes on although the waiting is over
+	text   string // what is reached and what is missing
+	rest   string // what continues although the wait is over
 	over   bool
 	err    error
 	events []store.JournalEntry // new since the last look
 }
 
-// look says how the waiting stands now.
+// look judges the present state of the wait.
 func (w *waiting) look(now time.Time) glance {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -53,15 +53,15 @@ func (w *waiting) judge(now time.Time) glance {
 	case w.spec.Deleting && w.gone():
 		return glance{over: true, text: name + " is gone", rest: w.onDemand()}
 	case w.current() != w.since:
-		return glance{over: true, err: failure(Conflict, "leasehold group show "+name, "group %s: %s; that stands, and what was waited for may never come", name, whatHappened(w.since, w.current()))}
+		return glance{over: true, err: failure(Conflict, "leasehold group show "+name, "group %s: %s; that change stands, and the awaited state may never be reached", name, whatHappened(w.since, w.current()))}
 	case w.status.Invalid != nil && w.status.Invalid.Revision == w.since:
 		return glance{over: true, err: failure(Failed, "leasehold group edit "+name, "group %s: the spec of revision %d was not accepted: %s", name, w.since, w.status.Invalid.Why)}
 	case len(w.leaders) == 0:
-		return glance{text: fmt.Sprintf("%s: no coordinator is at work, waiting for one (leasehold coordinator)", name)}
+		return glance{text: fmt.Sprintf("%s: no coordinator is running, waiting for one (leasehold coordinator)", name)}
 	case w.status.AcceptedRevision < w.since:
 		return glance{text: fmt.Sprintf("%s: waiting for the coordinator to accept revision %d", name, w.since)}
 	case w.spec.Paused:
-		return glance{over: true, err: failure(Failed, "leasehold group resume "+name, "group %s is paused: nothing will happen", name)}
+		return glance{over: true, err: failure(Failed, "leasehold group resume "+name, "group %s is paused: no work is done in it", name)}
 	case w.spec.Deleting || w.rests():
 		return w.emptying()
 	default:
@@ -69,10 +69,11 @@ func (w *waiting) judge(now time.Time) glance {
 	}
 }
 
-// gone says that the group is deleted: the leader removes spec and status together, once nothing is left that it counts.
+// gone reports whether the group is deleted: the leader removes spec and status together, once no
+// counted instance is left.
 func (w *waiting) gone() bool { return w.current() == 0 && w.status.Accepted == nil }
 
-// emptying says what is left of a group in which nothing is wanted, and what that waits for.
+// emptying describes what is left of a group that wants no instances, and what that waits for.
 func (w *waiting) emptying() glance {
 	var left []string
 	phases := map[store.Phase]int{}
@@ -99,7 +100,8 @@ func (w *waiting) emptying() glance {
 	return g
 }
 
-// onDemand says which instances stay although their group rests or is gone: those that somebody made on demand (REC-2).
+// onDemand lists the instances that stay although their group rests or is gone: those created on
+// demand (REC-2).
 func (w *waiting) onDemand() string {
 	var stay []string
 	for _, id := range slices.Sorted(maps.Keys(w.instances)) {
@@ -110,10 +112,10 @@ func (w *waiting) onDemand() string {
 	if len(stay) == 0 {
 		return ""
 	}
-	return "; made on demand, and left alone: " + someOf(stay)
+	return "; created on demand, and left alone: " + someOf(stay)
 }
 
-// held is the first of what may not be done now, and why.
+// held is the first blocked action, and why it is blocked.
 func (w *waiting) held() string {
 	if len(w.status.Blocked) == 0 {
 		return ""
@@ -126,7 +128,7 @@ func (w *waiting) held() string {
 	return text
 }
 
-// progress compares the slots with what is wanted.
+// progress compares the slots with the spec.
 func (w *waiting) progress(now time.Time) glance {
 	c := countSlots(w.spec, w.template, w.instances, w.reports)
 	g := glance{text: fmt.Sprintf("%s %d/%d running on %s", w.spec.Name, c.running, w.spec.Size, w.template)}
@@ -142,18 +144,18 @@ func (w *waiting) progress(now time.Time) glance {
 	case w.rollHalted() != "":
 		g.over = true
 		g.err = failure(Failed, fmt.Sprintf("leasehold explain %s | leasehold group rollback %s", w.spec.Name, w.spec.Name),
-			"group %s: the roll to %s goes no further, at %d of %d: %s", w.spec.Name, w.template, w.status.Rollout.Done, w.status.Rollout.Total, w.rollHalted())
+			"group %s: the roll to %s is stuck at %d of %d: %s", w.spec.Name, w.template, w.status.Rollout.Done, w.status.Rollout.Total, w.rollHalted())
 	case w.givenUp(now):
 		g.over = true
 		g.err = failure(Failed, fmt.Sprintf("leasehold explain %s | leasehold group retry %s", w.spec.Name, w.spec.Name),
-			"group %s: at %d of %d nothing more happens: each slot that is not healthy is given up (FLAP-3)%s", w.spec.Name, c.running, w.spec.Size, w.held())
+			"group %s: stuck at %d of %d: each slot that is not healthy is given up (FLAP-3)%s", w.spec.Name, c.running, w.spec.Size, w.held())
 	case c.missing == 0 && c.surplus == 0 && w.spec.Rollout.Strategy == store.StrategyOpportunistic:
 		g.over, g.err = true, w.opportunistic(c)
 	}
 	if len(c.underway) > 0 {
 		g.text += " | " + someOf(c.underway)
 	}
-	if !g.over || g.err != nil { // what is done waits for nothing
+	if !g.over || g.err != nil { // a reached goal waits for nothing
 		g.text += w.held()
 	}
 	if r := w.status.Rollout; r != nil && r.Stalls != nil && !g.over {
@@ -162,13 +164,14 @@ func (w *waiting) progress(now time.Time) glance {
 	return g
 }
 
-// rolled says that no roll to what is waited for is under way: an agent that was sent a change may not have confirmed it yet.
+// rolled reports whether no roll to the awaited template is in progress: an agent that was sent a
+// change may not have confirmed it yet.
 func (w *waiting) rolled() bool {
 	r := w.status.Rollout
 	return r == nil || r.Template != w.template || r.Done >= r.Total
 }
 
-// rollHalted says why the roll that is waited for goes no further; "" if it does, or has not begun.
+// rollHalted says why the awaited roll is stuck; "" if it is not, or has not begun.
 func (w *waiting) rollHalted() string {
 	if r := w.status.Rollout; r == nil || r.Template != w.template || r.Relaunch < w.spec.Relaunch.Number {
 		return ""
@@ -176,7 +179,7 @@ func (w *waiting) rollHalted() string {
 	return halted(w.status)
 }
 
-// givenUp says that nothing more happens without an operator (REC-11).
+// givenUp reports whether nothing more happens without an operator (REC-11).
 func (w *waiting) givenUp(now time.Time) bool {
 	switch {
 	case w.status.State != store.GroupErrored:
@@ -187,14 +190,14 @@ func (w *waiting) givenUp(now time.Time) bool {
 	return !w.errored.IsZero() && now.Sub(w.errored) >= erroredFor
 }
 
-// opportunistic says that nobody replaces the outdated ones for the change alone.
+// opportunistic explains that outdated instances are not replaced for the change alone.
 func (w *waiting) opportunistic(c slotCount) error {
 	next := "leasehold instance replace " + c.outdated[0]
 	if len(c.outdated) > 1 {
-		next += ", and so on for each of them"
+		next += ", and likewise for each of them"
 	}
 	return failure(Failed, next,
-		"group %s: the spec is in force, but %d of %s outdated (%s), and with rollout.strategy opportunistic none is replaced for that alone",
+		"group %s: the spec is in force, but %d of %s outdated (%s), and rollout.strategy opportunistic replaces none for that alone",
 		w.spec.Name, len(c.outdated), instancesAre(w.spec.Size, len(c.outdated)), someOf(c.outdated))
 }
 

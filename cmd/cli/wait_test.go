@@ -111,7 +111,7 @@ func TestWaitEndsWhenItCannotCome(t *testing.T) {
 		{"invalid", func(w *world) {
 			w.put(store.KindStatus, "web", store.Status{Schema: 1, Group: "web", Invalid: &store.InvalidSpec{Revision: 9, Why: "no such provider"}})
 		}, Failed, "the spec of revision 9 was not accepted: no such provider"},
-		{"changed again", func(w *world) { w.put(store.KindGroups, "web", webGroup(5)) }, Conflict, "somebody changed it (revision 10)"},
+		{"changed again", func(w *world) { w.put(store.KindGroups, "web", webGroup(5)) }, Conflict, "it was changed (revision 10)"},
 		{"the roll takes too long", func(w *world) {
 			g := webGroup(2)
 			g.Workload.Run = []string{"./old"}
@@ -124,12 +124,12 @@ func TestWaitEndsWhenItCannotCome(t *testing.T) {
 			st := outdatedWorld(w)
 			st.Rollout.Stalled = "web-2-c is not healthy"
 			w.put(store.KindStatus, "web", st)
-		}, Failed, "goes no further, at 1 of 2: web-2-c is not healthy\nnext: leasehold explain web | leasehold group rollback web"},
+		}, Failed, "is stuck at 1 of 2: web-2-c is not healthy\nnext: leasehold explain web | leasehold group rollback web"},
 		{"the template is blamed", func(w *world) {
 			st := outdatedWorld(w)
 			st.Rollout.Blamed = "two of two failed"
 			w.put(store.KindStatus, "web", st)
-		}, Failed, "goes no further, at 1 of 2: two of two failed"},
+		}, Failed, "is stuck at 1 of 2: two of two failed"},
 		{"all that is not healthy is given up", func(w *world) {
 			st := statusOf(webGroup(2), 9, 1)
 			st.State = store.GroupErrored
@@ -152,7 +152,7 @@ func TestWaitEndsWhenItCannotCome(t *testing.T) {
 			if _, err := w.st.Commit(w.t.Context(), txn); err != nil {
 				w.t.Error(err)
 			}
-		}, TimedOut, "no coordinator is at work, waiting for one"},
+		}, TimedOut, "no coordinator is running, waiting for one"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			waitWorld(t, func(w *world) {
@@ -183,7 +183,7 @@ func TestWaitForAnOpportunisticRoll(t *testing.T) {
 		w.put(store.KindGroups, "web", g)
 		r := w.start("group scale web 2 --wait")
 		w.put(store.KindStatus, "web", outdatedWorldAt(w, 10))
-		r.expect(Failed, "but 1 of 2 instances is outdated (web-1-b), and with rollout.strategy opportunistic none is replaced for that alone\nnext: leasehold instance replace web-1-b\n")
+		r.expect(Failed, "but 1 of 2 instances is outdated (web-1-b), and rollout.strategy opportunistic replaces none for that alone\nnext: leasehold instance replace web-1-b\n")
 	})
 }
 
@@ -262,8 +262,8 @@ func TestWaitTellsOfChecks(t *testing.T) {
 // What was written stays when the operator stops waiting for it, and that is said.
 func TestWaitInterrupted(t *testing.T) {
 	for _, c := range []struct{ name, args, says string }{
-		{"changed", "group scale web 2 --wait", "stopped waiting: group web stays as asked for (revision 9), and what is under way goes on\nnext: leasehold events -g web --follow\n"},
-		{"unchanged", "group scale web 1 --wait", "stopped waiting: group web stays as asked for (revision 8), and what is under way goes on\nnext: leasehold events -g web --follow\n"},
+		{"changed", "group scale web 2 --wait", "stopped waiting: group web keeps its spec (revision 9), and work in progress continues\nnext: leasehold events -g web --follow\n"},
+		{"unchanged", "group scale web 1 --wait", "stopped waiting: group web keeps its spec (revision 8), and work in progress continues\nnext: leasehold events -g web --follow\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			waitWorld(t, func(w *world) {

@@ -118,7 +118,7 @@ func (w *World) validate(name string, g store.Group) string {
 	if len(had) == 0 || slices.Contains(had, g.Provider) {
 		return ""
 	}
-	return fmt.Sprintf("no coordinator that is up has the provider %q; they have: %s", g.Provider, strings.Join(had, ", "))
+	return fmt.Sprintf("no running coordinator has the provider %q; they have: %s", g.Provider, strings.Join(had, ", "))
 }
 
 // CreateRate is how many machines the shard creates in a second.

@@ -18,11 +18,11 @@ import (
 var version = "dev"
 
 type grammar struct {
-	Run      agentcmd.Cmd      `cmd:"" default:"withargs" help:"Be the agent, until told to end. This is what happens without a command."`
-	Evacuate agentcmd.Evacuate `cmd:"" help:"Have this machine emptied: it is replaced elsewhere first, then drained. No failure is counted."`
+	Run      agentcmd.Cmd      `cmd:"" default:"withargs" help:"Run the agent until it is terminated. This is the default command."`
+	Evacuate agentcmd.Evacuate `cmd:"" help:"Evacuate this machine: its instance is replaced elsewhere first, then drained. No failure is counted."`
 
-	LogLevel slog.Level       `help:"debug, info, warn or error." default:"info" env:"LEASEHOLD_LOG_LEVEL"`
-	Version  kong.VersionFlag `help:"Say the version and end."`
+	LogLevel slog.Level       `help:"Log level: debug, info, warn or error." default:"info" env:"LEASEHOLD_LOG_LEVEL"`
+	Version  kong.VersionFlag `help:"Print the version and exit."`
 }
 
 // Exit codes, as for every Leasehold program.

@@ -35,7 +35,7 @@ func TestAuthInitWithCertificates(t *testing.T) {
 	g.says(g.as("root"), "auth show", cli.Done, "authentication is off", "auth init")
 
 	// Whoever would not get in as root afterwards is told so before.
-	g.says(g.as("eva"), "auth init", cli.Usage, "nobody could get in as root", `names "eva"`, "leasehold pki issue root")
+	g.says(g.as("eva"), "auth init", cli.Usage, "root would be locked out afterwards", `names "eva"`, "leasehold pki issue root")
 	g.says(g.as("eva"), "auth show", cli.Done, "authentication is off")
 
 	g.says(g.as("root"), "auth init --dry-run", cli.Done, "+ role leasehold-default-viewer", "+ user operator has role leasehold-default-operator", "+ authentication is on", "Nothing changed.")
@@ -87,7 +87,7 @@ func TestAuthInitWithCertificates(t *testing.T) {
 	g.says(g.as("root"), "auth remove nobody", cli.NotFound, `no user "nobody"`)
 
 	// Another shard on the same etcd: its rights are its own.
-	g.says(g.as("root"), "auth init --shard two", cli.Done, "user operator has roles in default alone", "auth add operator --role operator --shard two")
+	g.says(g.as("root"), "auth init --shard two", cli.Done, "user operator has roles only in default", "auth add operator --role operator --shard two")
 	g.says(g.as("eva"), "group list --shard two", cli.Failed, `group list: user "eva" has no role in shard two, only in default`)
 	g.says(g.as("root"), "auth add eva --role viewer --shard two", cli.Done)
 	g.says(g.as("eva"), "group list --shard two", cli.Done)
@@ -97,7 +97,7 @@ func TestAuthInitWithCertificates(t *testing.T) {
 	g.says(g.as("eva"), "group list", cli.Failed, `etcd knows no user "eva"`)
 
 	// Who is nobody.
-	g.says([]string{"--endpoints", g.endpoint, "--cacert", g.cacert()}, "status", cli.Failed, "etcd asks who you are, and nothing says so", "--cacert, --cert and --key")
+	g.says([]string{"--endpoints", g.endpoint, "--cacert", g.cacert()}, "status", cli.Failed, "etcd requires authentication, and no credentials are configured", "--cacert, --cert and --key")
 
 	// Services.
 	g.says(append(g.as("operator"), "--pki", g.pki, "--machines", t.TempDir(), "--listen", "127.0.0.1:0", "--http", "off", "--agent", "/bin/true"), "coordinator", cli.Failed,
@@ -110,7 +110,7 @@ func TestAuthInitWithCertificates(t *testing.T) {
 func TestAuthInitDoesNotLockOut(t *testing.T) {
 	g := newGuarded(t)
 	plain := []string{"--endpoints", g.start(nil).Endpoint()}
-	g.says(plain, "auth init", cli.Usage, "nobody could get in as root", "--passwords FILE")
+	g.says(plain, "auth init", cli.Usage, "root would be locked out afterwards", "--passwords FILE")
 	g.says(plain, "auth show", cli.Done, "authentication is off")
 
 	g.endpoint = g.forgetful()
@@ -121,7 +121,7 @@ func TestAuthInitDoesNotLockOut(t *testing.T) {
 	}
 	// With passwords it works there too.
 	g.must(g.as("root"), "auth", "init", "--passwords", filepath.Join(t.TempDir(), "passwords"))
-	g.says(g.as("root"), "status", cli.Failed, `etcd asks who you are, and does not go by the certificate of "root"`, "--client-cert-auth")
+	g.says(g.as("root"), "status", cli.Failed, `etcd requires authentication, and does not accept the certificate of "root"`, "--client-cert-auth")
 }
 
 // forgetful starts an etcd that asks for certificates and does not go by them.
@@ -167,7 +167,7 @@ func TestAuthInitWithPasswords(t *testing.T) {
 	if err := os.WriteFile(file, []byte("root:given\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	g.says(flags, "auth init --passwords "+file, cli.Usage, "others may read it", "chmod 600")
+	g.says(flags, "auth init --passwords "+file, cli.Usage, "the file is readable by others", "chmod 600")
 	if err := os.Chmod(file, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +192,7 @@ func TestAuthInitWithPasswords(t *testing.T) {
 	g.says(as("viewer"), "hold why", cli.NotFound) // there is no shard yet
 	g.says(append(flags, "--user", "viewer:wrong"), "status", cli.Failed, `status: etcd knows no user "viewer" with that password`)
 	g.says(append(flags, "--user", "nobody:x"), "status", cli.Failed, `etcd knows no user "nobody" with that password`)
-	g.says(flags, "status", cli.Failed, "etcd asks who you are, and nothing says so")
+	g.says(flags, "status", cli.Failed, "etcd requires authentication, and no credentials are configured")
 
 	g.stdin = "eva:secret-of-eva\n"
 	g.says(as("root"), "auth add eva --role operator --passwords -", cli.Done, "with a password")

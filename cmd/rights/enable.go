@@ -37,7 +37,7 @@ func Enable(ctx context.Context, etcd Etcd, root Entry, spareRoot func(name, pas
 		return nil
 	}
 	if err := try(ctx, spareRoot(spare, password), func(ctx context.Context, e Etcd) error { return e.Disable(ctx) }); err != nil {
-		return fmt.Errorf("root cannot get in (%w), and authentication could not be turned off again: %w", failed, err)
+		return fmt.Errorf("root cannot log in (%w), and authentication could not be disabled again: %w", failed, err)
 	}
 	return errors.Join(fmt.Errorf("%w: %w", ErrLockedOut, failed), etcd.RemoveUser(ctx, spare))
 }

@@ -9,7 +9,7 @@ import (
 // Agent is the command agent: what leasehold-agent is, for machines that have this program alone.
 type Agent struct {
 	agentcmd.Cmd `embed:""`
-	LogLevel     string `help:"What to log: ${enum}." enum:"debug,info,warn,error" default:"info"`
+	LogLevel     string `help:"Log level: ${enum}." enum:"debug,info,warn,error" default:"info"`
 }
 
 // Run is an agent until ctx ends.

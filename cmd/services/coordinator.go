@@ -21,16 +21,16 @@ import (
 
 // Coordinator is the command coordinator: one replica.
 type Coordinator struct {
-	Listen     string        `help:"Where agents are served (default: ${default})." default:"127.0.0.1:7420" placeholder:"HOST:PORT"`
-	Advertise  string        `help:"Where agents find this replica (default: the address listened on)." placeholder:"HOST:PORT"`
-	ID         string        `name:"id" help:"This replica's name, different from all others (default: made up)." placeholder:"NAME"`
+	Listen     string        `help:"Address to listen on for agents (default: ${default})." default:"127.0.0.1:7420" placeholder:"HOST:PORT"`
+	Advertise  string        `help:"Address that agents connect to (default: the listening address)." placeholder:"HOST:PORT"`
+	ID         string        `name:"id" help:"Unique name of this replica (default: generated)." placeholder:"NAME"`
 	PKI        string        `name:"pki" help:"Directory of the certificate authorities (default: ${default})." env:"LEASEHOLD_PKI" default:"${pki_dir}" type:"path" placeholder:"DIR"`
 	Machines   string        `help:"Directory of the process provider's machines (default: ${default})." default:"/var/lib/leasehold/machines" type:"path" placeholder:"DIR"`
-	StateDir   string        `help:"Directory where this replica keeps what it knows of its shard and etcd (default: ${default})." env:"LEASEHOLD_STATE_DIR" default:"/var/lib/leasehold/coordinator" type:"path" placeholder:"DIR"`
-	Agent      string        `help:"The agent that machines run (default: leasehold-agent beside this program, else this program)." type:"path" placeholder:"FILE"`
+	StateDir   string        `help:"Directory of this replica's state: the shard's ID and etcd's revisions (default: ${default})." env:"LEASEHOLD_STATE_DIR" default:"/var/lib/leasehold/coordinator" type:"path" placeholder:"DIR"`
+	Agent      string        `help:"Agent binary for machines (default: leasehold-agent beside this program, else this program)." type:"path" placeholder:"FILE"`
 	Zones      []string      `help:"Zones of the process provider (default: ${default})." default:"local" placeholder:"NAME"`
-	SessionTTL time.Duration `help:"How long a leader may be silent before another takes over; 2s to 1m (default: ${default})." default:"5s" placeholder:"DURATION"`
-	LogLevel   string        `help:"What to log: ${enum}." enum:"debug,info,warn,error" default:"info"`
+	SessionTTL time.Duration `help:"How long a leader may be silent before another replica takes over, 2s to 1m (default: ${default})." default:"5s" placeholder:"DURATION"`
+	LogLevel   string        `help:"Log level: ${enum}." enum:"debug,info,warn,error" default:"info"`
 	HTTP       `embed:""`
 	KeyFile    `embed:""`
 
@@ -69,7 +69,7 @@ func (c *Coordinator) Run(ctx context.Context, h *Host) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = closeStore() }() // the process ends; nobody could do anything about it
+	defer func() { _ = closeStore() }() // the process ends anyway
 	if err := h.Allowed(ctx, store.RoleCoordinator); err != nil {
 		return err
 	}

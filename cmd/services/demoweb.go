@@ -12,7 +12,7 @@ import (
 
 // DemoWeb is the workload of the demo group: a small web server that says which instance it is.
 type DemoWeb struct {
-	Port int `required:"" help:"Where to listen, on the loopback address."`
+	Port int `required:"" help:"Loopback address to listen on."`
 }
 
 // Run serves until ctx ends.

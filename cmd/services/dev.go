@@ -23,12 +23,12 @@ import (
 
 // Dev is the command dev: everything on one machine.
 type Dev struct {
-	DataDir    string   `help:"Where everything is kept (default: leasehold/dev in XDG_STATE_HOME or ~/.local/state)." env:"LEASEHOLD_DATA_DIR" placeholder:"DIR"`
-	EtcdListen string   `help:"Where the embedded etcd listens (default: 127.0.0.1:2379, or a free port if that is taken)." placeholder:"HOST:PORT"`
-	Listen     string   `help:"Where the coordinator serves agents (default: 127.0.0.1:7420, or a free port if that is taken)." placeholder:"HOST:PORT"`
-	HTTP       string   `name:"http" help:"Where health and metrics are served (default: 127.0.0.1:7421, or a free port if that is taken); off: nowhere." env:"LEASEHOLD_HTTP" placeholder:"HOST:PORT"`
-	Group      []string `help:"Apply this group file at the start, instead of the demo group. May be repeated." type:"path" placeholder:"FILE"`
-	LogLevel   string   `help:"What to log in dev.log: ${enum}." enum:"debug,info,warn,error" default:"info"`
+	DataDir    string   `help:"Data directory (default: leasehold/dev in XDG_STATE_HOME or ~/.local/state)." env:"LEASEHOLD_DATA_DIR" placeholder:"DIR"`
+	EtcdListen string   `help:"Address of the embedded etcd (default: 127.0.0.1:2379, or a free port if that is taken)." placeholder:"HOST:PORT"`
+	Listen     string   `help:"Address to listen on for agents (default: 127.0.0.1:7420, or a free port if that is taken)." placeholder:"HOST:PORT"`
+	HTTP       string   `name:"http" help:"Address to serve health and metrics on (default: 127.0.0.1:7421, or a free port if that is taken), or off." env:"LEASEHOLD_HTTP" placeholder:"HOST:PORT"`
+	Group      []string `help:"Group file to apply at startup instead of the demo group. May be repeated." type:"path" placeholder:"FILE"`
+	LogLevel   string   `help:"Log level of dev.log: ${enum}." enum:"debug,info,warn,error" default:"info"`
 }
 
 // The addresses that dev takes if they are free.
@@ -122,7 +122,7 @@ func (d *Dev) Run(ctx context.Context, h *Host) (err error) {
 	return w.run(ctx, groups, ready)
 }
 
-// devWorld is dev at work.
+// devWorld is a running leasehold dev.
 type devWorld struct {
 	h         *Host
 	dir       string
@@ -144,7 +144,7 @@ func (w *devWorld) run(ctx context.Context, groups []store.Group, ready <-chan s
 	}
 	resumed, err := w.processes.Resume(ctx)
 	if err != nil {
-		return fmt.Errorf("start the machines of last time: %w", err)
+		return fmt.Errorf("resume the machines of the previous run: %w", err)
 	}
 	// The replica ends by its own context: first the machines go, and their agents say goodbye to it.
 	serve, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -189,7 +189,7 @@ func (w *devWorld) run(ctx context.Context, groups []store.Group, ready <-chan s
 		return errors.Join(err, w.halt(ctx))
 	case <-w.etcdStopped:
 		stop()
-		err := problem("look at "+filepath.Join(w.dir, "dev.log")+", then start again: the machines go on meanwhile", "the embedded etcd has stopped")
+		err := problem("look at "+filepath.Join(w.dir, "dev.log")+", then start leasehold dev again: the machines keep running", "the embedded etcd has stopped")
 		return errors.Join(err, <-ended)
 	case <-ctx.Done():
 	}
@@ -222,10 +222,11 @@ func (w *devWorld) halt(ctx context.Context) error {
 }
 
 func (w *devWorld) print(format string, args ...any) {
-	_, _ = io.WriteString(w.h.Stdout, fmt.Sprintf(format, args...)) // nobody to tell if even that fails
+	_, _ = io.WriteString(w.h.Stdout, fmt.Sprintf(format, args...)) // there is no other place to report a failure
 }
 
-// startEtcd starts the embedded etcd, on a free port if nobody asked for one and the usual one is taken.
+// startEtcd starts the embedded etcd, on a free port if no address is given and the default port is
+// taken.
 func (d *Dev) startEtcd(ctx context.Context, dir string, log *slog.Logger) (*embedetcd.Server, devCredentials, error) {
 	listen := d.EtcdListen
 	if listen == "" {
@@ -276,7 +277,7 @@ func (d *Dev) httpAddress(ctx context.Context) (HTTP, error) {
 		}
 	}
 	if host, _, err := net.SplitHostPort(wanted); err == nil && !loopback(host) {
-		return HTTP{}, problem("leasehold dev --http 127.0.0.1:7421, or run leasehold coordinator, which can secure it", "--http: %s: dev serves this machine alone", wanted)
+		return HTTP{}, problem("leasehold dev --http 127.0.0.1:7421, or run leasehold coordinator, which can secure it", "--http: %s: leasehold dev listens only on this machine", wanted)
 	}
 	return HTTP{HTTP: wanted}, nil
 }

@@ -37,7 +37,7 @@ func listenFile(dir string) string { return filepath.Join(dir, "listen") }
 func (d *Dev) makeDataDir() (dir string, err error) {
 	if dir = d.DataDir; dir == "" {
 		if dir, err = DevDataDir(); err != nil {
-			return "", problem("name a directory with --data-dir", "no data directory: %s", err)
+			return "", problem("give a directory with --data-dir", "no data directory: %s", err)
 		}
 	}
 	if dir, err = filepath.Abs(dir); err == nil {

@@ -90,7 +90,7 @@ func (c devCredentials) ca(kind authority.Kind) string {
 	return filepath.Join(c.dir, string(kind), "ca.crt")
 }
 
-// of are the files of somebody's certificate and key.
+// of returns the files of a user's certificate and key.
 func (c devCredentials) of(name string) (cert, key string) {
 	file := filepath.Join(c.dir, "issued", name)
 	return file + ".crt", file + ".key"
@@ -102,7 +102,7 @@ func (c devCredentials) server() *embedetcd.TLS {
 	return &embedetcd.TLS{Cert: cert, Key: key, ClientCA: c.ca(authority.Operators)}
 }
 
-// client is how somebody reaches dev's etcd.
+// client returns the configuration of a client of dev's etcd.
 func (c devCredentials) client(name string) (*tls.Config, error) {
 	pair, err := tls.LoadX509KeyPair(c.of(name))
 	if err != nil {
@@ -115,7 +115,7 @@ func (c devCredentials) client(name string) (*tls.Config, error) {
 	return &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{pair}, RootCAs: files.Trust().Pool()}, nil
 }
 
-// giveRights sees that dev's users may do in the shard what their names say, and that etcd asks who somebody is.
+// giveRights gives dev's users the roles that their names say, and enables authentication in etcd.
 func (c devCredentials) giveRights(ctx context.Context, endpoint, shard string) (err error) {
 	secure, err := c.client(store.RoleRoot)
 	if err != nil {

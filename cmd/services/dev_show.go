@@ -37,7 +37,7 @@ func (d *Dev) readGroups() ([]store.Group, error) {
 	for _, name := range d.Group {
 		f, err := os.Open(name)
 		if err != nil {
-			return nil, problem("name a file that can be read", "%s", err)
+			return nil, problem("give a readable file", "%s", err)
 		}
 		groups, err := groupfile.Read(name, f)
 		if err = errors.Join(err, f.Close()); err != nil {

@@ -39,7 +39,7 @@ type Host struct {
 	Allowed func(ctx context.Context, role store.Role) error
 	// Providers are those that a coordinator has beside the process provider; nil: none.
 	Providers map[string]provider.Provider
-	// Ready is called once, when a coordinator serves agents, with the address; nil: nobody waits for that.
+	// Ready is called once, when a coordinator serves agents, with the address; nil: not needed.
 	Ready func(address string)
 	// Line is an entry of the journal, as people read it.
 	Line func(store.JournalEntry) string
@@ -93,11 +93,11 @@ func machines(dir, agent string, zones []string, log *slog.Logger) (*process.Pro
 		return nil, err
 	}
 	if _, err := exec.LookPath(command[0]); err != nil {
-		return nil, problem("build or install the agent, or name it with --agent", "agent %s: %s", command[0], err)
+		return nil, problem("build or install the agent, or give its path with --agent", "agent %s: %s", command[0], err)
 	}
 	p, err := process.New(process.Config{Dir: dir, AgentCommand: command, Zones: zones, Logger: log})
 	if err != nil {
-		return nil, problem("choose another directory for the machines, or mend this one", "%s", err)
+		return nil, problem("choose another directory for the machines, or repair this one", "%s", err)
 	}
 	return p, nil
 }
@@ -122,7 +122,7 @@ func agentCommand(named string) ([]string, error) {
 // listenProblem explains why an address cannot be listened on.
 func listenProblem(flag, address string, err error) error {
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return problem("end what listens there, or choose another address with "+flag+" (port 0 takes a free one)", "%s: %s is taken by another program", flag, address)
+		return problem("stop the program that listens there, or choose another address with "+flag+" (port 0 takes a free one)", "%s: %s is taken by another program", flag, address)
 	}
 	return problem("choose an address of this machine with "+flag, "%s: cannot listen on %s: %s", flag, address, err)
 }

@@ -14,11 +14,11 @@ import (
 
 // HTTP are the flags of a replica's read-only HTTP side.
 type HTTP struct {
-	HTTP      string `name:"http" help:"Where health and metrics are served (default: ${default}); off: nowhere. Beyond loopback it needs TLS, and a token or client certificates." default:"127.0.0.1:7421" env:"LEASEHOLD_HTTP" placeholder:"HOST:PORT"`
-	Cert      string `name:"http-cert" help:"Certificate of the HTTP side, with its chain, as PEM; read anew when it changes, like all of these." type:"path" placeholder:"FILE"`
-	Key       string `name:"http-key" help:"Its key." type:"path" placeholder:"FILE"`
-	TokenFile string `name:"http-token-file" help:"Holds the token that callers show (Authorization: Bearer)." type:"path" placeholder:"FILE"`
-	ClientCA  string `name:"http-client-ca" help:"Whose certificates callers may show instead, as PEM." type:"path" placeholder:"FILE"`
+	HTTP      string `name:"http" help:"Address to serve health and metrics on (default: ${default}), or off. An address other than loopback needs TLS, and a token or client certificates." default:"127.0.0.1:7421" env:"LEASEHOLD_HTTP" placeholder:"HOST:PORT"`
+	Cert      string `name:"http-cert" help:"Certificate chain of the HTTP server, as PEM. This file and the next three are reloaded when they change." type:"path" placeholder:"FILE"`
+	Key       string `name:"http-key" help:"Key of the HTTP server's certificate." type:"path" placeholder:"FILE"`
+	TokenFile string `name:"http-token-file" help:"File with the token that clients must send (Authorization: Bearer)." type:"path" placeholder:"FILE"`
+	ClientCA  string `name:"http-client-ca" help:"Certificate authority of client certificates accepted instead of the token, as PEM." type:"path" placeholder:"FILE"`
 }
 
 // off says that there is no HTTP side.
@@ -74,7 +74,7 @@ func (f HTTP) problem(err error) error {
 	case errors.As(err, &unsafe):
 		return problem(unsafe.Next, "%s", unsafe.What)
 	case errors.Is(err, syscall.EADDRINUSE):
-		return problem("end what listens there, choose another address with --http (port 0 takes a free one), or --http off", "--http: %s is taken by another program", f.HTTP)
+		return problem("stop the program that listens there, choose another address with --http (port 0 takes a free one), or --http off", "--http: %s is taken by another program", f.HTTP)
 	case err != nil:
 		return problem("choose an address of this machine with --http, or --http off", "--http: %s", err)
 	}

@@ -39,7 +39,7 @@ func devKeys(dir string, log *slog.Logger) (*keyfile.Keys, error) {
 	}
 	k, err := keyfile.Open(keyfile.Config{Path: path}, log)
 	if err != nil {
-		return nil, problem("mend the file, or choose another --data-dir: without its keys no secret can be read", "%s", err)
+		return nil, problem("repair the file, or choose another --data-dir: without its keys no secret can be read", "%s", err)
 	}
 	return k, nil
 }

@@ -66,7 +66,7 @@ func TestDevProtectsItsEtcd(t *testing.T) {
 	if p := l.cli("status", "--config", "/dev/null", "--endpoints", l.endpoint); p.code == 0 {
 		t.Errorf("etcd answers in plain text: %s", p.stdout.String())
 	}
-	complains(t, l.cli("status", "--config", "/dev/null", "--endpoints", l.endpoint, "--cacert", filepath.Join(pki, "operators", "ca.crt")), 1, "etcd asks who you are, and nothing says so")
+	complains(t, l.cli("status", "--config", "/dev/null", "--endpoints", l.endpoint, "--cacert", filepath.Join(pki, "operators", "ca.crt")), 1, "etcd requires authentication, and no credentials are configured")
 	// An agent's authority opens nothing there.
 	complains(t, l.cli("status", "--config", "/dev/null", "--endpoints", l.endpoint, "--cacert", filepath.Join(pki, "agents", "ca.crt")), 5, "unknown authority")
 

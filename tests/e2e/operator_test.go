@@ -232,7 +232,7 @@ func TestGroupLife(t *testing.T) {
 		c.replicas["a"].signal(syscall.SIGTERM)
 		c.waitEnd(c.replicas["a"])
 		before, victim := c.caughtUp(), other[0]
-		if p := c.cli("instance", "replace", victim); p.code != 0 || !strings.Contains(p.stderr.String(), "no coordinator is at work") {
+		if p := c.cli("instance", "replace", victim); p.code != 0 || !strings.Contains(p.stderr.String(), "no coordinator is running") {
 			t.Errorf("exit %d: %s", p.code, p.stderr.String())
 		}
 		c.startReplica("a")

@@ -86,10 +86,10 @@ func TestAHundredInstancesAreRecovered(t *testing.T) {
 		}
 		return able == len(ids)
 	})
-	if p := c.cli("repair"); p.code != 0 || !strings.Contains(p.stdout.String(), "left as it is") {
+	if p := c.cli("repair"); p.code != 0 || !strings.Contains(p.stdout.String(), "left unchanged") {
 		t.Errorf("repair, which can put nothing back: exit %d: %s%s", p.code, p.stdout.String(), p.stderr.String())
 	}
-	if said := command("recover", "--confirm=default"); !strings.Contains(said, fmt.Sprintf("%d of %d put back", len(ids), len(ids))) {
+	if said := command("recover", "--confirm=default"); !strings.Contains(said, fmt.Sprintf("%d of %d restored", len(ids), len(ids))) {
 		t.Errorf("recover says\n%s", said)
 	}
 	command("release", "--dry-run")
