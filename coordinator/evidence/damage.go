@@ -298,14 +298,16 @@ func (e *Evidence) stillLost(c *picture.Content, d store.Damaged) bool {
 }
 
 // waitsFor names a provider whose first complete List of this term a group has to wait for; "" if it waits for none. A group
-// waits as long as no leader has counted its records: then what is missing shows in the machines alone.
+// waits as long as no leader has counted its records: then what is missing shows in the machines alone. A group that is being
+// deleted does not wait for a provider that this coordinator does not have: nothing would be created, so no record can be doubled.
 func (e *Evidence) waitsFor(c *picture.Content, g *plan.Group) string {
 	delete(e.unlisted, g.Name)
 	if g.Status.Record.Records != nil {
 		return ""
 	}
 	for _, p := range e.providersOf(c, g) {
-		if !e.listed[p] {
+		_, known := e.cfg.Capabilities[p]
+		if !e.listed[p] && (known || !g.Spec.Group.Deleting) {
 			e.unlisted[g.Name] = max(1, len(c.ByGroup[g.Name]))
 			return p
 		}

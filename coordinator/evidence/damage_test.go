@@ -166,6 +166,10 @@ func TestUncountedGroupsWaitForTheirProviders(t *testing.T) {
 	refused.Labels = map[string]string{"problem": "no room for it"}
 	refused.Provider = "cloud"
 	accepted := spec("web")
+	foreign := other
+	foreign.Deleting = true
+	deleted := spec("web")
+	deleted.Deleting = true
 	for name, c := range map[string]struct {
 		spec    any
 		status  *store.Status
@@ -173,15 +177,17 @@ func TestUncountedGroupsWaitForTheirProviders(t *testing.T) {
 		waits   string      // before anything is listed
 		then    string      // once mem's machines are
 	}{
-		"new":                         {spec: spec("web"), waits: "mem"},
-		"counted":                     {spec: spec("web"), status: &store.Status{Records: &counted, Accepted: &accepted}},
-		"of the release before":       {spec: spec("web"), status: &store.Status{Accepted: &accepted}, waits: "mem"},
-		"with another provider":       {spec: other, status: &store.Status{Accepted: &accepted}, waits: "cloud", then: "cloud"},
-		"with another one's machines": {spec: spec("web"), machine: other, waits: "cloud", then: "cloud"},
-		"refused":                     {spec: refused, status: &store.Status{Accepted: &accepted}, waits: "mem"},
-		"never accepted":              {spec: refused, waits: "cloud", then: "cloud"},
-		"unreadable":                  {spec: "garbage", waits: "mem"},
-		"not wanted":                  {},
+		"new":                           {spec: spec("web"), waits: "mem"},
+		"counted":                       {spec: spec("web"), status: &store.Status{Records: &counted, Accepted: &accepted}},
+		"of the release before":         {spec: spec("web"), status: &store.Status{Accepted: &accepted}, waits: "mem"},
+		"with another provider":         {spec: other, status: &store.Status{Accepted: &accepted}, waits: "cloud", then: "cloud"},
+		"with another one's machines":   {spec: spec("web"), machine: other, waits: "cloud", then: "cloud"},
+		"refused":                       {spec: refused, status: &store.Status{Accepted: &accepted}, waits: "mem"},
+		"never accepted":                {spec: refused, waits: "cloud", then: "cloud"},
+		"unreadable":                    {spec: "garbage", waits: "mem"},
+		"deleted":                       {spec: deleted, waits: "mem"},
+		"deleted, of no known provider": {spec: foreign},
+		"not wanted":                    {},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/leasehold/leasehold/agent/protocol"
+	"github.com/leasehold/leasehold/coordinator/guard"
 	"github.com/leasehold/leasehold/coordinator/picture"
 	"github.com/leasehold/leasehold/store"
 )
@@ -131,16 +132,16 @@ func (s *session) register(ctx context.Context, write func(ctx context.Context, 
 		return s.unknown(errNoShard)
 	}
 	leave, err := s.g.letIn(ctx, s.patience())
-	var many *crowded
+	var many *guard.Crowded
 	switch {
 	case errors.As(err, &many):
-		return many.refused()
+		return many.Refused()
 	case err != nil:
 		return &protocol.Refused{Reason: protocol.Refused_UNAVAILABLE, Message: err.Error()}
 	}
 	defer leave()
-	limit := s.g.limits.begin(ctx, callTimeout)
-	defer s.g.limits.end(limit)
+	limit := s.g.timeouts.begin(ctx, callTimeout)
+	defer s.g.timeouts.end(limit)
 	ctx = limit.ctx
 	if err := s.turn.take(ctx); err != nil { // nobody else knows the session yet
 		return &protocol.Refused{Reason: protocol.Refused_UNAVAILABLE, Message: err.Error()}
@@ -195,12 +196,12 @@ func (s *session) register(ctx context.Context, write func(ctx context.Context, 
 	}
 }
 
-// patience is how long the agent can be let wait before it is let in. One of the release before gives us up soon.
-func (s *session) patience() patience {
+// patience returns how long the agent can wait for its admission. An agent of the release before cannot be told to wait.
+func (s *session) patience() guard.Patience {
 	if !s.hello.GetWaits() {
-		return impatient
+		return guard.Impatient
 	}
-	return patience{most: patientFor(s.g.settings().ReconnectMax.D()), tell: func(most time.Duration) error {
+	return guard.Patience{Most: guard.PatienceFor(s.g.settings().ReconnectMax.D()), Tell: func(most time.Duration) error {
 		return s.stream.Send(&protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Waiting{Waiting: &protocol.Waiting{Most: durationpb.New(most)}}})
 	}}
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/leasehold/leasehold/agent/protocol"
 	"github.com/leasehold/leasehold/coordinator/claim"
+	"github.com/leasehold/leasehold/coordinator/guard"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -119,7 +120,7 @@ func (s *session) shownClaim() *store.Claim {
 	default:
 		return &shown
 	}
-	refusal := Refusal{Rule: "SAFE-17", What: "claim ignored", Why: why, Address: s.from(), Claimed: s.instance, Proved: s.proof.peer != nil}
+	refusal := guard.Refusal{Rule: "SAFE-17", What: "claim ignored", Why: why, Address: s.from(), Claimed: s.instance, Proved: s.proof.peer != nil}
 	if err != nil {
 		refusal.Detail = err.Error()
 	}

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/peer"
 
 	"github.com/leasehold/leasehold/agent/identity"
+	"github.com/leasehold/leasehold/coordinator/guard"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -57,7 +58,7 @@ func (g *Gateway) Credentials() credentials.TransportCredentials {
 type secured struct {
 	authority Authority
 	own       identity.Identity
-	refusals  *Refusals
+	refusals  *guard.Refusals
 
 	mu    sync.Mutex
 	ready prepared // for the handshakes until certificate or trust change: what they share takes no memory of each connection
@@ -149,7 +150,7 @@ func (s *secured) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo,
 }
 
 func (s *secured) refuse(raw net.Conn, why, claimed string, err error) {
-	s.refusals.Add(Refusal{Rule: "SEC-1", What: "connection refused", Why: why, Address: raw.RemoteAddr().String(), Claimed: claimed, Detail: err.Error()})
+	s.refusals.Add(guard.Refusal{Rule: "SEC-1", What: "connection refused", Why: why, Address: raw.RemoteAddr().String(), Claimed: claimed, Detail: err.Error()})
 }
 
 // whyFailed says why a handshake failed, and whom the certificate named, if one was shown; "" if nobody wanted anything.
@@ -176,7 +177,7 @@ func whyFailed(err error, helloCame, oldTLS bool) (why, claimed string) {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return "no handshake in time", ""
 	case errors.Is(err, net.ErrClosed):
-		return "", "" // by the door, which has told why
+		return "", "" // by the connection guard, which has logged why
 	case !helloCame && errors.Is(err, io.EOF):
 		return "", "" // somebody looked whether anybody listens
 	default:

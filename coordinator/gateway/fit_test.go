@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"bytes"
 	"errors"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/leasehold/leasehold/agent/protocol"
+	"github.com/leasehold/leasehold/coordinator/guard"
 	"github.com/leasehold/leasehold/store"
 	_ "github.com/leasehold/leasehold/tests/tier" // properties draw from one seed every day
 )
@@ -63,17 +65,17 @@ func TestWhatAgentsSendIsTaken(t *testing.T) {
 		if len(data) > protocol.MostMessage*3/4 {
 			t.Errorf("it has %d bytes", len(data))
 		}
-		left := protocol.MostParts
-		if err := weigh(data, (&protocol.AgentMessage{}).ProtoReflect().Descriptor(), &left); err != nil || protocol.MostParts-left > protocol.MostParts/4 {
-			t.Errorf("it has %d parts: %v", protocol.MostParts-left, err)
+		fourfold := bytes.Repeat(data, 4)
+		if err := guard.CountFields(fourfold, (&protocol.AgentMessage{}).ProtoReflect().Descriptor()); err != nil {
+			t.Errorf("it has more than a quarter of the allowed fields: %v", err)
 		}
-		msg, err := readLetter(data)
+		msg, err := decode(data)
 		defer msg.release()
 		if err != nil {
 			t.Fatalf("it is not read: %v", err)
 		}
-		if err := (&session{}).offensive(msg); err != nil {
-			t.Errorf("it is an offence: %v", err)
+		if err := (&session{}).violationIn(msg); err != nil {
+			t.Errorf("it is a violation: %v", err)
 		}
 	})
 }
@@ -179,30 +181,6 @@ func discardUnknown(m protoreflect.Message) {
 	})
 }
 
-// An agent with as many checks as a group may have, all of which change as often as checks can, and with all of a workload's last words each time,
-// is never held up.
-//
-// proves SEC-5
-func TestTheBusiestAgentIsNotHeldUp(t *testing.T) {
-	// 32 checks of 2s that come to a verdict after two results each: 8 reports a second, and one a second that is due; as large as can be.
-	const rate, size = 8 + 1, protocol.MostOutput + 33*(protocol.MostName+600)
-	now := time.Now()
-	var p, burst pace
-	p.begin()
-	burst.begin()
-	for i := range 600 * rate {
-		wait, err := p.take(now.Add(time.Duration(i)*time.Second/rate), size)
-		if wait > 0 || err != nil {
-			t.Fatalf("report %d waits %s: %v", i, wait, err)
-		}
-	}
-	for i := range 64 { // after a pause: everything at once, twice
-		if wait, err := burst.take(now, size); wait > 0 || err != nil {
-			t.Fatalf("report %d of a burst waits %s: %v", i, wait, err)
-		}
-	}
-}
-
 // What is weighed as too much takes less to weigh than to read.
 //
 // proves SEC-5
@@ -216,7 +194,7 @@ func TestPartsAreCountedBeforeTheyAreRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	if allocated := testing.AllocsPerRun(10, func() {
-		if _, err := readLetter(data); err == nil {
+		if _, err := decode(data); err == nil {
 			t.Fatal("it is read")
 		}
 	}); allocated > 20 {
@@ -247,9 +225,9 @@ func FuzzAgentMessage(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var left protocol.AgentMessage
 		told := proto.Unmarshal(data, &left)
-		msg, err := readLetter(data)
+		msg, err := decode(data)
 		if err != nil {
-			if told == nil && !errors.Is(err, offenceParts) {
+			if told == nil && !errors.Is(err, guard.MessageTooManyFields) {
 				t.Errorf("%v, but it can be read", err)
 			}
 			return
@@ -263,7 +241,7 @@ func FuzzAgentMessage(f *testing.F) {
 			malformed(h)
 		}
 		s := &session{g: &Gateway{cfg: Config{Replica: "one"}}, instance: "web-0", hello: &protocol.Hello{}}
-		if s.offensive(msg) != nil || msg.GetReport() == nil {
+		if s.violationIn(msg) != nil || msg.GetReport() == nil {
 			return
 		}
 		var rec store.Report

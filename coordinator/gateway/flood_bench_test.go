@@ -18,20 +18,20 @@ import (
 	"github.com/leasehold/leasehold/agent/identity"
 	"github.com/leasehold/leasehold/agent/protocol"
 	"github.com/leasehold/leasehold/coordinator/authority"
-	"github.com/leasehold/leasehold/coordinator/door"
 	"github.com/leasehold/leasehold/coordinator/gateway"
+	"github.com/leasehold/leasehold/coordinator/guard"
 	"github.com/leasehold/leasehold/coordinator/picture"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/memstore"
 )
 
-// hub is a gateway behind its door, on a real port, with certificates.
+// hub is a gateway behind its connection guard, on a real port, with certificates.
 type hub struct {
 	b       *testing.B
 	address string
 	dir     string // of the authority
 	ca      *authority.Authority
-	door    *door.Door
+	guard   *guard.Connections
 	store   store.Store
 	keys    store.Keys
 }
@@ -68,11 +68,11 @@ func openHubWith(b *testing.B, secured bool) *hub {
 	if err != nil {
 		b.Fatal(err)
 	}
-	descriptors, err := door.Descriptors()
+	descriptors, err := guard.Descriptors()
 	if err != nil {
 		b.Fatal(err)
 	}
-	if h.door, err = door.New(door.DefaultBounds(descriptors/2), door.Deps{Logger: log, Refused: gw.Refusals().AtDoor}); err != nil { // the callers are here as well
+	if h.guard, err = guard.NewConnections(guard.DefaultBounds(descriptors/2), guard.Deps{Logger: log, Refused: gw.Refusals().Add}); err != nil { // the callers are here as well
 		b.Fatal(err)
 	}
 	l, err := new(net.ListenConfig).Listen(b.Context(), "tcp", "127.0.0.1:0")
@@ -82,10 +82,10 @@ func openHubWith(b *testing.B, secured bool) *hub {
 	h.address = l.Addr().String()
 	options := append(gateway.ServerOptions(), grpc.MaxConcurrentStreams(1<<20))
 	if secured {
-		options = append(gateway.SecuredOptions(), grpc.Creds(h.door.Credentials(gw.Credentials(), func(i credentials.AuthInfo) string {
+		options = append(gateway.SecuredOptions(), grpc.Creds(h.guard.Credentials(gw.Credentials(), func(i credentials.AuthInfo) string {
 			return i.(*gateway.Peer).Identity.Name
 		})))
-		l = h.door.Listener(l)
+		l = h.guard.Listener(l)
 	}
 	server := grpc.NewServer(options...)
 	protocol.RegisterGatewayServer(server, gw)
@@ -230,7 +230,7 @@ func BenchmarkAcknowledgementsUnderAttack(b *testing.B) {
 	const during = 8 * time.Second
 	measure := func(name string) {
 		p50, p99, most, missed := h.acknowledged(agents, during)
-		b.Logf("%-36s p50 %-9s p99 %-9s most %-9s missed %d  door %+v", name, p50.Round(10*time.Microsecond), p99.Round(10*time.Microsecond), most.Round(10*time.Microsecond), missed, h.door.Counts())
+		b.Logf("%-36s p50 %-9s p99 %-9s most %-9s missed %d  connections %+v", name, p50.Round(10*time.Microsecond), p99.Round(10*time.Microsecond), most.Round(10*time.Microsecond), missed, h.guard.Counts())
 	}
 	measure("quiet")
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/leasehold/leasehold/agent/protocol"
+	"github.com/leasehold/leasehold/coordinator/guard"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -19,9 +20,9 @@ func versionsOf(s speaker) protocol.Versions {
 }
 
 // foreign is the refusal of somebody who speaks no version that we do.
-func foreign(theirs protocol.Versions) Refusal {
+func foreign(theirs protocol.Versions) guard.Refusal {
 	ours := protocol.Spoken()
-	f := Refusal{Rule: "DET-18", What: "stream refused", Why: "its protocol is older than any that is spoken here"}
+	f := guard.Refusal{Rule: "DET-18", What: "stream refused", Why: "its protocol is older than any that is spoken here"}
 	next := "upgrade the agent"
 	if theirs.Newest > ours.Newest {
 		f.Why, next = "its protocol is newer than any that is spoken here", "upgrade the coordinators first, then the agents"
@@ -44,7 +45,7 @@ func (s *session) leaveAlone(ctx context.Context) *protocol.Refused {
 
 // noteForeign writes that the agent is there and refused. One that another replica serves has a lease already, and one that has never been served
 // has served nobody: a new machine that cannot speak to us is replaced like any that never registers (DET-11).
-func (s *session) noteForeign(ctx context.Context, f found, why Refusal) error {
+func (s *session) noteForeign(ctx context.Context, f found, why guard.Refusal) error {
 	switch f.instance.Record.Phase {
 	case store.Checking, store.Running, store.Draining:
 	default:

@@ -17,6 +17,7 @@ import (
 
 	"github.com/leasehold/leasehold/agent/identity"
 	"github.com/leasehold/leasehold/agent/protocol"
+	"github.com/leasehold/leasehold/coordinator/guard"
 	"github.com/leasehold/leasehold/coordinator/picture"
 	"github.com/leasehold/leasehold/store"
 )
@@ -58,11 +59,6 @@ const (
 	restoresAtOnce = 64
 	statesAtOnce   = 64          // of streams that are late, late no more, or lost: what is to be written when something happens to all of them
 	stateAgain     = time.Second // and up to twice that, until a late one is looked at again
-	reportRate     = 20          // messages a second of one agent: more than many checks that go up and down give
-	reportBurst    = 100         // and so many at once
-	byteRate       = 2 << 20     // bytes a second: more than so many checks give while the workload's last words are told each time
-	byteBurst      = 8 << 20
-	floodFor       = 30 * time.Second // how long an agent may have more to say than that, which waits with it meanwhile
 )
 
 // Gateway serves agents' streams.
@@ -84,20 +80,20 @@ type Gateway struct {
 
 	notes     notes
 	voices    voices
-	limits    limits    // of the renewals for reports
-	waits     sync.Pool // see patient
-	together  together  // the states of streams
-	conduct   *conduct
-	refusals  *Refusals
+	timeouts  callTimeouts // of the renewals for reports
+	timers    sync.Pool    // of *sendTimer
+	together  together     // the states of streams
+	clients   *guard.Clients
+	refusals  *guard.Refusals
 	restores  chan struct{}
 	states    turn // of streams, that are being written
 	strayTurn turn
 	strayPace *rate.Limiter
-	astray    atomic.Bool    // see isAstray
-	shortest  atomic.Int64   // of their leases, as a time.Duration
-	opening   *admission     // of sessions that begin, and of agents that join
-	guesses   *guesses       // tokens that the picture does not show
-	work      sync.WaitGroup // of sessions beyond their streams
+	astray    atomic.Bool      // see isAstray
+	shortest  atomic.Int64     // of their leases, as a time.Duration
+	admission *guard.Admission // of sessions that begin, and of agents that join
+	guesses   *guesses         // tokens that the picture does not show
+	work      sync.WaitGroup   // of sessions beyond their streams
 	life      context.Context
 	end       context.CancelFunc
 }
@@ -122,12 +118,12 @@ func New(cfg Config, deps Deps) (*Gateway, error) {
 	g := &Gateway{
 		cfg: cfg, deps: deps, sessions: map[string]*session{}, strays: map[string]stray{}, strayCount: map[bool]int{}, unnoted: map[string]time.Time{}, refused: map[string]time.Time{},
 		restores: make(chan struct{}, restoresAtOnce), states: make(turn, statesAtOnce), strayTurn: make(turn, 1),
-		strayPace: rate.NewLimiter(strayRate, strayBurst), opening: newAdmission(),
-		refusals: NewRefusals(deps.Logger, deps.Journal), guesses: newGuesses(), conduct: newConduct(),
+		strayPace: rate.NewLimiter(strayRate, strayBurst), admission: guard.NewAdmission(),
+		refusals: guard.NewRefusals(deps.Logger, deps.Journal), guesses: newGuesses(), clients: guard.NewClients(),
 	}
 	g.notes.g, g.together.g, g.voices.g = g, g, g
 	g.life, g.end = context.WithCancel(context.Background())
-	g.limits.life = g.life
+	g.timeouts.life = g.life
 	return g, nil
 }
 
@@ -143,7 +139,7 @@ func (g *Gateway) Run(ctx context.Context) error {
 	g.mu.Lock()
 	g.closing = true
 	g.mu.Unlock()
-	g.opening.end()
+	g.admission.End()
 	for _, s := range g.all() {
 		s.ask(&protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Move{Move: &protocol.Move{Reason: "this replica stops"}}})
 	}
@@ -176,8 +172,8 @@ func (g *Gateway) Drain(ctx context.Context) {
 	g.work.Wait()
 }
 
-// Refusals is where whatever this replica refuses is written down.
-func (g *Gateway) Refusals() *Refusals { return g.refusals }
+// Refusals returns the record of what this replica refuses.
+func (g *Gateway) Refusals() *guard.Refusals { return g.refusals }
 
 // Streams is how many agents are served now.
 func (g *Gateway) Streams() int {
@@ -239,15 +235,15 @@ func (g *Gateway) begin(stream agentStream) (*session, error) {
 	}
 	hello, err := firstHello(stream, end)
 	if err != nil {
-		return nil, g.noHello(stream.Context(), err)
+		return nil, g.recordNoHello(stream.Context(), err)
 	}
 	s := newSession(g, stream, end, hello)
 	if refusal := s.prove(); refusal != nil {
 		g.deps.Meter.StreamRefused(refusal.GetReason().String())
-		g.answerLate(s.ctx)
+		g.delayRefusal(s.ctx)
 		return nil, s.stream.Send(&protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Refused{Refused: refusal}})
 	}
-	if refusal := s.behaves(); refusal != nil {
+	if refusal := s.refuseHello(); refusal != nil {
 		g.deps.Meter.StreamRefused(refusal.GetRefused().GetReason().String())
 		return nil, s.stream.Send(refusal)
 	}
@@ -309,8 +305,8 @@ func (g *Gateway) forget(s *session) {
 }
 
 // letIn waits until a session may begin; leave must be called once it has.
-func (g *Gateway) letIn(ctx context.Context, p patience) (leave func(), err error) {
-	return g.opening.enter(ctx, p, g.settings().ReconnectMax.D())
+func (g *Gateway) letIn(ctx context.Context, p guard.Patience) (leave func(), err error) {
+	return g.admission.Enter(ctx, p, g.settings().ReconnectMax.D())
 }
 
 // renewed notes whether a renewal worked. When none has for a third of a lease, agents are better off elsewhere

@@ -15,6 +15,7 @@ import (
 
 	"github.com/leasehold/leasehold/agent/identity"
 	"github.com/leasehold/leasehold/agent/protocol"
+	"github.com/leasehold/leasehold/coordinator/guard"
 	"github.com/leasehold/leasehold/coordinator/picture"
 	"github.com/leasehold/leasehold/store"
 )
@@ -43,7 +44,7 @@ func (g *Gateway) Join(ctx context.Context, req *protocol.JoinRequest) (*protoco
 		f.What, f.Claimed = "join refused", req.GetInstance()
 		_, f.Address = peerOf(ctx)
 		g.refusals.Add(f)
-		g.answerLate(ctx)
+		g.delayRefusal(ctx)
 		return nil, status.Error(codes.InvalidArgument, "join: "+f.Detail)
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
@@ -59,7 +60,7 @@ func (g *Gateway) Join(ctx context.Context, req *protocol.JoinRequest) (*protoco
 		}
 		return answer, nil
 	case errors.As(err, &refused):
-		g.refusals.Add(Refusal{Rule: "SEC-2", What: "join refused", Why: refused.why, Address: address, Claimed: req.GetInstance(), Detail: refused.detail})
+		g.refusals.Add(guard.Refusal{Rule: "SEC-2", What: "join refused", Why: refused.why, Address: address, Claimed: req.GetInstance(), Detail: refused.detail})
 		return nil, errJoinRefused
 	case ctx.Err() == nil:
 		g.deps.Logger.Warn("agent could not join", "instance", req.GetInstance(), "from", address, "error", err)
@@ -89,10 +90,10 @@ func (g *Gateway) join(ctx context.Context, who *Peer, address string, req *prot
 		if err := seen.lost(hash, req.GetInstance()); err != nil {
 			return nil, err
 		}
-	case !g.guesses.allow(hostOf(address)): // the picture may be behind, so etcd is asked, but not by whoever guesses
+	case !g.guesses.allow(guard.SourceOf(address)): // the picture may be behind, so etcd is asked, but not by whoever guesses
 		return nil, &notJoined{"token unknown or expired", "etcd was not asked: there were too many such"}
 	}
-	leave, err := g.letIn(ctx, impatient)
+	leave, err := g.letIn(ctx, guard.Impatient)
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +107,7 @@ func (g *Gateway) join(ctx context.Context, who *Peer, address string, req *prot
 		return nil, err
 	}
 	return g.exchange(ctx, address, req, store.Joined{
-		Schema: store.Schema, Instance: req.GetInstance(), Token: hash, Key: fingerprint, From: clip(address, mostName), Replica: g.cfg.Replica,
+		Schema: store.Schema, Instance: req.GetInstance(), Token: hash, Key: fingerprint, From: guard.Clip(address, mostName), Replica: g.cfg.Replica,
 	})
 }
 

@@ -14,7 +14,7 @@ const (
 	mostStreams = 4               // an agent has one, and a moment before its end the next
 	mostHeaders = 16 << 10        // bytes; an agent's have a few hundred
 	window      = 64 << 10        // bytes that may have come and wait to be read
-	helloTime   = 6 * time.Second // for the handshake and what follows it; the door has its own, which ends first and says why
+	helloTime   = 6 * time.Second // for the handshake and the hello; the guard has a shorter bound of its own and names the reason
 	buffer      = 4 << 10         // a report fits
 )
 
@@ -37,7 +37,7 @@ func ServerOptions() []grpc.ServerOption {
 		grpc.ReadBufferSize(buffer),
 		grpc.WriteBufferSize(buffer),
 		grpc.ConnectionTimeout(helloTime),
-		grpc.ForceServerCodecV2(newFrames()),
+		grpc.ForceServerCodecV2(newCodec()),
 		grpc.InTapHandle(endable),
 	}
 }

@@ -5,18 +5,15 @@ import (
 	"crypto/x509"
 	"time"
 
-	"golang.org/x/time/rate"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/leasehold/leasehold/agent/identity"
 	"github.com/leasehold/leasehold/agent/protocol"
+	"github.com/leasehold/leasehold/coordinator/guard"
 )
 
 // The bounds of what a session may ask of the authority (SEC-5).
 const (
-	renewRate  = 1 // certificates a second: certificates that last for seconds are for tests
-	renewBurst = 5
-	mostHasty  = 30               // renewals in a row that come too soon, before that is an offence
 	trustAgain = 30 * time.Second // an agent that reports another trust than it was told is told again so often
 )
 
@@ -25,17 +22,15 @@ const (
 type proof struct {
 	peer  *Peer // nil: the streams are not secured
 	chain []*x509.Certificate
-	timer *time.Timer  // runs out with the certificate
-	pace  rate.Limiter // of renewals
-	hasty int          // renewals in a row that came too soon
+	timer *time.Timer // runs out with the certificate
+
+	renewals guard.RenewalState
 
 	told   string // digest of the trust that the agent was told of last
 	toldAt time.Time
 	has    string // digest of what the agent has said that it believes
 	agreed string // the digest on which both sides agreed, until ours may have changed
 }
-
-func (p *proof) begin() { bound(&p.pace, renewRate, renewBurst) }
 
 // agentIdentity is whom the certificate of an instance's agent names.
 func (g *Gateway) agentIdentity(instance string) identity.Identity {
@@ -49,7 +44,7 @@ func (s *session) prove() *protocol.Refused {
 	}
 	want := s.g.agentIdentity(s.instance)
 	refuse := func(why, detail string) *protocol.Refused {
-		s.g.refusals.Add(Refusal{Rule: "SEC-1", What: "stream refused", Why: why, Address: s.from(), Claimed: s.instance, Detail: detail})
+		s.g.refusals.Add(guard.Refusal{Rule: "SEC-1", What: "stream refused", Why: why, Address: s.from(), Claimed: s.instance, Detail: detail})
 		return &protocol.Refused{Reason: protocol.Refused_CERTIFICATE, Message: "the stream needs the certificate of " + want.String()}
 	}
 	p := s.proof.peer
@@ -86,20 +81,6 @@ func (p *proof) rest() {
 	}
 }
 
-// take takes note of a request for a certificate and returns how long to wait before anything else is read. It is an offence if they go on coming
-// too soon.
-func (p *proof) take() (time.Duration, error) {
-	wait := p.pace.Reserve().Delay()
-	if wait == 0 {
-		p.hasty = 0
-		return 0, nil
-	}
-	if p.hasty++; p.hasty > mostHasty {
-		return wait, offenceHasty
-	}
-	return wait, nil
-}
-
 // certificateEnded ends the session, unless another certificate was given at that moment.
 func (s *session) certificateEnded() error {
 	if !time.Now().Before(s.proof.chain[0].NotAfter) {
@@ -115,7 +96,7 @@ func (s *session) renewCertificate(r *protocol.RenewCertificate) error {
 		return nil
 	}
 	if _, err := identity.ReadRequest(r.GetRequest()); err != nil {
-		s.g.refusals.Add(Refusal{Rule: "SEC-1", What: "renewal refused", Why: "the request is none, or its key is not ECDSA P-256", Address: s.from(), Claimed: s.instance, Proved: true, Detail: err.Error()})
+		s.g.refusals.Add(guard.Refusal{Rule: "SEC-1", What: "renewal refused", Why: "the request is none, or its key is not ECDSA P-256", Address: s.from(), Claimed: s.instance, Proved: true, Detail: err.Error()})
 		_ = s.stream.Send(refusedMessage(protocol.Refused_MALFORMED, "this is no request for a certificate that can be granted", 0))
 		return err
 	}

@@ -57,8 +57,8 @@ var readings = sync.Pool{New: func() any {
 }}
 
 // release gives a message back of which nothing is looked at any more. Words of it may live on, for they never change.
-func (l letter) release() {
-	if in := l.in; in != nil && len(in.checks) <= mostChecks && len(in.windows) <= mostWindows {
+func (m received) release() {
+	if in := m.in; in != nil && len(in.checks) <= mostChecks && len(in.windows) <= mostWindows {
 		readings.Put(in)
 	}
 }

@@ -5,14 +5,13 @@ import (
 	"errors"
 	"math"
 	"reflect"
-	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/leasehold/leasehold/agent/protocol"
+	"github.com/leasehold/leasehold/coordinator/guard"
 	"github.com/leasehold/leasehold/coordinator/picture"
 	"github.com/leasehold/leasehold/store"
 )
@@ -29,12 +28,16 @@ const (
 // whyEvery is how often at most a report is persisted for nothing but another reason: a check may give another one each time.
 const whyEvery = 10 * time.Second
 
+// lateRenewal is when a renewal, which takes some milliseconds, is so slow that fewer sessions may begin: beginning them
+// takes too much of etcd, or of this replica.
+const lateRenewal = 300 * time.Millisecond
+
 // report takes a report: it renews the lease, is acknowledged once that is renewed, and then persisted if it says something new. Writing can be slow
 // where renewing is not, as it goes through etcd's log: so no acknowledgement waits for it. An error ends the stream.
 func (s *session) report(r *protocol.Report) error {
-	limit := s.g.limits.begin(s.ctx, min(callTimeout, s.ttl/3))
+	limit := s.g.timeouts.begin(s.ctx, min(callTimeout, s.ttl/3))
 	lease, late, err := s.accept(limit.ctx)
-	s.g.limits.end(limit)
+	s.g.timeouts.end(limit)
 	switch {
 	case errors.Is(err, errRetired), errors.Is(err, errSuperseded):
 		s.close(err)
@@ -65,7 +68,7 @@ func (s *session) report(r *protocol.Report) error {
 }
 
 func nack(r *protocol.Report, why error) *protocol.GatewayMessage {
-	return &protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Nack{Nack: &protocol.Nack{Sequence: r.GetSequence(), Message: clip(why.Error(), mostText)}}}
+	return &protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Nack{Nack: &protocol.Nack{Sequence: r.GetSequence(), Message: guard.Clip(why.Error(), mostText)}}}
 }
 
 // acknowledgement is a message in one piece.
@@ -149,7 +152,7 @@ func (s *session) renew(ctx context.Context) error {
 			s.g.deps.Disturbed("a renewal came late")
 			fallthrough
 		case took > lateRenewal:
-			s.g.opening.slower(time.Now())
+			s.g.admission.Slower(time.Now())
 		}
 		return nil
 	}
@@ -236,20 +239,20 @@ func (s *session) record(rec *store.Report, r *protocol.Report) {
 	*rec = store.Report{
 		Schema: store.Schema, Instance: s.instance, Replica: s.g.cfg.Replica, Received: time.Now().UTC(), Agent: s.agent,
 		BootID: s.bootID, Epoch: s.epoch, Sequence: r.GetSequence(), Sent: moment(r.GetSent()), Started: s.started,
-		Uptime: store.Duration(r.GetMachineUptime().AsDuration()), Healthy: r.GetHealthy(), Why: clip(r.GetWhy(), mostText),
-		Config: clip(r.GetConfigHash(), mostName), Restarted: clip(r.GetRestarted(), mostName), Drained: clip(r.GetDrained(), mostName),
-		Trust: clip(r.GetTrust(), mostName),
+		Uptime: store.Duration(r.GetMachineUptime().AsDuration()), Healthy: r.GetHealthy(), Why: guard.Clip(r.GetWhy(), mostText),
+		Config: guard.Clip(r.GetConfigHash(), mostName), Restarted: guard.Clip(r.GetRestarted(), mostName), Drained: guard.Clip(r.GetDrained(), mostName),
+		Trust: guard.Clip(r.GetTrust(), mostName),
 	}
 	if c := r.GetCertificate(); c != nil {
-		rec.Certificate = &store.CertificateReport{Issuer: clip(c.GetIssuer(), mostName), Ends: moment(c.GetEnds())}
+		rec.Certificate = &store.CertificateReport{Issuer: guard.Clip(c.GetIssuer(), mostName), Ends: moment(c.GetEnds())}
 	}
 	for i, c := range r.GetChecks() {
 		if i == mostChecks {
 			break
 		}
 		checks = append(checks, store.CheckReport{
-			Name: clip(c.GetName(), mostName), Kind: clip(c.GetKind(), mostName), Healthy: c.GetHealthy(), Optional: c.GetOptional(), Pending: c.GetPending(),
-			Why: clip(c.GetWhy(), mostText), Since: moment(c.GetSince()),
+			Name: guard.Clip(c.GetName(), mostName), Kind: guard.Clip(c.GetKind(), mostName), Healthy: c.GetHealthy(), Optional: c.GetOptional(), Pending: c.GetPending(),
+			Why: guard.Clip(c.GetWhy(), mostText), Since: moment(c.GetSince()),
 			Against: int(c.GetAgainst()), Threshold: int(c.GetThreshold()), Took: store.Duration(max(0, c.GetTook().AsDuration())),
 		})
 	}
@@ -272,11 +275,11 @@ func (s *session) record(rec *store.Report, r *protocol.Report) {
 	}
 	rec.Host.Windows = windows
 	if w := r.GetWorkloadExit(); w != nil {
-		rec.Workload = &store.WorkloadExit{Code: int(w.GetCode()), Signal: clip(w.GetSignal(), mostName), At: moment(w.GetAt()), Output: clip(string(w.GetOutput()), mostOutput)}
+		rec.Workload = &store.WorkloadExit{Code: int(w.GetCode()), Signal: guard.Clip(w.GetSignal(), mostName), At: moment(w.GetAt()), Output: guard.Clip(string(w.GetOutput()), mostOutput)}
 	}
 	if n := r.GetNotice(); n != nil {
 		rec.Notice = &store.Notice{
-			Kind: clip(n.GetKind(), mostName), Why: clip(n.GetWhy(), mostText), At: moment(n.GetAt()),
+			Kind: guard.Clip(n.GetKind(), mostName), Why: guard.Clip(n.GetWhy(), mostText), At: moment(n.GetAt()),
 			In: store.Duration(max(0, n.GetIn().AsDuration())),
 		}
 	}
@@ -296,15 +299,4 @@ func finite(x float64) float64 {
 		return 0
 	}
 	return x
-}
-
-// clip keeps the last part of a text, as valid UTF-8.
-func clip(text string, most int) string {
-	if len(text) > most {
-		text = text[len(text)-most:]
-		for len(text) > 0 && !utf8.RuneStart(text[0]) {
-			text = text[1:]
-		}
-	}
-	return strings.ToValidUTF8(text, "?")
 }

@@ -160,7 +160,7 @@ type wire struct {
 	ctx     context.Context
 	in      chan []byte
 	said    chan struct{}
-	encoder frames
+	encoder codec
 }
 
 func (w *wire) Context() context.Context     { return w.ctx }
@@ -201,7 +201,7 @@ func helloBytes(b *testing.B, id string) []byte {
 func (g *bench) talk(b *testing.B, id string) *wire {
 	b.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	w := &wire{ctx: withEnd(ctx), in: make(chan []byte, 1), said: make(chan struct{}, 100), encoder: newFrames()}
+	w := &wire{ctx: withEnd(ctx), in: make(chan []byte, 1), said: make(chan struct{}, 100), encoder: newCodec()}
 	var session sync.WaitGroup
 	session.Go(func() { _ = g.Session(w) })
 	b.Cleanup(func() {
@@ -223,7 +223,7 @@ func BenchmarkReport(b *testing.B) {
 		b.ReportAllocs()
 		b.SetBytes(int64(len(report.bytes)))
 		for i := uint64(1); b.Loop(); i++ {
-			msg, err := readLetter(report.set(i))
+			msg, err := decode(report.set(i))
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -268,7 +268,7 @@ func (g *bench) dial(b *testing.B, id string) grpc.ClientStream {
 	var serving sync.WaitGroup
 	serving.Go(func() { _ = server.Serve(l) })
 	conn, err := grpc.NewClient("passthrough:///"+l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(rawCodec{newFrames()})))
+		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(rawCodec{newCodec()})))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -298,8 +298,8 @@ func (g *bench) freely(id string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	s := g.sessions[id]
-	s.pace.messages.SetLimit(rate.Inf)
-	s.pace.bytes.SetLimit(rate.Inf)
+	s.rate.Messages.SetLimit(rate.Inf)
+	s.rate.Bytes.SetLimit(rate.Inf)
 }
 
 // BenchmarkNews is many agents each of whose reports says something new, while a commit takes a millisecond.

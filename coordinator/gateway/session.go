@@ -18,6 +18,7 @@ import (
 
 	"github.com/leasehold/leasehold/agent/identity"
 	"github.com/leasehold/leasehold/agent/protocol"
+	"github.com/leasehold/leasehold/coordinator/guard"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -35,7 +36,7 @@ type agentStream = grpc.BidiStreamingServer[protocol.AgentMessage, protocol.Gate
 // session is one stream of one agent.
 type session struct {
 	g        *Gateway
-	stream   patient
+	stream   timedStream
 	ctx      context.Context         // ends with the stream, which the gateway can have end
 	cancel   context.CancelCauseFunc // has it end
 	instance string
@@ -52,7 +53,7 @@ type session struct {
 	unsaid unsaid // what others than the stream's goroutine want said
 	wanted wanted
 	proof  proof
-	pace   pace
+	rate   guard.RateState
 
 	// talk is held by whoever deals with a message of the agent, or says something to it: the stream's goroutine, and a voice. Until the agent
 	// is welcome the stream's goroutine has it.
@@ -94,13 +95,13 @@ type session struct {
 
 func newSession(g *Gateway, stream agentStream, end context.CancelCauseFunc, hello *protocol.Hello) *session {
 	s := &session{
-		g: g, stream: patient{agentStream: stream, waits: &g.waits}, ctx: stream.Context(), cancel: end,
+		g: g, stream: timedStream{agentStream: stream, timers: &g.timers}, ctx: stream.Context(), cancel: end,
 		instance: hello.GetInstance(), bootID: hello.GetBootId(), epoch: hello.GetEpoch(), hello: hello,
 		agent: hello.GetAgentVersion(), started: moment(hello.GetAgentStarted()), began: time.Now(), turn: make(turn, 1),
 	}
 	s.talk.Lock()
-	s.pace.begin()
-	s.proof.begin()
+	s.rate.Init()
+	s.proof.renewals.Init()
 	s.proof.peer, _ = peerOf(s.ctx)
 	if version, ok := protocol.Spoken().Common(versionsOf(hello)); ok {
 		s.spoken = version
@@ -240,18 +241,18 @@ func (s *session) listen() ending {
 }
 
 // hear deals with a message. It says how long to wait before anything else is read.
-func (s *session) hear(msg letter) (wait time.Duration, end ending) {
+func (s *session) hear(msg received) (wait time.Duration, end ending) {
 	defer msg.release()
 	s.talk.Lock()
 	defer s.talk.Unlock()
 	if s.closing() != nil {
 		return 0, ending{} // what ends the session is said next
 	}
-	wait, flood := s.pace.take(time.Now(), msg.bytes)
+	wait, flood := s.rate.Take(time.Now(), msg.bytes)
 	if flood != nil {
 		return 0, ending{flood, true}
 	}
-	if err := s.offensive(msg); err != nil {
+	if err := s.violationIn(msg); err != nil {
 		return 0, ending{err, true}
 	}
 	var err error
@@ -261,7 +262,7 @@ func (s *session) hear(msg letter) (wait time.Duration, end ending) {
 			err = s.sendTrust(kind.Report.GetTrust())
 		}
 	case *protocol.AgentMessage_RenewCertificate:
-		later, hasty := s.proof.take()
+		later, hasty := s.proof.renewals.Take()
 		if hasty != nil {
 			return 0, ending{hasty, true}
 		}
@@ -287,7 +288,7 @@ func (s *session) closed(why error, goodbye *protocol.Goodbye) error {
 		s.stopTimer()
 		s.g.deps.Meter.StreamClosed("stopping")
 	case errors.Is(why, errCertificate), errors.Is(why, errDistrusted):
-		s.g.refusals.Add(Refusal{Rule: "SEC-1", What: "stream ended", Why: why.Error(), Address: s.from(), Claimed: s.instance, Proved: true})
+		s.g.refusals.Add(guard.Refusal{Rule: "SEC-1", What: "stream ended", Why: why.Error(), Address: s.from(), Claimed: s.instance, Proved: true})
 		s.ended(why, goodbye)
 	default:
 		s.ended(why, goodbye)
@@ -389,7 +390,7 @@ func (s *session) leave(b *protocol.Goodbye) {
 	ctx, cancel := context.WithTimeout(s.g.life, callTimeout)
 	defer cancel()
 	s.g.notes.settle(ctx, s) // what it said before comes first
-	s.setState(ctx, state, kind, clip(b.GetMessage(), mostText))
+	s.setState(ctx, state, kind, guard.Clip(b.GetMessage(), mostText))
 }
 
 func (s *session) stopTimer() {

@@ -98,6 +98,9 @@ func (d *draft) replaceOld(m *member) bool {
 	case !m.age.forced && !d.allWell():
 		d.block("EXP-1", what, "it may wait, and not all of the group is healthy and settled", "the whole group is healthy and nothing drains", m.ID())
 		return false
+	case !m.age.forced && d.rollProvesFirst(m):
+		d.block("EXP-1", what, "it may wait, and the roll to "+d.hash+" replaces it too", d.hash+" is proved by a healthy instance, or the roll ends", m.ID())
+		return true
 	case !d.mayCreate(what, m.ID()):
 		return false
 	}
@@ -106,6 +109,12 @@ func (d *draft) replaceOld(m *member) bool {
 	d.addReplacement(a, m.slot, m, m.age.rule, m.age.why)
 	d.writeSlot(a, m.slot)
 	return m.age.forced
+}
+
+// rollProvesFirst reports whether the room of a replacement belongs to a roll that has yet to prove its template. Expiry would
+// fill it from the last good template, and where instances expire faster than they are replaced the roll would never begin.
+func (d *draft) rollProvesFirst(m *member) bool {
+	return d.fallback != nil && !d.blamed() && d.spec.Rollout.Strategy == store.StrategyProactive && d.outdated(m)
 }
 
 // allWell says that every slot has its one healthy instance, and nothing else is going on.

@@ -87,6 +87,19 @@ func (c *cluster) stopEtcd() {
 	c.waitEnd(c.etcd)
 }
 
+// replaceEtcd stops etcd, has its data replaced, and starts it again. The recorded history ends here.
+func (c *cluster) replaceEtcd(replace func() error) {
+	c.t.Helper()
+	c.stopEtcd()
+	c.h.mu.Lock()
+	c.h.replaced = true
+	c.h.mu.Unlock()
+	if err := replace(); err != nil {
+		c.t.Fatal(err)
+	}
+	c.startEtcd()
+}
+
 // candidates is what recover would do.
 func (c *cluster) candidates() []recovery.Candidate {
 	p := c.cli("recover", "-o", "json")
@@ -106,11 +119,7 @@ func TestAnEmptiedEtcdStopsNothing(t *testing.T) {
 	c := newCluster(t, "a", "b")
 	ids := c.apply("web", 3)
 	running := c.workloads(ids)
-	c.stopEtcd()
-	if err := os.RemoveAll(c.etcdDir()); err != nil {
-		t.Fatal(err)
-	}
-	c.startEtcd()
+	c.replaceEtcd(func() error { return os.RemoveAll(c.etcdDir()) })
 	for _, id := range []string{"a", "b"} {
 		c.await("replica "+id+" to wait", func() bool {
 			r, ok := look[store.Replica](c, c.h.keys.Replica(id))
@@ -164,11 +173,7 @@ func TestAShardThatWasCreatedAnewGetsItsOldIDBack(t *testing.T) {
 		c.replicas[id].signal(syscall.SIGKILL)
 		c.waitEnd(c.replicas[id])
 	}
-	c.stopEtcd()
-	if err := os.RemoveAll(c.etcdDir()); err != nil {
-		t.Fatal(err)
-	}
-	c.startEtcd()
+	c.replaceEtcd(func() error { return os.RemoveAll(c.etcdDir()) })
 	c.must("init")
 	c.must("config", "set", "reconnect_max="+reconnect.String(), "provider_poll=1s")
 	c.must("group", "apply", "-f", filepath.Join(c.dir, "web.yaml"))
@@ -261,11 +266,7 @@ func TestMachinesYoungerThanTheRecordsRunOn(t *testing.T) {
 	c.must("group", "apply", "-f", file, "--wait")
 	ids := c.h.wanted("web")
 	running := c.workloads(ids)
-	c.stopEtcd()
-	if err := errors.Join(os.RemoveAll(c.etcdDir()), os.Rename(backup, c.etcdDir())); err != nil {
-		t.Fatal(err)
-	}
-	c.startEtcd()
+	c.replaceEtcd(func() error { return errors.Join(os.RemoveAll(c.etcdDir()), os.Rename(backup, c.etcdDir())) })
 	c.await("the hold", c.onHold)
 	c.throughout(2*leaseTTL, "all workloads run, and nothing is made", func() bool { return c.allRun(running) && slices.Equal(c.made(), ids) })
 	c.must("group", "apply", "-f", file)

@@ -56,11 +56,7 @@ func TestAHundredInstancesAreRecovered(t *testing.T) {
 		c.put("/elsewhere", []byte("x"))
 	}
 
-	c.stopEtcd()
-	if err := os.RemoveAll(c.etcdDir()); err != nil {
-		t.Fatal(err)
-	}
-	c.startEtcd()
+	c.replaceEtcd(func() error { return os.RemoveAll(c.etcdDir()) })
 	c.await("both replicas to wait", func() bool {
 		for _, id := range []string{"a", "b"} {
 			if r, ok := look[store.Replica](c, c.h.keys.Replica(id)); !ok || r.Record.Waits == nil || r.Record.Waits.ShardID == "" {

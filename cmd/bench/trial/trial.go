@@ -17,7 +17,7 @@ import (
 	"github.com/leasehold/leasehold/cmd/bench/parts"
 	"github.com/leasehold/leasehold/cmd/bench/seed"
 	"github.com/leasehold/leasehold/coordinator/authority"
-	"github.com/leasehold/leasehold/coordinator/door"
+	"github.com/leasehold/leasehold/coordinator/guard"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -228,8 +228,8 @@ const mostConnections = 15_000
 
 // MostOwnConnections is how many agents can have a connection of their own to one replica: each takes a descriptor of it.
 func MostOwnConnections() (int, error) {
-	descriptors, err := door.Descriptors()
-	return door.DefaultBounds(descriptors).All, err
+	descriptors, err := guard.Descriptors()
+	return guard.DefaultBounds(descriptors).Total, err
 }
 
 // feed gives machines that are made an agent, and takes that of those that are removed.

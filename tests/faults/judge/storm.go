@@ -42,7 +42,7 @@ func (in *inquiry) storm() {
 				continue
 			}
 			for _, tr := range storms {
-				if in.caughtIn(tr, rec.ID, s.at) && in.reason(w, s, rec) == "" && !probed(w, rec) && !in.missedEarly(tr, s, rec.ID) {
+				if in.caughtIn(tr, rec.ID, s.at) && in.manyCaught(tr, w, s.at) && in.reason(w, s, rec) == "" && !probed(w, rec) && !in.missedEarly(tr, s, rec.ID) {
 					in.violation("SAFE-2", s.at, fmt.Sprintf("many were cut off at once (%s), %s with them, and %s%s", tr.What, rec.ID, what, s.because(rec.ID)),
 						append([]history.Event{tr.event}, in.evidence(s, rec.ID)...)...)
 					break
@@ -90,6 +90,33 @@ func (in *inquiry) caughtIn(tr trouble, id string, at history.Time) bool {
 		}
 	}
 	return caught
+}
+
+// manyCaught reports whether as many agents were cut off as make a storm by the default settings: three and half of a
+// group, or five and a fifth of the shard in two groups. Machines whose agent has never registered are not lost.
+func (in *inquiry) manyCaught(tr trouble, w *world, at history.Time) bool {
+	var all, lost, groups int
+	for _, ids := range w.groups {
+		of, caught := 0, 0
+		for id := range ids {
+			rec := w.instances[id]
+			if rec == nil || !rec.Managed || rec.Phase.Fills() && !rec.Phase.Registered() {
+				continue
+			}
+			of++
+			if in.caughtIn(tr, id, at) {
+				caught++
+			}
+		}
+		if caught > 0 && caught >= min(3, len(ids)) && 2*caught >= of {
+			return true
+		}
+		all, lost = all+of, lost+caught
+		if caught > 0 {
+			groups++
+		}
+	}
+	return lost >= 5 && 5*lost >= all && groups >= 2
 }
 
 // probed says that the storm of an instance's group was ended by an operator, or that it is the one that is replaced to see whether that helps.

@@ -53,6 +53,22 @@ func TestInAStormNobodyIsReplaced(t *testing.T) {
 	later.innocent()
 }
 
+// A trouble that could cut many off, and hits one, is no storm.
+func TestOneLossIsNoStorm(t *testing.T) {
+	s := web(t)
+	zone := history.Trouble{ID: 7, Kind: "cut", What: "a zone", ManyCut: true}
+	s.add(history.Event{Trouble: &zone})
+	s.harm(one, history.Cut)
+	s.pass(20 * time.Second)
+	s.silent(one)
+	s.requested("web", "web-0-bbbbbb", 0, one)
+	s.over(one, history.Cut)
+	over := zone
+	over.Ends = true
+	s.add(history.Event{Trouble: &over})
+	s.innocent()
+}
+
 // Lists that are wrong and streams that break, both at once, are more than a coordinator can tell from death, until it sees how many it concerns.
 func TestAStormIsKnownOnlyOnceItIsSeen(t *testing.T) {
 	missed := func(after time.Duration, lie string) *story {
@@ -60,6 +76,7 @@ func TestAStormIsKnownOnlyOnceItIsSeen(t *testing.T) {
 		s.add(history.Event{Call: &history.Call{ID: 99, Ended: true, Method: history.List, Lie: lie}})
 		s.add(history.Event{Trouble: &history.Trouble{ID: 7, ManyCut: true}})
 		s.harm(one, history.Cut)
+		s.harm("web-1-aaaaaa", history.Cut)
 		s.pass(after)
 		s.stepFor(one, store.Deleting, store.JournalEntry{Rule: "DET-4", Verdict: store.Dead})
 		s.add(history.Event{Trouble: &history.Trouble{ID: 7, ManyCut: true, Ends: true}})

@@ -1,4 +1,4 @@
-package gateway
+package guard
 
 import (
 	"context"
@@ -18,22 +18,22 @@ import (
 // proves SAFE-11
 func TestAllOfACrowdAreLetInAtThePaceThereIs(t *testing.T) {
 	const agents = 10_000
-	told := patience{patientFor(30 * time.Second), func(time.Duration) error { return nil }}
+	told := Patience{PatienceFor(30 * time.Second), func(time.Duration) error { return nil }}
 	for _, c := range []struct {
 		takes, first time.Duration
-		waits        patience
+		waits        Patience
 		most         float64 // of what it takes at the least
 		hellos       int     // of each at the most, on average
 	}{
-		{100 * time.Millisecond, 100 * time.Millisecond, impatient, 2, 3},
-		{20 * time.Millisecond, 20 * time.Millisecond, impatient, 2, 2},
-		{20 * time.Millisecond, 100 * time.Millisecond, impatient, 2.5, 2},
+		{100 * time.Millisecond, 100 * time.Millisecond, Impatient, 2, 3},
+		{20 * time.Millisecond, 20 * time.Millisecond, Impatient, 2, 2},
+		{20 * time.Millisecond, 100 * time.Millisecond, Impatient, 2.5, 2},
 		{20 * time.Millisecond, 20 * time.Millisecond, told, 1.01, 1}, // nobody is sent away
 		{20 * time.Millisecond, 100 * time.Millisecond, told, 1.3, 1},
 		{100 * time.Millisecond, 100 * time.Millisecond, told, 1.5, 2},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			a := newAdmission()
+			a := NewAdmission()
 			var all sync.WaitGroup
 			var mu sync.Mutex
 			began, last, hellos, atOnce, most := time.Now(), time.Duration(0), 0, 0, 0
@@ -43,10 +43,10 @@ func TestAllOfACrowdAreLetInAtThePaceThereIs(t *testing.T) {
 						mu.Lock()
 						hellos++
 						mu.Unlock()
-						leave, err := a.enter(t.Context(), c.waits, 30*time.Second)
-						var many *crowded
+						leave, err := a.Enter(t.Context(), c.waits, 30*time.Second)
+						var many *Crowded
 						if errors.As(err, &many) {
-							<-time.After(many.after + rand.N(many.after/8)) // as agents do
+							<-time.After(many.After + rand.N(many.After/8)) // as agents do
 							continue
 						}
 						if err != nil {
@@ -72,8 +72,8 @@ func TestAllOfACrowdAreLetInAtThePaceThereIs(t *testing.T) {
 				})
 			}
 			all.Wait()
-			least := agents * c.takes / openingAtOnce
-			if last.Seconds() > c.most*least.Seconds() || most != openingAtOnce || hellos > c.hellos*agents {
+			least := agents * c.takes / admitAtOnce
+			if last.Seconds() > c.most*least.Seconds() || most != admitAtOnce || hellos > c.hellos*agents {
 				t.Errorf("where each takes %s: the last is served after %s, with %d at once and %d hellos; it takes %s at the least", c.takes, last, most, hellos, least)
 			}
 			t.Logf("where each takes %s: the last is served after %s, with %d hellos; at the least %s", c.takes, last, hellos, least)
@@ -84,36 +84,36 @@ func TestAllOfACrowdAreLetInAtThePaceThereIs(t *testing.T) {
 // Renewals come first: while they are late fewer sessions begin, and as many as before later.
 func TestFewerAreLetInWhileRenewalsAreLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := newAdmission()
+		a := NewAdmission()
 		for range 10 {
-			a.slower(time.Now())
+			a.Slower(time.Now())
 			<-time.After(slowAgain)
 		}
-		if a.most != openingLeast {
+		if a.most != admitLeast {
 			t.Errorf("%d are let in at once", a.most)
 		}
-		for range openingAtOnce {
+		for range admitAtOnce {
 			<-time.After(time.Second)
-			leave, err := a.enter(t.Context(), impatient, time.Minute)
+			leave, err := a.Enter(t.Context(), Impatient, time.Minute)
 			if err != nil {
 				t.Fatal(err)
 			}
 			leave()
 		}
-		if a.most != openingAtOnce {
+		if a.most != admitAtOnce {
 			t.Errorf("%d are let in at once, long after", a.most)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		var leaves []func()
-		for range openingAtOnce {
-			leave, err := a.enter(ctx, impatient, time.Minute)
+		for range admitAtOnce {
+			leave, err := a.Enter(ctx, Impatient, time.Minute)
 			if err != nil {
 				t.Fatal(err)
 			}
 			leaves = append(leaves, leave)
 		}
 		cancel()
-		if _, err := a.enter(ctx, impatient, time.Minute); !errors.Is(err, context.Canceled) || a.queue.Len() != 0 {
+		if _, err := a.Enter(ctx, Impatient, time.Minute); !errors.Is(err, context.Canceled) || a.queue.Len() != 0 {
 			t.Errorf("%v, and %d wait", err, a.queue.Len())
 		}
 		for _, leave := range leaves {
@@ -131,9 +131,9 @@ func TestFewerAreLetInWhileRenewalsAreLate(t *testing.T) {
 // proves SAFE-11, SAFE-1
 func TestWhoWaitsInLineIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := newAdmission()
+		a := NewAdmission()
 		a.most, a.slowed = 1, time.Now().Add(time.Hour)
-		leave, err := a.enter(t.Context(), impatient, time.Minute)
+		leave, err := a.Enter(t.Context(), Impatient, time.Minute)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -145,15 +145,15 @@ func TestWhoWaitsInLineIsTold(t *testing.T) {
 		come := func(most time.Duration, understands bool) <-chan answer {
 			out := make(chan answer, 1)
 			var got answer
-			p := patience{most: most}
+			p := Patience{Most: most}
 			if understands {
-				p.tell = func(most time.Duration) error {
+				p.Tell = func(most time.Duration) error {
 					got.told, got.most = time.Since(begun), most
 					return nil
 				}
 			}
 			go func() {
-				leave, err := a.enter(t.Context(), p, time.Minute)
+				leave, err := a.Enter(t.Context(), p, time.Minute)
 				got.after, got.err = time.Since(begun), err
 				out <- got
 				if err == nil {
@@ -164,20 +164,20 @@ func TestWhoWaitsInLineIsTold(t *testing.T) {
 			synctest.Wait()
 			return out
 		}
-		hasty := come(openingWait, false)
+		hasty := come(silentWait, false)
 		late := come(6*time.Second, true)
 		inTime := come(9*time.Second, true)
 		next := come(9*time.Second, true)
 		<-time.After(8 * time.Second)
 		leave()
-		var many *crowded
-		if got := <-hasty; !errors.As(got.err, &many) || got.after != openingWait || got.told != 0 {
+		var many *Crowded
+		if got := <-hasty; !errors.As(got.err, &many) || got.after != silentWait || got.told != 0 {
 			t.Errorf("who is not told: %+v", got)
 		}
-		if got := <-late; !errors.As(got.err, &many) || got.after != 6*time.Second || got.told != openingTell || got.most != 5*time.Second+openingSpare {
+		if got := <-late; !errors.As(got.err, &many) || got.after != 6*time.Second || got.told != tellAfter || got.most != 5*time.Second+waitSpare {
 			t.Errorf("who waits for 6s: %+v", got)
 		}
-		if got := <-inTime; got.err != nil || got.after != 8*time.Second || got.told != openingTell || got.most != 8*time.Second+openingSpare {
+		if got := <-inTime; got.err != nil || got.after != 8*time.Second || got.told != tellAfter || got.most != 8*time.Second+waitSpare {
 			t.Errorf("who waits for 9s: %+v", got)
 		}
 		if got := <-next; got.err != nil || got.after != 8*time.Second+time.Millisecond {
@@ -186,15 +186,15 @@ func TestWhoWaitsInLineIsTold(t *testing.T) {
 		synctest.Wait()
 		<-time.After(time.Second)
 
-		if _, err := a.enter(t.Context(), impatient, time.Minute); err != nil {
+		if _, err := a.Enter(t.Context(), Impatient, time.Minute); err != nil {
 			t.Fatal(err)
 		}
 		waits := come(9*time.Second, true)
-		a.end()
-		if got := <-waits; !errors.Is(got.err, errStops) {
+		a.End()
+		if got := <-waits; !errors.Is(got.err, ErrStopping) {
 			t.Errorf("who waits at a replica that stops: %+v", got)
 		}
-		if _, err := a.enter(t.Context(), impatient, time.Minute); !errors.Is(err, errStops) || a.queue.Len() != 0 {
+		if _, err := a.Enter(t.Context(), Impatient, time.Minute); !errors.Is(err, ErrStopping) || a.queue.Len() != 0 {
 			t.Errorf("who comes then: %v, and %d wait", err, a.queue.Len())
 		}
 	})
@@ -206,7 +206,7 @@ func TestWhoWaitsInLineIsTold(t *testing.T) {
 func TestNobodyWaitsForLongerThanALeaderCountsWith(t *testing.T) {
 	for _, longest := range []time.Duration{time.Second, 10 * time.Second, 20 * time.Second, 30 * time.Second, 2 * time.Minute} {
 		grace := max(longest/2, 2*protocol.AnswerTimeout) // beside the longest back-off: see evidence
-		if most := patientFor(longest); most <= openingWait || protocol.AnswerTimeout+most+openingSpare > grace {
+		if most := PatienceFor(longest); most <= silentWait || protocol.AnswerTimeout+most+waitSpare > grace {
 			t.Errorf("with a back-off of %s agents wait for %s", longest, most)
 		}
 	}

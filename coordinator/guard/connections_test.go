@@ -1,4 +1,4 @@
-package door_test
+package guard_test
 
 import (
 	"bufio"
@@ -18,21 +18,21 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/peer"
 
-	"github.com/leasehold/leasehold/coordinator/door"
+	"github.com/leasehold/leasehold/coordinator/guard"
 )
 
-// street is the network before a door, in a synctest bubble.
+// street is the network in front of a connection guard, in a synctest bubble.
 type street struct {
 	t        *testing.T
-	door     *door.Door
+	guard    *guard.Connections
 	incoming chan incoming
 	listener net.Listener
 	ended    chan struct{}
 	shut     sync.Once
 
 	mu       sync.Mutex
-	refusals []door.Refusal
-	served   map[string]context.Context // of whoever is in, by what he said
+	refusals []guard.Refusal
+	served   map[string]context.Context // of the connections that got in, by name
 }
 
 type incoming struct {
@@ -53,7 +53,7 @@ func (s *street) Close() error {
 	s.shut.Do(func() { close(s.ended) })
 	return nil
 }
-func (s *street) Addr() net.Addr { return at("door") }
+func (s *street) Addr() net.Addr { return at("guard") }
 
 // at is an address.
 type at string
@@ -68,7 +68,7 @@ type from struct {
 
 func (f from) RemoteAddr() net.Addr { return f.addr }
 
-// spoken is a handshake that consists of a line: the caller's name, which may be empty.
+// spoken is a handshake of one line: the client's name, which may be empty.
 type spoken struct {
 	credentials.TransportCredentials
 }
@@ -85,7 +85,7 @@ func (spoken) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, err
 	return raw, who{strings.TrimSpace(line)}, nil
 }
 
-// laborious is a handshake of two lines, the second of which is the name; each takes a while to be dealt with.
+// laborious is a handshake of two lines, the second of which is the name. Each takes time to process.
 type laborious struct {
 	credentials.TransportCredentials
 }
@@ -109,17 +109,17 @@ func (laborious) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, 
 	return raw, who{name}, nil
 }
 
-func onStreet(t *testing.T, b door.Bounds, test func(*street)) {
+func onStreet(t *testing.T, b guard.Bounds, test func(*street)) {
 	t.Helper()
 	onStreetWith(t, b, spoken{}, test)
 }
 
-func onStreetWith(t *testing.T, b door.Bounds, inner credentials.TransportCredentials, test func(*street)) {
+func onStreetWith(t *testing.T, b guard.Bounds, inner credentials.TransportCredentials, test func(*street)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		s := &street{t: t, incoming: make(chan incoming), ended: make(chan struct{}), served: map[string]context.Context{}}
 		var err error
-		s.door, err = door.New(b, door.Deps{Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), Refused: func(r door.Refusal) {
+		s.guard, err = guard.NewConnections(b, guard.Deps{Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), Refused: func(r guard.Refusal) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			s.refusals = append(s.refusals, r)
@@ -127,8 +127,8 @@ func onStreetWith(t *testing.T, b door.Bounds, inner credentials.TransportCreden
 		if err != nil {
 			t.Fatal(err)
 		}
-		creds := s.door.Credentials(inner, func(info credentials.AuthInfo) string { return info.(who).name })
-		s.listener = s.door.Listener(s)
+		creds := s.guard.Credentials(inner, func(info credentials.AuthInfo) string { return info.(who).name })
+		s.listener = s.guard.Listener(s)
 		var server sync.WaitGroup
 		server.Go(func() {
 			for {
@@ -154,13 +154,13 @@ func onStreetWith(t *testing.T, b door.Bounds, inner credentials.TransportCreden
 		test(s)
 		s.listener.Close()
 		server.Wait()
-		if c := s.door.Counts(); c != (door.Counts{}) {
-			t.Errorf("the door still counts %+v", c)
+		if c := s.guard.Counts(); c != (guard.Counts{}) {
+			t.Errorf("the guard still counts %+v", c)
 		}
 	})
 }
 
-// caller is somebody in the street.
+// caller is a client.
 type caller struct {
 	net.Conn
 	out chan struct{} // closed when the other side has closed
@@ -201,7 +201,7 @@ func (s *street) whys() string {
 	defer s.mu.Unlock()
 	var out []string
 	for _, r := range s.refusals {
-		out = append(out, strings.TrimSpace(r.Address+" "+r.Name)+": "+r.Why)
+		out = append(out, strings.TrimSpace(r.Address+" "+r.Claimed)+": "+r.Why)
 	}
 	return strings.Join(out, "\n")
 }
@@ -211,10 +211,10 @@ func pass(d time.Duration) {
 	synctest.Wait()
 }
 
-func small() door.Bounds {
-	return door.Bounds{
-		Handshake: 5 * time.Second, Young: time.Second, Unfinished: 6, UnfinishedEach: 3, Nameless: 30 * time.Second, NamelessEach: 2, NamedEach: 2,
-		All: 10, Unread: 10 * time.Second, Turns: 1,
+func small() guard.Bounds {
+	return guard.Bounds{
+		HandshakeTimeout: 5 * time.Second, Grace: time.Second, Pending: 6, PendingPerSource: 3, AnonymousLife: 30 * time.Second,
+		AnonymousPerSource: 2, PerName: 2, Total: 10, WriteTimeout: 10 * time.Second, Handshakes: 1,
 	}
 }
 
@@ -228,7 +228,7 @@ func TestHandshakesEndInTime(t *testing.T) {
 		stranger := s.comes("10.0.0.4:1").says("")
 		pass(5*time.Second - time.Nanosecond)
 		if silent.isOut() || slow.isOut() || agent.isOut() || stranger.isOut() {
-			t.Error("somebody was closed before his time")
+			t.Error("a connection was closed too early")
 		}
 		pass(time.Nanosecond)
 		if !silent.isOut() || !slow.isOut() || agent.isOut() || stranger.isOut() {
@@ -244,17 +244,17 @@ func TestHandshakesEndInTime(t *testing.T) {
 		}
 		agent.Close()
 		want := "10.0.0.1:1: handshake not finished in time\n10.0.0.2:1: handshake not finished in time\n" +
-			"10.0.0.4:1: without a certificate one can join, and that takes no longer"
+			"10.0.0.4:1: without a certificate a client can only join, and joining takes less time"
 		if got := s.whys(); got != want && got != strings.Join([]string{strings.Split(want, "\n")[1], strings.Split(want, "\n")[0], strings.Split(want, "\n")[2]}, "\n") {
 			t.Errorf("told:\n%s\nwant:\n%s", got, want)
 		}
 	})
 }
 
-// Whoever leaves handshakes unfinished loses them to those who come after, from wherever.
+// A client that leaves handshakes unfinished loses them to later clients from any address.
 //
 // proves SEC-5
-func TestUnfinishedHandshakesGiveWay(t *testing.T) {
+func TestPendingHandshakesMakeRoom(t *testing.T) {
 	onStreet(t, small(), func(s *street) {
 		var here []*caller
 		for i := range 3 {
@@ -297,7 +297,7 @@ func TestUnfinishedHandshakesGiveWay(t *testing.T) {
 }
 
 // proves SEC-5
-func TestConnectionsOfANameAreFew(t *testing.T) {
+func TestConnectionsOfANameAreBounded(t *testing.T) {
 	onStreet(t, small(), func(s *street) {
 		first, second := s.comes("10.0.0.1:1").says("web-1"), s.comes("10.0.0.1:2").says("web-1")
 		other := s.comes("10.0.0.1:3").says("web-2")
@@ -316,7 +316,7 @@ func TestConnectionsOfANameAreFew(t *testing.T) {
 }
 
 // proves SEC-5
-func TestNamelessConnectionsOfAnAddressAreFew(t *testing.T) {
+func TestAnonymousConnectionsOfASourceAreBounded(t *testing.T) {
 	onStreet(t, small(), func(s *street) {
 		first, second := s.comes("10.0.0.1:1").says(""), s.comes("10.0.0.1:2").says("")
 		if !s.comes("10.0.0.1:3").says("").isOut() {
@@ -331,12 +331,12 @@ func TestNamelessConnectionsOfAnAddressAreFew(t *testing.T) {
 	})
 }
 
-// Strangers never keep agents out: where there are too many connections in all, they go first.
+// Strangers never keep agents out: with too many connections in all, theirs are closed first.
 //
 // proves SEC-5
-func TestStrangersGoForAgents(t *testing.T) {
+func TestStrangersMakeRoomForAgents(t *testing.T) {
 	b := small()
-	b.NamelessEach = 100
+	b.AnonymousPerSource = 100
 	onStreet(t, b, func(s *street) {
 		var strangers, agents []*caller
 		for i := range 5 {
@@ -382,7 +382,7 @@ func TestAcceptingGoesOnWhenDescriptorsAreShort(t *testing.T) {
 		}
 		agent := s.comes("10.0.0.2:1").says("web-1")
 		if agent.isOut() {
-			t.Error("nobody is let in any more")
+			t.Error("no connection is accepted any more")
 		}
 		agent.Close()
 		synctest.Wait()
@@ -390,12 +390,12 @@ func TestAcceptingGoesOnWhenDescriptorsAreShort(t *testing.T) {
 }
 
 // proves SEC-5
-func TestACallerIsCutOffByItsStream(t *testing.T) {
+func TestCloseConnectionOfAStream(t *testing.T) {
 	onStreet(t, small(), func(s *street) {
 		agent, other := s.comes("10.0.0.1:1").says("web-1"), s.comes("10.0.0.1:2").says("web-2")
-		door.Cut(t.Context(), "no peer") // nothing happens
-		door.Cut(s.served["web-1"], "it does not read")
-		door.Cut(s.served["web-1"], "again")
+		guard.CloseConnection(t.Context(), "no peer") // nothing happens
+		guard.CloseConnection(s.served["web-1"], "it does not read")
+		guard.CloseConnection(s.served["web-1"], "again")
 		if !agent.isOut() || other.isOut() {
 			t.Error("not just the one that is cut off is out")
 		}
@@ -407,10 +407,10 @@ func TestACallerIsCutOffByItsStream(t *testing.T) {
 	})
 }
 
-// A handshake that computes has a turn; one that waits for its caller has none, and does not keep others from theirs.
+// A handshake holds a permit while it computes, and none while it waits for its client.
 //
 // proves SEC-5
-func TestHandshakesThatWaitHoldUpNobody(t *testing.T) {
+func TestWaitingHandshakesDoNotBlockOthers(t *testing.T) {
 	onStreet(t, small(), func(s *street) {
 		waiting := s.comes("10.0.0.1:1")
 		fmt.Fprint(waiting, "we")
@@ -428,7 +428,7 @@ func TestHandshakesThatWaitHoldUpNobody(t *testing.T) {
 //
 // proves SEC-5
 func TestAThousandAgentsOfOneAddressGetIn(t *testing.T) {
-	onStreet(t, door.DefaultBounds(20_000), func(s *street) {
+	onStreet(t, guard.DefaultBounds(20_000), func(s *street) {
 		var agents []*caller
 		for i := range 2000 {
 			agents = append(agents, s.comes(fmt.Sprintf("10.0.0.1:%d", i)))
@@ -442,8 +442,8 @@ func TestAThousandAgentsOfOneAddressGetIn(t *testing.T) {
 				t.Fatalf("connection %d is out: %s", i, s.whys())
 			}
 		}
-		if c := s.door.Counts(); c.All != 2000 || c.Unfinished != 0 {
-			t.Errorf("the door counts %+v", c)
+		if c := s.guard.Counts(); c.Total != 2000 || c.Pending != 0 {
+			t.Errorf("the guard counts %+v", c)
 		}
 		for _, a := range agents {
 			a.Close()
@@ -452,12 +452,12 @@ func TestAThousandAgentsOfOneAddressGetIn(t *testing.T) {
 	})
 }
 
-// When far more come at once than there is time for, nothing is computed in vain: whoever had a turn gets through, and all others are turned away after half the
-// time that they have, and come again.
+// When far more clients arrive than there is time for, no work is wasted: handshakes that begin also finish, and the
+// others are closed after half of their time, so that the clients retry.
 //
 // proves SEC-5, SAFE-11
-func TestOfACrowdThoseGetThroughWhoHadATurn(t *testing.T) {
-	onStreetWith(t, door.DefaultBounds(20_000), laborious{}, func(s *street) {
+func TestHandshakesThatBeginFinishUnderOverload(t *testing.T) {
+	onStreetWith(t, guard.DefaultBounds(20_000), laborious{}, func(s *street) {
 		const crowd = 2000 // for whom one processor takes 40 s
 		var all sync.WaitGroup
 		var through, away int
@@ -477,9 +477,9 @@ func TestOfACrowdThoseGetThroughWhoHadATurn(t *testing.T) {
 					mu.Lock()
 					switch {
 					case err != nil && n > 0:
-						t.Errorf("one who had a turn is turned away after %s", time.Since(begun))
+						t.Errorf("a handshake that had begun was closed after %s", time.Since(begun))
 					case err != nil && time.Since(begun) > 3*time.Second:
-						t.Errorf("one who had no turn is turned away after %s", time.Since(begun))
+						t.Errorf("a handshake that had not begun was closed after %s", time.Since(begun))
 					case err != nil:
 						away++
 					case n > 0:
@@ -494,8 +494,8 @@ func TestOfACrowdThoseGetThroughWhoHadATurn(t *testing.T) {
 		}
 		all.Wait()
 		synctest.Wait()
-		if least := int(2500*time.Millisecond/(2*labour)) * door.DefaultBounds(20_000).Turns; through < least || through+away != crowd {
-			t.Errorf("%d got through and %d were turned away, want at least %d and all others", through, away, least)
+		if least := int(2500*time.Millisecond/(2*labour)) * guard.DefaultBounds(20_000).Handshakes; through < least || through+away != crowd {
+			t.Errorf("%d got through and %d were closed, want at least %d and all others", through, away, least)
 		}
 		if got := s.whys(); strings.Count(got, "too many handshakes at once") != away {
 			t.Errorf("told:\n%s", got[:min(len(got), 500)])

@@ -1,4 +1,4 @@
-package gateway_test
+package guard_test
 
 import (
 	"context"
@@ -10,17 +10,17 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/leasehold/leasehold/coordinator/gateway"
+	"github.com/leasehold/leasehold/coordinator/guard"
 	"github.com/leasehold/leasehold/store"
 )
 
 // recorded runs refusals in a bubble, and gives the journal that they have written so far.
-func recorded(t *testing.T, test func(r *gateway.Refusals, journal func() []store.JournalEntry)) {
+func recorded(t *testing.T, test func(r *guard.Refusals, journal func() []store.JournalEntry)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		var entries []store.JournalEntry
-		r := gateway.NewRefusals(slog.New(slog.NewTextHandler(t.Output(), nil)), func(_ context.Context, e store.JournalEntry) {
+		r := guard.NewRefusals(slog.New(slog.NewTextHandler(t.Output(), nil)), func(_ context.Context, e store.JournalEntry) {
 			mu.Lock()
 			defer mu.Unlock()
 			entries = append(entries, e)
@@ -41,13 +41,13 @@ func recorded(t *testing.T, test func(r *gateway.Refusals, journal func() []stor
 	})
 }
 
-func tried(address, claimed string) gateway.Refusal {
-	return gateway.Refusal{Rule: "SEC-2", What: "join refused", Why: "token unknown or expired", Address: address, Claimed: claimed}
+func tried(address, claimed string) guard.Refusal {
+	return guard.Refusal{Rule: "SEC-2", What: "join refused", Why: "token unknown or expired", Address: address, Claimed: claimed}
 }
 
 // proves SEC-5
 func TestFirstRefusalIsToldAtOnceAndTheRestAsASum(t *testing.T) {
-	recorded(t, func(r *gateway.Refusals, journal func() []store.JournalEntry) {
+	recorded(t, func(r *guard.Refusals, journal func() []store.JournalEntry) {
 		for port := range 500 {
 			r.Add(tried(fmt.Sprintf("10.0.0.9:%d", port), "web-0"))
 		}
@@ -76,7 +76,7 @@ func TestFirstRefusalIsToldAtOnceAndTheRestAsASum(t *testing.T) {
 //
 // proves SEC-5
 func TestANetworkOfAddressesIsOneRefuser(t *testing.T) {
-	recorded(t, func(r *gateway.Refusals, journal func() []store.JournalEntry) {
+	recorded(t, func(r *guard.Refusals, journal func() []store.JournalEntry) {
 		for i := range 2000 {
 			r.Add(tried(fmt.Sprintf("[2001:db8:0:1::%x]:7", i), "web-0"))
 		}
@@ -89,7 +89,7 @@ func TestANetworkOfAddressesIsOneRefuser(t *testing.T) {
 
 // proves SEC-5
 func TestRefusalsFromEverywhereFillNeitherMemoryNorJournal(t *testing.T) {
-	recorded(t, func(r *gateway.Refusals, journal func() []store.JournalEntry) {
+	recorded(t, func(r *guard.Refusals, journal func() []store.JournalEntry) {
 		entries, told := 0, 0
 		const minutes, each = 10, 5000
 		for m := range minutes {
@@ -121,7 +121,7 @@ func TestRefusalsFromEverywhereFillNeitherMemoryNorJournal(t *testing.T) {
 // proves SEC-5
 func TestRefusalsHoldNobodyUpWhileTheJournalHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := gateway.NewRefusals(slog.New(slog.DiscardHandler), func(ctx context.Context, _ store.JournalEntry) { <-ctx.Done() })
+		r := guard.NewRefusals(slog.New(slog.DiscardHandler), func(ctx context.Context, _ store.JournalEntry) { <-ctx.Done() })
 		ctx, cancel := context.WithCancel(t.Context())
 		var parts sync.WaitGroup
 		parts.Go(func() { r.Run(ctx) })

@@ -17,15 +17,16 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/leasehold/leasehold/agent/protocol"
-	"github.com/leasehold/leasehold/coordinator/door"
 	"github.com/leasehold/leasehold/coordinator/gateway"
+	"github.com/leasehold/leasehold/coordinator/guard"
 	"github.com/leasehold/leasehold/store"
 )
 
-// openDoor has a replica served through a door, too, to whom everybody there has one name. The caller calls stop before the replica's.
-func (r *replica) openDoor(name string) (d *door.Door, stop func()) {
+// serveGuarded serves a replica also behind a connection guard, on which all connections have one name. The caller calls
+// stop before the replica's.
+func (r *replica) serveGuarded(name string) (d *guard.Connections, stop func()) {
 	r.w.t.Helper()
-	d, err := door.New(door.DefaultBounds(1000), door.Deps{Logger: r.w.log, Refused: r.Refusals().AtDoor})
+	d, err := guard.NewConnections(guard.DefaultBounds(1000), guard.Deps{Logger: r.w.log, Refused: r.Refusals().Add})
 	if err != nil {
 		r.w.t.Fatal(err)
 	}
@@ -41,8 +42,8 @@ func (r *replica) openDoor(name string) (d *door.Door, stop func()) {
 		server.Stop()
 		parts.Wait()
 		synctest.Wait()
-		if c := d.Counts(); c != (door.Counts{}) {
-			r.w.t.Errorf("the door still counts %+v", c)
+		if c := d.Counts(); c != (guard.Counts{}) {
+			r.w.t.Errorf("the guard still counts %+v", c)
 		}
 	}
 }
@@ -58,7 +59,7 @@ func TestAnAgentThatDoesNotReadIsCutOff(t *testing.T) {
 		w.record("web-1", store.Running)
 		good := r.welcomed(hello("web-1", "boot1", 1))
 		defer good.hangUp()
-		d, stop := r.openDoor("web-0")
+		d, stop := r.serveGuarded("web-0")
 		defer stop()
 		stream, hangUp := r.stream("web-0", func(c net.Conn) net.Conn { return c }, grpc.WithStaticStreamWindowSize(64<<10), grpc.WithStaticConnWindowSize(64<<10))
 		defer hangUp()
@@ -78,11 +79,11 @@ func TestAnAgentThatDoesNotReadIsCutOff(t *testing.T) {
 					t.Errorf("another waits %s for an acknowledgement", took)
 				}
 			}
-			if d.Counts().All == 0 {
+			if d.Counts().Total == 0 {
 				break
 			}
 		}
-		if d.Counts().All != 0 {
+		if d.Counts().Total != 0 {
 			t.Fatalf("after %d reports without reading an answer it is still there", sent)
 		}
 		entries := r.entriesOf("SEC-5")
