@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/leasehold/leasehold/cmd/groupfile"
 	"github.com/leasehold/leasehold/cmd/output"
+	"github.com/leasehold/leasehold/cmd/suggest"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -56,7 +56,7 @@ func setAll(settings *store.ShardSettings, words []string) error {
 	var named []string
 	add := func(e *store.FieldError) {
 		text := e.Error()
-		if near := groupfile.Nearest(e.Name, e.Known); near != "" {
+		if near := suggest.Nearest(e.Name, e.Known); near != "" {
 			text += ": did you mean " + near + "?"
 		}
 		wrong = append(wrong, text)

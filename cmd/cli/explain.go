@@ -3,10 +3,9 @@ package cli
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
-	"github.com/agext/levenshtein"
+	"github.com/leasehold/leasehold/cmd/suggest"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -53,23 +52,8 @@ func (s *Session) unexplained(ctx context.Context, name string) error {
 		known = append(known, p.ID)
 	}
 	what := fmt.Sprintf("no instance, group or rule %q, and nothing about it in the journal", name)
-	if meant := closest(name, known); meant != "" {
+	if meant := suggest.Nearest(name, known); meant != "" {
 		return failure(NotFound, "leasehold explain "+meant, "%s; did you mean %s?", what, meant)
 	}
 	return failure(NotFound, "leasehold instance list, leasehold group list", "%s", what)
-}
-
-// likely is how much two names must have in common for one to be a slip of the other.
-const likely = 0.6
-
-// closest is the name that is most like another, if any is like it.
-func closest(name string, known []string) string {
-	best, most := "", likely
-	slices.Sort(known)
-	for _, k := range slices.Compact(known) {
-		if l := levenshtein.Similarity(strings.ToLower(name), strings.ToLower(k), nil); l > most {
-			best, most = k, l
-		}
-	}
-	return best
 }

@@ -7,10 +7,10 @@ import (
 	"io"
 
 	"github.com/alecthomas/kong"
-	"github.com/leasehold/leasehold/cmd/groupfile"
 	"github.com/leasehold/leasehold/cmd/output"
 	"github.com/leasehold/leasehold/cmd/program"
 	"github.com/leasehold/leasehold/cmd/services"
+	"github.com/leasehold/leasehold/cmd/yamlfile"
 	"github.com/leasehold/leasehold/coordinator/authority"
 	"github.com/leasehold/leasehold/store"
 )
@@ -40,7 +40,7 @@ func failure(code Code, next, format string, args ...any) *Failure {
 
 // misspelt is a text with mistakes, and what to do about it.
 type misspelt struct {
-	groupfile.Problems
+	yamlfile.Problems
 	next string
 	code Code // Failed, unless another is set
 }
@@ -56,7 +56,7 @@ func report(ctx context.Context, to output.Screen, err error) Code {
 	var parse *kong.ParseError
 	var known *services.Problem
 	var files *authority.Problem
-	var problems groupfile.Problems
+	var problems yamlfile.Problems
 	var text *misspelt
 	var spoiled *store.UnreadableError
 	switch {
@@ -94,7 +94,7 @@ func report(ctx context.Context, to output.Screen, err error) Code {
 
 const maxProblems = 20
 
-func reportProblems(to output.Screen, problems groupfile.Problems, next string) Code {
+func reportProblems(to output.Screen, problems yamlfile.Problems, next string) Code {
 	for i, p := range problems {
 		if i == maxProblems {
 			program.WriteError(to, fmt.Sprintf("and %d more (%s)", len(problems)-i, p.File))

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/leasehold/leasehold/cmd/groupfile"
+	"github.com/leasehold/leasehold/cmd/yamlfile"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -92,10 +93,10 @@ func (s *Session) parseFiles(f Files) ([]*groupfile.File, error) {
 // judgeFiles says what the files ask for, given the static groups.
 func judgeFiles(f Files, files []*groupfile.File, static map[string]store.Group) ([]fileGroup, error) {
 	var all []fileGroup
-	var wrong groupfile.Problems
+	var wrong yamlfile.Problems
 	for i, file := range files {
 		entries, err := file.Judge(static)
-		var problems groupfile.Problems
+		var problems yamlfile.Problems
 		if errors.As(err, &problems) {
 			wrong = append(wrong, problems...)
 			continue
@@ -105,7 +106,7 @@ func judgeFiles(f Files, files []*groupfile.File, static map[string]store.Group)
 		}
 		for _, e := range entries {
 			if n := slices.IndexFunc(all, func(other fileGroup) bool { return other.Group.Name == e.Group.Name }); n >= 0 {
-				wrong = append(wrong, groupfile.Problem{File: f.Files[i], Field: "name", What: fmt.Sprintf("group %q is in %s already", e.Group.Name, all[n].file)})
+				wrong = append(wrong, yamlfile.Problem{File: f.Files[i], Field: "name", What: fmt.Sprintf("group %q is in %s already", e.Group.Name, all[n].file)})
 			}
 			all = append(all, fileGroup{Entry: e, file: f.Files[i]})
 		}

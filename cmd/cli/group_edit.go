@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/leasehold/leasehold/cmd/groupfile"
+	"github.com/leasehold/leasehold/cmd/yamlfile"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -57,7 +58,7 @@ func (c *GroupEdit) Run(ctx context.Context, s *Session) error {
 // kept says how to continue with the text in the file, since the next edit would start over.
 func kept(err error, file, confirm string) error {
 	apply := "leasehold group apply -f " + shellWord(file)
-	var problems groupfile.Problems
+	var problems yamlfile.Problems
 	var f *Failure
 	switch {
 	case errors.As(err, &problems):

@@ -12,6 +12,7 @@ import (
 
 	"github.com/leasehold/leasehold/cmd/groupfile"
 	"github.com/leasehold/leasehold/cmd/scenario"
+	"github.com/leasehold/leasehold/cmd/yamlfile"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -125,7 +126,7 @@ func (c *Simulate) read(s *Session) (*scenario.Scenario, error) {
 	}
 	sc, err := scenario.Read(c.Scenario, f, setting)
 	_ = f.Close() // it was only read
-	var problems groupfile.Problems
+	var problems yamlfile.Problems
 	if err != nil && !errors.As(err, &problems) {
 		return nil, unreadableScenario(c.Scenario, err)
 	}
@@ -158,7 +159,7 @@ func unreadableScenario(name string, err error) error {
 
 // wrongFile is what is wrong in a file. It is not what the simulation found, so its exit code is another.
 func wrongFile(err error, next string) error {
-	var problems groupfile.Problems
+	var problems yamlfile.Problems
 	if errors.As(err, &problems) {
 		return &misspelt{Problems: problems, next: next, code: Usage}
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold/leasehold/cmd/yamlfile"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -154,7 +155,7 @@ func TestReadSaysWhatIsWrongAndWhere(t *testing.T) {
 		{"twice", head + "size: 1\nsize: 2\n", "size: is here twice (first at line 3) (web.yaml:4:1)"},
 		{"twice in a map", head + "vars: {a: x, a: y}\n", "vars.a: is here twice (first at line 3) (web.yaml:3:14)"},
 		{"the same group twice", head + "---\n" + head, `name: group "web" is in this file twice (first at line 1) (web.yaml:4:1)`},
-		{"an alias", head + "labels: &l {a: b}\nvars: *l\n", "vars: aliases and merge keys are not supported in a group file (web.yaml:4:7)"},
+		{"an alias", head + "labels: &l {a: b}\nvars: *l\n", "vars: aliases and merge keys are not supported (web.yaml:4:7)"},
 		{"empty", "# only a comment\n", "there is no group in the file (web.yaml)"},
 		{"a list", "- name: web\n", "a list: must be fields like name: web (web.yaml:1:1)"},
 		{"a typo and a range at once", head + "sise: 1\nstop_timeout: 1h\n", "sise: unknown field: did you mean size? (web.yaml:3:1)\nstop_timeout: 1h0m0s: must be 0s to 10m0s (HEAL-14) (web.yaml:4:15)"},
@@ -174,7 +175,7 @@ func TestReadSaysWhatIsWrongAndWhere(t *testing.T) {
 
 func TestReadPlacesSyntaxErrors(t *testing.T) {
 	_, err := Read("web.yaml", strings.NewReader("name: web\nlabels: {a: b\nsize: 1\n"))
-	var problems Problems
+	var problems yamlfile.Problems
 	if !errors.As(err, &problems) || len(problems) != 1 || problems[0].Line == 0 || !strings.Contains(err.Error(), "not YAML") {
 		t.Errorf("got %v", err)
 	}
@@ -234,7 +235,7 @@ func TestReadIsBounded(t *testing.T) {
 		bomb += string(c) + ": &" + string(c) + " [" + strings.Repeat("*"+string(c-1)+",", 8) + "*" + string(c-1) + "]\n"
 	}
 	for name, text := range map[string]string{
-		"large":     strings.Repeat("# nothing\n", MaxBytes/10+1),
+		"large":     strings.Repeat("# nothing\n", yamlfile.MaxBytes/10+1),
 		"deep":      "name: " + strings.Repeat("[", 100_000),
 		"deep map":  strings.Repeat("{a: ", 50_000),
 		"bomb":      bomb,

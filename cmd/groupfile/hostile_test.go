@@ -11,11 +11,12 @@ import (
 	"testing"
 
 	"github.com/leasehold/leasehold/cmd/groupfile"
+	"github.com/leasehold/leasehold/cmd/yamlfile"
 )
 
 // hostile are files that are as large as files may be, and bad in one way each.
 func hostile() map[string]string {
-	const n = groupfile.MaxBytes - 200
+	const n = yamlfile.MaxBytes - 200
 	numbered := func(form string, most int) string {
 		var b strings.Builder
 		for i := 0; b.Len() < most; i++ {
@@ -61,7 +62,7 @@ func TestHostileFilesAreRefused(t *testing.T) {
 	for name, text := range hostile() {
 		t.Run(name, func(t *testing.T) {
 			_, err := groupfile.Read("web.yaml", strings.NewReader(text))
-			var problems groupfile.Problems
+			var problems yamlfile.Problems
 			if !errors.As(err, &problems) {
 				t.Fatalf("the error is %v", err)
 			}

@@ -3,6 +3,7 @@ package groupfile
 import (
 	"encoding/json"
 
+	"github.com/leasehold/leasehold/cmd/yamlfile"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -13,7 +14,7 @@ var besideStatic = map[string]bool{"name": true, "size": true, "template.instanc
 func (d document) override(static store.Group) Entry {
 	for _, f := range store.Fields {
 		if node := d.walk.at[f.Path]; node != nil && !besideStatic[f.Path] {
-			d.walk.wrong(node, f.Path, "%s: cannot be set: the group is static, and only size, template.instance_type and vars can be set beside it (REC-6)", Shown(node))
+			d.walk.Wrong(node, f.Path, "%s: cannot be set: the group is static, and only size, template.instance_type and vars can be set beside it (REC-6)", yamlfile.Shown(node))
 			d.unread[f.Path] = true
 		}
 	}
@@ -28,12 +29,12 @@ func (d document) override(static store.Group) Entry {
 	}
 	raw, err := json.Marshal(said)
 	if err != nil {
-		d.walk.wrong(d.root, "", "%s", err)
+		d.walk.Wrong(d.root, "", "%s", err)
 		return Entry{}
 	}
 	o, err := store.ReadOverride(raw)
 	if err != nil {
-		d.walk.wrong(d.root, "", "%s", err)
+		d.walk.Wrong(d.root, "", "%s", err)
 		return Entry{}
 	}
 	o.Schema = store.Schema

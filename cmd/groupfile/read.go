@@ -1,27 +1,24 @@
 package groupfile
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"strings"
 
+	"github.com/leasehold/leasehold/cmd/suggest"
+	"github.com/leasehold/leasehold/cmd/yamlfile"
 	"github.com/leasehold/leasehold/store"
 	"go.yaml.in/yaml/v4"
 )
 
-// The bounds of a file.
-const (
-	MaxBytes  = 1 << 20
-	MaxGroups = 50
-)
+// MaxGroups is the largest number of groups in one file.
+const MaxGroups = 50
 
 // File is a file as read: what its documents say, which is not judged yet.
 type File struct {
-	reading
+	yamlfile.Reader
 	documents []document
 }
 
@@ -41,7 +38,7 @@ type Entry struct {
 }
 
 // Read reads the groups in a file, one in each YAML document, each as a whole. The name is for messages only. If anything
-// is wrong the error is Problems, unless reading itself failed.
+// is wrong the error is yamlfile.Problems, unless reading itself failed.
 func Read(name string, from io.Reader) ([]store.Group, error) {
 	f, err := Parse(name, from)
 	if err != nil {
@@ -57,40 +54,36 @@ func Read(name string, from io.Reader) ([]store.Group, error) {
 
 // Parse reads a file. What is wrong in it Judge says; the error is that it could not be read.
 func Parse(name string, from io.Reader) (*File, error) {
-	text, err := io.ReadAll(io.LimitReader(from, MaxBytes+1))
+	f := &File{Reader: yamlfile.Reader{File: name}}
+	r := &f.Reader
+	roots, err := r.Documents(from, MaxGroups, fmt.Sprintf("more than %d groups in one file", MaxGroups))
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", name, err)
-	}
-	f := &File{reading: reading{file: name}}
-	r := &f.reading
-	if len(text) > MaxBytes {
-		r.wrong(nil, "", "the file is larger than %d KiB", MaxBytes>>10)
-		return f, nil
+		return nil, err
 	}
 	where := map[string]*yaml.Node{}
-	for _, root := range r.documents(text) {
-		d, ok := r.document(root)
+	for _, root := range roots {
+		d, ok := readDocument(r, root)
 		if !ok {
 			continue
 		}
 		if first := where[d.name]; first != nil && d.name != "" {
-			r.wrong(root, "name", "group %q is in this file twice (first at line %d)", d.name, first.Line)
+			r.Wrong(root, "name", "group %q is in this file twice (first at line %d)", d.name, first.Line)
 			continue
 		}
 		where[d.name] = root
 		f.documents = append(f.documents, d)
 	}
-	if len(r.problems) == 0 && len(f.documents) == 0 {
-		r.wrong(nil, "", "there is no group in the file")
+	if len(r.Problems) == 0 && len(f.documents) == 0 {
+		r.Wrong(nil, "", "there is no group in the file")
 	}
 	return f, nil
 }
 
 // Malformed says that something is wrong in the file whatever its groups are.
-func (f *File) Malformed() bool { return len(f.problems) > 0 }
+func (f *File) Malformed() bool { return len(f.Problems) > 0 }
 
 // Judge says what the file asks for. Of a group that is static, in the map by its name, a document may set only what can be set
-// beside it. Everything that is wrong in the file is the error, as Problems.
+// beside it. Everything that is wrong in the file is the error, as yamlfile.Problems.
 func (f *File) Judge(static map[string]store.Group) ([]Entry, error) {
 	var entries []Entry
 	for _, d := range f.documents {
@@ -100,77 +93,20 @@ func (f *File) Judge(static map[string]store.Group) ([]Entry, error) {
 		}
 		entries = append(entries, Entry{Group: d.group()})
 	}
-	if len(f.problems) > 0 {
-		return nil, f.problems.sorted()
+	if len(f.Problems) > 0 {
+		return nil, f.Problems.Sorted()
 	}
 	return entries, nil
 }
 
-// documents parses the file into one node for each document that is not empty.
-func (r *reading) documents(text []byte) []*yaml.Node {
-	loader, err := yaml.NewLoader(bytes.NewReader(text))
-	if err != nil {
-		r.wrong(nil, "", "%s", err)
-		return nil
-	}
-	var roots []*yaml.Node
-	left := MaxValues
-	for {
-		var doc yaml.Node
-		err := loader.Load(&doc)
-		if errors.Is(err, io.EOF) {
-			return roots
-		}
-		if err != nil {
-			r.syntax(text, err)
-			return nil
-		}
-		if at, what := Beyond(&doc, &left); what != "" {
-			r.wrong(at, "", "%s", what)
-			return nil
-		}
-		root := &doc
-		if doc.Kind == yaml.DocumentNode {
-			if len(doc.Content) == 0 {
-				continue
-			}
-			root = doc.Content[0]
-		}
-		if root.Kind == 0 || root.Kind == yaml.ScalarNode && root.Tag == "!!null" {
-			continue
-		}
-		if roots = append(roots, root); len(roots) > MaxGroups {
-			r.wrong(root, "", "more than %d groups in one file", MaxGroups)
-			return nil
-		}
-	}
-}
-
-// bareVariable is ${name} where YAML takes its brace for the beginning of a mapping.
-var bareVariable = regexp.MustCompile(`[{\[,:]\s*\$\{`)
-
-func (r *reading) syntax(text []byte, err error) {
-	var bad *yaml.LoadError
-	if !errors.As(err, &bad) {
-		r.wrong(nil, "", "not YAML: %s", err)
-		return
-	}
-	what := bad.Message
-	lines := bytes.Split(text, []byte("\n"))
-	if at := bad.Mark.Line - 1; at >= 0 && at < len(lines) && bareVariable.Match(lines[at]) {
-		what += `: between braces or brackets, ${name} needs quotes: "${name}"`
-	}
-	r.wrong(&yaml.Node{Line: bad.Mark.Line, Column: bad.Mark.Column}, "", "not YAML: %s", what)
-}
-
-// document reads the fields of one document.
-func (r *reading) document(root *yaml.Node) (document, bool) {
-	before := len(r.problems)
-	d := document{walk: &walk{reading: r, at: map[string]*yaml.Node{"": root}}, root: root, unread: map[string]bool{}}
+// readDocument reads the fields of one document.
+func readDocument(r *yamlfile.Reader, root *yaml.Node) (document, bool) {
+	before := len(r.Problems)
+	d := document{walk: &walk{Reader: r, at: map[string]*yaml.Node{"": root}}, root: root, unread: map[string]bool{}}
 	if d.fields = d.walk.mapping("", root); d.fields == nil {
 		return d, false
 	}
-	for _, p := range r.problems[before:] {
+	for _, p := range r.Problems[before:] {
 		d.unread[p.Field] = true
 	}
 	d.name, _ = d.fields["name"].(string)
@@ -181,7 +117,7 @@ func (r *reading) document(root *yaml.Node) (document, bool) {
 func (d document) group() store.Group {
 	raw, err := json.Marshal(d.fields)
 	if err != nil {
-		d.walk.wrong(d.root, "", "%s", err)
+		d.walk.Wrong(d.root, "", "%s", err)
 		return store.Group{}
 	}
 	g, err := store.ReadGroup(raw)
@@ -203,7 +139,7 @@ func (w *walk) refused(root *yaml.Node, err error, unread map[string]bool) {
 	for _, err := range found {
 		var field *store.FieldError
 		if !errors.As(err, &field) {
-			w.wrong(root, "", "%s", err)
+			w.Wrong(root, "", "%s", err)
 			continue
 		}
 		if unread[field.Path] || len(unread) > 0 && (w.at[field.Path] == nil || anyBelow(unread, field.Path)) {
@@ -213,18 +149,18 @@ func (w *walk) refused(root *yaml.Node, err error, unread map[string]bool) {
 		if field.Rule != "" {
 			rule = " (" + field.Rule + ")"
 		}
-		if near := Nearest(field.Name, field.Known); near != "" {
+		if near := suggest.Nearest(field.Name, field.Known); near != "" {
 			rule += ": did you mean ${" + near + "}?"
 		}
 		if node := w.at[field.Path]; node != nil {
-			w.wrong(node, field.Path, "%s: must be %s%s", field.Value, field.Allowed, rule)
+			w.Wrong(node, field.Path, "%s: must be %s%s", field.Value, field.Allowed, rule)
 			continue
 		}
 		what := "missing: must be " + field.Allowed
 		if field.Value != `""` {
 			what = fmt.Sprintf("%s, which is its default here: must be %s", field.Value, field.Allowed)
 		}
-		w.wrong(w.nearest(field.Path), field.Path, "%s%s", what, rule)
+		w.Wrong(w.nearest(field.Path), field.Path, "%s%s", what, rule)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/leasehold/leasehold/cmd/yamlfile"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -75,7 +76,7 @@ left out has its default. Anything that cannot be is refused, all at once, each 
 
 Text stays text and numbers stay numbers: ` + "`port: 8080`" + ` under ` + "`vars`" + ` is refused, ` + "`port: \"8080\"`" + ` is meant. Durations are written
 like ` + "`5s`, `1m30s`, `2h`" + fmt.Sprintf(`. A file holds at most %d groups and %d KiB; aliases and merge keys are refused.
-`, MaxGroups, MaxBytes>>10) + `
+`, MaxGroups, yamlfile.MaxBytes>>10) + `
 A check is of exactly one kind: ` + "`http`, `tcp`, `grpc`, `exec` or `process`" + `. In every text of it, ` + "`${name}`" + ` stands for a variable or a fact
 of the machine, as in ` + "`workload.run`" + ` (of a machine of the process provider: ` + "`address`, `host`, `port`, `dir`" + `), written with quotes: ` + "`port: \"${port}\"`" + `; ` + "`$${`" + ` is a literal ` + "`${`" + `.
 In a group of the process provider a placeholder that neither a variable nor a fact fills is refused, in ` + "`workload.run`, `report.on_lease_lost.run`, `drain.hook`" + ` and

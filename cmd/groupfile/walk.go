@@ -8,14 +8,15 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/agext/levenshtein"
+	"github.com/leasehold/leasehold/cmd/suggest"
+	"github.com/leasehold/leasehold/cmd/yamlfile"
 	"github.com/leasehold/leasehold/store"
 	"go.yaml.in/yaml/v4"
 )
 
 // walk goes through one document beside the table of fields.
 type walk struct {
-	*reading
+	*yamlfile.Reader
 	at map[string]*yaml.Node // where the value of each field stands
 }
 
@@ -39,59 +40,32 @@ func (w *walk) mapping(path string, node *yaml.Node) map[string]any {
 		return nil
 	}
 	out := map[string]any{}
-	first := map[string]*yaml.Node{}
-	for i := 0; i+1 < len(node.Content); i += 2 {
-		key, value := node.Content[i], node.Content[i+1]
-		if !w.keyOK(path, key, first) {
-			continue
-		}
-		full := Join(path, key.Value)
+	w.Fields(path, node, func(key, value *yaml.Node) {
+		full := yamlfile.Join(path, key.Value)
 		w.at[full] = value
 		if v, ok := w.field(full, key, value); ok {
 			out[key.Value] = v
 		}
-	}
+	})
 	return out
-}
-
-// keyOK says whether a key can be one: plain, and not there before.
-func (w *walk) keyOK(path string, key *yaml.Node, first map[string]*yaml.Node) bool {
-	if key.Kind == yaml.AliasNode || key.Tag == "!!merge" {
-		w.wrong(key, path, "aliases and merge keys are not supported in a group file")
-		return false
-	}
-	if key.Kind != yaml.ScalarNode {
-		w.wrong(key, path, "a key must be a name")
-		return false
-	}
-	if seen := first[key.Value]; seen != nil {
-		w.wrong(key, Join(path, key.Value), "is here twice (first at line %d)", seen.Line)
-		return false
-	}
-	first[key.Value] = key
-	return true
 }
 
 // field reads the value of one field, or says why it cannot be one. A value that is left out in effect (an empty
 // mapping or list) is not ok and no problem either.
 func (w *walk) field(path string, key, value *yaml.Node) (any, bool) {
-	if value.Kind == yaml.AliasNode {
-		w.wrong(value, path, "aliases and merge keys are not supported in a group file")
-		return nil, false
-	}
 	if path == "schema" {
 		return w.schema(value)
 	}
 	if what := setByCommand[path]; what != "" {
-		w.wrong(key, path, "%s", what)
+		w.Wrong(key, path, "%s", what)
 		return nil, false
 	}
 	if slices.Contains(store.Planned, path) {
-		w.wrong(key, path, "is not supported by this version")
+		w.Wrong(key, path, "is not supported by this version")
 		return nil, false
 	}
 	if strings.ContainsAny(key.Value, ".[]") { // to the table, a path and not a name
-		w.wrong(key, path, "unknown field")
+		w.Wrong(key, path, "unknown field")
 		return nil, false
 	}
 	empty := value.Kind == yaml.ScalarNode && value.Tag == "!!null"
@@ -106,8 +80,8 @@ func (w *walk) field(path string, key, value *yaml.Node) (any, bool) {
 		}
 		return w.mapping(path, value), true
 	}
-	if !w.problems.Full() {
-		w.wrong(key, path, "unknown field%s", suggestion(path))
+	if !w.Problems.Full() {
+		w.Wrong(key, path, "unknown field%s", suggestion(path))
 	}
 	return nil, false
 }
@@ -115,7 +89,7 @@ func (w *walk) field(path string, key, value *yaml.Node) (any, bool) {
 func (w *walk) schema(value *yaml.Node) (any, bool) {
 	n, err := strconv.Atoi(value.Value)
 	if err != nil || n < 1 || n > store.Schema {
-		w.wrong(value, "schema", "%s: must be %d: this program knows no other", Shown(value), store.Schema)
+		w.Wrong(value, "schema", "%s: must be %d: this program knows no other", yamlfile.Shown(value), store.Schema)
 		return nil, false
 	}
 	return n, true
@@ -182,10 +156,10 @@ func (w *walk) leaf(f store.Field, value *yaml.Node, empty bool) (any, bool) {
 // command reads {run: [...]}.
 func (w *walk) command(f store.Field, value *yaml.Node) (any, bool) {
 	if len(value.Content) != 2 || value.Content[0].Value != "run" {
-		w.wrong(value, f.Path, "must be %s", f.Allowed)
+		w.Wrong(value, f.Path, "must be %s", f.Allowed)
 		return nil, false
 	}
-	run, ok := w.stringList(store.Field{Path: Join(f.Path, "run"), Allowed: "a program and its arguments"}, value.Content[1])
+	run, ok := w.stringList(store.Field{Path: yamlfile.Join(f.Path, "run"), Allowed: "a program and its arguments"}, value.Content[1])
 	return map[string]any{"run": run}, ok
 }
 
@@ -193,8 +167,7 @@ func (w *walk) command(f store.Field, value *yaml.Node) (any, bool) {
 // 010 or yes would come out as something else than was written.
 func (w *walk) text(path string, value *yaml.Node) (string, bool) {
 	switch {
-	case value.Kind == yaml.AliasNode:
-		w.wrong(value, path, "aliases and merge keys are not supported in a group file")
+	case !w.NoAlias(path, value):
 	case value.Kind != yaml.ScalarNode || value.Tag == "!!null":
 		w.mismatch(value, path, "must be text")
 	case value.Tag != "!!str":
@@ -237,8 +210,7 @@ func (w *walk) items(f store.Field, value *yaml.Node) (any, bool) {
 	list := []any{}
 	for i, item := range value.Content {
 		path := fmt.Sprintf("%s[%d]", f.Path, i)
-		if item.Kind == yaml.AliasNode {
-			w.wrong(item, path, "aliases and merge keys are not supported in a group file")
+		if !w.NoAlias(path, item) {
 			continue
 		}
 		w.at[path] = item
@@ -257,55 +229,18 @@ func (w *walk) stringMap(f store.Field, value *yaml.Node) (any, bool) {
 		return nil, false
 	}
 	out := map[string]string{}
-	first := map[string]*yaml.Node{}
-	for i := 0; i+1 < len(value.Content); i += 2 {
-		key := value.Content[i]
-		if !w.keyOK(f.Path, key, first) {
-			continue
-		}
-		w.at[Join(f.Path, key.Value)] = value.Content[i+1]
-		if s, ok := w.text(Join(f.Path, key.Value), value.Content[i+1]); ok {
+	w.Fields(f.Path, value, func(key, value *yaml.Node) {
+		path := yamlfile.Join(f.Path, key.Value)
+		w.at[path] = value
+		if s, ok := w.text(path, value); ok {
 			out[key.Value] = s
 		}
-	}
+	})
 	return out, true
 }
 
 func (w *walk) mismatch(node *yaml.Node, path, want string) {
-	w.wrong(node, path, "%s: %s", Shown(node), want)
-}
-
-// Shown is how a message calls a value.
-func Shown(n *yaml.Node) string {
-	switch {
-	case n.Kind == yaml.MappingNode:
-		return "fields"
-	case n.Kind == yaml.SequenceNode:
-		return "a list"
-	case n.Kind == yaml.AliasNode:
-		return "an alias"
-	case n.Tag == "!!null":
-		return "nothing"
-	case n.Tag == "!!str":
-		return strconv.Quote(clip(n.Value))
-	default:
-		return clip(n.Value)
-	}
-}
-
-func clip(s string) string {
-	if r := []rune(s); len(r) > 60 {
-		return string(r[:57]) + "..."
-	}
-	return s
-}
-
-// Join is the path of a field within another.
-func Join(path, name string) string {
-	if path == "" {
-		return name
-	}
-	return path + "." + name
+	w.Wrong(node, path, "%s: %s", yamlfile.Shown(node), want)
 }
 
 var itemNumber = regexp.MustCompile(`\[[0-9]+\]`)
@@ -346,41 +281,21 @@ func suggestion(path string) string {
 	if i := strings.LastIndexByte(path, '.'); i >= 0 {
 		parent, name = path[:i], path[i+1:]
 	}
-	best, score := "", 0.0
-	consider := func(candidate, as string, most float64) {
-		s := levenshtein.Similarity(strings.ToLower(name), candidate, nil) * most
-		if s > score {
-			best, score = as, s
-		}
-	}
+	var search suggest.Search
 	for _, child := range children(parent) {
-		consider(child, Join(parent, child), 1)
+		search.Consider(name, child, yamlfile.Join(parent, child), 1)
 	}
 	for _, f := range store.Fields {
 		last := f.Path[strings.LastIndexByte(f.Path, '.')+1:]
-		most := 0.95
+		weight := 0.95
 		as := here(path, f.Path)
 		if as != f.Path {
-			most = 0.97 // the same item comes first
+			weight = 0.97 // the same item comes first
 		}
-		consider(last, as, most)
+		search.Consider(name, last, as, weight)
 	}
-	if score < 0.5 {
-		return ""
+	if best := search.Best(); best != "" {
+		return ": did you mean " + best + "?"
 	}
-	return fmt.Sprintf(": did you mean %s?", best)
-}
-
-// Nearest is the known name that was probably meant; "" if none is near.
-func Nearest(name string, known []string) string {
-	best, score := "", 0.0
-	for _, k := range known {
-		if s := levenshtein.Similarity(strings.ToLower(name), strings.ToLower(k), nil); s > score {
-			best, score = k, s
-		}
-	}
-	if score < 0.5 {
-		return ""
-	}
-	return best
+	return ""
 }

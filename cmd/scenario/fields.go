@@ -7,7 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/leasehold/leasehold/cmd/groupfile"
+	"github.com/leasehold/leasehold/cmd/suggest"
+	"github.com/leasehold/leasehold/cmd/yamlfile"
 	"github.com/leasehold/leasehold/coordinator/imagined"
 	"go.yaml.in/yaml/v4"
 )
@@ -35,11 +36,11 @@ const longest = 30 * 24 * time.Hour
 func (r *reading) mapping(path string, node *yaml.Node, short string) *fields {
 	f := &fields{reading: r, path: path, node: node, keys: map[string]*yaml.Node{}, value: map[string]*yaml.Node{}}
 	switch {
-	case isNothing(node):
+	case yamlfile.IsNothing(node):
 	case node.Kind == yaml.ScalarNode && short != "":
 		f.keys[short], f.value[short] = node, node
 	case node.Kind != yaml.MappingNode:
-		r.wrong(node, path, "%s: must have fields, like name: value", groupfile.Shown(node))
+		r.Wrong(node, path, "%s: must have fields, like name: value", yamlfile.Shown(node))
 	default:
 		f.read()
 	}
@@ -47,19 +48,7 @@ func (r *reading) mapping(path string, node *yaml.Node, short string) *fields {
 }
 
 func (f *fields) read() {
-	for i := 0; i+1 < len(f.node.Content); i += 2 {
-		key, value := f.node.Content[i], f.node.Content[i+1]
-		switch seen := f.keys[key.Value]; {
-		case key.Kind != yaml.ScalarNode || key.Tag == "!!merge":
-			f.wrong(key, f.path, "a key must be a name; aliases and merge keys are not supported")
-		case value.Kind == yaml.AliasNode:
-			f.wrong(value, groupfile.Join(f.path, key.Value), "aliases are not supported in a scenario")
-		case seen != nil:
-			f.wrong(key, groupfile.Join(f.path, key.Value), "is here twice (first at line %d)", seen.Line)
-		default:
-			f.keys[key.Value], f.value[key.Value] = key, value
-		}
-	}
+	f.Fields(f.path, f.node, func(key, value *yaml.Node) { f.keys[key.Value], f.value[key.Value] = key, value })
 }
 
 // done reports the fields that nobody asked for.
@@ -77,35 +66,35 @@ func (f *fields) done() {
 		if f.keys[key.Value] != key || slices.Contains(known, key.Value) {
 			continue
 		}
-		what := "unknown field" + nearest(key.Value, known)
+		what := "unknown field" + suggest.DidYouMean(key.Value, known)
 		if len(known) == 0 {
 			what = "unknown field: there are none here"
 		} else if what == "unknown field" {
 			what += ": known here are " + strings.Join(known, ", ")
 		}
-		f.wrong(key, groupfile.Join(f.path, key.Value), "%s", what)
+		f.Wrong(key, yamlfile.Join(f.path, key.Value), "%s", what)
 	}
 }
 
 // ask notes that a field may be there, and returns it; nil if it is not.
 func (f *fields) ask(name, def, allowed, doc string) *yaml.Node {
 	f.asked = append(f.asked, Field{Name: name, Default: def, Allowed: allowed, Doc: doc})
-	if n := f.value[name]; !isNothing(n) {
+	if n := f.value[name]; !yamlfile.IsNothing(n) {
 		return n
 	}
 	return nil
 }
 
 // has says whether a field is there.
-func (f *fields) has(name string) bool { return !isNothing(f.value[name]) }
+func (f *fields) has(name string) bool { return !yamlfile.IsNothing(f.value[name]) }
 
 func (f *fields) refuse(name string, n *yaml.Node, allowed string) {
-	f.wrong(n, groupfile.Join(f.path, name), "%s: must be %s", groupfile.Shown(n), allowed)
+	f.Wrong(n, yamlfile.Join(f.path, name), "%s: must be %s", yamlfile.Shown(n), allowed)
 }
 
 // missing says that a field must be there.
 func (f *fields) missing(name, allowed string) {
-	f.wrong(f.node, groupfile.Join(f.path, name), "missing: must be %s", allowed)
+	f.Wrong(f.node, yamlfile.Join(f.path, name), "missing: must be %s", allowed)
 }
 
 func (f *fields) text(name, allowed, doc string) string {
@@ -129,7 +118,7 @@ func (f *fields) choice(name, def, doc string, choices ...string) string {
 		return def
 	}
 	if n.Kind != yaml.ScalarNode || !slices.Contains(choices, n.Value) {
-		f.wrong(n, groupfile.Join(f.path, name), "%s: must be %s%s", groupfile.Shown(n), allowed, nearest(n.Value, choices))
+		f.Wrong(n, yamlfile.Join(f.path, name), "%s: must be %s%s", yamlfile.Shown(n), allowed, suggest.DidYouMean(n.Value, choices))
 		return def
 	}
 	return n.Value

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/leasehold/leasehold/cmd/groupfile"
 	"github.com/leasehold/leasehold/cmd/scenario"
+	"github.com/leasehold/leasehold/cmd/yamlfile"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -35,7 +35,7 @@ func TestHostileScenariosAreRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := scenario.Read("bad.yaml", strings.NewReader(text), aHostileSetting())
-			var problems groupfile.Problems
+			var problems yamlfile.Problems
 			if !errors.As(err, &problems) {
 				t.Fatalf("the error is %v", err)
 			}

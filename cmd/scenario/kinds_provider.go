@@ -6,7 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/leasehold/leasehold/cmd/groupfile"
+	"github.com/leasehold/leasehold/cmd/suggest"
+	"github.com/leasehold/leasehold/cmd/yamlfile"
 	"github.com/leasehold/leasehold/coordinator/imagined"
 )
 
@@ -30,11 +31,11 @@ func (f *fields) zoneField(def, doc string) string {
 	name := f.text("zone", "the name of a zone", doc)
 	f.asked[len(f.asked)-1].Default = def
 	if name != "" && !slices.Contains(f.zones, name) {
-		what := nearest(name, f.zones)
+		what := suggest.DidYouMean(name, f.zones)
 		if what == "" {
 			what = ": there are " + strings.Join(f.zones, ", ")
 		}
-		f.wrong(f.value["zone"], groupfile.Join(f.path, "zone"), "there is no zone %s%s", name, what)
+		f.Wrong(f.value["zone"], yamlfile.Join(f.path, "zone"), "there is no zone %s%s", name, what)
 	}
 	return name
 }

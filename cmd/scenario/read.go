@@ -1,7 +1,6 @@
 package scenario
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -10,7 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/leasehold/leasehold/cmd/groupfile"
+	"github.com/leasehold/leasehold/cmd/suggest"
+	"github.com/leasehold/leasehold/cmd/yamlfile"
 	"github.com/leasehold/leasehold/coordinator/imagined"
 	"github.com/leasehold/leasehold/store"
 	"go.yaml.in/yaml/v4"
@@ -18,7 +18,6 @@ import (
 
 // The bounds of a scenario.
 const (
-	maxBytes  = 1 << 20
 	maxEvents = 1000
 	maxLength = 7 * 24 * time.Hour
 )
@@ -30,70 +29,26 @@ type Setting struct {
 	File func(name string) ([]store.Group, error)
 }
 
-// Read reads a scenario. The name is for messages only. If anything is wrong the error is groupfile.Problems, unless reading
+// Read reads a scenario. The name is for messages only. If anything is wrong the error is yamlfile.Problems, unless reading
 // itself failed.
 func Read(name string, from io.Reader, setting Setting) (*Scenario, error) {
-	text, err := io.ReadAll(io.LimitReader(from, maxBytes+1))
+	r := &reading{Reader: yamlfile.Reader{File: name}, setting: setting}
+	roots, err := r.Documents(from, 1, "a second document: a scenario is one")
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", name, err)
+		return nil, err
 	}
-	r := &reading{file: name, setting: setting}
-	if len(text) > maxBytes {
-		r.wrong(nil, "", "the file is larger than %d KiB", maxBytes>>10)
-		return nil, r.problems
+	if len(r.Problems) > 0 {
+		return nil, r.Problems
 	}
-	root := r.parse(text)
-	if len(r.problems) > 0 {
-		return nil, r.problems
+	var root *yaml.Node // of an empty file there is none
+	if len(roots) > 0 {
+		root = roots[0]
 	}
 	s := r.scenario(root)
-	if len(r.problems)+len(r.applied) > 0 {
-		return nil, r.sorted()
+	if len(r.Problems)+len(r.applied) > 0 {
+		return nil, append(r.Problems.Sorted(), r.applied...)
 	}
 	return s, nil
-}
-
-// parse makes one node of the file; nil if it is empty.
-func (r *reading) parse(text []byte) *yaml.Node {
-	loader, err := yaml.NewLoader(bytes.NewReader(text))
-	if err != nil {
-		r.wrong(nil, "", "%s", err)
-		return nil
-	}
-	var doc, more yaml.Node
-	switch err := loader.Load(&doc); {
-	case errors.Is(err, io.EOF):
-		return nil
-	case err != nil:
-		r.syntax(err)
-		return nil
-	}
-	left := groupfile.MaxValues
-	if at, what := groupfile.Beyond(&doc, &left); what != "" {
-		r.wrong(at, "", "%s", what)
-		return nil
-	}
-	if err := loader.Load(&more); err == nil {
-		r.wrong(&more, "", "a second document: a scenario is one")
-	} else if !errors.Is(err, io.EOF) {
-		r.syntax(err)
-	}
-	if doc.Kind != yaml.DocumentNode {
-		return &doc
-	}
-	if len(doc.Content) == 0 {
-		return nil
-	}
-	return doc.Content[0]
-}
-
-func (r *reading) syntax(err error) {
-	var bad *yaml.LoadError
-	if !errors.As(err, &bad) {
-		r.wrong(nil, "", "not YAML: %s", err)
-		return
-	}
-	r.wrong(&yaml.Node{Line: bad.Mark.Line, Column: bad.Mark.Column}, "", "not YAML: %s", bad.Message)
 }
 
 func (r *reading) scenario(root *yaml.Node) *Scenario {
@@ -126,14 +81,14 @@ func (r *reading) learn(list *yaml.Node) (providers []string) {
 		}
 	}
 	know(r.setting.Groups)
-	if isNothing(list) || list.Kind != yaml.SequenceNode {
+	if yamlfile.IsNothing(list) || list.Kind != yaml.SequenceNode {
 		return providers
 	}
 	quiet := &reading{setting: r.setting}
 	for _, item := range list.Content {
 		f := quiet.mapping("", item, "")
 		apply := f.value[applies]
-		if isNothing(apply) {
+		if yamlfile.IsNothing(apply) {
 			continue
 		}
 		if groups, err := r.setting.File(quiet.mapping("", apply, "file").text("file", "", "")); err == nil { // else it is told when the event is read
@@ -186,7 +141,7 @@ func (r *reading) readZones(p *fields) []imagined.Zone {
 	for _, g := range r.groups {
 		for _, z := range g.Template.Zones {
 			if !slices.Contains(r.zones, z) {
-				r.wrong(n, "provider.zones", "group %s wants zone %s, which is not among %s", g.Name, z, strings.Join(r.zones, ", "))
+				r.Wrong(n, "provider.zones", "group %s wants zone %s, which is not among %s", g.Name, z, strings.Join(r.zones, ", "))
 			}
 		}
 	}
@@ -232,19 +187,19 @@ func (r *reading) shard(f *fields, s *Scenario) {
 	s.Settings.CreateRate = float64(m.number("create_rate", int(d.CreateRate), 1, 1000, "How many machines are created in a second."))
 	m.done()
 	for _, one := range s.Settings.Wrong() { // what a coordinator would refuse (REC-20)
-		r.wrong(at, "shard."+one.Path, "%s: must be %s", one.Value, one.Allowed)
+		r.Wrong(at, "shard."+one.Path, "%s: must be %s", one.Value, one.Allowed)
 	}
 }
 
 func (r *reading) events(list *yaml.Node, s *Scenario) {
 	switch {
-	case isNothing(list):
+	case yamlfile.IsNothing(list):
 		return
 	case list.Kind != yaml.SequenceNode:
-		r.wrong(list, "events", "%s: must be a list of events like - {at: 5m, kill: {count: 2}}", groupfile.Shown(list))
+		r.Wrong(list, "events", "%s: must be a list of events like - {at: 5m, kill: {count: 2}}", yamlfile.Shown(list))
 		return
 	case len(list.Content) > maxEvents:
-		r.wrong(list, "events", "there are %d, and at most %d are played", len(list.Content), maxEvents)
+		r.Wrong(list, "events", "there are %d, and at most %d are played", len(list.Content), maxEvents)
 		return
 	}
 	for i, item := range list.Content {
@@ -258,16 +213,16 @@ func (r *reading) events(list *yaml.Node, s *Scenario) {
 // event reads one event: a time, and one kind with its fields.
 func (r *reading) event(path string, item *yaml.Node, s *Scenario) (e Event, ok bool) {
 	if item.Kind != yaml.MappingNode {
-		r.wrong(item, path, "%s: must be an event like {at: 5m, kill: {count: 2}}", groupfile.Shown(item))
+		r.Wrong(item, path, "%s: must be an event like {at: 5m, kill: {count: 2}}", yamlfile.Shown(item))
 		return e, false
 	}
 	f := r.mapping(path, item, "")
-	before := len(r.problems)
+	before := len(r.Problems)
 	e.At = f.length("at", "", 0, maxLength, "")
 	if !f.has("at") {
 		f.missing("at", lengths)
-	} else if len(r.problems) == before && e.At >= s.Length {
-		f.wrong(f.value["at"], path+".at", "%s: must be before the scenario ends, at %s (length)", words(e.At), words(s.Length))
+	} else if len(r.Problems) == before && e.At >= s.Length {
+		f.Wrong(f.value["at"], path+".at", "%s: must be before the scenario ends, at %s (length)", words(e.At), words(s.Length))
 	}
 	var found []string
 	for i := 0; i < len(item.Content); i += 2 {
@@ -277,40 +232,40 @@ func (r *reading) event(path string, item *yaml.Node, s *Scenario) (e Event, ok 
 		}
 		k := kindOf(key.Value)
 		if k == nil {
-			what := nearest(key.Value, KindNames())
+			what := suggest.DidYouMean(key.Value, KindNames())
 			if what == "" {
 				what = ": what may happen is in docs/simulate.md"
 			}
-			r.wrong(key, groupfile.Join(path, key.Value), "unknown event%s", what)
+			r.Wrong(key, yamlfile.Join(path, key.Value), "unknown event%s", what)
 			return e, false
 		}
 		if found = append(found, k.Name); len(found) > 1 {
-			r.wrong(key, groupfile.Join(path, key.Value), "an event is one thing, and this one is %s already", found[0])
+			r.Wrong(key, yamlfile.Join(path, key.Value), "an event is one thing, and this one is %s already", found[0])
 			return e, false
 		}
-		m := r.mapping(groupfile.Join(path, k.Name), f.value[k.Name], k.Short)
-		if m.node == nil || isNothing(m.node) {
+		m := r.mapping(yamlfile.Join(path, k.Name), f.value[k.Name], k.Short)
+		if m.node == nil || yamlfile.IsNothing(m.node) {
 			m.node = key // where it says what is missing
 		}
 		e.Kind = k.Name
 		e.What, e.For, e.play = k.read(m)
 		m.done()
 	}
-	if len(found) == 0 && len(r.problems) == before {
-		r.wrong(item, path, "nothing happens: what may is in docs/simulate.md")
+	if len(found) == 0 && len(r.Problems) == before {
+		r.Wrong(item, path, "nothing happens: what may is in docs/simulate.md")
 	}
 	if e.For > 0 {
 		e.What += forWords(e.For)
 	}
-	return e, len(r.problems) == before
+	return e, len(r.Problems) == before
 }
 
 // refusedFile reports what is wrong in a file that an event applies.
 func (f *fields) refusedFile(name string, err error) {
-	var problems groupfile.Problems
+	var problems yamlfile.Problems
 	if errors.As(err, &problems) {
 		f.applied = append(f.applied, problems...)
 		return
 	}
-	f.wrong(f.value["file"], groupfile.Join(f.path, "file"), "%s: %s", name, err)
+	f.Wrong(f.value["file"], yamlfile.Join(f.path, "file"), "%s: %s", name, err)
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/cmd/groupfile"
+	"github.com/leasehold/leasehold/cmd/yamlfile"
 	"github.com/leasehold/leasehold/coordinator/imagined"
 	"github.com/leasehold/leasehold/store"
 )
@@ -49,10 +50,10 @@ func TestWhatIsWrongIsToldWithItsPlace(t *testing.T) {
 		{"expect: {storm: 1}", "expect.storm: unknown field: did you mean storms? (s.yaml:1:10)"},
 		{"expect: {converged: 1}", "expect.converged: 1: must be true or false (s.yaml:1:21)"},
 		{"seed: 1\nseed: 2", "seed: is here twice (first at line 1) (s.yaml:2:1)"},
-		{"seed: &s 1\nlength: *s", "length: aliases are not supported in a scenario (s.yaml:2:9)"},
+		{"seed: &s 1\nlength: *s", "length: aliases and merge keys are not supported (s.yaml:2:9)"},
 		{"a: [", "not YAML: "},
-		{"seed: 1\n---\nseed: 2", "a second document: a scenario is one (s.yaml:2:1)"},
-		{strings.Repeat("#", maxBytes+1), "the file is larger than 1024 KiB (s.yaml)"},
+		{"seed: 1\n---\nseed: 2", "a second document: a scenario is one (s.yaml:3:1)"},
+		{strings.Repeat("#", yamlfile.MaxBytes+1), "the file is larger than 1024 KiB (s.yaml)"},
 		{"events: [" + strings.Repeat("{},", maxEvents+1) + "]", "events: there are 1001, and at most 1000 are played (s.yaml:1:9)"},
 	} {
 		s := setting()
@@ -64,7 +65,7 @@ func TestWhatIsWrongIsToldWithItsPlace(t *testing.T) {
 			return known(name)
 		}
 		_, err := Read("s.yaml", strings.NewReader(c.text), s)
-		var problems groupfile.Problems
+		var problems yamlfile.Problems
 		if !errors.As(err, &problems) || len(problems) != 1 || !strings.HasPrefix(problems[0].Error(), c.want) {
 			t.Errorf("%.60s\ngot  %v\nwant %s", c.text, err, c.want)
 		}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/leasehold/leasehold/cmd/groupfile"
+	"github.com/leasehold/leasehold/cmd/yamlfile"
 )
 
 var update = flag.Bool("update", false, "write the reference of scenarios into docs/simulate.md")
@@ -47,7 +47,7 @@ func reference() string {
 	for _, s := range Sections() {
 		for _, f := range s.Fields {
 			if f.Allowed != "fields" {
-				fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", groupfile.Join(s.Path, f.Name), code(f.Default), f.Allowed, f.Doc)
+				fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", yamlfile.Join(s.Path, f.Name), code(f.Default), f.Allowed, f.Doc)
 			}
 		}
 	}

@@ -5,7 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/leasehold/leasehold/cmd/groupfile"
+	"github.com/leasehold/leasehold/cmd/suggest"
+	"github.com/leasehold/leasehold/cmd/yamlfile"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -34,11 +35,11 @@ func (f *fields) groupField(def string) string {
 	name := f.text("group", "the name of a group", "")
 	f.asked = f.asked[:len(f.asked)-1] // it was asked for already
 	if name != "" && !slices.Contains(f.known, name) {
-		what := nearest(name, f.known)
+		what := suggest.DidYouMean(name, f.known)
 		if what == "" {
 			what = ": there are " + strings.Join(f.known, ", ")
 		}
-		f.wrong(n, groupfile.Join(f.path, "group"), "there is no group %s%s", name, what)
+		f.Wrong(n, yamlfile.Join(f.path, "group"), "there is no group %s%s", name, what)
 	}
 	return name
 }
@@ -65,7 +66,7 @@ func (f *fields) target(one, many string) target {
 		t.count = 0
 	}
 	if f.has("percent") && f.has("count") {
-		f.wrong(f.keys["percent"], groupfile.Join(f.path, "percent"), "give count or percent, not both")
+		f.Wrong(f.keys["percent"], yamlfile.Join(f.path, "percent"), "give count or percent, not both")
 	}
 	return t
 }

@@ -1,0 +1,190 @@
+package yamlfile
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// The bounds of a file, so that reading one ends soon whatever is in it (SEC-5).
+const (
+	MaxBytes  = 1 << 20
+	maxValues = 100_000 // the largest group has fewer than 20,000
+	maxDepth  = 50      // of lists and mappings; a group has 6
+	maxKey    = 300     // bytes; names of variables and headers have up to 100
+)
+
+// Reader reads one file and collects its problems.
+type Reader struct {
+	File     string // its name, for messages
+	Problems Problems
+}
+
+// Wrong adds a problem at a node. Without a node it is about the file as a whole.
+func (r *Reader) Wrong(at *yaml.Node, field, format string, args ...any) {
+	p := Problem{File: r.File, Field: field, What: fmt.Sprintf(format, args...)}
+	if at != nil {
+		p.Line, p.Column = at.Line, at.Column
+	}
+	r.Problems = r.Problems.With(p)
+}
+
+// Documents parses a file into the roots of its documents, without empty ones. If there are more than most, tooMany is
+// the problem. The error is that the file could not be read.
+func (r *Reader) Documents(from io.Reader, most int, tooMany string) ([]*yaml.Node, error) {
+	text, err := io.ReadAll(io.LimitReader(from, MaxBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", r.File, err)
+	}
+	if len(text) > MaxBytes {
+		r.Wrong(nil, "", "the file is larger than %d KiB", MaxBytes>>10)
+		return nil, nil
+	}
+	loader, err := yaml.NewLoader(bytes.NewReader(text))
+	if err != nil {
+		r.Wrong(nil, "", "%s", err)
+		return nil, nil
+	}
+	var roots []*yaml.Node
+	left := maxValues
+	for {
+		var doc yaml.Node
+		err := loader.Load(&doc)
+		if errors.Is(err, io.EOF) {
+			return roots, nil
+		}
+		if err != nil {
+			r.syntax(text, err)
+			return nil, nil
+		}
+		if at, what := beyondBounds(&doc, &left, 0); what != "" {
+			r.Wrong(at, "", "%s", what)
+			return nil, nil
+		}
+		root := &doc
+		if doc.Kind == yaml.DocumentNode {
+			if len(doc.Content) == 0 {
+				continue
+			}
+			root = doc.Content[0]
+		}
+		if IsNothing(root) {
+			continue
+		}
+		if roots = append(roots, root); len(roots) > most {
+			r.Wrong(root, "", "%s", tooMany)
+			return nil, nil
+		}
+	}
+}
+
+// beyondBounds returns where a document exceeds the bounds, and how; "" if it does not. It counts the values off left.
+func beyondBounds(n *yaml.Node, left *int, depth int) (*yaml.Node, string) {
+	if *left--; *left < 0 {
+		return n, fmt.Sprintf("more than %d values in one file", maxValues)
+	}
+	if depth > maxDepth {
+		return n, fmt.Sprintf("lists and fields are nested more than %d deep", maxDepth)
+	}
+	for i, part := range n.Content {
+		if n.Kind == yaml.MappingNode && i%2 == 0 && len(part.Value) > maxKey {
+			return part, fmt.Sprintf("a key of %d bytes: the longest allowed has %d", len(part.Value), maxKey)
+		}
+		if at, what := beyondBounds(part, left, depth+1); what != "" {
+			return at, what
+		}
+	}
+	return nil, ""
+}
+
+// bareVariable matches ${name} where YAML takes its brace for the beginning of a mapping.
+var bareVariable = regexp.MustCompile(`[{\[,:]\s*\$\{`)
+
+func (r *Reader) syntax(text []byte, err error) {
+	var bad *yaml.LoadError
+	if !errors.As(err, &bad) {
+		r.Wrong(nil, "", "not YAML: %s", err)
+		return
+	}
+	what := bad.Message
+	lines := bytes.Split(text, []byte("\n"))
+	if at := bad.Mark.Line - 1; at >= 0 && at < len(lines) && bareVariable.Match(lines[at]) {
+		what += `: between braces or brackets, ${name} needs quotes: "${name}"`
+	}
+	r.Wrong(&yaml.Node{Line: bad.Mark.Line, Column: bad.Mark.Column}, "", "not YAML: %s", what)
+}
+
+const noAliases = "aliases and merge keys are not supported"
+
+// Fields calls field for each key of a mapping that is a plain name, and not there before, with its value.
+func (r *Reader) Fields(path string, mapping *yaml.Node, field func(key, value *yaml.Node)) {
+	first := map[string]*yaml.Node{}
+	for i := 0; i+1 < len(mapping.Content); i += 2 {
+		key, value := mapping.Content[i], mapping.Content[i+1]
+		switch seen := first[key.Value]; {
+		case key.Kind == yaml.AliasNode || key.Tag == "!!merge":
+			r.Wrong(key, path, noAliases)
+		case key.Kind != yaml.ScalarNode:
+			r.Wrong(key, path, "a key must be a name")
+		case seen != nil:
+			r.Wrong(key, Join(path, key.Value), "is here twice (first at line %d)", seen.Line)
+		default:
+			first[key.Value] = key
+			if r.NoAlias(Join(path, key.Value), value) {
+				field(key, value)
+			}
+		}
+	}
+}
+
+// NoAlias reports whether a value is not an alias. An alias is a problem.
+func (r *Reader) NoAlias(path string, value *yaml.Node) bool {
+	if value.Kind == yaml.AliasNode {
+		r.Wrong(value, path, noAliases)
+		return false
+	}
+	return true
+}
+
+// IsNothing reports whether a node is absent or null.
+func IsNothing(n *yaml.Node) bool {
+	return n == nil || n.Kind == 0 || n.Kind == yaml.ScalarNode && n.Tag == "!!null"
+}
+
+// Shown is how a message names a value.
+func Shown(n *yaml.Node) string {
+	switch {
+	case n.Kind == yaml.MappingNode:
+		return "fields"
+	case n.Kind == yaml.SequenceNode:
+		return "a list"
+	case n.Kind == yaml.AliasNode:
+		return "an alias"
+	case n.Tag == "!!null":
+		return "nothing"
+	case n.Tag == "!!str":
+		return strconv.Quote(clip(n.Value))
+	default:
+		return clip(n.Value)
+	}
+}
+
+func clip(s string) string {
+	if r := []rune(s); len(r) > 60 {
+		return string(r[:57]) + "..."
+	}
+	return s
+}
+
+// Join returns the path of a field within another.
+func Join(path, name string) string {
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}
