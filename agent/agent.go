@@ -27,7 +27,8 @@ const (
 	FarewellRestart  Farewell = "restart"  // the agent will be back, after an upgrade say
 )
 
-// settleWait is how long the first contact waits for the workload to be started. Most start in milliseconds.
+// settleWait is how long the first contact waits for the workload to be started. Most start in
+// milliseconds.
 const settleWait = time.Second
 
 // Config says who the agent is.
@@ -89,8 +90,10 @@ func New(cfg Config, deps Deps) (*Agent, error) {
 		return nil, errors.New("new agent: no boot ID: set " + provider.EnvBootID)
 	case cfg.StateDir == "":
 		return nil, errors.New("new agent: no state directory")
-	case deps.Passport == nil || deps.Logger == nil || deps.Host == nil || deps.Workload == nil || deps.Hook == nil || deps.Checks == nil || deps.Notices == nil || deps.Evacuation == nil || deps.Fence == nil:
-		return nil, errors.New("new agent: passport, logger, host, workload, drain hook, checks, the sources of notices and a fence are all needed")
+	case deps.Passport == nil || deps.Logger == nil || deps.Host == nil || deps.Workload == nil || deps.Hook == nil ||
+		deps.Checks == nil || deps.Notices == nil || deps.Evacuation == nil || deps.Fence == nil:
+		return nil,
+			errors.New("new agent: passport, logger, host, workload, drain hook, checks, the sources of notices and a fence are all needed")
 	}
 	switch cfg.Farewell {
 	case "":
@@ -100,7 +103,8 @@ func New(cfg Config, deps Deps) (*Agent, error) {
 		return nil, fmt.Errorf("new agent: farewell: %q: shutdown or restart", cfg.Farewell)
 	}
 	if cfg.KeepWorkload && cfg.Farewell != FarewellRestart {
-		return nil, errors.New("new agent: the workload can be kept only if the agent says it restarts: set farewell to restart")
+		return nil,
+			errors.New("new agent: the workload can be kept only if the agent says it restarts: set farewell to restart")
 	}
 	if deps.Dial == nil {
 		var dialer net.Dialer
@@ -152,8 +156,8 @@ func New(cfg Config, deps Deps) (*Agent, error) {
 	return a, nil
 }
 
-// Run is the agent, until the context ends. It is called once. That contact is lost is never an error, unless the group says that the machine ends
-// then: ErrPoweredOff.
+// Run is the agent, until the context ends. It is called once. That contact is lost is never an
+// error, unless the group says that the machine ends then: ErrPoweredOff.
 func (a *Agent) Run(ctx context.Context) error {
 	a.started = time.Now()
 	memory, duty, err := readMemory(a.statePath, a.cfg.Bootstrap.Instance)
@@ -176,7 +180,8 @@ func (a *Agent) Run(ctx context.Context) error {
 	a.tasks.Go(func() { a.keeper.run(background) })
 	go a.scribe.run() // ends with leave, or when the disk answers
 	if condemned := memory.Condemned; condemned.Holds() {
-		a.log.Warn("instance was retired: its workload is not started unless a replica welcomes it again", "revision", condemned.Revision, "phase", condemned.Phase)
+		a.log.Warn("instance was retired: its workload is not started unless a replica welcomes it again", "revision",
+			condemned.Revision, "phase", condemned.Phase)
 	}
 	a.mayRun = !memory.Condemned.Holds()
 	if a.guard(background, a.started); !a.stopped {
@@ -192,7 +197,8 @@ func (a *Agent) Run(ctx context.Context) error {
 	return err
 }
 
-// settle gives the workload a moment to start, so that the first report need not say that it has not.
+// settle gives the workload a moment to start, so that the first report need not say that it has
+// not.
 func (a *Agent) settle(ctx context.Context) {
 	late := time.NewTimer(settleWait)
 	defer late.Stop()

@@ -17,8 +17,8 @@ import (
 	"github.com/leasehold/leasehold/provider"
 )
 
-// story runs an agent against replicas in memory, in a bubble whose time is its own. It begins when the agent
-// was welcomed and acknowledged, at replica a if that one serves.
+// story runs an agent against replicas in memory, in a bubble whose time is its own. It begins when
+// the agent was welcomed and acknowledged, at replica a if that one serves.
 func story(t *testing.T, replicas []string, workload bool, before func(*shard), tell func(t *testing.T, r *running)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -39,7 +39,8 @@ func TestReportsAtOnceAndThenEveryInterval(t *testing.T) {
 		first := r.shard.take()
 		wantHeard(t, first, "a hello", "a report 1 healthy")
 		hello := first[0].message.GetHello()
-		if hello.GetProtocol() != 1 || hello.GetShard() != "shard-1" || hello.GetInstance() != "web-0-a" || hello.GetBootId() != "boot-1" ||
+		if hello.GetProtocol() != 1 || hello.GetShard() != "shard-1" || hello.GetInstance() != "web-0-a" ||
+			hello.GetBootId() != "boot-1" ||
 			hello.GetEpoch() != 1 || hello.GetAgentVersion() != "test" || hello.GetAgentStarted() == nil {
 			t.Errorf("hello is %v", hello)
 		}
@@ -166,7 +167,8 @@ func TestStaysWhereItIsIfNobodyElseWelcomesIt(t *testing.T) {
 				r.shard.act("a", script{nack: true})
 				pass(3 * interval)
 				got := summary(r.shard.take())
-				if !slices.Contains(got, "b hello") || !slices.Contains(got, "a report 4 healthy") || slices.Contains(got, "a goodbye MOVING") {
+				if !slices.Contains(got, "b hello") || !slices.Contains(got, "a report 4 healthy") ||
+					slices.Contains(got, "a goodbye MOVING") {
 					t.Errorf("heard %q, want b asked, and reports at a going on", got)
 				}
 			})
@@ -178,7 +180,8 @@ func TestStaysWhereItIsIfNobodyElseWelcomesIt(t *testing.T) {
 func TestMovesWhenAsked(t *testing.T) {
 	story(t, []string{"a", "b"}, false, nil, func(t *testing.T, r *running) {
 		r.shard.take()
-		r.shard.order(t, "a", &protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Move{Move: &protocol.Move{Reason: "going down"}}})
+		r.shard.order(t, "a",
+			&protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Move{Move: &protocol.Move{Reason: "going down"}}})
 		got := summary(r.shard.take())
 		for _, want := range []string{"b hello", "a goodbye MOVING", "b report 1 healthy"} {
 			if !slices.Contains(got, want) {
@@ -191,7 +194,10 @@ func TestMovesWhenAsked(t *testing.T) {
 // proves DET-18, REC-8
 func TestRetiredStopsTheWorkloadAndKeepsAsking(t *testing.T) {
 	story(t, []string{"a"}, true, nil, func(t *testing.T, r *running) {
-		retired := &protocol.Refused{Reason: protocol.Refused_RETIRED, Message: "deleted by an operator", Revision: 7, Phase: protocol.PhaseGone}
+		retired := &protocol.Refused{
+			Reason: protocol.Refused_RETIRED, Message: "deleted by an operator", Revision: 7,
+			Phase: protocol.PhaseGone,
+		}
 		r.shard.act("a", script{refuse: retired})
 		r.shard.order(t, "a", &protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Refused{Refused: retired}})
 		if s := r.machine.State(); s.Running || r.machine.stops != 1 {
@@ -217,7 +223,8 @@ func TestRetiredStopsTheWorkloadAndKeepsAsking(t *testing.T) {
 // proves DET-18, SAFE-14
 func TestRefusalsThatLeaveTheWorkloadAlone(t *testing.T) {
 	for _, reason := range []protocol.Refused_Reason{
-		protocol.Refused_UNAVAILABLE, protocol.Refused_BOOT_CONFLICT, protocol.Refused_WRONG_SHARD, protocol.Refused_MALFORMED,
+		protocol.Refused_UNAVAILABLE, protocol.Refused_BOOT_CONFLICT, protocol.Refused_WRONG_SHARD,
+		protocol.Refused_MALFORMED,
 		protocol.Refused_SUPERSEDED, protocol.Refused_REASON_UNSPECIFIED, protocol.Refused_UNKNOWN,
 		protocol.Refused_RETIRED, // it names no record
 	} {
@@ -256,12 +263,13 @@ func TestStaleEpochIsRaised(t *testing.T) {
 //
 // proves DET-14
 func TestStreamThatEndsAtOnceIsNotRetriedInACircle(t *testing.T) {
-	story(t, []string{"a"}, false, func(s *shard) { s.act("a", script{closing: true}) }, func(t *testing.T, r *running) {
-		pass(10 * time.Minute)
-		if n := len(r.shard.take()); n < 10 || n > 60 {
-			t.Errorf("said hello %d times in ten minutes", n)
-		}
-	})
+	story(t, []string{"a"}, false, func(s *shard) { s.act("a", script{closing: true}) },
+		func(t *testing.T, r *running) {
+			pass(10 * time.Minute)
+			if n := len(r.shard.take()); n < 10 || n > 60 {
+				t.Errorf("said hello %d times in ten minutes", n)
+			}
+		})
 }
 
 // proves DET-18, DET-8
@@ -270,7 +278,9 @@ func TestEpochListAndLeaseOutliveTheAgent(t *testing.T) {
 		s := newShard(t, "a", "b")
 		dir := t.TempDir()
 		m := newMachine(true)
-		first := startAgent(t, s, m, func(c *Config) { c.StateDir, c.Farewell, c.KeepWorkload = dir, FarewellRestart, true })
+		first := startAgent(t, s, m, func(c *Config) {
+			c.StateDir, c.Farewell, c.KeepWorkload = dir, FarewellRestart, true
+		})
 		pass(time.Millisecond)
 		first.cancel()
 		if err := <-first.done; err != nil {
@@ -288,7 +298,8 @@ func TestEpochListAndLeaseOutliveTheAgent(t *testing.T) {
 		pass(time.Millisecond)
 		hello := s.take()[0].message.GetHello()
 		if hello.GetEpoch() != 2 || hello.GetLease() != 101 {
-			t.Errorf("hello after a restart has epoch %d and lease %d, want 2 and 101", hello.GetEpoch(), hello.GetLease())
+			t.Errorf("hello after a restart has epoch %d and lease %d, want 2 and 101", hello.GetEpoch(),
+				hello.GetLease())
 		}
 		second.end()
 		if m.stops != 1 {
@@ -303,7 +314,9 @@ func TestRetiredIsRememberedAcrossARestart(t *testing.T) {
 		s := newShard(t, "a")
 		s.act("a", script{refuse: &protocol.Refused{Reason: protocol.Refused_UNAVAILABLE}})
 		dir := t.TempDir()
-		if err := writeMemory(dir+"/agent.json", "web-0-a", contact.Memory{Epoch: 3, Condemned: contact.Condemnation{Revision: 7, Phase: protocol.PhaseGone}}, duty{}, false); err != nil {
+		if err := writeMemory(dir+"/agent.json", "web-0-a",
+			contact.Memory{Epoch: 3, Condemned: contact.Condemnation{Revision: 7, Phase: protocol.PhaseGone}}, duty{},
+			false); err != nil {
 			t.Fatal(err)
 		}
 		m := newMachine(true)
@@ -316,8 +329,8 @@ func TestRetiredIsRememberedAcrossARestart(t *testing.T) {
 	})
 }
 
-// An agent of an earlier release took the absence of its record for its end. What it wrote down is no evidence: the workload runs, until a replica
-// names the record.
+// An agent of an earlier release took the absence of its record for its end. What it wrote down is
+// no evidence: the workload runs, until a replica names the record.
 //
 // proves SAFE-14
 func TestRetiredWithoutARecordIsForgottenByARestart(t *testing.T) {
@@ -325,7 +338,8 @@ func TestRetiredWithoutARecordIsForgottenByARestart(t *testing.T) {
 		s := newShard(t, "a")
 		s.act("a", script{refuse: &protocol.Refused{Reason: protocol.Refused_RETIRED}})
 		dir := t.TempDir()
-		if err := os.WriteFile(dir+"/agent.json", []byte(`{"schema":1,"instance":"web-0-a","epoch":7,"retired":true}`), 0o600); err != nil {
+		if err := os.WriteFile(dir+"/agent.json", []byte(`{"schema":1,"instance":"web-0-a","epoch":7,"retired":true}`),
+			0o600); err != nil {
 			t.Fatal(err)
 		}
 		m := newMachine(true)
@@ -387,10 +401,14 @@ func TestRetiredWorkloadIsNotKept(t *testing.T) {
 
 func TestNewRefusesWhatCannotWork(t *testing.T) {
 	good := Config{
-		Bootstrap: provider.Bootstrap{Instance: "a", Shard: "s", Coordinators: []string{"x"}}, BootID: "b", StateDir: t.TempDir(),
+		Bootstrap: provider.Bootstrap{Instance: "a", Shard: "s", Coordinators: []string{"x"}}, BootID: "b",
+		StateDir: t.TempDir(),
 	}
 	m := newMachine(false)
-	deps := Deps{Passport: passport.Unsecured{}, Logger: slog.New(slog.DiscardHandler), Host: m, Workload: m, Hook: newHook(), Checks: newChecker(), Notices: newOracle(), Evacuation: newOracle(), Fence: newSwitch()}
+	deps := Deps{
+		Passport: passport.Unsecured{}, Logger: slog.New(slog.DiscardHandler), Host: m, Workload: m,
+		Hook: newHook(), Checks: newChecker(), Notices: newOracle(), Evacuation: newOracle(), Fence: newSwitch(),
+	}
 	if _, err := New(good, deps); err != nil {
 		t.Fatalf("New: %v", err)
 	}
@@ -444,7 +462,8 @@ func TestStateDirectoryThatCannotBeWritten(t *testing.T) {
 	})
 }
 
-// A replica that has no room now finds us on the connection that we have, when we come again as it has told us.
+// A replica that has no room now finds us on the connection that we have, when we come again as it
+// has told us.
 //
 // proves SAFE-11
 func TestConnectionToAReplicaWithoutRoomIsKept(t *testing.T) {
@@ -453,7 +472,10 @@ func TestConnectionToAReplicaWithoutRoomIsKept(t *testing.T) {
 		r.shard.mu.Lock()
 		dialled, shaken := r.shard.dialled["b"], r.shard.shaken
 		r.shard.mu.Unlock()
-		r.shard.act("b", script{refuse: &protocol.Refused{Reason: protocol.Refused_UNAVAILABLE, After: durationpb.New(2 * time.Second)}})
+		r.shard.act("b", script{refuse: &protocol.Refused{
+			Reason: protocol.Refused_UNAVAILABLE,
+			After:  durationpb.New(2 * time.Second),
+		}})
 		r.shard.take()
 		r.shard.replicas["a"].stop()
 		pass(2*time.Second - time.Millisecond)

@@ -32,8 +32,9 @@ type verdicts struct {
 	Checks map[string]checks.Verdict `json:"checks,omitempty"`
 }
 
-// wantChecks has the checks of the present duty done; none while the workload may not run. Those that are new begin with the
-// assumed verdict. While the workload waits for a lease so do they, with the verdicts that are known.
+// wantChecks has the checks of the present duty done; none while the workload may not run. Those
+// that are new begin with the assumed verdict. While the workload waits for a lease so do they,
+// with the verdicts that are known.
 func (a *Agent) wantChecks(assume bool, known map[string]checks.Verdict) {
 	if a.stopped {
 		a.kept = known
@@ -75,8 +76,9 @@ func (a *Agent) standing() map[string]checks.Verdict {
 	return out
 }
 
-// knownVerdicts are those that the former run came to. Another boot of the machine begins afresh: what runs there has been started anew,
-// and its group gives it the time that an instance has to get healthy (DET-10).
+// knownVerdicts are those that the former run came to. Another boot of the machine begins afresh:
+// what runs there has been started anew, and its group gives it the time that an instance has to
+// get healthy (DET-10).
 func (a *Agent) knownVerdicts() map[string]checks.Verdict {
 	if v := a.duty.Verdicts; v != nil && v.Boot == a.cfg.BootID {
 		return v.Checks
@@ -84,7 +86,8 @@ func (a *Agent) knownVerdicts() map[string]checks.Verdict {
 	return nil
 }
 
-// specs are the checks as they were told. What a newer agent wrote and this one cannot read is left out: a replica tells again.
+// specs are the checks as they were told. What a newer agent wrote and this one cannot read is left
+// out: a replica tells again.
 func (d duty) specs() []*protocol.CheckSpec {
 	var out []*protocol.CheckSpec
 	for _, raw := range d.Checks {
@@ -111,15 +114,18 @@ func sameSpecs(a, b []*protocol.CheckSpec) bool {
 	return slices.EqualFunc(a, b, func(x, y *protocol.CheckSpec) bool { return proto.Equal(x, y) })
 }
 
-// told says that it is known what to check. A machine whose document says that there is something learns it with the welcome.
+// told says that it is known what to check. A machine whose document says that there is something
+// learns it with the welcome.
 func (a *Agent) told() bool {
 	return a.heard || a.duty.ConfigHash != "" || !a.cfg.Bootstrap.Checked
 }
 
-// undecided says that a check which came with an update has not shown yet whether it passes. Until then the update is not
-// confirmed, so that a roll does not go on to the next instance with a check that fails.
+// undecided says that a check which came with an update has not shown yet whether it passes. Until
+// then the update is not confirmed, so that a roll does not go on to the next instance with a check
+// that fails.
 func (a *Agent) undecided() bool {
-	return slices.ContainsFunc(a.deps.Checks.States(), func(s checks.State) bool { return s.Pending && s.Healthy && !s.Optional })
+	return slices.ContainsFunc(a.deps.Checks.States(),
+		func(s checks.State) bool { return s.Pending && s.Healthy && !s.Optional })
 }
 
 // confirmed is the hash of what is taken over and, where it brought checks, has been checked.
@@ -145,7 +151,8 @@ func health(told bool, list []*protocol.Check) (healthy bool, why string) {
 
 func checkReport(s checks.State) *protocol.Check {
 	c := &protocol.Check{
-		Name: s.Name, Kind: s.Kind, Healthy: s.Healthy, Optional: s.Optional, Pending: s.Pending, Why: s.Why, Since: timestamppb.New(s.Since),
+		Name: s.Name, Kind: s.Kind, Healthy: s.Healthy, Optional: s.Optional, Pending: s.Pending, Why: s.Why,
+		Since:   timestamppb.New(s.Since),
 		Against: uint32(s.Against), Threshold: uint32(s.Threshold),
 	}
 	if s.Took > 0 {

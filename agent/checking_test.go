@@ -15,7 +15,8 @@ import (
 // webCheck is a check of a port; those of another port are another check.
 func webCheck(name, port string, optional bool) *protocol.CheckSpec {
 	return &protocol.CheckSpec{
-		Name: name, Interval: durationpb.New(2 * time.Second), Timeout: durationpb.New(time.Second), UnhealthyThreshold: 2, HealthyThreshold: 2, Optional: optional,
+		Name: name, Interval: durationpb.New(2 * time.Second), Timeout: durationpb.New(time.Second),
+		UnhealthyThreshold: 2, HealthyThreshold: 2, Optional: optional,
 		Kind: &protocol.CheckSpec_Http{Http: &protocol.HTTPCheck{Port: port}},
 	}
 }
@@ -27,7 +28,8 @@ func checking(hash string, specs ...*protocol.CheckSpec) *protocol.Wanted {
 	return w
 }
 
-// checkStory is a story of an agent that knows from its document that there are checks, and not which.
+// checkStory is a story of an agent that knows from its document that there are checks, and not
+// which.
 func checkStory(t *testing.T, change func(*Config), tell func(t *testing.T, r *running)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -53,7 +55,8 @@ func (r *running) verdict(what string, healthy bool, why, hash string) *protocol
 	r.t.Helper()
 	report := r.tells(what)
 	if report.GetHealthy() != healthy || report.GetWhy() != why || report.GetConfigHash() != hash {
-		r.t.Errorf("%s: reported healthy %t, %q, configuration %q; want %t, %q, %q", what, report.GetHealthy(), report.GetWhy(), report.GetConfigHash(), healthy, why, hash)
+		r.t.Errorf("%s: reported healthy %t, %q, configuration %q; want %t, %q, %q", what, report.GetHealthy(),
+			report.GetWhy(), report.GetConfigHash(), healthy, why, hash)
 	}
 	return report
 }
@@ -64,7 +67,8 @@ func TestNewInstanceIsHealthyOnceItsChecksPass(t *testing.T) {
 		r.verdict("before it knows what to check", false, "it is not known yet what to check", "")
 		r.want(checking("c2", webCheck("http:1", "1", false), webCheck("http:2", "2", true)), 3)
 		report := r.verdict("told", false, "http:1: not checked yet", "c2")
-		if c := report.GetChecks(); len(c) != 3 || c[0].GetName() != "process" || c[1].GetKind() != "http" || !c[1].GetPending() || !c[2].GetOptional() {
+		if c := report.GetChecks(); len(c) != 3 || c[0].GetName() != "process" || c[1].GetKind() != "http" ||
+			!c[1].GetPending() || !c[2].GetOptional() {
 			t.Fatalf("checks are %v", c)
 		}
 		r.checker.result(t, 0, "refused")
@@ -75,7 +79,8 @@ func TestNewInstanceIsHealthyOnceItsChecksPass(t *testing.T) {
 		r.checker.result(t, 0, "hung")
 		r.silent("one failure")
 		r.checker.result(t, 0, "hung")
-		if c := r.verdict("two failures", false, "http:1: hung", "c2").GetChecks()[1]; c.GetThreshold() != 2 || c.GetAgainst() != 0 || c.GetPending() {
+		if c := r.verdict("two failures", false, "http:1: hung", "c2").GetChecks()[1]; c.GetThreshold() != 2 ||
+			c.GetAgainst() != 0 || c.GetPending() {
 			t.Errorf("check is %v", c)
 		}
 	})
@@ -88,14 +93,15 @@ func TestOptionalCheckIsToldAndChangesNothing(t *testing.T) {
 		r.verdict("told", true, "", "c2")
 		r.checker.result(t, 0, "refused")
 		r.checker.result(t, 0, "refused")
-		if c := r.verdict("it fails", true, "", "c2").GetChecks()[1]; c.GetHealthy() || c.GetWhy() != "refused" || !c.GetOptional() {
+		if c := r.verdict("it fails", true, "", "c2").GetChecks()[1]; c.GetHealthy() || c.GetWhy() != "refused" ||
+			!c.GetOptional() {
 			t.Errorf("check is %v", c)
 		}
 	})
 }
 
-// A check that comes while an instance is at work changes its verdict only by results, and is confirmed once there are enough: a
-// roll waits for that.
+// A check that comes while an instance is at work changes its verdict only by results, and is
+// confirmed once there are enough: a roll waits for that.
 //
 // proves DET-9, ROLL-2
 func TestNewCheckOnARunningInstance(t *testing.T) {

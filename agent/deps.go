@@ -29,7 +29,8 @@ type Host interface {
 type Workload interface {
 	// Configure sets what the next start runs. What runs goes on as it is.
 	Configure(run []string, vars map[string]string)
-	// Start starts it, or takes up one that an earlier agent left. The error is told in State as well.
+	// Start starts it, or takes up one that an earlier agent left. The error is told in State as
+	// well.
 	Start() error
 	// Stop ends it in order, or at once when the context ends, and returns when it has ended.
 	Stop(ctx context.Context)
@@ -42,7 +43,8 @@ type Workload interface {
 
 // Hook runs what a machine has to do before it is left (DRAIN-1).
 type Hook interface {
-	// Want says which drain is wanted, nil if none is, and may be told the same again. A hook of another drain is killed.
+	// Want says which drain is wanted, nil if none is, and may be told the same again. A hook of
+	// another drain is killed.
 	Want(drain *workload.Drain)
 	// Ended is the token of the last drain whose hook has ended, "" if there was none.
 	Ended() string
@@ -68,14 +70,17 @@ type Notices interface {
 type Passport interface {
 	// Run keeps what is new until the context ends.
 	Run(ctx context.Context)
-	// Join gets the first certificate from a replica, if there is none yet. An error that is passport.ErrNotJoined is in the log.
+	// Join gets the first certificate from a replica, if there is none yet. An error that is
+	// passport.ErrNotJoined is in the log.
 	Join(ctx context.Context, ask func(context.Context, *protocol.JoinRequest) (*protocol.Certificate, error)) error
-	// Credentials secure new connections; bare ones show no certificate. A connection of an older generation is not to be used any more.
+	// Credentials secure new connections; bare ones show no certificate. A connection of an older
+	// generation is not to be used any more.
 	Credentials(bare bool) (c credentials.TransportCredentials, generation uint64)
 	Standing() passport.Standing
 	// Changed tells that Standing is new.
 	Changed() <-chan struct{}
-	// Renewal returns a request for another certificate when it is time, and says when to look again; zero if only a change matters.
+	// Renewal returns a request for another certificate when it is time, and says when to look
+	// again; zero if only a change matters.
 	Renewal(now time.Time) (request []byte, look time.Time)
 	Accept(answer *protocol.Certificate)
 	Believe(trust *protocol.Trust)
@@ -93,7 +98,8 @@ type Deps struct {
 	Notices    Notices // where the group says that they come from
 	Evacuation Notices // from whoever runs the machine; it is never told where to look
 	Fence      Fence
-	// Secrets are those that the workload, the hook and the checks take theirs from; nil: there are none.
+	// Secrets are those that the workload, the hook and the checks take theirs from; nil: there are
+	// none.
 	Secrets *secrets.Holder
 	// Uptime is a clock that goes on beside the agent; nil is the kernel's.
 	Uptime func() time.Duration

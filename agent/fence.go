@@ -20,7 +20,8 @@ var ErrPoweredOff = errors.New("the lease could not be renewed: the machine is p
 
 // Fence is what ends more than the workload.
 type Fence interface {
-	// PowerOff ends the machine. Where that is the agent's own end it returns nil, and the agent ends.
+	// PowerOff ends the machine. Where that is the agent's own end it returns nil, and the agent
+	// ends.
 	PowerOff(ctx context.Context) error
 	// Command runs what the group has asked for until it ends, or kills it when the context does.
 	Command(ctx context.Context, run []string, vars map[string]string) error
@@ -42,11 +43,13 @@ func kernelUptime() time.Duration {
 	return time.Duration(t.Nano())
 }
 
-// fenceMargin is how long before the lease can end everything has ended: what a kill and a loop take.
+// fenceMargin is how long before the lease can end everything has ended: what a kill and a loop
+// take.
 func fenceMargin(ttl time.Duration) time.Duration { return min(time.Second, ttl/6) }
 
-// fenceTimes says when to begin, and when what has not ended by then is killed. The first two thirds of a lease are for coming back: in them a replica
-// that is gone was missed, and another one asked. A workload has what it may take to stop, and the last third at most.
+// fenceTimes says when to begin, and when what has not ended by then is killed. The first two
+// thirds of a lease are for coming back: in them a replica that is gone was missed, and another one
+// asked. A workload has what it may take to stop, and the last third at most.
 func fenceTimes(renewed time.Time, ttl, stop time.Duration) (begin, kill time.Time) {
 	kill = renewed.Add(ttl - fenceMargin(ttl))
 	begin = kill.Add(-stop)
@@ -56,8 +59,9 @@ func fenceTimes(renewed time.Time, ttl, stop time.Duration) (begin, kill time.Ti
 	return begin, kill
 }
 
-// guard acts on the lease: it fences before it can have ended, and takes that back once it is renewed. It says when to look again; zero if nothing but a
-// renewal changes anything. It stands before reports are made, so that none tells of a workload that is about to start again.
+// guard acts on the lease: it fences before it can have ended, and takes that back once it is
+// renewed. It says when to look again; zero if nothing but a renewal changes anything. It stands
+// before reports are made, so that none tells of a workload that is about to start again.
 func (a *Agent) guard(background context.Context, now time.Time) time.Time {
 	act := a.duty.OnLeaseLost
 	if act == "" || !a.mayRun {
@@ -66,7 +70,8 @@ func (a *Agent) guard(background context.Context, now time.Time) time.Time {
 	}
 	renewed, ttl := a.contact.Renewed()
 	if renewed.IsZero() {
-		// None is known of this boot, so there is none to be lost: that ends no machine. But nothing may run without one.
+		// None is known of this boot, so there is none to be lost: that ends no machine. But
+		// nothing may run without one.
 		if !a.stopped && act != fenceRun {
 			a.stopped = true
 			a.log.Info("workload waits for a lease", "on_lease_lost", act)
@@ -116,7 +121,8 @@ func (a *Agent) fence(background context.Context, ends, kill time.Time) {
 	a.deps.Hook.Want(nil)
 }
 
-// powerOff ends the machine once nothing runs on it any more, or what runs cannot be killed, and says whether the agent has to end with it.
+// powerOff ends the machine once nothing runs on it any more, or what runs cannot be killed, and
+// says whether the agent has to end with it.
 func (a *Agent) powerOff(ctx context.Context) bool {
 	if !a.fenced || a.duty.OnLeaseLost != fencePowerOff || !a.keeper.resting() && time.Now().Before(a.offBy) {
 		return false
@@ -129,8 +135,8 @@ func (a *Agent) powerOff(ctx context.Context) bool {
 	return true
 }
 
-// unfence takes back what can be: the workload starts again. The loop waits for that, as before its first report, so that the next one need not
-// call healthy machines ill.
+// unfence takes back what can be: the workload starts again. The loop waits for that, as before its
+// first report, so that the next one need not call healthy machines ill.
 func (a *Agent) unfence(why string) {
 	a.fenced = false
 	if !a.stopped {
@@ -152,13 +158,14 @@ func (a *Agent) unfence(why string) {
 	a.drain(a.leaving)
 }
 
-// wish tells the keeper what is to become of the workload now; by is when it must have ended, if it is to.
+// wish tells the keeper what is to become of the workload now; by is when it must have ended, if it
+// is to.
 func (a *Agent) wish(by time.Time) {
 	a.keeper.want(wish{run: a.mayRun && !a.stopped, restart: a.restart, by: by})
 }
 
-// stampLease remembers the lease for an agent that is started again. It is written once for each renewal, and not synced: another boot has no workload
-// that runs on.
+// stampLease remembers the lease for an agent that is started again. It is written once for each
+// renewal, and not synced: another boot has no workload that runs on.
 func (a *Agent) stampLease(renewed time.Time, ttl time.Duration) {
 	if renewed.Equal(a.stamped) {
 		return

@@ -9,8 +9,11 @@ import (
 	"github.com/leasehold/leasehold/agent/protocol"
 )
 
-// fenced is a story of an agent whose group does something about a lost lease. The workload takes so long to stop.
-func fenced(t *testing.T, act string, stopFor time.Duration, change func(*Config), tell func(t *testing.T, r *running)) {
+// fenced is a story of an agent whose group does something about a lost lease. The workload takes
+// so long to stop.
+func fenced(t *testing.T, act string, stopFor time.Duration, change func(*Config),
+	tell func(t *testing.T, r *running),
+) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		s, m := newShard(t, "a"), newMachine(true)
@@ -33,7 +36,8 @@ func fenced(t *testing.T, act string, stopFor time.Duration, change func(*Config
 	})
 }
 
-// cutOff lets a while pass and then takes the replica away. It returns when the last report was sent that renewed the lease.
+// cutOff lets a while pass and then takes the replica away. It returns when the last report was
+// sent that renewed the lease.
 func (r *running) cutOff() time.Time {
 	r.t.Helper()
 	pass(2*interval + interval/2)
@@ -56,7 +60,8 @@ func (m *machine) is(t *testing.T, what string, running bool, starts, stops int)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.state.Running != running || m.starts != starts || m.stops != stops {
-		t.Errorf("%s: running %t, %d starts, %d stops; want %t, %d, %d", what, m.state.Running, m.starts, m.stops, running, starts, stops)
+		t.Errorf("%s: running %t, %d starts, %d stops; want %t, %d, %d", what, m.state.Running, m.starts, m.stops,
+			running, starts, stops)
 	}
 }
 
@@ -132,7 +137,8 @@ func TestOnlyAnAcknowledgementCounts(t *testing.T) {
 				r.shard.act("a", act)
 				pass(time.Until(sent.Add(leaseTTL - time.Millisecond)))
 				r.machine.is(t, "before the lease can end", false, 1, 1)
-				// It comes back on the stream that is there, and nobody tells it again what is wanted.
+				// It comes back on the stream that is there, and nobody tells it again what is
+				// wanted.
 				r.shard.act("a", script{})
 				pass(2 * reconnectMost)
 				r.machine.is(t, "renewed", true, 2, 1)
@@ -141,7 +147,8 @@ func TestOnlyAnAcknowledgementCounts(t *testing.T) {
 	}
 }
 
-// That no coordinator has a record of the machine renews nothing: the group has asked for an end without a lease, and gets it.
+// That no coordinator has a record of the machine renews nothing: the group has asked for an end
+// without a lease, and gets it.
 //
 // proves SAFE-9, SAFE-14
 func TestWithoutARecordTheFenceHolds(t *testing.T) {
@@ -162,7 +169,8 @@ func TestWithoutARecordTheFenceHolds(t *testing.T) {
 	})
 }
 
-// A restart that is under way is cut short, and carried out when there is a lease again. So is a drain.
+// A restart that is under way is cut short, and carried out when there is a lease again. So is a
+// drain.
 //
 // proves SAFE-9, HEAL-1, DRAIN-1
 func TestWhatWasUnderWayWaitsForTheLease(t *testing.T) {
@@ -207,8 +215,10 @@ func TestMachineIsPoweredOffOnceNothingRuns(t *testing.T) {
 		default:
 			t.Error("the agent goes on")
 		}
-		if len(r.power.off) != 1 || r.power.off[0].Before(r.machine.endedAt()) || r.power.off[0].After(sent.Add(leaseTTL)) {
-			t.Errorf("powered off at %v; the workload ended at %v, and the lease at %v", r.power.off, r.machine.endedAt(), sent.Add(leaseTTL))
+		if len(r.power.off) != 1 || r.power.off[0].Before(r.machine.endedAt()) ||
+			r.power.off[0].After(sent.Add(leaseTTL)) {
+			t.Errorf("powered off at %v; the workload ended at %v, and the lease at %v", r.power.off,
+				r.machine.endedAt(), sent.Add(leaseTTL))
 		}
 	})
 }
@@ -229,8 +239,9 @@ func TestMachineIsPoweredOffThoughItsWorkloadCannotBeKilled(t *testing.T) {
 	})
 }
 
-// Checks wait while the workload does, and go on with the verdict that they had. Else all machines of a group would be ill when the coordinators are
-// back, and be replaced for the fence that was to spare them.
+// Checks wait while the workload does, and go on with the verdict that they had. Else all machines
+// of a group would be ill when the coordinators are back, and be replaced for the fence that was to
+// spare them.
 //
 // proves SAFE-9, DET-9
 func TestChecksWaitForTheWorkloadThatWaitsForALease(t *testing.T) {
@@ -285,7 +296,8 @@ func TestChecksWaitForTheWorkloadThatWaitsForALease(t *testing.T) {
 	}
 }
 
-// An agent goes on while its disk answers nothing: it reports, and without a lease it fences itself.
+// An agent goes on while its disk answers nothing: it reports, and without a lease it fences
+// itself.
 //
 // proves SAFE-9
 func TestDiskThatHangsHoldsUpNothing(t *testing.T) {
@@ -322,51 +334,57 @@ func TestMachineThatCannotBePoweredOffStaysStopped(t *testing.T) {
 
 // proves SAFE-9
 func TestCommandForALostLease(t *testing.T) {
-	fenced(t, "run", 0, func(c *Config) { c.Bootstrap.OnLeaseLostRun = []string{"./fence"} }, func(t *testing.T, r *running) {
-		r.power.ends = false
-		sent := r.cutOff()
-		pass(time.Until(sent.Add(leaseTTL*2/3 - time.Millisecond)))
-		if ran, _ := r.power.commands(); len(ran) != 0 {
-			t.Errorf("ran early: %v", ran)
-		}
-		pass(time.Second)
-		if ran, _ := r.power.commands(); len(ran) != 1 || ran[0] != "[./fence] map[greeting:hello]" {
-			t.Errorf("ran %v", ran)
-		}
-		pass(time.Hour)
-		if ran, killed := r.power.commands(); len(ran) != 1 || len(killed) != 1 || !killed[0].Equal(sent.Add(leaseTTL)) {
-			t.Errorf("ran %v, killed at %v; want once, until the lease can end at %v", ran, killed, sent.Add(leaseTTL))
-		}
-		r.machine.is(t, "what becomes of the workload is the command's business", true, 1, 0)
-		r.shard.replicas["a"].start()
-		pass(reconnectMost)
-		r.cutOff()
-		pass(time.Hour)
-		if ran, _ := r.power.commands(); len(ran) != 2 {
-			t.Errorf("lost a second time, and ran %v", ran)
-		}
-	})
+	fenced(t, "run", 0, func(c *Config) { c.Bootstrap.OnLeaseLostRun = []string{"./fence"} },
+		func(t *testing.T, r *running) {
+			r.power.ends = false
+			sent := r.cutOff()
+			pass(time.Until(sent.Add(leaseTTL*2/3 - time.Millisecond)))
+			if ran, _ := r.power.commands(); len(ran) != 0 {
+				t.Errorf("ran early: %v", ran)
+			}
+			pass(time.Second)
+			if ran, _ := r.power.commands(); len(ran) != 1 || ran[0] != "[./fence] map[greeting:hello]" {
+				t.Errorf("ran %v", ran)
+			}
+			pass(time.Hour)
+			if ran, killed := r.power.commands(); len(ran) != 1 || len(killed) != 1 ||
+				!killed[0].Equal(sent.Add(leaseTTL)) {
+				t.Errorf("ran %v, killed at %v; want once, until the lease can end at %v", ran, killed,
+					sent.Add(leaseTTL))
+			}
+			r.machine.is(t, "what becomes of the workload is the command's business", true, 1, 0)
+			r.shard.replicas["a"].start()
+			pass(reconnectMost)
+			r.cutOff()
+			pass(time.Hour)
+			if ran, _ := r.power.commands(); len(ran) != 2 {
+				t.Errorf("lost a second time, and ran %v", ran)
+			}
+		})
 }
 
-// Until it holds a lease an agent starts nothing, and where none was ever known in this boot it ends no machine.
+// Until it holds a lease an agent starts nothing, and where none was ever known in this boot it
+// ends no machine.
 //
 // proves SAFE-9
 func TestWorkloadWaitsForTheFirstLease(t *testing.T) {
-	fenced(t, "poweroff", 0, func(c *Config) { c.Bootstrap.Coordinators = []string{"gone"} }, func(t *testing.T, r *running) {
-		pass(time.Hour)
-		r.machine.is(t, "without a lease", false, 0, 0)
-		if len(r.power.off) > 0 {
-			t.Error("it was powered off, and would be again after each boot")
-		}
-		r.shard.mu.Lock()
-		r.shard.replicas["gone"] = r.shard.replicas["a"]
-		r.shard.mu.Unlock()
-		pass(reconnectMost)
-		r.machine.is(t, "with its first lease", true, 1, 0)
-	})
+	fenced(t, "poweroff", 0, func(c *Config) { c.Bootstrap.Coordinators = []string{"gone"} },
+		func(t *testing.T, r *running) {
+			pass(time.Hour)
+			r.machine.is(t, "without a lease", false, 0, 0)
+			if len(r.power.off) > 0 {
+				t.Error("it was powered off, and would be again after each boot")
+			}
+			r.shard.mu.Lock()
+			r.shard.replicas["gone"] = r.shard.replicas["a"]
+			r.shard.mu.Unlock()
+			pass(reconnectMost)
+			r.machine.is(t, "with its first lease", true, 1, 0)
+		})
 }
 
-// An agent that is started again goes by the lease that the one before it knew, on a clock that has gone on meanwhile.
+// An agent that is started again goes by the lease that the one before it knew, on a clock that has
+// gone on meanwhile.
 //
 // proves SAFE-9
 func TestLeaseOutlivesTheAgent(t *testing.T) {

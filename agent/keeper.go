@@ -10,8 +10,8 @@ import (
 	"github.com/leasehold/leasehold/agent/workload"
 )
 
-// keeper starts, stops and restarts the workload, one after the other and apart from the loop, since a workload may take
-// its time to end. Only the last wish counts.
+// keeper starts, stops and restarts the workload, one after the other and apart from the loop,
+// since a workload may take its time to end. Only the last wish counts.
 type keeper struct {
 	workload Workload
 	log      *slog.Logger
@@ -150,8 +150,8 @@ func (k *keeper) carried(token string) {
 	k.restarted = token
 }
 
-// conclude waits for what is under way, then ends the workload, or leaves it running if it is to be kept and
-// may run.
+// conclude waits for what is under way, then ends the workload, or leaves it running if it is to be
+// kept and may run.
 func (k *keeper) conclude(ctx context.Context, keep bool) {
 	select {
 	case <-k.wanted:

@@ -257,7 +257,10 @@ func (c *checker) Want(w checks.Wanted) {
 	defer c.mu.Unlock()
 	var states []checks.State
 	for _, spec := range w.Specs {
-		s := checks.State{Name: spec.GetName(), Kind: checks.Kind(spec), Optional: spec.GetOptional(), Verdict: checks.Assume(w.Assume, time.Now()), Threshold: 2}
+		s := checks.State{
+			Name: spec.GetName(), Kind: checks.Kind(spec), Optional: spec.GetOptional(),
+			Verdict: checks.Assume(w.Assume, time.Now()), Threshold: 2,
+		}
 		if known, is := w.Known[s.Name]; is {
 			s.Verdict = known.Kept()
 		}

@@ -23,17 +23,20 @@ type remembered struct {
 	Epoch        uint64   `json:"epoch"`
 	Lease        int64    `json:"lease"`
 	Coordinators []string `json:"coordinators"`
-	// Retired is for an agent of an earlier release, after a downgrade. By itself it says nothing: a coordinator of such a release called an instance retired
-	// that it merely had no record of (SAFE-14).
+	// Retired is for an agent of an earlier release, after a downgrade. By itself it says nothing:
+	// a coordinator of such a release called an instance retired that it merely had no record of
+	// (SAFE-14).
 	Retired         bool   `json:"retired,omitempty"`
 	RetiredRevision int64  `json:"retired_revision,omitempty"`
 	RetiredPhase    string `json:"retired_phase,omitempty"`
 	duty
 }
 
-// duty is what the agent was told to be, as far as it has taken it over, and what it has done once and must not do again.
+// duty is what the agent was told to be, as far as it has taken it over, and what it has done once
+// and must not do again.
 type duty struct {
-	// ConfigHash is that of Run, Vars, Secrets and Checks; "": all but the last are those of the bootstrap document.
+	// ConfigHash is that of Run, Vars, Secrets and Checks; "": all but the last are those of the
+	// bootstrap document.
 	ConfigHash string            `json:"config_hash,omitempty"`
 	Run        []string          `json:"run,omitempty"`
 	Vars       map[string]string `json:"vars,omitempty"`
@@ -49,10 +52,12 @@ type duty struct {
 	Drained        string    `json:"drained,omitempty"`     // token of the last drain whose hook has ended
 	Verdicts       *verdicts `json:"verdicts,omitempty"`
 
-	Claim []byte `json:"claim,omitempty"` // what the instance is, as a coordinator sealed it (SAFE-17); it means nothing to the agent
+	// what the instance is, as a coordinator sealed it (SAFE-17); it means nothing to the agent
+	Claim []byte `json:"claim,omitempty"`
 }
 
-// readMemory returns what the former run of the agent of this instance left; nothing, if there was none.
+// readMemory returns what the former run of the agent of this instance left; nothing, if there was
+// none.
 func readMemory(path, instance string) (contact.Memory, duty, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -66,7 +71,8 @@ func readMemory(path, instance string) (contact.Memory, duty, error) {
 		return contact.Memory{}, duty{}, fmt.Errorf("read agent state %s: %w", path, err)
 	}
 	if r.Schema > memorySchema {
-		return contact.Memory{}, duty{}, fmt.Errorf("read agent state %s: schema %d is newer than this agent's %d", path, r.Schema, memorySchema)
+		return contact.Memory{}, duty{},
+			fmt.Errorf("read agent state %s: schema %d is newer than this agent's %d", path, r.Schema, memorySchema)
 	}
 	if r.Instance != instance {
 		return contact.Memory{}, duty{}, fmt.Errorf("read agent state %s: it is of instance %s", path, r.Instance)
@@ -89,8 +95,8 @@ type page struct {
 	done   chan struct{} // closed when it was tried
 }
 
-// diskWait is how long is waited for what is to be written before it is reported. The disk may hang, and no lease must be lost, nor the machine
-// go on without one, for that.
+// diskWait is how long is waited for what is to be written before it is reported. The disk may
+// hang, and no lease must be lost, nor the machine go on without one, for that.
 const diskWait = time.Second
 
 // scribe writes the state file apart from the loop. Only the last page counts.
@@ -106,7 +112,8 @@ func newScribe(save func(page) error, log *slog.Logger) *scribe {
 	return &scribe{save: save, log: log, pages: make(chan page, 1), ended: make(chan struct{})}
 }
 
-// write has a page written, and waits for that, unless the disk is known to hang. It is called by the loop alone.
+// write has a page written, and waits for that, unless the disk is known to hang. It is called by
+// the loop alone.
 func (s *scribe) write(p page) {
 	p.done = make(chan struct{})
 	select {
@@ -161,8 +168,8 @@ func (s *scribe) close() {
 	_ = s.await(s.ended) // it is told
 }
 
-// writeMemory replaces the file as a whole. It is synced where its duty is new: what a power failure takes back of the rest, a
-// replica tells.
+// writeMemory replaces the file as a whole. It is synced where its duty is new: what a power
+// failure takes back of the rest, a replica tells.
 func writeMemory(path, instance string, m contact.Memory, d duty, sync bool) error {
 	data, err := json.Marshal(remembered{
 		Schema: memorySchema, Instance: instance,

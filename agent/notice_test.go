@@ -16,9 +16,13 @@ func TestNoticeIsReportedAtOnceAndAsLongAsItHolds(t *testing.T) {
 		pass(interval / 2)
 		r.shard.take()
 		seen := time.Now()
-		r.notices.says(&notice.Notice{Kind: "terminate", Why: "wanted back", Seen: seen, Ends: seen.Add(2 * time.Minute)})
+		r.notices.says(&notice.Notice{
+			Kind: "terminate", Why: "wanted back", Seen: seen,
+			Ends: seen.Add(2 * time.Minute),
+		})
 		first := r.tells("a notice").GetNotice()
-		if first.GetKind() != "terminate" || first.GetWhy() != "wanted back" || !first.GetAt().AsTime().Equal(seen) || first.GetIn().AsDuration() != 2*time.Minute {
+		if first.GetKind() != "terminate" || first.GetWhy() != "wanted back" || !first.GetAt().AsTime().Equal(seen) ||
+			first.GetIn().AsDuration() != 2*time.Minute {
 			t.Errorf("notice is %v", first)
 		}
 		pass(interval)
@@ -82,7 +86,8 @@ func TestEvacuationIsReportedAndIsTheLastWord(t *testing.T) {
 		pass(time.Millisecond)
 		s.take()
 		r.evac.says(&notice.Notice{Kind: notice.Evacuating, Why: "the host is repaired", Seen: time.Now()})
-		if n := r.tells("an evacuation").GetNotice(); n.GetKind() != notice.Evacuating || n.GetWhy() != "the host is repaired" {
+		if n := r.tells("an evacuation").GetNotice(); n.GetKind() != notice.Evacuating ||
+			n.GetWhy() != "the host is repaired" {
 			t.Errorf("notice is %v", n)
 		}
 		if st := r.machine.State(); !st.Running {
@@ -98,7 +103,8 @@ func TestEvacuationIsReportedAndIsTheLastWord(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := s.take()
-		if b := got[len(got)-1].message.GetGoodbye(); b.GetKind() != protocol.Goodbye_EVACUATING || b.GetMessage() != "the host is repaired" {
+		if b := got[len(got)-1].message.GetGoodbye(); b.GetKind() != protocol.Goodbye_EVACUATING ||
+			b.GetMessage() != "the host is repaired" {
 			t.Errorf("the last words are %v", b)
 		}
 		s.stop()

@@ -21,7 +21,8 @@ import (
 	"github.com/leasehold/leasehold/agent/protocol"
 )
 
-// office is what the replicas of a secured shard know of certificates: who issues, who is believed, who has joined with what.
+// office is what the replicas of a secured shard know of certificates: who issues, who is believed,
+// who has joined with what.
 type office struct {
 	t  *testing.T
 	us identity.Identity
@@ -64,7 +65,8 @@ func (o *office) credentials(replica string) credentials.TransportCredentials {
 	return credentials.NewTLS(&tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
 		o.mu.Lock()
 		defer o.mu.Unlock()
-		own := o.issuer.Own(o.t, identity.Identity{Shard: o.us.Shard, Role: identity.Coordinator, Name: replica}, time.Hour)
+		own := o.issuer.Own(o.t, identity.Identity{Shard: o.us.Shard, Role: identity.Coordinator, Name: replica},
+			time.Hour)
 		return identity.ServerConfig(own, o.trust), nil
 	}})
 }
@@ -102,7 +104,8 @@ func (r *replica) Join(_ context.Context, asked *protocol.JoinRequest) (*protoco
 		return nil, err
 	}
 	o.joins = append(o.joins, name)
-	if o.refuses || asked.GetProtocol() != protocol.Newest || asked.GetShard() != o.us.Shard || asked.GetInstance() != o.us.Name ||
+	if o.refuses || asked.GetProtocol() != protocol.Newest || asked.GetShard() != o.us.Shard ||
+		asked.GetInstance() != o.us.Name ||
 		asked.GetToken() != "join" || o.joined != "" && o.joined != name {
 		return nil, status.Error(codes.PermissionDenied, "join refused")
 	}

@@ -14,7 +14,9 @@ import (
 const month = 30 * 24 * time.Hour
 
 // securedStory is an agent of a shard whose streams are secured.
-func securedStory(t *testing.T, names []string, lifetime time.Duration, before func(*office), tell func(t *testing.T, r *running, o *office)) {
+func securedStory(t *testing.T, names []string, lifetime time.Duration, before func(*office),
+	tell func(t *testing.T, r *running, o *office),
+) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffice(t, lifetime)
@@ -70,9 +72,11 @@ func TestJoinsBeforeItsFirstStream(t *testing.T) {
 				t.Errorf("asked to join %d times, had %d certificates, showed %d", len(o.joins), o.issued, len(o.shown))
 			}
 			if d := o.trust.Digest(); got[0].message.GetHello().GetTrust() != d || report.GetTrust() != d {
-				t.Errorf("trust is told as %q and %q, want %q", got[0].message.GetHello().GetTrust(), report.GetTrust(), d)
+				t.Errorf("trust is told as %q and %q, want %q", got[0].message.GetHello().GetTrust(), report.GetTrust(),
+					d)
 			}
-			if c := report.GetCertificate(); c.GetIssuer() != o.issuer.Print() || !c.GetEnds().AsTime().Equal(o.shown[0].NotAfter) {
+			if c := report.GetCertificate(); c.GetIssuer() != o.issuer.Print() ||
+				!c.GetEnds().AsTime().Equal(o.shown[0].NotAfter) {
 				t.Errorf("certificate is told as %v", c)
 			}
 		})
@@ -83,7 +87,8 @@ func TestJoinsBeforeItsFirstStream(t *testing.T) {
 	})
 }
 
-// The answer is lost over and over, and the agent is started again in between: one key, and it joins.
+// The answer is lost over and over, and the agent is started again in between: one key, and it
+// joins.
 //
 // proves SEC-2
 func TestAJoinWhoseAnswerIsLostIsRepeated(t *testing.T) {
@@ -91,7 +96,9 @@ func TestAJoinWhoseAnswerIsLostIsRepeated(t *testing.T) {
 		o := newOffice(t, month)
 		o.loses = 4
 		s, dir, m := newSecuredShard(o, "a"), t.TempDir(), newMachine(true)
-		first := startAgent(t, s, m, func(c *Config) { c.StateDir, c.Farewell, c.KeepWorkload = dir, FarewellRestart, true })
+		first := startAgent(t, s, m, func(c *Config) {
+			c.StateDir, c.Farewell, c.KeepWorkload = dir, FarewellRestart, true
+		})
 		pass(time.Millisecond)
 		first.cancel()
 		if err := <-first.done; err != nil {
@@ -116,25 +123,26 @@ func TestAJoinWhoseAnswerIsLostIsRepeated(t *testing.T) {
 
 // proves SEC-2, DET-14
 func TestARefusedJoinIsTriedAgain(t *testing.T) {
-	securedStory(t, []string{"a"}, month, func(o *office) { o.refuses = true }, func(t *testing.T, r *running, o *office) {
-		pass(10 * time.Minute)
-		o.now(func(o *office) {
-			if n := len(o.joins); n < 20 || n > 60 {
-				t.Errorf("asked %d times in ten minutes, want about every 30s", n)
+	securedStory(t, []string{"a"}, month, func(o *office) { o.refuses = true },
+		func(t *testing.T, r *running, o *office) {
+			pass(10 * time.Minute)
+			o.now(func(o *office) {
+				if n := len(o.joins); n < 20 || n > 60 {
+					t.Errorf("asked %d times in ten minutes, want about every 30s", n)
+				}
+			})
+			if s := r.machine.State(); !s.Running {
+				t.Errorf("workload is %+v, want it to run", s)
+			}
+			if got := r.shard.take(); len(got) != 0 {
+				t.Errorf("heard %q without a certificate", summary(got))
+			}
+			o.set(func(o *office) { o.refuses = false })
+			pass(reconnectMost)
+			if n := hellos(r.shard.take()); n != 1 {
+				t.Errorf("%d hellos once it is let in", n)
 			}
 		})
-		if s := r.machine.State(); !s.Running {
-			t.Errorf("workload is %+v, want it to run", s)
-		}
-		if got := r.shard.take(); len(got) != 0 {
-			t.Errorf("heard %q without a certificate", summary(got))
-		}
-		o.set(func(o *office) { o.refuses = false })
-		pass(reconnectMost)
-		if n := hellos(r.shard.take()); n != 1 {
-			t.Errorf("%d hellos once it is let in", n)
-		}
-	})
 }
 
 // A replica that cannot show who it is gets neither token nor hello.
@@ -187,10 +195,12 @@ func TestManyGenerationsOnOneStream(t *testing.T) {
 		})
 		// The second connection shows the newest, so moving over costs no handshake.
 		shaken := r.shard.handshakes()
-		r.shard.order(t, served, &protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Move{Move: &protocol.Move{Reason: "going down"}}})
+		r.shard.order(t, served,
+			&protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Move{Move: &protocol.Move{Reason: "going down"}}})
 		pass(time.Millisecond)
 		got := summary(r.shard.take())
-		if !slices.Contains(got, warm+" hello") || r.shard.handshakes() > shaken+1 { // one for the new second connection
+		// one for the new second connection
+		if !slices.Contains(got, warm+" hello") || r.shard.handshakes() > shaken+1 {
 			t.Errorf("heard %q, %d handshakes", got, r.shard.handshakes()-shaken)
 		}
 		o.now(func(o *office) {
@@ -203,24 +213,26 @@ func TestManyGenerationsOnOneStream(t *testing.T) {
 
 // proves SEC-3
 func TestNoAnswerToARenewalIsAskedForAgain(t *testing.T) {
-	securedStory(t, []string{"a"}, time.Minute, func(o *office) { o.mute = true }, func(t *testing.T, r *running, o *office) {
-		pass(45 * time.Second)
-		got := summary(r.shard.take())
-		asked := 0
-		for _, line := range got {
-			if line == "a renew" {
-				asked++
+	securedStory(t, []string{"a"}, time.Minute, func(o *office) { o.mute = true },
+		func(t *testing.T, r *running, o *office) {
+			pass(45 * time.Second)
+			got := summary(r.shard.take())
+			asked := 0
+			for _, line := range got {
+				if line == "a renew" {
+					asked++
+				}
 			}
-		}
-		if asked < 4 {
-			t.Errorf("asked %d times for a renewal in %q", asked, got)
-		}
-		o.set(func(o *office) { o.mute = false })
-		pass(time.Minute)
-		if got := r.shard.take(); hellos(got) != 0 || time.Until(lastReport(t, got).GetCertificate().GetEnds().AsTime()) < 0 {
-			t.Errorf("heard %q, want the stream to go on", summary(got))
-		}
-	})
+			if asked < 4 {
+				t.Errorf("asked %d times for a renewal in %q", asked, got)
+			}
+			o.set(func(o *office) { o.mute = false })
+			pass(time.Minute)
+			if got := r.shard.take(); hellos(got) != 0 ||
+				time.Until(lastReport(t, got).GetCertificate().GetEnds().AsTime()) < 0 {
+				t.Errorf("heard %q, want the stream to go on", summary(got))
+			}
+		})
 }
 
 // proves SEC-3
@@ -228,7 +240,9 @@ func TestAuthoritiesAreExchangedUnderWay(t *testing.T) {
 	securedStory(t, []string{"a", "b"}, month, nil, func(t *testing.T, r *running, o *office) {
 		served := r.shard.take()[0].replica
 		old, next := o.issuer, identitytest.New(t, "agents 2")
-		step := func(what string, wait time.Duration, trust identity.Trust, issuer *identitytest.Authority) *protocol.Report {
+		step := func(what string, wait time.Duration, trust identity.Trust,
+			issuer *identitytest.Authority,
+		) *protocol.Report {
 			t.Helper()
 			o.set(func(o *office) { o.trust, o.issuer = trust, issuer })
 			pass(wait)
@@ -268,14 +282,17 @@ func TestAuthoritiesAreExchangedUnderWay(t *testing.T) {
 	})
 }
 
-// The machine was off until its certificate had ended: it is shown, and nobody's token is used again.
+// The machine was off until its certificate had ended: it is shown, and nobody's token is used
+// again.
 //
 // proves SEC-3, DET-14
 func TestACertificateThatHasEndedEndsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffice(t, time.Hour)
 		s, dir, m := newSecuredShard(o, "a"), t.TempDir(), newMachine(true)
-		first := startAgent(t, s, m, func(c *Config) { c.StateDir, c.Farewell, c.KeepWorkload = dir, FarewellRestart, true })
+		first := startAgent(t, s, m, func(c *Config) {
+			c.StateDir, c.Farewell, c.KeepWorkload = dir, FarewellRestart, true
+		})
 		pass(time.Millisecond)
 		first.cancel()
 		if err := <-first.done; err != nil {

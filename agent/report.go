@@ -43,7 +43,8 @@ func (a *Agent) report(sequence uint64) *protocol.Report {
 	return r.Fit()
 }
 
-// notice is the word that the machine will end, nil if there is none. A provider's goes first: there is less time.
+// notice is the word that the machine will end, nil if there is none. A provider's goes first:
+// there is less time.
 func (a *Agent) notice() *protocol.Notice {
 	n := a.deps.Notices.Latest()
 	if n == nil {
@@ -73,12 +74,16 @@ func windows(s host.Sample) []*protocol.HostWindow {
 	return out
 }
 
-// checked is how every check stands: that of the workload's process, where there is a workload, then the application's.
+// checked is how every check stands: that of the workload's process, where there is a workload,
+// then the application's.
 func (a *Agent) checked() ([]*protocol.Check, *protocol.WorkloadExit) {
 	var list []*protocol.Check
 	var ended *protocol.WorkloadExit
 	if w := a.deps.Workload.State(); w.Wanted {
-		check := &protocol.Check{Name: processCheck, Kind: processCheck, Healthy: w.Running, Since: timestamppb.New(a.started)}
+		check := &protocol.Check{
+			Name: processCheck, Kind: processCheck, Healthy: w.Running,
+			Since: timestamppb.New(a.started),
+		}
 		if !w.Since.IsZero() {
 			check.Since = timestamppb.New(w.Since)
 		}

@@ -10,7 +10,8 @@ func secretsOf(w *protocol.Wanted) []secrets.Told {
 	var list []secrets.Told
 	for _, s := range w.GetSecrets() {
 		list = append(list, secrets.Told{
-			Variable: s.GetVariable(), Name: s.GetName(), Value: s.GetValue(), Revision: s.GetRevision(), Problem: s.GetProblem(),
+			Variable: s.GetVariable(), Name: s.GetName(), Value: s.GetValue(), Revision: s.GetRevision(),
+			Problem: s.GetProblem(),
 		})
 	}
 	return list

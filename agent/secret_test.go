@@ -13,11 +13,15 @@ import (
 
 func withSecret(value, problem string, revision uint64) *protocol.Wanted {
 	w := config("c2", "hi")
-	w.Secrets = []*protocol.Secret{{Variable: "DB_PASSWORD", Name: "db", Value: []byte(value), Revision: revision, Problem: problem}}
+	w.Secrets = []*protocol.Secret{{
+		Variable: "DB_PASSWORD", Name: "db", Value: []byte(value), Revision: revision,
+		Problem: problem,
+	}}
 	return w
 }
 
-// An agent that knows of secrets and not what they are does not start its workload, says so, and starts it as soon as it is told. Its state file has names alone.
+// An agent that knows of secrets and not what they are does not start its workload, says so, and
+// starts it as soon as it is told. Its state file has names alone.
 //
 // proves SEC-6
 func TestWorkloadIsStartedOnceItsSecretsAreTold(t *testing.T) {
@@ -30,11 +34,13 @@ func TestWorkloadIsStartedOnceItsSecretsAreTold(t *testing.T) {
 		})
 		defer r.end()
 		pass(time.Millisecond)
-		if got := r.tells("at first"); got.GetHealthy() || !strings.Contains(got.GetWhy(), "waits for its secrets: no coordinator has told") {
+		if got := r.tells("at first"); got.GetHealthy() ||
+			!strings.Contains(got.GetWhy(), "waits for its secrets: no coordinator has told") {
 			t.Errorf("at first it says %v, %q", got.GetHealthy(), got.GetWhy())
 		}
 		r.want(withSecret("", "there is none", 0), 2)
-		if got := r.tells("without the secret"); got.GetHealthy() || !strings.Contains(got.GetWhy(), "secret db (DB_PASSWORD): there is none") {
+		if got := r.tells("without the secret"); got.GetHealthy() ||
+			!strings.Contains(got.GetWhy(), "secret db (DB_PASSWORD): there is none") {
 			t.Errorf("without the secret it says %v, %q", got.GetHealthy(), got.GetWhy())
 		}
 		r.want(withSecret("hunter2", "", 7), 2)
@@ -47,7 +53,8 @@ func TestWorkloadIsStartedOnceItsSecretsAreTold(t *testing.T) {
 		pass(2 * interval)
 		r.machine.came(t, "with another value", 1, 0, updated)
 		data, err := os.ReadFile(r.state)
-		if err != nil || strings.Contains(string(data), "hunter") || !strings.Contains(string(data), `"DB_PASSWORD":"db"`) {
+		if err != nil || strings.Contains(string(data), "hunter") ||
+			!strings.Contains(string(data), `"DB_PASSWORD":"db"`) {
 			t.Errorf("state file is %s, %v", data, err)
 		}
 	})

@@ -30,8 +30,8 @@ const (
 	// goodbyeWait is how long a replica may take to end a stream after our goodbye.
 	goodbyeWait = 2 * time.Second
 
-	// outboxSize is how many messages may wait for a replica that does not read. One that is dropped is never
-	// acknowledged, and contact sees that.
+	// outboxSize is how many messages may wait for a replica that does not read. One that is
+	// dropped is never acknowledged, and contact sees that.
 	outboxSize = 16
 )
 
@@ -61,17 +61,22 @@ func (s *session) end(kind protocol.Goodbye_Kind, why string) {
 		s.cancel()
 		return
 	}
-	s.say(&protocol.AgentMessage{Kind: &protocol.AgentMessage_Goodbye{Goodbye: &protocol.Goodbye{Kind: kind, Message: why}}})
+	s.say(&protocol.AgentMessage{Kind: &protocol.AgentMessage_Goodbye{Goodbye: &protocol.Goodbye{
+		Kind:    kind,
+		Message: why,
+	}}})
 	close(s.out)
 	late := time.AfterFunc(goodbyeWait, s.cancel)
 	context.AfterFunc(s.ctx, func() { late.Stop() })
 }
 
-// open begins a stream and returns at once. A machine without a certificate joins first, at the same replica.
+// open begins a stream and returns at once. A machine without a certificate joins first, at the
+// same replica.
 func (a *Agent) open(background context.Context, o contact.Open) {
 	ctx, cancel := context.WithCancel(background)
 	s := &session{
-		out: make(chan *protocol.AgentMessage, outboxSize), ctx: ctx, cancel: cancel, address: o.Address, kept: make(chan struct{}),
+		out: make(chan *protocol.AgentMessage, outboxSize), ctx: ctx, cancel: cancel, address: o.Address,
+		kept: make(chan struct{}),
 	}
 	a.sessions[o.Stream] = s
 	_, s.generation = a.deps.Passport.Credentials(false)
@@ -82,9 +87,10 @@ func (a *Agent) open(background context.Context, o contact.Open) {
 	a.streams.Go(func() {
 		defer cancel()
 		if err == nil {
-			err = a.deps.Passport.Join(ctx, func(ctx context.Context, r *protocol.JoinRequest) (*protocol.Certificate, error) {
-				return a.lines.join(ctx, o.Address, r)
-			})
+			err = a.deps.Passport.Join(ctx,
+				func(ctx context.Context, r *protocol.JoinRequest) (*protocol.Certificate, error) {
+					return a.lines.join(ctx, o.Address, r)
+				})
 		}
 		if err == nil && s.conn == nil {
 			s.conn, err = a.lines.connect(o.Address, false)
@@ -131,7 +137,8 @@ func (a *Agent) hear(ev contact.Event) {
 	}
 }
 
-// renew asks for another certificate when it is time, on the stream that serves. It says when to look again.
+// renew asks for another certificate when it is time, on the stream that serves. It says when to
+// look again.
 func (a *Agent) renew(now time.Time) time.Time {
 	serving, is := a.contact.Serving()
 	s := a.sessions[serving]
@@ -154,7 +161,9 @@ func (a *Agent) tell(ev contact.Event) {
 }
 
 // converse is the stream from its hello to its end; nil if the replica ended it in order.
-func (s *session) converse(ctx context.Context, hello *protocol.AgentMessage, heard func(*protocol.GatewayMessage)) error {
+func (s *session) converse(ctx context.Context, hello *protocol.AgentMessage,
+	heard func(*protocol.GatewayMessage),
+) error {
 	mayKeep := false
 	defer func() {
 		if mayKeep { // the loop decides
@@ -216,7 +225,8 @@ func plain(err error) error {
 	return err
 }
 
-// lines makes connections, and keeps one ready beside the one in use (SAFE-11). Apart from connect and join it is used by the loop alone.
+// lines makes connections, and keeps one ready beside the one in use (SAFE-11). Apart from connect
+// and join it is used by the loop alone.
 type lines struct {
 	passport Passport
 	dial     func(ctx context.Context, address string) (net.Conn, error)
@@ -242,7 +252,10 @@ func (l *lines) connect(address string, bare bool) (*grpc.ClientConn, error) {
 			Time: keepaliveTime, Timeout: keepaliveTimeout, PermitWithoutStream: true,
 		}),
 		grpc.WithConnectParams(grpc.ConnectParams{
-			Backoff:           backoff.Config{BaseDelay: time.Second, Multiplier: 2, Jitter: 0.5, MaxDelay: 30 * time.Second},
+			Backoff: backoff.Config{
+				BaseDelay: time.Second, Multiplier: 2, Jitter: 0.5,
+				MaxDelay: 30 * time.Second,
+			},
 			MinConnectTimeout: 5 * time.Second,
 		}),
 	)
@@ -264,8 +277,8 @@ func (l *lines) join(ctx context.Context, address string, r *protocol.JoinReques
 	return protocol.NewGatewayClient(conn).Join(ctx, r)
 }
 
-// take returns a connection, for the caller to close: the one kept ready if it is, else a new one. One that
-// is failing is not used, since gRPC would answer with its last error without trying.
+// take returns a connection, for the caller to close: the one kept ready if it is, else a new one.
+// One that is failing is not used, since gRPC would answer with its last error without trying.
 func (l *lines) take(address string) (*grpc.ClientConn, error) {
 	if l.ready == nil || l.readyFor != address {
 		return l.connect(address, false)
@@ -323,7 +336,8 @@ func (l *lines) make(address string) {
 	l.ready, l.readyFor = conn, address
 }
 
-// renew exchanges the connection that is kept ready, if it has shown another certificate than it would now.
+// renew exchanges the connection that is kept ready, if it has shown another certificate than it
+// would now.
 func (l *lines) renew() {
 	if l.ready == nil || l.next != "" || !l.outdated() {
 		return

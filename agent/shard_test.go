@@ -89,7 +89,10 @@ func newSecuredShard(o *office, names ...string) *shard {
 
 func (r *replica) start() {
 	r.lis = bufconn.Listen(1 << 20)
-	options := []grpc.ServerOption{grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: time.Second, PermitWithoutStream: true})}
+	options := []grpc.ServerOption{grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{
+		MinTime:             time.Second,
+		PermitWithoutStream: true,
+	})}
 	if r.shard.office != nil {
 		options = append(options, grpc.Creds(r.shard.office.credentials(r.name)))
 	}
@@ -273,7 +276,9 @@ type countedCredentials struct {
 	shard *shard
 }
 
-func (c countedCredentials) ClientHandshake(ctx context.Context, authority string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+func (c countedCredentials) ClientHandshake(ctx context.Context, authority string, conn net.Conn) (net.Conn,
+	credentials.AuthInfo, error,
+) {
 	c.shard.mu.Lock()
 	c.shard.shaken++
 	c.shard.mu.Unlock()
@@ -304,7 +309,8 @@ func startAgent(t *testing.T, s *shard, m *machine, change func(*Config)) *runni
 	cfg := Config{
 		Bootstrap: provider.Bootstrap{
 			Instance: "web-0-a", Group: "web", Shard: "shard-1", Coordinators: s.names(), JoinToken: "join",
-			ReportInterval: interval.String(), ReconnectMin: reconnectFirst.String(), ReconnectMax: reconnectMost.String(), StopTimeout: "30s",
+			ReportInterval: interval.String(), ReconnectMin: reconnectFirst.String(),
+			ReconnectMax: reconnectMost.String(), StopTimeout: "30s",
 		},
 		BootID: "boot-1", StateDir: t.TempDir(), Version: "test",
 	}
@@ -328,7 +334,8 @@ func startAgent(t *testing.T, s *shard, m *machine, change func(*Config)) *runni
 	}
 	a, err := New(cfg, Deps{
 		Passport: counting{papers, s}, Logger: log,
-		Host: m, Workload: m, Hook: h, Checks: c, Notices: notices, Evacuation: evac, Fence: power, Secrets: m.hidden, Uptime: func() time.Duration { return time.Since(began) }, Dial: s.dial, Rand: func() float64 { return 0.999 },
+		Host: m, Workload: m, Hook: h, Checks: c, Notices: notices, Evacuation: evac, Fence: power, Secrets: m.hidden,
+		Uptime: func() time.Duration { return time.Since(began) }, Dial: s.dial, Rand: func() float64 { return 0.999 },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -339,7 +346,10 @@ func startAgent(t *testing.T, s *shard, m *machine, change func(*Config)) *runni
 		return save(p)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	r := &running{t: t, shard: s, machine: m, hook: h, checker: c, notices: notices, evac: evac, power: power, state: filepath.Join(cfg.StateDir, "agent.json"), cancel: cancel, done: make(chan error, 1)}
+	r := &running{
+		t: t, shard: s, machine: m, hook: h, checker: c, notices: notices, evac: evac, power: power,
+		state: filepath.Join(cfg.StateDir, "agent.json"), cancel: cancel, done: make(chan error, 1),
+	}
 	go func() { r.done <- a.Run(ctx) }()
 	return r
 }

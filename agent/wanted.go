@@ -11,7 +11,8 @@ import (
 	"github.com/leasehold/leasehold/agent/workload"
 )
 
-// lifecycleTask is the lifecycle of a workload that is done once it has ended with exit code 0 (REC-12).
+// lifecycleTask is the lifecycle of a workload that is done once it has ended with exit code 0
+// (REC-12).
 const lifecycleTask = "task"
 
 // resume takes up the duty of the former run, or that of the bootstrap document.
@@ -45,7 +46,8 @@ func (a *Agent) obey(w *protocol.Wanted) {
 	config := hash != "" && (hash != now.ConfigHash || !sameSpecs(now.specs(), w.GetChecks()))
 	secretNews := hash != "" && a.deps.Secrets.Tell(secretsOf(w))
 	if config {
-		now.ConfigHash, now.Run, now.Vars, now.Checks = hash, slices.Clone(w.GetRun()), maps.Clone(w.GetVars()), keepSpecs(w.GetChecks())
+		now.ConfigHash, now.Run, now.Vars, now.Checks = hash, slices.Clone(w.GetRun()), maps.Clone(w.GetVars()),
+			keepSpecs(w.GetChecks())
 		now.Secrets = namesOf(w)
 		a.deps.Workload.Configure(now.Run, now.Vars)
 		a.log.Info("configuration taken over", "config", hash)
@@ -53,7 +55,8 @@ func (a *Agent) obey(w *protocol.Wanted) {
 	n := w.GetNotices()
 	now.Notices = notice.Spec{Source: n.GetSource(), File: n.GetFile(), Endpoint: n.GetEndpoint()}
 	now.OnLeaseLost, now.OnLeaseLostRun = fenceOf(w.GetOnLeaseLost()), slices.Clone(w.GetOnLeaseLost().GetRun())
-	if now.Notices != a.duty.Notices || now.OnLeaseLost != a.duty.OnLeaseLost || !slices.Equal(now.OnLeaseLostRun, a.duty.OnLeaseLostRun) {
+	if now.Notices != a.duty.Notices || now.OnLeaseLost != a.duty.OnLeaseLost ||
+		!slices.Equal(now.OnLeaseLostRun, a.duty.OnLeaseLostRun) {
 		a.duty.Notices, a.duty.OnLeaseLost, a.duty.OnLeaseLostRun = now.Notices, now.OnLeaseLost, now.OnLeaseLostRun
 		a.remember(false)
 	}
@@ -83,7 +86,8 @@ func (a *Agent) obey(w *protocol.Wanted) {
 	a.drain(w.GetDrain())
 }
 
-// keepClaim keeps what a coordinator has sealed, for the hellos to come. Nothing takes a claim back but another one.
+// keepClaim keeps what a coordinator has sealed, for the hellos to come. Nothing takes a claim back
+// but another one.
 func (a *Agent) keepClaim(sealed []byte) {
 	if len(sealed) == 0 || len(sealed) > protocol.MostClaim || bytes.Equal(sealed, a.duty.Claim) {
 		return
@@ -92,7 +96,8 @@ func (a *Agent) keepClaim(sealed []byte) {
 	a.remember(false)
 }
 
-// fenceOf is what is done without a lease. What this agent does not know stops the workload: that is safe for whoever asked for more.
+// fenceOf is what is done without a lease. What this agent does not know stops the workload: that
+// is safe for whoever asked for more.
 func fenceOf(l *protocol.LeaseLost) string {
 	switch act := l.GetAction(); act {
 	case "", fenceStop, fencePowerOff, fenceRun:
@@ -120,8 +125,8 @@ func (a *Agent) drain(d *protocol.Drain) {
 	})
 }
 
-// noteDone remembers what the workload's keeper and the drain hook have carried out since. Only then is it reported, so a crash
-// in between repeats a restart and loses none.
+// noteDone remembers what the workload's keeper and the drain hook have carried out since. Only
+// then is it reported, so a crash in between repeats a restart and loses none.
 func (a *Agent) noteDone() {
 	now := a.duty
 	now.Restarted = a.keeper.carriedOut()

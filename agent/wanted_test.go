@@ -16,7 +16,10 @@ import (
 
 // config is what is wanted of an agent that has a configuration and nothing else to do.
 func config(hash, greeting string) *protocol.Wanted {
-	return &protocol.Wanted{ConfigHash: hash, Run: []string{"./web"}, Vars: map[string]string{"greeting": greeting}, Lifecycle: "service"}
+	return &protocol.Wanted{
+		ConfigHash: hash, Run: []string{"./web"}, Vars: map[string]string{"greeting": greeting},
+		Lifecycle: "service",
+	}
 }
 
 func restart(token string) *protocol.Wanted {
@@ -27,11 +30,15 @@ func restart(token string) *protocol.Wanted {
 
 func drain(token string) *protocol.Wanted {
 	w := config("c2", "hi")
-	w.Drain = &protocol.Drain{Token: token, Hook: []string{"./drain", "${greeting}"}, Timeout: durationpb.New(time.Minute)}
+	w.Drain = &protocol.Drain{
+		Token: token, Hook: []string{"./drain", "${greeting}"},
+		Timeout: durationpb.New(time.Minute),
+	}
 	return w
 }
 
-// want has replica a tell the agent, several times, since nothing may depend on how often it is told.
+// want has replica a tell the agent, several times, since nothing may depend on how often it is
+// told.
 func (r *running) want(w *protocol.Wanted, times int) {
 	r.t.Helper()
 	for range times {
@@ -63,7 +70,8 @@ func (m *machine) came(t *testing.T, what string, starts, stops int, with string
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.starts != starts || m.stops != stops || m.started != with || !m.state.Running {
-		t.Errorf("%s: %d starts, %d stops, with %s, running %t; want %d, %d, with %s", what, m.starts, m.stops, m.started, m.state.Running, starts, stops, with)
+		t.Errorf("%s: %d starts, %d stops, with %s, running %t; want %d, %d, with %s", what, m.starts, m.stops,
+			m.started, m.state.Running, starts, stops, with)
 	}
 }
 
@@ -109,7 +117,8 @@ func TestLiveUpdateWithoutARestart(t *testing.T) {
 		r.silent("told again")
 
 		r.want(restart("r1"), 1)
-		if report := r.tells("restart"); report.GetRestarted() != "r1" || report.GetConfigHash() != "c2" || !report.GetHealthy() {
+		if report := r.tells("restart"); report.GetRestarted() != "r1" || report.GetConfigHash() != "c2" ||
+			!report.GetHealthy() {
 			t.Errorf("report is %v, want the restart's token", report)
 		}
 		r.machine.came(t, "restarted", 2, 1, updated)
@@ -160,8 +169,8 @@ func TestRestartIsCarriedOutOnce(t *testing.T) {
 	})
 }
 
-// An agent that is killed while it restarts the workload is followed by one that does it again, since nobody can know how far it
-// came.
+// An agent that is killed while it restarts the workload is followed by one that does it again,
+// since nobody can know how far it came.
 //
 // proves HEAL-1
 func TestRestartThatWasCutShortIsRepeated(t *testing.T) {
@@ -213,7 +222,8 @@ func TestRestartOfAWorkloadThatHasEnded(t *testing.T) {
 		}
 		r.want(restart("r1"), 1)
 		r.machine.came(t, "restarted", 2, 0, updated)
-		if report := r.tells("restart"); !report.GetHealthy() || report.GetRestarted() != "r1" || report.GetWorkloadExit() != nil {
+		if report := r.tells("restart"); !report.GetHealthy() || report.GetRestarted() != "r1" ||
+			report.GetWorkloadExit() != nil {
 			t.Errorf("report is %v, want a healthy one", report)
 		}
 		r.machine.exit(4)
@@ -249,7 +259,8 @@ func TestEndOfTheDrainHookIsReportedOnce(t *testing.T) {
 			t.Errorf("report is %v, though the hook runs", report)
 		}
 		r.machine.came(t, "draining", 1, 0, atFirst)
-		if d := r.hook.drain; d == nil || d.Token != "d1" || d.Vars["greeting"] != "hi" || d.Timeout != time.Minute || len(d.Run) != 2 {
+		if d := r.hook.drain; d == nil || d.Token != "d1" || d.Vars["greeting"] != "hi" || d.Timeout != time.Minute ||
+			len(d.Run) != 2 {
 			t.Fatalf("hook was told %+v", d)
 		}
 		r.hook.end()
@@ -317,7 +328,8 @@ func TestTaskThatIsDoneIsHealthy(t *testing.T) {
 				r.machine.exit(c.code)
 				r.want(&protocol.Wanted{Lifecycle: c.wanted}, 1)
 				report := r.tells("exit")
-				if report.GetHealthy() != c.healthy || report.GetWorkloadExit() == nil || int(report.GetWorkloadExit().GetCode()) != c.code {
+				if report.GetHealthy() != c.healthy || report.GetWorkloadExit() == nil ||
+					int(report.GetWorkloadExit().GetCode()) != c.code {
 					t.Errorf("report is %v, want healthy %t and an exit with %d", report, c.healthy, c.code)
 				}
 				if r.machine.starts != 1 {
@@ -328,18 +340,20 @@ func TestTaskThatIsDoneIsHealthy(t *testing.T) {
 	}
 }
 
-// The hook of an agent that ends goes with the machine, and waits for the next agent where there will be one.
+// The hook of an agent that ends goes with the machine, and waits for the next agent where there
+// will be one.
 //
 // proves DET-8
 func TestHookIsKeptWithTheWorkload(t *testing.T) {
 	for _, keep := range []bool{false, true} {
-		wantedStory(t, func(c *Config) { c.Farewell, c.KeepWorkload = FarewellRestart, keep }, func(t *testing.T, r *running) {
-			r.want(drain("d1"), 1)
-			r.cancel()
-			pass(time.Minute)
-			if !r.hook.closed || r.hook.kept != keep {
-				t.Errorf("hook closed: %t, kept: %t, want %t", r.hook.closed, r.hook.kept, keep)
-			}
-		})
+		wantedStory(t, func(c *Config) { c.Farewell, c.KeepWorkload = FarewellRestart, keep },
+			func(t *testing.T, r *running) {
+				r.want(drain("d1"), 1)
+				r.cancel()
+				pass(time.Minute)
+				if !r.hook.closed || r.hook.kept != keep {
+					t.Errorf("hook closed: %t, kept: %t, want %t", r.hook.closed, r.hook.kept, keep)
+				}
+			})
 	}
 }

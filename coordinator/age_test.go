@@ -1,6 +1,7 @@
 //go:build !race || nightly
 
-// What is decided here takes many days of virtual time. The race detector sees it at night alone; scripts/test.sh plays it without it by day.
+// What is decided here takes many days of virtual time. The race detector sees it at night alone;
+// scripts/test.sh plays it without it by day.
 
 package coordinator_test
 
@@ -25,8 +26,8 @@ func (w *world) lives() (ages []time.Duration) {
 	return ages
 }
 
-// Instances that are eligible go one at a time, each up to a tenth before its time and with its replacement first, and only while
-// the whole group is well.
+// Instances that are eligible go one at a time, each up to a tenth before its time and with its
+// replacement first, and only while the whole group is well.
 //
 // proves EXP-1
 // proves EXP-2
@@ -41,13 +42,15 @@ func TestOldInstancesAreReplacedOneAtATime(t *testing.T) {
 		w.setMood(ids[0], mood{sick: true})
 		g.Heal.Policy = store.HealNone
 		w.apply(g)
-		w.always(2*time.Hour, "none is replaced while one is not well", func() bool { return slices.Equal(w.ids(), ids) })
+		w.always(2*time.Hour, "none is replaced while one is not well",
+			func() bool { return slices.Equal(w.ids(), ids) })
 		w.setMood(ids[0], mood{})
 		w.pass(time.Millisecond)
 		least, most := 4, 4
 		w.until(10*time.Minute, "all are replaced", func() bool {
 			least, most = min(least, w.working()), max(most, len(w.ids())-w.phases(store.Deleting))
-			return w.settled(4) && !slices.ContainsFunc(w.ids(), func(id string) bool { return slices.Contains(ids, id) })
+			return w.settled(4) && !slices.ContainsFunc(w.ids(),
+				func(id string) bool { return slices.Contains(ids, id) })
 		})
 		if least < 4 || most != 5 {
 			t.Errorf("%d at work at least, %d there at most: want 4 and 5", least, most)
@@ -65,7 +68,8 @@ func TestOldInstancesAreReplacedOneAtATime(t *testing.T) {
 	})
 }
 
-// Forced age replaces even while others are not well, but never removes one before its replacement was tried.
+// Forced age replaces even while others are not well, but never removes one before its replacement
+// was tried.
 //
 // proves EXP-1
 // proves EXP-2
@@ -79,7 +83,8 @@ func TestForcedAge(t *testing.T) {
 		ids := w.up(2)
 		w.setMood(ids[0], mood{sick: true})
 		w.provider.Inject(memprovider.Fault{Call: memprovider.CallCreate, Err: provider.ErrCapacity})
-		w.always(3*time.Hour, "none goes while there is no room for its replacement", func() bool { return len(w.provider.Existing()) == 2 })
+		w.always(3*time.Hour, "none goes while there is no room for its replacement",
+			func() bool { return len(w.provider.Existing()) == 2 })
 		w.provider.Heal()
 		w.until(30*time.Minute, "the one that is well goes, its replacement first", func() bool {
 			return !slices.Contains(w.ids(), ids[1]) && w.phases(store.Running) == 2
@@ -102,14 +107,16 @@ func TestSpotMachinesAreRecycled(t *testing.T) {
 		w.up(6)
 		w.pass(2*time.Hour + time.Minute)
 		ages := w.lives()
-		if len(ages) != 6 || ages[0] < 110*time.Minute || ages[5] > 2*time.Hour+time.Minute || ages[5]-ages[0] < time.Minute {
+		if len(ages) != 6 || ages[0] < 110*time.Minute || ages[5] > 2*time.Hour+time.Minute ||
+			ages[5]-ages[0] < time.Minute {
 			t.Errorf("machines became %v old", ages)
 		}
 		w.up(6)
 	})
 }
 
-// A slot that fails too often is given up, the group says so, and an operator's word has it tried again.
+// A slot that fails too often is given up, the group says so, and an operator's word has it tried
+// again.
 //
 // proves FLAP-3
 // proves REC-11
@@ -151,8 +158,10 @@ func TestSlotIsGivenUpAndRetried(t *testing.T) {
 		}
 		w.until(time.Minute, "the group says so", func() bool { return w.status("web").State == store.GroupErrored })
 		made := w.made()
-		w.always(2*time.Hour, "nothing more happens", func() bool { return w.made() == made && slices.Contains(w.ids(), ids[1]) })
+		w.always(2*time.Hour, "nothing more happens",
+			func() bool { return w.made() == made && slices.Contains(w.ids(), ids[1]) })
 		w.request("r1", store.Request{Kind: store.RequestRetry, Group: "web"})
-		w.until(time.Minute, "it is tried again", func() bool { return w.settled(2) && w.status("web").State == store.GroupStarted })
+		w.until(time.Minute, "it is tried again",
+			func() bool { return w.settled(2) && w.status("web").State == store.GroupStarted })
 	})
 }

@@ -15,7 +15,8 @@ import (
 func (r *Replica) announce(ctx context.Context, lease store.Lease, since time.Time) error {
 	r.mu.Lock()
 	rec := store.Replica{
-		Schema: store.Schema, ID: r.cfg.ID, Address: r.cfg.Advertise, Version: r.cfg.Version, Protocol: protocol.Newest, Since: since,
+		Schema: store.Schema, ID: r.cfg.ID, Address: r.cfg.Advertise, Version: r.cfg.Version, Protocol: protocol.Newest,
+		Since:     since,
 		Providers: r.providerNames(), Disturbances: r.disturbances, Last: r.last, Waits: r.waits,
 	}
 	if r.gateway == nil {
@@ -33,7 +34,8 @@ func (r *Replica) announce(ctx context.Context, lease store.Lease, since time.Ti
 	}
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	_, err := r.deps.Store.Commit(ctx, store.Txn{Writes: []store.Write{store.PutLeased(r.keys.Replica(r.cfg.ID), store.Encode(rec), lease.ID)}})
+	_, err := r.deps.Store.Commit(ctx,
+		store.Txn{Writes: []store.Write{store.PutLeased(r.keys.Replica(r.cfg.ID), store.Encode(rec), lease.ID)}})
 	if err != nil {
 		return fmt.Errorf("announce replica: %w", err)
 	}
@@ -59,7 +61,8 @@ func (r *Replica) providerNames() []string {
 	return names
 }
 
-// publishTrust has replicas/<id> say whom we believe whenever that changes: whoever exchanges an authority waits for it.
+// publishTrust has replicas/<id> say whom we believe whenever that changes: whoever exchanges an
+// authority waits for it.
 func (r *Replica) publishTrust(ctx context.Context) {
 	if r.deps.Authority == nil {
 		return
@@ -75,8 +78,8 @@ func (r *Replica) publishTrust(ctx context.Context) {
 	}
 }
 
-// ownRecord rewrites replicas/<id> when it was deleted or spoiled: otherwise agents would not learn of
-// this replica, nor operators of what it waits for.
+// ownRecord rewrites replicas/<id> when it was deleted or spoiled: otherwise agents would not learn
+// of this replica, nor operators of what it waits for.
 type ownRecord struct{ r *Replica }
 
 func (w ownRecord) look(c *picture.Content) {
@@ -105,7 +108,8 @@ func (ownRecord) Interrupted(error) {}
 // countEvery is how often agents that are not noted are counted.
 const countEvery = 10 * time.Second
 
-// keepAnnouncing publishes disturbances, whom we believe, and how many agents are not noted, at most one write a second.
+// keepAnnouncing publishes disturbances, whom we believe, and how many agents are not noted, at
+// most one write a second.
 func (r *Replica) keepAnnouncing(ctx context.Context, lease store.Lease, since time.Time) {
 	pause := time.NewTicker(time.Second)
 	defer pause.Stop()

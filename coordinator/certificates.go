@@ -8,7 +8,8 @@ import (
 )
 
 const (
-	certificatesEvery = time.Second         // how often they are checked: no lease ends sooner after its stream is closed
+	// how often they are checked: no lease ends sooner after its stream is closed
+	certificatesEvery = time.Second
 	unservedEvery     = 5 * time.Second     // how often the log repeats that no agent can be served
 	authorityNear     = 30 * 24 * time.Hour // how long before its end the log warns
 	nearEvery         = 24 * time.Hour
@@ -26,9 +27,11 @@ func (r *Replica) watchCertificates(ctx context.Context) {
 	var warned, told time.Time
 	for {
 		now := time.Now()
-		if ends := issuerEnds(r.deps.Authority.Trust()); ends.Sub(now) < authorityNear && (warned.IsZero() || now.Sub(warned) >= nearEvery) {
+		if ends := issuerEnds(r.deps.Authority.Trust()); ends.Sub(now) < authorityNear &&
+			(warned.IsZero() || now.Sub(warned) >= nearEvery) {
 			warned = now
-			r.log.Warn("the agents' authority ends, and with it every agent's certificate", "ends", ends, "next", "leasehold pki rotate --wait")
+			r.log.Warn("the agents' authority ends, and with it every agent's certificate", "ends", ends, "next",
+				"leasehold pki rotate --wait")
 		}
 		if why := r.unserved(now); why != "" && (told.IsZero() || now.Sub(told) >= unservedEvery) {
 			told = now

@@ -10,8 +10,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// When the agents' authority has ended, no agent can come to any replica: that is no reason to replace healthy machines by some that could not
-// come either. Two are too few for a storm.
+// When the agents' authority has ended, no agent can come to any replica: that is no reason to
+// replace healthy machines by some that could not come either. Two are too few for a storm.
 //
 // proves SAFE-1, SEC-3
 func TestTheEndOfTheAuthorityCostsNoInstance(t *testing.T) {
@@ -26,7 +26,8 @@ func TestTheEndOfTheAuthorityCostsNoInstance(t *testing.T) {
 			t.Errorf("there are %v, want still %v", after, before)
 		}
 		r, err := store.Decode[store.Replica](w.list(w.keys.Of(store.KindReplicas))[0])
-		if last := r.Record.Last; err != nil || last == nil || !strings.HasPrefix(last.What, "agents cannot be served") || r.Record.IssuerEnds.After(time.Now()) {
+		if last := r.Record.Last; err != nil || last == nil ||
+			!strings.HasPrefix(last.What, "agents cannot be served") || r.Record.IssuerEnds.After(time.Now()) {
 			t.Errorf("the replica says %+v (%v), want that it can serve nobody", r.Record, err)
 		}
 	})

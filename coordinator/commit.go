@@ -43,7 +43,8 @@ func (t *term) carryOut(ctx context.Context, s *plan.Snapshot, turns plan.Turns,
 	case err == nil:
 		t.carriedOut(turns, batch, rev)
 		for _, e := range entries {
-			t.log.Info("decided", "what", e.What, "group", e.Group, "instance", e.Instance, "rule", e.Rule, "why", e.Why, "revision", int64(rev))
+			t.log.Info("decided", "what", e.What, "group", e.Group, "instance", e.Instance, "rule", e.Rule, "why",
+				e.Why, "revision", int64(rev))
 		}
 		return nil
 	case errors.Is(err, errDeposed):
@@ -77,7 +78,9 @@ func (t *term) goneNotes(ctx context.Context, batch []*plan.Action) ([]store.Wri
 
 // carryOutApart retries in parts what shared a transaction that etcd refused, because one action
 // conflicted or because etcd may accept them one by one.
-func (t *term) carryOutApart(ctx context.Context, s *plan.Snapshot, turns plan.Turns, batch []*plan.Action, why error) error {
+func (t *term) carryOutApart(ctx context.Context, s *plan.Snapshot, turns plan.Turns, batch []*plan.Action,
+	why error,
+) error {
 	var conflict *store.ConflictError
 	var changed []string
 	if errors.As(why, &conflict) {
@@ -96,7 +99,8 @@ func (t *term) legal(batch []*plan.Action) []*plan.Action {
 	return slices.DeleteFunc(slices.Clone(batch), func(a *plan.Action) bool {
 		err := validStep(a)
 		if err != nil {
-			t.log.Error("bug: illegal step planned", "group", a.Group, "instance", a.Instance, "rule", a.Rule, "error", err)
+			t.log.Error("bug: illegal step planned", "group", a.Group, "instance", a.Instance, "rule", a.Rule, "error",
+				err)
 		}
 		return err != nil // skip the step; the term continues
 	})
@@ -109,7 +113,8 @@ func entriesOf(s *plan.Snapshot, a *plan.Action) []store.JournalEntry {
 	for i, a := range told {
 		entries[i] = store.JournalEntry{
 			Rule: a.Rule, What: a.What, Why: a.Why, Group: a.Group, Instance: a.Instance, Slot: a.Slot,
-			From: a.From, To: a.To, Verdict: a.Verdict, Evidence: a.Evidence, Otherwise: a.Otherwise, Revision: s.Revision,
+			From: a.From, To: a.To, Verdict: a.Verdict, Evidence: a.Evidence, Otherwise: a.Otherwise,
+			Revision: s.Revision,
 		}
 		if a.From == a.To {
 			entries[i].From, entries[i].To = "", ""
@@ -164,7 +169,9 @@ func validStep(a *plan.Action) error {
 }
 
 // commit writes under the fence. It returns errDeposed if the fence does not hold.
-func (t *term) commit(ctx context.Context, conditions []store.Condition, writes []store.Write, entries ...store.JournalEntry) (store.Revision, error) {
+func (t *term) commit(ctx context.Context, conditions []store.Condition, writes []store.Write,
+	entries ...store.JournalEntry,
+) (store.Revision, error) {
 	attempt, cancel := context.WithTimeout(ctx, commitTimeout)
 	defer cancel()
 	rev, err := t.r.journal.commit(attempt, store.Txn{

@@ -1,6 +1,7 @@
 //go:build !race
 
-// Hours are imagined here, of which each second is as the one before: the race detector sees them in compaction_test.go.
+// Hours are imagined here, of which each second is as the one before: the race detector sees them
+// in compaction_test.go.
 
 package coordinator_test
 
@@ -13,7 +14,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// A new leader takes up what the one before has counted: however often they change, history does not grow.
+// A new leader takes up what the one before has counted: however often they change, history does
+// not grow.
 func TestHistoryIsCompactedThoughLeadersChange(t *testing.T) {
 	inWorld(t, quick, func(w *world) {
 		leader, minutes := w.start("one"), 0
@@ -132,7 +134,8 @@ func TestACompactionThatFails(t *testing.T) {
 	}
 }
 
-// A lease begins anew whenever etcd changes its leader: entries of the journal end nonetheless, and not before their time.
+// A lease begins anew whenever etcd changes its leader: entries of the journal end nonetheless, and
+// not before their time.
 func TestEntriesEndThoughEtcdChangesItsLeader(t *testing.T) {
 	inWorld(t, quick, func(w *world) {
 		w.editShard(func(s *store.Shard) { s.Settings.EventsKept = store.Duration(3 * time.Hour) })

@@ -50,7 +50,8 @@ func (w *world) reads(at store.Revision) bool {
 	return err == nil
 }
 
-// watchHistory passes time, and sees that the last keep of history can be read all the while. It returns for how long history was kept at most.
+// watchHistory passes time, and sees that the last keep of history can be read all the while. It
+// returns for how long history was kept at most.
 func (w *world) watchHistory(d, keep time.Duration, each func()) (most time.Duration) {
 	w.t.Helper()
 	type past struct {

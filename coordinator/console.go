@@ -33,8 +33,10 @@ func (q *queue) keepConsole(ctx context.Context, rec store.Instance) {
 		return
 	}
 	q.t.tell(call, store.JournalEntry{
-		Rule: "DET-19", What: "console output kept", Why: "its machine died, and its agent told of no end of the workload", Group: rec.Group,
-		Instance: rec.ID, Slot: rec.Place(), Console: q.t.veiled(rec, string(bytes.ToValidUTF8(tail, []byte("?")))), Revision: rec.Last.Revision,
+		Rule: "DET-19", What: "console output kept",
+		Why: "its machine died, and its agent told of no end of the workload", Group: rec.Group,
+		Instance: rec.ID, Slot: rec.Place(), Console: q.t.veiled(rec, string(bytes.ToValidUTF8(tail, []byte("?")))),
+		Revision: rec.Last.Revision,
 	})
 }
 

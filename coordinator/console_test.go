@@ -28,13 +28,16 @@ func TestConsoleOfADeadMachineIsKept(t *testing.T) {
 		g := w.group("web", 2)
 		w.apply(g)
 		ids := w.up(2)
-		w.provider.Inject(memprovider.Fault{Call: memprovider.CallDelete, Times: 1, Err: errors.New("try again")}) // it is removed twice
+		// it is removed twice
+		w.provider.Inject(memprovider.Fault{Call: memprovider.CallDelete, Times: 1, Err: errors.New("try again")})
 		w.provider.Print(ids[0], "kernel panic")
 		w.provider.Print(ids[1], "all is well")
 		w.provider.Crash(ids[0], "exit 1")
-		w.until(2*time.Minute, "it is replaced", func() bool { return w.settled(2) && !slices.Contains(w.ids(), ids[0]) })
+		w.until(2*time.Minute, "it is replaced",
+			func() bool { return w.settled(2) && !slices.Contains(w.ids(), ids[0]) })
 		kept := w.consoles()
-		if len(kept) != 1 || kept[0].Instance != ids[0] || kept[0].Console != "kernel panic" || kept[0].Rule != "DET-19" {
+		if len(kept) != 1 || kept[0].Instance != ids[0] || kept[0].Console != "kernel panic" ||
+			kept[0].Rule != "DET-19" {
 			t.Errorf("kept are %+v", kept)
 		}
 		g.Size = 1

@@ -47,7 +47,8 @@ func (c *crash) struck() string {
 	return c.where
 }
 
-// wire is the provider as a process reaches it: what the process has sent arrives, though it has died meanwhile.
+// wire is the provider as a process reaches it: what the process has sent arrives, though it has
+// died meanwhile.
 type wire struct {
 	*memprovider.Provider
 	most func() // checks, after each call, that there are not too many machines
@@ -72,13 +73,15 @@ func (p wire) Delete(ctx context.Context, shard, instance string) error {
 
 // How many boundaries a story has at least.
 const (
-	ofALife     = 18 // three machines are made and three are removed, each in three steps of the provider's, besides all transactions
+	// three machines are made and three are removed, each in three steps of the provider's, besides
+	// all transactions
+	ofALife     = 18
 	ofADeletion = 6
 	ofARestart  = 20
 )
 
-// everyBoundary plays a story with the leader dying at the first boundary, then the one so far apart from it, and so on, until the story
-// has no more; at least so many there must be.
+// everyBoundary plays a story with the leader dying at the first boundary, then the one so far
+// apart from it, and so on, until the story has no more; at least so many there must be.
 func everyBoundary(t *testing.T, apart, least int, story func(*world, *crash)) {
 	t.Helper()
 	for name, late := range map[string]bool{
@@ -109,39 +112,42 @@ func everyBoundary(t *testing.T, apart, least int, story func(*world, *crash)) {
 	}
 }
 
-// walk plays a story once and returns the boundary at which the leader died, "" if it came to none with this number.
+// walk plays a story once and returns the boundary at which the leader died, "" if it came to none
+// with this number.
 func walk(t *testing.T, at int, late bool, story func(*world, *crash)) (where string) {
-	inWorld(t, memprovider.Config{BootDelay: time.Second, CallTime: 200 * time.Millisecond, Consistency: time.Second}, func(w *world) {
-		release := make(chan struct{})
-		free := sync.OnceFunc(func() { close(release) })
-		defer free()
-		c := &crash{at: at, release: release, late: late}
-		reached := wire{w.provider, func() {
-			if n := len(w.provider.Existing()); n > 3 {
-				t.Errorf("%d machines exist at once: 2 are wanted, and one may be replaced", n)
+	inWorld(t, memprovider.Config{BootDelay: time.Second, CallTime: 200 * time.Millisecond, Consistency: time.Second},
+		func(w *world) {
+			release := make(chan struct{})
+			free := sync.OnceFunc(func() { close(release) })
+			defer free()
+			c := &crash{at: at, release: release, late: late}
+			reached := wire{w.provider, func() {
+				if n := len(w.provider.Existing()); n > 3 {
+					t.Errorf("%d machines exist at once: 2 are wanted, and one may be replaced", n)
+				}
+			}}
+			secured := w.secured()
+			first := w.start("first", secured, func(_ *coordinator.Config, deps *coordinator.Deps) {
+				deps.Before, deps.Providers = c.before, map[string]provider.Provider{"mem": reached}
+			})
+			c.die = first.kill
+			w.leads(time.Second, "first")
+			w.start("second", secured)
+			w.until(time.Second, "both replicas serve",
+				func() bool { return len(w.list(w.keys.Of(store.KindReplicas))) == 2 })
+			if late {
+				go w.afterTakeover("second", free)
 			}
-		}}
-		secured := w.secured()
-		first := w.start("first", secured, func(_ *coordinator.Config, deps *coordinator.Deps) {
-			deps.Before, deps.Providers = c.before, map[string]provider.Provider{"mem": reached}
+			story(w, c)
+			w.pass(2 * time.Minute) // and it stays so: nothing late makes a machine
+			w.sameMachines()
+			for _, l := range w.provider.Ledger() {
+				if l.Made > 1 || l.Boots > max(1, c.boots) || l.Overlapped && !c.late {
+					t.Errorf("machine of %s: made %d times, booted %d times", l.Instance, l.Made, l.Boots)
+				}
+			}
+			where = c.struck()
 		})
-		c.die = first.kill
-		w.leads(time.Second, "first")
-		w.start("second", secured)
-		w.until(time.Second, "both replicas serve", func() bool { return len(w.list(w.keys.Of(store.KindReplicas))) == 2 })
-		if late {
-			go w.afterTakeover("second", free)
-		}
-		story(w, c)
-		w.pass(2 * time.Minute) // and it stays so: nothing late makes a machine
-		w.sameMachines()
-		for _, l := range w.provider.Ledger() {
-			if l.Made > 1 || l.Boots > max(1, c.boots) || l.Overlapped && !c.late {
-				t.Errorf("machine of %s: made %d times, booted %d times", l.Instance, l.Made, l.Boots)
-			}
-		}
-		where = c.struck()
-	})
 	return where
 }
 
@@ -196,7 +202,10 @@ func (w *world) deleteGroup(g store.Group) {
 	w.until(5*time.Minute, "the group is gone", func() bool {
 		return len(w.list(w.keys.Group(g.Name))) == 0 && len(w.instances()) == 0 && len(w.provider.Existing()) == 0
 	})
-	for _, kind := range []string{store.KindInstances, store.KindSlots, store.KindStatus, store.KindAlive, store.KindReports, store.KindGroups, store.KindJoined} {
+	for _, kind := range []string{
+		store.KindInstances, store.KindSlots, store.KindStatus, store.KindAlive,
+		store.KindReports, store.KindGroups, store.KindJoined,
+	} {
 		for _, kv := range w.list(w.keys.Of(kind)) {
 			w.t.Errorf("%s is left", kv.Key)
 		}

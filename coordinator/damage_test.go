@@ -52,8 +52,8 @@ func (w *world) damaged(group string) (keys []string) {
 	return keys
 }
 
-// Records that somebody deletes hold the shard at once; nothing is made, and no machine goes. Records that the leader deletes leave
-// notes, and hold nothing.
+// Records that somebody deletes hold the shard at once; nothing is made, and no machine goes.
+// Records that the leader deletes leave notes, and hold nothing.
 //
 // proves SAFE-15
 func TestLostRecordsHoldTheShard(t *testing.T) {
@@ -71,7 +71,8 @@ func TestLostRecordsHoldTheShard(t *testing.T) {
 		}
 		ids, made := w.ids(), w.made()
 		was := w.lose(ids...)
-		w.until(time.Second, "the shard is on hold", func() bool { h := w.hold(); return h != nil && h.Damage == 5 && h.By == "leasehold" })
+		w.until(time.Second, "the shard is on hold",
+			func() bool { h := w.hold(); return h != nil && h.Damage == 5 && h.By == "leasehold" })
 		w.always(20*time.Minute, "nothing is made or removed", func() bool {
 			return w.made() == made && len(w.provider.Existing()) == 5 && len(w.ids()) == 0
 		})
@@ -99,11 +100,13 @@ func TestLostRecordsHoldTheShardOfANewLeader(t *testing.T) {
 		w.lose(ids[:2]...)
 		w.start("two")
 		w.until(time.Minute, "the shard is on hold", func() bool { h := w.hold(); return h != nil && h.Damage == 2 })
-		w.always(20*time.Minute, "nothing is made or removed", func() bool { return w.made() == 4 && len(w.provider.Existing()) == 4 })
+		w.always(20*time.Minute, "nothing is made or removed",
+			func() bool { return w.made() == 4 && len(w.provider.Existing()) == 4 })
 	})
 }
 
-// One lost record keeps its slot, and stops nothing else; also under a leader that learns of it from the status.
+// One lost record keeps its slot, and stops nothing else; also under a leader that learns of it
+// from the status.
 //
 // proves SAFE-15
 func TestALostRecordKeepsItsSlot(t *testing.T) {
@@ -114,12 +117,16 @@ func TestALostRecordKeepsItsSlot(t *testing.T) {
 		was := w.lose(ids[0])
 		w.until(time.Second, "it is named", func() bool { return slices.Equal(w.damaged("web"), []string{was[0].Key}) })
 		w.provider.Crash(ids[1], "exit 1")
-		w.until(5*time.Minute, "another is replaced", func() bool { return w.settled(2) && !slices.Contains(w.ids(), ids[1]) })
-		w.always(10*time.Minute, "its slot is not filled", func() bool { return len(w.ids()) == 2 && slices.Contains(w.provider.Existing(), ids[0]) })
+		w.until(5*time.Minute, "another is replaced",
+			func() bool { return w.settled(2) && !slices.Contains(w.ids(), ids[1]) })
+		w.always(10*time.Minute, "its slot is not filled",
+			func() bool { return len(w.ids()) == 2 && slices.Contains(w.provider.Existing(), ids[0]) })
 		one.stop()
 		w.start("one")
-		w.always(10*time.Minute, "its slot is not filled", func() bool { return len(w.ids()) == 2 && slices.Contains(w.provider.Existing(), ids[0]) })
-		if w.hold() != nil || !slices.ContainsFunc(w.status("web").Blocked, func(b store.Blocked) bool { return b.Rule == "SAFE-15" }) {
+		w.always(10*time.Minute, "its slot is not filled",
+			func() bool { return len(w.ids()) == 2 && slices.Contains(w.provider.Existing(), ids[0]) })
+		if w.hold() != nil || !slices.ContainsFunc(w.status("web").Blocked,
+			func(b store.Blocked) bool { return b.Rule == "SAFE-15" }) {
 			t.Errorf("hold %+v, blocked %+v", w.hold(), w.status("web").Blocked)
 		}
 		w.restore(was)
@@ -127,7 +134,8 @@ func TestALostRecordKeepsItsSlot(t *testing.T) {
 	})
 }
 
-// Whoever releases a hold for damage has seen it: then the slots are filled again. What is lost after that is damage again.
+// Whoever releases a hold for damage has seen it: then the slots are filled again. What is lost
+// after that is damage again.
 //
 // proves SAFE-15, REC-8
 func TestReleaseAcknowledgesDamage(t *testing.T) {
@@ -172,14 +180,16 @@ func TestOneUnreadableInstanceStopsItselfAlone(t *testing.T) {
 		w.edit("web", func(g *store.Group) { g.Size = 3 })
 		w.until(5*time.Minute, "the group grows", func() bool { return w.made() == 3 })
 		w.always(20*time.Minute, "it is left alone", func() bool {
-			return w.made() == 3 && slices.Contains(w.provider.Existing(), ids[0]) && string(w.list(key)[0].Value) == "garbage"
+			return w.made() == 3 && slices.Contains(w.provider.Existing(), ids[0]) &&
+				string(w.list(key)[0].Value) == "garbage"
 		})
 		w.restore(was)
 		w.up(3)
 	})
 }
 
-// A status that cannot be read is written back as it was, from memory, or by a new leader from etcd's history.
+// A status that cannot be read is written back as it was, from memory, or by a new leader from
+// etcd's history.
 //
 // proves SAFE-16
 func TestUnreadableStatusIsWrittenBack(t *testing.T) {
@@ -205,7 +215,8 @@ func TestUnreadableStatusIsWrittenBack(t *testing.T) {
 	})
 }
 
-// What was lost is taken up again into its own slot, by order, also many at once and during the hold; it is neither extra nor stray then.
+// What was lost is taken up again into its own slot, by order, also many at once and during the
+// hold; it is neither extra nor stray then.
 //
 // proves SAFE-15, REC-8
 func TestLostInstancesAreAdoptedIntoTheirSlots(t *testing.T) {
@@ -221,7 +232,8 @@ func TestLostInstancesAreAdoptedIntoTheirSlots(t *testing.T) {
 			slots[in.Record.ID] = in.Record.Slot
 		}
 		w.lose(ids[:4]...)
-		w.until(time.Minute, "their machines are shown", func() bool { return len(w.list(w.keys.Of(store.KindExtras))) == 4 })
+		w.until(time.Minute, "their machines are shown",
+			func() bool { return len(w.list(w.keys.Of(store.KindExtras))) == 4 })
 		for _, id := range ids[:4] {
 			w.request("adopt-"+id, store.Request{Kind: store.RequestAdopt, Instance: id, Group: "web"})
 		}
@@ -231,7 +243,8 @@ func TestLostInstancesAreAdoptedIntoTheirSlots(t *testing.T) {
 				t.Errorf("%s is in slot %d, and was in %d", in.Record.ID, in.Record.Slot, slots[in.Record.ID])
 			}
 		}
-		w.until(10*time.Second, "none is extra", func() bool { return len(w.list(w.keys.Of(store.KindExtras))) == 0 && len(w.damaged("web")) == 0 })
+		w.until(10*time.Second, "none is extra",
+			func() bool { return len(w.list(w.keys.Of(store.KindExtras))) == 0 && len(w.damaged("web")) == 0 })
 		if w.made() != 6 {
 			t.Errorf("%d machines were made", w.made())
 		}
@@ -266,7 +279,8 @@ func TestContradictoryAdoptionsAreRefused(t *testing.T) {
 		w.up(2)
 		w.setMood("old", mood{mute: true})
 		w.extra("old", "web")
-		w.until(time.Minute, "its machine is shown", func() bool { return len(w.list(w.keys.Of(store.KindExtras))) == 1 })
+		w.until(time.Minute, "its machine is shown",
+			func() bool { return len(w.list(w.keys.Of(store.KindExtras))) == 1 })
 		zero, nine := 0, 9
 		for id, r := range map[string]store.Request{
 			"api":  {Group: "api"},
@@ -305,7 +319,8 @@ func TestDamageStopsCompaction(t *testing.T) {
 		if _, err := w.store.List(t.Context(), was[0].Key, at); err != nil {
 			t.Errorf("the record's last value cannot be read any more: %v", err)
 		}
-		if v := decoded[store.Served](w, w.list(w.keys.Served())[0]); !strings.Contains(v.Record.Uncompacted, "leasehold repair") {
+		if v := decoded[store.Served](w, w.list(w.keys.Served())[0]); !strings.Contains(v.Record.Uncompacted,
+			"leasehold repair") {
 			t.Errorf("told: %q", v.Record.Uncompacted)
 		}
 		w.restore(was)
@@ -336,19 +351,26 @@ func TestALossThatNobodyKnowsIsAcknowledged(t *testing.T) {
 			t.Fatal("there is no machine")
 		}
 		w.start("two")
-		w.always(10*time.Minute, "nothing is made, and no hold is needed", func() bool { return w.made() == 3 && w.hold() == nil })
-		w.editShard(func(s *store.Shard) { s.Hold = &store.Hold{By: "ada", Why: "a record is lost", At: time.Now().UTC()} })
+		w.always(10*time.Minute, "nothing is made, and no hold is needed",
+			func() bool { return w.made() == 3 && w.hold() == nil })
+		w.editShard(func(s *store.Shard) {
+			s.Hold = &store.Hold{By: "ada", Why: "a record is lost", At: time.Now().UTC()}
+		})
 		w.pass(10 * time.Second)
 		w.editShard(func(s *store.Shard) { s.Release(time.Now().UTC()) })
 		w.up(3)
 	})
 }
 
-// forgetAll deletes all that leaders and gateways have written about instances, and leaves the groups.
+// forgetAll deletes all that leaders and gateways have written about instances, and leaves the
+// groups.
 func (w *world) forgetAll() {
 	w.t.Helper()
 	var writes []store.Write
-	for _, kind := range []string{store.KindInstances, store.KindStatus, store.KindSlots, store.KindAlive, store.KindReports} {
+	for _, kind := range []string{
+		store.KindInstances, store.KindStatus, store.KindSlots, store.KindAlive,
+		store.KindReports,
+	} {
 		for _, kv := range w.list(w.keys.Of(kind)) {
 			writes = append(writes, store.Delete(kv.Key))
 		}
@@ -358,8 +380,8 @@ func (w *world) forgetAll() {
 	}
 }
 
-// Groups remain, and nothing else does; no replica remembers it. What the provider lists tells of the loss before anything is made, however
-// late it comes.
+// Groups remain, and nothing else does; no replica remembers it. What the provider lists tells of
+// the loss before anything is made, however late it comes.
 //
 // proves SAFE-15
 func TestANewLeaderWithoutRecordsWaitsForTheMachines(t *testing.T) {
@@ -383,7 +405,8 @@ func TestANewLeaderWithoutRecordsWaitsForTheMachines(t *testing.T) {
 					w.provider.Inject(memprovider.Fault{Call: memprovider.CallList, Delay: c.slow})
 				}
 				w.start(c.leader)
-				w.until(time.Minute, "the shard is on hold", func() bool { h := w.hold(); return h != nil && h.By == "leasehold" && h.Damage == 3 })
+				w.until(time.Minute, "the shard is on hold",
+					func() bool { h := w.hold(); return h != nil && h.By == "leasehold" && h.Damage == 3 })
 				w.always(20*time.Minute, "nothing is made or removed", func() bool {
 					return w.made() == 3 && len(w.provider.Existing()) == 3 && len(w.ids()) == 0
 				})
@@ -395,7 +418,8 @@ func TestANewLeaderWithoutRecordsWaitsForTheMachines(t *testing.T) {
 	}
 }
 
-// awaitsList says whether a group's status tells that nothing is done in it because records may be lost.
+// awaitsList says whether a group's status tells that nothing is done in it because records may be
+// lost.
 func (w *world) awaitsList(group string) bool {
 	w.t.Helper()
 	return slices.ContainsFunc(w.status(group).Blocked, func(b store.Blocked) bool {
@@ -403,8 +427,8 @@ func (w *world) awaitsList(group string) bool {
 	})
 }
 
-// A provider that lists nothing stops the groups that no leader has counted, new ones and those whose records were lost, and says so. Groups that
-// were counted are healed on.
+// A provider that lists nothing stops the groups that no leader has counted, new ones and those
+// whose records were lost, and says so. Groups that were counted are healed on.
 //
 // proves SAFE-15
 func TestAProviderThatListsNothingStopsUncountedGroupsAlone(t *testing.T) {
@@ -421,7 +445,8 @@ func TestAProviderThatListsNothingStopsUncountedGroupsAlone(t *testing.T) {
 		w.apply(w.group("web", 1))
 		w.until(time.Second, "the new group says what it waits for", func() bool { return w.awaitsList("web") })
 		w.provider.Crash(ids[0], "exit 1")
-		w.until(10*time.Minute, "the lost one is replaced", func() bool { return w.made() == 3 && w.status("api").Healthy == 2 })
+		w.until(10*time.Minute, "the lost one is replaced",
+			func() bool { return w.made() == 3 && w.status("api").Healthy == 2 })
 		if w.awaitsList("api") || !w.awaitsList("web") || w.status("web").Records != nil {
 			t.Errorf("api: %+v, web: %+v", w.status("api").Blocked, w.status("web"))
 		}
@@ -433,8 +458,8 @@ func TestAProviderThatListsNothingStopsUncountedGroupsAlone(t *testing.T) {
 	})
 }
 
-// A machine whose name tells no slot, and whose agent is silent, may have any slot of a group that no leader has counted: nothing is made until an
-// operator has looked at it.
+// A machine whose name tells no slot, and whose agent is silent, may have any slot of a group that
+// no leader has counted: nothing is made until an operator has looked at it.
 //
 // proves SAFE-15
 func TestAMachineOfAnUnknownSlotStopsAnUncountedGroup(t *testing.T) {
@@ -442,21 +467,24 @@ func TestAMachineOfAnUnknownSlotStopsAnUncountedGroup(t *testing.T) {
 		w.setMood("old", mood{mute: true})
 		w.extra("old", "web")
 		w.start("one")
-		w.until(time.Minute, "its machine is shown", func() bool { return len(w.list(w.keys.Of(store.KindExtras))) == 1 })
+		w.until(time.Minute, "its machine is shown",
+			func() bool { return len(w.list(w.keys.Of(store.KindExtras))) == 1 })
 		w.apply(w.group("web", 1))
 		w.always(10*time.Minute, "nothing is made", func() bool { return w.made() == 1 && w.hold() == nil })
 		if got := w.damaged("web"); len(got) != 1 {
 			t.Errorf("the status names %v", got)
 		}
-		w.editShard(func(s *store.Shard) { s.Hold = &store.Hold{By: "ada", Why: "a record is lost", At: time.Now().UTC()} })
+		w.editShard(func(s *store.Shard) {
+			s.Hold = &store.Hold{By: "ada", Why: "a record is lost", At: time.Now().UTC()}
+		})
 		w.pass(10 * time.Second)
 		w.editShard(func(s *store.Shard) { s.Release(time.Now().UTC()) })
 		w.up(1)
 	})
 }
 
-// More records of a group are lost than its status lists: all are counted, also by a new leader, and those that the list leaves out are listed once
-// others are back.
+// More records of a group are lost than its status lists: all are counted, also by a new leader,
+// and those that the list leaves out are listed once others are back.
 //
 // proves SAFE-15
 func TestMoreDamageThanAStatusLists(t *testing.T) {
@@ -475,7 +503,8 @@ func TestMoreDamageThanAStatusLists(t *testing.T) {
 		w.until(5*time.Second, "all are counted", all)
 		one.stop()
 		w.start("two") // which has seen none of it
-		w.always(10*time.Minute, "all stay counted, and nothing is made", func() bool { return all() && w.made() == size })
+		w.always(10*time.Minute, "all stay counted, and nothing is made",
+			func() bool { return all() && w.made() == size })
 		w.restore(was[:listed])
 		w.until(time.Minute, "the others are listed", func() bool { return len(w.damaged("web")) == lost-listed })
 		w.restore(was[listed:])

@@ -17,18 +17,78 @@ func TestCompareVitals(t *testing.T) {
 		known store.Vitals
 	}{
 		{"nothing new", was, "", was},
-		{"the revision grows", store.Vitals{Cluster: 7, Leader: 3, Term: 12, Revision: 501}, "", store.Vitals{Cluster: 7, Leader: 3, Term: 12, Revision: 501}},
-		{"a member that knows no leader", store.Vitals{Cluster: 7, Term: 12, Revision: 501}, "", store.Vitals{Cluster: 7, Leader: 3, Term: 12, Revision: 501}},
-		{"a member that stands for election, alone", store.Vitals{Cluster: 7, Term: 13, Revision: 501}, "", store.Vitals{Cluster: 7, Leader: 3, Term: 12, Revision: 501}},
-		{"a member that has not heard of the election", store.Vitals{Cluster: 7, Leader: 2, Term: 11, Revision: 501}, "", store.Vitals{Cluster: 7, Leader: 3, Term: 12, Revision: 501}},
-		{"another leader", store.Vitals{Cluster: 7, Leader: 2, Term: 13, Revision: 500}, "etcd changed its leader", store.Vitals{Cluster: 7, Leader: 2, Term: 13, Revision: 500}},
-		{"another leader, of the same term", store.Vitals{Cluster: 7, Leader: 2, Term: 12, Revision: 500}, "etcd changed its leader", store.Vitals{Cluster: 7, Leader: 2, Term: 12, Revision: 500}},
-		{"the same leader, elected again", store.Vitals{Cluster: 7, Leader: 3, Term: 13, Revision: 500}, "etcd held an election", store.Vitals{Cluster: 7, Leader: 3, Term: 13, Revision: 500}},
-		{"another cluster", store.Vitals{Cluster: 8, Leader: 3, Term: 12, Revision: 500}, "etcd is another cluster than before", store.Vitals{Cluster: 8, Leader: 3, Term: 12, Revision: 500}},
-		{"another cluster, of which all is new", store.Vitals{Cluster: 8, Leader: 1, Term: 2, Revision: 9}, "etcd is another cluster than before", store.Vitals{Cluster: 8, Leader: 1, Term: 2, Revision: 9}},
-		{"another cluster, without a leader yet", store.Vitals{Cluster: 8, Term: 2, Revision: 9}, "etcd is another cluster than before", store.Vitals{Cluster: 8, Term: 2, Revision: 9}},
-		{"the revision goes backwards", store.Vitals{Cluster: 7, Leader: 3, Term: 12, Revision: 499}, "etcd's revision went backwards", store.Vitals{Cluster: 7, Leader: 3, Term: 12, Revision: 499}},
-		{"the revision goes backwards, by the word of one that knows less", store.Vitals{Cluster: 7, Term: 11, Revision: 499}, "etcd's revision went backwards", store.Vitals{Cluster: 7, Leader: 3, Term: 12, Revision: 499}},
+		{
+			"the revision grows",
+			store.Vitals{Cluster: 7, Leader: 3, Term: 12, Revision: 501},
+			"",
+			store.Vitals{Cluster: 7, Leader: 3, Term: 12, Revision: 501},
+		},
+		{
+			"a member that knows no leader",
+			store.Vitals{Cluster: 7, Term: 12, Revision: 501},
+			"",
+			store.Vitals{Cluster: 7, Leader: 3, Term: 12, Revision: 501},
+		},
+		{
+			"a member that stands for election, alone",
+			store.Vitals{Cluster: 7, Term: 13, Revision: 501},
+			"",
+			store.Vitals{Cluster: 7, Leader: 3, Term: 12, Revision: 501},
+		},
+		{
+			"a member that has not heard of the election",
+			store.Vitals{Cluster: 7, Leader: 2, Term: 11, Revision: 501},
+			"",
+			store.Vitals{Cluster: 7, Leader: 3, Term: 12, Revision: 501},
+		},
+		{
+			"another leader",
+			store.Vitals{Cluster: 7, Leader: 2, Term: 13, Revision: 500},
+			"etcd changed its leader",
+			store.Vitals{Cluster: 7, Leader: 2, Term: 13, Revision: 500},
+		},
+		{
+			"another leader, of the same term",
+			store.Vitals{Cluster: 7, Leader: 2, Term: 12, Revision: 500},
+			"etcd changed its leader",
+			store.Vitals{Cluster: 7, Leader: 2, Term: 12, Revision: 500},
+		},
+		{
+			"the same leader, elected again",
+			store.Vitals{Cluster: 7, Leader: 3, Term: 13, Revision: 500},
+			"etcd held an election",
+			store.Vitals{Cluster: 7, Leader: 3, Term: 13, Revision: 500},
+		},
+		{
+			"another cluster",
+			store.Vitals{Cluster: 8, Leader: 3, Term: 12, Revision: 500},
+			"etcd is another cluster than before",
+			store.Vitals{Cluster: 8, Leader: 3, Term: 12, Revision: 500},
+		},
+		{
+			"another cluster, of which all is new",
+			store.Vitals{Cluster: 8, Leader: 1, Term: 2, Revision: 9},
+			"etcd is another cluster than before",
+			store.Vitals{Cluster: 8, Leader: 1, Term: 2, Revision: 9},
+		},
+		{
+			"another cluster, without a leader yet",
+			store.Vitals{Cluster: 8, Term: 2, Revision: 9},
+			"etcd is another cluster than before",
+			store.Vitals{Cluster: 8, Term: 2, Revision: 9},
+		},
+		{
+			"the revision goes backwards",
+			store.Vitals{Cluster: 7, Leader: 3, Term: 12, Revision: 499},
+			"etcd's revision went backwards",
+			store.Vitals{Cluster: 7, Leader: 3, Term: 12, Revision: 499},
+		},
+		{
+			"the revision goes backwards, by the word of one that knows less",
+			store.Vitals{Cluster: 7, Term: 11, Revision: 499},
+			"etcd's revision went backwards",
+			store.Vitals{Cluster: 7, Leader: 3, Term: 12, Revision: 499},
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			known, what := compareVitals(was, c.now)
@@ -37,19 +97,24 @@ func TestCompareVitals(t *testing.T) {
 			}
 		})
 	}
-	for name, first := range map[string]store.Vitals{"first answer": was, "first answer, by one that knows no leader": {Cluster: 7, Term: 12, Revision: 500}} {
+	for name, first := range map[string]store.Vitals{
+		"first answer": was,
+		"first answer, by one that knows no leader": {Cluster: 7, Term: 12, Revision: 500},
+	} {
 		if known, what := compareVitals(store.Vitals{}, first); what != "" || known != first {
 			t.Errorf("%s: %q and %+v", name, what, known)
 		}
 	}
 }
 
-// What is borne leaves every agent time for the report that it owes, which is due after a third of its lease, and for one more.
+// What is borne leaves every agent time for the report that it owes, which is due after a third of
+// its lease, and for one more.
 //
 // proves SAFE-1
 func TestAStallIsBorneThatNoLeaseCanEndBy(t *testing.T) {
 	for shortest, want := range map[time.Duration]time.Duration{
-		0: time.Second, 5 * time.Second: time.Second, 16 * time.Second: 2 * time.Second, 32 * time.Second: 4 * time.Second, time.Hour: 5 * time.Second,
+		0: time.Second, 5 * time.Second: time.Second, 16 * time.Second: 2 * time.Second,
+		32 * time.Second: 4 * time.Second, time.Hour: 5 * time.Second,
 	} {
 		got := bearable(shortest)
 		if got != want {
@@ -65,7 +130,8 @@ func TestAStallIsBorneThatNoLeaseCanEndBy(t *testing.T) {
 //
 // proves SAFE-1
 func TestElectionIsOneDisturbanceWhoeverTellsOfIt(t *testing.T) {
-	old, elected := store.Vitals{Cluster: 7, Leader: 3, Term: 12, Revision: 500}, store.Vitals{Cluster: 7, Leader: 2, Term: 13, Revision: 500}
+	old, elected := store.Vitals{Cluster: 7, Leader: 3, Term: 12, Revision: 500},
+		store.Vitals{Cluster: 7, Leader: 2, Term: 13, Revision: 500}
 	between := store.Vitals{Cluster: 7, Term: 13, Revision: 500}
 	known, told := old, 0
 	for _, answer := range []store.Vitals{old, between, old, elected, between, old, elected, old, elected} {

@@ -35,7 +35,8 @@ func (w *world) drains(g store.Group) (string, time.Time) {
 // removed waits until a machine is gone and returns how long after a time that was.
 func (w *world) removed(id string, since time.Time) time.Duration {
 	w.t.Helper()
-	w.until(time.Hour, "the machine of "+id+" is removed", func() bool { return !slices.Contains(w.provider.Existing(), id) })
+	w.until(time.Hour, "the machine of "+id+" is removed",
+		func() bool { return !slices.Contains(w.provider.Existing(), id) })
 	return w.provider.Life(id).GoneAt.Sub(since)
 }
 
@@ -108,7 +109,8 @@ func TestNothingIsWaitedForWithoutAHookOrTime(t *testing.T) {
 	}
 }
 
-// A drain goes on where it was when the leader changes: its time is not given once more, and its hook does not run twice.
+// A drain goes on where it was when the leader changes: its time is not given once more, and its
+// hook does not run twice.
 //
 // proves DRAIN-2
 // proves SAFE-13
@@ -133,8 +135,8 @@ func TestDrainSurvivesAChangeOfLeader(t *testing.T) {
 	})
 }
 
-// An instance that drains because it was lost is taken back when its agent returns, and its replacement goes. One that drains for
-// another reason is not.
+// An instance that drains because it was lost is taken back when its agent returns, and its
+// replacement goes. One that drains for another reason is not.
 //
 // proves DET-15
 // proves DET-7
@@ -151,10 +153,12 @@ func TestLostInstanceComesBackFromDraining(t *testing.T) {
 		}
 		w.pass(30 * time.Second)
 		w.setMood(ids[0], mood{})
-		w.until(3*time.Minute, "it is back and its replacement is gone", func() bool { return w.settled(2) && slices.Equal(w.ids(), ids) && len(w.provider.Existing()) == 2 })
+		w.until(3*time.Minute, "it is back and its replacement is gone",
+			func() bool { return w.settled(2) && slices.Equal(w.ids(), ids) && len(w.provider.Existing()) == 2 })
 		back := false
 		for _, e := range w.story() {
-			back = back || e.Rule == "DET-15" && e.Instance == ids[0] && e.From == store.Draining && e.To == store.Running
+			back = back || e.Rule == "DET-15" && e.Instance == ids[0] && e.From == store.Draining &&
+				e.To == store.Running
 		}
 		if !back {
 			t.Error("the journal does not tell that it came back from draining")
@@ -177,6 +181,7 @@ func TestInstanceThatIsOrderedToDrainDoesNotComeBack(t *testing.T) {
 		if took := w.removed(ids[0], time.Now()); took < 29*time.Second || took > 35*time.Second {
 			t.Errorf("removed after %s", took)
 		}
-		w.until(time.Minute, "another is there", func() bool { return w.settled(2) && !slices.Contains(w.ids(), ids[0]) })
+		w.until(time.Minute, "another is there",
+			func() bool { return w.settled(2) && !slices.Contains(w.ids(), ids[0]) })
 	})
 }

@@ -17,7 +17,8 @@ type disturbances struct {
 
 func (d *disturbances) Disturbed() { d.n.Add(1) }
 
-// A write that is given up because its replica ends says nothing of etcd: no operator is to look for what is wrong with it.
+// A write that is given up because its replica ends says nothing of etcd: no operator is to look
+// for what is wrong with it.
 func TestAReplicaThatEndsIsNoDisturbance(t *testing.T) {
 	inWorld(t, quick, func(w *world) {
 		told := &disturbances{Meter: coordinator.Unmetered{}}

@@ -48,7 +48,8 @@ func (r *Replica) checkStore(ctx context.Context, fence store.Fence) error {
 	}
 	served.Record.Cluster, served.Record.Revision, served.Record.History = v.ClusterName(), v.Revision, nil
 	served.Record.Journal = nil
-	return r.hold(ctx, why, []store.Condition{fence.Condition(), served.Unchanged()}, store.Put(served.Key, store.Encode(served.Record)))
+	return r.hold(ctx, why, []store.Condition{fence.Condition(), served.Unchanged()},
+		store.Put(served.Key, store.Encode(served.Record)))
 }
 
 // hold puts the shard on hold, unless it is, and starts another generation, so that replicas that
@@ -73,9 +74,13 @@ func (r *Replica) hold(ctx context.Context, why string, conditions []store.Condi
 	if known.ShardID != "" && shard.Record.ID != known.ShardID {
 		return &missingError{shardOther(known, shard.Record.ID)}
 	}
-	if known.exchanged(shard.Record, vitals) != "" || len(writes) > 0 || len(conditions) > 0 && shard.Record.Hold == nil {
+	if known.exchanged(shard.Record, vitals) != "" || len(writes) > 0 || len(conditions) > 0 &&
+		shard.Record.Hold == nil {
 		shard.Record.Generation = max(shard.Record.Generation, known.Generation) + 1
-		entry := store.JournalEntry{Rule: "SAFE-12", What: "the shard was on hold already when etcd was found exchanged", Why: why, Revision: kv.Modified}
+		entry := store.JournalEntry{
+			Rule: "SAFE-12",
+			What: "the shard was on hold already when etcd was found exchanged", Why: why, Revision: kv.Modified,
+		}
 		if shard.Record.Hold == nil {
 			shard.Record.Hold = &store.Hold{By: "leasehold", Why: why + restoredAdvice, At: time.Now().UTC()}
 			entry.What, entry.Why = "shard put on hold", shard.Record.Hold.Why

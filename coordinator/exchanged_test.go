@@ -18,8 +18,9 @@ func (w *world) shard() store.Shard {
 	return v.Record
 }
 
-// An etcd that was restored or exchanged may be older than the machines: the shard holds itself, whether a coordinator saw it happen or
-// was away meanwhile, and goes on once an operator has released it.
+// An etcd that was restored or exchanged may be older than the machines: the shard holds itself,
+// whether a coordinator saw it happen or was away meanwhile, and goes on once an operator has
+// released it.
 //
 // proves SAFE-12
 func TestAnotherEtcdPutsTheShardOnHold(t *testing.T) {
@@ -51,14 +52,17 @@ func TestAnotherEtcdPutsTheShardOnHold(t *testing.T) {
 					if h := w.shard().Hold; h.By != "leasehold" || !strings.Contains(h.Why, c.why) {
 						t.Errorf("hold %+v", h)
 					}
-					if n := slices.IndexFunc(w.journal(), func(e store.Versioned[store.JournalEntry]) bool { return e.Record.Rule == "SAFE-12" }); n < 0 {
+					if n := slices.IndexFunc(w.journal(),
+						func(e store.Versioned[store.JournalEntry]) bool { return e.Record.Rule == "SAFE-12" }); n < 0 {
 						t.Error("the journal does not tell of it")
 					}
 					w.pass(5 * time.Second)
 					w.provider.Crash(ids[0], "exit 1")
-					w.always(10*time.Minute, "nothing is made or removed", func() bool { return w.made() == 2 && len(w.provider.Existing()) == 2 })
+					w.always(10*time.Minute, "nothing is made or removed",
+						func() bool { return w.made() == 2 && len(w.provider.Existing()) == 2 })
 					w.editShard(func(s *store.Shard) { s.Release(time.Now().UTC()) })
-					w.until(5*time.Minute, "the crashed one is replaced", func() bool { return w.settled(2) && !slices.Contains(w.ids(), ids[0]) })
+					w.until(5*time.Minute, "the crashed one is replaced",
+						func() bool { return w.settled(2) && !slices.Contains(w.ids(), ids[0]) })
 					if w.shard().Hold != nil {
 						t.Errorf("it is on hold again: %+v", w.shard().Hold)
 					}

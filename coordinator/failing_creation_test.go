@@ -12,8 +12,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// A replacement that the provider never makes holds the only room for healing. Once it has had the time that DET-10 gives,
-// the room goes to others.
+// A replacement that the provider never makes holds the only room for healing. Once it has had the
+// time that DET-10 gives, the room goes to others.
 //
 // proves HEAL-13
 func TestCreationThatKeepsFailingDoesNotBlockOtherSlots(t *testing.T) {
@@ -25,7 +25,10 @@ func TestCreationThatKeepsFailingDoesNotBlockOtherSlots(t *testing.T) {
 		ids := w.up(3)
 		w.pass(10 * time.Minute)
 		sick := ids[:2]
-		mend := w.provider.Inject(memprovider.Fault{Call: memprovider.CallCreate, Err: errors.New("500 internal error")})
+		mend := w.provider.Inject(memprovider.Fault{
+			Call: memprovider.CallCreate,
+			Err:  errors.New("500 internal error"),
+		})
 		for _, id := range sick {
 			w.setMood(id, mood{sick: true})
 		}
@@ -39,17 +42,22 @@ func TestCreationThatKeepsFailingDoesNotBlockOtherSlots(t *testing.T) {
 		}
 		w.until(time.Minute, "a replacement is tried", func() bool { return replacement() != "" })
 		failing := replacement()
-		w.provider.Inject(memprovider.Fault{Call: memprovider.CallCreate, Instance: failing, Err: errors.New("500 internal error")})
-		mend() // of all others
-		w.always(g.MaxChecking.D()-time.Second, "it is tried again and again, and nobody is made beside it", func() bool {
-			return replacement() == failing && w.made() == 3
+		w.provider.Inject(memprovider.Fault{
+			Call: memprovider.CallCreate, Instance: failing,
+			Err: errors.New("500 internal error"),
 		})
+		mend() // of all others
+		w.always(g.MaxChecking.D()-time.Second, "it is tried again and again, and nobody is made beside it",
+			func() bool {
+				return replacement() == failing && w.made() == 3
+			})
 		w.until(2*time.Minute, "both slots are healed", func() bool {
 			now := w.ids()
 			return w.settled(3) && !slices.Contains(now, sick[0]) && !slices.Contains(now, sick[1])
 		})
 		if l := w.provider.Life(failing); l.Made != 0 || l.Calls[memprovider.CallCreate] < 5 || w.made() != 5 {
-			t.Errorf("%s was made %d times in %d calls; %d machines in all, want 5", failing, l.Made, l.Calls[memprovider.CallCreate], w.made())
+			t.Errorf("%s was made %d times in %d calls; %d machines in all, want 5", failing, l.Made,
+				l.Calls[memprovider.CallCreate], w.made())
 		}
 		for _, s := range records[store.Slot](w, store.KindSlots) {
 			if n := len(s.Record.Failures); n > 1 {
@@ -59,8 +67,8 @@ func TestCreationThatKeepsFailingDoesNotBlockOtherSlots(t *testing.T) {
 	})
 }
 
-// An ID that an earlier call may still make a machine of stays in its zone, whatever the provider says later: in another zone
-// it could become a second machine.
+// An ID that an earlier call may still make a machine of stays in its zone, whatever the provider
+// says later: in another zone it could become a second machine.
 //
 // proves SAFE-8
 // proves HEAL-12
@@ -73,10 +81,22 @@ func TestUncertainCreationIsNeverMovedToAnotherZone(t *testing.T) {
 		moves bool
 	}{
 		{"its zone is full", nil, false, true},
-		{"a call was refused before", &memprovider.Fault{Err: &provider.ThrottledError{After: time.Second}}, false, true},
-		{"a call has hung before", &memprovider.Fault{Hang: true, Effect: memprovider.EffectLate, Late: time.Hour}, false, false},
-		{"a call has failed before, who knows how far", &memprovider.Fault{Err: errors.New("500 internal error")}, false, false},
-		{"a call was refused under another leader, as far as this one knows", &memprovider.Fault{Err: provider.ErrCapacity}, true, false},
+		{
+			"a call was refused before", &memprovider.Fault{Err: &provider.ThrottledError{After: time.Second}}, false,
+			true,
+		},
+		{
+			"a call has hung before", &memprovider.Fault{Hang: true, Effect: memprovider.EffectLate, Late: time.Hour},
+			false, false,
+		},
+		{
+			"a call has failed before, who knows how far", &memprovider.Fault{Err: errors.New("500 internal error")},
+			false, false,
+		},
+		{
+			"a call was refused under another leader, as far as this one knows",
+			&memprovider.Fault{Err: provider.ErrCapacity}, true, false,
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			config := quick

@@ -102,14 +102,16 @@ func TestPausedGroupIsLeftAlone(t *testing.T) {
 		w.apply(g)
 		w.pass(time.Second)
 		w.provider.Crash(ids[0], "exit 1")
-		w.always(2*time.Minute, "nothing is made or removed", func() bool { return w.made() == 2 && slices.Equal(w.ids(), ids) })
+		w.always(2*time.Minute, "nothing is made or removed",
+			func() bool { return w.made() == 2 && slices.Equal(w.ids(), ids) })
 		st := w.status("web")
 		if st.State != store.GroupPaused || st.Verdicts[store.Dead] != 1 {
 			t.Errorf("detection does not go on: %+v", st)
 		}
 		g.Paused = false
 		w.apply(g)
-		w.until(time.Minute, "the crashed one is replaced", func() bool { return w.settled(2) && !slices.Contains(w.ids(), ids[0]) })
+		w.until(time.Minute, "the crashed one is replaced",
+			func() bool { return w.settled(2) && !slices.Contains(w.ids(), ids[0]) })
 	})
 }
 
@@ -122,13 +124,14 @@ func TestSpecThatIsWrongChangesNothing(t *testing.T) {
 		ids := w.up(2)
 		for name, value := range map[string]string{
 			"unknown provider": strings.Replace(string(store.Encode(w.group("web", 5))), `"mem"`, `"cloud"`, 1),
-			"unknown zone":     strings.Replace(string(store.Encode(w.group("web", 5))), `"template":{`, `"template":{"zones":["moon"]`, 1),
-			"no JSON":          "size: 5",
-			"unknown field":    `{"schema":1,"name":"web","size":5,"provider":"mem","sise":5}`,
-			"newer schema":     `{"schema":2}`,
-			"wrong name":       string(store.Encode(w.group("other", 5))),
-			"bad value":        strings.Replace(string(store.Encode(w.group("web", 5))), `"size":5`, `"size":-1`, 1),
-			"missing":          "",
+			"unknown zone": strings.Replace(string(store.Encode(w.group("web", 5))), `"template":{`,
+				`"template":{"zones":["moon"]`, 1),
+			"no JSON":       "size: 5",
+			"unknown field": `{"schema":1,"name":"web","size":5,"provider":"mem","sise":5}`,
+			"newer schema":  `{"schema":2}`,
+			"wrong name":    string(store.Encode(w.group("other", 5))),
+			"bad value":     strings.Replace(string(store.Encode(w.group("web", 5))), `"size":5`, `"size":-1`, 1),
+			"missing":       "",
 		} {
 			var rev store.Revision
 			if value == "" {
@@ -143,14 +146,17 @@ func TestSpecThatIsWrongChangesNothing(t *testing.T) {
 				t.Errorf("%s: status says %+v, want what is wrong at revision %d", name, st.Invalid, rev)
 			}
 			if st.Accepted == nil || st.Accepted.Size != 2 || st.AcceptedRevision != accepted {
-				t.Errorf("%s: in force is %+v of revision %d, want that of %d", name, st.Accepted, st.AcceptedRevision, accepted)
+				t.Errorf("%s: in force is %+v of revision %d, want that of %d", name, st.Accepted, st.AcceptedRevision,
+					accepted)
 			}
 		}
 		// What was accepted last is still kept, by whoever leads.
 		w.provider.Crash(ids[0], "exit 1")
-		w.until(time.Minute, "the crashed one is replaced", func() bool { return w.settled(2) && !slices.Contains(w.ids(), ids[0]) })
+		w.until(time.Minute, "the crashed one is replaced",
+			func() bool { return w.settled(2) && !slices.Contains(w.ids(), ids[0]) })
 		w.apply(w.group("web", 1))
-		w.until(time.Minute, "the mended spec is in force", func() bool { return w.settled(1) && w.status("web").Invalid == nil })
+		w.until(time.Minute, "the mended spec is in force",
+			func() bool { return w.settled(1) && w.status("web").Invalid == nil })
 	})
 }
 
@@ -162,7 +168,8 @@ func TestGroupThatWasNeverRightIsNeverMade(t *testing.T) {
 		g.Provider = "cloud"
 		w.apply(g)
 		w.pass(time.Minute)
-		if st := w.status("web"); w.made() != 0 || st.Invalid == nil || !strings.Contains(st.Invalid.Why, "cloud") || !strings.Contains(st.Invalid.Why, "mem") {
+		if st := w.status("web"); w.made() != 0 || st.Invalid == nil || !strings.Contains(st.Invalid.Why, "cloud") ||
+			!strings.Contains(st.Invalid.Why, "mem") {
 			t.Errorf("%d machines were made; status %+v", w.made(), st.Invalid)
 		}
 		w.apply(w.group("web", 2))
@@ -173,7 +180,10 @@ func TestGroupThatWasNeverRightIsNeverMade(t *testing.T) {
 // order puts an operator's request.
 func (w *world) order(id string, kind store.RequestKind, instance string) {
 	w.t.Helper()
-	w.put(w.keys.Request(id), store.Encode(store.Request{Schema: store.Schema, ID: id, Kind: kind, Instance: instance, By: "ann", At: time.Now().UTC()}))
+	w.put(w.keys.Request(id), store.Encode(store.Request{
+		Schema: store.Schema, ID: id, Kind: kind, Instance: instance,
+		By: "ann", At: time.Now().UTC(),
+	}))
 }
 
 // proves REC-16
@@ -187,12 +197,14 @@ func TestOrders(t *testing.T) {
 		w.order("r2", store.RequestReplace, "nobody")
 		w.order("r3", "dance", ids[1])
 		w.start("two")
-		w.until(time.Minute, "the first is replaced", func() bool { return w.settled(2) && !slices.Contains(w.ids(), ids[0]) })
+		w.until(time.Minute, "the first is replaced",
+			func() bool { return w.settled(2) && !slices.Contains(w.ids(), ids[0]) })
 		if !slices.Contains(w.ids(), ids[1]) {
 			t.Errorf("instances %v: %s was ordered nothing", w.ids(), ids[1])
 		}
 		w.order("r4", store.RequestDelete, ids[1])
-		w.until(time.Minute, "the other is replaced", func() bool { return w.settled(2) && !slices.Contains(w.ids(), ids[1]) })
+		w.until(time.Minute, "the other is replaced",
+			func() bool { return w.settled(2) && !slices.Contains(w.ids(), ids[1]) })
 		if left := w.list(w.keys.Of(store.KindRequests)); len(left) != 0 {
 			t.Errorf("%s is left", left[0].Key)
 		}
@@ -236,7 +248,8 @@ func TestExtraMachinesAreRemovedAfterTheirGrace(t *testing.T) {
 		extra := func(instance, shard string) {
 			t.Helper()
 			_, err := w.provider.Create(w.t.Context(), provider.CreateRequest{Bootstrap: provider.Bootstrap{
-				Schema: provider.BootstrapSchema, Instance: instance, Group: "web", Shard: shard, Coordinators: []string{"one"},
+				Schema: provider.BootstrapSchema, Instance: instance, Group: "web", Shard: shard,
+				Coordinators: []string{"one"},
 			}})
 			if err != nil {
 				w.t.Fatal(err)
@@ -257,7 +270,8 @@ func TestExtraMachinesAreRemovedAfterTheirGrace(t *testing.T) {
 			return slices.Equal(w.provider.Existing(), []string{"foreign", "speaks"})
 		})
 		if told := w.refused["speaks"]; told[protocol.Refused_UNKNOWN] == 0 || told[protocol.Refused_RETIRED] != 0 {
-			t.Errorf("the agent without a record was refused %v, want to be told that it has none, and not to stop", told)
+			t.Errorf("the agent without a record was refused %v, want to be told that it has none, and not to stop",
+				told)
 		}
 	})
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// stream writes into an agent's alive key what its gateway writes when the state of its stream changes.
+// stream writes into an agent's alive key what its gateway writes when the state of its stream
+// changes.
 func (w *world) stream(instance string, state store.StreamState) {
 	w.t.Helper()
 	found := w.list(w.keys.Alive(instance))
@@ -26,27 +27,32 @@ func (w *world) stream(instance string, state store.StreamState) {
 	}
 	v.Record.State = state
 	_, err = w.store.Commit(w.t.Context(), store.Txn{
-		Conditions: []store.Condition{store.Unchanged(kv)}, Writes: []store.Write{store.PutLeased(kv.Key, store.Encode(v.Record), kv.Lease)},
+		Conditions: []store.Condition{store.Unchanged(kv)},
+		Writes:     []store.Write{store.PutLeased(kv.Key, store.Encode(v.Record), kv.Lease)},
 	})
 	if err != nil {
 		w.t.Fatal(err)
 	}
 }
 
-// lies are answers of a provider that are wrong for a time, and what the streams of those they concern are like.
+// lies are answers of a provider that are wrong for a time, and what the streams of those they
+// concern are like.
 var lies = map[string]struct {
 	state  store.StreamState
 	answer func(provider.Machine) (m provider.Machine, listed bool)
 }{
-	"not listed, stream lost": {store.StreamLost, func(m provider.Machine) (provider.Machine, bool) { return m, false }},
+	"not listed, stream lost": {
+		store.StreamLost,
+		func(m provider.Machine) (provider.Machine, bool) { return m, false },
+	},
 	"down, stream open": {store.StreamOpen, func(m provider.Machine) (provider.Machine, bool) {
 		m.State = provider.StateStopped
 		return m, true
 	}},
 }
 
-// liar is a shard of three whose provider lies about the last two. The first, of whom it tells the truth, can make the
-// leader ask.
+// liar is a shard of three whose provider lies about the last two. The first, of whom it tells the
+// truth, can make the leader ask.
 type liar struct {
 	*world
 	three []string     // their IDs
@@ -63,21 +69,25 @@ func inLiarsWorld(t *testing.T, lie string, test func(*liar)) {
 		w.apply(w.group("web", 3))
 		l := &liar{world: w, three: w.up(3)}
 		w.pass(10 * time.Minute) // all grace is over
-		w.until(10*time.Second, "a list has just been answered", func() bool { n := w.provider.Lists(); w.pass(100 * time.Millisecond); return w.provider.Lists() > n })
-		l.mend = w.provider.Inject(memprovider.Fault{Call: memprovider.CallList, Answer: func(all []provider.Machine) []provider.Machine {
-			l.told.Add(1)
-			var out []provider.Machine
-			for _, m := range all {
-				listed := true
-				if slices.Contains(l.three[1:], m.Instance) {
-					m, listed = lies[lie].answer(m)
+		w.until(10*time.Second, "a list has just been answered",
+			func() bool { n := w.provider.Lists(); w.pass(100 * time.Millisecond); return w.provider.Lists() > n })
+		l.mend = w.provider.Inject(memprovider.Fault{
+			Call: memprovider.CallList,
+			Answer: func(all []provider.Machine) []provider.Machine {
+				l.told.Add(1)
+				var out []provider.Machine
+				for _, m := range all {
+					listed := true
+					if slices.Contains(l.three[1:], m.Instance) {
+						m, listed = lies[lie].answer(m)
+					}
+					if listed {
+						out = append(out, m)
+					}
 				}
-				if listed {
-					out = append(out, m)
-				}
-			}
-			return out
-		}})
+				return out
+			},
+		})
 		for _, id := range l.three[1:] {
 			if lies[lie].state != store.StreamOpen {
 				w.stream(id, lies[lie].state)
@@ -95,7 +105,8 @@ func (l *liar) suspect() {
 	l.stream(l.three[0], store.StreamOpen)
 }
 
-// Lists that follow one another within a moment, because suspicions came in between, are one glitch of the provider's.
+// Lists that follow one another within a moment, because suspicions came in between, are one glitch
+// of the provider's.
 //
 // proves DET-4
 func TestHastyListsDestroyNothing(t *testing.T) {
@@ -112,7 +123,8 @@ func TestHastyListsDestroyNothing(t *testing.T) {
 				for _, id := range l.three[1:] {
 					l.stream(id, store.StreamOpen)
 				}
-				l.always(time.Minute, "nothing is made or removed", func() bool { return l.made() == 3 && l.settled(3) })
+				l.always(time.Minute, "nothing is made or removed",
+					func() bool { return l.made() == 3 && l.settled(3) })
 				l.unchanged(l.three)
 			})
 		})
@@ -162,7 +174,10 @@ func TestThrottledListIsNotAskedAgainBefore(t *testing.T) {
 		ids := w.up(2)
 		w.pass(time.Minute)
 		const after = 90 * time.Second
-		w.provider.Inject(memprovider.Fault{Call: memprovider.CallList, Times: 1, Err: &provider.ThrottledError{After: after}})
+		w.provider.Inject(memprovider.Fault{
+			Call: memprovider.CallList, Times: 1,
+			Err: &provider.ThrottledError{After: after},
+		})
 		before := w.provider.Lists()
 		w.until(10*time.Second, "it is asked, and refuses", func() bool { return w.provider.Lists() > before })
 		w.pass(time.Second)
@@ -178,7 +193,8 @@ func TestThrottledListIsNotAskedAgainBefore(t *testing.T) {
 	})
 }
 
-// The first of a thousand suspicions has the machines listed at once, and the others share one List.
+// The first of a thousand suspicions has the machines listed at once, and the others share one
+// List.
 //
 // proves DET-3, DET-12
 func TestSuspicionsShareAList(t *testing.T) {
@@ -187,7 +203,8 @@ func TestSuspicionsShareAList(t *testing.T) {
 		w.apply(w.group("web", 2))
 		ids := w.up(2)
 		w.pass(time.Minute)
-		w.until(10*time.Second, "a list has just been answered", func() bool { n := w.provider.Lists(); w.pass(100 * time.Millisecond); return w.provider.Lists() > n })
+		w.until(10*time.Second, "a list has just been answered",
+			func() bool { n := w.provider.Lists(); w.pass(100 * time.Millisecond); return w.provider.Lists() > n })
 		w.pass(2 * time.Second)
 		lists := w.provider.Lists()
 		w.stream(ids[0], store.StreamLost)
@@ -219,13 +236,18 @@ func TestUnlistedMachineDoesNotFloodTheJournal(t *testing.T) {
 		ids := w.up(3)
 		w.pass(10 * time.Minute)
 		before := len(w.journal())
-		w.provider.Inject(memprovider.Fault{Call: memprovider.CallList, Answer: func(all []provider.Machine) []provider.Machine {
-			return slices.DeleteFunc(slices.Clone(all), func(m provider.Machine) bool { return m.Instance == ids[0] })
-		}})
+		w.provider.Inject(memprovider.Fault{
+			Call: memprovider.CallList,
+			Answer: func(all []provider.Machine) []provider.Machine {
+				return slices.DeleteFunc(slices.Clone(all),
+					func(m provider.Machine) bool { return m.Instance == ids[0] })
+			},
+		})
 		w.pass(10 * time.Minute)
 		var told []string
 		for _, e := range w.journal()[before:] {
-			told = append(told, e.Record.Rule+" "+e.Record.Instance+" "+e.Record.What+" "+strings.Join(e.Record.Evidence, ", "))
+			told = append(told,
+				e.Record.Rule+" "+e.Record.Instance+" "+e.Record.What+" "+strings.Join(e.Record.Evidence, ", "))
 		}
 		if len(told) == 0 || len(told) > 4 {
 			t.Errorf("%d entries in ten minutes:\n%s", len(told), strings.Join(told, "\n"))
@@ -239,7 +261,8 @@ func TestUnlistedMachineDoesNotFloodTheJournal(t *testing.T) {
 	})
 }
 
-// A provider that still calls a machine running whose stream has just broken is asked again within a second, not at its next poll.
+// A provider that still calls a machine running whose stream has just broken is asked again within
+// a second, not at its next poll.
 //
 // proves DET-3
 func TestProviderIsBehindTheStream(t *testing.T) {
@@ -248,18 +271,23 @@ func TestProviderIsBehindTheStream(t *testing.T) {
 		w.apply(w.group("web", 3))
 		ids := w.up(3)
 		w.pass(time.Minute)
-		w.until(10*time.Second, "a list has just been answered", func() bool { n := w.provider.Lists(); w.pass(100 * time.Millisecond); return w.provider.Lists() > n })
+		w.until(10*time.Second, "a list has just been answered",
+			func() bool { n := w.provider.Lists(); w.pass(100 * time.Millisecond); return w.provider.Lists() > n })
 		w.pass(2 * time.Second)
-		w.provider.Inject(memprovider.Fault{Call: memprovider.CallList, Times: 1, Answer: func(all []provider.Machine) []provider.Machine {
-			for i := range all {
-				all[i].State = provider.StateRunning
-			}
-			return all
-		}})
+		w.provider.Inject(memprovider.Fault{
+			Call: memprovider.CallList, Times: 1,
+			Answer: func(all []provider.Machine) []provider.Machine {
+				for i := range all {
+					all[i].State = provider.StateRunning
+				}
+				return all
+			},
+		})
 		before := w.provider.Lists()
 		w.provider.Crash(ids[0], "killed")
 		w.until(2*time.Second, "the dead machine's replacement is recorded", func() bool {
-			return slices.ContainsFunc(w.instances(), func(in store.Versioned[store.Instance]) bool { return in.Record.Replaces == ids[0] })
+			return slices.ContainsFunc(w.instances(),
+				func(in store.Versioned[store.Instance]) bool { return in.Record.Replaces == ids[0] })
 		})
 		if n := w.provider.Lists() - before; n != 2 {
 			t.Errorf("%d lists were needed, want two: one that was behind and one that was not", n)

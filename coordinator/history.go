@@ -10,7 +10,9 @@ import (
 const (
 	mostMarks = 64 // kept at most, however long compaction fails
 	marksEach = 12 // marks per retention time
-	lateBy    = 6  // history may be older by this part of the retention before this shard compacts: others had their chance
+	// history may be older by this part of the retention before this shard compacts: others had
+	// their chance
+	lateBy = 6
 )
 
 // history is what a leader knows of the age of etcd's revisions: marks, oldest first. It has no

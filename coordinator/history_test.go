@@ -10,7 +10,8 @@ import (
 	_ "github.com/leasehold/leasehold/tests/tier" // properties draw from one seed every day
 )
 
-// What was younger than it is to be kept is never compacted, whoever led, and without others it goes soon after.
+// What was younger than it is to be kept is never compacted, whoever led, and without others it
+// goes soon after.
 //
 // proves SAFE-13 for the age of history
 func TestHistoryIsNeverYoungerThanItIsTaken(t *testing.T) {
@@ -24,7 +25,8 @@ func TestHistoryIsNeverYoungerThanItIsTaken(t *testing.T) {
 		for range rapid.IntRange(50, 400).Draw(t, "steps") {
 			step := keep / 400 * time.Duration(rapid.IntRange(1, 20).Draw(t, "step"))
 			now += step
-			if rapid.IntRange(0, 9).Draw(t, "leader") == 0 { // another takes up what was written, and counts no time between
+			// another takes up what was written, and counts no time between
+			if rapid.IntRange(0, 9).Draw(t, "leader") == 0 {
 				h = history{marks: h.record()}
 				uncounted += step
 			} else {
@@ -60,7 +62,10 @@ func TestHistoryIsNeverYoungerThanItIsTaken(t *testing.T) {
 }
 
 func TestHistoryOfAnotherPastIsForgotten(t *testing.T) {
-	h := history{marks: []store.Mark{{Revision: 10, Age: store.Duration(2 * time.Hour)}, {Revision: 20, Age: store.Duration(time.Hour)}}}
+	h := history{marks: []store.Mark{
+		{Revision: 10, Age: store.Duration(2 * time.Hour)},
+		{Revision: 20, Age: store.Duration(time.Hour)},
+	}}
 	h.note(15, time.Hour)
 	if before, due := h.due(time.Hour); due || len(h.marks) != 1 {
 		t.Errorf("%d is due, of %v", before, h.marks)

@@ -49,7 +49,8 @@ type passport struct {
 	pair *tls.Certificate
 }
 
-// credentials are those with which the agent opens a stream: it joins first if it has to. Nil: not now.
+// credentials are those with which the agent opens a stream: it joins first if it has to. Nil: not
+// now.
 func (a *agent) credentials(ctx context.Context, address string) credentials.TransportCredentials {
 	b := a.boot.Bootstrap
 	if b.JoinToken == "" {
@@ -67,7 +68,8 @@ func (a *agent) credentials(ctx context.Context, address string) credentials.Tra
 	return credentials.NewTLS(identity.ClientConfig(b.Shard, p.pair, trust))
 }
 
-// passport is the machine's, with a key that is made when it is asked for first. One goroutine at a time is the machine.
+// passport is the machine's, with a key that is made when it is asked for first. One goroutine at a
+// time is the machine.
 func (k *work) passport() *passport {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -90,13 +92,15 @@ func (a *agent) join(ctx context.Context, address string, p *passport, trust ide
 		return false
 	}
 	conn, err := grpc.NewClient("passthrough:///"+address, grpc.WithContextDialer(a.w.net.dial),
-		grpc.WithTransportCredentials(credentials.NewTLS(identity.ClientConfig(b.Shard, nil, trust))), grpc.WithAuthority(identity.Host(b.Shard, identity.Coordinator)))
+		grpc.WithTransportCredentials(credentials.NewTLS(identity.ClientConfig(b.Shard, nil, trust))),
+		grpc.WithAuthority(identity.Host(b.Shard, identity.Coordinator)))
 	if err != nil {
 		a.w.t.Error(err)
 		return false
 	}
 	defer conn.Close()
-	c, err := protocol.NewGatewayClient(conn).Join(ctx, &protocol.JoinRequest{Protocol: 1, Shard: b.Shard, Instance: b.Instance, Token: b.JoinToken, Request: request})
+	c, err := protocol.NewGatewayClient(conn).Join(ctx,
+		&protocol.JoinRequest{Protocol: 1, Shard: b.Shard, Instance: b.Instance, Token: b.JoinToken, Request: request})
 	if err != nil {
 		return false
 	}
@@ -104,8 +108,9 @@ func (a *agent) join(ctx context.Context, address string, p *passport, trust ide
 	return true
 }
 
-// Each creation has a token of its own, of which etcd knows the hash alone, and which lasts for as long as its machine may be waited for, an
-// outage of an hour included. What was joined goes with the instance's record.
+// Each creation has a token of its own, of which etcd knows the hash alone, and which lasts for as
+// long as its machine may be waited for, an outage of an hour included. What was joined goes with
+// the instance's record.
 //
 // proves SEC-2
 func TestMachinesAreMadeWithTokens(t *testing.T) {
@@ -126,8 +131,10 @@ func TestMachinesAreMadeWithTokens(t *testing.T) {
 				t.Fatal(err)
 			}
 			lease, err := w.store.Renew(w.t.Context(), kv.Lease)
-			if least := g.RegistrationTimeout.D() + time.Hour; err != nil || lease.TTL < least || lease.TTL > least+2*time.Hour {
-				t.Errorf("the token of %s is on a lease of %s (%v), want some more than %s", v.Record.Instance, lease.TTL, err, least)
+			if least := g.RegistrationTimeout.D() + time.Hour; err != nil || lease.TTL < least ||
+				lease.TTL > least+2*time.Hour {
+				t.Errorf("the token of %s is on a lease of %s (%v), want some more than %s", v.Record.Instance,
+					lease.TTL, err, least)
 			}
 		}
 		w.setEveryone(mood{})
@@ -141,7 +148,8 @@ func TestMachinesAreMadeWithTokens(t *testing.T) {
 		for _, id := range w.ids() {
 			for _, kind := range []string{store.KindInstances, store.KindEvents, store.KindJoined} {
 				for _, kv := range w.list(w.keys.Of(kind)) {
-					if secret := w.work(id).document.JoinToken; secret == "" || bytes.Contains(kv.Value, []byte(secret)) {
+					if secret := w.work(id).document.JoinToken; secret == "" ||
+						bytes.Contains(kv.Value, []byte(secret)) {
 						t.Errorf("%s has the token %q of %s", kv.Key, secret, id)
 					}
 				}
@@ -195,7 +203,8 @@ func TestTokenGoesWhereItsCallIsNotRecorded(t *testing.T) {
 	})
 }
 
-// Somebody who finds a token that was used, or the certificate of a machine that is gone, gets nowhere.
+// Somebody who finds a token that was used, or the certificate of a machine that is gone, gets
+// nowhere.
 //
 // proves SEC-2
 func TestUsedTokenOfAMachineThatIsGoneIsRefused(t *testing.T) {
@@ -212,7 +221,8 @@ func TestUsedTokenOfAMachineThatIsGoneIsRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		conn, err := grpc.NewClient("passthrough:///one", grpc.WithContextDialer(w.net.dial),
-			grpc.WithTransportCredentials(credentials.NewTLS(identity.ClientConfig(k.document.Shard, nil, trust))), grpc.WithAuthority(identity.Host(k.document.Shard, identity.Coordinator)))
+			grpc.WithTransportCredentials(credentials.NewTLS(identity.ClientConfig(k.document.Shard, nil, trust))),
+			grpc.WithAuthority(identity.Host(k.document.Shard, identity.Coordinator)))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,8 +8,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// The journal is read in the order of its keys. That is the order in which things happened, also where the clock stands still in between, as
-// it does here.
+// The journal is read in the order of its keys. That is the order in which things happened, also
+// where the clock stands still in between, as it does here.
 //
 // proves REC-15
 func TestJournalIsReadInItsOrder(t *testing.T) {
@@ -20,9 +20,12 @@ func TestJournalIsReadInItsOrder(t *testing.T) {
 		w.until(time.Minute, "all run", func() bool { return w.settled(5) })
 		entries := w.journal()
 		for i := 1; i < len(entries); i++ {
-			// Calls of the provider go out side by side, and what tells of two of them may be committed in either order. Of one instance nothing is.
-			if before, e := entries[i-1], entries[i]; before.Modified > e.Modified && (before.Record.Instance == e.Record.Instance || !called(before) || !called(e)) {
-				t.Errorf("%q of revision %d is read before %q of revision %d", before.Record.What, before.Modified, e.Record.What, e.Modified)
+			// Calls of the provider go out side by side, and what tells of two of them may be
+			// committed in either order. Of one instance nothing is.
+			if before, e := entries[i-1], entries[i]; before.Modified > e.Modified &&
+				(before.Record.Instance == e.Record.Instance || !called(before) || !called(e)) {
+				t.Errorf("%q of revision %d is read before %q of revision %d", before.Record.What, before.Modified,
+					e.Record.What, e.Modified)
 			}
 		}
 		if len(entries) < 20 {
@@ -31,7 +34,8 @@ func TestJournalIsReadInItsOrder(t *testing.T) {
 	})
 }
 
-// The entries of an hour share a lease: one each would be thousands, for a week. Two that are written at once, at the hour's beginning, may have two.
+// The entries of an hour share a lease: one each would be thousands, for a week. Two that are
+// written at once, at the hour's beginning, may have two.
 //
 // proves REC-15
 func TestEntriesOfAnHourShareALease(t *testing.T) {
@@ -73,7 +77,8 @@ func TestEntriesGoWhenTheyAreOld(t *testing.T) {
 	})
 }
 
-// A new leader that finds many in trouble tells of all of them at once: else what it has to do would wait for as many answers of etcd.
+// A new leader that finds many in trouble tells of all of them at once: else what it has to do
+// would wait for as many answers of etcd.
 //
 // proves REC-15, ELECT-2
 func TestManyVerdictsAreToldAtOnce(t *testing.T) {

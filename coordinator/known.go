@@ -34,9 +34,11 @@ func (k Known) exchanged(shard store.Shard, v store.Vitals) string {
 	case shard.Generation < k.Generation:
 		return fmt.Sprintf("etcd's data is older than what this replica knows: the shard's record is of generation %d, and was of %d", shard.Generation, k.Generation)
 	case k.Cluster != "" && k.Cluster != v.ClusterName():
-		return fmt.Sprintf("etcd is another cluster (%s) than the one this replica knows (%s)", v.ClusterName(), k.Cluster)
+		return fmt.Sprintf("etcd is another cluster (%s) than the one this replica knows (%s)", v.ClusterName(),
+			k.Cluster)
 	case v.Revision < k.Revision:
-		return fmt.Sprintf("etcd's revision went backwards: it is %d, and this replica has seen %d", v.Revision, k.Revision)
+		return fmt.Sprintf("etcd's revision went backwards: it is %d, and this replica has seen %d", v.Revision,
+			k.Revision)
 	default:
 		return ""
 	}
@@ -72,11 +74,14 @@ func openKnowledge(path, shard string) (*knowledge, error) {
 	}
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("read what this replica knows of its etcd: %s: %w: if etcd's data is right, remove the file", path, err)
+		return nil,
+			fmt.Errorf("read what this replica knows of its etcd: %s: %w: if etcd's data is right, remove the file",
+				path, err)
 	case k.now.Schema > store.Schema:
 		return nil, fmt.Errorf("read what this replica knows of its etcd: %s: %w", path, store.ErrSchema)
 	case k.now.Shard != shard:
-		return nil, fmt.Errorf("read what this replica knows of its etcd: %s is of shard %q: name another directory, or remove the file", path, k.now.Shard)
+		return nil,
+			fmt.Errorf("read what this replica knows of its etcd: %s is of shard %q: name another directory, or remove the file", path, k.now.Shard)
 	}
 	k.saved = k.now
 	return k, nil
@@ -92,7 +97,8 @@ func (k *knowledge) get() Known {
 func (k *knowledge) learn(shard store.Shard, v store.Vitals) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.now.ShardID, k.now.Generation, k.now.Cluster, k.now.Revision = shard.ID, shard.Generation, v.ClusterName(), v.Revision
+	k.now.ShardID, k.now.Generation, k.now.Cluster, k.now.Revision = shard.ID, shard.Generation, v.ClusterName(),
+		v.Revision
 }
 
 // seen records a revision of the known cluster.

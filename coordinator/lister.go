@@ -74,7 +74,8 @@ func (l *lister) list(ctx context.Context) (pause time.Duration) {
 	l.t.r.deps.Meter.Called(l.name, "list", time.Since(begun), err)
 	if err != nil {
 		if !l.failing && ctx.Err() == nil {
-			l.t.log.Error("provider does not list its machines: nothing is known of them", "provider", l.name, "error", err)
+			l.t.log.Error("provider does not list its machines: nothing is known of them", "provider", l.name, "error",
+				err)
 		}
 		l.failing = true
 		var throttled *provider.ThrottledError

@@ -186,7 +186,10 @@ func TestTroubleHasItsLevel(t *testing.T) {
 		trouble func(*world, *replica, *atomic.Bool)
 		want    []string
 	}{
-		{"etcd elects a leader", func(w *world, _ *replica, _ *atomic.Bool) { w.db.Faults().ChangeLeader() }, []string{"WARN disturbance"}},
+		{
+			"etcd elects a leader", func(w *world, _ *replica, _ *atomic.Bool) { w.db.Faults().ChangeLeader() },
+			[]string{"WARN disturbance"},
+		},
 		{"the provider does not list", func(w *world, _ *replica, _ *atomic.Bool) {
 			f := refused
 			f.Call, f.Times = memprovider.CallList, 5

@@ -62,7 +62,8 @@ func (a *agent) session(ctx context.Context, address string) (refused protocol.R
 		return 0
 	}
 	host := identity.Host(a.boot.Bootstrap.Shard, identity.Coordinator)
-	conn, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(secured), grpc.WithContextDialer(a.w.net.dial), grpc.WithAuthority(host))
+	conn, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(secured),
+		grpc.WithContextDialer(a.w.net.dial), grpc.WithAuthority(host))
 	if err != nil {
 		a.w.t.Errorf("new client: %v", err)
 		return 0
@@ -79,7 +80,8 @@ func (a *agent) session(ctx context.Context, address string) (refused protocol.R
 	a.epoch++
 	b := a.boot.Bootstrap
 	if stream.Send(&protocol.AgentMessage{Kind: &protocol.AgentMessage_Hello{Hello: &protocol.Hello{
-		Protocol: 1, Shard: b.Shard, Instance: b.Instance, BootId: a.boot.ID, Epoch: a.epoch, Lease: a.lease, AgentVersion: "test",
+		Protocol: 1, Shard: b.Shard, Instance: b.Instance, BootId: a.boot.ID, Epoch: a.epoch, Lease: a.lease,
+		AgentVersion: "test",
 	}}}) != nil {
 		return 0
 	}
@@ -131,7 +133,8 @@ func (a *agent) session(ctx context.Context, address string) (refused protocol.R
 				return 0 // DET-14: perhaps another replica answers
 			}
 			sequence++
-			if stream.Send(&protocol.AgentMessage{Kind: &protocol.AgentMessage_Report{Report: a.report(sequence, mood)}}) != nil {
+			if stream.Send(&protocol.AgentMessage{Kind: &protocol.AgentMessage_Report{Report: a.report(sequence,
+				mood)}}) != nil {
 				return 0
 			}
 			report.Reset(interval)

@@ -75,7 +75,8 @@ func (t *term) meterAction(a *plan.Action) {
 			return
 		}
 		last := failures[len(failures)-1]
-		replaces := rec.Replaces == last.Instance && rec.Boot == "" // for the first time: a later failure is another one
+		// for the first time: a later failure is another one
+		replaces := rec.Replaces == last.Instance && rec.Boot == ""
 		restarted := rec.ID == last.Instance && rec.Restart != nil && rec.Restart.Heals
 		if replaces || restarted {
 			failure = &last

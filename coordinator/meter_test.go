@@ -44,7 +44,10 @@ func (m *meter) once(v store.Verdict) (detected, repaired time.Duration, once bo
 // proves OBS-2
 func TestDetectionAndRepairAreMeasured(t *testing.T) {
 	inWorld(t, memprovider.Config{BootDelay: 3 * time.Second}, func(w *world) {
-		m := &meter{Meter: coordinator.Unmetered{}, detected: map[store.Verdict][]time.Duration{}, repaired: map[store.Verdict][]time.Duration{}}
+		m := &meter{
+			Meter: coordinator.Unmetered{}, detected: map[store.Verdict][]time.Duration{},
+			repaired: map[store.Verdict][]time.Duration{},
+		}
 		w.start("a", func(_ *coordinator.Config, deps *coordinator.Deps) { deps.Meter = m })
 		g := w.group("web", 3)
 		w.apply(g)
@@ -52,9 +55,11 @@ func TestDetectionAndRepairAreMeasured(t *testing.T) {
 		w.pass(5 * time.Minute) // no grace any more
 		began := time.Now()
 		w.silence(ids[0])
-		w.until(5*time.Minute, "one failure was measured", func() bool { _, _, once := m.once(store.Lost); return once })
+		w.until(5*time.Minute, "one failure was measured",
+			func() bool { _, _, once := m.once(store.Lost); return once })
 		detected, repaired, _ := m.once(store.Lost)
-		if whole := time.Since(began); detected <= 0 || detected > g.Report.LeaseTTL.D()+2*time.Second || repaired < 3*time.Second || detected+repaired > whole+time.Second {
+		if whole := time.Since(began); detected <= 0 || detected > g.Report.LeaseTTL.D()+2*time.Second ||
+			repaired < 3*time.Second || detected+repaired > whole+time.Second {
 			t.Errorf("detected within %s, repaired within %s, of %s in all", detected, repaired, whole)
 		}
 		w.pass(time.Minute)

@@ -26,7 +26,10 @@ type pace struct {
 
 func newPace(settings func() store.ShardSettings) *pace {
 	now := settings()
-	return &pace{settings: settings, limit: rate.NewLimiter(rate.Limit(now.CreateRate), burst(now)), turn: make(chan struct{}, 1)}
+	return &pace{
+		settings: settings, limit: rate.NewLimiter(rate.Limit(now.CreateRate), burst(now)),
+		turn: make(chan struct{}, 1),
+	}
 }
 
 func burst(s store.ShardSettings) int { return max(1, s.CreateBurst) }

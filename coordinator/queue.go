@@ -191,7 +191,9 @@ func (q *queue) look(c plan.Call) (in store.Versioned[store.Instance], held, ok 
 // comes before the call and compares everything that the plan saw: an operator's pause or hold, or
 // a new leader, wins over a call that has not begun (SAFE-8, SAFE-12). If it cannot be written, the
 // provider is not called.
-func (q *queue) record(ctx context.Context, c plan.Call, writes []store.Write, rec store.Instance, entries ...store.JournalEntry) bool {
+func (q *queue) record(ctx context.Context, c plan.Call, writes []store.Write, rec store.Instance,
+	entries ...store.JournalEntry,
+) bool {
 	t := q.t
 	rev, err := t.commit(ctx, c.Conditions, writes, entries...)
 	if err != nil {
@@ -201,7 +203,8 @@ func (q *queue) record(ctx context.Context, c plan.Call, writes []store.Write, r
 	}
 	t.evidence.Wrote(rec.Group, rev)
 	for _, entry := range entries {
-		t.log.Info("decided", "what", entry.What, "group", rec.Group, "instance", rec.ID, "rule", entry.Rule, "revision", int64(rev))
+		t.log.Info("decided", "what", entry.What, "group", rec.Group, "instance", rec.ID, "rule", entry.Rule,
+			"revision", int64(rev))
 	}
 	return true
 }
@@ -222,7 +225,8 @@ func (q *queue) create(ctx context.Context, c plan.Call, in store.Versioned[stor
 	var entries []store.JournalEntry
 	if from != store.Creating {
 		entries = append(entries, store.JournalEntry{
-			Rule: "SAFE-8", What: why, Group: rec.Group, Instance: rec.ID, Slot: rec.Place(), From: from, To: store.Creating, Revision: c.Revision,
+			Rule: "SAFE-8", What: why, Group: rec.Group, Instance: rec.ID, Slot: rec.Place(), From: from,
+			To: store.Creating, Revision: c.Revision,
 		})
 	}
 	t.r.deps.Before("record creating", rec.ID)
@@ -248,7 +252,8 @@ func (q *queue) create(ctx context.Context, c plan.Call, in store.Versioned[stor
 	t.r.deps.Meter.Called(rec.Spec.Provider, string(plan.CallCreate), time.Since(asked), err)
 	t.r.deps.Before("provider created", rec.ID)
 	if err != nil {
-		t.log.Error("provider did not create", "group", rec.Group, "instance", rec.ID, "provider", rec.Spec.Provider, "error", err)
+		t.log.Error("provider did not create", "group", rec.Group, "instance", rec.ID, "provider", rec.Spec.Provider,
+			"error", err)
 	}
 	if evidence.NothingMade(err) {
 		token.drop(ctx, t)
@@ -269,7 +274,8 @@ func (q *queue) remove(ctx context.Context, in store.Versioned[store.Instance]) 
 	var throttled *provider.ThrottledError
 	if ctx.Err() == nil && !errors.As(err, &throttled) {
 		if err != nil {
-			t.log.Warn("machine did not stop in order and is removed all the same", "group", rec.Group, "instance", rec.ID, "error", err)
+			t.log.Warn("machine did not stop in order and is removed all the same", "group", rec.Group, "instance",
+				rec.ID, "error", err)
 		}
 		t.r.deps.Before("provider delete", rec.ID)
 		del, cancel := context.WithTimeout(ctx, timeout)
@@ -277,7 +283,8 @@ func (q *queue) remove(ctx context.Context, in store.Versioned[store.Instance]) 
 		cancel()
 	}
 	if err != nil && ctx.Err() == nil {
-		t.log.Error("provider did not remove", "group", rec.Group, "instance", rec.ID, "provider", rec.Spec.Provider, "error", err)
+		t.log.Error("provider did not remove", "group", rec.Group, "instance", rec.ID, "provider", rec.Spec.Provider,
+			"error", err)
 	}
 	t.r.deps.Meter.Called(rec.Spec.Provider, string(plan.CallRemove), time.Since(asked), err)
 	t.r.deps.Before("provider deleted", rec.ID)
@@ -307,14 +314,20 @@ func (t *term) request(rec store.Instance, token joinToken) provider.CreateReque
 		fence = store.LeaseLost{}
 	}
 	return provider.CreateRequest{
-		Template: provider.Template{InstanceType: rec.Spec.Template.InstanceType, Zones: rec.Spec.Template.Zones, Settings: rec.Spec.Template.Settings},
-		Zone:     rec.Zone,
+		Template: provider.Template{
+			InstanceType: rec.Spec.Template.InstanceType, Zones: rec.Spec.Template.Zones,
+			Settings: rec.Spec.Template.Settings,
+		},
+		Zone: rec.Zone,
 		Bootstrap: provider.Bootstrap{
 			Schema: provider.BootstrapSchema, Instance: rec.ID, Group: rec.Group, Slot: rec.Slot, Zone: rec.Zone,
-			Made: rec.Created.UTC().Format(time.RFC3339), Shard: t.shard.ID, ShardName: t.r.cfg.Shard, Coordinators: coordinators,
-			ReportInterval: rec.Spec.Report.Interval.String(), ReconnectMin: settings.ReconnectMin.String(), ReconnectMax: settings.ReconnectMax.String(),
-			Run: rec.Spec.Workload.Run, Vars: rec.Spec.Vars, Secrets: rec.Spec.Secrets, StopTimeout: rec.Spec.StopTimeout.String(),
-			Lifecycle: rec.Spec.Lifecycle, OnLeaseLost: fence.Do, OnLeaseLostRun: fence.Run,
+			Made: rec.Created.UTC().Format(time.RFC3339), Shard: t.shard.ID, ShardName: t.r.cfg.Shard,
+			Coordinators:   coordinators,
+			ReportInterval: rec.Spec.Report.Interval.String(), ReconnectMin: settings.ReconnectMin.String(),
+			ReconnectMax: settings.ReconnectMax.String(),
+			Run:          rec.Spec.Workload.Run, Vars: rec.Spec.Vars, Secrets: rec.Spec.Secrets,
+			StopTimeout: rec.Spec.StopTimeout.String(),
+			Lifecycle:   rec.Spec.Lifecycle, OnLeaseLost: fence.Do, OnLeaseLostRun: fence.Run,
 			Checked: len(rec.Spec.Checks) > 0, JoinToken: token.secret, CA: t.ca(),
 		},
 	}

@@ -21,7 +21,10 @@ func (q *queue) restart(ctx context.Context, c plan.Call, in store.Versioned[sto
 	}
 	why := "provider " + rec.Spec.Provider + " is asked to restart it"
 	rec.Last = store.Decision{Rule: r.Rule, Why: why, Revision: c.Revision, At: time.Now().UTC()}
-	entry := store.JournalEntry{Rule: r.Rule, What: why, Group: rec.Group, Instance: rec.ID, Slot: rec.Place(), Revision: c.Revision}
+	entry := store.JournalEntry{
+		Rule: r.Rule, What: why, Group: rec.Group, Instance: rec.ID, Slot: rec.Place(),
+		Revision: c.Revision,
+	}
 	t.r.deps.Before("record restarting", rec.ID)
 	call, cancel := context.WithTimeout(ctx, q.provider.Capabilities().CallTimeout)
 	defer cancel()
@@ -34,7 +37,8 @@ func (q *queue) restart(ctx context.Context, c plan.Call, in store.Versioned[sto
 	t.r.deps.Meter.Called(rec.Spec.Provider, string(plan.CallRestart), time.Since(asked), err)
 	t.r.deps.Before("provider restarted", rec.ID)
 	if err != nil && ctx.Err() == nil {
-		t.log.Error("provider did not restart", "group", rec.Group, "instance", rec.ID, "provider", rec.Spec.Provider, "error", err)
+		t.log.Error("provider did not restart", "group", rec.Group, "instance", rec.ID, "provider", rec.Spec.Provider,
+			"error", err)
 	}
 	t.evidence.Restarted(rec.ID, r.Token, err)
 	if l := t.listers[rec.Spec.Provider]; l != nil {

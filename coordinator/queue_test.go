@@ -39,7 +39,8 @@ func TestProviderThatHangsHoldsUpNoOther(t *testing.T) {
 			}
 			return n
 		}
-		if took := w.until(time.Minute, "the others run", func() bool { return running() == 3 }); took > 20*time.Second {
+		if took := w.until(time.Minute, "the others run",
+			func() bool { return running() == 3 }); took > 20*time.Second {
 			t.Errorf("it took %s, half a call that hangs", took)
 		}
 		gone := w.provider.Existing()[0]
@@ -72,7 +73,8 @@ func TestCreateRateIsThePresentOne(t *testing.T) {
 		w.until(time.Minute, "one is made", func() bool { return w.made() == 1 })
 		w.always(time.Minute, "no other is", func() bool { return w.made() == 1 })
 		set(10, 10)
-		if took := w.until(10*time.Minute, "all are made", func() bool { return w.made() == 20 }); took > 10*time.Second {
+		if took := w.until(10*time.Minute, "all are made",
+			func() bool { return w.made() == 20 }); took > 10*time.Second {
 			t.Errorf("20 creations at 10 a second took %s", took)
 		}
 		set(0.01, 1)
@@ -82,7 +84,8 @@ func TestCreateRateIsThePresentOne(t *testing.T) {
 	})
 }
 
-// However slow the shard's rate is, those who share it take turns: a long queue of one provider starves no other.
+// However slow the shard's rate is, those who share it take turns: a long queue of one provider
+// starves no other.
 //
 // proves REC-9
 func TestProvidersShareTheRate(t *testing.T) {
@@ -100,7 +103,8 @@ func TestProvidersShareTheRate(t *testing.T) {
 			g.Budget.MaxCreating = 0
 			w.apply(g)
 		}
-		w.until(10*time.Minute, "20 are made", func() bool { return len(w.provider.Existing())+len(second.Existing()) >= 20 })
+		w.until(10*time.Minute, "20 are made",
+			func() bool { return len(w.provider.Existing())+len(second.Existing()) >= 20 })
 		if a, b := len(w.provider.Existing()), len(second.Existing()); a < 9 || b < 9 {
 			t.Errorf("one provider has made %d machines, the other %d", a, b)
 		}

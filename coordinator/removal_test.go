@@ -33,7 +33,8 @@ func TestDeleteFollowsAStopThatFails(t *testing.T) {
 				w.apply(g)
 				// One Stop may take its whole time, and the record goes with the List after.
 				most := w.provider.Capabilities().CallTimeout + g.StopTimeout.D() + 10*time.Second
-				w.until(most, "the surplus one is gone, and its record", func() bool { return w.settled(1) && len(w.provider.Existing()) == 1 })
+				w.until(most, "the surplus one is gone, and its record",
+					func() bool { return w.settled(1) && len(w.provider.Existing()) == 1 })
 				stops, deletes := 0, 0
 				for _, l := range w.provider.Ledger() {
 					stops, deletes = stops+l.Calls[memprovider.CallStop], deletes+l.Calls[memprovider.CallDelete]
@@ -42,14 +43,16 @@ func TestDeleteFollowsAStopThatFails(t *testing.T) {
 					}
 				}
 				if stops != 1 || deletes != 1 || w.made() != 2 {
-					t.Errorf("%d stops, %d deletes, %d machines made; want one stop and one delete", stops, deletes, w.made())
+					t.Errorf("%d stops, %d deletes, %d machines made; want one stop and one delete", stops, deletes,
+						w.made())
 				}
 			})
 		})
 	}
 }
 
-// A provider that has not even tried to stop a machine, because it is asked too much, is not asked to delete it.
+// A provider that has not even tried to stop a machine, because it is asked too much, is not asked
+// to delete it.
 //
 // proves HEAL-14
 func TestThrottledStopIsRepeatedBeforeDelete(t *testing.T) {
@@ -59,7 +62,10 @@ func TestThrottledStopIsRepeatedBeforeDelete(t *testing.T) {
 		w.apply(g)
 		w.up(2)
 		const after = time.Minute
-		w.provider.Inject(memprovider.Fault{Call: memprovider.CallStop, Times: 1, Err: &provider.ThrottledError{After: after}})
+		w.provider.Inject(memprovider.Fault{
+			Call: memprovider.CallStop, Times: 1,
+			Err: &provider.ThrottledError{After: after},
+		})
 		g.Size = 1
 		w.apply(g)
 		calls := func(c memprovider.Call) (n int) {
@@ -70,17 +76,20 @@ func TestThrottledStopIsRepeatedBeforeDelete(t *testing.T) {
 		}
 		w.until(10*time.Second, "a stop is refused", func() bool { return calls(memprovider.CallStop) == 1 })
 		w.always(after-time.Second, "it is not asked again, nor to delete", func() bool {
-			return calls(memprovider.CallStop) == 1 && calls(memprovider.CallDelete) == 0 && len(w.provider.Existing()) == 2
+			return calls(memprovider.CallStop) == 1 && calls(memprovider.CallDelete) == 0 &&
+				len(w.provider.Existing()) == 2
 		})
-		w.until(15*time.Second, "the surplus one is gone", func() bool { return w.settled(1) && len(w.provider.Existing()) == 1 })
+		w.until(15*time.Second, "the surplus one is gone",
+			func() bool { return w.settled(1) && len(w.provider.Existing()) == 1 })
 		if calls(memprovider.CallStop) != 2 || calls(memprovider.CallDelete) != 1 {
-			t.Errorf("%d stops, %d deletes; want two and one", calls(memprovider.CallStop), calls(memprovider.CallDelete))
+			t.Errorf("%d stops, %d deletes; want two and one", calls(memprovider.CallStop),
+				calls(memprovider.CallDelete))
 		}
 	})
 }
 
-// A pause or a hold keeps every removal from beginning that has not begun, also one that waits in the queue of a leader who does not see
-// it. What has begun is brought to its end.
+// A pause or a hold keeps every removal from beginning that has not begun, also one that waits in
+// the queue of a leader who does not see it. What has begun is brought to its end.
 //
 // proves REC-13
 // proves SAFE-12
@@ -104,22 +113,28 @@ func TestAPauseStopsRemovalsThatWait(t *testing.T) {
 				w.up(begun + waiting)
 				w.provider.Inject(memprovider.Fault{Call: memprovider.CallStop, Times: begun, Hang: true})
 				w.edit("web", func(g *store.Group) { g.Size = 0 })
-				w.until(time.Minute, "all are to be deleted", func() bool { return w.phases(store.Deleting) == begun+waiting })
+				w.until(time.Minute, "all are to be deleted",
+					func() bool { return w.phases(store.Deleting) == begun+waiting })
 				w.pass(time.Second)
 				one.store.Faults().StallWatches()
 				halt(w, true)
-				w.until(w.provider.Capabilities().CallTimeout+g.StopTimeout.D()+10*time.Second, "those that had begun are gone", func() bool { return len(w.provider.Existing()) == waiting })
-				w.always(time.Minute, "the others are left", func() bool { return len(w.provider.Existing()) == waiting })
+				w.until(w.provider.Capabilities().CallTimeout+g.StopTimeout.D()+10*time.Second,
+					"those that had begun are gone", func() bool { return len(w.provider.Existing()) == waiting })
+				w.always(time.Minute, "the others are left",
+					func() bool { return len(w.provider.Existing()) == waiting })
 				one.store.Faults().ReleaseWatches()
-				w.always(6*time.Minute, "the others are left", func() bool { return len(w.provider.Existing()) == waiting })
+				w.always(6*time.Minute, "the others are left",
+					func() bool { return len(w.provider.Existing()) == waiting })
 				halt(w, false)
-				w.until(2*time.Minute, "all are gone", func() bool { return len(w.provider.Existing()) == 0 && len(w.instances()) == 0 })
+				w.until(2*time.Minute, "all are gone",
+					func() bool { return len(w.provider.Existing()) == 0 && len(w.instances()) == 0 })
 			})
 		})
 	}
 }
 
-// A machine that nobody recorded is not condemned while the group that its tag names is paused: there is no way back from that.
+// A machine that nobody recorded is not condemned while the group that its tag names is paused:
+// there is no way back from that.
 //
 // proves REC-8
 // proves REC-13
@@ -134,7 +149,8 @@ func TestExtraMachinesOfAPausedGroupAreLeft(t *testing.T) {
 		w.gone("extra", "web")
 		w.start("one")
 		w.leads(time.Second, "one")
-		w.always(10*time.Minute, "it is left alone", func() bool { return len(w.provider.Existing()) == 1 && len(w.instances()) == 0 })
+		w.always(10*time.Minute, "it is left alone",
+			func() bool { return len(w.provider.Existing()) == 1 && len(w.instances()) == 0 })
 		w.edit("web", func(g *store.Group) { g.Paused = false })
 		w.until(time.Minute, "it is removed", func() bool { return len(w.provider.Existing()) == 0 })
 	})

@@ -122,7 +122,8 @@ func New(cfg Config, deps Deps) (*Replica, error) {
 	keys := store.KeysOf(cfg.Shard)
 	r := &Replica{
 		cfg: cfg, deps: deps, keys: keys, log: deps.Logger.With("replica", cfg.ID),
-		picture: picture.New(keys), publish: make(chan struct{}, 1), sessionsGone: make(chan struct{}), served: make(chan struct{}),
+		picture: picture.New(keys), publish: make(chan struct{}, 1), sessionsGone: make(chan struct{}),
+		served: make(chan struct{}),
 	}
 	r.journal = newJournal(r)
 	return r, nil
@@ -245,9 +246,10 @@ func (r *Replica) sessions(ctx context.Context, shard store.Shard) {
 	wait := 100 * time.Millisecond
 	for ctx.Err() == nil {
 		began := time.Now()
-		err := store.RunSession(ctx, r.deps.Store, r.cfg.SessionTTL, func(ctx context.Context, lease store.Lease) error {
-			return r.session(ctx, lease, shard)
-		})
+		err := store.RunSession(ctx, r.deps.Store, r.cfg.SessionTTL,
+			func(ctx context.Context, lease store.Lease) error {
+				return r.session(ctx, lease, shard)
+			})
 		if ctx.Err() != nil {
 			return
 		}
@@ -319,7 +321,8 @@ var errElection = errors.New("election failed")
 
 // campaign stands for election, leads once it has won, and resigns.
 func (r *Replica) campaign(ctx context.Context, lease store.Lease, shard store.Shard, since time.Time) error {
-	fence, err := store.Elect(ctx, r.deps.Store, r.keys, lease, store.Leader{Schema: store.Schema, Replica: r.cfg.ID, Since: since})
+	fence, err := store.Elect(ctx, r.deps.Store, r.keys, lease,
+		store.Leader{Schema: store.Schema, Replica: r.cfg.ID, Since: since})
 	if err != nil {
 		return fmt.Errorf("%w: %w", errElection, err)
 	}

@@ -47,7 +47,9 @@ func (w *world) instance(id string) store.Instance {
 func (w *world) story() []store.JournalEntry {
 	w.t.Helper()
 	list := w.journal()
-	slices.SortFunc(list, func(a, b store.Versioned[store.JournalEntry]) int { return cmp.Compare(a.Created, b.Created) })
+	slices.SortFunc(list, func(a, b store.Versioned[store.JournalEntry]) int {
+		return cmp.Compare(a.Created, b.Created)
+	})
 	var out []store.JournalEntry
 	for _, e := range list {
 		out = append(out, e.Record)
@@ -55,7 +57,8 @@ func (w *world) story() []store.JournalEntry {
 	return out
 }
 
-// What fails is restarted in its place, its workload first and then its machine; only what neither cures is replaced.
+// What fails is restarted in its place, its workload first and then its machine; only what neither
+// cures is replaced.
 //
 // proves HEAL-1
 // proves DET-10
@@ -65,7 +68,8 @@ func TestWorkloadThenMachineThenReplacement(t *testing.T) {
 		w.apply(w.restarting(3))
 		ids := w.up(3)
 		w.setMood(ids[1], mood{sick: true})
-		w.until(10*time.Minute, "it is replaced", func() bool { return w.settled(3) && !slices.Contains(w.ids(), ids[1]) })
+		w.until(10*time.Minute, "it is replaced",
+			func() bool { return w.settled(3) && !slices.Contains(w.ids(), ids[1]) })
 		var steps []store.Phase
 		for _, e := range w.story() {
 			if e.Instance == ids[1] && e.To != "" {
@@ -74,14 +78,17 @@ func TestWorkloadThenMachineThenReplacement(t *testing.T) {
 		}
 		want := []store.Phase{
 			store.Pending, store.Creating, store.Booting, store.Checking, store.Running,
-			store.Stopping, store.Starting, store.Checking, store.Stopping, store.Starting, store.Checking, store.Deleting,
+			store.Stopping, store.Starting, store.Checking, store.Stopping, store.Starting, store.Checking,
+			store.Deleting,
 		}
 		if !slices.Equal(steps, want) {
 			t.Errorf("it went through %q, want %q", steps, want)
 		}
 		restarts, _ := w.work(ids[1]).done()
-		if l := w.provider.Life(ids[1]); len(restarts) != 1 || l.Boots != 2 || l.Calls[memprovider.CallRestart] != 1 || w.made() != 4 {
-			t.Errorf("its workload was restarted %d times, its machine %d times; %d machines were made", len(restarts), l.Boots-1, w.made())
+		if l := w.provider.Life(ids[1]); len(restarts) != 1 || l.Boots != 2 || l.Calls[memprovider.CallRestart] != 1 ||
+			w.made() != 4 {
+			t.Errorf("its workload was restarted %d times, its machine %d times; %d machines were made", len(restarts),
+				l.Boots-1, w.made())
 		}
 		for _, s := range records[store.Slot](w, store.KindSlots) {
 			if n := len(s.Record.Failures); n > 0 && (s.Record.Number != 1 || n != 3) {
@@ -99,18 +106,20 @@ func TestWorkloadThatARestartCuresIsLeftAtThat(t *testing.T) {
 		w.apply(w.restarting(2))
 		ids := w.up(2)
 		w.setMood(ids[0], mood{sick: true, cure: cureWorkload})
-		w.until(time.Minute, "its workload is restarted", func() bool { restarts, _ := w.work(ids[0]).done(); return len(restarts) == 1 })
+		w.until(time.Minute, "its workload is restarted",
+			func() bool { restarts, _ := w.work(ids[0]).done(); return len(restarts) == 1 })
 		w.until(time.Minute, "it is well", func() bool { return w.settled(2) })
 		w.pass(10 * time.Minute)
 		w.unchanged(ids)
-		if r, _ := w.work(ids[0]).done(); len(r) != 1 || w.provider.Life(ids[0]).Boots != 1 || w.instance(ids[0]).Restart != nil {
+		if r, _ := w.work(ids[0]).done(); len(r) != 1 || w.provider.Life(ids[0]).Boots != 1 ||
+			w.instance(ids[0]).Restart != nil {
 			t.Errorf("restarts %v, boots %d, record %+v", r, w.provider.Life(ids[0]).Boots, w.instance(ids[0]).Restart)
 		}
 	})
 }
 
-// However many fail at once, no more than max_unavailable are down for a restart, and those that recover before their turn are left
-// alone.
+// However many fail at once, no more than max_unavailable are down for a restart, and those that
+// recover before their turn are left alone.
 //
 // proves HEAL-3
 // proves HEAL-11
@@ -166,7 +175,8 @@ func TestDeadMachineIsRestartedIfItExists(t *testing.T) {
 			t.Errorf("booted %d times, calls overlapped: %t", l.Boots, l.Overlapped)
 		}
 		w.provider.Vanish(ids[1])
-		w.until(2*time.Minute, "what does not exist is replaced", func() bool { return w.settled(2) && !slices.Contains(w.ids(), ids[1]) })
+		w.until(2*time.Minute, "what does not exist is replaced",
+			func() bool { return w.settled(2) && !slices.Contains(w.ids(), ids[1]) })
 		if !slices.Contains(w.ids(), ids[0]) || w.made() != 3 {
 			t.Errorf("instances %v, %d machines were made", w.ids(), w.made())
 		}
@@ -185,14 +195,16 @@ func TestMachineThatDoesNotComeBackIsReplaced(t *testing.T) {
 		ids := w.up(2)
 		w.provider.Inject(memprovider.Fault{Call: memprovider.CallRestart, Err: errors.New("the host does not answer")})
 		w.provider.Crash(ids[0], "exit 1")
-		w.until(5*time.Minute, "it is replaced", func() bool { return w.settled(2) && !slices.Contains(w.ids(), ids[0]) })
+		w.until(5*time.Minute, "it is replaced",
+			func() bool { return w.settled(2) && !slices.Contains(w.ids(), ids[0]) })
 		if n := w.provider.Life(ids[0]).Calls[memprovider.CallRestart]; n < 2 {
 			t.Errorf("its restart was tried %d times", n)
 		}
 	})
 }
 
-// A machine that comes up again runs what is wanted by then, though it went down before it was told.
+// A machine that comes up again runs what is wanted by then, though it went down before it was
+// told.
 //
 // proves HEAL-1
 // proves ROLL-2
@@ -219,7 +231,8 @@ func TestMachineComesUpWithWhatIsWantedByThen(t *testing.T) {
 		for _, id := range ids {
 			w.setMood(id, mood{})
 		}
-		w.until(5*time.Minute, "both run what is wanted", func() bool { return w.settled(2) && w.status("web").Rollout == nil })
+		w.until(5*time.Minute, "both run what is wanted",
+			func() bool { return w.settled(2) && w.status("web").Rollout == nil })
 		w.unchanged(ids)
 		for _, id := range ids {
 			if s, n := w.work(id).runs(); !slices.Equal(s.run, []string{"serve", "--better"}) || n < 2 || n > 3 {
@@ -232,7 +245,8 @@ func TestMachineComesUpWithWhatIsWantedByThen(t *testing.T) {
 	})
 }
 
-// A call that a dead leader had sent arrives long after the next leader's: it names a boot that has ended, and ends no other.
+// A call that a dead leader had sent arrives long after the next leader's: it names a boot that has
+// ended, and ends no other.
 //
 // proves SAFE-8
 func TestLateRestartOfADeadLeaderEndsNoOtherBoot(t *testing.T) {
@@ -248,12 +262,17 @@ func TestLateRestartOfADeadLeaderEndsNoOtherBoot(t *testing.T) {
 		ids := w.up(2)
 		w.pass(10 * time.Second) // the provider has listed them, with their boots
 		const late = 20 * time.Minute
-		w.provider.Inject(memprovider.Fault{Call: memprovider.CallRestart, Times: 1, Hang: true, Effect: memprovider.EffectLate, Late: late})
+		w.provider.Inject(memprovider.Fault{
+			Call: memprovider.CallRestart, Times: 1, Hang: true,
+			Effect: memprovider.EffectLate, Late: late,
+		})
 		w.setMood(ids[0], mood{sick: true, cure: cureMachine})
-		w.until(time.Minute, "its restart is on its way", func() bool { return w.provider.Life(ids[0]).Calls[memprovider.CallRestart] == 1 })
+		w.until(time.Minute, "its restart is on its way",
+			func() bool { return w.provider.Life(ids[0]).Calls[memprovider.CallRestart] == 1 })
 		w.pass(quick.CallTime)
 		first.kill()
-		took := w.until(late/2, "the next leader has restarted it", func() bool { return w.provider.Life(ids[0]).Boots == 2 })
+		took := w.until(late/2, "the next leader has restarted it",
+			func() bool { return w.provider.Life(ids[0]).Boots == 2 })
 		took += w.until(late/4, "both are well", func() bool { return w.settled(2) })
 		w.pass(late - took + time.Minute)
 		w.unchanged(ids)

@@ -35,15 +35,18 @@ func (w *world) working() int {
 	return n
 }
 
-// rolls waits for the end of a roll that has begun, and returns how few were at work, and how many there were before deleting, meanwhile.
+// rolls waits for the end of a roll that has begun, and returns how few were at work, and how many
+// there were before deleting, meanwhile.
 func (w *world) rolls(limit time.Duration) (least, most int) {
 	w.t.Helper()
 	least = 1000
 	look := func() {
 		least, most = min(least, w.working()), max(most, len(w.ids())-w.phases(store.Deleting))
 	}
-	w.until(time.Minute, "the roll begins", func() bool { look(); return w.status("web").Rollout != nil || w.toldOf("is complete") > 0 })
-	w.until(limit, "the roll is complete", func() bool { look(); return w.status("web").Rollout == nil && w.status("web").OK })
+	w.until(time.Minute, "the roll begins",
+		func() bool { look(); return w.status("web").Rollout != nil || w.toldOf("is complete") > 0 })
+	w.until(limit, "the roll is complete",
+		func() bool { look(); return w.status("web").Rollout == nil && w.status("web").OK })
 	return least, most
 }
 
@@ -59,7 +62,8 @@ func (w *world) toldOf(what string) int {
 	return n
 }
 
-// New vars that no command line names reach the agents without taking anything down, one after the other.
+// New vars that no command line names reach the agents without taking anything down, one after the
+// other.
 //
 // proves ROLL-1
 // proves ROLL-2
@@ -76,7 +80,8 @@ func TestVarsAreUpdatedLive(t *testing.T) {
 		w.unchanged(ids)
 		for _, id := range ids {
 			if _, n := w.work(id).runs(); n != 1 || w.work(id).config != hash || !maps.Equal(w.work(id).vars, g.Vars) {
-				t.Errorf("%s: started %d times, has config %s %v, want %s", id, n, w.work(id).config, w.work(id).vars, hash)
+				t.Errorf("%s: started %d times, has config %s %v, want %s", id, n, w.work(id).config, w.work(id).vars,
+					hash)
 			}
 		}
 		var order []string
@@ -113,16 +118,19 @@ func TestLiveUpdateThatIsNotConfirmedKeepsTheOthers(t *testing.T) {
 		}
 		w.until(time.Minute, "the first is sent it", func() bool { return updated() == 1 })
 		w.always(9*time.Minute, "no other is", func() bool { return updated() == 1 })
-		w.until(2*time.Minute, "the roll is stalled", func() bool { r := w.status("web").Rollout; return r != nil && r.Stalled != "" })
+		w.until(2*time.Minute, "the roll is stalled",
+			func() bool { r := w.status("web").Rollout; return r != nil && r.Stalled != "" })
 		w.setEveryone(mood{})
 		for _, id := range ids {
 			w.provider.Crash(id, "exit 1") // only a new stream is told again
 		}
-		w.until(5*time.Minute, "all have it", func() bool { return w.status("web").Rollout == nil && w.status("web").OK })
+		w.until(5*time.Minute, "all have it",
+			func() bool { return w.status("web").Rollout == nil && w.status("web").OK })
 	})
 }
 
-// A rollback is complete when the agents confirm it: what they reported before the change says the same, and confirms nothing.
+// A rollback is complete when the agents confirm it: what they reported before the change says the
+// same, and confirms nothing.
 //
 // proves ROLL-2
 // proves ROLL-4
@@ -135,18 +143,22 @@ func TestRollbackIsConfirmedByAFreshReport(t *testing.T) {
 		w.setEveryone(mood{deaf: true})
 		w.edit("web", func(g *store.Group) { g.Vars = map[string]string{"greeting": "hi"} })
 		w.until(time.Minute, "the first is sent it", func() bool {
-			return slices.ContainsFunc(ids, func(id string) bool { return w.instance(id).Spec.Vars["greeting"] == "hi" })
+			return slices.ContainsFunc(ids,
+				func(id string) bool { return w.instance(id).Spec.Vars["greeting"] == "hi" })
 		})
 		w.apply(g)
 		w.until(time.Minute, "all records are as before", func() bool {
-			return !slices.ContainsFunc(ids, func(id string) bool { return w.instance(id).Spec.Vars["greeting"] == "hi" })
+			return !slices.ContainsFunc(ids,
+				func(id string) bool { return w.instance(id).Spec.Vars["greeting"] == "hi" })
 		})
-		w.always(5*time.Minute, "the rollback is not complete", func() bool { return w.status("web").Rollout != nil && w.toldOf("is complete") == 0 })
+		w.always(5*time.Minute, "the rollback is not complete",
+			func() bool { return w.status("web").Rollout != nil && w.toldOf("is complete") == 0 })
 		w.setEveryone(mood{})
 		for _, id := range ids {
 			w.provider.Crash(id, "exit 1") // only a new stream is told again
 		}
-		w.until(5*time.Minute, "the rollback is complete", func() bool { return w.status("web").Rollout == nil && w.status("web").OK })
+		w.until(5*time.Minute, "the rollback is complete",
+			func() bool { return w.status("web").Rollout == nil && w.status("web").OK })
 	})
 }
 
@@ -165,14 +177,16 @@ func TestCommandIsRolledByRestarts(t *testing.T) {
 		}
 		w.unchanged(ids)
 		for _, id := range ids {
-			if s, n := w.work(id).runs(); n != 2 || !slices.Equal(s.run, []string{"serve", "--better"}) || w.provider.Life(id).Boots != 1 {
+			if s, n := w.work(id).runs(); n != 2 || !slices.Equal(s.run, []string{"serve", "--better"}) ||
+				w.provider.Life(id).Boots != 1 {
 				t.Errorf("%s: started %d times, last with %q; booted %d times", id, n, s.run, w.provider.Life(id).Boots)
 			}
 		}
 	})
 }
 
-// Another template needs other machines: each is made first, within max_expansion, and nobody misses one meanwhile.
+// Another template needs other machines: each is made first, within max_expansion, and nobody
+// misses one meanwhile.
 //
 // proves ROLL-1
 // proves HEAL-2
@@ -215,7 +229,8 @@ func TestHealingComesBeforeTheRoll(t *testing.T) {
 		w.until(2*time.Minute, "one was replaced", func() bool { return w.toldOf("replacement") >= 2 })
 		sick := ids[4]
 		w.setMood(sick, mood{sick: true})
-		w.until(10*time.Minute, "the roll is complete", func() bool { return w.status("web").Rollout == nil && w.settled(5) })
+		w.until(10*time.Minute, "the roll is complete",
+			func() bool { return w.status("web").Rollout == nil && w.settled(5) })
 		// After the one replacement under way, the next is that of the failed one.
 		var order []string
 		failed := false
@@ -231,7 +246,8 @@ func TestHealingComesBeforeTheRoll(t *testing.T) {
 	})
 }
 
-// A template with which nobody gets healthy is taken for the cause: the roll stops, and the old instances stay.
+// A template with which nobody gets healthy is taken for the cause: the roll stops, and the old
+// instances stay.
 //
 // proves FLAP-5
 // proves FLAP-7
@@ -246,12 +262,15 @@ func TestBadTemplateStopsItsRoll(t *testing.T) {
 		w.setEveryone(mood{sick: true}) // all who come
 		good := w.edit("web", func(*store.Group) {})
 		w.edit("web", func(g *store.Group) { g.Template.Settings = map[string]string{"image": "2"} })
-		w.until(15*time.Minute, "the template is blamed", func() bool { r := w.status("web").Rollout; return r != nil && r.Blamed != "" })
+		w.until(15*time.Minute, "the template is blamed",
+			func() bool { r := w.status("web").Rollout; return r != nil && r.Blamed != "" })
 		w.until(5*time.Minute, "what failed is gone", func() bool { return slices.Equal(w.ids(), ids) })
 		made := w.made()
-		w.always(30*time.Minute, "the old ones stay and none is made", func() bool { return slices.Equal(w.ids(), ids) && w.made() == made && w.working() == 5 })
+		w.always(30*time.Minute, "the old ones stay and none is made",
+			func() bool { return slices.Equal(w.ids(), ids) && w.made() == made && w.working() == 5 })
 		st := w.status("web")
-		if !slices.ContainsFunc(st.Blocked, func(b store.Blocked) bool { return b.Rule == "FLAP-5" && strings.Contains(b.Until, "rollback") }) {
+		if !slices.ContainsFunc(st.Blocked,
+			func(b store.Blocked) bool { return b.Rule == "FLAP-5" && strings.Contains(b.Until, "rollback") }) {
 			t.Errorf("the status does not say what stopped the roll and what helps: %+v", st.Blocked)
 		}
 		if st.LastGood == nil || st.LastGood.Template != good.InstanceSpec().TemplateHash() {
@@ -260,7 +279,8 @@ func TestBadTemplateStopsItsRoll(t *testing.T) {
 		w.setEveryone(mood{})
 		w.edit("web", func(g *store.Group) { g.Template.Settings = map[string]string{"image": "3"} })
 		w.until(15*time.Minute, "a better one is rolled out", func() bool {
-			return w.settled(5) && w.status("web").Rollout == nil && w.instances()[0].Record.Spec.Template.Settings["image"] == "3"
+			return w.settled(5) && w.status("web").Rollout == nil &&
+				w.instances()[0].Record.Spec.Template.Settings["image"] == "3"
 		})
 	})
 }
@@ -282,7 +302,8 @@ func TestRollThatMakesNoProgressIsStalled(t *testing.T) {
 		stalled := func() bool { r := w.status("web").Rollout; return r != nil && r.Stalled != "" }
 		began := time.Now()
 		w.until(10*time.Minute, "the roll is stalled", stalled)
-		if took := time.Since(began); took < 3*time.Minute || took > 3*time.Minute+5*time.Second || w.told("", "ROLL-4") != 1 {
+		if took := time.Since(began); took < 3*time.Minute || took > 3*time.Minute+5*time.Second ||
+			w.told("", "ROLL-4") != 1 {
 			t.Errorf("stalled after %s, told %d times", took, w.told("", "ROLL-4"))
 		}
 		w.setEveryone(mood{})

@@ -110,9 +110,11 @@ func TestSilentAgentIsReplacedAfterItsLease(t *testing.T) {
 		w.pass(10 * time.Minute)
 		w.silence(ids[0])
 		ttl := w.group("web", 3).Report.LeaseTTL.D()
-		w.always(ttl-5*time.Second, "nothing happens before its lease can have ended", func() bool { return w.made() == 3 })
+		w.always(ttl-5*time.Second, "nothing happens before its lease can have ended",
+			func() bool { return w.made() == 3 })
 		w.until(10*time.Second, "a replacement is made", func() bool { return w.made() == 4 })
-		w.until(time.Minute, "the silent one is gone", func() bool { return w.settled(3) && !slices.Contains(w.ids(), ids[0]) })
+		w.until(time.Minute, "the silent one is gone",
+			func() bool { return w.settled(3) && !slices.Contains(w.ids(), ids[0]) })
 	})
 }
 
@@ -132,10 +134,13 @@ func TestNewLeaderGivesAgentsTimeToReturn(t *testing.T) {
 		one.kill()
 		w.leads(sessionTTL+time.Second, "two")
 		began := time.Now()
-		w.until(15*time.Second, "the dead one is replaced", func() bool { return !slices.Contains(w.ids(), ids[1]) || w.made() == 4 })
+		w.until(15*time.Second, "the dead one is replaced",
+			func() bool { return !slices.Contains(w.ids(), ids[1]) || w.made() == 4 })
 		grace := g.Report.LeaseTTL.D() + store.DefaultShardSettings().ReconnectMax.D()
-		w.always(grace-time.Since(began)-time.Second, "the silent one is given time", func() bool { return w.made() == 4 })
-		w.until(30*time.Second, "it is replaced", func() bool { return w.made() == 5 }) // the grace covers addresses that do not answer, too
+		w.always(grace-time.Since(began)-time.Second, "the silent one is given time",
+			func() bool { return w.made() == 4 })
+		// the grace covers addresses that do not answer, too
+		w.until(30*time.Second, "it is replaced", func() bool { return w.made() == 5 })
 	})
 }
 
@@ -174,7 +179,9 @@ func TestDeposedLeaderWritesNothing(t *testing.T) {
 	inWorld(t, quick, func(w *world) {
 		var mu sync.Mutex
 		hold, held := false, map[string]bool{}
-		halted := func(id string) (free func(), about func() bool, option func(*coordinator.Config, *coordinator.Deps)) {
+		halted := func(id string) (free func(), about func() bool,
+			option func(*coordinator.Config, *coordinator.Deps),
+		) {
 			release := make(chan struct{})
 			about = func() bool { mu.Lock(); defer mu.Unlock(); return held[id] }
 			return sync.OnceFunc(func() { close(release) }), about, before(func(boundary, _ string) {
@@ -203,8 +210,8 @@ func TestDeposedLeaderWritesNothing(t *testing.T) {
 		w.provider.Crash(ids[0], "exit 1")
 		w.until(30*time.Second, "the leader is about to act", oneIsAboutToAct)
 
-		// Its key goes, but its session and its connection are well, and the next leader has not touched the records that it compares: only
-		// the fence stands between it and them.
+		// Its key goes, but its session and its connection are well, and the next leader has not
+		// touched the records that it compares: only the fence stands between it and them.
 		key, _ := store.LeaderNow(w.list(w.keys.Of(store.KindLeader)))
 		w.remove(key.Key)
 		w.leads(time.Second, "two")
@@ -216,7 +223,8 @@ func TestDeposedLeaderWritesNothing(t *testing.T) {
 		freeOne()
 		w.pass(time.Second)
 		freeTwo()
-		w.until(2*time.Minute, "the crashed one is replaced", func() bool { return w.settled(2) && !slices.Contains(w.ids(), ids[0]) })
+		w.until(2*time.Minute, "the crashed one is replaced",
+			func() bool { return w.settled(2) && !slices.Contains(w.ids(), ids[0]) })
 		last := w.put(w.keys.Request("end"), []byte(`{"schema": 1}`))
 		for b := range taken {
 			for _, e := range b.Events {
@@ -238,7 +246,8 @@ func TestDeposedLeaderWritesNothing(t *testing.T) {
 	})
 }
 
-// The leader does not see that the operator has paused the group: its decision fails on the revision, and is not made again.
+// The leader does not see that the operator has paused the group: its decision fails on the
+// revision, and is not made again.
 //
 // proves SAFE-3
 // proves SAFE-4
@@ -253,9 +262,11 @@ func TestNothingIsDestroyedOnAStalePicture(t *testing.T) {
 		g.Paused = true
 		w.apply(g)
 		w.provider.Crash(ids[0], "exit 1")
-		w.always(time.Minute, "nothing is made or removed", func() bool { return w.made() == 2 && slices.Equal(w.ids(), ids) })
+		w.always(time.Minute, "nothing is made or removed",
+			func() bool { return w.made() == 2 && slices.Equal(w.ids(), ids) })
 		one.store.Faults().ReleaseWatches()
-		w.always(time.Minute, "nothing is made or removed", func() bool { return w.made() == 2 && slices.Equal(w.ids(), ids) })
+		w.always(time.Minute, "nothing is made or removed",
+			func() bool { return w.made() == 2 && slices.Equal(w.ids(), ids) })
 	})
 }
 
@@ -272,7 +283,8 @@ func TestHoldStopsQueuedCalls(t *testing.T) {
 		})
 		w.pass(time.Second)
 		w.provider.Crash(w.provider.Existing()[0], "exit 1")
-		w.always(5*time.Minute, "nothing is made or removed", func() bool { return w.made() == 2 && len(w.provider.Existing()) == 2 })
+		w.always(5*time.Minute, "nothing is made or removed",
+			func() bool { return w.made() == 2 && len(w.provider.Existing()) == 2 })
 		w.editShard(func(s *store.Shard) { s.Hold = nil })
 		w.up(6)
 	})

@@ -11,8 +11,8 @@ import (
 	"github.com/leasehold/leasehold/coordinator/guard"
 )
 
-// agentsServer returns the server of agents' streams and the listener for it. Secured streams are behind a connection
-// guard (SEC-5).
+// agentsServer returns the server of agents' streams and the listener for it. Secured streams are
+// behind a connection guard (SEC-5).
 func (r *Replica) agentsServer(gw *gateway.Gateway, listener net.Listener) (*grpc.Server, net.Listener, error) {
 	options := gateway.ServerOptions()
 	if n := r.cfg.StreamsPerConnection; n > 0 {
@@ -23,7 +23,8 @@ func (r *Replica) agentsServer(gw *gateway.Gateway, listener net.Listener) (*grp
 		if err != nil {
 			return nil, nil, err
 		}
-		connections, err := guard.NewConnections(guard.DefaultBounds(descriptors), guard.Deps{Logger: r.log, Refused: gw.Refusals().Add})
+		connections, err := guard.NewConnections(guard.DefaultBounds(descriptors),
+			guard.Deps{Logger: r.log, Refused: gw.Refusals().Add})
 		if err != nil {
 			return nil, nil, err
 		}

@@ -53,7 +53,10 @@ func (s *serving) note(ctx context.Context) {
 	if !s.takeUp(ctx) {
 		return // do not overwrite what is not known
 	}
-	rec := store.Served{Schema: store.Schema, At: time.Now().UTC(), Replica: s.t.r.cfg.ID, Gaps: s.t.evidence.ServedGaps(), Uncompacted: s.failed}
+	rec := store.Served{
+		Schema: store.Schema, At: time.Now().UTC(), Replica: s.t.r.cfg.ID,
+		Gaps: s.t.evidence.ServedGaps(), Uncompacted: s.failed,
+	}
 	if v, err := s.t.r.askVitals(ctx); err == nil { // a slow answer must not delay the note
 		rec.Cluster, rec.Revision = v.ClusterName(), v.Revision
 		s.age(v)
@@ -84,7 +87,8 @@ func (s *serving) takeUp(ctx context.Context) bool {
 		}
 	}
 	if err == nil {
-		s.cluster, s.history.marks, s.journal.marks, s.failed = v.Record.Cluster, v.Record.History, v.Record.Journal, v.Record.Uncompacted
+		s.cluster, s.history.marks, s.journal.marks, s.failed = v.Record.Cluster, v.Record.History, v.Record.Journal,
+			v.Record.Uncompacted
 	}
 	s.read, s.counted = true, time.Now()
 	return true
@@ -108,7 +112,8 @@ func (s *serving) restore(ctx context.Context, kv store.KV, why error) (v store.
 			return v, nil
 		}
 	}
-	if err := r.hold(ctx, "what etcd was when a leader was last at work cannot be read: "+why.Error(), []store.Condition{s.t.fence.Condition()}); err != nil {
+	if err := r.hold(ctx, "what etcd was when a leader was last at work cannot be read: "+why.Error(),
+		[]store.Condition{s.t.fence.Condition()}); err != nil {
 		return v, err
 	}
 	if errors.Is(why, store.ErrSchema) {
@@ -207,9 +212,11 @@ func (s *serving) tellFailed(ctx context.Context, age, keep time.Duration, err e
 		return
 	}
 	s.failed = why
-	s.t.log.Warn("etcd's history is not compacted: its database grows until it is full", "kept", age.String(), "why", why, "next", "start etcd with --auto-compaction-retention="+keep.String())
+	s.t.log.Warn("etcd's history is not compacted: its database grows until it is full", "kept", age.String(), "why",
+		why, "next", "start etcd with --auto-compaction-retention="+keep.String())
 	s.t.tell(ctx, store.JournalEntry{
-		Rule: "OBS-1", What: "etcd's history is not compacted", Why: why, Evidence: []string{fmt.Sprintf("it keeps at least %s of it", age.Round(time.Second))},
+		Rule: "OBS-1", What: "etcd's history is not compacted", Why: why,
+		Evidence: []string{fmt.Sprintf("it keeps at least %s of it", age.Round(time.Second))},
 	})
 }
 

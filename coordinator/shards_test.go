@@ -22,8 +22,8 @@ func (w *world) beside(do func()) {
 	do()
 }
 
-// Two shards in one etcd, with one provider and with groups of the same name: what happens in one leaves no trace in the
-// other.
+// Two shards in one etcd, with one provider and with groups of the same name: what happens in one
+// leaves no trace in the other.
 //
 // proves ELECT-4
 func TestShardsShareNothing(t *testing.T) {
@@ -47,7 +47,8 @@ func TestShardsShareNothing(t *testing.T) {
 		w.pass(time.Minute)
 		before := w.untouched(neighbour)
 
-		// In this shard all kinds of things happen. The neighbour's own life leaves its records as they are.
+		// In this shard all kinds of things happen. The neighbour's own life leaves its records as
+		// they are.
 		history := w.store.Watch(w.t.Context(), store.KeysOf(neighbour).Prefix(), w.revision()+1)
 		w.provider.Crash(ids[0], "exit 1")
 		w.silence(ids[1])
@@ -56,7 +57,8 @@ func TestShardsShareNothing(t *testing.T) {
 		})
 		w.order("r1", store.RequestDelete, ids[2])
 		w.order("r2", store.RequestDelete, theirs[0]) // whom nobody knows here
-		w.until(time.Minute, "the third is replaced", func() bool { return w.settled(3) && !slices.Contains(w.ids(), ids[2]) })
+		w.until(time.Minute, "the third is replaced",
+			func() bool { return w.settled(3) && !slices.Contains(w.ids(), ids[2]) })
 		w.editShard(func(s *store.Shard) { s.Hold = &store.Hold{By: "ann", At: time.Now().UTC()} })
 		w.pass(time.Minute)
 		w.editShard(func(s *store.Shard) { s.Hold = nil })
@@ -66,7 +68,8 @@ func TestShardsShareNothing(t *testing.T) {
 		w.pass(15 * time.Minute) // whoever took the neighbour's machines for orphans would have removed them
 		g.Deleting = true
 		w.apply(g)
-		w.until(time.Minute, "the group is gone", func() bool { return len(w.instances()) == 0 && len(w.list(w.keys.Group("web"))) == 0 })
+		w.until(time.Minute, "the group is gone",
+			func() bool { return len(w.instances()) == 0 && len(w.list(w.keys.Group("web"))) == 0 })
 		one.stop()
 		w.pass(15 * time.Minute)
 
@@ -113,7 +116,8 @@ func TestShardsShareNothing(t *testing.T) {
 	})
 }
 
-// untouched is a shard's records with their revisions, but for those that a leader and agents write in the course of time.
+// untouched is a shard's records with their revisions, but for those that a leader and agents write
+// in the course of time.
 func (w *world) untouched(shard string) map[string]store.Revision {
 	w.t.Helper()
 	keys, found := store.KeysOf(shard), map[string]store.Revision{}

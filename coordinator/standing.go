@@ -72,7 +72,10 @@ func (r *Replica) Certificates() (all []Certificate) {
 	if shard == "" {
 		return all // no agent is served yet
 	}
-	own, err := r.deps.Authority.Certificate(identity.Identity{Shard: shard, Role: identity.Coordinator, Name: r.cfg.ID})
+	own, err := r.deps.Authority.Certificate(identity.Identity{
+		Shard: shard, Role: identity.Coordinator,
+		Name: r.cfg.ID,
+	})
 	if err != nil {
 		return append(all, Certificate{Name: "agents_server", Problem: "it cannot be made: " + err.Error()})
 	}

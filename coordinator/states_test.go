@@ -1,6 +1,7 @@
 //go:build !race || nightly
 
-// What is decided here takes many days of virtual time. The race detector sees it at night alone; scripts/test.sh plays it without it by day.
+// What is decided here takes many days of virtual time. The race detector sees it at night alone;
+// scripts/test.sh plays it without it by day.
 
 package coordinator_test
 
@@ -25,7 +26,8 @@ func (w *world) refusals() []string {
 	return why
 }
 
-// A group that was applied without a start makes nothing until it is started; one that is stopped keeps its size and nothing else.
+// A group that was applied without a start makes nothing until it is started; one that is stopped
+// keeps its size and nothing else.
 //
 // proves REC-11
 func TestGroupIsStartedAndStopped(t *testing.T) {
@@ -46,8 +48,10 @@ func TestGroupIsStartedAndStopped(t *testing.T) {
 		w.until(time.Second, "it is started", state(store.GroupStarted))
 		w.edit("web", func(g *store.Group) { g.Stopped = true })
 		w.until(5*time.Second, "all drain", func() bool { return w.phases(store.Draining) == 3 })
-		w.until(time.Minute, "all are gone", func() bool { return len(w.instances()) == 0 && len(w.provider.Existing()) == 0 })
-		w.always(10*time.Minute, "it stays so", func() bool { return w.made() == 3 && w.status("web").State == store.GroupStopped })
+		w.until(time.Minute, "all are gone",
+			func() bool { return len(w.instances()) == 0 && len(w.provider.Existing()) == 0 })
+		w.always(10*time.Minute, "it stays so",
+			func() bool { return w.made() == 3 && w.status("web").State == store.GroupStopped })
 		if g := w.status("web").Accepted; g == nil || g.Size != 3 {
 			t.Errorf("its size was not kept: %+v", g)
 		}
@@ -77,14 +81,17 @@ func TestTasksFinish(t *testing.T) {
 			t.Errorf("state %s, %d machines were made", st.State, w.made())
 		}
 		w.setEveryone(mood{done: &well})
-		w.until(time.Minute, "the group is finished", func() bool { return w.status("web").State == store.GroupFinished })
+		w.until(time.Minute, "the group is finished",
+			func() bool { return w.status("web").State == store.GroupFinished })
 		made := w.made()
-		w.always(10*time.Minute, "nothing is made any more", func() bool { return w.made() == made && w.phases(store.Finished) == 3 })
+		w.always(10*time.Minute, "nothing is made any more",
+			func() bool { return w.made() == made && w.phases(store.Finished) == 3 })
 		w.deleteGroup(w.edit("web", func(*store.Group) {}))
 	})
 }
 
-// An instance on demand is made by an order, counted and healed by nobody, and removed by an order or by its age.
+// An instance on demand is made by an order, counted and healed by nobody, and removed by an order
+// or by its age.
 //
 // proves REC-2
 func TestInstancesOnDemand(t *testing.T) {
@@ -105,14 +112,16 @@ func TestInstancesOnDemand(t *testing.T) {
 		w.until(time.Minute, "it is removed", func() bool { return w.settled(3) })
 		w.provider.Crash(extra[1], "exit 1")
 		w.always(30*time.Minute, "nobody heals the other", func() bool { return w.made() == 4 && len(w.ids()) == 3 })
-		w.until(time.Hour, "it is removed for its age", func() bool { return w.settled(2) && slices.Equal(w.ids(), ids) })
+		w.until(time.Hour, "it is removed for its age",
+			func() bool { return w.settled(2) && slices.Equal(w.ids(), ids) })
 		if r := w.refusals(); len(r) > 0 {
 			t.Errorf("refused: %q", r)
 		}
 	})
 }
 
-// What is protected is not chosen for scale-down, expiry or a roll; only protected from healing is it not healed.
+// What is protected is not chosen for scale-down, expiry or a roll; only protected from healing is
+// it not healed.
 //
 // proves REC-13
 // proves HEAL-9
@@ -134,15 +143,18 @@ func TestProtectedInstances(t *testing.T) {
 		})
 		w.until(time.Minute, "the third goes", func() bool { return w.settled(2) })
 		w.provider.Crash(ids[1], "exit 1")
-		w.always(2*time.Hour, "both are left alone", func() bool { return slices.Equal(w.ids(), ids[:2]) && w.made() == 3 })
+		w.always(2*time.Hour, "both are left alone",
+			func() bool { return slices.Equal(w.ids(), ids[:2]) && w.made() == 3 })
 		protect("r3", ids[1], store.ProtectOff)
 		w.until(time.Minute, "it is healed", func() bool { return w.settled(2) && !slices.Contains(w.ids(), ids[1]) })
 		w.provider.Crash(ids[0], "exit 1")
-		w.until(time.Minute, "the other is healed too", func() bool { return w.settled(2) && !slices.Contains(w.ids(), ids[0]) })
+		w.until(time.Minute, "the other is healed too",
+			func() bool { return w.settled(2) && !slices.Contains(w.ids(), ids[0]) })
 	})
 }
 
-// A machine that nobody recorded is taken into its group by order: into a slot that is missing, else on demand.
+// A machine that nobody recorded is taken into its group by order: into a slot that is missing,
+// else on demand.
 //
 // proves REC-8
 // proves REC-16
@@ -179,11 +191,13 @@ func TestExtraMachineIsAdopted(t *testing.T) {
 		w.extra("old-2", "web")
 		w.pass(20 * time.Second)
 		w.request("r3", store.Request{Kind: store.RequestAdopt, Instance: "old-2"})
-		w.until(time.Minute, "another is adopted on demand, since no slot is missing", func() bool { return w.instance("old-2").Slot == -1 && len(w.ids()) == 2 })
+		w.until(time.Minute, "another is adopted on demand, since no slot is missing",
+			func() bool { return w.instance("old-2").Slot == -1 && len(w.ids()) == 2 })
 	})
 }
 
-// More machines without a record than mistakes explain put the shard on hold by itself: rather the records are old.
+// More machines without a record than mistakes explain put the shard on hold by itself: rather the
+// records are old.
 //
 // proves SAFE-12
 func TestTooManyExtrasPutTheShardOnHold(t *testing.T) {
@@ -209,17 +223,20 @@ func TestTooManyExtrasPutTheShardOnHold(t *testing.T) {
 			t.Errorf("hold %+v", h)
 		}
 		w.provider.Crash(ids[0], "exit 1")
-		w.always(time.Hour, "nothing is made or removed", func() bool { return len(w.provider.Existing()) == 5 && w.made() == 5 })
+		w.always(time.Hour, "nothing is made or removed",
+			func() bool { return len(w.provider.Existing()) == 5 && w.made() == 5 })
 		for _, id := range []string{"old-1", "old-2"} {
 			w.provider.Vanish(id)
 		}
 		w.pass(10 * time.Second) // and a List has shown it
 		w.editShard(func(s *store.Shard) { s.Hold = nil })
-		w.until(15*time.Minute, "it goes on, and the one extra is removed", func() bool { return w.settled(2) && len(w.provider.Existing()) == 2 })
+		w.until(15*time.Minute, "it goes on, and the one extra is removed",
+			func() bool { return w.settled(2) && len(w.provider.Existing()) == 2 })
 	})
 }
 
-// An evacuated zone is emptied, the replacements first and elsewhere, and no failure is counted; returned, it may be used again.
+// An evacuated zone is emptied, the replacements first and elsewhere, and no failure is counted;
+// returned, it may be used again.
 //
 // proves DRAIN-3
 // proves REC-3
@@ -244,7 +261,8 @@ func TestZoneIsEvacuatedAndReturned(t *testing.T) {
 		}
 		w.request("r1", store.Request{Kind: store.RequestEvacuate, Zone: "a"})
 		least := 4
-		w.until(5*time.Minute, "the zone is empty", func() bool { least = min(least, w.working()); return w.settled(4) && in("a") == 0 })
+		w.until(5*time.Minute, "the zone is empty",
+			func() bool { least = min(least, w.working()); return w.settled(4) && in("a") == 0 })
 		if least < 4 || w.made() != 6 {
 			t.Errorf("%d at work at least, %d machines were made", least, w.made())
 		}
@@ -255,7 +273,8 @@ func TestZoneIsEvacuatedAndReturned(t *testing.T) {
 		}
 		w.request("r2", store.Request{Kind: store.RequestEvacuate, Zone: "a"})
 		w.request("r3", store.Request{Kind: store.RequestReturn, Zone: "a"})
-		w.until(time.Second, "both are answered", func() bool { return len(w.list(w.keys.Of(store.KindRequests))) == 0 })
+		w.until(time.Second, "both are answered",
+			func() bool { return len(w.list(w.keys.Of(store.KindRequests))) == 0 })
 		if r := w.refusals(); len(r) != 1 || !strings.Contains(r[0], "already") {
 			t.Errorf("refused: %q", r)
 		}
@@ -277,7 +296,8 @@ func TestAgentSaysThatItsMachineMustBeEmptied(t *testing.T) {
 		w.apply(w.group("web", 2))
 		ids := w.up(2)
 		w.setMood(ids[0], mood{leaves: true})
-		w.until(2*time.Minute, "it is replaced", func() bool { return w.settled(2) && !slices.Contains(w.ids(), ids[0]) })
+		w.until(2*time.Minute, "it is replaced",
+			func() bool { return w.settled(2) && !slices.Contains(w.ids(), ids[0]) })
 		order := []string{}
 		for _, e := range w.story() {
 			switch {
@@ -298,7 +318,8 @@ func TestAgentSaysThatItsMachineMustBeEmptied(t *testing.T) {
 	})
 }
 
-// A notice has the replacement made and the instance drained at once, both, until the notice's deadline.
+// A notice has the replacement made and the instance drained at once, both, until the notice's
+// deadline.
 //
 // proves SPOT-2
 func TestNoticeReplacesAndDrainsAtOnce(t *testing.T) {
@@ -312,7 +333,9 @@ func TestNoticeReplacesAndDrainsAtOnce(t *testing.T) {
 		w.setMood(ids[0], mood{notice: true, in: 90 * time.Second})
 		since := time.Now()
 		w.until(2*time.Second, "both have begun", func() bool {
-			return w.instance(ids[0]).Phase == store.Draining && slices.ContainsFunc(w.instances(), func(i store.Versioned[store.Instance]) bool { return i.Record.Replaces == ids[0] })
+			return w.instance(ids[0]).Phase == store.Draining &&
+				slices.ContainsFunc(w.instances(),
+					func(i store.Versioned[store.Instance]) bool { return i.Record.Replaces == ids[0] })
 		})
 		if took := w.removed(ids[0], since); took < 85*time.Second || took > 95*time.Second {
 			t.Errorf("removed after %s, and the notice gave 90s", took)

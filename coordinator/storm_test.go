@@ -1,6 +1,7 @@
 //go:build !race || nightly
 
-// What is decided here takes many days of virtual time. The race detector sees it at night alone; scripts/test.sh plays it without it by day.
+// What is decided here takes many days of virtual time. The race detector sees it at night alone;
+// scripts/test.sh plays it without it by day.
 
 package coordinator_test
 
@@ -18,7 +19,8 @@ func (w *world) back(ids ...string) {
 	}
 }
 
-// Many cut off at once are a storm: nobody is replaced but who is dead, and when they are back it is over.
+// Many cut off at once are a storm: nobody is replaced but who is dead, and when they are back it
+// is over.
 //
 // proves SAFE-2
 func TestStormReplacesOnlyTheDead(t *testing.T) {
@@ -33,7 +35,8 @@ func TestStormReplacesOnlyTheDead(t *testing.T) {
 		w.until(time.Minute, "it is a storm", func() bool { return w.storms("web") })
 		w.always(time.Hour, "nobody is replaced", func() bool { return w.made() == 8 && slices.Equal(w.ids(), ids) })
 		w.provider.Crash(ids[0], "exit 1")
-		w.until(time.Minute, "the dead one is replaced", func() bool { return !slices.Contains(w.ids(), ids[0]) && w.made() == 9 })
+		w.until(time.Minute, "the dead one is replaced",
+			func() bool { return !slices.Contains(w.ids(), ids[0]) && w.made() == 9 })
 		w.always(10*time.Minute, "nobody else", func() bool { return w.made() == 9 })
 		w.back(ids[1:6]...)
 		began := time.Now()
@@ -69,7 +72,8 @@ func TestStormSurvivesAChangeOfLeader(t *testing.T) {
 	})
 }
 
-// An operator may say that a storm is none: those that are lost are then replaced, spread over the cool-down and within the budgets.
+// An operator may say that a storm is none: those that are lost are then replaced, spread over the
+// cool-down and within the budgets.
 //
 // proves SAFE-2
 // proves REC-16
@@ -89,7 +93,8 @@ func TestStormIsOverridden(t *testing.T) {
 		w.request("r1", store.Request{Kind: store.RequestOverrideStorm, Group: "web"})
 		began := time.Now()
 		w.until(10*time.Minute, "all lost are replaced", func() bool {
-			return w.settled(8) && !slices.ContainsFunc(w.ids(), func(id string) bool { return slices.Contains(ids[:6], id) })
+			return w.settled(8) && !slices.ContainsFunc(w.ids(),
+				func(id string) bool { return slices.Contains(ids[:6], id) })
 		})
 		var at []time.Duration
 		for _, l := range w.provider.Ledger() {
@@ -107,8 +112,8 @@ func TestStormIsOverridden(t *testing.T) {
 	})
 }
 
-// So that no group stays as it is for good, one lost instance after the other is replaced to see whether that helps; while the
-// replacement does not get healthy no other is.
+// So that no group stays as it is for good, one lost instance after the other is replaced to see
+// whether that helps; while the replacement does not get healthy no other is.
 //
 // proves SAFE-2
 func TestStormIsProbed(t *testing.T) {
@@ -130,7 +135,8 @@ func TestStormIsProbed(t *testing.T) {
 		if took := time.Since(began); took < 5*time.Minute || took > 5*time.Minute+10*time.Second {
 			t.Errorf("probed after %s, want 5m", took)
 		}
-		w.always(20*time.Minute, "no other is while it is not healthy", func() bool { return w.made() == 9 && len(w.provider.Existing()) == 9 })
+		w.always(20*time.Minute, "no other is while it is not healthy",
+			func() bool { return w.made() == 9 && len(w.provider.Existing()) == 9 })
 		w.setEveryone(mood{})
 		most := 0
 		w.until(20*time.Minute, "the storm ends with the losses", func() bool {
@@ -165,7 +171,8 @@ func TestStormOfTheShard(t *testing.T) {
 		}
 		w.always(time.Hour, "nobody is replaced", func() bool { return w.made() == 20 })
 		w.back(cut...)
-		w.until(10*time.Minute, "it is over", func() bool { return w.status("web").Storm == nil && w.status("api").Storm == nil })
+		w.until(10*time.Minute, "it is over",
+			func() bool { return w.status("web").Storm == nil && w.status("api").Storm == nil })
 		w.unchanged(ids)
 	})
 }
@@ -184,7 +191,8 @@ func TestFewLossesAreNoStorm(t *testing.T) {
 				w.pass(5 * time.Minute)
 				w.cutOff(ids[:c.lost]...)
 				w.until(5*time.Minute, "they are replaced", func() bool {
-					return w.settled(c.size) && !slices.ContainsFunc(ids[:c.lost], func(id string) bool { return slices.Contains(w.ids(), id) })
+					return w.settled(c.size) && !slices.ContainsFunc(ids[:c.lost],
+						func(id string) bool { return slices.Contains(w.ids(), id) })
 				})
 				if w.told("", "SAFE-2") > 0 {
 					t.Error("there was a storm")

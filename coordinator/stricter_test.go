@@ -35,7 +35,8 @@ func TestSpecThatIsRefusedByNowStaysInForce(t *testing.T) {
 		w.start("one")
 		w.until(time.Minute, "the status says what is wrong", func() bool {
 			st, err := store.Decode[store.Status](w.list(w.keys.Status("web"))[0])
-			return err == nil && st.Record.Invalid != nil && st.Record.Accepted != nil && st.Record.AcceptedRevision == status.Record.AcceptedRevision
+			return err == nil && st.Record.Invalid != nil && st.Record.Accepted != nil &&
+				st.Record.AcceptedRevision == status.Record.AcceptedRevision
 		})
 		w.always(5*time.Minute, "the instances are kept", func() bool {
 			for _, id := range before {
@@ -46,6 +47,7 @@ func TestSpecThatIsRefusedByNowStaysInForce(t *testing.T) {
 			return true
 		})
 		w.provider.Crash(before[0], "exit 1")
-		w.until(2*time.Minute, "a dead one is replaced", func() bool { return !slices.Contains(w.ids(), before[0]) && len(w.ids()) == 2 })
+		w.until(2*time.Minute, "a dead one is replaced",
+			func() bool { return !slices.Contains(w.ids(), before[0]) && len(w.ids()) == 2 })
 	})
 }

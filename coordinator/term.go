@@ -52,7 +52,8 @@ type term struct {
 func newTerm(r *Replica, fence store.Fence, lease store.LeaseID, shard store.Shard) *term {
 	t := &term{
 		r: r, fence: fence, lease: lease, shard: shard, log: r.log.With("fence", int64(fence.Created)),
-		pokes: make(chan struct{}, 1), verdicts: map[string]map[string]plan.Judgment{}, troubles: map[string]time.Time{}, held: map[string]map[string]bool{}, listers: map[string]*lister{},
+		pokes: make(chan struct{}, 1), verdicts: map[string]map[string]plan.Judgment{},
+		troubles: map[string]time.Time{}, held: map[string]map[string]bool{}, listers: map[string]*lister{},
 	}
 	capabilities := map[string]provider.Capabilities{}
 	for name, p := range r.deps.Providers {
@@ -72,9 +73,13 @@ func newTerm(r *Replica, fence store.Fence, lease store.LeaseID, shard store.Sha
 func (r *Replica) validate(_ string, g store.Group) string {
 	p, known := r.deps.Providers[g.Provider]
 	if !known {
-		return fmt.Sprintf("provider %q is not one of this coordinator's: %s", g.Provider, strings.Join(r.providerNames(), ", "))
+		return fmt.Sprintf("provider %q is not one of this coordinator's: %s", g.Provider,
+			strings.Join(r.providerNames(), ", "))
 	}
-	err := p.Validate(provider.Template{InstanceType: g.Template.InstanceType, Zones: g.Template.Zones, Settings: g.Template.Settings})
+	err := p.Validate(provider.Template{
+		InstanceType: g.Template.InstanceType, Zones: g.Template.Zones,
+		Settings: g.Template.Settings,
+	})
 	if err != nil {
 		return err.Error()
 	}
@@ -115,7 +120,10 @@ func (t *term) run(ctx context.Context) error {
 		return err
 	}
 	t.log.Info("leading")
-	t.tell(ctx, store.JournalEntry{Rule: "ELECT-1", What: "replica " + t.r.cfg.ID + " leads", Revision: t.fence.Created})
+	t.tell(ctx, store.JournalEntry{
+		Rule: "ELECT-1", What: "replica " + t.r.cfg.ID + " leads",
+		Revision: t.fence.Created,
+	})
 	stop := t.r.picture.Listen(t.evidence)
 	defer stop()
 
@@ -186,7 +194,8 @@ func (t *term) step(ctx context.Context) (next time.Time, err error) {
 	heard, interrupted := t.r.picture.Heard()
 	if interrupted != nil || time.Since(heard) > vitalsSilence {
 		t.r.deps.Meter.Refused(RefusedStale)
-		return time.Time{}, nil //nolint:nilerr // SAFE-3: the groups stay dirty, and the next change of the picture wakes the loop
+		return time.Time{},
+			nil //nolint:nilerr // SAFE-3: the groups stay dirty, and the next change of the picture wakes the loop
 	}
 	t.recall(ctx)
 	var snapshot plan.Snapshot
@@ -252,7 +261,10 @@ func (t *term) tellRefused(ctx context.Context, s store.ShardSettings, revision 
 		return
 	}
 	t.log.Warn("settings refused", "why", text)
-	t.tell(ctx, store.JournalEntry{Rule: "REC-20", What: "settings of the shard refused", Why: text, Revision: revision})
+	t.tell(ctx, store.JournalEntry{
+		Rule: "REC-20", What: "settings of the shard refused", Why: text,
+		Revision: revision,
+	})
 }
 
 // leaderName returns the part of a leader's key below the prefix of its kind.
@@ -271,7 +283,8 @@ func (t *term) tellHeld(planned []string, p plan.Plan) {
 			held[key] = true
 			if !t.held[group][key] {
 				t.r.deps.Meter.Held(b.Rule)
-				t.log.Warn("held", "group", group, "instance", b.Instance, "rule", b.Rule, "what", b.What, "why", b.Why, "until", b.Until)
+				t.log.Warn("held", "group", group, "instance", b.Instance, "rule", b.Rule, "what", b.What, "why", b.Why,
+					"until", b.Until)
 			}
 		}
 		if t.held[group] = held; len(held) == 0 {
@@ -300,7 +313,9 @@ func (t *term) tellVerdicts(ctx context.Context, s *plan.Snapshot, p plan.Plan) 
 			before, known := verdicts[id]
 			verdicts[id] = now
 			t.meterVerdict(id, before, now)
-			if known && before.Verdict == now.Verdict && (now.Verdict != store.Suspect || before.Rule == now.Rule && evidenceOfProvider(before) == evidenceOfProvider(now)) {
+			if known && before.Verdict == now.Verdict &&
+				(now.Verdict != store.Suspect || before.Rule == now.Rule &&
+					evidenceOfProvider(before) == evidenceOfProvider(now)) {
 				continue
 			}
 			if !troubled(now.Verdict) && (!troubled(before.Verdict) || now.Verdict == store.Unborn) {
@@ -310,15 +325,20 @@ func (t *term) tellVerdicts(ctx context.Context, s *plan.Snapshot, p plan.Plan) 
 				more++
 				continue
 			}
-			t.log.Info("verdict", "group", g.Name, "instance", id, "verdict", string(now.Verdict), "rule", now.Rule, "why", now.Why, "revision", int64(s.Revision))
+			t.log.Info("verdict", "group", g.Name, "instance", id, "verdict", string(now.Verdict), "rule", now.Rule,
+				"why", now.Why, "revision", int64(s.Revision))
 			told = append(told, store.JournalEntry{
-				Rule: now.Rule, What: string(now.Verdict), Why: now.Why, Group: g.Name, Instance: id, Slot: in.Record.Place(), Verdict: now.Verdict,
+				Rule: now.Rule, What: string(now.Verdict), Why: now.Why, Group: g.Name, Instance: id,
+				Slot: in.Record.Place(), Verdict: now.Verdict,
 				Evidence: now.Evidence, Revision: s.Revision,
 			})
 		}
 	}
 	if more > 0 {
-		told = append(told, store.JournalEntry{Rule: "DET-3", What: fmt.Sprintf("%d more verdicts changed", more), Revision: s.Revision})
+		told = append(told, store.JournalEntry{
+			Rule: "DET-3", What: fmt.Sprintf("%d more verdicts changed", more),
+			Revision: s.Revision,
+		})
 	}
 	if len(told) > 0 {
 		t.tell(ctx, told...)

@@ -10,7 +10,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// crowd has instances be there that wait for their agents, of a group in which nothing is made or removed.
+// crowd has instances be there that wait for their agents, of a group in which nothing is made or
+// removed.
 func (w *world) crowd(size int) (ids []string) {
 	w.t.Helper()
 	g := w.group("web", size)
@@ -23,7 +24,8 @@ func (w *world) crowd(size int) (ids []string) {
 		id := fmt.Sprintf("web-%d-crowd", n)
 		ids = append(ids, id)
 		writes = append(writes, store.Put(w.keys.Instance(id), store.Encode(store.Instance{
-			Schema: store.Schema, ID: id, Group: "web", Slot: n, Phase: store.Booting, Managed: true, Called: true, Since: time.Now().UTC(),
+			Schema: store.Schema, ID: id, Group: "web", Slot: n, Phase: store.Booting, Managed: true, Called: true,
+			Since:   time.Now().UTC(),
 			Created: time.Now().UTC(), Template: spec.TemplateHash(), Spec: spec, Config: spec.ConfigHash(),
 		})))
 	}
@@ -43,7 +45,10 @@ func (w *world) register(ids []string) {
 }
 
 func (w *world) session(id string, epoch uint64) store.Alive {
-	return store.Alive{Schema: store.Schema, Instance: id, Replica: "one", BootID: "boot", Epoch: epoch, State: store.StreamOpen, Since: time.Now().UTC()}
+	return store.Alive{
+		Schema: store.Schema, Instance: id, Replica: "one", BootID: "boot", Epoch: epoch,
+		State: store.StreamOpen, Since: time.Now().UTC(),
+	}
 }
 
 func (w *world) putAll(writes []store.Write) {
@@ -55,8 +60,8 @@ func (w *world) putAll(writes []store.Write) {
 	}
 }
 
-// revisions are when the instances were written last, by ID, and how many transactions that took. Each has the entry that explains it in
-// the same one.
+// revisions are when the instances were written last, by ID, and how many transactions that took.
+// Each has the entry that explains it in the same one.
 func (w *world) revisions(rule string) (of map[string]store.Revision, transactions int) {
 	w.t.Helper()
 	of = map[string]store.Revision{}
@@ -81,7 +86,8 @@ func (w *world) revisions(rule string) (of map[string]store.Revision, transactio
 	return of, len(distinct)
 }
 
-// A thousand agents that register at once are taken up by few transactions, and each has its entry in the journal.
+// A thousand agents that register at once are taken up by few transactions, and each has its entry
+// in the journal.
 //
 // proves REC-15
 func TestAThousandRegisterWithFewTransactions(t *testing.T) {
@@ -97,7 +103,8 @@ func TestAThousandRegisterWithFewTransactions(t *testing.T) {
 	})
 }
 
-// An agent that changes its session while it is taken up, with others, is taken up a moment later. The others do not wait for it.
+// An agent that changes its session while it is taken up, with others, is taken up a moment later.
+// The others do not wait for it.
 //
 // proves SAFE-4
 func TestOneThatIsOvertakenHoldsUpNobody(t *testing.T) {
@@ -131,7 +138,8 @@ func TestOneThatIsOvertakenHoldsUpNobody(t *testing.T) {
 				return
 			}
 			beside, at = slices.Clone(together), time.Now()
-			rev, err := w.store.Commit(t.Context(), store.Txn{Writes: []store.Write{store.Put(w.keys.Alive(victim), store.Encode(w.session(victim, 2)))}})
+			rev, err := w.store.Commit(t.Context(),
+				store.Txn{Writes: []store.Write{store.Put(w.keys.Alive(victim), store.Encode(w.session(victim, 2)))}})
 			if err != nil {
 				t.Error(err)
 			}
@@ -153,7 +161,8 @@ func TestOneThatIsOvertakenHoldsUpNobody(t *testing.T) {
 			case of[id] > of[victim] && slices.Contains(beside, id):
 				t.Errorf("%s waited for the victim", id)
 			case slices.Contains(beside, id) && (of[id] < changed || in.Record.Since.Sub(at) > time.Millisecond):
-				t.Errorf("%s was taken up at revision %d, %s after the victim was overtaken at %d", id, of[id], in.Record.Since.Sub(at), changed)
+				t.Errorf("%s was taken up at revision %d, %s after the victim was overtaken at %d", id, of[id],
+					in.Record.Since.Sub(at), changed)
 			}
 		}
 	})

@@ -33,7 +33,10 @@ func (t *term) newToken(ctx context.Context, rec store.Instance, call time.Durat
 	}
 	secret := store.NewToken()
 	value := store.Encode(store.JoinToken{Schema: store.Schema, Instance: rec.ID, Issued: time.Now().UTC()})
-	return joinToken{secret: secret, lease: lease.ID, write: store.PutLeased(t.r.keys.Token(store.TokenHash(secret)), value, lease.ID)}, nil
+	return joinToken{
+		secret: secret, lease: lease.ID,
+		write: store.PutLeased(t.r.keys.Token(store.TokenHash(secret)), value, lease.ID),
+	}, nil
 }
 
 func (j joinToken) writes() []store.Write {

@@ -9,7 +9,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// A provider without room is asked again and again. What each call was given a token for is not kept when it surely made nothing.
+// A provider without room is asked again and again. What each call was given a token for is not
+// kept when it surely made nothing.
 //
 // proves SEC-2
 func TestTokensOfCallsThatMadeNothingDoNotPileUp(t *testing.T) {

@@ -9,7 +9,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// A record of one group alone that cannot be read stops that group, and no other; it is not written over.
+// A record of one group alone that cannot be read stops that group, and no other; it is not written
+// over.
 //
 // proves SAFE-3
 // proves SAFE-10
@@ -30,15 +31,18 @@ func TestUnreadableStatusStopsItsGroupAlone(t *testing.T) {
 			w.provider.Crash(id, "exit 1")
 		}
 		w.until(time.Minute, "web heals", func() bool {
-			return slices.ContainsFunc(w.ids(), func(id string) bool { return strings.HasPrefix(id, "web-") && !slices.Contains(ids, id) })
+			return slices.ContainsFunc(w.ids(),
+				func(id string) bool { return strings.HasPrefix(id, "web-") && !slices.Contains(ids, id) })
 		})
 		w.always(10*time.Minute, "api is left alone", func() bool {
-			return string(w.list(key)[0].Value) == string(newer) && slices.ContainsFunc(w.ids(), func(id string) bool { return slices.Contains(ids, id) })
+			return string(w.list(key)[0].Value) == string(newer) &&
+				slices.ContainsFunc(w.ids(), func(id string) bool { return slices.Contains(ids, id) })
 		})
 		w.put(key, was)
 		w.until(time.Minute, "api heals", func() bool {
 			v, err := store.Decode[store.Status](w.list(key)[0])
-			return err == nil && v.Record.OK && !slices.ContainsFunc(w.ids(), func(id string) bool { return slices.Contains(ids, id) })
+			return err == nil && v.Record.OK &&
+				!slices.ContainsFunc(w.ids(), func(id string) bool { return slices.Contains(ids, id) })
 		})
 	})
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Of instances that are being deleted, or whose records somebody removed by hand, a leader keeps nothing.
+// Of instances that are being deleted, or whose records somebody removed by hand, a leader keeps
+// nothing.
 func TestNothingIsKeptOfInstancesThatAreGone(t *testing.T) {
 	group := func(phases map[string]store.Phase) *plan.Group {
 		g := &plan.Group{Name: "web"}
@@ -32,7 +33,11 @@ func TestNothingIsKeptOfInstancesThatAreGone(t *testing.T) {
 		want   []string
 	}{
 		{map[string]store.Phase{"a": store.Running, "b": store.Running, "c": store.Draining}, []string{"a", "b", "c"}},
-		{map[string]store.Phase{"a": store.Running, "b": store.Deleting, "c": store.Running, "d": store.Booting}, []string{"a", "c"}}, // d is not judged yet
+		// d is not judged yet
+		{
+			map[string]store.Phase{"a": store.Running, "b": store.Deleting, "c": store.Running, "d": store.Booting},
+			[]string{"a", "c"},
+		},
 		{map[string]store.Phase{"c": store.Running, "e": store.Deleting}, []string{"c"}},
 		{map[string]store.Phase{"e": store.Deleting}, nil},
 		{nil, nil},

@@ -30,7 +30,8 @@ func shardMissing(k Known, name string) string {
 
 // shardOther returns why a replica must wait when the record belongs to another shard.
 func shardOther(k Known, id string) string {
-	return fmt.Sprintf("etcd holds another shard of this name (ID %s) than this replica knows (ID %s)%s", id, k.ShardID, waitingAdvice)
+	return fmt.Sprintf("etcd holds another shard of this name (ID %s) than this replica knows (ID %s)%s", id, k.ShardID,
+		waitingAdvice)
 }
 
 // wait records why nothing may be decided, or with "" that the store holds the shard again.

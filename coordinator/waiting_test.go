@@ -37,7 +37,8 @@ func TestAReplicaCreatesNoShard(t *testing.T) {
 	inWorld(t, quick, func(w *world) {
 		w.uncreated = true
 		w.start("one")
-		w.until(10*time.Second, "it says that it waits", func() bool { return strings.Contains(w.waits("one"), "leasehold init creates it") })
+		w.until(10*time.Second, "it says that it waits",
+			func() bool { return strings.Contains(w.waits("one"), "leasehold init creates it") })
 		w.always(10*time.Minute, "there is no shard, and no election", func() bool {
 			return len(w.list(w.keys.Shard())) == 0 && w.noElection()
 		})
@@ -49,7 +50,8 @@ func TestAReplicaCreatesNoShard(t *testing.T) {
 	})
 }
 
-// The shard's record vanishes, or becomes another's, under running replicas: they keep running, decide nothing, and go on once it is back.
+// The shard's record vanishes, or becomes another's, under running replicas: they keep running,
+// decide nothing, and go on once it is back.
 //
 // proves SAFE-15
 func TestReplicasWaitForAShardThatIsLost(t *testing.T) {
@@ -68,7 +70,8 @@ func TestReplicasWaitForAShardThatIsLost(t *testing.T) {
 				good := w.shard()
 				harm(w)
 				for _, id := range []string{"one", "two"} {
-					w.until(10*time.Second, id+" waits", func() bool { return strings.Contains(w.waits(id), "leasehold recover") })
+					w.until(10*time.Second, id+" waits",
+						func() bool { return strings.Contains(w.waits(id), "leasehold recover") })
 				}
 				w.until(10*time.Second, "nobody leads", w.noElection)
 				w.provider.Crash(ids[0], "exit 1")
@@ -76,7 +79,8 @@ func TestReplicasWaitForAShardThatIsLost(t *testing.T) {
 					return w.made() == 2 && len(w.provider.Existing()) == 2 && w.noElection()
 				})
 				w.put(w.keys.Shard(), store.Encode(good))
-				w.until(5*time.Minute, "the crashed one is replaced", func() bool { return w.settled(2) && !slices.Contains(w.ids(), ids[0]) })
+				w.until(5*time.Minute, "the crashed one is replaced",
+					func() bool { return w.settled(2) && !slices.Contains(w.ids(), ids[0]) })
 				if slices.Contains(w.provider.Existing(), ids[0]) || !slices.Contains(w.ids(), ids[1]) {
 					t.Errorf("%s crashed, and there are %v", ids[0], w.ids())
 				}
@@ -85,7 +89,8 @@ func TestReplicasWaitForAShardThatIsLost(t *testing.T) {
 	}
 }
 
-// What a replica knows outlives it: an etcd without the shard, or with another, is not taken for a new one, and an older etcd is not believed.
+// What a replica knows outlives it: an etcd without the shard, or with another, is not taken for a
+// new one, and an older etcd is not believed.
 //
 // proves SAFE-15, SAFE-12
 func TestAReplicaKnowsItsShardAfterARestart(t *testing.T) {
@@ -98,7 +103,10 @@ func TestAReplicaKnowsItsShardAfterARestart(t *testing.T) {
 				w.remove(kv.Key)
 			}
 		}, "is missing from etcd"},
-		"another":         {func(w *world) { w.editShard(func(s *store.Shard) { s.ID = "another" }) }, "holds another shard of this name"},
+		"another": {
+			func(w *world) { w.editShard(func(s *store.Shard) { s.ID = "another" }) },
+			"holds another shard of this name",
+		},
 		"older":           {func(w *world) { w.db.Faults().ShowRevision(2) }, ""},
 		"another cluster": {func(w *world) { w.db.Faults().ChangeCluster() }, ""},
 	} {
@@ -123,7 +131,8 @@ func TestAReplicaKnowsItsShardAfterARestart(t *testing.T) {
 					w.editShard(func(s *store.Shard) { s.Release(time.Now().UTC()) })
 					w.always(10*time.Minute, "it is not held again", func() bool { return w.shard().Hold == nil })
 					w.start("late", stateFile(path))
-					w.always(time.Minute, "nor by a replica that hears of it later", func() bool { return w.shard().Hold == nil })
+					w.always(time.Minute, "nor by a replica that hears of it later",
+						func() bool { return w.shard().Hold == nil })
 					return
 				}
 				w.until(10*time.Second, "it waits", func() bool { return strings.Contains(w.waits("one"), c.why) })
@@ -135,7 +144,8 @@ func TestAReplicaKnowsItsShardAfterARestart(t *testing.T) {
 	}
 }
 
-// A state file that cannot be read, or is another shard's, is an error: a replica that guesses that it knew nothing would take an emptied etcd for a new one.
+// A state file that cannot be read, or is another shard's, is an error: a replica that guesses that
+// it knew nothing would take an emptied etcd for a new one.
 //
 // proves SAFE-15
 func TestASpoiledStateFileIsAnError(t *testing.T) {
@@ -165,8 +175,8 @@ func writeFile(t *testing.T, path, content string) {
 	}
 }
 
-// An etcd that lost its data gets a shard with another ID, and replicas that knew neither serve it: the machines and workloads of the old one run on, whatever
-// is made and deleted beside them.
+// An etcd that lost its data gets a shard with another ID, and replicas that knew neither serve it:
+// the machines and workloads of the old one run on, whatever is made and deleted beside them.
 //
 // proves SAFE-14, SAFE-15
 func TestAShardWithAnotherIDStopsNothing(t *testing.T) {
@@ -184,8 +194,10 @@ func TestAShardWithAnotherIDStopsNothing(t *testing.T) {
 		w.apply(w.group("web", 3))
 		w.until(5*time.Minute, "the other shard is complete", func() bool { return w.settled(3) })
 		w.edit("web", func(g *store.Group) { g.Deleting = true })
-		w.until(5*time.Minute, "its group is gone", func() bool { return len(w.list(w.keys.Of(store.KindGroups))) == 0 })
-		w.always(time.Hour, "the old machines are there, and those of the group are gone", func() bool { return slices.Equal(w.provider.Existing(), old) })
+		w.until(5*time.Minute, "its group is gone",
+			func() bool { return len(w.list(w.keys.Of(store.KindGroups))) == 0 })
+		w.always(time.Hour, "the old machines are there, and those of the group are gone",
+			func() bool { return slices.Equal(w.provider.Existing(), old) })
 		for _, id := range old {
 			if told := w.refused[id]; told[protocol.Refused_WRONG_SHARD] == 0 || told[protocol.Refused_RETIRED] > 0 {
 				t.Errorf("%s was told %v", id, told)

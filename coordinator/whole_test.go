@@ -1,6 +1,7 @@
 //go:build !race
 
-// The race detector would make these many times slower. It sees a sample of them: sampled_test.go. scripts/test.sh plays what is in this file without it.
+// The race detector would make these many times slower. It sees a sample of them: sampled_test.go.
+// scripts/test.sh plays what is in this file without it.
 
 package coordinator_test
 
@@ -11,19 +12,21 @@ import (
 	"github.com/leasehold/leasehold/tests/tier"
 )
 
-// apart is how far the boundaries that are tried lie apart: every third one by day, each of them at night.
+// apart is how far the boundaries that are tried lie apart: every third one by day, each of them at
+// night.
 var apart = tier.Pick(3, 1)
 
-// The leader dies at every boundary between a transaction and a provider call, one after the other, while a group comes up, heals,
-// shrinks and is deleted. Whatever the boundary, the next leader brings the group to where it was to go with the same
-// machines: none is made twice, none is left behind.
+// The leader dies at every boundary between a transaction and a provider call, one after the other,
+// while a group comes up, heals, shrinks and is deleted. Whatever the boundary, the next leader
+// brings the group to where it was to go with the same machines: none is made twice, none is left
+// behind.
 //
 // proves SAFE-8
 // proves ELECT-3
 func TestLeaderDiesAtEveryBoundary(t *testing.T) { everyBoundary(t, apart, ofALife, lifeOfAGroup) }
 
-// As above, but while nobody leads the operator deletes the group: what the dead leader was about to make, or has made
-// unrecorded, is found and removed.
+// As above, but while nobody leads the operator deletes the group: what the dead leader was about
+// to make, or has made unrecorded, is found and removed.
 //
 // proves SAFE-8
 // proves REC-7
@@ -31,8 +34,9 @@ func TestGroupIsDeletedWhenItsLeaderDiedAtEveryBoundary(t *testing.T) {
 	everyBoundary(t, apart, ofADeletion, deletedMeanwhile)
 }
 
-// The leader dies at every boundary while an instance is restarted, its workload and then its machine. The workload is restarted
-// once, and the machine once for the boot that was to end, whoever leads.
+// The leader dies at every boundary while an instance is restarted, its workload and then its
+// machine. The workload is restarted once, and the machine once for the boot that was to end,
+// whoever leads.
 //
 // proves SAFE-8
 // proves HEAL-1
@@ -40,8 +44,8 @@ func TestLeaderDiesAtEveryBoundaryOfARestart(t *testing.T) {
 	everyBoundary(t, apart, ofARestart, restartedInPlace)
 }
 
-// Machines that fail at once are replaced without a swarm of calls: never more at once than the queues let through, however many
-// they are, and creations within their rate.
+// Machines that fail at once are replaced without a swarm of calls: never more at once than the
+// queues let through, however many they are, and creations within their rate.
 //
 // proves REC-9
 // proves REC-3

@@ -77,7 +77,8 @@ func (w *world) moodsTold() {
 	w.moodsChanged = make(chan struct{})
 }
 
-// work is what an agent does with its workload. It is on the machine's disk, so that it outlives a boot.
+// work is what an agent does with its workload. It is on the machine's disk, so that it outlives a
+// boot.
 type work struct {
 	mu        sync.Mutex
 	w         *world
@@ -219,7 +220,8 @@ func (a *agent) report(sequence uint64, m mood) *protocol.Report {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	r := &protocol.Report{
-		Sequence: sequence, Healthy: !m.sick, Why: m.why(), ConfigHash: k.config, Restarted: k.restarted, Drained: k.drained,
+		Sequence: sequence, Healthy: !m.sick, Why: m.why(), ConfigHash: k.config, Restarted: k.restarted,
+		Drained: k.drained,
 	}
 	if m.notice {
 		r.Notice = &protocol.Notice{Kind: "test", Why: "its host is wanted back", In: durationpb.New(m.in)}

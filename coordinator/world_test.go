@@ -20,8 +20,8 @@ import (
 
 const sessionTTL = 5 * time.Second
 
-// world is a shard in a synctest bubble: a database, a provider whose machines run agents, and replicas. At its end
-// nothing of it may be left running, else the bubble says so.
+// world is a shard in a synctest bubble: a database, a provider whose machines run agents, and
+// replicas. At its end nothing of it may be left running, else the bubble says so.
 type world struct {
 	t        *testing.T
 	log      *slog.Logger
@@ -62,7 +62,8 @@ func inWorld(t *testing.T, config memprovider.Config, test func(*world)) {
 			t: t, log: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug})),
 			db: memstore.New(memstore.Config{}), keys: store.KeysOf("test"), net: newNetwork(),
 			read: reading{lists: map[string]listing{}, records: map[string]record{}}, over: make(chan struct{}),
-			moods: map[string]mood{}, moodsChanged: make(chan struct{}), works: map[string]*work{}, refused: map[string]map[protocol.Refused_Reason]int{},
+			moods: map[string]mood{}, moodsChanged: make(chan struct{}), works: map[string]*work{},
+			refused: map[string]map[protocol.Refused_Reason]int{},
 		}
 		w.store = w.db.Connect()
 		config.Run = w.runMachine
@@ -122,7 +123,8 @@ func (r *replica) stop() {
 	}
 }
 
-// kill ends a replica as a crash does: nothing that it still says arrives anywhere. It does not wait for it.
+// kill ends a replica as a crash does: nothing that it still says arrives anywhere. It does not
+// wait for it.
 func (r *replica) kill() {
 	r.store.Faults().Cut()
 	r.w.net.kill(r.id)
@@ -201,7 +203,10 @@ func (w *world) remove(key string) {
 // editShard changes the shard's record, making it if there is none yet.
 func (w *world) editShard(edit func(*store.Shard)) {
 	w.t.Helper()
-	rec := store.Shard{Schema: store.Schema, ID: "shard1", Name: "test", Created: time.Now().UTC(), Settings: store.DefaultShardSettings()}
+	rec := store.Shard{
+		Schema: store.Schema, ID: "shard1", Name: "test", Created: time.Now().UTC(),
+		Settings: store.DefaultShardSettings(),
+	}
 	if kvs := w.list(w.keys.Shard()); len(kvs) > 0 {
 		v, err := store.Decode[store.Shard](kvs[0])
 		if err != nil {
@@ -275,7 +280,8 @@ func (w *world) leader() string {
 func (w *world) leads(most time.Duration, id string) time.Duration {
 	w.t.Helper()
 	count := w.told(id, "ELECT-1")
-	return w.until(most, id+" leads", func() bool { return w.leader() == id && (count > 0 || w.told(id, "ELECT-1") > count) })
+	return w.until(most, id+" leads",
+		func() bool { return w.leader() == id && (count > 0 || w.told(id, "ELECT-1") > count) })
 }
 
 // told counts the entries of a rule that a replica wrote.
@@ -293,7 +299,8 @@ func (w *world) told(by, rule string) int {
 // made counts the machines that were ever made.
 func (w *world) made() int { return w.provider.Made() }
 
-// unchanged checks that the instances are those that they were, and that nobody was made beside them.
+// unchanged checks that the instances are those that they were, and that nobody was made beside
+// them.
 func (w *world) unchanged(ids []string) {
 	w.t.Helper()
 	if now := w.ids(); !slices.Equal(now, ids) || w.made() != len(ids) || !w.settled(len(ids)) {
@@ -304,7 +311,8 @@ func (w *world) unchanged(ids []string) {
 func (w *world) describe() string {
 	var b strings.Builder
 	for _, in := range w.instances() {
-		b.WriteString(in.Record.ID + " " + string(in.Record.Phase) + ": " + in.Record.Last.Rule + " " + in.Record.Last.Why + "\n")
+		b.WriteString(in.Record.ID + " " + string(in.Record.Phase) + ": " + in.Record.Last.Rule + " " +
+			in.Record.Last.Why + "\n")
 	}
 	for _, kv := range w.list(w.keys.Of(store.KindAlive)) {
 		b.WriteString(kv.Key + " " + string(kv.Value) + "\n")
@@ -328,7 +336,8 @@ func (w *world) request(id string, r store.Request) {
 func (w *world) extra(instance, group string) {
 	w.t.Helper()
 	_, err := w.provider.Create(w.t.Context(), provider.CreateRequest{Bootstrap: provider.Bootstrap{
-		Schema: provider.BootstrapSchema, Instance: instance, Group: group, Shard: "shard1", Coordinators: []string{"one"},
+		Schema: provider.BootstrapSchema, Instance: instance, Group: group, Shard: "shard1",
+		Coordinators: []string{"one"},
 	}})
 	if err != nil {
 		w.t.Fatal(err)
@@ -368,7 +377,8 @@ func manyFail(t *testing.T, size int, rate float64, burst int, callTime time.Dur
 		}
 		w.pass(time.Duration(size) * 480 * time.Millisecond) // each takes two calls to be removed, eight go at once
 		w.until(time.Hour, "all are replaced", func() bool {
-			return w.status("web").Phases[store.Booting] == size && w.made() == 2*size && len(w.provider.Existing()) == size
+			return w.status("web").Phases[store.Booting] == size && w.made() == 2*size &&
+				len(w.provider.Existing()) == size
 		})
 		var at []time.Time
 		for _, l := range w.provider.Ledger() {
@@ -383,7 +393,8 @@ func manyFail(t *testing.T, size int, rate float64, burst int, callTime time.Dur
 		most := int(10*rate) + burst + 1 // in 10s, and one more for the jitter of a call
 		for i := range max(0, len(at)-most) {
 			if d := at[i+most].Sub(at[i]); d < 10*time.Second-200*time.Millisecond {
-				t.Fatalf("%d creations within %s, and %g a second with a burst of %d are allowed", most+1, d, rate, burst)
+				t.Fatalf("%d creations within %s, and %g a second with a burst of %d are allowed", most+1, d, rate,
+					burst)
 			}
 		}
 		if n := w.provider.MostAtOnce(); n > 24 || n < 8 {

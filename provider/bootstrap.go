@@ -9,8 +9,8 @@ import (
 // BootstrapSchema is the version of the bootstrap document.
 const BootstrapSchema = 1
 
-// Bootstrap is the one document that every provider hands to a new machine. The agent needs nothing else to
-// join. Providers may add to Facts and set BootID; they change nothing else.
+// Bootstrap is the one document that every provider hands to a new machine. The agent needs nothing
+// else to join. Providers may add to Facts and set BootID; they change nothing else.
 type Bootstrap struct {
 	Schema       int      `json:"schema"`
 	Instance     string   `json:"instance"`
@@ -21,16 +21,18 @@ type Bootstrap struct {
 	ShardName    string   `json:"shard_name"`
 	Coordinators []string `json:"coordinators"` // host:port of the replicas known when it was made
 	JoinToken    string   `json:"join_token,omitempty"`
-	Made         string   `json:"made,omitempty"` // when the instance was recorded, RFC 3339: it is not earlier than that, whatever the machine's clock says
-	CA           string   `json:"ca,omitempty"`   // PEM; empty: the stream is not encrypted
+	// when the instance was recorded, RFC 3339: it is not earlier than that, whatever the machine's
+	// clock says
+	Made string `json:"made,omitempty"`
+	CA   string `json:"ca,omitempty"` // PEM; empty: the stream is not encrypted
 
 	ReportInterval string            `json:"report_interval"` // until the welcome says otherwise
 	ReconnectMin   string            `json:"reconnect_min"`
 	ReconnectMax   string            `json:"reconnect_max"`
 	Run            []string          `json:"run,omitempty"` // the workload; ${name} is expanded over Vars and Facts
 	Vars           map[string]string `json:"vars,omitempty"`
-	// Secrets are the names of the secrets that the workload gets, by environment variable (SEC-6). Their values come with the stream alone, and the
-	// workload waits for them.
+	// Secrets are the names of the secrets that the workload gets, by environment variable (SEC-6).
+	// Their values come with the stream alone, and the workload waits for them.
 	Secrets     map[string]string `json:"secrets,omitempty"`
 	Facts       map[string]string `json:"facts,omitempty"`     // from the provider: port, address …
 	StopTimeout string            `json:"stop_timeout"`        // how long the workload may take to end
@@ -38,7 +40,8 @@ type Bootstrap struct {
 
 	OnLeaseLost    string   `json:"on_lease_lost,omitempty"` // stop, poweroff or run; empty: nothing is done (SAFE-9)
 	OnLeaseLostRun []string `json:"on_lease_lost_run,omitempty"`
-	// Checked: there are application checks. The replica that welcomes the agent says which; until then it is not healthy.
+	// Checked: there are application checks. The replica that welcomes the agent says which; until
+	// then it is not healthy.
 	Checked bool `json:"checked,omitempty"`
 }
 
@@ -49,7 +52,8 @@ func ReadBootstrap(data []byte) (Bootstrap, error) {
 		return b, fmt.Errorf("read bootstrap document: %w", err)
 	}
 	if b.Schema > BootstrapSchema {
-		return b, fmt.Errorf("read bootstrap document: schema %d is newer than this agent's %d: upgrade the agent", b.Schema, BootstrapSchema)
+		return b, fmt.Errorf("read bootstrap document: schema %d is newer than this agent's %d: upgrade the agent",
+			b.Schema, BootstrapSchema)
 	}
 	for _, f := range []struct{ name, value string }{
 		{"instance", b.Instance}, {"shard", b.Shard},
@@ -59,7 +63,8 @@ func ReadBootstrap(data []byte) (Bootstrap, error) {
 		}
 	}
 	if len(b.Coordinators) == 0 {
-		return b, fmt.Errorf("read bootstrap document: coordinators is empty: the agent would not know whom to speak to")
+		return b,
+			fmt.Errorf("read bootstrap document: coordinators is empty: the agent would not know whom to speak to")
 	}
 	for _, f := range []struct{ name, value string }{
 		{"report_interval", b.ReportInterval},
@@ -74,7 +79,8 @@ func ReadBootstrap(data []byte) (Bootstrap, error) {
 	return b, nil
 }
 
-// Environment variables that a provider sets for the agent it starts, where it starts processes at all.
+// Environment variables that a provider sets for the agent it starts, where it starts processes at
+// all.
 const (
 	EnvBootstrap = "LEASEHOLD_BOOTSTRAP" // path of the bootstrap document
 	EnvBootID    = "LEASEHOLD_BOOT_ID"   // this boot's ID, where the kernel's does not tell boots apart

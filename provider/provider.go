@@ -15,21 +15,23 @@ type Provider interface {
 	// Validate says what is wrong with the provider's part of a template, or nil.
 	Validate(Template) error
 
-	// Create makes the machine for an instance, hands it its bootstrap document and returns once the machine exists (it need
-	// not have booted). Errors: ErrCapacity, *ThrottledError, ErrInvalid, ErrDeleted; anything else is temporary and the machine may or may not exist.
+	// Create makes the machine for an instance, hands it its bootstrap document and returns once
+	// the machine exists (it need not have booted). Errors: ErrCapacity, *ThrottledError,
+	// ErrInvalid, ErrDeleted; anything else is temporary and the machine may or may not exist.
 	Create(ctx context.Context, req CreateRequest) (Machine, error)
 
-	// Stop asks the machine to end in order, and makes it end after the timeout. It returns when the machine
-	// has stopped. A machine that has stopped or is gone is no error.
+	// Stop asks the machine to end in order, and makes it end after the timeout. It returns when
+	// the machine has stopped. A machine that has stopped or is gone is no error.
 	Stop(ctx context.Context, shard, instance string, timeout time.Duration) error
 
 	// Delete removes the machine and all that belongs to it, stopping it the hard way if need be.
 	// A machine that is gone is no error.
 	Delete(ctx context.Context, shard, instance string) error
 
-	// Restart ends a boot of an existing machine and boots it again, with a new boot ID. The boot to be ended is named as List
-	// names it: a machine that has another one by now has been restarted already, and is left alone without an error. So a call
-	// that comes late or twice ends no second boot (SAFE-8). "" is whatever boot there is; so is any name to a provider that
+	// Restart ends a boot of an existing machine and boots it again, with a new boot ID. The boot
+	// to be ended is named as List names it: a machine that has another one by now has been
+	// restarted already, and is left alone without an error. So a call that comes late or twice
+	// ends no second boot (SAFE-8). "" is whatever boot there is; so is any name to a provider that
 	// cannot tell boots apart. ErrNotFound if the machine is gone.
 	Restart(ctx context.Context, shard, instance, boot string) error
 
@@ -39,8 +41,9 @@ type Provider interface {
 
 // Console is implemented by a provider that keeps what its machines write to their consoles.
 type Console interface {
-	// Console returns the end of what the machine has written so far, over all its boots and whatever its state, at most ConsoleTail
-	// bytes. It changes nothing. ErrNotFound if the machine is gone.
+	// Console returns the end of what the machine has written so far, over all its boots and
+	// whatever its state, at most ConsoleTail bytes. It changes nothing. ErrNotFound if the machine
+	// is gone.
 	Console(ctx context.Context, shard, instance string) (tail []byte, err error)
 }
 
@@ -51,8 +54,8 @@ const ConsoleTail = 64 << 10
 type Capabilities struct {
 	// Zones in which machines can be made, in no particular order; never empty.
 	Zones []string
-	// Consistency is how long a machine whose Create has returned may be missing from List, and how long one whose Delete has returned may still
-	// be in it.
+	// Consistency is how long a machine whose Create has returned may be missing from List, and how
+	// long one whose Delete has returned may still be in it.
 	Consistency time.Duration
 	// CallTimeout is how long a single call may take before it is given up.
 	CallTimeout time.Duration
@@ -65,8 +68,8 @@ type Template struct {
 	Settings     map[string]string
 }
 
-// CreateRequest is everything needed to make a machine. Two requests for one instance are equal but for
-// the join token, the coordinators' addresses and the certificate authority.
+// CreateRequest is everything needed to make a machine. Two requests for one instance are equal but
+// for the join token, the coordinators' addresses and the certificate authority.
 type CreateRequest struct {
 	Template  Template
 	Zone      string
@@ -104,7 +107,8 @@ type Machine struct {
 
 // Errors that callers branch on.
 var (
-	// ErrCapacity: no room for such a machine in this zone now. It was not made. Try another zone, or later.
+	// ErrCapacity: no room for such a machine in this zone now. It was not made. Try another zone,
+	// or later.
 	ErrCapacity = errors.New("out of capacity")
 	// ErrInvalid: the template is wrong and will be until somebody changes it.
 	ErrInvalid = errors.New("invalid template")

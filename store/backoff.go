@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// backoff is the wait between attempts: it doubles from first to most, and is drawn between half and all of that, so
-// that replicas which failed together do not come back together.
+// backoff is the wait between attempts: it doubles from first to most, and is drawn between half
+// and all of that, so that replicas which failed together do not come back together.
 type backoff struct {
 	first, most time.Duration
 	next        time.Duration

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// Each wait is drawn between half a ceiling and all of it. The ceiling doubles up to the most, and reset begins anew.
+// Each wait is drawn between half a ceiling and all of it. The ceiling doubles up to the most, and
+// reset begins anew.
 func TestBackoff(t *testing.T) {
 	const first, most, draws = 8, 50, 2000
 	b := backoff{first: first, most: most}
@@ -32,7 +33,8 @@ func TestBackoffWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := backoff{first: time.Second, most: time.Second}
 		begun := time.Now()
-		if err := b.wait(t.Context()); err != nil || time.Since(begun) < time.Second/2 || time.Since(begun) > time.Second {
+		if err := b.wait(t.Context()); err != nil || time.Since(begun) < time.Second/2 ||
+			time.Since(begun) > time.Second {
 			t.Errorf("waited %s: %v", time.Since(begun), err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())

@@ -14,10 +14,11 @@ type BatchPart struct {
 	Err      error
 }
 
-// CommitBatch commits transactions that do not depend on each other, as one where that is possible: a store takes many
-// far more cheaply that way. It sets each part's result as if the part had been committed alone: a part whose
-// conditions do not hold, or that the store refuses, keeps no other from being written. No two parts may write the same
-// key, and together they must fit into a transaction.
+// CommitBatch commits transactions that do not depend on each other, as one where that is possible:
+// a store takes many far more cheaply that way. It sets each part's result as if the part had been
+// committed alone: a part whose conditions do not hold, or that the store refuses, keeps no other
+// from being written. No two parts may write the same key, and together they must fit into a
+// transaction.
 func CommitBatch(ctx context.Context, st Store, parts []*BatchPart) {
 	for len(parts) > 0 {
 		var all Txn
@@ -46,13 +47,15 @@ func CommitBatch(ctx context.Context, st Store, parts []*BatchPart) {
 	}
 }
 
-// concernsOnePart reports whether the store may have refused a batch for one of its parts, such as one on a lease that
-// has ended: it does not say for which. All other errors would meet each part alone as well.
+// concernsOnePart reports whether the store may have refused a batch for one of its parts, such as
+// one on a lease that has ended: it does not say for which. All other errors would meet each part
+// alone as well.
 func concernsOnePart(err error) bool {
 	return !errors.Is(err, ErrUnknown) && !errors.Is(err, ErrUnavailable) && !errors.Is(err, ErrDenied)
 }
 
-// withoutStale sets the conflict of each part that compares a stale key, and returns the other parts.
+// withoutStale sets the conflict of each part that compares a stale key, and returns the other
+// parts.
 func withoutStale(parts []*BatchPart, stale []string) (rest []*BatchPart) {
 	is := make(map[string]bool, len(stale))
 	for _, key := range stale {

@@ -31,13 +31,16 @@ func batchOf(n int) []*store.BatchPart {
 	parts := make([]*store.BatchPart, n)
 	for i := range parts {
 		key := fmt.Sprintf("/k/%02d", i)
-		parts[i] = &store.BatchPart{Txn: store.Txn{Conditions: []store.Condition{store.Absent(key)}, Writes: []store.Write{store.Put(key, nil)}}}
+		parts[i] = &store.BatchPart{Txn: store.Txn{
+			Conditions: []store.Condition{store.Absent(key)},
+			Writes:     []store.Write{store.Put(key, nil)},
+		}}
 	}
 	return parts
 }
 
-// A part that was overtaken, or is refused, keeps no other from being written, and gets the error that it would get
-// alone.
+// A part that was overtaken, or is refused, keeps no other from being written, and gets the error
+// that it would get alone.
 func TestABatchWritesAllThatItCan(t *testing.T) {
 	db := memstore.New(memstore.Config{})
 	defer db.Close()
@@ -48,7 +51,8 @@ func TestABatchWritesAllThatItCan(t *testing.T) {
 	}
 	db.Faults().DropLease(lease.ID)
 	for _, key := range []string{"/k/03", "/k/07"} {
-		if _, err := st.Commit(t.Context(), store.Txn{Writes: []store.Write{store.Put(key, []byte("of another"))}}); err != nil {
+		if _, err := st.Commit(t.Context(),
+			store.Txn{Writes: []store.Write{store.Put(key, []byte("of another"))}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -68,7 +72,8 @@ func TestABatchWritesAllThatItCan(t *testing.T) {
 				t.Errorf("part %d is on a lease that has ended, and has %v", i, p.Err)
 			}
 		default:
-			if kv, err := st.Get(t.Context(), p.Txn.Writes[0].Key); p.Err != nil || err != nil || kv.Modified != p.Revision {
+			if kv, err := st.Get(t.Context(), p.Txn.Writes[0].Key); p.Err != nil || err != nil ||
+				kv.Modified != p.Revision {
 				t.Errorf("part %d: %v, at revision %d: %+v, %v", i, p.Err, p.Revision, kv, err)
 			}
 		}
@@ -78,9 +83,13 @@ func TestABatchWritesAllThatItCan(t *testing.T) {
 	}
 }
 
-// What does not concern one part alone is not tried again in pieces: a store that has trouble is spared.
+// What does not concern one part alone is not tried again in pieces: a store that has trouble is
+// spared.
 func TestABatchIsNotTriedInPieces(t *testing.T) {
-	for _, err := range []error{store.ErrUnknown, store.ErrUnavailable, store.ErrFull, store.ErrDenied, &store.ConflictError{Keys: []string{"/other"}}} {
+	for _, err := range []error{
+		store.ErrUnknown, store.ErrUnavailable, store.ErrFull, store.ErrDenied,
+		&store.ConflictError{Keys: []string{"/other"}},
+	} {
 		st := &counting{err: err}
 		parts := batchOf(8)
 		store.CommitBatch(t.Context(), st, parts)

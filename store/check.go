@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// Check is one application check (DET-9). Exactly one of its kinds is set. ${name} stands for a variable or a fact of the machine
-// in every text of it.
+// Check is one application check (DET-9). Exactly one of its kinds is set. ${name} stands for a
+// variable or a fact of the machine in every text of it.
 type Check struct {
 	Name    string        `json:"name"`
 	HTTP    *HTTPCheck    `json:"http,omitempty"`
@@ -68,7 +68,8 @@ type ExecCheck struct {
 	Run []string `json:"run"`
 }
 
-// ProcessCheck looks for a process that the agent does not run: by its name, or by the file that holds its ID.
+// ProcessCheck looks for a process that the agent does not run: by its name, or by the file that
+// holds its ID.
 type ProcessCheck struct {
 	Name    string `json:"name,omitempty"`
 	PIDFile string `json:"pid_file,omitempty"`
@@ -106,7 +107,10 @@ func (p *Port) UnmarshalJSON(data []byte) error {
 
 // DefaultCheck is a check of which only the kind is missing.
 func DefaultCheck() Check {
-	return Check{Interval: Duration(2 * time.Second), Timeout: Duration(time.Second), UnhealthyThreshold: 2, HealthyThreshold: 2}
+	return Check{
+		Interval: Duration(2 * time.Second), Timeout: Duration(time.Second), UnhealthyThreshold: 2,
+		HealthyThreshold: 2,
+	}
 }
 
 // UnmarshalJSON fills in the defaults of what is left out.
@@ -123,7 +127,8 @@ func (c *Check) UnmarshalJSON(data []byte) error {
 // strictCheck is a Check whose unknown fields are errors where a decoder was told so.
 type strictCheck Check
 
-// knownChecks refuses unknown fields in the checks of a spec: Check reads itself, so that the decoder's own refusal ends there.
+// knownChecks refuses unknown fields in the checks of a spec: Check reads itself, so that the
+// decoder's own refusal ends there.
 func knownChecks(spec []byte) error {
 	var only struct {
 		Checks []json.RawMessage `json:"checks"`
@@ -151,7 +156,11 @@ func (c *Check) Kind() string {
 		name string
 		set  bool
 	}{
-		{"http", c.HTTP != nil}, {"tcp", c.TCP != nil}, {"grpc", c.GRPC != nil}, {"exec", c.Exec != nil}, {"process", c.Process != nil},
+		{"http", c.HTTP != nil},
+		{"tcp", c.TCP != nil},
+		{"grpc", c.GRPC != nil},
+		{"exec", c.Exec != nil},
+		{"process", c.Process != nil},
 	} {
 		if k.set {
 			kinds = append(kinds, k.name)

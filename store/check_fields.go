@@ -11,11 +11,15 @@ import (
 // MaxChecks is the most checks that one group may have.
 const MaxChecks = 32
 
-// inChecks begins the path of a field that each check has; in a file a number stands between the brackets.
+// inChecks begins the path of a field that each check has; in a file a number stands between the
+// brackets.
 const inChecks = "checks[]."
 
-// checkField is a field of each check. It is judged where there is something to judge: get is nil-safe by has.
-func checkField[T any](path, kind, def, allowed, doc string, has func(*Check) bool, get func(*Check) T, ok func(*Check, T) bool) Field {
+// checkField is a field of each check. It is judged where there is something to judge: get is
+// nil-safe by has.
+func checkField[T any](path, kind, def, allowed, doc string, has func(*Check) bool, get func(*Check) T,
+	ok func(*Check, T) bool,
+) Field {
 	return Field{
 		Path: inChecks + path, Type: kind, Default: def, Allowed: allowed, Rule: "DET-9", Doc: doc,
 		wrong: func(g *Group) []FieldError {
@@ -26,7 +30,10 @@ func checkField[T any](path, kind, def, allowed, doc string, has func(*Check) bo
 					continue
 				}
 				if v := get(c); !ok(c, v) {
-					out = append(out, FieldError{Path: fmt.Sprintf("checks[%d].%s", i, path), Value: show(v), Allowed: allowed, Rule: "DET-9"})
+					out = append(out, FieldError{
+						Path: fmt.Sprintf("checks[%d].%s", i, path), Value: show(v),
+						Allowed: allowed, Rule: "DET-9",
+					})
 				}
 			}
 			return out
@@ -79,67 +86,105 @@ func checkFields() []Field {
 	return []Field{
 		{
 			Path: "checks", Type: "list of checks", Default: "none", Rule: "DET-9",
-			Allowed: fmt.Sprintf("at most %d checks with different names, each of exactly one kind: %s", MaxChecks, strings.Join(CheckKinds, ", ")),
-			Doc:     "How an instance shows that it is healthy, beside its workload's process: all must pass.",
-			wrong:   wrongChecks,
+			Allowed: fmt.Sprintf("at most %d checks with different names, each of exactly one kind: %s", MaxChecks,
+				strings.Join(CheckKinds, ", ")),
+			Doc:   "How an instance shows that it is healthy, beside its workload's process: all must pass.",
+			wrong: wrongChecks,
 		},
-		checkField("name", "string", "kind and port, like http:8081", `1 to 100 visible characters, and not "process", which is the workload's own`, "What the check is called.",
+		checkField("name", "string", "kind and port, like http:8081",
+			`1 to 100 visible characters, and not "process", which is the workload's own`, "What the check is called.",
 			func(c *Check) bool { return c.Name != "" || c.oneKind() }, func(c *Check) string { return c.Name },
 			func(_ *Check, s string) bool { return checkNameForm.MatchString(s) && s != ProcessCheckName }),
 		checkField("http.scheme", "string", "http", `"http" or "https"`, "How the server is spoken to.", isHTTP,
-			func(c *Check) string { return c.HTTP.Scheme }, func(_ *Check, s string) bool { return oneOf(s, "", "http", "https") }),
-		checkField("http.host", "string", "127.0.0.1", "at most 255 characters", hostDoc, isHTTP, func(c *Check) string { return c.HTTP.Host }, short),
-		checkField("http.port", "port", "", portAllowed, "Its port.", isHTTP, func(c *Check) Port { return c.HTTP.Port }, anyPort),
-		checkField("http.path", "string", "/", "a path that begins with / or ${, of at most 4096 characters", "What is asked for, with a query if need be.", isHTTP,
+			func(c *Check) string { return c.HTTP.Scheme },
+			func(_ *Check, s string) bool { return oneOf(s, "", "http", "https") }),
+		checkField("http.host", "string", "127.0.0.1", "at most 255 characters", hostDoc, isHTTP,
+			func(c *Check) string { return c.HTTP.Host }, short),
+		checkField("http.port", "port", "", portAllowed, "Its port.", isHTTP,
+			func(c *Check) Port { return c.HTTP.Port }, anyPort),
+		checkField("http.path", "string", "/", "a path that begins with / or ${, of at most 4096 characters",
+			"What is asked for, with a query if need be.", isHTTP,
 			func(c *Check) string { return c.HTTP.Path },
 			func(_ *Check, s string) bool {
 				return s == "" || len(s) <= 4096 && (s[0] == '/' || strings.HasPrefix(s, "${"))
 			}),
 		checkField("http.method", "string", "GET", "capital letters, like GET or HEAD", "The method.", isHTTP,
-			func(c *Check) string { return c.HTTP.Method }, func(_ *Check, s string) bool { return s == "" || methodForm.MatchString(s) }),
-		checkField("http.headers", "map of strings", "none", "at most 50 headers", "Headers of the request; Host is one of them.", isHTTP,
+			func(c *Check) string { return c.HTTP.Method },
+			func(_ *Check, s string) bool { return s == "" || methodForm.MatchString(s) }),
+		checkField("http.headers", "map of strings", "none", "at most 50 headers",
+			"Headers of the request; Host is one of them.", isHTTP,
 			func(c *Check) map[string]string { return c.HTTP.Headers }, headersOK),
-		checkField("http.status", "list of status codes", "200-399", "at most 20 of 100 to 599, alone or like 200-299", "The answers that pass.", isHTTP,
+		checkField("http.status", "list of status codes", "200-399", "at most 20 of 100 to 599, alone or like 200-299",
+			"The answers that pass.", isHTTP,
 			func(c *Check) []string { return c.HTTP.Status }, func(_ *Check, l []string) bool { return statusOK(l) }),
-		checkField("http.body", "string", "none", "at most 4096 characters", "What the first 64 KiB of the answer must contain.", isHTTP, func(c *Check) string { return c.HTTP.Body }, long),
-		checkField("http.body_regexp", "string", "none", "a regular expression (RE2) of at most 4096 characters", "What the first 64 KiB of the answer must match.", isHTTP,
+		checkField("http.body", "string", "none", "at most 4096 characters",
+			"What the first 64 KiB of the answer must contain.", isHTTP, func(c *Check) string { return c.HTTP.Body },
+			long),
+		checkField("http.body_regexp", "string", "none", "a regular expression (RE2) of at most 4096 characters",
+			"What the first 64 KiB of the answer must match.", isHTTP,
 			func(c *Check) string { return c.HTTP.BodyRegexp },
 			func(_ *Check, s string) bool { _, err := regexp.Compile(s); return err == nil && len(s) <= 4096 }),
-		checkField("http.follow_redirects", "boolean", "false", "true or false", "Judge what a redirection leads to.", isHTTP, func(c *Check) bool { return c.HTTP.FollowRedirects }, eitherWay),
-		checkField("http.skip_verify", "boolean", "false", "true or false", skipDoc, isHTTP, func(c *Check) bool { return c.HTTP.SkipVerify }, eitherWay),
-		checkField("http.ca_file", "string", "none", "at most 4096 characters", caDoc, isHTTP, func(c *Check) string { return c.HTTP.CAFile }, long),
-		checkField("http.server_name", "string", "none", "at most 255 characters", nameDoc, isHTTP, func(c *Check) string { return c.HTTP.ServerName }, short),
-		checkField("tcp.host", "string", "127.0.0.1", "at most 255 characters", hostDoc, isTCP, func(c *Check) string { return c.TCP.Host }, short),
-		checkField("tcp.port", "port", "", portAllowed, "The port, which has to take a connection.", isTCP, func(c *Check) Port { return c.TCP.Port }, anyPort),
-		checkField("grpc.host", "string", "127.0.0.1", "at most 255 characters", hostDoc, isGRPC, func(c *Check) string { return c.GRPC.Host }, short),
-		checkField("grpc.port", "port", "", portAllowed, "Its port; grpc.health.v1 is asked.", isGRPC, func(c *Check) Port { return c.GRPC.Port }, anyPort),
-		checkField("grpc.service", "string", "none", "at most 255 characters", "The service that must be serving; none: the server as a whole.", isGRPC, func(c *Check) string { return c.GRPC.Service }, short),
-		checkField("grpc.tls", "boolean", "false", "true or false", "Speak TLS.", isGRPC, func(c *Check) bool { return c.GRPC.TLS }, eitherWay),
-		checkField("grpc.skip_verify", "boolean", "false", "true or false", skipDoc, isGRPC, func(c *Check) bool { return c.GRPC.SkipVerify }, eitherWay),
-		checkField("grpc.ca_file", "string", "none", "at most 4096 characters", caDoc, isGRPC, func(c *Check) string { return c.GRPC.CAFile }, long),
-		checkField("grpc.server_name", "string", "none", "at most 255 characters", nameDoc, isGRPC, func(c *Check) string { return c.GRPC.ServerName }, short),
+		checkField("http.follow_redirects", "boolean", "false", "true or false", "Judge what a redirection leads to.",
+			isHTTP, func(c *Check) bool { return c.HTTP.FollowRedirects }, eitherWay),
+		checkField("http.skip_verify", "boolean", "false", "true or false", skipDoc, isHTTP,
+			func(c *Check) bool { return c.HTTP.SkipVerify }, eitherWay),
+		checkField("http.ca_file", "string", "none", "at most 4096 characters", caDoc, isHTTP,
+			func(c *Check) string { return c.HTTP.CAFile }, long),
+		checkField("http.server_name", "string", "none", "at most 255 characters", nameDoc, isHTTP,
+			func(c *Check) string { return c.HTTP.ServerName }, short),
+		checkField("tcp.host", "string", "127.0.0.1", "at most 255 characters", hostDoc, isTCP,
+			func(c *Check) string { return c.TCP.Host }, short),
+		checkField("tcp.port", "port", "", portAllowed, "The port, which has to take a connection.", isTCP,
+			func(c *Check) Port { return c.TCP.Port }, anyPort),
+		checkField("grpc.host", "string", "127.0.0.1", "at most 255 characters", hostDoc, isGRPC,
+			func(c *Check) string { return c.GRPC.Host }, short),
+		checkField("grpc.port", "port", "", portAllowed, "Its port; grpc.health.v1 is asked.", isGRPC,
+			func(c *Check) Port { return c.GRPC.Port }, anyPort),
+		checkField("grpc.service", "string", "none", "at most 255 characters",
+			"The service that must be serving; none: the server as a whole.", isGRPC,
+			func(c *Check) string { return c.GRPC.Service }, short),
+		checkField("grpc.tls", "boolean", "false", "true or false", "Speak TLS.", isGRPC,
+			func(c *Check) bool { return c.GRPC.TLS }, eitherWay),
+		checkField("grpc.skip_verify", "boolean", "false", "true or false", skipDoc, isGRPC,
+			func(c *Check) bool { return c.GRPC.SkipVerify }, eitherWay),
+		checkField("grpc.ca_file", "string", "none", "at most 4096 characters", caDoc, isGRPC,
+			func(c *Check) string { return c.GRPC.CAFile }, long),
+		checkField("grpc.server_name", "string", "none", "at most 255 characters", nameDoc, isGRPC,
+			func(c *Check) string { return c.GRPC.ServerName }, short),
 		checkField("exec.run", "list of strings", "", "a program and its arguments, at most 256 of at most 4096 bytes",
-			"A command that exits with 0, with the workload's environment and directory. What it leaves running is killed.", isExec, func(c *Check) []string { return c.Exec.Run }, plainRun),
-		checkField("process.name", "string", "none", "a program's name of at most 255 characters without a /, or nothing and a pid_file instead", "A program that must be running.", isByName,
+			"A command that exits with 0, with the workload's environment and directory. What it leaves running is killed.", isExec, func(c *Check) []string {
+				return c.Exec.Run
+			}, plainRun),
+		checkField("process.name", "string", "none",
+			"a program's name of at most 255 characters without a /, or nothing and a pid_file instead",
+			"A program that must be running.", isByName,
 			func(c *Check) string { return c.Process.Name },
 			func(c *Check, s string) bool {
 				return len(s) <= 255 && !strings.Contains(s, "/") && (s == "") != (c.Process.PIDFile == "")
 			}),
-		checkField("process.pid_file", "string", "none", "at most 4096 characters, and no name beside it", "A file on the machine with the ID of a process that must be running.", isByName,
+		checkField("process.pid_file", "string", "none", "at most 4096 characters, and no name beside it",
+			"A file on the machine with the ID of a process that must be running.", isByName,
 			func(c *Check) string { return c.Process.PIDFile }, long),
-		checkField("interval", "duration", "2s", "1s to 5m0s, and at least 1s more than the timeout", "How often it is done.", every,
-			func(c *Check) Duration { return c.Interval }, func(_ *Check, d Duration) bool { return d.D() >= time.Second && d.D() <= 5*time.Minute }),
-		checkField("timeout", "duration", "1s", "1s to 1m0s, and at least 1s less than the interval", "How long it may take.", every,
+		checkField("interval", "duration", "2s", "1s to 5m0s, and at least 1s more than the timeout",
+			"How often it is done.", every,
+			func(c *Check) Duration { return c.Interval },
+			func(_ *Check, d Duration) bool { return d.D() >= time.Second && d.D() <= 5*time.Minute }),
+		checkField("timeout", "duration", "1s", "1s to 1m0s, and at least 1s less than the interval",
+			"How long it may take.", every,
 			func(c *Check) Duration { return c.Timeout },
 			func(c *Check, d Duration) bool {
-				fits := d.D() <= c.Interval.D()-time.Second || c.Interval.D() < time.Second // of what is wrong the interval tells
+				// of what is wrong the interval tells
+				fits := d.D() <= c.Interval.D()-time.Second || c.Interval.D() < time.Second
 				return d.D() >= time.Second && d.D() <= time.Minute && fits
 			}),
-		checkField("unhealthy_threshold", "integer", "2", "2 to 10, or 0 for the default", "So many failures in a row make it fail.", every,
+		checkField("unhealthy_threshold", "integer", "2", "2 to 10, or 0 for the default",
+			"So many failures in a row make it fail.", every,
 			func(c *Check) int { return c.UnhealthyThreshold }, threshold),
-		checkField("healthy_threshold", "integer", "2", "2 to 10, or 0 for the default", "So many passes in a row make it pass.", every,
+		checkField("healthy_threshold", "integer", "2", "2 to 10, or 0 for the default",
+			"So many passes in a row make it pass.", every,
 			func(c *Check) int { return c.HealthyThreshold }, threshold),
-		checkField("optional", "boolean", "false", "true or false", "It is told, and makes no instance unhealthy.", every, func(c *Check) bool { return c.Optional }, eitherWay),
+		checkField("optional", "boolean", "false", "true or false", "It is told, and makes no instance unhealthy.",
+			every, func(c *Check) bool { return c.Optional }, eitherWay),
 	}
 }
 
@@ -147,16 +192,25 @@ func checkFields() []Field {
 func wrongChecks(g *Group) []FieldError {
 	var out []FieldError
 	if n := len(g.Checks); n > MaxChecks {
-		out = append(out, FieldError{Path: "checks", Value: number(n, "check"), Allowed: fmt.Sprintf("at most %d checks", MaxChecks), Rule: "DET-9"})
+		out = append(out, FieldError{
+			Path: "checks", Value: number(n, "check"),
+			Allowed: fmt.Sprintf("at most %d checks", MaxChecks), Rule: "DET-9",
+		})
 	}
 	first := map[string]int{}
 	for i := range g.Checks {
 		c, at := &g.Checks[i], fmt.Sprintf("checks[%d]", i)
 		if !c.oneKind() {
-			out = append(out, FieldError{Path: at, Value: cmp.Or(c.Kind(), "no kind"), Allowed: "exactly one kind of check: " + strings.Join(CheckKinds, ", "), Rule: "DET-9"})
+			out = append(out, FieldError{
+				Path: at, Value: cmp.Or(c.Kind(), "no kind"),
+				Allowed: "exactly one kind of check: " + strings.Join(CheckKinds, ", "), Rule: "DET-9",
+			})
 		}
 		if earlier, twice := first[c.Name]; twice && c.Name != "" {
-			out = append(out, FieldError{Path: at + ".name", Value: show(c.Name), Allowed: fmt.Sprintf("another name than that of checks[%d]", earlier), Rule: "DET-9"})
+			out = append(out, FieldError{
+				Path: at + ".name", Value: show(c.Name),
+				Allowed: fmt.Sprintf("another name than that of checks[%d]", earlier), Rule: "DET-9",
+			})
 			continue
 		}
 		first[c.Name] = i

@@ -10,12 +10,14 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// A port is written as a number where it is one, and as a text otherwise, so that it is always JSON.
+// A port is written as a number where it is one, and as a text otherwise, so that it is always
+// JSON.
 //
 // proves DET-9
 func TestPortsAsJSON(t *testing.T) {
 	for port, want := range map[store.Port]string{
-		"8081": "8081", "65535": "65535", "70000": `"70000"`, "080": `"080"`, "1f": `"1f"`, "+1": `"+1"`, "": `""`, "${a<b}": `"${a<b}"`,
+		"8081": "8081", "65535": "65535", "70000": `"70000"`, "080": `"080"`, "1f": `"1f"`, "+1": `"+1"`, "": `""`,
+		"${a<b}": `"${a<b}"`,
 	} {
 		got, err := port.MarshalJSON()
 		if err != nil || string(got) != want {
@@ -38,11 +40,13 @@ func TestPortsAsJSON(t *testing.T) {
 	}
 }
 
-// Checks without a name get one that no other check has; thresholds that are left out get their default, and others stay.
+// Checks without a name get one that no other check has; thresholds that are left out get their
+// default, and others stay.
 //
 // proves DET-9
 func TestNamesAndThresholdsOfChecks(t *testing.T) {
-	g, err := withChecks(`{"tcp": {"port": 80}}`, `{"tcp": {"port": 80}, "name": "tcp:80#2"}`, `{"tcp": {"port": 80}, "unhealthy_threshold": 5, "healthy_threshold": 0}`,
+	g, err := withChecks(`{"tcp": {"port": 80}}`, `{"tcp": {"port": 80}, "name": "tcp:80#2"}`,
+		`{"tcp": {"port": 80}, "unhealthy_threshold": 5, "healthy_threshold": 0}`,
 		`{"exec": {"run": ["/bin/true"]}}`)
 	if err != nil {
 		t.Fatal(err)
@@ -81,14 +85,25 @@ func TestBoundsOfListsOfChecks(t *testing.T) {
 		{"as long as they may be", []string{full}, nil},
 		{
 			"three of one name",
-			[]string{`{"tcp": {"port": 1}, "name": "a"}`, `{"tcp": {"port": 2}, "name": "a"}`, `{"tcp": {"port": 3}, "name": "a"}`},
+			[]string{
+				`{"tcp": {"port": 1}, "name": "a"}`, `{"tcp": {"port": 2}, "name": "a"}`,
+				`{"tcp": {"port": 3}, "name": "a"}`,
+			},
 			[]string{"checks[1].name than that of checks[0]", "checks[2].name than that of checks[0]"},
 		},
 		{"two of no kind and no name", []string{`{}`, `{}`}, []string{"checks[0]", "checks[1]"}},
 		{"no kind and a wrong name", []string{`{"name": "a b"}`}, []string{"checks[0]", "checks[0].name"}},
 		{"a command of nothing", []string{`{"exec": {"run": []}}`}, []string{"checks[0].exec.run"}},
-		{"a timeout of more than a minute", []string{`{"tcp": {"port": 1}, "interval": "2m", "timeout": "61s"}`}, []string{"checks[0].timeout"}},
-		{"an interval that is too short", []string{`{"tcp": {"port": 1}, "interval": "500ms"}`}, []string{"checks[0].interval"}},
+		{
+			"a timeout of more than a minute",
+			[]string{`{"tcp": {"port": 1}, "interval": "2m", "timeout": "61s"}`},
+			[]string{"checks[0].timeout"},
+		},
+		{
+			"an interval that is too short",
+			[]string{`{"tcp": {"port": 1}, "interval": "500ms"}`},
+			[]string{"checks[0].interval"},
+		},
 	} {
 		_, err := withChecks(test.checks...)
 		var got []string
@@ -123,8 +138,9 @@ func TestDefaultsOfChecksAreTold(t *testing.T) {
 	}
 	d := store.DefaultCheck()
 	for path, want := range map[string]string{
-		"interval": d.Interval.String(), "timeout": d.Timeout.String(), "unhealthy_threshold": fmt.Sprint(d.UnhealthyThreshold),
-		"healthy_threshold": fmt.Sprint(d.HealthyThreshold),
+		"interval": d.Interval.String(), "timeout": d.Timeout.String(),
+		"unhealthy_threshold": fmt.Sprint(d.UnhealthyThreshold),
+		"healthy_threshold":   fmt.Sprint(d.HealthyThreshold),
 	} {
 		if got := told["checks[]."+path]; got != want {
 			t.Errorf("%s: the reference tells %q, it is %q", path, got, want)

@@ -1,8 +1,8 @@
 // Package store is the vocabulary of Leasehold's state: what is recorded, under which key, which
 // phase may follow which, and the contract of the database that holds it.
 //
-// On that contract, whichever store it is, the package also has what several need: a session on a lease
-// (session.go), the election (elect.go) and following a prefix (follow.go).
+// On that contract, whichever store it is, the package also has what several need: a session on a
+// lease (session.go), the election (elect.go) and following a prefix (follow.go).
 //
 // The package imports the standard library alone. Adapters live beside it: etcdstore (the real
 // one), memstore (same contract in memory, with faults on demand) and embedetcd (an etcd member in

@@ -7,15 +7,16 @@ import (
 	"time"
 )
 
-// Fence is what a leader holds: its key in the election, as created at one revision. Whoever wins later has a key
-// created later, so a transaction with the fence's condition cannot succeed for a deposed leader (SAFE-7).
+// Fence is what a leader holds: its key in the election, as created at one revision. Whoever wins
+// later has a key created later, so a transaction with the fence's condition cannot succeed for a
+// deposed leader (SAFE-7).
 type Fence struct {
 	Key     string
 	Created Revision
 }
 
-// Condition holds while the fence's owner leads or, before it was told so, is next in line: its key is there, and is
-// the one that it won with.
+// Condition holds while the fence's owner leads or, before it was told so, is next in line: its key
+// is there, and is the one that it won with.
 func (f Fence) Condition() Condition { return CreatedAt(f.Key, f.Created) }
 
 // Resign gives up what the fence stands for. A fence that is void already is no error.
@@ -47,14 +48,15 @@ const (
 	watchSilence    = 3 * time.Second // SAFE-3: progress is asked for every second
 )
 
-// Elect stands for election with a key on the lease, and returns when it has won: no key below leader/ was created
-// before ours, by a read that began after we stood. It is etcd's own election: the same keys, the same order, so that
-// etcdctl elect can be used beside it.
+// Elect stands for election with a key on the lease, and returns when it has won: no key below
+// leader/ was created before ours, by a read that began after we stood. It is etcd's own election:
+// the same keys, the same order, so that etcdctl elect can be used beside it.
 //
-// The lease must be renewed by the caller (see [RunSession]), whose ctx ought to end with it. If the lease ends all
-// the same, Elect fails with ErrLeaseGone. A store that is out of reach, a lost answer, a compaction or a deleted key of ours
-// is not the end: Elect reads again and, where it must, stands again, at the end of the line. A key that
-// this lease already has from an earlier election is replaced, so that no fence is used twice.
+// The lease must be renewed by the caller (see [RunSession]), whose ctx ought to end with it. If
+// the lease ends all the same, Elect fails with ErrLeaseGone. A store that is out of reach, a lost
+// answer, a compaction or a deleted key of ours is not the end: Elect reads again and, where it
+// must, stands again, at the end of the line. A key that this lease already has from an earlier
+// election is replaced, so that no fence is used twice.
 //
 // When ctx ends, or on an error, Elect removes its key as far as it can.
 func Elect(ctx context.Context, s Store, keys Keys, lease Lease, value Leader) (Fence, error) {
@@ -138,7 +140,8 @@ func (c *candidate) stand(ctx context.Context) (Revision, error) {
 	return rev, nil
 }
 
-// await returns false if we lead. Otherwise it waits until somebody left the line, and returns true.
+// await returns false if we lead. Otherwise it waits until somebody left the line, and returns
+// true.
 func (c *candidate) await(ctx context.Context, created Revision) (waited bool, err error) {
 	attempt, cancel := context.WithTimeout(ctx, electAttempt)
 	line, err := c.store.List(attempt, c.line, 0)
@@ -192,7 +195,8 @@ func (c *candidate) stands(line []KV, created Revision) bool {
 	return false
 }
 
-// withdraw removes our key. Nobody else writes it, as it is named after our lease, so there is no condition.
+// withdraw removes our key. Nobody else writes it, as it is named after our lease, so there is no
+// condition.
 func (c *candidate) withdraw(ctx context.Context) {
 	if !c.stood {
 		return
@@ -216,7 +220,8 @@ func asWrite(err error) error {
 // repeatable says whether trying again can help.
 func repeatable(err error) bool {
 	for _, again := range []error{
-		errOutcome, ErrUnavailable, ErrUnknown, ErrConflict, ErrCompacted, errSilent, errEnded, context.DeadlineExceeded,
+		errOutcome, ErrUnavailable, ErrUnknown, ErrConflict, ErrCompacted, errSilent, errEnded,
+		context.DeadlineExceeded,
 	} {
 		if errors.Is(err, again) {
 			return true

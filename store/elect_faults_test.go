@@ -60,15 +60,17 @@ func (s *failsOnce) Watch(ctx context.Context, prefix string, from store.Revisio
 	return s.Store.Watch(ctx, prefix, from)
 }
 
-// An election goes on after every error that may pass, wherever it comes from. After a write only the store's own refusal
-// is an end: whatever else failed may have happened all the same, and reading tells.
+// An election goes on after every error that may pass, wherever it comes from. After a write only
+// the store's own refusal is an end: whatever else failed may have happened all the same, and
+// reading tells.
 //
 // proves SAFE-7
 func TestErrorsThatEndAnElection(t *testing.T) {
 	other := errors.New("a bug")
 	for err, passes := range map[error]bool{
-		store.ErrUnavailable: true, store.ErrUnknown: true, store.ErrConflict: true, store.ErrCompacted: true, context.DeadlineExceeded: true,
-		store.ErrDenied: false, store.ErrLeaseGone: false, other: false,
+		store.ErrUnavailable: true, store.ErrUnknown: true, store.ErrConflict: true, store.ErrCompacted: true,
+		context.DeadlineExceeded: true,
+		store.ErrDenied:          false, store.ErrLeaseGone: false, other: false,
 	} {
 		for _, method := range []string{"Get", "List", "Commit", "Watch"} {
 			wins := passes || method == "Commit" && errors.Is(err, other)
@@ -119,8 +121,8 @@ func TestElectionAfterAWatchHasEnded(t *testing.T) {
 	})
 }
 
-// A candidate leads with its key as it is: one that was removed and put back stands at another place in the line, and gives
-// another fence.
+// A candidate leads with its key as it is: one that was removed and put back stands at another
+// place in the line, and gives another fence.
 //
 // proves SAFE-7
 func TestAKeyThatWasPutBackIsAnotherFence(t *testing.T) {
@@ -132,7 +134,10 @@ func TestAKeyThatWasPutBackIsAnotherFence(t *testing.T) {
 		next := startElect(t, candidates, "next")
 		candidates.Faults().Cut()
 		key := shard.Leader(next.lease.ID)
-		for _, w := range []store.Write{store.Delete(key), store.PutLeased(key, nil, next.lease.ID), store.Delete(leader.fence.Key)} {
+		for _, w := range []store.Write{
+			store.Delete(key), store.PutLeased(key, nil, next.lease.ID),
+			store.Delete(leader.fence.Key),
+		} {
 			if _, err := s.Commit(t.Context(), store.Txn{Writes: []store.Write{w}}); err != nil {
 				t.Fatal(err)
 			}

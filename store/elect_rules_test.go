@@ -10,7 +10,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// A leader that resigns late removes no key but the one that it won with: the lease may hold the key of a later election.
+// A leader that resigns late removes no key but the one that it won with: the lease may hold the
+// key of a later election.
 //
 // proves SAFE-7
 func TestResignationIsOfOneElection(t *testing.T) {
@@ -35,7 +36,8 @@ func TestResignationIsOfOneElection(t *testing.T) {
 	})
 }
 
-// A candidate's key says who stands, goes with its lease, and is compared with other candidates' keys only.
+// A candidate's key says who stands, goes with its lease, and is compared with other candidates'
+// keys only.
 //
 // proves SAFE-7
 func TestCandidatesKey(t *testing.T) {
@@ -64,8 +66,8 @@ func TestCandidatesKey(t *testing.T) {
 	})
 }
 
-// A key that was taken off its lease would outlive its candidate, so the candidate does not lead with it, even if it was
-// about to.
+// A key that was taken off its lease would outlive its candidate, so the candidate does not lead
+// with it, even if it was about to.
 //
 // proves SAFE-7
 func TestAKeyOffItsLeaseDoesNotLead(t *testing.T) {
@@ -139,8 +141,8 @@ func TestElectionReturnsTheCauseOfItsEnd(t *testing.T) {
 	}
 }
 
-// Of several candidates the one whose key was created first leads; of those that were created in one transaction, the
-// one whose key sorts first. The order of the list makes no difference.
+// Of several candidates the one whose key was created first leads; of those that were created in
+// one transaction, the one whose key sorts first. The order of the list makes no difference.
 //
 // proves SAFE-7
 func TestLeaderNowWhateverTheOrder(t *testing.T) {
@@ -174,14 +176,23 @@ func (b *before) List(ctx context.Context, prefix string, rev store.Revision) (s
 	return b.Store.List(ctx, prefix, rev)
 }
 
-// Whatever befalls a candidate's key between its standing and the look at who is first, it leads only with a key of its own making that is on its lease.
-// A key without a lease would outlive its leader, and the shard would have none.
+// Whatever befalls a candidate's key between its standing and the look at who is first, it leads
+// only with a key of its own making that is on its lease. A key without a lease would outlive its
+// leader, and the shard would have none.
 //
 // proves SAFE-7, ELECT-2
 func TestACandidateLooksAtItsOwnKeyAgain(t *testing.T) {
 	for name, writes := range map[string]func(key string, lease store.LeaseID) []store.Write{
-		"taken off its lease": func(key string, _ store.LeaseID) []store.Write { return []store.Write{store.Put(key, nil)} },
-		"removed":             func(key string, _ store.LeaseID) []store.Write { return []store.Write{store.Delete(key)} },
+		"taken off its lease": func(key string,
+			_ store.LeaseID,
+		) []store.Write {
+			return []store.Write{store.Put(key, nil)}
+		},
+		"removed": func(key string,
+			_ store.LeaseID,
+		) []store.Write {
+			return []store.Write{store.Delete(key)}
+		},
 		"put back without a lease": func(key string, _ store.LeaseID) []store.Write {
 			return []store.Write{store.Delete(key), store.Put(key, nil)}
 		},
@@ -203,7 +214,8 @@ func TestACandidateLooksAtItsOwnKeyAgain(t *testing.T) {
 						}
 					}
 				}
-				fence, err := store.Elect(t.Context(), meddling, shard, lease, store.Leader{Schema: store.Schema, Replica: "r"})
+				fence, err := store.Elect(t.Context(), meddling, shard, lease,
+					store.Leader{Schema: store.Schema, Replica: "r"})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -211,7 +223,8 @@ func TestACandidateLooksAtItsOwnKeyAgain(t *testing.T) {
 				if err != nil || kv.Lease != lease.ID || kv.Created != fence.Created {
 					t.Errorf("it leads with %+v by the fence %+v, %v", kv, fence, err)
 				}
-				if leader, err := store.Decode[store.Leader](kv); name != "put back on its own lease" && (err != nil || leader.Record.Replica != "r") {
+				if leader, err := store.Decode[store.Leader](kv); name != "put back on its own lease" &&
+					(err != nil || leader.Record.Replica != "r") {
 					t.Errorf("the key says %+v, %v", leader, err)
 				}
 			})

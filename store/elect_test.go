@@ -157,7 +157,9 @@ func TestElectionTakesFaultsInItsStride(t *testing.T) {
 			}
 			s.Faults().ReleaseWatches()
 		}},
-		"watch stalled": {during: func(_ *testing.T, _ *memstore.Database, s *memstore.Store) { s.Faults().StallWatches() }},
+		"watch stalled": {during: func(_ *testing.T, _ *memstore.Database, s *memstore.Store) {
+			s.Faults().StallWatches()
+		}},
 		"someone joins and leaves": {during: func(t *testing.T, _ *memstore.Database, s *memstore.Store) {
 			other := startElect(t, s, "other")
 			other.stop()
@@ -207,7 +209,8 @@ func TestCandidateWhoseKeyIsDeletedStandsAgain(t *testing.T) {
 				leader.leads(t, s)
 				touched, next := startElect(t, s, "touched"), startElect(t, s, "next")
 				key := shard.Leader(touched.lease.ID)
-				if _, err := s.Commit(t.Context(), store.Txn{Writes: []store.Write{touch(key, []byte("{}"))}}); err != nil {
+				if _, err := s.Commit(t.Context(),
+					store.Txn{Writes: []store.Write{touch(key, []byte("{}"))}}); err != nil {
 					t.Fatal(err)
 				}
 				if err := leader.fence.Resign(t.Context(), s); err != nil {
@@ -246,11 +249,13 @@ func TestElectionEndsWithItsContextOrLease(t *testing.T) {
 			t.Errorf("left behind: %v", keys)
 		}
 
-		// An answer that is lost when the context ends leaves no key behind either, once the store can be reached.
+		// An answer that is lost when the context ends leaves no key behind either, once the store
+		// can be reached.
 		s.Faults().LoseAnswer()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
-		if _, err := store.Elect(ctx, s, shard, grant(t, s, time.Hour), store.Leader{}); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := store.Elect(ctx, s, shard, grant(t, s, time.Hour), store.Leader{}); !errors.Is(err,
+			context.DeadlineExceeded) {
 			t.Errorf("after its context ended: %v", err)
 		}
 		if keys := keysBelow(t, s, shard.Of(store.KindLeader)); len(keys) != 1 {
@@ -288,7 +293,11 @@ func TestLeaderNow(t *testing.T) {
 	if _, ok := store.LeaderNow(nil); ok {
 		t.Error("somebody leads where nobody stands")
 	}
-	now, ok := store.LeaderNow([]store.KV{{Key: "b", Created: 7}, {Key: "c", Created: 5, Modified: 9}, {Key: "a", Created: 8}})
+	now, ok := store.LeaderNow([]store.KV{
+		{Key: "b", Created: 7},
+		{Key: "c", Created: 5, Modified: 9},
+		{Key: "a", Created: 8},
+	})
 	if !ok || now.Key != "c" {
 		t.Errorf("%+v leads", now)
 	}

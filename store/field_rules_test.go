@@ -61,7 +61,8 @@ func TestWrongValuesAreShown(t *testing.T) {
 		setField(t, &g, test.path, test.value)
 		errs := fieldErrors(g.Validate())
 		if len(errs) != 1 || errs[0].Path != test.path || errs[0].Value != test.shown || errs[0].Rule != test.rule {
-			t.Errorf("%s: %v is refused as %v, want %s (%s)", test.path, test.value, g.Validate(), test.shown, test.rule)
+			t.Errorf("%s: %v is refused as %v, want %s (%s)", test.path, test.value, g.Validate(), test.shown,
+				test.rule)
 		}
 	}
 }
@@ -94,7 +95,8 @@ func TestLengthsAtTheirBounds(t *testing.T) {
 //
 // proves SEC-4
 func TestRolesAndWhatTheyMay(t *testing.T) {
-	if got := store.Roles(); !slices.Equal(got, []store.Role{store.RoleViewer, store.RoleOperator, store.RoleCoordinator}) {
+	if got := store.Roles(); !slices.Equal(got,
+		[]store.Role{store.RoleViewer, store.RoleOperator, store.RoleCoordinator}) {
 		t.Errorf("roles are %v", got)
 	}
 	for role, want := range map[store.Role]string{
@@ -128,7 +130,8 @@ func TestKeysOfOthers(t *testing.T) {
 		t.Errorf("the shard's prefix is %s", got)
 	}
 	for key, want := range map[string]string{
-		"/leasehold/test/groups/web": "test", "/leasehold/test/": "test", "/leasehold/test": "", "/leasehold//x": "", "other/test/x": "", "": "",
+		"/leasehold/test/groups/web": "test", "/leasehold/test/": "test", "/leasehold/test": "", "/leasehold//x": "",
+		"other/test/x": "", "": "",
 	} {
 		if got, ok := store.ShardOf(key); ok != (want != "") || ok && got != want {
 			t.Errorf("%q belongs to the shard %q, %t, want %q", key, got, ok, want)
@@ -146,7 +149,8 @@ func TestEncodePanics(t *testing.T) {
 	store.Encode(func() {})
 }
 
-// A session that is lost says so, whatever its work returns, and an error of the work is not forgotten.
+// A session that is lost says so, whatever its work returns, and an error of the work is not
+// forgotten.
 func TestWhatALostSessionReturns(t *testing.T) {
 	failed := errors.New("failed")
 	for name, test := range map[string]struct {
@@ -161,11 +165,12 @@ func TestWhatALostSessionReturns(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				db := newMemory(t)
-				err := store.RunSession(t.Context(), db.Connect(), sessionTTL, func(ctx context.Context, lease store.Lease) error {
-					db.Faults().DropLease(lease.ID)
-					<-ctx.Done()
-					return test.work(ctx)
-				})
+				err := store.RunSession(t.Context(), db.Connect(), sessionTTL,
+					func(ctx context.Context, lease store.Lease) error {
+						db.Faults().DropLease(lease.ID)
+						<-ctx.Done()
+						return test.work(ctx)
+					})
 				if !errors.Is(err, store.ErrSessionLost) || test.also != nil && !errors.Is(err, test.also) {
 					t.Errorf("got %v", err)
 				}

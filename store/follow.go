@@ -9,20 +9,21 @@ import (
 	"time"
 )
 
-// Follower is told what a prefix holds and how it changes. Its methods are called one at a time, in the order of what
-// happened in the store.
+// Follower is told what a prefix holds and how it changes. Its methods are called one at a time, in
+// the order of what happened in the store.
 type Follower interface {
-	// Part hands over some of what is there at one revision: a listing in the making. All its parts together are ordered by key, and hold no key
-	// twice. Nothing follows from it before Reset, and it is void if Interrupted comes first.
+	// Part hands over some of what is there at one revision: a listing in the making. All its parts
+	// together are ordered by key, and hold no key twice. Nothing follows from it before Reset, and
+	// it is void if Interrupted comes first.
 	Part([]KV)
-	// Reset says at which revision the parts since the last interruption, or since the beginning, are all that is there. Whatever the
-	// follower believed before them is void.
+	// Reset says at which revision the parts since the last interruption, or since the beginning,
+	// are all that is there. Whatever the follower believed before them is void.
 	Reset(Revision)
-	// Apply says what changed since the revision of the last Reset or Apply, up to the batch's own. A batch
-	// without events only says that nothing changed meanwhile. It never has an Err.
+	// Apply says what changed since the revision of the last Reset or Apply, up to the batch's own.
+	// A batch without events only says that nothing changed meanwhile. It never has an Err.
 	Apply(Batch)
-	// Interrupted says that from now on changes may be missed, and why. The next call is a Reset, or
-	// another Interrupted if the attempt to list again failed.
+	// Interrupted says that from now on changes may be missed, and why. The next call is a Reset,
+	// or another Interrupted if the attempt to list again failed.
 	Interrupted(error)
 }
 
@@ -39,18 +40,19 @@ const (
 	followPart       = 30 * time.Second // one part of a listing, of which a quiet etcd answers some ten a second
 )
 
-// Follow keeps f informed of everything below those prefixes in wanted that lie in prefix (of all that lies below prefix if
-// wanted is empty), until ctx ends; it returns the cause of that.
+// Follow keeps f informed of everything below those prefixes in wanted that lie in prefix (of all
+// that lies below prefix if wanted is empty), until ctx ends; it returns the cause of that.
 //
-// What is wanted is listed at one revision, from then on prefix is watched as a whole by one watch, so that
-// changes of different kinds of keys come in the order in which they happened. Changes of what is not wanted are
-// left out, yet the revision moves with them. Naming what is wanted is for the listing's sake: the journal may hold
-// 100,000 entries that nobody needs. While one part is read, f takes up the one before it: it is never all in memory as it was stored. A listing
-// may take as long as it likes, while its parts come: millions of keys are read from a slow store, too. If the store forgets the revision meanwhile,
-// f is interrupted, and all is listed again.
+// What is wanted is listed at one revision, from then on prefix is watched as a whole by one watch,
+// so that changes of different kinds of keys come in the order in which they happened. Changes of
+// what is not wanted are left out, yet the revision moves with them. Naming what is wanted is for
+// the listing's sake: the journal may hold 100,000 entries that nobody needs. While one part is
+// read, f takes up the one before it: it is never all in memory as it was stored. A listing may
+// take as long as it likes, while its parts come: millions of keys are read from a slow store, too.
+// If the store forgets the revision meanwhile, f is interrupted, and all is listed again.
 //
-// When the watch fails, ends, or is silent for 3s although progress is due every second (SAFE-3), f is told so and all is
-// listed again, after 50ms at first and up to 2s when that keeps failing.
+// When the watch fails, ends, or is silent for 3s although progress is due every second (SAFE-3), f
+// is told so and all is listed again, after 50ms at first and up to 2s when that keeps failing.
 func Follow(ctx context.Context, s Store, prefix string, wanted []string, f Follower) error {
 	if len(wanted) == 0 {
 		wanted = []string{prefix}
@@ -68,7 +70,8 @@ func Follow(ctx context.Context, s Store, prefix string, wanted []string, f Foll
 	}
 }
 
-// followOnce lists and watches until that fails. It resets retry once the watch has delivered something.
+// followOnce lists and watches until that fails. It resets retry once the watch has delivered
+// something.
 func followOnce(ctx context.Context, s Store, prefix string, wanted []string, f Follower, retry *backoff) error {
 	at, err := listAll(ctx, s, wanted, f.Part)
 	if err != nil {
@@ -95,7 +98,8 @@ func followOnce(ctx context.Context, s Store, prefix string, wanted []string, f 
 	}
 }
 
-// nextBatch waits for the next batch. One that is there already is taken even if silence has run out.
+// nextBatch waits for the next batch. One that is there already is taken even if silence has run
+// out.
 func nextBatch(batches <-chan Batch, silence *time.Timer) (Batch, error) {
 	var b Batch
 	var open bool
@@ -114,7 +118,8 @@ func nextBatch(batches <-chan Batch, silence *time.Timer) (Batch, error) {
 	return b, b.Err
 }
 
-// listAll lists several prefixes as of one revision, and hands over each part while the next is read. It returns that revision.
+// listAll lists several prefixes as of one revision, and hands over each part while the next is
+// read. It returns that revision.
 func listAll(ctx context.Context, s Store, prefixes []string, take func([]KV)) (Revision, error) {
 	parts := make(chan []KV)
 	var at Revision
@@ -127,7 +132,8 @@ func listAll(ctx context.Context, s Store, prefixes []string, take func([]KV)) (
 				var part Part
 				if part, failed = listPart(ctx, s, prefix, from, at); failed != nil {
 					if errors.Is(failed, ErrCompacted) {
-						failed = fmt.Errorf("after %d keys and %s, all is read anew: %w", read, time.Since(begun).Round(time.Millisecond), failed)
+						failed = fmt.Errorf("after %d keys and %s, all is read anew: %w", read,
+							time.Since(begun).Round(time.Millisecond), failed)
 					}
 					return
 				}
@@ -154,7 +160,8 @@ func listPart(ctx context.Context, s Store, prefix, from string, at Revision) (P
 	return part, err
 }
 
-// apart are the prefixes in order, without those that lie in another: so that what they hold, one after the other, is ordered by key.
+// apart are the prefixes in order, without those that lie in another: so that what they hold, one
+// after the other, is ordered by key.
 func apart(prefixes []string) (out []string) {
 	for _, p := range slices.Sorted(slices.Values(prefixes)) {
 		if len(out) == 0 || !strings.HasPrefix(p, out[len(out)-1]) {

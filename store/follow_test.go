@@ -136,7 +136,8 @@ func (p *picture) showsAll(s store.Store, wanted ...string) {
 	}
 }
 
-// startFollow follows groups/, instances/ and the shard of the test's shard, until the returned function is called.
+// startFollow follows groups/, instances/ and the shard of the test's shard, until the returned
+// function is called.
 func startFollow(t *testing.T, s store.Store) (*picture, []string, func()) {
 	p := newPicture(t)
 	wanted := []string{shard.Of(store.KindGroups), shard.Of(store.KindInstances), shard.Shard()}
@@ -168,7 +169,8 @@ func TestFollowKeepsAPictureOfWhatIsWanted(t *testing.T) {
 			put(t, s, shard.Event(time.Now(), fmt.Sprint(i)), "journal")
 			if i%5 == 0 {
 				if _, err := s.Commit(t.Context(), store.Txn{Writes: []store.Write{
-					store.Delete(shard.Instance(fmt.Sprint(i % 3))), store.Put(shard.Group("web"), []byte(fmt.Sprint(i))),
+					store.Delete(shard.Instance(fmt.Sprint(i % 3))),
+					store.Put(shard.Group("web"), []byte(fmt.Sprint(i))),
 				}}); err != nil {
 					t.Fatal(err)
 				}
@@ -324,7 +326,8 @@ func TestFollowBacksOff(t *testing.T) {
 			t.Errorf("listed again after %s", first)
 		}
 		for i := 1; i < len(s.lists); i++ {
-			if wait := s.lists[i].Sub(s.lists[i-1]); wait > 2*time.Second+time.Millisecond || wait < 25*time.Millisecond {
+			if wait := s.lists[i].Sub(s.lists[i-1]); wait > 2*time.Second+time.Millisecond ||
+				wait < 25*time.Millisecond {
 				t.Errorf("waited %s", wait)
 			}
 		}
@@ -433,7 +436,8 @@ func TestFollowGivesUpAPartThatDoesNotCome(t *testing.T) {
 		synctest.Wait()
 		p.showsAll(s, wanted...)
 		now := p.now()
-		if now.resets != 1 || len(now.interrupted) != 1 || !errors.Is(now.interrupted[0], context.DeadlineExceeded) || now.lastBreak.Sub(begun) != 30*time.Second {
+		if now.resets != 1 || len(now.interrupted) != 1 || !errors.Is(now.interrupted[0], context.DeadlineExceeded) ||
+			now.lastBreak.Sub(begun) != 30*time.Second {
 			t.Errorf("%d resets, interrupted after %s by %v", now.resets, now.lastBreak.Sub(begun), now.interrupted)
 		}
 		stop()
@@ -457,7 +461,8 @@ func TestFollowBeginsAnewWhereCompactionOvertakesIt(t *testing.T) {
 		synctest.Wait()
 		p.showsAll(s, wanted...)
 		now := p.now()
-		if now.resets != 1 || len(now.interrupted) != 2 || !errors.Is(now.interrupted[0], store.ErrCompacted) || !strings.Contains(now.interrupted[0].Error(), "after 5 keys and 0s, all is read anew") {
+		if now.resets != 1 || len(now.interrupted) != 2 || !errors.Is(now.interrupted[0], store.ErrCompacted) ||
+			!strings.Contains(now.interrupted[0].Error(), "after 5 keys and 0s, all is read anew") {
 			t.Errorf("%d resets, interrupted by %v", now.resets, now.interrupted)
 		}
 		stop()

@@ -9,19 +9,20 @@ import (
 	"time"
 )
 
-// Group is what an operator wants: the spec in groups/<name>. It is stored complete, with every default written
-// out, so that what etcdctl shows is what is in force.
+// Group is what an operator wants: the spec in groups/<name>. It is stored complete, with every
+// default written out, so that what etcdctl shows is what is in force.
 type Group struct {
-	Schema              int               `json:"schema"`
-	Name                string            `json:"name"`
-	Size                int               `json:"size"`
-	Lifecycle           string            `json:"lifecycle"`
-	Labels              map[string]string `json:"labels,omitempty"`
-	Provider            string            `json:"provider"`
-	Template            Template          `json:"template"`
-	Workload            Workload          `json:"workload"`
-	Vars                map[string]string `json:"vars,omitempty"`
-	Secrets             map[string]string `json:"secrets,omitempty"` // environment variable of the workload → name of the secret (SEC-6)
+	Schema    int               `json:"schema"`
+	Name      string            `json:"name"`
+	Size      int               `json:"size"`
+	Lifecycle string            `json:"lifecycle"`
+	Labels    map[string]string `json:"labels,omitempty"`
+	Provider  string            `json:"provider"`
+	Template  Template          `json:"template"`
+	Workload  Workload          `json:"workload"`
+	Vars      map[string]string `json:"vars,omitempty"`
+	// environment variable of the workload → name of the secret (SEC-6)
+	Secrets             map[string]string `json:"secrets,omitempty"`
 	Report              ReportSpec        `json:"report"`
 	Checks              []Check           `json:"checks,omitempty"`
 	RegistrationTimeout Duration          `json:"registration_timeout"`
@@ -49,7 +50,8 @@ type OperatorState struct {
 	Relaunch  Relaunch `json:"relaunch,omitzero"`   // ROLL-1, by group restart
 }
 
-// Relaunch counts how often an operator had all instances of a group relaunched. An instance that went through fewer is outdated.
+// Relaunch counts how often an operator had all instances of a group relaunched. An instance that
+// went through fewer is outdated.
 type Relaunch struct {
 	Number int    `json:"number"`
 	Action string `json:"action"` // ActionRestart or ActionRecreate
@@ -95,7 +97,8 @@ type RolloutSpec struct {
 	ProgressDeadline Duration `json:"progress_deadline"`
 }
 
-// FlapSpec says how long to wait before trying again what failed several times, and when to give up (FLAP-1 to FLAP-4).
+// FlapSpec says how long to wait before trying again what failed several times, and when to give up
+// (FLAP-1 to FLAP-4).
 type FlapSpec struct {
 	Failures    int      `json:"failures"`
 	Window      Duration `json:"window"`
@@ -145,7 +148,8 @@ type NoticeSpec struct {
 // Watched says whether there is anything to look at.
 func (n NoticeSpec) Watched() bool { return n.Source != "" && n.Source != NoticeNone }
 
-// The values of Lifecycle, Heal.Policy, Spread, Rollout.Strategy, Spot.Source and of actions that change what runs.
+// The values of Lifecycle, Heal.Policy, Spread, Rollout.Strategy, Spot.Source and of actions that
+// change what runs.
 const (
 	LifecycleService = "service"
 	LifecycleTask    = "task"
@@ -171,8 +175,9 @@ const (
 	ActionRecreate   = "recreate"
 )
 
-// MaxUnavailable is how many of the group's instances may be taken down at once. Unless the operator says, it is none; one where
-// instances are restarted in their place, which takes them down (HEAL-3).
+// MaxUnavailable is how many of the group's instances may be taken down at once. Unless the
+// operator says, it is none; one where instances are restarted in their place, which takes them
+// down (HEAL-3).
 func (g *Group) MaxUnavailable(restarts bool) int {
 	switch {
 	case g.Budget.MaxUnavailable != nil:
@@ -184,8 +189,8 @@ func (g *Group) MaxUnavailable(restarts bool) int {
 	}
 }
 
-// DefaultGroup is a group in which only what the operator must say is missing. A lease_ttl of 0 stands for its default,
-// which depends on the interval: see Complete.
+// DefaultGroup is a group in which only what the operator must say is missing. A lease_ttl of 0
+// stands for its default, which depends on the interval: see Complete.
 func DefaultGroup() Group {
 	return Group{
 		Schema:              Schema,
@@ -236,10 +241,12 @@ func (g *Group) Complete() {
 // Spread says whether a group keeps its zones even, or only makes instances so.
 type Spread string
 
-// IsZero says that it is the default, which is not written: the release before refuses fields that it does not know.
+// IsZero says that it is the default, which is not written: the release before refuses fields that
+// it does not know.
 func (s Spread) IsZero() bool { return s == "" || s == SpreadAtCreation }
 
-// UnmarshalText reads the default as what is not written: a spec is the same before and after it was stored.
+// UnmarshalText reads the default as what is not written: a spec is the same before and after it
+// was stored.
 func (s *Spread) UnmarshalText(text []byte) error {
 	if *s = Spread(text); *s == SpreadAtCreation {
 		*s = ""
@@ -247,8 +254,9 @@ func (s *Spread) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// ReadGroup reads a spec: defaults for what is left out, an error for an unknown field, a newer schema or a
-// value that is not allowed. The error joins a *FieldError for each field that is wrong.
+// ReadGroup reads a spec: defaults for what is left out, an error for an unknown field, a newer
+// schema or a value that is not allowed. The error joins a *FieldError for each field that is
+// wrong.
 func ReadGroup(value []byte) (Group, error) {
 	g, err := decodeGroup(value)
 	if err != nil {
@@ -301,8 +309,8 @@ func (g Group) InstanceSpec() InstanceSpec {
 	}
 }
 
-// TemplateHash tells templates apart: an instance made from another one is outdated (ROLL-1). Timers are
-// no part of it, as changing them needs no new machine.
+// TemplateHash tells templates apart: an instance made from another one is outdated (ROLL-1).
+// Timers are no part of it, as changing them needs no new machine.
 func (s InstanceSpec) TemplateHash() string {
 	sum := sha256.Sum256(Encode(struct {
 		Provider string

@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// Field describes one field of a group's spec. The table Fields drives validation and the reference page.
+// Field describes one field of a group's spec. The table Fields drives validation and the reference
+// page.
 type Field struct {
 	Path    string // as in the group file: report.lease_ttl
 	Type    string
@@ -21,7 +22,8 @@ type Field struct {
 	Doc     string
 	value   func(*Group) any
 	ok      func(*Group) bool
-	// wrong judges, in place of value and ok, what may be there several times: the paths of its errors have a number between brackets.
+	// wrong judges, in place of value and ok, what may be there several times: the paths of its
+	// errors have a number between brackets.
 	wrong func(*Group) []FieldError
 }
 
@@ -89,9 +91,11 @@ func (g Group) Warnings() []string {
 		w = append(w, "budget: max_expansion is 0: no instance expires, since its replacement is made first (EXP-2)")
 	}
 	if l := g.Report.OnLeaseLost; l.Fences() {
-		w = append(w, "report.on_lease_lost: machines stop when coordinators or etcd are out of reach for a lease, and when their record is lost: SAFE-5 and SAFE-14 are given up (SAFE-9)")
+		w = append(w,
+			"report.on_lease_lost: machines stop when coordinators or etcd are out of reach for a lease, and when their record is lost: SAFE-5 and SAFE-14 are given up (SAFE-9)")
 		if third := g.Report.LeaseTTL / 3; l.Do != LeaseLostRun && g.StopTimeout > third {
-			w = append(w, fmt.Sprintf("stop_timeout: %s is more than a third of report.lease_ttl: without its lease a workload is killed after %s at most (SAFE-9)", g.StopTimeout, Duration(third.D().Truncate(100*time.Millisecond))))
+			w = append(w,
+				fmt.Sprintf("stop_timeout: %s is more than a third of report.lease_ttl: without its lease a workload is killed after %s at most (SAFE-9)", g.StopTimeout, Duration(third.D().Truncate(100*time.Millisecond))))
 		}
 	}
 	if len(g.Secrets) > 0 && len(g.Workload.Run) == 0 {
@@ -150,7 +154,8 @@ func durationField(path, def, rule, doc string, low, high time.Duration, get fun
 func ageField(path, rule, doc string, get func(*Group) *Duration) Field {
 	const most = 10 * 365 * 24 * time.Hour
 	return Field{
-		Path: path, Type: "duration", Default: "the shard's, which is off unless set", Allowed: "0s, or 1m0s to " + most.String(), Rule: rule, Doc: doc,
+		Path: path, Type: "duration", Default: "the shard's, which is off unless set",
+		Allowed: "0s, or 1m0s to " + most.String(), Rule: rule, Doc: doc,
 		value: func(g *Group) any {
 			if d := get(g); d != nil {
 				return *d
@@ -201,8 +206,8 @@ func mapField(path, rule, doc, allowed string, key *regexp.Regexp, get func(*Gro
 	}
 }
 
-// Fields is the table of all fields of a group's spec that an operator may write in a group file. A path with [] is of a field that
-// each item of a list has.
+// Fields is the table of all fields of a group's spec that an operator may write in a group file. A
+// path with [] is of a field that each item of a list has.
 var Fields = slices.Concat(fieldsBefore, checkFields(), fieldsAfter)
 
 // fieldsBefore are those that stand before the checks.
@@ -220,37 +225,46 @@ var fieldsBefore = []Field{
 		value: func(g *Group) any { return g.Lifecycle },
 		ok:    func(g *Group) bool { return g.Lifecycle == LifecycleService || g.Lifecycle == LifecycleTask },
 	},
-	mapField("labels", "REC-10", "Labels of the group, for summing up health.", "at most 100 labels of 1 to 63 letters, digits and _./-", labelForm,
+	mapField("labels", "REC-10", "Labels of the group, for summing up health.",
+		"at most 100 labels of 1 to 63 letters, digits and _./-", labelForm,
 		func(g *Group) map[string]string { return g.Labels }),
 	{
-		Path: "provider", Type: "string", Allowed: "the name of a provider, for example process", Doc: "Who makes the machines.",
+		Path: "provider", Type: "string", Allowed: "the name of a provider, for example process",
+		Doc:   "Who makes the machines.",
 		value: func(g *Group) any { return g.Provider },
 		ok:    func(g *Group) bool { return nameForm.MatchString(g.Provider) },
 	},
 	{
-		Path: "template.instance_type", Type: "string", Default: "none", Allowed: "at most 100 characters", Doc: "The kind of machine, in the provider's words.",
+		Path: "template.instance_type", Type: "string", Default: "none", Allowed: "at most 100 characters",
+		Doc:   "The kind of machine, in the provider's words.",
 		value: func(g *Group) any { return g.Template.InstanceType },
 		ok:    func(g *Group) bool { return len(g.Template.InstanceType) <= 100 },
 	},
 	{
-		Path: "template.zones", Type: "list of strings", Default: "the provider's", Allowed: "at most 50 different names", Rule: "REC-3", Doc: "Zones over which the instances are spread evenly.",
+		Path: "template.zones", Type: "list of strings", Default: "the provider's",
+		Allowed: "at most 50 different names", Rule: "REC-3", Doc: "Zones over which the instances are spread evenly.",
 		value: func(g *Group) any { return g.Template.Zones },
 		ok:    func(g *Group) bool { return distinct(g.Template.Zones, 50) },
 	},
-	mapField("template.settings", "", "What else the provider wants to know of a machine.", "at most 100 settings", varForm,
+	mapField("template.settings", "", "What else the provider wants to know of a machine.", "at most 100 settings",
+		varForm,
 		func(g *Group) map[string]string { return g.Template.Settings }),
 	{
-		Path: "workload.run", Type: "list of strings", Default: "none", Allowed: "a program and its arguments, at most 256 of at most 4096 bytes", Doc: "What the agent runs; ${name} stands for a variable or a fact of the machine, such as ${port}.",
-		value: func(g *Group) any { return g.Workload.Run },
-		ok:    func(g *Group) bool { return runOK(g.Workload.Run) },
+		Path: "workload.run", Type: "list of strings", Default: "none",
+		Allowed: "a program and its arguments, at most 256 of at most 4096 bytes",
+		Doc:     "What the agent runs; ${name} stands for a variable or a fact of the machine, such as ${port}.",
+		value:   func(g *Group) any { return g.Workload.Run },
+		ok:      func(g *Group) bool { return runOK(g.Workload.Run) },
 	},
-	mapField("vars", "ROLL-2", "Variables for the workload.", "at most 100 variables named like C identifiers, of at most 4096 bytes", varForm,
+	mapField("vars", "ROLL-2", "Variables for the workload.",
+		"at most 100 variables named like C identifiers, of at most 4096 bytes", varForm,
 		func(g *Group) map[string]string { return g.Vars }),
 	secretsField,
 	durationField("report.interval", "5s", "DET-1", "How often an agent reports.", time.Second, 5*time.Minute,
 		func(g *Group) Duration { return g.Report.Interval }),
 	{
-		Path: "report.lease_ttl", Type: "duration", Default: "3 × interval + 2s", Rule: "DET-2", Doc: "Silence for so long is loss.",
+		Path: "report.lease_ttl", Type: "duration", Default: "3 × interval + 2s", Rule: "DET-2",
+		Doc:     "Silence for so long is loss.",
 		Allowed: "whole seconds, at least 3 × report.interval, at most 1h",
 		value:   func(g *Group) any { return g.Report.LeaseTTL },
 		ok: func(g *Group) bool {
@@ -259,7 +273,8 @@ var fieldsBefore = []Field{
 		},
 	},
 	{
-		Path: "report.on_lease_lost", Type: "word or command", Default: "none", Allowed: `"none", "stop", "poweroff" or {run: [a program, its arguments]}`, Rule: "SAFE-9",
+		Path: "report.on_lease_lost", Type: "word or command", Default: "none",
+		Allowed: `"none", "stop", "poweroff" or {run: [a program, its arguments]}`, Rule: "SAFE-9",
 		Doc:   "What an agent does that could not renew its lease, before that can have ended. stop: the workload is stopped until the agent is accepted again. poweroff: then the machine is powered off. run: a command, which has a third of the lease. Anything but none stops machines where coordinators or etcd are away.",
 		value: func(g *Group) any { return g.Report.OnLeaseLost },
 		ok:    func(g *Group) bool { return g.Report.OnLeaseLost.ok() },
@@ -271,82 +286,106 @@ const mostBudget = 10000
 
 // fieldsAfter are those that stand after the checks.
 var fieldsAfter = []Field{
-	durationField("registration_timeout", "5m", "DET-11", "An instance whose agent does not register within it has failed.", 10*time.Second, 24*time.Hour,
+	durationField("registration_timeout", "5m", "DET-11",
+		"An instance whose agent does not register within it has failed.", 10*time.Second, 24*time.Hour,
 		func(g *Group) Duration { return g.RegistrationTimeout }),
-	durationField("max_checking_health_duration", "10m", "DET-10", "An instance that is not healthy so long after it registered has failed; 0: no limit.", 0, 24*time.Hour,
+	durationField("max_checking_health_duration", "10m", "DET-10",
+		"An instance that is not healthy so long after it registered has failed; 0: no limit.", 0, 24*time.Hour,
 		func(g *Group) Duration { return g.MaxChecking }),
 	{
-		Path: "heal.policy", Type: "string", Default: HealRecreate, Allowed: `"recreate", "restart" or "none"`, Rule: "HEAL-1",
+		Path: "heal.policy", Type: "string", Default: HealRecreate, Allowed: `"recreate", "restart" or "none"`,
+		Rule:  "HEAL-1",
 		Doc:   "recreate: a failed instance is replaced by a new one. restart: its workload is restarted, then its machine, before it is replaced. none: it is left alone.",
 		value: func(g *Group) any { return g.Heal.Policy },
 		ok:    func(g *Group) bool { return oneOf(g.Heal.Policy, HealRecreate, HealRestart, HealNone) },
 	},
-	intField("budget.max_expansion", "1", "HEAL-2", "How many machines above size may exist at once, those that are being deleted included; the dead do not count.", 0, mostBudget,
+	intField("budget.max_expansion", "1", "HEAL-2",
+		"How many machines above size may exist at once, those that are being deleted included; the dead do not count.",
+		0, mostBudget,
 		func(g *Group) int { return g.Budget.MaxExpansion }),
 	{
-		Path: "budget.max_unavailable", Type: "integer", Default: "0; 1 where instances are restarted in their place", Allowed: fmt.Sprintf("0 to %d", mostBudget), Rule: "HEAL-3",
+		Path: "budget.max_unavailable", Type: "integer", Default: "0; 1 where instances are restarted in their place",
+		Allowed: fmt.Sprintf("0 to %d", mostBudget), Rule: "HEAL-3",
 		Doc:   "How many instances may be taken down at once: restarted, or removed before their replacement is healthy. Those that are down already count.",
 		value: func(g *Group) any { return g.MaxUnavailable(false) },
 		ok:    func(g *Group) bool { n := g.Budget.MaxUnavailable; return n == nil || *n >= 0 && *n <= mostBudget },
 	},
-	intField("budget.max_creating", "0", "HEAL-7", "How many instances may be coming up at once; 0: no limit of its own.", 0, 100,
+	intField("budget.max_creating", "0", "HEAL-7",
+		"How many instances may be coming up at once; 0: no limit of its own.", 0, 100,
 		func(g *Group) int { return g.Budget.MaxCreating }),
-	intField("budget.max_deleting", "0", "HEAL-7", "How many instances may be going down at once; 0: no limit of its own.", 0, 100,
+	intField("budget.max_deleting", "0", "HEAL-7",
+		"How many instances may be going down at once; 0: no limit of its own.", 0, 100,
 		func(g *Group) int { return g.Budget.MaxDeleting }),
 	{
-		Path: "spread", Type: "string", Default: string(SpreadAtCreation), Allowed: `"at_creation" or "even"`, Rule: "REC-17",
+		Path: "spread", Type: "string", Default: string(SpreadAtCreation), Allowed: `"at_creation" or "even"`,
+		Rule:  "REC-17",
 		Doc:   "at_creation: new instances keep the zones even, and nothing that runs is moved. even: instances are also replaced one at a time, when nothing else is to be done, while zones differ by two or more.",
 		value: func(g *Group) any { return string(cmp.Or(g.Spread, SpreadAtCreation)) },
 		ok:    func(g *Group) bool { return g.Spread.IsZero() || g.Spread == SpreadEven },
 	},
 	intField("flap.failures", "3", "FLAP-1", "So many failures of a slot within flap.window make it flap.", 1, 100,
 		func(g *Group) int { return g.Flap.Failures }),
-	durationField("flap.window", "5m", "FLAP-1", "The time in which failures of a slot are counted.", time.Second, 24*time.Hour,
+	durationField("flap.window", "5m", "FLAP-1", "The time in which failures of a slot are counted.", time.Second,
+		24*time.Hour,
 		func(g *Group) Duration { return g.Flap.Window }),
-	atMost(durationField("flap.min_delay", "30s", "FLAP-2", "The first wait of a flapping slot; it doubles with each further failure.", time.Second, time.Hour,
+	atMost(durationField("flap.min_delay", "30s", "FLAP-2",
+		"The first wait of a flapping slot; it doubles with each further failure.", time.Second, time.Hour,
 		func(g *Group) Duration { return g.Flap.MinDelay }),
 		"flap.max_delay", func(g *Group) (least, most Duration, both bool) {
 			return g.Flap.MinDelay, g.Flap.MaxDelay, g.Flap.MaxDelay.D() >= time.Second
 		}),
 	durationField("flap.max_delay", "16m", "FLAP-2", "The longest wait of a flapping slot.", time.Second, 24*time.Hour,
 		func(g *Group) Duration { return g.Flap.MaxDelay }),
-	durationField("flap.reset", "5m", "FLAP-4", "Healthy for so long, and the slot's failures are forgotten.", time.Second, 24*time.Hour,
+	durationField("flap.reset", "5m", "FLAP-4", "Healthy for so long, and the slot's failures are forgotten.",
+		time.Second, 24*time.Hour,
 		func(g *Group) Duration { return g.Flap.Reset }),
-	durationField("flap.noise", "5s", "FLAP-2", "At most so much is added to a wait, or taken from it, so that slots do not try in step.", 0, time.Minute,
+	durationField("flap.noise", "5s", "FLAP-2",
+		"At most so much is added to a wait, or taken from it, so that slots do not try in step.", 0, time.Minute,
 		func(g *Group) Duration { return g.Flap.Noise }),
-	intField("flap.give_up_after", "0", "FLAP-3", "A flapping slot with more failures than this is given up; 0: never.", 0, 1_000_000,
+	intField("flap.give_up_after", "0", "FLAP-3", "A flapping slot with more failures than this is given up; 0: never.",
+		0, 1_000_000,
 		func(g *Group) int { return g.Flap.GiveUpAfter }),
-	durationField("flap.give_up_time", "72h", "FLAP-3", "A slot that flaps for longer is given up; 0: never.", 0, 365*24*time.Hour,
+	durationField("flap.give_up_time", "72h", "FLAP-3", "A slot that flaps for longer is given up; 0: never.", 0,
+		365*24*time.Hour,
 		func(g *Group) Duration { return g.Flap.GiveUpTime }),
 	{
-		Path: "rollout.strategy", Type: "string", Default: StrategyProactive, Allowed: `"proactive" or "opportunistic"`, Rule: "ROLL-1",
+		Path: "rollout.strategy", Type: "string", Default: StrategyProactive, Allowed: `"proactive" or "opportunistic"`,
+		Rule:  "ROLL-1",
 		Doc:   "proactive: a change of the template is brought to all instances, under the budgets. opportunistic: only to those that are replaced for another reason.",
 		value: func(g *Group) any { return g.Rollout.Strategy },
 		ok:    func(g *Group) bool { return oneOf(g.Rollout.Strategy, StrategyProactive, StrategyOpportunistic) },
 	},
 	{
-		Path: "rollout.minimal_action", Type: "string", Default: ActionLiveUpdate, Allowed: `"live_update", "restart" or "recreate"`, Rule: "ROLL-2",
+		Path: "rollout.minimal_action", Type: "string", Default: ActionLiveUpdate,
+		Allowed: `"live_update", "restart" or "recreate"`, Rule: "ROLL-2",
 		Doc:   "The least that is done to bring a change to an instance; more is done where the change needs it.",
 		value: func(g *Group) any { return g.Rollout.MinimalAction },
 		ok: func(g *Group) bool {
 			return oneOf(g.Rollout.MinimalAction, ActionLiveUpdate, ActionRestart, ActionRecreate)
 		},
 	},
-	durationField("rollout.startup_duration", "0s", "ROLL-3", "An instance must have been healthy for so long before it counts.", 0, time.Hour,
+	durationField("rollout.startup_duration", "0s", "ROLL-3",
+		"An instance must have been healthy for so long before it counts.", 0, time.Hour,
 		func(g *Group) Duration { return g.Rollout.StartupDuration }),
-	durationField("rollout.progress_deadline", "10m", "ROLL-4", "A roll without progress for so long is stalled, and says so.", 10*time.Second, 24*time.Hour,
+	durationField("rollout.progress_deadline", "10m", "ROLL-4",
+		"A roll without progress for so long is stalled, and says so.", 10*time.Second, 24*time.Hour,
 		func(g *Group) Duration { return g.Rollout.ProgressDeadline }),
 	intField("storm.min", "3", "SAFE-2", "Fewer losses than this are no storm.", 2, MaxSize,
 		func(g *Group) int { return g.Storm.Min }),
 	intField("storm.percent", "50", "SAFE-2", "A smaller share of the group than this is no storm.", 1, 100,
 		func(g *Group) int { return g.Storm.Percent }),
-	durationField("storm.window", "1m", "SAFE-2", "Suspicions count that began within this time.", time.Second, time.Hour,
+	durationField("storm.window", "1m", "SAFE-2", "Suspicions count that began within this time.", time.Second,
+		time.Hour,
 		func(g *Group) Duration { return g.Storm.Window }),
-	durationField("storm.cooldown", "1m", "SAFE-2", "A storm ends when losses have been few for so long.", time.Second, time.Hour,
+	durationField("storm.cooldown", "1m", "SAFE-2", "A storm ends when losses have been few for so long.", time.Second,
+		time.Hour,
 		func(g *Group) Duration { return g.Storm.Cooldown }),
-	durationField("storm.probe_after", "5m", "SAFE-2", "After so long in a storm one lost instance at a time is replaced, to see whether that helps; 0: never.", 0, 24*time.Hour,
+	durationField("storm.probe_after", "5m", "SAFE-2",
+		"After so long in a storm one lost instance at a time is replaced, to see whether that helps; 0: never.", 0,
+		24*time.Hour,
 		func(g *Group) Duration { return g.Storm.ProbeAfter }),
-	atMost(ageField("expiry.eligible_age", "EXP-1", "Older instances are replaced one at a time, while the whole group is healthy; 0: off.",
+	atMost(ageField("expiry.eligible_age", "EXP-1",
+		"Older instances are replaced one at a time, while the whole group is healthy; 0: off.",
 		func(g *Group) *Duration { return g.Expiry.EligibleAge }),
 		"expiry.forced_age", func(g *Group) (eligible, forced Duration, both bool) {
 			if !aged(g.Expiry.EligibleAge) || !aged(g.Expiry.ForcedAge) { // one of them is off, or the shard's
@@ -356,10 +395,12 @@ var fieldsAfter = []Field{
 		}),
 	ageField("expiry.forced_age", "EXP-1", "Older instances are replaced whatever the health of the group; 0: off.",
 		func(g *Group) *Duration { return g.Expiry.ForcedAge }),
-	durationField("drain.timeout", "5m", "DRAIN-1", "How long the drain hook may take; 0: it is not waited for.", 0, 24*time.Hour,
+	durationField("drain.timeout", "5m", "DRAIN-1", "How long the drain hook may take; 0: it is not waited for.", 0,
+		24*time.Hour,
 		func(g *Group) Duration { return g.Drain.Timeout }),
 	{
-		Path: "drain.hook", Type: "list of strings", Default: "none", Allowed: "a program and its arguments, at most 256 of at most 4096 bytes", Rule: "DRAIN-1",
+		Path: "drain.hook", Type: "list of strings", Default: "none",
+		Allowed: "a program and its arguments, at most 256 of at most 4096 bytes", Rule: "DRAIN-1",
 		Doc:   "What the agent runs before its machine is removed; its end is waited for.",
 		value: func(g *Group) any { return g.Drain.Hook },
 		ok:    func(g *Group) bool { return runOK(g.Drain.Hook) },
@@ -370,10 +411,13 @@ var fieldsAfter = []Field{
 		value: func(g *Group) any { return g.Spot.Enabled },
 		ok:    func(*Group) bool { return true },
 	},
-	durationField("spot.max_lifetime", "24h", "SPOT-3", "Machines of a spot group are replaced at a random age, at most this old and at least 11/12 of it.", time.Minute, 365*24*time.Hour,
+	durationField("spot.max_lifetime", "24h", "SPOT-3",
+		"Machines of a spot group are replaced at a random age, at most this old and at least 11/12 of it.",
+		time.Minute, 365*24*time.Hour,
 		func(g *Group) Duration { return g.Spot.MaxLifetime }),
 	{
-		Path: "spot.source", Type: "string", Default: NoticeNone, Allowed: `"none", "aws", "gcp", "azure" or "file"`, Rule: "SPOT-1",
+		Path: "spot.source", Type: "string", Default: NoticeNone, Allowed: `"none", "aws", "gcp", "azure" or "file"`,
+		Rule:  "SPOT-1",
 		Doc:   "Where the agent looks for the word that its machine will be taken away: the cloud's metadata service, or a file that somebody writes. It does so whether spot.enabled is set or not.",
 		value: func(g *Group) any { return g.Spot.Source },
 		ok: func(g *Group) bool {
@@ -381,26 +425,32 @@ var fieldsAfter = []Field{
 		},
 	},
 	{
-		Path: "spot.file", Type: "string", Default: "none", Allowed: "an absolute path with source file, and nothing with any other", Rule: "SPOT-1",
+		Path: "spot.file", Type: "string", Default: "none",
+		Allowed: "an absolute path with source file, and nothing with any other", Rule: "SPOT-1",
 		Doc:   "A file on the machine: once it is there the machine is given up, also if it goes again. All machines of the process provider see the same file. It may say kind, why, and in (2m) or at (a time), as JSON or line by line.",
 		value: func(g *Group) any { return g.Spot.File },
 		ok: func(g *Group) bool {
 			n := g.Spot.NoticeSpec
-			return n.Source == NoticeFile && path.IsAbs(n.File) && len(n.File) <= 4096 || n.Source != NoticeFile && n.File == ""
+			return n.Source == NoticeFile && path.IsAbs(n.File) && len(n.File) <= 4096 || n.Source != NoticeFile &&
+				n.File == ""
 		},
 	},
 	{
-		Path: "spot.endpoint", Type: "string", Default: "the cloud's own", Allowed: "a URL like http://127.0.0.1:8080, with source aws, gcp or azure", Rule: "SPOT-1",
+		Path: "spot.endpoint", Type: "string", Default: "the cloud's own",
+		Allowed: "a URL like http://127.0.0.1:8080, with source aws, gcp or azure", Rule: "SPOT-1",
 		Doc:   "Where the metadata service is, if not where the cloud has it.",
 		value: func(g *Group) any { return g.Spot.Endpoint },
 		ok: func(g *Group) bool {
 			n := g.Spot.NoticeSpec
-			return n.Endpoint == "" || oneOf(n.Source, NoticeAWS, NoticeGCP, NoticeAzure) && endpointForm.MatchString(n.Endpoint) && len(n.Endpoint) <= 500
+			return n.Endpoint == "" || oneOf(n.Source, NoticeAWS, NoticeGCP, NoticeAzure) &&
+				endpointForm.MatchString(n.Endpoint) && len(n.Endpoint) <= 500
 		},
 	},
-	durationField("on_demand_age", "0s", "REC-2", "On-demand instances older than this are removed; 0: never.", 0, 365*24*time.Hour,
+	durationField("on_demand_age", "0s", "REC-2", "On-demand instances older than this are removed; 0: never.", 0,
+		365*24*time.Hour,
 		func(g *Group) Duration { return g.OnDemandAge }),
-	durationField("stop_timeout", "30s", "HEAL-14", "How long a machine may take to stop before it is removed all the same.", 0, 10*time.Minute,
+	durationField("stop_timeout", "30s", "HEAL-14",
+		"How long a machine may take to stop before it is removed all the same.", 0, 10*time.Minute,
 		func(g *Group) Duration { return g.StopTimeout }),
 }
 
@@ -427,8 +477,8 @@ func runOK(run []string) bool {
 	return true
 }
 
-// Planned are fields that rules.md promises and this version does not act on. Writing one is an error that
-// says so, rather than a setting that does nothing.
+// Planned are fields that rules.md promises and this version does not act on. Writing one is an
+// error that says so, rather than a setting that does nothing.
 var Planned = []string{
 	"load_balancers", "files", "template.subnet_pool", "heal.on_load_balancer",
 	"rollout.auto_rollback", "rollout.canary", "rollout.canary_duration",

@@ -8,8 +8,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// How far a change reaches is what the records and the template's hash make of it: an instance keeps what is in its record, and a
-// roll comes for what is in the hash.
+// How far a change reaches is what the records and the template's hash make of it: an instance
+// keeps what is in its record, and a roll comes for what is in the hash.
 //
 // proves ROLL-1
 func TestReachFollowsRecordAndTemplate(t *testing.T) {

@@ -23,7 +23,10 @@ func TestDefaultsAreTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	compared := 0
-	must := []string{"name", "provider", "checks[].http.port", "checks[].tcp.port", "checks[].grpc.port", "checks[].exec.run"}
+	must := []string{
+		"name", "provider", "checks[].http.port", "checks[].tcp.port", "checks[].grpc.port",
+		"checks[].exec.run",
+	}
 	for _, f := range store.Fields {
 		if (f.Default == "") != slices.Contains(must, f.Path) {
 			t.Errorf("%s: the reference tells the default %q", f.Path, f.Default)
@@ -53,14 +56,16 @@ func TestDefaultsAreTold(t *testing.T) {
 	}
 }
 
-// Every field says what it is and is judged by its own range; the number of the rule comes with the error.
+// Every field says what it is and is judged by its own range; the number of the rule comes with the
+// error.
 func TestFieldsSayTheirRule(t *testing.T) {
 	for _, f := range store.Fields {
 		if f.Path == "" || f.Type == "" || f.Allowed == "" || f.Doc == "" {
 			t.Errorf("%+v does not say all", f)
 		}
 		switch field, _, nested := strings.Cut(f.Path, "."); {
-		case !nested && f.Rule == "" && !slices.Contains([]string{"name", "size", "provider"}, field) && field != "workload":
+		case !nested && f.Rule == "" && !slices.Contains([]string{"name", "size", "provider"}, field) &&
+			field != "workload":
 			t.Errorf("%s names no rule", f.Path)
 		case nested && f.Rule == "" && field != "template" && field != "workload":
 			t.Errorf("%s names no rule", f.Path)
@@ -80,9 +85,13 @@ func TestEachWarning(t *testing.T) {
 	}{
 		{"defaults", func(*store.Group) {}, nil},
 		{"no expansion", func(g *store.Group) { g.Budget.MaxExpansion = 0 }, []string{"budget: max_expansion and"}},
-		{"no expansion, restarts", func(g *store.Group) { g.Budget.MaxExpansion, g.Heal.Policy = 0, store.HealRestart }, nil},
+		{
+			"no expansion, restarts", func(g *store.Group) { g.Budget.MaxExpansion, g.Heal.Policy = 0, store.HealRestart },
+			nil,
+		},
 		{"no expansion, spot", func(g *store.Group) {
-			g.Budget.MaxExpansion, g.Heal.Policy, g.Spot.Enabled, g.Spot.Source = 0, store.HealRestart, true, store.NoticeAWS
+			g.Budget.MaxExpansion, g.Heal.Policy, g.Spot.Enabled, g.Spot.Source = 0, store.HealRestart, true,
+				store.NoticeAWS
 		}, []string{"budget: max_expansion is 0"}},
 		{"no expansion, eligible age", func(g *store.Group) {
 			g.Budget.MaxExpansion, g.Heal.Policy, g.Expiry.EligibleAge = 0, store.HealRestart, &minute
@@ -91,7 +100,8 @@ func TestEachWarning(t *testing.T) {
 			g.Budget.MaxExpansion, g.Heal.Policy, g.Expiry.ForcedAge = 0, store.HealRestart, &minute
 		}, []string{"budget: max_expansion is 0"}},
 		{"no expansion, ages off", func(g *store.Group) {
-			g.Budget.MaxExpansion, g.Heal.Policy, g.Expiry.EligibleAge, g.Expiry.ForcedAge = 0, store.HealRestart, &never, &never
+			g.Budget.MaxExpansion, g.Heal.Policy, g.Expiry.EligibleAge, g.Expiry.ForcedAge = 0, store.HealRestart,
+				&never, &never
 		}, nil},
 		{"an age, expansion", func(g *store.Group) { g.Expiry.ForcedAge = &minute }, nil},
 		{"fences in time", func(g *store.Group) {
@@ -100,8 +110,14 @@ func TestEachWarning(t *testing.T) {
 		{"fences too slowly", func(g *store.Group) {
 			g.Report.OnLeaseLost.Do, g.StopTimeout = store.LeaseLostStop, g.Report.LeaseTTL/3+1
 		}, []string{"report.on_lease_lost", "stop_timeout"}},
-		{"fences by a command", func(g *store.Group) { g.Report.OnLeaseLost.Do = store.LeaseLostRun }, []string{"report.on_lease_lost"}},
-		{"secrets without a workload", func(g *store.Group) { g.Secrets = map[string]string{"A": "a"} }, []string{"secrets"}},
+		{
+			"fences by a command", func(g *store.Group) { g.Report.OnLeaseLost.Do = store.LeaseLostRun },
+			[]string{"report.on_lease_lost"},
+		},
+		{
+			"secrets without a workload", func(g *store.Group) { g.Secrets = map[string]string{"A": "a"} },
+			[]string{"secrets"},
+		},
 		{"secrets with one", func(g *store.Group) {
 			g.Secrets, g.Workload.Run = map[string]string{"A": "a"}, []string{"x"}
 		}, nil},
@@ -152,7 +168,8 @@ func (s *oddStore) ListPart(ctx context.Context, prefix, from string, most int, 
 	return p, err
 }
 
-// What is listed is of one revision: an answer for another one is not believed, and all is listed again.
+// What is listed is of one revision: an answer for another one is not believed, and all is listed
+// again.
 func TestPartsOfOtherRevisions(t *testing.T) {
 	for name, answers := range map[string][]store.Revision{"none": {0}, "a later part of another one": {-1, 1}} {
 		t.Run(name, func(t *testing.T) {
@@ -168,7 +185,8 @@ func TestPartsOfOtherRevisions(t *testing.T) {
 					done <- store.Follow(ctx, &oddStore{Store: s, answers: answers}, shard.Prefix(), wanted, p)
 				}()
 				pass(10 * time.Second)
-				if now := p.now(); len(now.interrupted) != 1 || !strings.Contains(fmt.Sprint(now.interrupted), "another revision") {
+				if now := p.now(); len(now.interrupted) != 1 ||
+					!strings.Contains(fmt.Sprint(now.interrupted), "another revision") {
 					t.Errorf("interrupted by %v, want one answer for another revision", now.interrupted)
 				}
 				p.showsAll(s, wanted...)
@@ -181,7 +199,8 @@ func TestPartsOfOtherRevisions(t *testing.T) {
 	}
 }
 
-// Prefixes that lie in one another are listed once: no part holds a key twice, and all of them are in order.
+// Prefixes that lie in one another are listed once: no part holds a key twice, and all of them are
+// in order.
 func TestFollowOverlappingPrefixes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newMemory(t).Connect()
@@ -192,7 +211,8 @@ func TestFollowOverlappingPrefixes(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() {
-			done <- store.Follow(ctx, s, shard.Prefix(), []string{shard.Group("b"), shard.Of(store.KindGroups), shard.Prefix()}, p)
+			done <- store.Follow(ctx, s, shard.Prefix(),
+				[]string{shard.Group("b"), shard.Of(store.KindGroups), shard.Prefix()}, p)
 		}()
 		synctest.Wait()
 		p.showsAll(s, shard.Prefix())

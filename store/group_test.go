@@ -60,7 +60,8 @@ func TestLeaseTTLFollowsTheInterval(t *testing.T) {
 	}
 }
 
-// TestFieldsCoverTheGroup: whatever an operator may write is in the table that validates and documents it.
+// TestFieldsCoverTheGroup: whatever an operator may write is in the table that validates and
+// documents it.
 func TestFieldsCoverTheGroup(t *testing.T) {
 	var want []string
 	var walk func(prefix string, typ reflect.Type)
@@ -127,19 +128,49 @@ func TestBounds(t *testing.T) {
 		return out
 	}
 	tests := map[string]struct{ good, bad []any }{
-		"name":                         {[]any{"a", "a1-b", "a" + long(39)}, []any{"", "1a", "-a", "a-", "A", "a_b", "a/b", "a" + long(40)}},
-		"size":                         {[]any{0, store.MaxSize}, []any{-1, store.MaxSize + 1}},
-		"lifecycle":                    {[]any{"service", "task"}, []any{"", "Service", "job"}},
-		"labels":                       {[]any{many(100), map[string]string{"a/b.c_D-1": long(4096)}}, []any{many(101), map[string]string{"": ""}, map[string]string{"a b": ""}, map[string]string{"a": long(4097)}, map[string]string{long(64): ""}}},
-		"provider":                     {[]any{"process", "qemu"}, []any{"", "Process", "a/b"}},
-		"template.instance_type":       {[]any{"", long(100)}, []any{long(101)}},
-		"template.zones":               {[]any{[]string{"a", "b"}, list(50)}, []any{[]string{"a", "a"}, []string{""}, list(51), []string{long(101)}}},
-		"template.settings":            {[]any{many(100), map[string]string{"_a1": ""}}, []any{many(101), map[string]string{"1a": ""}, map[string]string{"a-b": ""}}},
-		"workload.run":                 {[]any{[]string{"./web", ""}, make256("a")}, []any{[]string{""}, append(make256("a"), "a"), []string{"a", long(4097)}}},
-		"vars":                         {[]any{many(100), map[string]string{"a": long(4096)}}, []any{many(101), map[string]string{"a.b": ""}, map[string]string{"a": long(4097)}}},
-		"report.interval":              {[]any{"1s", "5m"}, []any{"999ms", "5m0.001s", "0s", "-1s"}},
-		"report.lease_ttl":             {[]any{"15s", "1h"}, []any{"14s", "15.5s", "1h0m1s", "-17s", "0s"}},
-		"report.on_lease_lost":         {[]any{"none", "stop", "poweroff", map[string]any{"run": []string{"./fence", ""}}}, []any{"Stop", "run", map[string]any{"run": []string{}}, map[string]any{"run": []string{""}}}},
+		"name": {
+			[]any{"a", "a1-b", "a" + long(39)},
+			[]any{"", "1a", "-a", "a-", "A", "a_b", "a/b", "a" + long(40)},
+		},
+		"size":      {[]any{0, store.MaxSize}, []any{-1, store.MaxSize + 1}},
+		"lifecycle": {[]any{"service", "task"}, []any{"", "Service", "job"}},
+		"labels": {
+			[]any{many(100), map[string]string{"a/b.c_D-1": long(4096)}},
+			[]any{
+				many(101),
+				map[string]string{"": ""},
+				map[string]string{"a b": ""},
+				map[string]string{"a": long(4097)},
+				map[string]string{long(64): ""},
+			},
+		},
+		"provider":               {[]any{"process", "qemu"}, []any{"", "Process", "a/b"}},
+		"template.instance_type": {[]any{"", long(100)}, []any{long(101)}},
+		"template.zones": {
+			[]any{[]string{"a", "b"}, list(50)},
+			[]any{[]string{"a", "a"}, []string{""}, list(51), []string{long(101)}},
+		},
+		"template.settings": {
+			[]any{many(100), map[string]string{"_a1": ""}},
+			[]any{many(101), map[string]string{"1a": ""}, map[string]string{"a-b": ""}},
+		},
+		"workload.run": {
+			[]any{[]string{"./web", ""}, make256("a")},
+			[]any{[]string{""}, append(make256("a"), "a"), []string{"a", long(4097)}},
+		},
+		"vars": {
+			[]any{many(100), map[string]string{"a": long(4096)}},
+			[]any{many(101), map[string]string{"a.b": ""}, map[string]string{"a": long(4097)}},
+		},
+		"report.interval":  {[]any{"1s", "5m"}, []any{"999ms", "5m0.001s", "0s", "-1s"}},
+		"report.lease_ttl": {[]any{"15s", "1h"}, []any{"14s", "15.5s", "1h0m1s", "-17s", "0s"}},
+		"report.on_lease_lost": {
+			[]any{
+				"none", "stop", "poweroff",
+				map[string]any{"run": []string{"./fence", ""}},
+			},
+			[]any{"Stop", "run", map[string]any{"run": []string{}}, map[string]any{"run": []string{""}}},
+		},
 		"registration_timeout":         {[]any{"10s", "24h"}, []any{"9.999s", "24h0m1s", "0s"}},
 		"max_checking_health_duration": {[]any{"0s", "24h"}, []any{"-1s", "24h0m1s"}},
 		"heal.policy":                  {[]any{"recreate", "restart", "none"}, []any{"", "Restart", "all"}},
@@ -151,7 +182,14 @@ func TestBounds(t *testing.T) {
 		"flap.failures":                {[]any{1, 100}, []any{0, -1, 101}},
 		"secrets": {
 			[]any{nil, map[string]string{"DB_PASSWORD": "db-password", "b": "a.b_c-9"}, secretsOf(40)},
-			[]any{map[string]string{"A-B": "x"}, map[string]string{"LEASEHOLD_X": "x"}, map[string]string{"A": "Upper"}, map[string]string{"A": ""}, map[string]string{"A": "../x"}, secretsOf(41)},
+			[]any{
+				map[string]string{"A-B": "x"},
+				map[string]string{"LEASEHOLD_X": "x"},
+				map[string]string{"A": "Upper"},
+				map[string]string{"A": ""},
+				map[string]string{"A": "../x"},
+				secretsOf(41),
+			},
 		},
 		"flap.window":               {[]any{"1s", "24h"}, []any{"999ms", "24h0m1s"}},
 		"flap.min_delay":            {[]any{"1s", "1h"}, []any{"0s", "1h0m1s"}},
@@ -172,14 +210,17 @@ func TestBounds(t *testing.T) {
 		"expiry.eligible_age":       {[]any{nil, "0s", "1m", "87600h"}, []any{"-1s", "59.999s", "87600h0m1s"}},
 		"expiry.forced_age":         {[]any{nil, "0s", "1m", "87600h"}, []any{"-1s", "59.999s", "87600h0m1s"}},
 		"drain.timeout":             {[]any{"0s", "24h"}, []any{"-1s", "24h0m1s"}},
-		"drain.hook":                {[]any{[]string{"./leave", ""}, make256("a")}, []any{[]string{""}, append(make256("a"), "a"), []string{"a", long(4097)}}},
-		"spot.enabled":              {[]any{true, false}, nil},
-		"spot.source":               {[]any{"none", "aws", "gcp", "azure"}, []any{"", "AWS", "oracle"}},
-		"spot.file":                 {[]any{""}, []any{"/run/notice"}}, // more in TestNoticeSources
-		"spot.endpoint":             {[]any{""}, []any{"http://127.0.0.1"}},
-		"spot.max_lifetime":         {[]any{"1m", "8760h"}, []any{"59s", "0s", "8760h0m1s"}},
-		"on_demand_age":             {[]any{"0s", "8760h"}, []any{"-1s", "8760h0m1s"}},
-		"stop_timeout":              {[]any{"0s", "10m"}, []any{"-1s", "10m0.001s"}},
+		"drain.hook": {
+			[]any{[]string{"./leave", ""}, make256("a")},
+			[]any{[]string{""}, append(make256("a"), "a"), []string{"a", long(4097)}},
+		},
+		"spot.enabled":      {[]any{true, false}, nil},
+		"spot.source":       {[]any{"none", "aws", "gcp", "azure"}, []any{"", "AWS", "oracle"}},
+		"spot.file":         {[]any{""}, []any{"/run/notice"}}, // more in TestNoticeSources
+		"spot.endpoint":     {[]any{""}, []any{"http://127.0.0.1"}},
+		"spot.max_lifetime": {[]any{"1m", "8760h"}, []any{"59s", "0s", "8760h0m1s"}},
+		"on_demand_age":     {[]any{"0s", "8760h"}, []any{"-1s", "8760h0m1s"}},
+		"stop_timeout":      {[]any{"0s", "10m"}, []any{"-1s", "10m0.001s"}},
 	}
 	for _, field := range store.Fields {
 		if strings.HasPrefix(field.Path, "checks") {
@@ -198,7 +239,8 @@ func TestBounds(t *testing.T) {
 		for _, value := range test.bad {
 			g := with(t, field.Path, value)
 			wrong := fieldErrors(g.Validate())
-			if len(wrong) != 1 || wrong[0].Path != field.Path || wrong[0].Allowed != field.Allowed || wrong[0].Rule != field.Rule {
+			if len(wrong) != 1 || wrong[0].Path != field.Path || wrong[0].Allowed != field.Allowed ||
+				wrong[0].Rule != field.Rule {
 				t.Errorf("%s: %v gives %v", field.Path, value, wrong)
 				continue
 			}
@@ -310,12 +352,14 @@ func TestReadGroupRefuses(t *testing.T) {
 			t.Errorf("%s: %v, want an error that says %q", name, err, test.says)
 		}
 	}
-	if _, err := store.ReadGroup([]byte(`{"schema": 2, "name": "web", "provider": "process"}`)); !errors.Is(err, store.ErrSchema) {
+	if _, err := store.ReadGroup([]byte(`{"schema": 2, "name": "web", "provider": "process"}`)); !errors.Is(err,
+		store.ErrSchema) {
 		t.Errorf("a newer schema: %v", err)
 	}
 }
 
-// Where notices come from needs a file, or can have an endpoint, and never says what nobody looks at.
+// Where notices come from needs a file, or can have an endpoint, and never says what nobody looks
+// at.
 //
 // proves SPOT-1
 func TestNoticeSources(t *testing.T) {
@@ -356,7 +400,8 @@ func TestNoticeSources(t *testing.T) {
 	}
 }
 
-// A group that fences itself is warned of what that gives up, and of a workload that has less time than it says.
+// A group that fences itself is warned of what that gives up, and of a workload that has less time
+// than it says.
 //
 // proves SAFE-9
 func TestFencingIsWarnedOf(t *testing.T) {
@@ -405,7 +450,8 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// Where nobody says how many may be taken down, it is one where instances are restarted in their place, and else none.
+// Where nobody says how many may be taken down, it is one where instances are restarted in their
+// place, and else none.
 //
 // proves HEAL-3
 func TestMaxUnavailable(t *testing.T) {
@@ -437,16 +483,23 @@ func TestMaxUnavailable(t *testing.T) {
 func TestDefaultsAreThoseOfTheRules(t *testing.T) {
 	g := web()
 	second, minute := store.Duration(time.Second), store.Duration(time.Minute)
-	if g.Rollout != (store.RolloutSpec{Strategy: "proactive", MinimalAction: "live_update", ProgressDeadline: 10 * minute}) {
+	if g.Rollout != (store.RolloutSpec{
+		Strategy: "proactive", MinimalAction: "live_update",
+		ProgressDeadline: 10 * minute,
+	}) {
 		t.Errorf("rollout %+v", g.Rollout)
 	}
 	if g.Storm != (store.StormSpec{Min: 3, Percent: 50, Window: minute, Cooldown: minute, ProbeAfter: 5 * minute}) {
 		t.Errorf("storm %+v", g.Storm)
 	}
-	if g.Flap != (store.FlapSpec{Failures: 3, Window: 5 * minute, MinDelay: 30 * second, MaxDelay: 16 * minute, Noise: 5 * second, GiveUpTime: 72 * 60 * minute, Reset: 5 * minute}) {
+	if g.Flap != (store.FlapSpec{
+		Failures: 3, Window: 5 * minute, MinDelay: 30 * second, MaxDelay: 16 * minute,
+		Noise: 5 * second, GiveUpTime: 72 * 60 * minute, Reset: 5 * minute,
+	}) {
 		t.Errorf("flap %+v", g.Flap)
 	}
-	if g.Drain.Timeout != 5*minute || g.Expiry.EligibleAge != nil || g.Expiry.ForcedAge != nil || g.OnDemandAge != 0 || g.Spot.Enabled || g.Budget.MaxUnavailable != nil {
+	if g.Drain.Timeout != 5*minute || g.Expiry.EligibleAge != nil || g.Expiry.ForcedAge != nil || g.OnDemandAge != 0 ||
+		g.Spot.Enabled || g.Budget.MaxUnavailable != nil {
 		t.Errorf("got %+v", g)
 	}
 }
@@ -455,7 +508,10 @@ func TestDefaultsAreThoseOfTheRules(t *testing.T) {
 func TestTemplateHash(t *testing.T) {
 	base := web()
 	hash := base.InstanceSpec().TemplateHash()
-	same := map[string]any{"size": 9, "report.interval": "2s", "stop_timeout": "1s", "labels": map[string]string{"a": "b"}, "heal.policy": "none"}
+	same := map[string]any{
+		"size": 9, "report.interval": "2s", "stop_timeout": "1s",
+		"labels": map[string]string{"a": "b"}, "heal.policy": "none",
+	}
 	for path, value := range same {
 		if got := with(t, path, value).InstanceSpec().TemplateHash(); got != hash {
 			t.Errorf("%s makes instances outdated", path)
@@ -463,7 +519,8 @@ func TestTemplateHash(t *testing.T) {
 	}
 	other := map[string]any{
 		"provider": "qemu", "template.instance_type": "large", "template.zones": []string{"a"},
-		"template.settings": map[string]string{"a": "b"}, "workload.run": []string{"./web"}, "vars": map[string]string{"a": "b"},
+		"template.settings": map[string]string{"a": "b"}, "workload.run": []string{"./web"},
+		"vars": map[string]string{"a": "b"},
 	}
 	seen := map[string]string{hash: "nothing"}
 	for path, value := range other {

@@ -2,8 +2,10 @@ package store
 
 import "encoding/json"
 
-// InstanceSpecs reads the records of many instances. Nearly all of a group are made from the same spec, which is most of a record: it is read once, and
-// held once in memory. Who is given a record changes nothing that its spec refers to. The zero value is ready. It is not safe for concurrent use.
+// InstanceSpecs reads the records of many instances. Nearly all of a group are made from the same
+// spec, which is most of a record: it is read once, and held once in memory. Who is given a record
+// changes nothing that its spec refers to. The zero value is ready. It is not safe for concurrent
+// use.
 type InstanceSpecs struct {
 	known map[string]InstanceSpec // by their JSON
 }
@@ -18,7 +20,10 @@ func (s *InstanceSpecs) Decode(kv KV) (Versioned[Instance], error) {
 		Spec sharedSpec `json:"spec"` // goes before that of Instance
 	}{Spec: sharedSpec{from: s}}
 	err := decodeInto(kv, &record)
-	v := Versioned[Instance]{Record: record.Instance, Key: kv.Key, Created: kv.Created, Modified: kv.Modified, Lease: kv.Lease}
+	v := Versioned[Instance]{
+		Record: record.Instance, Key: kv.Key, Created: kv.Created, Modified: kv.Modified,
+		Lease: kv.Lease,
+	}
 	v.Record.Spec = record.Spec.InstanceSpec
 	return v, err
 }

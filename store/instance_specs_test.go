@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// Records read one after the other are what each is by itself, and those of one group share what they were made from.
+// Records read one after the other are what each is by itself, and those of one group share what
+// they were made from.
 func TestInstanceSpecsReadWhatDecodeReads(t *testing.T) {
 	web := DefaultGroup()
 	web.Name, web.Provider, web.Workload.Run = "web", "mem", []string{"/bin/web", "--listen"}
@@ -20,12 +21,15 @@ func TestInstanceSpecsReadWhatDecodeReads(t *testing.T) {
 	var values [][]byte
 	for i, g := range []Group{web, api, web, web} {
 		values = append(values, Encode(Instance{
-			Schema: Schema, ID: "x", Group: g.Name, Slot: i, Phase: Running, Since: at, Spec: g.InstanceSpec(), Template: g.InstanceSpec().TemplateHash(),
-			Drain: &Drain{Token: "t"}, Last: Decision{Rule: "REC-3", Why: "slot was empty", At: at},
+			Schema: Schema, ID: "x", Group: g.Name, Slot: i, Phase: Running, Since: at, Spec: g.InstanceSpec(),
+			Template: g.InstanceSpec().TemplateHash(),
+			Drain:    &Drain{Token: "t"}, Last: Decision{Rule: "REC-3", Why: "slot was empty", At: at},
 		}))
 	}
-	values = append(values, []byte(`{"schema":1,"id":"bare"}`), []byte(`{"schema":1,"id":"none","spec":null}`), []byte(`{"schema":1,"spec":{"vars":{"a":"b"}},"unknown":[1]}`),
-		[]byte(`{"schema":1,"id":"x","spec":{"vars":7}}`), []byte(`{"schema":1,"spec":{"vars":`), []byte(`{"schema":2,"spec":{}}`), []byte(`[]`), nil)
+	values = append(values, []byte(`{"schema":1,"id":"bare"}`), []byte(`{"schema":1,"id":"none","spec":null}`),
+		[]byte(`{"schema":1,"spec":{"vars":{"a":"b"}},"unknown":[1]}`),
+		[]byte(`{"schema":1,"id":"x","spec":{"vars":7}}`), []byte(`{"schema":1,"spec":{"vars":`),
+		[]byte(`{"schema":2,"spec":{}}`), []byte(`[]`), nil)
 	var specs InstanceSpecs
 	var read []Versioned[Instance]
 	for round := range 2 {

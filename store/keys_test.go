@@ -28,7 +28,10 @@ func TestKeysSplitAsTheyAreSpelled(t *testing.T) {
 		{k.Instance("web-1"), "/leasehold/s/instances/web-1", store.KindInstances, "web-1"},
 		{k.Alive("web-1"), "/leasehold/s/alive/web-1", store.KindAlive, "web-1"},
 		{k.Report("web-1"), "/leasehold/s/reports/web-1", store.KindReports, "web-1"},
-		{k.Event(at, "x"), "/leasehold/s/events/20260102T030405.000000006-x", store.KindEvents, "20260102T030405.000000006-x"},
+		{
+			k.Event(at, "x"), "/leasehold/s/events/20260102T030405.000000006-x", store.KindEvents,
+			"20260102T030405.000000006-x",
+		},
 		{k.Token("h"), "/leasehold/s/tokens/h", store.KindTokens, "h"},
 		{k.Stray("web-1"), "/leasehold/s/strays/web-1", store.KindStrays, "web-1"},
 	} {
@@ -46,7 +49,10 @@ func TestKeysSplitAsTheyAreSpelled(t *testing.T) {
 			t.Errorf("%s is not below its prefixes", test.key)
 		}
 	}
-	for _, foreign := range []string{"", "/leasehold/", "/leasehold/s", "/leasehold/s/", "/leasehold/s2/shard", "/other/s/shard"} {
+	for _, foreign := range []string{
+		"", "/leasehold/", "/leasehold/s", "/leasehold/s/", "/leasehold/s2/shard",
+		"/other/s/shard",
+	} {
 		if kind, name, ok := k.Split(foreign); ok {
 			t.Errorf("split %q: %q, %q", foreign, kind, name)
 		}
@@ -81,7 +87,8 @@ func TestEventKeysSortByTime(t *testing.T) {
 		k := store.KeysOf("s")
 		draw := func(label string) time.Time {
 			zone := time.FixedZone("z", rapid.IntRange(-12, 12).Draw(t, "zone")*3600)
-			return time.Unix(rapid.Int64Range(0, 4e9).Draw(t, label), rapid.Int64Range(0, 999_999_999).Draw(t, "ns")).In(zone)
+			return time.Unix(rapid.Int64Range(0, 4e9).Draw(t, label),
+				rapid.Int64Range(0, 999_999_999).Draw(t, "ns")).In(zone)
 		}
 		a, b := draw("a"), draw("b")
 		if got := strings.Compare(store.EventTime(a), store.EventTime(b)); got != a.Compare(b) {

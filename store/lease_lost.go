@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// LeaseLost says what an agent does that could not renew its lease, before that can have ended (SAFE-9). In JSON it is one of the words, or
-// {"run": [...]}.
+// LeaseLost says what an agent does that could not renew its lease, before that can have ended
+// (SAFE-9). In JSON it is one of the words, or {"run": [...]}.
 type LeaseLost struct {
 	Do  string   // one of the values below
 	Run []string // of LeaseLostRun

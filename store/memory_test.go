@@ -37,7 +37,8 @@ func grant(t *testing.T, s store.Store, ttl time.Duration) store.Lease {
 	return lease
 }
 
-// pass lets that much of the bubble's time pass. Everything that is due in it happens; the test takes no longer.
+// pass lets that much of the bubble's time pass. Everything that is due in it happens; the test
+// takes no longer.
 func pass(d time.Duration) { <-time.After(d) }
 
 // keysBelow are the names of the keys below a prefix.

@@ -8,8 +8,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// The table is written out as a person reads the life of an instance: rows from, columns to, in the order of
-// store.Phases; x is a step that is allowed.
+// The table is written out as a person reads the life of an instance: rows from, columns to, in the
+// order of store.Phases; x is a step that is allowed.
 const steps = `
             pending creating booting checking running stopping starting draining deleting finished
 (none)      x       .        x       .        .       .        .        .        x        .
@@ -49,7 +49,12 @@ func TestValidateTransition(t *testing.T) {
 			}
 		}
 	}
-	for _, step := range [][2]store.Phase{{"nonsense", store.Pending}, {store.Running, "nonsense"}, {"", "nonsense"}, {store.Running, ""}} {
+	for _, step := range [][2]store.Phase{
+		{"nonsense", store.Pending},
+		{store.Running, "nonsense"},
+		{"", "nonsense"},
+		{store.Running, ""},
+	} {
 		if store.ValidateTransition(step[0], step[1]) == nil {
 			t.Errorf("%q to %q is allowed", step[0], step[1])
 		}

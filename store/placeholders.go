@@ -113,11 +113,15 @@ func (g *Group) placeholderErrors() []*FieldError {
 			}
 			errs = append(errs, &FieldError{
 				Path: path, Value: "${" + name + "}", Rule: rule, Name: name, Known: names,
-				Allowed: fmt.Sprintf("a variable of vars or a fact of the machine (%s); a literal ${ is written $${", strings.Join(names, ", ")),
+				Allowed: fmt.Sprintf("a variable of vars or a fact of the machine (%s); a literal ${ is written $${",
+					strings.Join(names, ", ")),
 			})
 		}
 		if open != "" {
-			errs = append(errs, &FieldError{Path: path, Value: show(open), Allowed: "closed with }; a literal ${ is written $${", Rule: rule})
+			errs = append(errs, &FieldError{
+				Path: path, Value: show(open),
+				Allowed: "closed with }; a literal ${ is written $${", Rule: rule,
+			})
 		}
 	})
 	return errs

@@ -50,14 +50,20 @@ func TestPlaceholdersAreVariablesOrFacts(t *testing.T) {
 			g.Report.OnLeaseLost = LeaseLost{Do: LeaseLostRun, Run: []string{"./fence", "${a}"}}
 			g.Drain.Hook = []string{"./leave", "${b}"}
 		}, "report.on_lease_lost.run[1] drain.hook[1]"},
-		{"every text of a check", func(g *Group) {
-			g.Checks = []Check{DefaultCheck(), DefaultCheck(), DefaultCheck(), DefaultCheck(), DefaultCheck()}
-			g.Checks[0].HTTP = &HTTPCheck{Port: "${a}", Path: "/${b}", Body: "${c}", Headers: map[string]string{"X": "${d}"}}
-			g.Checks[1].TCP = &TCPCheck{Port: "${port}", Host: "${a}"}
-			g.Checks[2].GRPC = &GRPCCheck{Port: "1", Service: "${a}"}
-			g.Checks[3].Exec = &ExecCheck{Run: []string{"./check", "${a}"}}
-			g.Checks[4].Process = &ProcessCheck{PIDFile: "/${a}"}
-		}, "checks[0].http.port checks[0].http.path checks[0].http.headers.X checks[0].http.body checks[1].tcp.host checks[2].grpc.service checks[3].exec.run[1] checks[4].process.pid_file"},
+		{
+			"every text of a check", func(g *Group) {
+				g.Checks = []Check{DefaultCheck(), DefaultCheck(), DefaultCheck(), DefaultCheck(), DefaultCheck()}
+				g.Checks[0].HTTP = &HTTPCheck{
+					Port: "${a}", Path: "/${b}", Body: "${c}",
+					Headers: map[string]string{"X": "${d}"},
+				}
+				g.Checks[1].TCP = &TCPCheck{Port: "${port}", Host: "${a}"}
+				g.Checks[2].GRPC = &GRPCCheck{Port: "1", Service: "${a}"}
+				g.Checks[3].Exec = &ExecCheck{Run: []string{"./check", "${a}"}}
+				g.Checks[4].Process = &ProcessCheck{PIDFile: "/${a}"}
+			},
+			"checks[0].http.port checks[0].http.path checks[0].http.headers.X checks[0].http.body checks[1].tcp.host checks[2].grpc.service checks[3].exec.run[1] checks[4].process.pid_file",
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			g := valid()

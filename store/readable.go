@@ -2,14 +2,19 @@ package store
 
 import "slices"
 
-// durableKinds are the kinds of keys that nothing else can make anew: a lost or spoiled one is damage, and can be put back from etcd's
-// history. Orders and join tokens are not among them: one that was carried out or used must not come back.
-var durableKinds = []string{KindShard, KindServed, KindGroups, KindStatic, KindStatus, KindSlots, KindInstances, KindJoined, KindSecrets}
+// durableKinds are the kinds of keys that nothing else can make anew: a lost or spoiled one is
+// damage, and can be put back from etcd's history. Orders and join tokens are not among them: one
+// that was carried out or used must not come back.
+var durableKinds = []string{
+	KindShard, KindServed, KindGroups, KindStatic, KindStatus, KindSlots, KindInstances,
+	KindJoined, KindSecrets,
+}
 
 // DurableKinds lists the kinds of keys that hold what nothing else can make anew.
 func DurableKinds() []string { return slices.Clone(durableKinds) }
 
-// Readable says why a key's value cannot be read; nil if it can. Whether a spec is valid is another question: see ReadInForce.
+// Readable says why a key's value cannot be read; nil if it can. Whether a spec is valid is another
+// question: see ReadInForce.
 func (k Keys) Readable(kv KV) error {
 	kind, _, _ := k.Split(kv.Key)
 	var record any

@@ -50,8 +50,8 @@ func (v Versioned[T]) Present() bool { return v.Modified != 0 }
 // Unchanged is the condition that the record is still as it was read: absent, if it was absent.
 func (v Versioned[T]) Unchanged() Condition { return At(v.Key, v.Modified) }
 
-// Decode reads a record of type T from a key's value. Unknown fields are tolerated (an older program reads
-// what a newer one of the same schema wrote), a newer schema is not.
+// Decode reads a record of type T from a key's value. Unknown fields are tolerated (an older
+// program reads what a newer one of the same schema wrote), a newer schema is not.
 func Decode[T any](kv KV) (Versioned[T], error) {
 	v := Versioned[T]{Key: kv.Key, Created: kv.Created, Modified: kv.Modified, Lease: kv.Lease}
 	return v, decodeInto(kv, &v.Record)
@@ -97,8 +97,8 @@ func checkSchema(value []byte) error {
 	return nil
 }
 
-// Encode writes a record as JSON that a person can read in etcdctl. A record of this package can always be
-// written; a failure is a bug and panics.
+// Encode writes a record as JSON that a person can read in etcdctl. A record of this package can
+// always be written; a failure is a bug and panics.
 func Encode(record any) []byte {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

@@ -2,8 +2,9 @@ package store
 
 import "time"
 
-// Gone notes that a key was deleted on purpose (SAFE-15). It is written in the transaction that deletes the key, on one of the
-// journal's leases. A record that is absent and has no such note was lost.
+// Gone notes that a key was deleted on purpose (SAFE-15). It is written in the transaction that
+// deletes the key, on one of the journal's leases. A record that is absent and has no such note was
+// lost.
 type Gone struct {
 	Schema   int       `json:"schema"`
 	Revision Revision  `json:"revision"` // the deleted key's last modification
@@ -16,8 +17,8 @@ type Gone struct {
 	At       time.Time `json:"at"`
 }
 
-// Claim is what a coordinator certified about an instance while its record was readable (SAFE-17). The agent keeps the sealed
-// form and presents it with every hello.
+// Claim is what a coordinator certified about an instance while its record was readable (SAFE-17).
+// The agent keeps the sealed form and presents it with every hello.
 type Claim struct {
 	Schema   int       `json:"schema"`
 	Shard    string    `json:"shard"` // the shard's random ID
@@ -36,8 +37,9 @@ type Claim struct {
 	Since    time.Time `json:"since"` // when it was sealed
 }
 
-// Extra is a machine that a provider lists with the shard's tag and that has no record (REC-8). The leader keeps these keys up to
-// date, on the lease of its session, so that operators can see and adopt such machines.
+// Extra is a machine that a provider lists with the shard's tag and that has no record (REC-8). The
+// leader keeps these keys up to date, on the lease of its session, so that operators can see and
+// adopt such machines.
 type Extra struct {
 	Schema   int       `json:"schema"`
 	Instance string    `json:"instance"`
@@ -50,8 +52,8 @@ type Extra struct {
 	Gone     bool      `json:"gone,omitempty"` // its record was deleted on purpose: it is removed after orphan_grace
 }
 
-// Damaged is a record that was lost or cannot be read (SAFE-15, SAFE-16). The leader keeps a group's in its status, so that they
-// outlive a change of leader.
+// Damaged is a record that was lost or cannot be read (SAFE-15, SAFE-16). The leader keeps a
+// group's in its status, so that they outlive a change of leader.
 type Damaged struct {
 	Key      string    `json:"key"`
 	Instance string    `json:"instance,omitempty"`

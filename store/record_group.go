@@ -11,9 +11,10 @@ type Request struct {
 	Instance string      `json:"instance,omitempty"`
 	Zone     string      `json:"zone,omitempty"` // of RequestEvacuate and RequestReturn
 	Mode     string      `json:"mode,omitempty"` // of RequestProtect: ProtectRemoval, ProtectHeal or ProtectOff
-	Slot     *int        `json:"slot,omitempty"` // of RequestAdopt: the slot to be taken; nil: the one that the machine had, else a free one
-	By       string      `json:"by"`
-	At       time.Time   `json:"at"`
+	// of RequestAdopt: the slot to be taken; nil: the one that the machine had, else a free one
+	Slot *int      `json:"slot,omitempty"`
+	By   string    `json:"by"`
+	At   time.Time `json:"at"`
 }
 
 // RequestKind says what an operator wants.
@@ -29,7 +30,8 @@ const (
 	RequestRestart RequestKind = "restart"
 	// RequestDrain: the instance drains and goes; its slot is filled again.
 	RequestDrain RequestKind = "drain"
-	// RequestDrained: whoever had to take over its work has; the drain need not be waited for any more.
+	// RequestDrained: whoever had to take over its work has; the drain need not be waited for any
+	// more.
 	RequestDrained RequestKind = "drained"
 	// RequestProtect: see Request.Mode.
 	RequestProtect RequestKind = "protect"
@@ -37,11 +39,13 @@ const (
 	RequestCreate RequestKind = "create"
 	// RequestAdopt: an extra machine is taken into the group that its tag names (REC-8).
 	RequestAdopt RequestKind = "adopt"
-	// RequestRetry: flapping and errored slots of the group, or the instance's, start afresh (FLAP-3).
+	// RequestRetry: flapping and errored slots of the group, or the instance's, start afresh
+	// (FLAP-3).
 	RequestRetry RequestKind = "retry"
 	// RequestOverrideStorm: the group's storm is over by the operator's word (SAFE-2).
 	RequestOverrideStorm RequestKind = "override-storm"
-	// RequestEvacuate: the zone's instances are replaced elsewhere, and none is made there (DRAIN-3).
+	// RequestEvacuate: the zone's instances are replaced elsewhere, and none is made there
+	// (DRAIN-3).
 	RequestEvacuate RequestKind = "evacuate"
 	// RequestReturn: the zone may be used again.
 	RequestReturn RequestKind = "return"
@@ -64,7 +68,8 @@ type JournalEntry struct {
 	Why      string    `json:"why,omitempty"`
 	Group    string    `json:"group,omitempty"`
 	Instance string    `json:"instance,omitempty"`
-	// Claimed: Instance is only the name that somebody gave who was refused. Nothing proves that it was this instance.
+	// Claimed: Instance is only the name that somebody gave who was refused. Nothing proves that it
+	// was this instance.
 	Claimed  bool     `json:"claimed,omitempty"`
 	Slot     *int     `json:"slot,omitempty"`
 	From     Phase    `json:"from,omitempty"`
@@ -76,7 +81,8 @@ type JournalEntry struct {
 	Revision  Revision `json:"revision"` // of the picture it was decided on
 	// Workload is how a failed workload ended, with its last words (DET-19).
 	Workload *WorkloadExit `json:"workload_exit,omitempty"`
-	// Console is the end of a dead machine's console output, where it is not known how its workload ended (DET-19).
+	// Console is the end of a dead machine's console output, where it is not known how its workload
+	// ended (DET-19).
 	Console string `json:"console,omitempty"`
 }
 
@@ -104,16 +110,20 @@ type Status struct {
 	LastGood         *GoodSpec       `json:"last_good,omitempty"`
 	History          []PastSpec      `json:"history,omitempty"` // newest first
 	Blocked          []Blocked       `json:"blocked,omitempty"`
-	Uneven           string          `json:"uneven,omitempty"` // instances by zone, if zones differ by two or more (REC-17)
-	Rebalance        *Rebalance      `json:"rebalance,omitempty"`
-	// Records is how many instances of the group have a record, on demand and being deleted included: fewer records, without a
-	// gone note newer than this status, mean that some were lost (SAFE-15). Nil in what the release before wrote.
-	Records *int      `json:"records,omitempty"`
-	Counted Revision  `json:"counted,omitempty"` // of the picture in which Records were counted: gone notes count from there on
+	// instances by zone, if zones differ by two or more (REC-17)
+	Uneven    string     `json:"uneven,omitempty"`
+	Rebalance *Rebalance `json:"rebalance,omitempty"`
+	// Records is how many instances of the group have a record, on demand and being deleted
+	// included: fewer records, without a gone note newer than this status, mean that some were lost
+	// (SAFE-15). Nil in what the release before wrote.
+	Records *int `json:"records,omitempty"`
+	// of the picture in which Records were counted: gone notes count from there on
+	Counted Revision  `json:"counted,omitempty"`
 	Damaged []Damaged `json:"damaged,omitempty"` // ordered by key
 }
 
-// Rebalance remembers that instances which were made to even the zones were withdrawn: the next one waits (REC-17).
+// Rebalance remembers that instances which were made to even the zones were withdrawn: the next one
+// waits (REC-17).
 type Rebalance struct {
 	Withdrawn int    `json:"withdrawn"` // in a row
 	Last      string `json:"last"`      // the instance that was withdrawn last
@@ -123,16 +133,17 @@ type Rebalance struct {
 
 // Storm is a time in which so many are lost at once that the cause is hardly the machines: SAFE-2.
 type Storm struct {
-	Since  time.Time `json:"since"`
-	Lost   int       `json:"lost"`  // at its height
-	Of     int       `json:"of"`    // instances that had registered then
-	Shard  bool      `json:"shard"` // it is one of the shard as a whole
-	Calm   *Timer    `json:"calm,omitempty"`
-	Probe  string    `json:"probe,omitempty"` // the lost instance that is being replaced to see whether that helps
-	Next   *Timer    `json:"next_probe,omitempty"`
-	Resume *Timer    `json:"resume,omitempty"`     // the storm is over; what is still lost is taken up bit by bit until then
-	Ended  string    `json:"ended,omitempty"`      // how
-	By     string    `json:"overridden,omitempty"` // the operator who ended it
+	Since time.Time `json:"since"`
+	Lost  int       `json:"lost"`  // at its height
+	Of    int       `json:"of"`    // instances that had registered then
+	Shard bool      `json:"shard"` // it is one of the shard as a whole
+	Calm  *Timer    `json:"calm,omitempty"`
+	Probe string    `json:"probe,omitempty"` // the lost instance that is being replaced to see whether that helps
+	Next  *Timer    `json:"next_probe,omitempty"`
+	// the storm is over; what is still lost is taken up bit by bit until then
+	Resume *Timer `json:"resume,omitempty"`
+	Ended  string `json:"ended,omitempty"`      // how
+	By     string `json:"overridden,omitempty"` // the operator who ended it
 }
 
 // Rollout is the way of a change to all instances of a group: ROLL-1 to ROLL-4.
@@ -143,12 +154,14 @@ type Rollout struct {
 	Done     int       `json:"done"`           // instances that are up to date and healthy
 	Most     int       `json:"most,omitempty"` // that were so at once: only more of them are progress
 	Total    int       `json:"total"`
-	Progress time.Time `json:"progress"`           // when the last one became so
-	Stalls   *Timer    `json:"stalls,omitempty"`   // without progress until then it is stalled
-	Stalled  string    `json:"stalled,omitempty"`  // why
-	Blamed   string    `json:"blamed,omitempty"`   // why the template is taken for the cause (FLAP-5): the roll has stopped
-	Proved   bool      `json:"proved,omitempty"`   // an instance on the template was healthy (ROLL-9)
-	Fallback string    `json:"fallback,omitempty"` // the template that all but the roll create from; "": Template (ROLL-9)
+	Progress time.Time `json:"progress"`          // when the last one became so
+	Stalls   *Timer    `json:"stalls,omitempty"`  // without progress until then it is stalled
+	Stalled  string    `json:"stalled,omitempty"` // why
+	// why the template is taken for the cause (FLAP-5): the roll has stopped
+	Blamed string `json:"blamed,omitempty"`
+	Proved bool   `json:"proved,omitempty"` // an instance on the template was healthy (ROLL-9)
+	// the template that all but the roll create from; "": Template (ROLL-9)
+	Fallback string `json:"fallback,omitempty"`
 	// FallbackUnusable says why the last good template cannot be used any more.
 	FallbackUnusable string `json:"fallback_unusable,omitempty"`
 }

@@ -22,7 +22,8 @@ type Instance struct {
 	Address string `json:"address,omitempty"`
 
 	Replaces string `json:"replaces,omitempty"` // the instance whose place in the slot it takes
-	// Rebalances: it was made to even the zones, and is withdrawn rather than made elsewhere (REC-17).
+	// Rebalances: it was made to even the zones, and is withdrawn rather than made elsewhere
+	// (REC-17).
 	Rebalances bool       `json:"rebalances,omitempty"`
 	Condemned  *Condemned `json:"condemned,omitempty"` // ordered to go, replacement first
 	Protected  string     `json:"protected,omitempty"` // "", "removal" or "heal" (REC-13)
@@ -30,10 +31,12 @@ type Instance struct {
 	Doomed     *Doom      `json:"doomed,omitempty"`    // it is known that it will end
 	Drain      *Drain     `json:"drain,omitempty"`     // while draining
 	Restart    *Restart   `json:"restart,omitempty"`   // the last one, until the instance is healthy again
-	Dead       bool       `json:"dead,omitempty"`      // deleting: it was found dead, and its machine uses no budget (REC-18)
-	Boot       string     `json:"boot,omitempty"`      // that of the machine when the instance got healthy last
-	Relaunch   int        `json:"relaunch,omitempty"`  // how many of its group's relaunches it has gone through
-	Config     string     `json:"config,omitempty"`    // hash of what its agent is to have applied: see InstanceSpec.ConfigHash
+	// deleting: it was found dead, and its machine uses no budget (REC-18)
+	Dead     bool   `json:"dead,omitempty"`
+	Boot     string `json:"boot,omitempty"`     // that of the machine when the instance got healthy last
+	Relaunch int    `json:"relaunch,omitempty"` // how many of its group's relaunches it has gone through
+	// hash of what its agent is to have applied: see InstanceSpec.ConfigHash
+	Config string `json:"config,omitempty"`
 
 	Last Decision `json:"last"` // the decision that wrote this record
 }
@@ -55,8 +58,8 @@ type InstanceSpec struct {
 	Notices             NoticeSpec        `json:"notices,omitzero"`
 }
 
-// Doom says that the instance will end whatever we do: replaced elsewhere first, drained, and no failure of its slot
-// (SPOT-2, DRAIN-3).
+// Doom says that the instance will end whatever we do: replaced elsewhere first, drained, and no
+// failure of its slot (SPOT-2, DRAIN-3).
 type Doom struct {
 	Rule     string    `json:"rule"`
 	Why      string    `json:"why"`
@@ -64,8 +67,8 @@ type Doom struct {
 	Deadline *Timer    `json:"deadline,omitempty"` // when it ends, if a notice said
 }
 
-// Drain is an instance's leaving: its work goes elsewhere before its machine goes (DRAIN-1). It ends by the end of the hook, an
-// acknowledgement, or the timer.
+// Drain is an instance's leaving: its work goes elsewhere before its machine goes (DRAIN-1). It
+// ends by the end of the hook, an acknowledgement, or the timer.
 type Drain struct {
 	Token string `json:"token"` // tells this drain from others, in what the agent reports
 	Rule  string `json:"rule"`
@@ -77,25 +80,30 @@ type Drain struct {
 	Done string `json:"done,omitempty"`
 }
 
-// Restart is a restart in place: of the workload by the agent, or of the machine by its provider (HEAL-1).
+// Restart is a restart in place: of the workload by the agent, or of the machine by its provider
+// (HEAL-1).
 type Restart struct {
 	Level string    `json:"level"` // RestartWorkload or RestartMachine
 	Rule  string    `json:"rule"`
 	Token string    `json:"token"` // tells this restart from others, in what the agent reports
 	Boot  string    `json:"boot"`  // that of the machine before: the restart is repeated only while it reports (SAFE-8)
 	At    time.Time `json:"at"`
-	Heals bool      `json:"heals,omitempty"` // the instance had failed and is being healed, also if a roll restarts it meanwhile
-	// Listed is the boot before as the provider tells boots apart, if it does: it is not repeated once another is listed.
+	// the instance had failed and is being healed, also if a roll restarts it meanwhile
+	Heals bool `json:"heals,omitempty"`
+	// Listed is the boot before as the provider tells boots apart, if it does: it is not repeated
+	// once another is listed.
 	Listed string `json:"listed,omitempty"`
-	// Renews: the agent has not confirmed what it is to run, so that the machine may come up with what it ran before.
+	// Renews: the agent has not confirmed what it is to run, so that the machine may come up with
+	// what it ran before.
 	Renews bool `json:"renews,omitempty"`
 }
 
 // ByAgent says that the agent is told of it, and reports its token.
 func (r *Restart) ByAgent() bool { return r.Level == RestartWorkload || r.Renews }
 
-// RestartWanted is the token of the restart that the agent is to carry out, or to have carried out; "" if there is none. When the machine is
-// restarted, the boot that comes up is told, because it may not know yet what it is to run.
+// RestartWanted is the token of the restart that the agent is to carry out, or to have carried out;
+// "" if there is none. When the machine is restarted, the boot that comes up is told, because it
+// may not know yet what it is to run.
 func (i *Instance) RestartWanted() string {
 	r := i.Restart
 	switch {
@@ -163,7 +171,8 @@ type Slot struct {
 	GiveUp   *Timer    `json:"give_up,omitempty"`  // flapping: given up when it ends (FLAP-3)
 	Errored  string    `json:"errored,omitempty"`  // why it was given up; "" if it was not
 	Template string    `json:"template,omitempty"` // on which the failures were: another one starts afresh (FLAP-7)
-	Vacated  *Vacated  `json:"vacated,omitempty"`  // who has left it and is to be replaced, until the replacement is requested
+	// who has left it and is to be replaced, until the replacement is requested
+	Vacated *Vacated `json:"vacated,omitempty"`
 }
 
 // Vacated names the instance whose place in a slot is to be taken.
@@ -192,7 +201,8 @@ type Failure struct {
 	Verdict  Verdict   `json:"verdict"`
 	Why      string    `json:"why"`
 	Template string    `json:"template,omitempty"` // of the instance (FLAP-5)
-	// LostSince is since when it was lost, or as good as lost, and counts in a storm (SAFE-2); zero if it failed in another way.
+	// LostSince is since when it was lost, or as good as lost, and counts in a storm (SAFE-2); zero
+	// if it failed in another way.
 	LostSince time.Time `json:"lost_since,omitzero"`
 }
 

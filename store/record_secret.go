@@ -5,12 +5,14 @@ import (
 	"time"
 )
 
-// Secret is a value for workloads alone, encrypted (SEC-6). Whoever reads etcd learns its name, when it was set, and how long it is.
+// Secret is a value for workloads alone, encrypted (SEC-6). Whoever reads etcd learns its name,
+// when it was set, and how long it is.
 type Secret struct {
 	Schema  int    `json:"schema"`
 	Name    string `json:"name"`
 	Version int    `json:"version"` // grows with each new value
-	// Key is the ID of the key that it is encrypted with. The ciphertext fits this shard, name, version and key alone.
+	// Key is the ID of the key that it is encrypted with. The ciphertext fits this shard, name,
+	// version and key alone.
 	Key        string    `json:"key"`
 	Nonce      []byte    `json:"nonce"`
 	Ciphertext []byte    `json:"ciphertext"`
@@ -18,7 +20,8 @@ type Secret struct {
 	At         time.Time `json:"at"`
 }
 
-// MostSecret is how long the value of a secret may be, in bytes: an environment variable must hold it.
+// MostSecret is how long the value of a secret may be, in bytes: an environment variable must hold
+// it.
 const MostSecret = 16 << 10
 
 var secretForm = regexp.MustCompile(`^[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?$`)

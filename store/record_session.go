@@ -31,7 +31,8 @@ const (
 	GoodbyeShutdown   Goodbye = "shutdown"
 	GoodbyeMoving     Goodbye = "moving"
 	GoodbyeEvacuating Goodbye = "evacuating"
-	// GoodbyeRefused is none: the agent is there and comes again and again, and the replica does not understand it.
+	// GoodbyeRefused is none: the agent is there and comes again and again, and the replica does
+	// not understand it.
 	GoodbyeRefused Goodbye = "refused"
 )
 
@@ -48,7 +49,8 @@ type Alive struct {
 	Why      string      `json:"why,omitempty"`     // what made it overdue or lost
 	Since    time.Time   `json:"since"`
 	Agent    string      `json:"agent"` // the agent's version
-	// Protocol is the version of the protocol that is spoken, or that a refused agent speaks; 0: the replica is of release 0.1.
+	// Protocol is the version of the protocol that is spoken, or that a refused agent speaks; 0:
+	// the replica is of release 0.1.
 	Protocol uint32 `json:"protocol,omitempty"`
 }
 
@@ -61,8 +63,8 @@ type Stray struct {
 	At       time.Time `json:"at"`
 	BootID   string    `json:"boot_id,omitempty"`
 	Agent    string    `json:"agent,omitempty"` // the agent's version
-	// Claim is what the agent was when its record was last seen: by a coordinator's seal, or from the replica's own memory. Nil where
-	// neither is known.
+	// Claim is what the agent was when its record was last seen: by a coordinator's seal, or from
+	// the replica's own memory. Nil where neither is known.
 	Claim *Claim `json:"claim,omitempty"`
 }
 
@@ -108,7 +110,8 @@ func (c *CertificateReport) Same(o *CertificateReport) bool {
 	return c.Issuer == o.Issuer && c.Ends.Equal(o.Ends)
 }
 
-// NoticeEvacuating is the kind of a notice by which whoever runs the machine wants it emptied: it takes the time that this takes (DRAIN-3).
+// NoticeEvacuating is the kind of a notice by which whoever runs the machine wants it emptied: it
+// takes the time that this takes (DRAIN-3).
 const NoticeEvacuating = "evacuating"
 
 // Notice is the word that a machine will be taken away (SPOT-2).
@@ -120,7 +123,8 @@ type Notice struct {
 	At time.Time `json:"at"` // when the agent saw it
 }
 
-// Same says whether two reports tell of the same notice, or of none. How long is left differs in each.
+// Same says whether two reports tell of the same notice, or of none. How long is left differs in
+// each.
 func (n *Notice) Same(o *Notice) bool {
 	if n == nil || o == nil {
 		return n == o
@@ -137,7 +141,8 @@ type CheckReport struct {
 	Pending  bool      `json:"pending,omitempty"` // its results have not decided yet: Healthy is what was so before
 	Why      string    `json:"why,omitempty"`
 	Since    time.Time `json:"since"` // of Healthy
-	// Against counts the last results in a row that speak against Healthy; so many as Threshold change it, 0: any.
+	// Against counts the last results in a row that speak against Healthy; so many as Threshold
+	// change it, 0: any.
 	Against   int      `json:"against,omitempty"`
 	Threshold int      `json:"threshold,omitempty"`
 	Took      Duration `json:"took,omitempty"` // the last run
@@ -162,7 +167,8 @@ type HostReport struct {
 	Windows []HostWindow `json:"windows,omitempty"`
 }
 
-// HostWindow is what the machine used over a time up to the report: percents are means, bytes are sums over what is covered.
+// HostWindow is what the machine used over a time up to the report: percents are means, bytes are
+// sums over what is covered.
 type HostWindow struct {
 	Span    Duration `json:"span"`
 	Covered Duration `json:"covered"` // of the span: less after the agent's start

@@ -13,8 +13,9 @@ type Shard struct {
 	Name    string    `json:"name"`
 	Created time.Time `json:"created"`
 	Hold    *Hold     `json:"hold,omitempty"`
-	// Generation grows whenever a replica finds that etcd's data is older, or of another cluster, than what it knows (SAFE-12). A replica that
-	// knows of a lower one learns from it that the exchange was noticed and the shard held.
+	// Generation grows whenever a replica finds that etcd's data is older, or of another cluster,
+	// than what it knows (SAFE-12). A replica that knows of a lower one learns from it that the
+	// exchange was noticed and the shard held.
 	Generation int           `json:"generation,omitempty"`
 	Settings   ShardSettings `json:"settings"`
 	// Reviewed is what an operator knew when they released a hold that was ours.
@@ -38,7 +39,8 @@ type Hold struct {
 	Extras int `json:"extras,omitempty"`
 	// Damage is how many records were lost or unreadable, if that was why (SAFE-15).
 	Damage int `json:"damage,omitempty"`
-	// Seen is the revision of the picture in which they were counted: a release acknowledges what was seen up to then.
+	// Seen is the revision of the picture in which they were counted: a release acknowledges what
+	// was seen up to then.
 	Seen Revision `json:"seen,omitempty"`
 }
 
@@ -57,13 +59,13 @@ func (s *Shard) Release(at time.Time) {
 	s.Hold = nil
 }
 
-// Reviewed says that an operator has seen so many machines without a record, and released the hold: no more than those are a reason
-// for another, and orphan_grace begins anew for them.
+// Reviewed says that an operator has seen so many machines without a record, and released the hold:
+// no more than those are a reason for another, and orphan_grace begins anew for them.
 type Reviewed struct {
 	Extras int       `json:"extras"`
 	At     time.Time `json:"at"`
-	// Damage is how many lost or unreadable records they knew of: those that were seen up to the revision Seen. The slots of lost ones
-	// may be filled again (SAFE-15).
+	// Damage is how many lost or unreadable records they knew of: those that were seen up to the
+	// revision Seen. The slots of lost ones may be filled again (SAFE-15).
 	Damage int      `json:"damage,omitempty"`
 	Seen   Revision `json:"seen,omitempty"`
 }
@@ -79,8 +81,10 @@ type ShardSettings struct {
 	EventsKept   Duration `json:"events_kept,omitzero"`
 	EligibleAge  Duration `json:"eligible_age,omitempty"` // EXP-1, where a group does not say; 0: off
 	ForcedAge    Duration `json:"forced_age,omitempty"`
-	Certificate  Duration `json:"certificate,omitzero"` // SEC-3: how long an agent's certificate lasts; it is renewed after a third of that
-	// CompactAfter is how old etcd's history becomes before the leader has it forgotten, if nobody else does; 0: never, nil: the default.
+	// SEC-3: how long an agent's certificate lasts; it is renewed after a third of that
+	Certificate Duration `json:"certificate,omitzero"`
+	// CompactAfter is how old etcd's history becomes before the leader has it forgotten, if nobody
+	// else does; 0: never, nil: the default.
 	CompactAfter *Duration `json:"compact_after,omitempty"`
 
 	// Refused is what etcd holds and cannot be used (REC-20). Each of these settings has another
@@ -121,40 +125,44 @@ func (s ShardSettings) WithDefaults() ShardSettings {
 	return s
 }
 
-// Served says when a leader of the shard was last at work, so that the next one can tell for how long nobody was
-// (SAFE-13: timers of registration stand still meanwhile).
+// Served says when a leader of the shard was last at work, so that the next one can tell for how
+// long nobody was (SAFE-13: timers of registration stand still meanwhile).
 type Served struct {
 	Schema  int       `json:"schema"`
 	At      time.Time `json:"at"`
 	Replica string    `json:"replica"`
-	// Cluster and Revision are etcd's at that time: another cluster, or an older revision, is another past (SAFE-12).
+	// Cluster and Revision are etcd's at that time: another cluster, or an older revision, is
+	// another past (SAFE-12).
 	Cluster  string   `json:"cluster,omitempty"`
 	Revision Revision `json:"revision,omitempty"`
-	// Gaps are the times in which no leader was at work, oldest first: the newest few of the last day.
+	// Gaps are the times in which no leader was at work, oldest first: the newest few of the last
+	// day.
 	Gaps []Gap `json:"gaps,omitempty"`
 	// History are revisions of which is known how old they are at least, oldest first.
 	History []Mark `json:"history,omitempty"`
-	// Journal are such revisions too, further apart and from longer ago: what entries of the journal are overdue.
+	// Journal are such revisions too, further apart and from longer ago: what entries of the
+	// journal are overdue.
 	Journal []Mark `json:"journal,omitempty"`
 	// Uncompacted says why etcd's history is not forgotten though it is old enough; "" if it is.
 	Uncompacted string `json:"uncompacted,omitempty"`
 }
 
-// Mark is a revision and how old it is at least, counted by leaders' monotonic clocks while they were at work: no wall clock makes
-// it older than it is.
+// Mark is a revision and how old it is at least, counted by leaders' monotonic clocks while they
+// were at work: no wall clock makes it older than it is.
 type Mark struct {
 	Revision Revision `json:"revision"`
 	Age      Duration `json:"age"`
 }
 
-// Exchanged says why the store is not the one that the record was written in; "" if it may be. Fences and revisions that were read
-// before mean nothing in another.
+// Exchanged says why the store is not the one that the record was written in; "" if it may be.
+// Fences and revisions that were read before mean nothing in another.
 func (s Served) Exchanged(v Vitals) string {
 	switch cluster := v.ClusterName(); {
 	case s.Cluster != "" && s.Cluster != cluster:
 		return fmt.Sprintf("etcd is another cluster (%s) than when a leader was last at work (%s)", cluster, s.Cluster)
 	case s.Revision > v.Revision:
-		return fmt.Sprintf("etcd's revision went backwards: it is %d, and was %d when a leader was last at work", v.Revision, s.Revision)
+		return fmt.Sprintf("etcd's revision went backwards: it is %d, and was %d when a leader was last at work",
+			v.Revision, s.Revision)
 	default:
 		return ""
 	}
@@ -186,25 +194,31 @@ type Leader struct {
 
 // Replica is a coordinator at work, on its session's lease.
 type Replica struct {
-	Schema       int          `json:"schema"`
-	ID           string       `json:"id"`
-	Address      string       `json:"address"` // where agents reach it
-	Version      string       `json:"version"`
-	Protocol     uint32       `json:"protocol,omitempty"` // the newest version that it speaks with agents; 0: it is of release 0.1, and speaks 1
-	Providers    []string     `json:"providers"`          // those it can use
-	Since        time.Time    `json:"since"`
-	SecretKeys   []string     `json:"secret_keys,omitempty"` // fingerprints of the keys with which it can read secrets
-	Issuer       string       `json:"issuer,omitempty"`      // fingerprint of the authority that it issues agents' certificates with
-	IssuerEnds   time.Time    `json:"issuer_ends,omitzero"`  // the authority's certificate, and with it all that it has issued
-	Trust        string       `json:"trust,omitempty"`       // digest of whom it believes, as agents report it
-	Believes     []string     `json:"believes,omitempty"`    // fingerprints of the authorities
-	Waits        *Waits       `json:"waits,omitempty"`       // nil: it serves the shard
-	Unnoted      int          `json:"unnoted,omitempty"`     // agents without a record that it does not keep below strays/: they are too many
-	Disturbances int          `json:"disturbances"`          // how many it saw: a growing number is a disturbance to the leader too
+	Schema  int    `json:"schema"`
+	ID      string `json:"id"`
+	Address string `json:"address"` // where agents reach it
+	Version string `json:"version"`
+	// the newest version that it speaks with agents; 0: it is of release 0.1, and speaks 1
+	Protocol   uint32    `json:"protocol,omitempty"`
+	Providers  []string  `json:"providers"` // those it can use
+	Since      time.Time `json:"since"`
+	SecretKeys []string  `json:"secret_keys,omitempty"` // fingerprints of the keys with which it can read secrets
+	// fingerprint of the authority that it issues agents' certificates with
+	Issuer string `json:"issuer,omitempty"`
+	// the authority's certificate, and with it all that it has issued
+	IssuerEnds time.Time `json:"issuer_ends,omitzero"`
+	Trust      string    `json:"trust,omitempty"`    // digest of whom it believes, as agents report it
+	Believes   []string  `json:"believes,omitempty"` // fingerprints of the authorities
+	Waits      *Waits    `json:"waits,omitempty"`    // nil: it serves the shard
+	// agents without a record that it does not keep below strays/: they are too many
+	Unnoted int `json:"unnoted,omitempty"`
+	// how many it saw: a growing number is a disturbance to the leader too
+	Disturbances int          `json:"disturbances"`
 	Last         *Disturbance `json:"last_disturbance,omitempty"`
 }
 
-// Waits says that a replica decides nothing, because etcd does not hold the shard that the replica knows (SAFE-15).
+// Waits says that a replica decides nothing, because etcd does not hold the shard that the replica
+// knows (SAFE-15).
 type Waits struct {
 	Why     string   `json:"why"`
 	ShardID string   `json:"shard_id,omitempty"` // of the shard that it knows; "": none
@@ -219,5 +233,6 @@ type Disturbance struct {
 	Own  bool      `json:"own,omitempty"` // the replica itself stood still: etcd is not to blame
 }
 
-// DisturbedRecordBack is what a replica says when leases were not renewed because their instances had no record for a while. It is no fault of etcd's.
+// DisturbedRecordBack is what a replica says when leases were not renewed because their instances
+// had no record for a while. It is no fault of etcd's.
 const DisturbedRecordBack = "the record of an instance was lost, and is back"

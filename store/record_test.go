@@ -11,7 +11,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// filled is a T in which every field, at every depth, has a value that is not its zero, except Schema, which is 1.
+// filled is a T in which every field, at every depth, has a value that is not its zero, except
+// Schema, which is 1.
 func filled[T any]() T {
 	var record T
 	fill(reflect.ValueOf(&record).Elem(), 1)
@@ -30,7 +31,8 @@ func fill(v reflect.Value, n int) {
 	if v.Type() == reflect.TypeFor[store.ShardSettings]() { // whose ranges are judged when they are read
 		age := store.Duration(time.Hour + time.Duration(n))
 		v.Set(reflect.ValueOf(store.ShardSettings{
-			ProviderPoll: age / 10, CreateRate: 2.5, CreateBurst: 3, OrphanGrace: age, ReconnectMin: age / 100, ReconnectMax: age / 50, EventsKept: age,
+			ProviderPoll: age / 10, CreateRate: 2.5, CreateBurst: 3, OrphanGrace: age, ReconnectMin: age / 100,
+			ReconnectMax: age / 50, EventsKept: age,
 			EligibleAge: age, ForcedAge: 2 * age, Certificate: age, CompactAfter: &age,
 		}))
 		return
@@ -72,7 +74,8 @@ func fill(v reflect.Value, n int) {
 	}
 }
 
-// comesBack checks that a record is read as it was written, also when it is empty, and that a newer one is refused.
+// comesBack checks that a record is read as it was written, also when it is empty, and that a newer
+// one is refused.
 func comesBack[T any](t *testing.T) {
 	t.Run(reflect.TypeFor[T]().Name(), func(t *testing.T) {
 		for name, record := range map[string]T{"filled": filled[T](), "zero": *new(T)} {
@@ -98,15 +101,20 @@ func comesBack[T any](t *testing.T) {
 				t.Errorf("not for people: %s", value)
 			}
 		}
-		if _, err := store.Decode[T](store.KV{Key: "/k", Value: []byte(`{"schema": 2}`)}); !errors.Is(err, store.ErrSchema) ||
+		if _, err := store.Decode[T](store.KV{Key: "/k", Value: []byte(`{"schema": 2}`)}); !errors.Is(err,
+			store.ErrSchema) ||
 			!strings.Contains(err.Error(), "/k") || !strings.Contains(err.Error(), "upgrade") {
 			t.Errorf("a newer schema: %v", err)
 		}
-		if _, err := store.Decode[T](store.KV{Key: "/k", Value: []byte(`{"schema": 1, "from_the_future": [1]}`)}); err != nil {
+		if _, err := store.Decode[T](store.KV{
+			Key:   "/k",
+			Value: []byte(`{"schema": 1, "from_the_future": [1]}`),
+		}); err != nil {
 			t.Errorf("an unknown field: %v", err)
 		}
 		for _, wrong := range []string{"", "{", "[]", `{"schema": "1"}`} {
-			if _, err := store.Decode[T](store.KV{Key: "/k", Value: []byte(wrong)}); err == nil || !strings.Contains(err.Error(), "/k") {
+			if _, err := store.Decode[T](store.KV{Key: "/k", Value: []byte(wrong)}); err == nil ||
+				!strings.Contains(err.Error(), "/k") {
 				t.Errorf("read %q: %v", wrong, err)
 			}
 		}
@@ -137,7 +145,10 @@ func TestAbsentRecord(t *testing.T) {
 }
 
 func TestDuration(t *testing.T) {
-	for text, want := range map[string]time.Duration{"5s": 5 * time.Second, "1m30s": 90 * time.Second, "0s": 0, "2h": 2 * time.Hour} {
+	for text, want := range map[string]time.Duration{
+		"5s": 5 * time.Second, "1m30s": 90 * time.Second, "0s": 0,
+		"2h": 2 * time.Hour,
+	} {
 		var d store.Duration
 		if err := d.UnmarshalText([]byte(text)); err != nil || d.D() != want {
 			t.Errorf("read %s: %s, %v", text, d, err)

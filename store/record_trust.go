@@ -7,15 +7,17 @@ import (
 	"time"
 )
 
-// JoinToken is what is stored of a token that a machine may join with, once (SEC-2). Its key has the token's hash, never the token, and is on a lease.
+// JoinToken is what is stored of a token that a machine may join with, once (SEC-2). Its key has
+// the token's hash, never the token, and is on a lease.
 type JoinToken struct {
 	Schema   int       `json:"schema"`
 	Instance string    `json:"instance"` // who may use it
 	Issued   time.Time `json:"issued"`
 }
 
-// Joined says that the machine of an instance has exchanged a token for a certificate. All other tokens of the instance are worth nothing from then on.
-// The same key may ask again with the same token: the answer to its first call may have been lost.
+// Joined says that the machine of an instance has exchanged a token for a certificate. All other
+// tokens of the instance are worth nothing from then on. The same key may ask again with the same
+// token: the answer to its first call may have been lost.
 type Joined struct {
 	Schema   int       `json:"schema"`
 	Instance string    `json:"instance"`

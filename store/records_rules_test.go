@@ -34,10 +34,16 @@ func TestTimersOfRecords(t *testing.T) {
 		{&store.Instance{}, "[]"},
 		{&store.Instance{Drain: &store.Drain{Timer: *timer(1)}}, "[drain 1s]"},
 		{&store.Instance{Doomed: &store.Doom{}}, "[]"},
-		{&store.Instance{Drain: &store.Drain{Timer: *timer(1)}, Doomed: &store.Doom{Deadline: timer(2)}}, "[drain 1s doomed 2s]"},
+		{
+			&store.Instance{Drain: &store.Drain{Timer: *timer(1)}, Doomed: &store.Doom{Deadline: timer(2)}},
+			"[drain 1s doomed 2s]",
+		},
 		{&store.Status{}, "[]"},
 		{&store.Status{Storm: &store.Storm{}, Rollout: &store.Rollout{}}, "[]"},
-		{&store.Status{Storm: &store.Storm{Calm: timer(1), Next: timer(2), Resume: timer(3)}}, "[storm_calm 1s storm_probe 2s storm_resume 3s]"},
+		{
+			&store.Status{Storm: &store.Storm{Calm: timer(1), Next: timer(2), Resume: timer(3)}},
+			"[storm_calm 1s storm_probe 2s storm_resume 3s]",
+		},
 		{&store.Status{Rollout: &store.Rollout{Stalls: timer(4)}}, "[rollout_stalls 4s]"},
 	} {
 		if got := names(test.record.Timers()); got != test.want {
@@ -73,7 +79,8 @@ func TestRestartsThatTheAgentIsToldOf(t *testing.T) {
 // proves DET-6
 func TestTroubledStreams(t *testing.T) {
 	for state, want := range map[store.StreamState]bool{
-		store.StreamOpen: false, store.StreamOverdue: true, store.StreamLost: true, store.StreamLeft: true, store.StreamMoved: false,
+		store.StreamOpen: false, store.StreamOverdue: true, store.StreamLost: true, store.StreamLeft: true,
+		store.StreamMoved: false,
 	} {
 		if state.Troubled() != want {
 			t.Errorf("a stream that is %s is in trouble: %t", state, !want)
@@ -81,7 +88,8 @@ func TestTroubledStreams(t *testing.T) {
 	}
 }
 
-// Two reports tell of the same thing if nothing in them differs that matters, and of different things if anything does.
+// Two reports tell of the same thing if nothing in them differs that matters, and of different
+// things if anything does.
 func TestSameNoticesAndCertificates(t *testing.T) {
 	at := time.Unix(100, 0)
 	notice := store.Notice{Kind: "k", Why: "w", At: at, In: 5}
@@ -140,7 +148,8 @@ func TestProgressOfACheck(t *testing.T) {
 	}
 }
 
-// Releasing a hold remembers what the operator had seen: so many machines without a record, if that was the reason.
+// Releasing a hold remembers what the operator had seen: so many machines without a record, if that
+// was the reason.
 //
 // proves SAFE-12
 func TestReleaseOfAHold(t *testing.T) {
@@ -157,7 +166,8 @@ func TestReleaseOfAHold(t *testing.T) {
 		s := store.Shard{Hold: test.hold}
 		s.Release(at)
 		if s.Hold != nil || !reflect.DeepEqual(s.Reviewed, test.want) {
-			t.Errorf("%+v: afterwards it is held by %+v, reviewed %+v, want %+v", test.hold, s.Hold, s.Reviewed, test.want)
+			t.Errorf("%+v: afterwards it is held by %+v, reviewed %+v, want %+v", test.hold, s.Hold, s.Reviewed,
+				test.want)
 		}
 	}
 	before := &store.Reviewed{Extras: 5}
@@ -171,15 +181,20 @@ func TestReleaseOfAHold(t *testing.T) {
 func TestShardSettings(t *testing.T) {
 	hour := store.Duration(time.Hour)
 	defaults := store.ShardSettings{
-		ProviderPoll: store.Duration(5 * time.Second), CreateRate: 10, CreateBurst: 10, OrphanGrace: store.Duration(10 * time.Minute),
-		ReconnectMin: store.Duration(time.Second), ReconnectMax: store.Duration(30 * time.Second), EventsKept: store.Duration(168 * time.Hour),
+		ProviderPoll: store.Duration(5 * time.Second), CreateRate: 10, CreateBurst: 10,
+		OrphanGrace:  store.Duration(10 * time.Minute),
+		ReconnectMin: store.Duration(time.Second), ReconnectMax: store.Duration(30 * time.Second),
+		EventsKept:  store.Duration(168 * time.Hour),
 		Certificate: store.Duration(720 * time.Hour), CompactAfter: &hour,
 	}
 	if got := (store.ShardSettings{}).WithDefaults(); !reflect.DeepEqual(got, defaults) {
 		t.Errorf("without any setting: %+v", got)
 	}
 	least := store.Duration(time.Minute)
-	own := store.ShardSettings{ProviderPoll: 2, CreateRate: 0.5, CreateBurst: 2, OrphanGrace: 2, ReconnectMin: 2, ReconnectMax: 2, EventsKept: 2, EligibleAge: 2, ForcedAge: 2, Certificate: 2, CompactAfter: &least}
+	own := store.ShardSettings{
+		ProviderPoll: 2, CreateRate: 0.5, CreateBurst: 2, OrphanGrace: 2, ReconnectMin: 2,
+		ReconnectMax: 2, EventsKept: 2, EligibleAge: 2, ForcedAge: 2, Certificate: 2, CompactAfter: &least,
+	}
 	if got := own.WithDefaults(); !reflect.DeepEqual(got, own) {
 		t.Errorf("settings of its own: %+v", got)
 	}
@@ -211,7 +226,10 @@ func TestExchangedStores(t *testing.T) {
 func TestGapsWithin(t *testing.T) {
 	at := func(s int64) time.Time { return time.Unix(s, 0) }
 	gap := store.Gap{From: at(10), To: at(20)}
-	for since, want := range map[int64]time.Duration{0: 10 * time.Second, 10: 10 * time.Second, 15: 5 * time.Second, 20: 0, 25: 0} {
+	for since, want := range map[int64]time.Duration{
+		0: 10 * time.Second, 10: 10 * time.Second, 15: 5 * time.Second,
+		20: 0, 25: 0,
+	} {
 		if got := gap.Within(at(since)); got != want {
 			t.Errorf("since %d: %s, want %s", since, got, want)
 		}
@@ -270,7 +288,8 @@ func TestLeaseLostValues(t *testing.T) {
 	}
 }
 
-// What was set beside a static group and has vanished stays in force; an override that is there, or a deletion, ends that.
+// What was set beside a static group and has vanished stays in force; an override that is there, or
+// a deletion, ends that.
 //
 // proves SAFE-10
 func TestWhatWasSetBesideAStaticGroup(t *testing.T) {
@@ -287,7 +306,12 @@ func TestWhatWasSetBesideAStaticGroup(t *testing.T) {
 		{"there", store.Status{Accepted: accepted, Beside: beside}, store.Group{}, 9, false},
 		{"nothing was ever accepted", store.Status{Beside: beside}, store.Group{}, 0, false},
 		{"nothing was beside it", store.Status{Accepted: accepted}, store.Group{}, 0, false},
-		{"is being deleted", store.Status{Accepted: accepted, Beside: beside}, store.Group{OperatorState: store.OperatorState{Deleting: true}}, 0, false},
+		{
+			"is being deleted",
+			store.Status{Accepted: accepted, Beside: beside},
+			store.Group{OperatorState: store.OperatorState{Deleting: true}},
+			0, false,
+		},
 	} {
 		if got := test.status.LostBeside(test.static, test.dynamic); (got != nil) != test.want {
 			t.Errorf("%s: %+v", test.name, got)
@@ -312,7 +336,10 @@ func TestSpecInForce(t *testing.T) {
 		{"override that is no record", static, []byte(`{`), -1},
 		{"override of a newer schema", static, []byte(`{"schema":2,"name":"web"}`), -1},
 		{"override that makes the group wrong", static, []byte(`{"schema":1,"name":"web","size":-1}`), -1},
-		{"static that is wrong", []byte(`{"schema":1,"name":"web","provider":"process","size":-1}`), []byte(`{"schema":1,"name":"web","size":1}`), -1},
+		{
+			"static that is wrong", []byte(`{"schema":1,"name":"web","provider":"process","size":-1}`),
+			[]byte(`{"schema":1,"name":"web","size":1}`), -1,
+		},
 	} {
 		g, err := store.ReadInForce(test.static, test.dynamic)
 		if (err != nil) != (test.size < 0) || err == nil && g.Size != test.size {
@@ -321,7 +348,8 @@ func TestSpecInForce(t *testing.T) {
 	}
 }
 
-// Everything in a spec that a machine is made from reaches its instance: nothing is left out, and nothing is exchanged.
+// Everything in a spec that a machine is made from reaches its instance: nothing is left out, and
+// nothing is exchanged.
 //
 // proves ROLL-1, ROLL-2
 func TestInstanceSpecHasAllOfTheGroup(t *testing.T) {
@@ -372,8 +400,8 @@ func distinguish(v reflect.Value, n int) {
 	}
 }
 
-// A change of what a machine is made from changes the template's hash, a change of what its agent can be sent changes the
-// configuration's too, and a change of a timer changes neither.
+// A change of what a machine is made from changes the template's hash, a change of what its agent
+// can be sent changes the configuration's too, and a change of a timer changes neither.
 //
 // proves ROLL-1, ROLL-2, ROLL-3
 func TestHashesFollowTheirFields(t *testing.T) {
@@ -396,7 +424,10 @@ func TestHashesFollowTheirFields(t *testing.T) {
 
 // A source of notices is watched if it is named, and "none" names none.
 func TestWatchedSources(t *testing.T) {
-	for source, want := range map[string]bool{"": false, store.NoticeNone: false, store.NoticeFile: true, store.NoticeAWS: true} {
+	for source, want := range map[string]bool{
+		"": false, store.NoticeNone: false, store.NoticeFile: true,
+		store.NoticeAWS: true,
+	} {
 		if (store.NoticeSpec{Source: source}).Watched() != want {
 			t.Errorf("%q is watched: %t", source, !want)
 		}

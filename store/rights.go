@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// Role is what somebody may do in a shard (SEC-4). etcd keeps the rights: users have roles, roles have permissions.
+// Role is what somebody may do in a shard (SEC-4). etcd keeps the rights: users have roles, roles
+// have permissions.
 type Role string
 
 // The roles, from the weakest to the strongest.
@@ -15,7 +16,8 @@ const (
 	RoleCoordinator Role = "coordinator" // and writes what is
 )
 
-// RoleRoot is etcd's own role and user, which may do everything in every shard and administers users.
+// RoleRoot is etcd's own role and user, which may do everything in every shard and administers
+// users.
 const RoleRoot = "root"
 
 // Roles are all roles, from the weakest to the strongest.
@@ -45,7 +47,8 @@ type Permission struct {
 	Prefix bool
 	Write  bool
 
-	// What etcd knows beside that and we never grant: a range up to this key, and writing without reading.
+	// What etcd knows beside that and we never grant: a range up to this key, and writing without
+	// reading.
 	End   string
 	Blind bool
 }
@@ -55,7 +58,8 @@ var operatorKinds = []string{KindGroups, KindStatic, KindRequests, KindSecrets}
 
 // Permissions are what a role may do in this shard, ordered by key.
 //
-// The key that is [Root] itself exists in no shard: reading it is how a store asks etcd for its revision.
+// The key that is [Root] itself exists in no shard: reading it is how a store asks etcd for its
+// revision.
 func (k Keys) Permissions(r Role) []Permission {
 	all := []Permission{{Key: Root}, {Key: k.root, Prefix: true, Write: r == RoleCoordinator}}
 	if r == RoleOperator {

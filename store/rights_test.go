@@ -12,7 +12,10 @@ func TestRoleNames(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range []string{"root", "leasehold-", "leasehold-viewer", "leasehold-a-", "leasehold-a-Viewer", "other-a-viewer", "leasehold--viewer"} {
+	for _, name := range []string{
+		"root", "leasehold-", "leasehold-viewer", "leasehold-a-", "leasehold-a-Viewer",
+		"other-a-viewer", "leasehold--viewer",
+	} {
 		if shard, r, ok := SplitRole(name); ok {
 			t.Errorf("%s is taken for %s of %s", name, r, shard)
 		}
@@ -38,12 +41,14 @@ func TestPermissionsOfRoles(t *testing.T) {
 	outside := []string{Root, Root + "b/groups/web", Root + "ab/groups/web", "/other", Root + "a"}
 	for _, key := range wanted {
 		if writes(RoleViewer, key) || !writes(RoleOperator, key) || !writes(RoleCoordinator, key) {
-			t.Errorf("%s: viewers %v, operators %v, coordinators %v", key, writes(RoleViewer, key), writes(RoleOperator, key), writes(RoleCoordinator, key))
+			t.Errorf("%s: viewers %v, operators %v, coordinators %v", key, writes(RoleViewer, key),
+				writes(RoleOperator, key), writes(RoleCoordinator, key))
 		}
 	}
 	for _, key := range is {
 		if writes(RoleViewer, key) || writes(RoleOperator, key) || !writes(RoleCoordinator, key) {
-			t.Errorf("%s: viewers %v, operators %v, coordinators %v", key, writes(RoleViewer, key), writes(RoleOperator, key), writes(RoleCoordinator, key))
+			t.Errorf("%s: viewers %v, operators %v, coordinators %v", key, writes(RoleViewer, key),
+				writes(RoleOperator, key), writes(RoleCoordinator, key))
 		}
 	}
 	for _, key := range outside {

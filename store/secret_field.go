@@ -17,7 +17,8 @@ var secretsField = Field{
 	ok: func(g *Group) bool {
 		for variable, name := range g.Secrets {
 			_, taken := g.Vars[variable]
-			if taken || !varForm.MatchString(variable) || strings.HasPrefix(variable, ownVariables) || !IsSecretName(name) {
+			if taken || !varForm.MatchString(variable) || strings.HasPrefix(variable, ownVariables) ||
+				!IsSecretName(name) {
 				return false
 			}
 		}

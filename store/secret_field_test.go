@@ -17,7 +17,8 @@ func TestSecretsAreNoVars(t *testing.T) {
 	}
 	plain := g
 	plain.Secrets = nil
-	if a, b := g.InstanceSpec(), plain.InstanceSpec(); a.TemplateHash() == b.TemplateHash() || a.ConfigHash() == b.ConfigHash() {
+	if a, b := g.InstanceSpec(), plain.InstanceSpec(); a.TemplateHash() == b.TemplateHash() ||
+		a.ConfigHash() == b.ConfigHash() {
 		t.Error("a template with secrets has the hash of one without")
 	}
 	g.Secrets = map[string]string{"A": "x"}

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// ErrSessionLost: the session's lease has ended, by the store's word, or may have ended, by our own clock. It is the
-// cause of the end of the context that [RunSession] gives to its work.
+// ErrSessionLost: the session's lease has ended, by the store's word, or may have ended, by our own
+// clock. It is the cause of the end of the context that [RunSession] gives to its work.
 var ErrSessionLost = errors.New("session lost")
 
 // The times of a session, apart from its TTL.
@@ -21,16 +21,18 @@ const (
 
 // RunSession grants a lease of at least ttl, renews it, and runs work on it.
 //
-// The context of work ends when ctx does, and with a cause that is ErrSessionLost as soon as the lease may have ended: the
-// store says that it is gone, or From + TTL has passed on our own monotonic clock without a renewal. So whatever work holds
-// by right of the lease, it lays down no later than the store gives it away (given clocks that run at the same rate).
+// The context of work ends when ctx does, and with a cause that is ErrSessionLost as soon as the
+// lease may have ended: the store says that it is gone, or From + TTL has passed on our own
+// monotonic clock without a renewal. So whatever work holds by right of the lease, it lays down no
+// later than the store gives it away (given clocks that run at the same rate).
 //
-// The lease is renewed until work returns, also while work winds down after the end of ctx: work must return
-// soon after its context ended. Then the lease is revoked, even if the session was lost, so that its keys vanish at once
-// instead of after the TTL. That is tried once and for a short time: if it fails, the lease ends by itself.
+// The lease is renewed until work returns, also while work winds down after the end of ctx: work
+// must return soon after its context ended. Then the lease is revoked, even if the session was
+// lost, so that its keys vanish at once instead of after the TTL. That is tried once and for a
+// short time: if it fails, the lease ends by itself.
 //
-// RunSession returns what work returned; if the session was lost, an error that is ErrSessionLost (and work's
-// error, if there is one); if no lease was granted, why.
+// RunSession returns what work returned; if the session was lost, an error that is ErrSessionLost
+// (and work's error, if there is one); if no lease was granted, why.
 func RunSession(ctx context.Context, s Store, ttl time.Duration,
 	work func(ctx context.Context, lease Lease) error,
 ) error {
@@ -70,8 +72,9 @@ func RunSession(ctx context.Context, s Store, ttl time.Duration,
 	return err
 }
 
-// renew keeps the lease until ctx ends (nil) or the lease may have ended (ErrSessionLost). It waits for no answer: a store
-// that breaks its promise to answer within the deadline must not keep us believing.
+// renew keeps the lease until ctx ends (nil) or the lease may have ended (ErrSessionLost). It waits
+// for no answer: a store that breaks its promise to answer within the deadline must not keep us
+// believing.
 func renew(ctx context.Context, s Store, lease Lease, attempts *sync.WaitGroup) error {
 	answers := make(chan renewal, 1) // one attempt at a time, so that none of them blocks
 	retry := backoff{first: renewRetryFirst, most: renewRetryMost}

@@ -11,7 +11,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// renewals records when a lease is renewed and how long each attempt may take; from a call on, all fail.
+// renewals records when a lease is renewed and how long each attempt may take; from a call on, all
+// fail.
 type renewals struct {
 	store.Store
 	begun    time.Time
@@ -30,8 +31,8 @@ func (s *renewals) Renew(ctx context.Context, id store.LeaseID) (store.Lease, er
 	return s.Store.Renew(ctx, id)
 }
 
-// A lease is renewed each third of its time. An attempt may take a sixth of it, and none reaches beyond the lease's end,
-// when the session is lost for the reason of the last failure.
+// A lease is renewed each third of its time. An attempt may take a sixth of it, and none reaches
+// beyond the lease's end, when the session is lost for the reason of the last failure.
 //
 // proves SAFE-7
 func TestWhenALeaseIsRenewed(t *testing.T) {

@@ -13,7 +13,8 @@ import (
 
 const sessionTTL = 6 * time.Second
 
-// session runs RunSession on the side. Its work puts a key on the lease and waits for the end of its context.
+// session runs RunSession on the side. Its work puts a key on the lease and waits for the end of
+// its context.
 type session struct {
 	lease store.Lease
 	ctx   context.Context // of the work
@@ -70,7 +71,9 @@ func TestSessionIsRenewedWhileWorkWindsDown(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		failed := errors.New("failed")
 		err := store.RunSession(ctx, s, sessionTTL, func(ctx context.Context, lease store.Lease) error {
-			if _, err := s.Commit(ctx, store.Txn{Writes: []store.Write{store.PutLeased("/own", nil, lease.ID)}}); err != nil {
+			if _,
+				err := s.Commit(ctx, store.Txn{Writes: []store.Write{store.PutLeased("/own", nil,
+				lease.ID)}}); err != nil {
 				return err
 			}
 			cancel()
@@ -89,7 +92,8 @@ func TestSessionIsRenewedWhileWorkWindsDown(t *testing.T) {
 	})
 }
 
-// The lease may have ended once From + TTL has passed without a renewal, whatever the store does meanwhile.
+// The lease may have ended once From + TTL has passed without a renewal, whatever the store does
+// meanwhile.
 //
 // proves SAFE-7
 func TestSessionIsLostNoLaterThanItsLease(t *testing.T) {
@@ -151,8 +155,9 @@ func TestSessionSurvivesWhatIsShorterThanItsLease(t *testing.T) {
 		for range 20 {
 			pass(sessionTTL / 4)
 			s.Faults().Cut()
-			// The lease has two thirds of its TTL left when a renewal first fails. Retrying only at the
-			// next third would leave one more chance, retrying quickly succeeds right after this.
+			// The lease has two thirds of its TTL left when a renewal first fails. Retrying only at
+			// the next third would leave one more chance, retrying quickly succeeds right after
+			// this.
 			pass(sessionTTL * 55 / 100)
 			s.Faults().Mend()
 			pass(time.Second)
@@ -173,7 +178,8 @@ func TestSessionIsLostByTheStoresWord(t *testing.T) {
 		db.Faults().DropLease(run.lease.ID)
 		dropped := time.Now()
 		err := <-run.done
-		if !errors.Is(err, store.ErrSessionLost) || !errors.Is(err, store.ErrLeaseGone) || !errors.Is(err, context.Canceled) {
+		if !errors.Is(err, store.ErrSessionLost) || !errors.Is(err, store.ErrLeaseGone) ||
+			!errors.Is(err, context.Canceled) {
 			t.Errorf("session ended with %v", err)
 		}
 		if took := run.ended.Sub(dropped); took > sessionTTL/3 {

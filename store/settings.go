@@ -38,27 +38,39 @@ var Settings = []Setting{
 		ok:    func(s ShardSettings) bool { return s.CreateRate >= 0.01 && s.CreateRate <= 1000 },
 	},
 	{
-		Name: "create_burst", Allowed: "1 to 1000", Rule: "REC-3", Doc: "How many machines are created at once after a pause.",
+		Name: "create_burst", Allowed: "1 to 1000", Rule: "REC-3",
+		Doc:   "How many machines are created at once after a pause.",
 		read:  func(s *ShardSettings, raw json.RawMessage) bool { return json.Unmarshal(raw, &s.CreateBurst) == nil },
 		value: func(s ShardSettings) any { return s.CreateBurst },
 		copy:  func(to *ShardSettings, from ShardSettings) { to.CreateBurst = from.CreateBurst },
 		ok:    func(s ShardSettings) bool { return s.CreateBurst >= 1 && s.CreateBurst <= 1000 },
 	},
-	timeSetting("orphan_grace", "REC-8", "How long a machine without a record is left alone before it is removed.", time.Second, 30*24*time.Hour,
+	timeSetting("orphan_grace", "REC-8", "How long a machine without a record is left alone before it is removed.",
+		time.Second, 30*24*time.Hour,
 		func(s *ShardSettings) *Duration { return &s.OrphanGrace }),
-	timeSetting("reconnect_min", "DET-14", "The first pause of an agent that cannot reach a replica; at most reconnect_max.", 100*time.Millisecond, time.Minute,
+	timeSetting("reconnect_min", "DET-14",
+		"The first pause of an agent that cannot reach a replica; at most reconnect_max.", 100*time.Millisecond,
+		time.Minute,
 		func(s *ShardSettings) *Duration { return &s.ReconnectMin }),
-	timeSetting("reconnect_max", "DET-14", "Its longest pause; nothing is judged lost for so long after a disturbance.", time.Second, 5*time.Minute,
+	timeSetting("reconnect_max", "DET-14", "Its longest pause; nothing is judged lost for so long after a disturbance.",
+		time.Second, 5*time.Minute,
 		func(s *ShardSettings) *Duration { return &s.ReconnectMax }),
 	timeSetting("events_kept", "", "How long entries of the journal are kept.", time.Minute, 365*24*time.Hour,
 		func(s *ShardSettings) *Duration { return &s.EventsKept }),
-	orOff(timeSetting("eligible_age", "EXP-1", "Where a group does not say: older instances are replaced while all are healthy; 0: off; at most forced_age.", time.Minute, 10*365*24*time.Hour,
+	orOff(timeSetting("eligible_age", "EXP-1",
+		"Where a group does not say: older instances are replaced while all are healthy; 0: off; at most forced_age.",
+		time.Minute, 10*365*24*time.Hour,
 		func(s *ShardSettings) *Duration { return &s.EligibleAge })),
-	orOff(timeSetting("forced_age", "EXP-1", "Where a group does not say: older instances are replaced in any case; 0: off.", time.Minute, 10*365*24*time.Hour,
+	orOff(timeSetting("forced_age", "EXP-1",
+		"Where a group does not say: older instances are replaced in any case; 0: off.", time.Minute,
+		10*365*24*time.Hour,
 		func(s *ShardSettings) *Duration { return &s.ForcedAge })),
-	timeSetting("certificate", "SEC-3", "How long an agent's certificate lasts; it is renewed after a third of that.", 5*time.Second, 365*24*time.Hour,
+	timeSetting("certificate", "SEC-3", "How long an agent's certificate lasts; it is renewed after a third of that.",
+		5*time.Second, 365*24*time.Hour,
 		func(s *ShardSettings) *Duration { return &s.Certificate }),
-	orOff(timeSetting("compact_after", "", "How old etcd's history becomes before the leader compacts it, if nobody else does; 0: never.", time.Minute, 365*24*time.Hour,
+	orOff(timeSetting("compact_after", "",
+		"How old etcd's history becomes before the leader compacts it, if nobody else does; 0: never.", time.Minute,
+		365*24*time.Hour,
 		func(s *ShardSettings) *Duration {
 			own := *DefaultShardSettings().CompactAfter
 			if s.CompactAfter != nil {
@@ -129,7 +141,10 @@ func (s ShardSettings) Wrong() []*FieldError {
 	var wrong []*FieldError
 	for _, one := range Settings {
 		if !one.ok(s) {
-			wrong = append(wrong, &FieldError{Path: one.Name, Value: one.Value(s), Allowed: one.Allowed, Rule: one.Rule})
+			wrong = append(wrong, &FieldError{
+				Path: one.Name, Value: one.Value(s), Allowed: one.Allowed,
+				Rule: one.Rule,
+			})
 		}
 	}
 	for _, p := range pairs {
@@ -165,7 +180,10 @@ func (s *ShardSettings) Set(name, value string) error {
 		for _, other := range Settings {
 			names = append(names, other.Name)
 		}
-		return &FieldError{Path: name, Value: "unknown setting", Allowed: "one of those that leasehold config show lists", Name: name, Known: names}
+		return &FieldError{
+			Path: name, Value: "unknown setting",
+			Allowed: "one of those that leasehold config show lists", Name: name, Known: names,
+		}
 	}
 	next := *s
 	next.raw = maps.Clone(s.raw)

@@ -59,7 +59,8 @@ func TestBoundsOfSettings(t *testing.T) {
 		for _, value := range tests[one.Name].bad {
 			s := store.DefaultShardSettings()
 			err := s.Set(one.Name, value)
-			if err == nil || !strings.Contains(err.Error(), one.Name+": "+value+": must be "+one.Allowed) || !reflect.DeepEqual(s, store.DefaultShardSettings()) {
+			if err == nil || !strings.Contains(err.Error(), one.Name+": "+value+": must be "+one.Allowed) ||
+				!reflect.DeepEqual(s, store.DefaultShardSettings()) {
 				t.Errorf("%s=%s: %v, %+v", one.Name, value, err, s)
 			}
 			stored, _ := json.Marshal(value)
@@ -102,7 +103,8 @@ func TestRefusedSettingsStayAsTheyWere(t *testing.T) {
 	} {
 		read := readSettings(t, tt.stored)
 		s := read.After(last)
-		if refusedNames(s) != tt.refused || s.ReconnectMin.String() != tt.min || s.ReconnectMax.String() != tt.max || s.ProviderPoll.String() != tt.poll {
+		if refusedNames(s) != tt.refused || s.ReconnectMin.String() != tt.min || s.ReconnectMax.String() != tt.max ||
+			s.ProviderPoll.String() != tt.poll {
 			t.Errorf("%s: refused %q, in force %+v", tt.stored, refusedNames(s), s)
 		}
 		for _, err := range s.Wrong() {
@@ -113,7 +115,8 @@ func TestRefusedSettingsStayAsTheyWere(t *testing.T) {
 	if err := s.Set("provider_poll", "3s"); err != nil || len(s.Refused) > 0 {
 		t.Errorf("set anew: %v, %+v", err, s.Refused)
 	}
-	if text := string(store.Encode(s)); !strings.Contains(text, `"provider_poll":"3s"`) || !strings.Contains(text, `"tomorrow":7`) {
+	if text := string(store.Encode(s)); !strings.Contains(text, `"provider_poll":"3s"`) ||
+		!strings.Contains(text, `"tomorrow":7`) {
 		t.Errorf("written as %s", text)
 	}
 	if err := s.Set("povider_poll", "3s"); err == nil {

@@ -21,11 +21,14 @@ func NewShard(name, id string) (Shard, error) {
 		}
 		id = hex.EncodeToString(random)
 	}
-	return Shard{Schema: Schema, ID: id, Name: name, Created: time.Now().UTC(), Generation: 1, Settings: DefaultShardSettings()}, nil
+	return Shard{
+		Schema: Schema, ID: id, Name: name, Created: time.Now().UTC(), Generation: 1,
+		Settings: DefaultShardSettings(),
+	}, nil
 }
 
-// CreateShard writes a shard's record, unless there is one: then it fails with ErrExists. An answer that was lost is cleared up
-// by reading, so it may be repeated.
+// CreateShard writes a shard's record, unless there is one: then it fails with ErrExists. An answer
+// that was lost is cleared up by reading, so it may be repeated.
 func CreateShard(ctx context.Context, s Store, keys Keys, shard Shard) error {
 	key := keys.Shard()
 	_, err := s.Commit(ctx, Txn{Conditions: []Condition{Absent(key)}, Writes: []Write{Put(key, Encode(shard))}})
@@ -45,8 +48,8 @@ func CreateShard(ctx context.Context, s Store, keys Keys, shard Shard) error {
 	return ErrExists
 }
 
-// LeaderRecords says what only a leader can have written for a shard: how many keys there are, and below which prefix. A shard with such
-// records and without a record of its own has lost it.
+// LeaderRecords says what only a leader can have written for a shard: how many keys there are, and
+// below which prefix. A shard with such records and without a record of its own has lost it.
 func LeaderRecords(ctx context.Context, s Store, keys Keys) (n int, kind string, err error) {
 	for _, kind := range []string{KindInstances, KindStatus} {
 		first, err := s.ListPart(ctx, keys.Of(kind), "", 1, 0)

@@ -8,7 +8,8 @@ import (
 	"maps"
 )
 
-// Override is what groups/<name> may say of a group that is defined in static/<name>: REC-6. What is in force is the merge.
+// Override is what groups/<name> may say of a group that is defined in static/<name>: REC-6. What
+// is in force is the merge.
 type Override struct {
 	Schema   int               `json:"schema"`
 	Name     string            `json:"name"`
@@ -32,7 +33,8 @@ func ReadOverride(value []byte) (Override, error) {
 	dec := json.NewDecoder(bytes.NewReader(value))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&o); err != nil {
-		return o, fmt.Errorf("%w: the group is static, and only size, template.instance_type and vars can be set beside it (REC-6)", err)
+		return o,
+			fmt.Errorf("%w: the group is static, and only size, template.instance_type and vars can be set beside it (REC-6)", err)
 	}
 	return o, nil
 }
@@ -69,7 +71,8 @@ func ReadStatic(value []byte) (Group, error) {
 	return g, errors.Join(g.fieldErrors()...)
 }
 
-// ReadInForce reads what is in force of a group, from its values in static/ and groups/; nil where there is no such key.
+// ReadInForce reads what is in force of a group, from its values in static/ and groups/; nil where
+// there is no such key.
 func ReadInForce(static, dynamic []byte) (Group, error) {
 	if static == nil {
 		return ReadGroup(dynamic)
@@ -98,8 +101,9 @@ type Beside struct {
 	Override Override `json:"override"`
 }
 
-// LostBeside is what was set beside a static group and has vanished, so that it stays in force (SAFE-10); nil if nothing has. Whoever wants
-// the file alone says so, with an override that sets nothing; dynamic is the revision of groups/<name>.
+// LostBeside is what was set beside a static group and has vanished, so that it stays in force
+// (SAFE-10); nil if nothing has. Whoever wants the file alone says so, with an override that sets
+// nothing; dynamic is the revision of groups/<name>.
 func (s Status) LostBeside(static Group, dynamic Revision) *Beside {
 	if dynamic != 0 || s.Accepted == nil || static.Deleting {
 		return nil

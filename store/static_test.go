@@ -30,14 +30,23 @@ func TestTheOverrideIsLaidOverTheStaticGroup(t *testing.T) {
 		{"empty", `{"schema": 1, "name": "web"}`, func(*store.Group) {}},
 		{"size", `{"schema": 1, "name": "web", "size": 8}`, func(g *store.Group) { g.Size = 8 }},
 		{"size 0", `{"schema": 1, "name": "web", "size": 0}`, func(g *store.Group) { g.Size = 0 }},
-		{"instance type", `{"schema": 1, "name": "web", "template": {"instance_type": "large"}}`, func(g *store.Group) { g.Template.InstanceType = "large" }},
-		{"no instance type", `{"schema": 1, "name": "web", "template": {"instance_type": ""}}`, func(g *store.Group) { g.Template.InstanceType = "" }},
+		{
+			"instance type", `{"schema": 1, "name": "web", "template": {"instance_type": "large"}}`,
+			func(g *store.Group) { g.Template.InstanceType = "large" },
+		},
+		{
+			"no instance type", `{"schema": 1, "name": "web", "template": {"instance_type": ""}}`,
+			func(g *store.Group) { g.Template.InstanceType = "" },
+		},
 		{"vars", `{"schema": 1, "name": "web", "vars": {"colour": "blue", "shape": "round"}}`, func(g *store.Group) {
 			g.Vars = map[string]string{"greeting": "hello", "colour": "blue", "shape": "round"}
 		}},
-		{"what commands set", `{"schema": 1, "name": "web", "paused": true, "stopped": true, "relaunch": {"number": 2, "action": "restart"}}`, func(g *store.Group) {
-			g.Paused, g.Stopped, g.Relaunch = true, true, store.Relaunch{Number: 2, Action: store.ActionRestart}
-		}},
+		{
+			"what commands set",
+			`{"schema": 1, "name": "web", "paused": true, "stopped": true, "relaunch": {"number": 2, "action": "restart"}}`, func(g *store.Group) {
+				g.Paused, g.Stopped, g.Relaunch = true, true, store.Relaunch{Number: 2, Action: store.ActionRestart}
+			},
+		},
 		{"deletion", `{"schema": 1, "name": "web", "deleting": true}`, func(g *store.Group) { g.Deleting = true }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -90,25 +99,31 @@ func TestAnOverrideDoesNotEndADeletion(t *testing.T) {
 // proves REC-6
 func TestAnOverrideThatSaysMoreIsRefused(t *testing.T) {
 	for name, c := range map[string]struct{ override, says string }{
-		"a field of a group":     {`{"schema": 1, "name": "web", "provider": "qemu"}`, `"provider"`},
-		"a field of a template":  {`{"schema": 1, "name": "web", "template": {"zones": ["a"]}}`, `"zones"`},
-		"no field at all":        {`{"schema": 1, "name": "web", "sise": 3}`, `"sise"`},
-		"a whole group":          {string(store.Encode(web())), "the group is static"},
-		"another name":           {`{"schema": 1, "name": "api"}`, `the override's name is "api", the static group's "web"`},
+		"a field of a group":    {`{"schema": 1, "name": "web", "provider": "qemu"}`, `"provider"`},
+		"a field of a template": {`{"schema": 1, "name": "web", "template": {"zones": ["a"]}}`, `"zones"`},
+		"no field at all":       {`{"schema": 1, "name": "web", "sise": 3}`, `"sise"`},
+		"a whole group":         {string(store.Encode(web())), "the group is static"},
+		"another name": {
+			`{"schema": 1, "name": "api"}`,
+			`the override's name is "api", the static group's "web"`,
+		},
 		"no name":                {`{"schema": 1, "size": 3}`, `the override's name is ""`},
 		"a size that none has":   {`{"schema": 1, "name": "web", "size": -1}`, "size: -1: must be 0 to 100000"},
 		"a variable's bad name":  {`{"schema": 1, "name": "web", "vars": {"a.b": ""}}`, "vars: "},
 		"no JSON":                {`web`, "invalid character"},
 		"a value of wrong types": {`{"schema": 1, "name": "web", "size": "3"}`, "size"},
 	} {
-		if _, err := store.ReadInForce(store.Encode(staticWeb()), []byte(c.override)); err == nil || !strings.Contains(err.Error(), c.says) {
+		if _, err := store.ReadInForce(store.Encode(staticWeb()), []byte(c.override)); err == nil ||
+			!strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v, want an error that says %q", name, err, c.says)
 		}
 	}
-	if _, err := store.ReadInForce(store.Encode(staticWeb()), []byte(`{"schema": 2, "name": "web"}`)); !errors.Is(err, store.ErrSchema) {
+	if _, err := store.ReadInForce(store.Encode(staticWeb()), []byte(`{"schema": 2, "name": "web"}`)); !errors.Is(err,
+		store.ErrSchema) {
 		t.Errorf("a newer schema: %v", err)
 	}
-	if _, err := store.ReadInForce([]byte(`{"schema": 1, "name": "web"}`), nil); err == nil || !strings.HasPrefix(err.Error(), "static: ") {
+	if _, err := store.ReadInForce([]byte(`{"schema": 1, "name": "web"}`), nil); err == nil ||
+		!strings.HasPrefix(err.Error(), "static: ") {
 		t.Errorf("a static group that cannot be: %v", err)
 	}
 }

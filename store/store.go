@@ -26,15 +26,18 @@ var (
 	// ErrConflict: a condition of a transaction did not hold. Nothing was written. The error is
 	// a *ConflictError, which names the keys.
 	ErrConflict = errors.New("conflict")
-	// ErrCompacted: the revision asked for is no longer kept, or was compacted before. Who reads lists again.
+	// ErrCompacted: the revision asked for is no longer kept, or was compacted before. Who reads
+	// lists again.
 	ErrCompacted = errors.New("revision compacted")
 	// ErrLeaseGone: the lease has ended, here or by the caller's own clock. Grant a new one.
 	ErrLeaseGone = errors.New("lease gone")
-	// ErrUnknown: the answer was lost, the write may or may not have happened. Read before repeating.
+	// ErrUnknown: the answer was lost, the write may or may not have happened. Read before
+	// repeating.
 	ErrUnknown = errors.New("outcome unknown")
 	// ErrUnavailable: the store did not answer and nothing was written. Safe to repeat.
 	ErrUnavailable = errors.New("store unavailable")
-	// ErrFull is an ErrUnavailable: the store answers, but takes no writes before somebody makes room in it.
+	// ErrFull is an ErrUnavailable: the store answers, but takes no writes before somebody makes
+	// room in it.
 	ErrFull = fmt.Errorf("%w: its space is used up", ErrUnavailable)
 	// ErrDenied: the caller is not allowed, or not who it says it is.
 	ErrDenied = errors.New("permission denied")
@@ -164,8 +167,8 @@ type Lease struct {
 // Ends is when the lease may have ended, by the caller's clock.
 func (l Lease) Ends() time.Time { return l.From.Add(l.TTL) }
 
-// Vitals are what the store says of its own state. A change of Cluster, Term or Leader, a Revision that goes
-// backwards or an answer that does not come is a disturbance (SAFE-1).
+// Vitals are what the store says of its own state. A change of Cluster, Term or Leader, a Revision
+// that goes backwards or an answer that does not come is a disturbance (SAFE-1).
 type Vitals struct {
 	Cluster  uint64
 	Leader   uint64
@@ -182,14 +185,16 @@ type Store interface {
 	// Get reads one key, or fails with ErrNotFound.
 	Get(ctx context.Context, key string) (KV, error)
 
-	// List reads everything below a prefix as of one revision: at, or the newest if at is 0. However many
-	// requests it takes, the result is one consistent state. Fails with ErrCompacted if at is no
-	// longer kept.
+	// List reads everything below a prefix as of one revision: at, or the newest if at is 0.
+	// However many requests it takes, the result is one consistent state. Fails with ErrCompacted
+	// if at is no longer kept.
 	List(ctx context.Context, prefix string, at Revision) (Listing, error)
 
-	// ListPart reads some of what List reads, with one request: the first keys below a prefix that do not sort before from, and no more than
-	// most of them unless that is 0. Who has the other parts read at the revision of the first reads one consistent state, without ever having it
-	// all in memory, and can give each answer its own time. Fails with ErrCompacted if at is no longer kept, which can befall between two parts.
+	// ListPart reads some of what List reads, with one request: the first keys below a prefix that
+	// do not sort before from, and no more than most of them unless that is 0. Who has the other
+	// parts read at the revision of the first reads one consistent state, without ever having it
+	// all in memory, and can give each answer its own time. Fails with ErrCompacted if at is no
+	// longer kept, which can befall between two parts.
 	ListPart(ctx context.Context, prefix, from string, most int, at Revision) (Part, error)
 
 	// Commit does the transaction and returns its revision, or fails with a *ConflictError.
@@ -205,16 +210,16 @@ type Store interface {
 	Grant(ctx context.Context, ttl time.Duration) (Lease, error)
 
 	// Renew extends a lease by its full TTL. It never renews by itself, and answers within ctx's
-	// deadline whatever happens. Fails with ErrLeaseGone once the lease has ended, by the store's word or by
-	// the deadline that this client last heard of: such a renewal is not even sent (it would
-	// delay others').
+	// deadline whatever happens. Fails with ErrLeaseGone once the lease has ended, by the store's
+	// word or by the deadline that this client last heard of: such a renewal is not even sent (it
+	// would delay others').
 	Renew(ctx context.Context, id LeaseID) (Lease, error)
 
 	// Revoke ends a lease and deletes its keys. A lease that is gone is no error.
 	Revoke(ctx context.Context, id LeaseID) error
 
-	// Compact forgets what was before a revision, which itself can still be read: of everybody, beyond this shard too. Fails with
-	// ErrCompacted if that was done already.
+	// Compact forgets what was before a revision, which itself can still be read: of everybody,
+	// beyond this shard too. Fails with ErrCompacted if that was done already.
 	Compact(ctx context.Context, before Revision) error
 
 	// Vitals asks the store how it is.

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// Validate says whether the transaction is well formed. Both stores check it before anything is sent, so that what
-// one of them refuses the other refuses too.
+// Validate says whether the transaction is well formed. Both stores check it before anything is
+// sent, so that what one of them refuses the other refuses too.
 func (t Txn) Validate() error {
 	if len(t.Writes) == 0 {
 		return errors.New("transaction has no writes")

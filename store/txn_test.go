@@ -86,28 +86,76 @@ func TestTransactionsThatAreRefused(t *testing.T) {
 		{"no writes", store.Txn{Conditions: conditions(1, store.Absent("k"))}, "no writes"},
 		{"as many writes as there may be", store.Txn{Writes: writes(store.MaxOps)}, ""},
 		{"one write more", store.Txn{Writes: writes(store.MaxOps + 1)}, "split it"},
-		{"as many conditions as there may be", store.Txn{Writes: write, Conditions: conditions(store.MaxOps, store.Absent("k"))}, ""},
-		{"one condition more", store.Txn{Writes: write, Conditions: conditions(store.MaxOps+1, store.Absent("k"))}, "split it"},
+		{
+			"as many conditions as there may be",
+			store.Txn{Writes: write, Conditions: conditions(store.MaxOps, store.Absent("k"))},
+			"",
+		},
+		{
+			"one condition more",
+			store.Txn{Writes: write, Conditions: conditions(store.MaxOps+1, store.Absent("k"))},
+			"split it",
+		},
 		{"as many comparisons", store.Txn{Writes: write, Conditions: conditions(store.MaxOps/2, both)}, ""},
 		{"two comparisons more", store.Txn{Writes: write, Conditions: conditions(store.MaxOps/2+1, both)}, "split it"},
-		{"one revision is one comparison", store.Txn{Writes: write, Conditions: conditions(store.MaxOps, store.At("k", 2))}, ""},
-		{"one creation is one comparison", store.Txn{Writes: write, Conditions: conditions(store.MaxOps, store.CreatedAt("k", 2))}, ""},
-		{"two comparisons at revision 1", store.Txn{Writes: write, Conditions: conditions(store.MaxOps/2+1, store.Condition{Key: "k", Created: 1, Modified: 1})}, "split it"},
+		{
+			"one revision is one comparison",
+			store.Txn{Writes: write, Conditions: conditions(store.MaxOps, store.At("k", 2))},
+			"",
+		},
+		{
+			"one creation is one comparison",
+			store.Txn{Writes: write, Conditions: conditions(store.MaxOps, store.CreatedAt("k", 2))},
+			"",
+		},
+		{
+			"two comparisons at revision 1",
+			store.Txn{Writes: write, Conditions: conditions(store.MaxOps/2+1,
+				store.Condition{Key: "k", Created: 1, Modified: 1})},
+			"split it",
+		},
 		{"a write without a key", store.Txn{Writes: []store.Write{store.Put("", nil)}}, "no key"},
-		{"a key twice", store.Txn{Writes: []store.Write{store.Put("k", nil), store.Put("l", nil), store.Delete("k")}}, "k twice"},
+		{
+			"a key twice",
+			store.Txn{Writes: []store.Write{store.Put("k", nil), store.Put("l", nil), store.Delete("k")}},
+			"k twice",
+		},
 		{"a condition without a key", store.Txn{Writes: write, Conditions: conditions(1, store.Absent(""))}, "no key"},
-		{"the second condition", store.Txn{Writes: write, Conditions: []store.Condition{store.Absent("k"), store.Absent("")}}, "no key"},
-		{"a negative revision", store.Txn{Writes: write, Conditions: conditions(1, store.Condition{Key: "k", Modified: -1})}, "negative"},
-		{"a negative creation", store.Txn{Writes: write, Conditions: conditions(1, store.Condition{Key: "k", Created: -1})}, "negative"},
-		{"absent and there", store.Txn{Writes: write, Conditions: conditions(1, store.Condition{Key: "k", Absent: true, Exists: true})}, "contradicts"},
-		{"absent and modified", store.Txn{Writes: write, Conditions: conditions(1, store.Condition{Key: "k", Absent: true, Modified: 1})}, "contradicts"},
-		{"absent and created", store.Txn{Writes: write, Conditions: conditions(1, store.Condition{Key: "k", Absent: true, Created: 1})}, "contradicts"},
-		{"nothing is compared", store.Txn{Writes: write, Conditions: conditions(1, store.Condition{Key: "k"})}, "compares nothing"},
+		{"the second condition", store.Txn{
+			Writes:     write,
+			Conditions: []store.Condition{store.Absent("k"), store.Absent("")},
+		}, "no key"},
+		{"a negative revision", store.Txn{
+			Writes:     write,
+			Conditions: conditions(1, store.Condition{Key: "k", Modified: -1}),
+		}, "negative"},
+		{"a negative creation", store.Txn{
+			Writes:     write,
+			Conditions: conditions(1, store.Condition{Key: "k", Created: -1}),
+		}, "negative"},
+		{"absent and there", store.Txn{
+			Writes:     write,
+			Conditions: conditions(1, store.Condition{Key: "k", Absent: true, Exists: true}),
+		}, "contradicts"},
+		{"absent and modified", store.Txn{
+			Writes:     write,
+			Conditions: conditions(1, store.Condition{Key: "k", Absent: true, Modified: 1}),
+		}, "contradicts"},
+		{"absent and created", store.Txn{
+			Writes:     write,
+			Conditions: conditions(1, store.Condition{Key: "k", Absent: true, Created: 1}),
+		}, "contradicts"},
+		{
+			"nothing is compared",
+			store.Txn{Writes: write, Conditions: conditions(1, store.Condition{Key: "k"})},
+			"compares nothing",
+		},
 		{"created", store.Txn{Writes: write, Conditions: conditions(1, store.CreatedAt("k", 1))}, ""},
 		{"exists", store.Txn{Writes: write, Conditions: conditions(1, store.Exists("k"))}, ""},
 	} {
 		err := test.txn.Validate()
-		if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
+		if test.want == "" && err != nil || test.want != "" &&
+			(err == nil || !strings.Contains(err.Error(), test.want)) {
 			t.Errorf("%s: %v, want %q", test.name, err, test.want)
 		}
 	}
@@ -115,9 +163,13 @@ func TestTransactionsThatAreRefused(t *testing.T) {
 
 // A record tells whether it is there, and gives the condition that it has not changed since.
 func TestVersionedRecords(t *testing.T) {
-	kv := store.KV{Key: "k", Value: store.Encode(store.Leader{Schema: store.Schema, Replica: "a"}), Created: 3, Modified: 5, Lease: 7}
+	kv := store.KV{
+		Key: "k", Value: store.Encode(store.Leader{Schema: store.Schema, Replica: "a"}), Created: 3,
+		Modified: 5, Lease: 7,
+	}
 	v, err := store.Decode[store.Leader](kv)
-	if err != nil || v.Record.Replica != "a" || v.Key != "k" || v.Created != 3 || v.Modified != 5 || v.Lease != 7 || !v.Present() {
+	if err != nil || v.Record.Replica != "a" || v.Key != "k" || v.Created != 3 || v.Modified != 5 || v.Lease != 7 ||
+		!v.Present() {
 		t.Errorf("read as %+v, %v", v, err)
 	}
 	if v.Unchanged() != store.At("k", 5) {
@@ -135,7 +187,8 @@ func TestVersionedRecords(t *testing.T) {
 	} {
 		kv.Value = []byte(value)
 		v, err := store.Decode[store.Leader](kv)
-		if want == "" && (err != nil || v.Record.Replica != "a") || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+		if want == "" && (err != nil || v.Record.Replica != "a") || want != "" &&
+			(err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: %+v, %v, want %q", value, v.Record, err, want)
 		}
 		if (want == "newer schema") != errors.Is(err, store.ErrSchema) {

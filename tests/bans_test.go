@@ -59,7 +59,8 @@ var bans = []ban{
 			if !product("coordinator/plan")(f) {
 				return nil
 			}
-			return uses(f, "time", "Now", "Since", "Until", "After", "AfterFunc", "Sleep", "Tick", "NewTimer", "NewTicker")
+			return uses(f, "time", "Now", "Since", "Until", "After", "AfterFunc", "Sleep", "Tick", "NewTimer",
+				"NewTicker")
 		},
 	},
 	{
@@ -86,7 +87,8 @@ var bans = []ban{
 			if !product("coordinator/evidence")(f) {
 				return nil
 			}
-			found := uses(f, "time", "Now", "Since", "Until", "After", "AfterFunc", "Sleep", "Tick", "NewTimer", "NewTicker")
+			found := uses(f, "time", "Now", "Since", "Until", "After", "AfterFunc", "Sleep", "Tick", "NewTimer",
+				"NewTicker")
 			ast.Inspect(f.tree, func(n ast.Node) bool {
 				if g, ok := n.(*ast.GoStmt); ok {
 					found = append(found, breach{g.Pos(), "starts a goroutine"})
@@ -94,7 +96,8 @@ var bans = []ban{
 				return true
 			})
 			return append(found, refuseImports(product("coordinator/evidence"), func(_ sourceFile, p string) bool {
-				return within(p, "math/rand") || within(p, "log") || within(p, "net") || p == "os" || p == "context" || p == "crypto/rand"
+				return within(p, "math/rand") || within(p, "log") || within(p, "net") || p == "os" || p == "context" ||
+					p == "crypto/rand"
 			})(f)...)
 		},
 	},
@@ -107,7 +110,8 @@ var bans = []ban{
 			if !in(f) {
 				return nil
 			}
-			found := uses(f, "time", "Now", "Since", "Until", "After", "AfterFunc", "Sleep", "Tick", "NewTimer", "NewTicker")
+			found := uses(f, "time", "Now", "Since", "Until", "After", "AfterFunc", "Sleep", "Tick", "NewTimer",
+				"NewTicker")
 			ast.Inspect(f.tree, func(n ast.Node) bool {
 				if g, ok := n.(*ast.GoStmt); ok {
 					found = append(found, breach{g.Pos(), "starts a goroutine"})
@@ -116,9 +120,11 @@ var bans = []ban{
 			})
 			return append(found, refuseImports(in, func(_ sourceFile, p string) bool {
 				own := slices.Contains([]string{
-					module + "/store", module + "/provider", module + "/coordinator/picture", module + "/coordinator/evidence", module + "/coordinator/plan",
+					module + "/store", module + "/provider", module + "/coordinator/picture",
+					module + "/coordinator/evidence", module + "/coordinator/plan",
 				}, p)
-				return !standard(p) && !own || withinAny(p, "context", "net", "os", "log", "io", "syscall", "sync", "crypto/rand")
+				return !standard(p) && !own ||
+					withinAny(p, "context", "net", "os", "log", "io", "syscall", "sync", "crypto/rand")
 			})(f)...)
 		},
 	},
@@ -164,7 +170,8 @@ var bans = []ban{
 			"else takes store.Store and provider.Provider",
 		find: refuseImports(
 			func(f sourceFile) bool {
-				return !f.test() && !withinAny(f.folder(), "cmd", "tests", "agent") && adapter(module+"/"+f.folder()) == ""
+				return !f.test() && !withinAny(f.folder(), "cmd", "tests", "agent") &&
+					adapter(module+"/"+f.folder()) == ""
 			},
 			func(_ sourceFile, p string) bool { return adapter(p) != "" }),
 	},
@@ -184,7 +191,8 @@ var bans = []ban{
 		why: "a simulated agent that looked anything up behind its stream would prove nothing about one that cannot: of the coordinator it needs " +
 			"the authority that makes its certificates, and of records nothing",
 		find: refuseImports(product("cmd/bench/crowd"), func(_ sourceFile, p string) bool {
-			return withinAny(p, module+"/store", module+"/provider") || within(p, module+"/coordinator") && p != module+"/coordinator/authority"
+			return withinAny(p, module+"/store", module+"/provider") || within(p, module+"/coordinator") &&
+				p != module+"/coordinator/authority"
 		}),
 	},
 	{
@@ -200,7 +208,8 @@ var bans = []ban{
 		find: refuseImports(
 			func(f sourceFile) bool { return !within(f.folder(), "cmd") },
 			func(_ sourceFile, p string) bool {
-				return withinAny(p, "github.com/alecthomas/kong", "github.com/jotaen/kong-completion", "github.com/lmittmann/tint")
+				return withinAny(p, "github.com/alecthomas/kong", "github.com/jotaen/kong-completion",
+					"github.com/lmittmann/tint")
 			}),
 	},
 	{
@@ -218,7 +227,8 @@ var bans = []ban{
 		find: refuseImports(
 			func(f sourceFile) bool { return !within(f.folder(), "cmd") },
 			func(_ sourceFile, p string) bool {
-				return withinAny(p, "go.yaml.in/yaml", "gopkg.in/yaml.v2", "gopkg.in/yaml.v3", "sigs.k8s.io/yaml", "github.com/goccy/go-yaml")
+				return withinAny(p, "go.yaml.in/yaml", "gopkg.in/yaml.v2", "gopkg.in/yaml.v3", "sigs.k8s.io/yaml",
+					"github.com/goccy/go-yaml")
 			}),
 	},
 	{
@@ -234,7 +244,8 @@ var bans = []ban{
 		find: refuseImports(
 			func(f sourceFile) bool { return !f.forTests() },
 			func(_ sourceFile, p string) bool {
-				return withinAny(p, "testing", "go.uber.org/goleak", "pgregory.net/rapid", "github.com/anishathalye/porcupine") ||
+				return withinAny(p, "testing", "go.uber.org/goleak", "pgregory.net/rapid",
+					"github.com/anishathalye/porcupine") ||
 					within(p, module) && suite(p) || p == module+"/tests/tier"
 			}),
 	},
@@ -319,8 +330,8 @@ func product(folder string) func(sourceFile) bool {
 // etcd says whether an import path is etcd's, its client's or its server's.
 func etcd(p string) bool { return strings.HasPrefix(p, "go.etcd.io/") }
 
-// adapter is the root of the adapter that an import path lies in ("…/store/etcdstore"), or "". The suites that
-// every adapter passes are none.
+// adapter is the root of the adapter that an import path lies in ("…/store/etcdstore"), or "". The
+// suites that every adapter passes are none.
 func adapter(p string) string {
 	for _, contract := range []string{module + "/store/", module + "/provider/"} {
 		below, found := strings.CutPrefix(p, contract)
@@ -336,7 +347,9 @@ func adapter(p string) string {
 }
 
 // refuseImports bans some imports from some files.
-func refuseImports(from func(sourceFile) bool, refused func(f sourceFile, importPath string) bool) func(sourceFile) []breach {
+func refuseImports(from func(sourceFile) bool,
+	refused func(f sourceFile, importPath string) bool,
+) func(sourceFile) []breach {
 	return func(f sourceFile) (found []breach) {
 		if !from(f) {
 			return nil
@@ -350,8 +363,8 @@ func refuseImports(from func(sourceFile) bool, refused func(f sourceFile, import
 	}
 }
 
-// uses finds every mention of a package's names, called or passed on, under whatever name it was imported. A dot
-// import hides them, so it counts as a mention.
+// uses finds every mention of a package's names, called or passed on, under whatever name it was
+// imported. A dot import hides them, so it counts as a mention.
 func uses(f sourceFile, importPath string, names ...string) (found []breach) {
 	known := f.nameOf(importPath)
 	if known == "" {
@@ -368,8 +381,8 @@ func uses(f sourceFile, importPath string, names ...string) (found []breach) {
 	return found
 }
 
-// testParameters are the names that the file's functions give to a running test: parameters of type *testing.T
-// and the like, *rapid.T excepted (there a skip discards one draw).
+// testParameters are the names that the file's functions give to a running test: parameters of type
+// *testing.T and the like, *rapid.T excepted (there a skip discards one draw).
 func testParameters(f sourceFile) map[string]bool {
 	known := f.nameOf("testing")
 	names := map[string]bool{}

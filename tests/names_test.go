@@ -15,12 +15,16 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// TestNamesAreNoPaths keeps a name from leading out of where it belongs, wherever one becomes a key or a path.
+// TestNamesAreNoPaths keeps a name from leading out of where it belongs, wherever one becomes a key
+// or a path.
 //
 // proves SEC-5
 func TestNamesAreNoPaths(t *testing.T) {
 	home := t.TempDir()
-	machines, err := process.New(process.Config{Dir: filepath.Join(home, "machines"), AgentCommand: []string{"/bin/true"}, Logger: slog.New(slog.DiscardHandler)})
+	machines, err := process.New(process.Config{
+		Dir:          filepath.Join(home, "machines"),
+		AgentCommand: []string{"/bin/true"}, Logger: slog.New(slog.DiscardHandler),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +42,11 @@ func TestNamesAreNoPaths(t *testing.T) {
 		}
 	}
 	bootstrap := func(shard, instance string) provider.Bootstrap {
-		return provider.Bootstrap{Schema: provider.BootstrapSchema, Shard: shard, Instance: instance, Coordinators: []string{"127.0.0.1:1"}, ReportInterval: "5s", ReconnectMin: "1s", ReconnectMax: "30s", StopTimeout: "1s"}
+		return provider.Bootstrap{
+			Schema: provider.BootstrapSchema, Shard: shard, Instance: instance,
+			Coordinators: []string{"127.0.0.1:1"}, ReportInterval: "5s", ReconnectMin: "1s", ReconnectMax: "30s",
+			StopTimeout: "1s",
+		}
 	}
 	create := func(b provider.Bootstrap) bool {
 		_, err := machines.Create(t.Context(), provider.CreateRequest{Zone: "local", Bootstrap: b})
@@ -68,11 +76,17 @@ func TestNamesAreNoPaths(t *testing.T) {
 		}, "alice"},
 		{"a machine to be made", func(n string) bool { return create(bootstrap("s", n)) }, "web-0"},
 		{"a machine's shard", func(n string) bool { return create(bootstrap(n, "web-1")) }, "s"},
-		{"a machine to be stopped", func(n string) bool { return machines.Stop(t.Context(), "s", n, time.Second) == nil }, "web-0"},
-		{"a machine to be deleted", func(n string) bool { return machines.Delete(t.Context(), "s", n) == nil }, "web-0"},
+		{"a machine to be stopped", func(n string) bool {
+			return machines.Stop(t.Context(), "s", n, time.Second) == nil
+		}, "web-0"},
+		{
+			"a machine to be deleted", func(n string) bool { return machines.Delete(t.Context(), "s", n) == nil },
+			"web-0",
+		},
 	}
 	bad := []string{
-		"", ".", "..", "../x", "a/../../x", "/etc/passwd", "a/b", `a\b`, "a\x00b", "a\nb", "ä", "%2e%2e", "a b", "${x}", strings.Repeat("a", 300),
+		"", ".", "..", "../x", "a/../../x", "/etc/passwd", "a/b", `a\b`, "a\x00b", "a\nb", "ä", "%2e%2e", "a b", "${x}",
+		strings.Repeat("a", 300),
 	}
 	for _, p := range places {
 		t.Run(p.name, func(t *testing.T) {

@@ -16,7 +16,8 @@ var (
 	testFunc = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)[A-Za-z0-9_]+)\(`)
 )
 
-// TestPages holds pages against the tests: each line of a table whose last column says what it is shown by names a test, and each of those exists.
+// TestPages holds pages against the tests: each line of a table whose last column says what it is
+// shown by names a test, and each of those exists.
 func TestPages(t *testing.T) {
 	root := projectRoot(t)
 	there := testsBelow(t, root)

@@ -79,8 +79,8 @@ func (p proof) String() string {
 	return p.place
 }
 
-// judgeRules holds the document against the claims: rule ID → the tests that claim to prove it. What is called
-// kept needs a proof that runs every day.
+// judgeRules holds the document against the claims: rule ID → the tests that claim to prove it.
+// What is called kept needs a proof that runs every day.
 func judgeRules(rules []rule, proofs map[string][]proof) (problems []string) {
 	known := map[string]bool{}
 	for _, r := range rules {
@@ -89,8 +89,9 @@ func judgeRules(rules []rule, proofs map[string][]proof) (problems []string) {
 		switch {
 		case r.status != "kept" || slices.ContainsFunc(proofs[r.id], everyday):
 		case len(proofs[r.id]) > 0:
-			problems = append(problems, fmt.Sprintf("%s:%d: %s is called kept, but make test does not prove it, only make nightly does: %v",
-				rulesDocument, r.line, r.id, proofs[r.id]))
+			problems = append(problems,
+				fmt.Sprintf("%s:%d: %s is called kept, but make test does not prove it, only make nightly does: %v",
+					rulesDocument, r.line, r.id, proofs[r.id]))
 		default:
 			problems = append(problems, fmt.Sprintf("%s:%d: %s is called kept, but no test says `// proves %s`",
 				rulesDocument, r.line, r.id, r.id))
@@ -152,7 +153,8 @@ func documentedRules(t *testing.T) (rules []rule, problems []string) {
 	return parseRules(string(text))
 }
 
-// TestRules holds what the document calls kept against the tests, and the tests' claims against the document.
+// TestRules holds what the document calls kept against the tests, and the tests' claims against the
+// document.
 func TestRules(t *testing.T) {
 	rules, problems := documentedRules(t)
 	if len(rules) == 0 {
@@ -163,7 +165,8 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// TestRulesCoverage tells, for `make rules`, where each promise is proved. It fails only if there is nothing to tell.
+// TestRulesCoverage tells, for `make rules`, where each promise is proved. It fails only if there
+// is nothing to tell.
 func TestRulesCoverage(t *testing.T) {
 	rules, _ := documentedRules(t)
 	proofs := collectProofs(t)
@@ -203,11 +206,30 @@ func TestRulesImagined(t *testing.T) {
 		{"all well", good, map[string][]proof{"DET-1": {{place: "x_test.go:1"}}}, 0},
 		{"kept without a test", good, nil, 1},
 		{"a test at night alone", good, map[string][]proof{"DET-1": {{"x_test.go:1", true}}}, 1},
-		{"a test every day as well", good, map[string][]proof{"DET-1": {{"x_test.go:1", true}, {"y_test.go:1", false}}}, 0},
-		{"a test for nothing", good, map[string][]proof{"DET-1": {{place: "x_test.go:1"}}, "DET-3": {{place: "x_test.go:2"}}}, 1},
-		{"a status unheard of", strings.Replace(good, "later", "soon", 1), map[string][]proof{"DET-1": {{place: "x_test.go:1"}}}, 1},
-		{"a row missing", strings.Replace(good, "DET-2", "DET-3", 1), map[string][]proof{"DET-1": {{place: "x_test.go:1"}}}, 1},
-		{"a row twice", strings.Replace(good, "DET-2", "DET-1", 1), map[string][]proof{"DET-1": {{place: "x_test.go:1"}}}, 1},
+		{
+			"a test every day as well", good,
+			map[string][]proof{"DET-1": {{"x_test.go:1", true}, {"y_test.go:1", false}}},
+			0,
+		},
+		{"a test for nothing", good, map[string][]proof{
+			"DET-1": {{place: "x_test.go:1"}},
+			"DET-3": {{place: "x_test.go:2"}},
+		}, 1},
+		{
+			"a status unheard of", strings.Replace(good, "later", "soon", 1),
+			map[string][]proof{"DET-1": {{place: "x_test.go:1"}}},
+			1,
+		},
+		{
+			"a row missing", strings.Replace(good, "DET-2", "DET-3", 1),
+			map[string][]proof{"DET-1": {{place: "x_test.go:1"}}},
+			1,
+		},
+		{
+			"a row twice", strings.Replace(good, "DET-2", "DET-1", 1),
+			map[string][]proof{"DET-1": {{place: "x_test.go:1"}}},
+			1,
+		},
 		{"no row at all", good + "| DET-3 | no status |\n", map[string][]proof{"DET-1": {{place: "x_test.go:1"}}}, 1},
 	} {
 		rules, problems := parseRules(c.text)

@@ -76,7 +76,8 @@ func (f sourceFile) line(pos token.Pos) string {
 // imported are the paths that the file imports, in order.
 func (f sourceFile) imported() []*ast.ImportSpec { return f.tree.Imports }
 
-// nameOf is the name under which the file knows a package of the standard library, "" if it does not import it.
+// nameOf is the name under which the file knows a package of the standard library, "" if it does
+// not import it.
 func (f sourceFile) nameOf(importPath string) string {
 	for _, spec := range f.imported() {
 		if pathOf(spec) != importPath {
@@ -111,7 +112,8 @@ func pathOf(spec *ast.ImportSpec) string {
 	return p
 }
 
-// standard says whether an import path is one of Go's own: those have no dot in their first element.
+// standard says whether an import path is one of Go's own: those have no dot in their first
+// element.
 func standard(importPath string) bool {
 	first, _, _ := strings.Cut(importPath, "/")
 	return !strings.Contains(first, ".")
@@ -147,7 +149,8 @@ func projectRoot(t *testing.T) string {
 	return root
 }
 
-// projectFiles are the names of all files of the project that are not hidden, built or another module's.
+// projectFiles are the names of all files of the project that are not hidden, built or another
+// module's.
 func projectFiles(t *testing.T) (root string, names []string) {
 	t.Helper()
 	root = projectRoot(t)

@@ -1,7 +1,8 @@
 // Package checks does an instance's application checks and keeps the verdict of each (DET-9).
 //
-// [Verdict] is the part that decides: a value without I/O or clock, told one result after the other. [Runner] is the shell: a
-// goroutine for each check, which runs its probe, waits, and tells the result.
+// [Verdict] is the part that decides: a value without I/O or clock, told one result after the
+// other. [Runner] is the shell: a goroutine for each check, which runs its probe, waits, and tells
+// the result.
 //
 // # Invariants
 //
@@ -17,6 +18,6 @@
 //
 // # What it does not do
 //
-// It does not look at the workload's own process, which package workload watches, and draws no conclusion about the instance: the
-// agent does.
+// It does not look at the workload's own process, which package workload watches, and draws no
+// conclusion about the instance: the agent does.
 package checks

@@ -38,12 +38,18 @@ func TestExec(t *testing.T) {
 		run  []string
 		want Result
 	}{
-		"passes":         {[]string{"true"}, ""},
-		"fails":          {[]string{"false"}, "ended with exit code 1"},
-		"says why":       {[]string{"sh", "-c", "echo first; echo the disk is full >&2; echo; exit 3"}, "ended with exit code 3: the disk is full"},
-		"is no text":     {[]string{"sh", "-c", `printf 'a\377b'; exit 3`}, "ended with exit code 3: a?b"},
-		"kills itself":   {[]string{"sh", "-c", "kill -9 $$"}, "ended by signal killed"},
-		"says much":      {[]string{"sh", "-c", "yes | head -c 10000000; echo; echo that was it; exit 4"}, "ended with exit code 4: that was it"},
+		"passes": {[]string{"true"}, ""},
+		"fails":  {[]string{"false"}, "ended with exit code 1"},
+		"says why": {
+			[]string{"sh", "-c", "echo first; echo the disk is full >&2; echo; exit 3"},
+			"ended with exit code 3: the disk is full",
+		},
+		"is no text":   {[]string{"sh", "-c", `printf 'a\377b'; exit 3`}, "ended with exit code 3: a?b"},
+		"kills itself": {[]string{"sh", "-c", "kill -9 $$"}, "ended by signal killed"},
+		"says much": {
+			[]string{"sh", "-c", "yes | head -c 10000000; echo; echo that was it; exit 4"},
+			"ended with exit code 4: that was it",
+		},
 		"says much more": {[]string{"sh", "-c", "yes | head -c 10000000"}, ""},
 	} {
 		if got := try(t, command(c.run...)); got != c.want {
@@ -60,7 +66,8 @@ func TestExec(t *testing.T) {
 // proves DET-9
 func TestExecHasTheWorkloadsEnvironment(t *testing.T) {
 	dir := t.TempDir()
-	run, err := prepare(command("sh", "-c", `test "$greeting/$LEASEHOLD_GROUP/$LEASEHOLD_INSTANCE/$LEASEHOLD_MACHINE" = hi/web/web-0/s1/web-0 && test "$PWD" = "$0"`, dir),
+	run, err := prepare(command("sh", "-c",
+		`test "$greeting/$LEASEHOLD_GROUP/$LEASEHOLD_INSTANCE/$LEASEHOLD_MACHINE" = hi/web/web-0/s1/web-0 && test "$PWD" = "$0"`, dir),
 		workload.Config{Dir: dir, Instance: "web-0", Group: "web", Shard: "s1"}, map[string]string{"greeting": "hi"})
 	if err != nil {
 		t.Fatal(err)
@@ -87,13 +94,15 @@ func group(mark string) []int {
 	return out
 }
 
-// A command that ignores every polite signal and has a child that holds its output is killed with it.
+// A command that ignores every polite signal and has a child that holds its output is killed with
+// it.
 //
 // proves DET-9
 func TestExecIsKilledWithItsGroup(t *testing.T) {
 	for _, role := range []string{"stay", "fork"} {
 		mark := filepath.Join(t.TempDir(), "mark")
-		run, err := prepare(command(os.Args[0]), workload.Config{Dir: t.TempDir()}, map[string]string{playVar: role, "MARK": mark})
+		run, err := prepare(command(os.Args[0]), workload.Config{Dir: t.TempDir()},
+			map[string]string{playVar: role, "MARK": mark})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -122,7 +131,8 @@ func TestExecIsKilledWithItsGroup(t *testing.T) {
 // proves DET-9
 func TestExecThatLeavesAChild(t *testing.T) {
 	mark := filepath.Join(t.TempDir(), "mark")
-	run, err := prepare(command("sh", "-c", "sleep 1000 & exit 0"), workload.Config{Dir: t.TempDir()}, map[string]string{"MARK": mark})
+	run, err := prepare(command("sh", "-c", "sleep 1000 & exit 0"), workload.Config{Dir: t.TempDir()},
+		map[string]string{"MARK": mark})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,15 +181,27 @@ func TestProcess(t *testing.T) {
 		check *protocol.ProcessCheck
 		want  Result
 	}{
-		"by name":         {&protocol.ProcessCheck{Name: filepath.Base(os.Args[0])}, ""},
-		"by kernel name":  {&protocol.ProcessCheck{Name: own}, ""},
-		"nobody's name":   {&protocol.ProcessCheck{Name: "no-such-name"}, `no process is called "no-such-name"`},
-		"part of a name":  {&protocol.ProcessCheck{Name: own[:len(own)-1]}, Result(fmt.Sprintf("no process is called %q", own[:len(own)-1]))},
-		"by file":         {&protocol.ProcessCheck{PidFile: write("own", mine+"\n")}, ""},
-		"no file":         {&protocol.ProcessCheck{PidFile: absent}, Result(absent + " does not exist")},
-		"nothing in it":   {&protocol.ProcessCheck{PidFile: write("empty", "")}, Result(dir + "/empty holds no process ID")},
-		"something else":  {&protocol.ProcessCheck{PidFile: write("odd", "-1")}, Result(dir + "/odd holds no process ID")},
-		"an ended one's":  {&protocol.ProcessCheck{PidFile: write("gone", gone)}, Result("process " + gone + ", of which " + dir + "/gone tells, does not run")},
+		"by name":        {&protocol.ProcessCheck{Name: filepath.Base(os.Args[0])}, ""},
+		"by kernel name": {&protocol.ProcessCheck{Name: own}, ""},
+		"nobody's name":  {&protocol.ProcessCheck{Name: "no-such-name"}, `no process is called "no-such-name"`},
+		"part of a name": {
+			&protocol.ProcessCheck{Name: own[:len(own)-1]},
+			Result(fmt.Sprintf("no process is called %q", own[:len(own)-1])),
+		},
+		"by file": {&protocol.ProcessCheck{PidFile: write("own", mine+"\n")}, ""},
+		"no file": {&protocol.ProcessCheck{PidFile: absent}, Result(absent + " does not exist")},
+		"nothing in it": {
+			&protocol.ProcessCheck{PidFile: write("empty", "")},
+			Result(dir + "/empty holds no process ID"),
+		},
+		"something else": {
+			&protocol.ProcessCheck{PidFile: write("odd", "-1")},
+			Result(dir + "/odd holds no process ID"),
+		},
+		"an ended one's": {
+			&protocol.ProcessCheck{PidFile: write("gone", gone)},
+			Result("process " + gone + ", of which " + dir + "/gone tells, does not run"),
+		},
 		"an endless file": {&protocol.ProcessCheck{PidFile: "/dev/zero"}, "/dev/zero holds no process ID"},
 	} {
 		if got := try(t, program(c.check)); got != c.want {

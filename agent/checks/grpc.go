@@ -15,7 +15,8 @@ import (
 	"github.com/leasehold/leasehold/agent/protocol"
 )
 
-// newGRPCProbe passes where grpc.health.v1 says that the service is serving, over a connection of its own each time.
+// newGRPCProbe passes where grpc.health.v1 says that the service is serving, over a connection of
+// its own each time.
 func newGRPCProbe(c *protocol.GRPCCheck) (probe, error) {
 	to, err := address(c.GetHost(), c.GetPort())
 	if err != nil {
@@ -32,7 +33,8 @@ func newGRPCProbe(c *protocol.GRPCCheck) (probe, error) {
 			transport = credentials.NewTLS(cfg)
 		}
 		var dialed error // what gRPC tells of it differs from run to run
-		conn, err := grpc.NewClient("passthrough:///"+to, grpc.WithTransportCredentials(transport), grpc.WithUserAgent("leasehold-agent"),
+		conn, err := grpc.NewClient("passthrough:///"+to, grpc.WithTransportCredentials(transport),
+			grpc.WithUserAgent("leasehold-agent"),
 			grpc.WithDisableServiceConfig(), grpc.WithReadBufferSize(4<<10), grpc.WithWriteBufferSize(4<<10),
 			grpc.WithContextDialer(func(ctx context.Context, addr string) (conn net.Conn, err error) {
 				conn, dialed = (&net.Dialer{}).DialContext(ctx, "tcp", addr)
@@ -41,7 +43,8 @@ func newGRPCProbe(c *protocol.GRPCCheck) (probe, error) {
 		if err != nil {
 			return Result(err.Error())
 		}
-		answer, err := grpc_health_v1.NewHealthClient(conn).Check(ctx, &grpc_health_v1.HealthCheckRequest{Service: c.GetService()}, grpc.MaxCallRecvMsgSize(mostBody))
+		answer, err := grpc_health_v1.NewHealthClient(conn).Check(ctx,
+			&grpc_health_v1.HealthCheckRequest{Service: c.GetService()}, grpc.MaxCallRecvMsgSize(mostBody))
 		_ = conn.Close() // waits for the dialer
 		switch code := status.Code(err); {
 		case err == nil && answer.GetStatus() == grpc_health_v1.HealthCheckResponse_SERVING:
@@ -57,7 +60,8 @@ func newGRPCProbe(c *protocol.GRPCCheck) (probe, error) {
 		case dialed != nil:
 			return failure(ctx, dialed)
 		case code == codes.Unavailable:
-			return "the server closed the connection, or does not speak " + Result(map[bool]string{true: "TLS as this agent does", false: "gRPC"}[c.GetEncrypted()])
+			return "the server closed the connection, or does not speak " +
+				Result(map[bool]string{true: "TLS as this agent does", false: "gRPC"}[c.GetEncrypted()])
 		default:
 			return Result(code.String() + ": " + status.Convert(err).Message())
 		}

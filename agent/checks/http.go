@@ -22,7 +22,8 @@ const (
 	mostHops   = 5 // redirections that are followed
 )
 
-// httpProbe asks a web server, over a connection of its own each time: one that takes no new connections is not well.
+// httpProbe asks a web server, over a connection of its own each time: one that takes no new
+// connections is not well.
 type httpProbe struct {
 	spec   *protocol.HTTPCheck
 	url    string
@@ -95,7 +96,8 @@ func (p *httpProbe) run(ctx context.Context) Result {
 		}
 		req.Header.Set(name, value)
 	}
-	// The transport's own dialing outlives the request: a server that takes a connection and never says anything would leave it behind.
+	// The transport's own dialing outlives the request: a server that takes a connection and never
+	// says anything would leave it behind.
 	dial := func(_ context.Context, network, addr string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, network, addr)
 	}

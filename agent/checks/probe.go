@@ -16,10 +16,12 @@ import (
 	"github.com/leasehold/leasehold/agent/workload"
 )
 
-// probe is one run of a check, to its end or until the context ends. It is never called twice at once.
+// probe is one run of a check, to its end or until the context ends. It is never called twice at
+// once.
 type probe func(ctx context.Context) Result
 
-// prepare makes the probe of a check whose texts are expanded. What can be known to be wrong before it is run is the error.
+// prepare makes the probe of a check whose texts are expanded. What can be known to be wrong before
+// it is run is the error.
 func prepare(spec *protocol.CheckSpec, place workload.Config, vars map[string]string) (probe, error) {
 	switch kind := spec.GetKind().(type) {
 	case *protocol.CheckSpec_Http:
@@ -123,7 +125,10 @@ const timedOut Result = "timed out"
 
 // tlsConfig reads the certificates anew each time, as they may be exchanged on the machine.
 func tlsConfig(o *protocol.TLSOptions, host string) (*tls.Config, error) {
-	cfg := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: o.GetServerName(), InsecureSkipVerify: o.GetSkipVerify()} //nolint:gosec // the operator's choice
+	cfg := &tls.Config{
+		MinVersion: tls.VersionTLS12, ServerName: o.GetServerName(),
+		InsecureSkipVerify: o.GetSkipVerify(),
+	} //nolint:gosec // the operator's choice
 	if cfg.ServerName == "" {
 		cfg.ServerName = host
 	}

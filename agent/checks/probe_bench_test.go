@@ -19,8 +19,8 @@ import (
 	"github.com/leasehold/leasehold/agent/workload"
 )
 
-// One run of a check of each kind, where the servers that are asked are in the same process: what they cost is in the figures. That of
-// exec is the start of /bin/true.
+// One run of a check of each kind, where the servers that are asked are in the same process: what
+// they cost is in the figures. That of exec is the start of /bin/true.
 func BenchmarkProbe(b *testing.B) {
 	l, err := new(net.ListenConfig).Listen(b.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -47,10 +47,22 @@ func BenchmarkProbe(b *testing.B) {
 		{"http", web(&protocol.HTTPCheck{Port: webPort})},
 		{"tcp", door(&protocol.TCPCheck{Port: webPort})},
 		{"grpc", rpc(&protocol.GRPCCheck{Port: rpcPort})},
-		{"exec", &protocol.CheckSpec{Kind: &protocol.CheckSpec_Exec{Exec: &protocol.ExecCheck{Run: []string{"/bin/true"}}}}},
-		{"process by file", &protocol.CheckSpec{Kind: &protocol.CheckSpec_Process{Process: &protocol.ProcessCheck{PidFile: pidFile}}}},
-		{"process by name", &protocol.CheckSpec{Kind: &protocol.CheckSpec_Process{Process: &protocol.ProcessCheck{Name: "checks.test"}}}},
-		{"process absent", &protocol.CheckSpec{Kind: &protocol.CheckSpec_Process{Process: &protocol.ProcessCheck{Name: "nobody-at-all"}}}},
+		{
+			"exec",
+			&protocol.CheckSpec{Kind: &protocol.CheckSpec_Exec{Exec: &protocol.ExecCheck{Run: []string{"/bin/true"}}}},
+		},
+		{
+			"process by file",
+			&protocol.CheckSpec{Kind: &protocol.CheckSpec_Process{Process: &protocol.ProcessCheck{PidFile: pidFile}}},
+		},
+		{
+			"process by name",
+			&protocol.CheckSpec{Kind: &protocol.CheckSpec_Process{Process: &protocol.ProcessCheck{Name: "checks.test"}}},
+		},
+		{
+			"process absent",
+			&protocol.CheckSpec{Kind: &protocol.CheckSpec_Process{Process: &protocol.ProcessCheck{Name: "nobody-at-all"}}},
+		},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			run, err := prepare(c.spec, workload.Config{Dir: b.TempDir()}, nil)

@@ -113,9 +113,15 @@ func TestHTTP(t *testing.T) {
 		heard = r
 		fmt.Fprint(w, "all is well, version 12")
 	})
-	mux.HandleFunc("/ill", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })
-	mux.HandleFunc("/moved", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/ill", http.StatusFound) })
-	mux.HandleFunc("/round", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/round", http.StatusFound) })
+	mux.HandleFunc("/ill", func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusServiceUnavailable)
+	})
+	mux.HandleFunc("/moved", func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, "/ill", http.StatusFound)
+	})
+	mux.HandleFunc("/round", func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, "/round", http.StatusFound)
+	})
 	mux.HandleFunc("/long", func(w http.ResponseWriter, _ *http.Request) {
 		line := []byte(strings.Repeat("x", 1023) + "\n")
 		for {
@@ -131,31 +137,52 @@ func TestHTTP(t *testing.T) {
 		check *protocol.HTTPCheck
 		want  Result
 	}{
-		"as simple as can be":  {&protocol.HTTPCheck{Port: port}, ""},
-		"by name":              {&protocol.HTTPCheck{Host: "localhost", Port: port, Path: "/x?y=z", Method: "HEAD"}, ""},
+		"as simple as can be": {&protocol.HTTPCheck{Port: port}, ""},
+		"by name": {
+			&protocol.HTTPCheck{Host: "localhost", Port: port, Path: "/x?y=z", Method: "HEAD"},
+			"",
+		},
 		"unwell":               {&protocol.HTTPCheck{Port: port, Path: "/ill"}, "status 503 Service Unavailable"},
 		"unwell, as wanted":    {&protocol.HTTPCheck{Port: port, Path: "/ill", Status: []string{"200", "500-599"}}, ""},
 		"well, not as wanted":  {&protocol.HTTPCheck{Port: port, Status: []string{"201-299", "404"}}, "status 200 OK"},
 		"a redirection passes": {&protocol.HTTPCheck{Port: port, Path: "/moved"}, ""},
-		"and is followed":      {&protocol.HTTPCheck{Port: port, Path: "/moved", FollowRedirects: true}, "status 503 Service Unavailable"},
-		"not for ever":         {&protocol.HTTPCheck{Port: port, Path: "/round", FollowRedirects: true}, "more than 5 redirections"},
-		"text":                 {&protocol.HTTPCheck{Port: port, Body: "is well"}, ""},
-		"no such text":         {&protocol.HTTPCheck{Port: port, Body: "is ill"}, `"is ill" is not in the answer`},
-		"pattern":              {&protocol.HTTPCheck{Port: port, BodyRegexp: `version \d+$`}, ""},
-		"no such pattern":      {&protocol.HTTPCheck{Port: port, BodyRegexp: `^version`}, `the answer does not match "^version"`},
-		"an endless answer":    {&protocol.HTTPCheck{Port: port, Path: "/long", Body: "y"}, `"y" is not in the answer`},
-		"nobody there":         {&protocol.HTTPCheck{Port: nobody(t)}, "connection refused"},
-		"no TLS there":         {&protocol.HTTPCheck{Port: port, Scheme: "https"}, "http: server gave HTTP response to HTTPS client"},
-		"hangs up":             {&protocol.HTTPCheck{Port: listen(t, func(c net.Conn) { _, _ = c.Read(make([]byte, 1<<12)) })}, "the server closed the connection"},
-		"no port":              {&protocol.HTTPCheck{Port: "http:"}, `cannot pass: port "http:" is none: 1 to 65535`},
-		"no such port":         {&protocol.HTTPCheck{Port: "65536"}, `cannot pass: port "65536" is none: 1 to 65535`},
+		"and is followed": {
+			&protocol.HTTPCheck{Port: port, Path: "/moved", FollowRedirects: true},
+			"status 503 Service Unavailable",
+		},
+		"not for ever": {
+			&protocol.HTTPCheck{Port: port, Path: "/round", FollowRedirects: true},
+			"more than 5 redirections",
+		},
+		"text":         {&protocol.HTTPCheck{Port: port, Body: "is well"}, ""},
+		"no such text": {&protocol.HTTPCheck{Port: port, Body: "is ill"}, `"is ill" is not in the answer`},
+		"pattern":      {&protocol.HTTPCheck{Port: port, BodyRegexp: `version \d+$`}, ""},
+		"no such pattern": {
+			&protocol.HTTPCheck{Port: port, BodyRegexp: `^version`},
+			`the answer does not match "^version"`,
+		},
+		"an endless answer": {&protocol.HTTPCheck{Port: port, Path: "/long", Body: "y"}, `"y" is not in the answer`},
+		"nobody there":      {&protocol.HTTPCheck{Port: nobody(t)}, "connection refused"},
+		"no TLS there": {
+			&protocol.HTTPCheck{Port: port, Scheme: "https"},
+			"http: server gave HTTP response to HTTPS client",
+		},
+		"hangs up": {&protocol.HTTPCheck{Port: listen(t, func(c net.Conn) {
+			_, _ = c.Read(make([]byte, 1<<12))
+		})}, "the server closed the connection"},
+		"no port":      {&protocol.HTTPCheck{Port: "http:"}, `cannot pass: port "http:" is none: 1 to 65535`},
+		"no such port": {&protocol.HTTPCheck{Port: "65536"}, `cannot pass: port "65536" is none: 1 to 65535`},
 	} {
 		if got := try(t, web(c.check)); got != c.want {
 			t.Errorf("%s: got %q, want %q", name, got, c.want)
 		}
 	}
-	_ = try(t, web(&protocol.HTTPCheck{Port: port, Method: "PUT", Path: "/a%20b?c=d", Headers: map[string]string{"host": "shop.example", "X-From": "leasehold", "user-agent": "me"}}))
-	if heard.Method != "PUT" || heard.Host != "shop.example" || heard.Header.Get("X-From") != "leasehold" || heard.UserAgent() != "me" || heard.URL.String() != "/a%20b?c=d" {
+	_ = try(t, web(&protocol.HTTPCheck{
+		Port: port, Method: "PUT", Path: "/a%20b?c=d",
+		Headers: map[string]string{"host": "shop.example", "X-From": "leasehold", "user-agent": "me"},
+	}))
+	if heard.Method != "PUT" || heard.Host != "shop.example" || heard.Header.Get("X-From") != "leasehold" ||
+		heard.UserAgent() != "me" || heard.URL.String() != "/a%20b?c=d" {
 		t.Errorf("heard %s %s at %s: %v", heard.Method, heard.URL, heard.Host, heard.Header)
 	}
 }
@@ -185,9 +212,18 @@ func TestHTTPOverTLS(t *testing.T) {
 		"taken as it is":             {&protocol.TLSOptions{SkipVerify: true}, ""},
 		"known by its file":          {&protocol.TLSOptions{CaFile: ca}, ""},
 		"by another name":            {&protocol.TLSOptions{CaFile: ca, ServerName: "example.com"}, ""},
-		"by a wrong name":            {&protocol.TLSOptions{CaFile: ca, ServerName: "shop.test"}, "x509: certificate is valid for example.com, *.example.com, not shop.test"},
-		"no file":                    {&protocol.TLSOptions{CaFile: "/none"}, "ca_file: open /none: no such file or directory"},
-		"nothing in the file":        {&protocol.TLSOptions{CaFile: "/dev/null"}, "ca_file: no certificate in /dev/null"},
+		"by a wrong name": {
+			&protocol.TLSOptions{CaFile: ca, ServerName: "shop.test"},
+			"x509: certificate is valid for example.com, *.example.com, not shop.test",
+		},
+		"no file": {
+			&protocol.TLSOptions{CaFile: "/none"},
+			"ca_file: open /none: no such file or directory",
+		},
+		"nothing in the file": {
+			&protocol.TLSOptions{CaFile: "/dev/null"},
+			"ca_file: no certificate in /dev/null",
+		},
 	} {
 		if got := try(t, web(&protocol.HTTPCheck{Scheme: "https", Port: port, Tls: c.tls})); got != c.want {
 			t.Errorf("%s: got %q, want %q", name, got, c.want)
@@ -207,7 +243,8 @@ func TestTCP(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", name, got, c.want)
 		}
 	}
-	if got := try(t, door(&protocol.TCPCheck{Host: "no.such.host.invalid", Port: "1"})); !strings.HasPrefix(string(got), "no.such.host.invalid: no such host") && got != "server misbehaving" {
+	if got := try(t, door(&protocol.TCPCheck{Host: "no.such.host.invalid", Port: "1"})); !strings.HasPrefix(string(got),
+		"no.such.host.invalid: no such host") && got != "server misbehaving" {
 		t.Errorf("unknown host: got %q", got)
 	}
 }
@@ -232,26 +269,36 @@ func TestGRPC(t *testing.T) {
 	web.StartTLS()
 	defer web.Close()
 	plain := serve()
-	secret := serve(grpc.Creds(credentials.NewTLS(&tls.Config{Certificates: web.TLS.Certificates, MinVersion: tls.VersionTLS13})))
+	secret := serve(grpc.Creds(credentials.NewTLS(&tls.Config{
+		Certificates: web.TLS.Certificates,
+		MinVersion:   tls.VersionTLS13,
+	})))
 	ca := caFile(t, web.Certificate().Raw)
 	for name, c := range map[string]struct {
 		check *protocol.GRPCCheck
 		want  Result
 	}{
-		"server":         {&protocol.GRPCCheck{Port: plain}, ""},
-		"service":        {&protocol.GRPCCheck{Port: plain, Service: "shop"}, ""},
-		"ill service":    {&protocol.GRPCCheck{Port: plain, Service: "bank"}, "NOT_SERVING"},
-		"no service":     {&protocol.GRPCCheck{Port: plain, Service: "none"}, `the server has no service "none"`},
-		"nobody there":   {&protocol.GRPCCheck{Port: nobody(t)}, "connection refused"},
-		"TLS":            {&protocol.GRPCCheck{Port: secret, Encrypted: true, Tls: &protocol.TLSOptions{CaFile: ca}}, ""},
-		"TLS unverified": {&protocol.GRPCCheck{Port: secret, Encrypted: true, Tls: &protocol.TLSOptions{SkipVerify: true}}, ""},
+		"server":       {&protocol.GRPCCheck{Port: plain}, ""},
+		"service":      {&protocol.GRPCCheck{Port: plain, Service: "shop"}, ""},
+		"ill service":  {&protocol.GRPCCheck{Port: plain, Service: "bank"}, "NOT_SERVING"},
+		"no service":   {&protocol.GRPCCheck{Port: plain, Service: "none"}, `the server has no service "none"`},
+		"nobody there": {&protocol.GRPCCheck{Port: nobody(t)}, "connection refused"},
+		"TLS": {
+			&protocol.GRPCCheck{Port: secret, Encrypted: true, Tls: &protocol.TLSOptions{CaFile: ca}},
+			"",
+		},
+		"TLS unverified": {&protocol.GRPCCheck{
+			Port: secret, Encrypted: true,
+			Tls: &protocol.TLSOptions{SkipVerify: true},
+		}, ""},
 	} {
 		if got := try(t, rpc(c.check)); got != c.want {
 			t.Errorf("%s: got %q, want %q", name, got, c.want)
 		}
 	}
 	for name, check := range map[string]*protocol.GRPCCheck{
-		"TLS where there is none": {Port: plain, Encrypted: true}, "none where there is TLS": {Port: secret}, "a web server": {Port: portOf(t, web.URL)},
+		"TLS where there is none": {Port: plain, Encrypted: true}, "none where there is TLS": {Port: secret},
+		"a web server":      {Port: portOf(t, web.URL)},
 		"a wrong authority": {Port: secret, Encrypted: true},
 	} {
 		first := tryFor(t, rpc(check), time.Second)
@@ -261,7 +308,8 @@ func TestGRPC(t *testing.T) {
 	}
 }
 
-// A server that takes connections and never answers, one that does not take them, and one that answers bit by bit for ever.
+// A server that takes connections and never answers, one that does not take them, and one that
+// answers bit by bit for ever.
 //
 // proves DET-9
 func TestServersThatHang(t *testing.T) {
@@ -276,9 +324,12 @@ func TestServersThatHang(t *testing.T) {
 	})
 	full := fullBacklog(t)
 	for name, spec := range map[string]*protocol.CheckSpec{
-		"http, mute": web(&protocol.HTTPCheck{Port: mute(t)}), "https, mute": web(&protocol.HTTPCheck{Port: mute(t), Scheme: "https"}),
-		"grpc, mute": rpc(&protocol.GRPCCheck{Port: mute(t)}), "grpc over TLS, mute": rpc(&protocol.GRPCCheck{Port: mute(t), Encrypted: true}),
-		"http, full": web(&protocol.HTTPCheck{Port: full}), "tcp, full": door(&protocol.TCPCheck{Port: full}), "grpc, full": rpc(&protocol.GRPCCheck{Port: full}),
+		"http, mute":          web(&protocol.HTTPCheck{Port: mute(t)}),
+		"https, mute":         web(&protocol.HTTPCheck{Port: mute(t), Scheme: "https"}),
+		"grpc, mute":          rpc(&protocol.GRPCCheck{Port: mute(t)}),
+		"grpc over TLS, mute": rpc(&protocol.GRPCCheck{Port: mute(t), Encrypted: true}),
+		"http, full":          web(&protocol.HTTPCheck{Port: full}), "tcp, full": door(&protocol.TCPCheck{Port: full}),
+		"grpc, full": rpc(&protocol.GRPCCheck{Port: full}),
 	} {
 		began := time.Now()
 		if got := tryFor(t, spec, soon); got != timedOut {
@@ -315,19 +366,27 @@ func fullBacklog(t *testing.T) string {
 	}
 }
 
-// Whatever goes wrong is told in the same words each time: reports would be news otherwise, each of them.
+// Whatever goes wrong is told in the same words each time: reports would be news otherwise, each of
+// them.
 //
 // proves DET-16
 func TestFailuresAreToldWithoutAddresses(t *testing.T) {
 	reset := listen(t, func(c net.Conn) { _ = c.(*net.TCPConn).SetLinger(0) })
 	for range 20 {
-		for _, spec := range []*protocol.CheckSpec{web(&protocol.HTTPCheck{Port: reset}), rpc(&protocol.GRPCCheck{Port: reset})} {
+		for _, spec := range []*protocol.CheckSpec{
+			web(&protocol.HTTPCheck{Port: reset}),
+			rpc(&protocol.GRPCCheck{Port: reset}),
+		} {
 			if got := try(t, spec); got == "" || strings.Contains(string(got), "127.0.0.1") {
 				t.Fatalf("got %q", got)
 			}
 		}
 	}
-	if got := failure(t.Context(), &url.Error{Err: &net.OpError{Op: "read", Err: io.ErrUnexpectedEOF}}); got != "the server closed the connection" {
+	if got := failure(t.Context(),
+		&url.Error{Err: &net.OpError{
+			Op:  "read",
+			Err: io.ErrUnexpectedEOF,
+		}}); got != "the server closed the connection" {
 		t.Errorf("got %q", got)
 	}
 }

@@ -83,7 +83,8 @@ func find(ctx context.Context, name string) (pid string, why Result) {
 	}
 }
 
-// isCalled says that the process runs and is called so: by the kernel, which cuts long names, or where it did by its command line.
+// isCalled says that the process runs and is called so: by the kernel, which cuts long names, or
+// where it did by its command line.
 func isCalled(pid, name string) bool {
 	comm, runs := look(pid)
 	if !runs || comm != name[:min(len(name), kernelName)] {
@@ -105,7 +106,8 @@ func isCalled(pid, name string) bool {
 	return false
 }
 
-// look says how the kernel calls a process, and whether it runs: one that ended and was not asked for its exit code does not.
+// look says how the kernel calls a process, and whether it runs: one that ended and was not asked
+// for its exit code does not.
 func look(pid string) (comm string, runs bool) {
 	data, err := os.ReadFile("/proc/" + pid + "/stat")
 	if err != nil {

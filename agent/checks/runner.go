@@ -35,7 +35,8 @@ type Wanted struct {
 	Vars  map[string]string
 	// Assume is the verdict with which a check begins that is new, or changed.
 	Assume bool
-	// Known are the verdicts that an earlier run of the agent came to, by the check's name; pending ones are to be found out at once.
+	// Known are the verdicts that an earlier run of the agent came to, by the check's name; pending
+	// ones are to be found out at once.
 	Known map[string]Verdict
 }
 
@@ -86,8 +87,8 @@ func New(cfg Config, deps Deps) (*Runner, error) {
 	return &Runner{cfg: cfg, log: deps.Logger, rand: deps.Rand, changed: make(chan struct{}, 1), prepare: prepare}, nil
 }
 
-// Want says which checks to do from now on. One that is as before goes on as it is; one of which only what its command sees has
-// changed keeps its verdict.
+// Want says which checks to do from now on. One that is as before goes on as it is; one of which
+// only what its command sees has changed keeps its verdict.
 func (r *Runner) Want(w Wanted) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -150,12 +151,15 @@ func (r *Runner) share(spec *protocol.CheckSpec) time.Duration {
 	return time.Duration(r.rand() * float64(spec.GetInterval().AsDuration()))
 }
 
-// endWait is how long a run that was called off may take to end. One that is stuck in the kernel never does.
+// endWait is how long a run that was called off may take to end. One that is stuck in the kernel
+// never does.
 const endWait = 5 * time.Second
 
-// begin starts a check. One whose predecessor of the same name still runs begins when that has ended, or does not end. The caller has the lock.
+// begin starts a check. One whose predecessor of the same name still runs begins when that has
+// ended, or does not end. The caller has the lock.
 func (r *Runner) begin(c *check, wrong error, wait time.Duration) {
-	if c.spec.GetExec() != nil && r.cfg.Place.Secrets.Blind() { // its command would miss what its environment has to have
+	// its command would miss what its environment has to have
+	if c.spec.GetExec() != nil && r.cfg.Place.Secrets.Blind() {
 		c.cancel = func() {}
 		close(c.over)
 		return
@@ -192,7 +196,8 @@ func (r *Runner) begin(c *check, wrong error, wait time.Duration) {
 	})
 }
 
-// sameName lists what was called off, or is about to be, and has the name of the check; what has ended is forgotten.
+// sameName lists what was called off, or is about to be, and has the name of the check; what has
+// ended is forgotten.
 func (r *Runner) sameName(c *check) []*check {
 	var same, left []*check
 	for _, d := range r.dying {
@@ -237,8 +242,8 @@ func (r *Runner) follow(ctx context.Context, c *check, run probe, wait time.Dura
 	}
 }
 
-// runOnce does a check once and tells the result. If the run does not end in time the result is told all the same, and again each
-// interval until it has ended. It says whether to go on.
+// runOnce does a check once and tells the result. If the run does not end in time the result is
+// told all the same, and again each interval until it has ended. It says whether to go on.
 func (r *Runner) runOnce(ctx context.Context, c *check, run probe, timeout, interval time.Duration) bool {
 	began := time.Now()
 	bounded, cancel := context.WithTimeout(ctx, timeout)
@@ -314,7 +319,10 @@ func (r *Runner) States() []State {
 	out := make([]State, len(r.checks))
 	for i, c := range r.checks {
 		rules := rulesOf(c.spec)
-		out[i] = State{Name: c.spec.GetName(), Kind: Kind(c.spec), Optional: c.spec.GetOptional(), Verdict: c.verdict, Threshold: rules.Healthy, Took: c.took}
+		out[i] = State{
+			Name: c.spec.GetName(), Kind: Kind(c.spec), Optional: c.spec.GetOptional(), Verdict: c.verdict,
+			Threshold: rules.Healthy, Took: c.took,
+		}
 		if c.verdict.Healthy {
 			out[i].Threshold = rules.Unhealthy
 		}

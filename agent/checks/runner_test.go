@@ -35,11 +35,15 @@ type scene struct {
 func inScene(t *testing.T, tell func(s *scene)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		r, err := New(Config{Place: workload.Config{Facts: map[string]string{"port": "20001"}}}, Deps{Logger: slog.New(slog.DiscardHandler), Rand: func() float64 { return 0.5 }})
+		r, err := New(Config{Place: workload.Config{Facts: map[string]string{"port": "20001"}}},
+			Deps{Logger: slog.New(slog.DiscardHandler), Rand: func() float64 { return 0.5 }})
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := &scene{t: t, runner: r, began: time.Now(), runs: map[string][]time.Duration{}, now: map[string]int{}, does: map[string]probe{}}
+		s := &scene{
+			t: t, runner: r, began: time.Now(), runs: map[string][]time.Duration{}, now: map[string]int{},
+			does: map[string]probe{},
+		}
 		r.prepare = s.prepare
 		tell(s)
 		r.Close()
@@ -94,7 +98,8 @@ func always(r Result) probe { return func(context.Context) Result { return r } }
 // spec is a check every 2s of 1s at most, with thresholds of 2.
 func spec(name string) *protocol.CheckSpec {
 	return &protocol.CheckSpec{
-		Name: name, Interval: durationpb.New(2 * time.Second), Timeout: durationpb.New(time.Second), UnhealthyThreshold: 2, HealthyThreshold: 2,
+		Name: name, Interval: durationpb.New(2 * time.Second), Timeout: durationpb.New(time.Second),
+		UnhealthyThreshold: 2, HealthyThreshold: 2,
 		Kind: &protocol.CheckSpec_Tcp{Tcp: &protocol.TCPCheck{Port: "${port}"}},
 	}
 }
@@ -130,7 +135,8 @@ func (s *scene) changed() bool {
 	}
 }
 
-// A new instance is healthy within healthy_threshold × interval, although its first run came too early.
+// A new instance is healthy within healthy_threshold × interval, although its first run came too
+// early.
 //
 // proves DET-9, DET-1
 func TestFirstRunIsAtOnceAndVerdictsAreTold(t *testing.T) {
@@ -152,7 +158,10 @@ func TestFirstRunIsAtOnceAndVerdictsAreTold(t *testing.T) {
 		if s.changed() {
 			t.Error("nothing is new")
 		}
-		if got, want := s.begun("a"), []time.Duration{0, 1500 * time.Millisecond, 3500 * time.Millisecond, 5500 * time.Millisecond, 7500 * time.Millisecond}; !slices.Equal(got, want) {
+		if got, want := s.begun("a"), []time.Duration{
+			0, 1500 * time.Millisecond, 3500 * time.Millisecond,
+			5500 * time.Millisecond, 7500 * time.Millisecond,
+		}; !slices.Equal(got, want) {
 			t.Errorf("runs at %v, want %v", got, want)
 		}
 		s.act("a", always("ill"))
@@ -164,7 +173,8 @@ func TestFirstRunIsAtOnceAndVerdictsAreTold(t *testing.T) {
 	})
 }
 
-// A check that never comes to an end, whatever it is told, fails in time, delays no other one, and is not begun a second time.
+// A check that never comes to an end, whatever it is told, fails in time, delays no other one, and
+// is not begun a second time.
 //
 // proves DET-9
 func TestHungCheckHarmsItselfAlone(t *testing.T) {
@@ -235,7 +245,8 @@ func TestWantKeepsWhatIsAsBefore(t *testing.T) {
 	})
 }
 
-// A run of a check that was changed ends before the first one of the new definition begins, and its result is none.
+// A run of a check that was changed ends before the first one of the new definition begins, and its
+// result is none.
 //
 // proves DET-9
 func TestChangedCheckWaitsForItsLastRun(t *testing.T) {
@@ -256,8 +267,8 @@ func TestChangedCheckWaitsForItsLastRun(t *testing.T) {
 	})
 }
 
-// A run may be stuck in the kernel: a file on a disk that hangs, say. That keeps neither another check from being done in its place, nor the agent
-// from ending.
+// A run may be stuck in the kernel: a file on a disk that hangs, say. That keeps neither another
+// check from being done in its place, nor the agent from ending.
 //
 // proves DET-9, DET-8
 func TestRunThatNeverEndsHoldsUpNothing(t *testing.T) {
@@ -306,7 +317,10 @@ func TestVariablesOfACommandChange(t *testing.T) {
 // proves DET-9
 func TestKnownVerdictsAreTakenUp(t *testing.T) {
 	inScene(t, func(s *scene) {
-		known := map[string]Verdict{"a": {Healthy: true, Since: s.began.Add(-time.Hour)}, "b": {Why: "ill", Since: s.began}}
+		known := map[string]Verdict{
+			"a": {Healthy: true, Since: s.began.Add(-time.Hour)},
+			"b": {Why: "ill", Since: s.began},
+		}
 		s.act("a", always("refused"))
 		s.runner.Want(Wanted{Specs: []*protocol.CheckSpec{spec("a"), spec("b"), spec("c")}, Known: known})
 		s.stands("at once", "a H", "b U ill", "c U? not checked yet")
@@ -324,16 +338,21 @@ func TestKnownVerdictsAreTakenUp(t *testing.T) {
 func TestTextsAreExpanded(t *testing.T) {
 	inScene(t, func(s *scene) {
 		s.runner.prepare = func(spec *protocol.CheckSpec, _ workload.Config, _ map[string]string) (probe, error) {
-			return always(Result(fmt.Sprint(spec.GetTcp().GetPort(), spec.GetHttp().GetHeaders(), spec.GetHttp().GetStatus(), spec.GetHttp().GetTls().GetCaFile()))), nil
+			return always(Result(fmt.Sprint(spec.GetTcp().GetPort(), spec.GetHttp().GetHeaders(),
+				spec.GetHttp().GetStatus(), spec.GetHttp().GetTls().GetCaFile()))), nil
 		}
 		a := spec("tcp:${port}")
 		b := spec("b")
 		b.Kind = &protocol.CheckSpec_Http{Http: &protocol.HTTPCheck{
-			Headers: map[string]string{"X": "${greeting} $${x}", "Y": "y"}, Status: []string{"${status}"}, Tls: &protocol.TLSOptions{CaFile: "/${greeting}"},
+			Headers: map[string]string{"X": "${greeting} $${x}", "Y": "y"}, Status: []string{"${status}"},
+			Tls: &protocol.TLSOptions{CaFile: "/${greeting}"},
 		}}
 		c := spec("c")
 		c.GetTcp().Port = "${prot}"
-		s.runner.Want(Wanted{Specs: []*protocol.CheckSpec{a, b, c}, Vars: map[string]string{"greeting": "hi", "status": "200"}})
+		s.runner.Want(Wanted{
+			Specs: []*protocol.CheckSpec{a, b, c},
+			Vars:  map[string]string{"greeting": "hi", "status": "200"},
+		})
 		pass(0)
 		s.stands("expanded", "tcp:20001 U? 20001map[] []", "b U? map[X:hi ${x} Y:y] [200]/hi",
 			"c U? expand check c: port: ${prot}: there is no var or fact of that name (there are: greeting, port, status); to pass it on as it stands, write $${prot}")

@@ -13,22 +13,31 @@ import (
 	"github.com/leasehold/leasehold/agent/workload"
 )
 
-// A command that prints a secret does not give it away, and none is run without the secrets that it should have.
+// A command that prints a secret does not give it away, and none is run without the secrets that it
+// should have.
 //
 // proves SEC-6
 func TestExecAndSecrets(t *testing.T) {
 	hidden := secrets.New()
 	hidden.Want(map[string]string{"DB_PASSWORD": "db"})
-	r, err := New(Config{Place: workload.Config{Dir: t.TempDir(), Secrets: hidden}}, Deps{Logger: slog.New(slog.DiscardHandler)})
+	r, err := New(Config{Place: workload.Config{Dir: t.TempDir(), Secrets: hidden}},
+		Deps{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer r.Close()
 	spec := &protocol.CheckSpec{
-		Name: "says", Interval: durationpb.New(10 * time.Millisecond), Timeout: durationpb.New(30 * time.Second), UnhealthyThreshold: 1, HealthyThreshold: 1,
-		Kind: &protocol.CheckSpec_Exec{Exec: &protocol.ExecCheck{Run: []string{"sh", "-c", "echo refused: $DB_PASSWORD; exit 1"}}},
+		Name: "says", Interval: durationpb.New(10 * time.Millisecond), Timeout: durationpb.New(30 * time.Second),
+		UnhealthyThreshold: 1, HealthyThreshold: 1,
+		Kind: &protocol.CheckSpec_Exec{Exec: &protocol.ExecCheck{Run: []string{
+			"sh", "-c",
+			"echo refused: $DB_PASSWORD; exit 1",
+		}}},
 	}
-	w := Wanted{Specs: []*protocol.CheckSpec{spec}, Known: map[string]Verdict{"says": {Healthy: true, Since: time.Now()}}}
+	w := Wanted{
+		Specs: []*protocol.CheckSpec{spec},
+		Known: map[string]Verdict{"says": {Healthy: true, Since: time.Now()}},
+	}
 	r.Want(w)
 	select {
 	case <-r.Changed():
@@ -46,7 +55,8 @@ func TestExecAndSecrets(t *testing.T) {
 	case <-time.After(30 * time.Second):
 		t.Fatal("it is not run though its secrets are known")
 	}
-	if s := r.States()[0]; s.Healthy || !strings.Contains(s.Why, "refused: [secret db]") || strings.Contains(s.Why, "hunter2") {
+	if s := r.States()[0]; s.Healthy || !strings.Contains(s.Why, "refused: [secret db]") ||
+		strings.Contains(s.Why, "hunter2") {
 		t.Errorf("it says %+v", s)
 	}
 }

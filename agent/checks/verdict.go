@@ -35,7 +35,8 @@ func Assume(healthy bool, at time.Time) Verdict {
 // Result is the outcome of one run: "" passes.
 type Result string
 
-// After is the verdict after one more result. It says whether that decided: whether Healthy or Pending is new.
+// After is the verdict after one more result. It says whether that decided: whether Healthy or
+// Pending is new.
 func (v Verdict) After(r Result, rules Rules, at time.Time) (next Verdict, decided bool) {
 	pass := r == ""
 	next = v

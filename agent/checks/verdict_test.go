@@ -11,7 +11,8 @@ import (
 	_ "github.com/leasehold/leasehold/tests/tier" // properties draw from one seed every day
 )
 
-// story writes a verdict after each result: + passes, - fails. Each step is H or U, with ? while pending, and what speaks against it.
+// story writes a verdict after each result: + passes, - fails. Each step is H or U, with ? while
+// pending, and what speaks against it.
 func story(v Verdict, results string, rules Rules) string {
 	var out []string
 	show := func() {
@@ -51,7 +52,12 @@ func TestVerdictsChangeByThresholdsAlone(t *testing.T) {
 		{"live update, well", true, two, "++", "H? H? H"},
 		{"live update, ill", true, two, "--", "H? H?1 U"},
 		{"live update, undecided", true, two, "-+-+-", "H? H?1 H? H?1 H? H?1"},
-		{"thresholds differ", false, Rules{Unhealthy: 3, Healthy: 5}, "++++-+++++--+---", "U? U?1 U?2 U?3 U?4 U? U?1 U?2 U?3 U?4 H H1 H2 H H1 H2 U"},
+		{
+			"thresholds differ", false,
+			Rules{Unhealthy: 3, Healthy: 5},
+			"++++-+++++--+---",
+			"U? U?1 U?2 U?3 U?4 U? U?1 U?2 U?3 U?4 H H1 H2 H H1 H2 U",
+		},
 	} {
 		if got := story(Assume(c.assume, time.Time{}), c.results, c.rules); got != c.want {
 			t.Errorf("%s: got %s, want %s", c.name, got, c.want)
@@ -80,7 +86,8 @@ func TestWhyAndSinceOfAVerdict(t *testing.T) {
 		var decided bool
 		v, decided = v.After(c.result, Rules{2, 2}, at(i))
 		if v.Why != c.why || !v.Since.Equal(at(c.since)) || decided != c.decided {
-			t.Errorf("after result %d: %+v, decided %t; want why %q, since %d, decided %t", i, v, decided, c.why, c.since, c.decided)
+			t.Errorf("after result %d: %+v, decided %t; want why %q, since %d, decided %t", i, v, decided, c.why,
+				c.since, c.decided)
 		}
 	}
 	if v := Assume(false, at(0)); v.Why != notYet {
@@ -110,7 +117,10 @@ func oracle(assumed bool, history []bool, rules Rules) (healthy, pending bool) {
 // proves DET-9
 func TestVerdictIsTheOracles(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		rules := Rules{Unhealthy: rapid.IntRange(2, 10).Draw(t, "unhealthy"), Healthy: rapid.IntRange(2, 10).Draw(t, "healthy")}
+		rules := Rules{
+			Unhealthy: rapid.IntRange(2, 10).Draw(t, "unhealthy"),
+			Healthy:   rapid.IntRange(2, 10).Draw(t, "healthy"),
+		}
 		assumed := rapid.Bool().Draw(t, "assumed")
 		stay := rapid.IntRange(1, 12).Draw(t, "stay") // how long results stay the same, so that long runs occur
 		v, at := Assume(assumed, time.Time{}), time.Time{}

@@ -10,8 +10,9 @@ import (
 	"github.com/leasehold/leasehold/agent/protocol"
 )
 
-// What the configuration leaves out has the documented default: an answer is awaited for protocol.AnswerTimeout, waits
-// grow from one second to 30, reports go out every 5 s, and a lease lasts three of these and 2 s.
+// What the configuration leaves out has the documented default: an answer is awaited for
+// protocol.AnswerTimeout, waits grow from one second to 30, reports go out every 5 s, and a lease
+// lasts three of these and 2 s.
 //
 // proves DET-2, DET-14
 func TestDefaults(t *testing.T) {
@@ -56,7 +57,8 @@ func TestWelcomeSetsTheWaits(t *testing.T) {
 	now := time.Unix(0, 0)
 	c.Step(now, nil)
 	c.Step(now, Heard{1, &message{Kind: &protocol.GatewayMessage_Welcome{Welcome: &protocol.Welcome{
-		Lease: 1, ReconnectMin: durationpb.New(3 * second), ReconnectMax: durationpb.New(7 * second), LeaseTtl: durationpb.New(23 * second),
+		Lease: 1, ReconnectMin: durationpb.New(3 * second), ReconnectMax: durationpb.New(7 * second),
+		LeaseTtl: durationpb.New(23 * second),
 	}}}})
 	if _, ttl := c.Renewed(); ttl != 23*second {
 		t.Errorf("the lease lasts %s, want 23s", ttl)
@@ -73,8 +75,8 @@ func TestWelcomeSetsTheWaits(t *testing.T) {
 	}
 }
 
-// An agent that starts again goes on with the lease of the run before: it counts from when that run renewed it last. With
-// half of that known there is no lease to count.
+// An agent that starts again goes on with the lease of the run before: it counts from when that run
+// renewed it last. With half of that known there is no lease to count.
 //
 // proves SAFE-9
 func TestLeaseOfTheRunBefore(t *testing.T) {
@@ -102,13 +104,18 @@ func TestLeaseOfTheRunBefore(t *testing.T) {
 	cfg.Renewed, cfg.LeaseTTL, cfg.Memory.Lease = renewed, 11*second, 7
 	c := New(cfg)
 	c.Step(renewed.Add(second), nil)
-	c.Step(renewed.Add(2*second), Heard{1, &message{Kind: &protocol.GatewayMessage_Welcome{Welcome: &protocol.Welcome{Lease: 7}}}})
+	c.Step(renewed.Add(2*second), Heard{
+		1,
+		&message{Kind: &protocol.GatewayMessage_Welcome{Welcome: &protocol.Welcome{Lease: 7}}},
+	})
 	if from, ttl := c.Renewed(); !from.Equal(renewed.Add(second)) || ttl != 17*second {
-		t.Errorf("welcomed with the same lease it counts from %s for %s, want %s, when the stream was opened, for 17s", from, ttl, renewed.Add(second))
+		t.Errorf("welcomed with the same lease it counts from %s for %s, want %s, when the stream was opened, for 17s",
+			from, ttl, renewed.Add(second))
 	}
 }
 
-// Memory is copied on its way in and out: neither the caller's list nor one that was ordered to be remembered is shared.
+// Memory is copied on its way in and out: neither the caller's list nor one that was ordered to be
+// remembered is shared.
 func TestMemoryIsNotShared(t *testing.T) {
 	cfg := ordered("z")
 	cfg.Memory.Replicas = []string{"a", "b"}
@@ -123,7 +130,8 @@ func TestMemoryIsNotShared(t *testing.T) {
 	}
 }
 
-// An agent that has room promised by several replicas goes to the soonest of them, and never later than the longest wait.
+// An agent that has room promised by several replicas goes to the soonest of them, and never later
+// than the longest wait.
 //
 // proves DET-14, SAFE-1
 func TestNoRoom(t *testing.T) {
@@ -136,16 +144,51 @@ func TestNoRoom(t *testing.T) {
 		keep   []bool // whether each connection is kept
 	}{
 		{"without jitter: at the time that was told", 0, []time.Duration{8 * second}, 8 * second, "a", []bool{true}},
-		{"with jitter: up to an eighth later", 0.5, []time.Duration{8 * second}, 8*second + 500*time.Millisecond, "a", []bool{true}},
-		{"jitter never leads beyond the longest wait", 0.5, []time.Duration{29 * second}, 29*second + 500*time.Millisecond, "a", []bool{true}},
+		{
+			"with jitter: up to an eighth later", 0.5,
+			[]time.Duration{8 * second},
+			8*second + 500*time.Millisecond, "a",
+			[]bool{true},
+		},
+		{
+			"jitter never leads beyond the longest wait", 0.5,
+			[]time.Duration{29 * second},
+			29*second + 500*time.Millisecond, "a",
+			[]bool{true},
+		},
 		{"the longest wait itself", 0.5, []time.Duration{30 * second}, 30 * second, "a", []bool{true}},
-		{"more than the longest wait: between half of it and all", 0.5, []time.Duration{31 * second}, 22500 * time.Millisecond, "a", []bool{true}},
+		{
+			"more than the longest wait: between half of it and all", 0.5,
+			[]time.Duration{31 * second},
+			22500 * time.Millisecond, "a",
+			[]bool{true},
+		},
 		{"the first is the soonest", 0, []time.Duration{2 * second, 8 * second}, 2 * second, "a", []bool{true, false}},
 		{"the second is the soonest", 0, []time.Duration{8 * second, 2 * second}, 2 * second, "b", []bool{true, true}},
-		{"both say the same: the first", 0, []time.Duration{8 * second, 8 * second}, 8 * second, "a", []bool{true, false}},
-		{"the third is the soonest", 0, []time.Duration{8 * second, 7 * second, 2 * second}, 2 * second, "c", []bool{true, true, true}},
-		{"the second of three is the latest", 0, []time.Duration{2 * second, 8 * second, second}, second, "c", []bool{true, false, true}},
-		{"the second of three is the soonest", 0, []time.Duration{8 * second, 2 * second, 7 * second}, 2 * second, "b", []bool{true, true, false}},
+		{
+			"both say the same: the first", 0,
+			[]time.Duration{8 * second, 8 * second},
+			8 * second, "a",
+			[]bool{true, false},
+		},
+		{
+			"the third is the soonest", 0,
+			[]time.Duration{8 * second, 7 * second, 2 * second},
+			2 * second, "c",
+			[]bool{true, true, true},
+		},
+		{
+			"the second of three is the latest", 0,
+			[]time.Duration{2 * second, 8 * second, second},
+			second, "c",
+			[]bool{true, false, true},
+		},
+		{
+			"the second of three is the soonest", 0,
+			[]time.Duration{8 * second, 2 * second, 7 * second},
+			2 * second, "b",
+			[]bool{true, true, false},
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			names := []string{"a", "b", "c"}[:len(test.after)]
@@ -193,7 +236,8 @@ func TestAWelcomeEndsTheBooking(t *testing.T) {
 	}
 }
 
-// Room that was promised for a time that has passed, since another replica took long to say no, is asked for at once.
+// Room that was promised for a time that has passed, since another replica took long to say no, is
+// asked for at once.
 func TestAPromiseOfRoomThatIsDue(t *testing.T) {
 	c := New(ordered("a", "b"))
 	c.cfg.Rand = func() float64 { return 0 }
@@ -209,7 +253,8 @@ func TestAPromiseOfRoomThatIsDue(t *testing.T) {
 	}
 }
 
-// Of a silent stream only so many reports are remembered; an acknowledgement of a later one counts from the latest that is.
+// Of a silent stream only so many reports are remembered; an acknowledgement of a later one counts
+// from the latest that is.
 //
 // proves SAFE-9
 func TestUnacknowledgedReportsAreBounded(t *testing.T) {
@@ -226,13 +271,15 @@ func TestUnacknowledgedReportsAreBounded(t *testing.T) {
 		t.Errorf("%d reports are remembered, want %d", got, unackedMost)
 	}
 	c.Step(now, ack(1, 2*unackedMost+1, 7))
-	// The welcome's report is the first, so the last remembered one was sent unackedMost-1 changes later.
+	// The welcome's report is the first, so the last remembered one was sent unackedMost-1 changes
+	// later.
 	if from, _ := c.Renewed(); from.Sub(begin) != (unackedMost-1)*time.Millisecond {
 		t.Errorf("the lease counts from %s, want %s", from.Sub(begin), (unackedMost-1)*time.Millisecond)
 	}
 }
 
-// Replicas are asked in an order of the agent's own, which chance decides, without blanks and doubles.
+// Replicas are asked in an order of the agent's own, which chance decides, without blanks and
+// doubles.
 //
 // proves DET-14
 func TestRotation(t *testing.T) {
@@ -266,10 +313,17 @@ func TestRotation(t *testing.T) {
 	} {
 		r.last = test.last
 		if got, ok := r.after(test.avoid, test.wide); got != test.want || !ok {
-			t.Errorf("after %q, avoiding %q, wide %t: %q %t, want %q", test.last, test.avoid, test.wide, got, ok, test.want)
+			t.Errorf("after %q, avoiding %q, wide %t: %q %t, want %q", test.last, test.avoid, test.wide, got, ok,
+				test.want)
 		}
 	}
-	for _, test := range []struct{ address, want string }{{"a", "d"}, {"b", "a"}, {"c", "b"}, {"d", "c"}, {"unknown", "last"}} {
+	for _, test := range []struct{ address, want string }{
+		{"a", "d"},
+		{"b", "a"},
+		{"c", "b"},
+		{"d", "c"},
+		{"unknown", "last"},
+	} {
 		r.last = "last"
 		if got := before(r, test.address); got != test.want {
 			t.Errorf("before %s: %s, want %s", test.address, got, test.want)
@@ -289,8 +343,8 @@ func TestRotation(t *testing.T) {
 	}
 }
 
-// A process counts as frozen when it was woken later than by half an interval, and by at least a second: less is what a
-// busy machine does.
+// A process counts as frozen when it was woken later than by half an interval, and by at least a
+// second: less is what a busy machine does.
 //
 // proves DET-14
 func TestWhatCountsAsFrozen(t *testing.T) {
@@ -301,7 +355,8 @@ func TestWhatCountsAsFrozen(t *testing.T) {
 			c := New(cfg)
 			now := time.Unix(0, 0)
 			c.Step(now, nil)
-			c.Step(now, Heard{1, &message{Kind: &protocol.GatewayMessage_Welcome{Welcome: &protocol.Welcome{Lease: 7}}}})
+			c.Step(now,
+				Heard{1, &message{Kind: &protocol.GatewayMessage_Welcome{Welcome: &protocol.Welcome{Lease: 7}}}})
 			c.Step(now, ack(1, 1, 7))
 			var frozen bool
 			for _, o := range c.Step(c.Wake().Add(late), nil) {
@@ -316,7 +371,8 @@ func TestWhatCountsAsFrozen(t *testing.T) {
 	}
 }
 
-// What an agent that was frozen waited for gets a fresh, short time; what it did not wait for gets none.
+// What an agent that was frozen waited for gets a fresh, short time; what it did not wait for gets
+// none.
 //
 // proves DET-14
 func TestWaitsOfAFrozenAgent(t *testing.T) {
@@ -332,13 +388,15 @@ func TestWaitsOfAFrozenAgent(t *testing.T) {
 	c := New(ordered("a", "b"))
 	c.Step(begin, nil)
 	if got := words(c.Step(at(time.Minute), nil)); got != "" || !c.Wake().Equal(at(time.Minute+thawGrace)) {
-		t.Errorf("an answer was awaited: ordered %q, and wakes at %s, want nothing until a second later", got, c.Wake().Sub(begin))
+		t.Errorf("an answer was awaited: ordered %q, and wakes at %s, want nothing until a second later", got,
+			c.Wake().Sub(begin))
 	}
 
 	c = welcomedByA()
 	c.Step(begin, ack(1, 1, 7))
 	if got := words(c.Step(at(time.Minute), nil)); got != "report 1.2" || !c.Wake().Equal(at(time.Minute+interval)) {
-		t.Errorf("no answer was awaited: ordered %q, and wakes at %s, want a report and the next after an interval", got, c.Wake().Sub(begin))
+		t.Errorf("no answer was awaited: ordered %q, and wakes at %s, want a report and the next after an interval",
+			got, c.Wake().Sub(begin))
 	}
 
 	c = welcomedByA()
@@ -347,7 +405,8 @@ func TestWaitsOfAFrozenAgent(t *testing.T) {
 		t.Errorf("the next report was not due: ordered %q, want one at once all the same", got)
 	}
 
-	// b is asked at 4s, and has to answer by 9s; the report of 4s is overdue at 9s, too, that of 0s at 5s.
+	// b is asked at 4s, and has to answer by 9s; the report of 4s is overdue at 9s, too, that of 0s
+	// at 5s.
 	c = welcomedByA()
 	c.Step(at(4*second), ack(1, 1, 7))
 	c.Step(at(4*second), move(1))
@@ -358,6 +417,7 @@ func TestWaitsOfAFrozenAgent(t *testing.T) {
 	c.cfg.ReportInterval = second // so that it oversleeps before b is due
 	c.reportAt, c.wake = at(5*second), at(5*second)
 	if got := words(c.Step(at(7500*time.Millisecond), nil)); got != "report 1.3" || !c.trying.due.Equal(at(9*second)) {
-		t.Errorf("b had a second and a half left: ordered %q, and b has to answer by %s, want 9s", got, c.trying.due.Sub(begin))
+		t.Errorf("b had a second and a half left: ordered %q, and b has to answer by %s, want 9s", got,
+			c.trying.due.Sub(begin))
 	}
 }

@@ -15,17 +15,20 @@ type Memory struct {
 	Epoch    uint64   // of the last stream that was opened
 	Lease    int64    // the last lease known, 0 if none
 	Replicas []string // the last list of replicas that a replica gave
-	// Condemned is what the agent was told of the record that ended its instance; zero: nothing of the kind. Only a welcome takes it back.
+	// Condemned is what the agent was told of the record that ended its instance; zero: nothing of
+	// the kind. Only a welcome takes it back.
 	Condemned Condemnation
 }
 
-// Condemnation is the evidence on which an agent stops its workload: a record that a replica read in etcd (SAFE-14).
+// Condemnation is the evidence on which an agent stops its workload: a record that a replica read
+// in etcd (SAFE-14).
 type Condemnation struct {
 	Revision int64  // of the record
 	Phase    string // protocol.PhaseDeleting, or protocol.PhaseGone
 }
 
-// Holds says whether it is evidence. A replica of an earlier release names no record: what it calls retired may only be absent.
+// Holds says whether it is evidence. A replica of an earlier release names no record: what it calls
+// retired may only be absent.
 func (c Condemnation) Holds() bool {
 	return c.Revision > 0 && (c.Phase == protocol.PhaseDeleting || c.Phase == protocol.PhaseGone)
 }
@@ -43,8 +46,8 @@ type Config struct {
 	Rand           func() float64 // in [0,1): jitter, and the order of replicas
 }
 
-// thawGrace is how long a stream may take to answer once a frozen agent runs again: the answers to what it
-// sent before may still wait in its socket, so it is not judged by the time that it slept.
+// thawGrace is how long a stream may take to answer once a frozen agent runs again: the answers to
+// what it sent before may still wait in its socket, so it is not judged by the time that it slept.
 const thawGrace = time.Second
 
 // line is one stream, as far as deciding goes.
@@ -63,7 +66,8 @@ type line struct {
 	heard    time.Time // when it last said anything
 }
 
-// booking is when a replica that has no room for us now has told us to come again; the soonest, if several have.
+// booking is when a replica that has no room for us now has told us to come again; the soonest, if
+// several have.
 type booking struct {
 	address string
 	at      time.Time // zero: there is none
@@ -74,8 +78,8 @@ type sent struct {
 	at       time.Time
 }
 
-// unackedMost bounds what is remembered of a silent stream. What is dropped are the newer ones, so an
-// acknowledgement is counted from earlier than it need be, never from later.
+// unackedMost bounds what is remembered of a silent stream. What is dropped are the newer ones, so
+// an acknowledgement is counted from earlier than it need be, never from later.
 const unackedMost = 64
 
 // Contact is the state. It is not safe for concurrent use.
@@ -150,8 +154,8 @@ func (Changed) event() {}
 // Order is something to do.
 type Order interface{ order() }
 
-// Remember asks for Memory to be written where it outlives the agent. Failing to is no reason to stop: a
-// replica tells the epoch that it knows.
+// Remember asks for Memory to be written where it outlives the agent. Failing to is no reason to
+// stop: a replica tells the epoch that it knows.
 type Remember struct{ Memory Memory }
 
 // Open asks for a stream, with a Hello of this epoch and lease.
@@ -168,19 +172,24 @@ type Report struct {
 	Sequence uint64
 }
 
-// Close asks for a stream to be ended, after the goodbye if there is one. Nothing is heard of it any more.
+// Close asks for a stream to be ended, after the goodbye if there is one. Nothing is heard of it
+// any more.
 type Close struct {
 	Stream  Stream
 	Goodbye protocol.Goodbye_Kind // unspecified: none, cut it
 	Why     string
-	Keep    bool // its connection, in the place of the one that is warm: the replica takes us soon, and a handshake is what it has no time for
+	// its connection, in the place of the one that is warm: the replica takes us soon, and a
+	// handshake is what it has no time for
+	Keep bool
 }
 
-// Warm asks for a connection to this replica to be kept ready beside the one in use, so that moving over
-// costs no handshake (SAFE-11). It replaces the one asked for before; an empty address asks for none.
+// Warm asks for a connection to this replica to be kept ready beside the one in use, so that moving
+// over costs no handshake (SAFE-11). It replaces the one asked for before; an empty address asks
+// for none.
 type Warm struct {
 	Address string
-	// After is when to make it, at random: all agents hear of a new replica at once, and it has no time for the handshakes of all of them.
+	// After is when to make it, at random: all agents hear of a new replica at once, and it has no
+	// time for the handshakes of all of them.
 	After time.Duration
 }
 
@@ -210,10 +219,12 @@ func (Workload) order() {}
 func (Wanted) order()   {}
 func (Note) order()     {}
 
-// Wake is when to call Step with nil, if nothing happens before; zero if time alone changes nothing.
+// Wake is when to call Step with nil, if nothing happens before; zero if time alone changes
+// nothing.
 func (c *Contact) Wake() time.Time { return c.wake }
 
-// Renewed is from when the lease counts, by the agent's own clock, and how long it lasts from then at the least; zero while none is known (SAFE-9).
+// Renewed is from when the lease counts, by the agent's own clock, and how long it lasts from then
+// at the least; zero while none is known (SAFE-9).
 func (c *Contact) Renewed() (from time.Time, ttl time.Duration) {
 	if c.renewed.IsZero() {
 		return time.Time{}, 0

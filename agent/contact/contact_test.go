@@ -31,13 +31,17 @@ type message = protocol.GatewayMessage
 
 func welcome(s Stream, lease int64, replicas ...string) Event {
 	return Heard{s, &message{Kind: &protocol.GatewayMessage_Welcome{Welcome: &protocol.Welcome{
-		Lease: lease, Coordinators: replicas, ReportInterval: durationpb.New(interval), LeaseTtl: durationpb.New(17 * second),
+		Lease: lease, Coordinators: replicas, ReportInterval: durationpb.New(interval),
+		LeaseTtl:     durationpb.New(17 * second),
 		ReconnectMin: durationpb.New(second), ReconnectMax: durationpb.New(30 * second),
 	}}}}
 }
 
 func refused(s Stream, why protocol.Refused_Reason, stored uint64) Event {
-	return Heard{s, &message{Kind: &protocol.GatewayMessage_Refused{Refused: &protocol.Refused{Reason: why, StoredEpoch: stored, Message: "the reason"}}}}
+	return Heard{s, &message{Kind: &protocol.GatewayMessage_Refused{Refused: &protocol.Refused{
+		Reason:      why,
+		StoredEpoch: stored, Message: "the reason",
+	}}}}
 }
 
 // retired is a refusal that names the record that ended the instance.
@@ -61,7 +65,10 @@ func crowded(s Stream, after time.Duration) Event {
 }
 
 func waiting(s Stream, most time.Duration) Event {
-	return Heard{s, &message{Kind: &protocol.GatewayMessage_Waiting{Waiting: &protocol.Waiting{Most: durationpb.New(most)}}}}
+	return Heard{
+		s,
+		&message{Kind: &protocol.GatewayMessage_Waiting{Waiting: &protocol.Waiting{Most: durationpb.New(most)}}},
+	}
 }
 
 func ack(s Stream, sequence uint64, lease int64) Event {
@@ -69,7 +76,10 @@ func ack(s Stream, sequence uint64, lease int64) Event {
 }
 
 func nack(s Stream, sequence uint64) Event {
-	return Heard{s, &message{Kind: &protocol.GatewayMessage_Nack{Nack: &protocol.Nack{Sequence: sequence, Message: "not written"}}}}
+	return Heard{s, &message{Kind: &protocol.GatewayMessage_Nack{Nack: &protocol.Nack{
+		Sequence: sequence,
+		Message:  "not written",
+	}}}}
 }
 
 func move(s Stream) Event {
@@ -77,13 +87,16 @@ func move(s Stream) Event {
 }
 
 func coordinators(s Stream, list ...string) Event {
-	return Heard{s, &message{Kind: &protocol.GatewayMessage_Coordinators{Coordinators: &protocol.Coordinators{Addresses: list}}}}
+	return Heard{
+		s,
+		&message{Kind: &protocol.GatewayMessage_Coordinators{Coordinators: &protocol.Coordinators{Addresses: list}}},
+	}
 }
 
 func ended(s Stream) Event { return Ended{Stream: s, Err: errors.New("reset")} }
 
-// words renders orders without notes, and without memories unless they matter: those stand before each open
-// and have the same epoch.
+// words renders orders without notes, and without memories unless they matter: those stand before
+// each open and have the same epoch.
 func words(orders []Order) string {
 	var out []string
 	for _, o := range orders {
@@ -113,12 +126,13 @@ func words(orders []Order) string {
 // tolerance: jitter is a little less than its ceiling.
 const tolerance = time.Millisecond
 
-// ordered begins with replicas that are asked in this order, and always waits for the longest time that
-// jitter allows.
+// ordered begins with replicas that are asked in this order, and always waits for the longest time
+// that jitter allows.
 func ordered(replicas ...string) Config {
 	return Config{
-		Bootstrap: replicas, ReportInterval: interval, ReconnectMin: second, ReconnectMax: 30 * second, AnswerTimeout: 5 * second,
-		Rand: func() float64 { return 0.9999999 },
+		Bootstrap: replicas, ReportInterval: interval, ReconnectMin: second, ReconnectMax: 30 * second,
+		AnswerTimeout: 5 * second,
+		Rand:          func() float64 { return 0.9999999 },
 	}
 }
 
@@ -126,7 +140,8 @@ func play(t *testing.T, c *Contact, steps []step) time.Time {
 	t.Helper()
 	now := time.Now()
 	for i, s := range steps {
-		// Time passes as it does for the shell: the wake-ups in between are answered, and order nothing.
+		// Time passes as it does for the shell: the wake-ups in between are answered, and order
+		// nothing.
 		until := now.Add(s.after)
 		for s.after > 0 && !c.Wake().IsZero() && c.Wake().Before(until.Add(-tolerance)) {
 			now = c.Wake()
@@ -230,8 +245,8 @@ func TestWelcomeSetsThePace(t *testing.T) {
 	}
 }
 
-// An agent that was frozen must not blame the replica for the time that it slept, and must find out soon
-// whether the stream still is one.
+// An agent that was frozen must not blame the replica for the time that it slept, and must find out
+// soon whether the stream still is one.
 //
 // proves DET-14
 func TestFrozenAndThawed(t *testing.T) {
@@ -304,8 +319,8 @@ func TestLeave(t *testing.T) {
 	}
 }
 
-// Whatever happens, in whatever order: the agent never stands still, never runs in circles, has at most two
-// streams, and never uses an epoch twice.
+// Whatever happens, in whatever order: the agent never stands still, never runs in circles, has at
+// most two streams, and never uses an epoch twice.
 //
 // proves DET-14, DET-18
 func TestAlwaysOnItsWay(t *testing.T) {
@@ -364,9 +379,11 @@ func TestAlwaysOnItsWay(t *testing.T) {
 			case 7:
 				ev = move(s)
 			case 8:
-				ev = refused(s, protocol.Refused_Reason(rapid.IntRange(0, 11).Draw(t, "reason")), rapid.Uint64Range(0, 99).Draw(t, "stored"))
+				ev = refused(s, protocol.Refused_Reason(rapid.IntRange(0, 11).Draw(t, "reason")),
+					rapid.Uint64Range(0, 99).Draw(t, "stored"))
 			case 9:
-				ev = coordinators(s, rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "c", ""}), 0, 3).Draw(t, "list")...)
+				ev = coordinators(s, rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "c", ""}), 0, 3).Draw(t,
+					"list")...)
 			}
 			take(c.Step(now, ev))
 			if !c.Wake().After(now) {

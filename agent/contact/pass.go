@@ -56,7 +56,8 @@ func (c *Contact) try(now time.Time) []Order {
 	}
 	address, ok := c.replicas.after(avoid, c.wide())
 	if !ok {
-		// Nobody else to go to. A new list or the end of this stream changes that; until then look rarely.
+		// Nobody else to go to. A new list or the end of this stream changes that; until then look
+		// rarely.
 		c.tryAt = now.Add(c.cfg.ReconnectMax)
 		return nil
 	}
@@ -82,7 +83,8 @@ func (c *Contact) round() int {
 	return max(1, n)
 }
 
-// wide says whether the bootstrap document's replicas are asked too: when those that were told last all failed.
+// wide says whether the bootstrap document's replicas are asked too: when those that were told last
+// all failed.
 func (c *Contact) wide() bool { return c.serving == nil && c.failures > len(c.replicas.known) }
 
 // grow makes the agent look for another replica while it stays with the one it has.
@@ -91,13 +93,14 @@ func (c *Contact) grow(now time.Time, text, why string) []Order {
 		return nil
 	}
 	c.restless = true
-	// A replica that welcomes and then renews nothing counts as a failure: going round between such must not
-	// be a race.
+	// A replica that welcomes and then renews nothing counts as a failure: going round between such
+	// must not be a race.
 	c.lost(now, c.serving)
 	return []Order{Note{Warn: true, Text: text, Replica: c.serving.address, Why: why}}
 }
 
-// lost sets when to try again after this stream: at once if it was good, else later and later (DET-14).
+// lost sets when to try again after this stream: at once if it was good, else later and later
+// (DET-14).
 func (c *Contact) lost(now time.Time, l *line) {
 	if l.proved {
 		c.failures = 0
@@ -105,10 +108,11 @@ func (c *Contact) lost(now time.Time, l *line) {
 	c.failed(now)
 }
 
-// failed sets when to try again. The first failure after an acknowledgement may be this one replica's alone, so the next is
-// asked at once. The same goes for a round through all replicas: one that is there must not wait for others that are
-// gone. Between rounds the wait has full jitter under a ceiling that doubles (DET-14), so an agent is back at a replica
-// that returns within the longest wait and one round: what a leader gives it before it counts as lost (SAFE-1).
+// failed sets when to try again. The first failure after an acknowledgement may be this one
+// replica's alone, so the next is asked at once. The same goes for a round through all replicas:
+// one that is there must not wait for others that are gone. Between rounds the wait has full jitter
+// under a ceiling that doubles (DET-14), so an agent is back at a replica that returns within the
+// longest wait and one round: what a leader gives it before it counts as lost (SAFE-1).
 func (c *Contact) failed(now time.Time) {
 	c.failures++
 	round := c.round()
@@ -130,8 +134,10 @@ func (c *Contact) failed(now time.Time) {
 	c.tryAt = now.Add(time.Duration(c.cfg.Rand() * float64(min(ceiling, c.cfg.ReconnectMax))))
 }
 
-// told takes note of when a replica that has no room now is to be asked again. All others are asked first; then it is, at that time or a little later: it has
-// told everybody another. No wait is longer than any other, so that a leader knows by when agents are back (SAFE-1). It says whether none has room sooner.
+// told takes note of when a replica that has no room now is to be asked again. All others are asked
+// first; then it is, at that time or a little later: it has told everybody another. No wait is
+// longer than any other, so that a leader knows by when agents are back (SAFE-1). It says whether
+// none has room sooner.
 func (c *Contact) told(now time.Time, l *line, after time.Duration) (soonest bool) {
 	if at := now.Add(c.waitFor(after)); c.booking.at.IsZero() || at.Before(c.booking.at) {
 		c.booking, soonest = booking{l.address, at}, true
@@ -145,7 +151,8 @@ func (c *Contact) told(now time.Time, l *line, after time.Duration) (soonest boo
 	return soonest
 }
 
-// waitFor is how long to wait for a replica that has told us to come again after so long: a little longer, as it has told everybody another time.
+// waitFor is how long to wait for a replica that has told us to come again after so long: a little
+// longer, as it has told everybody another time.
 func (c *Contact) waitFor(after time.Duration) time.Duration {
 	most := c.cfg.ReconnectMax
 	if after > most {
@@ -154,12 +161,14 @@ func (c *Contact) waitFor(after time.Duration) time.Duration {
 	return after + time.Duration(c.cfg.Rand()*float64(min(after/8, most-after)))
 }
 
-// unknownRound is how often an agent without a record asks the replica whose connection it has, before it asks all replicas again. They read the same etcd,
-// and if all records are lost, handshakes with each replica at each try would cost more than all else that the replicas do.
+// unknownRound is how often an agent without a record asks the replica whose connection it has,
+// before it asks all replicas again. They read the same etcd, and if all records are lost,
+// handshakes with each replica at each try would cost more than all else that the replicas do.
 const unknownRound = 8
 
-// unrecorded sets when to ask again after a replica has said that there is no record of the instance. At first all replicas are asked, then mostly this
-// one, after about the longest wait, for as long as it takes (SAFE-14). It says whether to keep the connection.
+// unrecorded sets when to ask again after a replica has said that there is no record of the
+// instance. At first all replicas are asked, then mostly this one, after about the longest wait,
+// for as long as it takes (SAFE-14). It says whether to keep the connection.
 func (c *Contact) unrecorded(now time.Time, l *line, after time.Duration) (keep bool) {
 	c.unknown++
 	keep = after > 0 // else the replica is of an earlier release, and ends the connection

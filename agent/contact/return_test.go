@@ -9,8 +9,9 @@ import (
 	"github.com/leasehold/leasehold/agent/protocol"
 )
 
-// An agent whose replicas were all away for an hour is back at the one that returned within the longest wait and one round
-// through the dead addresses: so long a leader waits before it judges anybody lost.
+// An agent whose replicas were all away for an hour is back at the one that returned within the
+// longest wait and one round through the dead addresses: so long a leader waits before it judges
+// anybody lost.
 //
 // proves DET-14, SAFE-1
 func TestIsBackWithinTheLongestWaitAndOneRound(t *testing.T) {
@@ -20,10 +21,25 @@ func TestIsBackWithinTheLongestWaitAndOneRound(t *testing.T) {
 		deadFor          time.Duration // how long a dead address takes to fail
 		most             time.Duration
 	}{
-		"one replica":                         {[]string{"a"}, []string{"a"}, time.Millisecond, longest + time.Second},
-		"two, one refuses":                    {[]string{"a", "b"}, []string{"a", "b"}, time.Millisecond, longest + time.Second},
-		"three, two refuse":                   {[]string{"a", "b", "c"}, []string{"a", "b", "c"}, time.Millisecond, longest + time.Second},
-		"three, two do not answer":            {[]string{"a", "b", "c"}, []string{"a", "b", "c"}, answer, longest + 2*answer},
+		"one replica": {[]string{"a"}, []string{"a"}, time.Millisecond, longest + time.Second},
+		"two, one refuses": {
+			[]string{"a", "b"},
+			[]string{"a", "b"},
+			time.Millisecond,
+			longest + time.Second,
+		},
+		"three, two refuse": {
+			[]string{"a", "b", "c"},
+			[]string{"a", "b", "c"},
+			time.Millisecond,
+			longest + time.Second,
+		},
+		"three, two do not answer": {
+			[]string{"a", "b", "c"},
+			[]string{"a", "b", "c"},
+			answer,
+			longest + 2*answer,
+		},
 		"two, and two old ones, three silent": {[]string{"a", "b"}, []string{"x", "y"}, answer, longest + 3*answer},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -55,7 +71,10 @@ func timeToReturn(known, bootstrap []string, deadFor time.Duration, seed uint64)
 			now = c.Wake()
 			orders = c.Step(now, nil)
 		case open.Address == "a" && !now.Before(back):
-			c.Step(now, Heard{Stream: open.Stream, Message: &protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Welcome{Welcome: &protocol.Welcome{}}}})
+			c.Step(now, Heard{
+				Stream:  open.Stream,
+				Message: &protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Welcome{Welcome: &protocol.Welcome{}}},
+			})
 			return now.Sub(back)
 		default:
 			now = now.Add(time.Millisecond)
@@ -64,8 +83,9 @@ func timeToReturn(known, bootstrap []string, deadFor time.Duration, seed uint64)
 	}
 }
 
-// An agent that looks for another replica may have reports acknowledged meanwhile. A welcome that took long does not make its lease older than it is, as
-// long as it is the same lease: else it could fence itself though its lease was renewed all the time.
+// An agent that looks for another replica may have reports acknowledged meanwhile. A welcome that
+// took long does not make its lease older than it is, as long as it is the same lease: else it
+// could fence itself though its lease was renewed all the time.
 //
 // proves SAFE-9
 func TestAWelcomeMakesNoLeaseOlder(t *testing.T) {
@@ -90,8 +110,8 @@ func TestAWelcomeMakesNoLeaseOlder(t *testing.T) {
 	}
 }
 
-// A welcome without a lease grants one that nobody has renewed: it counts from when the stream was opened, whatever the
-// stream before had acknowledged.
+// A welcome without a lease grants one that nobody has renewed: it counts from when the stream was
+// opened, whatever the stream before had acknowledged.
 //
 // proves SAFE-9
 func TestAWelcomeWithoutALeaseCountsFromItsStream(t *testing.T) {

@@ -2,8 +2,8 @@ package contact
 
 import "slices"
 
-// rotation is the order in which replicas are asked. Each agent has its own, so that the agents of a replica
-// that is lost spread over all others.
+// rotation is the order in which replicas are asked. Each agent has its own, so that the agents of
+// a replica that is lost spread over all others.
 type rotation struct {
 	known  []string // told by replicas
 	extras []string // from the bootstrap document, where not known: may be long gone
@@ -26,8 +26,8 @@ func (r rotation) same(list []string) bool {
 	return slices.Equal(a, b)
 }
 
-// after returns the replica to ask next: the one behind the last, never the one to avoid. The bootstrap
-// document's are asked only if wide.
+// after returns the replica to ask next: the one behind the last, never the one to avoid. The
+// bootstrap document's are asked only if wide.
 func (r rotation) after(avoid string, wide bool) (string, bool) {
 	all := r.known
 	if wide {

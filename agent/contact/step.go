@@ -64,7 +64,10 @@ func (c *Contact) heard(now time.Time, ev Heard) []Order {
 			l := c.trying
 			c.trying = nil
 			c.failed(now)
-			return []Order{Close{Stream: l.stream}, Note{Text: "replica sends agents away", Replica: l.address, Why: kind.Move.GetReason()}}
+			return []Order{
+				Close{Stream: l.stream},
+				Note{Text: "replica sends agents away", Replica: l.address, Why: kind.Move.GetReason()},
+			}
 		}
 	case c.serving != nil && c.serving.stream == ev.Stream:
 		l := c.serving
@@ -97,7 +100,10 @@ func (c *Contact) welcomed(now time.Time, w *protocol.Welcome) []Order {
 	l := c.trying
 	l.heard = now
 	if c.serving != nil {
-		orders = append(orders, Close{Stream: c.serving.stream, Goodbye: protocol.Goodbye_MOVING, Why: "welcomed by another replica"})
+		orders = append(orders, Close{
+			Stream: c.serving.stream, Goodbye: protocol.Goodbye_MOVING,
+			Why: "welcomed by another replica",
+		})
 	}
 	c.serving, c.trying, c.restless, c.stale = l, nil, false, false
 	c.booking, c.unknown = booking{}, 0
@@ -127,7 +133,8 @@ func (c *Contact) welcomed(now time.Time, w *protocol.Welcome) []Order {
 	return append(orders, c.warm())
 }
 
-// waits gives a replica that has told us to wait for our turn the time that it asks for, once, and no more than we wait anyway.
+// waits gives a replica that has told us to wait for our turn the time that it asks for, once, and
+// no more than we wait anyway.
 func (c *Contact) waits(now time.Time, most time.Duration) []Order {
 	l := c.trying
 	if l.waiting || most <= 0 {
@@ -163,7 +170,8 @@ func (c *Contact) acked(ack *protocol.Ack) []Order {
 	return nil
 }
 
-// answered forgets the reports up to this one and returns when it was sent, or the latest known before it.
+// answered forgets the reports up to this one and returns when it was sent, or the latest known
+// before it.
 func (l *line) answered(sequence uint64, interval time.Duration) (at time.Time, ok bool) {
 	for len(l.unacked) > 0 && l.unacked[0].sequence <= sequence {
 		at, ok = l.unacked[0].at, true
@@ -189,8 +197,8 @@ func (c *Contact) refused(now time.Time, l *line, r *protocol.Refused) []Order {
 	}
 	switch reason {
 	case protocol.Refused_RETIRED:
-		// The word of one replica is that of etcd: it compares the record in a transaction. So it holds for
-		// all streams.
+		// The word of one replica is that of etcd: it compares the record in a transaction. So it
+		// holds for all streams.
 		for _, other := range []*line{c.serving, c.trying} {
 			if other != nil {
 				orders = append(orders, Close{Stream: other.stream})
@@ -226,8 +234,8 @@ func (c *Contact) refused(now time.Time, l *line, r *protocol.Refused) []Order {
 		return orders
 
 	case protocol.Refused_SUPERSEDED:
-		// Our own next stream does that to the one before it; anything else is a second agent for this
-		// instance.
+		// Our own next stream does that to the one before it; anything else is a second agent for
+		// this instance.
 		if c.trying != nil {
 			return orders
 		}
@@ -236,7 +244,8 @@ func (c *Contact) refused(now time.Time, l *line, r *protocol.Refused) []Order {
 			return orders
 		}
 		if c.streams > l.stream {
-			// It is one of ours that was given up, and came through late. To wait for long would cost us our lease.
+			// It is one of ours that was given up, and came through late. To wait for long would
+			// cost us our lease.
 			c.lost(now, l)
 			note.Text = "a stream that was given up has come through, and ended this one"
 			return append(orders, note)

@@ -196,13 +196,16 @@ func stories() map[string]story {
 			{0, move(2), "close 2 cut"},
 			{second, nil, "open 3 a epoch 3 lease 0"},
 		}},
-		"an acknowledgement answers the reports up to its own, and no later ones": {ordered("a", "b"), joined("b"), []step{
-			{5 * second, nil, "report 1.2"},
-			{2 * second, Changed{}, "report 1.3"},
-			{0, ack(1, 2, 7), ""},
-			{0, ack(1, 2, 7), ""}, // told twice
-			{5 * second, nil, "report 1.4, open 2 b epoch 2 lease 7"},
-		}},
+		"an acknowledgement answers the reports up to its own, and no later ones": {
+			ordered("a", "b"), joined("b"),
+			[]step{
+				{5 * second, nil, "report 1.2"},
+				{2 * second, Changed{}, "report 1.3"},
+				{0, ack(1, 2, 7), ""},
+				{0, ack(1, 2, 7), ""}, // told twice
+				{5 * second, nil, "report 1.4, open 2 b epoch 2 lease 7"},
+			},
+		},
 		"an acknowledgement without a lease says nothing about it": {ordered("a", "b"), joined("b"), []step{
 			{5 * second, nil, "report 1.2"},
 			{0, ack(1, 2, 0), ""},
@@ -232,16 +235,20 @@ func stories() map[string]story {
 			{1 * second, move(1), "open 2 b epoch 2 lease 7"},
 			{0, retired(1), "close 1 cut, close 2 cut, stop workload"},
 		}},
-		"superseded while it is tried: the serving stream is newer, so another is tried after a while": {ordered("a", "b"), joined("b"), []step{
+		"superseded while it is tried: the serving stream is newer, so another is tried after a while": {ordered("a",
+			"b"), joined("b"), []step{
 			{1 * second, move(1), "open 2 b epoch 2 lease 7"},
 			{0, refused(2, protocol.Refused_SUPERSEDED, 0), "close 2 cut"},
 			{second, nil, "open 3 b epoch 3 lease 7"},
 		}},
-		"a list of replicas is news only if it names others, and blanks and doubles are none": {ordered("a"), joined(), []step{
-			{0, coordinators(1, "a"), ""},
-			{0, coordinators(1, "a", "", "b", "b"), "warm b"},
-			{0, coordinators(1, "b", "a"), ""},
-		}},
+		"a list of replicas is news only if it names others, and blanks and doubles are none": {
+			ordered("a"), joined(),
+			[]step{
+				{0, coordinators(1, "a"), ""},
+				{0, coordinators(1, "a", "", "b", "b"), "warm b"},
+				{0, coordinators(1, "b", "a"), ""},
+			},
+		},
 		"a rest counts as a failure": {ordered("a"), nil, []step{
 			{0, nil, "open 1 a epoch 1 lease 0"},
 			{0, refused(1, protocol.Refused_WRONG_SHARD, 0), "close 1 cut"},
@@ -263,7 +270,8 @@ func stories() map[string]story {
 			{0, refused(1, protocol.Refused_SUPERSEDED, 0), "close 1 cut"},
 			{0, welcome(2, 7, "a", "b"), "warm a, report 2.1"},
 		}},
-		"superseded by a stream of ours that was given up, and came through late: at once elsewhere": {ordered("a", "b", "c"), joined("b", "c"), []step{
+		"superseded by a stream of ours that was given up, and came through late: at once elsewhere": {ordered("a", "b",
+			"c"), joined("b", "c"), []step{
 			{5 * second, nil, "report 1.2"},
 			{5 * second, nil, "report 1.3, open 2 b epoch 2 lease 7"},
 			{0, ended(2), ""},
@@ -301,7 +309,8 @@ func stories() map[string]story {
 			{0, ack(1, 3, 7), ""},
 			{5 * second, nil, "report 1.4"}, // b is not asked any more
 		}},
-		"retired without a record, as a replica of an earlier release says it: the same as no record": {ordered("a", "b"), joined("b"), []step{
+		"retired without a record, as a replica of an earlier release says it: the same as no record": {ordered("a",
+			"b"), joined("b"), []step{
 			{1 * second, refused(1, protocol.Refused_RETIRED, 0), "close 1 cut, open 2 b epoch 2 lease 7"},
 			{0, refused(2, protocol.Refused_RETIRED, 0), "close 2 cut"},
 			{30 * second, nil, "open 3 b epoch 3 lease 7"},

@@ -15,9 +15,10 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/stories.txt instead of comparing it")
 
-// The stories once more, with everything that TestStories leaves out: what is remembered, what the log is told, how
-// warm connections are kept, since when the lease counts, and when the agent wants to be woken. A change of any of these
-// shows as a difference of testdata/stories.txt. go test ./agent/contact -run TestTranscript -update writes it anew.
+// The stories once more, with everything that TestStories leaves out: what is remembered, what the
+// log is told, how warm connections are kept, since when the lease counts, and when the agent wants
+// to be woken. A change of any of these shows as a difference of testdata/stories.txt. go test
+// ./agent/contact -run TestTranscript -update writes it anew.
 //
 // proves DET-1, DET-14, DET-18, SAFE-9, SAFE-11
 func TestTranscript(t *testing.T) {
@@ -48,7 +49,8 @@ func TestTranscript(t *testing.T) {
 	}
 }
 
-// tell plays a story and writes each step: the time, the event, the orders, and how the agent is then.
+// tell plays a story and writes each step: the time, the event, the orders, and how the agent is
+// then.
 func tell(out *strings.Builder, s story) {
 	begin := time.Unix(0, 0)
 	c, now := New(s.cfg), begin
@@ -65,7 +67,8 @@ func tell(out *strings.Builder, s story) {
 		}
 		from, ttl := c.Renewed()
 		stream, serving := c.Serving()
-		fmt.Fprintf(out, "\t- lease since %s for %s; serving %d %t; next %s\n", since(from), ttl, stream, serving, since(c.Wake()))
+		fmt.Fprintf(out, "\t- lease since %s for %s; serving %d %t; next %s\n", since(from), ttl, stream, serving,
+			since(c.Wake()))
 	}
 	for _, s := range append(s.begin, s.steps...) {
 		until := now.Add(s.after)
@@ -105,13 +108,15 @@ func order(o Order) string {
 	switch o := o.(type) {
 	case Remember:
 		m := o.Memory
-		return fmt.Sprintf("remember epoch %d, lease %d, replicas %v, retired %t", m.Epoch, m.Lease, m.Replicas, m.Condemned.Holds())
+		return fmt.Sprintf("remember epoch %d, lease %d, replicas %v, retired %t", m.Epoch, m.Lease, m.Replicas,
+			m.Condemned.Holds())
 	case Open:
 		return fmt.Sprintf("open stream %d to %s: epoch %d, lease %d", o.Stream, o.Address, o.Epoch, o.Lease)
 	case Report:
 		return fmt.Sprintf("report %d on stream %d", o.Sequence, o.Stream)
 	case Close:
-		return fmt.Sprintf("close stream %d, goodbye %s, why %q, keep the connection %t", o.Stream, o.Goodbye, o.Why, o.Keep)
+		return fmt.Sprintf("close stream %d, goodbye %s, why %q, keep the connection %t", o.Stream, o.Goodbye, o.Why,
+			o.Keep)
 	case Warm:
 		return fmt.Sprintf("keep a connection to %q, after %s", o.Address, o.After.Round(time.Millisecond))
 	case Workload:

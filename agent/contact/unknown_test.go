@@ -11,7 +11,8 @@ import (
 	_ "github.com/leasehold/leasehold/tests/tier" // properties draw from one seed every day
 )
 
-// Whatever replicas say, in whatever order: only a refusal that names a record at or past deleting stops the workload, and only a welcome takes that back.
+// Whatever replicas say, in whatever order: only a refusal that names a record at or past deleting
+// stops the workload, and only a welcome takes that back.
 //
 // proves SAFE-14, DET-18
 func TestOnlyARecordStopsTheWorkload(t *testing.T) {
@@ -39,9 +40,13 @@ func TestOnlyARecordStopsTheWorkload(t *testing.T) {
 				r := &protocol.Refused{
 					Reason:   protocol.Refused_Reason(rapid.IntRange(0, 11).Draw(t, "reason")),
 					Revision: rapid.Int64Range(-1, 2).Draw(t, "revision"),
-					Phase:    rapid.SampledFrom([]string{"", "deleting", "gone", "running", "draining", "DELETING"}).Draw(t, "phase"),
+					Phase: rapid.SampledFrom([]string{
+						"", "deleting", "gone", "running", "draining",
+						"DELETING",
+					}).Draw(t, "phase"),
 				}
-				evidence = r.GetReason() == protocol.Refused_RETIRED && r.GetRevision() > 0 && (r.GetPhase() == "deleting" || r.GetPhase() == "gone")
+				evidence = r.GetReason() == protocol.Refused_RETIRED && r.GetRevision() > 0 &&
+					(r.GetPhase() == "deleting" || r.GetPhase() == "gone")
 				ev = Heard{s, &message{Kind: &protocol.GatewayMessage_Refused{Refused: r}}}
 			}
 			for _, o := range c.Step(now, ev) {
@@ -63,8 +68,8 @@ func TestOnlyARecordStopsTheWorkload(t *testing.T) {
 	})
 }
 
-// An agent of an earlier release does not know the reason UNKNOWN. It takes it as this one takes a reason of the future: as that of a replica that cannot
-// serve it now.
+// An agent of an earlier release does not know the reason UNKNOWN. It takes it as this one takes a
+// reason of the future: as that of a replica that cannot serve it now.
 //
 // proves SAFE-14
 func TestAReasonOfTheFutureLeavesTheWorkloadAlone(t *testing.T) {
@@ -76,7 +81,8 @@ func TestAReasonOfTheFutureLeavesTheWorkloadAlone(t *testing.T) {
 	))
 }
 
-// An agent without a record never gives up. It says so once, and makes few new connections: its machine may be one of a hundred thousand.
+// An agent without a record never gives up. It says so once, and makes few new connections: its
+// machine may be one of a hundred thousand.
 //
 // proves SAFE-14
 func TestAnAgentWithoutARecordAsksOnAndIsCheap(t *testing.T) {
@@ -122,7 +128,10 @@ func TestAnAgentWithoutARecordAsksOnAndIsCheap(t *testing.T) {
 	if handshakes > hellos/2 {
 		t.Errorf("%d of %d hellos took a new connection", handshakes, hellos)
 	}
-	if least := slices.Min([]int{asked["a"], asked["b"], asked["c"]}); least < int(day/cfg.ReconnectMax)/unknownRound/2 {
+	if least := slices.Min([]int{
+		asked["a"], asked["b"],
+		asked["c"],
+	}); least < int(day/cfg.ReconnectMax)/unknownRound/2 {
 		t.Errorf("asked %v", asked)
 	}
 	if notes != 1 {

@@ -14,7 +14,10 @@ func TestOnlyTheServingReplicaIsObeyed(t *testing.T) {
 	now := time.Now()
 	c := New(Config{Bootstrap: []string{"a", "b"}, Rand: func() float64 { return 0 }})
 	wants := func(s Stream) bool {
-		for _, o := range c.Step(now, Heard{s, &message{Kind: &protocol.GatewayMessage_Wanted{Wanted: &protocol.Wanted{RestartToken: "r1"}}}}) {
+		for _, o := range c.Step(now, Heard{
+			s,
+			&message{Kind: &protocol.GatewayMessage_Wanted{Wanted: &protocol.Wanted{RestartToken: "r1"}}},
+		}) {
 			if w, ok := o.(Wanted); ok && w.Wanted.GetRestartToken() == "r1" {
 				return true
 			}

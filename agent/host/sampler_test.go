@@ -84,7 +84,8 @@ func TestSourceThatFailsYieldsZeroAndOneLine(t *testing.T) {
 		var log bytes.Buffer
 		c := &counters{busy: 1, total: 10, err: errors.New("no such file")}
 		s, err := New(Config{Every: time.Second}, Deps{
-			Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})), Sources: c.sources(),
+			Logger:  slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+			Sources: c.sources(),
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -117,7 +118,8 @@ func TestThisMachine(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := s.sample(t.Context())
-	if got.MemoryPercent <= 0 || got.MemoryPercent > 100 || got.DiskPercent < 0 || got.DiskPercent > 100 || got.Uptime <= 0 {
+	if got.MemoryPercent <= 0 || got.MemoryPercent > 100 || got.DiskPercent < 0 || got.DiskPercent > 100 ||
+		got.Uptime <= 0 {
 		t.Errorf("sample is %+v", got)
 	}
 	if s.before.total <= 0 {

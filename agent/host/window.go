@@ -5,8 +5,9 @@ import "time"
 // Spans are the times over which the machine's use is told.
 var Spans = [3]time.Duration{time.Minute, 5 * time.Minute, 15 * time.Minute}
 
-// Window is what the machine has used over one of the Spans, up to the last sample. A sample speaks for the time since the one before it; one that
-// began before the window counts by the share that lies in it.
+// Window is what the machine has used over one of the Spans, up to the last sample. A sample speaks
+// for the time since the one before it; one that began before the window counts by the share that
+// lies in it.
 type Window struct {
 	Span    time.Duration
 	Covered time.Duration // of the span, by samples; less than all of it after a start
@@ -18,7 +19,8 @@ type Window struct {
 	NetworkReceived uint64
 }
 
-// step is what happened between two samples. What a source did not tell is missing from its sums, so no mean is of less.
+// step is what happened between two samples. What a source did not tell is missing from its sums,
+// so no mean is of less.
 type step struct {
 	end            time.Time
 	length         time.Duration
@@ -48,7 +50,8 @@ func (p *past) add(s step) {
 	}
 }
 
-// windows sums the steps up anew: there are few, and sums that are only ever added to and taken from would drift.
+// windows sums the steps up anew: there are few, and sums that are only ever added to and taken
+// from would drift.
 func (p *past) windows(now time.Time) [len(Spans)]Window {
 	var out [len(Spans)]Window
 	var sums [len(Spans)]sum

@@ -59,7 +59,8 @@ func TestWindows(t *testing.T) {
 			got = m.passes(t, s, every, 20, 1000)
 		}
 		for i, w := range got.Windows {
-			if w.Span != Spans[i] || w.Covered != 30*time.Second || !near(w.CPUPercent, 20) || !near(w.MemoryPercent, 30) || !near(w.DiskPercent, 10) ||
+			if w.Span != Spans[i] || w.Covered != 30*time.Second || !near(w.CPUPercent, 20) ||
+				!near(w.MemoryPercent, 30) || !near(w.DiskPercent, 10) ||
 				w.NetworkSent != 6000 || w.NetworkReceived != 12000 {
 				t.Errorf("after half a minute: %+v", w)
 			}
@@ -68,11 +69,13 @@ func TestWindows(t *testing.T) {
 		for range 54 { // four and a half minutes at 80%
 			got = m.passes(t, s, every, 80, 2000)
 		}
-		if w := got.Windows[0]; w.Covered != time.Minute || !near(w.CPUPercent, 80) || !near(w.MemoryPercent, 60) || w.NetworkSent != 24_000 {
+		if w := got.Windows[0]; w.Covered != time.Minute || !near(w.CPUPercent, 80) || !near(w.MemoryPercent, 60) ||
+			w.NetworkSent != 24_000 {
 			t.Errorf("the last minute: %+v", w)
 		}
 		for _, w := range got.Windows[1:] {
-			if w.Covered != 5*time.Minute || !near(w.CPUPercent, (6*20+54*80)/60.0) || !near(w.MemoryPercent, (6*30+54*60)/60.0) || w.NetworkSent != 6*1000+54*2000 {
+			if w.Covered != 5*time.Minute || !near(w.CPUPercent, (6*20+54*80)/60.0) ||
+				!near(w.MemoryPercent, (6*30+54*60)/60.0) || w.NetworkSent != 6*1000+54*2000 {
 				t.Errorf("five minutes: %+v", w)
 			}
 		}
@@ -91,7 +94,8 @@ func TestWindows(t *testing.T) {
 	})
 }
 
-// An agent that was frozen has a sample for all of that time: it counts by the share that lies in the window.
+// An agent that was frozen has a sample for all of that time: it counts by the share that lies in
+// the window.
 //
 // proves DET-13
 func TestSampleLongerThanAWindow(t *testing.T) {
@@ -152,7 +156,10 @@ func BenchmarkWindows(b *testing.B) {
 	s := m.sampler(b, 5*time.Second)
 	now := time.Now()
 	for i := range len(s.past.ring) {
-		s.past.add(step{end: now.Add(time.Duration(i-len(s.past.ring)) * 5 * time.Second), length: 5 * time.Second, busy: 1, total: 10})
+		s.past.add(step{
+			end: now.Add(time.Duration(i-len(s.past.ring)) * 5 * time.Second), length: 5 * time.Second,
+			busy: 1, total: 10,
+		})
 	}
 	for b.Loop() {
 		s.past.windows(now)

@@ -1,11 +1,13 @@
-// Package identity says who is at the other end of a stream: the names that certificates carry, whom to believe, and the
-// TLS 1.3 that both sides of a stream speak. Agents and coordinators use it alike.
+// Package identity says who is at the other end of a stream: the names that certificates carry,
+// whom to believe, and the TLS 1.3 that both sides of a stream speak. Agents and coordinators use
+// it alike.
 //
 // # Names
 //
-// A certificate carries its [Identity] as its only URI: leasehold://<shard ID>/agent/<instance ID> or
-// leasehold://<shard ID>/coordinator/<replica ID>. A coordinator's also has the host name that [Identity.Host] gives, which is
-// the same for all replicas of a shard: an agent asks for it whatever the address is that it dials.
+// A certificate carries its [Identity] as its only URI: leasehold://<shard ID>/agent/<instance ID>
+// or leasehold://<shard ID>/coordinator/<replica ID>. A coordinator's also has the host name that
+// [Identity.Host] gives, which is the same for all replicas of a shard: an agent asks for it
+// whatever the address is that it dials.
 //
 // # Invariants
 //
@@ -16,5 +18,6 @@
 //
 // # What it does not do
 //
-// It issues nothing (coordinator/authority), keeps nothing on disk (agent/passport), and knows nothing of etcd.
+// It issues nothing (coordinator/authority), keeps nothing on disk (agent/passport), and knows
+// nothing of etcd.
 package identity

@@ -60,7 +60,8 @@ func (i Identity) Validate() error {
 	return nil
 }
 
-// IsName says whether a text can be part of an identity: up to 100 letters, digits, dots, dashes and underscores, and no path.
+// IsName says whether a text can be part of an identity: up to 100 letters, digits, dots, dashes
+// and underscores, and no path.
 func IsName(s string) bool {
 	if s == "" || len(s) > mostName || strings.Trim(s, ".") == "" {
 		return false
@@ -75,7 +76,8 @@ func IsName(s string) bool {
 	return true
 }
 
-// Of reads the identity of a certificate. Whether the certificate is to be believed, the handshake has decided.
+// Of reads the identity of a certificate. Whether the certificate is to be believed, the handshake
+// has decided.
 func Of(c *x509.Certificate) (Identity, error) {
 	if len(c.URIs) != 1 {
 		return Identity{}, fmt.Errorf("%w: it has %d URIs, not one", ErrNoIdentity, len(c.URIs))

@@ -14,12 +14,17 @@ import (
 
 // name draws what can be part of an identity.
 func name() *rapid.Generator[string] {
-	return rapid.StringMatching(`[A-Za-z0-9._-]{1,100}`).Filter(func(s string) bool { return strings.Trim(s, ".") != "" })
+	return rapid.StringMatching(`[A-Za-z0-9._-]{1,100}`).Filter(func(s string) bool {
+		return strings.Trim(s, ".") != ""
+	})
 }
 
 func TestNamesComeBackAsTheyWere(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		i := Identity{Shard: name().Draw(t, "shard"), Role: rapid.SampledFrom([]Role{Agent, Coordinator}).Draw(t, "role"), Name: name().Draw(t, "name")}
+		i := Identity{
+			Shard: name().Draw(t, "shard"),
+			Role:  rapid.SampledFrom([]Role{Agent, Coordinator}).Draw(t, "role"), Name: name().Draw(t, "name"),
+		}
 		if err := i.Validate(); err != nil {
 			t.Fatal(err)
 		}
@@ -39,9 +44,12 @@ func TestNamesComeBackAsTheyWere(t *testing.T) {
 
 func TestNothingElseIsAnIdentity(t *testing.T) {
 	for _, uri := range []string{
-		"", "leasehold://", "leasehold://s/agent", "leasehold://s/agent/", "leasehold://s//a", "leasehold:///agent/a", "leasehold://s/agent/a/b",
-		"leasehold://s/agent/..", "leasehold://s/agent/a?b", "leasehold://s/agent/a#b", "leasehold://u@s/agent/a", "leasehold://s:1/agent/a",
-		"leasehold://s/agent/%61", "Leasehold://s/agent/a", "https://s/agent/a", "leasehold://s/Agent/a", "leasehold://s/operator/a",
+		"", "leasehold://", "leasehold://s/agent", "leasehold://s/agent/", "leasehold://s//a", "leasehold:///agent/a",
+		"leasehold://s/agent/a/b",
+		"leasehold://s/agent/..", "leasehold://s/agent/a?b", "leasehold://s/agent/a#b", "leasehold://u@s/agent/a",
+		"leasehold://s:1/agent/a",
+		"leasehold://s/agent/%61", "Leasehold://s/agent/a", "https://s/agent/a", "leasehold://s/Agent/a",
+		"leasehold://s/operator/a",
 		"leasehold://s/agent/a b", "leasehold://s/agent/ä", "leasehold://s/agent/a\x00", " leasehold://s/agent/a",
 		"leasehold://s/agent/" + strings.Repeat("a", mostName+1),
 	} {
@@ -71,7 +79,8 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("%q parses as %+v, which is %q", uri, i, i)
 		}
 		u, err := url.Parse(uri)
-		if err != nil || u.User != nil || u.Port() != "" || u.RawQuery != "" || u.Fragment != "" || u.Host != i.Shard || u.Path != "/"+string(i.Role)+"/"+i.Name {
+		if err != nil || u.User != nil || u.Port() != "" || u.RawQuery != "" || u.Fragment != "" || u.Host != i.Shard ||
+			u.Path != "/"+string(i.Role)+"/"+i.Name {
 			t.Fatalf("%q is read otherwise as a URL: %+v, %v", uri, u, err)
 		}
 	})

@@ -23,7 +23,8 @@ func NewKey() (*ecdsa.PrivateKey, error) {
 	return key, nil
 }
 
-// NewRequest asks for a certificate over the key. It carries no name: who asks, the token or the stream says.
+// NewRequest asks for a certificate over the key. It carries no name: who asks, the token or the
+// stream says.
 func NewRequest(key *ecdsa.PrivateKey) ([]byte, error) {
 	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{}, key)
 	if err != nil {
@@ -32,7 +33,8 @@ func NewRequest(key *ecdsa.PrivateKey) ([]byte, error) {
 	return der, nil
 }
 
-// ReadRequest returns the key that a request asks to have certified. The request is signed by it, so whoever made it has the key.
+// ReadRequest returns the key that a request asks to have certified. The request is signed by it,
+// so whoever made it has the key.
 func ReadRequest(der []byte) (*ecdsa.PublicKey, error) {
 	if len(der) > mostRequest {
 		return nil, fmt.Errorf("certificate request has %d bytes, at most %d can be", len(der), mostRequest)

@@ -12,7 +12,8 @@ import (
 	"github.com/leasehold/leasehold/agent/identity/identitytest"
 )
 
-// An agent whose clock is wrong believes a coordinator whose certificate is valid at the time that it was told, and at no other.
+// An agent whose clock is wrong believes a coordinator whose certificate is valid at the time that
+// it was told, and at no other.
 //
 // proves SAFE-13, SEC-1
 func TestTimesAtWhichACoordinatorIsBelieved(t *testing.T) {

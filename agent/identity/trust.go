@@ -12,9 +12,11 @@ import (
 	"time"
 )
 
-// Trust is whom one side of a stream believes. It is a value: nobody changes one that was handed out.
+// Trust is whom one side of a stream believes. It is a value: nobody changes one that was handed
+// out.
 type Trust struct {
-	// Authorities are all whose certificates are believed, oldest first. While authorities are exchanged there are two.
+	// Authorities are all whose certificates are believed, oldest first. While authorities are
+	// exchanged there are two.
 	Authorities []*x509.Certificate
 	// Issuer is the fingerprint of the one that issues now; "" where that is not known.
 	Issuer string
@@ -70,9 +72,12 @@ func (t Trust) Believes(fingerprint string) bool {
 	return slices.ContainsFunc(t.Authorities, func(c *x509.Certificate) bool { return Fingerprint(c) == fingerprint })
 }
 
-// Verify holds a chain, its holder's certificate first, against what is believed, for a use and at a time; host is a server's name, "" for others.
-// It returns the ways from the certificate to an authority.
-func (t Trust) Verify(chain []*x509.Certificate, use x509.ExtKeyUsage, host string, at time.Time) (ways [][]*x509.Certificate, err error) {
+// Verify holds a chain, its holder's certificate first, against what is believed, for a use and at
+// a time; host is a server's name, "" for others. It returns the ways from the certificate to an
+// authority.
+func (t Trust) Verify(chain []*x509.Certificate, use x509.ExtKeyUsage, host string,
+	at time.Time,
+) (ways [][]*x509.Certificate, err error) {
 	if len(chain) == 0 {
 		return nil, errors.New("no certificate was shown")
 	}
@@ -103,7 +108,8 @@ func (t Trust) PEM() []byte {
 	return b.Bytes()
 }
 
-// TrustOf reads authorities as they travel. Whatever is no authority's certificate spoils them all: half a trust is none.
+// TrustOf reads authorities as they travel. Whatever is no authority's certificate spoils them all:
+// half a trust is none.
 func TrustOf(authorities [][]byte, issuer string) (Trust, error) {
 	t := Trust{Issuer: issuer}
 	if len(authorities) == 0 {

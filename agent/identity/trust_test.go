@@ -20,7 +20,10 @@ func authority(t *testing.T, isCA bool) *x509.Certificate {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IsCA: isCA, BasicConstraintsValid: true}
+	c := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IsCA: isCA,
+		BasicConstraintsValid: true,
+	}
 	der, err := x509.CreateCertificate(rand.Reader, c, c, &key.PublicKey, key)
 	if err != nil {
 		t.Fatal(err)
@@ -45,7 +48,10 @@ func TestDigestSaysWhoIsBelievedAndWhoIssues(t *testing.T) {
 			t.Errorf("%s: %v", name, same)
 		}
 	}
-	all := []string{of(a, a), of(a, a, b), of(b, a, b), of(b, b), of(a, a, c), of(a, a, b, c), Trust{Authorities: []*x509.Certificate{a}}.Digest(), Trust{}.Digest()}
+	all := []string{
+		of(a, a), of(a, a, b), of(b, a, b), of(b, b), of(a, a, c), of(a, a, b, c),
+		Trust{Authorities: []*x509.Certificate{a}}.Digest(), Trust{}.Digest(),
+	}
 	slices.Sort(all)
 	if n := len(slices.Compact(slices.Clone(all))); n != len(all) {
 		t.Errorf("%d different trusts have %d digests", len(all), n)
@@ -83,7 +89,8 @@ func TestHalfATrustIsNone(t *testing.T) {
 		"one with more behind it":  {[][]byte{append(slices.Clone(good), 0)}, false},
 		"one that is nothing":      {[][]byte{good, nil}, false},
 	} {
-		if got, err := TrustOf(c.authorities, ""); (err == nil) != c.good || c.good && len(got.Authorities) != len(c.authorities) {
+		if got, err := TrustOf(c.authorities, ""); (err == nil) != c.good || c.good &&
+			len(got.Authorities) != len(c.authorities) {
 			t.Errorf("%s: %d authorities, %v", name, len(got.Authorities), err)
 		}
 	}

@@ -44,12 +44,14 @@ func (s *aws) look(ctx context.Context) (*sighting, error) {
 		return nil, fmt.Errorf("read %s: it names no action or no time", awsAction)
 	}
 	return &sighting{
-		id: a.body, kind: said.Action, why: "EC2 will " + said.Action + " this spot instance at " + said.Time.UTC().Format(time.RFC3339),
+		id: a.body, kind: said.Action,
+		why:  "EC2 will " + said.Action + " this spot instance at " + said.Time.UTC().Format(time.RFC3339),
 		left: said.Time.Sub(a.now), timed: true,
 	}, nil
 }
 
-// ask gets what a token gives access to. A token may end before its time, when a machine was suspended say: then one more is asked for.
+// ask gets what a token gives access to. A token may end before its time, when a machine was
+// suspended say: then one more is asked for.
 func (s *aws) ask(ctx context.Context, path string) (answer, error) {
 	fresh := s.token == "" || !time.Now().Before(s.renew)
 	for {

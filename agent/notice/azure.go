@@ -74,7 +74,8 @@ type azureEvent struct {
 	Description string
 }
 
-// ends says whether the event takes this machine away. A reboot, a freeze or a redeployment gives it back.
+// ends says whether the event takes this machine away. A reboot, a freeze or a redeployment gives
+// it back.
 func (e azureEvent) ends(name string) bool {
 	if e.EventType != "Preempt" && e.EventType != "Terminate" {
 		return false
@@ -83,7 +84,10 @@ func (e azureEvent) ends(name string) bool {
 }
 
 func (e azureEvent) sighting(now time.Time) (*sighting, error) {
-	found := &sighting{id: e.EventID, kind: strings.ToLower(e.EventType), why: "Azure has scheduled the end of this machine: " + e.EventType, timed: true}
+	found := &sighting{
+		id: e.EventID, kind: strings.ToLower(e.EventType),
+		why: "Azure has scheduled the end of this machine: " + e.EventType, timed: true,
+	}
 	if e.Description != "" {
 		found.why += ": " + e.Description
 	}

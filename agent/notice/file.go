@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// file is a notice that somebody on the machine writes: an operator, or a script that knows of another source.
+// file is a notice that somebody on the machine writes: an operator, or a script that knows of
+// another source.
 type file struct {
 	path string
 	kind string
@@ -78,7 +79,8 @@ func (s file) look(context.Context) (*sighting, error) {
 	return found, nil
 }
 
-// parse reads JSON, or lines such as "why: the host is repaired". A line that names nothing is a part of why.
+// parse reads JSON, or lines such as "why: the host is repaired". A line that names nothing is a
+// part of why.
 func parse(text string) (w written, err error) {
 	if strings.HasPrefix(text, "{") {
 		err = json.Unmarshal([]byte(text), &w)

@@ -10,7 +10,8 @@ import (
 // gcp is Compute Engine's metadata server.
 type gcp struct{ metadata }
 
-// preemptLeft is how long a preempted machine has to shut down: it is told with the preemption, not before it.
+// preemptLeft is how long a preempted machine has to shut down: it is told with the preemption, not
+// before it.
 const preemptLeft = 30 * time.Second
 
 func (s *gcp) look(ctx context.Context) (*sighting, error) {
@@ -20,7 +21,10 @@ func (s *gcp) look(ctx context.Context) (*sighting, error) {
 	}
 	switch preempted {
 	case "TRUE":
-		return &sighting{id: "preempted", kind: "preempted", why: "Compute Engine preempts this machine", left: preemptLeft, timed: true}, nil
+		return &sighting{
+			id: "preempted", kind: "preempted", why: "Compute Engine preempts this machine",
+			left: preemptLeft, timed: true,
+		}, nil
 	case "FALSE":
 	default:
 		return nil, fmt.Errorf("instance/preempted is %.100q: neither TRUE nor FALSE", preempted)
@@ -30,7 +34,10 @@ func (s *gcp) look(ctx context.Context) (*sighting, error) {
 		return nil, err
 	}
 	if strings.HasPrefix(event, "TERMINATE") {
-		return &sighting{id: event, kind: "maintenance", why: "Compute Engine ends this machine for maintenance of its host"}, nil
+		return &sighting{
+			id: event, kind: "maintenance",
+			why: "Compute Engine ends this machine for maintenance of its host",
+		}, nil
 	}
 	return nil, nil
 }

@@ -31,7 +31,9 @@ func newService(t *testing.T, answer http.HandlerFunc) *service {
 	t.Helper()
 	s := &service{}
 	s.says(answer)
-	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*s.answer.Load())(w, r) }))
+	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		(*s.answer.Load())(w, r)
+	}))
 	t.Cleanup(s.Close)
 	return s
 }
@@ -66,7 +68,8 @@ type watched struct {
 func watch(t *testing.T, spec Spec) *watched {
 	t.Helper()
 	l := &log{}
-	w, err := New(Config{Every: time.Millisecond, Patience: 200 * time.Millisecond}, Deps{Logger: slog.New(slog.NewTextHandler(l, nil))})
+	w, err := New(Config{Every: time.Millisecond, Patience: 200 * time.Millisecond},
+		Deps{Logger: slog.New(slog.NewTextHandler(l, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -331,11 +334,15 @@ func TestFile(t *testing.T) {
 		{"", "notice", "", 0},
 		{`{"kind": "repair", "why": "fan 3 is dead", "in": "10m"}`, "repair", "fan 3 is dead", 10 * time.Minute},
 		{"kind: move\nthe rack\nis emptied\nin: 1h\n", "move", "the rack is emptied", time.Hour},
-		{"why: now: really\nat: " + time.Now().Add(5*time.Minute).Format(time.RFC3339Nano), "notice", "now: really", 5 * time.Minute},
+		{
+			"why: now: really\nat: " + time.Now().Add(5*time.Minute).Format(time.RFC3339Nano), "notice", "now: really",
+			5 * time.Minute,
+		},
 	} {
 		began := time.Now()
 		write(c.text)
-		n := w.awaits(fmt.Sprintf("%q", c.text), func(n *Notice) bool { return n != nil && n.Kind == c.kind && n.Why == c.why })
+		n := w.awaits(fmt.Sprintf("%q", c.text),
+			func(n *Notice) bool { return n != nil && n.Kind == c.kind && n.Why == c.why })
 		switch {
 		case c.left == 0 && !n.Ends.IsZero():
 			t.Errorf("%q: ends at %s", c.text, n.Ends)
@@ -358,12 +365,16 @@ func TestSourceThatIsBroken(t *testing.T) {
 	other := httptest.NewServer(http.HandlerFunc(good.ServeHTTP))
 	t.Cleanup(other.Close)
 	for name, broken := range map[string]http.HandlerFunc{
-		"hanging":    func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
-		"garbage":    answers("<html>not here</html>"),
-		"nothing":    answers(""),
-		"no time":    answers(`{"action": "stop"}`),
-		"oversized":  answers(strings.Repeat(`{"action": "terminate", "time": "2099-01-01T00:00:00Z"}`+"\n", 10_000)),
-		"error":      func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "oh", http.StatusInternalServerError) },
+		"hanging":   func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
+		"garbage":   answers("<html>not here</html>"),
+		"nothing":   answers(""),
+		"no time":   answers(`{"action": "stop"}`),
+		"oversized": answers(strings.Repeat(`{"action": "terminate", "time": "2099-01-01T00:00:00Z"}`+"\n", 10_000)),
+		"error": func(w http.ResponseWriter,
+			_ *http.Request,
+		) {
+			http.Error(w, "oh", http.StatusInternalServerError)
+		},
 		"forbidding": func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "oh", http.StatusForbidden) },
 		"no token":   func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "oh", http.StatusUnauthorized) },
 		"elsewhere": func(w http.ResponseWriter, r *http.Request) {
@@ -376,7 +387,8 @@ func TestSourceThatIsBroken(t *testing.T) {
 			counting := func(w http.ResponseWriter, r *http.Request) { asked.Add(1); broken(w, r) }
 			s := newService(t, counting)
 			w := watch(t, Spec{Source: AWS, Endpoint: s.URL})
-			until(t, "it to be asked again and again", func() bool { return asked.Load() > 3 && w.log.count("cannot be looked for") > 0 })
+			until(t, "it to be asked again and again",
+				func() bool { return asked.Load() > 3 && w.log.count("cannot be looked for") > 0 })
 			if n := w.Latest(); n != nil {
 				t.Fatalf("notice out of nothing: %+v", n)
 			}
@@ -384,7 +396,9 @@ func TestSourceThatIsBroken(t *testing.T) {
 			n := w.appears()
 			s.says(counting)
 			more := asked.Load() + 3
-			until(t, "it to fail again", func() bool { return asked.Load() > more && w.log.count("cannot be looked for") > 1 })
+			until(t, "it to fail again", func() bool {
+				return asked.Load() > more && w.log.count("cannot be looked for") > 1
+			})
 			if w.Latest() != n {
 				t.Errorf("a source that fails says nothing, and the notice is %+v, was %+v", w.Latest(), n)
 			}
@@ -418,9 +432,12 @@ func TestOtherServicesThatAreBroken(t *testing.T) {
 			w.Header().Set("Metadata-Flavor", "Google")
 			fmt.Fprint(w, "MAYBE")
 		}},
-		"azure: garbage":    {Spec{Source: Azure}, answers("web_1")},
-		"azure: no events":  {Spec{Source: Azure}, azureAnswers(`{"error": "try later"}`)},
-		"azure: bad time":   {Spec{Source: Azure}, azureAnswers(`{"Events": [{"EventId": "A", "EventType": "Preempt", "Resources": ["web_1"], "NotBefore": "soon"}]}`)},
+		"azure: garbage":   {Spec{Source: Azure}, answers("web_1")},
+		"azure: no events": {Spec{Source: Azure}, azureAnswers(`{"error": "try later"}`)},
+		"azure: bad time": {
+			Spec{Source: Azure},
+			azureAnswers(`{"Events": [{"EventId": "A", "EventType": "Preempt", "Resources": ["web_1"], "NotBefore": "soon"}]}`),
+		},
 		"file: garbage":     {Spec{Source: File, File: file("garbage", "{kind")}, nil},
 		"file: bad time":    {Spec{Source: File, File: file("time", "in: a while")}, nil},
 		"file: oversized":   {Spec{Source: File, File: file("big", strings.Repeat("x", mostAnswer+1))}, nil},

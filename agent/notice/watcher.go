@@ -15,7 +15,8 @@ import (
 const (
 	defaultEvery    = 2 * time.Second
 	defaultPatience = 3 * time.Second // metadata services are next door
-	// firstPatience is for a source that is switched on by being asked: Azure's takes up to two minutes.
+	// firstPatience is for a source that is switched on by being asked: Azure's takes up to two
+	// minutes.
 	firstPatience = 130 * time.Second
 )
 
@@ -35,7 +36,8 @@ const (
 	File  = "file"
 )
 
-// Evacuating is the kind of a notice by which whoever runs the machine wants it emptied: there is time for that (DRAIN-3).
+// Evacuating is the kind of a notice by which whoever runs the machine wants it emptied: there is
+// time for that (DRAIN-3).
 const Evacuating = "evacuating"
 
 // Spec says where notices come from. Zero watches nothing.
@@ -65,7 +67,8 @@ type sighting struct {
 	timed     bool          // left is known
 }
 
-// source is asked by one goroutine, again and again. A nil sighting without an error means that there is no notice.
+// source is asked by one goroutine, again and again. A nil sighting without an error means that
+// there is no notice.
 type source interface {
 	look(ctx context.Context) (*sighting, error)
 	// slowAtFirst says that its first answer may take minutes.
@@ -97,10 +100,14 @@ func New(cfg Config, deps Deps) (*Watcher, error) {
 	if cfg.Patience <= 0 {
 		cfg.Patience = defaultPatience
 	}
-	return &Watcher{cfg: cfg, log: deps.Logger, changed: make(chan struct{}, 1), told: make(chan struct{}, 1), cut: func() {}}, nil
+	return &Watcher{
+		cfg: cfg, log: deps.Logger, changed: make(chan struct{}, 1), told: make(chan struct{}, 1),
+		cut: func() {},
+	}, nil
 }
 
-// Watch says what to watch from now on. Told the same again it changes nothing; what another source has said is forgotten.
+// Watch says what to watch from now on. Told the same again it changes nothing; what another source
+// has said is forgotten.
 func (w *Watcher) Watch(spec Spec) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -158,7 +165,8 @@ func (w *Watcher) Run(ctx context.Context) {
 	}
 }
 
-// follow asks one source until another is wanted (true) or the context ends. A source of nil only waits for that.
+// follow asks one source until another is wanted (true) or the context ends. A source of nil only
+// waits for that.
 func (w *Watcher) follow(ctx context.Context, spec Spec, src source, tick <-chan time.Time) bool {
 	failing, answered := false, false
 	for {
@@ -229,7 +237,8 @@ func (w *Watcher) keep(found *sighting) {
 			n.Ends = n.Seen.Add(max(0, found.left))
 		}
 		w.id, w.latest = found.id, &n
-		w.log.Warn("a notice says that this machine will end", "kind", n.Kind, "why", n.Why, "in", found.left.String(), "known", found.timed)
+		w.log.Warn("a notice says that this machine will end", "kind", n.Kind, "why", n.Why, "in", found.left.String(),
+			"known", found.timed)
 	}
 	select {
 	case w.changed <- struct{}{}:
@@ -243,7 +252,8 @@ const (
 	mostWhy  = 1000
 )
 
-// bounded is the beginning of a text in valid UTF-8: what is not cannot be sent, and takes every report with it.
+// bounded is the beginning of a text in valid UTF-8: what is not cannot be sent, and takes every
+// report with it.
 func bounded(text string, most int) string {
 	text = strings.ToValidUTF8(text, "?")
 	if len(text) <= most {
@@ -276,6 +286,7 @@ func newSource(spec Spec, client *http.Client) (source, error) {
 		}
 		return file{path: spec.File, kind: spec.Kind}, nil
 	default:
-		return nil, fmt.Errorf("source %q is not known to this agent: upgrade it, or choose aws, gcp, azure or file", spec.Source)
+		return nil, fmt.Errorf("source %q is not known to this agent: upgrade it, or choose aws, gcp, azure or file",
+			spec.Source)
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/leasehold/leasehold/agent/protocol"
 )
 
-// Renewal returns a request for the next certificate if it is time for one, and when to look again. Whoever calls it sends the request on its stream; that
-// no answer comes is seen here.
+// Renewal returns a request for the next certificate if it is time for one, and when to look again.
+// Whoever calls it sends the request on its stream; that no answer comes is seen here.
 func (p *Passport) Renewal(now time.Time) (request []byte, look time.Time) {
 	p.mu.Lock()
 	here := now
@@ -46,7 +46,10 @@ func (p *Passport) term() (term, bool) {
 	if own == nil {
 		return term{}, false
 	}
-	t := term{from: p.draft.begun(), until: own.NotAfter, held: p.held, circle: p.circle, asked: p.asked, jitter: p.jitter}
+	t := term{
+		from: p.draft.begun(), until: own.NotAfter, held: p.held, circle: p.circle, asked: p.asked,
+		jitter: p.jitter,
+	}
 	if p.draft.foreign() {
 		t.foreign = p.heard
 	}
@@ -56,7 +59,8 @@ func (p *Passport) term() (term, bool) {
 // foreign says that another authority than that of the certificate issues now.
 func (p papers) foreign() bool { return p.trust.Issuer != "" && p.trust.Issuer != p.issuer }
 
-// Accept takes the answer to a request: another certificate, and whom to believe. What is wrong with it is in the log, and changes nothing.
+// Accept takes the answer to a request: another certificate, and whom to believe. What is wrong
+// with it is in the log, and changes nothing.
 func (p *Passport) Accept(answer *protocol.Certificate) {
 	if err := p.accept(answer); err != nil {
 		if p.news("accept", err.Error()) {
@@ -68,7 +72,8 @@ func (p *Passport) Accept(answer *protocol.Certificate) {
 	p.forget("urgent")
 }
 
-// Believe takes over whom to believe from now on. What is wrong with it is in the log, and changes nothing.
+// Believe takes over whom to believe from now on. What is wrong with it is in the log, and changes
+// nothing.
 func (p *Passport) Believe(t *protocol.Trust) {
 	trust, err := readTrust(t)
 	if err != nil {
@@ -111,8 +116,9 @@ func readTrust(t *protocol.Trust) (identity.Trust, error) {
 	return identity.TrustOf(t.GetAuthorities(), t.GetIssuer())
 }
 
-// accept makes the certificate and the trust of an answer the newest papers, if they are over the key that was asked with, name this machine and can be
-// believed. The same answer again changes nothing.
+// accept makes the certificate and the trust of an answer the newest papers, if they are over the
+// key that was asked with, name this machine and can be believed. The same answer again changes
+// nothing.
 func (p *Passport) accept(answer *protocol.Certificate) error {
 	p.Tell(answer.GetIssued())
 	p.mu.Lock()
@@ -160,9 +166,11 @@ func (p *Passport) trustOf(answer *protocol.Certificate) (identity.Trust, error)
 	return p.draft.trust, nil
 }
 
-// takeOver makes these the newest papers, if the certificate is over the key that was asked with. It says whether it is the machine's first, and whether
-// the trust is another one.
-func (p *Passport) takeOver(chain []*x509.Certificate, issuer string, trust identity.Trust, now time.Time) (first, news bool, err error) {
+// takeOver makes these the newest papers, if the certificate is over the key that was asked with.
+// It says whether it is the machine's first, and whether the trust is another one.
+func (p *Passport) takeOver(chain []*x509.Certificate, issuer string, trust identity.Trust, now time.Time) (first,
+	news bool, err error,
+) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	next := p.draft

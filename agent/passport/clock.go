@@ -6,8 +6,9 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
-// clock is the coordinators' time as far as it is known here. The clock of a machine may be wrong by years, and its agent must find back to its
-// coordinators all the same (SAFE-13). So certificates are held against the time that a coordinator has told, too.
+// clock is the coordinators' time as far as it is known here. The clock of a machine may be wrong
+// by years, and its agent must find back to its coordinators all the same (SAFE-13). So
+// certificates are held against the time that a coordinator has told, too.
 type clock struct {
 	told time.Time // zero: nobody has
 	at   time.Time // when, by our own clock
@@ -25,8 +26,8 @@ func (c clock) now(now time.Time) time.Time {
 	return c.told.Add(now.Sub(c.at))
 }
 
-// times are those that it may be now. Of a time that was written down nobody knows how long ago that was: it may still be right where the clock
-// of the machine is wrong.
+// times are those that it may be now. Of a time that was written down nobody knows how long ago
+// that was: it may still be right where the clock of the machine is wrong.
 func (c clock) times(now time.Time) []time.Time {
 	if c.told.IsZero() {
 		return []time.Time{now}

@@ -13,13 +13,14 @@ import (
 	"github.com/leasehold/leasehold/agent/protocol"
 )
 
-// A machine whose clock is twenty years ahead joins, finds its coordinators, renews in time and not more often, and finds them again after a
-// restart of its agent.
+// A machine whose clock is twenty years ahead joins, finds its coordinators, renews in time and not
+// more often, and finds them again after a restart of its agent.
 //
 // proves SAFE-13, SEC-3
 func TestAClockThatIsWrongHarmsNothing(t *testing.T) {
 	bubble(t, func(t *testing.T, ca *identitytest.Authority, dir string) {
-		coordinator := ca.Own(t, identity.Identity{Shard: us.Shard, Role: identity.Coordinator, Name: "coord-a"}, 2*month)
+		coordinator := ca.Own(t, identity.Identity{Shard: us.Shard, Role: identity.Coordinator, Name: "coord-a"},
+			2*month)
 		trust := identitytest.Trust(ca)
 		made := time.Now()
 		<-time.After(20 * 365 * 24 * time.Hour)

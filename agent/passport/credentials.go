@@ -13,8 +13,9 @@ import (
 	"github.com/leasehold/leasehold/agent/identity"
 )
 
-// Credentials secure a connection with what is in force when it is made. Those that are bare show no certificate: to join with. Of two generations the older
-// showed another certificate, and a connection made with it is not worth keeping.
+// Credentials secure a connection with what is in force when it is made. Those that are bare show
+// no certificate: to join with. Of two generations the older showed another certificate, and a
+// connection made with it is not worth keeping.
 func (p *Passport) Credentials(bare bool) (c credentials.TransportCredentials, generation uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -36,7 +37,8 @@ func (s secured) ClientHandshake(ctx context.Context, _ string, raw net.Conn) (n
 		own = nil
 	}
 	config := identity.ClientConfig(s.p.identity.Shard, own, inForce.trust, at...)
-	conn, info, err := credentials.NewTLS(config).ClientHandshake(ctx, config.ServerName, raw) // else gRPC asks for the address
+	// else gRPC asks for the address
+	conn, info, err := credentials.NewTLS(config).ClientHandshake(ctx, config.ServerName, raw)
 	if err != nil {
 		return nil, nil, plain(err, time.Now())
 	}
@@ -69,7 +71,8 @@ func plain(err error, now time.Time) error {
 		return fmt.Errorf("the coordinator's certificate is of no authority that this machine believes: this is no coordinator of the shard, "+
 			"or the authorities were exchanged while the machine was away (then replace the instance): %w", err)
 	case errors.As(err, &name):
-		return fmt.Errorf("the certificate is that of another shard or service, not of a coordinator of this shard: %w", err)
+		return fmt.Errorf("the certificate is that of another shard or service, not of a coordinator of this shard: %w",
+			err)
 	}
 	return err
 }

@@ -25,8 +25,11 @@ func newKey(t *testing.T) *ecdsa.PrivateKey {
 	return key
 }
 
-// handshake is that of the passport with a coordinator that has this certificate. It returns whom the coordinator saw, "" for nobody.
-func handshake(t *testing.T, h *holder, bare bool, server *tls.Certificate, trust identity.Trust) (seen string, err error) {
+// handshake is that of the passport with a coordinator that has this certificate. It returns whom
+// the coordinator saw, "" for nobody.
+func handshake(t *testing.T, h *holder, bare bool, server *tls.Certificate, trust identity.Trust) (seen string,
+	err error,
+) {
 	t.Helper()
 	near, far := net.Pipe()
 	defer near.Close()
@@ -77,7 +80,8 @@ func TestConnectionsShowAndBelieveWhatIsInForceThen(t *testing.T) {
 		}
 		next := identitytest.New(t, "agents 2")
 		foreign := next.Own(t, coordinator, month)
-		if _, err := handshake(t, h, false, foreign, trust); err == nil || !strings.Contains(err.Error(), "no authority that this machine believes") {
+		if _, err := handshake(t, h, false, foreign, trust); err == nil ||
+			!strings.Contains(err.Error(), "no authority that this machine believes") {
 			t.Errorf("a foreign authority's coordinator: %v", err)
 		}
 		h.Believe(told(identitytest.Trust(ca, next)))
@@ -89,8 +93,10 @@ func TestConnectionsShowAndBelieveWhatIsInForceThen(t *testing.T) {
 			server *tls.Certificate
 			want   string
 		}{
-			"another shard's":  {ca.Own(t, identity.Identity{Shard: "s2", Role: identity.Coordinator, Name: "coord-a"}, month), "another shard"},
-			"an agent as one":  {ca.Own(t, identity.Identity{Shard: us.Shard, Role: identity.Agent, Name: "web-1-b"}, month), "certificate"},
+			"another shard's": {ca.Own(t, identity.Identity{Shard: "s2", Role: identity.Coordinator, Name: "coord-a"},
+				month), "another shard"},
+			"an agent as one": {ca.Own(t, identity.Identity{Shard: us.Shard, Role: identity.Agent, Name: "web-1-b"},
+				month), "certificate"},
 			"one that is over": {ca.Own(t, coordinator, -time.Minute), "the clock of this machine says 2000-01-01"},
 		} {
 			if _, err := handshake(t, h, false, c.server, trust); err == nil || !strings.Contains(err.Error(), c.want) {
@@ -125,8 +131,11 @@ func TestOpenRefusesWhatCannotWork(t *testing.T) {
 		change func(*provider.Bootstrap)
 		want   string
 	}{
-		"no CA":       {func(b *provider.Bootstrap) { b.CA = "" }, "leasehold pki init"},
-		"rubbish":     {func(b *provider.Bootstrap) { b.CA = "rubbish" }, "bootstrap document: ca: no certificate authority"},
+		"no CA": {func(b *provider.Bootstrap) { b.CA = "" }, "leasehold pki init"},
+		"rubbish": {
+			func(b *provider.Bootstrap) { b.CA = "rubbish" },
+			"bootstrap document: ca: no certificate authority",
+		},
 		"bad shard":   {func(b *provider.Bootstrap) { b.Shard = "a/b" }, "a/b"},
 		"no instance": {func(b *provider.Bootstrap) { b.Instance = "" }, "is no name"},
 	} {

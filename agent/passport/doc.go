@@ -1,8 +1,9 @@
-// Package passport is what an agent shows and whom it believes: the machine's key, the certificate over it and the authorities
-// of its shard, in one file of the agent's state directory.
+// Package passport is what an agent shows and whom it believes: the machine's key, the certificate
+// over it and the authorities of its shard, in one file of the agent's state directory.
 //
-// A key is made on the machine and never leaves it. The first certificate is had for the join token of the bootstrap document (SEC-2); every later one is
-// over a new key and is asked for on the agent's stream, long before the present one ends (SEC-3).
+// A key is made on the machine and never leaves it. The first certificate is had for the join token
+// of the bootstrap document (SEC-2); every later one is over a new key and is asked for on the
+// agent's stream, long before the present one ends (SEC-3).
 //
 // # Invariants
 //
@@ -15,5 +16,6 @@
 //
 // # What it does not do
 //
-// It makes no connections and knows no replicas: whoever joins brings the call. It decides when to renew, not over which stream.
+// It makes no connections and knows no replicas: whoever joins brings the call. It decides when to
+// renew, not over which stream.
 package passport

@@ -36,7 +36,8 @@ func (p papers) leaf() *x509.Certificate {
 	return p.chain[0]
 }
 
-// begun is when the certificate's life began. It is valid a little earlier than that, for whose clock is behind.
+// begun is when the certificate's life began. It is valid a little earlier than that, for whose
+// clock is behind.
 func (p papers) begun() time.Time {
 	if !p.issued.IsZero() {
 		return p.issued
@@ -73,7 +74,8 @@ type written struct {
 // encode writes papers as the file has them.
 func encode(p papers, shard, instance string) ([]byte, error) {
 	w := written{
-		Schema: schema, Shard: shard, Instance: instance, Issuer: p.issuer, Trust: string(p.trust.PEM()), TrustIssuer: p.trust.Issuer,
+		Schema: schema, Shard: shard, Instance: instance, Issuer: p.issuer, Trust: string(p.trust.PEM()),
+		TrustIssuer: p.trust.Issuer,
 		Certificate: string(identity.Trust{Authorities: p.chain}.PEM()),
 	}
 	if !p.issued.IsZero() {

@@ -13,12 +13,16 @@ import (
 	"github.com/leasehold/leasehold/agent/protocol"
 )
 
-// ErrNotJoined says that this machine has no certificate and got none. The log says why, once for each reason.
+// ErrNotJoined says that this machine has no certificate and got none. The log says why, once for
+// each reason.
 var ErrNotJoined = errors.New("this machine has not joined")
 
-// Join gets the first certificate for the join token, if there is none yet; ask asks a replica. It may be repeated: it asks with the same key, also after a
-// restart of the agent, until there is a certificate.
-func (p *Passport) Join(ctx context.Context, ask func(context.Context, *protocol.JoinRequest) (*protocol.Certificate, error)) error {
+// Join gets the first certificate for the join token, if there is none yet; ask asks a replica. It
+// may be repeated: it asks with the same key, also after a restart of the agent, until there is a
+// certificate.
+func (p *Passport) Join(ctx context.Context,
+	ask func(context.Context, *protocol.JoinRequest) (*protocol.Certificate, error),
+) error {
 	if p.usable(time.Now()) {
 		return nil
 	}
@@ -69,8 +73,8 @@ func (p *Passport) Join(ctx context.Context, ask func(context.Context, *protocol
 	return nil
 }
 
-// usable says whether there is a certificate to come with. One that has ended is shown all the same: this machine's clock may be wrong, and the refusal
-// tells the coordinators whose it was.
+// usable says whether there is a certificate to come with. One that has ended is shown all the
+// same: this machine's clock may be wrong, and the refusal tells the coordinators whose it was.
 func (p *Passport) usable(now time.Time) bool {
 	p.mu.Lock()
 	own := p.force.leaf()
@@ -98,8 +102,9 @@ func (p *Passport) replace() string {
 	return "replace the instance: leasehold instance replace " + p.identity.Name
 }
 
-// ask makes a request over a key that has no certificate yet: the one that was asked with last, if that has no answer. A key that only a renewal is asked
-// with is not worth writing down: a lost one is asked for anew.
+// ask makes a request over a key that has no certificate yet: the one that was asked with last, if
+// that has no answer. A key that only a renewal is asked with is not worth writing down: a lost one
+// is asked for anew.
 func (p *Passport) ask(renewal bool) ([]byte, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -74,15 +74,17 @@ type Passport struct {
 	told   map[string]string // by matter: what the log says already
 }
 
-// Open reads what the agent has kept. A file that is of no use is put aside: then the machine joins again, if its token is still good.
+// Open reads what the agent has kept. A file that is of no use is put aside: then the machine joins
+// again, if its token is still good.
 func Open(cfg Config, deps Deps) (*Passport, error) {
 	b := cfg.Bootstrap
 	switch {
 	case cfg.StateDir == "" || deps.Logger == nil:
 		return nil, errors.New("open passport: a state directory and a logger are needed")
 	case b.CA == "":
-		return nil, errors.New("bootstrap document: ca is missing: the agent speaks to no coordinator that it cannot know; " +
-			"next: give the coordinators their certificate authority (leasehold pki init) and have the machine made anew")
+		return nil,
+			errors.New("bootstrap document: ca is missing: the agent speaks to no coordinator that it cannot know; " +
+				"next: give the coordinators their certificate authority (leasehold pki init) and have the machine made anew")
 	}
 	who := identity.Identity{Shard: b.Shard, Role: identity.Agent, Name: b.Instance}
 	if err := who.Validate(); err != nil {
@@ -100,7 +102,8 @@ func Open(cfg Config, deps Deps) (*Passport, error) {
 	}
 	now := time.Now()
 	p := &Passport{
-		cfg: cfg, deps: deps, log: deps.Logger.With("instance", b.Instance), path: filepath.Join(cfg.StateDir, fileName), identity: who,
+		cfg: cfg, deps: deps, log: deps.Logger.With("instance", b.Instance),
+		path: filepath.Join(cfg.StateDir, fileName), identity: who,
 		dirty: make(chan struct{}, 1), changed: make(chan struct{}, 1), turn: make(chan struct{}),
 		held: now, heard: now, jitter: deps.Rand(), told: map[string]string{},
 	}
@@ -129,12 +132,14 @@ func (p *Passport) read() papers {
 	if err != nil {
 		aside := p.path + ".aside"
 		moved := os.Rename(p.path, aside)
-		p.log.Warn("passport is of no use and put aside: this machine has to join again", "why", err, "aside", aside, "error", moved,
+		p.log.Warn("passport is of no use and put aside: this machine has to join again", "why", err, "aside", aside,
+			"error", moved,
 			"next", "if its join is refused, replace the instance")
 		return papers{}
 	}
 	if info, err := os.Stat(p.path); err == nil && info.Mode().Perm()&0o077 != 0 {
-		p.log.Warn("key could be read by others than the agent; it is closed to them now", "path", p.path, "mode", info.Mode().Perm().String(),
+		p.log.Warn("key could be read by others than the agent; it is closed to them now", "path", p.path, "mode",
+			info.Mode().Perm().String(),
 			"error", os.Chmod(p.path, 0o600))
 	}
 	return found
@@ -158,7 +163,8 @@ func (p papers) standing() Standing {
 // Changed tells that Standing is new.
 func (p *Passport) Changed() <-chan struct{} { return p.changed }
 
-// revise makes this the newest papers. They are in force once Run has written them down. The caller has the lock.
+// revise makes this the newest papers. They are in force once Run has written them down. The caller
+// has the lock.
 func (p *Passport) revise(next papers) {
 	p.draft = next
 	p.drafts++

@@ -34,7 +34,8 @@ func TestJoinsOnceAndKeepsWhatItGot(t *testing.T) {
 			t.Errorf("asked with %v", asked)
 		}
 		got := h.Standing()
-		if !got.Joined || got.Issuer != ca.Print() || got.Trust != identitytest.Trust(ca).Digest() || time.Until(got.Ends).Round(time.Hour) != month {
+		if !got.Joined || got.Issuer != ca.Print() || got.Trust != identitytest.Trust(ca).Digest() ||
+			time.Until(got.Ends).Round(time.Hour) != month {
 			t.Errorf("standing is %+v", got)
 		}
 		select {
@@ -75,7 +76,9 @@ func TestAJoinWithoutAnAnswerIsRepeatedWithTheSameKey(t *testing.T) {
 		for range 3 {
 			h := hold(t, ca, dir, nil)
 			for range 2 {
-				err := h.Join(t.Context(), func(_ context.Context, r *protocol.JoinRequest) (*protocol.Certificate, error) {
+				err := h.Join(t.Context(), func(_ context.Context, r *protocol.JoinRequest) (*protocol.Certificate,
+					error,
+				) {
 					key, err := identity.ReadRequest(r.GetRequest())
 					if err != nil {
 						t.Fatal(err)
@@ -102,7 +105,8 @@ func TestAJoinWithoutAnAnswerIsRepeatedWithTheSameKey(t *testing.T) {
 	})
 }
 
-// A call is given up while its answer is on the way to the disk: the next one must not ask with another key.
+// A call is given up while its answer is on the way to the disk: the next one must not ask with
+// another key.
 //
 // proves SEC-2
 func TestAnAnswerToACallThatWasGivenUpCounts(t *testing.T) {
@@ -195,19 +199,46 @@ func TestWhatDoesNotFitChangesNothing(t *testing.T) {
 			answer *protocol.Certificate
 			want   string
 		}{
-			"another key":         {certificate(ca.Certify(t, &other.PublicKey, us, now, now.Add(time.Hour)), trust), "not over the key"},
-			"another instance":    {certificate(sign(ca, identity.Identity{Shard: "s1", Role: identity.Agent, Name: "web-1-b"}, 0, month), trust), "web-1-b"},
-			"another shard":       {certificate(sign(ca, identity.Identity{Shard: "s2", Role: identity.Agent, Name: us.Name}, 0, month), trust), "leasehold://s2"},
-			"a coordinator's":     {certificate(sign(ca, identity.Identity{Shard: "s1", Role: identity.Coordinator, Name: us.Name}, 0, month), trust), "coordinator/web-0-a"},
+			"another key": {
+				certificate(ca.Certify(t, &other.PublicKey, us, now, now.Add(time.Hour)), trust),
+				"not over the key",
+			},
+			"another instance": {certificate(sign(ca,
+				identity.Identity{Shard: "s1", Role: identity.Agent, Name: "web-1-b"}, 0, month), trust), "web-1-b"},
+			"another shard": {
+				certificate(sign(ca,
+					identity.Identity{Shard: "s2", Role: identity.Agent, Name: us.Name}, 0, month), trust),
+				"leasehold://s2",
+			},
+			"a coordinator's": {
+				certificate(sign(ca,
+					identity.Identity{Shard: "s1", Role: identity.Coordinator, Name: us.Name}, 0, month), trust),
+				"coordinator/web-0-a",
+			},
 			"a foreign authority": {certificate(sign(stranger, us, 0, month), trust), "no authority"},
-			"ended":               {certificate(sign(ca, us, -time.Hour, -time.Minute), trust), "the clock of this machine says 2000-01-16"},
-			"not yet valid":       {certificate(sign(ca, us, time.Hour, month), trust), "the clock of this machine says 2000-01-16"},
-			"no chain":            {&protocol.Certificate{Trust: told(trust)}, "0 parts"},
-			"endless chain":       {&protocol.Certificate{Chain: make([][]byte, 9), Trust: told(trust)}, "9 parts"},
-			"rubbish":             {&protocol.Certificate{Chain: [][]byte{[]byte("rubbish")}, Trust: told(trust)}, "certificate:"},
-			"foreign, no trust":   {&protocol.Certificate{Chain: [][]byte{sign(stranger, us, 0, month)}}, "no authority"},
-			"no authority":        {certificate(sign(ca, us, 0, month), identity.Trust{}), "no certificate authority"},
-			"trust in an agent":   {certificate(sign(ca, us, 0, month), identity.Trust{Authorities: h.force.chain}), "is no certificate authority"},
+			"ended": {
+				certificate(sign(ca, us, -time.Hour, -time.Minute), trust),
+				"the clock of this machine says 2000-01-16",
+			},
+			"not yet valid": {
+				certificate(sign(ca, us, time.Hour, month), trust),
+				"the clock of this machine says 2000-01-16",
+			},
+			"no chain":      {&protocol.Certificate{Trust: told(trust)}, "0 parts"},
+			"endless chain": {&protocol.Certificate{Chain: make([][]byte, 9), Trust: told(trust)}, "9 parts"},
+			"rubbish": {
+				&protocol.Certificate{Chain: [][]byte{[]byte("rubbish")}, Trust: told(trust)},
+				"certificate:",
+			},
+			"foreign, no trust": {
+				&protocol.Certificate{Chain: [][]byte{sign(stranger, us, 0, month)}},
+				"no authority",
+			},
+			"no authority": {certificate(sign(ca, us, 0, month), identity.Trust{}), "no certificate authority"},
+			"trust in an agent": {
+				certificate(sign(ca, us, 0, month), identity.Trust{Authorities: h.force.chain}),
+				"is no certificate authority",
+			},
 		} {
 			h.Accept(c.answer)
 			synctest.Wait()
@@ -300,7 +331,8 @@ func TestAskedForAgainUntilItEndsAndThenSaysWhatToDo(t *testing.T) {
 				t.Errorf("one that has ended is shown all the same, got %v", err)
 			}
 		}
-		if h.log.count("has ended") != 1 || h.log.count("leasehold instance replace web-0-a") != 1 || h.log.count("the clock of this machine says") != 1 {
+		if h.log.count("has ended") != 1 || h.log.count("leasehold instance replace web-0-a") != 1 ||
+			h.log.count("the clock of this machine says") != 1 {
 			t.Errorf("log is %s", h.log.all())
 		}
 	})
@@ -333,7 +365,8 @@ func TestAnotherAuthorityTakesOver(t *testing.T) {
 			t.Fatal("no early request")
 		}
 		// A replica that has not heard of it yet: once more, but not in a circle.
-		h.Accept(&protocol.Certificate{Chain: [][]byte{old.Issue(t, request, us, month)}}) // and it takes nobody's trust
+		// and it takes nobody's trust
+		h.Accept(&protocol.Certificate{Chain: [][]byte{old.Issue(t, request, us, month)}})
 		synctest.Wait()
 		request, look := h.Renewal(time.Now())
 		if request != nil || time.Until(look) != mostPause || h.Standing().Trust != takenOver.Digest() {

@@ -3,30 +3,34 @@ package passport
 import "time"
 
 const (
-	// earlySpread is the longest time over which agents spread their requests when another authority issues.
+	// earlySpread is the longest time over which agents spread their requests when another
+	// authority issues.
 	earlySpread = 30 * time.Second
 	// mostPause and leastPause bound the time between two requests.
 	mostPause  = 10 * time.Minute
 	leastPause = time.Second
 )
 
-// term is all that decides when to ask for the next certificate. Its times of events were read from this machine's clock, and count on by the monotonic
-// one where they are of this run.
+// term is all that decides when to ask for the next certificate. Its times of events were read from
+// this machine's clock, and count on by the monotonic one where they are of this run.
 type term struct {
 	from, until time.Time // of the certificate
 	held        time.Time // when it came, or was read
-	foreign     time.Time // since when another authority than its own issues; zero: its own does, or it is not known which
-	circle      bool      // it came from another one although it was known which issues
-	asked       time.Time // the last request for its successor; zero: none yet
-	jitter      float64   // in [0,1), the certificate's own
+	// since when another authority than its own issues; zero: its own does, or it is not known
+	// which
+	foreign time.Time
+	circle  bool      // it came from another one although it was known which issues
+	asked   time.Time // the last request for its successor; zero: none yet
+	jitter  float64   // in [0,1), the certificate's own
 }
 
 // lifetime of the certificate.
 func (t term) lifetime() time.Duration { return max(0, t.until.Sub(t.from)) }
 
-// next is when to ask. That is after a third of the lifetime and up to a tenth more, so that coordinators may be away for half of it; or soon, when
-// another authority has taken over, spread such that a whole shard does not ask at once. An answer that does not come is asked for
-// again after a tenth of the time that is left.
+// next is when to ask. That is after a third of the lifetime and up to a tenth more, so that
+// coordinators may be away for half of it; or soon, when another authority has taken over, spread
+// such that a whole shard does not ask at once. An answer that does not come is asked for again
+// after a tenth of the time that is left.
 func (t term) next() time.Time {
 	life := t.lifetime()
 	after := life/3 + part(life/10, t.jitter)

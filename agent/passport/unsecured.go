@@ -18,7 +18,9 @@ type Unsecured struct{}
 func (Unsecured) Run(context.Context) {}
 
 // Join has nothing to do.
-func (Unsecured) Join(context.Context, func(context.Context, *protocol.JoinRequest) (*protocol.Certificate, error)) error {
+func (Unsecured) Join(context.Context,
+	func(context.Context, *protocol.JoinRequest) (*protocol.Certificate, error),
+) error {
 	return nil
 }
 

@@ -1,8 +1,8 @@
 // Package protocol is what agents and coordinators say to each other: see protocol.proto.
 package protocol
 
-// The bounds of what an agent says (SEC-5). An agent keeps to them. A gateway keeps no more than this of anything, and takes no more than
-// [Leeway] times as much: whoever says more is no agent.
+// The bounds of what an agent says (SEC-5). An agent keeps to them. A gateway keeps no more than
+// this of anything, and takes no more than [Leeway] times as much: whoever says more is no agent.
 const (
 	MostChecks  = 64 // a group may have half as many
 	MostWindows = 3
@@ -14,5 +14,6 @@ const (
 	Leeway = 4
 
 	MostMessage = 256 << 10 // bytes
-	MostParts   = 8192      // fields of a message, those of its parts included; a report of the most checks has below 1,000
+	// fields of a message, those of its parts included; a report of the most checks has below 1,000
+	MostParts = 8192
 )

@@ -5,8 +5,9 @@ import (
 	"unicode/utf8"
 )
 
-// Fit cuts what a report tells to its bounds, and makes its texts valid: one that cannot be sent, or is not taken, would end the stream. It is for agents;
-// what they were told themselves, as the hash of their configuration, is left alone.
+// Fit cuts what a report tells to its bounds, and makes its texts valid: one that cannot be sent,
+// or is not taken, would end the stream. It is for agents; what they were told themselves, as the
+// hash of their configuration, is left alone.
 func (x *Report) Fit() *Report {
 	x.Why = fit(x.Why, MostText)
 	x.Checks = x.Checks[:min(len(x.Checks), MostChecks)]

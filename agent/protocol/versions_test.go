@@ -26,7 +26,8 @@ func TestBothSidesSpeakTheNewestVersionThatBothKnow(t *testing.T) {
 	}
 }
 
-// An upgrade goes one release at a time, and can be taken back: each release speaks its own version and the one before.
+// An upgrade goes one release at a time, and can be taken back: each release speaks its own version
+// and the one before.
 func TestVersionsSpoken(t *testing.T) {
 	if Oldest < 1 || Oldest > Newest || Newest > 1 && Newest-Oldest < 1 {
 		t.Errorf("this program speaks %s", Spoken())

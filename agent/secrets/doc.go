@@ -1,5 +1,5 @@
-// Package secrets holds what a workload's environment has and nobody else is to see, in memory alone (SEC-6), and takes it out of whatever leaves
-// the machine.
+// Package secrets holds what a workload's environment has and nobody else is to see, in memory
+// alone (SEC-6), and takes it out of whatever leaves the machine.
 //
 // # Invariants
 //
@@ -9,7 +9,9 @@
 //
 // # What it does not do
 //
-// It finds a value as it is, as one line of several, in base64, in hex and as it stands in a URL or in JSON; not one that a program has otherwise disguised or
-// split. It leaves values of fewer than 6 bytes alone, since they stand in many an innocent text, and those that an earlier run of the agent was told and that have been
-// replaced since. What the workload writes stays in its files on the machine as it was written.
+// It finds a value as it is, as one line of several, in base64, in hex and as it stands in a URL or
+// in JSON; not one that a program has otherwise disguised or split. It leaves values of fewer than
+// 6 bytes alone, since they stand in many an innocent text, and those that an earlier run of the
+// agent was told and that have been replaced since. What the workload writes stays in its files on
+// the machine as it was written.
 package secrets

@@ -20,7 +20,8 @@ type Told struct {
 // Format prints no value, whatever the verb.
 func (t Told) Format(f fmt.State, _ rune) { _, _ = fmt.Fprintf(f, "secret %s", t.Name) }
 
-// Holder is the secrets of one machine. Its methods can be called at any time; those of a nil Holder know no secrets.
+// Holder is the secrets of one machine. Its methods can be called at any time; those of a nil
+// Holder know no secrets.
 type Holder struct {
 	mu     sync.Mutex
 	wanted map[string]string // variable → name
@@ -32,7 +33,8 @@ type Holder struct {
 // New holds nothing yet.
 func New() *Holder { return &Holder{} }
 
-// Want says which secrets there are to be, by variable. What is known of those that were wanted before stays known.
+// Want says which secrets there are to be, by variable. What is known of those that were wanted
+// before stays known.
 func (h *Holder) Want(wanted map[string]string) {
 	if h == nil {
 		return
@@ -158,7 +160,8 @@ func (h *Holder) Veil(text string) string {
 	return h.veil.over(text)
 }
 
-// VeilEnd is the end of a longer text without values, also without the rest of one with which it may begin.
+// VeilEnd is the end of a longer text without values, also without the rest of one with which it
+// may begin.
 func (h *Holder) VeilEnd(text []byte) []byte {
 	if h == nil {
 		return text

@@ -33,10 +33,12 @@ func TestNoFormOfAValueIsLeft(t *testing.T) {
 		}
 		for what, form := range map[string]string{
 			"plain": value, "hex": hex.EncodeToString([]byte(value)), "HEX": fmt.Sprintf("%X", value),
-			"base64": base64.RawStdEncoding.EncodeToString([]byte(value))[:len(value)*8/6], "base64 for URLs": base64.RawURLEncoding.EncodeToString([]byte(value))[:len(value)*8/6],
-			"URL": url.QueryEscape(value), "JSON": string(quoted[1 : len(quoted)-1]),
+			"base64":          base64.RawStdEncoding.EncodeToString([]byte(value))[:len(value)*8/6],
+			"base64 for URLs": base64.RawURLEncoding.EncodeToString([]byte(value))[:len(value)*8/6],
+			"URL":             url.QueryEscape(value), "JSON": string(quoted[1 : len(quoted)-1]),
 		} {
-			if got := h.Veil(before + form + after); strings.Contains(got, form) && !strings.Contains("[secret db]"+before+after, form) {
+			if got := h.Veil(before + form + after); strings.Contains(got, form) &&
+				!strings.Contains("[secret db]"+before+after, form) {
 				t.Fatalf("%s: %q shows %q", what, got, value)
 			}
 		}
@@ -53,7 +55,10 @@ func TestNoFormOfAValueIsLeft(t *testing.T) {
 // proves SEC-6
 func TestWhatIsVeiled(t *testing.T) {
 	h := New()
-	h.Tell([]Told{told("A", "db", "hunter2-and-more", 1), told("B", "pin", "12345", 2), told("C", "pem", "-----BEGIN-----\nMIIEvQIBADANBgkq\nshort\n", 3), told("D", "part", "hunter2", 4)})
+	h.Tell([]Told{
+		told("A", "db", "hunter2-and-more", 1), told("B", "pin", "12345", 2),
+		told("C", "pem", "-----BEGIN-----\nMIIEvQIBADANBgkq\nshort\n", 3), told("D", "part", "hunter2", 4),
+	})
 	for text, want := range map[string]string{
 		"nothing":                  "nothing",
 		"db=hunter2-and-more.":     "db=[secret db].",
@@ -80,7 +85,8 @@ func TestWhatIsVeiled(t *testing.T) {
 		t.Errorf("after a change: %q", got)
 	}
 	var none *Holder
-	if none.Veil("x") != "x" || none.Missing() != "" || none.Blind() || none.Environ() != nil || none.Tell(nil) || string(none.VeilEnd([]byte("x"))) != "x" {
+	if none.Veil("x") != "x" || none.Missing() != "" || none.Blind() || none.Environ() != nil || none.Tell(nil) ||
+		string(none.VeilEnd([]byte("x"))) != "x" {
 		t.Error("a holder that is none knows secrets")
 	}
 }
@@ -106,7 +112,8 @@ func TestWhatIsMissing(t *testing.T) {
 	if !h.Tell(list) || h.Tell(list) || h.Missing() != "" || h.Number() != before+1 {
 		t.Errorf("missing %q, number %d after %d", h.Missing(), h.Number(), before)
 	}
-	// A replica that cannot read what another one could takes nothing away; that a secret is gone does.
+	// A replica that cannot read what another one could takes nothing away; that a secret is gone
+	// does.
 	list[0] = Told{Variable: "A", Name: "a", Revision: 1, Problem: "no keys"}
 	if h.Tell(list) || h.Missing() != "" {
 		t.Errorf("missing %q", h.Missing())
@@ -126,7 +133,8 @@ func TestValuesAreNotPrinted(t *testing.T) {
 	one := told("A", "a", "hunter2", 1)
 	h.Tell([]Told{one})
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
-		if got := fmt.Sprintf(verb+verb+verb, h, one, []Told{one}); strings.Contains(got, "hunter2") || strings.Contains(got, "104 117 110") || strings.Contains(got, "68756e") {
+		if got := fmt.Sprintf(verb+verb+verb, h, one, []Told{one}); strings.Contains(got, "hunter2") ||
+			strings.Contains(got, "104 117 110") || strings.Contains(got, "68756e") {
 			t.Errorf("%s prints %q", verb, got)
 		}
 	}

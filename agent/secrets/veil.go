@@ -12,10 +12,12 @@ import (
 // Shortest is how long a value must be, in bytes, to be taken out of texts.
 const Shortest = 6
 
-// longLine is how long a line of a value of several lines must be: shorter ones say little, and stand elsewhere too.
+// longLine is how long a line of a value of several lines must be: shorter ones say little, and
+// stand elsewhere too.
 const longLine = 12
 
-// mostForms bounds what is looked for; only values that are replaced very often come near it. The oldest are given up first.
+// mostForms bounds what is looked for; only values that are replaced very often come near it. The
+// oldest are given up first.
 const mostForms = 2000
 
 // form is a text that gives a secret away.
@@ -50,7 +52,8 @@ func (v *veil) add(name, value string) {
 	put(hex.EncodeToString([]byte(value)), Shortest)
 	put(strings.ToUpper(hex.EncodeToString([]byte(value))), Shortest)
 	for _, enc := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
-		// Within a longer text it begins at one of three places; the characters at both ends depend on what stands beside it.
+		// Within a longer text it begins at one of three places; the characters at both ends depend
+		// on what stands beside it.
 		for before := range 3 {
 			text := enc.EncodeToString(append(make([]byte, before), value...))
 			from := (before*8 + 5) / 6

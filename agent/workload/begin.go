@@ -13,8 +13,8 @@ import (
 // ownVariables are the business of programs of ours, and nobody else's.
 var ownVariables = []string{provider.EnvBootstrap, provider.EnvBootID, "LEASEHOLD_SECRETS_KEY"}
 
-// begin starts a process in a group of its own, which writes to a file and so needs no agent. It says what a later agent must know
-// of it.
+// begin starts a process in a group of its own, which writes to a file and so needs no agent. It
+// says what a later agent must know of it.
 func (c Config) begin(argv []string, vars map[string]string, out *os.File) (*exec.Cmd, record, error) {
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Dir = c.Dir
@@ -31,7 +31,8 @@ func (c Config) begin(argv []string, vars map[string]string, out *os.File) (*exe
 	return cmd, rec, nil
 }
 
-// environment is the agent's, without what is the agent's own business, and with the group's vars as they are and its secrets.
+// environment is the agent's, without what is the agent's own business, and with the group's vars
+// as they are and its secrets.
 func (c Config) environment(vars map[string]string) []string {
 	env := slices.DeleteFunc(os.Environ(), func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")

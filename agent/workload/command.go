@@ -8,8 +8,9 @@ import (
 	"syscall"
 )
 
-// Command runs a program beside the workload, in its directory and with its environment, until that ends. What it starts is killed with it when the
-// context ends. Its output is in command.log. It gets no secrets.
+// Command runs a program beside the workload, in its directory and with its environment, until that
+// ends. What it starts is killed with it when the context ends. Its output is in command.log. It
+// gets no secrets.
 func Command(ctx context.Context, cfg Config, run []string, vars map[string]string) error {
 	cfg.Secrets = nil
 	argv, err := Expand("run", run, vars, cfg.Facts)

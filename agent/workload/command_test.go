@@ -13,7 +13,10 @@ import (
 // proves SAFE-9
 func TestCommand(t *testing.T) {
 	dir := t.TempDir()
-	cfg := Config{Facts: map[string]string{"port": "80"}, Dir: dir, StateDir: dir, Boot: "b", Instance: "web-0-a", Shard: "s"}
+	cfg := Config{
+		Facts: map[string]string{"port": "80"}, Dir: dir, StateDir: dir, Boot: "b", Instance: "web-0-a",
+		Shard: "s",
+	}
 	out := func() string {
 		data, err := os.ReadFile(filepath.Join(dir, "command.log"))
 		if err != nil {
@@ -21,11 +24,13 @@ func TestCommand(t *testing.T) {
 		}
 		return strings.TrimSpace(string(data))
 	}
-	err := Command(t.Context(), cfg, []string{"sh", "-c", "echo ${port} ${who} $LEASEHOLD_INSTANCE; pwd"}, map[string]string{"who": "me"})
+	err := Command(t.Context(), cfg, []string{"sh", "-c", "echo ${port} ${who} $LEASEHOLD_INSTANCE; pwd"},
+		map[string]string{"who": "me"})
 	if err != nil || out() != "80 me web-0-a\n"+dir {
 		t.Errorf("%v, %q", err, out())
 	}
-	if err := Command(t.Context(), cfg, []string{"sh", "-c", "exit 3"}, nil); err == nil || !strings.Contains(err.Error(), "exit code 3") {
+	if err := Command(t.Context(), cfg, []string{"sh", "-c", "exit 3"}, nil); err == nil ||
+		!strings.Contains(err.Error(), "exit code 3") {
 		t.Errorf("it failed: %v", err)
 	}
 	for what, run := range map[string][]string{"no program": {"./nowhere"}, "no variable": {"echo", "${nothing}"}} {
@@ -39,7 +44,10 @@ func TestCommand(t *testing.T) {
 	done := make(chan error, 1)
 	pipe := filepath.Join(dir, "pid")
 	go func() {
-		done <- Command(ctx, cfg, []string{"sh", "-c", "sleep 100000 & echo $! > " + pipe + ".new; mv " + pipe + ".new " + pipe + "; wait"}, nil)
+		done <- Command(ctx, cfg, []string{
+			"sh", "-c",
+			"sleep 100000 & echo $! > " + pipe + ".new; mv " + pipe + ".new " + pipe + "; wait",
+		}, nil)
 	}()
 	late := time.After(30 * time.Second)
 	for {

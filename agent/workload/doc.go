@@ -1,4 +1,5 @@
-// Package workload runs the one command that a machine exists for, and the drain hook by which it is left.
+// Package workload runs the one command that a machine exists for, and the drain hook by which it
+// is left.
 //
 // # Invariants
 //
@@ -13,9 +14,9 @@
 //
 // # What it does not do
 //
-// It restarts nothing of itself, checks no health beyond "it runs", and reports to nobody: see [Runner.State] and
-// [Runner.Changed].
+// It restarts nothing of itself, checks no health beyond "it runs", and reports to nobody: see
+// [Runner.State] and [Runner.Changed].
 //
-// The exit code of a workload that was taken up again cannot be known, since it is nobody's child any more:
-// it is reported as code -1.
+// The exit code of a workload that was taken up again cannot be known, since it is nobody's child
+// any more: it is reported as code -1.
 package workload

@@ -10,7 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// handle is a process that can be waited for by whoever is not its parent, and no longer than one likes.
+// handle is a process that can be waited for by whoever is not its parent, and no longer than one
+// likes.
 type handle struct{ file *os.File }
 
 // openHandle returns nil where the kernel is too old for it (before 5.10).
@@ -22,8 +23,8 @@ func openHandle(pid int) *handle {
 	return &handle{file: os.NewFile(uintptr(fd), fmt.Sprintf("pidfd:%d", pid))}
 }
 
-// wait returns nil once the process has ended (its exit code is still there for its parent), or the context's
-// error.
+// wait returns nil once the process has ended (its exit code is still there for its parent), or the
+// context's error.
 func (h *handle) wait(ctx context.Context) error {
 	conn, err := h.file.SyscallConn()
 	if err != nil {
@@ -56,7 +57,8 @@ func (h *handle) close() { _ = h.file.Close() }
 // lookEvery is how often a process is looked at where the kernel does not tell of its end.
 const lookEvery = 200 * time.Millisecond
 
-// awaitEnd returns nil once the process with this ID and start time has ended, or the context's error.
+// awaitEnd returns nil once the process with this ID and start time has ended, or the context's
+// error.
 func awaitEnd(ctx context.Context, pid int, start string) error {
 	if h := openHandle(pid); h != nil {
 		defer h.close()

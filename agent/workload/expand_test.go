@@ -19,8 +19,18 @@ func TestExpand(t *testing.T) {
 		{"var and fact", []string{"${greeting}:${port}!"}, []string{"hello:8080!"}, ""},
 		{"a var hides a fact", []string{"${both}"}, []string{"var"}, ""},
 		{"what was put in is not expanded again", []string{"${nested}"}, []string{"${port}"}, ""},
-		{"escaped", []string{"sh", "-c", "echo $${HOME} ${port} $${port}"}, []string{"sh", "-c", "echo ${HOME} 8080 ${port}"}, ""},
-		{"unknown", []string{"./web", "${prot}"}, nil, `run[1]: ${prot}: there is no var or fact of that name (there are: both, greeting, nested, port)`},
+		{
+			"escaped",
+			[]string{"sh", "-c", "echo $${HOME} ${port} $${port}"},
+			[]string{"sh", "-c", "echo ${HOME} 8080 ${port}"},
+			"",
+		},
+		{
+			"unknown",
+			[]string{"./web", "${prot}"},
+			nil,
+			`run[1]: ${prot}: there is no var or fact of that name (there are: both, greeting, nested, port)`,
+		},
 		{"empty name", []string{"${}"}, nil, "run[0]: ${}"},
 		{"open", []string{"a${port"}, nil, `run[0]: "${port" has no closing brace`},
 	} {

@@ -20,7 +20,8 @@ type Drain struct {
 	Timeout time.Duration
 }
 
-// Hook runs drain hooks, one at a time, beside the workload. All its methods can be called at any time, and only Close waits.
+// Hook runs drain hooks, one at a time, beside the workload. All its methods can be called at any
+// time, and only Close waits.
 type Hook struct {
 	cfg     Config
 	log     *slog.Logger
@@ -57,7 +58,8 @@ type hookRecord struct {
 	Begun time.Time `json:"begun"`
 }
 
-// NewHook starts nothing. The configuration is that of the workload, whose Run, Vars and StopTimeout do not matter here.
+// NewHook starts nothing. The configuration is that of the workload, whose Run, Vars and
+// StopTimeout do not matter here.
 func NewHook(cfg Config, deps Deps) (*Hook, error) {
 	if deps.Logger == nil {
 		return nil, errors.New("new drain hook: no logger")
@@ -75,8 +77,8 @@ func NewHook(cfg Config, deps Deps) (*Hook, error) {
 	}, nil
 }
 
-// Want says which drain is wanted now; nil: none is. A hook that runs for another one is killed, and one that has ended is not
-// run again.
+// Want says which drain is wanted now; nil: none is. A hook that runs for another one is killed,
+// and one that has ended is not run again.
 func (h *Hook) Want(order *Drain) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -107,7 +109,8 @@ func (h *Hook) Want(order *Drain) {
 	})
 }
 
-// Ended is the token of the last drain whose hook has ended, however it did; "" if there was none in this agent's time.
+// Ended is the token of the last drain whose hook has ended, however it did; "" if there was none
+// in this agent's time.
 func (h *Hook) Ended() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -144,7 +147,8 @@ func (h *Hook) tell(token string) {
 
 func (h *Hook) recordPath() string { return filepath.Join(h.cfg.StateDir, "drain.json") }
 
-// follow carries a drain out, and says whether its hook has ended. Without a token it only ends what an earlier agent left.
+// follow carries a drain out, and says whether its hook has ended. Without a token it only ends
+// what an earlier agent left.
 func (h *Hook) follow(ctx context.Context, d Drain) (ended bool) {
 	if ctx.Err() != nil {
 		return false
@@ -203,7 +207,8 @@ func (h *Hook) recall() (hookRecord, bool) {
 // discard ends what is recorded, if it still runs.
 func (h *Hook) discard(old hookRecord) {
 	if old.runs() {
-		h.log.Info("drain hook of an earlier agent is killed: its drain was called off", "token", old.Token, "pid", old.PID)
+		h.log.Info("drain hook of an earlier agent is killed: its drain was called off", "token", old.Token, "pid",
+			old.PID)
 		h.kill(&process{record: old.record})
 	}
 	h.forget()
@@ -229,7 +234,8 @@ func (h *Hook) launch(d Drain) (*process, error) {
 	return &process{cmd: cmd, record: rec}, nil
 }
 
-// await returns how the hook ended, of itself or by its time-out; nil if it was called off, and killed, or left.
+// await returns how the hook ended, of itself or by its time-out; nil if it was called off, and
+// killed, or left.
 func (h *Hook) await(ctx context.Context, p *process, left time.Duration) *Exit {
 	var bounding sync.WaitGroup
 	defer bounding.Wait()
@@ -288,7 +294,8 @@ func (h *Hook) conclude(r hookRecord, exit *Exit) {
 		level = slog.LevelWarn
 	}
 	said := exit.Output[max(0, len(exit.Output)-loggedOutput):]
-	h.log.Log(context.Background(), level, "drain hook ended", "token", r.Token, "why", exit.Why, "code", exit.Code, "output", string(said))
+	h.log.Log(context.Background(), level, "drain hook ended", "token", r.Token, "why", exit.Why, "code", exit.Code,
+		"output", string(said))
 }
 
 func (h *Hook) forget() {

@@ -68,7 +68,10 @@ func order(t *testing.T, token, role string) *Drain {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Drain{Token: token, Run: []string{exe, "--port=${port}", "${greeting}"}, Vars: map[string]string{playVar: role, "greeting": "hello"}, Timeout: time.Hour}
+	return &Drain{
+		Token: token, Run: []string{exe, "--port=${port}", "${greeting}"},
+		Vars: map[string]string{playVar: role, "greeting": "hello"}, Timeout: time.Hour,
+	}
 }
 
 func (h hookTest) eventually(what string, is func() bool) {
@@ -150,7 +153,8 @@ func TestEndOfTheHookIsTold(t *testing.T) {
 	next := nextHook(t, h.cfg)
 	next.Want(d)
 	next.ends("d1")
-	if log := next.log.String(); strings.Contains(log, "drain hook started") || strings.Contains(log, "no agent was there") {
+	if log := next.log.String(); strings.Contains(log, "drain hook started") ||
+		strings.Contains(log, "no agent was there") {
 		t.Errorf("next agent says\n%s", log)
 	}
 }
@@ -160,7 +164,10 @@ func TestHookSeesVarsAndFacts(t *testing.T) {
 	h := newHookTest(t)
 	h.Want(order(t, "d1", "look"))
 	h.ends("d1")
-	for _, want := range []string{"dir " + h.cfg.Dir, "env greeting=hello", "env LEASEHOLD_INSTANCE=web-0-a", "arg --port=8080", "arg hello"} {
+	for _, want := range []string{
+		"dir " + h.cfg.Dir, "env greeting=hello", "env LEASEHOLD_INSTANCE=web-0-a",
+		"arg --port=8080", "arg hello",
+	} {
 		if !strings.Contains(h.output(), want+"\n") {
 			t.Errorf("hook does not see %q", want)
 		}
@@ -228,7 +235,8 @@ func TestHookIsTakenUpByTheNextAgent(t *testing.T) {
 		"it ends": {
 			then: func(h hookTest, pid int) {
 				h.Want(d)
-				h.eventually("hook is taken up", func() bool { return strings.Contains(h.log.String(), "taken up again") })
+				h.eventually("hook is taken up",
+					func() bool { return strings.Contains(h.log.String(), "taken up again") })
 				kill(h.T, pid)
 				h.ends("d1")
 			},

@@ -17,8 +17,9 @@ const onceOutput = 2 << 10
 // lastWords is how long output is still read once its writers should be gone.
 const lastWords = 100 * time.Millisecond
 
-// RunOnce runs a command beside the workload, as it would run itself, and returns how it ended and the last of its output. When the
-// context ends it is killed. Whatever it leaves running in its process group is killed in any case.
+// RunOnce runs a command beside the workload, as it would run itself, and returns how it ended and
+// the last of its output. When the context ends it is killed. Whatever it leaves running in its
+// process group is killed in any case.
 func (c Config) RunOnce(ctx context.Context, argv []string, vars map[string]string) (*Exit, error) {
 	if len(argv) == 0 || argv[0] == "" {
 		return nil, errors.New("no command")

@@ -18,7 +18,8 @@ const defaultOutputLimit = 8 << 20
 // TailSize is how much of a workload's last output is kept for the report of its exit (DET-19).
 const TailSize = 64 << 10
 
-// output is the pair of files that holds what a workload wrote: the present one, and the one before it.
+// output is the pair of files that holds what a workload wrote: the present one, and the one before
+// it.
 type output struct {
 	path  string
 	limit int64
@@ -26,8 +27,8 @@ type output struct {
 
 func (o output) earlier() string { return o.path + ".1" }
 
-// open returns the file for the workload to write to. It is opened for appending, so that cutting it leaves
-// no hole.
+// open returns the file for the workload to write to. It is opened for appending, so that cutting
+// it leaves no hole.
 func (o output) open() (*os.File, error) {
 	f, err := os.OpenFile(o.path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o640)
 	if err != nil {
@@ -52,9 +53,9 @@ func (o output) bound(ctx context.Context, log *slog.Logger) {
 	}
 }
 
-// cut moves what is there to the earlier file once it is over the limit. The workload holds the file open, so
-// it is copied and cut to nothing in place. What the workload writes between the two is lost, and so is, if
-// it wrote more than the limit since the last look, the beginning of that.
+// cut moves what is there to the earlier file once it is over the limit. The workload holds the
+// file open, so it is copied and cut to nothing in place. What the workload writes between the two
+// is lost, and so is, if it wrote more than the limit since the last look, the beginning of that.
 func (o output) cut() error {
 	f, err := os.OpenFile(o.path, os.O_RDWR, 0)
 	if errors.Is(err, os.ErrNotExist) {

@@ -25,7 +25,8 @@ type Config struct {
 	Instance    string
 	Group       string
 	Shard       string
-	// Secrets are in the environment of the workload, the drain hook and what runs once beside them; nil: there are none.
+	// Secrets are in the environment of the workload, the drain hook and what runs once beside
+	// them; nil: there are none.
 	Secrets     *secrets.Holder
 	StopTimeout time.Duration // how long it may take to end in order
 	OutputLimit int64         // of each of the two files of output; 0: 8 MiB
@@ -60,7 +61,8 @@ type State struct {
 // ErrWaits says that the workload cannot be started as long as secrets are missing.
 var ErrWaits = errors.New("workload waits for its secrets")
 
-// Runner runs the workload. Start, Stop and Release are called one at a time; the others at any time.
+// Runner runs the workload. Start, Stop and Release are called one at a time; the others at any
+// time.
 type Runner struct {
 	cfg     Config
 	log     *slog.Logger
@@ -136,9 +138,10 @@ func (r *Runner) Changed() <-chan struct{} { return r.changed }
 
 func (r *Runner) recordPath() string { return filepath.Join(r.cfg.StateDir, "workload.json") }
 
-// Start starts the workload, or takes up what an earlier agent left: the process if it still runs, its end if
-// it ended. It does nothing after a Start that was not followed by Stop, so a workload that ended by itself
-// stays ended. A failure is told in State as well, as an exit; that secrets are missing is none: ErrWaits.
+// Start starts the workload, or takes up what an earlier agent left: the process if it still runs,
+// its end if it ended. It does nothing after a Start that was not followed by Stop, so a workload
+// that ended by itself stays ended. A failure is told in State as well, as an exit; that secrets
+// are missing is none: ErrWaits.
 func (r *Runner) Start() error {
 	if r.run != nil {
 		return nil
@@ -164,7 +167,10 @@ func (r *Runner) Start() error {
 		return fmt.Errorf("%w: %s", ErrWaits, why)
 	}
 	if err := r.launch(argv, vars); err != nil {
-		r.end(&Exit{Code: 127, At: time.Now(), Why: "could not be started: " + err.Error(), Output: []byte(err.Error() + "\n")})
+		r.end(&Exit{
+			Code: 127, At: time.Now(), Why: "could not be started: " + err.Error(),
+			Output: []byte(err.Error() + "\n"),
+		})
 		return err
 	}
 	return nil
@@ -266,7 +272,8 @@ func exitOf(s *os.ProcessState) *Exit {
 	return &Exit{Code: s.ExitCode(), Why: fmt.Sprintf("ended with exit code %d", s.ExitCode())}
 }
 
-// ended records an end that nobody asked for, so that no later agent of this boot starts the workload again.
+// ended records an end that nobody asked for, so that no later agent of this boot starts the
+// workload again.
 func (r *Runner) ended(rec record, exit *Exit) {
 	rec.Exit = exit
 	if err := rec.write(r.recordPath()); err != nil {

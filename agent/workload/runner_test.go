@@ -23,8 +23,8 @@ type runnerTest struct {
 	cfg Config
 }
 
-// begin makes a Runner that runs this test binary in a role. Whatever is left of the workload ends with the
-// test.
+// begin makes a Runner that runs this test binary in a role. Whatever is left of the workload ends
+// with the test.
 func begin(t *testing.T, role string, change func(*Config)) runnerTest {
 	t.Helper()
 	exe, err := os.Executable()
@@ -156,7 +156,8 @@ func TestEnvironmentArgumentsAndDirectory(t *testing.T) {
 	}
 	out := r.output()
 	for _, want := range []string{
-		"dir " + r.cfg.Dir, "env INHERITED=yes", "env greeting=hello ${port}", "env LEASEHOLD_INSTANCE=web-0-a", "env LEASEHOLD_GROUP=web",
+		"dir " + r.cfg.Dir, "env INHERITED=yes", "env greeting=hello ${port}", "env LEASEHOLD_INSTANCE=web-0-a",
+		"env LEASEHOLD_GROUP=web",
 		"env LEASEHOLD_MACHINE=shard-1/web-0-a", "arg --port=8080", "arg hello ${port}",
 	} {
 		if !strings.Contains(out, want+"\n") {
@@ -331,7 +332,8 @@ func TestTakenUpAgainAndStopped(t *testing.T) {
 	}
 }
 
-// An agent that was killed while it stopped the workload is followed by one that only wants it stopped.
+// An agent that was killed while it stopped the workload is followed by one that only wants it
+// stopped.
 //
 // proves DET-18
 func TestStopOfWhatAnEarlierAgentLeft(t *testing.T) {
@@ -416,7 +418,8 @@ func TestWhatCannotBeStarted(t *testing.T) {
 			if err := r.Start(); err == nil {
 				t.Error("no error")
 			}
-			if e := r.exit(); e.Code != 127 || !strings.Contains(e.Why, c.want) || !strings.Contains(string(e.Output), c.want) {
+			if e := r.exit(); e.Code != 127 || !strings.Contains(e.Why, c.want) ||
+				!strings.Contains(string(e.Output), c.want) {
 				t.Errorf("exit is %+v, want code 127 and %q named", e, c.want)
 			}
 		})

@@ -29,7 +29,8 @@ func TestWorkloadWaitsForItsSecrets(t *testing.T) {
 		t.Errorf("state is %+v", s)
 	}
 	hidden.Tell([]secrets.Told{{Variable: "DB_PASSWORD", Name: "db", Problem: "there is none"}})
-	if err := r.Start(); !errors.Is(err, ErrWaits) || !strings.Contains(r.State().Waits, "db (DB_PASSWORD): there is none") {
+	if err := r.Start(); !errors.Is(err, ErrWaits) ||
+		!strings.Contains(r.State().Waits, "db (DB_PASSWORD): there is none") {
 		t.Fatalf("started without a secret: %v, %+v", err, r.State())
 	}
 	hidden.Tell(password("hunter2"))
@@ -39,7 +40,8 @@ func TestWorkloadWaitsForItsSecrets(t *testing.T) {
 	if strings.Contains(r.output(), "LEASEHOLD_SECRETS_KEY") {
 		t.Error("the workload sees the key")
 	}
-	if strings.Contains(string(e.Output), "hunter2") || !strings.Contains(string(e.Output), "env DB_PASSWORD=[secret db]") {
+	if strings.Contains(string(e.Output), "hunter2") ||
+		!strings.Contains(string(e.Output), "env DB_PASSWORD=[secret db]") {
 		t.Errorf("last words are %q", e.Output)
 	}
 	// Its record is on disk, and its own output is the one file that has the value.
@@ -58,7 +60,8 @@ func TestWorkloadWaitsForItsSecrets(t *testing.T) {
 	}
 }
 
-// What ended while no agent was there, or before one knew the secrets again, is told when they are known.
+// What ended while no agent was there, or before one knew the secrets again, is told when they are
+// known.
 //
 // proves SEC-6, DET-19
 func TestLastWordsWaitForTheSecrets(t *testing.T) {
@@ -85,7 +88,8 @@ func TestLastWordsWaitForTheSecrets(t *testing.T) {
 	if e := second.exit(); !e.Withheld || len(e.Output) != 0 {
 		t.Fatalf("exit is %+v, want its last words withheld", e)
 	}
-	if data, err := os.ReadFile(filepath.Join(cfg.StateDir, "workload.json")); err != nil || strings.Contains(string(data), "hunter2") {
+	if data, err := os.ReadFile(filepath.Join(cfg.StateDir, "workload.json")); err != nil ||
+		strings.Contains(string(data), "hunter2") {
 		t.Errorf("record is %s, %v", data, err)
 	}
 	third := again(t, cfg) // and the agent is restarted once more
@@ -140,7 +144,8 @@ func TestWhatADrainHookSays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(log.String(), "leaving with [secret db]") || strings.Contains(log.String()+string(record), "hunter2") {
+	if !strings.Contains(log.String(), "leaving with [secret db]") ||
+		strings.Contains(log.String()+string(record), "hunter2") {
 		t.Errorf("log: %s\nrecord: %s", log.String(), record)
 	}
 }

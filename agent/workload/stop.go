@@ -9,15 +9,17 @@ import (
 )
 
 const (
-	// groupLookEvery is how often it is looked whether the last process of the group has ended; no event
-	// tells it.
+	// groupLookEvery is how often it is looked whether the last process of the group has ended; no
+	// event tells it.
 	groupLookEvery = 20 * time.Millisecond
-	// killWait is how long the kernel may take to end what was killed. What is stuck in it longer stays.
+	// killWait is how long the kernel may take to end what was killed. What is stuck in it longer
+	// stays.
 	killWait = 5 * time.Second
 )
 
-// Stop ends the workload in order: SIGTERM to its group, and SIGKILL to what is left of it after the
-// time-out, or as soon as the context ends. It returns when the group is gone. A later Start starts it anew.
+// Stop ends the workload in order: SIGTERM to its group, and SIGKILL to what is left of it after
+// the time-out, or as soon as the context ends. It returns when the group is gone. A later Start
+// starts it anew.
 func (r *Runner) Stop(ctx context.Context) {
 	if r.run == nil {
 		r.resume()
@@ -60,8 +62,8 @@ func (r *Runner) Stop(ctx context.Context) {
 	r.forget()
 }
 
-// resume takes up what an earlier agent left running, to be stopped: it may have been killed while it did
-// just that.
+// resume takes up what an earlier agent left running, to be stopped: it may have been killed while
+// it did just that.
 func (r *Runner) resume() {
 	old, known, err := readRecord(r.recordPath())
 	if err != nil {

@@ -33,7 +33,8 @@ type Cmd struct {
 	KeepWorkload bool   `help:"With --farewell=restart: leave the workload running for the next agent." env:"LEASEHOLD_KEEP_WORKLOAD"`
 }
 
-// Version is the program's, as reports tell it. It has a type of its own so that a command line can bind it.
+// Version is the program's, as reports tell it. It has a type of its own so that a command line can
+// bind it.
 type Version string
 
 // Run is the agent, until the context ends.
@@ -107,7 +108,8 @@ func (c *Cmd) Run(ctx context.Context, log *slog.Logger, version Version) error 
 		Farewell: agent.Farewell(or(c.Farewell, string(agent.FarewellShutdown))), KeepWorkload: c.KeepWorkload,
 	}, agent.Deps{
 		Passport: papers, Logger: log, Host: sampler, Workload: runner, Hook: hook, Checks: checker,
-		Notices: notices, Evacuation: evacuation, Fence: fence{place: place, processes: c.BootID != ""}, Secrets: hidden,
+		Notices: notices, Evacuation: evacuation, Fence: fence{place: place, processes: c.BootID != ""},
+		Secrets: hidden,
 	})
 	if err != nil {
 		return err
@@ -115,7 +117,8 @@ func (c *Cmd) Run(ctx context.Context, log *slog.Logger, version Version) error 
 	return a.Run(ctx)
 }
 
-// papersOf is what this machine shows. As long as there are coordinators without certificates, machines that were made by one have none either.
+// papersOf is what this machine shows. As long as there are coordinators without certificates,
+// machines that were made by one have none either.
 func papersOf(bootstrap provider.Bootstrap, stateDir string, log *slog.Logger) (agent.Passport, error) {
 	if bootstrap.CA == "" {
 		return passport.Unsecured{}, nil
@@ -123,14 +126,16 @@ func papersOf(bootstrap provider.Bootstrap, stateDir string, log *slog.Logger) (
 	return passport.Open(passport.Config{Bootstrap: bootstrap, StateDir: stateDir}, passport.Deps{Logger: log})
 }
 
-// sourceOf is the address that streams are to come from, none if nothing was said. Whether this machine has it is not asked: it may come up later than the agent.
+// sourceOf is the address that streams are to come from, none if nothing was said. Whether this
+// machine has it is not asked: it may come up later than the agent.
 func sourceOf(told string) (netip.Addr, error) {
 	if told == "" {
 		return netip.Addr{}, nil
 	}
 	source, err := netip.ParseAddr(told)
 	if err != nil || source.IsUnspecified() || source.IsMulticast() {
-		return source, fmt.Errorf("source: %q: --source and LEASEHOLD_SOURCE take an IP address of this machine, without port or name, such as 192.0.2.7", told)
+		return source,
+			fmt.Errorf("source: %q: --source and LEASEHOLD_SOURCE take an IP address of this machine, without port or name, such as 192.0.2.7", told)
 	}
 	return source, nil
 }
@@ -140,7 +145,8 @@ func readBootstrap(path string) (provider.Bootstrap, error) {
 	data, err := os.ReadFile(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return provider.Bootstrap{}, fmt.Errorf("bootstrap document %s does not exist: the provider writes it when it creates the machine", path)
+		return provider.Bootstrap{},
+			fmt.Errorf("bootstrap document %s does not exist: the provider writes it when it creates the machine", path)
 	case err != nil:
 		return provider.Bootstrap{}, fmt.Errorf("bootstrap document cannot be read: %w", err)
 	}
@@ -151,7 +157,8 @@ func readBootstrap(path string) (provider.Bootstrap, error) {
 	return b, nil
 }
 
-// stateDir is where the agent of a bootstrap document keeps what must outlive it, unless it is told otherwise.
+// stateDir is where the agent of a bootstrap document keeps what must outlive it, unless it is told
+// otherwise.
 func stateDir(told, bootstrap string) (string, error) {
 	dir, err := filepath.Abs(or(told, filepath.Dir(bootstrap)))
 	if err != nil {

@@ -33,16 +33,26 @@ func TestWhatIsWrongIsSaidInOneLine(t *testing.T) {
 		cmd  Cmd
 		want string
 	}{
-		"none":         {Cmd{}, "name it with --bootstrap or LEASEHOLD_BOOTSTRAP"},
-		"missing":      {Cmd{Bootstrap: dir + "/none"}, "does not exist: the provider writes it"},
-		"unreadable":   {Cmd{Bootstrap: dir}, "is a directory"},
-		"no JSON":      {Cmd{Bootstrap: file}, "file: read bootstrap document: invalid character"},
-		"newer":        {Cmd{Bootstrap: write("newer", `{"schema":9}`)}, "upgrade the agent"},
-		"no address":   {Cmd{Bootstrap: write("alone", `{"schema":1,"instance":"a","shard":"s"}`)}, "coordinators is empty"},
+		"none":       {Cmd{}, "name it with --bootstrap or LEASEHOLD_BOOTSTRAP"},
+		"missing":    {Cmd{Bootstrap: dir + "/none"}, "does not exist: the provider writes it"},
+		"unreadable": {Cmd{Bootstrap: dir}, "is a directory"},
+		"no JSON":    {Cmd{Bootstrap: file}, "file: read bootstrap document: invalid character"},
+		"newer":      {Cmd{Bootstrap: write("newer", `{"schema":9}`)}, "upgrade the agent"},
+		"no address": {
+			Cmd{Bootstrap: write("alone", `{"schema":1,"instance":"a","shard":"s"}`)},
+			"coordinators is empty",
+		},
 		"bad duration": {Cmd{Bootstrap: write("bad", strings.Replace(document, "30s", "soon", 1))}, "reconnect_max"},
-		"bad CA":       {Cmd{Bootstrap: write("tls", strings.Replace(document, `"schema":1`, `"schema":1,"ca":"PEM"`, 1))}, "bootstrap document: ca: no certificate authority to believe"},
-		"state dir":    {Cmd{Bootstrap: write("ok", document), StateDir: file + "/below"}, "create state directory"},
-		"source name":  {Cmd{Bootstrap: write("ok3", document), Source: "localhost"}, `source: "localhost": --source and LEASEHOLD_SOURCE take an IP address of this machine`},
+		"bad CA": {
+			Cmd{Bootstrap: write("tls",
+				strings.Replace(document, `"schema":1`, `"schema":1,"ca":"PEM"`, 1))},
+			"bootstrap document: ca: no certificate authority to believe",
+		},
+		"state dir": {Cmd{Bootstrap: write("ok", document), StateDir: file + "/below"}, "create state directory"},
+		"source name": {
+			Cmd{Bootstrap: write("ok3", document), Source: "localhost"},
+			`source: "localhost": --source and LEASEHOLD_SOURCE take an IP address of this machine`,
+		},
 		"source port":  {Cmd{Bootstrap: write("ok4", document), Source: "192.0.2.7:80"}, "without port or name"},
 		"source of no": {Cmd{Bootstrap: write("ok5", document), Source: "0.0.0.0"}, "IP address of this machine"},
 		"keep":         {Cmd{Bootstrap: write("ok2", document), KeepWorkload: true}, "set farewell to restart"},
@@ -91,7 +101,8 @@ func TestStreamsComeFromTheAddressThatIsTold(t *testing.T) {
 	}
 	defer replica.Close()
 	path := filepath.Join(t.TempDir(), "bootstrap.json")
-	if err := os.WriteFile(path, []byte(strings.Replace(document, "127.0.0.1:1", replica.Addr().String(), 1)), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(strings.Replace(document, "127.0.0.1:1", replica.Addr().String(), 1)),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

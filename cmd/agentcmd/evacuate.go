@@ -14,8 +14,8 @@ import (
 )
 
 // Evacuate is the command that evacuates a machine on request of its host's operator (DRAIN-3). It
-// writes a file that the machine's agent watches, so it works whether or not the agent is running, and
-// survives a restart of the agent.
+// writes a file that the machine's agent watches, so it works whether or not the agent is running,
+// and survives a restart of the agent.
 type Evacuate struct {
 	Bootstrap string `help:"Bootstrap document of the agent." env:"LEASEHOLD_BOOTSTRAP" placeholder:"FILE"`
 	StateDir  string `help:"Directory of the agent's state. Default: the directory of the bootstrap document." env:"LEASEHOLD_STATE_DIR" placeholder:"DIR"`
@@ -55,7 +55,9 @@ func (c *Evacuate) Run(told io.Writer) error {
 	if err := os.Rename(path+".new", path); err != nil {
 		return fmt.Errorf("request the evacuation: %w", err)
 	}
-	_, err = fmt.Fprintf(told, "%s is to be emptied: its agent reports this within seconds, or once it runs; then the instance is replaced, drained and removed\n"+
-		"watch it with: leasehold explain %s\n", agent.Instance, agent.Instance)
+	_,
+		err = fmt.Fprintf(told,
+		"%s is to be emptied: its agent reports this within seconds, or once it runs; then the instance is replaced, drained and removed\n"+
+			"watch it with: leasehold explain %s\n", agent.Instance, agent.Instance)
 	return err
 }

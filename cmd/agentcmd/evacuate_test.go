@@ -23,7 +23,8 @@ func TestEvacuateSaysWhatComesOfIt(t *testing.T) {
 	if err := (&Evacuate{StateDir: dir, Why: "repairs"}).Run(&told); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.HasPrefix(told.String(), "web-0-a is to be emptied") || !strings.Contains(told.String(), "leasehold explain web-0-a") {
+	if !strings.HasPrefix(told.String(), "web-0-a is to be emptied") ||
+		!strings.Contains(told.String(), "leasehold explain web-0-a") {
 		t.Errorf("told %q", told.String())
 	}
 	if data, err := os.ReadFile(evacuationFile(dir)); err != nil || !strings.Contains(string(data), "repairs") {

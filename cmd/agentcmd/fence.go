@@ -15,7 +15,8 @@ import (
 // fence ends more than the workload, for an agent that could not renew its lease (SAFE-9).
 type fence struct {
 	place workload.Config
-	// processes: this machine is the agent's own processes and ends with it, as the process provider's are. They know a boot ID of their own.
+	// processes: this machine is the agent's own processes and ends with it, as the process
+	// provider's are. They know a boot ID of their own.
 	processes bool
 }
 
@@ -23,8 +24,8 @@ func (f fence) Command(ctx context.Context, run []string, vars map[string]string
 	return workload.Command(ctx, f.place, run, vars)
 }
 
-// PowerOff writes out what can be in a moment and ends the machine at once: an orderly shutdown may take longer than the lease lasts. Nothing that matters
-// runs by then.
+// PowerOff writes out what can be in a moment and ends the machine at once: an orderly shutdown may
+// take longer than the lease lasts. Nothing that matters runs by then.
 func (f fence) PowerOff(ctx context.Context) error {
 	if f.processes {
 		return nil

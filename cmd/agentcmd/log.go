@@ -14,7 +14,8 @@ import (
 func NewLogger(out *os.File, level slog.Level) *slog.Logger {
 	if term.IsTerminal(int(out.Fd())) {
 		return slog.New(tint.NewTextHandler(out, &tint.Options{
-			Level: level, TimeFormat: time.TimeOnly, NoColor: os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb",
+			Level: level, TimeFormat: time.TimeOnly,
+			NoColor: os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb",
 		}))
 	}
 	return newJSONLogger(out, level)

@@ -42,9 +42,12 @@ func (c *Agents) check(s *Session) error {
 	case c.For < time.Second:
 		return program.Fail(program.Usage, help, "--for: %s: must be at least 1s", c.For)
 	case c.Failures < -1 || c.Failures > c.Agents/5:
-		return program.Fail(program.Usage, help, "--failures: %d: must be 0 to %d, a fifth of the agents: more at once is a storm (leasehold-bench storm)", c.Failures, c.Agents/5)
+		return program.Fail(program.Usage, help,
+			"--failures: %d: must be 0 to %d, a fifth of the agents: more at once is a storm (leasehold-bench storm)",
+			c.Failures, c.Agents/5)
 	case c.Churn < 0 || c.Churn > c.Agents/2:
-		return program.Fail(program.Usage, help, "--churn: %d: must be 0 to %d, half of the agents", c.Churn, c.Agents/2)
+		return program.Fail(program.Usage, help, "--churn: %d: must be 0 to %d, half of the agents", c.Churn,
+			c.Agents/2)
 	}
 	return c.Shard.check(s, "agents", c.Agents)
 }
@@ -60,16 +63,20 @@ func (c *Agents) failures() int {
 func (c *Agents) show(s *Session, r *trial.Agents) error {
 	t := newTable()
 	t.Add("agents", showSetting(r.Setting))
-	t.Add("ramp-up", fmt.Sprintf("%.1fs until all were registered, %.1fs until all were found well", r.RampUp, r.Settled))
+	t.Add("ramp-up", fmt.Sprintf("%.1fs until all were registered, %.1fs until all were found well", r.RampUp,
+		r.Settled))
 	t.Add("reports", fmt.Sprintf("%.0f/s for %.0fs, %d not acknowledged", r.Reports, r.Measured, r.Unacknowledged))
 	t.Add("report to lease renewed", showTimes(r.Latency))
 	t.Add("agents' own lateness", showTimes(r.Late))
-	t.Add("failures seen", fmt.Sprintf("%d of %d  %s  bound %s", r.Detection.Seen, r.Detection.Failed, showTimes(r.Detection.Lag), showMillis(r.Detection.Bound)))
+	t.Add("failures seen", fmt.Sprintf("%d of %d  %s  bound %s", r.Detection.Seen, r.Detection.Failed,
+		showTimes(r.Detection.Lag), showMillis(r.Detection.Bound)))
 	t.Add("… since their last report", showTimes(r.Detection.Silent))
-	t.Add("false positives", fmt.Sprintf("%d, healthy leases lost %d, agents that came back %d", r.FalsePositives, r.LeasesLost, r.Churned))
+	t.Add("false positives", fmt.Sprintf("%d, healthy leases lost %d, agents that came back %d", r.FalsePositives,
+		r.LeasesLost, r.Churned))
 	t.Add("disturbances", fmt.Sprint(r.Disturbances)+orNothing(" last: ", r.Disturbance))
 	t.Add("etcd", fmt.Sprintf("%.0f renewals/s (mean %.1fms), %.0f writes/s", r.Renewals, r.RenewalMillis, r.Revisions))
-	t.Add("replica per agent", fmt.Sprintf("%s, %.1f goroutines", output.Bytes(uint64(max(0, r.MemoryPerAgent))), r.Goroutines))
+	t.Add("replica per agent", fmt.Sprintf("%s, %.1f goroutines", output.Bytes(uint64(max(0, r.MemoryPerAgent))),
+		r.Goroutines))
 	addProcesses(&t, r.Processes)
 	return s.write(&t, r.Wrongly, r.Troubles, r.Verdict)
 }

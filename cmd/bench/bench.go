@@ -29,8 +29,8 @@ type Grammar struct {
 	Part     Part     `cmd:"" hidden:"" help:"A process that a bench starts."`
 }
 
-// Globals are the flags that every command has. Endpoints has a variable of its own, so that a bench never finds the
-// etcd that an operator works with.
+// Globals are the flags that every command has. Endpoints has a variable of its own, so that a
+// bench never finds the etcd that an operator works with.
 type Globals struct {
 	Endpoints []string         `help:"Where the etcd to measure listens (default: the bench starts its own)." env:"LEASEHOLD_BENCH_ENDPOINTS" placeholder:"HOST:PORT"`
 	CACert    string           `name:"cacert" help:"Certificate authority that etcd's certificate must come from." env:"LEASEHOLD_CACERT" type:"path" placeholder:"FILE"`
@@ -63,8 +63,8 @@ type Env struct {
 	Open func(context.Context, program.Connection) (store.Store, func() error, error)
 }
 
-// Run does what the arguments say, writes on env.Stderr how it ended, and returns the exit code. When ctx ends it stops
-// as after Ctrl-C.
+// Run does what the arguments say, writes on env.Stderr how it ended, and returns the exit code.
+// When ctx ends it stops as after Ctrl-C.
 func Run(ctx context.Context, env Env, args []string) program.Code {
 	var g Grammar
 	s := &Session{env: env, flags: &g.Globals}
@@ -88,7 +88,8 @@ func Run(ctx context.Context, env Env, args []string) program.Code {
 		return report(ctx, s.aside(), err)
 	}
 	if g.Timeout <= 0 {
-		return report(ctx, s.aside(), program.Fail(program.Usage, name+" --help", "--timeout: %s: must be more than 0", g.Timeout))
+		return report(ctx, s.aside(), program.Fail(program.Usage, name+" --help", "--timeout: %s: must be more than 0",
+			g.Timeout))
 	}
 	parsed.BindTo(ctx, (*context.Context)(nil))
 	parsed.Bind(s)

@@ -67,13 +67,15 @@ func (d *desk) run(args ...string) (code program.Code, stdout, stderr string) {
 
 func (d *desk) put(key, value string) {
 	d.t.Helper()
-	if _, err := d.st.Commit(d.t.Context(), store.Txn{Writes: []store.Write{store.Put(key, []byte(value))}}); err != nil {
+	if _, err := d.st.Commit(d.t.Context(),
+		store.Txn{Writes: []store.Write{store.Put(key, []byte(value))}}); err != nil {
 		d.t.Fatal(err)
 	}
 }
 
-// TestTranscript runs the commands in testdata/usage.txt, where an etcd is named that holds a shard, and compares what
-// they print. Lines with "2>" are on standard error. Write it anew with: go test ./cmd/bench -update
+// TestTranscript runs the commands in testdata/usage.txt, where an etcd is named that holds a
+// shard, and compares what they print. Lines with "2>" are on standard error. Write it anew with:
+// go test ./cmd/bench -update
 func TestTranscript(t *testing.T) {
 	const path = "testdata/usage.txt"
 	want, err := os.ReadFile(path)
@@ -153,7 +155,8 @@ func TestAnEtcdThatCannotBeOpened(t *testing.T) {
 	}
 }
 
-// What an operator works with every day is no place for a bench: only its own flag or variable names an etcd.
+// What an operator works with every day is no place for a bench: only its own flag or variable
+// names an etcd.
 func TestOnlyTheBenchsOwnVariableNamesAnEtcd(t *testing.T) {
 	used := func() []string {
 		d := newDesk(t)
@@ -195,12 +198,14 @@ func TestPartsAreToldWhichEtcd(t *testing.T) {
 	if _, err := parser.Parse([]string{"plan"}); err != nil {
 		t.Fatal(err)
 	}
-	if got := (&Session{flags: &g.Globals}).connection(nil); strings.Join(got.Endpoints, " ") != "a:1 b:2" || got.Username != "root" || got.Password != "secret" || got.Cert != "/crt" {
+	if got := (&Session{flags: &g.Globals}).connection(nil); strings.Join(got.Endpoints, " ") != "a:1 b:2" ||
+		got.Username != "root" || got.Password != "secret" || got.Cert != "/crt" {
 		t.Errorf("a part would open %+v", got)
 	}
 }
 
-// A terminal shows one line that is rewritten; a file gets a line when something else begins, and now and then.
+// A terminal shows one line that is rewritten; a file gets a line when something else begins, and
+// now and then.
 func TestProgress(t *testing.T) {
 	for _, c := range []struct {
 		terminal, quiet bool
@@ -213,7 +218,10 @@ func TestProgress(t *testing.T) {
 	} {
 		now := noon
 		var aside bytes.Buffer
-		s := &Session{env: Env{Stderr: &aside, StderrTerminal: c.terminal, Now: func() time.Time { return now }}, flags: &Globals{}}
+		s := &Session{
+			env:   Env{Stderr: &aside, StderrTerminal: c.terminal, Now: func() time.Time { return now }},
+			flags: &Globals{},
+		}
 		p := &progress{s: s, quiet: c.quiet}
 		p.tell("a", "1")
 		p.tell("a", "2")

@@ -30,7 +30,8 @@ type Compare struct {
 }
 
 const (
-	// compareConnections is how many agents may have connections of their own: an etcd may open 20,000 files in most places.
+	// compareConnections is how many agents may have connections of their own: an etcd may open
+	// 20,000 files in most places.
 	compareConnections = 15_000
 	// compareReport is how long a report is that somebody writes as JSON.
 	compareReport = 400
@@ -67,9 +68,13 @@ type contender struct {
 	play func(context.Context, rivals.Plan) (rivals.Figures, error)
 }
 
-// Run has each contender go through the same, one after the other. One that does not come through is told as such, and the others go on.
+// Run has each contender go through the same, one after the other. One that does not come through
+// is told as such, and the others go on.
 func (c *Compare) Run(ctx context.Context, s *Session) error {
-	shard := &Shard{Interval: c.Interval, Shared: c.Shared, Ramp: c.Ramp, GroupSize: 1000, ReconnectMax: compareReconnect}
+	shard := &Shard{
+		Interval: c.Interval, Shared: c.Shared, Ramp: c.Ramp, GroupSize: 1000,
+		ReconnectMax: compareReconnect,
+	}
 	if err := c.check(s, shard); err != nil {
 		return err
 	}
@@ -77,9 +82,14 @@ func (c *Compare) Run(ctx context.Context, s *Session) error {
 	if err != nil {
 		return err
 	}
-	r := comparison{Agents: c.Agents, Interval: c.Interval.String(), Lease: c.lease().String(), Shared: c.Shared, Machine: machine}
+	r := comparison{
+		Agents: c.Agents, Interval: c.Interval.String(), Lease: c.lease().String(), Shared: c.Shared,
+		Machine: machine,
+	}
 	all := []contender{
-		{"keepalive", c.rival(s, rivals.Automatic, shard)}, {"keepalive-once", c.rival(s, rivals.EachCall, shard)}, {"leasehold", c.leasehold(s, shard)},
+		{"keepalive", c.rival(s, rivals.Automatic, shard)},
+		{"keepalive-once", c.rival(s, rivals.EachCall, shard)},
+		{"leasehold", c.leasehold(s, shard)},
 	}
 	rate := shard.config(s, c.Agents, 1).Rate
 	s.note("%s, one after the other: about %s", output.Counted(len(all), "contender", "contenders"), c.expected(rate))
@@ -96,18 +106,23 @@ func (c *Compare) Run(ctx context.Context, s *Session) error {
 		err = c.show(s, &r)
 	}
 	if err == nil && !r.whole() {
-		err = program.Fail(program.Failed, "run it where nothing else computes, or with fewer --agents", "%s", r.Verdict)
+		err = program.Fail(program.Failed, "run it where nothing else computes, or with fewer --agents", "%s",
+			r.Verdict)
 	}
 	return err
 }
 
-// contend has one of them go through the plan. An interrupt alone is an error: what else goes wrong is told of that contender.
-func (c *Compare) contend(ctx context.Context, s *Session, one contender, where string, rate float64) (rivals.Named, error) {
+// contend has one of them go through the plan. An interrupt alone is an error: what else goes wrong
+// is told of that contender.
+func (c *Compare) contend(ctx context.Context, s *Session, one contender, where string, rate float64) (rivals.Named,
+	error,
+) {
 	begun := s.env.Now()
 	told := s.newProgress()
 	f, err := one.play(ctx, rivals.Plan{
-		Steady: c.Steady, Stall: c.stall(), Begin: compareSlack + 4*comparedRamp(c.Agents, rate), Settle: compareSlack + 2*c.grace(),
-		Tell: func(doing, far string) { told.tell(where+doing, s.compareFar(where+doing, far)) },
+		Steady: c.Steady, Stall: c.stall(), Begin: compareSlack + 4*comparedRamp(c.Agents, rate),
+		Settle: compareSlack + 2*c.grace(),
+		Tell:   func(doing, far string) { told.tell(where+doing, s.compareFar(where+doing, far)) },
 	})
 	told.end()
 	done := rivals.Named{Name: one.name, Figures: f}
@@ -129,7 +144,8 @@ func (c *Compare) contend(ctx context.Context, s *Session, one contender, where 
 	return done, nil
 }
 
-// compareFar is how far something has come, on a terminal no longer than its line has room for beside what is being done.
+// compareFar is how far something has come, on a terminal no longer than its line has room for
+// beside what is being done.
 func (s *Session) compareFar(doing, far string) string {
 	if far == "" {
 		return ""
@@ -142,7 +158,8 @@ func (s *Session) compareFar(doing, far string) string {
 	return "(" + far + ")"
 }
 
-// grace is for how long a leader judges nobody lost after a disturbance: until each agent has had time to return (SAFE-1).
+// grace is for how long a leader judges nobody lost after a disturbance: until each agent has had
+// time to return (SAFE-1).
 func (c *Compare) grace() time.Duration { return c.lease() + compareReconnect*3/2 }
 
 // comparedRamp is how long it takes until all agents have begun.
@@ -176,9 +193,11 @@ func (c *Compare) check(s *Session, shard *Shard) error {
 	const help = "leasehold-bench compare --help"
 	switch {
 	case s.named():
-		return program.Fail(program.Usage, "leave out --endpoints", "--endpoints: each contender gets an etcd of its own, which is made to stand still")
+		return program.Fail(program.Usage, "leave out --endpoints",
+			"--endpoints: each contender gets an etcd of its own, which is made to stand still")
 	case c.Shared == 0 && c.Agents > compareConnections:
-		return program.Fail(program.Usage, "add --shared 100", "--agents: %d: at most %d have connections of their own", c.Agents, compareConnections)
+		return program.Fail(program.Usage, "add --shared 100", "--agents: %d: at most %d have connections of their own",
+			c.Agents, compareConnections)
 	case c.Steady < time.Second:
 		return program.Fail(program.Usage, help, "--steady: %s: must be at least 1s", c.Steady)
 	case c.Stall < 0:
@@ -188,11 +207,13 @@ func (c *Compare) check(s *Session, shard *Shard) error {
 }
 
 // rival plays with clients of etcd.
-func (c *Compare) rival(s *Session, habit rivals.Habit, shard *Shard) func(context.Context, rivals.Plan) (rivals.Figures, error) {
+func (c *Compare) rival(s *Session, habit rivals.Habit, shard *Shard) func(context.Context,
+	rivals.Plan) (rivals.Figures, error) {
 	return func(ctx context.Context, p rivals.Plan) (f rivals.Figures, err error) {
 		p.Tell("starting etcd and a detector", "")
 		r, err := rivals.Begin(ctx, rivals.Config{
-			Habit: habit, Agents: c.Agents, Shared: c.Shared, Interval: c.Interval, TTL: c.lease(), Size: compareReport, Rate: shard.config(s, c.Agents, 1).Rate,
+			Habit: habit, Agents: c.Agents, Shared: c.Shared, Interval: c.Interval, TTL: c.lease(), Size: compareReport,
+			Rate: shard.config(s, c.Agents, 1).Rate,
 		})
 		if err == nil {
 			f, err = rivals.Contest(ctx, r, p)
@@ -259,23 +280,27 @@ func (c *Compare) show(s *Session, r *comparison) error {
 func (c *Compare) notes(r *comparison) []string {
 	all := []string{
 		fmt.Sprintf("%s agents report every %s, leases of %s, %s. A ratio is to Leasehold's figure.",
-			output.Thousands(r.Agents), r.Interval, r.Lease, output.Counted(r.Machine.Processors, "processor", "processors")+" for all of it"),
+			output.Thousands(r.Agents), r.Interval, r.Lease,
+			output.Counted(r.Machine.Processors, "processor", "processors")+" for all of it"),
 		"keepalive: agents are etcd clients that renew by KeepAlive and put each report. keepalive-once: the same with KeepAliveOnce, a stream for each report.",
 		fmt.Sprintf("Who judges: of the two a process of the bench that watches for deleted keys, and does nothing about them; of Leasehold %d replicas, which also plan, record and serve agents.", compareReplicas),
 		"If it waits: of those, who were still away two intervals later; one that waits sees real deaths so much later. Leasehold has waited for what it waits for.",
 		"Agents are not comparable: the two have etcd's own client for each, Leasehold's are simulated.",
 	}
 	if c.Shared == 0 {
-		all = append(all, "Each agent has its own connection; Leasehold's are over TLS, with a second one kept warm, the others' are not.")
+		all = append(all,
+			"Each agent has its own connection; Leasehold's are over TLS, with a second one kept warm, the others' are not.")
 	} else {
-		all = append(all, fmt.Sprintf("All agents share %s, unsecured: one for each would cost the others most.", output.Counted(c.Shared, "connection", "connections")))
+		all = append(all, fmt.Sprintf("All agents share %s, unsecured: one for each would cost the others most.",
+			output.Counted(c.Shared, "connection", "connections")))
 	}
 	for _, one := range r.Contenders {
 		if one.Problem != "" {
 			all = append(all, one.Name+" was given up: "+output.OneLine(one.Problem))
 		}
 		if one.Everyday != nil {
-			all = append(all, fmt.Sprintf("%s: measured for %.0fs; the machine was %.0f%% busy.", one.Name, one.Everyday.Seconds, 100*one.Everyday.Machine))
+			all = append(all, fmt.Sprintf("%s: measured for %.0fs; the machine was %.0f%% busy.", one.Name,
+				one.Everyday.Seconds, 100*one.Everyday.Machine))
 		}
 	}
 	return all

@@ -11,15 +11,18 @@ import (
 
 func TestCompareRefusesNonsense(t *testing.T) {
 	for flags, want := range map[string]string{
-		"--agents=0": "--agents", "--agents=15001": "--shared", "--steady=0s": "--steady", "--stall=-1s": "--stall", "--interval=0s": "--interval", "--endpoints=a:1": "--endpoints",
+		"--agents=0": "--agents", "--agents=15001": "--shared", "--steady=0s": "--steady", "--stall=-1s": "--stall",
+		"--interval=0s": "--interval", "--endpoints=a:1": "--endpoints",
 	} {
-		if code, _, stderr := newDesk(t).run("compare", flags); code != program.Usage || !strings.Contains(stderr, want) {
+		if code, _, stderr := newDesk(t).run("compare", flags); code != program.Usage ||
+			!strings.Contains(stderr, want) {
 			t.Errorf("%s: exit %d: %s", flags, code, stderr)
 		}
 	}
 }
 
-// Something stands still for longer than a lease, unless told otherwise: or nothing could be compared.
+// Something stands still for longer than a lease, unless told otherwise: or nothing could be
+// compared.
 func TestCompareStallsForLongerThanALease(t *testing.T) {
 	c := Compare{Interval: 5 * time.Second}
 	if c.lease() != 17*time.Second || c.stall() <= c.lease() {
@@ -40,7 +43,8 @@ func TestComparisonIsShown(t *testing.T) {
 		}
 		cost := rivals.Cost{Cores: 0.6 / float64(i+1), Memory: 1 << 20}
 		r.Contenders = append(r.Contenders, rivals.Named{Name: name, Figures: rivals.Figures{
-			Everyday: &rivals.Everyday{Seconds: 60, Etcd: cost, Agents: cost}, EtcdStall: &stall, JudgeStall: &rivals.Stall{Seconds: 20},
+			Everyday: &rivals.Everyday{Seconds: 60, Etcd: cost, Agents: cost}, EtcdStall: &stall,
+			JudgeStall: &rivals.Stall{Seconds: 20},
 		}})
 	}
 	show := func() string {
@@ -52,15 +56,20 @@ func TestComparisonIsShown(t *testing.T) {
 		return out.String()
 	}
 	for _, want := range []string{
-		"WHAT\tKEEPALIVE\tRATIO\tKEEPALIVE-ONCE\tRATIO\tLEASEHOLD\n", "CPU of etcd\t0.60\t3.00×\t0.30\t1.50×\t0.20\n", "CPU of agents\t0.60\t-\t0.30\t-\t0.20\n",
-		"memory of etcd\t1.0 MiB\t1.00×", "living declared dead\t1999\t-\t1999\t-\t0\n", "2,000 agents report every 5s", "over TLS", "leasehold takes 3.00× less",
+		"WHAT\tKEEPALIVE\tRATIO\tKEEPALIVE-ONCE\tRATIO\tLEASEHOLD\n", "CPU of etcd\t0.60\t3.00×\t0.30\t1.50×\t0.20\n",
+		"CPU of agents\t0.60\t-\t0.30\t-\t0.20\n",
+		"memory of etcd\t1.0 MiB\t1.00×", "living declared dead\t1999\t-\t1999\t-\t0\n", "2,000 agents report every 5s",
+		"over TLS", "leasehold takes 3.00× less",
 	} {
 		if !strings.Contains(show(), want) {
 			t.Errorf("%q is not in\n%s", want, out.String())
 		}
 	}
 	r.Contenders[0].Figures, r.Contenders[0].Problem = rivals.Figures{}, "agents begin: not done within 2m0s: 3 of 2000"
-	for _, want := range []string{"CPU of etcd\t-\t-\t0.30\t1.50×\t0.20\n", "keepalive was given up: agents begin: not done within 2m0s"} {
+	for _, want := range []string{
+		"CPU of etcd\t-\t-\t0.30\t1.50×\t0.20\n",
+		"keepalive was given up: agents begin: not done within 2m0s",
+	} {
 		if !strings.Contains(show(), want) {
 			t.Errorf("%q is not in\n%s", want, out.String())
 		}

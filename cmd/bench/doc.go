@@ -1,5 +1,5 @@
-// Package bench is the grammar of leasehold-bench and what each of its commands does: it measures what a machine, an
-// etcd or the planner carries. The packages below it do the measuring.
+// Package bench is the grammar of leasehold-bench and what each of its commands does: it measures
+// what a machine, an etcd or the planner carries. The packages below it do the measuring.
 //
 // # Invariants
 //

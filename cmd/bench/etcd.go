@@ -53,7 +53,8 @@ func (c *Etcd) Run(ctx context.Context, s *Session) error {
 	shown := s.newQuietProgress()
 	res, err := capacity.Run(ctx, capacity.Config{
 		Prefix: store.KeysOf("bench-" + s.env.RandomID()).Prefix(),
-		Each:   c.Each, Agents: c.Agents, Pace: c.Pace, News: watchPace, Records: c.Records, Size: 1 << 10, TTL: time.Minute,
+		Each:   c.Each, Agents: c.Agents, Pace: c.Pace, News: watchPace, Records: c.Records, Size: 1 << 10,
+		TTL: time.Minute,
 	}, capacity.Deps{
 		Store: b.store, Watcher: b.watcher, Usage: b.usage(), Progress: func(what string, step, of int) {
 			shown.tell(fmt.Sprintf("%d of %d:", step, of), what)
@@ -72,7 +73,8 @@ func (c *Etcd) Run(ctx context.Context, s *Session) error {
 		return program.Fail(program.Failed, b.next(), "%s", program.Joined(err))
 	}
 	full := etcdResult{
-		Etcd: b.where, Result: res, Interval: c.Interval.String(), Limits: capacity.Limits(res, c.Interval), Slow: capacity.Slow(res),
+		Etcd: b.where, Result: res, Interval: c.Interval.String(), Limits: capacity.Limits(res, c.Interval),
+		Slow: capacity.Slow(res),
 	}
 	full.Carries = twoDigits(full.Limits[0].Agents)
 	if done, err := s.records(full); done || err != nil {
@@ -121,7 +123,8 @@ func (c *Etcd) show(s *Session, r etcdResult) error {
 	}
 	ms := func(x float64) string { return strconv.FormatFloat(x, 'f', 1, 64) }
 	for _, m := range r.Measured {
-		t.Add(m.What, strconv.Itoa(m.AtOnce), output.Thousands(int(m.PerSecond)), ms(m.P50), ms(m.P99), ms(m.Most), cpu(m.CPU), cpu(m.OwnCPU))
+		t.Add(m.What, strconv.Itoa(m.AtOnce), output.Thousands(int(m.PerSecond)), ms(m.P50), ms(m.P99), ms(m.Most),
+			cpu(m.CPU), cpu(m.OwnCPU))
 	}
 	if err := t.Write(s.screen(), s.wide()); err != nil {
 		return err
@@ -132,9 +135,11 @@ func (c *Etcd) show(s *Session, r etcdResult) error {
 	for _, l := range r.Limits {
 		fmt.Fprintf(&b, "%s agents  %s: %s\n", output.Thousands(twoDigits(l.Agents)), l.By, l.Why)
 	}
-	fmt.Fprintf(&b, "\nThis etcd carries about %s agents that report every %s, limited by %s.\n", output.Thousands(r.Carries), r.Interval, r.Limits[0].By)
+	fmt.Fprintf(&b, "\nThis etcd carries about %s agents that report every %s, limited by %s.\n",
+		output.Thousands(r.Carries), r.Interval, r.Limits[0].By)
 	for _, m := range r.Slow {
-		fmt.Fprintf(&b, "%s 1 of 100 took longer than %s ms (%s): failures will be noticed late.\n", scr.Notice("But it is slow:"), ms(m.P99), m.What)
+		fmt.Fprintf(&b, "%s 1 of 100 took longer than %s ms (%s): failures will be noticed late.\n",
+			scr.Notice("But it is slow:"), ms(m.P99), m.What)
 	}
 	_, err := fmt.Fprint(scr.W, b.String())
 	return err
@@ -180,7 +185,9 @@ func (s *Session) benchedEtcd(ctx context.Context, used bool) (*benchedEtcd, err
 func (s *Session) ownEtcd(ctx context.Context) (*benchedEtcd, error) {
 	b := &benchedEtcd{}
 	if err := b.start(ctx); err != nil {
-		return nil, errors.Join(program.Fail(program.Failed, "see that there is room in "+os.TempDir()+", or measure another etcd with --endpoints", "%s", program.Joined(err)), b.end(false))
+		return nil, errors.Join(program.Fail(program.Failed,
+			"see that there is room in "+os.TempDir()+", or measure another etcd with --endpoints", "%s",
+			program.Joined(err)), b.end(false))
 	}
 	return b, s.openBenched(ctx, b, b.part.Address)
 }
@@ -207,7 +214,8 @@ func (b *benchedEtcd) start(ctx context.Context) (err error) {
 	return err
 }
 
-// refuseUsed refuses an etcd with any key at all: whose it is matters little to those who would feel the bench.
+// refuseUsed refuses an etcd with any key at all: whose it is matters little to those who would
+// feel the bench.
 func (s *Session) refuseUsed(ctx context.Context, b *benchedEtcd) error {
 	limited, cancel := context.WithTimeout(ctx, s.flags.Timeout)
 	defer cancel()
@@ -223,15 +231,20 @@ func (s *Session) refuseUsed(ctx context.Context, b *benchedEtcd) error {
 	const next = "start another etcd and name it, or leave --endpoints out and the bench starts its own; --used-etcd measures this one all the same"
 	switch {
 	case errors.Is(err, store.ErrDenied):
-		return program.Fail(program.Failed, "log in as root, with --user or --cert and --key", "see whether etcd at %s is in use: %s", b.where, program.Joined(err))
+		return program.Fail(program.Failed, "log in as root, with --user or --cert and --key",
+			"see whether etcd at %s is in use: %s", b.where, program.Joined(err))
 	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
-		return program.Fail(program.Unreachable, whatHelps(s.connection(nil)), "see whether etcd at %s is in use: no answer in %s", b.where, s.flags.Timeout)
+		return program.Fail(program.Unreachable, whatHelps(s.connection(nil)),
+			"see whether etcd at %s is in use: no answer in %s", b.where, s.flags.Timeout)
 	case err != nil:
-		return program.Fail(program.Unreachable, whatHelps(s.connection(nil)), "see whether etcd at %s is in use: %s", b.where, program.Joined(err))
+		return program.Fail(program.Unreachable, whatHelps(s.connection(nil)), "see whether etcd at %s is in use: %s",
+			b.where, program.Joined(err))
 	case ours > 0:
-		return program.Fail(program.Conflict, next, "etcd at %s holds a shard of Leasehold: a bench could cost it leases", b.where)
+		return program.Fail(program.Conflict, next,
+			"etcd at %s holds a shard of Leasehold: a bench could cost it leases", b.where)
 	case all > 0:
-		return program.Fail(program.Conflict, next, "etcd at %s is in use: it holds %s", b.where, output.Counted(all, "key", "keys"))
+		return program.Fail(program.Conflict, next, "etcd at %s is in use: it holds %s", b.where,
+			output.Counted(all, "key", "keys"))
 	default:
 		return nil
 	}
@@ -267,7 +280,8 @@ func (b *benchedEtcd) cleanBy() string {
 	return "etcdctl --endpoints " + strings.ReplaceAll(b.where, " ", "") + " del --prefix " + store.Root + "bench-"
 }
 
-// end closes and stops what was opened and started. The log of an etcd with which something was wrong is kept.
+// end closes and stops what was opened and started. The log of an etcd with which something was
+// wrong is kept.
 func (b *benchedEtcd) end(well bool) error {
 	var errs []error
 	for _, c := range b.closers {

@@ -36,7 +36,8 @@ func TestEtcdOfItsOwn(t *testing.T) {
 	if err := json.Unmarshal([]byte(stdout), &res); err != nil {
 		t.Fatalf("%v in %s", err, stdout)
 	}
-	if len(res.Measured) < 10 || res.Measured[0].PerSecond <= 0 || res.Memory == 0 || len(res.Limits) == 0 || res.Carries <= 0 {
+	if len(res.Measured) < 10 || res.Measured[0].PerSecond <= 0 || res.Memory == 0 || len(res.Limits) == 0 ||
+		res.Carries <= 0 {
 		t.Errorf("measured: %s", stdout)
 	}
 	if left, err := filepath.Glob(filepath.Join(os.TempDir(), "leasehold-bench-*")); err != nil || len(left) > 0 {
@@ -53,7 +54,8 @@ func TestEtcdRefusesOneInUse(t *testing.T) {
 	}
 	d.put("/registry/pods", "")
 	code, _, stderr = d.run(bench...)
-	if code != program.Conflict || !strings.Contains(stderr, "is in use: it holds 1 key") || !strings.Contains(stderr, "--used-etcd") {
+	if code != program.Conflict || !strings.Contains(stderr, "is in use: it holds 1 key") ||
+		!strings.Contains(stderr, "--used-etcd") {
 		t.Errorf("an etcd of somebody: exit %d: %s", code, stderr)
 	}
 	d.put(store.KeysOf("default").Shard(), "{}")
@@ -76,14 +78,18 @@ func TestEtcdRefusesOneInUse(t *testing.T) {
 
 func TestEtcdRefusesNonsense(t *testing.T) {
 	for _, flags := range []string{"--interval=0s", "--each=1ms", "--agents=0", "--pace=0", "--records=0"} {
-		if code, _, stderr := newDesk(t).run("etcd", flags); code != program.Usage || !strings.Contains(stderr, strings.SplitN(flags, "=", 2)[0]) {
+		if code, _, stderr := newDesk(t).run("etcd", flags); code != program.Usage ||
+			!strings.Contains(stderr, strings.SplitN(flags, "=", 2)[0]) {
 			t.Errorf("%s: exit %d: %s", flags, code, stderr)
 		}
 	}
 }
 
 func TestNumbersForPeople(t *testing.T) {
-	for n, want := range map[int]string{0: "0", 99: "99", 100: "100", 1234: "1,200", 98_765: "98,000", 1_234_567: "1,200,000"} {
+	for n, want := range map[int]string{
+		0: "0", 99: "99", 100: "100", 1234: "1,200", 98_765: "98,000",
+		1_234_567: "1,200,000",
+	} {
 		if got := output.Thousands(twoDigits(n)); got != want {
 			t.Errorf("%d: %s, want %s", n, got, want)
 		}

@@ -18,7 +18,8 @@ type Failover struct {
 // Run kills the replica that serves all agents, and tells what became of them.
 func (c *Failover) Run(ctx context.Context, s *Session) error {
 	if c.Replicas < 2 || c.Replicas > 5 {
-		return program.Fail(program.Usage, "leasehold-bench failover --help", "--replicas: %d: must be 2 to 5", c.Replicas)
+		return program.Fail(program.Usage, "leasehold-bench failover --help", "--replicas: %d: must be 2 to 5",
+			c.Replicas)
 	}
 	if err := c.check(s, "failover", c.Agents); err != nil {
 		return err
@@ -41,7 +42,8 @@ func (c *Failover) show(s *Session, r *trial.Failover) error {
 		warm = "without a second connection"
 	}
 	t.Add("agents", showSetting(r.Setting))
-	t.Add("killed", fmt.Sprintf("1 of %d replicas, which served %d agents, %s%s", r.Replicas, r.Served, warm, map[bool]string{true: ", and led"}[r.Led]))
+	t.Add("killed", fmt.Sprintf("1 of %d replicas, which served %d agents, %s%s", r.Replicas, r.Served, warm,
+		map[bool]string{true: ", and led"}[r.Led]))
 	t.Add("each served again", showTimes(r.Outage))
 	t.Add("the last served again", fmt.Sprintf("after %.1fs", r.Last))
 	t.Add("as many that come cold", fmt.Sprintf("%.1fs, so %.2f of that", r.Cold, r.Ratio))

@@ -46,8 +46,9 @@ type PartReplica struct {
 func (c *PartReplica) Run(ctx context.Context, s *Session) error {
 	return parts.Serve(ctx, s.env.Stdin, s.env.Stdout, func(ctx context.Context, ready func(parts.Ready) error) error {
 		return parts.Replica(ctx, parts.ReplicaOrder{
-			Shard: c.Shard, ID: c.ID, Listen: c.Listen, HTTP: c.HTTP, PKI: c.PKI, Dir: c.Dir, Cloud: c.Cloud, Streams: c.Streams,
-			Log: s.env.Stderr, Version: s.env.Version,
+			Shard: c.Shard, ID: c.ID, Listen: c.Listen, HTTP: c.HTTP, PKI: c.PKI, Dir: c.Dir, Cloud: c.Cloud,
+			Streams: c.Streams,
+			Log:     s.env.Stderr, Version: s.env.Version,
 			Open: func(ctx context.Context, log *slog.Logger) (store.Store, func() error, error) {
 				return s.open(ctx, c.Etcd, log)
 			},

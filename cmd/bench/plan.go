@@ -23,7 +23,10 @@ type Plan struct {
 
 // Run measures the planner in this process: nothing is asked of etcd.
 func (c *Plan) Run(ctx context.Context, s *Session) error {
-	cfg := planning.Config{Size: planning.Size{Instances: c.Instances, Groups: c.Groups}, Changes: c.Changes, Lost: c.Lost}
+	cfg := planning.Config{
+		Size: planning.Size{Instances: c.Instances, Groups: c.Groups}, Changes: c.Changes,
+		Lost: c.Lost,
+	}
 	if cfg.Lost < 0 {
 		cfg.Lost = c.Instances / 10
 	}
@@ -58,7 +61,8 @@ func (c *Plan) Run(ctx context.Context, s *Session) error {
 		return err
 	}
 	if found := r.Problems(); len(found) > 0 {
-		return program.Fail(program.Failed, "report it: this is a fault of the planner", "%s", strings.Join(found, "; "))
+		return program.Fail(program.Failed, "report it: this is a fault of the planner", "%s",
+			strings.Join(found, "; "))
 	}
 	return nil
 }
@@ -67,11 +71,13 @@ func (c *Plan) check(s *Session) error {
 	const help = "leasehold-bench plan --help"
 	switch {
 	case s.named():
-		return program.Fail(program.Usage, "leave out --endpoints", "--endpoints: the planner is measured alone, and with --cold-start on an etcd of the bench's own")
+		return program.Fail(program.Usage, "leave out --endpoints",
+			"--endpoints: the planner is measured alone, and with --cold-start on an etcd of the bench's own")
 	case c.Groups < 1:
 		return program.Fail(program.Usage, help, "--groups: %d: must be at least 1", c.Groups)
 	case c.Instances < c.Groups:
-		return program.Fail(program.Usage, help, "--instances: %d: must be at least %d, one for each group", c.Instances, c.Groups)
+		return program.Fail(program.Usage, help, "--instances: %d: must be at least %d, one for each group",
+			c.Instances, c.Groups)
 	case c.Changes < 1:
 		return program.Fail(program.Usage, help, "--changes: %d: must be at least 1", c.Changes)
 	case c.Lost < -1 || c.Lost > c.Instances:
@@ -82,7 +88,9 @@ func (c *Plan) check(s *Session) error {
 }
 
 // startCold measures a leader's beginning, on an etcd that is started for it.
-func (s *Session) startCold(ctx context.Context, cfg planning.Config, told func(string)) (cold planning.ColdStart, err error) {
+func (s *Session) startCold(ctx context.Context, cfg planning.Config, told func(string)) (cold planning.ColdStart,
+	err error,
+) {
 	b, err := s.ownEtcd(ctx)
 	if err != nil {
 		return cold, err
@@ -112,38 +120,56 @@ func planDocument(r planning.Result) any {
 
 func showPlanning(s *Session, r planning.Result) error {
 	scr := s.screen()
-	fmt.Fprintf(scr.W, "%d instances in %d groups: %d keys, %s\n\n", r.Instances, r.Groups, r.Keys, output.Bytes(r.KeyBytes))
+	fmt.Fprintf(scr.W, "%d instances in %d groups: %d keys, %s\n\n", r.Instances, r.Groups, r.Keys,
+		output.Bytes(r.KeyBytes))
 	stages := output.Table{Columns: []output.Column{
-		{Title: "A NEW LEADER"}, {Title: "TOOK", Right: true}, {Title: "CPU", Right: true}, {Title: "ALLOCATED", Right: true}, {Title: "NOTE"},
+		{Title: "A NEW LEADER"},
+		{Title: "TOOK", Right: true},
+		{Title: "CPU", Right: true},
+		{Title: "ALLOCATED", Right: true},
+		{Title: "NOTE"},
 	}}
 	stage := func(what string, cost planning.Cost, note string) {
 		stages.Add(what, short(cost.Took), short(cost.CPU), output.Bytes(cost.Bytes), note)
 	}
-	stage("reads the records", r.Picture, fmt.Sprintf("%s an instance", short(r.Picture.CPU/time.Duration(r.Instances))))
+	stage("reads the records", r.Picture,
+		fmt.Sprintf("%s an instance", short(r.Picture.CPU/time.Duration(r.Instances))))
 	stage("looks at them", r.Seen, "")
-	stage("plans all groups", r.Plan, fmt.Sprintf("%s, the longest %s", output.Counted(r.Steps, "step", "steps"), short(r.Longest.Max)))
+	stage("plans all groups", r.Plan,
+		fmt.Sprintf("%s, the longest %s", output.Counted(r.Steps, "step", "steps"), short(r.Longest.Max)))
 	stage("takes a provider's list up", r.Listed, "every provider_poll")
 	if err := stages.Write(scr, s.wide()); err != nil {
 		return err
 	}
-	fmt.Fprintf(scr.W, "\nmemory: %s of records and %s of evidence: %s an instance\n\n", output.Bytes(r.Heap.Picture), output.Bytes(r.Heap.Evidence), output.Bytes(r.Heap.PerInstance))
+	fmt.Fprintf(scr.W, "\nmemory: %s of records and %s of evidence: %s an instance\n\n", output.Bytes(r.Heap.Picture),
+		output.Bytes(r.Heap.Evidence), output.Bytes(r.Heap.PerInstance))
 	changes := output.Table{Columns: []output.Column{
-		{Title: "THEN A CHANGE"}, {Title: "P50", Right: true}, {Title: "P99", Right: true}, {Title: "CPU", Right: true}, {Title: "ALLOCATIONS", Right: true}, {Title: "ALLOCATED", Right: true},
+		{Title: "THEN A CHANGE"},
+		{Title: "P50", Right: true},
+		{Title: "P99", Right: true},
+		{Title: "CPU", Right: true},
+		{Title: "ALLOCATIONS", Right: true},
+		{Title: "ALLOCATED", Right: true},
 	}}
 	for _, k := range r.Changes {
-		changes.Add(k.What, short(k.Spread.P50), short(k.Spread.P99), short(k.Each.CPU), fmt.Sprint(k.Each.Allocations), output.Bytes(k.Each.Bytes))
+		changes.Add(k.What, short(k.Spread.P50), short(k.Spread.P99), short(k.Each.CPU), fmt.Sprint(k.Each.Allocations),
+			output.Bytes(k.Each.Bytes))
 	}
 	if err := changes.Write(scr, s.wide()); err != nil {
 		return err
 	}
 	if cs := r.ColdStart; cs != nil {
-		fmt.Fprintf(scr.W, "\ncold start from etcd: %d records in memory after %s, the first plan after %s, all planned after %s (CPU %s, etcd's %s); it keeps %s, and had %s at most; "+
-			"then from a write to its plan p50 %s, p99 %s\n",
-			cs.Records, short(cs.Listed), short(cs.First), short(cs.All), short(cs.CPU), short(cs.EtcdCPU), output.Bytes(cs.Heap), output.Bytes(cs.Most), short(cs.Changes.P50), short(cs.Changes.P99))
+		fmt.Fprintf(scr.W,
+			"\ncold start from etcd: %d records in memory after %s, the first plan after %s, all planned after %s (CPU %s, etcd's %s); it keeps %s, and had %s at most; "+
+				"then from a write to its plan p50 %s, p99 %s\n",
+			cs.Records, short(cs.Listed), short(cs.First), short(cs.All), short(cs.CPU), short(cs.EtcdCPU),
+			output.Bytes(cs.Heap), output.Bytes(cs.Most), short(cs.Changes.P50), short(cs.Changes.P99))
 	}
 	if st := r.Storm; st != nil {
-		fmt.Fprintf(scr.W, "\nstorm: %d leases of %s ended at once: judged within %s (CPU %s, the longest plan %s), %d replaced; as before %s after their return\n",
-			st.Lost, output.Counted(st.Groups, "group", "groups"), short(st.Judged.Took), short(st.Judged.CPU), short(st.Longest), st.Replaced, short(st.Returned.Took))
+		fmt.Fprintf(scr.W,
+			"\nstorm: %d leases of %s ended at once: judged within %s (CPU %s, the longest plan %s), %d replaced; as before %s after their return\n",
+			st.Lost, output.Counted(st.Groups, "group", "groups"), short(st.Judged.Took), short(st.Judged.CPU),
+			short(st.Longest), st.Replaced, short(st.Returned.Took))
 	}
 	fmt.Fprintf(scr.W, "\n%s\n", r.Verdict())
 	return nil

@@ -13,7 +13,10 @@ func TestPlan(t *testing.T) {
 	if code != program.Done || stderr != "" {
 		t.Errorf("exit %d, %s", code, stderr)
 	}
-	for _, want := range []string{`"instances": 60`, `"changes_per_second"`, `"verdict": "one leader plans 60 instances in 3 groups`, `"replaced": 0`} {
+	for _, want := range []string{
+		`"instances": 60`, `"changes_per_second"`,
+		`"verdict": "one leader plans 60 instances in 3 groups`, `"replaced": 0`,
+	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %s in\n%s", want, out)
 		}

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// progress shows a person who waits what is being done: on a terminal one line that is rewritten; elsewhere a line when
-// something else begins, and now and then.
+// progress shows a person who waits what is being done: on a terminal one line that is rewritten;
+// elsewhere a line when something else begins, and now and then.
 type progress struct {
 	s     *Session
 	quiet bool // nothing is shown but on a terminal

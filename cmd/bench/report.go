@@ -13,7 +13,8 @@ import (
 	"github.com/leasehold/leasehold/cmd/program"
 )
 
-// result ends a bench that ran: its document, or what show writes of it, and the exit code by its verdict.
+// result ends a bench that ran: its document, or what show writes of it, and the exit code by its
+// verdict.
 func (s *Session) result(document any, v trial.Verdict, show func() error) error {
 	done, err := s.records(document)
 	if !done {
@@ -59,7 +60,8 @@ func showSetting(r trial.Setting) string {
 
 func addProcesses(t *output.Table, all []trial.Process) {
 	for _, p := range all {
-		t.Add("process "+p.Name, fmt.Sprintf("%.2f cores  %s (most %s)  %d descriptors", p.Cores, output.Bytes(p.Memory), output.Bytes(p.MostMemory), p.Descriptors))
+		t.Add("process "+p.Name, fmt.Sprintf("%.2f cores  %s (most %s)  %d descriptors", p.Cores,
+			output.Bytes(p.Memory), output.Bytes(p.MostMemory), p.Descriptors))
 	}
 }
 

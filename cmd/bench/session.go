@@ -56,7 +56,8 @@ func openFailed(ctx context.Context, conn program.Connection, err error) error {
 	case ctx.Err() != nil:
 		return err
 	case errors.Is(err, store.ErrDenied):
-		return program.Fail(program.Failed, "log in as root, with --user or --cert and --key", "%s", program.Joined(err))
+		return program.Fail(program.Failed, "log in as root, with --user or --cert and --key", "%s",
+			program.Joined(err))
 	case errors.Is(err, store.ErrUnavailable):
 		return program.Fail(program.Unreachable, whatHelps(conn), "%s", program.Joined(err)) // it names the endpoints
 	default:
@@ -72,7 +73,8 @@ func whatHelps(conn program.Connection) string {
 	return "start etcd there, and " + how + "; or leave out --endpoints, and the bench starts its own"
 }
 
-// partEnvironment has parts find the etcd that was named. Arguments would show the password to everybody.
+// partEnvironment has parts find the etcd that was named. Arguments would show the password to
+// everybody.
 func (s *Session) partEnvironment() (env []string) {
 	if !s.named() {
 		return nil
@@ -93,7 +95,10 @@ func (s *Session) screen() output.Screen {
 	if width <= 0 {
 		width = output.LineWidth
 	}
-	return output.Screen{W: s.env.Stdout, Terminal: s.env.StdoutTerminal, Colour: s.colour(s.env.StdoutTerminal), Width: width}
+	return output.Screen{
+		W: s.env.Stdout, Terminal: s.env.StdoutTerminal, Colour: s.colour(s.env.StdoutTerminal),
+		Width: width,
+	}
 }
 
 // aside is where progress and warnings go.

@@ -21,7 +21,8 @@ type Shard struct {
 	UsedEtcd     bool          `help:"Use an etcd of --endpoints even if it holds keys: the load slows its other clients down."`
 }
 
-// What agents begin in a second, if nobody says: some less than what was seen to be possible with everything on two processors.
+// What agents begin in a second, if nobody says: some less than what was seen to be possible with
+// everything on two processors.
 const (
 	rampOwn    = 300
 	rampShared = 2000
@@ -44,7 +45,8 @@ func (b *Shard) check(s *Session, command string, agents int) error {
 		return program.Fail(program.Usage, help, "--group-size: %d: must be 1 to 10000", b.GroupSize)
 	case b.Shared == 0:
 		if most, err := trial.MostOwnConnections(); err == nil && agents > most {
-			return program.Fail(program.Usage, "add --shared 100, or raise ulimit -Hn", "--agents: %d: at most %d can have connections of their own to one replica here", agents, most)
+			return program.Fail(program.Usage, "add --shared 100, or raise ulimit -Hn",
+				"--agents: %d: at most %d can have connections of their own to one replica here", agents, most)
 		}
 	}
 	g := store.DefaultGroup()
@@ -61,11 +63,14 @@ func (b *Shard) check(s *Session, command string, agents int) error {
 
 // noneNamed refuses --used-etcd without an etcd that could be in use.
 func noneNamed() error {
-	return program.Fail(program.Usage, "add --endpoints HOST:PORT, or leave out --used-etcd", "--used-etcd: without --endpoints the bench has an etcd of its own, which nobody uses")
+	return program.Fail(program.Usage, "add --endpoints HOST:PORT, or leave out --used-etcd",
+		"--used-etcd: without --endpoints the bench has an etcd of its own, which nobody uses")
 }
 
 // run plays a trial from its beginning to its end, whatever comes between.
-func (b *Shard) run(ctx context.Context, s *Session, agents, replicas int, play func(context.Context, *trial.Trial) error) error {
+func (b *Shard) run(ctx context.Context, s *Session, agents, replicas int,
+	play func(context.Context, *trial.Trial) error,
+) error {
 	told := s.newProgress()
 	t, err := trial.Begin(ctx, b.config(s, agents, replicas), b.deps(s, told))
 	if err == nil {
@@ -100,7 +105,8 @@ func (b *Shard) config(s *Session, agents, replicas int) trial.Config {
 		rate = rampOwn
 	}
 	return trial.Config{
-		Shard: shardName(s.env.RandomID()), Agents: agents, Interval: b.Interval, LeaseTTL: b.LeaseTTL, GroupSize: b.GroupSize, Shared: b.Shared, Rate: rate,
+		Shard: shardName(s.env.RandomID()), Agents: agents, Interval: b.Interval, LeaseTTL: b.LeaseTTL,
+		GroupSize: b.GroupSize, Shared: b.Shared, Rate: rate,
 		Replicas: replicas, ReconnectMax: b.ReconnectMax,
 	}
 }

@@ -31,7 +31,8 @@ func (c *Storm) Run(ctx context.Context, s *Session) error {
 	case c.Lost < 1:
 		return program.Fail(program.Usage, help, "--lost: %d: must be at least 1", c.Lost)
 	case c.Healthy < 0 || c.Healthy > c.Lost:
-		return program.Fail(program.Usage, help, "--healthy: %d: must be 0 to %d, as many as are lost: fewer than half are no storm", c.Healthy, c.Lost)
+		return program.Fail(program.Usage, help,
+			"--healthy: %d: must be 0 to %d, as many as are lost: fewer than half are no storm", c.Healthy, c.Lost)
 	case c.Away < 0 || c.Away > mostAway:
 		return program.Fail(program.Usage, help, "--away: %s: must be at most %s", c.Away, mostAway)
 	}

@@ -45,7 +45,8 @@ func (a *Ago) UnmarshalText(text []byte) error {
 // checkEndpoints refuses what cannot be an address of etcd, before the command waits for an answer.
 func checkEndpoints(endpoints []string) error {
 	if wrong, found := program.NoAddress(endpoints); found {
-		return failure(Usage, "leasehold status --endpoints 127.0.0.1:2379", "--endpoints: %q: must be HOST:PORT, or several separated by commas", wrong)
+		return failure(Usage, "leasehold status --endpoints 127.0.0.1:2379",
+			"--endpoints: %q: must be HOST:PORT, or several separated by commas", wrong)
 	}
 	return nil
 }

@@ -51,7 +51,8 @@ func (s *Session) onlyRoot(ctx context.Context, err error) error {
 	if _, unknown := s.rolesOf(ctx, name); name == "" || unknown != nil || errors.Is(err, store.ErrNobody) {
 		return s.denied(ctx, err, "change users and roles")
 	}
-	return failure(Failed, "give --cert and --key, or --user, of root", "%s: user %q may not change users and roles: only root may", s.command, name)
+	return failure(Failed, "give --cert and --key, or --user, of root",
+		"%s: user %q may not change users and roles: only root may", s.command, name)
 }
 
 // carryOut carries out steps and shows each, or in a dry run shows them alone.
@@ -118,7 +119,10 @@ func (c *AuthShow) Run(ctx context.Context, s *Session) error {
 }
 
 func (s *Session) authUser(name string, roles []string) authUser {
-	u := authUser{Name: name, Roles: rights.In(roles, s.flags.Shard), Root: slices.Contains(roles, store.RoleRoot), Other: []string{}}
+	u := authUser{
+		Name: name, Roles: rights.In(roles, s.flags.Shard), Root: slices.Contains(roles, store.RoleRoot),
+		Other: []string{},
+	}
 	for _, shard := range rights.Shards(roles) {
 		if shard != s.flags.Shard {
 			u.Other = append(u.Other, shard)
@@ -147,7 +151,8 @@ func (s *Session) showAuth(doc authDocument) error {
 	}
 	switch {
 	case len(doc.Missing) > 0:
-		s.note("%s to mend in shard %s: leasehold auth init --dry-run", counted(len(doc.Missing), "thing", "things"), s.flags.Shard)
+		s.note("%s to mend in shard %s: leasehold auth init --dry-run", counted(len(doc.Missing), "thing", "things"),
+			s.flags.Shard)
 	case !doc.On:
 		s.note("enable it with: leasehold auth init")
 	}
@@ -183,7 +188,9 @@ func (c *AuthAdd) Run(ctx context.Context, s *Session) error {
 }
 
 // changeUser does something about one user.
-func (s *Session) changeUser(ctx context.Context, name string, do func(context.Context, rights.Etcd, rights.State) error) error {
+func (s *Session) changeUser(ctx context.Context, name string,
+	do func(context.Context, rights.Etcd, rights.State) error,
+) error {
 	if err := s.addable(name); err != nil {
 		return err
 	}
@@ -198,8 +205,10 @@ func (s *Session) changeUser(ctx context.Context, name string, do func(context.C
 
 // addable refuses names that cannot be those of a user.
 func (s *Session) addable(name string) error {
-	if name == "" || name == store.RoleRoot || strings.ContainsAny(name, ":\n\r\x00") || name != strings.TrimSpace(name) {
-		return failure(Usage, "leasehold "+s.command+" --help", "%s: user %q: must be a name without colon, and not root", s.command, name)
+	if name == "" || name == store.RoleRoot || strings.ContainsAny(name, ":\n\r\x00") ||
+		name != strings.TrimSpace(name) {
+		return failure(Usage, "leasehold "+s.command+" --help",
+			"%s: user %q: must be a name without colon, and not root", s.command, name)
 	}
 	return nil
 }
@@ -259,6 +268,8 @@ func (s *Session) allowed(ctx context.Context, role store.Role) error {
 	case len(in) == 0:
 		return s.denied(ctx, store.ErrDenied, "")
 	}
-	return failure(Failed, fmt.Sprintf("give --cert and --key, or --user, of a %s; create one with: leasehold auth add NAME --role %s%s", role, role, s.shardFlag()),
+	return failure(Failed,
+		fmt.Sprintf("give --cert and --key, or --user, of a %s; create one with: leasehold auth add NAME --role %s%s",
+			role, role, s.shardFlag()),
 		"%s: user %q has the role %s, and a %s needs the role %s", s.command, name, rights.Names(in), role, role)
 }

@@ -52,7 +52,8 @@ func (c *AuthInit) Run(ctx context.Context, s *Session) error {
 			}
 		}
 		for _, name := range w.Missing(st) {
-			s.note("user %s has roles only in %s, and was given none here: leasehold auth add %s --role %s%s", name, strings.Join(rights.Shards(st.Users[name]), ", "), name, users[name], s.shardFlag())
+			s.note("user %s has roles only in %s, and was given none here: leasehold auth add %s --role %s%s", name,
+				strings.Join(rights.Shards(st.Users[name]), ", "), name, users[name], s.shardFlag())
 		}
 		s.outcome(steps, c.DryRun, "rights of shard "+s.flags.Shard+" are set up")
 		if !st.Enabled && !c.DryRun {
@@ -71,7 +72,8 @@ func (c *AuthInit) users(s *Session) (map[string]store.Role, error) {
 	for _, word := range c.Users {
 		name, role, _ := strings.Cut(word, "=")
 		if !slices.Contains(store.Roles(), store.Role(role)) {
-			return nil, failure(Usage, "leasehold auth init --users eva=operator,max=viewer", "--users: %q: must be NAME=ROLE, with a role of viewer, operator and coordinator", word)
+			return nil, failure(Usage, "leasehold auth init --users eva=operator,max=viewer",
+				"--users: %q: must be NAME=ROLE, with a role of viewer, operator and coordinator", word)
 		}
 		if err := s.addable(name); err != nil {
 			return nil, err
@@ -89,11 +91,14 @@ func (c *AuthInit) rootWillGetIn(s *Session) error {
 	case c.Passwords != "":
 		return nil
 	case conn.Cert == "":
-		return failure(Usage, "leasehold pki issue root, and give --cacert, --cert and --key; or --passwords FILE, for users with passwords",
+		return failure(Usage,
+			"leasehold pki issue root, and give --cacert, --cert and --key; or --passwords FILE, for users with passwords",
 			"auth init: root would be locked out afterwards: neither a certificate nor --passwords is given")
 	case name != store.RoleRoot || conn.Username != "":
-		return failure(Usage, "leasehold pki issue root, and give its --cert and --key; or --passwords FILE, for users with passwords",
-			"auth init: root would be locked out afterwards: the certificate %s names %q", conn.Cert, Connection{Cert: conn.Cert}.Caller())
+		return failure(Usage,
+			"leasehold pki issue root, and give its --cert and --key; or --passwords FILE, for users with passwords",
+			"auth init: root would be locked out afterwards: the certificate %s names %q", conn.Cert,
+			Connection{Cert: conn.Cert}.Caller())
 	}
 	return nil
 }

@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// passwords returns the passwords of users, from a file with lines NAME:PASSWORD as --user takes them.
-// A missing password is generated and added to the file before it is set in etcd, so none is ever
-// lost. Without a file users have no passwords.
+// passwords returns the passwords of users, from a file with lines NAME:PASSWORD as --user takes
+// them. A missing password is generated and added to the file before it is set in etcd, so none is
+// ever lost. Without a file users have no passwords.
 func (s *Session) passwords(file string, users []string, dryRun bool) (map[string]string, error) {
 	if file == "" || len(users) == 0 {
 		return nil, nil
@@ -26,7 +26,8 @@ func (s *Session) passwords(file string, users []string, dryRun bool) (map[strin
 			continue
 		}
 		if file == "-" {
-			return nil, failure(Usage, "give a line NAME:PASSWORD for each user", "--passwords -: no password of %s was given", name)
+			return nil, failure(Usage, "give a line NAME:PASSWORD for each user",
+				"--passwords -: no password of %s was given", name)
 		}
 		all[name] = s.env.RandomID()
 		added += name + ":" + all[name] + "\n"

@@ -9,5 +9,6 @@ type Bench struct {
 
 // Run names the program that has the benches.
 func (c *Bench) Run() error {
-	return failure(Usage, strings.Join(append([]string{"leasehold-bench"}, c.Args...), " "), "bench: benches are in leasehold-bench, a program of its own")
+	return failure(Usage, strings.Join(append([]string{"leasehold-bench"}, c.Args...), " "),
+		"bench: benches are in leasehold-bench, a program of its own")
 }

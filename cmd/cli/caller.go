@@ -11,8 +11,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// who names the author of an order, for the journal: the etcd user if there is one, and the user and
-// host of this process.
+// who names the author of an order, for the journal: the etcd user if there is one, and the user
+// and host of this process.
 func (s *Session) who() string {
 	if name := s.connection(nil).Caller(); name != "" {
 		return name + " (" + s.env.User + ")"
@@ -20,23 +20,27 @@ func (s *Session) who() string {
 	return s.env.User
 }
 
-// denied explains what etcd refused, to which user, and what helps. may is the attempted action, such
-// as "change groups".
+// denied explains what etcd refused, to which user, and what helps. may is the attempted action,
+// such as "change groups".
 func (s *Session) denied(ctx context.Context, err error, may string) error {
 	what := s.command
 	c := s.connection(nil)
 	name := c.Caller()
 	switch {
 	case errors.Is(err, store.ErrLogin):
-		return failure(Failed, "check --user, or ask etcd's root for a new password: leasehold auth add "+name+" --role ROLE --passwords FILE",
+		return failure(Failed,
+			"check --user, or ask etcd's root for a new password: leasehold auth add "+name+" --role ROLE --passwords FILE",
 			"%s: etcd knows no user %q with that password", what, name)
 	case errors.Is(err, store.ErrNobody) && c.Username == "" && c.Cert == "":
-		return failure(Failed, "give --cacert, --cert and --key, or --user NAME:PASSWORD; leasehold config show lists what is set",
+		return failure(Failed,
+			"give --cacert, --cert and --key, or --user NAME:PASSWORD; leasehold config show lists what is set",
 			"%s: etcd requires authentication, and no credentials are configured", what)
 	case errors.Is(err, store.ErrNobody) && c.Cert == "":
-		return failure(Failed, "give --cert and --key as well; leasehold config show lists what is set", "%s: etcd requires a client certificate, and none is configured", what)
+		return failure(Failed, "give --cert and --key as well; leasehold config show lists what is set",
+			"%s: etcd requires a client certificate, and none is configured", what)
 	case errors.Is(err, store.ErrNobody) && name == "":
-		return failure(Failed, "give a certificate whose common name is etcd's user, or --user NAME:PASSWORD", "%s: etcd requires authentication, and the certificate %s has no common name", what, c.Cert)
+		return failure(Failed, "give a certificate whose common name is etcd's user, or --user NAME:PASSWORD",
+			"%s: etcd requires authentication, and the certificate %s has no common name", what, c.Cert)
 	case errors.Is(err, store.ErrNobody):
 		return failure(Failed, "run etcd with --client-cert-auth and --trusted-ca-file, or give --user NAME:PASSWORD",
 			"%s: etcd requires authentication, and does not accept the certificate of %q", what, name)
@@ -63,9 +67,11 @@ func (s *Session) notAllowed(ctx context.Context, err error, name, may string) e
 	case unknown != nil:
 		return failure(Failed, "leasehold auth show", "%s: etcd refused: %s", s.command, err)
 	case len(in) > 0:
-		return failure(Failed, ask, "%s: user %q has the role %s, which may not %s", s.command, name, rights.Names(in), may)
+		return failure(Failed, ask, "%s: user %q has the role %s, which may not %s", s.command, name, rights.Names(in),
+			may)
 	case len(rights.Shards(roles)) > 0:
-		return failure(Failed, ask, "%s: user %q has no role in shard %s, only in %s", s.command, name, s.flags.Shard, strings.Join(rights.Shards(roles), ", "))
+		return failure(Failed, ask, "%s: user %q has no role in shard %s, only in %s", s.command, name, s.flags.Shard,
+			strings.Join(rights.Shards(roles), ", "))
 	default:
 		return failure(Failed, ask, "%s: user %q has no role in shard %s", s.command, name, s.flags.Shard)
 	}

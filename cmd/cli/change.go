@@ -10,8 +10,9 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// change is an edit of one group: what is to be in force, and what was read before. It happens only while groups/<name> and
-// static/<name> are still as they were read (REC-14). For a static group, groups/<name> holds an override (REC-6).
+// change is an edit of one group: what is to be in force, and what was read before. It happens only
+// while groups/<name> and static/<name> are still as they were read (REC-14). For a static group,
+// groups/<name> holds an override (REC-6).
 type change struct {
 	name   string
 	before *store.Group   // what was in force; nil: there is no group, or none that can be read
@@ -66,7 +67,8 @@ func (c *change) setSize(n int) {
 	c.override.Size = &n
 }
 
-// readChange reads what is there of a group, to be changed. Without the group, before is nil and isNew true.
+// readChange reads what is there of a group, to be changed. Without the group, before is nil and
+// isNew true.
 func (s *Session) readChange(ctx context.Context, name string) (change, error) {
 	c := change{name: name}
 	kv, err := s.find(ctx, s.keys().Group(name))
@@ -101,7 +103,8 @@ func (s *Session) readChange(ctx context.Context, name string) (change, error) {
 	return c, err
 }
 
-// leftUnless is how many instances a group has whose spec, as it was read, is not in force; 0 where it is. What shrinks is measured against them.
+// leftUnless is how many instances a group has whose spec, as it was read, is not in force; 0 where
+// it is. What shrinks is measured against them.
 func (s *Session) leftUnless(ctx context.Context, c change) (int, error) {
 	kv, err := s.find(ctx, s.keys().Status(c.name))
 	if err != nil {
@@ -151,7 +154,8 @@ func (c *change) readStatic(static, beside, status store.KV) error {
 		c.wasOverride = o
 	}
 	if err != nil {
-		return failure(Failed, "leasehold config apply -f FILE, with the whole group", "group %s: the static group at revision %d cannot be used: %s", c.name, static.Modified, joined(err))
+		return failure(Failed, "leasehold config apply -f FILE, with the whole group",
+			"group %s: the static group at revision %d cannot be used: %s", c.name, static.Modified, joined(err))
 	}
 	c.static = &g
 	c.wasOverride = store.Override{Schema: store.Schema, Name: c.name}
@@ -182,7 +186,8 @@ func (c *change) readStatic(static, beside, status store.KV) error {
 	return nil
 }
 
-// readExisting is readChange for commands that change a part of what is there, and therefore need it whole.
+// readExisting is readChange for commands that change a part of what is there, and therefore need
+// it whole.
 func (s *Session) readExisting(ctx context.Context, name string) (change, error) {
 	if !isName(name) {
 		return change{}, noGroup(name)
@@ -194,25 +199,30 @@ func (s *Session) readExisting(ctx context.Context, name string) (change, error)
 	case c.isNew():
 		return c, noGroup(name)
 	case c.broken != nil && c.static != nil:
-		return c, failure(Failed, "leasehold group apply -f FILE, with the overrides", "group %s: the override of revision %d cannot be used: %s", name, c.was, joined(c.broken))
+		return c, failure(Failed, "leasehold group apply -f FILE, with the overrides",
+			"group %s: the override of revision %d cannot be used: %s", name, c.was, joined(c.broken))
 	case c.broken != nil:
-		return c, failure(Failed, "leasehold group apply -f FILE, with the whole spec", "group %s: its spec at revision %d cannot be used: %s", name, c.was, joined(c.broken))
+		return c, failure(Failed, "leasehold group apply -f FILE, with the whole spec",
+			"group %s: its spec at revision %d cannot be used: %s", name, c.was, joined(c.broken))
 	}
 	c.after = *c.before
 	return c, nil
 }
 
-// write puts the changes into etcd, all or none, each only if its group is still as it was read. again is the
-// command with which the loser of a race may try once more.
+// write puts the changes into etcd, all or none, each only if its group is still as it was read.
+// again is the command with which the loser of a race may try once more.
 func (s *Session) write(ctx context.Context, changes []change, again string) (store.Revision, error) {
 	return s.writeWith(ctx, changes, nil, again)
 }
 
 // writeWith is write, with more that is written in the same transaction.
-func (s *Session) writeWith(ctx context.Context, changes []change, also []store.Request, again string) (store.Revision, error) {
+func (s *Session) writeWith(ctx context.Context, changes []change, also []store.Request, again string) (store.Revision,
+	error,
+) {
 	var txn store.Txn
 	for _, c := range changes {
-		txn.Conditions = append(txn.Conditions, store.At(s.keys().Group(c.name), c.was), store.At(s.keys().Static(c.name), c.staticWas))
+		txn.Conditions = append(txn.Conditions, store.At(s.keys().Group(c.name), c.was),
+			store.At(s.keys().Static(c.name), c.staticWas))
 		if c.putStatic != nil {
 			txn.Writes = append(txn.Writes, store.Put(s.keys().Static(c.name), store.Encode(*c.putStatic)))
 			continue
@@ -250,7 +260,8 @@ func (s *Session) lost(ctx context.Context, changes []change, conflict *store.Co
 	if err != nil {
 		return err
 	}
-	return failure(Conflict, again, "%s: %s; that change stands, and nothing was written", what, whatHappened(was, now.Modified))
+	return failure(Conflict, again, "%s: %s; that change stands, and nothing was written", what,
+		whatHappened(was, now.Modified))
 }
 
 func whatHappened(was, now store.Revision) string {
@@ -275,12 +286,15 @@ func (c change) shrinks() bool {
 // shrinking describes a smaller size, for the confirmation.
 func (c change) shrinking() string {
 	if c.isNew() {
-		return fmt.Sprintf("group %s, whose key is missing, has %s left and shrinks to %s", c.name, counted(c.left, "instance", "instances"), counted(c.after.Size, "instance", "instances"))
+		return fmt.Sprintf("group %s, whose key is missing, has %s left and shrinks to %s", c.name,
+			counted(c.left, "instance", "instances"), counted(c.after.Size, "instance", "instances"))
 	}
 	if c.left > 0 {
-		return fmt.Sprintf("group %s, whose spec of revision %d is not in force, has %s and shrinks to %s", c.name, c.rev(), counted(c.left, "instance", "instances"), counted(c.after.Size, "instance", "instances"))
+		return fmt.Sprintf("group %s, whose spec of revision %d is not in force, has %s and shrinks to %s", c.name,
+			c.rev(), counted(c.left, "instance", "instances"), counted(c.after.Size, "instance", "instances"))
 	}
-	return fmt.Sprintf("group %s shrinks from %d to %s", c.name, c.before.Size, counted(c.after.Size, "instance", "instances"))
+	return fmt.Sprintf("group %s shrinks from %d to %s", c.name, c.before.Size,
+		counted(c.after.Size, "instance", "instances"))
 }
 
 // leftAlone says that there was nothing to write. It is an error where the coordinator refuses what
@@ -300,5 +314,6 @@ func (s *Session) leftAlone(ctx context.Context, c change, shown store.Revision)
 	if c.static != nil {
 		next = "correct the shard's file, then leasehold config apply -f FILE; or " + next
 	}
-	return failure(Failed, next, "group %s: the coordinator refuses its spec (revision %d): %s; %s", c.name, bad.Revision, bad.Why, inForce(status.Record))
+	return failure(Failed, next, "group %s: the coordinator refuses its spec (revision %d): %s; %s", c.name,
+		bad.Revision, bad.Why, inForce(status.Record))
 }

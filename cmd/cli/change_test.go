@@ -44,7 +44,10 @@ func TestALostRaceChangesNothing(t *testing.T) {
 		{"restart", "group restart web", "leasehold group show web, then leasehold group restart web"},
 		{"pause", "group pause web", "leasehold group show web, then leasehold group pause web"},
 		{"apply", "group apply -f web.yaml", "leasehold group diff -f web.yaml, then leasehold group apply again"},
-		{"apply of two files", "group apply -f web.yaml -f two.yaml", "leasehold group diff -f web.yaml -f two.yaml, then leasehold group apply again"},
+		{
+			"apply of two files", "group apply -f web.yaml -f two.yaml",
+			"leasehold group diff -f web.yaml -f two.yaml, then leasehold group apply again",
+		},
 		{"apply at a revision", "group apply -f web.yaml --if-revision 2", "leasehold group diff -f web.yaml"},
 		{"delete", "group delete web --confirm=web", "leasehold group show web"},
 	} {
@@ -70,7 +73,8 @@ func TestALostRaceChangesNothing(t *testing.T) {
 	}
 }
 
-// A group created at the same moment is not overwritten either, and a file is applied as a whole or not at all.
+// A group created at the same moment is not overwritten either, and a file is applied as a whole or
+// not at all.
 //
 // proves REC-14
 func TestALostRaceAboutANewGroup(t *testing.T) {
@@ -103,7 +107,8 @@ func (m together) Commit(ctx context.Context, txn store.Txn) (store.Revision, er
 	return m.Store.Commit(ctx, txn)
 }
 
-// Of many who edit what they read at the same revision, exactly one wins, and all others are told so.
+// Of many who edit what they read at the same revision, exactly one wins, and all others are told
+// so.
 //
 // proves REC-14
 func TestOfConcurrentEditsExactlyOneWins(t *testing.T) {
@@ -146,7 +151,8 @@ func TestEditKeepsTheTextThatLost(t *testing.T) {
 		return replaceIn(path, "size: 3", "size: 5")
 	}
 	code, _, stderr := w.run("group", "edit", "web")
-	if code != Conflict || !strings.Contains(stderr, "your text is kept in "+draft) || !strings.Contains(stderr, "next: leasehold group diff -f "+draft) {
+	if code != Conflict || !strings.Contains(stderr, "your text is kept in "+draft) ||
+		!strings.Contains(stderr, "next: leasehold group diff -f "+draft) {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 	if text, err := os.ReadFile(draft); err != nil || !strings.Contains(string(text), "size: 5") {
@@ -156,7 +162,8 @@ func TestEditKeepsTheTextThatLost(t *testing.T) {
 		t.Error("the winner's edit is gone")
 	}
 	// What was kept can be applied as it is.
-	if code, _, stderr := w.run("group", "apply", "-f", draft, "--confirm=web"); code != Done || w.spec("web").Size != 5 {
+	if code, _, stderr := w.run("group", "apply", "-f", draft, "--confirm=web"); code != Done ||
+		w.spec("web").Size != 5 {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 }
@@ -173,9 +180,18 @@ func TestEdit(t *testing.T) {
 		{"changed", "size: 3", "size: 5", Done, "web changed rev 3", 5, ""},
 		{"left as it is", "", "", Done, "web unchanged rev 2", 3, ""},
 		{"a comment only", "size: 3", "# three\nsize: 3", Done, "web unchanged rev 2", 3, ""},
-		{"wrong", "size: 3", "sise: 3", Failed, "sise: unknown field: did you mean size?", 3, "correct DRAFT, then leasehold group apply -f DRAFT"},
-		{"another group", "name: web", "name: api", Usage, "the text must define the group web and no other", 3, "leasehold group apply -f DRAFT, to change other groups"},
-		{"smaller", "size: 3", "size: 1", Usage, "must be confirmed", 3, "leasehold group apply -f DRAFT --confirm=web"},
+		{
+			"wrong", "size: 3", "sise: 3", Failed, "sise: unknown field: did you mean size?", 3,
+			"correct DRAFT, then leasehold group apply -f DRAFT",
+		},
+		{
+			"another group", "name: web", "name: api", Usage, "the text must define the group web and no other", 3,
+			"leasehold group apply -f DRAFT, to change other groups",
+		},
+		{
+			"smaller", "size: 3", "size: 1", Usage, "must be confirmed", 3,
+			"leasehold group apply -f DRAFT --confirm=web",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t)
@@ -197,7 +213,8 @@ func TestEdit(t *testing.T) {
 			if _, err := os.Stat(draft); (err == nil) != (c.next != "") {
 				t.Errorf("the draft: %v", err)
 			}
-			if next := "next: " + strings.ReplaceAll(c.next, "DRAFT", draft) + "\n"; c.next != "" && !strings.HasSuffix(stderr, next) {
+			if next := "next: " + strings.ReplaceAll(c.next, "DRAFT", draft) + "\n"; c.next != "" &&
+				!strings.HasSuffix(stderr, next) {
 				t.Errorf("%q is missing in\n%s", next, stderr)
 			}
 		})
@@ -234,16 +251,21 @@ func TestOrdersAreLeftForTheLeader(t *testing.T) {
 		t.Fatal(err)
 	}
 	r, err := store.Decode[store.Request](kv)
-	want := store.Request{Schema: 1, ID: "order1", Kind: store.RequestReplace, Group: "web", Instance: "web-0-a", By: "eve@desk", At: noon}
+	want := store.Request{
+		Schema: 1, ID: "order1", Kind: store.RequestReplace, Group: "web", Instance: "web-0-a",
+		By: "eve@desk", At: noon,
+	}
 	if err != nil || r.Record != want {
 		t.Errorf("got %+v, %v", r.Record, err)
 	}
 	w.race(func() {
-		if _, err := w.st.Commit(t.Context(), store.Txn{Writes: []store.Write{store.Delete(w.keys.Instance("web-0-a"))}}); err != nil {
+		if _, err := w.st.Commit(t.Context(),
+			store.Txn{Writes: []store.Write{store.Delete(w.keys.Instance("web-0-a"))}}); err != nil {
 			t.Error(err)
 		}
 	})
-	if code, _, stderr := w.run("instance", "replace", "web-0-a"); code != Conflict || !strings.Contains(stderr, "was removed in the meantime; no order was given") {
+	if code, _, stderr := w.run("instance", "replace", "web-0-a"); code != Conflict ||
+		!strings.Contains(stderr, "was removed in the meantime; no order was given") {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 }
@@ -256,7 +278,8 @@ func TestANewerSchemaIsLeftAlone(t *testing.T) {
 	w.put(store.KindGroups, "web", `{"schema":99,"name":"web"}`)
 	for _, args := range []string{"group apply -f web.yaml", "group scale web 3", "group delete web --confirm=web"} {
 		code, _, stderr := w.run(strings.Fields(args)...)
-		if code != Failed || !strings.Contains(stderr, "newer schema") || !strings.Contains(stderr, "next: leasehold version") {
+		if code != Failed || !strings.Contains(stderr, "newer schema") ||
+			!strings.Contains(stderr, "next: leasehold version") {
 			t.Errorf("%s: exit %d: %s", args, code, stderr)
 		}
 	}

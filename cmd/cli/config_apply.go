@@ -51,11 +51,13 @@ func (c *ConfigApply) Run(ctx context.Context, s *Session) error {
 		writes = append(writes, ch)
 	}
 	if len(writes) > groupfile.MaxGroups {
-		return failure(Usage, "apply without --prune first", "there are %d groups to write, and at most %d can be written at once", len(writes), groupfile.MaxGroups)
+		return failure(Usage, "apply without --prune first",
+			"there are %d groups to write, and at most %d can be written at once", len(writes), groupfile.MaxGroups)
 	}
 	var rev store.Revision
 	if len(writes) > 0 {
-		if rev, err = s.write(ctx, writes, "leasehold config apply "+c.flags()+" --dry-run, then leasehold config apply again"); err != nil {
+		if rev, err = s.write(ctx, writes,
+			"leasehold config apply "+c.flags()+" --dry-run, then leasehold config apply again"); err != nil {
 			return err
 		}
 	}
@@ -73,7 +75,8 @@ func (c *ConfigApply) Run(ctx context.Context, s *Session) error {
 	return cmp.Or(refused, s.warnOfProviders(ctx, changes))
 }
 
-// changes are what the files ask for: the groups in them and, with --prune, the static groups that are not.
+// changes are what the files ask for: the groups in them and, with --prune, the static groups that
+// are not.
 func (c *ConfigApply) changes(ctx context.Context, s *Session) ([]change, error) {
 	files, err := s.parseFiles(c.Files)
 	if err != nil {
@@ -122,7 +125,8 @@ func (c *ConfigApply) changes(ctx context.Context, s *Session) ([]change, error)
 	return changes, nil
 }
 
-// planStatic says what putting a group from a file into static/ would change. What is set beside it stays.
+// planStatic says what putting a group from a file into static/ would change. What is set beside it
+// stays.
 func (s *Session) planStatic(ctx context.Context, g store.Group) (change, error) {
 	ch, err := s.readChange(ctx, g.Name)
 	var unusable *Failure
@@ -141,14 +145,16 @@ func (s *Session) planStatic(ctx context.Context, g store.Group) (change, error)
 	case ch.staticWas == 0 && ch.was != 0:
 		return ch, notStatic(ch)
 	case ch.broken != nil:
-		s.warn("%s: its override of revision %d cannot be used (%s): it stays stored and is still not in force", ch.name, ch.was, joined(ch.broken))
+		s.warn("%s: its override of revision %d cannot be used (%s): it stays stored and is still not in force",
+			ch.name, ch.was, joined(ch.broken))
 	}
 	ch.after = ch.inForceWith(g)
 	if ch.lost != nil {
 		s.warn("%s: %s; until then the last accepted spec stays in force", ch.name, ch.lost.Missing(*ch.before))
 	}
 	if err := ch.after.Validate(); err != nil {
-		return ch, failure(Failed, "leasehold group edit "+ch.name, "group %s: with its override (revision %d) it would be invalid: %s", ch.name, ch.was, joined(err))
+		return ch, failure(Failed, "leasehold group edit "+ch.name,
+			"group %s: with its override (revision %d) it would be invalid: %s", ch.name, ch.was, joined(err))
 	}
 	return ch, nil
 }
@@ -161,11 +167,14 @@ func (c change) inForceWith(static store.Group) store.Group {
 	return c.wasOverride.Over(static)
 }
 
-// notStatic says why a group that stands in groups/ as a whole cannot become static: what is there could not be set beside it.
+// notStatic says why a group that stands in groups/ as a whole cannot become static: what is there
+// could not be set beside it.
 func notStatic(ch change) error {
 	next := fmt.Sprintf("take %s out of the file, or leasehold group delete %s and, when it is gone, leasehold config apply again", ch.name, ch.name)
 	if ch.broken != nil {
-		return failure(Failed, next, "group %s is in groups/ already (revision %d), with a spec that cannot be used: %s", ch.name, ch.was, joined(ch.broken))
+		return failure(Failed, next,
+			"group %s is in groups/ already (revision %d), with a spec that cannot be used: %s", ch.name, ch.was,
+			joined(ch.broken))
 	}
 	var fields []string
 	for _, path := range groupfile.NotBesideStatic(groupdiff.Paths(*ch.before)) {
@@ -177,7 +186,8 @@ func notStatic(ch change) error {
 			fields = append(fields, name)
 		}
 	}
-	return failure(Failed, next, "group %s is in groups/ already (revision %d), as a complete spec: only size, template.instance_type and vars of a static group can be overridden, and it has %s (REC-6); nothing was changed",
+	return failure(Failed, next,
+		"group %s is in groups/ already (revision %d), as a complete spec: only size, template.instance_type and vars of a static group can be overridden, and it has %s (REC-6); nothing was changed",
 		ch.name, ch.was, strings.Join(fields, ", "))
 }
 
@@ -193,7 +203,8 @@ func (c change) pruned() bool { return c.putStatic.Deleting && (c.static == nil 
 func (c change) severe() string {
 	switch {
 	case c.pruned():
-		return fmt.Sprintf("group %s is not in the files: it and its instances (%s wanted) are deleted permanently", c.name, isAre(c.after.Size))
+		return fmt.Sprintf("group %s is not in the files: it and its instances (%s wanted) are deleted permanently",
+			c.name, isAre(c.after.Size))
 	case c.shrinks():
 		return c.shrinking()
 	default:

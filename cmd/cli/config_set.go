@@ -64,7 +64,8 @@ func setAll(settings *store.ShardSettings, words []string) error {
 	for _, word := range words {
 		name, value, ok := strings.Cut(word, "=")
 		if !ok {
-			return failure(Usage, "leasehold config set --help", "%s: must be KEY=VALUE, for example provider_poll=10s", word)
+			return failure(Usage, "leasehold config set --help", "%s: must be KEY=VALUE, for example provider_poll=10s",
+				word)
 		}
 		if slices.Contains(named, name) {
 			return failure(Usage, "give each setting once", "%s is set twice", name)
@@ -92,7 +93,8 @@ func settingChanges(before, after store.ShardSettings) []string {
 	for _, one := range store.Settings {
 		was, now := one.Value(before), one.Value(after)
 		i := slices.IndexFunc(before.Refused, func(e store.FieldError) bool { return e.Path == one.Name })
-		if still := slices.ContainsFunc(after.Refused, func(e store.FieldError) bool { return e.Path == one.Name }); i >= 0 && !still {
+		if still := slices.ContainsFunc(after.Refused,
+			func(e store.FieldError) bool { return e.Path == one.Name }); i >= 0 && !still {
 			was = before.Refused[i].Value + " (refused)"
 		}
 		if was != now {
@@ -106,7 +108,9 @@ func settingChanges(before, after store.ShardSettings) []string {
 func (s *Session) readShard(ctx context.Context) (store.Versioned[store.Shard], error) {
 	kv, err := s.get(ctx, s.keys().Shard())
 	if errors.Is(err, store.ErrNotFound) {
-		return store.Versioned[store.Shard]{}, failure(NotFound, "leasehold status --all-shards", "there is no shard %s: leasehold init creates it", s.flags.Shard)
+		return store.Versioned[store.Shard]{},
+			failure(NotFound, "leasehold status --all-shards", "there is no shard %s: leasehold init creates it",
+				s.flags.Shard)
 	}
 	if err != nil {
 		return store.Versioned[store.Shard]{}, err
@@ -115,13 +119,16 @@ func (s *Session) readShard(ctx context.Context) (store.Versioned[store.Shard], 
 }
 
 // writeShard writes the shard's record, if it is still as it was read.
-func (s *Session) writeShard(ctx context.Context, read store.Versioned[store.Shard], next store.Shard) (store.Revision, error) {
+func (s *Session) writeShard(ctx context.Context, read store.Versioned[store.Shard], next store.Shard) (store.Revision,
+	error,
+) {
 	rev, err := s.commit(ctx, "write shard", store.Txn{
 		Conditions: []store.Condition{read.Unchanged()},
 		Writes:     []store.Write{store.Put(read.Key, store.Encode(next))},
 	})
 	if errors.Is(err, store.ErrConflict) {
-		return 0, failure(Conflict, "check leasehold status, then run the command again", "shard %s: its record was changed in the meantime; nothing was written", s.flags.Shard)
+		return 0, failure(Conflict, "check leasehold status, then run the command again",
+			"shard %s: its record was changed in the meantime; nothing was written", s.flags.Shard)
 	}
 	return rev, err
 }

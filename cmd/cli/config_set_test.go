@@ -29,7 +29,9 @@ func TestConfigSetLosesToAnotherEdit(t *testing.T) {
 	held := shard()
 	held.Hold = &store.Hold{By: "coord-a", Why: "4 extra machines", At: noon}
 	w.race(func() { w.put(store.KindShard, "", held) })
-	if code, out, stderr := w.run("config", "set", "create_rate=5"); code != Conflict || !strings.Contains(stderr, "its record was changed in the meantime; nothing was written") || strings.Contains(out, "changed") {
+	if code, out, stderr := w.run("config", "set", "create_rate=5"); code != Conflict ||
+		!strings.Contains(stderr, "its record was changed in the meantime; nothing was written") ||
+		strings.Contains(out, "changed") {
 		t.Errorf("exit %d: %s%s", code, out, stderr)
 	}
 	if s := shard(); s.Hold == nil || s.Settings.CreateRate != 10 {

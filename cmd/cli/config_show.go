@@ -38,7 +38,10 @@ func (c *ConfigShow) Run(ctx context.Context, s *Session) error {
 		return err
 	}
 	groups = slices.DeleteFunc(groups, func(g group) bool { return !g.static() })
-	doc := configDocument{Program: s.settings, Shard: raw, InForce: shard.Record.Settings.WithDefaults(), Known: shardSettings(shard.Record.Settings), Static: []json.RawMessage{}, Beside: []json.RawMessage{}}
+	doc := configDocument{
+		Program: s.settings, Shard: raw, InForce: shard.Record.Settings.WithDefaults(),
+		Known: shardSettings(shard.Record.Settings), Static: []json.RawMessage{}, Beside: []json.RawMessage{},
+	}
 	for _, g := range groups {
 		doc.Static = append(doc.Static, asJSON(g.Static.Value))
 		if g.Stored.Modified != 0 {
@@ -70,7 +73,16 @@ func showShardSettings(scr output.Screen, name string, shard store.Versioned[sto
 	} else {
 		fmt.Fprintf(scr.W, "shard %s, which no coordinator has served yet\n", name)
 	}
-	t := output.Table{Indent: "  ", Columns: []output.Column{{Title: "SETTING"}, {Title: "VALUE"}, {Title: "FROM"}, {Title: "DEFAULT"}, {Title: "RANGE"}}}
+	t := output.Table{
+		Indent: "  ",
+		Columns: []output.Column{
+			{Title: "SETTING"},
+			{Title: "VALUE"},
+			{Title: "FROM"},
+			{Title: "DEFAULT"},
+			{Title: "RANGE"},
+		},
+	}
 	for _, one := range shardSettings(shard.Record.Settings) {
 		t.Add(one.Name, output.OneLine(one.Value), one.From, one.Default, one.Allowed)
 	}
@@ -93,7 +105,10 @@ func shardSettings(settings store.ShardSettings) []shardSetting {
 	settings = settings.WithDefaults()
 	var all []shardSetting
 	for _, one := range store.Settings {
-		s := shardSetting{Name: one.Name, Value: one.Value(settings), From: "shard", Default: one.Default(), Allowed: one.Allowed, Rule: one.Rule, Doc: one.Doc}
+		s := shardSetting{
+			Name: one.Name, Value: one.Value(settings), From: "shard", Default: one.Default(),
+			Allowed: one.Allowed, Rule: one.Rule, Doc: one.Doc,
+		}
 		if s.Value == s.Default {
 			s.From = "default"
 		}
@@ -107,16 +122,21 @@ func shardSettings(settings store.ShardSettings) []shardSetting {
 	return all
 }
 
-// showStatic shows the static groups: of each the values that can be set beside it, and whether they are.
+// showStatic shows the static groups: of each the values that can be set beside it, and whether
+// they are.
 func showStatic(scr output.Screen, groups []group) error {
 	if len(groups) == 0 {
 		_, err := fmt.Fprintln(scr.W, "no static groups")
 		return err
 	}
 	fmt.Fprintln(scr.W, counted(len(groups), "static group", "static groups"))
-	t := output.Table{Indent: "  ", Columns: []output.Column{{Title: "GROUP"}, {Title: "FIELD"}, {Title: "VALUE"}, {Title: "FROM"}}}
+	t := output.Table{
+		Indent:  "  ",
+		Columns: []output.Column{{Title: "GROUP"}, {Title: "FIELD"}, {Title: "VALUE"}, {Title: "FROM"}},
+	}
 	for _, g := range groups {
-		static, beside := fmt.Sprintf("static rev %d", g.Static.Modified), fmt.Sprintf("override rev %d", g.Stored.Modified)
+		static, beside := fmt.Sprintf("static rev %d", g.Static.Modified),
+			fmt.Sprintf("override rev %d", g.Stored.Modified)
 		if g.Bad != nil {
 			t.Add(g.Name, "-", "cannot be used: "+joined(g.Bad), static)
 			continue
@@ -133,7 +153,8 @@ func showStatic(scr output.Screen, groups []group) error {
 		}
 		t.Add(g.Name, "provider", g.Spec.Provider, static)
 		t.Add(g.Name, "size", fmt.Sprint(g.Spec.Size), from(o.Size != nil))
-		t.Add(g.Name, "template.instance_type", orDash(g.Spec.Template.InstanceType), from(o.Template.InstanceType != nil))
+		t.Add(g.Name, "template.instance_type", orDash(g.Spec.Template.InstanceType),
+			from(o.Template.InstanceType != nil))
 		for _, k := range slices.Sorted(maps.Keys(g.Spec.Vars)) {
 			_, set := o.Vars[k]
 			t.Add(g.Name, "vars."+k, g.Spec.Vars[k], from(set))

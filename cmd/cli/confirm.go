@@ -15,10 +15,12 @@ func (s *Session) confirm(ctx context.Context, given []string, name, act string)
 		return nil
 	}
 	if len(given) > 0 {
-		return failure(Usage, "run the same command with --confirm="+name, "%s: --confirm names %s, not %s; nothing was changed", act, strings.Join(given, ", "), name)
+		return failure(Usage, "run the same command with --confirm="+name,
+			"%s: --confirm names %s, not %s; nothing was changed", act, strings.Join(given, ", "), name)
 	}
 	if !s.env.StdinTerminal {
-		return failure(Usage, "run the same command with --confirm="+name, "%s: this must be confirmed, and there is no terminal to ask on; nothing was changed", act)
+		return failure(Usage, "run the same command with --confirm="+name,
+			"%s: this must be confirmed, and there is no terminal to ask on; nothing was changed", act)
 	}
 	fmt.Fprintf(s.env.Stderr, "%s\ntype %s to continue: ", act, name)
 	typed := make(chan string, 1)
@@ -31,7 +33,8 @@ func (s *Session) confirm(ctx context.Context, given []string, name, act string)
 		return ctx.Err()
 	case answer := <-typed:
 		if answer != name {
-			return failure(Failed, "run the same command again, and type "+name, "%s: not confirmed; nothing was changed", act)
+			return failure(Failed, "run the same command again, and type "+name,
+				"%s: not confirmed; nothing was changed", act)
 		}
 		return nil
 	}

@@ -1,9 +1,9 @@
 // Package cli is the grammar of the leasehold command and what each command does.
 //
-// grammar.go has the whole tree of commands. Each command is a struct with its flags and arguments and a method Run, in a
-// file of its own; kong fills the struct, and what a command needs of the world is bound in by [Env]. So a test runs the real
-// command, from its arguments to its exit code, against a store in memory. To add a command, write its file and add
-// its line to the grammar.
+// grammar.go has the whole tree of commands. Each command is a struct with its flags and arguments
+// and a method Run, in a file of its own; kong fills the struct, and what a command needs of the
+// world is bound in by [Env]. So a test runs the real command, from its arguments to its exit code,
+// against a store in memory. To add a command, write its file and add its line to the grammar.
 //
 // # Invariants
 //
@@ -15,6 +15,6 @@
 //
 // # What it does not do
 //
-// It decides nothing about machines and asks no provider: it reads and writes etcd. Orders to the leader are keys in requests/
-// (REC-16).
+// It decides nothing about machines and asks no provider: it reads and writes etcd. Orders to the
+// leader are keys in requests/ (REC-16).
 package cli

@@ -103,7 +103,8 @@ func (s *Session) writeDryRun(ch change, f foreseenChange) error {
 		return err
 	}
 	if ch.isNew() && !s.wide() {
-		fmt.Fprintln(s.env.Stdout, s.screen().Dim("  other fields have their defaults (docs/group-file.md); -o wide shows them"))
+		fmt.Fprintln(s.env.Stdout,
+			s.screen().Dim("  other fields have their defaults (docs/group-file.md); -o wide shows them"))
 	}
 	for _, w := range f.Warnings {
 		s.warn("%s: %s", ch.name, w)
@@ -112,7 +113,8 @@ func (s *Session) writeDryRun(ch change, f foreseenChange) error {
 	return err
 }
 
-// writeChanges shows the fields that differ, aligned, and what each does to the instances that there are.
+// writeChanges shows the fields that differ, aligned, and what each does to the instances that
+// there are.
 func writeChanges(s *Session, before *store.Group, after store.Group) error {
 	changes := groupdiff.Between(before, after)
 	forces := map[string]string{}
@@ -152,7 +154,8 @@ func writeForced(s *Session, changes []groupdiff.Change, forces map[string]strin
 	return err
 }
 
-// forcedWords says what a change of a field does to the instances that there are; "" if nothing needs to be said.
+// forcedWords says what a change of a field does to the instances that there are; "" if nothing
+// needs to be said.
 func forcedWords(path, action string) string {
 	switch {
 	case action != "":
@@ -164,8 +167,8 @@ func forcedWords(path, action string) string {
 	}
 }
 
-// forcedBy is what a change of this field alone does to an instance that is as the group was before, by the planner's own judgement
-// (ROLL-2); "" if nothing.
+// forcedBy is what a change of this field alone does to an instance that is as the group was
+// before, by the planner's own judgement (ROLL-2); "" if nothing.
 func forcedBy(path string, before, after store.Group) string {
 	one := before
 	one.Rollout.MinimalAction = after.Rollout.MinimalAction
@@ -195,7 +198,10 @@ func forcedBy(path string, before, after store.Group) string {
 		return ""
 	}
 	spec := before.InstanceSpec()
-	action, _ := plan.Update(store.Instance{Managed: true, Spec: spec, Template: spec.TemplateHash(), Relaunch: before.Relaunch.Number}, one)
+	action, _ := plan.Update(store.Instance{
+		Managed: true, Spec: spec, Template: spec.TemplateHash(),
+		Relaunch: before.Relaunch.Number,
+	}, one)
 	return action
 }
 

@@ -37,10 +37,13 @@ type fieldChange struct {
 	Forces string `json:"forces,omitempty"` // live_update, restart or recreate
 }
 
-// foreseeChange computes what would follow from a change. It is the coordinator's own planner on what etcd says now; what only a
-// coordinator knows is taken to be in order.
+// foreseeChange computes what would follow from a change. It is the coordinator's own planner on
+// what etcd says now; what only a coordinator knows is taken to be in order.
 func (s *Session) foreseeChange(ctx context.Context, ch change) (foreseenChange, error) {
-	f := foreseenChange{Group: ch.name, New: ch.isNew(), Revision: ch.rev(), Changes: []fieldChange{}, Warnings: ch.after.Warnings()}
+	f := foreseenChange{
+		Group: ch.name, New: ch.isNew(), Revision: ch.rev(), Changes: []fieldChange{},
+		Warnings: ch.after.Warnings(),
+	}
 	for _, c := range groupdiff.Between(ch.before, ch.after) {
 		field := fieldChange{Path: c.Path, Old: c.Old, New: c.New}
 		if ch.before != nil && !ch.isNew() {
@@ -110,7 +113,8 @@ func (f foreseenChange) text(scr output.Screen) string {
 		b.WriteString("no estimate: no instance of this group has started yet\n")
 		return b.String()
 	case f.Start == 0:
-		fmt.Fprintf(&b, "estimate more than %s (%s; no instance of this group has started yet)", about(f.AtLeast.D()), f.rate())
+		fmt.Fprintf(&b, "estimate more than %s (%s; no instance of this group has started yet)", about(f.AtLeast.D()),
+			f.rate())
 	default:
 		grounds := []string{"median start " + about(f.Start.D())}
 		if f.AtLeast > 0 {

@@ -55,7 +55,8 @@ func TestDryRunForeseesWhatACoordinatorDoes(t *testing.T) {
 				if g.Plan != want.plan {
 					t.Errorf("plan %q, want %q", g.Plan, want.plan)
 				}
-				if held := len(g.Course.Held) > 0 && strings.Contains(g.Course.Held[0].Why, want.held); held != (want.held != "") {
+				if held := len(g.Course.Held) > 0 &&
+					strings.Contains(g.Course.Held[0].Why, want.held); held != (want.held != "") {
 					t.Errorf("held %+v, want %q", g.Course.Held, want.held)
 				}
 				if after := w.revision(); after != rev {
@@ -79,13 +80,16 @@ func TestDryRunForeseesWhatACoordinatorDoes(t *testing.T) {
 					made += l.Made
 				}
 				if made != want.made || len(w.ids()) != want.rest {
-					t.Errorf("%d machines were made and %d instances are there, want %d and %d", made, len(w.ids()), want.made, want.rest)
+					t.Errorf("%d machines were made and %d instances are there, want %d and %d", made, len(w.ids()),
+						want.made, want.rest)
 				}
 				if least < g.Course.Healthy {
 					t.Errorf("only %d were healthy, %d at least were foreseen", least, g.Course.Healthy)
 				}
-				// Each removal is seen in the next list of the provider, 5s apart, which no estimate knows.
-				if took := rests.Sub(begun); want.made > 0 && (took < g.Takes.D()/2 || took > g.Takes.D()+30*time.Second) {
+				// Each removal is seen in the next list of the provider, 5s apart, which no
+				// estimate knows.
+				if took := rests.Sub(begun); want.made > 0 &&
+					(took < g.Takes.D()/2 || took > g.Takes.D()+30*time.Second) {
 					t.Errorf("it took %s, and %s was foreseen (median start %s)", took, g.Takes, g.Start)
 				}
 				if code, _, _ := w.run(args...); code != Conflict {
@@ -99,12 +103,16 @@ func TestDryRunForeseesWhatACoordinatorDoes(t *testing.T) {
 // A large change is counted in full, and its estimate respects the shard's create_rate.
 func TestDryRunOfALargeChangeIsCountedAndBounded(t *testing.T) {
 	t.Chdir(t.TempDir())
-	if err := os.WriteFile("large.yaml", []byte("name: web\nprovider: mem\nsize: 7000\nworkload: {run: [./web]}\n"), 0o600); err != nil {
+	if err := os.WriteFile("large.yaml", []byte("name: web\nprovider: mem\nsize: 7000\nworkload: {run: [./web]}\n"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	inShard(t, with(named("web", 3), func(g *store.Group) { g.Provider = "mem" }), func(w *shard) {
 		_, out, problem := w.run("group", "apply", "-f", "large.yaml", "--dry-run")
-		for _, want := range []string{"plan: create 6997; never below 3 healthy", "estimate ~12m (median start ", "; at most 10 creations a second; computed, not followed to the end)"} {
+		for _, want := range []string{
+			"plan: create 6997; never below 3 healthy", "estimate ~12m (median start ",
+			"; at most 10 creations a second; computed, not followed to the end)",
+		} {
 			if !strings.Contains(out, want) {
 				t.Errorf("%q is not in\n%s%s", want, out, problem)
 			}
@@ -132,7 +140,8 @@ func TestDryRunSaysWhatEachFieldForces(t *testing.T) {
 		g.Template.InstanceType, g.Size = "large", 4
 	})
 	for path, want := range map[string]string{
-		"vars.greeting": store.ActionLiveUpdate, "vars.port": store.ActionRestart, "workload.run[2]": store.ActionRestart,
+		"vars.greeting": store.ActionLiveUpdate, "vars.port": store.ActionRestart,
+		"workload.run[2]":        store.ActionRestart,
 		"template.instance_type": store.ActionRecreate, "size": "", "report.interval": "",
 	} {
 		if got := forcedBy(path, before, after); got != want {
@@ -153,7 +162,8 @@ func TestExplainInAShardWithoutRoomKeepsTheProvidersWord(t *testing.T) {
 		w.put(store.KindGroups, "web", g)
 		w.held("web", "HEAL-12")
 		synctest.Wait()
-		w.explains("web", "web is STARTED, 0 of 1 healthy", "(HEAL-12): out of capacity", "Next look: within a minute or so, when the provider is asked again (HEAL-12)")
+		w.explains("web", "web is STARTED, 0 of 1 healthy", "(HEAL-12): out of capacity",
+			"Next look: within a minute or so, when the provider is asked again (HEAL-12)")
 	})
 }
 

@@ -11,7 +11,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Env is what a command needs of the world. Everything in it must be set, Columns, Settings, SecretsKey and DevData excepted.
+// Env is what a command needs of the world. Everything in it must be set, Columns, Settings,
+// SecretsKey and DevData excepted.
 type Env struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
@@ -26,7 +27,8 @@ type Env struct {
 	Now      func() time.Time
 	RandomID func() string
 	User     string // who gives orders: name@host
-	// Settings is the file with the operator's settings for this program, if --config names no other; "" or a file that is not there: none.
+	// Settings is the file with the operator's settings for this program, if --config names no
+	// other; "" or a file that is not there: none.
 	Settings string
 	// DevData is the data directory of leasehold dev on this machine, with the address of its etcd
 	// while it runs; "": the home directory is unknown.
@@ -73,12 +75,18 @@ func (s *Session) screen() output.Screen {
 	if width <= 0 {
 		width = output.LineWidth
 	}
-	return output.Screen{W: s.env.Stdout, Terminal: s.env.StdoutTerminal, Colour: s.env.StdoutTerminal && s.env.Colour && !s.flags.NoColor, Width: width}
+	return output.Screen{
+		W: s.env.Stdout, Terminal: s.env.StdoutTerminal,
+		Colour: s.env.StdoutTerminal && s.env.Colour && !s.flags.NoColor, Width: width,
+	}
 }
 
 // aside is where progress and warnings go.
 func (s *Session) aside() output.Screen {
-	return output.Screen{W: s.env.Stderr, Terminal: s.env.StderrTerminal, Colour: s.env.StderrTerminal && s.env.Colour && !s.flags.NoColor}
+	return output.Screen{
+		W: s.env.Stderr, Terminal: s.env.StderrTerminal,
+		Colour: s.env.StderrTerminal && s.env.Colour && !s.flags.NoColor,
+	}
 }
 
 func (s *Session) wide() bool { return s.flags.Output == "wide" }

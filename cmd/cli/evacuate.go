@@ -17,17 +17,20 @@ type Evacuate struct {
 	Confirm []string `help:"Confirm the evacuation by naming the zone." placeholder:"ZONE"`
 }
 
-// Run orders the zone to be emptied: its instances are replaced elsewhere, and no new ones are created there until --end.
+// Run orders the zone to be emptied: its instances are replaced elsewhere, and no new ones are
+// created there until --end.
 func (c *Evacuate) Run(ctx context.Context, s *Session) error {
 	if strings.TrimSpace(c.Zone) == "" {
-		return failure(Usage, "leasehold evacuate --help", "zone: %q: must be the name of a zone, as leasehold instance list shows it", c.Zone)
+		return failure(Usage, "leasehold evacuate --help",
+			"zone: %q: must be the name of a zone, as leasehold instance list shows it", c.Zone)
 	}
 	shard, _, err := findRecord[store.Shard](ctx, s, s.keys().Shard())
 	if err != nil {
 		return err
 	}
 	if !shard.Present() {
-		return failure(NotFound, "leasehold status --all-shards", "there is no shard %s: no coordinator has ever served it", s.flags.Shard)
+		return failure(NotFound, "leasehold status --all-shards",
+			"there is no shard %s: no coordinator has ever served it", s.flags.Shard)
 	}
 	evacuation, evacuated := shard.Record.Evacuated[c.Zone]
 	if c.End {
@@ -55,7 +58,8 @@ func (c *Evacuate) Run(ctx context.Context, s *Session) error {
 	if err := s.confirm(ctx, c.Confirm, c.Zone, act); err != nil {
 		return err
 	}
-	return c.order(ctx, s, store.RequestEvacuate, shard, fmt.Sprintf("its instances are replaced elsewhere first, then drained (%s); no new ones are created there until leasehold evacuate %s --end", there, c.Zone))
+	return c.order(ctx, s, store.RequestEvacuate, shard,
+		fmt.Sprintf("its instances are replaced elsewhere first, then drained (%s); no new ones are created there until leasehold evacuate %s --end", there, c.Zone))
 }
 
 // end orders the zone to be used again.
@@ -70,7 +74,8 @@ func (c *Evacuate) end(ctx context.Context, s *Session, shard store.Versioned[st
 			return nil
 		}
 	}
-	return c.order(ctx, s, store.RequestReturn, shard, "instances may be created there again; those that were replaced do not move back")
+	return c.order(ctx, s, store.RequestReturn, shard,
+		"instances may be created there again; those that were replaced do not move back")
 }
 
 // pending says whether an order about the zone still waits for a leader.
@@ -85,16 +90,20 @@ func (s *Session) pending(ctx context.Context, kind store.RequestKind, zone stri
 	}), nil
 }
 
-func (c *Evacuate) order(ctx context.Context, s *Session, kind store.RequestKind, shard store.Versioned[store.Shard], effect string) error {
+func (c *Evacuate) order(ctx context.Context, s *Session, kind store.RequestKind, shard store.Versioned[store.Shard],
+	effect string,
+) error {
 	r := s.request(kind, "", "")
 	r.Zone = c.Zone
-	if err := s.leave(ctx, r, []store.Condition{store.Exists(shard.Key)}, "shard "+s.flags.Shard+" was removed in the meantime"); err != nil {
+	if err := s.leave(ctx, r, []store.Condition{store.Exists(shard.Key)},
+		"shard "+s.flags.Shard+" was removed in the meantime"); err != nil {
 		return err
 	}
 	return s.ordered(ctx, r, c.Zone, effect)
 }
 
-// inZone says how many instances of which groups are in a zone; "" if there is none. wants says whether a group names the zone.
+// inZone says how many instances of which groups are in a zone; "" if there is none. wants says
+// whether a group names the zone.
 func (s *Session) inZone(ctx context.Context, zone string) (there string, wants bool, err error) {
 	listing, err := s.list(ctx, s.keys().Of(store.KindInstances), 0)
 	if err != nil {

@@ -23,7 +23,8 @@ type Events struct {
 // Run shows the journal, the oldest first.
 func (c *Events) Run(ctx context.Context, s *Session) error {
 	if c.Follow && s.flags.Output == "yaml" {
-		return failure(Usage, "leasehold events --follow -o json, which writes one record in each line", "--follow has no end, so it cannot be one YAML document")
+		return failure(Usage, "leasehold events --follow -o json, which writes one record in each line",
+			"--follow has no end, so it cannot be one YAML document")
 	}
 	back := time.Duration(c.Since)
 	since := s.env.Now().Add(-back)
@@ -72,10 +73,11 @@ func (c *Events) Run(ctx context.Context, s *Session) error {
 func (s *Session) journal(ctx context.Context, since time.Time) (entries []store.KV, at store.Revision, err error) {
 	err = atOneRevision(0, func() error {
 		entries = nil
-		return s.parts(ctx, s.keys().Of(store.KindEvents), s.keys().EventsFrom(since), 0, 0, func(part store.Part) bool {
-			entries, at = append(entries, part.KVs...), part.Revision
-			return true
-		})
+		return s.parts(ctx, s.keys().Of(store.KindEvents), s.keys().EventsFrom(since), 0, 0,
+			func(part store.Part) bool {
+				entries, at = append(entries, part.KVs...), part.Revision
+				return true
+			})
 	})
 	return entries, at, err
 }
@@ -84,7 +86,8 @@ func (c *Events) concerns(e store.JournalEntry) bool {
 	return (c.Group == "" || e.Group == c.Group) && (c.Instance == "" || e.Instance == c.Instance)
 }
 
-// revisionBy says on which picture something was decided, and by whom. A gateway, which tells what it hears, has no picture.
+// revisionBy says on which picture something was decided, and by whom. A gateway, which tells what
+// it hears, has no picture.
 func revisionBy(e store.JournalEntry) string {
 	if e.Revision == 0 {
 		return "by " + e.By

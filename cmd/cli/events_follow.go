@@ -12,8 +12,11 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// follow shows what was found and then what comes, until ctx ends: that is how following ends, and no failure.
-func (c *Events) follow(ctx context.Context, s *Session, raw []json.RawMessage, lines []string, at store.Revision) error {
+// follow shows what was found and then what comes, until ctx ends: that is how following ends, and
+// no failure.
+func (c *Events) follow(ctx context.Context, s *Session, raw []json.RawMessage, lines []string,
+	at store.Revision,
+) error {
 	asRecords := s.flags.Output == "json"
 	if asRecords {
 		for _, r := range raw {
@@ -36,11 +39,15 @@ func (c *Events) follow(ctx context.Context, s *Session, raw []json.RawMessage, 
 	}
 }
 
-// followSilence is how long nothing may come, progress being due every second, before the operator is told.
+// followSilence is how long nothing may come, progress being due every second, before the operator
+// is told.
 const followSilence = 5 * time.Second
 
-// followOnce shows what comes until the watch ends, and returns the revision up to which everything was seen.
-func (c *Events) followOnce(ctx context.Context, s *Session, at store.Revision, quiet *time.Timer, asRecords bool) (store.Revision, error) {
+// followOnce shows what comes until the watch ends, and returns the revision up to which everything
+// was seen.
+func (c *Events) followOnce(ctx context.Context, s *Session, at store.Revision, quiet *time.Timer,
+	asRecords bool,
+) (store.Revision, error) {
 	batches := s.st.Watch(ctx, s.keys().Of(store.KindEvents), at+1)
 	for {
 		select {
@@ -70,14 +77,15 @@ func (c *Events) followOnce(ctx context.Context, s *Session, at store.Revision, 
 	}
 }
 
-// skipCompacted goes on from now when etcd no longer has what comes next. What is missed so can still be read from the
-// journal itself.
+// skipCompacted goes on from now when etcd no longer has what comes next. What is missed so can
+// still be read from the journal itself.
 func (s *Session) skipCompacted(ctx context.Context, at store.Revision) (store.Revision, error) {
 	l, err := s.list(ctx, s.keys().Of(store.KindLeader), 0)
 	if err != nil {
 		return at, err
 	}
-	s.warn("entries of the revisions %d to %d may be missing here: etcd has compacted them; see leasehold events", at+1, l.Revision)
+	s.warn("entries of the revisions %d to %d may be missing here: etcd has compacted them; see leasehold events", at+1,
+		l.Revision)
 	return l.Revision, nil
 }
 

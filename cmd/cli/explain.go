@@ -14,7 +14,8 @@ type Explain struct {
 	Name string `arg:"" help:"ID of an instance, name of a group, or ID of a rule such as SAFE-2."`
 }
 
-// Run tells what happened to an instance or goes on in a group, why, and why not yet. What is gone is told from the journal.
+// Run tells what happened to an instance or goes on in a group, why, and why not yet. What is gone
+// is told from the journal.
 func (c *Explain) Run(ctx context.Context, s *Session) error {
 	if p, known := promiseOf(strings.ToUpper(c.Name)); known && p.ID == c.Name {
 		return s.showPromise(p)

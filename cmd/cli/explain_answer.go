@@ -18,9 +18,11 @@ func answerOf(sc *scene, i store.Instance, j plan.Judgment, life []store.Journal
 	case store.Pending, store.Creating:
 		return fmt.Sprintf("%s is being CREATED %s%s", i.ID, since, takesPlaceOf(i))
 	case store.Booting:
-		return fmt.Sprintf("%s is BOOTING %s: %s%s", i.ID, since, judgedBriefly(j, "its agent has not registered yet"), takesPlaceOf(i))
+		return fmt.Sprintf("%s is BOOTING %s: %s%s", i.ID, since, judgedBriefly(j, "its agent has not registered yet"),
+			takesPlaceOf(i))
 	case store.Checking:
-		return fmt.Sprintf("%s is CHECKING %s: %s%s", i.ID, since, judgedBriefly(j, "it is not healthy yet"), takesPlaceOf(i))
+		return fmt.Sprintf("%s is CHECKING %s: %s%s", i.ID, since, judgedBriefly(j, "it is not healthy yet"),
+			takesPlaceOf(i))
 	case store.Stopping, store.Starting:
 		return fmt.Sprintf("%s is being RESTARTED %s because %s", i.ID, since, i.Last.Why)
 	case store.Draining:
@@ -58,7 +60,8 @@ func running(sc *scene, i store.Instance, j plan.Judgment, since string) string 
 	}
 	if spec, known := sc.world.Spec(); known && i.Managed {
 		if action, _ := plan.Update(i, spec); action != "" {
-			text += fmt.Sprintf("; it is outdated, and to be brought up to date by %s", strings.ReplaceAll(action, "_", " "))
+			text += fmt.Sprintf("; it is outdated, and to be brought up to date by %s",
+				strings.ReplaceAll(action, "_", " "))
 		}
 	}
 	return text
@@ -114,7 +117,8 @@ func reason(e store.JournalEntry) string {
 // inItsPlace is what a reason says of the successor, which the sentence names anyway.
 var inItsPlace = regexp.MustCompile(`(, and|;) \S+ is healthy in its place$`)
 
-// asClause is a reason as it stands after because: the planner says outdated, or ordered, for short.
+// asClause is a reason as it stands after because: the planner says outdated, or ordered, for
+// short.
 func asClause(why string) string {
 	switch {
 	case strings.HasPrefix(why, "outdated"):
@@ -126,7 +130,8 @@ func asClause(why string) string {
 	}
 }
 
-// placeTaken says which instance took the slot of another; "" if none did, or it had the slot before.
+// placeTaken says which instance took the slot of another; "" if none did, or it had the slot
+// before.
 func placeTaken(sc *scene, id string, slot *int, life []store.JournalEntry) string {
 	next := successorOf(id, life)
 	if slot == nil || *slot < 0 {

@@ -56,11 +56,15 @@ func (s *Session) tellGroup(ctx context.Context, name string) error {
 		return err
 	}
 	decisions, told := lastOf(entries), verdictsTold(entries)
-	g := group{Name: name, Stored: sc.content.Groups[name], Static: sc.content.Static[name], Status: sc.content.Status[name]}
+	g := group{
+		Name: name, Stored: sc.content.Groups[name], Static: sc.content.Static[name],
+		Status: sc.content.Status[name],
+	}
 	g.read()
 	all := func(store.Blocked) bool { return true }
 	story := groupStory{
-		Group: name, State: strings.TrimSpace(viewOf(g).state), Revision: sc.content.Revision, Answer: groupAnswer(sc, g), Now: goingOn(sc, told),
+		Group: name, State: strings.TrimSpace(viewOf(g).state), Revision: sc.content.Revision,
+		Answer: groupAnswer(sc, g), Now: goingOn(sc, told),
 		Blocked: sc.blocked(all), Decisions: storyLines(decisions), Next: []string{},
 	}
 	story.NextLook, story.looks = sc.nextLook(groupLooks(sc, told), story.Blocked)
@@ -77,7 +81,8 @@ func nextCommands(g group, sc *scene) []string {
 	commands := freeing(sc.status().Blocked)
 	for _, p := range groupProblems(g, sc.leads(), sc.now) {
 		for _, command := range strings.Split(p.Next, " | ") {
-			looking := strings.HasPrefix(command, "leasehold explain ") || strings.HasPrefix(command, "leasehold events ")
+			looking := strings.HasPrefix(command, "leasehold explain ") ||
+				strings.HasPrefix(command, "leasehold events ")
 			if command != "" && !looking && !slices.Contains(commands, command) {
 				commands = append(commands, command)
 			}
@@ -122,7 +127,8 @@ func courseEnd(c foresee.Course, known, drains bool) string {
 // decisions are the last entries of the journal about a group, and some more.
 func (s *Session) decisions(ctx context.Context, name string) ([]store.JournalEntry, error) {
 	of := func(e store.JournalEntry) bool { return e.Group == name }
-	found, _, err := s.entriesOf(ctx, name, of, func(found []store.JournalEntry) bool { return len(found) >= mostDecisions })
+	found, _, err := s.entriesOf(ctx, name, of,
+		func(found []store.JournalEntry) bool { return len(found) >= mostDecisions })
 	return found, err
 }
 
@@ -130,7 +136,8 @@ func lastOf(entries []store.JournalEntry) []store.JournalEntry {
 	return entries[max(0, len(entries)-mostDecisions):]
 }
 
-// groupAnswer is the state of a group in a sentence: how it is, and the two things that matter most.
+// groupAnswer is the state of a group in a sentence: how it is, and the two things that matter
+// most.
 func groupAnswer(sc *scene, g group) string {
 	st := g.Status.Record
 	text := fmt.Sprintf("%s is %s", g.Name, strings.ToUpper(viewOf(g).state))
@@ -231,7 +238,8 @@ func goingOn(sc *scene, told map[string]store.JournalEntry) []string {
 			of = sc.content.Instances[r.Record.Instance].Record.Group
 		}
 		if of == sc.group {
-			lines = append(lines, strings.TrimSpace(fmt.Sprintf("ordered %s ago by %s: %s %s", output.Age(sc.now, r.Record.At), r.Record.By, r.Record.Kind, r.Record.Instance)))
+			lines = append(lines, strings.TrimSpace(fmt.Sprintf("ordered %s ago by %s: %s %s",
+				output.Age(sc.now, r.Record.At), r.Record.By, r.Record.Kind, r.Record.Instance)))
 		}
 	}
 	return lines
@@ -259,7 +267,8 @@ func (s *Session) explainGoneGroup(ctx context.Context, name string) (bool, erro
 	last := decisions[len(decisions)-1]
 	now := s.env.Now()
 	story := groupStory{
-		Group: name, State: "gone", Now: []string{}, Blocked: []store.Blocked{}, Decisions: storyLines(decisions), Next: []string{},
+		Group: name, State: "gone", Now: []string{}, Blocked: []store.Blocked{}, Decisions: storyLines(decisions),
+		Next:   []string{},
 		Answer: fmt.Sprintf("%s is gone; the last of it, %s: %s: %s", name, clock(last.At, now), last.What, last.Why),
 		looks:  "none: the instance is gone",
 	}

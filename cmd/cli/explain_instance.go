@@ -38,8 +38,8 @@ type instanceStory struct {
 	looks string
 }
 
-// computed is the plan that this program computes from the records with the coordinator's planner. It
-// is not decided yet.
+// computed is the plan that this program computes from the records with the coordinator's planner.
+// It is not decided yet.
 type computed struct {
 	Plan string          `json:"plan,omitempty"`
 	Held []store.Blocked `json:"held,omitempty"`
@@ -75,8 +75,9 @@ func (s *Session) explainInstance(ctx context.Context, id string) (bool, error) 
 func tellInstance(sc *scene, i store.Instance, life []store.JournalEntry) instanceStory {
 	slot, now := i.Slot, sc.now
 	st := instanceStory{
-		Instance: i.ID, Group: i.Group, Slot: &slot, Phase: string(i.Phase), Revision: sc.content.Revision, Journal: storyLines(life),
-		Next: "leasehold instance show " + i.ID,
+		Instance: i.ID, Group: i.Group, Slot: &slot, Phase: string(i.Phase), Revision: sc.content.Revision,
+		Journal: storyLines(life),
+		Next:    "leasehold instance show " + i.ID,
 	}
 	judged := verdictNow(sc, i.ID, verdictsTold(life))
 	if judged.shown() {
@@ -113,7 +114,8 @@ func (st *instanceStory) read(l life, now time.Time) {
 
 // ofWholeGroup says that held work is that of all instances.
 func ofWholeGroup(b store.Blocked) bool {
-	return b.Instance == "" && (b.Rule == "SAFE-12" || b.Rule == "SAFE-3" || (b.Rule == "REC-13" || b.Rule == "SAFE-15") && b.What == "all changes")
+	return b.Instance == "" && (b.Rule == "SAFE-12" || b.Rule == "SAFE-3" ||
+		(b.Rule == "REC-13" || b.Rule == "SAFE-15") && b.What == "all changes")
 }
 
 // decide picks out the decision that counts.
@@ -137,7 +139,8 @@ func agentLines(sc *scene, id string) []string {
 	var lines []string
 	if v := sc.content.Alive[id]; v.Present() {
 		a := v.Record
-		line := fmt.Sprintf("agent: stream %s since %s (%s) at replica %s, rev %d", a.State, clock(a.Since, sc.now), output.Age(sc.now, a.Since), a.Replica, v.Modified)
+		line := fmt.Sprintf("agent: stream %s since %s (%s) at replica %s, rev %d", a.State, clock(a.Since, sc.now),
+			output.Age(sc.now, a.Since), a.Replica, v.Modified)
 		if a.Why != "" && a.State != store.StreamOpen {
 			line += ": " + a.Why
 		}
@@ -147,7 +150,8 @@ func agentLines(sc *scene, id string) []string {
 	}
 	if v := sc.content.Reports[id]; v.Present() {
 		r := v.Record
-		line := fmt.Sprintf("report: stored %s (%s ago), rev %d: ", clock(r.Received, sc.now), output.Age(sc.now, r.Received), v.Modified)
+		line := fmt.Sprintf("report: stored %s (%s ago), rev %d: ", clock(r.Received, sc.now),
+			output.Age(sc.now, r.Received), v.Modified)
 		if r.Healthy {
 			line += "healthy"
 		} else {
@@ -155,7 +159,8 @@ func agentLines(sc *scene, id string) []string {
 		}
 		for _, c := range r.Checks {
 			if !c.Healthy {
-				line += fmt.Sprintf("; check %s fails for %s: %s", strings.TrimSpace(checkName(c)+" "+c.Progress()), output.Age(sc.now, c.Since), c.Why)
+				line += fmt.Sprintf("; check %s fails for %s: %s", strings.TrimSpace(checkName(c)+" "+c.Progress()),
+					output.Age(sc.now, c.Since), c.Why)
 			}
 		}
 		lines = append(lines, line)
@@ -192,7 +197,8 @@ func (s *Session) explainGone(ctx context.Context, id string) (bool, error) {
 // tellGone is the story of an instance without a record.
 func tellGone(sc *scene, id string, slot *int, life []store.JournalEntry) instanceStory {
 	st := instanceStory{
-		Instance: id, Group: sc.group, Slot: slot, Phase: "gone", Revision: sc.content.Revision, Journal: storyLines(life), Now: []string{},
+		Instance: id, Group: sc.group, Slot: slot, Phase: "gone", Revision: sc.content.Revision,
+		Journal: storyLines(life), Now: []string{},
 		Blocked: []store.Blocked{}, Next: "leasehold explain " + sc.group,
 	}
 	st.decide(id, life, sc.now)
@@ -206,7 +212,8 @@ func tellGone(sc *scene, id string, slot *int, life []store.JournalEntry) instan
 	case !found || at.IsZero():
 		st.Answer = fmt.Sprintf("%s is gone; the journal does not say why", id)
 	default:
-		st.Answer = fmt.Sprintf("%s was DELETED %s because %s%s", id, clock(at, sc.now), reason(e), placeTaken(sc, id, slot, life))
+		st.Answer = fmt.Sprintf("%s was DELETED %s because %s%s", id, clock(at, sc.now), reason(e),
+			placeTaken(sc, id, slot, life))
 	}
 	st.looks = "none: the instance is gone"
 	return st

@@ -28,7 +28,10 @@ type storyLine struct {
 func storyLines(entries []store.JournalEntry) []storyLine {
 	lines := make([]storyLine, len(entries))
 	for i, e := range entries {
-		lines[i] = storyLine{At: e.At, Instance: e.Instance, What: e.What, To: e.To, Why: e.Why, Rule: e.Rule, Revision: e.Revision, Evidence: e.Evidence}
+		lines[i] = storyLine{
+			At: e.At, Instance: e.Instance, What: e.What, To: e.To, Why: e.Why, Rule: e.Rule,
+			Revision: e.Revision, Evidence: e.Evidence,
+		}
 	}
 	return lines
 }
@@ -37,10 +40,12 @@ func storyLines(entries []store.JournalEntry) []storyLine {
 // hundred thousand entries, and older ones if the shard keeps them for longer than by default.
 var lookBack = []time.Duration{2 * time.Hour, 24 * time.Hour, farBack}
 
-// entriesOf reads the journal entries about a name, in the order of writing, further and further back
-// until there are enough. It also returns how far back it read. It reads nothing twice, and keeps and
-// decodes only entries that contain the name.
-func (s *Session) entriesOf(ctx context.Context, name string, concerns func(store.JournalEntry) bool, enough func([]store.JournalEntry) bool) (found []store.JournalEntry, since time.Time, err error) {
+// entriesOf reads the journal entries about a name, in the order of writing, further and further
+// back until there are enough. It also returns how far back it read. It reads nothing twice, and
+// keeps and decodes only entries that contain the name.
+func (s *Session) entriesOf(ctx context.Context, name string, concerns func(store.JournalEntry) bool,
+	enough func([]store.JournalEntry) bool,
+) (found []store.JournalEntry, since time.Time, err error) {
 	var kvs []store.KV
 	until := "" // start of the part that was read before
 	for _, back := range lookBack {
@@ -69,8 +74,8 @@ func (s *Session) entriesOf(ctx context.Context, name string, concerns func(stor
 	return found, since, nil
 }
 
-// mentions returns the journal entries that contain a name, from one key until before another; "" is
-// the end of the journal. JSON does not escape names.
+// mentions returns the journal entries that contain a name, from one key until before another; ""
+// is the end of the journal. JSON does not escape names.
 func (s *Session) mentions(ctx context.Context, name, from, until string) (kvs []store.KV, err error) {
 	err = atOneRevision(0, func() error {
 		kvs = nil
@@ -105,7 +110,8 @@ func (s *Session) lifeOf(ctx context.Context, id string, made time.Time) (l life
 	whole := false
 	found, since, err := s.entriesOf(ctx, id, concerns, func(found []store.JournalEntry) bool {
 		found, _ = apart(found)
-		born := slices.ContainsFunc(found, func(e store.JournalEntry) bool { return e.Instance != id || e.To == store.Pending })
+		born := slices.ContainsFunc(found,
+			func(e store.JournalEntry) bool { return e.Instance != id || e.To == store.Pending })
 		whole = born && slices.ContainsFunc(found, func(e store.JournalEntry) bool { return e.Instance == id }) ||
 			!made.IsZero() && len(found) > 0 && !found[0].At.After(made.Add(time.Minute))
 		return whole
@@ -124,7 +130,8 @@ func (s *Session) lifeOf(ctx context.Context, id string, made time.Time) (l life
 	return l, err
 }
 
-// stopped says how far back the journal was read, if older entries may have more about the instance.
+// stopped says how far back the journal was read, if older entries may have more about the
+// instance.
 func (l life) stopped(id string, now time.Time) string {
 	if !l.older {
 		return ""
@@ -165,8 +172,8 @@ func beginsWithName(s string) bool     { return s != "" && ofName(s[0]) }
 func ofName(c byte) bool               { return c == '-' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' }
 func leaves(e store.JournalEntry) bool { return e.To == store.Draining || e.To == store.Deleting }
 
-// partingOf returns the decision that removed an instance: the last one that made it leave, whether at
-// once or by a drain.
+// partingOf returns the decision that removed an instance: the last one that made it leave, whether
+// at once or by a drain.
 func partingOf(id string, life []store.JournalEntry) (decision store.JournalEntry, found bool) {
 	for _, e := range slices.Backward(life) {
 		switch {
@@ -216,8 +223,9 @@ func successorOf(id string, life []store.JournalEntry) string {
 	return ""
 }
 
-// countingDecision returns the decision about an instance that matters to the reader: its removal, or
-// else the last one that says what would have prevented it. Its creation and orders do not count.
+// countingDecision returns the decision about an instance that matters to the reader: its removal,
+// or else the last one that says what would have prevented it. Its creation and orders do not
+// count.
 func countingDecision(id string, life []store.JournalEntry) (store.JournalEntry, bool) {
 	if e, found := partingOf(id, life); found && e.Otherwise != "" {
 		return e, true

@@ -23,17 +23,26 @@ func timerEnds(t store.Timer) time.Time { return t.Start.Add(t.For.D()) }
 func instanceLooks(i store.Instance) []look {
 	var all []look
 	if d := i.Drain; d != nil && i.Phase == store.Draining && d.Done == "" {
-		all = append(all, look{At: timerEnds(d.Timer), What: i.ID + " has reached its drain limit, and is removed", Rule: "DRAIN-1"})
+		all = append(all, look{
+			At: timerEnds(d.Timer), What: i.ID + " has reached its drain limit, and is removed",
+			Rule: "DRAIN-1",
+		})
 	}
 	if d := i.Doomed; d != nil && d.Deadline != nil {
 		all = append(all, look{At: timerEnds(*d.Deadline), What: i.ID + " ends, by the notice", Rule: d.Rule})
 	}
 	switch i.Phase {
 	case store.Booting:
-		all = append(all, look{At: i.Since.Add(i.Spec.RegistrationTimeout.D()), What: i.ID + " has failed, unless its agent has registered", Rule: "DET-11"})
+		all = append(all, look{
+			At:   i.Since.Add(i.Spec.RegistrationTimeout.D()),
+			What: i.ID + " has failed, unless its agent has registered", Rule: "DET-11",
+		})
 	case store.Checking:
 		if limit := i.Spec.MaxChecking.D(); limit > 0 {
-			all = append(all, look{At: i.Since.Add(limit), What: i.ID + " has failed, unless it is healthy", Rule: "DET-10"})
+			all = append(all, look{
+				At: i.Since.Add(limit), What: i.ID + " has failed, unless it is healthy",
+				Rule: "DET-10",
+			})
 		}
 	default: // nothing ends by time alone
 	}
@@ -44,10 +53,16 @@ func instanceLooks(i store.Instance) []look {
 func slotLooks(s store.Slot) []look {
 	var all []look
 	if s.Retry != nil {
-		all = append(all, look{At: timerEnds(*s.Retry), What: fmt.Sprintf("slot %d is tried again", s.Number), Rule: "FLAP-2"})
+		all = append(all, look{
+			At: timerEnds(*s.Retry), What: fmt.Sprintf("slot %d is tried again", s.Number),
+			Rule: "FLAP-2",
+		})
 	}
 	if s.GiveUp != nil {
-		all = append(all, look{At: timerEnds(*s.GiveUp), What: fmt.Sprintf("slot %d is given up, if it still flaps", s.Number), Rule: "FLAP-3"})
+		all = append(all, look{
+			At:   timerEnds(*s.GiveUp),
+			What: fmt.Sprintf("slot %d is given up, if it still flaps", s.Number), Rule: "FLAP-3",
+		})
 	}
 	return all
 }
@@ -57,23 +72,35 @@ func statusLooks(st store.Status) []look {
 	var all []look
 	if s := st.Storm; s != nil {
 		if s.Calm != nil {
-			all = append(all, look{At: timerEnds(*s.Calm), What: "the storm is over, if losses stay few", Rule: "SAFE-2"})
+			all = append(all, look{
+				At: timerEnds(*s.Calm), What: "the storm is over, if losses stay few",
+				Rule: "SAFE-2",
+			})
 		}
 		if s.Next != nil && s.Probe == "" {
-			all = append(all, look{At: timerEnds(*s.Next), What: "one lost instance is replaced, as a probe", Rule: "SAFE-2"})
+			all = append(all, look{
+				At: timerEnds(*s.Next), What: "one lost instance is replaced, as a probe",
+				Rule: "SAFE-2",
+			})
 		}
 		if s.Resume != nil {
-			all = append(all, look{At: timerEnds(*s.Resume), What: "the last lost instance is replaced", Rule: "SAFE-2"})
+			all = append(all, look{
+				At: timerEnds(*s.Resume), What: "the last lost instance is replaced",
+				Rule: "SAFE-2",
+			})
 		}
 	}
 	if r := st.Rollout; r != nil && r.Stalls != nil {
-		all = append(all, look{At: timerEnds(*r.Stalls), What: "the roll is stalled, unless one more instance is done", Rule: "ROLL-4"})
+		all = append(all, look{
+			At: timerEnds(*r.Stalls), What: "the roll is stalled, unless one more instance is done",
+			Rule: "ROLL-4",
+		})
 	}
 	return all
 }
 
-// looksFor are those that concern an instance: its own, its slot's, its replacement's, the storm's if that holds it, and, where it
-// waits for room, those of the others that are on their way.
+// looksFor are those that concern an instance: its own, its slot's, its replacement's, the storm's
+// if that holds it, and, where it waits for room, those of the others that are on their way.
 func looksFor(sc *scene, i store.Instance, blocked []store.Blocked) []look {
 	all := append(instanceLooks(i), slotLooks(sc.content.Slots[i.Group][i.Slot].Record)...)
 	if r, found := sc.holder(i.Slot, i.ID); found && r.Replaces == i.ID {
@@ -110,7 +137,8 @@ func freeing(blocked []store.Blocked) []string {
 		if b.Rule == "SAFE-12" {
 			command = "leasehold release"
 		}
-		if strings.HasPrefix(command, "leasehold ") && !strings.Contains(command, ", or ") && !slices.Contains(commands, command) {
+		if strings.HasPrefix(command, "leasehold ") && !strings.Contains(command, ", or ") &&
+			!slices.Contains(commands, command) {
 			commands = append(commands, command)
 		}
 	}
@@ -150,7 +178,8 @@ func nextLookText(l *look, blocked []store.Blocked, now time.Time) string {
 		if l.Rule != "" {
 			rule = " (" + l.Rule + ")"
 		}
-		return fmt.Sprintf("%s, in %s: %s%s; at once when anything changes", clock(l.At, now), output.Span(l.At.Sub(now)), l.What, rule)
+		return fmt.Sprintf("%s, in %s: %s%s; at once when anything changes", clock(l.At, now),
+			output.Span(l.At.Sub(now)), l.What, rule)
 	}
 }
 

@@ -25,7 +25,10 @@ func TestEveryRuleCanBeExplained(t *testing.T) {
 		t.Errorf("%d rules are known, and docs/rules.md has %d rows", got, rows)
 	}
 	quoted, named := regexp.MustCompile(`"([A-Z]+-\d+)"`), map[string]string{}
-	for _, pattern := range []string{"../../coordinator/*.go", "../../coordinator/plan/*.go", "../../coordinator/gateway/*.go", "*.go"} {
+	for _, pattern := range []string{
+		"../../coordinator/*.go", "../../coordinator/plan/*.go",
+		"../../coordinator/gateway/*.go", "*.go",
+	} {
 		files, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)
@@ -65,7 +68,12 @@ func TestNamesAreWordsOfTheirOwn(t *testing.T) {
 }
 
 func TestNextLookIsTheFirstToCome(t *testing.T) {
-	looks := []look{{At: noon.Add(time.Hour), What: "late"}, {At: noon.Add(-time.Second), What: "past"}, {At: noon.Add(time.Minute), What: "soon"}, {At: noon, What: "now"}}
+	looks := []look{
+		{At: noon.Add(time.Hour), What: "late"},
+		{At: noon.Add(-time.Second), What: "past"},
+		{At: noon.Add(time.Minute), What: "soon"},
+		{At: noon, What: "now"},
+	}
 	if l := firstLook(looks, noon); l == nil || l.What != "soon" {
 		t.Errorf("the next look is %v, want soon", l)
 	}
@@ -76,21 +84,31 @@ func TestNextLookIsTheFirstToCome(t *testing.T) {
 
 func TestMergeNamesEachInstanceOnce(t *testing.T) {
 	held := func(id, why string) store.Blocked {
-		return store.Blocked{Rule: "HEAL-2", What: "replacement of " + id, Why: why, Until: id + " passes", Instance: id}
+		return store.Blocked{
+			Rule: "HEAL-2", What: "replacement of " + id, Why: why, Until: id + " passes",
+			Instance: id,
+		}
 	}
-	all := merge([]store.Blocked{held("web-0-a", "x"), held("web-1-b", "x"), held("web-0-a", "x"), held("web-2-c", "y"), {Rule: "REC-4", What: "scale-down"}})
+	all := merge([]store.Blocked{
+		held("web-0-a", "x"), held("web-1-b", "x"), held("web-0-a", "x"), held("web-2-c", "y"),
+		{Rule: "REC-4", What: "scale-down"},
+	})
 	var got []string
 	for _, w := range all {
 		got = append(got, w.what()+" until "+w.until())
 	}
-	if want := []string{"replacement of web-0-a, web-1-b until INSTANCE passes", "replacement of web-2-c until web-2-c passes", "scale-down until "}; !slices.Equal(got, want) {
+	if want := []string{
+		"replacement of web-0-a, web-1-b until INSTANCE passes",
+		"replacement of web-2-c until web-2-c passes", "scale-down until ",
+	}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
 
 func TestEstimatesAreRough(t *testing.T) {
 	for d, want := range map[time.Duration]string{
-		0: "<1s", 300 * time.Millisecond: "<1s", 31 * time.Second: "~31s", 244 * time.Second: "~4m", 247 * time.Second: "~4m10s", 754 * time.Second: "~13m", 15 * time.Hour: "~15h",
+		0: "<1s", 300 * time.Millisecond: "<1s", 31 * time.Second: "~31s", 244 * time.Second: "~4m",
+		247 * time.Second: "~4m10s", 754 * time.Second: "~13m", 15 * time.Hour: "~15h",
 	} {
 		if got := roughly(d); got != want {
 			t.Errorf("%s is told as %s, want %s", d, got, want)

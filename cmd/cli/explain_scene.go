@@ -13,14 +13,17 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// recordsOf reads all that the planner needs of a group, at one revision: its own records, and those of the shard.
+// recordsOf reads all that the planner needs of a group, at one revision: its own records, and
+// those of the shard.
 func (s *Session) recordsOf(ctx context.Context, group string) (store.Listing, error) {
 	keys := s.keys()
 	var all store.Listing
 	for _, prefix := range []string{
-		keys.Shard(), keys.Served(), keys.Of(store.KindLeader), keys.Of(store.KindReplicas), keys.Of(store.KindRequests),
+		keys.Shard(), keys.Served(), keys.Of(store.KindLeader), keys.Of(store.KindReplicas),
+		keys.Of(store.KindRequests),
 		keys.Group(group), keys.Static(group), keys.Status(group), keys.Of(store.KindSlots) + group + "/",
-		keys.Of(store.KindInstances) + group + "-", keys.Of(store.KindAlive) + group + "-", keys.Of(store.KindReports) + group + "-",
+		keys.Of(store.KindInstances) + group + "-", keys.Of(store.KindAlive) + group + "-",
+		keys.Of(store.KindReports) + group + "-",
 	} {
 		l, err := s.list(ctx, prefix, all.Revision)
 		if err != nil {
@@ -53,7 +56,10 @@ func (s *Session) scene(ctx context.Context, group string) (*scene, error) {
 	}
 	now := s.env.Now()
 	world := foresee.New(s.keys(), group, listing, nil, now)
-	return &scene{now: now, group: group, content: picture.FromListing(s.keys(), listing), world: world, plan: world.Plan()}, nil
+	return &scene{
+		now: now, group: group, content: picture.FromListing(s.keys(), listing), world: world,
+		plan: world.Plan(),
+	}, nil
 }
 
 func (sc *scene) leads() bool { return len(sc.content.Leaders) > 0 }
@@ -110,7 +116,8 @@ func (sc *scene) instances() []store.Instance {
 // holder is the instance that has a slot, or comes up in it, beside another; "" if none does.
 func (sc *scene) holder(slot int, beside string) (best store.Instance, found bool) {
 	for _, i := range sc.instances() {
-		if i.Managed && i.Slot == slot && i.ID != beside && i.Phase.Fills() && (!found || i.Created.After(best.Created)) {
+		if i.Managed && i.Slot == slot && i.ID != beside && i.Phase.Fills() &&
+			(!found || i.Created.After(best.Created)) {
 			best, found = i, true
 		}
 	}
@@ -121,7 +128,8 @@ func (sc *scene) holder(slot int, beside string) (best store.Instance, found boo
 func (sc *scene) held(concerns func(store.Blocked) bool) []store.Blocked {
 	var all []store.Blocked
 	for _, b := range sc.plan.Held[sc.group] {
-		known := slices.ContainsFunc(sc.status().Blocked, func(o store.Blocked) bool { return o.Rule == b.Rule && o.What == b.What })
+		known := slices.ContainsFunc(sc.status().Blocked,
+			func(o store.Blocked) bool { return o.Rule == b.Rule && o.What == b.What })
 		if !known && concerns(b) {
 			all = append(all, b)
 		}

@@ -19,7 +19,8 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 )
 
-// shard is a world with a real coordinator and machines in virtual time. Its agents write into etcd what a gateway would.
+// shard is a world with a real coordinator and machines in virtual time. Its agents write into etcd
+// what a gateway would.
 type shard struct {
 	*world
 	provider *memprovider.Provider
@@ -28,7 +29,8 @@ type shard struct {
 	sick func(id string) string // why an instance is not healthy; "" if it is
 }
 
-// inShard runs a test in a shard with a group, once all its instances run and the grace of the leader's beginning is over.
+// inShard runs a test in a shard with a group, once all its instances run and the grace of the
+// leader's beginning is over.
 func inShard(t *testing.T, g store.Group, test func(*shard)) {
 	t.Helper()
 	inEmptyShard(t, memprovider.Config{}, func(w *shard) {
@@ -49,8 +51,12 @@ func inEmptyShard(t *testing.T, c memprovider.Config, test func(*shard)) {
 		w.provider = memprovider.New(c)
 		defer w.provider.Close()
 		storetest.CreateShard(t, w.db.Connect(), "default")
-		replica, err := coordinator.New(coordinator.Config{Shard: "default", ID: "coord-a", Listen: "coord-a", Advertise: "coord-a", Version: "v0"}, coordinator.Deps{
-			Store: w.db.Connect(), Providers: map[string]provider.Provider{"mem": w.provider}, Logger: slog.New(slog.DiscardHandler),
+		replica, err := coordinator.New(coordinator.Config{
+			Shard: "default", ID: "coord-a", Listen: "coord-a",
+			Advertise: "coord-a", Version: "v0",
+		}, coordinator.Deps{
+			Store: w.db.Connect(), Providers: map[string]provider.Provider{"mem": w.provider},
+			Logger: slog.New(slog.DiscardHandler),
 			Listen: func(context.Context, string) (net.Listener, error) { return bufconn.Listen(1 << 10), nil },
 		})
 		if err != nil {
@@ -80,8 +86,14 @@ func (w *shard) say(id, boot string, state store.StreamState) {
 	w.mu.Lock()
 	why := w.sick(id)
 	w.mu.Unlock()
-	w.put(store.KindReports, id, store.Report{Schema: 1, Instance: id, BootID: boot, Received: time.Now().UTC(), Healthy: why == "", Why: why})
-	alive := store.Alive{Schema: 1, Instance: id, Replica: "coord-a", BootID: boot, Epoch: 1, State: state, Since: time.Now().UTC()}
+	w.put(store.KindReports, id, store.Report{
+		Schema: 1, Instance: id, BootID: boot, Received: time.Now().UTC(),
+		Healthy: why == "", Why: why,
+	})
+	alive := store.Alive{
+		Schema: 1, Instance: id, Replica: "coord-a", BootID: boot, Epoch: 1, State: state,
+		Since: time.Now().UTC(),
+	}
 	if state == store.StreamLost {
 		alive.Why = "connection reset"
 	}
@@ -114,7 +126,8 @@ func (w *shard) loses(ids ...string) {
 // drop takes the session of an instance away, as the end of its lease does.
 func (w *shard) drop(id string) {
 	w.t.Helper()
-	if _, err := w.st.Commit(w.t.Context(), store.Txn{Writes: []store.Write{store.Delete(w.keys.Alive(id))}}); err != nil {
+	if _, err := w.st.Commit(w.t.Context(),
+		store.Txn{Writes: []store.Write{store.Delete(w.keys.Alive(id))}}); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -209,7 +222,8 @@ func (w *shard) running() string {
 	return ""
 }
 
-// explains runs explain and checks that it says all of this, in this order. What it says is logged, for whoever reads it.
+// explains runs explain and checks that it says all of this, in this order. What it says is logged,
+// for whoever reads it.
 func (w *shard) explains(name string, texts ...string) string {
 	w.t.Helper()
 	w.terminal = true

@@ -21,14 +21,16 @@ func TestExplainTellsWhyAnInstanceIsGone(t *testing.T) {
 		w.explains(lost, lost+" is RUNNING since", "but it is LOST", "its replacement web-1-", "Next look")
 		w.until("it is gone", func() bool { return !strings.Contains(strings.Join(w.ids(), " "), lost) })
 		out := w.explains(lost, lost+" was DELETED ", " because it was LOST; web-1-", " took slot 1",
-			"requested", "provider mem is asked", "machine exists", "agent registered", "healthy", // one instant, in the order in which it was decided
+			// one instant, in the order in which it was decided
+			"requested", "provider mem is asked", "machine exists", "agent registered", "healthy",
 			"its stream was lost", "DET-3", "DET-17", "\tlost\t", "replacement web-1-", "HEAL-2", "gone",
 			"Kept, had its agent reported before", "(HEAL-2).")
 		if strings.Contains(out, "Why not yet") {
 			t.Errorf("nothing is held for what is gone:\n%s", out)
 		}
 		next := w.ids()[1]
-		out = w.explains(next, next+" is RUNNING and healthy since", lost, "replacement "+next+" requested", "Next look: none due")
+		out = w.explains(next, next+" is RUNNING and healthy since", lost, "replacement "+next+" requested",
+			"Next look: none due")
 		if strings.Contains(out, "Kept, had") {
 			t.Errorf("another's end is taken for its own:\n%s", out)
 		}
@@ -50,12 +52,18 @@ func TestExplainSaysWhyNotYet(t *testing.T) {
 		"no budget": {with(one, func(g *store.Group) { g.Budget.MaxExpansion = 0 }), func(w *shard, id string) {
 			w.falls(id, "it feels unwell")
 			w.held("web", "HEAL-2")
-			blocked := []string{"Why not yet", "replacement of " + id + " (HEAL-2): max_expansion and max_unavailable are 0", "freed when: one of them is raised"}
-			out := w.explains("web", append([]string{"web is STARTED, 0 of 1 healthy: 1 unhealthy; 1 thing is held back"}, blocked...)...)
+			blocked := []string{
+				"Why not yet",
+				"replacement of " + id + " (HEAL-2): max_expansion and max_unavailable are 0",
+				"freed when: one of them is raised",
+			}
+			out := w.explains("web",
+				append([]string{"web is STARTED, 0 of 1 healthy: 1 unhealthy; 1 thing is held back"}, blocked...)...)
 			if strings.Contains(out, "computed here") {
 				t.Errorf("what the leader says already is computed once more:\n%s", out)
 			}
-			w.explains(id, append([]string{id + " is RUNNING since", "but it is UNHEALTHY: it feels unwell"}, blocked...)...)
+			w.explains(id, append([]string{id + " is RUNNING since", "but it is UNHEALTHY: it feels unwell"},
+				blocked...)...)
 		}},
 		"budget used up": {named("web", 3), func(w *shard, id string) {
 			ids := w.ids()
@@ -67,14 +75,20 @@ func TestExplainSaysWhyNotYet(t *testing.T) {
 			}
 			w.say(id, w.boot(id), store.StreamOpen)
 			w.say(ids[1], w.boot(ids[1]), store.StreamOpen)
-			w.until("a replacement is not healthy yet", func() bool { return w.status("web").Phases[store.Checking] == 1 })
+			w.until("a replacement is not healthy yet",
+				func() bool { return w.status("web").Phases[store.Checking] == 1 })
 			w.held("web", "HEAL-2")
 			w.explains("web", "web is STARTED, 1 of 3 healthy: 2 unhealthy; 3 things are held back",
-				"Why not yet", "health of web-0-", " (DET-10): it feels unwell", "removal of "+id+" (HEAL-2): its replacement web-0-", " is checking",
-				"replacement of "+ids[1]+" (HEAL-2): max_expansion 1 (1 in use)", "freed when: another replacement is complete")
-			w.explains(ids[1], ids[1]+" is RUNNING since", "but it is UNHEALTHY: it feels unwell", "Why not yet", "replacement of "+ids[1]+" (HEAL-2): max_expansion 1 (1 in use)",
-				"Next look: ", " web-0-", " has failed, unless it is healthy (DET-10)") // who has the room that it waits for
-			w.explains(id, "; its replacement web-0-", " is checking", "Why not yet", "removal of "+id, "Next look: ", "has failed, unless it is healthy (DET-10)")
+				"Why not yet", "health of web-0-", " (DET-10): it feels unwell",
+				"removal of "+id+" (HEAL-2): its replacement web-0-", " is checking",
+				"replacement of "+ids[1]+" (HEAL-2): max_expansion 1 (1 in use)",
+				"freed when: another replacement is complete")
+			w.explains(ids[1], ids[1]+" is RUNNING since", "but it is UNHEALTHY: it feels unwell", "Why not yet",
+				"replacement of "+ids[1]+" (HEAL-2): max_expansion 1 (1 in use)",
+				// who has the room that it waits for
+				"Next look: ", " web-0-", " has failed, unless it is healthy (DET-10)")
+			w.explains(id, "; its replacement web-0-", " is checking", "Why not yet", "removal of "+id, "Next look: ",
+				"has failed, unless it is healthy (DET-10)")
 		}},
 		"flapping wait": {one, func(w *shard, id string) {
 			for range 3 {
@@ -84,45 +98,59 @@ func TestExplainSaysWhyNotYet(t *testing.T) {
 			}
 			w.held("web", "FLAP-2")
 			w.explains("web", "1 slot waits after repeated failures", "slot 0: flapping: 3 failures, tried again in ",
-				"Why not yet", "filling slot 0 (FLAP-2): slot 0 flaps: 3 failures", "freed when: its wait of ", "Next look: ", "slot 0 is tried again (FLAP-2)")
+				"Why not yet", "filling slot 0 (FLAP-2): slot 0 flaps: 3 failures", "freed when: its wait of ",
+				"Next look: ", "slot 0 is tried again (FLAP-2)")
 		}},
 		"storm": {named("web", 6), func(w *shard, id string) {
 			w.loses(w.ids()[:4]...)
 			w.held("web", "SAFE-2")
-			w.explains("web", "web is STARTED, 2 of 6 healthy: a STORM: 4 of 6 lost at its peak, and none of them is replaced", "one is tried in ",
-				"Why not yet", "replacement of "+id+", ", " (SAFE-2): a storm: 4 of 6 lost", "freed when: losses stay few for 1m0s, a probe of it succeeds, or leasehold group override-storm web",
-				"Next look: ", "one lost instance is replaced, as a probe (SAFE-2)", "next: leasehold group override-storm web")
+			w.explains("web",
+				"web is STARTED, 2 of 6 healthy: a STORM: 4 of 6 lost at its peak, and none of them is replaced",
+				"one is tried in ",
+				"Why not yet", "replacement of "+id+", ", " (SAFE-2): a storm: 4 of 6 lost",
+				"freed when: losses stay few for 1m0s, a probe of it succeeds, or leasehold group override-storm web",
+				"Next look: ", "one lost instance is replaced, as a probe (SAFE-2)",
+				"next: leasehold group override-storm web")
 			w.explains(id, "but it is LOST", "Why not yet", "replacement of "+id+" (SAFE-2): a storm")
 		}},
 		"hold": {one, func(w *shard, id string) {
 			w.run("hold", "the disks are moved")
 			w.held("web", "SAFE-12")
 			w.falls(id, "it feels unwell")
-			w.explains("web", "the shard is ON HOLD by eve@desk: the disks are moved", "Why not yet", "all changes (SAFE-12): the shard is on hold since", "freed when: the hold is released",
+			w.explains("web", "the shard is ON HOLD by eve@desk: the disks are moved", "Why not yet",
+				"all changes (SAFE-12): the shard is on hold since", "freed when: the hold is released",
 				"Next look: when the shard's hold is released; until then it is only observed (SAFE-12)")
-			w.explains(id, id+" is RUNNING", "Why not yet", "all changes (SAFE-12)", "Next look: when the shard's hold is released")
+			w.explains(id, id+" is RUNNING", "Why not yet", "all changes (SAFE-12)",
+				"Next look: when the shard's hold is released")
 		}},
 		"pause": {drains(one), func(w *shard, id string) {
 			w.run("instance", "drain", id, "--confirm="+id)
 			w.until("it drains", func() bool { return w.status("web").Phases[store.Draining] == 1 })
 			w.run("group", "pause", "web")
 			w.held("web", "REC-13")
-			w.explains("web", "web is PAUSED, 0 of 1 healthy: nothing is created, healed or deleted in it", "Why not yet", "all changes (REC-13): the group is paused", "freed when: leasehold group resume web",
-				"Next look: when the group is resumed; until then it is only observed (REC-13)") // and not when the drain's time is over
+			w.explains("web", "web is PAUSED, 0 of 1 healthy: nothing is created, healed or deleted in it",
+				"Why not yet", "all changes (REC-13): the group is paused", "freed when: leasehold group resume web",
+				// and not when the drain's time is over
+				"Next look: when the group is resumed; until then it is only observed (REC-13)")
 		}},
 		"protected": {one, func(w *shard, id string) {
 			w.run("instance", "protect", id, "--from-heal")
-			w.until("it is protected", func() bool { _, out, _ := w.run("instance", "show", id); return strings.Contains(out, "protected") })
+			w.until("it is protected", func() bool {
+				_, out, _ := w.run("instance", "show", id)
+				return strings.Contains(out, "protected")
+			})
 			w.falls(id, "it feels unwell")
 			w.held("web", "REC-13")
 			w.explains(id, "protected from scale-down, age limits and rolls, and not healed (REC-13)", "Why not yet",
-				"replacement of "+id+" (REC-13): it is protected from healing, and it feels unwell", "freed when: leasehold instance protect "+id+" --off")
+				"replacement of "+id+" (REC-13): it is protected from healing, and it feels unwell",
+				"freed when: leasehold instance protect "+id+" --off")
 		}},
 		"capacity": {one, func(w *shard, id string) {
 			w.provider.Inject(memprovider.Fault{Call: memprovider.CallCreate, Err: provider.ErrCapacity})
 			w.run("group", "scale", "web", "2")
 			w.held("web", "HEAL-12")
-			w.explains("web", "Why not yet", "creating of web-1-", " (HEAL-12): out of capacity", "freed when: the provider is asked again")
+			w.explains("web", "Why not yet", "creating of web-1-", " (HEAL-12): out of capacity",
+				"freed when: the provider is asked again")
 			w.explains(w.ids()[1], " is being CREATED since ", "Why not yet", "(HEAL-12): out of capacity")
 		}},
 		"not healthy yet": {one, func(w *shard, id string) {
@@ -134,8 +162,10 @@ func TestExplainSaysWhyNotYet(t *testing.T) {
 			}
 			w.run("group", "scale", "web", "2")
 			w.held("web", "DET-10")
-			w.explains(w.ids()[1], " is CHECKING since ", ": not healthy yet: http:8081 refused", "Why not yet", "health of web-1-", " (DET-10): http:8081 refused",
-				"freed when: it passes its checks, or fails after 10m0s", "Next look: ", "has failed, unless it is healthy (DET-10)")
+			w.explains(w.ids()[1], " is CHECKING since ", ": not healthy yet: http:8081 refused", "Why not yet",
+				"health of web-1-", " (DET-10): http:8081 refused",
+				"freed when: it passes its checks, or fails after 10m0s", "Next look: ",
+				"has failed, unless it is healthy (DET-10)")
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -165,12 +195,15 @@ func TestExplainSaysWhyInTheFirstSentence(t *testing.T) {
 			w.provider.Crash(id, "exit 1")
 			gone(w, id)
 			w.until("another runs in its place", func() bool { return w.status("web").Healthy == 3 })
-			w.explains(id, id+" was DELETED ", "because it was DEAD; web-0-", " took slot 0", "the provider says crashed (exit 1)", "Kept, had the provider said that it runs (DET-4)")
+			w.explains(id, id+" was DELETED ", "because it was DEAD; web-0-", " took slot 0",
+				"the provider says crashed (exit 1)", "Kept, had the provider said that it runs (DET-4)")
 		}},
 		"smaller": {three, func(w *shard, id string) {
 			w.run("group", "scale", "web", "2", "--confirm=web")
 			w.until("two are left", func() bool { return len(w.ids()) == 2 })
-			w.explains(id, id+" was DELETED ", "because its group got smaller: 1 slot above size 2, and it is the oldest of its zone", "Kept, had size not been lowered, or were it protected (HEAL-9)")
+			w.explains(id, id+" was DELETED ",
+				"because its group got smaller: 1 slot above size 2, and it is the oldest of its zone",
+				"Kept, had size not been lowered, or were it protected (HEAL-9)")
 		}},
 		"ordered": {three, func(w *shard, id string) {
 			w.run("instance", "delete", id, "--confirm="+id)
@@ -183,27 +216,38 @@ func TestExplainSaysWhyInTheFirstSentence(t *testing.T) {
 			g.Template.InstanceType = "large"
 			w.put(store.KindGroups, "web", g)
 			w.until("the roll begins", func() bool { return w.status("web").Rollout != nil })
-			w.explains("web", "web is STARTED, 3 of 3 healthy: rolling, 0 of 3 done", "roll: 0 of 3 on ", "Why not yet", "replacement of web-", "(ROLL-1): max_expansion 1 (1 in use)",
-				"If nothing else happens (computed from revision ", "recreate 2 one at a time; never below 3 healthy; at rest in ~", "the roll is stalled, unless one more instance is done (ROLL-4)")
+			w.explains("web", "web is STARTED, 3 of 3 healthy: rolling, 0 of 3 done", "roll: 0 of 3 on ", "Why not yet",
+				"replacement of web-", "(ROLL-1): max_expansion 1 (1 in use)",
+				"If nothing else happens (computed from revision ",
+				"recreate 2 one at a time; never below 3 healthy; at rest in ~",
+				"the roll is stalled, unless one more instance is done (ROLL-4)")
 			gone(w, id)
 			w.explains(id, id+" was DELETED ", "because it is outdated; web-0-", " took slot 0", "(ROLL-1)")
 		}},
 		"stopped": {three, func(w *shard, id string) {
 			w.run("group", "stop", "web", "--confirm=web")
 			gone(w, id)
-			w.explains(id, id+" was DELETED ", "because the group is stopped", "Kept, as long as the group is not stopped (REC-11)")
+			w.explains(id, id+" was DELETED ", "because the group is stopped",
+				"Kept, as long as the group is not stopped (REC-11)")
 			w.explains("web", "web is STOPPED, 0 of 3 healthy")
 		}},
-		"draining": {with(three, func(g *store.Group) { g.Drain.Hook = []string{"./drain"} }), func(w *shard, id string) {
-			w.run("instance", "drain", id, "--confirm="+id)
-			w.until("it drains", func() bool { return w.status("web").Phases[store.Draining] == 1 })
-			w.explains(id, id+" is DRAINING since ", ", until ", " at the latest, because it was ordered by eve@desk", "drain: REC-16: ", "Why not yet", "removal of "+id+" (DRAIN-1): it drains",
-				"freed when: its hook ends, 5m0s is over, or leasehold instance drained "+id, "Next look: ", id+" has reached its drain limit, and is removed (DRAIN-1)")
-			w.explains("web", id+" drains because it was ordered by eve@desk; ends in ")
-			w.run("instance", "drained", id)
-			gone(w, id)
-			w.explains(id, id+" was DELETED ", "because it was ordered by eve@desk; web-0-", " has slot 0", "acknowledged by eve@desk")
-		}},
+		"draining": {
+			with(three, func(g *store.Group) { g.Drain.Hook = []string{"./drain"} }),
+			func(w *shard, id string) {
+				w.run("instance", "drain", id, "--confirm="+id)
+				w.until("it drains", func() bool { return w.status("web").Phases[store.Draining] == 1 })
+				w.explains(id, id+" is DRAINING since ", ", until ",
+					" at the latest, because it was ordered by eve@desk",
+					"drain: REC-16: ", "Why not yet", "removal of "+id+" (DRAIN-1): it drains",
+					"freed when: its hook ends, 5m0s is over, or leasehold instance drained "+id, "Next look: ",
+					id+" has reached its drain limit, and is removed (DRAIN-1)")
+				w.explains("web", id+" drains because it was ordered by eve@desk; ends in ")
+				w.run("instance", "drained", id)
+				gone(w, id)
+				w.explains(id, id+" was DELETED ", "because it was ordered by eve@desk; web-0-", " has slot 0",
+					"acknowledged by eve@desk")
+			},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inShard(t, test.group, func(w *shard) { test.test(w, w.ids()[0]) })
@@ -217,7 +261,8 @@ func TestExplainTellsOfAGroupThatIsGone(t *testing.T) {
 		id := w.ids()[0]
 		w.run("group", "delete", "web", "--confirm=web")
 		w.until("nothing is left", func() bool { return len(w.list(store.KindStatus)) == 0 })
-		w.explains(id, id+" was DELETED ", "because the group is being deleted", "Kept, as long as nobody asked for the group's deletion (REC-7)")
+		w.explains(id, id+" was DELETED ", "because the group is being deleted",
+			"Kept, as long as nobody asked for the group's deletion (REC-7)")
 		w.explains("web", "web is gone; the last of it, ", ": group deleted: its last instance is gone")
 	})
 }
@@ -226,42 +271,65 @@ func TestExplainTellsOfAGroupThatIsGone(t *testing.T) {
 func TestExplainOfAnInstanceThatNeverWas(t *testing.T) {
 	w := newWorld(t)
 	w.serve()
-	w.journal(time.Minute, store.JournalEntry{Rule: "REC-16", Instance: "web-9-zz", What: "order to adopt refused", Why: "no machine of this name is known"})
+	w.journal(time.Minute, store.JournalEntry{
+		Rule: "REC-16", Instance: "web-9-zz", What: "order to adopt refused",
+		Why: "no machine of this name is known",
+	})
 	out := w.must("explain", "web-9-zz")
-	if !strings.HasPrefix(out, "there is no instance web-9-zz, and the journal has no entries about it\n") || !strings.HasSuffix(out, "next: leasehold instance list\n") {
+	if !strings.HasPrefix(out, "there is no instance web-9-zz, and the journal has no entries about it\n") ||
+		!strings.HasSuffix(out, "next: leasehold instance list\n") {
 		t.Errorf("got\n%s", out)
 	}
-	w.journal(30*time.Second, store.JournalEntry{Rule: "REC-8", Instance: "web-9-zz", What: "adopted", To: store.Booting})
-	if out := w.must("explain", "web-9-zz"); !strings.HasPrefix(out, "web-9-zz is gone; the journal does not say why\n") {
+	w.journal(30*time.Second, store.JournalEntry{
+		Rule: "REC-8", Instance: "web-9-zz", What: "adopted",
+		To: store.Booting,
+	})
+	if out := w.must("explain", "web-9-zz"); !strings.HasPrefix(out,
+		"web-9-zz is gone; the journal does not say why\n") {
 		t.Errorf("got\n%s", out)
 	}
 }
 
-// Whoever gives an instance's name and cannot prove it has no part in its story, and makes no instance of a name.
+// Whoever gives an instance's name and cannot prove it has no part in its story, and makes no
+// instance of a name.
 //
 // proves SEC-1, SEC-2
 func TestExplainKeepsClaimsApart(t *testing.T) {
 	w := newWorld(t)
 	w.serve()
 	slot := 0
-	claim := store.JournalEntry{Rule: "SEC-2", Instance: "web-0-a", Claimed: true, What: "join refused", Why: "token unknown or expired"}
-	w.journal(time.Hour, store.JournalEntry{Rule: "REC-3", Group: "web", Instance: "web-0-a", Slot: &slot, What: "requested", To: store.Pending})
-	w.journal(50*time.Minute, store.JournalEntry{Rule: "REC-9", Group: "web", Instance: "web-0-a", Slot: &slot, What: "scaled down", To: store.Deleting})
+	claim := store.JournalEntry{
+		Rule: "SEC-2", Instance: "web-0-a", Claimed: true, What: "join refused",
+		Why: "token unknown or expired",
+	}
+	w.journal(time.Hour, store.JournalEntry{
+		Rule: "REC-3", Group: "web", Instance: "web-0-a", Slot: &slot,
+		What: "requested", To: store.Pending,
+	})
+	w.journal(50*time.Minute, store.JournalEntry{
+		Rule: "REC-9", Group: "web", Instance: "web-0-a", Slot: &slot,
+		What: "scaled down", To: store.Deleting,
+	})
 	for i := range 5 {
 		w.journal(time.Duration(5-i)*time.Minute, claim)
 	}
 	out := w.must("explain", "web-0-a")
-	story, claims, apart := strings.Cut(out, "Refused requests under this name, which any client can give; they had no effect (the last 3; 2 before: leasehold events -i web-0-a)\n")
-	if !apart || !strings.HasPrefix(story, "web-0-a was DELETED ") || strings.Contains(story, "join refused") || strings.Count(claims, "join refused") != 3 ||
+	story, claims, apart := strings.Cut(out,
+		"Refused requests under this name, which any client can give; they had no effect (the last 3; 2 before: leasehold events -i web-0-a)\n")
+	if !apart || !strings.HasPrefix(story, "web-0-a was DELETED ") || strings.Contains(story, "join refused") ||
+		strings.Count(claims, "join refused") != 3 ||
 		!strings.Contains(out, "next: leasehold explain web\n") {
 		t.Errorf("got\n%s", out)
 	}
-	if out := w.must("events", "-i", "web-0-a"); strings.Count(out, "\tweb-0-a?\tjoin refused") != 5 || strings.Count(out, "\tweb-0-a\t") != 2 {
+	if out := w.must("events", "-i", "web-0-a"); strings.Count(out, "\tweb-0-a?\tjoin refused") != 5 ||
+		strings.Count(out, "\tweb-0-a\t") != 2 {
 		t.Errorf("events are\n%s", out)
 	}
 	claim.Instance = "web-9-zz"
 	w.journal(time.Minute, claim)
-	if out := w.must("explain", "web-9-zz"); !strings.HasPrefix(out, "there is no instance web-9-zz, and the journal has no entries about it\n") || !strings.Contains(out, "Refused requests under this name") {
+	if out := w.must("explain", "web-9-zz"); !strings.HasPrefix(out,
+		"there is no instance web-9-zz, and the journal has no entries about it\n") ||
+		!strings.Contains(out, "Refused requests under this name") {
 		t.Errorf("got\n%s", out)
 	}
 }
@@ -271,7 +339,10 @@ func TestWhatWasHeardHasNoRevision(t *testing.T) {
 	w := newWorld(t)
 	w.serve()
 	w.terminal = true
-	w.journal(time.Minute, store.JournalEntry{Rule: "DET-19", Group: "web", Instance: "web-0-a", What: "workload ended", Why: "exit code 1", Workload: &store.WorkloadExit{Code: 1}})
+	w.journal(time.Minute, store.JournalEntry{
+		Rule: "DET-19", Group: "web", Instance: "web-0-a", What: "workload ended",
+		Why: "exit code 1", Workload: &store.WorkloadExit{Code: 1},
+	})
 	for _, args := range [][]string{{"explain", "web-0-a"}, {"events", "-o", "wide"}} {
 		if out := w.must(args...); strings.Contains(out, "rev 0") || !strings.Contains(out, "workload ended") {
 			t.Errorf("%v:\n%s", args, out)

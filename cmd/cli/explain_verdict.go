@@ -20,8 +20,8 @@ type verdict struct {
 	Evidence []string       `json:"evidence,omitempty"`
 }
 
-// verdictNow is the verdict on an instance: the leader's last one where it agrees with what etcd shows, since the leader knows more,
-// what the provider says for one.
+// verdictNow is the verdict on an instance: the leader's last one where it agrees with what etcd
+// shows, since the leader knows more, what the provider says for one.
 func verdictNow(sc *scene, id string, verdicts map[string]store.JournalEntry) verdict {
 	j := sc.plan.Judgments[id]
 	v := verdict{Verdict: j.Verdict, Rule: j.Rule, Why: j.Why, Revision: sc.content.Revision}
@@ -33,7 +33,10 @@ func verdictNow(sc *scene, id string, verdicts map[string]store.JournalEntry) ve
 	told, found := verdicts[id]
 	agrees := told.Verdict == j.Verdict || ailing(told.Verdict) && ailing(j.Verdict)
 	if found && agrees && (sc.leads() || told.Verdict.Failed()) {
-		v = verdict{Verdict: told.Verdict, Rule: told.Rule, Why: told.Why, Told: &told.At, Revision: told.Revision, Evidence: told.Evidence}
+		v = verdict{
+			Verdict: told.Verdict, Rule: told.Rule, Why: told.Why, Told: &told.At, Revision: told.Revision,
+			Evidence: told.Evidence,
+		}
 	}
 	return v
 }
@@ -68,22 +71,25 @@ func (v verdict) lines(now time.Time) []string {
 	return lines
 }
 
-// ailingLines tell of the instances of a group that are not well, those with the worst verdict first.
+// ailingLines tell of the instances of a group that are not well, those with the worst verdict
+// first.
 func ailingLines(sc *scene, told map[string]store.JournalEntry) []string {
 	all := map[store.Verdict][]string{}
 	for _, i := range sc.instances() {
 		v := verdictNow(sc, i.ID, told)
-		all[v.Verdict] = append(all[v.Verdict], fmt.Sprintf("%s is %s (%s): %s", i.ID, strings.ToUpper(string(v.Verdict)), v.source(sc.now), v.Why))
+		all[v.Verdict] = append(all[v.Verdict],
+			fmt.Sprintf("%s is %s (%s): %s", i.ID, strings.ToUpper(string(v.Verdict)), v.source(sc.now), v.Why))
 	}
 	lines := slices.Concat(all[store.Dead], all[store.Lost], all[store.Unhealthy], all[store.Stuck], all[store.Suspect])
 	if more := len(lines) - mostNamed; more > 0 {
-		lines = append(lines[:mostNamed], counted(more, "more is", "more are")+" not well: leasehold instance list -g "+sc.group)
+		lines = append(lines[:mostNamed],
+			counted(more, "more is", "more are")+" not well: leasehold instance list -g "+sc.group)
 	}
 	return lines
 }
 
-// suspectLooks say when a suspicion ends at the latest: an agent that says nothing loses its lease, and that counts once it is
-// confirmed and no grace runs.
+// suspectLooks say when a suspicion ends at the latest: an agent that says nothing loses its lease,
+// and that counts once it is confirmed and no grace runs.
 func suspectLooks(sc *scene, i store.Instance, v verdict) []look {
 	if v.Verdict != store.Suspect || !i.Phase.Registered() {
 		return nil
@@ -92,29 +98,39 @@ func suspectLooks(sc *scene, i store.Instance, v verdict) []look {
 	settings := sc.content.Shard.Record.Settings
 	switch {
 	case v.Rule == "DET-4":
-		return []look{{At: sc.now.Add(settings.ProviderPoll.D()), What: "by then the provider has been asked about " + i.ID + " once more", Rule: "DET-12"}}
+		return []look{{
+			At:   sc.now.Add(settings.ProviderPoll.D()),
+			What: "by then the provider has been asked about " + i.ID + " once more", Rule: "DET-12",
+		}}
 	case alive.Present() && alive.Record.State != store.StreamOpen:
 		by := alive.Record.Since.Add(ttl)
 		if alive.Record.State == store.StreamOverdue { // its lease was renewed one and a half intervals earlier
 			by = by.Add(-i.Spec.Report.Interval.D() * 3 / 2)
 		}
-		return []look{{At: by, What: fmt.Sprintf("by then the lease (%s) of %s has ended, unless its agent reports; it is lost once that is confirmed and no grace runs", i.Spec.Report.LeaseTTL, i.ID), Rule: "DET-17"}}
+		return []look{{
+			At:   by,
+			What: fmt.Sprintf("by then the lease (%s) of %s has ended, unless its agent reports; it is lost once that is confirmed and no grace runs", i.Spec.Report.LeaseTTL, i.ID), Rule: "DET-17",
+		}}
 	case v.Told == nil:
 		return nil
 	case v.Rule == "SAFE-1":
 		back := settings.ReconnectMax.D()
 		by := v.Told.Add(ttl + back + back/2 + time.Second)
-		return []look{{At: by, What: "by then agents have had time to return, unless there is another disturbance; " + i.ID + " is lost if its agent has not", Rule: "SAFE-1"}}
+		return []look{{At: by, What: "by then agents have had time to return, unless there is another disturbance; " +
+			i.ID + " is lost if its agent has not", Rule: "SAFE-1"}}
 	default:
 		by := v.Told.Add(max(ttl, longestConfirmation))
-		return []look{{At: by, What: "by then it is confirmed that the lease of " + i.ID + " has ended, unless its agent reports; it is lost then if no grace runs", Rule: "DET-17"}}
+		return []look{{At: by, What: "by then it is confirmed that the lease of " + i.ID +
+			" has ended, unless its agent reports; it is lost then if no grace runs", Rule: "DET-17"}}
 	}
 }
 
-// longestConfirmation is how long the end of a short lease is confirmed at most: a replica's session of the usual length and a second.
+// longestConfirmation is how long the end of a short lease is confirmed at most: a replica's
+// session of the usual length and a second.
 const longestConfirmation = 6 * time.Second
 
-// sinceReturn is the life of an instance since it last came back from being lost: what was decided before was taken back.
+// sinceReturn is the life of an instance since it last came back from being lost: what was decided
+// before was taken back.
 func sinceReturn(id string, life []store.JournalEntry) []store.JournalEntry {
 	for n, e := range slices.Backward(life) {
 		if e.Instance == id && e.Rule == "DET-15" && e.From == store.Draining && e.To != "" && e.To != store.Draining {

@@ -10,8 +10,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Of whoever is not well the verdict is told with its rule, its evidence, when it was made and on which revision, and when it may
-// change by the passing of time alone.
+// Of whoever is not well the verdict is told with its rule, its evidence, when it was made and on
+// which revision, and when it may change by the passing of time alone.
 //
 // proves REC-15
 func TestExplainTellsVerdictAndEvidence(t *testing.T) {
@@ -38,7 +38,11 @@ func TestExplainTellsVerdictAndEvidence(t *testing.T) {
 		"lease ended after a disturbance": {
 			func(w *shard, id string) {
 				w.say(id, w.boot(id), store.StreamLost)
-				w.put(store.KindReplicas, "coord-b", store.Replica{Schema: 1, ID: "coord-b", Disturbances: 1, Last: &store.Disturbance{At: time.Now().UTC(), What: "etcd changed its leader"}})
+				w.put(store.KindReplicas, "coord-b",
+					store.Replica{
+						Schema: 1, ID: "coord-b", Disturbances: 1,
+						Last: &store.Disturbance{At: time.Now().UTC(), What: "etcd changed its leader"},
+					})
 				w.pass(17 * time.Second)
 				w.drop(id)
 			},
@@ -47,7 +51,8 @@ func TestExplainTellsVerdictAndEvidence(t *testing.T) {
 		},
 		"unhealthy": {
 			func(w *shard, id string) { w.run("group", "pause", "web"); w.falls(id, "it feels unwell") },
-			"unhealthy (DET-9, told *, rev *): it feels unwell\nevidence: stream open since rev *, epoch 1 at coord-a", "Next look: when the group is resumed",
+			"unhealthy (DET-9, told *, rev *): it feels unwell\nevidence: stream open since rev *, epoch 1 at coord-a",
+			"Next look: when the group is resumed",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -56,9 +61,13 @@ func TestExplainTellsVerdictAndEvidence(t *testing.T) {
 				test.befalls(w, id)
 				w.pass(time.Second)
 				parts := strings.FieldsFunc(test.says, func(r rune) bool { return r == '\n' || r == '*' })
-				w.explains(id, append(append([]string{id + " is RUNNING since", "state: etcd at ", ", rev ", "verdict: "}, parts...), strings.ReplaceAll(test.look, "ID", id))...)
+				w.explains(id, append(append([]string{
+					id + " is RUNNING since", "state: etcd at ", ", rev ",
+					"verdict: ",
+				}, parts...), strings.ReplaceAll(test.look, "ID", id))...)
 				kind, rest, _ := strings.Cut(parts[0], " ")
-				w.explains("web", "state: etcd at ", id+" is "+strings.ToUpper(kind)+" "+rest, strings.ReplaceAll(test.look, "ID", id))
+				w.explains("web", "state: etcd at ", id+" is "+strings.ToUpper(kind)+" "+rest,
+					strings.ReplaceAll(test.look, "ID", id))
 			})
 		})
 	}
@@ -83,7 +92,8 @@ func TestExplainTellsTheVerdictInJSON(t *testing.T) {
 				w.t.Error("there is no verdict")
 			case !overdue && (v.Verdict != store.Live || v.Told != nil || v.Revision != story.Revision):
 				w.t.Errorf("healthy: %+v", v)
-			case overdue && (v.Verdict != store.Suspect || v.Told == nil || v.Revision == 0 || len(v.Evidence) != 2 || story.NextLook == nil):
+			case overdue && (v.Verdict != store.Suspect || v.Told == nil || v.Revision == 0 || len(v.Evidence) != 2 ||
+				story.NextLook == nil):
 				w.t.Errorf("overdue: %+v, next look %v", v, story.NextLook)
 			}
 		}
@@ -99,10 +109,12 @@ func TestExplainOfOneThatCameBack(t *testing.T) {
 		boot := w.boot(id)
 		w.loses(id)
 		w.until("it drains", func() bool { return w.status("web").Phases[store.Draining] == 1 })
-		w.explains(id, id+" is DRAINING since ", "because it was LOST", "Kept, had its agent reported before", "Next look: ")
+		w.explains(id, id+" is DRAINING since ", "because it was LOST", "Kept, had its agent reported before",
+			"Next look: ")
 		w.say(id, boot, store.StreamOpen)
 		w.until("it is back", func() bool { return w.running() == id })
-		if out := w.explains(id, id+" is RUNNING and healthy since", "came back", "DET-15"); strings.Contains(out, "Kept, had") {
+		if out := w.explains(id, id+" is RUNNING and healthy since", "came back", "DET-15"); strings.Contains(out,
+			"Kept, had") {
 			w.t.Errorf("it was kept:\n%s", out)
 		}
 	})
@@ -120,6 +132,7 @@ func TestExplainOfAnEvacuatedZone(t *testing.T) {
 		w.must("evacuate", "a", "--confirm=a")
 		w.held("web", "DRAIN-3")
 		id := w.ids()[0]
-		w.explains(id, id+" is RUNNING and healthy since", "; it is DOOMED: zone a is evacuated by eve@desk since ", "doomed: DRAIN-3: zone a is evacuated", "Why not yet", "all zones of the group are evacuated")
+		w.explains(id, id+" is RUNNING and healthy since", "; it is DOOMED: zone a is evacuated by eve@desk since ",
+			"doomed: DRAIN-3: zone a is evacuated", "Why not yet", "all zones of the group are evacuated")
 	})
 }

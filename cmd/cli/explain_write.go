@@ -16,7 +16,8 @@ func (s *Session) print(b *strings.Builder) error {
 	return err
 }
 
-// mostClaims is how many refusals under an instance's name are shown: strangers may cause any number.
+// mostClaims is how many refusals under an instance's name are shown: strangers may cause any
+// number.
 const mostClaims = 3
 
 // writeClaims shows who gave an instance's name and did not prove it.
@@ -32,7 +33,8 @@ func writeClaims(b *strings.Builder, scr output.Screen, st instanceStory, now ti
 	writeStory(b, scr, st.Claims[max(0, len(st.Claims)-mostClaims):], st.Instance, now, wide)
 }
 
-// showInstanceStory shows the answer, how it came to that, what would have kept it from happening, and why not yet.
+// showInstanceStory shows the answer, how it came to that, what would have kept it from happening,
+// and why not yet.
 func (s *Session) showInstanceStory(st instanceStory) error {
 	if done, err := s.records(st); done {
 		return err
@@ -73,12 +75,16 @@ const (
 	leastWhy   = 24
 )
 
-// writeStory shows the journal: when, why, what, by which rule, and on the picture of which revision. On a terminal long texts go on
-// in the next line; in a pipe there is one line for each entry, with tabs.
+// writeStory shows the journal: when, why, what, by which rule, and on the picture of which
+// revision. On a terminal long texts go on in the next line; in a pipe there is one line for each
+// entry, with tabs.
 func writeStory(b *strings.Builder, scr output.Screen, lines []storyLine, about string, now time.Time, wide bool) {
 	if !scr.Terminal {
 		for _, l := range lines {
-			cells := []string{l.At.UTC().Format(time.RFC3339), orDash(l.Instance), l.What, l.Why, orDash(l.Rule), fmt.Sprint(int64(l.Revision)), strings.Join(l.Evidence, "; ")}
+			cells := []string{
+				l.At.UTC().Format(time.RFC3339), orDash(l.Instance), l.What, l.Why, orDash(l.Rule),
+				fmt.Sprint(int64(l.Revision)), strings.Join(l.Evidence, "; "),
+			}
 			for i := range cells {
 				cells[i] = output.OneLine(cells[i])
 			}
@@ -106,7 +112,8 @@ func writeStory(b *strings.Builder, scr output.Screen, lines []storyLine, about 
 		}
 		left, middle := output.Folded(output.OneLine(reason), why), output.Folded(output.OneLine(what), mid)
 		for i := range max(len(left), len(middle)) {
-			row := fmt.Sprintf("%-*s %s %s", when, first(i, clock(l.At, now)), padded(at(left, i), why), padded(at(middle, i), mid))
+			row := fmt.Sprintf("%-*s %s %s", when, first(i, clock(l.At, now)), padded(at(left, i), why),
+				padded(at(middle, i), mid))
 			if i == 0 {
 				row += fmt.Sprintf(" %-*s", ruleColumn, orDash(l.Rule))
 				if l.Revision != 0 { // what a gateway hears is told on no picture
@@ -164,7 +171,8 @@ func writeComputed(b *strings.Builder, scr output.Screen, c *computed, at store.
 	if c == nil {
 		return
 	}
-	output.WriteWrapped(b, scr, "", fmt.Sprintf("If nothing else happens (computed from revision %d, not decided yet):", at))
+	output.WriteWrapped(b, scr, "",
+		fmt.Sprintf("If nothing else happens (computed from revision %d, not decided yet):", at))
 	if c.Plan != "" {
 		output.WriteWrapped(b, scr, "  ", c.Plan)
 	}

@@ -13,7 +13,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Files are the files that -f names, one or several. They count as one: all that is in them is applied, or nothing.
+// Files are the files that -f names, one or several. They count as one: all that is in them is
+// applied, or nothing.
 type Files struct {
 	Files []string `name:"file" short:"f" required:"" sep:"none" help:"File with groups, one in each YAML document; - is standard input. May be given several times." placeholder:"FILE"`
 }
@@ -43,8 +44,9 @@ type fileGroup struct {
 
 const nameAFile = "give a readable file, or - for standard input"
 
-// readFiles reads what all files ask for. What is wrong in any of them is told at once. A group that is static is read as what is
-// set beside it: which ones are, etcd says, unless the files cannot be right in any case.
+// readFiles reads what all files ask for. What is wrong in any of them is told at once. A group
+// that is static is read as what is set beside it: which ones are, etcd says, unless the files
+// cannot be right in any case.
 func (s *Session) readFiles(ctx context.Context, f Files) ([]fileGroup, error) {
 	files, err := s.parseFiles(f)
 	if err != nil {
@@ -59,7 +61,8 @@ func (s *Session) readFiles(ctx context.Context, f Files) ([]fileGroup, error) {
 	return judgeFiles(f, files, static)
 }
 
-// staticGroups are the static groups by name. One that cannot be used is left out here: reading that group itself says so.
+// staticGroups are the static groups by name. One that cannot be used is left out here: reading
+// that group itself says so.
 func (s *Session) staticGroups(ctx context.Context) (map[string]store.Group, error) {
 	listing, err := s.list(ctx, s.keys().Of(store.KindStatic), 0)
 	if err != nil {
@@ -105,14 +108,20 @@ func judgeFiles(f Files, files []*groupfile.File, static map[string]store.Group)
 			return nil, err
 		}
 		for _, e := range entries {
-			if n := slices.IndexFunc(all, func(other fileGroup) bool { return other.Group.Name == e.Group.Name }); n >= 0 {
-				wrong = append(wrong, yamlfile.Problem{File: f.Files[i], Field: "name", What: fmt.Sprintf("group %q is in %s already", e.Group.Name, all[n].file)})
+			if n := slices.IndexFunc(all, func(other fileGroup) bool {
+				return other.Group.Name == e.Group.Name
+			}); n >= 0 {
+				wrong = append(wrong, yamlfile.Problem{
+					File: f.Files[i], Field: "name",
+					What: fmt.Sprintf("group %q is in %s already", e.Group.Name, all[n].file),
+				})
 			}
 			all = append(all, fileGroup{Entry: e, file: f.Files[i]})
 		}
 	}
 	if len(all) > groupfile.MaxGroups { // they are written in one transaction
-		return nil, failure(Usage, "give fewer files at once", "these files have %d groups, and at most %d can be written at once", len(all), groupfile.MaxGroups)
+		return nil, failure(Usage, "give fewer files at once",
+			"these files have %d groups, and at most %d can be written at once", len(all), groupfile.MaxGroups)
 	}
 	if len(wrong) > 0 {
 		return nil, wrong

@@ -81,8 +81,8 @@ type Instances struct {
 	Delete  InstanceDelete  `cmd:"" help:"Remove the instance now; its slot is filled again."`
 }
 
-// Run does what the arguments say, tells the operator on env.Stderr how it ended, and returns the exit code. When ctx ends
-// it stops as after Ctrl-C.
+// Run does what the arguments say, tells the operator on env.Stderr how it ended, and returns the
+// exit code. When ctx ends it stops as after Ctrl-C.
 func Run(ctx context.Context, env Env, args []string) Code {
 	var g Grammar
 	s := &Session{env: env, flags: &g.Globals}
@@ -101,10 +101,12 @@ func Run(ctx context.Context, env Env, args []string) Code {
 		return report(ctx, s.aside(), negativeSize(err, args))
 	}
 	if !isName(g.Shard) {
-		return report(ctx, s.aside(), failure(Usage, "leasehold --help", "--shard: %q: must be a name without /", g.Shard))
+		return report(ctx, s.aside(), failure(Usage, "leasehold --help", "--shard: %q: must be a name without /",
+			g.Shard))
 	}
 	if g.Timeout < 0 {
-		return report(ctx, s.aside(), failure(Usage, "leasehold --help", "--timeout: %s: must not be negative", g.Timeout))
+		return report(ctx, s.aside(), failure(Usage, "leasehold --help", "--timeout: %s: must not be negative",
+			g.Timeout))
 	}
 	s.settings, s.command = settingsOf(parsed, file), spoken(parsed)
 	parsed.BindTo(ctx, (*context.Context)(nil))
@@ -118,7 +120,8 @@ func spoken(parsed *kong.Context) string {
 	return command
 }
 
-// Complete answers a shell that asks how a command line might go on, and says whether there was such a question.
+// Complete answers a shell that asks how a command line might go on, and says whether there was
+// such a question.
 func Complete(env Env) (answered bool, err error) {
 	var g Grammar
 	parser, err := newParser(&g, env, func(int) {})
@@ -135,7 +138,10 @@ func newParser(g *Grammar, env Env, exit func(int), more ...kong.Option) (*kong.
 	return kong.New(g, append(more,
 		kong.Name("leasehold"),
 		kong.Description("Keeps groups of machines at the size and in the health that you asked for."),
-		kong.Vars{"request_timeout": requestTimeout.String(), "wait_timeout": waitTimeout.String(), "pki_dir": authority.DefaultDir, "secrets_key": keyfile.Usual},
+		kong.Vars{
+			"request_timeout": requestTimeout.String(), "wait_timeout": waitTimeout.String(),
+			"pki_dir": authority.DefaultDir, "secrets_key": keyfile.Usual,
+		},
 		kong.Writers(env.Stdout, env.Stderr),
 		kong.Exit(exit),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),

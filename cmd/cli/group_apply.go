@@ -27,7 +27,9 @@ func (c *GroupApply) Run(ctx context.Context, s *Session) error {
 		return err
 	}
 	if c.IfRevision != nil && len(groups) != 1 {
-		return failure(Usage, "leasehold group apply --help", "--if-revision applies to one group, and there are %d in %s", len(groups), strings.Join(c.Files.Files, " and "))
+		return failure(Usage, "leasehold group apply --help",
+			"--if-revision applies to one group, and there are %d in %s", len(groups),
+			strings.Join(c.Files.Files, " and "))
 	}
 	var changes []change
 	for _, g := range groups {
@@ -39,7 +41,10 @@ func (c *GroupApply) Run(ctx context.Context, s *Session) error {
 			return err
 		}
 		if c.NoStart && !ch.isNew() {
-			return failure(Usage, "leasehold group apply "+c.flags()+", and leasehold group stop "+ch.name+" to keep it stopped", "--no-start is for a new group, and group %s exists (revision %d); nothing was changed", ch.name, ch.rev())
+			return failure(Usage,
+				"leasehold group apply "+c.flags()+", and leasehold group stop "+ch.name+" to keep it stopped",
+				"--no-start is for a new group, and group %s exists (revision %d); nothing was changed", ch.name,
+				ch.rev())
 		}
 		if c.NoStart {
 			ch.after.Unstarted = true
@@ -75,7 +80,8 @@ func (c *GroupApply) apply(ctx context.Context, s *Session, changes []change) er
 	var rev store.Revision
 	var err error
 	if len(writes) > 0 {
-		if rev, err = s.write(ctx, writes, "leasehold group diff "+c.flags()+", then leasehold group apply again"); err != nil {
+		if rev, err = s.write(ctx, writes,
+			"leasehold group diff "+c.flags()+", then leasehold group apply again"); err != nil {
 			return err
 		}
 	}
@@ -115,15 +121,16 @@ func (c *GroupApply) apply(ctx context.Context, s *Session, changes []change) er
 	return nil
 }
 
-// planChange returns what applying a group from a file would write. Fields that only commands set are
-// kept.
+// planChange returns what applying a group from a file would write. Fields that only commands set
+// are kept.
 func (s *Session) planChange(ctx context.Context, g fileGroup) (change, error) {
 	ch, err := s.readChange(ctx, g.Group.Name)
 	if err != nil {
 		return ch, err
 	}
 	if (ch.static != nil) != (g.Override != nil) {
-		return ch, failure(Conflict, "run the same command again", "group %s: it was made static, or its static group was removed, a moment ago; nothing was changed", ch.name)
+		return ch, failure(Conflict, "run the same command again",
+			"group %s: it was made static, or its static group was removed, a moment ago; nothing was changed", ch.name)
 	}
 	ch.after = g.Group
 	if g.Override != nil {
@@ -139,7 +146,8 @@ func (s *Session) planChange(ctx context.Context, g fileGroup) (change, error) {
 }
 
 func (s *Session) warnOfBroken(ch change) {
-	s.warn("%s: the spec at revision %d cannot be used (%s); it is replaced as a whole", ch.name, ch.was, joined(ch.broken))
+	s.warn("%s: the spec at revision %d cannot be used (%s); it is replaced as a whole", ch.name, ch.was,
+		joined(ch.broken))
 }
 
 // going refuses a change to a group that is being deleted: the change would be deleted with it,
@@ -152,7 +160,9 @@ func (s *Session) going(ch change, look bool) error {
 		s.warn("%s is being deleted: no change can be applied until it is gone", ch.name)
 		return nil
 	default:
-		return failure(Conflict, "leasehold group delete "+ch.name+" --wait, which ends when it is gone, then the same command", "group %s is being deleted, and this change would be deleted with it; nothing was changed", ch.name)
+		return failure(Conflict,
+			"leasehold group delete "+ch.name+" --wait, which ends when it is gone, then the same command",
+			"group %s is being deleted, and this change would be deleted with it; nothing was changed", ch.name)
 	}
 }
 
@@ -164,7 +174,8 @@ func (c *GroupApply) moved(ch change) error {
 	case *c.IfRevision == 0:
 		what = fmt.Sprintf("group %s already exists, at revision %d", ch.name, ch.rev())
 	}
-	return failure(Conflict, fmt.Sprintf("leasehold group apply %s --dry-run", c.flags()), "%s: the other edit stands, and nothing was written", what)
+	return failure(Conflict, fmt.Sprintf("leasehold group apply %s --dry-run", c.flags()),
+		"%s: the other edit stands, and nothing was written", what)
 }
 
 // warnOfProviders warns if no running coordinator has the provider of a group.
@@ -188,7 +199,8 @@ func (s *Session) warnOfProviders(ctx context.Context, changes []change) error {
 	slices.Sort(had)
 	for _, ch := range changes {
 		if len(had) > 0 && !slices.Contains(had, ch.after.Provider) {
-			s.warn("%s: no running coordinator has the provider %q; they have: %s", ch.name, ch.after.Provider, strings.Join(had, ", "))
+			s.warn("%s: no running coordinator has the provider %q; they have: %s", ch.name, ch.after.Provider,
+				strings.Join(had, ", "))
 		}
 	}
 	return nil

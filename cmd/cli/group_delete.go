@@ -15,8 +15,9 @@ type GroupDelete struct {
 	Confirm []string `help:"Confirm the deletion by naming the group." placeholder:"NAME"`
 }
 
-// Run marks the group for deletion. The leader removes its instances, then the group. For that the leader must be able to
-// use the spec: where it is gone or wrong, one that it can use is written in its place.
+// Run marks the group for deletion. The leader removes its instances, then the group. For that the
+// leader must be able to use the spec: where it is gone or wrong, one that it can use is written in
+// its place.
 func (c *GroupDelete) Run(ctx context.Context, s *Session) error {
 	begun := s.env.Now()
 	d, err := s.readDoomed(ctx, c.Group)
@@ -47,7 +48,8 @@ func (c *GroupDelete) Run(ctx context.Context, s *Session) error {
 		s.note("%s", d.instead)
 	}
 	d.warnOfPause(s)
-	s.note("a coordinator now removes its instances, then the group; watch it with: leasehold events -g %s --follow", c.Group)
+	s.note("a coordinator now removes its instances, then the group; watch it with: leasehold events -g %s --follow",
+		c.Group)
 	return s.waitFor(ctx, c.Wait, d.change, begun)
 }
 
@@ -94,8 +96,10 @@ func (s *Session) readDoomed(ctx context.Context, name string) (doomed, error) {
 	}
 	if accepted := status.Record.Accepted; accepted != nil {
 		d.after, d.already = *accepted, accepted.Deleting
-		d.act = fmt.Sprintf("group %s and its instances (%s wanted by the spec in force) are deleted permanently", name, isAre(accepted.Size))
-		d.instead = fmt.Sprintf("%s: the spec in force, of revision %d, is written in its place, to be deleted", what, status.Record.AcceptedRevision)
+		d.act = fmt.Sprintf("group %s and its instances (%s wanted by the spec in force) are deleted permanently", name,
+			isAre(accepted.Size))
+		d.instead = fmt.Sprintf("%s: the spec in force, of revision %d, is written in its place, to be deleted", what,
+			status.Record.AcceptedRevision)
 		return d, nil
 	}
 	d.after = store.DefaultGroup()
@@ -107,14 +111,16 @@ func (s *Session) readDoomed(ctx context.Context, name string) (doomed, error) {
 	return d, nil
 }
 
-// removeKey removes a key that no leader could ever accept: it was written by hand, under a name that
-// no group can have.
+// removeKey removes a key that no leader could ever accept: it was written by hand, under a name
+// that no group can have.
 func (s *Session) removeKey(ctx context.Context, c change, again string) error {
 	if c.was == 0 {
-		return failure(Failed, "leasehold group show "+c.name, "group %s has no key in groups/ to remove, and no group can have this name", c.name)
+		return failure(Failed, "leasehold group show "+c.name,
+			"group %s has no key in groups/ to remove, and no group can have this name", c.name)
 	}
 	key := s.keys().Group(c.name)
-	rev, err := s.commit(ctx, "remove group", store.Txn{Conditions: []store.Condition{store.At(key, c.was)}, Writes: []store.Write{store.Delete(key)}})
+	rev, err := s.commit(ctx, "remove group",
+		store.Txn{Conditions: []store.Condition{store.At(key, c.was)}, Writes: []store.Write{store.Delete(key)}})
 	var conflict *store.ConflictError
 	if errors.As(err, &conflict) {
 		return s.lost(ctx, []change{c}, conflict, again)

@@ -9,7 +9,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// A group whose spec is gone or wrong can be deleted: what is written in its place is a spec that a leader takes up.
+// A group whose spec is gone or wrong can be deleted: what is written in its place is a spec that a
+// leader takes up.
 //
 // proves REC-7
 func TestDeleteNeedsNoUsableSpec(t *testing.T) {
@@ -26,17 +27,29 @@ func TestDeleteNeedsNoUsableSpec(t *testing.T) {
 			[]string{"its key in groups/ was missing: the spec in force, of revision 5, is written in its place"},
 			"web deleting rev 3\n",
 		},
-		{"the key is gone and no spec was ever in force", func(w *world) {
-			w.put(store.KindStatus, "web", store.Status{Schema: 1, Group: "web", State: store.GroupRefused})
-		}, Done, 0, []string{"its key in groups/ was missing, and no spec is in force: an empty one"}, "web deleting rev 3\n"},
-		{"wrong", func(w *world) {
-			w.put(store.KindGroups, "web", `{"schema":1,"name":"web","provider":"process","size":-1}`)
-			w.put(store.KindStatus, "web", statusOf(webGroup(3), 5, 3))
-		}, Done, 3, []string{"its spec of revision 2 could not be used (size: -1: must be 0 to 100000): the spec in force, of revision 5,"}, "web deleting rev 4\n"},
+		{
+			"the key is gone and no spec was ever in force", func(w *world) {
+				w.put(store.KindStatus, "web", store.Status{Schema: 1, Group: "web", State: store.GroupRefused})
+			}, Done, 0,
+			[]string{"its key in groups/ was missing, and no spec is in force: an empty one"},
+			"web deleting rev 3\n",
+		},
+		{
+			"wrong", func(w *world) {
+				w.put(store.KindGroups, "web", `{"schema":1,"name":"web","provider":"process","size":-1}`)
+				w.put(store.KindStatus, "web", statusOf(webGroup(3), 5, 3))
+			}, Done, 3,
+			[]string{"its spec of revision 2 could not be used (size: -1: must be 0 to 100000): the spec in force, of revision 5,"},
+			"web deleting rev 4\n",
+		},
 		{"wrong and marked by hand", func(w *world) {
 			w.put(store.KindGroups, "web", `{"schema":1,"name":"web","provider":"process","size":-1,"deleting":true}`)
 		}, Done, 0, []string{"no spec is in force: an empty one"}, "web deleting rev 3\n"},
-		{"no JSON", func(w *world) { w.put(store.KindGroups, "web", "web") }, Done, 0, []string{"its spec of revision 2 could not be used (invalid"}, "web deleting rev 3\n"},
+		{
+			"no JSON", func(w *world) { w.put(store.KindGroups, "web", "web") }, Done, 0,
+			[]string{"its spec of revision 2 could not be used (invalid"},
+			"web deleting rev 3\n",
+		},
 		{"under another name", func(w *world) {
 			w.put(store.KindGroups, "web", `{"schema":1,"name":"api","provider":"process"}`)
 		}, Done, 0, []string{`(its name is "api", its key says "web")`}, "web deleting rev 3\n"},
@@ -60,7 +73,9 @@ func TestDeleteNeedsNoUsableSpec(t *testing.T) {
 			if g := w.spec("web"); !g.Deleting || g.Size != c.size || g.Name != "web" {
 				t.Errorf("got %+v", g)
 			}
-			if code, stdout, stderr = w.run("group", "delete", "web"); code != Done || !strings.Contains(stdout, "web unchanged") || !strings.Contains(stderr, "already being deleted; watch it with: leasehold events -g web --follow") {
+			if code, stdout, stderr = w.run("group", "delete", "web"); code != Done ||
+				!strings.Contains(stdout, "web unchanged") ||
+				!strings.Contains(stderr, "already being deleted; watch it with: leasehold events -g web --follow") {
 				t.Errorf("again: exit %d: %s%s", code, stdout, stderr)
 			}
 		})
@@ -99,7 +114,8 @@ func TestDeleteOfAGroupThatIsGoing(t *testing.T) {
 	}
 }
 
-// What is applied to a group that is being deleted would go with it: it is refused, and who only looks is told.
+// What is applied to a group that is being deleted would go with it: it is refused, and who only
+// looks is told.
 //
 // proves REC-7
 func TestApplyToAGroupThatIsGoing(t *testing.T) {
@@ -108,7 +124,8 @@ func TestApplyToAGroupThatIsGoing(t *testing.T) {
 	g.Deleting = true
 	w.put(store.KindGroups, "web", g)
 	file := filepath.Join(t.TempDir(), "web.yaml")
-	if err := os.WriteFile(file, []byte("name: web\nprovider: process\nsize: 3\n---\nname: new\nprovider: process\n"), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte("name: web\nprovider: process\nsize: 3\n---\nname: new\nprovider: process\n"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	code, out, err := w.run("group", "apply", "-f", file)
@@ -120,7 +137,8 @@ func TestApplyToAGroupThatIsGoing(t *testing.T) {
 		code, out, err := w.run(strings.Fields(look)...)
 		w.expect(code, out, err, Done, "2>warning: web is being deleted: no change can be applied until it is gone")
 	}
-	if _, err := w.st.Commit(t.Context(), store.Txn{Writes: []store.Write{store.Delete(w.keys.Group("web"))}}); err != nil {
+	if _, err := w.st.Commit(t.Context(),
+		store.Txn{Writes: []store.Write{store.Delete(w.keys.Group("web"))}}); err != nil {
 		t.Fatal(err)
 	}
 	if out := w.must("group", "apply", "-f", file); !strings.Contains(out, "web created") {
@@ -128,7 +146,8 @@ func TestApplyToAGroupThatIsGoing(t *testing.T) {
 	}
 }
 
-// A key under a name that no group can have is removed: a leader would refuse whatever is written there.
+// A key under a name that no group can have is removed: a leader would refuse whatever is written
+// there.
 func TestDeleteOfANameThatNoGroupCanHave(t *testing.T) {
 	w := newWorld(t)
 	w.put(store.KindGroups, "Web", webGroup(3))

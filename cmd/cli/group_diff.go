@@ -14,7 +14,8 @@ type GroupDiff struct {
 	ExitCode bool `help:"Exit with 6 if there is a difference."`
 }
 
-// Run shows the difference between what is asked for now and the files, with all defaults written out on both sides.
+// Run shows the difference between what is asked for now and the files, with all defaults written
+// out on both sides.
 func (c *GroupDiff) Run(ctx context.Context, s *Session) error {
 	groups, err := s.readFiles(ctx, c.Files)
 	if err != nil {

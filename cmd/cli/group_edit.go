@@ -18,8 +18,8 @@ type GroupEdit struct {
 	Confirm []string `help:"Confirm a smaller size by naming the group." placeholder:"NAME"`
 }
 
-// Run lets the operator edit the spec, and writes it if the group is still as it was read. Whatever goes wrong after
-// the edit, the operator's text is kept in a file that the message names.
+// Run lets the operator edit the spec, and writes it if the group is still as it was read. Whatever
+// goes wrong after the edit, the operator's text is kept in a file that the message names.
 func (c *GroupEdit) Run(ctx context.Context, s *Session) error {
 	ch, err := s.readExisting(ctx, c.Group)
 	if err != nil {
@@ -38,7 +38,8 @@ func (c *GroupEdit) Run(ctx context.Context, s *Session) error {
 		return fmt.Errorf("read draft: %w", err)
 	}
 	if err := s.env.Edit(ctx, file); err != nil {
-		return failure(Failed, "set EDITOR, or edit "+file+" by hand and run leasehold group apply -f "+file, "edit %s: %s", file, err)
+		return failure(Failed, "set EDITOR, or edit "+file+" by hand and run leasehold group apply -f "+file,
+			"edit %s: %s", file, err)
 	}
 	after, err := os.ReadFile(file)
 	if err != nil {
@@ -115,12 +116,14 @@ func (c *GroupEdit) read(ch change, file string, text []byte) (groupfile.Entry, 
 		return groupfile.Entry{}, kept(err, file, "")
 	}
 	if len(entries) != 1 || entries[0].Group.Name != c.Group {
-		return groupfile.Entry{}, failure(Usage, "leasehold group apply -f "+file+", to change other groups", "the text must define the group %s and no other", c.Group)
+		return groupfile.Entry{}, failure(Usage, "leasehold group apply -f "+file+", to change other groups",
+			"the text must define the group %s and no other", c.Group)
 	}
 	return entries[0], nil
 }
 
-// draft is the text to edit. Of a static group it is what is set beside it, with what is in force for the reader.
+// draft is the text to edit. Of a static group it is what is set beside it, with what is in force
+// for the reader.
 func (c change) draft() ([]byte, error) {
 	const leave = "Save and exit to apply the changes; exit without changes to cancel."
 	force, err := groupfile.Write(c.after)
@@ -134,7 +137,8 @@ func (c change) draft() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	text := fmt.Appendf(nil, "# Group %s is static: only size, template.instance_type and vars can be overridden, here as of revision %d.\n# %s In force now:\n", c.name, c.was, leave)
+	text := fmt.Appendf(nil,
+		"# Group %s is static: only size, template.instance_type and vars can be overridden, here as of revision %d.\n# %s In force now:\n", c.name, c.was, leave)
 	for line := range bytes.Lines(force) {
 		text = append(append(text, "#   "...), line...)
 	}

@@ -14,7 +14,8 @@ type GroupHistory struct {
 	Group string `arg:"" help:"Name of the group."`
 }
 
-// Run shows the specs that were in force, the newest first. As JSON they are as the leader keeps them.
+// Run shows the specs that were in force, the newest first. As JSON they are as the leader keeps
+// them.
 func (c *GroupHistory) Run(ctx context.Context, s *Session) error {
 	g, err := s.group(ctx, c.Group)
 	if err != nil {
@@ -33,7 +34,13 @@ func (c *GroupHistory) Run(ctx context.Context, s *Session) error {
 		return nil
 	}
 	t := output.Table{Columns: []output.Column{
-		{Title: "REVISION", Right: true}, {Title: "WHEN"}, {Title: "TEMPLATE"}, {Title: "SIZE", Right: true}, {Title: "GOOD"}, {Title: "IN-FORCE"}, {Title: "AGE"},
+		{Title: "REVISION", Right: true},
+		{Title: "WHEN"},
+		{Title: "TEMPLATE"},
+		{Title: "SIZE", Right: true},
+		{Title: "GOOD"},
+		{Title: "IN-FORCE"},
+		{Title: "AGE"},
 	}}
 	now, scr := s.env.Now(), s.screen()
 	for _, p := range past {
@@ -41,7 +48,8 @@ func (c *GroupHistory) Run(ctx context.Context, s *Session) error {
 		if scr.Terminal {
 			when = p.At.In(now.Location()).Format("2006-01-02T15:04:05")
 		}
-		t.Add(fmt.Sprint(int64(p.Revision)), when, p.Template, fmt.Sprint(p.Size), yesOrDash(p.Good), yesOrDash(p.Revision == st.AcceptedRevision), output.Age(now, p.At))
+		t.Add(fmt.Sprint(int64(p.Revision)), when, p.Template, fmt.Sprint(p.Size), yesOrDash(p.Good),
+			yesOrDash(p.Revision == st.AcceptedRevision), output.Age(now, p.At))
 	}
 	return t.Write(scr, s.wide())
 }

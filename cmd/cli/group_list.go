@@ -46,7 +46,8 @@ func (c *GroupList) Run(ctx context.Context, s *Session) error {
 			if provider == "" {
 				provider = "-"
 			}
-			t.Add(g.Name, g.Shard, v.state, v.health, v.run, provider, v.now, yesOrDash(g.static()), revision(g.revision()), output.Age(s.env.Now(), v.since))
+			t.Add(g.Name, g.Shard, v.state, v.health, v.run, provider, v.now, yesOrDash(g.static()),
+				revision(g.revision()), output.Age(s.env.Now(), v.since))
 		}
 	}
 	if done, err := s.records(raw); done {

@@ -14,7 +14,8 @@ func rests(state store.GroupState) bool {
 	return state == store.GroupReady || state == store.GroupStopped || state == store.GroupFinished
 }
 
-// stormy says that a storm holds replacements back: one that is over, and after which they are taken up again, does not.
+// stormy says that a storm holds replacements back: one that is over, and after which they are
+// taken up again, does not.
 func stormy(st store.Status) bool { return st.Storm != nil && st.Storm.Ended == "" }
 
 // stormNow is the storm in a word or two.
@@ -73,7 +74,8 @@ func nowLines(st store.Status, slots []store.Versioned[store.Slot], now time.Tim
 		if r.Relaunch > 0 {
 			line += fmt.Sprintf(", relaunch %d", r.Relaunch)
 		}
-		line += fmt.Sprintf(", begun %s ago, last progress %s ago", output.Age(now, r.Since), output.Age(now, r.Progress))
+		line += fmt.Sprintf(", begun %s ago, last progress %s ago", output.Age(now, r.Since),
+			output.Age(now, r.Progress))
 		switch {
 		case halted(st) != "":
 		case r.Stalls != nil:
@@ -86,7 +88,8 @@ func nowLines(st store.Status, slots []store.Versioned[store.Slot], now time.Tim
 		if r.Blamed != "" {
 			why = "since " + r.Template + " is blamed"
 		}
-		lines = append(lines, fmt.Sprintf("other instances are created from %s, the last good template, %s (ROLL-9)", r.Fallback, why))
+		lines = append(lines, fmt.Sprintf("other instances are created from %s, the last good template, %s (ROLL-9)",
+			r.Fallback, why))
 	} else if r != nil && r.FallbackUnusable != "" {
 		lines = append(lines, "the last good template can no longer be used: "+output.OneLine(r.FallbackUnusable))
 	}
@@ -94,7 +97,8 @@ func nowLines(st store.Status, slots []store.Versioned[store.Slot], now time.Tim
 		lines = append(lines, "zones: uneven: "+st.Uneven+" (REC-17)")
 	}
 	if r := st.Rebalance; r != nil && r.Wait != nil {
-		lines = append(lines, fmt.Sprintf("rebalance: %d withdrawn, the next in %s at the earliest: %s", r.Withdrawn, ends(*r.Wait, now), output.OneLine(r.Why)))
+		lines = append(lines, fmt.Sprintf("rebalance: %d withdrawn, the next in %s at the earliest: %s", r.Withdrawn,
+			ends(*r.Wait, now), output.OneLine(r.Why)))
 	}
 	for _, v := range slots {
 		if line := slotState(v.Record, now); line != "" {
@@ -103,11 +107,13 @@ func nowLines(st store.Status, slots []store.Versioned[store.Slot], now time.Tim
 	}
 	for _, b := range st.Blocked {
 		if takesTurns(b) {
-			lines = append(lines, fmt.Sprintf("in turn: %s %s: %s; until %s", b.Rule, output.OneLine(b.What), output.OneLine(b.Why), output.OneLine(orDash(b.Until))))
+			lines = append(lines, fmt.Sprintf("in turn: %s %s: %s; until %s", b.Rule, output.OneLine(b.What),
+				output.OneLine(b.Why), output.OneLine(orDash(b.Until))))
 		}
 	}
 	if g := st.LastGood; g != nil {
-		lines = append(lines, fmt.Sprintf("last good: template %s of revision %d, %s ago", g.Template, g.Revision, output.Age(now, g.At)))
+		lines = append(lines, fmt.Sprintf("last good: template %s of revision %d, %s ago", g.Template, g.Revision,
+			output.Age(now, g.At)))
 	}
 	return lines
 }
@@ -170,12 +176,14 @@ func nowProblems(g group, now time.Time) []problem {
 	}
 	if r := st.Rollout; r != nil && r.Blamed != "" {
 		found = append(found, problem{
-			About: g.Name, Rule: "FLAP-5", What: fmt.Sprintf("the roll to %s has stopped at %d of %d: %s", r.Template, r.Done, r.Total, r.Blamed),
+			About: g.Name, Rule: "FLAP-5",
+			What: fmt.Sprintf("the roll to %s has stopped at %d of %d: %s", r.Template, r.Done, r.Total, r.Blamed),
 			Next: fmt.Sprintf("leasehold group rollback %s | leasehold group apply -f FILE", g.Name),
 		})
 	} else if r != nil && r.Stalled != "" {
 		found = append(found, problem{
-			About: g.Name, Rule: "ROLL-4", What: fmt.Sprintf("the roll to %s is stalled at %d of %d: %s", r.Template, r.Done, r.Total, r.Stalled),
+			About: g.Name, Rule: "ROLL-4",
+			What: fmt.Sprintf("the roll to %s is stalled at %d of %d: %s", r.Template, r.Done, r.Total, r.Stalled),
 			Next: fmt.Sprintf("leasehold explain %s | leasehold group rollback %s", g.Name, g.Name),
 		})
 	}
@@ -184,7 +192,8 @@ func nowProblems(g group, now time.Time) []problem {
 	}
 	if st.Errored > 0 {
 		found = append(found, problem{
-			About: g.Name, Rule: "FLAP-3", What: counted(st.Errored, "slot is", "slots are") + " given up after too many failures: no more retries",
+			About: g.Name, Rule: "FLAP-3",
+			What: counted(st.Errored, "slot is", "slots are") + " given up after too many failures: no more retries",
 			Next: fmt.Sprintf("leasehold explain %s | leasehold group retry %s", g.Name, g.Name),
 		})
 	}
@@ -193,20 +202,25 @@ func nowProblems(g group, now time.Time) []problem {
 
 // unevenProblem tells how a group is spread over the zones, and why that is not evened just now.
 func unevenProblem(group string, st store.Status) problem {
-	p := problem{About: group, Rule: "REC-17", What: "the instances are spread unevenly over the zones: " + st.Uneven, Next: "leasehold explain " + group}
+	p := problem{
+		About: group, Rule: "REC-17", What: "the instances are spread unevenly over the zones: " + st.Uneven,
+		Next: "leasehold explain " + group,
+	}
 	if st.Accepted == nil || st.Accepted.Spread != store.SpreadEven {
 		p.What += "; running instances are not moved (spread: at_creation)"
 		p.Next = "leasehold group edit " + group + ", for spread: even"
 	}
 	for _, b := range st.Blocked {
 		if b.Rule == "REC-17" {
-			p.What += fmt.Sprintf("; %s: %s; until %s", output.OneLine(b.What), output.OneLine(b.Why), output.OneLine(b.Until))
+			p.What += fmt.Sprintf("; %s: %s; until %s", output.OneLine(b.What), output.OneLine(b.Why),
+				output.OneLine(b.Until))
 		}
 	}
 	return p
 }
 
-// takesTurns says that what is blocked only waits for its turn in a roll, a drain or by age: so it is meant, and no problem.
+// takesTurns says that what is blocked only waits for its turn in a roll, a drain or by age: so it
+// is meant, and no problem.
 func takesTurns(b store.Blocked) bool {
 	return b.Rule == "ROLL-1" || b.Rule == "ROLL-2" || b.Rule == "DRAIN-1" || b.Rule == "EXP-1"
 }

@@ -21,7 +21,8 @@ func (c *GroupRetry) Run(ctx context.Context, s *Session) error {
 	if st.Flapping == 0 && st.Errored == 0 {
 		s.warn("no slot of %s is backing off or given up, as last reported by its leader: there may be nothing to retry", c.Group)
 	}
-	return s.orderGroup(ctx, g, store.RequestRetry, "slots that are backing off or were given up are retried at once, and their failures are forgotten")
+	return s.orderGroup(ctx, g, store.RequestRetry,
+		"slots that are backing off or were given up are retried at once, and their failures are forgotten")
 }
 
 // GroupOverrideStorm is the command group override-storm (SAFE-2).
@@ -29,8 +30,8 @@ type GroupOverrideStorm struct {
 	Group string `arg:"" help:"Name of the group."`
 }
 
-// Run orders the storm to be taken for over. Where there is none, there is nothing to order: the next one shall not be overridden
-// by a word that was given before it.
+// Run orders the storm to be taken for over. Where there is none, there is nothing to order: the
+// next one shall not be overridden by a word that was given before it.
 func (c *GroupOverrideStorm) Run(ctx context.Context, s *Session) error {
 	g, err := s.group(ctx, c.Group)
 	if err != nil {
@@ -41,7 +42,8 @@ func (c *GroupOverrideStorm) Run(ctx context.Context, s *Session) error {
 		if g.Status.Record.Storm != nil {
 			what = "the storm in group %s is already over"
 		}
-		return failure(Failed, "leasehold group show "+c.Group, what+": nothing to override, and no order was given", c.Group)
+		return failure(Failed, "leasehold group show "+c.Group, what+": nothing to override, and no order was given",
+			c.Group)
 	}
 	return s.orderGroup(ctx, g, store.RequestOverrideStorm, "lost instances are replaced again, spread over time")
 }

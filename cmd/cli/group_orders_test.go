@@ -41,7 +41,9 @@ func TestStopAndStartKeepTheSize(t *testing.T) {
 	w := newWorld(t)
 	w.serve()
 	w.put(store.KindGroups, "web", webGroup(3))
-	if code, _, stderr := w.run("group", "stop", "web"); code != Usage || !strings.Contains(stderr, "all instances of group web (3 are wanted) are drained and deleted; its size is kept: this must be confirmed") {
+	if code, _, stderr := w.run("group", "stop", "web"); code != Usage ||
+		!strings.Contains(stderr,
+			"all instances of group web (3 are wanted) are drained and deleted; its size is kept: this must be confirmed") {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 	if w.spec("web").Stopped {
@@ -51,7 +53,8 @@ func TestStopAndStartKeepTheSize(t *testing.T) {
 	if g := w.spec("web"); !g.Stopped || g.Size != 3 {
 		t.Errorf("got %+v", g)
 	}
-	if out := w.must("group", "scale", "web", "4"); !strings.Contains(out, "web is stopped: nothing happens until leasehold group start web") {
+	if out := w.must("group", "scale", "web", "4"); !strings.Contains(out,
+		"web is stopped: nothing happens until leasehold group start web") {
 		t.Error(out)
 	}
 	w.must("group", "start", "web")
@@ -75,7 +78,8 @@ func TestStartTriesAgainWhatWasGivenUp(t *testing.T) {
 		w.put(store.KindGroups, "web", g)
 		w.put(store.KindSlots, "web/1", store.Slot{Schema: 1, Group: "web", Number: 1, Errored: "72h of failures"})
 		out := w.must("group", "start", "web")
-		if !strings.Contains(out, "web retry ordered order1") || !strings.Contains(out, "1 slot that was given up is retried; ") {
+		if !strings.Contains(out, "web retry ordered order1") ||
+			!strings.Contains(out, "1 slot that was given up is retried; ") {
 			t.Error(out)
 		}
 		want := store.Request{Schema: 1, ID: "order1", Kind: store.RequestRetry, Group: "web", By: "eve@desk", At: noon}
@@ -96,7 +100,8 @@ func TestAGroupCanBeMadeWithoutStartingIt(t *testing.T) {
 		t.Fatal("it is started")
 	}
 	code, _, stderr := w.run("group", "apply", "-f", "web.yaml", "--no-start")
-	if code != Usage || !strings.Contains(stderr, "--no-start is for a new group") || !strings.Contains(stderr, "next: leasehold group apply -f web.yaml, and leasehold group stop web") {
+	if code != Usage || !strings.Contains(stderr, "--no-start is for a new group") ||
+		!strings.Contains(stderr, "next: leasehold group apply -f web.yaml, and leasehold group stop web") {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 	w.must("group", "apply", "-f", "web.yaml") // what commands set is kept
@@ -148,7 +153,8 @@ func TestOnlyAStormThatLastsIsOverridden(t *testing.T) {
 			t.Errorf("%s: exit %d: %s", c.name, code, stderr)
 		}
 		all := w.allOrders()
-		if want := c.code == Done; want != (len(all) == 1) || want && (all[0].Kind != store.RequestOverrideStorm || all[0].Group != "web") {
+		if want := c.code == Done; want != (len(all) == 1) || want &&
+			(all[0].Kind != store.RequestOverrideStorm || all[0].Group != "web") {
 			t.Errorf("%s: orders %+v", c.name, all)
 		}
 	}
@@ -164,17 +170,23 @@ func TestRollbackPutsBackWhatWasGood(t *testing.T) {
 	bad.Paused = true
 	w.put(store.KindGroups, "web", bad)
 	st := statusOf(bad, 7, 1)
-	if code, _, stderr := w.run("group", "rollback", "web"); code != Failed || !strings.Contains(stderr, "the whole group was never healthy") {
+	if code, _, stderr := w.run("group", "rollback", "web"); code != Failed ||
+		!strings.Contains(stderr, "the whole group was never healthy") {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 	st.LastGood = &store.GoodSpec{Revision: 4, Template: good.InstanceSpec().TemplateHash(), Spec: good.InstanceSpec()}
 	w.put(store.KindStatus, "web", st)
 	before := string(store.Encode(w.spec("web")))
-	if out := w.must("group", "rollback", "web", "--dry-run"); !strings.Contains(out, `- template.instance_type  "large"`) || string(store.Encode(w.spec("web"))) != before {
+	if out := w.must("group", "rollback", "web", "--dry-run"); !strings.Contains(out,
+		`- template.instance_type  "large"`) || string(store.Encode(w.spec("web"))) != before {
 		t.Errorf("a dry run: %s", out)
 	}
 	out := w.must("group", "rollback", "web")
-	for _, says := range []string{"of revision 4\n", `- template.instance_type  "large"`, `~ workload.run[0]         "./new" -> "./web"`, `+ vars.colour             "red"`, "web rolled back rev", "web is paused"} {
+	for _, says := range []string{
+		"of revision 4\n", `- template.instance_type  "large"`,
+		`~ workload.run[0]         "./new" -> "./web"`, `+ vars.colour             "red"`, "web rolled back rev",
+		"web is paused",
+	} {
 		if !strings.Contains(out, says) {
 			t.Errorf("%q is missing in\n%s", says, out)
 		}
@@ -183,7 +195,8 @@ func TestRollbackPutsBackWhatWasGood(t *testing.T) {
 	if got.InstanceSpec().TemplateHash() != st.LastGood.Template || got.Size != 5 || !got.Paused {
 		t.Errorf("got %+v", got)
 	}
-	if code, _, stderr := w.run("group", "rollback", "web"); code != Failed || !strings.Contains(stderr, "there is nothing to roll back to") {
+	if code, _, stderr := w.run("group", "rollback", "web"); code != Failed ||
+		!strings.Contains(stderr, "there is nothing to roll back to") {
 		t.Errorf("again: exit %d: %s", code, stderr)
 	}
 }
@@ -201,7 +214,8 @@ func TestRollbackToARevision(t *testing.T) {
 	last := w.put(store.KindGroups, "web", second)
 	refused := func(code Code, says string, args ...string) {
 		t.Helper()
-		if got, _, stderr := w.run(append([]string{"group", "rollback", "web", "--to"}, args...)...); got != code || !strings.Contains(stderr, says) {
+		if got, _, stderr := w.run(append([]string{"group", "rollback", "web", "--to"}, args...)...); got != code ||
+			!strings.Contains(stderr, says) {
 			t.Errorf("%v: exit %d: %s", args, got, stderr)
 		}
 		if g := w.spec("web"); g.Size != 5 {
@@ -213,12 +227,16 @@ func TestRollbackToARevision(t *testing.T) {
 	refused(NotFound, "the group did not exist then", fmt.Sprint(then-1))
 	refused(NotFound, fmt.Sprintf("--to %d", then), fmt.Sprint(between))
 	refused(Usage, "shrinks from 5 to 3 instances", fmt.Sprint(then))
-	if out := w.must("group", "rollback", "web", "--to", fmt.Sprint(then), "--dry-run"); !strings.Contains(out, fmt.Sprintf("Do it: leasehold group rollback web --to %d --confirm=web", then)) {
+	if out := w.must("group", "rollback", "web", "--to", fmt.Sprint(then), "--dry-run"); !strings.Contains(out,
+		fmt.Sprintf("Do it: leasehold group rollback web --to %d --confirm=web", then)) {
 		t.Errorf("a dry run: %s", out)
 	}
 	refused(Done, "", fmt.Sprint(last)) // it is so already
 	out := w.must("group", "rollback", "web", "--to", fmt.Sprint(then), "--confirm", "web")
-	for _, says := range []string{fmt.Sprintf("web: back to the spec of revision %d\n", then), "~ size                  5 -> 3", `+ vars.colour           "red"`, "web rolled back rev"} {
+	for _, says := range []string{
+		fmt.Sprintf("web: back to the spec of revision %d\n", then),
+		"~ size                  5 -> 3", `+ vars.colour           "red"`, "web rolled back rev",
+	} {
 		if !strings.Contains(out, says) {
 			t.Errorf("%q is missing in\n%s", says, out)
 		}
@@ -244,7 +262,8 @@ func TestRollbackToARevisionLosesToAnotherEdit(t *testing.T) {
 	then := w.put(store.KindGroups, "web", webGroup(5))
 	w.put(store.KindGroups, "web", webGroup(4))
 	w.race(func() { w.put(store.KindGroups, "web", webGroup(3)) })
-	if code, _, stderr := w.run("group", "rollback", "web", "--to", fmt.Sprint(then)); code != Conflict || !strings.Contains(stderr, "it was changed") {
+	if code, _, stderr := w.run("group", "rollback", "web", "--to", fmt.Sprint(then)); code != Conflict ||
+		!strings.Contains(stderr, "it was changed") {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 	if g := w.spec("web"); g.Size != 3 {

@@ -82,9 +82,12 @@ func (s *Session) rollbackToGood(ctx context.Context, name string) (ch change, t
 		return ch, "", err
 	}
 	ch.after.Provider, ch.after.Template = good.Spec.Provider, good.Spec.Template
-	ch.after.Workload, ch.after.Vars, ch.after.Secrets, ch.after.Checks = good.Spec.Workload, good.Spec.Vars, good.Spec.Secrets, good.Spec.Checks
+	ch.after.Workload, ch.after.Vars, ch.after.Secrets, ch.after.Checks = good.Spec.Workload, good.Spec.Vars,
+		good.Spec.Secrets, good.Spec.Checks
 	if err := ch.after.Validate(); err != nil {
-		return ch, "", failure(Failed, "leasehold group edit "+name, "group %s: with the template %s, of revision %d, its spec would be invalid: %s", name, good.Template, good.Revision, joined(err))
+		return ch, "", failure(Failed, "leasehold group edit "+name,
+			"group %s: with the template %s, of revision %d, its spec would be invalid: %s", name, good.Template,
+			good.Revision, joined(err))
 	}
 	return ch, fmt.Sprintf("template %s, of revision %d", good.Template, good.Revision), nil
 }
@@ -103,26 +106,32 @@ func (s *Session) rollbackTo(ctx context.Context, name string, to store.Revision
 	case ch.isNew():
 		return ch, noGroup(name)
 	case ch.static != nil:
-		return ch, failure(Failed, "restore it in the shard's file, then leasehold config apply -f FILE", "group %s is static: its spec is in the shard's file, and only that file has its history", name)
+		return ch, failure(Failed, "restore it in the shard's file, then leasehold config apply -f FILE",
+			"group %s is static: its spec is in the shard's file, and only that file has its history", name)
 	case to <= 0 || to > ch.was:
 		return ch, failure(NotFound, history, "revision %d is not one of group %s: its newest is %d", to, name, ch.was)
 	}
 	key := s.keys().Group(name)
 	listing, err := s.list(ctx, key, to)
 	if errors.Is(err, store.ErrCompacted) {
-		return ch, failure(NotFound, history+"; leasehold group apply -f FILE, with the spec from elsewhere; or leasehold group rollback "+name+", to the last good template",
-			"revision %d of group %s is no longer in etcd's history, which has been compacted since (compact_after)", to, name)
+		return ch,
+			failure(NotFound,
+				history+"; leasehold group apply -f FILE, with the spec from elsewhere; or leasehold group rollback "+name+", to the last good template",
+				"revision %d of group %s is no longer in etcd's history, which has been compacted since (compact_after)",
+				to, name)
 	}
 	if err != nil {
 		return ch, err
 	}
 	i := slices.IndexFunc(listing.KVs, func(kv store.KV) bool { return kv.Key == key })
 	if i < 0 {
-		return ch, failure(NotFound, history, "revision %d is not one of group %s: the group did not exist then", to, name)
+		return ch, failure(NotFound, history, "revision %d is not one of group %s: the group did not exist then", to,
+			name)
 	}
 	old := listing.KVs[i]
 	if old.Modified != to {
-		return ch, failure(NotFound, fmt.Sprintf("%s; or leasehold group rollback %s --to %d", history, name, old.Modified),
+		return ch, failure(NotFound, fmt.Sprintf("%s; or leasehold group rollback %s --to %d", history, name,
+			old.Modified),
 			"revision %d is not one of group %s: its spec then was the one of revision %d", to, name, old.Modified)
 	}
 	spec, err := store.ReadGroup(old.Value)
@@ -130,7 +139,8 @@ func (s *Session) rollbackTo(ctx context.Context, name string, to store.Revision
 		err = fmt.Errorf("its name is %q", spec.Name)
 	}
 	if err != nil {
-		return ch, failure(Failed, history, "group %s: the spec of revision %d cannot be used: %s", name, to, joined(err))
+		return ch, failure(Failed, history, "group %s: the spec of revision %d cannot be used: %s", name, to,
+			joined(err))
 	}
 	if ch.broken != nil {
 		s.warnOfBroken(ch)
@@ -145,12 +155,16 @@ func rollbackOf(ch change, good *store.GoodSpec) error {
 	history := "leasehold group history " + ch.name
 	switch {
 	case good == nil:
-		return failure(Failed, history+", then leasehold group edit "+ch.name, "group %s: there is no template to roll back to: the whole group was never healthy", ch.name)
+		return failure(Failed, history+", then leasehold group edit "+ch.name,
+			"group %s: there is no template to roll back to: the whole group was never healthy", ch.name)
 	case good.Spec.TemplateHash() == ch.before.InstanceSpec().TemplateHash():
-		return failure(Failed, history, "group %s: there is nothing to roll back to: its template %s is the last good one", ch.name, good.Template)
+		return failure(Failed, history,
+			"group %s: there is nothing to roll back to: its template %s is the last good one", ch.name, good.Template)
 	case ch.static != nil:
-		return failure(Failed, "put template "+good.Template+" back into the shard's file, then leasehold config apply -f FILE; or leasehold group edit "+ch.name+", if it is the instance type or a variable",
-			"group %s is static: its template is in the shard's file; the last good template is %s, of revision %d", ch.name, good.Template, good.Revision)
+		return failure(Failed,
+			"put template "+good.Template+" back into the shard's file, then leasehold config apply -f FILE; or leasehold group edit "+ch.name+", if it is the instance type or a variable",
+			"group %s is static: its template is in the shard's file; the last good template is %s, of revision %d",
+			ch.name, good.Template, good.Revision)
 	default:
 		return nil
 	}

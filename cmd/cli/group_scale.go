@@ -39,7 +39,9 @@ func (c *GroupScale) Run(ctx context.Context, s *Session) error {
 				return err
 			}
 		}
-		if ch.was, err = s.write(ctx, []change{ch}, fmt.Sprintf("leasehold group show %s, then leasehold group scale %s %d", c.Group, c.Group, c.Size)); err != nil {
+		if ch.was, err = s.write(ctx, []change{ch},
+			fmt.Sprintf("leasehold group show %s, then leasehold group scale %s %d", c.Group, c.Group,
+				c.Size)); err != nil {
 			return err
 		}
 		a.since, a.after = ch.was, ch.was

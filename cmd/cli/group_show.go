@@ -48,7 +48,8 @@ func (c *GroupShow) Run(ctx context.Context, s *Session) error {
 		return err
 	}
 	scr, v, now := s.screen(), viewOf(g), s.env.Now()
-	fmt.Fprintf(scr.W, "%s  %s  %s healthy  %s running  for %s\n", g.Name, v.state, v.health, v.run, output.Age(now, v.since))
+	fmt.Fprintf(scr.W, "%s  %s  %s healthy  %s running  for %s\n", g.Name, v.state, v.health, v.run,
+		output.Age(now, v.since))
 	fmt.Fprintf(scr.W, "now: %s\n", v.now)
 	for _, line := range nowLines(g.Status.Record, slots, now) {
 		fmt.Fprintln(scr.W, line)
@@ -59,7 +60,10 @@ func (c *GroupShow) Run(ctx context.Context, s *Session) error {
 	leads := len(leaders.KVs) > 0
 	found := groupProblems(g, leads, now)
 	if !leads {
-		found = append(found, problem{What: "no coordinator is running: no work is done for this group", About: s.flags.Shard, Next: "leasehold status"})
+		found = append(found, problem{
+			What:  "no coordinator is running: no work is done for this group",
+			About: s.flags.Shard, Next: "leasehold status",
+		})
 	}
 	return writeProblems(scr, found)
 }
@@ -89,7 +93,8 @@ func showSpec(scr output.Screen, g group) error {
 	case g.gone():
 		fmt.Fprintln(scr.W, "spec: none in groups/")
 	case g.Bad == nil:
-		fmt.Fprintf(scr.W, "spec: revision %d, template %s%s\n", g.revision(), g.Spec.InstanceSpec().TemplateHash(), inForceNow(g))
+		fmt.Fprintf(scr.W, "spec: revision %d, template %s%s\n", g.revision(), g.Spec.InstanceSpec().TemplateHash(),
+			inForceNow(g))
 		text, err := groupfile.Write(g.Spec)
 		if err != nil {
 			return err

@@ -23,13 +23,15 @@ func (c *GroupStop) Run(ctx context.Context, s *Session) error {
 		return err
 	}
 	if !ch.after.Stopped {
-		act := fmt.Sprintf("all instances of group %s (%s wanted) are drained and deleted; its size is kept", c.Group, isAre(ch.after.Size))
+		act := fmt.Sprintf("all instances of group %s (%s wanted) are drained and deleted; its size is kept", c.Group,
+			isAre(ch.after.Size))
 		if err := s.confirm(ctx, c.Confirm, c.Group, act); err != nil {
 			return err
 		}
 	}
 	ch.after.Stopped = true
-	if err := s.writeOne(ctx, &ch, "stopped", "leasehold group show "+c.Group+", then leasehold group stop "+c.Group); err != nil {
+	if err := s.writeOne(ctx, &ch, "stopped",
+		"leasehold group show "+c.Group+", then leasehold group stop "+c.Group); err != nil {
 		return err
 	}
 	s.note("its instances are drained and deleted; it is started again with: leasehold group start %s", c.Group)
@@ -45,7 +47,8 @@ type GroupStart struct {
 	Wait  bool   `help:"Wait until the group matches its spec."`
 }
 
-// Run starts a group that was stopped or never started. Slots that were given up are tried again (REC-11).
+// Run starts a group that was stopped or never started. Slots that were given up are tried again
+// (REC-11).
 func (c *GroupStart) Run(ctx context.Context, s *Session) error {
 	begun := s.env.Now()
 	ch, err := s.readExisting(ctx, c.Group)
@@ -64,7 +67,8 @@ func (c *GroupStart) Run(ctx context.Context, s *Session) error {
 	return s.waitFor(ctx, c.Wait, ch, begun)
 }
 
-// start writes what is to be started. What was given up is ordered to be tried again in the same transaction.
+// start writes what is to be started. What was given up is ordered to be tried again in the same
+// transaction.
 func (s *Session) start(ctx context.Context, ch *change, errored int) error {
 	again := "leasehold group show " + ch.name + ", then leasehold group start " + ch.name
 	if errored == 0 {
@@ -72,8 +76,12 @@ func (s *Session) start(ctx context.Context, ch *change, errored int) error {
 	}
 	retry := s.request(store.RequestRetry, ch.name, "")
 	if ch.unchanged() {
-		holds := []store.Condition{store.At(s.keys().Group(ch.name), ch.was), store.At(s.keys().Static(ch.name), ch.staticWas)}
-		if err := s.leave(ctx, retry, holds, fmt.Sprintf("group %s: it was changed in the meantime", ch.name)); err != nil {
+		holds := []store.Condition{
+			store.At(s.keys().Group(ch.name), ch.was),
+			store.At(s.keys().Static(ch.name), ch.staticWas),
+		}
+		if err := s.leave(ctx, retry, holds,
+			fmt.Sprintf("group %s: it was changed in the meantime", ch.name)); err != nil {
 			return err
 		}
 		fmt.Fprintf(s.env.Stdout, "%s unchanged rev %d\n", ch.name, ch.rev())
@@ -85,7 +93,8 @@ func (s *Session) start(ctx context.Context, ch *change, errored int) error {
 		ch.was = rev
 		fmt.Fprintf(s.env.Stdout, "%s started rev %d\n", ch.name, rev)
 	}
-	return s.ordered(ctx, retry, ch.name, counted(errored, "slot that was given up is retried", "slots that were given up are retried"))
+	return s.ordered(ctx, retry, ch.name,
+		counted(errored, "slot that was given up is retried", "slots that were given up are retried"))
 }
 
 // erroredSlots counts the slots of a group that were given up.
@@ -127,15 +136,18 @@ func (c *GroupRestart) Run(ctx context.Context, s *Session) error {
 	}
 	ch.after.Relaunch = store.Relaunch{Number: ch.after.Relaunch.Number + 1, Action: action}
 	what := fmt.Sprintf("restart %d", ch.after.Relaunch.Number)
-	if err := s.writeOne(ctx, &ch, what, "leasehold group show "+c.Group+", then leasehold group restart "+c.Group); err != nil {
+	if err := s.writeOne(ctx, &ch, what,
+		"leasehold group show "+c.Group+", then leasehold group restart "+c.Group); err != nil {
 		return err
 	}
-	s.note("all its instances are %s as its budgets allow; watch it with: leasehold events -g %s --follow", how, c.Group)
+	s.note("all its instances are %s as its budgets allow; watch it with: leasehold events -g %s --follow", how,
+		c.Group)
 	s.warnOfRest(ch)
 	return s.waitFor(ctx, c.Wait, ch, begun)
 }
 
-// warnOfRest says that nothing follows from what was asked for as long as the group is paused or not started.
+// warnOfRest says that nothing follows from what was asked for as long as the group is paused or
+// not started.
 func (s *Session) warnOfRest(ch change) {
 	switch {
 	case ch.after.Stopped:

@@ -20,11 +20,12 @@ type view struct {
 	since  time.Time
 }
 
-// leaving says whether the group is being deleted, by what is in force or by what was asked for since. That is shown whatever
-// else is wrong with it.
+// leaving says whether the group is being deleted, by what is in force or by what was asked for
+// since. That is shown whatever else is wrong with it.
 func (g group) leaving() bool {
 	st := g.Status.Record
-	return st.State == store.GroupDeleting || st.Accepted != nil && st.Accepted.Deleting || !g.gone() && g.Bad == nil && g.Spec.Deleting
+	return st.State == store.GroupDeleting || st.Accepted != nil && st.Accepted.Deleting || !g.gone() && g.Bad == nil &&
+		g.Spec.Deleting
 }
 
 // viewOf says how a group is from what its leader last said of it.
@@ -42,7 +43,10 @@ func standing(g group) view {
 		return view{mark: "!", state: "-", health: "-", run: "-", now: "its status cannot be read"}
 	}
 	if !g.Status.Present() {
-		v := view{mark: "~", state: "new", health: "-", run: fmt.Sprintf("-/%d", g.Spec.Size), now: "no coordinator has accepted it yet"}
+		v := view{
+			mark: "~", state: "new", health: "-", run: fmt.Sprintf("-/%d", g.Spec.Size),
+			now: "no coordinator has accepted it yet",
+		}
 		if g.Bad != nil {
 			v.mark, v.run, v.now = "!", "-", "spec cannot be used"
 		}
@@ -65,7 +69,8 @@ func standing(g group) view {
 		v.mark, now = "!", append([]string{"spec is gone"}, now...)
 	case !g.gone() && (g.Bad != nil || st.Invalid != nil):
 		v.mark, now = "!", append([]string{"spec not in force"}, now...)
-	case len(blockedProblems(st)) > 0 || st.State == store.GroupErrored || st.Errored > 0 || stormy(st) || halted(st) != "":
+	case len(blockedProblems(st)) > 0 || st.State == store.GroupErrored || st.Errored > 0 || stormy(st) ||
+		halted(st) != "":
 		v.mark = "!"
 	case rests(st.State) && len(now) == 0:
 	case !st.OK || len(now) > 0:
@@ -95,8 +100,9 @@ func refusal(g group) string {
 	return "spec refused"
 }
 
-// unstick takes the stuck ones out of the phases in which an instance can be stuck: they are counted by their verdict.
-// How many are stuck in which of these phases the status does not say; with both, those in checking are taken first.
+// unstick takes the stuck ones out of the phases in which an instance can be stuck: they are
+// counted by their verdict. How many are stuck in which of these phases the status does not say;
+// with both, those in checking are taken first.
 func unstick(phases map[store.Phase]int, stuck int) {
 	for _, p := range []store.Phase{store.Checking, store.Booting} {
 		taken := min(phases[p], stuck)
@@ -107,7 +113,8 @@ func unstick(phases map[store.Phase]int, stuck int) {
 	}
 }
 
-// activity says what is under way: a storm, what is not simply running, verdicts first, a roll, and what is blocked.
+// activity says what is under way: a storm, what is not simply running, verdicts first, a roll, and
+// what is blocked.
 func activity(st store.Status) []string {
 	var now []string
 	if storm := stormNow(st); storm != "" {

@@ -8,7 +8,10 @@ import (
 
 func TestViewOf(t *testing.T) {
 	stored := func(g store.Group) group {
-		return group{Name: g.Name, Spec: g, Stored: store.KV{Modified: 5}, Status: store.Versioned[store.Status]{Modified: 6, Record: statusOf(g, 5, 2)}}
+		return group{
+			Name: g.Name, Spec: g, Stored: store.KV{Modified: 5},
+			Status: store.Versioned[store.Status]{Modified: 6, Record: statusOf(g, 5, 2)},
+		}
 	}
 	for _, c := range []struct {
 		name   string
@@ -17,7 +20,10 @@ func TestViewOf(t *testing.T) {
 	}{
 		{"well", func(*group) {}, view{" ", "started", "100%", "2/2", "-", noon}},
 		{"refused", func(g *group) {
-			g.Status.Record = store.Status{State: store.GroupRefused, Health: 100, Invalid: &store.InvalidSpec{Revision: 5, Why: "no such provider"}}
+			g.Status.Record = store.Status{
+				State: store.GroupRefused, Health: 100,
+				Invalid: &store.InvalidSpec{Revision: 5, Why: "no such provider"},
+			}
 		}, view{"!", "refused", "-", "-", "spec refused", noon}},
 		{"refused and gone", func(g *group) {
 			g.Stored, g.Status.Record = store.KV{}, store.Status{State: store.GroupRefused}
@@ -41,7 +47,8 @@ func TestViewOf(t *testing.T) {
 			g.Status, g.Spec.Deleting = store.Versioned[store.Status]{}, true
 		}, view{"~", "deleting", "-", "-/2", "no coordinator has accepted it yet", noon}},
 		{"stopped", func(g *group) {
-			g.Status.Record.State, g.Status.Record.OK, g.Status.Record.Health, g.Status.Record.Phases = store.GroupStopped, false, 0, nil
+			g.Status.Record.State, g.Status.Record.OK, g.Status.Record.Health,
+				g.Status.Record.Phases = store.GroupStopped, false, 0, nil
 		}, view{" ", "stopped", "0%", "0/2", "-", noon}},
 		{"stopping", func(g *group) {
 			g.Status.Record.State, g.Status.Record.OK = store.GroupStopped, false

@@ -23,7 +23,8 @@ type health struct {
 	Labels map[string]score `json:"labels,omitempty"` // by name=value
 }
 
-// add counts a group, none of whose healthy instances beyond its size makes up for another's that are missing.
+// add counts a group, none of whose healthy instances beyond its size makes up for another's that
+// are missing.
 func (s *score) add(healthy, size int) {
 	s.healthy += min(healthy, size)
 	s.size += size

@@ -26,7 +26,8 @@ func (s *Session) setHold(ctx context.Context, hold *store.Hold, what, follows s
 	}
 	switch was := shard.Record.Hold; {
 	case hold != nil && was != nil:
-		return failure(Conflict, "run leasehold release, then leasehold hold", "shard %s is already on hold, by %s: %s", s.flags.Shard, was.By, was.Why)
+		return failure(Conflict, "run leasehold release, then leasehold hold", "shard %s is already on hold, by %s: %s",
+			s.flags.Shard, was.By, was.Why)
 	case hold == nil && was == nil:
 		fmt.Fprintf(s.env.Stdout, "%s unchanged rev %d\n", s.flags.Shard, shard.Modified)
 		return nil

@@ -8,8 +8,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Who releases a hold that the shard put on itself has seen the machines that were its reason: that is written down, and the operator is
-// told what becomes of them.
+// Who releases a hold that the shard put on itself has seen the machines that were its reason: that
+// is written down, and the operator is told what becomes of them.
 //
 // proves SAFE-12, REC-8
 func TestReleaseOfAHoldForExtraMachines(t *testing.T) {
@@ -27,14 +27,21 @@ func TestReleaseOfAHoldForExtraMachines(t *testing.T) {
 		return v.Record
 	}
 	const why = "4 machines have our tag and no record: web-0-a, web-1-b"
-	held := store.Shard{Schema: store.Schema, ID: "x1", Name: "default", Settings: store.ShardSettings{OrphanGrace: store.Duration(20 * time.Minute)}}
+	held := store.Shard{
+		Schema: store.Schema, ID: "x1", Name: "default",
+		Settings: store.ShardSettings{OrphanGrace: store.Duration(20 * time.Minute)},
+	}
 	held.Hold = &store.Hold{By: "leasehold", Why: why, At: noon.Add(-time.Hour), Extras: 4}
 	w.put(store.KindShard, "", held)
 	_, stdout, stderr := w.run("release")
 	if !strings.HasPrefix(stdout, "default released rev ") {
 		t.Errorf("printed %s", stdout)
 	}
-	for _, want := range []string{why, "orphan_grace starts again: those not adopted within 20m0s are removed permanently", "leasehold instance adopt ID"} {
+	for _, want := range []string{
+		why,
+		"orphan_grace starts again: those not adopted within 20m0s are removed permanently",
+		"leasehold instance adopt ID",
+	} {
 		if !strings.Contains(stderr, want) {
 			t.Errorf("the operator is not told %q:\n%s", want, stderr)
 		}
@@ -42,7 +49,8 @@ func TestReleaseOfAHoldForExtraMachines(t *testing.T) {
 	if s := shard(); s.Hold != nil || s.Reviewed == nil || *s.Reviewed != (store.Reviewed{Extras: 4, At: noon}) {
 		t.Errorf("the shard's record is %+v", s)
 	}
-	// The next hold is an operator's: its end says nothing of machines, and what was reviewed stands.
+	// The next hold is an operator's: its end says nothing of machines, and what was reviewed
+	// stands.
 	w.must("hold", "a drill")
 	if out := w.must("release"); strings.Contains(out, "orphan_grace") || shard().Reviewed == nil {
 		t.Errorf("printed %s", out)

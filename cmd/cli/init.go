@@ -8,7 +8,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Init is the command init (SAFE-15): coordinators create no shard, so that an etcd that has lost its data is never taken for a new one.
+// Init is the command init (SAFE-15): coordinators create no shard, so that an etcd that has lost
+// its data is never taken for a new one.
 type Init struct{}
 
 // Run creates the shard.
@@ -28,11 +29,13 @@ func (c *Init) Run(ctx context.Context, s *Session) error {
 	if err != nil {
 		return err
 	}
-	err = s.ask(ctx, "create the shard", "create shard "+s.flags.Shard, func(ctx context.Context, st store.Store) error {
-		return store.CreateShard(ctx, st, keys, shard)
-	})
+	err = s.ask(ctx, "create the shard", "create shard "+s.flags.Shard,
+		func(ctx context.Context, st store.Store) error {
+			return store.CreateShard(ctx, st, keys, shard)
+		})
 	if errors.Is(err, store.ErrExists) {
-		return failure(Conflict, "leasehold status", "shard %s already exists: another command has just created it", s.flags.Shard)
+		return failure(Conflict, "leasehold status", "shard %s already exists: another command has just created it",
+			s.flags.Shard)
 	}
 	if err != nil {
 		return err
@@ -42,30 +45,34 @@ func (c *Init) Run(ctx context.Context, s *Session) error {
 	return nil
 }
 
-// refuseOverRemains refuses to create a shard again where one has lost its record: its machines have
-// the tag of the old ID, and the new shard would not know any of them.
+// refuseOverRemains refuses to create a shard again where one has lost its record: its machines
+// have the tag of the old ID, and the new shard would not know any of them.
 func (s *Session) refuseOverRemains(ctx context.Context, keys store.Keys) error {
 	var remains int
 	var kind string
-	err := s.ask(ctx, "read the shard", s.reading(keys.Prefix()), func(ctx context.Context, st store.Store) (err error) {
-		remains, kind, err = store.LeaderRecords(ctx, st, keys)
-		return err
-	})
+	err := s.ask(ctx, "read the shard", s.reading(keys.Prefix()),
+		func(ctx context.Context, st store.Store) (err error) {
+			remains, kind, err = store.LeaderRecords(ctx, st, keys)
+			return err
+		})
 	if err != nil {
 		return err
 	}
 	if remains > 0 {
 		return failure(Conflict, "leasehold status says how to restore it",
-			"shard %s has lost its record: there are %d keys below %s/, whose machines carry the old ID", s.flags.Shard, remains, kind)
+			"shard %s has lost its record: there are %d keys below %s/, whose machines carry the old ID", s.flags.Shard,
+			remains, kind)
 	}
 	replicas, err := s.list(ctx, keys.Of(store.KindReplicas), 0)
 	if err != nil {
 		return err
 	}
 	for _, kv := range replicas.KVs {
-		if r, err := store.Decode[store.Replica](kv); err == nil && r.Record.Waits != nil && r.Record.Waits.ShardID != "" {
+		if r, err := store.Decode[store.Replica](kv); err == nil && r.Record.Waits != nil &&
+			r.Record.Waits.ShardID != "" {
 			return failure(Conflict, "leasehold status says how to restore it",
-				"shard %s was lost: replica %s waits for it, with ID %s", s.flags.Shard, r.Record.ID, r.Record.Waits.ShardID)
+				"shard %s was lost: replica %s waits for it, with ID %s", s.flags.Shard, r.Record.ID,
+				r.Record.Waits.ShardID)
 		}
 	}
 	return nil

@@ -18,8 +18,8 @@ type InstanceAdopt struct {
 	All      bool   `help:"Adopt every machine without a record whose slot is known and free; with -g, those of this group."`
 }
 
-// Run orders machines without a record to be taken up. The leader checks each order, since it alone knows the providers' answers, and the
-// journal says what came of it.
+// Run orders machines without a record to be taken up. The leader checks each order, since it alone
+// knows the providers' answers, and the journal says what came of it.
 func (c *InstanceAdopt) Run(ctx context.Context, s *Session) error {
 	switch {
 	case c.All == (c.Instance != ""):
@@ -42,13 +42,15 @@ func (c *InstanceAdopt) Run(ctx context.Context, s *Session) error {
 
 func (c *InstanceAdopt) one(ctx context.Context, s *Session) error {
 	if !isName(c.Instance) {
-		return failure(Usage, "leasehold instance adopt --help", "%q: must be the ID of a machine, without /", c.Instance)
+		return failure(Usage, "leasehold instance adopt --help", "%q: must be the ID of a machine, without /",
+			c.Instance)
 	}
 	if kv, err := s.find(ctx, s.keys().Instance(c.Instance)); err != nil || kv.Modified != 0 {
 		if err != nil {
 			return err
 		}
-		return failure(Failed, "leasehold instance show "+c.Instance, "instance %s already has a record: there is nothing to adopt, and no order was given", c.Instance)
+		return failure(Failed, "leasehold instance show "+c.Instance,
+			"instance %s already has a record: there is nothing to adopt, and no order was given", c.Instance)
 	}
 	r := s.request(store.RequestAdopt, c.Group, c.Instance)
 	r.Slot = c.Slot
@@ -68,7 +70,8 @@ func (c *InstanceAdopt) all(ctx context.Context, s *Session) error {
 		return err
 	}
 	known.Silent = c.Silent
-	plan := slices.DeleteFunc(recovery.Plan(known), func(m recovery.Candidate) bool { return c.Group != "" && m.Group != c.Group })
+	plan := slices.DeleteFunc(recovery.Plan(known),
+		func(m recovery.Candidate) bool { return c.Group != "" && m.Group != c.Group })
 	if len(plan) == 0 {
 		s.note("no machine without a record is known")
 		return nil

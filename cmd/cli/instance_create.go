@@ -19,10 +19,12 @@ func (c *InstanceCreate) Run(ctx context.Context, s *Session) error {
 		return err
 	}
 	if g.leaving() {
-		return failure(Failed, "leasehold group show "+c.Group, "group %s is being deleted: no instance is created in it, and no order was given", c.Group)
+		return failure(Failed, "leasehold group show "+c.Group,
+			"group %s is being deleted: no instance is created in it, and no order was given", c.Group)
 	}
 	if g.Bad == nil && g.Spec.Stopped {
-		return failure(Failed, "leasehold group start "+c.Group, "group %s is stopped: no instance is created in it, and no order was given", c.Group)
+		return failure(Failed, "leasehold group start "+c.Group,
+			"group %s is stopped: no instance is created in it, and no order was given", c.Group)
 	}
 	effect := "an instance is created on demand: it does not count towards the size and is not healed; remove it with leasehold instance delete"
 	if age := g.Spec.OnDemandAge; g.Bad == nil && age > 0 {

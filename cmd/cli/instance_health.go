@@ -40,7 +40,10 @@ func healthOfInstance(i store.Instance, a *store.Alive, r *lastReport) instanceH
 	case current && !r.Healthy:
 		return instanceHealth{word: unhealthy, rule: "DET-9", why: output.OneLine(r.Why)}
 	case a.State.Troubled():
-		return instanceHealth{word: "SUSPECT", rule: "DET-6", why: strings.TrimSpace("its stream is " + string(a.State) + ": " + output.OneLine(a.Why))}
+		return instanceHealth{
+			word: "SUSPECT", rule: "DET-6",
+			why: strings.TrimSpace("its stream is " + string(a.State) + ": " + output.OneLine(a.Why)),
+		}
 	case !current:
 		return instanceHealth{word: "-"}
 	default:
@@ -50,14 +53,17 @@ func healthOfInstance(i store.Instance, a *store.Alive, r *lastReport) instanceH
 
 // reportsOf reads what a list shows of the reports of the instances from one name to another, by
 // instance.
-func (s *Session) reportsOf(ctx context.Context, keys store.Keys, first, last string, most int, at store.Revision) (map[string]*lastReport, error) {
+func (s *Session) reportsOf(ctx context.Context, keys store.Keys, first, last string, most int,
+	at store.Revision,
+) (map[string]*lastReport, error) {
 	byID := map[string]*lastReport{}
 	err := s.parts(ctx, keys.Of(store.KindReports), keys.Report(first), most, at, func(part store.Part) bool {
 		for _, kv := range part.KVs {
 			if kv.Key > keys.Report(last) {
 				return false
 			}
-			if v, err := store.Decode[lastReport](kv); err == nil { // one that cannot be read says nothing, and hides no instance
+			// one that cannot be read says nothing, and hides no instance
+			if v, err := store.Decode[lastReport](kv); err == nil {
 				_, id, _ := keys.Split(kv.Key)
 				byID[id] = &v.Record
 			}

@@ -24,12 +24,21 @@ func TestAListShowsIllHealthFirst(t *testing.T) {
 		want   []string // health, now, last
 	}{
 		{"well", store.Running, open, good, []string{"healthy", "-", "DET-9 its checks pass"}},
-		{"its workload is dead", store.Running, open, bad, []string{"UNHEALTHY", "process: exited with 1", "DET-9 process: exited with 1"}},
+		{
+			"its workload is dead", store.Running, open, bad,
+			[]string{"UNHEALTHY", "process: exited with 1", "DET-9 process: exited with 1"},
+		},
 		{"its report is of another boot", store.Running, open, older, []string{"-", "-", "DET-9 its checks pass"}},
-		{"its stream is lost", store.Running, lost, good, []string{"SUSPECT", "-", "DET-6 its stream is lost: the connection broke"}},
+		{
+			"its stream is lost", store.Running, lost, good,
+			[]string{"SUSPECT", "-", "DET-6 its stream is lost: the connection broke"},
+		},
 		{"no session", store.Running, nil, good, []string{"SILENT", "-", "DET-7 its agent has no session"}},
 		{"on its way up", store.Checking, open, bad, []string{"-", "-", "DET-9 its checks pass"}},
-		{"draining", store.Draining, open, bad, []string{"UNHEALTHY", "process: exited with 1", "DET-9 process: exited with 1"}},
+		{
+			"draining", store.Draining, open, bad,
+			[]string{"UNHEALTHY", "process: exited with 1", "DET-9 process: exited with 1"},
+		},
 		{"no report yet", store.Running, open, nil, []string{"-", "-", "DET-9 its checks pass"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -49,7 +58,8 @@ func TestAListShowsIllHealthFirst(t *testing.T) {
 			for n, title := range strings.Split(head, "\t") {
 				cells[title] = strings.Split(strings.TrimSpace(row), "\t")[n]
 			}
-			if got := []string{cells["HEALTH"], cells["NOW"], cells["LAST"]}; strings.Join(got, "|") != strings.Join(tt.want, "|") {
+			if got := []string{cells["HEALTH"], cells["NOW"], cells["LAST"]}; strings.Join(got,
+				"|") != strings.Join(tt.want, "|") {
 				t.Errorf("got %q, want %q in\n%s", got, tt.want, out)
 			}
 		})
@@ -62,7 +72,8 @@ func TestAListWithAReportThatCannotBeRead(t *testing.T) {
 	w.put(store.KindInstances, "web-0-x", instanceOf(webGroup(1), 0, "web-0-x", store.Running))
 	w.put(store.KindAlive, "web-0-x", store.Alive{Schema: 1, Instance: "web-0-x", State: store.StreamOpen})
 	w.put(store.KindReports, "web-0-x", "garbage")
-	if code, out, stderr := w.run("instance", "list"); code != Done || !strings.Contains(out, "web-0-x\t-\t0\trunning") {
+	if code, out, stderr := w.run("instance", "list"); code != Done ||
+		!strings.Contains(out, "web-0-x\t-\t0\trunning") {
 		t.Errorf("exit %d: %s%s", code, out, stderr)
 	}
 }

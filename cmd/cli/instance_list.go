@@ -24,7 +24,8 @@ type InstanceList struct {
 // stored.
 func (c *InstanceList) Run(ctx context.Context, s *Session) error {
 	if c.Limit < 0 {
-		return failure(Usage, "leasehold instance list --help", "--limit: %d: must be at least 1, or 0 for all", c.Limit)
+		return failure(Usage, "leasehold instance list --help", "--limit: %d: must be at least 1, or 0 for all",
+			c.Limit)
 	}
 	names, err := s.shards(ctx, c.AllShards)
 	if err != nil {
@@ -96,7 +97,8 @@ func (c *InstanceList) left(shown, more int) string {
 	if c.Group == "" {
 		how += ", or -g GROUP"
 	}
-	return fmt.Sprintf("%s of %s instances, by name; more: %s", output.Thousands(shown), output.Thousands(shown+more), how)
+	return fmt.Sprintf("%s of %s instances, by name; more: %s", output.Thousands(shown), output.Thousands(shown+more),
+		how)
 }
 
 func instanceRow(s *Session, shard string, i store.Instance, a *store.Alive, r *lastReport) []string {
@@ -109,7 +111,8 @@ func instanceRow(s *Session, shard string, i store.Instance, a *store.Alive, r *
 		busy = strings.TrimSuffix(health.why+","+busy, ",-")
 	}
 	return []string{
-		i.ID, health.word, shard, i.Group, slotOf(i), string(i.Phase), busy, agentState(a), orDash(i.Zone), i.Template, orDash(i.Replaces),
+		i.ID, health.word, shard, i.Group, slotOf(i), string(i.Phase), busy, agentState(a), orDash(i.Zone), i.Template,
+		orDash(i.Replaces),
 		orDash(i.Address), orDash(i.Ref), orDash(last), output.Age(now, i.Since), output.Age(now, i.Created),
 	}
 }
@@ -148,7 +151,9 @@ const leastRead = 1_000
 // instancesOf reads the instances of a group ("": all groups) and their sessions, at most room of
 // them. Instances are named after their group, except machines adopted under another name: all are
 // read if the group has more than were found by name.
-func (s *Session) instancesOf(ctx context.Context, keys store.Keys, group string, room int) (some someInstances, err error) {
+func (s *Session) instancesOf(ctx context.Context, keys store.Keys, group string, room int) (some someInstances,
+	err error,
+) {
 	below := ""
 	if isName(group) {
 		below = group + "-"
@@ -180,8 +185,11 @@ func (s *Session) instancesOf(ctx context.Context, keys store.Keys, group string
 	}
 }
 
-// readInstances reads the instances of a group, "" for all, whose names begin so, and their sessions at the same revision.
-func (s *Session) readInstances(ctx context.Context, keys store.Keys, group, below string, room int) (some someInstances, err error) {
+// readInstances reads the instances of a group, "" for all, whose names begin so, and their
+// sessions at the same revision.
+func (s *Session) readInstances(ctx context.Context, keys store.Keys, group, below string,
+	room int,
+) (some someInstances, err error) {
 	most := max(room, 1) // one tells how many there are
 	switch {
 	case room == unlimited:
@@ -230,7 +238,9 @@ func (s *Session) readInstances(ctx context.Context, keys store.Keys, group, bel
 }
 
 // sessionsOf reads the sessions of the instances from one name to another, by instance.
-func (s *Session) sessionsOf(ctx context.Context, keys store.Keys, first, last string, most int, at store.Revision) (map[string]*store.Alive, error) {
+func (s *Session) sessionsOf(ctx context.Context, keys store.Keys, first, last string, most int,
+	at store.Revision,
+) (map[string]*store.Alive, error) {
 	byID := map[string]*store.Alive{}
 	err := s.parts(ctx, keys.Of(store.KindAlive), keys.Alive(first), most, at, func(part store.Part) bool {
 		for _, kv := range part.KVs {
@@ -251,10 +261,14 @@ func (s *Session) sessionsOf(ctx context.Context, keys store.Keys, first, last s
 // phaseUnreadable stands for the phase of an instance whose record cannot be read.
 const phaseUnreadable = "unreadable"
 
-// unreadableInstance is what is known of an instance whose record cannot be read: it is listed all the same (SAFE-16).
+// unreadableInstance is what is known of an instance whose record cannot be read: it is listed all
+// the same (SAFE-16).
 func unreadableInstance(keys store.Keys, kv store.KV) store.Instance {
 	_, id, _ := keys.Split(kv.Key)
-	i := store.Instance{ID: id, Slot: -1, Managed: true, Phase: phaseUnreadable, Last: store.Decision{Rule: "SAFE-16", Why: "leasehold repair " + store.KindInstances + "/" + id}}
+	i := store.Instance{
+		ID: id, Slot: -1, Managed: true, Phase: phaseUnreadable,
+		Last: store.Decision{Rule: "SAFE-16", Why: "leasehold repair " + store.KindInstances + "/" + id},
+	}
 	if group, slot, ok := recovery.SplitID(id); ok {
 		i.Group, i.Slot = group, slot
 	}

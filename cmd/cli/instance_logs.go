@@ -25,7 +25,8 @@ type logsDocument struct {
 	Journal  []json.RawMessage   `json:"journal"` // entries that tell of a failure of the instance
 }
 
-// Run shows how the workload of an instance ended and its last words, and what the journal has of that.
+// Run shows how the workload of an instance ended and its last words, and what the journal has of
+// that.
 func (c *InstanceLogs) Run(ctx context.Context, s *Session) error {
 	if !isName(c.Instance) {
 		return noInstance(c.Instance)
@@ -47,7 +48,8 @@ func (c *InstanceLogs) Run(ctx context.Context, s *Session) error {
 		return err
 	}
 	if record.Modified == 0 && !rep.Present() && !known {
-		return failure(NotFound, "leasehold instance list", "no instance %q, and nothing about it in the journal of the last %s", c.Instance, output.Span(farBack))
+		return failure(NotFound, "leasehold instance list",
+			"no instance %q, and nothing about it in the journal of the last %s", c.Instance, output.Span(farBack))
 	}
 	for _, e := range entries {
 		doc.Journal = append(doc.Journal, e.raw)
@@ -64,7 +66,8 @@ type ending struct {
 	raw json.RawMessage
 }
 
-// ends are the entries of the journal about an instance that failed, the oldest first, and whether there is any about it at all.
+// ends are the entries of the journal about an instance that failed, the oldest first, and whether
+// there is any about it at all.
 func (s *Session) ends(ctx context.Context, id string) (found []ending, known bool, err error) {
 	entries, err := s.mentions(ctx, id, s.keys().EventsFrom(s.env.Now().Add(-farBack)), "")
 	if err != nil {
@@ -90,7 +93,8 @@ func (s *Session) ends(ctx context.Context, id string) (found []ending, known bo
 func (s *Session) showLogs(doc logsDocument, entries []ending, exists, reported bool) error {
 	id, now := doc.Instance, s.env.Now()
 	for _, e := range entries {
-		if _, err := io.WriteString(s.env.Stderr, eventLine(output.Screen{Terminal: true, Colour: s.aside().Colour}, e.JournalEntry, now, true)); err != nil {
+		if _, err := io.WriteString(s.env.Stderr,
+			eventLine(output.Screen{Terminal: true, Colour: s.aside().Colour}, e.JournalEntry, now, true)); err != nil {
 			return err
 		}
 	}
@@ -103,9 +107,11 @@ func (s *Session) showLogs(doc logsDocument, entries []ending, exists, reported 
 	}
 	switch {
 	case w != nil && w.Output == "":
-		s.note("%s: its workload exited %s ago with %d%s, without any output", id, output.Age(now, w.At), w.Code, signal(w.Signal))
+		s.note("%s: its workload exited %s ago with %d%s, without any output", id, output.Age(now, w.At), w.Code,
+			signal(w.Signal))
 	case w != nil:
-		s.note("%s: its workload exited %s ago with %d%s; its last output:", id, output.Age(now, w.At), w.Code, signal(w.Signal))
+		s.note("%s: its workload exited %s ago with %d%s; its last output:", id, output.Age(now, w.At), w.Code,
+			signal(w.Signal))
 		return writeLines(s.screen(), w.Output)
 	case console != "":
 		s.note("%s: its machine died, and how its workload exited is unknown; the end of its console:", id)
@@ -122,8 +128,8 @@ func (s *Session) showLogs(doc logsDocument, entries []ending, exists, reported 
 	return nil
 }
 
-// writeLines writes a text of several lines. What could do something to a terminal is taken out line by line; a pipe gets the text as
-// it is.
+// writeLines writes a text of several lines. What could do something to a terminal is taken out
+// line by line; a pipe gets the text as it is.
 func writeLines(scr output.Screen, text string) error {
 	if !strings.HasSuffix(text, "\n") {
 		text += "\n"

@@ -9,7 +9,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// instanceNow is what is out of the common with an instance, as a cell of a table; "-" if nothing is.
+// instanceNow is what is out of the common with an instance, as a cell of a table; "-" if nothing
+// is.
 func instanceNow(i store.Instance, now time.Time) string {
 	var words []string
 	if !i.Managed {

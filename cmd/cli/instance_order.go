@@ -14,7 +14,8 @@ type InstanceReplace struct {
 
 // Run orders the replacement.
 func (c *InstanceReplace) Run(ctx context.Context, s *Session) error {
-	return s.order(ctx, c.Instance, store.RequestReplace, "a replacement is created first; once it is healthy, this instance is removed")
+	return s.order(ctx, c.Instance, store.RequestReplace,
+		"a replacement is created first; once it is healthy, this instance is removed")
 }
 
 // InstanceDelete is the command instance delete.
@@ -29,7 +30,8 @@ func (c *InstanceDelete) Run(ctx context.Context, s *Session) error {
 	if err != nil {
 		return err
 	}
-	act := fmt.Sprintf("instance %s (%s) of group %s is removed now, before its slot has a replacement", v.Record.ID, v.Record.Phase, v.Record.Group)
+	act := fmt.Sprintf("instance %s (%s) of group %s is removed now, before its slot has a replacement", v.Record.ID,
+		v.Record.Phase, v.Record.Group)
 	if err := s.confirm(ctx, c.Confirm, c.Instance, act); err != nil {
 		return err
 	}
@@ -46,12 +48,15 @@ func (s *Session) order(ctx context.Context, id string, kind store.RequestKind, 
 }
 
 // orderInstance leaves this order about an instance, unless it is past all orders.
-func (s *Session) orderInstance(ctx context.Context, v store.Versioned[store.Instance], r store.Request, effect string) error {
+func (s *Session) orderInstance(ctx context.Context, v store.Versioned[store.Instance], r store.Request,
+	effect string,
+) error {
 	if v.Record.Phase == store.Deleting {
 		s.note("%s is already being deleted", r.Instance)
 		return nil
 	}
-	if err := s.leave(ctx, r, []store.Condition{store.Exists(v.Key)}, fmt.Sprintf("instance %s was removed in the meantime", r.Instance)); err != nil {
+	if err := s.leave(ctx, r, []store.Condition{store.Exists(v.Key)},
+		fmt.Sprintf("instance %s was removed in the meantime", r.Instance)); err != nil {
 		return err
 	}
 	return s.ordered(ctx, r, r.Instance, effect)

@@ -50,9 +50,12 @@ func (c *InstanceShow) Run(ctx context.Context, s *Session) error {
 	}
 	now := s.env.Now()
 	scr := s.screen()
-	fmt.Fprintf(scr.W, "%s  %s for %s  group %s slot %s  made %s ago\n", i.ID, i.Phase, output.Age(now, i.Since), i.Group, slotOf(i), output.Age(now, i.Created))
-	fmt.Fprintf(scr.W, "last: %s: %s (%s ago, on revision %d)\n", i.Last.Rule, lastDone(i.Last), output.Age(now, i.Last.At), i.Last.Revision)
-	fmt.Fprintf(scr.W, "machine: provider %s, ref %s, zone %s, address %s, template %s\n", i.Spec.Provider, orDash(i.Ref), orDash(i.Zone), orDash(i.Address), i.Template)
+	fmt.Fprintf(scr.W, "%s  %s for %s  group %s slot %s  made %s ago\n", i.ID, i.Phase, output.Age(now, i.Since),
+		i.Group, slotOf(i), output.Age(now, i.Created))
+	fmt.Fprintf(scr.W, "last: %s: %s (%s ago, on revision %d)\n", i.Last.Rule, lastDone(i.Last),
+		output.Age(now, i.Last.At), i.Last.Revision)
+	fmt.Fprintf(scr.W, "machine: provider %s, ref %s, zone %s, address %s, template %s\n", i.Spec.Provider,
+		orDash(i.Ref), orDash(i.Zone), orDash(i.Address), i.Template)
 	if i.Replaces != "" {
 		fmt.Fprintf(scr.W, "replaces: %s\n", i.Replaces)
 	}
@@ -91,7 +94,8 @@ func (s *Session) instance(ctx context.Context, id string) (v store.Versioned[st
 		return v, kv, noInstance(id)
 	}
 	if v, err = store.Decode[store.Instance](kv); err != nil {
-		return v, kv, failure(Failed, "leasehold repair "+store.KindInstances+"/"+id, "the record of instance %s cannot be read: %s", id, unreadable(kv.Key, err))
+		return v, kv, failure(Failed, "leasehold repair "+store.KindInstances+"/"+id,
+			"the record of instance %s cannot be read: %s", id, unreadable(kv.Key, err))
 	}
 	return v, kv, nil
 }
@@ -102,7 +106,8 @@ func showSession(scr output.Screen, v store.Versioned[store.Alive], now time.Tim
 		return
 	}
 	a := v.Record
-	fmt.Fprintf(scr.W, "agent: stream %s for %s at replica %s, version %s, epoch %d, lease %s\n", a.State, output.Age(now, a.Since), a.Replica, orDash(output.OneLine(a.Agent)), a.Epoch, a.Lease)
+	fmt.Fprintf(scr.W, "agent: stream %s for %s at replica %s, version %s, epoch %d, lease %s\n", a.State,
+		output.Age(now, a.Since), a.Replica, orDash(output.OneLine(a.Agent)), a.Epoch, a.Lease)
 	if a.Why != "" {
 		fmt.Fprintf(scr.W, "  %s\n", output.OneLine(a.Why))
 	}
@@ -118,7 +123,9 @@ func showReport(scr output.Screen, v store.Versioned[store.Report], now time.Tim
 	if !r.Healthy {
 		health = "unhealthy: " + output.OneLine(r.Why)
 	}
-	fmt.Fprintf(scr.W, "report: kept %s ago: %s; cpu %.0f%%, memory %.0f%%, disk %.0f%%, up %s\n", output.Age(now, r.Received), health, r.Host.CPUPercent, r.Host.MemoryPercent, r.Host.DiskPercent, output.Span(r.Uptime.D()))
+	fmt.Fprintf(scr.W, "report: kept %s ago: %s; cpu %.0f%%, memory %.0f%%, disk %.0f%%, up %s\n",
+		output.Age(now, r.Received), health, r.Host.CPUPercent, r.Host.MemoryPercent, r.Host.DiskPercent,
+		output.Span(r.Uptime.D()))
 	if err := showWindows(scr, r.Host.Windows); err != nil {
 		return err
 	}
@@ -153,7 +160,8 @@ func showWindows(scr output.Screen, windows []store.HostWindow) error {
 		if w.Covered < w.Span {
 			over = output.Span(w.Covered.D()) + " of " + over
 		}
-		t.Add(over, percent(w.CPUPercent), percent(w.MemoryPercent), percent(w.DiskPercent), output.Bytes(w.NetworkSent), output.Bytes(w.NetworkRecv))
+		t.Add(over, percent(w.CPUPercent), percent(w.MemoryPercent), percent(w.DiskPercent),
+			output.Bytes(w.NetworkSent), output.Bytes(w.NetworkRecv))
 	}
 	return t.Write(scr, true)
 }
@@ -204,7 +212,8 @@ func showSlot(scr output.Screen, v store.Versioned[store.Slot], now time.Time) {
 	}
 	fmt.Fprintf(scr.W, "slot: %s counted\n", counted(len(v.Record.Failures), "failure", "failures"))
 	for _, f := range v.Record.Failures {
-		fmt.Fprintf(scr.W, "  %s ago  %s  %s  %s\n", output.Age(now, f.At), f.Instance, f.Verdict, output.OneLine(f.Why))
+		fmt.Fprintf(scr.W, "  %s ago  %s  %s  %s\n", output.Age(now, f.At), f.Instance, f.Verdict,
+			output.OneLine(f.Why))
 	}
 	if state != "" {
 		fmt.Fprintf(scr.W, "  %s\n", state)

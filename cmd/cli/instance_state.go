@@ -33,11 +33,13 @@ func (c *InstanceDrain) Run(ctx context.Context, s *Session) error {
 		s.note("%s is already draining; see leasehold instance show %s", c.Instance, c.Instance)
 		return nil
 	}
-	act := fmt.Sprintf("instance %s (%s) of group %s drains and is removed, before its slot has a replacement", c.Instance, v.Record.Phase, v.Record.Group)
+	act := fmt.Sprintf("instance %s (%s) of group %s drains and is removed, before its slot has a replacement",
+		c.Instance, v.Record.Phase, v.Record.Group)
 	if err := s.confirm(ctx, c.Confirm, c.Instance, act); err != nil {
 		return err
 	}
-	return s.orderInstance(ctx, v, s.request(store.RequestDrain, v.Record.Group, c.Instance), "it drains and is removed; then its slot is filled again")
+	return s.orderInstance(ctx, v, s.request(store.RequestDrain, v.Record.Group, c.Instance),
+		"it drains and is removed; then its slot is filled again")
 }
 
 // InstanceDrained is the command instance drained (DRAIN-1).
@@ -52,9 +54,11 @@ func (c *InstanceDrained) Run(ctx context.Context, s *Session) error {
 		return err
 	}
 	if p := v.Record.Phase; p != store.Draining && p != store.Deleting {
-		return failure(Failed, "leasehold instance drain "+c.Instance+" starts to drain it", "instance %s does not drain: it is %s, and no order was given", c.Instance, p)
+		return failure(Failed, "leasehold instance drain "+c.Instance+" starts to drain it",
+			"instance %s does not drain: it is %s, and no order was given", c.Instance, p)
 	}
-	return s.orderInstance(ctx, v, s.request(store.RequestDrained, v.Record.Group, c.Instance), "its drain is over: it is stopped and removed")
+	return s.orderInstance(ctx, v, s.request(store.RequestDrained, v.Record.Group, c.Instance),
+		"its drain is over: it is stopped and removed")
 }
 
 // InstanceProtect is the command instance protect (REC-13).

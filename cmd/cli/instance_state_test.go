@@ -16,11 +16,23 @@ func TestOrdersSayWhatIsWanted(t *testing.T) {
 		want store.Request
 	}{
 		{"instance restart roll-3-d", store.Request{Kind: store.RequestRestart, Group: "roll", Instance: "roll-3-d"}},
-		{"instance drain roll-3-d --confirm=roll-3-d", store.Request{Kind: store.RequestDrain, Group: "roll", Instance: "roll-3-d"}},
+		{
+			"instance drain roll-3-d --confirm=roll-3-d",
+			store.Request{Kind: store.RequestDrain, Group: "roll", Instance: "roll-3-d"},
+		},
 		{"instance drained roll-0-a", store.Request{Kind: store.RequestDrained, Group: "roll", Instance: "roll-0-a"}},
-		{"instance protect roll-3-d", store.Request{Kind: store.RequestProtect, Group: "roll", Instance: "roll-3-d", Mode: store.ProtectRemoval}},
-		{"instance protect roll-3-d --from-heal", store.Request{Kind: store.RequestProtect, Group: "roll", Instance: "roll-3-d", Mode: store.ProtectHeal}},
-		{"instance protect roll-3-d --off", store.Request{Kind: store.RequestProtect, Group: "roll", Instance: "roll-3-d", Mode: store.ProtectOff}},
+		{"instance protect roll-3-d", store.Request{
+			Kind: store.RequestProtect, Group: "roll", Instance: "roll-3-d",
+			Mode: store.ProtectRemoval,
+		}},
+		{
+			"instance protect roll-3-d --from-heal",
+			store.Request{Kind: store.RequestProtect, Group: "roll", Instance: "roll-3-d", Mode: store.ProtectHeal},
+		},
+		{
+			"instance protect roll-3-d --off",
+			store.Request{Kind: store.RequestProtect, Group: "roll", Instance: "roll-3-d", Mode: store.ProtectOff},
+		},
 		{"instance create -g roll", store.Request{Kind: store.RequestCreate, Group: "roll"}},
 		{"instance adopt stray-1", store.Request{Kind: store.RequestAdopt, Instance: "stray-1"}},
 		{"instance adopt stray-1 -g roll", store.Request{Kind: store.RequestAdopt, Instance: "stray-1", Group: "roll"}},
@@ -53,12 +65,14 @@ func TestNoOrderIsLeftForWhatIsGone(t *testing.T) {
 		w := newWorld(t)
 		busy(w)
 		w.race(func() {
-			if _, err := w.st.Commit(t.Context(), store.Txn{Writes: []store.Write{store.Delete(w.keys.Prefix() + c.gone)}}); err != nil {
+			if _, err := w.st.Commit(t.Context(),
+				store.Txn{Writes: []store.Write{store.Delete(w.keys.Prefix() + c.gone)}}); err != nil {
 				t.Error(err)
 			}
 		})
 		code, _, stderr := w.run(strings.Fields(c.args)...)
-		if code != Conflict || !strings.Contains(stderr, "was removed in the meantime; no order was given") || len(w.allOrders()) != 0 {
+		if code != Conflict || !strings.Contains(stderr, "was removed in the meantime; no order was given") ||
+			len(w.allOrders()) != 0 {
 			t.Errorf("%s: exit %d: %s", c.args, code, stderr)
 		}
 	}
@@ -72,15 +86,19 @@ func TestOrdersThatLieAreProblems(t *testing.T) {
 	w.serve()
 	at := noon.Add(-2 * orderIgnored)
 	for _, r := range []store.Request{
-		{ID: "1", Kind: store.RequestRestart, Group: "web", Instance: "web-0-a"}, {ID: "2", Kind: store.RequestRetry, Group: "web"}, {ID: "3", Kind: store.RequestEvacuate, Zone: "b"},
+		{ID: "1", Kind: store.RequestRestart, Group: "web", Instance: "web-0-a"},
+		{ID: "2", Kind: store.RequestRetry, Group: "web"},
+		{ID: "3", Kind: store.RequestEvacuate, Zone: "b"},
 	} {
 		r.Schema, r.By, r.At = 1, "eve", at
 		w.put(store.KindRequests, r.ID, r)
 	}
 	out := w.must("status")
 	for _, says := range []string{
-		"  web-0-a  REC-16: the order \"restart\", given 2m ago by eve, is not carried out yet", "next: leasehold events -i web-0-a",
-		"  web  REC-16: the order \"retry\"", "next: leasehold events -g web\n", "  zone b  REC-16: the order \"evacuate\"", "next: leasehold events\n",
+		"  web-0-a  REC-16: the order \"restart\", given 2m ago by eve, is not carried out yet",
+		"next: leasehold events -i web-0-a",
+		"  web  REC-16: the order \"retry\"", "next: leasehold events -g web\n",
+		"  zone b  REC-16: the order \"evacuate\"", "next: leasehold events\n",
 	} {
 		if !strings.Contains(out, says) {
 			t.Errorf("%q is missing in\n%s", says, out)

@@ -56,7 +56,8 @@ func large(t *testing.T, each time.Duration) (*world, *parted) {
 
 func rows(out string) int { return strings.Count(out, "\n") - 1 }
 
-// A large shard is read though all of it takes longer than one answer may; one answer that takes too long is given up.
+// A large shard is read though all of it takes longer than one answer may; one answer that takes
+// too long is given up.
 func TestEachPartOfALargeShardHasItsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, p := large(t, 4*time.Second)
@@ -69,7 +70,8 @@ func TestEachPartOfALargeShardHasItsTime(t *testing.T) {
 			t.Errorf("one who waits is told so once, not %q", stderr)
 		}
 		p.each = 6 * time.Second
-		if code, _, stderr := w.run("instance", "list"); code != Unreachable || !strings.Contains(stderr, "no answer in 5s") {
+		if code, _, stderr := w.run("instance", "list"); code != Unreachable ||
+			!strings.Contains(stderr, "no answer in 5s") {
 			t.Errorf("exit %d: %s", code, stderr)
 		}
 	})
@@ -113,11 +115,15 @@ func TestAGroupIsListedWithoutTheOthers(t *testing.T) {
 	}
 }
 
-// Of a large shard some can be looked at without reading the others, and it is said how many those are.
+// Of a large shard some can be looked at without reading the others, and it is said how many those
+// are.
 func TestAListEndsAtItsLimit(t *testing.T) {
 	w, p := large(t, 0)
 	for _, id := range []string{"api-0-x", "api-2-x", "web-1-x", "web-a-0-x"} {
-		w.put(store.KindAlive, id, store.Alive{Schema: store.Schema, Instance: id, State: store.StreamOpen, Since: noon})
+		w.put(store.KindAlive, id, store.Alive{
+			Schema: store.Schema, Instance: id, State: store.StreamOpen,
+			Since: noon,
+		})
 	}
 	g := webGroup(1)
 	w.keys = store.KeysOf("other")
@@ -130,15 +136,27 @@ func TestAListEndsAtItsLimit(t *testing.T) {
 		note  string
 	}{
 		{"--limit 1", "api-0-x*", 1, "1 of 9 instances, by name; more: a larger --limit, or -g GROUP\n"},
-		{"--limit 3", "api-0-x* api-1-x api-2-x*", 2, "3 of 9 instances, by name; more: a larger --limit, or -g GROUP\n"},
-		{"--limit 4", "api-0-x* api-1-x api-2-x* web-0-x", 2, "4 of 9 instances, by name; more: a larger --limit, or -g GROUP\n"},
+		{
+			"--limit 3", "api-0-x* api-1-x api-2-x*", 2,
+			"3 of 9 instances, by name; more: a larger --limit, or -g GROUP\n",
+		},
+		{
+			"--limit 4", "api-0-x* api-1-x api-2-x* web-0-x", 2,
+			"4 of 9 instances, by name; more: a larger --limit, or -g GROUP\n",
+		},
 		{"--limit 9", "api-0-x* api-1-x api-2-x* web-0-x web-1-x* web-2-x web-a-0-x* web-a-1-x web-a-2-x", 5, ""},
 		{"--limit 100", "api-0-x* api-1-x api-2-x* web-0-x web-1-x* web-2-x web-a-0-x* web-a-1-x web-a-2-x", 5, ""},
 		{"-g web --limit 2", "web-0-x web-1-x*", 1, "2 of 3 instances, by name; more: a larger --limit\n"},
 		{"-g web --limit 3", "web-0-x web-1-x* web-2-x", 2, ""},
 		{"-g web-a --limit 2", "web-a-0-x* web-a-1-x", 1, "2 of 3 instances, by name; more: a larger --limit\n"},
-		{"--all-shards --limit 9", "api-0-x* api-1-x api-2-x* web-0-x web-1-x* web-2-x web-a-0-x* web-a-1-x web-a-2-x", 5, "9 of 10 instances, by name; more: a larger --limit, or -g GROUP\n"},
-		{"--all-shards --limit 10", "api-0-x* api-1-x api-2-x* web-0-x web-1-x* web-2-x web-a-0-x* web-a-1-x web-a-2-x web-0-y", 5, ""},
+		{
+			"--all-shards --limit 9", "api-0-x* api-1-x api-2-x* web-0-x web-1-x* web-2-x web-a-0-x* web-a-1-x web-a-2-x",
+			5, "9 of 10 instances, by name; more: a larger --limit, or -g GROUP\n",
+		},
+		{
+			"--all-shards --limit 10",
+			"api-0-x* api-1-x api-2-x* web-0-x web-1-x* web-2-x web-a-0-x* web-a-1-x web-a-2-x web-0-y", 5, "",
+		},
 	} {
 		clear(p.parts)
 		code, out, stderr := w.run(append([]string{"instance", "list"}, strings.Fields(test.args)...)...)
@@ -150,20 +168,26 @@ func TestAListEndsAtItsLimit(t *testing.T) {
 			}
 			ids = append(ids, id)
 		}
-		asked := p.parts[w.keys.Of(store.KindInstances)] + p.parts[w.keys.Of(store.KindInstances)+"web-"] + p.parts[w.keys.Of(store.KindInstances)+"web-a-"]
-		if got := strings.Join(ids, " "); code != Done || got != test.ids || asked != test.parts || stderr != test.note {
-			t.Errorf("%s: exit %d after %d parts: %s, %q; want %s, %q after %d", test.args, code, asked, got, stderr, test.ids, test.note, test.parts)
+		asked := p.parts[w.keys.Of(store.KindInstances)] + p.parts[w.keys.Of(store.KindInstances)+"web-"] +
+			p.parts[w.keys.Of(store.KindInstances)+"web-a-"]
+		if got := strings.Join(ids, " "); code != Done || got != test.ids || asked != test.parts ||
+			stderr != test.note {
+			t.Errorf("%s: exit %d after %d parts: %s, %q; want %s, %q after %d", test.args, code, asked, got, stderr,
+				test.ids, test.note, test.parts)
 		}
 	}
-	if code, out, stderr := w.run("instance", "list", "--limit", "2", "-o", "json"); code != Done || strings.Count(out, `"id"`) != 2 || !strings.HasPrefix(stderr, "2 of 9 instances") {
+	if code, out, stderr := w.run("instance", "list", "--limit", "2", "-o", "json"); code != Done ||
+		strings.Count(out, `"id"`) != 2 || !strings.HasPrefix(stderr, "2 of 9 instances") {
 		t.Errorf("exit %d: %s%s", code, out, stderr)
 	}
-	if code, _, stderr := w.run("instance", "list", "--limit=-1"); code != Usage || !strings.Contains(stderr, "--limit: -1: must be at least 1, or 0 for all") {
+	if code, _, stderr := w.run("instance", "list", "--limit=-1"); code != Usage ||
+		!strings.Contains(stderr, "--limit: -1: must be at least 1, or 0 for all") {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 }
 
-// The journal is read further and further back only until the beginning of an instance is found, nothing of it twice; and it is said where that ended before.
+// The journal is read further and further back only until the beginning of an instance is found,
+// nothing of it twice; and it is said where that ended before.
 func TestExplainReadsNoMoreOfTheJournalThanItNeeds(t *testing.T) {
 	w, p := large(t, 0)
 	events := w.keys.Of(store.KindEvents)
@@ -171,18 +195,29 @@ func TestExplainReadsNoMoreOfTheJournalThanItNeeds(t *testing.T) {
 		i := instanceOf(webGroup(3), 0, id, store.Running)
 		i.Created = noon.Add(-made)
 		w.put(store.KindInstances, id, i)
-		w.journal(made, store.JournalEntry{Rule: "REC-3", Group: "web", Instance: id, What: "requested", To: store.Pending})
-		w.journal(made-time.Minute, store.JournalEntry{Rule: "DET-5", Group: "web", Instance: id, What: "running", To: store.Running})
-		w.journal(30*time.Minute, store.JournalEntry{Rule: "DET-6", Group: "web", Instance: id, What: "suspect", Verdict: store.Suspect})
+		w.journal(made, store.JournalEntry{
+			Rule: "REC-3", Group: "web", Instance: id, What: "requested",
+			To: store.Pending,
+		})
+		w.journal(made-time.Minute, store.JournalEntry{
+			Rule: "DET-5", Group: "web", Instance: id, What: "running",
+			To: store.Running,
+		})
+		w.journal(30*time.Minute, store.JournalEntry{
+			Rule: "DET-6", Group: "web", Instance: id, What: "suspect",
+			Verdict: store.Suspect,
+		})
 	}
 	lives("web-0-young", time.Hour)
 	lives("web-0-older", 20*time.Hour)
 	lives("web-0-week", 6*24*time.Hour)
 	lives("web-0-old", 9*24*time.Hour)
 	for h := range 10 * 24 {
-		w.journal(time.Duration(h)*time.Hour, store.JournalEntry{Rule: "REC-3", Group: "web", Instance: "web-0-young-not", What: "something"})
+		w.journal(time.Duration(h)*time.Hour,
+			store.JournalEntry{Rule: "REC-3", Group: "web", Instance: "web-0-young-not", What: "something"})
 	}
-	hours := func(n int) int { return n/2 + 10 } // in parts of two entries, with those of the four above and what is read behind a piece
+	// in parts of two entries, with those of the four above and what is read behind a piece
+	hours := func(n int) int { return n/2 + 10 }
 	for _, test := range []struct {
 		id      string
 		entries int // that are shown
@@ -203,12 +238,16 @@ func TestExplainReadsNoMoreOfTheJournalThanItNeeds(t *testing.T) {
 			}
 		}
 		const stopped = "The journal was read from 02-22 12:00:00 on, which does not include its creation; older entries: leasehold events -i web-0-old --since 672h\n"
-		if code != Done || told != test.entries || p.parts[events] > test.most || strings.Contains(out, stopped) != test.stopped || strings.Contains(out, "The journal was read") != test.stopped {
-			t.Errorf("%s: exit %d, %d entries, %d parts of the journal, want %d in %d at most: %s%s", test.id, code, told, p.parts[events], test.entries, test.most, out, stderr)
+		if code != Done || told != test.entries || p.parts[events] > test.most ||
+			strings.Contains(out, stopped) != test.stopped ||
+			strings.Contains(out, "The journal was read") != test.stopped {
+			t.Errorf("%s: exit %d, %d entries, %d parts of the journal, want %d in %d at most: %s%s", test.id, code,
+				told, p.parts[events], test.entries, test.most, out, stderr)
 		}
 	}
 	clear(p.parts)
-	if code, out, stderr := w.run("explain", "web-0-old", "-o", "json"); code != Done || !strings.Contains(out, `"stopped": "The journal was read`) {
+	if code, out, stderr := w.run("explain", "web-0-old", "-o", "json"); code != Done ||
+		!strings.Contains(out, `"stopped": "The journal was read`) {
 		t.Errorf("exit %d: %s%s", code, out, stderr)
 	}
 }

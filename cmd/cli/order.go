@@ -10,7 +10,10 @@ import (
 
 // request is an order to the leader from the user of this command (REC-16).
 func (s *Session) request(kind store.RequestKind, group, instance string) store.Request {
-	return store.Request{Schema: store.Schema, ID: s.env.RandomID(), Kind: kind, Group: group, Instance: instance, By: s.who(), At: s.env.Now().UTC()}
+	return store.Request{
+		Schema: store.Schema, ID: s.env.RandomID(), Kind: kind, Group: group, Instance: instance,
+		By: s.who(), At: s.env.Now().UTC(),
+	}
 }
 
 // leave writes an order for the leader, if the conditions still hold. The leader carries it out in
@@ -61,7 +64,8 @@ func (s *Session) orderGroup(ctx context.Context, g group, kind store.RequestKin
 			key = s.keys().Static(g.Name)
 		}
 	}
-	if err := s.leave(ctx, r, []store.Condition{store.Exists(key)}, fmt.Sprintf("group %s was removed in the meantime", g.Name)); err != nil {
+	if err := s.leave(ctx, r, []store.Condition{store.Exists(key)},
+		fmt.Sprintf("group %s was removed in the meantime", g.Name)); err != nil {
 		return err
 	}
 	return s.ordered(ctx, r, g.Name, effect)

@@ -71,8 +71,8 @@ func (a agentSeen) said() (trust string, certificate *store.CertificateReport) {
 // newcomer says that its machine has not been heard of yet.
 func (a agentSeen) newcomer() bool { return a.report == nil && !a.phase.Registered() }
 
-// trustDigests returns the digests of every trust that these files have given to agents, depending on
-// which of their authorities issued. Each of them includes all authorities in force.
+// trustDigests returns the digests of every trust that these files have given to agents, depending
+// on which of their authorities issued. Each of them includes all authorities in force.
 func trustDigests(f authority.Files) map[string]bool {
 	digests := map[string]bool{}
 	t := f.Trust()

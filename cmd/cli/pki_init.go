@@ -31,7 +31,10 @@ type madeAuthority struct {
 func (c *PKIInit) Run(_ context.Context, s *Session) error {
 	lifetimes := map[authority.Kind]time.Duration{}
 	kinds := []authority.Kind{authority.Agents, authority.Operators}
-	for kind, usual := range map[authority.Kind]time.Duration{authority.Agents: authority.AgentsLifetime, authority.Operators: authority.OperatorsLifetime} {
+	for kind, usual := range map[authority.Kind]time.Duration{
+		authority.Agents:    authority.AgentsLifetime,
+		authority.Operators: authority.OperatorsLifetime,
+	} {
 		if c.Only == "both" || c.Only == string(kind) {
 			lifetimes[kind] = c.Lifetime.or(usual)
 		}
@@ -49,7 +52,8 @@ func (c *PKIInit) Run(_ context.Context, s *Session) error {
 			return err
 		}
 		made = append(made, madeAuthority{
-			Authority: kind, Dir: f.Dir, Name: f.Issuer.Certificate.Subject.CommonName, Fingerprint: f.Issuer.Fingerprint(), Ends: f.Issuer.Certificate.NotAfter,
+			Authority: kind, Dir: f.Dir, Name: f.Issuer.Certificate.Subject.CommonName,
+			Fingerprint: f.Issuer.Fingerprint(), Ends: f.Issuer.Certificate.NotAfter,
 		})
 	}
 	if done, err := s.records(made); done {
@@ -69,6 +73,7 @@ func (c *PKIInit) Run(_ context.Context, s *Session) error {
   each operator             operators/ca.crt, a certificate issued to them
   no other host             operators/ca.key: it opens etcd. Keep it where you issue certificates
 machines need none of it: they join by a token`, c.Dir)
-	program.WriteNext(s.aside(), "leasehold pki issue NAME --host HOST for each etcd, leasehold pki issue NAME for each coordinator and operator")
+	program.WriteNext(s.aside(),
+		"leasehold pki issue NAME --host HOST for each etcd, leasehold pki issue NAME for each coordinator and operator")
 	return nil
 }

@@ -29,7 +29,8 @@ type issuedCertificate struct {
 
 // Run issues it.
 func (c *PKIIssue) Run(_ context.Context, s *Session) error {
-	issued, err := authority.IssueOperator(c.Dir, authority.Order{Name: c.Name, Hosts: c.Host, Lifetime: time.Duration(c.Lifetime), Renew: c.Renew})
+	issued, err := authority.IssueOperator(c.Dir,
+		authority.Order{Name: c.Name, Hosts: c.Host, Lifetime: time.Duration(c.Lifetime), Renew: c.Renew})
 	if err != nil {
 		return err
 	}
@@ -49,7 +50,10 @@ func (c *PKIIssue) Run(_ context.Context, s *Session) error {
 }
 
 func issuedRecord(i authority.Issued) issuedCertificate {
-	r := issuedCertificate{Name: i.Name(), Hosts: i.Certificate.DNSNames, Ends: i.Certificate.NotAfter, Certificate: i.File, Key: i.Key}
+	r := issuedCertificate{
+		Name: i.Name(), Hosts: i.Certificate.DNSNames, Ends: i.Certificate.NotAfter,
+		Certificate: i.File, Key: i.Key,
+	}
 	for _, ip := range i.Certificate.IPAddresses {
 		r.Hosts = append(r.Hosts, ip.String())
 	}

@@ -87,7 +87,8 @@ type certificateEnd struct {
 	most         time.Duration // so long before its end it is near, at most
 }
 
-// How long before the end of a certificate there is a warning. Of one that lasts less than five times that, a fifth of its life.
+// How long before the end of a certificate there is a warning. Of one that lasts less than five
+// times that, a fifth of its life.
 const (
 	authorityNear = 180 * 24 * time.Hour // those who have certificates of it get shorter and shorter ones
 	issuedNear    = 30 * 24 * time.Hour
@@ -97,10 +98,12 @@ func (e certificateEnd) near(now time.Time) bool {
 	return e.ends.Sub(now) < min(e.most, e.ends.Sub(e.begins)/5)
 }
 
-// readPKI reads what the directory holds. What is not there is said, and is no error, unless nothing is.
+// readPKI reads what the directory holds. What is not there is said, and is no error, unless
+// nothing is.
 func readPKI(dir string, now time.Time) (*pkiPicture, error) {
 	p := &pkiPicture{now: now, pkiDocument: pkiDocument{
-		Dir: dir, Authorities: []authorityState{}, Issued: []issuedCertificate{}, Replicas: []replicaTrust{}, Unseen: []string{}, Warnings: []string{},
+		Dir: dir, Authorities: []authorityState{}, Issued: []issuedCertificate{}, Replicas: []replicaTrust{},
+		Unseen: []string{}, Warnings: []string{},
 	}}
 	var missing error
 	for _, kind := range []authority.Kind{authority.Agents, authority.Operators} {
@@ -132,7 +135,10 @@ func readPKI(dir string, now time.Time) (*pkiPicture, error) {
 	p.Unseen = append(p.Unseen, unreadable...)
 	for _, i := range issued {
 		p.Issued = append(p.Issued, issuedRecord(i))
-		p.ends = append(p.ends, certificateEnd{shownFile(dir, i.File), "leasehold pki issue " + i.Name() + " --renew", i.Certificate.NotBefore, i.Certificate.NotAfter, issuedNear})
+		p.ends = append(p.ends, certificateEnd{
+			shownFile(dir, i.File), "leasehold pki issue " + i.Name() + " --renew",
+			i.Certificate.NotBefore, i.Certificate.NotAfter, issuedNear,
+		})
 	}
 	return p, nil
 }
@@ -140,7 +146,8 @@ func readPKI(dir string, now time.Time) (*pkiPicture, error) {
 func (p *pkiPicture) takeFiles(kind authority.Kind, f authority.Files) {
 	one := func(state string, c *x509.Certificate, ends time.Time, key string) {
 		p.Authorities = append(p.Authorities, authorityState{
-			Authority: kind, State: state, Name: c.Subject.CommonName, Fingerprint: authority.Signer{Certificate: c}.Fingerprint(), Begins: c.NotBefore, Ends: ends, Key: key,
+			Authority: kind, State: state, Name: c.Subject.CommonName,
+			Fingerprint: authority.Signer{Certificate: c}.Fingerprint(), Begins: c.NotBefore, Ends: ends, Key: key,
 		})
 	}
 	key := func(s authority.Signer) string {
@@ -164,7 +171,10 @@ func (p *pkiPicture) takeFiles(kind authority.Kind, f authority.Files) {
 	if f.Next != nil {
 		one("next", f.Next.Certificate, f.Next.Ends(), key(*f.Next))
 	}
-	p.ends = append(p.ends, certificateEnd{"the " + string(kind) + "' authority", next, f.Issuer.Certificate.NotBefore, f.Issuer.Ends(), authorityNear})
+	p.ends = append(p.ends, certificateEnd{
+		"the " + string(kind) + "' authority", next, f.Issuer.Certificate.NotBefore,
+		f.Issuer.Ends(), authorityNear,
+	})
 }
 
 // take takes in what replicas and agents say.
@@ -203,7 +213,8 @@ func (p *pkiPicture) take(seen trustSeen) {
 	p.Agents = &sum
 	for _, h := range sum.Holding {
 		if h.First != "" && !p.now.Before(h.FirstEnds) {
-			p.Warnings = append(p.Warnings, fmt.Sprintf("the certificate of %s has expired: it can only be replaced", h.First))
+			p.Warnings = append(p.Warnings,
+				fmt.Sprintf("the certificate of %s has expired: it can only be replaced", h.First))
 		}
 	}
 }
@@ -214,8 +225,12 @@ func (p *pkiPicture) warn() {
 	if p.Agents != nil {
 		for _, h := range p.Agents.Holding {
 			if h.First != "" {
-				// Agents renew by themselves: that the first of theirs ends soon is no reason for a warning.
-				ends = append(ends, certificateEnd{what: "the certificate of agent " + h.First, begins: h.FirstEnds, ends: h.FirstEnds})
+				// Agents renew by themselves: that the first of theirs ends soon is no reason for a
+				// warning.
+				ends = append(ends, certificateEnd{
+					what: "the certificate of agent " + h.First, begins: h.FirstEnds,
+					ends: h.FirstEnds,
+				})
 			}
 		}
 	}
@@ -228,12 +243,14 @@ func (p *pkiPicture) warn() {
 		case !p.now.Before(e.ends):
 			p.Warnings = append(p.Warnings, fmt.Sprintf("%s expired on %s: %s", e.what, day(p.now, e.ends), e.next))
 		case e.near(p.now):
-			p.Warnings = append(p.Warnings, fmt.Sprintf("%s ends on %s%s: %s", e.what, day(p.now, e.ends), within(p.now, e.ends), e.next))
+			p.Warnings = append(p.Warnings,
+				fmt.Sprintf("%s ends on %s%s: %s", e.what, day(p.now, e.ends), within(p.now, e.ends), e.next))
 		}
 	}
 	for _, r := range p.Replicas {
 		if !r.Believes {
-			p.Warnings = append(p.Warnings, fmt.Sprintf("replica %s uses other authorities than these files: copy them to its host, unless it reloads them within a few seconds", r.ID))
+			p.Warnings = append(p.Warnings,
+				fmt.Sprintf("replica %s uses other authorities than these files: copy them to its host, unless it reloads them within a few seconds", r.ID))
 		}
 	}
 }

@@ -23,7 +23,8 @@ type PKIRotate struct {
 // Run takes the next step, or all steps.
 func (c *PKIRotate) Run(ctx context.Context, s *Session) error {
 	if c.Wait && c.Force {
-		return failure(Usage, "leasehold pki rotate --force, once for each step", "--wait and --force cannot be combined: a forced step is taken alone")
+		return failure(Usage, "leasehold pki rotate --force, once for each step",
+			"--wait and --force cannot be combined: a forced step is taken alone")
 	}
 	if c.Wait {
 		return c.all(ctx, s)
@@ -40,7 +41,8 @@ func (c *PKIRotate) Run(ctx context.Context, s *Session) error {
 		s.warn("cannot tell which replicas and agents this disconnects: %s", joined(err))
 	case len(cut) > 0 && !c.Force:
 		s.tellCutOff(cut)
-		return failure(Failed, "leasehold pki rotate --wait waits for them; --force disconnects them", "%s: %s", stepAfter(files), wouldCut(cut))
+		return failure(Failed, "leasehold pki rotate --wait waits for them; --force disconnects them", "%s: %s",
+			stepAfter(files), wouldCut(cut))
 	case len(cut) > 0:
 		s.tellCutOff(cut)
 		s.warn("%s", wouldCut(cut))
@@ -52,14 +54,15 @@ func (c *PKIRotate) Run(ctx context.Context, s *Session) error {
 		return err
 	}
 	if stepAfter(files) != introduce {
-		s.note("every coordinator's host needs these files, and no others: rsync -a --delete %s/ HOST:…/pki/agents/", filepath.Join(c.Dir, string(authority.Agents)))
+		s.note("every coordinator's host needs these files, and no others: rsync -a --delete %s/ HOST:…/pki/agents/",
+			filepath.Join(c.Dir, string(authority.Agents)))
 		program.WriteNext(s.aside(), "then leasehold pki rotate, which will "+string(stepAfter(files)))
 	}
 	return nil
 }
 
-// look returns what the next step would disconnect. The first step disconnects nothing, so it needs no
-// answer from etcd.
+// look returns what the next step would disconnect. The first step disconnects nothing, so it needs
+// no answer from etcd.
 func (c *PKIRotate) look(ctx context.Context, s *Session, files authority.Files) ([]cutOff, error) {
 	if step := stepAfter(files); step == introduce || step == finish {
 		return nil, nil
@@ -77,7 +80,8 @@ func (c *PKIRotate) step(s *Session, files authority.Files) error {
 	var err error
 	switch step {
 	case introduce:
-		err, became = authority.Introduce(c.Dir, c.Lifetime.or(authority.AgentsLifetime)), "introduced: it is trusted from now on, and does not issue yet"
+		err, became = authority.Introduce(c.Dir, c.Lifetime.or(authority.AgentsLifetime)),
+			"introduced: it is trusted from now on, and does not issue yet"
 	case promote, finish:
 		err, became = authority.Promote(c.Dir), "promoted: it issues from now on, and the previous one is still trusted"
 	case retire:
@@ -135,18 +139,21 @@ func (c *PKIRotate) all(ctx context.Context, s *Session) error {
 			s.note("%s", text)
 			told = text
 		}
-		line.show(fmt.Sprintf("[%s | %s so far, gives up in %s]", text, output.Span(time.Since(start)), output.Span(limit-time.Since(start))))
+		line.show(fmt.Sprintf("[%s | %s so far, gives up in %s]", text, output.Span(time.Since(start)),
+			output.Span(limit-time.Since(start))))
 		pause := time.NewTimer(time.Second)
 		select {
 		case <-ctx.Done():
 			pause.Stop()
-			return failure(Interrupted, "leasehold pki rotate --wait continues where this stopped", "stopped waiting: the steps taken so far stay, which is safe for any length of time")
+			return failure(Interrupted, "leasehold pki rotate --wait continues where this stopped",
+				"stopped waiting: the steps taken so far stay, which is safe for any length of time")
 		case <-pause.C:
 		}
 		if time.Since(start) > limit {
 			line.clear()
 			s.tellCutOff(cut)
-			return failure(TimedOut, "leasehold pki show; leasehold pki rotate --wait continues where this stopped", "gave up after %s: %s", output.Span(limit), text)
+			return failure(TimedOut, "leasehold pki show; leasehold pki rotate --wait continues where this stopped",
+				"gave up after %s: %s", output.Span(limit), text)
 		}
 	}
 }
@@ -166,5 +173,6 @@ func (s *Session) tellCutOff(cut []cutOff) {
 }
 
 func wouldCut(cut []cutOff) string {
-	return fmt.Sprintf("this would disconnect %s: %s", counted(len(cut), "replica or agent", "replicas and agents"), fewOf(cut))
+	return fmt.Sprintf("this would disconnect %s: %s", counted(len(cut), "replica or agent", "replicas and agents"),
+		fewOf(cut))
 }

@@ -39,7 +39,11 @@ func (s *Session) trustSeen(ctx context.Context) (trustSeen, error) {
 	for _, v := range instances {
 		switch phase := v.Record.Phase; {
 		case phase.Registered(), phase == store.Creating, phase == store.Booting:
-			seen.agents = append(seen.agents, agentSeen{id: v.Record.ID, phase: phase, created: v.Created, called: v.Record.Called, report: byID[v.Record.ID]})
+			seen.agents = append(seen.agents,
+				agentSeen{
+					id: v.Record.ID, phase: phase, created: v.Created, called: v.Record.Called,
+					report: byID[v.Record.ID],
+				})
 		}
 	}
 	slices.SortFunc(seen.agents, func(a, b agentSeen) int { return strings.Compare(a.id, b.id) })

@@ -43,7 +43,17 @@ func (c *PKIShow) Run(ctx context.Context, s *Session) error {
 func (p *pkiPicture) show(s *Session) error {
 	scr := s.screen()
 	fmt.Fprintln(scr.W, p.Dir)
-	t := output.Table{Indent: "  ", Columns: []output.Column{{Title: "AUTHORITY"}, {Title: "STATE"}, {Title: "PRINT"}, {Title: "ENDS"}, {Title: "KEY"}, {Title: "NAME", Cut: true}}}
+	t := output.Table{
+		Indent: "  ",
+		Columns: []output.Column{
+			{Title: "AUTHORITY"},
+			{Title: "STATE"},
+			{Title: "PRINT"},
+			{Title: "ENDS"},
+			{Title: "KEY"},
+			{Title: "NAME", Cut: true},
+		},
+	}
 	for _, a := range p.Authorities {
 		t.Add(string(a.Authority), a.State, shortPrint(a.Fingerprint), day(p.now, a.Ends), a.Key, a.Name)
 	}
@@ -111,7 +121,15 @@ func (p *pkiPicture) showIssued(scr output.Screen, wide bool) error {
 	if len(p.Issued) == 0 {
 		return nil
 	}
-	t := output.Table{Indent: "  ", Columns: []output.Column{{Title: "ISSUED"}, {Title: "ENDS"}, {Title: "HOSTS", Cut: true}, {Title: "FILES", Wide: true}}}
+	t := output.Table{
+		Indent: "  ",
+		Columns: []output.Column{
+			{Title: "ISSUED"},
+			{Title: "ENDS"},
+			{Title: "HOSTS", Cut: true},
+			{Title: "FILES", Wide: true},
+		},
+	}
 	for _, i := range p.Issued {
 		t.Add(i.Name, day(p.now, i.Ends), orDash(strings.Join(i.Hosts, ",")), i.Certificate)
 	}
@@ -122,7 +140,10 @@ func (p *pkiPicture) showReplicas(scr output.Screen, wide bool) error {
 	if len(p.Replicas) == 0 {
 		return nil
 	}
-	t := output.Table{Indent: "  ", Columns: []output.Column{{Title: "REPLICA"}, {Title: "ISSUES WITH"}, {Title: "TRUSTS"}}}
+	t := output.Table{
+		Indent:  "  ",
+		Columns: []output.Column{{Title: "REPLICA"}, {Title: "ISSUES WITH"}, {Title: "TRUSTS"}},
+	}
 	for _, r := range p.Replicas {
 		trusts := "all of these"
 		if !r.Believes {

@@ -56,7 +56,10 @@ func cutOffByPromote(f authority.Files, seen trustSeen) (cut []cutOff) {
 	trusting := trustDigests(f)
 	for _, r := range seen.replicas {
 		if !trusting[r.Record.Trust] {
-			cut = append(cut, cutOff{replicaName(r.Record), "does not trust the next authority yet: does it have the files?"})
+			cut = append(cut, cutOff{
+				replicaName(r.Record),
+				"does not trust the next authority yet: does it have the files?",
+			})
 		}
 	}
 	told := newest(seen.replicas)
@@ -65,7 +68,10 @@ func cutOffByPromote(f authority.Files, seen trustSeen) (cut []cutOff) {
 		switch {
 		case trusting[trust], a.told(told):
 		case a.newcomer():
-			cut = append(cut, cutOff{a.id, "has not registered yet, and was created before all replicas trusted the next authority"})
+			cut = append(cut, cutOff{
+				a.id,
+				"has not registered yet, and was created before all replicas trusted the next authority",
+			})
 		case trust == "":
 			cut = append(cut, cutOff{a.id, "has not reported which authorities it trusts"})
 		default:
@@ -82,7 +88,10 @@ func cutOffByRetire(f authority.Files, seen trustSeen, now time.Time) (cut []cut
 	}
 	for _, r := range seen.replicas {
 		if r.Record.Issuer != f.Issuer.Fingerprint() {
-			cut = append(cut, cutOff{replicaName(r.Record), "does not issue from the new authority yet: does it have the files?"})
+			cut = append(cut, cutOff{
+				replicaName(r.Record),
+				"does not issue from the new authority yet: does it have the files?",
+			})
 		}
 	}
 	told := newest(seen.replicas)
@@ -95,7 +104,10 @@ func cutOffByRetire(f authority.Files, seen trustSeen, now time.Time) (cut []cut
 		case certificate == nil:
 			cut = append(cut, cutOff{a.id, "has not reported which certificate it has"})
 		case old[certificate.Issuer] && now.Before(certificate.Ends):
-			cut = append(cut, cutOff{a.id, fmt.Sprintf("has a certificate of the old authority, until %s", day(now, certificate.Ends))})
+			cut = append(cut, cutOff{
+				a.id,
+				fmt.Sprintf("has a certificate of the old authority, until %s", day(now, certificate.Ends)),
+			})
 		}
 	}
 	return cut

@@ -15,7 +15,10 @@ import (
 func rotationAt(t *testing.T, steps ...func(dir string) error) (dir string, f authority.Files) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "pki")
-	err := authority.Init(dir, map[authority.Kind]time.Duration{authority.Agents: authority.AgentsLifetime, authority.Operators: authority.OperatorsLifetime})
+	err := authority.Init(dir, map[authority.Kind]time.Duration{
+		authority.Agents:    authority.AgentsLifetime,
+		authority.Operators: authority.OperatorsLifetime,
+	})
 	for _, step := range steps {
 		if err == nil {
 			err = step(dir)
@@ -43,10 +46,16 @@ func TestWhoIsCutOffByAStep(t *testing.T) {
 	oldPrint, newPrint := authority.Signer{Certificate: after.Old[0]}.Fingerprint(), after.Issuer.Fingerprint()
 
 	replica := func(at store.Revision, trust, issuer string) store.Versioned[store.Replica] {
-		return store.Versioned[store.Replica]{Modified: at, Record: store.Replica{ID: "a", Trust: trust, Issuer: issuer}}
+		return store.Versioned[store.Replica]{
+			Modified: at,
+			Record:   store.Replica{ID: "a", Trust: trust, Issuer: issuer},
+		}
 	}
 	agent := func(trust string, held *store.CertificateReport) agentSeen {
-		return agentSeen{id: "web-1", phase: store.Running, called: true, created: 5, report: &store.Report{Trust: trust, Certificate: held}}
+		return agentSeen{
+			id: "web-1", phase: store.Running, called: true, created: 5,
+			report: &store.Report{Trust: trust, Certificate: held},
+		}
 	}
 	newcomer := func(created store.Revision, called bool) agentSeen {
 		return agentSeen{id: "web-2", phase: store.Booting, called: called, created: created}
@@ -64,27 +73,126 @@ func TestWhoIsCutOffByAStep(t *testing.T) {
 		step     rotationStep
 		cut      []string // beginnings of who and why
 	}{
-		"making another harms nobody": {settled, []store.Versioned[store.Replica]{replica(9, "x", "y")}, []agentSeen{mute}, introduce, nil},
+		"making another harms nobody": {
+			settled,
+			[]store.Versioned[store.Replica]{replica(9, "x", "y")},
+			[]agentSeen{mute},
+			introduce, nil,
+		},
 
-		"all believe it":                         {half, []store.Versioned[store.Replica]{replica(9, both, "")}, []agentSeen{agent(both, nil)}, promote, nil},
-		"nobody is there":                        {half, nil, nil, promote, nil},
-		"promoted elsewhere already":             {half, []store.Versioned[store.Replica]{replica(9, promoted.Digest(), "")}, []agentSeen{agent(promoted.Digest(), nil)}, promote, nil},
-		"a replica does not":                     {half, []store.Versioned[store.Replica]{replica(9, both, ""), replica(9, stranger, "")}, []agentSeen{agent(both, nil)}, promote, []string{"replica a does not trust the next authority"}},
-		"an agent does not":                      {half, []store.Versioned[store.Replica]{replica(9, both, "")}, []agentSeen{agent(stranger, nil)}, promote, []string{"web-1 does not trust the next authority"}},
-		"an agent has not said":                  {half, []store.Versioned[store.Replica]{replica(9, both, "")}, []agentSeen{agent("", nil)}, promote, []string{"web-1 has not reported which authorities"}},
-		"one that registered and never reported": {half, []store.Versioned[store.Replica]{replica(9, both, "")}, []agentSeen{mute}, promote, []string{"web-3 has not reported which authorities"}},
-		"a machine made before":                  {half, []store.Versioned[store.Replica]{replica(9, both, "")}, []agentSeen{newcomer(8, true)}, promote, []string{"web-2 has not registered yet"}},
-		"a machine made after":                   {half, []store.Versioned[store.Replica]{replica(9, both, "")}, []agentSeen{newcomer(10, true)}, promote, nil},
-		"a machine not asked for yet":            {half, []store.Versioned[store.Replica]{replica(9, both, "")}, []agentSeen{newcomer(8, false)}, promote, nil},
-		"a machine, and no replica to tell it":   {half, nil, []agentSeen{newcomer(10, true)}, promote, []string{"web-2 has not registered yet"}},
+		"all believe it": {
+			half,
+			[]store.Versioned[store.Replica]{replica(9, both, "")},
+			[]agentSeen{agent(both, nil)},
+			promote, nil,
+		},
+		"nobody is there": {half, nil, nil, promote, nil},
+		"promoted elsewhere already": {
+			half,
+			[]store.Versioned[store.Replica]{replica(9, promoted.Digest(), "")},
+			[]agentSeen{agent(promoted.Digest(), nil)},
+			promote, nil,
+		},
+		"a replica does not": {
+			half,
+			[]store.Versioned[store.Replica]{replica(9, both, ""), replica(9, stranger, "")},
+			[]agentSeen{agent(both, nil)},
+			promote,
+			[]string{"replica a does not trust the next authority"},
+		},
+		"an agent does not": {
+			half,
+			[]store.Versioned[store.Replica]{replica(9, both, "")},
+			[]agentSeen{agent(stranger, nil)},
+			promote,
+			[]string{"web-1 does not trust the next authority"},
+		},
+		"an agent has not said": {
+			half,
+			[]store.Versioned[store.Replica]{replica(9, both, "")},
+			[]agentSeen{agent("", nil)},
+			promote,
+			[]string{"web-1 has not reported which authorities"},
+		},
+		"one that registered and never reported": {
+			half,
+			[]store.Versioned[store.Replica]{replica(9, both, "")},
+			[]agentSeen{mute},
+			promote,
+			[]string{"web-3 has not reported which authorities"},
+		},
+		"a machine made before": {
+			half,
+			[]store.Versioned[store.Replica]{replica(9, both, "")},
+			[]agentSeen{newcomer(8, true)},
+			promote,
+			[]string{"web-2 has not registered yet"},
+		},
+		"a machine made after": {
+			half,
+			[]store.Versioned[store.Replica]{replica(9, both, "")},
+			[]agentSeen{newcomer(10, true)},
+			promote, nil,
+		},
+		"a machine not asked for yet": {
+			half,
+			[]store.Versioned[store.Replica]{replica(9, both, "")},
+			[]agentSeen{newcomer(8, false)},
+			promote, nil,
+		},
+		"a machine, and no replica to tell it": {
+			half, nil,
+			[]agentSeen{newcomer(10, true)},
+			promote,
+			[]string{"web-2 has not registered yet"},
+		},
 
-		"all have new ones":                 {after, []store.Versioned[store.Replica]{replica(9, "", newPrint)}, []agentSeen{agent("", held(newPrint, later))}, retire, nil},
-		"an agent has an old one":           {after, []store.Versioned[store.Replica]{replica(9, "", newPrint)}, []agentSeen{agent("", held(oldPrint, later))}, retire, []string{"web-1 has a certificate of the old authority, until 2026-03-01T13:00:00Z"}},
-		"its old one has ended":             {after, []store.Versioned[store.Replica]{replica(9, "", newPrint)}, []agentSeen{agent("", held(oldPrint, before))}, retire, nil},
-		"an agent has not said which":       {after, []store.Versioned[store.Replica]{replica(9, "", newPrint)}, []agentSeen{agent("", nil)}, retire, []string{"web-1 has not reported which certificate"}},
-		"a replica issues old ones":         {after, []store.Versioned[store.Replica]{replica(9, "", oldPrint)}, nil, retire, []string{"replica a does not issue"}},
-		"one joined and has not reported":   {after, []store.Versioned[store.Replica]{replica(9, "", newPrint)}, []agentSeen{newcomer(8, true)}, retire, []string{"web-2 has not registered yet"}},
-		"one that is made after all issued": {after, []store.Versioned[store.Replica]{replica(9, "", newPrint)}, []agentSeen{newcomer(10, true)}, retire, nil},
+		"all have new ones": {
+			after,
+			[]store.Versioned[store.Replica]{replica(9, "", newPrint)},
+			[]agentSeen{agent("", held(newPrint, later))},
+			retire, nil,
+		},
+		"an agent has an old one": {
+			after,
+			[]store.Versioned[store.Replica]{replica(9, "", newPrint)},
+			[]agentSeen{agent("", held(oldPrint, later))},
+			retire,
+			[]string{"web-1 has a certificate of the old authority, until 2026-03-01T13:00:00Z"},
+		},
+		"its old one has ended": {
+			after,
+			[]store.Versioned[store.Replica]{replica(9, "", newPrint)},
+			[]agentSeen{agent("", held(oldPrint, before))},
+			retire, nil,
+		},
+		"an agent has not said which": {
+			after,
+			[]store.Versioned[store.Replica]{replica(9, "", newPrint)},
+			[]agentSeen{agent("", nil)},
+			retire,
+			[]string{"web-1 has not reported which certificate"},
+		},
+		"a replica issues old ones": {
+			after,
+			[]store.Versioned[store.Replica]{replica(9, "", oldPrint)},
+			nil,
+			retire,
+			[]string{"replica a does not issue"},
+		},
+		"one joined and has not reported": {
+			after,
+			[]store.Versioned[store.Replica]{replica(9, "", newPrint)},
+			[]agentSeen{newcomer(8, true)},
+			retire,
+			[]string{"web-2 has not registered yet"},
+		},
+		"one that is made after all issued": {
+			after,
+			[]store.Versioned[store.Replica]{replica(9, "", newPrint)},
+			[]agentSeen{newcomer(10, true)},
+			retire, nil,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if step := stepAfter(c.files); step != c.step {
@@ -101,7 +209,8 @@ func TestWhoIsCutOffByAStep(t *testing.T) {
 	}
 	unfinished := half
 	unfinished.Unfinished = true
-	if step := stepAfter(unfinished); step != finish || len(cutOffBy(unfinished, trustSeen{agents: []agentSeen{mute}}, noon)) > 0 {
+	if step := stepAfter(unfinished); step != finish ||
+		len(cutOffBy(unfinished, trustSeen{agents: []agentSeen{mute}}, noon)) > 0 {
 		t.Errorf("an interrupted step is %s", step)
 	}
 }

@@ -31,7 +31,8 @@ func pkiWorld(t *testing.T) (w *world, dir string) {
 	return w, dir
 }
 
-// fine runs a command that must succeed, and returns what it printed, without what differs from run to run.
+// fine runs a command that must succeed, and returns what it printed, without what differs from run
+// to run.
 func (w *world) fine(args ...string) string {
 	w.t.Helper()
 	code, stdout, stderr := w.run(args...)
@@ -43,11 +44,13 @@ func (w *world) fine(args ...string) string {
 
 func TestPKIInitAndIssue(t *testing.T) {
 	w, dir := pkiWorld(t)
-	if out := w.fine("pki", "init"); !strings.Contains(out, "agents\t") || !strings.Contains(out, "no other host             operators/ca.key") {
+	if out := w.fine("pki", "init"); !strings.Contains(out, "agents\t") ||
+		!strings.Contains(out, "no other host             operators/ca.key") {
 		t.Errorf("init says:\n%s", out)
 	}
 	code, _, stderr := w.run("pki", "init")
-	if code != Failed || !strings.Contains(stderr, "already, and nothing was made") || !strings.Contains(stderr, "next: leasehold pki show") {
+	if code != Failed || !strings.Contains(stderr, "already, and nothing was made") ||
+		!strings.Contains(stderr, "next: leasehold pki show") {
 		t.Errorf("the second time: exit %d\n%s", code, stderr)
 	}
 	w.fine("pki", "issue", "alice", "--lifetime", "20d")
@@ -56,7 +59,8 @@ func TestPKIInitAndIssue(t *testing.T) {
 	}
 	w.fine("pki", "issue", "alice", "--renew", "--host", "alice.example")
 	var doc issuedCertificate
-	if err := json.Unmarshal([]byte(w.fine("pki", "issue", "etcd1", "--host", "10.0.0.1", "-o", "json")), &doc); err != nil || doc.Name != "etcd1" || len(doc.Hosts) != 1 {
+	if err := json.Unmarshal([]byte(w.fine("pki", "issue", "etcd1", "--host", "10.0.0.1", "-o", "json")),
+		&doc); err != nil || doc.Name != "etcd1" || len(doc.Hosts) != 1 {
 		t.Errorf("issued %+v, %v", doc, err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "issued", "etcd1.key")); err != nil {
@@ -65,7 +69,8 @@ func TestPKIInitAndIssue(t *testing.T) {
 	if err := os.Chmod(filepath.Join(dir, "operators", "ca.key"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if code, _, stderr := w.run("pki", "issue", "bob"); code != Failed || !strings.Contains(stderr, "next: chmod 600 ") {
+	if code, _, stderr := w.run("pki", "issue", "bob"); code != Failed ||
+		!strings.Contains(stderr, "next: chmod 600 ") {
 		t.Errorf("with a key that others may read: exit %d\n%s", code, stderr)
 	}
 }
@@ -74,7 +79,8 @@ func TestPKIOfOneKindOnly(t *testing.T) {
 	w, _ := pkiWorld(t)
 	w.fine("pki", "init", "--only", "agents", "--lifetime", "30d")
 	out := w.fine("pki", "show")
-	if !strings.Contains(out, "not seen: there is no certificate authority in") || strings.Contains(out, "operators\tissues") {
+	if !strings.Contains(out, "not seen: there is no certificate authority in") ||
+		strings.Contains(out, "operators\tissues") {
 		t.Errorf("show says:\n%s", out)
 	}
 	if code, _, _ := w.run("pki", "issue", "alice"); code != Failed {
@@ -101,7 +107,8 @@ func TestPKIWithoutEtcd(t *testing.T) {
 	if f, err := authority.Load(dir, authority.Agents); err != nil || f.Stage() != authority.Introduced {
 		t.Errorf("then it is %s, %v", f.Stage(), err)
 	}
-	if out := w.fine("pki", "rotate", "--force"); !strings.Contains(out, "cannot tell which replicas and agents this disconnects") {
+	if out := w.fine("pki", "rotate", "--force"); !strings.Contains(out,
+		"cannot tell which replicas and agents this disconnects") {
 		t.Errorf("forced it says:\n%s", out)
 	}
 }
@@ -116,7 +123,11 @@ func TestPKIRotateRefusesAndNames(t *testing.T) {
 	w.fine("pki", "init")
 	w.fine("pki", "rotate")
 	code, _, stderr := w.run("pki", "rotate")
-	for _, want := range []string{"replica coord-a does not trust", "web-1-b has not reported which authorities it trusts", "promote: this would disconnect 4 replicas and agents", "next: leasehold pki rotate --wait"} {
+	for _, want := range []string{
+		"replica coord-a does not trust",
+		"web-1-b has not reported which authorities it trusts", "promote: this would disconnect 4 replicas and agents",
+		"next: leasehold pki rotate --wait",
+	} {
 		if code != Failed || !strings.Contains(stderr, want) {
 			t.Errorf("exit %d, it does not say %q:\n%s", code, want, stderr)
 		}
@@ -124,7 +135,8 @@ func TestPKIRotateRefusesAndNames(t *testing.T) {
 	if f, err := authority.Load(dir, authority.Agents); err != nil || f.Stage() != authority.Introduced {
 		t.Errorf("then it is %s, %v", f.Stage(), err)
 	}
-	if out := w.fine("pki", "rotate", "--force"); !strings.Contains(out, "web-0-a has not reported") || !strings.Contains(out, "promoted") {
+	if out := w.fine("pki", "rotate", "--force"); !strings.Contains(out, "web-0-a has not reported") ||
+		!strings.Contains(out, "promoted") {
 		t.Errorf("forced it says:\n%s", out)
 	}
 	if code, _, _ := w.run("pki", "rotate", "--force", "--wait"); code != Usage {
@@ -132,13 +144,17 @@ func TestPKIRotateRefusesAndNames(t *testing.T) {
 	}
 }
 
-// A replica and its agents follow the files, as they do: --wait takes every step, each when they have come along.
+// A replica and its agents follow the files, as they do: --wait takes every step, each when they
+// have come along.
 func TestPKIRotateWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "pki")
 		db := memstore.New(memstore.Config{})
 		defer db.Close()
-		w := &world{t: t, db: db, st: db.Connect(), keys: store.KeysOf("default"), now: time.Now, stdin: strings.NewReader("")}
+		w := &world{
+			t: t, db: db, st: db.Connect(), keys: store.KeysOf("default"), now: time.Now,
+			stdin: strings.NewReader(""),
+		}
 		w.fine("pki", "init", "--pki", dir)
 		first, err := authority.Load(dir, authority.Agents)
 		if err != nil {
@@ -153,9 +169,11 @@ func TestPKIRotateWait(t *testing.T) {
 				return
 			}
 			trust := f.Trust()
-			w.put(store.KindReplicas, "coord-a", store.Replica{Schema: 1, ID: "coord-a", Trust: trust.Digest(), Issuer: trust.Issuer})
+			w.put(store.KindReplicas, "coord-a",
+				store.Replica{Schema: 1, ID: "coord-a", Trust: trust.Digest(), Issuer: trust.Issuer})
 			w.put(store.KindReports, "web-0-a", store.Report{
-				Schema: 1, Instance: "web-0-a", Trust: trust.Digest(), Certificate: &store.CertificateReport{Issuer: trust.Issuer, Ends: time.Now().Add(time.Hour)},
+				Schema: 1, Instance: "web-0-a", Trust: trust.Digest(),
+				Certificate: &store.CertificateReport{Issuer: trust.Issuer, Ends: time.Now().Add(time.Hour)},
 			})
 		}
 		follow()
@@ -169,7 +187,10 @@ func TestPKIRotateWait(t *testing.T) {
 				follow()
 			}
 		}
-		for _, want := range []string{"introduced", "promote waits for replica coord-a, web-0-a", "promoted", "retire waits for replica coord-a, web-0-a", "alone", "done after"} {
+		for _, want := range []string{
+			"introduced", "promote waits for replica coord-a, web-0-a", "promoted",
+			"retire waits for replica coord-a, web-0-a", "alone", "done after",
+		} {
 			if !strings.Contains(out, want) {
 				t.Errorf("it does not say %q:\n%s", want, out)
 			}
@@ -206,7 +227,11 @@ func TestPKIShow(t *testing.T) {
 	for slot, id := range []string{"web-0-a", "web-1-b"} {
 		w.put(store.KindInstances, id, instanceOf(webGroup(2), slot, id, store.Running))
 	}
-	w.put(store.KindReports, "web-0-a", store.Report{Schema: 1, Instance: "web-0-a", Trust: trust.Digest(), Certificate: &store.CertificateReport{Issuer: trust.Issuer, Ends: time.Now().Add(time.Hour)}})
+	w.put(store.KindReports, "web-0-a",
+		store.Report{
+			Schema: 1, Instance: "web-0-a", Trust: trust.Digest(),
+			Certificate: &store.CertificateReport{Issuer: trust.Issuer, Ends: time.Now().Add(time.Hour)},
+		})
 	out := w.fine("pki", "show")
 	for _, want := range []string{
 		"agents\tissues\t########", "agents\tnext\t########", "operators\tissues\t########",
@@ -222,18 +247,21 @@ func TestPKIShow(t *testing.T) {
 		t.Errorf("alice is not there, or warned of:\n%s", out)
 	}
 	var doc pkiDocument
-	if err := json.Unmarshal([]byte(w.fine("pki", "show", "-o", "json")), &doc); err != nil || doc.Agents.Count != 2 || len(*doc.Rotation.Waits) != 2 {
+	if err := json.Unmarshal([]byte(w.fine("pki", "show", "-o", "json")), &doc); err != nil || doc.Agents.Count != 2 ||
+		len(*doc.Rotation.Waits) != 2 {
 		t.Errorf("in JSON: %+v, %v", doc, err)
 	}
 
 	w.now = func() time.Time { return time.Now().Add(350 * 24 * time.Hour) }
 	out = w.fine("pki", "show")
-	if !strings.Contains(out, "warning: issued/alice.crt ends on") || !strings.Contains(out, "leasehold pki issue alice --renew") {
+	if !strings.Contains(out, "warning: issued/alice.crt ends on") ||
+		!strings.Contains(out, "leasehold pki issue alice --renew") {
 		t.Errorf("fifteen days before the end of alice:\n%s", out)
 	}
 	w.now = func() time.Time { return time.Now().Add(authority.AgentsLifetime - 100*24*time.Hour) }
 	out = w.fine("pki", "show")
-	if !strings.Contains(out, "warning: the agents' authority ends on") || !strings.Contains(out, "alice.crt expired on") {
+	if !strings.Contains(out, "warning: the agents' authority ends on") ||
+		!strings.Contains(out, "alice.crt expired on") {
 		t.Errorf("a hundred days before the end of the authority:\n%s", out)
 	}
 }

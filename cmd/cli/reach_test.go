@@ -13,7 +13,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// etcd that refuses, that does not answer and that does not know us end with a code and a command each.
+// etcd that refuses, that does not answer and that does not know us end with a code and a command
+// each.
 func TestUnreachable(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -21,8 +22,14 @@ func TestUnreachable(t *testing.T) {
 		code Code
 		says string
 	}{
-		{"refused", fmt.Errorf("connect to etcd at here:1: %w: refused", store.ErrUnavailable), Unreachable, "next: start etcd there"},
-		{"denied", fmt.Errorf("connect to etcd at here:1: %w", store.ErrNobody), Failed, "next: give --cacert, --cert and --key, or --user"},
+		{
+			"refused", fmt.Errorf("connect to etcd at here:1: %w: refused", store.ErrUnavailable), Unreachable,
+			"next: start etcd there",
+		},
+		{
+			"denied", fmt.Errorf("connect to etcd at here:1: %w", store.ErrNobody), Failed,
+			"next: give --cacert, --cert and --key, or --user",
+		},
 		{"bad flags", errors.New("--cert and --key go together"), Usage, "error: --cert and --key go together"},
 	} {
 		w := newWorld(t)
@@ -86,7 +93,8 @@ func TestAFullEtcdIsToldFromOneThatIsNotThere(t *testing.T) {
 	w.st = &full{w.st}
 	for _, args := range []string{"group scale web 5", "group delete web --confirm=web"} {
 		code, out, err := w.run(strings.Fields(args)...)
-		w.expect(code, out, err, Unreachable, "2>rejects writes: its space quota is exhausted\n", "2>next: etcdctl compact ", "2>etcdctl defrag ", "2>etcdctl alarm disarm")
+		w.expect(code, out, err, Unreachable, "2>rejects writes: its space quota is exhausted\n",
+			"2>next: etcdctl compact ", "2>etcdctl defrag ", "2>etcdctl alarm disarm")
 		if strings.Contains(err, "cannot be reached") || strings.Contains(err, "start etcd") {
 			t.Errorf("%s: %s", args, err)
 		}
@@ -118,7 +126,8 @@ func TestFollowShowsWhatComes(t *testing.T) {
 		go func() {
 			defer close(done)
 			var errs bytes.Buffer
-			if code := Run(ctx, w.env(&out, &errs), strings.Fields("events -g web --follow")); code != Interrupted || errs.Len() > 0 {
+			if code := Run(ctx, w.env(&out, &errs), strings.Fields("events -g web --follow")); code != Interrupted ||
+				errs.Len() > 0 {
 				t.Errorf("exit %d: %s", code, errs.String())
 			}
 		}()

@@ -21,11 +21,13 @@ type group struct {
 	Bad    error       // why the spec cannot be used, if so
 	Status store.Versioned[store.Status]
 	Raw    json.RawMessage // the status as stored
-	// StatusBad is why the status cannot be read, if so: then it is not known what is in force (SAFE-16).
+	// StatusBad is why the status cannot be read, if so: then it is not known what is in force
+	// (SAFE-16).
 	StatusBad error
 }
 
-// revision is that of the spec: of the newer one of a static group and what is set beside it. 0: there is none.
+// revision is that of the spec: of the newer one of a static group and what is set beside it. 0:
+// there is none.
 func (g group) revision() store.Revision { return max(g.Stored.Modified, g.Static.Modified) }
 
 // gone reports whether the group has no spec, although the leader still knows it.
@@ -34,7 +36,8 @@ func (g group) gone() bool { return g.revision() == 0 }
 // static says that config apply wrote the group.
 func (g group) static() bool { return g.Static.Modified != 0 }
 
-// read takes the spec out of the keys. Of a static group the last accepted one stands as long as what was set beside it is missing.
+// read takes the spec out of the keys. Of a static group the last accepted one stands as long as
+// what was set beside it is missing.
 func (g *group) read() {
 	if g.gone() {
 		return
@@ -151,13 +154,15 @@ func noGroup(name string) error {
 	return failure(NotFound, "leasehold group list", "no group %q", name)
 }
 
-// farBack is as long as the journal is kept, unless the shard says otherwise; farBackFlag is how it is asked for.
+// farBack is as long as the journal is kept, unless the shard says otherwise; farBackFlag is how it
+// is asked for.
 const (
 	farBack     = 7 * 24 * time.Hour
 	farBackFlag = " --since 168h"
 )
 
-// noInstance says that there is no such instance. If there was one, the journal says what became of it.
+// noInstance says that there is no such instance. If there was one, the journal says what became of
+// it.
 func noInstance(id string) error {
 	next := "leasehold instance list"
 	if isName(id) {
@@ -179,7 +184,8 @@ func decodeAll[T any](l store.Listing) ([]store.Versioned[T], error) {
 	return all, nil
 }
 
-// decodeInstances is decodeAll for the records of instances: a shard may have very many, and a group's are made from the same.
+// decodeInstances is decodeAll for the records of instances: a shard may have very many, and a
+// group's are made from the same.
 func decodeInstances(l store.Listing) ([]store.Versioned[store.Instance], error) {
 	var specs store.InstanceSpecs
 	all := make([]store.Versioned[store.Instance], 0, len(l.KVs))
@@ -193,8 +199,8 @@ func decodeInstances(l store.Listing) ([]store.Versioned[store.Instance], error)
 	return all, nil
 }
 
-// decodeReadable is decodeAll for records that operators may write by hand: one that cannot be read hides no others. It is among them with its key
-// and revision, and empty.
+// decodeReadable is decodeAll for records that operators may write by hand: one that cannot be read
+// hides no others. It is among them with its key and revision, and empty.
 func decodeReadable[T any](l store.Listing) (all []store.Versioned[T], unreadable map[string]error) {
 	all, unreadable = make([]store.Versioned[T], 0, len(l.KVs)), map[string]error{}
 	for _, kv := range l.KVs {

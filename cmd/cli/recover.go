@@ -32,7 +32,8 @@ If leasehold init has created the shard again in between, leasehold recover --id
 Where etcd had users and roles they are lost too: leasehold auth init comes first. The runbook, with the output of each step, is in docs/damage.md.`
 }
 
-// Run takes the next step: it creates the shard under its old ID or, if it is there, puts machines back into their slots.
+// Run takes the next step: it creates the shard under its old ID or, if it is there, puts machines
+// back into their slots.
 func (c *Recover) Run(ctx context.Context, s *Session) error {
 	kv, err := s.find(ctx, s.keys().Shard())
 	if err != nil {
@@ -49,7 +50,8 @@ func (c *Recover) Run(ctx context.Context, s *Session) error {
 		return err
 	}
 	if shard.Record.Hold == nil {
-		return failure(Failed, `leasehold hold "recovering"`, "shard %s is not on hold: machines can be restored only during a hold", s.flags.Shard)
+		return failure(Failed, `leasehold hold "recovering"`,
+			"shard %s is not on hold: machines can be restored only during a hold", s.flags.Shard)
 	}
 	known, err := s.recoverable(ctx)
 	if err != nil {
@@ -68,11 +70,14 @@ func (c *Recover) createAgain(ctx context.Context, s *Session) error {
 	id := c.ID
 	switch {
 	case id == "" && waits == nil:
-		return failure(NotFound, "leasehold recover --id ID, as the machines are tagged; coordinators keep it in their --state-dir", "no coordinator waits for shard %s, so its ID is unknown here", s.flags.Shard)
+		return failure(NotFound,
+			"leasehold recover --id ID, as the machines are tagged; coordinators keep it in their --state-dir",
+			"no coordinator waits for shard %s, so its ID is unknown here", s.flags.Shard)
 	case id == "":
 		id = waits.ShardID
 	case waits != nil && waits.ShardID != id:
-		return failure(Conflict, "leasehold status", "the coordinators wait for the shard with ID %s, not %s", waits.ShardID, id)
+		return failure(Conflict, "leasehold status", "the coordinators wait for the shard with ID %s, not %s",
+			waits.ShardID, id)
 	}
 	act := fmt.Sprintf("shard %s is created again under its old ID %s, on hold, because its records are lost permanently", s.flags.Shard, id)
 	if err := s.confirm(ctx, c.Confirm, s.flags.Shard, act); err != nil {
@@ -83,9 +88,10 @@ func (c *Recover) createAgain(ctx context.Context, s *Session) error {
 		return err
 	}
 	shard.Hold = s.recoveryHold()
-	err = s.ask(ctx, "create the shard", "create shard "+s.flags.Shard, func(ctx context.Context, st store.Store) error {
-		return store.CreateShard(ctx, st, s.keys(), shard)
-	})
+	err = s.ask(ctx, "create the shard", "create shard "+s.flags.Shard,
+		func(ctx context.Context, st store.Store) error {
+			return store.CreateShard(ctx, st, s.keys(), shard)
+		})
 	if errors.Is(err, store.ErrExists) {
 		return failure(Conflict, "leasehold status", "shard %s was created in the meantime", s.flags.Shard)
 	}
@@ -97,8 +103,8 @@ func (c *Recover) createAgain(ctx context.Context, s *Session) error {
 	return nil
 }
 
-// otherID deals with a shard that was created with another ID than its machines carry, by leasehold init after a loss. It says whether the shard is
-// such a one.
+// otherID deals with a shard that was created with another ID than its machines carry, by leasehold
+// init after a loss. It says whether the shard is such a one.
 func (c *Recover) otherID(ctx context.Context, s *Session, shard store.Versioned[store.Shard]) (other bool, err error) {
 	if c.ID != "" {
 		if c.ID == shard.Record.ID {
@@ -115,11 +121,13 @@ func (c *Recover) otherID(ctx context.Context, s *Session, shard store.Versioned
 		return false, err
 	}
 	return true, failure(Conflict, "leasehold recover --id "+waits.ShardID,
-		"shard %s was created again with ID %s, and the coordinators wait for the one with ID %s", s.flags.Shard, shard.Record.ID, waits.ShardID)
+		"shard %s was created again with ID %s, and the coordinators wait for the one with ID %s", s.flags.Shard,
+		shard.Record.ID, waits.ShardID)
 }
 
-// giveBackID puts the shard's old ID in the place of another one, which leasehold init made, and the shard on hold. That is possible as long as nothing
-// was made under the other ID, or after that was deleted: its machines would be strangers.
+// giveBackID puts the shard's old ID in the place of another one, which leasehold init made, and
+// the shard on hold. That is possible as long as nothing was made under the other ID, or after that
+// was deleted: its machines would be strangers.
 func (c *Recover) giveBackID(ctx context.Context, s *Session, shard store.Versioned[store.Shard]) error {
 	keys := s.keys()
 	leaders, err := s.list(ctx, keys.Of(store.KindLeader), 0)
@@ -127,7 +135,8 @@ func (c *Recover) giveBackID(ctx context.Context, s *Session, shard store.Versio
 		return err
 	}
 	if len(leaders.KVs) > 0 {
-		return failure(Conflict, "leasehold status names the coordinators: stop those that serve it, and remove their --state-dir",
+		return failure(Conflict,
+			"leasehold status names the coordinators: stop those that serve it, and remove their --state-dir",
 			"shard %s is served with ID %s: while it is, it cannot have ID %s", s.flags.Shard, shard.Record.ID, c.ID)
 	}
 	var remains int
@@ -140,10 +149,12 @@ func (c *Recover) giveBackID(ctx context.Context, s *Session, shard store.Versio
 		return err
 	}
 	if remains > 0 {
-		return failure(Conflict, "leasehold group delete, for each group that was applied since, while its coordinators run; then the same command",
+		return failure(Conflict,
+			"leasehold group delete, for each group that was applied since, while its coordinators run; then the same command",
 			"shard %s has %d keys below %s/, of machines with ID %s", s.flags.Shard, remains, kind, shard.Record.ID)
 	}
-	act := fmt.Sprintf("shard %s gets its old ID %s in the place of %s, and is on hold", s.flags.Shard, c.ID, shard.Record.ID)
+	act := fmt.Sprintf("shard %s gets its old ID %s in the place of %s, and is on hold", s.flags.Shard, c.ID,
+		shard.Record.ID)
 	if err := s.confirm(ctx, c.Confirm, s.flags.Shard, act); err != nil {
 		return err
 	}
@@ -167,7 +178,8 @@ func (c *Recover) giveBackID(ctx context.Context, s *Session, shard store.Versio
 	return nil
 }
 
-// forgetNotes deletes the notes of what was deleted on purpose under an ID that is given up: they speak of other machines than those that come back.
+// forgetNotes deletes the notes of what was deleted on purpose under an ID that is given up: they
+// speak of other machines than those that come back.
 func (s *Session) forgetNotes(ctx context.Context) error {
 	notes, err := s.list(ctx, s.keys().Of(store.KindGone), 0)
 	if err != nil {
@@ -223,7 +235,9 @@ func (s *Session) recoverable(ctx context.Context) (known recovery.Shard, err er
 }
 
 // readKind reads all records of a kind that can be read, by name.
-func readKind[T any](ctx context.Context, s *Session, keys store.Keys, kind string, at store.Revision) (map[string]T, error) {
+func readKind[T any](ctx context.Context, s *Session, keys store.Keys, kind string, at store.Revision) (map[string]T,
+	error,
+) {
 	prefix := keys.Of(kind)
 	l, err := s.list(ctx, prefix, at)
 	if err != nil {
@@ -239,7 +253,8 @@ func readKind[T any](ctx context.Context, s *Session, keys store.Keys, kind stri
 	return byName, nil
 }
 
-// putBack shows where each machine belongs, and orders the leader to put those that can be placed into their slots.
+// putBack shows where each machine belongs, and orders the leader to put those that can be placed
+// into their slots.
 func (c *Recover) putBack(ctx context.Context, s *Session, plan []recovery.Candidate) error {
 	if done, err := s.records(plan); done || err != nil {
 		return err
@@ -253,7 +268,8 @@ func (c *Recover) putBack(ctx context.Context, s *Session, plan []recovery.Candi
 	}
 	able := slices.DeleteFunc(slices.Clone(plan), func(m recovery.Candidate) bool { return !m.Adoptable() })
 	if n := len(plan) - len(able); n > 0 {
-		s.note("%s cannot be placed: they keep running, and are not removed while their agents report", counted(n, "machine", "machines"))
+		s.note("%s cannot be placed: they keep running, and are not removed while their agents report",
+			counted(n, "machine", "machines"))
 	}
 	if slices.ContainsFunc(plan, func(m recovery.Candidate) bool { return m.Problem == recovery.NotListed }) {
 		s.note("the leader lists machines at their providers every few seconds: if one is not listed yet, run leasehold recover again")
@@ -261,7 +277,8 @@ func (c *Recover) putBack(ctx context.Context, s *Session, plan []recovery.Candi
 	if len(able) == 0 {
 		return nil
 	}
-	unproven := slices.DeleteFunc(slices.Clone(able), func(m recovery.Candidate) bool { return m.Source == recovery.FromSeal })
+	unproven := slices.DeleteFunc(slices.Clone(able),
+		func(m recovery.Candidate) bool { return m.Source == recovery.FromSeal })
 	if n := len(unproven); n > 0 {
 		s.warn("%s known by tags alone: the agent has not reported yet, nothing proves the machine's template, and a roll replaces it after the release; to keep it, wait until BY says seal and run leasehold recover again", machinesAre(n))
 	}
@@ -283,7 +300,8 @@ func (c *Recover) putBack(ctx context.Context, s *Session, plan []recovery.Candi
 	}
 	fmt.Fprintf(s.env.Stdout, "%d of %d restored\n", adopted, len(able))
 	if adopted < len(able) {
-		return failure(Failed, "leasehold events --since 10m shows the reasons; then run leasehold recover again", "%s could not be restored", counted(len(able)-adopted, "machine", "machines"))
+		return failure(Failed, "leasehold events --since 10m shows the reasons; then run leasehold recover again",
+			"%s could not be restored", counted(len(able)-adopted, "machine", "machines"))
 	}
 	s.note("the shard stays on hold: leasehold status, then leasehold release")
 	return nil
@@ -298,7 +316,14 @@ func machinesAre(n int) string {
 
 func showCandidates(s *Session, plan []recovery.Candidate) error {
 	t := output.Table{Columns: []output.Column{
-		{Title: "INSTANCE"}, {Title: "GROUP"}, {Title: "SLOT", Right: true}, {Title: "BY"}, {Title: "AGENT"}, {Title: "PROVIDER", Wide: true}, {Title: "ZONE", Wide: true}, {Title: "WOULD BE", Cut: true},
+		{Title: "INSTANCE"},
+		{Title: "GROUP"},
+		{Title: "SLOT", Right: true},
+		{Title: "BY"},
+		{Title: "AGENT"},
+		{Title: "PROVIDER", Wide: true},
+		{Title: "ZONE", Wide: true},
+		{Title: "WOULD BE", Cut: true},
 	}}
 	for _, m := range plan {
 		slot, agent, would := "-", "silent", "restored to its slot"
@@ -311,7 +336,8 @@ func showCandidates(s *Session, plan []recovery.Candidate) error {
 		if !m.Adoptable() {
 			would = "left: " + m.Problem
 		}
-		t.Add(m.Instance, orDash(m.Group), slot, orDash(string(m.Source)), agent, orDash(m.Provider), orDash(m.Zone), would)
+		t.Add(m.Instance, orDash(m.Group), slot, orDash(string(m.Source)), agent, orDash(m.Provider), orDash(m.Zone),
+			would)
 	}
 	return t.Write(s.screen(), s.wide())
 }
@@ -332,7 +358,8 @@ func (s *Session) leaveAll(ctx context.Context, orders []store.Request) error {
 	return nil
 }
 
-// adopted waits until the leader has dealt with all orders, and says how many of the machines have a record then.
+// adopted waits until the leader has dealt with all orders, and says how many of the machines have
+// a record then.
 func (s *Session) adopted(ctx context.Context, orders []store.Request) (adopted int, err error) {
 	limit := s.flags.Timeout
 	if limit <= 0 {
@@ -364,14 +391,18 @@ func (s *Session) adopted(ctx context.Context, orders []store.Request) (adopted 
 			return adopted, nil
 		}
 		if time.Since(start) > limit {
-			return 0, failure(Failed, "leasehold status", "after %s the leader has not carried out %s yet; the orders stand", output.Span(limit), counted(left, "order", "orders"))
+			return 0, failure(Failed, "leasehold status",
+				"after %s the leader has not carried out %s yet; the orders stand", output.Span(limit),
+				counted(left, "order", "orders"))
 		}
-		line.show(fmt.Sprintf("[%d of %d restored | %s so far, gives up in %s]", adopted, len(orders), output.Span(time.Since(start)), output.Span(limit-time.Since(start))))
+		line.show(fmt.Sprintf("[%d of %d restored | %s so far, gives up in %s]", adopted, len(orders),
+			output.Span(time.Since(start)), output.Span(limit-time.Since(start))))
 		pause := time.NewTimer(time.Second)
 		select {
 		case <-ctx.Done():
 			pause.Stop()
-			return 0, failure(Interrupted, "leasehold status", "stopped waiting: the orders stand, and the leader carries them out")
+			return 0, failure(Interrupted, "leasehold status",
+				"stopped waiting: the orders stand, and the leader carries them out")
 		case <-pause.C:
 		}
 	}

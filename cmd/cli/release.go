@@ -36,7 +36,8 @@ func (c *Release) Run(ctx context.Context, s *Session) error {
 // groupsForeseen bounds for how many groups a release is foreseen.
 const groupsForeseen = 200
 
-// foreseeRelease says what the planner would do first without the hold, deletions by name (SAFE-17). It cannot know what providers say.
+// foreseeRelease says what the planner would do first without the hold, deletions by name
+// (SAFE-17). It cannot know what providers say.
 func (s *Session) foreseeRelease(ctx context.Context, shard store.Shard) error {
 	groups, _, err := s.groups(ctx, s.keys(), 0)
 	if err != nil {

@@ -13,7 +13,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Repair is the command repair (SAFE-16): it shows which records of the shard were lost or cannot be read, and puts them back from etcd's history.
+// Repair is the command repair (SAFE-16): it shows which records of the shard were lost or cannot
+// be read, and puts them back from etcd's history.
 type Repair struct {
 	Key     []string `arg:"" optional:"" help:"Repair only these keys, such as instances/web-1-x (default: all damaged keys)."`
 	At      int64    `help:"Take every value from this revision, and restore all that was lost or damaged since (default: the last revision in which each key was readable)." placeholder:"REVISION"`
@@ -38,7 +39,8 @@ const (
 	repairBatch = 50
 	// stepsBack bounds how many unreadable values of one key are looked past.
 	stepsBack = 10
-	// goneKept is for how long a record that is declared gone is remembered as such, as with those that a leader has deleted.
+	// goneKept is for how long a record that is declared gone is remembered as such, as with those
+	// that a leader has deleted.
 	goneKept = 7 * 24 * time.Hour
 )
 
@@ -97,7 +99,8 @@ func (c *Repair) chosen(s *Session, found []repair) ([]repair, error) {
 		}
 		i := slices.IndexFunc(found, func(r repair) bool { return r.Key == key })
 		if i < 0 {
-			return nil, failure(NotFound, "leasehold repair", "%s is not known to be damaged: it can be read, or no other record refers to it; to inspect an older state: --at REVISION", name)
+			return nil, failure(NotFound, "leasehold repair",
+				"%s is not known to be damaged: it can be read, or no other record refers to it; to inspect an older state: --at REVISION", name)
 		}
 		chosen = append(chosen, found[i])
 	}
@@ -105,7 +108,12 @@ func (c *Repair) chosen(s *Session, found []repair) ([]repair, error) {
 }
 
 func showRepairs(s *Session, found []repair, forget bool) error {
-	t := output.Table{Columns: []output.Column{{Title: "KEY"}, {Title: "DAMAGE"}, {Title: "WOULD BE"}, {Title: "WHY", Cut: true}}}
+	t := output.Table{Columns: []output.Column{
+		{Title: "KEY"},
+		{Title: "DAMAGE"},
+		{Title: "WOULD BE"},
+		{Title: "WHY", Cut: true},
+	}}
 	for _, r := range found {
 		would := "restored from rev " + revision(r.From)
 		switch {
@@ -119,7 +127,8 @@ func showRepairs(s *Session, found []repair, forget bool) error {
 	return t.Write(s.screen(), s.wide())
 }
 
-// damage finds what was lost or cannot be read: by what leader and status say or, with a revision, by what was there then.
+// damage finds what was lost or cannot be read: by what leader and status say or, with a revision,
+// by what was there then.
 func (s *Session) damage(ctx context.Context, at store.Revision) ([]repair, error) {
 	now, err := s.durable(ctx, 0)
 	if err != nil {
@@ -218,7 +227,8 @@ func unreadable(key string, bad error) string {
 	return strings.TrimPrefix(joined(bad), "read "+key+": ")
 }
 
-// lostRecords are the records that a status says were lost, and the shard's own, each with its last value.
+// lostRecords are the records that a status says were lost, and the shard's own, each with its last
+// value.
 func (s *Session) lostRecords(ctx context.Context, now durable, gone map[string]store.Revision) ([]repair, error) {
 	var found []repair
 	add := func(r repair, last store.Revision) error {
@@ -280,10 +290,15 @@ func (s *Session) waits(ctx context.Context) (*store.Waits, error) {
 }
 
 // damageSince is what could be read at a revision and is lost or spoiled now.
-func (s *Session) damageSince(ctx context.Context, at store.Revision, now durable, gone map[string]store.Revision) ([]repair, error) {
+func (s *Session) damageSince(ctx context.Context, at store.Revision, now durable,
+	gone map[string]store.Revision,
+) ([]repair, error) {
 	if at > now.revision {
-		return nil, failure(NotFound, "leasehold status; restore a snapshot of the lost etcd with etcdutl, or without one see leasehold recover --help",
-			"etcd has no revision %d yet: it is at %d, so this is not the etcd with the lost history", at, now.revision)
+		return nil,
+			failure(NotFound,
+				"leasehold status; restore a snapshot of the lost etcd with etcdutl, or without one see leasehold recover --help",
+				"etcd has no revision %d yet: it is at %d, so this is not the etcd with the lost history", at,
+				now.revision)
 	}
 	then, err := s.durable(ctx, at)
 	if errors.Is(err, store.ErrCompacted) {
@@ -307,11 +322,16 @@ func (s *Session) damageSince(ctx context.Context, at store.Revision, now durabl
 				continue // it went with its instance
 			}
 			found = append(found, repair{
-				Key: key, What: store.DamageLost, From: before.Modified, value: before.Value, doubtful: kind == store.KindSecrets, // whose deletion leaves no note
+				// whose deletion leaves no note
+				Key: key, What: store.DamageLost, From: before.Modified, value: before.Value,
+				doubtful: kind == store.KindSecrets,
 			})
 		default:
 			if bad := s.keys().Readable(after); bad != nil {
-				found = append(found, repair{Key: key, What: store.DamageUnreadable, Why: unreadable(key, bad), From: before.Modified, value: before.Value, now: after.Modified})
+				found = append(found, repair{
+					Key: key, What: store.DamageUnreadable, Why: unreadable(key, bad),
+					From: before.Modified, value: before.Value, now: after.Modified,
+				})
 			}
 		}
 	}
@@ -319,7 +339,9 @@ func (s *Session) damageSince(ctx context.Context, at store.Revision, now durabl
 }
 
 func compacted(at store.Revision) error {
-	return failure(NotFound, "give a newer revision, or restore a snapshot with etcdutl; without either see leasehold recover --help", "etcd's history no longer reaches back to revision %d", at)
+	return failure(NotFound,
+		"give a newer revision, or restore a snapshot with etcdutl; without either see leasehold recover --help",
+		"etcd's history no longer reaches back to revision %d", at)
 }
 
 func sortedRepairs(found []repair) []repair {
@@ -327,7 +349,8 @@ func sortedRepairs(found []repair) []repair {
 	return found
 }
 
-// keyAt is a key as it was at a revision; the zero KV if it was not there, or if etcd's history does not reach back so far.
+// keyAt is a key as it was at a revision; the zero KV if it was not there, or if etcd's history
+// does not reach back so far.
 func (s *Session) keyAt(ctx context.Context, key string, at store.Revision) (store.KV, error) {
 	if at <= 0 {
 		return store.KV{}, nil
@@ -352,11 +375,13 @@ func (s *Session) putBack(ctx context.Context, all []repair) error {
 		var txn store.Txn
 		for _, r := range part {
 			txn.Conditions = append(txn.Conditions, store.At(r.Key, r.now))
-			txn.Writes = append(txn.Writes, store.Put(r.Key, r.value), store.Delete(s.keys().Gone(r.Key))) // an old note speaks of another record
+			// an old note speaks of another record
+			txn.Writes = append(txn.Writes, store.Put(r.Key, r.value), store.Delete(s.keys().Gone(r.Key)))
 		}
 		rev, err := s.commit(ctx, "put records back", txn)
 		if errors.Is(err, store.ErrConflict) {
-			return failure(Conflict, "leasehold repair shows what is left", "a key has changed in the meantime; %d of %d keys were restored", written, len(all))
+			return failure(Conflict, "leasehold repair shows what is left",
+				"a key has changed in the meantime; %d of %d keys were restored", written, len(all))
 		}
 		if err != nil {
 			return err
@@ -370,8 +395,8 @@ func (s *Session) putBack(ctx context.Context, all []repair) error {
 	return nil
 }
 
-// forget declares records gone, by the note that a leader leaves when it deletes one. The note is of the present revision, so that it speaks of
-// whatever anything remembers of them.
+// forget declares records gone, by the note that a leader leaves when it deletes one. The note is
+// of the present revision, so that it speaks of whatever anything remembers of them.
 func (s *Session) forget(ctx context.Context, c *Repair, all []repair) error {
 	notes, err := s.list(ctx, s.keys().Of(store.KindGone), 0)
 	if err != nil {
@@ -383,27 +408,31 @@ func (s *Session) forget(ctx context.Context, c *Repair, all []repair) error {
 		if err := s.confirm(ctx, c.Confirm, name, act); err != nil {
 			return err
 		}
-		note := store.Gone{Schema: store.Schema, Revision: notes.Revision, Rule: "SAFE-16", Why: "declared gone", By: s.who(), At: s.env.Now().UTC()}
+		note := store.Gone{
+			Schema: store.Schema, Revision: notes.Revision, Rule: "SAFE-16", Why: "declared gone",
+			By: s.who(), At: s.env.Now().UTC(),
+		}
 		if kind, id, _ := s.keys().Split(r.Key); kind == store.KindInstances {
 			note.Instance = id
 			note.Group = r.ofGroup(id)
 		}
 		var rev store.Revision
-		err := s.ask(ctx, "declare it gone", "write "+s.keys().Gone(r.Key), func(ctx context.Context, st store.Store) error {
-			lease, err := st.Grant(ctx, goneKept)
-			if err != nil {
+		err := s.ask(ctx, "declare it gone", "write "+s.keys().Gone(r.Key),
+			func(ctx context.Context, st store.Store) error {
+				lease, err := st.Grant(ctx, goneKept)
+				if err != nil {
+					return err
+				}
+				txn := store.Txn{
+					Conditions: []store.Condition{store.At(r.Key, r.now)},
+					Writes:     []store.Write{store.PutLeased(s.keys().Gone(r.Key), store.Encode(note), lease.ID)},
+				}
+				if r.now != 0 {
+					txn.Writes = append(txn.Writes, store.Delete(r.Key))
+				}
+				rev, err = st.Commit(ctx, txn)
 				return err
-			}
-			txn := store.Txn{
-				Conditions: []store.Condition{store.At(r.Key, r.now)},
-				Writes:     []store.Write{store.PutLeased(s.keys().Gone(r.Key), store.Encode(note), lease.ID)},
-			}
-			if r.now != 0 {
-				txn.Writes = append(txn.Writes, store.Delete(r.Key))
-			}
-			rev, err = st.Commit(ctx, txn)
-			return err
-		})
+			})
 		if errors.Is(err, store.ErrConflict) {
 			return failure(Conflict, "leasehold repair", "%s has changed in the meantime, and was left unchanged", name)
 		}
@@ -415,9 +444,11 @@ func (s *Session) forget(ctx context.Context, c *Repair, all []repair) error {
 	return nil
 }
 
-// ofGroup is the group of an instance: the leader counts its record as gone there. Its ID may tell none, or another.
+// ofGroup is the group of an instance: the leader counts its record as gone there. Its ID may tell
+// none, or another.
 func (r repair) ofGroup(id string) string {
-	if v, err := store.Decode[store.Instance](store.KV{Key: r.Key, Value: r.value}); err == nil && v.Record.Group != "" {
+	if v, err := store.Decode[store.Instance](store.KV{Key: r.Key, Value: r.value}); err == nil &&
+		v.Record.Group != "" {
 		return v.Record.Group
 	}
 	if r.group != "" {

@@ -20,14 +20,18 @@ func (w *world) lose(keys ...string) {
 	}
 }
 
-// The note of a record that is declared gone names its group, whatever the instance's ID looks like: else the leader misses the record for good.
+// The note of a record that is declared gone names its group, whatever the instance's ID looks
+// like: else the leader misses the record for good.
 //
 // proves SAFE-16
 func TestForgottenRecordsAreCountedInTheirGroup(t *testing.T) {
 	for _, id := range []string{"web-x-abcdef", "ip-10-0-0-3"} {
 		for _, history := range []bool{true, false} {
 			w := newWorld(t)
-			w.put(store.KindShard, "", store.Shard{Schema: store.Schema, ID: "s", Name: "default", Settings: store.DefaultShardSettings()})
+			w.put(store.KindShard, "", store.Shard{
+				Schema: store.Schema, ID: "s", Name: "default",
+				Settings: store.DefaultShardSettings(),
+			})
 			g := webGroup(2)
 			at := w.put(store.KindGroups, "web", g)
 			last := w.put(store.KindInstances, id, instanceOf(g, 1, id, store.Running))
@@ -36,7 +40,10 @@ func TestForgottenRecordsAreCountedInTheirGroup(t *testing.T) {
 				last = 0
 			}
 			status := statusOf(g, at, 1)
-			status.Damaged = []store.Damaged{{Key: w.keys.Instance(id), Instance: id, What: store.DamageLost, Why: "it is gone", Last: last}}
+			status.Damaged = []store.Damaged{{
+				Key: w.keys.Instance(id), Instance: id, What: store.DamageLost,
+				Why: "it is gone", Last: last,
+			}}
 			w.put(store.KindStatus, "web", status)
 			if code, out, err := w.run("repair", "instances/"+id, "--forget", "--confirm", id); code != Done {
 				t.Fatalf("%s: code %d\n%s%s", id, code, out, err)
@@ -57,19 +64,24 @@ func TestForgottenRecordsAreCountedInTheirGroup(t *testing.T) {
 // proves SAFE-16
 func TestRepairBringsBackNoJoinsOfDeletedInstances(t *testing.T) {
 	w := newWorld(t)
-	w.put(store.KindShard, "", store.Shard{Schema: store.Schema, ID: "s", Name: "default", Settings: store.DefaultShardSettings()})
+	w.put(store.KindShard, "", store.Shard{
+		Schema: store.Schema, ID: "s", Name: "default",
+		Settings: store.DefaultShardSettings(),
+	})
 	g := webGroup(2)
 	for _, id := range []string{"web-0-abcdef", "web-1-abcdef"} {
 		w.put(store.KindInstances, id, instanceOf(g, 1, id, store.Running))
 		w.put(store.KindJoined, id, store.Joined{Schema: store.Schema})
 	}
 	at := w.put(store.KindGroups, "web", g)
-	w.put(store.KindGone, "instances/web-0-abcdef", store.Gone{Schema: store.Schema, Instance: "web-0-abcdef", Group: "web"})
+	w.put(store.KindGone, "instances/web-0-abcdef",
+		store.Gone{Schema: store.Schema, Instance: "web-0-abcdef", Group: "web"})
 	for _, id := range []string{"web-0-abcdef", "web-1-abcdef"} {
 		w.lose(w.keys.Instance(id), w.keys.Joined(id))
 	}
 	code, out, errs := w.run("repair", "--at", fmt.Sprint(at), "--confirm", "default")
-	if code != Done || strings.Contains(out, "web-0") || !strings.Contains(out, "joined/web-1-abcdef") || !strings.Contains(out, "instances/web-1-abcdef") {
+	if code != Done || strings.Contains(out, "web-0") || !strings.Contains(out, "joined/web-1-abcdef") ||
+		!strings.Contains(out, "instances/web-1-abcdef") {
 		t.Errorf("code %d\n%s%s", code, out, errs)
 	}
 }

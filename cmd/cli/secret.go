@@ -47,8 +47,10 @@ func (s *Session) keyPath(named services.KeyFile) (string, error) {
 			return path, nil
 		}
 	}
-	return "", failure(Failed, "create one with leasehold secret new-key FILE, the same file for every coordinator; then give it with --secrets-key or LEASEHOLD_SECRETS_KEY_FILE",
-		"there is no key file: looked for %s", strings.Join(places, " and "))
+	return "",
+		failure(Failed,
+			"create one with leasehold secret new-key FILE, the same file for every coordinator; then give it with --secrets-key or LEASEHOLD_SECRETS_KEY_FILE",
+			"there is no key file: looked for %s", strings.Join(places, " and "))
 }
 
 // keyring reads the keys.
@@ -89,7 +91,8 @@ func (s *Session) readSealing(ctx context.Context) (sealing, error) {
 		return of, err
 	}
 	if !shard.Present() {
-		return of, failure(NotFound, "leasehold status --all-shards", "there is no shard %s: no coordinator has ever served it", s.flags.Shard)
+		return of, failure(NotFound, "leasehold status --all-shards",
+			"there is no shard %s: no coordinator has ever served it", s.flags.Shard)
 	}
 	of.shard = shard.Record.ID
 	secrets, err := s.list(ctx, s.keys().Of(store.KindSecrets), 0)
@@ -126,8 +129,10 @@ func (s *Session) lacks(names []string, k sealed.Key, path, again string) error 
 	if path != "" {
 		source = path
 	}
-	return failure(Failed, "put the key into the --secrets-key file of each of them, which is reloaded within a second; then "+again,
-		"%s %s not have key %s of %s, and could not read what is encrypted with it", strings.Join(names, ", "), verb(names, "does", "do"), k.ID, source)
+	return failure(Failed,
+		"put the key into the --secrets-key file of each of them, which is reloaded within a second; then "+again,
+		"%s %s not have key %s of %s, and could not read what is encrypted with it", strings.Join(names, ", "),
+		verb(names, "does", "do"), k.ID, source)
 }
 
 func verb(names []string, one, several string) string {
@@ -137,7 +142,8 @@ func verb(names []string, one, several string) string {
 	return several
 }
 
-// users are the groups that use each secret, by its name: those whose spec names it, and those in whose accepted spec it still stands.
+// users are the groups that use each secret, by its name: those whose spec names it, and those in
+// whose accepted spec it still stands.
 func users(all []group) map[string][]string {
 	out := map[string][]string{}
 	note := func(group string, secrets map[string]string) {
@@ -169,7 +175,8 @@ func noSecret(name string) error {
 }
 
 func changedSecret(name, again string) error {
-	return failure(Conflict, again, "secret %s: it was changed in the meantime; that change stands, and nothing was written", name)
+	return failure(Conflict, again,
+		"secret %s: it was changed in the meantime; that change stands, and nothing was written", name)
 }
 
 // groupsShown is a list of groups as a table shows it.

@@ -29,7 +29,8 @@ func (c *SecretNewKey) Run(s *Session) error {
 	}
 	err := keyfile.Create(c.File, sealed.Ring{}.With(k))
 	if errors.Is(err, fs.ErrExist) {
-		return failure(Conflict, "leasehold secret rotate --secrets-key "+c.File+" puts a new key into it", "%s already exists, and was left unchanged", c.File)
+		return failure(Conflict, "leasehold secret rotate --secrets-key "+c.File+" puts a new key into it",
+			"%s already exists, and was left unchanged", c.File)
 	}
 	if err != nil {
 		return failure(Failed, "leasehold secret new-key FILE, in a directory that you may write to", "%s", err)
@@ -48,15 +49,16 @@ type SecretRotate struct {
 // rotateWait is how long replicas get to read a key file that they share with this machine.
 const rotateWait = 5 * time.Second
 
-// Run goes as far as it can. Whatever interrupts it, the same command goes on from there: a key is added only where all secrets have the first
-// one already and no other is left over.
+// Run goes as far as it can. Whatever interrupts it, the same command goes on from there: a key is
+// added only where all secrets have the first one already and no other is left over.
 func (c *SecretRotate) Run(ctx context.Context, s *Session) error {
 	path, err := s.keyPath(c.KeyFile)
 	if err != nil {
 		return err
 	}
 	if path == "" {
-		return failure(Usage, "put the keys into a file, and give it with --secrets-key", "keys in LEASEHOLD_SECRETS_KEY cannot be changed by this command")
+		return failure(Usage, "put the keys into a file, and give it with --secrets-key",
+			"keys in LEASEHOLD_SECRETS_KEY cannot be changed by this command")
 	}
 	unlock, err := keyfile.Lock(path)
 	if err != nil {
@@ -143,8 +145,11 @@ func (c *SecretRotate) awaitReplicas(ctx context.Context, s *Session, k sealed.K
 	}
 }
 
-// encryptAnew gives each secret the first key, one by one, as long as it is as it was read. Its value and its version stay.
-func (c *SecretRotate) encryptAnew(ctx context.Context, s *Session, ring sealed.Ring, first sealed.Key, shard string, behind []store.Versioned[store.Secret]) error {
+// encryptAnew gives each secret the first key, one by one, as long as it is as it was read. Its
+// value and its version stay.
+func (c *SecretRotate) encryptAnew(ctx context.Context, s *Session, ring sealed.Ring, first sealed.Key, shard string,
+	behind []store.Versioned[store.Secret],
+) error {
 	var unread []string
 	for _, v := range behind {
 		_, name, _ := s.keys().Split(v.Key)
@@ -171,7 +176,8 @@ func (c *SecretRotate) encryptAnew(ctx context.Context, s *Session, ring sealed.
 	done := len(behind) - len(unread)
 	fmt.Fprintf(s.env.Stdout, "%s re-encrypted with key %s\n", counted(done, "secret", "secrets"), first.ID)
 	if len(unread) > 0 {
-		return failure(Failed, "leasehold secret set NAME gives one a new value; or put its key back into the key file", "cannot be decrypted, and are left unchanged: %s", strings.Join(unread, ", "))
+		return failure(Failed, "leasehold secret set NAME gives one a new value; or put its key back into the key file",
+			"cannot be decrypted, and are left unchanged: %s", strings.Join(unread, ", "))
 	}
 	s.note("once no snapshot with the old keys is needed any more, remove them from the key files: leasehold secret rotate --prune")
 	return nil
@@ -192,7 +198,8 @@ func (c *SecretRotate) prune(s *Session, path string, ring sealed.Ring, of seali
 		}
 	}
 	if behind := of.behind(first); len(behind) > 0 {
-		s.warn("%s still encrypted with an older key: leasehold secret rotate", counted(len(behind), "secret is", "secrets are"))
+		s.warn("%s still encrypted with an older key: leasehold secret rotate",
+			counted(len(behind), "secret is", "secrets are"))
 	}
 	if len(gone) == 0 {
 		fmt.Fprintf(s.env.Stdout, "%s unchanged: every key in it is needed\n", path)

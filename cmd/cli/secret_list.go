@@ -49,12 +49,20 @@ func (c *SecretList) Run(ctx context.Context, s *Session) error {
 	use := users(groups)
 	shown := []secretShown{}
 	t := output.Table{Columns: []output.Column{
-		{Title: "SECRET"}, {Title: "VERSION", Right: true}, {Title: "KEY"}, {Title: "GROUPS", Cut: true}, {Title: "BY"}, {Title: "AGE"},
+		{Title: "SECRET"},
+		{Title: "VERSION", Right: true},
+		{Title: "KEY"},
+		{Title: "GROUPS", Cut: true},
+		{Title: "BY"},
+		{Title: "AGE"},
 	}}
 	for _, v := range all {
 		r := v.Record
 		_, name, _ := s.keys().Split(v.Key)
-		shown = append(shown, secretShown{Name: name, Version: r.Version, Key: r.Key, Groups: append([]string{}, use[name]...), By: r.By, At: r.At, Revision: v.Modified})
+		shown = append(shown, secretShown{
+			Name: name, Version: r.Version, Key: r.Key,
+			Groups: append([]string{}, use[name]...), By: r.By, At: r.At, Revision: v.Modified,
+		})
 		t.Add(name, strconv.Itoa(r.Version), r.Key, groupsShown(use[name]), r.By, output.Age(s.env.Now(), r.At))
 	}
 	if done, err := s.records(shown); done {
@@ -91,7 +99,8 @@ func (c *SecretDelete) Run(ctx context.Context, s *Session) error {
 	}
 	use := users(all)[c.Name]
 	if len(use) > 0 && !c.Force {
-		return failure(Conflict, "take it out of secrets with leasehold group edit "+use[0]+", or give --force: running workloads continue, new ones wait",
+		return failure(Conflict,
+			"take it out of secrets with leasehold group edit "+use[0]+", or give --force: running workloads continue, new ones wait",
 			"secret %s is used by %s; nothing was changed", c.Name, strings.Join(use, ", "))
 	}
 	rev, err := s.commit(ctx, "delete secret", store.Txn{

@@ -15,13 +15,14 @@ import (
 func (s *Session) secretsAt(ctx context.Context, keys store.Keys, at store.Revision) (map[string]store.Secret, error) {
 	var l store.Listing
 	denied := false
-	err := s.ask(ctx, "list "+keys.Of(store.KindSecrets), s.reading(keys.Of(store.KindSecrets)), func(ctx context.Context, st store.Store) (err error) {
-		l, err = st.List(ctx, keys.Of(store.KindSecrets), at)
-		if denied = errors.Is(err, store.ErrDenied); denied {
-			err = nil
-		}
-		return err
-	})
+	err := s.ask(ctx, "list "+keys.Of(store.KindSecrets), s.reading(keys.Of(store.KindSecrets)),
+		func(ctx context.Context, st store.Store) (err error) {
+			l, err = st.List(ctx, keys.Of(store.KindSecrets), at)
+			if denied = errors.Is(err, store.ErrDenied); denied {
+				err = nil
+			}
+			return err
+		})
 	if err != nil || denied {
 		return nil, err
 	}
@@ -53,7 +54,10 @@ func secretProblems(st shardState) []problem {
 			if _, there := st.secrets[name]; there {
 				what = fmt.Sprintf("secrets.%s: the record of secret %s cannot be read: no workload is started without it", variable, name)
 			}
-			found = append(found, problem{About: g.Name, Rule: "SEC-6", What: what, Next: "leasehold secret set " + name})
+			found = append(found, problem{
+				About: g.Name, Rule: "SEC-6", What: what,
+				Next: "leasehold secret set " + name,
+			})
 		}
 	}
 	byKey := map[string][]string{}
@@ -64,7 +68,8 @@ func secretProblems(st shardState) []problem {
 	}
 	for _, r := range st.replicas {
 		for _, key := range slices.Sorted(maps.Keys(byKey)) {
-			if slices.ContainsFunc(r.Record.SecretKeys, func(has string) bool { return strings.HasPrefix(has, key+":") }) {
+			if slices.ContainsFunc(r.Record.SecretKeys,
+				func(has string) bool { return strings.HasPrefix(has, key+":") }) {
 				continue
 			}
 			found = append(found, problem{
@@ -89,7 +94,8 @@ func (s *Session) warnOfSecrets(ctx context.Context, changes []change) error {
 	for _, ch := range changes {
 		for _, variable := range slices.Sorted(maps.Keys(ch.after.Secrets)) {
 			if name := ch.after.Secrets[variable]; known[name].Key == "" {
-				s.warn("%s: there is no secret %s yet, and no workload is started without it: leasehold secret set %s", ch.name, name, name)
+				s.warn("%s: there is no secret %s yet, and no workload is started without it: leasehold secret set %s",
+					ch.name, name, name)
 			}
 		}
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// SecretSet is the command secret set. The value is never an argument: arguments are visible to every
-// user of the machine.
+// SecretSet is the command secret set. The value is never an argument: arguments are visible to
+// every user of the machine.
 type SecretSet struct {
 	Name     string `arg:"" help:"Name of the secret."`
 	FromFile string `help:"Read the value from this file instead of standard input." type:"existingfile" placeholder:"FILE"`
@@ -56,7 +56,8 @@ func (c *SecretSet) Run(ctx context.Context, s *Session) error {
 			continue
 		}
 		was, next.Version = known, known.Record.Version+1
-		if old, err := ring.Open(of.shard, known.Record); err == nil && bytes.Equal(old, value) && known.Record.Key == first.ID {
+		if old, err := ring.Open(of.shard, known.Record); err == nil && bytes.Equal(old, value) &&
+			known.Record.Key == first.ID {
 			s.secretLine(c.Name, "unchanged", known.Modified)
 			return nil
 		}
@@ -84,7 +85,8 @@ func (c *SecretSet) Run(ctx context.Context, s *Session) error {
 	return nil
 }
 
-// value is what to keep. One newline at its end is left out: editors and echo put it there, and no password has one.
+// value is what to keep. One newline at its end is left out: editors and echo put it there, and no
+// password has one.
 func (c *SecretSet) value(ctx context.Context, s *Session) ([]byte, error) {
 	var value []byte
 	var err error
@@ -107,7 +109,8 @@ func (c *SecretSet) value(ctx context.Context, s *Session) ([]byte, error) {
 	case len(value) > store.MostSecret:
 		return nil, failure(Usage, next, "secret %s: the value is longer than %d bytes", c.Name, store.MostSecret)
 	case bytes.IndexByte(value, 0) >= 0:
-		return nil, failure(Usage, next, "secret %s: the value has a zero byte, which no environment variable can hold: encode it, for example in base64", c.Name)
+		return nil, failure(Usage, next,
+			"secret %s: the value has a zero byte, which no environment variable can hold: encode it, for example in base64", c.Name)
 	}
 	if len(value) < shortSecret {
 		s.warn("the value has fewer than %d bytes: it is too short to be redacted from workload output", shortSecret)
@@ -126,7 +129,8 @@ func (c *SecretSet) ask(ctx context.Context, s *Session) ([]byte, error) {
 		return nil, err
 	}
 	if !bytes.Equal(value, again) {
-		return nil, failure(Failed, "leasehold secret set "+c.Name, "secret %s: the two values differ; nothing was changed", c.Name)
+		return nil, failure(Failed, "leasehold secret set "+c.Name,
+			"secret %s: the two values differ; nothing was changed", c.Name)
 	}
 	return value, nil
 }

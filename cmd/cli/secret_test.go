@@ -30,7 +30,10 @@ func secretWorld(t *testing.T) (w *world, path string) {
 func (w *world) haveKeys(path string, replicas ...string) {
 	w.t.Helper()
 	for _, id := range replicas {
-		w.put(store.KindReplicas, id, store.Replica{Schema: store.Schema, ID: id, Address: "127.0.0.1:7400", SecretKeys: w.ring(path).Fingerprints()})
+		w.put(store.KindReplicas, id, store.Replica{
+			Schema: store.Schema, ID: id, Address: "127.0.0.1:7400",
+			SecretKeys: w.ring(path).Fingerprints(),
+		})
 	}
 }
 
@@ -63,7 +66,8 @@ func (w *world) set(name, value string) (code Code, stdout, stderr string) {
 	return w.run("secret", "set", name)
 }
 
-// expect checks how a command ended and that its output has these parts, those of standard error after a "2>".
+// expect checks how a command ended and that its output has these parts, those of standard error
+// after a "2>".
 func (w *world) expect(code Code, stdout, stderr string, want Code, parts ...string) {
 	w.t.Helper()
 	if code != want {
@@ -87,7 +91,8 @@ func (w *world) expect(code Code, stdout, stderr string, want Code, parts ...str
 func TestSecretSetListDelete(t *testing.T) {
 	w, path := secretWorld(t)
 	file := filepath.Join(t.TempDir(), "jobs.yaml")
-	if err := os.WriteFile(file, []byte("name: jobs\nprovider: process\nworkload: {run: [./jobs]}\nsecrets: {PIN: pin}\n"), 0o600); err != nil {
+	if err := os.WriteFile(file,
+		[]byte("name: jobs\nprovider: process\nworkload: {run: [./jobs]}\nsecrets: {PIN: pin}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	code, out, err := w.run("group", "apply", "-f", file)
@@ -95,7 +100,8 @@ func TestSecretSetListDelete(t *testing.T) {
 	code, out, err = w.set("db-password", "hunter2\n")
 	w.expect(code, out, err, Done, "db-password set version 1 rev ")
 	rec := w.secret("db-password")
-	if value, err := w.ring(path).Open("x1", rec); err != nil || string(value) != "hunter2" || rec.By != "eve@desk" || !rec.At.Equal(noon) {
+	if value, err := w.ring(path).Open("x1", rec); err != nil || string(value) != "hunter2" || rec.By != "eve@desk" ||
+		!rec.At.Equal(noon) {
 		t.Errorf("stored %+v, %v", rec, err)
 	}
 	code, out, err = w.set("db-password", "hunter2")
@@ -111,11 +117,13 @@ func TestSecretSetListDelete(t *testing.T) {
 	code, out, err = w.run("secret", "list", "-o", "json")
 	w.expect(code, out, err, Done, `"groups": [`)
 	var shown []map[string]any
-	if json.Unmarshal([]byte(out), &shown) != nil || len(shown) != 1 || shown[0]["ciphertext"] != nil || shown[0]["nonce"] != nil || shown[0]["version"] != 2.0 {
+	if json.Unmarshal([]byte(out), &shown) != nil || len(shown) != 1 || shown[0]["ciphertext"] != nil ||
+		shown[0]["nonce"] != nil || shown[0]["version"] != 2.0 {
 		t.Errorf("as JSON: %s", out)
 	}
 	code, out, err = w.run("status")
-	w.expect(code, out, err, Done, "SEC-6: secrets.API: there is no secret api-token", "next: leasehold secret set api-token")
+	w.expect(code, out, err, Done, "SEC-6: secrets.API: there is no secret api-token",
+		"next: leasehold secret set api-token")
 
 	code, out, err = w.run("secret", "delete", "db-password")
 	w.expect(code, out, err, Conflict, "2>used by web; nothing was changed", "2>--force")
@@ -139,9 +147,19 @@ func TestSecretSetRefuses(t *testing.T) {
 		"a name that is none": {"hunter2", []string{"../x"}, Usage, "2>must be 1 to 63"},
 		"nothing":             {"\n", []string{"db"}, Usage, "2>the value is empty"},
 		"a zero byte":         {"hunter\x002", []string{"db"}, Usage, "2>zero byte"},
-		"too long":            {strings.Repeat("x", store.MostSecret+2), []string{"db"}, Usage, "2>longer than 16384 bytes"},
+		"too long": {
+			strings.Repeat("x", store.MostSecret+2),
+			[]string{"db"},
+			Usage,
+			"2>longer than 16384 bytes",
+		},
 		"a value as argument": {"", []string{"db", "hunted"}, Usage, "2>unexpected argument"},
-		"no such key file":    {"hunter2", []string{"db", "--secrets-key=" + path + ".none"}, Failed, "2>next: leasehold secret new-key " + path + ".none"},
+		"no such key file": {
+			"hunter2",
+			[]string{"db", "--secrets-key=" + path + ".none"},
+			Failed,
+			"2>next: leasehold secret new-key " + path + ".none",
+		},
 	} {
 		w.stdin = strings.NewReader(c.value)
 		code, out, err := w.run(append([]string{"secret", "set"}, c.args...)...)
@@ -205,10 +223,12 @@ func TestSecretRotate(t *testing.T) {
 	}
 	old := w.ring(path).IDs()[0]
 
-	// The key is added, and nothing is encrypted with it before every replica has it. Called again, it goes on and adds no other.
+	// The key is added, and nothing is encrypted with it before every replica has it. Called again,
+	// it goes on and adds no other.
 	for range 2 {
 		code, out, err := w.run("secret", "rotate", "--timeout=150ms")
-		w.expect(code, out, err, Failed, "2>coord-a, coord-b do not have key ", "2>no secret was re-encrypted", "2>leasehold secret rotate")
+		w.expect(code, out, err, Failed, "2>coord-a, coord-b do not have key ", "2>no secret was re-encrypted",
+			"2>leasehold secret rotate")
 		if ids := w.ring(path).IDs(); len(ids) != 2 || ids[1] != old || w.secret("a").Key != old {
 			t.Fatalf("keys are %v, a has %s", ids, w.secret("a").Key)
 		}
@@ -222,9 +242,11 @@ func TestSecretRotate(t *testing.T) {
 	good := w.secret("b")
 	w.put(store.KindSecrets, "b", broken)
 	code, out, err := w.run("secret", "rotate")
-	w.expect(code, out, err, Failed, "2 secrets re-encrypted with key "+now, "2>cannot be decrypted, and are left unchanged: b (it does not fit")
+	w.expect(code, out, err, Failed, "2 secrets re-encrypted with key "+now,
+		"2>cannot be decrypted, and are left unchanged: b (it does not fit")
 	code, out, err = w.run("secret", "rotate", "--prune")
-	w.expect(code, out, err, Done, "unchanged: every key in it is needed", "2>1 secret is still encrypted with an older key")
+	w.expect(code, out, err, Done, "unchanged: every key in it is needed",
+		"2>1 secret is still encrypted with an older key")
 	w.put(store.KindSecrets, "b", good)
 	code, out, err = w.run("secret", "rotate")
 	w.expect(code, out, err, Done, "1 secret re-encrypted with key "+now, "2>leasehold secret rotate --prune")
@@ -232,7 +254,8 @@ func TestSecretRotate(t *testing.T) {
 	w.expect(code, out, err, Done, "all secrets have key "+now)
 	for _, name := range []string{"a", "b", "c"} {
 		rec := w.secret(name)
-		if value, err := w.ring(path).Open("x1", rec); err != nil || string(value) != "hunter of "+name || rec.Key != now || rec.Version != 1 {
+		if value, err := w.ring(path).Open("x1", rec); err != nil || string(value) != "hunter of "+name ||
+			rec.Key != now || rec.Version != 1 {
 			t.Errorf("%s is %q with key %s and version %d, %v", name, value, rec.Key, rec.Version, err)
 		}
 	}

@@ -53,7 +53,9 @@ func (s *Session) openFailed(ctx context.Context, err error) error {
 	case errors.Is(err, store.ErrDenied):
 		return s.denied(ctx, err, "use etcd")
 	case strings.HasPrefix(err.Error(), "read --c"):
-		return failure(Usage, "give readable files that belong together; leasehold config show says where each name comes from", "%s", joined(err))
+		return failure(Usage,
+			"give readable files that belong together; leasehold config show says where each name comes from", "%s",
+			joined(err))
 	case ctx.Err() == nil && !errors.Is(err, store.ErrUnavailable):
 		return failure(Usage, "leasehold --help", "%s", joined(err))
 	case errors.Is(err, store.ErrUnavailable):
@@ -79,8 +81,9 @@ func (s *Session) requestLimit() time.Duration {
 	return requestTimeout
 }
 
-// ask runs one operation on the store within the time limit of a request, and explains its error to an
-// operator. On a terminal it reports a long wait and its cause. may is the action that a refusal names.
+// ask runs one operation on the store within the time limit of a request, and explains its error to
+// an operator. On a terminal it reports a long wait and its cause. may is the action that a refusal
+// names.
 func (s *Session) ask(ctx context.Context, what, may string, do func(context.Context, store.Store) error) error {
 	limited, cancel := context.WithTimeout(ctx, s.requestLimit())
 	defer cancel()
@@ -88,7 +91,8 @@ func (s *Session) ask(ctx context.Context, what, may string, do func(context.Con
 		told := make(chan struct{})
 		timer := time.AfterFunc(300*time.Millisecond, func() {
 			defer close(told)
-			fmt.Fprintf(s.env.Stderr, "%s\n", s.aside().Dim("waiting for etcd at "+strings.Join(s.flags.Endpoints, ", ")+" …"))
+			fmt.Fprintf(s.env.Stderr, "%s\n",
+				s.aside().Dim("waiting for etcd at "+strings.Join(s.flags.Endpoints, ", ")+" …"))
 		})
 		defer func() {
 			if !timer.Stop() {
@@ -105,12 +109,14 @@ func (s *Session) ask(ctx context.Context, what, may string, do func(context.Con
 	switch {
 	case errors.As(err, &known):
 		return known
-	case err == nil, ctx.Err() != nil, errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrConflict), errors.Is(err, store.ErrCompacted):
+	case err == nil, ctx.Err() != nil, errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrConflict),
+		errors.Is(err, store.ErrCompacted):
 		return err
 	case errors.Is(err, store.ErrDenied):
 		return s.denied(limited, err, may)
 	case errors.Is(err, store.ErrUnknown):
-		return failure(Unreachable, "leasehold status", "%s: etcd's answer was lost: the operation may or may not have been carried out", what)
+		return failure(Unreachable, "leasehold status",
+			"%s: etcd's answer was lost: the operation may or may not have been carried out", what)
 	case errors.Is(err, store.ErrUnavailable), errors.Is(err, context.DeadlineExceeded):
 		return s.unreachable(what, err)
 	default:
@@ -141,7 +147,8 @@ const startEtcd = "start etcd there, or everything with leasehold dev; or name a
 // makeRoom is for an etcd that has raised its NOSPACE alarm.
 const makeRoom = "etcdctl compact with the revision that leasehold status -o json shows, etcdctl defrag on each member, etcdctl alarm disarm, then the same command"
 
-// unreachable explains what an operator can do about a store that does not answer or rejects a request.
+// unreachable explains what an operator can do about a store that does not answer or rejects a
+// request.
 func (s *Session) unreachable(what string, err error) error {
 	var known *Failure
 	if errors.As(err, &known) {
@@ -149,7 +156,8 @@ func (s *Session) unreachable(what string, err error) error {
 	}
 	where := strings.Join(s.flags.Endpoints, ", ")
 	if errors.Is(err, store.ErrFull) {
-		return failure(Unreachable, makeRoom, "%s: etcd at %s rejects writes: its space quota is exhausted", what, where)
+		return failure(Unreachable, makeRoom, "%s: etcd at %s rejects writes: its space quota is exhausted", what,
+			where)
 	}
 	why := fmt.Sprintf("no answer in %s", s.requestLimit())
 	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
@@ -179,8 +187,8 @@ func (s *Session) find(ctx context.Context, key string) (store.KV, error) {
 // during the list.
 const listRestarts = 3
 
-// atOneRevision reads at one revision, or at the newest for 0, and restarts if that one is compacted during
-// the read.
+// atOneRevision reads at one revision, or at the newest for 0, and restarts if that one is
+// compacted during the read.
 func atOneRevision(at store.Revision, read func() error) (err error) {
 	for attempt := 0; ; attempt++ {
 		if err = read(); at != 0 || !errors.Is(err, store.ErrCompacted) || attempt >= listRestarts {
@@ -201,10 +209,12 @@ func (s *Session) list(ctx context.Context, prefix string, at store.Revision) (l
 	return l, err
 }
 
-// parts reads keys below a prefix at one revision, or at the newest for 0, from a key on, until take
-// returns false: most keys at a time, unless most is 0. Each part is a request with its own time
-// limit, so a large shard can be read from a busy etcd.
-func (s *Session) parts(ctx context.Context, prefix, from string, most int, at store.Revision, take func(store.Part) (more bool)) error {
+// parts reads keys below a prefix at one revision, or at the newest for 0, from a key on, until
+// take returns false: most keys at a time, unless most is 0. Each part is a request with its own
+// time limit, so a large shard can be read from a busy etcd.
+func (s *Session) parts(ctx context.Context, prefix, from string, most int, at store.Revision,
+	take func(store.Part) (more bool),
+) error {
 	for {
 		var part store.Part
 		err := s.ask(ctx, "list "+prefix, s.reading(prefix), func(ctx context.Context, st store.Store) (err error) {

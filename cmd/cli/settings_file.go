@@ -17,8 +17,8 @@ import (
 // fromFile are the settings allowed in the operator's file: the flags that every command has.
 var fromFile = []string{"endpoints", "shard", "cacert", "cert", "key", "user", "output", "no-color", "timeout"}
 
-// settingsFile sets flags from the operator's file, where neither the command line nor the environment
-// has a value.
+// settingsFile sets flags from the operator's file, where neither the command line nor the
+// environment has a value.
 type settingsFile struct {
 	usual  string // default path, without --config
 	dev    string // settings file of leasehold dev, used if nothing else names an etcd or a user
@@ -28,14 +28,15 @@ type settingsFile struct {
 	from   map[string]string // file of each value
 }
 
-// Flags that go together: one of the first means another etcd than dev's, which has no passwords; one
-// of the others means another user of dev's etcd.
+// Flags that go together: one of the first means another etcd than dev's, which has no passwords;
+// one of the others means another user of dev's etcd.
 var (
 	whichEtcd = []string{"endpoints", "cacert", "user"}
 	whoAsks   = []string{"cert", "key"}
 )
 
-// devSettings is the settings file of leasehold dev on this machine; "" if its directory is unknown.
+// devSettings is the settings file of leasehold dev on this machine; "" if its directory is
+// unknown.
 func (e Env) devSettings() string {
 	if e.DevData == "" {
 		return ""
@@ -46,8 +47,8 @@ func (e Env) devSettings() string {
 // Validate accepts everything: errors of the file are reported when it is read.
 func (f *settingsFile) Validate(*kong.Application) error { return nil }
 
-// Resolve is called for each flag that is not on the command line. In kong its answer takes precedence
-// over the environment, so it must not answer if the flag's variable is set.
+// Resolve is called for each flag that is not on the command line. In kong its answer takes
+// precedence over the environment, so it must not answer if the flag's variable is set.
 func (f *settingsFile) Resolve(ctx *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
 	if !slices.Contains(ctx.Model.Flags, flag) || !slices.Contains(fromFile, flag.Name) || fromEnvironment(flag) != "" {
 		return nil, nil
@@ -115,7 +116,8 @@ func (f *settingsFile) loadOwn(ctx *kong.Context) error {
 	return err
 }
 
-// said reports whether the command line, the environment or the operator's file sets one of these flags.
+// said reports whether the command line, the environment or the operator's file sets one of these
+// flags.
 func (f *settingsFile) said(ctx *kong.Context, names []string) bool {
 	return slices.ContainsFunc(ctx.Model.Flags, func(flag *kong.Flag) bool {
 		given := slices.ContainsFunc(ctx.Path, func(p *kong.Path) bool { return p.Flag == flag && !p.Resolved })
@@ -132,11 +134,13 @@ func (f *settingsFile) loadDev(ctx *kong.Context) error {
 	}
 	another := f.said(ctx, whoAsks)
 	text, err := os.ReadFile(f.dev)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) { // no dev is running, or it belongs to another user
+	// no dev is running, or it belongs to another user
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 		return nil
 	}
 	if err != nil {
-		return failure(Usage, "remove "+f.dev+"; leasehold dev writes it again when it starts", "settings of dev: %s", err)
+		return failure(Usage, "remove "+f.dev+"; leasehold dev writes it again when it starts", "settings of dev: %s",
+			err)
 	}
 	values, err := readSettings(f.dev, text)
 	for name, value := range values {
@@ -163,12 +167,14 @@ func readSettings(path string, text []byte) (map[string]string, error) {
 	}
 	root := doc.Content[0]
 	if root.Kind != yaml.MappingNode {
-		return nil, failure(Usage, "correct "+path, "%s: must have settings like shard: default (line %d)", path, root.Line)
+		return nil, failure(Usage, "correct "+path, "%s: must have settings like shard: default (line %d)", path,
+			root.Line)
 	}
 	for i := 0; i+1 < len(root.Content); i += 2 {
 		key, value := root.Content[i], root.Content[i+1]
 		if !slices.Contains(fromFile, key.Value) {
-			return nil, failure(Usage, "correct "+path, "%s: unknown setting: must be one of %s (%s:%d:%d)", key.Value, strings.Join(fromFile, ", "), path, key.Line, key.Column)
+			return nil, failure(Usage, "correct "+path, "%s: unknown setting: must be one of %s (%s:%d:%d)", key.Value,
+				strings.Join(fromFile, ", "), path, key.Line, key.Column)
 		}
 		words := []*yaml.Node{value}
 		if value.Kind == yaml.SequenceNode && key.Value == "endpoints" {
@@ -177,7 +183,8 @@ func readSettings(path string, text []byte) (map[string]string, error) {
 		var texts []string
 		for _, w := range words {
 			if w.Kind != yaml.ScalarNode || w.Tag == "!!null" {
-				return nil, failure(Usage, "correct "+path, "%s: must be a value, as on the command line (%s:%d:%d)", key.Value, path, w.Line, w.Column)
+				return nil, failure(Usage, "correct "+path, "%s: must be a value, as on the command line (%s:%d:%d)",
+					key.Value, path, w.Line, w.Column)
 			}
 			texts = append(texts, w.Value)
 		}

@@ -23,16 +23,22 @@ func withSettings(t *testing.T, text string, args ...string) (Code, string) {
 func TestPrecedenceOfSettings(t *testing.T) {
 	const text = "shard: fromfile\nendpoints: [a:1, b:2]\ntimeout: 7s\nuser: root:secret\n"
 	code, out := withSettings(t, text, "config", "show")
-	for _, line := range []string{"shard\tfromfile\tfile config.yaml", "endpoints\ta:1,b:2\tfile config.yaml", "timeout\t7s\tfile config.yaml", "user\troot:…\tfile", "config\tconfig.yaml\tdefault", "output\ttable\tdefault", "shard fromfile, which no"} {
+	for _, line := range []string{
+		"shard\tfromfile\tfile config.yaml", "endpoints\ta:1,b:2\tfile config.yaml",
+		"timeout\t7s\tfile config.yaml", "user\troot:…\tfile", "config\tconfig.yaml\tdefault", "output\ttable\tdefault",
+		"shard fromfile, which no",
+	} {
 		if code != Done || !strings.Contains(out, line) {
 			t.Errorf("exit %d: %q is missing in\n%s", code, line, out)
 		}
 	}
 	t.Setenv("LEASEHOLD_SHARD", "fromenv")
-	if _, out := withSettings(t, text, "config", "show"); !strings.Contains(out, "shard\tfromenv\tenvironment LEASEHOLD_SHARD") {
+	if _, out := withSettings(t, text, "config", "show"); !strings.Contains(out,
+		"shard\tfromenv\tenvironment LEASEHOLD_SHARD") {
 		t.Errorf("got\n%s", out)
 	}
-	if _, out := withSettings(t, text, "config", "show", "--shard", "fromflag"); !strings.Contains(out, "shard\tfromflag\tflag") {
+	if _, out := withSettings(t, text, "config", "show", "--shard", "fromflag"); !strings.Contains(out,
+		"shard\tfromflag\tflag") {
 		t.Errorf("got\n%s", out)
 	}
 }
@@ -48,7 +54,8 @@ func TestAnotherFileOfSettings(t *testing.T) {
 	if _, out, _ := w.run("status"); !strings.HasPrefix(out, "other  ") {
 		t.Errorf("got %s", out)
 	}
-	if code, _, stderr := w.run("status", "--config", "none.yaml"); code != Usage || !strings.Contains(stderr, "--config none.yaml: no such file or directory") {
+	if code, _, stderr := w.run("status", "--config", "none.yaml"); code != Usage ||
+		!strings.Contains(stderr, "--config none.yaml: no such file or directory") {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 }
@@ -61,7 +68,8 @@ func TestAFileOfSettingsThatIsWrong(t *testing.T) {
 		{"- a\n", "must have settings like shard: default"},
 		{"a: [\n", "not YAML"},
 	} {
-		if code, out := withSettings(t, c.text, "status"); code != Usage || !strings.Contains(out, c.says) || !strings.Contains(out, "next: correct config.yaml") {
+		if code, out := withSettings(t, c.text, "status"); code != Usage || !strings.Contains(out, c.says) ||
+			!strings.Contains(out, "next: correct config.yaml") {
 			t.Errorf("%q: exit %d: %s", c.text, code, out)
 		}
 	}
@@ -70,7 +78,8 @@ func TestAFileOfSettingsThatIsWrong(t *testing.T) {
 	}
 }
 
-// A dev of this machine is found without flags, by nobody who says which etcd, and with two flags as somebody else.
+// A dev of this machine is found without flags, by nobody who says which etcd, and with two flags
+// as somebody else.
 func TestSettingsOfDev(t *testing.T) {
 	t.Chdir(t.TempDir())
 	write(t, "config.yaml", "endpoints: [\"127.0.0.1:4\"]\ncacert: /ca\ncert: /crt\nkey: /key\nshard: laptop\n")
@@ -101,12 +110,16 @@ func TestSettingsOfDev(t *testing.T) {
 		{"a flag says as whom", "none.yaml", []string{"--user", "a:b"}, false, "endpoints\t127.0.0.1:2379\tdefault"},
 	} {
 		out := show(c.own, c.args...)
-		if dev := strings.Contains(out, "cert\t/crt\tfile config.yaml"); dev != c.dev || !strings.Contains(out, c.says) {
+		if dev := strings.Contains(out, "cert\t/crt\tfile config.yaml"); dev != c.dev ||
+			!strings.Contains(out, c.says) {
 			t.Errorf("%s: dev's settings count: %v\n%s", c.name, dev, out)
 		}
 	}
 	out := show("none.yaml", "--cert", "/other.crt", "--key", "/other.key")
-	for _, want := range []string{"endpoints\t127.0.0.1:4\tfile config.yaml", "cacert\t/ca\tfile config.yaml", "cert\t/other.crt\tflag", "key\t/other.key\tflag"} {
+	for _, want := range []string{
+		"endpoints\t127.0.0.1:4\tfile config.yaml", "cacert\t/ca\tfile config.yaml",
+		"cert\t/other.crt\tflag", "key\t/other.key\tflag",
+	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("somebody else comes to dev's etcd: want %q\n%s", want, out)
 		}

@@ -30,7 +30,8 @@ type Simulate struct {
 
 const (
 	maxRuns = 10_000
-	// garbagePercent has garbage be collected more rarely than usual: what an imagined shard holds is small beside what each plan leaves behind.
+	// garbagePercent has garbage be collected more rarely than usual: what an imagined shard holds
+	// is small beside what each plan leaves behind.
 	garbagePercent = 400
 
 	scenarioPage = "correct the file; docs/simulate.md describes scenarios"
@@ -154,10 +155,12 @@ func bare(err error) error {
 }
 
 func unreadableScenario(name string, err error) error {
-	return failure(Usage, "give a readable file; leasehold simulate --print-scenario prints an example", "--scenario %s: %s", name, bare(err))
+	return failure(Usage, "give a readable file; leasehold simulate --print-scenario prints an example",
+		"--scenario %s: %s", name, bare(err))
 }
 
-// wrongFile is what is wrong in a file. It is not what the simulation found, so its exit code is another.
+// wrongFile is what is wrong in a file. It is not what the simulation found, so its exit code is
+// another.
 func wrongFile(err error, next string) error {
 	var problems yamlfile.Problems
 	if errors.As(err, &problems) {

@@ -42,7 +42,11 @@ func (c *Simulate) showRuns(s *Session, runs *scenario.Runs) error {
 	}
 	scr := s.screen()
 	t := output.Table{Columns: []output.Column{
-		{Title: "OF ALL RUNS"}, {Title: "BEST", Right: true}, {Title: "MEDIAN", Right: true}, {Title: "WORST", Right: true}, {Title: "WITH SEED", Right: true},
+		{Title: "OF ALL RUNS"},
+		{Title: "BEST", Right: true},
+		{Title: "MEDIAN", Right: true},
+		{Title: "WORST", Right: true},
+		{Title: "WITH SEED", Right: true},
 	}}
 	for _, m := range runs.Measures {
 		seed := "-"
@@ -55,7 +59,8 @@ func (c *Simulate) showRuns(s *Session, runs *scenario.Runs) error {
 		return err
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "\n%s, seeds %d to %d; all as wanted at the end in %d\n", counted(runs.Seeds, "run", "runs"), runs.First, runs.First+uint64(runs.Seeds)-1, runs.Whole)
+	fmt.Fprintf(&b, "\n%s, seeds %d to %d; all as wanted at the end in %d\n", counted(runs.Seeds, "run", "runs"),
+		runs.First, runs.First+uint64(runs.Seeds)-1, runs.Whole)
 	for _, m := range runs.Missed {
 		var seeds []string
 		for _, n := range m.Seeds {
@@ -64,7 +69,8 @@ func (c *Simulate) showRuns(s *Session, runs *scenario.Runs) error {
 		if m.Count > len(seeds) {
 			seeds = append(seeds, "…")
 		}
-		fmt.Fprintf(&b, "%s %s, wanted %s: missed in %d (seeds %s)\n", scr.Alarm("NOT MET  "), m.Name, m.Want, m.Count, strings.Join(seeds, ", "))
+		fmt.Fprintf(&b, "%s %s, wanted %s: missed in %d (seeds %s)\n", scr.Alarm("NOT MET  "), m.Name, m.Want, m.Count,
+			strings.Join(seeds, ", "))
 	}
 	if len(runs.Missed) == 0 {
 		fmt.Fprintf(&b, "%s all expectations, in all runs\n", scr.Good("met      "))

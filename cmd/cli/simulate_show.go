@@ -28,7 +28,8 @@ func (c *Simulate) show(s *Session, res *scenario.Result) error {
 	return writeSummary(s, res)
 }
 
-// timelineLine is one entry: when, by which rule, about what, what happened, and why. Events of the scenario stand out.
+// timelineLine is one entry: when, by which rule, about what, what happened, and why. Events of the
+// scenario stand out.
 func timelineLine(scr output.Screen, e scenario.Entry) string {
 	about := e.Instance
 	if about == "" {

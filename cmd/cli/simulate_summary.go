@@ -10,7 +10,8 @@ import (
 	"github.com/leasehold/leasehold/cmd/scenario"
 )
 
-// writeSummary tells what came of a run: the groups, the events, the machines and rules, and last what is not as it should be.
+// writeSummary tells what came of a run: the groups, the events, the machines and rules, and last
+// what is not as it should be.
 func writeSummary(s *Session, res *scenario.Result) error {
 	scr := s.screen()
 	parts := []func(output.Screen, *scenario.Result) error{writeStandings, writeEventResults, writeCounts, writeOutcome}
@@ -68,7 +69,12 @@ func writeEventResults(scr output.Screen, res *scenario.Result) error {
 		_, err := io.WriteString(scr.W, "nothing befell it\n")
 		return err
 	}
-	t := output.Table{Columns: []output.Column{{Title: "AT"}, {Title: "WORST", Right: true}, {Title: "AS WANTED"}, {Title: "EVENT"}}}
+	t := output.Table{Columns: []output.Column{
+		{Title: "AT"},
+		{Title: "WORST", Right: true},
+		{Title: "AS WANTED"},
+		{Title: "EVENT"},
+	}}
 	for _, e := range res.Events {
 		took := "not again"
 		switch {

@@ -21,7 +21,8 @@ func simulated(t *testing.T, scenario string) []string {
 	return []string{"simulate", "-f", filepath.Join(dir, "web.yaml"), "--scenario", filepath.Join(dir, "s.yaml")}
 }
 
-// Whoever waits longer than a second at a terminal is told how far it has come, in a line that goes away again.
+// Whoever waits longer than a second at a terminal is told how far it has come, in a line that goes
+// away again.
 func TestASimulationTellsHowFarItHasCome(t *testing.T) {
 	args := simulated(t, "length: 3h\n")
 	for _, c := range []struct {
@@ -65,7 +66,8 @@ func TestAnInterruptedSimulationShowsWhatThereIs(t *testing.T) {
 		return now
 	}
 	code, stdout, stderr := w.runCtx(ctx, args...)
-	if code != Interrupted || !strings.Contains(stdout, "1 machine killed") || !strings.Contains(stdout, "as wanted") || strings.Contains(stdout, "NOT MET") ||
+	if code != Interrupted || !strings.Contains(stdout, "1 machine killed") || !strings.Contains(stdout, "as wanted") ||
+		strings.Contains(stdout, "NOT MET") ||
 		!strings.Contains(stderr, "interrupted after ") || strings.Contains(stderr, "error:") {
 		t.Errorf("exit %d\n%s\n%s", code, stdout, stderr)
 	}

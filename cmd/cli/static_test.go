@@ -64,7 +64,8 @@ func (w *world) inForce(name string) store.Group {
 	return g
 }
 
-// Every command that edits a group works with a static one, and what it leaves in groups/ is an override.
+// Every command that edits a group works with a static one, and what it leaves in groups/ is an
+// override.
 //
 // proves REC-6
 func TestCommandsEditAStaticGroup(t *testing.T) {
@@ -79,7 +80,8 @@ func TestCommandsEditAStaticGroup(t *testing.T) {
 			return g.Relaunch == store.Relaunch{Number: 1, Action: store.ActionRecreate}
 		}},
 		{"group apply -f more.yaml", func(g store.Group) bool {
-			return g.Size == 5 && g.Template.InstanceType == "large" && g.Vars["colour"] == "blue" && g.Workload.Run[0] == "./web"
+			return g.Size == 5 && g.Template.InstanceType == "large" && g.Vars["colour"] == "blue" &&
+				g.Workload.Run[0] == "./web"
 		}},
 		{"group delete web --confirm=web", func(g store.Group) bool { return g.Deleting }},
 	} {
@@ -109,7 +111,8 @@ func TestAFileBesideAStaticGroup(t *testing.T) {
 	}
 }
 
-// --if-revision is the newer revision of a static group and of what is set beside it, as every command shows it.
+// --if-revision is the newer revision of a static group and of what is set beside it, as every
+// command shows it.
 func TestApplyBesideAStaticGroupAtARevision(t *testing.T) {
 	w := staticWorld(t)
 	at := func(rev store.Revision) []string {
@@ -117,16 +120,20 @@ func TestApplyBesideAStaticGroupAtARevision(t *testing.T) {
 	}
 	static := w.revision(store.KindStatic, "web")
 	for _, rev := range []store.Revision{0, static - 1} {
-		if code, _, stderr := w.run(at(rev)...); code != Conflict || !strings.Contains(stderr, fmt.Sprintf("at revision %d", static)) {
+		if code, _, stderr := w.run(at(rev)...); code != Conflict ||
+			!strings.Contains(stderr, fmt.Sprintf("at revision %d", static)) {
 			t.Errorf("at revision %d: exit %d: %s", rev, code, stderr)
 		}
 	}
-	if out := w.must("group", "apply", "-f", "more.yaml", "--dry-run"); !strings.Contains(out, fmt.Sprintf("--if-revision %d\n", static)) {
+	if out := w.must("group", "apply", "-f", "more.yaml", "--dry-run"); !strings.Contains(out,
+		fmt.Sprintf("--if-revision %d\n", static)) {
 		t.Errorf("dry run of a static group at revision %d: %s", static, out)
 	}
 	w.must(at(static)...)
 	beside := w.revision(store.KindGroups, "web")
-	if code, _, stderr := w.run("group", "apply", "-f", "less.yaml", "--if-revision", fmt.Sprint(int64(static)), "--confirm=web"); code != Conflict || !strings.Contains(stderr, fmt.Sprintf("group web is at revision %d, not %d", beside, static)) {
+	if code, _, stderr := w.run("group", "apply", "-f", "less.yaml", "--if-revision", fmt.Sprint(int64(static)),
+		"--confirm=web"); code != Conflict ||
+		!strings.Contains(stderr, fmt.Sprintf("group web is at revision %d, not %d", beside, static)) {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 	w.must("group", "apply", "-f", "less.yaml", "--if-revision", fmt.Sprint(int64(beside)), "--confirm=web")
@@ -174,7 +181,9 @@ func TestEditOfAStaticGroup(t *testing.T) {
 	w.must("group", "scale", "web", "4")
 	w.edit = func(path string) error {
 		text, err := os.ReadFile(path)
-		if err != nil || !strings.Contains(string(text), "# Group web is static") || !strings.Contains(string(text), "#   provider: process") || !strings.HasSuffix(string(text), "\nname: web\nsize: 4\n") {
+		if err != nil || !strings.Contains(string(text), "# Group web is static") ||
+			!strings.Contains(string(text), "#   provider: process") ||
+			!strings.HasSuffix(string(text), "\nname: web\nsize: 4\n") {
 			t.Errorf("the draft is %s, %v", text, err)
 		}
 		return replaceIn(path, "\nname: web\nsize: 4", "\nname: web\nsize: 6\nvars: {colour: green}")
@@ -184,7 +193,9 @@ func TestEditOfAStaticGroup(t *testing.T) {
 		t.Errorf("got %+v", g)
 	}
 	w.edit = func(path string) error { return replaceIn(path, "\nname: web", "\nname: web\nprovider: qemu") }
-	if code, _, stderr := w.run("group", "edit", "web"); code != Failed || !strings.Contains(stderr, `provider: "qemu": cannot be set: the group is static`) || !strings.Contains(stderr, "your text is kept in") {
+	if code, _, stderr := w.run("group", "edit", "web"); code != Failed ||
+		!strings.Contains(stderr, `provider: "qemu": cannot be set: the group is static`) ||
+		!strings.Contains(stderr, "your text is kept in") {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 }
@@ -203,13 +214,15 @@ func TestALostRaceAboutAStaticGroup(t *testing.T) {
 	}
 	w.race(func() { w.put(store.KindGroups, "web", store.Override{Schema: 1, Name: "web"}) })
 	code, _, stderr = w.run("config", "apply", "-f", "next.yaml", "--confirm=web")
-	if code != Conflict || !strings.HasPrefix(stderr, "error: group web: it was created") || w.inForce("web").Size != 9 {
+	if code != Conflict || !strings.HasPrefix(stderr, "error: group web: it was created") ||
+		w.inForce("web").Size != 9 {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 	// A group that becomes static while it is edited as a whole stays as it was.
 	w.put(store.KindGroups, "new", named("new", 1))
 	w.race(func() { w.put(store.KindStatic, "new", named("new", 2)) })
-	if code, _, stderr := w.run("group", "scale", "new", "5"); code != Conflict || !strings.HasPrefix(stderr, "error: static group new: it was created") {
+	if code, _, stderr := w.run("group", "scale", "new", "5"); code != Conflict ||
+		!strings.HasPrefix(stderr, "error: static group new: it was created") {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 }
@@ -220,7 +233,8 @@ func TestALostRaceAboutAStaticGroup(t *testing.T) {
 func TestAnOverrideThatCannotBeUsed(t *testing.T) {
 	w := staticWorld(t)
 	w.put(store.KindGroups, "web", `{"schema":1,"name":"web","provider":"qemu","paused":true}`)
-	if code, _, stderr := w.run("group", "scale", "web", "5"); code != Failed || !strings.Contains(stderr, "group web: the override of revision 9 cannot be used") {
+	if code, _, stderr := w.run("group", "scale", "web", "5"); code != Failed ||
+		!strings.Contains(stderr, "group web: the override of revision 9 cannot be used") {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 	if out := w.must("group", "apply", "-f", "more.yaml"); !strings.Contains(out, "it is replaced as a whole") {
@@ -230,15 +244,18 @@ func TestAnOverrideThatCannotBeUsed(t *testing.T) {
 		t.Errorf("got %+v", g)
 	}
 	w.put(store.KindStatic, "api", "nonsense")
-	if code, _, stderr := w.run("group", "scale", "api", "5"); code != Failed || !strings.Contains(stderr, "next: leasehold config apply -f FILE") {
+	if code, _, stderr := w.run("group", "scale", "api", "5"); code != Failed ||
+		!strings.Contains(stderr, "next: leasehold config apply -f FILE") {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
-	if out := w.must("config", "apply", "-f", "shard.yaml"); !strings.Contains(out, "api changed rev") || w.inForce("api").Size != 2 {
+	if out := w.must("config", "apply", "-f", "shard.yaml"); !strings.Contains(out, "api changed rev") ||
+		w.inForce("api").Size != 2 {
 		t.Error(out)
 	}
 }
 
-// That a static group goes is the word of static/: what is set beside it does not repeat it, so that it could outlive it.
+// That a static group goes is the word of static/: what is set beside it does not repeat it, so
+// that it could outlive it.
 //
 // proves REC-7
 func TestWhatIsSetBesideAGroupThatGoes(t *testing.T) {
@@ -286,22 +303,26 @@ func TestRollbackOfAStaticGroupIsTheFilesAffair(t *testing.T) {
 	st.LastGood = &store.GoodSpec{Revision: 4, Template: good.TemplateHash(), Spec: good}
 	w.put(store.KindStatus, "web", st)
 	code, _, stderr := w.run("group", "rollback", "web")
-	if code != Failed || !strings.Contains(stderr, "group web is static: its template is in the shard's file") || !strings.Contains(stderr, "back into the shard's file, then leasehold config apply -f FILE") {
+	if code != Failed || !strings.Contains(stderr, "group web is static: its template is in the shard's file") ||
+		!strings.Contains(stderr, "back into the shard's file, then leasehold config apply -f FILE") {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 }
 
-// A static group shrinks by its file as by any edit: confirmed. All groups of a file are written, or none.
+// A static group shrinks by its file as by any edit: confirmed. All groups of a file are written,
+// or none.
 //
 // proves REC-6, REC-14
 func TestConfigApplyIsAllOrNothing(t *testing.T) {
 	w := staticWorld(t)
-	if code, _, stderr := w.run("config", "apply", "-f", "next.yaml"); code != Usage || !strings.Contains(stderr, "group web shrinks from 3 to 2 instances") {
+	if code, _, stderr := w.run("config", "apply", "-f", "next.yaml"); code != Usage ||
+		!strings.Contains(stderr, "group web shrinks from 3 to 2 instances") {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 	w.put(store.KindGroups, "b", named("b", 1))
 	before := w.all(w.keys)
-	if code, _, stderr := w.run("config", "apply", "-f", "two.yaml"); code != Failed || !strings.Contains(stderr, "group b is in groups/ already") {
+	if code, _, stderr := w.run("config", "apply", "-f", "two.yaml"); code != Failed ||
+		!strings.Contains(stderr, "group b is in groups/ already") {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 	if now := w.all(w.keys); now != before {
@@ -309,7 +330,8 @@ func TestConfigApplyIsAllOrNothing(t *testing.T) {
 	}
 }
 
-// What was set beside a static group and vanished is still in force: the status says so, and any command has it back, whole.
+// What was set beside a static group and vanished is still in force: the status says so, and any
+// command has it back, whole.
 //
 // proves SAFE-10
 func TestWhatWasSetBesideAStaticGroupIsMissing(t *testing.T) {
@@ -319,14 +341,18 @@ func TestWhatWasSetBesideAStaticGroupIsMissing(t *testing.T) {
 		st := statusOf(w.inForce("web"), w.revision(store.KindGroups, "web"), 5)
 		st.Beside = &store.Beside{Revision: st.AcceptedRevision, Override: w.beside("web")}
 		w.put(store.KindStatus, "web", st)
-		if _, err := w.st.Commit(t.Context(), store.Txn{Writes: []store.Write{store.Delete(w.keys.Group("web"))}}); err != nil {
+		if _, err := w.st.Commit(t.Context(),
+			store.Txn{Writes: []store.Write{store.Delete(w.keys.Group("web"))}}); err != nil {
 			t.Fatal(err)
 		}
 		return w
 	}
 	w := missing()
 	out := w.must("status")
-	for _, want := range []string{"SAFE-10: what was set beside the static group at revision", "next: leasehold group scale web 5\n", "missing from groups/web"} {
+	for _, want := range []string{
+		"SAFE-10: what was set beside the static group at revision",
+		"next: leasehold group scale web 5\n", "missing from groups/web",
+	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the status does not say %q:\n%s", want, out)
 		}
@@ -340,7 +366,8 @@ func TestWhatWasSetBesideAStaticGroupIsMissing(t *testing.T) {
 	}
 
 	w = missing()
-	if code, _, stderr := w.run("group", "apply", "-f", "less.yaml"); code != Usage || !strings.Contains(stderr, "shrinks from 5") {
+	if code, _, stderr := w.run("group", "apply", "-f", "less.yaml"); code != Usage ||
+		!strings.Contains(stderr, "shrinks from 5") {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 	w.must("group", "apply", "-f", "less.yaml", "--confirm=web")

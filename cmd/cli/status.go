@@ -146,7 +146,9 @@ func (s *Session) readState(ctx context.Context, name string) (st shardState, er
 }
 
 // findShown is findRecord for callers that show the rest even if the record cannot be read.
-func findShown[T any](ctx context.Context, s *Session, key string, spoiled map[string]error) (store.Versioned[T], json.RawMessage, error) {
+func findShown[T any](ctx context.Context, s *Session, key string, spoiled map[string]error) (store.Versioned[T],
+	json.RawMessage, error,
+) {
 	kv, err := s.find(ctx, key)
 	if err != nil || kv.Modified == 0 {
 		return store.Versioned[T]{Key: key}, nil, err
@@ -216,7 +218,8 @@ func (s *Session) showState(st shardState, found []problem, now time.Time) error
 		}}
 		for _, g := range st.groups {
 			v := viewOf(g)
-			t.Add(v.mark, g.Name, v.state, v.health, v.run, v.now, output.Age(now, v.since), revision(g.revision()), revision(g.Status.Record.AcceptedRevision))
+			t.Add(v.mark, g.Name, v.state, v.health, v.run, v.now, output.Age(now, v.since), revision(g.revision()),
+				revision(g.Status.Record.AcceptedRevision))
 		}
 		if err := t.Write(scr, s.wide()); err != nil {
 			return err
@@ -229,21 +232,25 @@ func (s *Session) showState(st shardState, found []problem, now time.Time) error
 func headline(scr output.Screen, st shardState, now time.Time) string {
 	parts := []string{st.name}
 	if st.leads {
-		parts = append(parts, fmt.Sprintf("leader %s %s", st.leader.Record.Replica, output.Age(now, st.leader.Record.Since)))
+		parts = append(parts, fmt.Sprintf("leader %s %s", st.leader.Record.Replica,
+			output.Age(now, st.leader.Record.Since)))
 	} else {
 		parts = append(parts, scr.Alarm("no leader"))
 		if st.served.Present() {
-			parts = append(parts, fmt.Sprintf("last served %s ago by %s", output.Age(now, st.served.Record.At), st.served.Record.Replica))
+			parts = append(parts, fmt.Sprintf("last served %s ago by %s", output.Age(now, st.served.Record.At),
+				st.served.Record.Replica))
 		}
 	}
-	parts = append(parts, fmt.Sprintf("replicas %d%s", len(st.replicas), mixture(st.replicas)), fmt.Sprintf("rev %d", st.revision))
+	parts = append(parts, fmt.Sprintf("replicas %d%s", len(st.replicas), mixture(st.replicas)),
+		fmt.Sprintf("rev %d", st.revision))
 	if st.shard.Record.Hold != nil {
 		parts = append(parts, scr.Alarm("ON HOLD"))
 	}
 	return strings.Join(parts, "  ")
 }
 
-// mixture lists the releases of the replicas if they differ: an upgrade is in progress or unfinished.
+// mixture lists the releases of the replicas if they differ: an upgrade is in progress or
+// unfinished.
 func mixture(replicas []store.Versioned[store.Replica]) string {
 	count := map[string]int{}
 	for _, r := range replicas {

@@ -28,7 +28,8 @@ const (
 	issuerNear       = 30 * 24 * time.Hour // before the end of an authority
 )
 
-// issuerProblem tells that the authority ends with which a replica issues to agents; nil if that is far.
+// issuerProblem tells that the authority ends with which a replica issues to agents; nil if that is
+// far.
 func issuerProblem(r store.Replica, now time.Time) *problem {
 	ends := r.IssuerEnds
 	switch {
@@ -41,7 +42,8 @@ func issuerProblem(r store.Replica, now time.Time) *problem {
 		}
 	}
 	return &problem{
-		About: r.ID, Rule: "SEC-3", Next: "leasehold pki rotate --force, step by step; then replace the instances, which cannot come back",
+		About: r.ID, Rule: "SEC-3",
+		Next: "leasehold pki rotate --force, step by step; then replace the instances, which cannot come back",
 		What: fmt.Sprintf("the agents' authority that it issues with has ended on %s, and every agent's certificate with it: it can serve none, and nothing is judged lost", day(now, ends)),
 	}
 }
@@ -72,14 +74,16 @@ func shardProblems(st shardState, now time.Time) []problem {
 		case !st.served.Present():
 			what += " (none has run in this shard yet)"
 		default:
-			what += fmt.Sprintf(" (for %s; the last was %s)", output.Age(now, st.served.Record.At), st.served.Record.Replica)
+			what += fmt.Sprintf(" (for %s; the last was %s)", output.Age(now, st.served.Record.At),
+				st.served.Record.Replica)
 		}
 		found = append(found, problem{About: st.name, What: what, Next: "leasehold coordinator --shard " + st.name})
 	}
 	if h := st.shard.Record.Hold; h != nil {
 		found = append(found, problem{
 			About: st.name, Rule: "SAFE-12",
-			What: fmt.Sprintf("on hold for %s by %s: %s: nothing is created or deleted", output.Age(now, h.At), h.By, h.Why),
+			What: fmt.Sprintf("on hold for %s by %s: %s: nothing is created or deleted", output.Age(now, h.At), h.By,
+				h.Why),
 			Next: "when the reason is gone: leasehold release",
 		})
 	}
@@ -117,24 +121,30 @@ func shardProblems(st shardState, now time.Time) []problem {
 			saw, next := "saw a disturbance of etcd", "check etcd's logs and disks if this continues"
 			switch {
 			case last.Own:
-				saw, next = "was itself disturbed", "check this replica's host if this continues: it was paused, or short of CPU or memory"
+				saw, next = "was itself disturbed",
+					"check this replica's host if this continues: it was paused, or short of CPU or memory"
 			case last.What == store.DisturbedRecordBack:
 				next = "nothing, unless this continues: agents report again within reconnect_max"
 			}
 			found = append(found, problem{
 				About: r.Record.ID, Rule: "SAFE-1", Next: next,
-				What: fmt.Sprintf("%s %s ago: %s (%s since it started): no instance is judged lost for a while", saw, output.Age(now, last.At), last.What, counted(r.Record.Disturbances, "time", "times")),
+				What: fmt.Sprintf("%s %s ago: %s (%s since it started): no instance is judged lost for a while", saw,
+					output.Age(now, last.At), last.What, counted(r.Record.Disturbances, "time", "times")),
 			})
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(st.spoiled)) {
 		found = append(found, problem{
-			About: st.name, Rule: "SAFE-16", What: fmt.Sprintf("a record cannot be read: %.200s", joined(st.spoiled[key])), Next: fmt.Sprintf("leasehold repair %.200s", strings.TrimPrefix(key, store.KeysOf(st.name).Prefix())),
+			About: st.name, Rule: "SAFE-16",
+			What: fmt.Sprintf("a record cannot be read: %.200s", joined(st.spoiled[key])),
+			Next: fmt.Sprintf("leasehold repair %.200s", strings.TrimPrefix(key, store.KeysOf(st.name).Prefix())),
 		})
 	}
 	for _, key := range slices.Sorted(maps.Keys(st.unreadable)) {
 		found = append(found, problem{
-			About: st.name, Rule: "REC-16", What: fmt.Sprintf("an order cannot be read, and is not carried out: %.200s", st.unreadable[key]), Next: fmt.Sprintf("etcdctl del %.200q", key),
+			About: st.name, Rule: "REC-16",
+			What: fmt.Sprintf("an order cannot be read, and is not carried out: %.200s", st.unreadable[key]),
+			Next: fmt.Sprintf("etcdctl del %.200q", key),
 		})
 	}
 	for _, r := range st.requests {
@@ -144,7 +154,8 @@ func shardProblems(st shardState, now time.Time) []problem {
 		if age := now.Sub(r.Record.At); st.leads && age > orderIgnored {
 			found = append(found, problem{
 				About: aboutOrder(r.Record, st.name), Rule: "REC-16",
-				What: fmt.Sprintf("the order %q, given %s ago by %s, is not carried out yet", r.Record.Kind, output.Span(age), r.Record.By),
+				What: fmt.Sprintf("the order %q, given %s ago by %s, is not carried out yet", r.Record.Kind,
+					output.Span(age), r.Record.By),
 				Next: orderEvents(r.Record),
 			})
 		}
@@ -152,7 +163,8 @@ func shardProblems(st shardState, now time.Time) []problem {
 	return found
 }
 
-// waitingProblems tell why replicas wait for a shard that etcd does not hold (SAFE-15), and the ways on.
+// waitingProblems tell why replicas wait for a shard that etcd does not hold (SAFE-15), and the
+// ways on.
 func waitingProblems(st shardState) []problem {
 	var found []problem
 	for _, r := range st.replicas {
@@ -160,7 +172,10 @@ func waitingProblems(st shardState) []problem {
 		if w == nil {
 			continue
 		}
-		p := problem{About: r.Record.ID, Rule: "SAFE-15", What: "waits and makes no decisions: " + w.Why, Next: "leasehold init"}
+		p := problem{
+			About: r.Record.ID, Rule: "SAFE-15", What: "waits and makes no decisions: " + w.Why,
+			Next: "leasehold init",
+		}
 		if w.ShardID != "" {
 			p.Next = "restore etcd from a snapshot, or, if there is none: leasehold recover"
 			p.What += fmt.Sprintf("; it was in etcd cluster %s, up to revision %d at least", w.Cluster, w.Highest)
@@ -172,7 +187,10 @@ func waitingProblems(st shardState) []problem {
 		found = append(found, p)
 	}
 	if len(found) == 0 && !st.shard.Present() && len(st.replicas) == 0 {
-		found = append(found, problem{About: st.name, Rule: "SAFE-15", What: "there is no such shard in this etcd", Next: "leasehold init, then leasehold coordinator --shard " + st.name})
+		found = append(found, problem{
+			About: st.name, Rule: "SAFE-15", What: "there is no such shard in this etcd",
+			Next: "leasehold init, then leasehold coordinator --shard " + st.name,
+		})
 	}
 	return found
 }
@@ -209,12 +227,15 @@ func groupProblems(g group, leads bool, now time.Time) []problem {
 	switch {
 	case g.StatusBad != nil:
 		found = append(found, problem{
-			About: g.Name, Rule: "SAFE-16", What: "its status cannot be read, so at most the leader knows which spec is in force: " + joined(g.StatusBad), Next: "leasehold repair status/" + g.Name,
+			About: g.Name, Rule: "SAFE-16",
+			What: "its status cannot be read, so at most the leader knows which spec is in force: " +
+				joined(g.StatusBad), Next: "leasehold repair status/" + g.Name,
 		})
 	case g.gone() && g.leaving():
 	case g.gone() && st.Accepted == nil && st.Invalid != nil:
 		found = append(found, problem{
-			About: g.Name, Rule: "SAFE-10", What: st.Invalid.Why, Next: fmt.Sprintf("leasehold group apply -f %s.yaml", g.Name),
+			About: g.Name, Rule: "SAFE-10", What: st.Invalid.Why,
+			Next: fmt.Sprintf("leasehold group apply -f %s.yaml", g.Name),
 		})
 	case g.gone():
 		found = append(found, problem{
@@ -231,17 +252,22 @@ func groupProblems(g group, leads bool, now time.Time) []problem {
 	case g.Bad != nil:
 		found = append(found, problem{
 			About: g.Name, Rule: "SAFE-10",
-			What: fmt.Sprintf("the spec of revision %d cannot be used: %s; %s", g.revision(), joined(g.Bad), inForce(st)),
+			What: fmt.Sprintf("the spec of revision %d cannot be used: %s; %s", g.revision(), joined(g.Bad),
+				inForce(st)),
 			Next: fmt.Sprintf("leasehold group apply -f %s.yaml, with a corrected spec", g.Name),
 		})
 	case st.Invalid != nil && st.Invalid.Revision == g.revision():
 		found = append(found, problem{
 			About: g.Name, Rule: "SAFE-10",
-			What: fmt.Sprintf("the spec of revision %d is not in force: %s; %s", st.Invalid.Revision, st.Invalid.Why, inForce(st)),
+			What: fmt.Sprintf("the spec of revision %d is not in force: %s; %s", st.Invalid.Revision, st.Invalid.Why,
+				inForce(st)),
 			Next: "leasehold group edit " + g.Name,
 		})
 	case !g.Status.Present() && leads:
-		found = append(found, problem{About: g.Name, What: "the leader has not accepted it yet", Next: "leasehold events --follow -g " + g.Name})
+		found = append(found, problem{
+			About: g.Name, What: "the leader has not accepted it yet",
+			Next: "leasehold events --follow -g " + g.Name,
+		})
 	}
 	found = append(found, nowProblems(g, now)...)
 	if lost := lostInstances(st); len(lost) > 1 {
@@ -329,7 +355,8 @@ func writeProblems(scr output.Screen, found []problem) error {
 		if p.Rule != "" {
 			rule = p.Rule + ": "
 		}
-		about := fmt.Sprintf("%.60s", output.OneLine(p.About)) // names are keys, and a key written by hand may have any name
+		// names are keys, and a key written by hand may have any name
+		about := fmt.Sprintf("%.60s", output.OneLine(p.About))
 		output.WriteWrapped(&b, scr, "  "+about+"  ", rule+p.What)
 		if p.Next != "" {
 			fmt.Fprintf(&b, "  %s  next: %s\n", strings.Repeat(" ", len(about)), output.OneLine(p.Next))

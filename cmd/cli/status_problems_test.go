@@ -20,10 +20,14 @@ func heldWorld(t *testing.T, blocked ...store.Blocked) *world {
 	return w
 }
 
-// What is held for several instances for one reason is one problem, and what frees it is what to do next.
+// What is held for several instances for one reason is one problem, and what frees it is what to do
+// next.
 func TestProblemsAreToldOnce(t *testing.T) {
 	held := func(id string) store.Blocked {
-		return store.Blocked{Rule: "DET-10", What: "health of " + id, Why: "workload ended with exit code 1", Until: "it passes its checks", Instance: id}
+		return store.Blocked{
+			Rule: "DET-10", What: "health of " + id, Why: "workload ended with exit code 1",
+			Until: "it passes its checks", Instance: id,
+		}
 	}
 	for name, test := range map[string]struct {
 		blocked []store.Blocked
@@ -31,15 +35,28 @@ func TestProblemsAreToldOnce(t *testing.T) {
 	}{
 		"of several": {
 			[]store.Blocked{held("web-0-a"), held("web-1-b")},
-			[]string{"web", "DET-10", "health of web-0-a, web-1-b: workload ended with exit code 1; until it passes its checks", "leasehold instance show web-0-a"},
+			[]string{
+				"web", "DET-10",
+				"health of web-0-a, web-1-b: workload ended with exit code 1; until it passes its checks",
+				"leasehold instance show web-0-a",
+			},
 		},
 		"that does not name them": {
-			[]store.Blocked{{Rule: "HEAL-2", What: "replacement", Why: "no room", Instance: "web-0-a"}, {Rule: "HEAL-2", What: "replacement", Why: "no room", Instance: "web-1-b"}},
+			[]store.Blocked{
+				{Rule: "HEAL-2", What: "replacement", Why: "no room", Instance: "web-0-a"},
+				{Rule: "HEAL-2", What: "replacement", Why: "no room", Instance: "web-1-b"},
+			},
 			[]string{"web", "HEAL-2", "web-0-a, web-1-b: replacement: no room", "leasehold instance show web-0-a"},
 		},
 		"of the group": {
-			[]store.Blocked{{Rule: "REC-13", What: "all changes", Why: "the group is paused", Until: "leasehold group resume web"}},
-			[]string{"web", "REC-13", "all changes: the group is paused; until leasehold group resume web", "leasehold group resume web"},
+			[]store.Blocked{{
+				Rule: "REC-13", What: "all changes", Why: "the group is paused",
+				Until: "leasehold group resume web",
+			}},
+			[]string{
+				"web", "REC-13", "all changes: the group is paused; until leasehold group resume web",
+				"leasehold group resume web",
+			},
 		},
 	} {
 		st, err := stateOf(t, heldWorld(t, test.blocked...))
@@ -47,13 +64,15 @@ func TestProblemsAreToldOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		found := problems(st, noon)
-		if len(found) != 1 || !slices.Equal([]string{found[0].About, found[0].Rule, found[0].What, found[0].Next}, test.want) {
+		if len(found) != 1 || !slices.Equal([]string{found[0].About, found[0].Rule, found[0].What, found[0].Next},
+			test.want) {
 			t.Errorf("%s: got %q, want %q", name, found, test.want)
 		}
 	}
 }
 
-// The end of the agents' authority is told of while there is time to exchange it; and when it is over, that is all there is to say of a replica.
+// The end of the agents' authority is told of while there is time to exchange it; and when it is
+// over, that is all there is to say of a replica.
 //
 // proves SEC-3
 func TestTheEndOfTheAuthorityIsAProblem(t *testing.T) {
@@ -80,7 +99,8 @@ func TestTheEndOfTheAuthorityIsAProblem(t *testing.T) {
 		if test.want == "" && len(found) == 0 {
 			continue
 		}
-		if len(found) != 1 || found[0].About != "coord-a" || !strings.Contains(found[0].What, test.want) || !strings.HasPrefix(found[0].Next, "leasehold pki rotate") {
+		if len(found) != 1 || found[0].About != "coord-a" || !strings.Contains(found[0].What, test.want) ||
+			!strings.HasPrefix(found[0].Next, "leasehold pki rotate") {
 			t.Errorf("%s: got %+v", name, found)
 		}
 	}
@@ -90,9 +110,15 @@ func TestTheEndOfTheAuthorityIsAProblem(t *testing.T) {
 func TestHistoryThatNobodyCompactsIsAProblem(t *testing.T) {
 	w := newWorld(t)
 	w.serve()
-	w.put(store.KindServed, "", store.Served{Schema: store.Schema, At: noon, Replica: "coord-a", Uncompacted: "only root may"})
+	w.put(store.KindServed, "", store.Served{
+		Schema: store.Schema, At: noon, Replica: "coord-a",
+		Uncompacted: "only root may",
+	})
 	out := w.must("status")
-	for _, want := range []string{"1 problem\n", "its database grows until it is full: only root may", "--auto-compaction-retention=1h0m0s"} {
+	for _, want := range []string{
+		"1 problem\n", "its database grows until it is full: only root may",
+		"--auto-compaction-retention=1h0m0s",
+	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is not told:\n%s", want, out)
 		}
@@ -101,10 +127,14 @@ func TestHistoryThatNobodyCompactsIsAProblem(t *testing.T) {
 
 // A hold of the shard is told of the shard, not of each of its groups as well.
 func TestAHoldIsToldOnce(t *testing.T) {
-	w := heldWorld(t, store.Blocked{Rule: "SAFE-12", What: "all changes", Why: "the shard is on hold", Until: "the hold is released"})
+	w := heldWorld(t, store.Blocked{
+		Rule: "SAFE-12", What: "all changes", Why: "the shard is on hold",
+		Until: "the hold is released",
+	})
 	w.must("hold", "a drill")
 	out := w.must("status")
-	if strings.Count(out, "SAFE-12:") != 1 || !strings.Contains(out, "1 problem\n") || !strings.Contains(out, "held by SAFE-12") {
+	if strings.Count(out, "SAFE-12:") != 1 || !strings.Contains(out, "1 problem\n") ||
+		!strings.Contains(out, "held by SAFE-12") {
 		t.Errorf("got\n%s", out)
 	}
 	if out := w.must("group", "show", "web"); !strings.Contains(out, "SAFE-12: all changes: the shard is on hold") {
@@ -119,8 +149,8 @@ func stateOf(t *testing.T, w *world) (shardState, error) {
 	return s.readState(t.Context(), "default")
 }
 
-// A group of which nobody knows any more what was asked for: the status names what is left of it, and the spec that takes them up again
-// must not take some of them away unasked.
+// A group of which nobody knows any more what was asked for: the status names what is left of it,
+// and the spec that takes them up again must not take some of them away unasked.
 //
 // proves SAFE-10, REC-7
 func TestAGroupWithoutKeyAndStatus(t *testing.T) {
@@ -128,18 +158,21 @@ func TestAGroupWithoutKeyAndStatus(t *testing.T) {
 	w.serve()
 	const why = "the group's key is missing; 3 instances are left as they are: web-0-a, web-1-b, web-2-c"
 	w.put(store.KindStatus, "web", store.Status{
-		Schema: store.Schema, Group: "web", State: store.GroupRefused, Invalid: &store.InvalidSpec{Why: why}, Phases: map[store.Phase]int{store.Running: 3, store.Deleting: 1},
+		Schema: store.Schema, Group: "web", State: store.GroupRefused, Invalid: &store.InvalidSpec{Why: why},
+		Phases: map[store.Phase]int{store.Running: 3, store.Deleting: 1},
 	})
 	st, err := stateOf(t, w)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if found := problems(st, noon); len(found) != 1 || found[0] != (problem{About: "web", Rule: "SAFE-10", What: why, Next: "leasehold group apply -f web.yaml"}) {
+	if found := problems(st, noon); len(found) != 1 ||
+		found[0] != (problem{About: "web", Rule: "SAFE-10", What: why, Next: "leasehold group apply -f web.yaml"}) {
 		t.Errorf("got %+v", found)
 	}
 	t.Chdir(t.TempDir())
 	write(t, "web.yaml", "name: web\nprovider: process\nsize: 2\n")
-	if code, _, stderr := w.run("group", "apply", "-f", "web.yaml"); code != Usage || !strings.Contains(stderr, "has 3 instances left and shrinks to 2 instances") {
+	if code, _, stderr := w.run("group", "apply", "-f", "web.yaml"); code != Usage ||
+		!strings.Contains(stderr, "has 3 instances left and shrinks to 2 instances") {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 	w.must("group", "apply", "-f", "web.yaml", "--confirm=web")

@@ -41,7 +41,8 @@ func (s *Session) readStrangers(ctx context.Context, keys store.Keys, at store.R
 		}
 	}
 	for id, x := range extras {
-		if _, heard := strays[id]; !heard && !recorded[id] && !x.Gone { // one whose record was deleted on purpose is being removed
+		// one whose record was deleted on purpose is being removed
+		if _, heard := strays[id]; !heard && !recorded[id] && !x.Gone {
 			x.Instance = id
 			all.extras = append(all.extras, x)
 		}
@@ -80,7 +81,8 @@ func strangerProblems(st shardState, now time.Time) []problem {
 		}
 		found = append(found, problem{
 			About: st.name, Rule: "REC-8",
-			What: fmt.Sprintf("%d agents have no record, %s and others; their workloads keep running", n, strings.Join(names, ", ")),
+			What: fmt.Sprintf("%d agents have no record, %s and others; their workloads keep running", n,
+				strings.Join(names, ", ")),
 			Next: putBack,
 		})
 	} else {
@@ -88,7 +90,8 @@ func strangerProblems(st shardState, now time.Time) []problem {
 			found = append(found, problem{
 				About: s.Instance, Rule: "REC-8",
 				What: fmt.Sprintf("an agent at %s reports as this instance, which has no record (%s ago); its workload keeps running", s.From, output.Age(now, s.At)),
-				Next: "leasehold repair restores its record; leasehold instance adopt " + s.Instance + ", if there is none",
+				Next: "leasehold repair restores its record; leasehold instance adopt " + s.Instance +
+					", if there is none",
 			})
 		}
 	}
@@ -113,7 +116,8 @@ func strangerProblems(st shardState, now time.Time) []problem {
 			what += fmt.Sprintf(" and %d more", n-strangersNamed)
 		}
 		found = append(found, problem{
-			About: st.name, Rule: "REC-8", What: what, Next: "check them at their provider; leasehold instance adopt ID keeps one",
+			About: st.name, Rule: "REC-8", What: what,
+			Next: "check them at their provider; leasehold instance adopt ID keeps one",
 		})
 	}
 	return found

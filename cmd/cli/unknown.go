@@ -9,8 +9,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// knownGroup fails with NotFound if nothing in these shards has the group's name: no spec, no status, no instance. An empty
-// answer to a misspelt name would look like good news.
+// knownGroup fails with NotFound if nothing in these shards has the group's name: no spec, no
+// status, no instance. An empty answer to a misspelt name would look like good news.
 func (s *Session) knownGroup(ctx context.Context, shards []string, name string) error {
 	if !isName(name) {
 		return noGroup(name)
@@ -37,8 +37,8 @@ func (s *Session) knownGroup(ctx context.Context, shards []string, name string) 
 	return noGroup(name)
 }
 
-// knownInstance fails with NotFound if there is no such instance. Its entries of the last days may still be in the journal, further
-// back than was looked.
+// knownInstance fails with NotFound if there is no such instance. Its entries of the last days may
+// still be in the journal, further back than was looked.
 func (s *Session) knownInstance(ctx context.Context, id string, looked time.Duration) error {
 	if !isName(id) {
 		return noInstance(id)
@@ -50,5 +50,6 @@ func (s *Session) knownInstance(ctx context.Context, id string, looked time.Dura
 	if looked >= farBack {
 		next = "leasehold instance list"
 	}
-	return failure(NotFound, next, "no instance %q, and nothing about it in the journal of the last %s", id, output.Span(looked))
+	return failure(NotFound, next, "no instance %q, and nothing about it in the journal of the last %s", id,
+		output.Span(looked))
 }

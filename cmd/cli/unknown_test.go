@@ -7,7 +7,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// A group is known as long as anything of it is there, and its name alone counts, not what begins with it.
+// A group is known as long as anything of it is there, and its name alone counts, not what begins
+// with it.
 func TestAGroupIsKnownByWhateverIsLeftOfIt(t *testing.T) {
 	for _, c := range []struct {
 		name  string

@@ -14,8 +14,8 @@ import (
 type awaited struct {
 	spec  store.Group
 	since store.Revision // the spec's
-	// What the journal says after this revision, that of the command's own write, is shown; 0: nothing was written, and
-	// what it says from now on is.
+	// What the journal says after this revision, that of the command's own write, is shown; 0:
+	// nothing was written, and what it says from now on is.
 	after store.Revision
 	begun time.Time // when the command began: what follows from its write is in the journal from then on
 }
@@ -26,11 +26,13 @@ func (a awaited) interrupted() error {
 	if a.spec.Deleting {
 		stays = "is still being deleted"
 	}
-	return failure(Interrupted, "leasehold events -g "+name+" --follow", "stopped waiting: group %s %s (revision %d), and work in progress continues", name, stays, a.since)
+	return failure(Interrupted, "leasehold events -g "+name+" --follow",
+		"stopped waiting: group %s %s (revision %d), and work in progress continues", name, stays, a.since)
 }
 
-// wait returns when the group is as the spec of this revision asks for: accepted, every slot running on its template, and
-// nothing in surplus; or empty, or gone. It fails as soon as that cannot come of itself, and when the limit has passed.
+// wait returns when the group is as the spec of this revision asks for: accepted, every slot
+// running on its template, and nothing in surplus; or empty, or gone. It fails as soon as that
+// cannot come of itself, and when the limit has passed.
 func (s *Session) wait(ctx context.Context, a awaited) error {
 	spec := a.spec
 	limit := s.flags.Timeout
@@ -70,7 +72,8 @@ func (s *Session) wait(ctx context.Context, a awaited) error {
 		view := w.look(now)
 		for _, e := range view.events {
 			line.clear()
-			_, _ = fmt.Fprint(s.env.Stderr, eventLine(output.Screen{Terminal: true, Colour: s.aside().Colour}, e, now, false))
+			_, _ = fmt.Fprint(s.env.Stderr,
+				eventLine(output.Screen{Terminal: true, Colour: s.aside().Colour}, e, now, false))
 		}
 		if view.over {
 			line.clear()
@@ -79,20 +82,22 @@ func (s *Session) wait(ctx context.Context, a awaited) error {
 			}
 			return view.err
 		}
-		line.show(fmt.Sprintf("[gives up in %s | %s | %s so far]", output.Span(start.Add(limit).Sub(now)), view.text, output.Span(now.Sub(start))))
+		line.show(fmt.Sprintf("[gives up in %s | %s | %s so far]", output.Span(start.Add(limit).Sub(now)), view.text,
+			output.Span(now.Sub(start))))
 		select {
 		case <-ctx.Done():
 			return a.interrupted()
 		case <-deadline.C:
-			return failure(TimedOut, "leasehold group show "+spec.Name, "gave up after %s: %s", output.Span(limit), view.text)
+			return failure(TimedOut, "leasehold group show "+spec.Name, "gave up after %s: %s", output.Span(limit),
+				view.text)
 		case <-w.changed:
 		case <-tick.C:
 		}
 	}
 }
 
-// progressLine is the one line that is rewritten, on a terminal only. The terminal cuts it at its width instead of going
-// on in a second line, which could not be rewritten.
+// progressLine is the one line that is rewritten, on a terminal only. The terminal cuts it at its
+// width instead of going on in a second line, which could not be rewritten.
 type progressLine struct {
 	to      output.Screen
 	rewrite bool
@@ -139,15 +144,20 @@ type waiting struct {
 	reports   map[string]store.Report
 	leaders   map[string]bool
 	events    []store.JournalEntry
-	taken     map[string]bool // the keys of the entries that were taken in: after an interruption they are listed once more
-	errored   time.Time       // since when the group has been seen to be; zero: it is not
+	// the keys of the entries that were taken in: after an interruption they are listed once more
+	taken   map[string]bool
+	errored time.Time // since when the group has been seen to be; zero: it is not
 }
 
-// erroredFor is how long a group must be errored for that to be its answer to what is waited for: a change may start its slots afresh.
+// erroredFor is how long a group must be errored for that to be its answer to what is waited for: a
+// change may start its slots afresh.
 const erroredFor = 3 * time.Second
 
 func newWaiting(keys store.Keys, a awaited) *waiting {
-	return &waiting{awaited: a, keys: keys, template: a.spec.InstanceSpec().TemplateHash(), changed: make(chan struct{}, 1), taken: map[string]bool{}}
+	return &waiting{
+		awaited: a, keys: keys, template: a.spec.InstanceSpec().TemplateHash(),
+		changed: make(chan struct{}, 1), taken: map[string]bool{},
+	}
 }
 
 // How far the clocks of those who write the journal may be from ours.
@@ -160,7 +170,8 @@ const (
 // older entries do not matter here.
 func (w *waiting) wanted(until time.Time) []string {
 	prefixes := []string{
-		w.keys.Group(w.spec.Name), w.keys.Static(w.spec.Name), w.keys.Status(w.spec.Name), w.keys.Of(store.KindInstances) + w.spec.Name + "-",
+		w.keys.Group(w.spec.Name), w.keys.Static(w.spec.Name), w.keys.Status(w.spec.Name),
+		w.keys.Of(store.KindInstances) + w.spec.Name + "-",
 		w.keys.Of(store.KindReports) + w.spec.Name + "-", w.keys.Of(store.KindLeader),
 	}
 	for t := w.begun.UTC().Add(-clocksBehind).Truncate(time.Hour); !t.After(until.Add(clocksAhead)); t = t.Add(time.Hour) {
@@ -224,7 +235,8 @@ func present(e store.Event) store.Revision {
 // current is the revision of the spec as it is now; 0: it is gone.
 func (w *waiting) current() store.Revision { return max(w.keyed, w.static) }
 
-// take takes one key in. What cannot be read is left aside: it is shown by status, and is no reason to stop waiting.
+// take takes one key in. What cannot be read is left aside: it is shown by status, and is no reason
+// to stop waiting.
 func (w *waiting) take(e store.Event) {
 	kind, name, _ := w.keys.Split(e.KV.Key)
 	switch {

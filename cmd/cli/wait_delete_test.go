@@ -10,7 +10,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Whoever waits for a deletion is told what it waits for, and why, until nothing of the group is left.
+// Whoever waits for a deletion is told what it waits for, and why, until nothing of the group is
+// left.
 //
 // proves REC-7
 func TestWaitForADeletion(t *testing.T) {
@@ -20,7 +21,8 @@ func TestWaitForADeletion(t *testing.T) {
 		if code != TimedOut || !strings.HasPrefix(out, "web deleting rev ") {
 			t.Errorf("exit %d: %s%s", code, out, stderr)
 		}
-		saysInOrder(w.t, stderr, "waiting for web: the group gone, with all its instances, at most 20s\n", ids[0]+" ", "draining", "REC-7",
+		saysInOrder(w.t, stderr, "waiting for web: the group gone, with all its instances, at most 20s\n", ids[0]+" ",
+			"draining", "REC-7",
 			"error: gave up after 20s: web has 2 instances left, 2 draining | held: DRAIN-1 removal of "+ids[0]+": it drains: the group is being deleted; until its hook ends, 5m0s is over, or leasehold instance drained "+ids[0]+"\n",
 			"next: leasehold group show web\n")
 
@@ -29,7 +31,8 @@ func TestWaitForADeletion(t *testing.T) {
 			w.must("instance", "drained", id)
 		}
 		r.expect(Done, "it is already being deleted", ids[1]+" ", "gone", "done: web is gone after ")
-		if left := len(w.ids()) + len(w.list(store.KindGroups)) + len(w.list(store.KindStatus)); left > 0 || r.out.String() == "" {
+		if left := len(w.ids()) + len(w.list(store.KindGroups)) + len(w.list(store.KindStatus)); left > 0 ||
+			r.out.String() == "" {
 			t.Errorf("%d keys are left: %s", left, r.out.String())
 		}
 	})
@@ -39,7 +42,10 @@ func TestWaitForADeletion(t *testing.T) {
 //
 // proves REC-2
 func TestWaitLeavesAloneWhatIsOnDemand(t *testing.T) {
-	for command, done := range map[string]string{"stop": "done: web has 0 instances left after ", "delete": "done: web is gone after "} {
+	for command, done := range map[string]string{
+		"stop":   "done: web has 0 instances left after ",
+		"delete": "done: web is gone after ",
+	} {
 		inShard(t, named("web", 1), func(w *shard) {
 			w.must("instance", "create", "-g", "web")
 			w.until("it is there", func() bool { return w.status("web").OnDemand == 1 })
@@ -60,13 +66,22 @@ func TestWaitForADeletionEnds(t *testing.T) {
 		code         Code
 		says         string
 	}{
-		"paused": {func(w *shard) { w.must("group", "pause", "web") }, func(*shard) {}, Failed, "group web is paused: no work is done in it\nnext: leasehold group resume web"},
+		"paused": {
+			func(w *shard) { w.must("group", "pause", "web") }, func(*shard) {}, Failed,
+			"group web is paused: no work is done in it\nnext: leasehold group resume web",
+		},
 		"held": {
 			func(w *shard) { w.must("hold", "etcd is restored") },
 			func(w *shard) { w.pass(time.Minute); w.must("release") }, Done, "done: web is gone",
 		},
-		"written anew": {func(*shard) {}, func(w *shard) { w.put(store.KindGroups, "web", named("web", 5)) }, Conflict, "group web: it was changed (revision "},
-		"interrupted":  {func(*shard) {}, nil, Interrupted, "stopped waiting: group web is still being deleted (revision "},
+		"written anew": {
+			func(*shard) {}, func(w *shard) { w.put(store.KindGroups, "web", named("web", 5)) }, Conflict,
+			"group web: it was changed (revision ",
+		},
+		"interrupted": {
+			func(*shard) {}, nil, Interrupted,
+			"stopped waiting: group web is still being deleted (revision ",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inShard(t, drains(named("web", 1)), func(w *shard) {
@@ -76,7 +91,8 @@ func TestWaitForADeletionEnds(t *testing.T) {
 				r := &waiter{w: w.world, done: make(chan struct{})}
 				go func() {
 					defer close(r.done)
-					r.code = Run(ctx, w.env(&r.out, &r.err), []string{"group", "delete", "web", "--confirm=web", "--wait"})
+					r.code = Run(ctx, w.env(&r.out, &r.err),
+						[]string{"group", "delete", "web", "--confirm=web", "--wait"})
 				}()
 				synctest.Wait()
 				if c.after == nil {

@@ -28,7 +28,8 @@ func (w *world) said(what string) {
 	w.put(store.KindEvents, strings.TrimPrefix(w.keys.Event(now, what), w.keys.Of(store.KindEvents)), e)
 }
 
-// What a fast coordinator does before the first listing is shown as well, and nothing is shown twice.
+// What a fast coordinator does before the first listing is shown as well, and nothing is shown
+// twice.
 func TestWaitShowsTheJournalFromItsOwnWriteOn(t *testing.T) {
 	waitWorld(t, func(w *world) {
 		<-time.After(59*time.Minute + 59*time.Second) // of the bubble's own clock: the hour ends while we wait

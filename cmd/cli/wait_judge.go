@@ -53,15 +53,19 @@ func (w *waiting) judge(now time.Time) glance {
 	case w.spec.Deleting && w.gone():
 		return glance{over: true, text: name + " is gone", rest: w.onDemand()}
 	case w.current() != w.since:
-		return glance{over: true, err: failure(Conflict, "leasehold group show "+name, "group %s: %s; that change stands, and the awaited state may never be reached", name, whatHappened(w.since, w.current()))}
+		return glance{over: true, err: failure(Conflict, "leasehold group show "+name,
+			"group %s: %s; that change stands, and the awaited state may never be reached", name,
+			whatHappened(w.since, w.current()))}
 	case w.status.Invalid != nil && w.status.Invalid.Revision == w.since:
-		return glance{over: true, err: failure(Failed, "leasehold group edit "+name, "group %s: the spec of revision %d was not accepted: %s", name, w.since, w.status.Invalid.Why)}
+		return glance{over: true, err: failure(Failed, "leasehold group edit "+name,
+			"group %s: the spec of revision %d was not accepted: %s", name, w.since, w.status.Invalid.Why)}
 	case len(w.leaders) == 0:
 		return glance{text: fmt.Sprintf("%s: no coordinator is running, waiting for one (leasehold coordinator)", name)}
 	case w.status.AcceptedRevision < w.since:
 		return glance{text: fmt.Sprintf("%s: waiting for the coordinator to accept revision %d", name, w.since)}
 	case w.spec.Paused:
-		return glance{over: true, err: failure(Failed, "leasehold group resume "+name, "group %s is paused: no work is done in it", name)}
+		return glance{over: true, err: failure(Failed, "leasehold group resume "+name,
+			"group %s is paused: no work is done in it", name)}
 	case w.spec.Deleting || w.rests():
 		return w.emptying()
 	default:
@@ -83,7 +87,10 @@ func (w *waiting) emptying() glance {
 			phases[i.Phase]++
 		}
 	}
-	g := glance{text: fmt.Sprintf("%s has %s left", w.spec.Name, counted(len(left), "instance", "instances")), over: len(left) == 0 && !w.spec.Deleting}
+	g := glance{
+		text: fmt.Sprintf("%s has %s left", w.spec.Name, counted(len(left), "instance", "instances")),
+		over: len(left) == 0 && !w.spec.Deleting,
+	}
 	for _, p := range store.Phases {
 		if phases[p] > 0 {
 			g.text += fmt.Sprintf(", %d %s", phases[p], p)
@@ -143,12 +150,16 @@ func (w *waiting) progress(now time.Time) glance {
 		g.over = true
 	case w.rollHalted() != "":
 		g.over = true
-		g.err = failure(Failed, fmt.Sprintf("leasehold explain %s | leasehold group rollback %s", w.spec.Name, w.spec.Name),
-			"group %s: the roll to %s is stuck at %d of %d: %s", w.spec.Name, w.template, w.status.Rollout.Done, w.status.Rollout.Total, w.rollHalted())
+		g.err = failure(Failed, fmt.Sprintf("leasehold explain %s | leasehold group rollback %s", w.spec.Name,
+			w.spec.Name),
+			"group %s: the roll to %s is stuck at %d of %d: %s", w.spec.Name, w.template, w.status.Rollout.Done,
+			w.status.Rollout.Total, w.rollHalted())
 	case w.givenUp(now):
 		g.over = true
-		g.err = failure(Failed, fmt.Sprintf("leasehold explain %s | leasehold group retry %s", w.spec.Name, w.spec.Name),
-			"group %s: stuck at %d of %d: each slot that is not healthy is given up (FLAP-3)%s", w.spec.Name, c.running, w.spec.Size, w.held())
+		g.err = failure(Failed, fmt.Sprintf("leasehold explain %s | leasehold group retry %s", w.spec.Name,
+			w.spec.Name),
+			"group %s: stuck at %d of %d: each slot that is not healthy is given up (FLAP-3)%s", w.spec.Name, c.running,
+			w.spec.Size, w.held())
 	case c.missing == 0 && c.surplus == 0 && w.spec.Rollout.Strategy == store.StrategyOpportunistic:
 		g.over, g.err = true, w.opportunistic(c)
 	}

@@ -10,18 +10,22 @@ import (
 
 // slotCount is how the slots of a group are filled, compared with what is wanted.
 type slotCount struct {
-	members  int      // managed instances that are not past the point of no return
-	running  int      // slots with an instance running on the wanted template, or a task that is done
-	missing  int      // slots without any running instance
-	surplus  int      // managed instances that have yet to go: more than one in a slot, or in a slot too many
-	leaving  int      // past the point of no return
-	outdated []string // instances running on another template, or not relaunched since, in slots without one that is up to date
+	members int // managed instances that are not past the point of no return
+	running int // slots with an instance running on the wanted template, or a task that is done
+	missing int // slots without any running instance
+	surplus int // managed instances that have yet to go: more than one in a slot, or in a slot too many
+	leaving int // past the point of no return
+	// instances running on another template, or not relaunched since, in slots without one that is
+	// up to date
+	outdated []string
 	underway []string // what is neither running nor leaving, with its phase, and what that waits for
 }
 
-// countSlots counts the instances of a group against its spec. Which numbers its slots have does not matter: when a group
-// shrinks, the oldest instances go, and what is left keeps its numbers.
-func countSlots(spec store.Group, template string, instances map[string]store.Instance, reports map[string]store.Report) slotCount {
+// countSlots counts the instances of a group against its spec. Which numbers its slots have does
+// not matter: when a group shrinks, the oldest instances go, and what is left keeps its numbers.
+func countSlots(spec store.Group, template string, instances map[string]store.Instance,
+	reports map[string]store.Report,
+) slotCount {
 	var c slotCount
 	type filling struct {
 		any, current int
@@ -72,7 +76,8 @@ func countSlots(spec store.Group, template string, instances map[string]store.In
 	return c
 }
 
-// checksLeft says of an instance that is being checked how many of its checks pass, and which does not.
+// checksLeft says of an instance that is being checked how many of its checks pass, and which does
+// not.
 func checksLeft(i store.Instance, r store.Report) string {
 	if i.Phase != store.Checking || r.Healthy {
 		return ""

@@ -70,7 +70,8 @@ func TestWaitUntilAllRun(t *testing.T) {
 		default:
 		}
 		w.put(store.KindInstances, "web-1-b", instanceOf(g, 1, "web-1-b", store.Running))
-		r.expect(Done, "waiting for web: 2 running on t", "REC-3    web-1-b        checking", "done: web 2/2 running on t")
+		r.expect(Done, "waiting for web: 2 running on t", "REC-3    web-1-b        checking",
+			"done: web 2/2 running on t")
 		if strings.Contains(r.err.String(), "[") || strings.Contains(r.err.String(), "\r") {
 			t.Errorf("a line was rewritten without a terminal: %q", r.err.String())
 		}
@@ -86,7 +87,8 @@ func TestWaitForSurplusToGo(t *testing.T) {
 		w.put(store.KindInstances, "web-0-a", instanceOf(g, 0, "web-0-a", store.Running))
 		w.put(store.KindInstances, "web-1-b", instanceOf(g, 1, "web-1-b", store.Running))
 		// A group whose name begins with ours is none of our business.
-		w.put(store.KindInstances, "web-x-0-c", store.Instance{Schema: 1, ID: "web-x-0-c", Group: "web-x", Phase: store.Creating, Managed: true})
+		w.put(store.KindInstances, "web-x-0-c",
+			store.Instance{Schema: 1, ID: "web-x-0-c", Group: "web-x", Phase: store.Creating, Managed: true})
 		w.put(store.KindStatus, "web", statusOf(g, 8, 1))
 		r := w.start("group scale web 1 --wait")
 		w.put(store.KindInstances, "web-1-b", instanceOf(g, 1, "web-1-b", store.Draining))
@@ -109,9 +111,16 @@ func TestWaitEndsWhenItCannotCome(t *testing.T) {
 		says  string
 	}{
 		{"invalid", func(w *world) {
-			w.put(store.KindStatus, "web", store.Status{Schema: 1, Group: "web", Invalid: &store.InvalidSpec{Revision: 9, Why: "no such provider"}})
+			w.put(store.KindStatus, "web",
+				store.Status{
+					Schema: 1, Group: "web",
+					Invalid: &store.InvalidSpec{Revision: 9, Why: "no such provider"},
+				})
 		}, Failed, "the spec of revision 9 was not accepted: no such provider"},
-		{"changed again", func(w *world) { w.put(store.KindGroups, "web", webGroup(5)) }, Conflict, "it was changed (revision 10)"},
+		{
+			"changed again", func(w *world) { w.put(store.KindGroups, "web", webGroup(5)) }, Conflict,
+			"it was changed (revision 10)",
+		},
 		{"the roll takes too long", func(w *world) {
 			g := webGroup(2)
 			g.Workload.Run = []string{"./old"}
@@ -120,22 +129,31 @@ func TestWaitEndsWhenItCannotCome(t *testing.T) {
 			}
 			w.put(store.KindStatus, "web", statusOf(webGroup(2), 9, 2))
 		}, TimedOut, "gave up after 10m: web 0/2 running on t0b66a48b, 2 outdated"},
-		{"the roll is stalled", func(w *world) {
-			st := outdatedWorld(w)
-			st.Rollout.Stalled = "web-2-c is not healthy"
-			w.put(store.KindStatus, "web", st)
-		}, Failed, "is stuck at 1 of 2: web-2-c is not healthy\nnext: leasehold explain web | leasehold group rollback web"},
+		{
+			"the roll is stalled", func(w *world) {
+				st := outdatedWorld(w)
+				st.Rollout.Stalled = "web-2-c is not healthy"
+				w.put(store.KindStatus, "web", st)
+			}, Failed,
+			"is stuck at 1 of 2: web-2-c is not healthy\nnext: leasehold explain web | leasehold group rollback web",
+		},
 		{"the template is blamed", func(w *world) {
 			st := outdatedWorld(w)
 			st.Rollout.Blamed = "two of two failed"
 			w.put(store.KindStatus, "web", st)
 		}, Failed, "is stuck at 1 of 2: two of two failed"},
-		{"all that is not healthy is given up", func(w *world) {
-			st := statusOf(webGroup(2), 9, 1)
-			st.State = store.GroupErrored
-			st.Blocked = []store.Blocked{{Rule: "FLAP-3", What: "replacement of web-1-b", Why: "slot 1 is given up", Until: "leasehold group retry web"}}
-			w.put(store.KindStatus, "web", st)
-		}, Failed, "each slot that is not healthy is given up (FLAP-3) | held: FLAP-3 replacement of web-1-b: slot 1 is given up; until leasehold group retry web\nnext: leasehold explain web | leasehold group retry web"},
+		{
+			"all that is not healthy is given up", func(w *world) {
+				st := statusOf(webGroup(2), 9, 1)
+				st.State = store.GroupErrored
+				st.Blocked = []store.Blocked{{
+					Rule: "FLAP-3", What: "replacement of web-1-b", Why: "slot 1 is given up",
+					Until: "leasehold group retry web",
+				}}
+				w.put(store.KindStatus, "web", st)
+			}, Failed,
+			"each slot that is not healthy is given up (FLAP-3) | held: FLAP-3 replacement of web-1-b: slot 1 is given up; until leasehold group retry web\nnext: leasehold explain web | leasehold group retry web",
+		},
 		{"a change is not confirmed yet", func(w *world) {
 			st := outdatedWorld(w)
 			w.put(store.KindInstances, "web-1-b", instanceOf(webGroup(2), 1, "web-1-b", store.Running))
@@ -146,9 +164,15 @@ func TestWaitEndsWhenItCannotCome(t *testing.T) {
 			st.Rollout.Template, st.Rollout.Stalled = "told", "it was stalled"
 			w.put(store.KindStatus, "web", st)
 		}, TimedOut, "1/2 running"},
-		{"nothing happens", func(*world) {}, TimedOut, "gave up after 10m: web: waiting for the coordinator to accept revision 9"},
+		{
+			"nothing happens", func(*world) {}, TimedOut,
+			"gave up after 10m: web: waiting for the coordinator to accept revision 9",
+		},
 		{"nobody leads", func(w *world) {
-			txn := store.Txn{Writes: []store.Write{store.Delete(w.keys.Of(store.KindLeader) + "1a"), store.Delete(w.keys.Of(store.KindLeader) + "1b")}}
+			txn := store.Txn{Writes: []store.Write{
+				store.Delete(w.keys.Of(store.KindLeader) + "1a"),
+				store.Delete(w.keys.Of(store.KindLeader) + "1b"),
+			}}
 			if _, err := w.st.Commit(w.t.Context(), txn); err != nil {
 				w.t.Error(err)
 			}
@@ -164,7 +188,8 @@ func TestWaitEndsWhenItCannotCome(t *testing.T) {
 	}
 }
 
-// outdatedWorld has one instance that is up to date and one that is not, and returns the status with the roll to what is wanted.
+// outdatedWorld has one instance that is up to date and one that is not, and returns the status
+// with the roll to what is wanted.
 func outdatedWorld(w *world) store.Status {
 	g := webGroup(2)
 	w.put(store.KindInstances, "web-0-a", instanceOf(g, 0, "web-0-a", store.Running))
@@ -183,7 +208,8 @@ func TestWaitForAnOpportunisticRoll(t *testing.T) {
 		w.put(store.KindGroups, "web", g)
 		r := w.start("group scale web 2 --wait")
 		w.put(store.KindStatus, "web", outdatedWorldAt(w, 10))
-		r.expect(Failed, "but 1 of 2 instances is outdated (web-1-b), and rollout.strategy opportunistic replaces none for that alone\nnext: leasehold instance replace web-1-b\n")
+		r.expect(Failed,
+			"but 1 of 2 instances is outdated (web-1-b), and rollout.strategy opportunistic replaces none for that alone\nnext: leasehold instance replace web-1-b\n")
 	})
 }
 
@@ -207,7 +233,8 @@ func TestWaitForAGroupToStop(t *testing.T) {
 			t.Fatal("it did not wait for web-0-a to go: ", r.err.String())
 		default:
 		}
-		if _, err := w.st.Commit(w.t.Context(), store.Txn{Writes: []store.Write{store.Delete(w.keys.Instance("web-0-a"))}}); err != nil {
+		if _, err := w.st.Commit(w.t.Context(),
+			store.Txn{Writes: []store.Write{store.Delete(w.keys.Instance("web-0-a"))}}); err != nil {
 			t.Fatal(err)
 		}
 		r.expect(Done, "waiting for web: no instance left", "done: web has 0 instances left")
@@ -240,20 +267,25 @@ func TestWaitOnATerminalRewritesOneLine(t *testing.T) {
 		r := w.start("group scale web 2 --wait --timeout 90s")
 		<-time.After(3 * time.Second) // of the bubble's own clock: the line shows it
 		synctest.Wait()
-		r.expect(TimedOut, noWrap+"[gives up in 1m28s | web: waiting for the coordinator to accept revision 9 | 2s so far]"+wrap+"\r\x1b[K"+noWrap+"[gives up in 1m27s", "\r\x1b[Kerror: gave up after 1m30s")
+		r.expect(TimedOut,
+			noWrap+"[gives up in 1m28s | web: waiting for the coordinator to accept revision 9 | 2s so far]"+wrap+"\r\x1b[K"+noWrap+"[gives up in 1m27s", "\r\x1b[Kerror: gave up after 1m30s")
 	})
 }
 
-// Whoever waits sees how far the checks have come: how many pass, and which does not. One that is optional is not waited for.
+// Whoever waits sees how far the checks have come: how many pass, and which does not. One that is
+// optional is not waited for.
 //
 // proves DET-9
 func TestWaitTellsOfChecks(t *testing.T) {
 	waitWorld(t, func(w *world) {
 		w.put(store.KindStatus, "web", statusOf(w.spec("web"), 8, 0))
 		w.put(store.KindInstances, "web-0-a", instanceOf(w.spec("web"), 0, "web-0-a", store.Checking))
-		w.put(store.KindReports, "web-0-a", store.Report{Schema: 1, Instance: "web-0-a", Why: "http:8081: status 503", Checks: []store.CheckReport{
-			{Name: "process", Healthy: true}, {Name: "side", Optional: true}, {Name: "http:8081", Why: "status 503"},
-		}})
+		w.put(store.KindReports, "web-0-a",
+			store.Report{Schema: 1, Instance: "web-0-a", Why: "http:8081: status 503", Checks: []store.CheckReport{
+				{Name: "process", Healthy: true},
+				{Name: "side", Optional: true},
+				{Name: "http:8081", Why: "status 503"},
+			}})
 		r := w.start("group scale web 1 --wait --timeout 10s")
 		r.expect(TimedOut, "gave up after 10s: web 0/1 running on ", " | web-0-a checking: checks 1/2, not http:8081")
 	})
@@ -262,8 +294,14 @@ func TestWaitTellsOfChecks(t *testing.T) {
 // What was written stays when the operator stops waiting for it, and that is said.
 func TestWaitInterrupted(t *testing.T) {
 	for _, c := range []struct{ name, args, says string }{
-		{"changed", "group scale web 2 --wait", "stopped waiting: group web keeps its spec (revision 9), and work in progress continues\nnext: leasehold events -g web --follow\n"},
-		{"unchanged", "group scale web 1 --wait", "stopped waiting: group web keeps its spec (revision 8), and work in progress continues\nnext: leasehold events -g web --follow\n"},
+		{
+			"changed", "group scale web 2 --wait",
+			"stopped waiting: group web keeps its spec (revision 9), and work in progress continues\nnext: leasehold events -g web --follow\n",
+		},
+		{
+			"unchanged", "group scale web 1 --wait",
+			"stopped waiting: group web keeps its spec (revision 8), and work in progress continues\nnext: leasehold events -g web --follow\n",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			waitWorld(t, func(w *world) {
@@ -317,21 +355,46 @@ func TestCountSlots(t *testing.T) {
 	}{
 		{"none", nil, 0, 2, 0, 0, 0},
 		{"full", []store.Instance{with(0, "a", store.Running, nil), with(1, "b", store.Running, nil)}, 2, 0, 0, 0, 0},
-		{"being replaced", []store.Instance{with(0, "a", store.Running, nil), with(1, "b", store.Running, nil), with(1, "c", store.Checking, nil)}, 2, 0, 1, 0, 0},
-		{"outdated", []store.Instance{with(0, "a", store.Running, old), with(1, "b", store.Running, nil)}, 1, 0, 0, 0, 1},
-		{"outdated beside new", []store.Instance{with(0, "a", store.Running, old), with(0, "b", store.Running, nil), with(1, "c", store.Running, nil)}, 2, 0, 1, 0, 0},
-		{"above size", []store.Instance{with(0, "a", store.Running, nil), with(1, "b", store.Running, nil), with(2, "c", store.Running, nil)}, 2, 0, 1, 0, 0},
+		{"being replaced", []store.Instance{
+			with(0, "a", store.Running, nil), with(1, "b", store.Running, nil),
+			with(1, "c", store.Checking, nil),
+		}, 2, 0, 1, 0, 0},
+		{
+			"outdated",
+			[]store.Instance{with(0, "a", store.Running, old), with(1, "b", store.Running, nil)},
+			1, 0, 0, 0,
+			1,
+		},
+		{"outdated beside new", []store.Instance{
+			with(0, "a", store.Running, old), with(0, "b", store.Running, nil),
+			with(1, "c", store.Running, nil),
+		}, 2, 0, 1, 0, 0},
+		{"above size", []store.Instance{
+			with(0, "a", store.Running, nil), with(1, "b", store.Running, nil),
+			with(2, "c", store.Running, nil),
+		}, 2, 0, 1, 0, 0},
 		{"shrunk", []store.Instance{with(1, "b", store.Running, nil), with(2, "c", store.Running, nil)}, 2, 0, 0, 0, 0},
-		{"on demand", []store.Instance{with(0, "a", store.Running, func(i *store.Instance) { i.Managed = false })}, 0, 2, 0, 0, 0},
+		{
+			"on demand",
+			[]store.Instance{with(0, "a", store.Running, func(i *store.Instance) { i.Managed = false })},
+			0,
+			2, 0, 0, 0,
+		},
 		{"done", []store.Instance{with(0, "a", store.Finished, old), with(1, "b", store.Running, nil)}, 2, 0, 0, 0, 0},
-		{"leaving", []store.Instance{with(0, "a", store.Deleting, nil), with(0, "b", store.Running, nil)}, 1, 1, 0, 1, 0},
+		{
+			"leaving",
+			[]store.Instance{with(0, "a", store.Deleting, nil), with(0, "b", store.Running, nil)},
+			1, 1, 0, 1,
+			0,
+		},
 	} {
 		have := map[string]store.Instance{}
 		for _, i := range c.have {
 			have[i.ID] = i
 		}
 		got := countSlots(g, hash, have, nil)
-		if got.running != c.running || got.missing != c.missing || got.surplus != c.surplus || got.leaving != c.leaving || len(got.outdated) != c.outdated {
+		if got.running != c.running || got.missing != c.missing || got.surplus != c.surplus ||
+			got.leaving != c.leaving || len(got.outdated) != c.outdated {
 			t.Errorf("%s: got %+v", c.name, got)
 		}
 	}

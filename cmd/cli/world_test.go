@@ -41,8 +41,9 @@ func newWorld(t *testing.T) *world {
 	db := memstore.New(memstore.Config{})
 	t.Cleanup(db.Close)
 	w := &world{
-		t: t, db: db, st: db.Connect(), keys: store.KeysOf("default"), now: func() time.Time { return noon }, stdin: strings.NewReader(""),
-		edit: func(string) error { return errors.New("there is no editor here") },
+		t: t, db: db, st: db.Connect(), keys: store.KeysOf("default"), now: func() time.Time { return noon },
+		stdin: strings.NewReader(""),
+		edit:  func(string) error { return errors.New("there is no editor here") },
 	}
 	return w
 }
@@ -55,9 +56,12 @@ func (w *world) env(out, err io.Writer) Env {
 		}
 	}
 	return Env{
-		Stdin: w.stdin, Stdout: out, Stderr: err, StdinTerminal: w.terminal, StdoutTerminal: w.terminal, StderrTerminal: w.terminal,
-		Now: w.now, RandomID: func() string { w.orders++; return fmt.Sprintf("order%d", w.orders) }, User: "eve@desk", Version: "v0",
-		Open: open, Rights: func(context.Context, Connection) (rights.Etcd, func() error, error) {
+		Stdin: w.stdin, Stdout: out, Stderr: err, StdinTerminal: w.terminal, StdoutTerminal: w.terminal,
+		StderrTerminal: w.terminal,
+		Now:            w.now, RandomID: func() string { w.orders++; return fmt.Sprintf("order%d", w.orders) },
+		User:    "eve@desk",
+		Version: "v0",
+		Open:    open, Rights: func(context.Context, Connection) (rights.Etcd, func() error, error) {
 			return nil, nil, errors.New("there are no rights in memory")
 		},
 		Edit:       func(_ context.Context, path string) error { return w.edit(path) },
@@ -124,27 +128,50 @@ func webGroup(size int) store.Group {
 
 func instanceOf(g store.Group, slot int, id string, phase store.Phase) store.Instance {
 	return store.Instance{
-		Schema: store.Schema, ID: id, Group: g.Name, Slot: slot, Phase: phase, Managed: true, Since: noon.Add(-3 * time.Minute), Created: noon.Add(-time.Hour),
+		Schema: store.Schema, ID: id, Group: g.Name, Slot: slot, Phase: phase, Managed: true,
+		Since: noon.Add(-3 * time.Minute), Created: noon.Add(-time.Hour),
 		Template: g.InstanceSpec().TemplateHash(), Spec: g.InstanceSpec(), Zone: "a",
-		Last: store.Decision{Rule: "REC-3", What: "requested", Why: "slot was empty", Revision: 7, At: noon.Add(-time.Hour)},
+		Last: store.Decision{
+			Rule: "REC-3", What: "requested", Why: "slot was empty", Revision: 7,
+			At: noon.Add(-time.Hour),
+		},
 	}
 }
 
 func statusOf(g store.Group, at store.Revision, running int) store.Status {
 	return store.Status{
-		Schema: store.Schema, Group: g.Name, Accepted: &g, AcceptedRevision: at, State: store.GroupStarted, Health: 100 * running / g.Size, Healthy: running, OK: running >= g.Size,
-		Since: noon.Add(-3 * time.Minute), Phases: map[store.Phase]int{store.Running: running}, Verdicts: map[store.Verdict]int{store.Live: running},
+		Schema: store.Schema, Group: g.Name, Accepted: &g, AcceptedRevision: at, State: store.GroupStarted,
+		Health: 100 * running / g.Size, Healthy: running, OK: running >= g.Size,
+		Since: noon.Add(-3 * time.Minute), Phases: map[store.Phase]int{store.Running: running},
+		Verdicts: map[store.Verdict]int{store.Live: running},
 	}
 }
 
 // serve puts a coordinator at work.
 func (w *world) serve() {
-	w.put(store.KindShard, "", store.Shard{Schema: store.Schema, ID: "x1", Name: "default", Created: noon.Add(-time.Hour), Settings: store.DefaultShardSettings()})
+	w.put(store.KindShard, "", store.Shard{
+		Schema: store.Schema, ID: "x1", Name: "default",
+		Created: noon.Add(-time.Hour), Settings: store.DefaultShardSettings(),
+	})
 	w.put(store.KindServed, "", store.Served{Schema: store.Schema, At: noon.Add(-2 * time.Second), Replica: "coord-a"})
-	w.put(store.KindLeader, "1a", store.Leader{Schema: store.Schema, Replica: "coord-a", Since: noon.Add(-134 * time.Minute)})
-	w.put(store.KindLeader, "1b", store.Leader{Schema: store.Schema, Replica: "coord-b", Since: noon.Add(-3 * time.Minute)})
-	w.put(store.KindReplicas, "coord-a", store.Replica{Schema: store.Schema, ID: "coord-a", Address: "127.0.0.1:7400", Version: "v0", Providers: []string{"process"}, Since: noon.Add(-134 * time.Minute)})
-	w.put(store.KindReplicas, "coord-b", store.Replica{Schema: store.Schema, ID: "coord-b", Address: "127.0.0.1:7401", Version: "v0", Providers: []string{"process"}, Since: noon.Add(-3 * time.Minute)})
+	w.put(store.KindLeader, "1a", store.Leader{
+		Schema: store.Schema, Replica: "coord-a",
+		Since: noon.Add(-134 * time.Minute),
+	})
+	w.put(store.KindLeader, "1b", store.Leader{
+		Schema: store.Schema, Replica: "coord-b",
+		Since: noon.Add(-3 * time.Minute),
+	})
+	w.put(store.KindReplicas, "coord-a",
+		store.Replica{
+			Schema: store.Schema, ID: "coord-a", Address: "127.0.0.1:7400", Version: "v0",
+			Providers: []string{"process"}, Since: noon.Add(-134 * time.Minute),
+		})
+	w.put(store.KindReplicas, "coord-b",
+		store.Replica{
+			Schema: store.Schema, ID: "coord-b", Address: "127.0.0.1:7401", Version: "v0",
+			Providers: []string{"process"}, Since: noon.Add(-3 * time.Minute),
+		})
 }
 
 // journal writes an entry of so long ago.

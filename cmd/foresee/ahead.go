@@ -9,8 +9,8 @@ import (
 
 // The bounds of looking ahead.
 const (
-	// mostJudged and mostWritten bound the work: so many instances are judged at most, in all steps together, and so many records written. What is
-	// left then is computed.
+	// mostJudged and mostWritten bound the work: so many instances are judged at most, in all steps
+	// together, and so many records written. What is left then is computed.
 	mostJudged  = 150_000
 	mostWritten = 10_000
 	// mostWaits is how often in a row time alone passes before it is said that nothing moves.
@@ -18,7 +18,8 @@ const (
 	farthest  = 7 * 24 * time.Hour
 )
 
-// Ahead follows the group until it has come to rest, with instances that take pace to start. The world is used up by it.
+// Ahead follows the group until it has come to rest, with instances that take pace to start. The
+// world is used up by it.
 func (w *World) Ahead(pace time.Duration) Course {
 	w.pace = pace
 	r := newRecorder(w)

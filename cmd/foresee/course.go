@@ -21,18 +21,20 @@ type Course struct {
 	Drain int `json:"drain,omitempty"`
 	// AtOnce is how many of the outdated are being changed at the same time.
 	AtOnce int `json:"at_once"`
-	// Healthy is the least number of healthy instances on the way, and Before the number at the start.
+	// Healthy is the least number of healthy instances on the way, and Before the number at the
+	// start.
 	Healthy int `json:"healthy_at_least"`
 	Before  int `json:"healthy_before"`
 	// Outdated is how many are left as they are, though outdated.
 	Outdated int `json:"outdated,omitempty"`
 
 	Took time.Duration `json:"-"`
-	// AtLeast is how long the creations take at the shard's create_rate: 0 if that holds up none. Took is no less.
+	// AtLeast is how long the creations take at the shard's create_rate: 0 if that holds up none.
+	// Took is no less.
 	AtLeast time.Duration `json:"-"`
 	Rests   bool          `json:"rests"` // the group comes to rest
-	// Estimated says that it was too much to be followed to its end: the counts are what is left to do, and the time is computed. Seen is for how
-	// many instances it was followed.
+	// Estimated says that it was too much to be followed to its end: the counts are what is left to
+	// do, and the time is computed. Seen is for how many instances it was followed.
 	Estimated bool            `json:"estimated,omitempty"`
 	Seen      int             `json:"seen,omitempty"`
 	Held      []store.Blocked `json:"held,omitempty"` // where it stands still: what ought to be done and may not
@@ -72,7 +74,10 @@ func (c Course) Words() string {
 }
 
 func number(n int) string {
-	if words := []string{"none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"}; n < len(words) {
+	if words := []string{
+		"none", "one", "two", "three", "four", "five", "six", "seven", "eight",
+		"nine",
+	}; n < len(words) {
 		return words[n]
 	}
 	return fmt.Sprint(n)
@@ -92,7 +97,10 @@ type recorder struct {
 }
 
 func newRecorder(w *World) *recorder {
-	return &recorder{w: w, leaves: map[string]string{}, rolls: map[string]bool{}, fresh: map[string]bool{}, begun: w.now, moved: w.now}
+	return &recorder{
+		w: w, leaves: map[string]string{}, rolls: map[string]bool{}, fresh: map[string]bool{},
+		begun: w.now, moved: w.now,
+	}
 }
 
 func isRoll(rule string) bool { return strings.HasPrefix(rule, "ROLL-") }
@@ -157,7 +165,8 @@ func (r *recorder) madeBy(a plan.Action) (made []store.Instance) {
 		if _, there := r.w.kvs[write.Key]; kind != store.KindInstances || there || write.Delete {
 			continue
 		}
-		if v, err := store.Decode[store.Instance](store.KV{Key: write.Key, Value: write.Value}); err == nil && v.Record.Managed {
+		if v, err := store.Decode[store.Instance](store.KV{Key: write.Key, Value: write.Value}); err == nil &&
+			v.Record.Managed {
 			made = append(made, v.Record)
 		}
 	}
@@ -227,7 +236,8 @@ func (r *recorder) bounded(c Course) Course {
 	return c
 }
 
-// cut is the course when there is too much of it to be followed to the end. What is left is counted, and taken to go as what was followed.
+// cut is the course when there is too much of it to be followed to the end. What is left is
+// counted, and taken to go as what was followed.
 func (r *recorder) cut() Course {
 	c := r.end()
 	c.Estimated, c.Rests = true, true
@@ -242,7 +252,8 @@ func (r *recorder) cut() Course {
 	}
 	if all := r.outdated; all > 0 && r.proactive() {
 		done := r.scale(&c, all)
-		roll := r.w.pace * time.Duration((all+max(1, c.AtOnce)-1)/max(1, c.AtOnce)) // nothing is known but how long a start takes
+		// nothing is known but how long a start takes
+		roll := r.w.pace * time.Duration((all+max(1, c.AtOnce)-1)/max(1, c.AtOnce))
 		if done > 0 {
 			roll = took * time.Duration(all) / time.Duration(done)
 		}
@@ -251,7 +262,8 @@ func (r *recorder) cut() Course {
 	return r.bounded(c)
 }
 
-// scale has the course bring all of the outdated up to date, in the proportion in which it has begun to. It says how many it has brought up to date.
+// scale has the course bring all of the outdated up to date, in the proportion in which it has
+// begun to. It says how many it has brought up to date.
 func (r *recorder) scale(c *Course, all int) (done int) {
 	begun := c.Recreate + c.Restart + c.Update
 	if begun > 0 {

@@ -34,10 +34,13 @@ type World struct {
 	providers []string // whose machines are listed
 }
 
-// New makes the world of a group. The listing holds what etcd has of it and of the shard, all at one revision; edits are what an
-// operator would write on top, as if it had been done a moment ago.
+// New makes the world of a group. The listing holds what etcd has of it and of the shard, all at
+// one revision; edits are what an operator would write on top, as if it had been done a moment ago.
 func New(keys store.Keys, group string, listing store.Listing, edits []store.Write, now time.Time) *World {
-	w := &World{keys: keys, group: group, now: now, revision: listing.Revision, kvs: map[string]store.KV{}, machines: map[string]*machine{}}
+	w := &World{
+		keys: keys, group: group, now: now, revision: listing.Revision, kvs: map[string]store.KV{},
+		machines: map[string]*machine{},
+	}
 	for _, kv := range listing.KVs {
 		w.kvs[kv.Key] = kv
 	}
@@ -80,7 +83,8 @@ func waits(s store.Status) bool {
 	return slices.ContainsFunc(s.Blocked, func(b store.Blocked) bool { return b.Rule == "SAFE-15" && b.Instance == "" })
 }
 
-// Spec is what is in force for the group, or would be with the edits; false if nothing that can be used is.
+// Spec is what is in force for the group, or would be with the edits; false if nothing that can be
+// used is.
 func (w *World) Spec() (store.Group, bool) {
 	s := w.evidence.Snapshot(w.content, []string{w.group}).Groups[0]
 	switch {
@@ -161,8 +165,8 @@ func (w *World) listing() store.Listing {
 	return l
 }
 
-// capabilities are those of the providers in question, as far as they can be told: their zones are not in etcd. Those in which the
-// group has instances stand for them, or one without a name.
+// capabilities are those of the providers in question, as far as they can be told: their zones are
+// not in etcd. Those in which the group has instances stand for them, or one without a name.
 func (w *World) capabilities() map[string]provider.Capabilities {
 	all := map[string]provider.Capabilities{}
 	content := w.content

@@ -30,7 +30,10 @@ func group(size int) store.Group {
 func records(g store.Group, change func(i int, in *store.Instance, a *store.Alive, r *store.Report)) store.Listing {
 	l := store.Listing{Revision: 100}
 	put := func(key string, record any) {
-		l.KVs = append(l.KVs, store.KV{Key: key, Value: store.Encode(record), Created: 10, Modified: 10 + store.Revision(len(l.KVs))%90})
+		l.KVs = append(l.KVs, store.KV{
+			Key: key, Value: store.Encode(record), Created: 10,
+			Modified: 10 + store.Revision(len(l.KVs))%90,
+		})
 	}
 	put(keys.Shard(), store.Shard{Schema: 1, ID: "x", Settings: store.DefaultShardSettings()})
 	put(keys.Served(), store.Served{Schema: 1, At: noon})
@@ -38,10 +41,15 @@ func records(g store.Group, change func(i int, in *store.Instance, a *store.Aliv
 	for i := range g.Size {
 		id := fmt.Sprintf("%s-%d-a", g.Name, i)
 		in := store.Instance{
-			Schema: 1, ID: id, Group: g.Name, Slot: i, Phase: store.Running, Managed: true, Called: true, Created: noon.Add(-time.Hour), Since: noon.Add(-time.Hour + 30*time.Second),
-			Spec: g.InstanceSpec(), Template: g.InstanceSpec().TemplateHash(), Config: g.InstanceSpec().ConfigHash(), Zone: "a", Relaunch: g.Relaunch.Number,
+			Schema: 1, ID: id, Group: g.Name, Slot: i, Phase: store.Running, Managed: true, Called: true,
+			Created: noon.Add(-time.Hour), Since: noon.Add(-time.Hour + 30*time.Second),
+			Spec: g.InstanceSpec(), Template: g.InstanceSpec().TemplateHash(), Config: g.InstanceSpec().ConfigHash(),
+			Zone: "a", Relaunch: g.Relaunch.Number,
 		}
-		a := store.Alive{Schema: 1, Instance: id, BootID: "b1", Epoch: 1, State: store.StreamOpen, Since: noon.Add(-time.Hour)}
+		a := store.Alive{
+			Schema: 1, Instance: id, BootID: "b1", Epoch: 1, State: store.StreamOpen,
+			Since: noon.Add(-time.Hour),
+		}
 		r := store.Report{Schema: 1, Instance: id, BootID: "b1", Healthy: true, Config: in.Config}
 		if change != nil {
 			change(i, &in, &a, &r)
@@ -71,13 +79,32 @@ func TestAheadInWords(t *testing.T) {
 		took   time.Duration
 		held   string // why it stands still in the end; "": it rests
 	}{
-		"nothing":     {words: "nothing to do"},
-		"grow":        {edit: func(g *store.Group) { g.Size = 8 }, words: "create 2; never below 6 healthy", took: 30 * time.Second},
-		"shrink":      {edit: func(g *store.Group) { g.Size = 2 }, words: "remove 4; never below 2 healthy", took: time.Second},
-		"stop":        {edit: func(g *store.Group) { g.Stopped = true }, words: "remove 6; never below 0 healthy", took: time.Second},
-		"grow, roll":  {edit: func(g *store.Group) { g.Size, g.Template.InstanceType = 8, "large" }, words: "create 2, recreate 6 one at a time; never below 6 healthy", took: 185 * time.Second}, // each waits until the last one's machine is gone
-		"live update": {edit: func(g *store.Group) { g.Vars = map[string]string{"port": "80", "greeting": "ciao"} }, words: "update 6 live one at a time; never below 6 healthy", took: 5 * time.Second},
-		"restart":     {edit: func(g *store.Group) { g.Vars = map[string]string{"port": "81", "greeting": "hello"} }, words: "restart 6 one at a time; never below 5 healthy", took: 180 * time.Second},
+		"nothing": {words: "nothing to do"},
+		"grow": {
+			edit: func(g *store.Group) { g.Size = 8 }, words: "create 2; never below 6 healthy",
+			took: 30 * time.Second,
+		},
+		"shrink": {
+			edit: func(g *store.Group) { g.Size = 2 }, words: "remove 4; never below 2 healthy",
+			took: time.Second,
+		},
+		"stop": {
+			edit: func(g *store.Group) { g.Stopped = true }, words: "remove 6; never below 0 healthy",
+			took: time.Second,
+		},
+		// each waits until the last one's machine is gone
+		"grow, roll": {
+			edit:  func(g *store.Group) { g.Size, g.Template.InstanceType = 8, "large" },
+			words: "create 2, recreate 6 one at a time; never below 6 healthy", took: 185 * time.Second,
+		},
+		"live update": {
+			edit:  func(g *store.Group) { g.Vars = map[string]string{"port": "80", "greeting": "ciao"} },
+			words: "update 6 live one at a time; never below 6 healthy", took: 5 * time.Second,
+		},
+		"restart": {
+			edit:  func(g *store.Group) { g.Vars = map[string]string{"port": "81", "greeting": "hello"} },
+			words: "restart 6 one at a time; never below 5 healthy", took: 180 * time.Second,
+		},
 		"a workload that ended": {
 			change: func(i int, in *instance, _ *store.Alive, r *store.Report) {
 				if i == 0 {
@@ -85,7 +112,8 @@ func TestAheadInWords(t *testing.T) {
 					r.Healthy, r.Why, r.Workload = false, "exit code 1", &store.WorkloadExit{Code: 1}
 				}
 			},
-			words: "heal 1; never below 5 healthy", took: 31 * time.Second, // it has failed already: nobody waits for DET-10
+			// it has failed already: nobody waits for DET-10
+			words: "heal 1; never below 5 healthy", took: 31 * time.Second,
 		},
 		"restart two at a time": {
 			edit:  func(g *store.Group) { g.Workload.Run, g.Budget.MaxUnavailable = []string{"./web2"}, new(2) },
@@ -98,7 +126,9 @@ func TestAheadInWords(t *testing.T) {
 			},
 			words: "recreate 6 one at a time; never below 5 healthy", took: 191 * time.Second,
 		},
-		"opportunistic": {edit: func(g *store.Group) { g.Template.InstanceType, g.Rollout.Strategy = "large", "opportunistic" }, words: "nothing to do"},
+		"opportunistic": {edit: func(g *store.Group) {
+			g.Template.InstanceType, g.Rollout.Strategy = "large", "opportunistic"
+		}, words: "nothing to do"},
 		"one protected": {
 			edit: func(g *store.Group) { g.Template.InstanceType = "large" },
 			change: func(i int, in *instance, _ *store.Alive, _ *store.Report) {
@@ -106,8 +136,14 @@ func TestAheadInWords(t *testing.T) {
 			},
 			words: "recreate 5 one at a time; never below 6 healthy", took: 150 * time.Second, held: "it is protected",
 		},
-		"no budget": {edit: func(g *store.Group) { g.Template.InstanceType, g.Budget.MaxExpansion = "large", 0 }, words: "nothing to do", held: "max_expansion and max_unavailable are 0"},
-		"paused":    {edit: func(g *store.Group) { g.Paused, g.Size = true, 8 }, words: "nothing to do", held: "the group is paused"},
+		"no budget": {
+			edit:  func(g *store.Group) { g.Template.InstanceType, g.Budget.MaxExpansion = "large", 0 },
+			words: "nothing to do", held: "max_expansion and max_unavailable are 0",
+		},
+		"paused": {
+			edit: func(g *store.Group) { g.Paused, g.Size = true, 8 }, words: "nothing to do",
+			held: "the group is paused",
+		},
 		"one unhealthy": {
 			change: func(i int, _ *instance, _ *store.Alive, r *store.Report) { r.Healthy = i != 2 },
 			words:  "heal 1; never below 5 healthy", took: 30 * time.Second,
@@ -142,7 +178,8 @@ func TestAheadInWords(t *testing.T) {
 			if c.Took < test.took || c.Took > test.took+5*time.Second {
 				t.Errorf("took %s, want about %s", c.Took, test.took)
 			}
-			if c.Rests != (test.held == "") || test.held != "" && (len(c.Held) == 0 || !strings.Contains(c.Held[0].Why, test.held)) {
+			if c.Rests != (test.held == "") || test.held != "" &&
+				(len(c.Held) == 0 || !strings.Contains(c.Held[0].Why, test.held)) {
 				t.Errorf("rests %v, held %+v, want %q", c.Rests, c.Held, test.held)
 			}
 			if again := foresee.New(keys, "web", listing, edits, noon).Ahead(pace); !reflect.DeepEqual(again, c) {
@@ -155,11 +192,13 @@ func TestAheadInWords(t *testing.T) {
 // A group that is not there yet, in a shard in which no coordinator ever was.
 func TestAheadOfANewGroup(t *testing.T) {
 	g := group(3)
-	w := foresee.New(keys, "web", store.Listing{Revision: 7}, []store.Write{store.Put(keys.Group("web"), store.Encode(g))}, noon)
+	w := foresee.New(keys, "web", store.Listing{Revision: 7},
+		[]store.Write{store.Put(keys.Group("web"), store.Encode(g))}, noon)
 	if pace, known := w.Pace(); known {
 		t.Errorf("there is a pace of %s without instances", pace)
 	}
-	if c := w.Ahead(10 * time.Second); c.Words() != "create 3" || !c.Rests || c.Took < 10*time.Second || c.Took > 15*time.Second {
+	if c := w.Ahead(10 * time.Second); c.Words() != "create 3" || !c.Rests || c.Took < 10*time.Second ||
+		c.Took > 15*time.Second {
 		t.Errorf("%q %+v", c.Words(), c)
 	}
 }
@@ -167,8 +206,10 @@ func TestAheadOfANewGroup(t *testing.T) {
 // A large roll is not followed for ever: the work is bounded.
 func TestAheadIsBounded(t *testing.T) {
 	g := group(2000)
-	c := foresee.New(keys, "web", records(g, nil), edit(g, func(g *store.Group) { g.Template.InstanceType = "large" }), noon).Ahead(30 * time.Second)
-	if c.Seen == 0 || c.Seen > 1000 || c.Recreate != 2000 || c.AtOnce != 1 || c.Took < 990*time.Minute || c.Took > 1100*time.Minute {
+	c := foresee.New(keys, "web", records(g, nil), edit(g, func(g *store.Group) { g.Template.InstanceType = "large" }),
+		noon).Ahead(30 * time.Second)
+	if c.Seen == 0 || c.Seen > 1000 || c.Recreate != 2000 || c.AtOnce != 1 || c.Took < 990*time.Minute ||
+		c.Took > 1100*time.Minute {
 		t.Errorf("%s in %s: %+v", c.Words(), c.Took, c)
 	}
 }

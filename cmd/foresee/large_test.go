@@ -8,7 +8,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// What is too large to be followed to its end is counted all the same, and takes no less than the shard's create_rate allows.
+// What is too large to be followed to its end is counted all the same, and takes no less than the
+// shard's create_rate allows.
 func TestAheadOfLargeChanges(t *testing.T) {
 	large := func(g *store.Group) { g.Template.InstanceType = "large" }
 	for name, test := range map[string]struct {
@@ -18,13 +19,34 @@ func TestAheadOfLargeChanges(t *testing.T) {
 		took      time.Duration
 		estimated bool
 	}{
-		"3 to 500":             {3, func(g *store.Group) { g.Size = 500 }, "create 497; never below 3 healthy", 78 * time.Second, false},
-		"3 to 7,000":           {3, func(g *store.Group) { g.Size = 7000 }, "create 6997; never below 3 healthy", 728 * time.Second, true},
-		"3 to 100,000":         {3, func(g *store.Group) { g.Size = 100_000 }, "create 99997; never below 3 healthy", 10_028 * time.Second, true},
-		"3 to 3,000 by tens":   {3, func(g *store.Group) { g.Size, g.Budget.MaxCreating = 3000, 10 }, "create 2997; never below 3 healthy", 9000 * time.Second, true},
-		"5,000 to 3":           {5000, func(g *store.Group) { g.Size = 3 }, "remove 4997; never below 3 healthy", 0, true},
-		"5,000 are stopped":    {5000, func(g *store.Group) { g.Stopped = true }, "remove 5000; never below 0 healthy", 0, true},
-		"5,000 to a new image": {5000, large, "recreate 5000 one at a time; never below 5000 healthy", 150_000 * time.Second, true},
+		"3 to 500": {
+			3, func(g *store.Group) { g.Size = 500 }, "create 497; never below 3 healthy",
+			78 * time.Second, false,
+		},
+		"3 to 7,000": {
+			3, func(g *store.Group) { g.Size = 7000 }, "create 6997; never below 3 healthy",
+			728 * time.Second, true,
+		},
+		"3 to 100,000": {
+			3, func(g *store.Group) { g.Size = 100_000 }, "create 99997; never below 3 healthy",
+			10_028 * time.Second, true,
+		},
+		"3 to 3,000 by tens": {
+			3, func(g *store.Group) { g.Size, g.Budget.MaxCreating = 3000, 10 },
+			"create 2997; never below 3 healthy", 9000 * time.Second, true,
+		},
+		"5,000 to 3": {
+			5000, func(g *store.Group) { g.Size = 3 }, "remove 4997; never below 3 healthy", 0,
+			true,
+		},
+		"5,000 are stopped": {
+			5000, func(g *store.Group) { g.Stopped = true }, "remove 5000; never below 0 healthy",
+			0, true,
+		},
+		"5,000 to a new image": {
+			5000, large, "recreate 5000 one at a time; never below 5000 healthy",
+			150_000 * time.Second, true,
+		},
 		"restart, and grow": {3, func(g *store.Group) {
 			g.Size, g.Vars = 4000, map[string]string{"port": "81", "greeting": "hello"}
 		}, "create 3997, restart 3 one at a time; never below 2 healthy", 428 * time.Second, true},

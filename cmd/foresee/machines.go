@@ -156,13 +156,18 @@ func (w *World) list() {
 			machines[of] = []provider.Machine{}
 		}
 		if m := w.machines[id]; w.hasMachine(in.Record) && (m == nil || !m.gone) {
-			machines[of] = append(machines[of], provider.Machine{Instance: id, Group: in.Record.Group, Ref: in.Record.Ref, State: provider.StateRunning, Zone: in.Record.Zone})
+			machines[of] = append(machines[of],
+				provider.Machine{
+					Instance: id, Group: in.Record.Group, Ref: in.Record.Ref, State: provider.StateRunning,
+					Zone: in.Record.Zone,
+				})
 		}
 	}
 	if s := w.content.Status[w.group].Record; s.Accepted != nil {
 		for _, d := range s.Damaged { // their machines are what the leader knows of them
 			if d.What == store.DamageLost && d.Instance != "" {
-				machines[s.Accepted.Provider] = append(machines[s.Accepted.Provider], provider.Machine{Instance: d.Instance, Group: w.group, State: provider.StateRunning})
+				machines[s.Accepted.Provider] = append(machines[s.Accepted.Provider],
+					provider.Machine{Instance: d.Instance, Group: w.group, State: provider.StateRunning})
 			}
 		}
 	}

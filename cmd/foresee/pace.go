@@ -7,7 +7,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Pace is the median time from the record of an instance to its health, of those of the group that run; false if there is none.
+// Pace is the median time from the record of an instance to its health, of those of the group that
+// run; false if there is none.
 func (w *World) Pace() (time.Duration, bool) {
 	var took []time.Duration
 	for _, id := range w.content.ByGroup[w.group] {
@@ -25,8 +26,9 @@ func (w *World) Pace() (time.Duration, bool) {
 	return took[len(took)/2], true
 }
 
-// started is when an instance first served; zero if unknown. A restart, of the machine or of the workload,
-// takes an instance through its phases once more: its phase is then younger than its start.
+// started is when an instance first served; zero if unknown. A restart, of the machine or of the
+// workload, takes an instance through its phases once more: its phase is then younger than its
+// start.
 func (w *World) started(rec store.Instance) time.Time {
 	alive := w.content.Alive[rec.ID]
 	first := alive.Record.Epoch == 1

@@ -8,7 +8,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// A start is measured only where it can be told from a restart, which takes an instance through its phases once more.
+// A start is measured only where it can be told from a restart, which takes an instance through its
+// phases once more.
 func TestPaceIsThatOfFirstStarts(t *testing.T) {
 	born := noon.Add(-time.Hour)
 	workloadRestarted := func(in *store.Instance, a *store.Alive, r *store.Report) {
@@ -31,8 +32,13 @@ func TestPaceIsThatOfFirstStarts(t *testing.T) {
 		"connected anew since": {func(_ *store.Instance, a *store.Alive, _ *store.Report) {
 			a.Since, a.Epoch = born.Add(30*time.Minute), 2
 		}, 30 * time.Second},
-		"silent":           {func(_ *store.Instance, a *store.Alive, _ *store.Report) { *a = store.Alive{} }, 30 * time.Second},
-		"longer than able": {func(in *store.Instance, _ *store.Alive, _ *store.Report) { in.Since = born.Add(50 * time.Minute) }, 0},
+		"silent": {
+			func(_ *store.Instance, a *store.Alive, _ *store.Report) { *a = store.Alive{} },
+			30 * time.Second,
+		},
+		"longer than able": {func(in *store.Instance, _ *store.Alive, _ *store.Report) {
+			in.Since = born.Add(50 * time.Minute)
+		}, 0},
 	} {
 		listing := records(group(3), func(_ int, in *store.Instance, a *store.Alive, r *store.Report) {
 			if test.change != nil {
@@ -65,7 +71,8 @@ func TestAheadCountsWhoDrains(t *testing.T) {
 	g := group(6)
 	g.Drain.Hook = []string{"./drain"}
 	for size, drain := range map[int]int{8: 0, 4: 2} {
-		if c := foresee.New(keys, "web", records(g, nil), edit(g, func(g *store.Group) { g.Size = size }), noon).Ahead(time.Second); c.Drain != drain {
+		if c := foresee.New(keys, "web", records(g, nil), edit(g, func(g *store.Group) { g.Size = size }),
+			noon).Ahead(time.Second); c.Drain != drain {
 			t.Errorf("to size %d: %d drain, want %d", size, c.Drain, drain)
 		}
 	}

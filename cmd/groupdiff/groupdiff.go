@@ -48,7 +48,8 @@ func Paths(g store.Group) []string {
 	return paths
 }
 
-// Between lists the fields in which b differs from a. With a nil a, everything that is set in b is new.
+// Between lists the fields in which b differs from a. With a nil a, everything that is set in b is
+// new.
 func Between(a *store.Group, b store.Group) []Change {
 	before := map[string]string{}
 	if a != nil {

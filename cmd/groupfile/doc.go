@@ -11,6 +11,6 @@
 //
 // # What it does not do
 //
-// It knows no etcd and no present state of a group; which groups are static its caller says. What store.OperatorState holds is no
-// part of a file: commands set it.
+// It knows no etcd and no present state of a group; which groups are static its caller says. What
+// store.OperatorState holds is no part of a file: commands set it.
 package groupfile

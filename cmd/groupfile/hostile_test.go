@@ -77,7 +77,8 @@ func TestHostileFilesAreRefused(t *testing.T) {
 func TestLargeFilesAreRead(t *testing.T) {
 	var b strings.Builder
 	for i := range groupfile.MaxGroups {
-		fmt.Fprintf(&b, "---\nname: web%d\nprovider: process\nsize: 3\nworkload: {run: [%s]}\nvars:\n", i, strings.Repeat("a,", 255)+"a")
+		fmt.Fprintf(&b, "---\nname: web%d\nprovider: process\nsize: 3\nworkload: {run: [%s]}\nvars:\n", i,
+			strings.Repeat("a,", 255)+"a")
 		for v := range 100 {
 			fmt.Fprintf(&b, "  v%d: %s\n", v, strings.Repeat("x", 50))
 		}

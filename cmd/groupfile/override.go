@@ -14,7 +14,8 @@ var besideStatic = map[string]bool{"name": true, "size": true, "template.instanc
 func (d document) override(static store.Group) Entry {
 	for _, f := range store.Fields {
 		if node := d.walk.at[f.Path]; node != nil && !besideStatic[f.Path] {
-			d.walk.Wrong(node, f.Path, "%s: cannot be set: the group is static, and only size, template.instance_type and vars can be set beside it (REC-6)", yamlfile.Shown(node))
+			d.walk.Wrong(node, f.Path,
+				"%s: cannot be set: the group is static, and only size, template.instance_type and vars can be set beside it (REC-6)", yamlfile.Shown(node))
 			d.unread[f.Path] = true
 		}
 	}
@@ -45,14 +46,16 @@ func (d document) override(static store.Group) Entry {
 	return Entry{Group: g, Override: &o}
 }
 
-// NotBesideStatic lists the fields of a whole spec that differ from the static group and cannot be set beside it, by their
-// paths: they keep a group in groups/ from becoming the override of a static one.
+// NotBesideStatic lists the fields of a whole spec that differ from the static group and cannot be
+// set beside it, by their paths: they keep a group in groups/ from becoming the override of a
+// static one.
 func NotBesideStatic(differing []string) []string {
 	var out []string
 	for _, path := range differing {
 		ok := false
 		for allowed := range besideStatic {
-			ok = ok || path == allowed || len(path) > len(allowed) && path[:len(allowed)] == allowed && (path[len(allowed)] == '.' || path[len(allowed)] == '[')
+			ok = ok || path == allowed || len(path) > len(allowed) && path[:len(allowed)] == allowed &&
+				(path[len(allowed)] == '.' || path[len(allowed)] == '[')
 		}
 		if !ok {
 			out = append(out, path)

@@ -37,8 +37,8 @@ type Entry struct {
 	Override *store.Override // what is set beside a static group (REC-6); nil: the group is as a whole in the file
 }
 
-// Read reads the groups in a file, one in each YAML document, each as a whole. The name is for messages only. If anything
-// is wrong the error is yamlfile.Problems, unless reading itself failed.
+// Read reads the groups in a file, one in each YAML document, each as a whole. The name is for
+// messages only. If anything is wrong the error is yamlfile.Problems, unless reading itself failed.
 func Read(name string, from io.Reader) ([]store.Group, error) {
 	f, err := Parse(name, from)
 	if err != nil {
@@ -82,8 +82,9 @@ func Parse(name string, from io.Reader) (*File, error) {
 // Malformed says that something is wrong in the file whatever its groups are.
 func (f *File) Malformed() bool { return len(f.Problems) > 0 }
 
-// Judge says what the file asks for. Of a group that is static, in the map by its name, a document may set only what can be set
-// beside it. Everything that is wrong in the file is the error, as yamlfile.Problems.
+// Judge says what the file asks for. Of a group that is static, in the map by its name, a document
+// may set only what can be set beside it. Everything that is wrong in the file is the error, as
+// yamlfile.Problems.
 func (f *File) Judge(static map[string]store.Group) ([]Entry, error) {
 	var entries []Entry
 	for _, d := range f.documents {
@@ -127,8 +128,9 @@ func (d document) group() store.Group {
 	return g
 }
 
-// refused reports what validation found, each at the place in the file that it is about. Beside fields that could not be
-// read, only what the file does say is judged: what seems to be missing may be what was misspelt.
+// refused reports what validation found, each at the place in the file that it is about. Beside
+// fields that could not be read, only what the file does say is judged: what seems to be missing
+// may be what was misspelt.
 func (w *walk) refused(root *yaml.Node, err error, unread map[string]bool) {
 	var found []error
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {

@@ -15,7 +15,8 @@ var update = flag.Bool("update", false, "write docs/group-file.md anew")
 
 const reference = "../../docs/group-file.md"
 
-// The reference page says what the table of fields says. Write it anew with: go test ./cmd/groupfile -update
+// The reference page says what the table of fields says. Write it anew with: go test
+// ./cmd/groupfile -update
 func TestReferenceIsTheTable(t *testing.T) {
 	want := referencePage()
 	if *update {
@@ -121,7 +122,8 @@ The last column of the table says how a change comes to the instances that there
 		if f.Path == "name" {
 			change = "never: it is another group" // apply with another name leaves the first one as it is
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s | %s |\n", f.Path, f.Type, def, cell(f.Allowed), cell(f.Doc), f.Rule, change)
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s | %s |\n", f.Path, f.Type, def, cell(f.Allowed), cell(f.Doc),
+			f.Rule, change)
 	}
 	b.WriteString("\n## Not in this version\n\nThese fields are promised and refused for now, so that no file says what nothing does:\n\n")
 	for _, p := range store.Planned {

@@ -50,8 +50,8 @@ func (w *walk) mapping(path string, node *yaml.Node) map[string]any {
 	return out
 }
 
-// field reads the value of one field, or says why it cannot be one. A value that is left out in effect (an empty
-// mapping or list) is not ok and no problem either.
+// field reads the value of one field, or says why it cannot be one. A value that is left out in
+// effect (an empty mapping or list) is not ok and no problem either.
 func (w *walk) field(path string, key, value *yaml.Node) (any, bool) {
 	if path == "schema" {
 		return w.schema(value)
@@ -137,7 +137,8 @@ func (w *walk) leaf(f store.Field, value *yaml.Node, empty bool) (any, bool) {
 	case "duration":
 		var d store.Duration
 		zero := value.Tag == "!!int" && value.Value == "0"
-		if value.Kind != yaml.ScalarNode || value.Tag != "!!str" && !zero || d.UnmarshalText([]byte(value.Value)) != nil {
+		if value.Kind != yaml.ScalarNode || value.Tag != "!!str" && !zero ||
+			d.UnmarshalText([]byte(value.Value)) != nil {
 			w.mismatch(value, f.Path, "must be a duration like 5s, 1m30s or 2h, "+f.Allowed)
 			return nil, false
 		}
@@ -159,12 +160,13 @@ func (w *walk) command(f store.Field, value *yaml.Node) (any, bool) {
 		w.Wrong(value, f.Path, "must be %s", f.Allowed)
 		return nil, false
 	}
-	run, ok := w.stringList(store.Field{Path: yamlfile.Join(f.Path, "run"), Allowed: "a program and its arguments"}, value.Content[1])
+	run, ok := w.stringList(store.Field{Path: yamlfile.Join(f.Path, "run"), Allowed: "a program and its arguments"},
+		value.Content[1])
 	return map[string]any{"run": run}, ok
 }
 
-// text reads a string and nothing that only looks like one: a port written without quotes is a number to YAML, and
-// 010 or yes would come out as something else than was written.
+// text reads a string and nothing that only looks like one: a port written without quotes is a
+// number to YAML, and 010 or yes would come out as something else than was written.
 func (w *walk) text(path string, value *yaml.Node) (string, bool) {
 	switch {
 	case !w.NoAlias(path, value):
@@ -266,7 +268,8 @@ func children(path string) []string {
 	return names
 }
 
-// here is a field of the table as it is called beside a path: in the same item of a list, if that is where both are.
+// here is a field of the table as it is called beside a path: in the same item of a list, if that
+// is where both are.
 func here(path, inTable string) string {
 	if at := itemNumber.FindStringIndex(path); at != nil && strings.HasPrefix(inTable, path[:at[0]]+"[]") {
 		return path[:at[1]] + inTable[at[0]+len("[]"):]
@@ -274,8 +277,8 @@ func here(path, inTable string) string {
 	return inTable
 }
 
-// suggestion names the field that was probably meant: one with a similar name at the same place, else one whose last
-// name is the same or similar somewhere else. It is empty if nothing is near.
+// suggestion names the field that was probably meant: one with a similar name at the same place,
+// else one whose last name is the same or similar somewhere else. It is empty if nothing is near.
 func suggestion(path string) string {
 	parent, name := "", path
 	if i := strings.LastIndexByte(path, '.'); i >= 0 {

@@ -9,7 +9,8 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// Write is the group as a file that Read takes: every field that is set, without those that no file can set.
+// Write is the group as a file that Read takes: every field that is set, without those that no file
+// can set.
 func Write(g store.Group) ([]byte, error) {
 	g.OperatorState = store.OperatorState{}
 	return write(g.Name, store.Encode(g))
@@ -66,8 +67,9 @@ func block(n *yaml.Node) {
 	}
 }
 
-// ReadStored reads the spec in groups/<name> for changing it. Unlike store.ReadGroup it has an answer for a spec that
-// is not valid: the flags that a command keeps. A newer schema stays an error.
+// ReadStored reads the spec in groups/<name> for changing it. Unlike store.ReadGroup it has an
+// answer for a spec that is not valid: the flags that a command keeps. A newer schema stays an
+// error.
 func ReadStored(value []byte) (g store.Group, valid error, err error) {
 	g, valid = store.ReadGroup(value)
 	if valid == nil {

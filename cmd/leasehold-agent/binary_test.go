@@ -76,11 +76,19 @@ func TestCommandLine(t *testing.T) {
 		stdout string
 		stderr string
 	}{
-		"version":      {[]string{"--version"}, 0, "1.2.3\n", ""},
-		"unknown flag": {[]string{"--nonsense"}, 2, "", "error: unknown flag --nonsense\nnext: leasehold-agent --help\n"},
-		"bad level":    {[]string{"--log-level=loud"}, 2, "", "next: leasehold-agent --help\n"},
-		"no document":  {nil, 1, "", "error: no bootstrap document: name it with --bootstrap or LEASEHOLD_BOOTSTRAP\n"},
-		"missing":      {[]string{"--bootstrap=/nowhere/b.json"}, 1, "", "error: bootstrap document /nowhere/b.json does not exist"},
+		"version": {[]string{"--version"}, 0, "1.2.3\n", ""},
+		"unknown flag": {
+			[]string{"--nonsense"},
+			2, "",
+			"error: unknown flag --nonsense\nnext: leasehold-agent --help\n",
+		},
+		"bad level":   {[]string{"--log-level=loud"}, 2, "", "next: leasehold-agent --help\n"},
+		"no document": {nil, 1, "", "error: no bootstrap document: name it with --bootstrap or LEASEHOLD_BOOTSTRAP\n"},
+		"missing": {
+			[]string{"--bootstrap=/nowhere/b.json"},
+			1, "",
+			"error: bootstrap document /nowhere/b.json does not exist",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cmd := exec.Command(agentBinary, c.args...)
@@ -92,15 +100,17 @@ func TestCommandLine(t *testing.T) {
 			if err != nil && !errors.As(err, &exit) {
 				t.Fatal(err)
 			}
-			if code := cmd.ProcessState.ExitCode(); code != c.code || stdout.String() != c.stdout || !strings.Contains(stderr.String(), c.stderr) {
-				t.Errorf("code %d, stdout %q, stderr %q; want %d, %q and %q", code, stdout.String(), stderr.String(), c.code, c.stdout, c.stderr)
+			if code := cmd.ProcessState.ExitCode(); code != c.code || stdout.String() != c.stdout ||
+				!strings.Contains(stderr.String(), c.stderr) {
+				t.Errorf("code %d, stdout %q, stderr %q; want %d, %q and %q", code, stdout.String(), stderr.String(),
+					c.code, c.stdout, c.stderr)
 			}
 		})
 	}
 }
 
-// Run here, it also makes this test depend on everything that the binary is built from: a result that go test
-// remembers is then never that of an older binary.
+// Run here, it also makes this test depend on everything that the binary is built from: a result
+// that go test remembers is then never that of an older binary.
 func TestExitCodeOfARunThatCannotBegin(t *testing.T) {
 	for _, name := range []string{"LEASEHOLD_BOOTSTRAP", "LEASEHOLD_STATE_DIR"} {
 		t.Setenv(name, "")

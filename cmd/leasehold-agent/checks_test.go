@@ -14,11 +14,13 @@ import (
 	"github.com/leasehold/leasehold/provider"
 )
 
-// held is a check that fails where there is a file "ill", and waits as long as there is a file "hold".
+// held is a check that fails where there is a file "ill", and waits as long as there is a file
+// "hold".
 func held() *protocol.Wanted {
 	script := "while [ -e hold ]; do sleep 0.02; done; test ! -e ill"
 	return &protocol.Wanted{ConfigHash: "c1", Run: serving, Checks: []*protocol.CheckSpec{{
-		Name: "app", Interval: durationpb.New(100 * time.Millisecond), Timeout: durationpb.New(time.Minute), UnhealthyThreshold: 3, HealthyThreshold: 3,
+		Name: "app", Interval: durationpb.New(100 * time.Millisecond), Timeout: durationpb.New(time.Minute),
+		UnhealthyThreshold: 3, HealthyThreshold: 3,
 		Kind: &protocol.CheckSpec_Exec{Exec: &protocol.ExecCheck{Run: []string{"sh", "-c", script}}},
 	}}}
 }
@@ -64,7 +66,8 @@ func (g *gateway) decided(healthy bool) *protocol.Check {
 	return nil
 }
 
-// keeps waits until the agent's state file has a verdict that results have led to. It is written beside the reports, since a disk may hang.
+// keeps waits until the agent's state file has a verdict that results have led to. It is written
+// beside the reports, since a disk may hang.
 func (b box) keeps(healthy bool) {
 	b.Helper()
 	var state struct {
@@ -85,8 +88,8 @@ func (b box) keeps(healthy bool) {
 	b.Fatalf("%s has no verdict that the check is healthy %t within %s", file, healthy, patience)
 }
 
-// An agent that was killed and started again says what the one before it knew, until its own results are enough to say something else.
-// Another boot of the machine knows nothing.
+// An agent that was killed and started again says what the one before it knew, until its own
+// results are enough to say something else. Another boot of the machine knows nothing.
 //
 // proves DET-9
 func TestVerdictOutlivesAKilledAgent(t *testing.T) {

@@ -22,8 +22,9 @@ import (
 
 var window = flag.Duration("window", 10*time.Second, "for how long an agent is watched to tell what it costs")
 
-// What the agent takes of a machine that has nothing else to do for it: in percent of one core, itself and the commands that it runs, and
-// of memory. It reports each second here, five times as often as it does by default.
+// What the agent takes of a machine that has nothing else to do for it: in percent of one core,
+// itself and the commands that it runs, and of memory. It reports each second here, five times as
+// often as it does by default.
 //
 //	go test ./cmd/leasehold-agent -run '^$' -bench Cost -window 60s
 func BenchmarkCost(b *testing.B) {
@@ -49,7 +50,8 @@ func BenchmarkCost(b *testing.B) {
 		{Name: "exec", Kind: &protocol.CheckSpec_Exec{Exec: &protocol.ExecCheck{Run: []string{"/bin/true"}}}},
 	}
 	for _, c := range every2s {
-		c.Interval, c.Timeout, c.UnhealthyThreshold, c.HealthyThreshold = durationpb.New(2*time.Second), durationpb.New(time.Second), 2, 2
+		c.Interval, c.Timeout, c.UnhealthyThreshold, c.HealthyThreshold = durationpb.New(2*time.Second),
+			durationpb.New(time.Second), 2, 2
 	}
 	for _, c := range []struct {
 		name   string

@@ -41,7 +41,8 @@ var machine = identity.Identity{Shard: "shard-1", Role: identity.Agent, Name: "w
 // patience is how long something that must happen may take on a slow machine.
 const patience = 30 * time.Second
 
-// gateway lets the one machine join, welcomes every agent, acknowledges every report, and tells the test what it heard.
+// gateway lets the one machine join, welcomes every agent, acknowledges every report, and tells the
+// test what it heard.
 type gateway struct {
 	protocol.UnimplementedGatewayServer
 	t       testing.TB
@@ -111,7 +112,8 @@ func (g *gateway) Session(stream grpc.BidiStreamingServer[protocol.AgentMessage,
 		switch {
 		case m.GetHello() != nil:
 			answer = &protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Welcome{Welcome: &protocol.Welcome{
-				Replica: g.address, Lease: 5, ReportInterval: durationpb.New(time.Second), LeaseTtl: durationpb.New(5 * time.Second),
+				Replica: g.address, Lease: 5, ReportInterval: durationpb.New(time.Second),
+				LeaseTtl: durationpb.New(5 * time.Second),
 			}}}
 		case m.GetReport() != nil:
 			answer = &protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Ack{Ack: &protocol.Ack{Sequence: m.GetReport().GetSequence(), Lease: 5}}}
@@ -165,8 +167,9 @@ func newBox(t testing.TB, run []string, g *gateway) box {
 	t.Helper()
 	b := box{t, t.TempDir()}
 	doc, err := json.Marshal(provider.Bootstrap{
-		Schema: provider.BootstrapSchema, Instance: machine.Name, Group: "web", Shard: machine.Shard, Coordinators: []string{g.address},
-		JoinToken: token, CA: string(identitytest.Trust(g.ca).PEM()),
+		Schema: provider.BootstrapSchema, Instance: machine.Name, Group: "web", Shard: machine.Shard,
+		Coordinators: []string{g.address},
+		JoinToken:    token, CA: string(identitytest.Trust(g.ca).PEM()),
 		ReportInterval: "1s", ReconnectMin: "100ms", ReconnectMax: "2s", StopTimeout: "20s", Run: run,
 	})
 	if err != nil {
@@ -261,7 +264,8 @@ func TestJoinsReportsAndEndsInOrder(t *testing.T) {
 	g := startGateway(t)
 	b := newBox(t, serving, g)
 	p := b.agent()
-	if h := g.hello(); h.GetInstance() != "web-0-a" || h.GetBootId() != "boot-1" || h.GetAgentVersion() != "1.2.3" || h.GetEpoch() != 1 {
+	if h := g.hello(); h.GetInstance() != "web-0-a" || h.GetBootId() != "boot-1" || h.GetAgentVersion() != "1.2.3" ||
+		h.GetEpoch() != 1 {
 		t.Errorf("hello is %v", h)
 	}
 	g.healthy()
@@ -353,7 +357,8 @@ func TestFailingWorkloadIsToldWithItsLastWords(t *testing.T) {
 	report := g.await("unhealthy report with an exit", func(m *protocol.AgentMessage) bool {
 		return m.GetReport().GetWorkloadExit() != nil
 	}).GetReport()
-	if e := report.GetWorkloadExit(); e.GetCode() != 4 || string(e.GetOutput()) != "out of luck\n" || report.GetHealthy() {
+	if e := report.GetWorkloadExit(); e.GetCode() != 4 || string(e.GetOutput()) != "out of luck\n" ||
+		report.GetHealthy() {
 		t.Errorf("report is %v", report)
 	}
 }

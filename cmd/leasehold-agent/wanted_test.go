@@ -65,7 +65,10 @@ func TestWhatIsWantedIsDoneOnce(t *testing.T) {
 
 	g.wanted.Store(&protocol.Wanted{
 		ConfigHash: "c2", Run: saying, Vars: wanted.GetVars(), RestartToken: "r1",
-		Drain: &protocol.Drain{Token: "d1", Hook: []string{"sh", "-c", "echo ${greeting} >>drained; exit 3"}, Timeout: durationpb.New(time.Hour)},
+		Drain: &protocol.Drain{
+			Token: "d1", Hook: []string{"sh", "-c", "echo ${greeting} >>drained; exit 3"},
+			Timeout: durationpb.New(time.Hour),
+		},
 	})
 	second := b.agent()
 	g.reported("report of the drain", func(r *protocol.Report) bool {

@@ -29,7 +29,10 @@ func (g *guarded) raw(name string) *clientv3.Client {
 	if err != nil {
 		g.t.Fatal(err)
 	}
-	c, err := clientv3.New(clientv3.Config{Endpoints: conf.Endpoints, TLS: conf.TLS, DialTimeout: limit, Logger: zap.NewNop()})
+	c, err := clientv3.New(clientv3.Config{
+		Endpoints: conf.Endpoints, TLS: conf.TLS, DialTimeout: limit,
+		Logger: zap.NewNop(),
+	})
 	if err != nil {
 		g.t.Fatal(err)
 	}
@@ -76,7 +79,10 @@ func TestRolesBehindTheCommands(t *testing.T) {
 				t.Fatal(err)
 			}
 			conf.TLS.Certificates = nil
-			if client, err = clientv3.New(clientv3.Config{Endpoints: conf.Endpoints, TLS: conf.TLS, DialTimeout: limit, Logger: zap.NewNop()}); err != nil {
+			if client, err = clientv3.New(clientv3.Config{
+				Endpoints: conf.Endpoints, TLS: conf.TLS, DialTimeout: limit,
+				Logger: zap.NewNop(),
+			}); err != nil {
 				t.Fatal(err)
 			}
 			defer client.Close()
@@ -113,7 +119,9 @@ func isRefusal(err error) bool {
 	}
 	etcdErr := rpctypes.Error(err)
 	// A watch says it in text alone.
-	return strings.Contains(err.Error(), rpctypes.ErrorDesc(rpctypes.ErrPermissionDenied)) || errors.Is(etcdErr, rpctypes.ErrPermissionDenied) || errors.Is(etcdErr, rpctypes.ErrUserNotFound) || errors.Is(etcdErr, rpctypes.ErrUserEmpty) ||
+	return strings.Contains(err.Error(), rpctypes.ErrorDesc(rpctypes.ErrPermissionDenied)) ||
+		errors.Is(etcdErr, rpctypes.ErrPermissionDenied) || errors.Is(etcdErr, rpctypes.ErrUserNotFound) ||
+		errors.Is(etcdErr, rpctypes.ErrUserEmpty) ||
 		status.Code(err) == codes.PermissionDenied
 }
 
@@ -123,7 +131,9 @@ func (g *guarded) all(ctx context.Context, root *clientv3.Client) string {
 	if err != nil {
 		g.t.Fatal(err)
 	}
-	kvs := slices.DeleteFunc(r.Kvs, func(kv *mvccpb.KeyValue) bool { return strings.HasSuffix(string(kv.Key), "/alive/web-1-b") }) // it ends
+	// it ends
+	kvs := slices.DeleteFunc(r.Kvs,
+		func(kv *mvccpb.KeyValue) bool { return strings.HasSuffix(string(kv.Key), "/alive/web-1-b") })
 	return fmt.Sprint(kvs)
 }
 
@@ -157,28 +167,43 @@ func (g *guarded) victims(ctx context.Context, c *clientv3.Client, keys store.Ke
 // writes are tries to write what is.
 func writes(keys store.Keys) (all []attempt) {
 	for _, key := range []string{
-		keys.Served(), keys.Replica("x"), keys.Status("web"), keys.Slot("web", 0), keys.Instance("web-0-a"), keys.Alive("web-0-a"), keys.Report("web-0-a"),
-		keys.Event(time.Now(), "x"), keys.Token("x"), keys.Joined("web-0-a"), keys.Stray("x"), keys.Turn("web"), keys.Leader(1), store.KeysOf("two").Group("web"), "/other",
+		keys.Served(), keys.Replica("x"), keys.Status("web"), keys.Slot("web", 0), keys.Instance("web-0-a"),
+		keys.Alive("web-0-a"), keys.Report("web-0-a"),
+		keys.Event(time.Now(), "x"), keys.Token("x"), keys.Joined("web-0-a"), keys.Stray("x"), keys.Turn("web"),
+		keys.Leader(1), store.KeysOf("two").Group("web"), "/other",
 		store.Root, store.Root + "default", store.Root + "zzz/groups/web",
 	} {
 		all = append(all,
-			attempt{what: "write " + key, do: func(ctx context.Context, c *clientv3.Client) error { _, err := c.Put(ctx, key, "x"); return err }},
-			attempt{what: "delete " + key, do: func(ctx context.Context, c *clientv3.Client) error { _, err := c.Delete(ctx, key); return err }},
+			attempt{what: "write " + key, do: func(ctx context.Context, c *clientv3.Client) error {
+				_, err := c.Put(ctx, key, "x")
+				return err
+			}},
+			attempt{
+				what: "delete " + key,
+				do:   func(ctx context.Context, c *clientv3.Client) error { _, err := c.Delete(ctx, key); return err },
+			},
 			attempt{what: "write in a transaction " + key, do: func(ctx context.Context, c *clientv3.Client) error {
-				_, err := c.Txn(ctx).If(clientv3.Compare(clientv3.Version(keys.Group("web")), ">", 0)).Then(clientv3.OpGet(keys.Group("web")), clientv3.OpPut(key, "x")).Commit()
+				_, err := c.Txn(ctx).If(clientv3.Compare(clientv3.Version(keys.Group("web")), ">",
+					0)).Then(clientv3.OpGet(keys.Group("web")), clientv3.OpPut(key, "x")).Commit()
 				return err
 			}},
-			attempt{what: "write in a transaction that does not come to it " + key, do: func(ctx context.Context, c *clientv3.Client) error {
-				_, err := c.Txn(ctx).Then(clientv3.OpTxn(nil, nil, []clientv3.Op{clientv3.OpDelete(key)})).Commit()
-				return err
-			}},
+			attempt{
+				what: "write in a transaction that does not come to it " + key,
+				do: func(ctx context.Context, c *clientv3.Client) error {
+					_, err := c.Txn(ctx).Then(clientv3.OpTxn(nil, nil, []clientv3.Op{clientv3.OpDelete(key)})).Commit()
+					return err
+				},
+			},
 		)
 	}
 	for _, key := range []string{keys.Group("own"), keys.Static("own"), keys.Request("own"), keys.Secret("own")} {
-		all = append(all, attempt{what: "write " + key, through: []string{"operator"}, do: func(ctx context.Context, c *clientv3.Client) error {
-			_, err := c.Put(ctx, key, "x")
-			return err
-		}})
+		all = append(all, attempt{
+			what: "write " + key, through: []string{"operator"},
+			do: func(ctx context.Context, c *clientv3.Client) error {
+				_, err := c.Put(ctx, key, "x")
+				return err
+			},
+		})
 	}
 	return all
 }
@@ -207,24 +232,31 @@ func around(keys store.Keys, v victims) []attempt {
 			return err
 		}},
 		{what: "compare a key of another shard", do: func(ctx context.Context, c *clientv3.Client) error {
-			_, err := c.Txn(ctx).If(clientv3.Compare(clientv3.Version(store.KeysOf("two").Group("web")), ">", 0)).Commit()
+			_, err := c.Txn(ctx).If(clientv3.Compare(clientv3.Version(store.KeysOf("two").Group("web")), ">",
+				0)).Commit()
 			return err
 		}},
 		{what: "watch another shard", do: func(ctx context.Context, c *clientv3.Client) error {
 			ctx, stop := context.WithCancel(ctx)
 			defer stop()
-			r, open := <-c.Watch(ctx, store.KeysOf("two").Prefix(), clientv3.WithPrefix(), clientv3.WithRev(1), clientv3.WithCreatedNotify())
+			r, open := <-c.Watch(ctx, store.KeysOf("two").Prefix(), clientv3.WithPrefix(), clientv3.WithRev(1),
+				clientv3.WithCreatedNotify())
 			if !open {
 				return ctx.Err()
 			}
 			return r.Err()
 		}},
 		{what: "campaign for leader by etcd's own service", do: func(ctx context.Context, c *clientv3.Client) error {
-			_, err := v3electionpb.NewElectionClient(c.ActiveConnection()).Campaign(ctx, &v3electionpb.CampaignRequest{Name: []byte(keys.Prefix() + store.KindLeader), Lease: int64(v.fresh), Value: []byte("me")})
+			_, err := v3electionpb.NewElectionClient(c.ActiveConnection()).Campaign(ctx,
+				&v3electionpb.CampaignRequest{
+					Name: []byte(keys.Prefix() + store.KindLeader), Lease: int64(v.fresh),
+					Value: []byte("me"),
+				})
 			return err
 		}},
 		{what: "lock by etcd's own service", do: func(ctx context.Context, c *clientv3.Client) error {
-			_, err := v3lockpb.NewLockClient(c.ActiveConnection()).Lock(ctx, &v3lockpb.LockRequest{Name: []byte(keys.Of(store.KindInstances) + "web-0-a"), Lease: int64(v.fresh)})
+			_, err := v3lockpb.NewLockClient(c.ActiveConnection()).Lock(ctx,
+				&v3lockpb.LockRequest{Name: []byte(keys.Of(store.KindInstances) + "web-0-a"), Lease: int64(v.fresh)})
 			return err
 		}},
 		{what: "keep the lease of a dead agent", mayEnd: true, do: func(ctx context.Context, c *clientv3.Client) error {
@@ -235,30 +267,48 @@ func around(keys store.Keys, v victims) []attempt {
 			_, err := c.KeepAliveOnce(ctx, v.alive)
 			return err
 		}},
-		{what: "end an agent's lease", do: func(ctx context.Context, c *clientv3.Client) error { _, err := c.Revoke(ctx, v.alive); return err }},
+		{
+			what: "end an agent's lease",
+			do:   func(ctx context.Context, c *clientv3.Client) error { _, err := c.Revoke(ctx, v.alive); return err },
+		},
 		{what: "hang a key of one's own on an agent's lease", do: func(ctx context.Context, c *clientv3.Client) error {
 			_, err := c.Put(ctx, keys.Request("own"), "x", clientv3.WithLease(v.alive))
 			return err
 		}},
 
 		// What etcd lets through.
-		{what: "renew a lease without keys", through: []string{"viewer", "operator", "eva"}, do: func(ctx context.Context, c *clientv3.Client) error {
-			_, err := c.KeepAliveOnce(ctx, v.fresh)
-			return err
-		}},
-		{what: "list the leases, if one may read what is on them", through: []string{"viewer", "operator"}, do: func(ctx context.Context, c *clientv3.Client) error { _, err := c.Leases(ctx); return err }},
-		{what: "grant and end leases", through: []string{"viewer", "operator", "eva"}, do: func(ctx context.Context, c *clientv3.Client) error {
-			l, err := c.Grant(ctx, 600)
-			if err == nil {
-				_, err = c.Revoke(ctx, l.ID)
-			}
-			return err
-		}},
-		{what: "ask a member for its status", through: []string{"viewer", "operator", "eva"}, do: func(ctx context.Context, c *clientv3.Client) error {
-			_, err := c.Status(ctx, c.Endpoints()[0])
-			return err
-		}},
-		{what: "list the members", through: []string{"viewer", "operator", "eva"}, do: func(ctx context.Context, c *clientv3.Client) error { _, err := c.MemberList(ctx); return err }},
+		{
+			what: "renew a lease without keys", through: []string{"viewer", "operator", "eva"},
+			do: func(ctx context.Context, c *clientv3.Client) error {
+				_, err := c.KeepAliveOnce(ctx, v.fresh)
+				return err
+			},
+		},
+		{
+			what: "list the leases, if one may read what is on them", through: []string{"viewer", "operator"},
+			do: func(ctx context.Context, c *clientv3.Client) error { _, err := c.Leases(ctx); return err },
+		},
+		{
+			what: "grant and end leases", through: []string{"viewer", "operator", "eva"},
+			do: func(ctx context.Context, c *clientv3.Client) error {
+				l, err := c.Grant(ctx, 600)
+				if err == nil {
+					_, err = c.Revoke(ctx, l.ID)
+				}
+				return err
+			},
+		},
+		{
+			what: "ask a member for its status", through: []string{"viewer", "operator", "eva"},
+			do: func(ctx context.Context, c *clientv3.Client) error {
+				_, err := c.Status(ctx, c.Endpoints()[0])
+				return err
+			},
+		},
+		{
+			what: "list the members", through: []string{"viewer", "operator", "eva"},
+			do: func(ctx context.Context, c *clientv3.Client) error { _, err := c.MemberList(ctx); return err },
+		},
 	}
 }
 
@@ -268,7 +318,8 @@ func administration(v victims) []attempt {
 		return attempt{what: what, do: do}
 	}
 	return []attempt{
-		call("turn authentication off", func(ctx context.Context, c *clientv3.Client) error { _, err := c.AuthDisable(ctx); return err }),
+		call("turn authentication off",
+			func(ctx context.Context, c *clientv3.Client) error { _, err := c.AuthDisable(ctx); return err }),
 		call("make a user", func(ctx context.Context, c *clientv3.Client) error {
 			_, err := c.UserAdd(ctx, "mallory", "x")
 			return err
@@ -278,7 +329,8 @@ func administration(v victims) []attempt {
 			return err
 		}),
 		call("widen a role", func(ctx context.Context, c *clientv3.Client) error {
-			_, err := c.RoleGrantPermission(ctx, "leasehold-default-viewer", "\x00", "\x00", clientv3.PermissionType(clientv3.PermReadWrite))
+			_, err := c.RoleGrantPermission(ctx, "leasehold-default-viewer", "\x00", "\x00",
+				clientv3.PermissionType(clientv3.PermReadWrite))
 			return err
 		}),
 		call("set root's password", func(ctx context.Context, c *clientv3.Client) error {
@@ -293,12 +345,18 @@ func administration(v victims) []attempt {
 			_, err := c.RoleDelete(ctx, "leasehold-default-coordinator")
 			return err
 		}),
-		call("list users", func(ctx context.Context, c *clientv3.Client) error { _, err := c.UserList(ctx); return err }),
+		call("list users", func(ctx context.Context, c *clientv3.Client) error {
+			_, err := c.UserList(ctx)
+			return err
+		}),
 		call("look at another user", func(ctx context.Context, c *clientv3.Client) error {
 			_, err := c.UserGet(ctx, "coordinator")
 			return err
 		}),
-		call("compact the history", func(ctx context.Context, c *clientv3.Client) error { _, err := c.Compact(ctx, 3); return err }),
+		call("compact the history", func(ctx context.Context, c *clientv3.Client) error {
+			_, err := c.Compact(ctx, 3)
+			return err
+		}),
 		call("take a snapshot", func(ctx context.Context, c *clientv3.Client) error {
 			r, err := c.Snapshot(ctx)
 			if err == nil {

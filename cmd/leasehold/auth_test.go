@@ -35,10 +35,12 @@ func TestAuthInitWithCertificates(t *testing.T) {
 	g.says(g.as("root"), "auth show", cli.Done, "authentication is off", "auth init")
 
 	// Whoever would not get in as root afterwards is told so before.
-	g.says(g.as("eva"), "auth init", cli.Usage, "root would be locked out afterwards", `names "eva"`, "leasehold pki issue root")
+	g.says(g.as("eva"), "auth init", cli.Usage, "root would be locked out afterwards", `names "eva"`,
+		"leasehold pki issue root")
 	g.says(g.as("eva"), "auth show", cli.Done, "authentication is off")
 
-	g.says(g.as("root"), "auth init --dry-run", cli.Done, "+ role leasehold-default-viewer", "+ user operator has role leasehold-default-operator", "+ authentication is on", "Nothing changed.")
+	g.says(g.as("root"), "auth init --dry-run", cli.Done, "+ role leasehold-default-viewer",
+		"+ user operator has role leasehold-default-operator", "+ authentication is on", "Nothing changed.")
 	g.says(g.as("root"), "auth show", cli.Done, "authentication is off")
 	if _, out, _ := g.run(g.as("root"), "auth", "show"); strings.Contains(out, "viewer") {
 		t.Errorf("a dry run made something:\n%s", out)
@@ -71,24 +73,29 @@ func TestAuthInitWithCertificates(t *testing.T) {
 		t.Fatal(err)
 	}
 	g.says(g.as("root"), "auth show", cli.Done, "2 things to mend")
-	g.says(g.as("root"), "auth init", cli.Done, "- role leasehold-default-viewer may read and write /other/…", "+ role leasehold-default-operator", "+ user viewer has role leasehold-default-viewer")
+	g.says(g.as("root"), "auth init", cli.Done, "- role leasehold-default-viewer may read and write /other/…",
+		"+ role leasehold-default-operator", "+ user viewer has role leasehold-default-viewer")
 	g.says(g.as("root"), "auth init", cli.Done, "unchanged")
 
 	// People.
-	g.says(g.as("eva"), "status", cli.Failed, `status: etcd knows no user "eva" (the name in `, "leasehold auth add eva --role operator")
+	g.says(g.as("eva"), "status", cli.Failed, `status: etcd knows no user "eva" (the name in `,
+		"leasehold auth add eva --role operator")
 	g.says(g.as("root"), "auth add eva --role viewer", cli.Done, "user eva has the role viewer in shard default")
 	g.says(g.as("eva"), "status", cli.Done)
 	g.says(g.as("eva"), "auth show", cli.Done, "you are eva", "viewer")
 	g.says(g.as("root"), "auth add eva --role operator", cli.Done, "- user eva has role leasehold-default-viewer")
 	g.says(g.as("root"), "auth add eva --role operator", cli.Done, "unchanged")
-	g.says(g.as("eva"), "auth add max --role operator", cli.Failed, `user "eva" may not change users and roles: only root may`)
+	g.says(g.as("eva"), "auth add max --role operator", cli.Failed,
+		`user "eva" may not change users and roles: only root may`)
 	g.says(g.as("eva"), "auth init", cli.Failed, "only root may")
 	g.says(g.as("root"), "auth remove root", cli.Usage)
 	g.says(g.as("root"), "auth remove nobody", cli.NotFound, `no user "nobody"`)
 
 	// Another shard on the same etcd: its rights are its own.
-	g.says(g.as("root"), "auth init --shard two", cli.Done, "user operator has roles only in default", "auth add operator --role operator --shard two")
-	g.says(g.as("eva"), "group list --shard two", cli.Failed, `group list: user "eva" has no role in shard two, only in default`)
+	g.says(g.as("root"), "auth init --shard two", cli.Done, "user operator has roles only in default",
+		"auth add operator --role operator --shard two")
+	g.says(g.as("eva"), "group list --shard two", cli.Failed,
+		`group list: user "eva" has no role in shard two, only in default`)
 	g.says(g.as("root"), "auth add eva --role viewer --shard two", cli.Done)
 	g.says(g.as("eva"), "group list --shard two", cli.Done)
 	g.says(g.as("root"), "auth remove eva", cli.Done, "- user eva has role leasehold-default-operator")
@@ -97,14 +104,18 @@ func TestAuthInitWithCertificates(t *testing.T) {
 	g.says(g.as("eva"), "group list", cli.Failed, `etcd knows no user "eva"`)
 
 	// Who is nobody.
-	g.says([]string{"--endpoints", g.endpoint, "--cacert", g.cacert()}, "status", cli.Failed, "etcd requires authentication, and no credentials are configured", "--cacert, --cert and --key")
+	g.says([]string{"--endpoints", g.endpoint, "--cacert", g.cacert()}, "status", cli.Failed,
+		"etcd requires authentication, and no credentials are configured", "--cacert, --cert and --key")
 
 	// Services.
-	g.says(append(g.as("operator"), "--pki", g.pki, "--machines", t.TempDir(), "--listen", "127.0.0.1:0", "--http", "off", "--agent", "/bin/true"), "coordinator", cli.Failed,
-		`coordinator: user "operator" has the role operator, and a coordinator needs the role coordinator`, "auth add NAME --role coordinator")
+	g.says(append(g.as("operator"), "--pki", g.pki, "--machines", t.TempDir(), "--listen", "127.0.0.1:0", "--http",
+		"off", "--agent", "/bin/true"), "coordinator", cli.Failed,
+		`coordinator: user "operator" has the role operator, and a coordinator needs the role coordinator`,
+		"auth add NAME --role coordinator")
 }
 
-// An etcd may ask for certificates and yet not go by the name in them, which cannot be seen before authentication is on.
+// An etcd may ask for certificates and yet not go by the name in them, which cannot be seen before
+// authentication is on.
 //
 // proves SEC-4: nobody is locked out by turning authentication on
 func TestAuthInitDoesNotLockOut(t *testing.T) {
@@ -114,14 +125,16 @@ func TestAuthInitDoesNotLockOut(t *testing.T) {
 	g.says(plain, "auth show", cli.Done, "authentication is off")
 
 	g.endpoint = g.forgetful()
-	g.says(g.as("root"), "auth init", cli.Failed, "root could not get in, so authentication was turned off again", "--client-cert-auth")
+	g.says(g.as("root"), "auth init", cli.Failed, "root could not get in, so authentication was turned off again",
+		"--client-cert-auth")
 	g.says(g.as("root"), "auth show", cli.Done, "authentication is off")
 	if out := g.must(g.as("root"), "auth", "show"); strings.Contains(out, "leasehold-auth-init") {
 		t.Errorf("the spare root is left:\n%s", out)
 	}
 	// With passwords it works there too.
 	g.must(g.as("root"), "auth", "init", "--passwords", filepath.Join(t.TempDir(), "passwords"))
-	g.says(g.as("root"), "status", cli.Failed, `etcd requires authentication, and does not accept the certificate of "root"`, "--client-cert-auth")
+	g.says(g.as("root"), "status", cli.Failed,
+		`etcd requires authentication, and does not accept the certificate of "root"`, "--client-cert-auth")
 }
 
 // forgetful starts an etcd that asks for certificates and does not go by them.
@@ -140,7 +153,8 @@ func (g *guarded) forgetful() (endpoint string) {
 	e.Dir, e.LogLevel, e.UnsafeNoFsync = g.t.TempDir(), "fatal", true
 	e.ListenClientUrls = []url.URL{{Scheme: "https", Host: endpoint}}
 	e.AdvertiseClientUrls, e.ListenPeerUrls = e.ListenClientUrls, nil
-	e.ClientTLSInfo.CertFile, e.ClientTLSInfo.KeyFile, e.ClientTLSInfo.TrustedCAFile = server+".crt", server+".key", g.cacert()
+	e.ClientTLSInfo.CertFile, e.ClientTLSInfo.KeyFile, e.ClientTLSInfo.TrustedCAFile = server+".crt", server+".key",
+		g.cacert()
 	etcd, err := embed.StartEtcd(e)
 	if err != nil {
 		g.t.Fatal(err)
@@ -190,7 +204,8 @@ func TestAuthInitWithPasswords(t *testing.T) {
 	g.says(as("root"), "auth init --passwords "+file, cli.Done, "unchanged")
 	g.says(as("viewer"), "status", cli.Done)
 	g.says(as("viewer"), "hold why", cli.NotFound) // there is no shard yet
-	g.says(append(flags, "--user", "viewer:wrong"), "status", cli.Failed, `status: etcd knows no user "viewer" with that password`)
+	g.says(append(flags, "--user", "viewer:wrong"), "status", cli.Failed,
+		`status: etcd knows no user "viewer" with that password`)
 	g.says(append(flags, "--user", "nobody:x"), "status", cli.Failed, `etcd knows no user "nobody" with that password`)
 	g.says(flags, "status", cli.Failed, "etcd requires authentication, and no credentials are configured")
 

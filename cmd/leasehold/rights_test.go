@@ -42,7 +42,8 @@ func newGuarded(t *testing.T) *guarded {
 		}
 	}
 	g := &guarded{t: t, pki: filepath.Join(t.TempDir(), "pki")}
-	if err := authority.Init(g.pki, map[authority.Kind]time.Duration{authority.Agents: time.Hour, authority.Operators: time.Hour}); err != nil {
+	if err := authority.Init(g.pki,
+		map[authority.Kind]time.Duration{authority.Agents: time.Hour, authority.Operators: time.Hour}); err != nil {
 		t.Fatal(err)
 	}
 	server := g.issue("etcd", "127.0.0.1")
@@ -68,7 +69,8 @@ func (g *guarded) start(tls *embedetcd.TLS) *embedetcd.Server {
 	g.t.Helper()
 	ctx, cancel := context.WithTimeout(g.t.Context(), limit)
 	defer cancel()
-	server, err := embedetcd.Start(ctx, embedetcd.Config{DataDir: g.t.TempDir(), Listen: "127.0.0.1:0", NoSync: true, TLS: tls})
+	server, err := embedetcd.Start(ctx,
+		embedetcd.Config{DataDir: g.t.TempDir(), Listen: "127.0.0.1:0", NoSync: true, TLS: tls})
 	if err != nil {
 		g.t.Fatal(err)
 	}
@@ -83,12 +85,18 @@ func (g *guarded) start(tls *embedetcd.TLS) *embedetcd.Server {
 // as are the flags of somebody with a certificate.
 func (g *guarded) as(name string) []string {
 	issued := filepath.Join(g.pki, "issued", name)
-	return []string{"--endpoints", g.endpoint, "--cacert", g.cacert(), "--cert", issued + ".crt", "--key", issued + ".key", "--timeout", "20s"}
+	return []string{
+		"--endpoints", g.endpoint, "--cacert", g.cacert(), "--cert", issued + ".crt", "--key",
+		issued + ".key", "--timeout", "20s",
+	}
 }
 
 func (g *guarded) connection(name string) cli.Connection {
 	issued := filepath.Join(g.pki, "issued", name)
-	return cli.Connection{Endpoints: []string{g.endpoint}, CACert: g.cacert(), Cert: issued + ".crt", Key: issued + ".key"}
+	return cli.Connection{
+		Endpoints: []string{g.endpoint}, CACert: g.cacert(), Cert: issued + ".crt",
+		Key: issued + ".key",
+	}
 }
 
 // run runs a command with more flags.
@@ -147,11 +155,15 @@ func (g *guarded) fill() {
 	now := time.Now().UTC()
 	put := func(key string, value any) {
 		g.t.Helper()
-		if _, err := st.Commit(g.t.Context(), store.Txn{Writes: []store.Write{store.Put(key, store.Encode(value))}}); err != nil {
+		if _, err := st.Commit(g.t.Context(),
+			store.Txn{Writes: []store.Write{store.Put(key, store.Encode(value))}}); err != nil {
 			g.t.Fatal(err)
 		}
 	}
-	put(keys.Shard(), store.Shard{Schema: store.Schema, ID: "x1", Name: "default", Settings: store.DefaultShardSettings(), Created: now})
+	put(keys.Shard(), store.Shard{
+		Schema: store.Schema, ID: "x1", Name: "default",
+		Settings: store.DefaultShardSettings(), Created: now,
+	})
 	put(keys.Group("web"), web)
 	older := web
 	older.Vars = map[string]string{"was": "better"}
@@ -160,12 +172,18 @@ func (g *guarded) fill() {
 		g.t.Fatal(err)
 	}
 	put(keys.Status("web"), store.Status{
-		Schema: store.Schema, Group: "web", Accepted: &web, AcceptedRevision: kv.Modified, State: store.GroupStarted, Since: now,
-		Storm: &store.Storm{Since: now}, LastGood: &store.GoodSpec{Template: older.InstanceSpec().TemplateHash(), Spec: older.InstanceSpec(), Revision: kv.Modified},
+		Schema: store.Schema, Group: "web", Accepted: &web, AcceptedRevision: kv.Modified, State: store.GroupStarted,
+		Since: now,
+		Storm: &store.Storm{Since: now},
+		LastGood: &store.GoodSpec{
+			Template: older.InstanceSpec().TemplateHash(), Spec: older.InstanceSpec(),
+			Revision: kv.Modified,
+		},
 	})
 	for id, phase := range map[string]store.Phase{"web-0-a": store.Running, "web-1-b": store.Draining} {
 		put(keys.Instance(id), store.Instance{
-			Schema: store.Schema, ID: id, Group: "web", Phase: phase, Managed: true, Since: now, Created: now, Spec: web.InstanceSpec(), Zone: "local",
+			Schema: store.Schema, ID: id, Group: "web", Phase: phase, Managed: true, Since: now, Created: now,
+			Spec: web.InstanceSpec(), Zone: "local",
 		})
 	}
 }
@@ -224,7 +242,8 @@ var changing = []struct {
 
 // elsewhere are commands that read and change no shard in etcd, or are not an operator's.
 var elsewhere = []string{
-	"simulate", "version", "dev", "coordinator", "agent", "demo-web", "completion", "init", "recover", "bench", "auth init", "auth add", "auth remove",
+	"simulate", "version", "dev", "coordinator", "agent", "demo-web", "completion", "init", "recover", "bench",
+	"auth init", "auth add", "auth remove",
 	"secret new-key", "secret rotate", // which writes what secret set does
 	"pki init", "pki issue", "pki rotate", "pki show",
 }
@@ -267,7 +286,8 @@ func TestWhatRolesMayDo(t *testing.T) {
 	for command, args := range reading {
 		for _, who := range []string{"viewer", "operator"} {
 			code, out, err := g.run(g.as(who), append(strings.Fields(command), args...)...)
-			if code != cli.Done && !(command == "instance logs" && code == cli.NotFound) || strings.Contains(err, "role") {
+			if code != cli.Done && !(command == "instance logs" && code == cli.NotFound) ||
+				strings.Contains(err, "role") {
 				t.Errorf("%s: %s: exit %d\n%s%s", who, command, code, out, err)
 			}
 		}
@@ -275,7 +295,9 @@ func TestWhatRolesMayDo(t *testing.T) {
 	for _, c := range changing {
 		code, out, err := g.run(g.as("viewer"), append(strings.Fields(c.command), c.args...)...)
 		want := fmt.Sprintf("error: %s: user \"viewer\" has the role viewer, which may not ", c.command)
-		if c.command == "group resume" || c.command == "release" || c.command == "group start" || c.command == "secret delete" { // there is nothing to write yet
+		// there is nothing to write yet
+		if c.command == "group resume" || c.command == "release" || c.command == "group start" ||
+			c.command == "secret delete" {
 			continue
 		}
 		if code != cli.Failed || !strings.Contains(err, want) || !strings.Contains(err, "next: ") {
@@ -294,8 +316,12 @@ func TestWhatRolesMayDo(t *testing.T) {
 			t.Errorf("operator: %s changed nothing", c.command)
 		}
 		// What a viewer could not be tried with before.
-		if undo := map[string]string{"group pause": "group resume web", "hold": "release", "group stop": "group start web", "secret set": "secret delete token"}[c.command]; undo != "" {
-			if code, _, err := g.run(g.as("viewer"), strings.Fields(undo)...); code != cli.Failed || !strings.Contains(err, "has the role viewer") {
+		if undo := map[string]string{
+			"group pause": "group resume web", "hold": "release",
+			"group stop": "group start web", "secret set": "secret delete token",
+		}[c.command]; undo != "" {
+			if code, _, err := g.run(g.as("viewer"), strings.Fields(undo)...); code != cli.Failed ||
+				!strings.Contains(err, "has the role viewer") {
 				t.Errorf("viewer: %s: exit %d\n%s", undo, code, err)
 			}
 		}
@@ -317,7 +343,8 @@ func TestWhatRolesMayDo(t *testing.T) {
 
 // everyCommandHasItsPlace fails for a command that nobody has tried with each role.
 func everyCommandHasItsPlace(t *testing.T) {
-	parser, err := kong.New(&cli.Grammar{}, kong.Vars{"request_timeout": "", "wait_timeout": "", "pki_dir": "x", "secrets_key": "x"})
+	parser, err := kong.New(&cli.Grammar{},
+		kong.Vars{"request_timeout": "", "wait_timeout": "", "pki_dir": "x", "secrets_key": "x"})
 	if err != nil {
 		t.Fatal(err)
 	}

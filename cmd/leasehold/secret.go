@@ -13,7 +13,8 @@ import (
 // secretsKeyVariable may hold the keys for secrets themselves.
 const secretsKeyVariable = "LEASEHOLD_SECRETS_KEY"
 
-// secretsKey takes the keys out of the environment, so that nothing which this process starts inherits them.
+// secretsKey takes the keys out of the environment, so that nothing which this process starts
+// inherits them.
 func secretsKey() string {
 	keys := os.Getenv(secretsKeyVariable)
 	_ = os.Unsetenv(secretsKeyVariable) // what could fail is the name
@@ -29,7 +30,8 @@ func devData() string {
 	return dir
 }
 
-// askSecret reads a line from the terminal, which does not show it; however it ends, the terminal shows again what is typed.
+// askSecret reads a line from the terminal, which does not show it; however it ends, the terminal
+// shows again what is typed.
 func askSecret(ctx context.Context, prompt string) ([]byte, error) {
 	fd := int(os.Stdin.Fd())
 	before, err := term.GetState(fd)

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Age says how long ago something was, in at most two units: 41s, 3m, 2h14m, 6d. It never is negative: a clock that
-// is ahead of ours shows as 0s. What never was has the age "-".
+// Age says how long ago something was, in at most two units: 41s, 3m, 2h14m, 6d. It never is
+// negative: a clock that is ahead of ours shows as 0s. What never was has the age "-".
 func Age(now, then time.Time) string {
 	if then.IsZero() {
 		return "-"

@@ -1,5 +1,5 @@
-// Package output writes what a command found: as a table for people, as tab-separated lines for the next program in
-// a pipe, or as the records themselves in JSON or YAML.
+// Package output writes what a command found: as a table for people, as tab-separated lines for the
+// next program in a pipe, or as the records themselves in JSON or YAML.
 //
 // # Invariants
 //

@@ -9,7 +9,8 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// JSON writes one document, indented. A json.RawMessage in it, such as a stored record, keeps its fields and their order.
+// JSON writes one document, indented. A json.RawMessage in it, such as a stored record, keeps its
+// fields and their order.
 func JSON(w io.Writer, document any) error {
 	raw, err := encode(document)
 	if err != nil {
@@ -62,8 +63,8 @@ func YAMLOf(raw []byte) ([]byte, error) {
 	return text, nil
 }
 
-// plain takes JSON's quotes and brackets away. What would then read as another type is quoted again by the writer, as
-// the tag says that it is a string.
+// plain takes JSON's quotes and brackets away. What would then read as another type is quoted again
+// by the writer, as the tag says that it is a string.
 func plain(n *yaml.Node) {
 	if len(n.Content) > 0 || n.Kind == yaml.ScalarNode {
 		n.Style = 0

@@ -11,7 +11,12 @@ import (
 )
 
 func TestTableOnTerminalAndPiped(t *testing.T) {
-	tab := Table{Columns: []Column{{Title: "NAME"}, {Title: "N", Right: true}, {Title: "WHY", Wide: true}, {Title: "AGE"}}}
+	tab := Table{Columns: []Column{
+		{Title: "NAME"},
+		{Title: "N", Right: true},
+		{Title: "WHY", Wide: true},
+		{Title: "AGE"},
+	}}
 	tab.Add("web", "12", "a\tb\nc\x1b[31m", "6d")
 	tab.Add("frontend", "3", "", "41s")
 	for _, c := range []struct {
@@ -36,8 +41,8 @@ func TestTableOnTerminalAndPiped(t *testing.T) {
 	}
 }
 
-// A row that is wider than the terminal loses the end of the cell that may be cut, and nothing else; with -o wide and in a pipe
-// nothing is lost.
+// A row that is wider than the terminal loses the end of the cell that may be cut, and nothing
+// else; with -o wide and in a pipe nothing is lost.
 func TestTableIsCutToTheTerminal(t *testing.T) {
 	tab := Table{Columns: []Column{{Title: "NAME"}, {Title: "NOW", Cut: true}, {Title: "AGE"}}}
 	tab.Add("web", "rolling, 2 slots flapping", "6d")
@@ -48,10 +53,30 @@ func TestTableIsCutToTheTerminal(t *testing.T) {
 		wide   bool
 		want   string
 	}{
-		{"fits", Screen{Terminal: true, Width: 36}, false, "NAME  NOW                        AGE\nweb   rolling, 2 slots flapping  6d\napi   -                          41s\n"},
-		{"one less", Screen{Terminal: true, Width: 35}, false, "NAME  NOW                       AGE\nweb   rolling, 2 slots flappi…  6d\napi   -                         41s\n"},
-		{"narrow", Screen{Terminal: true, Width: 10}, false, "NAME  NOW           AGE\nweb   rolling, 2 …  6d\napi   -             41s\n"},
-		{"wide", Screen{Terminal: true, Width: 10}, true, "NAME  NOW                        AGE\nweb   rolling, 2 slots flapping  6d\napi   -                          41s\n"},
+		{
+			"fits",
+			Screen{Terminal: true, Width: 36},
+			false,
+			"NAME  NOW                        AGE\nweb   rolling, 2 slots flapping  6d\napi   -                          41s\n",
+		},
+		{
+			"one less",
+			Screen{Terminal: true, Width: 35},
+			false,
+			"NAME  NOW                       AGE\nweb   rolling, 2 slots flappi…  6d\napi   -                         41s\n",
+		},
+		{
+			"narrow",
+			Screen{Terminal: true, Width: 10},
+			false,
+			"NAME  NOW           AGE\nweb   rolling, 2 …  6d\napi   -             41s\n",
+		},
+		{
+			"wide",
+			Screen{Terminal: true, Width: 10},
+			true,
+			"NAME  NOW                        AGE\nweb   rolling, 2 slots flapping  6d\napi   -                          41s\n",
+		},
 		{"piped", Screen{Width: 10}, false, "NAME\tNOW\tAGE\nweb\trolling, 2 slots flapping\t6d\napi\t-\t41s\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -71,7 +96,8 @@ func TestAge(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for ago, want := range map[time.Duration]string{
 		-time.Hour: "0s", 41 * time.Second: "41s", 3 * time.Minute: "3m", 3*time.Minute + 2*time.Second: "3m2s",
-		31*time.Minute + 2*time.Second: "31m", 2*time.Hour + 14*time.Minute: "2h14m", 30 * time.Hour: "30h", 6 * 24 * time.Hour: "6d",
+		31*time.Minute + 2*time.Second: "31m", 2*time.Hour + 14*time.Minute: "2h14m", 30 * time.Hour: "30h",
+		6 * 24 * time.Hour: "6d",
 	} {
 		if got := Age(now, now.Add(-ago)); got != want {
 			t.Errorf("age of %s: got %s, want %s", ago, got, want)
@@ -84,7 +110,8 @@ func TestAge(t *testing.T) {
 
 func TestBytes(t *testing.T) {
 	for n, want := range map[uint64]string{
-		0: "0 B", 1023: "1023 B", 1024: "1.0 KiB", 1536: "1.5 KiB", 20 << 20: "20 MiB", 1 << 40: "1.0 TiB", 1<<64 - 1: "16 EiB",
+		0: "0 B", 1023: "1023 B", 1024: "1.0 KiB", 1536: "1.5 KiB", 20 << 20: "20 MiB", 1 << 40: "1.0 TiB",
+		1<<64 - 1: "16 EiB",
 	} {
 		if got := Bytes(n); got != want {
 			t.Errorf("%d bytes: got %s, want %s", n, got, want)
@@ -105,7 +132,8 @@ func TestYAMLKeepsOrderAndTypes(t *testing.T) {
 	if err := yaml.Load(b.Bytes(), &got); err != nil {
 		t.Fatal(err)
 	}
-	if got["z"] != "true" || got["on"] != "5s" || got["text"] != "a: b #c" || got["a"].([]any)[1] != "2" || got["a"].([]any)[0] != 1 {
+	if got["z"] != "true" || got["on"] != "5s" || got["text"] != "a: b #c" || got["a"].([]any)[1] != "2" ||
+		got["a"].([]any)[0] != 1 {
 		t.Errorf("types lost: %#v\n%s", got, b.String())
 	}
 }

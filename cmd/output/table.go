@@ -141,7 +141,8 @@ func cells(row []string) table.Row {
 	return r
 }
 
-// OneLine makes a text safe for one cell of one row: no control character of it reaches the terminal.
+// OneLine makes a text safe for one cell of one row: no control character of it reaches the
+// terminal.
 func OneLine(s string) string {
 	clean := func(r rune) rune {
 		switch {

@@ -25,7 +25,8 @@ type Connection struct {
 	Logger            *slog.Logger // nil: silent
 }
 
-// NoAddress finds the first endpoint that can be no address of an etcd. An empty list is one that is empty.
+// NoAddress finds the first endpoint that can be no address of an etcd. An empty list is one that
+// is empty.
 func NoAddress(endpoints []string) (wrong string, found bool) {
 	if len(endpoints) == 0 {
 		return "", true
@@ -69,7 +70,10 @@ func OpenEtcd(ctx context.Context, c Connection) (store.Store, func() error, err
 // Config is the connection as the client of etcd takes it.
 func (c Connection) Config() (etcdstore.Config, error) {
 	secure, err := c.tls()
-	return etcdstore.Config{Endpoints: c.Endpoints, TLS: secure, Username: c.Username, Password: c.Password, Logger: c.Logger}, err
+	return etcdstore.Config{
+		Endpoints: c.Endpoints, TLS: secure, Username: c.Username, Password: c.Password,
+		Logger: c.Logger,
+	}, err
 }
 
 // tls is how to encrypt; nil if nothing says that it should be.
@@ -101,8 +105,8 @@ func (c Connection) tls() (*tls.Config, error) {
 	return conf, nil
 }
 
-// Caller is the user that etcd takes us for: that of --user, else the one that the certificate names, as etcd orders
-// them; "" if neither is given.
+// Caller is the user that etcd takes us for: that of --user, else the one that the certificate
+// names, as etcd orders them; "" if neither is given.
 func (c Connection) Caller() string {
 	if c.Username != "" || c.Cert == "" {
 		return c.Username

@@ -40,7 +40,8 @@ func Fail(code Code, next, format string, args ...any) *Failure {
 	return &Failure{Code: code, What: fmt.Sprintf(format, args...), Next: next}
 }
 
-// Show writes the failure for the operator, and returns its exit code. An interrupt was wanted and is no error.
+// Show writes the failure for the operator, and returns its exit code. An interrupt was wanted and
+// is no error.
 func (f *Failure) Show(to output.Screen) Code {
 	if f.Code == Interrupted {
 		_, _ = io.WriteString(to.W, output.OneLine(f.What)+"\n")

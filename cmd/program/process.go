@@ -9,8 +9,8 @@ import (
 	"golang.org/x/term"
 )
 
-// UntilInterrupted is a context that ends with the first signal to end the process. A second one ends the process at
-// once, whatever it is doing.
+// UntilInterrupted is a context that ends with the first signal to end the process. A second one
+// ends the process at once, whatever it is doing.
 func UntilInterrupted() (ctx context.Context, stop context.CancelFunc) {
 	ends := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) { // as nohup has it

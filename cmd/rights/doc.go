@@ -1,4 +1,5 @@
-// Package rights decides which users and roles etcd should have for a shard (SEC-4), and brings that about.
+// Package rights decides which users and roles etcd should have for a shard (SEC-4), and brings
+// that about.
 //
 // # Invariants
 //

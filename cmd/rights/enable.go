@@ -18,12 +18,16 @@ var ErrLockedOut = errors.New("root could not get in, so authentication was turn
 const (
 	// enterTime bounds trying to get in.
 	enterTime = 10 * time.Second
-	// spare is a second root for the moment in which authentication is turned on, with a password that is forgotten afterwards.
+	// spare is a second root for the moment in which authentication is turned on, with a password
+	// that is forgotten afterwards.
 	spare = "leasehold-auth-init"
 )
 
-// Enable turns authentication on, and sees that root can get in. If not, a spare root turns it off again.
-func Enable(ctx context.Context, etcd Etcd, root Entry, spareRoot func(name, password string) Entry, password string) error {
+// Enable turns authentication on, and sees that root can get in. If not, a spare root turns it off
+// again.
+func Enable(ctx context.Context, etcd Etcd, root Entry, spareRoot func(name, password string) Entry,
+	password string,
+) error {
 	if err := errors.Join(etcd.AddUser(ctx, spare, password), etcd.Give(ctx, spare, store.RoleRoot)); err != nil {
 		return errors.Join(err, etcd.RemoveUser(context.WithoutCancel(ctx), spare))
 	}
@@ -36,7 +40,8 @@ func Enable(ctx context.Context, etcd Etcd, root Entry, spareRoot func(name, pas
 	if failed == nil {
 		return nil
 	}
-	if err := try(ctx, spareRoot(spare, password), func(ctx context.Context, e Etcd) error { return e.Disable(ctx) }); err != nil {
+	if err := try(ctx, spareRoot(spare, password),
+		func(ctx context.Context, e Etcd) error { return e.Disable(ctx) }); err != nil {
 		return fmt.Errorf("root cannot log in (%w), and authentication could not be disabled again: %w", failed, err)
 	}
 	return errors.Join(fmt.Errorf("%w: %w", ErrLockedOut, failed), etcd.RemoveUser(ctx, spare))

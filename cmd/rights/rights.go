@@ -13,8 +13,8 @@ import (
 // Etcd is where users and roles are kept. Calls may be repeated: what is so already is no error.
 type Etcd interface {
 	Enabled(ctx context.Context) (bool, error)
-	// RolesOf is permitted to every user about itself; the error wraps store.ErrNotFound if there is no
-	// such user.
+	// RolesOf is permitted to every user about itself; the error wraps store.ErrNotFound if there
+	// is no such user.
 	RolesOf(ctx context.Context, user string) ([]string, error)
 
 	// The rest is for root alone, once authentication is on.
@@ -71,7 +71,8 @@ func Do(ctx context.Context, etcd Etcd, steps []Step, told func(Step)) error {
 // Wanted is how it should be for one shard.
 type Wanted struct {
 	Shard string
-	// Users have these roles in the shard. One that has roles already, in whichever shard, keeps those and gets none.
+	// Users have these roles in the shard. One that has roles already, in whichever shard, keeps
+	// those and gets none.
 	Users map[string]store.Role
 	// Passwords of users that are made. Who has none is known by a certificate alone.
 	Passwords map[string]string
@@ -100,10 +101,14 @@ func (w Wanted) root(st State) []Step {
 	}
 	_, there := st.Users[store.RoleRoot]
 	if password := w.Passwords[store.RoleRoot]; there && password != "" && !st.Enabled {
-		// Which password it had cannot be found out before authentication is on, and then it may be too late.
-		steps = append(steps, Step{What: "~ user root, with another password", Do: func(ctx context.Context, e Etcd) error {
-			return remade(ctx, e, store.RoleRoot, password, st.Users[store.RoleRoot])
-		}})
+		// Which password it had cannot be found out before authentication is on, and then it may be
+		// too late.
+		steps = append(steps, Step{
+			What: "~ user root, with another password",
+			Do: func(ctx context.Context, e Etcd) error {
+				return remade(ctx, e, store.RoleRoot, password, st.Users[store.RoleRoot])
+			},
+		})
 	}
 	if !slices.Contains(st.Users[store.RoleRoot], store.RoleRoot) {
 		steps = append(steps, w.userSteps(st, store.RoleRoot, store.RoleRoot)...)
@@ -146,13 +151,24 @@ func roleSteps(st State, role string, wanted []store.Permission) []Step {
 		steps = append(steps, addRole(role))
 	}
 	for _, p := range has {
-		if !slices.ContainsFunc(wanted, func(w store.Permission) bool { return w.Key == p.Key && w.Prefix == p.Prefix && w.End == p.End }) {
-			steps = append(steps, Step{What: "- role " + role + " " + says(p), Do: func(ctx context.Context, e Etcd) error { return e.Forbid(ctx, role, p) }})
+		if !slices.ContainsFunc(wanted,
+			func(w store.Permission) bool { return w.Key == p.Key && w.Prefix == p.Prefix && w.End == p.End }) {
+			steps = append(steps, Step{
+				What: "- role " + role + " " + says(p),
+				Do: func(ctx context.Context, e Etcd) error {
+					return e.Forbid(ctx, role, p)
+				},
+			})
 		}
 	}
 	for _, p := range wanted {
 		if !slices.Contains(has, p) {
-			steps = append(steps, Step{What: "+ role " + role + " " + says(p), Do: func(ctx context.Context, e Etcd) error { return e.Allow(ctx, role, p) }})
+			steps = append(steps, Step{
+				What: "+ role " + role + " " + says(p),
+				Do: func(ctx context.Context, e Etcd) error {
+					return e.Allow(ctx, role, p)
+				},
+			})
 		}
 	}
 	return steps
@@ -188,16 +204,21 @@ func (w Wanted) userSteps(st State, name, role string) []Step {
 			return e.AddUser(ctx, name, w.Passwords[name])
 		}})
 	}
-	return append(steps, Step{What: fmt.Sprintf("+ user %s has role %s", name, role), Do: func(ctx context.Context, e Etcd) error {
-		return e.Give(ctx, name, role)
-	}})
+	return append(steps, Step{
+		What: fmt.Sprintf("+ user %s has role %s", name, role),
+		Do: func(ctx context.Context, e Etcd) error {
+			return e.Give(ctx, name, role)
+		},
+	})
 }
 
-// Missing are the wanted users that have no role in the shard and will get none, because they have roles already.
+// Missing are the wanted users that have no role in the shard and will get none, because they have
+// roles already.
 func (w Wanted) Missing(st State) []string {
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(w.Users)) {
-		if roles := st.Users[name]; len(roles) > 0 && len(In(roles, w.Shard)) == 0 && !slices.Contains(roles, store.RoleRoot) {
+		if roles := st.Users[name]; len(roles) > 0 && len(In(roles, w.Shard)) == 0 &&
+			!slices.Contains(roles, store.RoleRoot) {
 			out = append(out, name)
 		}
 	}
@@ -215,15 +236,19 @@ func (w Wanted) Made(st State) []string {
 	return out
 }
 
-// Add are the steps that give one user one role in the shard, and no other there. A password is for a user that is made, or replaces the one it had.
+// Add are the steps that give one user one role in the shard, and no other there. A password is for
+// a user that is made, or replaces the one it had.
 func (w Wanted) Add(st State, name string, role store.Role) []Step {
 	keys := store.KeysOf(w.Shard)
 	roles, there := st.Users[name]
 	var steps []Step
 	if password := w.Passwords[name]; there && password != "" {
-		steps = append(steps, Step{What: "~ user " + name + ", with another password", Do: func(ctx context.Context, e Etcd) error {
-			return remade(ctx, e, name, password, roles)
-		}})
+		steps = append(steps, Step{
+			What: "~ user " + name + ", with another password",
+			Do: func(ctx context.Context, e Etcd) error {
+				return remade(ctx, e, name, password, roles)
+			},
+		})
 	}
 	if !slices.Contains(roles, keys.RoleName(role)) {
 		steps = append(steps, w.userSteps(st, name, keys.RoleName(role))...)
@@ -248,9 +273,12 @@ func (w Wanted) taken(st State, name string, but store.Role) []Step {
 	var steps []Step
 	for _, r := range In(st.Users[name], w.Shard) {
 		if role := store.KeysOf(w.Shard).RoleName(r); r != but {
-			steps = append(steps, Step{What: fmt.Sprintf("- user %s has role %s", name, role), Do: func(ctx context.Context, e Etcd) error {
-				return e.Take(ctx, name, role)
-			}})
+			steps = append(steps, Step{
+				What: fmt.Sprintf("- user %s has role %s", name, role),
+				Do: func(ctx context.Context, e Etcd) error {
+					return e.Take(ctx, name, role)
+				},
+			})
 		}
 	}
 	return steps

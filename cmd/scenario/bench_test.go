@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// BenchmarkHourByInstances says how much more an hour of a group of 1,000 costs than one of a group of 100, for each instance and each plan that
-// the leader makes: 1 is linear. How fast the machine is does not matter.
+// BenchmarkHourByInstances says how much more an hour of a group of 1,000 costs than one of a group
+// of 100, for each instance and each plan that the leader makes: 1 is linear. How fast the machine
+// is does not matter.
 func BenchmarkHourByInstances(b *testing.B) {
 	defer debug.SetGCPercent(debug.SetGCPercent(400)) // as leasehold simulate has it
 	perJudgment := func(size int) float64 {

@@ -1,5 +1,5 @@
-// Package scenario reads what is to happen to groups, plays it in imagined time, and tells what came of it. It is what
-// `leasehold simulate` shows.
+// Package scenario reads what is to happen to groups, plays it in imagined time, and tells what
+// came of it. It is what `leasehold simulate` shows.
 //
 //	scenario.go  what a scenario is
 //	read.go      reading one from YAML; fields.go and reading.go go through its fields

@@ -8,7 +8,8 @@ import (
 
 // expect reads what should come of it.
 func (r *reading) expect(f *fields, s *Scenario) {
-	m := r.mapping("expect", f.ask("expect", "", "fields", "What should come of it; if it does not, the exit code is 1."), "")
+	m := r.mapping("expect", f.ask("expect", "", "fields",
+		"What should come of it; if it does not, the exit code is 1."), "")
 	percent := func(name, doc string) *int {
 		n := m.percent(name, "not asked", doc)
 		if !m.has(name) {
@@ -29,7 +30,8 @@ func (r *reading) expect(f *fields, s *Scenario) {
 	s.Expect.Created = most("machines_created", "No more machines are made.")
 	s.Expect.AtOnce = most("machines_at_once", "No more machines exist at once.")
 	s.Expect.Storms = most("storms", "There are no more storms (SAFE-2).")
-	if d := m.length("converged_within", "not asked", time.Second, maxLength, "After each event all is as wanted within so long; if it is not before what lasts is over, within so long after that."); m.has("converged_within") {
+	if d := m.length("converged_within", "not asked", time.Second, maxLength,
+		"After each event all is as wanted within so long; if it is not before what lasts is over, within so long after that."); m.has("converged_within") {
 		s.Expect.Converged = &d
 	}
 	s.Expect.Whole = m.flagOr("converged", true, "At the end all is as wanted.")
@@ -50,10 +52,12 @@ func (x Expect) judge(res *Result) {
 		}
 	}
 	if x.Availability != nil {
-		add("worst_availability", fmt.Sprintf("at least %d%%", *x.Availability), fmt.Sprintf("%d%%%s", worst, never), worst >= *x.Availability)
+		add("worst_availability", fmt.Sprintf("at least %d%%", *x.Availability), fmt.Sprintf("%d%%%s", worst, never),
+			worst >= *x.Availability)
 	}
 	if x.Serving != nil {
-		add("worst_serving", fmt.Sprintf("at least %d%%", *x.Serving), fmt.Sprintf("%d%%%s", serving, never), serving >= *x.Serving)
+		add("worst_serving", fmt.Sprintf("at least %d%%", *x.Serving), fmt.Sprintf("%d%%%s", serving, never),
+			serving >= *x.Serving)
 	}
 	for _, m := range []struct {
 		name string

@@ -13,7 +13,8 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// fields is one mapping of a file. Whoever asks for a field says what it may be; what nobody asked for is wrong.
+// fields is one mapping of a file. Whoever asks for a field says what it may be; what nobody asked
+// for is wrong.
 type fields struct {
 	*reading
 	path  string
@@ -32,7 +33,8 @@ type Field struct {
 // longest is the most that any length of time may be.
 const longest = 30 * 24 * time.Hour
 
-// mapping goes into a mapping. A scalar stands for the field short, if there is one; nothing for no fields.
+// mapping goes into a mapping. A scalar stands for the field short, if there is one; nothing for no
+// fields.
 func (r *reading) mapping(path string, node *yaml.Node, short string) *fields {
 	f := &fields{reading: r, path: path, node: node, keys: map[string]*yaml.Node{}, value: map[string]*yaml.Node{}}
 	switch {
@@ -118,7 +120,8 @@ func (f *fields) choice(name, def, doc string, choices ...string) string {
 		return def
 	}
 	if n.Kind != yaml.ScalarNode || !slices.Contains(choices, n.Value) {
-		f.Wrong(n, yamlfile.Join(f.path, name), "%s: must be %s%s", yamlfile.Shown(n), allowed, suggest.DidYouMean(n.Value, choices))
+		f.Wrong(n, yamlfile.Join(f.path, name), "%s: must be %s%s", yamlfile.Shown(n), allowed,
+			suggest.DidYouMean(n.Value, choices))
 		return def
 	}
 	return n.Value

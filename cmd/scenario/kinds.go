@@ -16,7 +16,8 @@ type Kind struct {
 	read func(*fields) (what string, lasts time.Duration, play func(*stage) string)
 }
 
-// Kinds are all kinds of events: what befalls machines, zones and providers, coordinators and etcd, and what operators do.
+// Kinds are all kinds of events: what befalls machines, zones and providers, coordinators and etcd,
+// and what operators do.
 func Kinds() []Kind {
 	return slices.Concat(machineKinds(), providerKinds(), coordinatorKinds(), groupKinds(), orderKinds())
 }

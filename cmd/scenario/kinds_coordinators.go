@@ -8,7 +8,10 @@ import (
 // coordinatorKinds are what befalls coordinators and etcd.
 func coordinatorKinds() []Kind {
 	return []Kind{
-		{"coordinator_dies", "", "The leader's process ends. Another replica leads once its session has expired.", readLeaderDies},
+		{
+			"coordinator_dies", "", "The leader's process ends. Another replica leads once its session has expired.",
+			readLeaderDies,
+		},
 		{"replica_dies", "", "The process of a replica that does not lead ends.", readReplicaDies},
 		{"coordinator_resigns", "", "The leader steps down gracefully.", readResigns},
 		{"coordinator_freezes", "for", "The leader's process freezes.", readFreezes},

@@ -18,16 +18,36 @@ func nothingToRead(string) ([]store.Group, error) { return nil, nil }
 func groupKinds() []Kind {
 	return []Kind{
 		{applies, "file", "A group file is applied. Its path is relative to the scenario.", readApply},
-		{"bad_template", "group", "Instances with the group's present template fail their checks, existing ones included.", readBad},
+		{
+			"bad_template", "group",
+			"Instances with the group's present template fail their checks, existing ones included.", readBad,
+		},
 		{"roll", "group", "The group's template changes.", readRoll},
 		{"scale", "", "The group's size changes.", readScale},
-		{"pause", "group", "The group is paused.", readEdit("is paused", "resumed", func(o *store.OperatorState) { o.Paused = true }, func(o *store.OperatorState) { o.Paused = false })},
-		{"resume", "group", "A pause ends.", readEdit("is resumed", "", func(o *store.OperatorState) { o.Paused = false }, nil)},
-		{"stop", "group", "The group is stopped.", readEdit("is stopped", "started", func(o *store.OperatorState) { o.Stopped = true }, func(o *store.OperatorState) { o.Stopped = false })},
-		{"start", "group", "The group is started.", readEdit("is started", "", func(o *store.OperatorState) { o.Stopped, o.Unstarted = false, false }, nil)},
+		{
+			"pause", "group", "The group is paused.",
+			readEdit("is paused", "resumed", func(o *store.OperatorState) { o.Paused = true },
+				func(o *store.OperatorState) { o.Paused = false }),
+		},
+		{
+			"resume", "group", "A pause ends.",
+			readEdit("is resumed", "", func(o *store.OperatorState) { o.Paused = false }, nil),
+		},
+		{
+			"stop", "group", "The group is stopped.",
+			readEdit("is stopped", "started", func(o *store.OperatorState) { o.Stopped = true },
+				func(o *store.OperatorState) { o.Stopped = false }),
+		},
+		{
+			"start", "group", "The group is started.",
+			readEdit("is started", "", func(o *store.OperatorState) { o.Stopped, o.Unstarted = false, false }, nil),
+		},
 		{"restart_group", "group", "All instances are restarted.", readRelaunch},
 		{"rollback", "group", "The group is rolled back to the last good template.", readRollback},
-		{"delete_group", "group", "The group is deleted.", readEdit("is deleted", "", func(o *store.OperatorState) { o.Deleting = true }, nil)},
+		{
+			"delete_group", "group", "The group is deleted.",
+			readEdit("is deleted", "", func(o *store.OperatorState) { o.Deleting = true }, nil),
+		},
 	}
 }
 
@@ -91,7 +111,8 @@ const (
 
 func readRoll(f *fields) (string, time.Duration, func(*stage) string) {
 	group := f.groupField(anyGroup)
-	action := f.choice("action", rollMachine, "The least action that the change needs (ROLL-2).", rollMachine, rollWorkload, rollVars)
+	action := f.choice("action", rollMachine, "The least action that the change needs (ROLL-2).", rollMachine,
+		rollWorkload, rollVars)
 	bad := f.flag("bad", "Whether instances with the new template fail their checks.")
 	what := "the template of " + group + " changes"
 	if group == "" {
@@ -144,7 +165,8 @@ func readScale(f *fields) (string, time.Duration, func(*stage) string) {
 }
 
 // readEdit is what commands set in a group, and take back after a while.
-func readEdit(what, back string, do, undo func(*store.OperatorState)) func(*fields) (string, time.Duration, func(*stage) string) {
+func readEdit(what, back string, do, undo func(*store.OperatorState)) func(*fields) (string, time.Duration,
+	func(*stage) string) {
 	return func(f *fields) (string, time.Duration, func(*stage) string) {
 		group := f.groupField("")
 		var d time.Duration

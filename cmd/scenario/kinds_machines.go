@@ -34,8 +34,14 @@ func (st *stage) later(d time.Duration, do func()) {
 func machineKinds() []Kind {
 	return []Kind{
 		{"kill", "", "Machines end without warning.", readKill},
-		{"lost_leases", "", "Agents cannot reach any coordinator; their machines keep running.", readSilent("machine", "machines", "cut off", (*imagined.World).Cut)},
-		{"freeze", "", "Agents freeze, and their streams do not break.", readSilent("agent", "agents", "frozen", (*imagined.World).Freeze)},
+		{
+			"lost_leases", "", "Agents cannot reach any coordinator; their machines keep running.",
+			readSilent("machine", "machines", "cut off", (*imagined.World).Cut),
+		},
+		{
+			"freeze", "", "Agents freeze, and their streams do not break.",
+			readSilent("agent", "agents", "frozen", (*imagined.World).Freeze),
+		},
 		{"unhealthy", "", "Checks fail.", readUnhealthy},
 		{"workload_exits", "", "Workloads end.", readExits},
 		{"spot_notice", "", "Providers give notice that they will reclaim machines, and do.", readNotice},
@@ -50,7 +56,8 @@ func readKill(f *fields) (string, time.Duration, func(*stage) string) {
 	}
 }
 
-func readSilent(one, many, what string, do func(*imagined.World, string)) func(*fields) (string, time.Duration, func(*stage) string) {
+func readSilent(one, many, what string, do func(*imagined.World, string)) func(*fields) (string, time.Duration,
+	func(*stage) string) {
 	return func(f *fields) (string, time.Duration, func(*stage) string) {
 		t := f.target(one, many)
 		d := f.lasting("Then they return.")
@@ -66,7 +73,8 @@ func readSilent(one, many, what string, do func(*imagined.World, string)) func(*
 func readUnhealthy(f *fields) (string, time.Duration, func(*stage) string) {
 	t := f.target("instance", "instances")
 	d := f.lasting("Then their checks pass again.")
-	cure := f.choice("cured_by", string(imagined.CuredByNothing), "What makes the checks pass again before for is over.",
+	cure := f.choice("cured_by", string(imagined.CuredByNothing),
+		"What makes the checks pass again before for is over.",
 		string(imagined.CuredByRestart), string(imagined.CuredByReboot), string(imagined.CuredByNothing))
 	how := imagined.Cure(cure)
 	if d > 0 && how == imagined.CuredByNothing {
@@ -99,7 +107,8 @@ func readNotice(f *fields) (string, time.Duration, func(*stage) string) {
 func readGoodbye(f *fields) (string, time.Duration, func(*stage) string) {
 	t := f.target("agent", "agents")
 	kind := f.choice("says", string(store.GoodbyeShutdown), "The kind of goodbye.",
-		string(store.GoodbyeRestart), string(store.GoodbyeShutdown), string(store.GoodbyeMoving), string(store.GoodbyeEvacuating))
+		string(store.GoodbyeRestart), string(store.GoodbyeShutdown), string(store.GoodbyeMoving),
+		string(store.GoodbyeEvacuating))
 	return t.words() + " said goodbye: " + kind, 0, func(st *stage) string {
 		return st.each(t, present, func(id string) { st.w.Goodbye(id, store.Goodbye(kind)) })
 	}

@@ -10,14 +10,29 @@ import (
 func orderKinds() []Kind {
 	return []Kind{
 		{"replace", "", "Orders instances to be replaced.", readOrder(store.RequestReplace, "replaced", present)},
-		{"restart", "", "Orders machines to be restarted in place.", readOrder(store.RequestRestart, "restarted", present)},
+		{
+			"restart", "", "Orders machines to be restarted in place.",
+			readOrder(store.RequestRestart, "restarted", present),
+		},
 		{"drain", "", "Orders instances to be drained and removed.", readOrder(store.RequestDrain, "drained", present)},
-		{"drained", "", "Declares that instances have finished draining.", readOrder(store.RequestDrained, "taken for drained", draining)},
+		{
+			"drained", "", "Declares that instances have finished draining.",
+			readOrder(store.RequestDrained, "taken for drained", draining),
+		},
 		{"delete", "", "Orders instances to be removed now.", readOrder(store.RequestDelete, "deleted", present)},
 		{"protect", "", "Orders instances to be protected.", readProtect},
-		{"create", "group", "Orders an instance on demand.", readGroupOrder(store.RequestCreate, "an instance on demand is wanted of")},
-		{"retry", "group", "Orders a retry of slots that are backing off or were given up.", readGroupOrder(store.RequestRetry, "all slots are to be tried again of")},
-		{"override_storm", "group", "Orders the end of a storm.", readGroupOrder(store.RequestOverrideStorm, "the storm is to be taken for over of")},
+		{
+			"create", "group", "Orders an instance on demand.",
+			readGroupOrder(store.RequestCreate, "an instance on demand is wanted of"),
+		},
+		{
+			"retry", "group", "Orders a retry of slots that are backing off or were given up.",
+			readGroupOrder(store.RequestRetry, "all slots are to be tried again of"),
+		},
+		{
+			"override_storm", "group", "Orders the end of a storm.",
+			readGroupOrder(store.RequestOverrideStorm, "the storm is to be taken for over of"),
+		},
 		{"adopt", "", "Orders the adoption of a machine that has no record.", readAdopt},
 		{"evacuate", "zone", "Orders the evacuation of a zone.", readEvacuate},
 		{"hold", "for", "The shard is on hold: nothing is created or deleted.", readHold},
@@ -25,7 +40,8 @@ func orderKinds() []Kind {
 	}
 }
 
-func readOrder(kind store.RequestKind, done string, fit func(store.Instance) bool) func(*fields) (string, time.Duration, func(*stage) string) {
+func readOrder(kind store.RequestKind, done string, fit func(store.Instance) bool) func(*fields) (string, time.Duration,
+	func(*stage) string) {
 	return func(f *fields) (string, time.Duration, func(*stage) string) {
 		t := f.target("instance", "instances")
 		return "order: " + t.words() + " to be " + done, 0, func(st *stage) string {
@@ -36,7 +52,8 @@ func readOrder(kind store.RequestKind, done string, fit func(store.Instance) boo
 
 func readProtect(f *fields) (string, time.Duration, func(*stage) string) {
 	t := f.target("instance", "instances")
-	mode := f.choice("from", store.ProtectRemoval, "From what; off ends it.", store.ProtectRemoval, store.ProtectHeal, store.ProtectOff)
+	mode := f.choice("from", store.ProtectRemoval, "From what; off ends it.", store.ProtectRemoval, store.ProtectHeal,
+		store.ProtectOff)
 	return "order: " + t.words() + " to be protected (" + mode + ")", 0, func(st *stage) string {
 		return st.each(t, present, func(id string) {
 			st.w.Order(store.Request{Kind: store.RequestProtect, Instance: id, Mode: mode})

@@ -16,11 +16,23 @@ func providerKinds() []Kind {
 	return []Kind{
 		{"lose_zone", "zone", "All machines of a zone end, and none can be created there.", readLoseZone},
 		{"no_capacity", "zone", "No machine can be created.", readNoCapacity},
-		{"provider_fails", "for", "All calls fail.", readTrouble("the provider fails", (*imagined.World).ProviderFails)},
-		{"provider_throttles", "for", "All calls are throttled.", readTrouble("the provider throttles", (*imagined.World).ProviderThrottles)},
-		{"provider_slow", "for", "Calls take as long as their time limit, or longer.", readTrouble("the provider is slow", (*imagined.World).ProviderSlows)},
+		{
+			"provider_fails", "for", "All calls fail.",
+			readTrouble("the provider fails", (*imagined.World).ProviderFails),
+		},
+		{
+			"provider_throttles", "for", "All calls are throttled.",
+			readTrouble("the provider throttles", (*imagined.World).ProviderThrottles),
+		},
+		{
+			"provider_slow", "for", "Calls take as long as their time limit, or longer.",
+			readTrouble("the provider is slow", (*imagined.World).ProviderSlows),
+		},
 		{"lists_lie", "how", "Lists of the machines are wrong.", readLists},
-		{"extra_machine", "", "A machine of the shard has no record: it was deleted on purpose or, if its agent registers, its record was lost.", readExtra},
+		{
+			"extra_machine", "",
+			"A machine of the shard has no record: it was deleted on purpose or, if its agent registers, its record was lost.", readExtra,
+		},
 		{"stuck_hooks", "percent", "Drain hooks never end, from now on.", readHooks},
 		{"calm", "", "All faults end: of providers, zones, leases and drain hooks.", readCalm},
 	}
@@ -96,7 +108,8 @@ func readNoCapacity(f *fields) (string, time.Duration, func(*stage) string) {
 	}
 }
 
-func readTrouble(what string, do func(*imagined.World, string, time.Duration)) func(*fields) (string, time.Duration, func(*stage) string) {
+func readTrouble(what string, do func(*imagined.World, string, time.Duration)) func(*fields) (string, time.Duration,
+	func(*stage) string) {
 	return func(f *fields) (string, time.Duration, func(*stage) string) {
 		d := f.length("for", "1m", time.Second, longest, "How long.")
 		return what, d, func(st *stage) string {

@@ -32,7 +32,8 @@ func TestWhatLastsEnds(t *testing.T) {
 	for kind, x := range endings {
 		t.Run(kind, func(t *testing.T) {
 			text := func(lasts string) string {
-				return "length: 9m\nevents:\n- {at: 3m, " + kind + ": {" + strings.Trim(x.fields+", "+lasts, ", ") + "}}\n" + x.after
+				return "length: 9m\nevents:\n- {at: 3m, " + kind + ": {" + strings.Trim(x.fields+", "+lasts, ", ") +
+					"}}\n" + x.after
 			}
 			shows := regexp.MustCompile(x.shows)
 			if with := lines(play(t, text("for: 2m"))); !shows.MatchString(with) {

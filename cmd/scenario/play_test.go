@@ -62,62 +62,112 @@ func lines(res *Result) string {
 	return b.String()
 }
 
-// effects are, for each kind of event, a scenario with it and what is then in the timeline that is not there without it.
+// effects are, for each kind of event, a scenario with it and what is then in the timeline that is
+// not there without it.
 var effects = map[string]struct{ before, event, after, shows string }{
 	// What befalls machines.
-	"kill":           {event: "count: 2", shows: `(?s)DET-4 .* deleting; replacement.*DET-4 .* deleting; replacement`},
-	"lost_leases":    {event: "count: 4, for: 2m", shows: `(?s)is lost: its lease.*00:05:0\d verdict .*is well again`},
-	"freeze":         {event: "slot: 2", shows: `web-2-\w+web: is lost: its lease`},
-	"unhealthy":      {event: "percent: 30, for: 1m", shows: `(?s)is unhealthy: check http fails.*is unhealthy: check http fails`},
+	"kill":        {event: "count: 2", shows: `(?s)DET-4 .* deleting; replacement.*DET-4 .* deleting; replacement`},
+	"lost_leases": {event: "count: 4, for: 2m", shows: `(?s)is lost: its lease.*00:05:0\d verdict .*is well again`},
+	"freeze":      {event: "slot: 2", shows: `web-2-\w+web: is lost: its lease`},
+	"unhealthy": {
+		event: "percent: 30, for: 1m",
+		shows: `(?s)is unhealthy: check http fails.*is unhealthy: check http fails`,
+	},
 	"workload_exits": {event: "code: 0, zone: a", shows: `is unhealthy`},
 	"spot_notice":    {event: "in: 1m", shows: `SPOT-2 .* doomed: a notice`},
 	"goodbye":        {event: "says: shutdown", shows: `suspect: its agent said goodbye: shutdown`},
 	// What befalls providers.
-	"lose_zone":          {event: "zone: b, for: 2m", shows: `tried in zone a: zone b has no room`},
-	"no_capacity":        {event: "for: 2m", after: "- {at: 3m1s, kill: {}}\n", shows: `(?m)^00:05:\d\d machine .*made`},
-	"provider_fails":     {event: "for: 2m", after: "- {at: 3m1s, kill: {}}\n", shows: `machine exists: the provider lists it`},
-	"provider_throttles": {event: "for: 2m", after: "- {at: 3m1s, kill: {}}\n", shows: `(?m)^00:05:\d\d machine .*made`},
-	"provider_slow":      {event: "for: 2m", after: "- {at: 3m1s, kill: {}}\n", shows: `(?m)^00:03:[2-5]\d machine .*made`},
-	"lists_lie":          {event: "how: empty", shows: `is suspect: .*list`},
-	"extra_machine":      {event: "group: web", shows: `decision \S+ web-extra-1`},
-	"stuck_hooks":        {event: "percent: 100", after: "- {at: 4m, drain: {group: api}}\n", before: "- {at: 1m, apply: other.yaml}\n", shows: `(?m)^00:09.* api-\d-\w+api: deleting`},
-	"calm":               {event: "", before: "- {at: 1m, lose_zone: a}\n- {at: 2m, lose_zone: b}\n", shows: `(?m)^00:03:\d\d machine .*made`},
+	"lose_zone": {event: "zone: b, for: 2m", shows: `tried in zone a: zone b has no room`},
+	"no_capacity": {
+		event: "for: 2m", after: "- {at: 3m1s, kill: {}}\n",
+		shows: `(?m)^00:05:\d\d machine .*made`,
+	},
+	"provider_fails": {
+		event: "for: 2m", after: "- {at: 3m1s, kill: {}}\n",
+		shows: `machine exists: the provider lists it`,
+	},
+	"provider_throttles": {
+		event: "for: 2m", after: "- {at: 3m1s, kill: {}}\n",
+		shows: `(?m)^00:05:\d\d machine .*made`,
+	},
+	"provider_slow": {
+		event: "for: 2m", after: "- {at: 3m1s, kill: {}}\n",
+		shows: `(?m)^00:03:[2-5]\d machine .*made`,
+	},
+	"lists_lie":     {event: "how: empty", shows: `is suspect: .*list`},
+	"extra_machine": {event: "group: web", shows: `decision \S+ web-extra-1`},
+	"stuck_hooks": {
+		event: "percent: 100", after: "- {at: 4m, drain: {group: api}}\n",
+		before: "- {at: 1m, apply: other.yaml}\n", shows: `(?m)^00:09.* api-\d-\w+api: deleting`,
+	},
+	"calm": {
+		event: "", before: "- {at: 1m, lose_zone: a}\n- {at: 2m, lose_zone: b}\n",
+		shows: `(?m)^00:03:\d\d machine .*made`,
+	},
 	// What befalls coordinators and etcd.
 	"coordinator_dies":    {event: "", shows: `(?m)^00:03:0[5-9] world .*leads`},
 	"replica_dies":        {event: "", shows: `coordinator r1 dies`},
 	"coordinator_resigns": {event: "", shows: `(?m)^00:03:00 world .*leads`},
 	"coordinator_freezes": {event: "for: 20s", shows: `(?m)^00:03:0[5-9] world .*leads`},
-	"watch_silent":        {event: "for: 30s", after: "- {at: 3m1s, kill: {}}\n", shows: `(?m)^00:03:3\d decision DET-4`},
-	"wrong_clock":         {event: "by: -2h", shows: `(?m)^00:03:00 world .*leads`},
-	"etcd_away":           {event: "for: 1m", shows: `(?m)^00:04:0\d world .*leads`},
-	"dropped_leases":      {event: "count: 3", shows: `suspect: its lease ended; to be confirmed`},
-	"lost_answers":        {event: "percent: 100", after: "- {at: 4m, kill: {}}\n- {at: 5m, lost_answers: 0%}\n", shows: `(?m)^00:05:\d\d machine .*made`},
+	"watch_silent": {
+		event: "for: 30s", after: "- {at: 3m1s, kill: {}}\n",
+		shows: `(?m)^00:03:3\d decision DET-4`,
+	},
+	"wrong_clock":    {event: "by: -2h", shows: `(?m)^00:03:00 world .*leads`},
+	"etcd_away":      {event: "for: 1m", shows: `(?m)^00:04:0\d world .*leads`},
+	"dropped_leases": {event: "count: 3", shows: `suspect: its lease ended; to be confirmed`},
+	"lost_answers": {
+		event: "percent: 100", after: "- {at: 4m, kill: {}}\n- {at: 5m, lost_answers: 0%}\n",
+		shows: `(?m)^00:05:\d\d machine .*made`,
+	},
 	// What is done to groups.
-	"apply":         {event: "file: other.yaml", shows: `api: is as wanted`},
-	"bad_template":  {event: "group: web, for: 1m", shows: `is unhealthy`},
-	"roll":          {event: "action: restart, bad: true", shows: `ROLL-2 .*restart`},
-	"scale":         {event: "group: web, size: 8", shows: `web-7-\w+web: healthy`},
-	"pause":         {event: "group: web, for: 2m", after: "- {at: 4m, kill: {}}\n", shows: `(?m)^00:05:0\d decision DET-4`},
-	"resume":        {event: "group: web", before: "- {at: 1m, pause: web}\n- {at: 2m, kill: {}}\n", shows: `decision DET-4`},
-	"stop":          {event: "group: web, for: 2m", shows: `(?s)the group is stopped.*REC-3 .*requested`},
-	"start":         {event: "group: web", before: "- {at: 1m, stop: web}\n", shows: `(?m)^00:03:\d\d decision REC-3 .*requested`},
+	"apply":        {event: "file: other.yaml", shows: `api: is as wanted`},
+	"bad_template": {event: "group: web, for: 1m", shows: `is unhealthy`},
+	"roll":         {event: "action: restart, bad: true", shows: `ROLL-2 .*restart`},
+	"scale":        {event: "group: web, size: 8", shows: `web-7-\w+web: healthy`},
+	"pause": {
+		event: "group: web, for: 2m", after: "- {at: 4m, kill: {}}\n",
+		shows: `(?m)^00:05:0\d decision DET-4`,
+	},
+	"resume": {
+		event: "group: web", before: "- {at: 1m, pause: web}\n- {at: 2m, kill: {}}\n",
+		shows: `decision DET-4`,
+	},
+	"stop": {event: "group: web, for: 2m", shows: `(?s)the group is stopped.*REC-3 .*requested`},
+	"start": {
+		event: "group: web", before: "- {at: 1m, stop: web}\n",
+		shows: `(?m)^00:03:\d\d decision REC-3 .*requested`,
+	},
 	"restart_group": {event: "group: web, recreate: true", shows: `outdated: relaunch 1`},
-	"rollback":      {event: "group: web", before: "- {at: 2m, roll: {bad: true}}\n", shows: `(?m)^00:0[3-9].* web: is as wanted`},
-	"delete_group":  {event: "group: web", shows: `web: is as wanted.*: 0 of 0`},
+	"rollback": {
+		event: "group: web", before: "- {at: 2m, roll: {bad: true}}\n",
+		shows: `(?m)^00:0[3-9].* web: is as wanted`,
+	},
+	"delete_group": {event: "group: web", shows: `web: is as wanted.*: 0 of 0`},
 	// Orders.
-	"replace":        {event: "slot: 1", shows: `REC-16 web-1-\w+web: replacement .* requested`},
-	"restart":        {event: "", shows: `restarting its machine: ordered`},
-	"drain":          {event: "count: 2", shows: `(?s)ordered to be drained.*ordered to be drained`},
-	"drained":        {event: "group: api", before: "- {at: 1m, apply: other.yaml}\n- {at: 1m, stuck_hooks: 100%}\n- {at: 2m, drain: {group: api}}\n", shows: `(?m)^00:03.* api-\d-\w+api: deleting`},
-	"delete":         {event: "", shows: `deleting.*ordered by operator`},
-	"protect":        {event: "from: heal", after: "- {at: 4m, unhealthy: {percent: 100}}\n", shows: `protected`},
-	"create":         {event: "group: web", shows: `requested on demand`},
-	"retry":          {event: "group: web", shows: `retry`},
-	"override_storm": {event: "group: web", before: "- {at: 2m, lost_leases: {percent: 60}}\n", shows: `storm.*(operator|overr)`},
-	"adopt":          {event: "", before: "- {at: 1m, extra_machine: {speaks: 10s}}\n", shows: `adopt`},
-	"evacuate":       {event: "zone: a, for: 5m", shows: `DRAIN-3 .*zone a is evacuated`},
-	"hold":           {event: "for: 2m", after: "- {at: 4m, kill: {}}\n", shows: `(?m)^00:05:0\d decision DET-4`},
-	"release":        {event: "", before: "- {at: 1m, hold: {}}\n- {at: 2m, kill: {}}\n", shows: `(?m)^00:03.* decision DET-4`},
+	"replace": {event: "slot: 1", shows: `REC-16 web-1-\w+web: replacement .* requested`},
+	"restart": {event: "", shows: `restarting its machine: ordered`},
+	"drain":   {event: "count: 2", shows: `(?s)ordered to be drained.*ordered to be drained`},
+	"drained": {
+		event:  "group: api",
+		before: "- {at: 1m, apply: other.yaml}\n- {at: 1m, stuck_hooks: 100%}\n- {at: 2m, drain: {group: api}}\n",
+		shows:  `(?m)^00:03.* api-\d-\w+api: deleting`,
+	},
+	"delete":  {event: "", shows: `deleting.*ordered by operator`},
+	"protect": {event: "from: heal", after: "- {at: 4m, unhealthy: {percent: 100}}\n", shows: `protected`},
+	"create":  {event: "group: web", shows: `requested on demand`},
+	"retry":   {event: "group: web", shows: `retry`},
+	"override_storm": {
+		event: "group: web", before: "- {at: 2m, lost_leases: {percent: 60}}\n",
+		shows: `storm.*(operator|overr)`,
+	},
+	"adopt":    {event: "", before: "- {at: 1m, extra_machine: {speaks: 10s}}\n", shows: `adopt`},
+	"evacuate": {event: "zone: a, for: 5m", shows: `DRAIN-3 .*zone a is evacuated`},
+	"hold":     {event: "for: 2m", after: "- {at: 4m, kill: {}}\n", shows: `(?m)^00:05:0\d decision DET-4`},
+	"release": {
+		event: "", before: "- {at: 1m, hold: {}}\n- {at: 2m, kill: {}}\n",
+		shows: `(?m)^00:03.* decision DET-4`,
+	},
 }
 
 func TestEveryKindDoesWhatItSays(t *testing.T) {

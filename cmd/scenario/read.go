@@ -29,8 +29,8 @@ type Setting struct {
 	File func(name string) ([]store.Group, error)
 }
 
-// Read reads a scenario. The name is for messages only. If anything is wrong the error is yamlfile.Problems, unless reading
-// itself failed.
+// Read reads a scenario. The name is for messages only. If anything is wrong the error is
+// yamlfile.Problems, unless reading itself failed.
 func Read(name string, from io.Reader, setting Setting) (*Scenario, error) {
 	r := &reading{Reader: yamlfile.Reader{File: name}, setting: setting}
 	roots, err := r.Documents(from, 1, "a second document: a scenario is one")
@@ -67,7 +67,8 @@ func (r *reading) scenario(root *yaml.Node) *Scenario {
 	return s
 }
 
-// learn finds out which groups there are, those of files that are applied on the way included, and returns their providers.
+// learn finds out which groups there are, those of files that are applied on the way included, and
+// returns their providers.
 func (r *reading) learn(list *yaml.Node) (providers []string) {
 	know := func(groups []store.Group) {
 		r.groups = append(r.groups, groups...)
@@ -91,7 +92,8 @@ func (r *reading) learn(list *yaml.Node) (providers []string) {
 		if yamlfile.IsNothing(apply) {
 			continue
 		}
-		if groups, err := r.setting.File(quiet.mapping("", apply, "file").text("file", "", "")); err == nil { // else it is told when the event is read
+		// else it is told when the event is read
+		if groups, err := r.setting.File(quiet.mapping("", apply, "file").text("file", "", "")); err == nil {
 			know(groups)
 		}
 	}
@@ -107,9 +109,12 @@ func (r *reading) provider(f *fields, s *Scenario) {
 	}
 	s.Provider.Call = p.span("call", "200ms..2s", "How long a call takes.", 5*time.Minute)
 	s.Provider.List = p.span("list", "50ms..300ms", "How long a list of the machines takes.", 5*time.Minute)
-	s.Provider.CallTimeout = p.length("call_timeout", "30s", time.Second, time.Hour, "After so long a call is given up.")
-	s.Provider.Consistency = p.length("unlisted", "0s", 0, time.Hour, "How long a new machine may be missing from lists.")
-	s.Provider.Fails = p.percent("call_fails", "0%", "How many calls fail, some of them after they did what they were asked.")
+	s.Provider.CallTimeout = p.length("call_timeout", "30s", time.Second, time.Hour,
+		"After so long a call is given up.")
+	s.Provider.Consistency = p.length("unlisted", "0s", 0, time.Hour,
+		"How long a new machine may be missing from lists.")
+	s.Provider.Fails = p.percent("call_fails", "0%",
+		"How many calls fail, some of them after they did what they were asked.")
 	s.Provider.NeverBoots = p.percent("create_fails", "0%", "How many new machines never come up.")
 	s.Provider.Throttled = p.percent("throttled", "0%", "How many calls are refused as too many.")
 	s.Provider.ListFails = p.percent("list_fails", "0%", "How many lists fail.")
@@ -119,7 +124,8 @@ func (r *reading) provider(f *fields, s *Scenario) {
 // readZones are those of the file, else those that the groups name, else two.
 func (r *reading) readZones(p *fields) []imagined.Zone {
 	const allowed = "zones with the number of machines for which each has room (0: any number), like {a: 10, b: 10}"
-	n := p.ask("zones", "the groups', else {a: 0, b: 0}", "names with a number each", "The zones, and how many machines each has room for; 0: any number.")
+	n := p.ask("zones", "the groups', else {a: 0, b: 0}", "names with a number each",
+		"The zones, and how many machines each has room for; 0: any number.")
 	if n == nil {
 		zones := zonesOf(r.groups)
 		for _, z := range zones {
@@ -141,7 +147,8 @@ func (r *reading) readZones(p *fields) []imagined.Zone {
 	for _, g := range r.groups {
 		for _, z := range g.Template.Zones {
 			if !slices.Contains(r.zones, z) {
-				r.Wrong(n, "provider.zones", "group %s wants zone %s, which is not among %s", g.Name, z, strings.Join(r.zones, ", "))
+				r.Wrong(n, "provider.zones", "group %s wants zone %s, which is not among %s", g.Name, z,
+					strings.Join(r.zones, ", "))
 			}
 		}
 	}
@@ -169,7 +176,8 @@ func (r *reading) shard(f *fields, s *Scenario) {
 	d := store.DefaultShardSettings()
 	s.Settings = d
 	s.Replicas = m.number("replicas", 2, 1, 5, "How many coordinators there are.")
-	s.Session = m.length("session", "5s", time.Second, time.Hour, "Session TTL: a dead coordinator is replaced after this time.")
+	s.Session = m.length("session", "5s", time.Second, time.Hour,
+		"Session TTL: a dead coordinator is replaced after this time.")
 	for _, x := range []struct {
 		name string
 		set  *store.Duration
@@ -178,13 +186,20 @@ func (r *reading) shard(f *fields, s *Scenario) {
 	}{
 		{"provider_poll", &s.Settings.ProviderPoll, time.Second, "How often the machines are listed."},
 		{"orphan_grace", &s.Settings.OrphanGrace, time.Second, "How long a machine without a record is left alone."},
-		{"reconnect_max", &s.Settings.ReconnectMax, time.Second, "How long an agent waits at most before it tries to connect again."},
-		{"eligible_age", &s.Settings.EligibleAge, 0, "Age at which instances are replaced while the group is healthy; 0: never."},
+		{
+			"reconnect_max", &s.Settings.ReconnectMax, time.Second,
+			"How long an agent waits at most before it tries to connect again.",
+		},
+		{
+			"eligible_age", &s.Settings.EligibleAge, 0,
+			"Age at which instances are replaced while the group is healthy; 0: never.",
+		},
 		{"forced_age", &s.Settings.ForcedAge, 0, "When they are replaced in any case; 0: never."},
 	} {
 		*x.set = store.Duration(m.length(x.name, words(x.set.D()), x.low, longest, x.doc))
 	}
-	s.Settings.CreateRate = float64(m.number("create_rate", int(d.CreateRate), 1, 1000, "How many machines are created in a second."))
+	s.Settings.CreateRate = float64(m.number("create_rate", int(d.CreateRate), 1, 1000,
+		"How many machines are created in a second."))
 	m.done()
 	for _, one := range s.Settings.Wrong() { // what a coordinator would refuse (REC-20)
 		r.Wrong(at, "shard."+one.Path, "%s: must be %s", one.Value, one.Allowed)
@@ -222,7 +237,8 @@ func (r *reading) event(path string, item *yaml.Node, s *Scenario) (e Event, ok 
 	if !f.has("at") {
 		f.missing("at", lengths)
 	} else if len(r.Problems) == before && e.At >= s.Length {
-		f.Wrong(f.value["at"], path+".at", "%s: must be before the scenario ends, at %s (length)", words(e.At), words(s.Length))
+		f.Wrong(f.value["at"], path+".at", "%s: must be before the scenario ends, at %s (length)", words(e.At),
+			words(s.Length))
 	}
 	var found []string
 	for i := 0; i < len(item.Content); i += 2 {

@@ -20,33 +20,81 @@ func TestWhatIsWrongIsToldWithItsPlace(t *testing.T) {
 		{"sed: 7", "sed: unknown field: did you mean seed? (s.yaml:1:1)"},
 		{"seed: x", `seed: "x": must be a whole number, 0 to 9007199254740992 (s.yaml:1:7)`},
 		{"length: 5", "length: 5: must be a length of time like 90s, 10m or 1h30m, 1s to 168h (s.yaml:1:9)"},
-		{"provider: {boot: 40s..20s}", `provider.boot: "40s..20s": must be a length of time, or two with .. between: 30s or 20s..40s, at most 1h (s.yaml:1:18)`},
+		{
+			"provider: {boot: 40s..20s}",
+			`provider.boot: "40s..20s": must be a length of time, or two with .. between: 30s or 20s..40s, at most 1h (s.yaml:1:18)`,
+		},
 		{"provider: {create_fails: 101%}", `provider.create_fails: "101%": must be 0% to 100% (s.yaml:1:26)`},
 		{"provider: {zones: {a: 3}}", "provider.zones: group web wants zone b, which is not among a (s.yaml:1:19)"},
-		{"provider: {zones: [a, b]}", "provider.zones: a list: must be zones with the number of machines for which each has room (0: any number), like {a: 10, b: 10} (s.yaml:1:19)"},
+		{
+			"provider: {zones: [a, b]}",
+			"provider.zones: a list: must be zones with the number of machines for which each has room (0: any number), like {a: 10, b: 10} (s.yaml:1:19)",
+		},
 		{"provider: [a]", "provider: a list: must have fields, like name: value (s.yaml:1:11)"},
 		{"shard: {replicas: 9}", "shard.replicas: 9: must be a whole number, 1 to 5 (s.yaml:1:19)"},
-		{"shard: {eligible_age: 2h, forced_age: 1h}", "shard.eligible_age: 2h0m0s: must be 0s, or 1m0s to 87600h0m0s, and at most forced_age (1h0m0s) (s.yaml:1:8)"},
+		{
+			"shard: {eligible_age: 2h, forced_age: 1h}",
+			"shard.eligible_age: 2h0m0s: must be 0s, or 1m0s to 87600h0m0s, and at most forced_age (1h0m0s) (s.yaml:1:8)",
+		},
 		{"events: {}", "events: fields: must be a list of events like - {at: 5m, kill: {count: 2}} (s.yaml:1:9)"},
 		{"events: [7]", "events[0]: 7: must be an event like {at: 5m, kill: {count: 2}} (s.yaml:1:10)"},
 		{"events: [{at: 5m}]", "events[0]: nothing happens: what may is in docs/simulate.md (s.yaml:1:10)"},
-		{"events: [{kill: {}}]", "events[0].at: missing: must be a length of time like 90s, 10m or 1h30m (s.yaml:1:10)"},
-		{"events: [{at: 60m, kill: {}}]", `events[0].at: 1h: must be before the scenario ends, at 1h (length) (s.yaml:1:15)`},
+		{
+			"events: [{kill: {}}]",
+			"events[0].at: missing: must be a length of time like 90s, 10m or 1h30m (s.yaml:1:10)",
+		},
+		{
+			"events: [{at: 60m, kill: {}}]",
+			`events[0].at: 1h: must be before the scenario ends, at 1h (length) (s.yaml:1:15)`,
+		},
 		{"events: [{at: 5m, kil: {}}]", "events[0].kil: unknown event: did you mean kill? (s.yaml:1:19)"},
-		{"events: [{at: 5m, xyzzy: {}}]", "events[0].xyzzy: unknown event: what may happen is in docs/simulate.md (s.yaml:1:19)"},
-		{"events: [{at: 5m, kill: {}, hold: {}}]", "events[0].hold: an event is one thing, and this one is kill already (s.yaml:1:29)"},
+		{
+			"events: [{at: 5m, xyzzy: {}}]",
+			"events[0].xyzzy: unknown event: what may happen is in docs/simulate.md (s.yaml:1:19)",
+		},
+		{
+			"events: [{at: 5m, kill: {}, hold: {}}]",
+			"events[0].hold: an event is one thing, and this one is kill already (s.yaml:1:29)",
+		},
 		{"events: [{at: 5m, kill: 2}]", "events[0].kill: 2: must have fields, like name: value (s.yaml:1:25)"},
-		{"events: [{at: 5m, kill: {cuont: 2}}]", "events[0].kill.cuont: unknown field: did you mean count? (s.yaml:1:26)"},
-		{"events: [{at: 5m, kill: {count: 2, percent: 5}}]", "events[0].kill.percent: give count or percent, not both (s.yaml:1:36)"},
-		{"events: [{at: 5m, kill: {group: wob}}]", "events[0].kill.group: there is no group wob: did you mean web? (s.yaml:1:33)"},
-		{"events: [{at: 5m, kill: {zone: z}}]", "events[0].kill.zone: there is no zone z: there are a, b (s.yaml:1:32)"},
-		{"events: [{at: 5m, scale: {group: web}}]", "events[0].scale.size: missing: must be a whole number, 0 to 100000 (s.yaml:1:26)"},
-		{"events: [{at: 5m, calm: {now: true}}]", "events[0].calm.now: unknown field: there are none here (s.yaml:1:26)"},
+		{
+			"events: [{at: 5m, kill: {cuont: 2}}]",
+			"events[0].kill.cuont: unknown field: did you mean count? (s.yaml:1:26)",
+		},
+		{
+			"events: [{at: 5m, kill: {count: 2, percent: 5}}]",
+			"events[0].kill.percent: give count or percent, not both (s.yaml:1:36)",
+		},
+		{
+			"events: [{at: 5m, kill: {group: wob}}]",
+			"events[0].kill.group: there is no group wob: did you mean web? (s.yaml:1:33)",
+		},
+		{
+			"events: [{at: 5m, kill: {zone: z}}]",
+			"events[0].kill.zone: there is no zone z: there are a, b (s.yaml:1:32)",
+		},
+		{
+			"events: [{at: 5m, scale: {group: web}}]",
+			"events[0].scale.size: missing: must be a whole number, 0 to 100000 (s.yaml:1:26)",
+		},
+		{
+			"events: [{at: 5m, calm: {now: true}}]",
+			"events[0].calm.now: unknown field: there are none here (s.yaml:1:26)",
+		},
 		{"events: [{at: 5m, apply: gone.yaml}]", "events[0].apply.file: gone.yaml: no such file (s.yaml:1:26)"},
-		{"events: [{at: 5m, apply: {}}]", "events[0].apply.file: missing: must be the path of a group file (s.yaml:1:26)"},
+		{
+			"events: [{at: 5m, apply: {}}]",
+			"events[0].apply.file: missing: must be the path of a group file (s.yaml:1:26)",
+		},
 		{"events: [{at: 5m, apply: wrong.yaml}]", "size: -1: must be 0 to 100000 (wrong.yaml:2:7)"},
-		{"events: [{at: 5m, goodbye: {says: bye}}]", `events[0].goodbye.says: "bye": must be restart, shutdown, moving or evacuating (s.yaml:1:35)`},
-		{"events: [{at: 5m, apply: other.yaml}, {at: 6m, pause: {}}]", "events[1].pause.group: missing: must be the name of a group: there are web, api (s.yaml:1:55)"},
+		{
+			"events: [{at: 5m, goodbye: {says: bye}}]",
+			`events[0].goodbye.says: "bye": must be restart, shutdown, moving or evacuating (s.yaml:1:35)`,
+		},
+		{
+			"events: [{at: 5m, apply: other.yaml}, {at: 6m, pause: {}}]",
+			"events[1].pause.group: missing: must be the name of a group: there are web, api (s.yaml:1:55)",
+		},
 		{"expect: {storm: 1}", "expect.storm: unknown field: did you mean storms? (s.yaml:1:10)"},
 		{"expect: {converged: 1}", "expect.converged: 1: must be true or false (s.yaml:1:21)"},
 		{"seed: 1\nseed: 2", "seed: is here twice (first at line 1) (s.yaml:2:1)"},
@@ -54,7 +102,10 @@ func TestWhatIsWrongIsToldWithItsPlace(t *testing.T) {
 		{"a: [", "not YAML: "},
 		{"seed: 1\n---\nseed: 2", "a second document: a scenario is one (s.yaml:3:1)"},
 		{strings.Repeat("#", yamlfile.MaxBytes+1), "the file is larger than 1024 KiB (s.yaml)"},
-		{"events: [" + strings.Repeat("{},", maxEvents+1) + "]", "events: there are 1001, and at most 1000 are played (s.yaml:1:9)"},
+		{
+			"events: [" + strings.Repeat("{},", maxEvents+1) + "]",
+			"events: there are 1001, and at most 1000 are played (s.yaml:1:9)",
+		},
 	} {
 		s := setting()
 		known := s.File
@@ -94,21 +145,26 @@ events:
   lose_zone: {zone: a, for: 10m}
 expect: {worst_availability: 80%, machines_created: 40, converged_within: 10m, converged: false}
 `)
-	if s.Seed != 7 || s.Length != 30*time.Minute || s.Replicas != 3 || s.Session != 10*time.Second || s.Settings.ProviderPoll.D() != 2*time.Second {
+	if s.Seed != 7 || s.Length != 30*time.Minute || s.Replicas != 3 || s.Session != 10*time.Second ||
+		s.Settings.ProviderPoll.D() != 2*time.Second {
 		t.Errorf("got %+v", s)
 	}
 	want := imagined.Provider{
-		Zones: []imagined.Zone{{Name: "a", Room: 10}, {Name: "b"}}, Boot: imagined.Range{From: 20 * time.Second, To: 40 * time.Second},
-		Call: imagined.Range{From: time.Second, To: time.Second}, Consistency: 3 * time.Second, CallTimeout: 10 * time.Second, Fails: 1, NeverBoots: 2,
+		Zones: []imagined.Zone{{Name: "a", Room: 10}, {Name: "b"}},
+		Boot:  imagined.Range{From: 20 * time.Second, To: 40 * time.Second},
+		Call:  imagined.Range{From: time.Second, To: time.Second}, Consistency: 3 * time.Second,
+		CallTimeout: 10 * time.Second, Fails: 1, NeverBoots: 2,
 	}
 	if !reflect.DeepEqual(s.Provider, want) {
 		t.Errorf("provider: got  %+v\nwant %+v", s.Provider, want)
 	}
-	if len(s.Events) != 2 || s.Events[0].Kind != "lose_zone" || s.Events[0].For != 10*time.Minute || s.Events[1].What != "web is scaled to 12" {
+	if len(s.Events) != 2 || s.Events[0].Kind != "lose_zone" || s.Events[0].For != 10*time.Minute ||
+		s.Events[1].What != "web is scaled to 12" {
 		t.Errorf("events: got %+v", s.Events)
 	}
 	x := s.Expect
-	if *x.Availability != 80 || *x.Created != 40 || *x.Converged != 10*time.Minute || x.Whole || x.Storms != nil || x.Serving != nil || x.AtOnce != nil {
+	if *x.Availability != 80 || *x.Created != 40 || *x.Converged != 10*time.Minute || x.Whole || x.Storms != nil ||
+		x.Serving != nil || x.AtOnce != nil {
 		t.Errorf("expectations: got %+v", x)
 	}
 }
@@ -131,7 +187,10 @@ func TestZonesAreThoseOfTheGroups(t *testing.T) {
 
 // Whatever is in a file, reading it ends with a scenario or with what is wrong.
 func FuzzRead(f *testing.F) {
-	for _, text := range []string{DefaultText, "", "a: [", "events: [{at: 5m, kill: {count: 2}}]", "seed: &a [*a]", "? {a: b}\n: c", "<<: {seed: 1}"} {
+	for _, text := range []string{
+		DefaultText, "", "a: [", "events: [{at: 5m, kill: {count: 2}}]", "seed: &a [*a]",
+		"? {a: b}\n: c", "<<: {seed: 1}",
+	} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -51,7 +51,11 @@ type slotOf struct {
 }
 
 func newRecorder(s *Scenario) *recorder {
-	return &recorder{sc: s, standing: map[string]*standing{}, members: map[string]member{}, stirred: map[string]bool{}, counts: map[string]*count{}, slots: map[slotOf]*count{}, renewed: map[slotOf]bool{}, rules: map[string]int{}, ends: map[time.Duration]bool{}, verdicts: map[string]store.Verdict{}}
+	return &recorder{
+		sc: s, standing: map[string]*standing{}, members: map[string]member{}, stirred: map[string]bool{},
+		counts: map[string]*count{}, slots: map[slotOf]*count{}, renewed: map[slotOf]bool{}, rules: map[string]int{},
+		ends: map[time.Duration]bool{}, verdicts: map[string]store.Verdict{},
+	}
 }
 
 // attach gives the recorder its world. Until then it only hears that the groups are applied.
@@ -100,7 +104,8 @@ func (r *recorder) add(e Entry) {
 	r.dirty = true
 }
 
-// begin notes an event of the scenario that is about to happen. What the world tells meanwhile is part of it.
+// begin notes an event of the scenario that is about to happen. What the world tells meanwhile is
+// part of it.
 func (r *recorder) begin(e Event) {
 	r.look()
 	r.playing = len(r.all) + 1
@@ -146,7 +151,10 @@ func (r *recorder) machine(at time.Duration, m imagined.Machine) {
 		r.there--
 	default: // it is there as before
 	}
-	r.add(Entry{At: at, Source: Machine, Group: m.Group, Instance: m.Instance, What: "machine " + string(m.Event) + " in zone " + m.Zone, minor: true})
+	r.add(Entry{
+		At: at, Source: Machine, Group: m.Group, Instance: m.Instance,
+		What: "machine " + string(m.Event) + " in zone " + m.Zone, minor: true,
+	})
 }
 
 func (r *recorder) committed(at time.Duration, a *plan.Action) {
@@ -156,7 +164,10 @@ func (r *recorder) committed(at time.Duration, a *plan.Action) {
 	}
 	for _, told := range a.Told() {
 		r.rules[told.Rule]++
-		r.add(Entry{At: at, Source: Decision, Rule: told.Rule, Group: told.Group, Instance: told.Instance, What: told.What, Why: told.Why, minor: minorStep(&told)})
+		r.add(Entry{
+			At: at, Source: Decision, Rule: told.Rule, Group: told.Group, Instance: told.Instance,
+			What: told.What, Why: told.Why, minor: minorStep(&told),
+		})
 	}
 }
 
@@ -167,7 +178,8 @@ func minorStep(a *plan.Action) bool {
 		return true
 	case a.Instance == "":
 		return false
-	case a.From == store.Pending && a.To == store.Creating, a.From == store.Creating && a.To == store.Booting, a.From == store.Booting && a.To == store.Checking:
+	case a.From == store.Pending && a.To == store.Creating, a.From == store.Creating && a.To == store.Booting,
+		a.From == store.Booting && a.To == store.Checking:
 		return true
 	case a.From == store.Creating && a.To == store.Creating && a.Rule == "SAFE-8":
 		return true
@@ -198,7 +210,10 @@ func (r *recorder) judged(at time.Duration, group, id string, now plan.Judgment)
 		minor = true
 	default:
 	}
-	r.add(Entry{At: at, Source: Verdict, Rule: now.Rule, Group: group, Instance: id, What: what, Why: now.Why, minor: minor})
+	r.add(Entry{
+		At: at, Source: Verdict, Rule: now.Rule, Group: group, Instance: id, What: what, Why: now.Why,
+		minor: minor,
+	})
 }
 
 // changed takes up a change of a key.
@@ -253,7 +268,10 @@ func (r *recorder) look() {
 			if st.since > 0 {
 				took, short = " after "+about(at-st.since), at-st.since < time.Second
 			}
-			r.add(Entry{At: at, Source: Standing, Group: name, minor: short, What: "is as wanted" + took, Why: fmt.Sprintf("%d of %d healthy", r.counts[name].healthy, st.size)})
+			r.add(Entry{
+				At: at, Source: Standing, Group: name, minor: short, What: "is as wanted" + took,
+				Why: fmt.Sprintf("%d of %d healthy", r.counts[name].healthy, st.size),
+			})
 		case was && !st.whole:
 			r.add(Entry{At: at, Source: Standing, Group: name, What: "is not as wanted any more", minor: true})
 		}
@@ -264,8 +282,9 @@ func (r *recorder) look() {
 	r.dirty = false
 }
 
-// settled is the count of each group by which it is as wanted or not. A slot whose instance is being replaced because of its age counts as if
-// that were done, as long as one of the two is healthy: it would happen without any event too, and takes nothing from the group.
+// settled is the count of each group by which it is as wanted or not. A slot whose instance is
+// being replaced because of its age counts as if that were done, as long as one of the two is
+// healthy: it would happen without any event too, and takes nothing from the group.
 func (r *recorder) settled() map[string]count {
 	all := map[string]count{}
 	for name, c := range r.counts {
@@ -286,7 +305,8 @@ func (r *recorder) settled() map[string]count {
 	return all
 }
 
-// recount takes up how an instance counts now. An event concerns few of them: counting all after each would take as long as all the rest.
+// recount takes up how an instance counts now. An event concerns few of them: counting all after
+// each would take as long as all the rest.
 func (r *recorder) recount(id string) {
 	if m, there := r.members[id]; there {
 		r.tally(m, -1)
@@ -321,7 +341,8 @@ func (r *recorder) countOf(id string, rec *store.Instance) count {
 	}
 	finished := rec.Phase == store.Finished
 	return count{
-		there: 1, settled: one(finished || rec.Phase == store.Running), healthy: one(finished || r.w.Sound(id)), serving: one(finished || r.w.Serves(id)),
+		there: 1, settled: one(finished || rec.Phase == store.Running), healthy: one(finished || r.w.Sound(id)),
+		serving: one(finished || r.w.Serves(id)),
 	}
 }
 

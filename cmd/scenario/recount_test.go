@@ -31,7 +31,8 @@ func TestTheCountIsThatOfAllInstances(t *testing.T) {
 				}
 				for name, c := range want {
 					if *st.rec.counts[name] != *c {
-						t.Fatalf("%s: counted %+v of %s, there are %+v", Clock(st.w.Elapsed()), *st.rec.counts[name], name, *c)
+						t.Fatalf("%s: counted %+v of %s, there are %+v", Clock(st.w.Elapsed()), *st.rec.counts[name],
+							name, *c)
 					}
 				}
 			}

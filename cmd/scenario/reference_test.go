@@ -47,7 +47,8 @@ func reference() string {
 	for _, s := range Sections() {
 		for _, f := range s.Fields {
 			if f.Allowed != "fields" {
-				fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", yamlfile.Join(s.Path, f.Name), code(f.Default), f.Allowed, f.Doc)
+				fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", yamlfile.Join(s.Path, f.Name), code(f.Default), f.Allowed,
+					f.Doc)
 			}
 		}
 	}

@@ -31,10 +31,11 @@ type Result struct {
 
 // GroupResult is how a group fared.
 type GroupResult struct {
-	Name         string    `json:"name"`
-	Size         int       `json:"size"`
-	Never        bool      `json:"never_complete,omitempty"` // then availability is 0%
-	Best         int       `json:"best_healthy,omitempty"`   // the most that were healthy at once, if it was never complete
+	Name  string `json:"name"`
+	Size  int    `json:"size"`
+	Never bool   `json:"never_complete,omitempty"` // then availability is 0%
+	// the most that were healthy at once, if it was never complete
+	Best         int       `json:"best_healthy,omitempty"`
 	Availability int       `json:"worst_availability_percent"`
 	Healthy      int       `json:"worst_healthy"`
 	Of           int       `json:"worst_of"`
@@ -49,7 +50,8 @@ type GroupResult struct {
 	Unfinished   string    `json:"unfinished,omitempty"`
 }
 
-// Blocked is work that ought to be done at the end and is not, for as many instances as it is the same for.
+// Blocked is work that ought to be done at the end and is not, for as many instances as it is the
+// same for.
 type Blocked struct {
 	Rule  string `json:"rule"`
 	What  string `json:"what"`
@@ -79,8 +81,8 @@ type EventResult struct {
 	What   string        `json:"what"`
 	Detail string        `json:"detail,omitempty"`
 	Worst  int           `json:"worst_availability_percent"`
-	// Converged is how long it took until all was as wanted again; nil if it was not to the end. Late is the same from the end of what
-	// lasts, if it was not before.
+	// Converged is how long it took until all was as wanted again; nil if it was not to the end.
+	// Late is the same from the end of what lasts, if it was not before.
 	Converged *float64 `json:"converged_seconds"`
 	Late      *float64 `json:"converged_after_end_seconds,omitempty"`
 
@@ -98,7 +100,8 @@ type Check struct {
 	Met  bool   `json:"met"`
 }
 
-// look follows an event until all is as wanted again. What begins before the next event is counted with it.
+// look follows an event until all is as wanted again. What begins before the next event is counted
+// with it.
 func (e *EventResult) look(at time.Duration, latest bool, r *recorder) {
 	if !latest && !e.open {
 		return
@@ -127,9 +130,11 @@ func (r *recorder) result() *Result {
 	r.dirty = true
 	r.look()
 	res := &Result{
-		Seed: r.sc.Seed, Length: words(end.Round(time.Second)), Cut: r.cut, Whole: true, Met: true, Storms: r.storms, Broken: r.broken,
-		Machines: MachineCount{Created: r.made, Removed: r.removed, AtOnce: r.atOnce}, Timeline: inOrder(r.all), judgments: r.judgments,
-		Groups: []GroupResult{}, Events: []EventResult{}, Rules: []RuleCount{}, Checks: []Check{},
+		Seed: r.sc.Seed, Length: words(end.Round(time.Second)), Cut: r.cut, Whole: true, Met: true, Storms: r.storms,
+		Broken:   r.broken,
+		Machines: MachineCount{Created: r.made, Removed: r.removed, AtOnce: r.atOnce}, Timeline: inOrder(r.all),
+		judgments: r.judgments,
+		Groups:    []GroupResult{}, Events: []EventResult{}, Rules: []RuleCount{}, Checks: []Check{},
 	}
 	for _, name := range r.names {
 		g := r.group(name)
@@ -152,8 +157,9 @@ func (r *recorder) result() *Result {
 func (r *recorder) group(name string) GroupResult {
 	st := r.standing[name]
 	g := GroupResult{
-		Name: name, Size: st.size, Availability: st.worst, Healthy: st.worstOf[0], Of: st.worstOf[1], Serving: st.serving,
-		Below: seconds(st.below), Longest: seconds(st.longest), Storms: st.storms, Whole: st.whole,
+		Name: name, Size: st.size, Availability: st.worst, Healthy: st.worstOf[0], Of: st.worstOf[1],
+		Serving: st.serving,
+		Below:   seconds(st.below), Longest: seconds(st.longest), Storms: st.storms, Whole: st.whole,
 	}
 	if !st.first {
 		g.Never, g.Best, g.Availability, g.Serving, g.Of = true, st.best, 0, 0, st.size

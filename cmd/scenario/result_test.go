@@ -55,7 +55,8 @@ func TestServingIsNotTheSameAsHeard(t *testing.T) {
 
 // What goes on while nobody leads is no fault of the machines.
 func TestCoordinatorsThatDieCostNothing(t *testing.T) {
-	res := play(t, "length: 12m\nevents:\n- {at: 4m, coordinator_dies: {}}\n- {at: 6m, etcd_away: {for: 1m}}\n- {at: 8m, dropped_leases: {percent: 100}}\n")
+	res := play(t,
+		"length: 12m\nevents:\n- {at: 4m, coordinator_dies: {}}\n- {at: 6m, etcd_away: {for: 1m}}\n- {at: 8m, dropped_leases: {percent: 100}}\n")
 	if g := res.Groups[0]; g.Availability != 100 || res.Machines.Created != 6 {
 		t.Errorf("got %+v, %+v", g, res.Machines)
 	}
@@ -101,14 +102,18 @@ func TestExpectations(t *testing.T) {
 			t.Errorf("%s: not met, and all are", c.expect)
 		}
 	}
-	if res := play(t, stuck+"expect: {converged: false}\n"); !res.Met || res.Whole || res.Groups[0].Unfinished == "" || len(res.Groups[0].Blocked) == 0 {
+	if res := play(t, stuck+"expect: {converged: false}\n"); !res.Met || res.Whole || res.Groups[0].Unfinished == "" ||
+		len(res.Groups[0].Blocked) == 0 {
 		t.Errorf("got %+v", res.Groups[0])
 	}
 }
 
 func TestFoldSumsUpWhatIsRepeated(t *testing.T) {
 	at := func(d time.Duration, rule, instance, what, why string) Entry {
-		return Entry{At: d, Time: Clock(d), Source: Decision, Rule: rule, Group: "web", Instance: instance, What: what, Why: why}
+		return Entry{
+			At: d, Time: Clock(d), Source: Decision, Rule: rule, Group: "web", Instance: instance, What: what,
+			Why: why,
+		}
 	}
 	step := at(2*time.Second, "SAFE-8", "web-0-abc123", "provider is asked", "")
 	step.minor = true
@@ -140,7 +145,8 @@ func TestFoldSumsUpWhatIsRepeated(t *testing.T) {
 }
 
 func TestManyRunsAreSummedUp(t *testing.T) {
-	s := readIt(t, "seed: 3\nlength: 10m\nprovider: {create_fails: 30%}\nevents:\n- {at: 4m, kill: {count: 3}}\nexpect: {machines_created: 10, converged: false}\n")
+	s := readIt(t,
+		"seed: 3\nlength: 10m\nprovider: {create_fails: 30%}\nevents:\n- {at: 4m, kill: {count: 3}}\nexpect: {machines_created: 10, converged: false}\n")
 	told := 0
 	runs := s.PlayMany(t.Context(), 8, func(int) { told++ })
 	if runs.Seeds != 8 || runs.First != 3 || runs.Cut || told != 8 {
@@ -162,7 +168,10 @@ func TestManyRunsAreSummedUp(t *testing.T) {
 	}
 	slices.Sort(created)
 	i := slices.IndexFunc(runs.Measures, func(m Measure) bool { return m.Name == "machines made" })
-	want := Measure{Name: "machines made", Best: float64(created[0]), Median: float64(created[4]), Worst: float64(created[7]), Seed: worst}
+	want := Measure{
+		Name: "machines made", Best: float64(created[0]), Median: float64(created[4]),
+		Worst: float64(created[7]), Seed: worst,
+	}
 	if runs.Measures[i] != want || created[0] == created[7] {
 		t.Errorf("got  %+v\nwant %+v", runs.Measures[i], want)
 	}
@@ -196,7 +205,9 @@ func TestInterruptedItTellsWhatThereIs(t *testing.T) {
 func TestATaskThatIsDoneIsAsWanted(t *testing.T) {
 	s := setting()
 	s.Groups[0].Lifecycle = store.LifecycleTask
-	sc, err := Read("s.yaml", strings.NewReader("length: 30h\nevents:\n- {at: 4m, workload_exits: {count: 2, code: 0}}\n- {at: 29h, workload_exits: {percent: 100, code: 0}}\n"), s)
+	sc,
+		err := Read("s.yaml",
+		strings.NewReader("length: 30h\nevents:\n- {at: 4m, workload_exits: {count: 2, code: 0}}\n- {at: 29h, workload_exits: {percent: 100, code: 0}}\n"), s)
 	if err != nil {
 		t.Fatal(err)
 	}

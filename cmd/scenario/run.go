@@ -22,7 +22,8 @@ type stage struct {
 // stepsBetween is how often it is asked whether anybody still wants to know.
 const stepsBetween = 512
 
-// Play plays the scenario to its end, or until ctx ends. From time to time it tells how far it has come.
+// Play plays the scenario to its end, or until ctx ends. From time to time it tells how far it has
+// come.
 func (s *Scenario) Play(ctx context.Context, progress func(time.Duration)) *Result {
 	st := newStage(s)
 	for i, e := range s.Events {
@@ -45,7 +46,8 @@ func newStage(s *Scenario) *stage {
 	st := &stage{sc: s, providers: s.providers, chance: rand.New(rand.NewPCG(s.Seed, 0x5ce7a210))}
 	st.rec = newRecorder(s)
 	cfg := imagined.Config{
-		Seed: s.Seed, Settings: s.Settings, Replicas: s.Replicas, SessionTTL: s.Session, Groups: s.groups, Observer: st.rec.observer(),
+		Seed: s.Seed, Settings: s.Settings, Replicas: s.Replicas, SessionTTL: s.Session, Groups: s.groups,
+		Observer: st.rec.observer(),
 	}
 	for _, name := range s.providers {
 		p := s.Provider

@@ -43,7 +43,8 @@ type Missed struct {
 // fewSeeds is how many seeds are named of those with which an expectation was missed.
 const fewSeeds = 5
 
-// PlayMany plays the scenario with n seeds, from its own on, or until ctx ends. It tells how many are done.
+// PlayMany plays the scenario with n seeds, from its own on, or until ctx ends. It tells how many
+// are done.
 func (s *Scenario) PlayMany(ctx context.Context, n int, progress func(done int)) *Runs {
 	results := make([]*Result, n)
 	var mu sync.Mutex
@@ -83,8 +84,13 @@ var measured = []struct {
 	most       bool
 	of         func(*Result) float64
 }{
-	{"worst availability", "%", true, func(r *Result) float64 { return leastOf(r, func(g GroupResult) int { return g.Availability }) }},
-	{"worst serving", "%", true, func(r *Result) float64 { return leastOf(r, func(g GroupResult) int { return g.Serving }) }},
+	{
+		"worst availability", "%", true,
+		func(r *Result) float64 { return leastOf(r, func(g GroupResult) int { return g.Availability }) },
+	},
+	{"worst serving", "%", true, func(r *Result) float64 {
+		return leastOf(r, func(g GroupResult) int { return g.Serving })
+	}},
 	{"below 100%", "s", false, func(r *Result) float64 {
 		most := 0.0
 		for _, g := range r.Groups {
@@ -106,7 +112,8 @@ func leastOf(r *Result, of func(GroupResult) int) float64 {
 	return float64(least)
 }
 
-// slowestOf is the longest that it took after an event until all was as wanted, among those after which it was.
+// slowestOf is the longest that it took after an event until all was as wanted, among those after
+// which it was.
 func slowestOf(events []EventResult) float64 {
 	longest := 0.0
 	for _, e := range events {
@@ -118,7 +125,10 @@ func slowestOf(events []EventResult) float64 {
 }
 
 func sumUp(first uint64, asked int, results []*Result) *Runs {
-	runs := &Runs{Seeds: len(results), First: first, Cut: len(results) < asked, Measures: []Measure{}, Missed: []Missed{}}
+	runs := &Runs{
+		Seeds: len(results), First: first, Cut: len(results) < asked, Measures: []Measure{},
+		Missed: []Missed{},
+	}
 	if len(results) == 0 {
 		return runs
 	}
@@ -143,20 +153,22 @@ func sumUp(first uint64, asked int, results []*Result) *Runs {
 		worst := m.of(ranked[len(ranked)-1])
 		i := slices.IndexFunc(results, func(r *Result) bool { return m.of(r) == worst })
 		runs.Measures = append(runs.Measures, Measure{
-			Name: m.name, Unit: m.unit, Best: m.of(ranked[0]), Median: m.of(ranked[len(ranked)/2]), Worst: worst, Seed: results[i].Seed,
+			Name: m.name, Unit: m.unit, Best: m.of(ranked[0]), Median: m.of(ranked[len(ranked)/2]), Worst: worst,
+			Seed: results[i].Seed,
 		})
 	}
 	runs.Worst = worstOf(results).Seed
 	return runs
 }
 
-// worstOf is the run that a person should look at first: one that failed most, then the one with the least availability, and then
-// the one that was below the longest.
+// worstOf is the run that a person should look at first: one that failed most, then the one with
+// the least availability, and then the one that was below the longest.
 func worstOf(results []*Result) *Result {
 	return slices.MinFunc(results, func(a, b *Result) int {
 		return cmp.Or(
 			cmp.Compare(len(b.Broken), len(a.Broken)), cmp.Compare(missedBy(b), missedBy(a)),
-			cmp.Compare(measured[0].of(a), measured[0].of(b)), cmp.Compare(measured[2].of(b), measured[2].of(a)), cmp.Compare(a.Seed, b.Seed),
+			cmp.Compare(measured[0].of(a), measured[0].of(b)), cmp.Compare(measured[2].of(b), measured[2].of(a)),
+			cmp.Compare(a.Seed, b.Seed),
 		)
 	})
 }

@@ -45,7 +45,8 @@ type Expect struct {
 // Groups are those that are there from the beginning.
 func (s *Scenario) Groups() []store.Group { return s.groups }
 
-// Until has the scenario end at another time. What would happen later does not; it says how many events that are.
+// Until has the scenario end at another time. What would happen later does not; it says how many
+// events that are.
 func (s *Scenario) Until(length time.Duration) (dropped int) {
 	s.Length = length
 	for i, e := range s.Events {

@@ -73,14 +73,16 @@ func (st *standing) look(at time.Duration, w *imagined.World, c, settled count) 
 	if s := share(c.serving, st.bar); s < st.serving {
 		st.serving, st.servingAt, st.servesOf = s, at, [2]int{c.serving, st.bar}
 	}
-	whole := settled.there == st.size && settled.settled == st.size && settled.healthy == st.size && upToDate(w, st.name, spec, there)
+	whole := settled.there == st.size && settled.settled == st.size && settled.healthy == st.size &&
+		upToDate(w, st.name, spec, there)
 	if st.whole && !whole {
 		st.since = at
 	}
 	st.whole = whole
 }
 
-// upToDate says whether the leader has taken up the spec as it is, and no instance is to be changed.
+// upToDate says whether the leader has taken up the spec as it is, and no instance is to be
+// changed.
 func upToDate(w *imagined.World, name string, spec store.Group, there bool) bool {
 	status := imagined.Read[store.Status](w, w.Keys().Status(name))
 	if !there {

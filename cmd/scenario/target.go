@@ -53,7 +53,8 @@ func (f *fields) onlyGroup() string {
 	return ""
 }
 
-// target asks whom something is about: machines, say, of which it takes the noun for one and for many.
+// target asks whom something is about: machines, say, of which it takes the noun for one and for
+// many.
 func (f *fields) target(one, many string) target {
 	t := target{group: f.groupField(anyGroup), slot: -1, one: one, many: many}
 	t.zone = f.zoneField("any", "Only in this zone.")
@@ -95,14 +96,15 @@ func (t target) words() string {
 	return b.String()
 }
 
-// pick chooses the instances that are meant, among those that are fit for it. Those that work come first: what befalls one that
-// is down already would not be seen.
+// pick chooses the instances that are meant, among those that are fit for it. Those that work come
+// first: what befalls one that is down already would not be seen.
 func (st *stage) pick(t target, fit func(store.Instance) bool) []string {
 	var working, others []string
 	for _, id := range st.w.Instances() {
 		v := st.w.Instance(id)
 		in := &v.Record
-		if !v.Present() || t.group != "" && in.Group != t.group || t.zone != "" && in.Zone != t.zone || t.slot >= 0 && in.Slot != t.slot || !fit(*in) {
+		if !v.Present() || t.group != "" && in.Group != t.group || t.zone != "" && in.Zone != t.zone || t.slot >= 0 &&
+			in.Slot != t.slot || !fit(*in) {
 			continue
 		}
 		if st.w.Works(id) {
@@ -145,7 +147,10 @@ func (st *stage) each(t target, fit func(store.Instance) bool, do func(id string
 		st.rec.reword(asked, "no "+asked)
 		return "there is none"
 	case len(ids) == 0:
-		st.rec.reword(asked, "no "+strings.TrimPrefix(target{count: 1, slot: -1, group: t.group, zone: t.zone, one: t.one}.words(), "1 "))
+		st.rec.reword(asked, "no "+strings.TrimPrefix(target{
+			count: 1, slot: -1, group: t.group, zone: t.zone,
+			one: t.one,
+		}.words(), "1 "))
 		return "there is none"
 	case len(ids) < t.count:
 		befell := t

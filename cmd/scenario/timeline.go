@@ -60,8 +60,8 @@ func anonymous(s string) string { return instanceID.ReplaceAllString(s, "…") }
 // placeless is a sentence without the names of zones either.
 func placeless(s string) string { return zones.ReplaceAllString(anonymous(s), "zone …") }
 
-// Fold leaves out what is only a step on the way, and sums up what happened repeatedly, where it happened first. An event of the
-// scenario is never summed up, and nothing is across one.
+// Fold leaves out what is only a step on the way, and sums up what happened repeatedly, where it
+// happened first. An event of the scenario is never summed up, and nothing is across one.
 func Fold(all []Entry) []Entry {
 	var out []Entry
 	first := map[string]int{}

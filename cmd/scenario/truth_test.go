@@ -33,8 +33,8 @@ func TestARollByRestartEndsWhereNoWorkloadRanBefore(t *testing.T) {
 	}
 }
 
-// What age alone brings about is no consequence of an event that was over long before, and a group whose instances are always being replaced for
-// their age is as wanted meanwhile.
+// What age alone brings about is no consequence of an event that was over long before, and a group
+// whose instances are always being replaced for their age is as wanted meanwhile.
 func TestPlannedReplacementsDoNotCountAgainstAnEvent(t *testing.T) {
 	for name, change := range map[string]func(*store.Group){
 		"expiry": func(g *store.Group) { g.Expiry.ForcedAge = new(store.Duration(time.Hour)) },
@@ -42,7 +42,8 @@ func TestPlannedReplacementsDoNotCountAgainstAnEvent(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			res := playOf(t, change, "length: 2h30m\nevents:\n- {at: 10m, kill: {}}\nexpect: {converged_within: 2m}\n")
-			if e := res.Events[0]; e.Converged == nil || *e.Converged < 10 || *e.Converged > 120 || !res.Met || res.Machines.Created < 13 {
+			if e := res.Events[0]; e.Converged == nil || *e.Converged < 10 || *e.Converged > 120 || !res.Met ||
+				res.Machines.Created < 13 {
 				t.Errorf("as wanted after %+v, expectations met: %t, %+v", e, res.Met, res.Machines)
 			}
 			if g := res.Groups[0]; !g.Whole || g.Availability != 83 {
@@ -87,9 +88,11 @@ func TestAnEventTellsWhomItBefell(t *testing.T) {
 	}
 }
 
-// A group that was never complete has no worst since it was: it meets no expectation of availability.
+// A group that was never complete has no worst since it was: it meets no expectation of
+// availability.
 func TestAGroupThatWasNeverCompleteMeetsNoAvailability(t *testing.T) {
-	res := play(t, "length: 10m\nprovider: {zones: {a: 2, b: 2}}\nexpect: {worst_availability: 100%, worst_serving: 1%, converged: false}\n")
+	res := play(t,
+		"length: 10m\nprovider: {zones: {a: 2, b: 2}}\nexpect: {worst_availability: 100%, worst_serving: 1%, converged: false}\n")
 	if g := res.Groups[0]; !g.Never || g.Best != 4 || g.Availability != 0 || g.Serving != 0 {
 		t.Errorf("room for four of six: %+v", g)
 	}
@@ -98,17 +101,20 @@ func TestAGroupThatWasNeverCompleteMeetsNoAvailability(t *testing.T) {
 			t.Errorf("got %+v", k)
 		}
 	}
-	if res := play(t, "length: 10m\nevents:\n- {at: 0s, stop: web}\nexpect: {worst_availability: 100%}\n"); !res.Met || res.Groups[0].Never {
+	if res := play(t, "length: 10m\nevents:\n- {at: 0s, stop: web}\nexpect: {worst_availability: 100%}\n"); !res.Met ||
+		res.Groups[0].Never {
 		t.Errorf("of a stopped group nothing is wanted: %+v", res.Groups[0])
 	}
 }
 
-// A check finds out when it is done next, and its verdict changes after as many results as its threshold says.
+// A check finds out when it is done next, and its verdict changes after as many results as its
+// threshold says.
 func TestIntervalsAndThresholdsOfChecksArePlayed(t *testing.T) {
 	after := func(interval time.Duration, threshold int) (sick, well time.Duration) {
 		res := playOf(t, func(g *store.Group) {
 			c := store.DefaultCheck()
-			c.Name, c.HTTP, c.Interval, c.UnhealthyThreshold, c.HealthyThreshold = "web", &store.HTTPCheck{Port: "80"}, store.Duration(interval), threshold, threshold
+			c.Name, c.HTTP, c.Interval, c.UnhealthyThreshold, c.HealthyThreshold = "web", &store.HTTPCheck{Port: "80"},
+				store.Duration(interval), threshold, threshold
 			g.Checks = []store.Check{c}
 			g.Heal.Policy = store.HealNone
 		}, "length: 20m\nevents:\n- {at: 10m, unhealthy: {slot: 2, for: 5m}}\n")
@@ -128,7 +134,8 @@ func TestIntervalsAndThresholdsOfChecksArePlayed(t *testing.T) {
 	}{{2 * time.Second, 2}, {30 * time.Second, 4}} {
 		least, most := time.Duration(c.threshold-1)*c.interval, time.Duration(c.threshold)*c.interval+time.Second
 		if sick, well := after(c.interval, c.threshold); sick < least || sick > most || well < least || well > most {
-			t.Errorf("every %s, %d times: unhealthy after %s and well after %s, want %s to %s", c.interval, c.threshold, sick, well, least, most)
+			t.Errorf("every %s, %d times: unhealthy after %s and well after %s, want %s to %s", c.interval, c.threshold,
+				sick, well, least, most)
 		}
 	}
 }

@@ -34,15 +34,17 @@ type Coordinator struct {
 	HTTP       `embed:""`
 	KeyFile    `embed:""`
 
-	// StreamsPerConnection is how many streams a connection may have where agents of a bench share it. No certificate names several instances, so nothing
-	// is secured then; 0: as agents need, and secured.
+	// StreamsPerConnection is how many streams a connection may have where agents of a bench share
+	// it. No certificate names several instances, so nothing is secured then; 0: as agents need,
+	// and secured.
 	StreamsPerConnection uint32 `kong:"-"`
 }
 
 // Run serves until ctx ends; then it resigns and sends its agents to other replicas.
 func (c *Coordinator) Run(ctx context.Context, h *Host) error {
 	if c.SessionTTL < 2*time.Second || c.SessionTTL > time.Minute || c.SessionTTL%time.Second != 0 {
-		return problem("leasehold coordinator --help", "--session-ttl: %s: must be whole seconds, 2s to 1m", c.SessionTTL)
+		return problem("leasehold coordinator --help", "--session-ttl: %s: must be whole seconds, 2s to 1m",
+			c.SessionTTL)
 	}
 	roomForGarbage()
 	log := h.logger(parseLevel(c.LogLevel))
@@ -82,10 +84,12 @@ func (c *Coordinator) Run(ctx context.Context, h *Host) error {
 	web := newSide(h, log)
 	collector := garbage.New(log)
 	r, err := coordinator.New(coordinator.Config{
-		Shard: h.Shard, ID: id, Listen: c.Listen, Advertise: c.Advertise, SessionTTL: c.SessionTTL, Version: h.Version, StreamsPerConnection: c.StreamsPerConnection,
-		StateFile: stateFile(c.StateDir, h.Shard),
+		Shard: h.Shard, ID: id, Listen: c.Listen, Advertise: c.Advertise, SessionTTL: c.SessionTTL, Version: h.Version,
+		StreamsPerConnection: c.StreamsPerConnection,
+		StateFile:            stateFile(c.StateDir, h.Shard),
 	}, coordinator.Deps{
-		Store: web.measured(st), Providers: h.providers(processes), Logger: log, Authority: secured, Secrets: keys, Meter: web.metrics, Ready: h.Ready,
+		Store: web.measured(st), Providers: h.providers(processes), Logger: log, Authority: secured, Secrets: keys,
+		Meter: web.metrics, Ready: h.Ready,
 		Listen: func(ctx context.Context, address string) (net.Listener, error) {
 			l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 			if err != nil {
@@ -154,9 +158,9 @@ func follow(ctx context.Context, issuing *authority.Authority) (stop func()) {
 }
 
 // roomForGarbage sets GOMAXPROCS to four on machines with fewer processors, unless it is set. Go's
-// garbage collector takes a quarter: of four, one dedicated worker. Of two it has none, and allocating
-// goroutines must assist: with a hundred thousand agents no lease was renewed for two to four seconds,
-// again and again.
+// garbage collector takes a quarter: of four, one dedicated worker. Of two it has none, and
+// allocating goroutines must assist: with a hundred thousand agents no lease was renewed for two to
+// four seconds, again and again.
 func roomForGarbage() {
 	const least = 4
 	if os.Getenv("GOMAXPROCS") == "" && runtime.GOMAXPROCS(0) < least {

@@ -14,7 +14,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Whoever gives a coordinator an HTTP side that cannot be is told so at once, not when etcd has answered.
+// Whoever gives a coordinator an HTTP side that cannot be is told so at once, not when etcd has
+// answered.
 func TestAnHTTPSideThatCannotBeIsToldBeforeEtcdIsWaitedFor(t *testing.T) {
 	dir := t.TempDir()
 	lifetimes := map[authority.Kind]time.Duration{authority.Agents: time.Hour, authority.Operators: time.Hour}
@@ -22,11 +23,17 @@ func TestAnHTTPSideThatCannotBeIsToldBeforeEtcdIsWaitedFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	asked := errors.New("etcd was asked")
-	h := &Host{Stdout: io.Discard, Stderr: io.Discard, Shard: "default", Open: func(context.Context, *slog.Logger) (store.Store, func() error, error) {
-		return nil, nil, asked
-	}}
+	h := &Host{
+		Stdout: io.Discard, Stderr: io.Discard, Shard: "default",
+		Open: func(context.Context, *slog.Logger) (store.Store, func() error, error) {
+			return nil, nil, asked
+		},
+	}
 	run := func(http HTTP) error {
-		c := Coordinator{Listen: "127.0.0.1:0", SessionTTL: 5 * time.Second, Machines: filepath.Join(dir, "machines"), Agent: "/bin/true", PKI: filepath.Join(dir, "pki"), HTTP: http}
+		c := Coordinator{
+			Listen: "127.0.0.1:0", SessionTTL: 5 * time.Second, Machines: filepath.Join(dir, "machines"),
+			Agent: "/bin/true", PKI: filepath.Join(dir, "pki"), HTTP: http,
+		}
 		return c.Run(t.Context(), h)
 	}
 	for _, good := range []string{"off", "127.0.0.1:0"} {
@@ -41,7 +48,8 @@ func TestAnHTTPSideThatCannotBeIsToldBeforeEtcdIsWaitedFor(t *testing.T) {
 		"not an address": {HTTP: "192.0.2.1:0"},
 	} {
 		var problem *Problem
-		if err := run(bad); !errors.As(err, &problem) || problem.Next == "" || !strings.Contains(problem.What, "--http") {
+		if err := run(bad); !errors.As(err, &problem) || problem.Next == "" ||
+			!strings.Contains(problem.What, "--http") {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

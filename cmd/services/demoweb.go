@@ -24,7 +24,10 @@ func (d *DemoWeb) Run(ctx context.Context) error {
 		fmt.Fprintf(w, "hello from %s, up %s\n", instance, time.Since(began).Round(time.Second))
 	})
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
-	server := &http.Server{Addr: fmt.Sprintf("127.0.0.1:%d", d.Port), Handler: mux, ReadHeaderTimeout: 5 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
+	server := &http.Server{
+		Addr: fmt.Sprintf("127.0.0.1:%d", d.Port), Handler: mux, ReadHeaderTimeout: 5 * time.Second,
+		BaseContext: func(net.Listener) context.Context { return ctx },
+	}
 	ended := make(chan error, 1)
 	go func() { ended <- server.ListenAndServe() }()
 	select {

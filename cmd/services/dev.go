@@ -106,7 +106,8 @@ func (d *Dev) Run(ctx context.Context, h *Host) (err error) {
 	replica, err := coordinator.New(coordinator.Config{
 		Shard: h.Shard, ID: id, Listen: agents, Version: h.Version, StateFile: stateFile(dir, h.Shard),
 	}, coordinator.Deps{
-		Store: web.measured(st), Providers: h.providers(processes), Logger: log, Authority: issuing, Secrets: keys, Ready: func(address string) { ready <- address }, Meter: web.metrics,
+		Store: web.measured(st), Providers: h.providers(processes), Logger: log, Authority: issuing, Secrets: keys,
+		Ready: func(address string) { ready <- address }, Meter: web.metrics,
 	})
 	if err == nil {
 		err = web.open(ctx, http, replica)
@@ -118,7 +119,10 @@ func (d *Dev) Run(ctx context.Context, h *Host) (err error) {
 		return problem("choose a directory that you may write to, with --data-dir", "data directory: %s", err)
 	}
 	defer func() { err = errors.Join(err, credentials.forget(dir)) }()
-	w := &devWorld{web: web, h: h, dir: dir, store: st, processes: processes, replica: replica, keys: store.KeysOf(h.Shard), endpoint: etcd.Endpoint(), etcdStopped: etcd.Stopped(), first: created}
+	w := &devWorld{
+		web: web, h: h, dir: dir, store: st, processes: processes, replica: replica,
+		keys: store.KeysOf(h.Shard), endpoint: etcd.Endpoint(), etcdStopped: etcd.Stopped(), first: created,
+	}
 	return w.run(ctx, groups, ready)
 }
 
@@ -146,7 +150,8 @@ func (w *devWorld) run(ctx context.Context, groups []store.Group, ready <-chan s
 	if err != nil {
 		return fmt.Errorf("resume the machines of the previous run: %w", err)
 	}
-	// The replica ends by its own context: first the machines go, and their agents say goodbye to it.
+	// The replica ends by its own context: first the machines go, and their agents say goodbye to
+	// it.
 	serve, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	ended := make(chan error, 1)
@@ -160,11 +165,13 @@ func (w *devWorld) run(ctx context.Context, groups []store.Group, ready <-chan s
 	case address := <-ready:
 		if err := os.WriteFile(listenFile(w.dir), []byte(address), 0o600); err != nil {
 			stop()
-			return errors.Join(problem("choose a directory that you may write to, with --data-dir", "data directory: %s", err), <-ended)
+			return errors.Join(problem("choose a directory that you may write to, with --data-dir",
+				"data directory: %s", err), <-ended)
 		}
 		w.print("ready  etcd %s  agents %s%s  data %s\n", w.endpoint, address, w.web.shown(), w.dir)
 		if !w.isUsual() {
-			fmt.Fprintf(w.h.Stderr, "for other commands: export LEASEHOLD_CONFIG=%s\n", quotedIfNeeded(DevSettings(w.dir)))
+			fmt.Fprintf(w.h.Stderr, "for other commands: export LEASEHOLD_CONFIG=%s\n",
+				quotedIfNeeded(DevSettings(w.dir)))
 		}
 	case err := <-ended:
 		return err
@@ -189,7 +196,8 @@ func (w *devWorld) run(ctx context.Context, groups []store.Group, ready <-chan s
 		return errors.Join(err, w.halt(ctx))
 	case <-w.etcdStopped:
 		stop()
-		err := problem("look at "+filepath.Join(w.dir, "dev.log")+", then start leasehold dev again: the machines keep running", "the embedded etcd has stopped")
+		err := problem("look at "+filepath.Join(w.dir,
+			"dev.log")+", then start leasehold dev again: the machines keep running", "the embedded etcd has stopped")
 		return errors.Join(err, <-ended)
 	case <-ctx.Done():
 	}
@@ -242,15 +250,17 @@ func (d *Dev) startEtcd(ctx context.Context, dir string, log *slog.Logger) (*emb
 	if err != nil {
 		return nil, credentials, err
 	}
-	etcd, err := embedetcd.Start(ctx, embedetcd.Config{DataDir: filepath.Join(dir, "etcd"), Listen: listen, Logger: log, TLS: credentials.server()})
+	etcd, err := embedetcd.Start(ctx,
+		embedetcd.Config{DataDir: filepath.Join(dir, "etcd"), Listen: listen, Logger: log, TLS: credentials.server()})
 	if err != nil {
-		return nil, credentials, problem("if another leasehold dev runs on this data, use that one, or another --data-dir", "%s", err)
+		return nil, credentials,
+			problem("if another leasehold dev runs on this data, use that one, or another --data-dir", "%s", err)
 	}
 	return etcd, credentials, nil
 }
 
-// agentsAddress settles where agents find the coordinator: as asked for, else where they found it last time, for those that
-// still run look there.
+// agentsAddress settles where agents find the coordinator: as asked for, else where they found it
+// last time, for those that still run look there.
 func (d *Dev) agentsAddress(ctx context.Context, dir string) (string, error) {
 	if d.Listen != "" {
 		if err := portFree(ctx, d.Listen); err != nil {
@@ -268,8 +278,8 @@ func (d *Dev) agentsAddress(ctx context.Context, dir string) (string, error) {
 	return wanted, nil
 }
 
-// httpAddress chooses the address of health and metrics. Any free port will do if the default port is
-// taken.
+// httpAddress chooses the address of health and metrics. Any free port will do if the default port
+// is taken.
 func (d *Dev) httpAddress(ctx context.Context) (HTTP, error) {
 	wanted := d.HTTP
 	if wanted == "" {
@@ -278,7 +288,8 @@ func (d *Dev) httpAddress(ctx context.Context) (HTTP, error) {
 		}
 	}
 	if host, _, err := net.SplitHostPort(wanted); err == nil && !loopback(host) {
-		return HTTP{}, problem("leasehold dev --http 127.0.0.1:7421, or run leasehold coordinator, which can secure it", "--http: %s: leasehold dev listens only on this machine", wanted)
+		return HTTP{}, problem("leasehold dev --http 127.0.0.1:7421, or run leasehold coordinator, which can secure it",
+			"--http: %s: leasehold dev listens only on this machine", wanted)
 	}
 	return HTTP{HTTP: wanted}, nil
 }

@@ -24,7 +24,8 @@ func DevDataDir() (string, error) {
 	return filepath.Join(state, "leasehold", "dev"), nil
 }
 
-// DevSettings is where, in its data directory, a dev that runs leaves the settings with which commands reach it.
+// DevSettings is where, in its data directory, a dev that runs leaves the settings with which
+// commands reach it.
 func DevSettings(dataDir string) string { return filepath.Join(dataDir, "config.yaml") }
 
 // DevKeyFile is where, in its data directory, dev keeps the keys for secrets.
@@ -44,7 +45,8 @@ func (d *Dev) makeDataDir() (dir string, err error) {
 		err = durable.MakeDir(dir)
 	}
 	if errors.Is(err, durable.ErrShared) {
-		return "", problem("run dev as the user whose directory it is, or choose one of your own, with --data-dir", "data directory: %s", err)
+		return "", problem("run dev as the user whose directory it is, or choose one of your own, with --data-dir",
+			"data directory: %s", err)
 	}
 	if err != nil {
 		return "", problem("choose a directory that you may write to, with --data-dir", "data directory: %s", err)

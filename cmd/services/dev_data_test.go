@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// Dev keeps keys in its data directory, and follows names there: in a directory that others can write to, they could have it write anywhere.
+// Dev keeps keys in its data directory, and follows names there: in a directory that others can
+// write to, they could have it write anywhere.
 func TestDevTakesNoDirectoryThatOthersCanChange(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	d := Dev{DataDir: dir}
@@ -21,7 +22,8 @@ func TestDevTakesNoDirectoryThatOthersCanChange(t *testing.T) {
 		t.Fatal(err)
 	}
 	var problem *Problem
-	if _, err := d.makeDataDir(); !errors.As(err, &problem) || !strings.Contains(problem.What, dir) || !strings.Contains(problem.Next, "--data-dir") {
+	if _, err := d.makeDataDir(); !errors.As(err, &problem) || !strings.Contains(problem.What, dir) ||
+		!strings.Contains(problem.Next, "--data-dir") {
 		t.Errorf("everybody's directory: %v", err)
 	}
 }

@@ -18,7 +18,8 @@ import (
 	"github.com/leasehold/leasehold/store/etcdstore"
 )
 
-// devCredentials are the certificates of dev: authorities in its data directory, and what is issued from them.
+// devCredentials are the certificates of dev: authorities in its data directory, and what is issued
+// from them.
 type devCredentials struct{ dir string }
 
 // devServer is whom the certificate of dev's etcd names: no user.
@@ -33,8 +34,12 @@ const renewBefore = 60 * 24 * time.Hour
 // makeCredentials makes what is missing or about to end.
 func makeCredentials(dir, etcdHost string) (devCredentials, error) {
 	c := devCredentials{dir: filepath.Join(dir, "pki")}
-	for kind, lifetime := range map[authority.Kind]time.Duration{authority.Agents: authority.AgentsLifetime, authority.Operators: authority.OperatorsLifetime} {
-		if err := authority.Init(c.dir, map[authority.Kind]time.Duration{kind: lifetime}); err != nil && !errors.Is(err, authority.ErrExists) {
+	for kind, lifetime := range map[authority.Kind]time.Duration{
+		authority.Agents:    authority.AgentsLifetime,
+		authority.Operators: authority.OperatorsLifetime,
+	} {
+		if err := authority.Init(c.dir, map[authority.Kind]time.Duration{kind: lifetime}); err != nil &&
+			!errors.Is(err, authority.ErrExists) {
 			return c, credentialsProblem(err)
 		}
 	}
@@ -112,7 +117,10 @@ func (c devCredentials) client(name string) (*tls.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{pair}, RootCAs: files.Trust().Pool()}, nil
+	return &tls.Config{
+		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{pair},
+		RootCAs: files.Trust().Pool(),
+	}, nil
 }
 
 // giveRights gives dev's users the roles that their names say, and enables authentication in etcd.
@@ -144,16 +152,19 @@ func (c devCredentials) giveRights(ctx context.Context, endpoint, shard string) 
 	return etcd.Enable(ctx) // dev's etcd goes by certificates: root will get in
 }
 
-// devEtcdctl is where, in its data directory, a dev that runs leaves the variables with which etcdctl reaches its etcd.
+// devEtcdctl is where, in its data directory, a dev that runs leaves the variables with which
+// etcdctl reaches its etcd.
 func devEtcdctl(dataDir string) string { return filepath.Join(dataDir, "etcdctl.env") }
 
-// tell writes down how to reach dev's etcd: settings for leasehold, as an operator, and variables for etcdctl, as root, who reads every shard.
+// tell writes down how to reach dev's etcd: settings for leasehold, as an operator, and variables
+// for etcdctl, as root, who reads every shard.
 func (c devCredentials) tell(dir, endpoint, shard string) error {
 	cert, key := c.of(string(store.RoleOperator))
 	rootCert, rootKey := c.of(store.RoleRoot)
 	ca := c.ca(authority.Operators)
 	settings := fmt.Sprintf("# leasehold dev writes this when it starts, and removes it when it stops\nendpoints: [%q]\ncacert: %q\ncert: %q\nkey: %q\nshard: %q\n", endpoint, ca, cert, key, shard)
-	variables := fmt.Sprintf("export ETCDCTL_ENDPOINTS=%s ETCDCTL_CACERT=%s ETCDCTL_CERT=%s ETCDCTL_KEY=%s\n", quoted("https://"+endpoint), quoted(ca), quoted(rootCert), quoted(rootKey))
+	variables := fmt.Sprintf("export ETCDCTL_ENDPOINTS=%s ETCDCTL_CACERT=%s ETCDCTL_CERT=%s ETCDCTL_KEY=%s\n",
+		quoted("https://"+endpoint), quoted(ca), quoted(rootCert), quoted(rootKey))
 	return errors.Join(
 		os.WriteFile(DevSettings(dir), []byte(settings), 0o600),
 		os.WriteFile(devEtcdctl(dir), []byte(variables), 0o600),

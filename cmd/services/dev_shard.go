@@ -8,8 +8,9 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// createShard creates the shard of a new data directory, and says whether it did. In one that has been used before, an etcd without the shard has
-// lost its data: the replica then waits, and nothing is created (SAFE-15).
+// createShard creates the shard of a new data directory, and says whether it did. In one that has
+// been used before, an etcd without the shard has lost its data: the replica then waits, and
+// nothing is created (SAFE-15).
 func createShard(ctx context.Context, st store.Store, name, known string) (created bool, err error) {
 	keys := store.KeysOf(name)
 	_, err = st.Get(ctx, keys.Shard())
@@ -25,7 +26,8 @@ func createShard(ctx context.Context, st store.Store, name, known string) (creat
 		return false, err
 	}
 	if n > 0 {
-		return false, problem(next, "the embedded etcd has lost the record of shard %s: there are %d keys below %s/", name, n, kind)
+		return false, problem(next, "the embedded etcd has lost the record of shard %s: there are %d keys below %s/",
+			name, n, kind)
 	}
 	shard, err := store.NewShard(name, "")
 	if err != nil {

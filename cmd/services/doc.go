@@ -1,5 +1,6 @@
-// Package services are the commands that go on until they are told to stop: dev, coordinator and agent. It wires the parts
-// together, and is, with cmd/leasehold, the only place that chooses adapters.
+// Package services are the commands that go on until they are told to stop: dev, coordinator and
+// agent. It wires the parts together, and is, with cmd/leasehold, the only place that chooses
+// adapters.
 //
 // # Invariants
 //

@@ -60,7 +60,8 @@ func problem(next, format string, args ...any) error {
 // logger writes for a person where one watches, and JSON everywhere else.
 func (h *Host) logger(level slog.Level) *slog.Logger {
 	if h.Terminal {
-		return slog.New(tint.NewTextHandler(h.Stderr, &tint.Options{Level: level, TimeFormat: time.TimeOnly, NoColor: !h.Colour}))
+		return slog.New(tint.NewTextHandler(h.Stderr,
+			&tint.Options{Level: level, TimeFormat: time.TimeOnly, NoColor: !h.Colour}))
 	}
 	return slog.New(slog.NewJSONHandler(h.Stderr, &slog.HandlerOptions{Level: level}))
 }
@@ -93,7 +94,8 @@ func machines(dir, agent string, zones []string, log *slog.Logger) (*process.Pro
 		return nil, err
 	}
 	if _, err := exec.LookPath(command[0]); err != nil {
-		return nil, problem("build or install the agent, or give its path with --agent", "agent %s: %s", command[0], err)
+		return nil, problem("build or install the agent, or give its path with --agent", "agent %s: %s", command[0],
+			err)
 	}
 	p, err := process.New(process.Config{Dir: dir, AgentCommand: command, Zones: zones, Logger: log})
 	if err != nil {
@@ -102,8 +104,8 @@ func machines(dir, agent string, zones []string, log *slog.Logger) (*process.Pro
 	return p, nil
 }
 
-// agentCommand finds the agent: the one that was named, leasehold-agent beside this program or on the path, or this
-// program itself, which can be an agent too.
+// agentCommand finds the agent: the one that was named, leasehold-agent beside this program or on
+// the path, or this program itself, which can be an agent too.
 func agentCommand(named string) ([]string, error) {
 	if named != "" {
 		return []string{named}, nil

@@ -64,7 +64,10 @@ func (f HTTP) check(ctx context.Context) error {
 }
 
 func (f HTTP) config() web.Config {
-	return web.Config{Listen: f.HTTP, CertFile: f.Cert, KeyFile: f.Key, TokenFile: f.TokenFile, ClientCAFile: f.ClientCA}
+	return web.Config{
+		Listen: f.HTTP, CertFile: f.Cert, KeyFile: f.Key, TokenFile: f.TokenFile,
+		ClientCAFile: f.ClientCA,
+	}
 }
 
 // problem says what to do about an error of the HTTP side.
@@ -89,7 +92,8 @@ func (s *side) shown() string {
 	return "  " + s.server.URL()
 }
 
-// around serves for as long as the replica does, and its end can be watched. Should it end sooner, agents are served on.
+// around serves for as long as the replica does, and its end can be watched. Should it end sooner,
+// agents are served on.
 func (s *side) around(ctx context.Context, run func(context.Context) error) error {
 	if s.server == nil {
 		return run(ctx)

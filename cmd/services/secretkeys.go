@@ -35,11 +35,13 @@ func devKeys(dir string, log *slog.Logger) (*keyfile.Keys, error) {
 	path := DevKeyFile(dir)
 	err := keyfile.Create(path, sealed.Ring{}.With(sealed.NewKey()))
 	if err != nil && !errors.Is(err, fs.ErrExist) {
-		return nil, problem("choose a directory that you may write to, with --data-dir", "data directory %s: %s", dir, err)
+		return nil, problem("choose a directory that you may write to, with --data-dir", "data directory %s: %s", dir,
+			err)
 	}
 	k, err := keyfile.Open(keyfile.Config{Path: path}, log)
 	if err != nil {
-		return nil, problem("repair the file, or choose another --data-dir: without its keys no secret can be read", "%s", err)
+		return nil, problem("repair the file, or choose another --data-dir: without its keys no secret can be read",
+			"%s", err)
 	}
 	return k, nil
 }

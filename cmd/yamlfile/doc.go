@@ -6,5 +6,6 @@
 //   - Input is bounded before it is interpreted. Aliases and merge keys are refused, so a small file never becomes a
 //     large one.
 //
-// The package parses documents and checks keys. What a field means, packages groupfile and scenario know.
+// The package parses documents and checks keys. What a field means, packages groupfile and scenario
+// know.
 package yamlfile

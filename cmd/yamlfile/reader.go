@@ -34,8 +34,8 @@ func (r *Reader) Wrong(at *yaml.Node, field, format string, args ...any) {
 	r.Problems = r.Problems.With(p)
 }
 
-// Documents parses a file into the roots of its documents, without empty ones. If there are more than most, tooMany is
-// the problem. The error is that the file could not be read.
+// Documents parses a file into the roots of its documents, without empty ones. If there are more
+// than most, tooMany is the problem. The error is that the file could not be read.
 func (r *Reader) Documents(from io.Reader, most int, tooMany string) ([]*yaml.Node, error) {
 	text, err := io.ReadAll(io.LimitReader(from, MaxBytes+1))
 	if err != nil {
@@ -83,7 +83,8 @@ func (r *Reader) Documents(from io.Reader, most int, tooMany string) ([]*yaml.No
 	}
 }
 
-// beyondBounds returns where a document exceeds the bounds, and how; "" if it does not. It counts the values off left.
+// beyondBounds returns where a document exceeds the bounds, and how; "" if it does not. It counts
+// the values off left.
 func beyondBounds(n *yaml.Node, left *int, depth int) (*yaml.Node, string) {
 	if *left--; *left < 0 {
 		return n, fmt.Sprintf("more than %d values in one file", maxValues)
@@ -121,7 +122,8 @@ func (r *Reader) syntax(text []byte, err error) {
 
 const noAliases = "aliases and merge keys are not supported"
 
-// Fields calls field for each key of a mapping that is a plain name, and not there before, with its value.
+// Fields calls field for each key of a mapping that is a plain name, and not there before, with its
+// value.
 func (r *Reader) Fields(path string, mapping *yaml.Node, field func(key, value *yaml.Node)) {
 	first := map[string]*yaml.Node{}
 	for i := 0; i+1 < len(mapping.Content); i += 2 {

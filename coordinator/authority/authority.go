@@ -19,7 +19,8 @@ const (
 	settle    = 2 * time.Second // for how long changed files must have stood as they are, before they count
 )
 
-// Authority is the agents' authority at work in a coordinator. It may be used by several goroutines.
+// Authority is the agents' authority at work in a coordinator. It may be used by several
+// goroutines.
 type Authority struct {
 	dir string
 	log *slog.Logger
@@ -35,7 +36,8 @@ type Authority struct {
 	unusable string    // what is wrong with the files as they are now
 }
 
-// Open reads the authority that issues to agents in the directory of certificates. It must be one that can issue now.
+// Open reads the authority that issues to agents in the directory of certificates. It must be one
+// that can issue now.
 func Open(dir string, log *slog.Logger) (*Authority, error) {
 	source, err := readStable(filepath.Join(dir, string(Agents)))
 	if err != nil {
@@ -58,10 +60,12 @@ func forAgents(dir string, source raw) (Files, error) {
 		return files, err
 	}
 	if files.Issuer.Key == nil {
-		return files, problem(nil, "copy it from where the authority was made, and chmod 600 it", "%s is missing: a coordinator issues the agents' certificates", filepath.Join(files.Dir, caKey))
+		return files, problem(nil, "copy it from where the authority was made, and chmod 600 it",
+			"%s is missing: a coordinator issues the agents' certificates", filepath.Join(files.Dir, caKey))
 	}
 	if err := files.Issuer.works(); err != nil {
-		return files, problem(err, "leasehold pki show tells more; leasehold pki rotate --force replaces it", "%s cannot be used: %s", filepath.Join(files.Dir, caCert), err)
+		return files, problem(err, "leasehold pki show tells more; leasehold pki rotate --force replaces it",
+			"%s cannot be used: %s", filepath.Join(files.Dir, caCert), err)
 	}
 	// The operators' may not be on this host, and what is wrong with it is no matter of ours.
 	if other, err := readStable(filepath.Join(dir, string(Operators))); err == nil {
@@ -76,7 +80,8 @@ func forAgents(dir string, source raw) (Files, error) {
 // oneOf says whether some key is among both.
 func oneOf(agents, operators []*x509.Certificate) bool {
 	return slices.ContainsFunc(agents, func(a *x509.Certificate) bool {
-		return slices.ContainsFunc(operators, func(o *x509.Certificate) bool { return sameKey(a.PublicKey, o.PublicKey) })
+		return slices.ContainsFunc(operators,
+			func(o *x509.Certificate) bool { return sameKey(a.PublicKey, o.PublicKey) })
 	})
 }
 
@@ -94,8 +99,9 @@ func (a *Authority) Run(ctx context.Context) error {
 	}
 }
 
-// look takes up files that have changed, once they have stood as they are for a while: whoever copies them to this host copies one after the
-// other, and an authority that is missing meanwhile must not be taken for one that is believed no more.
+// look takes up files that have changed, once they have stood as they are for a while: whoever
+// copies them to this host copies one after the other, and an authority that is missing meanwhile
+// must not be taken for one that is believed no more.
 func (a *Authority) look() {
 	source, err := readStable(filepath.Join(a.dir, string(Agents)))
 	a.mu.Lock()
@@ -124,14 +130,16 @@ func (a *Authority) look() {
 			if errors.As(err, &p) {
 				next = p.Next
 			}
-			a.log.Error("certificate authority changed and cannot be used as it is: the one before stays in force", "error", err, "next", next)
+			a.log.Error("certificate authority changed and cannot be used as it is: the one before stays in force",
+				"error", err, "next", next)
 		}
 		return
 	}
 	before := a.trust
 	a.source, a.unusable, a.files, a.trust = source, "", files, files.Trust()
 	if a.trust.Digest() != before.Digest() {
-		a.log.Info("certificate authorities changed", "issuer", a.trust.Issuer, "believed", len(a.trust.Authorities), "before", len(before.Authorities))
+		a.log.Info("certificate authorities changed", "issuer", a.trust.Issuer, "believed", len(a.trust.Authorities),
+			"before", len(before.Authorities))
 		close(a.changed)
 		a.changed = make(chan struct{})
 	}
@@ -151,8 +159,11 @@ func (a *Authority) Changed() <-chan struct{} {
 	return a.changed
 }
 
-// Issue certifies the key of a request for whom the caller says, for at most the lifetime: never for longer than the authority lasts.
-func (a *Authority) Issue(request []byte, to identity.Identity, lifetime time.Duration) (chain [][]byte, ends time.Time, err error) {
+// Issue certifies the key of a request for whom the caller says, for at most the lifetime: never
+// for longer than the authority lasts.
+func (a *Authority) Issue(request []byte, to identity.Identity, lifetime time.Duration) (chain [][]byte, ends time.Time,
+	err error,
+) {
 	if to.Role != identity.Agent {
 		return nil, time.Time{}, fmt.Errorf("issue certificate of %s: only agents ask for theirs", to)
 	}

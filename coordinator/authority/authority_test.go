@@ -22,16 +22,41 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 		want string
 		next string
 	}{
-		"no directory":        {func(t *testing.T, dir string) { must(t, os.RemoveAll(dir)) }, "there is no certificate authority in", "leasehold pki init"},
-		"no certificate":      {func(t *testing.T, dir string) { must(t, os.Remove(dir+"/agents/ca.crt")) }, "ca.crt is missing", "leasehold pki init"},
-		"no key":              {func(t *testing.T, dir string) { must(t, os.Remove(dir+"/agents/ca.key")) }, "ca.key is missing", "copy it"},
-		"a key others read":   {func(t *testing.T, dir string) { must(t, os.Chmod(dir+"/agents/ca.key", 0o640)) }, "mode 0640", "chmod 600 "},
-		"others may write":    {func(t *testing.T, dir string) { must(t, os.Chmod(dir+"/agents", 0o770)) }, "mode 0770", "chmod 700 "},
-		"another's key":       {func(t *testing.T, dir string) { must(t, os.Rename(dir+"/operators/ca.key", dir+"/agents/ca.key")) }, "is not the key of ca.crt", "put the key"},
-		"no PEM":              {func(t *testing.T, dir string) { must(t, os.WriteFile(dir+"/agents/ca.crt", []byte("{}"), 0o600)) }, "no certificate authority to believe", "PEM"},
-		"one authority":       {oneAuthority, "are one authority", "--only agents"},
-		"no authority's":      {func(t *testing.T, dir string) { notAuthority(t, dir) }, "is no certificate authority's", "PEM"},
-		"allows clients only": {func(t *testing.T, dir string) { forClients(t, dir) }, "would not be believed", "pki show"},
+		"no directory": {
+			func(t *testing.T, dir string) { must(t, os.RemoveAll(dir)) },
+			"there is no certificate authority in", "leasehold pki init",
+		},
+		"no certificate": {
+			func(t *testing.T, dir string) { must(t, os.Remove(dir+"/agents/ca.crt")) },
+			"ca.crt is missing", "leasehold pki init",
+		},
+		"no key": {
+			func(t *testing.T, dir string) { must(t, os.Remove(dir+"/agents/ca.key")) },
+			"ca.key is missing", "copy it",
+		},
+		"a key others read": {
+			func(t *testing.T, dir string) { must(t, os.Chmod(dir+"/agents/ca.key", 0o640)) },
+			"mode 0640", "chmod 600 ",
+		},
+		"others may write": {
+			func(t *testing.T, dir string) { must(t, os.Chmod(dir+"/agents", 0o770)) }, "mode 0770",
+			"chmod 700 ",
+		},
+		"another's key": {func(t *testing.T, dir string) {
+			must(t, os.Rename(dir+"/operators/ca.key", dir+"/agents/ca.key"))
+		}, "is not the key of ca.crt", "put the key"},
+		"no PEM": {func(t *testing.T, dir string) {
+			must(t, os.WriteFile(dir+"/agents/ca.crt", []byte("{}"), 0o600))
+		}, "no certificate authority to believe", "PEM"},
+		"one authority": {oneAuthority, "are one authority", "--only agents"},
+		"no authority's": {
+			func(t *testing.T, dir string) { notAuthority(t, dir) },
+			"is no certificate authority's", "PEM",
+		},
+		"allows clients only": {
+			func(t *testing.T, dir string) { forClients(t, dir) }, "would not be believed",
+			"pki show",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := newPlace(t, AgentsLifetime)
@@ -128,8 +153,8 @@ func TestRunFollowsItsFiles(t *testing.T) {
 	})
 }
 
-// Somebody copies an authority to this host file by file, slower than it is looked at: only what stands for a while counts, so that nobody is
-// cut off by a state that was never meant.
+// Somebody copies an authority to this host file by file, slower than it is looked at: only what
+// stands for a while counts, so that nobody is cut off by a state that was never meant.
 func TestRunWaitsUntilFilesStand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here := newPlace(t, AgentsLifetime)
@@ -228,7 +253,8 @@ func TestRotationCutsNobodyOff(t *testing.T) {
 		}
 		for round := range 3 {
 			for step, do := range []func() error{
-				func() error { return Introduce(dir, AgentsLifetime) }, func() error { return Promote(dir) }, func() error { return Retire(dir) },
+				func() error { return Introduce(dir, AgentsLifetime) }, func() error { return Promote(dir) },
+				func() error { return Retire(dir) },
 			} {
 				must(t, do())
 				lookTwice(a)

@@ -1,4 +1,5 @@
-// Package authority is a shard's certificate authorities: their files, and what is issued from them.
+// Package authority is a shard's certificate authorities: their files, and what is issued from
+// them.
 //
 //	files.go      how the authorities lie in their directory, and reading them
 //	authority.go  the agents' authority at work in a coordinator: it follows its files
@@ -11,9 +12,10 @@
 //
 // # The two authorities
 //
-// The agents' authority signs both ends of agents' streams; coordinators have its key. The operators' authority signs those who
-// speak to etcd and the servers that operators reach; its key is needed where certificates are issued by hand, and nowhere else.
-// They are never one: what an agent or a coordinator can get for itself must open nothing in etcd.
+// The agents' authority signs both ends of agents' streams; coordinators have its key. The
+// operators' authority signs those who speak to etcd and the servers that operators reach; its key
+// is needed where certificates are issued by hand, and nowhere else. They are never one: what an
+// agent or a coordinator can get for itself must open nothing in etcd.
 //
 // # Invariants
 //
@@ -25,6 +27,6 @@
 //
 // # What it does not do
 //
-// It knows nothing of etcd: whether a step of a rotation would cut somebody off, its caller must know. It revokes nothing: what
-// must not be believed any longer ends, or its authority goes.
+// It knows nothing of etcd: whether a step of a rotation would cut somebody off, its caller must
+// know. It revokes nothing: what must not be believed any longer ends, or its authority goes.
 package authority

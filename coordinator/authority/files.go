@@ -83,12 +83,13 @@ type Files struct {
 	Issuer Signer
 	Next   *Signer             // introduced: believed, and issues nothing yet
 	Old    []*x509.Certificate // believed, and issue nothing any more
-	// Unfinished says that the step in which next becomes the issuer was begun and not ended. Whatever state it left is valid.
+	// Unfinished says that the step in which next becomes the issuer was begun and not ended.
+	// Whatever state it left is valid.
 	Unfinished bool
 }
 
-// Trust is whom these files say to believe. What ca.crt holds above its first certificate is not believed: everybody whom a company's
-// authority has signed would be.
+// Trust is whom these files say to believe. What ca.crt holds above its first certificate is not
+// believed: everybody whom a company's authority has signed would be.
 func (f Files) Trust() identity.Trust {
 	t := identity.Trust{Issuer: f.Issuer.Fingerprint()}
 	all := append([]*x509.Certificate{}, f.Old...)
@@ -125,7 +126,8 @@ type rawFile struct {
 	text  string
 }
 
-// readStable reads the files twice: what somebody was just exchanging is no state that was ever meant.
+// readStable reads the files twice: what somebody was just exchanging is no state that was ever
+// meant.
 func readStable(dir string) (raw, error) {
 	last, err := readRaw(dir)
 	for range 10 {
@@ -146,11 +148,14 @@ func readRaw(dir string) (raw, error) {
 	info, err := os.Stat(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return r, problem(err, "name its directory with --pki or LEASEHOLD_PKI; or copy it from where it was made; leasehold pki init makes a new one", "there is no certificate authority in %s", dir)
+		return r,
+			problem(err,
+				"name its directory with --pki or LEASEHOLD_PKI; or copy it from where it was made; leasehold pki init makes a new one", "there is no certificate authority in %s", dir)
 	case err != nil:
 		return r, fmt.Errorf("read certificate authority: %w", err)
 	case info.Mode().Perm()&0o022 != 0:
-		return r, problem(nil, "chmod 700 "+dir, "%s: others than its owner may write there (mode %04o)", dir, info.Mode().Perm())
+		return r, problem(nil, "chmod 700 "+dir, "%s: others than its owner may write there (mode %04o)", dir,
+			info.Mode().Perm())
 	}
 	for i, name := range authorityFiles {
 		if r.files[i], err = readFile(filepath.Join(dir, name)); err != nil {
@@ -195,7 +200,8 @@ func (r raw) parse() (Files, error) {
 		return f, err
 	}
 	if len(ca) == 0 {
-		return f, problem(fs.ErrNotExist, "name its directory with --pki or LEASEHOLD_PKI; or copy it from where it was made; leasehold pki init makes a new one", "there is no certificate authority: %s is missing", filepath.Join(r.dir, caCert))
+		return f, problem(fs.ErrNotExist,
+			"name its directory with --pki or LEASEHOLD_PKI; or copy it from where it was made; leasehold pki init makes a new one", "there is no certificate authority: %s is missing", filepath.Join(r.dir, caCert))
 	}
 	f.Issuer = Signer{Certificate: ca[0], Above: ca[1:]}
 	// Between the two renames of a step the key of ca.crt is still called next.key.
@@ -209,7 +215,8 @@ func (r raw) parse() (Files, error) {
 	case ownErr != nil:
 		return f, ownErr
 	case own != nil:
-		return f, problem(nil, "put the key there that ca.crt was made with", "%s is not the key of %s", filepath.Join(r.dir, caKey), caCert)
+		return f, problem(nil, "put the key there that ca.crt was made with", "%s is not the key of %s",
+			filepath.Join(r.dir, caKey), caCert)
 	}
 	if f.Old, err = r.certificates(oldCert); err != nil {
 		return f, err
@@ -225,7 +232,8 @@ func (r raw) parse() (Files, error) {
 	case otherErr != nil:
 		return f, otherErr
 	case other != nil:
-		return f, problem(nil, "put the key there that next.crt was made with", "%s is not the key of %s", filepath.Join(r.dir, nextKey), nextCert)
+		return f, problem(nil, "put the key there that next.crt was made with", "%s is not the key of %s",
+			filepath.Join(r.dir, nextKey), nextCert)
 	}
 	for _, c := range f.Old {
 		f.Unfinished = f.Unfinished || c.Equal(ca[0])
@@ -244,7 +252,8 @@ func (r raw) certificates(name string) ([]*x509.Certificate, error) {
 		return nil, problem(err, "put the certificate of a certificate authority there, as PEM", "%s: %s", path, err)
 	}
 	if c := t.Authorities[0]; c.KeyUsage != 0 && c.KeyUsage&x509.KeyUsageCertSign == 0 {
-		return nil, problem(nil, "put the certificate of a certificate authority there, as PEM", "%s: the certificate of %s may not sign certificates", path, c.Subject)
+		return nil, problem(nil, "put the certificate of a certificate authority there, as PEM",
+			"%s: the certificate of %s may not sign certificates", path, c.Subject)
 	}
 	return t.Authorities, nil
 }
@@ -256,11 +265,13 @@ func (r raw) key(name string) (crypto.Signer, error) {
 		return nil, nil
 	}
 	if file.mode&0o077 != 0 {
-		return nil, problem(nil, "chmod 600 "+path, "%s: others than its owner may use this key (mode %04o)", path, file.mode)
+		return nil, problem(nil, "chmod 600 "+path, "%s: others than its owner may use this key (mode %04o)", path,
+			file.mode)
 	}
 	key, err := parseKey([]byte(file.text))
 	if err != nil {
-		return nil, problem(err, "put the authority's private key there, as PEM, without a passphrase", "%s: %s", path, err)
+		return nil, problem(err, "put the authority's private key there, as PEM, without a passphrase", "%s: %s", path,
+			err)
 	}
 	return key, nil
 }

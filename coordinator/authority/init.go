@@ -16,21 +16,22 @@ import (
 	"github.com/leasehold/leasehold/provider/durable"
 )
 
-// What init makes lasts for years: the agents' authority can be exchanged while everything runs, the operators' is needed by hand alone.
+// What init makes lasts for years: the agents' authority can be exchanged while everything runs,
+// the operators' is needed by hand alone.
 const (
 	AgentsLifetime    = 5 * 365 * 24 * time.Hour
 	OperatorsLifetime = 10 * 365 * 24 * time.Hour
 )
 
-// begins is how far back an authority begins: nothing was issued before, so that it harms nobody, and an agent whose clock is
-// behind still believes it; so does a coordinator whose clock is.
+// begins is how far back an authority begins: nothing was issued before, so that it harms nobody,
+// and an agent whose clock is behind still believes it; so does a coordinator whose clock is.
 const begins = 2 * clocks
 
 // ErrExists is the error of Init for an authority that is there already.
 var ErrExists = errors.New("there is a certificate authority already")
 
-// Init makes an authority of each kind in the directory, and the directory. What is there already it leaves alone, and fails with [ErrExists]
-// before it makes anything.
+// Init makes an authority of each kind in the directory, and the directory. What is there already
+// it leaves alone, and fails with [ErrExists] before it makes anything.
 func Init(dir string, lifetimes map[Kind]time.Duration) error {
 	kinds := []Kind{Agents, Operators}
 	for _, kind := range kinds {
@@ -42,7 +43,8 @@ func Init(dir string, lifetimes map[Kind]time.Duration) error {
 		case err != nil:
 			return fmt.Errorf("make certificate authority: %w", err)
 		case len(entries) > 0:
-			return problem(ErrExists, "leasehold pki show --pki "+dir, "%s: %s, and nothing was made", filepath.Join(dir, string(kind)), ErrExists)
+			return problem(ErrExists, "leasehold pki show --pki "+dir, "%s: %s, and nothing was made",
+				filepath.Join(dir, string(kind)), ErrExists)
 		}
 	}
 	if err := makeDirs(dir, filepath.Join(dir, issuedDir)); err != nil {
@@ -67,7 +69,8 @@ func makeDirs(dirs ...string) error {
 	return nil
 }
 
-// initOne makes an authority in a directory of another name first: one whose making was interrupted is none.
+// initOne makes an authority in a directory of another name first: one whose making was interrupted
+// is none.
 func initOne(dir string, kind Kind, lifetime time.Duration) error {
 	made, err := newSigner(kind, lifetime)
 	if err != nil {
@@ -96,10 +99,12 @@ func (s Signer) write(certificate, key string) error {
 	if err := durable.Replace(key, text, 0o600); err != nil {
 		return err
 	}
-	return durable.Replace(certificate, certificatePEM(append([]*x509.Certificate{s.Certificate}, s.Above...)...), 0o644)
+	return durable.Replace(certificate, certificatePEM(append([]*x509.Certificate{s.Certificate}, s.Above...)...),
+		0o644)
 }
 
-// newSigner makes an authority. Its name has a random part, so that two of them can be told apart wherever only names are shown.
+// newSigner makes an authority. Its name has a random part, so that two of them can be told apart
+// wherever only names are shown.
 func newSigner(kind Kind, lifetime time.Duration) (Signer, error) {
 	if lifetime < time.Second {
 		return Signer{}, fmt.Errorf("make certificate authority: a lifetime of %s", lifetime)
@@ -114,7 +119,8 @@ func newSigner(kind Kind, lifetime time.Duration) (Signer, error) {
 	}
 	now := time.Now().UTC()
 	c := &x509.Certificate{
-		Subject:   pkix.Name{CommonName: fmt.Sprintf("leasehold %s CA %s %s", kind, now.Format(time.DateOnly), hex.EncodeToString(mark))},
+		Subject: pkix.Name{CommonName: fmt.Sprintf("leasehold %s CA %s %s", kind, now.Format(time.DateOnly),
+			hex.EncodeToString(mark))},
 		NotBefore: now.Add(-begins), NotAfter: now.Add(lifetime).Truncate(time.Second),
 		IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true, // it signs no other authority
 		KeyUsage: x509.KeyUsageCertSign,

@@ -38,7 +38,8 @@ func TestInit(t *testing.T) {
 	for _, kind := range []Kind{Agents, Operators} {
 		c := load(t, dir, kind).Issuer.Certificate
 		names[c.Subject.String()] = true
-		if !c.IsCA || c.MaxPathLen != 0 || !c.MaxPathLenZero || c.KeyUsage != x509.KeyUsageCertSign || c.PublicKeyAlgorithm != x509.ECDSA {
+		if !c.IsCA || c.MaxPathLen != 0 || !c.MaxPathLenZero || c.KeyUsage != x509.KeyUsageCertSign ||
+			c.PublicKeyAlgorithm != x509.ECDSA {
 			t.Errorf("%s: CA %t, path length %d, key usage %b", kind, c.IsCA, c.MaxPathLen, c.KeyUsage)
 		}
 	}
@@ -47,7 +48,9 @@ func TestInit(t *testing.T) {
 	}
 	before := load(t, dir, Agents)
 	for _, again := range []map[Kind]time.Duration{
-		{Agents: AgentsLifetime, Operators: OperatorsLifetime}, {Agents: AgentsLifetime}, {Operators: OperatorsLifetime},
+		{Agents: AgentsLifetime, Operators: OperatorsLifetime},
+		{Agents: AgentsLifetime},
+		{Operators: OperatorsLifetime},
 	} {
 		if err := Init(dir, again); !errors.Is(err, ErrExists) {
 			t.Errorf("made another over it: %v", err)
@@ -75,22 +78,28 @@ func TestIssueOperator(t *testing.T) {
 
 	alice, err := IssueOperator(dir, Order{Name: "alice"})
 	must(t, err)
-	if alice.Name() != "alice" || alice.Server() || !slices.Equal(alice.Certificate.ExtKeyUsage, []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}) {
+	if alice.Name() != "alice" || alice.Server() ||
+		!slices.Equal(alice.Certificate.ExtKeyUsage, []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}) {
 		t.Errorf("alice is %q for %v", alice.Name(), alice.Certificate.ExtKeyUsage)
 	}
-	etcd, err := IssueOperator(dir, Order{Name: "etcd1", Hosts: []string{"etcd1.example", "10.0.0.1", "::1"}, Lifetime: time.Hour})
+	etcd, err := IssueOperator(dir,
+		Order{Name: "etcd1", Hosts: []string{"etcd1.example", "10.0.0.1", "::1"}, Lifetime: time.Hour})
 	must(t, err)
 	for _, host := range []string{"etcd1.example", "10.0.0.1", "::1"} {
 		if _, err := etcd.Certificate.Verify(x509.VerifyOptions{Roots: pool, DNSName: host}); err != nil {
 			t.Errorf("etcd1 as %s: %v", host, err)
 		}
 	}
-	if _, err := etcd.Certificate.Verify(x509.VerifyOptions{Roots: load(t, dir, Agents).Trust().Pool(), DNSName: "etcd1.example"}); err == nil {
+	if _, err := etcd.Certificate.Verify(x509.VerifyOptions{
+		Roots:   load(t, dir, Agents).Trust().Pool(),
+		DNSName: "etcd1.example",
+	}); err == nil {
 		t.Error("agents believe what the operators' authority issues")
 	}
 	all, unreadable, err := ListIssued(dir)
 	must(t, err)
-	if len(all) != 2 || len(unreadable) > 0 || all[0].Name() != "alice" || all[1].Name() != "etcd1" || !all[1].Server() {
+	if len(all) != 2 || len(unreadable) > 0 || all[0].Name() != "alice" || all[1].Name() != "etcd1" ||
+		!all[1].Server() {
 		t.Errorf("issued: %v, unreadable: %v", all, unreadable)
 	}
 	if _, err := IssueOperator(dir, Order{Name: "alice"}); !errors.Is(err, ErrExists) {

@@ -13,13 +13,15 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// clocks is how far the clock of whoever checks a certificate may be behind ours (SAFE-13). That it begins before it was issued gives nobody
-// anything: whoever has it has it from now on.
+// clocks is how far the clock of whoever checks a certificate may be behind ours (SAFE-13). That it
+// begins before it was issued gives nobody anything: whoever has it has it from now on.
 const clocks = 24 * time.Hour
 
-// Issue certifies the key of a request for whom the caller says. The chain is the certificate and then its issuer, so that the holder knows
-// from which of several authorities it is.
-func (s Signer) Issue(request []byte, to identity.Identity, lifetime time.Duration) (chain [][]byte, ends time.Time, err error) {
+// Issue certifies the key of a request for whom the caller says. The chain is the certificate and
+// then its issuer, so that the holder knows from which of several authorities it is.
+func (s Signer) Issue(request []byte, to identity.Identity, lifetime time.Duration) (chain [][]byte, ends time.Time,
+	err error,
+) {
 	key, err := identity.ReadRequest(request)
 	if err != nil {
 		return nil, time.Time{}, err
@@ -31,13 +33,16 @@ func (s Signer) Issue(request []byte, to identity.Identity, lifetime time.Durati
 func (a *Authority) Seal(c store.Claim) ([]byte, error) {
 	s := a.issuer()
 	if s.Key == nil {
-		return nil, fmt.Errorf("seal claim of %s: the key of certificate authority %s is not here", c.Instance, s.Certificate.Subject)
+		return nil, fmt.Errorf("seal claim of %s: the key of certificate authority %s is not here", c.Instance,
+			s.Certificate.Subject)
 	}
 	c.Since = time.Now().UTC().Truncate(time.Second)
 	return claim.Seal(c, s.Certificate, s.Key)
 }
 
-func (s Signer) certify(key crypto.PublicKey, to identity.Identity, lifetime time.Duration) (chain [][]byte, ends time.Time, err error) {
+func (s Signer) certify(key crypto.PublicKey, to identity.Identity, lifetime time.Duration) (chain [][]byte,
+	ends time.Time, err error,
+) {
 	if err := to.Validate(); err != nil {
 		return nil, time.Time{}, err
 	}
@@ -82,15 +87,17 @@ func (s Signer) usable(now time.Time) error {
 	case s.Key == nil:
 		return fmt.Errorf("the key of certificate authority %s is not here", s.Certificate.Subject)
 	case !now.Before(s.Ends()):
-		return fmt.Errorf("certificate authority %s has ended on %s", s.Certificate.Subject, s.Ends().Format(time.RFC3339))
+		return fmt.Errorf("certificate authority %s has ended on %s", s.Certificate.Subject,
+			s.Ends().Format(time.RFC3339))
 	case now.Before(s.Certificate.NotBefore):
-		return fmt.Errorf("certificate authority %s begins on %s only", s.Certificate.Subject, s.Certificate.NotBefore.Format(time.RFC3339))
+		return fmt.Errorf("certificate authority %s begins on %s only", s.Certificate.Subject,
+			s.Certificate.NotBefore.Format(time.RFC3339))
 	}
 	return nil
 }
 
-// works says why certificates of this authority would be believed by nobody: it has ended, say, or whoever signed it allows it
-// other names or uses only.
+// works says why certificates of this authority would be believed by nobody: it has ended, say, or
+// whoever signed it allows it other names or uses only.
 func (s Signer) works() error {
 	if err := s.usable(time.Now()); err != nil {
 		return err

@@ -29,7 +29,8 @@ func TestIssueCertifiesTheKeyAndNothingElseOfARequest(t *testing.T) {
 		DNSNames: []string{identity.Host(shardID, identity.Coordinator)},
 		URIs:     []*url.URL{identity.Identity{Shard: shardID, Role: identity.Coordinator, Name: "coord-b"}.URI()},
 		ExtraExtensions: []pkix.Extension{
-			{Id: []int{2, 5, 29, 19}, Critical: true, Value: []byte{0x30, 0x03, 0x01, 0x01, 0xff}}, // basic constraints: CA
+			// basic constraints: CA
+			{Id: []int{2, 5, 29, 19}, Critical: true, Value: []byte{0x30, 0x03, 0x01, 0x01, 0xff}},
 		},
 	}, key)
 	must(t, err)
@@ -72,13 +73,25 @@ func TestIssueRefuses(t *testing.T) {
 		to       identity.Identity
 		lifetime time.Duration
 	}{
-		"a key that is not P-256":          {otherCurve, web, time.Hour},
-		"a request that another signed":    {forged, web, time.Hour},
-		"no request":                       {nil, web, time.Hour},
-		"a coordinator's identity":         {request, replica, time.Hour},
-		"no name":                          {request, identity.Identity{Shard: shardID, Role: identity.Agent}, time.Hour},
-		"a name that is a path":            {request, identity.Identity{Shard: shardID, Role: identity.Agent, Name: "a/b"}, time.Hour},
-		"a role that there is not":         {request, identity.Identity{Shard: shardID, Role: "operator", Name: "a"}, time.Hour},
+		"a key that is not P-256":       {otherCurve, web, time.Hour},
+		"a request that another signed": {forged, web, time.Hour},
+		"no request":                    {nil, web, time.Hour},
+		"a coordinator's identity":      {request, replica, time.Hour},
+		"no name": {
+			request,
+			identity.Identity{Shard: shardID, Role: identity.Agent},
+			time.Hour,
+		},
+		"a name that is a path": {
+			request,
+			identity.Identity{Shard: shardID, Role: identity.Agent, Name: "a/b"},
+			time.Hour,
+		},
+		"a role that there is not": {
+			request,
+			identity.Identity{Shard: shardID, Role: "operator", Name: "a"},
+			time.Hour,
+		},
 		"a certificate that ended already": {request, web, 0},
 	} {
 		if chain, _, err := a.Issue(c.request, c.to, c.lifetime); err == nil || chain != nil {
@@ -87,7 +100,8 @@ func TestIssueRefuses(t *testing.T) {
 	}
 }
 
-// Whatever is asked for: it never outlives the authority, has begun, and is no longer than asked for.
+// Whatever is asked for: it never outlives the authority, has begun, and is no longer than asked
+// for.
 func TestNoCertificateOutlivesItsIssuer(t *testing.T) {
 	s, err := newSigner(Agents, 24*time.Hour)
 	must(t, err)
@@ -140,9 +154,10 @@ func TestHandshake(t *testing.T) {
 			trust identity.Trust
 			good  bool
 		}{
-			"an agent":                       {shardID, passport(t, ours, web, time.Hour), us, true},
-			"one that has yet to join":       {shardID, nil, us, true},
-			"an agent of another shard":      {shardID, passport(t, ours, stranger, time.Hour), us, true}, // the gateway looks at the name
+			"an agent":                 {shardID, passport(t, ours, web, time.Hour), us, true},
+			"one that has yet to join": {shardID, nil, us, true},
+			// the gateway looks at the name
+			"an agent of another shard":      {shardID, passport(t, ours, stranger, time.Hour), us, true},
 			"of another authority":           {shardID, passport(t, foreign, web, time.Hour), us, false},
 			"of the operators' authority":    {shardID, passport(t, operators, web, time.Hour), us, false},
 			"a coordinator as a client":      {shardID, passport(t, ours, replica, time.Hour), us, false},
@@ -163,7 +178,8 @@ func TestHandshake(t *testing.T) {
 			}
 			want, err := identity.Of(c.own.Leaf)
 			must(t, err)
-			if who, err := identity.Of(seen.PeerCertificates[0]); err != nil || who != want || len(seen.VerifiedChains) == 0 {
+			if who, err := identity.Of(seen.PeerCertificates[0]); err != nil || who != want ||
+				len(seen.VerifiedChains) == 0 {
 				t.Errorf("%s: the server saw %s, %v, want %s", name, who, err, want)
 			}
 		}
@@ -182,7 +198,8 @@ func tomorrow(t *testing.T, s Signer) *tls.Certificate {
 	must(t, err)
 	now := time.Now()
 	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
-		URIs: []*url.URL{web.URI()}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, KeyUsage: x509.KeyUsageDigitalSignature,
+		URIs: []*url.URL{web.URI()}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+		KeyUsage:  x509.KeyUsageDigitalSignature,
 		NotBefore: now.Add(time.Hour), NotAfter: now.Add(2 * time.Hour),
 	}, s.Certificate, &key.PublicKey, s.Key)
 	must(t, err)
@@ -191,8 +208,8 @@ func tomorrow(t *testing.T, s Signer) *tls.Certificate {
 	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
 }
 
-// A certificate of this moment is believed by whoever's clock is less than a day behind, and by nobody who is further behind: also where the
-// authority has only just been made.
+// A certificate of this moment is believed by whoever's clock is less than a day behind, and by
+// nobody who is further behind: also where the authority has only just been made.
 //
 // proves SAFE-13
 func TestClocksMayDifferALittle(t *testing.T) {
@@ -200,9 +217,13 @@ func TestClocksMayDifferALittle(t *testing.T) {
 		s, err := newSigner(Agents, AgentsLifetime)
 		must(t, err)
 		c := passport(t, s, web, time.Hour).Leaf
-		for behind, good := range map[time.Duration]bool{0: true, clocks - time.Second: true, clocks + time.Second: false} {
+		for behind, good := range map[time.Duration]bool{
+			0: true, clocks - time.Second: true,
+			clocks + time.Second: false,
+		} {
 			_, err := c.Verify(x509.VerifyOptions{
-				Roots: Files{Issuer: s}.Trust().Pool(), CurrentTime: time.Now().Add(-behind), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+				Roots: Files{Issuer: s}.Trust().Pool(), CurrentTime: time.Now().Add(-behind),
+				KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 			})
 			if (err == nil) != good {
 				t.Errorf("with a clock %s behind: %v, want good %t", behind, err, good)

@@ -18,7 +18,8 @@ import (
 	"github.com/leasehold/leasehold/agent/identity"
 )
 
-// OperatorLifetime is how long a certificate of the operators' authority lasts if nobody says otherwise.
+// OperatorLifetime is how long a certificate of the operators' authority lasts if nobody says
+// otherwise.
 const OperatorLifetime = 365 * 24 * time.Hour
 
 // Order is what is asked of the operators' authority.
@@ -43,18 +44,21 @@ func (i Issued) Server() bool {
 	return slices.Contains(i.Certificate.ExtKeyUsage, x509.ExtKeyUsageServerAuth)
 }
 
-// IssueOperator makes a key and a certificate that the operators' authority signs: for a person, a coordinator towards etcd or, with hosts,
-// a server. The name is etcd's user.
+// IssueOperator makes a key and a certificate that the operators' authority signs: for a person, a
+// coordinator towards etcd or, with hosts, a server. The name is etcd's user.
 func IssueOperator(dir string, o Order) (Issued, error) {
 	if !identity.IsName(o.Name) || strings.HasPrefix(o.Name, ".") || strings.HasPrefix(o.Name, "-") {
-		return Issued{}, problem(nil, "leasehold pki issue alice", "name %q: must be up to 100 letters, digits, dots, dashes and underscores, and begin with none of . and -", o.Name)
+		return Issued{}, problem(nil, "leasehold pki issue alice",
+			"name %q: must be up to 100 letters, digits, dots, dashes and underscores, and begin with none of . and -",
+			o.Name)
 	}
 	files, err := Load(dir, Operators)
 	if err != nil {
 		return Issued{}, err
 	}
 	if files.Issuer.Key == nil {
-		return Issued{}, problem(nil, "run this where the authority was made", "%s is missing: it is needed to issue certificates", filepath.Join(files.Dir, caKey))
+		return Issued{}, problem(nil, "run this where the authority was made",
+			"%s is missing: it is needed to issue certificates", filepath.Join(files.Dir, caKey))
 	}
 	into := filepath.Join(dir, issuedDir)
 	issued := Issued{File: filepath.Join(into, o.Name+".crt"), Key: filepath.Join(into, o.Name+".key")}
@@ -64,7 +68,10 @@ func IssueOperator(dir string, o Order) (Issued, error) {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return Issued{}, fmt.Errorf("issue certificate: %w", err)
 	}
-	c := &x509.Certificate{Subject: pkix.Name{CommonName: o.Name}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
+	c := &x509.Certificate{
+		Subject:     pkix.Name{CommonName: o.Name},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}
 	if len(o.Hosts) > 0 {
 		c.ExtKeyUsage = append(c.ExtKeyUsage, x509.ExtKeyUsageServerAuth)
 	}
@@ -74,7 +81,8 @@ func IssueOperator(dir string, o Order) (Issued, error) {
 		} else if isHost(host) {
 			c.DNSNames = append(c.DNSNames, host)
 		} else {
-			return Issued{}, problem(nil, "name hosts without port: --host etcd1.example --host 10.0.0.1", "host %q: is neither a host name nor an address", host)
+			return Issued{}, problem(nil, "name hosts without port: --host etcd1.example --host 10.0.0.1",
+				"host %q: is neither a host name nor an address", host)
 		}
 	}
 	if o.Lifetime == 0 {
@@ -94,10 +102,12 @@ func IssueOperator(dir string, o Order) (Issued, error) {
 	if err := makeDirs(into); err != nil {
 		return Issued{}, err
 	}
-	return issued, Signer{Certificate: issued.Certificate, Above: files.Issuer.between(), Key: key}.write(issued.File, issued.Key)
+	return issued, Signer{Certificate: issued.Certificate, Above: files.Issuer.between(), Key: key}.write(issued.File,
+		issued.Key)
 }
 
-// between is what a server needs to be shown beside a certificate, if it believes a root above this authority: the authorities up to it.
+// between is what a server needs to be shown beside a certificate, if it believes a root above this
+// authority: the authorities up to it.
 func (s Signer) between() (chain []*x509.Certificate) {
 	for _, c := range append([]*x509.Certificate{s.Certificate}, s.Above...) {
 		if !bytes.Equal(c.RawIssuer, c.RawSubject) {
@@ -120,7 +130,8 @@ func isHost(host string) bool {
 	return true
 }
 
-// ListIssued reads the certificates that were issued by hand, by name. What is none is left aside and named.
+// ListIssued reads the certificates that were issued by hand, by name. What is none is left aside
+// and named.
 func ListIssued(dir string) (all []Issued, unreadable []string, err error) {
 	into := filepath.Join(dir, issuedDir)
 	entries, err := os.ReadDir(into) // sorted

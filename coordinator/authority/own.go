@@ -10,7 +10,8 @@ import (
 	"github.com/leasehold/leasehold/agent/identity"
 )
 
-// ownLifetime is how long a coordinator's own certificate lasts. It is made in memory, so it need not last.
+// ownLifetime is how long a coordinator's own certificate lasts. It is made in memory, so it need
+// not last.
 const ownLifetime = 24 * time.Hour
 
 // ownCertificate is a certificate with the time at which it was made.
@@ -19,7 +20,8 @@ type ownCertificate struct {
 	made        time.Time
 }
 
-// Certificate is the coordinator's own, for handshakes now. It is made anew when a third of its life is over, and when another authority issues.
+// Certificate is the coordinator's own, for handshakes now. It is made anew when a third of its
+// life is over, and when another authority issues.
 func (a *Authority) Certificate(own identity.Identity) (*tls.Certificate, error) {
 	if own.Role != identity.Coordinator {
 		return nil, fmt.Errorf("certificate of %s: only a coordinator makes its own", own)
@@ -29,7 +31,8 @@ func (a *Authority) Certificate(own identity.Identity) (*tls.Certificate, error)
 	defer a.mu.Unlock()
 	issuer := a.files.Issuer
 	have, known := a.own[own]
-	if known && bytes.Equal(have.Certificate.Certificate[1], issuer.Certificate.Raw) && now.Before(have.made.Add(have.Certificate.Leaf.NotAfter.Sub(have.made)/3)) {
+	if known && bytes.Equal(have.Certificate.Certificate[1], issuer.Certificate.Raw) &&
+		now.Before(have.made.Add(have.Certificate.Leaf.NotAfter.Sub(have.made)/3)) {
 		return have.Certificate, nil
 	}
 	made, err := issuer.own(own)

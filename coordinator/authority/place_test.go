@@ -66,7 +66,8 @@ func passport(t *testing.T, s Signer, to identity.Identity, lifetime time.Durati
 	return &tls.Certificate{Certificate: chain, PrivateKey: key, Leaf: leaf}
 }
 
-// meet has both sides shake hands and exchange a byte, and returns whom the server saw and how it ended for each.
+// meet has both sides shake hands and exchange a byte, and returns whom the server saw and how it
+// ended for each.
 func meet(t *testing.T, server, client *tls.Config) (seen *tls.ConnectionState, serverErr, clientErr error) {
 	t.Helper()
 	near, far := net.Pipe()

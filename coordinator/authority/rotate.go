@@ -49,8 +49,8 @@ func Introduce(dir string, lifetime time.Duration) error {
 	return next.write(filepath.Join(files.Dir, nextCert), filepath.Join(files.Dir, nextKey))
 }
 
-// Promote lets the introduced authority issue; the one before is believed still. After a crash between any two of its steps the files are
-// valid, and Promote ends what was begun.
+// Promote lets the introduced authority issue; the one before is believed still. After a crash
+// between any two of its steps the files are valid, and Promote ends what was begun.
 func Promote(dir string) error {
 	files, err := Load(dir, Agents)
 	if err != nil {
@@ -61,7 +61,8 @@ func Promote(dir string) error {
 	}
 	if files.Next != nil {
 		if files.Next.Key == nil {
-			return problem(nil, "copy it from where the authority was made, and chmod 600 it", "%s is missing", filepath.Join(files.Dir, nextKey))
+			return problem(nil, "copy it from where the authority was made, and chmod 600 it", "%s is missing",
+				filepath.Join(files.Dir, nextKey))
 		}
 		old := append(files.Old, files.Issuer.Certificate)
 		if files.Unfinished {

@@ -10,7 +10,8 @@ import (
 	"github.com/leasehold/leasehold/provider/durable"
 )
 
-// Promote dies after each of its steps: what is left is valid, believes both, issues with a key that fits, and is ended by the next Promote.
+// Promote dies after each of its steps: what is left is valid, believes both, issues with a key
+// that fits, and is ended by the next Promote.
 func TestAnInterruptedPromotionIsValidAndCanBeEnded(t *testing.T) {
 	dir := newPlace(t, AgentsLifetime)
 	must(t, Introduce(dir, AgentsLifetime))
@@ -58,8 +59,10 @@ func TestAnInterruptedPromotionIsValidAndCanBeEnded(t *testing.T) {
 		}
 		must(t, Promote(at))
 		end := load(t, at, Agents)
-		if end.Stage() != Promoted || end.Issuer.Fingerprint() != introduced.Next.Fingerprint() || len(end.Old) != 1 || !end.Old[0].Equal(introduced.Issuer.Certificate) {
-			t.Errorf("after step %d and Promote: %s, issuer %s, %d old", died, end.Stage(), end.Issuer.Fingerprint(), len(end.Old))
+		if end.Stage() != Promoted || end.Issuer.Fingerprint() != introduced.Next.Fingerprint() || len(end.Old) != 1 ||
+			!end.Old[0].Equal(introduced.Issuer.Certificate) {
+			t.Errorf("after step %d and Promote: %s, issuer %s, %d old", died, end.Stage(), end.Issuer.Fingerprint(),
+				len(end.Old))
 		}
 		for _, name := range []string{nextCert, nextKey} {
 			if _, err := os.Stat(in(at, name)); !errors.Is(err, os.ErrNotExist) {

@@ -18,7 +18,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// context comes before what is signed. A certificate begins with another byte, so nothing can be both.
+// context comes before what is signed. A certificate begins with another byte, so nothing can be
+// both.
 const context = "leasehold claim v1\x00"
 
 // sealed is a claim with its seal, as agents keep it.
@@ -35,7 +36,8 @@ func Of(shard string, i store.Instance) store.Claim {
 		slot = -1
 	}
 	return store.Claim{
-		Schema: store.Schema, Shard: shard, Instance: i.ID, Group: i.Group, Slot: slot, Managed: i.Managed, Template: i.Template, Config: i.Config,
+		Schema: store.Schema, Shard: shard, Instance: i.ID, Group: i.Group, Slot: slot, Managed: i.Managed,
+		Template: i.Template, Config: i.Config,
 		Relaunch: i.Relaunch, Boot: i.Boot, Provider: i.Spec.Provider, Zone: i.Zone, Ref: i.Ref, Created: i.Created,
 	}
 }
@@ -70,7 +72,8 @@ func Seal(c store.Claim, authority *x509.Certificate, key crypto.Signer) ([]byte
 		return nil, fmt.Errorf("seal claim of %s: %w", c.Instance, err)
 	}
 	if len(out) > protocol.MostClaim {
-		return nil, fmt.Errorf("seal claim of %s: it has %d bytes, an agent keeps %d", c.Instance, len(out), protocol.MostClaim)
+		return nil, fmt.Errorf("seal claim of %s: it has %d bytes, an agent keeps %d", c.Instance, len(out),
+			protocol.MostClaim)
 	}
 	return out, nil
 }
@@ -81,7 +84,8 @@ func Open(data []byte, trust identity.Trust) (store.Claim, error) {
 	if err != nil {
 		return store.Claim{}, err
 	}
-	at := slices.IndexFunc(trust.Authorities, func(a *x509.Certificate) bool { return identity.Fingerprint(a) == s.Issuer })
+	at := slices.IndexFunc(trust.Authorities,
+		func(a *x509.Certificate) bool { return identity.Fingerprint(a) == s.Issuer })
 	if at < 0 {
 		return store.Claim{}, errors.New("open claim: its authority is not believed")
 	}
@@ -93,7 +97,8 @@ func Open(data []byte, trust identity.Trust) (store.Claim, error) {
 	return c, nil
 }
 
-// Peek reads a claim without looking at its signature, and the fingerprint of the authority that it names. What it says proves nothing.
+// Peek reads a claim without looking at its signature, and the fingerprint of the authority that it
+// names. What it says proves nothing.
 func Peek(data []byte) (c store.Claim, issuer string, err error) {
 	s, c, err := read(data)
 	return c, s.Issuer, err

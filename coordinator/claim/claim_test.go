@@ -26,8 +26,9 @@ import (
 func authority(t *testing.T, key crypto.Signer) *x509.Certificate {
 	t.Helper()
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "agents"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(-time.Minute),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "agents"}, NotBefore: time.Now().Add(-time.Hour),
+		NotAfter: time.Now().Add(-time.Minute),
+		IsCA:     true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
@@ -66,7 +67,8 @@ func web() store.Claim {
 	return c
 }
 
-// A seal holds for as long as its authority is believed, also after that has ended, and for exactly what was sealed.
+// A seal holds for as long as its authority is believed, also after that has ended, and for exactly
+// what was sealed.
 //
 // proves SAFE-17
 func TestSealHolds(t *testing.T) {
@@ -107,12 +109,14 @@ func TestWhatIsNoSealIsRefused(t *testing.T) {
 	for i := range sealed { // whatever byte is another
 		spoiled := bytes.Clone(sealed)
 		spoiled[i] ^= 1
-		if got, err := claim.Open(spoiled, trust); err == nil && !claim.Same(got, c) { // some bits of base64 say nothing
+		// some bits of base64 say nothing
+		if got, err := claim.Open(spoiled, trust); err == nil && !claim.Same(got, c) {
 			t.Fatalf("byte %d: opened %+v", i, got)
 		}
 	}
 	for name, data := range map[string][]byte{
-		"nothing": nil, "no JSON": []byte("{"), "nobody's": []byte(`{}`), "too long": append(sealed, make([]byte, protocol.MostClaim)...),
+		"nothing": nil, "no JSON": []byte("{"), "nobody's": []byte(`{}`),
+		"too long": append(sealed, make([]byte, protocol.MostClaim)...),
 	} {
 		if _, err := claim.Open(data, trust); err == nil {
 			t.Errorf("%s was opened", name)
@@ -124,7 +128,10 @@ func TestWhatIsNoSealIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, err := json.Marshal(map[string]any{"claim": store.Encode(c), "issuer": identity.Fingerprint(ca), "signature": bare})
+	other, err := json.Marshal(map[string]any{
+		"claim": store.Encode(c), "issuer": identity.Fingerprint(ca),
+		"signature": bare,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,5 +1,6 @@
-// Package claim seals what a coordinator knows of an instance, and reads such seals (SAFE-17). The agent keeps the sealed claim on its machine and shows it
-// with each hello, so that the instance can be recognized after its record was lost.
+// Package claim seals what a coordinator knows of an instance, and reads such seals (SAFE-17). The
+// agent keeps the sealed claim on its machine and shows it with each hello, so that the instance
+// can be recognized after its record was lost.
 //
 // # Invariants
 //

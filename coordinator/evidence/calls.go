@@ -8,7 +8,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Busy marks the calls for an instance as under way; false if they are already, or the instance is unknown.
+// Busy marks the calls for an instance as under way; false if they are already, or the instance is
+// unknown.
 func (e *Evidence) Busy(id string) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -26,14 +27,15 @@ func (e *Evidence) Dropped(id string) {
 	e.finish(id, func(*witness) {})
 }
 
-// Postponed notes that a call could not be recorded, and hence was not made: it is not tried again before the given time is over.
+// Postponed notes that a call could not be recorded, and hence was not made: it is not tried again
+// before the given time is over.
 func (e *Evidence) Postponed(id string, wait time.Duration) {
 	e.finish(id, func(w *witness) { w.calls.RetryAt = e.cfg.Now().Add(wait) })
 }
 
 const (
-	// fullFor is how long a zone that had no room, or only errors, is passed over: longer than the longest wait between two
-	// calls.
+	// fullFor is how long a zone that had no room, or only errors, is passed over: longer than the
+	// longest wait between two calls.
 	fullFor = 2 * time.Minute
 	// ailing is how many failures in a row of one creation tell against its zone.
 	ailing = 3
@@ -47,10 +49,12 @@ func (e *Evidence) passOver(rec store.Instance, until time.Time) {
 	e.full[rec.Spec.Provider][rec.Zone] = until
 }
 
-// NothingMade says whether a provider's error tells that the call made no machine and will make none.
+// NothingMade says whether a provider's error tells that the call made no machine and will make
+// none.
 func NothingMade(err error) bool {
 	var throttled *provider.ThrottledError
-	return errors.Is(err, provider.ErrCapacity) || errors.Is(err, provider.ErrInvalid) || errors.Is(err, provider.ErrDeleted) || errors.As(err, &throttled)
+	return errors.Is(err, provider.ErrCapacity) || errors.Is(err, provider.ErrInvalid) ||
+		errors.Is(err, provider.ErrDeleted) || errors.As(err, &throttled)
 }
 
 // Created notes how a Create went that was begun at a time.
@@ -58,7 +62,8 @@ func (e *Evidence) Created(rec store.Instance, begun time.Time, m provider.Machi
 	c := e.cfg.Capabilities[rec.Spec.Provider]
 	e.finish(rec.ID, func(w *witness) {
 		now := e.cfg.Now()
-		// A call that may still take effect ties the ID to its zone: in another one it could make a second machine.
+		// A call that may still take effect ties the ID to its zone: in another one it could make a
+		// second machine.
 		w.uncertain = w.uncertain || err != nil && !NothingMade(err)
 		w.calls.NoRoom = errors.Is(err, provider.ErrCapacity) && !w.uncertain
 		if err != nil {
@@ -128,7 +133,8 @@ func (w *witness) succeeded() {
 	w.failures, w.calls.Problem, w.calls.RetryAt = 0, "", time.Time{}
 }
 
-// failed has the next call wait: as long as the provider says, else from 1s doubling to 1m, with jitter.
+// failed has the next call wait: as long as the provider says, else from 1s doubling to 1m, with
+// jitter.
 func (e *Evidence) failed(w *witness, err error) {
 	w.failures++
 	wait := min(time.Minute, time.Second<<min(w.failures-1, 6))

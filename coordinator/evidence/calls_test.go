@@ -33,8 +33,8 @@ func TestErrorsThatProveThatNothingWasMade(t *testing.T) {
 	}
 }
 
-// What is known of an instance's calls after a Create. A call that failed for an open reason may take effect until its
-// time-out has passed; its ID stays in its zone from then on.
+// What is known of an instance's calls after a Create. A call that failed for an open reason may
+// take effect until its time-out has passed; its ID stays in its zone from then on.
 //
 // proves SAFE-8, REC-3, REC-9, DET-4
 func TestWhatACreateTells(t *testing.T) {
@@ -58,7 +58,10 @@ func TestWhatACreateTells(t *testing.T) {
 		{"invalid", nil, provider.ErrInvalid, false, false, false, time.Second},
 		{"deleted before", nil, provider.ErrDeleted, false, true, false, time.Second},
 		{"throttled", nil, &provider.ThrottledError{After: 17 * time.Second}, false, false, false, 17 * time.Second},
-		{"invalid after it had been deleted", provider.ErrDeleted, provider.ErrInvalid, false, false, false, 2 * time.Second},
+		{
+			"invalid after it had been deleted", provider.ErrDeleted, provider.ErrInvalid, false, false, false,
+			2 * time.Second,
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			w := newWorld(t)
@@ -77,7 +80,10 @@ func TestWhatACreateTells(t *testing.T) {
 			w.pass(30 * time.Second)
 			w.evidence.Created(rec, begun, provider.Machine{Ref: "ref", Address: "address"}, test.err)
 			calls := w.instance("web", "web-0").Calls
-			want := plan.Calls{NoRoom: test.noRoom, Refused: test.refuse, AbsentFrom: begun.Add(callTimeout + consistency)}
+			want := plan.Calls{
+				NoRoom: test.noRoom, Refused: test.refuse,
+				AbsentFrom: begun.Add(callTimeout + consistency),
+			}
 			if test.err == nil {
 				want.Made, want.Ref, want.Address = true, "ref", "address"
 				want.AbsentFrom = w.now.Add(consistency)
@@ -101,8 +107,8 @@ func TestWhatACreateTells(t *testing.T) {
 	}
 }
 
-// Waits double from a second to a minute, and the zone of a creation that failed three times in a row is passed over; a
-// success begins anew.
+// Waits double from a second to a minute, and the zone of a creation that failed three times in a
+// row is passed over; a success begins anew.
 //
 // proves REC-9
 func TestFailuresInARow(t *testing.T) {
@@ -142,8 +148,10 @@ func TestJitterOfFailedCalls(t *testing.T) {
 	w := newWorld(t)
 	w.run("web", "web-0")
 	e := evidence.New(evidence.Config{
-		Keys: keys, SessionTTL: time.Second, Now: func() time.Time { return w.now }, Wake: func() {}, Suspect: func(string) {},
-		Jitter: func(most time.Duration) time.Duration { return most / 5 }, Validate: func(string, store.Group) string { return "" },
+		Keys: keys, SessionTTL: time.Second, Now: func() time.Time { return w.now }, Wake: func() {},
+		Suspect:  func(string) {},
+		Jitter:   func(most time.Duration) time.Duration { return most / 5 },
+		Validate: func(string, store.Group) string { return "" },
 	})
 	e.Listed(w.content)
 	for _, want := range []time.Duration{600 * time.Millisecond, 1200 * time.Millisecond} {
@@ -183,14 +191,26 @@ func TestWhatOtherCallsTell(t *testing.T) {
 		want plan.Calls
 	}{
 		{"removed", func(e *evidence.Evidence) { e.Removed("web-0", nil) }, plan.Calls{Deleted: epoch}},
-		{"not removed", func(e *evidence.Evidence) { e.Removed("web-0", failed) }, plan.Calls{RemovalFailed: epoch, Problem: "no", RetryAt: epoch.Add(time.Second)}},
-		{"restarted", func(e *evidence.Evidence) { e.Restarted("web-0", "token", nil) }, plan.Calls{Restarted: "token"}},
-		{"not restarted", func(e *evidence.Evidence) { e.Restarted("web-0", "token", failed) }, plan.Calls{Problem: "no", RetryAt: epoch.Add(time.Second)}},
+		{
+			"not removed", func(e *evidence.Evidence) { e.Removed("web-0", failed) },
+			plan.Calls{RemovalFailed: epoch, Problem: "no", RetryAt: epoch.Add(time.Second)},
+		},
+		{
+			"restarted", func(e *evidence.Evidence) { e.Restarted("web-0", "token", nil) },
+			plan.Calls{Restarted: "token"},
+		},
+		{
+			"not restarted", func(e *evidence.Evidence) { e.Restarted("web-0", "token", failed) },
+			plan.Calls{Problem: "no", RetryAt: epoch.Add(time.Second)},
+		},
 		{"no machine to restart", func(e *evidence.Evidence) {
 			e.Restarted("web-0", "token", fmt.Errorf("restart: %w", provider.ErrNotFound))
 		}, plan.Calls{Missing: true}},
 		{"dropped", func(e *evidence.Evidence) { e.Dropped("web-0") }, plan.Calls{}},
-		{"removed after a failure", func(e *evidence.Evidence) { e.Removed("web-0", failed); e.Removed("web-0", nil) }, plan.Calls{RemovalFailed: epoch, Deleted: epoch}},
+		{
+			"removed after a failure", func(e *evidence.Evidence) { e.Removed("web-0", failed); e.Removed("web-0", nil) },
+			plan.Calls{RemovalFailed: epoch, Deleted: epoch},
+		},
 		{"restarted after a failure", func(e *evidence.Evidence) {
 			e.Restarted("web-0", "a", failed)
 			e.Restarted("web-0", "b", nil)
@@ -249,7 +269,8 @@ func TestTheNextRestartAsksAgain(t *testing.T) {
 			t.Error("the machine is not missing after the provider said so")
 		}
 		if c.moved && (in.Calls.Missing || !in.PhaseStart.Equal(w.now)) {
-			t.Errorf("with another restart: missing %t, its phase began %s ago", in.Calls.Missing, w.now.Sub(in.PhaseStart))
+			t.Errorf("with another restart: missing %t, its phase began %s ago", in.Calls.Missing,
+				w.now.Sub(in.PhaseStart))
 		}
 		if !c.moved && in.PhaseStart.Equal(w.now) {
 			t.Errorf("with the same restart %s its phase began anew", c.token)

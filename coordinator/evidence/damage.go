@@ -19,7 +19,8 @@ type Spoilt struct {
 	Modified store.Revision // of the value that cannot be read
 }
 
-// ToRecall are the unreadable keys whose previous revisions should be read from etcd's history: see Recalled.
+// ToRecall are the unreadable keys whose previous revisions should be read from etcd's history: see
+// Recalled.
 func (e *Evidence) ToRecall(c *picture.Content) (out []Spoilt) {
 	if len(c.Unreadable) == 0 {
 		return nil
@@ -82,8 +83,11 @@ func before[T any](e *Evidence, key string, remembered store.Versioned[T], known
 	return v, err == nil && v.Present()
 }
 
-// placeOf says to which group and slot an unreadable instance belongs: by what its record said before, else by its name.
-func (e *Evidence) placeOf(c *picture.Content, id string) (group string, slot *int, onDemand bool, last store.Revision) {
+// placeOf says to which group and slot an unreadable instance belongs: by what its record said
+// before, else by its name.
+func (e *Evidence) placeOf(c *picture.Content, id string) (group string, slot *int, onDemand bool,
+	last store.Revision,
+) {
 	remembered, known := c.Instances[id]
 	if v, ok := before(e, e.cfg.Keys.Instance(id), remembered, known); ok {
 		return v.Record.Group, v.Record.Place(), !v.Record.Managed, v.Modified
@@ -98,7 +102,8 @@ func (e *Evidence) placeOf(c *picture.Content, id string) (group string, slot *i
 	return group, slot, onDemand, 0
 }
 
-// seeDamage brings what is known of damage up to date, for groups of which something has changed and for those that are to be planned.
+// seeDamage brings what is known of damage up to date, for groups of which something has changed
+// and for those that are to be planned.
 func (e *Evidence) seeDamage(c *picture.Content, planned []string) {
 	e.forgetRecalled(c)
 	groups := e.recheck
@@ -128,7 +133,8 @@ func (e *Evidence) seeDamage(c *picture.Content, planned []string) {
 	e.recheck, e.recheckAll = map[string]bool{}, false
 }
 
-// damageOf notes the damaged records of a group. That costs nothing to speak of where there is no damage anywhere.
+// damageOf notes the damaged records of a group. That costs nothing to speak of where there is no
+// damage anywhere.
 func (e *Evidence) damageOf(c *picture.Content, group string) {
 	if group == "" {
 		return
@@ -191,7 +197,10 @@ func (e *Evidence) addUnreadable(c *picture.Content, group string, add func(stor
 		}
 		of, slot, onDemand, last := e.placeOf(c, id)
 		if of == group {
-			add(store.Damaged{Key: key, Instance: id, Slot: slot, OnDemand: onDemand, What: store.DamageUnreadable, Why: why, Last: last, Seen: c.Spoiled[key].Modified})
+			add(store.Damaged{
+				Key: key, Instance: id, Slot: slot, OnDemand: onDemand, What: store.DamageUnreadable,
+				Why: why, Last: last, Seen: c.Spoiled[key].Modified,
+			})
 		}
 	}
 }
@@ -202,14 +211,17 @@ func (e *Evidence) addMissing(c *picture.Content, group string, add func(store.D
 			continue
 		}
 		add(store.Damaged{
-			Key: key, Instance: m.Name, Slot: m.Instance.Place(), OnDemand: !m.Instance.Managed, What: store.DamageLost, Last: m.Last, Seen: m.At,
-			Why: fmt.Sprintf("the record of %s is gone, and nobody deleted it on purpose; it was there at revision %d", m.Name, m.Last),
+			Key: key, Instance: m.Name, Slot: m.Instance.Place(), OnDemand: !m.Instance.Managed, What: store.DamageLost,
+			Last: m.Last, Seen: m.At,
+			Why: fmt.Sprintf("the record of %s is gone, and nobody deleted it on purpose; it was there at revision %d",
+				m.Name, m.Last),
 		})
 	}
 }
 
-// addUnrecorded adds machines and agents that belong to a slot which no record fills: their records were lost. In a group whose records no leader
-// has counted every machine of it without a record is damage, also one whose slot is not known.
+// addUnrecorded adds machines and agents that belong to a slot which no record fills: their records
+// were lost. In a group whose records no leader has counted every machine of it without a record is
+// damage, also one whose slot is not known.
 func (e *Evidence) addUnrecorded(c *picture.Content, group string, add func(store.Damaged)) {
 	if len(e.tagged[group]) == 0 && len(c.Claiming[group]) == 0 || e.groupGone(c, group) {
 		return
@@ -227,8 +239,11 @@ func (e *Evidence) addUnrecorded(c *picture.Content, group string, add func(stor
 		slot, onDemand, ok := e.claimed(c, id, group)
 		if !ok || onDemand {
 			if uncounted { // else it is shown, and stays, and its place is nobody's
-				add(store.Damaged{Key: key, Instance: id, OnDemand: onDemand, What: store.DamageLost, Why: id + " has the group's tag, there is no record of it, and nobody deleted one on purpose; " +
-					"no leader has counted the group's records yet"})
+				add(store.Damaged{
+					Key: key, Instance: id, OnDemand: onDemand, What: store.DamageLost,
+					Why: id + " has the group's tag, there is no record of it, and nobody deleted one on purpose; " +
+						"no leader has counted the group's records yet",
+				})
 			}
 			continue
 		}
@@ -272,7 +287,8 @@ func (e *Evidence) claimed(c *picture.Content, id, group string) (slot int, onDe
 	return slot, onDemand, known && of == group
 }
 
-// filled are the slots of a group in which an instance with a readable record is, that is not being deleted.
+// filled are the slots of a group in which an instance with a readable record is, that is not being
+// deleted.
 func (e *Evidence) filled(c *picture.Content, group string) map[int]bool {
 	filled := map[int]bool{}
 	for _, id := range c.ByGroup[group] {
@@ -297,9 +313,10 @@ func (e *Evidence) stillLost(c *picture.Content, d store.Damaged) bool {
 	return extra || stray
 }
 
-// waitsFor names a provider whose first complete List of this term a group has to wait for; "" if it waits for none. A group
-// waits as long as no leader has counted its records: then what is missing shows in the machines alone. A group that is being
-// deleted does not wait for a provider that this coordinator does not have: nothing would be created, so no record can be doubled.
+// waitsFor names a provider whose first complete List of this term a group has to wait for; "" if
+// it waits for none. A group waits as long as no leader has counted its records: then what is
+// missing shows in the machines alone. A group that is being deleted does not wait for a provider
+// that this coordinator does not have: nothing would be created, so no record can be doubled.
 func (e *Evidence) waitsFor(c *picture.Content, g *plan.Group) string {
 	delete(e.unlisted, g.Name)
 	if g.Status.Record.Records != nil {
@@ -315,9 +332,9 @@ func (e *Evidence) waitsFor(c *picture.Content, g *plan.Group) string {
 	return ""
 }
 
-// providersOf are the providers with which a group can have machines: the one that its spec names, the one that the accepted spec
-// names, and those of its records. A spec that cannot be in force counts only where there is none that is; one that names no
-// provider stands for all of them.
+// providersOf are the providers with which a group can have machines: the one that its spec names,
+// the one that the accepted spec names, and those of its records. A spec that cannot be in force
+// counts only where there is none that is; one that names no provider stands for all of them.
 func (e *Evidence) providersOf(c *picture.Content, g *plan.Group) (providers []string) {
 	accepted := g.Status.Record.Accepted
 	if accepted != nil {
@@ -337,7 +354,8 @@ func (e *Evidence) providersOf(c *picture.Content, g *plan.Group) (providers []s
 	return slices.Compact(providers)
 }
 
-// addUncounted adds records that an earlier leader has counted, that are missing, and of which nothing else is known.
+// addUncounted adds records that an earlier leader has counted, that are missing, and of which
+// nothing else is known.
 func (e *Evidence) addUncounted(c *picture.Content, group string, found map[string]store.Damaged) {
 	status := c.Status[group].Record
 	if status.Records == nil {
@@ -363,7 +381,8 @@ func (e *Evidence) addUncounted(c *picture.Content, group string, found map[stri
 	}
 	for i := range missing {
 		d := store.Damaged{
-			Key: e.cfg.Keys.Instance(fmt.Sprintf("(%s, unknown %d)", group, i+1)), What: store.DamageLost, Since: e.cfg.Now().UTC(), Seen: status.Counted,
+			Key: e.cfg.Keys.Instance(fmt.Sprintf("(%s, unknown %d)", group, i+1)), What: store.DamageLost,
+			Since: e.cfg.Now().UTC(), Seen: status.Counted,
 			Why: fmt.Sprintf("%d instances had a record at revision %d, and %d have one: nobody deleted the others on purpose; to go on without them, "+
 				"put the shard on hold, unless it is, and release it", *status.Records, status.Counted, there),
 		}
@@ -399,7 +418,8 @@ func (e *Evidence) Damaged(c *picture.Content) string {
 	}
 }
 
-// fillings are the filled slots of groups, each group's found once: so many machines without a record cost no more than their groups are large.
+// fillings are the filled slots of groups, each group's found once: so many machines without a
+// record cost no more than their groups are large.
 type fillings map[string]map[int]bool
 
 func (f fillings) of(e *Evidence, c *picture.Content, group string) map[int]bool {
@@ -426,19 +446,23 @@ func (e *Evidence) judgeExtra(c *picture.Content, x *plan.Extra, filled fillings
 	}
 	x.GroupGone = e.groupGone(c, group)
 	damaged := e.damage[group]
-	if i, lost := slices.BinarySearchFunc(damaged, key, func(d store.Damaged, key string) int { return strings.Compare(d.Key, key) }); lost {
+	if i, lost := slices.BinarySearchFunc(damaged, key,
+		func(d store.Damaged, key string) int { return strings.Compare(d.Key, key) }); lost {
 		x.Lost, x.Damaged = true, !damaged[i].Reviewed(&c.Shard.Record)
 	}
 }
 
-// groupGone says that a group was deleted on purpose. That happens only once none of its records is left.
+// groupGone says that a group was deleted on purpose. That happens only once none of its records is
+// left.
 func (e *Evidence) groupGone(c *picture.Content, group string) bool {
 	keys := e.cfg.Keys
 	return group != "" && !known(c, group) &&
-		(c.DeletedOnPurpose(keys.Group(group), 0) || c.DeletedOnPurpose(keys.Static(group), 0) || c.DeletedOnPurpose(keys.Status(group), 0))
+		(c.DeletedOnPurpose(keys.Group(group), 0) || c.DeletedOnPurpose(keys.Static(group), 0) ||
+			c.DeletedOnPurpose(keys.Status(group), 0))
 }
 
-// Extras are the machines without a record, in order of instance, no more than most of them: see store.Extra.
+// Extras are the machines without a record, in order of instance, no more than most of them: see
+// store.Extra.
 func (e *Evidence) Extras(c *picture.Content, most int) []store.Extra {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -450,7 +474,8 @@ func (e *Evidence) Extras(c *picture.Content, most int) []store.Extra {
 		x := e.extras[id]
 		e.judgeExtra(c, &x, filled)
 		out = append(out, store.Extra{
-			Schema: store.Schema, Instance: id, Group: x.Group, Provider: x.Provider, Zone: x.Zone, Ref: x.Ref, State: x.State,
+			Schema: store.Schema, Instance: id, Group: x.Group, Provider: x.Provider, Zone: x.Zone, Ref: x.Ref,
+			State: x.State,
 			Since: now.UTC().Add(x.Since.Sub(now)).Round(time.Second), Gone: x.Gone,
 		})
 	}

@@ -27,7 +27,10 @@ func (w *world) list(machines ...string) {
 
 // stray has an agent without a record say hello, with the claim that a coordinator sealed for it.
 func (w *world) stray(id, group string, slot int) {
-	w.put(keys.Stray(id), store.Stray{Schema: store.Schema, Instance: id, Claim: &store.Claim{Group: group, Slot: slot, Managed: slot >= 0}})
+	w.put(keys.Stray(id), store.Stray{
+		Schema: store.Schema, Instance: id,
+		Claim: &store.Claim{Group: group, Slot: slot, Managed: slot >= 0},
+	})
 }
 
 // damage is the one damaged record of the group web.
@@ -44,7 +47,8 @@ func (w *world) damage() *store.Damaged {
 	}
 }
 
-// What is damage and what is not, and what is told of each: whose it is, in which slot, since when, and at which revisions.
+// What is damage and what is not, and what is told of each: whose it is, in which slot, since when,
+// and at which revisions.
 //
 // proves SAFE-15, SAFE-16, REC-8
 func TestWhatIsDamage(t *testing.T) {
@@ -66,16 +70,22 @@ func TestWhatIsDamage(t *testing.T) {
 			&store.Damaged{Instance: "two", Slot: slot(3), What: lost}, "two",
 		},
 		"a record is deleted on purpose": {func(w *world) {
-			w.put(keys.Gone(keys.Instance("two")), store.Gone{Schema: store.Schema, Instance: "two", Group: "web", Revision: w.content.Instances["two"].Modified})
+			w.put(keys.Gone(keys.Instance("two")),
+				store.Gone{
+					Schema: store.Schema, Instance: "two", Group: "web",
+					Revision: w.content.Instances["two"].Modified,
+				})
 			w.remove(keys.Instance("two"))
 		}, nil, ""},
 		"a record is deleted, and the note came a moment later": {func(w *world) {
 			rev := w.content.Instances["two"].Modified
 			w.remove(keys.Instance("two"))
-			w.put(keys.Gone(keys.Instance("two")), store.Gone{Schema: store.Schema, Instance: "two", Group: "web", Revision: rev})
+			w.put(keys.Gone(keys.Instance("two")),
+				store.Gone{Schema: store.Schema, Instance: "two", Group: "web", Revision: rev})
 		}, nil, ""},
 		"an earlier record of it was deleted on purpose": {func(w *world) {
-			w.put(keys.Gone(keys.Instance("two")), store.Gone{Schema: store.Schema, Instance: "two", Group: "web", Revision: 1})
+			w.put(keys.Gone(keys.Instance("two")),
+				store.Gone{Schema: store.Schema, Instance: "two", Group: "web", Revision: 1})
 			w.remove(keys.Instance("two"))
 		}, &store.Damaged{Instance: "two", Slot: slot(3), What: lost}, "two"},
 		"a record is deleted and put back": {func(w *world) {
@@ -109,24 +119,31 @@ func TestWhatIsDamage(t *testing.T) {
 		"garbage in another group's": {func(w *world) { w.spoil(keys.Instance("db-0-bbbbbb")) }, nil, ""},
 		"garbage in one of no group": {func(w *world) { w.spoil(keys.Instance("nameless")) }, nil, ""},
 		"garbage in a report":        {func(w *world) { w.spoil(keys.Report("two")) }, nil, ""},
-		"a machine without a record": {func(w *world) { w.list("web-5-bbbbbb", "web") }, &store.Damaged{Instance: "web-5-bbbbbb", Slot: slot(5), What: lost}, ""},
+		"a machine without a record": {
+			func(w *world) { w.list("web-5-bbbbbb", "web") },
+			&store.Damaged{Instance: "web-5-bbbbbb", Slot: slot(5), What: lost}, "",
+		},
 		"a machine of slot 0": {func(w *world) {
 			change(w, "one", func(r *store.Instance) { r.Slot = 1 })
 			w.list("web-0-bbbbbb", "web")
 		}, &store.Damaged{Instance: "web-0-bbbbbb", Slot: slot(0), What: lost}, ""},
-		"a machine of another group":       {func(w *world) { w.list("db-5-bbbbbb", "db") }, nil, ""},
-		"a machine with two groups":        {func(w *world) { w.list("db-5-bbbbbb", "web") }, nil, ""},
-		"a machine without a slot":         {func(w *world) { w.list("nameless", "web") }, nil, ""},
-		"a machine on demand":              {func(w *world) { w.list("web-x-bbbbbb", "web") }, nil, ""},
-		"a machine whose slot is filled":   {func(w *world) { w.list("web-3-bbbbbb", "web") }, nil, ""},
-		"a machine that is listed no more": {func(w *world) { w.list("web-5-bbbbbb", "web"); w.group("web"); w.list() }, nil, ""},
+		"a machine of another group":     {func(w *world) { w.list("db-5-bbbbbb", "db") }, nil, ""},
+		"a machine with two groups":      {func(w *world) { w.list("db-5-bbbbbb", "web") }, nil, ""},
+		"a machine without a slot":       {func(w *world) { w.list("nameless", "web") }, nil, ""},
+		"a machine on demand":            {func(w *world) { w.list("web-x-bbbbbb", "web") }, nil, ""},
+		"a machine whose slot is filled": {func(w *world) { w.list("web-3-bbbbbb", "web") }, nil, ""},
+		"a machine that is listed no more": {
+			func(w *world) { w.list("web-5-bbbbbb", "web"); w.group("web"); w.list() },
+			nil, "",
+		},
 		"a machine that gets a record": {func(w *world) {
 			w.list("web-5-bbbbbb", "web")
 			w.group("web")
 			w.run("web", "web-5-bbbbbb")
 		}, nil, ""},
 		"a machine that was deleted on purpose": {func(w *world) {
-			w.put(keys.Gone(keys.Instance("web-5-bbbbbb")), store.Gone{Schema: store.Schema, Instance: "web-5-bbbbbb", Group: "web"})
+			w.put(keys.Gone(keys.Instance("web-5-bbbbbb")),
+				store.Gone{Schema: store.Schema, Instance: "web-5-bbbbbb", Group: "web"})
 			w.list("web-5-bbbbbb", "web")
 		}, nil, ""},
 		"a machine whose record is garbage": {
@@ -141,7 +158,10 @@ func TestWhatIsDamage(t *testing.T) {
 			change(w, "two", func(r *store.Instance) { r.Managed = false })
 			w.list("web-3-bbbbbb", "web")
 		}, &store.Damaged{Instance: "web-3-bbbbbb", Slot: slot(3), What: lost}, ""},
-		"an agent with a claim": {func(w *world) { w.stray("odd", "web", 7) }, &store.Damaged{Instance: "odd", Slot: slot(7), What: lost}, ""},
+		"an agent with a claim": {
+			func(w *world) { w.stray("odd", "web", 7) },
+			&store.Damaged{Instance: "odd", Slot: slot(7), What: lost}, "",
+		},
 		"an agent with slot 0": {func(w *world) {
 			change(w, "one", func(r *store.Instance) { r.Slot = 1 })
 			w.stray("odd", "web", 0)
@@ -150,15 +170,31 @@ func TestWhatIsDamage(t *testing.T) {
 			change(w, "two", func(r *store.Instance) { r.Phase = store.Deleting })
 			w.stray("two", "web", 3)
 		}, nil, ""},
-		"an agent with a claim that goes":     {func(w *world) { w.stray("odd", "web", 7); w.group("web"); w.remove(keys.Stray("odd")) }, nil, ""},
-		"an agent whose claim says otherwise": {func(w *world) { w.stray("web-5-bbbbbb", "web", 7) }, &store.Damaged{Instance: "web-5-bbbbbb", Slot: slot(7), What: lost}, ""},
-		"an agent of another group":           {func(w *world) { w.stray("web-5-bbbbbb", "db", 7); w.list("web-5-bbbbbb", "web") }, nil, ""},
-		"an agent that was on demand":         {func(w *world) { w.stray("web-5-bbbbbb", "web", -1); w.list("web-5-bbbbbb", "web") }, nil, ""},
-		"an agent whose slot is filled":       {func(w *world) { w.stray("odd", "web", 3) }, nil, ""},
+		"an agent with a claim that goes": {func(w *world) {
+			w.stray("odd", "web", 7)
+			w.group("web")
+			w.remove(keys.Stray("odd"))
+		}, nil, ""},
+		"an agent whose claim says otherwise": {
+			func(w *world) { w.stray("web-5-bbbbbb", "web", 7) },
+			&store.Damaged{Instance: "web-5-bbbbbb", Slot: slot(7), What: lost}, "",
+		},
+		"an agent of another group": {func(w *world) {
+			w.stray("web-5-bbbbbb", "db", 7)
+			w.list("web-5-bbbbbb", "web")
+		}, nil, ""},
+		"an agent that was on demand": {func(w *world) {
+			w.stray("web-5-bbbbbb", "web", -1)
+			w.list("web-5-bbbbbb", "web")
+		}, nil, ""},
+		"an agent whose slot is filled": {func(w *world) { w.stray("odd", "web", 3) }, nil, ""},
 		"an agent without a claim": {func(w *world) {
 			w.put(keys.Stray("web-5-bbbbbb"), store.Stray{Schema: store.Schema, Instance: "web-5-bbbbbb"})
 		}, nil, ""},
-		"an agent with a claim and its machine": {func(w *world) { w.stray("odd", "web", 7); w.list("odd", "") }, &store.Damaged{Instance: "odd", Slot: slot(7), What: lost}, ""},
+		"an agent with a claim and its machine": {
+			func(w *world) { w.stray("odd", "web", 7); w.list("odd", "") },
+			&store.Damaged{Instance: "odd", Slot: slot(7), What: lost}, "",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -169,41 +205,57 @@ func TestWhatIsDamage(t *testing.T) {
 				w.put(keys.Instance(id), rec)
 			}
 			records := 2
-			w.put(keys.Status("web"), store.Status{Schema: store.Schema, Group: "web", Records: &records, Counted: 1 << 40}) // the count is another test's
-			w.put(keys.Shard(), store.Shard{Schema: store.Schema, ID: "s", Settings: store.DefaultShardSettings(), Reviewed: &store.Reviewed{Seen: 1 << 41}})
+			// the count is another test's
+			w.put(keys.Status("web"), store.Status{
+				Schema: store.Schema, Group: "web", Records: &records,
+				Counted: 1 << 40,
+			})
+			w.put(keys.Shard(), store.Shard{
+				Schema: store.Schema, ID: "s", Settings: store.DefaultShardSettings(),
+				Reviewed: &store.Reviewed{Seen: 1 << 41},
+			})
 			w.lead()
 			w.takeAll()
 			before := w.content.Instances[test.last].Modified
 			w.pass(time.Minute)
 			test.do(w)
 			seen := w.content.Revision
-			w.put(keys.Replica("r"), store.Replica{Schema: store.Schema, ID: "r"}) // the revision grows before anybody looks
+			// the revision grows before anybody looks
+			w.put(keys.Replica("r"), store.Replica{Schema: store.Schema, ID: "r"})
 			if test.want != nil && test.want.What == lost && test.last == "" {
 				seen = w.content.Revision // there is no key that could tell
 			}
 			if m, lost := w.content.Missing[keys.Instance(test.last)]; lost {
 				before = max(before, m.Last) // it was changed first
 			}
-			all := w.evidence.Snapshot(w.content, []string{""}).Damaged // that of each group is known, whoever is planned
-			if dirty := w.takeAll(); test.want != nil && (!slices.Contains(dirty, "web") || !slices.Contains(dirty, "")) {
+			// that of each group is known, whoever is planned
+			all := w.evidence.Snapshot(w.content, []string{""}).Damaged
+			if dirty := w.takeAll(); test.want != nil &&
+				(!slices.Contains(dirty, "web") || !slices.Contains(dirty, "")) {
 				t.Errorf("to be planned are %q", dirty)
 			}
 			got := w.damage()
 			if (got == nil) != (test.want == nil) {
 				t.Fatalf("damaged is %+v, want %+v", got, test.want)
 			}
-			if inAll := slices.ContainsFunc(all, func(d store.Damaged) bool { return got != nil && d.Key == got.Key && d.Seen == seen }); inAll != (got != nil) {
+			if inAll := slices.ContainsFunc(all,
+				func(d store.Damaged) bool {
+					return got != nil && d.Key == got.Key &&
+						d.Seen == seen
+				}); inAll != (got != nil) {
 				t.Errorf("of the shard are damaged %+v", all)
 			}
 			if got == nil {
 				return
 			}
-			if got.Key != keys.Instance(test.want.Instance) || got.Instance != test.want.Instance || got.What != test.want.What || got.OnDemand != test.want.OnDemand ||
+			if got.Key != keys.Instance(test.want.Instance) || got.Instance != test.want.Instance ||
+				got.What != test.want.What || got.OnDemand != test.want.OnDemand ||
 				(got.Slot == nil) != (test.want.Slot == nil) || got.Slot != nil && *got.Slot != *test.want.Slot {
 				t.Errorf("damaged is %+v, want %+v", got, test.want)
 			}
 			if got.Why == "" || !got.Since.Equal(w.now) || got.Seen != seen || got.Last != before {
-				t.Errorf("it is damaged since %s, seen at revision %d, last read at %d, because %q; want %s, %d, %d", got.Since, got.Seen, got.Last, got.Why, w.now, seen, before)
+				t.Errorf("it is damaged since %s, seen at revision %d, last read at %d, because %q; want %s, %d, %d",
+					got.Since, got.Seen, got.Last, got.Why, w.now, seen, before)
 			}
 			w.pass(time.Minute)
 			w.put(keys.Replica("r"), store.Replica{Schema: store.Schema, ID: "r"}) // the revision grows
@@ -219,17 +271,24 @@ func TestWhatIsDamage(t *testing.T) {
 	}
 }
 
-// A new leader takes up the damage that an earlier one noted, with its times, for as long as nothing says that it is over. What a machine or an agent
-// alone told of is over once all providers were listed and neither is there.
+// A new leader takes up the damage that an earlier one noted, with its times, for as long as
+// nothing says that it is over. What a machine or an agent alone told of is over once all providers
+// were listed and neither is there.
 //
 // proves SAFE-15
 func TestDamageThatAnEarlierLeaderNoted(t *testing.T) {
-	noted := store.Damaged{Key: keys.Instance("web-5-bbbbbb"), Instance: "web-5-bbbbbb", What: store.DamageLost, Since: epoch.Add(-time.Hour), Seen: 2, Last: 0}
+	noted := store.Damaged{
+		Key: keys.Instance("web-5-bbbbbb"), Instance: "web-5-bbbbbb", What: store.DamageLost,
+		Since: epoch.Add(-time.Hour), Seen: 2, Last: 0,
+	}
 	remembered := noted
 	remembered.Last = 2
 	note := func(rev store.Revision) func(*world) {
 		return func(w *world) {
-			w.put(keys.Gone(noted.Key), store.Gone{Schema: store.Schema, Instance: noted.Instance, Group: "web", Revision: rev})
+			w.put(keys.Gone(noted.Key), store.Gone{
+				Schema: store.Schema, Instance: noted.Instance, Group: "web",
+				Revision: rev,
+			})
 		}
 	}
 	for name, test := range map[string]struct {
@@ -245,16 +304,25 @@ func TestDamageThatAnEarlierLeaderNoted(t *testing.T) {
 			w.put(keys.Stray("web-5-bbbbbb"), store.Stray{Schema: store.Schema, Instance: "web-5-bbbbbb"})
 			w.list()
 		}, true},
-		"it had a record, and is not listed":           {remembered, func(w *world) { w.list() }, true},
-		"it has a record again":                        {remembered, func(w *world) { w.run("web", "web-5-bbbbbb") }, false},
-		"a note says that it was deleted":              {remembered, note(2), false},
-		"a note says that one before it was deleted":   {remembered, note(1), true},
-		"a note says so, and its machine is there yet": {noted, func(w *world) { note(0)(w); w.list("web-5-bbbbbb", "web") }, false},
+		"it had a record, and is not listed": {remembered, func(w *world) { w.list() }, true},
+		"it has a record again": {
+			remembered, func(w *world) { w.run("web", "web-5-bbbbbb") },
+			false,
+		},
+		"a note says that it was deleted":            {remembered, note(2), false},
+		"a note says that one before it was deleted": {remembered, note(1), true},
+		"a note says so, and its machine is there yet": {
+			noted,
+			func(w *world) { note(0)(w); w.list("web-5-bbbbbb", "web") }, false,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.put(keys.Group("web"), spec("web"))
-			w.put(keys.Status("web"), store.Status{Schema: store.Schema, Group: "web", Damaged: []store.Damaged{test.noted}})
+			w.put(keys.Status("web"), store.Status{
+				Schema: store.Schema, Group: "web",
+				Damaged: []store.Damaged{test.noted},
+			})
 			w.lead()
 			w.group("web")
 			w.evidence.Snapshot(w.content, []string{""})
@@ -274,17 +342,21 @@ func TestDamageThatAnEarlierLeaderNoted(t *testing.T) {
 	}
 	t.Run("it is damaged in another way now", func(t *testing.T) {
 		w := newWorld(t)
-		w.put(keys.Status("web"), store.Status{Schema: store.Schema, Group: "web", Damaged: []store.Damaged{remembered}})
+		w.put(keys.Status("web"), store.Status{
+			Schema: store.Schema, Group: "web",
+			Damaged: []store.Damaged{remembered},
+		})
 		rev := w.spoil(noted.Key)
 		w.lead()
-		if got := w.damage(); got == nil || got.What != store.DamageUnreadable || !got.Since.Equal(w.now) || got.Seen != rev {
+		if got := w.damage(); got == nil || got.What != store.DamageUnreadable || !got.Since.Equal(w.now) ||
+			got.Seen != rev {
 			t.Errorf("damaged is %+v", got)
 		}
 	})
 }
 
-// The count in the status tells of records of which nothing else is known: less those that are there, those that were deleted on purpose since, and
-// those of which something else is known.
+// The count in the status tells of records of which nothing else is known: less those that are
+// there, those that were deleted on purpose since, and those of which something else is known.
 //
 // proves SAFE-15
 func TestWhatTheCountTells(t *testing.T) {
@@ -301,7 +373,8 @@ func TestWhatTheCountTells(t *testing.T) {
 		"one was deleted as it was counted":     {3, func(w *world) { w.note("then", 2) }, 1},
 		"one was deleted since":                 {3, func(w *world) { w.note("since", 3) }, 0},
 		"another group's was deleted since": {3, func(w *world) {
-			w.put(keys.Gone(keys.Instance("db-0-bbbbbb")), store.Gone{Schema: store.Schema, Instance: "db-0-bbbbbb", Group: "db"})
+			w.put(keys.Gone(keys.Instance("db-0-bbbbbb")),
+				store.Gone{Schema: store.Schema, Instance: "db-0-bbbbbb", Group: "db"})
 		}, 1},
 		"a machine tells of one":                {4, func(w *world) { w.list("web-5-bbbbbb", "web") }, 1},
 		"one of those that are there is torn":   {3, func(w *world) { w.spoil(keys.Instance("one")) }, 1},
@@ -318,7 +391,10 @@ func TestWhatTheCountTells(t *testing.T) {
 				w.put(keys.Instance(id), rec)
 			}
 			w.content.Revision += 100
-			w.put(keys.Status("web"), store.Status{Schema: store.Schema, Group: "web", Records: &test.counted, Counted: w.content.Revision})
+			w.put(keys.Status("web"), store.Status{
+				Schema: store.Schema, Group: "web", Records: &test.counted,
+				Counted: w.content.Revision,
+			})
 			w.lead()
 			w.evidence.Snapshot(w.content, []string{""})
 			test.do(w)
@@ -328,7 +404,8 @@ func TestWhatTheCountTells(t *testing.T) {
 					continue
 				}
 				unknown++
-				if !strings.HasPrefix(d.Key, keys.Instance("")) || d.What != store.DamageLost || d.Seen != w.content.Status["web"].Record.Counted || !d.Since.Equal(w.now) || d.Why == "" {
+				if !strings.HasPrefix(d.Key, keys.Instance("")) || d.What != store.DamageLost ||
+					d.Seen != w.content.Status["web"].Record.Counted || !d.Since.Equal(w.now) || d.Why == "" {
 					t.Errorf("damaged is %+v", d)
 				}
 			}
@@ -339,36 +416,54 @@ func TestWhatTheCountTells(t *testing.T) {
 	}
 }
 
-// note puts a gone note of an instance, at the revision before (1), of (2) or after (3) the status was counted.
+// note puts a gone note of an instance, at the revision before (1), of (2) or after (3) the status
+// was counted.
 func (w *world) note(id string, when int) {
-	kv := store.KV{Key: keys.Gone(keys.Instance(id)), Value: store.Encode(store.Gone{Schema: store.Schema, Instance: id, Group: "web"})}
+	kv := store.KV{
+		Key:   keys.Gone(keys.Instance(id)),
+		Value: store.Encode(store.Gone{Schema: store.Schema, Instance: id, Group: "web"}),
+	}
 	kv.Modified = w.content.Status["web"].Record.Counted + store.Revision(when-2)
 	change, _ := w.content.Apply(keys, store.Event{KV: kv})
 	w.evidence.Changed(w.content, []picture.Change{change})
 }
 
-// review has a hold released by an operator who saw what there was one revision before (1), at (2) or after (3) the status was counted.
+// review has a hold released by an operator who saw what there was one revision before (1), at (2)
+// or after (3) the status was counted.
 func (w *world) review(when int) {
 	defer w.group("web") // a change of the shard has all groups planned
 	seen := w.content.Status["web"].Record.Counted + store.Revision(when-2)
-	w.put(keys.Shard(), store.Shard{Schema: store.Schema, ID: "s", Settings: store.DefaultShardSettings(), Reviewed: &store.Reviewed{Seen: seen}})
+	w.put(keys.Shard(), store.Shard{
+		Schema: store.Schema, ID: "s", Settings: store.DefaultShardSettings(),
+		Reviewed: &store.Reviewed{Seen: seen},
+	})
 }
 
-// Whatever happens, and whichever groups are planned meanwhile, what is known of damage is what a look at everything shows.
+// Whatever happens, and whichever groups are planned meanwhile, what is known of damage is what a
+// look at everything shows.
 //
 // proves SAFE-15
 func TestDamageIsKnownWhoeverIsPlanned(t *testing.T) {
 	happens := map[string]func(w *world){
-		"a record is lost":     func(w *world) { w.remove(keys.Instance("web-0-bbbbbb")) },
-		"a record is torn":     func(w *world) { w.spoil(keys.Instance("web-0-bbbbbb")) },
-		"a stranger is torn":   func(w *world) { w.spoil(keys.Instance("db-9-bbbbbb")) },
-		"a machine is listed":  func(w *world) { w.list("db-7-bbbbbb", "db", "web-0-bbbbbb", "web", "web-1-bbbbbb", "web") },
+		"a record is lost":   func(w *world) { w.remove(keys.Instance("web-0-bbbbbb")) },
+		"a record is torn":   func(w *world) { w.spoil(keys.Instance("web-0-bbbbbb")) },
+		"a stranger is torn": func(w *world) { w.spoil(keys.Instance("db-9-bbbbbb")) },
+		"a machine is listed": func(w *world) {
+			w.list("db-7-bbbbbb", "db", "web-0-bbbbbb", "web", "web-1-bbbbbb", "web")
+		},
 		"no machine is listed": func(w *world) { w.list() },
 		"an agent is there":    func(w *world) { w.stray("odd", "db", 4) },
-		"an agent goes":        func(w *world) { w.stray("even", "db", 5); w.group("web"); w.remove(keys.Stray("even")) },
-		"a group is dropped":   func(w *world) { w.remove(keys.Status("web")) },
+		"an agent goes": func(w *world) {
+			w.stray("even", "db", 5)
+			w.group("web")
+			w.remove(keys.Stray("even"))
+		},
+		"a group is dropped": func(w *world) { w.remove(keys.Status("web")) },
 	}
-	names := []string{"a record is lost", "a record is torn", "a stranger is torn", "a machine is listed", "no machine is listed", "an agent is there", "an agent goes", "a group is dropped"}
+	names := []string{
+		"a record is lost", "a record is torn", "a stranger is torn", "a machine is listed",
+		"no machine is listed", "an agent is there", "an agent goes", "a group is dropped",
+	}
 	for i := range len(names) * len(names) * len(names) {
 		order := []string{names[i%len(names)], names[i/len(names)%len(names)], names[i/len(names)/len(names)]}
 		w := newWorld(t)
@@ -376,7 +471,8 @@ func TestDamageIsKnownWhoeverIsPlanned(t *testing.T) {
 		w.lead()
 		w.evidence.Snapshot(w.content, []string{""})
 		for _, what := range order {
-			if what == "a record is lost" && !w.content.Instances["web-0-bbbbbb"].Present() || what == "a group is dropped" && !w.content.Status["web"].Present() {
+			if what == "a record is lost" && !w.content.Instances["web-0-bbbbbb"].Present() ||
+				what == "a group is dropped" && !w.content.Status["web"].Present() {
 				continue
 			}
 			happens[what](w)
@@ -396,8 +492,8 @@ func TestDamageIsKnownWhoeverIsPlanned(t *testing.T) {
 	}
 }
 
-// An unreadable key is looked up in etcd's history once for each of its values, and only where nothing is remembered of it. What is found counts until
-// the key changes.
+// An unreadable key is looked up in etcd's history once for each of its values, and only where
+// nothing is remembered of it. What is found counts until the key changes.
 //
 // proves SAFE-16
 func TestWhatIsLookedUpInTheHistory(t *testing.T) {
@@ -427,7 +523,10 @@ func TestWhatIsLookedUpInTheHistory(t *testing.T) {
 	if got := wanted(); len(got) != 0 {
 		t.Errorf("what was read before is looked up: %q", got)
 	}
-	for _, key := range []string{keys.Slot("web", 7), keys.Status("db"), keys.Instance("x"), keys.Instance("web-5-bbbbbb"), keys.Instance("web-6-bbbbbb")} {
+	for _, key := range []string{
+		keys.Slot("web", 7), keys.Status("db"), keys.Instance("x"),
+		keys.Instance("web-5-bbbbbb"), keys.Instance("web-6-bbbbbb"),
+	} {
 		w.spoil(key)
 	}
 	w.evidence.Snapshot(w.content, []string{""})
@@ -439,9 +538,15 @@ func TestWhatIsLookedUpInTheHistory(t *testing.T) {
 		var kv store.KV // nothing is known any more
 		switch s.Key {
 		case keys.Instance("x"):
-			kv = store.KV{Key: s.Key, Modified: 3, Value: store.Encode(store.Instance{Schema: store.Schema, Group: "db", Slot: 2, Managed: true})}
+			kv = store.KV{
+				Key: s.Key, Modified: 3,
+				Value: store.Encode(store.Instance{Schema: store.Schema, Group: "db", Slot: 2, Managed: true}),
+			}
 		case keys.Instance("web-5-bbbbbb"):
-			kv = store.KV{Key: s.Key, Modified: 4, Value: store.Encode(store.Instance{Schema: store.Schema, Group: "web", Slot: -1})}
+			kv = store.KV{
+				Key: s.Key, Modified: 4,
+				Value: store.Encode(store.Instance{Schema: store.Schema, Group: "web", Slot: -1}),
+			}
 		case keys.Instance("web-6-bbbbbb"):
 			kv = store.KV{Key: s.Key, Modified: 6, Value: []byte("torn")}
 		case keys.Slot("web", 7):
@@ -494,13 +599,23 @@ func TestWhyTheHistoryIsNeeded(t *testing.T) {
 		do   func(w *world)
 		want string
 	}{
-		"nothing":                      {func(*world) {}, ""},
-		"an unreadable key":            {func(w *world) { w.spoil(keys.Report("web-0-bbbbbb")) }, "(1)"},
-		"a lost record":                {func(w *world) { w.remove(keys.Instance("web-0-bbbbbb")) }, "(1)"},
-		"a lost and an unreadable one": {func(w *world) { w.remove(keys.Instance("web-0-bbbbbb")); w.spoil(keys.Report("web-1-bbbbbb")) }, "(2)"},
-		"what agents tell of":          {func(w *world) { w.stray("a", "web", 5); w.stray("b", "web", 6); w.stray("c", "web", 7) }, "(3)"},
-		"a hold":                       {func(w *world) { w.put(keys.Shard(), shard(&store.Hold{By: "ops"})) }, ""},
-		"a hold for damage":            {func(w *world) { w.put(keys.Shard(), shard(&store.Hold{Damage: 1})) }, "on hold"},
+		"nothing":           {func(*world) {}, ""},
+		"an unreadable key": {func(w *world) { w.spoil(keys.Report("web-0-bbbbbb")) }, "(1)"},
+		"a lost record":     {func(w *world) { w.remove(keys.Instance("web-0-bbbbbb")) }, "(1)"},
+		"a lost and an unreadable one": {func(w *world) {
+			w.remove(keys.Instance("web-0-bbbbbb"))
+			w.spoil(keys.Report("web-1-bbbbbb"))
+		}, "(2)"},
+		"what agents tell of": {func(w *world) {
+			w.stray("a", "web", 5)
+			w.stray("b", "web", 6)
+			w.stray("c", "web", 7)
+		}, "(3)"},
+		"a hold": {func(w *world) { w.put(keys.Shard(), shard(&store.Hold{By: "ops"})) }, ""},
+		"a hold for damage": {
+			func(w *world) { w.put(keys.Shard(), shard(&store.Hold{Damage: 1})) },
+			"on hold",
+		},
 	} {
 		w := newWorld(t)
 		w.recorded(2, "web-0-bbbbbb", "web-1-bbbbbb")
@@ -513,21 +628,27 @@ func TestWhyTheHistoryIsNeeded(t *testing.T) {
 	}
 }
 
-// Machines without a record are kept as keys, in order and no more than asked for, each with what is known of it.
+// Machines without a record are kept as keys, in order and no more than asked for, each with what
+// is known of it.
 //
 // proves REC-8
 func TestExtrasAsTheyAreWrittenDown(t *testing.T) {
 	w := newWorld(t)
 	w.lead()
 	w.evidence.ListedBy("mem", w.now, []provider.Machine{
-		{Instance: "b", Group: "web", Zone: "z", Ref: "r", State: provider.StateStopped}, {Instance: "a", State: provider.StateRunning}, {Instance: "c"},
+		{Instance: "b", Group: "web", Zone: "z", Ref: "r", State: provider.StateStopped},
+		{Instance: "a", State: provider.StateRunning},
+		{Instance: "c"},
 	}, w.content)
 	w.put(keys.Gone(keys.Instance("b")), store.Gone{Schema: store.Schema, Instance: "b", Group: "web"})
 	w.pass(time.Minute)
 	got := w.evidence.Extras(w.content, 2)
 	want := []store.Extra{
 		{Schema: store.Schema, Instance: "a", Provider: "mem", State: string(provider.StateRunning), Since: epoch},
-		{Schema: store.Schema, Instance: "b", Group: "web", Provider: "mem", Zone: "z", Ref: "r", State: string(provider.StateStopped), Since: epoch, Gone: true},
+		{
+			Schema: store.Schema, Instance: "b", Group: "web", Provider: "mem", Zone: "z", Ref: "r",
+			State: string(provider.StateStopped), Since: epoch, Gone: true,
+		},
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("written down are\n%+v\nwant\n%+v", got, want)
@@ -537,7 +658,8 @@ func TestExtrasAsTheyAreWrittenDown(t *testing.T) {
 	}
 }
 
-// A new leader knows of all damage before any group is planned, in order, also of groups of which there is nothing else.
+// A new leader knows of all damage before any group is planned, in order, also of groups of which
+// there is nothing else.
 //
 // proves SAFE-15
 func TestANewLeaderKnowsAllDamage(t *testing.T) {
@@ -549,7 +671,10 @@ func TestANewLeaderKnowsAllDamage(t *testing.T) {
 	w.stray("odd", "gone", 2)
 	w.put(keys.Stray("nameless"), store.Stray{Schema: store.Schema, Instance: "nameless"})
 	w.put(keys.Stray("untagged"), store.Stray{Schema: store.Schema, Instance: "untagged"})
-	w.content.Missing[keys.Instance("lost")] = picture.Missing{Kind: store.KindInstances, Name: "lost", Last: 2, At: 3, Instance: &store.Instance{Group: "missed", Slot: 1, Managed: true}}
+	w.content.Missing[keys.Instance("lost")] = picture.Missing{
+		Kind: store.KindInstances, Name: "lost", Last: 2, At: 3,
+		Instance: &store.Instance{Group: "missed", Slot: 1, Managed: true},
+	}
 	w.content.Missing[keys.Status("old")] = picture.Missing{Kind: store.KindStatus, Name: "old", Last: 2, At: 3}
 	for range 20 { // whatever the order of a map
 		w.lead()
@@ -571,7 +696,8 @@ func TestANewLeaderKnowsAllDamage(t *testing.T) {
 	}
 }
 
-// A record that cannot be read fills no slot: an agent without a record that had the slot as well is damage, too.
+// A record that cannot be read fills no slot: an agent without a record that had the slot as well
+// is damage, too.
 //
 // proves SAFE-15
 func TestAnUnreadableRecordFillsNoSlot(t *testing.T) {
@@ -580,7 +706,8 @@ func TestAnUnreadableRecordFillsNoSlot(t *testing.T) {
 	w.lead()
 	w.spoil(keys.Instance("web-1-bbbbbb"))
 	w.stray("odd", "web", 1)
-	if got := told(t, w.group("web").Damaged); len(got) != 2 || got["odd lost"] != 1 || got["web-1-bbbbbb unreadable"] != 1 {
+	if got := told(t, w.group("web").Damaged); len(got) != 2 || got["odd lost"] != 1 ||
+		got["web-1-bbbbbb unreadable"] != 1 {
 		t.Errorf("damaged are %v", got)
 	}
 }
@@ -602,7 +729,8 @@ func TestWhatIsKnownOfAnExtra(t *testing.T) {
 	w.put(keys.Stray("untagged"), store.Stray{Schema: store.Schema, Instance: "untagged"})
 	var machines []provider.Machine
 	want := map[string]string{
-		"web-1-tagged": "replaced", "web-x-tagged": "", "web-7-claims": "replaced", "db-5-claims": "replaced", "db-6-claims": "group", "group-0-bbbbbb": "group",
+		"web-1-tagged": "replaced", "web-x-tagged": "", "web-7-claims": "replaced", "db-5-claims": "replaced",
+		"db-6-claims": "group", "group-0-bbbbbb": "group",
 		"file-0-bbbbbb": "group", "status-0-bbbbbb": "group", "db-0-bbbbbb": "damaged", "web-4-lost": "damaged",
 	}
 	for id := range want {
@@ -622,13 +750,17 @@ func TestWhatIsKnownOfAnExtra(t *testing.T) {
 			if tag, _, _ := strings.Cut(x.Instance, "-"); x.Group != tag && x.Instance != "untagged" {
 				t.Errorf("%s: its group is %s", x.Instance, x.Group)
 			}
-			if x.Replaced != (want[x.Instance] == "replaced") || x.GroupGone != (want[x.Instance] == "group") || x.Damaged != (want[x.Instance] == "damaged") || x.Lost != (x.Damaged || want[x.Instance] == "seen") {
+			if x.Replaced != (want[x.Instance] == "replaced") || x.GroupGone != (want[x.Instance] == "group") ||
+				x.Damaged != (want[x.Instance] == "damaged") || x.Lost != (x.Damaged || want[x.Instance] == "seen") {
 				t.Errorf("%s: %+v, want %s", x.Instance, x, want[x.Instance])
 			}
 		}
 	}
 	check(want)
-	w.put(keys.Shard(), store.Shard{Schema: store.Schema, ID: "s", Settings: store.DefaultShardSettings(), Reviewed: &store.Reviewed{Seen: w.content.Revision}})
+	w.put(keys.Shard(), store.Shard{
+		Schema: store.Schema, ID: "s", Settings: store.DefaultShardSettings(),
+		Reviewed: &store.Reviewed{Seen: w.content.Revision},
+	})
 	want["db-0-bbbbbb"], want["web-4-lost"] = "seen", "seen"
 	check(want)
 	w.spoil(keys.Instance("web-4-lost")) // it has a record, whatever that says

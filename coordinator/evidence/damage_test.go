@@ -11,7 +11,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// recorded puts a group with a size, a status that counted so many records, and instances in slots from 0 on.
+// recorded puts a group with a size, a status that counted so many records, and instances in slots
+// from 0 on.
 func (w *world) recorded(counted int, ids ...string) {
 	w.t.Helper()
 	w.put(keys.Group("web"), spec("web"))
@@ -20,7 +21,10 @@ func (w *world) recorded(counted int, ids ...string) {
 		rec.Slot = i
 		w.put(keys.Instance(id), rec)
 	}
-	w.put(keys.Status("web"), store.Status{Schema: store.Schema, Group: "web", Records: &counted, Counted: w.content.Revision})
+	w.put(keys.Status("web"), store.Status{
+		Schema: store.Schema, Group: "web", Records: &counted,
+		Counted: w.content.Revision,
+	})
 }
 
 // told tells damage as key, kind, slot.
@@ -37,7 +41,8 @@ func told(t *testing.T, list []store.Damaged) map[string]int {
 	return out
 }
 
-// What a new leader cannot remember, the count in the status tells; agents' claims and machines' names tell the slots.
+// What a new leader cannot remember, the count in the status tells; agents' claims and machines'
+// names tell the slots.
 //
 // proves SAFE-15
 func TestLostRecordsAreFoundByTheirCount(t *testing.T) {
@@ -47,13 +52,18 @@ func TestLostRecordsAreFoundByTheirCount(t *testing.T) {
 	if got := w.group("web").Damaged; len(got) != 3 || got[0].Instance != "" || got[0].Slot != nil {
 		t.Fatalf("damaged: %+v", got)
 	}
-	w.put(keys.Stray("odd"), store.Stray{Schema: store.Schema, Instance: "odd", Claim: &store.Claim{Group: "web", Slot: 4, Managed: true}})
-	w.evidence.ListedBy("mem", w.now, []provider.Machine{{Instance: "web-3-dddddd", Group: "web", State: provider.StateRunning}}, w.content)
+	w.put(keys.Stray("odd"), store.Stray{
+		Schema: store.Schema, Instance: "odd",
+		Claim: &store.Claim{Group: "web", Slot: 4, Managed: true},
+	})
+	w.evidence.ListedBy("mem", w.now,
+		[]provider.Machine{{Instance: "web-3-dddddd", Group: "web", State: provider.StateRunning}}, w.content)
 	got := told(t, w.group("web").Damaged)
 	if len(got) != 3 || got["odd lost"] != 4 || got["web-3-dddddd lost"] != 3 || got[" lost"] != -1 {
 		t.Errorf("damaged: %v", got)
 	}
-	w.put(keys.Gone(keys.Instance("web-2-ffffff")), store.Gone{Schema: store.Schema, Instance: "web-2-ffffff", Group: "web"})
+	w.put(keys.Gone(keys.Instance("web-2-ffffff")),
+		store.Gone{Schema: store.Schema, Instance: "web-2-ffffff", Group: "web"})
 	if got := told(t, w.group("web").Damaged); len(got) != 2 {
 		t.Errorf("one of them was deleted on purpose, and damaged are %v", got)
 	}
@@ -68,30 +78,41 @@ func TestLostRecordsAreFoundByTheirCount(t *testing.T) {
 func TestReleaseAcknowledgesWhatIsNotKnown(t *testing.T) {
 	w := newWorld(t)
 	w.recorded(5, "web-0-bbbbbb")
-	w.put(keys.Shard(), store.Shard{Schema: store.Schema, ID: "s", Settings: store.DefaultShardSettings(), Reviewed: &store.Reviewed{Damage: 4, Seen: w.content.Revision}})
+	w.put(keys.Shard(), store.Shard{
+		Schema: store.Schema, ID: "s", Settings: store.DefaultShardSettings(),
+		Reviewed: &store.Reviewed{Damage: 4, Seen: w.content.Revision},
+	})
 	w.lead()
 	if got := w.group("web").Damaged; len(got) != 0 {
 		t.Errorf("damaged: %+v", got)
 	}
 }
 
-// A machine without a record is known to be unwanted by its note, by another in its slot, or by its group's note: by nothing else.
+// A machine without a record is known to be unwanted by its note, by another in its slot, or by its
+// group's note: by nothing else.
 //
 // proves REC-8
 func TestWhichMachinesAreUnwanted(t *testing.T) {
 	w := newWorld(t)
 	w.recorded(2, "web-0-bbbbbb", "web-1-cccccc")
 	w.put(keys.Gone(keys.Group("old")), store.Gone{Schema: store.Schema, Group: "old"})
-	w.put(keys.Gone(keys.Instance("web-7-noted")), store.Gone{Schema: store.Schema, Instance: "web-7-noted", Group: "web"})
+	w.put(keys.Gone(keys.Instance("web-7-noted")),
+		store.Gone{Schema: store.Schema, Instance: "web-7-noted", Group: "web"})
 	w.lead()
 	var machines []provider.Machine
-	for id, group := range map[string]string{"web-0-second": "web", "web-5-lost": "web", "web-7-noted": "web", "nameless": "web", "old-0-bbbbbb": "old", "other-0-bbbbbb": "other"} {
+	for id, group := range map[string]string{
+		"web-0-second": "web", "web-5-lost": "web", "web-7-noted": "web",
+		"nameless": "web", "old-0-bbbbbb": "old", "other-0-bbbbbb": "other",
+	} {
 		machines = append(machines, provider.Machine{Instance: id, Group: group, State: provider.StateRunning})
 	}
 	w.evidence.ListedBy("mem", w.now, machines, w.content)
 	for _, x := range w.evidence.Snapshot(w.content, []string{""}).Extras {
 		got := map[string]bool{"gone": x.Gone, "replaced": x.Replaced, "group": x.GroupGone, "damaged": x.Damaged}
-		want := map[string]string{"web-0-second": "replaced", "web-5-lost": "damaged", "web-7-noted": "gone", "old-0-bbbbbb": "group"}[x.Instance]
+		want := map[string]string{
+			"web-0-second": "replaced", "web-5-lost": "damaged", "web-7-noted": "gone",
+			"old-0-bbbbbb": "group",
+		}[x.Instance]
 		for what, is := range got {
 			if is != (what == want) && !(x.Instance == "other-0-bbbbbb" && what == "damaged") {
 				t.Errorf("%s: %s is %t", x.Instance, what, is)
@@ -100,7 +121,8 @@ func TestWhichMachinesAreUnwanted(t *testing.T) {
 	}
 }
 
-// A leader that never read an unreadable instance takes its slot from etcd's history, else from its name.
+// A leader that never read an unreadable instance takes its slot from etcd's history, else from its
+// name.
 //
 // proves SAFE-16
 func TestUnreadableInstanceKeepsItsSlot(t *testing.T) {
@@ -121,9 +143,14 @@ func TestUnreadableInstanceKeepsItsSlot(t *testing.T) {
 	if len(wanted) != 2 || wanted[0].Key != keys.Instance("adopted") || wanted[0].Modified != rev {
 		t.Fatalf("to be recalled: %+v", wanted)
 	}
-	w.evidence.Recalled(wanted[0], store.KV{Key: wanted[0].Key, Modified: 3, Value: store.Encode(store.Instance{Schema: store.Schema, Group: "web", Slot: 1, Managed: true})})
+	w.evidence.Recalled(wanted[0],
+		store.KV{
+			Key: wanted[0].Key, Modified: 3,
+			Value: store.Encode(store.Instance{Schema: store.Schema, Group: "web", Slot: 1, Managed: true}),
+		})
 	s := w.evidence.Snapshot(w.content, []string{"web"})
-	if got := told(t, s.Groups[0].Damaged); s.Stale != "" || got["adopted unreadable"] != 1 || got["web-6-gggggg unreadable"] != 6 {
+	if got := told(t, s.Groups[0].Damaged); s.Stale != "" || got["adopted unreadable"] != 1 ||
+		got["web-6-gggggg unreadable"] != 6 {
 		t.Errorf("stale %q, damaged %v", s.Stale, got)
 	}
 }
@@ -138,7 +165,10 @@ func TestUnreadableAliveIsNotAbsent(t *testing.T) {
 	fresh := picture.NewContent()
 	for _, e := range []store.KV{
 		{Key: keys.Shard(), Value: store.Encode(w.content.Shard.Record), Modified: 1},
-		{Key: keys.Instance("web-0-bbbbbb"), Value: store.Encode(w.content.Instances["web-0-bbbbbb"].Record), Modified: 2},
+		{
+			Key: keys.Instance("web-0-bbbbbb"), Value: store.Encode(w.content.Instances["web-0-bbbbbb"].Record),
+			Modified: 2,
+		},
 		{Key: keys.Alive("web-0-bbbbbb"), Value: []byte("garbage"), Modified: 3},
 	} {
 		fresh.Take(keys, []store.KV{e})
@@ -155,7 +185,8 @@ func TestUnreadableAliveIsNotAbsent(t *testing.T) {
 	}
 }
 
-// A group that no leader has counted waits for the machines of each provider that it can have some with, and is planned once they are listed.
+// A group that no leader has counted waits for the machines of each provider that it can have some
+// with, and is planned once they are listed.
 //
 // proves SAFE-15
 func TestUncountedGroupsWaitForTheirProviders(t *testing.T) {
@@ -177,10 +208,16 @@ func TestUncountedGroupsWaitForTheirProviders(t *testing.T) {
 		waits   string      // before anything is listed
 		then    string      // once mem's machines are
 	}{
-		"new":                           {spec: spec("web"), waits: "mem"},
-		"counted":                       {spec: spec("web"), status: &store.Status{Records: &counted, Accepted: &accepted}},
-		"of the release before":         {spec: spec("web"), status: &store.Status{Accepted: &accepted}, waits: "mem"},
-		"with another provider":         {spec: other, status: &store.Status{Accepted: &accepted}, waits: "cloud", then: "cloud"},
+		"new": {spec: spec("web"), waits: "mem"},
+		"counted": {
+			spec:   spec("web"),
+			status: &store.Status{Records: &counted, Accepted: &accepted},
+		},
+		"of the release before": {spec: spec("web"), status: &store.Status{Accepted: &accepted}, waits: "mem"},
+		"with another provider": {
+			spec: other, status: &store.Status{Accepted: &accepted}, waits: "cloud",
+			then: "cloud",
+		},
 		"with another one's machines":   {spec: spec("web"), machine: other, waits: "cloud", then: "cloud"},
 		"refused":                       {spec: refused, status: &store.Status{Accepted: &accepted}, waits: "mem"},
 		"never accepted":                {spec: refused, waits: "cloud", then: "cloud"},
@@ -219,13 +256,15 @@ func TestUncountedGroupsWaitForTheirProviders(t *testing.T) {
 	}
 }
 
-// In a group that no leader has counted every machine without a record is damage, unless a note says that it was deleted on purpose.
+// In a group that no leader has counted every machine without a record is damage, unless a note
+// says that it was deleted on purpose.
 //
 // proves SAFE-15
 func TestMachinesOfAnUncountedGroupAreDamage(t *testing.T) {
 	w := newWorld(t)
 	w.put(keys.Group("web"), spec("web"))
-	w.put(keys.Gone(keys.Instance("web-1-cccccc")), store.Gone{Schema: store.Schema, Instance: "web-1-cccccc", Group: "web"})
+	w.put(keys.Gone(keys.Instance("web-1-cccccc")),
+		store.Gone{Schema: store.Schema, Instance: "web-1-cccccc", Group: "web"})
 	w.lead()
 	var machines []provider.Machine
 	for _, id := range []string{"web-0-bbbbbb", "web-1-cccccc", "web-x-dddddd", "imported"} {
@@ -235,7 +274,8 @@ func TestMachinesOfAnUncountedGroupAreDamage(t *testing.T) {
 	w.evidence.ListedBy("mem", w.now, machines, w.content)
 	s := w.evidence.Snapshot(w.content, []string{"web"})
 	got := told(t, s.Groups[0].Damaged)
-	if len(got) != 3 || got["web-0-bbbbbb lost"] != 0 || got["web-x-dddddd lost"] != -1 || got["imported lost"] != -1 || len(s.Damaged) != 3 {
+	if len(got) != 3 || got["web-0-bbbbbb lost"] != 0 || got["web-x-dddddd lost"] != -1 || got["imported lost"] != -1 ||
+		len(s.Damaged) != 3 {
 		t.Errorf("damaged: %v, in the shard %+v", got, s.Damaged)
 	}
 	for _, d := range s.Damaged {
@@ -244,7 +284,10 @@ func TestMachinesOfAnUncountedGroupAreDamage(t *testing.T) {
 		}
 	}
 	none := 0
-	w.put(keys.Status("web"), store.Status{Schema: store.Schema, Group: "web", Records: &none, Counted: w.content.Revision, Damaged: s.Damaged})
+	w.put(keys.Status("web"), store.Status{
+		Schema: store.Schema, Group: "web", Records: &none,
+		Counted: w.content.Revision, Damaged: s.Damaged,
+	})
 	if got := told(t, w.group("web").Damaged); len(got) != 3 {
 		t.Errorf("once they are counted, damaged are %v", got)
 	}
@@ -254,7 +297,8 @@ func TestMachinesOfAnUncountedGroupAreDamage(t *testing.T) {
 	}
 }
 
-// Agents that a replica counts and does not note may be those of any machine, until a grace after the last of them, or after that replica, was there.
+// Agents that a replica counts and does not note may be those of any machine, until a grace after
+// the last of them, or after that replica, was there.
 //
 // proves REC-8
 func TestAgentsThatAreNotNotedProtectMachines(t *testing.T) {
@@ -293,7 +337,10 @@ func TestManyLostRecords(t *testing.T) {
 		for slot := range each {
 			id := fmt.Sprintf("%s-%d-bbbbbb", name, slot)
 			machines = append(machines, provider.Machine{Instance: id, Group: name, State: provider.StateRunning})
-			w.put(keys.Stray(id), store.Stray{Schema: store.Schema, Instance: id, Claim: &store.Claim{Group: name, Slot: slot, Managed: true}})
+			w.put(keys.Stray(id), store.Stray{
+				Schema: store.Schema, Instance: id,
+				Claim: &store.Claim{Group: name, Slot: slot, Managed: true},
+			})
 		}
 	}
 	w.lead()

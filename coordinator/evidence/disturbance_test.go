@@ -10,8 +10,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// What another replica suffers, its end, the end of a hold, and an interrupted watch each begin a time in which nobody is
-// judged lost. What is no news begins none.
+// What another replica suffers, its end, the end of a hold, and an interrupted watch each begin a
+// time in which nobody is judged lost. What is no news begins none.
 //
 // proves SAFE-1, SAFE-11, SAFE-12
 func TestWhatBeginsGrace(t *testing.T) {
@@ -26,7 +26,8 @@ func TestWhatBeginsGrace(t *testing.T) {
 	held := shard
 	held.Hold = &store.Hold{By: "ops"}
 	w.lead()
-	if s := w.evidence.Snapshot(w.content, nil); s.GraceWhy != "a new leader began" || !w.evidence.GraceEnd().Equal(s.GraceEnd) {
+	if s := w.evidence.Snapshot(w.content, nil); s.GraceWhy != "a new leader began" ||
+		!w.evidence.GraceEnd().Equal(s.GraceEnd) {
 		t.Errorf("at the beginning there is grace until %s, %q", s.GraceEnd, s.GraceWhy)
 	}
 	for _, c := range []struct {
@@ -65,7 +66,8 @@ func TestWhatBeginsGrace(t *testing.T) {
 	}
 }
 
-// Grace allows for agents that may be trying to return: those of machines that are there. In other phases there is none.
+// Grace allows for agents that may be trying to return: those of machines that are there. In other
+// phases there is none.
 //
 // proves SAFE-1
 func TestGraceIsForAgentsThatMayReturn(t *testing.T) {
@@ -82,12 +84,14 @@ func TestGraceIsForAgentsThatMayReturn(t *testing.T) {
 	}
 }
 
-// A change of an alive key that says anything but open has the provider asked about the machine; so does the key's end.
+// A change of an alive key that says anything but open has the provider asked about the machine; so
+// does the key's end.
 //
 // proves DET-3
 func TestWhatIsSuspicious(t *testing.T) {
 	for state, want := range map[store.StreamState]bool{
-		store.StreamOpen: false, store.StreamOverdue: true, store.StreamLost: true, store.StreamLeft: true, store.StreamMoved: true,
+		store.StreamOpen: false, store.StreamOverdue: true, store.StreamLost: true, store.StreamLeft: true,
+		store.StreamMoved: true,
 	} {
 		w := newWorld(t)
 		w.run("web", "web-0")
@@ -105,8 +109,10 @@ func TestWhatIsSuspicious(t *testing.T) {
 		t.Errorf("a report has %q suspected", w.suspects)
 	}
 	w.remove(keys.Alive("web-0"))
-	if in := w.instance("web", "web-0"); !slices.Equal(w.suspects, []string{"mem"}) || !in.AliveGone.Equal(w.now) || in.LastState != store.StreamOpen {
-		t.Errorf("its alive key goes: suspected are %q, gone since %s, last it said %q", w.suspects, in.AliveGone, in.LastState)
+	if in := w.instance("web", "web-0"); !slices.Equal(w.suspects, []string{"mem"}) || !in.AliveGone.Equal(w.now) ||
+		in.LastState != store.StreamOpen {
+		t.Errorf("its alive key goes: suspected are %q, gone since %s, last it said %q", w.suspects, in.AliveGone,
+			in.LastState)
 	}
 }
 
@@ -122,9 +128,9 @@ func TestChangesThatSayTheSame(t *testing.T) {
 	}
 }
 
-// A timer in a record that a new leader finds has run since it was begun, by wall clocks: what remains is waited for, no less
-// than nothing and no more than the whole. One that begins under our eyes runs for the whole. What stands still while nobody
-// leads is the progress of a roll alone.
+// A timer in a record that a new leader finds has run since it was begun, by wall clocks: what
+// remains is waited for, no less than nothing and no more than the whole. One that begins under our
+// eyes runs for the whole. What stands still while nobody leads is the progress of a roll alone.
 //
 // proves SAFE-13
 func TestTimersFoundByANewLeader(t *testing.T) {
@@ -146,7 +152,10 @@ func TestTimersFoundByANewLeader(t *testing.T) {
 		w.put(keys.Group("web"), spec("web"))
 		w.put(keys.Served(), store.Served{Schema: store.Schema, At: epoch.Add(-3 * time.Minute)})
 		w.put(keys.Slot("web", 0), store.Slot{Schema: store.Schema, Retry: timer(c.ago)})
-		w.put(keys.Status("web"), store.Status{Schema: store.Schema, Group: "web", Rollout: &store.Rollout{Stalls: timer(c.ago)}})
+		w.put(keys.Status("web"), store.Status{
+			Schema: store.Schema, Group: "web",
+			Rollout: &store.Rollout{Stalls: timer(c.ago)},
+		})
 		w.lead()
 		g := w.group("web")
 		if got := g.SlotDue[0][store.TimerRetry].Sub(w.now); got != c.retry {
@@ -166,8 +175,8 @@ func TestTimersFoundByANewLeader(t *testing.T) {
 	}
 }
 
-// The times in which nobody led are written down for the next leader: those of the last 25 hours, 100 at most, and the one
-// before us.
+// The times in which nobody led are written down for the next leader: those of the last 25 hours,
+// 100 at most, and the one before us.
 //
 // proves SAFE-13
 func TestGapsForTheNextLeader(t *testing.T) {
@@ -180,15 +189,26 @@ func TestGapsForTheNextLeader(t *testing.T) {
 		served store.Served
 		want   []store.Gap
 	}{
-		{"one before us", store.Served{At: epoch.Add(-time.Minute)}, []store.Gap{{From: epoch.Add(-time.Minute), To: epoch}}},
+		{
+			"one before us",
+			store.Served{At: epoch.Add(-time.Minute)},
+			[]store.Gap{{From: epoch.Add(-time.Minute), To: epoch}},
+		},
 		{"none before us", store.Served{At: epoch}, nil},
 		{"a clock that was wrong", store.Served{At: epoch.Add(time.Minute)}, nil},
 		{
 			"earlier ones",
-			store.Served{At: epoch, Gaps: []store.Gap{gap(26 * time.Hour), gap(25 * time.Hour), gap(25*time.Hour - 1), gap(0)}},
+			store.Served{At: epoch, Gaps: []store.Gap{
+				gap(26 * time.Hour), gap(25 * time.Hour), gap(25*time.Hour - 1),
+				gap(0),
+			}},
 			[]store.Gap{gap(25*time.Hour - 1), gap(0)},
 		},
-		{"too many", store.Served{At: epoch.Add(-time.Minute), Gaps: many}, append(slices.Clone(many[1:]), store.Gap{From: epoch.Add(-time.Minute), To: epoch})},
+		{
+			"too many",
+			store.Served{At: epoch.Add(-time.Minute), Gaps: many},
+			append(slices.Clone(many[1:]), store.Gap{From: epoch.Add(-time.Minute), To: epoch}),
+		},
 	} {
 		w := newWorld(t)
 		c.served.Schema = store.Schema

@@ -1,5 +1,6 @@
-// Package evidence is what a term knows and cannot be read from etcd: since when things are as they are, what providers listed, how
-// calls went, and which groups are to be planned when. Together with the picture it makes the planner's snapshot.
+// Package evidence is what a term knows and cannot be read from etcd: since when things are as they
+// are, what providers listed, how calls went, and which groups are to be planned when. Together
+// with the picture it makes the planner's snapshot.
 //
 //	evidence.go   what is kept, and disturbances
 //	seen.go       what the picture shows, and when it was first seen

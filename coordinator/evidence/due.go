@@ -13,9 +13,10 @@ import (
 // aBite is how many instances' groups a full pass plans in one go, while nothing else happens.
 const aBite = 1000
 
-// TakeDirty hands over the groups that are to be planned on a picture of this revision, in order. Those of which our own last
-// write is not in the picture yet stay behind, until the picture wakes us. What a full pass has planned comes a bite at a time, and
-// only when nothing has happened to any group, or at every other turn (REC-1): so nobody waits for the whole of it, and it ends.
+// TakeDirty hands over the groups that are to be planned on a picture of this revision, in order.
+// Those of which our own last write is not in the picture yet stay behind, until the picture wakes
+// us. What a full pass has planned comes a bite at a time, and only when nothing has happened to
+// any group, or at every other turn (REC-1): so nobody waits for the whole of it, and it ends.
 func (e *Evidence) TakeDirty(rev store.Revision, now time.Time) []string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -80,7 +81,8 @@ func (e *Evidence) LookAgain(group string, at time.Time) {
 	e.due.add(group, at)
 }
 
-// NextDue is the earliest time noted, and now as long as a full pass is not through; zero if there is nothing.
+// NextDue is the earliest time noted, and now as long as a full pass is not through; zero if there
+// is nothing.
 func (e *Evidence) NextDue() time.Time {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -90,7 +92,8 @@ func (e *Evidence) NextDue() time.Time {
 	return e.due.next()
 }
 
-// Pass has everything planned even if nothing happens. One that is begun before the last is through goes on with what is left of that.
+// Pass has everything planned even if nothing happens. One that is begun before the last is through
+// goes on with what is left of that.
 func (e *Evidence) Pass(c *picture.Content) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -116,8 +119,8 @@ func (e *Evidence) markInstances() {
 	e.markSizes(sizes)
 }
 
-// markSizes has groups planned, bit by bit, after those that a pass has to come to already: so each has its turn, however often it is called.
-// With each group goes how many instances it has.
+// markSizes has groups planned, bit by bit, after those that a pass has to come to already: so each
+// has its turn, however often it is called. With each group goes how many instances it has.
 func (e *Evidence) markSizes(sizes map[string]int) {
 	var more []string
 	for name := range sizes {
@@ -149,7 +152,8 @@ func addKeys[T any](names map[string]bool, of map[string]T) {
 	}
 }
 
-// agenda says when groups are to be looked at, each once. Whatever its size, a change of one group is cheap.
+// agenda says when groups are to be looked at, each once. Whatever its size, a change of one group
+// is cheap.
 type agenda struct {
 	of    map[string]*appointment
 	queue appointments

@@ -20,12 +20,12 @@ type Config struct {
 	// Jitter is a random time from 0 to the given one.
 	Jitter func(most time.Duration) time.Duration
 
-	// Wake is called when there may be something to plan, Suspect when a provider's machines should be looked at now (DET-3).
-	// Neither may block.
+	// Wake is called when there may be something to plan, Suspect when a provider's machines should
+	// be looked at now (DET-3). Neither may block.
 	Wake    func()
 	Suspect func(provider string)
-	// Validate says what a group's provider has against its spec, or "". It is asked once for each revision of a spec, and must not
-	// call back.
+	// Validate says what a group's provider has against its spec, or "". It is asked once for each
+	// revision of a spec, and must not call back.
 	Validate func(group string, spec store.Group) string
 }
 
@@ -48,17 +48,19 @@ type Evidence struct {
 	slotRoom  []store.Versioned[store.Slot]
 	timers    map[owner]map[string]running // of records, by name
 	extras    map[string]plan.Extra
-	tagged    map[string]map[string]bool      // the extras by the group that their tag names
-	places    map[string]int                  // where machines are in the list that is taken up: of two with one name, the last
-	listed    map[string]bool                 // providers whose machines were listed in this term
-	unlisted  map[string]int                  // groups that wait for such a list, with how many instances they have: see waitsFor
-	full      map[string]map[string]time.Time // see plan.Snapshot
-	counts    map[string]int                  // disturbances of other replicas
-	unnoted   time.Time                       // when a replica last had agents without a record that it could not note
-	crowded   map[string]bool                 // replicas that have such agents
-	specs     map[string]plan.Spec            // as read last, by group
-	tallies   map[string]plan.Tally           // of groups with anything to count
-	tallied   plan.Tally                      // their sum
+	tagged    map[string]map[string]bool // the extras by the group that their tag names
+	// where machines are in the list that is taken up: of two with one name, the last
+	places map[string]int
+	listed map[string]bool // providers whose machines were listed in this term
+	// groups that wait for such a list, with how many instances they have: see waitsFor
+	unlisted map[string]int
+	full     map[string]map[string]time.Time // see plan.Snapshot
+	counts   map[string]int                  // disturbances of other replicas
+	unnoted  time.Time                       // when a replica last had agents without a record that it could not note
+	crowded  map[string]bool                 // replicas that have such agents
+	specs    map[string]plan.Spec            // as read last, by group
+	tallies  map[string]plan.Tally           // of groups with anything to count
+	tallied  plan.Tally                      // their sum
 
 	damage     map[string][]store.Damaged // by group, in order of key: see seeDamage
 	recheck    map[string]bool            // groups whose damage may have changed
@@ -78,12 +80,16 @@ type Evidence struct {
 // New makes the evidence of a term that has seen nothing yet.
 func New(cfg Config) *Evidence {
 	e := &Evidence{
-		cfg: cfg, zones: map[string][]string{}, instances: map[string]*witness{}, places: map[string]int{}, timers: map[owner]map[string]running{},
-		extras: map[string]plan.Extra{}, tagged: map[string]map[string]bool{}, listed: map[string]bool{}, unlisted: map[string]int{}, full: map[string]map[string]time.Time{}, counts: map[string]int{}, crowded: map[string]bool{},
-		specs: map[string]plan.Spec{}, tallies: map[string]plan.Tally{},
+		cfg: cfg, zones: map[string][]string{}, instances: map[string]*witness{}, places: map[string]int{},
+		timers: map[owner]map[string]running{},
+		extras: map[string]plan.Extra{}, tagged: map[string]map[string]bool{}, listed: map[string]bool{},
+		unlisted: map[string]int{}, full: map[string]map[string]time.Time{}, counts: map[string]int{},
+		crowded: map[string]bool{},
+		specs:   map[string]plan.Spec{}, tallies: map[string]plan.Tally{},
 		damage: map[string][]store.Damaged{}, recheck: map[string]bool{}, recheckAll: true,
 		noticed: map[string]store.Revision{}, recalled: map[string]recall{}, spoiled: map[string]time.Time{},
-		dirty: map[string]bool{"": true}, pass: map[string]int{}, due: newAgenda(), written: map[string]store.Revision{},
+		dirty: map[string]bool{"": true}, pass: map[string]int{}, due: newAgenda(),
+		written: map[string]store.Revision{},
 	}
 	for name, c := range cfg.Capabilities {
 		e.zones[name] = c.Zones
@@ -113,8 +119,8 @@ type witness struct {
 	failures     int  // of calls in a row
 	uncertain    bool // a Create may still take effect that nobody waits for any more
 
-	// version grows whenever the instance's records or what was seen of it change: what a snapshot showed of this version, the next one
-	// shows unchanged.
+	// version grows whenever the instance's records or what was seen of it change: what a snapshot
+	// showed of this version, the next one shows unchanged.
 	version uint64
 }
 

@@ -57,7 +57,10 @@ func TestStreamSince(t *testing.T) {
 	w := newWorld(t)
 	w.run("web", "web-0")
 	stream := func(state store.StreamState) {
-		w.put(keys.Alive("web-0"), store.Alive{Schema: store.Schema, BootID: "boot", State: state, Since: w.now.Add(-20 * time.Second)})
+		w.put(keys.Alive("web-0"), store.Alive{
+			Schema: store.Schema, BootID: "boot", State: state,
+			Since: w.now.Add(-20 * time.Second),
+		})
 	}
 	stream(store.StreamOpen)
 	w.lead()
@@ -116,7 +119,8 @@ func TestSilentSince(t *testing.T) {
 	}
 }
 
-// A record's age counts on our clock from when it was made; a clock that was ahead then makes it new.
+// A record's age counts on our clock from when it was made; a clock that was ahead then makes it
+// new.
 //
 // proves SAFE-13
 func TestBorn(t *testing.T) {
@@ -127,7 +131,8 @@ func TestBorn(t *testing.T) {
 	w.put(keys.Instance("web-1"), ahead)
 	w.lead()
 	for range 2 {
-		if a, b := w.instance("web", "web-0").Born, w.instance("web", "web-1").Born; !a.Equal(epoch.Add(-2*time.Hour)) || !b.Equal(epoch) {
+		if a, b := w.instance("web", "web-0").Born,
+			w.instance("web", "web-1").Born; !a.Equal(epoch.Add(-2*time.Hour)) || !b.Equal(epoch) {
 			t.Errorf("born %s and %s", a, b)
 		}
 		w.pass(time.Minute)
@@ -136,8 +141,8 @@ func TestBorn(t *testing.T) {
 	}
 }
 
-// A new leader takes what remains of the timers in records, never more than their duration; those that begin in its time
-// run in full. That of a roll stands still while nobody leads.
+// A new leader takes what remains of the timers in records, never more than their duration; those
+// that begin in its time run in full. That of a roll stands still while nobody leads.
 //
 // proves SAFE-13
 func TestTimersOfRecords(t *testing.T) {
@@ -145,11 +150,17 @@ func TestTimersOfRecords(t *testing.T) {
 	begun := func(ago time.Duration) *store.Timer {
 		return &store.Timer{Start: w.now.Add(-ago), For: store.Duration(10 * time.Minute)}
 	}
-	w.put(keys.Slot("web", 0), store.Slot{Schema: store.Schema, Retry: begun(4 * time.Minute), GiveUp: begun(time.Hour)})
+	w.put(keys.Slot("web", 0), store.Slot{
+		Schema: store.Schema, Retry: begun(4 * time.Minute),
+		GiveUp: begun(time.Hour),
+	})
 	w.put(keys.Slot("web", 1), store.Slot{Schema: store.Schema, Retry: begun(-time.Hour)})
 	w.put(keys.Slot("web", 2), store.Slot{Schema: store.Schema})
 	w.put(keys.Served(), store.Served{Schema: store.Schema, At: w.now.Add(-3 * time.Minute)})
-	status := store.Status{Schema: store.Schema, Group: "web", Storm: &store.Storm{Calm: begun(4 * time.Minute)}, Rollout: &store.Rollout{Stalls: begun(4 * time.Minute)}}
+	status := store.Status{
+		Schema: store.Schema, Group: "web", Storm: &store.Storm{Calm: begun(4 * time.Minute)},
+		Rollout: &store.Rollout{Stalls: begun(4 * time.Minute)},
+	}
 	w.put(keys.Status("web"), status)
 	rec := w.run("web", "web-0")
 	rec.Drain = &store.Drain{Timer: *begun(9 * time.Minute)}
@@ -232,7 +243,8 @@ func TestGroupsArePlannedWhenTheyAreDue(t *testing.T) {
 	}
 }
 
-// A new leader, and one that was disturbed, plans a large shard bit by bit too: an event in between does not wait for all of it.
+// A new leader, and one that was disturbed, plans a large shard bit by bit too: an event in between
+// does not wait for all of it.
 //
 // proves REC-1
 func TestPlansAfterADisturbanceYieldToEvents(t *testing.T) {
@@ -272,7 +284,8 @@ func TestPlansAfterADisturbanceYieldToEvents(t *testing.T) {
 	}
 }
 
-// A full pass of a large shard comes bit by bit: whatever something happens to is planned before the rest of it, and yet it ends.
+// A full pass of a large shard comes bit by bit: whatever something happens to is planned before
+// the rest of it, and yet it ends.
 //
 // proves REC-1
 func TestFullPassYieldsToEvents(t *testing.T) {
@@ -330,7 +343,10 @@ func TestFullPassYieldsToEvents(t *testing.T) {
 func TestLossesElsewhere(t *testing.T) {
 	w := newWorld(t)
 	w.lead()
-	w.evidence.Tallied(map[string]plan.Tally{"a": {Lost: 1, Now: 1, Of: 5, Groups: 1}, "b": {Lost: 2, Now: 3, Of: 7, Groups: 1}, "c": {Of: 3}})
+	w.evidence.Tallied(map[string]plan.Tally{
+		"a": {Lost: 1, Now: 1, Of: 5, Groups: 1},
+		"b": {Lost: 2, Now: 3, Of: 7, Groups: 1}, "c": {Of: 3},
+	})
 	w.evidence.Tallied(map[string]plan.Tally{"a": {Lost: 4, Now: 4, Of: 5, Groups: 1}, "c": {}})
 	for _, c := range []struct {
 		groups []string
@@ -346,8 +362,9 @@ func TestLossesElsewhere(t *testing.T) {
 	}
 }
 
-// A storm of the shard concerns every group that lost somebody: all are planned at once when it begins, when it is over, and when so few
-// are lost still that it may end. What changes nothing about that wakes nobody.
+// A storm of the shard concerns every group that lost somebody: all are planned at once when it
+// begins, when it is over, and when so few are lost still that it may end. What changes nothing
+// about that wakes nobody.
 //
 // proves SAFE-2
 func TestAStormOfTheShardHasAllItsGroupsPlanned(t *testing.T) {
@@ -367,7 +384,8 @@ func TestAStormOfTheShardHasAllItsGroupsPlanned(t *testing.T) {
 		{"nobody is lost", "whole", plan.Tally{Of: 10}, nil},
 		{"one group loses some", "a", plan.Tally{Lost: 3, Now: 2, Of: 5, Groups: 1}, nil},
 		{"a second one: a storm", "b", plan.Tally{Lost: 2, Now: 2, Of: 5, Groups: 1}, []string{"a", "b"}},
-		{"a third one", "c", plan.Tally{Lost: 1, Now: 1, Of: 5, Groups: 1}, []string{"a", "b", "c"}}, // as many are lost by now
+		// as many are lost by now
+		{"a third one", "c", plan.Tally{Lost: 1, Now: 1, Of: 5, Groups: 1}, []string{"a", "b", "c"}},
 		{"one comes back: it may end", "b", plan.Tally{Lost: 2, Now: 1, Of: 5, Groups: 1}, []string{"a", "b", "c"}},
 		{"they were lost long ago", "a", plan.Tally{Now: 2, Of: 5}, []string{"a", "b", "c"}},
 		{"all are back", "a", plan.Tally{Of: 5}, nil},
@@ -390,14 +408,18 @@ func TestLossesOfGroupsThatAreGoneCountNoMore(t *testing.T) {
 	w := newWorld(t)
 	w.put(keys.Group("a"), spec("a"))
 	w.lead()
-	w.evidence.Tallied(map[string]plan.Tally{"a": {Lost: 1, Now: 1, Of: 5, Groups: 1}, "gone": {Lost: 9, Now: 9, Of: 9, Groups: 1}})
+	w.evidence.Tallied(map[string]plan.Tally{
+		"a":    {Lost: 1, Now: 1, Of: 5, Groups: 1},
+		"gone": {Lost: 9, Now: 9, Of: 9, Groups: 1},
+	})
 	w.evidence.Listed(w.content)
 	if got := w.evidence.Snapshot(w.content, nil).Elsewhere; got != (plan.Tally{Lost: 1, Now: 1, Of: 5, Groups: 1}) {
 		t.Errorf("losses are %+v", got)
 	}
 }
 
-// Troubles come in swarms: those of one second have one time of grace, and no group is planned anew for each.
+// Troubles come in swarms: those of one second have one time of grace, and no group is planned anew
+// for each.
 //
 // proves SAFE-1
 func TestSwarmOfDisturbancesIsOneGrace(t *testing.T) {
@@ -414,11 +436,16 @@ func TestSwarmOfDisturbancesIsOneGrace(t *testing.T) {
 		why          string
 		planned      int
 	}{
-		{0, grace + time.Second, "first", 1}, {900 * time.Millisecond, grace + time.Second, "first", 0}, {2 * time.Second, grace + 3*time.Second, "third", 1},
+		{0, grace + time.Second, "first", 1},
+		{900 * time.Millisecond, grace + time.Second, "first", 0},
+		{2 * time.Second, grace + 3*time.Second, "third", 1},
 	} {
 		w.evidence.TakeDirty(w.content.Revision, w.now)
 		w.now = epoch.Add(c.after)
-		w.evidence.Disturb(map[time.Duration]string{0: "first", 900 * time.Millisecond: "second", 2 * time.Second: "third"}[c.after])
+		w.evidence.Disturb(map[time.Duration]string{
+			0: "first", 900 * time.Millisecond: "second",
+			2 * time.Second: "third",
+		}[c.after])
 		s := w.evidence.Snapshot(w.content, nil)
 		if s.GraceEnd.Sub(epoch) != c.until || s.GraceWhy != c.why {
 			t.Errorf("after %s there is grace for %s, because of the %s", c.after, s.GraceEnd.Sub(epoch), s.GraceWhy)
@@ -429,7 +456,8 @@ func TestSwarmOfDisturbancesIsOneGrace(t *testing.T) {
 	}
 }
 
-// Who wakes the term and who jitters is the world's; a failed call waits from half of its time to all of it.
+// Who wakes the term and who jitters is the world's; a failed call waits from half of its time to
+// all of it.
 func TestFailedCallWaits(t *testing.T) {
 	w := newWorld(t)
 	rec := w.run("web", "web-0")
@@ -451,12 +479,14 @@ func TestFailedCallWaits(t *testing.T) {
 	if s := w.evidence.Snapshot(w.content, nil); len(s.Full) > 0 {
 		t.Errorf("what was full long ago is still told: %v", s.Full)
 	}
-	if w.put(keys.Alive("web-0"), store.Alive{Schema: store.Schema, State: store.StreamLost}); !slices.Equal(w.suspects, []string{"mem"}) {
+	if w.put(keys.Alive("web-0"), store.Alive{Schema: store.Schema, State: store.StreamLost}); !slices.Equal(w.suspects,
+		[]string{"mem"}) {
 		t.Errorf("suspected %q", w.suspects)
 	}
 }
 
-// A call that etcd did not let us record was not made. It is no failure of the provider's, and is not tried again at once.
+// A call that etcd did not let us record was not made. It is no failure of the provider's, and is
+// not tried again at once.
 //
 // proves REC-9
 func TestPostponed(t *testing.T) {

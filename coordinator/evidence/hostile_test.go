@@ -19,8 +19,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// etcd may hold anything: a person's typing error, another program's bytes, what an attacker with an operator's rights has put there. None of it may
-// bring a coordinator down (SEC-5, SAFE-10).
+// etcd may hold anything: a person's typing error, another program's bytes, what an attacker with
+// an operator's rights has put there. None of it may bring a coordinator down (SEC-5, SAFE-10).
 
 // fill gives everything in a record a value.
 func fill(v reflect.Value, depth int) {
@@ -100,7 +100,8 @@ func stored() map[string]any {
 		keys.Leader(store.LeaseID(7)): full[store.Leader](nil),
 	}
 	for i, phase := range []store.Phase{
-		store.Pending, store.Creating, store.Booting, store.Starting, store.Checking, store.Running, store.Draining, store.Stopping, store.Deleting,
+		store.Pending, store.Creating, store.Booting, store.Starting, store.Checking, store.Running, store.Draining,
+		store.Stopping, store.Deleting,
 	} {
 		id := fmt.Sprintf("web-%d", i)
 		out[keys.Instance(id)] = full(func(in *store.Instance) {
@@ -152,7 +153,8 @@ func raw(t testing.TB, v any) []byte {
 
 // hostileValues stand where another value should.
 var hostileValues = []any{
-	nil, json.Number("-9223372036854775808"), json.Number("9223372036854775807"), "", "../../etc/passwd", "-2562047h47m16s", "2562047h47m16s",
+	nil, json.Number("-9223372036854775808"), json.Number("9223372036854775807"), "", "../../etc/passwd",
+	"-2562047h47m16s", "2562047h47m16s",
 	"9999-12-31T23:59:59Z",
 	[]any{nil, nil},
 	map[string]any{"": nil},

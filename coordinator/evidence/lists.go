@@ -32,7 +32,9 @@ func (e *Evidence) ListedBy(name string, begun time.Time, machines []provider.Ma
 				now.State += " (" + m.Why + ")"
 			}
 		}
-		same := !old.Begun.IsZero() && old.Listed == now.Listed && old.Down == now.Down && (!now.Down || old.BootID == now.BootID) // of two boots nothing was said twice
+		// of two boots nothing was said twice
+		same := !old.Begun.IsZero() && old.Listed == now.Listed && old.Down == now.Down &&
+			(!now.Down || old.BootID == now.BootID)
 		now.Since = old.Since
 		switch {
 		case !same:
@@ -50,7 +52,8 @@ func (e *Evidence) ListedBy(name string, begun time.Time, machines []provider.Ma
 		}
 		w.sighting = now
 		w.version++
-		if !same || now.Down || !now.Listed || w.phase == store.Deleting || w.phase == store.Creating || w.phase == store.Stopping {
+		if !same || now.Down || !now.Listed || w.phase == store.Deleting || w.phase == store.Creating ||
+			w.phase == store.Stopping {
 			e.dirty[w.group] = true
 		}
 	}
@@ -60,7 +63,8 @@ func (e *Evidence) ListedBy(name string, begun time.Time, machines []provider.Ma
 	e.cfg.Wake()
 }
 
-// disproved says that a List misses a machine whose agent has an open stream: then the absence of others proves little.
+// disproved says that a List misses a machine whose agent has an open stream: then the absence of
+// others proves little.
 func (e *Evidence) disproved(name string, byID map[string]int) bool {
 	for id, w := range e.instances {
 		if w.provider != name || !w.hasAlive || w.stream != store.StreamOpen || w.phase == store.Deleting {
@@ -73,8 +77,8 @@ func (e *Evidence) disproved(name string, byID map[string]int) bool {
 	return false
 }
 
-// listExtras notes machines that have our tag and no record, and since when. The content is newer than the list: a record is
-// made before its machine and goes after it.
+// listExtras notes machines that have our tag and no record, and since when. The content is newer
+// than the list: a record is made before its machine and goes after it.
 func (e *Evidence) listExtras(name string, machines []provider.Machine, byID map[string]int, c *picture.Content) {
 	for id, x := range e.extras {
 		if _, there := byID[id]; x.Provider == name && (!there || e.recorded(c, id)) {

@@ -9,8 +9,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// What Lists say of two boots of a machine was said once of each: one wrong answer about a boot that nobody knows and one about the present are
-// not the two that refute an open stream.
+// What Lists say of two boots of a machine was said once of each: one wrong answer about a boot
+// that nobody knows and one about the present are not the two that refute an open stream.
 //
 // proves DET-4
 func TestListsOfDifferentBootsDoNotCountTogether(t *testing.T) {
@@ -22,18 +22,23 @@ func TestListsOfDifferentBootsDoNotCountTogether(t *testing.T) {
 		times int
 	}{{"unknown", 1}, {"unknown", 2}, {"boot-1", 1}, {"boot-1", 2}} {
 		w.pass(store.DefaultShardSettings().ProviderPoll.D())
-		w.evidence.ListedBy("mem", w.now, []provider.Machine{{Instance: "web-0", State: provider.StateCrashed, BootID: c.boot}}, w.content)
+		w.evidence.ListedBy("mem", w.now,
+			[]provider.Machine{{Instance: "web-0", State: provider.StateCrashed, BootID: c.boot}}, w.content)
 		if got := w.instance("web", "web-0").Sighting.Times; got != c.times {
 			t.Errorf("List %d, of boot %s: it was said %d times, want %d", i+1, c.boot, got, c.times)
 		}
 	}
 }
 
-// Grace lasts for as long as an agent may need that waits the longest and then meets two replicas that do not answer.
+// Grace lasts for as long as an agent may need that waits the longest and then meets two replicas
+// that do not answer.
 //
 // proves SAFE-1
 func TestGraceAllowsForReplicasThatDoNotAnswer(t *testing.T) {
-	for back, want := range map[time.Duration]time.Duration{2 * time.Second: 12 * time.Second, 30 * time.Second: 45 * time.Second} {
+	for back, want := range map[time.Duration]time.Duration{
+		2 * time.Second:  12 * time.Second,
+		30 * time.Second: 45 * time.Second,
+	} {
 		w := newWorld(t)
 		settings := store.DefaultShardSettings()
 		settings.ReconnectMax = store.Duration(back)
@@ -48,7 +53,8 @@ func TestGraceAllowsForReplicasThatDoNotAnswer(t *testing.T) {
 	}
 }
 
-// A sighting tells since when Lists have said the same, and a failed removal when the first one failed.
+// A sighting tells since when Lists have said the same, and a failed removal when the first one
+// failed.
 //
 // proves SAFE-9, SAFE-8
 func TestEvidenceTellsSinceWhen(t *testing.T) {
@@ -59,7 +65,12 @@ func TestEvidenceTellsSinceWhen(t *testing.T) {
 	for i, c := range []struct {
 		state provider.State
 		same  bool
-	}{{provider.StateRunning, false}, {provider.StateStopped, false}, {provider.StateStopped, true}, {provider.StateRunning, false}} {
+	}{
+		{provider.StateRunning, false},
+		{provider.StateStopped, false},
+		{provider.StateStopped, true},
+		{provider.StateRunning, false},
+	} {
 		w.pass(store.DefaultShardSettings().ProviderPoll.D())
 		w.evidence.ListedBy("mem", w.now, []provider.Machine{{Instance: "web-0", State: c.state}}, w.content)
 		if !c.same {

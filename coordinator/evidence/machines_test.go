@@ -11,19 +11,28 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Each complete List is a sighting of every instance of its provider, and of no other. Lists that say the same are counted,
-// but not faster than the provider is asked.
+// Each complete List is a sighting of every instance of its provider, and of no other. Lists that
+// say the same are counted, but not faster than the provider is asked.
 //
 // proves DET-4, DET-12
 func TestSightings(t *testing.T) {
 	poll := store.DefaultShardSettings().ProviderPoll.D()
-	running := provider.Machine{Instance: "web-0", State: provider.StateRunning, Ref: "ref", Address: "address", BootID: "b"}
-	crashed := provider.Machine{Instance: "web-0", State: provider.StateCrashed, Ref: "ref", Address: "address", BootID: "b"}
+	running := provider.Machine{
+		Instance: "web-0", State: provider.StateRunning, Ref: "ref", Address: "address",
+		BootID: "b",
+	}
+	crashed := provider.Machine{
+		Instance: "web-0", State: provider.StateCrashed, Ref: "ref", Address: "address",
+		BootID: "b",
+	}
 	w := newWorld(t)
 	w.run("web", "web-0")
 	w.lead()
 	seen := func(m provider.Machine, down bool, times int) plan.Sighting {
-		return plan.Sighting{Listed: true, Down: down, State: string(m.State), Ref: "ref", Address: "address", BootID: "b", Times: times}
+		return plan.Sighting{
+			Listed: true, Down: down, State: string(m.State), Ref: "ref", Address: "address",
+			BootID: "b", Times: times,
+		}
 	}
 	explained := seen(crashed, true, 4)
 	explained.State += " (no memory)"
@@ -73,7 +82,8 @@ func TestSightings(t *testing.T) {
 	}
 }
 
-// A List is news for a group that waits for a machine to come or to go, though it says the same as before.
+// A List is news for a group that waits for a machine to come or to go, though it says the same as
+// before.
 //
 // proves REC-1, SAFE-8
 func TestListsThatAGroupWaitsFor(t *testing.T) {
@@ -95,8 +105,8 @@ func TestListsThatAGroupWaitsFor(t *testing.T) {
 	}
 }
 
-// Machines without a record are extra from when they were first listed, until they are listed no more or have a record. A
-// machine whose agent once said hello stays a stray.
+// Machines without a record are extra from when they were first listed, until they are listed no
+// more or have a record. A machine whose agent once said hello stays a stray.
 //
 // proves REC-8
 func TestExtraMachines(t *testing.T) {
@@ -105,7 +115,8 @@ func TestExtraMachines(t *testing.T) {
 	extras := func() string {
 		var out []string
 		for _, x := range w.evidence.Snapshot(w.content, []string{""}).Extras {
-			out = append(out, fmt.Sprintf("%s of %s in %s at %s (%s) since %s, stray %t", x.Instance, x.Group, x.Zone, x.Provider, x.Ref, x.Since.Sub(epoch), x.Stray))
+			out = append(out, fmt.Sprintf("%s of %s in %s at %s (%s) since %s, stray %t", x.Instance, x.Group, x.Zone,
+				x.Provider, x.Ref, x.Since.Sub(epoch), x.Stray))
 		}
 		return fmt.Sprint(out)
 	}
@@ -118,16 +129,32 @@ func TestExtraMachines(t *testing.T) {
 		want     string
 		planned  bool
 	}{
-		{"first seen", "mem", []provider.Machine{one}, nil, "[one of web in a at mem (r1) since 1s, stray false]", true},
+		{
+			"first seen", "mem",
+			[]provider.Machine{one},
+			nil, "[one of web in a at mem (r1) since 1s, stray false]",
+			true,
+		},
 		{"another provider's List", "other", nil, nil, "[one of web in a at mem (r1) since 1s, stray false]", false},
 		{
 			"its tags change, its agent says hello", "mem",
 			[]provider.Machine{{Instance: "one", Group: "db", Zone: "b", Ref: "r2"}},
-			func() { w.put(keys.Stray("one"), store.Stray{Schema: store.Schema, Instance: "one"}) }, "[one of db in b at mem (r2) since 1s, stray true]", true,
+			func() { w.put(keys.Stray("one"), store.Stray{Schema: store.Schema, Instance: "one"}) },
+			"[one of db in b at mem (r2) since 1s, stray true]", true,
 		},
-		{"its agent stops", "mem", []provider.Machine{one}, func() { w.remove(keys.Stray("one")) }, "[one of web in a at mem (r1) since 1s, stray true]", true},
+		{
+			"its agent stops", "mem",
+			[]provider.Machine{one},
+			func() { w.remove(keys.Stray("one")) },
+			"[one of web in a at mem (r1) since 1s, stray true]", true,
+		},
 		{"listed no more", "mem", nil, nil, "[]", false},
-		{"listed again", "mem", []provider.Machine{one}, nil, "[one of web in a at mem (r1) since 6s, stray false]", true},
+		{
+			"listed again", "mem",
+			[]provider.Machine{one},
+			nil, "[one of web in a at mem (r1) since 6s, stray false]",
+			true,
+		},
 	} {
 		w.pass(time.Second)
 		if c.before != nil {
@@ -144,8 +171,8 @@ func TestExtraMachines(t *testing.T) {
 	}
 }
 
-// Machines are counted that have no record, and records whose machine ought to be listed and is not: before the first List,
-// and in phases in which there need be none, nothing is missing.
+// Machines are counted that have no record, and records whose machine ought to be listed and is
+// not: before the first List, and in phases in which there need be none, nothing is missing.
 //
 // proves SAFE-12
 func TestCountMachines(t *testing.T) {
@@ -173,7 +200,8 @@ func TestCountMachines(t *testing.T) {
 				w.evidence.ListedBy("mem", w.now, c.list, w.content)
 			}
 			if orphans, missing := w.evidence.CountMachines(); orphans != c.orphans || missing != c.missing {
-				t.Errorf("%s, listed %v: %d orphans and %d missing, want %d and %d", phase, c.list, orphans, missing, c.orphans, c.missing)
+				t.Errorf("%s, listed %v: %d orphans and %d missing, want %d and %d", phase, c.list, orphans, missing,
+					c.orphans, c.missing)
 			}
 		}
 	}

@@ -28,27 +28,76 @@ func TestWhatAChangeHasPlanned(t *testing.T) {
 		do   func(w *world)
 		want []string
 	}{
-		"an order to a group":                   {request(store.Request{Kind: store.RequestRetry, Group: "web"}), []string{"web"}},
-		"an order to an instance":               {request(store.Request{Kind: store.RequestReplace, Instance: "web-0"}), []string{"web"}},
-		"an order to the shard":                 {request(store.Request{Kind: store.RequestEvacuate, Zone: "a"}), []string{""}},
-		"an order to nobody":                    {request(store.Request{Kind: store.RequestReplace, Instance: "nobody"}), []string{""}},
-		"an order to adopt an extra":            {request(store.Request{Kind: store.RequestAdopt, Instance: "extra"}), []string{"", "web"}},
-		"an order to replace an extra":          {request(store.Request{Kind: store.RequestReplace, Instance: "extra"}), []string{""}},
-		"an instance with an order changes":     {func(w *world) { w.report("ordered", "boot", false) }, []string{"web"}},
-		"an instance with an order goes":        {func(w *world) { w.remove(keys.Instance("ordered")) }, []string{"", "web"}},
-		"an instance of another group goes":     {func(w *world) { w.remove(keys.Instance("db-0")) }, []string{"db"}},
-		"the spec changes":                      {func(w *world) { w.put(keys.Group("db"), spec("db")) }, []string{"db"}},
-		"the spec of one with extras changes":   {func(w *world) { w.put(keys.Group("web"), spec("web")) }, []string{"", "web"}},
-		"the file of one with extras changes":   {func(w *world) { w.put(keys.Static("web"), spec("web")) }, []string{"", "web"}},
-		"the last of a group with an order":     {func(w *world) { w.remove(keys.Group("gone")) }, []string{"", "gone"}},
-		"the file of a group with an order":     {func(w *world) { w.put(keys.Static("later"), spec("later")) }, []string{"later"}},
-		"the status of a group with an order":   {func(w *world) { w.put(keys.Status("later"), store.Status{Schema: store.Schema, Group: "later"}) }, []string{"later"}},
+		"an order to a group": {
+			request(store.Request{Kind: store.RequestRetry, Group: "web"}),
+			[]string{"web"},
+		},
+		"an order to an instance": {
+			request(store.Request{Kind: store.RequestReplace, Instance: "web-0"}),
+			[]string{"web"},
+		},
+		"an order to the shard": {
+			request(store.Request{Kind: store.RequestEvacuate, Zone: "a"}),
+			[]string{""},
+		},
+		"an order to nobody": {request(store.Request{
+			Kind:     store.RequestReplace,
+			Instance: "nobody",
+		}), []string{""}},
+		"an order to adopt an extra": {
+			request(store.Request{Kind: store.RequestAdopt, Instance: "extra"}),
+			[]string{"", "web"},
+		},
+		"an order to replace an extra": {
+			request(store.Request{Kind: store.RequestReplace, Instance: "extra"}),
+			[]string{""},
+		},
+		"an instance with an order changes": {
+			func(w *world) { w.report("ordered", "boot", false) },
+			[]string{"web"},
+		},
+		"an instance with an order goes": {
+			func(w *world) { w.remove(keys.Instance("ordered")) },
+			[]string{"", "web"},
+		},
+		"an instance of another group goes": {func(w *world) { w.remove(keys.Instance("db-0")) }, []string{"db"}},
+		"the spec changes": {
+			func(w *world) { w.put(keys.Group("db"), spec("db")) },
+			[]string{"db"},
+		},
+		"the spec of one with extras changes": {
+			func(w *world) { w.put(keys.Group("web"), spec("web")) },
+			[]string{"", "web"},
+		},
+		"the file of one with extras changes": {
+			func(w *world) { w.put(keys.Static("web"), spec("web")) },
+			[]string{"", "web"},
+		},
+		"the last of a group with an order": {
+			func(w *world) { w.remove(keys.Group("gone")) },
+			[]string{"", "gone"},
+		},
+		"the file of a group with an order": {
+			func(w *world) { w.put(keys.Static("later"), spec("later")) },
+			[]string{"later"},
+		},
+		"the status of a group with an order": {func(w *world) {
+			w.put(keys.Status("later"), store.Status{Schema: store.Schema, Group: "later"})
+		}, []string{"later"}},
 		"the instance of a group with an order": {func(w *world) { w.run("later", "later-0") }, []string{"later"}},
-		"an agent without a record":             {func(w *world) { w.put(keys.Stray("extra"), store.Stray{Schema: store.Schema, Instance: "extra"}) }, []string{""}},
-		"an agent with a claim":                 {func(w *world) { w.stray("odd", "web", 0) }, []string{"", "web"}},
-		"a slot":                                {func(w *world) { w.put(keys.Slot("web", 3), store.Slot{Schema: store.Schema}) }, []string{"web"}},
-		"a turn":                                {func(w *world) { w.event(store.Event{KV: store.KV{Key: keys.Turn("web"), Value: []byte(`{}`)}}) }, nil},
-		"the extra is listed still":             {func(w *world) { w.list("web-0", "web", "ordered", "web", "db-0", "db", "extra", "web") }, []string{""}},
+		"an agent without a record": {func(w *world) {
+			w.put(keys.Stray("extra"), store.Stray{Schema: store.Schema, Instance: "extra"})
+		}, []string{""}},
+		"an agent with a claim": {func(w *world) { w.stray("odd", "web", 0) }, []string{"", "web"}},
+		"a slot": {func(w *world) {
+			w.put(keys.Slot("web", 3), store.Slot{Schema: store.Schema})
+		}, []string{"web"}},
+		"a turn": {func(w *world) {
+			w.event(store.Event{KV: store.KV{Key: keys.Turn("web"), Value: []byte(`{}`)}})
+		}, nil},
+		"the extra is listed still": {func(w *world) {
+			w.list("web-0", "web", "ordered", "web", "db-0", "db", "extra", "web")
+		}, []string{""}},
 		"the shard's settings change": {func(w *world) {
 			w.put(keys.Shard(), store.Shard{Schema: store.Schema, ID: "s", Settings: store.DefaultShardSettings()})
 		}, []string{"", "db", "gone", "web"}},
@@ -61,7 +110,10 @@ func TestWhatAChangeHasPlanned(t *testing.T) {
 			w.run("web", "web-0")
 			w.run("web", "ordered")
 			w.run("db", "db-0")
-			w.put(keys.Request("1"), store.Request{Schema: store.Schema, Kind: store.RequestReplace, Instance: "ordered"})
+			w.put(keys.Request("1"), store.Request{
+				Schema: store.Schema, Kind: store.RequestReplace,
+				Instance: "ordered",
+			})
 			w.put(keys.Request("2"), store.Request{Schema: store.Schema, Kind: store.RequestRetry, Group: "gone"})
 			w.put(keys.Request("3"), store.Request{Schema: store.Schema, Kind: store.RequestRetry, Group: "later"})
 			w.lead()
@@ -78,14 +130,17 @@ func TestWhatAChangeHasPlanned(t *testing.T) {
 	}
 }
 
-// A group of which there is anything has the orders to it: a spec, a file's spec, a status or an instance will do.
+// A group of which there is anything has the orders to it: a spec, a file's spec, a status or an
+// instance will do.
 //
 // proves REC-16
 func TestWhichGroupsThereAre(t *testing.T) {
 	for name, do := range map[string]func(w *world){
-		"a spec":         func(w *world) { w.put(keys.Group("web"), spec("web")) },
-		"a file's spec":  func(w *world) { w.put(keys.Static("web"), spec("web")) },
-		"a status":       func(w *world) { w.put(keys.Status("web"), store.Status{Schema: store.Schema, Group: "web"}) },
+		"a spec":        func(w *world) { w.put(keys.Group("web"), spec("web")) },
+		"a file's spec": func(w *world) { w.put(keys.Static("web"), spec("web")) },
+		"a status": func(w *world) {
+			w.put(keys.Status("web"), store.Status{Schema: store.Schema, Group: "web"})
+		},
 		"an instance":    func(w *world) { w.run("web", "web-0") },
 		"nothing at all": func(*world) {},
 	} {
@@ -106,7 +161,10 @@ func TestWhichGroupsThereAre(t *testing.T) {
 func TestAnOrderToAdoptWaitsForTheFirstList(t *testing.T) {
 	w := newWorld(t)
 	w.put(keys.Group("web"), spec("web"))
-	w.put(keys.Request("r"), store.Request{Schema: store.Schema, Kind: store.RequestAdopt, Instance: "extra", Group: "web"})
+	w.put(keys.Request("r"), store.Request{
+		Schema: store.Schema, Kind: store.RequestAdopt, Instance: "extra",
+		Group: "web",
+	})
 	w.lead()
 	lost := func() int { return len(w.evidence.Snapshot(w.content, []string{"", "web"}).Lost) }
 	if lost() != 0 {
@@ -128,7 +186,8 @@ func TestAnOrderToAdoptWaitsForTheFirstList(t *testing.T) {
 	}
 }
 
-// A group is shown the machines with its tag that it is ordered to adopt, with all that is known of them. One whose record cannot be read is none.
+// A group is shown the machines with its tag that it is ordered to adopt, with all that is known of
+// them. One whose record cannot be read is none.
 //
 // proves REC-8
 func TestMachinesToBeAdopted(t *testing.T) {
@@ -142,7 +201,10 @@ func TestMachinesToBeAdopted(t *testing.T) {
 	w.lead()
 	w.stray("claims", "web", 4)
 	w.evidence.ListedBy("mem", w.now, []provider.Machine{
-		{Instance: "claims"}, {Instance: "replaced", Group: "web"}, {Instance: "torn", Group: "web"}, {Instance: "nowhere", Group: "nowhere"},
+		{Instance: "claims"},
+		{Instance: "replaced", Group: "web"},
+		{Instance: "torn", Group: "web"},
+		{Instance: "nowhere", Group: "nowhere"},
 	}, w.content)
 	w.spoil(keys.Instance("torn"))
 	s := w.evidence.Snapshot(w.content, []string{"", "nowhere", "web"})
@@ -150,7 +212,8 @@ func TestMachinesToBeAdopted(t *testing.T) {
 		t.Errorf("a group of which there is nothing is shown %+v", g.Extras)
 	}
 	g := s.Groups[1]
-	if len(g.Extras) != 1 || g.Extras[0].Instance != "claims" || !g.Extras[0].Stray || g.Extras[0].Claim == nil || g.Extras[0].Group != "web" {
+	if len(g.Extras) != 1 || g.Extras[0].Instance != "claims" || !g.Extras[0].Stray || g.Extras[0].Claim == nil ||
+		g.Extras[0].Group != "web" {
 		t.Errorf("shown are %+v", g.Extras)
 	}
 	if len(g.Requests) != 1 || g.Requests[0].Record.ID != "1" || len(s.Lost) != 3 {
@@ -158,7 +221,8 @@ func TestMachinesToBeAdopted(t *testing.T) {
 	}
 }
 
-// A full pass takes a bite of a thousand instances at a time, and a group without any counts as one.
+// A full pass takes a bite of a thousand instances at a time, and a group without any counts as
+// one.
 //
 // proves REC-1
 func TestHowMuchIsPlannedInOneGo(t *testing.T) {
@@ -178,7 +242,10 @@ func TestHowMuchIsPlannedInOneGo(t *testing.T) {
 			w.put(keys.Group(group), spec(group))
 			for n := range size {
 				id := fmt.Sprintf("%s-%d", group, n)
-				w.put(keys.Instance(id), store.Instance{Schema: store.Schema, ID: id, Group: group, Phase: store.Deleting})
+				w.put(keys.Instance(id), store.Instance{
+					Schema: store.Schema, ID: id, Group: group,
+					Phase: store.Deleting,
+				})
 			}
 		}
 		w.lead()
@@ -186,7 +253,8 @@ func TestHowMuchIsPlannedInOneGo(t *testing.T) {
 			t.Errorf("%s: planned first are %q", name, first)
 		}
 		var got []int
-		for more := w.evidence.TakeDirty(w.content.Revision, w.now); len(more) > 0; more = w.evidence.TakeDirty(w.content.Revision, w.now) {
+		for more := w.evidence.TakeDirty(w.content.Revision,
+			w.now); len(more) > 0; more = w.evidence.TakeDirty(w.content.Revision, w.now) {
 			got = append(got, len(more))
 		}
 		if !slices.Equal(got, test.want) {
@@ -195,8 +263,8 @@ func TestHowMuchIsPlannedInOneGo(t *testing.T) {
 	}
 }
 
-// The last group of a pass has its turn although something happens to another one all the time, and what is noted for later is forgotten once a group was
-// planned.
+// The last group of a pass has its turn although something happens to another one all the time, and
+// what is noted for later is forgotten once a group was planned.
 //
 // proves REC-1
 func TestTheLastGroupOfAPassHasItsTurn(t *testing.T) {
@@ -251,7 +319,8 @@ func TestGroupsArePlannedInOrderAfterADisturbance(t *testing.T) {
 	}
 }
 
-// A group's spec is read anew after it was gone, also if the same revision is there again; and a group that says nothing at all is not paused.
+// A group's spec is read anew after it was gone, also if the same revision is there again; and a
+// group that says nothing at all is not paused.
 //
 // proves SAFE-10
 func TestASpecThatWasGone(t *testing.T) {
@@ -261,7 +330,8 @@ func TestASpecThatWasGone(t *testing.T) {
 	w.group("web")
 	kv := w.content.Groups["web"]
 	w.remove(keys.Group("web"))
-	if s := w.group("web").Spec; s.Modified != 0 || s.Key != keys.Group("web") || s.Static != keys.Static("web") || s.Problem != "" || s.Template != "" {
+	if s := w.group("web").Spec; s.Modified != 0 || s.Key != keys.Group("web") || s.Static != keys.Static("web") ||
+		s.Problem != "" || s.Template != "" {
 		t.Errorf("the spec of nothing is %+v", s)
 	}
 	delete(w.content.Groups, "web")

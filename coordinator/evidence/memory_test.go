@@ -43,15 +43,22 @@ func (w *world) relist(without ...string) {
 	w.evidence.Listed(w.content)
 }
 
-// A session that ended while the watch was interrupted ended now, and nobody saw what its key said at last: it may have been open.
+// A session that ended while the watch was interrupted ended now, and nobody saw what its key said
+// at last: it may have been open.
 //
 // proves SAFE-3, DET-17
 func TestWhatHappenedUnseen(t *testing.T) {
 	w := newWorld(t)
 	w.run("web", "web-0")
 	w.lead()
-	w.put(keys.Alive("web-0"), store.Alive{Schema: store.Schema, Instance: "web-0", BootID: "boot", State: store.StreamLost})
-	w.put(keys.Alive("web-0"), store.Alive{Schema: store.Schema, Instance: "web-0", BootID: "boot", State: store.StreamOpen})
+	w.put(keys.Alive("web-0"), store.Alive{
+		Schema: store.Schema, Instance: "web-0", BootID: "boot",
+		State: store.StreamLost,
+	})
+	w.put(keys.Alive("web-0"), store.Alive{
+		Schema: store.Schema, Instance: "web-0", BootID: "boot",
+		State: store.StreamOpen,
+	})
 	w.pass(time.Minute)
 	w.relist(keys.Alive("web-0"))
 	if in := w.instance("web", "web-0"); in.LastState != "" || !in.AliveGone.Equal(w.now) || in.Alive.Present() {
@@ -64,8 +71,8 @@ func TestWhatHappenedUnseen(t *testing.T) {
 	}
 }
 
-// Of an instance whose record has gone nothing is remembered, also when it went unseen. One whose record cannot be read is remembered: calls for it may
-// be under way.
+// Of an instance whose record has gone nothing is remembered, also when it went unseen. One whose
+// record cannot be read is remembered: calls for it may be under way.
 //
 // proves SAFE-8, SAFE-16
 func TestWhoIsForgotten(t *testing.T) {
@@ -73,12 +80,15 @@ func TestWhoIsForgotten(t *testing.T) {
 		do        func(w *world)
 		forgotten bool
 	}{
-		"its record is removed":               {func(w *world) { w.remove(keys.Instance("web-0")) }, true},
-		"its record is removed unseen":        {func(w *world) { w.relist(keys.Instance("web-0")) }, true},
-		"its record is torn":                  {func(w *world) { w.spoil(keys.Instance("web-0")) }, false},
-		"all is listed, and it is there":      {func(w *world) { w.relist() }, false},
-		"its session ends":                    {func(w *world) { w.remove(keys.Alive("web-0")) }, false},
-		"its record is torn and then removed": {func(w *world) { w.spoil(keys.Instance("web-0")); w.remove(keys.Instance("web-0")) }, true},
+		"its record is removed":          {func(w *world) { w.remove(keys.Instance("web-0")) }, true},
+		"its record is removed unseen":   {func(w *world) { w.relist(keys.Instance("web-0")) }, true},
+		"its record is torn":             {func(w *world) { w.spoil(keys.Instance("web-0")) }, false},
+		"all is listed, and it is there": {func(w *world) { w.relist() }, false},
+		"its session ends":               {func(w *world) { w.remove(keys.Alive("web-0")) }, false},
+		"its record is torn and then removed": {func(w *world) {
+			w.spoil(keys.Instance("web-0"))
+			w.remove(keys.Instance("web-0"))
+		}, true},
 	} {
 		w := newWorld(t)
 		rec := w.run("web", "web-0")
@@ -103,7 +113,8 @@ func TestWhoIsForgotten(t *testing.T) {
 	}
 }
 
-// Timers of slots and groups whose records were removed are forgotten as well, and so are those that a record does not have any more.
+// Timers of slots and groups whose records were removed are forgotten as well, and so are those
+// that a record does not have any more.
 //
 // proves SAFE-13
 func TestTimersThatAreForgotten(t *testing.T) {
@@ -114,8 +125,16 @@ func TestTimersThatAreForgotten(t *testing.T) {
 		with, without any
 		due           func(g plan.Group) time.Time
 	}{
-		keys.Slot("web", 0): {slot, store.Slot{Schema: store.Schema, Group: "web"}, func(g plan.Group) time.Time { return g.SlotDue[0][store.TimerGiveUp] }},
-		keys.Status("web"):  {status, store.Status{Schema: store.Schema, Group: "web"}, func(g plan.Group) time.Time { return g.Due[store.TimerStorm] }},
+		keys.Slot("web", 0): {
+			slot,
+			store.Slot{Schema: store.Schema, Group: "web"},
+			func(g plan.Group) time.Time { return g.SlotDue[0][store.TimerGiveUp] },
+		},
+		keys.Status("web"): {
+			status,
+			store.Status{Schema: store.Schema, Group: "web"},
+			func(g plan.Group) time.Time { return g.Due[store.TimerStorm] },
+		},
 	}
 	for key, r := range records {
 		for name, test := range map[string]struct {
@@ -149,8 +168,8 @@ func TestTimersThatAreForgotten(t *testing.T) {
 	}
 }
 
-// What a new leader finds of an instance: a Create may be under way that nobody waits for, a restart keeps its time, and what says nothing of its time
-// began now.
+// What a new leader finds of an instance: a Create may be under way that nobody waits for, a
+// restart keeps its time, and what says nothing of its time began now.
 //
 // proves SAFE-8, ELECT-3
 func TestWhatANewLeaderFinds(t *testing.T) {
@@ -202,7 +221,10 @@ func TestAnotherBootIsHealthySinceItsOwnReport(t *testing.T) {
 	w.pass(time.Minute)
 	w.put(keys.Report("web-0"), store.Report{Schema: store.Schema, Instance: "web-0", BootID: "next", Healthy: true})
 	w.pass(time.Minute)
-	w.put(keys.Alive("web-0"), store.Alive{Schema: store.Schema, Instance: "web-0", BootID: "next", State: store.StreamOpen})
+	w.put(keys.Alive("web-0"), store.Alive{
+		Schema: store.Schema, Instance: "web-0", BootID: "next",
+		State: store.StreamOpen,
+	})
 	if got := w.instance("web", "web-0").HealthySince; !got.Equal(w.now) {
 		t.Errorf("healthy since %s, want %s", got, w.now)
 	}
@@ -225,14 +247,18 @@ func TestABootThatCameUnseenIsHealthySinceNow(t *testing.T) {
 	}
 }
 
-// A stream is in its state for as long as its gateway says, by the wall clock; one whose clock is ahead, since now.
+// A stream is in its state for as long as its gateway says, by the wall clock; one whose clock is
+// ahead, since now.
 //
 // proves SAFE-13
 func TestStreamsThatANewLeaderFinds(t *testing.T) {
 	for since, want := range map[time.Duration]time.Duration{-time.Minute: -time.Minute, 0: 0, time.Minute: 0} {
 		w := newWorld(t)
 		w.run("web", "web-0")
-		w.put(keys.Alive("web-0"), store.Alive{Schema: store.Schema, Instance: "web-0", BootID: "boot", State: store.StreamOpen, Since: w.now.Add(since)})
+		w.put(keys.Alive("web-0"), store.Alive{
+			Schema: store.Schema, Instance: "web-0", BootID: "boot",
+			State: store.StreamOpen, Since: w.now.Add(since),
+		})
 		w.lead()
 		if got := w.instance("web", "web-0").StreamSince.Sub(w.now); got != want {
 			t.Errorf("open since %s, want %s", got, want)
@@ -240,7 +266,8 @@ func TestStreamsThatANewLeaderFinds(t *testing.T) {
 	}
 }
 
-// Of machines that run, Lists say the same whatever boot they tell of, and why one runs is no part of how it is.
+// Of machines that run, Lists say the same whatever boot they tell of, and why one runs is no part
+// of how it is.
 //
 // proves DET-4
 func TestWhatListsSayOfMachinesThatRun(t *testing.T) {
@@ -249,14 +276,17 @@ func TestWhatListsSayOfMachinesThatRun(t *testing.T) {
 	w.lead()
 	for i, boot := range []string{"one", "two"} {
 		w.pass(time.Minute)
-		w.evidence.ListedBy("mem", w.now, []provider.Machine{{Instance: "web-0", State: provider.StateRunning, Why: "it was asked to", BootID: boot}}, w.content)
+		w.evidence.ListedBy("mem", w.now,
+			[]provider.Machine{{Instance: "web-0", State: provider.StateRunning, Why: "it was asked to", BootID: boot}},
+			w.content)
 		if got := w.instance("web", "web-0").Sighting; got.Times != i+1 || got.State != string(provider.StateRunning) {
 			t.Errorf("List %d says %+v", i+1, got)
 		}
 	}
 }
 
-// A List that misses a machine whose agent has an open stream is wrong: what else it misses is not surely absent.
+// A List that misses a machine whose agent has an open stream is wrong: what else it misses is not
+// surely absent.
 //
 // proves DET-4, SAFE-8
 func TestAbsenceThatIsSure(t *testing.T) {
@@ -267,8 +297,10 @@ func TestAbsenceThatIsSure(t *testing.T) {
 	}{
 		"there is no other":          {func(w *world) { w.remove(keys.Instance("web-1")) }, 3},
 		"the other's stream is open": {func(*world) {}, 0},
-		"the other's stream is lost": {func(w *world) { w.put(keys.Alive("web-1"), store.Alive{Schema: store.Schema, State: store.StreamLost}) }, 3},
-		"the other has no session":   {func(w *world) { w.remove(keys.Alive("web-1")) }, 3},
+		"the other's stream is lost": {func(w *world) {
+			w.put(keys.Alive("web-1"), store.Alive{Schema: store.Schema, State: store.StreamLost})
+		}, 3},
+		"the other has no session": {func(w *world) { w.remove(keys.Alive("web-1")) }, 3},
 		"the other is being deleted": {func(w *world) {
 			rec := w.content.Instances["web-1"].Record
 			rec.Phase = store.Deleting
@@ -341,15 +373,18 @@ func TestAThrottledRemovalDidNotFail(t *testing.T) {
 	}
 }
 
-// A term that begins on a held shard has time for agents to return when the hold is released. So has one that sees the hold released in a fresh
-// listing.
+// A term that begins on a held shard has time for agents to return when the hold is released. So
+// has one that sees the hold released in a fresh listing.
 //
 // proves SAFE-12, SAFE-1
 func TestReleaseOfAHoldThatWasThereBefore(t *testing.T) {
 	for _, seen := range []bool{true, false} {
 		w := newWorld(t)
 		w.run("web", "web-0")
-		shard := store.Shard{Schema: store.Schema, ID: "s", Settings: store.DefaultShardSettings(), Hold: &store.Hold{By: "ops"}}
+		shard := store.Shard{
+			Schema: store.Schema, ID: "s", Settings: store.DefaultShardSettings(),
+			Hold: &store.Hold{By: "ops"},
+		}
 		w.put(keys.Shard(), shard)
 		w.lead()
 		w.pass(time.Hour)
@@ -360,7 +395,8 @@ func TestReleaseOfAHoldThatWasThereBefore(t *testing.T) {
 			w.content.Shard.Record = shard
 			w.evidence.Listed(w.content)
 		}
-		if s := w.evidence.Snapshot(w.content, nil); !s.GraceEnd.After(w.now) || s.GraceWhy != "the shard's hold was released" {
+		if s := w.evidence.Snapshot(w.content, nil); !s.GraceEnd.After(w.now) ||
+			s.GraceWhy != "the shard's hold was released" {
 			t.Errorf("grace until %s, because of %q", s.GraceEnd, s.GraceWhy)
 		}
 	}
@@ -395,7 +431,8 @@ func TestSnapshotHasWhatConcernsTheShard(t *testing.T) {
 	turn := w.event(store.Event{KV: store.KV{Key: keys.Turn("web"), Value: []byte(`{"schema":1}`)}})
 	w.lead()
 	s := w.evidence.Snapshot(w.content, []string{"web"})
-	if s.Keys != keys || s.Revision != w.content.Revision || s.Seed != 7 || s.Shard.Record.ID != "s" || s.SessionTTL != 5*time.Second || s.Recorded != 1 || s.ShardUnreadable {
+	if s.Keys != keys || s.Revision != w.content.Revision || s.Seed != 7 || s.Shard.Record.ID != "s" ||
+		s.SessionTTL != 5*time.Second || s.Recorded != 1 || s.ShardUnreadable {
 		t.Errorf("the snapshot is %+v", s)
 	}
 	if !slices.Equal(s.Zones["mem"], []string{"a", "b"}) || s.Groups[0].Turn != turn {
@@ -407,8 +444,8 @@ func TestSnapshotHasWhatConcernsTheShard(t *testing.T) {
 	}
 }
 
-// A status that is lost or cannot be read is what it said last, and is written back; one that a newer program wrote, or of which nothing is known, stops
-// its group.
+// A status that is lost or cannot be read is what it said last, and is written back; one that a
+// newer program wrote, or of which nothing is known, stops its group.
 //
 // proves SAFE-16, SAFE-10
 func TestAStatusThatIsLost(t *testing.T) {
@@ -438,7 +475,8 @@ func TestAStatusThatIsLost(t *testing.T) {
 		w.lead()
 		test.do(w)
 		g := w.group("web")
-		if (g.StatusSpoiled != "") != test.restored || (g.Unreadable != "") != test.stops || g.Status.Key != keys.Status("web") {
+		if (g.StatusSpoiled != "") != test.restored || (g.Unreadable != "") != test.stops ||
+			g.Status.Key != keys.Status("web") {
 			t.Errorf("%s: restored %q, unreadable %q, its key %q", name, g.StatusSpoiled, g.Unreadable, g.Status.Key)
 		}
 		if test.restored && (g.Status.Record.Records == nil || *g.Status.Record.Records != 2) {
@@ -469,7 +507,8 @@ func TestAStatusThatIsLost(t *testing.T) {
 	}
 }
 
-// What cannot be read of an instance is compared at the revision that it has, and is known to be torn since it was seen. Its own record hides it.
+// What cannot be read of an instance is compared at the revision that it has, and is known to be
+// torn since it was seen. Its own record hides it.
 //
 // proves SAFE-16, SAFE-4
 func TestAnInstanceOfWhichSomethingCannotBeRead(t *testing.T) {
@@ -484,16 +523,19 @@ func TestAnInstanceOfWhichSomethingCannotBeRead(t *testing.T) {
 	w.pass(time.Minute)
 	w.report("web-1-bbbbbb", "boot", false)
 	in := w.instance("web", "web-0-bbbbbb")
-	if in.AliveUnreadable == "" || !in.AliveSpoiled.Equal(torn) || in.Alive.Modified != alive || in.Report.Modified != report || in.Alive.Record.State != "" || !in.AliveGone.IsZero() {
+	if in.AliveUnreadable == "" || !in.AliveSpoiled.Equal(torn) || in.Alive.Modified != alive ||
+		in.Report.Modified != report || in.Alive.Record.State != "" || !in.AliveGone.IsZero() {
 		t.Errorf("shown is %+v", in)
 	}
 	w.spoil(keys.Alive("web-0-bbbbbb")) // once more
 	if in := w.instance("web", "web-0-bbbbbb"); !in.AliveSpoiled.Equal(torn) {
 		t.Errorf("it is torn since %s, want %s", in.AliveSpoiled, torn)
 	}
-	w.put(keys.Alive("web-0-bbbbbb"), store.Alive{Schema: store.Schema, Instance: "web-0-bbbbbb", BootID: "boot", State: store.StreamOpen})
+	w.put(keys.Alive("web-0-bbbbbb"),
+		store.Alive{Schema: store.Schema, Instance: "web-0-bbbbbb", BootID: "boot", State: store.StreamOpen})
 	w.report("web-0-bbbbbb", "boot", true)
-	if in := w.instance("web", "web-0-bbbbbb"); in.AliveUnreadable != "" || in.Alive.Record.State != store.StreamOpen || in.Report.Modified != w.content.Revision {
+	if in := w.instance("web", "web-0-bbbbbb"); in.AliveUnreadable != "" || in.Alive.Record.State != store.StreamOpen ||
+		in.Report.Modified != w.content.Revision {
 		t.Errorf("all can be read again, and shown is %+v", in)
 	}
 	w.pass(time.Minute)
@@ -507,7 +549,8 @@ func TestAnInstanceOfWhichSomethingCannotBeRead(t *testing.T) {
 	}
 }
 
-// A snapshot of a group costs no more than what has changed since the last: no new places, and nothing put together anew.
+// A snapshot of a group costs no more than what has changed since the last: no new places, and
+// nothing put together anew.
 func TestASnapshotOfAnUnchangedGroupCostsLittle(t *testing.T) {
 	w := newWorld(t)
 	w.shard(2, 100)
@@ -526,7 +569,8 @@ func TestASnapshotOfAnUnchangedGroupCostsLittle(t *testing.T) {
 	}
 }
 
-// How many losses are counted where: a group with none any more counts nowhere, nor does one that is gone.
+// How many losses are counted where: a group with none any more counts nowhere, nor does one that
+// is gone.
 //
 // proves SAFE-2
 func TestLossesThatAreOver(t *testing.T) {

@@ -44,8 +44,8 @@ func (e *Evidence) concerns(c *picture.Content, r store.Request) (what concern, 
 	}
 }
 
-// adoption says which group is to adopt a machine: the one that its tag names. As long as a provider may still show it, the
-// order waits.
+// adoption says which group is to adopt a machine: the one that its tag names. As long as a
+// provider may still show it, the order waits.
 func (e *Evidence) adoption(c *picture.Content, id string) (what concern, group string) {
 	x, extra := e.extras[id]
 	switch {
@@ -116,7 +116,8 @@ func adoptions(c *picture.Content, instance string) (ids []string) {
 	return ids
 }
 
-// shard adds to a snapshot what concerns the shard as a whole: machines and requests that belong to no group.
+// shard adds to a snapshot what concerns the shard as a whole: machines and requests that belong to
+// no group.
 func (e *Evidence) shard(c *picture.Content, s *plan.Snapshot) {
 	filled := fillings{}
 	for _, id := range slices.Sorted(maps.Keys(e.extras)) {

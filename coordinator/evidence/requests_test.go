@@ -8,7 +8,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Every request is shown once: to its group, to the shard, or as lost; not at all if a record that cannot be read may be meant.
+// Every request is shown once: to its group, to the shard, or as lost; not at all if a record that
+// cannot be read may be meant.
 func TestWhereRequestsGo(t *testing.T) {
 	w := newWorld(t)
 	w.lead()
@@ -19,13 +20,16 @@ func TestWhereRequestsGo(t *testing.T) {
 	for id, r := range map[string]store.Request{
 		"4": {Kind: store.RequestReplace, Instance: "web-0"}, "1": {Kind: store.RequestDelete, Instance: "web-1"},
 		"3": {Kind: store.RequestCreate, Group: "web"}, "5": {Kind: store.RequestCreate, Group: "nowhere"},
-		"2": {Kind: store.RequestReplace, Instance: "nobody", Group: "web"}, "7": {Kind: store.RequestAdopt, Instance: "extra", Group: "web"},
-		"6": {Kind: store.RequestEvacuate, Zone: "a"}, "8": {Kind: store.RequestReplace, Instance: "web-9", Group: "web"},
+		"2": {Kind: store.RequestReplace, Instance: "nobody", Group: "web"},
+		"7": {Kind: store.RequestAdopt, Instance: "extra", Group: "web"},
+		"6": {Kind: store.RequestEvacuate, Zone: "a"},
+		"8": {Kind: store.RequestReplace, Instance: "web-9", Group: "web"},
 	} {
 		w.evidence.TakeDirty(w.content.Revision, w.now)
 		r.Schema = store.Schema
 		w.put(keys.Request(id), r)
-		if got := w.evidence.TakeDirty(w.content.Revision, w.now); !slices.Contains(got, "") && !slices.Contains(got, "web") {
+		if got := w.evidence.TakeDirty(w.content.Revision, w.now); !slices.Contains(got, "") &&
+			!slices.Contains(got, "web") {
 			t.Errorf("request %s has %q planned", id, got)
 		}
 	}
@@ -41,7 +45,8 @@ func TestWhereRequestsGo(t *testing.T) {
 		if len(s.Groups[0].Requests) != 0 {
 			t.Errorf("a group of which there is nothing has requests: %v", ids(s.Groups[0].Requests))
 		}
-		if a, b, c := ids(s.Groups[1].Requests), ids(s.Orders), ids(s.Lost); !slices.Equal(a, group) || !slices.Equal(b, orders) || !slices.Equal(c, lost) {
+		if a, b, c := ids(s.Groups[1].Requests), ids(s.Orders),
+			ids(s.Lost); !slices.Equal(a, group) || !slices.Equal(b, orders) || !slices.Equal(c, lost) {
 			t.Errorf("of the group %q, of the shard %q, lost %q; want %q, %q, %q", a, b, c, group, orders, lost)
 		}
 	}
@@ -54,7 +59,8 @@ func TestWhereRequestsGo(t *testing.T) {
 			t.Errorf("planned are %q", got)
 		}
 	}
-	list(provider.Machine{Instance: "extra", Group: "web"}, provider.Machine{Instance: "web-0"}, provider.Machine{Instance: "web-1"}, provider.Machine{Instance: "other", Group: "web"})
+	list(provider.Machine{Instance: "extra", Group: "web"}, provider.Machine{Instance: "web-0"},
+		provider.Machine{Instance: "web-1"}, provider.Machine{Instance: "other", Group: "web"})
 	shows([]string{"1", "3", "4", "7"}, []string{"6"}, []string{"2", "5"})
 	if x := w.group("web").Extras; len(x) != 1 || x[0].Instance != "extra" {
 		t.Errorf("to be adopted are %+v", x)
@@ -95,11 +101,15 @@ func TestWhatHasARecordIsNotExtra(t *testing.T) {
 		return ids
 	}
 	w.event(store.Event{KV: store.KV{Key: keys.Instance("spoiled"), Value: []byte("{")}})
-	w.evidence.ListedBy("mem", w.now, []provider.Machine{{Instance: "web-0"}, {Instance: "spoiled"}, {Instance: "extra", Group: "web"}}, w.content)
+	w.evidence.ListedBy("mem", w.now,
+		[]provider.Machine{{Instance: "web-0"}, {Instance: "spoiled"}, {Instance: "extra", Group: "web"}}, w.content)
 	if got := extras(); !slices.Equal(got, []string{"extra"}) {
 		t.Fatalf("extra are %q", got)
 	}
-	w.put(keys.Instance("extra"), store.Instance{Schema: store.Schema, ID: "extra", Group: "web", Slot: -1, Phase: store.Deleting})
+	w.put(keys.Instance("extra"), store.Instance{
+		Schema: store.Schema, ID: "extra", Group: "web", Slot: -1,
+		Phase: store.Deleting,
+	})
 	if got := extras(); len(got) != 0 {
 		t.Errorf("it has a record, and extra are %q", got)
 	}

@@ -11,7 +11,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// A snapshot reuses what the one before it showed. Whatever has changed in between is shown as it is now: as when nothing was left to reuse.
+// A snapshot reuses what the one before it showed. Whatever has changed in between is shown as it
+// is now: as when nothing was left to reuse.
 func TestASnapshotShowsWhatHasChangedSinceTheLast(t *testing.T) {
 	const id = "g0000-0003"
 	change := func(w *world, edit func(*store.Instance)) {
@@ -34,7 +35,10 @@ func TestASnapshotShowsWhatHasChangedSinceTheLast(t *testing.T) {
 		"a report that says the same": func(w *world) { w.report(id, "boot", true) },
 		"a lease that ended":          func(w *world) { w.remove(keys.Alive(id)) },
 		"a lost stream": func(w *world) {
-			w.put(keys.Alive(id), store.Alive{Schema: store.Schema, Instance: id, BootID: "boot", State: store.StreamLost})
+			w.put(keys.Alive(id), store.Alive{
+				Schema: store.Schema, Instance: id, BootID: "boot",
+				State: store.StreamLost,
+			})
 		},
 		"a removal": func(w *world) { w.remove(keys.Instance(id)) },
 		"a removal and return": func(w *world) {
@@ -48,12 +52,21 @@ func TestASnapshotShowsWhatHasChangedSinceTheLast(t *testing.T) {
 			w.evidence.Busy(id)
 			w.evidence.Created(rec(w), w.now, provider.Machine{}, provider.ErrCapacity)
 		},
-		"a restart":     func(w *world) { w.evidence.Restarted(id, "token", nil) },
-		"a list":        func(w *world) { list(w, provider.StateStopped) },
-		"a second list": func(w *world) { list(w, provider.StateStopped); w.pass(time.Minute); list(w, provider.StateStopped) },
-		"a slot":        func(w *world) { w.put(keys.Slot("g0000", 3), store.Slot{Schema: store.Schema, Errored: "flaps"}) },
+		"a restart": func(w *world) { w.evidence.Restarted(id, "token", nil) },
+		"a list":    func(w *world) { list(w, provider.StateStopped) },
+		"a second list": func(w *world) {
+			list(w, provider.StateStopped)
+			w.pass(time.Minute)
+			list(w, provider.StateStopped)
+		},
+		"a slot": func(w *world) {
+			w.put(keys.Slot("g0000", 3), store.Slot{Schema: store.Schema, Errored: "flaps"})
+		},
 		"a slot that waits": func(w *world) {
-			w.put(keys.Slot("g0000", 3), store.Slot{Schema: store.Schema, Retry: &store.Timer{Start: w.now, For: store.Duration(time.Minute)}})
+			w.put(keys.Slot("g0000", 3), store.Slot{
+				Schema: store.Schema,
+				Retry:  &store.Timer{Start: w.now, For: store.Duration(time.Minute)},
+			})
 		},
 		"a slot that is gone": func(w *world) { w.remove(keys.Slot("g0000", 3)) },
 		"a fresh listing":     func(w *world) { w.evidence.Listed(w.content) },
@@ -62,9 +75,16 @@ func TestASnapshotShowsWhatHasChangedSinceTheLast(t *testing.T) {
 			for _, one := range []string{id, "g0000-0004"} {
 				r := w.content.Instances[one]
 				r.Record.Zone = "other"
-				kvs = append(kvs, store.KV{Key: r.Key, Value: store.Encode(r.Record), Created: r.Created, Modified: r.Modified})
+				kvs = append(kvs, store.KV{
+					Key: r.Key, Value: store.Encode(r.Record), Created: r.Created,
+					Modified: r.Modified,
+				})
 			}
-			kvs = append(kvs, store.KV{Key: keys.Slot("g0000", 0), Value: store.Encode(store.Slot{Schema: store.Schema, Errored: "other"}), Modified: w.content.Slots["g0000"][0].Modified})
+			kvs = append(kvs, store.KV{
+				Key:      keys.Slot("g0000", 0),
+				Value:    store.Encode(store.Slot{Schema: store.Schema, Errored: "other"}),
+				Modified: w.content.Slots["g0000"][0].Modified,
+			})
 			w.content = picture.FromListing(keys, store.Listing{Revision: w.content.Revision, KVs: kvs})
 			w.evidence.Listed(w.content)
 		},

@@ -8,7 +8,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Listed takes the whole content up. What was known of an instance that is still in the same phase stays known.
+// Listed takes the whole content up. What was known of an instance that is still in the same phase
+// stays known.
 func (e *Evidence) Listed(c *picture.Content) {
 	e.mu.Lock()
 	e.takeAll(c)
@@ -137,8 +138,8 @@ func (e *Evidence) markOrders(c *picture.Content, ids []string) {
 	}
 }
 
-// forget drops the witness of an instance that has no record, and says whether there is none. One whose record cannot be
-// read is not forgotten: calls for it may be under way.
+// forget drops the witness of an instance that has no record, and says whether there is none. One
+// whose record cannot be read is not forgotten: calls for it may be under way.
 func (e *Evidence) forget(c *picture.Content, id string) bool {
 	if _, ok := c.Instances[id]; ok {
 		return false
@@ -170,7 +171,9 @@ func (e *Evidence) see(c *picture.Content, id string, first bool) {
 		w = e.meet(rec, now, first)
 		e.instances[id] = w
 		if x, extra := e.extras[id]; extra {
-			e.dropExtra(x) // it has a record now, and once that is gone, only a List begun then says that the machine is not
+			// it has a record now, and once that is gone, only a List begun then says that the
+			// machine is not
+			e.dropExtra(x)
 		}
 	}
 	w.version++
@@ -204,7 +207,8 @@ func (e *Evidence) see(c *picture.Content, id string, first bool) {
 	}
 }
 
-// unanswered is for replicas that do not answer, one after the other, in a round of an agent through all of them: two of them.
+// unanswered is for replicas that do not answer, one after the other, in a round of an agent
+// through all of them: two of them.
 const unanswered = 2 * protocol.AnswerTimeout
 
 // meet is the witness of an instance that is seen for the first time.
@@ -234,7 +238,8 @@ func restartOf(rec store.Instance) string {
 	return rec.Restart.Token
 }
 
-// seeStream notes since when the stream is in its state. That of our first listing it may have entered before our time.
+// seeStream notes since when the stream is in its state. That of our first listing it may have
+// entered before our time.
 func (w *witness) seeStream(alive store.Alive, now time.Time, first bool) {
 	switch {
 	case !w.hasAlive:
@@ -254,8 +259,8 @@ func (w *witness) seeStream(alive store.Alive, now time.Time, first bool) {
 	}
 }
 
-// seeHealth notes since when the instance is healthy in its present boot. One that ran and was healthy before our time is
-// taken to be so since it began to run.
+// seeHealth notes since when the instance is healthy in its present boot. One that ran and was
+// healthy before our time is taken to be so since it began to run.
 func (w *witness) seeHealth(healthy bool, boot string, now time.Time, first bool) {
 	switch {
 	case !healthy:
@@ -288,7 +293,8 @@ func (e *Evidence) seeHold(c *picture.Content) {
 	e.held = held
 }
 
-// seeReplica takes what another replica suffered for a disturbance, and its end too (SAFE-1, SAFE-11).
+// seeReplica takes what another replica suffered for a disturbance, and its end too (SAFE-1,
+// SAFE-11).
 func (e *Evidence) seeReplica(c *picture.Content, change picture.Change) {
 	r, there := c.Replicas[change.Name]
 	e.seeUnnoted(change.Name, r.Record)
@@ -307,7 +313,8 @@ func (e *Evidence) seeReplica(c *picture.Content, change picture.Change) {
 	}
 }
 
-// seeUnnoted notes that a replica has, or had until now, agents without a record that it cannot note: machines that seem to be nobody's may be theirs.
+// seeUnnoted notes that a replica has, or had until now, agents without a record that it cannot
+// note: machines that seem to be nobody's may be theirs.
 func (e *Evidence) seeUnnoted(replica string, r store.Replica) {
 	if r.Unnoted > 0 || e.crowded[replica] {
 		e.unnoted = e.cfg.Now()
@@ -315,7 +322,8 @@ func (e *Evidence) seeUnnoted(replica string, r store.Replica) {
 	e.crowded[replica] = r.Unnoted > 0
 }
 
-// suspicious says whether a change of an alive key calls for a look at the machine: it is gone, or says anything but open.
+// suspicious says whether a change of an alive key calls for a look at the machine: it is gone, or
+// says anything but open.
 func suspicious(c *picture.Content, change picture.Change) bool {
 	return change.Deleted || c.Alive[change.Name].Record.State != store.StreamOpen
 }

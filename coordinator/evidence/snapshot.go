@@ -10,17 +10,20 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Snapshot puts together what the planner needs for some groups, which come in order of name; "" stands for what concerns the shard
-// as a whole. It is valid until the next one, which takes its place in memory.
+// Snapshot puts together what the planner needs for some groups, which come in order of name; ""
+// stands for what concerns the shard as a whole. It is valid until the next one, which takes its
+// place in memory.
 func (e *Evidence) Snapshot(c *picture.Content, groups []string) plan.Snapshot {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.seeDamage(c, groups)
 	s := plan.Snapshot{
-		Keys: e.cfg.Keys, Revision: c.Revision, Seed: e.cfg.Seed, Shard: c.Shard, Stale: e.stale(c), Damaged: e.allDamage(),
+		Keys: e.cfg.Keys, Revision: c.Revision, Seed: e.cfg.Seed, Shard: c.Shard, Stale: e.stale(c),
+		Damaged:         e.allDamage(),
 		ShardUnreadable: c.Unreadable[e.cfg.Keys.Shard()] != "",
 		GraceEnd:        e.graceEnd, GraceWhy: e.graceWhy, SessionTTL: e.cfg.SessionTTL,
-		Zones: e.zones, Full: make(map[string]map[string]time.Time, len(e.full)), Elsewhere: e.elsewhere(groups), Recorded: len(c.Instances),
+		Zones: e.zones, Full: make(map[string]map[string]time.Time, len(e.full)), Elsewhere: e.elsewhere(groups),
+		Recorded: len(c.Instances),
 	}
 	e.makeRoom(c, groups)
 	now := e.cfg.Now()
@@ -48,7 +51,8 @@ type rooms struct {
 	shown     []shown
 }
 
-// shown says of whom a place tells, and in which version. It is empty where there was no evidence on the instance.
+// shown says of whom a place tells, and in which version. It is empty where there was no evidence
+// on the instance.
 type shown struct {
 	of      *witness
 	version uint64
@@ -65,11 +69,13 @@ func (r *rooms) take(n int) rooms {
 	return taken
 }
 
-// mostRoom is for how many instances room is kept: else the garbage collector would go through those of a whole shard for ever.
+// mostRoom is for how many instances room is kept: else the garbage collector would go through
+// those of a whole shard for ever.
 const mostRoom = 4096
 
-// makeRoom makes room for all instances and slots of the groups: where that of the snapshot before was, if it is enough. Most plans are of one
-// group, many times, and most of its instances are as they were the last time: then they are there already.
+// makeRoom makes room for all instances and slots of the groups: where that of the snapshot before
+// was, if it is enough. Most plans are of one group, many times, and most of its instances are as
+// they were the last time: then they are there already.
 func (e *Evidence) makeRoom(c *picture.Content, groups []string) {
 	n, slots := 0, 0
 	for _, name := range groups {
@@ -91,8 +97,9 @@ func (e *Evidence) makeRoom(c *picture.Content, groups []string) {
 
 func (e *Evidence) group(c *picture.Content, name string) plan.Group {
 	g := plan.Group{
-		Name: name, Turn: c.Turns[name], Spec: e.spec(c, name), Unreadable: e.unreadable(c, name), Status: c.Status[name],
-		Due: e.dueOf(owner{kind: store.KindStatus, name: name}), SlotDue: map[int]plan.Due{},
+		Name: name, Turn: c.Turns[name], Spec: e.spec(c, name), Unreadable: e.unreadable(c, name),
+		Status: c.Status[name],
+		Due:    e.dueOf(owner{kind: store.KindStatus, name: name}), SlotDue: map[int]plan.Due{},
 		Requests: e.requests(c, name), Extras: e.wanted(c, name),
 	}
 	g.Status.Key = e.cfg.Keys.Status(name)
@@ -102,13 +109,15 @@ func (e *Evidence) group(c *picture.Content, name string) plan.Group {
 	e.slots(c.Slots[name], &g)
 	ids, spoiled := c.ByGroup[name], len(c.Unreadable) > 0
 	if spoiled {
-		ids = slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return c.Unreadable[e.cfg.Keys.Instance(id)] != "" })
+		ids = slices.DeleteFunc(slices.Clone(ids),
+			func(id string) bool { return c.Unreadable[e.cfg.Keys.Instance(id)] != "" })
 	}
 	if len(ids) > 0 {
 		room := e.room.take(len(ids))
 		g.Instances = room.instances
 		for i, id := range ids {
-			if at := room.shown[i]; spoiled || at.of == nil || at.version != at.of.version || g.Instances[i].Record.ID != id {
+			if at := room.shown[i]; spoiled || at.of == nil || at.version != at.of.version ||
+				g.Instances[i].Record.ID != id {
 				room.shown[i] = e.instance(c, id, &g.Instances[i])
 			}
 			if spoiled {
@@ -195,7 +204,8 @@ func (e *Evidence) stale(c *picture.Content) string {
 	})
 }
 
-// unreadable says which record of the group alone cannot be read, and why; "" if all can, or if it is known what it said.
+// unreadable says which record of the group alone cannot be read, and why; "" if all can, or if it
+// is known what it said.
 func (e *Evidence) unreadable(c *picture.Content, group string) string {
 	return e.whyUnreadable(c, func(kind, name string) bool {
 		key := e.cfg.Keys.Of(kind) + name
@@ -213,7 +223,8 @@ func (e *Evidence) unreadable(c *picture.Content, group string) string {
 	})
 }
 
-// restoreStatus has the group planned on what a status said that is lost or cannot be read, and written back.
+// restoreStatus has the group planned on what a status said that is lost or cannot be read, and
+// written back.
 func (e *Evidence) restoreStatus(c *picture.Content, g *plan.Group) {
 	why := c.Unreadable[g.Status.Key]
 	if m, lost := c.Missing[g.Status.Key]; lost && m.Status != nil {

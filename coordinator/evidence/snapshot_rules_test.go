@@ -23,7 +23,8 @@ func TestSnapshotHasTheGroupsRecords(t *testing.T) {
 	w.put(keys.Instance("web-1"), rec) // it has neither alive nor report
 	w.lead()
 	g := w.group("web")
-	if s := g.Spec; s.Key != keys.Group("web") || s.Static != keys.Static("web") || s.Modified != overrideRev || s.StaticModified != staticRev ||
+	if s := g.Spec; s.Key != keys.Group("web") || s.Static != keys.Static("web") || s.Modified != overrideRev ||
+		s.StaticModified != staticRev ||
 		s.Group.Size != 7 || s.Problem != "" || s.Template == "" {
 		t.Errorf("the spec is %+v", s)
 	}
@@ -35,7 +36,8 @@ func TestSnapshotHasTheGroupsRecords(t *testing.T) {
 	}
 	for i, id := range []string{"web-0", "web-1"} {
 		in := g.Instances[i]
-		if in.Record.ID != id || in.Alive.Key != keys.Alive(id) || in.Report.Key != keys.Report(id) || in.Alive.Present() != (i == 0) || in.Report.Present() != (i == 0) {
+		if in.Record.ID != id || in.Alive.Key != keys.Alive(id) || in.Report.Key != keys.Report(id) ||
+			in.Alive.Present() != (i == 0) || in.Report.Present() != (i == 0) {
 			t.Errorf("%s: alive %+v, report %+v", id, in.Alive, in.Report)
 		}
 	}
@@ -43,12 +45,14 @@ func TestSnapshotHasTheGroupsRecords(t *testing.T) {
 		t.Errorf("an instance without a session is without one since %s", in.AliveGone)
 	}
 	none := w.evidence.Snapshot(w.content, []string{"nobody"}).Groups[0]
-	if s := none.Spec; s.Key != keys.Group("nobody") || s.Static != keys.Static("nobody") || s.Modified != 0 || none.Status.Key != keys.Status("nobody") {
+	if s := none.Spec; s.Key != keys.Group("nobody") || s.Static != keys.Static("nobody") || s.Modified != 0 ||
+		none.Status.Key != keys.Status("nobody") {
 		t.Errorf("of a group that is not there: %+v", none)
 	}
 }
 
-// What was set beside a static group and vanished is a problem of its spec, until something is there again.
+// What was set beside a static group and vanished is a problem of its spec, until something is
+// there again.
 //
 // proves SAFE-10
 func TestSpecFromWhichSomethingVanished(t *testing.T) {
@@ -57,7 +61,10 @@ func TestSpecFromWhichSomethingVanished(t *testing.T) {
 	size := 7
 	override := store.Override{Schema: store.Schema, Name: "web", Size: &size}
 	accepted := spec("web")
-	w.put(keys.Status("web"), store.Status{Schema: store.Schema, Group: "web", Accepted: &accepted, Beside: &store.Beside{Revision: 5, Override: override}})
+	w.put(keys.Status("web"), store.Status{
+		Schema: store.Schema, Group: "web", Accepted: &accepted,
+		Beside: &store.Beside{Revision: 5, Override: override},
+	})
 	w.lead()
 	if got := w.group("web").Spec.Problem; !strings.Contains(got, "is missing") {
 		t.Errorf("the problem is %q", got)
@@ -68,8 +75,8 @@ func TestSpecFromWhichSomethingVanished(t *testing.T) {
 	}
 }
 
-// A shard's record that cannot be read stops all that destroys; a group's own slot stops the group. What is known of a status, an
-// instance or a session from before goes on being known (SAFE-16).
+// A shard's record that cannot be read stops all that destroys; a group's own slot stops the group.
+// What is known of a status, an instance or a session from before goes on being known (SAFE-16).
 //
 // proves SAFE-3, SAFE-12, SAFE-16
 func TestWhatCannotBeRead(t *testing.T) {
@@ -102,8 +109,8 @@ func TestWhatCannotBeRead(t *testing.T) {
 	}
 }
 
-// An extra machine is left alone while the group that its tag names is paused: by its spec or, where that cannot be in force,
-// by the last one that was.
+// An extra machine is left alone while the group that its tag names is paused: by its spec or,
+// where that cannot be in force, by the last one that was.
 //
 // proves REC-8, REC-13
 func TestExtraMachinesOfPausedGroups(t *testing.T) {
@@ -116,8 +123,10 @@ func TestExtraMachinesOfPausedGroups(t *testing.T) {
 		accepted *store.Group
 		want     bool
 	}{
-		"running": {running, &paused, false}, "paused": {paused, &running, true}, "paused, and never accepted": {paused, nil, true},
-		"wrong, and was paused": {wrong, &paused, true}, "wrong, and was running": {wrong, &running, false}, "wrong, and never accepted": {wrong, nil, false},
+		"running": {running, &paused, false}, "paused": {paused, &running, true},
+		"paused, and never accepted": {paused, nil, true},
+		"wrong, and was paused":      {wrong, &paused, true}, "wrong, and was running": {wrong, &running, false},
+		"wrong, and never accepted": {wrong, nil, false},
 	} {
 		w := newWorld(t)
 		w.put(keys.Group("web"), test.spec)
@@ -130,7 +139,8 @@ func TestExtraMachinesOfPausedGroups(t *testing.T) {
 	}
 }
 
-// An instance that enters another phase begins its time anew; one whose record changes otherwise does not.
+// An instance that enters another phase begins its time anew; one whose record changes otherwise
+// does not.
 //
 // proves SAFE-13
 func TestSinceWhenAPhaseIs(t *testing.T) {

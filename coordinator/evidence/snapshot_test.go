@@ -20,10 +20,17 @@ func TestSnapshotDependsOnNoChance(t *testing.T) {
 		w.lead()
 		var machines []provider.Machine
 		for i := range 20 {
-			machines = append(machines, provider.Machine{Instance: fmt.Sprintf("extra-%d", i), State: provider.StateRunning})
-			w.put(keys.Request(fmt.Sprintf("r%d", i)), store.Request{Schema: store.Schema, Instance: fmt.Sprintf("extra-%d", i)})
+			machines = append(machines, provider.Machine{
+				Instance: fmt.Sprintf("extra-%d", i),
+				State:    provider.StateRunning,
+			})
+			w.put(keys.Request(fmt.Sprintf("r%d", i)),
+				store.Request{Schema: store.Schema, Instance: fmt.Sprintf("extra-%d", i)})
 			w.event(store.Event{KV: store.KV{Key: keys.Slot("g0001", 100+i), Value: fmt.Appendf(nil, "torn %d", i)}})
-			w.event(store.Event{KV: store.KV{Key: keys.Alive(fmt.Sprintf("x%d", i)), Value: fmt.Appendf(nil, "torn %d", i)}})
+			w.event(store.Event{KV: store.KV{
+				Key:   keys.Alive(fmt.Sprintf("x%d", i)),
+				Value: fmt.Appendf(nil, "torn %d", i),
+			}})
 			w.evidence.LookAgain(fmt.Sprintf("g%04d", i), w.now)
 		}
 		w.evidence.ListedBy("mem", w.now, machines, w.content)
@@ -69,7 +76,8 @@ func TestInstancesAndSlotsAreInOrder(t *testing.T) {
 	}
 	w.remove(keys.Report("web-0"))
 	w.remove(keys.Alive("web-0"))
-	if in := w.instance("web", "web-0"); in.Report.Key != keys.Report("web-0") || in.Alive.Key != keys.Alive("web-0") || in.Alive.Present() {
+	if in := w.instance("web", "web-0"); in.Report.Key != keys.Report("web-0") || in.Alive.Key != keys.Alive("web-0") ||
+		in.Alive.Present() {
 		t.Errorf("what is not there has no key to be compared by: %+v", in)
 	}
 }

@@ -29,10 +29,12 @@ func (e *Evidence) spec(c *picture.Content, name string) plan.Spec {
 	return s
 }
 
-// readSpec reads static/<name> and groups/<name> and says what keeps them from being in force: SAFE-10.
+// readSpec reads static/<name> and groups/<name> and says what keeps them from being in force:
+// SAFE-10.
 func (e *Evidence) readSpec(name string, dynamic, static store.KV) plan.Spec {
 	s := plan.Spec{
-		Key: e.cfg.Keys.Group(name), Modified: dynamic.Modified, Static: e.cfg.Keys.Static(name), StaticModified: static.Modified,
+		Key: e.cfg.Keys.Group(name), Modified: dynamic.Modified, Static: e.cfg.Keys.Static(name),
+		StaticModified: static.Modified,
 	}
 	group, err := store.ReadInForce(valueOf(static), valueOf(dynamic))
 	s.Group = group
@@ -56,7 +58,8 @@ func (e *Evidence) readSpec(name string, dynamic, static store.KV) plan.Spec {
 	return s
 }
 
-// paused says whether a group is: by its spec or, if that cannot be in force, by the last accepted one.
+// paused says whether a group is: by its spec or, if that cannot be in force, by the last accepted
+// one.
 func (e *Evidence) paused(c *picture.Content, name string) bool {
 	if s := e.spec(c, name); max(s.Modified, s.StaticModified) != 0 && s.Problem == "" {
 		return s.Group.Paused

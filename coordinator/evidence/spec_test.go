@@ -28,7 +28,8 @@ func TestSpecIsReadOnceForEachRevision(t *testing.T) {
 	reads(1)
 	w.evidence.Listed(w.content) // it may be another database, with the same revisions
 	reads(2)
-	if s := w.group("web").Spec; s.Problem != "" || s.Modified != rev || s.Group.Size != 3 || s.Template != g.InstanceSpec().TemplateHash() {
+	if s := w.group("web").Spec; s.Problem != "" || s.Modified != rev || s.Group.Size != 3 ||
+		s.Template != g.InstanceSpec().TemplateHash() {
 		t.Errorf("spec is %+v", s)
 	}
 	g.Size, g.Labels = 5, map[string]string{"problem": "no such zone"}
@@ -70,18 +71,21 @@ func TestStaticGroupAndWhatOverridesIt(t *testing.T) {
 		t.Errorf("a full pass plans %q", got)
 	}
 	s := w.group("web").Spec
-	if s.Modified != 0 || s.Static != keys.Static("web") || s.StaticModified != static || s.Group.Size != 3 || s.Problem != "" {
+	if s.Modified != 0 || s.Static != keys.Static("web") || s.StaticModified != static || s.Group.Size != 3 ||
+		s.Problem != "" {
 		t.Errorf("spec is %+v", s)
 	}
 	size := 7
 	dynamic := w.put(keys.Group("web"), store.Override{Schema: store.Schema, Name: "web", Size: &size})
-	if s = w.group("web").Spec; s.Modified != dynamic || s.StaticModified != static || s.Group.Size != 7 || s.Problem != "" {
+	if s = w.group("web").Spec; s.Modified != dynamic || s.StaticModified != static || s.Group.Size != 7 ||
+		s.Problem != "" {
 		t.Errorf("spec is %+v", s)
 	}
 	changed := spec("web")
 	changed.Workload.Run = []string{"serve"}
 	w.put(keys.Static("web"), changed)
-	if s = w.group("web").Spec; s.Group.Size != 7 || len(s.Group.Workload.Run) != 1 || s.Template != changed.InstanceSpec().TemplateHash() {
+	if s = w.group("web").Spec; s.Group.Size != 7 || len(s.Group.Workload.Run) != 1 ||
+		s.Template != changed.InstanceSpec().TemplateHash() {
 		t.Errorf("spec is %+v", s)
 	}
 	w.put(keys.Group("web"), spec("web"))
@@ -96,7 +100,8 @@ func TestProblemsOfAProviderAreToldApart(t *testing.T) {
 	w := newWorld(t)
 	w.lead()
 	g := spec("web")
-	g.Labels = map[string]string{"problem": errors.Join(errors.New("no zone mars"), errors.New("no zone venus")).Error()}
+	g.Labels = map[string]string{"problem": errors.Join(errors.New("no zone mars"),
+		errors.New("no zone venus")).Error()}
 	w.put(keys.Group("web"), g)
 	if s := w.group("web").Spec; s.Problem != "no zone mars; no zone venus" {
 		t.Errorf("the problem is %q", s.Problem)

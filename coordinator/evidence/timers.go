@@ -38,8 +38,8 @@ func (e *Evidence) seeTimers(o owner, timers []store.NamedTimer, first bool) {
 	e.timers[o] = after
 }
 
-// left is how long a timer has to run. We see our own timers as they begin; a leader before us may have begun those of
-// our first listing, of which we take what remains.
+// left is how long a timer has to run. We see our own timers as they begin; a leader before us may
+// have begun those of our first listing, of which we take what remains.
 func (e *Evidence) left(t store.NamedTimer, now time.Time, first bool) time.Duration {
 	whole := t.Timer.For.D()
 	if !first {
@@ -52,8 +52,9 @@ func (e *Evidence) left(t store.NamedTimer, now time.Time, first bool) time.Dura
 	return min(whole, max(0, whole-passed))
 }
 
-// led is for how long leaders were at work since a time in a record (SAFE-13), by wall clocks: one that was wrong then or is
-// now can only lengthen a wait, or end it after the grace of our beginning.
+// led is for how long leaders were at work since a time in a record (SAFE-13), by wall clocks: one
+// that was wrong then or is now can only lengthen a wait, or end it after the grace of our
+// beginning.
 func (e *Evidence) led(since, now time.Time) time.Duration {
 	led := now.UTC().Sub(since)
 	for _, gap := range e.gaps {

@@ -8,7 +8,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// A full pass comes to every group, also to one that is larger than what is planned in one go, and to none twice.
+// A full pass comes to every group, also to one that is larger than what is planned in one go, and
+// to none twice.
 //
 // proves REC-1
 func TestAPassComesToLargeGroups(t *testing.T) {
@@ -17,7 +18,8 @@ func TestAPassComesToLargeGroups(t *testing.T) {
 	w.put(keys.Group("small"), spec("small"))
 	w.put(keys.Group("web"), spec("web"))
 	w.lead()
-	if got, want := w.takeAll(), []string{"", "g0000", "small", "web"}; !slices.Equal(slices.Sorted(slices.Values(got)), want) {
+	if got, want := w.takeAll(), []string{"", "g0000", "small", "web"}; !slices.Equal(slices.Sorted(slices.Values(got)),
+		want) {
 		t.Errorf("planned are %q, want %q", got, want)
 	}
 	if got := w.evidence.NextDue(); !got.IsZero() {
@@ -25,8 +27,8 @@ func TestAPassComesToLargeGroups(t *testing.T) {
 	}
 }
 
-// A group is planned once at the earliest of the times that were noted for it, and not before. Groups do not stand in each
-// other's way.
+// A group is planned once at the earliest of the times that were noted for it, and not before.
+// Groups do not stand in each other's way.
 //
 // proves REC-1
 func TestTimesToLookAgain(t *testing.T) {
@@ -63,7 +65,8 @@ func TestTimesToLookAgain(t *testing.T) {
 	}
 }
 
-// A group that was written to waits until the picture has that write; one that was planned meanwhile forgets its time.
+// A group that was written to waits until the picture has that write; one that was planned
+// meanwhile forgets its time.
 //
 // proves REC-1
 func TestAGroupWaitsForItsOwnWrite(t *testing.T) {
@@ -88,7 +91,8 @@ func TestAGroupWaitsForItsOwnWrite(t *testing.T) {
 	}
 }
 
-// A pass comes to all groups that there is anything of: a spec, a file's spec, a status, or instances.
+// A pass comes to all groups that there is anything of: a spec, a file's spec, a status, or
+// instances.
 //
 // proves REC-1
 func TestAPassComesToWhateverThereIs(t *testing.T) {

@@ -39,7 +39,10 @@ func (w *world) lead() {
 	w.validated = 0
 	var e *evidence.Evidence
 	e = evidence.New(evidence.Config{
-		Keys: keys, Capabilities: map[string]provider.Capabilities{"mem": {Zones: []string{"a", "b"}, CallTimeout: time.Minute, Consistency: time.Second}},
+		Keys: keys, Capabilities: map[string]provider.Capabilities{"mem": {
+			Zones:       []string{"a", "b"},
+			CallTimeout: time.Minute, Consistency: time.Second,
+		}},
 		SessionTTL: 5 * time.Second, Seed: 7, Now: func() time.Time { return w.now },
 		Jitter:  func(most time.Duration) time.Duration { return most },
 		Wake:    func() { e.NextDue(); w.woken++ }, // whoever is woken may ask at once
@@ -97,7 +100,8 @@ func spec(name string) store.Group {
 	return g
 }
 
-// run puts an instance that has been running for an hour, with an agent that reports that it is healthy.
+// run puts an instance that has been running for an hour, with an agent that reports that it is
+// healthy.
 func (w *world) run(group, id string) store.Instance {
 	s := spec(group)
 	rec := store.Instance{
@@ -134,7 +138,8 @@ func (w *world) instance(group, id string) plan.Instance {
 	return plan.Instance{}
 }
 
-// shard puts so many groups with so many instances each into a world whose order of maps differs each time.
+// shard puts so many groups with so many instances each into a world whose order of maps differs
+// each time.
 func (w *world) shard(groups, each int) {
 	for g := range groups {
 		name := fmt.Sprintf("g%04d", g)

@@ -19,8 +19,9 @@ const (
 	huge  = 640 << 20 // what is larger takes half a second or more: so that is done more rarely, for more memory
 )
 
-// What may be made before the next collection is through, in percent of what is kept: Go begins it at seven tenths of that at the earliest, we at two
-// thirds. Memory beyond it goes back to the system.
+// What may be made before the next collection is through, in percent of what is kept: Go begins it
+// at seven tenths of that at the earliest, we at two thirds. Memory beyond it goes back to the
+// system.
 const (
 	roomSmall = 100 // Go's own
 	roomLarge = 50
@@ -80,7 +81,8 @@ func (c *Collector) Run(ctx context.Context, bearable func() time.Duration) {
 // due says that a collection is to be begun, before Go begins one.
 func due(s size) bool { return s.goal > s.kept && s.now >= s.kept+(s.goal-s.kept)/3*2 }
 
-// collect has all garbage collected, and reports wait until what is kept has been found, or for most.
+// collect has all garbage collected, and reports wait until what is kept has been found, or for
+// most.
 func (c *Collector) collect(ctx context.Context, most time.Duration) {
 	began, before := time.Now(), c.heap.collections()
 	c.shut()

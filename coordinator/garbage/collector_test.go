@@ -193,7 +193,8 @@ func TestWhatIsNoneOfOurBusiness(t *testing.T) {
 	}
 }
 
-// A huge heap is collected more rarely, one that is merely large more often than by Go, which has its own at the end.
+// A huge heap is collected more rarely, one that is merely large more often than by Go, which has
+// its own at the end.
 func TestRoomIsGivenByWhatIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &imagined{end: make(chan struct{})}

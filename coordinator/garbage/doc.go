@@ -1,12 +1,16 @@
-// Package garbage collects what a large replica no longer needs while the agents' reports wait at its connections.
+// Package garbage collects what a large replica no longer needs while the agents' reports wait at
+// its connections.
 //
-// While Go's collector looks through the heap, each goroutine that makes anything has to help first, by 64 KiB of what is to be looked through. A
-// hundred thousand agents have as many goroutines, ten thousand of which wake each second: together they have to help more than two processors can.
-// They then stand in one queue, and with them all that matters more than a single report: the leader's clock, its session, the watch. It stood still
-// for two to four seconds, again and again.
+// While Go's collector looks through the heap, each goroutine that makes anything has to help
+// first, by 64 KiB of what is to be looked through. A hundred thousand agents have as many
+// goroutines, ten thousand of which wake each second: together they have to help more than two
+// processors can. They then stand in one queue, and with them all that matters more than a single
+// report: the leader's clock, its session, the watch. It stood still for two to four seconds, again
+// and again.
 //
-// So nobody wakes them. A collection is begun before Go would begin it, nothing more is read from connections meanwhile, and all threads that are
-// idle then help of their own accord. Nobody but agents waits, whose leases outlast it, and for less long than they did before.
+// So nobody wakes them. A collection is begun before Go would begin it, nothing more is read from
+// connections meanwhile, and all threads that are idle then help of their own accord. Nobody but
+// agents waits, whose leases outlast it, and for less long than they did before.
 //
 //	collector.go  when a collection is begun
 //	listener.go   connections that wait

@@ -25,7 +25,8 @@ type conn struct {
 	collector *Collector
 }
 
-// Read keeps what came to itself while garbage is collected. It waits after reading, as nearly all connections wait for something to read at any time.
+// Read keeps what came to itself while garbage is collected. It waits after reading, as nearly all
+// connections wait for something to read at any time.
 func (c *conn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if gate := c.collector.closed(); gate != nil {

@@ -22,13 +22,15 @@ const conflictTries = 5
 type found struct {
 	instance store.Versioned[store.Instance]
 	alive    store.Versioned[store.Alive]
-	// Why either cannot be read though it is there. Its revision is known all the same, so that it can be compared.
+	// Why either cannot be read though it is there. Its revision is known all the same, so that it
+	// can be compared.
 	spoiled      error
 	spoiledAlive error
 }
 
-// read reads an instance's record and its alive key. It fails with a *retired if the instance is at deleting or was deleted on purpose, and with
-// errUnrecorded if its record is absent and nothing says so.
+// read reads an instance's record and its alive key. It fails with a *retired if the instance is at
+// deleting or was deleted on purpose, and with errUnrecorded if its record is absent and nothing
+// says so.
 func (s *session) read(ctx context.Context) (found, error) {
 	var f found
 	keys := s.g.cfg.Keys
@@ -58,10 +60,14 @@ func (s *session) read(ctx context.Context) (found, error) {
 	return f, nil
 }
 
-// put writes the session's alive key, if nothing has changed since it was read. It is the caller's turn.
-func (s *session) put(ctx context.Context, f found, lease store.Lease, state store.StreamState, goodbye store.Goodbye, why string) error {
+// put writes the session's alive key, if nothing has changed since it was read. It is the caller's
+// turn.
+func (s *session) put(ctx context.Context, f found, lease store.Lease, state store.StreamState, goodbye store.Goodbye,
+	why string,
+) error {
 	rec := store.Alive{
-		Schema: store.Schema, Instance: s.instance, Replica: s.g.cfg.Replica, Lease: lease.ID.String(), BootID: s.bootID, Epoch: s.epoch,
+		Schema: store.Schema, Instance: s.instance, Replica: s.g.cfg.Replica, Lease: lease.ID.String(),
+		BootID: s.bootID, Epoch: s.epoch,
 		State: state, Goodbye: goodbye, Why: why, Since: time.Now().UTC(), Agent: s.agent, Protocol: s.speaks,
 	}
 	s.asked = true
@@ -77,8 +83,10 @@ func (s *session) put(ctx context.Context, f found, lease store.Lease, state sto
 	return nil
 }
 
-// noteWritten notes that alive is ours as of a revision. It is the caller's turn, so revisions arrive in order. One that is lower than before comes from another
-// etcd, or from older data: revisions of the lost one say nothing any more, and no report could be written on them until etcd had caught up.
+// noteWritten notes that alive is ours as of a revision. It is the caller's turn, so revisions
+// arrive in order. One that is lower than before comes from another etcd, or from older data:
+// revisions of the lost one say nothing any more, and no report could be written on them until etcd
+// had caught up.
 func (s *session) noteWritten(rev store.Revision) {
 	if s.opened == 0 || rev < s.wrote {
 		s.opened = rev
@@ -89,8 +97,8 @@ func (s *session) noteWritten(rev store.Revision) {
 	s.seen.Unlock()
 }
 
-// retryConflicts repeats an exchange that lost a race, on what is there by then. An answer that was lost is cleared up
-// in the same way, by reading.
+// retryConflicts repeats an exchange that lost a race, on what is there by then. An answer that was
+// lost is cleared up in the same way, by reading.
 func retryConflicts(ctx context.Context, exchange func() error) error {
 	var err error
 	for range conflictTries {
@@ -123,7 +131,10 @@ func (s *session) open(ctx context.Context) *protocol.Refused {
 // register writes that the agent is there, such as it may be said, or says why not.
 func (s *session) register(ctx context.Context, write func(ctx context.Context, f found) error) *protocol.Refused {
 	if s.hello.GetShard() != s.g.cfg.ShardID {
-		return &protocol.Refused{Reason: protocol.Refused_WRONG_SHARD, Message: "this replica serves shard " + s.g.cfg.ShardID}
+		return &protocol.Refused{
+			Reason:  protocol.Refused_WRONG_SHARD,
+			Message: "this replica serves shard " + s.g.cfg.ShardID,
+		}
 	}
 	if s.g.leaving() {
 		return &protocol.Refused{Reason: protocol.Refused_UNAVAILABLE, Message: "this replica stops: go to another"}
@@ -196,17 +207,22 @@ func (s *session) register(ctx context.Context, write func(ctx context.Context, 
 	}
 }
 
-// patience returns how long the agent can wait for its admission. An agent of the release before cannot be told to wait.
+// patience returns how long the agent can wait for its admission. An agent of the release before
+// cannot be told to wait.
 func (s *session) patience() guard.Patience {
 	if !s.hello.GetWaits() {
 		return guard.Impatient
 	}
-	return guard.Patience{Most: guard.PatienceFor(s.g.settings().ReconnectMax.D()), Tell: func(most time.Duration) error {
-		return s.stream.Send(&protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Waiting{Waiting: &protocol.Waiting{Most: durationpb.New(most)}}})
-	}}
+	return guard.Patience{
+		Most: guard.PatienceFor(s.g.settings().ReconnectMax.D()),
+		Tell: func(most time.Duration) error {
+			return s.stream.Send(&protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Waiting{Waiting: &protocol.Waiting{Most: durationpb.New(most)}}})
+		},
+	}
 }
 
-// known is what the picture shows of the instance, if an agent could be let in by that. It may be old, which the transaction would find.
+// known is what the picture shows of the instance, if an agent could be let in by that. It may be
+// old, which the transaction would find.
 func (s *session) known() (f found, enough bool) {
 	keys := s.g.cfg.Keys
 	f.alive.Key = keys.Alive(s.instance)
@@ -228,15 +244,22 @@ func (s *session) mayOpen(f found) *protocol.Refused {
 	}
 	a := f.alive.Record
 	if a.BootID != s.bootID && (a.State == store.StreamOpen || a.State == store.StreamOverdue) && s.g.mayBeServed(a) {
-		return &protocol.Refused{Reason: protocol.Refused_BOOT_CONFLICT, Message: "another boot of this instance has an open stream; if that machine is gone, its lease ends within " + s.ttlOf(f)}
+		return &protocol.Refused{
+			Reason:  protocol.Refused_BOOT_CONFLICT,
+			Message: "another boot of this instance has an open stream; if that machine is gone, its lease ends within " + s.ttlOf(f),
+		}
 	}
 	if a.BootID == s.bootID && a.Epoch >= s.epoch && !s.ownWrite(f) {
-		return &protocol.Refused{Reason: protocol.Refused_STALE_EPOCH, Message: "a newer stream of this agent is known", StoredEpoch: a.Epoch}
+		return &protocol.Refused{
+			Reason: protocol.Refused_STALE_EPOCH, Message: "a newer stream of this agent is known",
+			StoredEpoch: a.Epoch,
+		}
 	}
 	return nil
 }
 
-// mayBeServed says whether the stream that alive tells of can still be there: its replica is, and if that is us, we have it.
+// mayBeServed says whether the stream that alive tells of can still be there: its replica is, and
+// if that is us, we have it.
 func (g *Gateway) mayBeServed(a store.Alive) bool {
 	if a.Replica == g.cfg.Replica {
 		g.mu.Lock()
@@ -262,7 +285,8 @@ func (s *session) ownWrite(f found) bool {
 
 func (s *session) ttlOf(f found) string { return f.instance.Record.Spec.Report.LeaseTTL.String() }
 
-// leaseFor keeps the lease that the agent presents, if alive is on it and it can still be renewed; else a new one.
+// leaseFor keeps the lease that the agent presents, if alive is on it and it can still be renewed;
+// else a new one.
 func (s *session) leaseFor(ctx context.Context, f found) (store.Lease, error) {
 	presented := store.LeaseID(s.hello.GetLease())
 	if presented != 0 && f.alive.Present() && f.alive.Lease == presented {
@@ -277,14 +301,16 @@ func (s *session) leaseFor(ctx context.Context, f found) (store.Lease, error) {
 	return l, nil
 }
 
-// setState writes what became of the stream, unless somebody newer owns the key by now. Mostly the picture shows the key as we wrote it last, which
-// saves reading it: the transaction compares it in any case.
+// setState writes what became of the stream, unless somebody newer owns the key by now. Mostly the
+// picture shows the key as we wrote it last, which saves reading it: the transaction compares it in
+// any case.
 func (s *session) setState(ctx context.Context, state store.StreamState, goodbye store.Goodbye, why string) {
 	if s.missing.Load() || s.g.astray.Load() {
 		return // without a record nothing may be written; should it be back, a report says so
 	}
 	if s.turn.take(ctx) != nil {
-		s.g.deps.Logger.Warn("state of a stream could not be written: etcd is slow", "instance", s.instance, "state", string(state))
+		s.g.deps.Logger.Warn("state of a stream could not be written: etcd is slow", "instance", s.instance, "state",
+			string(state))
 		return
 	}
 	defer s.turn.give()
@@ -314,7 +340,8 @@ func (s *session) setState(ctx context.Context, state store.StreamState, goodbye
 	})
 	if err != nil && !errors.Is(err, errRetired) && !errors.Is(err, errUnrecorded) {
 		s.state = "" // it may have been written all the same, or may yet be: the next report puts it right
-		s.g.deps.Logger.Warn("state of a stream could not be written", "instance", s.instance, "state", string(state), "error", err)
+		s.g.deps.Logger.Warn("state of a stream could not be written", "instance", s.instance, "state", string(state),
+			"error", err)
 	}
 }
 
@@ -345,7 +372,8 @@ func (s *session) becomeOverdue() {
 	}
 }
 
-// lost writes that the stream is gone. When thousands are, they wait for each other, for as long as it can be news.
+// lost writes that the stream is gone. When thousands are, they wait for each other, for as long as
+// it can be news.
 func (s *session) lost(why string) {
 	s.g.spawn(func() {
 		waiting, end := context.WithTimeout(s.g.life, max(s.ttl, callTimeout))
@@ -372,8 +400,10 @@ func (s *session) restore(ctx context.Context, seen store.Revision) {
 	if s.g.astray.Load() {
 		return
 	}
-	// Its time counts from when its last renewal was sent, not from the answer, which may have come seconds later.
-	if s.ctx.Err() != nil || s.closing() != nil || !time.Now().Before(s.lease.Ends()) || s.state == store.StreamLeft || s.state == store.StreamMoved {
+	// Its time counts from when its last renewal was sent, not from the answer, which may have come
+	// seconds later.
+	if s.ctx.Err() != nil || s.closing() != nil || !time.Now().Before(s.lease.Ends()) || s.state == store.StreamLeft ||
+		s.state == store.StreamMoved {
 		return // whoever said goodbye has gone, though the stream may still be there
 	}
 	err := s.regrant(ctx)
@@ -388,13 +418,15 @@ func (s *session) restore(ctx context.Context, seen store.Revision) {
 	case err != nil:
 		s.g.deps.Logger.Warn("alive key could not be put back", "instance", s.instance, "error", err)
 	default:
-		s.g.deps.Logger.Info("alive key put back", "instance", s.instance, "epoch", s.epoch, "lease", s.lease.ID.String())
+		s.g.deps.Logger.Info("alive key put back", "instance", s.instance, "epoch", s.epoch, "lease",
+			s.lease.ID.String())
 		s.g.deps.Disturbed("etcd deleted a key whose lease was being renewed")
 	}
 }
 
-// regrant puts alive on a new lease, whether or not it is there on another, or cannot be read. Nor need the record be readable: it was when the stream was
-// opened, and nothing condemns the instance. It is the caller's turn.
+// regrant puts alive on a new lease, whether or not it is there on another, or cannot be read. Nor
+// need the record be readable: it was when the stream was opened, and nothing condemns the
+// instance. It is the caller's turn.
 func (s *session) regrant(ctx context.Context) error {
 	return retryConflicts(ctx, func() error {
 		f, err := s.read(ctx)

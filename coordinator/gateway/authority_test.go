@@ -26,7 +26,9 @@ type testAuthority struct {
 }
 
 // pair is a certificate and its key, for a time.
-func pair(t *testing.T, by *identitytest.Authority, to identity.Identity, from time.Time, lifetime time.Duration) *tls.Certificate {
+func pair(t *testing.T, by *identitytest.Authority, to identity.Identity, from time.Time,
+	lifetime time.Duration,
+) *tls.Certificate {
 	t.Helper()
 	key, err := identity.NewKey()
 	if err != nil {
@@ -42,7 +44,9 @@ func newTestAuthority(t *testing.T) *testAuthority {
 	return &testAuthority{t: t, issuer: ca, trust: identitytest.Trust(ca), changed: make(chan struct{})}
 }
 
-func (a *testAuthority) Issue(request []byte, to identity.Identity, lifetime time.Duration) ([][]byte, time.Time, error) {
+func (a *testAuthority) Issue(request []byte, to identity.Identity, lifetime time.Duration) ([][]byte, time.Time,
+	error,
+) {
 	if _, err := identity.ReadRequest(request); err != nil {
 		return nil, time.Time{}, err
 	}

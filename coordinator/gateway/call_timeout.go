@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// shortCall is the duration of a call that needs no timeout. The timeout and the end of the caller's context take effect
-// only after it.
+// shortCall is the duration of a call that needs no timeout. The timeout and the end of the
+// caller's context take effect only after it.
 const shortCall = 50 * time.Millisecond
 
-// callTimeouts bounds calls as context.WithTimeout does, for calls as frequent as renewals. Contexts and timers of short
-// calls, which nearly all are, are used again.
+// callTimeouts bounds calls as context.WithTimeout does, for calls as frequent as renewals.
+// Contexts and timers of short calls, which nearly all are, are used again.
 type callTimeouts struct {
 	life context.Context //nolint:containedctx // the parent of all calls
 
@@ -32,7 +32,8 @@ type boundedCall struct {
 	over   bool
 }
 
-// begin returns a boundedCall that ends after timeout or with caller. The caller must pass it to end.
+// begin returns a boundedCall that ends after timeout or with caller. The caller must pass it to
+// end.
 func (t *callTimeouts) begin(caller context.Context, timeout time.Duration) *boundedCall {
 	t.mu.Lock()
 	defer t.mu.Unlock()

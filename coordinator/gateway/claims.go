@@ -26,8 +26,9 @@ func (c *claimed) take(shard string, i store.Instance) bool {
 	return true
 }
 
-// recallClaim looks whether the agent has a claim already that says what the record does. Its signature is not looked at, which would cost more than another
-// seal: an agent that spoils its claim spoils its own.
+// recallClaim looks whether the agent has a claim already that says what the record does. Its
+// signature is not looked at, which would cost more than another seal: an agent that spoils its
+// claim spoils its own.
 func (s *session) recallClaim() {
 	if s.g.deps.Authority == nil || len(s.hello.GetClaim()) == 0 {
 		return
@@ -44,7 +45,8 @@ func (s *session) recallClaim() {
 	}
 }
 
-// claimDue is the claim that the agent is to be told, if it has not been; nil: it has. It is for whoever talks, with the lock of wanted.
+// claimDue is the claim that the agent is to be told, if it has not been; nil: it has. It is for
+// whoever talks, with the lock of wanted.
 func (s *session) claimDue() *store.Claim {
 	c := &s.wanted.claim
 	if s.g.deps.Authority == nil || c.now == c.told {
@@ -53,8 +55,8 @@ func (s *session) claimDue() *store.Claim {
 	return c.now
 }
 
-// withClaim adds the sealed claim to what the agent is told. Without one it is told all else: an authority that cannot seal now is asked again with the next
-// change.
+// withClaim adds the sealed claim to what the agent is told. Without one it is told all else: an
+// authority that cannot seal now is asked again with the next change.
 func (s *session) withClaim(full *protocol.Wanted, due *store.Claim) *protocol.Wanted {
 	issuer := s.g.deps.Authority.Trust().Issuer
 	sealed, err := s.g.deps.Authority.Seal(*due)
@@ -71,7 +73,8 @@ func (s *session) withClaim(full *protocol.Wanted, due *store.Claim) *protocol.W
 	return full
 }
 
-// resealed has the claim told again if another authority issues by now: the one that sealed it will not be believed for ever. It is for whoever talks.
+// resealed has the claim told again if another authority issues by now: the one that sealed it will
+// not be believed for ever. It is for whoever talks.
 func (s *session) resealed(issuer string) error {
 	w := &s.wanted
 	w.mu.Lock()
@@ -86,7 +89,8 @@ func (s *session) resealed(issuer string) error {
 	return s.sendWanted()
 }
 
-// recordedAt is the revision of the newest record of the instance that the session has seen; 0: none.
+// recordedAt is the revision of the newest record of the instance that the session has seen; 0:
+// none.
 func (s *session) recordedAt() store.Revision {
 	s.wanted.mu.Lock()
 	defer s.wanted.mu.Unlock()
@@ -101,8 +105,8 @@ func (s *session) hasClaim() bool {
 	return known || s.g.deps.Authority != nil && len(s.hello.GetClaim()) > 0
 }
 
-// shownClaim is what is known of an instance without a record: by the record that the session has seen, or by the claim that its agent shows, if its seal
-// holds. Nil: nothing.
+// shownClaim is what is known of an instance without a record: by the record that the session has
+// seen, or by the claim that its agent shows, if its seal holds. Nil: nothing.
 func (s *session) shownClaim() *store.Claim {
 	s.wanted.mu.Lock()
 	known := s.wanted.claim.now
@@ -120,7 +124,10 @@ func (s *session) shownClaim() *store.Claim {
 	default:
 		return &shown
 	}
-	refusal := guard.Refusal{Rule: "SAFE-17", What: "claim ignored", Why: why, Address: s.from(), Claimed: s.instance, Proved: s.proof.peer != nil}
+	refusal := guard.Refusal{
+		Rule: "SAFE-17", What: "claim ignored", Why: why, Address: s.from(), Claimed: s.instance,
+		Proved: s.proof.peer != nil,
+	}
 	if err != nil {
 		refusal.Detail = err.Error()
 	}

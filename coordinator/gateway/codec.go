@@ -15,13 +15,14 @@ import (
 	"github.com/leasehold/leasehold/coordinator/guard"
 )
 
-// codec is gRPC's codec for protobuf, which also decodes into a frame. A decoded message never refers to gRPC's
-// buffers, which gRPC uses again.
+// codec is gRPC's codec for protobuf, which also decodes into a frame. A decoded message never
+// refers to gRPC's buffers, which gRPC uses again.
 type codec struct{ encoding.CodecV2 }
 
 func newCodec() codec { return codec{encoding.GetCodecV2("proto")} }
 
-// frame receives a message together with the error of decoding it. gRPC would hide that error from the gateway.
+// frame receives a message together with the error of decoding it. gRPC would hide that error from
+// the gateway.
 type frame struct {
 	received received
 	err      error

@@ -20,10 +20,11 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Authority certifies agents. It may be asked by many at once, and what it answers may change at any time.
+// Authority certifies agents. It may be asked by many at once, and what it answers may change at
+// any time.
 type Authority interface {
-	// Issue certifies the key of a request for an identity; the certificate may end before the lifetime does, if its issuer ends. It fails if
-	// the request is none.
+	// Issue certifies the key of a request for an identity; the certificate may end before the
+	// lifetime does, if its issuer ends. It fails if the request is none.
 	Issue(request []byte, to identity.Identity, lifetime time.Duration) (chain [][]byte, ends time.Time, err error)
 	// Seal seals what an instance is, as of now (SAFE-17).
 	Seal(claim store.Claim) ([]byte, error)
@@ -43,8 +44,9 @@ type Peer struct {
 	Identity identity.Identity // of Chain[0]
 }
 
-// Credentials secure the server's side of agents' streams; nil without an authority. Certificate and trust are asked for at each handshake, so that
-// what changes counts at once. Handshakes that fail are recorded (SEC-1).
+// Credentials secure the server's side of agents' streams; nil without an authority. Certificate
+// and trust are asked for at each handshake, so that what changes counts at once. Handshakes that
+// fail are recorded (SEC-1).
 func (g *Gateway) Credentials() credentials.TransportCredentials {
 	if g.deps.Authority == nil {
 		return nil
@@ -60,8 +62,10 @@ type secured struct {
 	own       identity.Identity
 	refusals  *guard.Refusals
 
-	mu    sync.Mutex
-	ready prepared // for the handshakes until certificate or trust change: what they share takes no memory of each connection
+	mu sync.Mutex
+	// for the handshakes until certificate or trust change: what they share takes no memory of each
+	// connection
+	ready prepared
 }
 
 // prepared is all that handshakes with one certificate under one trust have in common.
@@ -150,10 +154,14 @@ func (s *secured) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo,
 }
 
 func (s *secured) refuse(raw net.Conn, why, claimed string, err error) {
-	s.refusals.Add(guard.Refusal{Rule: "SEC-1", What: "connection refused", Why: why, Address: raw.RemoteAddr().String(), Claimed: claimed, Detail: err.Error()})
+	s.refusals.Add(guard.Refusal{
+		Rule: "SEC-1", What: "connection refused", Why: why,
+		Address: raw.RemoteAddr().String(), Claimed: claimed, Detail: err.Error(),
+	})
 }
 
-// whyFailed says why a handshake failed, and whom the certificate named, if one was shown; "" if nobody wanted anything.
+// whyFailed says why a handshake failed, and whom the certificate named, if one was shown; "" if
+// nobody wanted anything.
 func whyFailed(err error, helloCame, oldTLS bool) (why, claimed string) {
 	var plain tls.RecordHeaderError
 	var unverified *tls.CertificateVerificationError

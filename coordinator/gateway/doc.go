@@ -1,5 +1,6 @@
-// Package gateway serves the agents' protocol on one replica, leader or not. It decides whose stream is accepted, renews
-// leases on reports, keeps the state of each stream in alive/<id>, and persists reports.
+// Package gateway serves the agents' protocol on one replica, leader or not. It decides whose
+// stream is accepted, renews leases on reports, keeps the state of each stream in alive/<id>, and
+// persists reports.
 //
 //	gateway.go       the sessions of this replica, and what they share
 //	watcher.go       changes in etcd that concern them

@@ -30,29 +30,44 @@ func anyReport(t *rapid.T) *protocol.Report {
 	words := rapid.OneOf(text(5000), raw)
 	now := timestamppb.Now()
 	r := &protocol.Report{
-		Sequence: 1, Sent: now, MachineUptime: durationpb.New(time.Hour), Healthy: rapid.Bool().Draw(t, "healthy"), Why: words.Draw(t, "why"),
-		ConfigHash: strings.Repeat("h", 64), Restarted: strings.Repeat("r", 60), Drained: strings.Repeat("d", 60), Trust: strings.Repeat("t", 32),
-		Certificate: &protocol.OwnCertificate{Issuer: strings.Repeat("i", 32), Ends: now}, Host: &protocol.Host{CpuPercent: 1},
+		Sequence: 1, Sent: now, MachineUptime: durationpb.New(time.Hour), Healthy: rapid.Bool().Draw(t, "healthy"),
+		Why:        words.Draw(t, "why"),
+		ConfigHash: strings.Repeat("h", 64), Restarted: strings.Repeat("r", 60), Drained: strings.Repeat("d", 60),
+		Trust:       strings.Repeat("t", 32),
+		Certificate: &protocol.OwnCertificate{Issuer: strings.Repeat("i", 32), Ends: now},
+		Host:        &protocol.Host{CpuPercent: 1},
 	}
 	for range rapid.IntRange(0, 100).Draw(t, "checks") {
 		r.Checks = append(r.Checks, &protocol.Check{
-			Name: words.Draw(t, "name"), Kind: "http", Optional: true, Healthy: true, Pending: true, Why: words.Draw(t, "why"), Since: now, Against: 1, Threshold: 2,
+			Name: words.Draw(t, "name"), Kind: "http", Optional: true, Healthy: true, Pending: true,
+			Why: words.Draw(t, "why"), Since: now, Against: 1, Threshold: 2,
 			Took: durationpb.New(time.Second),
 		})
 	}
 	for range rapid.IntRange(0, 5).Draw(t, "windows") {
-		r.Host.Windows = append(r.Host.Windows, &protocol.HostWindow{Span: durationpb.New(time.Minute), Covered: durationpb.New(time.Minute), CpuPercent: 1, NetworkSent: 1 << 60})
+		r.Host.Windows = append(r.Host.Windows,
+			&protocol.HostWindow{
+				Span: durationpb.New(time.Minute), Covered: durationpb.New(time.Minute), CpuPercent: 1,
+				NetworkSent: 1 << 60,
+			})
 	}
 	if rapid.Bool().Draw(t, "ended") {
-		r.WorkloadExit = &protocol.WorkloadExit{Code: -1, Signal: words.Draw(t, "signal"), At: now, Output: []byte(strings.Repeat(raw.Draw(t, "output"), 100))}
+		r.WorkloadExit = &protocol.WorkloadExit{
+			Code: -1, Signal: words.Draw(t, "signal"), At: now,
+			Output: []byte(strings.Repeat(raw.Draw(t, "output"), 100)),
+		}
 	}
 	if rapid.Bool().Draw(t, "notice") {
-		r.Notice = &protocol.Notice{Kind: words.Draw(t, "kind"), Why: words.Draw(t, "why"), In: durationpb.New(time.Minute), At: now}
+		r.Notice = &protocol.Notice{
+			Kind: words.Draw(t, "kind"), Why: words.Draw(t, "why"),
+			In: durationpb.New(time.Minute), At: now,
+		}
 	}
 	return r
 }
 
-// Whatever an agent has to tell, what it sends is taken: it is cut to half of what the gateway takes of anything, at the most.
+// Whatever an agent has to tell, what it sends is taken: it is cut to half of what the gateway
+// takes of anything, at the most.
 //
 // proves SEC-5
 func TestWhatAgentsSendIsTaken(t *testing.T) {
@@ -80,8 +95,8 @@ func TestWhatAgentsSendIsTaken(t *testing.T) {
 	})
 }
 
-// A report is read into the place of another. It comes to what was sent all the same, and nothing of it refers to the bytes it came in, which are gRPC's and
-// used again.
+// A report is read into the place of another. It comes to what was sent all the same, and nothing
+// of it refers to the bytes it came in, which are gRPC's and used again.
 //
 // proves SEC-5
 func TestAReportIsReadInThePlaceOfAnother(t *testing.T) {
@@ -157,7 +172,8 @@ func something(kind protoreflect.Kind) protoreflect.Value {
 	}
 }
 
-// sameMessage says if a message was read as another than it is. What a newer agent says besides is left out.
+// sameMessage says if a message was read as another than it is. What a newer agent says besides is
+// left out.
 func sameMessage(t interface{ Errorf(string, ...any) }, read, sent proto.Message) {
 	known := proto.Clone(sent)
 	discardUnknown(known.ProtoReflect())
@@ -208,9 +224,18 @@ func TestPartsAreCountedBeforeTheyAreRead(t *testing.T) {
 func FuzzAgentMessage(f *testing.F) {
 	for _, m := range []*protocol.AgentMessage{
 		{},
-		{Kind: &protocol.AgentMessage_Hello{Hello: &protocol.Hello{Protocol: 1, Shard: "s", Instance: "web-0", BootId: "b", Epoch: 1}}},
-		{Kind: &protocol.AgentMessage_Report{Report: &protocol.Report{Sequence: 1, Checks: []*protocol.Check{{Name: "c", Took: durationpb.New(-1)}}}}},
-		{Kind: &protocol.AgentMessage_Report{Report: &protocol.Report{Sent: &timestamppb.Timestamp{Seconds: -1 << 62, Nanos: -1}, Host: &protocol.Host{Windows: []*protocol.HostWindow{{}}}}}},
+		{Kind: &protocol.AgentMessage_Hello{Hello: &protocol.Hello{
+			Protocol: 1, Shard: "s", Instance: "web-0",
+			BootId: "b", Epoch: 1,
+		}}},
+		{Kind: &protocol.AgentMessage_Report{Report: &protocol.Report{
+			Sequence: 1,
+			Checks:   []*protocol.Check{{Name: "c", Took: durationpb.New(-1)}},
+		}}},
+		{Kind: &protocol.AgentMessage_Report{Report: &protocol.Report{Sent: &timestamppb.Timestamp{
+			Seconds: -1 << 62,
+			Nanos:   -1,
+		}, Host: &protocol.Host{Windows: []*protocol.HostWindow{{}}}}}},
 		{Kind: &protocol.AgentMessage_Goodbye{Goodbye: &protocol.Goodbye{Kind: 99, Message: "x"}}},
 		{Kind: &protocol.AgentMessage_RenewCertificate{RenewCertificate: &protocol.RenewCertificate{Request: []byte{1}}}},
 	} {

@@ -39,7 +39,8 @@ type hub struct {
 // openHub opens one at which agents show certificates, as they do where it matters.
 func openHub(b *testing.B) *hub { return openHubWith(b, true) }
 
-// openHubWith opens one whose streams are secured, or not: then a connection may have any number of them.
+// openHubWith opens one whose streams are secured, or not: then a connection may have any number of
+// them.
 func openHubWith(b *testing.B, secured bool) *hub {
 	b.Helper()
 	dir := b.TempDir()
@@ -56,7 +57,8 @@ func openHubWith(b *testing.B, secured bool) *hub {
 	h.put(h.keys.Shard(), store.Shard{Schema: store.Schema, ID: shardID, Settings: store.DefaultShardSettings()})
 	seen := picture.New(h.keys)
 	deps := gateway.Deps{
-		Store: h.store, Picture: seen, Logger: log, Disturbed: func(string) {}, Journal: func(context.Context, store.JournalEntry) {},
+		Store: h.store, Picture: seen, Logger: log, Disturbed: func(string) {},
+		Journal: func(context.Context, store.JournalEntry) {},
 		Record: func(ctx context.Context, txn store.Txn, _ store.JournalEntry) (store.Revision, error) {
 			return h.store.Commit(ctx, txn)
 		},
@@ -72,7 +74,9 @@ func openHubWith(b *testing.B, secured bool) *hub {
 	if err != nil {
 		b.Fatal(err)
 	}
-	if h.guard, err = guard.NewConnections(guard.DefaultBounds(descriptors/2), guard.Deps{Logger: log, Refused: gw.Refusals().Add}); err != nil { // the callers are here as well
+	// the callers are here as well
+	if h.guard, err = guard.NewConnections(guard.DefaultBounds(descriptors/2),
+		guard.Deps{Logger: log, Refused: gw.Refusals().Add}); err != nil {
 		b.Fatal(err)
 	}
 	l, err := new(net.ListenConfig).Listen(b.Context(), "tcp", "127.0.0.1:0")
@@ -82,9 +86,10 @@ func openHubWith(b *testing.B, secured bool) *hub {
 	h.address = l.Addr().String()
 	options := append(gateway.ServerOptions(), grpc.MaxConcurrentStreams(1<<20))
 	if secured {
-		options = append(gateway.SecuredOptions(), grpc.Creds(h.guard.Credentials(gw.Credentials(), func(i credentials.AuthInfo) string {
-			return i.(*gateway.Peer).Identity.Name
-		})))
+		options = append(gateway.SecuredOptions(),
+			grpc.Creds(h.guard.Credentials(gw.Credentials(), func(i credentials.AuthInfo) string {
+				return i.(*gateway.Peer).Identity.Name
+			})))
 		l = h.guard.Listener(l)
 	}
 	server := grpc.NewServer(options...)
@@ -104,7 +109,8 @@ func openHubWith(b *testing.B, secured bool) *hub {
 }
 
 func (h *hub) put(key string, rec any) {
-	if _, err := h.store.Commit(context.Background(), store.Txn{Writes: []store.Write{store.Put(key, store.Encode(rec))}}); err != nil {
+	if _, err := h.store.Commit(context.Background(),
+		store.Txn{Writes: []store.Write{store.Put(key, store.Encode(rec))}}); err != nil {
 		h.b.Fatal(err)
 	}
 }
@@ -113,7 +119,10 @@ func (h *hub) put(key string, rec any) {
 func (h *hub) record(id string) {
 	h.put(h.keys.Instance(id), store.Instance{
 		Schema: store.Schema, ID: id, Group: "web", Phase: store.Running, Managed: true,
-		Spec: store.InstanceSpec{Provider: "mem", Report: store.ReportSpec{Interval: store.Duration(interval), LeaseTTL: store.Duration(leaseTTL)}},
+		Spec: store.InstanceSpec{
+			Provider: "mem",
+			Report:   store.ReportSpec{Interval: store.Duration(interval), LeaseTTL: store.Duration(leaseTTL)},
+		},
 	})
 }
 
@@ -144,7 +153,9 @@ func papersOf(ca *authority.Authority, id string) (*tls.Certificate, error) {
 	return &tls.Certificate{Certificate: chain, PrivateKey: key}, nil
 }
 
-func (h *hub) stream(ctx context.Context, id string, config *tls.Config) (*grpc.ClientConn, grpc.BidiStreamingClient[protocol.AgentMessage, protocol.GatewayMessage], error) {
+func (h *hub) stream(ctx context.Context, id string, config *tls.Config) (*grpc.ClientConn,
+	grpc.BidiStreamingClient[protocol.AgentMessage, protocol.GatewayMessage], error,
+) {
 	conn, err := grpc.NewClient("passthrough:///"+h.address, grpc.WithTransportCredentials(credentials.NewTLS(config)),
 		grpc.WithAuthority(identity.Host(shardID, identity.Coordinator)))
 	if err != nil {
@@ -152,12 +163,14 @@ func (h *hub) stream(ctx context.Context, id string, config *tls.Config) (*grpc.
 	}
 	stream, err := protocol.NewGatewayClient(conn).Session(ctx)
 	if err == nil {
-		err = stream.Send(&protocol.AgentMessage{Kind: &protocol.AgentMessage_Hello{Hello: hello(id, "boot", uint64(time.Now().UnixNano()))}})
+		err = stream.Send(&protocol.AgentMessage{Kind: &protocol.AgentMessage_Hello{Hello: hello(id, "boot",
+			uint64(time.Now().UnixNano()))}})
 	}
 	return conn, stream, err
 }
 
-// acknowledged has 100 honest agents report once a second for a while, and says how long an acknowledgement takes.
+// acknowledged has 100 honest agents report once a second for a while, and says how long an
+// acknowledgement takes.
 func (h *hub) acknowledged(agents []*honest, during time.Duration) (p50, p99, most time.Duration, missed int) {
 	var mu sync.Mutex
 	var took []time.Duration
@@ -211,8 +224,8 @@ func (a *honest) report() (time.Duration, bool) {
 	}
 }
 
-// BenchmarkAcknowledgementsUnderAttack tells how long honest agents wait for acknowledgements while others misbehave, on the machine on which the
-// attackers run as well.
+// BenchmarkAcknowledgementsUnderAttack tells how long honest agents wait for acknowledgements while
+// others misbehave, on the machine on which the attackers run as well.
 func BenchmarkAcknowledgementsUnderAttack(b *testing.B) {
 	h := openHub(b)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -230,7 +243,8 @@ func BenchmarkAcknowledgementsUnderAttack(b *testing.B) {
 	const during = 8 * time.Second
 	measure := func(name string) {
 		p50, p99, most, missed := h.acknowledged(agents, during)
-		b.Logf("%-36s p50 %-9s p99 %-9s most %-9s missed %d  connections %+v", name, p50.Round(10*time.Microsecond), p99.Round(10*time.Microsecond), most.Round(10*time.Microsecond), missed, h.guard.Counts())
+		b.Logf("%-36s p50 %-9s p99 %-9s most %-9s missed %d  connections %+v", name, p50.Round(10*time.Microsecond),
+			p99.Round(10*time.Microsecond), most.Round(10*time.Microsecond), missed, h.guard.Counts())
 	}
 	measure("quiet")
 

@@ -22,29 +22,38 @@ func versionsOf(s speaker) protocol.Versions {
 // foreign is the refusal of somebody who speaks no version that we do.
 func foreign(theirs protocol.Versions) guard.Refusal {
 	ours := protocol.Spoken()
-	f := guard.Refusal{Rule: "DET-18", What: "stream refused", Why: "its protocol is older than any that is spoken here"}
+	f := guard.Refusal{
+		Rule: "DET-18", What: "stream refused",
+		Why: "its protocol is older than any that is spoken here",
+	}
 	next := "upgrade the agent"
 	if theirs.Newest > ours.Newest {
-		f.Why, next = "its protocol is newer than any that is spoken here", "upgrade the coordinators first, then the agents"
+		f.Why, next = "its protocol is newer than any that is spoken here",
+			"upgrade the coordinators first, then the agents"
 	}
 	f.Detail = fmt.Sprintf("the agent speaks %s of the protocol, this replica %s: %s", theirs, ours, next)
 	return f
 }
 
-// leaveAlone refuses an agent that speaks no version of the protocol that we do. It is there all the same, and an upgrade in the wrong order must cost no
-// machine: so as long as it goes on coming, alive says that it is refused, on a lease that outlasts the longest pause between two of its hellos.
+// leaveAlone refuses an agent that speaks no version of the protocol that we do. It is there all
+// the same, and an upgrade in the wrong order must cost no machine: so as long as it goes on
+// coming, alive says that it is refused, on a lease that outlasts the longest pause between two of
+// its hellos.
 func (s *session) leaveAlone(ctx context.Context) *protocol.Refused {
 	f := foreign(versionsOf(s.hello))
 	f.Address, f.Claimed, f.Proved = s.from(), s.instance, s.proof.peer != nil
 	s.g.refusals.Add(f)
-	if refusal := s.register(ctx, func(ctx context.Context, found found) error { return s.noteForeign(ctx, found, f) }); refusal != nil {
+	if refusal := s.register(ctx, func(ctx context.Context, found found) error {
+		return s.noteForeign(ctx, found, f)
+	}); refusal != nil {
 		return refusal
 	}
 	return &protocol.Refused{Reason: protocol.Refused_PROTOCOL, Message: f.Detail}
 }
 
-// noteForeign writes that the agent is there and refused. One that another replica serves has a lease already, and one that has never been served
-// has served nobody: a new machine that cannot speak to us is replaced like any that never registers (DET-11).
+// noteForeign writes that the agent is there and refused. One that another replica serves has a
+// lease already, and one that has never been served has served nobody: a new machine that cannot
+// speak to us is replaced like any that never registers (DET-11).
 func (s *session) noteForeign(ctx context.Context, f found, why guard.Refusal) error {
 	switch f.instance.Record.Phase {
 	case store.Checking, store.Running, store.Draining:

@@ -35,7 +35,8 @@ func TestNewerAgentThatSpeaksOurProtocolTooIsWelcomed(t *testing.T) {
 	})
 }
 
-// An agent whose protocol nobody here speaks is there: as long as it goes on coming, it is not judged lost.
+// An agent whose protocol nobody here speaks is there: as long as it goes on coming, it is not
+// judged lost.
 //
 // proves DET-8, DET-18
 func TestAgentOfAnUnknownProtocolIsRefusedAndLeftAlone(t *testing.T) {
@@ -50,12 +51,14 @@ func TestAgentOfAnUnknownProtocolIsRefusedAndLeftAlone(t *testing.T) {
 		var lease store.LeaseID
 		for i := range 10 {
 			text := r.refused(speaking("web-0", uint64(i+2), 9, 8), protocol.Refused_PROTOCOL).GetMessage()
-			if !strings.Contains(text, "the agent speaks versions 8 to 9") || !strings.Contains(text, "upgrade the coordinators first") {
+			if !strings.Contains(text, "the agent speaks versions 8 to 9") ||
+				!strings.Contains(text, "upgrade the coordinators first") {
 				t.Fatalf("told %q", text)
 			}
 			w.shows("web-0", "one", uint64(i+2), store.StreamLeft)
 			a := w.alive("web-0")
-			if a.Record.Goodbye != store.GoodbyeRefused || a.Record.Protocol != 9 || !strings.Contains(a.Record.Why, "versions 8 to 9") {
+			if a.Record.Goodbye != store.GoodbyeRefused || a.Record.Protocol != 9 ||
+				!strings.Contains(a.Record.Why, "versions 8 to 9") {
 				t.Fatalf("alive %+v", a.Record)
 			}
 			if i > 0 && a.Lease != lease {

@@ -40,9 +40,11 @@ type Deps struct {
 	Disturbed func(what string)
 	// Journal writes an entry of the journal, at once or not at all.
 	Journal func(ctx context.Context, entry store.JournalEntry)
-	// Record does a transaction together with the entry of the journal that tells of it. Needed with an authority.
+	// Record does a transaction together with the entry of the journal that tells of it. Needed
+	// with an authority.
 	Record func(ctx context.Context, txn store.Txn, entry store.JournalEntry) (store.Revision, error)
-	// Authority certifies agents and says whom to believe; nil: streams are not secured, which is for networks that exist in memory alone.
+	// Authority certifies agents and says whom to believe; nil: streams are not secured, which is
+	// for networks that exist in memory alone.
 	Authority Authority
 	// Meter is told what is worth counting; nil: nothing is.
 	Meter Meter
@@ -57,8 +59,10 @@ const (
 	callTimeout    = 5 * time.Second    // one exchange with the store
 	partingTime    = 2 * time.Second    // for agents to be told that this replica stops
 	restoresAtOnce = 64
-	statesAtOnce   = 64          // of streams that are late, late no more, or lost: what is to be written when something happens to all of them
-	stateAgain     = time.Second // and up to twice that, until a late one is looked at again
+	// of streams that are late, late no more, or lost: what is to be written when something happens
+	// to all of them
+	statesAtOnce = 64
+	stateAgain   = time.Second // and up to twice that, until a late one is looked at again
 )
 
 // Gateway serves agents' streams.
@@ -104,19 +108,24 @@ func New(cfg Config, deps Deps) (*Gateway, error) {
 	case cfg.Replica == "" || cfg.ShardID == "":
 		return nil, errors.New("gateway needs a replica's and a shard's ID")
 	case deps.Store == nil || deps.Picture == nil || deps.Logger == nil || deps.Disturbed == nil || deps.Journal == nil:
-		return nil, errors.New("gateway needs a store, a picture, a logger, a journal and somebody to tell of disturbances")
+		return nil,
+			errors.New("gateway needs a store, a picture, a logger, a journal and somebody to tell of disturbances")
 	}
 	if deps.Authority != nil && deps.Record == nil {
 		return nil, errors.New("gateway needs somewhere to record who joins")
 	}
-	if own := (identity.Identity{Shard: cfg.ShardID, Role: identity.Coordinator, Name: cfg.Replica}); deps.Authority != nil && own.Validate() != nil {
+	if own := (identity.Identity{
+		Shard: cfg.ShardID, Role: identity.Coordinator,
+		Name: cfg.Replica,
+	}); deps.Authority != nil && own.Validate() != nil {
 		return nil, fmt.Errorf("gateway: no certificate can carry the name of this replica: %w", own.Validate())
 	}
 	if deps.Meter == nil {
 		deps.Meter = Unmetered{}
 	}
 	g := &Gateway{
-		cfg: cfg, deps: deps, sessions: map[string]*session{}, strays: map[string]stray{}, strayCount: map[bool]int{}, unnoted: map[string]time.Time{}, refused: map[string]time.Time{},
+		cfg: cfg, deps: deps, sessions: map[string]*session{}, strays: map[string]stray{}, strayCount: map[bool]int{},
+		unnoted: map[string]time.Time{}, refused: map[string]time.Time{},
 		restores: make(chan struct{}, restoresAtOnce), states: make(turn, statesAtOnce), strayTurn: make(turn, 1),
 		strayPace: rate.NewLimiter(strayRate, strayBurst), admission: guard.NewAdmission(),
 		refusals: guard.NewRefusals(deps.Logger, deps.Journal), guesses: newGuesses(), clients: guard.NewClients(),
@@ -127,7 +136,8 @@ func New(cfg Config, deps Deps) (*Gateway, error) {
 	return g, nil
 }
 
-// Run watches over the sessions until ctx ends; then it sends the agents away and waits until all it began has ended.
+// Run watches over the sessions until ctx ends; then it sends the agents away and waits until all
+// it began has ended.
 func (g *Gateway) Run(ctx context.Context) error {
 	stop := g.deps.Picture.Listen((*watcher)(g))
 	defer stop()
@@ -146,8 +156,8 @@ func (g *Gateway) Run(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// Drain waits until no agent is left or ctx ends, then ends every stream. What it leaves in etcd stays as it is: the agents will be
-// back, here or elsewhere, before their leases end.
+// Drain waits until no agent is left or ctx ends, then ends every stream. What it leaves in etcd
+// stays as it is: the agents will be back, here or elsewhere, before their leases end.
 func (g *Gateway) Drain(ctx context.Context) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -182,7 +192,8 @@ func (g *Gateway) Streams() int {
 	return len(g.sessions)
 }
 
-// ShortestLease is the shortest of all leases that agents have had from this replica; 0: none had one.
+// ShortestLease is the shortest of all leases that agents have had from this replica; 0: none had
+// one.
 func (g *Gateway) ShortestLease() time.Duration { return time.Duration(g.shortest.Load()) }
 
 func (g *Gateway) leased(ttl time.Duration) {
@@ -215,8 +226,9 @@ func (g *Gateway) Session(stream grpc.BidiStreamingServer[protocol.AgentMessage,
 	return s.serve()
 }
 
-// begun begins a session on another goroutine. That takes twice the stack that serving does, and a stack that has grown is seldom given back: of a hundred
-// thousand streams it would be most of all memory.
+// begun begins a session on another goroutine. That takes twice the stack that serving does, and a
+// stack that has grown is seldom given back: of a hundred thousand streams it would be most of all
+// memory.
 func (g *Gateway) begun(stream agentStream) (s *session, err error) {
 	done := make(chan struct{})
 	go func() {
@@ -254,14 +266,16 @@ func (g *Gateway) begin(stream agentStream) (*session, error) {
 	}
 	if refusal := s.open(stream.Context()); refusal != nil {
 		g.deps.Meter.StreamRefused(refusal.GetReason().String())
-		g.deps.Logger.Debug("agent refused", "instance", hello.GetInstance(), "reason", refusal.GetReason().String(), "why", refusal.GetMessage())
+		g.deps.Logger.Debug("agent refused", "instance", hello.GetInstance(), "reason", refusal.GetReason().String(),
+			"why", refusal.GetMessage())
 		return nil, s.stream.Send(&protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Refused{Refused: refusal}})
 	}
 	if !g.admit(s) {
 		g.deps.Meter.StreamRefused(protocol.Refused_UNAVAILABLE.String())
 		return nil, s.stream.Send(refusedMessage(protocol.Refused_UNAVAILABLE, "this replica stops: go to another", 0))
 	}
-	g.deps.Picture.View(func(c *picture.Content) { g.check(c, s) }) // what changed before we were listed among the sessions
+	// what changed before we were listed among the sessions
+	g.deps.Picture.View(func(c *picture.Content) { g.check(c, s) })
 	g.deps.Meter.StreamOpened()
 	g.deps.Logger.Info("agent registered", "instance", s.instance, "epoch", s.epoch, "boot", s.bootID, "from", s.from())
 	if err := s.greet(); err != nil {
@@ -272,7 +286,8 @@ func (g *Gateway) begin(stream agentStream) (*session, error) {
 	return s, nil
 }
 
-// admit makes s the session of its instance and ends the one before: the one that wrote alive earlier.
+// admit makes s the session of its instance and ends the one before: the one that wrote alive
+// earlier.
 func (g *Gateway) admit(s *session) bool {
 	older, ok := g.enter(s)
 	if older != nil {
@@ -309,8 +324,8 @@ func (g *Gateway) letIn(ctx context.Context, p guard.Patience) (leave func(), er
 	return g.admission.Enter(ctx, p, g.settings().ReconnectMax.D())
 }
 
-// renewed notes whether a renewal worked. When none has for a third of a lease, agents are better off elsewhere
-// (DET-14).
+// renewed notes whether a renewal worked. When none has for a third of a lease, agents are better
+// off elsewhere (DET-14).
 func (g *Gateway) renewed(ok bool, ttl time.Duration) (sendAway bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -366,7 +381,8 @@ func replicaAddresses(c *picture.Content) []string {
 	return out
 }
 
-// goDo runs something that outlives a stream's goroutine; the gateway waits for it when it ends. It says whether that was still possible.
+// goDo runs something that outlives a stream's goroutine; the gateway waits for it when it ends. It
+// says whether that was still possible.
 func (g *Gateway) goDo(do func(ctx context.Context)) bool {
 	return g.spawn(func() {
 		ctx, cancel := context.WithTimeout(g.life, 2*callTimeout)
@@ -375,7 +391,8 @@ func (g *Gateway) goDo(do func(ctx context.Context)) bool {
 	})
 }
 
-// spawn begins something that the gateway waits for when it ends. It says whether that was still possible.
+// spawn begins something that the gateway waits for when it ends. It says whether that was still
+// possible.
 func (g *Gateway) spawn(do func()) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -41,7 +41,8 @@ type world struct {
 	extra []grpc.ServerOption
 }
 
-// replica is a gateway with its own connection to the database, its own picture and its own agents' server.
+// replica is a gateway with its own connection to the database, its own picture and its own agents'
+// server.
 type replica struct {
 	*gateway.Gateway
 	w      *world
@@ -67,13 +68,16 @@ func inWorld(t *testing.T, test func(*world)) {
 		}
 		w.store = w.db.Connect()
 		defer w.db.Close()
-		w.put(w.keys.Shard(), store.Encode(store.Shard{Schema: store.Schema, ID: shardID, Settings: store.DefaultShardSettings()}))
+		w.put(w.keys.Shard(), store.Encode(store.Shard{
+			Schema: store.Schema, ID: shardID,
+			Settings: store.DefaultShardSettings(),
+		}))
 		test(w)
 	})
 }
 
-// serve starts a gateway. It is stopped by stop, which every test that starts one must call: whatever is left of it then
-// keeps the bubble from ending.
+// serve starts a gateway. It is stopped by stop, which every test that starts one must call:
+// whatever is left of it then keeps the bubble from ending.
 func (w *world) serve(id string) *replica {
 	w.t.Helper()
 	return w.serveWith(id, func(*gateway.Deps) {})
@@ -166,7 +170,10 @@ type agent struct {
 }
 
 func hello(instance, boot string, epoch uint64) *protocol.Hello {
-	return &protocol.Hello{Protocol: 1, Shard: shardID, Instance: instance, BootId: boot, Epoch: epoch, AgentVersion: "test"}
+	return &protocol.Hello{
+		Protocol: 1, Shard: shardID, Instance: instance, BootId: boot, Epoch: epoch,
+		AgentVersion: "test",
+	}
 }
 
 // dial makes a connection, with a certificate or none.
@@ -176,8 +183,11 @@ func (r *replica) dial(own *tls.Certificate) *grpc.ClientConn {
 	if r.w.ca != nil {
 		secured = credentials.NewTLS(identity.ClientConfig(shardID, own, r.w.ca.Trust()))
 	}
-	conn, err := grpc.NewClient("passthrough:///"+identity.Host(shardID, identity.Coordinator), grpc.WithTransportCredentials(secured),
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return r.listen.DialContext(ctx) }))
+	conn, err := grpc.NewClient("passthrough:///"+identity.Host(shardID, identity.Coordinator),
+		grpc.WithTransportCredentials(secured),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+			return r.listen.DialContext(ctx)
+		}))
 	if err != nil {
 		r.w.t.Fatal(err)
 	}
@@ -243,7 +253,8 @@ func (a *agent) send(msg *protocol.AgentMessage) {
 	}
 }
 
-// next is the next message, nil if the stream has ended. News of other replicas, and what is wanted, is left out; see wanted.
+// next is the next message, nil if the stream has ended. News of other replicas, and what is
+// wanted, is left out; see wanted.
 func (a *agent) next() *protocol.GatewayMessage {
 	a.t.Helper()
 	for {
@@ -331,7 +342,10 @@ func (w *world) record(id string, phase store.Phase) {
 	w.t.Helper()
 	w.put(w.keys.Instance(id), store.Encode(store.Instance{
 		Schema: store.Schema, ID: id, Group: "web", Phase: phase, Managed: true,
-		Spec: store.InstanceSpec{Provider: "mem", Report: store.ReportSpec{Interval: store.Duration(interval), LeaseTTL: store.Duration(leaseTTL)}},
+		Spec: store.InstanceSpec{
+			Provider: "mem",
+			Report:   store.ReportSpec{Interval: store.Duration(interval), LeaseTTL: store.Duration(leaseTTL)},
+		},
 	}))
 }
 
@@ -344,7 +358,8 @@ func (w *world) gone(id string) store.Revision {
 	return rev
 }
 
-// noted writes that an instance's record of this revision was deleted on purpose, with other writes.
+// noted writes that an instance's record of this revision was deleted on purpose, with other
+// writes.
 func (w *world) noted(id string, rev store.Revision, more ...store.Write) {
 	w.t.Helper()
 	note := store.Gone{Schema: store.Schema, Revision: rev, Instance: id, At: time.Now().UTC()}

@@ -19,19 +19,21 @@ func TestHelloIsWelcomed(t *testing.T) {
 		a := r.call(hello("web-0", "boot1", 1))
 		defer a.hangUp()
 		m := a.next().GetWelcome()
-		if m.GetReplica() != "one" || m.GetReportInterval().AsDuration() != interval || m.GetLeaseTtl().AsDuration() != leaseTTL ||
+		if m.GetReplica() != "one" || m.GetReportInterval().AsDuration() != interval ||
+			m.GetLeaseTtl().AsDuration() != leaseTTL ||
 			m.GetReconnectMax().AsDuration() != 30*time.Second || len(m.GetCoordinators()) != 1 {
 			t.Errorf("welcome %v", m)
 		}
 		w.shows("web-0", "one", 1, store.StreamOpen)
-		if got := w.alive("web-0"); got.Lease != store.LeaseID(m.GetLease()) || got.Lease == 0 || got.Record.BootID != "boot1" {
+		if got := w.alive("web-0"); got.Lease != store.LeaseID(m.GetLease()) || got.Lease == 0 ||
+			got.Record.BootID != "boot1" {
 			t.Errorf("alive is on lease %s with %+v, the welcome says %x", got.Lease, got.Record, m.GetLease())
 		}
 	})
 }
 
-// A replica that cannot read the shard's settings tells agents nothing of waiting: they keep what they were told, by which a leader reckons how long
-// it gives them to return.
+// A replica that cannot read the shard's settings tells agents nothing of waiting: they keep what
+// they were told, by which a leader reckons how long it gives them to return.
 //
 // proves SAFE-1
 func TestReplicaThatDoesNotKnowTheSettingsTellsNoWaits(t *testing.T) {
@@ -108,7 +110,8 @@ func TestAgentWithoutARecordIsToldSoAndNotedAsAStray(t *testing.T) {
 		r := w.serve("one")
 		defer r.stop()
 		m := r.refused(hello("web-9", "boot1", 1), protocol.Refused_UNKNOWN)
-		if after, most := m.GetAfter().AsDuration(), store.DefaultShardSettings().ReconnectMax.D(); after < most/2 || after > most {
+		if after, most := m.GetAfter().AsDuration(),
+			store.DefaultShardSettings().ReconnectMax.D(); after < most/2 || after > most {
 			t.Errorf("it is to come again after %s, want %s at the most", after, most)
 		}
 		stray := read[store.Stray](w, w.keys.Stray("web-9"))
@@ -118,7 +121,8 @@ func TestAgentWithoutARecordIsToldSoAndNotedAsAStray(t *testing.T) {
 		pass(12 * time.Hour)
 		r.refused(hello("web-9", "boot1", 2), protocol.Refused_UNKNOWN)
 		pass(time.Second)
-		if again := read[store.Stray](w, w.keys.Stray("web-9")); again.Modified != stray.Modified || again.Lease != stray.Lease {
+		if again := read[store.Stray](w, w.keys.Stray("web-9")); again.Modified != stray.Modified ||
+			again.Lease != stray.Lease {
 			t.Errorf("stray %+v on lease %s: the second hello wrote it anew", again.Record, again.Lease)
 		}
 		for range 20 { // it goes on for longer than a lease lasts, and whatever happens to the key
@@ -148,7 +152,8 @@ func TestAgentOfARecordThatIsBeingDeletedIsRetired(t *testing.T) {
 		defer r.stop()
 		w.record("web-0", store.Deleting)
 		m := r.refused(hello("web-0", "boot1", 1), protocol.Refused_RETIRED)
-		if rev := read[store.Instance](w, w.keys.Instance("web-0")).Modified; m.GetRevision() != int64(rev) || m.GetPhase() != protocol.PhaseDeleting {
+		if rev := read[store.Instance](w, w.keys.Instance("web-0")).Modified; m.GetRevision() != int64(rev) ||
+			m.GetPhase() != protocol.PhaseDeleting {
 			t.Errorf("it is told %v, want revision %d", m, rev)
 		}
 		if w.alive("web-0").Present() || read[store.Stray](w, w.keys.Stray("web-0")).Present() {
@@ -233,7 +238,8 @@ func TestSecondBootsFillNoJournal(t *testing.T) {
 	})
 }
 
-// A record of a newer schema is not taken for absent: its agent may be told to stop by nobody who cannot read it.
+// A record of a newer schema is not taken for absent: its agent may be told to stop by nobody who
+// cannot read it.
 //
 // proves DET-18
 func TestAgentOfAnUnreadableRecordIsNotRetired(t *testing.T) {
@@ -273,7 +279,8 @@ func TestStoppingReplicaRefusesAgents(t *testing.T) {
 			defer close(stopped)
 			r.stop()
 		}()
-		// It does not move, and is hung up on; whether the last word still reaches it is the network's affair.
+		// It does not move, and is hung up on; whether the last word still reaches it is the
+		// network's affair.
 		if m := a.next(); m != nil && m.GetRefused().GetReason() != protocol.Refused_UNAVAILABLE {
 			t.Errorf("the agent is told %v", m)
 		}

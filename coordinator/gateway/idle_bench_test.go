@@ -25,10 +25,12 @@ import (
 	"github.com/leasehold/leasehold/coordinator/authority"
 )
 
-// callersEnv has this program, started again, be the agents: their memory must not be counted with the replica's.
+// callersEnv has this program, started again, be the agents: their memory must not be counted with
+// the replica's.
 const callersEnv = "LEASEHOLD_TEST_CALLERS"
 
-// BenchmarkIdleAgents tells what an agent that has nothing to say costs its replica: LEASEHOLD_TEST_AGENTS of them, 1,000 if that is not set.
+// BenchmarkIdleAgents tells what an agent that has nothing to say costs its replica:
+// LEASEHOLD_TEST_AGENTS of them, 1,000 if that is not set.
 func BenchmarkIdleAgents(b *testing.B) {
 	if of := os.Getenv(callersEnv); of != "" {
 		if err := beCallers(of); err != nil {
@@ -51,10 +53,13 @@ func BenchmarkIdleAgents(b *testing.B) {
 				h.record(callerID(i))
 			}
 			before := memoryNow()
-			callers := exec.Command(os.Args[0], "-test.run=^$", "-test.bench=^BenchmarkIdleAgents$", "-test.benchtime=1x")
-			callers.Env = append(os.Environ(), fmt.Sprintf("%s=%s %d %d %s", callersEnv, h.address, agents, kind.conns, h.dir))
+			callers := exec.Command(os.Args[0], "-test.run=^$", "-test.bench=^BenchmarkIdleAgents$",
+				"-test.benchtime=1x")
+			callers.Env = append(os.Environ(),
+				fmt.Sprintf("%s=%s %d %d %s", callersEnv, h.address, agents, kind.conns, h.dir))
 			if !kind.secured {
-				callers.Env[len(callers.Env)-1] = fmt.Sprintf("%s=%s %d %d -", callersEnv, h.address, agents, kind.conns)
+				callers.Env[len(callers.Env)-1] = fmt.Sprintf("%s=%s %d %d -", callersEnv, h.address, agents,
+					kind.conns)
 			}
 			callers.Stderr = os.Stderr
 			in, err := callers.StdinPipe()
@@ -122,7 +127,8 @@ func memoryNow() memory {
 	return now
 }
 
-// beCallers is the agents' process: each says hello, reports twice and is silent until our input ends.
+// beCallers is the agents' process: each says hello, reports twice and is silent until our input
+// ends.
 func beCallers(of string) error {
 	var address, dir string
 	var agents, conns int
@@ -179,7 +185,8 @@ func callerConn(address string, ca *authority.Authority, id string) (*grpc.Clien
 		}
 		secured = credentials.NewTLS(identity.ClientConfig(shardID, own, ca.Trust()))
 	}
-	return grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(secured), grpc.WithAuthority(identity.Host(shardID, identity.Coordinator)),
+	return grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(secured),
+		grpc.WithAuthority(identity.Host(shardID, identity.Coordinator)),
 		grpc.WithReadBufferSize(1<<10), grpc.WithWriteBufferSize(1<<10), grpc.WithIdleTimeout(0))
 }
 
@@ -189,7 +196,8 @@ func beCaller(conn *grpc.ClientConn, id string) error {
 		if err != nil {
 			return err
 		}
-		if err = stream.Send(&protocol.AgentMessage{Kind: &protocol.AgentMessage_Hello{Hello: hello(id, "boot", epoch)}}); err != nil {
+		if err = stream.Send(&protocol.AgentMessage{Kind: &protocol.AgentMessage_Hello{Hello: hello(id, "boot",
+			epoch)}}); err != nil {
 			return err
 		}
 		m, err := stream.Recv()

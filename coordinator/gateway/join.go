@@ -60,12 +60,16 @@ func (g *Gateway) Join(ctx context.Context, req *protocol.JoinRequest) (*protoco
 		}
 		return answer, nil
 	case errors.As(err, &refused):
-		g.refusals.Add(guard.Refusal{Rule: "SEC-2", What: "join refused", Why: refused.why, Address: address, Claimed: req.GetInstance(), Detail: refused.detail})
+		g.refusals.Add(guard.Refusal{
+			Rule: "SEC-2", What: "join refused", Why: refused.why, Address: address,
+			Claimed: req.GetInstance(), Detail: refused.detail,
+		})
 		return nil, errJoinRefused
 	case ctx.Err() == nil:
 		g.deps.Logger.Warn("agent could not join", "instance", req.GetInstance(), "from", address, "error", err)
 	}
-	return nil, status.Error(codes.Unavailable, "this replica cannot let anybody join now: try another, or come again soon")
+	return nil, status.Error(codes.Unavailable,
+		"this replica cannot let anybody join now: try another, or come again soon")
 }
 
 // joining is what etcd holds of somebody who wants to join.
@@ -90,7 +94,8 @@ func (g *Gateway) join(ctx context.Context, who *Peer, address string, req *prot
 		if err := seen.lost(hash, req.GetInstance()); err != nil {
 			return nil, err
 		}
-	case !g.guesses.allow(guard.SourceOf(address)): // the picture may be behind, so etcd is asked, but not by whoever guesses
+	case !g.guesses.allow(guard.SourceOf(address)):
+		// the picture may be behind, so etcd is asked, but not by whoever guesses
 		return nil, &notJoined{"token unknown or expired", "etcd was not asked: there were too many such"}
 	}
 	leave, err := g.letIn(ctx, guard.Impatient)
@@ -107,7 +112,8 @@ func (g *Gateway) join(ctx context.Context, who *Peer, address string, req *prot
 		return nil, err
 	}
 	return g.exchange(ctx, address, req, store.Joined{
-		Schema: store.Schema, Instance: req.GetInstance(), Token: hash, Key: fingerprint, From: guard.Clip(address, mostName), Replica: g.cfg.Replica,
+		Schema: store.Schema, Instance: req.GetInstance(), Token: hash, Key: fingerprint,
+		From: guard.Clip(address, mostName), Replica: g.cfg.Replica,
 	})
 }
 
@@ -116,7 +122,8 @@ func (g *Gateway) joinable(who *Peer, req *protocol.JoinRequest) error {
 	switch {
 	case who == nil:
 		return &notJoined{why: "the connection is not secured"}
-	case !identity.IsName(req.GetInstance()) || req.GetToken() == "" || len(req.GetToken()) > mostToken || !identity.IsName(req.GetShard()):
+	case !identity.IsName(req.GetInstance()) || req.GetToken() == "" || len(req.GetToken()) > mostToken ||
+		!identity.IsName(req.GetShard()):
 		return &notJoined{why: "the call is malformed"}
 	case req.GetShard() != g.cfg.ShardID:
 		return &notJoined{"it is for another shard", "shard " + req.GetShard()}
@@ -139,9 +146,12 @@ func (j joining) lost(hash, instance string) error {
 	return nil
 }
 
-// exchange uses the token up and issues the certificate. Of all who try at once, on whatever replica, exactly one finds the token unused: that
-// the transaction compares. Whoever has used it may ask again with the same key, as the answer may have been lost.
-func (g *Gateway) exchange(ctx context.Context, address string, req *protocol.JoinRequest, rec store.Joined) (chain [][]byte, err error) {
+// exchange uses the token up and issues the certificate. Of all who try at once, on whatever
+// replica, exactly one finds the token unused: that the transaction compares. Whoever has used it
+// may ask again with the same key, as the answer may have been lost.
+func (g *Gateway) exchange(ctx context.Context, address string, req *protocol.JoinRequest,
+	rec store.Joined,
+) (chain [][]byte, err error) {
 	var used store.Versioned[store.JoinToken]
 	err = retryConflicts(ctx, func() error {
 		j, err := g.readJoining(ctx, rec)
@@ -163,7 +173,8 @@ func (g *Gateway) exchange(ctx context.Context, address string, req *protocol.Jo
 			return &notJoined{"the instance is no longer waited for", "it is " + string(in.Phase)}
 		}
 		// Before anything is written: an authority that cannot issue must cost nobody his token.
-		if chain, _, err = g.deps.Authority.Issue(req.GetRequest(), g.agentIdentity(rec.Instance), g.settings().Certificate.D()); err != nil {
+		if chain, _, err = g.deps.Authority.Issue(req.GetRequest(), g.agentIdentity(rec.Instance),
+			g.settings().Certificate.D()); err != nil {
 			return fmt.Errorf("issue certificate: %w", err)
 		}
 		if j.joined.Present() {
@@ -172,10 +183,17 @@ func (g *Gateway) exchange(ctx context.Context, address string, req *protocol.Jo
 		used = j.token
 		rec.At = time.Now().UTC()
 		_, err = g.deps.Record(ctx, store.Txn{
-			Conditions: []store.Condition{j.token.Unchanged(), j.instance.Unchanged(), store.Absent(g.cfg.Keys.Joined(rec.Instance))},
-			Writes:     []store.Write{store.Put(g.cfg.Keys.Joined(rec.Instance), store.Encode(rec)), store.Delete(j.token.Key)},
+			Conditions: []store.Condition{
+				j.token.Unchanged(), j.instance.Unchanged(),
+				store.Absent(g.cfg.Keys.Joined(rec.Instance)),
+			},
+			Writes: []store.Write{
+				store.Put(g.cfg.Keys.Joined(rec.Instance), store.Encode(rec)),
+				store.Delete(j.token.Key),
+			},
 		}, store.JournalEntry{
-			Rule: "SEC-2", What: "machine joined", Why: "it used its token", Group: in.Group, Instance: in.ID, Slot: in.Place(),
+			Rule: "SEC-2", What: "machine joined", Why: "it used its token", Group: in.Group, Instance: in.ID,
+			Slot:     in.Place(),
 			Evidence: []string{"from " + address, "key " + rec.Key}, Revision: j.instance.Modified,
 		})
 		return err
@@ -217,7 +235,8 @@ func readRecord[T any](ctx context.Context, s store.Store, key string) (store.Ve
 	return store.Decode[T](kv)
 }
 
-// How often etcd is asked for tokens that the picture does not show: those of machines that are faster than our watch, and guesses (SEC-5).
+// How often etcd is asked for tokens that the picture does not show: those of machines that are
+// faster than our watch, and guesses (SEC-5).
 const (
 	guessRate     = 5 // a second, from one address
 	guessBurst    = 20

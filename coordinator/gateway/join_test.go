@@ -107,7 +107,8 @@ func TestMachineJoinsWithItsTokenAndOpensItsStream(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if trust, err := identity.TrustOf(c.GetTrust().GetAuthorities(), c.GetTrust().GetIssuer()); err != nil || trust.Digest() != w.ca.Trust().Digest() {
+		if trust, err := identity.TrustOf(c.GetTrust().GetAuthorities(), c.GetTrust().GetIssuer()); err != nil ||
+			trust.Digest() != w.ca.Trust().Digest() {
 			t.Errorf("it is told to believe %v (%v)", trust, err)
 		}
 		r.own = m.pair(c)
@@ -116,18 +117,22 @@ func TestMachineJoinsWithItsTokenAndOpensItsStream(t *testing.T) {
 		}
 		joined := read[store.Joined](w, w.keys.Joined("web-0")).Record
 		fingerprint, _ := identity.KeyPrint(&m.key.PublicKey)
-		if joined.Token != hash || joined.Key != fingerprint || joined.Replica != "one" || read[store.JoinToken](w, w.keys.Token(hash)).Present() {
-			t.Errorf("joined %+v, and the token is there: %v", joined, read[store.JoinToken](w, w.keys.Token(hash)).Present())
+		if joined.Token != hash || joined.Key != fingerprint || joined.Replica != "one" ||
+			read[store.JoinToken](w, w.keys.Token(hash)).Present() {
+			t.Errorf("joined %+v, and the token is there: %v", joined,
+				read[store.JoinToken](w, w.keys.Token(hash)).Present())
 		}
 		if _, err := w.store.Renew(w.t.Context(), lease); err == nil {
 			t.Error("the token's lease is still there")
 		}
-		if e := r.entries(); len(e) != 1 || e[0].Rule != "SEC-2" || e[0].What != "machine joined" || e[0].Instance != "web-0" {
+		if e := r.entries(); len(e) != 1 || e[0].Rule != "SEC-2" || e[0].What != "machine joined" ||
+			e[0].Instance != "web-0" {
 			t.Errorf("the journal has %+v", e)
 		}
 		defer r.welcomed(hello("web-0", "boot1", 1)).hangUp()
 
-		// The answer may be lost: the same key may ask again, at any time before its instance is deleted, also over its new connection.
+		// The answer may be lost: the same key may ask again, at any time before its instance is
+		// deleted, also over its new connection.
 		w.record("web-0", store.Running)
 		for _, own := range []*tls.Certificate{nil, r.own} {
 			if again, err := r.joins(own, m.asks(token)); err != nil {
@@ -157,11 +162,14 @@ func TestRefusedJoinsLookAlikeAndAreRecorded(t *testing.T) {
 			pass(2 * time.Hour)
 			return nil
 		}},
-		"another instance's token": {"the token is another instance's", func(w *world, req *protocol.JoinRequest) *tls.Certificate {
-			w.record("web-1", store.Booting)
-			req.Token = w.token("web-1", time.Hour)
-			return nil
-		}},
+		"another instance's token": {
+			"the token is another instance's",
+			func(w *world, req *protocol.JoinRequest) *tls.Certificate {
+				w.record("web-1", store.Booting)
+				req.Token = w.token("web-1", time.Hour)
+				return nil
+			},
+		},
 		"another shard": {"it is for another shard", func(_ *world, req *protocol.JoinRequest) *tls.Certificate {
 			req.Shard = "other"
 			return nil
@@ -178,28 +186,40 @@ func TestRefusedJoinsLookAlikeAndAreRecorded(t *testing.T) {
 			req.Token = strings.Repeat("x", 201)
 			return nil
 		}},
-		"no request": {"the request is none, or its key is not ECDSA P-256 or has not signed it", func(_ *world, req *protocol.JoinRequest) *tls.Certificate {
-			req.Request = nil
-			return nil
-		}},
-		"another kind of key": {"the request is none, or its key is not ECDSA P-256 or has not signed it", func(w *world, req *protocol.JoinRequest) *tls.Certificate {
-			key, err := ecdsa.GenerateKey(elliptic.P384(), rand.Reader)
-			if err != nil {
-				w.t.Fatal(err)
-			}
-			if req.Request, err = identity.NewRequest(key); err != nil {
-				w.t.Fatal(err)
-			}
-			return nil
-		}},
-		"not signed by its key": {"the request is none, or its key is not ECDSA P-256 or has not signed it", func(_ *world, req *protocol.JoinRequest) *tls.Certificate {
-			req.Request[len(req.Request)-1] ^= 1
-			return nil
-		}},
-		"no longer waited for": {"the instance is no longer waited for", func(w *world, _ *protocol.JoinRequest) *tls.Certificate {
-			w.record("web-0", store.Draining)
-			return nil
-		}},
+		"no request": {
+			"the request is none, or its key is not ECDSA P-256 or has not signed it",
+			func(_ *world, req *protocol.JoinRequest) *tls.Certificate {
+				req.Request = nil
+				return nil
+			},
+		},
+		"another kind of key": {
+			"the request is none, or its key is not ECDSA P-256 or has not signed it",
+			func(w *world, req *protocol.JoinRequest) *tls.Certificate {
+				key, err := ecdsa.GenerateKey(elliptic.P384(), rand.Reader)
+				if err != nil {
+					w.t.Fatal(err)
+				}
+				if req.Request, err = identity.NewRequest(key); err != nil {
+					w.t.Fatal(err)
+				}
+				return nil
+			},
+		},
+		"not signed by its key": {
+			"the request is none, or its key is not ECDSA P-256 or has not signed it",
+			func(_ *world, req *protocol.JoinRequest) *tls.Certificate {
+				req.Request[len(req.Request)-1] ^= 1
+				return nil
+			},
+		},
+		"no longer waited for": {
+			"the instance is no longer waited for",
+			func(w *world, _ *protocol.JoinRequest) *tls.Certificate {
+				w.record("web-0", store.Draining)
+				return nil
+			},
+		},
 		"being deleted": {"the instance is gone", func(w *world, _ *protocol.JoinRequest) *tls.Certificate {
 			w.record("web-0", store.Deleting)
 			return nil
@@ -208,18 +228,33 @@ func TestRefusedJoinsLookAlikeAndAreRecorded(t *testing.T) {
 			w.remove(w.keys.Instance("web-0"))
 			return nil
 		}},
-		"replayed with another key": {"the token was used with another key", func(w *world, req *protocol.JoinRequest) *tls.Certificate {
-			w.put(w.keys.Joined("web-0"), store.Encode(store.Joined{Schema: store.Schema, Instance: "web-0", Token: store.TokenHash(req.GetToken()), Key: "other"}))
-			w.remove(w.keys.Token(store.TokenHash(req.GetToken())))
-			return nil
-		}},
-		"another of its tokens was used": {"the instance has joined with another of its tokens", func(w *world, _ *protocol.JoinRequest) *tls.Certificate {
-			w.put(w.keys.Joined("web-0"), store.Encode(store.Joined{Schema: store.Schema, Instance: "web-0", Token: "other", Key: "other"}))
-			return nil
-		}},
-		"on another's connection": {"the connection shows another's certificate", func(w *world, _ *protocol.JoinRequest) *tls.Certificate {
-			return w.ca.agent("web-1", time.Hour)
-		}},
+		"replayed with another key": {
+			"the token was used with another key",
+			func(w *world, req *protocol.JoinRequest) *tls.Certificate {
+				w.put(w.keys.Joined("web-0"), store.Encode(store.Joined{
+					Schema: store.Schema, Instance: "web-0",
+					Token: store.TokenHash(req.GetToken()), Key: "other",
+				}))
+				w.remove(w.keys.Token(store.TokenHash(req.GetToken())))
+				return nil
+			},
+		},
+		"another of its tokens was used": {
+			"the instance has joined with another of its tokens",
+			func(w *world, _ *protocol.JoinRequest) *tls.Certificate {
+				w.put(w.keys.Joined("web-0"), store.Encode(store.Joined{
+					Schema: store.Schema, Instance: "web-0",
+					Token: "other", Key: "other",
+				}))
+				return nil
+			},
+		},
+		"on another's connection": {
+			"the connection shows another's certificate",
+			func(w *world, _ *protocol.JoinRequest) *tls.Certificate {
+				return w.ca.agent("web-1", time.Hour)
+			},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inSecuredWorld(t, func(w *world) {
@@ -235,7 +270,8 @@ func TestRefusedJoinsLookAlikeAndAreRecorded(t *testing.T) {
 						t.Fatalf("the answer is %v, want the one that tells nothing", err)
 					}
 				}
-				if e := r.entries(); len(e) != 1 || e[0].Rule != "SEC-2" || e[0].What != "join refused" || e[0].Why != c.why || !strings.Contains(fmt.Sprint(e[0].Evidence), "from bufconn") {
+				if e := r.entries(); len(e) != 1 || e[0].Rule != "SEC-2" || e[0].What != "join refused" ||
+					e[0].Why != c.why || !strings.Contains(fmt.Sprint(e[0].Evidence), "from bufconn") {
 					t.Errorf("the journal has %+v, want one refusal, because %s", e, c.why)
 				}
 				pass(time.Minute)
@@ -250,7 +286,8 @@ func TestRefusedJoinsLookAlikeAndAreRecorded(t *testing.T) {
 	}
 }
 
-// Whoever comes first wins, and nobody else, on whatever replica, with whichever token of the instance, however answers are lost.
+// Whoever comes first wins, and nobody else, on whatever replica, with whichever token of the
+// instance, however answers are lost.
 //
 // proves SEC-2
 func TestOfAThousandUsesOfATokenExactlyOneWins(t *testing.T) {
@@ -325,7 +362,8 @@ func TestOfAThousandUsesOfATokenExactlyOneWins(t *testing.T) {
 	}
 }
 
-// Between what was read and what is written anything may happen; and a replica may die after it has written.
+// Between what was read and what is written anything may happen; and a replica may die after it has
+// written.
 //
 // proves SEC-2
 func TestJoinRacesWithTheEndOfItsInstance(t *testing.T) {
@@ -334,7 +372,10 @@ func TestJoinRacesWithTheEndOfItsInstance(t *testing.T) {
 		"gone":          func(w *world) { w.remove(w.keys.Instance("web-0")) },
 		"token expired": func(w *world) { w.db.Faults().DropLease(w.onlyToken().Lease) },
 		"joined with another token": func(w *world) {
-			w.put(w.keys.Joined("web-0"), store.Encode(store.Joined{Schema: store.Schema, Instance: "web-0", Token: "other", Key: "other"}))
+			w.put(w.keys.Joined("web-0"), store.Encode(store.Joined{
+				Schema: store.Schema, Instance: "web-0",
+				Token: "other", Key: "other",
+			}))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -348,7 +389,8 @@ func TestJoinRacesWithTheEndOfItsInstance(t *testing.T) {
 				if _, err := r.joins(nil, newMachine(w.t, "web-0").asks(token)); !looksRefused(err) {
 					t.Errorf("the answer is %v", err)
 				}
-				if joined := read[store.Joined](w, w.keys.Joined("web-0")); joined.Present() && joined.Record.Key != "other" {
+				if joined := read[store.Joined](w, w.keys.Joined("web-0")); joined.Present() &&
+					joined.Record.Key != "other" {
 					t.Error("it has joined")
 				}
 			})
@@ -398,7 +440,8 @@ func TestUnknownTokensCostEtcdNextToNothing(t *testing.T) {
 		m := newMachine(w.t, "web-0")
 		const tries = 5000
 		for range tries {
-			if _, err := protocol.NewGatewayClient(conn).Join(w.t.Context(), m.asks(store.NewToken())); !looksRefused(err) {
+			if _, err := protocol.NewGatewayClient(conn).Join(w.t.Context(),
+				m.asks(store.NewToken())); !looksRefused(err) {
 				t.Fatalf("the answer is %v", err)
 			}
 		}
@@ -417,7 +460,8 @@ func TestUnknownTokensCostEtcdNextToNothing(t *testing.T) {
 		if e := r.entries(); len(e) != 2 || e[1].What != fmt.Sprintf("join refused: %d more", tries-1) {
 			t.Errorf("the journal has %+v, want one refusal and a sum", e)
 		}
-		// A token that is good is taken meanwhile, and one that this replica has not heard of yet too.
+		// A token that is good is taken meanwhile, and one that this replica has not heard of yet
+		// too.
 		r.store.Faults().StallWatches()
 		if _, err := r.joins(nil, m.asks(w.token("web-0", time.Hour))); err != nil {
 			t.Errorf("a good token: %v", err)

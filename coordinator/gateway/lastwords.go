@@ -12,12 +12,13 @@ import (
 // outputEvery keeps a workload that crashes without end from filling the journal.
 const outputEvery = 10 * time.Second
 
-// keepOutput puts the end of a failed workload into the journal, where it outlives the instance (DET-19). It is for whoever writes the session's reports
-// down, one after the other.
+// keepOutput puts the end of a failed workload into the journal, where it outlives the instance
+// (DET-19). It is for whoever writes the session's reports down, one after the other.
 func (s *session) keepOutput(rec *store.Report) {
 	w, before := rec.Workload, s.workload
 	s.workload = w
-	if w == nil || w.Code == 0 && w.Signal == "" || before != nil && before.At.Equal(w.At) || time.Since(s.outputKept) < outputEvery {
+	if w == nil || w.Code == 0 && w.Signal == "" || before != nil && before.At.Equal(w.At) ||
+		time.Since(s.outputKept) < outputEvery {
 		return
 	}
 	s.outputKept = time.Now()

@@ -11,8 +11,9 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// The last words of a failed workload go into the journal, where they outlive its instance: once for each end, and not
-// for one that ended well. A workload that crashes without end does not fill the journal.
+// The last words of a failed workload go into the journal, where they outlive its instance: once
+// for each end, and not for one that ended well. A workload that crashes without end does not fill
+// the journal.
 //
 // proves DET-19
 func TestLastWordsAreKeptInTheJournal(t *testing.T) {

@@ -139,7 +139,8 @@ func TestAgentMovesWithItsLease(t *testing.T) {
 		if now := w.alive("web-0"); now.Created != created || int64(now.Lease) != a.lease || b.lease != a.lease {
 			t.Errorf("alive was made anew, or is on another lease: %+v", now)
 		}
-		// The old stream is told as soon as its replica sees it, and what becomes of it changes nothing.
+		// The old stream is told as soon as its replica sees it, and what becomes of it changes
+		// nothing.
 		if m := a.next().GetRefused(); m.GetReason() != protocol.Refused_SUPERSEDED {
 			t.Errorf("the old stream is told %v", m)
 		}
@@ -148,7 +149,8 @@ func TestAgentMovesWithItsLease(t *testing.T) {
 	})
 }
 
-// The old replica is blind and slow: whatever it still writes of its stream, the new session stands.
+// The old replica is blind and slow: whatever it still writes of its stream, the new session
+// stands.
 //
 // proves DET-18
 func TestLateWritesOfAnOldEpochNeverOverwrite(t *testing.T) {
@@ -175,7 +177,8 @@ func TestLateWritesOfAnOldEpochNeverOverwrite(t *testing.T) {
 	})
 }
 
-// Two replicas, both of which believe that the agent is theirs, put a deleted key back: the newer session has it in the end.
+// Two replicas, both of which believe that the agent is theirs, put a deleted key back: the newer
+// session has it in the end.
 //
 // proves DET-17
 // proves DET-18
@@ -281,7 +284,8 @@ func TestNothingIsPutBackForAnAgentThatIsSilent(t *testing.T) {
 	})
 }
 
-// A lease ends by when it was renewed, which is before the answer comes: on a busy replica by seconds.
+// A lease ends by when it was renewed, which is before the answer comes: on a busy replica by
+// seconds.
 //
 // proves DET-17, SAFE-1
 func TestNothingIsPutBackWhenALeaseEndsThatWasRenewedLate(t *testing.T) {
@@ -318,7 +322,8 @@ func TestAgentOfARecordThatGoesIsRetired(t *testing.T) {
 				w.record(id, store.Deleting)
 			}
 			phase := map[string]string{"web-0": protocol.PhaseGone, "web-1": protocol.PhaseDeleting}[id]
-			if m := a.next().GetRefused(); m.GetReason() != protocol.Refused_RETIRED || m.GetRevision() == 0 || m.GetPhase() != phase {
+			if m := a.next().GetRefused(); m.GetReason() != protocol.Refused_RETIRED || m.GetRevision() == 0 ||
+				m.GetPhase() != phase {
 				t.Errorf("%s is told %v", id, m)
 			}
 			a.ends()
@@ -352,7 +357,8 @@ func TestLeaseOfARetiredInstanceIsNotGrantedAnew(t *testing.T) {
 	})
 }
 
-// A lost answer leaves the key on a lease that the session did not hear of: it is found, and renewed from then on.
+// A lost answer leaves the key on a lease that the session did not hear of: it is found, and
+// renewed from then on.
 //
 // proves DET-2
 func TestLeaseIsFoundAgainWhenTheAnswerWasLost(t *testing.T) {
@@ -426,7 +432,8 @@ func TestAgentsAreSentAwayWhenRenewalsFail(t *testing.T) {
 	})
 }
 
-// Nothing hangs on a database that does not answer: the agent gets its answer within a third of its lease.
+// Nothing hangs on a database that does not answer: the agent gets its answer within a third of its
+// lease.
 //
 // proves DET-14
 func TestFrozenStoreIsANackInTime(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// A write that nobody waits for any more may happen all the same: the next report puts right what it says, and is itself
-// persisted.
+// A write that nobody waits for any more may happen all the same: the next report puts right what
+// it says, and is itself persisted.
 //
 // proves DET-6
 // proves DET-16
@@ -21,7 +21,13 @@ func TestOverdueThatIsWrittenLateIsPutRightByTheNextReport(t *testing.T) {
 		const rarely = 30 * time.Second // so that the lease outlives it all
 		w.put(w.keys.Instance("web-0"), store.Encode(store.Instance{
 			Schema: store.Schema, ID: "web-0", Group: "web", Phase: store.Running, Managed: true,
-			Spec: store.InstanceSpec{Provider: "mem", Report: store.ReportSpec{Interval: store.Duration(rarely), LeaseTTL: store.Duration(3*rarely + 2*time.Second)}},
+			Spec: store.InstanceSpec{
+				Provider: "mem",
+				Report: store.ReportSpec{
+					Interval: store.Duration(rarely),
+					LeaseTTL: store.Duration(3*rarely + 2*time.Second),
+				},
+			},
 		}))
 		a := r.welcomed(hello("web-0", "boot1", 1))
 		defer a.hangUp()
@@ -46,7 +52,8 @@ func TestOverdueThatIsWrittenLateIsPutRightByTheNextReport(t *testing.T) {
 		}
 		w.shows("web-0", "one", 1, store.StreamOpen)
 		if rec := w.report("web-0").Record; rec.Healthy || rec.Sequence != a.number {
-			t.Errorf("persisted is report %d, healthy %t; want report %d, which is not", rec.Sequence, rec.Healthy, a.number)
+			t.Errorf("persisted is report %d, healthy %t; want report %d, which is not", rec.Sequence, rec.Healthy,
+				a.number)
 		}
 		written := w.alive("web-0").Modified
 		a.reports()
@@ -56,7 +63,8 @@ func TestOverdueThatIsWrittenLateIsPutRightByTheNextReport(t *testing.T) {
 	})
 }
 
-// A report whose write may or may not have happened is followed by one that is written whatever it says.
+// A report whose write may or may not have happened is followed by one that is written whatever it
+// says.
 //
 // proves DET-16
 func TestReportAfterALostAnswerIsWritten(t *testing.T) {
@@ -78,7 +86,8 @@ func TestReportAfterALostAnswerIsWritten(t *testing.T) {
 				a.reports()
 				rec := w.report("web-0")
 				if !rec.Record.Healthy || rec.Record.Sequence != a.number {
-					t.Errorf("persisted is report %d, healthy %t; want report %d, which is healthy", rec.Record.Sequence, rec.Record.Healthy, a.number)
+					t.Errorf("persisted is report %d, healthy %t; want report %d, which is healthy",
+						rec.Record.Sequence, rec.Record.Healthy, a.number)
 				}
 				pass(interval)
 				a.reports()
@@ -90,8 +99,8 @@ func TestReportAfterALostAnswerIsWritten(t *testing.T) {
 	}
 }
 
-// An agent that dies while its report is being taken says nothing of etcd: else every machine that crashes at that moment
-// would give all others a time of grace.
+// An agent that dies while its report is being taken says nothing of etcd: else every machine that
+// crashes at that moment would give all others a time of grace.
 //
 // proves SAFE-1
 func TestStreamThatBreaksInARenewalIsNoDisturbance(t *testing.T) {
@@ -106,7 +115,10 @@ func TestStreamThatBreaksInARenewalIsNoDisturbance(t *testing.T) {
 			renewing = true
 			<-ctx.Done()
 		})
-		a.send(&protocol.AgentMessage{Kind: &protocol.AgentMessage_Report{Report: &protocol.Report{Sequence: 1, Healthy: true}}})
+		a.send(&protocol.AgentMessage{Kind: &protocol.AgentMessage_Report{Report: &protocol.Report{
+			Sequence: 1,
+			Healthy:  true,
+		}}})
 		pass(0)
 		if !renewing {
 			w.t.Fatal("the report is not being taken")
@@ -118,7 +130,8 @@ func TestStreamThatBreaksInARenewalIsNoDisturbance(t *testing.T) {
 			t.Errorf("%d disturbances: %v", n, r.disturbed)
 		}
 
-		// While the stream is there, a renewal that gets no answer is one, once less than half of the lease is left.
+		// While the stream is there, a renewal that gets no answer is one, once less than half of
+		// the lease is left.
 		b := r.welcomed(hello("web-0", "boot1", 2))
 		defer b.hangUp()
 		pass(leaseTTL / 2)

@@ -10,8 +10,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// How reports are written down. A hundred thousand agents have 1,700 to be written each second though none has news (DET-16): etcd takes those many times
-// more cheaply together.
+// How reports are written down. A hundred thousand agents have 1,700 to be written each second
+// though none has news (DET-16): etcd takes those many times more cheaply together.
 const (
 	notesAtOnce = store.MaxOps / 2       // reports in a transaction: each compares two keys
 	noteBytes   = 512 << 10              // and so many bytes, or one report: etcd takes no more than 1.5 MiB
@@ -20,8 +20,9 @@ const (
 	noteTries   = 5
 )
 
-// notes writes reports down, those of many agents in one transaction. A report with news is written at once, together with what waits; while all
-// writers are busy the newest of each agent waits, and no other. So however slow etcd is, no agent waits for it, and what is kept is bounded.
+// notes writes reports down, those of many agents in one transaction. A report with news is written
+// at once, together with what waits; while all writers are busy the newest of each agent waits, and
+// no other. So however slow etcd is, no agent waits for it, and what is kept is bounded.
 type notes struct {
 	g *Gateway
 
@@ -140,8 +141,9 @@ func (n *notes) take() []entry {
 	return batch
 }
 
-// commit writes the first of a batch, as many as fit into a transaction, and returns how many those were. Each as long as its alive is as its session
-// wrote it: what a stream that was overtaken says late is not news. Those that may not be written keep no others from it.
+// commit writes the first of a batch, as many as fit into a transaction, and returns how many those
+// were. Each as long as its alive is as its session wrote it: what a stream that was overtaken says
+// late is not news. Those that may not be written keep no others from it.
 func (n *notes) commit(batch []entry) int {
 	size, fit := 0, 0
 	for i := range batch {
@@ -182,7 +184,8 @@ func (n *notes) overtaken(e entry, gone bool) {
 		n.done(e, true) // a write of ours came between
 		return
 	}
-	// Nobody took alive over, else the stream would end: a write of ours that we gave up has landed. The next report puts it right.
+	// Nobody took alive over, else the stream would end: a write of ours that we gave up has
+	// landed. The next report puts it right.
 	e.s.doubtful.Store(true)
 	n.written(e, store.ErrConflict)
 }

@@ -28,7 +28,8 @@ func (r *replica) commitsOf(kind string) (count func() int) {
 	}
 }
 
-// Reports of many agents are written together; that one of them may not be written keeps no other from it.
+// Reports of many agents are written together; that one of them may not be written keeps no other
+// from it.
 //
 // proves DET-16
 func TestReportsAreWrittenTogether(t *testing.T) {
@@ -46,7 +47,10 @@ func TestReportsAreWrittenTogether(t *testing.T) {
 		}
 		pass(time.Minute - interval)
 		count := r.commitsOf(store.KindReports)
-		w.put(w.keys.Alive("web-7"), store.Encode(store.Alive{Schema: store.Schema, Instance: "web-7", Replica: "one", BootID: "boot1", Epoch: 1, State: store.StreamOpen}))
+		w.put(w.keys.Alive("web-7"), store.Encode(store.Alive{
+			Schema: store.Schema, Instance: "web-7", Replica: "one",
+			BootID: "boot1", Epoch: 1, State: store.StreamOpen,
+		}))
 		pass(interval)
 		for _, a := range crowd {
 			a.number++
@@ -65,7 +69,8 @@ func TestReportsAreWrittenTogether(t *testing.T) {
 	})
 }
 
-// While etcd answers no writes the newest report of each agent waits and no other, and what was said before a goodbye is written before it.
+// While etcd answers no writes the newest report of each agent waits and no other, and what was
+// said before a goodbye is written before it.
 //
 // proves DET-16, DET-8
 func TestTheNewestReportWaits(t *testing.T) {
@@ -87,7 +92,8 @@ func TestTheNewestReportWaits(t *testing.T) {
 		r.writesAreAnswered(true)
 		pass(5 * time.Second) // the first is given up
 		if got := w.report("web-0").Record.Sequence; got != a.number || count() != 2 {
-			t.Errorf("report %d is written last, with %d transactions, want the newest, %d, with 2", got, count(), a.number)
+			t.Errorf("report %d is written last, with %d transactions, want the newest, %d, with 2", got, count(),
+				a.number)
 		}
 		a.report(&protocol.Report{Healthy: true, Drained: "token"})
 		a.goodbye(protocol.Goodbye_SHUTDOWN)

@@ -11,24 +11,31 @@ import (
 
 // What one connection can take of a replica.
 const (
-	mostStreams = 4               // an agent has one, and a moment before its end the next
-	mostHeaders = 16 << 10        // bytes; an agent's have a few hundred
-	window      = 64 << 10        // bytes that may have come and wait to be read
-	helloTime   = 6 * time.Second // for the handshake and the hello; the guard has a shorter bound of its own and names the reason
-	buffer      = 4 << 10         // a report fits
+	mostStreams = 4        // an agent has one, and a moment before its end the next
+	mostHeaders = 16 << 10 // bytes; an agent's have a few hundred
+	window      = 64 << 10 // bytes that may have come and wait to be read
+	// for the handshake and the hello; the guard has a shorter bound of its own and names the
+	// reason
+	helloTime = 6 * time.Second
+	buffer    = 4 << 10 // a report fits
 )
 
-// SecuredOptions are for a server each of whose connections is one agent's, and is secured: TLS has a buffer of its own for what comes, and an agent
-// that is there once needs no table of what its headers say twice. Both would be kept for each connection.
+// SecuredOptions are for a server each of whose connections is one agent's, and is secured: TLS has
+// a buffer of its own for what comes, and an agent that is there once needs no table of what its
+// headers say twice. Both would be kept for each connection.
 func SecuredOptions() []grpc.ServerOption {
 	return append(ServerOptions(), grpc.ReadBufferSize(0), grpc.HeaderTableSize(0))
 }
 
-// ServerOptions are those that an agents' server must have: silence is noticed within 15s (DET-3), and what one agent can take is bounded (SEC-5).
+// ServerOptions are those that an agents' server must have: silence is noticed within 15s (DET-3),
+// and what one agent can take is bounded (SEC-5).
 func ServerOptions() []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 10 * time.Second, Timeout: 5 * time.Second}),
-		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{
+			MinTime:             5 * time.Second,
+			PermitWithoutStream: true,
+		}),
 		grpc.MaxRecvMsgSize(protocol.MostMessage),
 		grpc.MaxConcurrentStreams(mostStreams),
 		grpc.MaxHeaderListSize(mostHeaders),

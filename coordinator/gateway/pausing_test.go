@@ -100,7 +100,8 @@ func (r *replica) answersLate(by time.Duration) {
 	r.pause.late = by
 }
 
-// writesAreAnswered says whether writes get an answer. Renewals do in any case: they go through no log.
+// writesAreAnswered says whether writes get an answer. Renewals do in any case: they go through no
+// log.
 func (r *replica) writesAreAnswered(yes bool) {
 	r.pause.mu.Lock()
 	defer r.pause.mu.Unlock()
@@ -114,12 +115,14 @@ func (r *replica) beforeRenewing(do func(context.Context)) {
 	r.pause.renew = do
 }
 
-// beforeWriting has something happen between the reading of what alive/<id> depends on, and the next write of it.
+// beforeWriting has something happen between the reading of what alive/<id> depends on, and the
+// next write of it.
 func (r *replica) beforeWriting(id string, do func()) {
 	r.beforeCommitting(r.w.keys.Alive(id), do)
 }
 
-// beforeCommitting has something happen just before the next transaction whose first write is of a key.
+// beforeCommitting has something happen just before the next transaction whose first write is of a
+// key.
 func (r *replica) beforeCommitting(key string, do func()) {
 	r.pause.mu.Lock()
 	defer r.pause.mu.Unlock()

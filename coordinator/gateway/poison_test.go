@@ -16,8 +16,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// poison is where gRPC gets its buffers from. What is given back is overwritten at once, as whoever gets the buffer next would do sooner or later:
-// whatever still refers to it says so.
+// poison is where gRPC gets its buffers from. What is given back is overwritten at once, as whoever
+// gets the buffer next would do sooner or later: whatever still refers to it says so.
 type poison struct {
 	mu     sync.Mutex
 	marked int // buffers that had a mark of the test's
@@ -54,7 +54,8 @@ func (p *poison) taken() int {
 	return n
 }
 
-// Nothing that the gateway keeps, writes down or tells refers to a buffer that gRPC uses again, nor to a record of ours that is.
+// Nothing that the gateway keeps, writes down or tells refers to a buffer that gRPC uses again, nor
+// to a record of ours that is.
 //
 // proves SEC-5
 func TestNothingThatIsKeptIsOverwritten(t *testing.T) {
@@ -96,24 +97,29 @@ func TestNothingThatIsKeptIsOverwritten(t *testing.T) {
 			want := marked(parts)
 			rec := w.report("web-0").Record
 			if rec.Sequence != a.number || rec.BootID != h.GetBootId() || rec.Agent != mark {
-				t.Errorf("report %d of %q, agent %q, is written last; want %d of %q, %q", rec.Sequence, rec.BootID, rec.Agent, a.number, h.GetBootId(), mark)
+				t.Errorf("report %d of %q, agent %q, is written last; want %d of %q, %q", rec.Sequence, rec.BootID,
+					rec.Agent, a.number, h.GetBootId(), mark)
 			}
-			if rec.Why != want.GetWhy() || rec.Config != mark || rec.Trust != mark || rec.Drained != mark || rec.Restarted != mark || len(rec.Checks) != parts {
-				t.Errorf("%d checks are written, want %d, with %q, %q, %q, %q, %q", len(rec.Checks), parts, rec.Why, rec.Config, rec.Trust, rec.Drained, rec.Restarted)
+			if rec.Why != want.GetWhy() || rec.Config != mark || rec.Trust != mark || rec.Drained != mark ||
+				rec.Restarted != mark || len(rec.Checks) != parts {
+				t.Errorf("%d checks are written, want %d, with %q, %q, %q, %q, %q", len(rec.Checks), parts, rec.Why,
+					rec.Config, rec.Trust, rec.Drained, rec.Restarted)
 			}
 			for i, c := range rec.Checks {
 				if w := want.GetChecks()[i]; c.Name != w.GetName() || c.Kind != mark || c.Why != w.GetWhy() {
 					t.Errorf("check %d is written as %q of kind %q: %.40q", i, c.Name, c.Kind, c.Why)
 				}
 			}
-			if rec.Workload == nil || rec.Workload.Output != string(want.GetWorkloadExit().GetOutput()) || rec.Notice == nil || rec.Notice.Why != mark || rec.Certificate.Issuer != mark {
+			if rec.Workload == nil || rec.Workload.Output != string(want.GetWorkloadExit().GetOutput()) ||
+				rec.Notice == nil || rec.Notice.Why != mark || rec.Certificate.Issuer != mark {
 				t.Errorf("workload %+v, notice %+v, certificate %+v", rec.Workload, rec.Notice, rec.Certificate)
 			}
 		}
 		a.number++
 		a.send(&protocol.AgentMessage{Kind: &protocol.AgentMessage_Goodbye{Goodbye: &protocol.Goodbye{Kind: protocol.Goodbye_SHUTDOWN}}})
 		pass(time.Second)
-		if alive := w.alive("web-0").Record; alive.BootID != h.GetBootId() || alive.Agent != mark || alive.State != store.StreamLeft {
+		if alive := w.alive("web-0").Record; alive.BootID != h.GetBootId() || alive.Agent != mark ||
+			alive.State != store.StreamLeft {
 			t.Errorf("alive is %+v", alive)
 		}
 		told := 0
@@ -131,22 +137,31 @@ func TestNothingThatIsKeptIsOverwritten(t *testing.T) {
 	})
 }
 
-// padding is a field that nobody knows, and makes a message large enough for a buffer that is used again.
+// padding is a field that nobody knows, and makes a message large enough for a buffer that is used
+// again.
 func padding() []byte {
 	const nobodys = 1000
-	return protowire.AppendBytes(protowire.AppendTag(nil, nobodys, protowire.BytesType), bytes.Repeat([]byte("."), 4<<10))
+	return protowire.AppendBytes(protowire.AppendTag(nil, nobodys, protowire.BytesType),
+		bytes.Repeat([]byte("."), 4<<10))
 }
 
 // marked is a report that says something in every field, and so much in its checks.
 func marked(checks int) *protocol.Report {
 	r := &protocol.Report{
-		Healthy: false, Why: fmt.Sprintf("%s, with %d checks", mark, checks), ConfigHash: mark, Restarted: mark, Drained: mark, Trust: mark,
-		Certificate:  &protocol.OwnCertificate{Issuer: mark},
-		WorkloadExit: &protocol.WorkloadExit{Code: 1, Signal: mark, Output: []byte(mark + strings.Repeat("~", 2000+checks))},
-		Notice:       &protocol.Notice{Kind: mark, Why: mark},
+		Healthy: false, Why: fmt.Sprintf("%s, with %d checks", mark, checks), ConfigHash: mark, Restarted: mark,
+		Drained: mark, Trust: mark,
+		Certificate: &protocol.OwnCertificate{Issuer: mark},
+		WorkloadExit: &protocol.WorkloadExit{
+			Code: 1, Signal: mark,
+			Output: []byte(mark + strings.Repeat("~", 2000+checks)),
+		},
+		Notice: &protocol.Notice{Kind: mark, Why: mark},
 	}
 	for i := range checks {
-		r.Checks = append(r.Checks, &protocol.Check{Name: fmt.Sprintf("%s %d", mark, i), Kind: mark, Why: fmt.Sprintf("%s %d %s", mark, i, strings.Repeat("-", 900))})
+		r.Checks = append(r.Checks, &protocol.Check{
+			Name: fmt.Sprintf("%s %d", mark, i), Kind: mark,
+			Why: fmt.Sprintf("%s %d %s", mark, i, strings.Repeat("-", 900)),
+		})
 	}
 	return r
 }

@@ -17,8 +17,8 @@ const (
 	trustAgain = 30 * time.Second // an agent that reports another trust than it was told is told again so often
 )
 
-// proof is how a session shows who is at its other end: the newest certificate of the agent that is known here. All of it is for whoever
-// talks.
+// proof is how a session shows who is at its other end: the newest certificate of the agent that is
+// known here. All of it is for whoever talks.
 type proof struct {
 	peer  *Peer // nil: the streams are not secured
 	chain []*x509.Certificate
@@ -37,15 +37,22 @@ func (g *Gateway) agentIdentity(instance string) identity.Identity {
 	return identity.Identity{Shard: g.cfg.ShardID, Role: identity.Agent, Name: instance}
 }
 
-// prove compares the hello with the certificate of the connection: an agent acts as itself alone (SEC-1). What does not fit is recorded.
+// prove compares the hello with the certificate of the connection: an agent acts as itself alone
+// (SEC-1). What does not fit is recorded.
 func (s *session) prove() *protocol.Refused {
 	if s.g.deps.Authority == nil {
 		return nil
 	}
 	want := s.g.agentIdentity(s.instance)
 	refuse := func(why, detail string) *protocol.Refused {
-		s.g.refusals.Add(guard.Refusal{Rule: "SEC-1", What: "stream refused", Why: why, Address: s.from(), Claimed: s.instance, Detail: detail})
-		return &protocol.Refused{Reason: protocol.Refused_CERTIFICATE, Message: "the stream needs the certificate of " + want.String()}
+		s.g.refusals.Add(guard.Refusal{
+			Rule: "SEC-1", What: "stream refused", Why: why, Address: s.from(),
+			Claimed: s.instance, Detail: detail,
+		})
+		return &protocol.Refused{
+			Reason:  protocol.Refused_CERTIFICATE,
+			Message: "the stream needs the certificate of " + want.String(),
+		}
 	}
 	p := s.proof.peer
 	switch {
@@ -56,7 +63,10 @@ func (s *session) prove() *protocol.Refused {
 	case p.Identity.Shard != want.Shard:
 		refusal := refuse("the certificate is of another shard", "it shows "+p.Identity.String())
 		if s.hello.GetShard() == p.Identity.Shard && p.Identity.Name == s.instance {
-			return &protocol.Refused{Reason: protocol.Refused_WRONG_SHARD, Message: "this replica serves shard " + s.g.cfg.ShardID}
+			return &protocol.Refused{
+				Reason:  protocol.Refused_WRONG_SHARD,
+				Message: "this replica serves shard " + s.g.cfg.ShardID,
+			}
 		}
 		return refusal
 	case p.Identity != want:
@@ -66,7 +76,8 @@ func (s *session) prove() *protocol.Refused {
 	return nil
 }
 
-// watch has the certificate's end noticed, and what was believed before it was listened for, until rest is called.
+// watch has the certificate's end noticed, and what was believed before it was listened for, until
+// rest is called.
 func (p *proof) watch(s *session) {
 	if len(p.chain) == 0 {
 		return
@@ -89,18 +100,24 @@ func (s *session) certificateEnded() error {
 	return nil
 }
 
-// renewCertificate gives the agent another certificate on its stream (SEC-3). A request that is none ends the stream; an authority that cannot issue now
-// does not: the agent asks again.
+// renewCertificate gives the agent another certificate on its stream (SEC-3). A request that is
+// none ends the stream; an authority that cannot issue now does not: the agent asks again.
 func (s *session) renewCertificate(r *protocol.RenewCertificate) error {
 	if len(s.proof.chain) == 0 {
 		return nil
 	}
 	if _, err := identity.ReadRequest(r.GetRequest()); err != nil {
-		s.g.refusals.Add(guard.Refusal{Rule: "SEC-1", What: "renewal refused", Why: "the request is none, or its key is not ECDSA P-256", Address: s.from(), Claimed: s.instance, Proved: true, Detail: err.Error()})
-		_ = s.stream.Send(refusedMessage(protocol.Refused_MALFORMED, "this is no request for a certificate that can be granted", 0))
+		s.g.refusals.Add(guard.Refusal{
+			Rule: "SEC-1", What: "renewal refused",
+			Why: "the request is none, or its key is not ECDSA P-256", Address: s.from(), Claimed: s.instance,
+			Proved: true, Detail: err.Error(),
+		})
+		_ = s.stream.Send(refusedMessage(protocol.Refused_MALFORMED,
+			"this is no request for a certificate that can be granted", 0))
 		return err
 	}
-	der, ends, err := s.g.deps.Authority.Issue(r.GetRequest(), s.g.agentIdentity(s.instance), s.g.settings().Certificate.D())
+	der, ends, err := s.g.deps.Authority.Issue(r.GetRequest(), s.g.agentIdentity(s.instance),
+		s.g.settings().Certificate.D())
 	if err != nil {
 		s.g.deps.Logger.Error("certificate could not be renewed", "instance", s.instance, "error", err)
 		return nil
@@ -151,7 +168,8 @@ func (s *session) sendTrust(has string) error {
 	return s.stream.Send(&protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Trust{Trust: trustMessage(trust)}})
 }
 
-// trustChanged tells the agent, and ends the session if its newest certificate is of an authority that is believed no more.
+// trustChanged tells the agent, and ends the session if its newest certificate is of an authority
+// that is believed no more.
 func (s *session) trustChanged() error {
 	if len(s.proof.chain) == 0 {
 		return nil

@@ -27,7 +27,8 @@ func (r *replica) recorded(rule, what, why string) {
 	synctest.Wait()
 	e := r.entries()
 	proved := what == "stream ended" || what == "renewal refused" || what == "agent cut off" // of who was let in
-	if len(e) != 1 || e[0].Rule != rule || e[0].What != what || e[0].Why != why || e[0].Instance != "" && e[0].Claimed == proved {
+	if len(e) != 1 || e[0].Rule != rule || e[0].What != what || e[0].Why != why || e[0].Instance != "" &&
+		e[0].Claimed == proved {
 		r.w.t.Errorf("the journal has %+v, want that %s by %s, because %s", e, what, rule, why)
 	}
 }
@@ -39,13 +40,23 @@ func TestAgentActsAsItselfAlone(t *testing.T) {
 		reason protocol.Refused_Reason
 		own    func(*world) *tls.Certificate
 	}{
-		"no certificate": {"it shows no certificate", protocol.Refused_CERTIFICATE, func(*world) *tls.Certificate { return nil }},
-		"another instance's": {"the certificate is another instance's", protocol.Refused_CERTIFICATE, func(w *world) *tls.Certificate {
-			return w.ca.agent("web-1", time.Hour)
-		}},
-		"another shard's": {"the certificate is of another shard", protocol.Refused_CERTIFICATE, func(w *world) *tls.Certificate {
-			return pair(w.t, w.ca.issuer, identity.Identity{Shard: "other", Role: identity.Agent, Name: "web-0"}, time.Now(), time.Hour)
-		}},
+		"no certificate": {
+			"it shows no certificate", protocol.Refused_CERTIFICATE,
+			func(*world) *tls.Certificate { return nil },
+		},
+		"another instance's": {
+			"the certificate is another instance's", protocol.Refused_CERTIFICATE,
+			func(w *world) *tls.Certificate {
+				return w.ca.agent("web-1", time.Hour)
+			},
+		},
+		"another shard's": {
+			"the certificate is of another shard", protocol.Refused_CERTIFICATE,
+			func(w *world) *tls.Certificate {
+				return pair(w.t, w.ca.issuer, identity.Identity{Shard: "other", Role: identity.Agent, Name: "web-0"},
+					time.Now(), time.Hour)
+			},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inSecuredWorld(t, func(w *world) {
@@ -71,14 +82,16 @@ func TestAgentActsAsItselfAlone(t *testing.T) {
 	}
 }
 
-// An agent that was sent to a replica of another shard, with the same authority, is told where it is; it is recorded all the same.
+// An agent that was sent to a replica of another shard, with the same authority, is told where it
+// is; it is recorded all the same.
 //
 // proves SEC-1
 func TestAgentOfAnotherShardIsToldSo(t *testing.T) {
 	inSecuredWorld(t, func(w *world) {
 		r := w.serve("one")
 		defer r.stop()
-		r.own = pair(w.t, w.ca.issuer, identity.Identity{Shard: "other", Role: identity.Agent, Name: "web-0"}, time.Now(), time.Hour)
+		r.own = pair(w.t, w.ca.issuer, identity.Identity{Shard: "other", Role: identity.Agent, Name: "web-0"},
+			time.Now(), time.Hour)
 		h := hello("web-0", "boot1", 1)
 		h.Shard = "other"
 		r.refused(h, protocol.Refused_WRONG_SHARD)
@@ -89,29 +102,52 @@ func TestAgentOfAnotherShardIsToldSo(t *testing.T) {
 // proves SEC-1
 func TestHandshakesThatFailAreRecorded(t *testing.T) {
 	past := func(w *world, by *identitytest.Authority, from time.Duration) credentials.TransportCredentials {
-		return credentials.NewTLS(identity.ClientConfig(shardID, pair(w.t, by, agentOf("web-0"), time.Now().Add(from), time.Hour), w.ca.Trust()))
+		return credentials.NewTLS(identity.ClientConfig(shardID,
+			pair(w.t, by, agentOf("web-0"), time.Now().Add(from), time.Hour), w.ca.Trust()))
 	}
 	for name, c := range map[string]struct {
 		why     string
 		claimed string
 		secured func(*world) credentials.TransportCredentials
 	}{
-		"no TLS":            {"not TLS", "", func(*world) credentials.TransportCredentials { return insecure.NewCredentials() }},
-		"foreign authority": {"the certificate is of an unknown authority", "web-0", func(w *world) credentials.TransportCredentials { return past(w, identitytest.New(w.t, "first"), 0) }},
-		"expired":           {"the certificate has expired", "web-0", func(w *world) credentials.TransportCredentials { return past(w, w.ca.issuer, -2*time.Hour) }},
-		"not yet valid":     {"the certificate is not valid yet", "web-0", func(w *world) credentials.TransportCredentials { return past(w, w.ca.issuer, time.Hour) }},
-		"a coordinator's": {"the certificate is not an agent's", "web-0", func(w *world) credentials.TransportCredentials {
-			own := pair(w.t, w.ca.issuer, identity.Identity{Shard: shardID, Role: identity.Coordinator, Name: "web-0"}, time.Now(), time.Hour)
-			return credentials.NewTLS(identity.ClientConfig(shardID, own, w.ca.Trust()))
-		}},
+		"no TLS": {
+			"not TLS", "",
+			func(*world) credentials.TransportCredentials { return insecure.NewCredentials() },
+		},
+		"foreign authority": {
+			"the certificate is of an unknown authority", "web-0",
+			func(w *world) credentials.TransportCredentials { return past(w, identitytest.New(w.t, "first"), 0) },
+		},
+		"expired": {
+			"the certificate has expired", "web-0",
+			func(w *world) credentials.TransportCredentials { return past(w, w.ca.issuer, -2*time.Hour) },
+		},
+		"not yet valid": {
+			"the certificate is not valid yet", "web-0",
+			func(w *world) credentials.TransportCredentials { return past(w, w.ca.issuer, time.Hour) },
+		},
+		"a coordinator's": {
+			"the certificate is not an agent's", "web-0",
+			func(w *world) credentials.TransportCredentials {
+				own := pair(w.t, w.ca.issuer, identity.Identity{
+					Shard: shardID, Role: identity.Coordinator,
+					Name: "web-0",
+				},
+					time.Now(), time.Hour)
+				return credentials.NewTLS(identity.ClientConfig(shardID, own, w.ca.Trust()))
+			},
+		},
 		"TLS 1.2": {"TLS older than 1.3", "", func(w *world) credentials.TransportCredentials {
 			cfg := identity.ClientConfig(shardID, w.ca.agent("web-0", time.Hour), w.ca.Trust())
 			cfg.MinVersion, cfg.MaxVersion = tls.VersionTLS12, tls.VersionTLS12
 			return credentials.NewTLS(cfg)
 		}},
-		"whoever believes another authority": {"the caller does not believe this coordinator", "", func(w *world) credentials.TransportCredentials {
-			return credentials.NewTLS(identity.ClientConfig(shardID, nil, newTestAuthority(w.t).Trust()))
-		}},
+		"whoever believes another authority": {
+			"the caller does not believe this coordinator", "",
+			func(w *world) credentials.TransportCredentials {
+				return credentials.NewTLS(identity.ClientConfig(shardID, nil, newTestAuthority(w.t).Trust()))
+			},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inSecuredWorld(t, func(w *world) {
@@ -128,7 +164,8 @@ func TestHandshakesThatFailAreRecorded(t *testing.T) {
 					t.Fatal(err)
 				}
 				defer conn.Close()
-				if _, err := protocol.NewGatewayClient(conn).Join(w.t.Context(), &protocol.JoinRequest{Protocol: 1}); err == nil || looksRefused(err) {
+				if _, err := protocol.NewGatewayClient(conn).Join(w.t.Context(),
+					&protocol.JoinRequest{Protocol: 1}); err == nil || looksRefused(err) {
 					t.Errorf("the call came through: %v", err)
 				}
 				r.recorded("SEC-1", "connection refused", c.why)
@@ -152,7 +189,8 @@ func once(conn net.Conn) func(context.Context, string) (net.Conn, error) {
 	}
 }
 
-// A connection that says nothing at all is no attack: it may be a load balancer that looks whether we are there.
+// A connection that says nothing at all is no attack: it may be a load balancer that looks whether
+// we are there.
 func TestConnectionsWithoutAWordAreNotRecorded(t *testing.T) {
 	inSecuredWorld(t, func(w *world) {
 		r := w.serve("one")
@@ -199,7 +237,8 @@ func TestCertificatesAreRenewedOnTheStreamOverManyGenerations(t *testing.T) {
 			a.reports()
 		}
 		if now := w.alive("web-0").Modified; now != before || r.troubles() != 0 || len(r.entries()) != 0 {
-			t.Errorf("alive was written at %d and %d, %d disturbances, the journal has %+v", before, now, r.troubles(), r.entries())
+			t.Errorf("alive was written at %d and %d, %d disturbances, the journal has %+v", before, now, r.troubles(),
+				r.entries())
 		}
 		// What came last opens the next stream.
 		h := helloTrusting(w, "web-0")
@@ -273,7 +312,8 @@ func TestRenewalsOfOneAgentAreSlowedDownAndHarmNoOther(t *testing.T) {
 		for ; m.GetCertificate() != nil; m = bad.next() {
 			certificates++
 		}
-		if took := time.Since(began); certificates < 30 || certificates > 40 || took < time.Duration(certificates-6)*time.Second {
+		if took := time.Since(began); certificates < 30 || certificates > 40 ||
+			took < time.Duration(certificates-6)*time.Second {
 			t.Errorf("%d renewals took %s, want one a second and an end", certificates, took)
 		}
 		if m.GetRefused().GetReason() != protocol.Refused_MALFORMED {
@@ -357,8 +397,12 @@ func TestAuthoritiesAreExchangedUnderOpenStreams(t *testing.T) {
 		r.own = a.renews("web-0")
 		trust := w.ca.Trust()
 		ends := time.Now().Add(30 * 24 * time.Hour).UTC().Truncate(time.Second)
-		a.report(&protocol.Report{Healthy: true, Trust: trust.Digest(), Certificate: &protocol.OwnCertificate{Issuer: trust.Issuer, Ends: timestamppb.New(ends)}})
-		if rec := w.report("web-0").Record; rec.Trust != trust.Digest() || rec.Certificate == nil || rec.Certificate.Issuer != trust.Issuer || !rec.Certificate.Ends.Equal(ends) {
+		a.report(&protocol.Report{
+			Healthy: true, Trust: trust.Digest(),
+			Certificate: &protocol.OwnCertificate{Issuer: trust.Issuer, Ends: timestamppb.New(ends)},
+		})
+		if rec := w.report("web-0").Record; rec.Trust != trust.Digest() || rec.Certificate == nil ||
+			rec.Certificate.Issuer != trust.Issuer || !rec.Certificate.Ends.Equal(ends) {
 			t.Errorf("what is stored of it is %q and %+v", rec.Trust, rec.Certificate)
 		}
 

@@ -8,7 +8,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// What a replica writes of a stream compares what it has read: between the two the agent may have gone elsewhere.
+// What a replica writes of a stream compares what it has read: between the two the agent may have
+// gone elsewhere.
 //
 // proves DET-18
 func TestAgentGoesElsewhereBetweenReadingAndWriting(t *testing.T) {
@@ -47,7 +48,8 @@ func TestAgentGoesElsewhereBetweenReadingAndWriting(t *testing.T) {
 	}
 }
 
-// An agent's hello, or its return, races with the decision to delete its machine: exactly one of them happens.
+// An agent's hello, or its return, races with the decision to delete its machine: exactly one of
+// them happens.
 //
 // proves DET-18
 // proves SAFE-4

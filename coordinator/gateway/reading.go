@@ -13,8 +13,9 @@ import (
 	"github.com/leasehold/leasehold/agent/protocol"
 )
 
-// reading is a message with a report, read into the place of one that was read before: nearly all that agents say are reports, and hardly anything in one
-// is new. It comes to what proto.Unmarshal comes to, which FuzzAgentMessage holds it to; but that makes every part anew.
+// reading is a message with a report, read into the place of one that was read before: nearly all
+// that agents say are reports, and hardly anything in one is new. It comes to what proto.Unmarshal
+// comes to, which FuzzAgentMessage holds it to; but that makes every part anew.
 type reading struct {
 	message protocol.AgentMessage
 	kind    protocol.AgentMessage_Report
@@ -56,7 +57,8 @@ var readings = sync.Pool{New: func() any {
 	return in
 }}
 
-// release gives a message back of which nothing is looked at any more. Words of it may live on, for they never change.
+// release gives a message back of which nothing is looked at any more. Words of it may live on, for
+// they never change.
 func (m received) release() {
 	if in := m.in; in != nil && len(in.checks) <= mostChecks && len(in.windows) <= mostWindows {
 		readings.Put(in)
@@ -153,7 +155,8 @@ func (f *fields) words(w *words, to *string) { f.note(w.read(f.data, to)) }
 // read makes the reading that of a report.
 func (in *reading) read(data []byte) error {
 	r := &in.report
-	r.Sequence, r.Sent, r.MachineUptime, r.Healthy, r.Why, r.Checks, r.Host, r.WorkloadExit = 0, nil, nil, false, "", r.Checks[:0], nil, nil
+	r.Sequence, r.Sent, r.MachineUptime, r.Healthy, r.Why, r.Checks, r.Host, r.WorkloadExit = 0, nil, nil, false, "",
+		r.Checks[:0], nil, nil
 	r.ConfigHash, r.Restarted, r.Drained, r.Notice, r.Trust, r.Certificate = "", "", "", nil, "", nil
 	f := fields{left: data}
 	for f.next() {
@@ -198,7 +201,8 @@ func (in *reading) read(data []byte) error {
 
 func (c *checkRead) read(data []byte) error {
 	to := &c.check
-	to.Name, to.Healthy, to.Optional, to.Why, to.Since, to.Kind, to.Pending, to.Against, to.Threshold, to.Took = "", false, false, "", nil, "", false, 0, 0, nil
+	to.Name, to.Healthy, to.Optional, to.Why, to.Since, to.Kind, to.Pending, to.Against, to.Threshold, to.Took = "",
+		false, false, "", nil, "", false, 0, 0, nil
 	f := fields{left: data}
 	for f.next() {
 		switch f.tag {
@@ -231,7 +235,8 @@ func (in *reading) readHost(data []byte) error {
 	h := &in.host
 	if in.report.Host == nil {
 		in.report.Host = h
-		h.CpuPercent, h.MemoryPercent, h.DiskPercent, h.NetworkSent, h.NetworkReceived, h.Windows = 0, 0, 0, 0, 0, h.Windows[:0]
+		h.CpuPercent, h.MemoryPercent, h.DiskPercent, h.NetworkSent, h.NetworkReceived, h.Windows = 0, 0, 0, 0, 0,
+			h.Windows[:0]
 	}
 	f := fields{left: data}
 	for f.next() {
@@ -260,7 +265,8 @@ func (in *reading) readHost(data []byte) error {
 
 func (w *windowRead) read(data []byte) error {
 	to := &w.window
-	to.Span, to.Covered, to.CpuPercent, to.MemoryPercent, to.DiskPercent, to.NetworkSent, to.NetworkReceived = nil, nil, 0, 0, 0, 0, 0
+	to.Span, to.Covered, to.CpuPercent, to.MemoryPercent, to.DiskPercent, to.NetworkSent, to.NetworkReceived = nil, nil,
+		0, 0, 0, 0, 0
 	f := fields{left: data}
 	for f.next() {
 		switch f.tag {

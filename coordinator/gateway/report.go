@@ -25,15 +25,17 @@ const (
 	mostOutput  = protocol.MostOutput
 )
 
-// whyEvery is how often at most a report is persisted for nothing but another reason: a check may give another one each time.
+// whyEvery is how often at most a report is persisted for nothing but another reason: a check may
+// give another one each time.
 const whyEvery = 10 * time.Second
 
-// lateRenewal is when a renewal, which takes some milliseconds, is so slow that fewer sessions may begin: beginning them
-// takes too much of etcd, or of this replica.
+// lateRenewal is when a renewal, which takes some milliseconds, is so slow that fewer sessions may
+// begin: beginning them takes too much of etcd, or of this replica.
 const lateRenewal = 300 * time.Millisecond
 
-// report takes a report: it renews the lease, is acknowledged once that is renewed, and then persisted if it says something new. Writing can be slow
-// where renewing is not, as it goes through etcd's log: so no acknowledgement waits for it. An error ends the stream.
+// report takes a report: it renews the lease, is acknowledged once that is renewed, and then
+// persisted if it says something new. Writing can be slow where renewing is not, as it goes through
+// etcd's log: so no acknowledgement waits for it. An error ends the stream.
 func (s *session) report(r *protocol.Report) error {
 	limit := s.g.timeouts.begin(s.ctx, min(callTimeout, s.ttl/3))
 	lease, late, err := s.accept(limit.ctx)
@@ -68,7 +70,10 @@ func (s *session) report(r *protocol.Report) error {
 }
 
 func nack(r *protocol.Report, why error) *protocol.GatewayMessage {
-	return &protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Nack{Nack: &protocol.Nack{Sequence: r.GetSequence(), Message: guard.Clip(why.Error(), mostText)}}}
+	return &protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Nack{Nack: &protocol.Nack{
+		Sequence: r.GetSequence(),
+		Message:  guard.Clip(why.Error(), mostText),
+	}}}
 }
 
 // acknowledgement is a message in one piece.
@@ -78,7 +83,8 @@ type acknowledgement struct {
 	ack     protocol.Ack
 }
 
-// acknowledgements are those that were sent: a message is encoded before Send returns, and then no longer referred to.
+// acknowledgements are those that were sent: a message is encoded before Send returns, and then no
+// longer referred to.
 var acknowledgements = sync.Pool{New: func() any {
 	a := &acknowledgement{}
 	a.kind.Ack = &a.ack
@@ -93,8 +99,10 @@ func (s *session) acknowledge(sequence uint64, lease store.LeaseID) error {
 	return s.stream.Send(&a.message)
 }
 
-// reopen writes that the stream is open. It takes less than an interval, since the next report waits for it. Where too many want that, as after a moment
-// in which nobody's reports came through, it is for the next report: else all of them would ask etcd with each report, and it would never have an end.
+// reopen writes that the stream is open. It takes less than an interval, since the next report
+// waits for it. Where too many want that, as after a moment in which nobody's reports came through,
+// it is for the next report: else all of them would ask etcd with each report, and it would never
+// have an end.
 func (s *session) reopen() {
 	if !s.g.states.tryTake() {
 		return
@@ -105,7 +113,8 @@ func (s *session) reopen() {
 	s.setState(ctx, store.StreamOpen, "", "")
 }
 
-// accept renews the lease for a report. It says whether the key does not, or may not, call the stream open.
+// accept renews the lease for a report. It says whether the key does not, or may not, call the
+// stream open.
 func (s *session) accept(ctx context.Context) (lease store.Lease, late bool, err error) {
 	if err := s.turn.take(ctx); err != nil {
 		s.renewalFailed(0)
@@ -133,15 +142,17 @@ func (s *session) accept(ctx context.Context) (lease store.Lease, late bool, err
 	return s.lease, s.state == store.StreamOverdue || s.state == "", nil
 }
 
-// renewalFailed notes a disturbance if the lease may end before it is renewed by the report after the next (SAFE-1). One that has more time left loses nothing by
-// a stall of seconds, and if it was no stall, the next report will say so.
+// renewalFailed notes a disturbance if the lease may end before it is renewed by the report after
+// the next (SAFE-1). One that has more time left loses nothing by a stall of seconds, and if it was
+// no stall, the next report will say so.
 func (s *session) renewalFailed(left time.Duration) {
 	if s.ctx.Err() == nil && left < s.ttl/2 {
 		s.g.deps.Disturbed("a renewal failed")
 	}
 }
 
-// renew extends the lease; one that is gone is replaced, as long as the instance may live. It is the caller's turn.
+// renew extends the lease; one that is gone is replaced, as long as the instance may live. It is
+// the caller's turn.
 func (s *session) renew(ctx context.Context) error {
 	began := time.Now()
 	l, err := s.g.deps.Store.Renew(ctx, s.lease.ID)
@@ -162,8 +173,9 @@ func (s *session) renew(ctx context.Context) error {
 	return s.regrant(ctx)
 }
 
-// recallReport looks at what was persisted of this instance before, so that only news is written. Whoever served it before has written nothing since
-// we registered it; if the picture is older than that, the first report is persisted, which harms nothing.
+// recallReport looks at what was persisted of this instance before, so that only news is written.
+// Whoever served it before has written nothing since we registered it; if the picture is older than
+// that, the first report is persisted, which harms nothing.
 func (s *session) recallReport(ended bool) {
 	s.recalled = true
 	var last store.Versioned[store.Report]
@@ -181,11 +193,13 @@ func (s *session) recallReport(ended bool) {
 	if last.Present() {
 		s.lastReport, s.workload = last.Record, last.Record.Workload
 		s.lastReport.Host = store.HostReport{}
-		s.persisted = time.Now().Add(-max(0, time.Since(last.Record.Received))) // a wrong clock delays it by a minute at most
+		// a wrong clock delays it by a minute at most
+		s.persisted = time.Now().Add(-max(0, time.Since(last.Record.Received)))
 	}
 }
 
-// persist has a report written down when its verdict is new, and otherwise once in a while (DET-16). If that fails, the next report is written.
+// persist has a report written down when its verdict is new, and otherwise once in a while
+// (DET-16). If that fails, the next report is written.
 func (s *session) persist(r *protocol.Report) {
 	rec, _ := records.Get().(*store.Report)
 	s.record(rec, r)
@@ -204,16 +218,19 @@ func (s *session) persist(r *protocol.Report) {
 	s.g.notes.add(s, rec, fresh)
 }
 
-// oldNewsEvery is how often a report is written down that says nothing new, with as many agents as are served now. It is only there to be read, but each costs
-// etcd a write, and every replica the reading of it.
+// oldNewsEvery is how often a report is written down that says nothing new, with as many agents as
+// are served now. It is only there to be read, but each costs etcd a write, and every replica the
+// reading of it.
 func (g *Gateway) oldNewsEvery() time.Duration {
 	return max(persistEvery, time.Duration(g.Streams())*time.Second/mostOldNews)
 }
 
-// records are for reports that turn out to say nothing new. Strings of one may stay in it until it is used again; nothing else refers to it.
+// records are for reports that turn out to say nothing new. Strings of one may stay in it until it
+// is used again; nothing else refers to it.
 var records = sync.Pool{New: func() any { return new(store.Report) }}
 
-// news says whether a report differs in what others act on. Why an instance is unhealthy is not among that: see whyEvery.
+// news says whether a report differs in what others act on. Why an instance is unhealthy is not
+// among that: see whyEvery.
 func news(old, now store.Report) bool {
 	if old.BootID != now.BootID || old.Healthy != now.Healthy || len(old.Checks) != len(now.Checks) {
 		return true
@@ -233,33 +250,43 @@ func news(old, now store.Report) bool {
 	return !old.Notice.Same(now.Notice) || !reflect.DeepEqual(old.Workload, now.Workload)
 }
 
-// record makes a report as it is stored, with everything cut to its bounds (SEC-5), in the place of one that is used no more.
+// record makes a report as it is stored, with everything cut to its bounds (SEC-5), in the place of
+// one that is used no more.
 func (s *session) record(rec *store.Report, r *protocol.Report) {
 	checks, windows := rec.Checks[:0], rec.Host.Windows[:0]
 	*rec = store.Report{
-		Schema: store.Schema, Instance: s.instance, Replica: s.g.cfg.Replica, Received: time.Now().UTC(), Agent: s.agent,
+		Schema: store.Schema, Instance: s.instance, Replica: s.g.cfg.Replica, Received: time.Now().UTC(),
+		Agent:  s.agent,
 		BootID: s.bootID, Epoch: s.epoch, Sequence: r.GetSequence(), Sent: moment(r.GetSent()), Started: s.started,
-		Uptime: store.Duration(r.GetMachineUptime().AsDuration()), Healthy: r.GetHealthy(), Why: guard.Clip(r.GetWhy(), mostText),
-		Config: guard.Clip(r.GetConfigHash(), mostName), Restarted: guard.Clip(r.GetRestarted(), mostName), Drained: guard.Clip(r.GetDrained(), mostName),
-		Trust: guard.Clip(r.GetTrust(), mostName),
+		Uptime: store.Duration(r.GetMachineUptime().AsDuration()), Healthy: r.GetHealthy(),
+		Why:    guard.Clip(r.GetWhy(), mostText),
+		Config: guard.Clip(r.GetConfigHash(), mostName), Restarted: guard.Clip(r.GetRestarted(), mostName),
+		Drained: guard.Clip(r.GetDrained(), mostName),
+		Trust:   guard.Clip(r.GetTrust(), mostName),
 	}
 	if c := r.GetCertificate(); c != nil {
-		rec.Certificate = &store.CertificateReport{Issuer: guard.Clip(c.GetIssuer(), mostName), Ends: moment(c.GetEnds())}
+		rec.Certificate = &store.CertificateReport{
+			Issuer: guard.Clip(c.GetIssuer(), mostName),
+			Ends:   moment(c.GetEnds()),
+		}
 	}
 	for i, c := range r.GetChecks() {
 		if i == mostChecks {
 			break
 		}
 		checks = append(checks, store.CheckReport{
-			Name: guard.Clip(c.GetName(), mostName), Kind: guard.Clip(c.GetKind(), mostName), Healthy: c.GetHealthy(), Optional: c.GetOptional(), Pending: c.GetPending(),
+			Name: guard.Clip(c.GetName(), mostName), Kind: guard.Clip(c.GetKind(), mostName), Healthy: c.GetHealthy(),
+			Optional: c.GetOptional(), Pending: c.GetPending(),
 			Why: guard.Clip(c.GetWhy(), mostText), Since: moment(c.GetSince()),
-			Against: int(c.GetAgainst()), Threshold: int(c.GetThreshold()), Took: store.Duration(max(0, c.GetTook().AsDuration())),
+			Against: int(c.GetAgainst()), Threshold: int(c.GetThreshold()),
+			Took: store.Duration(max(0, c.GetTook().AsDuration())),
 		})
 	}
 	rec.Checks = checks
 	if h := r.GetHost(); h != nil {
 		rec.Host = store.HostReport{
-			CPUPercent: finite(h.GetCpuPercent()), MemoryPercent: finite(h.GetMemoryPercent()), DiskPercent: finite(h.GetDiskPercent()),
+			CPUPercent: finite(h.GetCpuPercent()), MemoryPercent: finite(h.GetMemoryPercent()),
+			DiskPercent: finite(h.GetDiskPercent()),
 			NetworkSent: h.GetNetworkSent(), NetworkRecv: h.GetNetworkReceived(),
 		}
 		for i, w := range h.GetWindows() {
@@ -267,15 +294,20 @@ func (s *session) record(rec *store.Report, r *protocol.Report) {
 				break
 			}
 			windows = append(windows, store.HostWindow{
-				Span: store.Duration(max(0, w.GetSpan().AsDuration())), Covered: store.Duration(max(0, w.GetCovered().AsDuration())),
-				CPUPercent: finite(w.GetCpuPercent()), MemoryPercent: finite(w.GetMemoryPercent()), DiskPercent: finite(w.GetDiskPercent()),
+				Span:       store.Duration(max(0, w.GetSpan().AsDuration())),
+				Covered:    store.Duration(max(0, w.GetCovered().AsDuration())),
+				CPUPercent: finite(w.GetCpuPercent()), MemoryPercent: finite(w.GetMemoryPercent()),
+				DiskPercent: finite(w.GetDiskPercent()),
 				NetworkSent: w.GetNetworkSent(), NetworkRecv: w.GetNetworkReceived(),
 			})
 		}
 	}
 	rec.Host.Windows = windows
 	if w := r.GetWorkloadExit(); w != nil {
-		rec.Workload = &store.WorkloadExit{Code: int(w.GetCode()), Signal: guard.Clip(w.GetSignal(), mostName), At: moment(w.GetAt()), Output: guard.Clip(string(w.GetOutput()), mostOutput)}
+		rec.Workload = &store.WorkloadExit{
+			Code: int(w.GetCode()), Signal: guard.Clip(w.GetSignal(), mostName),
+			At: moment(w.GetAt()), Output: guard.Clip(string(w.GetOutput()), mostOutput),
+		}
 	}
 	if n := r.GetNotice(); n != nil {
 		rec.Notice = &store.Notice{

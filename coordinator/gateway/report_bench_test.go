@@ -26,20 +26,29 @@ import (
 	"github.com/leasehold/leasehold/store/memstore"
 )
 
-// usualReport is what an agent says that is well: two checks, the host with its windows, and its papers.
+// usualReport is what an agent says that is well: two checks, the host with its windows, and its
+// papers.
 func usualReport() *protocol.Report {
 	when := timestamppb.New(time.Unix(1_800_000_000, 123_456_789))
 	r := &protocol.Report{
 		Sent: when, MachineUptime: durationpb.New(345678 * time.Second), Healthy: true,
-		ConfigHash: "c7e1f0a2b94d", Trust: "4be9a6f27c1d4be9a6f27c1d", Certificate: &protocol.OwnCertificate{Issuer: "9f86d081884c7d65", Ends: when},
-		Host: &protocol.Host{CpuPercent: 12.5, MemoryPercent: 48.25, DiskPercent: 71, NetworkSent: 123456789, NetworkReceived: 987654321},
+		ConfigHash: "c7e1f0a2b94d", Trust: "4be9a6f27c1d4be9a6f27c1d",
+		Certificate: &protocol.OwnCertificate{Issuer: "9f86d081884c7d65", Ends: when},
+		Host: &protocol.Host{
+			CpuPercent: 12.5, MemoryPercent: 48.25, DiskPercent: 71, NetworkSent: 123456789,
+			NetworkReceived: 987654321,
+		},
 	}
 	for _, name := range []string{"http :8081/healthz", "process"} {
-		r.Checks = append(r.Checks, &protocol.Check{Name: name, Kind: "http", Healthy: true, Since: when, Threshold: 2, Took: durationpb.New(1234567)})
+		r.Checks = append(r.Checks, &protocol.Check{
+			Name: name, Kind: "http", Healthy: true, Since: when, Threshold: 2,
+			Took: durationpb.New(1234567),
+		})
 	}
 	for _, span := range []time.Duration{time.Minute, 5 * time.Minute, 15 * time.Minute} {
 		r.Host.Windows = append(r.Host.Windows, &protocol.HostWindow{
-			Span: durationpb.New(span), Covered: durationpb.New(span), CpuPercent: 12.5, MemoryPercent: 48.25, DiskPercent: 71,
+			Span: durationpb.New(span), Covered: durationpb.New(span), CpuPercent: 12.5, MemoryPercent: 48.25,
+			DiskPercent: 71,
 			NetworkSent: 1234567, NetworkReceived: 7654321,
 		})
 	}
@@ -58,7 +67,8 @@ func newNumbered(b *testing.B, r *protocol.Report) *numbered {
 		b.Fatal(err)
 	}
 	body = append(body, 1<<3, 0x80, 0x80, 0x80, 0x80, 0)
-	outer, err := proto.Marshal(&protocol.AgentMessage{Kind: &protocol.AgentMessage_Report{Report: &protocol.Report{Why: string(make([]byte, len(body)-3))}}})
+	outer,
+		err := proto.Marshal(&protocol.AgentMessage{Kind: &protocol.AgentMessage_Report{Report: &protocol.Report{Why: string(make([]byte, len(body)-3))}}})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -121,7 +131,8 @@ func openBench(b *testing.B, agents int) *bench {
 	q := &quickStore{Store: db.Connect()}
 	keys := store.KeysOf("test")
 	put := func(key string, rec any) {
-		if _, err := q.Store.Commit(b.Context(), store.Txn{Writes: []store.Write{store.Put(key, store.Encode(rec))}}); err != nil {
+		if _, err := q.Store.Commit(b.Context(),
+			store.Txn{Writes: []store.Write{store.Put(key, store.Encode(rec))}}); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -129,12 +140,19 @@ func openBench(b *testing.B, agents int) *bench {
 	for i := range agents {
 		put(keys.Instance(fmt.Sprintf("web-%d", i)), store.Instance{
 			Schema: store.Schema, ID: fmt.Sprintf("web-%d", i), Group: "web", Phase: store.Running, Managed: true,
-			Spec: store.InstanceSpec{Provider: "mem", Report: store.ReportSpec{Interval: store.Duration(10 * time.Second), LeaseTTL: store.Duration(32 * time.Second)}},
+			Spec: store.InstanceSpec{
+				Provider: "mem",
+				Report: store.ReportSpec{
+					Interval: store.Duration(10 * time.Second),
+					LeaseTTL: store.Duration(32 * time.Second),
+				},
+			},
 		})
 	}
 	seen := picture.New(keys)
 	gw, err := New(Config{Replica: "one", ShardID: "51a4d", Keys: keys}, Deps{
-		Store: q, Picture: seen, Logger: slog.New(slog.DiscardHandler), Disturbed: func(string) {}, Journal: func(context.Context, store.JournalEntry) {},
+		Store: q, Picture: seen, Logger: slog.New(slog.DiscardHandler), Disturbed: func(string) {},
+		Journal: func(context.Context, store.JournalEntry) {},
 	})
 	if err != nil {
 		b.Fatal(err)
@@ -197,7 +215,8 @@ func helloBytes(b *testing.B, id string) []byte {
 	return data
 }
 
-// talk opens a stream without a network and returns it once the agent has been told all that follows a welcome.
+// talk opens a stream without a network and returns it once the agent has been told all that
+// follows a welcome.
 func (g *bench) talk(b *testing.B, id string) *wire {
 	b.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -267,7 +286,8 @@ func (g *bench) dial(b *testing.B, id string) grpc.ClientStream {
 	protocol.RegisterGatewayServer(server, g)
 	var serving sync.WaitGroup
 	serving.Go(func() { _ = server.Serve(l) })
-	conn, err := grpc.NewClient("passthrough:///"+l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()),
+	conn, err := grpc.NewClient("passthrough:///"+l.Addr().String(),
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(rawCodec{newCodec()})))
 	if err != nil {
 		b.Fatal(err)
@@ -277,7 +297,8 @@ func (g *bench) dial(b *testing.B, id string) grpc.ClientStream {
 		server.Stop()
 		serving.Wait()
 	})
-	stream, err := conn.NewStream(context.Background(), &protocol.Gateway_ServiceDesc.Streams[0], "/leasehold.agent.v1.Gateway/Session")
+	stream, err := conn.NewStream(context.Background(), &protocol.Gateway_ServiceDesc.Streams[0],
+		"/leasehold.agent.v1.Gateway/Session")
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -302,7 +323,8 @@ func (g *bench) freely(id string) {
 	s.rate.Bytes.SetLimit(rate.Inf)
 }
 
-// BenchmarkNews is many agents each of whose reports says something new, while a commit takes a millisecond.
+// BenchmarkNews is many agents each of whose reports says something new, while a commit takes a
+// millisecond.
 func BenchmarkNews(b *testing.B) {
 	const agents = 256
 	g := openBench(b, agents)
@@ -329,5 +351,6 @@ func BenchmarkNews(b *testing.B) {
 	}
 	all.Wait()
 	b.ReportMetric(float64(b.N/agents*agents)/b.Elapsed().Seconds(), "reports/s")
-	b.ReportMetric(float64(g.store.commits.Load()-before)/float64(max(1, g.store.puts.Load()-putsBefore)), "commits/put")
+	b.ReportMetric(float64(g.store.commits.Load()-before)/float64(max(1, g.store.puts.Load()-putsBefore)),
+		"commits/put")
 }

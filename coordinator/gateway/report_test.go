@@ -57,7 +57,10 @@ func TestReportsArePersistedOnChangeAndOnceAMinute(t *testing.T) {
 				last = now.Modified
 			}
 		}
-		quiet := a.report(&protocol.Report{Healthy: true, WorkloadExit: &protocol.WorkloadExit{Code: 3, Output: []byte("oh")}, Host: &protocol.Host{CpuPercent: 50}})
+		quiet := a.report(&protocol.Report{
+			Healthy:      true,
+			WorkloadExit: &protocol.WorkloadExit{Code: 3, Output: []byte("oh")}, Host: &protocol.Host{CpuPercent: 50},
+		})
 		if quiet.GetAck() == nil || w.report("web-0").Modified != last {
 			t.Errorf("the load of the machine is news: %v", quiet)
 		}
@@ -77,7 +80,8 @@ func TestReportsArePersistedOnChangeAndOnceAMinute(t *testing.T) {
 	})
 }
 
-// An instance that is ill for another reason each time is written about now and then, not with every report.
+// An instance that is ill for another reason each time is written about now and then, not with
+// every report.
 //
 // proves DET-16
 func TestReasonsAreNoNewsByThemselves(t *testing.T) {
@@ -111,9 +115,13 @@ func TestChecksAreTakenOver(t *testing.T) {
 		a := r.welcomed(hello("web-0", "boot1", 1))
 		defer a.hangUp()
 		list := []*protocol.Check{{
-			Name: strings.Repeat("n", 400), Kind: strings.Repeat("k", 400), Why: strings.Repeat("w", 4000), Pending: true, Optional: true,
+			Name: strings.Repeat("n", 400), Kind: strings.Repeat("k", 400), Why: strings.Repeat("w", 4000),
+			Pending: true, Optional: true,
 			Against: 1, Threshold: 3, Took: durationpb.New(-time.Second),
-		}, {Name: "http:8081", Kind: "http", Why: "connection refused", Against: 1, Threshold: 2, Took: durationpb.New(time.Second)}}
+		}, {
+			Name: "http:8081", Kind: "http", Why: "connection refused", Against: 1, Threshold: 2,
+			Took: durationpb.New(time.Second),
+		}}
 		for range 250 {
 			list = append(list, &protocol.Check{Name: "x"})
 		}
@@ -122,10 +130,12 @@ func TestChecksAreTakenOver(t *testing.T) {
 		if len(got) != 64 {
 			t.Fatalf("%d checks are kept", len(got))
 		}
-		if c := got[0]; len(c.Name) != 100 || len(c.Kind) != 100 || len(c.Why) != 1000 || !c.Pending || !c.Optional || c.Took != 0 || c.Progress() != "1/3" {
+		if c := got[0]; len(c.Name) != 100 || len(c.Kind) != 100 || len(c.Why) != 1000 || !c.Pending || !c.Optional ||
+			c.Took != 0 || c.Progress() != "1/3" {
 			t.Errorf("check is %+v", c)
 		}
-		if c := got[1]; c.Kind != "http" || c.Why != "connection refused" || c.Took.D() != time.Second || c.Progress() != "1/2" {
+		if c := got[1]; c.Kind != "http" || c.Why != "connection refused" || c.Took.D() != time.Second ||
+			c.Progress() != "1/2" {
 			t.Errorf("check is %+v", c)
 		}
 	})
@@ -154,8 +164,9 @@ func TestReportThatCouldNotBePersistedIsTriedAgain(t *testing.T) {
 	})
 }
 
-// An acknowledgement says that the lease is renewed. Where that works and writing does not, since etcd's disk is slow say, agents must not
-// look for another replica, or fence themselves, for want of acknowledgements.
+// An acknowledgement says that the lease is renewed. Where that works and writing does not, since
+// etcd's disk is slow say, agents must not look for another replica, or fence themselves, for want
+// of acknowledgements.
 //
 // proves DET-14, SAFE-9
 func TestWhatCannotBeWrittenHoldsUpNoAcknowledgement(t *testing.T) {
@@ -185,7 +196,8 @@ func TestWhatCannotBeWrittenHoldsUpNoAcknowledgement(t *testing.T) {
 	})
 }
 
-// An agent that never stops reporting gets as much of etcd as its rate is, and no other agent waits for it.
+// An agent that never stops reporting gets as much of etcd as its rate is, and no other agent waits
+// for it.
 //
 // proves SEC-5
 func TestReportsAreBoundedInRate(t *testing.T) {
@@ -199,7 +211,8 @@ func TestReportsAreBoundedInRate(t *testing.T) {
 		defer good.hangUp()
 		const all, burst, rate = 300, 100, 20
 		for i := range uint64(all) {
-			bad.send(&protocol.AgentMessage{Kind: &protocol.AgentMessage_Report{Report: &protocol.Report{Sequence: i + 1, Healthy: i%2 == 0}}})
+			bad.send(&protocol.AgentMessage{Kind: &protocol.AgentMessage_Report{Report: &protocol.Report{Sequence: i +
+				1, Healthy: i%2 == 0}}})
 		}
 		began := time.Now()
 		pass(2 * time.Second)
@@ -228,22 +241,37 @@ func TestAbsurdReportsHarmNothing(t *testing.T) {
 		long := strings.Repeat("äx", 1300)
 		checks := make([]*protocol.Check, 200)
 		for i := range checks {
-			checks[i] = &protocol.Check{Name: strings.Repeat("n", 150), Why: strings.Repeat("w\x00", 40), Since: &timestamppb.Timestamp{Seconds: math.MaxInt64}}
+			checks[i] = &protocol.Check{
+				Name: strings.Repeat("n", 150), Why: strings.Repeat("w\x00", 40),
+				Since: &timestamppb.Timestamp{Seconds: math.MaxInt64},
+			}
 		}
 		windows := make([]*protocol.HostWindow, 12)
 		for i := range windows {
-			windows[i] = &protocol.HostWindow{Span: durationpb.New(-time.Hour), CpuPercent: math.NaN(), MemoryPercent: math.Inf(1), DiskPercent: math.Inf(-1), NetworkSent: math.MaxUint64}
+			windows[i] = &protocol.HostWindow{
+				Span: durationpb.New(-time.Hour), CpuPercent: math.NaN(),
+				MemoryPercent: math.Inf(1), DiskPercent: math.Inf(-1), NetworkSent: math.MaxUint64,
+			}
 		}
 		windows[1] = nil
 		reports := []*protocol.Report{
-			{Healthy: true, Host: &protocol.Host{CpuPercent: math.NaN(), MemoryPercent: math.Inf(1), DiskPercent: math.Inf(-1)}},
+			{Healthy: true, Host: &protocol.Host{
+				CpuPercent: math.NaN(), MemoryPercent: math.Inf(1),
+				DiskPercent: math.Inf(-1),
+			}},
 			{Healthy: false, Why: long},
 			{Healthy: true, Host: &protocol.Host{Windows: windows}},
-			{Healthy: true, Sent: &timestamppb.Timestamp{Seconds: math.MinInt64, Nanos: -1}, MachineUptime: &durationpb.Duration{Seconds: math.MaxInt64}},
+			{
+				Healthy: true, Sent: &timestamppb.Timestamp{Seconds: math.MinInt64, Nanos: -1},
+				MachineUptime: &durationpb.Duration{Seconds: math.MaxInt64},
+			},
 			{Healthy: true, Sent: &timestamppb.Timestamp{Seconds: 253402300799, Nanos: 999999999}},
 			{Healthy: false, Checks: checks},
 			{Healthy: false, Checks: []*protocol.Check{nil}},
-			{Healthy: false, WorkloadExit: &protocol.WorkloadExit{Output: []byte(strings.Repeat("\xff\x00", 60_000)), Signal: strings.Repeat("äx", 130), At: &timestamppb.Timestamp{Nanos: -5}}},
+			{Healthy: false, WorkloadExit: &protocol.WorkloadExit{
+				Output: []byte(strings.Repeat("\xff\x00", 60_000)),
+				Signal: strings.Repeat("äx", 130), At: &timestamppb.Timestamp{Nanos: -5},
+			}},
 		}
 		for i, report := range reports {
 			if m := a.report(report); m.GetAck() == nil {

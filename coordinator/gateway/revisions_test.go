@@ -7,8 +7,9 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// An etcd that has lost its data counts its revisions from 1 again. What a session writes there replaces what it knows of the lost one: no report could be
-// written before etcd had caught up with revisions of long ago, and healthy instances would be judged as if they never reported.
+// An etcd that has lost its data counts its revisions from 1 again. What a session writes there
+// replaces what it knows of the lost one: no report could be written before etcd had caught up with
+// revisions of long ago, and healthy instances would be judged as if they never reported.
 //
 // proves SAFE-17
 func TestRevisionsOfALostEtcdAreForgotten(t *testing.T) {
@@ -33,8 +34,8 @@ func TestRevisionsOfALostEtcdAreForgotten(t *testing.T) {
 	}
 }
 
-// Of two streams of an agent the one that was registered later counts. A stream that began when the other was registered already is the later one, also if etcd has lost
-// its data in between.
+// Of two streams of an agent the one that was registered later counts. A stream that began when the
+// other was registered already is the later one, also if etcd has lost its data in between.
 //
 // proves DET-18, SAFE-17
 func TestTheLaterOfTwoStreamsCounts(t *testing.T) {
@@ -61,7 +62,8 @@ func TestTheLaterOfTwoStreamsCounts(t *testing.T) {
 			stays := []*session{c.first, c.second}[c.wins-1]
 			ends := []*session{c.first, c.second}[2-c.wins]
 			if g.sessions["web-0"] != stays || older != ends {
-				t.Errorf("the session of revision %d stays, and that of %d ends", g.sessions["web-0"].openedAt(), older.openedAt())
+				t.Errorf("the session of revision %d stays, and that of %d ends", g.sessions["web-0"].openedAt(),
+					older.openedAt())
 			}
 		})
 	}

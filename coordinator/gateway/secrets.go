@@ -36,7 +36,8 @@ func secretsWanted(names map[string]string) []*protocol.Secret {
 	return list
 }
 
-// filled is what an agent is to be told, with the values of its secrets, and without them: the one is sent and forgotten, the other one is kept.
+// filled is what an agent is to be told, with the values of its secrets, and without them: the one
+// is sent and forgotten, the other one is kept.
 func (s *session) filled(w *protocol.Wanted) (full, bare *protocol.Wanted) {
 	if len(w.GetSecrets()) == 0 {
 		return w, w
@@ -46,7 +47,8 @@ func (s *session) filled(w *protocol.Wanted) (full, bare *protocol.Wanted) {
 		secret.Value, secret.Revision, secret.Problem = s.value(secret.GetName())
 		bare.Secrets[i].Revision, bare.Secrets[i].Problem = secret.Revision, secret.Problem
 		if secret.Problem != "" {
-			s.g.deps.Logger.Warn("secret is not delivered", "instance", s.instance, "secret", secret.GetName(), "why", secret.GetProblem())
+			s.g.deps.Logger.Warn("secret is not delivered", "instance", s.instance, "secret", secret.GetName(), "why",
+				secret.GetProblem())
 		}
 	}
 	return full, bare
@@ -94,7 +96,8 @@ func (g *Gateway) SecretsChanged() {
 func (s *session) secretsChanged(name string) {
 	w := &s.wanted
 	w.mu.Lock()
-	has := slices.ContainsFunc(w.now.GetSecrets(), func(secret *protocol.Secret) bool { return name == "" || secret.GetName() == name })
+	has := slices.ContainsFunc(w.now.GetSecrets(),
+		func(secret *protocol.Secret) bool { return name == "" || secret.GetName() == name })
 	w.mu.Unlock()
 	if has {
 		s.speakOf(ofWanted)

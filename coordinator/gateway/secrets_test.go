@@ -55,7 +55,8 @@ func (a *agent) secret(what string) *protocol.Secret {
 		w = a.told[len(a.told)-1]
 	}
 	a.told = nil
-	if len(w.GetSecrets()) != 1 || w.GetSecrets()[0].GetVariable() != "DB_PASSWORD" || w.GetSecrets()[0].GetName() != "db" {
+	if len(w.GetSecrets()) != 1 || w.GetSecrets()[0].GetVariable() != "DB_PASSWORD" ||
+		w.GetSecrets()[0].GetName() != "db" {
 		a.t.Fatalf("%s: told %v, want one secret", what, w.GetSecrets())
 	}
 	return w.GetSecrets()[0]
@@ -75,7 +76,8 @@ func TestSecretsAreTold(t *testing.T) {
 		defer a.hangUp()
 		expect := func(what, value, problem string) {
 			t.Helper()
-			if s := a.secret(what); string(s.GetValue()) != value || !strings.Contains(s.GetProblem(), problem) || (problem == "") != (s.GetProblem() == "") {
+			if s := a.secret(what); string(s.GetValue()) != value || !strings.Contains(s.GetProblem(), problem) ||
+				(problem == "") != (s.GetProblem() == "") {
 				t.Errorf("%s: told %q, %q; want %q, %q", what, s.GetValue(), s.GetProblem(), value, problem)
 			}
 		}
@@ -120,7 +122,8 @@ func TestNoSecretIsToldOverAStreamThatIsNotSecured(t *testing.T) {
 		w.workloadRecord("web-0", withDB)
 		a := r.welcomed(hello("web-0", "boot1", 1))
 		defer a.hangUp()
-		if s := a.secret("over a stream that is open"); len(s.GetValue()) > 0 || !strings.Contains(s.GetProblem(), "not secured") {
+		if s := a.secret("over a stream that is open"); len(s.GetValue()) > 0 ||
+			!strings.Contains(s.GetProblem(), "not secured") {
 			t.Errorf("told %q, %q", s.GetValue(), s.GetProblem())
 		}
 	})

@@ -22,8 +22,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// serveGuarded serves a replica also behind a connection guard, on which all connections have one name. The caller calls
-// stop before the replica's.
+// serveGuarded serves a replica also behind a connection guard, on which all connections have one
+// name. The caller calls stop before the replica's.
 func (r *replica) serveGuarded(name string) (d *guard.Connections, stop func()) {
 	r.w.t.Helper()
 	d, err := guard.NewConnections(guard.DefaultBounds(1000), guard.Deps{Logger: r.w.log, Refused: r.Refusals().Add})
@@ -48,7 +48,8 @@ func (r *replica) serveGuarded(name string) (d *guard.Connections, stop func()) 
 	}
 }
 
-// An agent that reports and never reads is cut off, once nothing more can be said to it: nothing of it is left.
+// An agent that reports and never reads is cut off, once nothing more can be said to it: nothing of
+// it is left.
 //
 // proves SEC-5
 func TestAnAgentThatDoesNotReadIsCutOff(t *testing.T) {
@@ -61,7 +62,8 @@ func TestAnAgentThatDoesNotReadIsCutOff(t *testing.T) {
 		defer good.hangUp()
 		d, stop := r.serveGuarded("web-0")
 		defer stop()
-		stream, hangUp := r.stream("web-0", func(c net.Conn) net.Conn { return c }, grpc.WithStaticStreamWindowSize(64<<10), grpc.WithStaticConnWindowSize(64<<10))
+		stream, hangUp := r.stream("web-0", func(c net.Conn) net.Conn { return c },
+			grpc.WithStaticStreamWindowSize(64<<10), grpc.WithStaticConnWindowSize(64<<10))
 		defer hangUp()
 		sent := uint64(0)
 		for stream.Context().Err() == nil && sent < 100_000 {
@@ -87,7 +89,8 @@ func TestAnAgentThatDoesNotReadIsCutOff(t *testing.T) {
 			t.Fatalf("after %d reports without reading an answer it is still there", sent)
 		}
 		entries := r.entriesOf("SEC-5")
-		if len(entries) != 1 || entries[0].Instance != "web-0" || entries[0].Why != "it does not read what it is told" ||
+		if len(entries) != 1 || entries[0].Instance != "web-0" ||
+			entries[0].Why != "it does not read what it is told" ||
 			!slices.Contains(entries[0].Evidence, "its certificate names web-0") || entries[0].Claimed {
 			t.Errorf("the journal has %+v", entries)
 		}
@@ -149,7 +152,9 @@ func TestAnAgentThatTricklesIsSilent(t *testing.T) {
 }
 
 // stream is an agent's that has said hello, over a connection of the test's making.
-func (r *replica) stream(instance string, over func(net.Conn) net.Conn, options ...grpc.DialOption) (stream protocol.Gateway_SessionClient, hangUp func()) {
+func (r *replica) stream(instance string, over func(net.Conn) net.Conn,
+	options ...grpc.DialOption,
+) (stream protocol.Gateway_SessionClient, hangUp func()) {
 	r.w.t.Helper()
 	options = append(options, grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
@@ -164,7 +169,8 @@ func (r *replica) stream(instance string, over func(net.Conn) net.Conn, options 
 		r.w.t.Fatal(err)
 	}
 	if stream, err = protocol.NewGatewayClient(conn).Session(context.Background()); err == nil {
-		err = stream.Send(&protocol.AgentMessage{Kind: &protocol.AgentMessage_Hello{Hello: hello(instance, "boot1", 1)}})
+		err = stream.Send(&protocol.AgentMessage{Kind: &protocol.AgentMessage_Hello{Hello: hello(instance, "boot1",
+			1)}})
 	}
 	if err != nil {
 		r.w.t.Fatal(err)

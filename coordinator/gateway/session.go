@@ -55,15 +55,15 @@ type session struct {
 	proof  proof
 	rate   guard.RateState
 
-	// talk is held by whoever deals with a message of the agent, or says something to it: the stream's goroutine, and a voice. Until the agent
-	// is welcome the stream's goroutine has it.
+	// talk is held by whoever deals with a message of the agent, or says something to it: the
+	// stream's goroutine, and a voice. Until the agent is welcome the stream's goroutine has it.
 	talk     sync.Mutex
 	hushed   bool              // nothing is said any more but by the stream's goroutine
 	goodbye  *protocol.Goodbye // what the agent has said of its leaving
 	sequence uint64            // of the last report
 
-	// turn is held over each exchange with the store, so that what a session writes is written in order. Whoever waits for
-	// it waits no longer than for the store itself.
+	// turn is held over each exchange with the store, so that what a session writes is written in
+	// order. Whoever waits for it waits no longer than for the store itself.
 	turn       turn
 	asked      bool           // whether a write of alive was ever sent
 	opened     store.Revision // when alive was first written
@@ -97,7 +97,8 @@ func newSession(g *Gateway, stream agentStream, end context.CancelCauseFunc, hel
 	s := &session{
 		g: g, stream: timedStream{agentStream: stream, timers: &g.timers}, ctx: stream.Context(), cancel: end,
 		instance: hello.GetInstance(), bootID: hello.GetBootId(), epoch: hello.GetEpoch(), hello: hello,
-		agent: hello.GetAgentVersion(), started: moment(hello.GetAgentStarted()), began: time.Now(), turn: make(turn, 1),
+		agent: hello.GetAgentVersion(), started: moment(hello.GetAgentStarted()), began: time.Now(),
+		turn: make(turn, 1),
 	}
 	s.talk.Lock()
 	s.rate.Init()
@@ -166,7 +167,10 @@ func malformed(h *protocol.Hello) string {
 }
 
 func refusedMessage(reason protocol.Refused_Reason, message string, epoch uint64) *protocol.GatewayMessage {
-	return &protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Refused{Refused: &protocol.Refused{Reason: reason, Message: message, StoredEpoch: epoch}}}
+	return &protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Refused{Refused: &protocol.Refused{
+		Reason:  reason,
+		Message: message, StoredEpoch: epoch,
+	}}}
 }
 
 // greet tells the agent what it has to know first. From then on others may have something said.
@@ -288,7 +292,10 @@ func (s *session) closed(why error, goodbye *protocol.Goodbye) error {
 		s.stopTimer()
 		s.g.deps.Meter.StreamClosed("stopping")
 	case errors.Is(why, errCertificate), errors.Is(why, errDistrusted):
-		s.g.refusals.Add(guard.Refusal{Rule: "SEC-1", What: "stream ended", Why: why.Error(), Address: s.from(), Claimed: s.instance, Proved: true})
+		s.g.refusals.Add(guard.Refusal{
+			Rule: "SEC-1", What: "stream ended", Why: why.Error(), Address: s.from(),
+			Claimed: s.instance, Proved: true,
+		})
 		s.ended(why, goodbye)
 	default:
 		s.ended(why, goodbye)
@@ -319,8 +326,9 @@ func (s *session) openedAt() store.Revision {
 	return s.seen.opened
 }
 
-// openedAfter says whether a session was registered after another one of the same instance. Revisions say so where both were being registered at
-// the same time. Between streams that followed each other they say nothing: etcd may have lost its data in between, and count from 1 again.
+// openedAfter says whether a session was registered after another one of the same instance.
+// Revisions say so where both were being registered at the same time. Between streams that followed
+// each other they say nothing: etcd may have lost its data in between, and count from 1 again.
 func (s *session) openedAfter(other *session) bool {
 	if other.began.After(s.entered) {
 		return false
@@ -340,8 +348,9 @@ func (s *session) welcome() error {
 	}
 	lease := s.lease.ID
 	s.turn.give()
-	// Before we know the shard we say nothing of waiting: the agent knows it from whoever made it, or welcomed it last. What it is told is what a
-	// leader counts on when it gives agents the time to return (SAFE-1).
+	// Before we know the shard we say nothing of waiting: the agent knows it from whoever made it,
+	// or welcomed it last. What it is told is what a leader counts on when it gives agents the time
+	// to return (SAFE-1).
 	var least, most *durationpb.Duration
 	if settings, known := s.g.known(); known {
 		least, most = durationpb.New(settings.ReconnectMin.D()), durationpb.New(settings.ReconnectMax.D())
@@ -354,19 +363,22 @@ func (s *session) welcome() error {
 	}}})
 }
 
-// ended writes down that the stream is gone: with a goodbye it left, without one it was lost (DET-3, DET-8).
+// ended writes down that the stream is gone: with a goodbye it left, without one it was lost
+// (DET-3, DET-8).
 func (s *session) ended(err error, goodbye *protocol.Goodbye) {
 	s.stopTimer()
 	if goodbye != nil {
 		s.g.deps.Meter.StreamClosed("goodbye")
-		s.g.deps.Logger.Info("agent left", "instance", s.instance, "epoch", s.epoch, "goodbye", goodbye.GetKind().String())
+		s.g.deps.Logger.Info("agent left", "instance", s.instance, "epoch", s.epoch, "goodbye",
+			goodbye.GetKind().String())
 		return // the key says so already
 	}
 	why := "closed without goodbye"
 	switch {
 	case err == nil || errors.Is(err, io.EOF):
 	case status.Code(err) == codes.Canceled || errors.Is(err, context.Canceled):
-		why = "the connection broke without goodbye" // all that gRPC tells of a reset, or of a silence that its pings ended
+		// all that gRPC tells of a reset, or of a silence that its pings ended
+		why = "the connection broke without goodbye"
 	default:
 		why = status.Convert(err).Message()
 	}

@@ -35,7 +35,8 @@ func TestAStampedeIsLetInBitByBit(t *testing.T) {
 			switch msg := a.next(); {
 			case msg.GetWelcome() != nil:
 				welcomed++
-			case msg.GetRefused().GetReason() == protocol.Refused_UNAVAILABLE && strings.Contains(msg.GetRefused().GetMessage(), "too many agents"):
+			case msg.GetRefused().GetReason() == protocol.Refused_UNAVAILABLE &&
+				strings.Contains(msg.GetRefused().GetMessage(), "too many agents"):
 				sentAway++
 				after := msg.GetRefused().GetAfter().AsDuration()
 				soonest, latest = min(soonest, after), max(latest, after)
@@ -53,7 +54,8 @@ func TestAStampedeIsLetInBitByBit(t *testing.T) {
 	})
 }
 
-// Agents that understand it are let wait where they are, are told so, and are served when it is their turn, without coming again.
+// Agents that understand it are let wait where they are, are told so, and are served when it is
+// their turn, without coming again.
 //
 // proves SAFE-11
 func TestAStampedeWaitsInLine(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// When all agents are late at once while etcd answers nothing, so many states are written at once as are bounded, and no report adds to them. Afterwards
-// each comes right.
+// When all agents are late at once while etcd answers nothing, so many states are written at once
+// as are bounded, and no report adds to them. Afterwards each comes right.
 //
 // proves DET-6
 func TestStatesOfManyAreWrittenInTurn(t *testing.T) {
@@ -54,7 +54,8 @@ func TestStatesOfManyAreWrittenInTurn(t *testing.T) {
 		r.pause.mu.Lock()
 		// Those that are given up may make way for others just as writes are answered again.
 		if states == 0 || states > 2*atOnce {
-			t.Errorf("%d states are written of %d agents that were late, want %d, or as many again", states, agents, atOnce)
+			t.Errorf("%d states are written of %d agents that were late, want %d, or as many again", states, agents,
+				atOnce)
 		}
 		r.pause.mu.Unlock()
 		for range 4 { // those whose write was given up are put right by a report, 64 at a time at the least

@@ -10,8 +10,9 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// FuzzStream has an agent say anything on its stream, message after message: each is a length and so many bytes. Whatever it says, another agent is
-// served as ever, and nothing is left when it has gone.
+// FuzzStream has an agent say anything on its stream, message after message: each is a length and
+// so many bytes. Whatever it says, another agent is served as ever, and nothing is left when it has
+// gone.
 //
 // proves SEC-5
 func FuzzStream(f *testing.F) {
@@ -27,10 +28,16 @@ func FuzzStream(f *testing.F) {
 		f.Add(out)
 	}
 	report := func(n uint64) *protocol.AgentMessage {
-		return &protocol.AgentMessage{Kind: &protocol.AgentMessage_Report{Report: &protocol.Report{Sequence: n, Healthy: true}}}
+		return &protocol.AgentMessage{Kind: &protocol.AgentMessage_Report{Report: &protocol.Report{
+			Sequence: n,
+			Healthy:  true,
+		}}}
 	}
 	goodbye := func(k protocol.Goodbye_Kind) *protocol.AgentMessage {
-		return &protocol.AgentMessage{Kind: &protocol.AgentMessage_Goodbye{Goodbye: &protocol.Goodbye{Kind: k, Message: "so long"}}}
+		return &protocol.AgentMessage{Kind: &protocol.AgentMessage_Goodbye{Goodbye: &protocol.Goodbye{
+			Kind:    k,
+			Message: "so long",
+		}}}
 	}
 	seed(report(1), report(2), goodbye(protocol.Goodbye_RESTART), report(3))
 	seed(report(5), report(4))

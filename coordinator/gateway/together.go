@@ -14,9 +14,10 @@ const (
 	togetherWriters = 2                // transactions at the same time: what comes meanwhile goes into the next
 )
 
-// together writes what many sessions want written at the same moment in one transaction, such as when all agents of a replica that is gone come here:
-// etcd takes those many times more cheaply. Each keeps its own conditions, and what does not hold for one keeps no other from being written. Whoever comes
-// alone is written alone, at once.
+// together writes what many sessions want written at the same moment in one transaction, such as
+// when all agents of a replica that is gone come here: etcd takes those many times more cheaply.
+// Each keeps its own conditions, and what does not hold for one keeps no other from being written.
+// Whoever comes alone is written alone, at once.
 type together struct {
 	g *Gateway
 
@@ -80,7 +81,8 @@ func (t *together) write() {
 	}
 }
 
-// take takes as many as a transaction holds, and of what is written to one key the first. With nothing left the writer is counted no more.
+// take takes as many as a transaction holds, and of what is written to one key the first. With
+// nothing left the writer is counted no more.
 func (t *together) take() []*part {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -9,8 +9,9 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Sessions of many agents that come at once are written together. What keeps one of them from it keeps no other: a record or an alive that is not as the
-// picture shows it, for which it is written anew; or a lease that has ended, after which its agent has to come again.
+// Sessions of many agents that come at once are written together. What keeps one of them from it
+// keeps no other: a record or an alive that is not as the picture shows it, for which it is written
+// anew; or a lease that has ended, after which its agent has to come again.
 //
 // proves SAFE-11
 func TestSessionsThatBeginAtOnceAreWrittenTogether(t *testing.T) {
@@ -25,7 +26,10 @@ func TestSessionsThatBeginAtOnceAreWrittenTogether(t *testing.T) {
 		pass(time.Second)
 		r.store.Faults().StallWatches() // the picture is old from now on
 		w.record(name(7), store.Running)
-		w.put(w.keys.Alive(name(8)), store.Encode(store.Alive{Schema: store.Schema, Instance: name(8), Replica: "gone", BootID: "boot1", Epoch: 1, State: store.StreamOpen}))
+		w.put(w.keys.Alive(name(8)), store.Encode(store.Alive{
+			Schema: store.Schema, Instance: name(8), Replica: "gone",
+			BootID: "boot1", Epoch: 1, State: store.StreamOpen,
+		}))
 		transactions, lost := 0, ""
 		r.pause.mu.Lock()
 		r.pause.first = func(txn store.Txn) bool { // with the lock

@@ -7,11 +7,12 @@ import (
 	"github.com/leasehold/leasehold/coordinator/picture"
 )
 
-// Replicas may have different files: those of one were not exchanged yet, or it has come back from a time before. None must take from an agent what
-// it needs to believe the others, or agents that are with it are cut off from all others, and go from one trust to the other and back.
+// Replicas may have different files: those of one were not exchanged yet, or it has come back from
+// a time before. None must take from an agent what it needs to believe the others, or agents that
+// are with it are cut off from all others, and go from one trust to the other and back.
 
-// leaveTrust says whether an agent is left with what it believes: another replica believes just that, and more than we do. It is told once that
-// replica has our files, or is gone.
+// leaveTrust says whether an agent is left with what it believes: another replica believes just
+// that, and more than we do. It is told once that replica has our files, or is gone.
 func (g *Gateway) leaveTrust(ours identity.Trust, has string) bool {
 	return slices.ContainsFunc(g.wider(ours), func(theirs []string) bool {
 		return has == identity.DigestOf(theirs, "") || // it is new: its machine was told no issuer
@@ -23,7 +24,8 @@ func (g *Gateway) leaveTrust(ours identity.Trust, has string) bool {
 func (g *Gateway) wider(ours identity.Trust) (wider [][]string) {
 	g.deps.Picture.View(func(c *picture.Content) {
 		for id, r := range c.Replicas {
-			if id != g.cfg.Replica && slices.ContainsFunc(r.Record.Believes, func(theirs string) bool { return !ours.Believes(theirs) }) {
+			if id != g.cfg.Replica && slices.ContainsFunc(r.Record.Believes,
+				func(theirs string) bool { return !ours.Believes(theirs) }) {
 				wider = append(wider, r.Record.Believes)
 			}
 		}

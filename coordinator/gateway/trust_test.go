@@ -14,7 +14,8 @@ import (
 func (w *world) otherReplica(trust identity.Trust) {
 	w.t.Helper()
 	w.put(w.keys.Replica("two"), store.Encode(store.Replica{
-		Schema: store.Schema, ID: "two", Address: "two", Trust: trust.Digest(), Issuer: trust.Issuer, Believes: trust.Prints(),
+		Schema: store.Schema, ID: "two", Address: "two", Trust: trust.Digest(), Issuer: trust.Issuer,
+		Believes: trust.Prints(),
 	}))
 }
 
@@ -29,7 +30,8 @@ func (a *agent) saysNothing(trust string) {
 	}
 }
 
-// A replica that has not heard of the next authority takes nobody's belief in it: its agents could speak to no other replica then.
+// A replica that has not heard of the next authority takes nobody's belief in it: its agents could
+// speak to no other replica then.
 //
 // proves SEC-3
 func TestAReplicaWithOldFilesTakesNobodysTrust(t *testing.T) {
@@ -73,7 +75,8 @@ func TestAReplicaWithOldFilesTakesNobodysTrust(t *testing.T) {
 	})
 }
 
-// Who believes less than we do is told, whatever other replicas believe; and who believes what no replica at work does any more.
+// Who believes less than we do is told, whatever other replicas believe; and who believes what no
+// replica at work does any more.
 //
 // proves SEC-3
 func TestTrustGrowsThoughAReplicaHasOldFiles(t *testing.T) {
@@ -99,13 +102,17 @@ func TestTrustGrowsThoughAReplicaHasOldFiles(t *testing.T) {
 		w.remove(w.keys.Replica("two"))
 		pass(interval)
 		a.number++
-		a.send(&protocol.AgentMessage{Kind: &protocol.AgentMessage_Report{Report: &protocol.Report{Sequence: a.number, Healthy: true, Trust: wide.Digest()}}})
+		a.send(&protocol.AgentMessage{Kind: &protocol.AgentMessage_Report{Report: &protocol.Report{
+			Sequence: a.number,
+			Healthy:  true, Trust: wide.Digest(),
+		}}})
 		for {
 			m := a.next()
 			if m.GetAck() != nil {
 				continue
 			}
-			if got, err := identity.TrustOf(m.GetTrust().GetAuthorities(), m.GetTrust().GetIssuer()); err != nil || got.Digest() != narrow.Digest() {
+			if got, err := identity.TrustOf(m.GetTrust().GetAuthorities(), m.GetTrust().GetIssuer()); err != nil ||
+				got.Digest() != narrow.Digest() {
 				t.Fatalf("%v came (%v), want the only trust that is left", m, err)
 			}
 			return

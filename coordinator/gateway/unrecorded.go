@@ -17,14 +17,16 @@ import (
 var (
 	// errRetired: a record ends the instance. What is returned is a *retired, which names it.
 	errRetired = errors.New("the instance is retired")
-	// errUnrecorded: there is no record of the instance, and nothing says that it was deleted on purpose.
+	// errUnrecorded: there is no record of the instance, and nothing says that it was deleted on
+	// purpose.
 	errUnrecorded = errors.New("there is no record of the instance")
 	// errNoShard is an errUnrecorded: the shard's key is absent, or is another shard's.
 	errNoShard = fmt.Errorf("%w: the shard's own key is missing, or is another shard's", errUnrecorded)
 	errSpoiled = errors.New("the instance's record cannot be read")
 )
 
-// retired is the evidence on which an agent stops its workload (SAFE-14). It rests on a fresh read of etcd.
+// retired is the evidence on which an agent stops its workload (SAFE-14). It rests on a fresh read
+// of etcd.
 type retired struct {
 	revision store.Revision
 	phase    string // protocol.PhaseDeleting, or protocol.PhaseGone
@@ -42,10 +44,14 @@ func (r *retired) refused(instance string) *protocol.Refused {
 	if r.phase == protocol.PhaseGone {
 		message = "instance " + instance + " was deleted"
 	}
-	return &protocol.Refused{Reason: protocol.Refused_RETIRED, Message: message, Revision: int64(r.revision), Phase: r.phase}
+	return &protocol.Refused{
+		Reason: protocol.Refused_RETIRED, Message: message, Revision: int64(r.revision),
+		Phase: r.phase,
+	}
 }
 
-// unknown is the refusal of an agent without a record. It comes again after about the longest wait, each at a time of its own: there may be a hundred thousand.
+// unknown is the refusal of an agent without a record. It comes again after about the longest wait,
+// each at a time of its own: there may be a hundred thousand.
 func (s *session) unknown(why error) *protocol.Refused {
 	longest := s.g.settings().ReconnectMax.D()
 	return &protocol.Refused{
@@ -54,11 +60,12 @@ func (s *session) unknown(why error) *protocol.Refused {
 	}
 }
 
-// staleNote is how much later than a gone note a claim must have been sealed for the note to be of an earlier life of the instance. It is more than replicas'
-// clocks may differ (SAFE-13).
+// staleNote is how much later than a gone note a claim must have been sealed for the note to be of
+// an earlier life of the instance. It is more than replicas' clocks may differ (SAFE-13).
 const staleNote = 5 * time.Minute
 
-// absent says what became of an instance whose record is absent, by a fresh read: *retired if it was deleted on purpose, errUnrecorded if nothing says so.
+// absent says what became of an instance whose record is absent, by a fresh read: *retired if it
+// was deleted on purpose, errUnrecorded if nothing says so.
 func (s *session) absent(ctx context.Context) error {
 	keys := s.g.cfg.Keys
 	kv, err := s.g.deps.Store.Get(ctx, keys.Gone(keys.Instance(s.instance)))
@@ -78,7 +85,8 @@ func (s *session) absent(ctx context.Context) error {
 	return s.confirm(ctx, &retired{note.Record.Revision, protocol.PhaseGone})
 }
 
-// confirm is the last look before an agent is told to stop: what was read must be of our shard, not of another one that was put in its place.
+// confirm is the last look before an agent is told to stop: what was read must be of our shard, not
+// of another one that was put in its place.
 func (s *session) confirm(ctx context.Context, evidence *retired) error {
 	kv, err := s.g.deps.Store.Get(ctx, s.g.cfg.Keys.Shard())
 	switch {
@@ -93,11 +101,12 @@ func (s *session) confirm(ctx context.Context, evidence *retired) error {
 	return evidence
 }
 
-// lookAgain is how often etcd is asked for a record that the picture does not show either. The picture shows its return at once; this is for a picture that is
-// wrong.
+// lookAgain is how often etcd is asked for a record that the picture does not show either. The
+// picture shows its return at once; this is for a picture that is wrong.
 const lookAgain = 30 * time.Second
 
-// recorded says whether the session's instance has a record, so that a report may renew its lease. Mostly it costs nothing. It is the caller's turn.
+// recorded says whether the session's instance has a record, so that a report may renew its lease.
+// Mostly it costs nothing. It is the caller's turn.
 func (s *session) recorded(ctx context.Context) error {
 	if s.g.astray.Load() {
 		s.unrecorded = true
@@ -137,25 +146,30 @@ func (g *Gateway) hasRecord(c *picture.Content, instance string) bool {
 	return shown && i.Record.Phase != store.Deleting
 }
 
-// lose takes note that the record of an agent with an open stream was lost. The stream stays; nothing is renewed on it. It is the caller's turn.
+// lose takes note that the record of an agent with an open stream was lost. The stream stays;
+// nothing is renewed on it. It is the caller's turn.
 func (s *session) lose(ctx context.Context) {
 	s.unrecorded, s.looked = true, time.Now()
 	s.g.noteStray(ctx, s)
 }
 
-// found takes back what lose has noted. Leases were not renewed for a while, which is not the machines' doing. It is the caller's turn.
+// found takes back what lose has noted. Leases were not renewed for a while, which is not the
+// machines' doing. It is the caller's turn.
 func (s *session) found() {
 	if !s.unrecorded {
 		return
 	}
 	s.unrecorded = false
-	s.unwritten.Store(true) // the last report may be lost as well, and an instance that never reports is taken for a failed one
+	// the last report may be lost as well, and an instance that never reports is taken for a failed
+	// one
+	s.unwritten.Store(true)
 	s.g.deps.Logger.Info("record of an agent's instance is back", "instance", s.instance)
 	s.g.deps.Disturbed(store.DisturbedRecordBack)
 	s.g.forgetStray(s.instance)
 }
 
-// doubt has a session whose record the picture does not show, or shows at deleting, look at etcd itself: an agent is told to stop by nothing less.
+// doubt has a session whose record the picture does not show, or shows at deleting, look at etcd
+// itself: an agent is told to stop by nothing less.
 func (g *Gateway) doubt(s *session) {
 	s.missing.Store(true)
 	g.goDo(func(ctx context.Context) {
@@ -187,7 +201,8 @@ func (s *session) judge(ctx context.Context) {
 	}
 }
 
-// isAstray says whether the shard's key is absent, or another shard's. Then etcd is not what this replica serves: nothing is written, and nobody is retired.
+// isAstray says whether the shard's key is absent, or another shard's. Then etcd is not what this
+// replica serves: nothing is written, and nobody is retired.
 func (g *Gateway) isAstray(c *picture.Content) bool {
 	if !c.Shard.Present() {
 		return c.Unreadable[g.cfg.Keys.Shard()] == ""

@@ -21,7 +21,8 @@ func (a *agent) nacks() {
 	}
 }
 
-// What takes an instance's record away without a word is no reason to stop anything: the stream stays, renews nothing, and goes on when the record is back.
+// What takes an instance's record away without a word is no reason to stop anything: the stream
+// stays, renews nothing, and goes on when the record is back.
 //
 // proves SAFE-14, DET-18
 func TestStreamOutlivesItsRecord(t *testing.T) {
@@ -42,17 +43,26 @@ func TestStreamOutlivesItsRecord(t *testing.T) {
 		"shard": {
 			func(w *world) { w.remove(w.keys.Shard()) },
 			func(w *world) {
-				w.put(w.keys.Shard(), store.Encode(store.Shard{Schema: store.Schema, ID: shardID, Settings: store.DefaultShardSettings()}))
+				w.put(w.keys.Shard(), store.Encode(store.Shard{
+					Schema: store.Schema, ID: shardID,
+					Settings: store.DefaultShardSettings(),
+				}))
 			},
 		},
 		"another shard, in which it is being deleted": {
 			func(w *world) {
-				w.put(w.keys.Shard(), store.Encode(store.Shard{Schema: store.Schema, ID: "other", Settings: store.DefaultShardSettings()}))
+				w.put(w.keys.Shard(), store.Encode(store.Shard{
+					Schema: store.Schema, ID: "other",
+					Settings: store.DefaultShardSettings(),
+				}))
 				w.record("web-0", store.Deleting)
 			},
 			func(w *world) {
 				w.record("web-0", store.Running)
-				w.put(w.keys.Shard(), store.Encode(store.Shard{Schema: store.Schema, ID: shardID, Settings: store.DefaultShardSettings()}))
+				w.put(w.keys.Shard(), store.Encode(store.Shard{
+					Schema: store.Schema, ID: shardID,
+					Settings: store.DefaultShardSettings(),
+				}))
 			},
 		},
 	} {
@@ -95,8 +105,8 @@ func TestStreamOutlivesItsRecord(t *testing.T) {
 	}
 }
 
-// A report that was lost, alone or with the record, is written anew though it says nothing new: an instance of which there is no report is taken for one that
-// has never become healthy.
+// A report that was lost, alone or with the record, is written anew though it says nothing new: an
+// instance of which there is no report is taken for one that has never become healthy.
 //
 // proves SAFE-16, SAFE-17
 func TestALostReportIsWrittenAnew(t *testing.T) {
@@ -114,7 +124,10 @@ func TestALostReportIsWrittenAnew(t *testing.T) {
 			w.remove(w.keys.Report("web-0"))
 			pass(time.Second)
 			a.nacks()
-			w.put(w.keys.Shard(), store.Encode(store.Shard{Schema: store.Schema, ID: shardID, Settings: store.DefaultShardSettings()}))
+			w.put(w.keys.Shard(), store.Encode(store.Shard{
+				Schema: store.Schema, ID: shardID,
+				Settings: store.DefaultShardSettings(),
+			}))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -154,7 +167,8 @@ func TestStrayTellsWhatItWas(t *testing.T) {
 		w.remove(w.keys.Instance("web-0"))
 		pass(time.Second)
 		stray := read[store.Stray](w, w.keys.Stray("web-0"))
-		if c := stray.Record.Claim; c == nil || c.Slot != 4 || c.Group != "web" || c.Template != "t1" || c.Zone != "north" || c.Shard != shardID || !c.Managed {
+		if c := stray.Record.Claim; c == nil || c.Slot != 4 || c.Group != "web" || c.Template != "t1" ||
+			c.Zone != "north" || c.Shard != shardID || !c.Managed {
 			t.Errorf("stray %+v with claim %+v", stray.Record, c)
 		}
 		if stray.Record.BootID != "boot1" || stray.Record.Agent != "test" {
@@ -163,7 +177,8 @@ func TestStrayTellsWhatItWas(t *testing.T) {
 	})
 }
 
-// Only a note of the newest record, of our shard, that can be read says that the record was deleted on purpose.
+// Only a note of the newest record, of our shard, that can be read says that the record was deleted
+// on purpose.
 //
 // proves SAFE-14
 func TestNotEveryNoteRetires(t *testing.T) {
@@ -171,10 +186,12 @@ func TestNotEveryNoteRetires(t *testing.T) {
 		harm func(w *world, rev store.Revision)
 		want protocol.Refused_Reason
 	}{
-		"its own":             {func(w *world, rev store.Revision) { w.noted("web-0", rev) }, protocol.Refused_RETIRED},
-		"of an earlier life":  {func(w *world, rev store.Revision) { w.noted("web-0", rev-1) }, 0},
-		"of no revision":      {func(w *world, _ store.Revision) { w.noted("web-0", 0) }, 0},
-		"that cannot be read": {func(w *world, _ store.Revision) { w.put(w.keys.Gone(w.keys.Instance("web-0")), []byte("{")) }, 0},
+		"its own":            {func(w *world, rev store.Revision) { w.noted("web-0", rev) }, protocol.Refused_RETIRED},
+		"of an earlier life": {func(w *world, rev store.Revision) { w.noted("web-0", rev-1) }, 0},
+		"of no revision":     {func(w *world, _ store.Revision) { w.noted("web-0", 0) }, 0},
+		"that cannot be read": {func(w *world, _ store.Revision) {
+			w.put(w.keys.Gone(w.keys.Instance("web-0")), []byte("{"))
+		}, 0},
 		"in another shard": {func(w *world, rev store.Revision) {
 			w.put(w.keys.Shard(), store.Encode(store.Shard{Schema: store.Schema, ID: "other"}))
 			w.noted("web-0", rev)
@@ -202,7 +219,8 @@ func TestNotEveryNoteRetires(t *testing.T) {
 	}
 }
 
-// A picture that is behind, or that shows an old record, decides nothing: neither that an agent stops, nor that it need not.
+// A picture that is behind, or that shows an old record, decides nothing: neither that an agent
+// stops, nor that it need not.
 //
 // proves SAFE-14, DET-18
 func TestOnlyEtcdItselfRetires(t *testing.T) {
@@ -243,7 +261,8 @@ func TestOnlyEtcdItselfRetires(t *testing.T) {
 			pass(time.Second)
 			r.store.Faults().Mend()
 			pass(10 * time.Second)
-			if m := a.next().GetRefused(); m.GetReason() != protocol.Refused_RETIRED || m.GetPhase() != protocol.PhaseGone {
+			if m := a.next().GetRefused(); m.GetReason() != protocol.Refused_RETIRED ||
+				m.GetPhase() != protocol.PhaseGone {
 				t.Errorf("the one that was deleted is told %v", m)
 			}
 			b.nacks()
@@ -336,7 +355,8 @@ func (a *agent) wantedRaw() {
 	}
 }
 
-// The claim is sealed once for each change of what it says, and an agent that has it already is told none.
+// The claim is sealed once for each change of what it says, and an agent that has it already is
+// told none.
 //
 // proves SAFE-17
 func TestClaimIsToldWhenItChanges(t *testing.T) {
@@ -374,7 +394,8 @@ func TestClaimIsToldWhenItChanges(t *testing.T) {
 	})
 }
 
-// A hello without a record is recognized by a claim that a coordinator has sealed, for this instance of this shard.
+// A hello without a record is recognized by a claim that a coordinator has sealed, for this
+// instance of this shard.
 //
 // proves SAFE-17, SEC-5
 func TestClaimOfAStray(t *testing.T) {
@@ -404,7 +425,10 @@ func TestClaimOfAStray(t *testing.T) {
 		}
 		spoiled := append([]byte(nil), sealed["web-0"]...)
 		spoiled[20] ^= 1
-		for name, shown := range map[string][]byte{"none": nil, "another's": sealed["web-1"], "spoiled": spoiled, "garbage": []byte("x")} {
+		for name, shown := range map[string][]byte{
+			"none": nil, "another's": sealed["web-1"], "spoiled": spoiled,
+			"garbage": []byte("x"),
+		} {
 			if c := claimOf(shown); c != nil {
 				t.Errorf("%s: taken for %+v", name, c)
 			}
@@ -424,7 +448,8 @@ func TestClaimOfAStray(t *testing.T) {
 	})
 }
 
-// Agents without a record and without a claim can be anybody: so many are noted one by one, and the others are counted.
+// Agents without a record and without a claim can be anybody: so many are noted one by one, and the
+// others are counted.
 //
 // proves SEC-5, REC-8
 func TestStraysAreBounded(t *testing.T) {
@@ -459,7 +484,8 @@ func TestStraysAreBounded(t *testing.T) {
 	})
 }
 
-// Once another authority issues, claims are sealed by that one: the one before will not be believed for ever.
+// Once another authority issues, claims are sealed by that one: the one before will not be believed
+// for ever.
 //
 // proves SAFE-17, SEC-3
 func TestClaimIsSealedAnewByTheNextAuthority(t *testing.T) {
@@ -537,13 +563,15 @@ func TestNoteOfALifeBeforeTheClaim(t *testing.T) {
 
 		w.noted("web-0", rev) // which is deleted on purpose after that
 		h.Epoch = 11
-		if m := r.refused(h, protocol.Refused_RETIRED); m.GetRevision() != int64(rev) || m.GetPhase() != protocol.PhaseGone {
+		if m := r.refused(h, protocol.Refused_RETIRED); m.GetRevision() != int64(rev) ||
+			m.GetPhase() != protocol.PhaseGone {
 			t.Errorf("it is told %v", m)
 		}
 	})
 }
 
-// A replica whose picture does not show yet that etcd is another shard's retires nobody by what it reads there.
+// A replica whose picture does not show yet that etcd is another shard's retires nobody by what it
+// reads there.
 //
 // proves SAFE-14
 func TestNobodyIsRetiredInAnotherShard(t *testing.T) {

@@ -30,12 +30,14 @@ const (
 	unnotedFor    = 10 * time.Minute
 )
 
-// noteStray records an agent without a record, so that its machine is not taken for an orphan and can be recognized (REC-8, SAFE-17).
+// noteStray records an agent without a record, so that its machine is not taken for an orphan and
+// can be recognized (REC-8, SAFE-17).
 func (g *Gateway) noteStray(ctx context.Context, s *session) {
 	noted := false
 	g.deps.Picture.View(func(c *picture.Content) {
 		rec, is := c.Strays[s.instance]
-		noted = is && rec.Record.BootID == s.bootID && time.Since(rec.Record.At) < strayAgain && (rec.Record.Claim != nil || !s.hasClaim())
+		noted = is && rec.Record.BootID == s.bootID && time.Since(rec.Record.At) < strayAgain &&
+			(rec.Record.Claim != nil || !s.hasClaim())
 	})
 	if noted {
 		return // by us, or by another replica
@@ -91,7 +93,8 @@ func (g *Gateway) countStray(instance string, claimed bool) (full bool) {
 	return false
 }
 
-// countUnnoted counts an agent without a record that is not noted, and says whether it is a new one.
+// countUnnoted counts an agent without a record that is not noted, and says whether it is a new
+// one.
 func (g *Gateway) countUnnoted(instance string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -103,7 +106,8 @@ func (g *Gateway) countUnnoted(instance string) bool {
 	return !known
 }
 
-// Unnoted is how many agents without a record have come lately and are not noted below strays/, because there are too many.
+// Unnoted is how many agents without a record have come lately and are not noted below strays/,
+// because there are too many.
 func (g *Gateway) Unnoted() int {
 	longest := max(unnotedFor, 3*g.settings().ReconnectMax.D()) // each comes again within half of that
 	g.mu.Lock()
@@ -149,7 +153,8 @@ func (g *Gateway) strayLease(ctx context.Context) (store.LeaseID, error) {
 	return lease.ID, nil
 }
 
-// forgetStray takes back that an agent has no record, once it has one. Should that fail, its lease ends.
+// forgetStray takes back that an agent has no record, once it has one. Should that fail, its lease
+// ends.
 func (g *Gateway) forgetStray(instance string) {
 	shown := false
 	g.deps.Picture.View(func(c *picture.Content) { _, shown = c.Strays[instance] })
@@ -193,12 +198,18 @@ func (g *Gateway) noteConflict(ctx context.Context, s *session, open store.Alive
 	}
 	g.mu.Unlock()
 	if full {
-		g.deps.Logger.Debug("second boot refused, and not recorded: there are too many", "instance", s.instance, "boot", s.bootID, "from", s.from())
+		g.deps.Logger.Debug("second boot refused, and not recorded: there are too many", "instance", s.instance, "boot",
+			s.bootID, "from", s.from())
 		return
 	}
-	g.deps.Logger.Warn("second boot refused", "instance", s.instance, "boot", s.bootID, "open", open.BootID, "from", s.from())
+	g.deps.Logger.Warn("second boot refused", "instance", s.instance, "boot", s.bootID, "open", open.BootID, "from",
+		s.from())
 	g.deps.Journal(ctx, store.JournalEntry{
-		Rule: "DET-18", What: "second boot refused", Why: "another boot of this instance has an open stream", Instance: s.instance,
-		Evidence: []string{"boot " + s.bootID + " from " + s.from(), fmt.Sprintf("boot %s has epoch %d at %s", open.BootID, open.Epoch, open.Replica)},
+		Rule: "DET-18", What: "second boot refused", Why: "another boot of this instance has an open stream",
+		Instance: s.instance,
+		Evidence: []string{
+			"boot " + s.bootID + " from " + s.from(),
+			fmt.Sprintf("boot %s has epoch %d at %s", open.BootID, open.Epoch, open.Replica),
+		},
 	})
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/leasehold/leasehold/coordinator/guard"
 )
 
-// refusalDelay is how long a refused hello waits for its answer. It slows down a client that repeats them: a connection
-// has few streams, and a client few connections.
+// refusalDelay is how long a refused hello waits for its answer. It slows down a client that
+// repeats them: a connection has few streams, and a client few connections.
 const refusalDelay = time.Second
 
 // violationIn returns the violation in a message of an open stream, nil if there is none.
@@ -47,7 +47,8 @@ func (s *session) failed(err error, goodbye *protocol.Goodbye) error {
 }
 
 func cutOffMessage(cutOff time.Duration, why error) *protocol.GatewayMessage {
-	return refusedMessage(protocol.Refused_MALFORMED, fmt.Sprintf("cut off for %s: %s", cutOff.Round(time.Second), why), 0)
+	return refusedMessage(protocol.Refused_MALFORMED, fmt.Sprintf("cut off for %s: %s", cutOff.Round(time.Second), why),
+		0)
 }
 
 // recordCutOff names an agent that is refused for a while because of a violation (SEC-5).
@@ -59,8 +60,8 @@ func (s *session) recordCutOff(violation guard.Violation, detail string, cutOff 
 	})
 }
 
-// refuseHello returns the refusal of an instance that is cut off or says hello too often, nil if the hello may go on.
-// Such a hello costs nothing but the memory of it, and the refusal is delayed.
+// refuseHello returns the refusal of an instance that is cut off or says hello too often, nil if
+// the hello may go on. Such a hello costs nothing but the memory of it, and the refusal is delayed.
 func (s *session) refuseHello() *protocol.GatewayMessage {
 	decision, cutOff := s.g.clients.Hello(s.instance, time.Now())
 	var answer *protocol.GatewayMessage
@@ -80,7 +81,8 @@ func (s *session) refuseHello() *protocol.GatewayMessage {
 	return answer
 }
 
-// recordNoHello records a stream that did not begin with a hello, and returns the error for the client.
+// recordNoHello records a stream that did not begin with a hello, and returns the error for the
+// client.
 func (g *Gateway) recordNoHello(ctx context.Context, err error) error {
 	var violation guard.Violation
 	switch {
@@ -94,7 +96,10 @@ func (g *Gateway) recordNoHello(ctx context.Context, err error) error {
 		return err // the client has gone
 	}
 	who, address := peerOf(ctx)
-	f := guard.Refusal{Rule: "SEC-5", What: "stream refused", Why: violation.Error(), Address: address, Detail: err.Error()}
+	f := guard.Refusal{
+		Rule: "SEC-5", What: "stream refused", Why: violation.Error(), Address: address,
+		Detail: err.Error(),
+	}
 	if who != nil {
 		f.Claimed, f.Proved = who.Identity.Name, who.Identity.Name != ""
 	}

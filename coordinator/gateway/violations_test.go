@@ -50,7 +50,8 @@ func (r *replica) entriesOf(rule string) []store.JournalEntry {
 	return out
 }
 
-// An agent that does what no agent does is cut off, told why and named, its hellos are refused for a while, and nobody else notices.
+// An agent that does what no agent does is cut off, told why and named, its hellos are refused for
+// a while, and nobody else notices.
 //
 // proves SEC-5
 func TestOffendersAreCutOffAndNamed(t *testing.T) {
@@ -64,15 +65,36 @@ func TestOffendersAreCutOffAndNamed(t *testing.T) {
 		{"hello twice", "it says hello twice", func(a *agent) {
 			a.send(&protocol.AgentMessage{Kind: &protocol.AgentMessage_Hello{Hello: hello("web-0", "boot1", 2)}})
 		}},
-		{"sequence again", "its reports are not numbered upwards", report(&protocol.Report{Sequence: 1, Healthy: true})},
+		{
+			"sequence again", "its reports are not numbered upwards",
+			report(&protocol.Report{Sequence: 1, Healthy: true}),
+		},
 		{"no sequence", "its reports are not numbered upwards", report(&protocol.Report{Healthy: true})},
-		{"checks", "a report has more of something than an agent has", report(&protocol.Report{Sequence: 9, Checks: make([]*protocol.Check, 300)})},
-		{"windows", "a report has more of something than an agent has", report(&protocol.Report{Sequence: 9, Host: &protocol.Host{Windows: make([]*protocol.HostWindow, 13)}})},
-		{"why", "a report has more of something than an agent has", report(&protocol.Report{Sequence: 9, Why: strings.Repeat("x", 5000)})},
-		{"a check's name", "a report has more of something than an agent has", report(&protocol.Report{Sequence: 9, Checks: []*protocol.Check{{Name: strings.Repeat("x", 500)}}})},
-		{"a check's why", "a report has more of something than an agent has", report(&protocol.Report{Sequence: 9, Checks: []*protocol.Check{{Why: strings.Repeat("x", 5000)}}})},
+		{
+			"checks", "a report has more of something than an agent has",
+			report(&protocol.Report{Sequence: 9, Checks: make([]*protocol.Check, 300)}),
+		},
+		{
+			"windows", "a report has more of something than an agent has",
+			report(&protocol.Report{Sequence: 9, Host: &protocol.Host{Windows: make([]*protocol.HostWindow, 13)}}),
+		},
+		{
+			"why", "a report has more of something than an agent has",
+			report(&protocol.Report{Sequence: 9, Why: strings.Repeat("x", 5000)}),
+		},
+		{
+			"a check's name", "a report has more of something than an agent has",
+			report(&protocol.Report{Sequence: 9, Checks: []*protocol.Check{{Name: strings.Repeat("x", 500)}}}),
+		},
+		{
+			"a check's why", "a report has more of something than an agent has",
+			report(&protocol.Report{Sequence: 9, Checks: []*protocol.Check{{Why: strings.Repeat("x", 5000)}}}),
+		},
 		{"too long", "a message is too long", report(&protocol.Report{Sequence: 9, Why: strings.Repeat("x", 300<<10)})},
-		{"a hundred thousand empty checks", "a message has too many parts", func(a *agent) { a.raw(emptyParts(100_000)) }},
+		{
+			"a hundred thousand empty checks", "a message has too many parts",
+			func(a *agent) { a.raw(emptyParts(100_000)) },
+		},
 		{"no message", "a message cannot be read", func(a *agent) { a.raw([]byte{0x12, 0xff, 0xff, 0xff, 0x01, 'x'}) }},
 		{"no text", "a message cannot be read", func(a *agent) { a.raw([]byte{0x12, 0x04, 0x2a, 0x02, 0xff, 0xfe}) }},
 	} {
@@ -89,20 +111,23 @@ func TestOffendersAreCutOffAndNamed(t *testing.T) {
 				c.do(bad)
 				if c.name == "too long" {
 					bad.ends() // gRPC itself ends the stream
-				} else if refusal := bad.next().GetRefused(); refusal.GetReason() != protocol.Refused_MALFORMED || !strings.Contains(refusal.GetMessage(), "cut off for 10s: "+c.why) {
+				} else if refusal := bad.next().GetRefused(); refusal.GetReason() != protocol.Refused_MALFORMED ||
+					!strings.Contains(refusal.GetMessage(), "cut off for 10s: "+c.why) {
 					t.Errorf("it is told %v", refusal)
 				}
 				bad.ends()
 				synctest.Wait()
 				entries := r.entriesOf("SEC-5")
-				if len(entries) != 1 || entries[0].Instance != "web-0" || entries[0].Why != c.why || entries[0].What != "agent cut off" {
+				if len(entries) != 1 || entries[0].Instance != "web-0" || entries[0].Why != c.why ||
+					entries[0].What != "agent cut off" {
 					t.Errorf("the journal has %+v", entries)
 				}
 				w.shows("web-0", "one", 1, store.StreamLost)
 				good.reports()
 
 				came := time.Now()
-				if text := r.refused(hello("web-0", "boot1", 2), protocol.Refused_MALFORMED).GetMessage(); !strings.Contains(text, "cut off for another 10s") {
+				if text := r.refused(hello("web-0", "boot1", 2),
+					protocol.Refused_MALFORMED).GetMessage(); !strings.Contains(text, "cut off for another 10s") {
 					t.Errorf("its next hello is answered with %q", text)
 				}
 				if took := time.Since(came); took < time.Second {
@@ -146,7 +171,8 @@ func TestOffencesAddUp(t *testing.T) {
 	})
 }
 
-// Whoever says hello too often is not listened to for as long as that goes on; an agent that looks for a replica never gets there.
+// Whoever says hello too often is not listened to for as long as that goes on; an agent that looks
+// for a replica never gets there.
 //
 // proves SEC-5
 func TestHellosAreBoundedInRate(t *testing.T) {
@@ -163,7 +189,8 @@ func TestHellosAreBoundedInRate(t *testing.T) {
 			many = append(many, r.call(hello("web-0", "boot1", 100)))
 		}
 		for _, a := range many {
-			if refusal := a.next().GetRefused(); refusal.GetReason() != protocol.Refused_UNAVAILABLE || !strings.Contains(refusal.GetMessage(), "too many hellos") {
+			if refusal := a.next().GetRefused(); refusal.GetReason() != protocol.Refused_UNAVAILABLE ||
+				!strings.Contains(refusal.GetMessage(), "too many hellos") {
 				w.t.Fatalf("a hello too many is answered with %v", refusal)
 			}
 			a.hangUp()
@@ -199,7 +226,10 @@ func TestFloodsAreCutOff(t *testing.T) {
 	}{
 		{"reports", nil},
 		{"unknown kinds", &protocol.AgentMessage{}},
-		{"large messages", &protocol.AgentMessage{Kind: &protocol.AgentMessage_Goodbye{Goodbye: &protocol.Goodbye{Kind: protocol.Goodbye_MOVING, Message: strings.Repeat("x", 200<<10)}}}},
+		{
+			"large messages",
+			&protocol.AgentMessage{Kind: &protocol.AgentMessage_Goodbye{Goodbye: &protocol.Goodbye{Kind: protocol.Goodbye_MOVING, Message: strings.Repeat("x", 200<<10)}}},
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			inWorld(t, func(w *world) {

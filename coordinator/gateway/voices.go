@@ -8,13 +8,16 @@ import (
 
 // The bounds of what is said to agents without their having asked.
 const (
-	mostVoices = 256 // agents that are spoken to at the same time: one that does not read keeps a voice for as long as unreadFor
-	mostUnsaid = 16  // messages that wait to be said to one agent
+	// agents that are spoken to at the same time: one that does not read keeps a voice for as long
+	// as unreadFor
+	mostVoices = 256
+	mostUnsaid = 16 // messages that wait to be said to one agent
 )
 
-// voices say what agents have not asked for: that there are other replicas, that something else is wanted of them, whom to believe. A stream has one
-// goroutine, and that waits for what the agent says; so that there is not a second one for each stream, those who have something to say to many are
-// few.
+// voices say what agents have not asked for: that there are other replicas, that something else is
+// wanted of them, whom to believe. A stream has one goroutine, and that waits for what the agent
+// says; so that there is not a second one for each stream, those who have something to say to many
+// are few.
 type voices struct {
 	g *Gateway
 
@@ -41,7 +44,8 @@ type unsaid struct {
 	waits    bool  // among those who wait for a voice
 }
 
-// ask has something said to the agent, if its stream keeps up. What is dropped is repeated by the next change or not needed.
+// ask has something said to the agent, if its stream keeps up. What is dropped is repeated by the
+// next change or not needed.
 func (s *session) ask(msg *protocol.GatewayMessage) {
 	u := &s.unsaid
 	u.mu.Lock()
@@ -61,7 +65,8 @@ func (s *session) speakOf(m matter) {
 	u.wait(s)
 }
 
-// close has the session end from outside, once the agent has been told. The key is left alone: whoever took over owns it.
+// close has the session end from outside, once the agent has been told. The key is left alone:
+// whoever took over owns it.
 func (s *session) close(why error) {
 	u := &s.unsaid
 	u.mu.Lock()
@@ -136,7 +141,8 @@ func (v *voices) next() *session {
 	return s
 }
 
-// utter says what is unsaid. It waits for nobody who talks: whoever does utters what is unsaid once he is done. What cannot be said ends the stream.
+// utter says what is unsaid. It waits for nobody who talks: whoever does utters what is unsaid once
+// he is done. What cannot be said ends the stream.
 func (s *session) utter() {
 	for s.unsaid.any() && s.talk.TryLock() {
 		hushed := s.hushed

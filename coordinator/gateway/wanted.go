@@ -10,7 +10,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// wanted is what an agent has to be told. Only the newest counts, so nothing of it waits in a queue or is dropped.
+// wanted is what an agent has to be told. Only the newest counts, so nothing of it waits in a queue
+// or is dropped.
 type wanted struct {
 	mu     sync.Mutex
 	record store.Revision // of the instance's record that it was taken from
@@ -19,8 +20,8 @@ type wanted struct {
 	claim  claimed
 }
 
-// want takes over what an instance's record wants of its agent. A record that is older than the one known says nothing: the
-// picture may be behind what the session has read.
+// want takes over what an instance's record wants of its agent. A record that is older than the one
+// known says nothing: the picture may be behind what the session has read.
 func (s *session) want(i store.Versioned[store.Instance]) {
 	w := &s.wanted
 	w.mu.Lock()
@@ -41,8 +42,9 @@ func (s *session) want(i store.Versioned[store.Instance]) {
 	}
 }
 
-// forgetRevision makes way for a record that is back after it was missing. In an etcd that lost its data its revision is lower than that of the lost one, and
-// nothing that the record wants would reach the agent.
+// forgetRevision makes way for a record that is back after it was missing. In an etcd that lost its
+// data its revision is lower than that of the lost one, and nothing that the record wants would
+// reach the agent.
 func (s *session) forgetRevision(back store.Revision) {
 	w := &s.wanted
 	w.mu.Lock()
@@ -52,7 +54,8 @@ func (s *session) forgetRevision(back store.Revision) {
 	}
 }
 
-// sendWanted tells the agent what is wanted, if that is not what it was told last. It is for whoever talks.
+// sendWanted tells the agent what is wanted, if that is not what it was told last. It is for
+// whoever talks.
 func (s *session) sendWanted() error {
 	w := &s.wanted
 	w.mu.Lock()
@@ -88,7 +91,8 @@ func wantedBy(i store.Instance) *protocol.Wanted {
 	if n := i.Spec.Notices; n.Watched() {
 		w.Notices = &protocol.NoticeSource{Source: n.Source, File: n.File, Endpoint: n.Endpoint}
 	}
-	if d := i.Drain; i.Phase == store.Draining && d != nil && d.Token != "" && !d.Lost { // one that was only lost may come back: DET-15
+	// one that was only lost may come back: DET-15
+	if d := i.Drain; i.Phase == store.Draining && d != nil && d.Token != "" && !d.Lost {
 		w.Drain = &protocol.Drain{Token: d.Token, Hook: i.Spec.Drain.Hook, Timeout: durationpb.New(d.Timer.For.D())}
 	}
 	return w

@@ -16,7 +16,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// wanted is what the agent was told is wanted of it, each in a line, since the last call. Other messages are passed over.
+// wanted is what the agent was told is wanted of it, each in a line, since the last call. Other
+// messages are passed over.
 func (a *agent) wanted() []string {
 	a.t.Helper()
 	synctest.Wait()
@@ -65,9 +66,13 @@ func (w *world) workloadRecord(id string, change func(*store.Instance)) {
 	rec := store.Instance{
 		Schema: store.Schema, ID: id, Group: "web", Phase: store.Running, Managed: true, Config: "c1",
 		Spec: store.InstanceSpec{
-			Provider: "mem", Report: store.ReportSpec{Interval: store.Duration(interval), LeaseTTL: store.Duration(leaseTTL)},
-			Workload: store.Workload{Run: []string{"./web"}}, Vars: map[string]string{"greeting": "hello"}, Lifecycle: store.LifecycleService,
-			Drain: store.DrainSpec{Timeout: store.Duration(5 * time.Minute), Hook: []string{"./drain", "${port}"}},
+			Provider: "mem", Report: store.ReportSpec{
+				Interval: store.Duration(interval),
+				LeaseTTL: store.Duration(leaseTTL),
+			},
+			Workload: store.Workload{Run: []string{"./web"}}, Vars: map[string]string{"greeting": "hello"},
+			Lifecycle: store.LifecycleService,
+			Drain:     store.DrainSpec{Timeout: store.Duration(5 * time.Minute), Hook: []string{"./drain", "${port}"}},
 		},
 	}
 	if change != nil {
@@ -92,8 +97,12 @@ func TestAgentIsToldWhatItsRecordWants(t *testing.T) {
 			want   []string
 		}{
 			{"another phase", func(i *store.Instance) { i.Phase = store.Checking }, nil},
-			{"other vars", func(i *store.Instance) { i.Config, i.Spec.Vars = "c2", map[string]string{"greeting": "hi"} }, []string{"service c2 run [./web] greeting=hi"}},
-			{"the same again", func(i *store.Instance) { i.Config, i.Spec.Vars = "c2", map[string]string{"greeting": "hi"} }, nil},
+			{"other vars", func(i *store.Instance) {
+				i.Config, i.Spec.Vars = "c2", map[string]string{"greeting": "hi"}
+			}, []string{"service c2 run [./web] greeting=hi"}},
+			{"the same again", func(i *store.Instance) {
+				i.Config, i.Spec.Vars = "c2", map[string]string{"greeting": "hi"}
+			}, nil},
 			{"restart", func(i *store.Instance) {
 				i.Phase, i.Restart = store.Stopping, &store.Restart{Level: store.RestartWorkload, Token: "r1"}
 			}, []string{"service c1 run [./web] greeting=hello restart r1"}},
@@ -102,10 +111,12 @@ func TestAgentIsToldWhatItsRecordWants(t *testing.T) {
 			}, nil}, // another boot may have come up, to which it is as new
 			{"healthy", nil, []string{"service c1 run [./web] greeting=hello"}},
 			{"restart of the machine", func(i *store.Instance) {
-				i.Phase, i.Restart = store.Stopping, &store.Restart{Level: store.RestartMachine, Token: "r2", Renews: true}
+				i.Phase, i.Restart = store.Stopping,
+					&store.Restart{Level: store.RestartMachine, Token: "r2", Renews: true}
 			}, nil},
 			{"boot that may not know what to run", func(i *store.Instance) {
-				i.Phase, i.Restart = store.Checking, &store.Restart{Level: store.RestartMachine, Token: "r2", Renews: true}
+				i.Phase, i.Restart = store.Checking,
+					&store.Restart{Level: store.RestartMachine, Token: "r2", Renews: true}
 			}, []string{"service c1 run [./web] greeting=hello restart r2"}},
 			{"boot that knows", func(i *store.Instance) {
 				i.Phase, i.Restart = store.Checking, &store.Restart{Level: store.RestartMachine, Token: "r2"}
@@ -113,10 +124,20 @@ func TestAgentIsToldWhatItsRecordWants(t *testing.T) {
 			{"drain", func(i *store.Instance) { i.Phase, i.Drain = store.Draining, drain }, []string{
 				"service c1 run [./web] greeting=hello drain d1 [./drain ${port}] for 2m0s",
 			}},
-			{"returned", func(i *store.Instance) { i.Drain = drain }, []string{"service c1 run [./web] greeting=hello"}},
-			{"task", func(i *store.Instance) { i.Spec.Lifecycle = store.LifecycleTask }, []string{"task c1 run [./web] greeting=hello"}},
+			{
+				"returned", func(i *store.Instance) { i.Drain = drain },
+				[]string{"service c1 run [./web] greeting=hello"},
+			},
+			{
+				"task", func(i *store.Instance) { i.Spec.Lifecycle = store.LifecycleTask },
+				[]string{"task c1 run [./web] greeting=hello"},
+			},
 			{"checks", func(i *store.Instance) {
-				i.Config, i.Spec.Checks = "c3", []store.Check{{Name: "tcp:80", Interval: store.Duration(5 * time.Second), TCP: &store.TCPCheck{Port: "80"}}}
+				i.Config, i.Spec.Checks = "c3",
+					[]store.Check{{
+						Name: "tcp:80", Interval: store.Duration(5 * time.Second),
+						TCP: &store.TCPCheck{Port: "80"},
+					}}
 			}, []string{"service c3 run [./web] greeting=hello check tcp:80 every 5s"}},
 			{"of unknown making", func(i *store.Instance) { i.Config = "" }, []string{"service  run []"}},
 		} {
@@ -128,7 +149,8 @@ func TestAgentIsToldWhatItsRecordWants(t *testing.T) {
 	})
 }
 
-// A replica whose picture is old has read the record when the agent said hello, and nothing older counts.
+// A replica whose picture is old has read the record when the agent said hello, and nothing older
+// counts.
 //
 // proves HEAL-1
 func TestOldPictureTellsNothing(t *testing.T) {
@@ -150,7 +172,8 @@ func TestOldPictureTellsNothing(t *testing.T) {
 	})
 }
 
-// Whatever is wanted reaches the agent, however much changes while its stream is busy: only the last of it counts.
+// Whatever is wanted reaches the agent, however much changes while its stream is busy: only the
+// last of it counts.
 //
 // proves HEAL-1
 func TestWhatIsWantedIsNeverDropped(t *testing.T) {
@@ -192,13 +215,20 @@ func TestWhatAnAgentHasDoneIsPersistedAtOnce(t *testing.T) {
 			{"restart", func() { report.Restarted = "r1" }, func(r store.Report) bool { return r.Restarted == "r1" }},
 			{"drain", func() { report.Drained = "d1" }, func(r store.Report) bool { return r.Drained == "d1" }},
 			{"notice", func() {
-				report.Notice = &protocol.Notice{Kind: "spot", Why: "taken back", In: durationpb.New(2 * time.Minute), At: seen}
+				report.Notice = &protocol.Notice{
+					Kind: "spot", Why: "taken back", In: durationpb.New(2 * time.Minute),
+					At: seen,
+				}
 			}, func(r store.Report) bool {
 				n := r.Notice
-				return n != nil && n.Kind == "spot" && n.Why == "taken back" && n.In.D() == 2*time.Minute && n.At.Equal(seen.AsTime())
+				return n != nil && n.Kind == "spot" && n.Why == "taken back" && n.In.D() == 2*time.Minute &&
+					n.At.Equal(seen.AsTime())
 			}},
 			{"notice withdrawn", func() { report.Notice = nil }, func(r store.Report) bool { return r.Notice == nil }},
-			{"exit", func() { report.WorkloadExit = &protocol.WorkloadExit{} }, func(r store.Report) bool { return r.Workload != nil }},
+			{
+				"exit", func() { report.WorkloadExit = &protocol.WorkloadExit{} },
+				func(r store.Report) bool { return r.Workload != nil },
+			},
 		} {
 			step.say()
 			a.report(report)
@@ -250,7 +280,9 @@ func TestAgentIsToldWhatToDoWithoutALease(t *testing.T) {
 		a := r.welcomed(hello("web-0", "boot1", 1))
 		defer a.hangUp()
 		a.wantTold("after the welcome", "service c1 run [./web] greeting=hello without lease run [./fence]")
-		w.workloadRecord("web-0", func(i *store.Instance) { i.Spec.Report.OnLeaseLost = store.LeaseLost{Do: store.LeaseLostNone} })
+		w.workloadRecord("web-0", func(i *store.Instance) {
+			i.Spec.Report.OnLeaseLost = store.LeaseLost{Do: store.LeaseLostNone}
+		})
 		a.wantTold("when nothing is to be done any more", "service c1 run [./web] greeting=hello")
 	})
 }

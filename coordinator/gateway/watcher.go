@@ -11,7 +11,8 @@ import (
 // watcher is the gateway as the picture sees it.
 type watcher Gateway
 
-// Listed looks through all sessions: whatever happened unseen, their keys should be as they wrote them.
+// Listed looks through all sessions: whatever happened unseen, their keys should be as they wrote
+// them.
 func (w *watcher) Listed(c *picture.Content) {
 	g := (*Gateway)(w)
 	g.mu.Lock()
@@ -78,7 +79,8 @@ func (w *watcher) Changed(c *picture.Content, changes []picture.Change) {
 	}
 }
 
-// Interrupted is a disturbance, and so is its end: from then on agents whose keys went unseen can be put back.
+// Interrupted is a disturbance, and so is its end: from then on agents whose keys went unseen can
+// be put back.
 func (w *watcher) Interrupted(err error) {
 	g := (*Gateway)(w)
 	g.mu.Lock()
@@ -109,7 +111,8 @@ func (g *Gateway) check(c *picture.Content, s *session) {
 		if c.Revision > s.wroteAt() {
 			g.restore(s, c.Revision) // whatever it said, this stream is open: it is written anew (SAFE-16)
 		}
-	case has && alive.Modified > s.wroteAt() && !s.owns(alive.Record): // whatever is older than our own write, that write has read
+	case has && alive.Modified > s.wroteAt() && !s.owns(alive.Record):
+		// whatever is older than our own write, that write has read
 		if alive.Record.BootID == s.bootID && alive.Record.Epoch < s.epoch {
 			g.restore(s, c.Revision) // an older stream's replica put a deleted key back before we did
 		} else {
@@ -120,14 +123,16 @@ func (g *Gateway) check(c *picture.Content, s *session) {
 	}
 }
 
-// checkReport has the next report of a session written, whatever it says, if the last one cannot be read (SAFE-16).
+// checkReport has the next report of a session written, whatever it says, if the last one cannot be
+// read (SAFE-16).
 func (g *Gateway) checkReport(c *picture.Content, s *session) {
 	if len(c.Unreadable) > 0 && c.Unreadable[g.cfg.Keys.Report(s.instance)] != "" {
 		s.unwritten.Store(true)
 	}
 }
 
-// restore puts a key back that was deleted under its open stream, as seen at a revision, on a new lease.
+// restore puts a key back that was deleted under its open stream, as seen at a revision, on a new
+// lease.
 func (g *Gateway) restore(s *session, seen store.Revision) {
 	g.goDo(func(ctx context.Context) {
 		select {

@@ -15,21 +15,27 @@ import (
 
 // How agents are admitted that arrive all at once.
 const (
-	admitAtOnce   = 64                     // sessions that begin at the same time; others wait in the queue
-	admitLeast    = 4                      // the same while renewals are late
-	silentWait    = 3 * time.Second        // the longest wait of an agent that cannot be told that it waits: it soon gives up
-	tellAfter     = time.Second            // when an agent is told that it waits, if it understands that
-	waitSpare     = time.Second            // how much longer than announced an agent should expect to wait
-	firstInterval = 500 * time.Microsecond // assumed time between two admissions before any is measured; rather too short, since a waiting agent has no coordinator
+	admitAtOnce = 64 // sessions that begin at the same time; others wait in the queue
+	admitLeast  = 4  // the same while renewals are late
+	// the longest wait of an agent that cannot be told that it waits: it soon gives up
+	silentWait = 3 * time.Second
+	tellAfter  = time.Second // when an agent is told that it waits, if it understands that
+	waitSpare  = time.Second // how much longer than announced an agent should expect to wait
+	// assumed time between two admissions before any is measured; rather too short, since a waiting
+	// agent has no coordinator
+	firstInterval = 500 * time.Microsecond
 	leastInterval = 100 * time.Microsecond // the shortest time between two admissions
-	stallTime     = time.Second            // without progress for this long, the interval grows; the first of a crowd take that long anyway
-	slowAgain     = 500 * time.Millisecond // how often Slower takes effect
+	// without progress for this long, the interval grows; the first of a crowd take that long
+	// anyway
+	stallTime = time.Second
+	slowAgain = 500 * time.Millisecond // how often Slower takes effect
 )
 
-// Admission decides when a session may begin. When a replica fails, thousands of agents connect to the next one at
-// once. Each needs several exchanges with etcd, while agents that are already there must go on renewing. So only a
-// limited number of sessions begin at a time, and fewer while renewals are late. Agents that can be admitted soon wait
-// in a queue. The others are told when to come again, spread over time at the measured rate of admissions (SAFE-11).
+// Admission decides when a session may begin. When a replica fails, thousands of agents connect to
+// the next one at once. Each needs several exchanges with etcd, while agents that are already there
+// must go on renewing. So only a limited number of sessions begin at a time, and fewer while
+// renewals are late. Agents that can be admitted soon wait in a queue. The others are told when to
+// come again, spread over time at the measured rate of admissions (SAFE-11).
 type Admission struct {
 	mu       sync.Mutex
 	running  int
@@ -56,7 +62,8 @@ type Crowded struct {
 }
 
 func (c *Crowded) Error() string {
-	return "too many agents come at once: go to another replica, or come again after " + c.After.Round(time.Millisecond).String()
+	return "too many agents come at once: go to another replica, or come again after " +
+		c.After.Round(time.Millisecond).String()
 }
 
 // Refused returns the message that tells the agent when to come again.
@@ -73,8 +80,9 @@ type Patience struct {
 // Impatient is for agents that cannot be told that they wait.
 var Impatient = Patience{Most: silentWait}
 
-// PatienceFor returns how long an agent waits that can be told so. A leader that gives agents time to return allows for
-// two replicas that do not answer in one round through all of them. This is one replica that answers late (SAFE-1).
+// PatienceFor returns how long an agent waits that can be told so. A leader that gives agents time
+// to return allows for two replicas that do not answer in one round through all of them. This is
+// one replica that answers late (SAFE-1).
 func PatienceFor(reconnectMax time.Duration) time.Duration {
 	return max(reconnectMax/2, 2*protocol.AnswerTimeout) - protocol.AnswerTimeout - waitSpare
 }
@@ -85,8 +93,8 @@ var ErrStopping = errors.New("this replica stops: go to another")
 // errTimeout means that an agent has waited for as long as it can.
 var errTimeout = errors.New("too many agents come at once")
 
-// Enter waits until a session may begin. The caller must call leave when it has begun. The error is *Crowded if there
-// is no room in time; its After is at most latest.
+// Enter waits until a session may begin. The caller must call leave when it has begun. The error is
+// *Crowded if there is no room in time; its After is at most latest.
 func (a *Admission) Enter(ctx context.Context, p Patience, latest time.Duration) (leave func(), err error) {
 	a.mu.Lock()
 	switch {
@@ -173,8 +181,8 @@ func (a *Admission) leave() {
 	now := time.Now()
 	a.progress = now
 	if a.done++; a.done == admitAtOnce {
-		// While a crowd arrives, admissions take longer, also because agents have to be refused. That says little about
-		// later ones, so the interval grows slowly.
+		// While a crowd arrives, admissions take longer, also because agents have to be refused.
+		// That says little about later ones, so the interval grows slowly.
 		a.interval = max(leastInterval, min(a.interval*5/4, now.Sub(a.since)/admitAtOnce))
 		a.done, a.since = 0, now
 	}
@@ -196,8 +204,8 @@ func (a *Admission) admitNext() {
 	}
 }
 
-// expectedInterval returns the expected time between two admissions: the measured interval, or a longer one if there is
-// no progress. a.mu must be held.
+// expectedInterval returns the expected time between two admissions: the measured interval, or a
+// longer one if there is no progress. a.mu must be held.
 func (a *Admission) expectedInterval(now time.Time) time.Duration {
 	if a.running == 0 {
 		return a.interval
@@ -205,8 +213,8 @@ func (a *Admission) expectedInterval(now time.Time) time.Duration {
 	return max(a.interval, (now.Sub(a.progress)-stallTime)/time.Duration(a.most))
 }
 
-// book finds the time at which there is room for one more agent. The booked times are a little closer than the
-// admissions, so that the queue never runs empty. a.mu must be held.
+// book finds the time at which there is room for one more agent. The booked times are a little
+// closer than the admissions, so that the queue never runs empty. a.mu must be held.
 func (a *Admission) book(now time.Time, latest time.Duration) *Crowded {
 	interval := a.expectedInterval(now)
 	if soonest := now.Add(interval * time.Duration(a.queue.Len()+a.running)); a.booked.Before(soonest) {

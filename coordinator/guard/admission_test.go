@@ -12,8 +12,9 @@ import (
 	"github.com/leasehold/leasehold/agent/protocol"
 )
 
-// Ten thousand agents whose replica has died come to another, 64 at once. Every one of them does what it is told, and all are served in little more than the
-// time that this takes, also where it takes longer in the beginning, while all of them come.
+// Ten thousand agents whose replica has died come to another, 64 at once. Every one of them does
+// what it is told, and all are served in little more than the time that this takes, also where it
+// takes longer in the beginning, while all of them come.
 //
 // proves SAFE-11
 func TestAllOfACrowdAreLetInAtThePaceThereIs(t *testing.T) {
@@ -76,7 +77,8 @@ func TestAllOfACrowdAreLetInAtThePaceThereIs(t *testing.T) {
 			if last.Seconds() > c.most*least.Seconds() || most != admitAtOnce || hellos > c.hellos*agents {
 				t.Errorf("where each takes %s: the last is served after %s, with %d at once and %d hellos; it takes %s at the least", c.takes, last, most, hellos, least)
 			}
-			t.Logf("where each takes %s: the last is served after %s, with %d hellos; at the least %s", c.takes, last, hellos, least)
+			t.Logf("where each takes %s: the last is served after %s, with %d hellos; at the least %s", c.takes, last,
+				hellos, least)
 		})
 	}
 }
@@ -125,8 +127,9 @@ func TestFewerAreLetInWhileRenewalsAreLate(t *testing.T) {
 	})
 }
 
-// Who can be told that he waits is told so after a second, and stays in line for as long as a leader counts with; nobody else is let wait for longer than he has
-// patience anyway. All stand in one line, and a replica that stops sends them away at once.
+// Who can be told that he waits is told so after a second, and stays in line for as long as a
+// leader counts with; nobody else is let wait for longer than he has patience anyway. All stand in
+// one line, and a replica that stops sends them away at once.
 //
 // proves SAFE-11, SAFE-1
 func TestWhoWaitsInLineIsTold(t *testing.T) {
@@ -174,10 +177,12 @@ func TestWhoWaitsInLineIsTold(t *testing.T) {
 		if got := <-hasty; !errors.As(got.err, &many) || got.after != silentWait || got.told != 0 {
 			t.Errorf("who is not told: %+v", got)
 		}
-		if got := <-late; !errors.As(got.err, &many) || got.after != 6*time.Second || got.told != tellAfter || got.most != 5*time.Second+waitSpare {
+		if got := <-late; !errors.As(got.err, &many) || got.after != 6*time.Second || got.told != tellAfter ||
+			got.most != 5*time.Second+waitSpare {
 			t.Errorf("who waits for 6s: %+v", got)
 		}
-		if got := <-inTime; got.err != nil || got.after != 8*time.Second || got.told != tellAfter || got.most != 8*time.Second+waitSpare {
+		if got := <-inTime; got.err != nil || got.after != 8*time.Second || got.told != tellAfter ||
+			got.most != 8*time.Second+waitSpare {
 			t.Errorf("who waits for 9s: %+v", got)
 		}
 		if got := <-next; got.err != nil || got.after != 8*time.Second+time.Millisecond {
@@ -200,11 +205,15 @@ func TestWhoWaitsInLineIsTold(t *testing.T) {
 	})
 }
 
-// A leader that gives agents the time to return counts with one replica that does not answer and one that lets them wait.
+// A leader that gives agents the time to return counts with one replica that does not answer and
+// one that lets them wait.
 //
 // proves SAFE-1
 func TestNobodyWaitsForLongerThanALeaderCountsWith(t *testing.T) {
-	for _, longest := range []time.Duration{time.Second, 10 * time.Second, 20 * time.Second, 30 * time.Second, 2 * time.Minute} {
+	for _, longest := range []time.Duration{
+		time.Second, 10 * time.Second, 20 * time.Second, 30 * time.Second,
+		2 * time.Minute,
+	} {
 		grace := max(longest/2, 2*protocol.AnswerTimeout) // beside the longest back-off: see evidence
 		if most := PatienceFor(longest); most <= silentWait || protocol.AnswerTimeout+most+waitSpare > grace {
 			t.Errorf("with a back-off of %s agents wait for %s", longest, most)

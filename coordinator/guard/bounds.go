@@ -10,9 +10,10 @@ import (
 
 // Bounds limits the connections to one server.
 type Bounds struct {
-	HandshakeTimeout   time.Duration
-	Grace              time.Duration // a pending or anonymous connection younger than this is not closed in favour of another
-	Pending            int           // connections in handshake, in all
+	HandshakeTimeout time.Duration
+	// a pending or anonymous connection younger than this is not closed in favour of another
+	Grace              time.Duration
+	Pending            int // connections in handshake, in all
 	PendingPerSource   int
 	AnonymousLife      time.Duration // how long a connection without a certificate may last
 	AnonymousPerSource int
@@ -42,8 +43,8 @@ func (b Bounds) validate() error {
 	return nil
 }
 
-// Descriptors returns how many files and connections this process may have open. The Go runtime raises the soft limit
-// to the hard one when the process starts.
+// Descriptors returns how many files and connections this process may have open. The Go runtime
+// raises the soft limit to the hard one when the process starts.
 func Descriptors() (uint64, error) {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {

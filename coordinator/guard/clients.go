@@ -44,7 +44,8 @@ const (
 	HelloViolates               // it came too soon too often: the instance is cut off from now on
 )
 
-// Hello counts a hello. For how long the instance is cut off is returned with HelloCutOff and HelloViolates.
+// Hello counts a hello. For how long the instance is cut off is returned with HelloCutOff and
+// HelloViolates.
 func (c *Clients) Hello(instance string, now time.Time) (HelloDecision, time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -90,7 +91,8 @@ func (s *clientState) cutOff(now time.Time) time.Duration {
 	return d
 }
 
-// state returns the state of an instance. When there are many states, it first deletes those that no longer matter.
+// state returns the state of an instance. When there are many states, it first deletes those that
+// no longer matter.
 func (c *Clients) state(instance string, now time.Time) *clientState {
 	s := c.states[instance]
 	if s != nil {

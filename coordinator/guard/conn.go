@@ -63,17 +63,19 @@ func (c *conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Write bounds how long the client may leave data unread. Nothing else detects a client that sends and never reads:
-// gRPC sends pings only on silent connections.
+// Write bounds how long the client may leave data unread. Nothing else detects a client that sends
+// and never reads: gRPC sends pings only on silent connections.
 func (c *conn) Write(p []byte) (int, error) {
 	if !c.handshaking {
-		_ = c.SetWriteDeadline(time.Now().Add(c.guard.bounds.WriteTimeout)) // on a closed connection the write fails below
+		// on a closed connection the write fails below
+		_ = c.SetWriteDeadline(time.Now().Add(c.guard.bounds.WriteTimeout))
 	}
 	return c.Conn.Write(p)
 }
 
-// acquire waits for a permit to compute. A handshake that has waited so long for its first permit that it is unlikely
-// to finish in time is closed before any work is spent on it, so that under overload the others get through.
+// acquire waits for a permit to compute. A handshake that has waited so long for its first permit
+// that it is unlikely to finish in time is closed before any work is spent on it, so that under
+// overload the others get through.
 func (c *conn) acquire() bool {
 	if c.computing {
 		return true
@@ -111,8 +113,9 @@ type remoteAddr struct {
 // RemoteAddr returns the client's address.
 func (c *conn) RemoteAddr() net.Addr { return remoteAddr{c.Conn.RemoteAddr(), c} }
 
-// CloseConnection closes the connection that serves the stream or call with the given context. A Send to a client
-// that does not read returns only then. It does nothing if no connection guard accepted the connection.
+// CloseConnection closes the connection that serves the stream or call with the given context. A
+// Send to a client that does not read returns only then. It does nothing if no connection guard
+// accepted the connection.
 func CloseConnection(ctx context.Context, why string) {
 	p, ok := peer.FromContext(ctx)
 	if !ok {

@@ -12,7 +12,8 @@ import (
 // Deps are the collaborators of a connection guard.
 type Deps struct {
 	Logger *slog.Logger
-	// Refused is called for each connection that is closed or not accepted, up to thousands a second. It must not block.
+	// Refused is called for each connection that is closed or not accepted, up to thousands a
+	// second. It must not block.
 	Refused func(Refusal)
 }
 
@@ -47,7 +48,8 @@ func NewConnections(b Bounds, deps Deps) (*Connections, error) {
 	}, nil
 }
 
-// SourceOf returns what counts as one source: the IPv4 address without its port, or the IPv6 network of 64 bits.
+// SourceOf returns what counts as one source: the IPv4 address without its port, or the IPv6
+// network of 64 bits.
 func SourceOf(address string) string {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -77,7 +79,8 @@ const (
 	whyDescriptors     = "no descriptor is left"
 )
 
-// add counts a new connection, or returns why it must be closed. The caller closes the victims that made room for it.
+// add counts a new connection, or returns why it must be closed. The caller closes the victims that
+// made room for it.
 func (g *Connections) add(c *conn) (victims []*conn, why string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -136,8 +139,8 @@ func first(of *list.List) *conn {
 	return nil
 }
 
-// handshakeDone records the name that a handshake proved, "" for none, or returns why the connection must be closed.
-// The caller closes the victim.
+// handshakeDone records the name that a handshake proved, "" for none, or returns why the
+// connection must be closed. The caller closes the victim.
 func (g *Connections) handshakeDone(c *conn, name string) (victim *conn, why string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -208,7 +211,8 @@ func (g *Connections) expire(c *conn) {
 	})
 }
 
-// dropAndRefuse closes a connection that still counts if why, called with g.mu held, returns a reason.
+// dropAndRefuse closes a connection that still counts if why, called with g.mu held, returns a
+// reason.
 func (g *Connections) dropAndRefuse(c *conn, why func() string) {
 	g.mu.Lock()
 	reason := ""

@@ -85,7 +85,8 @@ func (spoken) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, err
 	return raw, who{strings.TrimSpace(line)}, nil
 }
 
-// laborious is a handshake of two lines, the second of which is the name. Each takes time to process.
+// laborious is a handshake of two lines, the second of which is the name. Each takes time to
+// process.
 type laborious struct {
 	credentials.TransportCredentials
 }
@@ -117,13 +118,17 @@ func onStreet(t *testing.T, b guard.Bounds, test func(*street)) {
 func onStreetWith(t *testing.T, b guard.Bounds, inner credentials.TransportCredentials, test func(*street)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		s := &street{t: t, incoming: make(chan incoming), ended: make(chan struct{}), served: map[string]context.Context{}}
+		s := &street{
+			t: t, incoming: make(chan incoming), ended: make(chan struct{}),
+			served: map[string]context.Context{},
+		}
 		var err error
-		s.guard, err = guard.NewConnections(b, guard.Deps{Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), Refused: func(r guard.Refusal) {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			s.refusals = append(s.refusals, r)
-		}})
+		s.guard, err = guard.NewConnections(b,
+			guard.Deps{Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), Refused: func(r guard.Refusal) {
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				s.refusals = append(s.refusals, r)
+			}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -213,7 +218,8 @@ func pass(d time.Duration) {
 
 func small() guard.Bounds {
 	return guard.Bounds{
-		HandshakeTimeout: 5 * time.Second, Grace: time.Second, Pending: 6, PendingPerSource: 3, AnonymousLife: 30 * time.Second,
+		HandshakeTimeout: 5 * time.Second, Grace: time.Second, Pending: 6, PendingPerSource: 3,
+		AnonymousLife:      30 * time.Second,
 		AnonymousPerSource: 2, PerName: 2, Total: 10, WriteTimeout: 10 * time.Second, Handshakes: 1,
 	}
 }
@@ -232,7 +238,8 @@ func TestHandshakesEndInTime(t *testing.T) {
 		}
 		pass(time.Nanosecond)
 		if !silent.isOut() || !slow.isOut() || agent.isOut() || stranger.isOut() {
-			t.Errorf("out: silent %v, slow %v, agent %v, stranger %v; want the first two", silent.isOut(), slow.isOut(), agent.isOut(), stranger.isOut())
+			t.Errorf("out: silent %v, slow %v, agent %v, stranger %v; want the first two", silent.isOut(), slow.isOut(),
+				agent.isOut(), stranger.isOut())
 		}
 		pass(25 * time.Second)
 		if agent.isOut() || !stranger.isOut() {
@@ -245,7 +252,11 @@ func TestHandshakesEndInTime(t *testing.T) {
 		agent.Close()
 		want := "10.0.0.1:1: handshake not finished in time\n10.0.0.2:1: handshake not finished in time\n" +
 			"10.0.0.4:1: without a certificate a client can only join, and joining takes less time"
-		if got := s.whys(); got != want && got != strings.Join([]string{strings.Split(want, "\n")[1], strings.Split(want, "\n")[0], strings.Split(want, "\n")[2]}, "\n") {
+		if got := s.whys(); got != want &&
+			got != strings.Join([]string{
+				strings.Split(want, "\n")[1], strings.Split(want, "\n")[0],
+				strings.Split(want, "\n")[2],
+			}, "\n") {
 			t.Errorf("told:\n%s\nwant:\n%s", got, want)
 		}
 	})
@@ -424,7 +435,8 @@ func TestWaitingHandshakesDoNotBlockOthers(t *testing.T) {
 	})
 }
 
-// A thousand agents of one host, or behind one address, may come at once, with two connections each.
+// A thousand agents of one host, or behind one address, may come at once, with two connections
+// each.
 //
 // proves SEC-5
 func TestAThousandAgentsOfOneAddressGetIn(t *testing.T) {
@@ -452,8 +464,8 @@ func TestAThousandAgentsOfOneAddressGetIn(t *testing.T) {
 	})
 }
 
-// When far more clients arrive than there is time for, no work is wasted: handshakes that begin also finish, and the
-// others are closed after half of their time, so that the clients retry.
+// When far more clients arrive than there is time for, no work is wasted: handshakes that begin
+// also finish, and the others are closed after half of their time, so that the clients retry.
 //
 // proves SEC-5, SAFE-11
 func TestHandshakesThatBeginFinishUnderOverload(t *testing.T) {
@@ -494,7 +506,8 @@ func TestHandshakesThatBeginFinishUnderOverload(t *testing.T) {
 		}
 		all.Wait()
 		synctest.Wait()
-		if least := int(2500*time.Millisecond/(2*labour)) * guard.DefaultBounds(20_000).Handshakes; through < least || through+away != crowd {
+		if least := int(2500*time.Millisecond/(2*labour)) * guard.DefaultBounds(20_000).Handshakes; through < least ||
+			through+away != crowd {
 			t.Errorf("%d got through and %d were closed, want at least %d and all others", through, away, least)
 		}
 		if got := s.whys(); strings.Count(got, "too many handshakes at once") != away {

@@ -1,5 +1,5 @@
-// Package guard bounds what a client of the agents' server can take, and decides what happens to one that takes more
-// (SEC-5). The gateway speaks the agents' protocol and asks this package.
+// Package guard bounds what a client of the agents' server can take, and decides what happens to
+// one that takes more (SEC-5). The gateway speaks the agents' protocol and asks this package.
 //
 //	connections.go  which connections may stay: the connection guard
 //	handshakes.go   which TLS handshake computes next
@@ -11,8 +11,9 @@
 //
 // # Connections
 //
-// A connection is pending until its TLS handshake is done. Then it is named, if it showed a certificate, or
-// anonymous. All that an anonymous connection can do is to join, which takes a moment. [Bounds] limits each kind:
+// A connection is pending until its TLS handshake is done. Then it is named, if it showed a
+// certificate, or anonymous. All that an anonymous connection can do is to join, which takes a
+// moment. [Bounds] limits each kind:
 //
 //	what                                     honest                     bound
 //	a pending handshake                      below 1 s                  5 s
@@ -23,8 +24,8 @@
 //	connections of one name                  3 at most                  8
 //	a write that the client does not read    at once                    10 s
 //
-// A source is an IPv4 address or an IPv6 network of 64 bits, because a client with one address of such a network has
-// them all.
+// A source is an IPv4 address or an IPv6 network of 64 bits, because a client with one address of
+// such a network has them all.
 //
 // # Invariants
 //

@@ -5,8 +5,8 @@ import (
 	"testing/synctest"
 )
 
-// However many handshakes of a source wait, another source waits for one of them, and a handshake that has begun waits
-// for none that has not.
+// However many handshakes of a source wait, another source waits for one of them, and a handshake
+// that has begun waits for none that has not.
 //
 // proves SEC-5
 func TestSourcesTakeTurns(t *testing.T) {
@@ -31,7 +31,10 @@ func TestSourcesTakeTurns(t *testing.T) {
 		waits("agent", false)
 		waits("agent that has begun", true)
 		waits("stranger that has begun", true)
-		for _, want := range []string{"agent that has begun", "stranger that has begun", "stranger 1", "stranger 2", "agent", "stranger 1", "stranger 2", "stranger 1"} {
+		for _, want := range []string{
+			"agent that has begun", "stranger that has begun", "stranger 1", "stranger 2",
+			"agent", "stranger 1", "stranger 2", "stranger 1",
+		} {
 			permits.release()
 			synctest.Wait()
 			if got := <-came; got != want {
@@ -40,7 +43,8 @@ func TestSourcesTakeTurns(t *testing.T) {
 		}
 		close(left)
 		synctest.Wait()
-		if n := len(permits.fresh.sources) + len(permits.begun.sources); n != 0 || permits.fresh.ring.Len() != 0 || permits.begun.ring.Len() != 0 {
+		if n := len(permits.fresh.sources) + len(permits.begun.sources); n != 0 || permits.fresh.ring.Len() != 0 ||
+			permits.begun.ring.Len() != 0 {
 			t.Errorf("%d addresses still wait after all have left", n)
 		}
 		permits.release()

@@ -11,7 +11,8 @@ import (
 	"google.golang.org/grpc/credentials"
 )
 
-// Listener guards the connections of another listener. The server behind it must use [Connections.Credentials].
+// Listener guards the connections of another listener. The server behind it must use
+// [Connections.Credentials].
 func (g *Connections) Listener(l net.Listener) net.Listener {
 	return &listener{Listener: l, guard: g, closed: make(chan struct{})}
 }
@@ -34,8 +35,8 @@ const (
 	mostPause  = time.Second
 )
 
-// Accept returns the next connection that may stay. It fails only once the listener is closed. Other errors pass, such
-// as a lack of descriptors, and agents must be able to connect afterwards.
+// Accept returns the next connection that may stay. It fails only once the listener is closed.
+// Other errors pass, such as a lack of descriptors, and agents must be able to connect afterwards.
 func (l *listener) Accept() (net.Conn, error) {
 	pause := firstPause
 	for {
@@ -71,7 +72,8 @@ func (l *listener) Accept() (net.Conn, error) {
 // accept counts a connection, or closes it and returns nil.
 func (g *Connections) accept(raw net.Conn) *conn {
 	c := &conn{
-		Conn: raw, guard: g, source: SourceOf(raw.RemoteAddr().String()), since: time.Now(), removed: make(chan struct{}),
+		Conn: raw, guard: g, source: SourceOf(raw.RemoteAddr().String()), since: time.Now(),
+		removed: make(chan struct{}),
 	}
 	c.timer = time.AfterFunc(g.bounds.HandshakeTimeout, func() { g.expire(c) })
 	victims, why := g.add(c)
@@ -100,8 +102,8 @@ func (g *Connections) freeDescriptor() {
 	}
 }
 
-// Credentials wraps a server's credentials so that handshakes are guarded. name returns the name that a handshake
-// proved, "" for none.
+// Credentials wraps a server's credentials so that handshakes are guarded. name returns the name
+// that a handshake proved, "" for none.
 func (g *Connections) Credentials(
 	inner credentials.TransportCredentials, name func(credentials.AuthInfo) string,
 ) credentials.TransportCredentials {

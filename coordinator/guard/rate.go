@@ -19,8 +19,9 @@ const (
 	mostHastyInRow = 30 // renewals that come too soon, before they count as a violation
 )
 
-// RateState is the rate state of one stream: how many messages and bytes an agent has sent lately. It is a value, so
-// that a session needs no further allocation. The zero value is not ready: call Init.
+// RateState is the rate state of one stream: how many messages and bytes an agent has sent lately.
+// It is a value, so that a session needs no further allocation. The zero value is not ready: call
+// Init.
 type RateState struct {
 	Messages, Bytes rate.Limiter
 	exceededSince   time.Time // zero if the agent keeps within the rates
@@ -38,8 +39,8 @@ func initLimiter(l *rate.Limiter, each rate.Limit, burst int) {
 	l.SetBurstAt(time.Time{}, burst)
 }
 
-// Take counts a message and returns how long to wait before the next one is read, and [Flood] if the agent has exceeded
-// the rates for too long.
+// Take counts a message and returns how long to wait before the next one is read, and [Flood] if
+// the agent has exceeded the rates for too long.
 func (s *RateState) Take(now time.Time, bytes int) (time.Duration, error) {
 	wait := max(
 		s.Messages.ReserveN(now, 1).DelayFrom(now),
@@ -65,8 +66,8 @@ type RenewalState struct {
 // Init sets the rate.
 func (s *RenewalState) Init() { initLimiter(&s.limiter, renewalRate, renewalBurst) }
 
-// Take counts a request and returns how long to wait before anything else is read, and [FrequentRenewals] if requests
-// keep coming too soon.
+// Take counts a request and returns how long to wait before anything else is read, and
+// [FrequentRenewals] if requests keep coming too soon.
 func (s *RenewalState) Take() (time.Duration, error) {
 	wait := s.limiter.Reserve().Delay()
 	if wait == 0 {

@@ -7,12 +7,13 @@ import (
 	"github.com/leasehold/leasehold/agent/protocol"
 )
 
-// An agent with the most checks a group may have, which all change as often as checks can, and with the workload's last
-// output in each report, is never delayed.
+// An agent with the most checks a group may have, which all change as often as checks can, and with
+// the workload's last output in each report, is never delayed.
 //
 // proves SEC-5
 func TestTheBusiestAgentIsNotDelayed(t *testing.T) {
-	// 32 checks of 2s that come to a verdict after two results each: 8 reports a second, and one a second that is due; as large as can be.
+	// 32 checks of 2s that come to a verdict after two results each: 8 reports a second, and one a
+	// second that is due; as large as can be.
 	const rate, size = 8 + 1, protocol.MostOutput + 33*(protocol.MostName+600)
 	now := time.Now()
 	var p, burst RateState

@@ -22,7 +22,8 @@ import (
 type Refusal struct {
 	Rule string // SEC-1: identity, SEC-2: joining, SEC-5: bounds
 	What string // was refused, such as "join refused"
-	// Why is one of a few fixed phrases. Refusals are grouped by it, so it contains nothing that came from outside.
+	// Why is one of a few fixed phrases. Refusals are grouped by it, so it contains nothing that
+	// came from outside.
 	Why     string
 	Address string // of the client, with its port
 	Claimed string // the name that the client gave, "" if none
@@ -30,7 +31,8 @@ type Refusal struct {
 	Detail  string // more about the cause; may come from outside
 }
 
-// How much memory and how many writes refusals can cost (SEC-5). Those beyond these bounds are only counted.
+// How much memory and how many writes refusals can cost (SEC-5). Those beyond these bounds are only
+// counted.
 const (
 	mostTallies    = 1000             // combinations of reason and source that are counted one by one
 	mostReasons    = 100              // reasons; the program has fewer
@@ -42,9 +44,9 @@ const (
 	journalTimeout = 10 * time.Second // for one journal entry
 )
 
-// Refusals records what was refused. The first refusal of a kind from a source goes into log and journal at once. The
-// others are counted, and every minute each kind gets one entry with the sum. Add never waits, and memory and writes
-// are bounded.
+// Refusals records what was refused. The first refusal of a kind from a source goes into log and
+// journal at once. The others are counted, and every minute each kind gets one entry with the sum.
+// Add never waits, and memory and writes are bounded.
 type Refusals struct {
 	log     *slog.Logger
 	journal func(ctx context.Context, entry store.JournalEntry)
@@ -183,7 +185,8 @@ func (r *Refusals) writeSums(ctx context.Context) {
 	}
 }
 
-// takeSums returns one entry for each reason, resets the tallies and deletes those that were idle since the last call.
+// takeSums returns one entry for each reason, resets the tallies and deletes those that were idle
+// since the last call.
 func (r *Refusals) takeSums() []store.JournalEntry {
 	type part struct {
 		source string
@@ -245,7 +248,8 @@ func printable(name string) string {
 	return strconv.QuoteToASCII(Clip(name, protocol.MostName))
 }
 
-// Clip returns the last part of a text that came from outside, as valid UTF-8 of at most the given number of bytes.
+// Clip returns the last part of a text that came from outside, as valid UTF-8 of at most the given
+// number of bytes.
 func Clip(text string, most int) string {
 	if len(text) > most {
 		text = text[len(text)-most:]

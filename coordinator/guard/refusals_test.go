@@ -20,11 +20,12 @@ func recorded(t *testing.T, test func(r *guard.Refusals, journal func() []store.
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		var entries []store.JournalEntry
-		r := guard.NewRefusals(slog.New(slog.NewTextHandler(t.Output(), nil)), func(_ context.Context, e store.JournalEntry) {
-			mu.Lock()
-			defer mu.Unlock()
-			entries = append(entries, e)
-		})
+		r := guard.NewRefusals(slog.New(slog.NewTextHandler(t.Output(), nil)),
+			func(_ context.Context, e store.JournalEntry) {
+				mu.Lock()
+				defer mu.Unlock()
+				entries = append(entries, e)
+			})
 		ctx, cancel := context.WithCancel(t.Context())
 		var parts sync.WaitGroup
 		parts.Go(func() { r.Run(ctx) })
@@ -42,7 +43,10 @@ func recorded(t *testing.T, test func(r *guard.Refusals, journal func() []store.
 }
 
 func tried(address, claimed string) guard.Refusal {
-	return guard.Refusal{Rule: "SEC-2", What: "join refused", Why: "token unknown or expired", Address: address, Claimed: claimed}
+	return guard.Refusal{
+		Rule: "SEC-2", What: "join refused", Why: "token unknown or expired", Address: address,
+		Claimed: claimed,
+	}
 }
 
 // proves SEC-5
@@ -53,12 +57,14 @@ func TestFirstRefusalIsToldAtOnceAndTheRestAsASum(t *testing.T) {
 		}
 		r.Add(tried("10.0.0.10:1", "web-1"))
 		got := journal()
-		if len(got) != 2 || got[0].Rule != "SEC-2" || got[0].Instance != "web-0" || got[0].Evidence[0] != "from 10.0.0.9:0" || got[1].Instance != "web-1" {
+		if len(got) != 2 || got[0].Rule != "SEC-2" || got[0].Instance != "web-0" ||
+			got[0].Evidence[0] != "from 10.0.0.9:0" || got[1].Instance != "web-1" {
 			t.Fatalf("the journal has %+v, want one entry for each address", got)
 		}
 		pass(time.Minute)
 		got = journal()
-		if len(got) != 1 || got[0].What != "join refused: 499 more" || !strings.HasPrefix(got[0].Evidence[0], "499 from 10.0.0.9") {
+		if len(got) != 1 || got[0].What != "join refused: 499 more" ||
+			!strings.HasPrefix(got[0].Evidence[0], "499 from 10.0.0.9") {
 			t.Fatalf("after a minute the journal has %+v, want one sum", got)
 		}
 		pass(2 * time.Minute)
@@ -72,7 +78,8 @@ func TestFirstRefusalIsToldAtOnceAndTheRestAsASum(t *testing.T) {
 	})
 }
 
-// Whoever has a network of IPv6 has as many addresses as he likes. He is one, so that he does not take the place of others in the journal.
+// Whoever has a network of IPv6 has as many addresses as he likes. He is one, so that he does not
+// take the place of others in the journal.
 //
 // proves SEC-5
 func TestANetworkOfAddressesIsOneRefuser(t *testing.T) {
@@ -121,7 +128,8 @@ func TestRefusalsFromEverywhereFillNeitherMemoryNorJournal(t *testing.T) {
 // proves SEC-5
 func TestRefusalsHoldNobodyUpWhileTheJournalHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := guard.NewRefusals(slog.New(slog.DiscardHandler), func(ctx context.Context, _ store.JournalEntry) { <-ctx.Done() })
+		r := guard.NewRefusals(slog.New(slog.DiscardHandler),
+			func(ctx context.Context, _ store.JournalEntry) { <-ctx.Done() })
 		ctx, cancel := context.WithCancel(t.Context())
 		var parts sync.WaitGroup
 		parts.Go(func() { r.Run(ctx) })

@@ -10,7 +10,8 @@ import (
 	"github.com/leasehold/leasehold/agent/protocol"
 )
 
-// Violation is an error about something that no agent does. Its text never contains what a client sent.
+// Violation is an error about something that no agent does. Its text never contains what a client
+// sent.
 type Violation string
 
 func (v Violation) Error() string { return string(v) }
@@ -28,9 +29,9 @@ const (
 	MessageMalformed     = Violation("a message cannot be read")
 )
 
-// CountFields returns an error if a message, with all messages inside it, has more than protocol.MostParts fields.
-// It runs before decoding: a message of 256 KiB can hold a hundred thousand empty fields, which decode to a hundred
-// times that memory.
+// CountFields returns an error if a message, with all messages inside it, has more than
+// protocol.MostParts fields. It runs before decoding: a message of 256 KiB can hold a hundred
+// thousand empty fields, which decode to a hundred times that memory.
 func CountFields(data []byte, as protoreflect.MessageDescriptor) error {
 	_, err := countFields(data, as, protocol.MostParts)
 	return err
@@ -51,7 +52,8 @@ func countFields(data []byte, as protoreflect.MessageDescriptor, left int) (int,
 		if n < 0 {
 			return left, errors.Join(MessageMalformed, protowire.ParseError(n))
 		}
-		if field := as.Fields().ByNumber(number); field != nil && field.Message() != nil && kind == protowire.BytesType {
+		if field := as.Fields().ByNumber(number); field != nil && field.Message() != nil &&
+			kind == protowire.BytesType {
 			part, _ := protowire.ConsumeBytes(data)
 			var err error
 			if left, err = countFields(part, field.Message(), left); err != nil {
@@ -63,8 +65,8 @@ func countFields(data []byte, as protoreflect.MessageDescriptor, left int) (int,
 	return left, nil
 }
 
-// CheckReport returns an error if some part of a report is far larger than an agent can make it. What exceeds its bound
-// by less is cut to the bound when the report is stored.
+// CheckReport returns an error if some part of a report is far larger than an agent can make it.
+// What exceeds its bound by less is cut to the bound when the report is stored.
 func CheckReport(r *protocol.Report) error {
 	for _, count := range []struct {
 		of      string

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// event is something that will happen. Events of one time happen in the order in which they were noted.
+// event is something that will happen. Events of one time happen in the order in which they were
+// noted.
 type event struct {
 	at      time.Duration // since the world began
 	number  uint64

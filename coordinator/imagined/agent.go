@@ -13,7 +13,8 @@ const (
 	expiryLag    = 500 * time.Millisecond // etcd looks for ended leases so often
 )
 
-// agent is what runs on a machine, and its stream to a gateway. While it reports, nothing happens: the reports are not events.
+// agent is what runs on a machine, and its stream to a gateway. While it reports, nothing happens:
+// the reports are not events.
 type agent struct {
 	w *World
 	m *machine
@@ -140,7 +141,9 @@ func (a *agent) connect() {
 		return
 	}
 	alive := Read[store.Alive](a.w, a.w.keys.Alive(a.m.id))
-	if alive.Present() && alive.Record.BootID != a.m.bootID() && (alive.Record.State == store.StreamOpen || alive.Record.State == store.StreamOverdue) && a.mayBeServed(alive.Record) {
+	if alive.Present() && alive.Record.BootID != a.m.bootID() &&
+		(alive.Record.State == store.StreamOpen || alive.Record.State == store.StreamOverdue) &&
+		a.mayBeServed(alive.Record) {
 		a.retry() // DET-18: another boot has an open stream
 		return
 	}
@@ -186,7 +189,8 @@ func (a *agent) warmUp() {
 func (a *agent) putAlive(lease store.LeaseID, state store.StreamState, goodbye store.Goodbye, why string) {
 	a.lease = lease
 	a.w.put(a.w.keys.Alive(a.m.id), store.Alive{
-		Schema: store.Schema, Instance: a.m.id, Replica: a.replica.id, Lease: lease.String(), BootID: a.boot, Epoch: a.epoch,
+		Schema: store.Schema, Instance: a.m.id, Replica: a.replica.id, Lease: lease.String(), BootID: a.boot,
+		Epoch: a.epoch,
 		State: state, Goodbye: goodbye, Why: why, Since: a.w.Now(), Agent: "imagined",
 	}, lease)
 }
@@ -213,7 +217,8 @@ func (a *agent) report() {
 		now.Why = "check " + now.Checks[0].Name + " fails"
 	}
 	said := &a.said
-	if said.BootID == now.BootID && said.Healthy == now.Healthy && said.Config == now.Config && said.Restarted == now.Restarted &&
+	if said.BootID == now.BootID && said.Healthy == now.Healthy && said.Config == now.Config &&
+		said.Restarted == now.Restarted &&
 		said.Drained == now.Drained && said.Notice == now.Notice && said.Workload == now.Workload {
 		a.touch()
 		return
@@ -243,7 +248,8 @@ func (a *agent) fallSilent(broke bool) {
 	a.open = false
 	a.turn++
 	if broke {
-		a.foresee(a.w.chance.upTo(reactsWithin), func() { a.setState(store.StreamLost, "", "the connection broke without goodbye") })
+		a.foresee(a.w.chance.upTo(reactsWithin),
+			func() { a.setState(store.StreamLost, "", "the connection broke without goodbye") })
 	} else {
 		overdue := a.last + a.interval + a.interval/2
 		closes := a.w.clock + a.w.chance.upTo(keepalive)
@@ -277,7 +283,8 @@ func (a *agent) dropAlive() {
 	}
 }
 
-// setState writes what became of the stream, if its gateway is still there and the key is still its own.
+// setState writes what became of the stream, if its gateway is still there and the key is still its
+// own.
 func (a *agent) setState(state store.StreamState, goodbye store.Goodbye, why string) {
 	if state == store.StreamLost {
 		a.known = false
@@ -287,7 +294,8 @@ func (a *agent) setState(state store.StreamState, goodbye store.Goodbye, why str
 	}
 	alive := Read[store.Alive](a.w, a.w.keys.Alive(a.m.id))
 	rec := a.w.instance(a.m.id)
-	if !alive.Present() || alive.Record.Epoch != a.epoch || alive.Record.BootID != a.boot || !rec.Present() || rec.Record.Phase == store.Deleting {
+	if !alive.Present() || alive.Record.Epoch != a.epoch || alive.Record.BootID != a.boot || !rec.Present() ||
+		rec.Record.Phase == store.Deleting {
 		return
 	}
 	if s := alive.Record.State; s == state || s == store.StreamLeft || s == store.StreamMoved {
@@ -314,7 +322,8 @@ func (a *agent) leave(goodbye store.Goodbye) {
 	a.touch()
 }
 
-// condemned says whether a record ends the instance: its own, or the note that it was deleted on purpose (SAFE-14).
+// condemned says whether a record ends the instance: its own, or the note that it was deleted on
+// purpose (SAFE-14).
 func (a *agent) condemned() bool {
 	if rec := a.w.instance(a.m.id); rec.Present() {
 		return rec.Record.Phase == store.Deleting
@@ -322,7 +331,8 @@ func (a *agent) condemned() bool {
 	return Read[store.Gone](a.w, a.w.keys.Gone(a.w.keys.Instance(a.m.id))).Present()
 }
 
-// unserved says whether no gateway can serve the agent for want of a record that can be read. One without a record is noted (SAFE-14).
+// unserved says whether no gateway can serve the agent for want of a record that can be read. One
+// without a record is noted (SAFE-14).
 func (a *agent) unserved(v store.Versioned[store.Instance]) bool {
 	if !v.Present() {
 		a.stray()
@@ -363,7 +373,8 @@ func (a *agent) retire() {
 	a.touch()
 }
 
-// recordChanged is how a gateway reacts to a change of a key. It must not write at once: others hear of the change first.
+// recordChanged is how a gateway reacts to a change of a key. It must not write at once: others
+// hear of the change first.
 func (a *agent) recordChanged(kind string, deleted bool) {
 	switch {
 	case !a.open:

@@ -18,8 +18,8 @@ const (
 	landsWithin = 8 * time.Second
 )
 
-// carry carries out the actions of a plan, those that share a transaction each in its time, and then queues the calls. Whatever
-// happens in between happens.
+// carry carries out the actions of a plan, those that share a transaction each in its time, and
+// then queues the calls. Whatever happens in between happens.
 func (t *term) carry(s *plan.Snapshot, p *plan.Plan, ready []string, left [][]*plan.Action) {
 	if len(left) == 0 {
 		t.finish(p, ready)
@@ -48,7 +48,8 @@ func (t *term) finish(p *plan.Plan, ready []string) {
 	t.planNext()
 }
 
-// carryOut makes actions happen in one transaction, or returns those that are to be tried again; false if the term ends with it.
+// carryOut makes actions happen in one transaction, or returns those that are to be tried again;
+// false if the term ends with it.
 func (t *term) carryOut(s *plan.Snapshot, p *plan.Plan, together []*plan.Action) (again [][]*plan.Action, goesOn bool) {
 	if together = t.legal(together); len(together) == 0 {
 		return nil, true
@@ -109,7 +110,9 @@ func (t *term) legal(together []*plan.Action) []*plan.Action {
 }
 
 // happens commits actions, and tells of them.
-func (t *term) happens(s *plan.Snapshot, p *plan.Plan, together []*plan.Action, conditions []store.Condition, writes []store.Write) (store.Revision, error) {
+func (t *term) happens(s *plan.Snapshot, p *plan.Plan, together []*plan.Action, conditions []store.Condition,
+	writes []store.Write,
+) (store.Revision, error) {
 	o, told := &t.w.cfg.Observer, 0
 	whole := o.Committing != nil && t.holds(conditions)
 	for _, a := range together {
@@ -152,12 +155,14 @@ func (t *term) holds(conditions []store.Condition) bool {
 	return t.w.db.holds(t.fence) && !t.w.db.down
 }
 
-// journalKey begins the keys that stand for entries of the journal: part of a transaction, and kept by nobody.
+// journalKey begins the keys that stand for entries of the journal: part of a transaction, and kept
+// by nobody.
 const journalKey = "journal"
 
 var errDeposed = errors.New("another replica leads")
 
-// commit writes under the fence. So many entries of the journal are part of the transaction, as far as its size goes.
+// commit writes under the fence. So many entries of the journal are part of the transaction, as far
+// as its size goes.
 func (t *term) commit(conditions []store.Condition, writes []store.Write, entries int) (store.Revision, error) {
 	txn := store.Txn{Conditions: append(make([]store.Condition, 0, len(conditions)+1), t.fence), Writes: writes}
 	for _, c := range conditions {

@@ -7,8 +7,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// checking is what an agent's checks say, which is the truth some time later: a check is done every interval, and its verdict changes only
-// after as many results in a row as its threshold says.
+// checking is what an agent's checks say, which is the truth some time later: a check is done every
+// interval, and its verdict changes only after as many results in a row as its threshold says.
 type checking struct {
 	healthy bool
 	begun   time.Duration // when the agent did its first checks
@@ -16,8 +16,8 @@ type checking struct {
 	number  int           // of that change: a later one, or a return of the truth before it, makes it void
 }
 
-// wantedChecks are the checks that make an instance unhealthy. A group without any has one all the same, so that it can get unhealthy: that
-// one knows the truth at once.
+// wantedChecks are the checks that make an instance unhealthy. A group without any has one all the
+// same, so that it can get unhealthy: that one knows the truth at once.
 func (a *agent) wantedChecks() []store.Check {
 	checks := a.m.spec.Checks
 	if rec := a.w.instance(a.m.id); rec.Present() {
@@ -55,7 +55,8 @@ func (a *agent) check() {
 	})
 }
 
-// turnTakes is how long it takes the checks to tell the truth: all of them to say that it is healthy, the first one that it is not.
+// turnTakes is how long it takes the checks to tell the truth: all of them to say that it is
+// healthy, the first one that it is not.
 func (a *agent) turnTakes(checks []store.Check, truth bool) time.Duration {
 	var takes []time.Duration
 	for _, c := range checks {

@@ -144,7 +144,10 @@ func (c *cloud) make(rec store.Instance) (*machine, error) {
 	if z.full || z.lost || z.room > 0 && c.in(z.name) >= z.room {
 		return nil, provider.ErrCapacity
 	}
-	m := &machine{cloud: c, id: rec.ID, group: rec.Group, zone: rec.Zone, spec: rec.Spec, template: rec.Template, madeAt: c.w.clock}
+	m := &machine{
+		cloud: c, id: rec.ID, group: rec.Group, zone: rec.Zone, spec: rec.Spec, template: rec.Template,
+		madeAt: c.w.clock,
+	}
 	c.add(m)
 	c.w.tellMachine(MachineMade, m)
 	m.boot()

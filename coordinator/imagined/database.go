@@ -8,7 +8,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// database is the world's etcd: keys with revisions, transactions, and leases that end when agents say so.
+// database is the world's etcd: keys with revisions, transactions, and leases that end when agents
+// say so.
 type database struct {
 	cells    map[string]*cell
 	rev      store.Revision
@@ -123,7 +124,8 @@ func (w *World) drop(key string) {
 	}
 }
 
-// Read reads a record as it is now; one that is not Present if there is none. What it points to must not be changed.
+// Read reads a record as it is now; one that is not Present if there is none. What it points to
+// must not be changed.
 func Read[T any](w *World, key string) store.Versioned[T] {
 	c, there := w.db.cells[key]
 	if !there {

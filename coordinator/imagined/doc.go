@@ -1,6 +1,7 @@
-// Package imagined is a shard in imagined time: a database, replicas, machines, agents, operators and all that can go wrong with
-// them, around the real picture, the real evidence and the real planner. `leasehold simulate` shows it to people, and the simulation tests
-// try in it what no test on a real clock has the time for.
+// Package imagined is a shard in imagined time: a database, replicas, machines, agents, operators
+// and all that can go wrong with them, around the real picture, the real evidence and the real
+// planner. `leasehold simulate` shows it to people, and the simulation tests try in it what no test
+// on a real clock has the time for.
 //
 //	world.go      the world, and how it goes on
 //	config.go     what it begins with

@@ -8,8 +8,9 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// However slowly machines are removed, a roll and healing never have more of them at once than size and max_expansion allow: one
-// that is being deleted counts until it is gone. The dead come on top, for their replacements wait for no budget.
+// However slowly machines are removed, a roll and healing never have more of them at once than size
+// and max_expansion allow: one that is being deleted counts until it is gone. The dead come on top,
+// for their replacements wait for no budget.
 //
 // proves REC-18, HEAL-2, HEAL-3
 func TestMachinesAtOnceStayWithinSizeAndExpansion(t *testing.T) {
@@ -20,7 +21,10 @@ func TestMachinesAtOnceStayWithinSizeAndExpansion(t *testing.T) {
 	g.Budget.MaxExpansion, g.StopTimeout = expansion, store.Duration(30*time.Second)
 	w = imagined.New(imagined.Config{
 		Seed: 1, Groups: []store.Group{g},
-		Providers: []imagined.Provider{{Name: "cloud", Call: imagined.Range{From: 10 * time.Second, To: 20 * time.Second}}},
+		Providers: []imagined.Provider{{
+			Name: "cloud",
+			Call: imagined.Range{From: 10 * time.Second, To: 20 * time.Second},
+		}},
 		Observer: imagined.Observer{Machine: func(_ time.Time, m imagined.Machine) {
 			if m.Event != imagined.MachineMade || w == nil {
 				return

@@ -32,7 +32,8 @@ func (w *World) Kill(id string) {
 	}
 }
 
-// Freeze has an agent stand still; nothing tells its gateway. Cut cuts its machine off from all coordinators.
+// Freeze has an agent stand still; nothing tells its gateway. Cut cuts its machine off from all
+// coordinators.
 func (w *World) Freeze(id string) {
 	if a := w.agents[id]; a != nil && a.up && !a.frozen {
 		w.note("agent %s freezes", id)
@@ -75,7 +76,10 @@ const (
 	CuredByNothing Cure = "nothing"
 )
 
-var illnesses = map[Cure]illness{CuredByItself: illTillBetter, CuredByRestart: illTillRestart, CuredByReboot: illTillReboot, CuredByNothing: illForGood}
+var illnesses = map[Cure]illness{
+	CuredByItself: illTillBetter, CuredByRestart: illTillRestart,
+	CuredByReboot: illTillReboot, CuredByNothing: illForGood,
+}
 
 // Sicken has an instance's checks fail until it is cured.
 func (w *World) Sicken(id string, cure Cure) {
@@ -143,7 +147,8 @@ func (w *World) Goodbye(id string, kind store.Goodbye) {
 	}
 }
 
-// SpoilTemplate has the checks of all machines made from a template fail, those that are there too; or has new ones never say a word.
+// SpoilTemplate has the checks of all machines made from a template fail, those that are there too;
+// or has new ones never say a word.
 func (w *World) SpoilTemplate(hash string, mute bool) {
 	w.note("template %s is bad", hash)
 	w.bad[hash] = bad{sick: true, mute: mute}
@@ -165,7 +170,8 @@ func (w *World) MendTemplate(hash string) {
 // StuckHooks is how many drain hooks of a hundred never end from now on.
 func (w *World) StuckHooks(percent int) { w.stuckHooks = percent }
 
-// LoseAnswers is how many commits of the leader of a hundred happen without its knowing from now on.
+// LoseAnswers is how many commits of the leader of a hundred happen without its knowing from now
+// on.
 func (w *World) LoseAnswers(percent int) { w.lost = percent }
 
 func (w *World) agentIDs() []string {

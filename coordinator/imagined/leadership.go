@@ -14,8 +14,9 @@ func (w *World) Leader() string {
 	return w.leader.replica.id
 }
 
-// KillLeader ends the leader's process without warning: what it asked of providers may happen still. Another leads once its session has
-// ended, by a clock that is wrong by skew. The dead one is back after a while.
+// KillLeader ends the leader's process without warning: what it asked of providers may happen
+// still. Another leads once its session has ended, by a clock that is wrong by skew. The dead one
+// is back after a while.
 func (w *World) KillLeader(back, skew time.Duration) {
 	t := w.depose()
 	if t == nil {
@@ -80,8 +81,8 @@ func (w *World) Resign(skew time.Duration) {
 	w.elect(10 * time.Millisecond)
 }
 
-// FreezeLeader has the leader's process stand still. If that takes longer than its session, another leads, and what the
-// old one had in mind meets the fence when it wakes.
+// FreezeLeader has the leader's process stand still. If that takes longer than its session, another
+// leads, and what the old one had in mind meets the fence when it wakes.
 func (w *World) FreezeLeader(d, skew time.Duration) {
 	t := w.leader
 	if t == nil {
@@ -92,7 +93,8 @@ func (w *World) FreezeLeader(d, skew time.Duration) {
 	r := t.replica
 	r.frozen = t.frozen
 	for _, id := range w.agentIDs() {
-		if a := w.agents[id]; a.open && a.replica == r { // what is not acknowledged for an interval is said elsewhere (DET-14)
+		// what is not acknowledged for an interval is said elsewhere (DET-14)
+		if a := w.agents[id]; a.open && a.replica == r {
 			a.foresee(a.interval+w.chance.upTo(a.interval), func() {
 				if w.clock < r.frozen {
 					a.orphaned()
@@ -134,8 +136,9 @@ func (w *World) BlindLeader(d time.Duration, relist bool) {
 	}
 }
 
-// LoseLeases has etcd drop the keys of so many agents though their leases are being renewed. Gateways see that and put them
-// back at once, unless they are deaf to it: then the next reports do.
+// LoseLeases has etcd drop the keys of so many agents though their leases are being renewed.
+// Gateways see that and put them back at once, unless they are deaf to it: then the next reports
+// do.
 func (w *World) LoseLeases(n int, deaf bool) {
 	if w.db.down {
 		return
@@ -151,8 +154,8 @@ func (w *World) LoseLeases(n int, deaf bool) {
 	w.db.unheard = false
 }
 
-// StopEtcd puts etcd out of everybody's reach for a while. Then leases have their full time again; or, if it drops them, it
-// takes some that lived for ended.
+// StopEtcd puts etcd out of everybody's reach for a while. Then leases have their full time again;
+// or, if it drops them, it takes some that lived for ended.
 func (w *World) StopEtcd(d time.Duration, drops int) {
 	if w.db.down {
 		return
@@ -195,7 +198,8 @@ func (w *World) allDisturbed(what string) {
 	}
 }
 
-// afterOutage has an agent's next report be accepted within an interval; or it had given its stream up, and comes back.
+// afterOutage has an agent's next report be accepted within an interval; or it had given its stream
+// up, and comes back.
 func (a *agent) afterOutage(d time.Duration) {
 	if !a.open {
 		return

@@ -10,8 +10,8 @@ import (
 // asksApart is the least time between two Lists, as coordinator/lister.go has it.
 const asksApart = time.Second
 
-// lister lists one provider's machines: every provider_poll, and at once when it is asked to. There is one List at a time, and one
-// begun after the last who asked.
+// lister lists one provider's machines: every provider_poll, and at once when it is asked to. There
+// is one List at a time, and one begun after the last who asked.
 type lister struct {
 	t       *term
 	cloud   *cloud

@@ -33,7 +33,8 @@ func (m *machine) bootID() string { return m.bootName }
 // seen is the machine as its provider tells of it.
 func (m *machine) seen() provider.Machine {
 	return provider.Machine{
-		Instance: m.id, Shard: "imagined", Group: m.group, Ref: "ref-" + m.id, State: m.state, Why: m.why, Zone: m.zone, Address: m.id + ":80", BootID: m.bootID(),
+		Instance: m.id, Shard: "imagined", Group: m.group, Ref: "ref-" + m.id, State: m.state, Why: m.why, Zone: m.zone,
+		Address: m.id + ":80", BootID: m.bootID(),
 	}
 }
 

@@ -2,8 +2,9 @@ package imagined
 
 import "github.com/leasehold/leasehold/store"
 
-// Meddle has something happen, before so many of a hundred commits, to the very instances that are concerned: the one that is to go
-// returns or gets well, the one that is relied on in its place fails. So the decision and the change race, and one of them wins (SAFE-4).
+// Meddle has something happen, before so many of a hundred commits, to the very instances that are
+// concerned: the one that is to go returns or gets well, the one that is relied on in its place
+// fails. So the decision and the change race, and one of them wins (SAFE-4).
 func (w *World) Meddle(percent int) { w.meddles = percent }
 
 func (w *World) meddle(id string) {

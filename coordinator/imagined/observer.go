@@ -10,13 +10,15 @@ import (
 
 // Observer is told what happens. What is nil is not told.
 type Observer struct {
-	// Planned is told each plan before its first action is carried out. Both are the planner's own and must not be changed.
+	// Planned is told each plan before its first action is carried out. Both are the planner's own
+	// and must not be changed.
 	Planned func(at time.Time, s *plan.Snapshot, p *plan.Plan)
 	// Committing is told an action whose conditions hold, before it changes anything.
 	Committing func(at time.Time, s *plan.Snapshot, p *plan.Plan, a *plan.Action)
 	// Committed is told each action that was carried out.
 	Committed func(at time.Time, a *plan.Action, rev store.Revision)
-	// Overtaken is told each action that was not carried out because something had changed meanwhile.
+	// Overtaken is told each action that was not carried out because something had changed
+	// meanwhile.
 	Overtaken func(at time.Time, a *plan.Action)
 	// Removing is told when a provider is asked to remove an instance's machine.
 	Removing func(at time.Time, rec store.Instance)
@@ -24,13 +26,15 @@ type Observer struct {
 	Machine func(at time.Time, m Machine)
 	// Judged is told of a verdict that is another than before.
 	Judged func(at time.Time, group, instance string, before, now plan.Judgment)
-	// Stirred is told an instance of which Sound, Serves or Machine may answer otherwise from now on, so that nobody has to ask for all.
+	// Stirred is told an instance of which Sound, Serves or Machine may answer otherwise from now
+	// on, so that nobody has to ask for all.
 	Stirred func(instance string)
 	// Noted is told in words what else happens: what goes wrong, and what operators and agents do.
 	Noted func(at time.Time, what string)
 	// Changed is told every change of a key, in order.
 	Changed func(at time.Time, e store.Event)
-	// Broken is told what must never happen in any world: a transaction that no store takes, a step that no phase allows.
+	// Broken is told what must never happen in any world: a transaction that no store takes, a step
+	// that no phase allows.
 	Broken func(at time.Time, what string)
 }
 
@@ -62,7 +66,8 @@ func (w *World) tellMachine(e MachineEvent, m *machine) {
 	w.stir(m.id)
 	if w.cfg.Observer.Machine != nil {
 		w.cfg.Observer.Machine(w.Now(), Machine{
-			Event: e, Provider: m.cloud.cfg.Name, Instance: m.id, Group: m.group, Zone: m.zone, Boot: m.boots, State: m.state,
+			Event: e, Provider: m.cloud.cfg.Name, Instance: m.id, Group: m.group, Zone: m.zone, Boot: m.boots,
+			State: m.state,
 		})
 	}
 }

@@ -108,7 +108,10 @@ func (q *queue) create(c plan.Call, in store.Versioned[store.Instance]) {
 		rec.Phase, rec.Since = store.Creating, t.now().UTC()
 	}
 	rec.Called = true
-	rec.Last = store.Decision{Rule: "SAFE-8", Why: "provider " + rec.Spec.Provider + " is asked", Revision: c.Revision, At: t.now().UTC()}
+	rec.Last = store.Decision{
+		Rule: "SAFE-8", Why: "provider " + rec.Spec.Provider + " is asked", Revision: c.Revision,
+		At: t.now().UTC(),
+	}
 	begun, began := t.now(), t.w.clock
 	if !q.record(c, in, rec, "provider is asked", "SAFE-8", from) {
 		q.drop(rec.ID)
@@ -129,7 +132,9 @@ func (q *queue) create(c plan.Call, in store.Versioned[store.Instance]) {
 }
 
 // record writes that a call is about to be made.
-func (q *queue) record(c plan.Call, in store.Versioned[store.Instance], rec store.Instance, what, rule string, from store.Phase) bool {
+func (q *queue) record(c plan.Call, in store.Versioned[store.Instance], rec store.Instance, what, rule string,
+	from store.Phase,
+) bool {
 	t := q.t
 	a := plan.Action{
 		Group: rec.Group, Instance: rec.ID, Rule: rule, What: what, From: from, To: rec.Phase, Conditions: c.Conditions,

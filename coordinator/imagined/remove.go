@@ -28,7 +28,8 @@ func (q *queue) remove(rec store.Instance) {
 	}))
 }
 
-// restart restarts a machine, unless another boot of it reports already, as coordinator/queue_restart.go does.
+// restart restarts a machine, unless another boot of it reports already, as
+// coordinator/queue_restart.go does.
 func (q *queue) restart(c plan.Call, in store.Versioned[store.Instance]) {
 	t, cloud, rec := q.t, q.cloud, in.Record
 	r := rec.Restart
@@ -37,7 +38,10 @@ func (q *queue) restart(c plan.Call, in store.Versioned[store.Instance]) {
 		q.drop(rec.ID)
 		return
 	}
-	rec.Last = store.Decision{Rule: "HEAL-1", Why: "provider " + rec.Spec.Provider + " is asked to restart it", Revision: c.Revision, At: t.now().UTC()}
+	rec.Last = store.Decision{
+		Rule: "HEAL-1", Why: "provider " + rec.Spec.Provider + " is asked to restart it",
+		Revision: c.Revision, At: t.now().UTC(),
+	}
 	if !q.record(c, in, rec, "provider is asked to restart it", "HEAL-1", rec.Phase) {
 		q.drop(rec.ID)
 		return

@@ -32,7 +32,10 @@ func (w *World) publish(r *replica) {
 	if w.db.down {
 		return
 	}
-	rec := store.Replica{Schema: store.Schema, ID: r.id, Address: r.id + ":7400", Version: "imagined", Since: w.Now(), Disturbances: r.disturbances}
+	rec := store.Replica{
+		Schema: store.Schema, ID: r.id, Address: r.id + ":7400", Version: "imagined", Since: w.Now(),
+		Disturbances: r.disturbances,
+	}
 	if r.disturbances > 0 {
 		rec.Last = &store.Disturbance{At: w.Now(), What: "trouble"}
 	}

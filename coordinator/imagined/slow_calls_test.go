@@ -8,16 +8,20 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// The records of removed machines end although no call of the provider is ever answered within its time-out: the Lists, which
-// are answered, show that the machines are gone.
+// The records of removed machines end although no call of the provider is ever answered within its
+// time-out: the Lists, which are answered, show that the machines are gone.
 //
 // proves SAFE-8
 func TestRecordsEndThoughNoCallIsAnsweredInTime(t *testing.T) {
 	slow := imagined.Provider{
-		Name: "cloud", Call: imagined.Range{From: 40 * time.Second, To: 60 * time.Second}, CallTimeout: 30 * time.Second,
+		Name: "cloud", Call: imagined.Range{From: 40 * time.Second, To: 60 * time.Second},
+		CallTimeout: 30 * time.Second,
 	}
 	for seed := range uint64(5) {
-		w := imagined.New(imagined.Config{Seed: seed, Providers: []imagined.Provider{slow}, Groups: []store.Group{web(4)}})
+		w := imagined.New(imagined.Config{
+			Seed: seed, Providers: []imagined.Provider{slow},
+			Groups: []store.Group{web(4)},
+		})
 		w.RunUntil(imagined.Epoch.Add(10 * time.Minute))
 		if n := w.Working("web"); n != 4 {
 			t.Fatalf("seed %d: %d of 4 work after 10 minutes", seed, n)

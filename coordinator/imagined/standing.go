@@ -2,7 +2,8 @@ package imagined
 
 import "github.com/leasehold/leasehold/store"
 
-// Working is how many instances of a group really work: their machines run, their reports get through and their checks pass.
+// Working is how many instances of a group really work: their machines run, their reports get
+// through and their checks pass.
 func (w *World) Working(group string) int {
 	n := 0
 	for _, a := range w.agents {
@@ -34,11 +35,13 @@ func (w *World) Instances() []string { return w.Names(store.KindInstances) }
 // Instance is the record of an instance.
 func (w *World) Instance(id string) store.Versioned[store.Instance] { return w.instance(id) }
 
-// Sound is the truth about a machine that nothing is wrong with: it runs and its checks pass, and if it has no stream now, that
-// is not its own doing: its coordinator died, or etcd was out of reach, and it is about to be back.
+// Sound is the truth about a machine that nothing is wrong with: it runs and its checks pass, and
+// if it has no stream now, that is not its own doing: its coordinator died, or etcd was out of
+// reach, and it is about to be back.
 func (w *World) Sound(id string) bool {
 	a := w.agents[id]
-	return a != nil && a.m.running() && a.up && !a.frozen && !a.cut && !a.retired && (a.open || a.excused) && a.passing() && a.said.Healthy && a.said.BootID == a.m.bootID()
+	return a != nil && a.m.running() && a.up && !a.frozen && !a.cut && !a.retired && (a.open || a.excused) &&
+		a.passing() && a.said.Healthy && a.said.BootID == a.m.bootID()
 }
 
 // Machine is the machine of an instance; false if there is none.
@@ -47,7 +50,10 @@ func (w *World) Machine(id string) (Machine, bool) {
 	if m == nil {
 		return Machine{}, false
 	}
-	return Machine{Provider: m.cloud.cfg.Name, Instance: m.id, Group: m.group, Zone: m.zone, Boot: m.boots, State: m.state}, true
+	return Machine{
+		Provider: m.cloud.cfg.Name, Instance: m.id, Group: m.group, Zone: m.zone, Boot: m.boots,
+		State: m.state,
+	}, true
 }
 
 // Lying says what a provider's Lists are now; "" if they are right.
@@ -58,8 +64,8 @@ func (w *World) Lying(name string) Lie {
 	return ""
 }
 
-// Serves says whether an instance does its work as far as those can tell who use it: its machine runs and its checks pass, whether
-// or not any coordinator hears of that.
+// Serves says whether an instance does its work as far as those can tell who use it: its machine
+// runs and its checks pass, whether or not any coordinator hears of that.
 func (w *World) Serves(id string) bool {
 	a := w.agents[id]
 	return a != nil && a.m.running() && a.up && !a.retired && a.passing()

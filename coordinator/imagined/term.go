@@ -17,10 +17,11 @@ const (
 	servedEvery   = 10 * time.Second
 	vitalsSilence = 3 * time.Second
 	tickLate      = 3 * time.Second
-	watchLag      = 2 * time.Millisecond  // most of it
-	commitTakes   = 3 * time.Millisecond  // at most
-	soonest       = time.Millisecond      // between two plans
-	thinking      = 20 * time.Microsecond // about an instance, while it plans: what happens meanwhile is in the next plan
+	watchLag      = 2 * time.Millisecond // most of it
+	commitTakes   = 3 * time.Millisecond // at most
+	soonest       = time.Millisecond     // between two plans
+	// about an instance, while it plans: what happens meanwhile is in the next plan
+	thinking = 20 * time.Microsecond
 )
 
 // term is one term of leadership, as coordinator/term.go has it.
@@ -94,7 +95,8 @@ func (t *term) begin() {
 	t.pass()
 }
 
-// after has a step of the term happen after a time: not if it has ended by then, later if it stands still.
+// after has a step of the term happen after a time: not if it has ended by then, later if it stands
+// still.
 func (t *term) after(d time.Duration, routine bool, do func()) {
 	t.w.schedule(d, routine, func() {
 		switch {
@@ -184,9 +186,12 @@ func (t *term) plan() {
 	}
 	t.carrying = true // what wakes us from here on is planned after this
 	s := t.evidence.Snapshot(t.content, ready)
-	if t.w.cfg.Observer.Committing != nil { // a transaction whose answer is lost may happen, and be told of, when the next snapshot has long been made
+	// a transaction whose answer is lost may happen, and be told of, when the next snapshot has
+	// long been made
+	if t.w.cfg.Observer.Committing != nil {
 		for i := range s.Groups {
-			s.Groups[i].Instances, s.Groups[i].Slots = slices.Clone(s.Groups[i].Instances), slices.Clone(s.Groups[i].Slots)
+			s.Groups[i].Instances, s.Groups[i].Slots = slices.Clone(s.Groups[i].Instances),
+				slices.Clone(s.Groups[i].Slots)
 		}
 	}
 	p := plan.Compute(s, now)
@@ -203,7 +208,8 @@ func (t *term) plan() {
 // silent says that nothing was heard of etcd for too long to plan anything (SAFE-3).
 func (t *term) silent() bool {
 	w := t.w
-	return w.db.down && w.clock-w.db.downFrom > vitalsSilence || w.clock < t.blind && w.clock-t.blindFrom > vitalsSilence
+	return w.db.down && w.clock-w.db.downFrom > vitalsSilence || w.clock < t.blind &&
+		w.clock-t.blindFrom > vitalsSilence
 }
 
 func (t *term) planNext() {

@@ -82,14 +82,18 @@ func (w *World) ListsLie(name string, lie Lie, d time.Duration) {
 	c.lie, c.lieUntil = lie, w.clock+d
 }
 
-// Plant has a machine be there that nobody recorded, with the group's tag. Its agent speaks after a while, if ever.
+// Plant has a machine be there that nobody recorded, with the group's tag. Its agent speaks after a
+// while, if ever.
 func (w *World) Plant(g store.Group, id, zone string, speaks time.Duration) {
 	c := w.cloud(g.Provider)
 	if c == nil || c.machines[id] != nil {
 		return
 	}
 	w.note("machine %s is there, and nobody knows why", id)
-	m := &machine{cloud: c, id: id, group: g.Name, zone: zone, spec: g.InstanceSpec(), template: g.InstanceSpec().TemplateHash(), madeAt: w.clock}
+	m := &machine{
+		cloud: c, id: id, group: g.Name, zone: zone, spec: g.InstanceSpec(),
+		template: g.InstanceSpec().TemplateHash(), madeAt: w.clock,
+	}
 	c.add(m)
 	m.boots, m.state = 1, provider.StateRunning
 	a := newAgent(w, m)
@@ -107,7 +111,8 @@ func (w *World) Plant(g store.Group, id, zone string, speaks time.Duration) {
 
 // NoteGone notes that an instance's record was deleted on purpose.
 func (w *World) NoteGone(id, group string) {
-	w.put(w.keys.Gone(w.keys.Instance(id)), store.Gone{Schema: store.Schema, Instance: id, Group: group, At: w.Now()}, 0)
+	w.put(w.keys.Gone(w.keys.Instance(id)), store.Gone{Schema: store.Schema, Instance: id, Group: group, At: w.Now()},
+		0)
 }
 
 // Clear removes a machine by hand that nobody has recorded.

@@ -29,7 +29,8 @@ func (a *agent) wanted() {
 	if token := rec.RestartWanted(); token != "" && token != a.restarted && token != a.restarting {
 		a.restartWorkload(token)
 	}
-	if d := rec.Drain; rec.Phase == store.Draining && d != nil && d.Token != "" && d.Token != a.draining && d.Token != a.drained {
+	if d := rec.Drain; rec.Phase == store.Draining && d != nil && d.Token != "" && d.Token != a.draining &&
+		d.Token != a.drained {
 		if len(rec.Spec.Drain.Hook) > 0 {
 			a.runHook(d.Token)
 		} else {
@@ -88,7 +89,8 @@ func (a *agent) touch() {
 // stir tells that something has changed on which the truth about the instance depends.
 func (a *agent) stir() { a.w.stir(a.m.id) }
 
-// working is the truth, which no record shows: the machine runs, its reports get through, and its checks pass.
+// working is the truth, which no record shows: the machine runs, its reports get through, and its
+// checks pass.
 func (a *agent) working() bool {
 	return a.m.running() && a.up && a.open && !a.retired && a.passing() && a.said.Healthy && a.said.BootID == a.boot
 }

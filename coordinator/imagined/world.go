@@ -41,12 +41,16 @@ type World struct {
 func New(cfg Config) *World {
 	cfg = cfg.withDefaults()
 	w := &World{
-		cfg: cfg, keys: store.KeysOf(cfg.Shard), chance: newChance(cfg.Seed), db: newDatabase(), agents: map[string]*agent{}, bad: map[string]bad{},
+		cfg: cfg, keys: store.KeysOf(cfg.Shard), chance: newChance(cfg.Seed), db: newDatabase(),
+		agents: map[string]*agent{}, bad: map[string]bad{},
 	}
 	for _, p := range cfg.Providers {
 		w.clouds = append(w.clouds, newCloud(w, p))
 	}
-	w.put(w.keys.Shard(), store.Shard{Schema: store.Schema, ID: "imagined", Name: cfg.Shard, Created: w.Now(), Settings: cfg.Settings}, 0)
+	w.put(w.keys.Shard(), store.Shard{
+		Schema: store.Schema, ID: "imagined", Name: cfg.Shard, Created: w.Now(),
+		Settings: cfg.Settings,
+	}, 0)
 	for i := range cfg.Replicas {
 		r := &replica{id: fmt.Sprintf("r%d", i+1)}
 		w.replicas = append(w.replicas, r)

@@ -37,7 +37,8 @@ func diary(b *strings.Builder) imagined.Observer {
 	}
 }
 
-// A leader of many instances hears of several events at once, because planning takes time: it does not plan for each.
+// A leader of many instances hears of several events at once, because planning takes time: it does
+// not plan for each.
 func TestPlanningTakesTime(t *testing.T) {
 	const size = 300
 	var last time.Time

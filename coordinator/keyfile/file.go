@@ -35,7 +35,8 @@ func Read(path string) (sealed.Ring, error) {
 	case !info.Mode().IsRegular():
 		return sealed.Ring{}, fmt.Errorf("key file %s is no file", path)
 	case info.Mode().Perm()&0o077 != 0:
-		return sealed.Ring{}, fmt.Errorf("key file %s has mode %04o: %w: chmod 600 %s", path, info.Mode().Perm(), ErrOpen, path)
+		return sealed.Ring{}, fmt.Errorf("key file %s has mode %04o: %w: chmod 600 %s", path, info.Mode().Perm(),
+			ErrOpen, path)
 	}
 	data, err := io.ReadAll(io.LimitReader(f, mostFile+1))
 	if err != nil {
@@ -70,7 +71,8 @@ func Create(path string, ring sealed.Ring) error {
 	return nil
 }
 
-// Lock keeps others from changing a key file, until the function that comes with it is called. It waits for nobody.
+// Lock keeps others from changing a key file, until the function that comes with it is called. It
+// waits for nobody.
 func Lock(path string) (unlock func(), err error) {
 	dir, err := os.Open(filepath.Dir(path))
 	if err != nil {
@@ -86,7 +88,8 @@ func Lock(path string) (unlock func(), err error) {
 	return func() { _ = dir.Close() }, nil // which ends the lock
 }
 
-// Replace writes other keys into a file whose keys were was. Whoever calls it holds the lock. The file goes on belonging to whom it did.
+// Replace writes other keys into a file whose keys were was. Whoever calls it holds the lock. The
+// file goes on belonging to whom it did.
 func Replace(path string, was, now sealed.Ring) error {
 	present, err := Read(path)
 	if err != nil {

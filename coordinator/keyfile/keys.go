@@ -51,7 +51,8 @@ func (k *Keys) Ring() sealed.Ring {
 	return k.ring
 }
 
-// Follow reads the file anew once a second, until the context ends, and tells when there are other keys.
+// Follow reads the file anew once a second, until the context ends, and tells when there are other
+// keys.
 func (k *Keys) Follow(ctx context.Context, changed func()) {
 	if k.cfg.Text != "" || k.cfg.Path == "" {
 		return

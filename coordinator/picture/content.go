@@ -47,7 +47,8 @@ func (c *Content) Take(keys store.Keys, kvs []store.KV) {
 	}
 }
 
-// Apply makes one change and says what it was; false for a key that is no part of the picture. The revision is the caller's to set.
+// Apply makes one change and says what it was; false for a key that is no part of the picture. The
+// revision is the caller's to set.
 func (c *Content) Apply(keys store.Keys, e store.Event) (Change, bool) {
 	kind, name, ok := keys.Split(e.KV.Key)
 	if !ok {
@@ -92,7 +93,8 @@ func (c *Content) Apply(keys store.Keys, e store.Event) (Change, bool) {
 func sameVerdict(a, b store.Report) bool {
 	return a.BootID == b.BootID && a.Healthy == b.Healthy && a.Why == b.Why &&
 		a.Config == b.Config && a.Restarted == b.Restarted && a.Drained == b.Drained && a.Notice.Same(b.Notice) &&
-		(a.Workload == nil) == (b.Workload == nil) && (a.Workload == nil || a.Workload.At.Equal(b.Workload.At) && a.Workload.Code == b.Workload.Code)
+		(a.Workload == nil) == (b.Workload == nil) &&
+		(a.Workload == nil || a.Workload.At.Equal(b.Workload.At) && a.Workload.Code == b.Workload.Code)
 }
 
 // groupOf says which group a key concerns, as far as the content shows it.

@@ -14,7 +14,8 @@ type Spoiled struct {
 	Newer    bool // a newer program wrote it: nobody may write over it
 }
 
-// Missing is a record that was lost: a cache has read it, it is absent, and no note says that it was deleted on purpose.
+// Missing is a record that was lost: a cache has read it, it is absent, and no note says that it
+// was deleted on purpose.
 type Missing struct {
 	Kind, Name string
 	Last       store.Revision // of the record when it was read last
@@ -30,12 +31,14 @@ type Note struct {
 	Group    string
 }
 
-// Counts says whether the note speaks of the record that was last read at a revision, and not of an earlier one under the same key.
+// Counts says whether the note speaks of the record that was last read at a revision, and not of an
+// earlier one under the same key.
 func (n Note) Counts(last store.Revision) bool {
 	return n.Modified != 0 && (n.Revision >= last || n.Revision == 0)
 }
 
-// DeletedOnPurpose says that a key is absent because it was deleted on purpose: last is the newest revision of it that anything remembers.
+// DeletedOnPurpose says that a key is absent because it was deleted on purpose: last is the newest
+// revision of it that anything remembers.
 func (c *Content) DeletedOnPurpose(key string, last store.Revision) bool {
 	n, there := c.Gone[key]
 	return there && n.Counts(last)
@@ -77,8 +80,9 @@ func (c *Content) noteMissing(keys store.Keys, kind, name, key string) {
 	c.Missing[key] = m
 }
 
-// remember is what is known of a record whose loss is damage: false for all others, and for what was never read. Alive keys, reports,
-// turns, requests and tokens come and go. A group's spec is SAFE-10's.
+// remember is what is known of a record whose loss is damage: false for all others, and for what
+// was never read. Alive keys, reports, turns, requests and tokens come and go. A group's spec is
+// SAFE-10's.
 func (c *Content) remember(keys store.Keys, kind, name string) (Missing, bool) {
 	m := Missing{Kind: kind, Name: name, At: c.Revision + 1}
 	switch kind {
@@ -100,8 +104,8 @@ func (c *Content) remember(keys store.Keys, kind, name string) (Missing, bool) {
 	return m, true
 }
 
-// protects says whether the leader of a group writes gone notes. One of a release before does not, and leaves no count of records in
-// the status: what it deletes is not missing.
+// protects says whether the leader of a group writes gone notes. One of a release before does not,
+// and leaves no count of records in the status: what it deletes is not missing.
 func (c *Content) protects(keys store.Keys, group string) bool {
 	if v, there := c.Status[group]; there {
 		return v.Record.Records != nil
@@ -109,8 +113,8 @@ func (c *Content) protects(keys store.Keys, group string) bool {
 	return c.Missing[keys.Status(group)].Status != nil
 }
 
-// forgiveMissing forgets the missing instances of a group: a leader of the release before has written its status, so that it may have deleted
-// them before that.
+// forgiveMissing forgets the missing instances of a group: a leader of the release before has
+// written its status, so that it may have deleted them before that.
 func (c *Content) forgiveMissing(group string) {
 	for key, m := range c.Missing {
 		if m.Instance != nil && m.Instance.Group == group {
@@ -119,9 +123,10 @@ func (c *Content) forgiveMissing(group string) {
 	}
 }
 
-// Inherit takes over from the content before a fresh listing what the listing cannot show: what is missing, and what unreadable keys said.
-// Age is for how long that content was not brought up to date: if notes may have ended meanwhile, what is absent may have been deleted on
-// purpose, and only the count in the status can tell.
+// Inherit takes over from the content before a fresh listing what the listing cannot show: what is
+// missing, and what unreadable keys said. Age is for how long that content was not brought up to
+// date: if notes may have ended meanwhile, what is absent may have been deleted on purpose, and
+// only the count in the status can tell.
 func (c *Content) Inherit(keys store.Keys, old *Content, age time.Duration) {
 	if old == nil {
 		return

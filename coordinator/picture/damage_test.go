@@ -20,7 +20,8 @@ func (w *world) counted(group string) {
 // recorded puts an instance of the group web.
 func (w *world) recorded(id string) store.Revision {
 	w.t.Helper()
-	return w.commit(store.Put(keys.Instance(id), store.Encode(store.Instance{Schema: store.Schema, ID: id, Group: "web", Slot: 2, Managed: true})))
+	return w.commit(store.Put(keys.Instance(id),
+		store.Encode(store.Instance{Schema: store.Schema, ID: id, Group: "web", Slot: 2, Managed: true})))
 }
 
 func note(revision store.Revision) []byte {
@@ -78,29 +79,31 @@ func TestMissingRecords(t *testing.T) {
 		{"spoiled", func(w *world, _ store.Revision) { w.put(key, "garbage") }, false},
 	} {
 		for _, unseen := range []bool{false, true} {
-			t.Run(c.name+map[bool]string{true: ", and the watch was interrupted", false: ""}[unseen], func(t *testing.T) {
-				inWorld(t, func(w *world) {
-					w.counted("web")
-					was := w.recorded("a")
-					if unseen {
-						w.followed.Faults().StallWatches()
-					}
-					c.do(w, was)
-					if unseen {
-						<-time.After(5 * time.Second) // silence: all is listed anew
-						w.followed.Faults().ReleaseWatches()
-						<-time.After(time.Second)
-					}
-					if got := slices.Contains(w.missing(), key); got != c.want {
-						t.Errorf("missing: %v", w.missing())
-					}
+			t.Run(c.name+map[bool]string{true: ", and the watch was interrupted", false: ""}[unseen],
+				func(t *testing.T) {
+					inWorld(t, func(w *world) {
+						w.counted("web")
+						was := w.recorded("a")
+						if unseen {
+							w.followed.Faults().StallWatches()
+						}
+						c.do(w, was)
+						if unseen {
+							<-time.After(5 * time.Second) // silence: all is listed anew
+							w.followed.Faults().ReleaseWatches()
+							<-time.After(time.Second)
+						}
+						if got := slices.Contains(w.missing(), key); got != c.want {
+							t.Errorf("missing: %v", w.missing())
+						}
+					})
 				})
-			})
 		}
 	}
 }
 
-// A replica that was cut off until gone notes had ended takes nothing for missing by what it remembers.
+// A replica that was cut off until gone notes had ended takes nothing for missing by what it
+// remembers.
 //
 // proves SAFE-15
 func TestOldMemoryProvesNoLoss(t *testing.T) {

@@ -1,5 +1,5 @@
-// Package picture keeps one shard's records in memory, decoded, at a known revision, for all who need them in one
-// process: the gateway, the leader's term, the page.
+// Package picture keeps one shard's records in memory, decoded, at a known revision, for all who
+// need them in one process: the gateway, the leader's term, the page.
 //
 // # Invariants
 //
@@ -10,5 +10,6 @@
 //
 // # What it does not do
 //
-// It judges nothing and writes nothing. How old the picture is it says (Heard); whether that is too old is for others to say.
+// It judges nothing and writes nothing. How old the picture is it says (Heard); whether that is too
+// old is for others to say.
 package picture

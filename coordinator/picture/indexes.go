@@ -45,7 +45,8 @@ func (c *Content) addressed(r store.Request) (index map[string][]string, of, id 
 	return c.ToGroup, r.Group, r.ID
 }
 
-// takeStray takes an agent without a record up, and into the index of the group that its claim names.
+// takeStray takes an agent without a record up, and into the index of the group that its claim
+// names.
 func (c *Content) takeStray(id string, v store.Versioned[store.Stray]) {
 	c.dropStray(id)
 	c.Strays[id] = v

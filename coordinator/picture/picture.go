@@ -33,8 +33,8 @@ type Content struct {
 	Turns      map[string]store.Revision                   // of each group, as its key was written last
 	Tokens     map[string]store.Versioned[store.JoinToken] // by hash
 	Joined     map[string]store.Versioned[store.Joined]    // by instance
-	// Unreadable says why a key's value cannot be read. What the key said before, if that was ever read, stays where it was in the
-	// maps above: so nothing takes the record for absent.
+	// Unreadable says why a key's value cannot be read. What the key said before, if that was ever
+	// read, stays where it was in the maps above: so nothing takes the record for absent.
 	Unreadable map[string]string
 	Spoiled    map[string]Spoiled         // what else is known of unreadable keys
 	Missing    map[string]Missing         // records that were lost, by key: absent, and deleted by none of us (SAFE-15)
@@ -54,14 +54,15 @@ type Change struct {
 	Name    string
 	Group   string // the group that is concerned, if any
 	Deleted bool
-	// Same says that it tells nothing that others act on: a report of which only the numbers are new, a turn, who joined.
+	// Same says that it tells nothing that others act on: a report of which only the numbers are
+	// new, a turn, who joined.
 	Same bool
 	// Alive is what an alive key said before it changed, if it was there.
 	Alive *store.Alive
 }
 
-// Listener hears of changes. Its methods are called with the content locked against change and must neither block nor call the
-// picture.
+// Listener hears of changes. Its methods are called with the content locked against change and must
+// neither block nor call the picture.
 type Listener interface {
 	// Listed says that the content was read anew: anything may have changed.
 	Listed(*Content)
@@ -104,7 +105,8 @@ func (p *Picture) Run(ctx context.Context, s store.Store) error {
 	return store.Follow(ctx, s, p.keys.Prefix(), wanted, (*follower)(p))
 }
 
-// View gives the content to read, and says whether there is any yet. The content is locked against change meanwhile.
+// View gives the content to read, and says whether there is any yet. The content is locked against
+// change meanwhile.
 func (p *Picture) View(read func(*Content)) bool {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
@@ -115,15 +117,16 @@ func (p *Picture) View(read func(*Content)) bool {
 	return true
 }
 
-// Heard says when etcd last told us anything, progress included, and what interrupts the watch, if anything does.
+// Heard says when etcd last told us anything, progress included, and what interrupts the watch, if
+// anything does.
 func (p *Picture) Heard() (time.Time, error) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	return p.heard, p.interrupted
 }
 
-// Listen has a listener told of everything from now on, beginning with Listed if there is content. The returned
-// function ends that; after it has returned the listener is not called again.
+// Listen has a listener told of everything from now on, beginning with Listed if there is content.
+// The returned function ends that; after it has returned the listener is not called again.
 func (p *Picture) Listen(l Listener) (stop func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -186,7 +189,8 @@ func (f *follower) Reset(rev store.Revision) {
 	}
 }
 
-// age is for how long the content was not brought up to date. The monotonic clock stands still while the machine sleeps, and leases do not.
+// age is for how long the content was not brought up to date. The monotonic clock stands still
+// while the machine sleeps, and leases do not.
 func (f *follower) age() time.Duration {
 	now := time.Now()
 	return max(now.Sub(f.heard), now.Round(0).Sub(f.heard.Round(0)))

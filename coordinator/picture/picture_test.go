@@ -67,7 +67,8 @@ func (w *world) put(key, value string) store.Revision {
 
 func (w *world) instance(id string, phase store.Phase) store.Revision {
 	w.t.Helper()
-	return w.put(keys.Instance(id), string(store.Encode(store.Instance{Schema: store.Schema, ID: id, Group: "web", Phase: phase})))
+	return w.put(keys.Instance(id),
+		string(store.Encode(store.Instance{Schema: store.Schema, ID: id, Group: "web", Phase: phase})))
 }
 
 // equalsListing checks that the content, changed step by step, is what a fresh listing shows.
@@ -115,7 +116,10 @@ func TestContentIsThatOfTheStoreAtEveryRevision(t *testing.T) {
 			store.Put(keys.Alive("web-1"), []byte(rec(store.Alive{Schema: 1, Instance: "web-1"}))),
 			store.Put(keys.Report("web-1"), []byte(rec(store.Report{Schema: 1, Instance: "web-1"}))),
 			store.Put(keys.Request("r"), []byte(rec(store.Request{Schema: 1, ID: "r", Instance: "web-1"}))),
-			store.Put(keys.Request("q"), []byte(rec(store.Request{Schema: 1, ID: "q", Instance: "web-1", Group: "web"}))),
+			store.Put(keys.Request("q"), []byte(rec(store.Request{
+				Schema: 1, ID: "q", Instance: "web-1",
+				Group: "web",
+			}))),
 			store.Put(keys.Request("g"), []byte(rec(store.Request{Schema: 1, ID: "g", Group: "web"}))),
 			store.Put(keys.Request("z"), []byte(rec(store.Request{Schema: 1, ID: "z", Zone: "a"}))),
 			store.Put(keys.Request("z"), []byte(rec(store.Request{Schema: 1, ID: "z", Group: "api"}))),
@@ -145,8 +149,8 @@ func TestContentIsThatOfTheStoreAtEveryRevision(t *testing.T) {
 	})
 }
 
-// A record of a newer schema, or one that is torn, is told as unreadable, whether it comes as a change or in a listing; what was
-// known of it is forgotten by neither.
+// A record of a newer schema, or one that is torn, is told as unreadable, whether it comes as a
+// change or in a listing; what was known of it is forgotten by neither.
 //
 // proves SAFE-3, SAFE-16
 func TestUnreadableRecordsAreNotAbsent(t *testing.T) {
@@ -156,7 +160,8 @@ func TestUnreadableRecordsAreNotAbsent(t *testing.T) {
 		check := func() {
 			t.Helper()
 			w.View(func(c *picture.Content) {
-				if !strings.Contains(c.Unreadable[keys.Instance("web-0")], "newer schema") || c.Unreadable[keys.Slot("web", 0)] == "" {
+				if !strings.Contains(c.Unreadable[keys.Instance("web-0")], "newer schema") ||
+					c.Unreadable[keys.Slot("web", 0)] == "" {
 					t.Errorf("unreadable: %v", c.Unreadable)
 				}
 				if _, there := c.Instances["web-0"]; !there {
@@ -255,7 +260,10 @@ func TestListenersHearEverythingInOrder(t *testing.T) {
 // Numbers alone are no news; health, a boot, and what the agent has done or heard are.
 func TestReportsThatSayNothingNew(t *testing.T) {
 	c := picture.NewContent()
-	last := store.Report{Schema: store.Schema, Instance: "web-0", BootID: "b", Notice: &store.Notice{Kind: "spot", At: time.Unix(9, 0), In: 9}}
+	last := store.Report{
+		Schema: store.Schema, Instance: "web-0", BootID: "b",
+		Notice: &store.Notice{Kind: "spot", At: time.Unix(9, 0), In: 9},
+	}
 	put := func(r store.Report) bool {
 		change, ok := c.Apply(keys, store.Event{KV: store.KV{Key: keys.Report("web-0"), Value: store.Encode(r)}})
 		return ok && change.Same
@@ -271,7 +279,8 @@ func TestReportsThatSayNothingNew(t *testing.T) {
 		"health": func(r *store.Report) { r.Healthy = !r.Healthy }, "why": func(r *store.Report) { r.Why = "x" },
 		"boot": func(r *store.Report) { r.BootID = "c" }, "config": func(r *store.Report) { r.Config = "x" },
 		"restart": func(r *store.Report) { r.Restarted = "x" }, "drain": func(r *store.Report) { r.Drained = "x" },
-		"no notice": func(r *store.Report) { r.Notice = nil }, "another notice": func(r *store.Report) { r.Notice = &store.Notice{Kind: "x"} },
+		"no notice":      func(r *store.Report) { r.Notice = nil },
+		"another notice": func(r *store.Report) { r.Notice = &store.Notice{Kind: "x"} },
 	} {
 		put(last)
 		next := last
@@ -369,7 +378,8 @@ func TestTheLastGoodSettingsStay(t *testing.T) {
 				for _, e := range s.Refused {
 					names = append(names, e.Path)
 				}
-				if s.ProviderPoll.String() != poll || strings.Join(names, " ") != refused || s.OrphanGrace.D() < time.Second {
+				if s.ProviderPoll.String() != poll || strings.Join(names, " ") != refused ||
+					s.OrphanGrace.D() < time.Second {
 					w.t.Errorf("%s: %+v", when, s)
 				}
 			})

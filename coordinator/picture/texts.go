@@ -2,8 +2,9 @@ package picture
 
 import "github.com/leasehold/leasehold/store"
 
-// The records of a shard say the same words a hundred thousand times: phases, hashes, names of groups, replicas and checks. Each is held once, which is less
-// memory, and far less to be looked through whenever garbage is collected.
+// The records of a shard say the same words a hundred thousand times: phases, hashes, names of
+// groups, replicas and checks. Each is held once, which is less memory, and far less to be looked
+// through whenever garbage is collected.
 
 // texts are words that were read.
 type texts map[string]string

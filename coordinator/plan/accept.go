@@ -7,8 +7,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// accept settles which spec is in force: the one in groups/ if it is there and right, else the last accepted one,
-// and then the status says what is wrong and at which revision (SAFE-10).
+// accept settles which spec is in force: the one in groups/ if it is there and right, else the last
+// accepted one, and then the status says what is wrong and at which revision (SAFE-10).
 func (d *draft) accept() {
 	old := &d.g.Status.Record
 	revision := max(d.g.Spec.Modified, d.g.Spec.StaticModified)
@@ -33,8 +33,9 @@ func (d *draft) accept() {
 	}
 }
 
-// orphaned says that there are instances of a group of which nobody knows any more what was asked for: its key and its status are gone.
-// They are left as they are (REC-7); nil if there are none, so that there is no such group, and perhaps never was.
+// orphaned says that there are instances of a group of which nobody knows any more what was asked
+// for: its key and its status are gone. They are left as they are (REC-7); nil if there are none,
+// so that there is no such group, and perhaps never was.
 func (d *draft) orphaned() *store.InvalidSpec {
 	var left []string
 	for i := range d.g.Instances {
@@ -46,7 +47,8 @@ func (d *draft) orphaned() *store.InvalidSpec {
 		return nil
 	}
 	return &store.InvalidSpec{Why: fmt.Sprintf("the group's key is missing, and what was in force is not known any more; %s left as they are and healed by nobody: %s; "+
-		"apply the group again to have them looked after: leasehold group apply -f FILE", isAre(len(left)), listed(left))}
+		"apply the group again to have them looked after: leasehold group apply -f FILE", isAre(len(left)),
+		listed(left))}
 }
 
 // mostNamed bounds the instances that one sentence names.

@@ -7,8 +7,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// counts is what budgets are counted from: phases, recorded and drafted, of the managed members. It is kept up to date with
-// every step, so that no decision has to count again.
+// counts is what budgets are counted from: phases, recorded and drafted, of the managed members. It
+// is kept up to date with every step, so that no decision has to count again.
 type counts struct {
 	standing int // that are there, and not dead: see expansion
 	filled   int // slots
@@ -49,9 +49,11 @@ func (d *draft) add(m *member, by int) {
 	d.countZone(sl)
 }
 
-// standing says that it counts against size and max_expansion: there is, or may soon be, a machine. One that is being deleted counts
-// until it is gone (REC-18), also whom only this plan removes: that action may be overtaken, and the next one not. Not so the dead, and
-// one that a notice has doomed and that leaves already: as it cannot be kept, its replacement has no budget to wait for (SPOT-2).
+// standing says that it counts against size and max_expansion: there is, or may soon be, a machine.
+// One that is being deleted counts until it is gone (REC-18), also whom only this plan removes:
+// that action may be overtaken, and the next one not. Not so the dead, and one that a notice has
+// doomed and that leaves already: as it cannot be kept, its replacement has no budget to wait for
+// (SPOT-2).
 func (m *member) standing() bool {
 	switch m.Record.Phase {
 	case store.Draining:
@@ -63,8 +65,8 @@ func (m *member) standing() bool {
 	}
 }
 
-// comingUp says that it counts against max_creating. One that failed to come up does no more: else it would take the room of its
-// replacement for good.
+// comingUp says that it counts against max_creating. One that failed to come up does no more: else
+// it would take the room of its replacement for good.
 func (m *member) comingUp() bool {
 	up := func(p store.Phase) bool {
 		return p == store.Pending || p == store.Creating || p == store.Booting || p == store.Starting
@@ -72,15 +74,16 @@ func (m *member) comingUp() bool {
 	return !m.failing() && (up(m.phase) || up(m.Record.Phase))
 }
 
-// goingDown says that it counts against max_deleting, also as long as only this plan would end that.
+// goingDown says that it counts against max_deleting, also as long as only this plan would end
+// that.
 func (m *member) goingDown() bool {
 	down := func(p store.Phase) bool { return p == store.Draining || p == store.Stopping || p == store.Deleting }
 	return down(m.phase) || down(m.Record.Phase)
 }
 
-// booted says that it has fully booted: failing checks do not matter here (HEAL-5), but one whose workload has ended is down. After a
-// start it has to hold out for startup_duration first (ROLL-3). Whom only this plan takes to running does not count yet: that action may
-// be overtaken.
+// booted says that it has fully booted: failing checks do not matter here (HEAL-5), but one whose
+// workload has ended is down. After a start it has to hold out for startup_duration first (ROLL-3).
+// Whom only this plan takes to running does not count yet: that action may be overtaken.
 func (d *draft) booted(m *member) bool {
 	if m.phase != store.Running || m.Record.Phase != store.Running || m.dead() || m.crashed() {
 		return false
@@ -101,7 +104,8 @@ func (d *draft) startup() time.Duration {
 	return d.spec.Rollout.StartupDuration.D()
 }
 
-// proven says that a member is healthy, and has been for startup_duration (ROLL-3): so another may rely on it.
+// proven says that a member is healthy, and has been for startup_duration (ROLL-3): so another may
+// rely on it.
 func (d *draft) proven(m *member) bool {
 	if !m.healthy() {
 		return false
@@ -121,8 +125,8 @@ func (d *draft) proven(m *member) bool {
 	return true
 }
 
-// expansion is how many instances exist above size, once the slots that are missing are filled: healing does not use
-// the room that they need (HEAL-10).
+// expansion is how many instances exist above size, once the slots that are missing are filled:
+// healing does not use the room that they need (HEAL-10).
 func (d *draft) expansion() int { return d.counts.standing - min(d.spec.Size, d.counts.filled) }
 
 // atCapacity reports whether size and max_expansion allow no further machine, for whichever slot.

@@ -11,7 +11,8 @@ import (
 	_ "github.com/leasehold/leasehold/tests/tier" // properties draw from one seed every day
 )
 
-// However a group stands, and however much of a plan for it happens, in whatever order: no budget is exceeded.
+// However a group stands, and however much of a plan for it happens, in whatever order: no budget
+// is exceeded.
 //
 // proves HEAL-3, HEAL-5, HEAL-7, HEAL-10, REC-5
 func TestBudgetsHoldHoweverMuchOfAPlanHappens(t *testing.T) {
@@ -32,7 +33,8 @@ func TestBudgetsHoldHoweverMuchOfAPlanHappens(t *testing.T) {
 		s := tr.snapshot()
 		p := Compute(s, tr.now)
 		for _, in := range s.Groups[0].Instances {
-			tr.chance.t.Logf("%s slot %d %s %s, outdated %t, condemned %+v, doomed %+v", in.Record.ID, in.Record.Slot, in.Record.Phase, p.Judgments[in.Record.ID].Verdict,
+			tr.chance.t.Logf("%s slot %d %s %s, outdated %t, condemned %+v, doomed %+v", in.Record.ID, in.Record.Slot,
+				in.Record.Phase, p.Judgments[in.Record.ID].Verdict,
 				in.Record.Template == "t0", in.Record.Condemned, in.Record.Doomed)
 		}
 		tr.chance.t.Logf("size %d, %+v: %q", size, tr.spec().Record.Budget, told(&p))
@@ -42,7 +44,8 @@ func TestBudgetsHoldHoweverMuchOfAPlanHappens(t *testing.T) {
 			for i := range p.Actions {
 				happens[i] = rapid.Bool().Draw(rt, "happens")
 			}
-			if problem := audit(&s, &s.Groups[0], &p, tr.now).overBudget(func(i int) bool { return happens[i] }); problem != "" {
+			if problem := audit(&s, &s.Groups[0], &p,
+				tr.now).overBudget(func(i int) bool { return happens[i] }); problem != "" {
 				rt.Fatalf("%s\nof %v only this happens: %v", problem, told(&p), happens)
 			}
 		}
@@ -60,10 +63,14 @@ func told(p *Plan) (out []string) {
 func (tr *trial) drawInstance(id string, slot int) {
 	rt := tr.chance.t
 	phase := rapid.SampledFrom([]store.Phase{
-		store.Running, store.Running, store.Running, store.Running, store.Pending, store.Creating, store.Booting, store.Checking, store.Stopping, store.Starting,
+		store.Running, store.Running, store.Running, store.Running, store.Pending, store.Creating, store.Booting,
+		store.Checking, store.Stopping, store.Starting,
 		store.Draining, store.Deleting,
 	}).Draw(rt, "phase")
-	mark := rapid.SampledFrom([]string{"", "", "", "outdated", "condemned", "condemned now", "noticed", "protected"}).Draw(rt, "mark")
+	mark := rapid.SampledFrom([]string{
+		"", "", "", "outdated", "condemned", "condemned now", "noticed",
+		"protected",
+	}).Draw(rt, "mark")
 	tr.place(id, slot, phase, func(r *store.Instance) {
 		switch mark {
 		case "outdated":
@@ -76,16 +83,23 @@ func (tr *trial) drawInstance(id string, slot int) {
 			protected(r)
 		}
 		if phase == store.Stopping || phase == store.Starting {
-			r.Restart = &store.Restart{Level: store.RestartMachine, Rule: "HEAL-1", Token: "t", Boot: "boot-" + id, Heals: true}
+			r.Restart = &store.Restart{
+				Level: store.RestartMachine, Rule: "HEAL-1", Token: "t", Boot: "boot-" + id,
+				Heals: true,
+			}
 		}
 		if phase == store.Draining {
-			r.Drain = &store.Drain{Token: "t", Rule: "HEAL-2", Why: "it failed", Timer: store.Timer{Start: tr.now, For: store.Duration(time.Minute)}}
+			r.Drain = &store.Drain{
+				Token: "t", Rule: "HEAL-2", Why: "it failed",
+				Timer: store.Timer{Start: tr.now, For: store.Duration(time.Minute)},
+			}
 		}
 	})
 	if phase == store.Stopping && rapid.Bool().Draw(rt, "restarted") {
 		tr.witness[id].calls.Restarted = "t"
 	}
-	switch rapid.SampledFrom([]string{"", "", "unhealthy", "dead", "silent", "stuck", "crashed", "ended"}).Draw(rt, "trouble") {
+	switch rapid.SampledFrom([]string{"", "", "unhealthy", "dead", "silent", "stuck", "crashed", "ended"}).Draw(rt,
+		"trouble") {
 	case "unhealthy":
 		tr.turn(id, false)
 	case "dead":

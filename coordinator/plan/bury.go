@@ -26,8 +26,8 @@ func (d *draft) withdrawFailed() {
 	}
 }
 
-// bury removes a dead member at once, and in the same transaction records who takes its place; under the policy restart it is
-// restarted instead, if its machine exists (DET-4).
+// bury removes a dead member at once, and in the same transaction records who takes its place;
+// under the policy restart it is restarted instead, if its machine exists (DET-4).
 func (d *draft) bury(sl *slot, m *member) {
 	if m.touched || sl.touched || d.made >= mostCreations { // the rest on the next picture
 		return
@@ -55,10 +55,11 @@ func (d *draft) bury(sl *slot, m *member) {
 	d.writeSlot(a, sl)
 }
 
-// revive restarts a dead machine in its place, if that is the policy and it may help. Beside another one in the slot it only would be one
-// too many.
+// revive restarts a dead machine in its place, if that is the policy and it may help. Beside
+// another one in the slot it only would be one too many.
 func (d *draft) revive(sl *slot, m *member) bool {
-	if d.spec.Heal.Policy != store.HealRestart || !m.Sighting.Listed || m.unwantedOrdered() || len(d.others(m, (*member).fills)) > 0 {
+	if d.spec.Heal.Policy != store.HealRestart || !m.Sighting.Listed || m.unwantedOrdered() ||
+		len(d.others(m, (*member).fills)) > 0 {
 		return false
 	}
 	if d.waits(sl, "restart of "+m.ID(), m.ID()) {
@@ -79,14 +80,16 @@ func (d *draft) revive(sl *slot, m *member) bool {
 // unwantedOrdered says that it has to go whether it works or not.
 func (m *member) unwantedOrdered() bool { return m.Record.Condemned != nil || m.doom.rule != "" }
 
-// surplus says that more slots have members, dead or not, than are wanted once this plan is carried out.
+// surplus says that more slots have members, dead or not, than are wanted once this plan is carried
+// out.
 func (d *draft) surplus() bool {
 	if len(d.order) <= d.spec.Size {
 		return false
 	}
 	n := 0
 	for _, sl := range d.order {
-		if sl.damaged != nil || slices.ContainsFunc(sl.members, func(m *member) bool { return m.phase.Fills() || m.phase == store.Finished }) {
+		if sl.damaged != nil || slices.ContainsFunc(sl.members,
+			func(m *member) bool { return m.phase.Fills() || m.phase == store.Finished }) {
 			n++
 		}
 	}
@@ -104,7 +107,8 @@ func (d *draft) inUse() int {
 	return n
 }
 
-// occupied says that somebody is in the slot who is not on the way out, dead or not. Whom only this plan removes counts still.
+// occupied says that somebody is in the slot who is not on the way out, dead or not. Whom only this
+// plan removes counts still.
 func (sl *slot) occupied() bool {
 	return sl.damaged != nil || sl.used()
 }

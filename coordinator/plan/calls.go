@@ -6,8 +6,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// callProvider lists what is to be asked of the provider. It follows from the phases in the records, not from the actions of this plan: an
-// action must have happened before its call.
+// callProvider lists what is to be asked of the provider. It follows from the phases in the
+// records, not from the actions of this plan: an action must have happened before its call.
 func (d *draft) callProvider() {
 	if d.s.Shard.Record.Hold != nil || d.s.Stale != "" || d.paused() {
 		return // SAFE-12, SAFE-3, REC-13: what was decided before waits too
@@ -47,7 +47,8 @@ func (d *draft) callProvider() {
 
 func (d *draft) paused() bool { return d.spec != nil && d.spec.Paused }
 
-// halted says in words what a pause keeps from being asked of the provider, though it was decided before; "" if there is nothing.
+// halted says in words what a pause keeps from being asked of the provider, though it was decided
+// before; "" if there is nothing.
 func (d *draft) halted() string {
 	var creations, removals, restarts int
 	for _, m := range d.members {
@@ -73,7 +74,8 @@ func (d *draft) halted() string {
 	return strings.Join(parts, ", ")
 }
 
-// rank puts the healing of what has failed first, then other replacements, then growth, and all before removals (REC-9).
+// rank puts the healing of what has failed first, then other replacements, then growth, and all
+// before removals (REC-9).
 func rank(kind CallKind, m *member) int {
 	switch {
 	case kind == CallRemove:

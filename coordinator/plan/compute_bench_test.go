@@ -8,7 +8,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// crowd is a snapshot of a group of so many running instances, of which every n-th has some trouble.
+// crowd is a snapshot of a group of so many running instances, of which every n-th has some
+// trouble.
 func crowd(size, every int, trouble func(*Instance)) Snapshot {
 	g := store.DefaultGroup()
 	g.Name, g.Provider, g.Size = "web", provider, size
@@ -25,8 +26,9 @@ func crowd(size, every int, trouble func(*Instance)) Snapshot {
 		var in Instance
 		in.Key, in.Modified, in.Created = keys.Instance(id), 3, store.Revision(i+3)
 		in.Record = store.Instance{
-			ID: id, Group: "web", Slot: i, Phase: store.Running, Managed: true, Called: true, Spec: g.InstanceSpec(), Template: template,
-			Zone: string(rune('a' + i%3)),
+			ID: id, Group: "web", Slot: i, Phase: store.Running, Managed: true, Called: true, Spec: g.InstanceSpec(),
+			Template: template,
+			Zone:     string(rune('a' + i%3)),
 		}
 		in.Alive.Key, in.Alive.Modified = keys.Alive(id), 4
 		in.Alive.Record = store.Alive{State: store.StreamOpen, BootID: "b"}
@@ -38,7 +40,10 @@ func crowd(size, every int, trouble func(*Instance)) Snapshot {
 			trouble(&in)
 		}
 		group.Instances = append(group.Instances, in)
-		slot := store.Versioned[store.Slot]{Key: keys.Slot("web", i), Modified: 3, Record: store.Slot{Schema: store.Schema, Group: "web", Number: i}}
+		slot := store.Versioned[store.Slot]{
+			Key: keys.Slot("web", i), Modified: 3,
+			Record: store.Slot{Schema: store.Schema, Group: "web", Number: i},
+		}
 		group.Slots = append(group.Slots, slot)
 	}
 	s.Groups = []Group{group}

@@ -17,9 +17,10 @@ const aliveMargin = 10 * time.Second
 // damageIsKept is what an operator can do about damage.
 const damageIsKept = "leasehold repair"
 
-// holdForDamage puts the shard on hold when two or more records are lost or unreadable, or counts anew if there are more by now
-// (SAFE-15). An operator's own hold gets the count too, so that its release acknowledges what was shown. It does so of one record alone
-// where nobody knows which is lost, or whose slot it had: there may be nothing to repair or to adopt then, and no other way on.
+// holdForDamage puts the shard on hold when two or more records are lost or unreadable, or counts
+// anew if there are more by now (SAFE-15). An operator's own hold gets the count too, so that its
+// release acknowledges what was shown. It does so of one record alone where nobody knows which is
+// lost, or whose slot it had: there may be nothing to repair or to adopt then, and no other way on.
 func holdForDamage(s *Snapshot, now time.Time) (Action, bool) {
 	if !s.Shard.Present() || s.ShardUnreadable {
 		return Action{}, false
@@ -33,7 +34,8 @@ func holdForDamage(s *Snapshot, now time.Time) (Action, bool) {
 		}
 	}
 	rec := s.Shard.Record
-	if len(names) < 2 && (rec.Hold == nil || !unknown) || rec.Hold != nil && rec.Hold.Damage >= len(names) && rec.Hold.Seen >= newest {
+	if len(names) < 2 && (rec.Hold == nil || !unknown) || rec.Hold != nil && rec.Hold.Damage >= len(names) &&
+		rec.Hold.Seen >= newest {
 		return Action{}, false
 	}
 	are := fmt.Sprintf("%d records are", len(names))
@@ -57,12 +59,14 @@ func holdForDamage(s *Snapshot, now time.Time) (Action, bool) {
 	rec.Hold = &hold
 	return Action{
 		Rule: "SAFE-15", What: what, Why: why, Otherwise: otherwise("SAFE-15", ""),
-		Conditions: []store.Condition{s.Shard.Unchanged()}, Writes: []store.Write{store.Put(s.Shard.Key, store.Encode(rec))},
+		Conditions: []store.Condition{s.Shard.Unchanged()},
+		Writes:     []store.Write{store.Put(s.Shard.Key, store.Encode(rec))},
 	}, true
 }
 
-// takeDamage protects the slots of damaged records: they count as filled, and nothing is created or deleted for them. Where a slot is not
-// known, that holds for the whole group. The slot of a lost record that an operator has acknowledged is free.
+// takeDamage protects the slots of damaged records: they count as filled, and nothing is created or
+// deleted for them. Where a slot is not known, that holds for the whole group. The slot of a lost
+// record that an operator has acknowledged is free.
 func (d *draft) takeDamage() {
 	for i := range d.g.Damaged {
 		x := &d.g.Damaged[i]
@@ -92,19 +96,22 @@ func (d *draft) takeDamage() {
 	}
 }
 
-// freeze keeps everything in the group from being created or deleted, until something happens. The first reason stands.
+// freeze keeps everything in the group from being created or deleted, until something happens. The
+// first reason stands.
 func (d *draft) freeze(why, until string) {
 	if d.frozen == "" {
 		d.frozen, d.thaws = why, until
 	}
 }
 
-// untouchable says that nothing may be created, restarted or removed for a member: its slot is damaged, or its group is frozen.
+// untouchable says that nothing may be created, restarted or removed for a member: its slot is
+// damaged, or its group is frozen.
 func (d *draft) untouchable(m *member) bool {
 	return d.frozen != "" || m.slot != nil && m.slot.damaged != nil
 }
 
-// spareDamaged leaves out what was decided for damaged slots. Deciders pass most of them over; this is what makes sure of it.
+// spareDamaged leaves out what was decided for damaged slots. Deciders pass most of them over; this
+// is what makes sure of it.
 func (d *draft) spareDamaged() {
 	if d.damaged == 0 && d.frozen == "" {
 		return
@@ -134,14 +141,16 @@ func (d *draft) interferes(a *Action) bool {
 		if w.Delete {
 			return noted(d.s.Keys, w.Key)
 		}
-		// A replacement is written by an action of the instance that it replaces, which may keep its phase.
+		// A replacement is written by an action of the instance that it replaces, which may keep
+		// its phase.
 		kind, _, _ := d.s.Keys.Split(w.Key)
 		return kind == store.KindInstances && slices.Contains(a.Conditions, store.Absent(w.Key))
 	})
 }
 
-// countRecords notes how many instances have a record, and which are damaged. As long as records are missing of which nobody knows which,
-// the old count stands: it is what tells of them. A group that waits for a provider's machines is not counted before they are listed.
+// countRecords notes how many instances have a record, and which are damaged. As long as records
+// are missing of which nobody knows which, the old count stands: it is what tells of them. A group
+// that waits for a provider's machines is not counted before they are listed.
 func (d *draft) countRecords(st *store.Status) {
 	n, unknown := len(d.g.Instances), false
 	for i := range d.g.Damaged {
@@ -163,8 +172,9 @@ func (d *draft) countRecords(st *store.Status) {
 	}
 }
 
-// sameRecords says whether a status need not be written for its count of records. One that was counted before a release is counted anew:
-// else what the operator acknowledged could not be told from what is lost later.
+// sameRecords says whether a status need not be written for its count of records. One that was
+// counted before a release is counted anew: else what the operator acknowledged could not be told
+// from what is lost later.
 func (d *draft) sameRecords(a, b *store.Status) bool {
 	if (a.Records == nil) != (b.Records == nil) || a.Records != nil && *a.Records != *b.Records {
 		return false
@@ -177,8 +187,8 @@ func (d *draft) sameRecords(a, b *store.Status) bool {
 	})
 }
 
-// dropAlive removes unreadable alive keys that hang on no lease: no replica wrote them, and an agent's replica has had time to write over
-// them (SAFE-16).
+// dropAlive removes unreadable alive keys that hang on no lease: no replica wrote them, and an
+// agent's replica has had time to write over them (SAFE-16).
 func (d *draft) dropAlive() {
 	if d.s.Stale != "" {
 		return
@@ -194,7 +204,8 @@ func (d *draft) dropAlive() {
 			continue
 		}
 		d.actions = append(d.actions, Action{
-			Group: d.g.Name, Instance: m.ID(), Slot: m.Record.Place(), Rule: "SAFE-16", What: "unreadable alive key removed",
+			Group: d.g.Name, Instance: m.ID(), Slot: m.Record.Place(), Rule: "SAFE-16",
+			What:       "unreadable alive key removed",
 			Why:        "no lease ends it, and no replica has written it anew: " + m.AliveUnreadable,
 			Conditions: []store.Condition{m.Alive.Unchanged(), m.Unchanged()},
 			Writes:     []store.Write{store.Delete(m.Alive.Key)},

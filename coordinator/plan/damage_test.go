@@ -13,10 +13,14 @@ import (
 )
 
 func lostSlot(w *world, id string, slot int, seen store.Revision) store.Damaged {
-	return store.Damaged{Key: w.keys.Instance(id), Instance: id, Slot: &slot, What: store.DamageLost, Why: "it is gone", Since: w.now, Last: 5, Seen: seen}
+	return store.Damaged{
+		Key: w.keys.Instance(id), Instance: id, Slot: &slot, What: store.DamageLost, Why: "it is gone",
+		Since: w.now, Last: 5, Seen: seen,
+	}
 }
 
-// Two damaged records hold the shard before anything else; one, or what an operator has acknowledged, does not.
+// Two damaged records hold the shard before anything else; one, or what an operator has
+// acknowledged, does not.
 //
 // proves SAFE-15
 func TestTwoDamagedRecordsHoldTheShard(t *testing.T) {
@@ -34,12 +38,26 @@ func TestTwoDamagedRecordsHoldTheShard(t *testing.T) {
 		{"two", two, func(*store.Shard) {}, true},
 		{"one during an operator's hold", two[:1], func(s *store.Shard) { s.Hold = &store.Hold{By: "ada"} }, false},
 		{"one that nobody knows", unknown, func(*store.Shard) {}, false},
-		{"one that nobody knows during an operator's hold", unknown, func(s *store.Shard) { s.Hold = &store.Hold{By: "ada"} }, true},
+		{
+			"one that nobody knows during an operator's hold", unknown,
+			func(s *store.Shard) { s.Hold = &store.Hold{By: "ada"} }, true,
+		},
 		{"two during an operator's hold", two, func(s *store.Shard) { s.Hold = &store.Hold{By: "ada"} }, true},
-		{"two that are counted", two, func(s *store.Shard) { s.Hold = &store.Hold{By: "leasehold", Damage: 2, Seen: 8} }, false},
-		{"one more during the hold", two, func(s *store.Shard) { s.Hold = &store.Hold{By: "leasehold", Damage: 2, Seen: 7} }, true},
-		{"two that were acknowledged", two, func(s *store.Shard) { s.Reviewed = &store.Reviewed{Damage: 2, Seen: 8} }, false},
-		{"one after another was acknowledged", two, func(s *store.Shard) { s.Reviewed = &store.Reviewed{Damage: 1, Seen: 7} }, false},
+		{"two that are counted", two, func(s *store.Shard) {
+			s.Hold = &store.Hold{By: "leasehold", Damage: 2, Seen: 8}
+		}, false},
+		{
+			"one more during the hold", two,
+			func(s *store.Shard) { s.Hold = &store.Hold{By: "leasehold", Damage: 2, Seen: 7} }, true,
+		},
+		{
+			"two that were acknowledged", two, func(s *store.Shard) { s.Reviewed = &store.Reviewed{Damage: 2, Seen: 8} },
+			false,
+		},
+		{
+			"one after another was acknowledged", two,
+			func(s *store.Shard) { s.Reviewed = &store.Reviewed{Damage: 1, Seen: 7} }, false,
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := w.snapshot()
@@ -54,8 +72,8 @@ func TestTwoDamagedRecordsHoldTheShard(t *testing.T) {
 	}
 }
 
-// Whatever else happens in a group: for a damaged slot nothing is created, restarted or deleted, and where the slot is not known, nothing
-// in the group is.
+// Whatever else happens in a group: for a damaged slot nothing is created, restarted or deleted,
+// and where the slot is not known, nothing in the group is.
 //
 // proves SAFE-15, SAFE-16
 func TestNothingIsDoneForDamagedSlots(t *testing.T) {
@@ -70,17 +88,21 @@ func TestNothingIsDoneForDamagedSlots(t *testing.T) {
 				g.Heal.Policy = store.HealRestart
 			}
 		})
-		phases := []store.Phase{store.Pending, store.Creating, store.Booting, store.Checking, store.Running, store.Running, store.Running, store.Draining, store.Deleting}
+		phases := []store.Phase{
+			store.Pending, store.Creating, store.Booting, store.Checking, store.Running,
+			store.Running, store.Running, store.Draining, store.Deleting,
+		}
 		for i := range rapid.IntRange(0, 6).Draw(r, "instances") {
 			id := fmt.Sprintf("web-%d-bcdfg%d", i, i)
-			w.place(id, rapid.IntRange(0, 4).Draw(r, "slot"), rapid.SampledFrom(phases).Draw(r, "phase"), func(in *store.Instance) {
-				if rapid.IntRange(0, 3).Draw(r, "condemned") == 0 {
-					in.Condemned = &store.Condemned{By: "ada", Now: rapid.Bool().Draw(r, "now")}
-				}
-				if rapid.IntRange(0, 3).Draw(r, "outdated") == 0 {
-					in.Template = "another"
-				}
-			})
+			w.place(id, rapid.IntRange(0, 4).Draw(r, "slot"), rapid.SampledFrom(phases).Draw(r, "phase"),
+				func(in *store.Instance) {
+					if rapid.IntRange(0, 3).Draw(r, "condemned") == 0 {
+						in.Condemned = &store.Condemned{By: "ada", Now: rapid.Bool().Draw(r, "now")}
+					}
+					if rapid.IntRange(0, 3).Draw(r, "outdated") == 0 {
+						in.Template = "another"
+					}
+				})
 		}
 		w.pass(time.Duration(rapid.IntRange(0, 1200).Draw(r, "later")) * time.Second)
 		s := w.snapshot()
@@ -93,7 +115,10 @@ func TestNothingIsDoneForDamagedSlots(t *testing.T) {
 		}
 		for i := range s.Groups[0].Instances {
 			in := &s.Groups[0].Instances[i]
-			in.Sighting = Sighting{Begun: w.now, Listed: rapid.Bool().Draw(r, "listed"), Down: rapid.Bool().Draw(r, "down"), Times: 3}
+			in.Sighting = Sighting{
+				Begun: w.now, Listed: rapid.Bool().Draw(r, "listed"),
+				Down: rapid.Bool().Draw(r, "down"), Times: 3,
+			}
 		}
 		s.Damaged = []store.Damaged{damaged}
 		s.Groups[0].Damaged = s.Damaged
@@ -114,13 +139,15 @@ func TestNothingIsDoneForDamagedSlots(t *testing.T) {
 		}
 		p := Compute(s, w.now)
 		for _, a := range p.Actions {
-			changes := a.To == store.Pending || a.From != a.To && (a.To == store.Deleting || a.To == store.Draining || a.To == store.Stopping)
+			changes := a.To == store.Pending || a.From != a.To &&
+				(a.To == store.Deleting || a.To == store.Draining || a.To == store.Stopping)
 			deletes := len(a.Gone) > 0
 			if (changes || deletes) && of(a.Slot, a.Instance) {
 				r.Fatalf("%s %s of slot %v: %s, though %+v is damaged", a.Rule, a.Instance, a.Slot, a.What, damaged)
 			}
 			for _, op := range a.Writes { // replacements share an action with another instance's
-				if v, err := store.Decode[store.Instance](store.KV{Key: op.Key, Value: op.Value}); err == nil && !op.Delete && v.Record.Phase == store.Pending && of(v.Record.Place(), v.Record.ID) {
+				if v, err := store.Decode[store.Instance](store.KV{Key: op.Key, Value: op.Value}); err == nil &&
+					!op.Delete && v.Record.Phase == store.Pending && of(v.Record.Place(), v.Record.ID) {
 					r.Fatalf("%s creates %s, though %+v is damaged", a.Rule, v.Record.ID, damaged)
 				}
 			}
@@ -169,8 +196,8 @@ func TestDeletionsLeaveNotes(t *testing.T) {
 	}
 }
 
-// What cannot be read of an agent's stream is not known: it is suspect, and nothing is done for that. Without a lease the key goes, once no
-// agent can hold it.
+// What cannot be read of an agent's stream is not known: it is suspect, and nothing is done for
+// that. Without a lease the key goes, once no agent can hold it.
 //
 // proves SAFE-16
 func TestUnreadableAlive(t *testing.T) {
@@ -199,8 +226,8 @@ func TestUnreadableAlive(t *testing.T) {
 	}
 }
 
-// What is adopted goes into the slot of its claim, or the one that the order names, as what its claim says that it is. An order that contradicts
-// the claim is refused.
+// What is adopted goes into the slot of its claim, or the one that the order names, as what its
+// claim says that it is. An order that contradicts the claim is refused.
 //
 // proves REC-8
 func TestAdoptionByClaim(t *testing.T) {
@@ -223,23 +250,33 @@ func TestAdoptionByClaim(t *testing.T) {
 		{"its slot is taken", func(c *store.Claim, _ *store.Request) { c.Slot = 0 }, 1, true},
 		{"its slot is beyond the size", func(c *store.Claim, _ *store.Request) { c.Slot = 9 }, 1, true},
 		{"on demand", func(c *store.Claim, _ *store.Request) { c.Slot = -1 }, -1, true},
-		{"on demand, and a group is named", func(c *store.Claim, r *store.Request) { c.Slot, r.Group = -1, w.group }, 1, true},
+		{
+			"on demand, and a group is named", func(c *store.Claim, r *store.Request) { c.Slot, r.Group = -1, w.group }, 1,
+			true,
+		},
 		{"another group", func(_ *store.Claim, r *store.Request) { r.Group = "api" }, -2, false},
 		{"outdated", func(c *store.Claim, _ *store.Request) { c.Template = "another" }, 2, false},
 		{"another configuration", func(c *store.Claim, _ *store.Request) { c.Config = "another" }, 2, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			claim := store.Claim{Instance: "x", Group: w.group, Slot: 2, Managed: true, Template: spec.TemplateHash(), Config: spec.ConfigHash(), Relaunch: 3, Created: made}
+			claim := store.Claim{
+				Instance: "x", Group: w.group, Slot: 2, Managed: true, Template: spec.TemplateHash(),
+				Config: spec.ConfigHash(), Relaunch: 3, Created: made,
+			}
 			r := store.Request{ID: "r", Kind: store.RequestAdopt, Instance: "x", By: "ada"}
 			c.change(&claim, &r)
 			s := w.snapshot()
 			s.Shard.Record.Hold = &store.Hold{By: "leasehold", Damage: 2, Seen: s.Revision}
-			s.Groups[0].Extras = []Extra{{Instance: "x", Group: w.group, Provider: provider, Zone: "a", Since: w.now, Claim: &claim}}
+			s.Groups[0].Extras = []Extra{{
+				Instance: "x", Group: w.group, Provider: provider, Zone: "a", Since: w.now,
+				Claim: &claim,
+			}}
 			s.Groups[0].Requests = []store.Versioned[store.Request]{{Key: w.keys.Request("r"), Modified: 1, Record: r}}
 			p := Compute(s, w.now)
 			i := slices.IndexFunc(p.Actions, func(a Action) bool { return a.Instance == "x" && a.To == store.Booting })
 			if i < 0 || c.slot == -2 {
-				if i >= 0 || c.slot != -2 || !slices.ContainsFunc(p.Actions, func(a Action) bool { return a.Rule == "REC-16" && a.Instance == "x" }) {
+				if i >= 0 || c.slot != -2 || !slices.ContainsFunc(p.Actions,
+					func(a Action) bool { return a.Rule == "REC-16" && a.Instance == "x" }) {
 					t.Fatalf("planned %+v", p.Actions)
 				}
 				return
@@ -247,7 +284,8 @@ func TestAdoptionByClaim(t *testing.T) {
 			a := p.Actions[i]
 			v, err := store.Decode[store.Instance](store.KV{Key: a.Writes[0].Key, Value: a.Writes[0].Value})
 			rec := v.Record
-			if err != nil || rec.Slot != c.slot || rec.Managed != (c.slot >= 0) || rec.Template != claim.Template || rec.Relaunch != 3 || !rec.Created.Equal(made) {
+			if err != nil || rec.Slot != c.slot || rec.Managed != (c.slot >= 0) || rec.Template != claim.Template ||
+				rec.Relaunch != 3 || !rec.Created.Equal(made) {
 				t.Errorf("%v: %+v", err, rec)
 			}
 			if (rec.Config != "") != c.config {
@@ -262,7 +300,8 @@ func TestAdoptionByClaim(t *testing.T) {
 	}
 }
 
-// A group that no leader has counted makes nothing and counts nothing before its provider has listed its machines, and its status says so.
+// A group that no leader has counted makes nothing and counts nothing before its provider has
+// listed its machines, and its status says so.
 //
 // proves SAFE-15
 func TestAnUncountedGroupWaitsForItsMachines(t *testing.T) {
@@ -275,7 +314,10 @@ func TestAnUncountedGroupWaitsForItsMachines(t *testing.T) {
 				t.Errorf("%s %s", a.What, a.Instance)
 			}
 			if a.Writes[0].Key == w.keys.Status(w.group) {
-				v, err := store.Decode[store.Status](store.KV{Key: a.Writes[0].Key, Value: a.Writes[0].Value, Modified: 1})
+				v, err := store.Decode[store.Status](store.KV{
+					Key: a.Writes[0].Key, Value: a.Writes[0].Value,
+					Modified: 1,
+				})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -299,7 +341,9 @@ func TestAnUncountedGroupWaitsForItsMachines(t *testing.T) {
 		t.Errorf("the status is written again: %+v", again)
 	}
 	s.Groups[0].Unlisted = ""
-	if st := status(Plan{Actions: slices.DeleteFunc(Compute(s, w.now).Actions, func(a Action) bool { return a.To == store.Pending })}); st.Records == nil || *st.Records != 1 {
+	if st := status(Plan{Actions: slices.DeleteFunc(Compute(s, w.now).Actions, func(a Action) bool {
+		return a.To == store.Pending
+	})}); st.Records == nil || *st.Records != 1 {
 		t.Errorf("counted %v", st.Records)
 	}
 }

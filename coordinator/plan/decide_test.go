@@ -10,12 +10,15 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// place puts an instance into a test's world in the given phase, with a machine and an agent where the phase has them.
+// place puts an instance into a test's world in the given phase, with a machine and an agent where
+// the phase has them.
 func (w *world) place(id string, slot int, p store.Phase, change ...func(*store.Instance)) {
 	spec := w.spec().Record
 	rec := store.Instance{
-		Schema: store.Schema, ID: id, Group: w.group, Slot: slot, Phase: p, Managed: slot >= 0, Since: w.now, Created: w.now,
-		Spec: spec.InstanceSpec(), Template: spec.InstanceSpec().TemplateHash(), Called: p != store.Pending, Zone: "a",
+		Schema: store.Schema, ID: id, Group: w.group, Slot: slot, Phase: p, Managed: slot >= 0, Since: w.now,
+		Created: w.now,
+		Spec:    spec.InstanceSpec(), Template: spec.InstanceSpec().TemplateHash(), Called: p != store.Pending,
+		Zone: "a",
 	}
 	rec.Config = rec.Spec.ConfigHash()
 	for _, c := range change {
@@ -54,7 +57,8 @@ func (w *world) stuck(id string) {
 	w.witness[id].phaseStart = w.now.Add(-time.Hour)
 }
 
-// briefly is a plan in short: what becomes of whom, where a new one is made (+slot), and what is blocked (!rule).
+// briefly is a plan in short: what becomes of whom, where a new one is made (+slot), and what is
+// blocked (!rule).
 func (w *world) briefly() string {
 	s := w.snapshot()
 	p := Compute(s, w.now)
@@ -156,47 +160,70 @@ func TestHealAndCount(t *testing.T) {
 			w.place("b", 1, store.Running)
 			w.kill("a")
 		}, "DET-4 -a"},
-		{"the dead wait for no budget", func(g *store.Group) { g.Size, g.Budget.MaxExpansion, g.Budget.MaxDeleting = 2, 0, 1 }, func(w *world) {
-			w.place("a", 0, store.Running)
-			w.place("b", 1, store.Running)
-			w.kill("a")
-			w.kill("b")
-		}, "DET-4 -a, DET-4 +0, DET-4 -b, DET-4 +1"},
-		{"both budgets 0: the unhealthy wait", func(g *store.Group) { g.Size, g.Budget.MaxExpansion = 1, 0 }, func(w *world) {
-			w.place("a", 0, store.Running)
-			w.turn("a", false)
-		}, ""},
-		{"no expansion: removed first, as many as may be unavailable", func(g *store.Group) { g.Size, g.Budget.MaxExpansion, g.Budget.MaxUnavailable = 3, 0, new(1) }, func(w *world) {
-			for i, id := range []string{"a", "b", "c"} {
-				w.place(id, i, store.Running)
-				w.turn(id, false)
-			}
-		}, "HEAL-2 -a"}, // its slot is filled when it is gone (REC-18)
-		{"who never booted takes nobody down", func(g *store.Group) { g.Size, g.Budget.MaxExpansion, g.Budget.MaxUnavailable = 3, 0, new(1) }, func(w *world) {
-			for i, id := range []string{"a", "b"} {
-				w.place(id, i, store.Booting)
-				w.stuck(id)
-			}
-			w.place("c", 2, store.Running)
-			w.turn("c", false)
-		}, "HEAL-2 -a, HEAL-2 -b"},
-		{"max_creating holds back what would be made", func(g *store.Group) { g.Size, g.Budget.MaxExpansion, g.Budget.MaxCreating = 4, 3, 2 }, func(w *world) {
-			w.place("a", 0, store.Running)
-			w.place("b", 1, store.Running)
-			w.place("c", 2, store.Booting)
-			w.turn("a", false)
-			w.turn("b", false)
-		}, "HEAL-2 +0"},
-		{"max_creating is not used by one that failed to come up", func(g *store.Group) { g.Size, g.Budget.MaxCreating = 1, 1 }, func(w *world) {
-			w.place("a", 0, store.Booting)
-			w.stuck("a")
-		}, "HEAL-2 +0"},
-		{"max_deleting holds back what would be removed", func(g *store.Group) { g.Size, g.Budget.MaxDeleting = 0, 2 }, func(w *world) {
-			for i, id := range []string{"a", "b", "c"} {
-				w.place(id, i, store.Running)
-			}
-			w.place("d", 3, store.Deleting)
-		}, "HEAL-9 -a"},
+		{
+			"the dead wait for no budget",
+			func(g *store.Group) { g.Size, g.Budget.MaxExpansion, g.Budget.MaxDeleting = 2, 0, 1 }, func(w *world) {
+				w.place("a", 0, store.Running)
+				w.place("b", 1, store.Running)
+				w.kill("a")
+				w.kill("b")
+			}, "DET-4 -a, DET-4 +0, DET-4 -b, DET-4 +1",
+		},
+		{
+			"both budgets 0: the unhealthy wait", func(g *store.Group) { g.Size, g.Budget.MaxExpansion = 1, 0 },
+			func(w *world) {
+				w.place("a", 0, store.Running)
+				w.turn("a", false)
+			}, "",
+		},
+		{
+			"no expansion: removed first, as many as may be unavailable",
+			func(g *store.Group) { g.Size, g.Budget.MaxExpansion, g.Budget.MaxUnavailable = 3, 0, new(1) },
+			func(w *world) {
+				for i, id := range []string{"a", "b", "c"} {
+					w.place(id, i, store.Running)
+					w.turn(id, false)
+				}
+			}, "HEAL-2 -a",
+		}, // its slot is filled when it is gone (REC-18)
+		{
+			"who never booted takes nobody down",
+			func(g *store.Group) { g.Size, g.Budget.MaxExpansion, g.Budget.MaxUnavailable = 3, 0, new(1) },
+			func(w *world) {
+				for i, id := range []string{"a", "b"} {
+					w.place(id, i, store.Booting)
+					w.stuck(id)
+				}
+				w.place("c", 2, store.Running)
+				w.turn("c", false)
+			}, "HEAL-2 -a, HEAL-2 -b",
+		},
+		{
+			"max_creating holds back what would be made",
+			func(g *store.Group) { g.Size, g.Budget.MaxExpansion, g.Budget.MaxCreating = 4, 3, 2 }, func(w *world) {
+				w.place("a", 0, store.Running)
+				w.place("b", 1, store.Running)
+				w.place("c", 2, store.Booting)
+				w.turn("a", false)
+				w.turn("b", false)
+			}, "HEAL-2 +0",
+		},
+		{
+			"max_creating is not used by one that failed to come up",
+			func(g *store.Group) { g.Size, g.Budget.MaxCreating = 1, 1 }, func(w *world) {
+				w.place("a", 0, store.Booting)
+				w.stuck("a")
+			}, "HEAL-2 +0",
+		},
+		{
+			"max_deleting holds back what would be removed", func(g *store.Group) { g.Size, g.Budget.MaxDeleting = 0, 2 },
+			func(w *world) {
+				for i, id := range []string{"a", "b", "c"} {
+					w.place(id, i, store.Running)
+				}
+				w.place("d", 3, store.Deleting)
+			}, "HEAL-9 -a",
+		},
 		{"failed first, then who is not working yet, then the oldest", size(1), func(w *world) {
 			w.place("a", 0, store.Running)
 			w.place("b", 1, store.Booting)
@@ -232,22 +259,31 @@ func TestHealAndCount(t *testing.T) {
 			w.place("c", 1, store.Running)
 			w.turn("a", false)
 		}, ""},
-		{"scale-down and healing use no slot both", func(g *store.Group) { g.Size, g.Budget.MaxExpansion = 2, 1 }, func(w *world) {
-			for i, id := range []string{"a", "b", "c"} {
-				w.place(id, i, store.Running)
-			}
-			w.turn("a", false)
-			w.turn("b", false)
-		}, "HEAL-9 -a"}, // b's replacement waits until a's room is free for sure
-		{"a removal of this plan gives no room to its creations", func(g *store.Group) { g.Size, g.Budget.MaxExpansion = 1, 1 }, func(w *world) {
-			w.place("a", 0, store.Running)
-			w.place("b", 1, store.Running)
-			w.turn("a", false)
-			w.turn("b", false)
-		}, "HEAL-9 -a"},
-		{"ordered to go now: removed first, whatever the budgets", func(g *store.Group) { g.Size, g.Budget.MaxExpansion = 1, 5 }, func(w *world) {
-			w.place("a", 0, store.Running, condemned(true))
-		}, "REC-16 -a, REC-16 +0"},
+		{
+			"scale-down and healing use no slot both", func(g *store.Group) { g.Size, g.Budget.MaxExpansion = 2, 1 },
+			func(w *world) {
+				for i, id := range []string{"a", "b", "c"} {
+					w.place(id, i, store.Running)
+				}
+				w.turn("a", false)
+				w.turn("b", false)
+			}, "HEAL-9 -a",
+		}, // b's replacement waits until a's room is free for sure
+		{
+			"a removal of this plan gives no room to its creations",
+			func(g *store.Group) { g.Size, g.Budget.MaxExpansion = 1, 1 }, func(w *world) {
+				w.place("a", 0, store.Running)
+				w.place("b", 1, store.Running)
+				w.turn("a", false)
+				w.turn("b", false)
+			}, "HEAL-9 -a",
+		},
+		{
+			"ordered to go now: removed first, whatever the budgets",
+			func(g *store.Group) { g.Size, g.Budget.MaxExpansion = 1, 5 }, func(w *world) {
+				w.place("a", 0, store.Running, condemned(true))
+			}, "REC-16 -a, REC-16 +0",
+		},
 		{"ordered to go now, its replacement is under way", size(1), func(w *world) {
 			w.place("a", 0, store.Running, condemned(true))
 			w.place("b", 0, store.Booting, replaces("a"))
@@ -255,35 +291,48 @@ func TestHealAndCount(t *testing.T) {
 		{"ordered to be replaced: the replacement first", size(1), func(w *world) {
 			w.place("a", 0, store.Running, condemned(false))
 		}, "REC-16 +0"},
-		{"policy none: the failed stay", func(g *store.Group) { g.Size, g.Heal.Policy = 2, store.HealNone }, func(w *world) {
-			w.place("a", 0, store.Running)
-			w.place("b", 1, store.Running)
-			w.turn("a", false)
-			w.kill("b")
-		}, ""},
-		{"policy none: orders are carried out, on the dead too", func(g *store.Group) { g.Size, g.Heal.Policy, g.Budget.MaxExpansion = 2, store.HealNone, 2 }, func(w *world) {
-			w.place("a", 0, store.Running, condemned(false))
-			w.place("b", 1, store.Running, condemned(false))
-			w.kill("b")
-		}, "DET-4 -b, DET-4 +1, REC-16 +0"},
-		{"policy none: of two dead the surplus one goes, none is made", func(g *store.Group) { g.Size, g.Heal.Policy = 2, store.HealNone }, func(w *world) {
-			w.place("a", 0, store.Running)
-			w.place("b", 1, store.Running)
-			w.place("c", 2, store.Running)
-			w.kill("a")
-			w.kill("b")
-		}, "DET-4 -a"},
+		{
+			"policy none: the failed stay", func(g *store.Group) { g.Size, g.Heal.Policy = 2, store.HealNone },
+			func(w *world) {
+				w.place("a", 0, store.Running)
+				w.place("b", 1, store.Running)
+				w.turn("a", false)
+				w.kill("b")
+			}, "",
+		},
+		{
+			"policy none: orders are carried out, on the dead too",
+			func(g *store.Group) { g.Size, g.Heal.Policy, g.Budget.MaxExpansion = 2, store.HealNone, 2 },
+			func(w *world) {
+				w.place("a", 0, store.Running, condemned(false))
+				w.place("b", 1, store.Running, condemned(false))
+				w.kill("b")
+			}, "DET-4 -b, DET-4 +1, REC-16 +0",
+		},
+		{
+			"policy none: of two dead the surplus one goes, none is made",
+			func(g *store.Group) { g.Size, g.Heal.Policy = 2, store.HealNone }, func(w *world) {
+				w.place("a", 0, store.Running)
+				w.place("b", 1, store.Running)
+				w.place("c", 2, store.Running)
+				w.kill("a")
+				w.kill("b")
+			}, "DET-4 -a",
+		},
 		{"paused: nothing", func(g *store.Group) { g.Size, g.Paused = 3, true }, func(w *world) {
 			w.place("a", 0, store.Running)
 			w.place("b", 1, store.Running, condemned(true))
 			w.kill("a")
 		}, ""},
-		{"group deleted: whatever phase they are in", func(g *store.Group) { g.Size, g.Deleting = 3, true }, func(w *world) {
-			w.place("a", 0, store.Pending)
-			w.place("b", 1, store.Creating)
-			w.place("c", 2, store.Running, protected)
-			w.place("d", 3, store.Deleting)
-		}, "REC-7 -a, REC-7 -b, REC-7 -c"},
+		{
+			"group deleted: whatever phase they are in", func(g *store.Group) { g.Size, g.Deleting = 3, true },
+			func(w *world) {
+				w.place("a", 0, store.Pending)
+				w.place("b", 1, store.Creating)
+				w.place("c", 2, store.Running, protected)
+				w.place("d", 3, store.Deleting)
+			}, "REC-7 -a, REC-7 -b, REC-7 -c",
+		},
 		{"too few: the lowest free numbers", size(4), func(w *world) {
 			w.place("a", 1, store.Running)
 			w.place("b", 3, store.Running)
@@ -303,14 +352,18 @@ func TestHealAndCount(t *testing.T) {
 	}
 }
 
-// An order that changes a slot and the end of its group do not meet in one plan: the second would fail on the first.
+// An order that changes a slot and the end of its group do not meet in one plan: the second would
+// fail on the first.
 //
 // proves REC-7, REC-16
 func TestAGroupEndsAfterTheOrdersToItsSlots(t *testing.T) {
 	w := newTestWorld(t)
 	w.edit(func(g *store.Group) { g.Size, g.Deleting = 1, true })
 	w.put(w.keys.Slot(w.group, 0), store.Slot{Schema: store.Schema, Group: w.group, Flapping: 2})
-	w.put(w.keys.Request("r1"), store.Request{Schema: store.Schema, ID: "r1", Kind: store.RequestRetry, Group: w.group, By: "op", At: w.now})
+	w.put(w.keys.Request("r1"), store.Request{
+		Schema: store.Schema, ID: "r1", Kind: store.RequestRetry, Group: w.group,
+		By: "op", At: w.now,
+	})
 	w.pass(0)
 	w.planIsSound()
 	done := func() (what []string) {
@@ -356,7 +409,10 @@ func TestEveryKeyOfTheEvidenceIsCompared(t *testing.T) {
 		"unhealthy": {w.keys.Alive("unhealthy"), w.keys.Report("unhealthy")},
 		"stuck":     {w.keys.Alive("stuck"), w.keys.Report("stuck")},
 		"lost":      {w.keys.Alive("lost")},
-		"left":      {w.keys.Alive("left"), w.keys.Report("left"), w.keys.Alive("keeps"), w.keys.Report("keeps"), w.keys.Instance("keeps")},
+		"left": {
+			w.keys.Alive("left"), w.keys.Report("left"), w.keys.Alive("keeps"), w.keys.Report("keeps"),
+			w.keys.Instance("keeps"),
+		},
 	}
 	s := w.snapshot()
 	seen := map[string]bool{}
@@ -366,7 +422,8 @@ func TestEveryKeyOfTheEvidenceIsCompared(t *testing.T) {
 				continue
 			}
 			seen[a.Instance] = true
-			for _, key := range append(must[a.Instance], w.keys.Instance(a.Instance), w.keys.Group(w.group), w.keys.Shard()) {
+			for _, key := range append(must[a.Instance], w.keys.Instance(a.Instance), w.keys.Group(w.group),
+				w.keys.Shard()) {
 				w.compares(&a, key)
 			}
 		}

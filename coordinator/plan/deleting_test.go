@@ -7,8 +7,9 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// A machine that its provider cannot remove uses max_expansion for as long as it is there: an unhealthy instance waits for its room. The
-// slots of those that died are filled without room, also one that had to wait because it flapped.
+// A machine that its provider cannot remove uses max_expansion for as long as it is there: an
+// unhealthy instance waits for its room. The slots of those that died are filled without room, also
+// one that had to wait because it flapped.
 //
 // proves REC-18, HEAL-3
 func TestAMachineThatCannotBeRemovedHoldsUpNoHealingOfTheDead(t *testing.T) {
@@ -35,9 +36,13 @@ func TestAMachineThatCannotBeRemovedHoldsUpNoHealingOfTheDead(t *testing.T) {
 	}
 	for _, dead := range []bool{true, false} {
 		w = setUp()
-		w.place("stays-too", 0, store.Deleting, func(r *store.Instance) { r.Called = true }) // so that there is no room at all
+		// so that there is no room at all
+		w.place("stays-too", 0, store.Deleting, func(r *store.Instance) { r.Called = true })
 		w.witness["stays-too"].calls.RetryAt = w.now.Add(time.Hour)
-		w.put(w.keys.Slot("web", 1), store.Slot{Schema: store.Schema, Group: "web", Number: 1, Vacated: &store.Vacated{Instance: "b", Dead: dead}})
+		w.put(w.keys.Slot("web", 1), store.Slot{
+			Schema: store.Schema, Group: "web", Number: 1,
+			Vacated: &store.Vacated{Instance: "b", Dead: dead},
+		})
 		want := ""
 		if dead {
 			want = "REC-3 +1"

@@ -1,11 +1,12 @@
-// Package plan decides. Compute is one pure function from a Snapshot and a time to a Plan: no I/O, no clock, no goroutine, no
-// logging, no order of a map. The leader, the dry run, the simulator and the tests all call the
-// same function.
+// Package plan decides. Compute is one pure function from a Snapshot and a time to a Plan: no I/O,
+// no clock, no goroutine, no logging, no order of a map. The leader, the dry run, the simulator and
+// the tests all call the same function.
 //
 // # How a plan is made
 //
-// A group is planned alone. Its spec is settled first (accept.go), then each instance is judged on the evidence (judge.go), then deciders run in
-// the order of REC-5, each in the file named after what it decides:
+// A group is planned alone. Its spec is settled first (accept.go), then each instance is judged on
+// the evidence (judge.go), then deciders run in the order of REC-5, each in the file named after
+// what it decides:
 //
 //	progress.go  phases that follow from facts: created, registered, healthy
 //	orders.go    operators' requests
@@ -15,8 +16,8 @@
 //	status.go    what status/<group> shall say
 //	calls.go     what is to be asked of the provider
 //
-// They share a draft (draft.go): the group as it will be once the actions decided so far have happened. Budgets are
-// counted on the draft, hence from phases alone.
+// They share a draft (draft.go): the group as it will be once the actions decided so far have
+// happened. Budgets are counted on the draft, hence from phases alone.
 //
 // # Invariants
 //

@@ -13,7 +13,8 @@ type doom struct {
 	by        time.Time // when it ends, if that is known
 }
 
-// doomOf reads it from the record, or from the evacuation of its zone, which is an order for all that is there (DRAIN-3).
+// doomOf reads it from the record, or from the evacuation of its zone, which is an order for all
+// that is there (DRAIN-3).
 func (d *draft) doomOf(m *member) doom {
 	if r := m.Record.Doomed; r != nil {
 		return doom{rule: r.Rule, why: r.Why, by: d.ends(m.Due, store.TimerDoomed, r.Deadline)}
@@ -26,11 +27,13 @@ func (d *draft) doomOf(m *member) doom {
 	return doom{}
 }
 
-// noticed says that the provider has said that it will take the machine away: its replacement waits for no budget (SPOT-2).
+// noticed says that the provider has said that it will take the machine away: its replacement waits
+// for no budget (SPOT-2).
 func (m *member) noticed() bool { return m.Record.Doomed != nil && m.Record.Doomed.Rule == "SPOT-2" }
 
-// hear records a notice, or an agent's word that its machine is to be emptied: what said so may be gone in a moment. A provider's
-// notice is recorded over an evacuation too, since it leaves less time.
+// hear records a notice, or an agent's word that its machine is to be emptied: what said so may be
+// gone in a moment. A provider's notice is recorded over an evacuation too, since it leaves less
+// time.
 func (d *draft) hear(m *member) {
 	if m.touched || m.noticed() || !m.phase.Registered() && m.phase != store.Booting {
 		return
@@ -50,13 +53,16 @@ func (d *draft) hear(m *member) {
 			t := d.timer(n.In.D())
 			rec.Deadline = &t
 		}
-		a := d.step(m, m.phase, "SPOT-2", "doomed", why, []string{fmt.Sprintf("report rev %d", m.Report.Modified), "notice " + n.Kind}, func(r *store.Instance) { r.Doomed = &rec })
+		a := d.step(m, m.phase, "SPOT-2", "doomed", why,
+			[]string{fmt.Sprintf("report rev %d", m.Report.Modified), "notice " + n.Kind},
+			func(r *store.Instance) { r.Doomed = &rec })
 		a.Conditions = append(a.Conditions, m.Report.Unchanged())
 	case m.Record.Doomed != nil:
 	case n != nil:
 		a := d.evacuated(m, n.Why, fmt.Sprintf("report rev %d", m.Report.Modified))
 		a.Conditions = append(a.Conditions, m.Report.Unchanged())
-	case m.Alive.Present() && m.Alive.Record.State == store.StreamLeft && m.Alive.Record.Goodbye == store.GoodbyeEvacuating:
+	case m.Alive.Present() && m.Alive.Record.State == store.StreamLeft &&
+		m.Alive.Record.Goodbye == store.GoodbyeEvacuating:
 		a := d.evacuated(m, m.Alive.Record.Why, streamSays(m.Instance))
 		a.Conditions = append(a.Conditions, m.Alive.Unchanged())
 	}
@@ -73,17 +79,21 @@ func (d *draft) evacuated(m *member, reason, evidence string) *Action {
 	})
 }
 
-// saveNoticed replaces and drains at once what a notice has doomed: there is nothing to be gained by waiting (SPOT-2).
+// saveNoticed replaces and drains at once what a notice has doomed: there is nothing to be gained
+// by waiting (SPOT-2).
 func (d *draft) saveNoticed() {
 	for _, sl := range d.order {
 		for _, m := range sl.members {
-			if !m.noticed() || m.touched || sl.touched || m.dead() || !m.phase.Fills() || m.phase == store.Pending || m.phase == store.Creating {
+			if !m.noticed() || m.touched || sl.touched || m.dead() || !m.phase.Fills() || m.phase == store.Pending ||
+				m.phase == store.Creating {
 				continue
 			}
 			if left := d.doomedAsMade(m); left > 0 {
 				d.wake(d.now.Add(left))
-				d.block("SPOT-2", "replacement of "+m.ID(), m.doom.why+", though it was itself made only now, in the place of "+m.Record.Replaces,
-					fmt.Sprintf("it is %s old (flap.min_delay); look at what the notice comes from: spot.source", d.spec.Flap.MinDelay), m.ID())
+				d.block("SPOT-2", "replacement of "+m.ID(),
+					m.doom.why+", though it was itself made only now, in the place of "+m.Record.Replaces,
+					fmt.Sprintf("it is %s old (flap.min_delay); look at what the notice comes from: spot.source",
+						d.spec.Flap.MinDelay), m.ID())
 				continue
 			}
 			if d.made >= mostCreations {
@@ -103,12 +113,15 @@ func (d *draft) saveNoticed() {
 	}
 }
 
-// asMade is how soon after its agent's start a notice is seen that was there before the machine was.
+// asMade is how soon after its agent's start a notice is seen that was there before the machine
+// was.
 const asMade = 10 * time.Second
 
-// doomedAsMade says how long a replacement has to wait that was doomed by a notice as soon as it was there: until it is flap.min_delay
-// old. Notices count as no failure of a slot (FLAP-1), so nothing else would keep a source that says it of every machine, such as a file
-// that all of them see, from having machines made and given up as fast as they come. What ends before that is replaced when it does.
+// doomedAsMade says how long a replacement has to wait that was doomed by a notice as soon as it
+// was there: until it is flap.min_delay old. Notices count as no failure of a slot (FLAP-1), so
+// nothing else would keep a source that says it of every machine, such as a file that all of them
+// see, from having machines made and given up as fast as they come. What ends before that is
+// replaced when it does.
 func (d *draft) doomedAsMade(m *member) time.Duration {
 	age, r := d.now.Sub(m.Record.Created), &m.Report.Record
 	if !m.noticed() || m.Record.Condemned != nil || m.Record.Replaces == "" || age < 0 {

@@ -81,10 +81,11 @@ func (m *member) working() bool {
 	return m.judgment.Verdict == store.Live || m.judgment.Verdict == store.Doomed
 }
 
-// healthy says that it does its work, and that a report of its present boot says so: one that has only just come back has
-// proved nothing yet.
+// healthy says that it does its work, and that a report of its present boot says so: one that has
+// only just come back has proved nothing yet.
 func (m *member) healthy() bool {
-	return m.phase == store.Running && m.Record.Phase == store.Running && m.working() && reportIsCurrent(m.Instance) && m.Report.Record.Healthy
+	return m.phase == store.Running && m.Record.Phase == store.Running && m.working() && reportIsCurrent(m.Instance) &&
+		m.Report.Record.Healthy
 }
 
 // fills says that it can fill its slot.
@@ -144,8 +145,8 @@ func newDraft(s *Snapshot, g *Group, now time.Time) *draft {
 
 func byNumber(a, b *slot) int { return cmp.Compare(a.number, b.number) }
 
-// renew has a slot start afresh on a new template (FLAP-7). It is written with the slot's next change; until then every
-// leader comes to the same.
+// renew has a slot start afresh on a new template (FLAP-7). It is written with the slot's next
+// change; until then every leader comes to the same.
 func (d *draft) renew(sl *slot) {
 	r := &sl.Record
 	if d.spec == nil || r.Template == "" || r.Template == d.hash {
@@ -165,8 +166,8 @@ func (d *draft) due(at time.Time) time.Time {
 	return at
 }
 
-// ends is when a recorded timer may fire; zero if there is none. One of which it is not known since when it runs on our clock has just
-// begun.
+// ends is when a recorded timer may fire; zero if there is none. One of which it is not known since
+// when it runs on our clock has just begun.
 func (d *draft) ends(due Due, name string, t *store.Timer) time.Time {
 	if t == nil {
 		return time.Time{}
@@ -226,7 +227,8 @@ func (d *draft) block(rule, what, why, until, instance string) {
 	d.blocked = append(d.blocked, store.Blocked{Rule: rule, What: what, Why: why, Until: until, Instance: instance})
 }
 
-// common are the conditions of every action that makes or removes a machine: the spec and the shard (its hold) are as seen.
+// common are the conditions of every action that makes or removes a machine: the spec and the shard
+// (its hold) are as seen.
 func (d *draft) common() []store.Condition {
 	return append(d.specUnchanged(), d.s.Shard.Unchanged())
 }
@@ -260,7 +262,8 @@ func (d *draft) newMember(sl *slot, replaces, rule, why string) (*member, store.
 	return m, store.Put(m.Key, store.Encode(rec))
 }
 
-// newRecord is the record of a new instance of the group, made from the template that is due (ROLL-9). Without a slot it is on demand.
+// newRecord is the record of a new instance of the group, made from the template that is due
+// (ROLL-9). Without a slot it is on demand.
 func (d *draft) newRecord(sl *slot, rule, why string) store.Instance {
 	number, from := -1, d.source(sl, rule)
 	if sl != nil {
@@ -294,7 +297,8 @@ func (d *draft) join(rec store.Instance) *member {
 
 const idLetters = "bcdfghjklmnpqrstvwxz2456789" // no vowels, so that no words come of it
 
-// newID makes an ID that was never used: it depends on the revision of the picture, which only grows, and on the term's seed.
+// newID makes an ID that was never used: it depends on the revision of the picture, which only
+// grows, and on the term's seed.
 func (d *draft) newID(slot int) string {
 	place := fmt.Sprint(slot)
 	if slot < 0 {
@@ -332,11 +336,14 @@ func share(words ...string) float64 {
 }
 
 // step is an action that takes a member to another phase, with all that such an action compares.
-func (d *draft) step(m *member, to store.Phase, rule, what, why string, evidence []string, change func(*store.Instance)) *Action {
+func (d *draft) step(m *member, to store.Phase, rule, what, why string, evidence []string,
+	change func(*store.Instance),
+) *Action {
 	rec := m.Record
 	a := Action{
 		Group: d.g.Name, Instance: m.ID(), Slot: rec.Place(), Rule: rule, What: what, Why: why,
-		Evidence: evidence, From: rec.Phase, To: to, Verdict: m.judgment.Verdict, Otherwise: otherwise(rule, m.judgment.Verdict),
+		Evidence: evidence, From: rec.Phase, To: to, Verdict: m.judgment.Verdict,
+		Otherwise:  otherwise(rule, m.judgment.Verdict),
 		Conditions: []store.Condition{m.Unchanged()},
 	}
 	if to != rec.Phase {

@@ -8,15 +8,18 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// retire takes a member on its way out: to draining if there is something to be waited for, else past the point of no return
-// (DRAIN-1, HEAL-14).
+// retire takes a member on its way out: to draining if there is something to be waited for, else
+// past the point of no return (DRAIN-1, HEAL-14).
 func (d *draft) retire(m *member, rule, what, why string, evidence []string, also ...store.Condition) *Action {
 	var a *Action
 	if length, ok := d.drainTime(m); ok {
 		if what == "deleting" {
 			what = "draining"
 		}
-		rec := store.Drain{Token: d.unique(m.ID()), Rule: rule, Why: why, Timer: d.timer(length), Lost: m.judgment.Verdict == store.Lost && m.Record.Condemned == nil}
+		rec := store.Drain{
+			Token: d.unique(m.ID()), Rule: rule, Why: why, Timer: d.timer(length),
+			Lost: m.judgment.Verdict == store.Lost && m.Record.Condemned == nil,
+		}
 		a = d.step(m, store.Draining, rule, what, why, evidence, func(r *store.Instance) { r.Drain = &rec })
 	} else {
 		a = d.step(m, store.Deleting, rule, what, why, evidence, nil)
@@ -26,11 +29,13 @@ func (d *draft) retire(m *member, rule, what, why string, evidence []string, als
 	return a
 }
 
-// drainTime is how long a member may drain; false if nothing is to be waited for: it is dead, never served, or has no hook. What a
-// notice has doomed goes on serving without a hook too, until its replacement does or the notice's time is over (SPOT-2).
+// drainTime is how long a member may drain; false if nothing is to be waited for: it is dead, never
+// served, or has no hook. What a notice has doomed goes on serving without a hook too, until its
+// replacement does or the notice's time is over (SPOT-2).
 func (d *draft) drainTime(m *member) (time.Duration, bool) {
 	hook, length := m.Record.Spec.Drain.Hook, m.Record.Spec.Drain.Timeout.D()
-	served := m.phase == store.Running || m.phase == store.Checking || m.phase == store.Stopping || m.phase == store.Starting
+	served := m.phase == store.Running || m.phase == store.Checking || m.phase == store.Stopping ||
+		m.phase == store.Starting
 	if m.dead() || !served {
 		return 0, false
 	}
@@ -47,7 +52,8 @@ func (d *draft) drainTime(m *member) (time.Duration, bool) {
 	return length, len(hook) > 0 && length > 0
 }
 
-// relieved ends a drain without a hook once a healthy instance has taken the member's place: nothing else is waited for.
+// relieved ends a drain without a hook once a healthy instance has taken the member's place:
+// nothing else is waited for.
 func (d *draft) relieved(m *member) bool {
 	if len(m.Record.Spec.Drain.Hook) > 0 {
 		return false
@@ -61,8 +67,9 @@ func (d *draft) relieved(m *member) bool {
 	return true
 }
 
-// drains goes on with what is draining: it ends by the end of the hook, an acknowledgement, the timer, or the machine's death;
-// and an instance that was only lost comes back if its agent does (DET-15).
+// drains goes on with what is draining: it ends by the end of the hook, an acknowledgement, the
+// timer, or the machine's death; and an instance that was only lost comes back if its agent does
+// (DET-15).
 func (d *draft) drains() {
 	for _, m := range d.members {
 		if m.Record.Phase != store.Draining || m.touched {
@@ -82,7 +89,9 @@ func (d *draft) drains() {
 		case d.relieved(m):
 		case rec.Done != "":
 			d.drained(m, "DRAIN-1", rec.Done)
-		case rec.Token != "" && len(m.Record.Spec.Drain.Hook) > 0 && m.Alive.Present() && m.Report.Record.Drained == rec.Token: // without one that says nothing
+		case rec.Token != "" && len(m.Record.Spec.Drain.Hook) > 0 && m.Alive.Present() &&
+			m.Report.Record.Drained == rec.Token:
+			// without one that says nothing
 			a := d.drained(m, "DRAIN-1", "its drain hook has ended")
 			a.Conditions = append(a.Conditions, m.Report.Unchanged())
 		case !d.now.Before(due):
@@ -93,7 +102,8 @@ func (d *draft) drains() {
 			if len(m.Record.Spec.Drain.Hook) == 0 {
 				first = "another one is healthy in its place"
 			}
-			d.block("DRAIN-1", "removal of "+m.ID(), "it drains: "+rec.Why, fmt.Sprintf("%s, %s is over, or leasehold instance drained %s", first, rec.Timer.For, m.ID()), m.ID())
+			d.block("DRAIN-1", "removal of "+m.ID(), "it drains: "+rec.Why,
+				fmt.Sprintf("%s, %s is over, or leasehold instance drained %s", first, rec.Timer.For, m.ID()), m.ID())
 		}
 	}
 }
@@ -111,9 +121,11 @@ func drainedFor(m *member) string {
 	return m.Record.Last.Why
 }
 
-// comesBack takes back an instance that was lost, once its agent reports again, unless its slot is better off without it.
+// comesBack takes back an instance that was lost, once its agent reports again, unless its slot is
+// better off without it.
 func (d *draft) comesBack(m *member, rec *store.Drain) bool {
-	if !rec.Lost || !m.working() || !m.Alive.Present() || m.Alive.Record.State != store.StreamOpen || m.unwanted() || d.spec == nil || d.spec.Deleting || d.spec.Stopped {
+	if !rec.Lost || !m.working() || !m.Alive.Present() || m.Alive.Record.State != store.StreamOpen || m.unwanted() ||
+		d.spec == nil || d.spec.Deleting || d.spec.Stopped {
 		return false
 	}
 	if m.slot == nil || m.slot.touched || d.flapsNow(m.slot.Record) || d.obsolete(m) || m.age.rule != "" {
@@ -123,7 +135,8 @@ func (d *draft) comesBack(m *member, rec *store.Drain) bool {
 	if reportIsCurrent(m.Instance) && m.Report.Record.Healthy {
 		to = store.Running
 	}
-	a := d.step(m, to, "DET-15", "came back", "its agent reports again", m.evidence(), func(r *store.Instance) { r.Drain = nil })
+	a := d.step(m, to, "DET-15", "came back", "its agent reports again", m.evidence(),
+		func(r *store.Instance) { r.Drain = nil })
 	a.Conditions = append(a.Conditions, m.Alive.Unchanged())
 	if m.Report.Present() {
 		a.Conditions = append(a.Conditions, m.Report.Unchanged())
@@ -131,18 +144,19 @@ func (d *draft) comesBack(m *member, rec *store.Drain) bool {
 	return true
 }
 
-// drainsAfterAll has an instance that was lost and came back, and is not wanted any more, drain like any other: until now its agent was
-// told nothing of it.
+// drainsAfterAll has an instance that was lost and came back, and is not wanted any more, drain
+// like any other: until now its agent was told nothing of it.
 func (d *draft) drainsAfterAll(m *member) {
 	if m.slot != nil && m.slot.touched {
 		return // decided on the next picture
 	}
-	a := d.step(m, store.Draining, "DRAIN-1", "drains", "it came back, and its slot is better off without it", m.evidence(), func(r *store.Instance) {
-		drain := *r.Drain
-		drain.Lost = false
-		drain.Timer = d.timer(drain.Timer.For.D()) // it hears of it only now
-		r.Drain = &drain
-	})
+	a := d.step(m, store.Draining, "DRAIN-1", "drains", "it came back, and its slot is better off without it",
+		m.evidence(), func(r *store.Instance) {
+			drain := *r.Drain
+			drain.Lost = false
+			drain.Timer = d.timer(drain.Timer.For.D()) // it hears of it only now
+			r.Drain = &drain
+		})
 	a.Conditions = append(a.Conditions, m.Alive.Unchanged())
 }
 

@@ -9,7 +9,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// decided is what the next plan does with an instance: the action, and the record that it writes. Both are zero if it does nothing.
+// decided is what the next plan does with an instance: the action, and the record that it writes.
+// Both are zero if it does nothing.
 func (w *world) decided(id string) (Action, store.Instance) {
 	p := Compute(w.snapshot(), w.now)
 	for _, a := range p.Actions {
@@ -47,8 +48,9 @@ func (w *world) comparesAll(t *testing.T, a Action, keys ...string) {
 	}
 }
 
-// An instance drains since a minute ago, for five minutes. What becomes of it depends on why it drains, on what its agent says, and on whether its
-// slot wants it back: one that was only lost comes back, unless its slot is better off without it; then it drains like any other, from now on.
+// An instance drains since a minute ago, for five minutes. What becomes of it depends on why it
+// drains, on what its agent says, and on whether its slot wants it back: one that was only lost
+// comes back, unless its slot is better off without it; then it drains like any other, from now on.
 //
 // proves DET-15, DRAIN-1, SPOT-2, DET-4
 func TestWhatBecomesOfAnInstanceThatDrains(t *testing.T) {
@@ -67,7 +69,8 @@ func TestWhatBecomesOfAnInstanceThatDrains(t *testing.T) {
 		return func(w *world) {
 			rec := store.Slot{Schema: store.Schema, Group: w.group}
 			for range n {
-				rec.Failures = append(rec.Failures, store.Failure{At: w.now.Add(-ago), Instance: "a", Template: w.instance("a").Record.Template})
+				rec.Failures = append(rec.Failures,
+					store.Failure{At: w.now.Add(-ago), Instance: "a", Template: w.instance("a").Record.Template})
 			}
 			w.put(w.keys.Slot(w.group, 0), rec)
 		}
@@ -93,45 +96,141 @@ func TestWhatBecomesOfAnInstanceThatDrains(t *testing.T) {
 		to   store.Phase
 	}{
 		// An instance that was lost, and whose agent is back.
-		"lost and back":                           {true, nothing, "DET-15", store.Running},
-		"back, and unhealthy":                     {true, func(w *world) { w.turn("a", false) }, none, ""},
-		"back, and has reported nothing":          {true, func(w *world) { w.drop(w.keys.Report("a")) }, "DET-15", store.Checking},
-		"back, with another boot":                 {true, alive(func(a *store.Alive) { a.BootID = "another" }), "DET-15", store.Checking},
-		"back, and silent again":                  {true, alive(func(a *store.Alive) { a.State = store.StreamOverdue }), none, ""},
-		"back, and on its way to another replica": {true, alive(func(a *store.Alive) { a.State = store.StreamMoved }), none, ""},
-		"not back":                                      {true, func(w *world) { w.silence("a", true); w.drop(w.keys.Alive("a")); w.observe(false) }, none, ""},
-		"back, its slot has failed often":               {true, failed(3, time.Minute), "DRAIN-1", store.Draining},
-		"back, its slot has failed often long ago":      {true, failed(3, time.Hour), "DET-15", store.Running},
-		"back, its slot has failed less often":          {true, failed(2, time.Minute), "DET-15", store.Running},
-		"back, and ordered to go":                       {true, change(condemned(false)), "DRAIN-1", store.Draining},
-		"back, and a notice dooms it":                   {true, change(func(r *store.Instance) { r.Doomed = &store.Doom{Rule: "DRAIN-3", Why: "evacuated"} }), "DRAIN-1", store.Draining},
-		"back, on a template that nobody wants":         {true, change(outdated), "DRAIN-1", store.Draining},
-		"back, and too old":                             {true, all(change(old(2*time.Hour)), spec(func(g *store.Group) { g.Expiry.ForcedAge = new(store.Duration(time.Hour)) })), "DRAIN-1", store.Draining},
-		"back, and nothing is wanted any more":          {true, func(w *world) { w.drop(w.keys.Group(w.group)) }, "DRAIN-1", store.Draining},
-		"back, and its provider calls it down":          {true, func(w *world) { w.machines["a"].down = true }, none, ""},
-		"back, the group is being deleted":              {true, spec(func(g *store.Group) { g.Deleting = true }), "DRAIN-1", store.Draining},
-		"back, the group is stopped":                    {true, spec(func(g *store.Group) { g.Stopped = true }), "DRAIN-1", store.Draining},
-		"back, on demand":                               {true, change(func(r *store.Instance) { r.Managed, r.Slot = false, -1 }), "DRAIN-1", store.Draining},
-		"back, the group is paused":                     {true, spec(func(g *store.Group) { g.Paused = true }), none, ""},
-		"back, and said to have drained":                {true, change(func(r *store.Instance) { r.Drain.Done = "ada" }), "DET-15", store.Running},
-		"ordered to go, and said to have drained":       {true, all(change(condemned(false)), change(func(r *store.Instance) { r.Drain.Done = "ada" })), "DRAIN-1", store.Draining},
-		"lost, not back, and said to have drained":      {true, all(alive(func(a *store.Alive) { a.State = store.StreamLost }), change(func(r *store.Instance) { r.Drain.Done = "ada" })), "DRAIN-1", store.Deleting},
-		"lost, not back, ordered to go, time left":      {true, all(alive(func(a *store.Alive) { a.State = store.StreamLost }), change(condemned(false))), none, ""},
-		"lost, moving, ordered to go, time left":        {true, all(alive(func(a *store.Alive) { a.State = store.StreamMoved }), change(condemned(false))), none, ""},
-		"lost, unhealthy, ordered to go, time left":     {true, all(func(w *world) { w.turn("a", false) }, change(condemned(false))), none, ""},
-		"it drains for another reason":                  {false, nothing, none, ""},
-		"its time is over":                              {false, change(func(r *store.Instance) { r.Drain.Timer.For = store.Duration(time.Minute) }), "DRAIN-1", store.Deleting},
-		"its time is nearly over":                       {false, change(func(r *store.Instance) { r.Drain.Timer.For = store.Duration(time.Minute + time.Nanosecond) }), none, ""},
-		"its hook has ended":                            {false, drained, "DRAIN-1", store.Deleting},
-		"its hook has ended, its agent is gone":         {false, all(drained, func(w *world) { w.silence("a", true); w.drop(w.keys.Alive("a")); w.observe(false) }), none, ""},
-		"a hook of an earlier drain has ended":          {false, all(drained, change(func(r *store.Instance) { r.Drain.Token = "another" })), none, ""},
-		"no hook ran, and no token was given":           {false, change(func(r *store.Instance) { r.Drain.Token = "" }), none, ""},
+		"lost and back":       {true, nothing, "DET-15", store.Running},
+		"back, and unhealthy": {true, func(w *world) { w.turn("a", false) }, none, ""},
+		"back, and has reported nothing": {
+			true, func(w *world) { w.drop(w.keys.Report("a")) }, "DET-15",
+			store.Checking,
+		},
+		"back, with another boot": {
+			true, alive(func(a *store.Alive) { a.BootID = "another" }),
+			"DET-15", store.Checking,
+		},
+		"back, and silent again": {
+			true, alive(func(a *store.Alive) { a.State = store.StreamOverdue }),
+			none, "",
+		},
+		"back, and on its way to another replica": {
+			true, alive(func(a *store.Alive) { a.State = store.StreamMoved }),
+			none, "",
+		},
+		"not back": {
+			true,
+			func(w *world) { w.silence("a", true); w.drop(w.keys.Alive("a")); w.observe(false) }, none, "",
+		},
+		"back, its slot has failed often":          {true, failed(3, time.Minute), "DRAIN-1", store.Draining},
+		"back, its slot has failed often long ago": {true, failed(3, time.Hour), "DET-15", store.Running},
+		"back, its slot has failed less often":     {true, failed(2, time.Minute), "DET-15", store.Running},
+		"back, and ordered to go":                  {true, change(condemned(false)), "DRAIN-1", store.Draining},
+		"back, and a notice dooms it": {
+			true,
+			change(func(r *store.Instance) { r.Doomed = &store.Doom{Rule: "DRAIN-3", Why: "evacuated"} }), "DRAIN-1",
+			store.Draining,
+		},
+		"back, on a template that nobody wants": {true, change(outdated), "DRAIN-1", store.Draining},
+		"back, and too old": {
+			true,
+			all(change(old(2*time.Hour)), spec(func(g *store.Group) {
+				g.Expiry.ForcedAge = new(store.Duration(time.Hour))
+			})), "DRAIN-1", store.Draining,
+		},
+		"back, and nothing is wanted any more": {
+			true, func(w *world) { w.drop(w.keys.Group(w.group)) },
+			"DRAIN-1", store.Draining,
+		},
+		"back, and its provider calls it down": {
+			true, func(w *world) { w.machines["a"].down = true }, none,
+			"",
+		},
+		"back, the group is being deleted": {
+			true, spec(func(g *store.Group) { g.Deleting = true }),
+			"DRAIN-1", store.Draining,
+		},
+		"back, the group is stopped": {
+			true, spec(func(g *store.Group) { g.Stopped = true }),
+			"DRAIN-1", store.Draining,
+		},
+		"back, on demand": {
+			true,
+			change(func(r *store.Instance) { r.Managed, r.Slot = false, -1 }), "DRAIN-1", store.Draining,
+		},
+		"back, the group is paused": {
+			true, spec(func(g *store.Group) { g.Paused = true }), none,
+			"",
+		},
+		"back, and said to have drained": {
+			true,
+			change(func(r *store.Instance) { r.Drain.Done = "ada" }), "DET-15", store.Running,
+		},
+		"ordered to go, and said to have drained": {
+			true,
+			all(change(condemned(false)), change(func(r *store.Instance) { r.Drain.Done = "ada" })), "DRAIN-1",
+			store.Draining,
+		},
+		"lost, not back, and said to have drained": {
+			true,
+			all(alive(func(a *store.Alive) { a.State = store.StreamLost }),
+				change(func(r *store.Instance) { r.Drain.Done = "ada" })), "DRAIN-1", store.Deleting,
+		},
+		"lost, not back, ordered to go, time left": {
+			true,
+			all(alive(func(a *store.Alive) { a.State = store.StreamLost }), change(condemned(false))), none, "",
+		},
+		"lost, moving, ordered to go, time left": {
+			true,
+			all(alive(func(a *store.Alive) { a.State = store.StreamMoved }), change(condemned(false))), none, "",
+		},
+		"lost, unhealthy, ordered to go, time left": {
+			true,
+			all(func(w *world) { w.turn("a", false) }, change(condemned(false))), none, "",
+		},
+		"it drains for another reason": {false, nothing, none, ""},
+		"its time is over": {
+			false,
+			change(func(r *store.Instance) { r.Drain.Timer.For = store.Duration(time.Minute) }), "DRAIN-1",
+			store.Deleting,
+		},
+		"its time is nearly over": {
+			false,
+			change(func(r *store.Instance) { r.Drain.Timer.For = store.Duration(time.Minute + time.Nanosecond) }), none,
+			"",
+		},
+		"its hook has ended": {false, drained, "DRAIN-1", store.Deleting},
+		"its hook has ended, its agent is gone": {
+			false,
+			all(drained, func(w *world) { w.silence("a", true); w.drop(w.keys.Alive("a")); w.observe(false) }), none,
+			"",
+		},
+		"a hook of an earlier drain has ended": {
+			false,
+			all(drained, change(func(r *store.Instance) { r.Drain.Token = "another" })), none, "",
+		},
+		"no hook ran, and no token was given": {
+			false, change(func(r *store.Instance) { r.Drain.Token = "" }),
+			none, "",
+		},
 		"it has no hook, and its agent says it drained": {false, all(drained, noHook), none, ""},
-		"it is said to have drained":                    {false, change(func(r *store.Instance) { r.Drain.Done = "ada" }), "DRAIN-1", store.Deleting},
-		"its machine is down":                           {false, func(w *world) { w.kill("a"); w.pass(time.Second) }, "DET-4", store.Deleting},
-		"no hook, and another one works in its place":   {false, all(noHook, func(w *world) { w.place("b", 0, store.Running, replaces("a")) }), "SPOT-2", store.Deleting},
-		"no hook, and another one comes up":             {false, all(noHook, func(w *world) { w.place("b", 0, store.Checking, replaces("a")); w.turn("b", false) }), none, ""},
-		"a hook, and another one works in its place":    {false, func(w *world) { w.place("b", 0, store.Running, replaces("a")) }, none, ""},
+		"it is said to have drained": {
+			false,
+			change(func(r *store.Instance) { r.Drain.Done = "ada" }), "DRAIN-1", store.Deleting,
+		},
+		"its machine is down": {
+			false, func(w *world) { w.kill("a"); w.pass(time.Second) },
+			"DET-4", store.Deleting,
+		},
+		"no hook, and another one works in its place": {
+			false,
+			all(noHook, func(w *world) { w.place("b", 0, store.Running, replaces("a")) }), "SPOT-2", store.Deleting,
+		},
+		"no hook, and another one comes up": {
+			false,
+			all(noHook, func(w *world) { w.place("b", 0, store.Checking, replaces("a")); w.turn("b", false) }), none,
+			"",
+		},
+		"a hook, and another one works in its place": {
+			false,
+			func(w *world) { w.place("b", 0, store.Running, replaces("a")) }, none, "",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newTestWorld(t)
@@ -139,7 +238,10 @@ func TestWhatBecomesOfAnInstanceThatDrains(t *testing.T) {
 				g.Size, g.Drain.Hook, g.Drain.Timeout = 1, []string{"./drain"}, store.Duration(5*time.Minute)
 			})
 			w.place("a", 0, store.Draining, func(r *store.Instance) {
-				r.Drain = &store.Drain{Token: "token", Rule: "HEAL-2", Why: "it was lost", Lost: test.lost, Timer: store.Timer{Start: w.now.Add(-time.Minute), For: store.Duration(5 * time.Minute)}}
+				r.Drain = &store.Drain{
+					Token: "token", Rule: "HEAL-2", Why: "it was lost", Lost: test.lost,
+					Timer: store.Timer{Start: w.now.Add(-time.Minute), For: store.Duration(5 * time.Minute)},
+				}
 			})
 			w.agents["a"].refuses = true // the test speaks for it
 			w.hookFor = 0
@@ -151,7 +253,8 @@ func TestWhatBecomesOfAnInstanceThatDrains(t *testing.T) {
 			w.listDue()
 			a, next := w.decided("a")
 			if a.Rule != test.rule || next.Phase != test.to {
-				t.Fatalf("%s %q takes it to %q, want %s and %q; blocked: %+v", a.Rule, a.What, next.Phase, test.rule, test.to, Compute(w.snapshot(), w.now).Judgments["a"])
+				t.Fatalf("%s %q takes it to %q, want %s and %q; blocked: %+v", a.Rule, a.What, next.Phase, test.rule,
+					test.to, Compute(w.snapshot(), w.now).Judgments["a"])
 			}
 			switch {
 			case test.rule == "DET-15":
@@ -163,7 +266,8 @@ func TestWhatBecomesOfAnInstanceThatDrains(t *testing.T) {
 					w.comparesAll(t, a, w.keys.Report("a"))
 				}
 			case test.to == store.Draining:
-				if d := next.Drain; d == nil || d.Lost || !d.Timer.Start.Equal(w.now) || d.Timer.For != began.For || d.Token != "token" {
+				if d := next.Drain; d == nil || d.Lost || !d.Timer.Start.Equal(w.now) || d.Timer.For != began.For ||
+					d.Token != "token" {
 					t.Errorf("it drains now: %+v", d)
 				}
 				w.comparesAll(t, a, w.keys.Instance("a"), w.keys.Alive("a"))
@@ -188,22 +292,24 @@ func TestWhatBecomesOfAnInstanceThatDrains(t *testing.T) {
 	}
 }
 
-// One that drains and whose record does not say since when or why is given its time from its beginning, and leaves for the reason that it was last
-// changed for.
+// One that drains and whose record does not say since when or why is given its time from its
+// beginning, and leaves for the reason that it was last changed for.
 //
 // proves DRAIN-1
 func TestADrainOfWhichNothingIsRecorded(t *testing.T) {
 	w := newTestWorld(t)
 	w.edit(func(g *store.Group) { g.Size = 1 })
-	w.place("a", 0, store.Draining, func(r *store.Instance) { r.Last = store.Decision{Rule: "REC-16", Why: "ordered by ada"} })
+	w.place("a", 0, store.Draining,
+		func(r *store.Instance) { r.Last = store.Decision{Rule: "REC-16", Why: "ordered by ada"} })
 	a, next := w.decided("a")
 	if next.Phase != store.Deleting || !strings.Contains(a.Why, "ordered by ada") {
 		t.Errorf("%s %q (%s) takes it to %q", a.Rule, a.What, a.Why, next.Phase)
 	}
 }
 
-// How long an instance drains that has to go: for as long as its hook may take, by a notice's deadline at the latest. Without a hook it goes on serving
-// until a notice's deadline, and without a deadline for as long as a hook might have taken.
+// How long an instance drains that has to go: for as long as its hook may take, by a notice's
+// deadline at the latest. Without a hook it goes on serving until a notice's deadline, and without
+// a deadline for as long as a hook might have taken.
 //
 // proves DRAIN-1, SPOT-2
 func TestHowLongWhatIsDoomedDrains(t *testing.T) {
@@ -230,7 +336,10 @@ func TestHowLongWhatIsDoomedDrains(t *testing.T) {
 		in := &Instance{}
 		in.Record.Spec.Drain = store.DrainSpec{Hook: make([]string, test.hook), Timeout: store.Duration(test.timeout)}
 		in.Record.Doomed = &store.Doom{Rule: "SPOT-2"}
-		m := &member{Instance: in, phase: store.Running, judgment: Judgment{Verdict: store.Doomed}, doom: doom{rule: "SPOT-2"}}
+		m := &member{
+			Instance: in, phase: store.Running, judgment: Judgment{Verdict: store.Doomed},
+			doom: doom{rule: "SPOT-2"},
+		}
 		if test.in != 0 {
 			m.doom.by = now.Add(test.in)
 		}

@@ -14,8 +14,9 @@ type age struct {
 	forced    bool
 }
 
-// ageOf compares an instance's age with what its group allows. A share of up to a tenth, which is always the same for an
-// instance, keeps a group that was born together from dying together (EXP-2).
+// ageOf compares an instance's age with what its group allows. A share of up to a tenth, which is
+// always the same for an instance, keeps a group that was born together from dying together
+// (EXP-2).
 func (d *draft) ageOf(m *member) age {
 	if d.spec == nil || m.Born.IsZero() || m.phase == store.Deleting || m.phase == store.Finished {
 		return age{}
@@ -29,7 +30,8 @@ func (d *draft) ageOf(m *member) age {
 		}
 	}
 	settings := &d.s.Shard.Record.Settings
-	forced, eligible := ageLimit(d.spec.Expiry.ForcedAge, settings.ForcedAge), ageLimit(d.spec.Expiry.EligibleAge, settings.EligibleAge)
+	forced, eligible := ageLimit(d.spec.Expiry.ForcedAge, settings.ForcedAge),
+		ageLimit(d.spec.Expiry.EligibleAge, settings.EligibleAge)
 	if forced <= 0 && eligible <= 0 {
 		return age{} // as in nearly all groups
 	}
@@ -59,8 +61,9 @@ func (d *draft) tooOld(m *member, rule, name string, limit time.Duration, jitter
 	return age{rule: rule, why: fmt.Sprintf("it is older than %s %s", name, limit), forced: forced}
 }
 
-// expire makes replacements for instances that have grown too old. Theirs is the slot until the replacement is healthy: then
-// settle lets them go. Forced expiry comes before healing, the other after it and only while all is well (REC-5, EXP-1).
+// expire makes replacements for instances that have grown too old. Theirs is the slot until the
+// replacement is healthy: then settle lets them go. Forced expiry comes before healing, the other
+// after it and only while all is well (REC-5, EXP-1).
 func (d *draft) expire(forced bool) {
 	var old []*member
 	for _, sl := range d.order {
@@ -68,7 +71,8 @@ func (d *draft) expire(forced bool) {
 			continue
 		}
 		m := sl.members[0]
-		if m.age.rule != "" && m.age.forced == forced && m.phase == store.Running && !m.touched && !m.unwanted() && len(sl.members) == 1 {
+		if m.age.rule != "" && m.age.forced == forced && m.phase == store.Running && !m.touched && !m.unwanted() &&
+			len(sl.members) == 1 {
 			old = append(old, m)
 		}
 	}
@@ -80,7 +84,8 @@ func (d *draft) expire(forced bool) {
 	}
 }
 
-// replaceOld requests a replacement if there is room for one; false if there is none for the others either.
+// replaceOld requests a replacement if there is room for one; false if there is none for the others
+// either.
 func (d *draft) replaceOld(m *member) bool {
 	what := "expiry of " + m.ID()
 	switch {
@@ -90,16 +95,20 @@ func (d *draft) replaceOld(m *member) bool {
 	case d.waits(m.slot, what, m.ID()):
 		return true // what was made in its place has failed too often (FLAP-2)
 	case d.spec.Budget.MaxExpansion == 0:
-		d.block("EXP-2", what, m.age.why+"; its replacement comes first, and max_expansion is 0", "max_expansion is raised", m.ID())
+		d.block("EXP-2", what, m.age.why+"; its replacement comes first, and max_expansion is 0",
+			"max_expansion is raised", m.ID())
 		return false
 	case d.expansion() >= d.spec.Budget.MaxExpansion:
-		d.block("EXP-1", what, fmt.Sprintf("max_expansion %d is used up", d.spec.Budget.MaxExpansion), "another replacement is complete", m.ID())
+		d.block("EXP-1", what, fmt.Sprintf("max_expansion %d is used up", d.spec.Budget.MaxExpansion),
+			"another replacement is complete", m.ID())
 		return false
 	case !m.age.forced && !d.allWell():
-		d.block("EXP-1", what, "it may wait, and not all of the group is healthy and settled", "the whole group is healthy and nothing drains", m.ID())
+		d.block("EXP-1", what, "it may wait, and not all of the group is healthy and settled",
+			"the whole group is healthy and nothing drains", m.ID())
 		return false
 	case !m.age.forced && d.rollProvesFirst(m):
-		d.block("EXP-1", what, "it may wait, and the roll to "+d.hash+" replaces it too", d.hash+" is proved by a healthy instance, or the roll ends", m.ID())
+		d.block("EXP-1", what, "it may wait, and the roll to "+d.hash+" replaces it too",
+			d.hash+" is proved by a healthy instance, or the roll ends", m.ID())
 		return true
 	case !d.mayCreate(what, m.ID()):
 		return false
@@ -111,8 +120,9 @@ func (d *draft) replaceOld(m *member) bool {
 	return m.age.forced
 }
 
-// rollProvesFirst reports whether the room of a replacement belongs to a roll that has yet to prove its template. Expiry would
-// fill it from the last good template, and where instances expire faster than they are replaced the roll would never begin.
+// rollProvesFirst reports whether the room of a replacement belongs to a roll that has yet to prove
+// its template. Expiry would fill it from the last good template, and where instances expire faster
+// than they are replaced the roll would never begin.
 func (d *draft) rollProvesFirst(m *member) bool {
 	return d.fallback != nil && !d.blamed() && d.spec.Rollout.Strategy == store.StrategyProactive && d.outdated(m)
 }
@@ -122,10 +132,12 @@ func (d *draft) allWell() bool {
 	return d.counts.well >= d.spec.Size && d.counts.standing == d.spec.Size && d.counts.leaving == 0
 }
 
-// forcedOut removes an instance past its forced age whose replacement was tried and cannot be had, within max_unavailable (EXP-2).
+// forcedOut removes an instance past its forced age whose replacement was tried and cannot be had,
+// within max_unavailable (EXP-2).
 func (d *draft) forcedOut(sl *slot, good []*member) {
 	old := good[0]
-	if len(good) < 2 || !old.age.forced || old.touched || old.Record.Protected != "" || !d.booted(old) || d.unavailable() >= d.spec.MaxUnavailable(false) {
+	if len(good) < 2 || !old.age.forced || old.touched || old.Record.Protected != "" || !d.booted(old) ||
+		d.unavailable() >= d.spec.MaxUnavailable(false) {
 		return
 	}
 	tried := good[len(good)-1]
@@ -133,13 +145,14 @@ func (d *draft) forcedOut(sl *slot, good []*member) {
 		return
 	}
 	if d.mayDelete("expiry of "+old.ID(), old) {
-		a := d.retire(old, old.age.rule, "deleting", old.age.why+", and its replacement was tried: "+tried.Calls.Problem, old.evidence(), old.proof(d.s.Keys)...)
+		a := d.retire(old, old.age.rule, "deleting",
+			old.age.why+", and its replacement was tried: "+tried.Calls.Problem, old.evidence(), old.proof(d.s.Keys)...)
 		d.writeSlot(a, sl)
 	}
 }
 
-// leftOver goes on with what a group leaves behind of which no spec is in force any more: instances on demand, which are nobody's but
-// the operator's who orders them to go (REC-2, REC-7).
+// leftOver goes on with what a group leaves behind of which no spec is in force any more: instances
+// on demand, which are nobody's but the operator's who orders them to go (REC-2, REC-7).
 func (d *draft) leftOver() {
 	if d.s.Shard.Record.Hold != nil || d.s.Stale != "" {
 		return
@@ -152,7 +165,8 @@ func (d *draft) leftOver() {
 	}
 }
 
-// removeOnDemand removes instances on demand that were ordered to go or have grown too old: they are replaced by nobody (REC-2).
+// removeOnDemand removes instances on demand that were ordered to go or have grown too old: they
+// are replaced by nobody (REC-2).
 func (d *draft) removeOnDemand() {
 	for _, m := range d.members {
 		if m.Record.Managed || m.touched || m.gone() || m.phase == store.Draining {
@@ -172,9 +186,11 @@ func (d *draft) removeOnDemand() {
 	}
 }
 
-// toldDoomed says that an instance on demand will end or has to go, and that nobody but its operator does anything about it.
+// toldDoomed says that an instance on demand will end or has to go, and that nobody but its
+// operator does anything about it.
 func (d *draft) toldDoomed(m *member) {
 	if m.doom.rule != "" {
-		d.block(m.doom.rule, "removal of "+m.ID(), m.doom.why+"; it is on demand, and nobody replaces it", "leasehold instance delete "+m.ID(), m.ID())
+		d.block(m.doom.rule, "removal of "+m.ID(), m.doom.why+"; it is on demand, and nobody replaces it",
+			"leasehold instance delete "+m.ID(), m.ID())
 	}
 }

@@ -13,8 +13,9 @@ import (
 // nobodys is the group of an extra machine whose tag names none. No operator can name a group so.
 const nobodys = "(none)"
 
-// holdForExtras puts the shard on hold when there are more machines that nobody recorded than mistakes explain: then rather the records
-// are wrong, restored from an old backup say, and the machines are somebody's work (SAFE-12).
+// holdForExtras puts the shard on hold when there are more machines that nobody recorded than
+// mistakes explain: then rather the records are wrong, restored from an old backup say, and the
+// machines are somebody's work (SAFE-12).
 func holdForExtras(s *Snapshot, now time.Time) (Action, bool) {
 	var names []string
 	patience := 3 * s.Shard.Record.Settings.ProviderPoll.D()
@@ -35,15 +36,17 @@ func holdForExtras(s *Snapshot, now time.Time) (Action, bool) {
 	rec.Hold = &store.Hold{By: "leasehold", Why: why, At: now.UTC(), Extras: seen}
 	return Action{
 		Rule: "SAFE-12", What: "shard put on hold", Why: why, Otherwise: otherwise("SAFE-12", ""),
-		Conditions: []store.Condition{s.Shard.Unchanged()}, Writes: []store.Write{store.Put(s.Shard.Key, store.Encode(rec))},
+		Conditions: []store.Condition{s.Shard.Unchanged()},
+		Writes:     []store.Write{store.Put(s.Shard.Key, store.Encode(rec))},
 	}, true
 }
 
-// planExtras takes up machines that nobody recorded, once they were seen for long enough, so that they are removed
-// like any other (REC-8). The record comes first, so that one wins.
+// planExtras takes up machines that nobody recorded, once they were seen for long enough, so that
+// they are removed like any other (REC-8). The record comes first, so that one wins.
 func planExtras(s *Snapshot, now time.Time) (actions []Action, next time.Time) {
 	grace := s.Shard.Record.Settings.OrphanGrace.D()
-	extras := slices.SortedFunc(slices.Values(s.Extras), func(a, b Extra) int { return strings.Compare(a.Instance, b.Instance) })
+	extras := slices.SortedFunc(slices.Values(s.Extras),
+		func(a, b Extra) int { return strings.Compare(a.Instance, b.Instance) })
 	for _, x := range extras {
 		known := x.Since.Add(3 * s.Shard.Record.Settings.ProviderPoll.D()) // see holdForExtras
 		if !x.mayGo() || x.Paused {
@@ -51,7 +54,8 @@ func planExtras(s *Snapshot, now time.Time) (actions []Action, next time.Time) {
 			continue
 		}
 		due := x.Since.Add(grace)
-		if r := s.Shard.Record.Reviewed; r != nil { // by wall clocks, which can only make it wait for another whole grace
+		// by wall clocks, which can only make it wait for another whole grace
+		if r := s.Shard.Record.Reviewed; r != nil {
 			due = later(due, now.Add(grace-min(grace, max(0, now.UTC().Sub(r.At)))))
 		}
 		due = later(due, s.GraceEnd)
@@ -62,22 +66,28 @@ func planExtras(s *Snapshot, now time.Time) (actions []Action, next time.Time) {
 			next = sooner(next, sooner(due, laterOf(now, known)))
 			continue
 		}
-		why := fmt.Sprintf("%s lists it with our tag since %s, there is no record of it, and %s", x.Provider, now.Sub(x.Since).Round(time.Second), x.unwanted())
+		why := fmt.Sprintf("%s lists it with our tag since %s, there is no record of it, and %s", x.Provider,
+			now.Sub(x.Since).Round(time.Second), x.unwanted())
 		if x.Group == "" {
 			x.Group = nobodys
 		}
 		rec := store.Instance{
-			Schema: store.Schema, ID: x.Instance, Group: x.Group, Slot: -1, Phase: store.Deleting, Zone: x.Zone, Ref: x.Ref, Called: true,
+			Schema: store.Schema, ID: x.Instance, Group: x.Group, Slot: -1, Phase: store.Deleting, Zone: x.Zone,
+			Ref: x.Ref, Called: true,
 			Since: now.UTC(), Created: now.UTC(),
 			Spec: store.InstanceSpec{Provider: x.Provider},
 			Last: store.Decision{Rule: "REC-8", Why: why, Revision: s.Revision, At: now.UTC()},
 		}
 		key := s.Keys.Instance(x.Instance)
 		actions = append(actions, Action{
-			Group: x.Group, Instance: x.Instance, Rule: "REC-8", What: "extra machine is removed", Why: why, To: store.Deleting, Otherwise: otherwise("REC-8", ""),
-			Evidence:   []string{"provider " + x.Provider + " ref " + x.Ref, "orphan_grace " + grace.String()},
-			Conditions: []store.Condition{store.Absent(key), store.Absent(s.Keys.Stray(x.Instance)), s.Shard.Unchanged()},
-			Writes:     []store.Write{store.Put(key, store.Encode(rec))},
+			Group: x.Group, Instance: x.Instance, Rule: "REC-8", What: "extra machine is removed", Why: why,
+			To: store.Deleting, Otherwise: otherwise("REC-8", ""),
+			Evidence: []string{"provider " + x.Provider + " ref " + x.Ref, "orphan_grace " + grace.String()},
+			Conditions: []store.Condition{
+				store.Absent(key), store.Absent(s.Keys.Stray(x.Instance)),
+				s.Shard.Unchanged(),
+			},
+			Writes: []store.Write{store.Put(key, store.Encode(rec))},
 		})
 	}
 	return actions, next
@@ -110,8 +120,9 @@ func (x *Extra) unwanted() string {
 	}
 }
 
-// adopt takes an extra machine into its group, as an operator ordered (REC-8): into the slot that the order names, else the one that the machine
-// had, else a free one, else on demand. What it was made from its claim tells; where there is none, a roll replaces it in time.
+// adopt takes an extra machine into its group, as an operator ordered (REC-8): into the slot that
+// the order names, else the one that the machine had, else a free one, else on demand. What it was
+// made from its claim tells; where there is none, a roll replaces it in time.
 func (d *draft) adopt(r store.Versioned[store.Request]) {
 	i := slices.IndexFunc(d.g.Extras, func(x Extra) bool { return x.Instance == r.Record.Instance })
 	if i < 0 || d.spec == nil {
@@ -125,7 +136,8 @@ func (d *draft) adopt(r store.Versioned[store.Request]) {
 	}
 	rec := d.newRecord(nil, "REC-8", "adopted by order of "+r.Record.By)
 	template, config := rec.Template, rec.Config
-	rec.ID, rec.Phase, rec.Zone, rec.Ref, rec.Called, rec.Template = x.Instance, store.Booting, x.Zone, x.Ref, true, templateUnknown
+	rec.ID, rec.Phase, rec.Zone, rec.Ref, rec.Called, rec.Template = x.Instance, store.Booting, x.Zone, x.Ref, true,
+		templateUnknown
 	rec.Config, rec.Spec.Provider = "", x.Provider // whose machine it is, whatever the group's are by now
 	evidence := []string{"request " + r.Record.ID, "provider " + x.Provider + " ref " + x.Ref}
 	if c := x.Claim; c != nil {
@@ -150,12 +162,14 @@ func (d *draft) adopt(r store.Versioned[store.Request]) {
 	}
 	m := d.join(rec)
 	a := Action{
-		Group: d.g.Name, Instance: x.Instance, Slot: rec.Place(), Rule: "REC-8", What: what, Why: rec.Last.Why, To: store.Booting, Otherwise: otherwise("REC-16", ""),
+		Group: d.g.Name, Instance: x.Instance, Slot: rec.Place(), Rule: "REC-8", What: what, Why: rec.Last.Why,
+		To: store.Booting, Otherwise: otherwise("REC-16", ""),
 		Evidence:   evidence,
 		Conditions: append(d.common(), store.Absent(m.Key), r.Unchanged()),
 		Writes: []store.Write{
 			store.Put(m.Key, store.Encode(rec)), store.Delete(r.Key),
-			store.Delete(d.s.Keys.Stray(x.Instance)), store.Delete(d.s.Keys.Extra(x.Instance)), store.Delete(d.s.Keys.Gone(m.Key)),
+			store.Delete(d.s.Keys.Stray(x.Instance)), store.Delete(d.s.Keys.Extra(x.Instance)),
+			store.Delete(d.s.Keys.Gone(m.Key)),
 		},
 	}
 	if sl != nil {
@@ -185,7 +199,8 @@ func (d *draft) cannotAdopt(r store.Versioned[store.Request], x *Extra) string {
 	return ""
 }
 
-// adoptInto finds the slot for a machine; nil: it is taken up on demand. wait says that another action of this plan changes that slot.
+// adoptInto finds the slot for a machine; nil: it is taken up on demand. wait says that another
+// action of this plan changes that slot.
 func (d *draft) adoptInto(r store.Versioned[store.Request], x *Extra) (sl *slot, wait bool) {
 	if d.spec.Deleting || d.spec.Stopped {
 		return nil, false

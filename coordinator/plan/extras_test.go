@@ -21,8 +21,14 @@ func TestExtras(t *testing.T) {
 	}{
 		{"young", func(*Extra, *Snapshot) {}, 10*time.Minute - 1, false},
 		{"old", func(*Extra, *Snapshot) {}, 10 * time.Minute, true},
-		{"another has its slot", func(x *Extra, _ *Snapshot) { x.Gone, x.Replaced = false, true }, 10 * time.Minute, true},
-		{"its group was deleted", func(x *Extra, _ *Snapshot) { x.Gone, x.GroupGone = false, true }, 10 * time.Minute, true},
+		{
+			"another has its slot", func(x *Extra, _ *Snapshot) { x.Gone, x.Replaced = false, true }, 10 * time.Minute,
+			true,
+		},
+		{
+			"its group was deleted", func(x *Extra, _ *Snapshot) { x.Gone, x.GroupGone = false, true }, 10 * time.Minute,
+			true,
+		},
 		{"nobody knows why it has no record", func(x *Extra, _ *Snapshot) { x.Gone = false }, 1000 * time.Hour, false},
 		{"its record was lost", func(x *Extra, _ *Snapshot) { x.Replaced, x.Damaged = true, true }, time.Hour, false},
 		{"its agent says hello", func(x *Extra, _ *Snapshot) { x.Stray = true }, time.Hour, false},
@@ -32,7 +38,10 @@ func TestExtras(t *testing.T) {
 		{"no such agents came since", func(x *Extra, s *Snapshot) {
 			x.Gone, x.Replaced, s.UnnotedUntil = false, true, w.now.Add(time.Hour)
 		}, time.Hour, true},
-		{"a note would have stopped its agent", func(_ *Extra, s *Snapshot) { s.UnnotedUntil = w.now.Add(2 * time.Hour) }, time.Hour, true},
+		{
+			"a note would have stopped its agent",
+			func(_ *Extra, s *Snapshot) { s.UnnotedUntil = w.now.Add(2 * time.Hour) }, time.Hour, true,
+		},
 		{"on hold", func(_ *Extra, s *Snapshot) { s.Shard.Record.Hold = &store.Hold{} }, time.Hour, false},
 		{"stale", func(_ *Extra, s *Snapshot) { s.Stale = "the watch is behind" }, time.Hour, false},
 	} {
@@ -56,7 +65,8 @@ func TestExtras(t *testing.T) {
 	}
 }
 
-// An extra that was taken up belongs to no slot, and perhaps to a group that nobody knows: it is removed all the same.
+// An extra that was taken up belongs to no slot, and perhaps to a group that nobody knows: it is
+// removed all the same.
 //
 // proves REC-8, SAFE-8
 func TestExtraOfAnUnknownGroupIsRemoved(t *testing.T) {
@@ -76,8 +86,9 @@ func TestExtraOfAnUnknownGroupIsRemoved(t *testing.T) {
 	}
 }
 
-// Instances whose group has vanished with its status are left as they are: a key that vanished changes nothing. Whose they are, and what to
-// do, is told once, and forgotten with the last of them.
+// Instances whose group has vanished with its status are left as they are: a key that vanished
+// changes nothing. Whose they are, and what to do, is told once, and forgotten with the last of
+// them.
 //
 // proves SAFE-10, REC-7
 func TestInstancesWithoutAGroupAreLeftAlone(t *testing.T) {
@@ -91,7 +102,8 @@ func TestInstancesWithoutAGroupAreLeftAlone(t *testing.T) {
 	w.pass(time.Minute)
 	p, done := w.step()
 	if len(done) != 1 || len(p.Calls) > 0 || done[0].Rule != "SAFE-10" || done[0].Silent ||
-		!strings.Contains(done[0].Why, "3 instances are left as they are and healed by nobody: a, b, c; apply the group again") {
+		!strings.Contains(done[0].Why,
+			"3 instances are left as they are and healed by nobody: a, b, c; apply the group again") {
 		t.Fatalf("done %+v, calls %+v", done, p.Calls)
 	}
 	w.pass(time.Minute)
@@ -106,7 +118,8 @@ func TestInstancesWithoutAGroupAreLeftAlone(t *testing.T) {
 	}
 }
 
-// Which provider a machine has is known from who lists it: the group may have moved to another one since.
+// Which provider a machine has is known from who lists it: the group may have moved to another one
+// since.
 //
 // proves REC-8
 func TestAdoptedMachineKeepsItsProvider(t *testing.T) {
@@ -116,7 +129,10 @@ func TestAdoptedMachineKeepsItsProvider(t *testing.T) {
 	s := w.snapshot()
 	g := &s.Groups[0]
 	g.Extras = []Extra{{Instance: "x", Group: w.group, Provider: "other", Zone: "a", Since: w.now}}
-	g.Requests = []store.Versioned[store.Request]{{Key: w.keys.Request("r"), Modified: 1, Record: store.Request{ID: "r", Kind: store.RequestAdopt, Instance: "x", By: "ada"}}}
+	g.Requests = []store.Versioned[store.Request]{{
+		Key: w.keys.Request("r"), Modified: 1,
+		Record: store.Request{ID: "r", Kind: store.RequestAdopt, Instance: "x", By: "ada"},
+	}}
 	p := Compute(s, w.now)
 	for _, a := range p.Actions {
 		for _, op := range a.Writes {
@@ -133,7 +149,8 @@ func TestAdoptedMachineKeepsItsProvider(t *testing.T) {
 	t.Error("not adopted")
 }
 
-// With no zone left, a notice has its instance drained, and nothing made in a zone that nobody chose.
+// With no zone left, a notice has its instance drained, and nothing made in a zone that nobody
+// chose.
 //
 // proves SPOT-2, DRAIN-3
 func TestNoticeWithAllZonesEvacuated(t *testing.T) {
@@ -145,7 +162,8 @@ func TestNoticeWithAllZonesEvacuated(t *testing.T) {
 	})
 	w.editShard(func(s *store.Shard) { s.Evacuated = map[string]store.Evacuation{"a": {By: "ada"}, "b": {By: "ada"}} })
 	p := Compute(w.snapshot(), w.now)
-	drains := slices.ContainsFunc(p.Actions, func(a Action) bool { return a.Instance == "a" && a.Rule == "SPOT-2" && a.To == store.Draining })
+	drains := slices.ContainsFunc(p.Actions,
+		func(a Action) bool { return a.Instance == "a" && a.Rule == "SPOT-2" && a.To == store.Draining })
 	if got := w.briefly(); got != "" || !drains {
 		t.Errorf("planned: %q, and it drains: %t", got, drains)
 	}

@@ -9,7 +9,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// A creation that keeps failing holds the room that others need for their healing, but not for longer than DET-10 gives.
+// A creation that keeps failing holds the room that others need for their healing, but not for
+// longer than DET-10 gives.
 //
 // proves HEAL-13
 func TestCreationThatKeepsFailingIsWithdrawn(t *testing.T) {
@@ -23,7 +24,10 @@ func TestCreationThatKeepsFailingIsWithdrawn(t *testing.T) {
 	}{
 		{"fails for a while", limit - time.Second, nil, "", time.Second},
 		{"fails for too long", limit, nil, "HEAL-13 -b", 0},
-		{"a call is under way, which may be the one that works", limit, func(w *world) { w.witness["b"].calls.Busy = true }, "", 0},
+		{
+			"a call is under way, which may be the one that works", limit,
+			func(w *world) { w.witness["b"].calls.Busy = true }, "", 0,
+		},
 		{"slow, but nothing has failed", time.Hour, func(w *world) { w.witness["b"].calls.Problem = "" }, "", 0},
 		{"no limit is set: registration_timeout", 5 * time.Minute, func(w *world) {
 			v := w.instance("b")
@@ -59,7 +63,8 @@ func TestCreationThatKeepsFailingIsWithdrawn(t *testing.T) {
 	}
 }
 
-// It is no failure of the slot, and healing goes on as soon as it is proved that there is no machine.
+// It is no failure of the slot, and healing goes on as soon as it is proved that there is no
+// machine.
 //
 // proves HEAL-13, REC-18
 func TestWithdrawnCreationGivesItsRoomAway(t *testing.T) {
@@ -87,7 +92,8 @@ func TestWithdrawnCreationGivesItsRoomAway(t *testing.T) {
 		w.pass(time.Second)
 		w.step()
 	}
-	replaced := slices.ContainsFunc(w.instances(), func(v store.Versioned[store.Instance]) bool { return v.Record.Replaces != "" })
+	replaced := slices.ContainsFunc(w.instances(),
+		func(v store.Versioned[store.Instance]) bool { return v.Record.Replaces != "" })
 	if got := w.briefly(); !replaced && !strings.HasPrefix(got, "HEAL-2 +") {
 		t.Errorf("planned %q, want another replacement", got)
 	}

@@ -2,8 +2,8 @@ package plan
 
 import "github.com/leasehold/leasehold/store"
 
-// restFinished lets everybody else in the slot of a finished task go: what a roll or a failure had made in its place has nothing left
-// to do (REC-12).
+// restFinished lets everybody else in the slot of a finished task go: what a roll or a failure had
+// made in its place has nothing left to do (REC-12).
 func (d *draft) restFinished() {
 	for _, sl := range d.order {
 		done := sl.finished()
@@ -18,7 +18,8 @@ func (d *draft) restFinished() {
 	}
 }
 
-// removeFinished lets a finished task go that was ordered to. Its slot is filled again, so that the task is done once more (REC-16).
+// removeFinished lets a finished task go that was ordered to. Its slot is filled again, so that the
+// task is done once more (REC-16).
 func (d *draft) removeFinished() {
 	for _, m := range d.members {
 		c := m.Record.Condemned

@@ -10,15 +10,18 @@ import (
 // mostFailures is how many failures a slot remembers: as many as flap.failures may demand.
 const mostFailures = 100
 
-// fail counts a member's failure against its slot, once, and says whether the slot now flaps and has to wait
-// (FLAP-1, FLAP-2). The caller writes the slot.
+// fail counts a member's failure against its slot, once, and says whether the slot now flaps and
+// has to wait (FLAP-1, FLAP-2). The caller writes the slot.
 func (d *draft) fail(sl *slot, m *member) (wait bool) {
 	if m.Record.Counted || m.Record.Condemned != nil || m.doom.rule != "" {
 		return sl.retry.After(d.now) || sl.Record.Errored != ""
 	}
 	f, rec := d.spec.Flap, &sl.Record
 	rec.Template = d.hash
-	failure := store.Failure{At: d.now.UTC(), Instance: m.ID(), Verdict: m.judgment.Verdict, Why: m.judgment.Why, Template: m.Record.Template}
+	failure := store.Failure{
+		At: d.now.UTC(), Instance: m.ID(), Verdict: m.judgment.Verdict, Why: m.judgment.Why,
+		Template: m.Record.Template,
+	}
 	if m.missed() {
 		failure.LostSince = m.lostSince().UTC()
 	}
@@ -45,8 +48,8 @@ func (d *draft) fail(sl *slot, m *member) (wait bool) {
 	return true
 }
 
-// delay is how long a slot waits that was made to wait so often before: it doubles up to a limit, and some noise keeps slots
-// from trying in step (FLAP-2).
+// delay is how long a slot waits that was made to wait so often before: it doubles up to a limit,
+// and some noise keeps slots from trying in step (FLAP-2).
 func (d *draft) delay(number, before int) time.Duration {
 	f := d.spec.Flap
 	delay := f.MinDelay.D()
@@ -64,7 +67,8 @@ func (d *draft) giveSlotUp(sl *slot, why string) {
 	sl.retry, sl.giveUp = time.Time{}, time.Time{}
 }
 
-// giveUpFlapping gives up the slots that have flapped for too long, unless somebody in them is well.
+// giveUpFlapping gives up the slots that have flapped for too long, unless somebody in them is
+// well.
 func (d *draft) giveUpFlapping() {
 	for _, sl := range d.order {
 		if sl.Record.GiveUp == nil || sl.Record.Errored != "" || sl.touched || sl.well > 0 {
@@ -76,7 +80,8 @@ func (d *draft) giveUpFlapping() {
 		}
 		d.giveSlotUp(sl, fmt.Sprintf("it has flapped for %s", d.spec.Flap.GiveUpTime))
 		a := Action{
-			Group: d.g.Name, Slot: &sl.number, Rule: "FLAP-3", What: "slot given up", Why: sl.Record.Errored, Otherwise: otherwise("FLAP-3", ""),
+			Group: d.g.Name, Slot: &sl.number, Rule: "FLAP-3", What: "slot given up", Why: sl.Record.Errored,
+			Otherwise:  otherwise("FLAP-3", ""),
 			Conditions: d.specUnchanged(),
 		}
 		d.writeSlot(&a, sl)
@@ -117,7 +122,8 @@ func (d *draft) flapsNow(rec store.Slot) bool {
 
 func (d *draft) blockFlapping(sl *slot, what, instance string) {
 	if sl.Record.Errored != "" {
-		d.block("FLAP-3", what, fmt.Sprintf("slot %d is given up: %s", sl.number, sl.Record.Errored), "leasehold group retry "+d.g.Name, instance)
+		d.block("FLAP-3", what, fmt.Sprintf("slot %d is given up: %s", sl.number, sl.Record.Errored),
+			"leasehold group retry "+d.g.Name, instance)
 		return
 	}
 	d.wake(sl.retry)
@@ -125,11 +131,12 @@ func (d *draft) blockFlapping(sl *slot, what, instance string) {
 	if sl.Record.Retry != nil {
 		until = "its wait of " + sl.Record.Retry.For.String() + " is over"
 	}
-	d.block("FLAP-2", what, fmt.Sprintf("slot %d flaps: %s", sl.number, number(len(sl.Record.Failures), "failure")), until, instance)
+	d.block("FLAP-2", what, fmt.Sprintf("slot %d flaps: %s", sl.number, number(len(sl.Record.Failures), "failure")),
+		until, instance)
 }
 
-// writeSlot adds the slot's record, which every change of who is in it compares and writes: two plans can
-// never fill one slot twice.
+// writeSlot adds the slot's record, which every change of who is in it compares and writes: two
+// plans can never fill one slot twice.
 func (d *draft) writeSlot(a *Action, sl *slot) {
 	sl.touched = true
 	a.Conditions = append(a.Conditions, store.At(sl.Key, sl.Modified))

@@ -13,8 +13,8 @@ type GoneNote struct {
 	Note store.Gone
 }
 
-// GoneWrites are the notes of actions that share a transaction. They go before all other writes of it, so that a watcher sees the
-// note before the deletion.
+// GoneWrites are the notes of actions that share a transaction. They go before all other writes of
+// it, so that a watcher sees the note before the deletion.
 func GoneWrites(together []*Action, lease store.LeaseID) []store.Write {
 	var out []store.Write
 	for _, a := range together {
@@ -30,8 +30,8 @@ func Deletes(together []*Action) bool {
 	return slices.ContainsFunc(together, func(a *Action) bool { return len(a.Gone) > 0 })
 }
 
-// noteDeletions adds to each action the notes of the records that it deletes. That is done here for all of them, so that no decider
-// can forget one.
+// noteDeletions adds to each action the notes of the records that it deletes. That is done here for
+// all of them, so that no decider can forget one.
 func noteDeletions(s *Snapshot, actions []Action, now time.Time) {
 	for i := range actions {
 		a := &actions[i]

@@ -8,8 +8,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// heal restarts or replaces what has failed, and replaces what is condemned or doomed, slot by slot. Those that were ordered to go now
-// come first: they wait for no budget, but use it.
+// heal restarts or replaces what has failed, and replaces what is condemned or doomed, slot by
+// slot. Those that were ordered to go now come first: they wait for no budget, but use it.
 func (d *draft) heal() {
 	for _, sl := range d.order {
 		if sl.goesNow() {
@@ -68,19 +68,23 @@ func (d *draft) leftAlone(m *member) bool {
 		return false
 	case d.spared(m):
 		return true
-	case d.spec.Heal.Policy == store.HealNone && m.doom.rule == "" && len(d.others(m, usable)) == 0: // else its place is taken: it need not be healed
-		d.block("HEAL-1", what, "heal.policy is none, and "+m.judgment.Why, "leasehold instance replace "+m.ID(), m.ID())
+	case d.spec.Heal.Policy == store.HealNone && m.doom.rule == "" && len(d.others(m, usable)) == 0:
+		// else its place is taken: it need not be healed
+		d.block("HEAL-1", what, "heal.policy is none, and "+m.judgment.Why, "leasehold instance replace "+m.ID(),
+			m.ID())
 		return true
 	}
 	return d.heldByStorm(m)
 }
 
-// spared says that a member is not to be healed since it is protected from that, and tells so. An order to go is stronger.
+// spared says that a member is not to be healed since it is protected from that, and tells so. An
+// order to go is stronger.
 func (d *draft) spared(m *member) bool {
 	if m.Record.Protected != store.ProtectHeal || !m.failing() || m.Record.Condemned != nil {
 		return false
 	}
-	d.block("REC-13", "replacement of "+m.ID(), "it is protected from healing, and "+m.judgment.Why, "leasehold instance protect "+m.ID()+" --off", m.ID())
+	d.block("REC-13", "replacement of "+m.ID(), "it is protected from healing, and "+m.judgment.Why,
+		"leasehold instance protect "+m.ID()+" --off", m.ID())
 	return true
 }
 
@@ -116,7 +120,8 @@ func (d *draft) mendByRestart(sl *slot, m *member, level string) {
 	d.writeSlot(a, sl)
 }
 
-// noteFlapping records that a failure has made a slot flap: what failed stays as it is until the wait is over.
+// noteFlapping records that a failure has made a slot flap: what failed stays as it is until the
+// wait is over.
 func (d *draft) noteFlapping(sl *slot, m *member) {
 	rule, what := "FLAP-1", sl.waiting()
 	if sl.Record.Errored != "" {
@@ -152,7 +157,8 @@ func (d *draft) replace(sl *slot, m *member) {
 	d.writeSlot(a, sl)
 }
 
-// replaced is what happens to a member whose replacement is requested and that stays until that is there.
+// replaced is what happens to a member whose replacement is requested and that stays until that is
+// there.
 const replaced = "replacement requested"
 
 func (d *draft) addReplacement(a *Action, sl *slot, m *member, rule, why string) {
@@ -168,8 +174,8 @@ func (d *draft) addReplacement(a *Action, sl *slot, m *member, rule, why string)
 	a.Writes = append(a.Writes, write)
 }
 
-// removeFirst removes a member to make room. Unless max_expansion has room for two machines its slot is filled again when the machine is
-// gone: until then it counts (REC-18).
+// removeFirst removes a member to make room. Unless max_expansion has room for two machines its
+// slot is filled again when the machine is gone: until then it counts (REC-18).
 func (d *draft) removeFirst(sl *slot, m *member, rule, why string) {
 	a := d.retire(m, rule, "deleting", why, m.evidence(), m.proof(d.s.Keys)...)
 	what := "replacement of " + m.ID()
@@ -186,7 +192,8 @@ func (d *draft) removeFirst(sl *slot, m *member, rule, why string) {
 	d.writeSlot(a, sl)
 }
 
-// turn applies the budgets: whether it is a member's turn to be replaced and, if so, whether it is removed first.
+// turn applies the budgets: whether it is a member's turn to be replaced and, if so, whether it is
+// removed first.
 func (d *draft) turn(m *member) (removeFirst, ok bool) {
 	b, most := d.spec.Budget, d.spec.MaxUnavailable(false)
 	what := "replacement of " + m.ID()
@@ -209,8 +216,8 @@ func (d *draft) turn(m *member) (removeFirst, ok bool) {
 		d.block("SAFE-2", what, why, d.room(m), m.ID())
 		return false, false
 	}
-	// Who never booted is unavailable already: to remove it takes nobody down (HEAL-5). Else several of them would use the
-	// budget up that their own replacement needs.
+	// Who never booted is unavailable already: to remove it takes nobody down (HEAL-5). Else
+	// several of them would use the budget up that their own replacement needs.
 	if most == 0 || d.booted(m) && d.unavailable() >= most {
 		d.block("HEAL-2", what, d.usedUp(most, d.unavailable()), d.room(m), m.ID())
 		return false, false
@@ -227,10 +234,12 @@ func (d *draft) usedUp(most, used int) string {
 	if b.MaxExpansion == 0 && most == 0 {
 		return "max_expansion and max_unavailable are 0: only the dead are healed"
 	}
-	return fmt.Sprintf("max_expansion %d (%d in use) and max_unavailable %d (%d in use) are used up", b.MaxExpansion, max(0, d.expansion()), most, used)
+	return fmt.Sprintf("max_expansion %d (%d in use) and max_unavailable %d (%d in use) are used up", b.MaxExpansion,
+		max(0, d.expansion()), most, used)
 }
 
-// room says what gives a member that has to be replaced the room for that, and has an instance of a roll give way to a failed one.
+// room says what gives a member that has to be replaced the room for that, and has an instance of a
+// roll give way to a failed one.
 func (d *draft) room(m *member) (until string) {
 	switch {
 	case d.spec.Budget.MaxExpansion == 0 && d.spec.MaxUnavailable(false) == 0:
@@ -251,7 +260,8 @@ func (d *draft) mustKeep(m *member) string {
 	return ""
 }
 
-// grounds are the rule and the reason for which a member has to go: the given rule if it failed, or an order, or its doom.
+// grounds are the rule and the reason for which a member has to go: the given rule if it failed, or
+// an order, or its doom.
 func (m *member) grounds(rule string) (string, string) {
 	switch {
 	case m.Record.Condemned != nil:
@@ -263,8 +273,9 @@ func (m *member) grounds(rule string) (string, string) {
 	}
 }
 
-// thinOut leaves one of several members that failed or are condemned: a replacement that failed must not take the room of
-// the next one (HEAL-13). One that works stays if there is one, else one that has fully booted (HEAL-5), else the oldest.
+// thinOut leaves one of several members that failed or are condemned: a replacement that failed
+// must not take the room of the next one (HEAL-13). One that works stays if there is one, else one
+// that has fully booted (HEAL-5), else the oldest.
 func (d *draft) thinOut(sl *slot, bad []*member) {
 	keep := bad[0]
 	for _, m := range bad {
@@ -277,7 +288,8 @@ func (d *draft) thinOut(sl *slot, bad []*member) {
 		case m == keep, d.spared(m):
 			continue
 		case keep.healthy() && !d.proven(keep) && d.booted(m):
-			d.block("ROLL-3", "removal of "+m.ID(), keep.ID()+" works, but has not for startup_duration", keep.ID()+" has", m.ID())
+			d.block("ROLL-3", "removal of "+m.ID(), keep.ID()+" works, but has not for startup_duration",
+				keep.ID()+" has", m.ID())
 			return // then that one keeps the slot
 		case sl.touched:
 			return // the rest on the next picture
@@ -290,7 +302,8 @@ func (d *draft) thinOut(sl *slot, bad []*member) {
 		}
 		rule, why := m.grounds("HEAL-13")
 		d.fail(sl, m)
-		a := d.retire(m, rule, "deleting", why+"; "+keep.ID()+" keeps the slot until there is a better one", m.evidence(),
+		a := d.retire(m, rule, "deleting", why+"; "+keep.ID()+" keeps the slot until there is a better one",
+			m.evidence(),
 			append(m.proof(d.s.Keys), keep.Unchanged())...)
 		d.writeSlot(a, sl)
 	}
@@ -343,8 +356,9 @@ func (d *draft) others(m *member, property func(*member) bool) []*member {
 	return out
 }
 
-// giveUp withdraws a creation that cannot succeed: the provider has refused it for good, fails on a template that is not wanted
-// any more, or has failed for as long as DET-10 gives. It is no failure of the slot (HEAL-13).
+// giveUp withdraws a creation that cannot succeed: the provider has refused it for good, fails on a
+// template that is not wanted any more, or has failed for as long as DET-10 gives. It is no failure
+// of the slot (HEAL-13).
 func (d *draft) giveUp(m *member) {
 	if m.Calls.NoRoom && m.phase == store.Creating && !m.touched && !m.Calls.Busy && !d.withdrawRebalance(m) {
 		d.moveZone(m)
@@ -378,14 +392,16 @@ func (m *member) patience() time.Duration {
 	return m.Record.Spec.RegistrationTimeout.D()
 }
 
-// moveZone tries a creation in another zone when its own has no room: nothing was made there (REC-3).
+// moveZone tries a creation in another zone when its own has no room: nothing was made there
+// (REC-3).
 func (d *draft) moveZone(m *member) {
 	provider := m.Record.Spec.Provider
 	full, to := m.Record.Zone, d.zoneFor(m.slot, &m.Record.Spec)
 	if to == "" || to == full || !d.full(provider, full) || d.full(provider, to) {
 		return
 	}
-	a := d.step(m, store.Creating, "REC-3", "tried in zone "+to, "zone "+full+" has no room", []string{m.Calls.Problem}, func(r *store.Instance) { r.Zone = to })
+	a := d.step(m, store.Creating, "REC-3", "tried in zone "+to, "zone "+full+" has no room", []string{m.Calls.Problem},
+		func(r *store.Instance) { r.Zone = to })
 	a.Conditions = append(a.Conditions, d.common()...)
 	m.movesTo = to
 	d.countZone(m.slot)

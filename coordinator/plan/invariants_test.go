@@ -7,8 +7,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// planIsSound checks one plan before it is carried out: it is a function, leaves its input alone, writes every
-// key once, and looks again in the future.
+// planIsSound checks one plan before it is carried out: it is a function, leaves its input alone,
+// writes every key once, and looks again in the future.
 func (w *world) planIsSound() {
 	s, same := w.snapshot(), w.snapshot()
 	p := Compute(s, w.now)
@@ -32,7 +32,8 @@ func (w *world) planIsSound() {
 	}
 	for _, part := range Together(p.Actions) {
 		for _, a := range part {
-			if len(part) > 1 && (a.Turn || a.From == "" && a.To != "" || a.To == store.Draining || a.To == store.Deleting) {
+			if len(part) > 1 && (a.Turn || a.From == "" && a.To != "" || a.To == store.Draining ||
+				a.To == store.Deleting) {
 				w.t.Fatalf("%s %s shares a transaction with others", a.Instance, a.What)
 			}
 		}
@@ -140,7 +141,9 @@ func (w *world) stepIsLegal(a *Action, spec *store.Group, old store.Versioned[st
 	if old.Present() && old.Record.Template != next.Template && next.Template != spec.InstanceSpec().TemplateHash() {
 		w.t.Fatalf("%s gives %s a template that nobody wants", a.What, next.ID)
 	}
-	if old.Present() && (old.Record.Slot != next.Slot || old.Record.Group != next.Group || old.Record.Managed != next.Managed || old.Record.Replaces != next.Replaces || old.Record.Called && !next.Called) {
+	if old.Present() && (old.Record.Slot != next.Slot || old.Record.Group != next.Group ||
+		old.Record.Managed != next.Managed || old.Record.Replaces != next.Replaces || old.Record.Called &&
+		!next.Called) {
 		w.t.Fatalf("%s rewrites history: %+v was %+v", a.What, next, old.Record)
 	}
 }
@@ -172,11 +175,13 @@ func (w *world) creationIsSound(s *Snapshot, p *Plan, a *Action, spec *store.Gro
 	members := 1
 	for _, v := range w.instances() {
 		rec := v.Record
-		if rec.Group != next.Group || rec.Slot != next.Slot || !rec.Phase.Fills() || p.Judgments[rec.ID].Verdict == store.Dead || a.Instance == rec.ID && a.To != rec.Phase {
+		if rec.Group != next.Group || rec.Slot != next.Slot || !rec.Phase.Fills() ||
+			p.Judgments[rec.ID].Verdict == store.Dead || a.Instance == rec.ID && a.To != rec.Phase {
 			continue
 		}
 		members++
-		if j := p.Judgments[rec.ID].Verdict; !j.Failed() && !w.leaving(s, spec, rec) && !(a.Rule == "REC-17" && spec.Spread == store.SpreadEven) {
+		if j := p.Judgments[rec.ID].Verdict; !j.Failed() && !w.leaving(s, spec, rec) &&
+			!(a.Rule == "REC-17" && spec.Spread == store.SpreadEven) {
 			w.t.Fatalf("%s is made beside %s, which is %s and fills slot %d", next.ID, rec.ID, j, next.Slot)
 		}
 	}
@@ -185,12 +190,14 @@ func (w *world) creationIsSound(s *Snapshot, p *Plan, a *Action, spec *store.Gro
 	}
 	at, flaps := w.groupIn(s, next.Group).SlotDue[next.Slot][store.TimerRetry]
 	slot := read[store.Slot](w, w.keys.Slot(next.Group, next.Slot)).Record
-	if flaps && at.After(w.now) && slot.Template == next.Template && (a.Rule == "HEAL-2" || a.Rule == "REC-3" || a.Rule == "ROLL-1" || a.Rule == "DET-4") {
+	if flaps && at.After(w.now) && slot.Template == next.Template &&
+		(a.Rule == "HEAL-2" || a.Rule == "REC-3" || a.Rule == "ROLL-1" || a.Rule == "DET-4") {
 		w.t.Fatalf("slot %d is filled %s before its wait is over", next.Slot, at.Sub(w.now))
 	}
 }
 
-// noBlamedTemplate: nothing is made from a template that is blamed, as long as one is known that was good and can be used (ROLL-9).
+// noBlamedTemplate: nothing is made from a template that is blamed, as long as one is known that
+// was good and can be used (ROLL-9).
 func (w *world) noBlamedTemplate(s *Snapshot, p *Plan, a *Action, next store.Instance) {
 	status := w.groupIn(s, a.Group).Status.Record
 	for _, other := range p.Actions { // as this plan leaves it: an order or a new spec may have ended the blame
@@ -205,7 +212,8 @@ func (w *world) noBlamedTemplate(s *Snapshot, p *Plan, a *Action, next store.Ins
 		}
 	}
 	r, good := status.Rollout, status.LastGood
-	if r == nil || r.Blamed == "" || r.FallbackUnusable != "" || good == nil || good.Template == r.Template || next.Template != r.Template {
+	if r == nil || r.Blamed == "" || r.FallbackUnusable != "" || good == nil || good.Template == r.Template ||
+		next.Template != r.Template {
 		return
 	}
 	for _, zone := range w.zones {
@@ -225,10 +233,12 @@ func (w *world) groupIn(s *Snapshot, name string) *Group {
 	return nil
 }
 
-// leaving says that an instance is to be replaced though it has not failed: by order, for its doom, its age or its template.
+// leaving says that an instance is to be replaced though it has not failed: by order, for its doom,
+// its age or its template.
 func (w *world) leaving(s *Snapshot, spec *store.Group, rec store.Instance) bool {
 	_, evacuated := s.Shard.Record.Evacuated[rec.Zone]
-	if rec.Condemned != nil || rec.Doomed != nil || evacuated || rec.Template != spec.InstanceSpec().TemplateHash() || rec.Relaunch < spec.Relaunch.Number {
+	if rec.Condemned != nil || rec.Doomed != nil || evacuated || rec.Template != spec.InstanceSpec().TemplateHash() ||
+		rec.Relaunch < spec.Relaunch.Number {
 		return true
 	}
 	oldest := time.Duration(1<<63 - 1)
@@ -248,7 +258,9 @@ func (w *world) leaving(s *Snapshot, spec *store.Group, rec store.Instance) bool
 	return w.now.Sub(rec.Created) >= oldest
 }
 
-func (w *world) removalIsSound(s *Snapshot, p *Plan, a *Action, spec *store.Group, old store.Versioned[store.Instance]) {
+func (w *world) removalIsSound(s *Snapshot, p *Plan, a *Action, spec *store.Group,
+	old store.Versioned[store.Instance],
+) {
 	w.actsOnAll(s, a)
 	id, rec := old.Record.ID, old.Record
 	j := p.Judgments[id]
@@ -264,7 +276,8 @@ func (w *world) removalIsSound(s *Snapshot, p *Plan, a *Action, spec *store.Grou
 			w.compares(a, w.keys.Report(id))
 		}
 	}
-	if w.now.Before(s.GraceEnd) && j.Verdict == store.Lost { // a disturbance since then is met by what the action compares, and by the fence
+	// a disturbance since then is met by what the action compares, and by the fence
+	if w.now.Before(s.GraceEnd) && j.Verdict == store.Lost {
 		w.t.Fatalf("%s is judged lost in the time of grace", id)
 	}
 	filled, kept := map[int]bool{}, false
@@ -281,9 +294,11 @@ func (w *world) removalIsSound(s *Snapshot, p *Plan, a *Action, spec *store.Grou
 		}
 	}
 	ordered := spec.Deleting || spec.Stopped || rec.Condemned != nil || rec.Doomed != nil && rec.Doomed.Rule == "SPOT-2"
-	first := w.leaving(s, spec, rec) && spec.MaxUnavailable(false) > 0 // removed before its replacement is there: the budget allows it
+	// removed before its replacement is there: the budget allows it
+	first := w.leaving(s, spec, rec) && spec.MaxUnavailable(false) > 0
 	if w.works(id) && rec.Managed && !ordered && !first && len(filled) <= spec.Size && !kept {
-		w.t.Fatalf("%s works, is wanted, and is removed: %s %s, because %s (judged %s: %s)", id, a.Rule, a.What, a.Why, j.Verdict, j.Why)
+		w.t.Fatalf("%s works, is wanted, and is removed: %s %s, because %s (judged %s: %s)", id, a.Rule, a.What, a.Why,
+			j.Verdict, j.Why)
 	}
 	_, evacuated := s.Shard.Record.Evacuated[rec.Zone]
 	ordered = ordered || evacuated || rec.Doomed != nil
@@ -292,7 +307,8 @@ func (w *world) removalIsSound(s *Snapshot, p *Plan, a *Action, spec *store.Grou
 	}
 }
 
-// drains: whoever served and has a hook drains before it goes, unless it is dead or its end has come (DRAIN-1).
+// drains: whoever served and has a hook drains before it goes, unless it is dead or its end has
+// come (DRAIN-1).
 func (w *world) drains(p *Plan, a *Action, old, next store.Instance) {
 	served := old.Phase == store.Running || old.Phase == store.Checking
 	if len(old.Spec.Drain.Hook) == 0 || old.Spec.Drain.Timeout == 0 || !served || next.Phase == store.Draining {
@@ -308,20 +324,24 @@ func (w *world) restartIsSound(s *Snapshot, p *Plan, a *Action, old store.Instan
 	w.actsOnAll(s, a)
 	w.compares(a, w.keys.Alive(old.ID))
 	if w.works(old.ID) && a.Rule != "REC-16" && a.Rule != "ROLL-2" {
-		w.t.Fatalf("%s works and is restarted: %s %s, because %s (judged %s)", old.ID, a.Rule, a.What, a.Why, p.Judgments[old.ID].Verdict)
+		w.t.Fatalf("%s works and is restarted: %s %s, because %s (judged %s)", old.ID, a.Rule, a.What, a.Why,
+			p.Judgments[old.ID].Verdict)
 	}
 }
 
-// works is the truth about an instance, which no record shows: it runs, its agent can report, and its checks pass.
+// works is the truth about an instance, which no record shows: it runs, its agent can report, and
+// its checks pass.
 func (w *world) works(id string) bool {
 	m, a := w.machines[id], w.agents[id]
-	return m != nil && !m.down && a != nil && a.registered && a.silentFrom.IsZero() && a.healthy && w.instance(id).Record.Phase == store.Running
+	return m != nil && !m.down && a != nil && a.registered && a.silentFrom.IsZero() && a.healthy &&
+		w.instance(id).Record.Phase == store.Running
 }
 
 // appears is what the records say: running, an open stream, a good report.
 func (w *world) appears(id string) bool {
 	alive, report := read[store.Alive](w, w.keys.Alive(id)), read[store.Report](w, w.keys.Report(id))
-	return w.instance(id).Record.Phase == store.Running && alive.Record.State == store.StreamOpen && report.Record.Healthy
+	return w.instance(id).Record.Phase == store.Running && alive.Record.State == store.StreamOpen &&
+		report.Record.Healthy
 }
 
 // actsOnAll: what makes or destroys compares the spec and the shard, and both allow it.
@@ -333,7 +353,8 @@ func (w *world) actsOnAll(s *Snapshot, a *Action) {
 	if h := read[store.Shard](w, w.keys.Shard()).Record.Hold; h != nil {
 		w.t.Fatalf("%s while the shard is on hold", a.What)
 	}
-	if g := read[store.Group](w, w.keys.Group(a.Group)).Record; g.Paused && g.Validate() == nil { // one that is not in force pauses nothing (SAFE-10)
+	// one that is not in force pauses nothing (SAFE-10)
+	if g := read[store.Group](w, w.keys.Group(a.Group)).Record; g.Paused && g.Validate() == nil {
 		w.t.Fatalf("%s while the group is paused", a.What)
 	}
 	if s.Stale != "" {

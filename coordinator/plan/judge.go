@@ -10,9 +10,10 @@ import (
 // confirmLost is how long a deletion must stand whose last value already told of trouble (DET-17).
 const confirmLost = 500 * time.Millisecond
 
-// absenceStands is how long after its stream broke a List must have begun that proves an instance gone. Lists may have been wrong for
-// long: were it dead at once, who is the first of many to be cut off would be dead before the others show that it is a storm. A List is begun
-// then, for DET-3 asks again after a second.
+// absenceStands is how long after its stream broke a List must have begun that proves an instance
+// gone. Lists may have been wrong for long: were it dead at once, who is the first of many to be
+// cut off would be dead before the others show that it is a storm. A List is begun then, for DET-3
+// asks again after a second.
 const absenceStands = time.Second
 
 // Judgment is a verdict and what it rests on.
@@ -22,11 +23,13 @@ type Judgment struct {
 	Why      string
 	Evidence []string
 	Until    time.Time // when it may change by the passing of time alone
-	// Absent says that it is dead because its provider lists it no more, not by the provider's word (SAFE-2).
+	// Absent says that it is dead because its provider lists it no more, not by the provider's word
+	// (SAFE-2).
 	Absent bool
 }
 
-// judge says what the evidence proves of an instance. It is a table: the first line that applies counts.
+// judge says what the evidence proves of an instance. It is a table: the first line that applies
+// counts.
 func judge(in *Instance, s *Snapshot, now time.Time) Judgment {
 	rec := &in.Record
 	switch rec.Phase {
@@ -41,13 +44,17 @@ func judge(in *Instance, s *Snapshot, now time.Time) Judgment {
 	if rec.Phase == store.Stopping || rec.Phase == store.Starting {
 		return judgeRestarting(in, s, now)
 	}
-	if see := &in.Sighting; !see.Listed || see.Down { // of nearly all, the provider says that they run: that proves nothing
+	// of nearly all, the provider says that they run: that proves nothing
+	if see := &in.Sighting; !see.Listed || see.Down {
 		if j, ok := judgeMachine(in, s, now); ok {
 			return j
 		}
 	}
 	if in.AliveUnreadable != "" {
-		return Judgment{Verdict: store.Suspect, Rule: "SAFE-16", Why: "its alive key cannot be read: " + in.AliveUnreadable, Evidence: []string{providerSays(in)}}
+		return Judgment{
+			Verdict: store.Suspect, Rule: "SAFE-16",
+			Why: "its alive key cannot be read: " + in.AliveUnreadable, Evidence: []string{providerSays(in)},
+		}
 	}
 	if !in.Alive.Present() {
 		if !rec.Phase.Registered() {
@@ -58,8 +65,9 @@ func judge(in *Instance, s *Snapshot, now time.Time) Judgment {
 	return judgeReporting(in, s, now)
 }
 
-// judgeMachine applies the provider's word: DET-4. That it does not list a machine is less than a word: it counts only with an agent
-// that is gone for sure. So lists that are wrong and an etcd that drops live leases, both at once, destroy nothing (DET-17, SAFE-1).
+// judgeMachine applies the provider's word: DET-4. That it does not list a machine is less than a
+// word: it counts only with an agent that is gone for sure. So lists that are wrong and an etcd
+// that drops live leases, both at once, destroy nothing (DET-17, SAFE-1).
 func judgeMachine(in *Instance, s *Snapshot, now time.Time) (Judgment, bool) {
 	see := &in.Sighting
 	if see.Begun.IsZero() {
@@ -67,23 +75,32 @@ func judgeMachine(in *Instance, s *Snapshot, now time.Time) (Judgment, bool) {
 	}
 	open := in.Alive.Present() && in.Alive.Record.State == store.StreamOpen
 	if see.Listed && see.Down && !upSince(in, see.Begun) {
-		j := Judgment{Verdict: store.Dead, Rule: "DET-4", Why: "the provider says " + see.State, Evidence: []string{providerSays(in), streamSays(in)}}
+		j := Judgment{
+			Verdict: store.Dead, Rule: "DET-4", Why: "the provider says " + see.State,
+			Evidence: []string{providerSays(in), streamSays(in)},
+		}
 		// Its agent may have come back since that List was begun, or it tells of an earlier boot.
 		otherBoot := see.BootID != "" && see.BootID != in.Alive.Record.BootID
 		switch {
 		case open && (see.Times < 2 || see.Begun.Before(in.StreamSince) || otherBoot):
 			j.Verdict, j.Why = store.Suspect, "the provider says "+see.State+", and its stream is open: asking again"
 		case askedOnce(in, now):
-			j.Verdict, j.Why = store.Suspect, "the provider says "+see.State+", and it stops itself without a lease: asking again"
+			j.Verdict, j.Why = store.Suspect,
+				"the provider says "+see.State+", and it stops itself without a lease: asking again"
 			j.Until = see.Begun.Add(in.Record.Spec.Report.LeaseTTL.D())
-		case dropped(in, s, now) && (see.Times < 2 || see.Begun.Before(in.AliveGone) || see.BootID != "" && see.BootID != in.Report.Record.BootID):
-			j.Verdict, j.Why = store.Suspect, "the provider says "+see.State+", and its stream was open when its lease ended: asking again"
+		case dropped(in, s, now) && (see.Times < 2 || see.Begun.Before(in.AliveGone) || see.BootID != "" &&
+			see.BootID != in.Report.Record.BootID):
+			j.Verdict, j.Why = store.Suspect,
+				"the provider says "+see.State+", and its stream was open when its lease ended: asking again"
 			j.Until = in.AliveGone.Add(confirmWait(in, s))
 		}
 		return j, true
 	}
 	if !see.Listed && !in.Calls.AbsentFrom.After(see.Begun) {
-		j := Judgment{Verdict: store.Suspect, Rule: "DET-4", Why: "the provider does not list it", Evidence: []string{providerSays(in), streamSays(in)}}
+		j := Judgment{
+			Verdict: store.Suspect, Rule: "DET-4", Why: "the provider does not list it",
+			Evidence: []string{providerSays(in), streamSays(in)},
+		}
 		streamGone := in.Alive.Present() && in.Alive.Record.State == store.StreamLost
 		if !in.Alive.Present() {
 			gone := confirmedFrom(in, s)
@@ -106,11 +123,13 @@ func judgeMachine(in *Instance, s *Snapshot, now time.Time) (Judgment, bool) {
 	return Judgment{}, false
 }
 
-// askedOnce reports whether a machine that stops itself without a lease was found down by one List alone. It may be the first of many,
-// and what is a storm shows only when the others are seen (SAFE-9). Without another List a lease's time is enough.
+// askedOnce reports whether a machine that stops itself without a lease was found down by one List
+// alone. It may be the first of many, and what is a storm shows only when the others are seen
+// (SAFE-9). Without another List a lease's time is enough.
 func askedOnce(in *Instance, now time.Time) bool {
 	report := &in.Record.Spec.Report
-	return report.OnLeaseLost.Fences() && in.Sighting.Times < 2 && now.Before(in.Sighting.Begun.Add(report.LeaseTTL.D()))
+	return report.OnLeaseLost.Fences() && in.Sighting.Times < 2 &&
+		now.Before(in.Sighting.Begun.Add(report.LeaseTTL.D()))
 }
 
 // troubledSince is since when we know that an agent is gone, or may be.
@@ -125,15 +144,17 @@ func troubledSince(in *Instance) time.Time {
 	}
 }
 
-// dropped says that a lease ended of which nobody had seen trouble, and that this is not confirmed: its stream may be open all the same
-// (DET-17).
+// dropped says that a lease ended of which nobody had seen trouble, and that this is not confirmed:
+// its stream may be open all the same (DET-17).
 func dropped(in *Instance, s *Snapshot, now time.Time) bool {
-	registered := in.Record.Phase == store.Checking || in.Record.Phase == store.Running || in.Record.Phase == store.Draining
-	return registered && !in.Alive.Present() && !in.LastState.Troubled() && now.Before(in.AliveGone.Add(confirmWait(in, s)))
+	registered := in.Record.Phase == store.Checking || in.Record.Phase == store.Running ||
+		in.Record.Phase == store.Draining
+	return registered && !in.Alive.Present() && !in.LastState.Troubled() &&
+		now.Before(in.AliveGone.Add(confirmWait(in, s)))
 }
 
-// upSince says that its agent has been heard since a List was begun: what that List says of it is out of date, of the time in which it was
-// restarted say.
+// upSince says that its agent has been heard since a List was begun: what that List says of it is
+// out of date, of the time in which it was restarted say.
 func upSince(in *Instance, begun time.Time) bool {
 	return (in.Record.Phase == store.Checking || in.Record.Phase == store.Running) && begun.Before(in.PhaseStart)
 }
@@ -148,7 +169,8 @@ func judgeUnregistered(in *Instance, s *Snapshot, now time.Time) Judgment {
 		return Judgment{Verdict: store.Unborn, Rule: "DET-11", Why: "its agent has not registered yet", Until: due}
 	}
 	return Judgment{
-		Verdict: store.Stuck, Rule: "DET-11", Why: fmt.Sprintf("its agent did not register within %s", in.Record.Spec.RegistrationTimeout),
+		Verdict: store.Stuck, Rule: "DET-11",
+		Why:      fmt.Sprintf("its agent did not register within %s", in.Record.Spec.RegistrationTimeout),
 		Evidence: []string{providerSays(in), "alive absent"},
 	}
 }
@@ -161,8 +183,9 @@ func confirmWait(in *Instance, s *Snapshot) time.Duration {
 	return max(in.Record.Spec.Report.LeaseTTL.D(), s.SessionTTL+time.Second)
 }
 
-// endedEarly says that a lease went before its time: etcd dropped it. The last report was accepted at most one and a half intervals before
-// alive told of trouble, else it would have done so sooner; half an interval is for what came late to us.
+// endedEarly says that a lease went before its time: etcd dropped it. The last report was accepted
+// at most one and a half intervals before alive told of trouble, else it would have done so sooner;
+// half an interval is for what came late to us.
 func endedEarly(in *Instance) bool {
 	report := in.Record.Spec.Report
 	return in.AliveGone.Sub(in.SilentSince) < report.LeaseTTL.D()-2*report.Interval.D()
@@ -189,27 +212,44 @@ func judgeSilent(in *Instance, s *Snapshot, now time.Time) Judgment {
 	}
 	due := in.AliveGone.Add(wait)
 	if now.Before(due) {
-		return Judgment{Verdict: store.Suspect, Rule: "DET-17", Why: fmt.Sprintf("its lease ended; to be confirmed for %s", wait), Evidence: evidence, Until: due}
+		return Judgment{
+			Verdict: store.Suspect, Rule: "DET-17",
+			Why: fmt.Sprintf("its lease ended; to be confirmed for %s", wait), Evidence: evidence, Until: due,
+		}
 	}
 	if now.Before(s.GraceEnd) {
-		return Judgment{Verdict: store.Suspect, Rule: "SAFE-1", Why: "its lease ended, but agents have time to return: " + s.GraceWhy, Evidence: evidence, Until: s.GraceEnd}
+		return Judgment{
+			Verdict: store.Suspect, Rule: "SAFE-1",
+			Why: "its lease ended, but agents have time to return: " + s.GraceWhy, Evidence: evidence,
+			Until: s.GraceEnd,
+		}
 	}
-	return Judgment{Verdict: store.Lost, Rule: "DET-17", Why: fmt.Sprintf("its lease (%s) ended and it did not return", in.Record.Spec.Report.LeaseTTL), Evidence: evidence}
+	return Judgment{
+		Verdict: store.Lost, Rule: "DET-17",
+		Why:      fmt.Sprintf("its lease (%s) ended and it did not return", in.Record.Spec.Report.LeaseTTL),
+		Evidence: evidence,
+	}
 }
 
-// judgeRestarting gives a restart its time: the workload's by the agent, then the machine's by the provider (HEAL-1).
+// judgeRestarting gives a restart its time: the workload's by the agent, then the machine's by the
+// provider (HEAL-1).
 func judgeRestarting(in *Instance, s *Snapshot, now time.Time) Judgment {
 	rec := &in.Record
 	r, see := rec.Restart, &in.Sighting
 	if r == nil {
 		r = &store.Restart{Level: store.RestartMachine}
 	}
-	ownDoing := r.Level == store.RestartMachine && (rec.Phase == store.Stopping || !see.Begun.After(in.PhaseStart) || see.Times < 2)
+	ownDoing := r.Level == store.RestartMachine &&
+		(rec.Phase == store.Stopping || !see.Begun.After(in.PhaseStart) || see.Times < 2)
 	if j, ok := judgeMachine(in, s, now); ok && (j.Absent || j.Verdict == store.Dead && !ownDoing) {
 		return j
 	}
 	if in.Calls.Missing {
-		return Judgment{Verdict: store.Stuck, Rule: "HEAL-1", Why: "asked to restart it, the provider knows no such machine", Evidence: []string{providerSays(in), streamSays(in)}}
+		return Judgment{
+			Verdict: store.Stuck, Rule: "HEAL-1",
+			Why:      "asked to restart it, the provider knows no such machine",
+			Evidence: []string{providerSays(in), streamSays(in)},
+		}
 	}
 	limit := restartLimit(rec, r)
 	due := in.PhaseStart.Add(limit)
@@ -217,9 +257,16 @@ func judgeRestarting(in *Instance, s *Snapshot, now time.Time) Judgment {
 		due = s.GraceEnd
 	}
 	if now.Before(due) {
-		return Judgment{Verdict: store.Unborn, Rule: "HEAL-1", Why: "its " + r.Level + " is being restarted", Until: due}
+		return Judgment{
+			Verdict: store.Unborn, Rule: "HEAL-1", Why: "its " + r.Level + " is being restarted",
+			Until: due,
+		}
 	}
-	j := Judgment{Verdict: store.Stuck, Rule: "HEAL-1", Why: fmt.Sprintf("its %s did not restart within %s", r.Level, limit), Evidence: []string{providerSays(in), streamSays(in)}}
+	j := Judgment{
+		Verdict: store.Stuck, Rule: "HEAL-1",
+		Why:      fmt.Sprintf("its %s did not restart within %s", r.Level, limit),
+		Evidence: []string{providerSays(in), streamSays(in)},
+	}
 	if in.Calls.Problem != "" {
 		j.Why += ": " + in.Calls.Problem
 	}
@@ -237,20 +284,34 @@ func restartLimit(rec *store.Instance, r *store.Restart) time.Duration {
 // judgeReporting judges an instance whose agent holds its lease: DET-3, DET-6, DET-8, DET-10.
 func judgeReporting(in *Instance, s *Snapshot, now time.Time) Judgment {
 	alive := &in.Alive.Record
-	if alive.State == store.StreamOpen && in.Record.Phase == store.Running && reportIsCurrent(in) && in.Report.Record.Healthy {
-		return Judgment{Verdict: store.Live, Rule: "DET-5", Why: "it reports and is healthy"} // as nearly all are: see member.evidence
+	if alive.State == store.StreamOpen && in.Record.Phase == store.Running && reportIsCurrent(in) &&
+		in.Report.Record.Healthy {
+		// as nearly all are: see member.evidence
+		return Judgment{Verdict: store.Live, Rule: "DET-5", Why: "it reports and is healthy"}
 	}
 	evidence := []string{streamSays(in)}
 	switch alive.State {
 	case store.StreamLost:
-		return Judgment{Verdict: store.Suspect, Rule: "DET-3", Why: "its stream was lost: " + alive.Why, Evidence: append(evidence, providerSays(in))}
+		return Judgment{
+			Verdict: store.Suspect, Rule: "DET-3", Why: "its stream was lost: " + alive.Why,
+			Evidence: append(evidence, providerSays(in)),
+		}
 	case store.StreamOverdue:
-		return Judgment{Verdict: store.Suspect, Rule: "DET-6", Why: "its report is overdue", Evidence: append(evidence, providerSays(in))}
+		return Judgment{
+			Verdict: store.Suspect, Rule: "DET-6", Why: "its report is overdue",
+			Evidence: append(evidence, providerSays(in)),
+		}
 	case store.StreamLeft:
 		if alive.Goodbye == store.GoodbyeRefused {
-			return Judgment{Verdict: store.Suspect, Rule: "DET-8", Why: "its agent is there, and is refused: " + alive.Why, Evidence: append(evidence, providerSays(in))}
+			return Judgment{
+				Verdict: store.Suspect, Rule: "DET-8",
+				Why: "its agent is there, and is refused: " + alive.Why, Evidence: append(evidence, providerSays(in)),
+			}
 		}
-		return Judgment{Verdict: store.Suspect, Rule: "DET-8", Why: "its agent said goodbye: " + string(alive.Goodbye), Evidence: append(evidence, providerSays(in))}
+		return Judgment{
+			Verdict: store.Suspect, Rule: "DET-8", Why: "its agent said goodbye: " + string(alive.Goodbye),
+			Evidence: append(evidence, providerSays(in)),
+		}
 	default: // open, or on its way to another replica
 	}
 	notYet := "it has reported nothing yet"
@@ -262,11 +323,22 @@ func judgeReporting(in *Instance, s *Snapshot, now time.Time) Judgment {
 		case in.Report.Record.Healthy:
 			return Judgment{Verdict: store.Live, Rule: "DET-5", Why: "it reports and is healthy", Evidence: evidence}
 		case rebooted(in):
-			return Judgment{Verdict: store.Live, Rule: "DET-10", Why: "its machine has started again: " + notYet, Evidence: evidence}
+			return Judgment{
+				Verdict: store.Live, Rule: "DET-10", Why: "its machine has started again: " + notYet,
+				Evidence: evidence,
+			}
 		case in.Record.Phase == store.Running || in.Record.Phase == store.Draining:
-			return Judgment{Verdict: store.Unhealthy, Rule: "DET-9", Why: in.Report.Record.Why, Evidence: append(evidence, checksSay(in.Report.Record)...)}
-		case in.Record.Phase == store.Checking && restartConfirmed(in) && ended(in) && !endedWell(in): // no time will make it healthy
-			return Judgment{Verdict: store.Unhealthy, Rule: "DET-9", Why: "its workload ended before it was healthy: " + in.Report.Record.Why, Evidence: append(evidence, checksSay(in.Report.Record)...)}
+			return Judgment{
+				Verdict: store.Unhealthy, Rule: "DET-9", Why: in.Report.Record.Why,
+				Evidence: append(evidence, checksSay(in.Report.Record)...),
+			}
+		case in.Record.Phase == store.Checking && restartConfirmed(in) && ended(in) && !endedWell(in):
+			// no time will make it healthy
+			return Judgment{
+				Verdict: store.Unhealthy, Rule: "DET-9",
+				Why:      "its workload ended before it was healthy: " + in.Report.Record.Why,
+				Evidence: append(evidence, checksSay(in.Report.Record)...),
+			}
 		}
 	}
 	limit := in.Record.Spec.MaxChecking.D()
@@ -278,34 +350,45 @@ func judgeReporting(in *Instance, s *Snapshot, now time.Time) Judgment {
 		due = s.GraceEnd
 	}
 	if now.Before(due) {
-		return Judgment{Verdict: store.Live, Rule: "DET-10", Why: "not healthy yet: " + notYet, Evidence: evidence, Until: due}
+		return Judgment{
+			Verdict: store.Live, Rule: "DET-10", Why: "not healthy yet: " + notYet, Evidence: evidence,
+			Until: due,
+		}
 	}
-	return Judgment{Verdict: store.Stuck, Rule: "DET-10", Why: fmt.Sprintf("not healthy within %s: %s", in.Record.Spec.MaxChecking, notYet), Evidence: append(evidence, checksSay(in.Report.Record)...)}
+	return Judgment{
+		Verdict: store.Stuck, Rule: "DET-10",
+		Why:      fmt.Sprintf("not healthy within %s: %s", in.Record.Spec.MaxChecking, notYet),
+		Evidence: append(evidence, checksSay(in.Report.Record)...),
+	}
 }
 
-// rebooted says that an instance at work has come back with another boot than the one that got healthy, and was not restarted by us.
+// rebooted says that an instance at work has come back with another boot than the one that got
+// healthy, and was not restarted by us.
 func rebooted(in *Instance) bool {
-	return in.Record.Phase == store.Running && in.Record.Boot != "" && in.Alive.Present() && in.Alive.Record.State == store.StreamOpen &&
+	return in.Record.Phase == store.Running && in.Record.Boot != "" && in.Alive.Present() &&
+		in.Alive.Record.State == store.StreamOpen &&
 		in.Alive.Record.BootID != in.Record.Boot
 }
 
 // ended says that the workload of its present boot runs no more, for it has ended by itself.
 func ended(in *Instance) bool { return reportIsCurrent(in) && in.Report.Record.Workload != nil }
 
-// endedWell says that it has, and that nothing more is expected of it: it is a task, and its exit code 0 (REC-12).
+// endedWell says that it has, and that nothing more is expected of it: it is a task, and its exit
+// code 0 (REC-12).
 func endedWell(in *Instance) bool {
 	w := in.Report.Record.Workload
 	return ended(in) && in.Record.Spec.Lifecycle == store.LifecycleTask && w.Code == 0 && w.Signal == ""
 }
 
-// restartConfirmed says that nothing is left to be heard of the last restart: what its agent was told to restart, it has.
+// restartConfirmed says that nothing is left to be heard of the last restart: what its agent was
+// told to restart, it has.
 func restartConfirmed(in *Instance) bool {
 	r := in.Record.Restart
 	return r == nil || in.Record.Phase != store.Checking || !r.ByAgent() || in.Report.Record.Restarted == r.Token
 }
 
-// reportIsCurrent says whether the persisted report is of the machine's present boot. Within a boot the gateway persists
-// every change of the verdict, so the last one stands.
+// reportIsCurrent says whether the persisted report is of the machine's present boot. Within a boot
+// the gateway persists every change of the verdict, so the last one stands.
 func reportIsCurrent(in *Instance) bool {
 	return in.Report.Present() && in.Report.Record.BootID == in.Alive.Record.BootID
 }
@@ -332,7 +415,8 @@ func streamSays(in *Instance) string {
 	return fmt.Sprintf("stream %s since rev %d, epoch %d at %s", a.State, in.Alive.Modified, a.Epoch, a.Replica)
 }
 
-// evidence is what a verdict rests on. For one that is well it is put together only here, when somebody asks.
+// evidence is what a verdict rests on. For one that is well it is put together only here, when
+// somebody asks.
 func (m *member) evidence() []string {
 	if m.judgment.Evidence == nil && m.Alive.Present() {
 		return []string{streamSays(m.Instance)}

@@ -100,7 +100,8 @@ func TestOnDemandInstancesAreNotTheGroups(t *testing.T) {
 	}
 }
 
-// It takes its course to running all the same, and counts neither for the group's health nor against it.
+// It takes its course to running all the same, and counts neither for the group's health nor
+// against it.
 //
 // proves REC-2
 // proves REC-10

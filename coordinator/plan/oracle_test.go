@@ -9,8 +9,9 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// This is a second, simpler opinion on the budgets, after the words of the rules. It counts what is recorded, as it would be
-// once some of a plan's actions have happened and the others were overtaken, and shares no code with budget.go.
+// This is a second, simpler opinion on the budgets, after the words of the rules. It counts what is
+// recorded, as it would be once some of a plan's actions have happened and the others were
+// overtaken, and shares no code with budget.go.
 
 // census is what a group's records come to.
 type census struct {
@@ -33,13 +34,17 @@ type auditor struct {
 }
 
 func audit(s *Snapshot, g *Group, p *Plan, now time.Time) *auditor {
-	a := &auditor{spec: inForce(s, g.Name), plan: p, now: now, records: map[string]store.Instance{}, started: map[string]time.Time{}, down: map[string]bool{}, died: map[int]bool{}}
+	a := &auditor{
+		spec: inForce(s, g.Name), plan: p, now: now, records: map[string]store.Instance{},
+		started: map[string]time.Time{}, down: map[string]bool{}, died: map[int]bool{},
+	}
 	for _, sl := range g.Slots {
 		a.died[sl.Record.Number] = sl.Record.Vacated != nil && sl.Record.Vacated.Dead
 	}
 	for _, in := range g.Instances {
 		a.records[in.Record.ID], a.started[in.Record.ID] = in.Record, in.PhaseStart
-		a.down[in.Record.ID] = hasEnded(&in) || in.Sighting.Down && in.Sighting.Begun.After(in.PhaseStart) && in.Sighting.Begun.After(in.StreamSince)
+		a.down[in.Record.ID] = hasEnded(&in) || in.Sighting.Down && in.Sighting.Begun.After(in.PhaseStart) &&
+			in.Sighting.Begun.After(in.StreamSince)
 	}
 	for i := range p.Actions {
 		var next []store.Instance
@@ -60,8 +65,8 @@ func audit(s *Snapshot, g *Group, p *Plan, now time.Time) *auditor {
 	return a
 }
 
-// overBudget says which budget is exceeded when only these actions of the plan happen, in whatever order: no two change one
-// record. "" if none is.
+// overBudget says which budget is exceeded when only these actions of the plan happen, in whatever
+// order: no two change one record. "" if none is.
 func (a *auditor) overBudget(happens func(i int) bool) string {
 	if a.spec == nil {
 		return ""
@@ -83,7 +88,8 @@ func (a *auditor) overBudget(happens func(i int) bool) string {
 				free++
 			case !there && act.Rule != "SPOT-2" && act.Rule != "REC-8":
 				made = act
-			case there && !goes(old.Phase) && goes(next.Phase) && !dead && act.Rule != "SPOT-2" && !orderedRestart(act, next):
+			case there && !goes(old.Phase) && goes(next.Phase) && !dead && act.Rule != "SPOT-2" &&
+				!orderedRestart(act, next):
 				left = act
 				if a.available(old) && !unbound(act, old) {
 					down = append(down, act)
@@ -94,17 +100,21 @@ func (a *auditor) overBudget(happens func(i int) bool) string {
 	for _, act := range down {
 		most, slots := a.spec.MaxUnavailable(act.To == store.Stopping), a.availableSlots(records)
 		if n := a.spec.Size - len(slots); n > most && !slots[*act.Slot] {
-			return fmt.Sprintf("max_unavailable is %d, and %d are once %s: %s %s", most, n, act.Instance, act.Rule, act.What)
+			return fmt.Sprintf("max_unavailable is %d, and %d are once %s: %s %s", most, n, act.Instance, act.Rule,
+				act.What)
 		}
 	}
 	after, budget := a.count(records), a.spec.Budget
 	switch {
 	case after.expansion > max(budget.MaxExpansion, a.before.expansion)+free:
-		return fmt.Sprintf("max_expansion is %d, %d were in use, and %d are then", budget.MaxExpansion, a.before.expansion, after.expansion)
+		return fmt.Sprintf("max_expansion is %d, %d were in use, and %d are then", budget.MaxExpansion,
+			a.before.expansion, after.expansion)
 	case made != nil && budget.MaxCreating != 0 && after.creating > budget.MaxCreating:
-		return fmt.Sprintf("max_creating is %d, and %d come up once %s: %s", budget.MaxCreating, after.creating, made.Instance, made.What)
+		return fmt.Sprintf("max_creating is %d, and %d come up once %s: %s", budget.MaxCreating, after.creating,
+			made.Instance, made.What)
 	case left != nil && budget.MaxDeleting != 0 && after.leaving > budget.MaxDeleting:
-		return fmt.Sprintf("max_deleting is %d, and %d leave once %s: %s", budget.MaxDeleting, after.leaving, left.Instance, left.What)
+		return fmt.Sprintf("max_deleting is %d, and %d leave once %s: %s", budget.MaxDeleting, after.leaving,
+			left.Instance, left.What)
 	default:
 		return ""
 	}
@@ -163,9 +173,11 @@ func goes(p store.Phase) bool {
 	return p == store.Draining || p == store.Stopping || p == store.Deleting
 }
 
-// available: booted, whatever its checks say (HEAL-5), for startup_duration (ROLL-3), and not down (REC-18).
+// available: booted, whatever its checks say (HEAL-5), for startup_duration (ROLL-3), and not down
+// (REC-18).
 func (a *auditor) available(rec store.Instance) bool {
-	return rec.Phase == store.Running && !a.down[rec.ID] && a.plan.Judgments[rec.ID].Verdict != store.Dead && a.now.Sub(a.started[rec.ID]) >= a.spec.Rollout.StartupDuration.D()
+	return rec.Phase == store.Running && !a.down[rec.ID] && a.plan.Judgments[rec.ID].Verdict != store.Dead &&
+		a.now.Sub(a.started[rec.ID]) >= a.spec.Rollout.StartupDuration.D()
 }
 
 // orderedRestart: it waits for no budget.
@@ -173,7 +185,8 @@ func orderedRestart(a *Action, next store.Instance) bool {
 	return a.Rule == "REC-16" && next.Phase == store.Stopping
 }
 
-// unbound says that max_unavailable does not protect an instance: it is surplus, its group goes, or it was ordered to go now.
+// unbound says that max_unavailable does not protect an instance: it is surplus, its group goes, or
+// it was ordered to go now.
 func unbound(a *Action, old store.Instance) bool {
 	switch a.Rule {
 	case "HEAL-9", "REC-7", "REC-11":
@@ -183,14 +196,16 @@ func unbound(a *Action, old store.Instance) bool {
 	}
 }
 
-// overBudgetSomehow tries parts of the plan: all of it, only one action, all but one, those before and those after each.
+// overBudgetSomehow tries parts of the plan: all of it, only one action, all but one, those before
+// and those after each.
 func (a *auditor) overBudgetSomehow() string {
 	if problem := a.overBudget(func(int) bool { return true }); problem != "" {
 		return problem
 	}
 	for k := range a.changes {
 		for _, part := range []func(int) bool{
-			func(i int) bool { return i == k }, func(i int) bool { return i != k }, func(i int) bool { return i < k }, func(i int) bool { return i > k },
+			func(i int) bool { return i == k }, func(i int) bool { return i != k }, func(i int) bool { return i < k },
+			func(i int) bool { return i > k },
 		} {
 			if problem := a.overBudget(part); problem != "" {
 				return problem

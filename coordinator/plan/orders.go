@@ -7,8 +7,9 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// orders carries out operators' requests, or refuses them; either removes the request in the same transaction
-// (REC-16). Carrying one out marks the record: the work itself follows from the mark, whoever leads then.
+// orders carries out operators' requests, or refuses them; either removes the request in the same
+// transaction (REC-16). Carrying one out marks the record: the work itself follows from the mark,
+// whoever leads then.
 func (d *draft) orders() {
 	for _, r := range d.g.Requests {
 		switch {
@@ -48,8 +49,10 @@ func (d *draft) orderGroup(r store.Versioned[store.Request]) {
 // retry has flapping and errored slots start afresh (FLAP-3).
 func (d *draft) retry(r store.Versioned[store.Request], slots []*slot) {
 	a := Action{
-		Group: d.g.Name, Rule: "REC-16", What: "slots start afresh", Why: "ordered by " + r.Record.By, Evidence: []string{"request " + r.Record.ID},
-		Otherwise: otherwise("REC-16", ""), Conditions: []store.Condition{r.Unchanged()}, Writes: []store.Write{store.Delete(r.Key)},
+		Group: d.g.Name, Rule: "REC-16", What: "slots start afresh", Why: "ordered by " + r.Record.By,
+		Evidence:  []string{"request " + r.Record.ID},
+		Otherwise: otherwise("REC-16", ""), Conditions: []store.Condition{r.Unchanged()},
+		Writes: []store.Write{store.Delete(r.Key)},
 	}
 	n := 0
 	for _, sl := range slots {
@@ -88,7 +91,8 @@ func (d *draft) createOnDemand(r store.Versioned[store.Request]) {
 	rec := d.newRecord(nil, "REC-2", "ordered by "+r.Record.By)
 	m := d.join(rec)
 	a := Action{
-		Group: d.g.Name, Instance: rec.ID, Rule: "REC-2", What: "requested on demand", Why: rec.Last.Why, To: store.Pending, Otherwise: otherwise("REC-16", ""),
+		Group: d.g.Name, Instance: rec.ID, Rule: "REC-2", What: "requested on demand", Why: rec.Last.Why,
+		To: store.Pending, Otherwise: otherwise("REC-16", ""),
 		Evidence:   []string{"request " + r.Record.ID},
 		Conditions: append(d.common(), store.Absent(m.Key), r.Unchanged()),
 		Writes:     []store.Write{store.Put(m.Key, store.Encode(rec)), store.Delete(r.Key)},
@@ -132,8 +136,14 @@ func (d *draft) orderInstance(r store.Versioned[store.Request]) {
 
 // condemn notes that an instance has to go: with a replacement first, or now.
 func (d *draft) condemn(r store.Versioned[store.Request], m *member) {
-	order := store.Condemned{By: r.Record.By, Why: "ordered by " + r.Record.By, At: d.now.UTC(), Now: r.Record.Kind != store.RequestReplace}
-	what := "ordered to be " + map[store.RequestKind]string{store.RequestReplace: "replaced", store.RequestDelete: "deleted", store.RequestDrain: "drained"}[r.Record.Kind]
+	order := store.Condemned{
+		By: r.Record.By, Why: "ordered by " + r.Record.By, At: d.now.UTC(),
+		Now: r.Record.Kind != store.RequestReplace,
+	}
+	what := "ordered to be " + map[store.RequestKind]string{
+		store.RequestReplace: "replaced",
+		store.RequestDelete:  "deleted", store.RequestDrain: "drained",
+	}[r.Record.Kind]
 	switch c := m.Record.Condemned; {
 	case m.phase == store.Draining:
 		d.actions = append(d.actions, refuse(r, "it drains already"))
@@ -159,10 +169,12 @@ func (d *draft) obey(r store.Versioned[store.Request], m *member, what string, c
 func (d *draft) restartOrdered(r store.Versioned[store.Request], m *member) {
 	switch {
 	case d.spec == nil:
-		d.actions = append(d.actions, refuse(r, "its group is gone; it can only be deleted: leasehold instance delete "+m.ID()))
+		d.actions = append(d.actions, refuse(r,
+			"its group is gone; it can only be deleted: leasehold instance delete "+m.ID()))
 		return
 	case m.phase != store.Running && m.phase != store.Checking && m.phase != store.Booting && m.phase != store.Starting:
-		d.actions = append(d.actions, refuse(r, "it is "+string(m.phase)+": only what runs or comes up can be restarted"))
+		d.actions = append(d.actions, refuse(r,
+			"it is "+string(m.phase)+": only what runs or comes up can be restarted"))
 		return
 	case !d.mayActQuietly():
 		return // carried out when things may be done again
@@ -208,8 +220,10 @@ func (d *draft) protect(r store.Versioned[store.Request], m *member) {
 
 func refuse(r store.Versioned[store.Request], why string) Action {
 	return Action{
-		Group: fmt.Sprintf("%.100s", r.Record.Group), Instance: fmt.Sprintf("%.100s", r.Record.Instance), Rule: "REC-16",
-		// Whoever may write orders may write anything into one: the journal takes no more of it than helps.
+		Group: fmt.Sprintf("%.100s", r.Record.Group), Instance: fmt.Sprintf("%.100s", r.Record.Instance),
+		Rule: "REC-16",
+		// Whoever may write orders may write anything into one: the journal takes no more of it
+		// than helps.
 		What: fmt.Sprintf("order to %.40s refused", r.Record.Kind), Why: fmt.Sprintf("%.300s", why),
 		Evidence:   []string{fmt.Sprintf("request %.60s by %.100s", r.Record.ID, r.Record.By)},
 		Conditions: []store.Condition{r.Unchanged()},

@@ -46,7 +46,8 @@ type Action struct {
 // News is an entry of the journal about a group.
 type News struct{ Rule, What, Why, Otherwise string }
 
-// Told are the entries of the journal that an action leaves: itself, unless it is silent, and its news.
+// Told are the entries of the journal that an action leaves: itself, unless it is silent, and its
+// news.
 func (a *Action) Told() []Action {
 	var told []Action
 	if !a.Silent {
@@ -69,7 +70,8 @@ const (
 	CallRestart CallKind = "restart"
 )
 
-// Call is work for a provider. It follows from the phase of a record, so whoever leads next finds it again.
+// Call is work for a provider. It follows from the phase of a record, so whoever leads next finds
+// it again.
 type Call struct {
 	Kind     CallKind
 	Instance string
@@ -78,7 +80,8 @@ type Call struct {
 	Rank     int            // the lower the more urgent
 	Record   store.Revision // of the instance as planned: the call is void if it has changed
 	Revision store.Revision // of the picture
-	// Conditions must hold when the call leaves the queue: a pause or a hold wins against a call that has not begun.
+	// Conditions must hold when the call leaves the queue: a pause or a hold wins against a call
+	// that has not begun.
 	Conditions []store.Condition
 }
 
@@ -147,7 +150,8 @@ func (d *draft) judgeAll() {
 	d.countRollout()
 }
 
-// decide takes the deciders in the order of REC-5. The dead come first, since they wait for no budget but use it.
+// decide takes the deciders in the order of REC-5. The dead come first, since they wait for no
+// budget but use it.
 func (d *draft) decide(shard Tally) {
 	if d.g.Unreadable != "" {
 		return // what cannot be read is not guessed at, least of all written over
@@ -167,7 +171,8 @@ func (d *draft) decide(shard Tally) {
 		case d.spec.Stopped:
 			d.empty("REC-11", "the group is stopped")
 		case d.spec.Unstarted:
-			d.block("REC-11", "creation of all instances", "the group was applied with --no-start", "leasehold group start "+d.g.Name, "")
+			d.block("REC-11", "creation of all instances", "the group was applied with --no-start",
+				"leasehold group start "+d.g.Name, "")
 		default:
 			d.reconcile()
 		}
@@ -208,7 +213,9 @@ func (d *draft) mayActQuietly() bool {
 // mayAct says whether machines may be made and removed at all, and records why not.
 func (d *draft) mayAct() bool {
 	if h := d.s.Shard.Record.Hold; h != nil {
-		d.block("SAFE-12", "all changes", fmt.Sprintf("the shard is on hold since %s by %s: %s", h.At.UTC().Format(time.RFC3339), h.By, h.Why), "the hold is released", "")
+		d.block("SAFE-12", "all changes",
+			fmt.Sprintf("the shard is on hold since %s by %s: %s", h.At.UTC().Format(time.RFC3339), h.By, h.Why),
+			"the hold is released", "")
 		return false
 	}
 	if d.spec.Paused {

@@ -8,8 +8,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// progress takes instances to the phase that the facts show. It destroys nothing and needs no budget, so it goes on
-// while the group is paused or the shard on hold.
+// progress takes instances to the phase that the facts show. It destroys nothing and needs no
+// budget, so it goes on while the group is paused or the shard on hold.
 func (d *draft) progress() {
 	for _, m := range d.members {
 		switch m.Record.Phase {
@@ -42,7 +42,8 @@ func (d *draft) finished(m *member) bool {
 	if !m.Alive.Present() || !endedWell(m.Instance) {
 		return false
 	}
-	a := d.step(m, store.Finished, "REC-12", "finished", "its workload ended with exit code 0", []string{fmt.Sprintf("report rev %d", m.Report.Modified)}, nil)
+	a := d.step(m, store.Finished, "REC-12", "finished", "its workload ended with exit code 0",
+		[]string{fmt.Sprintf("report rev %d", m.Report.Modified)}, nil)
 	a.Conditions = append(a.Conditions, m.Report.Unchanged())
 	return true
 }
@@ -51,13 +52,15 @@ func (d *draft) finished(m *member) bool {
 func (d *draft) created(m *member) {
 	switch {
 	case m.Calls.Made:
-		d.step(m, store.Booting, "SAFE-8", "machine exists", "the provider made it", []string{"provider ref " + m.Calls.Ref}, func(r *store.Instance) {
-			r.Ref, r.Address = m.Calls.Ref, m.Calls.Address
-		})
+		d.step(m, store.Booting, "SAFE-8", "machine exists", "the provider made it",
+			[]string{"provider ref " + m.Calls.Ref}, func(r *store.Instance) {
+				r.Ref, r.Address = m.Calls.Ref, m.Calls.Address
+			})
 	case m.Sighting.Listed && !m.Calls.Busy: // a call that is under way says more, and soon
-		d.step(m, store.Booting, "ELECT-3", "machine exists", "the provider lists it", []string{providerSays(m.Instance)}, func(r *store.Instance) {
-			r.Ref, r.Address = m.Sighting.Ref, m.Sighting.Address
-		})
+		d.step(m, store.Booting, "ELECT-3", "machine exists", "the provider lists it",
+			[]string{providerSays(m.Instance)}, func(r *store.Instance) {
+				r.Ref, r.Address = m.Sighting.Ref, m.Sighting.Address
+			})
 	}
 }
 
@@ -66,36 +69,41 @@ func (d *draft) registered(m *member) {
 	if !m.Alive.Present() || m.AliveUnreadable != "" {
 		return
 	}
-	a := d.step(m, store.Checking, "DET-11", "agent registered", fmt.Sprintf("after %s", d.since(m)), []string{streamSays(m.Instance)}, nil)
+	a := d.step(m, store.Checking, "DET-11", "agent registered", fmt.Sprintf("after %s", d.since(m)),
+		[]string{streamSays(m.Instance)}, nil)
 	a.Conditions = append(a.Conditions, m.Alive.Unchanged())
 }
 
 // healthyNow: it reports, and its checks pass.
 func (d *draft) healthyNow(m *member) {
-	if !m.Alive.Present() || m.Alive.Record.State != store.StreamOpen || !reportIsCurrent(m.Instance) || !m.Report.Record.Healthy {
+	if !m.Alive.Present() || m.Alive.Record.State != store.StreamOpen || !reportIsCurrent(m.Instance) ||
+		!m.Report.Record.Healthy {
 		return
 	}
 	if !m.working() || !restartConfirmed(m.Instance) {
 		return
 	}
 	why := passed(m.Report.Record.Checks)
-	a := d.step(m, store.Running, "DET-9", "healthy", fmt.Sprintf("%s, %s after it registered", why, d.since(m)), []string{streamSays(m.Instance), fmt.Sprintf("report rev %d", m.Report.Modified)},
+	a := d.step(m, store.Running, "DET-9", "healthy", fmt.Sprintf("%s, %s after it registered", why, d.since(m)),
+		[]string{streamSays(m.Instance), fmt.Sprintf("report rev %d", m.Report.Modified)},
 		func(r *store.Instance) { r.Restart, r.Boot = nil, m.Alive.Record.BootID })
 	a.Conditions = append(a.Conditions, m.Alive.Unchanged(), m.Report.Unchanged())
 }
 
-// rebooted: its machine has started again by itself. What comes up has its time to get healthy, as after a restart that was ordered; from
-// what it was before nothing follows.
+// rebooted: its machine has started again by itself. What comes up has its time to get healthy, as
+// after a restart that was ordered; from what it was before nothing follows.
 func (d *draft) rebooted(m *member) bool {
 	if !rebooted(m.Instance) || m.dead() {
 		return false
 	}
-	a := d.step(m, store.Checking, "DET-10", "back after a restart of its machine", "it reports from another boot, and nobody ordered that", []string{streamSays(m.Instance)}, nil)
+	a := d.step(m, store.Checking, "DET-10", "back after a restart of its machine",
+		"it reports from another boot, and nobody ordered that", []string{streamSays(m.Instance)}, nil)
 	a.Conditions = append(a.Conditions, m.Alive.Unchanged())
 	return true
 }
 
-// passed says which checks an instance passed that is healthy: all that count, and what the optional ones tell.
+// passed says which checks an instance passed that is healthy: all that count, and what the
+// optional ones tell.
 func passed(checks []store.CheckReport) string {
 	if len(checks) == 0 {
 		return "its agent reports and it has no checks"
@@ -136,13 +144,14 @@ func (d *draft) remember(m *member) {
 	d.forget(sl, "FLAP-4", m.ID()+" has been healthy for "+d.spec.Flap.Reset.String(), m.Unchanged())
 }
 
-// standsIn says that a member has to go and that others have failed in its place, on what is wanted: that the old one is well proves
-// nothing of the new (FLAP-2, FLAP-5).
+// standsIn says that a member has to go and that others have failed in its place, on what is
+// wanted: that the old one is well proves nothing of the new (FLAP-2, FLAP-5).
 func (d *draft) standsIn(m *member) bool {
 	if !d.leaving(m) && !m.unwantedOrdered() {
 		return false
 	}
-	return slices.ContainsFunc(m.slot.Record.Failures, func(f store.Failure) bool { return f.Template == d.hash && f.Instance != m.ID() })
+	return slices.ContainsFunc(m.slot.Record.Failures,
+		func(f store.Failure) bool { return f.Template == d.hash && f.Instance != m.ID() })
 }
 
 // forget has a slot start afresh.
@@ -158,8 +167,9 @@ func (d *draft) forget(sl *slot, rule, why string, also ...store.Condition) *Act
 	return &d.actions[len(d.actions)-1]
 }
 
-// forgetFrom is when a member has been healthy for flap.reset: since it runs, and since the last failure of its slot, which
-// may have been its own. A failure that a wrong clock put into the future does not count.
+// forgetFrom is when a member has been healthy for flap.reset: since it runs, and since the last
+// failure of its slot, which may have been its own. A failure that a wrong clock put into the
+// future does not count.
 func (d *draft) forgetFrom(m *member, sl *slot) time.Time {
 	reset := d.spec.Flap.Reset.D()
 	due := m.PhaseStart.Add(reset)
@@ -173,7 +183,8 @@ func (d *draft) forgetFrom(m *member, sl *slot) time.Time {
 
 // recovered takes back that its failure is counted: the next one is another (FLAP-1).
 func (d *draft) recovered(m *member) {
-	a := d.step(m, m.phase, "HEAL-6", "recovered", m.judgment.Why, m.evidence(), func(r *store.Instance) { r.Counted = false })
+	a := d.step(m, m.phase, "HEAL-6", "recovered", m.judgment.Why, m.evidence(),
+		func(r *store.Instance) { r.Counted = false })
 	a.Conditions = append(a.Conditions, m.Alive.Unchanged(), m.Report.Unchanged())
 }
 

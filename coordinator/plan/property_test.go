@@ -79,8 +79,10 @@ func (tr *trial) drawSpec(g *store.Group) {
 	g.Budget.MaxDeleting = rapid.IntRange(0, 3).Draw(rt, "max_deleting")
 	g.RegistrationTimeout, g.MaxChecking = store.Duration(40*time.Second), store.Duration(40*time.Second)
 	g.Flap = store.FlapSpec{
-		Failures: rapid.IntRange(1, 4).Draw(rt, "flap.failures"), Window: store.Duration(3 * time.Minute), MinDelay: store.Duration(5 * time.Second),
-		MaxDelay: store.Duration(time.Minute), Reset: store.Duration(time.Minute), GiveUpAfter: rapid.SampledFrom([]int{0, 0, 3}).Draw(rt, "flap.give_up_after"),
+		Failures: rapid.IntRange(1, 4).Draw(rt, "flap.failures"), Window: store.Duration(3 * time.Minute),
+		MinDelay: store.Duration(5 * time.Second),
+		MaxDelay: store.Duration(time.Minute), Reset: store.Duration(time.Minute),
+		GiveUpAfter: rapid.SampledFrom([]int{0, 0, 3}).Draw(rt, "flap.give_up_after"),
 	}
 	g.Heal.Policy = rapid.SampledFrom([]string{store.HealRecreate, store.HealRestart}).Draw(rt, "heal.policy")
 	if rapid.Bool().Draw(rt, "runs a workload") {
@@ -89,8 +91,12 @@ func (tr *trial) drawSpec(g *store.Group) {
 	if rapid.Bool().Draw(rt, "drains") {
 		g.Drain.Hook, g.Drain.Timeout = []string{"./drain"}, store.Duration(20*time.Second)
 	}
-	g.Rollout.MinimalAction = rapid.SampledFrom([]string{store.ActionLiveUpdate, store.ActionLiveUpdate, store.ActionRestart, store.ActionRecreate}).Draw(rt, "minimal_action")
-	g.Rollout.StartupDuration = rapid.SampledFrom([]store.Duration{0, 0, store.Duration(5 * time.Second)}).Draw(rt, "startup_duration")
+	g.Rollout.MinimalAction = rapid.SampledFrom([]string{
+		store.ActionLiveUpdate, store.ActionLiveUpdate,
+		store.ActionRestart, store.ActionRecreate,
+	}).Draw(rt, "minimal_action")
+	g.Rollout.StartupDuration = rapid.SampledFrom([]store.Duration{0, 0, store.Duration(5 * time.Second)}).Draw(rt,
+		"startup_duration")
 	if rapid.IntRange(0, 3).Draw(rt, "expires") == 3 {
 		g.Expiry.EligibleAge, g.Expiry.ForcedAge = new(store.Duration(time.Minute)), new(store.Duration(3*time.Minute))
 	}
@@ -113,7 +119,8 @@ func (tr *trial) turnOver(d time.Duration) {
 	}
 }
 
-// meanwhile comes between a plan and an action of it: whatever it changes, the action must be safe or not happen.
+// meanwhile comes between a plan and an action of it: whatever it changes, the action must be safe
+// or not happen.
 func (tr *trial) meanwhile(s *Snapshot, p *Plan, a *Action) {
 	if tr.chance.happens("something comes in between", 4) {
 		tr.note("(before %s of %s)", a.What, a.Instance)
@@ -126,15 +133,19 @@ func (tr *trial) meanwhile(s *Snapshot, p *Plan, a *Action) {
 func (tr *trial) event() {
 	rt := tr.chance.t
 	kinds := []string{
-		"nothing", "nothing", "kill", "kill", "cut off", "freeze", "unhealthy", "unhealthy", "return", "return", "healthy", "healthy",
-		"leader", "outage", "size", "pause", "resume", "hold", "release", "replace", "delete", "budget", "template", "full", "room", "spoil", "mend", "stale", "fresh",
-		"broken", "broken", "notice", "evacuating", "shutdown", "restart", "restart", "drain", "drained", "protect", "unprotect", "create", "retry", "vars", "run", "relaunch",
+		"nothing", "nothing", "kill", "kill", "cut off", "freeze", "unhealthy", "unhealthy", "return", "return",
+		"healthy", "healthy",
+		"leader", "outage", "size", "pause", "resume", "hold", "release", "replace", "delete", "budget", "template",
+		"full", "room", "spoil", "mend", "stale", "fresh",
+		"broken", "broken", "notice", "evacuating", "shutdown", "restart", "restart", "drain", "drained", "protect",
+		"unprotect", "create", "retry", "vars", "run", "relaunch",
 		"evacuate", "reopen", "refuses",
 	}
 	kind := rapid.SampledFrom(kinds).Draw(rt, "event")
 	id := ""
 	switch kind {
-	case "kill", "cut off", "freeze", "unhealthy", "return", "healthy", "replace", "delete", "broken", "notice", "evacuating", "shutdown", "restart", "drain",
+	case "kill", "cut off", "freeze", "unhealthy", "return", "healthy", "replace", "delete", "broken", "notice",
+		"evacuating", "shutdown", "restart", "drain",
 		"drained", "protect", "unprotect", "refuses":
 		ids := tr.names(store.KindInstances)
 		if len(ids) == 0 {
@@ -167,7 +178,10 @@ func (tr *trial) event() {
 	case "create", "retry":
 		tr.order(store.Request{Kind: store.RequestKind(kind), Group: tr.group})
 	case "evacuate", "reopen":
-		tr.order(store.Request{Kind: map[string]store.RequestKind{"evacuate": store.RequestEvacuate, "reopen": store.RequestReturn}[kind], Zone: "a"})
+		tr.order(store.Request{Kind: map[string]store.RequestKind{
+			"evacuate": store.RequestEvacuate,
+			"reopen":   store.RequestReturn,
+		}[kind], Zone: "a"})
 	case "broken":
 		if a := tr.agents[id]; a != nil {
 			a.ails = "machine"
@@ -245,7 +259,10 @@ func (tr *trial) operate(kind string) {
 		case "run":
 			g.Workload.Run = []string{"./web", rapid.SampledFrom([]string{"-a", "-b"}).Draw(rt, "flag")}
 		case "relaunch":
-			g.Relaunch = store.Relaunch{Number: g.Relaunch.Number + 1, Action: rapid.SampledFrom([]string{store.ActionRestart, store.ActionRecreate}).Draw(rt, "action")}
+			g.Relaunch = store.Relaunch{
+				Number: g.Relaunch.Number + 1,
+				Action: rapid.SampledFrom([]string{store.ActionRestart, store.ActionRecreate}).Draw(rt, "action"),
+			}
 		case "template":
 			g.Template.InstanceType = rapid.SampledFrom([]string{"small", "large"}).Draw(rt, "type")
 		}
@@ -297,12 +314,13 @@ func (tr *trial) comesRight() {
 	}
 }
 
-// givenUp says whether nothing more happens without an operator: a template is blamed, or a slot is given up, because what ails a machine that
-// was made before the calm is cured by no restart.
+// givenUp says whether nothing more happens without an operator: a template is blamed, or a slot is
+// given up, because what ails a machine that was made before the calm is cured by no restart.
 func (tr *trial) givenUp() bool {
 	status := read[store.Status](tr.world, tr.keys.Status(tr.group)).Record
 	return status.Rollout != nil && status.Rollout.Blamed != "" ||
-		slices.ContainsFunc(tr.snapshot().Groups[0].Slots, func(s store.Versioned[store.Slot]) bool { return s.Record.Errored != "" })
+		slices.ContainsFunc(tr.snapshot().Groups[0].Slots,
+			func(s store.Versioned[store.Slot]) bool { return s.Record.Errored != "" })
 }
 
 // describe shows the group's instances.
@@ -311,8 +329,10 @@ func (tr *trial) describe() string {
 	s := tr.snapshot()
 	p := Compute(s, tr.now)
 	for _, in := range s.Groups[0].Instances {
-		fmt.Fprintf(&b, "%s slot %d %s %s: %s, sighting %+v, calls %+v\n", in.Record.ID, in.Record.Slot, in.Record.Phase, p.Judgments[in.Record.ID].Verdict, p.Judgments[in.Record.ID].Why, in.Sighting, in.Calls)
+		fmt.Fprintf(&b, "%s slot %d %s %s: %s, sighting %+v, calls %+v\n", in.Record.ID, in.Record.Slot,
+			in.Record.Phase, p.Judgments[in.Record.ID].Verdict, p.Judgments[in.Record.ID].Why, in.Sighting, in.Calls)
 	}
-	fmt.Fprintf(&b, "size %d, blocked %+v, next %s\n", tr.spec().Record.Size, s.Groups[0].Status.Record.Blocked, p.Next.Sub(tr.now))
+	fmt.Fprintf(&b, "size %d, blocked %+v, next %s\n", tr.spec().Record.Size, s.Groups[0].Status.Record.Blocked,
+		p.Next.Sub(tr.now))
 	return b.String()
 }

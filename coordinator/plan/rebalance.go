@@ -7,14 +7,16 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// How long the next rebalance waits after one that was withdrawn, and for how long at most: it doubles each time (REC-17).
+// How long the next rebalance waits after one that was withdrawn, and for how long at most: it
+// doubles each time (REC-17).
 const (
 	rebalanceWait     = 30 * time.Minute
 	rebalanceWaitMost = 24 * time.Hour
 )
 
-// rebalance evens the zones of a group that wants it, one instance at a time. It has the lowest priority of all: it begins only while
-// nothing else is to be done, makes the replacement first, and gives way to healing like a roll does (REC-17).
+// rebalance evens the zones of a group that wants it, one instance at a time. It has the lowest
+// priority of all: it begins only while nothing else is to be done, makes the replacement first,
+// and gives way to healing like a roll does (REC-17).
 func (d *draft) rebalance() {
 	if d.spec.Spread != store.SpreadEven {
 		return
@@ -29,13 +31,15 @@ func (d *draft) rebalance() {
 	case d.rollout != nil && d.spec.Rollout.Strategy == store.StrategyProactive:
 		d.block("REC-17", what, "the roll comes first", "the roll is complete", "")
 	case !d.allWell() || !d.settledDown():
-		d.block("REC-17", what, "not all of the group is healthy and settled", "the whole group is healthy and nothing drains", "")
+		d.block("REC-17", what, "not all of the group is healthy and settled",
+			"the whole group is healthy and nothing drains", "")
 	case d.spec.Budget.MaxExpansion == 0:
 		d.block("REC-17", what, "its replacement comes first, and max_expansion is 0", "max_expansion is raised", "")
 	case wait.After(d.now):
 		d.wake(wait)
 		r := d.g.Status.Record.Rebalance
-		d.block("REC-17", what, "the last one was withdrawn: "+r.Why, fmt.Sprintf("its wait of %s is over", r.Wait.For), "")
+		d.block("REC-17", what, "the last one was withdrawn: "+r.Why, fmt.Sprintf("its wait of %s is over", r.Wait.For),
+			"")
 	case d.full(d.spec.Provider, to):
 		d.wake(d.s.Full[d.spec.Provider][to])
 		d.block("REC-17", what, "zone "+to+" has no room", "it is asked again", "")
@@ -51,7 +55,8 @@ func (d *draft) rebalanceWaits() *store.Timer {
 	return nil
 }
 
-// settledDown says that every slot has one member that works, that nobody has to go, and that this plan changes none.
+// settledDown says that every slot has one member that works, that nobody has to go, and that this
+// plan changes none.
 func (d *draft) settledDown() bool {
 	for _, sl := range d.order {
 		for _, m := range sl.members {
@@ -68,13 +73,15 @@ func (d *draft) rebalanceOne(from, to, what string) {
 	var m *member
 	for _, sl := range d.order {
 		for _, o := range sl.members {
-			if o.Record.Zone == from && o.Record.Protected == "" && o.healthy() && !sl.retry.After(d.now) && sl.Record.Errored == "" && (m == nil || older(o, m)) {
+			if o.Record.Zone == from && o.Record.Protected == "" && o.healthy() && !sl.retry.After(d.now) &&
+				sl.Record.Errored == "" && (m == nil || older(o, m)) {
 				m = o
 			}
 		}
 	}
 	if m == nil {
-		d.block("REC-17", what, "all instances in zone "+from+" are protected, or their slots flap", "leasehold instance protect --off", "")
+		d.block("REC-17", what, "all instances in zone "+from+" are protected, or their slots flap",
+			"leasehold instance protect --off", "")
 		return
 	}
 	why := fmt.Sprintf("zone %s has %d instances, and zone %s has %d", from, d.spread()[from], to, d.spread()[to])
@@ -84,7 +91,8 @@ func (d *draft) rebalanceOne(from, to, what string) {
 	d.writeSlot(a, m.slot)
 }
 
-// rebalancedBy is the member that was made to take a member's place in another zone; nil if there is none.
+// rebalancedBy is the member that was made to take a member's place in another zone; nil if there
+// is none.
 func (m *member) rebalancedBy() *member {
 	if m.slot == nil {
 		return nil
@@ -109,17 +117,20 @@ func (d *draft) rebalancing() bool {
 	return false
 }
 
-// withdrawRebalance withdraws a replacement that was to even the zones and for which its zone has no room: elsewhere it would even
-// nothing. False if it is needed all the same, since the instance that it replaces serves no more.
+// withdrawRebalance withdraws a replacement that was to even the zones and for which its zone has
+// no room: elsewhere it would even nothing. False if it is needed all the same, since the instance
+// that it replaces serves no more.
 func (d *draft) withdrawRebalance(m *member) bool {
 	if !m.Record.Rebalances || len(d.others(m, usable)) == 0 || !d.mayDelete("withdrawal of "+m.ID(), m) {
 		return false
 	}
-	d.retire(m, "REC-17", "withdrawn", "zone "+m.zone()+" has no room, and it was made to even the zones", []string{m.Calls.Problem})
+	d.retire(m, "REC-17", "withdrawn", "zone "+m.zone()+" has no room, and it was made to even the zones",
+		[]string{m.Calls.Problem})
 	return true
 }
 
-// followRebalance is what the status remembers of rebalances that were withdrawn, so that the next one waits.
+// followRebalance is what the status remembers of rebalances that were withdrawn, so that the next
+// one waits.
 func (d *draft) followRebalance() *store.Rebalance {
 	old := d.g.Status.Record.Rebalance
 	tries, last := 0, ""

@@ -23,10 +23,23 @@ func TestAccept(t *testing.T) {
 		invalid string
 	}{
 		{"right", Spec{Modified: 9, Group: spec(5)}, nil, 5, 9, ""},
-		{"right, another before", Spec{Modified: 9, Group: spec(5)}, &store.Status{Accepted: &accepted, AcceptedRevision: 4}, 5, 9, ""},
-		{"wrong, another before", Spec{Modified: 9, Group: spec(5), Problem: "size: -1"}, &store.Status{Accepted: &accepted, AcceptedRevision: 4}, 2, 4, "size: -1"},
+		{
+			"right, another before",
+			Spec{Modified: 9, Group: spec(5)},
+			&store.Status{Accepted: &accepted, AcceptedRevision: 4}, 5, 9, "",
+		},
+		{
+			"wrong, another before",
+			Spec{Modified: 9, Group: spec(5), Problem: "size: -1"},
+			&store.Status{Accepted: &accepted, AcceptedRevision: 4}, 2, 4, "size: -1",
+		},
 		{"wrong from the start", Spec{Modified: 9, Problem: "not JSON"}, nil, -1, 0, "not JSON"},
-		{"vanished", Spec{}, &store.Status{Accepted: &accepted, AcceptedRevision: 4}, 2, 4, "the key is missing; a group is deleted with: leasehold group delete web"},
+		{
+			"vanished",
+			Spec{},
+			&store.Status{Accepted: &accepted, AcceptedRevision: 4}, 2, 4,
+			"the key is missing; a group is deleted with: leasehold group delete web",
+		},
 		{"vanished, never accepted", Spec{}, &store.Status{}, -1, 0, ""},
 		{"never was", Spec{}, nil, -1, 0, ""},
 	} {
@@ -51,7 +64,8 @@ func TestAccept(t *testing.T) {
 	}
 }
 
-// All news of a group are told by the transaction that records them: one that is overtaken, or whose answer is lost, tells nothing twice.
+// All news of a group are told by the transaction that records them: one that is overtaken, or
+// whose answer is lost, tells nothing twice.
 //
 // proves REC-15
 func TestNewsComeWithWhatRecordsThem(t *testing.T) {
@@ -92,7 +106,8 @@ func TestStatusOfAGroupThatNeverWas(t *testing.T) {
 	gone := Group{Name: "web"}
 	gone.Status.Key, gone.Status.Modified, gone.Status.Record = "/leasehold/s/status/web", 10, v.Record
 	p = Compute(Snapshot{Keys: store.KeysOf("s"), Groups: []Group{gone}}, epoch)
-	if len(p.Actions) != 1 || len(p.Actions[0].Writes) != 1 || !p.Actions[0].Writes[0].Delete || p.Actions[0].Writes[0].Key != gone.Status.Key {
+	if len(p.Actions) != 1 || len(p.Actions[0].Writes) != 1 || !p.Actions[0].Writes[0].Delete ||
+		p.Actions[0].Writes[0].Key != gone.Status.Key {
 		t.Errorf("its key is gone: %+v", p.Actions)
 	}
 }
@@ -100,7 +115,14 @@ func TestStatusOfAGroupThatNeverWas(t *testing.T) {
 // proves REC-10
 func TestHealthScore(t *testing.T) {
 	for _, c := range []struct{ healthy, requested, want int }{
-		{0, 0, 100}, {3, 0, 100}, {0, 1, 0}, {1, 1, 100}, {2, 3, 66}, {3, 2, 100}, {999, 1000, 99}, {99_999, 100_000, 99},
+		{0, 0, 100},
+		{3, 0, 100},
+		{0, 1, 0},
+		{1, 1, 100},
+		{2, 3, 66},
+		{3, 2, 100},
+		{999, 1000, 99},
+		{99_999, 100_000, 99},
 	} {
 		if got := HealthScore(c.healthy, c.requested); got != c.want {
 			t.Errorf("%d of %d: %d%%, want %d%%", c.healthy, c.requested, got, c.want)
@@ -119,7 +141,8 @@ func TestStatus(t *testing.T) {
 	w.turn("b", false)
 	w.step()
 	st := read[store.Status](w, w.keys.Status(w.group)).Record
-	if st.Health != 33 || st.OK || st.State != store.GroupStarted || st.Outdated != 1 || st.Phases[store.Running] != 2 || st.Verdicts[store.Unhealthy] != 1 {
+	if st.Health != 33 || st.OK || st.State != store.GroupStarted || st.Outdated != 1 ||
+		st.Phases[store.Running] != 2 || st.Verdicts[store.Unhealthy] != 1 {
 		t.Errorf("status %+v", st)
 	}
 	if st.Accepted == nil || st.AcceptedRevision != w.spec().Modified {
@@ -177,11 +200,23 @@ func TestOrders(t *testing.T) {
 		{"replace", "a", store.RequestReplace, "ordered to be replaced"},
 		{"delete", "a", store.RequestDelete, "ordered to be deleted"},
 		{"delete what was to be replaced", "replaced", store.RequestDelete, "ordered to be deleted"},
-		{"replace what was to be replaced", "replaced", store.RequestReplace, "order to replace refused: it was ordered before, by ada"},
-		{"replace what was to be deleted", "deleted", store.RequestReplace, "order to replace refused: it was ordered before, by ada"},
+		{
+			"replace what was to be replaced", "replaced", store.RequestReplace,
+			"order to replace refused: it was ordered before, by ada",
+		},
+		{
+			"replace what was to be deleted", "deleted", store.RequestReplace,
+			"order to replace refused: it was ordered before, by ada",
+		},
 		{"of a later version", "a", "teleport", `order to teleport refused: this version knows no order "teleport"`},
-		{"on one that is being deleted", "going", store.RequestDelete, "order to delete refused: it is being deleted already"},
-		{"on one that is unknown", "nobody", store.RequestDelete, "order to delete refused: there is no such group or instance"},
+		{
+			"on one that is being deleted", "going", store.RequestDelete,
+			"order to delete refused: it is being deleted already",
+		},
+		{
+			"on one that is unknown", "nobody", store.RequestDelete,
+			"order to delete refused: there is no such group or instance",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newTestWorld(t)
@@ -191,7 +226,10 @@ func TestOrders(t *testing.T) {
 			w.place("deleted", 2, store.Running, condemned(true))
 			w.place("going", 3, store.Deleting)
 			key := w.keys.Request("r")
-			w.put(key, store.Request{Schema: store.Schema, ID: "r", Kind: c.kind, Instance: c.instance, By: "bob", At: w.now})
+			w.put(key, store.Request{
+				Schema: store.Schema, ID: "r", Kind: c.kind, Instance: c.instance, By: "bob",
+				At: w.now,
+			})
 			var got string
 			for _, a := range Compute(w.snapshot(), w.now).Actions {
 				if !slices.Contains(deleted(a), key) {
@@ -232,10 +270,29 @@ func TestRecordOutlivesItsMachine(t *testing.T) {
 		{"removed, list begun at that moment", true, Calls{Deleted: ago(time.Second)}, gone, false, false},
 		{"removed, list begun later", true, Calls{Deleted: ago(2 * time.Second)}, gone, true, false},
 		{"removed, no list at all", true, Calls{Deleted: ago(2 * time.Second)}, Sighting{}, false, false},
-		{"removed, a late call may still make it", true, Calls{Deleted: ago(2 * time.Second), AbsentFrom: now}, gone, false, false},
-		{"removed, no late call can make it", true, Calls{Deleted: ago(2 * time.Second), AbsentFrom: ago(time.Second)}, gone, true, false},
-		{"removed, listed again", true, Calls{Deleted: ago(2 * time.Second)}, Sighting{Begun: ago(time.Second), Listed: true, Times: 1}, false, true},
-		{"removed, listed, a late call may come yet", true, Calls{Deleted: ago(2 * time.Second), AbsentFrom: now}, Sighting{Begun: ago(time.Second), Listed: true, Times: 1}, false, false},
+		{
+			"removed, a late call may still make it", true,
+			Calls{Deleted: ago(2 * time.Second), AbsentFrom: now},
+			gone,
+			false, false,
+		},
+		{
+			"removed, no late call can make it", true,
+			Calls{Deleted: ago(2 * time.Second), AbsentFrom: ago(time.Second)},
+			gone, true, false,
+		},
+		{
+			"removed, listed again", true,
+			Calls{Deleted: ago(2 * time.Second)},
+			Sighting{Begun: ago(time.Second), Listed: true, Times: 1},
+			false, true,
+		},
+		{
+			"removed, listed, a late call may come yet", true,
+			Calls{Deleted: ago(2 * time.Second), AbsentFrom: now},
+			Sighting{Begun: ago(time.Second), Listed: true, Times: 1},
+			false, false,
+		},
 		{"removal failed, wait", true, Calls{RetryAt: now.Add(time.Second)}, gone, false, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -245,7 +302,8 @@ func TestRecordOutlivesItsMachine(t *testing.T) {
 			s := w.snapshot()
 			s.Groups[0].Instances[0].Calls, s.Groups[0].Instances[0].Sighting = c.calls, c.sighting
 			p := Compute(s, now)
-			goes := slices.ContainsFunc(p.Actions, func(a Action) bool { return slices.Contains(deleted(a), w.keys.Instance("a")) })
+			goes := slices.ContainsFunc(p.Actions,
+				func(a Action) bool { return slices.Contains(deleted(a), w.keys.Instance("a")) })
 			if goes != c.goes || len(p.Calls) > 0 != c.removes {
 				t.Errorf("record goes: %t, calls %+v", goes, p.Calls)
 			}
@@ -272,7 +330,8 @@ func TestCalls(t *testing.T) {
 		{"replacements, growth, removals", func(*world) {}, "create b, create a, create c, remove d"},
 		{"paused", func(w *world) { w.edit(func(g *store.Group) { g.Paused = true }) }, ""},
 		{"restarted in its place", func(w *world) {
-			w.place("a", 0, store.Stopping, func(r *store.Instance) { r.Restart = &store.Restart{Level: store.RestartMachine, Token: "t"} })
+			w.place("a", 0, store.Stopping,
+				func(r *store.Instance) { r.Restart = &store.Restart{Level: store.RestartMachine, Token: "t"} })
 		}, "restart a, create b, create c, remove d"},
 		{"on hold", func(w *world) { w.editShard(func(s *store.Shard) { s.Hold = &store.Hold{By: "ada"} }) }, ""},
 		{"stale", func(w *world) { w.stale = "the watch is behind" }, ""},
@@ -327,7 +386,12 @@ func TestFlapping(t *testing.T) {
 		{"counted already", store.Slot{Failures: at(4*time.Minute, time.Minute)}, true, 2, 0},
 		{"flaps since long", store.Slot{Failures: at(time.Hour), Flapping: 1}, false, 2, time.Minute},
 		{"flaps for the fifth time", store.Slot{Failures: at(time.Hour), Flapping: 5}, false, 2, 16 * time.Minute},
-		{"flaps for the hundredth time", store.Slot{Failures: at(time.Hour), Flapping: 100}, false, 2, 16 * time.Minute},
+		{
+			"flaps for the hundredth time",
+			store.Slot{Failures: at(time.Hour), Flapping: 100},
+			false, 2,
+			16 * time.Minute,
+		},
 		{"dated in the future by a wrong clock", store.Slot{Failures: at(-time.Hour, -time.Hour)}, false, 3, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {

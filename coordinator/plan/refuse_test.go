@@ -7,7 +7,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Whoever may write orders may write megabytes into one: its refusal takes little of that into the journal, where it would stay for days.
+// Whoever may write orders may write megabytes into one: its refusal takes little of that into the
+// journal, where it would stay for days.
 //
 // proves REC-16
 func TestARefusedOrderDoesNotFillTheJournal(t *testing.T) {

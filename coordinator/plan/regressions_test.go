@@ -8,8 +8,9 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// A slot that a roll has emptied is filled by the roll, also once the machine that left it is gone and a new leader has only the records. Filled from
-// the last good template it would be outdated, and the roll would empty it again, without end.
+// A slot that a roll has emptied is filled by the roll, also once the machine that left it is gone
+// and a new leader has only the records. Filled from the last good template it would be outdated,
+// and the roll would empty it again, without end.
 //
 // proves ROLL-1, ROLL-9, REC-18
 func TestASlotThatARollEmptiedIsFilledFromItsTemplate(t *testing.T) {
@@ -31,7 +32,8 @@ func TestASlotThatARollEmptiedIsFilledFromItsTemplate(t *testing.T) {
 				if a.To == store.Pending {
 					made++
 					if got := s.instance(a.Instance).Record.Template; got != wanted {
-						t.Errorf("drains %t, new leader %t: %s is made from %s, want %s", drains, leader, a.Instance, got, wanted)
+						t.Errorf("drains %t, new leader %t: %s is made from %s, want %s", drains, leader, a.Instance,
+							got, wanted)
 					}
 				}
 			}
@@ -43,15 +45,17 @@ func TestASlotThatARollEmptiedIsFilledFromItsTemplate(t *testing.T) {
 					}
 				}
 			}
-			if st := read[store.Status](s.world, s.keys.Status(s.group)).Record; made != 2 || st.Rollout != nil || st.Health != 100 {
-				t.Errorf("drains %t, new leader %t: %d were made, health %d%%, the roll is %+v", drains, leader, made, st.Health, st.Rollout)
+			if st := read[store.Status](s.world, s.keys.Status(s.group)).Record; made != 2 || st.Rollout != nil ||
+				st.Health != 100 {
+				t.Errorf("drains %t, new leader %t: %d were made, health %d%%, the roll is %+v", drains, leader, made,
+					st.Health, st.Rollout)
 			}
 		}
 	}
 }
 
-// In a damaged slot nothing takes anybody's place, whatever two members there have come to. A replacement is written by the action of the instance that
-// it replaces, which may keep its phase.
+// In a damaged slot nothing takes anybody's place, whatever two members there have come to. A
+// replacement is written by the action of the instance that it replaces, which may keep its phase.
 //
 // proves SAFE-15
 func TestNobodyIsReplacedInADamagedSlot(t *testing.T) {
@@ -86,7 +90,8 @@ func TestNobodyIsReplacedInADamagedSlot(t *testing.T) {
 				}
 				var done []string
 				for _, a := range Compute(s, w.now).Actions {
-					changes := a.From != a.To && (a.To == store.Pending || a.To == store.Deleting || a.To == store.Draining || a.To == store.Stopping)
+					changes := a.From != a.To && (a.To == store.Pending || a.To == store.Deleting ||
+						a.To == store.Draining || a.To == store.Stopping)
 					if made := w.made(&a); len(made) > 0 || changes && (a.Slot == nil || *a.Slot == 0) {
 						done = append(done, fmt.Sprint(a.Rule, " ", a.Instance, " ", a.What))
 					}

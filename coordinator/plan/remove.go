@@ -7,8 +7,9 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// finishRemovals ends the records of machines that are proved to be gone, and of those that were never asked for. Until
-// then the record stays, however long that takes: it is what the next leader finds (SAFE-8).
+// finishRemovals ends the records of machines that are proved to be gone, and of those that were
+// never asked for. Until then the record stays, however long that takes: it is what the next leader
+// finds (SAFE-8).
 func (d *draft) finishRemovals() {
 	for _, m := range d.members {
 		if m.Record.Phase != store.Deleting || m.Calls.Busy || d.untouchable(m) {
@@ -21,10 +22,12 @@ func (d *draft) finishRemovals() {
 		m.touched = true
 		keys := d.s.Keys
 		d.actions = append(d.actions, Action{
-			Group: d.g.Name, Instance: m.ID(), Slot: m.Record.Place(), Rule: "SAFE-8", What: "gone", Why: why, Evidence: evidence, From: store.Deleting,
+			Group: d.g.Name, Instance: m.ID(), Slot: m.Record.Place(), Rule: "SAFE-8", What: "gone", Why: why,
+			Evidence: evidence, From: store.Deleting,
 			Conditions: []store.Condition{m.Unchanged()},
 			Writes: []store.Write{
-				store.Delete(m.Key), store.Delete(keys.Alive(m.ID())), store.Delete(keys.Report(m.ID())), store.Delete(keys.Joined(m.ID())),
+				store.Delete(m.Key), store.Delete(keys.Alive(m.ID())), store.Delete(keys.Report(m.ID())),
+				store.Delete(keys.Joined(m.ID())),
 			},
 		})
 	}
@@ -41,20 +44,29 @@ func (d *draft) provedGone(m *member) (why string, evidence []string, ok bool) {
 	}
 	if see.Begun.Before(m.Calls.AbsentFrom) {
 		d.wake(m.Calls.AbsentFrom)
-		d.block("SAFE-8", "the end of the record of "+m.ID(), "a call that was begun earlier may still make its machine", "such a call has timed out and a list shows no machine", m.ID())
+		d.block("SAFE-8", "the end of the record of "+m.ID(),
+			"a call that was begun earlier may still make its machine",
+			"such a call has timed out and a list shows no machine", m.ID())
 		return "", nil, false
 	}
 	if !confirmed {
 		failed := fmt.Sprintf("list begun %s after a removal failed", see.Begun.Sub(m.Calls.RemovalFailed).Round(1e6))
-		return "its removal was never confirmed (" + m.Calls.Problem + "), but the provider lists it no more", []string{providerSays(m.Instance), failed}, true
+		return "its removal was never confirmed (" + m.Calls.Problem + "), but the provider lists it no more",
+			[]string{providerSays(m.Instance), failed}, true
 	}
-	return "the provider removed it and lists it no more", []string{providerSays(m.Instance), fmt.Sprintf("list begun %s after the removal", see.Begun.Sub(m.Calls.Deleted).Round(1e6))}, true
+	return "the provider removed it and lists it no more",
+		[]string{
+			providerSays(m.Instance),
+			fmt.Sprintf("list begun %s after the removal", see.Begun.Sub(m.Calls.Deleted).Round(1e6)),
+		}, true
 }
 
-// vanished reports whether the machine of an instance that is being deleted is gone although no removal of it succeeded. A
-// provider may remove a machine and never answer within the call's time-out; its Lists then are the only proof. Without an
-// answer one List is not enough, nor are a few that may be wrong together: its agent was told to stop, so that its silence proves
-// nothing here. The machine must be absent for orphan_grace, from Lists that miss no machine whose agent reports.
+// vanished reports whether the machine of an instance that is being deleted is gone although no
+// removal of it succeeded. A provider may remove a machine and never answer within the call's
+// time-out; its Lists then are the only proof. Without an answer one List is not enough, nor are a
+// few that may be wrong together: its agent was told to stop, so that its silence proves nothing
+// here. The machine must be absent for orphan_grace, from Lists that miss no machine whose agent
+// reports.
 func (d *draft) vanished(m *member) bool {
 	failed, see := m.Calls.RemovalFailed, m.Sighting
 	if see.Listed || failed.IsZero() || !see.Begun.After(failed) || see.Sure < 2 || m.Alive.Present() {
@@ -68,15 +80,16 @@ func (d *draft) vanished(m *member) bool {
 	return true
 }
 
-// empty removes all managed instances of a group that is stopped, or being deleted, and then a deleted group itself
-// (REC-7, REC-11).
+// empty removes all managed instances of a group that is stopped, or being deleted, and then a
+// deleted group itself (REC-7, REC-11).
 func (d *draft) empty(rule, why string) {
 	full := false
 	for _, m := range d.members {
 		if m.gone() || m.touched || !m.Record.Managed || m.phase == store.Draining {
 			continue
 		}
-		if !m.goingDown() && (full || !d.mayDelete("deletion of "+m.ID(), m)) { // who goes down already takes no more room
+		// who goes down already takes no more room
+		if !m.goingDown() && (full || !d.mayDelete("deletion of "+m.ID(), m)) {
 			full = true
 			continue
 		}

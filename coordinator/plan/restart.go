@@ -6,12 +6,13 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// A restart goes stopping → starting → checking. Its level, its token and the boot before it are in the record, so that any leader
-// can go on with it, and it is done once (SAFE-8): the agent reports the token of the last restart it carried out, and a machine
-// that has restarted reports another boot.
+// A restart goes stopping → starting → checking. Its level, its token and the boot before it are in
+// the record, so that any leader can go on with it, and it is done once (SAFE-8): the agent reports
+// the token of the last restart it carried out, and a machine that has restarted reports another
+// boot.
 
-// nextRestart is the level at which a failed member is restarted next: the workload first, where its agent runs one and can be
-// told, then the machine; "" when both were tried in vain (HEAL-1).
+// nextRestart is the level at which a failed member is restarted next: the workload first, where
+// its agent runs one and can be told, then the machine; "" when both were tried in vain (HEAL-1).
 func (d *draft) nextRestart(m *member) string {
 	switch {
 	case m.phase == store.Pending || m.phase == store.Creating || !m.Record.Managed:
@@ -35,13 +36,17 @@ func (m *member) reachable() bool {
 
 // restart begins one. The caller has applied the budgets.
 func (d *draft) restart(m *member, level, rule, what, why string, heals bool, change func(*store.Instance)) *Action {
-	rec := store.Restart{Level: level, Rule: rule, Token: d.unique(m.ID()), Boot: m.boot(), Listed: m.listedBoot(), At: d.now.UTC(), Heals: heals}
+	rec := store.Restart{
+		Level: level, Rule: rule, Token: d.unique(m.ID()), Boot: m.boot(), Listed: m.listedBoot(),
+		At: d.now.UTC(), Heals: heals,
+	}
 	a := d.step(m, store.Stopping, rule, what, why, m.evidence(), func(r *store.Instance) {
 		r.Restart, r.Counted = &rec, false
 		if change != nil {
 			change(r)
 		}
-		rec.Renews = level == store.RestartMachine && len(r.Spec.Workload.Run) > 0 && r.Config != "" && r.Config != m.Report.Record.Config
+		rec.Renews = level == store.RestartMachine && len(r.Spec.Workload.Run) > 0 && r.Config != "" &&
+			r.Config != m.Report.Record.Config
 	})
 	a.Conditions = append(append(a.Conditions, d.common()...), m.proof(d.s.Keys)...)
 	return a
@@ -55,8 +60,8 @@ func (m *member) boot() string {
 	return m.Report.Record.BootID
 }
 
-// listedBoot is its present boot as its provider tells boots apart; "" if the last List may tell of the one before, as it was begun
-// before the agent was heard.
+// listedBoot is its present boot as its provider tells boots apart; "" if the last List may tell of
+// the one before, as it was begun before the agent was heard.
 func (m *member) listedBoot() string {
 	if m.Alive.Present() && m.Sighting.Begun.Before(m.StreamSince) {
 		return ""
@@ -99,7 +104,8 @@ func (d *draft) started(m *member) {
 	if r != nil {
 		rule = r.Rule
 	}
-	a := d.step(m, store.Checking, rule, "back after its restart", fmt.Sprintf("after %s", d.since(m)), []string{streamSays(m.Instance)}, nil)
+	a := d.step(m, store.Checking, rule, "back after its restart", fmt.Sprintf("after %s", d.since(m)),
+		[]string{streamSays(m.Instance)}, nil)
 	a.Conditions = append(a.Conditions, m.Alive.Unchanged())
 }
 
@@ -108,11 +114,13 @@ func (m *member) bootedAnew(r *store.Restart) bool {
 	return r.Listed != "" && m.Sighting.BootID != "" && m.Sighting.BootID != r.Listed
 }
 
-// mustRestart says whether the provider has to be asked to restart a machine: again and again, but never once another boot of it
-// reports or is listed. Where boots can be told apart in a List, there has to be one first: the leader before us may have asked.
+// mustRestart says whether the provider has to be asked to restart a machine: again and again, but
+// never once another boot of it reports or is listed. Where boots can be told apart in a List,
+// there has to be one first: the leader before us may have asked.
 func (m *member) mustRestart() bool {
 	r := m.Record.Restart
-	if m.phase != store.Stopping || r == nil || r.Level != store.RestartMachine || m.Calls.Restarted == r.Token || m.Calls.Missing {
+	if m.phase != store.Stopping || r == nil || r.Level != store.RestartMachine || m.Calls.Restarted == r.Token ||
+		m.Calls.Missing {
 		return false
 	}
 	if m.bootedAnew(r) || r.Listed != "" && m.Sighting.Begun.IsZero() {
@@ -121,8 +129,8 @@ func (m *member) mustRestart() bool {
 	return !m.Alive.Present() || r.Boot == "" || m.Alive.Record.BootID == r.Boot
 }
 
-// restartAllowed says whether a member may be taken down by a restart: within max_unavailable, but who is down already takes nobody
-// down (HEAL-3, HEAL-5).
+// restartAllowed says whether a member may be taken down by a restart: within max_unavailable, but
+// who is down already takes nobody down (HEAL-3, HEAL-5).
 func (d *draft) restartAllowed(m *member) bool {
 	return !d.booted(m) || m.slot.up > 1 || d.unavailable() < d.spec.MaxUnavailable(true)
 }

@@ -7,8 +7,9 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// A restart names the boot that is to end as the provider listed it, but not as it listed it before the agent was heard: that may be
-// the boot before, and a provider asked to end that one would leave the machine as it is.
+// A restart names the boot that is to end as the provider listed it, but not as it listed it before
+// the agent was heard: that may be the boot before, and a provider asked to end that one would
+// leave the machine as it is.
 //
 // proves SAFE-8
 func TestRestartNamesThePresentBoot(t *testing.T) {
@@ -26,7 +27,10 @@ func TestRestartNamesThePresentBoot(t *testing.T) {
 			w.place("a", 0, store.Running)
 			see := &w.witness["a"].sighting
 			see.Listed, see.BootID, see.Begun = true, "boot", w.witness["a"].streamSince.Add(c.listed)
-			w.put(w.keys.Request("r"), store.Request{Schema: store.Schema, ID: "r", Kind: store.RequestRestart, Instance: "a", By: "bob", At: w.now})
+			w.put(w.keys.Request("r"), store.Request{
+				Schema: store.Schema, ID: "r", Kind: store.RequestRestart,
+				Instance: "a", By: "bob", At: w.now,
+			})
 			w.step()
 			if r := w.instance("a").Record.Restart; r == nil || r.Listed != c.want {
 				t.Errorf("it ends %+v, want boot %q", r, c.want)

@@ -21,12 +21,15 @@ func (w *world) returns(id, boot string) {
 
 // reports makes an agent report from a boot.
 func (w *world) reports(id, boot string, healthy bool) {
-	w.put(w.keys.Report(id), store.Report{Schema: store.Schema, Instance: id, BootID: boot, Healthy: healthy, Why: "checks"})
+	w.put(w.keys.Report(id), store.Report{
+		Schema: store.Schema, Instance: id, BootID: boot, Healthy: healthy,
+		Why: "checks",
+	})
 	w.observe(false)
 }
 
-// An original that is back from a new boot has proved nothing by its hello, nor by what it reported from the boot before:
-// its healthy replacement stays. Only its report decides.
+// An original that is back from a new boot has proved nothing by its hello, nor by what it reported
+// from the boot before: its healthy replacement stays. Only its report decides.
 //
 // proves HEAL-6
 func TestOriginalThatReturnedProvesItselfFirst(t *testing.T) {
@@ -60,7 +63,8 @@ func TestOriginalThatReturnedProvesItselfFirst(t *testing.T) {
 	}
 }
 
-// While the agent of one of two is on its way to another replica, neither goes: the other cannot rely on it, and it has done nothing wrong.
+// While the agent of one of two is on its way to another replica, neither goes: the other cannot
+// rely on it, and it has done nothing wrong.
 //
 // proves HEAL-6, DET-8
 func TestNobodyIsDecidedOnWhileItsAgentMoves(t *testing.T) {
@@ -87,7 +91,8 @@ func TestNobodyIsDecidedOnWhileItsAgentMoves(t *testing.T) {
 	}
 }
 
-// A replacement that is not healthy yet is not enough reason to let an original go that is back, and nobody else is made.
+// A replacement that is not healthy yet is not enough reason to let an original go that is back,
+// and nobody else is made.
 //
 // proves HEAL-6
 func TestOriginalThatReturnedIsLeftAloneBesideAnUnfinishedReplacement(t *testing.T) {

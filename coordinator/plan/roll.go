@@ -14,8 +14,8 @@ import (
 // templateUnknown is the hash of what an adopted machine was made from: nobody knows.
 const templateUnknown = "unknown"
 
-// outdated says that a member was made from another template than the one that is wanted, or has not gone through the last
-// relaunch (ROLL-1).
+// outdated says that a member was made from another template than the one that is wanted, or has
+// not gone through the last relaunch (ROLL-1).
 func (d *draft) outdated(m *member) bool {
 	return m.Record.Managed && (m.Record.Template != d.hash || m.Record.Relaunch < d.spec.Relaunch.Number)
 }
@@ -90,20 +90,23 @@ func runUses(run []string, was, now map[string]string) bool {
 	return false
 }
 
-// rollOut brings a change to the instances, under the budgets that healing has left: ROLL-1, HEAL-8.
+// rollOut brings a change to the instances, under the budgets that healing has left: ROLL-1,
+// HEAL-8.
 func (d *draft) rollOut() {
 	if d.rollout == nil {
 		return
 	}
 	if d.blamed() {
-		d.block("FLAP-5", "the roll", d.rollout.Blamed+d.meanwhile(), "another template: leasehold group rollback "+d.g.Name+", or leasehold group retry "+d.g.Name, "")
+		d.block("FLAP-5", "the roll", d.rollout.Blamed+d.meanwhile(),
+			"another template: leasehold group rollback "+d.g.Name+", or leasehold group retry "+d.g.Name, "")
 		return
 	}
 	if d.healsFirst() {
 		return // the rest on the next picture
 	}
 	if d.waiting != "" {
-		d.block("HEAL-8", "the roll", "the healing of "+d.waiting+" waits for room, and comes first", d.waiting+" is being healed", "")
+		d.block("HEAL-8", "the roll", "the healing of "+d.waiting+" waits for room, and comes first",
+			d.waiting+" is being healed", "")
 		return
 	}
 	for _, m := range d.outdatedInTurn() {
@@ -113,20 +116,23 @@ func (d *draft) rollOut() {
 	}
 }
 
-// blamed says that the template that is being rolled out is taken for the cause of failures (FLAP-5).
+// blamed says that the template that is being rolled out is taken for the cause of failures
+// (FLAP-5).
 func (d *draft) blamed() bool { return d.rollout != nil && d.rollout.Blamed != "" }
 
-// rolls says that a member is there for nothing but a roll or a rebalance, and has not got healthy yet: the older one in its slot does
-// its work and is only outdated, or in a zone that has too many.
+// rolls says that a member is there for nothing but a roll or a rebalance, and has not got healthy
+// yet: the older one in its slot does its work and is only outdated, or in a zone that has too
+// many.
 func (d *draft) rolls(m, old *member) bool {
 	return older(old, m) && m.phase.Fills() && m.phase != store.Running && !m.unwanted() && m.Record.Protected == "" &&
 		(!d.outdated(m) && d.outdated(old) || m.Record.Rebalances && old.rebalancedBy() == m) &&
 		old.healthy() && !old.unwanted() && old.age.rule == ""
 }
 
-// giveWay withdraws an instance that a roll has made and that has not got healthy yet, the youngest of them, for a member that has failed
-// and waits for the room that it takes: its slot has one that serves, the other has none (HEAL-8). It returns who leaves: that may be one
-// that drains or is deleted since an earlier plan, and whose room comes.
+// giveWay withdraws an instance that a roll has made and that has not got healthy yet, the youngest
+// of them, for a member that has failed and waits for the room that it takes: its slot has one that
+// serves, the other has none (HEAL-8). It returns who leaves: that may be one that drains or is
+// deleted since an earlier plan, and whose room comes.
 func (d *draft) giveWay(m *member, takesRoom func(*member) bool) string {
 	var young, old *member
 	for _, sl := range d.order {
@@ -137,7 +143,8 @@ func (d *draft) giveWay(m *member, takesRoom func(*member) bool) string {
 			if o.givesWay() {
 				return o.ID()
 			}
-			if first := sl.members[0]; !o.touched && !first.touched && d.rolls(o, first) && (young == nil || older(young, o)) {
+			if first := sl.members[0]; !o.touched && !first.touched && d.rolls(o, first) &&
+				(young == nil || older(young, o)) {
 				young, old = o, first
 			}
 		}
@@ -156,9 +163,9 @@ func (m *member) givesWay() bool {
 	return leaves && (drained || m.Record.Last.Rule == "HEAL-8")
 }
 
-// waitsFirst counts the failure of a member before another gives way to it. It may recover before there is room, and fail again: where
-// that costs the roll an instance each time, its slot has to flap like any other, so that the roll gets its turn (FLAP-2). True if it does
-// already.
+// waitsFirst counts the failure of a member before another gives way to it. It may recover before
+// there is room, and fail again: where that costs the roll an instance each time, its slot has to
+// flap like any other, so that the roll gets its turn (FLAP-2). True if it does already.
 func (d *draft) waitsFirst(m, young *member) bool {
 	if m.Record.Counted || m.unwantedOrdered() || d.neverHealed(m) {
 		return false
@@ -170,14 +177,15 @@ func (d *draft) waitsFirst(m, young *member) bool {
 		d.noteFlapping(m.slot, m)
 		return true
 	}
-	a := d.step(m, m.phase, "FLAP-1", "waits for the room of "+young.ID(), m.judgment.Why, m.evidence(), func(r *store.Instance) { r.Counted = true })
+	a := d.step(m, m.phase, "FLAP-1", "waits for the room of "+young.ID(), m.judgment.Why, m.evidence(),
+		func(r *store.Instance) { r.Counted = true })
 	a.Conditions = append(a.Conditions, m.proof(d.s.Keys)...)
 	d.writeSlot(a, m.slot)
 	return false
 }
 
-// healsFirst says that this plan has taken a step for a slot in which nobody works: the next belongs to it, and a roll takes no room
-// before (HEAL-8).
+// healsFirst says that this plan has taken a step for a slot in which nobody works: the next
+// belongs to it, and a roll takes no room before (HEAL-8).
 func (d *draft) healsFirst() bool {
 	for _, sl := range d.order {
 		if sl.well > 0 {
@@ -192,8 +200,9 @@ func (d *draft) healsFirst() bool {
 	return false
 }
 
-// outdatedInTurn lists who may be updated: alone in the slot and at work. First those in whose slots the new template has failed
-// least, so that a template that is wrong shows in several slots, and nobody waits behind one slot that flaps (FLAP-5).
+// outdatedInTurn lists who may be updated: alone in the slot and at work. First those in whose
+// slots the new template has failed least, so that a template that is wrong shows in several slots,
+// and nobody waits behind one slot that flaps (FLAP-5).
 func (d *draft) outdatedInTurn() []*member {
 	var list []*member
 	failed := map[*member]int{}
@@ -202,7 +211,8 @@ func (d *draft) outdatedInTurn() []*member {
 			continue
 		}
 		m := sl.members[0]
-		if m.touched || !d.outdated(m) || !d.neverHealed(m) && (m.phase != store.Running && m.phase != store.Checking || m.unwanted()) {
+		if m.touched || !d.outdated(m) || !d.neverHealed(m) &&
+			(m.phase != store.Running && m.phase != store.Checking || m.unwanted()) {
 			continue
 		}
 		if m.phase == store.Checking && !d.obsolete(m) {
@@ -227,10 +237,11 @@ func (d *draft) outdatedInTurn() []*member {
 	return list
 }
 
-// neverHealed says that a member has failed and heal.policy leaves it so: but for an order only a change of what it is made from may
-// help, so that it comes first.
+// neverHealed says that a member has failed and heal.policy leaves it so: but for an order only a
+// change of what it is made from may help, so that it comes first.
 func (d *draft) neverHealed(m *member) bool {
-	return d.spec.Heal.Policy == store.HealNone && m.failing() && m.phase.Fills() && !m.dead() && !m.unwantedOrdered() &&
+	return d.spec.Heal.Policy == store.HealNone && m.failing() && m.phase.Fills() && !m.dead() &&
+		!m.unwantedOrdered() &&
 		(!m.missed() || d.storm == nil)
 }
 
@@ -244,8 +255,10 @@ func (d *draft) update(m *member) bool {
 	if d.waits(m.slot, what, m.ID()) {
 		return true
 	}
-	if !m.failing() && m.Alive.Record.State != store.StreamOpen { // a moment later it can be told, and more than that need not be done
-		d.block("ROLL-2", what, "its agent cannot be told just now: "+m.judgment.Why, "its agent reports, or it is judged lost", m.ID())
+	// a moment later it can be told, and more than that need not be done
+	if !m.failing() && m.Alive.Record.State != store.StreamOpen {
+		d.block("ROLL-2", what, "its agent cannot be told just now: "+m.judgment.Why,
+			"its agent reports, or it is judged lost", m.ID())
 		return true
 	}
 	action, why := d.change(m)
@@ -259,24 +272,30 @@ func (d *draft) update(m *member) bool {
 	}
 }
 
-// updateByRestart restarts a member in its place: the workload if its agent runs one and can be told, else the machine.
+// updateByRestart restarts a member in its place: the workload if its agent runs one and can be
+// told, else the machine.
 func (d *draft) updateByRestart(m *member, why string) bool {
-	if d.unwell() >= d.spec.MaxUnavailable(true) && m.healthy() || d.booted(m) && d.unavailable() >= d.spec.MaxUnavailable(true) {
-		d.block("ROLL-1", "restart of "+m.ID(), fmt.Sprintf("max_unavailable %d is used up", d.spec.MaxUnavailable(true)), "another instance is healthy", m.ID())
+	if d.unwell() >= d.spec.MaxUnavailable(true) && m.healthy() || d.booted(m) &&
+		d.unavailable() >= d.spec.MaxUnavailable(true) {
+		d.block("ROLL-1", "restart of "+m.ID(),
+			fmt.Sprintf("max_unavailable %d is used up", d.spec.MaxUnavailable(true)), "another instance is healthy",
+			m.ID())
 		return false
 	}
 	if !d.mayDelete("restart of "+m.ID(), m) {
 		return false
 	}
 	level, heals := store.RestartMachine, m.healed()
-	if m.reachable() && !(heals && m.Record.Restart.Level == store.RestartMachine) { // healing is never set back by a roll (HEAL-1)
+	// healing is never set back by a roll (HEAL-1)
+	if m.reachable() && !(heals && m.Record.Restart.Level == store.RestartMachine) {
 		level = store.RestartWorkload
 	}
 	d.restart(m, level, "ROLL-2", "restarting its "+level, why, heals, d.renewed(m))
 	return true
 }
 
-// updateByReplacement makes a replacement first within max_expansion, else removes first within max_unavailable.
+// updateByReplacement makes a replacement first within max_expansion, else removes first within
+// max_unavailable.
 func (d *draft) updateByReplacement(m *member, why string) bool {
 	what := "replacement of " + m.ID()
 	if !d.mayCreate(what, m.ID()) {

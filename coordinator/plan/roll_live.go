@@ -6,9 +6,11 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// updateFailing brings what is wanted to those that need it most and lose nothing by it: whoever is not healthy and needs a live update
-// alone, a replacement under way as well as the one it replaces. It may be just what makes them healthy, a check that was wrong and is put
-// right, say. So they wait for no turn and no budget; the order of a roll is for those that work (ROLL-2, HEAL-8).
+// updateFailing brings what is wanted to those that need it most and lose nothing by it: whoever is
+// not healthy and needs a live update alone, a replacement under way as well as the one it
+// replaces. It may be just what makes them healthy, a check that was wrong and is put right, say.
+// So they wait for no turn and no budget; the order of a roll is for those that work (ROLL-2,
+// HEAL-8).
 func (d *draft) updateFailing() {
 	if d.rollout == nil || d.blamed() {
 		return
@@ -23,9 +25,11 @@ func (d *draft) updateFailing() {
 	}
 }
 
-// updatedFirst says that a member gets what is new before its turn: nobody protects it, and its agent can be told.
+// updatedFirst says that a member gets what is new before its turn: nobody protects it, and its
+// agent can be told.
 func (d *draft) updatedFirst(m *member) bool {
-	if !d.outdated(m) || m.Record.Protected != "" || m.unwantedOrdered() || !m.Alive.Present() || m.Alive.Record.State != store.StreamOpen {
+	if !d.outdated(m) || m.Record.Protected != "" || m.unwantedOrdered() || !m.Alive.Present() ||
+		m.Alive.Record.State != store.StreamOpen {
 		return false
 	}
 	switch {
@@ -42,10 +46,12 @@ func (d *draft) updatedFirst(m *member) bool {
 	return action == store.ActionLiveUpdate
 }
 
-// updateLive has the agent of a member take up what is new. It takes nobody down, yet goes step by step: it may be wrong.
+// updateLive has the agent of a member take up what is new. It takes nobody down, yet goes step by
+// step: it may be wrong.
 func (d *draft) updateLive(m *member, why string) bool {
 	if most := max(1, d.spec.Budget.MaxExpansion+d.spec.MaxUnavailable(false)); d.roll.updating >= most {
-		d.block("ROLL-2", "update of "+m.ID(), number(d.roll.updating, "instance")+" still to confirm what it was sent", "one of them has", m.ID())
+		d.block("ROLL-2", "update of "+m.ID(), number(d.roll.updating, "instance")+" still to confirm what it was sent",
+			"one of them has", m.ID())
 		return false
 	}
 	if m.healthy() && d.unwell() > d.spec.MaxUnavailable(false) {
@@ -63,8 +69,9 @@ func (d *draft) updateNow(m *member, why string) {
 	d.roll.updating++
 }
 
-// renewed puts what is wanted now into a record. A configuration that comes back before the agent has reported the one in between gets
-// a hash of its own: the last report still names it from before, and would be taken for the confirmation.
+// renewed puts what is wanted now into a record. A configuration that comes back before the agent
+// has reported the one in between gets a hash of its own: the last report still names it from
+// before, and would be taken for the confirmation.
 func (d *draft) renewed(m *member) func(*store.Instance) {
 	return func(r *store.Instance) {
 		was := r.Config

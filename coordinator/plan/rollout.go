@@ -15,8 +15,8 @@ type rollCount struct {
 	updating int // instances that have not confirmed yet
 }
 
-// blameAfter is how often a new template must fail, each time in another slot if there are so many, with none getting healthy in
-// between, to be taken for the cause (FLAP-5).
+// blameAfter is how often a new template must fail, each time in another slot if there are so many,
+// with none getting healthy in between, to be taken for the cause (FLAP-5).
 const blameAfter = 3
 
 // countRollout counts who is up to date.
@@ -46,7 +46,8 @@ func (d *draft) countRollout() {
 	}
 }
 
-// track follows a roll: it begins with the first outdated instance and ends when every slot is done (ROLL-4).
+// track follows a roll: it begins with the first outdated instance and ends when every slot is done
+// (ROLL-4).
 func (d *draft) track() {
 	if d.spec == nil {
 		return
@@ -64,16 +65,21 @@ func (d *draft) track() {
 			d.rollout = nil
 			return
 		}
-		d.rollout = &store.Rollout{Template: d.hash, Relaunch: d.spec.Relaunch.Number, Since: d.now.UTC(), Progress: d.now.UTC(), Done: d.roll.done, Most: d.roll.done, Total: d.spec.Size}
+		d.rollout = &store.Rollout{
+			Template: d.hash, Relaunch: d.spec.Relaunch.Number, Since: d.now.UTC(),
+			Progress: d.now.UTC(), Done: d.roll.done, Most: d.roll.done, Total: d.spec.Size,
+		}
 		d.advance()
 		if d.spec.Rollout.Strategy == store.StrategyProactive {
-			d.tell("ROLL-1", "roll to "+d.hash+" begins", number(d.roll.outdated, "instance")+" to be brought up to date")
+			d.tell("ROLL-1", "roll to "+d.hash+" begins",
+				number(d.roll.outdated, "instance")+" to be brought up to date")
 		}
 	case r == nil:
 		return
 	case !going:
 		if d.spec.Rollout.Strategy == store.StrategyProactive {
-			d.tell("ROLL-1", "roll to "+d.hash+" is complete", fmt.Sprintf("%d of %d are healthy and up to date", d.roll.done, d.spec.Size))
+			d.tell("ROLL-1", "roll to "+d.hash+" is complete",
+				fmt.Sprintf("%d of %d are healthy and up to date", d.roll.done, d.spec.Size))
 		}
 		d.rollout = nil
 		return
@@ -92,7 +98,8 @@ func (d *draft) advance() {
 
 // follow notes how far a roll has come. One that was done, fails and recovers is no progress.
 func (d *draft) follow(r *store.Rollout) {
-	most, done := min(max(r.Most, r.Done), d.spec.Size), min(d.roll.done, d.spec.Size) // whoever is more than wanted is no progress
+	// whoever is more than wanted is no progress
+	most, done := min(max(r.Most, r.Done), d.spec.Size), min(d.roll.done, d.spec.Size)
 	switch {
 	case done > most:
 		r.Progress = d.now.UTC()
@@ -104,7 +111,8 @@ func (d *draft) follow(r *store.Rollout) {
 	r.Done, r.Most = d.roll.done, max(most, done)
 }
 
-// stall says when a roll has made no progress for too long. While nothing may be done it cannot: its time begins anew then.
+// stall says when a roll has made no progress for too long. While nothing may be done it cannot:
+// its time begins anew then.
 func (d *draft) stall() {
 	r := d.rollout
 	idle := d.spec.Paused || d.spec.Stopped || d.spec.Unstarted || d.spec.Deleting || d.s.Shard.Record.Hold != nil
@@ -122,11 +130,13 @@ func (d *draft) stall() {
 		d.wake(due)
 		return
 	}
-	r.Stalls, r.Stalled = nil, fmt.Sprintf("no further instance got healthy and up to date within %s", d.spec.Rollout.ProgressDeadline)
+	r.Stalls, r.Stalled = nil, fmt.Sprintf("no further instance got healthy and up to date within %s",
+		d.spec.Rollout.ProgressDeadline)
 	d.tell("ROLL-4", "roll is stalled", r.Stalled)
 }
 
-// blame stops a roll whose replacements fail one after the other (FLAP-5). A relaunch brings no new template that could be the cause.
+// blame stops a roll whose replacements fail one after the other (FLAP-5). A relaunch brings no new
+// template that could be the cause.
 func (d *draft) blame() {
 	r := d.rollout
 	slots, failures := d.failedSince(r.Progress)

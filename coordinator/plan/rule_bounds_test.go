@@ -7,11 +7,11 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// These tables state rules at their bounds, where a small mistake (< for <=, a condition left out) changes what is decided
-// and no story happens to stand.
+// These tables state rules at their bounds, where a small mistake (< for <=, a condition left out)
+// changes what is decided and no story happens to stand.
 
-// A storm of the shard needs losses in two groups, five of them, and a fifth of all instances. It may end once either of
-// the last two is no longer reached.
+// A storm of the shard needs losses in two groups, five of them, and a fifth of all instances. It
+// may end once either of the last two is no longer reached.
 //
 // proves SAFE-2
 func TestStormOfTheShardAtItsBounds(t *testing.T) {
@@ -41,8 +41,8 @@ func TestStormOfTheShardAtItsBounds(t *testing.T) {
 	}
 }
 
-// Losses that began within storm.window count towards a storm, those before only towards its end. Whoever said goodbye, or
-// was never registered, or is on demand, is no loss.
+// Losses that began within storm.window count towards a storm, those before only towards its end.
+// Whoever said goodbye, or was never registered, or is on demand, is no loss.
 //
 // proves SAFE-2
 func TestWhichLossesCount(t *testing.T) {
@@ -60,20 +60,27 @@ func TestWhichLossesCount(t *testing.T) {
 		seen      seen
 		lost, now int
 	}{
-		"lost lately":                   {seen{verdict: store.Lost, since: within}, 1, 1},
-		"lost a window ago":             {seen{verdict: store.Lost, since: just}, 0, 1},
-		"lost long ago":                 {seen{verdict: store.Lost, since: long}, 0, 1},
-		"lost with an open key":         {seen{verdict: store.Lost, state: store.StreamLost, since: within}, 1, 1},
-		"lost long ago with a key":      {seen{verdict: store.Lost, state: store.StreamLost, since: long}, 0, 1},
-		"dead":                          {seen{verdict: store.Dead, since: within}, 0, 0},
-		"dead for its absence":          {seen{verdict: store.Dead, absent: true, since: within}, 1, 1},
-		"dead by its own fence":         {seen{verdict: store.Dead, fences: store.LeaseLost{Do: store.LeaseLostPowerOff}, since: within}, 1, 1},
-		"unhealthy":                     {seen{verdict: store.Unhealthy, state: store.StreamOpen, since: within}, 0, 0},
-		"live":                          {seen{verdict: store.Live, state: store.StreamOpen, since: within}, 0, 0},
-		"suspect, its key gone":         {seen{verdict: store.Suspect, since: within}, 1, 0},
-		"suspect, its key long gone":    {seen{verdict: store.Suspect, since: just}, 0, 0},
-		"suspect, its stream lost":      {seen{verdict: store.Suspect, state: store.StreamLost, since: within}, 1, 0},
-		"suspect, its stream overdue":   {seen{verdict: store.Suspect, state: store.StreamOverdue, since: within}, 1, 0},
+		"lost lately":              {seen{verdict: store.Lost, since: within}, 1, 1},
+		"lost a window ago":        {seen{verdict: store.Lost, since: just}, 0, 1},
+		"lost long ago":            {seen{verdict: store.Lost, since: long}, 0, 1},
+		"lost with an open key":    {seen{verdict: store.Lost, state: store.StreamLost, since: within}, 1, 1},
+		"lost long ago with a key": {seen{verdict: store.Lost, state: store.StreamLost, since: long}, 0, 1},
+		"dead":                     {seen{verdict: store.Dead, since: within}, 0, 0},
+		"dead for its absence":     {seen{verdict: store.Dead, absent: true, since: within}, 1, 1},
+		"dead by its own fence": {seen{
+			verdict: store.Dead,
+			fences:  store.LeaseLost{Do: store.LeaseLostPowerOff}, since: within,
+		}, 1, 1},
+		"unhealthy":                  {seen{verdict: store.Unhealthy, state: store.StreamOpen, since: within}, 0, 0},
+		"live":                       {seen{verdict: store.Live, state: store.StreamOpen, since: within}, 0, 0},
+		"suspect, its key gone":      {seen{verdict: store.Suspect, since: within}, 1, 0},
+		"suspect, its key long gone": {seen{verdict: store.Suspect, since: just}, 0, 0},
+		"suspect, its stream lost":   {seen{verdict: store.Suspect, state: store.StreamLost, since: within}, 1, 0},
+		"suspect, its stream overdue": {
+			seen{verdict: store.Suspect, state: store.StreamOverdue, since: within},
+			1,
+			0,
+		},
 		"suspect, it said goodbye":      {seen{verdict: store.Suspect, state: store.StreamLeft, since: within}, 0, 0},
 		"suspect, it moves":             {seen{verdict: store.Suspect, state: store.StreamMoved, since: within}, 0, 0},
 		"suspect, its stream lost long": {seen{verdict: store.Suspect, state: store.StreamLost, since: long}, 0, 0},
@@ -89,8 +96,14 @@ func TestWhichLossesCount(t *testing.T) {
 				in.Alive.Modified, in.Alive.Record.State = 1, test.seen.state
 				in.AliveGone, in.StreamSince = time.Time{}, test.seen.since
 			}
-			d := &draft{g: &Group{}, now: now, spec: &store.Group{Storm: store.StormSpec{Window: store.Duration(window)}}}
-			d.members = []*member{{Instance: in, phase: who.phase, judgment: Judgment{Verdict: test.seen.verdict, Absent: test.seen.absent}}}
+			d := &draft{
+				g: &Group{}, now: now,
+				spec: &store.Group{Storm: store.StormSpec{Window: store.Duration(window)}},
+			}
+			d.members = []*member{{
+				Instance: in, phase: who.phase,
+				judgment: Judgment{Verdict: test.seen.verdict, Absent: test.seen.absent},
+			}}
 			d.countLosses()
 			var want Tally
 			if who.counts {
@@ -100,14 +113,16 @@ func TestWhichLossesCount(t *testing.T) {
 				t.Errorf("%s, managed %t, %s: %+v, want %+v", name, who.managed, who.phase, d.tally, want)
 			}
 			if who.counts && test.lost > 0 && !d.next.Equal(test.seen.since.Add(window)) {
-				t.Errorf("%s: looked at again at %s, want when it leaves the window, at %s", name, d.next, test.seen.since.Add(window))
+				t.Errorf("%s: looked at again at %s, want when it leaves the window, at %s", name, d.next,
+					test.seen.since.Add(window))
 			}
 		}
 	}
 }
 
-// The wait of a flapping slot begins with min_delay, doubles with each failure, and ends at max_delay, exactly; noise moves
-// it by less than its own size to either side, and never below a second.
+// The wait of a flapping slot begins with min_delay, doubles with each failure, and ends at
+// max_delay, exactly; noise moves it by less than its own size to either side, and never below a
+// second.
 //
 // proves FLAP-2
 func TestWaitsOfFlappingSlots(t *testing.T) {
@@ -138,19 +153,23 @@ func TestWaitsOfFlappingSlots(t *testing.T) {
 		t.Errorf("with noise of 5s slots wait from %s to %s, want about 25s to 35s", low, high)
 	}
 	for number := range 50 {
-		if got := wait(store.FlapSpec{MinDelay: second, MaxDelay: second, Noise: 10 * second}, number, 0); got < time.Second {
+		if got := wait(store.FlapSpec{MinDelay: second, MaxDelay: second, Noise: 10 * second}, number,
+			0); got < time.Second {
 			t.Errorf("slot %d waits %s", number, got)
 		}
 	}
 }
 
-// Failures within flap.window make a slot flap once there are flap.failures of them. One from the near future, by a clock
-// that is a little ahead, counts; one from further on does not.
+// Failures within flap.window make a slot flap once there are flap.failures of them. One from the
+// near future, by a clock that is a little ahead, counts; one from further on does not.
 //
 // proves FLAP-1
 func TestWhichFailuresAreRecent(t *testing.T) {
 	now := time.Unix(10_000, 0)
-	d := &draft{now: now, spec: &store.Group{Flap: store.FlapSpec{Failures: 2, Window: store.Duration(5 * time.Minute)}}}
+	d := &draft{now: now, spec: &store.Group{Flap: store.FlapSpec{
+		Failures: 2,
+		Window:   store.Duration(5 * time.Minute),
+	}}}
 	for _, test := range []struct {
 		ages []time.Duration
 		want bool
@@ -190,8 +209,8 @@ func TestAgeLimits(t *testing.T) {
 	}
 }
 
-// What is waited for before an instance is removed: its hook, if it served and there is one and time for it, or the end
-// that a notice told, whichever comes first.
+// What is waited for before an instance is removed: its hook, if it served and there is one and
+// time for it, or the end that a notice told, whichever comes first.
 //
 // proves DRAIN-1, SPOT-2
 func TestHowLongAnInstanceDrains(t *testing.T) {

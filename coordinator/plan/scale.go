@@ -8,20 +8,24 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// mostCreations and mostRemovals bound what one plan requests; the rest follows on the next picture.
+// mostCreations and mostRemovals bound what one plan requests; the rest follows on the next
+// picture.
 const (
 	mostCreations = 200
 	mostRemovals  = 200
 )
 
-// scaleUp fills the slots that are missing: first those that have a record, then new ones with the lowest
-// free numbers (REC-3, HEAL-10). It never makes more than size and max_expansion allow together: what drains still counts.
+// scaleUp fills the slots that are missing: first those that have a record, then new ones with the
+// lowest free numbers (REC-3, HEAL-10). It never makes more than size and max_expansion allow
+// together: what drains still counts.
 func (d *draft) scaleUp() {
 	missing := d.spec.Size - d.inUse()
 	if missing <= 0 {
 		return
 	}
-	idle := d.idle(min(missing, mostCreations+1)) // no more are filled now, and to draft all of 100,000 missing ones would take longer than the rest
+	// no more are filled now, and to draft all of 100,000 missing ones would take longer than the
+	// rest
+	idle := d.idle(min(missing, mostCreations+1))
 	have, full := d.spec.Size-missing, false
 	for i, sl := range idle {
 		switch {
@@ -40,7 +44,8 @@ func (d *draft) scaleUp() {
 		why := fmt.Sprintf("%d of %d slots are filled", have, d.spec.Size)
 		m, write := d.newMember(sl, sl.leaver(), "REC-3", why)
 		a := Action{
-			Group: d.g.Name, Instance: m.ID(), Slot: m.Record.Place(), Rule: "REC-3", What: "requested", Why: m.Record.Last.Why, To: store.Pending, Otherwise: otherwise("REC-3", ""),
+			Group: d.g.Name, Instance: m.ID(), Slot: m.Record.Place(), Rule: "REC-3", What: "requested",
+			Why: m.Record.Last.Why, To: store.Pending, Otherwise: otherwise("REC-3", ""),
 			Conditions: append(d.common(), store.Absent(m.Key)), Writes: []store.Write{write},
 		}
 		d.madeFrom(&a, &m.Record)
@@ -49,8 +54,9 @@ func (d *draft) scaleUp() {
 		have++
 	}
 	if full {
-		d.block("REC-18", "creation of the missing instances", fmt.Sprintf("%d machines are there, size and max_expansion allow %d",
-			d.counts.standing, d.spec.Size+d.spec.Budget.MaxExpansion), "one of those that leave is gone", "")
+		d.block("REC-18", "creation of the missing instances",
+			fmt.Sprintf("%d machines are there, size and max_expansion allow %d",
+				d.counts.standing, d.spec.Size+d.spec.Budget.MaxExpansion), "one of those that leave is gone", "")
 	}
 }
 
@@ -65,7 +71,8 @@ func (sl *slot) leaver() string {
 // diedLast says that the slot is empty since its instance died.
 func (sl *slot) diedLast() bool { return sl.Record.Vacated != nil && sl.Record.Vacated.Dead }
 
-// idle lists slots that may be filled: those that have a record first, each kind in order of number.
+// idle lists slots that may be filled: those that have a record first, each kind in order of
+// number.
 func (d *draft) idle(missing int) []*slot {
 	var idle []*slot
 	for _, sl := range d.order {
@@ -103,7 +110,8 @@ func (d *draft) cleanSlots() {
 		d.slots.set(sl.number, nil)
 		d.order = slices.DeleteFunc(d.order, func(o *slot) bool { return o == sl })
 		d.actions = append(d.actions, Action{
-			Group: d.g.Name, Slot: &sl.number, Rule: "REC-4", What: "slot removed", Why: "nobody is in it and it is not wanted", Silent: true,
+			Group: d.g.Name, Slot: &sl.number, Rule: "REC-4", What: "slot removed",
+			Why: "nobody is in it and it is not wanted", Silent: true,
 			Conditions: append(d.common(), sl.Unchanged()), Writes: []store.Write{store.Delete(sl.Key)},
 		})
 	}
@@ -138,11 +146,13 @@ func (d *draft) scaleDown() {
 	for range min(surplus, mostRemovals) {
 		c := list.take()
 		if c == nil {
-			d.block("REC-13", "scale-down", "the instances that are left are protected", "leasehold instance protect --off", "")
+			d.block("REC-13", "scale-down", "the instances that are left are protected",
+				"leasehold instance protect --off", "")
 			return
 		}
 		if c.kind >= slotOutdated && healing != "" {
-			d.block("REC-4", "scale-down by a healthy instance", "the replacement "+healing+" is in progress", healing+" is healthy or withdrawn", "")
+			d.block("REC-4", "scale-down by a healthy instance", "the replacement "+healing+" is in progress",
+				healing+" is healthy or withdrawn", "")
 			return
 		}
 		for _, m := range c.members {
@@ -152,7 +162,9 @@ func (d *draft) scaleDown() {
 			if !d.mayDelete("scale-down", m) {
 				return
 			}
-			d.retire(m, "HEAL-9", "deleting", fmt.Sprintf("%s above size %d, and %s", number(surplus, "slot"), d.spec.Size, whyFirst[c.kind]), m.evidence(), m.proof(d.s.Keys)...)
+			d.retire(m, "HEAL-9", "deleting",
+				fmt.Sprintf("%s above size %d, and %s", number(surplus, "slot"), d.spec.Size, whyFirst[c.kind]),
+				m.evidence(), m.proof(d.s.Keys)...)
 		}
 	}
 }
@@ -160,7 +172,8 @@ func (d *draft) scaleDown() {
 // healingInProgress names a replacement that is coming up for a failed one, if there is one.
 func (d *draft) healingInProgress() string {
 	for _, m := range d.members {
-		if m.fills() && m.phase != store.Running && m.Record.Replaces != "" && len(d.others(m, func(o *member) bool { return o.failing() })) > 0 {
+		if m.fills() && m.phase != store.Running && m.Record.Replaces != "" &&
+			len(d.others(m, func(o *member) bool { return o.failing() })) > 0 {
 			return m.ID()
 		}
 	}
@@ -194,7 +207,8 @@ func (d *draft) candidates() candidates {
 	return all
 }
 
-// kindOf says how soon a slot goes: the best of what works in it counts, else the worst of what does not.
+// kindOf says how soon a slot goes: the best of what works in it counts, else the worst of what
+// does not.
 func (d *draft) kindOf(sl *slot) int {
 	best, worst := slotFailed, slotInWork
 	for _, m := range sl.staying() {
@@ -225,7 +239,8 @@ func (sl *slot) staying() []*member {
 	return slices.DeleteFunc(slices.Clone(sl.members), leaves)
 }
 
-// take takes out the slot that goes first: by kind, then the oldest in the fullest zone. It returns nil if none is left.
+// take takes out the slot that goes first: by kind, then the oldest in the fullest zone. It returns
+// nil if none is left.
 func (all *candidates) take() *candidate {
 	if len(all.list) == 0 {
 		return nil

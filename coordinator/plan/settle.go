@@ -31,9 +31,11 @@ func (d *draft) settle(sl *slot, good, bad []*member) {
 		case d.blamed() && d.rolls(m, keep) && !m.Record.Rebalances:
 			d.release(m, keep, "FLAP-5", "withdrawn", "the roll is stopped, and "+keep.ID()+" serves")
 			continue
-		case older(keep, m) && !d.proven(m) && keep.Record.Protected != store.ProtectHeal && (d.flapsNow(sl.Record) || d.goesBefore(keep, m)):
+		case older(keep, m) && !d.proven(m) && keep.Record.Protected != store.ProtectHeal &&
+			(d.flapsNow(sl.Record) || d.goesBefore(keep, m)):
 			rule, why := d.leavingFor(keep, m)
-			d.block(rule, "removal of "+keep.ID(), why+", and its replacement "+m.ID()+" is "+string(m.phase), m.ID()+" passes all checks", keep.ID())
+			d.block(rule, "removal of "+keep.ID(), why+", and its replacement "+m.ID()+" is "+string(m.phase),
+				m.ID()+" passes all checks", keep.ID())
 			continue
 		}
 		switch {
@@ -43,7 +45,8 @@ func (d *draft) settle(sl *slot, good, bad []*member) {
 			rule, why := d.leavingFor(m, keep)
 			d.release(m, keep, rule, "deleting", why+", and "+keep.ID()+" is healthy in its place")
 		case !m.healthy():
-			d.release(m, keep, "HEAL-2", "deleting", "it is not known to be healthy, and "+keep.ID()+" is healthy in its place")
+			d.release(m, keep, "HEAL-2", "deleting",
+				"it is not known to be healthy, and "+keep.ID()+" is healthy in its place")
 		default:
 			d.release(m, keep, "DET-15", "deleting", "it was lost too often, and "+keep.ID()+" is healthy in its place")
 		}
@@ -53,8 +56,8 @@ func (d *draft) settle(sl *slot, good, bad []*member) {
 // sweptAway says that a member is lost in a storm, which keeps whoever is lost in it.
 func (d *draft) sweptAway(m *member) bool { return m.missed() && !d.probing() && d.heldByStorm(m) }
 
-// probing says that a storm has lasted for probe_after. From then on a lost member whose replacement is healthy goes: it must not take
-// the room that the next probe needs (SAFE-2).
+// probing says that a storm has lasted for probe_after. From then on a lost member whose
+// replacement is healthy goes: it must not take the room that the next probe needs (SAFE-2).
 func (d *draft) probing() bool {
 	s := d.storm
 	return s != nil && s.Ended == "" && s.Next != nil && !d.now.Before(d.ends(d.g.Due, store.TimerProbe, s.Next))
@@ -69,39 +72,46 @@ func (d *draft) await(sl *slot, good, bad []*member) {
 			d.release(m, good[0], "REC-16", "deleting", m.Record.Condemned.Why)
 		case d.sweptAway(m):
 		case older(good[0], m) && m.failing() && !m.Record.Counted && !sl.touched && (d.up(good[0]) || !d.booted(m)):
-			// A replacement that failed while the original does its work, if only just: it must not take the room of the next.
+			// A replacement that failed while the original does its work, if only just: it must not
+			// take the room of the next.
 			rule, why := m.grounds("HEAL-13")
 			d.releaseFailed(sl, m, good[0], rule, why+"; "+good[0].ID()+" keeps the slot")
 		default:
-			d.block("HEAL-2", "removal of "+m.ID(), "its replacement "+good[0].ID()+" is "+string(good[0].phase), good[0].ID()+" passes all checks", m.ID())
+			d.block("HEAL-2", "removal of "+m.ID(), "its replacement "+good[0].ID()+" is "+string(good[0].phase),
+				good[0].ID()+" passes all checks", m.ID())
 		}
 	}
 	for _, m := range good {
 		if first := sl.members[0]; m != first && d.inVain(m) {
-			d.release(m, first, "HEAL-6", "withdrawn", "what it was made from is not wanted any more, and its checks fail: "+m.Report.Record.Why)
+			d.release(m, first, "HEAL-6", "withdrawn",
+				"what it was made from is not wanted any more, and its checks fail: "+m.Report.Record.Why)
 		}
 	}
 	d.forcedOut(sl, good)
 }
 
-// moving says that its agent is on its way to another replica. Nobody relies on it before it has arrived, nor lets it go.
+// moving says that its agent is on its way to another replica. Nobody relies on it before it has
+// arrived, nor lets it go.
 func (m *member) moving() bool { return m.Alive.Record.State == store.StreamMoved }
 
-// inVain says that a replacement fails on a template that is not wanted any more: the next is made from another, and need not wait for as
-// long as DET-10 gives this one. One that has not been checked yet may be there first.
+// inVain says that a replacement fails on a template that is not wanted any more: the next is made
+// from another, and need not wait for as long as DET-10 gives this one. One that has not been
+// checked yet may be there first.
 func (d *draft) inVain(m *member) bool {
-	if m.phase != store.Checking || !d.obsolete(m) || m.Record.Protected != "" || d.blamed() || !reportIsCurrent(m.Instance) {
+	if m.phase != store.Checking || !d.obsolete(m) || m.Record.Protected != "" || d.blamed() ||
+		!reportIsCurrent(m.Instance) {
 		return false
 	}
-	return slices.ContainsFunc(m.Report.Record.Checks, func(c store.CheckReport) bool { return !c.Healthy && !c.Pending && !c.Optional })
+	return slices.ContainsFunc(m.Report.Record.Checks,
+		func(c store.CheckReport) bool { return !c.Healthy && !c.Pending && !c.Optional })
 }
 
-// leaving says that a member is to be replaced though it works: it is outdated, has grown too old or moves to another zone, and nobody
-// protects it.
+// leaving says that a member is to be replaced though it works: it is outdated, has grown too old
+// or moves to another zone, and nobody protects it.
 func (d *draft) leaving(m *member) bool { return d.urgency(m) > 0 }
 
-// urgency ranks the reasons for which a member that works is to be replaced. What takes the place of one that is too old may be as
-// outdated as that is (ROLL-9), and keeps the slot all the same.
+// urgency ranks the reasons for which a member that works is to be replaced. What takes the place
+// of one that is too old may be as outdated as that is (ROLL-9), and keeps the slot all the same.
 func (d *draft) urgency(m *member) int {
 	switch {
 	case m.Record.Protected != "":
@@ -135,8 +145,9 @@ func (d *draft) leavingFor(m, keep *member) (rule, why string) {
 	}
 }
 
-// keeper is the member that keeps the slot, if one is healthy: the oldest, but the youngest once the slot's
-// instances were lost too often (DET-15), and none that is outdated or expired while another is not (HEAL-6).
+// keeper is the member that keeps the slot, if one is healthy: the oldest, but the youngest once
+// the slot's instances were lost too often (DET-15), and none that is outdated or expired while
+// another is not (HEAL-6).
 func (d *draft) keeper(sl *slot, good []*member) *member {
 	var keep *member
 	for _, m := range good {
@@ -165,7 +176,8 @@ func (d *draft) release(m, keep *member, rule, what, why string) *Action {
 	return d.retire(m, rule, what, why, evidence, also...)
 }
 
-// releaseFailed does so and counts the failure, if it was not counted when its replacement was requested.
+// releaseFailed does so and counts the failure, if it was not counted when its replacement was
+// requested.
 func (d *draft) releaseFailed(sl *slot, m, keep *member, rule, why string) {
 	if m.touched || sl.touched && !m.Record.Counted {
 		return

@@ -8,7 +8,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// planShard decides what concerns no group alone: orders for the shard, orders that concern nothing we know, and extra machines.
+// planShard decides what concerns no group alone: orders for the shard, orders that concern nothing
+// we know, and extra machines.
 func planShard(s *Snapshot, now time.Time) (actions []Action, next time.Time) {
 	for _, r := range s.Orders {
 		a := planOrder(s, r, now)
@@ -34,12 +35,16 @@ func planShard(s *Snapshot, now time.Time) (actions []Action, next time.Time) {
 	return append(actions, extras...), next
 }
 
-// planOrder carries an order for the whole shard out, in the shard's record: so it stands for every leader (DRAIN-3).
+// planOrder carries an order for the whole shard out, in the shard's record: so it stands for every
+// leader (DRAIN-3).
 func planOrder(s *Snapshot, r store.Versioned[store.Request], now time.Time) Action {
 	zone, rec := r.Record.Zone, s.Shard.Record
 	_, evacuated := rec.Evacuated[zone]
 	rec.Evacuated = maps.Clone(rec.Evacuated)
-	a := Action{Rule: "DRAIN-3", Why: "ordered by " + r.Record.By, Evidence: []string{"request " + r.Record.ID}, Otherwise: otherwise("REC-16", "")}
+	a := Action{
+		Rule: "DRAIN-3", Why: "ordered by " + r.Record.By, Evidence: []string{"request " + r.Record.ID},
+		Otherwise: otherwise("REC-16", ""),
+	}
 	switch {
 	case !s.Shard.Present():
 		return refuse(r, "the shard's record is missing")

@@ -17,7 +17,8 @@ var (
 	epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 )
 
-// shard is one of many groups that are as wanted, in a picture and in a term's evidence on it: what a change has to go through.
+// shard is one of many groups that are as wanted, in a picture and in a term's evidence on it: what
+// a change has to go through.
 type shard struct {
 	b        *testing.B
 	content  *picture.Content
@@ -46,9 +47,13 @@ func shardOf(b *testing.B, groups int) *shard {
 		machines = append(machines, s.fill(name)...)
 	}
 	s.evidence = evidence.New(evidence.Config{
-		Keys: keys, Capabilities: map[string]provider.Capabilities{"mem": {Zones: []string{"a", "b", "c"}, CallTimeout: time.Minute, Consistency: time.Second}},
-		SessionTTL: 5 * time.Second, Seed: 7, Now: func() time.Time { return epoch.Add(time.Hour) }, Jitter: func(most time.Duration) time.Duration { return most },
-		Wake: func() {}, Suspect: func(string) {}, Validate: func(string, store.Group) string { return "" },
+		Keys: keys, Capabilities: map[string]provider.Capabilities{"mem": {
+			Zones:       []string{"a", "b", "c"},
+			CallTimeout: time.Minute, Consistency: time.Second,
+		}},
+		SessionTTL: 5 * time.Second, Seed: 7, Now: func() time.Time { return epoch.Add(time.Hour) },
+		Jitter: func(most time.Duration) time.Duration { return most },
+		Wake:   func() {}, Suspect: func(string) {}, Validate: func(string, store.Group) string { return "" },
 	})
 	s.evidence.Listed(s.content)
 	s.evidence.ListedBy("mem", epoch, machines, s.content)
@@ -68,12 +73,20 @@ func (s *shard) fill(name string) (machines []provider.Machine) {
 		spec := g.InstanceSpec()
 		s.put(keys.Slot(name, i), store.Slot{Schema: store.Schema, Group: name, Number: i})
 		s.put(keys.Instance(id), store.Instance{
-			Schema: store.Schema, ID: id, Group: name, Slot: i, Phase: store.Running, Managed: true, Called: true, Since: epoch, Created: epoch,
-			Spec: spec, Template: spec.TemplateHash(), Config: spec.ConfigHash(), Zone: string(rune('a' + i%3)), Ref: "ref-" + id,
+			Schema: store.Schema, ID: id, Group: name, Slot: i, Phase: store.Running, Managed: true, Called: true,
+			Since: epoch, Created: epoch,
+			Spec: spec, Template: spec.TemplateHash(), Config: spec.ConfigHash(), Zone: string(rune('a' + i%3)),
+			Ref: "ref-" + id,
 		})
-		s.put(keys.Alive(id), store.Alive{Schema: store.Schema, Instance: id, BootID: "boot", State: store.StreamOpen, Replica: "r1", Epoch: 1})
+		s.put(keys.Alive(id), store.Alive{
+			Schema: store.Schema, Instance: id, BootID: "boot", State: store.StreamOpen,
+			Replica: "r1", Epoch: 1,
+		})
 		s.report(id, spec.ConfigHash(), true)
-		machines = append(machines, provider.Machine{Instance: id, Group: name, State: provider.StateRunning, Ref: "ref-" + id})
+		machines = append(machines, provider.Machine{
+			Instance: id, Group: name, State: provider.StateRunning,
+			Ref: "ref-" + id,
+		})
 	}
 	return machines
 }
@@ -126,8 +139,8 @@ func (s *shard) plan(groups []string) plan.Plan {
 	return plan.Compute(s.evidence.Snapshot(s.content, groups), epoch.Add(time.Hour))
 }
 
-// change has one instance turn unhealthy or healthy and plans what that marks: what the leader does for a report. It returns the
-// number of actions.
+// change has one instance turn unhealthy or healthy and plans what that marks: what the leader does
+// for a report. It returns the number of actions.
 func (s *shard) change(healthy bool) int {
 	name := s.groups[len(s.groups)/2]
 	s.changes++
@@ -138,7 +151,8 @@ func (s *shard) change(healthy bool) int {
 	return len(p.Actions)
 }
 
-// BenchmarkShard plans 100,000 instances in 1,000 groups from scratch: what a new leader does first.
+// BenchmarkShard plans 100,000 instances in 1,000 groups from scratch: what a new leader does
+// first.
 func BenchmarkShard(b *testing.B) {
 	s := shardOf(b, 1000)
 	all := s.evidence.Snapshot(s.content, s.groups)
@@ -160,7 +174,8 @@ func BenchmarkShard(b *testing.B) {
 	}
 }
 
-// BenchmarkChange takes one change of one instance in a group of 100 up, in a shard of 100,000, from the event to the plan.
+// BenchmarkChange takes one change of one instance in a group of 100 up, in a shard of 100,000,
+// from the event to the plan.
 func BenchmarkChange(b *testing.B) {
 	s := shardOf(b, 1000)
 	for name, healthy := range map[string]bool{"turned_unhealthy": false, "turned_healthy": true} {
@@ -191,8 +206,8 @@ func BenchmarkChange(b *testing.B) {
 	}
 }
 
-// BenchmarkChangeBySizeOfShard takes the same change up in shards of 10, 100 and 1,000 groups, in turn, so that the ratio tells whether
-// its cost grows with the shard.
+// BenchmarkChangeBySizeOfShard takes the same change up in shards of 10, 100 and 1,000 groups, in
+// turn, so that the ratio tells whether its cost grows with the shard.
 func BenchmarkChangeBySizeOfShard(b *testing.B) {
 	sizes := []int{10, 100, 1000}
 	spent := map[int]time.Duration{}

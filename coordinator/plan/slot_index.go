@@ -1,7 +1,7 @@
 package plan
 
-// slotIndex finds slots by number. Nearly all numbers are below the number of slots, and looking those up in a map would take a large part of
-// the time that a plan of a large group takes.
+// slotIndex finds slots by number. Nearly all numbers are below the number of slots, and looking
+// those up in a map would take a large part of the time that a plan of a large group takes.
 type slotIndex struct {
 	near []*slot       // by number
 	far  map[int]*slot // numbers beyond near

@@ -6,8 +6,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Snapshot is all that a plan depends on, besides the time. Times in it come from the same clock as the time given
-// to Compute (they are compared with it, never with a time in a record).
+// Snapshot is all that a plan depends on, besides the time. Times in it come from the same clock as
+// the time given to Compute (they are compared with it, never with a time in a record).
 type Snapshot struct {
 	Keys     store.Keys
 	Revision store.Revision // of the picture
@@ -23,15 +23,18 @@ type Snapshot struct {
 	SessionTTL time.Duration // of the replicas' sessions (DET-17)
 
 	Zones map[string][]string // of each provider that this coordinator has
-	// Full are the zones, by provider, that had no room lately, and until when they are not tried first.
+	// Full are the zones, by provider, that had no room lately, and until when they are not tried
+	// first.
 	Full   map[string]map[string]time.Time
 	Groups []Group // in order of name
-	// Elsewhere are the losses in the groups that are not in this snapshot, as they were planned last (SAFE-2).
+	// Elsewhere are the losses in the groups that are not in this snapshot, as they were planned
+	// last (SAFE-2).
 	Elsewhere Tally
 	Recorded  int                              // instances in the shard
 	Orders    []store.Versioned[store.Request] // that concern the shard as a whole, in order of ID
 	Extras    []Extra                          // in order of instance
-	// UnnotedUntil: before, agents may say hello that have no record and that no replica has noted, because they are too many. Zero: there are none.
+	// UnnotedUntil: before, agents may say hello that have no record and that no replica has noted,
+	// because they are too many. Zero: there are none.
 	UnnotedUntil time.Time
 	Lost         []store.Versioned[store.Request] // requests that concern nothing we know, in order of ID
 }
@@ -39,7 +42,8 @@ type Snapshot struct {
 // Group is one group with all that belongs to it.
 type Group struct {
 	Name string
-	// Unreadable says why a record of the group cannot be read; "" if all can. Then nothing is decided for the group.
+	// Unreadable says why a record of the group cannot be read; "" if all can. Then nothing is
+	// decided for the group.
 	Unreadable string
 	Spec       Spec
 	Turn       store.Revision // of the group's key below turns/: see Turns
@@ -52,14 +56,16 @@ type Group struct {
 	SlotDue map[int]Due
 	// Extras are the machines with the group's tag and no record that an operator wants adopted.
 	Extras []Extra
-	// Damaged are the group's instances whose records are lost or unreadable, in order of key. Unreadable ones are not in Instances. An entry without
-	// an instance stands for a record of which nothing is known but that it is missing.
+	// Damaged are the group's instances whose records are lost or unreadable, in order of key.
+	// Unreadable ones are not in Instances. An entry without an instance stands for a record of
+	// which nothing is known but that it is missing.
 	Damaged []store.Damaged
-	// Unlisted names a provider that the group waits for, "" if it waits for none. No leader has counted the group's records,
-	// so only a complete List of this term can tell whether they were lost (SAFE-15).
+	// Unlisted names a provider that the group waits for, "" if it waits for none. No leader has
+	// counted the group's records, so only a complete List of this term can tell whether they were
+	// lost (SAFE-15).
 	Unlisted string
-	// StatusSpoiled says why the status key cannot be read. Status is then what it said before, with the key's present revision, to be
-	// written back (SAFE-16).
+	// StatusSpoiled says why the status key cannot be read. Status is then what it said before,
+	// with the key's present revision, to be written back (SAFE-16).
 	StatusSpoiled string
 }
 
@@ -97,18 +103,22 @@ type Instance struct {
 	PhaseStart time.Time
 	// Born is when the record was made, on our clock: its age counts from then (EXP-1).
 	Born time.Time
-	// HealthySince is since when reports of its present boot say that it is healthy, on our clock; zero when they do not.
+	// HealthySince is since when reports of its present boot say that it is healthy, on our clock;
+	// zero when they do not.
 	HealthySince time.Time
 	// StreamSince is since when its stream has been in the state that alive tells, on our clock.
 	StreamSince time.Time
 	Due         Due // of the timers in the record
-	// AliveGone is when its alive key went, and LastState what it said then, if that is known. Zero while the key is there.
+	// AliveGone is when its alive key went, and LastState what it said then, if that is known. Zero
+	// while the key is there.
 	AliveGone time.Time
 	LastState store.StreamState
-	// AliveUnreadable says why its alive key cannot be read, and AliveSpoiled since when, on our clock: then nothing is known of its stream.
+	// AliveUnreadable says why its alive key cannot be read, and AliveSpoiled since when, on our
+	// clock: then nothing is known of its stream.
 	AliveUnreadable string
 	AliveSpoiled    time.Time
-	// SilentSince is since when alive has told of trouble, or did at last: on our clock, and not before our time.
+	// SilentSince is since when alive has told of trouble, or did at last: on our clock, and not
+	// before our time.
 	SilentSince time.Time
 	Sighting    Sighting
 	Calls       Calls
@@ -123,7 +133,8 @@ type Sighting struct {
 	Ref     string
 	Address string
 	BootID  string // of its present boot, as the provider tells boots apart; "": it does not
-	// Times is how many successive Lists said the same: down, or not listed. Since is when the first of them was begun.
+	// Times is how many successive Lists said the same: down, or not listed. Since is when the
+	// first of them was begun.
 	Times int
 	Since time.Time
 	// Sure is how many of them, last in a row, missed no machine whose agent has an open stream.
@@ -137,7 +148,8 @@ type Calls struct {
 	Ref     string    // of that machine
 	Address string    //
 	Deleted time.Time // when a Delete last succeeded; zero: not in this term
-	// RemovalFailed is when a removal first ended in this term without success, and may have been done all the same.
+	// RemovalFailed is when a removal first ended in this term without success, and may have been
+	// done all the same.
 	RemovalFailed time.Time
 	// Restarted is the token of the restart that the provider has carried out, in this term.
 	Restarted string
@@ -146,8 +158,8 @@ type Calls struct {
 	NoRoom    bool      // its zone had no room: nothing was made
 	Refused   bool      // the provider will never make it
 	RetryAt   time.Time // no further call before
-	// AbsentFrom is when a List must have been begun at the earliest to prove that there is no machine, and none
-	// will come of a call made before (SAFE-8, DET-4).
+	// AbsentFrom is when a List must have been begun at the earliest to prove that there is no
+	// machine, and none will come of a call made before (SAFE-8, DET-4).
 	AbsentFrom time.Time
 }
 
@@ -162,10 +174,11 @@ type Extra struct {
 	Since    time.Time // when we first saw it, on our clock
 	Stray    bool      // its agent says hello
 	Paused   bool      // the group that its tag names is
-	// Gone: its record was deleted on purpose. Replaced: its slot has another instance. GroupGone: its group was deleted on purpose. Only with
-	// one of them is it removed (REC-8).
+	// Gone: its record was deleted on purpose. Replaced: its slot has another instance. GroupGone:
+	// its group was deleted on purpose. Only with one of them is it removed (REC-8).
 	Gone, Replaced, GroupGone bool
-	// Lost: it is known that its record was lost (SAFE-15). Damaged: and no operator has acknowledged that.
+	// Lost: it is known that its record was lost (SAFE-15). Damaged: and no operator has
+	// acknowledged that.
 	Lost, Damaged bool
 	Claim         *store.Claim // what it was, if it is known
 }

@@ -31,7 +31,8 @@ func calmWorld(rt *rapid.T) *world {
 	return w
 }
 
-// goOn lets time pass: in steps of a second while something happens, else from one time at which to look again to the next.
+// goOn lets time pass: in steps of a second while something happens, else from one time at which to
+// look again to the next.
 func (w *world) goOn(d time.Duration) {
 	next, quiet := time.Time{}, 0
 	for end := w.now.Add(d); w.now.Before(end); quiet++ {
@@ -90,10 +91,14 @@ func TestZonesStayEven(t *testing.T) {
 			case "replace":
 				list := w.instances()
 				id := list[rapid.IntRange(0, len(list)-1).Draw(rt, "instance")].Record.ID
-				r := store.Request{Schema: store.Schema, Kind: store.RequestReplace, Instance: id, ID: fmt.Sprintf("r%06d", w.rev), By: "op", At: w.now}
+				r := store.Request{
+					Schema: store.Schema, Kind: store.RequestReplace, Instance: id,
+					ID: fmt.Sprintf("r%06d", w.rev), By: "op", At: w.now,
+				}
 				w.put(w.keys.Request(r.ID), r)
 			}
-			w.goOn(time.Duration(rapid.IntRange(0, 5).Draw(rt, "seconds")) * time.Second) // the next change may come before this one is through
+			// the next change may come before this one is through
+			w.goOn(time.Duration(rapid.IntRange(0, 5).Draw(rt, "seconds")) * time.Second)
 		}
 		w.goOn(10 * time.Minute)
 		if st := read[store.Status](w, w.keys.Status(w.group)).Record; st.Health != 100 || st.Rollout != nil {
@@ -154,7 +159,8 @@ func TestABlamedTemplateCostsNothing(t *testing.T) {
 			if len(list) == 0 {
 				continue
 			}
-			switch rapid.SampledFrom([]string{"kill", "kill", "kill", "leader", "grow", "unhealthy"}).Draw(rt, "trouble") {
+			switch rapid.SampledFrom([]string{"kill", "kill", "kill", "leader", "grow", "unhealthy"}).Draw(rt,
+				"trouble") {
 			case "kill":
 				w.kill(list[rapid.IntRange(0, len(list)-1).Draw(rt, "instance")].Record.ID)
 			case "unhealthy":

@@ -13,8 +13,8 @@ import (
 // mostBlocked bounds the list of blocked work in a status.
 const mostBlocked = 20
 
-// status writes status/<group> where it has changed. It counts facts, not the draft: what the actions of this plan
-// bring is counted once it is there.
+// status writes status/<group> where it has changed. It counts facts, not the draft: what the
+// actions of this plan bring is counted once it is there.
 func (d *draft) status() {
 	switch {
 	case d.spec == nil && d.invalid == nil:
@@ -25,8 +25,9 @@ func (d *draft) status() {
 	}
 	old := &d.g.Status.Record
 	st := store.Status{
-		Schema: store.Schema, Group: d.g.Name, Accepted: d.spec, AcceptedRevision: d.acceptedRevision, Invalid: d.invalid,
-		State: store.GroupRefused, Phases: map[store.Phase]int{}, Verdicts: map[store.Verdict]int{},
+		Schema: store.Schema, Group: d.g.Name, Accepted: d.spec, AcceptedRevision: d.acceptedRevision,
+		Invalid: d.invalid,
+		State:   store.GroupRefused, Phases: map[store.Phase]int{}, Verdicts: map[store.Verdict]int{},
 		Storm: d.storm, Rollout: d.rollout, LastGood: old.LastGood, History: old.History,
 	}
 	if st.Beside = d.g.Spec.Beside; d.invalid != nil {
@@ -60,8 +61,9 @@ func (d *draft) status() {
 func (d *draft) writeStatus(old, st *store.Status) {
 	a := Action{
 		Group: d.g.Name, Rule: "REC-10", What: "status", Silent: true,
-		Conditions: append([]store.Condition{store.At(d.s.Keys.Status(d.g.Name), d.g.Status.Modified)}, d.specUnchanged()...),
-		Writes:     []store.Write{store.Put(d.s.Keys.Status(d.g.Name), store.Encode(*st))},
+		Conditions: append([]store.Condition{store.At(d.s.Keys.Status(d.g.Name), d.g.Status.Modified)},
+			d.specUnchanged()...),
+		Writes: []store.Write{store.Put(d.s.Keys.Status(d.g.Name), store.Encode(*st))},
 	}
 	for _, r := range d.settled {
 		a.Conditions = append(a.Conditions, r.Unchanged())
@@ -69,7 +71,8 @@ func (d *draft) writeStatus(old, st *store.Status) {
 	}
 	switch {
 	case d.g.StatusSpoiled != "":
-		a.Silent, a.Rule, a.What, a.Why = false, "SAFE-16", "status written anew", "it could not be read: "+d.g.StatusSpoiled
+		a.Silent, a.Rule, a.What, a.Why = false, "SAFE-16", "status written anew",
+			"it could not be read: "+d.g.StatusSpoiled
 	case !sameInvalid(old.Invalid, st.Invalid) && st.Invalid != nil:
 		a.Silent, a.Rule, a.What, a.Why = false, "SAFE-10", "spec not accepted", st.Invalid.Why
 		a.Evidence = []string{fmt.Sprintf("groups/%s rev %d", d.g.Name, st.Invalid.Revision)}
@@ -77,10 +80,12 @@ func (d *draft) writeStatus(old, st *store.Status) {
 			a.Evidence = append(a.Evidence, fmt.Sprintf("rev %d stays in force", st.AcceptedRevision))
 		}
 	case old.AcceptedRevision != st.AcceptedRevision:
-		a.Silent, a.Rule, a.What, a.Why = false, "REC-1", "spec accepted", fmt.Sprintf("size %d, template %s%s", d.spec.Size, d.hash, standing(d.spec))
+		a.Silent, a.Rule, a.What, a.Why = false, "REC-1", "spec accepted",
+			fmt.Sprintf("size %d, template %s%s", d.spec.Size, d.hash, standing(d.spec))
 		a.Evidence = []string{fmt.Sprintf("groups/%s rev %d", d.g.Name, st.AcceptedRevision)}
 	case len(d.news) > 0:
-		a.Silent, a.Rule, a.What, a.Why, a.Otherwise = false, d.news[0].Rule, d.news[0].What, d.news[0].Why, d.news[0].Otherwise
+		a.Silent, a.Rule, a.What, a.Why, a.Otherwise = false, d.news[0].Rule, d.news[0].What, d.news[0].Why,
+			d.news[0].Otherwise
 		d.news = d.news[1:]
 	case old.State != st.State && old.State != "":
 		a.Silent, a.Rule, a.What, a.Why = false, "REC-11", "group is "+string(st.State), "it was "+string(old.State)
@@ -109,7 +114,8 @@ func standing(g *store.Group) string {
 }
 
 func (d *draft) countInstances(st *store.Status) {
-	// Neighbours are mostly alike, and a map is slow: what is alike is counted first, and then added.
+	// Neighbours are mostly alike, and a map is slow: what is alike is counted first, and then
+	// added.
 	var phase store.Phase
 	var verdict store.Verdict
 	alike := 0
@@ -180,7 +186,8 @@ func (d *draft) state(st *store.Status) store.GroupState {
 // mostPast is how many past specs a status remembers.
 const mostPast = 10
 
-// remembersGood notes the specs that were in force, and the last one with which the whole group was healthy (ROLL-4).
+// remembersGood notes the specs that were in force, and the last one with which the whole group was
+// healthy (ROLL-4).
 func (d *draft) remembersGood(st *store.Status) {
 	if d.g.Status.Record.AcceptedRevision != d.acceptedRevision {
 		past := store.PastSpec{Revision: d.acceptedRevision, At: d.now.UTC(), Template: d.hash, Size: d.spec.Size}
@@ -192,7 +199,10 @@ func (d *draft) remembersGood(st *store.Status) {
 		return
 	}
 	if st.LastGood == nil || st.LastGood.Template != d.hash {
-		st.LastGood = &store.GoodSpec{Revision: d.acceptedRevision, Template: d.hash, At: d.now.UTC(), Spec: d.spec.InstanceSpec()}
+		st.LastGood = &store.GoodSpec{
+			Revision: d.acceptedRevision, Template: d.hash, At: d.now.UTC(),
+			Spec: d.spec.InstanceSpec(),
+		}
 	}
 	if len(st.History) > 0 && !st.History[0].Good {
 		st.History = slices.Clone(st.History)
@@ -200,19 +210,23 @@ func (d *draft) remembersGood(st *store.Status) {
 	}
 }
 
-// sameStatus compares what a reader sees. The spec in force is told by its revision: comparing all of it each time would cost
-// more than the rest of a plan.
+// sameStatus compares what a reader sees. The spec in force is told by its revision: comparing all
+// of it each time would cost more than the rest of a plan.
 func (d *draft) sameStatus(a, b *store.Status) bool {
-	if a.Accepted == nil != (b.Accepted == nil) || a.Accepted != nil && d.g.Spec.StaticModified != 0 && !reflect.DeepEqual(a.Accepted, b.Accepted) {
+	if a.Accepted == nil != (b.Accepted == nil) || a.Accepted != nil && d.g.Spec.StaticModified != 0 &&
+		!reflect.DeepEqual(a.Accepted, b.Accepted) {
 		return false
 	}
 	if a.Beside == nil != (b.Beside == nil) || a.Beside != nil && a.Beside.Revision != b.Beside.Revision {
 		return false
 	}
-	return a.AcceptedRevision == b.AcceptedRevision && sameInvalid(a.Invalid, b.Invalid) && a.State == b.State && a.Health == b.Health &&
-		a.Healthy == b.Healthy && a.OK == b.OK && a.Since.Equal(b.Since) && maps.Equal(a.Phases, b.Phases) && maps.Equal(a.Verdicts, b.Verdicts) &&
+	return a.AcceptedRevision == b.AcceptedRevision && sameInvalid(a.Invalid, b.Invalid) && a.State == b.State &&
+		a.Health == b.Health &&
+		a.Healthy == b.Healthy && a.OK == b.OK && a.Since.Equal(b.Since) && maps.Equal(a.Phases, b.Phases) &&
+		maps.Equal(a.Verdicts, b.Verdicts) &&
 		a.Outdated == b.Outdated && a.OnDemand == b.OnDemand && a.Flapping == b.Flapping && a.Errored == b.Errored &&
-		samePart(a.Storm, b.Storm) && samePart(a.Rollout, b.Rollout) && a.Uneven == b.Uneven && samePart(a.Rebalance, b.Rebalance) && sameGood(a.LastGood, b.LastGood) &&
+		samePart(a.Storm, b.Storm) && samePart(a.Rollout, b.Rollout) && a.Uneven == b.Uneven &&
+		samePart(a.Rebalance, b.Rebalance) && sameGood(a.LastGood, b.LastGood) &&
 		slices.Equal(a.History, b.History) && slices.Equal(a.Blocked, b.Blocked) && d.sameRecords(a, b)
 }
 
@@ -224,13 +238,15 @@ func sameGood(a, b *store.GoodSpec) bool {
 
 func sameInvalid(a, b *store.InvalidSpec) bool { return a == b || a != nil && b != nil && *a == *b }
 
-// forgetStatus removes the status of a group that nobody asked for any more before any spec of it was accepted.
+// forgetStatus removes the status of a group that nobody asked for any more before any spec of it
+// was accepted.
 func (d *draft) forgetStatus() {
 	if !d.g.Status.Present() || len(d.g.Instances) > 0 || d.damaged > 0 {
 		return
 	}
 	d.actions = append(d.actions, Action{
-		Group: d.g.Name, Rule: "SAFE-10", What: "status removed", Why: "the group's key is gone, and no spec of it was ever in force",
+		Group: d.g.Name, Rule: "SAFE-10", What: "status removed",
+		Why:        "the group's key is gone, and no spec of it was ever in force",
 		Conditions: append([]store.Condition{d.g.Status.Unchanged()}, d.specUnchanged()...),
 		Writes:     []store.Write{store.Delete(d.g.Status.Key)},
 	})
@@ -250,17 +266,23 @@ func (d *draft) blockedWork() []store.Blocked {
 		if m.phase == store.Running {
 			continue
 		}
-		if m.Calls.Problem != "" && (m.phase == store.Pending || m.phase == store.Creating || m.phase == store.Deleting) {
+		if m.Calls.Problem != "" && (m.phase == store.Pending || m.phase == store.Creating ||
+			m.phase == store.Deleting) {
 			d.block("HEAL-12", string(m.phase)+" of "+m.ID(), m.Calls.Problem, "the provider is asked again", m.ID())
 		}
-		if m.Record.Phase == store.Checking && m.Alive.Present() && reportIsCurrent(m.Instance) && !m.Report.Record.Healthy && !m.failing() {
+		if m.Record.Phase == store.Checking && m.Alive.Present() && reportIsCurrent(m.Instance) &&
+			!m.Report.Record.Healthy && !m.failing() {
 			d.blockHealth(m)
 		}
 	}
 	list := append([]store.Blocked(nil), d.blocked...)
 	sort.SliceStable(list, func(i, j int) bool { return list[i].What < list[j].What })
 	if extra := len(list) - mostBlocked; extra > 0 {
-		list = append(list[:mostBlocked], store.Blocked{Rule: list[mostBlocked].Rule, What: fmt.Sprintf("%d more", extra), Why: "see leasehold instance list"})
+		list = append(list[:mostBlocked],
+			store.Blocked{
+				Rule: list[mostBlocked].Rule, What: fmt.Sprintf("%d more", extra),
+				Why: "see leasehold instance list",
+			})
 	}
 	if len(list) == 0 {
 		return nil
@@ -268,13 +290,15 @@ func (d *draft) blockedWork() []store.Blocked {
 	return list
 }
 
-// blockHealth says of one that is not healthy yet what it waits for. What has failed waits for something else, told where that is decided.
+// blockHealth says of one that is not healthy yet what it waits for. What has failed waits for
+// something else, told where that is decided.
 func (d *draft) blockHealth(m *member) {
 	what, why, until := "health of "+m.ID(), m.Report.Record.Why, "it passes its checks"
 	limit := m.Record.Spec.MaxChecking
 	switch {
 	case m.slot != nil && m.slot.Record.Errored != "":
-		d.block("FLAP-3", what, fmt.Sprintf("%s; nobody heals it, for slot %d is given up: %s", why, m.slot.number, m.slot.Record.Errored), until+", or leasehold group retry "+d.g.Name, m.ID())
+		d.block("FLAP-3", what, fmt.Sprintf("%s; nobody heals it, for slot %d is given up: %s", why, m.slot.number,
+			m.slot.Record.Errored), until+", or leasehold group retry "+d.g.Name, m.ID())
 		return
 	case limit > 0:
 		until += fmt.Sprintf(", or fails after %s", limit)
@@ -282,7 +306,8 @@ func (d *draft) blockHealth(m *member) {
 	d.block("DET-10", what, why, until, m.ID())
 }
 
-// HealthScore is healthy ÷ requested as a percentage, rounded down, at most 100, and 100 for nothing requested (REC-10).
+// HealthScore is healthy ÷ requested as a percentage, rounded down, at most 100, and 100 for
+// nothing requested (REC-10).
 func HealthScore(healthy, requested int) int {
 	if requested == 0 {
 		return 100

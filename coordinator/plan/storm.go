@@ -8,8 +8,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// A storm is so many losses at once that their cause is hardly the machines: a network, a switch, an etcd. Nothing that is merely
-// lost is replaced in it; what the provider calls dead is (SAFE-2).
+// A storm is so many losses at once that their cause is hardly the machines: a network, a switch,
+// an etcd. Nothing that is merely lost is replaced in it; what the provider calls dead is (SAFE-2).
 
 // What makes a storm of a whole shard.
 const (
@@ -17,7 +17,8 @@ const (
 	shardStormPercent = 20
 	shardStormGroups  = 2
 
-	// stormLook is how often a group in a storm is looked at: the rest of the shard may have calmed.
+	// stormLook is how often a group in a storm is looked at: the rest of the shard may have
+	// calmed.
 	stormLook = 5 * time.Second
 )
 
@@ -41,8 +42,9 @@ func (t Tally) Calm() bool { return !reaches(t.Now, t.Of, shardStormMin, shardSt
 
 func reaches(lost, of, least, percent int) bool { return lost >= least && lost*100 >= percent*of }
 
-// missed says that a member is lost, or called dead for its absence alone. One that stops itself without a lease is as good as lost when it is
-// found down, be that confirmed yet or not: what it could not reach may be back in a moment (SAFE-9).
+// missed says that a member is lost, or called dead for its absence alone. One that stops itself
+// without a lease is as good as lost when it is found down, be that confirmed yet or not: what it
+// could not reach may be back in a moment (SAFE-9).
 func (m *member) missed() bool {
 	fences := m.Record.Spec.Report.OnLeaseLost.Fences()
 	switch m.judgment.Verdict {
@@ -78,8 +80,9 @@ func (m *member) silent() bool {
 	return !m.Alive.Present() || state == store.StreamLost || state == store.StreamOverdue
 }
 
-// countLosses counts what a storm is judged by: who is lost now, and who was lost or fell silent within storm.window. Whoever was lost and is
-// replaced already counts, too: else those that are seen first would hide that they were the first of many.
+// countLosses counts what a storm is judged by: who is lost now, and who was lost or fell silent
+// within storm.window. Whoever was lost and is replaced already counts, too: else those that are
+// seen first would hide that they were the first of many.
 func (d *draft) countLosses() {
 	if d.spec == nil {
 		return
@@ -110,8 +113,8 @@ func (d *draft) countLosses() {
 	}
 }
 
-// countReplaced adds the slots whose instance was lost and is replaced already, by what the slots' records say: so a new leader knows of
-// them. A slot counts once, however often it was lost.
+// countReplaced adds the slots whose instance was lost and is replaced already, by what the slots'
+// records say: so a new leader knows of them. A slot counts once, however often it was lost.
 func (d *draft) countReplaced(from time.Time, losing map[*slot]bool) {
 	for i := range d.g.Slots {
 		rec := &d.g.Slots[i].Record // as recorded: a new template takes nothing back (FLAP-7)
@@ -121,8 +124,10 @@ func (d *draft) countReplaced(from time.Time, losing map[*slot]bool) {
 		}
 		var last time.Time
 		for _, f := range rec.Failures {
-			here := slices.ContainsFunc(sl.members, func(m *member) bool { return m.ID() == f.Instance && m.phase.Registered() })
-			if !here && f.LostSince.After(last) && f.LostSince.Before(d.now.Add(time.Minute)) { // else a clock was wrong
+			here := slices.ContainsFunc(sl.members,
+				func(m *member) bool { return m.ID() == f.Instance && m.phase.Registered() })
+			// else a clock was wrong
+			if !here && f.LostSince.After(last) && f.LostSince.Before(d.now.Add(time.Minute)) {
 				last = f.LostSince
 			}
 		}
@@ -137,7 +142,8 @@ func (d *draft) countReplaced(from time.Time, losing map[*slot]bool) {
 	}
 }
 
-// weather says whether there is a storm, and what of it is to be recorded. The shard's losses are those of all groups.
+// weather says whether there is a storm, and what of it is to be recorded. The shard's losses are
+// those of all groups.
 func (d *draft) weather(shard Tally) {
 	if d.spec == nil {
 		return
@@ -182,7 +188,8 @@ func (d *draft) begin(ofGroup bool, shard Tally) {
 	d.storm = &store.Storm{Since: d.now.UTC(), Lost: d.tally.Now, Of: d.tally.Of, Shard: !ofGroup}
 	why := fmt.Sprintf("%d of %d instances lost or silent within %s", d.tally.Lost, d.tally.Of, d.spec.Storm.Window)
 	if !ofGroup {
-		why = fmt.Sprintf("%d of %d instances of the shard lost or silent, in %d groups", shard.Lost, shard.Of, shard.Groups)
+		why = fmt.Sprintf("%d of %d instances of the shard lost or silent, in %d groups", shard.Lost, shard.Of,
+			shard.Groups)
 	}
 	if after := d.spec.Storm.ProbeAfter.D(); after > 0 {
 		t := d.timer(after)
@@ -199,8 +206,8 @@ func (d *draft) endStorm(how, by string) {
 	d.tell("SAFE-2", "storm is over", how)
 }
 
-// afterStorm forgets a storm once all that it left was taken up. One that an operator has ended is remembered for as long as there
-// are as many losses: else it would begin again at once.
+// afterStorm forgets a storm once all that it left was taken up. One that an operator has ended is
+// remembered for as long as there are as many losses: else it would begin again at once.
 func (d *draft) afterStorm() {
 	if due := d.ends(d.g.Due, store.TimerResume, d.storm.Resume); d.now.Before(due) {
 		d.wake(due)
@@ -229,7 +236,8 @@ func (d *draft) heldByStorm(m *member) bool {
 		if gone := length - left; gone < turn {
 			at := d.now.Add(turn - gone)
 			d.wake(at)
-			d.block("SAFE-2", what, "the storm has just ended, and lost instances are taken up one after the other", "its turn comes within "+length.String(), m.ID())
+			d.block("SAFE-2", what, "the storm has just ended, and lost instances are taken up one after the other",
+				"its turn comes within "+length.String(), m.ID())
 			return true
 		}
 		return false
@@ -238,13 +246,15 @@ func (d *draft) heldByStorm(m *member) bool {
 		return false
 	}
 	d.block("SAFE-2", what, fmt.Sprintf("a storm: %d of %d lost", d.tally.Now, d.tally.Of),
-		fmt.Sprintf("losses stay few for %s, a probe of it succeeds, or leasehold group override-storm %s", d.spec.Storm.Cooldown, d.g.Name), m.ID())
+		fmt.Sprintf("losses stay few for %s, a probe of it succeeds, or leasehold group override-storm %s",
+			d.spec.Storm.Cooldown, d.g.Name), m.ID())
 	return true
 }
 
-// probes says whether a lost member is the one that is replaced to see whether that helps. One at a time is: the next when the
-// replacement of the last is healthy and the lost one is gone, so that no group stays frozen for good. Nothing is done for it before it is
-// recorded that it is the one: else the next plan, were that not written, would take another for the first.
+// probes says whether a lost member is the one that is replaced to see whether that helps. One at a
+// time is: the next when the replacement of the last is healthy and the lost one is gone, so that
+// no group stays frozen for good. Nothing is done for it before it is recorded that it is the one:
+// else the next plan, were that not written, would take another for the first.
 func (d *draft) probes(m *member) bool {
 	if d.storm.Probe == m.ID() {
 		recorded := d.g.Status.Record.Storm
@@ -274,7 +284,8 @@ func (d *draft) probes(m *member) bool {
 		}
 	}
 	d.storm.Probe = m.ID()
-	d.tell("SAFE-2", "probe: "+m.ID()+" is replaced in the storm", "it has lasted for "+d.spec.Storm.ProbeAfter.String()+"; if the replacement gets healthy, the next follows")
+	d.tell("SAFE-2", "probe: "+m.ID()+" is replaced in the storm",
+		"it has lasted for "+d.spec.Storm.ProbeAfter.String()+"; if the replacement gets healthy, the next follows")
 	return false
 }
 

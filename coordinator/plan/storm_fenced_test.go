@@ -10,8 +10,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// sights are what is seen of the three machines of a group that have powered themselves off: that the provider calls them down, and
-// that their streams or their leases have ended.
+// sights are what is seen of the three machines of a group that have powered themselves off: that
+// the provider calls them down, and that their streams or their leases have ended.
 var sights = []string{"down 0", "down 1", "down 2", "silent 0", "silent 1", "silent 2"}
 
 // orders are all orders of what is seen.
@@ -28,13 +28,14 @@ func orders(left []string) [][]string {
 	return out
 }
 
-// Three machines power themselves off, and what there is to see of that comes in some order. Whichever it is, and whenever a new leader
-// takes over, the last that is seen makes it a storm: it is not replaced, though two may have been by then. Once something is seen of
-// all three, none is.
+// Three machines power themselves off, and what there is to see of that comes in some order.
+// Whichever it is, and whenever a new leader takes over, the last that is seen makes it a storm: it
+// is not replaced, though two may have been by then. Once something is seen of all three, none is.
 //
 // proves SAFE-9, SAFE-2
 func TestMachinesThatPowerOffAreAStormInWhateverOrderTheyAreSeen(t *testing.T) {
-	leaders := map[string][]int{"stream lost": {-1, 2, 4, 6}, "lease ended": {-1, 3}} // before which sight one takes over; -1: none does
+	// before which sight one takes over; -1: none does
+	leaders := map[string][]int{"stream lost": {-1, 2, 4, 6}, "lease ended": {-1, 3}}
 	for how, at := range leaders {
 		for _, order := range orders(sights) {
 			for _, leader := range at {
@@ -49,7 +50,8 @@ func TestMachinesThatPowerOffAreAStormInWhateverOrderTheyAreSeen(t *testing.T) {
 	}
 }
 
-// inTurn says that the machines are first seen in the order of their slots. Other orders differ from these by the slots' numbers alone.
+// inTurn says that the machines are first seen in the order of their slots. Other orders differ
+// from these by the slots' numbers alone.
 func inTurn(order []string) bool {
 	var first []string
 	for _, sight := range order {
@@ -60,7 +62,8 @@ func inTurn(order []string) bool {
 	return slices.IsSorted(first)
 }
 
-// powerOff plays one order, with a new leader before the sight of a number, and says what was wrong.
+// powerOff plays one order, with a new leader before the sight of a number, and says what was
+// wrong.
 func powerOff(t *testing.T, how string, order []string, leader int) (problem string) {
 	w := newTestWorld(t)
 	w.edit(func(g *store.Group) {

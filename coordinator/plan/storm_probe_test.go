@@ -8,7 +8,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// In a storm one lost instance at a time is replaced, also when etcd refuses to note which one it is and takes the rest of the plan.
+// In a storm one lost instance at a time is replaced, also when etcd refuses to note which one it
+// is and takes the rest of the plan.
 //
 // proves SAFE-2
 func TestProbeThatCouldNotBeRecorded(t *testing.T) {

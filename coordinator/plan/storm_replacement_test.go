@@ -7,8 +7,9 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// A replacement that has proved nothing yet is lost in a storm, while the machine that it is for has only just fallen silent: it is kept, as
-// all that are lost in a storm are. When it is over, and nobody is back, it goes.
+// A replacement that has proved nothing yet is lost in a storm, while the machine that it is for
+// has only just fallen silent: it is kept, as all that are lost in a storm are. When it is over,
+// and nobody is back, it goes.
 //
 // proves SAFE-2
 func TestStormKeepsALostReplacement(t *testing.T) {
@@ -20,7 +21,8 @@ func TestStormKeepsALostReplacement(t *testing.T) {
 		t.Fatalf("in the storm the lost replacement is %q:\n%s", in.Record.Phase, s.named(s.out.String()))
 	}
 	if st.Storm == nil || judged[s.id("0b")].Verdict != store.Lost || judged[s.id("0a")].Verdict != store.Suspect {
-		t.Fatalf("the storm is %+v, the replacement %s, the one that it is for %s", st.Storm, judged[s.id("0b")].Verdict, judged[s.id("0a")].Verdict)
+		t.Fatalf("the storm is %+v, the replacement %s, the one that it is for %s", st.Storm,
+			judged[s.id("0b")].Verdict, judged[s.id("0a")].Verdict)
 	}
 	held := false
 	for _, b := range st.Blocked {

@@ -10,8 +10,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// A slot whose instance was lost within storm.window and is replaced already counts as lost, once, unless that instance is there still: then it is
-// counted itself.
+// A slot whose instance was lost within storm.window and is replaced already counts as lost, once,
+// unless that instance is there still: then it is counted itself.
 //
 // proves SAFE-2
 func TestReplacedLossesCount(t *testing.T) {
@@ -31,27 +31,92 @@ func TestReplacedLossesCount(t *testing.T) {
 		want     Tally // of the slot alone
 		next     time.Duration
 	}{
-		"no failures":                           {nil, []member{{"new", store.Running, false}}, Tally{Of: 1}, 0},
-		"lost, and a new one runs":              {[]store.Failure{lost("old", 20*time.Second)}, []member{{"new", store.Running, false}}, Tally{Lost: 1, Of: 1, Groups: 1}, 40 * time.Second},
-		"lost, and a new one boots":             {[]store.Failure{lost("old", 20*time.Second)}, []member{{"new", store.Booting, false}}, Tally{Lost: 1, Of: 1, Groups: 1}, 40 * time.Second},
-		"lost, and nobody is there":             {[]store.Failure{lost("old", 20*time.Second)}, nil, Tally{Lost: 1, Of: 1, Groups: 1}, 40 * time.Second},
-		"lost twice":                            {[]store.Failure{lost("older", 50*time.Second), lost("old", 20*time.Second)}, nil, Tally{Lost: 1, Of: 1, Groups: 1}, 40 * time.Second},
-		"lost twice, told in another order":     {[]store.Failure{lost("old", 20*time.Second), lost("older", 50*time.Second)}, nil, Tally{Lost: 1, Of: 1, Groups: 1}, 40 * time.Second},
-		"lost a window ago":                     {[]store.Failure{lost("old", window)}, []member{{"new", store.Running, false}}, Tally{Of: 1}, 0},
-		"lost nearly a window ago":              {[]store.Failure{lost("old", window-1)}, []member{{"new", store.Running, false}}, Tally{Lost: 1, Of: 1, Groups: 1}, 1},
-		"failed otherwise":                      {[]store.Failure{{Instance: "old", At: now}}, []member{{"new", store.Running, false}}, Tally{Of: 1}, 0},
-		"lost, and there still":                 {[]store.Failure{lost("old", 20*time.Second)}, []member{{"old", store.Running, false}}, Tally{Of: 1}, 0},
-		"lost, and being deleted":               {[]store.Failure{lost("old", 20*time.Second)}, []member{{"old", store.Deleting, false}}, Tally{Lost: 1, Of: 1, Groups: 1}, 40 * time.Second},
-		"lost, there still, one before it gone": {[]store.Failure{lost("older", 30*time.Second), lost("old", 20*time.Second)}, []member{{"old", store.Running, false}}, Tally{Lost: 1, Of: 1, Groups: 1}, 30 * time.Second},
-		"lost, and the new one as well":         {[]store.Failure{lost("old", 20*time.Second)}, []member{{"new", store.Running, true}}, Tally{Lost: 1, Now: 1, Of: 1, Groups: 1}, 50 * time.Second},
-		"lost a moment ahead of our clock":      {[]store.Failure{lost("old", -59*time.Second)}, nil, Tally{Lost: 1, Of: 1, Groups: 1}, 119 * time.Second},
-		"lost in a time that is yet to come":    {[]store.Failure{lost("old", -time.Minute)}, nil, Tally{}, 0},
+		"no failures": {nil, []member{{"new", store.Running, false}}, Tally{Of: 1}, 0},
+		"lost, and a new one runs": {
+			[]store.Failure{lost("old", 20*time.Second)},
+			[]member{{"new", store.Running, false}},
+			Tally{Lost: 1, Of: 1, Groups: 1},
+			40 * time.Second,
+		},
+		"lost, and a new one boots": {
+			[]store.Failure{lost("old", 20*time.Second)},
+			[]member{{"new", store.Booting, false}},
+			Tally{Lost: 1, Of: 1, Groups: 1},
+			40 * time.Second,
+		},
+		"lost, and nobody is there": {
+			[]store.Failure{lost("old", 20*time.Second)},
+			nil,
+			Tally{Lost: 1, Of: 1, Groups: 1},
+			40 * time.Second,
+		},
+		"lost twice": {[]store.Failure{
+			lost("older", 50*time.Second),
+			lost("old", 20*time.Second),
+		}, nil, Tally{Lost: 1, Of: 1, Groups: 1}, 40 * time.Second},
+		"lost twice, told in another order": {[]store.Failure{
+			lost("old", 20*time.Second),
+			lost("older", 50*time.Second),
+		}, nil, Tally{Lost: 1, Of: 1, Groups: 1}, 40 * time.Second},
+		"lost a window ago": {
+			[]store.Failure{lost("old", window)},
+			[]member{{"new", store.Running, false}},
+			Tally{Of: 1},
+			0,
+		},
+		"lost nearly a window ago": {
+			[]store.Failure{lost("old", window-1)},
+			[]member{{"new", store.Running, false}},
+			Tally{Lost: 1, Of: 1, Groups: 1},
+			1,
+		},
+		"failed otherwise": {
+			[]store.Failure{{Instance: "old", At: now}},
+			[]member{{"new", store.Running, false}},
+			Tally{Of: 1},
+			0,
+		},
+		"lost, and there still": {
+			[]store.Failure{lost("old", 20*time.Second)},
+			[]member{{"old", store.Running, false}},
+			Tally{Of: 1},
+			0,
+		},
+		"lost, and being deleted": {
+			[]store.Failure{lost("old", 20*time.Second)},
+			[]member{{"old", store.Deleting, false}},
+			Tally{Lost: 1, Of: 1, Groups: 1},
+			40 * time.Second,
+		},
+		"lost, there still, one before it gone": {
+			[]store.Failure{
+				lost("older", 30*time.Second),
+				lost("old", 20*time.Second),
+			},
+			[]member{{"old", store.Running, false}},
+			Tally{Lost: 1, Of: 1, Groups: 1},
+			30 * time.Second,
+		},
+		"lost, and the new one as well": {
+			[]store.Failure{lost("old", 20*time.Second)},
+			[]member{{"new", store.Running, true}},
+			Tally{Lost: 1, Now: 1, Of: 1, Groups: 1},
+			50 * time.Second,
+		},
+		"lost a moment ahead of our clock": {
+			[]store.Failure{lost("old", -59*time.Second)},
+			nil,
+			Tally{Lost: 1, Of: 1, Groups: 1},
+			119 * time.Second,
+		},
+		"lost in a time that is yet to come": {[]store.Failure{lost("old", -time.Minute)}, nil, Tally{}, 0},
 	} {
 		rec := store.Slot{Number: 3, Failures: test.failures, Template: "an earlier one"}
 		g := &Group{Name: "web", Slots: []store.Versioned[store.Slot]{{Record: store.Slot{Number: 1}}, {Record: rec}}}
 		for i, m := range test.members {
 			in := Instance{}
-			in.Record.ID, in.Record.Managed, in.Record.Slot, in.Record.Phase, in.Created = m.id, true, 3, m.phase, store.Revision(i+1)
+			in.Record.ID, in.Record.Managed, in.Record.Slot, in.Record.Phase, in.Created = m.id, true, 3, m.phase,
+				store.Revision(i+1)
 			in.AliveGone = now.Add(-10 * time.Second)
 			g.Instances = append(g.Instances, in)
 		}
@@ -75,8 +140,9 @@ func TestReplacedLossesCount(t *testing.T) {
 	}
 }
 
-// A machine that stops itself without a lease counts as lost when it is found down, be that confirmed or not: since its stream or its lease ended, or,
-// where nothing was seen of these, since Lists show it down.
+// A machine that stops itself without a lease counts as lost when it is found down, be that
+// confirmed or not: since its stream or its lease ended, or, where nothing was seen of these, since
+// Lists show it down.
 //
 // proves SAFE-2, SAFE-9
 func TestWhoFencesItselfIsLost(t *testing.T) {
@@ -90,17 +156,35 @@ func TestWhoFencesItselfIsLost(t *testing.T) {
 		missed  bool
 		since   time.Time
 	}{
-		"suspect and down":                       {store.LeaseLostPowerOff, store.Suspect, true, "", true, gone},
-		"suspect and down, its stream lost":      {store.LeaseLostPowerOff, store.Suspect, true, store.StreamLost, true, stream},
-		"suspect and down, overdue":              {store.LeaseLostPowerOff, store.Suspect, true, store.StreamOverdue, true, stream},
-		"suspect and down, its stream open":      {store.LeaseLostPowerOff, store.Suspect, true, store.StreamOpen, true, listed},
+		"suspect and down": {store.LeaseLostPowerOff, store.Suspect, true, "", true, gone},
+		"suspect and down, its stream lost": {
+			store.LeaseLostPowerOff, store.Suspect, true, store.StreamLost, true,
+			stream,
+		},
+		"suspect and down, overdue": {
+			store.LeaseLostPowerOff, store.Suspect, true, store.StreamOverdue,
+			true, stream,
+		},
+		"suspect and down, its stream open": {
+			store.LeaseLostPowerOff, store.Suspect, true, store.StreamOpen, true,
+			listed,
+		},
 		"suspect, and the provider says it runs": {store.LeaseLostPowerOff, store.Suspect, false, "", false, gone},
 		"suspect and down, and does not fence":   {store.LeaseLostNone, store.Suspect, true, "", false, gone},
-		"live, and down by one List":             {store.LeaseLostPowerOff, store.Live, true, store.StreamOpen, false, listed},
-		"dead":                                   {store.LeaseLostPowerOff, store.Dead, true, store.StreamOpen, true, listed},
-		"dead, and does not fence":               {store.LeaseLostNone, store.Dead, true, "", false, gone},
-		"lost, and does not fence":               {store.LeaseLostNone, store.Lost, false, "", true, gone},
-		"unhealthy":                              {store.LeaseLostPowerOff, store.Unhealthy, true, store.StreamOpen, false, listed},
+		"live, and down by one List": {
+			store.LeaseLostPowerOff, store.Live, true, store.StreamOpen, false,
+			listed,
+		},
+		"dead": {
+			store.LeaseLostPowerOff, store.Dead, true, store.StreamOpen, true,
+			listed,
+		},
+		"dead, and does not fence": {store.LeaseLostNone, store.Dead, true, "", false, gone},
+		"lost, and does not fence": {store.LeaseLostNone, store.Lost, false, "", true, gone},
+		"unhealthy": {
+			store.LeaseLostPowerOff, store.Unhealthy, true, store.StreamOpen,
+			false, listed,
+		},
 	} {
 		in := &Instance{AliveGone: gone, StreamSince: stream.Add(-time.Hour)}
 		in.Record.Phase, in.Record.Spec.Report.OnLeaseLost = store.Running, store.LeaseLost{Do: test.do}
@@ -154,8 +238,9 @@ func (w *world) replaced() (ids []string) {
 	return ids
 }
 
-// As many losses as storm.min and storm.percent say are a storm, in which nobody who is lost is replaced. One fewer, by either measure, is none; and the
-// dead, the unhealthy and those who were ordered to go are replaced in any weather.
+// As many losses as storm.min and storm.percent say are a storm, in which nobody who is lost is
+// replaced. One fewer, by either measure, is none; and the dead, the unhealthy and those who were
+// ordered to go are replaced in any weather.
 //
 // proves SAFE-2, SAFE-6
 func TestHowManyLossesAreAStorm(t *testing.T) {
@@ -169,13 +254,32 @@ func TestHowManyLossesAreAStorm(t *testing.T) {
 		"less than half of seven":         {7, 3, nil, nil, []string{"i0", "i1", "i2"}},
 		"two of two: too few for a storm": {2, 2, nil, nil, []string{"i0", "i1"}},
 		"one of one":                      {1, 1, nil, nil, []string{"i0"}},
-		"as many as the group says":       {6, 2, func(g *store.Group) { g.Storm.Min, g.Storm.Percent = 2, 33 }, nil, nil},
-		"too few for the group":           {6, 3, func(g *store.Group) { g.Storm.Min = 4 }, nil, []string{"i0", "i1", "i2"}},
-		"too small a share for the group": {6, 3, func(g *store.Group) { g.Storm.Percent = 51 }, nil, []string{"i0", "i1", "i2"}},
-		"an unhealthy one in it":          {6, 3, nil, func(w *world) { w.turn("i5", false) }, []string{"i5"}},
-		"one ordered to go in it":         {6, 3, nil, func(w *world) { w.change("i0", condemned(false)) }, []string{"i0"}},
-		"a dead one in it":                {6, 4, nil, func(w *world) { w.machines["i0"].down = true; w.pass(time.Second) }, []string{"i0"}},
-		"it has long been over":           {6, 3, nil, func(w *world) { w.overStorm(2 * time.Minute) }, []string{"i0", "i1", "i2"}},
+		"as many as the group says": {
+			6, 2, func(g *store.Group) { g.Storm.Min, g.Storm.Percent = 2, 33 }, nil,
+			nil,
+		},
+		"too few for the group": {
+			6, 3, func(g *store.Group) { g.Storm.Min = 4 }, nil,
+			[]string{"i0", "i1", "i2"},
+		},
+		"too small a share for the group": {
+			6, 3, func(g *store.Group) { g.Storm.Percent = 51 }, nil,
+			[]string{"i0", "i1", "i2"},
+		},
+		"an unhealthy one in it": {6, 3, nil, func(w *world) { w.turn("i5", false) }, []string{"i5"}},
+		"one ordered to go in it": {
+			6, 3, nil, func(w *world) { w.change("i0", condemned(false)) },
+			[]string{"i0"},
+		},
+		"a dead one in it": {
+			6, 4, nil,
+			func(w *world) { w.machines["i0"].down = true; w.pass(time.Second) },
+			[]string{"i0"},
+		},
+		"it has long been over": {
+			6, 3, nil, func(w *world) { w.overStorm(2 * time.Minute) },
+			[]string{"i0", "i1", "i2"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := stormy(t, test.size, test.lost, test.spec)
@@ -192,10 +296,12 @@ func TestHowManyLossesAreAStorm(t *testing.T) {
 	}
 }
 
-// overStorm records a storm that an operator ended a while ago. Those that it left are taken up bit by bit.
+// overStorm records a storm that an operator ended a while ago. Those that it left are taken up bit
+// by bit.
 func (w *world) overStorm(ago time.Duration) {
 	w.put(w.keys.Status(w.group), store.Status{Schema: store.Schema, Group: w.group, Storm: &store.Storm{
-		Since: w.now, Ended: "ordered by ada", By: "ada", Resume: &store.Timer{Start: w.now.Add(-ago), For: store.Duration(time.Minute)},
+		Since: w.now, Ended: "ordered by ada", By: "ada",
+		Resume: &store.Timer{Start: w.now.Add(-ago), For: store.Duration(time.Minute)},
 	}})
 	grace := w.graceEnd
 	w.leaderChange()
@@ -208,7 +314,8 @@ func (w *world) overStorm(ago time.Duration) {
 	}
 }
 
-// After a storm those that it left are taken up one after the other, spread over storm.cooldown, each at a time of its own.
+// After a storm those that it left are taken up one after the other, spread over storm.cooldown,
+// each at a time of its own.
 //
 // proves SAFE-2
 func TestWhatAStormLeftIsTakenUpBitByBit(t *testing.T) {
@@ -218,13 +325,15 @@ func TestWhatAStormLeftIsTakenUpBitByBit(t *testing.T) {
 		w.overStorm(ago)
 		counts = append(counts, len(w.replaced()))
 	}
-	if !slices.IsSorted(counts) || counts[0] > 2 || counts[1] < 1 || counts[2] < 4 || counts[2] > 16 || counts[4] != 20 {
+	if !slices.IsSorted(counts) || counts[0] > 2 || counts[1] < 1 || counts[2] < 4 || counts[2] > 16 ||
+		counts[4] != 20 {
 		t.Errorf("taken up are %v of 20 by then", counts)
 	}
 }
 
-// Machines that nobody recorded put the shard on hold if there are two or more, and more than a twentieth of the records: unless their agents are known,
-// their records were lost (that is another hold), they came only now, or an operator has seen as many.
+// Machines that nobody recorded put the shard on hold if there are two or more, and more than a
+// twentieth of the records: unless their agents are known, their records were lost (that is another
+// hold), they came only now, or an operator has seen as many.
 //
 // proves SAFE-12
 func TestHowManyExtrasHoldTheShard(t *testing.T) {
@@ -236,22 +345,28 @@ func TestHowManyExtrasHoldTheShard(t *testing.T) {
 		reviewed         int // how many an operator has seen; 0: none has looked
 		want             bool
 	}{
-		"none":                              {0, 10, nil, 0, false},
-		"one":                               {1, 0, nil, 0, false},
-		"two":                               {2, 10, nil, 0, true},
-		"two, a twentieth":                  {2, 40, nil, 0, false},
-		"two, more than a twentieth":        {2, 39, nil, 0, true},
-		"three, a twentieth":                {3, 60, nil, 0, false},
-		"four, more than a twentieth":       {4, 79, nil, 0, true},
-		"two, one of which has its agent":   {2, 0, func(i int, x *Extra) { x.Stray = i == 0 }, 0, false},
-		"two, one of which was lost":        {2, 0, func(i int, x *Extra) { x.Lost = i == 1 }, 0, false},
-		"two, one of which came only now":   {2, 0, func(i int, x *Extra) { x.Since = x.Since.Add(time.Duration(i)) }, 0, false},
+		"none":                            {0, 10, nil, 0, false},
+		"one":                             {1, 0, nil, 0, false},
+		"two":                             {2, 10, nil, 0, true},
+		"two, a twentieth":                {2, 40, nil, 0, false},
+		"two, more than a twentieth":      {2, 39, nil, 0, true},
+		"three, a twentieth":              {3, 60, nil, 0, false},
+		"four, more than a twentieth":     {4, 79, nil, 0, true},
+		"two, one of which has its agent": {2, 0, func(i int, x *Extra) { x.Stray = i == 0 }, 0, false},
+		"two, one of which was lost":      {2, 0, func(i int, x *Extra) { x.Lost = i == 1 }, 0, false},
+		"two, one of which came only now": {
+			2, 0, func(i int, x *Extra) { x.Since = x.Since.Add(time.Duration(i)) },
+			0, false,
+		},
 		"two, by now three Lists old":       {2, 0, nil, 0, true},
 		"two, which an operator has seen":   {2, 0, nil, 2, false},
 		"two, of which he has seen one":     {2, 0, nil, 1, true},
 		"two, and an operator has seen ten": {2, 0, nil, 10, false},
 	} {
-		s := Snapshot{Keys: store.KeysOf("test"), Recorded: test.recorded, Shard: store.Versioned[store.Shard]{Key: store.KeysOf("test").Shard(), Modified: 7}}
+		s := Snapshot{
+			Keys: store.KeysOf("test"), Recorded: test.recorded,
+			Shard: store.Versioned[store.Shard]{Key: store.KeysOf("test").Shard(), Modified: 7},
+		}
 		s.Shard.Record = store.Shard{Schema: store.Schema, ID: "s", Settings: store.DefaultShardSettings()}
 		if test.reviewed > 0 {
 			s.Shard.Record.Reviewed = &store.Reviewed{Extras: test.reviewed, At: now}
@@ -271,7 +386,8 @@ func TestHowManyExtrasHoldTheShard(t *testing.T) {
 						continue
 					}
 					v, err := store.Decode[store.Shard](store.KV{Key: op.Key, Value: op.Value})
-					if err != nil || v.Record.ID != "s" || !slices.Contains(a.Conditions, store.At(op.Key, 7)) || a.Rule != "SAFE-12" || a.Otherwise == "" {
+					if err != nil || v.Record.ID != "s" || !slices.Contains(a.Conditions, store.At(op.Key, 7)) ||
+						a.Rule != "SAFE-12" || a.Otherwise == "" {
 						t.Errorf("%s: %+v, %v", name, a, err)
 					}
 					return v.Record.Hold
@@ -287,11 +403,13 @@ func TestHowManyExtrasHoldTheShard(t *testing.T) {
 		if hold == nil {
 			continue
 		}
-		if hold.Extras != test.extras || hold.By != "leasehold" || !hold.At.Equal(now) || !strings.Contains(hold.Why, "extra-0") {
+		if hold.Extras != test.extras || hold.By != "leasehold" || !hold.At.Equal(now) ||
+			!strings.Contains(hold.Why, "extra-0") {
 			t.Errorf("%s: hold %+v", name, hold)
 		}
 		for what, change := range map[string]func(*Snapshot){
-			"on hold": func(s *Snapshot) { s.Shard.Record.Hold = &store.Hold{} }, "stale": func(s *Snapshot) { s.Stale = "behind" },
+			"on hold":          func(s *Snapshot) { s.Shard.Record.Hold = &store.Hold{} },
+			"stale":            func(s *Snapshot) { s.Stale = "behind" },
 			"without a record": func(s *Snapshot) { s.Shard.Modified = 0 },
 		} {
 			other := s

@@ -65,7 +65,8 @@ func (s *story) happens(word []string) {
 		s.machines[word[1]] = &machine{id: word[1], group: word[2], zone: word[3], made: s.now}
 		s.agents[word[1]] = &agent{healthy: true, registersAt: s.now}
 		if len(word) == 4 { // else nobody knows why it has no record
-			s.put(s.keys.Gone(s.keys.Instance(word[1])), store.Gone{Schema: store.Schema, Instance: word[1], Group: word[2], At: s.now})
+			s.put(s.keys.Gone(s.keys.Instance(word[1])),
+				store.Gone{Schema: store.Schema, Instance: word[1], Group: word[2], At: s.now})
 		}
 	case "stray":
 		s.put(s.keys.Stray(word[1]), store.Stray{Schema: store.Schema, Instance: word[1], Replica: "r1", At: s.now})
@@ -209,19 +210,27 @@ func (s *story) set(g *store.Group, setting string) {
 		return n
 	}
 	numbers := map[string]*int{
-		"size": &g.Size, "max_expansion": &g.Budget.MaxExpansion, "max_creating": &g.Budget.MaxCreating, "max_deleting": &g.Budget.MaxDeleting,
+		"size": &g.Size, "max_expansion": &g.Budget.MaxExpansion, "max_creating": &g.Budget.MaxCreating,
+		"max_deleting":  &g.Budget.MaxDeleting,
 		"give_up_after": &g.Flap.GiveUpAfter, "storm_min": &g.Storm.Min, "storm_percent": &g.Storm.Percent,
 	}
 	times := map[string]*store.Duration{
-		"max_checking": &g.MaxChecking, "registration_timeout": &g.RegistrationTimeout, "startup_duration": &g.Rollout.StartupDuration,
-		"progress_deadline": &g.Rollout.ProgressDeadline, "drain_timeout": &g.Drain.Timeout, "stop_timeout": &g.StopTimeout, "give_up_time": &g.Flap.GiveUpTime,
-		"noise": &g.Flap.Noise, "on_demand_age": &g.OnDemandAge, "max_lifetime": &g.Spot.MaxLifetime, "probe_after": &g.Storm.ProbeAfter, "reset": &g.Flap.Reset,
+		"max_checking": &g.MaxChecking, "registration_timeout": &g.RegistrationTimeout,
+		"startup_duration":  &g.Rollout.StartupDuration,
+		"progress_deadline": &g.Rollout.ProgressDeadline, "drain_timeout": &g.Drain.Timeout,
+		"stop_timeout": &g.StopTimeout, "give_up_time": &g.Flap.GiveUpTime,
+		"noise": &g.Flap.Noise, "on_demand_age": &g.OnDemandAge, "max_lifetime": &g.Spot.MaxLifetime,
+		"probe_after": &g.Storm.ProbeAfter, "reset": &g.Flap.Reset,
 	}
 	words := map[string]*string{
-		"policy": &g.Heal.Policy, "type": &g.Template.InstanceType, "strategy": &g.Rollout.Strategy, "minimal_action": &g.Rollout.MinimalAction,
-		"lifecycle": &g.Lifecycle, "spread": (*string)(&g.Spread), "on_lease_lost": &g.Report.OnLeaseLost.Do,
+		"policy": &g.Heal.Policy, "type": &g.Template.InstanceType, "strategy": &g.Rollout.Strategy,
+		"minimal_action": &g.Rollout.MinimalAction,
+		"lifecycle":      &g.Lifecycle, "spread": (*string)(&g.Spread), "on_lease_lost": &g.Report.OnLeaseLost.Do,
 	}
-	flags := map[string]*bool{"paused": &g.Paused, "deleting": &g.Deleting, "stopped": &g.Stopped, "unstarted": &g.Unstarted, "spot": &g.Spot.Enabled}
+	flags := map[string]*bool{
+		"paused": &g.Paused, "deleting": &g.Deleting, "stopped": &g.Stopped,
+		"unstarted": &g.Unstarted, "spot": &g.Spot.Enabled,
+	}
 	switch {
 	case numbers[key] != nil:
 		*numbers[key] = number()

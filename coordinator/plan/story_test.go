@@ -26,7 +26,8 @@ func newStory(t *testing.T) *story {
 	return s
 }
 
-// checked has every plan of the story, and all that is carried out, hold what the property tests hold them to.
+// checked has every plan of the story, and all that is carried out, hold what the property tests
+// hold them to.
 func (s *story) checked() {
 	s.onCommit = func(snapshot *Snapshot, p *Plan, a *Action) { s.actionIsSound(snapshot, p, a) }
 }
@@ -126,7 +127,8 @@ func (s *story) phases() string {
 	return strings.Join(out, ", ")
 }
 
-// run lets time pass in strides, and no further than to when a plan wants to be made. As long as something happens it takes small steps.
+// run lets time pass in strides, and no further than to when a plan wants to be made. As long as
+// something happens it takes small steps.
 func (s *story) run(d, stride time.Duration) {
 	next, quiet := time.Time{}, 0
 	for end := s.now.Add(d); s.now.Before(end); quiet++ {
@@ -292,7 +294,9 @@ func (s *story) show(all bool) {
 
 func (s *story) showGroup(g *Group, p *Plan) {
 	list := g.Instances
-	slices.SortFunc(list, func(a, b Instance) int { return strings.Compare(s.names[a.Record.ID], s.names[b.Record.ID]) })
+	slices.SortFunc(list, func(a, b Instance) int {
+		return strings.Compare(s.names[a.Record.ID], s.names[b.Record.ID])
+	})
 	for _, in := range list {
 		j := p.Judgments[in.Record.ID]
 		s.say("%-3s %-9s zone %s %s: %s", s.names[in.Record.ID], in.Record.Phase, in.Record.Zone, j.Verdict, j.Why)
@@ -317,11 +321,14 @@ func (s *story) showGroup(g *Group, p *Plan) {
 	}
 	s.say("group%s %s, health %d%%", name, st.State, st.Health)
 	if r := st.Rollout; r != nil {
-		s.say("roll to %s: %d of %d done%s%s%s%s", r.Template, r.Done, r.Total, prefixed(", stalled: ", r.Stalled), prefixed(", stopped: ", r.Blamed),
-			prefixed(", meanwhile made from ", r.Fallback), prefixed(", the last good template cannot be used: ", r.FallbackUnusable))
+		s.say("roll to %s: %d of %d done%s%s%s%s", r.Template, r.Done, r.Total, prefixed(", stalled: ", r.Stalled),
+			prefixed(", stopped: ", r.Blamed),
+			prefixed(", meanwhile made from ", r.Fallback),
+			prefixed(", the last good template cannot be used: ", r.FallbackUnusable))
 	}
 	if r := st.Storm; r != nil {
-		s.say("storm: %d of %d lost at its height%s%s", r.Lost, r.Of, prefixed(", probe ", r.Probe), prefixed(", over: ", r.Ended))
+		s.say("storm: %d of %d lost at its height%s%s", r.Lost, r.Of, prefixed(", probe ", r.Probe),
+			prefixed(", over: ", r.Ended))
 	}
 	if st.Uneven != "" {
 		s.say("uneven: %s", st.Uneven)

@@ -15,9 +15,10 @@ type template struct {
 	fails bool   // instances made from it fail their checks, and none is healthy
 }
 
-// chooseTemplate settles what everything but the roll creates from (ROLL-9): the last template with which the whole group was
-// healthy, as long as the one that is being rolled out is not proved, and once it is blamed. It is the wanted one if there is no
-// roll, if no template was ever good, or if the good one cannot be used any more.
+// chooseTemplate settles what everything but the roll creates from (ROLL-9): the last template with
+// which the whole group was healthy, as long as the one that is being rolled out is not proved, and
+// once it is blamed. It is the wanted one if there is no roll, if no template was ever good, or if
+// the good one cannot be used any more.
 func (d *draft) chooseTemplate() {
 	r, good := d.rollout, d.g.Status.Record.LastGood
 	if r == nil {
@@ -43,14 +44,17 @@ func (d *draft) chooseTemplate() {
 	d.fallback, r.Fallback = f, f.hash
 }
 
-// proved says that the template that is being rolled out works: the first instance made from it is healthy, or has finished its task.
+// proved says that the template that is being rolled out works: the first instance made from it is
+// healthy, or has finished its task.
 func (d *draft) proved() bool {
 	return slices.ContainsFunc(d.members, func(m *member) bool {
-		return m.Record.Managed && m.Record.Template == d.hash && (m.phase == store.Finished || d.proven(m) && !m.updating())
+		return m.Record.Managed && m.Record.Template == d.hash &&
+			(m.phase == store.Finished || d.proven(m) && !m.updating())
 	})
 }
 
-// fails says that instances made from a template fail their checks and none of them is healthy: another like them would not help.
+// fails says that instances made from a template fail their checks and none of them is healthy:
+// another like them would not help.
 func (d *draft) fails(hash string) bool {
 	failing := false
 	for _, m := range d.members {
@@ -65,10 +69,12 @@ func (d *draft) fails(hash string) bool {
 	return failing
 }
 
-// placeable says that machines of a template can be had: we still have its provider, and not all of its zones are evacuated.
+// placeable says that machines of a template can be had: we still have its provider, and not all of
+// its zones are evacuated.
 func (d *draft) placeable(spec *store.InstanceSpec) bool {
 	_, known := d.s.Zones[spec.Provider]
-	return known && (len(d.namedZones(spec.Provider, &spec.Template)) == 0 || len(d.openZones(spec.Provider, &spec.Template)) > 0)
+	return known && (len(d.namedZones(spec.Provider, &spec.Template)) == 0 ||
+		len(d.openZones(spec.Provider, &spec.Template)) > 0)
 }
 
 // source is the template that a new instance is made from; sl is nil for one that is on demand.
@@ -87,7 +93,8 @@ func (d *draft) source(sl *slot, rule string) template {
 	}
 }
 
-// emptiedByRoll says that a member leaves its slot for the roll, or has left it, so that what fills the slot is the roll's replacement.
+// emptiedByRoll says that a member leaves its slot for the roll, or has left it, so that what fills
+// the slot is the roll's replacement.
 func (sl *slot) emptiedByRoll() bool {
 	if v := sl.Record.Vacated; v != nil && v.Roll {
 		return true
@@ -97,8 +104,9 @@ func (sl *slot) emptiedByRoll() bool {
 	})
 }
 
-// fallbackStuck says that the last good template has failed in a slot, more often than the wanted one, to get healthy at all. Something
-// that it needs may be gone: then the wanted one is tried, so that what puts things right reaches the slot.
+// fallbackStuck says that the last good template has failed in a slot, more often than the wanted
+// one, to get healthy at all. Something that it needs may be gone: then the wanted one is tried, so
+// that what puts things right reaches the slot.
 func (d *draft) fallbackStuck(sl *slot) bool {
 	stuck, failed := 0, 0
 	for _, f := range sl.Record.Failures {
@@ -112,8 +120,9 @@ func (d *draft) fallbackStuck(sl *slot) bool {
 	return stuck > failed
 }
 
-// tries says that a new instance in a slot is to prove the wanted template. Where no roll does, under the strategy opportunistic, one at
-// a time does, in a slot in which that template has not failed.
+// tries says that a new instance in a slot is to prove the wanted template. Where no roll does,
+// under the strategy opportunistic, one at a time does, in a slot in which that template has not
+// failed.
 func (d *draft) tries(sl *slot) bool {
 	if d.spec.Rollout.Strategy == store.StrategyProactive {
 		return false
@@ -121,16 +130,19 @@ func (d *draft) tries(sl *slot) bool {
 	if slices.ContainsFunc(sl.Record.Failures, func(f store.Failure) bool { return f.Template == d.hash }) {
 		return false
 	}
-	return !slices.ContainsFunc(d.members, func(m *member) bool { return m.Record.Managed && !m.gone() && !m.dead() && m.Record.Template == d.hash })
+	return !slices.ContainsFunc(d.members,
+		func(m *member) bool { return m.Record.Managed && !m.gone() && !m.dead() && m.Record.Template == d.hash })
 }
 
-// madeFrom has an action say which template the instance that it makes is made from, if that is not the one that is wanted.
+// madeFrom has an action say which template the instance that it makes is made from, if that is not
+// the one that is wanted.
 func (d *draft) madeFrom(a *Action, rec *store.Instance) {
 	if d.fallback == nil || rec.Template != d.fallback.hash {
 		return
 	}
 	good := d.g.Status.Record.LastGood
-	a.Evidence = append(slices.Clone(a.Evidence), fmt.Sprintf("status/%s: template %s of revision %d was good", d.g.Name, rec.Template, good.Revision))
+	a.Evidence = append(slices.Clone(a.Evidence),
+		fmt.Sprintf("status/%s: template %s of revision %d was good", d.g.Name, rec.Template, good.Revision))
 	if a.Instance != rec.ID { // else the reason of the record is that of the action
 		a.Why += "; " + d.fallback.why
 	}
@@ -150,11 +162,12 @@ func (d *draft) meanwhile() string {
 
 // obsolete says that a member is outdated and that nothing new is made from its template either.
 func (d *draft) obsolete(m *member) bool {
-	return d.outdated(m) && (d.fallback == nil || m.Record.Template != d.fallback.hash || m.Record.Relaunch < d.spec.Relaunch.Number)
+	return d.outdated(m) && (d.fallback == nil || m.Record.Template != d.fallback.hash ||
+		m.Record.Relaunch < d.spec.Relaunch.Number)
 }
 
-// refusedFallback notes that the provider makes no machine from the last good template any more: an image is gone, say. It is not tried
-// again in this roll.
+// refusedFallback notes that the provider makes no machine from the last good template any more: an
+// image is gone, say. It is not tried again in this roll.
 func (d *draft) refusedFallback(m *member) {
 	if d.fallback != nil && m.Record.Template == d.fallback.hash {
 		d.rollout.FallbackUnusable = m.Calls.Problem

@@ -6,16 +6,19 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// How much goes in one transaction at most: well below what etcd takes, the leader's fence and the text of the journal included.
+// How much goes in one transaction at most: well below what etcd takes, the leader's fence and the
+// text of the journal included.
 const (
 	mostTogether      = 32
 	mostTogetherBytes = 512 << 10
 )
 
-// Together puts the actions of a plan into transactions, in their order. Simple ones that follow one another share one: ten thousand
-// agents that register at once would else wait for ten thousand transactions. All others have one to themselves.
+// Together puts the actions of a plan into transactions, in their order. Simple ones that follow
+// one another share one: ten thousand agents that register at once would else wait for ten thousand
+// transactions. All others have one to themselves.
 //
-// What shares a transaction happens as if one came right after the other: none compares or writes what another of them writes.
+// What shares a transaction happens as if one came right after the other: none compares or writes
+// what another of them writes.
 func Together(actions []Action) [][]*Action {
 	var out [][]*Action
 	var last bundle
@@ -34,13 +37,15 @@ func Together(actions []Action) [][]*Action {
 	return out
 }
 
-// simple actions change one record, which they compare, and nothing else: they make and remove nothing, take nobody out of its slot
-// and use no budget. What concerns the shard as a whole is not simple.
+// simple actions change one record, which they compare, and nothing else: they make and remove
+// nothing, take nobody out of its slot and use no budget. What concerns the shard as a whole is not
+// simple.
 func simple(a *Action) bool {
 	if a.Turn || a.Group == "" || len(a.Writes) != 1 || a.Writes[0].Delete || a.To != "" && !a.To.Fills() {
 		return false
 	}
-	return slices.ContainsFunc(a.Conditions, func(c store.Condition) bool { return c.Key == a.Writes[0].Key && c.Modified != 0 })
+	return slices.ContainsFunc(a.Conditions,
+		func(c store.Condition) bool { return c.Key == a.Writes[0].Key && c.Modified != 0 })
 }
 
 // bundle is a transaction that is being filled.
@@ -62,7 +67,8 @@ func (b *bundle) takes(a *Action) bool {
 	}
 	with := *b
 	with.count(a)
-	if with.actions > mostTogether || with.conditions >= store.MaxOps || with.writes > store.MaxOps || with.bytes > mostTogetherBytes {
+	if with.actions > mostTogether || with.conditions >= store.MaxOps || with.writes > store.MaxOps ||
+		with.bytes > mostTogetherBytes {
 		return false
 	}
 	b.add(a)
@@ -96,9 +102,10 @@ func (b *bundle) count(a *Action) {
 	}
 }
 
-// Apart parts actions whose common transaction did not happen because keys had changed. Whoever compares one of these is tried alone, as
-// one that never shared a transaction, and after the others, who go together once more: so nobody is held up by another. If nobody does,
-// each is tried alone.
+// Apart parts actions whose common transaction did not happen because keys had changed. Whoever
+// compares one of these is tried alone, as one that never shared a transaction, and after the
+// others, who go together once more: so nobody is held up by another. If nobody does, each is tried
+// alone.
 func Apart(together []*Action, changed []string) [][]*Action {
 	var rest []*Action
 	var out [][]*Action

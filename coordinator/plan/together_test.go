@@ -15,8 +15,8 @@ func atOnce() Snapshot {
 	return crowd(1000, 1, func(in *Instance) { in.Record.Phase = store.Booting })
 }
 
-// A thousand agents that register at once are taken up by few transactions, in the order of the plan, each with its own conditions and
-// entry.
+// A thousand agents that register at once are taken up by few transactions, in the order of the
+// plan, each with its own conditions and entry.
 //
 // proves SAFE-4, REC-15
 func TestSimpleActionsShareTransactions(t *testing.T) {
@@ -53,7 +53,10 @@ func TestSimpleActionsShareTransactions(t *testing.T) {
 
 // asCommitted is a transaction with the leader's fence and entries of the journal.
 func asCommitted(conditions []store.Condition, writes []store.Write, told int) store.Txn {
-	txn := store.Txn{Conditions: append(slices.Clone(conditions), store.CreatedAt("fence", 1)), Writes: slices.Clone(writes)}
+	txn := store.Txn{
+		Conditions: append(slices.Clone(conditions), store.CreatedAt("fence", 1)),
+		Writes:     slices.Clone(writes),
+	}
 	for n := range told {
 		txn.Writes = append(txn.Writes, store.Put(fmt.Sprint("journal", n), nil))
 	}
@@ -64,11 +67,13 @@ func asCommitted(conditions []store.Condition, writes []store.Write, told int) s
 func move(id string) Action {
 	return Action{
 		Group: "web", Instance: id, Rule: "DET-11", What: "agent registered", From: store.Booting, To: store.Checking,
-		Conditions: []store.Condition{store.At("instances/"+id, 3), store.At("alive/"+id, 4)}, Writes: []store.Write{store.Put("instances/"+id, nil)},
+		Conditions: []store.Condition{store.At("instances/"+id, 3), store.At("alive/"+id, 4)},
+		Writes:     []store.Write{store.Put("instances/"+id, nil)},
 	}
 }
 
-// What makes or removes a machine, uses a budget, changes more than one record, or has to do with what another changes does not share.
+// What makes or removes a machine, uses a budget, changes more than one record, or has to do with
+// what another changes does not share.
 //
 // proves SAFE-4, SAFE-8, HEAL-3
 func TestWhoSharesATransaction(t *testing.T) {
@@ -81,19 +86,28 @@ func TestWhoSharesATransaction(t *testing.T) {
 		{"of another group", func(a *Action) { a.Group = "db" }, true},
 		{"changes no phase", func(a *Action) { a.From, a.To = store.Running, store.Running }, true},
 		{"a status", func(a *Action) { a.Instance, a.From, a.To, a.Silent = "", "", "", true }, true},
-		{"compares the spec as well", func(a *Action) { a.Conditions = append(a.Conditions, store.At("groups/web", 2)) }, true},
+		{"compares the spec as well", func(a *Action) {
+			a.Conditions = append(a.Conditions, store.At("groups/web", 2))
+		}, true},
 		{"uses a budget", func(a *Action) { a.Turn = true }, false},
 		{"concerns the shard", func(a *Action) { a.Group, a.Instance = "", "" }, false},
-		{"changes another record too", func(a *Action) { a.Writes = append(a.Writes, store.Delete("requests/r")) }, false},
+		{
+			"changes another record too", func(a *Action) { a.Writes = append(a.Writes, store.Delete("requests/r")) },
+			false,
+		},
 		{"removes its record", func(a *Action) { a.Writes = []store.Write{store.Delete("instances/m")} }, false},
 		{"makes its record", func(a *Action) { a.Conditions = []store.Condition{store.Absent("instances/m")} }, false},
 		{"does not compare what it changes", func(a *Action) { a.Conditions = a.Conditions[1:] }, false},
 		{"is going to be removed", func(a *Action) { a.To = store.Deleting }, false},
 		{"leaves", func(a *Action) { a.To = store.Draining }, false},
 		{"is finished", func(a *Action) { a.To = store.Finished }, false},
-		{"compares what the one before changes", func(a *Action) { a.Conditions = append(a.Conditions, store.At("instances/before", 3)) }, false},
+		{
+			"compares what the one before changes",
+			func(a *Action) { a.Conditions = append(a.Conditions, store.At("instances/before", 3)) }, false,
+		},
 		{"changes what the one before compares", func(a *Action) {
-			a.Conditions, a.Writes = append(a.Conditions, store.At("alive/before", 4)), []store.Write{store.Put("alive/before", nil)}
+			a.Conditions, a.Writes = append(a.Conditions, store.At("alive/before", 4)),
+				[]store.Write{store.Put("alive/before", nil)}
 		}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -104,7 +118,8 @@ func TestWhoSharesATransaction(t *testing.T) {
 				t.Errorf("shares a transaction: %t", shares)
 			}
 			other := move("other")
-			if parts := Together([]Action{m, other}); len(parts) == 1 && !c.shares && !strings.Contains(c.name, "the one before") {
+			if parts := Together([]Action{m, other}); len(parts) == 1 && !c.shares &&
+				!strings.Contains(c.name, "the one before") {
 				t.Error("another shares its transaction")
 			}
 		})
@@ -121,7 +136,8 @@ func TestSharedTransactionsAreBounded(t *testing.T) {
 		{"many", func(*Action) {}, mostTogether},
 		{"with much evidence", func(a *Action) {
 			for n := range 9 {
-				a.Conditions = append(a.Conditions, store.Condition{Key: fmt.Sprint(a.Instance, n), Created: 1, Modified: 2})
+				a.Conditions = append(a.Conditions,
+					store.Condition{Key: fmt.Sprint(a.Instance, n), Created: 1, Modified: 2})
 			}
 		}, 6},
 		{"with many entries", func(a *Action) { a.News = make([]News, 40) }, 3},

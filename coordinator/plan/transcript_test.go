@@ -11,9 +11,9 @@ import (
 
 var update = flag.Bool("update", false, "write what the transcripts show into testdata instead of comparing it")
 
-// Each transcript in testdata is a story: commands, and below ---- what came of them. Instances are called by their slot and
-// a letter in the order of their making, so 0a is replaced by 0b; xa is on demand, and those of another group than web have its name in
-// front. The commands:
+// Each transcript in testdata is a story: commands, and below ---- what came of them. Instances are
+// called by their slot and a letter in the order of their making, so 0a is replaced by 0b; xa is on
+// demand, and those of another group than web have its name in front. The commands:
 //
 //	group KEY=VALUE…        edit the spec (size, max_expansion, zones=a,b …: see settings)
 //	static KEY=VALUE…       put a group into the shard's file · override KEY=VALUE… what an operator says beside it
@@ -62,7 +62,8 @@ func TestTranscripts(t *testing.T) {
 				return
 			}
 			if got != string(want) {
-				t.Errorf("%s tells another story (write it anew with -update):\n%s", file, difference(string(want), got))
+				t.Errorf("%s tells another story (write it anew with -update):\n%s", file,
+					difference(string(want), got))
 			}
 		})
 	}
@@ -74,7 +75,8 @@ func difference(want, got string) string {
 	for i := range max(len(w), len(g)) {
 		if i >= len(w) || i >= len(g) || w[i] != g[i] {
 			from := max(0, i-3)
-			return fmt.Sprintf("line %d\nwant:\n%s\ngot:\n%s", i+1, strings.Join(w[from:min(len(w), i+8)], "\n"), strings.Join(g[from:min(len(g), i+8)], "\n"))
+			return fmt.Sprintf("line %d\nwant:\n%s\ngot:\n%s", i+1, strings.Join(w[from:min(len(w), i+8)], "\n"),
+				strings.Join(g[from:min(len(g), i+8)], "\n"))
 		}
 	}
 	return ""

@@ -6,9 +6,10 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Turns puts the changes of a group that use its budgets in a row: each compares the key turns/<group> as the one before left it, and
-// writes it. So a transaction whose answer was lost, and which etcd carries out only after we have decided something else, comes too
-// late: two changes that each thought to have the budget for itself cannot both happen.
+// Turns puts the changes of a group that use its budgets in a row: each compares the key
+// turns/<group> as the one before left it, and writes it. So a transaction whose answer was lost,
+// and which etcd carries out only after we have decided something else, comes too late: two changes
+// that each thought to have the budget for itself cannot both happen.
 type Turns struct {
 	keys store.Keys
 	last map[string]store.Revision
@@ -30,7 +31,8 @@ func (t Turns) Txn(a *Action) ([]store.Condition, []store.Write) {
 	}
 	key := t.keys.Turn(a.Group)
 	turn := store.Turn{Schema: store.Schema, Rule: a.Rule, Instance: a.Instance}
-	return append(slices.Clone(a.Conditions), store.At(key, t.last[a.Group])), append(slices.Clone(a.Writes), store.Put(key, store.Encode(turn)))
+	return append(slices.Clone(a.Conditions), store.At(key, t.last[a.Group])),
+		append(slices.Clone(a.Writes), store.Put(key, store.Encode(turn)))
 }
 
 // TxnOf is what actions compare and write that share a transaction.
@@ -49,7 +51,8 @@ func (t Turns) Done(a *Action, rev store.Revision) {
 	}
 }
 
-// takeTurns marks the actions that use a budget: those that compare the shard, as all do that make, restart or remove a machine.
+// takeTurns marks the actions that use a budget: those that compare the shard, as all do that make,
+// restart or remove a machine.
 func (d *draft) takeTurns() {
 	for i := range d.actions {
 		a := &d.actions[i]

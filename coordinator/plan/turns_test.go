@@ -7,14 +7,18 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// A change that takes its turn compares the group's key as the one before left it, and writes it; others do not.
+// A change that takes its turn compares the group's key as the one before left it, and writes it;
+// others do not.
 //
 // proves HEAL-3, SAFE-4
 func TestTurnsFollowOneAnother(t *testing.T) {
 	keys := store.KeysOf("test")
 	s := Snapshot{Keys: keys, Groups: []Group{{Name: "web", Turn: 7}, {Name: "new"}}}
 	turns := NewTurns(&s)
-	a := Action{Group: "web", Instance: "web-0", Rule: "HEAL-2", Turn: true, Conditions: []store.Condition{store.Exists("a")}, Writes: []store.Write{store.Put("a", nil)}}
+	a := Action{
+		Group: "web", Instance: "web-0", Rule: "HEAL-2", Turn: true,
+		Conditions: []store.Condition{store.Exists("a")}, Writes: []store.Write{store.Put("a", nil)},
+	}
 	compares := func(a Action, want store.Condition) {
 		t.Helper()
 		conditions, writes := turns.Txn(&a)
@@ -49,7 +53,8 @@ func TestTurnsFollowOneAnother(t *testing.T) {
 	}
 }
 
-// What makes, restarts or removes machines takes its turn; the status, verdicts, orders and what only follows from the facts does not.
+// What makes, restarts or removes machines takes its turn; the status, verdicts, orders and what
+// only follows from the facts does not.
 //
 // proves HEAL-3
 func TestWhoTakesTurns(t *testing.T) {
@@ -59,7 +64,10 @@ func TestWhoTakesTurns(t *testing.T) {
 	w.kill("a")                    // is buried, its replacement requested
 	w.place("b", 1, store.Booting) // registers: goes on to checking
 	w.put(w.keys.Alive("b"), store.Alive{Schema: store.Schema, Instance: "b", BootID: "b.1", State: store.StreamOpen})
-	w.put(w.keys.Request("r"), store.Request{Schema: store.Schema, ID: "r", Kind: store.RequestProtect, Mode: store.ProtectRemoval, Instance: "b", Group: w.group, By: "ada"})
+	w.put(w.keys.Request("r"), store.Request{
+		Schema: store.Schema, ID: "r", Kind: store.RequestProtect,
+		Mode: store.ProtectRemoval, Instance: "b", Group: w.group, By: "ada",
+	})
 	turns := map[bool]int{}
 	for _, a := range Compute(w.snapshot(), w.now).Actions {
 		uses := a.To == store.Deleting || a.To == store.Pending

@@ -38,7 +38,10 @@ func TestChangeOfChecksIsALiveUpdate(t *testing.T) {
 		"stricter":  {group(on("80")), group(strict), store.ActionLiveUpdate, "outdated: checks"},
 	} {
 		spec := c.was.InstanceSpec()
-		rec := store.Instance{Managed: true, Phase: store.Running, Since: time.Unix(0, 0), Spec: spec, Template: spec.TemplateHash()}
+		rec := store.Instance{
+			Managed: true, Phase: store.Running, Since: time.Unix(0, 0), Spec: spec,
+			Template: spec.TemplateHash(),
+		}
 		if action, why := plan.Update(rec, c.now); action != c.action || why != c.why {
 			t.Errorf("%s: got %q, %q; want %q, %q", name, action, why, c.action, c.why)
 		}

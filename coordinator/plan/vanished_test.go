@@ -8,8 +8,9 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// A record in deleting ends without a confirmed removal only when Lists prove that there is no machine: two of them, begun after
-// a removal was tried, after every Create must have ended, and with an agent that holds no lease.
+// A record in deleting ends without a confirmed removal only when Lists prove that there is no
+// machine: two of them, begun after a removal was tried, after every Create must have ended, and
+// with an agent that holds no lease.
 //
 // proves SAFE-8
 func TestWhatEndsARecordWhoseRemovalWasNeverConfirmed(t *testing.T) {
@@ -18,19 +19,32 @@ func TestWhatEndsARecordWhoseRemovalWasNeverConfirmed(t *testing.T) {
 		gone   bool
 	}{
 		"two lists after a failed removal": {func(*Instance, time.Time) {}, true},
-		"one list":                         {func(in *Instance, _ time.Time) { in.Sighting.Times, in.Sighting.Sure = 1, 1 }, false},
-		"lists that miss a machine whose agent reports": {func(in *Instance, _ time.Time) { in.Sighting.Sure = 0 }, false},
-		"absent for less than orphan_grace":             {func(in *Instance, now time.Time) { in.Sighting.Since = now.Add(-time.Minute) }, false},
-		"no removal was tried":                          {func(in *Instance, _ time.Time) { in.Calls.RemovalFailed = time.Time{} }, false},
+		"one list": {func(in *Instance, _ time.Time) {
+			in.Sighting.Times, in.Sighting.Sure = 1, 1
+		}, false},
+		"lists that miss a machine whose agent reports": {
+			func(in *Instance, _ time.Time) { in.Sighting.Sure = 0 },
+			false,
+		},
+		"absent for less than orphan_grace": {func(in *Instance, now time.Time) {
+			in.Sighting.Since = now.Add(-time.Minute)
+		}, false},
+		"no removal was tried": {func(in *Instance, _ time.Time) {
+			in.Calls.RemovalFailed = time.Time{}
+		}, false},
 		"lists begun before the removal": {func(in *Instance, now time.Time) {
 			in.Calls.RemovalFailed = now
 			in.Sighting.Begun = now.Add(-time.Second)
 		}, false},
-		"it is listed":                {func(in *Instance, _ time.Time) { in.Sighting.Listed = true }, false},
-		"a create may still make it":  {func(in *Instance, now time.Time) { in.Calls.AbsentFrom = now.Add(time.Second) }, false},
-		"its agent holds a lease":     {func(in *Instance, _ time.Time) { in.Alive.Modified = 5 }, false},
-		"a removal is under way":      {func(in *Instance, _ time.Time) { in.Calls.Busy = true }, false},
-		"a removal has succeeded too": {func(in *Instance, now time.Time) { in.Calls.Deleted, in.Sighting.Times = now.Add(-10*time.Second), 1 }, true},
+		"it is listed": {func(in *Instance, _ time.Time) { in.Sighting.Listed = true }, false},
+		"a create may still make it": {func(in *Instance, now time.Time) {
+			in.Calls.AbsentFrom = now.Add(time.Second)
+		}, false},
+		"its agent holds a lease": {func(in *Instance, _ time.Time) { in.Alive.Modified = 5 }, false},
+		"a removal is under way":  {func(in *Instance, _ time.Time) { in.Calls.Busy = true }, false},
+		"a removal has succeeded too": {func(in *Instance, now time.Time) {
+			in.Calls.Deleted, in.Sighting.Times = now.Add(-10*time.Second), 1
+		}, true},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

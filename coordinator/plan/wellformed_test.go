@@ -9,8 +9,9 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// wellFormed says what is wrong with a plan as others rely on it: the leader, the journal, `explain` and the next leader. "" if nothing is. Every plan of
-// every test is looked at so (SAFE-4, SAFE-7, REC-9, REC-10, OBS-1).
+// wellFormed says what is wrong with a plan as others rely on it: the leader, the journal,
+// `explain` and the next leader. "" if nothing is. Every plan of every test is looked at so
+// (SAFE-4, SAFE-7, REC-9, REC-10, OBS-1).
 func wellFormed(s *Snapshot, p *Plan, now time.Time) string {
 	known := map[string]*Instance{}
 	for i := range s.Groups {
@@ -50,11 +51,13 @@ func wellFormed(s *Snapshot, p *Plan, now time.Time) string {
 	for _, c := range p.Calls {
 		in := known[c.Instance]
 		switch {
-		case in == nil || c.Group != in.Record.Group || c.Provider != in.Record.Spec.Provider || c.Record != in.Modified || c.Revision != s.Revision:
+		case in == nil || c.Group != in.Record.Group || c.Provider != in.Record.Spec.Provider ||
+			c.Record != in.Modified || c.Revision != s.Revision:
 			return fmt.Sprintf("a call is of another instance: %+v", c)
 		case !slices.Contains(c.Conditions, in.Unchanged()) || !slices.Contains(c.Conditions, s.Shard.Unchanged()):
 			return fmt.Sprintf("a call compares too little: %+v", c)
-		case c.Kind == CallRemove && c.Rank != 3, c.Kind != CallRemove && c.Rank > 2, c.Kind == CallRestart && c.Rank > 1:
+		case c.Kind == CallRemove && c.Rank != 3, c.Kind != CallRemove && c.Rank > 2,
+			c.Kind == CallRestart && c.Rank > 1:
 			return fmt.Sprintf("a call comes out of its turn: %+v", c)
 		}
 	}
@@ -65,10 +68,12 @@ func actionIsWellFormed(s *Snapshot, p *Plan, a *Action, known map[string]*Insta
 	if a.Rule == "" || a.What == "" || len(a.Conditions) == 0 || len(a.Writes) == 0 {
 		return "it says not all"
 	}
-	if in := known[a.Instance]; in != nil && a.To != "" && a.Rule != "REC-8" { // an extra has no record, or the action is overtaken
+	// an extra has no record, or the action is overtaken
+	if in := known[a.Instance]; in != nil && a.To != "" && a.Rule != "REC-8" {
 		slot := in.Record.Place()
 		switch {
-		case a.Group != in.Record.Group || a.From != in.Record.Phase || (a.Slot == nil) != (slot == nil) || slot != nil && *a.Slot != *slot:
+		case a.Group != in.Record.Group || a.From != in.Record.Phase || (a.Slot == nil) != (slot == nil) ||
+			slot != nil && *a.Slot != *slot:
 			return fmt.Sprintf("it is told of group %s, slot %v, from %s", a.Group, a.Slot, a.From)
 		case a.Verdict != p.Judgments[a.Instance].Verdict:
 			return fmt.Sprintf("it is told that it was %s", a.Verdict)
@@ -97,7 +102,8 @@ func actionIsWellFormed(s *Snapshot, p *Plan, a *Action, known map[string]*Insta
 			}
 		case store.KindSlots:
 			v, err := store.Decode[store.Slot](kv)
-			if group, n, ok := store.SplitSlot(name); err != nil || !ok || v.Record.Schema != store.Schema || v.Record.Group != group || v.Record.Number != n {
+			if group, n, ok := store.SplitSlot(name); err != nil || !ok || v.Record.Schema != store.Schema ||
+				v.Record.Group != group || v.Record.Number != n {
 				return fmt.Sprintf("slot %s is %+v, %v", name, v.Record, err)
 			}
 		case store.KindStatus:
@@ -118,15 +124,19 @@ func actionIsWellFormed(s *Snapshot, p *Plan, a *Action, known map[string]*Insta
 func writtenWell(s *Snapshot, a *Action, rec *store.Instance, in *Instance, now time.Time) string {
 	last := rec.Last
 	switch {
-	case rec.Schema != store.Schema || rec.ID == "" || rec.Group == "" || rec.Spec.Provider == "" || rec.Created.IsZero():
+	case rec.Schema != store.Schema || rec.ID == "" || rec.Group == "" || rec.Spec.Provider == "" ||
+		rec.Created.IsZero():
 		return "it lacks something"
 	case last.Rule == "" || last.Revision != s.Revision || !last.At.Equal(now) || last.At.Location() != time.UTC:
 		return fmt.Sprintf("it tells of its last change %+v", last)
 	case in != nil && (last.Rule != a.Rule || !strings.HasPrefix(a.What, last.What) && last.What != replaced):
 		return fmt.Sprintf("it tells of its last change %+v", last)
-	case in == nil && (!rec.Since.Equal(now) || rec.Phase != store.Pending && rec.Phase != store.Booting && rec.Phase != store.Deleting):
+	case in == nil && (!rec.Since.Equal(now) || rec.Phase != store.Pending && rec.Phase != store.Booting &&
+		rec.Phase != store.Deleting):
 		return fmt.Sprintf("it begins as %s since %s", rec.Phase, rec.Since)
-	case in == nil && rec.Phase == store.Pending && (!rec.Created.Equal(now) || rec.Called || rec.Config != rec.Spec.ConfigHash() || rec.Template != rec.Spec.TemplateHash() || last.Why == ""):
+	case in == nil && rec.Phase == store.Pending &&
+		(!rec.Created.Equal(now) || rec.Called || rec.Config != rec.Spec.ConfigHash() ||
+			rec.Template != rec.Spec.TemplateHash() || last.Why == ""):
 		return fmt.Sprintf("it is made as %+v", rec)
 	case in == nil:
 		return ""
@@ -138,9 +148,12 @@ func writtenWell(s *Snapshot, a *Action, rec *store.Instance, in *Instance, now 
 		return fmt.Sprintf("it is still %s, since %s", rec.Phase, rec.Since)
 	case !rec.Created.Equal(in.Record.Created) || rec.ID != in.Record.ID:
 		return "it is another's"
-	case rec.Phase == store.Draining && (rec.Drain == nil || rec.Drain.Rule == "" || rec.Drain.Why == "" || rec.Drain.Token == "" && in.Record.Phase != store.Draining):
+	case rec.Phase == store.Draining &&
+		(rec.Drain == nil || rec.Drain.Rule == "" || rec.Drain.Why == "" || rec.Drain.Token == "" &&
+			in.Record.Phase != store.Draining):
 		return fmt.Sprintf("it drains as %+v", rec.Drain)
-	case rec.Phase == store.Stopping && (rec.Restart == nil || rec.Restart.Token == "" || rec.Restart.Rule == "" || rec.Restart.Level == ""):
+	case rec.Phase == store.Stopping &&
+		(rec.Restart == nil || rec.Restart.Token == "" || rec.Restart.Rule == "" || rec.Restart.Level == ""):
 		return fmt.Sprintf("it restarts as %+v", rec.Restart)
 	}
 	return ""
@@ -166,14 +179,17 @@ func statusIsWell(s *Snapshot, st *store.Status, name string) string {
 	for _, n := range st.Verdicts {
 		verdicts += n
 	}
-	if phases != managed || verdicts != managed || st.OnDemand != onDemand || st.Healthy > managed || st.Health < 0 || st.Health > 100 {
-		return fmt.Sprintf("it counts %d by phase and %d by verdict of %d, %d on demand of %d", phases, verdicts, managed, st.OnDemand, onDemand)
+	if phases != managed || verdicts != managed || st.OnDemand != onDemand || st.Healthy > managed || st.Health < 0 ||
+		st.Health > 100 {
+		return fmt.Sprintf("it counts %d by phase and %d by verdict of %d, %d on demand of %d", phases, verdicts,
+			managed, st.OnDemand, onDemand)
 	}
 	if len(st.Blocked) > mostBlocked+1 || len(st.History) > mostPast {
 		return "it tells too much"
 	}
 	for i, b := range st.Blocked {
-		if b.Rule == "" || b.What == "" || b.Why == "" || b.Until == "" && i < mostBlocked || i > 0 && i < mostBlocked && b.What < st.Blocked[i-1].What {
+		if b.Rule == "" || b.What == "" || b.Why == "" || b.Until == "" && i < mostBlocked || i > 0 &&
+			i < mostBlocked && b.What < st.Blocked[i-1].What {
 			return fmt.Sprintf("what is blocked says not all, or is out of order: %+v", st.Blocked)
 		}
 	}

@@ -20,7 +20,8 @@ type agent struct {
 	healthy     bool
 	epoch       uint64
 	boot        int
-	// ails says what has to be replaced for its checks to pass again: "" its workload, "machine" its machine, for a restart does not help.
+	// ails says what has to be replaced for its checks to pass again: "" its workload, "machine"
+	// its machine, for a restart does not help.
 	ails string
 
 	restarted string // token of the last restart of its workload
@@ -63,7 +64,8 @@ func (w *world) agentDue(id string, a *agent) {
 
 // obeys does what the record wants of the agent.
 func (w *world) obeys(a *agent, rec *store.Instance) {
-	told := rec.Phase == store.Starting || rec.Phase == store.Checking || rec.Phase == store.Stopping && rec.Restart != nil && rec.Restart.Level == store.RestartWorkload
+	told := rec.Phase == store.Starting || rec.Phase == store.Checking || rec.Phase == store.Stopping &&
+		rec.Restart != nil && rec.Restart.Level == store.RestartWorkload
 	if r := rec.Restart; r != nil && told && r.ByAgent() && a.restarted != r.Token {
 		a.restarted, a.exit = r.Token, nil
 		a.healthy = a.healthy || a.ails == ""
@@ -135,11 +137,13 @@ func (w *world) report(id string) {
 	if !old.Present() || old.Record.State != store.StreamOpen || old.Record.BootID != boot {
 		a.epoch++
 		w.put(w.keys.Alive(id), store.Alive{
-			Schema: store.Schema, Instance: id, Replica: "r1", BootID: boot, Epoch: a.epoch, State: store.StreamOpen, Since: w.now,
+			Schema: store.Schema, Instance: id, Replica: "r1", BootID: boot, Epoch: a.epoch, State: store.StreamOpen,
+			Since: w.now,
 		})
 	}
 	now := store.Report{
-		Schema: store.Schema, Instance: id, BootID: boot, Healthy: a.healthy && !a.wrong, Workload: a.exit, Config: a.config, Restarted: a.restarted,
+		Schema: store.Schema, Instance: id, BootID: boot, Healthy: a.healthy && !a.wrong, Workload: a.exit,
+		Config: a.config, Restarted: a.restarted,
 		Drained: a.drained, Notice: a.notice, Started: a.started,
 	}
 	if !now.Healthy {
@@ -169,7 +173,8 @@ func (w *world) kill(id string) {
 	}
 }
 
-// silence makes an agent fall silent: at once where its stream breaks, else nobody notices before its report is overdue.
+// silence makes an agent fall silent: at once where its stream breaks, else nobody notices before
+// its report is overdue.
 func (w *world) silence(id string, cutOff bool) {
 	a := w.agents[id]
 	if a == nil || !a.silentFrom.IsZero() {
@@ -194,8 +199,8 @@ func (w *world) leave(id string, goodbye store.Goodbye) {
 	w.observe(false)
 }
 
-// notice has an agent report the word that its machine ends in a while, or some day. Whoever runs the machine may have it emptied; a provider's
-// word stands before that.
+// notice has an agent report the word that its machine ends in a while, or some day. Whoever runs
+// the machine may have it emptied; a provider's word stands before that.
 func (w *world) notice(id, detail string, in time.Duration) {
 	a := w.agents[id]
 	if a == nil || a.notice != nil && a.notice.Kind != store.NoticeEvacuating {
@@ -216,7 +221,8 @@ func (w *world) exit(id string, code int) {
 	}
 }
 
-// crash is the end of an agent's workload as soon as it is started, where that is what workloads do.
+// crash is the end of an agent's workload as soon as it is started, where that is what workloads
+// do.
 func (w *world) crash(a *agent) {
 	if w.crashes {
 		a.exit, a.healthy = &store.WorkloadExit{Code: 1, At: w.now}, false
@@ -251,8 +257,8 @@ func (w *world) speak(id string) {
 	}
 }
 
-// outage is one of the store, or of all replicas: every lease ends, and the agents that work are back within the longest
-// back-off. The leader notices it.
+// outage is one of the store, or of all replicas: every lease ends, and the agents that work are
+// back within the longest back-off. The leader notices it.
 func (w *world) outage() {
 	for _, id := range sortedIDs(w.agents) {
 		a := w.agents[id]

@@ -35,13 +35,15 @@ type running struct {
 	at    time.Time
 }
 
-// snapshot is what the leader plans on. Records are shared with other snapshots: see world.isUnchanged.
+// snapshot is what the leader plans on. Records are shared with other snapshots: see
+// world.isUnchanged.
 func (w *world) snapshot() Snapshot {
 	w.observe(false)
 	s := Snapshot{
 		Keys: w.keys, Revision: w.rev, Seed: w.seed, Shard: read[store.Shard](w, w.keys.Shard()), Stale: w.stale,
-		GraceEnd: w.graceEnd, GraceWhy: w.graceWhy, SessionTTL: sessionTTL, Zones: map[string][]string{provider: slices.Clone(w.zones)},
-		Full: map[string]map[string]time.Time{}, Recorded: len(w.names(store.KindInstances)),
+		GraceEnd: w.graceEnd, GraceWhy: w.graceWhy, SessionTTL: sessionTTL,
+		Zones: map[string][]string{provider: slices.Clone(w.zones)},
+		Full:  map[string]map[string]time.Time{}, Recorded: len(w.names(store.KindInstances)),
 	}
 	for p, zones := range w.full {
 		s.Full[p] = maps.Clone(zones)
@@ -71,7 +73,10 @@ func (w *world) groups() []string {
 }
 
 func (w *world) groupOf(name string) Group {
-	g := Group{Name: name, Status: read[store.Status](w, w.keys.Status(name)), SlotDue: map[int]Due{}, Due: w.dueOf(store.KindStatus, name)}
+	g := Group{
+		Name: name, Status: read[store.Status](w, w.keys.Status(name)), SlotDue: map[int]Due{},
+		Due: w.dueOf(store.KindStatus, name),
+	}
 	g.Spec = w.wanted(name)
 	for _, slot := range w.names(store.KindSlots) {
 		if of, n, ok := store.SplitSlot(slot); ok && of == name {
@@ -87,7 +92,10 @@ func (w *world) groupOf(name string) Group {
 		if v.Record.Group != name {
 			continue
 		}
-		in := Instance{Versioned: v, Alive: read[store.Alive](w, w.keys.Alive(id)), Report: read[store.Report](w, w.keys.Report(id))}
+		in := Instance{
+			Versioned: v, Alive: read[store.Alive](w, w.keys.Alive(id)),
+			Report: read[store.Report](w, w.keys.Report(id)),
+		}
 		k := w.witness[id]
 		in.PhaseStart, in.Born, in.HealthySince, in.StreamSince = k.phaseStart, k.born, k.healthySince, k.streamSince
 		in.AliveGone, in.LastState, in.Sighting, in.Calls = k.aliveGone, k.lastState, k.sighting, k.calls
@@ -264,8 +272,8 @@ func (w *world) grace(why string) {
 	w.graceEnd, w.graceWhy = w.now.Add(longest+reconnectMax+time.Second), why
 }
 
-// leaderChange puts a new leader in place, who has to go by the records. What the old one asked of the provider may
-// still happen; its answers are lost, and calls that had not begun are fenced.
+// leaderChange puts a new leader in place, who has to go by the records. What the old one asked of
+// the provider may still happen; its answers are lost, and calls that had not begun are fenced.
 func (w *world) leaderChange() {
 	w.calls = slices.DeleteFunc(w.calls, func(c *call) bool { return !c.begun })
 	w.away = w.now.Sub(w.served)

@@ -111,8 +111,12 @@ func (w *world) effect(c *call) {
 		w.restart(c.Instance)
 	case m == nil:
 		zone := w.instance(c.Instance).Record.Zone
-		w.machines[c.Instance] = &machine{id: c.Instance, zone: zone, made: c.effectAt} // which may be a while ago: time passes in strides
-		w.agents[c.Instance] = &agent{healthy: true, registersAt: w.now.Add(bootTime + w.fate.wait("boot", 10*time.Second))}
+		// which may be a while ago: time passes in strides
+		w.machines[c.Instance] = &machine{id: c.Instance, zone: zone, made: c.effectAt}
+		w.agents[c.Instance] = &agent{
+			healthy:     true,
+			registersAt: w.now.Add(bootTime + w.fate.wait("boot", 10*time.Second)),
+		}
 		if w.sick != "" && w.instance(c.Instance).Record.Spec.Template.InstanceType == w.sick {
 			w.agents[c.Instance].healthy, w.agents[c.Instance].ails = false, "machine"
 		}
@@ -183,7 +187,8 @@ func (w *world) pass(d time.Duration) {
 	w.observe(false)
 }
 
-// restart takes a machine down and has it come up again from another boot. What ails its agent is over then, as a rule.
+// restart takes a machine down and has it come up again from another boot. What ails its agent is
+// over then, as a rule.
 func (w *world) restart(id string) {
 	m, a := w.machines[id], w.agents[id]
 	w.silence(id, true)

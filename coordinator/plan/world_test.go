@@ -12,9 +12,9 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// world is a shard in memory: records with revisions, machines, agents, and a leader with the evidence that
-// a leader has. It carries plans out as the coordinator does; what the coordinator leaves to chance
-// (how calls go, when lists answer, who comes in between) is drawn by fate.
+// world is a shard in memory: records with revisions, machines, agents, and a leader with the
+// evidence that a leader has. It carries plans out as the coordinator does; what the coordinator
+// leaves to chance (how calls go, when lists answer, who comes in between) is drawn by fate.
 type world struct {
 	t    failer
 	fate fate
@@ -22,7 +22,8 @@ type world struct {
 	now  time.Time
 	rev  store.Revision
 	kvs  map[string]store.KV
-	// decoded are records as they were read last. Snapshots share them, since the planner changes nothing that it is given.
+	// decoded are records as they were read last. Snapshots share them, since the planner changes
+	// nothing that it is given.
 	decoded map[string]decoded
 	specs   map[string]Spec     // of each group, as read last
 	listed  map[string][]string // the names below each kind's prefix, while no key comes or goes
@@ -101,13 +102,18 @@ var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func newWorld(t failer, f fate) *world {
 	w := &world{
-		t: t, fate: f, keys: store.KeysOf("test"), now: epoch, rev: 10, kvs: map[string]store.KV{}, decoded: map[string]decoded{}, specs: map[string]Spec{}, group: "web",
-		machines: map[string]*machine{}, agents: map[string]*agent{}, zones: []string{"a", "b"}, noRoom: map[string]bool{}, served: epoch, hookFor: 10 * time.Second,
+		t: t, fate: f, keys: store.KeysOf("test"), now: epoch, rev: 10, kvs: map[string]store.KV{},
+		decoded: map[string]decoded{}, specs: map[string]Spec{}, group: "web",
+		machines: map[string]*machine{}, agents: map[string]*agent{}, zones: []string{"a", "b"},
+		noRoom: map[string]bool{}, served: epoch, hookFor: 10 * time.Second,
 		hidden: map[string]bool{},
 	}
 	settings := store.DefaultShardSettings()
 	settings.ReconnectMax = store.Duration(reconnectMax)
-	w.put(w.keys.Shard(), store.Shard{Schema: store.Schema, ID: "shard", Name: "test", Created: epoch, Settings: settings})
+	w.put(w.keys.Shard(), store.Shard{
+		Schema: store.Schema, ID: "shard", Name: "test", Created: epoch,
+		Settings: settings,
+	})
 	w.forget()
 	t.Cleanup(func() {
 		for _, d := range w.decoded {
@@ -157,13 +163,17 @@ func (w *world) commit(conditions []store.Condition, writes []store.Write) bool 
 	unique := append([]store.Condition{store.Exists("fence")}, conditions...)
 	slices.SortFunc(unique, func(a, b store.Condition) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
 	unique = slices.Compact(unique)
-	txn := store.Txn{Conditions: unique, Writes: append(slices.Clone(writes), store.Put("journal", nil), store.Put("more news", nil))}
+	txn := store.Txn{
+		Conditions: unique,
+		Writes:     append(slices.Clone(writes), store.Put("journal", nil), store.Put("more news", nil)),
+	}
 	if err := txn.Validate(); err != nil {
 		w.t.Fatalf("transaction is not possible: %v\n%+v", err, txn)
 	}
 	for _, c := range conditions {
 		kv, there := w.kvs[c.Key]
-		if c.Absent && there || c.Exists && !there || c.Modified != 0 && kv.Modified != c.Modified || c.Created != 0 && kv.Created != c.Created {
+		if c.Absent && there || c.Exists && !there || c.Modified != 0 && kv.Modified != c.Modified || c.Created != 0 &&
+			kv.Created != c.Created {
 			return false
 		}
 	}
@@ -175,7 +185,8 @@ func (w *world) commit(conditions []store.Condition, writes []store.Write) bool 
 	return true
 }
 
-// read reads a record. The caller must not change what it points to: the next caller gets the same one.
+// read reads a record. The caller must not change what it points to: the next caller gets the same
+// one.
 func read[T any](w *world, key string) store.Versioned[T] {
 	kv, ok := w.kvs[key]
 	if !ok {
@@ -200,11 +211,13 @@ func read[T any](w *world, key string) store.Versioned[T] {
 	return v
 }
 
-// isUnchanged checks that nobody has changed a record that snapshots share: Compute leaves its input alone.
+// isUnchanged checks that nobody has changed a record that snapshots share: Compute leaves its
+// input alone.
 func (w *world) isUnchanged(d decoded) {
 	w.t.Helper()
 	if now := d.anew(); !reflect.DeepEqual(now, d.record) {
-		w.t.Fatalf("%s was changed in memory: it says\n%s\nand was\n%s", d.kv.Key, store.Encode(d.record), store.Encode(now))
+		w.t.Fatalf("%s was changed in memory: it says\n%s\nand was\n%s", d.kv.Key, store.Encode(d.record),
+			store.Encode(now))
 	}
 }
 

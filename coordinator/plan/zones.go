@@ -11,8 +11,8 @@ import (
 
 // Zones are kept even over the instances that will stay, one for each slot (REC-17).
 
-// stays is the member of a slot that will stay, as far as is known: a replacement is counted instead of the one it replaces. Nil if none
-// will.
+// stays is the member of a slot that will stay, as far as is known: a replacement is counted
+// instead of the one it replaces. Nil if none will.
 func (sl *slot) stays() *member {
 	var oldest, youngest *member
 	for _, m := range sl.members {
@@ -40,7 +40,8 @@ func (m *member) zone() string {
 	return m.Record.Zone
 }
 
-// spread is how many of those that will stay each zone has. It is counted when it is needed first, and kept up to date then.
+// spread is how many of those that will stay each zone has. It is counted when it is needed first,
+// and kept up to date then.
 func (d *draft) spread() map[string]int {
 	if d.crowd == nil {
 		d.crowd = map[string]int{}
@@ -66,14 +67,16 @@ func (d *draft) countZone(sl *slot) {
 	}
 }
 
-// zoneFor is the zone for a new instance in a slot, which is made instead of those that are there: the one with the fewest, of those
-// that had room when last asked (REC-3, REC-17). Nil is an instance on demand, which keeps those even that are counted by nobody.
+// zoneFor is the zone for a new instance in a slot, which is made instead of those that are there:
+// the one with the fewest, of those that had room when last asked (REC-3, REC-17). Nil is an
+// instance on demand, which keeps those even that are counted by nobody.
 func (d *draft) zoneFor(sl *slot, spec *store.InstanceSpec) string {
 	zones := d.openZones(spec.Provider, &spec.Template)
 	if still := common(zones, d.zones()); spec.Provider == d.spec.Provider && len(still) > 0 {
 		zones = still // of an older template: those that are wanted still
 	}
-	if open := slices.DeleteFunc(slices.Clone(zones), func(z string) bool { return d.full(spec.Provider, z) }); len(open) > 0 {
+	if open := slices.DeleteFunc(slices.Clone(zones),
+		func(z string) bool { return d.full(spec.Provider, z) }); len(open) > 0 {
 		zones = open
 	}
 	crowd := d.spread()

@@ -1,4 +1,5 @@
-// Package recovery works out which machines belong into which slots after their records were lost (SAFE-17).
+// Package recovery works out which machines belong into which slots after their records were lost
+// (SAFE-17).
 //
 // # Invariants
 //
@@ -8,5 +9,6 @@
 //
 // # What it does not do
 //
-// It reads and writes nothing. The leader carries its proposals out, order by order, and checks each again.
+// It reads and writes nothing. The leader carries its proposals out, order by order, and checks
+// each again.
 package recovery

@@ -16,7 +16,8 @@ type Shard struct {
 	Strays    map[string]store.Stray    // the agents without a record, by instance
 	Extras    map[string]store.Extra    // the machines without a record, by instance
 	Deleted   map[string]store.Gone     // the instances that were deleted on purpose, by ID
-	// Silent: machines whose agents are silent are placed too. Nobody knows what they were made from, so that a roll replaces them.
+	// Silent: machines whose agents are silent are placed too. Nobody knows what they were made
+	// from, so that a roll replaces them.
 	Silent bool
 }
 
@@ -38,11 +39,13 @@ type Candidate struct {
 	Provider string `json:"provider,omitempty"` // that lists the machine; "": none does
 	Zone     string `json:"zone,omitempty"`
 	Heard    bool   `json:"heard"` // its agent says hello
-	// Problem says why it cannot be put into its slot; "" if it can. It stays as it is then: it is never stopped for that.
+	// Problem says why it cannot be put into its slot; "" if it can. It stays as it is then: it is
+	// never stopped for that.
 	Problem string `json:"problem,omitempty"`
 }
 
-// NotListed is the problem of a machine whose agent reports while no provider has listed it, or not yet.
+// NotListed is the problem of a machine whose agent reports while no provider has listed it, or not
+// yet.
 const NotListed = "no provider lists its machine"
 
 // Adoptable says whether the machine can be put into its slot.

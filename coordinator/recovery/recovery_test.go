@@ -14,7 +14,8 @@ import (
 func shard(size int, ids ...string) recovery.Shard {
 	s := recovery.Shard{
 		Groups: map[string]store.Group{"web": {Name: "web", Size: size}}, Instances: map[string]store.Instance{},
-		Strays: map[string]store.Stray{}, Extras: map[string]store.Extra{}, Deleted: map[string]store.Gone{}, Silent: true,
+		Strays: map[string]store.Stray{}, Extras: map[string]store.Extra{}, Deleted: map[string]store.Gone{},
+		Silent: true,
 	}
 	for _, id := range ids {
 		s.Extras[id] = store.Extra{Instance: id, Group: "web", Provider: "process", Zone: "a"}
@@ -26,7 +27,8 @@ func claim(group string, slot int) store.Stray {
 	return store.Stray{Claim: &store.Claim{Group: group, Slot: slot, Managed: true}}
 }
 
-// Each machine gets its own slot back, by its agent's seal or else by the provider's tags; one that cannot be placed beyond doubt stays as it is.
+// Each machine gets its own slot back, by its agent's seal or else by the provider's tags; one that
+// cannot be placed beyond doubt stays as it is.
 //
 // proves SAFE-17
 func TestPlan(t *testing.T) {
@@ -35,23 +37,36 @@ func TestPlan(t *testing.T) {
 		edit  func(*recovery.Shard)
 		want  string // instance slot source, or the problem
 	}{
-		"tags":                  {shard: shard(2, "web-0-a", "web-1-b"), want: "web-0-a 0 tags; web-1-b 1 tags"},
-		"a seal beats the name": {shard: shard(3, "web-0-a"), edit: func(s *recovery.Shard) { s.Strays["web-0-a"] = claim("web", 2) }, want: "web-0-a 2 seal"},
+		"tags": {shard: shard(2, "web-0-a", "web-1-b"), want: "web-0-a 0 tags; web-1-b 1 tags"},
+		"a seal beats the name": {
+			shard: shard(3, "web-0-a"),
+			edit:  func(s *recovery.Shard) { s.Strays["web-0-a"] = claim("web", 2) }, want: "web-0-a 2 seal",
+		},
 		"an agent without a seal": {
-			shard: shard(1, "web-0-a"), edit: func(s *recovery.Shard) { s.Strays["web-0-a"] = store.Stray{} }, want: "web-0-a 0 tags",
+			shard: shard(1, "web-0-a"), edit: func(s *recovery.Shard) { s.Strays["web-0-a"] = store.Stray{} },
+			want: "web-0-a 0 tags",
 		},
 		"seal and tag differ": {
-			shard: shard(1, "web-0-a"), edit: func(s *recovery.Shard) { s.Strays["web-0-a"] = claim("db", 0) }, want: "its agent was of group db, and its tag says web",
+			shard: shard(1, "web-0-a"), edit: func(s *recovery.Shard) { s.Strays["web-0-a"] = claim("db", 0) },
+			want: "its agent was of group db, and its tag says web",
 		},
-		"a silent agent": {shard: shard(1, "web-0-a"), edit: func(s *recovery.Shard) { s.Silent = false }, want: "its agent is silent: once it reports it can prove what it is; --silent goes by its tags"},
+		"a silent agent": {
+			shard: shard(1, "web-0-a"), edit: func(s *recovery.Shard) { s.Silent = false },
+			want: "its agent is silent: once it reports it can prove what it is; --silent goes by its tags",
+		},
 		"an agent that reports": {
-			shard: shard(1, "web-0-a"), edit: func(s *recovery.Shard) { s.Silent, s.Strays["web-0-a"] = false, store.Stray{} }, want: "web-0-a 0 tags",
+			shard: shard(1, "web-0-a"), edit: func(s *recovery.Shard) {
+				s.Silent, s.Strays["web-0-a"] = false,
+					store.Stray{}
+			}, want: "web-0-a 0 tags",
 		},
 		"not listed": {
-			shard: shard(1), edit: func(s *recovery.Shard) { s.Strays["web-0-a"] = claim("web", 0) }, want: "no provider lists its machine",
+			shard: shard(1), edit: func(s *recovery.Shard) { s.Strays["web-0-a"] = claim("web", 0) },
+			want: "no provider lists its machine",
 		},
 		"claimed twice": {
-			shard: shard(2, "web-0-a", "web-0-b"), want: "its slot is claimed by web-0-b too; its slot is claimed by web-0-a too",
+			shard: shard(2, "web-0-a", "web-0-b"),
+			want:  "its slot is claimed by web-0-b too; its slot is claimed by web-0-a too",
 		},
 		"taken": {
 			shard: shard(2, "web-0-a"),
@@ -68,9 +83,19 @@ func TestPlan(t *testing.T) {
 			want: "web-0-a 0 tags",
 		},
 		"beyond the size": {shard: shard(1, "web-1-b"), want: "it had slot 1, and the group has slots 0 to 0"},
-		"no such group":   {shard: shard(1, "db-0-a"), edit: func(s *recovery.Shard) { s.Extras["db-0-a"] = store.Extra{Group: "db"} }, want: "there is no group db: apply its file first"},
-		"no tag":          {shard: shard(1, "x"), edit: func(s *recovery.Shard) { s.Extras["x"] = store.Extra{} }, want: "nothing says which group it belongs to"},
-		"a foreign name":  {shard: shard(1, "pet"), want: "nothing says which slot it had: leasehold instance adopt pet --slot N"},
+		"no such group": {
+			shard: shard(1, "db-0-a"),
+			edit:  func(s *recovery.Shard) { s.Extras["db-0-a"] = store.Extra{Group: "db"} },
+			want:  "there is no group db: apply its file first",
+		},
+		"no tag": {
+			shard: shard(1, "x"), edit: func(s *recovery.Shard) { s.Extras["x"] = store.Extra{} },
+			want: "nothing says which group it belongs to",
+		},
+		"a foreign name": {
+			shard: shard(1, "pet"),
+			want:  "nothing says which slot it had: leasehold instance adopt pet --slot N",
+		},
 		"on demand": {
 			shard: shard(1, "web-x-a"),
 			edit: func(s *recovery.Shard) {
@@ -78,8 +103,15 @@ func TestPlan(t *testing.T) {
 			},
 			want: "it was made on demand, and has no slot: leasehold instance adopt web-x-a",
 		},
-		"deleted on purpose": {shard: shard(1, "web-0-a"), edit: func(s *recovery.Shard) { s.Deleted["web-0-a"] = store.Gone{} }, want: "its record was deleted on purpose: it is being removed"},
-		"recorded":           {shard: shard(1, "web-0-a"), edit: func(s *recovery.Shard) { s.Instances["web-0-a"] = store.Instance{} }, want: ""},
+		"deleted on purpose": {
+			shard: shard(1, "web-0-a"),
+			edit:  func(s *recovery.Shard) { s.Deleted["web-0-a"] = store.Gone{} },
+			want:  "its record was deleted on purpose: it is being removed",
+		},
+		"recorded": {
+			shard: shard(1, "web-0-a"),
+			edit:  func(s *recovery.Shard) { s.Instances["web-0-a"] = store.Instance{} }, want: "",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if c.edit != nil {
@@ -100,7 +132,8 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// However machines and claims are mixed, a slot gets one machine at most, none that has a record, and none beyond the size.
+// However machines and claims are mixed, a slot gets one machine at most, none that has a record,
+// and none beyond the size.
 //
 // proves SAFE-17
 func TestPlanFillsNoSlotTwice(t *testing.T) {

@@ -33,7 +33,8 @@ func NewKey() Key {
 // Line is the key as it stands in a key file. It is the one way in which a key shows.
 func (k Key) Line() string { return k.ID + ":" + base64.StdEncoding.EncodeToString(k.key[:]) }
 
-// Fingerprint tells the key from others, also from one of the same ID. It gives nothing of the key away.
+// Fingerprint tells the key from others, also from one of the same ID. It gives nothing of the key
+// away.
 func (k Key) Fingerprint() string {
 	sum := sha256.Sum256(append([]byte("leasehold secrets key\x00"), k.key[:]...))
 	return k.ID + ":" + hex.EncodeToString(sum[:6])
@@ -50,7 +51,8 @@ const mostKeys = 100
 
 var idForm = regexp.MustCompile(`^[A-Za-z0-9._-]{1,40}$`)
 
-// ParseRing reads keys, one a line as ID:base64; what is empty or begins with # is left out. No error has anything of a key.
+// ParseRing reads keys, one a line as ID:base64; what is empty or begins with # is left out. No
+// error has anything of a key.
 func ParseRing(text string) (Ring, error) {
 	var r Ring
 	for i, line := range strings.Split(text, "\n") {
@@ -60,11 +62,14 @@ func ParseRing(text string) (Ring, error) {
 		id, encoded, found := strings.Cut(line, ":")
 		id, encoded = strings.TrimSpace(id), strings.TrimSpace(encoded)
 		if !found || !idForm.MatchString(id) {
-			return Ring{}, fmt.Errorf("line %d: must be ID:BASE64, with an ID of at most 40 letters, digits, dots, dashes and underscores", i+1)
+			return Ring{},
+				fmt.Errorf("line %d: must be ID:BASE64, with an ID of at most 40 letters, digits, dots, dashes and underscores", i+1)
 		}
 		data, err := base64.StdEncoding.DecodeString(encoded)
 		if err != nil || len(data) != keySize {
-			return Ring{}, fmt.Errorf("line %d: key %s: must be %d bytes in base64, as leasehold secret new-key makes them", i+1, id, keySize)
+			return Ring{},
+				fmt.Errorf("line %d: key %s: must be %d bytes in base64, as leasehold secret new-key makes them", i+1,
+					id, keySize)
 		}
 		if r.Has(id) {
 			return Ring{}, fmt.Errorf("line %d: key %s is here twice", i+1, id)

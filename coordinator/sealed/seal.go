@@ -15,11 +15,13 @@ import (
 var (
 	// ErrKeyMissing: the key that it is encrypted with is not in the ring.
 	ErrKeyMissing = errors.New("the key is missing")
-	// ErrUnfit: it was changed, or belongs to another shard, name or version, or was encrypted with another key of that ID.
+	// ErrUnfit: it was changed, or belongs to another shard, name or version, or was encrypted with
+	// another key of that ID.
 	ErrUnfit = errors.New("it does not fit its key, shard, name and version: it was changed, or put in another's place")
 )
 
-// Seal encrypts a value, with the first key, as the secret whose name and version the record has. The record comes back complete; By and At are left alone.
+// Seal encrypts a value, with the first key, as the secret whose name and version the record has.
+// The record comes back complete; By and At are left alone.
 func (r Ring) Seal(shard string, s store.Secret, value []byte) (store.Secret, error) {
 	k, err := r.First()
 	if err != nil {
@@ -64,7 +66,8 @@ func (k Key) box() (cipher.AEAD, error) {
 	return cipher.NewGCM(block)
 }
 
-// place is what a ciphertext is bound to. Each part has its length before it, so that no two places read the same.
+// place is what a ciphertext is bound to. Each part has its length before it, so that no two places
+// read the same.
 func place(shard string, s store.Secret) []byte {
 	out := []byte("leasehold secret 1\x00")
 	for _, part := range []string{shard, s.Name, s.Key} {

@@ -84,11 +84,14 @@ func TestNothingOpensInAnothersPlace(t *testing.T) {
 		"another version":            {shard, r, func(s *store.Secret) { s.Version = 2 }, ErrUnfit},
 		"no such key":                {shard, ringOf(t, other), func(*store.Secret) {}, ErrKeyMissing},
 		"another key of the same ID": {shard, ringOf(t, sameID), func(*store.Secret) {}, ErrUnfit},
-		"the key's name changed":     {shard, ringOf(t, k, other), func(s *store.Secret) { s.Key = other.ID }, ErrUnfit},
-		"no nonce":                   {shard, r, func(s *store.Secret) { s.Nonce = nil }, ErrUnfit},
-		"no ciphertext":              {shard, r, func(s *store.Secret) { s.Ciphertext = nil }, ErrUnfit},
-		"name and shard moved":       {shard + "d", r, func(s *store.Secret) { s.Name = "b" }, ErrUnfit},
-		"no keys":                    {shard, Ring{}, func(*store.Secret) {}, ErrKeyMissing},
+		"the key's name changed": {
+			shard, ringOf(t, k, other), func(s *store.Secret) { s.Key = other.ID },
+			ErrUnfit,
+		},
+		"no nonce":             {shard, r, func(s *store.Secret) { s.Nonce = nil }, ErrUnfit},
+		"no ciphertext":        {shard, r, func(s *store.Secret) { s.Ciphertext = nil }, ErrUnfit},
+		"name and shard moved": {shard + "d", r, func(s *store.Secret) { s.Name = "b" }, ErrUnfit},
+		"no keys":              {shard, Ring{}, func(*store.Secret) {}, ErrKeyMissing},
 	} {
 		spoilt := s
 		c.spoil(&spoilt)
@@ -133,7 +136,8 @@ func TestKeysNeverShow(t *testing.T) {
 	_, wrong := ParseRing("no name here:" + encoded)
 	shown.WriteString(badly.Error() + wrong.Error())
 	for what, leak := range map[string]string{
-		"base64": encoded, "hex": fmt.Sprintf("%x", raw), "HEX": fmt.Sprintf("%X", raw), "bytes": string(raw), "numbers": fmt.Sprintf("%d %d %d", raw[0], raw[1], raw[2]),
+		"base64": encoded, "hex": fmt.Sprintf("%x", raw), "HEX": fmt.Sprintf("%X", raw), "bytes": string(raw),
+		"numbers": fmt.Sprintf("%d %d %d", raw[0], raw[1], raw[2]),
 	} {
 		if strings.Contains(shown.String(), leak) {
 			t.Errorf("the key shows as %s in %q", what, shown.String())
@@ -230,7 +234,8 @@ func FuzzAnyRecord(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if got, err := r.Open(shard, v.Record); err == nil && (string(got) != "hunter2" || v.Record.Name != "db" || v.Record.Version != 1) {
+		if got, err := r.Open(shard, v.Record); err == nil &&
+			(string(got) != "hunter2" || v.Record.Name != "db" || v.Record.Version != 1) {
 			t.Fatalf("opened %q from %q", got, value)
 		}
 	})

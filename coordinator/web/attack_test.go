@@ -27,20 +27,35 @@ func TestRequestsThatAreTurnedAway(t *testing.T) {
 		{"a method that changes things", "POST /metrics HTTP/1.1\r\n" + host + "Content-Length: 0\r\n\r\n", "405"},
 		{"PUT", "PUT /livez HTTP/1.1\r\n" + host + "Content-Length: 3\r\n\r\nabc", "405"},
 		{"DELETE", "DELETE /livez HTTP/1.1\r\n" + host + "\r\n", "405"},
-		{"OPTIONS, as browsers ask for leave to read across origins", "OPTIONS /metrics HTTP/1.1\r\n" + host + "Origin: http://evil.example\r\n\r\n", "405"},
+		{
+			"OPTIONS, as browsers ask for leave to read across origins",
+			"OPTIONS /metrics HTTP/1.1\r\n" + host + "Origin: http://evil.example\r\n\r\n", "405",
+		},
 		{"TRACE", "TRACE /livez HTTP/1.1\r\n" + host + "\r\n", "405"},
 		{"CONNECT, as to a proxy", "CONNECT etcd:2379 HTTP/1.1\r\n" + host + "\r\n", "405"},
 		{"a method of nobody's", "get /livez HTTP/1.1\r\n" + host + "\r\n", "405"},
 		{"a body", "GET /livez HTTP/1.1\r\n" + host + "Content-Length: 5\r\n\r\nhello", "413"},
-		{"a body of unknown length", "GET /livez HTTP/1.1\r\n" + host + "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "413"},
-		{"a body announced and not sent", "GET /livez HTTP/1.1\r\n" + host + "Content-Length: 1000000000000\r\nExpect: 100-continue\r\n\r\n", "413"},
-		{"two lengths, to smuggle a request", "GET /livez HTTP/1.1\r\n" + host + "Content-Length: 5\r\nContent-Length: 6\r\n\r\nhello", "400"},
+		{
+			"a body of unknown length", "GET /livez HTTP/1.1\r\n" + host + "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+			"413",
+		},
+		{
+			"a body announced and not sent",
+			"GET /livez HTTP/1.1\r\n" + host + "Content-Length: 1000000000000\r\nExpect: 100-continue\r\n\r\n", "413",
+		},
+		{
+			"two lengths, to smuggle a request",
+			"GET /livez HTTP/1.1\r\n" + host + "Content-Length: 5\r\nContent-Length: 6\r\n\r\nhello", "400",
+		},
 		{"a path that leads upwards", "GET /../../../../etc/passwd HTTP/1.1\r\n" + host + "\r\n", "404"},
 		{"the same in escapes", "GET /%2e%2e/%2e%2e/etc/passwd HTTP/1.1\r\n" + host + "\r\n", "404"},
 		{"a way round to a page", "GET /livez/../metrics HTTP/1.1\r\n" + host + "\r\n", "404"},
 		{"a page in escapes", "GET /%6detrics HTTP/1.1\r\n" + host + "\r\n", "404"},
 		{"the library's own pages", "GET /debug/pprof/ HTTP/1.1\r\n" + host + "\r\n", "404"},
-		{"a host that a stranger's name server has led here", "GET /metrics HTTP/1.1\r\nHost: evil.example\r\n\r\n", "421"},
+		{
+			"a host that a stranger's name server has led here", "GET /metrics HTTP/1.1\r\nHost: evil.example\r\n\r\n",
+			"421",
+		},
 		{"the same with our port", "GET /livez HTTP/1.1\r\nHost: evil.example" + port(t, s) + "\r\n\r\n", "421"},
 		{"a name that only begins like ours", "GET /livez HTTP/1.1\r\nHost: 127.0.0.1.evil.example\r\n\r\n", "421"},
 		{"another address", "GET /livez HTTP/1.1\r\nHost: 192.0.2.1\r\n\r\n", "421"},
@@ -50,10 +65,15 @@ func TestRequestsThatAreTurnedAway(t *testing.T) {
 		{"two hosts", "GET /metrics HTTP/1.1\r\n" + host + "Host: evil.example\r\n\r\n", "400"},
 		{"HTTP/1.0, which need not name a host", "GET /metrics HTTP/1.0\r\n\r\n", "505"},
 		{"another origin", "GET /metrics HTTP/1.1\r\n" + host + "Origin: http://evil.example\r\n\r\n", "403"},
-		{"another origin on this machine", "GET /metrics HTTP/1.1\r\n" + host + "Origin: http://127.0.0.1:1\r\n\r\n", "403"},
+		{
+			"another origin on this machine", "GET /metrics HTTP/1.1\r\n" + host + "Origin: http://127.0.0.1:1\r\n\r\n",
+			"403",
+		},
 		{"an origin without a name", "GET /metrics HTTP/1.1\r\n" + host + "Origin: null\r\n\r\n", "403"},
-		{"another site's picture", "GET /metrics HTTP/1.1\r\n" + host + "Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: no-cors\r\nSec-Fetch-Dest: image\r\n\r\n", "403"},
-		{"another site's frame", "GET / HTTP/1.1\r\n" + host + "Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: navigate\r\nSec-Fetch-Dest: iframe\r\n\r\n", "403"},
+		{"another site's picture", "GET /metrics HTTP/1.1\r\n" + host +
+			"Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: no-cors\r\nSec-Fetch-Dest: image\r\n\r\n", "403"},
+		{"another site's frame", "GET / HTTP/1.1\r\n" + host +
+			"Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: navigate\r\nSec-Fetch-Dest: iframe\r\n\r\n", "403"},
 		{"huge headers", "GET /livez HTTP/1.1\r\n" + host + "X: " + strings.Repeat("x", 1<<20) + "\r\n\r\n", "431"},
 		{"a huge path", "GET /" + strings.Repeat("x", 1<<20) + " HTTP/1.1\r\n" + host + "\r\n", "431"},
 		{"nonsense", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", "400"},
@@ -66,7 +86,8 @@ func TestRequestsThatAreTurnedAway(t *testing.T) {
 			if !strings.HasPrefix(status, c.status) {
 				t.Errorf("answered %q, want %s\n%s", status, c.status, rest)
 			}
-			if strings.Contains(rest, "leasehold_") || strings.Contains(rest, ".go:") || strings.Contains(rest, "Access-Control") {
+			if strings.Contains(rest, "leasehold_") || strings.Contains(rest, ".go:") ||
+				strings.Contains(rest, "Access-Control") {
 				t.Errorf("the answer tells too much:\n%s", rest)
 			}
 		})
@@ -100,15 +121,19 @@ func TestSecurityHeaders(t *testing.T) {
 	for _, path := range []string{"/", "/livez", "/readyz", "/readyz?verbose", "/metrics", "/nowhere"} {
 		_, _, h := s.get(path)
 		for name, want := range map[string]string{
-			"Content-Security-Policy": "default-src 'none'", "X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY",
-			"Referrer-Policy": "no-referrer", "Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Embedder-Policy": "require-corp",
-			"Cross-Origin-Resource-Policy": "same-origin", "Permissions-Policy": "camera=()", "Cache-Control": "no-store",
+			"Content-Security-Policy": "default-src 'none'", "X-Content-Type-Options": "nosniff",
+			"X-Frame-Options": "DENY",
+			"Referrer-Policy": "no-referrer", "Cross-Origin-Opener-Policy": "same-origin",
+			"Cross-Origin-Embedder-Policy": "require-corp",
+			"Cross-Origin-Resource-Policy": "same-origin", "Permissions-Policy": "camera=()",
+			"Cache-Control": "no-store",
 		} {
 			if !strings.HasPrefix(h.Get(name), want) {
 				t.Errorf("%s: %s: %q", path, name, h.Get(name))
 			}
 		}
-		if !strings.HasPrefix(h.Get("Content-Type"), "text/plain") || h.Get("Access-Control-Allow-Origin") != "" || h.Get("Server") != "" {
+		if !strings.HasPrefix(h.Get("Content-Type"), "text/plain") || h.Get("Access-Control-Allow-Origin") != "" ||
+			h.Get("Server") != "" {
 			t.Errorf("%s: %v", path, h)
 		}
 	}
@@ -127,7 +152,11 @@ func TestBearerToken(t *testing.T) {
 	}{
 		{"the token", "/metrics", []func(*http.Request){with("Authorization", "Bearer "+token)}, 200},
 		{"the token, as some write it", "/metrics", []func(*http.Request){with("Authorization", "bearer "+token)}, 200},
-		{"the token for verbose", "/readyz?verbose", []func(*http.Request){with("Authorization", "Bearer "+token)}, 503},
+		{
+			"the token for verbose", "/readyz?verbose",
+			[]func(*http.Request){with("Authorization", "Bearer "+token)},
+			503,
+		},
 		{"no token, alive?", "/livez", nil, 200},
 		{"no token, ready?", "/readyz", nil, 503},
 		{"no token", "/metrics", nil, 401},
@@ -135,9 +164,17 @@ func TestBearerToken(t *testing.T) {
 		{"no token for the index", "/", nil, 401},
 		{"no token for what is not there", "/g/web", nil, 401},
 		{"a wrong token", "/metrics", []func(*http.Request){with("Authorization", "Bearer "+token+"x")}, 401},
-		{"the beginning of the token", "/metrics", []func(*http.Request){with("Authorization", "Bearer "+token[:20])}, 401},
+		{
+			"the beginning of the token", "/metrics",
+			[]func(*http.Request){with("Authorization", "Bearer "+token[:20])},
+			401,
+		},
 		{"an empty token", "/metrics", []func(*http.Request){with("Authorization", "Bearer ")}, 401},
-		{"another scheme", "/metrics", []func(*http.Request){func(r *http.Request) { r.SetBasicAuth("x", token) }}, 401},
+		{
+			"another scheme", "/metrics",
+			[]func(*http.Request){func(r *http.Request) { r.SetBasicAuth("x", token) }},
+			401,
+		},
 		{"the token in the URL", "/metrics?token=" + token, nil, 401},
 		{"the token in the URL, as OAuth has it", "/metrics?access_token=" + token, nil, 401},
 		{"the token as a cookie", "/metrics", []func(*http.Request){with("Cookie", "token="+token)}, 401},
@@ -148,11 +185,13 @@ func TestBearerToken(t *testing.T) {
 		if code != c.code {
 			t.Errorf("%s: %d, want %d\n%s", c.name, code, c.code, body)
 		}
-		if code == http.StatusUnauthorized && (strings.Contains(body, "leasehold_") || h.Get("WWW-Authenticate") == "") {
+		if code == http.StatusUnauthorized &&
+			(strings.Contains(body, "leasehold_") || h.Get("WWW-Authenticate") == "") {
 			t.Errorf("%s: %v\n%s", c.name, h, body)
 		}
 	}
-	if logged := s.logged.String(); strings.Count(logged, "without the right credentials") != 1 || strings.Contains(logged, token) {
+	if logged := s.logged.String(); strings.Count(logged, "without the right credentials") != 1 ||
+		strings.Contains(logged, token) {
 		t.Errorf("many refusals at once are one line, and none tells the token:\n%s", logged)
 	}
 }
@@ -209,7 +248,8 @@ func refusedInHandshake(t *testing.T, what string, err error) {
 	}
 }
 
-// On an address that others reach, nothing is served that is not secured: the coordinator does not start, and says what to do.
+// On an address that others reach, nothing is served that is not secured: the coordinator does not
+// start, and says what to do.
 func TestNothingIsServedUnsecured(t *testing.T) {
 	t.Parallel()
 	p := newPKI(t)
@@ -239,16 +279,28 @@ func TestNothingIsServedUnsecured(t *testing.T) {
 		{"TLS, and nobody is asked who he is", "--http-token-file", p.everywhere()},
 		{"a certificate without its key", "both", web.Config{Listen: loopback, CertFile: p.server.File}},
 		{"another's key", "belongs", web.Config{Listen: loopback, CertFile: p.server.File, KeyFile: other.Key}},
-		{"a key that others may read", "chmod 600", web.Config{Listen: loopback, CertFile: p.server.File, KeyFile: openKey}},
+		{
+			"a key that others may read", "chmod 600",
+			web.Config{Listen: loopback, CertFile: p.server.File, KeyFile: openKey},
+		},
 		{"a token that others may read", "chmod 600", web.Config{Listen: loopback, TokenFile: readable}},
 		{"a token that can be guessed", "urandom", web.Config{Listen: loopback, TokenFile: short}},
 		{"no such token", "can be read", web.Config{Listen: loopback, TokenFile: "/nowhere"}},
-		{"client certificates without TLS", "--http-cert", web.Config{Listen: loopback, ClientCAFile: p.ca(authority.Operators)}},
-		{"an authority that is none", "as PEM", web.Config{Listen: loopback, CertFile: p.server.File, KeyFile: p.server.Key, ClientCAFile: file}},
+		{
+			"client certificates without TLS", "--http-cert",
+			web.Config{Listen: loopback, ClientCAFile: p.ca(authority.Operators)},
+		},
+		{
+			"an authority that is none", "as PEM",
+			web.Config{Listen: loopback, CertFile: p.server.File, KeyFile: p.server.Key, ClientCAFile: file},
+		},
 		{"an address that is none", "HOST:PORT", web.Config{Listen: "here"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s, err := web.New(c.cfg, web.Deps{Replica: newStill(), Metrics: web.NewMetrics("test"), Logger: slog.New(slog.DiscardHandler)})
+			s, err := web.New(c.cfg, web.Deps{
+				Replica: newStill(), Metrics: web.NewMetrics("test"),
+				Logger: slog.New(slog.DiscardHandler),
+			})
 			if err == nil {
 				err = s.Listen(t.Context())
 			}

@@ -19,8 +19,8 @@ const (
 	mostFile   = 1 << 20
 )
 
-// followed is what some files say, as of a second ago at most. While they say nothing that makes sense (half of a new pair is
-// written, say) it is what they said before.
+// followed is what some files say, as of a second ago at most. While they say nothing that makes
+// sense (half of a new pair is written, say) it is what they said before.
 type followed[T any] struct {
 	log  *slog.Logger
 	read func() (T, error)
@@ -84,7 +84,10 @@ func readIdentity(cfg Config) (*tls.Config, error) {
 	}
 	pair, err := tls.X509KeyPair(chain, key)
 	if err != nil {
-		return nil, &UnsafeError{fmt.Sprintf("--http-cert: %s: %s", cfg.CertFile, err), "give a certificate and the key that belongs to it, as PEM"}
+		return nil, &UnsafeError{
+			fmt.Sprintf("--http-cert: %s: %s", cfg.CertFile, err),
+			"give a certificate and the key that belongs to it, as PEM",
+		}
 	}
 	c := &tls.Config{
 		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{pair}, NextProtos: []string{"http/1.1"},
@@ -97,7 +100,10 @@ func readIdentity(cfg Config) (*tls.Config, error) {
 		}
 		c.ClientCAs, c.ClientAuth = x509.NewCertPool(), tls.VerifyClientCertIfGiven // load balancers come without
 		if !c.ClientCAs.AppendCertsFromPEM(authorities) {
-			return nil, &UnsafeError{fmt.Sprintf("--http-client-ca: %s: no certificate in it", cfg.ClientCAFile), "give the certificates of authorities, as PEM"}
+			return nil, &UnsafeError{
+				fmt.Sprintf("--http-client-ca: %s: no certificate in it", cfg.ClientCAFile),
+				"give the certificates of authorities, as PEM",
+			}
 		}
 	}
 	return c, nil
@@ -120,7 +126,8 @@ func readFile(flag, name string, secret bool) ([]byte, error) {
 		return nil, &UnsafeError{fmt.Sprintf("%s: %s is no file", flag, name), "name a file that can be read"}
 	case secret && info.Mode().Perm()&0o077 != 0:
 		return nil, &UnsafeError{
-			fmt.Sprintf("%s: %s: others may use it (mode %04o)", flag, name, info.Mode()&fs.ModePerm), "chmod 600 " + name,
+			fmt.Sprintf("%s: %s: others may use it (mode %04o)", flag, name, info.Mode()&fs.ModePerm),
+			"chmod 600 " + name,
 		}
 	}
 	text, err := io.ReadAll(io.LimitReader(f, mostFile))

@@ -1,5 +1,5 @@
-// Package web is the read-only HTTP side of a replica: is it alive, is it ready, what can be measured. The page for people will be
-// served by it too.
+// Package web is the read-only HTTP side of a replica: is it alive, is it ready, what can be
+// measured. The page for people will be served by it too.
 //
 //	web.go          the server: where it listens, how long anything may take
 //	guard.go        which requests are answered at all, and the headers of every answer

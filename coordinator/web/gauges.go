@@ -13,9 +13,10 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// gauges reads what is so from the replica and its picture when somebody asks. The groups' counts are in their status records, so that no
-// instance is looked at. What the whole shard has is told by its leader alone: else sums over replicas would be double. A stale
-// picture tells its age and nothing of groups: old numbers look like good ones.
+// gauges reads what is so from the replica and its picture when somebody asks. The groups' counts
+// are in their status records, so that no instance is looked at. What the whole shard has is told
+// by its leader alone: else sums over replicas would be double. A stale picture tells its age and
+// nothing of groups: old numbers look like good ones.
 type gauges struct {
 	replica      Replica
 	machines     *machines
@@ -36,34 +37,46 @@ func (m *Metrics) watch(r Replica, certificates func() []coordinator.Certificate
 	g := &gauges{
 		replica: r, machines: &machines{replica: r}, certificates: certificates,
 
-		leader:   desc("leader", "Whether this replica leads the shard."),
-		age:      desc("picture_age_seconds", "How long ago etcd told this replica anything, progress included; beyond 3 s nothing is told of groups."),
+		leader: desc("leader", "Whether this replica leads the shard."),
+		age: desc("picture_age_seconds",
+			"How long ago etcd told this replica anything, progress included; beyond 3 s nothing is told of groups."),
 		revision: desc("picture_revision", "The revision of etcd that this replica has seen."),
 		streams:  desc("streams", "Agents that this replica serves."),
-		ends:     desc("certificate_remaining_seconds", "How long a certificate lasts that this replica cannot do without; negative: it has ended.", "certificate"),
+		ends: desc("certificate_remaining_seconds",
+			"How long a certificate lasts that this replica cannot do without; negative: it has ended.", "certificate"),
 
-		grace:      desc("grace_remaining_seconds", "For how long nobody is judged lost, so that all agents have time to return (SAFE-1); 0: no grace."),
-		history:    desc("etcd_history_seconds", "How old history is that etcd is known to keep: more than an hour or two, where compact_after is 1h, means that nobody compacts it."),
+		grace: desc("grace_remaining_seconds",
+			"For how long nobody is judged lost, so that all agents have time to return (SAFE-1); 0: no grace."),
+		history: desc("etcd_history_seconds",
+			"How old history is that etcd is known to keep: more than an hour or two, where compact_after is 1h, means that nobody compacts it."),
 		replicas:   desc("replicas", "Replicas that serve agents."),
 		hold:       desc("held", "Whether the shard is on hold (SAFE-12)."),
 		unreadable: desc("unreadable_records", "Records in etcd that this version cannot read."),
 		orphans:    desc("orphan_machines", "Machines of this shard without a record (REC-8)."),
-		missing:    desc("missing_machines", "Records whose machine ought to be there and is not listed by its provider."),
+		missing: desc("missing_machines",
+			"Records whose machine ought to be there and is not listed by its provider."),
 
-		size:        desc("group_size", "Instances that the group is to have.", "group"),
-		phases:      desc("group_instances", "Managed instances of the group, by phase.", "group", "phase"),
-		healthy:     desc("group_healthy_instances", "Managed instances of the group that run and are healthy.", "group"),
-		onDemand:    desc("group_on_demand_instances", "Instances of the group that were made on demand.", "group"),
-		verdicts:    desc("group_verdicts", "Managed instances of the group, by verdict.", "group", "verdict"),
-		health:      desc("group_health_ratio", "Healthy instances over those that are to be, at most 1 (REC-10).", "group"),
-		state:       desc("group_state", "1, labelled with the state that the group is in (REC-11).", "group", "state"),
-		slots:       desc("group_troubled_slots", "Slots of the group that wait since they flap, or were given up.", "group", "trouble"),
-		outdated:    desc("group_outdated_instances", "Instances of the group that are not as its template says.", "group"),
-		storm:       desc("group_storm", "Whether a storm holds replacements of lost instances (SAFE-2).", "group"),
-		stalled:     desc("group_rollout_stalled", "Whether the group's roll makes no progress (ROLL-4).", "group"),
-		blamed:      desc("group_rollout_blamed", "Whether the group's roll has stopped since its template is to blame (FLAP-5).", "group"),
-		invalid:     desc("group_spec_invalid", "Whether what is asked for is not in force, since it is wrong or missing (SAFE-10).", "group"),
-		blockedWork: desc("group_blocked", "Work of the group that ought to be done and is held; leasehold explain says why.", "group"),
+		size:   desc("group_size", "Instances that the group is to have.", "group"),
+		phases: desc("group_instances", "Managed instances of the group, by phase.", "group", "phase"),
+		healthy: desc("group_healthy_instances", "Managed instances of the group that run and are healthy.",
+			"group"),
+		onDemand: desc("group_on_demand_instances", "Instances of the group that were made on demand.", "group"),
+		verdicts: desc("group_verdicts", "Managed instances of the group, by verdict.", "group", "verdict"),
+		health: desc("group_health_ratio", "Healthy instances over those that are to be, at most 1 (REC-10).",
+			"group"),
+		state: desc("group_state", "1, labelled with the state that the group is in (REC-11).", "group", "state"),
+		slots: desc("group_troubled_slots", "Slots of the group that wait since they flap, or were given up.",
+			"group", "trouble"),
+		outdated: desc("group_outdated_instances", "Instances of the group that are not as its template says.",
+			"group"),
+		storm:   desc("group_storm", "Whether a storm holds replacements of lost instances (SAFE-2).", "group"),
+		stalled: desc("group_rollout_stalled", "Whether the group's roll makes no progress (ROLL-4).", "group"),
+		blamed: desc("group_rollout_blamed",
+			"Whether the group's roll has stopped since its template is to blame (FLAP-5).", "group"),
+		invalid: desc("group_spec_invalid",
+			"Whether what is asked for is not in force, since it is wrong or missing (SAFE-10).", "group"),
+		blockedWork: desc("group_blocked",
+			"Work of the group that ought to be done and is held; leasehold explain says why.", "group"),
 	}
 	if err := m.registry.Register(g); err != nil {
 		return errors.Join(errors.New("these metrics belong to another server already"), err)
@@ -74,7 +87,8 @@ func (m *Metrics) watch(r Replica, certificates func() []coordinator.Certificate
 
 func (g *gauges) all() []*prometheus.Desc {
 	return []*prometheus.Desc{
-		g.leader, g.grace, g.age, g.revision, g.streams, g.ends, g.history, g.replicas, g.hold, g.unreadable, g.orphans, g.missing,
+		g.leader, g.grace, g.age, g.revision, g.streams, g.ends, g.history, g.replicas, g.hold, g.unreadable, g.orphans,
+		g.missing,
 		g.size, g.phases, g.healthy, g.onDemand, g.verdicts, g.health, g.state,
 		g.slots, g.outdated, g.storm, g.stalled, g.blamed, g.invalid, g.blockedWork,
 	}
@@ -154,7 +168,10 @@ func (g *gauges) tellGroup(tell func(*prometheus.Desc, float64, ...string), s st
 }
 
 // verdicts are all that there are.
-var verdicts = []store.Verdict{store.Unborn, store.Live, store.Suspect, store.Unhealthy, store.Lost, store.Dead, store.Stuck, store.Doomed}
+var verdicts = []store.Verdict{
+	store.Unborn, store.Live, store.Suspect, store.Unhealthy, store.Lost, store.Dead,
+	store.Stuck, store.Doomed,
+}
 
 func truth(b bool) float64 {
 	if b {
@@ -172,7 +189,10 @@ type shard struct {
 }
 
 func seenIn(c *picture.Content) shard {
-	s := shard{revision: c.Revision, replicas: len(c.Replicas), unreadable: len(c.Unreadable), held: c.Shard.Record.Hold != nil}
+	s := shard{
+		revision: c.Revision, replicas: len(c.Replicas), unreadable: len(c.Unreadable),
+		held: c.Shard.Record.Hold != nil,
+	}
 	for name, status := range c.Status {
 		rec := status.Record
 		rec.Group = strings.ToValidUTF8(name, "?") // the key is the truth, whoever wrote it
@@ -181,7 +201,8 @@ func seenIn(c *picture.Content) shard {
 	return s
 }
 
-// machines counts them once a second at most, however many ask: it is the one thing here that costs.
+// machines counts them once a second at most, however many ask: it is the one thing here that
+// costs.
 type machines struct {
 	replica Replica
 

@@ -16,8 +16,8 @@ import (
 	"github.com/leasehold/leasehold/agent/identity"
 )
 
-// headers are those of every answer, refusals included. There is no script, style or frame in anything that is served, and no other
-// origin may read it: so there are no CORS headers, ever.
+// headers are those of every answer, refusals included. There is no script, style or frame in
+// anything that is served, and no other origin may read it: so there are no CORS headers, ever.
 var headers = [][2]string{
 	{"Content-Security-Policy", "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"},
 	{"X-Content-Type-Options", "nosniff"},
@@ -78,8 +78,9 @@ func (s *Server) refuse(r *http.Request) int {
 	return 0
 }
 
-// isOurs says whether a Host header names us as somebody on this machine would. A name that a stranger's server of names has led to
-// loopback (DNS rebinding) does not: a browser believes that page to be of our origin.
+// isOurs says whether a Host header names us as somebody on this machine would. A name that a
+// stranger's server of names has led to loopback (DNS rebinding) does not: a browser believes that
+// page to be of our origin.
 func (s *Server) isOurs(hostport string) bool {
 	host := hostport
 	if h, _, err := net.SplitHostPort(hostport); err == nil {
@@ -92,7 +93,8 @@ func (s *Server) isOurs(hostport string) bool {
 	return strings.EqualFold(host, "localhost") || s.host != "" && strings.EqualFold(host, s.host)
 }
 
-// foreign says whether a browser asks in the name of another origin's page. Following a link to us is fine, reading us from elsewhere is not.
+// foreign says whether a browser asks in the name of another origin's page. Following a link to us
+// is fine, reading us from elsewhere is not.
 func foreign(r *http.Request) bool {
 	if origin := r.Header.Get("Origin"); origin != "" {
 		u, err := url.Parse(origin)
@@ -115,7 +117,8 @@ func (s *Server) admitted(r *http.Request) bool {
 	return s.token != nil && knowsToken(r, s.token.now()) || s.cfg.ClientCAFile != "" && hasCertificate(r)
 }
 
-// knowsToken compares digests, so that neither time nor length tells anything. A token in the URL is none: those end up in logs.
+// knowsToken compares digests, so that neither time nor length tells anything. A token in the URL
+// is none: those end up in logs.
 func knowsToken(r *http.Request, token []byte) bool {
 	scheme, shown, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") {
@@ -125,8 +128,9 @@ func knowsToken(r *http.Request, token []byte) bool {
 	return subtle.ConstantTimeCompare(a[:], b[:]) == 1
 }
 
-// hasCertificate says whether the handshake has verified a certificate. One that names an agent or a coordinator on an agents' stream is
-// none for us, even where somebody has named the agents' authority by mistake.
+// hasCertificate says whether the handshake has verified a certificate. One that names an agent or
+// a coordinator on an agents' stream is none for us, even where somebody has named the agents'
+// authority by mistake.
 func hasCertificate(r *http.Request) bool {
 	if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
 		return false

@@ -17,9 +17,10 @@ func certificateOf(name string, c *x509.Certificate) coordinator.Certificate {
 	return coordinator.Certificate{Name: name, From: c.NotBefore, Ends: c.NotAfter}
 }
 
-// trouble says why a certificate is of no use now; "" if it is of use. That it ends soon is none: agents are served until then, and the authority's
-// end is near on all replicas at once, so a load balancer that took them all out of service would bring forth what it is to prevent. Metrics, alerts
-// and status tell how long is left.
+// trouble says why a certificate is of no use now; "" if it is of use. That it ends soon is none:
+// agents are served until then, and the authority's end is near on all replicas at once, so a load
+// balancer that took them all out of service would bring forth what it is to prevent. Metrics,
+// alerts and status tell how long is left.
 func trouble(c coordinator.Certificate, now time.Time) string {
 	switch {
 	case c.Problem != "":
@@ -44,7 +45,8 @@ type check struct {
 	look func(now time.Time) string
 }
 
-// checks are all of them. Whether the replica leads is none: one that does not serves agents as well.
+// checks are all of them. Whether the replica leads is none: one that does not serves agents as
+// well.
 func (h *health) checks() []check {
 	return []check{
 		{"etcd", func(now time.Time) string {

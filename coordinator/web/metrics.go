@@ -22,8 +22,9 @@ import (
 // scrapesAtOnce bounds what is put together at a time; more are told to come again.
 const scrapesAtOnce = 4
 
-// Metrics are all numbers of one replica, in a registry of their own. It is the meter of the coordinator and its gateway. Nothing in it
-// names an instance: their number has no bound, and why one was replaced is in the journal.
+// Metrics are all numbers of one replica, in a registry of their own. It is the meter of the
+// coordinator and its gateway. Nothing in it names an instance: their number has no bound, and why
+// one was replaced is in the journal.
 type Metrics struct {
 	registry *prometheus.Registry
 
@@ -63,32 +64,56 @@ func NewMetrics(version string) *Metrics {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: prefix + name, Help: help}, labels)
 	}
 	times := func(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
-		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: prefix + name, Help: help, Buckets: buckets}, labels)
+		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: prefix + name, Help: help, Buckets: buckets},
+			labels)
 	}
 	m := &Metrics{
-		registry:    prometheus.NewRegistry(),
-		transitions: counter("leadership_transitions_total", "How often this replica began or ceased to lead.", "transition"),
+		registry: prometheus.NewRegistry(),
+		transitions: counter("leadership_transitions_total", "How often this replica began or ceased to lead.",
+			"transition"),
 		disturbed: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: prefix + "disturbances_total", Help: "Disturbances that this replica saw: leases may have ended though their agents live (SAFE-1).",
+			Name: prefix + "disturbances_total",
+			Help: "Disturbances that this replica saw: leases may have ended though their agents live (SAFE-1).",
 		}),
-		plans:     prometheus.NewHistogram(prometheus.HistogramOpts{Name: prefix + "plan_seconds", Help: "How long it took to plan the groups that had changed.", Buckets: quick}),
-		decisions: counter("decisions_total", "Decisions that were committed, by the phase that they lead to (gone: the record's end; note: no change of phase) and the rule.", "action", "rule"),
-		refusals:  counter("refusals_total", "What was not done though there was reason to, by why: a rule that holds it (told once for each), a stale picture, a lost fence, a conflict.", "kind"),
-		waits:     times("provider_queue_seconds", "How long calls to providers waited for their turn.", slow, "call"),
-		calls:     counter("provider_calls_total", "Calls to providers that are over, by how they ended.", "provider", "call", "result"),
-		callTimes: times("provider_call_seconds", "How long calls to providers took; remove is stop and delete together.", slow, "provider", "call"),
-		detects:   times("detect_seconds", "From the first sign of trouble that the leader saw of an instance until the verdict that it has failed.", slow, "verdict"),
-		repairs:   times("repair_seconds", "From the verdict that an instance has failed until its replacement, or itself after a restart, is healthy.", slow, "verdict"),
+		plans: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: prefix + "plan_seconds",
+			Help: "How long it took to plan the groups that had changed.", Buckets: quick,
+		}),
+		decisions: counter("decisions_total",
+			"Decisions that were committed, by the phase that they lead to (gone: the record's end; note: no change of phase) and the rule.", "action", "rule"),
+		refusals: counter("refusals_total",
+			"What was not done though there was reason to, by why: a rule that holds it (told once for each), a stale picture, a lost fence, a conflict.", "kind"),
+		waits: times("provider_queue_seconds", "How long calls to providers waited for their turn.", slow, "call"),
+		calls: counter("provider_calls_total", "Calls to providers that are over, by how they ended.", "provider",
+			"call", "result"),
+		callTimes: times("provider_call_seconds",
+			"How long calls to providers took; remove is stop and delete together.", slow, "provider", "call"),
+		detects: times("detect_seconds",
+			"From the first sign of trouble that the leader saw of an instance until the verdict that it has failed.",
+			slow, "verdict"),
+		repairs: times("repair_seconds",
+			"From the verdict that an instance has failed until its replacement, or itself after a restart, is healthy.", slow, "verdict"),
 
-		opened:  prometheus.NewCounter(prometheus.CounterOpts{Name: prefix + "stream_opens_total", Help: "Streams of agents that were registered."}),
+		opened: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: prefix + "stream_opens_total",
+			Help: "Streams of agents that were registered.",
+		}),
 		refused: counter("stream_refusals_total", "Agents that were sent away at their hello, by why.", "reason"),
-		closed:  counter("stream_closes_total", "Streams of registered agents that are over, by how; lost: without a goodbye.", "reason"),
-		reports: counter("reports_total", "Reports of agents, by whether they were acknowledged: a lease was renewed, or could not be.", "result"),
+		closed: counter("stream_closes_total",
+			"Streams of registered agents that are over, by how; lost: without a goodbye.", "reason"),
+		reports: counter("reports_total",
+			"Reports of agents, by whether they were acknowledged: a lease was renewed, or could not be.", "result"),
 
-		watches:      prometheus.NewCounter(prometheus.CounterOpts{Name: prefix + "watch_restarts_total", Help: "How often the watch of etcd was interrupted and everything listed anew."}),
-		etcdRequests: counter("etcd_requests_total", "Requests to etcd that are over, by how they ended. Renewals of leases are the operation renew.", "operation", "result"),
-		etcdTimes:    times("etcd_request_seconds", "How long requests to etcd took. Transactions are the operation commit.", quick, "operation"),
-		httpRefused:  counter("http_refusals_total", "HTTP requests that were turned away, by status.", "code"),
+		watches: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: prefix + "watch_restarts_total",
+			Help: "How often the watch of etcd was interrupted and everything listed anew.",
+		}),
+		etcdRequests: counter("etcd_requests_total",
+			"Requests to etcd that are over, by how they ended. Renewals of leases are the operation renew.",
+			"operation", "result"),
+		etcdTimes: times("etcd_request_seconds",
+			"How long requests to etcd took. Transactions are the operation commit.", quick, "operation"),
+		httpRefused: counter("http_refusals_total", "HTTP requests that were turned away, by status.", "code"),
 	}
 	for _, t := range []string{"begun", "ended"} { // there from the start, so that the first one shows as an increase
 		m.transitions.WithLabelValues(t)
@@ -102,7 +127,8 @@ func NewMetrics(version string) *Metrics {
 	})
 	build.Set(1)
 	m.registry.MustRegister(
-		m.transitions, m.disturbed, m.plans, m.decisions, m.refusals, m.waits, m.calls, m.callTimes, m.detects, m.repairs,
+		m.transitions, m.disturbed, m.plans, m.decisions, m.refusals, m.waits, m.calls, m.callTimes, m.detects,
+		m.repairs,
 		m.opened, m.refused, m.closed, m.reports, m.watches, m.etcdRequests, m.etcdTimes, m.httpRefused, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)

@@ -46,7 +46,10 @@ func (s *site) scrape() scrape {
 	if code != http.StatusOK || !strings.HasPrefix(h.Get("Content-Type"), "text/plain") {
 		s.t.Fatalf("%d %v", code, h)
 	}
-	out := scrape{help: map[string]string{}, kind: map[string]string{}, labels: map[string]map[string]struct{}{}, values: map[string]string{}, text: body}
+	out := scrape{
+		help: map[string]string{}, kind: map[string]string{}, labels: map[string]map[string]struct{}{},
+		values: map[string]string{}, text: body,
+	}
 	for line := range strings.Lines(body) {
 		line = strings.TrimSpace(line)
 		if rest, ok := strings.CutPrefix(line, "# HELP "); ok {
@@ -86,7 +89,8 @@ func (s *site) told() string {
 
 // ours are the names of the product's metrics, in order.
 func (s scrape) ours() []string {
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(s.kind)), func(name string) bool { return !strings.HasPrefix(name, "leasehold_") })
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(s.kind)),
+		func(name string) bool { return !strings.HasPrefix(name, "leasehold_") })
 }
 
 // of counts the series of a group.
@@ -127,9 +131,11 @@ func (s *shard) start(id string) (*site, *memstore.Store, *web.Metrics) {
 	s.t.Helper()
 	conn, metrics, machines := s.db.Connect(), web.NewMetrics("test"), memprovider.New(memprovider.Config{})
 	storetest.CreateShard(s.t, conn, "test")
-	r, err := coordinator.New(coordinator.Config{Shard: "test", ID: id, Listen: loopback, Version: "test"}, coordinator.Deps{
-		Store: metrics.Store(conn), Providers: map[string]provider.Provider{"mem": machines}, Logger: slog.New(slog.DiscardHandler), Meter: metrics,
-	})
+	r, err := coordinator.New(coordinator.Config{Shard: "test", ID: id, Listen: loopback, Version: "test"},
+		coordinator.Deps{
+			Store: metrics.Store(conn), Providers: map[string]provider.Provider{"mem": machines},
+			Logger: slog.New(slog.DiscardHandler), Meter: metrics,
+		})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -146,7 +152,8 @@ func (s *shard) start(id string) (*site, *memstore.Store, *web.Metrics) {
 	return open(s.t, web.Config{Listen: loopback}, web.Deps{Replica: r, Metrics: metrics}), conn, metrics
 }
 
-// A thousand groups: the leader tells about thirty series of each, a follower none, and a leader whose picture is stale none either.
+// A thousand groups: the leader tells about thirty series of each, a follower none, and a leader
+// whose picture is stale none either.
 //
 // proves OBS-2
 func TestMetricsOfRealReplicas(t *testing.T) {
@@ -161,9 +168,11 @@ func TestMetricsOfRealReplicas(t *testing.T) {
 		s.put(keys.Group(g.Name), store.Encode(g))
 	}
 	leader, conn, _ := s.start("a")
-	eventually(t, "all groups told", func() bool { return strings.Count(leader.told(), "leasehold_group_size{") == groups })
+	eventually(t, "all groups told",
+		func() bool { return strings.Count(leader.told(), "leasehold_group_size{") == groups })
 	follower, _, _ := s.start("b")
-	eventually(t, "the follower being ready", func() bool { code, _, _ := follower.get("/readyz"); return code == http.StatusOK })
+	eventually(t, "the follower being ready",
+		func() bool { code, _, _ := follower.get("/readyz"); return code == http.StatusOK })
 
 	told := leader.scrape()
 	for _, group := range []string{"g0", "g7", "g999"} {
@@ -179,14 +188,18 @@ func TestMetricsOfRealReplicas(t *testing.T) {
 			t.Errorf("%s names instances", name)
 		}
 	}
-	for series, want := range map[string]string{"leasehold_leader": "1", "leasehold_streams": "0", "leasehold_replicas": "2", `leasehold_group_health_ratio{group="g0"}`: "1"} {
+	for series, want := range map[string]string{
+		"leasehold_leader": "1", "leasehold_streams": "0",
+		"leasehold_replicas": "2", `leasehold_group_health_ratio{group="g0"}`: "1",
+	} {
 		if got := told.values[series]; got != want {
 			t.Errorf("%s is %q, want %s", series, got, want)
 		}
 	}
 
 	beside := follower.scrape()
-	if strings.Contains(beside.text, "leasehold_group_") || strings.Contains(beside.text, "leasehold_replicas") || beside.values["leasehold_leader"] != "0" {
+	if strings.Contains(beside.text, "leasehold_group_") || strings.Contains(beside.text, "leasehold_replicas") ||
+		beside.values["leasehold_leader"] != "0" {
 		t.Error("a follower tells of groups, or leads")
 	}
 	if beside.values["leasehold_picture_age_seconds"] == "" || beside.values["leasehold_picture_revision"] == "" {
@@ -246,7 +259,9 @@ func TestEveryMetricIsDocumented(t *testing.T) {
 	for _, name := range append(told.ours(), "leasehold_certificate_remaining_seconds") {
 		kind, help, labels := told.kind[name], told.help[name], slices.Sorted(maps.Keys(told.labels[name]))
 		if name == "leasehold_certificate_remaining_seconds" { // streams in memory have no certificates
-			kind, help, labels = "gauge", "How long a certificate lasts that this replica cannot do without; negative: it has ended.", []string{"certificate"}
+			kind, help, labels = "gauge",
+				"How long a certificate lasts that this replica cannot do without; negative: it has ended.",
+				[]string{"certificate"}
 		}
 		fmt.Fprintf(&table, "| `%s` | %s | %s | %s |\n", name, kind, strings.Join(labels, ", "), help)
 	}
@@ -257,7 +272,8 @@ func TestEveryMetricIsDocumented(t *testing.T) {
 		return
 	}
 	if string(text) != head+table.String() {
-		t.Errorf("%s is not what a replica tells: go test ./coordinator/web -run Documented -update\n%s", reference, table.String())
+		t.Errorf("%s is not what a replica tells: go test ./coordinator/web -run Documented -update\n%s", reference,
+			table.String())
 	}
 }
 
@@ -328,13 +344,15 @@ func TestReadiness(t *testing.T) {
 	site, conn, _ := s.start("a")
 	ready := func() (int, string) { code, body, _ := site.get("/readyz?verbose"); return code, body }
 	eventually(t, "being ready", func() bool { code, _ := ready(); return code == http.StatusOK })
-	if _, body := ready(); body != "[+]etcd ok\n[+]shard ok\n[+]picture ok\n[+]certificates ok\n[+]agents ok\nreadyz check passed\n" {
+	if _,
+		body := ready(); body != "[+]etcd ok\n[+]shard ok\n[+]picture ok\n[+]certificates ok\n[+]agents ok\nreadyz check passed\n" {
 		t.Errorf("told\n%s", body)
 	}
 	conn.Faults().Cut()
 	eventually(t, "etcd's absence being told", func() bool {
 		code, body := ready()
-		return code == http.StatusServiceUnavailable && strings.Contains(body, "[-]etcd failed: no answer for ") && strings.Contains(body, "[-]picture failed") && strings.Contains(body, "[+]agents ok")
+		return code == http.StatusServiceUnavailable && strings.Contains(body, "[-]etcd failed: no answer for ") &&
+			strings.Contains(body, "[-]picture failed") && strings.Contains(body, "[+]agents ok")
 	})
 	if code, body, _ := site.get("/readyz"); code != http.StatusServiceUnavailable || body != "not ready\n" {
 		t.Errorf("without verbose: %d %q", code, body)
@@ -346,7 +364,8 @@ func TestReadiness(t *testing.T) {
 	eventually(t, "being ready again", func() bool { code, _ := ready(); return code == http.StatusOK })
 }
 
-// Certificates make a replica unready when they are of no use, and not before: the authority's end is near on all replicas at once.
+// Certificates make a replica unready when they are of no use, and not before: the authority's end
+// is near on all replicas at once.
 func TestReadinessByCertificates(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
@@ -355,12 +374,36 @@ func TestReadinessByCertificates(t *testing.T) {
 		cert coordinator.Certificate
 		want string
 	}{
-		{"good", coordinator.Certificate{From: now.Add(-time.Hour), Ends: now.Add(23 * time.Hour)}, "[+]certificates ok"},
-		{"ended", coordinator.Certificate{From: now.Add(-time.Hour), Ends: now.Add(-time.Second)}, "[-]certificates failed: agents_server: ended "},
-		{"near its end", coordinator.Certificate{From: now.Add(-23 * time.Hour), Ends: now.Add(time.Hour)}, "[+]certificates ok"},
-		{"an authority of years, in its last days", coordinator.Certificate{From: now.AddDate(-5, 0, 0), Ends: now.AddDate(0, 0, 5)}, "[+]certificates ok"},
-		{"not yet good", coordinator.Certificate{From: now.Add(time.Hour), Ends: now.Add(24 * time.Hour)}, "[-]certificates failed: agents_server: good only from "},
-		{"not to be had", coordinator.Certificate{Problem: "it cannot be made"}, "[-]certificates failed: agents_server: it cannot be made"},
+		{
+			"good",
+			coordinator.Certificate{From: now.Add(-time.Hour), Ends: now.Add(23 * time.Hour)},
+			"[+]certificates ok",
+		},
+		{
+			"ended",
+			coordinator.Certificate{From: now.Add(-time.Hour), Ends: now.Add(-time.Second)},
+			"[-]certificates failed: agents_server: ended ",
+		},
+		{
+			"near its end",
+			coordinator.Certificate{From: now.Add(-23 * time.Hour), Ends: now.Add(time.Hour)},
+			"[+]certificates ok",
+		},
+		{
+			"an authority of years, in its last days",
+			coordinator.Certificate{From: now.AddDate(-5, 0, 0), Ends: now.AddDate(0, 0, 5)},
+			"[+]certificates ok",
+		},
+		{
+			"not yet good",
+			coordinator.Certificate{From: now.Add(time.Hour), Ends: now.Add(24 * time.Hour)},
+			"[-]certificates failed: agents_server: good only from ",
+		},
+		{
+			"not to be had",
+			coordinator.Certificate{Problem: "it cannot be made"},
+			"[-]certificates failed: agents_server: it cannot be made",
+		},
 	} {
 		replica := newStill()
 		c.cert.Name = "agents_server"
@@ -369,7 +412,8 @@ func TestReadinessByCertificates(t *testing.T) {
 		if _, body, _ := s.get("/readyz?verbose"); !strings.Contains(body, c.want) {
 			t.Errorf("%s: want %s\n%s", c.name, c.want, body)
 		}
-		if c.name == "good" && !strings.Contains(s.scrape().text, `leasehold_certificate_remaining_seconds{certificate="agents_server"} 8`) {
+		if c.name == "good" && !strings.Contains(s.scrape().text,
+			`leasehold_certificate_remaining_seconds{certificate="agents_server"} 8`) {
 			t.Error("its end is no number")
 		}
 	}

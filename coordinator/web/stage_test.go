@@ -108,7 +108,10 @@ func open(t *testing.T, cfg web.Config, deps web.Deps) *site {
 			t.Errorf("run: %v", err)
 		}
 	})
-	return &site{t: t, server: server, client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: time.Minute}, logged: logged}
+	return &site{
+		t: t, server: server,
+		client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: time.Minute}, logged: logged,
+	}
 }
 
 // get asks for a page.
@@ -171,7 +174,8 @@ func answer(conn net.Conn) (status, rest string) {
 	return resp.Status, fmt.Sprint(resp.Header, "\n", string(body))
 }
 
-// pki is a directory of certificates as leasehold pki init makes it, with a server's certificate in it.
+// pki is a directory of certificates as leasehold pki init makes it, with a server's certificate in
+// it.
 type pki struct {
 	t      *testing.T
 	dir    string
@@ -181,7 +185,8 @@ type pki struct {
 func newPKI(t *testing.T) *pki {
 	t.Helper()
 	p := &pki{t: t, dir: filepath.Join(t.TempDir(), "pki")}
-	if err := authority.Init(p.dir, map[authority.Kind]time.Duration{authority.Agents: time.Hour, authority.Operators: time.Hour}); err != nil {
+	if err := authority.Init(p.dir,
+		map[authority.Kind]time.Duration{authority.Agents: time.Hour, authority.Operators: time.Hour}); err != nil {
 		t.Fatal(err)
 	}
 	p.server = p.operator("http", "127.0.0.1")
@@ -192,7 +197,8 @@ func (p *pki) ca(kind authority.Kind) string { return filepath.Join(p.dir, strin
 
 func (p *pki) operator(name string, hosts ...string) authority.Issued {
 	p.t.Helper()
-	issued, err := authority.IssueOperator(p.dir, authority.Order{Name: name, Hosts: hosts, Lifetime: 30 * time.Minute, Renew: true})
+	issued, err := authority.IssueOperator(p.dir,
+		authority.Order{Name: name, Hosts: hosts, Lifetime: 30 * time.Minute, Renew: true})
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -231,8 +237,8 @@ func (p *pki) agent() *tls.Certificate {
 	return &tls.Certificate{Certificate: chain, PrivateKey: key}
 }
 
-// everywhere is the configuration of a server that is reached from other machines: on an address of this one that is not loopback, if it has
-// any.
+// everywhere is the configuration of a server that is reached from other machines: on an address of
+// this one that is not loopback, if it has any.
 func (p *pki) everywhere() web.Config {
 	return web.Config{Listen: "0.0.0.0:0", CertFile: p.server.File, KeyFile: p.server.Key}
 }
@@ -252,7 +258,10 @@ func (p *pki) shows(s *site, own *tls.Certificate) *site {
 	}
 	other := *s
 	other.t = p.t
-	other.client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: c}, Timeout: time.Minute}
+	other.client = &http.Client{
+		Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: c},
+		Timeout:   time.Minute,
+	}
 	return &other
 }
 

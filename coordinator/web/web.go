@@ -89,7 +89,8 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	return s, deps.Metrics.watch(deps.Replica, certificates)
 }
 
-// Check says whether a server could be opened now, so that whoever gave it a wrong address or file hears of it before anything is waited for.
+// Check says whether a server could be opened now, so that whoever gave it a wrong address or file
+// hears of it before anything is waited for.
 func Check(ctx context.Context, cfg Config) error {
 	s, err := configured(cfg, slog.New(slog.DiscardHandler))
 	if err == nil {
@@ -109,7 +110,10 @@ func configured(cfg Config, log *slog.Logger) (*Server, error) {
 	case (cfg.CertFile == "") != (cfg.KeyFile == ""):
 		return nil, &UnsafeError{"--http-cert and --http-key: one without the other", "give both files"}
 	case cfg.ClientCAFile != "" && cfg.CertFile == "":
-		return nil, &UnsafeError{"--http-client-ca: without TLS nobody shows a certificate", "give --http-cert and --http-key too"}
+		return nil, &UnsafeError{
+			"--http-client-ca: without TLS nobody shows a certificate",
+			"give --http-cert and --http-key too",
+		}
 	}
 	host, _, err := net.SplitHostPort(cfg.Listen)
 	if err != nil {
@@ -129,7 +133,8 @@ func configured(cfg Config, log *slog.Logger) (*Server, error) {
 	return s, nil
 }
 
-// Listen takes the address. It fails with an UnsafeError where strangers could reach it and it is not made for them.
+// Listen takes the address. It fails with an UnsafeError where strangers could reach it and it is
+// not made for them.
 func (s *Server) Listen(ctx context.Context) error {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", s.cfg.Listen)
 	if err != nil {
@@ -163,7 +168,8 @@ func (s *Server) safe() error {
 		}
 	case s.token == nil && s.cfg.ClientCAFile == "":
 		return &UnsafeError{
-			fmt.Sprintf("--http: %s: others than this machine can reach it, and nobody is asked who he is", s.cfg.Listen),
+			fmt.Sprintf("--http: %s: others than this machine can reach it, and nobody is asked who he is",
+				s.cfg.Listen),
 			"give --http-token-file (head -c 32 /dev/urandom | base64 > FILE && chmod 600 FILE), or --http-client-ca",
 		}
 	}
@@ -187,8 +193,10 @@ func (s *Server) Run(ctx context.Context) error {
 	protocols.SetHTTP1(true) // one request at a time on a connection: what is counted and timed is all there is
 	server := &http.Server{
 		Handler: s.handler(), Protocols: &protocols,
-		ReadHeaderTimeout: headerTime, ReadTimeout: headerTime, WriteTimeout: answerTime, IdleTimeout: idleTime, MaxHeaderBytes: mostHeader,
-		ConnContext: seated, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug), // of handshakes and the like, which anybody can cause
+		ReadHeaderTimeout: headerTime, ReadTimeout: headerTime, WriteTimeout: answerTime, IdleTimeout: idleTime,
+		MaxHeaderBytes: mostHeader,
+		// of handshakes and the like, which anybody can cause
+		ConnContext: seated, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(s.listener) }()

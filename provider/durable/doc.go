@@ -9,5 +9,6 @@
 //
 // # What it does not do
 //
-// It locks nothing, and it leaves an unfinished file beside the real one if the program dies in the middle.
+// It locks nothing, and it leaves an unfinished file beside the real one if the program dies in the
+// middle.
 package durable

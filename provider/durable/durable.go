@@ -8,7 +8,8 @@ import (
 	"path/filepath"
 )
 
-// Replace has a file hold the data. What is to happen to the file before it has any content, its owner say, is done by prepare.
+// Replace has a file hold the data. What is to happen to the file before it has any content, its
+// owner say, is done by prepare.
 func Replace(path string, data []byte, mode fs.FileMode, prepare ...func(*os.File) error) (err error) {
 	defer func() {
 		if err != nil {

@@ -106,8 +106,8 @@ func (p *Provider) call(ctx context.Context, c Call, shard, instance string, eff
 	return err
 }
 
-// observed makes a call: it takes its time, goes wrong as injected, and is entered in the ledger. effect runs with
-// the lock held.
+// observed makes a call: it takes its time, goes wrong as injected, and is entered in the ledger.
+// effect runs with the lock held.
 func (p *Provider) observed(ctx context.Context, c Call, shard, instance string, effect func() error) (*Fault, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -156,7 +156,8 @@ func (p *Provider) observed(ctx context.Context, c Call, shard, instance string,
 	return fault, err
 }
 
-// later lets the effect of a call come after its end. Whether it succeeds is nobody's concern any more.
+// later lets the effect of a call come after its end. Whether it succeeds is nobody's concern any
+// more.
 func (p *Provider) later(after time.Duration, effect func() error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -93,7 +93,8 @@ func (p *Provider) make(req provider.CreateRequest) (provider.Machine, error) {
 	if m := p.machines[b.Instance]; m != nil {
 		switch {
 		case m.shard != b.Shard:
-			return provider.Machine{}, fmt.Errorf("create machine %s: the name is taken by shard %s", b.Instance, m.shard)
+			return provider.Machine{}, fmt.Errorf("create machine %s: the name is taken by shard %s", b.Instance,
+				m.shard)
 		case m.used:
 			return provider.Machine{}, fmt.Errorf("create machine %s: %w", b.Instance, provider.ErrDeleted)
 		}
@@ -106,7 +107,8 @@ func (p *Provider) make(req provider.CreateRequest) (provider.Machine, error) {
 		}
 	}
 	if p.config.Capacity > 0 && inZone >= p.config.Capacity {
-		return provider.Machine{}, fmt.Errorf("create machine %s: zone %s is full: %w", b.Instance, req.Zone, provider.ErrCapacity)
+		return provider.Machine{}, fmt.Errorf("create machine %s: zone %s is full: %w", b.Instance, req.Zone,
+			provider.ErrCapacity)
 	}
 	m := &machine{shard: b.Shard, request: req, made: time.Now()}
 	p.machines[b.Instance] = m
@@ -154,7 +156,8 @@ func (p *Provider) boot(m *machine) {
 	})
 }
 
-// Crash ends a machine otherwise than in order: it stays, and is listed as crashed. It says whether there was one up.
+// Crash ends a machine otherwise than in order: it stays, and is listed as crashed. It says whether
+// there was one up.
 func (p *Provider) Crash(instance, why string) bool {
 	return p.fall(instance, "", provider.StateCrashed, why)
 }
@@ -177,7 +180,8 @@ func (p *Provider) fall(instance, boot string, s provider.State, why string) boo
 	return true
 }
 
-// Vanish removes a machine without anybody having asked: it is not listed any more. It says whether there was one.
+// Vanish removes a machine without anybody having asked: it is not listed any more. It says whether
+// there was one.
 func (p *Provider) Vanish(instance string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -23,12 +23,14 @@ type Config struct {
 	BootDelay   time.Duration // from Create or Restart to running
 	Seed        uint64        // decides which calls a Fault with a Chance hits
 
-	// Run, if set, is what a machine does: it is called in a goroutine once the machine has booted, with a
-	// context that ends when the machine goes down. It must then return. The context's cause is a *Down, unless the provider was closed.
+	// Run, if set, is what a machine does: it is called in a goroutine once the machine has booted,
+	// with a context that ends when the machine goes down. It must then return. The context's cause
+	// is a *Down, unless the provider was closed.
 	Run func(context.Context, Boot)
 
-	// Exists, if set, is told of every machine as it comes to be and as it is removed, also where a call's answer is lost or its effect late. It
-	// is called with the provider's lock held: it must not call the provider.
+	// Exists, if set, is told of every machine as it comes to be and as it is removed, also where a
+	// call's answer is lost or its effect late. It is called with the provider's lock held: it must
+	// not call the provider.
 	Exists func(instance, zone string, exists bool)
 }
 
@@ -90,8 +92,8 @@ func New(c Config) *Provider {
 	}
 }
 
-// Close ends what runs in machines, forgets effects still to come, and waits for all goroutines. Machines stay listed
-// as they were.
+// Close ends what runs in machines, forgets effects still to come, and waits for all goroutines.
+// Machines stay listed as they were.
 func (p *Provider) Close() {
 	p.mu.Lock()
 	p.closed = true
@@ -143,7 +145,8 @@ func (p *Provider) Create(ctx context.Context, req provider.CreateRequest) (prov
 	}
 	b := req.Bootstrap
 	if b.Shard == "" || b.Instance == "" {
-		return provider.Machine{}, fmt.Errorf("%w: bootstrap document names no shard or no instance", provider.ErrInvalid)
+		return provider.Machine{}, fmt.Errorf("%w: bootstrap document names no shard or no instance",
+			provider.ErrInvalid)
 	}
 	var made provider.Machine
 	err := p.call(ctx, CallCreate, b.Shard, b.Instance, func() (err error) {

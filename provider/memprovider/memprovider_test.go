@@ -75,11 +75,14 @@ func TestMachinesBootInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		boots := make(chan memprovider.Boot, 2)
 		downs := make(chan string, 2)
-		p := memprovider.New(memprovider.Config{BootDelay: 3 * time.Second, Run: func(ctx context.Context, b memprovider.Boot) {
-			boots <- b
-			<-ctx.Done()
-			downs <- b.ID
-		}})
+		p := memprovider.New(memprovider.Config{
+			BootDelay: 3 * time.Second,
+			Run: func(ctx context.Context, b memprovider.Boot) {
+				boots <- b
+				<-ctx.Done()
+				downs <- b.ID
+			},
+		})
 		defer p.Close()
 		m, err := p.Create(t.Context(), request("i1"))
 		if err != nil {
@@ -148,11 +151,23 @@ func TestFaults(t *testing.T) {
 		at     time.Duration // when the machine is there; 0: never
 		repeat error
 	}{
-		"fails":                {fault: memprovider.Fault{Err: errLost}, err: errLost},
-		"answer lost":          {fault: memprovider.Fault{Err: errLost, Effect: memprovider.EffectDone}, err: errLost, at: 1},
-		"delayed":              {fault: memprovider.Fault{Delay: 5 * time.Second}, took: 5 * time.Second, at: 5 * time.Second},
-		"delayed for too long": {fault: memprovider.Fault{Delay: time.Hour}, err: context.DeadlineExceeded, took: 40 * time.Second},
-		"hangs":                {fault: memprovider.Fault{Hang: true}, err: context.DeadlineExceeded, took: 40 * time.Second},
+		"fails": {fault: memprovider.Fault{Err: errLost}, err: errLost},
+		"answer lost": {
+			fault: memprovider.Fault{Err: errLost, Effect: memprovider.EffectDone}, err: errLost,
+			at: 1,
+		},
+		"delayed": {
+			fault: memprovider.Fault{Delay: 5 * time.Second}, took: 5 * time.Second,
+			at: 5 * time.Second,
+		},
+		"delayed for too long": {
+			fault: memprovider.Fault{Delay: time.Hour}, err: context.DeadlineExceeded,
+			took: 40 * time.Second,
+		},
+		"hangs": {
+			fault: memprovider.Fault{Hang: true}, err: context.DeadlineExceeded,
+			took: 40 * time.Second,
+		},
 		"hangs and is late": {
 			fault: memprovider.Fault{Hang: true, Effect: memprovider.EffectLate, Late: time.Minute},
 			err:   context.DeadlineExceeded, took: 40 * time.Second, at: 100 * time.Second,
@@ -204,7 +219,10 @@ func TestLateCreateAfterDelete(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := memprovider.New(memprovider.Config{})
 		defer p.Close()
-		p.Inject(memprovider.Fault{Call: memprovider.CallCreate, Err: errLost, Effect: memprovider.EffectLate, Late: time.Minute})
+		p.Inject(memprovider.Fault{
+			Call: memprovider.CallCreate, Err: errLost, Effect: memprovider.EffectLate,
+			Late: time.Minute,
+		})
 		if _, err := p.Create(t.Context(), request("i1")); !errors.Is(err, errLost) {
 			t.Fatal(err)
 		}
@@ -226,7 +244,12 @@ func TestListThatLies(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	heal := p.Inject(memprovider.Fault{Call: memprovider.CallList, Answer: func(all []provider.Machine) []provider.Machine { return all[:1] }})
+	heal := p.Inject(memprovider.Fault{
+		Call: memprovider.CallList,
+		Answer: func(all []provider.Machine) []provider.Machine {
+			return all[:1]
+		},
+	})
 	if got, err := p.List(t.Context(), "s1"); err != nil || len(got) != 1 {
 		t.Errorf("truncated: %v, %v", got, err)
 	}
@@ -286,7 +309,8 @@ func TestLedgerSeesOverlap(t *testing.T) {
 	})
 }
 
-// What a machine runs is waited for as long as the timeout says. A Stop whose answer is lost stops all the same.
+// What a machine runs is waited for as long as the timeout says. A Stop whose answer is lost stops
+// all the same.
 func TestStopWaitsForWhatRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := memprovider.New(memprovider.Config{Run: func(ctx context.Context, _ memprovider.Boot) {

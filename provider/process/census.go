@@ -21,8 +21,8 @@ type resident struct {
 	bootID string
 }
 
-// census looks at every running process of this host. Environments that we may not read are those of
-// other users: they carry no marker of ours.
+// census looks at every running process of this host. Environments that we may not read are those
+// of other users: they carry no marker of ours.
 func census(ctx context.Context) ([]resident, error) {
 	dir, err := os.Open("/proc")
 	if err != nil {
@@ -43,7 +43,8 @@ func census(ctx context.Context) ([]resident, error) {
 			return nil, err
 		}
 		s, err := readStat(pid)
-		if errors.Is(err, errGone) || err == nil && (s.ended() || s.parent == kthreadd || pid == kthreadd && s.parent == 0) {
+		if errors.Is(err, errGone) || err == nil &&
+			(s.ended() || s.parent == kthreadd || pid == kthreadd && s.parent == 0) {
 			continue
 		}
 		if errors.Is(err, fs.ErrPermission) {
@@ -74,12 +75,13 @@ func lookup(env []byte, name string) string {
 	return ""
 }
 
-// kin are the processes known to belong to one machine. A process that was once identified stays so, when its
-// parent and its leader are gone.
+// kin are the processes known to belong to one machine. A process that was once identified stays
+// so, when its parent and its leader are gone.
 type kin map[identity]bool
 
-// members are the running processes of a machine: those with its marker, those in known, and whoever has such a
-// process as its parent or as the living leader of its session or group. Those are added to known.
+// members are the running processes of a machine: those with its marker, those in known, and
+// whoever has such a process as its parent or as the living leader of its session or group. Those
+// are added to known.
 func (known kin) members(all []resident, marker string) []identity {
 	in := map[int]bool{} // by pid, which is unambiguous within one census
 	var found []identity
@@ -105,8 +107,8 @@ func (known kin) members(all []resident, marker string) []identity {
 	return found
 }
 
-// agentAmong finds the agent of a boot whose start was interrupted before its process was recorded: the first to carry
-// the marker and the boot's ID while leading its own session.
+// agentAmong finds the agent of a boot whose start was interrupted before its process was recorded:
+// the first to carry the marker and the boot's ID while leading its own session.
 func agentAmong(all []resident, marker, bootID string) (identity, bool) {
 	var first identity
 	for _, r := range all {
@@ -131,8 +133,8 @@ func (p *Provider) relatives(ctx context.Context, r record) (kin, error) {
 	return known, nil
 }
 
-// sweep kills every process of a machine and returns when none is left. After a kill two censuses in a row must find
-// none: a process in the middle of its exec shows no environment for a moment.
+// sweep kills every process of a machine and returns when none is left. After a kill two censuses
+// in a row must find none: a process in the middle of its exec shows no environment for a moment.
 func (p *Provider) sweep(ctx context.Context, marker string, known kin) error {
 	wait := time.Millisecond
 	for clean := 1; ; {
@@ -154,7 +156,8 @@ func (p *Provider) sweep(ctx context.Context, marker string, known kin) error {
 			}
 		}
 		if err := pause(ctx, &wait, 50*time.Millisecond); err != nil {
-			return fmt.Errorf("end machine %s: process %d was killed and has not ended: %w", marker, members[0].pid, err)
+			return fmt.Errorf("end machine %s: process %d was killed and has not ended: %w", marker, members[0].pid,
+				err)
 		}
 	}
 }

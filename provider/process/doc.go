@@ -1,5 +1,6 @@
-// Package process is a provider whose machines are processes on this host: each is an agent with its own directory,
-// port and log. It serves leasehold dev, tests, and hosts on which that is all one needs.
+// Package process is a provider whose machines are processes on this host: each is an agent with
+// its own directory, port and log. It serves leasehold dev, tests, and hosts on which that is all
+// one needs.
 //
 // # Layout of the directory
 //
@@ -27,12 +28,13 @@
 //
 // # How long calls take
 //
-// Create, Delete, List and Restart end well within Capabilities().CallTimeout. Stop takes up to its own timeout
-// and a few seconds more, so the caller's context must allow for that.
+// Create, Delete, List and Restart end well within Capabilities().CallTimeout. Stop takes up to its
+// own timeout and a few seconds more, so the caller's context must allow for that.
 //
 // # What it does not do
 //
-// It limits neither memory nor CPU, and isolates machines neither from each other nor from the host. A workload that
-// wipes its environment and leaves its session after its agent was killed cannot be found again. It knows no instance
-// types and no settings, and says so instead of ignoring them. It needs Linux: it reads /proc.
+// It limits neither memory nor CPU, and isolates machines neither from each other nor from the
+// host. A workload that wipes its environment and leaves its session after its agent was killed
+// cannot be found again. It knows no instance types and no settings, and says so instead of
+// ignoring them. It needs Linux: it reads /proc.
 package process

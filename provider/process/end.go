@@ -13,8 +13,8 @@ import (
 	"github.com/leasehold/leasehold/provider"
 )
 
-// Stop asks the agent to end, waits for it up to the timeout, and kills whatever of the machine is left. The lock
-// is not held while waiting, so that Delete can cut the wait short.
+// Stop asks the agent to end, waits for it up to the timeout, and kills whatever of the machine is
+// left. The lock is not held while waiting, so that Delete can cut the wait short.
 func (p *Provider) Stop(ctx context.Context, shard, instance string, timeout time.Duration) error {
 	if err := checkNames(shard, instance); err != nil {
 		return err
@@ -57,8 +57,8 @@ func (p *Provider) stop(ctx context.Context, shard, instance string, timeout tim
 	})
 }
 
-// askToEnd records that the machine is to stop and sends the agent SIGTERM. A machine that has ended by itself keeps
-// the record of how.
+// askToEnd records that the machine is to stop and sends the agent SIGTERM. A machine that has
+// ended by itself keeps the record of how.
 func (p *Provider) askToEnd(ctx context.Context, r record) (record, kin, error) {
 	r, err := p.adopt(ctx, r)
 	if err != nil {
@@ -82,8 +82,8 @@ func (p *Provider) askToEnd(ctx context.Context, r record) (record, kin, error) 
 	return r, known, id.signal(syscall.SIGTERM)
 }
 
-// awaitEnd returns when the agent has ended or the timeout has passed; an error when ctx ended or the process
-// could not be looked at.
+// awaitEnd returns when the agent has ended or the timeout has passed; an error when ctx ended or
+// the process could not be looked at.
 func (p *Provider) awaitEnd(ctx context.Context, r record, timeout time.Duration) error {
 	limit, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -132,8 +132,9 @@ func (p *Provider) end(ctx context.Context, r record, timeout time.Duration) (re
 	return p.finish(ctx, r, known)
 }
 
-// Restart ends the machine, in order if it does so within its stop timeout and half a call, and boots it again. Where another boot
-// than the one named was begun already, nothing is left to do, unless its agent never came to run.
+// Restart ends the machine, in order if it does so within its stop timeout and half a call, and
+// boots it again. Where another boot than the one named was begun already, nothing is left to do,
+// unless its agent never came to run.
 func (p *Provider) Restart(ctx context.Context, shard, instance, boot string) error {
 	if err := checkNames(shard, instance); err != nil {
 		return err
@@ -180,8 +181,9 @@ func (p *Provider) stopTimeout(instance string) time.Duration {
 	return d
 }
 
-// Delete kills every process of the machine, removes its directory, and remembers for a day that the ID is used up. The
-// tombstone comes first: a Delete that is interrupted has at least made sure of that.
+// Delete kills every process of the machine, removes its directory, and remembers for a day that
+// the ID is used up. The tombstone comes first: a Delete that is interrupted has at least made sure
+// of that.
 func (p *Provider) Delete(ctx context.Context, shard, instance string) error {
 	if err := checkNames(shard, instance); err != nil {
 		return err
@@ -206,7 +208,8 @@ func (p *Provider) delete(ctx context.Context, shard, instance string) error {
 	if id, ok := p.agent(r); ok {
 		known[id] = true
 	}
-	// Even where the directory is gone there may be processes: somebody may have removed it by hand.
+	// Even where the directory is gone there may be processes: somebody may have removed it by
+	// hand.
 	if err := p.sweep(ctx, r.marker(), known); err != nil {
 		return err
 	}

@@ -80,8 +80,8 @@ func TestDeleteCutsAStopShort(t *testing.T) {
 	}
 }
 
-// A workload outlives its agent, in a process group, a session or under an environment of its own. No end of
-// the machine leaves it behind.
+// A workload outlives its agent, in a process group, a session or under an environment of its own.
+// No end of the machine leaves it behind.
 func TestNothingOutlivesTheMachine(t *testing.T) {
 	ends := map[string]func(*Provider) error{
 		"Stop":   func(p *Provider) error { return p.Stop(context.Background(), "s1", "i1", time.Minute) },
@@ -93,7 +93,11 @@ func TestNothingOutlivesTheMachine(t *testing.T) {
 		killed   bool // the agent, before the end
 		workload bool // is known to be the machine's all the same
 	}{
-		{"parent", false, true}, {"parent", true, true}, {"daemon", false, true}, {"daemon", true, true}, {"wiped", false, true},
+		{"parent", false, true},
+		{"parent", true, true},
+		{"daemon", false, true},
+		{"daemon", true, true},
+		{"wiped", false, true},
 	} {
 		for name, end := range ends {
 			t.Run(c.mode+name, func(t *testing.T) {
@@ -141,7 +145,8 @@ func TestRestartEndsTheOldWorkloadFirst(t *testing.T) {
 	if runs(t, identity{before.PID, before.Start}) || runs(t, s.identity) {
 		t.Error("agent or workload of the old boot still runs")
 	}
-	if !runs(t, identity{after.PID, after.Start}) || after.Boot != before.Boot+1 || after.BootID == before.BootID || after.Port != before.Port {
+	if !runs(t, identity{after.PID, after.Start}) || after.Boot != before.Boot+1 || after.BootID == before.BootID ||
+		after.Port != before.Port {
 		t.Errorf("restarted from %+v to %+v", before, after)
 	}
 }
@@ -199,7 +204,8 @@ func TestSignalHitsTheProcessAndNoLaterOne(t *testing.T) {
 	if err := p.Stop(t.Context(), "s1", "i1", time.Minute); err != nil {
 		t.Fatal(err)
 	}
-	if now := recordOf(t, p, "i1"); !exists(workFile(p, "i1", "ended-in-order")) || now.Exit == nil || now.Exit.Signal != "" {
+	if now := recordOf(t, p, "i1"); !exists(workFile(p, "i1", "ended-in-order")) || now.Exit == nil ||
+		now.Exit.Signal != "" {
 		t.Errorf("the signal for an earlier process of this pid hit the agent: %+v", now)
 	}
 }
@@ -227,7 +233,8 @@ func TestEndIsSeenAndExplained(t *testing.T) {
 				t.Fatal(err)
 			}
 			if m := awaitState(t, p, "i1", want.state); !strings.Contains(m.Why, want.why) {
-				// The List that sees it first may do so while another call holds the lock; no later one.
+				// The List that sees it first may do so while another call holds the lock; no later
+				// one.
 				t.Errorf("why: %q, want %q", m.Why, want.why)
 			}
 			r := recordOf(t, p, "i1")
@@ -235,7 +242,8 @@ func TestEndIsSeenAndExplained(t *testing.T) {
 				t.Errorf("it was not reaped: %v", err)
 			}
 			// Whoever comes later knows it from the record.
-			if m := stateOf(t, open(t, p.dir, mode), "i1"); m.State != want.state || !strings.Contains(m.Why, want.why) {
+			if m := stateOf(t, open(t, p.dir, mode), "i1"); m.State != want.state ||
+				!strings.Contains(m.Why, want.why) {
 				t.Errorf("a new provider lists %+v", m)
 			}
 		})

@@ -98,13 +98,14 @@ func spawn(mode string, env []string, attr *syscall.SysProcAttr) error {
 	return c.Start()
 }
 
-// open makes a provider on a directory whose agents behave in the given way. What is left of the test's machines is ended
-// when it is over.
+// open makes a provider on a directory whose agents behave in the given way. What is left of the
+// test's machines is ended when it is over.
 func open(t *testing.T, dir, mode string) *Provider {
 	t.Helper()
 	// Ports by directory: tests of other packages listen at the same time.
 	p, err := New(Config{
-		Dir: dir, AgentCommand: []string{os.Args[0], fakeAgent, mode}, PortFrom: 21000, PortTo: 24999, Logger: logger(t),
+		Dir: dir, AgentCommand: []string{os.Args[0], fakeAgent, mode}, PortFrom: 21000, PortTo: 24999,
+		Logger: logger(t),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -15,9 +15,10 @@ import (
 // haltAtOnce bounds how many machines are stopped or started at the same time.
 const haltAtOnce = 16
 
-// Halt stops all machines of the directory in order, each within its own stop timeout, and keeps them. Those that ran
-// are marked, so that Resume starts them again. It is no part of the provider's contract: it is for a program that is
-// coordinator and host in one, and takes its machines down with it.
+// Halt stops all machines of the directory in order, each within its own stop timeout, and keeps
+// them. Those that ran are marked, so that Resume starts them again. It is no part of the
+// provider's contract: it is for a program that is coordinator and host in one, and takes its
+// machines down with it.
 func (p *Provider) Halt(ctx context.Context) error {
 	return p.each(ctx, func(name string) error {
 		r, err := p.read(name)
@@ -56,7 +57,8 @@ func (p *Provider) Resume(ctx context.Context) (int, error) {
 		if err != nil {
 			return err
 		}
-		// A halt that was interrupted may have left anything; its agent has been told to end and cannot be kept.
+		// A halt that was interrupted may have left anything; its agent has been told to end and
+		// cannot be kept.
 		if r, err = p.end(ctx, r, p.stopTimeout(name)); err == nil {
 			_, err = p.boot(r)
 		}
@@ -71,8 +73,9 @@ func (p *Provider) Resume(ctx context.Context) (int, error) {
 	return started, err
 }
 
-// GiveUp stops for good, with a reason, every machine whose bootstrap document is of no use any more: it is listed as stopped, and so replaced at once. It
-// returns how many there are. Like Halt and Resume it is for a program that is coordinator and host in one.
+// GiveUp stops for good, with a reason, every machine whose bootstrap document is of no use any
+// more: it is listed as stopped, and so replaced at once. It returns how many there are. Like Halt
+// and Resume it is for a program that is coordinator and host in one.
 func (p *Provider) GiveUp(ctx context.Context, why string, useless func(provider.Bootstrap) bool) (int, error) {
 	var given atomic.Int64
 	err := p.each(ctx, func(name string) error {
@@ -103,8 +106,8 @@ func (p *Provider) GiveUp(ctx context.Context, why string, useless func(provider
 	return int(given.Load()), err
 }
 
-// each runs f for every machine, several at a time, each under its lock, and waits for all. One that fails does not keep
-// the others from their turn.
+// each runs f for every machine, several at a time, each under its lock, and waits for all. One
+// that fails does not keep the others from their turn.
 func (p *Provider) each(ctx context.Context, f func(name string) error) error {
 	names, err := p.instances()
 	if err != nil {

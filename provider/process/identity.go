@@ -14,7 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// identity names a process for good: while the kernel runs, no other process has both this pid and this start time.
+// identity names a process for good: while the kernel runs, no other process has both this pid and
+// this start time.
 type identity struct {
 	pid   int
 	start uint64
@@ -28,14 +29,15 @@ type stat struct {
 	threads             int
 }
 
-// ended says whether the process is a zombie: it runs no more, though its parent has not looked yet. While other
-// threads of it are still there, the process has not ended, though its first thread may have.
+// ended says whether the process is a zombie: it runs no more, though its parent has not looked
+// yet. While other threads of it are still there, the process has not ended, though its first
+// thread may have.
 func (s stat) ended() bool { return s.state == 'X' || s.state == 'Z' && s.threads <= 1 }
 
 var errGone = errors.New("no such process")
 
-// readStat says errGone only when the kernel says that there is no such process. Any other failure to look
-// proves nothing.
+// readStat says errGone only when the kernel says that there is no such process. Any other failure
+// to look proves nothing.
 func readStat(pid int) (stat, error) {
 	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
@@ -44,7 +46,8 @@ func readStat(pid int) (stat, error) {
 	if err != nil {
 		return stat{}, fmt.Errorf("look at process %d: %w", pid, err)
 	}
-	// The second field is the program's name in parentheses and may hold anything, spaces and parentheses included.
+	// The second field is the program's name in parentheses and may hold anything, spaces and
+	// parentheses included.
 	end := bytes.LastIndexByte(data, ')')
 	fields := bytes.Fields(data[end+1:])
 	if end < 0 || len(fields) < 20 {
@@ -75,8 +78,8 @@ func (id identity) runs() (bool, error) {
 	return err == nil && s.identity == id && !s.ended(), err
 }
 
-// signal sends a signal to exactly this process. One that is gone is no error. The pidfd is taken before the
-// start time is compared, so that the pid cannot change hands in between.
+// signal sends a signal to exactly this process. One that is gone is no error. The pidfd is taken
+// before the start time is compared, so that the pid cannot change hands in between.
 func (id identity) signal(sig syscall.Signal) error {
 	if id.pid <= 1 || id.pid == os.Getpid() {
 		return fmt.Errorf("signal process %d: refused: it is no machine's", id.pid)
@@ -102,9 +105,9 @@ func (id identity) signal(sig syscall.Signal) error {
 	return nil
 }
 
-// reap takes the exit status of an ended child of ours, so that it does not stay a zombie. It returns nil when there is
-// none to take: it still runs, or is not our child. Call it with the machine's lock held, so that the status is recorded
-// by whoever took it.
+// reap takes the exit status of an ended child of ours, so that it does not stay a zombie. It
+// returns nil when there is none to take: it still runs, or is not our child. Call it with the
+// machine's lock held, so that the status is recorded by whoever took it.
 func (id identity) reap() *exit {
 	if id.pid == 0 {
 		return nil

@@ -11,8 +11,8 @@ import (
 	"github.com/leasehold/leasehold/provider"
 )
 
-// List reads every machine's directory and looks at its process. A directory or a process that cannot be looked at is an
-// error: it might be a machine that runs.
+// List reads every machine's directory and looks at its process. A directory or a process that
+// cannot be looked at is an error: it might be a machine that runs.
 func (p *Provider) List(ctx context.Context, shard string) ([]provider.Machine, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -60,10 +60,12 @@ func (p *Provider) List(ctx context.Context, shard string) ([]provider.Machine, 
 
 // interrupted says whether a start has had more than enough time to record its process and did not.
 func (p *Provider) interrupted(r record) bool {
-	return r.State == stepStarting && (r.HostBoot != p.hostBoot || sinceHostBoot()-time.Duration(r.Begun)*time.Millisecond > startGrace)
+	return r.State == stepStarting &&
+		(r.HostBoot != p.hostBoot || sinceHostBoot()-time.Duration(r.Begun)*time.Millisecond > startGrace)
 }
 
-// agent is the machine's agent, if a process of this boot of the host was recorded. It may have ended.
+// agent is the machine's agent, if a process of this boot of the host was recorded. It may have
+// ended.
 func (p *Provider) agent(r record) (identity, bool) {
 	return identity{pid: r.PID, start: r.Start}, r.PID > 1 && r.HostBoot == p.hostBoot
 }
@@ -76,8 +78,9 @@ func (p *Provider) agentRuns(r record) (bool, error) {
 	return id.runs()
 }
 
-// noteExit records how an agent ended, if that can be learnt now: it is our child and no other call for the
-// machine is under way (that call learns it itself). Failure to record costs the reason, not the state.
+// noteExit records how an agent ended, if that can be learnt now: it is our child and no other call
+// for the machine is under way (that call learns it itself). Failure to record costs the reason,
+// not the state.
 func (p *Provider) noteExit(r record) record {
 	id, ok := p.agent(r)
 	if !ok {

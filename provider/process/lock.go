@@ -12,9 +12,9 @@ import (
 
 var errBusy = errors.New("another call is under way")
 
-// acquire takes the lock on a file, waiting for it until ctx ends. The kernel drops it when its holder dies. The file
-// may be removed by the holder (and only by it): whoever then gets the lock of the removed file tries again
-// on the new one.
+// acquire takes the lock on a file, waiting for it until ctx ends. The kernel drops it when its
+// holder dies. The file may be removed by the holder (and only by it): whoever then gets the lock
+// of the removed file tries again on the new one.
 func acquire(ctx context.Context, path string) (unlock func(), err error) {
 	wait := time.Millisecond
 	for {
@@ -49,7 +49,8 @@ func tryAcquire(path string) (unlock func(), err error) {
 	}
 }
 
-// claim locks an open file and says whether that is the lock: not if the file was removed since it was opened.
+// claim locks an open file and says whether that is the lock: not if the file was removed since it
+// was opened.
 func claim(f *os.File, path string) (bool, error) {
 	if err := flock(f); err != nil {
 		return false, err

@@ -2,7 +2,8 @@ package process
 
 import "fmt"
 
-// PID is the process ID of the machine's agent, for people who want to look at it. It fails if the agent does not run.
+// PID is the process ID of the machine's agent, for people who want to look at it. It fails if the
+// agent does not run.
 func (p *Provider) PID(instance string) (int, error) {
 	if err := checkName("instance", instance); err != nil {
 		return 0, err

@@ -13,12 +13,13 @@ import (
 	"github.com/leasehold/leasehold/provider"
 )
 
-// portLock is the lock under which ports are chosen; its file holds the last one, so that a port is not given
-// away again soon after its machine went.
+// portLock is the lock under which ports are chosen; its file holds the last one, so that a port is
+// not given away again soon after its machine went.
 const portLock = ".ports"
 
-// choosePort finds a port that no machine of this directory has and nobody on this host listens on. The port is free
-// only until somebody else takes it; a workload that then cannot bind fails like any other.
+// choosePort finds a port that no machine of this directory has and nobody on this host listens on.
+// The port is free only until somebody else takes it; a workload that then cannot bind fails like
+// any other.
 func (p *Provider) choosePort(ctx context.Context) (int, error) {
 	taken, err := p.takenPorts()
 	if err != nil {
@@ -46,7 +47,8 @@ func (p *Provider) choosePort(ctx context.Context) (int, error) {
 		}
 		return port, nil
 	}
-	return 0, fmt.Errorf("%w: no free port from %d to %d: widen the range, or end what uses them", provider.ErrCapacity, p.portFrom, p.portTo)
+	return 0, fmt.Errorf("%w: no free port from %d to %d: widen the range, or end what uses them", provider.ErrCapacity,
+		p.portFrom, p.portTo)
 }
 
 // unused says whether the port could be listened on, on any address.
@@ -59,7 +61,8 @@ func unused(ctx context.Context, port int) bool {
 	return true
 }
 
-// takenPorts are those of all machines in the directory, whoever made them. A record is read once only.
+// takenPorts are those of all machines in the directory, whoever made them. A record is read once
+// only.
 func (p *Provider) takenPorts() (map[int]bool, error) {
 	names, err := p.instances()
 	if err != nil {

@@ -22,8 +22,8 @@ const (
 	callTimeout = 40 * time.Second
 	// orderlyEnd bounds how long Restart waits for an agent to end in order: half a call.
 	orderlyEnd = 20 * time.Second
-	// startGrace is how long a start without a recorded process is taken to be under way. After that List looks for
-	// the process by itself.
+	// startGrace is how long a start without a recorded process is taken to be under way. After
+	// that List looks for the process by itself.
 	startGrace = 10 * time.Second
 
 	defaultPortFrom = 20000
@@ -40,8 +40,8 @@ type Config struct {
 	Logger       *slog.Logger // default: discard
 }
 
-// Provider makes machines that are processes on this host. Several, in this process or in others, may use one
-// directory at once.
+// Provider makes machines that are processes on this host. Several, in this process or in others,
+// may use one directory at once.
 type Provider struct {
 	dir      string
 	command  []string
@@ -71,7 +71,8 @@ func New(c Config) (*Provider, error) {
 		c.PortFrom, c.PortTo = defaultPortFrom, defaultPortTo
 	}
 	if c.PortFrom < 1 || c.PortTo > 65535 || c.PortFrom > c.PortTo {
-		return nil, fmt.Errorf("process provider: ports %d to %d: must be a range within 1 to 65535", c.PortFrom, c.PortTo)
+		return nil, fmt.Errorf("process provider: ports %d to %d: must be a range within 1 to 65535", c.PortFrom,
+			c.PortTo)
 	}
 	if len(c.Zones) == 0 {
 		c.Zones = []string{"local"}
@@ -92,9 +93,13 @@ func New(c Config) (*Provider, error) {
 	}
 	boot, err := hostBootID()
 	if err != nil {
-		return nil, fmt.Errorf("process provider: read the kernel's boot ID: %w: it needs Linux with /proc mounted", err)
+		return nil, fmt.Errorf("process provider: read the kernel's boot ID: %w: it needs Linux with /proc mounted",
+			err)
 	}
-	for _, d := range []string{dir, filepath.Join(dir, locksDir), filepath.Join(dir, newDir), filepath.Join(dir, trashDir), filepath.Join(dir, deletedDir)} {
+	for _, d := range []string{
+		dir, filepath.Join(dir, locksDir), filepath.Join(dir, newDir),
+		filepath.Join(dir, trashDir), filepath.Join(dir, deletedDir),
+	} {
 		if err := durable.MakeDir(d); err != nil {
 			return nil, dirError(dir, err)
 		}
@@ -127,7 +132,8 @@ func dirError(dir string, err error) error {
 	return fmt.Errorf("process provider: make directory for machines: %w", err)
 }
 
-// inherited is all that agents get of our own environment: no credentials and no settings leak into machines.
+// inherited is all that agents get of our own environment: no credentials and no settings leak into
+// machines.
 func inherited() []string {
 	env := []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
 	if v := os.Getenv("PATH"); v != "" {
@@ -144,12 +150,13 @@ func (p *Provider) Capabilities() provider.Capabilities {
 	return provider.Capabilities{Zones: slices.Clone(p.zones), Consistency: 0, CallTimeout: callTimeout}
 }
 
-// Validate refuses what would otherwise be ignored in silence: a process has no instance type, and there
-// are no settings.
+// Validate refuses what would otherwise be ignored in silence: a process has no instance type, and
+// there are no settings.
 func (p *Provider) Validate(t provider.Template) error {
 	var errs []error
 	if t.InstanceType != "" {
-		errs = append(errs, fmt.Errorf("%w: instance_type %q: a process on this host has no type: remove it", provider.ErrInvalid, t.InstanceType))
+		errs = append(errs, fmt.Errorf("%w: instance_type %q: a process on this host has no type: remove it",
+			provider.ErrInvalid, t.InstanceType))
 	}
 	for _, z := range t.Zones {
 		if !slices.Contains(p.zones, z) {
@@ -162,7 +169,8 @@ func (p *Provider) Validate(t provider.Template) error {
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		errs = append(errs, fmt.Errorf("%w: setting %q: the process provider has no settings: remove it", provider.ErrInvalid, name))
+		errs = append(errs, fmt.Errorf("%w: setting %q: the process provider has no settings: remove it",
+			provider.ErrInvalid, name))
 	}
 	return errors.Join(errs...)
 }
@@ -187,7 +195,8 @@ func checkNames(shard, instance string) error {
 func checkName(what, name string) error {
 	ok := name != "" && len(name) <= 120 && name[0] != '.' && name[0] != '-'
 	for _, r := range name {
-		ok = ok && (r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '_' || r == '-')
+		ok = ok && (r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '_' ||
+			r == '-')
 	}
 	if !ok {
 		return fmt.Errorf("%w: %s %q: must be 1 to 120 of letters, digits, '.', '_' and '-', beginning with a letter, a digit or '_'", provider.ErrInvalid, what, name)

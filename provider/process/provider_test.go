@@ -40,7 +40,8 @@ func TestNewSaysWhatIsWrong(t *testing.T) {
 // Root may write anywhere, so the refusal is made from what the kernel would say to others.
 func TestNoPermissionSaysWhatToDo(t *testing.T) {
 	err := dirError("/srv/machines", &os.PathError{Op: "mkdir", Path: "/srv/machines", Err: syscall.EACCES})
-	if !errors.Is(err, os.ErrPermission) || !strings.Contains(err.Error(), "choose a directory") || !strings.Contains(err.Error(), "/srv/machines") {
+	if !errors.Is(err, os.ErrPermission) || !strings.Contains(err.Error(), "choose a directory") ||
+		!strings.Contains(err.Error(), "/srv/machines") {
 		t.Error(err)
 	}
 }
@@ -64,11 +65,14 @@ func TestValidate(t *testing.T) {
 		template provider.Template
 		says     []string
 	}{
-		"empty":    {provider.Template{}, nil},
-		"zones":    {provider.Template{Zones: []string{"b", "a"}}, nil},
-		"no zone":  {provider.Template{Zones: []string{"a", "c"}}, []string{`"c"`, "a, b"}},
-		"type":     {provider.Template{InstanceType: "small"}, []string{`"small"`, "remove it"}},
-		"settings": {provider.Template{Settings: map[string]string{"image": "x", "cpu": "2"}}, []string{`"cpu"`, `"image"`}},
+		"empty":   {provider.Template{}, nil},
+		"zones":   {provider.Template{Zones: []string{"b", "a"}}, nil},
+		"no zone": {provider.Template{Zones: []string{"a", "c"}}, []string{`"c"`, "a, b"}},
+		"type":    {provider.Template{InstanceType: "small"}, []string{`"small"`, "remove it"}},
+		"settings": {
+			provider.Template{Settings: map[string]string{"image": "x", "cpu": "2"}},
+			[]string{`"cpu"`, `"image"`},
+		},
 	} {
 		err := p.Validate(c.template)
 		if (err == nil) != (c.says == nil) || err != nil && !errors.Is(err, provider.ErrInvalid) {
@@ -84,7 +88,10 @@ func TestValidate(t *testing.T) {
 
 func TestNamesThatAreNoFileNames(t *testing.T) {
 	p := open(t, t.TempDir(), "plain")
-	for _, name := range []string{"", ".", "..", "../x", "a/b", ".locks", "a b", "-x", "a\x00b", strings.Repeat("x", 121)} {
+	for _, name := range []string{
+		"", ".", "..", "../x", "a/b", ".locks", "a b", "-x", "a\x00b",
+		strings.Repeat("x", 121),
+	} {
 		req := request(name)
 		for call, err := range map[string]error{
 			"Create":  second(p.Create(t.Context(), req)),
@@ -122,7 +129,8 @@ func TestListIsCompleteOrAnError(t *testing.T) {
 			create(t, p, "i2")
 			dir := p.machineDir("i1")
 			must(t, os.Mkdir(dir, 0o700))
-			must(t, os.WriteFile(filepath.Join(dir, recordFile), []byte(`{"schema":1,"instance":"i1","shard":"s1"}`), 0o600))
+			must(t, os.WriteFile(filepath.Join(dir, recordFile), []byte(`{"schema":1,"instance":"i1","shard":"s1"}`),
+				0o600))
 			if got, err := p.List(t.Context(), "s1"); err != nil || len(got) != 2 {
 				t.Fatalf("before: %v, %v", got, err)
 			}
@@ -221,7 +229,8 @@ func TestHaltAndResume(t *testing.T) {
 		t.Fatalf("resumed %d, %v; want 2", n, err)
 	}
 	for id, want := range map[string]provider.State{
-		"i1": provider.StateRunning, "i2": provider.StateRunning, "stopped": provider.StateStopped, "crashed": provider.StateCrashed,
+		"i1": provider.StateRunning, "i2": provider.StateRunning, "stopped": provider.StateStopped,
+		"crashed": provider.StateCrashed,
 	} {
 		if m := stateOf(t, again, id); m.State != want {
 			t.Errorf("%s: resumed as %+v, want %s", id, m, want)
@@ -236,7 +245,8 @@ func TestHaltAndResume(t *testing.T) {
 	}
 }
 
-// A machine that cannot come back is not resumed, but listed as stopped, with the reason: so it is replaced at once.
+// A machine that cannot come back is not resumed, but listed as stopped, with the reason: so it is
+// replaced at once.
 func TestMachinesAreGivenUp(t *testing.T) {
 	dir := t.TempDir()
 	p := open(t, dir, "parent")
@@ -261,7 +271,8 @@ func TestMachinesAreGivenUp(t *testing.T) {
 		t.Errorf("resumed %d, %v", n, err)
 	}
 	for _, id := range []string{"halted", "runs"} {
-		if m := stateOf(t, p, id); m.State != provider.StateStopped || m.Why != "of no use" || len(marked(t, "s1", id)) != 0 {
+		if m := stateOf(t, p, id); m.State != provider.StateStopped || m.Why != "of no use" ||
+			len(marked(t, "s1", id)) != 0 {
 			t.Errorf("%s is listed as %+v", id, m)
 		}
 	}
@@ -270,7 +281,8 @@ func TestMachinesAreGivenUp(t *testing.T) {
 	}
 }
 
-// The mark is there before the agent hears of the end; a Halt that is interrupted then is made up for by Resume.
+// The mark is there before the agent hears of the end; a Halt that is interrupted then is made up
+// for by Resume.
 func TestResumeAfterAnInterruptedHalt(t *testing.T) {
 	p := open(t, t.TempDir(), "plain")
 	r := create(t, p, "i1")
@@ -370,7 +382,8 @@ func BenchmarkList(b *testing.B) {
 	}
 	for i := range 1000 {
 		r := record{
-			Schema: 1, Instance: fmt.Sprintf("i%d", i), Shard: "s1", State: stepStarted, HostBoot: p.hostBoot, PID: self.pid, Start: self.start,
+			Schema: 1, Instance: fmt.Sprintf("i%d", i), Shard: "s1", State: stepStarted, HostBoot: p.hostBoot,
+			PID: self.pid, Start: self.start,
 		}
 		if err := os.MkdirAll(p.machineDir(r.Instance), 0o700); err != nil {
 			b.Fatal(err)

@@ -28,8 +28,8 @@ const (
 	recordSchema = 1
 )
 
-// step is how far a machine's present boot has come, as recorded. What List says is worked out from it and from
-// what runs.
+// step is how far a machine's present boot has come, as recorded. What List says is worked out from
+// it and from what runs.
 type step string
 
 const (
@@ -96,8 +96,8 @@ func (p *Provider) find(shard, instance string) (record, error) {
 	return r, err
 }
 
-// read reads a record. It says errAbsent only when the whole directory is gone: a directory without a record
-// is damage, and no reason to say that there is no machine.
+// read reads a record. It says errAbsent only when the whole directory is gone: a directory without
+// a record is damage, and no reason to say that there is no machine.
 func (p *Provider) read(instance string) (record, error) {
 	dir := p.machineDir(instance)
 	path := filepath.Join(dir, recordFile)
@@ -117,10 +117,12 @@ func (p *Provider) read(instance string) (record, error) {
 		err = fmt.Errorf("it is the record of %q", r.Instance)
 	}
 	if err == nil && r.Schema > recordSchema {
-		return record{}, fmt.Errorf("read machine %s: schema %d is newer than %d: upgrade this program", instance, r.Schema, recordSchema)
+		return record{}, fmt.Errorf("read machine %s: schema %d is newer than %d: upgrade this program", instance,
+			r.Schema, recordSchema)
 	}
 	if err != nil {
-		return record{}, fmt.Errorf("read machine %s: %w: repair %s, or end its processes and remove %s", instance, err, path, dir)
+		return record{}, fmt.Errorf("read machine %s: %w: repair %s, or end its processes and remove %s", instance, err,
+			path, dir)
 	}
 	return r, nil
 }
@@ -130,7 +132,8 @@ func (p *Provider) write(r record) error {
 	if err != nil {
 		return fmt.Errorf("write machine %s: %w", r.Instance, err)
 	}
-	if err := durable.Replace(filepath.Join(p.machineDir(r.Instance), recordFile), append(data, '\n'), 0o600); err != nil {
+	if err := durable.Replace(filepath.Join(p.machineDir(r.Instance), recordFile), append(data, '\n'),
+		0o600); err != nil {
 		return fmt.Errorf("write machine %s: %w", r.Instance, err)
 	}
 	return nil

@@ -22,8 +22,8 @@ const (
 	maxLog   = 8 << 20
 )
 
-// Create makes the machine's directory and starts its agent. Called again, it completes what was interrupted,
-// and else returns the machine that is there, running or not.
+// Create makes the machine's directory and starts its agent. Called again, it completes what was
+// interrupted, and else returns the machine that is there, running or not.
 func (p *Provider) Create(ctx context.Context, req provider.CreateRequest) (provider.Machine, error) {
 	b := req.Bootstrap
 	if err := checkNames(b.Shard, b.Instance); err != nil {
@@ -63,7 +63,8 @@ func (p *Provider) create(ctx context.Context, req provider.CreateRequest) (prov
 	case err != nil:
 		return provider.Machine{}, err
 	case r.Shard != b.Shard:
-		return provider.Machine{}, fmt.Errorf("the name is taken by a machine of shard %s: use another directory for this shard", r.Shard)
+		return provider.Machine{},
+			fmt.Errorf("the name is taken by a machine of shard %s: use another directory for this shard", r.Shard)
 	case r.State == stepStarting || r.State == stepFailed:
 		if r, err = p.adopt(ctx, r); err != nil {
 			return provider.Machine{}, err
@@ -94,8 +95,9 @@ func deletedError(deleted bool) error {
 	return nil
 }
 
-// make chooses a port and lets the machine's directory appear, whole, with the intent to start its agent recorded. The
-// port is kept from others by the record, so the lock on ports is held until that is in its place.
+// make chooses a port and lets the machine's directory appear, whole, with the intent to start its
+// agent recorded. The port is kept from others by the record, so the lock on ports is held until
+// that is in its place.
 func (p *Provider) make(ctx context.Context, req provider.CreateRequest) (record, error) {
 	unlock, err := acquire(ctx, filepath.Join(p.dir, locksDir, portLock))
 	if err != nil {
@@ -109,8 +111,9 @@ func (p *Provider) make(ctx context.Context, req provider.CreateRequest) (record
 	b := req.Bootstrap
 	r := record{
 		Schema: recordSchema, Instance: b.Instance, Shard: b.Shard, Group: b.Group, Zone: req.Zone, Port: port,
-		Created: time.Now().UTC().Truncate(time.Millisecond), State: stepStarting, BootID: newBootID(), HostBoot: p.hostBoot,
-		Begun: sinceHostBoot().Milliseconds(),
+		Created: time.Now().UTC().Truncate(time.Millisecond), State: stepStarting, BootID: newBootID(),
+		HostBoot: p.hostBoot,
+		Begun:    sinceHostBoot().Milliseconds(),
 	}
 	staged := filepath.Join(p.dir, newDir, r.Instance)
 	if err := os.RemoveAll(staged); err != nil {
@@ -136,8 +139,8 @@ func (p *Provider) make(ctx context.Context, req provider.CreateRequest) (record
 	return r, durable.SyncDir(p.dir)
 }
 
-// writeBootstrap writes the document with what only the provider knows. It holds the join token: nobody else
-// may read it.
+// writeBootstrap writes the document with what only the provider knows. It holds the join token:
+// nobody else may read it.
 func (p *Provider) writeBootstrap(dir string, r record, b provider.Bootstrap) error {
 	facts := maps.Clone(b.Facts)
 	if facts == nil {
@@ -159,8 +162,8 @@ func (p *Provider) writeBootstrap(dir string, r record, b provider.Bootstrap) er
 	return nil
 }
 
-// adopt looks for the agent of a boot that was interrupted between its fork and the record of its process. A record
-// that comes back with another state than stepStarted has none.
+// adopt looks for the agent of a boot that was interrupted between its fork and the record of its
+// process. A record that comes back with another state than stepStarted has none.
 func (p *Provider) adopt(ctx context.Context, r record) (record, error) {
 	if r.State != stepStarting || r.HostBoot != p.hostBoot {
 		return r, nil
@@ -178,8 +181,8 @@ func (p *Provider) adopt(ctx context.Context, r record) (record, error) {
 	return r, p.write(r)
 }
 
-// boot starts the agent. Nothing of the machine may run. The intent, with the boot's ID, is recorded first, so that
-// whoever comes after a crash in here knows what to look for.
+// boot starts the agent. Nothing of the machine may run. The intent, with the boot's ID, is
+// recorded first, so that whoever comes after a crash in here knows what to look for.
 func (p *Provider) boot(r record) (record, error) {
 	r.State, r.Halted, r.Why, r.Exit = stepStarting, false, "", nil
 	r.Boot++
@@ -202,7 +205,8 @@ func (p *Provider) boot(r record) (record, error) {
 	return r, nil
 }
 
-// fork starts the agent in a session of its own, so that neither a terminal's Ctrl-C nor our end ends it.
+// fork starts the agent in a session of its own, so that neither a terminal's Ctrl-C nor our end
+// ends it.
 func (p *Provider) fork(r record) (identity, error) {
 	dir := p.machineDir(r.Instance)
 	out, err := openLog(filepath.Join(dir, logFile))
@@ -231,7 +235,8 @@ func (p *Provider) fork(r record) (identity, error) {
 	if err := proc.Release(); err != nil {
 		return identity{}, fmt.Errorf("start agent: %w", err)
 	}
-	// It is our child and nobody reaps it without the lock, so it is there even if it has ended already.
+	// It is our child and nobody reaps it without the lock, so it is there even if it has ended
+	// already.
 	s, err := readStat(pid)
 	if err != nil {
 		return identity{}, fmt.Errorf("start agent: %w", err)

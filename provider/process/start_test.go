@@ -35,7 +35,8 @@ func TestAgentGetsItsDocumentAndNothingElse(t *testing.T) {
 	for line := range strings.SplitSeq(string(data), "\n") {
 		name, value, _ := strings.Cut(line, "=")
 		if want, ok := map[string]string{
-			provider.EnvMachine: "s1/i1", provider.EnvBootID: r.BootID, provider.EnvBootstrap: filepath.Join(p.machineDir("i1"), bootstrapFile),
+			provider.EnvMachine: "s1/i1", provider.EnvBootID: r.BootID,
+			provider.EnvBootstrap: filepath.Join(p.machineDir("i1"), bootstrapFile),
 		}[name]; ok && value != want {
 			t.Errorf("%s is %q, want %q", name, value, want)
 		}
@@ -59,7 +60,8 @@ func TestAgentGetsItsDocumentAndNothingElse(t *testing.T) {
 		t.Fatal(err)
 	}
 	facts := map[string]string{
-		"port": strconv.Itoa(r.Port), "host": "127.0.0.1", "address": "127.0.0.1:" + strconv.Itoa(r.Port), "dir": filepath.Join(p.dir, "i1", "work"),
+		"port": strconv.Itoa(r.Port), "host": "127.0.0.1", "address": "127.0.0.1:" + strconv.Itoa(r.Port),
+		"dir": filepath.Join(p.dir, "i1", "work"),
 	}
 	// What specs are checked for.
 	if known, _ := store.MachineFacts("process"); !slices.Equal(known, slices.Sorted(maps.Keys(facts))) {
@@ -68,7 +70,10 @@ func TestAgentGetsItsDocumentAndNothingElse(t *testing.T) {
 	if fmt.Sprint(b.Facts) != fmt.Sprint(facts) || b.Instance != "i1" || b.JoinToken == "" {
 		t.Errorf("document: %+v", b)
 	}
-	for name, mode := range map[string]fs.FileMode{"": 0o700 | fs.ModeDir, bootstrapFile: 0o600, recordFile: 0o600, logFile: 0o600} {
+	for name, mode := range map[string]fs.FileMode{
+		"": 0o700 | fs.ModeDir, bootstrapFile: 0o600, recordFile: 0o600,
+		logFile: 0o600,
+	} {
 		info, err := os.Stat(filepath.Join(p.machineDir("i1"), name))
 		if err != nil || info.Mode() != mode {
 			t.Errorf("%q: mode %v, error %v", name, info.Mode(), err)
@@ -114,7 +119,8 @@ func TestNewProviderFindsAll(t *testing.T) {
 	}
 }
 
-// An agent outlives the program that started it; here that is a program that is killed the moment it has.
+// An agent outlives the program that started it; here that is a program that is killed the moment
+// it has.
 func TestAgentOutlivesACoordinatorThatIsKilled(t *testing.T) {
 	dir := t.TempDir()
 	c := exec.Command(os.Args[0], "-test.run=^TestCoordinatorHelper$", "-test.count=1")
@@ -143,7 +149,8 @@ func TestAgentOutlivesACoordinatorThatIsKilled(t *testing.T) {
 
 const coordinatorDir = "LEASEHOLD_TEST_COORDINATOR_DIR"
 
-// TestCoordinatorHelper is the program of the test above. Run by itself it proves the same without the kill.
+// TestCoordinatorHelper is the program of the test above. Run by itself it proves the same without
+// the kill.
 func TestCoordinatorHelper(t *testing.T) {
 	dir := os.Getenv(coordinatorDir)
 	if dir == "" {
@@ -151,7 +158,10 @@ func TestCoordinatorHelper(t *testing.T) {
 		create(t, p, "i1")
 		return
 	}
-	p, err := New(Config{Dir: dir, AgentCommand: []string{os.Args[0], fakeAgent, "plain"}, PortFrom: 21000, PortTo: 24999})
+	p, err := New(Config{
+		Dir: dir, AgentCommand: []string{os.Args[0], fakeAgent, "plain"}, PortFrom: 21000,
+		PortTo: 24999,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -392,7 +402,10 @@ func TestRecordIsReadable(t *testing.T) {
 	if err := json.Unmarshal(data, &m); err != nil {
 		t.Fatal(err)
 	}
-	for _, k := range []string{"schema", "shard", "instance", "group", "zone", "port", "pid", "start", "host_boot", "boot", "state", "created"} {
+	for _, k := range []string{
+		"schema", "shard", "instance", "group", "zone", "port", "pid", "start", "host_boot",
+		"boot", "state", "created",
+	} {
 		if m[k] == nil || m[k] == "" {
 			t.Errorf("%s is missing in %s", k, data)
 		}

@@ -48,8 +48,8 @@ func (p *Provider) discard(instance string) error {
 	return os.RemoveAll(trash)
 }
 
-// prune clears away old tombstones and what interrupted calls left behind. What cannot be removed now is tried again in
-// an hour: it is in nobody's way.
+// prune clears away old tombstones and what interrupted calls left behind. What cannot be removed
+// now is tried again in an hour: it is in nobody's way.
 func (p *Provider) prune() {
 	p.mu.Lock()
 	due := time.Since(p.pruned) >= pruneEvery

@@ -27,7 +27,8 @@ func capabilities(t *testing.T, s *subject) {
 
 func createTags(t *testing.T, s *subject) {
 	m := s.create("i1")
-	if m.Instance != "i1" || m.Shard != s.shard || m.Group != "web" || m.Zone != s.p.Capabilities().Zones[0] || m.Ref == "" {
+	if m.Instance != "i1" || m.Shard != s.shard || m.Group != "web" || m.Zone != s.p.Capabilities().Zones[0] ||
+		m.Ref == "" {
 		t.Errorf("Create returned %+v", m)
 	}
 	l := s.awaitState("i1", provider.StateRunning)
@@ -402,9 +403,13 @@ func consoleIsKept(t *testing.T, s *subject) {
 	s.awaitState("i1", provider.StateCrashed)
 	tail, err := c.Console(s.ctx(), s.shard, "i1")
 	if err != nil || len(tail) != provider.ConsoleTail || !strings.HasSuffix(string(tail), "x"+last) {
-		t.Errorf("%d bytes of a crashed machine's output are there, error %v; want the last %d", len(tail), err, provider.ConsoleTail)
+		t.Errorf("%d bytes of a crashed machine's output are there, error %v; want the last %d", len(tail), err,
+			provider.ConsoleTail)
 	}
-	for name, of := range map[string][2]string{"another shard's": {"sh" + word(), "i1"}, "one that never was": {s.shard, "i0"}} {
+	for name, of := range map[string][2]string{
+		"another shard's":    {"sh" + word(), "i1"},
+		"one that never was": {s.shard, "i0"},
+	} {
 		if tail, err := c.Console(s.ctx(), of[0], of[1]); !errors.Is(err, provider.ErrNotFound) || len(tail) > 0 {
 			t.Errorf("console output of %s: %q, %v, want ErrNotFound", name, tail, err)
 		}

@@ -11,9 +11,11 @@ import (
 	"github.com/leasehold/leasehold/provider"
 )
 
-// Harness is what the suite must be told of a provider. Every field but Print, Template and Patience must be set.
+// Harness is what the suite must be told of a provider. Every field but Print, Template and
+// Patience must be set.
 type Harness struct {
-	// Open returns a provider ready for use. What the suite makes, it deletes; what Open makes, Open cleans up.
+	// Open returns a provider ready for use. What the suite makes, it deletes; what Open makes,
+	// Open cleans up.
 	Open func(*testing.T) provider.Provider
 	// Kill ends a machine otherwise than in order, behind the provider's back.
 	Kill func(t *testing.T, p provider.Provider, m provider.Machine)
@@ -21,8 +23,8 @@ type Harness struct {
 	Remains func(p provider.Provider, m provider.Machine) string
 	// Print has a machine write to its console; nil for a provider that keeps no console output.
 	Print func(t *testing.T, p provider.Provider, m provider.Machine, text string)
-	// Remembers: a Create after Delete fails with ErrDeleted. A provider that cannot remember must still
-	// make at most one machine.
+	// Remembers: a Create after Delete fails with ErrDeleted. A provider that cannot remember must
+	// still make at most one machine.
 	Remembers bool
 
 	Template provider.Template // of every machine
@@ -113,7 +115,8 @@ func Request(shard, instance, zone string, t provider.Template) provider.CreateR
 		Template: t,
 		Zone:     zone,
 		Bootstrap: provider.Bootstrap{
-			Schema: provider.BootstrapSchema, Instance: instance, Group: "web", Slot: 1, Zone: zone, Shard: shard, ShardName: "test",
+			Schema: provider.BootstrapSchema, Instance: instance, Group: "web", Slot: 1, Zone: zone, Shard: shard,
+			ShardName:    "test",
 			Coordinators: []string{"127.0.0.1:1"}, JoinToken: "token-" + word(),
 			ReportInterval: "1s", ReconnectMin: "1s", ReconnectMax: "5s", StopTimeout: "10s",
 		},

@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// spoiledDir names, in the environment of a process that TestCorruptData starts, the data directory to start on.
+// spoiledDir names, in the environment of a process that TestCorruptData starts, the data directory
+// to start on.
 const spoiledDir = "EMBEDETCD_TEST_SPOILED_DIR"
 
 func TestMain(m *testing.M) {
@@ -26,8 +27,9 @@ type attempt struct {
 	Error   string
 }
 
-// startOnSpoiled is a process that starts on spoiled data. As in the programs, it ends after a start that failed: etcd
-// gives up halfway and leaves goroutines behind, one of which goes on making files in the data directory.
+// startOnSpoiled is a process that starts on spoiled data. As in the programs, it ends after a
+// start that failed: etcd gives up halfway and leaves goroutines behind, one of which goes on
+// making files in the data directory.
 func startOnSpoiled(dir string) int {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
@@ -45,7 +47,8 @@ func startOnSpoiled(dir string) int {
 	return 0
 }
 
-// attemptStart starts on the directory in a process of its own, and returns once that process is gone.
+// attemptStart starts on the directory in a process of its own, and returns once that process is
+// gone.
 func attemptStart(t *testing.T, dir string) attempt {
 	t.Helper()
 	self, err := os.Executable()

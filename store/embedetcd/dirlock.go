@@ -15,14 +15,16 @@ import (
 	bolterrors "go.etcd.io/bbolt/errors"
 )
 
-// lockName is the file in a data directory that its owner keeps locked. It holds the owner's process ID.
+// lockName is the file in a data directory that its owner keeps locked. It holds the owner's
+// process ID.
 const lockName = "leasehold.lock"
 
-// dirLock is the right to a data directory. The kernel takes it back when the process ends, however it ends.
+// dirLock is the right to a data directory. The kernel takes it back when the process ends, however
+// it ends.
 type dirLock struct{ file *os.File }
 
-// lockDir makes the directory if need be and takes the right to it, or says who has it. It never waits: etcd itself
-// would, and say nothing.
+// lockDir makes the directory if need be and takes the right to it, or says who has it. It never
+// waits: etcd itself would, and say nothing.
 func lockDir(dir string) (*dirLock, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, explainDir(dir, err)
@@ -59,7 +61,8 @@ func (l *dirLock) sign() error {
 	return err
 }
 
-// release frees the directory. The file stays: removing it would let two owners lock two files of the same name.
+// release frees the directory. The file stays: removing it would let two owners lock two files of
+// the same name.
 func (l *dirLock) release() error {
 	if err := l.file.Close(); err != nil {
 		return fmt.Errorf("release lock of data directory: %w", err)
@@ -76,8 +79,9 @@ func ownerOf(f *os.File) string {
 	return "another process"
 }
 
-// probeDatabase opens etcd's database, if there is one, for reading. It fails if another etcd holds it, which etcd
-// itself would wait for, and if it is no database, over which etcd would panic where nobody can catch it.
+// probeDatabase opens etcd's database, if there is one, for reading. It fails if another etcd holds
+// it, which etcd itself would wait for, and if it is no database, over which etcd would panic where
+// nobody can catch it.
 func probeDatabase(dir string) error {
 	path := dbPath(dir)
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
@@ -103,7 +107,8 @@ const databaseWait = 500 * time.Millisecond
 
 func explainLock(dir, owner string, err error) error {
 	if errors.Is(err, syscall.EWOULDBLOCK) {
-		return fmt.Errorf("start embedded etcd: data directory %s is in use by %s: stop it, or give another directory", dir, owner)
+		return fmt.Errorf("start embedded etcd: data directory %s is in use by %s: stop it, or give another directory",
+			dir, owner)
 	}
 	return fmt.Errorf("start embedded etcd: lock data directory %s: %w", dir, err)
 }

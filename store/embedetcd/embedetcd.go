@@ -22,19 +22,22 @@ type Config struct {
 	Listen  string       // host:port for clients; port 0 takes a free one
 	Logger  *slog.Logger // gets etcd's warnings and errors; nil: silent
 
-	// TLS is who the member is to its clients, and which of them it serves; nil: everybody, in plain text.
+	// TLS is who the member is to its clients, and which of them it serves; nil: everybody, in
+	// plain text.
 	TLS *TLS
 
 	// Verbose passes on what etcd logs at info as well.
 	Verbose bool
 	// NoSync leaves out fsync: for tests, which lose nothing when the machine goes down.
 	NoSync bool
-	// StartTimeout is how long Start waits until the member serves (30s): a large data directory takes a while.
+	// StartTimeout is how long Start waits until the member serves (30s): a large data directory
+	// takes a while.
 	StartTimeout time.Duration
 }
 
-// TLS are files of a member that shows a certificate and serves only those who show one. It takes the common name of a client's
-// certificate for the user that somebody is, once authentication is on.
+// TLS are files of a member that shows a certificate and serves only those who show one. It takes
+// the common name of a client's certificate for the user that somebody is, once authentication is
+// on.
 type TLS struct {
 	Cert, Key string // for the address that it listens on; read anew for each connection
 	ClientCA  string // who issues the certificates of clients
@@ -60,8 +63,8 @@ type Server struct {
 	close    sync.Once
 }
 
-// Start starts the member and returns once it serves. The context bounds starting alone. Errors fit on one line and
-// say what to do next.
+// Start starts the member and returns once it serves. The context bounds starting alone. Errors fit
+// on one line and say what to do next.
 func Start(ctx context.Context, cfg Config) (*Server, error) {
 	if cfg.DataDir == "" {
 		return nil, errors.New("start embedded etcd: no data directory given")
@@ -103,7 +106,8 @@ func splitListen(listen string) (host, port string, err error) {
 		host = "127.0.0.1"
 	}
 	if net.ParseIP(host) == nil {
-		return "", "", fmt.Errorf("start embedded etcd: listen address: %q: the host must be an IP address, for example 127.0.0.1:%s", listen, port)
+		return "", "",
+			fmt.Errorf("start embedded etcd: listen address: %q: the host must be an IP address, for example 127.0.0.1:%s", listen, port)
 	}
 	return host, port, nil
 }
@@ -113,8 +117,8 @@ func startOn(ctx context.Context, cfg Config, host, port string) (*Server, error
 	if port != "0" {
 		return startAt(ctx, cfg, host, port)
 	}
-	// etcd writes the address that it advertises into its data, so it must know the port beforehand. Somebody may
-	// take it in the moment between.
+	// etcd writes the address that it advertises into its data, so it must know the port
+	// beforehand. Somebody may take it in the moment between.
 	var err error
 	for range 10 {
 		if port, err = freePort(host); err != nil {
@@ -160,7 +164,8 @@ func startAt(ctx context.Context, cfg Config, host, port string) (*Server, error
 		return nil, fmt.Errorf("start embedded etcd in %s: it stopped while starting: its log says why", cfg.DataDir)
 	case <-ctx.Done():
 		s.stop()
-		return nil, fmt.Errorf("start embedded etcd in %s: not ready in time: %w: its log says what it waits for", cfg.DataDir, ctx.Err())
+		return nil, fmt.Errorf("start embedded etcd in %s: not ready in time: %w: its log says what it waits for",
+			cfg.DataDir, ctx.Err())
 	}
 }
 
@@ -199,7 +204,8 @@ func (s *Server) settings(cfg Config, address string) *embed.Config {
 	return e
 }
 
-// startEtcd starts it. Data that etcd cannot make sense of makes it log a fatal line or panic: both end here as errors.
+// startEtcd starts it. Data that etcd cannot make sense of makes it log a fatal line or panic: both
+// end here as errors.
 func startEtcd(e *embed.Config) (etcd *embed.Etcd, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -215,7 +221,8 @@ func (s *Server) Endpoint() string { return s.endpoint }
 // Stopped is closed when the member has stopped, by Close or by itself.
 func (s *Server) Stopped() <-chan struct{} { return s.etcd.Server.StopNotify() }
 
-// Close stops the member and frees its port and its data directory. Clients that are still connected are cut off.
+// Close stops the member and frees its port and its data directory. Clients that are still
+// connected are cut off.
 func (s *Server) Close() error {
 	var err error
 	s.close.Do(func() {

@@ -98,14 +98,26 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		cfg  Config
 		says []string
 	}{
-		"port taken":     {Config{DataDir: t.TempDir(), Listen: occupied.Addr().String()}, []string{occupied.Addr().String(), "taken", "give another address"}},
-		"dir in use":     {Config{DataDir: inUse, Listen: "127.0.0.1:0"}, []string{inUse, "in use by process", "give another directory"}},
-		"file in way":    {Config{DataDir: filepath.Join(file, "data"), Listen: "127.0.0.1:0"}, []string{"a file is in the way"}},
-		"no dir":         {Config{Listen: "127.0.0.1:0"}, []string{"no data directory"}},
-		"no listen":      {Config{DataDir: t.TempDir()}, []string{"host:port"}},
-		"host name":      {Config{DataDir: t.TempDir(), Listen: "example.com:1"}, []string{"IP address"}},
-		"foreign IP":     {Config{DataDir: t.TempDir(), Listen: "192.0.2.1:1"}, []string{"does not have the address"}},
-		"read-only tree": {Config{DataDir: "/proc/leasehold", Listen: "127.0.0.1:0"}, []string{"/proc/leasehold", "give another directory"}},
+		"port taken": {
+			Config{DataDir: t.TempDir(), Listen: occupied.Addr().String()},
+			[]string{occupied.Addr().String(), "taken", "give another address"},
+		},
+		"dir in use": {
+			Config{DataDir: inUse, Listen: "127.0.0.1:0"},
+			[]string{inUse, "in use by process", "give another directory"},
+		},
+		"file in way": {
+			Config{DataDir: filepath.Join(file, "data"), Listen: "127.0.0.1:0"},
+			[]string{"a file is in the way"},
+		},
+		"no dir":     {Config{Listen: "127.0.0.1:0"}, []string{"no data directory"}},
+		"no listen":  {Config{DataDir: t.TempDir()}, []string{"host:port"}},
+		"host name":  {Config{DataDir: t.TempDir(), Listen: "example.com:1"}, []string{"IP address"}},
+		"foreign IP": {Config{DataDir: t.TempDir(), Listen: "192.0.2.1:1"}, []string{"does not have the address"}},
+		"read-only tree": {
+			Config{DataDir: "/proc/leasehold", Listen: "127.0.0.1:0"},
+			[]string{"/proc/leasehold", "give another directory"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), limit)

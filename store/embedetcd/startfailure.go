@@ -28,7 +28,8 @@ func probePort(address string) error {
 func explainListen(address string, err error) error {
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE) || strings.Contains(err.Error(), "address already in use"):
-		return fmt.Errorf("start embedded etcd on %s: %w: stop what listens there, or give another address", address, errPortTaken)
+		return fmt.Errorf("start embedded etcd on %s: %w: stop what listens there, or give another address", address,
+			errPortTaken)
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
 		return fmt.Errorf("start embedded etcd on %s: this machine does not have the address: give one that it has, for example 127.0.0.1:2379", address)
 	case errors.Is(err, syscall.EACCES):

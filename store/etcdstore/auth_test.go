@@ -21,7 +21,10 @@ func TestRightsAreEtcds(t *testing.T) {
 	_, err := Open(ctx, Config{Endpoints: []string{server.Endpoint()}, Username: "coordinator", Password: "wrong"})
 	sayAll(t, err, store.ErrDenied, server.Endpoint(), "check the user name")
 
-	s := openStore(t, Config{Endpoints: []string{server.Endpoint()}, Username: "coordinator", Password: "c", RenewStall: limit})
+	s := openStore(t, Config{
+		Endpoints: []string{server.Endpoint()}, Username: "coordinator", Password: "c",
+		RenewStall: limit,
+	})
 	ours := store.Root + "default/a"
 	w := s.Watch(ctx, store.Root, 1)
 	put(ctx, t, s, ours, "1")
@@ -40,7 +43,8 @@ func TestRightsAreEtcds(t *testing.T) {
 	if _, err := s.List(ctx, "/other", 0); !errors.Is(err, store.ErrDenied) {
 		t.Errorf("list: %v", err)
 	}
-	if _, err := s.Commit(ctx, store.Txn{Writes: []store.Write{store.Put("/other", nil)}}); !errors.Is(err, store.ErrDenied) {
+	if _, err := s.Commit(ctx, store.Txn{Writes: []store.Write{store.Put("/other", nil)}}); !errors.Is(err,
+		store.ErrDenied) {
 		t.Errorf("commit: %v", err)
 	}
 	var last store.Batch
@@ -74,8 +78,9 @@ func TestRightsAreEtcds(t *testing.T) {
 	eventually(t, "renewed with a new login", func() bool { _, err := s.Renew(ctx, l.ID); return err == nil })
 }
 
-// A login ends: by its age, when the password changes, when rights change (where tokens are JWT). Whoever renews must not take it for an outage:
-// that would make agents suspect, and keep the leader from judging anybody lost (SAFE-1).
+// A login ends: by its age, when the password changes, when rights change (where tokens are JWT).
+// Whoever renews must not take it for an outage: that would make agents suspect, and keep the
+// leader from judging anybody lost (SAFE-1).
 //
 // proves SEC-4 for the store's part
 func TestALoginThatEndsHarmsNoRenewal(t *testing.T) {
@@ -84,7 +89,10 @@ func TestALoginThatEndsHarmsNoRenewal(t *testing.T) {
 	server := startEtcd(t, t.TempDir(), "127.0.0.1:0")
 	protect(ctx, t, server.Endpoint())
 	admin := openStore(t, Config{Endpoints: []string{server.Endpoint()}, Username: "root", Password: "r"})
-	s := openStore(t, Config{Endpoints: []string{server.Endpoint()}, Username: "coordinator", Password: "c", RenewStall: limit})
+	s := openStore(t, Config{
+		Endpoints: []string{server.Endpoint()}, Username: "coordinator", Password: "c",
+		RenewStall: limit,
+	})
 	l := grant(ctx, t, s, limit)
 	for range 5 {
 		if _, err := s.Renew(ctx, l.ID); err != nil {
@@ -97,8 +105,8 @@ func TestALoginThatEndsHarmsNoRenewal(t *testing.T) {
 	}
 }
 
-// protect makes a user "coordinator", with the password "c", who may do everything with our keys, and turns authentication on.
-// What it returns is nobody from then on.
+// protect makes a user "coordinator", with the password "c", who may do everything with our keys,
+// and turns authentication on. What it returns is nobody from then on.
 func protect(ctx context.Context, t *testing.T, endpoint string) *Store {
 	t.Helper()
 	root := openStore(t, Config{Endpoints: []string{endpoint}})
@@ -107,7 +115,8 @@ func protect(ctx context.Context, t *testing.T, endpoint string) *Store {
 		func() error { _, err := root.data.UserGrantRole(ctx, "root", "root"); return err },
 		func() error { _, err := root.data.RoleAdd(ctx, "shard"); return err },
 		func() error {
-			_, err := root.data.RoleGrantPermission(ctx, "shard", store.Root, clientv3.GetPrefixRangeEnd(store.Root), clientv3.PermissionType(clientv3.PermReadWrite))
+			_, err := root.data.RoleGrantPermission(ctx, "shard", store.Root, clientv3.GetPrefixRangeEnd(store.Root),
+				clientv3.PermissionType(clientv3.PermReadWrite))
 			return err
 		},
 		func() error { _, err := root.data.UserAdd(ctx, "coordinator", "c"); return err },

@@ -56,7 +56,11 @@ func TestAConflictNamesTheKeysThatFailed(t *testing.T) {
 	defer cancel()
 	s := openStore(t, Config{Endpoints: []string{startEtcd(t, t.TempDir(), "127.0.0.1:0").Endpoint()}})
 	created := put(ctx, t, s, "/a", "1")
-	modified, err := s.Commit(ctx, store.Txn{Conditions: []store.Condition{store.CreatedAt("/a", created), store.Exists("/a")}, Writes: []store.Write{store.Put("/a", []byte("2"))}})
+	modified, err := s.Commit(ctx,
+		store.Txn{
+			Conditions: []store.Condition{store.CreatedAt("/a", created), store.Exists("/a")},
+			Writes:     []store.Write{store.Put("/a", []byte("2"))},
+		})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,15 +69,29 @@ func TestAConflictNamesTheKeysThatFailed(t *testing.T) {
 		conditions []store.Condition
 		keys       []string // none: it holds
 	}{
-		{"all hold", []store.Condition{store.At("/a", modified), store.CreatedAt("/a", created), store.Exists("/a"), store.At("/b", 0)}, nil},
+		{"all hold", []store.Condition{
+			store.At("/a", modified), store.CreatedAt("/a", created), store.Exists("/a"),
+			store.At("/b", 0),
+		}, nil},
 		{"both revisions", []store.Condition{{Key: "/a", Modified: modified, Created: created}}, nil},
-		{"one of both revisions", []store.Condition{{Key: "/a", Modified: modified, Created: created + 1}}, []string{"/a"}},
+		{
+			"one of both revisions",
+			[]store.Condition{{Key: "/a", Modified: modified, Created: created + 1}},
+			[]string{"/a"},
+		},
 		{"old revision", []store.Condition{store.At("/a", created)}, []string{"/a"}},
 		{"not absent", []store.Condition{store.Absent("/a"), store.Absent("/b")}, []string{"/a"}},
-		{"not there", []store.Condition{store.Exists("/a"), store.Exists("/b"), store.At("/c", 7)}, []string{"/b", "/c"}},
+		{
+			"not there",
+			[]store.Condition{store.Exists("/a"), store.Exists("/b"), store.At("/c", 7)},
+			[]string{"/b", "/c"},
+		},
 		{"one key, two conditions", []store.Condition{store.Exists("/b"), store.At("/b", 7)}, []string{"/b"}},
 	} {
-		_, err := s.Commit(ctx, store.Txn{Conditions: c.conditions, Writes: []store.Write{store.Put("/written", []byte(c.name))}})
+		_, err := s.Commit(ctx, store.Txn{
+			Conditions: c.conditions,
+			Writes:     []store.Write{store.Put("/written", []byte(c.name))},
+		})
 		if c.keys == nil {
 			if err != nil {
 				t.Errorf("%s: %v", c.name, err)
@@ -123,7 +141,8 @@ func TestALostAnswerIsUnknown(t *testing.T) {
 	}()
 	eventually(t, "the write has happened", func() bool { _, err := direct.Get(ctx, "/a"); return err == nil })
 	stop()
-	if err := <-failed; !errors.Is(err, store.ErrUnknown) || !errors.Is(err, context.Canceled) || errors.Is(err, store.ErrUnavailable) {
+	if err := <-failed; !errors.Is(err, store.ErrUnknown) || !errors.Is(err, context.Canceled) ||
+		errors.Is(err, store.ErrUnavailable) {
 		t.Fatalf("got %v", err)
 	}
 	between.thaw()
@@ -195,7 +214,10 @@ func TestErrorsOfEtcdAndWhatTheyMean(t *testing.T) {
 		{rpctypes.ErrGRPCRequestTooLarge, true, nil},
 	} {
 		got := writeError(ctx, c.err, c.sent)
-		for _, sentinel := range []error{store.ErrLeaseGone, store.ErrDenied, store.ErrUnavailable, store.ErrFull, store.ErrUnknown} {
+		for _, sentinel := range []error{
+			store.ErrLeaseGone, store.ErrDenied, store.ErrUnavailable, store.ErrFull,
+			store.ErrUnknown,
+		} {
 			if errors.Is(got, sentinel) != errors.Is(c.want, sentinel) {
 				t.Errorf("%v, sent %t: got %v, want %v", c.err, c.sent, got, c.want)
 			}
@@ -219,7 +241,10 @@ func TestListReadsManyPagesAtOneRevision(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := s.Commit(ctx, store.Txn{Writes: []store.Write{store.Delete("/l/000005"), store.Put("/l/zzz", nil)}}); err != nil {
+	if _, err := s.Commit(ctx, store.Txn{Writes: []store.Write{
+		store.Delete("/l/000005"),
+		store.Put("/l/zzz", nil),
+	}}); err != nil {
 		t.Fatal(err)
 	}
 	l, err := s.List(ctx, "/l/", rev)
@@ -231,14 +256,17 @@ func TestListReadsManyPagesAtOneRevision(t *testing.T) {
 			t.Fatalf("key %d is %s, want %s", i, kv.Key, want)
 		}
 	}
-	if l, err := s.List(ctx, "/l/", 0); err != nil || len(l.KVs) != n || l.Revision != rev+1 || l.KVs[n-1].Key != "/l/zzz" {
+	if l, err := s.List(ctx, "/l/", 0); err != nil || len(l.KVs) != n || l.Revision != rev+1 ||
+		l.KVs[n-1].Key != "/l/zzz" {
 		t.Errorf("newest: %d keys at %d, %v", len(l.KVs), l.Revision, err)
 	}
 	var parts []store.KV
 	for from := ""; ; {
 		part, err := s.ListPart(ctx, "/l/", from, 0, rev)
-		if parts = append(parts, part.KVs...); err != nil || part.Revision != rev || len(part.KVs) > listPage || part.Behind != n-len(parts) {
-			t.Fatalf("part from %q: %d keys at %d, %d behind them, %v", from, len(part.KVs), part.Revision, part.Behind, err)
+		if parts = append(parts, part.KVs...); err != nil || part.Revision != rev || len(part.KVs) > listPage ||
+			part.Behind != n-len(parts) {
+			t.Fatalf("part from %q: %d keys at %d, %d behind them, %v", from, len(part.KVs), part.Revision, part.Behind,
+				err)
 		}
 		if from = part.Next; from == "" {
 			break

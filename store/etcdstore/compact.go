@@ -10,8 +10,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Compact has etcd forget what was before a revision. It returns when that is decided; the room is made in the background, a piece at a
-// time, so that nobody waits for it.
+// Compact has etcd forget what was before a revision. It returns when that is decided; the room is
+// made in the background, a piece at a time, so that nobody waits for it.
 func (s *Store) Compact(ctx context.Context, before store.Revision) error {
 	_, err := s.data.Compact(ctx, int64(before))
 	switch etcdErr := rpctypes.Error(err); {

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// Config says where etcd is and who we are to it. What is left zero has the default named beside it.
+// Config says where etcd is and who we are to it. What is left zero has the default named beside
+// it.
 type Config struct {
 	Endpoints []string    // host:port or URL of each member's client port; at least one
 	TLS       *tls.Config // nil: not encrypted
@@ -19,13 +20,14 @@ type Config struct {
 
 	// DialTimeout is how long Open waits for the first answer (5s).
 	DialTimeout time.Duration
-	// WatchSilence is how long a watch may hear nothing, progress being asked for every second, before it is
-	// opened again, on another member if there is one (5s).
+	// WatchSilence is how long a watch may hear nothing, progress being asked for every second,
+	// before it is opened again, on another member if there is one (5s).
 	WatchSilence time.Duration
 
 	// RenewStreams is over how many streams renewals are spread (4).
 	RenewStreams int
-	// RenewStall is how long a stream may owe its oldest answer before it is closed and opened again (2s).
+	// RenewStall is how long a stream may owe its oldest answer before it is closed and opened
+	// again (2s).
 	RenewStall time.Duration
 	// LeaderCheck is how often we look which member leads (3s).
 	LeaderCheck time.Duration

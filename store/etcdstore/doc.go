@@ -1,8 +1,8 @@
 // Package etcdstore is store.Store on an etcd cluster.
 //
-// One client carries reads, transactions, watches and vitals; leases have a client of their own, since
-// everything on a connection shares its fate. Renewals run over a few raw keepalive streams that stay with
-// etcd's leader (renewer.go, renewstream.go, leaderconn.go).
+// One client carries reads, transactions, watches and vitals; leases have a client of their own,
+// since everything on a connection shares its fate. Renewals run over a few raw keepalive streams
+// that stay with etcd's leader (renewer.go, renewstream.go, leaderconn.go).
 //
 // # Invariants
 //
@@ -16,6 +16,7 @@
 //
 // # What it does not do
 //
-// It knows no key of Leasehold's and nothing of records, keeps no picture and repeats no write. It does not judge
-// etcd's health: it reports vitals, and a watch that went quiet stays quiet until etcd answers again.
+// It knows no key of Leasehold's and nothing of records, keeps no picture and repeats no write. It
+// does not judge etcd's health: it reports vitals, and a watch that went quiet stays quiet until
+// etcd answers again.
 package etcdstore

@@ -48,7 +48,8 @@ func refused(err error) bool {
 	err = rpctypes.Error(err)
 	return errors.Is(err, rpctypes.ErrTooManyRequests) || errors.Is(err, rpctypes.ErrNoSpace) ||
 		errors.Is(err, rpctypes.ErrAuthOldRevision) || // somebody changed rights in that moment
-		// Not in etcd's table of errors: a member that knows no leader drops a proposal before anyone sees it.
+		// Not in etcd's table of errors: a member that knows no leader drops a proposal before
+		// anyone sees it.
 		strings.Contains(err.Error(), "raft proposal dropped")
 }
 
@@ -65,7 +66,8 @@ func readError(ctx context.Context, err error) error {
 	return err
 }
 
-// writeError gives the error of a call that changes something its meaning. sent: the request may have left.
+// writeError gives the error of a call that changes something its meaning. sent: the request may
+// have left.
 func writeError(ctx context.Context, err error, sent bool) error {
 	switch etcdErr := rpctypes.Error(err); {
 	case errors.Is(etcdErr, rpctypes.ErrLeaseNotFound):
@@ -86,7 +88,8 @@ func writeError(ctx context.Context, err error, sent bool) error {
 
 // unanswered: no member answered, or the one that did could not serve us now.
 func unanswered(ctx context.Context, err error) bool {
-	if ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) || refused(err) {
+	if ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) ||
+		refused(err) {
 		return true
 	}
 	switch status.Code(rpctypes.Error(err)) {
@@ -115,9 +118,9 @@ func because(ctx context.Context, sentinel, err error) error {
 
 // write does a call that changes something, once, and gives its error its meaning.
 //
-// Whether the request may have left is known from the peer: gRPC fills it in as soon as the call has a stream on
-// some connection, and leaves it empty when no connection was to be had. A call that gRPC repeats by itself is one
-// that the server certainly did not look at.
+// Whether the request may have left is known from the peer: gRPC fills it in as soon as the call
+// has a stream on some connection, and leaves it empty when no connection was to be had. A call
+// that gRPC repeats by itself is one that the server certainly did not look at.
 func write(ctx context.Context, call func(opts ...grpc.CallOption) error) error {
 	var to peer.Peer
 	err := call(grpc.Peer(&to), grpc.WaitForReady(true), grpc.MaxCallRecvMsgSize(math.MaxInt32))

@@ -17,7 +17,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m,
 		// Started once for each process by packages that an embedded etcd links.
 		goleak.IgnoreAnyFunction("gopkg.in/natefinch/lumberjack%2ev2.(*Logger).millRun"),
-		// Members of an etcd cluster leave idle HTTP/1 connections to each other open. The store speaks no HTTP/1.
+		// Members of an etcd cluster leave idle HTTP/1 connections to each other open. The store
+		// speaks no HTTP/1.
 		goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"),
 		goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"),
 		goleak.IgnoreAnyFunction("net/http.(*conn).serve"),

@@ -20,10 +20,11 @@ type pin struct {
 	moved    chan struct{}    // closed when another member takes its place
 }
 
-// leaderConn knows which of the endpoints is etcd's leader. A follower forwards each renewal in an HTTP request of
-// its own, one after the other: 24 times slower.
+// leaderConn knows which of the endpoints is etcd's leader. A follower forwards each renewal in an
+// HTTP request of its own, one after the other: 24 times slower.
 //
-// If no endpoint is the leader's, any member that answers is taken, and the one that was is kept as long as it does.
+// If no endpoint is the leader's, any member that answers is taken, and the one that was is kept as
+// long as it does.
 type leaderConn struct {
 	members []member
 	every   time.Duration
@@ -105,7 +106,8 @@ const (
 	statusPause   = 100 * time.Millisecond
 )
 
-// look asks every member for its status at the same time. Who does not answer within statusTimeout has nil.
+// look asks every member for its status at the same time. Who does not answer within statusTimeout
+// has nil.
 func (l *leaderConn) look(ctx context.Context) []*pb.StatusResponse {
 	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
@@ -136,13 +138,15 @@ func (l *leaderConn) repin(answers []*pb.StatusResponse) {
 	if best < 0 || best == current {
 		return
 	}
-	l.logger.Info("renewals move to another etcd member", "from", l.pin.endpoint, "to", l.members[best].endpoint, "leader", leads)
+	l.logger.Info("renewals move to another etcd member", "from", l.pin.endpoint, "to", l.members[best].endpoint,
+		"leader", leads)
 	close(l.pin.moved)
 	l.pin = newPin(l.members[best])
 }
 
-// choose picks the leader, or else a member that answers, the current one rather than another. -1: nobody answered.
-// A member that was deposed while it was frozen still takes itself for the leader: its term is an old one.
+// choose picks the leader, or else a member that answers, the current one rather than another. -1:
+// nobody answered. A member that was deposed while it was frozen still takes itself for the leader:
+// its term is an old one.
 func choose(answers []*pb.StatusResponse, current int) (best int, leads bool) {
 	var term uint64
 	for _, a := range answers {

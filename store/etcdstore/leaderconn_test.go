@@ -31,10 +31,23 @@ func TestChooseTheMemberThatRenewalsGoTo(t *testing.T) {
 		leads   bool
 	}{
 		{"the leader", []*pb.StatusResponse{status(1, 2, 5), status(2, 2, 5), status(3, 2, 5)}, 0, 1, true},
-		{"one that was deposed while frozen", []*pb.StatusResponse{status(1, 1, 4), status(2, 3, 5), status(3, 3, 5)}, 0, 2, true},
-		{"deposed, and the new leader is not among the endpoints", []*pb.StatusResponse{status(1, 1, 4), status(2, 3, 5)}, 1, 1, false},
+		{
+			"one that was deposed while frozen",
+			[]*pb.StatusResponse{status(1, 1, 4), status(2, 3, 5), status(3, 3, 5)},
+			0, 2, true,
+		},
+		{
+			"deposed, and the new leader is not among the endpoints",
+			[]*pb.StatusResponse{status(1, 1, 4), status(2, 3, 5)},
+			1, 1, false,
+		},
 		{"no leader: stay", []*pb.StatusResponse{status(1, 0, 5), status(2, 0, 5)}, 1, 1, false},
-		{"no leader and the current one is silent", []*pb.StatusResponse{nil, status(2, 9, 5), status(3, 9, 5)}, 0, 1, false},
+		{
+			"no leader and the current one is silent",
+			[]*pb.StatusResponse{nil, status(2, 9, 5), status(3, 9, 5)},
+			0, 1,
+			false,
+		},
 		{"nobody answers", []*pb.StatusResponse{nil, nil}, 0, -1, false},
 	} {
 		if best, leads := choose(c.answers, c.current); best != c.best || leads != c.leads {
@@ -131,7 +144,8 @@ func (c *cluster) leader(t *testing.T) int {
 			if m == nil {
 				continue
 			}
-			of := slices.IndexFunc(c.members, func(o *embed.Etcd) bool { return o != nil && o.Server.MemberID() == m.Server.Leader() })
+			of := slices.IndexFunc(c.members,
+				func(o *embed.Etcd) bool { return o != nil && o.Server.MemberID() == m.Server.Leader() })
 			if of < 0 || leader >= 0 && leader != of {
 				return false
 			}
@@ -186,7 +200,8 @@ func TestRenewalsStayWithTheLeader(t *testing.T) {
 	// The leader hands over: renewals follow.
 	second := (first + 1) % 3
 	eventually(t, "leadership has moved", func() bool {
-		_ = c.members[first].Server.MoveLeader(ctx, uint64(c.members[first].Server.MemberID()), uint64(c.members[second].Server.MemberID()))
+		_ = c.members[first].Server.MoveLeader(ctx, uint64(c.members[first].Server.MemberID()),
+			uint64(c.members[second].Server.MemberID()))
 		return c.leader(t) == second
 	})
 	renewsAt(endpoints[second])
@@ -213,7 +228,8 @@ func TestRenewalsStayWithTheLeader(t *testing.T) {
 	eventually(t, "renewed through a follower", func() bool { _, err := f.Renew(ctx, l.ID); return err == nil })
 
 	v, err := f.Vitals(ctx)
-	if err != nil || v.Leader != uint64(c.members[third].Server.MemberID()) || v.Cluster != uint64(c.members[third].Server.Cluster().ID()) {
+	if err != nil || v.Leader != uint64(c.members[third].Server.MemberID()) ||
+		v.Cluster != uint64(c.members[third].Server.Cluster().ID()) {
 		t.Errorf("vitals %+v, %v", v, err)
 	}
 }

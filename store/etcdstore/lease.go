@@ -12,8 +12,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Grant makes a lease. etcd counts whole seconds and raises what is below its minimum (2s with its usual election
-// timeout): the lease says what was granted.
+// Grant makes a lease. etcd counts whole seconds and raises what is below its minimum (2s with its
+// usual election timeout): the lease says what was granted.
 func (s *Store) Grant(ctx context.Context, ttl time.Duration) (store.Lease, error) {
 	if ttl <= 0 {
 		return store.Lease{}, fmt.Errorf("grant lease of %s: must be longer than nothing", ttl)
@@ -23,7 +23,8 @@ func (s *Store) Grant(ctx context.Context, ttl time.Duration) (store.Lease, erro
 	var resp *pb.LeaseGrantResponse
 	err := write(ctx, func(opts ...grpc.CallOption) error {
 		var err error
-		resp, err = pb.NewLeaseClient(s.leases.ActiveConnection()).LeaseGrant(ctx, &pb.LeaseGrantRequest{TTL: seconds}, opts...)
+		resp, err = pb.NewLeaseClient(s.leases.ActiveConnection()).LeaseGrant(ctx, &pb.LeaseGrantRequest{TTL: seconds},
+			opts...)
 		return err
 	})
 	if err != nil {
@@ -44,7 +45,8 @@ func (s *Store) Renew(ctx context.Context, id store.LeaseID) (store.Lease, error
 
 func (s *Store) Revoke(ctx context.Context, id store.LeaseID) error {
 	err := write(ctx, func(opts ...grpc.CallOption) error {
-		_, err := pb.NewLeaseClient(s.leases.ActiveConnection()).LeaseRevoke(ctx, &pb.LeaseRevokeRequest{ID: int64(id)}, opts...)
+		_, err := pb.NewLeaseClient(s.leases.ActiveConnection()).LeaseRevoke(ctx, &pb.LeaseRevokeRequest{ID: int64(id)},
+			opts...)
 		return err
 	})
 	if err != nil && !errors.Is(err, store.ErrLeaseGone) {

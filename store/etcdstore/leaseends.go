@@ -7,12 +7,13 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// keepEnded is for how long the end of a lease is remembered: until etcd has certainly revoked it. After a restart it
-// drains expired leases at about a thousand a second, so that 100,000 take minutes.
+// keepEnded is for how long the end of a lease is remembered: until etcd has certainly revoked it.
+// After a restart it drains expired leases at about a thousand a second, so that 100,000 take
+// minutes.
 const keepEnded = 10 * time.Minute
 
-// leaseEnds knows, by our own clock, when each lease may have ended. It holds the leases that live and those that
-// ended within keepEnded, and no others.
+// leaseEnds knows, by our own clock, when each lease may have ended. It holds the leases that live
+// and those that ended within keepEnded, and no others.
 type leaseEnds struct {
 	shards [16]leaseEndsShard
 }

@@ -37,9 +37,10 @@ type Store struct {
 
 var _ store.Store = (*Store)(nil)
 
-// Open connects to etcd and returns once a member has answered. If none does it fails, within DialTimeout at the
-// latest and at once if every endpoint refuses. The error wraps store.ErrUnavailable, or store.ErrDenied if etcd
-// does not take who we say we are. ctx bounds opening alone.
+// Open connects to etcd and returns once a member has answered. If none does it fails, within
+// DialTimeout at the latest and at once if every endpoint refuses. The error wraps
+// store.ErrUnavailable, or store.ErrDenied if etcd does not take who we say we are. ctx bounds
+// opening alone.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -62,7 +63,8 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	return s, nil
 }
 
-// Close ends all watches and renewals, waits for them and closes the connections. Leases live on until they run out.
+// Close ends all watches and renewals, waits for them and closes the connections. Leases live on
+// until they run out.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	if s.closed {
@@ -78,7 +80,8 @@ func (s *Store) Close() error {
 	return errors.Join(closeClient(s.data), closeClient(s.leases))
 }
 
-// start runs f in a goroutine that Close waits for. It reports false, and does nothing, on a closed store.
+// start runs f in a goroutine that Close waits for. It reports false, and does nothing, on a closed
+// store.
 func (s *Store) start(f func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,7 +99,8 @@ func (s *Store) connect(ctx context.Context) (*clientv3.Client, error) {
 		return nil, s.explainDial(ctx, err)
 	}
 	// Not waiting for readiness: when every endpoint has refused there is nothing to wait for.
-	if _, err := pb.NewMaintenanceClient(client.ActiveConnection()).Status(ctx, &pb.StatusRequest{}, grpc.WaitForReady(false)); err != nil {
+	if _, err := pb.NewMaintenanceClient(client.ActiveConnection()).Status(ctx, &pb.StatusRequest{},
+		grpc.WaitForReady(false)); err != nil {
 		return nil, errors.Join(s.explainDial(ctx, err), closeClient(client))
 	}
 	return client, nil
@@ -115,14 +119,17 @@ func (s *Store) newClient(ctx context.Context) (*clientv3.Client, error) {
 		DialTimeout: remaining, // bounds the password login
 		Context:     s.ctx,
 		Logger:      zap.NewNop(), // what matters of it comes back as errors
-		// A member that went silent is given up after 13 seconds. Less is not to be had: gRPC sends no ping more
-		// often than every 10 seconds, and etcd takes none more often than every 5.
+		// A member that went silent is given up after 13 seconds. Less is not to be had: gRPC sends
+		// no ping more often than every 10 seconds, and etcd takes none more often than every 5.
 		DialKeepAliveTime:    10 * time.Second,
 		DialKeepAliveTimeout: 3 * time.Second,
 		DialOptions: []grpc.DialOption{
 			// gRPC's default backs off for up to two minutes: etcd would be back long before us.
 			grpc.WithConnectParams(grpc.ConnectParams{
-				Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 2 * time.Second},
+				Backoff: backoff.Config{
+					BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2,
+					MaxDelay: 2 * time.Second,
+				},
 				MinConnectTimeout: 3 * time.Second,
 			}),
 		},
@@ -137,7 +144,8 @@ func (s *Store) explainDial(ctx context.Context, err error) error {
 			where, denial(err), reason(err))
 	}
 	if s.asksForCertificate() {
-		return fmt.Errorf("connect to etcd at %s: %w: it asks for a certificate, and none was given", where, store.ErrNobody)
+		return fmt.Errorf("connect to etcd at %s: %w: it asks for a certificate, and none was given", where,
+			store.ErrNobody)
 	}
 	why := reason(err)
 	if ctx.Err() != nil {
@@ -153,15 +161,17 @@ func (s *Store) explainDial(ctx context.Context, err error) error {
 	switch {
 	case strings.Contains(why, "use of closed network connection"), // gRPC gave the connection up
 		strings.Contains(why, "handshake") && strings.Contains(why, "deadline exceeded"):
-		why, next = "it takes connections and answers nothing", "see whether that etcd stands still (paused, or its disk blocked), and whether it speaks TLS and this side does not"
+		why, next = "it takes connections and answers nothing",
+			"see whether that etcd stands still (paused, or its disk blocked), and whether it speaks TLS and this side does not"
 	case strings.Contains(why, "handshake") || strings.Contains(why, "server preface"):
 		next = "check that the certificates match, and that both sides speak TLS or neither does"
 	}
 	return fmt.Errorf("connect to etcd at %s: %w: %s: %s", where, store.ErrUnavailable, why, next)
 }
 
-// asksForCertificate says that a member sends away those who show no certificate, and that we have none. In TLS 1.3 that is only said after the
-// handshake, and is lost if something was sent meanwhile: so it is asked for by itself.
+// asksForCertificate says that a member sends away those who show no certificate, and that we have
+// none. In TLS 1.3 that is only said after the handshake, and is lost if something was sent
+// meanwhile: so it is asked for by itself.
 func (s *Store) asksForCertificate() bool {
 	if s.cfg.TLS == nil || len(s.cfg.TLS.Certificates) > 0 {
 		return false

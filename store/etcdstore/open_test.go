@@ -33,7 +33,8 @@ func TestOpenIsBoundedWhereSomebodyListensAndDoesNotAnswer(t *testing.T) {
 	_, err = Open(t.Context(), Config{Endpoints: []string{silent.Addr().String()}, DialTimeout: 300 * time.Millisecond})
 	sayAll(t, err, store.ErrUnavailable, silent.Addr().String(), "no answer in time")
 
-	_, err = Open(t.Context(), Config{Endpoints: []string{silent.Addr().String()}, DialTimeout: limit}) // gRPC gives up before that
+	// gRPC gives up before that
+	_, err = Open(t.Context(), Config{Endpoints: []string{silent.Addr().String()}, DialTimeout: limit})
 	sayAll(t, err, store.ErrUnavailable, silent.Addr().String(), "answers nothing", "stands still")
 
 	ctx, cancel := context.WithCancel(t.Context())

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// proxy stands between a store and etcd. Frozen, it accepts and reads nothing and forwards nothing, as an etcd does
-// that was stopped or lost its machine: connections stay, answers do not come.
+// proxy stands between a store and etcd. Frozen, it accepts and reads nothing and forwards nothing,
+// as an etcd does that was stopped or lost its machine: connections stay, answers do not come.
 type proxy struct {
 	listener net.Listener
 	target   string

@@ -11,11 +11,12 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// listPage is how many keys one request asks for: 100,000 records take 1.0s in pages of this size and 3.5s
-// in pages of 1,000.
+// listPage is how many keys one request asks for: 100,000 records take 1.0s in pages of this size
+// and 3.5s in pages of 1,000.
 const listPage = 10_000
 
-// listRestarts is how often List of the newest state begins anew when its revision is compacted under it.
+// listRestarts is how often List of the newest state begins anew when its revision is compacted
+// under it.
 const listRestarts = 3
 
 func (s *Store) Get(ctx context.Context, key string) (store.KV, error) {
@@ -69,7 +70,10 @@ func (s *Store) ListPart(ctx context.Context, prefix, from string, most int, at 
 	if err != nil {
 		return store.Part{}, fmt.Errorf("list %s: %w", prefix, err)
 	}
-	part := store.Part{Listing: store.Listing{KVs: make([]store.KV, len(resp.Kvs)), Revision: at}, Behind: int(resp.Count) - len(resp.Kvs)}
+	part := store.Part{
+		Listing: store.Listing{KVs: make([]store.KV, len(resp.Kvs)), Revision: at},
+		Behind:  int(resp.Count) - len(resp.Kvs),
+	}
 	if at == 0 {
 		part.Revision = store.Revision(resp.Header.Revision)
 	}
@@ -80,14 +84,18 @@ func (s *Store) ListPart(ctx context.Context, prefix, from string, most int, at 
 	return part, nil
 }
 
-// page asks for the keys below a prefix from one on: as many as fit an answer, and no more than most if that is not 0.
-func (s *Store) page(ctx context.Context, prefix, from string, most int, at store.Revision) (*clientv3.GetResponse, error) {
+// page asks for the keys below a prefix from one on: as many as fit an answer, and no more than
+// most if that is not 0.
+func (s *Store) page(ctx context.Context, prefix, from string, most int, at store.Revision) (*clientv3.GetResponse,
+	error,
+) {
 	begin, end := rangeOf(prefix)
 	limit := int64(listPage)
 	if most > 0 {
 		limit = min(limit, int64(most))
 	}
-	resp, err := s.data.Get(ctx, max(begin, from), clientv3.WithRange(end), clientv3.WithLimit(limit), clientv3.WithRev(int64(at)))
+	resp, err := s.data.Get(ctx, max(begin, from), clientv3.WithRange(end), clientv3.WithLimit(limit),
+		clientv3.WithRev(int64(at)))
 	if err != nil {
 		return nil, readError(ctx, err)
 	}

@@ -13,7 +13,8 @@ func TestPartsOfAllKeys(t *testing.T) {
 		behind int
 	}{"": {"/a", 2}, "/p/": {"/p/b", 1}, "/p/b\x00": {"0", 0}} {
 		part, err := s.ListPart(t.Context(), "", from, 1, 0)
-		if err != nil || len(part.KVs) != 1 || part.KVs[0].Key != want.key || part.Behind != want.behind || (part.Next == "") != (want.behind == 0) {
+		if err != nil || len(part.KVs) != 1 || part.KVs[0].Key != want.key || part.Behind != want.behind ||
+			(part.Next == "") != (want.behind == 0) {
 			t.Errorf("from %q: %+v, %v: want %+v", from, part, err, want)
 		}
 	}

@@ -53,7 +53,8 @@ func TestRenewOfALeaseOfSomebodyElse(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	server := startEtcd(t, t.TempDir(), "127.0.0.1:0")
-	a, b := openStore(t, Config{Endpoints: []string{server.Endpoint()}}), openStore(t, Config{Endpoints: []string{server.Endpoint()}})
+	a, b := openStore(t, Config{Endpoints: []string{server.Endpoint()}}),
+		openStore(t, Config{Endpoints: []string{server.Endpoint()}})
 	l := grant(ctx, t, a, 60*time.Second)
 	var all sync.WaitGroup
 	for range 200 {
@@ -204,7 +205,10 @@ func TestStreamsReopenAfterARestartOfEtcd(t *testing.T) {
 func TestEndedLeasesDoNotDelayTheLiving(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
-	s := openStore(t, Config{Endpoints: []string{startEtcd(t, t.TempDir(), "127.0.0.1:0").Endpoint()}, RenewStall: 20 * time.Second})
+	s := openStore(t, Config{
+		Endpoints:  []string{startEtcd(t, t.TempDir(), "127.0.0.1:0").Endpoint()},
+		RenewStall: 20 * time.Second,
+	})
 	const healthy, dead = 2000, 1000
 	grantAll := func(n int, ttl time.Duration) []store.Lease {
 		leases := make([]store.Lease, n)

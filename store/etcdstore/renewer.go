@@ -18,10 +18,10 @@ var errClosed = fmt.Errorf("%w: the store is closed", store.ErrUnavailable)
 
 // renewer renews any number of leases over a few keepalive streams to etcd's leader.
 //
-// etcd answers a stream's renewals one after the other, and one that waits (for a lease that has expired to be
-// revoked, for a leader) holds up all behind it. Hence several streams, each lease on one of them; leases that have
-// ended by our clock on none; and those whose end we do not know, because another process was granted them, on a
-// stream of their own.
+// etcd answers a stream's renewals one after the other, and one that waits (for a lease that has
+// expired to be revoked, for a leader) holds up all behind it. Hence several streams, each lease on
+// one of them; leases that have ended by our clock on none; and those whose end we do not know,
+// because another process was granted them, on a stream of their own.
 //
 // Nothing runs before the first renewal: a command that only reads starts no stream.
 type renewer struct {

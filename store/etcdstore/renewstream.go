@@ -22,13 +22,13 @@ var (
 	errMoved = errors.New("etcd's leader moved")
 )
 
-// renewStream keeps one keepalive stream open, from the first renewal on, and matches its answers with who waits for
-// them.
+// renewStream keeps one keepalive stream open, from the first renewal on, and matches its answers
+// with who waits for them.
 //
-// A renewal is first queued, then sent, then answered. Its waiter may leave at any point: while queued it is taken
-// out, once sent it stays until the answer or the end of the stream, so that the next answer for the same lease is
-// not taken for its own. What is sent is bounded by the stream's flow control and its stall limit, what is queued by
-// the number of callers.
+// A renewal is first queued, then sent, then answered. Its waiter may leave at any point: while
+// queued it is taken out, once sent it stays until the answer or the end of the stream, so that the
+// next answer for the same lease is not taken for its own. What is sent is bounded by the stream's
+// flow control and its stall limit, what is queued by the number of callers.
 type renewStream struct {
 	ends   *leaseEnds
 	leader *leaderConn
@@ -115,8 +115,10 @@ func (s *renewStream) run(ctx context.Context) {
 			continue
 		}
 		if loginEnded(err) && s.hasHeard() {
-			// Logins end by themselves, and whenever a password changes: that is no outage. The next session logs in anew.
-			s.logger.Debug("the login of a renewal stream has ended, logging in anew", "endpoint", to.endpoint, "error", err)
+			// Logins end by themselves, and whenever a password changes: that is no outage. The
+			// next session logs in anew.
+			s.logger.Debug("the login of a renewal stream has ended, logging in anew", "endpoint", to.endpoint, "error",
+				err)
 			s.requeue()
 			continue
 		}
@@ -144,10 +146,12 @@ const (
 	// How long run waits before it opens a broken stream again.
 	minRenewPause = 20 * time.Millisecond
 	maxRenewPause = 500 * time.Millisecond
-	// renewSteady is how long a stream must have lasted for its end to count as the first of an outage.
+	// renewSteady is how long a stream must have lasted for its end to count as the first of an
+	// outage.
 	renewSteady = 10 * time.Second
-	// renewOpen is how long opening a stream may take: connecting, and with a password a login that etcd makes slow on
-	// purpose. It is not cut short by a stall, or a slow etcd would be asked for one login after the other.
+	// renewOpen is how long opening a stream may take: connecting, and with a password a login that
+	// etcd makes slow on purpose. It is not cut short by a stall, or a slow etcd would be asked for
+	// one login after the other.
 	renewOpen = 5 * time.Second
 )
 
@@ -234,7 +238,8 @@ func (s *renewStream) setBroken(end func(error)) {
 	s.broken = end
 }
 
-// send sends what is queued until ctx ends or the stream breaks, which its receiver hears of as well.
+// send sends what is queued until ctx ends or the stream breaks, which its receiver hears of as
+// well.
 func (s *renewStream) send(ctx context.Context, stream pb.Lease_LeaseKeepAliveClient) {
 	var req pb.LeaseKeepAliveRequest
 	for {
@@ -257,8 +262,8 @@ func (s *renewStream) send(ctx context.Context, stream pb.Lease_LeaseKeepAliveCl
 	}
 }
 
-// take moves the next renewal from queued to sent and notes when: the lease's new time counts from now. One whose
-// lease has ended while it was queued is answered here and never sent.
+// take moves the next renewal from queued to sent and notes when: the lease's new time counts from
+// now. One whose lease has ended while it was queued is answered here and never sent.
 func (s *renewStream) take(now time.Time) *waiter {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -281,7 +286,8 @@ func (s *renewStream) take(now time.Time) *waiter {
 	return nil
 }
 
-// answer gives an answer to the first who waits for this lease. One that nobody waits for is ignored.
+// answer gives an answer to the first who waits for this lease. One that nobody waits for is
+// ignored.
 func (s *renewStream) answer(id store.LeaseID, ttl time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -357,8 +363,8 @@ func (s *renewStream) watch(ctx context.Context) {
 	}
 }
 
-// checkStall ends a stream that owes its oldest answer for too long, and fails what has been queued as long: no
-// stream could be opened to send it on, or the open one takes nothing more.
+// checkStall ends a stream that owes its oldest answer for too long, and fails what has been queued
+// as long: no stream could be opened to send it on, or the open one takes nothing more.
 func (s *renewStream) checkStall(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

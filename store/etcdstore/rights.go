@@ -12,8 +12,9 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Rights administers etcd's users and roles. All but [Rights.Enabled] and [Rights.RolesOf] of oneself is for etcd's root alone,
-// once authentication is on. Calls may be repeated: what is there already, or gone already, is no error.
+// Rights administers etcd's users and roles. All but [Rights.Enabled] and [Rights.RolesOf] of
+// oneself is for etcd's root alone, once authentication is on. Calls may be repeated: what is there
+// already, or gone already, is no error.
 type Rights struct {
 	store  *Store // for its configuration: it is not opened
 	client *clientv3.Client
@@ -192,7 +193,8 @@ func (r *Rights) Disable(ctx context.Context) error {
 	return changed(ctx, "turn authentication off", err, nil)
 }
 
-// changed gives the error of a change its meaning; fine is the one that says that it was so already.
+// changed gives the error of a change its meaning; fine is the one that says that it was so
+// already.
 func changed(ctx context.Context, what string, err, fine error) error {
 	if err == nil || fine != nil && errors.Is(rpctypes.Error(err), fine) {
 		return nil

@@ -13,12 +13,13 @@ import (
 
 // Vitals asks one member whom it takes for the leader, and the cluster for its revision.
 //
-// The revision comes from a linearizable read and not from the member's status: successive calls reach different
-// members, a follower's own revision lags, and a revision that goes backwards must mean that a snapshot was
-// restored. The read also fails where the leader is frozen or has lost its followers, which a status alone would
-// not show.
+// The revision comes from a linearizable read and not from the member's status: successive calls
+// reach different members, a follower's own revision lags, and a revision that goes backwards must
+// mean that a snapshot was restored. The read also fails where the leader is frozen or has lost its
+// followers, which a status alone would not show.
 func (s *Store) Vitals(ctx context.Context) (store.Vitals, error) {
-	st, err := pb.NewMaintenanceClient(s.data.ActiveConnection()).Status(ctx, &pb.StatusRequest{}, grpc.WaitForReady(true))
+	st, err := pb.NewMaintenanceClient(s.data.ActiveConnection()).Status(ctx, &pb.StatusRequest{},
+		grpc.WaitForReady(true))
 	if err != nil {
 		return store.Vitals{}, fmt.Errorf("ask etcd for its status: %w", readError(ctx, err))
 	}

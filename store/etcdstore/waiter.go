@@ -12,7 +12,8 @@ type renewal struct {
 	err   error
 }
 
-// waiter is one caller of Renew, on the one list of its stream that holds it. The stream's mutex guards it.
+// waiter is one caller of Renew, on the one list of its stream that holds it. The stream's mutex
+// guards it.
 type waiter struct {
 	id    store.LeaseID
 	since time.Time    // when it was queued

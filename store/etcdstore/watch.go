@@ -30,8 +30,8 @@ var (
 	errTooEarly = errors.New("began one revision too early")
 )
 
-// Watch follows the contract of store.Store. A consumer that takes its time loses nothing: etcd keeps
-// what is not taken, until it is compacted.
+// Watch follows the contract of store.Store. A consumer that takes its time loses nothing: etcd
+// keeps what is not taken, until it is compacted.
 func (s *Store) Watch(ctx context.Context, prefix string, from store.Revision) <-chan store.Batch {
 	w := &watch{store: s, prefix: prefix, next: from, out: make(chan store.Batch)}
 	if !s.start(func() { w.run(ctx) }) {
@@ -40,7 +40,8 @@ func (s *Store) Watch(ctx context.Context, prefix string, from store.Revision) <
 	return w.out
 }
 
-// watch is one call of Watch: a row of sessions, each of which begins where the one before it ended.
+// watch is one call of Watch: a row of sessions, each of which begins where the one before it
+// ended.
 type watch struct {
 	store  *Store
 	prefix string
@@ -65,7 +66,10 @@ func (w *watch) run(ctx context.Context) {
 			return
 		}
 		if errors.Is(err, store.ErrCompacted) || errors.Is(err, store.ErrDenied) {
-			w.deliver(ctx, store.Batch{Revision: max(w.next-1, 0), Err: fmt.Errorf("watch %s from revision %d: %w", w.prefix, w.next, err)})
+			w.deliver(ctx, store.Batch{
+				Revision: max(w.next-1, 0),
+				Err:      fmt.Errorf("watch %s from revision %d: %w", w.prefix, w.next, err),
+			})
 			return
 		}
 		if errors.Is(err, errTooEarly) {
@@ -90,10 +94,11 @@ func (w *watch) run(ctx context.Context) {
 
 // session watches until something ends it, and says what.
 //
-// It speaks etcd's protocol on a stream of its own and not through the etcd client's watcher. That one resumes by
-// itself, at the revision after the last one delivered, and etcd tells such a watch of no progress until somebody writes
-// something: after every reconnection an idle watch would be as silent as a broken one. It also reads on without
-// bound while the consumer is busy. On a stream of our own etcd keeps what is not taken, as history.
+// It speaks etcd's protocol on a stream of its own and not through the etcd client's watcher. That
+// one resumes by itself, at the revision after the last one delivered, and etcd tells such a watch
+// of no progress until somebody writes something: after every reconnection an idle watch would be
+// as silent as a broken one. It also reads on without bound while the consumer is busy. On a stream
+// of our own etcd keeps what is not taken, as history.
 func (w *watch) session(parent context.Context) error {
 	// A member that knows no leader ends the stream instead of serving an old state.
 	ctx, cancel := context.WithCancelCause(clientv3.WithRequireLeader(parent))
@@ -102,7 +107,8 @@ func (w *watch) session(parent context.Context) error {
 	silence := time.AfterFunc(limit, func() { cancel(fmt.Errorf("%w for %s", errSilent, limit)) })
 	defer silence.Stop()
 
-	stream, err := pb.NewWatchClient(w.store.data.ActiveConnection()).Watch(ctx, grpc.WaitForReady(true), grpc.MaxCallRecvMsgSize(math.MaxInt32))
+	stream, err := pb.NewWatchClient(w.store.data.ActiveConnection()).Watch(ctx, grpc.WaitForReady(true),
+		grpc.MaxCallRecvMsgSize(math.MaxInt32))
 	if err == nil {
 		err = stream.Send(w.request())
 	}
@@ -146,9 +152,11 @@ func (w *watch) session(parent context.Context) error {
 	}
 }
 
-// sameHistory says whether etcd still has the history that was delivered. If its data was lost and then restored from a snapshot, or replaced by another copy, its
-// revision may be higher than ours and its cluster's ID the same: a watch that went on in it would never tell of what differs from before (SAFE-3). So the newest
-// value that was delivered is looked for at its own revision. If that is compacted, nothing can be said; revisions that far back are compacted in most copies too.
+// sameHistory says whether etcd still has the history that was delivered. If its data was lost and
+// then restored from a snapshot, or replaced by another copy, its revision may be higher than ours
+// and its cluster's ID the same: a watch that went on in it would never tell of what differs from
+// before (SAFE-3). So the newest value that was delivered is looked for at its own revision. If
+// that is compacted, nothing can be said; revisions that far back are compacted in most copies too.
 func (w *watch) sameHistory(ctx context.Context) error {
 	if w.last.Key == "" {
 		return nil
@@ -159,16 +167,19 @@ func (w *watch) sameHistory(ctx context.Context) error {
 	switch {
 	case errors.Is(err, rpctypes.ErrCompacted):
 		return nil
-	case errors.Is(err, rpctypes.ErrFutureRev), err == nil && (len(resp.Kvs) == 0 || resp.Kvs[0].ModRevision != int64(w.last.Modified)):
-		return fmt.Errorf("%w: etcd has another history: at revision %d it does not have what was seen then", store.ErrCompacted, w.last.Modified)
+	case errors.Is(err, rpctypes.ErrFutureRev),
+		err == nil && (len(resp.Kvs) == 0 || resp.Kvs[0].ModRevision != int64(w.last.Modified)):
+		return fmt.Errorf("%w: etcd has another history: at revision %d it does not have what was seen then",
+			store.ErrCompacted, w.last.Modified)
 	case err != nil:
 		return watchError(err)
 	}
 	return nil
 }
 
-// request asks for one revision more than needed, which take drops again: etcd reports progress to no watch that
-// begins after the newest revision. It asks for exactly what is needed where the one before is compacted.
+// request asks for one revision more than needed, which take drops again: etcd reports progress to
+// no watch that begins after the newest revision. It asks for exactly what is needed where the one
+// before is compacted.
 func (w *watch) request() *pb.WatchRequest {
 	from, end := rangeOf(w.prefix)
 	start := w.next
@@ -202,9 +213,9 @@ func askForProgress(ctx context.Context, stream pb.Watch_WatchClient, busy *atom
 
 // take makes a batch of a response, or the zero batch if there is nothing to deliver.
 //
-// etcd sends whole revisions, since fragments are not asked for. Its header may be ahead of the events while a watch
-// catches up, so what was delivered is counted from the events. It may also be behind what was delivered: a follower
-// that lags answers with its own revision.
+// etcd sends whole revisions, since fragments are not asked for. Its header may be ahead of the
+// events while a watch catches up, so what was delivered is counted from the events. It may also be
+// behind what was delivered: a follower that lags answers with its own revision.
 func (w *watch) take(resp *pb.WatchResponse) (store.Batch, error) {
 	switch {
 	case resp.CompactRevision != 0:
@@ -230,7 +241,10 @@ func (w *watch) take(resp *pb.WatchResponse) (store.Batch, error) {
 		}
 		event := store.Event{KV: kvOf(e.Kv)}
 		if e.Type == mvccpb.Event_DELETE {
-			event = store.Event{KV: store.KV{Key: string(e.Kv.Key), Modified: store.Revision(e.Kv.ModRevision)}, Deleted: true}
+			event = store.Event{
+				KV:      store.KV{Key: string(e.Kv.Key), Modified: store.Revision(e.Kv.ModRevision)},
+				Deleted: true,
+			}
 		}
 		batch.Events = append(batch.Events, event)
 		batch.Revision = event.KV.Modified
@@ -238,8 +252,9 @@ func (w *watch) take(resp *pb.WatchResponse) (store.Batch, error) {
 	return batch, nil
 }
 
-// watchError tells a refusal, which ends a watch for good, from what only interrupts it. A watch that is refused on
-// creation says so in text alone. A token that ran out is no refusal: the next session logs in again.
+// watchError tells a refusal, which ends a watch for good, from what only interrupts it. A watch
+// that is refused on creation says so in text alone. A token that ran out is no refusal: the next
+// session logs in again.
 func watchError(err error) error {
 	text := err.Error()
 	for _, final := range []error{rpctypes.ErrPermissionDenied, rpctypes.ErrAuthFailed, rpctypes.ErrUserNotFound} {

@@ -19,8 +19,12 @@ import (
 func put(ctx context.Context, t *testing.T, s *Store, key, value string) store.Revision {
 	t.Helper()
 	for {
-		_, err := s.Commit(ctx, store.Txn{Conditions: []store.Condition{store.Absent(key)}, Writes: []store.Write{store.Put(key, []byte(value))}})
-		if err != nil && !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrUnknown) && !errors.Is(err, store.ErrConflict) {
+		_, err := s.Commit(ctx, store.Txn{
+			Conditions: []store.Condition{store.Absent(key)},
+			Writes:     []store.Write{store.Put(key, []byte(value))},
+		})
+		if err != nil && !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrUnknown) &&
+			!errors.Is(err, store.ErrConflict) {
 			t.Fatal(err)
 		}
 		kv, err := s.Get(ctx, key)
@@ -49,7 +53,8 @@ func collect(ctx context.Context, t *testing.T, w <-chan store.Batch, n int) []s
 			}
 			for _, e := range b.Events {
 				if e.KV.Modified <= last || e.KV.Modified > b.Revision {
-					t.Fatalf("event of revision %d in a batch that goes from %d to %d", e.KV.Modified, last+1, b.Revision)
+					t.Fatalf("event of revision %d in a batch that goes from %d to %d", e.KV.Modified, last+1,
+						b.Revision)
 				}
 			}
 			last = b.Revision
@@ -93,7 +98,8 @@ func TestWatchSurvivesRestartsOfEtcd(t *testing.T) {
 	}
 }
 
-// etcd comes back with other data, at a revision that is no lower: from there on nothing would tell of what differs. The consumer has to list again.
+// etcd comes back with other data, at a revision that is no lower: from there on nothing would tell
+// of what differs. The consumer has to list again.
 //
 // proves SAFE-3, SAFE-15
 func TestWatchEndsInAnotherHistory(t *testing.T) {
@@ -176,7 +182,8 @@ func TestWatchLosesNothingWhenTheConsumerIsSlow(t *testing.T) {
 	for i := range n {
 		put(ctx, t, s, fmt.Sprintf("/p/%04d", i), strings.Repeat("x", 100))
 	}
-	eventually(t, "the consumer has been away for longer than the silence limit", func() bool { return time.Since(began) > 2*time.Second })
+	eventually(t, "the consumer has been away for longer than the silence limit",
+		func() bool { return time.Since(began) > 2*time.Second })
 	for i, e := range collect(ctx, t, w, n) {
 		if want := fmt.Sprintf("/p/%04d", i); e.KV.Key != want {
 			t.Fatalf("event %d is %s, want %s", i, e.KV.Key, want)
@@ -219,7 +226,8 @@ func TestWatchEndsWhereItsRevisionIsCompacted(t *testing.T) {
 	if _, err := s.data.Compact(ctx, int64(rev), clientv3.WithCompactPhysical()); err != nil {
 		t.Fatal(err)
 	}
-	// The first revision that is kept can be watched from, and what was asked for is delivered exactly.
+	// The first revision that is kept can be watched from, and what was asked for is delivered
+	// exactly.
 	fromKept := s.Watch(ctx, "/p/", rev)
 	if got := collect(ctx, t, fromKept, 1); got[0].KV.Modified != rev {
 		t.Errorf("from the first revision that is kept: %+v", got)
@@ -275,15 +283,25 @@ func TestWatchNeverGoesBack(t *testing.T) {
 	}{
 		{"progress ahead", 10, &pb.WatchResponse{Header: header(15)}, 0, 15},
 		{"progress behind", 10, &pb.WatchResponse{Header: header(5)}, 0, 9},
-		{"events, header ahead of them", 10, &pb.WatchResponse{Header: header(50), Events: []*mvccpb.Event{put(10), put(12)}}, 2, 12},
-		{"events, some had before", 10, &pb.WatchResponse{Header: header(50), Events: []*mvccpb.Event{put(8), put(9), put(11)}}, 1, 11},
-		{"events, all had before", 10, &pb.WatchResponse{Header: header(50), Events: []*mvccpb.Event{put(8), put(9)}}, 0, 0},
+		{
+			"events, header ahead of them", 10,
+			&pb.WatchResponse{Header: header(50), Events: []*mvccpb.Event{put(10), put(12)}}, 2, 12,
+		},
+		{
+			"events, some had before", 10,
+			&pb.WatchResponse{Header: header(50), Events: []*mvccpb.Event{put(8), put(9), put(11)}}, 1, 11,
+		},
+		{
+			"events, all had before", 10, &pb.WatchResponse{Header: header(50), Events: []*mvccpb.Event{put(8), put(9)}},
+			0, 0,
+		},
 		{"created", 10, &pb.WatchResponse{Header: header(50), Created: true}, 0, 0},
 	} {
 		w := &watch{next: c.next}
 		b, err := w.take(c.resp)
 		if err != nil || len(b.Events) != c.events || b.Revision != c.rev {
-			t.Errorf("%s: got %d events up to %d, %v; want %d up to %d", c.name, len(b.Events), b.Revision, err, c.events, c.rev)
+			t.Errorf("%s: got %d events up to %d, %v; want %d up to %d", c.name, len(b.Events), b.Revision, err,
+				c.events, c.rev)
 		}
 	}
 }

@@ -11,7 +11,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Store is one client of a database. It follows the contract of [store.Store], which its methods' comments do not repeat.
+// Store is one client of a database. It follows the contract of [store.Store], which its methods'
+// comments do not repeat.
 type Store struct {
 	db *Database
 
@@ -25,7 +26,8 @@ type Store struct {
 
 var _ store.Store = (*Store)(nil)
 
-// enter waits until the database takes the call, and returns with its lock held; or it fails without the lock.
+// enter waits until the database takes the call, and returns with its lock held; or it fails
+// without the lock.
 func (s *Store) enter(ctx context.Context) error {
 	for {
 		if err := ctx.Err(); err != nil {
@@ -69,7 +71,8 @@ func (s *Store) Get(ctx context.Context, key string) (store.KV, error) {
 	return copied(kv), nil
 }
 
-// listPart is how many keys one part of a list has at most. It is less than etcd's, so that what reads in parts does so in tests, too.
+// listPart is how many keys one part of a list has at most. It is less than etcd's, so that what
+// reads in parts does so in tests, too.
 const listPart = 1_000
 
 // List reads a prefix.

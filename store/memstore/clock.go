@@ -28,8 +28,8 @@ func (RealClock) Now() time.Time { return time.Now() }
 // AfterFunc is time.AfterFunc.
 func (RealClock) AfterFunc(d time.Duration, f func()) Timer { return time.AfterFunc(d, f) }
 
-// ManualClock stands still but for Advance. For simulations: what is due at one time is called in the order in
-// which it was asked for, so that a run can be repeated exactly.
+// ManualClock stands still but for Advance. For simulations: what is due at one time is called in
+// the order in which it was asked for, so that a run can be repeated exactly.
 type ManualClock struct {
 	mu    sync.Mutex
 	now   time.Time
@@ -57,8 +57,8 @@ func (c *ManualClock) AfterFunc(d time.Duration, f func()) Timer {
 	return call
 }
 
-// Advance moves the clock by d. It makes every call that becomes due, in order and with the clock at the time of each,
-// calls that those ask for included, and returns when all have returned.
+// Advance moves the clock by d. It makes every call that becomes due, in order and with the clock
+// at the time of each, calls that those ask for included, and returns when all have returned.
 func (c *ManualClock) Advance(d time.Duration) {
 	c.mu.Lock()
 	end := c.now.Add(d)

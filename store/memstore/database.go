@@ -64,8 +64,8 @@ func (db *Database) Connect() *Store {
 	return &Store{db: db, deadlines: map[store.LeaseID]time.Time{}}
 }
 
-// Close ends all watches and stops all leases' clocks, and returns when nothing of the database runs any more. Calls of its
-// clients fail with ErrUnavailable from then on.
+// Close ends all watches and stops all leases' clocks, and returns when nothing of the database
+// runs any more. Calls of its clients fail with ErrUnavailable from then on.
 func (db *Database) Close() {
 	db.mu.Lock()
 	if !db.closed {
@@ -79,7 +79,8 @@ func (db *Database) Close() {
 	db.running.Wait()
 }
 
-// apply makes the writes happen, with their leases, and tells the watches. db.mu is held, and the leases were checked.
+// apply makes the writes happen, with their leases, and tells the watches. db.mu is held, and the
+// leases were checked.
 func (db *Database) apply(writes []store.Write) store.Revision {
 	for _, w := range writes {
 		if was, there := db.history.get(w.Key); there && was.Lease != 0 {

@@ -1,9 +1,10 @@
-// Package memstore is the store in memory: the contract of [store.Store], which etcdstore keeps with etcd, without etcd,
-// without a disk, and with faults on demand.
+// Package memstore is the store in memory: the contract of [store.Store], which etcdstore keeps
+// with etcd, without etcd, without a disk, and with faults on demand.
 //
-// A [Database] is what etcd's servers hold: keys with their history, and leases that end on its [Clock]. A [Store] is one
-// client of it, got by [Database.Connect]: what one replica would have. Faults of the database strike all
-// clients ([DatabaseFaults]), faults of a connection one of them ([ConnectionFaults]).
+// A [Database] is what etcd's servers hold: keys with their history, and leases that end on its
+// [Clock]. A [Store] is one client of it, got by [Database.Connect]: what one replica would have.
+// Faults of the database strike all clients ([DatabaseFaults]), faults of a connection one of them
+// ([ConnectionFaults]).
 //
 // # Invariants
 //
@@ -17,6 +18,7 @@
 //
 // # What it does not do
 //
-// Nothing is kept when the process ends. Leases end exactly when they are due and all at once, where etcd takes up to
-// 0.5s and lets go of about a thousand a second. There are no users and no permissions.
+// Nothing is kept when the process ends. Leases end exactly when they are due and all at once,
+// where etcd takes up to 0.5s and lets go of about a thousand a second. There are no users and no
+// permissions.
 package memstore

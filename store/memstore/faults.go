@@ -10,8 +10,8 @@ type DatabaseFaults struct{ db *Database }
 // Faults are the database's.
 func (db *Database) Faults() DatabaseFaults { return DatabaseFaults{db} }
 
-// Freeze stops the servers as a stalled VM does: calls hang until Thaw or the end of their contexts, watches are
-// silent, and the leases' time runs on.
+// Freeze stops the servers as a stalled VM does: calls hang until Thaw or the end of their
+// contexts, watches are silent, and the leases' time runs on.
 func (f DatabaseFaults) Freeze() {
 	f.db.mu.Lock()
 	defer f.db.mu.Unlock()
@@ -21,9 +21,9 @@ func (f DatabaseFaults) Freeze() {
 	}
 }
 
-// Thaw lets the servers go on. As with etcd, the first thing that they do is to revoke the leases that are overdue, though their
-// owners are alive and their renewals are waiting. Then come the commits whose callers gave up (see ApplyAbandoned), then
-// the calls that still wait.
+// Thaw lets the servers go on. As with etcd, the first thing that they do is to revoke the leases
+// that are overdue, though their owners are alive and their renewals are waiting. Then come the
+// commits whose callers gave up (see ApplyAbandoned), then the calls that still wait.
 func (f DatabaseFaults) Thaw() {
 	f.db.mu.Lock()
 	defer f.db.mu.Unlock()
@@ -40,16 +40,17 @@ func (f DatabaseFaults) Thaw() {
 	f.db.awakeAll()
 }
 
-// ApplyAbandoned says whether commits whose callers gave up while the servers were frozen happen on Thaw. Their
-// callers got ErrUnknown in both cases.
+// ApplyAbandoned says whether commits whose callers gave up while the servers were frozen happen on
+// Thaw. Their callers got ErrUnknown in both cases.
 func (f DatabaseFaults) ApplyAbandoned(apply bool) {
 	f.db.mu.Lock()
 	defer f.db.mu.Unlock()
 	f.db.applyLate = apply
 }
 
-// Compact forgets the history before rev, or before the newest revision if rev is 0. Watches that are well have got, or still get,
-// what they were due; those that a fault keeps from delivering find their revision compacted.
+// Compact forgets the history before rev, or before the newest revision if rev is 0. Watches that
+// are well have got, or still get, what they were due; those that a fault keeps from delivering
+// find their revision compacted.
 func (f DatabaseFaults) Compact(rev store.Revision) error {
 	f.db.mu.Lock()
 	defer f.db.mu.Unlock()
@@ -69,8 +70,8 @@ func (db *Database) compact(rev store.Revision) error {
 	return err
 }
 
-// DropLease ends a lease that its owner keeps renewing, as etcd can do around a change of its leader. It says
-// whether there was one.
+// DropLease ends a lease that its owner keeps renewing, as etcd can do around a change of its
+// leader. It says whether there was one.
 func (f DatabaseFaults) DropLease(id store.LeaseID) bool {
 	f.db.mu.Lock()
 	defer f.db.mu.Unlock()
@@ -81,7 +82,8 @@ func (f DatabaseFaults) DropLease(id store.LeaseID) bool {
 	return l != nil
 }
 
-// ChangeLeader has the servers elect another leader: a new term, and, as with etcd, the full time for every lease.
+// ChangeLeader has the servers elect another leader: a new term, and, as with etcd, the full time
+// for every lease.
 func (f DatabaseFaults) ChangeLeader() {
 	f.db.mu.Lock()
 	defer f.db.mu.Unlock()
@@ -100,8 +102,8 @@ func (f DatabaseFaults) ChangeCluster() {
 	f.db.cluster++
 }
 
-// ShowRevision has Vitals say this revision instead of the true one, as after a snapshot was restored; 0: the
-// true one again.
+// ShowRevision has Vitals say this revision instead of the true one, as after a snapshot was
+// restored; 0: the true one again.
 func (f DatabaseFaults) ShowRevision(rev store.Revision) {
 	f.db.mu.Lock()
 	defer f.db.mu.Unlock()
@@ -142,8 +144,8 @@ func (f ConnectionFaults) StallWatches() { f.set(func(s *Store) { s.stalled = tr
 // ReleaseWatches ends StallWatches. The watches go on where they were.
 func (f ConnectionFaults) ReleaseWatches() { f.set(func(s *Store) { s.stalled = false }) }
 
-// LoseAnswer has the next commit fail with ErrUnknown although it happened, if its conditions held. Asked for
-// several times, it befalls as many commits.
+// LoseAnswer has the next commit fail with ErrUnknown although it happened, if its conditions held.
+// Asked for several times, it befalls as many commits.
 func (f ConnectionFaults) LoseAnswer() { f.set(func(s *Store) { s.lostAnswers++ }) }
 
 // LoseRequest has the next commit fail with ErrUnknown, and not happen.

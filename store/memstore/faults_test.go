@@ -49,7 +49,8 @@ func has(t *testing.T, s store.Store, key string, want bool) {
 	}
 }
 
-// pass lets that much of the bubble's time pass. Everything that is due in it happens; the test takes no longer.
+// pass lets that much of the bubble's time pass. Everything that is due in it happens; the test
+// takes no longer.
 func pass(d time.Duration) { <-time.After(d) }
 
 // takesNothing checks that a watch delivers nothing for a while.
@@ -133,7 +134,8 @@ func TestLeasesOnAManualClock(t *testing.T) {
 	}
 }
 
-// As etcd: whoever renewed in vain while it was frozen has lost his lease when it wakes (etcd-facts, trap 1).
+// As etcd: whoever renewed in vain while it was frozen has lost his lease when it wakes
+// (etcd-facts, trap 1).
 //
 // proves SAFE-1
 func TestThawRevokesTheLivingWhoAreOverdue(t *testing.T) {
@@ -297,7 +299,8 @@ func TestCutStrikesOneClient(t *testing.T) {
 	})
 }
 
-// By this client's own clock a lease has ended at From + TTL, even if the database got the renewal later and keeps it.
+// By this client's own clock a lease has ended at From + TTL, even if the database got the renewal
+// later and keeps it.
 func TestRenewGoesByTheDeadlineLastHeardOf(t *testing.T) {
 	bubble(t, func(t *testing.T, db *memstore.Database, s *memstore.Store) {
 		db.Faults().Freeze()

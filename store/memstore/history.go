@@ -9,8 +9,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// history is every key at every revision since the last compaction. It knows nothing of leases' ends, clients or
-// time, and is not safe for concurrent use.
+// history is every key at every revision since the last compaction. It knows nothing of leases'
+// ends, clients or time, and is not safe for concurrent use.
 type history struct {
 	revision  store.Revision // the newest
 	compacted store.Revision // the oldest that can be listed
@@ -40,7 +40,8 @@ func (h *history) get(key string) (store.KV, bool) {
 	return vs[len(vs)-1].kv, true
 }
 
-// list is what a prefix held at a revision: the first keys that do not sort before from, no more than most.
+// list is what a prefix held at a revision: the first keys that do not sort before from, no more
+// than most.
 func (h *history) list(prefix, from string, most int, at store.Revision) (store.Part, error) {
 	switch {
 	case at == 0:
@@ -115,8 +116,8 @@ func (h *history) add(v version) store.Event {
 	return store.Event{KV: v.kv, Deleted: v.deleted}
 }
 
-// changes are those below prefix from a revision on, of so many whole revisions that they are not many more than
-// most, and the last revision looked at.
+// changes are those below prefix from a revision on, of so many whole revisions that they are not
+// many more than most, and the last revision looked at.
 func (h *history) changes(prefix string, from store.Revision, most int) ([]store.Event, store.Revision) {
 	var events []store.Event
 	upTo := h.revision

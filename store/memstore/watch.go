@@ -14,8 +14,8 @@ const (
 	batchEvents   = 1000 // about how many a batch holds, when many are waiting
 )
 
-// watch is a client's watch of a prefix. What it has not delivered it reads from the history, so that commits
-// need not wait for it.
+// watch is a client's watch of a prefix. What it has not delivered it reads from the history, so
+// that commits need not wait for it.
 type watch struct {
 	store   *Store
 	prefix  string
@@ -108,7 +108,8 @@ func (w *watch) collect() (store.Batch, bool) {
 	if w.from < h.compacted {
 		return store.Batch{
 			Revision: w.from - 1,
-			Err:      fmt.Errorf("watch %s from revision %d: %w up to %d", w.prefix, w.from, store.ErrCompacted, h.compacted),
+			Err: fmt.Errorf("watch %s from revision %d: %w up to %d", w.prefix, w.from, store.ErrCompacted,
+				h.compacted),
 		}, true
 	}
 	events, upTo := h.changes(w.prefix, w.from, batchEvents)
@@ -120,8 +121,8 @@ func (w *watch) collect() (store.Batch, bool) {
 	return store.Batch{Events: events, Revision: upTo}, true
 }
 
-// save keeps what is due, before the history it would be read from is compacted. A muted watch saves
-// nothing: it will find its revision compacted. The database's lock is held.
+// save keeps what is due, before the history it would be read from is compacted. A muted watch
+// saves nothing: it will find its revision compacted. The database's lock is held.
 func (w *watch) save() {
 	if w.muted() {
 		return

@@ -126,22 +126,38 @@ func testMalformed(b *bench) {
 		txn  store.Txn
 		says string
 	}{
-		"no writes":             {store.Txn{Conditions: []store.Condition{store.Absent(b.key("b"))}}, "write"},
-		"put twice":             {store.Txn{Writes: []store.Write{write, write}}, "twice"},
-		"put and deleted":       {store.Txn{Writes: []store.Write{write, store.Delete(b.key("a"))}}, "twice"},
-		"deleted twice":         {store.Txn{Writes: []store.Write{store.Delete(b.key("a")), store.Delete(b.key("a"))}}, "twice"},
-		"empty condition":       {store.Txn{Conditions: []store.Condition{{Key: b.key("b")}}, Writes: []store.Write{write}}, b.key("b")},
-		"absent with revision":  {store.Txn{Conditions: []store.Condition{{Key: b.key("b"), Absent: true, Modified: 1}}, Writes: []store.Write{write}}, b.key("b")},
-		"condition without key": {store.Txn{Conditions: []store.Condition{{Absent: true}}, Writes: []store.Write{write}}, "key"},
-		"write without key":     {store.Txn{Writes: []store.Write{{Value: []byte("x")}}}, "key"},
-		"too many writes":       {store.Txn{Writes: tooMany}, fmt.Sprint(store.MaxOps)},
-		"too many conditions":   {store.Txn{Conditions: tooManyConditions, Writes: []store.Write{write}}, fmt.Sprint(store.MaxOps)},
+		"no writes":       {store.Txn{Conditions: []store.Condition{store.Absent(b.key("b"))}}, "write"},
+		"put twice":       {store.Txn{Writes: []store.Write{write, write}}, "twice"},
+		"put and deleted": {store.Txn{Writes: []store.Write{write, store.Delete(b.key("a"))}}, "twice"},
+		"deleted twice": {
+			store.Txn{Writes: []store.Write{store.Delete(b.key("a")), store.Delete(b.key("a"))}},
+			"twice",
+		},
+		"empty condition": {store.Txn{
+			Conditions: []store.Condition{{Key: b.key("b")}},
+			Writes:     []store.Write{write},
+		}, b.key("b")},
+		"absent with revision": {store.Txn{
+			Conditions: []store.Condition{{Key: b.key("b"), Absent: true, Modified: 1}},
+			Writes:     []store.Write{write},
+		}, b.key("b")},
+		"condition without key": {store.Txn{
+			Conditions: []store.Condition{{Absent: true}},
+			Writes:     []store.Write{write},
+		}, "key"},
+		"write without key": {store.Txn{Writes: []store.Write{{Value: []byte("x")}}}, "key"},
+		"too many writes":   {store.Txn{Writes: tooMany}, fmt.Sprint(store.MaxOps)},
+		"too many conditions": {
+			store.Txn{Conditions: tooManyConditions, Writes: []store.Write{write}},
+			fmt.Sprint(store.MaxOps),
+		},
 	} {
 		_, err := b.Commit(b.ctx, test.txn)
 		switch {
 		case err == nil:
 			b.Errorf("%s: accepted", name)
-		case errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrUnknown):
+		case errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrUnavailable) ||
+			errors.Is(err, store.ErrUnknown):
 			b.Errorf("%s: taken for a failure of the store: %v", name, err)
 		case !strings.Contains(err.Error(), test.says):
 			b.Errorf("%s: %q does not say %q", name, err, test.says)
@@ -152,8 +168,8 @@ func testMalformed(b *bench) {
 	}
 }
 
-// testAtomic moves money between accounts from several goroutines, each on what it read. Nothing is lost or made, and
-// every list shows the same sum.
+// testAtomic moves money between accounts from several goroutines, each on what it read. Nothing is
+// lost or made, and every list shows the same sum.
 func testAtomic(b *bench) {
 	const accounts, movers, moves, each = 4, 6, 25, 1000
 	account := func(i int) string { return b.key(fmt.Sprintf("account/%d", i%accounts)) }

@@ -1,5 +1,6 @@
-// Package storetest is the one suite that every [store.Store] passes: each sentence of the contract that a client can
-// observe, and random transactions against a model that is too simple to be wrong.
+// Package storetest is the one suite that every [store.Store] passes: each sentence of the contract
+// that a client can observe, and random transactions against a model that is too simple to be
+// wrong.
 //
 // # Invariants
 //
@@ -10,6 +11,6 @@
 //
 // # What it does not do
 //
-// It injects no faults: what a store makes of lost connections, lost answers and stalled servers is tested with each
-// store, as only that knows how to cause them.
+// It injects no faults: what a store makes of lost connections, lost answers and stalled servers is
+// tested with each store, as only that knows how to cause them.
 package storetest

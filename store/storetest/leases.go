@@ -21,7 +21,8 @@ func (b *bench) putLeased(name string, lease store.LeaseID) store.Revision {
 	return b.commit(store.PutLeased(b.key(name), []byte(name), lease))
 }
 
-// awaitDeleted reads a watch until a key is deleted, and returns the revision of that and all events up to it.
+// awaitDeleted reads a watch until a key is deleted, and returns the revision of that and all
+// events up to it.
 func (b *bench) awaitDeleted(watch <-chan store.Batch, name string) (store.Revision, []store.Event) {
 	b.Helper()
 	var events []store.Event
@@ -138,7 +139,10 @@ func testAttach(b *bench) {
 	b.putLeased("renewed", first.ID)
 	b.put("attached", "")
 	b.putLeased("attached", first.ID)
-	for name, want := range map[string]store.LeaseID{"stays": first.ID, "detached": 0, "moved": second.ID, "recreated": 0, "attached": first.ID} {
+	for name, want := range map[string]store.LeaseID{
+		"stays": first.ID, "detached": 0, "moved": second.ID,
+		"recreated": 0, "attached": first.ID,
+	} {
 		if kv := b.get(name); kv.Lease != want {
 			b.Errorf("%s is on lease %s, want %s", name, kv.Lease, want)
 		}
@@ -203,7 +207,8 @@ func testRenew(b *bench) {
 	}
 }
 
-// renewUntilDeleted renews a lease until the key of another is deleted. It is false if a renewal came too late.
+// renewUntilDeleted renews a lease until the key of another is deleted. It is false if a renewal
+// came too late.
 func (b *bench) renewUntilDeleted(watch <-chan store.Batch, lease store.Lease, name string) bool {
 	b.Helper()
 	every := time.NewTicker(shortTTL / 4)

@@ -93,8 +93,8 @@ type state struct {
 	size int // how many events led to it
 }
 
-// testModel runs random transactions on the store and the model, and compares what is there after each, what was there at
-// every revision, and what a watch makes of it.
+// testModel runs random transactions on the store and the model, and compares what is there after
+// each, what was there at every revision, and what a watch makes of it.
 func testModel(b *bench) {
 	rapid.Check(b.T, func(t *rapid.T) {
 		ctx, cancel := context.WithTimeout(b.T.Context(), patience)
@@ -122,7 +122,10 @@ func testModel(b *bench) {
 				if rev <= last.at {
 					t.Fatalf("revision %d follows %d", rev, last.at)
 				}
-				past = append(past, state{at: rev, kvs: now.after(txn.Writes, rev), size: last.size + now.events(txn.Writes)})
+				past = append(past, state{
+					at: rev, kvs: now.after(txn.Writes, rev),
+					size: last.size + now.events(txn.Writes),
+				})
 				now = past[len(past)-1].kvs
 			} else if rev < last.at {
 				t.Fatalf("a transaction that changed nothing after revision %d returned %d", last.at, rev)

@@ -61,7 +61,10 @@ func testList(b *bench) {
 		}
 		return strings.Join(out, " ")
 	}
-	for prefix, want := range map[string]string{"": "a b b/1 b/10 b/2 c", "b/": "b/1 b/10 b/2", "b": "b b/1 b/10 b/2", "b/1": "b/1 b/10", "d": ""} {
+	for prefix, want := range map[string]string{
+		"": "a b b/1 b/10 b/2 c", "b/": "b/1 b/10 b/2", "b": "b b/1 b/10 b/2",
+		"b/1": "b/1 b/10", "d": "",
+	} {
 		if got := names(prefix); got != want {
 			b.Errorf("list %q: %s, want %s", prefix, got, want)
 		}
@@ -85,8 +88,8 @@ func testListPages(b *bench) {
 		filled = b.commit(some...)
 	}
 
-	// A writer changes the first, a middle and the last key together, and adds and removes one between them: a
-	// list that is not one state shows them unequal.
+	// A writer changes the first, a middle and the last key together, and adds and removes one
+	// between them: a list that is not one state shows them unequal.
 	ctx, stop := context.WithCancel(b.ctx)
 	defer stop()
 	var writer sync.WaitGroup
@@ -172,15 +175,19 @@ func testListParts(b *bench) {
 			names = append(names, name)
 		}
 		if got := strings.Join(names, " "); got != test.want || part.Behind != test.behind || part.Revision < last {
-			b.Errorf("%d of %q from %q at %d: %q, and %d behind them, want %q and %d", test.most, test.prefix, test.from, part.Revision, got, part.Behind, test.want, test.behind)
+			b.Errorf("%d of %q from %q at %d: %q, and %d behind them, want %q and %d", test.most, test.prefix,
+				test.from, part.Revision, got, part.Behind, test.want, test.behind)
 		}
-		if next := part.Next; (next == "") != (test.next == "") || next > b.key(test.next) || next != "" && next <= part.KVs[len(part.KVs)-1].Key {
-			b.Errorf("%d of %q from %q: goes on at %q, the next key is %q", test.most, test.prefix, test.from, next, test.next)
+		if next := part.Next; (next == "") != (test.next == "") || next > b.key(test.next) || next != "" &&
+			next <= part.KVs[len(part.KVs)-1].Key {
+			b.Errorf("%d of %q from %q: goes on at %q, the next key is %q", test.most, test.prefix, test.from, next,
+				test.next)
 		}
 	}
 }
 
-// testListPartsChange: the parts of one revision fit together whatever is written between them, until that revision is compacted.
+// testListPartsChange: the parts of one revision fit together whatever is written between them,
+// until that revision is compacted.
 func testListPartsChange(b *bench) {
 	for _, name := range []string{"a", "b", "c", "d", "e"} {
 		b.put(name, "before")
@@ -196,7 +203,8 @@ func testListPartsChange(b *bench) {
 		b.commit(store.Put(b.key("b+"), nil), store.Put(b.key("d"), nil), store.Delete(b.key("e")))
 		b.put("e", "after")
 	}
-	if kvs = append(kvs, part.KVs...); err != nil || len(kvs) != 5 || slices.ContainsFunc(kvs, func(kv store.KV) bool { return string(kv.Value) != "before" }) {
+	if kvs = append(kvs, part.KVs...); err != nil || len(kvs) != 5 ||
+		slices.ContainsFunc(kvs, func(kv store.KV) bool { return string(kv.Value) != "before" }) {
 		b.Errorf("in parts at %d: %+v, %v", at, kvs, err)
 	}
 	if err := b.Compact(b.ctx, b.put("f", "")); err != nil {
@@ -259,14 +267,16 @@ func testVitals(b *bench) {
 		b.Errorf("vitals are missing: %+v", before)
 	}
 	if before.Revision >= rev || after.Revision < rev {
-		b.Errorf("vitals said revision %d before and %d after revision %d was written", before.Revision, after.Revision, rev)
+		b.Errorf("vitals said revision %d before and %d after revision %d was written", before.Revision, after.Revision,
+			rev)
 	}
 	if after.Cluster != before.Cluster {
 		b.Errorf("the cluster changed: %+v, %+v", before, after)
 	}
 }
 
-// testEndedContext: every method returns when its context has ended. A store that did not would hang here.
+// testEndedContext: every method returns when its context has ended. A store that did not would
+// hang here.
 func testEndedContext(b *bench) {
 	lease := b.grant(minuteTTL)
 	ended, cancel := context.WithCancel(b.ctx)
@@ -289,7 +299,8 @@ func testEndedContext(b *bench) {
 		if err == nil {
 			b.Errorf("%s succeeded though its context had ended", name)
 		}
-		if errors.Is(err, store.ErrLeaseGone) || errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrConflict) {
+		if errors.Is(err, store.ErrLeaseGone) || errors.Is(err, store.ErrNotFound) ||
+			errors.Is(err, store.ErrConflict) {
 			b.Errorf("%s took the end of its context for the store's word: %v", name, err)
 		}
 	}

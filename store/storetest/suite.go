@@ -15,7 +15,8 @@ import (
 // patience is how long a test waits for what must happen.
 const patience = time.Minute
 
-// Run puts a store through the suite. Every test opens its own with open, which registers with t what is to be closed.
+// Run puts a store through the suite. Every test opens its own with open, which registers with t
+// what is to be closed.
 func Run(t *testing.T, open func(t *testing.T) store.Store) {
 	tests := []struct {
 		name string
@@ -52,7 +53,8 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) { test.run(newBench(t, open(t))) })
 	}
-	// These wait for leases to end, which takes seconds whatever the machine. They run side by side.
+	// These wait for leases to end, which takes seconds whatever the machine. They run side by
+	// side.
 	slow := []struct {
 		name string
 		run  func(*bench)
@@ -151,7 +153,8 @@ func (b *bench) next(watch <-chan store.Batch) store.Batch {
 	panic("unreachable")
 }
 
-// upTo reads a watch until everything up to rev has been delivered, checks the order, and returns the events.
+// upTo reads a watch until everything up to rev has been delivered, checks the order, and returns
+// the events.
 func (b *bench) upTo(watch <-chan store.Batch, rev store.Revision) []store.Event {
 	b.Helper()
 	var events []store.Event
@@ -166,7 +169,8 @@ func (b *bench) upTo(watch <-chan store.Batch, rev store.Revision) []store.Event
 		}
 		for _, e := range batch.Events {
 			if e.KV.Modified <= delivered {
-				b.Fatalf("revision %d came after everything up to %d was said to be delivered", e.KV.Modified, delivered)
+				b.Fatalf("revision %d came after everything up to %d was said to be delivered", e.KV.Modified,
+					delivered)
 			}
 			if e.KV.Modified < last {
 				b.Fatalf("revision %d came after %d", e.KV.Modified, last)
@@ -212,5 +216,6 @@ func differs(got []store.KV, want map[string]store.KV) string {
 }
 
 func same(a, b store.KV) bool {
-	return a.Key == b.Key && bytes.Equal(a.Value, b.Value) && a.Created == b.Created && a.Modified == b.Modified && a.Lease == b.Lease
+	return a.Key == b.Key && bytes.Equal(a.Value, b.Value) && a.Created == b.Created && a.Modified == b.Modified &&
+		a.Lease == b.Lease
 }

@@ -27,7 +27,8 @@ func (b *bench) drain(watch <-chan store.Batch) []store.Batch {
 	}
 }
 
-// testWatchListed: what is listed plus what is watched from the next revision on is what is there, at every revision.
+// testWatchListed: what is listed plus what is watched from the next revision on is what is there,
+// at every revision.
 func testWatchListed(b *bench) {
 	const writers, each = 5, 60
 	var group sync.WaitGroup
@@ -105,7 +106,10 @@ func testWatchOld(b *bench) {
 		{KV: store.KV{Key: a, Modified: third}, Deleted: true},
 		{KV: store.KV{Key: a, Value: []byte("3"), Created: fourth, Modified: fourth}},
 	}
-	for from, want := range map[store.Revision][]store.Event{first: all, first + 1: all[1:], third: all[2:], fourth: all[3:]} {
+	for from, want := range map[store.Revision][]store.Event{
+		first: all, first + 1: all[1:], third: all[2:],
+		fourth: all[3:],
+	} {
 		got := b.upTo(b.Watch(b.ctx, b.prefix, from), fourth)
 		if len(got) != len(want) {
 			b.Errorf("from %d: %d events, want %d", from, len(got), len(want))

@@ -2,9 +2,10 @@ package attack
 
 import "testing"
 
-// Everything is tried against one shard, one after the other, while its honest agents report. What one try leaves behind is there for the next. In
-// between certificates last for seconds, and the authority is exchanged. At the end a replica is killed, so that half of the agents have to come back with
-// the certificates that they have got by then.
+// Everything is tried against one shard, one after the other, while its honest agents report. What
+// one try leaves behind is there for the next. In between certificates last for seconds, and the
+// authority is exchanged. At the end a replica is killed, so that half of the agents have to come
+// back with the certificates that they have got by then.
 //
 // proves SEC-1, SEC-2, SEC-3, SEC-5
 func TestShardUnderAttack(t *testing.T) {

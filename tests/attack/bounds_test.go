@@ -36,7 +36,10 @@ func (s *siege) rogues(t *testing.T, group string, size int) []*rogue {
 		if err != nil {
 			t.Fatal(err)
 		}
-		out = append(out, &rogue{enemy: e, instance: id, pair: &tls.Certificate{Certificate: c.GetChain(), PrivateKey: key}})
+		out = append(out, &rogue{
+			enemy: e, instance: id,
+			pair: &tls.Certificate{Certificate: c.GetChain(), PrivateKey: key},
+		})
 	}
 	return out
 }
@@ -68,7 +71,8 @@ func say(stream protocol.Gateway_SessionClient, r *protocol.Report) error {
 	return stream.Send(&protocol.AgentMessage{Kind: &protocol.AgentMessage_Report{Report: r}})
 }
 
-// ended waits until a stream has, and returns how. Whoever is told so in words is not told by the end of the stream alone.
+// ended waits until a stream has, and returns how. Whoever is told so in words is not told by the
+// end of the stream alone.
 func ended(t *testing.T, stream protocol.Gateway_SessionClient) string {
 	t.Helper()
 	over := make(chan string, 1)
@@ -115,7 +119,10 @@ func excesses(t *testing.T, s *siege) {
 		{"names without end", func(t *testing.T, stream protocol.Gateway_SessionClient) {
 			r := reportOf(1)
 			for range 10 {
-				r.Checks = append(r.Checks, &protocol.Check{Name: strings.Repeat("../", 5000), Why: strings.Repeat("\x00", 5000)})
+				r.Checks = append(r.Checks, &protocol.Check{
+					Name: strings.Repeat("../", 5000),
+					Why:  strings.Repeat("\x00", 5000),
+				})
 			}
 			t.Log(say(stream, r))
 		}},
@@ -184,7 +191,8 @@ func garbage(t *testing.T, s *siege, r *rogue) {
 				t.Fatal(err)
 			}
 			conn := tls.Client(raw, &tls.Config{
-				MinVersion: tls.VersionTLS13, NextProtos: []string{"h2"}, InsecureSkipVerify: true, //nolint:gosec // an enemy believes everybody
+				MinVersion: tls.VersionTLS13, NextProtos: []string{"h2"}, InsecureSkipVerify: true,
+				//nolint:gosec // an enemy believes everybody
 				Certificates: []tls.Certificate{*r.pair},
 			})
 			defer conn.Close()

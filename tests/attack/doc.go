@@ -1,5 +1,6 @@
-// Package attack tries to get at a shard, in every way that docs/security.md names, while two hundred honest agents report to it.
-// Each try must be refused and recorded, must change nothing, and no honest agent may lose its lease for it. What operators may not do is tried in
+// Package attack tries to get at a shard, in every way that docs/security.md names, while two
+// hundred honest agents report to it. Each try must be refused and recorded, must change nothing,
+// and no honest agent may lose its lease for it. What operators may not do is tried in
 // cmd/leasehold and store/etcdstore, HTTP in coordinator/web.
 //
 //	siege_test.go     the shard under attack, and what must not have happened

@@ -31,10 +31,14 @@ type enemy struct {
 	from, to string
 }
 
-// enemy is a new one. They go for one replica and the other in turn: each tells only so many refusals at once, and of the rest a sum each minute.
+// enemy is a new one. They go for one replica and the other in turn: each tells only so many
+// refusals at once, and of the rest a sum each minute.
 func (s *siege) enemy() *enemy {
 	s.enemies++
-	return &enemy{s: s, from: fmt.Sprintf("127.0.%d.%d", 1+s.enemies/250, 1+s.enemies%250), to: s.Addresses[string(rune('a'+s.enemies%2))]}
+	return &enemy{
+		s: s, from: fmt.Sprintf("127.0.%d.%d", 1+s.enemies/250, 1+s.enemies%250),
+		to: s.Addresses[string(rune('a'+s.enemies%2))],
+	}
 }
 
 func (e *enemy) dial(ctx context.Context, address string) (net.Conn, error) {
@@ -52,7 +56,8 @@ func (e *enemy) connect(t *testing.T, c credentials.TransportCredentials) *grpc.
 	return conn
 }
 
-// with are TLS credentials that show a certificate, or none. Whom he believes does not matter to him.
+// with are TLS credentials that show a certificate, or none. Whom he believes does not matter to
+// him.
 func (e *enemy) with(own *tls.Certificate) credentials.TransportCredentials {
 	c := &tls.Config{
 		MinVersion:         tls.VersionTLS13,
@@ -116,7 +121,8 @@ func newForger(t *testing.T) forger {
 	}
 	f := forger{key: key}
 	self := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "leasehold agents"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "leasehold agents"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, self, self, &key.PublicKey, key)
@@ -139,7 +145,10 @@ type paper struct {
 
 // agent is what the certificate of an instance says.
 func (s *siege) agent(instance string) paper {
-	return paper{uri: identity.Identity{Shard: s.shard, Role: identity.Agent, Name: instance}.String(), from: -time.Hour, to: time.Hour, use: x509.ExtKeyUsageClientAuth}
+	return paper{
+		uri:  identity.Identity{Shard: s.shard, Role: identity.Agent, Name: instance}.String(),
+		from: -time.Hour, to: time.Hour, use: x509.ExtKeyUsageClientAuth,
+	}
 }
 
 // forge issues a certificate.
@@ -154,7 +163,8 @@ func (f forger) forge(t *testing.T, p paper) *tls.Certificate {
 		t.Fatal(err)
 	}
 	c := &x509.Certificate{
-		SerialNumber: serial, Subject: pkix.Name{CommonName: p.commonName}, NotBefore: time.Now().Add(p.from), NotAfter: time.Now().Add(p.to),
+		SerialNumber: serial, Subject: pkix.Name{CommonName: p.commonName}, NotBefore: time.Now().Add(p.from),
+		NotAfter: time.Now().Add(p.to),
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{p.use}, BasicConstraintsValid: true,
 	}
 	if p.uri != "" {

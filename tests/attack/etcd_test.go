@@ -21,8 +21,8 @@ import (
 	"github.com/leasehold/leasehold/tests/pki"
 )
 
-// What an agent holds, and what anybody could make who has stolen the agents' authority, opens nothing in etcd: not even with root for its name, and
-// before authentication is turned on.
+// What an agent holds, and what anybody could make who has stolen the agents' authority, opens
+// nothing in etcd: not even with root for its name, and before authentication is turned on.
 //
 // proves SEC-4
 func TestAgentsCredentialsOpenNothingInEtcd(t *testing.T) {
@@ -40,10 +40,12 @@ func TestAgentsCredentialsOpenNothingInEtcd(t *testing.T) {
 		}
 		return issued
 	}
-	server, root := issue(authority.Order{Name: "etcd", Hosts: []string{"127.0.0.1"}}), issue(authority.Order{Name: "root"})
+	server, root := issue(authority.Order{Name: "etcd", Hosts: []string{"127.0.0.1"}}),
+		issue(authority.Order{Name: "root"})
 	ca := filepath.Join(place, "operators", "ca.crt")
 	etcd, err := embedetcd.Start(t.Context(), embedetcd.Config{
-		DataDir: filepath.Join(dir, "etcd"), Listen: "127.0.0.1:0", NoSync: true, TLS: &embedetcd.TLS{Cert: server.File, Key: server.Key, ClientCA: ca},
+		DataDir: filepath.Join(dir, "etcd"), Listen: "127.0.0.1:0", NoSync: true,
+		TLS: &embedetcd.TLS{Cert: server.File, Key: server.Key, ClientCA: ca},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -75,7 +77,11 @@ func TestAgentsCredentialsOpenNothingInEtcd(t *testing.T) {
 		t.Run(try.name, func(t *testing.T) {
 			conf := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: believed, NextProtos: []string{"h2"}}
 			if try.own != nil { // whatever authorities the server asks for
-				conf.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return try.own, nil }
+				conf.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate,
+					error,
+				) {
+					return try.own, nil
+				}
 			}
 			if !try.in {
 				conn, err := tls.Dial("tcp", strings.TrimPrefix(etcd.Endpoint(), "https://"), conf)
@@ -89,7 +95,10 @@ func TestAgentsCredentialsOpenNothingInEtcd(t *testing.T) {
 				}
 				return
 			}
-			client, err := clientv3.New(clientv3.Config{Endpoints: []string{etcd.Endpoint()}, TLS: conf, Logger: zap.NewNop()})
+			client, err := clientv3.New(clientv3.Config{
+				Endpoints: []string{etcd.Endpoint()}, TLS: conf,
+				Logger: zap.NewNop(),
+			})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// files are given to an operator by somebody who means no good. The command must say what is wrong, within bounds, and change nothing.
+// files are given to an operator by somebody who means no good. The command must say what is wrong,
+// within bounds, and change nothing.
 func files(t *testing.T, s *siege) {
 	bomb := "checks:\n- &a [x, x, x, x, x, x, x, x, x]\n"
 	for i := 'b'; i <= 'j'; i++ {
@@ -37,7 +38,8 @@ func files(t *testing.T, s *siege) {
 			if err == nil {
 				t.Fatalf("it was applied: %s", said)
 			}
-			if !strings.Contains(said, "error:") || !strings.Contains(said, try.says) || strings.Contains(said, "panic") {
+			if !strings.Contains(said, "error:") || !strings.Contains(said, try.says) ||
+				strings.Contains(said, "panic") {
 				t.Errorf("the operator is told: %.500s", said)
 			}
 			if len(said) > 10_000 {

@@ -20,7 +20,8 @@ import (
 // halfOpen is how many connections are begun and never finished, at the least.
 var halfOpen = tier.Pick(1000, 10_000)
 
-// floods come all at once, for longer than a lease lasts: an honest agent that is kept from reporting would be lost.
+// floods come all at once, for longer than a lease lasts: an honest agent that is kept from
+// reporting would be lost.
 func floods(t *testing.T, s *siege) {
 	rogues := s.rogues(t, "flood", 3)
 	talker, asker, comer, stranger := rogues[0], rogues[1], rogues[2], s.enemy()
@@ -60,7 +61,8 @@ func floods(t *testing.T, s *siege) {
 
 	t.Logf("half-open: %d begun, at most %d at once, %d cut off", open.begun, open.most, open.shut)
 	if open.begun < halfOpen || open.shut == 0 {
-		t.Errorf("%d connections were begun and %d cut off: this is no flood, or nobody did anything about it", open.begun, open.shut)
+		t.Errorf("%d connections were begun and %d cut off: this is no flood, or nobody did anything about it",
+			open.begun, open.shut)
 	}
 	s.recorded(t, before, "SEC-5", stranger.from)
 	t.Logf("sessions: %v", sessions)
@@ -141,7 +143,8 @@ func (e *enemy) flood(ctx context.Context) (came halfOpened) {
 	return came
 }
 
-// reconnects begins session after session with the certificate that it has, until ctx ends, and counts what came of them.
+// reconnects begins session after session with the certificate that it has, until ctx ends, and
+// counts what came of them.
 func (r *rogue) reconnects(ctx context.Context, t *testing.T) map[string]int {
 	var all sync.WaitGroup
 	var mu sync.Mutex

@@ -26,12 +26,23 @@ func identities(t *testing.T, s *siege) {
 		how      func(e *enemy) credentials.TransportCredentials
 		recorded []string // in the journal
 	}{
-		{"no encryption", func(*enemy) credentials.TransportCredentials { return insecure.NewCredentials() }, []string{"TLS"}},
+		{
+			"no encryption", func(*enemy) credentials.TransportCredentials { return insecure.NewCredentials() },
+			[]string{"TLS"},
+		},
 		{"TLS 1.2", func(*enemy) credentials.TransportCredentials {
-			return credentials.NewTLS(&tls.Config{MaxVersion: tls.VersionTLS12, InsecureSkipVerify: true, NextProtos: []string{"h2"}}) //nolint:gosec // an enemy believes everybody
+			return credentials.NewTLS(&tls.Config{
+				MaxVersion: tls.VersionTLS12, InsecureSkipVerify: true,
+				NextProtos: []string{"h2"},
+			}) //nolint:gosec // an enemy believes everybody
 		}, []string{"TLS"}},
-		{"no certificate", func(e *enemy) credentials.TransportCredentials { return e.with(nil) }, []string{"certificate", victim}},
-		{"foreign authority", func(e *enemy) credentials.TransportCredentials { return e.with(foreign.forge(t, s.agent(victim))) }, []string{"authority"}},
+		{
+			"no certificate", func(e *enemy) credentials.TransportCredentials { return e.with(nil) },
+			[]string{"certificate", victim},
+		},
+		{"foreign authority", func(e *enemy) credentials.TransportCredentials {
+			return e.with(foreign.forge(t, s.agent(victim)))
+		}, []string{"authority"}},
 		{"expired", func(e *enemy) credentials.TransportCredentials {
 			return e.with(changed(func(p *paper) { p.from, p.to = -2*time.Hour, -time.Second }))
 		}, []string{"expired"}},
@@ -58,7 +69,9 @@ func identities(t *testing.T, s *siege) {
 			return e.with(changed(func(p *paper) { p.uri = "" }))
 		}, []string{"certificate"}},
 		{"a path for a name", func(e *enemy) credentials.TransportCredentials {
-			return e.with(changed(func(p *paper) { p.uri = "leasehold://" + s.shard + "/agent/..%2f..%2fgroups%2fweb" }))
+			return e.with(changed(func(p *paper) {
+				p.uri = "leasehold://" + s.shard + "/agent/..%2f..%2fgroups%2fweb"
+			}))
 		}, []string{"certificate"}},
 	} {
 		s.within(t, try.name, func(t *testing.T) {

@@ -75,8 +75,13 @@ func requestOf(t *testing.T, key *ecdsa.PrivateKey) []byte {
 }
 
 // join asks for a certificate.
-func (s *siege) join(t *testing.T, conn *grpc.ClientConn, instance, token string, request []byte) (*protocol.Certificate, error) {
-	return joinWith(t, conn, &protocol.JoinRequest{Protocol: 1, Shard: s.shard, Instance: instance, Token: token, Request: request})
+func (s *siege) join(t *testing.T, conn *grpc.ClientConn, instance, token string,
+	request []byte,
+) (*protocol.Certificate, error) {
+	return joinWith(t, conn, &protocol.JoinRequest{
+		Protocol: 1, Shard: s.shard, Instance: instance, Token: token,
+		Request: request,
+	})
 }
 
 func joinWith(t *testing.T, conn *grpc.ClientConn, r *protocol.JoinRequest) (*protocol.Certificate, error) {
@@ -122,20 +127,29 @@ func joins(t *testing.T, s *siege) {
 	}{
 		{"unknown token", func(r *protocol.JoinRequest) { r.Token = store.NewToken() }, []string{victim}},
 		{"no token", func(r *protocol.JoinRequest) { r.Token = "" }, nil},
-		{"the hash for the token", func(r *protocol.JoinRequest) { r.Token = store.TokenHash(r.Token) }, []string{victim}},
+		{
+			"the hash for the token", func(r *protocol.JoinRequest) { r.Token = store.TokenHash(r.Token) },
+			[]string{victim},
+		},
 		{"another instance's token", func(r *protocol.JoinRequest) { r.Instance = other }, []string{other}},
 		{"an honest instance's name", func(r *protocol.JoinRequest) { r.Instance = s.Members("web")[0] }, nil},
 		{"an instance that there is not", func(r *protocol.JoinRequest) { r.Instance = "web-0-none" }, nil},
 		{"another shard", func(r *protocol.JoinRequest) { r.Shard = "0123456789abcdef" }, nil},
 		{"a path for a name", func(r *protocol.JoinRequest) { r.Instance = "../groups/web" }, nil},
 		{"a key that is not P-256", func(r *protocol.JoinRequest) { r.Request = requestOf(t, p384) }, []string{victim}},
-		{"a request that its key has not signed", func(r *protocol.JoinRequest) { r.Request = forged }, []string{victim}},
+		{
+			"a request that its key has not signed", func(r *protocol.JoinRequest) { r.Request = forged },
+			[]string{victim},
+		},
 		{"no request", func(r *protocol.JoinRequest) { r.Request = nil }, nil},
 		{"a token without end", func(r *protocol.JoinRequest) { r.Token = strings.Repeat("A", 200<<10) }, nil},
 	} {
 		s.within(t, try.name, func(t *testing.T) {
 			before, e := s.calm(), s.enemy()
-			r := &protocol.JoinRequest{Protocol: 1, Shard: s.shard, Instance: victim, Token: s.token(t, victim), Request: requestOf(t, key)}
+			r := &protocol.JoinRequest{
+				Protocol: 1, Shard: s.shard, Instance: victim, Token: s.token(t, victim),
+				Request: requestOf(t, key),
+			}
 			try.change(r)
 			_, err := joinWith(t, e.connect(t, e.with(nil)), r)
 			tried(t, before, e, err, try.words...)
@@ -183,7 +197,8 @@ func race(t *testing.T, s *siege, raced string) {
 	var conns []*grpc.ClientConn
 	for i := range lines {
 		e := s.enemy()
-		conn, err := grpc.NewClient("passthrough:///"+s.Addresses[string(rune('a'+i%2))], grpc.WithTransportCredentials(e.with(nil)), grpc.WithContextDialer(e.dial))
+		conn, err := grpc.NewClient("passthrough:///"+s.Addresses[string(rune('a'+i%2))],
+			grpc.WithTransportCredentials(e.with(nil)), grpc.WithContextDialer(e.dial))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,7 +14,8 @@ import (
 	"github.com/leasehold/leasehold/tests/tier"
 )
 
-// streams are the sessions of all instances: which stream of which replica. A stream that was dropped has another epoch.
+// streams are the sessions of all instances: which stream of which replica. A stream that was
+// dropped has another epoch.
 func (s *siege) streams() map[string]string {
 	out := map[string]string{}
 	for id, a := range stage.Records[store.Alive](s.Stage, store.KindAlive) {
@@ -45,7 +46,8 @@ func (s *siege) lifetime(t *testing.T, d time.Duration) {
 // generations is how often each certificate is renewed, at the least.
 var generations = tier.Pick(2, 6)
 
-// shortLived watches certificates that last for seconds: they are renewed over many generations, and no stream is dropped for it.
+// shortLived watches certificates that last for seconds: they are renewed over many generations,
+// and no stream is dropped for it.
 func shortLived(t *testing.T, s *siege) {
 	before, streams := s.calm(), s.streams()
 	seen := map[string]map[time.Time]bool{}
@@ -64,7 +66,8 @@ func shortLived(t *testing.T, s *siege) {
 	s.untouched(t, before)
 }
 
-// exchanged exchanges the agents' authority under all: no stream is dropped, and what the old one issued opens nothing afterwards.
+// exchanged exchanges the agents' authority under all: no stream is dropped, and what the old one
+// issued opens nothing afterwards.
 func exchanged(t *testing.T, s *siege) {
 	before, streams := s.calm(), s.streams()
 	old, first := s.stolenAuthority(t), s.issuers()

@@ -36,7 +36,8 @@ type siege struct {
 func besiege(t *testing.T, agents int) *siege {
 	t.Helper()
 	s := &siege{Stage: stage.New(t, stage.Plan{
-		Programs: built, Again: fmt.Sprintf("go test ./tests/attack -count=1 -v -agents %d -run '^%s$'", agents, t.Name()), Replicas: 2, Interval: 2 * time.Second,
+		Programs: built, Again: fmt.Sprintf("go test ./tests/attack -count=1 -v -agents %d -run '^%s$'", agents,
+			t.Name()), Replicas: 2, Interval: 2 * time.Second,
 	})}
 	s.shard = s.record(t).ID
 	s.lifetime(t, 15*time.Second)
@@ -68,8 +69,9 @@ func (s *siege) record(t *testing.T) store.Shard {
 	return v.Record
 }
 
-// calm is a moment in which all is well with the honest instances, and nothing of them is under way: what is counted from then on is no remainder of
-// what went before. Those whom enemies pretend to be may stay silent.
+// calm is a moment in which all is well with the honest instances, and nothing of them is under
+// way: what is counted from then on is no remainder of what went before. Those whom enemies pretend
+// to be may stay silent.
 func (s *siege) calm() stage.Mark {
 	s.T.Helper()
 	s.Await("the honest being well", func() bool { return s.Complete("web", *honest) })
@@ -84,7 +86,8 @@ func (s *siege) untouched(t *testing.T, since stage.Mark) {
 	}
 }
 
-// honestUntouched fails if anything was done to an honest machine since a moment, or one of them lost its lease for a moment.
+// honestUntouched fails if anything was done to an honest machine since a moment, or one of them
+// lost its lease for a moment.
 func (s *siege) honestUntouched(t *testing.T, since stage.Mark) {
 	t.Helper()
 	now := s.Members("web")
@@ -126,7 +129,8 @@ func (s *siege) leasesLost(t *testing.T, since stage.Mark) (lost []string) {
 	return nil
 }
 
-// recorded waits until the journal has an entry of a rule, made since a moment, with all these words in it.
+// recorded waits until the journal has an entry of a rule, made since a moment, with all these
+// words in it.
 func (s *siege) recorded(t *testing.T, since stage.Mark, rule string, words ...string) store.JournalEntry {
 	t.Helper()
 	var found store.JournalEntry
@@ -134,7 +138,8 @@ func (s *siege) recorded(t *testing.T, since stage.Mark, rule string, words ...s
 		for _, v := range s.Journal(since.Revision) {
 			e := v.Record
 			text := strings.Join(append([]string{e.What, e.Why, e.Instance}, e.Evidence...), " ; ")
-			if e.Rule == rule && !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(text, w) }) {
+			if e.Rule == rule && !slices.ContainsFunc(words,
+				func(w string) bool { return !strings.Contains(text, w) }) {
 				found = e
 				return true
 			}
@@ -161,7 +166,8 @@ func (s *siege) remove(group string) {
 	})
 }
 
-// stolenAuthority is the shard's own: whoever has its key can be anybody. The tests take it to make certificates that only one thing is wrong with.
+// stolenAuthority is the shard's own: whoever has its key can be anybody. The tests take it to make
+// certificates that only one thing is wrong with.
 func (s *siege) stolenAuthority(t *testing.T) forger {
 	t.Helper()
 	return stolenFrom(t, s.PKI)

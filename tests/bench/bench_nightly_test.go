@@ -37,10 +37,12 @@ func TestFailover(t *testing.T) {
 	}
 }
 
-// An etcd that is named is used only if it is empty, or if that was said to be meant; and is as it was before when a bench was interrupted.
+// An etcd that is named is used only if it is empty, or if that was said to be meant; and is as it
+// was before when a bench was interrupted.
 func TestNamedEtcd(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
-	server, err := embedetcd.Start(t.Context(), embedetcd.Config{DataDir: t.TempDir(), Listen: "127.0.0.1:0", NoSync: true})
+	server, err := embedetcd.Start(t.Context(),
+		embedetcd.Config{DataDir: t.TempDir(), Listen: "127.0.0.1:0", NoSync: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,8 +56,12 @@ func TestNamedEtcd(t *testing.T) {
 	if _, err := st.Commit(t.Context(), store.Txn{Writes: []store.Write{store.Put(key, []byte(value))}}); err != nil {
 		t.Fatal(err)
 	}
-	args := append([]string{"agents", "--agents", "30", "--for", "4m", "--failures", "0", "--endpoints", server.Endpoint()}, quick...)
-	if code, _, stderr := run(t.Context(), t, args...); code != program.Conflict || !strings.Contains(stderr, "--used-etcd") {
+	args := append([]string{
+		"agents", "--agents", "30", "--for", "4m", "--failures", "0", "--endpoints",
+		server.Endpoint(),
+	}, quick...)
+	if code, _, stderr := run(t.Context(), t, args...); code != program.Conflict ||
+		!strings.Contains(stderr, "--used-etcd") {
 		t.Errorf("exit %d for an etcd with a shard: %s", code, stderr)
 	}
 	ctx, interrupt := context.WithCancel(t.Context())

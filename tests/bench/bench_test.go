@@ -23,10 +23,12 @@ func result[T any](t *testing.T, args ...string) T {
 	return r
 }
 
-// Agents that fail are seen, those that only lose their connection are left alone, and all of it is told. On a machine with other work to do a
-// failure may be seen later than is promised, so that is not asked here.
+// Agents that fail are seen, those that only lose their connection are left alone, and all of it is
+// told. On a machine with other work to do a failure may be seen later than is promised, so that is
+// not asked here.
 func TestAgents(t *testing.T) {
-	r := result[trial.Agents](t, "agents", "--agents", "40", "--for", "10s", "--failures", "4", "--churn", "3", "--group-size", "20")
+	r := result[trial.Agents](t, "agents", "--agents", "40", "--for", "10s", "--failures", "4", "--churn", "3",
+		"--group-size", "20")
 	if r.Agents != 40 || r.Groups != 2 || r.Connections != trial.OwnConnections || r.LeaseTTL != 6 {
 		t.Errorf("setting: %+v", r.Setting)
 	}
@@ -34,7 +36,8 @@ func TestAgents(t *testing.T) {
 		t.Errorf("of 4 failures were seen %+v: each takes a lease at least", d)
 	}
 	if r.Churned != 3 || r.FalsePositives != 0 || r.LeasesLost != 0 {
-		t.Errorf("%d came back of 3, %d false positives, %d healthy leases lost: %v", r.Churned, r.FalsePositives, r.LeasesLost, r.Wrongly)
+		t.Errorf("%d came back of 3, %d false positives, %d healthy leases lost: %v", r.Churned, r.FalsePositives,
+			r.LeasesLost, r.Wrongly)
 	}
 	if r.Registered < 36 || r.Reports < 20 || r.Latency.Count == 0 || r.Renewals < 20 || r.MemoryPerAgent <= 0 {
 		t.Errorf("measured: %+v", r)

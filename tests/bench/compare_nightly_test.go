@@ -30,7 +30,8 @@ func TestLeaseholdIsCompared(t *testing.T) {
 	}
 	const agents, lease = 12, 5 * time.Second
 	shard, err := trial.Begin(ctx, trial.Config{
-		Shard: "bench-compared", Agents: agents, Interval: time.Second, GroupSize: agents, Rate: 300, Replicas: 2, ReconnectMax: time.Second,
+		Shard: "bench-compared", Agents: agents, Interval: time.Second, GroupSize: agents, Rate: 300, Replicas: 2,
+		ReconnectMax: time.Second,
 	}, trial.Deps{
 		Version: "test", Own: true, Tell: tell,
 		Open: func(ctx context.Context, address string) (store.Store, func() error, error) {
@@ -43,7 +44,8 @@ func TestLeaseholdIsCompared(t *testing.T) {
 	})
 	var f rivals.Figures
 	if err == nil {
-		f, err = rivals.Contest(ctx, shard.Contender(), rivals.Plan{Steady: time.Second, Stall: lease + 2*time.Second, Begin: longest, Settle: longest, Tell: tell})
+		f, err = rivals.Contest(ctx, shard.Contender(),
+			rivals.Plan{Steady: time.Second, Stall: lease + 2*time.Second, Begin: longest, Settle: longest, Tell: tell})
 	}
 	if ended := shard.End(err); ended != nil {
 		t.Error(ended)
@@ -82,9 +84,11 @@ func TestCompareIsInterrupted(t *testing.T) {
 			}
 		}
 	}()
-	code := bench.Run(ctx, environment(&out, &aside), []string{"compare", "--agents", "6", "--interval", "1s", "--steady", "1s"})
+	code := bench.Run(ctx, environment(&out, &aside),
+		[]string{"compare", "--agents", "6", "--interval", "1s", "--steady", "1s"})
 	close(ended)
-	if code != program.Interrupted || !strings.Contains(aside.String(), "nothing is left behind") || !strings.Contains(aside.String(), "etcd stands still") {
+	if code != program.Interrupted || !strings.Contains(aside.String(), "nothing is left behind") ||
+		!strings.Contains(aside.String(), "etcd stands still") {
 		t.Errorf("exit %d: %s", code, aside.String())
 	}
 	nothingLeft(t)

@@ -32,7 +32,8 @@ func environment(out, aside interface{ Write([]byte) (int, error) }) bench.Env {
 	}
 }
 
-// quick makes a bench as short as it can be: agents return within moments, so that no grace is long.
+// quick makes a bench as short as it can be: agents return within moments, so that no grace is
+// long.
 var quick = []string{"--interval", "1s", "--lease-ttl", "6s", "--reconnect-max", "1s"}
 
 // longest is until something must have happened, on the slowest machine.

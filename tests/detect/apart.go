@@ -14,7 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The environment of this very program when it is started as something else than what a person starts.
+// The environment of this very program when it is started as something else than what a person
+// starts.
 const (
 	envRole   = "LEASEHOLD_DETECT_ROLE"
 	envConfig = "LEASEHOLD_DETECT_CONFIG"
@@ -89,11 +90,12 @@ func runApart(ctx context.Context, cfg config, progress io.Writer) error {
 	return nil
 }
 
-// lifeline is where the first process of the namespaces has the pipe to the program that started it.
+// lifeline is where the first process of the namespaces has the pipe to the program that started
+// it.
 const lifeline = 3
 
-// beFirst is the first process: it starts the bench, is the parent of whoever loses its own, and ends with the bench or with the program
-// that started it. With it the kernel ends all.
+// beFirst is the first process: it starts the bench, is the parent of whoever loses its own, and
+// ends with the bench or with the program that started it. With it the kernel ends all.
 func beFirst() (int, error) {
 	unix.CloseOnExec(lifeline)
 	go func() {
@@ -122,7 +124,8 @@ func beFirst() (int, error) {
 			env = append(env, v)
 		}
 	}
-	bench, err := os.StartProcess(self, []string{self}, &os.ProcAttr{Env: env, Files: []*os.File{os.Stdin, os.Stdout, os.Stderr}})
+	bench, err := os.StartProcess(self, []string{self},
+		&os.ProcAttr{Env: env, Files: []*os.File{os.Stdin, os.Stdout, os.Stderr}})
 	if err != nil {
 		return 1, fmt.Errorf("start the bench: %w", err)
 	}

@@ -56,12 +56,14 @@ func runBench(ctx context.Context, cfg config, progress io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(ip(ctx, "link", "set", "lo", "up"), ip(ctx, "address", "add", coordinatorIP+"/32", "dev", "lo")); err != nil {
+	if err := errors.Join(ip(ctx, "link", "set", "lo", "up"),
+		ip(ctx, "address", "add", coordinatorIP+"/32", "dev", "lo")); err != nil {
 		return err
 	}
 	b := &bench{
-		cfg: cfg, progress: progress, ledger: newLedger(store.KeysOf(shardName)), machines: filepath.Join(cfg.Dir, "machines"),
-		harmed: map[int][]time.Time{}, of: cfg.Trials * len(todo),
+		cfg: cfg, progress: progress, ledger: newLedger(store.KeysOf(shardName)),
+		machines: filepath.Join(cfg.Dir, "machines"),
+		harmed:   map[int][]time.Time{}, of: cfg.Trials * len(todo),
 	}
 	agent, err := writeAgentScript(cfg.Dir)
 	if err != nil {
@@ -96,7 +98,11 @@ func (b *bench) start(ctx context.Context, agent string) (stop func() error, err
 	if err != nil {
 		return nil, err
 	}
-	etcd, err := embedetcd.Start(ctx, embedetcd.Config{DataDir: filepath.Join(b.cfg.Dir, "etcd"), Listen: etcdAddress, Logger: slog.New(slog.NewJSONHandler(log, nil))})
+	etcd, err := embedetcd.Start(ctx,
+		embedetcd.Config{
+			DataDir: filepath.Join(b.cfg.Dir, "etcd"), Listen: etcdAddress,
+			Logger: slog.New(slog.NewJSONHandler(log, nil)),
+		})
 	if err != nil {
 		return nil, err
 	}
@@ -127,20 +133,24 @@ func (b *bench) start(ctx context.Context, agent string) (stop func() error, err
 	}
 	for i := range b.cfg.Replicas {
 		name := string(rune('a' + i))
-		cmd, err := b.launch(name, "coordinator", "--id", name, "--listen", fmt.Sprintf("%s:%d", coordinatorIP, 7420+i), "--machines", b.machines, "--state-dir", filepath.Join(b.cfg.Dir, "known-"+name), "--agent", agent, "--http", "off")
+		cmd, err := b.launch(name, "coordinator", "--id", name, "--listen", fmt.Sprintf("%s:%d", coordinatorIP, 7420+i),
+			"--machines", b.machines, "--state-dir", filepath.Join(b.cfg.Dir, "known-"+name), "--agent", agent,
+			"--http", "off")
 		if err != nil {
 			return nil, errors.Join(err, stop())
 		}
 		replicas = append(replicas, cmd)
 	}
-	err = b.ledger.await(ctx, "a leader", longest, func() bool { return b.ledger.leader && len(b.ledger.replicas) == b.cfg.Replicas })
+	err = b.ledger.await(ctx, "a leader", longest,
+		func() bool { return b.ledger.leader && len(b.ledger.replicas) == b.cfg.Replicas })
 	if err != nil {
 		return nil, errors.Join(err, stop())
 	}
 	return stop, nil
 }
 
-// feelPulse measures how long etcd takes for a write, beside all others': where that is slow, so is everything else.
+// feelPulse measures how long etcd takes for a write, beside all others': where that is slow, so is
+// everything else.
 func (b *bench) feelPulse(ctx context.Context, st store.Store) {
 	for pause(ctx, time.Second) == nil {
 		began := time.Now()
@@ -168,7 +178,8 @@ func (b *bench) launch(name string, args ...string) (*exec.Cmd, error) {
 
 // apply makes a group. more are further lines of its file.
 func (b *bench) apply(ctx context.Context, name string, size int, more ...string) error {
-	text := fmt.Sprintf("name: %s\nsize: %d\nprovider: process\nbudget: {max_expansion: 100}\n%s\n", name, size, strings.Join(more, "\n"))
+	text := fmt.Sprintf("name: %s\nsize: %d\nprovider: process\nbudget: {max_expansion: 100}\n%s\n", name, size,
+		strings.Join(more, "\n"))
 	if b.cfg.Interval != defaultInterval {
 		text += fmt.Sprintf("report: {interval: %s}\n", b.cfg.Interval)
 	}
@@ -267,8 +278,8 @@ func (b *bench) replaced(ctx context.Context, t *trial) error {
 	})
 }
 
-// webSize is how many machines are needed so that no slot is harmed so often that it flaps, and so few of all are silent at once that
-// it is no storm.
+// webSize is how many machines are needed so that no slot is harmed so often that it flaps, and so
+// few of all are silent at once that it is no storm.
 func (b *bench) webSize(todo []scenario) int {
 	kinds, silent := 0, 0
 	for _, s := range todo {
@@ -312,7 +323,8 @@ func (b *bench) raiseWeb(ctx context.Context, size int) error {
 	})
 }
 
-// raiseMute makes a group whose first agents never register, and waits until all of them are replaced.
+// raiseMute makes a group whose first agents never register, and waits until all of them are
+// replaced.
 func (b *bench) raiseMute(ctx context.Context) ([]*trial, error) {
 	var trials []*trial
 	b.ledger.mu.Lock()
@@ -324,10 +336,12 @@ func (b *bench) raiseMute(ctx context.Context) ([]*trial, error) {
 		}
 	}
 	b.ledger.mu.Unlock()
-	if err := b.apply(ctx, muteGroup, b.cfg.Trials, fmt.Sprintf("registration_timeout: %s", registrationTimeout)); err != nil {
+	if err := b.apply(ctx, muteGroup, b.cfg.Trials,
+		fmt.Sprintf("registration_timeout: %s", registrationTimeout)); err != nil {
 		return nil, err
 	}
-	err := b.ledger.await(ctx, "machines to boot that stay mute", longest, func() bool { return len(trials) == b.cfg.Trials })
+	err := b.ledger.await(ctx, "machines to boot that stay mute", longest,
+		func() bool { return len(trials) == b.cfg.Trials })
 	if err != nil {
 		return nil, err
 	}
@@ -346,7 +360,8 @@ func (b *bench) victim(ctx context.Context) (*trial, machine, error) {
 		now := time.Now()
 		var may []store.Instance
 		for _, in := range b.ledger.settled(webGroup, now.Add(-2*b.cfg.Interval)) {
-			b.harmed[in.Slot] = slices.DeleteFunc(b.harmed[in.Slot], func(at time.Time) bool { return now.Sub(at) > flapWindow })
+			b.harmed[in.Slot] = slices.DeleteFunc(b.harmed[in.Slot],
+				func(at time.Time) bool { return now.Sub(at) > flapWindow })
 			if len(b.harmed[in.Slot]) < mostHarmed {
 				may = append(may, in)
 			}

@@ -66,7 +66,10 @@ func TestTargets(t *testing.T) {
 	killed := scenarios()[0]
 	at := time.Now()
 	after := func(took time.Duration, rule string) *trial {
-		return &trial{Victim: "v", Harmed: at, Suspect: at, Verdict: at, Replaced: at.Add(took), Judged: killed.verdict, VerdictRule: rule, ReplacedRule: killed.replaced}
+		return &trial{
+			Victim: "v", Harmed: at, Suspect: at, Verdict: at, Replaced: at.Add(took), Judged: killed.verdict,
+			VerdictRule: rule, ReplacedRule: killed.replaced,
+		}
 	}
 	good := after(time.Second, killed.rule)
 	for _, c := range []struct {
@@ -87,7 +90,10 @@ func TestTargets(t *testing.T) {
 
 func TestFlagsAreRefused(t *testing.T) {
 	t.Parallel()
-	for _, args := range []string{"-trials 0", "-pace 10ms", "-interval 1500ms", "-replicas 9", "-o xml", "-only nothing", "more"} {
+	for _, args := range []string{
+		"-trials 0", "-pace 10ms", "-interval 1500ms", "-replicas 9", "-o xml",
+		"-only nothing", "more",
+	} {
 		var said strings.Builder
 		if _, err := readFlags(strings.Fields(args), &said); err == nil || !strings.Contains(said.String(), "error:") {
 			t.Errorf("%s: %v, and it says %q", args, err, said.String())

@@ -1,5 +1,6 @@
-// Command detect measures how long it takes from harm done to a machine until it is suspected, judged and its replacement is
-// requested: with real programs, real agents in network namespaces of their own, and etcd's own watch as the witness.
+// Command detect measures how long it takes from harm done to a machine until it is suspected,
+// judged and its replacement is requested: with real programs, real agents in network namespaces of
+// their own, and etcd's own watch as the witness.
 //
 //	main.go       the command line; builds the programs, and ends everything
 //	apart.go      the namespaces in which all of it runs, and their first process
@@ -23,5 +24,6 @@
 //
 // # What it does not do
 //
-// It does not measure storms or flapping: victims are few enough at once, and in slots of their own, to be neither.
+// It does not measure storms or flapping: victims are few enough at once, and in slots of their
+// own, to be neither.
 package main

@@ -46,8 +46,9 @@ type ledger struct {
 
 func newLedger(keys store.Keys) *ledger {
 	return &ledger{
-		keys: keys, moved: make(chan struct{}), instances: map[string]instance{}, trials: map[string]*trial{}, replicas: map[string]int{},
-		onBoot: func(store.Instance, time.Time) {},
+		keys: keys, moved: make(chan struct{}), instances: map[string]instance{}, trials: map[string]*trial{},
+		replicas: map[string]int{},
+		onBoot:   func(store.Instance, time.Time) {},
 	}
 }
 
@@ -175,7 +176,9 @@ func (l *ledger) takeReplica(name string, e store.Event) error {
 		return err
 	}
 	if v.Record.Disturbances > l.replicas[name] && v.Record.Last != nil {
-		l.notes = append(l.notes, fmt.Sprintf("SAFE-1: replica %s was disturbed: %s: whoever is lost waits until agents had time to return", name, v.Record.Last.What))
+		l.notes = append(l.notes,
+			fmt.Sprintf("SAFE-1: replica %s was disturbed: %s: whoever is lost waits until agents had time to return",
+				name, v.Record.Last.What))
 	}
 	l.replicas[name] = v.Record.Disturbances
 	return nil
@@ -196,7 +199,8 @@ func (l *ledger) trialOf(id string) *trial {
 	return nil
 }
 
-// await returns when a condition holds, which is looked at whenever etcd has told something. The lock is held for it.
+// await returns when a condition holds, which is looked at whenever etcd has told something. The
+// lock is held for it.
 func (l *ledger) await(ctx context.Context, what string, atMost time.Duration, condition func() bool) error {
 	late := time.NewTimer(atMost)
 	defer late.Stop()
@@ -220,8 +224,8 @@ func (l *ledger) await(ctx context.Context, what string, atMost time.Duration, c
 	}
 }
 
-// settled are the instances of a group that may be harmed: well since before a time, alone in their slot, not harmed and not
-// reserved. They are in order of ID. The lock is held.
+// settled are the instances of a group that may be harmed: well since before a time, alone in their
+// slot, not harmed and not reserved. They are in order of ID. The lock is held.
 func (l *ledger) settled(group string, since time.Time) []store.Instance {
 	inSlot := map[int]int{}
 	for _, in := range l.instances {

@@ -14,9 +14,11 @@ import (
 )
 
 const (
-	// coordinatorIP is where machines reach the coordinator. It and theirs are from the range for measuring networks (RFC 2544).
+	// coordinatorIP is where machines reach the coordinator. It and theirs are from the range for
+	// measuring networks (RFC 2544).
 	coordinatorIP = "198.18.0.1"
-	// nobody is a hardware address that no interface has: what is sent to it is dropped without a word.
+	// nobody is a hardware address that no interface has: what is sent to it is dropped without a
+	// word.
 	nobody = "02:00:00:00:00:01"
 	// firstPort is the first that the process provider gives to a machine.
 	firstPort = 20000
@@ -25,8 +27,9 @@ const (
 // muteGroup is the group whose first agents never say anything.
 const muteGroup = "mute"
 
-// agentScript is what the provider starts as an agent: it makes the machine's network, with one wire to the coordinator, shows it its working
-// directory at seenAs, and becomes the agent. Its number among the machines is that of its port, which no other machine has.
+// agentScript is what the provider starts as an agent: it makes the machine's network, with one
+// wire to the coordinator, shows it its working directory at seenAs, and becomes the agent. Its
+// number among the machines is that of its port, which no other machine has.
 const agentScript = `#!/bin/sh
 set -e
 instance=${LEASEHOLD_MACHINE#*/}
@@ -52,7 +55,8 @@ END
 exec nsenter "--net=/run/netns/$instance" unshare --mount sh -c 'mount --bind "$1" %[6]s && shift && exec "$@"' sh "${LEASEHOLD_BOOTSTRAP%%/*}/work" %[5]s "$@"
 `
 
-// seenAs is where each machine sees its own working directory: a group's file can name paths only that are the same for all.
+// seenAs is where each machine sees its own working directory: a group's file can name paths only
+// that are the same for all.
 const seenAs = "/run/machine"
 
 // writeAgentScript puts the script beside the programs and returns its path.
@@ -64,7 +68,8 @@ func writeAgentScript(dir string) (string, error) {
 		}
 	}
 	path := filepath.Join(dir, "agent.sh")
-	text := fmt.Sprintf(agentScript, muteGroup, mute, firstPort, coordinatorIP, filepath.Join(dir, "leasehold-agent"), seenAs)
+	text := fmt.Sprintf(agentScript, muteGroup, mute, firstPort, coordinatorIP, filepath.Join(dir, "leasehold-agent"),
+		seenAs)
 	return path, os.WriteFile(path, []byte(text), 0o700)
 }
 
@@ -138,10 +143,12 @@ func (m machine) address() string {
 
 // dropToMachine loses all that the coordinator sends to the machine.
 func (m machine) dropToMachine(ctx context.Context) error {
-	return ip(ctx, "neigh", "replace", m.address(), "lladdr", nobody, "dev", fmt.Sprintf("v%d", m.record.Port), "nud", "permanent")
+	return ip(ctx, "neigh", "replace", m.address(), "lladdr", nobody, "dev", fmt.Sprintf("v%d", m.record.Port), "nud",
+		"permanent")
 }
 
 // dropToCoordinator loses all that the machine sends.
 func (m machine) dropToCoordinator(ctx context.Context) error {
-	return ip(ctx, "-netns", m.instance, "neigh", "replace", coordinatorIP, "lladdr", nobody, "dev", "eth0", "nud", "permanent")
+	return ip(ctx, "-netns", m.instance, "neigh", "replace", coordinatorIP, "lladdr", nobody, "dev", "eth0", "nud",
+		"permanent")
 }

@@ -21,7 +21,8 @@ func main() {
 	os.Exit(start())
 }
 
-// start is what this process is for: the program that a person starts, or one of those that it starts in turn.
+// start is what this process is for: the program that a person starts, or one of those that it
+// starts in turn.
 func start() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -80,7 +81,8 @@ func readFlags(args []string, stderr io.Writer) (config, error) {
 	f.SetOutput(stderr)
 	f.IntVar(&c.Trials, "trials", 50, "trials of each scenario, 1 to 1000")
 	f.DurationVar(&c.Pace, "pace", 4*time.Second, "time between two trials of a scenario, at least 1s")
-	f.DurationVar(&c.Interval, "interval", defaultInterval, "report interval of the agents, in whole seconds; leases last three times that and 2s")
+	f.DurationVar(&c.Interval, "interval", defaultInterval,
+		"report interval of the agents, in whole seconds; leases last three times that and 2s")
 	f.IntVar(&c.Replicas, "replicas", 1, "replicas of the coordinator, 1 to 5")
 	f.StringVar(&only, "only", "", "scenarios to play, by name, separated by commas; all if empty")
 	f.BoolVar(&c.Keep, "keep", false, "keep the directory with the logs and machines, and say where it is")
@@ -119,7 +121,8 @@ func readFlags(args []string, stderr io.Writer) (config, error) {
 func measure(ctx context.Context, cfg config, progress io.Writer) (res result, err error) {
 	for _, tool := range []string{"ip", "nsenter"} {
 		if _, err := exec.LookPath(tool); err != nil {
-			return res, fmt.Errorf("no %s on the PATH: run scripts/test-needs.sh, or install iproute2 and util-linux", tool)
+			return res, fmt.Errorf("no %s on the PATH: run scripts/test-needs.sh, or install iproute2 and util-linux",
+				tool)
 		}
 	}
 	if cfg.Dir, err = os.MkdirTemp("", "leasehold-detect-"); err != nil {

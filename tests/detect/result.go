@@ -52,7 +52,8 @@ type spread struct {
 	Max float64 `json:"max"`
 }
 
-// spreadOf takes of so many times the one that a share of them does not exceed; nil if there are none.
+// spreadOf takes of so many times the one that a share of them does not exceed; nil if there are
+// none.
 func spreadOf(all []time.Duration) *spread {
 	if len(all) == 0 {
 		return nil
@@ -67,8 +68,10 @@ func (b *bench) sumUp(todo []scenario, outcomes map[string][]*trial) result {
 	b.ledger.mu.Lock()
 	defer b.ledger.mu.Unlock()
 	r := result{
-		At: time.Now().UTC().Truncate(time.Second), Processors: runtime.NumCPU(), Interval: b.cfg.Interval.Seconds(), LeaseTTL: b.cfg.leaseTTL().Seconds(),
-		Replicas: b.cfg.Replicas, Machines: b.webSize(todo), Pace: b.cfg.Pace.Seconds(), EtcdWrite: spreadOf(b.writes), Unasked: b.ledger.unasked, Notes: b.ledger.notes, Met: len(b.ledger.unasked) == 0,
+		At: time.Now().UTC().Truncate(time.Second), Processors: runtime.NumCPU(), Interval: b.cfg.Interval.Seconds(),
+		LeaseTTL: b.cfg.leaseTTL().Seconds(),
+		Replicas: b.cfg.Replicas, Machines: b.webSize(todo), Pace: b.cfg.Pace.Seconds(), EtcdWrite: spreadOf(b.writes),
+		Unasked: b.ledger.unasked, Notes: b.ledger.notes, Met: len(b.ledger.unasked) == 0,
 	}
 	for _, s := range todo {
 		f := sumUpOne(s, b.cfg, outcomes[s.name])
@@ -130,7 +133,8 @@ func (s *spread) String() string {
 
 // writeTable writes the figures for people, as Markdown that also reads well as it is.
 func (r result) writeTable(w io.Writer) error {
-	fmt.Fprintf(w, "%s, %d processors, %d coordinator(s), %d machines, report interval %gs, lease %gs; seconds from the harm on\n\n",
+	fmt.Fprintf(w,
+		"%s, %d processors, %d coordinator(s), %d machines, report interval %gs, lease %gs; seconds from the harm on\n\n",
 		r.At.Format("2006-01-02"), r.Processors, r.Replicas, r.Machines, r.Interval, r.LeaseTTL)
 	if e := r.EtcdWrite; e != nil {
 		fmt.Fprintf(w, "A write to etcd took %.1f ms (p50) to %.1f ms (p99) meanwhile.\n\n", e.P50*1000, e.P99*1000)
@@ -139,14 +143,16 @@ func (r result) writeTable(w io.Writer) error {
 	row := func(cells ...string) {
 		fmt.Fprintf(t, "| %s\t\n", strings.ReplaceAll(strings.Join(cells, "\t"), "\t", "\t "))
 	}
-	row("harm", "trials", "suspect p50\tp99\tmax", "verdict p50\tp99\tmax", "replacement p50\tp99\tmax", "target for p99", "met")
+	row("harm", "trials", "suspect p50\tp99\tmax", "verdict p50\tp99\tmax", "replacement p50\tp99\tmax",
+		"target for p99", "met")
 	row(slices.Repeat([]string{"---"}, 13)...)
 	for _, f := range r.Scenarios {
 		met := "yes"
 		if !f.Met {
 			met = "NO"
 		}
-		row(f.What, fmt.Sprint(f.Trials), f.Suspect.String(), f.Verdict.String(), f.Replacement.String(), fmt.Sprintf("%gs (%s)", f.Target, f.Why), met)
+		row(f.What, fmt.Sprint(f.Trials), f.Suspect.String(), f.Verdict.String(), f.Replacement.String(),
+			fmt.Sprintf("%gs (%s)", f.Target, f.Why), met)
 	}
 	if err := t.Flush(); err != nil {
 		return err

@@ -15,7 +15,8 @@ import (
 type scenario struct {
 	name string // on the command line
 	what string // in the table
-	// harm does it to a machine that is well. Nil: it is done as the machines are made, see bench.raiseMute.
+	// harm does it to a machine that is well. Nil: it is done as the machines are made, see
+	// bench.raiseMute.
 	harm func(ctx context.Context, b *bench, m machine) error
 
 	verdict  store.Verdict
@@ -52,8 +53,8 @@ func overdue(c config) time.Duration  { return c.Interval*3/2 + 2*time.Second }
 func failing(config) time.Duration    { return checkThreshold*checkInterval + time.Second }
 func hanging(config) time.Duration    { return checkThreshold*checkInterval + checkTimeout + time.Second }
 
-// deafLease allows for the report that still gets through, and where there are several replicas for the hello that follows it over the
-// connection kept warm to the next.
+// deafLease allows for the report that still gets through, and where there are several replicas for
+// the hello that follows it over the connection kept warm to the next.
 func deafLease(c config) time.Duration {
 	return time.Duration(min(c.Replicas, 2))*c.Interval + c.leaseTTL() + 1500*time.Millisecond
 }
@@ -81,7 +82,8 @@ func scenarios() []scenario {
 				}
 				return send(syscall.SIGKILL, append([]int{m.agent()}, m.others()...)...)
 			},
-			verdict: store.Dead, rule: "DET-4", replaced: "DET-4", silent: true, target: overdue, why: "1.5 × interval + 2s",
+			verdict: store.Dead, rule: "DET-4", replaced: "DET-4", silent: true, target: overdue,
+			why: "1.5 × interval + 2s",
 		},
 		{
 			name: "stopped-by-provider", what: "machine stopped at its provider",
@@ -93,7 +95,8 @@ func scenarios() []scenario {
 		{
 			name: "agent-frozen", what: "agent stopped (SIGSTOP)",
 			harm:    func(_ context.Context, _ *bench, m machine) error { return send(syscall.SIGSTOP, m.agent()) },
-			verdict: store.Lost, rule: "DET-17", replaced: "HEAL-2", silent: true, target: oneLease, why: "lease + 1.5s",
+			verdict: store.Lost, rule: "DET-17", replaced: "HEAL-2", silent: true, target: oneLease,
+			why: "lease + 1.5s",
 		},
 		{
 			name: "cut-off", what: "network cut, both ways",
@@ -103,17 +106,20 @@ func scenarios() []scenario {
 				}
 				return m.dropToMachine(ctx)
 			},
-			verdict: store.Lost, rule: "DET-17", replaced: "HEAL-2", silent: true, target: oneLease, why: "lease + 1.5s",
+			verdict: store.Lost, rule: "DET-17", replaced: "HEAL-2", silent: true, target: oneLease,
+			why: "lease + 1.5s",
 		},
 		{
 			name: "cut-to-coordinator", what: "network cut towards the coordinator",
 			harm:    func(ctx context.Context, _ *bench, m machine) error { return m.dropToCoordinator(ctx) },
-			verdict: store.Lost, rule: "DET-17", replaced: "HEAL-2", silent: true, target: oneLease, why: "lease + 1.5s",
+			verdict: store.Lost, rule: "DET-17", replaced: "HEAL-2", silent: true, target: oneLease,
+			why: "lease + 1.5s",
 		},
 		{
 			name: "cut-to-machine", what: "network cut towards the machine",
 			harm:    func(ctx context.Context, _ *bench, m machine) error { return m.dropToMachine(ctx) },
-			verdict: store.Lost, rule: "DET-17", replaced: "HEAL-2", silent: true, target: deafLease, why: "interval + lease + 1.5s",
+			verdict: store.Lost, rule: "DET-17", replaced: "HEAL-2", silent: true, target: deafLease,
+			why: "interval + lease + 1.5s",
 		},
 		{
 			name: "workload-ended", what: "workload killed",
@@ -129,12 +135,14 @@ func scenarios() []scenario {
 		{
 			name: "check-failing", what: "HTTP check fails",
 			harm:    func(_ context.Context, _ *bench, m machine) error { return m.tell("fail", "") },
-			verdict: store.Unhealthy, rule: "DET-9", replaced: "HEAL-2", target: failing, why: "threshold × interval + 1s",
+			verdict: store.Unhealthy, rule: "DET-9", replaced: "HEAL-2", target: failing,
+			why: "threshold × interval + 1s",
 		},
 		{
 			name: "check-hanging", what: "HTTP check hangs",
 			harm:    func(_ context.Context, _ *bench, m machine) error { return m.tell("hang", "") },
-			verdict: store.Unhealthy, rule: "DET-9", replaced: "HEAL-2", target: hanging, why: "threshold × interval + timeout + 1s",
+			verdict: store.Unhealthy, rule: "DET-9", replaced: "HEAL-2", target: hanging,
+			why: "threshold × interval + timeout + 1s",
 		},
 		{
 			name: "notice", what: "notice that the machine will be taken away",
@@ -145,7 +153,8 @@ func scenarios() []scenario {
 		},
 		{
 			name: "never-registered", what: "agent never registers",
-			verdict: store.Stuck, rule: "DET-11", replaced: "HEAL-2", target: oneTimeout, why: "registration_timeout + 2s",
+			verdict: store.Stuck, rule: "DET-11", replaced: "HEAL-2", target: oneTimeout,
+			why: "registration_timeout + 2s",
 		},
 	}
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// An agent that stands still is lost when its lease has ended, no sooner, and is replaced with the replacement first.
+// An agent that stands still is lost when its lease has ended, no sooner, and is replaced with the
+// replacement first.
 //
 // proves DET-2, DET-6, DET-7, DET-17, HEAL-2, REC-15
 func TestAgentStandsStill(t *testing.T) {
@@ -23,15 +24,19 @@ func TestAgentStandsStill(t *testing.T) {
 
 	c.signalAgent(victim, syscall.SIGSTOP)
 	stopped := time.Now()
-	c.awaitEntry("the report of "+victim+" being overdue", before, func(n noted) bool { return n.Rule == "DET-6" && n.Instance == victim })
+	c.awaitEntry("the report of "+victim+" being overdue", before,
+		func(n noted) bool { return n.Rule == "DET-6" && n.Instance == victim })
 	asked := time.Now()
 	ends := asked.Add(c.leaseLeft(victim)) // rounded down: the lease ends no sooner
 	if ends.Before(stopped.Add(leaseTTL - 3*interval)) {
-		t.Fatalf("%s after its agent stopped, the lease has %s left: the story has not begun as it should", asked.Sub(stopped), ends.Sub(asked))
+		t.Fatalf("%s after its agent stopped, the lease has %s left: the story has not begun as it should",
+			asked.Sub(stopped), ends.Sub(asked))
 	}
 
-	lost := c.awaitEntry("the loss of "+victim, before, func(n noted) bool { return n.Verdict == store.Lost && n.Instance == victim })
-	t.Logf("lost %s after its lease could end (target: 1.5s after), %s after SIGSTOP", lost.At.Sub(ends).Round(time.Millisecond), lost.At.Sub(stopped).Round(time.Millisecond))
+	lost := c.awaitEntry("the loss of "+victim, before,
+		func(n noted) bool { return n.Verdict == store.Lost && n.Instance == victim })
+	t.Logf("lost %s after its lease could end (target: 1.5s after), %s after SIGSTOP",
+		lost.At.Sub(ends).Round(time.Millisecond), lost.At.Sub(stopped).Round(time.Millisecond))
 	switch {
 	case lost.Rule != "DET-17" || len(lost.Evidence) == 0:
 		t.Errorf("lost for the wrong reason: %s", lost)
@@ -66,7 +71,8 @@ func TestAgentStandsStill(t *testing.T) {
 		t.Errorf("judged lost on revision %d, and the lease ended at %d", lost.Revision, gone)
 	}
 
-	order := c.awaitEntry("a replacement", before, func(n noted) bool { return n.Rule == "HEAL-2" && n.Instance == victim })
+	order := c.awaitEntry("a replacement", before,
+		func(n noted) bool { return n.Rule == "HEAL-2" && n.Instance == victim })
 	var replacement string
 	for _, v := range c.h.instances("web") {
 		if v.Record.Replaces == victim {
@@ -76,10 +82,13 @@ func TestAgentStandsStill(t *testing.T) {
 	if replacement == "" || !strings.Contains(order.What, replacement) || order.Revision < gone {
 		t.Errorf("the replacement is %q, and the journal says %s", replacement, order)
 	}
-	healthy := c.awaitEntry("the replacement's health", order.rev, func(n noted) bool { return n.Instance == replacement && n.To == store.Running })
-	removed := c.awaitEntry("the removal of "+victim, order.rev, func(n noted) bool { return n.Instance == victim && n.To == store.Deleting })
+	healthy := c.awaitEntry("the replacement's health", order.rev,
+		func(n noted) bool { return n.Instance == replacement && n.To == store.Running })
+	removed := c.awaitEntry("the removal of "+victim, order.rev,
+		func(n noted) bool { return n.Instance == victim && n.To == store.Deleting })
 	if removed.Revision < healthy.rev {
-		t.Errorf("removed on the picture of revision %d, and the replacement was healthy at %d", removed.Revision, healthy.rev)
+		t.Errorf("removed on the picture of revision %d, and the replacement was healthy at %d", removed.Revision,
+			healthy.rev)
 	}
 	c.awaitComplete("web", 3)
 	if all := c.h.everRecorded(); len(all) != 4 {
@@ -91,7 +100,8 @@ func TestAgentStandsStill(t *testing.T) {
 	}
 }
 
-// An agent that comes back while its replacement is coming up is kept, and the replacement is withdrawn.
+// An agent that comes back while its replacement is coming up is kept, and the replacement is
+// withdrawn.
 //
 // proves DET-15, HEAL-6, SAFE-4
 func TestAgentReturns(t *testing.T) {
@@ -113,7 +123,8 @@ func TestAgentReturns(t *testing.T) {
 		return replacement != ""
 	})
 	c.signalAgent(victim, syscall.SIGCONT)
-	withdrawn := c.awaitEntry("the replacement's withdrawal", before, func(n noted) bool { return n.Instance == replacement && n.To == store.Deleting })
+	withdrawn := c.awaitEntry("the replacement's withdrawal", before,
+		func(n noted) bool { return n.Instance == replacement && n.To == store.Deleting })
 	if withdrawn.Rule != "HEAL-6" || !strings.Contains(withdrawn.Why, victim) {
 		t.Errorf("withdrawn for the wrong reason: %s", withdrawn)
 	}
@@ -125,7 +136,8 @@ func TestAgentReturns(t *testing.T) {
 	if left := c.residentsOf(replacement); len(left) > 0 {
 		t.Errorf("of the replacement there is still %v", left)
 	}
-	if removed := c.h.entries(before, func(n noted) bool { return n.Instance == victim && n.To != "" }); len(removed) > 0 {
+	if removed := c.h.entries(before,
+		func(n noted) bool { return n.Instance == victim && n.To != "" }); len(removed) > 0 {
 		t.Errorf("the original did not stay as it was: %v", removed)
 	}
 }

@@ -76,12 +76,13 @@ func (c *cluster) rewrite(group string, pairs ...string) {
 // rolled waits until a roll that began after a revision is complete.
 func (c *cluster) rolled(group string, after store.Revision, size int) {
 	c.t.Helper()
-	c.awaitEntry("the roll being complete", after, func(n noted) bool { return n.Group == group && strings.HasSuffix(n.What, "is complete") })
+	c.awaitEntry("the roll being complete", after,
+		func(n noted) bool { return n.Group == group && strings.HasSuffix(n.What, "is complete") })
 	c.awaitComplete(group, size)
 }
 
-// A workload that crashes is restarted on its machine, a machine that crashes is booted again, and what runs after a change of the
-// command is what is wanted by then.
+// A workload that crashes is restarted on its machine, a machine that crashes is booted again, and
+// what runs after a change of the command is what is wanted by then.
 //
 // proves HEAL-1, DET-4, ROLL-2, REC-16
 func TestRestartsInPlace(t *testing.T) {
@@ -93,7 +94,9 @@ func TestRestartsInPlace(t *testing.T) {
 	// again waits until the machine runs one workload that is not the old one, with all in order.
 	again := func(what string, after store.Revision, old int) {
 		t.Helper()
-		c.awaitEntry(what, after, func(n noted) bool { return n.Instance == id && n.From == store.Checking && n.To == store.Running })
+		c.awaitEntry(what, after, func(n noted) bool {
+			return n.Instance == id && n.From == store.Checking && n.To == store.Running
+		})
 		c.awaitComplete("web", 2)
 		c.await("another workload", func() bool { now := c.workload(id); return now != 0 && now != old })
 		c.caughtUp()
@@ -161,14 +164,15 @@ func TestRestartsInPlace(t *testing.T) {
 	c.unreplaced("web", ids)
 }
 
-// Vars that no command names are told to the agents while the workloads run on; another template needs other machines; and one with
-// which nothing gets healthy is blamed and rolled back.
+// Vars that no command names are told to the agents while the workloads run on; another template
+// needs other machines; and one with which nothing gets healthy is blamed and rolled back.
 //
 // proves ROLL-1, ROLL-2, ROLL-4, FLAP-5
 func TestRolls(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, "a")
-	ids := c.apply("web", 2, "vars: {greeting: hello}", "max_checking_health_duration: 2s", "flap: {min_delay: 1s, max_delay: 1s, noise: 0s}")
+	ids := c.apply("web", 2, "vars: {greeting: hello}", "max_checking_health_duration: 2s",
+		"flap: {min_delay: 1s, max_delay: 1s, noise: 0s}")
 
 	before := c.caughtUp()
 	workloads := []int{c.workload(ids[0]), c.workload(ids[1])}
@@ -196,8 +200,10 @@ func TestRolls(t *testing.T) {
 	}
 
 	before = c.caughtUp()
-	c.rewrite("web", `[sleep, "100000"]`, `["false"]`, "stop_timeout", "rollout: {minimal_action: recreate}\nstop_timeout")
-	c.awaitEntry("the template being blamed", before, func(n noted) bool { return n.Rule == "FLAP-5" && n.Group == "web" })
+	c.rewrite("web", `[sleep, "100000"]`, `["false"]`, "stop_timeout",
+		"rollout: {minimal_action: recreate}\nstop_timeout")
+	c.awaitEntry("the template being blamed", before,
+		func(n noted) bool { return n.Rule == "FLAP-5" && n.Group == "web" })
 	if now := c.h.wanted("web"); !slices.Contains(now, good[0]) || !slices.Contains(now, good[1]) {
 		t.Errorf("there were %v and are %v", good, now)
 	}
@@ -208,7 +214,8 @@ func TestRolls(t *testing.T) {
 	}
 }
 
-// Before a machine goes its hook runs beside the workload, and only when that has ended does it go; so it is when a group is stopped.
+// Before a machine goes its hook runs beside the workload, and only when that has ended does it go;
+// so it is when a group is stopped.
 //
 // proves DRAIN-1, REC-11, HEAL-14
 func TestDrainHookAndStop(t *testing.T) {
@@ -216,7 +223,8 @@ func TestDrainHookAndStop(t *testing.T) {
 	c := newCluster(t, "a")
 	left := func(id string) string { return filepath.Join(c.dir, "left-"+id) }
 	goes := filepath.Join(c.dir, "go")
-	hook := fmt.Sprintf("echo $drain > %[1]s/left-$LEASEHOLD_INSTANCE; while [ ! -e %[1]s/go ]; do sleep 0.02; done", c.dir)
+	hook := fmt.Sprintf("echo $drain > %[1]s/left-$LEASEHOLD_INSTANCE; while [ ! -e %[1]s/go ]; do sleep 0.02; done",
+		c.dir)
 	c.apply("web", 2, "vars: {drain: gently}", fmt.Sprintf("drain: {timeout: 5m, hook: [sh, -c, %q]}", hook))
 	exists := func(file string) bool { _, err := os.Stat(file); return err == nil }
 
@@ -225,7 +233,8 @@ func TestDrainHookAndStop(t *testing.T) {
 	draining := c.awaitEntry("one draining", before, func(n noted) bool { return n.To == store.Draining })
 	c.await("its hook", func() bool { return exists(left(draining.Instance)) })
 	if c.h.instance(draining.Instance).Record.Phase != store.Draining || len(c.residentsOf(draining.Instance)) < 3 {
-		t.Errorf("%s is %s, and of it run %v", draining.Instance, c.h.instance(draining.Instance).Record.Phase, c.residentsOf(draining.Instance))
+		t.Errorf("%s is %s, and of it run %v", draining.Instance, c.h.instance(draining.Instance).Record.Phase,
+			c.residentsOf(draining.Instance))
 	}
 	if err := os.WriteFile(goes, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -261,7 +270,8 @@ func TestTasksAreDone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(file, []byte(strings.Replace(string(data), `[sleep, "100000"]`, `["true"]`, 1)), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(strings.Replace(string(data), `[sleep, "100000"]`, `["true"]`, 1)),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	c.must("group", "apply", "-f", file)

@@ -37,8 +37,8 @@ func (w *world) checkOf(id, name string) store.CheckReport {
 	return store.CheckReport{}
 }
 
-// A check that is optional only tells. One that fails, or never comes to an end, makes its instance unhealthy, which is replaced
-// while its agent goes on reporting.
+// A check that is optional only tells. One that fails, or never comes to an end, makes its instance
+// unhealthy, which is replaced while its agent goes on reporting.
 //
 // proves DET-9, DET-1, HEAL-2
 func TestChecks(t *testing.T) {
@@ -55,20 +55,26 @@ func TestChecks(t *testing.T) {
 	})
 	c.unreplaced("web", ids)
 
-	for _, story := range []struct{ how, why string }{{"fail", "app: ended with exit code 1"}, {"hang", "app: timed out"}} {
+	for _, story := range []struct{ how, why string }{
+		{"fail", "app: ended with exit code 1"},
+		{"hang", "app: timed out"},
+	} {
 		before := c.caughtUp()
 		victim := c.h.wanted("web")[0]
 		c.afflict(victim, "app", story.how)
-		ill := c.awaitEntry("the verdict on "+victim, before, func(n noted) bool { return n.Instance == victim && n.Verdict == store.Unhealthy })
+		ill := c.awaitEntry("the verdict on "+victim, before,
+			func(n noted) bool { return n.Instance == victim && n.Verdict == store.Unhealthy })
 		if ill.Rule != "DET-9" || !strings.Contains(ill.Why, story.why) {
 			t.Errorf("unhealthy for the wrong reason: %s", ill)
 		}
-		c.awaitEntry("its removal", before, func(n noted) bool { return n.Instance == victim && n.To == store.Deleting })
+		c.awaitEntry("its removal", before,
+			func(n noted) bool { return n.Instance == victim && n.To == store.Deleting })
 		c.awaitComplete("web", 2)
 		if slices.Contains(c.h.wanted("web"), victim) {
 			t.Errorf("%s is still wanted", victim)
 		}
-		if late := c.h.entries(before, func(n noted) bool { return n.Rule == "DET-6" && n.Instance == victim }); len(late) > 0 {
+		if late := c.h.entries(before,
+			func(n noted) bool { return n.Rule == "DET-6" && n.Instance == victim }); len(late) > 0 {
 			t.Errorf("its check has held up its reports: %v", late)
 		}
 		c.await("the end of "+victim, func() bool { return !c.h.instance(victim).Present() })
@@ -78,8 +84,9 @@ func TestChecks(t *testing.T) {
 	}
 }
 
-// A change of checks comes to one instance after the other, without a restart. One that is wrong stops at the first, and after
-// a rollback the group gets well, long before max_checking_health_duration.
+// A change of checks comes to one instance after the other, without a restart. One that is wrong
+// stops at the first, and after a rollback the group gets well, long before
+// max_checking_health_duration.
 //
 // proves ROLL-2, ROLL-4, DET-9
 func TestChecksAreUpdatedLive(t *testing.T) {
@@ -117,12 +124,16 @@ func TestChecksAreUpdatedLive(t *testing.T) {
 		}
 		return n
 	}
-	// The first is replaced from the last good template meanwhile (ROLL-9), and only then does the roll go on.
-	c.throughout(3*time.Second, "no second instance with the wrong check at the same time", func() bool { return touched() <= 1 })
+	// The first is replaced from the last good template meanwhile (ROLL-9), and only then does the
+	// roll go on.
+	c.throughout(3*time.Second, "no second instance with the wrong check at the same time",
+		func() bool { return touched() <= 1 })
 	before = c.caughtUp()
 	c.must("group", "rollback", "web")
-	c.awaitEntry("the end of the roll", before, func(n noted) bool { // it is called off where no instance has the wrong check any more
-		return n.Group == "web" && n.Rule == "ROLL-1" && (strings.HasSuffix(n.What, "is complete") || strings.HasSuffix(n.What, "is called off"))
+	// it is called off where no instance has the wrong check any more
+	c.awaitEntry("the end of the roll", before, func(n noted) bool {
+		return n.Group == "web" && n.Rule == "ROLL-1" &&
+			(strings.HasSuffix(n.What, "is complete") || strings.HasSuffix(n.What, "is called off"))
 	})
 	c.awaitComplete("web", 3)
 	for _, id := range c.h.wanted("web") {

@@ -28,7 +28,8 @@ const (
 	grace      = leaseTTL + reconnect // SAFE-1
 )
 
-// cluster is an etcd, replicas of a coordinator and the machines they make, each in a process of its own.
+// cluster is an etcd, replicas of a coordinator and the machines they make, each in a process of
+// its own.
 type cluster struct {
 	*world
 	etcd     *program
@@ -45,10 +46,13 @@ func newCluster(t *testing.T, replicas ...string) *cluster {
 	settings := store.DefaultShardSettings()
 	settings.ReconnectMax, settings.ProviderPoll = store.Duration(reconnect), store.Duration(time.Second)
 	c.put(c.h.keys.Shard(), store.Encode(store.Shard{
-		Schema: store.Schema, ID: "e2e-" + strings.ToLower(rand.Text()[:10]), Name: "default", Created: time.Now().UTC(), Settings: settings,
+		Schema: store.Schema, ID: "e2e-" + strings.ToLower(rand.Text()[:10]), Name: "default",
+		Created: time.Now().UTC(), Settings: settings,
 	}))
-	// The agent of these machines, which stops itself as it is born while there is a file called hold.
-	script := fmt.Sprintf("#!/bin/sh\n[ -e %q ] && kill -STOP $$\nexec %q \"$@\"\n", c.holdFile(), bin("leasehold-agent"))
+	// The agent of these machines, which stops itself as it is born while there is a file called
+	// hold.
+	script := fmt.Sprintf("#!/bin/sh\n[ -e %q ] && kill -STOP $$\nexec %q \"$@\"\n", c.holdFile(),
+		bin("leasehold-agent"))
 	if err := os.WriteFile(c.agentScript(), []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -98,8 +102,10 @@ func (c *cluster) startReplica(id string) {
 	if c.listen[id] == "" {
 		c.listen[id] = addresses.FreeAddress(c.t)
 	}
-	c.replicas[id] = c.start(id, c.command(bin("leasehold"), "coordinator", "--id", id, "--listen", c.listen[id], "--machines", c.machines,
-		"--state-dir", filepath.Join(c.dir, "known-"+id), "--agent", c.agentScript(), "--session-ttl", sessionTTL.String(), "--http", "off", "--log-level", "debug"))
+	c.replicas[id] = c.start(id, c.command(bin("leasehold"), "coordinator", "--id", id, "--listen", c.listen[id],
+		"--machines", c.machines,
+		"--state-dir", filepath.Join(c.dir, "known-"+id), "--agent", c.agentScript(), "--session-ttl",
+		sessionTTL.String(), "--http", "off", "--log-level", "debug"))
 }
 
 // put writes a key as somebody with etcdctl would.
@@ -137,13 +143,16 @@ func (c *cluster) awaitComplete(group string, size int) time.Duration {
 	return c.await(fmt.Sprintf("%s with %d of %d", group, size, size), func() bool { return c.h.complete(group, size) })
 }
 
-// awaitLeader waits until a replica of those leads, which had not led up to a revision, and returns its word of that.
+// awaitLeader waits until a replica of those leads, which had not led up to a revision, and returns
+// its word of that.
 func (c *cluster) awaitLeader(after store.Revision, among ...string) noted {
 	c.t.Helper()
-	return c.awaitEntry("another leader", after, func(n noted) bool { return n.Rule == "ELECT-1" && slices.Contains(among, n.By) })
+	return c.awaitEntry("another leader", after,
+		func(n noted) bool { return n.Rule == "ELECT-1" && slices.Contains(among, n.By) })
 }
 
-// unreplaced fails if anything but these instances was ever recorded, or if one of them is not as it was.
+// unreplaced fails if anything but these instances was ever recorded, or if one of them is not as
+// it was.
 func (c *cluster) unreplaced(group string, ids []string) {
 	c.t.Helper()
 	c.caughtUp()
@@ -167,17 +176,22 @@ func (c *cluster) heals(group string, size int) {
 	before := c.caughtUp()
 	victim := c.h.wanted(group)[0]
 	c.signalAgent(victim, syscall.SIGKILL)
-	c.awaitEntry("the replacement of "+victim, before, func(n noted) bool { return n.Rule == "DET-4" && n.Instance == victim && n.To == store.Deleting })
+	c.awaitEntry("the replacement of "+victim, before,
+		func(n noted) bool { return n.Rule == "DET-4" && n.Instance == victim && n.To == store.Deleting })
 	c.awaitComplete(group, size)
 	if slices.Contains(c.h.wanted(group), victim) {
 		c.t.Fatalf("%s is still wanted", victim)
 	}
 }
 
-// leaseLeft is what etcd says of how long an instance's lease lasts if nobody renews it, rounded down.
+// leaseLeft is what etcd says of how long an instance's lease lasts if nobody renews it, rounded
+// down.
 func (c *cluster) leaseLeft(id string) time.Duration {
 	c.t.Helper()
-	client, err := clientv3.New(clientv3.Config{Endpoints: []string{c.endpoint}, DialTimeout: longest, Logger: zap.NewNop()})
+	client, err := clientv3.New(clientv3.Config{
+		Endpoints: []string{c.endpoint}, DialTimeout: longest,
+		Logger: zap.NewNop(),
+	})
 	if err != nil {
 		c.t.Fatal(err)
 	}

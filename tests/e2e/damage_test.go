@@ -70,7 +70,8 @@ func (c *cluster) onHold() bool {
 // complete says whether a group has exactly these instances, all of them running.
 func (c *cluster) has(ids []string) bool {
 	for _, id := range ids {
-		if i, ok := look[store.Instance](c, c.h.keys.Instance(id)); !ok || i.Record.Phase != store.Running || !i.Record.Managed {
+		if i, ok := look[store.Instance](c, c.h.keys.Instance(id)); !ok || i.Record.Phase != store.Running ||
+			!i.Record.Managed {
 			return false
 		}
 	}
@@ -87,7 +88,8 @@ func (c *cluster) stopEtcd() {
 	c.waitEnd(c.etcd)
 }
 
-// replaceEtcd stops etcd, has its data replaced, and starts it again. The recorded history ends here.
+// replaceEtcd stops etcd, has its data replaced, and starts it again. The recorded history ends
+// here.
 func (c *cluster) replaceEtcd(replace func() error) {
 	c.t.Helper()
 	c.stopEtcd()
@@ -110,8 +112,9 @@ func (c *cluster) candidates() []recovery.Candidate {
 	return all
 }
 
-// All of etcd's data is removed under running coordinators and agents: no workload stops, nobody decides anything, status says what happened, and
-// recover brings shard, group and instances back, each into its slot.
+// All of etcd's data is removed under running coordinators and agents: no workload stops, nobody
+// decides anything, status says what happened, and recover brings shard, group and instances back,
+// each into its slot.
 //
 // proves SAFE-14, SAFE-15, SAFE-17
 func TestAnEmptiedEtcdStopsNothing(t *testing.T) {
@@ -126,8 +129,10 @@ func TestAnEmptiedEtcdStopsNothing(t *testing.T) {
 			return ok && r.Record.Waits != nil && r.Record.Waits.ShardID != ""
 		})
 	}
-	c.throughout(2*leaseTTL, "all workloads run, and nothing is made", func() bool { return c.allRun(running) && slices.Equal(c.made(), ids) })
-	if said := c.must("status"); !strings.Contains(said, "restore etcd from a snapshot, or, if there is none: leasehold recover") {
+	c.throughout(2*leaseTTL, "all workloads run, and nothing is made",
+		func() bool { return c.allRun(running) && slices.Equal(c.made(), ids) })
+	if said := c.must("status"); !strings.Contains(said,
+		"restore etcd from a snapshot, or, if there is none: leasehold recover") {
 		t.Errorf("status says\n%s", said)
 	}
 	if p := c.cli("init"); p.code == 0 {
@@ -158,8 +163,9 @@ func TestAnEmptiedEtcdStopsNothing(t *testing.T) {
 	}
 }
 
-// After the loss of etcd's data, while no coordinator runs, somebody creates the shard anew, with another ID. The coordinators take it for another one and
-// wait; no workload stops. recover gives the shard its old ID back, and all instances are in their slots again.
+// After the loss of etcd's data, while no coordinator runs, somebody creates the shard anew, with
+// another ID. The coordinators take it for another one and wait; no workload stops. recover gives
+// the shard its old ID back, and all instances are in their slots again.
 //
 // proves SAFE-14, SAFE-15, SAFE-17
 func TestAShardThatWasCreatedAnewGetsItsOldIDBack(t *testing.T) {
@@ -181,15 +187,18 @@ func TestAShardThatWasCreatedAnewGetsItsOldIDBack(t *testing.T) {
 	c.startReplica("b")
 	c.await("both replicas to wait", func() bool {
 		for _, id := range []string{"a", "b"} {
-			if r, ok := look[store.Replica](c, c.h.keys.Replica(id)); !ok || r.Record.Waits == nil || r.Record.Waits.ShardID != old {
+			if r, ok := look[store.Replica](c, c.h.keys.Replica(id)); !ok || r.Record.Waits == nil ||
+				r.Record.Waits.ShardID != old {
 				return false
 			}
 		}
 		return true
 	})
-	c.throughout(2*leaseTTL, "all workloads run, and nothing is made", func() bool { return c.allRun(running) && slices.Equal(c.made(), ids) })
+	c.throughout(2*leaseTTL, "all workloads run, and nothing is made",
+		func() bool { return c.allRun(running) && slices.Equal(c.made(), ids) })
 
-	if p := c.cli("recover", "--confirm=default"); p.code == 0 || !strings.Contains(p.stderr.String(), "leasehold recover --id "+old) {
+	if p := c.cli("recover", "--confirm=default"); p.code == 0 ||
+		!strings.Contains(p.stderr.String(), "leasehold recover --id "+old) {
 		t.Errorf("recover: exit %d: %s", p.code, p.stderr.String())
 	}
 	c.must("recover", "--id", old, "--confirm=default")
@@ -210,7 +219,8 @@ func TestAShardThatWasCreatedAnewGetsItsOldIDBack(t *testing.T) {
 	}
 }
 
-// All records of instances are deleted by hand: no workload stops, nothing is made, the shard is on hold at once, and repair undoes it.
+// All records of instances are deleted by hand: no workload stops, nothing is made, the shard is on
+// hold at once, and repair undoes it.
 //
 // proves SAFE-14, SAFE-15, SAFE-16
 func TestDeletedRecordsStopNothing(t *testing.T) {
@@ -227,7 +237,8 @@ func TestDeletedRecordsStopNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.await("the hold", c.onHold)
-	c.throughout(2*leaseTTL, "all workloads run, and nothing is made", func() bool { return c.allRun(running) && slices.Equal(c.made(), ids) })
+	c.throughout(2*leaseTTL, "all workloads run, and nothing is made",
+		func() bool { return c.allRun(running) && slices.Equal(c.made(), ids) })
 	for _, k := range []string{"instances/" + ids[0], "leasehold repair"} {
 		if said := c.must("status"); !strings.Contains(said, strings.TrimPrefix(k, "instances/")) {
 			t.Errorf("status does not tell of %s:\n%s", k, said)
@@ -248,7 +259,8 @@ func TestDeletedRecordsStopNothing(t *testing.T) {
 	}
 }
 
-// etcd comes back older than some machines: they run on, the shard is on hold, and they are adopted into their slots.
+// etcd comes back older than some machines: they run on, the shard is on hold, and they are adopted
+// into their slots.
 //
 // proves SAFE-12, SAFE-14, REC-8
 func TestMachinesYoungerThanTheRecordsRunOn(t *testing.T) {
@@ -268,7 +280,8 @@ func TestMachinesYoungerThanTheRecordsRunOn(t *testing.T) {
 	running := c.workloads(ids)
 	c.replaceEtcd(func() error { return errors.Join(os.RemoveAll(c.etcdDir()), os.Rename(backup, c.etcdDir())) })
 	c.await("the hold", c.onHold)
-	c.throughout(2*leaseTTL, "all workloads run, and nothing is made", func() bool { return c.allRun(running) && slices.Equal(c.made(), ids) })
+	c.throughout(2*leaseTTL, "all workloads run, and nothing is made",
+		func() bool { return c.allRun(running) && slices.Equal(c.made(), ids) })
 	c.must("group", "apply", "-f", file)
 	c.await("both younger machines", func() bool {
 		able := 0
@@ -289,10 +302,12 @@ func TestMachinesYoungerThanTheRecordsRunOn(t *testing.T) {
 	if !c.allRun(running) || !slices.Equal(c.made(), ids) {
 		t.Errorf("workloads were %v; machines %v", running, c.made())
 	}
-	c.await("no problem of machines without a record", func() bool { return !strings.Contains(c.must("status"), "REC-8") })
+	c.await("no problem of machines without a record",
+		func() bool { return !strings.Contains(c.must("status"), "REC-8") })
 }
 
-// One record is spoiled by hand: it is restored or set aside, no workload stops, and everything else goes on.
+// One record is spoiled by hand: it is restored or set aside, no workload stops, and everything
+// else goes on.
 //
 // proves SAFE-16, SAFE-10
 func TestASpoiledRecordStopsTheWorkOnItselfAlone(t *testing.T) {
@@ -307,7 +322,8 @@ func TestASpoiledRecordStopsTheWorkOnItselfAlone(t *testing.T) {
 			})
 		}},
 		store.KindAlive: {func(c *cluster, id string) {
-			c.await("alive to be written anew", func() bool { _, ok := look[store.Alive](c, c.h.keys.Alive(id)); return ok })
+			c.await("alive to be written anew",
+				func() bool { _, ok := look[store.Alive](c, c.h.keys.Alive(id)); return ok })
 		}},
 		store.KindInstances: {func(c *cluster, id string) {
 			c.await("status to name it", func() bool { return strings.Contains(c.must("status"), id) })
@@ -335,7 +351,8 @@ func TestASpoiledRecordStopsTheWorkOnItselfAlone(t *testing.T) {
 			w.put(key, []byte("}garbage"))
 			victim := ids[0]
 			w.signalAgent(victim, syscall.SIGKILL) // everything else goes on
-			w.await("the replacement of "+victim, func() bool { return len(w.made()) > len(ids) || !slices.Contains(w.made(), victim) })
+			w.await("the replacement of "+victim,
+				func() bool { return len(w.made()) > len(ids) || !slices.Contains(w.made(), victim) })
 			c.mended(w, ids[1])
 			w.await("a complete group", func() bool {
 				st, ok := look[store.Status](w, w.h.keys.Status("web"))

@@ -12,13 +12,15 @@ import (
 	"github.com/leasehold/leasehold/store/etcdstore"
 )
 
-// Data of a dev whose etcd asked nobody anything are taken up: from then on it asks, and dev's own commands get in by themselves.
+// Data of a dev whose etcd asked nobody anything are taken up: from then on it asks, and dev's own
+// commands get in by themselves.
 //
 // proves SEC-4: dev's etcd is for those who have a certificate, each with the rights of a role
 func TestDevProtectsItsEtcd(t *testing.T) {
 	t.Parallel()
 	l := newLaptop(t)
-	old, err := embedetcd.Start(t.Context(), embedetcd.Config{DataDir: filepath.Join(l.data, "etcd"), Listen: l.endpoint})
+	old, err := embedetcd.Start(t.Context(),
+		embedetcd.Config{DataDir: filepath.Join(l.data, "etcd"), Listen: l.endpoint})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +47,8 @@ func TestDevProtectsItsEtcd(t *testing.T) {
 	if _, err := l.st.Get(t.Context(), was); err != nil {
 		t.Errorf("what was there before: %v", err)
 	}
-	if said := l.dev.stderr.String(); !strings.Contains(said, "export LEASEHOLD_CONFIG="+filepath.Join(l.data, "config.yaml")) {
+	if said := l.dev.stderr.String(); !strings.Contains(said,
+		"export LEASEHOLD_CONFIG="+filepath.Join(l.data, "config.yaml")) {
 		t.Errorf("dev does not say how commands reach it: %s", said)
 	}
 	// Who finds dev's settings is an operator.
@@ -57,20 +60,30 @@ func TestDevProtectsItsEtcd(t *testing.T) {
 	pki := filepath.Join(l.data, "pki")
 	as := func(name string) []string {
 		file := filepath.Join(pki, "issued", name)
-		return []string{"--endpoints", l.endpoint, "--cacert", filepath.Join(pki, "operators", "ca.crt"), "--cert", file + ".crt", "--key", file + ".key"}
+		return []string{
+			"--endpoints", l.endpoint, "--cacert", filepath.Join(pki, "operators", "ca.crt"), "--cert",
+			file + ".crt", "--key", file + ".key",
+		}
 	}
 	l.must(append(as("viewer"), "status")...)
-	complains(t, l.cli(append(as("viewer"), "group", "resume", "web")...), 1, `user "viewer" has the role viewer, which may not change groups`)
+	complains(t, l.cli(append(as("viewer"), "group", "resume", "web")...), 1,
+		`user "viewer" has the role viewer, which may not change groups`)
 	l.must(append(as("root"), "auth", "init")...)
 	// Without one, or in plain text, nobody gets in.
 	if p := l.cli("status", "--config", "/dev/null", "--endpoints", l.endpoint); p.code == 0 {
 		t.Errorf("etcd answers in plain text: %s", p.stdout.String())
 	}
-	complains(t, l.cli("status", "--config", "/dev/null", "--endpoints", l.endpoint, "--cacert", filepath.Join(pki, "operators", "ca.crt")), 1, "etcd requires authentication, and no credentials are configured")
+	complains(t, l.cli("status", "--config", "/dev/null", "--endpoints", l.endpoint, "--cacert",
+		filepath.Join(pki, "operators", "ca.crt")), 1,
+		"etcd requires authentication, and no credentials are configured")
 	// An agent's authority opens nothing there.
-	complains(t, l.cli("status", "--config", "/dev/null", "--endpoints", l.endpoint, "--cacert", filepath.Join(pki, "agents", "ca.crt")), 5, "unknown authority")
+	complains(t, l.cli("status", "--config", "/dev/null", "--endpoints", l.endpoint, "--cacert",
+		filepath.Join(pki, "agents", "ca.crt")), 5, "unknown authority")
 
-	for _, name := range []string{"config.yaml", "etcdctl.env", "pki/issued/root.key", "pki/operators/ca.key", "pki/agents/ca.key"} {
+	for _, name := range []string{
+		"config.yaml", "etcdctl.env", "pki/issued/root.key", "pki/operators/ca.key",
+		"pki/agents/ca.key",
+	} {
 		if info, err := os.Stat(filepath.Join(l.data, name)); err != nil || info.Mode().Perm() != 0o600 {
 			t.Errorf("%s: %v, %v", name, info, err)
 		}

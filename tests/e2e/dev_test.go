@@ -41,13 +41,17 @@ func (l *laptop) asRoot() (*tls.Config, error) {
 		return nil, err
 	}
 	files, err := authority.Load(pki, authority.Operators)
-	return &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{pair}, RootCAs: files.Trust().Pool()}, err
+	return &tls.Config{
+		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{pair},
+		RootCAs: files.Trust().Pool(),
+	}, err
 }
 
 // startDev starts leasehold dev and waits until it says that it is ready.
 func (l *laptop) startDev(more ...string) time.Duration {
 	l.t.Helper()
-	l.dev = l.start("dev", l.command(bin("leasehold"), append([]string{"dev", "--data-dir", l.data, "--etcd-listen", l.endpoint}, more...)...))
+	l.dev = l.start("dev", l.command(bin("leasehold"),
+		append([]string{"dev", "--data-dir", l.data, "--etcd-listen", l.endpoint}, more...)...))
 	return l.await("ready", func() bool {
 		if l.dev.hasEnded() {
 			l.t.Fatalf("dev ended with %d: %s", l.dev.code, l.dev.stderr.String())
@@ -68,7 +72,8 @@ func (l *laptop) same(group string, ids []string) {
 	}
 }
 
-// The first thing that anybody does with it: start it, kill an agent, watch the group heal, stop it, start it again.
+// The first thing that anybody does with it: start it, kill an agent, watch the group heal, stop
+// it, start it again.
 //
 // proves DET-3, DET-4, DET-12, HEAL-2, REC-1, REC-3, REC-15
 func TestDev(t *testing.T) {
@@ -77,7 +82,8 @@ func TestDev(t *testing.T) {
 	listen := l.address()
 	t.Logf("ready after %s", l.startDev("--listen", listen).Round(time.Millisecond))
 	l.follow()
-	t.Logf("demo complete %s later", l.await("the demo group", func() bool { return l.h.complete("demo", 3) }).Round(time.Millisecond))
+	t.Logf("demo complete %s later",
+		l.await("the demo group", func() bool { return l.h.complete("demo", 3) }).Round(time.Millisecond))
 	ids := l.h.wanted("demo")
 	l.await("a hint what to do now", func() bool { return strings.Contains(l.dev.stdout.String(), "kill -9 ") })
 	for _, id := range ids {
@@ -88,12 +94,14 @@ func TestDev(t *testing.T) {
 	before := l.caughtUp()
 	l.signalAgent(victim, syscall.SIGKILL)
 	killed := time.Now()
-	replaced := l.awaitEntry("the replacement being asked for", before, func(n noted) bool { return n.Instance == victim && n.To == store.Deleting })
+	replaced := l.awaitEntry("the replacement being asked for", before,
+		func(n noted) bool { return n.Instance == victim && n.To == store.Deleting })
 	t.Logf("replacement asked for %s after kill -9 (target: 1s)", replaced.At.Sub(killed).Round(time.Millisecond))
 	if replaced.At.Sub(killed) > 15*time.Second {
 		t.Errorf("that is the lease's end, not the stream's: %s", replaced)
 	}
-	l.await("the group being healed", func() bool { return l.h.complete("demo", 3) && !slices.Contains(l.h.wanted("demo"), victim) })
+	l.await("the group being healed",
+		func() bool { return l.h.complete("demo", 3) && !slices.Contains(l.h.wanted("demo"), victim) })
 	t.Logf("healed %s after kill -9 (target: 8s)", time.Since(killed).Round(time.Millisecond))
 	l.explained(victim, before, replaced)
 	l.await("the end of all that the machine ran", func() bool { return len(l.residentsOf(victim)) == 0 })
@@ -108,7 +116,8 @@ func TestDev(t *testing.T) {
 
 	ids = l.h.wanted("demo")
 	t.Run("second on the same data", func(t *testing.T) {
-		p := l.cli("dev", "--data-dir", l.data, "--etcd-listen", addresses.FreeAddress(t), "--listen", addresses.FreeAddress(t))
+		p := l.cli("dev", "--data-dir", l.data, "--etcd-listen", addresses.FreeAddress(t), "--listen",
+			addresses.FreeAddress(t))
 		complains(t, p, 1, l.data)
 	})
 	l.stop(ids, syscall.SIGINT)
@@ -147,8 +156,8 @@ func (l *laptop) serves(id string) {
 	}
 }
 
-// explained fails unless the journal tells how it came to a replacement: the stream, the provider's word, the decision, each with
-// its rule, its evidence and the revision of the picture.
+// explained fails unless the journal tells how it came to a replacement: the stream, the provider's
+// word, the decision, each with its rule, its evidence and the revision of the picture.
 func (l *laptop) explained(victim string, before store.Revision, decision noted) {
 	l.t.Helper()
 	story := l.h.entries(before, func(n noted) bool { return n.Instance == victim && n.rev <= decision.rev })
@@ -170,7 +179,8 @@ func (l *laptop) explained(victim string, before store.Revision, decision noted)
 	}
 }
 
-// closedTerminal is what a program gets whose terminal closes, unless it was started so that this is nothing to it.
+// closedTerminal is what a program gets whose terminal closes, unless it was started so that this
+// is nothing to it.
 func closedTerminal() syscall.Signal {
 	if signal.Ignored(syscall.SIGHUP) {
 		return syscall.SIGTERM
@@ -178,7 +188,8 @@ func closedTerminal() syscall.Signal {
 	return syscall.SIGHUP
 }
 
-// stop ends dev as Ctrl-C does, or a terminal that closes: nothing that it started runs on, and all of it is kept.
+// stop ends dev as Ctrl-C does, or a terminal that closes: nothing that it started runs on, and all
+// of it is kept.
 func (l *laptop) stop(ids []string, how syscall.Signal) {
 	l.t.Helper()
 	l.dev.signal(how)
@@ -211,7 +222,8 @@ func TestDevIsKilled(t *testing.T) {
 	}
 	revision := l.caughtUp()
 	l.dev.kill()
-	l.throughout(leaseTTL+interval, "the machines run on", func() bool { return slices.Equal(machines.Residents(l.shards()), before) })
+	l.throughout(leaseTTL+interval, "the machines run on",
+		func() bool { return slices.Equal(machines.Residents(l.shards()), before) })
 
 	l.startDev("--listen", listen)
 	l.awaitEntry("a leader", revision, func(n noted) bool { return n.Rule == "ELECT-1" })

@@ -1,6 +1,6 @@
-// Package e2e proves the promises on the real programs: leasehold and leasehold-agent as they are built, real machines of
-// the process provider, and an etcd in a process of its own. What breaks them is what breaks programs: SIGKILL, SIGSTOP
-// and SIGTERM.
+// Package e2e proves the promises on the real programs: leasehold and leasehold-agent as they are
+// built, real machines of the process provider, and an etcd in a process of its own. What breaks
+// them is what breaks programs: SIGKILL, SIGSTOP and SIGTERM.
 //
 //	main_test.go      builds the programs once; runs etcd when this very binary is started for that
 //	program_test.go   one running program and what it has said
@@ -22,5 +22,6 @@
 //
 // # What it does not do
 //
-// It measures no speed and fakes nothing: groups report every second and have leases of five seconds, which is what they may.
+// It measures no speed and fakes nothing: groups report every second and have leases of five
+// seconds, which is what they may.
 package e2e

@@ -13,8 +13,8 @@ import (
 	"github.com/leasehold/leasehold/tests/machines"
 )
 
-// awaitCalm waits until nothing of a disturbance is left to happen: every stream is open, and the time of grace that follows the
-// last disturbance that any replica tells of is over.
+// awaitCalm waits until nothing of a disturbance is left to happen: every stream is open, and the
+// time of grace that follows the last disturbance that any replica tells of is over.
 func (c *cluster) awaitCalm(group string, ids []string) {
 	c.t.Helper()
 	since, last := time.Now(), ""
@@ -42,8 +42,8 @@ func (c *cluster) awaitCalm(group string, ids []string) {
 	c.unreplaced(group, ids)
 }
 
-// etcd stands still for longer than the leases and the coordinators' sessions last. Awake again it ends leases whose agents live:
-// that is evidence of nothing.
+// etcd stands still for longer than the leases and the coordinators' sessions last. Awake again it
+// ends leases whose agents live: that is evidence of nothing.
 //
 // proves SAFE-1, SAFE-5, DET-17
 func TestEtcdFreezes(t *testing.T) {
@@ -65,7 +65,8 @@ func TestEtcdFreezes(t *testing.T) {
 	t.Logf("etcd ended the leases of %d of %d living agents", ended, len(ids))
 	// Whoever leads can judge again: the loss of an agent is seen.
 	c.signalAgent(ids[0], syscall.SIGSTOP)
-	c.awaitEntry("the loss of "+ids[0], before, func(n noted) bool { return n.Verdict == store.Lost && n.Instance == ids[0] })
+	c.awaitEntry("the loss of "+ids[0], before,
+		func(n noted) bool { return n.Verdict == store.Lost && n.Instance == ids[0] })
 	c.await("a replacement", func() bool { return len(c.h.everRecorded()) == 5 })
 	c.awaitComplete("web", 4)
 }
@@ -131,8 +132,8 @@ func TestCoordinatorsAreAway(t *testing.T) {
 	c.heals("web", 4)
 }
 
-// The leader is killed while it makes machines. Another one finishes that, agents move over before their leases end, and nothing
-// is made twice.
+// The leader is killed while it makes machines. Another one finishes that, agents move over before
+// their leases end, and nothing is made twice.
 //
 // proves ELECT-1, ELECT-2, ELECT-3, SAFE-8, SAFE-11
 func TestLeaderIsKilled(t *testing.T) {
@@ -232,7 +233,8 @@ func TestLeaderResigns(t *testing.T) {
 	c.heals("web", 3)
 }
 
-// A leader stands still for longer than its session lasts. Awake again it is deposed, and writes nothing as a leader.
+// A leader stands still for longer than its session lasts. Awake again it is deposed, and writes
+// nothing as a leader.
 //
 // proves SAFE-7, SAFE-1, ELECT-2
 func TestLeaderStandsStill(t *testing.T) {
@@ -257,7 +259,8 @@ func TestLeaderStandsStill(t *testing.T) {
 	c.awaitComplete("web", 4)
 	c.heals("web", 4)
 	c.caughtUp()
-	ofALeader := func(n noted) bool { return n.By == leader && !strings.HasPrefix(n.Rule, "SEC-") } // any replica lets agents in
+	// any replica lets agents in
+	ofALeader := func(n noted) bool { return n.By == leader && !strings.HasPrefix(n.Rule, "SEC-") }
 	for _, n := range c.h.entries(next.rev, ofALeader) {
 		t.Errorf("a deposed leader wrote %s", n)
 	}

@@ -18,7 +18,8 @@ func (c *cluster) leaseless(ids []string) {
 	})
 }
 
-// The workload of an agent that cannot renew its lease has ended when that does; it starts again with the agent's return, and nothing was replaced.
+// The workload of an agent that cannot renew its lease has ended when that does; it starts again
+// with the agent's return, and nothing was replaced.
 //
 // proves SAFE-9
 func TestWorkloadEndsBeforeTheLease(t *testing.T) {
@@ -62,8 +63,8 @@ func TestWorkloadEndsBeforeTheLease(t *testing.T) {
 	c.heals("web", 2)
 }
 
-// Machines that power themselves off without a lease are found stopped when coordinators are back. That many at once are a storm, so nothing is
-// replaced until somebody says so.
+// Machines that power themselves off without a lease are found stopped when coordinators are back.
+// That many at once are a storm, so nothing is replaced until somebody says so.
 //
 // proves SAFE-9, SAFE-2
 func TestMachinesThatPowerOffAreAStorm(t *testing.T) {

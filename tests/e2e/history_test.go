@@ -29,7 +29,8 @@ type noted struct {
 }
 
 func (n noted) String() string {
-	text := fmt.Sprintf("%s rev %d (on %d) %s %s %s: %s", n.At.Format("15:04:05.000"), n.rev, n.Revision, n.Rule, n.Instance+n.groupAlone(), n.What, n.Why)
+	text := fmt.Sprintf("%s rev %d (on %d) %s %s %s: %s", n.At.Format("15:04:05.000"), n.rev, n.Revision, n.Rule,
+		n.Instance+n.groupAlone(), n.What, n.Why)
 	if len(n.Evidence) > 0 {
 		text += " [" + strings.Join(n.Evidence, "; ") + "]"
 	}
@@ -43,7 +44,8 @@ func (n noted) groupAlone() string {
 	return n.Group
 }
 
-// history is all that happened in one shard since its etcd was empty. It follows etcd through all it goes through.
+// history is all that happened in one shard since its etcd was empty. It follows etcd through all
+// it goes through.
 type history struct {
 	keys store.Keys
 
@@ -61,7 +63,8 @@ func newHistory(keys store.Keys) *history {
 	return &history{keys: keys, moved: make(chan struct{}), current: map[string]store.KV{}}
 }
 
-// follow takes in everything until ctx ends. Nothing is compacted within the life of a test, so that nothing is missed.
+// follow takes in everything until ctx ends. Nothing is compacted within the life of a test, so
+// that nothing is missed.
 func (h *history) follow(ctx context.Context, s store.Store) {
 	for b := range s.Watch(ctx, store.Root, 1) {
 		h.take(b)
@@ -192,7 +195,8 @@ func (h *history) status(group string) store.Versioned[store.Status] {
 	return currentOf[store.Status](h, store.KindStatus)[group]
 }
 
-// everRecorded are the IDs of all instances of the shard of which there ever was a record, in order of ID.
+// everRecorded are the IDs of all instances of the shard of which there ever was a record, in order
+// of ID.
 func (h *history) everRecorded() []string {
 	var out []string
 	for _, c := range h.changesOf(store.KindInstances, 0) {
@@ -225,9 +229,10 @@ func (h *history) leader() string {
 	return v.Record.Replica
 }
 
-// complete says whether a group has exactly so many instances, each running with an open stream on its replica's word, and
-// whether the leader says so too. Those past the point of no return do not count: until it is proved that no late call of a
-// former leader brings their machine back, their records stay (SAFE-8).
+// complete says whether a group has exactly so many instances, each running with an open stream on
+// its replica's word, and whether the leader says so too. Those past the point of no return do not
+// count: until it is proved that no late call of a former leader brings their machine back, their
+// records stay (SAFE-8).
 func (h *history) complete(group string, size int) bool {
 	n := 0
 	for _, v := range h.instances(group) {
@@ -269,7 +274,8 @@ func (h *history) write(journal, changes string) error {
 		}
 		fmt.Fprintf(&c, "%s rev %d %s %s\n", x.heard.UTC().Format("15:04:05.000"), x.KV.Modified, x.KV.Key, what)
 	}
-	return errors.Join(os.WriteFile(journal, []byte(j.String()), 0o600), os.WriteFile(changes, []byte(c.String()), 0o600))
+	return errors.Join(os.WriteFile(journal, []byte(j.String()), 0o600),
+		os.WriteFile(changes, []byte(c.String()), 0o600))
 }
 
 // readable says what of all that is in etcd is not JSON with a schema.

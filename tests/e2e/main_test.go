@@ -115,7 +115,8 @@ func serveEtcd(what string) error {
 	return etcd.Close()
 }
 
-// bury reads what the tests have started and ended, and when they end, however that comes, kills what is left of it.
+// bury reads what the tests have started and ended, and when they end, however that comes, kills
+// what is left of it.
 func bury(said io.Reader) {
 	text, err := io.ReadAll(said)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// complains fails unless a program ended with this code, and with one line of error and one line of what to do next as its last
-// words; the error names what it is about.
+// complains fails unless a program ended with this code, and with one line of error and one line of
+// what to do next as its last words; the error names what it is about.
 func complains(t *testing.T, p *program, code int, about ...string) {
 	t.Helper()
 	text := p.stderr.String()
@@ -19,7 +19,8 @@ func complains(t *testing.T, p *program, code int, about ...string) {
 	if p.code != code {
 		t.Errorf("%s: exit %d, want %d: %s", said, p.code, code, text)
 	}
-	if n := len(lines); n < 2 || !strings.HasPrefix(lines[n-2], "error: ") || !strings.HasPrefix(lines[n-1], "next: ") ||
+	if n := len(lines); n < 2 || !strings.HasPrefix(lines[n-2], "error: ") ||
+		!strings.HasPrefix(lines[n-1], "next: ") ||
 		strings.Count(text, "error: ") != 1 || strings.Count(text, "next: ") != 1 {
 		t.Errorf("%s: not one line of error and one of what to do next:\n%s", said, text)
 		return
@@ -51,7 +52,8 @@ func taken(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// What goes wrong for somebody who has just begun ends in one line that says what, and one that says what to do.
+// What goes wrong for somebody who has just begun ends in one line that says what, and one that
+// says what to do.
 func TestNewcomer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, filepath.Join("data", "machines"))
@@ -67,19 +69,58 @@ func TestNewcomer(t *testing.T) {
 	}{
 		{"no etcd", 5, w.endpoint, []string{"status"}},
 		{"no etcd to apply to", 5, w.endpoint, []string{"group", "apply", "-f", file, "--wait"}},
-		{"no etcd for a coordinator", 5, w.endpoint, []string{"coordinator", "--http", "off", "--listen", free(), "--machines", w.machines}},
+		{
+			"no etcd for a coordinator", 5, w.endpoint,
+			[]string{"coordinator", "--http", "off", "--listen", free(), "--machines", w.machines},
+		},
 		{"endpoint that is no etcd", 5, somebody, []string{"status", "--endpoints", somebody, "--timeout", "2s"}},
-		{"endpoint that is nowhere", 5, "nowhere.invalid", []string{"status", "--endpoints", "nowhere.invalid:2379", "--timeout", "2s"}},
+		{
+			"endpoint that is nowhere", 5, "nowhere.invalid",
+			[]string{"status", "--endpoints", "nowhere.invalid:2379", "--timeout", "2s"},
+		},
 		{"endpoint without a port", 2, "127.0.0.1", []string{"status", "--endpoints", "127.0.0.1", "--timeout", "2s"}},
-		{"port of a coordinator taken", 1, somebody, []string{"coordinator", "--http", "off", "--listen", somebody, "--machines", w.machines}},
-		{"port of dev taken", 1, somebody, []string{"dev", "--data-dir", data, "--etcd-listen", free(), "--listen", somebody}},
-		{"port of dev's http taken", 1, somebody, []string{"dev", "--data-dir", data, "--etcd-listen", free(), "--listen", free(), "--http", somebody}},
-		{"dev's http to everybody", 1, "--http", []string{"dev", "--data-dir", data, "--etcd-listen", free(), "--listen", free(), "--http", "0.0.0.0:0"}},
-		{"port of dev's etcd taken", 1, somebody, []string{"dev", "--data-dir", data, "--etcd-listen", somebody, "--listen", free()}},
-		{"address that is not ours", 1, "192.0.2.1", []string{"coordinator", "--http", "off", "--listen", "192.0.2.1:7420", "--machines", w.machines}},
-		{"address that is none", 1, "here", []string{"dev", "--data-dir", data, "--etcd-listen", free(), "--listen", "here"}},
-		{"no such agent", 1, "--agent", []string{"coordinator", "--http", "off", "--listen", free(), "--machines", w.machines, "--agent", "no-such-agent"}},
-		{"no certificate authorities", 1, "leasehold pki init", []string{"coordinator", "--http", "off", "--listen", free(), "--machines", w.machines, "--pki", filepath.Join(w.dir, "none")}},
+		{
+			"port of a coordinator taken", 1, somebody,
+			[]string{"coordinator", "--http", "off", "--listen", somebody, "--machines", w.machines},
+		},
+		{
+			"port of dev taken", 1, somebody,
+			[]string{"dev", "--data-dir", data, "--etcd-listen", free(), "--listen", somebody},
+		},
+		{
+			"port of dev's http taken", 1, somebody,
+			[]string{"dev", "--data-dir", data, "--etcd-listen", free(), "--listen", free(), "--http", somebody},
+		},
+		{
+			"dev's http to everybody", 1, "--http",
+			[]string{"dev", "--data-dir", data, "--etcd-listen", free(), "--listen", free(), "--http", "0.0.0.0:0"},
+		},
+		{
+			"port of dev's etcd taken", 1, somebody,
+			[]string{"dev", "--data-dir", data, "--etcd-listen", somebody, "--listen", free()},
+		},
+		{
+			"address that is not ours", 1, "192.0.2.1",
+			[]string{"coordinator", "--http", "off", "--listen", "192.0.2.1:7420", "--machines", w.machines},
+		},
+		{
+			"address that is none", 1, "here",
+			[]string{"dev", "--data-dir", data, "--etcd-listen", free(), "--listen", "here"},
+		},
+		{
+			"no such agent", 1, "--agent",
+			[]string{
+				"coordinator", "--http", "off", "--listen", free(), "--machines", w.machines, "--agent",
+				"no-such-agent",
+			},
+		},
+		{
+			"no certificate authorities", 1, "leasehold pki init",
+			[]string{
+				"coordinator", "--http", "off", "--listen", free(), "--machines", w.machines, "--pki",
+				filepath.Join(w.dir, "none"),
+			},
+		},
 		{"session too short", 1, "--session-ttl", []string{"coordinator", "--http", "off", "--session-ttl", "1s"}},
 		{"no such file", 2, "none.yaml", []string{"group", "apply", "-f", "none.yaml"}},
 		{"file of dev that is not there", 1, "none.yaml", []string{"dev", "--data-dir", data, "--group", "none.yaml"}},
@@ -114,9 +155,21 @@ func TestNotAllowed(t *testing.T) {
 		code int
 		args []string
 	}{
-		{"data directory", 1, []string{"dev", "--data-dir", locked, "--etcd-listen", addresses.FreeAddress(t), "--listen", addresses.FreeAddress(t)}},
-		{"data directory to be made", 1, []string{"dev", "--data-dir", filepath.Join(locked, "data"), "--etcd-listen", addresses.FreeAddress(t), "--listen", addresses.FreeAddress(t)}},
-		{"directory of machines", 1, []string{"coordinator", "--http", "off", "--listen", addresses.FreeAddress(t), "--machines", filepath.Join(locked, "machines")}},
+		{"data directory", 1, []string{
+			"dev", "--data-dir", locked, "--etcd-listen", addresses.FreeAddress(t),
+			"--listen", addresses.FreeAddress(t),
+		}},
+		{
+			"data directory to be made", 1,
+			[]string{
+				"dev", "--data-dir", filepath.Join(locked, "data"), "--etcd-listen", addresses.FreeAddress(t),
+				"--listen", addresses.FreeAddress(t),
+			},
+		},
+		{"directory of machines", 1, []string{
+			"coordinator", "--http", "off", "--listen", addresses.FreeAddress(t),
+			"--machines", filepath.Join(locked, "machines"),
+		}},
 		{"group file", 2, []string{"group", "apply", "-f", file}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

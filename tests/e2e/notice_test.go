@@ -37,8 +37,8 @@ func (c *cluster) unblamed() {
 	}
 }
 
-// A notice that the agent finds has its instance replaced and drained at once, for no longer than the notice leaves it, and no budget is waited
-// for.
+// A notice that the agent finds has its instance replaced and drained at once, for no longer than
+// the notice leaves it, and no budget is waited for.
 //
 // proves SPOT-1, SPOT-2, DET-1, FLAP-1
 func TestNoticeOfInterruption(t *testing.T) {
@@ -47,7 +47,8 @@ func TestNoticeOfInterruption(t *testing.T) {
 	file := filepath.Join(c.dir, "notice")
 	marks := filepath.Join(c.dir, "drained")
 	// All machines of this host see one file, so the notice is for both at once.
-	ids := c.apply("web", 2, "budget: {max_expansion: 0}", fmt.Sprintf("spot: {enabled: true, source: file, file: %q}", file),
+	ids := c.apply("web", 2, "budget: {max_expansion: 0}",
+		fmt.Sprintf("spot: {enabled: true, source: file, file: %q}", file),
 		fmt.Sprintf("drain: {timeout: 1m, hook: [sh, -c, 'echo $LEASEHOLD_INSTANCE >> %s; sleep 100000']}", marks))
 	before := c.caughtUp()
 	c.throughout(3*time.Second, "nothing happens without a notice", func() bool {
@@ -55,19 +56,23 @@ func TestNoticeOfInterruption(t *testing.T) {
 	})
 
 	written := time.Now()
-	if err := os.WriteFile(file+".new", []byte(`{"kind": "reclaim", "why": "the host is needed", "in": "20s"}`), 0o600); err != nil {
+	if err := os.WriteFile(file+".new", []byte(`{"kind": "reclaim", "why": "the host is needed", "in": "20s"}`),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Rename(file+".new", file); err != nil {
 		t.Fatal(err)
 	}
 	for _, id := range ids {
-		doomed := c.awaitEntry(id+" being doomed", before, func(n noted) bool { return n.Rule == "SPOT-2" && n.Instance == id && n.What == "doomed" })
-		t.Logf("%s: doomed %s after the notice was written (target: 2s and a moment)", id, doomed.At.Sub(written).Round(time.Millisecond))
+		doomed := c.awaitEntry(id+" being doomed", before,
+			func(n noted) bool { return n.Rule == "SPOT-2" && n.Instance == id && n.What == "doomed" })
+		t.Logf("%s: doomed %s after the notice was written (target: 2s and a moment)", id,
+			doomed.At.Sub(written).Round(time.Millisecond))
 		if !strings.Contains(doomed.Why, "the host is needed") || doomed.At.Sub(written) > 20*time.Second {
 			t.Errorf("doomed for the wrong reason, or late: %s", doomed)
 		}
-		began := c.awaitEntry("the drain of "+id, doomed.rev, func(n noted) bool { return n.Rule == "SPOT-2" && n.Instance == id && n.To == store.Draining })
+		began := c.awaitEntry("the drain of "+id, doomed.rev,
+			func(n noted) bool { return n.Rule == "SPOT-2" && n.Instance == id && n.To == store.Draining })
 		if !strings.Contains(began.What, "replacement") {
 			t.Errorf("it drains and nobody takes its place: %s", began)
 		}
@@ -80,7 +85,8 @@ func TestNoticeOfInterruption(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, id := range ids {
-		gone := c.awaitEntry("the removal of "+id, before, func(n noted) bool { return n.Instance == id && n.To == store.Deleting })
+		gone := c.awaitEntry("the removal of "+id, before,
+			func(n noted) bool { return n.Instance == id && n.To == store.Deleting })
 		if d := gone.At.Sub(written); d > 60*time.Second {
 			t.Errorf("%s was removed %s after the notice, which gave it 20s", id, d)
 		}
@@ -89,33 +95,40 @@ func TestNoticeOfInterruption(t *testing.T) {
 	c.unblamed()
 }
 
-// A machine that its host wants empty is replaced first, drained, and no failure. Its agent's last word says so too.
+// A machine that its host wants empty is replaced first, drained, and no failure. Its agent's last
+// word says so too.
 //
 // proves DET-8, DRAIN-3, HEAL-2, FLAP-1
 func TestEvacuationOfAHost(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, "a")
 	marks := filepath.Join(c.dir, "drained")
-	ids := c.apply("web", 2, fmt.Sprintf("drain: {timeout: 1m, hook: [sh, -c, 'echo $LEASEHOLD_INSTANCE >> %s']}", marks))
+	ids := c.apply("web", 2, fmt.Sprintf("drain: {timeout: 1m, hook: [sh, -c, 'echo $LEASEHOLD_INSTANCE >> %s']}",
+		marks))
 	before := c.caughtUp()
 	victim := ids[0]
 	dir := filepath.Join(c.machines, victim)
-	tell := c.start("evacuate", c.command(bin("leasehold-agent"), "evacuate", "--state-dir", dir, "the host is repaired"))
+	tell := c.start("evacuate", c.command(bin("leasehold-agent"), "evacuate", "--state-dir", dir,
+		"the host is repaired"))
 	c.waitEnd(tell)
 	if tell.code != 0 {
 		t.Fatalf("leasehold-agent evacuate: exit %d: %s", tell.code, tell.stderr.String())
 	}
-	doomed := c.awaitEntry(victim+" being doomed", before, func(n noted) bool { return n.Rule == "DRAIN-3" && n.Instance == victim && n.What == "doomed" })
+	doomed := c.awaitEntry(victim+" being doomed", before,
+		func(n noted) bool { return n.Rule == "DRAIN-3" && n.Instance == victim && n.What == "doomed" })
 	if !strings.Contains(doomed.Why, "the host is repaired") {
 		t.Errorf("doomed for the wrong reason: %s", doomed)
 	}
 	heir := c.heir(victim)
-	left := c.awaitEntry("the drain of "+victim, doomed.rev, func(n noted) bool { return n.Instance == victim && n.To == store.Draining })
-	healthy := c.awaitEntry("the health of "+heir, doomed.rev, func(n noted) bool { return n.Instance == heir && n.To == store.Running })
+	left := c.awaitEntry("the drain of "+victim, doomed.rev,
+		func(n noted) bool { return n.Instance == victim && n.To == store.Draining })
+	healthy := c.awaitEntry("the health of "+heir, doomed.rev,
+		func(n noted) bool { return n.Instance == heir && n.To == store.Running })
 	if left.rev < healthy.rev {
 		t.Errorf("it drained at revision %d, and its replacement was healthy at %d", left.rev, healthy.rev)
 	}
-	gone := c.awaitEntry("the removal of "+victim, left.rev, func(n noted) bool { return n.Instance == victim && n.To == store.Deleting })
+	gone := c.awaitEntry("the removal of "+victim, left.rev,
+		func(n noted) bool { return n.Instance == victim && n.To == store.Deleting })
 	if !strings.Contains(gone.Why, "its drain hook has ended") {
 		t.Errorf("removed, and not because its hook has ended: %s", gone)
 	}
@@ -125,10 +138,12 @@ func TestEvacuationOfAHost(t *testing.T) {
 	c.awaitComplete("web", 2)
 	c.unblamed()
 
-	// A host that does not wait for that: the agent is told to empty the machine and to end, nearly at once.
+	// A host that does not wait for that: the agent is told to empty the machine and to end, nearly
+	// at once.
 	before = c.caughtUp()
 	victim = ids[1]
-	tell = c.start("evacuate", c.command(bin("leasehold-agent"), "evacuate", "--state-dir", filepath.Join(c.machines, victim)))
+	tell = c.start("evacuate", c.command(bin("leasehold-agent"), "evacuate", "--state-dir",
+		filepath.Join(c.machines, victim)))
 	c.waitEnd(tell)
 	c.await("the notice of "+victim, func() bool {
 		r := currentOf[store.Report](c.h, store.KindReports)[victim].Record
@@ -145,7 +160,8 @@ func TestEvacuationOfAHost(t *testing.T) {
 // said says whether an agent has said goodbye like this since a revision.
 func (c *cluster) said(id string, after store.Revision, goodbye store.Goodbye) bool {
 	for _, ch := range c.h.changesOf(store.KindAlive, after) {
-		if v, err := store.Decode[store.Alive](ch.KV); !ch.Deleted && err == nil && ch.name == id && v.Record.Goodbye == goodbye {
+		if v, err := store.Decode[store.Alive](ch.KV); !ch.Deleted && err == nil && ch.name == id &&
+			v.Record.Goodbye == goodbye {
 			return true
 		}
 	}

@@ -53,7 +53,8 @@ func TestOperators(t *testing.T) {
 		if second.code != 0 {
 			t.Errorf("the edit that came first ended with %d: %s", second.code, second.stderr.String())
 		}
-		if text := first.stderr.String(); first.code != 4 || !strings.Contains(text, "next: ") || !strings.Contains(text, "kept in ") {
+		if text := first.stderr.String(); first.code != 4 || !strings.Contains(text, "next: ") ||
+			!strings.Contains(text, "kept in ") {
 			t.Errorf("the edit that came last ended with %d: %s", first.code, text)
 		}
 		c.awaitComplete("web", 3)
@@ -73,7 +74,8 @@ func TestOperators(t *testing.T) {
 			t.Fatal(err)
 		}
 		before := c.caughtUp()
-		complains(t, c.cli("group", "apply", "-f", file), 1, "report.intervall", file+":5:3", "did you mean report.interval?")
+		complains(t, c.cli("group", "apply", "-f", file), 1, "report.intervall", file+":5:3",
+			"did you mean report.interval?")
 		if c.caughtUp(); len(c.h.changesOf(store.KindGroups, before)) > 0 {
 			t.Error("something was written")
 		}
@@ -88,14 +90,16 @@ func TestOperators(t *testing.T) {
 		} {
 			before := c.caughtUp()
 			rev := c.put(c.h.keys.Group("web"), []byte(value))
-			entry := c.awaitEntry(what+" being refused", before, func(n noted) bool { return n.Rule == "SAFE-10" && n.Group == "web" })
+			entry := c.awaitEntry(what+" being refused", before,
+				func(n noted) bool { return n.Rule == "SAFE-10" && n.Group == "web" })
 			status := c.must("status")
 			for _, want := range []string{"SAFE-10", fmt.Sprint(rev), "next: "} {
 				if !strings.Contains(status, want) {
 					t.Errorf("%s: the status does not tell of %q:\n%s", what, want, status)
 				}
 			}
-			if st := c.h.status("web").Record; st.Invalid == nil || st.Invalid.Revision != rev || st.Accepted == nil || st.Accepted.Size != 3 {
+			if st := c.h.status("web").Record; st.Invalid == nil || st.Invalid.Revision != rev || st.Accepted == nil ||
+				st.Accepted.Size != 3 {
 				t.Errorf("%s: the status is %+v", what, st)
 			}
 			complains(t, c.cli("group", "scale", "web", "9"), 1, "web")
@@ -125,18 +129,21 @@ func TestOperators(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := c.cli("group", "apply", "-f", file, "--wait", "--timeout", "4s")
-		if text := p.stderr.String(); p.code == 0 || !strings.Contains(text, "qemuu") || !strings.Contains(text, "error: ") || !strings.Contains(text, "next: ") {
+		if text := p.stderr.String(); p.code == 0 || !strings.Contains(text, "qemuu") ||
+			!strings.Contains(text, "error: ") || !strings.Contains(text, "next: ") {
 			t.Errorf("exit %d: %s", p.code, text)
 		}
 		if status := c.must("status"); !strings.Contains(status, "qemuu") {
 			t.Errorf("the status does not explain why nothing happens:\n%s", status)
 		}
 		c.must("group", "delete", "far", "--confirm", "far")
-		c.await("the end of the group", func() bool { return !c.h.status("far").Present() && len(c.h.instances("far")) == 0 })
+		c.await("the end of the group",
+			func() bool { return !c.h.status("far").Present() && len(c.h.instances("far")) == 0 })
 	})
 }
 
-// The life of a group: it grows, shrinks, pauses, has its instances replaced and removed, and goes without a trace.
+// The life of a group: it grows, shrinks, pauses, has its instances replaced and removed, and goes
+// without a trace.
 //
 // proves REC-3, REC-4, REC-7, REC-10, REC-13, REC-16, HEAL-9, HEAL-14
 func TestGroupLife(t *testing.T) {
@@ -156,13 +163,17 @@ func TestGroupLife(t *testing.T) {
 	}
 	c.must("group", "scale", "web", "3", "--confirm", "web", "--wait")
 	c.awaitComplete("web", 3)
-	c.await("three machines", func() bool { return len(c.h.instances("web")) == 3 && len(machines.Names(c.machines)) == 4 })
+	c.await("three machines", func() bool {
+		return len(c.h.instances("web")) == 3 && len(machines.Names(c.machines)) == 4
+	})
 
 	t.Run("replace", func(t *testing.T) {
 		before, victim := c.caughtUp(), c.h.wanted("web")[0]
 		c.must("instance", "replace", victim)
-		removed := c.awaitEntry("its removal", before, func(n noted) bool { return n.Instance == victim && n.To == store.Deleting })
-		healthy := c.awaitEntry("its replacement", before, func(n noted) bool { return n.Group == "web" && n.To == store.Running })
+		removed := c.awaitEntry("its removal", before,
+			func(n noted) bool { return n.Instance == victim && n.To == store.Deleting })
+		healthy := c.awaitEntry("its replacement", before,
+			func(n noted) bool { return n.Group == "web" && n.To == store.Running })
 		if removed.Rule != "REC-16" || removed.Revision < healthy.rev {
 			t.Errorf("not replaced first, or not by order: %s, %s", healthy, removed)
 		}
@@ -177,7 +188,8 @@ func TestGroupLife(t *testing.T) {
 	t.Run("delete", func(t *testing.T) {
 		before, victim := c.caughtUp(), c.h.wanted("web")[0]
 		c.must("instance", "delete", victim, "--confirm", victim)
-		c.awaitEntry("its removal", before, func(n noted) bool { return n.Instance == victim && n.To == store.Deleting && n.Rule == "REC-16" })
+		c.awaitEntry("its removal", before,
+			func(n noted) bool { return n.Instance == victim && n.To == store.Deleting && n.Rule == "REC-16" })
 		c.await("its end", func() bool { return !c.h.instance(victim).Present() && len(c.residentsOf(victim)) == 0 })
 		c.awaitComplete("web", 3)
 	})
@@ -188,11 +200,14 @@ func TestGroupLife(t *testing.T) {
 		before, victim, ever := c.caughtUp(), c.h.wanted("web")[0], c.h.everRecorded()
 		c.must("group", "scale", "web", "5")
 		c.signalAgent(victim, syscall.SIGKILL)
-		c.awaitEntry("its death being noted all the same", before, func(n noted) bool { return n.Instance == victim && n.Verdict == store.Dead })
+		c.awaitEntry("its death being noted all the same", before,
+			func(n noted) bool { return n.Instance == victim && n.Verdict == store.Dead })
 		c.throughout(leaseTTL, "nothing is made or removed in a paused group", func() bool {
-			return slices.Equal(c.h.everRecorded(), ever) && len(c.h.entries(before, func(n noted) bool { return n.To != "" })) == 0
+			return slices.Equal(c.h.everRecorded(), ever) &&
+				len(c.h.entries(before, func(n noted) bool { return n.To != "" })) == 0
 		})
-		if status := c.must("status"); !strings.Contains(status, "REC-13") || !strings.Contains(status, "leasehold group resume web") {
+		if status := c.must("status"); !strings.Contains(status, "REC-13") ||
+			!strings.Contains(status, "leasehold group resume web") {
 			t.Errorf("the status does not explain the pause:\n%s", status)
 		}
 		c.must("group", "resume", "web")
@@ -208,7 +223,10 @@ func TestGroupLife(t *testing.T) {
 			return !c.h.status("web").Present() && len(c.h.instances("web")) == 0
 		})
 		c.caughtUp()
-		for _, kind := range []string{store.KindGroups, store.KindStatus, store.KindSlots, store.KindInstances, store.KindAlive, store.KindReports, store.KindRequests} {
+		for _, kind := range []string{
+			store.KindGroups, store.KindStatus, store.KindSlots, store.KindInstances,
+			store.KindAlive, store.KindReports, store.KindRequests,
+		} {
 			for name := range currentOf[map[string]any](c.h, kind) {
 				if strings.HasPrefix(name, "web") {
 					t.Errorf("%s/%s is left", kind, name)
@@ -232,12 +250,15 @@ func TestGroupLife(t *testing.T) {
 		c.replicas["a"].signal(syscall.SIGTERM)
 		c.waitEnd(c.replicas["a"])
 		before, victim := c.caughtUp(), other[0]
-		if p := c.cli("instance", "replace", victim); p.code != 0 || !strings.Contains(p.stderr.String(), "no coordinator is running") {
+		if p := c.cli("instance", "replace", victim); p.code != 0 ||
+			!strings.Contains(p.stderr.String(), "no coordinator is running") {
 			t.Errorf("exit %d: %s", p.code, p.stderr.String())
 		}
 		c.startReplica("a")
-		c.awaitEntry("the order being carried out", before, func(n noted) bool { return n.Instance == victim && n.Rule == "REC-16" && n.To == store.Deleting })
+		c.awaitEntry("the order being carried out", before,
+			func(n noted) bool { return n.Instance == victim && n.Rule == "REC-16" && n.To == store.Deleting })
 		c.awaitComplete("other", 1)
-		c.await("no order being left", func() bool { return len(currentOf[store.Request](c.h, store.KindRequests)) == 0 })
+		c.await("no order being left",
+			func() bool { return len(currentOf[store.Request](c.h, store.KindRequests)) == 0 })
 	})
 }

@@ -14,8 +14,9 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// The runbook of docs/damage.md with 100 instances of 5 groups: all of etcd's data is lost, and every instance is back in its slot, in the process that it ran in.
-// The revisions of the new etcd stay below those of the lost one all the while, so that nothing may rest on them.
+// The runbook of docs/damage.md with 100 instances of 5 groups: all of etcd's data is lost, and
+// every instance is back in its slot, in the process that it ran in. The revisions of the new etcd
+// stay below those of the lost one all the while, so that nothing may rest on them.
 //
 // proves SAFE-14, SAFE-15, SAFE-17
 func TestAHundredInstancesAreRecovered(t *testing.T) {
@@ -59,7 +60,8 @@ func TestAHundredInstancesAreRecovered(t *testing.T) {
 	c.replaceEtcd(func() error { return os.RemoveAll(c.etcdDir()) })
 	c.await("both replicas to wait", func() bool {
 		for _, id := range []string{"a", "b"} {
-			if r, ok := look[store.Replica](c, c.h.keys.Replica(id)); !ok || r.Record.Waits == nil || r.Record.Waits.ShardID == "" {
+			if r, ok := look[store.Replica](c, c.h.keys.Replica(id)); !ok || r.Record.Waits == nil ||
+				r.Record.Waits.ShardID == "" {
 				return false
 			}
 		}
@@ -80,7 +82,8 @@ func TestAHundredInstancesAreRecovered(t *testing.T) {
 	c.await("all machines", func() bool {
 		able := 0
 		for _, m := range c.candidates() {
-			if m.Adoptable() && m.Source == recovery.FromSeal && m.Slot == places[m.Instance].slot && m.Group == places[m.Instance].group {
+			if m.Adoptable() && m.Source == recovery.FromSeal && m.Slot == places[m.Instance].slot &&
+				m.Group == places[m.Instance].group {
 				able++
 			}
 		}
@@ -89,22 +92,26 @@ func TestAHundredInstancesAreRecovered(t *testing.T) {
 	if p := c.cli("repair"); p.code != 0 || !strings.Contains(p.stdout.String(), "left unchanged") {
 		t.Errorf("repair, which can put nothing back: exit %d: %s%s", p.code, p.stdout.String(), p.stderr.String())
 	}
-	if said := command("recover", "--confirm=default"); !strings.Contains(said, fmt.Sprintf("%d of %d restored", len(ids), len(ids))) {
+	if said := command("recover", "--confirm=default"); !strings.Contains(said,
+		fmt.Sprintf("%d of %d restored", len(ids), len(ids))) {
 		t.Errorf("recover says\n%s", said)
 	}
 	command("release", "--dry-run")
 	command("release")
 	c.await("the same instances, all of them healthy", func() bool {
 		for _, name := range names {
-			if st, ok := look[store.Status](c, c.h.keys.Status(name)); !ok || !st.Record.OK || st.Record.Healthy != size {
+			if st, ok := look[store.Status](c, c.h.keys.Status(name)); !ok || !st.Record.OK ||
+				st.Record.Healthy != size {
 				return false
 			}
 		}
 		return c.has(ids)
 	})
 	for id, want := range places {
-		if i, _ := look[store.Instance](c, c.h.keys.Instance(id)); i.Record.Group != want.group || i.Record.Slot != want.slot {
-			t.Errorf("%s is in slot %d of %s, and was in slot %d of %s", id, i.Record.Slot, i.Record.Group, want.slot, want.group)
+		if i, _ := look[store.Instance](c, c.h.keys.Instance(id)); i.Record.Group != want.group ||
+			i.Record.Slot != want.slot {
+			t.Errorf("%s is in slot %d of %s, and was in slot %d of %s", id, i.Record.Slot, i.Record.Group, want.slot,
+				want.group)
 		}
 	}
 	if !c.allRun(running) || !slices.Equal(slices.Sorted(slices.Values(c.made())), ids) {

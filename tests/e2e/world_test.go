@@ -23,7 +23,8 @@ import (
 	"github.com/leasehold/leasehold/tests/ports"
 )
 
-// longest is how long anything may take that must happen. It is no measure of speed: what is waited for takes seconds.
+// longest is how long anything may take that must happen. It is no measure of speed: what is waited
+// for takes seconds.
 const longest = 90 * time.Second
 
 // world is a directory with an etcd, programs and machines that know only each other.
@@ -43,7 +44,8 @@ type world struct {
 	programs []*program
 }
 
-// newWorld makes an empty world that ends with the test. Its machines live in a directory of that name below its own.
+// newWorld makes an empty world that ends with the test. Its machines live in a directory of that
+// name below its own.
 func newWorld(t *testing.T, machines string) *world {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "leasehold-e2e-") //nolint:usetesting // it is kept when the test fails
@@ -60,12 +62,14 @@ func newWorld(t *testing.T, machines string) *world {
 	}
 	w.secure, w.settings = func() (*tls.Config, error) { return nil, nil }, "LEASEHOLD_ENDPOINTS="+w.endpoint
 	fmt.Fprintf(undertaker, "machines %s\n", w.machines)
-	// Ports of machines are remembered between starts. Worlds that begin at different ones do not take them from each other.
+	// Ports of machines are remembered between starts. Worlds that begin at different ones do not
+	// take them from each other.
 	locks := filepath.Join(w.machines, ".locks")
 	if err := os.MkdirAll(locks, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(locks, ".ports"), fmt.Appendln(nil, 20000+rand.IntN(9900)), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(locks, ".ports"), fmt.Appendln(nil, 20000+rand.IntN(9900)),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(w.end)
@@ -82,7 +86,8 @@ func (w *world) follow() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	st, err := etcdstore.Open(w.t.Context(), etcdstore.Config{Endpoints: []string{w.endpoint}, TLS: secure, DialTimeout: longest})
+	st, err := etcdstore.Open(w.t.Context(),
+		etcdstore.Config{Endpoints: []string{w.endpoint}, TLS: secure, DialTimeout: longest})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -102,11 +107,15 @@ func (w *world) follow() {
 // bin is the path of a program under test.
 func bin(name string) string { return filepath.Join(built, name) }
 
-// command prepares a program. It knows nothing of the environment of the tests but where programs are.
+// command prepares a program. It knows nothing of the environment of the tests but where programs
+// are.
 func (w *world) command(path string, args ...string) *exec.Cmd {
 	cmd := exec.Command(path, args...)
 	cmd.Dir = w.dir
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + w.dir, "TMPDIR=" + w.dir, "USER=tester", w.settings, pki.Env + "=" + w.pki}
+	cmd.Env = []string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + w.dir, "TMPDIR=" + w.dir, "USER=tester", w.settings,
+		pki.Env + "=" + w.pki,
+	}
 	return cmd
 }
 
@@ -146,12 +155,13 @@ func (w *world) waitEnd(p *program) {
 	select {
 	case <-p.ended:
 	case <-time.After(longest):
-		w.t.Fatalf("%s did not end within %s: %s%s", strings.Join(p.args, " "), longest, p.stdout.String(), p.stderr.String())
+		w.t.Fatalf("%s did not end within %s: %s%s", strings.Join(p.args, " "), longest, p.stdout.String(),
+			p.stderr.String())
 	}
 }
 
-// await returns when a condition holds, and how long that took. It looks whenever etcd has changed, and from time to time as
-// some conditions are about processes.
+// await returns when a condition holds, and how long that took. It looks whenever etcd has changed,
+// and from time to time as some conditions are about processes.
 func (w *world) await(what string, condition func() bool) time.Duration {
 	w.t.Helper()
 	began := time.Now()
@@ -184,7 +194,8 @@ func (w *world) awaitEntry(what string, after store.Revision, property func(note
 	return found[0]
 }
 
-// throughout sees that a condition holds for all of a time: for showing that something does not happen.
+// throughout sees that a condition holds for all of a time: for showing that something does not
+// happen.
 func (w *world) throughout(d time.Duration, what string, condition func() bool) {
 	w.t.Helper()
 	over := time.NewTimer(d)
@@ -277,7 +288,8 @@ func (w *world) end() {
 	w.unfollow()
 	for _, p := range slices.Backward(w.programs) {
 		for _, text := range []string{p.stdout.String(), p.stderr.String()} {
-			if strings.Contains(text, "panic: ") || strings.Contains(text, "goroutine ") || strings.Contains(text, `"bug: `) {
+			if strings.Contains(text, "panic: ") || strings.Contains(text, "goroutine ") ||
+				strings.Contains(text, `"bug: `) {
 				w.t.Errorf("%s broke down:\n%s", strings.Join(p.args, " "), text)
 			}
 		}
@@ -296,8 +308,8 @@ func (w *world) end() {
 	}
 }
 
-// checkNoStrangers fails if a process runs for an instance that has no record. Records come before their machine's processes and
-// go after them, so that this holds at every moment.
+// checkNoStrangers fails if a process runs for an instance that has no record. Records come before
+// their machine's processes and go after them, so that this holds at every moment.
 func (w *world) checkNoStrangers() {
 	before := machines.Residents(w.shards())
 	revision := store.Revision(0)
@@ -321,7 +333,8 @@ func (w *world) checkNoStrangers() {
 	}
 }
 
-// tell keeps all that is known of a world in which something went wrong, and shows the part that tells most.
+// tell keeps all that is known of a world in which something went wrong, and shows the part that
+// tells most.
 func (w *world) tell() {
 	logs := filepath.Join(w.dir, "logs")
 	err := os.MkdirAll(logs, 0o700)
@@ -337,7 +350,8 @@ func (w *world) tell() {
 		fmt.Fprintln(&b, n)
 	}
 	for name, st := range currentOf[store.Status](w.h, store.KindStatus) {
-		fmt.Fprintf(&b, "status %s: %s %d%% phases %v verdicts %v blocked %+v invalid %+v\n", name, st.Record.State, st.Record.Health, st.Record.Phases, st.Record.Verdicts, st.Record.Blocked, st.Record.Invalid)
+		fmt.Fprintf(&b, "status %s: %s %d%% phases %v verdicts %v blocked %+v invalid %+v\n", name, st.Record.State,
+			st.Record.Health, st.Record.Phases, st.Record.Verdicts, st.Record.Blocked, st.Record.Invalid)
 	}
 	for id, in := range currentOf[store.Instance](w.h, store.KindInstances) {
 		fmt.Fprintf(&b, "instance %s: %s, stream %q\n", id, in.Record.Phase, w.h.alive(id).Record.State)

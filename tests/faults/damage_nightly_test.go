@@ -13,7 +13,8 @@ import (
 	"github.com/leasehold/leasehold/tests/stage"
 )
 
-// One key of each kind in turn is overwritten with what nobody can read. No machine is made or removed for it, and each key is mended by who holds it, or repaired.
+// One key of each kind in turn is overwritten with what nobody can read. No machine is made or
+// removed for it, and each key is mended by who holds it, or repaired.
 //
 // proves SAFE-10, SAFE-14, SAFE-16
 func TestAKeyOfEachKindIsSpoiled(t *testing.T) {
@@ -23,9 +24,10 @@ func TestAKeyOfEachKindIsSpoiled(t *testing.T) {
 			c := newCluster(t, cluster.Config{})
 			before := c.Cloud.Existing()
 			for i, kind := range trouble.SpoiledKinds() {
-				damage(t, c, "record-spoiled", uint64(100*n+i), func(ctx context.Context, s *trouble.Site) (string, func() error, error) {
-					return trouble.Spoil(ctx, s, kind, how)
-				})
+				damage(t, c, "record-spoiled", uint64(100*n+i),
+					func(ctx context.Context, s *trouble.Site) (string, func() error, error) {
+						return trouble.Spoil(ctx, s, kind, how)
+					})
 			}
 			c.Finish()
 			if after := c.Cloud.Existing(); fmt.Sprint(after) != fmt.Sprint(before) {
@@ -35,7 +37,8 @@ func TestAKeyOfEachKindIsSpoiled(t *testing.T) {
 	}
 }
 
-// All keys of each kind in turn are deleted by hand. No machine is made or removed for it, and they are made anew by who holds them, or put back.
+// All keys of each kind in turn are deleted by hand. No machine is made or removed for it, and they
+// are made anew by who holds them, or put back.
 //
 // proves SAFE-10, SAFE-14, SAFE-15, SAFE-16
 func TestThePrefixOfEachKindIsDeleted(t *testing.T) {
@@ -43,9 +46,10 @@ func TestThePrefixOfEachKindIsDeleted(t *testing.T) {
 	c := newCluster(t, cluster.Config{})
 	before := c.Cloud.Existing()
 	for i, kind := range trouble.DeletedKinds() {
-		damage(t, c, "records-deleted", uint64(i), func(ctx context.Context, s *trouble.Site) (string, func() error, error) {
-			return trouble.DeleteAll(ctx, s, kind)
-		})
+		damage(t, c, "records-deleted", uint64(i),
+			func(ctx context.Context, s *trouble.Site) (string, func() error, error) {
+				return trouble.DeleteAll(ctx, s, kind)
+			})
 	}
 	c.Finish()
 	if after := c.Cloud.Existing(); fmt.Sprint(after) != fmt.Sprint(before) {
@@ -53,7 +57,8 @@ func TestThePrefixOfEachKindIsDeleted(t *testing.T) {
 	}
 }
 
-// etcd is put back to a snapshot from before three machines were made. They run on, the shard holds itself, and they are adopted into the slots that they had.
+// etcd is put back to a snapshot from before three machines were made. They run on, the shard holds
+// itself, and they are adopted into the slots that they had.
 //
 // proves SAFE-12, SAFE-14, REC-8
 func TestMachinesYoungerThanEtcdsDataAreAdopted(t *testing.T) {

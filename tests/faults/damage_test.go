@@ -12,7 +12,9 @@ import (
 )
 
 // damage has records be damaged for a while and put right, and fails if that cannot be done.
-func damage(t *testing.T, c *cluster.Cluster, kind string, seed uint64, do func(context.Context, *trouble.Site) (string, func() error, error)) {
+func damage(t *testing.T, c *cluster.Cluster, kind string, seed uint64,
+	do func(context.Context, *trouble.Site) (string, func() error, error),
+) {
 	t.Helper()
 	s := &trouble.Site{Cluster: c, Rand: rand.New(rand.NewPCG(seed, seed))}
 	over := c.Trouble(kind, false)
@@ -30,7 +32,8 @@ func damage(t *testing.T, c *cluster.Cluster, kind string, seed uint64, do func(
 	over(what)
 }
 
-// All records of instances are deleted by hand. Nothing is stopped and nothing made, and they are put back from etcd's history.
+// All records of instances are deleted by hand. Nothing is stopped and nothing made, and they are
+// put back from etcd's history.
 //
 // proves SAFE-14, SAFE-15, SAFE-16
 func TestTheRecordsOfAllInstancesAreDeleted(t *testing.T) {
@@ -52,7 +55,8 @@ func TestTheRecordsOfAllInstancesAreDeleted(t *testing.T) {
 	}
 }
 
-// All of etcd's data is removed while replicas and agents run, and nothing is left to restore. The shard is recovered: every machine is put back into its slot.
+// All of etcd's data is removed while replicas and agents run, and nothing is left to restore. The
+// shard is recovered: every machine is put back into its slot.
 //
 // proves SAFE-14, SAFE-15, SAFE-17
 func TestEtcdIsEmptiedAndTheShardRecovered(t *testing.T) {

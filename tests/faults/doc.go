@@ -1,5 +1,6 @@
-// Package faults proves Leasehold by fire: a whole cluster of real processes is killed, paused, cut, starved and edited, as a seed says, and a judge
-// looks at all that was seen of it from outside. docs/reliability.md has what it showed.
+// Package faults proves Leasehold by fire: a whole cluster of real processes is killed, paused,
+// cut, starved and edited, as a seed says, and a judge looks at all that was seen of it from
+// outside. docs/reliability.md has what it showed.
 //
 //	seeds_test.go      runs of ten troubles each, chosen and ordered by a seed (make faults)
 //	scenarios_test.go  named ones, with troubles in a fixed order
@@ -14,5 +15,6 @@
 //	growth/            whether a number has grown, or only varies
 //	cloud/, network/, disk/, etcdops/, mutants/, previous/   what all of it is made of
 //
-// A run that failed says its seed, keeps its history, journal, logs and a snapshot of its etcd, and tells the command that plays it again.
+// A run that failed says its seed, keeps its history, journal, logs and a snapshot of its etcd, and
+// tells the command that plays it again.
 package faults

@@ -93,22 +93,27 @@ func (f *figures) rows() (names []string, times [][]span) {
 
 func (f figures) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d kills, %d agents, %d operations in flight; load %s before, %s after\n", len(f.Kills), f.Agents, f.Operations, f.LoadBefore, f.LoadAfter)
+	fmt.Fprintf(&b, "%d kills, %d agents, %d operations in flight; load %s before, %s after\n", len(f.Kills), f.Agents,
+		f.Operations, f.LoadBefore, f.LoadAfter)
 	fmt.Fprintf(&b, "%-42s %6s %8s %8s %8s %8s\n", "time from SIGKILL until", "n", "p50", "p90", "p99", "max")
 	names, times := f.rows()
 	for i, name := range names {
-		fmt.Fprintf(&b, "%-42s %6d %8s %8s %8s %8s\n", name, len(times[i]), quantile(times[i], 50), quantile(times[i], 90), quantile(times[i], 99), last(times[i]))
+		fmt.Fprintf(&b, "%-42s %6d %8s %8s %8s %8s\n", name, len(times[i]), quantile(times[i], 50),
+			quantile(times[i], 90), quantile(times[i], 99), last(times[i]))
 	}
 	if !f.Counted {
-		fmt.Fprintf(&b, "leases lost %d, instances judged %d; it ended before machines and calls were counted", len(f.LeasesLost), len(f.Judged))
+		fmt.Fprintf(&b, "leases lost %d, instances judged %d; it ended before machines and calls were counted",
+			len(f.LeasesLost), len(f.Judged))
 		return b.String()
 	}
-	fmt.Fprintf(&b, "leases lost %d, instances judged %d, operations carried out twice %d, calls that overlapped %d; %d machines made, %d of them asked for again",
+	fmt.Fprintf(&b,
+		"leases lost %d, instances judged %d, operations carried out twice %d, calls that overlapped %d; %d machines made, %d of them asked for again",
 		len(f.LeasesLost), len(f.Judged), len(f.Double), len(f.Overlapping), f.Made, f.AskedAgain)
 	return b.String()
 }
 
-// quantile is a time that so many of a hundred do not exceed: one that was measured. Of fewer than a hundred the 99th is the longest.
+// quantile is a time that so many of a hundred do not exceed: one that was measured. Of fewer than
+// a hundred the 99th is the longest.
 func quantile(all []span, percent int) span {
 	if len(all) == 0 {
 		return 0

@@ -16,7 +16,10 @@ import (
 func TestLossesAreSeen(t *testing.T) {
 	t.Parallel()
 	keys := store.KeysOf("default")
-	w := &seen{t: t, keys: keys, instances: map[string]store.Instance{}, alive: map[string]store.Alive{}, line: map[string]store.KV{}}
+	w := &seen{
+		t: t, keys: keys, instances: map[string]store.Instance{}, alive: map[string]store.Alive{},
+		line: map[string]store.KV{},
+	}
 	at := store.Revision(0)
 	put := func(key string, record any) {
 		at++
@@ -64,7 +67,8 @@ func TestLossesAreSeen(t *testing.T) {
 		t.Errorf("nothing is lost yet: %v, %v", lost, judged)
 	}
 	remove(keys.Alive("stays"))
-	put(keys.Event(time.Now(), "2"), store.JournalEntry{Schema: store.Schema, By: "b", Instance: "stays", Verdict: store.Lost})
+	put(keys.Event(time.Now(), "2"),
+		store.JournalEntry{Schema: store.Schema, By: "b", Instance: "stays", Verdict: store.Lost})
 	if lost, judged := w.losses(); len(lost) != 1 || len(judged) != 1 {
 		t.Errorf("one lease is lost, and one instance judged: %v, %v", lost, judged)
 	}

@@ -24,22 +24,26 @@ var (
 )
 
 const (
-	// createTakes is how long a provider takes to make a machine: longer than a failover, so that the next leader comes while calls of the one that was
-	// killed are still under way.
+	// createTakes is how long a provider takes to make a machine: longer than a failover, so that
+	// the next leader comes while calls of the one that was killed are still under way.
 	createTakes = 7 * time.Second
-	// callTimeout is the provider's. For so long a leader keeps the records of machines that it has removed, as calls of those before it may be under way.
+	// callTimeout is the provider's. For so long a leader keeps the records of machines that it has
+	// removed, as calls of those before it may be under way.
 	callTimeout = 15 * time.Second
-	// callsOfAKind are as many as a replica has under way at once. The other operations wait for their turn.
+	// callsOfAKind are as many as a replica has under way at once. The other operations wait for
+	// their turn.
 	callsOfAKind = 8
-	// reports come as often as a thousand agents, etcd and coordinators can on two processors. Leases are shorter than callTimeout, for which a round
-	// lasts at least: so one that nobody renews is seen to end within it.
+	// reports come as often as a thousand agents, etcd and coordinators can on two processors.
+	// Leases are shorter than callTimeout, for which a round lasts at least: so one that nobody
+	// renews is seen to end within it.
 	reports = 3 * time.Second
 	// applyStep is by how many machines a group grows at a time.
 	applyStep = 250
 )
 
-// The leader is killed while many agents report and many operations are in flight, again and again. No agent loses its lease, nobody is judged, every
-// operation is carried out, and none is carried out twice. How long all that takes is measured, and not judged.
+// The leader is killed while many agents report and many operations are in flight, again and again.
+// No agent loses its lease, nobody is judged, every operation is carried out, and none is carried
+// out twice. How long all that takes is measured, and not judged.
 //
 // proves SAFE-7, SAFE-8, SAFE-1, SAFE-11, ELECT-2, ELECT-3
 func TestLeaderIsKilledUnderLoad(t *testing.T) {
@@ -54,7 +58,8 @@ func TestLeaderIsKilledUnderLoad(t *testing.T) {
 	f.count()
 }
 
-// failover is a stage with two groups: one whose agents report, and one whose machines are exchanged.
+// failover is a stage with two groups: one whose agents report, and one whose machines are
+// exchanged.
 type failover struct {
 	*stage.Stage
 	seen    *seen
@@ -100,7 +105,8 @@ func (f *failover) tell() {
 	}
 }
 
-// round orders a new machine in the place of each of a group, kills the leader when that is in full swing, and waits until all of it is done.
+// round orders a new machine in the place of each of a group, kills the leader when that is in full
+// swing, and waits until all of it is done.
 func (f *failover) round() kill {
 	f.T.Helper()
 	before := f.Members(busyGroup)
@@ -141,7 +147,8 @@ func (f *failover) round() kill {
 	f.Await("every operation being carried out, and all agents served", func() bool {
 		r := stage.Records[store.Replica](f.Stage, store.KindReplicas)
 		return r[leader].Record.Since.After(since) && len(r) == 3 && f.seen.inFlight(busyGroup) == 0 &&
-			f.Complete(busyGroup, *operationsFlag) && !slices.ContainsFunc(f.Members(busyGroup), func(id string) bool { return slices.Contains(before, id) }) &&
+			f.Complete(busyGroup, *operationsFlag) &&
+			!slices.ContainsFunc(f.Members(busyGroup), func(id string) bool { return slices.Contains(before, id) }) &&
 			f.Complete(calmGroup, *agentsFlag)
 	})
 	k.Done = span(history.Now().Sub(at))
@@ -155,7 +162,8 @@ func (f *failover) calls(since history.Time) []swarm.Asked {
 	return all
 }
 
-// count says what was lost and what was done twice, from etcd's records and the provider's ledger. All of it should be nothing.
+// count says what was lost and what was done twice, from etcd's records and the provider's ledger.
+// All of it should be nothing.
 func (f *failover) count() {
 	f.T.Helper()
 	if now := f.Members(calmGroup); !slices.Equal(now, f.agents) {
@@ -207,14 +215,16 @@ func (f *failover) none(what string, found []string) {
 	}
 }
 
-// repeats are the calls that a replica began for an instance while another of its own for it was under way, and how many machines were asked for
-// again.
+// repeats are the calls that a replica began for an instance while another of its own for it was
+// under way, and how many machines were asked for again.
 func repeats(all []swarm.Asked) (overlapping []string, again int) {
 	last := map[string]swarm.Asked{}
 	creates := map[string]int{}
 	for _, a := range all {
-		if before := last[a.Instance]; before.Begun != 0 && before.Replica == a.Replica && (before.Ended == 0 || before.Ended > a.Begun) {
-			overlapping = append(overlapping, fmt.Sprintf("%s of %s by %s during %s", a.Call, a.Instance, a.Replica, before.Call))
+		if before := last[a.Instance]; before.Begun != 0 && before.Replica == a.Replica &&
+			(before.Ended == 0 || before.Ended > a.Begun) {
+			overlapping = append(overlapping,
+				fmt.Sprintf("%s of %s by %s during %s", a.Call, a.Instance, a.Replica, before.Call))
 		}
 		last[a.Instance] = a
 		if a.Call == memprovider.CallCreate {

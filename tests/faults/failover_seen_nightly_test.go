@@ -36,7 +36,10 @@ type seen struct {
 // see begins to watch. It ends with the test.
 func see(s *stage.Stage) *seen {
 	s.T.Helper()
-	w := &seen{t: s.T, keys: s.Keys, instances: map[string]store.Instance{}, alive: map[string]store.Alive{}, line: map[string]store.KV{}}
+	w := &seen{
+		t: s.T, keys: s.Keys, instances: map[string]store.Instance{}, alive: map[string]store.Alive{},
+		line: map[string]store.KV{},
+	}
 	head, err := s.Store.List(s.T.Context(), s.Keys.Prefix(), 0)
 	must(s.T, err)
 	for _, kv := range head.KVs {
@@ -162,7 +165,8 @@ func (w *seen) expect(leader string) history.Time {
 	return w.at
 }
 
-// over says that another leads and has acted, and that all agents of the killed one are served again.
+// over says that another leads and has acted, and that all agents of the killed one are served
+// again.
 func (w *seen) over() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -196,7 +200,8 @@ func (w *seen) inFlight(group string) int {
 	return n
 }
 
-// losses are the leases that ended though their machines were to stay, and whom the journal calls failed.
+// losses are the leases that ended though their machines were to stay, and whom the journal calls
+// failed.
 func (w *seen) losses() (leases, judged []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

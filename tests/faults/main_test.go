@@ -8,13 +8,15 @@ import (
 	"github.com/leasehold/leasehold/tests/stage"
 )
 
-// atOnce is how many runs are played at the same time: most of the time they wait. With more of them two processors are short of time for leases of seconds.
+// atOnce is how many runs are played at the same time: most of the time they wait. With more of
+// them two processors are short of time for leases of seconds.
 const atOnce = "8"
 
 // built are the programs.
 var built *stage.Programs
 
-// programsFlag has a run be played with programs that somebody else has built: with a mistake in them, say.
+// programsFlag has a run be played with programs that somebody else has built: with a mistake in
+// them, say.
 var programsFlag = flag.String("programs", "", "a directory with the programs; none: they are built")
 
 func TestMain(m *testing.M) {

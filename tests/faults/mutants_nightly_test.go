@@ -23,16 +23,19 @@ import (
 )
 
 var (
-	huntFlag = flag.String("mutants", "call-before-record", "the mutants to hunt, with commas in between; all: every one")
+	huntFlag = flag.String("mutants", "call-before-record",
+		"the mutants to hunt, with commas in between; all: every one")
 	mostFlag = flag.Int("most", 12, "how many runs a mutant may survive before it counts as not caught")
 	keepFlag = flag.String("keep", "", "where to keep what the hunted runs said and left; none: nothing is kept")
 )
 
-// Each deliberate fault is put into the product, and runs are played that favour the troubles that should expose it, until one fails: by the judge, or
-// because it does not end well. The run that caught it is played once more without the fault, and passes.
+// Each deliberate fault is put into the product, and runs are played that favour the troubles that
+// should expose it, until one fails: by the judge, or because it does not end well. The run that
+// caught it is played once more without the fault, and passes.
 //
-// Each run is a process of its own, so that a failure there, of whatever kind, is what is hoped for here. A hunt for all takes hours (make mutants). One that
-// every run catches is hunted whenever these tests run: a cluster, a history or a judge that notice nothing any more would be noticed.
+// Each run is a process of its own, so that a failure there, of whatever kind, is what is hoped for
+// here. A hunt for all takes hours (make mutants). One that every run catches is hunted whenever
+// these tests run: a cluster, a history or a judge that notice nothing any more would be noticed.
 func TestMutants(t *testing.T) {
 	t.Parallel()
 	_, err := built.WrongClock() // for runs without a mutant
@@ -137,12 +140,14 @@ func playedApart(t *testing.T, with *stage.Programs, m mutants.Mutant, n int) (s
 	if *keepFlag != "" {
 		must(t, os.MkdirAll(*keepFlag, 0o700))
 		kind := map[bool]string{true: "control", false: "run"}[with == built]
-		must(t, os.WriteFile(filepath.Join(*keepFlag, fmt.Sprintf("%s.%s.%d", m.Name, kind, n)), []byte(dir+"\n"+said), 0o600))
+		must(t, os.WriteFile(filepath.Join(*keepFlag, fmt.Sprintf("%s.%s.%d", m.Name, kind, n)), []byte(dir+"\n"+said),
+			0o600))
 	}
 	return said, err != nil
 }
 
-// troublesOf has every second run consist of nothing but likely troubles, and the others half of them: troubles help each other, and hide each other.
+// troublesOf has every second run consist of nothing but likely troubles, and the others half of
+// them: troubles help each other, and hide each other.
 func troublesOf(run int) string {
 	if run%2 == 1 {
 		return "-only"
@@ -183,7 +188,8 @@ func tellHunt(t *testing.T, table *sync.Map) {
 		if c.runs > 0 {
 			runs = fmt.Sprint(c.runs)
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", m.Name, runs, strings.TrimSpace(cmp.Or(c.by, "-")+" "+c.what), cmp.Or(c.control, "-"))
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", m.Name, runs, strings.TrimSpace(cmp.Or(c.by, "-")+" "+c.what),
+			cmp.Or(c.control, "-"))
 	}
 	t.Logf("\n%s", b.String())
 }

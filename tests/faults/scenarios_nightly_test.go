@@ -15,8 +15,8 @@ import (
 	"github.com/leasehold/leasehold/tests/stage"
 )
 
-// Everything there is, is started again, one after the other, while a change is brought to all machines of a group: members of etcd killed, replicas
-// ended in order, agents killed.
+// Everything there is, is started again, one after the other, while a change is brought to all
+// machines of a group: members of etcd killed, replicas ended in order, agents killed.
 //
 // proves SAFE-5, SAFE-8, ELECT-2, ELECT-3, ROLL-1
 func TestEverythingRestartsDuringARoll(t *testing.T) {
@@ -33,7 +33,9 @@ func TestEverythingRestartsDuringARoll(t *testing.T) {
 		c.Replica(id).Terminate()
 		<-c.Replica(id).Ended()
 		must(t, c.RaiseReplica(id))
-		c.Await("replica "+id, func() bool { return stage.Records[store.Replica](c.Stage, store.KindReplicas)[id].Present() })
+		c.Await("replica "+id, func() bool {
+			return stage.Records[store.Replica](c.Stage, store.KindReplicas)[id].Present()
+		})
 	}
 	for _, id := range c.Cloud.Running() {
 		_ = c.Cloud.KillAgent(id) // one that the roll has taken away meanwhile has no agent
@@ -42,7 +44,8 @@ func TestEverythingRestartsDuringARoll(t *testing.T) {
 	c.Finish()
 }
 
-// The leader is killed every few seconds, for a minute and a half, while operators go on with what they do and machines crash.
+// The leader is killed every few seconds, for a minute and a half, while operators go on with what
+// they do and machines crash.
 //
 // proves SAFE-7, SAFE-8, ELECT-2, ELECT-3, HEAL-2
 func TestLeaderIsKilledAgainAndAgain(t *testing.T) {
@@ -74,8 +77,9 @@ func TestLeaderIsKilledAgainAndAgain(t *testing.T) {
 	c.Finish()
 }
 
-// A zone is lost: a third of all machines cannot be heard of. Nothing is replaced, until an operator says that this is no storm: then all that
-// was in it is made anew. When the zone is back, nobody is there twice.
+// A zone is lost: a third of all machines cannot be heard of. Nothing is replaced, until an
+// operator says that this is no storm: then all that was in it is made anew. When the zone is back,
+// nobody is there twice.
 //
 // proves SAFE-2, DET-15, REC-3
 func TestAZoneIsLost(t *testing.T) {
@@ -84,7 +88,9 @@ func TestAZoneIsLost(t *testing.T) {
 	gone := func(id string) bool { return c.Cloud.Zone(id) == "a" }
 	over := c.Trouble("zone-cut", true)
 	mend := c.CutMachines(gone, network.Rule{Silent: true})
-	c.Await("a storm", func() bool { return stage.Records[store.Status](c.Stage, store.KindStatus)["web"].Record.Storm != nil })
+	c.Await("a storm", func() bool {
+		return stage.Records[store.Status](c.Stage, store.KindStatus)["web"].Record.Storm != nil
+	})
 	c.Pass(3 * c.TTL)
 	over("zone a, and nobody said that it was no storm")
 	over = c.Trouble("zone-cut", false)
@@ -106,8 +112,8 @@ func TestAZoneIsLost(t *testing.T) {
 	c.Finish()
 }
 
-// A machine freezes for good, and another is cut off for good, while nothing else is wrong. Nobody hears them, so nobody renews their leases, and others do
-// their work.
+// A machine freezes for good, and another is cut off for good, while nothing else is wrong. Nobody
+// hears them, so nobody renews their leases, and others do their work.
 //
 // proves DET-2, DET-7
 func TestWhoIsNotHeardHasNoLease(t *testing.T) {
@@ -124,7 +130,8 @@ func TestWhoIsNotHeardHasNoLease(t *testing.T) {
 	c.Finish()
 }
 
-// A replica reaches etcd no more: first it hears nothing, then another is refused. Their agents find out, and go elsewhere.
+// A replica reaches etcd no more: first it hears nothing, then another is refused. Their agents
+// find out, and go elsewhere.
 //
 // proves DET-14
 func TestOneReplicaIsCutOffFromEtcd(t *testing.T) {
@@ -153,13 +160,16 @@ func TestOneReplicaIsCutOffFromEtcd(t *testing.T) {
 	}
 }
 
-// A machine freezes while it drains, so that only the leader can tell when that has lasted long enough, and every leader ends before. The next one goes on
-// where it was.
+// A machine freezes while it drains, so that only the leader can tell when that has lasted long
+// enough, and every leader ends before. The next one goes on where it was.
 //
 // proves DRAIN-2, SAFE-13
 func TestADrainEndsThoughLeadersChange(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t, cluster.Config{Groups: []cluster.Group{{Name: "slow", Size: 2, More: []string{`drain: {timeout: 30s, hook: [sleep, "1000"]}`}}}})
+	c := newCluster(t, cluster.Config{Groups: []cluster.Group{{
+		Name: "slow", Size: 2,
+		More: []string{`drain: {timeout: 30s, hook: [sleep, "1000"]}`},
+	}}})
 	id := c.Members("slow")[0]
 	over := c.Trouble("leaders-end", false)
 	must(t, c.OperatorMust("instance", "replace", id))

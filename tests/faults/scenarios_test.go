@@ -49,7 +49,8 @@ func TestQuorumIsLostForTenLeases(t *testing.T) {
 	c.Finish()
 }
 
-// Every machine is cut off from every replica for three leases, without a connection being closed, and returns.
+// Every machine is cut off from every replica for three leases, without a connection being closed,
+// and returns.
 //
 // proves SAFE-2, DET-15
 func TestAllMachinesAreCutOffAndReturn(t *testing.T) {
@@ -67,8 +68,9 @@ func TestAllMachinesAreCutOffAndReturn(t *testing.T) {
 	}
 }
 
-// etcd is put back to a snapshot from an hour before: records of machines that are gone, no records of machines that there are, and revisions that
-// count anew. The shard holds itself, and nothing is made or removed until an operator has looked.
+// etcd is put back to a snapshot from an hour before: records of machines that are gone, no records
+// of machines that there are, and revisions that count anew. The shard holds itself, and nothing is
+// made or removed until an operator has looked.
 //
 // proves SAFE-12
 func TestEtcdIsRestoredFromASnapshot(t *testing.T) {
@@ -82,7 +84,8 @@ func TestEtcdIsRestoredFromASnapshot(t *testing.T) {
 	c.Await("three more", func() bool { return c.Complete("web", 15) })
 	for _, id := range c.Members("db")[:2] {
 		must(t, c.OperatorMust("instance", "replace", id))
-		c.Await("the replacement of "+id, func() bool { return !slices.Contains(c.Cloud.Existing(), id) && c.Complete("db", 6) })
+		c.Await("the replacement of "+id,
+			func() bool { return !slices.Contains(c.Cloud.Existing(), id) && c.Complete("db", 6) })
 	}
 	must(t, c.EverybodysClock(time.Hour))
 	c.Pass(c.TTL)
@@ -96,8 +99,8 @@ func TestEtcdIsRestoredFromASnapshot(t *testing.T) {
 		t.Errorf("nobody has looked yet: there were %v, and there are %v", before, after)
 	}
 	over("an hour back")
-	// An operator looks. Machines without a record are taken up again, since their agents are alive and nobody removes them unasked (REC-8), and
-	// are then found to be too many.
+	// An operator looks. Machines without a record are taken up again, since their agents are alive
+	// and nobody removes them unasked (REC-8), and are then found to be too many.
 	var adopted []string
 	for _, id := range before {
 		if _, known := stage.Records[store.Instance](c.Stage, store.KindInstances)[id]; !known {
@@ -107,7 +110,9 @@ func TestEtcdIsRestoredFromASnapshot(t *testing.T) {
 	}
 	must(t, c.OperatorMust("release"))
 	for _, id := range adopted {
-		c.Await("the record of "+id, func() bool { return stage.Records[store.Instance](c.Stage, store.KindInstances)[id].Present() })
+		c.Await("the record of "+id, func() bool {
+			return stage.Records[store.Instance](c.Stage, store.KindInstances)[id].Present()
+		})
 		must(t, c.OperatorMust("instance", "delete", id, "--confirm", id))
 	}
 	c.Finish()

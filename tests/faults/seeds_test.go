@@ -28,7 +28,8 @@ func names(list string) []string {
 	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' })
 }
 
-// Ten troubles at a time, chosen and ordered by a seed: nothing is lost, doubled or wrongly destroyed, and all comes right in the end.
+// Ten troubles at a time, chosen and ordered by a seed: nothing is lost, doubled or wrongly
+// destroyed, and all comes right in the end.
 //
 // proves SAFE-1, SAFE-2, SAFE-3, SAFE-4, SAFE-5, SAFE-7, SAFE-8, SAFE-10, SAFE-11, SAFE-13, SAFE-14, SAFE-15, SAFE-16, DET-4, DET-17, HEAL-2, HEAL-3, HEAL-7, REC-7, REC-13, REC-15, ELECT-3
 func TestSeeds(t *testing.T) {
@@ -48,7 +49,11 @@ func TestSeeds(t *testing.T) {
 
 func play(t *testing.T, seed uint64) {
 	t.Helper()
-	plan, err := trouble.Make(seed, trouble.Terms{Troubles: *troubleFlag, Within: within, Only: names(*onlyFlag), Without: names(*withoutFlag), Often: names(*oftenFlag)})
+	plan, err := trouble.Make(seed,
+		trouble.Terms{
+			Troubles: *troubleFlag, Within: within, Only: names(*onlyFlag), Without: names(*withoutFlag),
+			Often: names(*oftenFlag),
+		})
 	if err != nil {
 		t.Fatal(err)
 	}

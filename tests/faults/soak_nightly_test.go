@@ -20,23 +20,29 @@ import (
 	"github.com/leasehold/leasehold/tests/faults/trouble"
 )
 
-var soakFlag = flag.Duration("soak", time.Second, "for how long TestSoak goes on; it ends with the round in which that is over")
+var soakFlag = flag.Duration("soak", time.Second,
+	"for how long TestSoak goes on; it ends with the round in which that is over")
 
-// What ordinarily takes hours or days to come round takes minutes here, so that all of it has come round in the first third.
+// What ordinarily takes hours or days to come round takes minutes here, so that all of it has come
+// round in the first third.
 const (
 	soakEventsKept   = 4 * time.Minute
 	soakCompactAfter = 2 * time.Minute
 )
 
-// What would end the processes that are followed, or do what only the coordinators are to do: history is compacted by them.
+// What would end the processes that are followed, or do what only the coordinators are to do:
+// history is compacted by them.
 var soakWithout = []string{
-	"replica-killed", "replica-stopped", "replicas-all-killed", "member-killed", "member-wiped", "quorum-lost", "etcd-compacted", "etcd-emptied", "etcd-older",
+	"replica-killed", "replica-stopped", "replicas-all-killed", "member-killed", "member-wiped", "quorum-lost",
+	"etcd-compacted", "etcd-emptied", "etcd-older",
 }
 
-// Rounds of troubles, edits and quiet, for an hour. In each quiet it is read what everybody uses. After warm-up nothing may grow: no memory, goroutines and file
-// descriptors of replicas, agents and members of etcd, and nothing that etcd keeps. All is judged as any other run.
+// Rounds of troubles, edits and quiet, for an hour. In each quiet it is read what everybody uses.
+// After warm-up nothing may grow: no memory, goroutines and file descriptors of replicas, agents
+// and members of etcd, and nothing that etcd keeps. All is judged as any other run.
 //
-// Unless it is told to go on (make soak), it plays one round, which shows that all of that can be read.
+// Unless it is told to go on (make soak), it plays one round, which shows that all of that can be
+// read.
 //
 // proves ELECT-3
 func TestSoak(t *testing.T) {
@@ -65,7 +71,8 @@ func TestSoak(t *testing.T) {
 		}
 		c.Say("%s, seed %d: %s", time.Since(began).Round(time.Second), seed, tellVitals(now))
 		must(t, os.WriteFile(filepath.Join(c.Dir, "vitals.txt"), []byte(growth.Table(readings.all())), 0o600))
-		// To judge all that was so far costs more with each round. So it is done as often as it costs a tenth of the time.
+		// To judge all that was so far costs more with each round. So it is done as often as it
+		// costs a tenth of the time.
 		if asked := time.Now(); judged < time.Since(began)/10 {
 			if len(c.Verdict()) > 0 {
 				return
@@ -83,7 +90,8 @@ func TestSoak(t *testing.T) {
 	}
 }
 
-// allowances are what may vary. What is not named here must not grow by more than a tenth and a few.
+// allowances are what may vary. What is not named here must not grow by more than a tenth and a
+// few.
 var allowances = map[string]growth.Allowance{
 	cluster.Memory:    {Share: 0.15, More: 4 << 20},
 	cluster.HeapInUse: {Share: 0.15, More: 4 << 20},
@@ -97,7 +105,8 @@ var allowances = map[string]growth.Allowance{
 	cluster.KeysOf + store.KindEvents: {Share: 0.25, More: 60},
 }
 
-// etcdsLog is how much more memory members of etcd may have in the end: each keeps its log of up to 10,000 requests there, and an hour may have fewer.
+// etcdsLog is how much more memory members of etcd may have in the end: each keeps its log of up to
+// 10,000 requests there, and an hour may have fewer.
 const etcdsLog = 3 * 10_000 * 1024
 
 // readings are all of a run.
@@ -108,7 +117,8 @@ type readings struct {
 	processes map[string]int // of replicas and members
 }
 
-// moves says that somebody has more of something for as long as he leads, or has others to serve. It is judged of all of a kind together, and strictly.
+// moves says that somebody has more of something for as long as he leads, or has others to serve.
+// It is judged of all of a kind together, and strictly.
 func moves(v cluster.Vital) (of string, does bool) {
 	who, _, _ := strings.Cut(v.Of, " ")
 	switch v.What {
@@ -173,7 +183,8 @@ func (r *readings) add(v cluster.Vital) {
 	one.Values = append(one.Values, v.Value)
 }
 
-// all are the series of everybody that lived for long enough. Of the agents, of which there are many, it is those that grew most.
+// all are the series of everybody that lived for long enough. Of the agents, of which there are
+// many, it is those that grew most.
 func (r *readings) all() []growth.Series {
 	var out []growth.Series
 	agents := map[string][]growth.Series{}
@@ -186,7 +197,9 @@ func (r *readings) all() []growth.Series {
 			agents[one.What] = append(agents[one.What], *one)
 		}
 	}
-	slices.SortStableFunc(out, func(a, b growth.Series) int { return cmp.Or(cmp.Compare(a.Of, b.Of), cmp.Compare(a.What, b.What)) })
+	slices.SortStableFunc(out, func(a, b growth.Series) int {
+		return cmp.Or(cmp.Compare(a.Of, b.Of), cmp.Compare(a.What, b.What))
+	})
 	for _, what := range slices.Sorted(maps.Keys(agents)) {
 		of := agents[what]
 		slices.SortStableFunc(of, func(a, b growth.Series) int { return cmp.Compare(excess(b), excess(a)) })
@@ -212,7 +225,10 @@ func tellVitals(now []cluster.Vital) string {
 	}
 	mib := func(what string) string { return fmt.Sprintf("%.1f", sums[what]/(1<<20)) }
 	return fmt.Sprintf("replicas %s MiB, heap %s (goal %s), %.0f goroutines, %.0f descriptors; agents %s MiB; members %s MiB, data %s in files of %s MiB; %.0f keys (%.0f events), %.0f leases, %.0f revisions",
-		mib("replica "+cluster.Memory), mib("replica "+cluster.HeapInUse), mib("replica "+cluster.HeapGoal), sums["replica "+cluster.Goroutines], sums["replica "+cluster.Descriptors],
-		mib("agent "+cluster.Memory), mib("member "+cluster.Memory), mib("member "+cluster.DataInUse), mib("member "+cluster.DataFile),
-		sums["etcd "+cluster.Keys], sums["etcd "+cluster.KeysOf+store.KindEvents], sums["etcd "+cluster.Leases], sums["member "+cluster.Revisions]/3)
+		mib("replica "+cluster.Memory), mib("replica "+cluster.HeapInUse), mib("replica "+cluster.HeapGoal),
+		sums["replica "+cluster.Goroutines], sums["replica "+cluster.Descriptors],
+		mib("agent "+cluster.Memory), mib("member "+cluster.Memory), mib("member "+cluster.DataInUse),
+		mib("member "+cluster.DataFile),
+		sums["etcd "+cluster.Keys], sums["etcd "+cluster.KeysOf+store.KindEvents], sums["etcd "+cluster.Leases],
+		sums["member "+cluster.Revisions]/3)
 }

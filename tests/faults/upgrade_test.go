@@ -19,8 +19,9 @@ type upgrade struct {
 	agents      map[string]string          // version of each agent's program, by program
 }
 
-// A cluster of the release before goes over to this one, replica by replica, while machines have agents of both, and one replica and some agents go
-// back in between. Nothing is made or destroyed for it, and what an operator orders then is done.
+// A cluster of the release before goes over to this one, replica by replica, while machines have
+// agents of both, and one replica and some agents go back in between. Nothing is made or destroyed
+// for it, and what an operator orders then is done.
 //
 // proves SAFE-5, DET-8
 func TestUpgradeFromThePreviousRelease(t *testing.T) {
@@ -35,7 +36,8 @@ func TestUpgradeFromThePreviousRelease(t *testing.T) {
 	members := u.Members("web")
 	mark := u.Settle()
 
-	// An operator's automation upgrades some agents too early: replicas of the release before serve them.
+	// An operator's automation upgrades some agents too early: replicas of the release before serve
+	// them.
 	u.exchange(u.now, members[:2]...)
 	u.awaitServed("agents of both releases at replicas of the release before", members[:2], members[2:])
 
@@ -84,7 +86,8 @@ func newUpgrade(t *testing.T) *upgrade {
 		}
 	})
 	const newer = "this-release"
-	if err := now.Make(previous.Agent, "github.com/leasehold/leasehold/cmd/leasehold-agent", "-ldflags", "-X main.version="+newer); err != nil {
+	if err := now.Make(previous.Agent, "github.com/leasehold/leasehold/cmd/leasehold-agent", "-ldflags",
+		"-X main.version="+newer); err != nil {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
@@ -98,7 +101,10 @@ func newUpgrade(t *testing.T) *upgrade {
 	before := stage.Built(dir)
 	u := &upgrade{before: before, now: now, builds: map[string]*stage.Programs{"a": before, "b": before, "c": before}}
 	u.agents = map[string]string{now.Path(previous.Agent): newer, before.Path(previous.Agent): older}
-	u.Stage = stage.New(t, stage.Plan{Programs: now, Builds: u.builds, Again: "go test ./tests/faults -run " + t.Name(), Replicas: 3})
+	u.Stage = stage.New(t, stage.Plan{
+		Programs: now, Builds: u.builds, Again: "go test ./tests/faults -run " + t.Name(),
+		Replicas: 3,
+	})
 	return u
 }
 
@@ -138,7 +144,8 @@ func (u *upgrade) exchange(build *stage.Programs, instances ...string) {
 	})
 }
 
-// awaitServed waits for calm, in which every lease would have ended that is not renewed, and says which agents are of which release.
+// awaitServed waits for calm, in which every lease would have ended that is not renewed, and says
+// which agents are of which release.
 func (u *upgrade) awaitServed(what string, newer, older []string) {
 	u.T.Helper()
 	u.T.Logf("%s: %d of this release, %d of the one before", what, len(newer), len(older))
@@ -152,7 +159,8 @@ func (u *upgrade) served(newer, older []string) {
 	for build, ids := range map[*stage.Programs][]string{u.now: newer, u.before: older} {
 		for _, id := range ids {
 			if a := alive[id].Record; a.State != store.StreamOpen || a.Agent != u.agents[build.Path(previous.Agent)] {
-				u.T.Errorf("%s: stream %q, agent %q, want it open and %q", id, a.State, a.Agent, u.agents[build.Path(previous.Agent)])
+				u.T.Errorf("%s: stream %q, agent %q, want it open and %q", id, a.State, a.Agent,
+					u.agents[build.Path(previous.Agent)])
 			}
 		}
 	}

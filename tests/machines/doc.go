@@ -1,5 +1,6 @@
-// Package machines finds the processes of the process provider's machines from outside: by the marker in their environment, and by
-// the records in the provider's directory. Tests of whole programs look with it at what really runs, and kill it.
+// Package machines finds the processes of the process provider's machines from outside: by the
+// marker in their environment, and by the records in the provider's directory. Tests of whole
+// programs look with it at what really runs, and kill it.
 //
 // It asks neither provider nor coordinator: it is there to catch them in the wrong.
 package machines

@@ -25,8 +25,8 @@ type Resident struct {
 
 func (r Resident) String() string { return fmt.Sprintf("process %d of %s", r.PID, r.Instance) }
 
-// EnvTest marks every process of a machine that a test has made, with a name of the test, a slash and the instance. Whatever an agent starts has
-// it too.
+// EnvTest marks every process of a machine that a test has made, with a name of the test, a slash
+// and the instance. Whatever an agent starts has it too.
 const EnvTest = "LEASEHOLD_TEST_MACHINE"
 
 // Carrier is a running process in whose environment a variable is set.
@@ -35,8 +35,8 @@ type Carrier struct {
 	Value string
 }
 
-// Carriers are all running processes that have a variable in their environment. A process that has ended and waits for its parent to
-// notice has no environment, so it is none.
+// Carriers are all running processes that have a variable in their environment. A process that has
+// ended and waits for its parent to notice has no environment, so it is none.
 func Carriers(variable string) []Carrier {
 	dir, err := os.Open("/proc")
 	if err != nil {
@@ -94,8 +94,8 @@ func Kill(shards []string) {
 	}
 }
 
-// KillMarked kills all processes that have a variable whose value begins so, until there are none. It looks once more than it finds any: a
-// process in the middle of its exec shows no environment.
+// KillMarked kills all processes that have a variable whose value begins so, until there are none.
+// It looks once more than it finds any: a process in the middle of its exec shows no environment.
 func KillMarked(variable, prefix string) {
 	for clean := 0; clean < 2; clean++ {
 		for _, c := range Carriers(variable) {
@@ -140,7 +140,8 @@ func Names(dir string) []string {
 	return out
 }
 
-// Shards are the shards that the machines in a directory belong to, and those that machines belonged to before.
+// Shards are the shards that the machines in a directory belong to, and those that machines
+// belonged to before.
 func Shards(dir string) []string {
 	var out []string
 	add := func(shard string) {

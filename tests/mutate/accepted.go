@@ -11,11 +11,12 @@ import (
 
 // acceptedFile is the list of a package's accepted mutants.
 func acceptedFile(root, path string) string {
-	return filepath.Join(root, "tests", "mutate", "accepted", strings.ReplaceAll(filepath.ToSlash(path), "/", "-")+".txt")
+	return filepath.Join(root, "tests", "mutate", "accepted",
+		strings.ReplaceAll(filepath.ToSlash(path), "/", "-")+".txt")
 }
 
-// readAccepted returns the reason for each accepted mutant by its key. A line holds file, function, operator, source
-// text and reason, separated by tabs; lines that begin with # are for people.
+// readAccepted returns the reason for each accepted mutant by its key. A line holds file, function,
+// operator, source text and reason, separated by tabs; lines that begin with # are for people.
 func readAccepted(name string) (map[string]string, error) {
 	text, err := os.ReadFile(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -35,7 +36,9 @@ func parseAccepted(name, text string) (map[string]string, error) {
 		}
 		at := strings.LastIndexByte(line, '\t')
 		if strings.Count(line, "\t") != 4 {
-			return nil, fmt.Errorf("%s:%d: a line has five fields separated by tabs: file, function, operator, text, reason", name, i+1)
+			return nil,
+				fmt.Errorf("%s:%d: a line has five fields separated by tabs: file, function, operator, text, reason",
+					name, i+1)
 		}
 		key, reason := line[:at], line[at+1:]
 		if !strings.HasPrefix(reason, "equivalent: ") && !strings.HasPrefix(reason, "accepted: ") {

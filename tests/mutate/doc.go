@@ -1,9 +1,11 @@
-// Command mutate measures whether the tests of a package bite. It puts many small mistakes into the package, runs the
-// package's own tests against each, and reports the mistakes that no test notices.
+// Command mutate measures whether the tests of a package bite. It puts many small mistakes into the
+// package, runs the package's own tests against each, and reports the mistakes that no test
+// notices.
 //
-// All mistakes of a package are compiled into one test binary ("mutant schemata"): each place in the source becomes an
-// expression that behaves as before unless the environment variable LEASEHOLD_MUTANT names its number. A mutant then
-// costs one run of the tests that reach its place, and no compilation.
+// All mistakes of a package are compiled into one test binary ("mutant schemata"): each place in
+// the source becomes an expression that behaves as before unless the environment variable
+// LEASEHOLD_MUTANT names its number. A mutant then costs one run of the tests that reach its place,
+// and no compilation.
 //
 // # Invariants
 //
@@ -15,6 +17,7 @@
 //
 // # What it does not do
 //
-// It does not mutate constants that are declared as such, texts for people (string literals, arguments of fmt and of
-// loggers), or the capacity given to make. It runs no tests of other packages: a package's tests must defend it alone.
+// It does not mutate constants that are declared as such, texts for people (string literals,
+// arguments of fmt and of loggers), or the capacity given to make. It runs no tests of other
+// packages: a package's tests must defend it alone.
 package main

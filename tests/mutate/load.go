@@ -33,7 +33,8 @@ type sourceFile struct {
 
 // load parses and checks the package at a path relative to the project's root.
 func load(root, path string) (*source, error) {
-	list := exec.Command("go", "list", "-export", "-deps", "-json=ImportPath,Dir,Name,Export,GoFiles,DepOnly", "./"+filepath.ToSlash(path))
+	list := exec.Command("go", "list", "-export", "-deps", "-json=ImportPath,Dir,Name,Export,GoFiles,DepOnly",
+		"./"+filepath.ToSlash(path))
 	list.Dir = root
 	var problem bytes.Buffer
 	list.Stderr = &problem

@@ -17,9 +17,12 @@ func main() {
 	var o options
 	flag.StringVar(&o.path, "package", "", "the package, relative to the project's root")
 	flag.IntVar(&o.every, "every", 1, "try only each n-th mutant")
-	flag.StringVar(&o.only, "only", "", "try only mutants whose name (file, function, operator, text) matches this expression")
-	flag.BoolVar(&o.listed, "listed", false, "try only the mutants that are listed as accepted, to see which of them a new test catches")
-	flag.DurationVar(&o.cheap, "cheap", 0, "leave out tests that take more processor time than this; what they alone would catch counts as a survivor")
+	flag.StringVar(&o.only, "only", "",
+		"try only mutants whose name (file, function, operator, text) matches this expression")
+	flag.BoolVar(&o.listed, "listed", false,
+		"try only the mutants that are listed as accepted, to see which of them a new test catches")
+	flag.DurationVar(&o.cheap, "cheap", 0,
+		"leave out tests that take more processor time than this; what they alone would catch counts as a survivor")
 	flag.BoolVar(&o.keep, "keep", false, "keep the changed source and the test binary, and say where")
 	flag.Parse()
 	if err := mutate(o); err != nil {
@@ -72,7 +75,9 @@ func mutate(o options) error {
 	if err != nil {
 		return err
 	}
-	if err := b.survey(func(done, all int, name string) { progress("%d of %d tests surveyed, now %s", done, all, name) }); err != nil {
+	if err := b.survey(func(done, all int, name string) {
+		progress("%d of %d tests surveyed, now %s", done, all, name)
+	}); err != nil {
 		return err
 	}
 	if o.cheap > 0 {
@@ -101,13 +106,15 @@ func mutate(o options) error {
 			}
 		}
 		if left := time.Since(begun) / time.Duration(i+1) * time.Duration(len(chosen)-i-1); i%20 == 19 {
-			progress("%d of %d mutants, %d of them alive, about %s left", i+1, len(chosen), lived, left.Round(time.Second))
+			progress("%d of %d mutants, %d of them alive, about %s left", i+1, len(chosen), lived,
+				left.Round(time.Second))
 		}
 	}
 	v := judge(mutants, outcomes, accepted, len(chosen) < len(mutants))
 	report(o.path, v, len(mutants), len(chosen))
 	if !v.clean() {
-		return fmt.Errorf("%s: %d survivors are not in %s, and %d of its lines no longer hold", o.path, len(v.unlisted), acceptedFile("", o.path), len(v.stale))
+		return fmt.Errorf("%s: %d survivors are not in %s, and %d of its lines no longer hold", o.path, len(v.unlisted),
+			acceptedFile("", o.path), len(v.stale))
 	}
 	return nil
 }
@@ -122,8 +129,10 @@ func report(path string, v verdict, all, tried int) {
 		fmt.Printf("no survivor any more: %s\n", s)
 	}
 	died := v.count[caught] + v.count[timedOut]
-	fmt.Printf("%s: %d mutants, %d tried: %d caught, %d timed out, %d survived, %d not reached; %.1f%% caught\n", path, all, tried,
-		v.count[caught], v.count[timedOut], v.count[survived], v.count[unreached], 100*float64(died)/float64(max(1, tried)))
+	fmt.Printf("%s: %d mutants, %d tried: %d caught, %d timed out, %d survived, %d not reached; %.1f%% caught\n", path,
+		all, tried,
+		v.count[caught], v.count[timedOut], v.count[survived], v.count[unreached],
+		100*float64(died)/float64(max(1, tried)))
 	fmt.Printf("of the survivors %d are listed as equivalent, %d as accepted, %d are not listed\n",
 		v.reasons["equivalent"], v.reasons["accepted"], len(v.unlisted))
 }

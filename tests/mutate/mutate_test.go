@@ -55,10 +55,14 @@ func TestDecide(t *testing.T) {
 func TestNothing(t *testing.T) {}
 `
 
-// The tool finds the mutants of a package, compiles them all at once, and tells those that a test catches from those that none does.
+// The tool finds the mutants of a package, compiles them all at once, and tells those that a test
+// catches from those that none does.
 func TestMutants(t *testing.T) {
 	dir := t.TempDir()
-	for name, text := range map[string]string{"go.mod": "module sample\n\ngo 1.26\n", "sample/sample.go": sample, "sample/sample_test.go": sampleTest} {
+	for name, text := range map[string]string{
+		"go.mod": "module sample\n\ngo 1.26\n", "sample/sample.go": sample,
+		"sample/sample_test.go": sampleTest,
+	} {
 		file := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 			t.Fatal(err)
@@ -134,8 +138,16 @@ func TestMutants(t *testing.T) {
 
 // The list may only shrink: it names each survivor and nothing else.
 func TestVerdict(t *testing.T) {
-	mutants := []mutant{{1, "a.go", "F", opTrue, "x"}, {2, "a.go", "F", opFalse, "x"}, {3, "a.go", "F", opZero, "y"}, {4, "a.go", "F", opDrop, "z"}}
-	outcomes := map[string]outcome{"a.go\tF\ttrue\tx": caught, "a.go\tF\tfalse\tx": survived, "a.go\tF\tzero\ty": unreached}
+	mutants := []mutant{
+		{1, "a.go", "F", opTrue, "x"},
+		{2, "a.go", "F", opFalse, "x"},
+		{3, "a.go", "F", opZero, "y"},
+		{4, "a.go", "F", opDrop, "z"},
+	}
+	outcomes := map[string]outcome{
+		"a.go\tF\ttrue\tx": caught, "a.go\tF\tfalse\tx": survived,
+		"a.go\tF\tzero\ty": unreached,
+	}
 	for _, test := range []struct {
 		name, list string
 		sample     bool
@@ -143,7 +155,10 @@ func TestVerdict(t *testing.T) {
 		stale      int
 	}{
 		{"nothing is listed", "", true, 2, 0},
-		{"both survivors are", "# why\na.go\tF\tfalse\tx\tequivalent: because\n\na.go\tF\tzero\ty\taccepted: because\n", true, 0, 0},
+		{
+			"both survivors are", "# why\na.go\tF\tfalse\tx\tequivalent: because\n\na.go\tF\tzero\ty\taccepted: because\n",
+			true, 0, 0,
+		},
 		{"one that is caught", "a.go\tF\ttrue\tx\tequivalent: because", true, 2, 1},
 		{"one that was not tried", "a.go\tF\tdrop\tz\tequivalent: because", true, 2, 0},
 		{"one that is not there", "b.go\tF\tdrop\tz\tequivalent: because", false, 2, 1},
@@ -154,8 +169,10 @@ func TestVerdict(t *testing.T) {
 			t.Fatal(err)
 		}
 		v := judge(mutants, outcomes, accepted, test.sample)
-		if len(v.unlisted) != test.unlisted || len(v.stale) != test.stale || v.clean() != (test.unlisted+test.stale == 0) {
-			t.Errorf("%s: %q are not listed and %q are stale, want %d and %d", test.name, v.unlisted, v.stale, test.unlisted, test.stale)
+		if len(v.unlisted) != test.unlisted || len(v.stale) != test.stale ||
+			v.clean() != (test.unlisted+test.stale == 0) {
+			t.Errorf("%s: %q are not listed and %q are stale, want %d and %d", test.name, v.unlisted, v.stale,
+				test.unlisted, test.stale)
 		}
 	}
 	for _, bad := range []string{

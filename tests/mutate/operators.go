@@ -17,8 +17,8 @@ const (
 // switchFile is the name of the file that the overlay adds to the package under test.
 const switchFile = "mutant_switch.go"
 
-// switchSource holds the functions that the changed source calls. Each does what the source did, unless its mutant is
-// the one that was chosen.
+// switchSource holds the functions that the changed source calls. Each does what the source did,
+// unless its mutant is the one that was chosen.
 const switchSource = `
 import (
 	"cmp"

@@ -24,8 +24,9 @@ func (m mutant) key() string {
 	return strings.Join([]string{m.file, m.function, m.operator, m.text}, "\t")
 }
 
-// edit replaces a part of a file. At one offset, what closes an expression comes before what opens the next one;
-// of several that open there the outermost comes first, and of several that close there the innermost.
+// edit replaces a part of a file. At one offset, what closes an expression comes before what opens
+// the next one; of several that open there the outermost comes first, and of several that close
+// there the innermost.
 type edit struct {
 	from, to int
 	text     string
@@ -428,8 +429,8 @@ func (r *rewriter) constant(e ast.Expr, tv types.TypeAndValue) {
 	}
 }
 
-// joins reports whether e is the true in set[x] = true. Deleting that statement is a mutant of its own, and false
-// there is no different from an absent key.
+// joins reports whether e is the true in set[x] = true. Deleting that statement is a mutant of its
+// own, and false there is no different from an absent key.
 func (r *rewriter) joins(e ast.Expr) bool {
 	assign, ok := r.parent().(*ast.AssignStmt)
 	if !ok || len(assign.Lhs) != len(assign.Rhs) || !slices.Contains(assign.Rhs, e) {

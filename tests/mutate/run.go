@@ -88,7 +88,8 @@ func build(src *source, changed map[string][]byte, temp string) (*binary, error)
 	return b, nil
 }
 
-// survey runs each test by itself without a mutant: what it costs, which places it reaches, whether it passes.
+// survey runs each test by itself without a mutant: what it costs, which places it reaches, whether
+// it passes.
 func (b *binary) survey(progress func(done, all int, name string)) error {
 	// Properties draw the same examples in each run, and leave no files.
 	rapid := []string{"-rapid.seed=1", "-rapid.nofailfile"}
@@ -138,10 +139,12 @@ func (b *binary) survey(progress func(done, all int, name string)) error {
 	return nil
 }
 
-// subtest is a line of a verbose run that tells of a subtest; one whose name has a slash in it cannot be run by itself.
+// subtest is a line of a verbose run that tells of a subtest; one whose name has a slash in it
+// cannot be run by itself.
 var subtest = regexp.MustCompile(`(?m)^    --- (?:PASS|FAIL|SKIP): [^/\s]+/(\S+) \(`)
 
-// look runs a test without a mutant: what it costs and reaches, which subtests it has, and whether it passes.
+// look runs a test without a mutant: what it costs and reaches, which subtests it has, and whether
+// it passes.
 func (b *binary) look(t test) (_ test, subs []string, passed bool, err error) {
 	trace := filepath.Join(b.temp, "trace")
 	_ = os.Remove(trace)
@@ -222,7 +225,8 @@ func (b *binary) try(m mutant) outcome {
 		return unreached
 	}
 	for _, batch := range batches {
-		// What a mutant may take is measured in processor time, so that a busy machine makes no difference.
+		// What a mutant may take is measured in processor time, so that a busy machine makes no
+		// difference.
 		if result, _, _ := b.run(pattern(batch.tests), m.id, "", 3*time.Second+5*batch.cost); !result.lived() {
 			return result
 		}
@@ -230,15 +234,20 @@ func (b *binary) try(m mutant) outcome {
 	return survived
 }
 
-// run runs tests with a mutant, or with none (0). The limit is one of processor time; by the clock it may take six
-// times as long, which ends what waits for ever.
+// run runs tests with a mutant, or with none (0). The limit is one of processor time; by the clock
+// it may take six times as long, which ends what waits for ever.
 func (b *binary) run(tests string, id int, trace string, limit time.Duration) (outcome, time.Duration, []byte) {
-	args := append([]string{"-test.run=" + tests, "-test.v=" + strconv.FormatBool(id == 0), "-test.failfast", "-test.timeout=" + (6 * limit).String()}, b.flags...)
-	// The limits keep a mutant that never ends from taking the machine with it: CPU seconds, and 6 GiB of addresses.
+	args := append([]string{
+		"-test.run=" + tests, "-test.v=" + strconv.FormatBool(id == 0), "-test.failfast",
+		"-test.timeout=" + (6 * limit).String(),
+	}, b.flags...)
+	// The limits keep a mutant that never ends from taking the machine with it: CPU seconds, and 6
+	// GiB of addresses.
 	script := fmt.Sprintf(`ulimit -t %d; ulimit -v 6291456; ulimit -c 0; exec "$@"`, int(limit.Seconds())+1)
 	cmd := exec.Command("bash", append([]string{"-c", script, "bash", b.path}, args...)...)
 	cmd.Dir = b.dir
-	cmd.Env = append(os.Environ(), "GOMAXPROCS=1", "LEASEHOLD_MUTANT="+strconv.Itoa(id), "LEASEHOLD_MUTANT_TRACE="+trace)
+	cmd.Env = append(os.Environ(), "GOMAXPROCS=1", "LEASEHOLD_MUTANT="+strconv.Itoa(id),
+		"LEASEHOLD_MUTANT_TRACE="+trace)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	err := cmd.Run()

@@ -1,2 +1,3 @@
-// Package pki makes the certificate authorities that a coordinator needs, for tests of whole programs.
+// Package pki makes the certificate authorities that a coordinator needs, for tests of whole
+// programs.
 package pki

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// Range is ports of this host. Those below 32000 the kernel gives to no outgoing connection, so that none of these takes one meanwhile.
+// Range is ports of this host. Those below 32000 the kernel gives to no outgoing connection, so
+// that none of these takes one meanwhile.
 type Range struct {
 	from, to int
 
@@ -16,7 +17,8 @@ type Range struct {
 	last int
 }
 
-// Between are the ports from one on, and below another. The first to be tried is a random one, so that two runs do not meet.
+// Between are the ports from one on, and below another. The first to be tried is a random one, so
+// that two runs do not meet.
 func Between(from, to int) *Range { return &Range{from: from, to: to, last: from + rand.IntN(to-from)} }
 
 // FreeAddress is one that nobody listens on, and that is given out to nobody else for long.

@@ -1,8 +1,9 @@
-// Package programs gives tests the programs of the project, built without the race detector even where the tests
-// have it: what is tested is what is shipped, and many agents have to fit on a machine.
+// Package programs gives tests the programs of the project, built without the race detector even
+// where the tests have it: what is tested is what is shipped, and many agents have to fit on a
+// machine.
 //
-// scripts/test.sh builds them once for all packages and names their directory in LEASEHOLD_TEST_PROGRAMS. A
-// package that is tested by hand builds its own.
+// scripts/test.sh builds them once for all packages and names their directory in
+// LEASEHOLD_TEST_PROGRAMS. A package that is tested by hand builds its own.
 package programs
 
 import (
@@ -27,8 +28,8 @@ const (
 	DetectWeb = module + "tests/detect/web" // the workload of bench-detect
 )
 
-// Build puts programs into a directory, each under the last element of its package's path: those that are shared,
-// and the others built anew.
+// Build puts programs into a directory, each under the last element of its package's path: those
+// that are shared, and the others built anew.
 func Build(dir string, packages ...string) error {
 	var missing []string
 	for _, p := range packages {
@@ -43,8 +44,12 @@ func Build(dir string, packages ...string) error {
 	if len(missing) == 0 {
 		return nil
 	}
-	// With these flags the compiled packages are the same as those of make build, and of scripts/test.sh.
-	cmd := exec.Command("go", append([]string{"build", "-trimpath", "-buildvcs=false", "-o", dir + string(filepath.Separator)}, missing...)...)
+	// With these flags the compiled packages are the same as those of make build, and of
+	// scripts/test.sh.
+	cmd := exec.Command("go", append([]string{
+		"build", "-trimpath", "-buildvcs=false", "-o",
+		dir + string(filepath.Separator),
+	}, missing...)...)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build %v: %w\n%s", missing, err, out)
@@ -52,8 +57,9 @@ func Build(dir string, packages ...string) error {
 	return nil
 }
 
-// Link puts a shared program at a path, and reports whether there is one of that name. It is a link or a copy, so
-// that the test may remove it, and the program finds in its directory only what the test puts there.
+// Link puts a shared program at a path, and reports whether there is one of that name. It is a link
+// or a copy, so that the test may remove it, and the program finds in its directory only what the
+// test puts there.
 func Link(at, name string) (there bool, err error) {
 	dir := os.Getenv(EnvShared)
 	if dir == "" {

@@ -13,7 +13,8 @@ import (
 	"github.com/leasehold/leasehold/tests/machines"
 )
 
-// In leasehold dev secrets work at once, with a key that it made itself, and show neither in what it prints nor in anything that it keeps.
+// In leasehold dev secrets work at once, with a key that it made itself, and show neither in what
+// it prints nor in anything that it keeps.
 //
 // proves SEC-6
 func TestSecretsInDev(t *testing.T) {
@@ -24,7 +25,8 @@ func TestSecretsInDev(t *testing.T) {
 	if err := os.WriteFile(file, []byte(group), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	dev := exec.Command(r.program, "dev", "--etcd-listen=127.0.0.1:0", "--listen=127.0.0.1:0", "--log-level=debug", "--group", file)
+	dev := exec.Command(r.program, "dev", "--etcd-listen=127.0.0.1:0", "--listen=127.0.0.1:0", "--log-level=debug",
+		"--group", file)
 	dev.Dir, dev.Env, dev.Stdout, dev.Stderr = r.dir, r.environment(), &r.logged, &r.logged
 	if err := dev.Start(); err != nil {
 		t.Fatal(err)
@@ -73,7 +75,8 @@ func TestSecretsInDev(t *testing.T) {
 	search(t, data, values, ownWords)
 	lookAt(t, "what dev printed", r.logged.bytes(), values)
 	lookAt(t, "what commands printed", r.printed.bytes(), values)
-	if log, err := os.ReadFile(filepath.Join(data, "dev.log")); err != nil || !strings.Contains(string(log), "agent registered") {
+	if log, err := os.ReadFile(filepath.Join(data, "dev.log")); err != nil ||
+		!strings.Contains(string(log), "agent registered") {
 		t.Errorf("dev.log, which was searched, does not have what dev does: %v", err)
 	}
 }

@@ -1,5 +1,5 @@
-// Package secrets looks for secrets where none may be (SEC-6): in all that is printed, logged and stored while real programs run a group whose
-// workload says its secrets aloud.
+// Package secrets looks for secrets where none may be (SEC-6): in all that is printed, logged and
+// stored while real programs run a group whose workload says its secrets aloud.
 //
 //	search_test.go   finds a value in bytes, plain and disguised
 //	secrets_test.go  the run, and what is searched

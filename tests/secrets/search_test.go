@@ -14,9 +14,13 @@ import (
 // forms are the texts that give a value away.
 func forms(value string) map[string]string {
 	all := map[string]string{
-		"plain": value, "hex": hex.EncodeToString([]byte(value)), "upper hex": strings.ToUpper(hex.EncodeToString([]byte(value))),
+		"plain": value, "hex": hex.EncodeToString([]byte(value)),
+		"upper hex": strings.ToUpper(hex.EncodeToString([]byte(value))),
 	}
-	for name, enc := range map[string]*base64.Encoding{"base64": base64.RawStdEncoding, "base64 for URLs": base64.RawURLEncoding} {
+	for name, enc := range map[string]*base64.Encoding{
+		"base64":          base64.RawStdEncoding,
+		"base64 for URLs": base64.RawURLEncoding,
+	} {
 		for before := range 3 {
 			text := enc.EncodeToString(append(make([]byte, before), value...))
 			all[name+" at "+string(rune('0'+before))] = text[(before*8+5)/6 : (before+len(value))*8/6]
@@ -36,7 +40,8 @@ func found(in []byte, value string) []string {
 	return out
 }
 
-// search looks through files below a directory, those aside of which the name says that they may have a value.
+// search looks through files below a directory, those aside of which the name says that they may
+// have a value.
 func search(t *testing.T, dir string, values map[string]string, may func(path string) bool) (files int) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {

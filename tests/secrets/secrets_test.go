@@ -111,7 +111,8 @@ func TestNoSecretIsSeenInAWholeRun(t *testing.T) {
 		return rep.Workload != nil && failing == 2
 	})
 	instance := r.report().Instance
-	if out := r.leasehold("", "instance", "logs", instance); !strings.Contains(out, "I say [secret db-password]") || !strings.Contains(out, "token [secret api-token]") {
+	if out := r.leasehold("", "instance", "logs", instance); !strings.Contains(out, "I say [secret db-password]") ||
+		!strings.Contains(out, "token [secret api-token]") {
 		t.Errorf("last words are\n%s", out)
 	}
 	// Only now is it sure that there was something to hide.
@@ -141,15 +142,20 @@ func TestNoSecretIsSeenInAWholeRun(t *testing.T) {
 func (r *run) everyCommand(file, instance string) {
 	r.t.Helper()
 	for _, line := range []string{
-		"status", "status --all-shards", "group list", "group show web", "group history web", "group diff -f " + file, "group apply -f " + file + " --dry-run",
-		"instance list", "instance show " + instance, "instance logs " + instance, "events", "events -g web", "events -i " + instance, "explain web", "explain " + instance,
+		"status", "status --all-shards", "group list", "group show web", "group history web", "group diff -f " + file,
+		"group apply -f " + file + " --dry-run",
+		"instance list", "instance show " + instance, "instance logs " + instance, "events", "events -g web",
+		"events -i " + instance, "explain web", "explain " + instance,
 		"explain SEC-6", "config show", "secret list", "simulate -f " + file,
 	} {
 		for _, format := range []string{"table", "wide", "json", "yaml"} {
 			r.command("", append(strings.Fields(line), "-o", format)...) // some know no format, and say so
 		}
 	}
-	for _, wrong := range []string{"secret set db-password --from-file /nowhere", "secret set ../db", "secret delete nothing", "secret delete db-password", "group apply -f " + r.keyFile} {
+	for _, wrong := range []string{
+		"secret set db-password --from-file /nowhere", "secret set ../db",
+		"secret delete nothing", "secret delete db-password", "group apply -f " + r.keyFile,
+	} {
 		r.command("hunter", strings.Fields(wrong)...)
 	}
 }
@@ -228,13 +234,15 @@ func start(t *testing.T) *run {
 	t.Helper()
 	r := build(t)
 	log := slog.New(slog.NewJSONHandler(&r.logged, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	etcd, err := embedetcd.Start(t.Context(), embedetcd.Config{DataDir: filepath.Join(r.dir, "etcd"), Listen: "127.0.0.1:0", Logger: log, NoSync: true})
+	etcd, err := embedetcd.Start(t.Context(),
+		embedetcd.Config{DataDir: filepath.Join(r.dir, "etcd"), Listen: "127.0.0.1:0", Logger: log, NoSync: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { closed(t, etcd) })
 	r.endpoint = etcd.Endpoint()
-	if r.st, err = etcdstore.Open(t.Context(), etcdstore.Config{Endpoints: []string{r.endpoint}, Logger: log}); err != nil {
+	if r.st, err = etcdstore.Open(t.Context(),
+		etcdstore.Config{Endpoints: []string{r.endpoint}, Logger: log}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { closed(t, r.st) })
@@ -255,15 +263,22 @@ func start(t *testing.T) *run {
 		t.Fatal(err)
 	}
 	place := filepath.Join(r.dir, "machines")
-	made, err := process.New(process.Config{Dir: place, AgentCommand: []string{r.program, "agent", "--log-level=debug"}, Logger: log})
+	made, err := process.New(process.Config{
+		Dir: place, AgentCommand: []string{r.program, "agent", "--log-level=debug"},
+		Logger: log,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { machines.Kill(machines.Shards(place)) })
 	storetest.CreateShard(t, r.st, "default")
 	ready := make(chan string, 1)
-	replica, err := coordinator.New(coordinator.Config{Shard: "default", ID: "one", Listen: "127.0.0.1:0", Version: "test"}, coordinator.Deps{
-		Store: r.st, Providers: map[string]provider.Provider{"process": made}, Logger: log, Authority: issuing, Secrets: keys, Ready: func(a string) { ready <- a },
+	replica, err := coordinator.New(coordinator.Config{
+		Shard: "default", ID: "one", Listen: "127.0.0.1:0",
+		Version: "test",
+	}, coordinator.Deps{
+		Store: r.st, Providers: map[string]provider.Provider{"process": made}, Logger: log, Authority: issuing,
+		Secrets: keys, Ready: func(a string) { ready <- a },
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -7,7 +7,8 @@ import (
 	"github.com/leasehold/leasehold/tests/stage"
 )
 
-// The wall clocks of all coordinators jump an hour, either way, and then one takes over that is an hour behind.
+// The wall clocks of all coordinators jump an hour, either way, and then one takes over that is an
+// hour behind.
 //
 // proves SAFE-13
 func TestCoordinatorsClocksJump(t *testing.T) {

@@ -46,8 +46,8 @@ func TestCoordinatorsAreAwayForLong(t *testing.T) {
 	s.Sees("web")
 }
 
-// One replica of three is cut off from etcd, while the streams of its agents stay up: once one that only serves agents, once the
-// one that leads.
+// One replica of three is cut off from etcd, while the streams of its agents stay up: once one that
+// only serves agents, once the one that leads.
 //
 // proves SAFE-1, SAFE-5, DET-14
 func TestReplicaIsCutOffFromEtcd(t *testing.T) {
@@ -69,7 +69,9 @@ func TestReplicaIsCutOffFromEtcd(t *testing.T) {
 		for _, way := range s.Ways("way-" + victim) {
 			way.Thaw()
 		}
-		s.Await("its return", func() bool { return stage.Records[store.Replica](s.Stage, store.KindReplicas)[victim].Present() })
+		s.Await("its return", func() bool {
+			return stage.Records[store.Replica](s.Stage, store.KindReplicas)[victim].Present()
+		})
 		s.AwaitCalm()
 		s.NothingDone(before, what+", and back")
 	}

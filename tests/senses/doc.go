@@ -1,5 +1,6 @@
-// Package senses proves that Leasehold is not fooled: whatever happens to coordinators, to etcd, to a provider's answers, to
-// clocks and to the network, no instance is made, moved or destroyed for it. docs/false-positives.md lists what was tried.
+// Package senses proves that Leasehold is not fooled: whatever happens to coordinators, to etcd, to
+// a provider's answers, to clocks and to the network, no instance is made, moved or destroyed for
+// it. docs/false-positives.md lists what was tried.
 //
 //	main_test.go          how many agents there are; the stage is that of tests/stage
 //	coordinators_test.go  replicas killed, away, cut off from etcd
@@ -19,5 +20,6 @@
 //
 // # What it does not do
 //
-// It measures no speed: that is for tests/detect. Machines of its own for each agent would not fit; tests/e2e has those.
+// It measures no speed: that is for tests/detect. Machines of its own for each agent would not fit;
+// tests/e2e has those.
 package senses

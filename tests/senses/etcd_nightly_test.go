@@ -11,8 +11,8 @@ import (
 	"github.com/leasehold/leasehold/tests/stage"
 )
 
-// The leader of three members stands still. The others elect another and renewals go on; on waking the deposed one still has
-// live leases revoked.
+// The leader of three members stands still. The others elect another and renewals go on; on waking
+// the deposed one still has live leases revoked.
 //
 // proves SAFE-1, SAFE-5, DET-17
 func TestEtcdLeaderFreezes(t *testing.T) {

@@ -14,8 +14,8 @@ import (
 	"github.com/leasehold/leasehold/tests/stage"
 )
 
-// The only member of etcd stands still for longer than a lease, as a virtual machine that is moved. On waking it ends leases
-// whose agents live.
+// The only member of etcd stands still for longer than a lease, as a virtual machine that is moved.
+// On waking it ends leases whose agents live.
 //
 // proves SAFE-1, SAFE-5, DET-17
 func TestEtcdFreezesUnderMany(t *testing.T) {
@@ -32,7 +32,8 @@ func TestEtcdFreezesUnderMany(t *testing.T) {
 	s.Sees("web")
 }
 
-// The watches of all replicas break, and when they would go on where they were, etcd has forgotten that.
+// The watches of all replicas break, and when they would go on where they were, etcd has forgotten
+// that.
 //
 // proves SAFE-3, SAFE-1
 func TestWatchIsCompacted(t *testing.T) {
@@ -45,13 +46,15 @@ func TestWatchIsCompacted(t *testing.T) {
 	const patience = 10 * time.Second
 	var since time.Time
 	s.Await("replicas whose watch was compacted", func() bool {
-		if !slices.ContainsFunc(slices.Collect(maps.Values(s.Replicas)), func(r *stage.Program) bool { return !strings.Contains(r.Said(), "revision compacted") }) {
+		if !slices.ContainsFunc(slices.Collect(maps.Values(s.Replicas)),
+			func(r *stage.Program) bool { return !strings.Contains(r.Said(), "revision compacted") }) {
 			return true
 		}
 		if time.Since(since) < patience {
 			return false
 		}
-		// On a slow machine a replica may have given its watch up, and listed anew, before etcd had forgotten: once more then.
+		// On a slow machine a replica may have given its watch up, and listed anew, before etcd had
+		// forgotten: once more then.
 		for _, way := range s.Ways("way-") {
 			way.Kill()
 		}

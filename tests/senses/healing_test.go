@@ -9,7 +9,8 @@ import (
 	"github.com/leasehold/leasehold/tests/stage"
 )
 
-// What is not fooled must still heal: groups of one and of two whose machines are gone, all of them.
+// What is not fooled must still heal: groups of one and of two whose machines are gone, all of
+// them.
 //
 // proves SAFE-6
 func TestSmallGroupsHeal(t *testing.T) {
@@ -36,14 +37,16 @@ func TestSmallGroupsHeal(t *testing.T) {
 	}
 }
 
-// A storm in one group keeps no other from healing, unless so many are lost in several that it is one of the shard.
+// A storm in one group keeps no other from healing, unless so many are lost in several that it is
+// one of the shard.
 //
 // proves SAFE-2, SAFE-6
 func TestStormOfOneGroup(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, stage.Plan{Replicas: 1})
 	s.Apply("left", 6)
-	s.Apply("right", 40, "budget: {max_expansion: 10}") // so many that two of them may be late with a report beside those that are cut off
+	// so many that two of them may be late with a report beside those that are cut off
+	s.Apply("right", 40, "budget: {max_expansion: 10}")
 	before := s.Settle()
 	left := s.Members("left")
 	cut := func(instances ...string) {
@@ -57,7 +60,9 @@ func TestStormOfOneGroup(t *testing.T) {
 	s.statusSays("STORM: held")
 	victim := s.Members("right")[0]
 	cut(victim)
-	s.Await("right being healed", func() bool { return !slices.Contains(s.Members("right"), victim) && s.Complete("right", 40) })
+	s.Await("right being healed", func() bool {
+		return !slices.Contains(s.Members("right"), victim) && s.Complete("right", 40)
+	})
 	if c := s.Since(before); c.Created != 1 || c.Destroyed != 1 || c.Judged != len(left)+1 {
 		t.Fatalf("a storm in left, and one lost in right: %s", c)
 	}

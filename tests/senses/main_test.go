@@ -16,8 +16,8 @@ const usual = 60
 
 var agents = flag.Int("agents", usual, "how many agents the scenarios about many have")
 
-// atOnce is how many scenarios run at the same time: nearly all of their time they wait. When many began at once on a slow machine, agents would
-// starve for as long as a lease lasts.
+// atOnce is how many scenarios run at the same time: nearly all of their time they wait. When many
+// began at once on a slow machine, agents would starve for as long as a lease lasts.
 const atOnce = "7"
 
 // built are the programs.

@@ -52,13 +52,15 @@ func TestStormEndsBitByBit(t *testing.T) {
 	}
 	slices.SortFunc(asked, func(a, b time.Time) int { return cmp.Compare(a.UnixNano(), b.UnixNano()) })
 	spread := asked[len(asked)-1].Sub(asked[0])
-	t.Logf("%d replacements begun within %s, after a cooldown of %s", len(asked), spread.Round(10*time.Millisecond), cooldown)
+	t.Logf("%d replacements begun within %s, after a cooldown of %s", len(asked), spread.Round(10*time.Millisecond),
+		cooldown)
 	if spread < time.Second || spread > 2*cooldown {
 		t.Errorf("that is not bit by bit")
 	}
 }
 
-// A network that is slow and loses: half a second for a word there and back, and one in twenty said again.
+// A network that is slow and loses: half a second for a word there and back, and one in twenty said
+// again.
 //
 // proves SAFE-1, DET-14
 func TestNetworkIsSlow(t *testing.T) {

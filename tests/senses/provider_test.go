@@ -8,8 +8,9 @@ import (
 	"github.com/leasehold/leasehold/tests/stage/swarm"
 )
 
-// A provider whose List is empty, cut short, old, late, or wrong, for as long as it likes: agents that report refute it. Nothing
-// but a provider that insists that a machine has crashed is believed against its agent, and it has to say so twice.
+// A provider whose List is empty, cut short, old, late, or wrong, for as long as it likes: agents
+// that report refute it. Nothing but a provider that insists that a machine has crashed is believed
+// against its agent, and it has to say so twice.
 //
 // proves DET-4, SAFE-2
 func TestProviderLies(t *testing.T) {
@@ -32,7 +33,8 @@ func TestProviderLies(t *testing.T) {
 		s.listed(4)
 		s.NothingDone(before, lie.what)
 	}
-	// At its worst: a List that is empty while the leader dies, and with it every stream that it had.
+	// At its worst: a List that is empty while the leader dies, and with it every stream that it
+	// had.
 	s.lie(swarm.Lie{Kind: swarm.Empty})
 	leader := s.Leader()
 	s.Replicas[leader].Kill()

@@ -6,7 +6,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// budgets counts what is under way once an action has happened, anew and from the records, and compares it with what is allowed.
+// budgets counts what is under way once an action has happened, anew and from the records, and
+// compares it with what is allowed.
 func (in *inquiry) budgets() {
 	if !in.force.there {
 		for _, c := range in.changes {
@@ -26,7 +27,8 @@ func (in *inquiry) budgets() {
 	in.unavailable(members)
 }
 
-// exempt: the dead wait for no budget, nor do those that a notice has doomed; and an operator's order to go now is obeyed now.
+// exempt: the dead wait for no budget, nor do those that a notice has doomed; and an operator's
+// order to go now is obeyed now.
 func (in *inquiry) exempt() bool {
 	for _, c := range in.changes {
 		rec := c.old.Record
@@ -60,7 +62,8 @@ func (in *inquiry) died(number int) bool {
 	}
 	for _, g := range in.s.Groups {
 		for i := range g.Slots {
-			if v := g.Slots[i].Record.Vacated; g.Name == in.a.Group && g.Slots[i].Record.Number == number && v != nil && v.Dead {
+			if v := g.Slots[i].Record.Vacated; g.Name == in.a.Group && g.Slots[i].Record.Number == number && v != nil &&
+				v.Dead {
 				return true
 			}
 		}
@@ -88,7 +91,8 @@ func (in *inquiry) begun() (out []store.Instance) {
 	return out
 }
 
-// expansion: never more machines than size and max_expansion allow together, those that are being deleted included (REC-18); more, if size was lowered meanwhile, only as long as it does not grow.
+// expansion: never more machines than size and max_expansion allow together, those that are being
+// deleted included (REC-18); more, if size was lowered meanwhile, only as long as it does not grow.
 func (in *inquiry) expansion(members []store.Instance) {
 	begun := in.begun()
 	if len(begun) == 0 {
@@ -104,7 +108,8 @@ func (in *inquiry) expansion(members []store.Instance) {
 		}
 	}
 	if most := in.force.spec.Size + in.force.spec.Budget.MaxExpansion; after > max(before, most) {
-		in.tr.fail("%d instances stand in %s, at most %d may (size %d, max_expansion %d): %s %s", after, in.a.Group, most, in.force.spec.Size, in.force.spec.Budget.MaxExpansion, in.a.Rule, in.a.What)
+		in.tr.fail("%d instances stand in %s, at most %d may (size %d, max_expansion %d): %s %s", after, in.a.Group,
+			most, in.force.spec.Size, in.force.spec.Budget.MaxExpansion, in.a.Rule, in.a.What)
 	}
 }
 
@@ -154,8 +159,8 @@ func (in *inquiry) deleting(members []store.Instance) {
 	}
 }
 
-// unavailable: nobody who has booted is taken down when that leaves more slots without one than max_unavailable allows, unless
-// the slot is not wanted any more.
+// unavailable: nobody who has booted is taken down when that leaves more slots without one than
+// max_unavailable allows, unless the slot is not wanted any more.
 func (in *inquiry) unavailable(members []store.Instance) {
 	spec := in.force.spec
 	if spec.Deleting || spec.Stopped {
@@ -163,7 +168,8 @@ func (in *inquiry) unavailable(members []store.Instance) {
 	}
 	for _, c := range in.changes {
 		rec := c.old.Record
-		if !c.leaves() || !rec.Managed || rec.Phase == store.Finished || !in.up(rec) || !in.started(rec) || in.filledSlots() > spec.Size {
+		if !c.leaves() || !rec.Managed || rec.Phase == store.Finished || !in.up(rec) || !in.started(rec) ||
+			in.filledSlots() > spec.Size {
 			continue
 		}
 		up, covered := map[int]bool{}, false
@@ -180,8 +186,9 @@ func (in *inquiry) unavailable(members []store.Instance) {
 	}
 }
 
-// up says that a member has fully booted, whatever its checks say (HEAL-5), or that nothing more is expected of it. One whose workload
-// has ended, by the report that the plan was made on, is down (REC-18).
+// up says that a member has fully booted, whatever its checks say (HEAL-5), or that nothing more is
+// expected of it. One whose workload has ended, by the report that the plan was made on, is down
+// (REC-18).
 func (in *inquiry) up(m store.Instance) bool {
 	return m.Managed && (m.Phase == store.Running && !in.dead(m.ID) && !in.ended(m.ID) || m.Phase == store.Finished)
 }
@@ -194,17 +201,20 @@ func (in *inquiry) ended(id string) bool {
 		for i := range g.Instances {
 			if m := &g.Instances[i]; m.Record.ID == id {
 				r := &m.Report.Record
-				return m.Alive.Present() && r.BootID == m.Alive.Record.BootID && r.Workload != nil && (m.Record.Spec.Lifecycle != store.LifecycleTask || r.Workload.Code != 0)
+				return m.Alive.Present() && r.BootID == m.Alive.Record.BootID && r.Workload != nil &&
+					(m.Record.Spec.Lifecycle != store.LifecycleTask || r.Workload.Code != 0)
 			}
 		}
 	}
 	return false
 }
 
-// unled is more than the time in which nobody led that a leader takes off an instance's time in its phase.
+// unled is more than the time in which nobody led that a leader takes off an instance's time in its
+// phase.
 const unled = 3 * time.Minute
 
-// started says that it has held out for startup_duration, however wrong clocks were (ROLL-3): before that it counts for nobody.
+// started says that it has held out for startup_duration, however wrong clocks were (ROLL-3):
+// before that it counts for nobody.
 func (in *inquiry) started(m store.Instance) bool {
 	startup := in.force.spec.Rollout.StartupDuration.D()
 	return startup == 0 || in.tr.w.Now().Sub(m.Since) >= startup+in.tr.wrong+unled

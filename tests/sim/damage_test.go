@@ -14,14 +14,18 @@ import (
 
 const damagedWorlds = 80
 
-// Records are deleted, spoiled, or older than the machines, while leaders come and go and lists are read anew. No machine is stopped or removed
-// that no record condemned, and none is made in the place of one that was lost.
+// Records are deleted, spoiled, or older than the machines, while leaders come and go and lists are
+// read anew. No machine is stopped or removed that no record condemned, and none is made in the
+// place of one that was lost.
 //
 // proves SAFE-15, SAFE-16
 func TestDamagedWorlds(t *testing.T) {
 	kinds := map[string]int{}
 	for seed := uint64(1); seed <= damagedWorlds; seed++ {
-		d := &damagedWorld{trial: trial{plot: plot{seed: seed}, rng: rand.New(rand.NewPCG(seed, 0xda)), specs: map[string]inForce{}}, condemned: map[string]bool{}}
+		d := &damagedWorld{trial: trial{
+			plot: plot{seed: seed}, rng: rand.New(rand.NewPCG(seed, 0xda)),
+			specs: map[string]inForce{},
+		}, condemned: map[string]bool{}}
 		d.play()
 		kinds[d.kind]++
 		if d.failed != "" {
@@ -138,7 +142,8 @@ func (d *damagedWorld) damage() imagined.Lost {
 			}
 		}
 		for _, id := range d.w.Instances() { // beside it, its machine is a second one in its slot
-			if rec := d.w.Instance(id).Record; !slices.Contains(ids, id) && d.lost[fmt.Sprint(rec.Group, "/", rec.Slot)] {
+			if rec := d.w.Instance(id).Record; !slices.Contains(ids, id) &&
+				d.lost[fmt.Sprint(rec.Group, "/", rec.Slot)] {
 				d.mustShow--
 			}
 		}

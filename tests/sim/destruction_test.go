@@ -7,7 +7,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// looksHealthy is what the records say: it runs, its stream is open, and a report of its present boot says that it is well.
+// looksHealthy is what the records say: it runs, its stream is open, and a report of its present
+// boot says that it is well.
 func (tr *trial) looksHealthy(rec store.Instance) bool {
 	if rec.Phase != store.Running {
 		return false
@@ -18,10 +19,12 @@ func (tr *trial) looksHealthy(rec store.Instance) bool {
 func (tr *trial) reportsWell(id string) bool {
 	alive := imagined.Read[store.Alive](tr.w, tr.w.Keys().Alive(id))
 	report := imagined.Read[store.Report](tr.w, tr.w.Keys().Report(id))
-	return alive.Present() && alive.Record.State == store.StreamOpen && report.Record.Healthy && report.Record.BootID == alive.Record.BootID
+	return alive.Present() && alive.Record.State == store.StreamOpen && report.Record.Healthy &&
+		report.Record.BootID == alive.Record.BootID
 }
 
-// destruction: nothing that works is taken down without a reason that anybody can see, whatever lies the provider's Lists tell.
+// destruction: nothing that works is taken down without a reason that anybody can see, whatever
+// lies the provider's Lists tell.
 func (in *inquiry) destruction(c change) {
 	tr, rec := in.tr, c.old.Record
 	if rec.Phase == store.Draining {
@@ -36,7 +39,8 @@ func (in *inquiry) destruction(c change) {
 	if reason := in.reason(c); reason != "" {
 		return
 	}
-	tr.fail("%s works (by the records %t, in truth %t) and is taken from %s to %s for no reason: %s %s, because %s", rec.ID, looks, sound, rec.Phase, c.next.Phase, in.a.Rule, in.a.What, in.a.Why)
+	tr.fail("%s works (by the records %t, in truth %t) and is taken from %s to %s for no reason: %s %s, because %s",
+		rec.ID, looks, sound, rec.Phase, c.next.Phase, in.a.Rule, in.a.What, in.a.Why)
 }
 
 // reason finds why a healthy instance may be taken down; "" if there is no reason.
@@ -89,7 +93,8 @@ func (in *inquiry) aged(rec store.Instance, limit time.Duration, why string) str
 	return why
 }
 
-// duplicate says that another instance in the same slot works as well, or has finished the task of the slot.
+// duplicate says that another instance in the same slot works as well, or has finished the task of
+// the slot.
 func (in *inquiry) duplicate(rec store.Instance) bool {
 	if !rec.Managed {
 		return false
@@ -113,7 +118,8 @@ func (in *inquiry) filledSlots() int {
 	return len(slots)
 }
 
-// returned: an instance that drained because it was lost, and is back, is not destroyed while its slot needs it (DET-15).
+// returned: an instance that drained because it was lost, and is back, is not destroyed while its
+// slot needs it (DET-15).
 func (in *inquiry) returned(c change) {
 	tr, rec := in.tr, c.old.Record
 	if rec.Drain == nil || !rec.Drain.Lost || !tr.reportsWell(rec.ID) || in.dead(rec.ID) {
@@ -122,6 +128,7 @@ func (in *inquiry) returned(c change) {
 	slot := imagined.Read[store.Slot](tr.w, tr.w.Keys().Slot(rec.Group, rec.Slot)).Record
 	flaps := len(slot.Failures) >= in.force.spec.Flap.Failures
 	if in.reason(c) == "" && !flaps {
-		tr.fail("%s was lost, has returned, and is destroyed all the same: %s %s, because %s", rec.ID, in.a.Rule, in.a.What, in.a.Why)
+		tr.fail("%s was lost, has returned, and is destroyed all the same: %s %s, because %s", rec.ID, in.a.Rule,
+			in.a.What, in.a.Why)
 	}
 }

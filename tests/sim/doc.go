@@ -1,5 +1,5 @@
-// Package sim plays seeded worlds in which everything goes wrong at random, and checks after every step that nothing was done that
-// must not be, and in the end that all came right.
+// Package sim plays seeded worlds in which everything goes wrong at random, and checks after every
+// step that nothing was done that must not be, and in the end that all came right.
 //
 //	worlds_test.go      many worlds, one for each seed
 //	trial_test.go       one world: what happens in it, and what was seen
@@ -11,7 +11,8 @@
 //	machines_test.go    one machine for each record, and none without
 //	ending_test.go      once nothing goes wrong any more, every group comes to its rightful end
 //
-// The checks know nothing of the planner's code: they read records as any person with etcdctl can, and the truth of the world.
+// The checks know nothing of the planner's code: they read records as any person with etcdctl can,
+// and the truth of the world.
 //
 // A failure prints its seed, what happened last, and how to see all of it:
 //

@@ -10,8 +10,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// patience is how long everything may take to come right once nothing goes wrong any more. The longest waits of these groups are
-// minutes; several may follow one another.
+// patience is how long everything may take to come right once nothing goes wrong any more. The
+// longest waits of these groups are minutes; several may follow one another.
 const patience = 40 * time.Minute
 
 // end ends all troubles: every group comes to its rightful end, and stays there.
@@ -125,14 +125,16 @@ func (tr *trial) leaks() string {
 	}
 	for _, id := range tr.w.Instances() {
 		rec := tr.w.Instance(id).Record
-		if _, there := tr.w.Machine(id); !there && tr.inForce(rec.Group).there && !tr.inForce(rec.Group).spec.Paused && rec.Managed && !tr.tolerant(tr.inForce(rec.Group).spec) {
+		if _, there := tr.w.Machine(id); !there && tr.inForce(rec.Group).there && !tr.inForce(rec.Group).spec.Paused &&
+			rec.Managed && !tr.tolerant(tr.inForce(rec.Group).spec) {
 			return "record " + id + " has no machine"
 		}
 	}
 	return ""
 }
 
-// tolerant says that what has failed may stay as it is: nobody is to heal it, or no budget lets anybody.
+// tolerant says that what has failed may stay as it is: nobody is to heal it, or no budget lets
+// anybody.
 func (tr *trial) tolerant(g store.Group) bool {
 	return g.Heal.Policy == store.HealNone || g.Budget.MaxExpansion == 0 && g.MaxUnavailable(false) == 0
 }
@@ -179,7 +181,8 @@ func ages(g store.Group) bool {
 	return g.Spot.Enabled || g.Expiry.ForcedAge != nil || g.Expiry.EligibleAge != nil
 }
 
-// missingOfAging asks less of a group in which somebody always is on the way: that somebody works in each slot.
+// missingOfAging asks less of a group in which somebody always is on the way: that somebody works
+// in each slot.
 func (tr *trial) missingOfAging(f inForce, members []store.Instance) string {
 	slots := map[int]bool{}
 	for _, m := range members {
@@ -208,7 +211,8 @@ func (tr *trial) unfit(f inForce, m store.Instance) string {
 		return "does not work"
 	}
 	proactive := f.spec.Rollout.Strategy == store.StrategyProactive
-	if (m.Template != f.hash && proactive || m.Relaunch < f.spec.Relaunch.Number) && !tr.tolerant(f.spec) && tr.w.Works(m.ID) {
+	if (m.Template != f.hash && proactive || m.Relaunch < f.spec.Relaunch.Number) && !tr.tolerant(f.spec) &&
+		tr.w.Works(m.ID) {
 		return "is outdated"
 	}
 	return ""
@@ -220,7 +224,8 @@ func (tr *trial) failsForGood(f inForce, m store.Instance) bool {
 	return known && j.Verdict.Failed() && tr.tolerant(f.spec)
 }
 
-// mostAtRest is how many actions two minutes may bring in which nothing goes wrong and nobody grows old.
+// mostAtRest is how many actions two minutes may bring in which nothing goes wrong and nobody grows
+// old.
 const mostAtRest = 100
 
 // did is how many actions were carried out.

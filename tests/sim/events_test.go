@@ -25,7 +25,8 @@ var troubles = []kind{
 	{"cut", 5, func(tr *trial) { tr.someMachine(tr.w.Cut) }},
 	{"return", 10, func(tr *trial) { tr.someMachine(tr.w.Return) }},
 	{"sicken", 8, func(tr *trial) {
-		cure := pick(tr, imagined.CuredByItself, imagined.CuredByRestart, imagined.CuredByReboot, imagined.CuredByNothing)
+		cure := pick(tr, imagined.CuredByItself, imagined.CuredByRestart, imagined.CuredByReboot,
+			imagined.CuredByNothing)
 		tr.someMachine(func(id string) { tr.w.Sicken(id, cure) })
 	}},
 	{"heal", 6, func(tr *trial) { tr.someMachine(tr.w.Heal) }},

@@ -22,15 +22,17 @@ func (tr *trial) conditions() imagined.Config {
 	cfg := imagined.Config{
 		Seed: tr.plot.seed, Replicas: tr.between(1, 3), SessionTTL: time.Duration(tr.between(2, 5)) * time.Second,
 		Settings: store.ShardSettings{
-			CreateRate: float64(tr.between(1, 10)), CreateBurst: tr.between(1, 10), OrphanGrace: seconds(tr.between(30, 90)), ReconnectMax: seconds(tr.between(2, 30)),
+			CreateRate: float64(tr.between(1, 10)), CreateBurst: tr.between(1, 10),
+			OrphanGrace: seconds(tr.between(30, 90)), ReconnectMax: seconds(tr.between(2, 30)),
 			ProviderPoll: seconds(tr.between(2, 8)),
 		},
 	}
 	for i := range tr.between(1, 2) {
 		p := imagined.Provider{
 			Name: []string{"cloud", "metal"}[i], CallTimeout: time.Duration(tr.between(5, 20)) * time.Second,
-			Boot: imagined.Range{From: time.Second, To: time.Duration(tr.between(2, 15)) * time.Second}, Forgetful: tr.chance(30),
-			Call: imagined.Range{From: 100 * time.Millisecond, To: time.Duration(tr.between(1, 4)) * time.Second},
+			Boot:      imagined.Range{From: time.Second, To: time.Duration(tr.between(2, 15)) * time.Second},
+			Forgetful: tr.chance(30),
+			Call:      imagined.Range{From: 100 * time.Millisecond, To: time.Duration(tr.between(1, 4)) * time.Second},
 		}
 		for _, z := range []string{"a", "b", "c"}[:tr.between(1, 3)] {
 			p.Zones = append(p.Zones, imagined.Zone{Name: z})
@@ -39,7 +41,8 @@ func (tr *trial) conditions() imagined.Config {
 			p.Consistency = time.Duration(tr.between(1, 6)) * time.Second
 		}
 		if tr.chance(50) {
-			p.Fails, p.Throttled, p.ListFails, p.NeverBoots = tr.between(0, 15), tr.between(0, 5), tr.between(0, 10), tr.between(0, 10)
+			p.Fails, p.Throttled, p.ListFails, p.NeverBoots = tr.between(0, 15), tr.between(0, 5), tr.between(0, 10),
+				tr.between(0, 10)
 		}
 		tr.providers = append(tr.providers, p)
 	}
@@ -60,28 +63,36 @@ func (tr *trial) group(name string) store.Group {
 		g.Template.Zones = []string{p.Zones[tr.rng.IntN(len(p.Zones))].Name}
 	}
 	if tr.chance(60) {
-		g.Workload.Run, g.Vars = []string{"./web", "--greeting", "${greeting}"}, map[string]string{"greeting": "hello", "colour": "red"}
+		g.Workload.Run, g.Vars = []string{"./web", "--greeting", "${greeting}"},
+			map[string]string{"greeting": "hello", "colour": "red"}
 	}
 	if tr.chance(10) {
 		g.Lifecycle = store.LifecycleTask
 	}
 	g.Report.Interval = seconds(tr.between(1, 5))
-	g.RegistrationTimeout, g.MaxChecking, g.StopTimeout = seconds(tr.between(25, 60)), seconds(tr.between(20, 60)), seconds(tr.between(0, 20))
-	g.Heal.Policy = pick(tr, store.HealRecreate, store.HealRecreate, store.HealRecreate, store.HealRestart, store.HealRestart, store.HealNone)
+	g.RegistrationTimeout, g.MaxChecking, g.StopTimeout = seconds(tr.between(25, 60)), seconds(tr.between(20, 60)),
+		seconds(tr.between(0, 20))
+	g.Heal.Policy = pick(tr, store.HealRecreate, store.HealRecreate, store.HealRecreate, store.HealRestart,
+		store.HealRestart, store.HealNone)
 	tr.budget(&g)
 	g.Rollout = store.RolloutSpec{
-		Strategy:      pick(tr, store.StrategyProactive, store.StrategyProactive, store.StrategyProactive, store.StrategyOpportunistic),
-		MinimalAction: pick(tr, store.ActionLiveUpdate, store.ActionLiveUpdate, store.ActionRestart, store.ActionRecreate), ProgressDeadline: seconds(tr.between(30, 120)),
+		Strategy: pick(tr, store.StrategyProactive, store.StrategyProactive, store.StrategyProactive,
+			store.StrategyOpportunistic),
+		MinimalAction: pick(tr, store.ActionLiveUpdate, store.ActionLiveUpdate, store.ActionRestart,
+			store.ActionRecreate), ProgressDeadline: seconds(tr.between(30, 120)),
 	}
 	if tr.chance(20) {
 		g.Rollout.StartupDuration = seconds(tr.between(2, 20))
 	}
 	g.Flap = store.FlapSpec{
-		Failures: tr.between(1, 4), Window: seconds(tr.between(60, 180)), MinDelay: seconds(tr.between(2, 10)), MaxDelay: seconds(tr.between(20, 60)),
-		Noise: seconds(tr.between(0, 3)), Reset: seconds(tr.between(20, 60)), GiveUpAfter: pick(tr, 0, 0, 0, 5), GiveUpTime: seconds(pick(tr, 0, 600, 36000)),
+		Failures: tr.between(1, 4), Window: seconds(tr.between(60, 180)), MinDelay: seconds(tr.between(2, 10)),
+		MaxDelay: seconds(tr.between(20, 60)),
+		Noise:    seconds(tr.between(0, 3)), Reset: seconds(tr.between(20, 60)), GiveUpAfter: pick(tr, 0, 0, 0, 5),
+		GiveUpTime: seconds(pick(tr, 0, 600, 36000)),
 	}
 	g.Storm = store.StormSpec{
-		Min: tr.between(2, 4), Percent: tr.between(30, 60), Window: seconds(tr.between(20, 60)), Cooldown: seconds(tr.between(10, 40)), ProbeAfter: seconds(pick(tr, 0, 30, 60)),
+		Min: tr.between(2, 4), Percent: tr.between(30, 60), Window: seconds(tr.between(20, 60)),
+		Cooldown: seconds(tr.between(10, 40)), ProbeAfter: seconds(pick(tr, 0, 30, 60)),
 	}
 	if tr.chance(20) {
 		age := seconds(tr.between(90, 400))
@@ -107,7 +118,10 @@ func (tr *trial) group(name string) store.Group {
 }
 
 func (tr *trial) budget(g *store.Group) {
-	g.Budget = store.Budget{MaxExpansion: tr.between(0, 3), MaxCreating: pick(tr, 0, 0, 1, 2, 3), MaxDeleting: pick(tr, 0, 0, 1, 2, 3)}
+	g.Budget = store.Budget{
+		MaxExpansion: tr.between(0, 3), MaxCreating: pick(tr, 0, 0, 1, 2, 3),
+		MaxDeleting: pick(tr, 0, 0, 1, 2, 3),
+	}
 	if tr.chance(70) {
 		g.Budget.MaxUnavailable = new(int)
 		*g.Budget.MaxUnavailable = tr.between(0, 3)

@@ -8,8 +8,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// machine checks what becomes of machines: each has a record before it is made and as long as it is there, and only one is made of
-// each ID (SAFE-8).
+// machine checks what becomes of machines: each has a record before it is made and as long as it is
+// there, and only one is made of each ID (SAFE-8).
 func (tr *trial) machine(at time.Time, m imagined.Machine) {
 	tr.trace.add(at, "machine", m.Instance, string(m.Event), "zone "+m.Zone)
 	rec := tr.w.Instance(m.Instance)
@@ -38,8 +38,8 @@ func (tr *trial) machine(at time.Time, m imagined.Machine) {
 	}
 }
 
-// removing: no machine is touched any more while the shard is on hold or its group is paused, though its removal was decided before
-// (SAFE-12, REC-13).
+// removing: no machine is touched any more while the shard is on hold or its group is paused,
+// though its removal was decided before (SAFE-12, REC-13).
 func (tr *trial) removing(_ time.Time, rec store.Instance) {
 	f := tr.inForce(rec.Group)
 	switch {

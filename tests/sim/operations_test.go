@@ -53,7 +53,9 @@ var operations = []kind{
 	}},
 	{"relaunch", 3, func(tr *trial) {
 		how := pick(tr, store.ActionRestart, store.ActionRecreate)
-		tr.edit("relaunched by "+how, func(g *store.Group) { g.Relaunch = store.Relaunch{Number: g.Relaunch.Number + 1, Action: how} })
+		tr.edit("relaunched by "+how, func(g *store.Group) {
+			g.Relaunch = store.Relaunch{Number: g.Relaunch.Number + 1, Action: how}
+		})
 	}},
 	{"pause", 2, func(tr *trial) { tr.edit("paused", func(g *store.Group) { g.Paused = true }) }},
 	{"resume", 5, func(tr *trial) { tr.edit("resumed", func(g *store.Group) { g.Paused = false }) }},
@@ -61,7 +63,8 @@ var operations = []kind{
 	{"start", 4, func(tr *trial) { tr.edit("started", func(g *store.Group) { g.Stopped = false }) }},
 	{"delete group", 1, func(tr *trial) { tr.edit("deleted", func(g *store.Group) { g.Deleting = true }) }},
 	{"apply again", 1, func(tr *trial) {
-		if g := tr.group(pick(tr, "web", "db", "job")); tr.w.Reachable() && tr.w.Value(tr.w.Keys().Group(g.Name)) == nil && !tr.spoilt[g.Name] {
+		if g := tr.group(pick(tr, "web", "db", "job")); tr.w.Reachable() &&
+			tr.w.Value(tr.w.Keys().Group(g.Name)) == nil && !tr.spoilt[g.Name] {
 			tr.good[g.Name] = g
 			tr.w.Apply(g)
 		}
@@ -84,12 +87,16 @@ var operations = []kind{
 	{"order drained", 3, func(tr *trial) { tr.orderSome(store.RequestDrained, "") }},
 	{"order restart", 3, func(tr *trial) { tr.orderSome(store.RequestRestart, "") }},
 	{"order protect", 4, func(tr *trial) {
-		tr.orderSome(store.RequestProtect, pick(tr, store.ProtectRemoval, store.ProtectHeal, store.ProtectOff, store.ProtectOff))
+		tr.orderSome(store.RequestProtect,
+			pick(tr, store.ProtectRemoval, store.ProtectHeal, store.ProtectOff, store.ProtectOff))
 	}},
 	{"order retry", 2, func(tr *trial) { tr.orderGroup(store.RequestRetry) }},
 	{"order create", 2, func(tr *trial) { tr.orderGroup(store.RequestCreate) }},
 	{"order override", 1, func(tr *trial) { tr.orderGroup(store.RequestOverrideStorm) }},
-	{"evacuate", 1, func(tr *trial) { _, z := tr.someZone(); tr.order(store.Request{Kind: store.RequestEvacuate, Zone: z}) }},
+	{"evacuate", 1, func(tr *trial) {
+		_, z := tr.someZone()
+		tr.order(store.Request{Kind: store.RequestEvacuate, Zone: z})
+	}},
 	{"end evacuation", 4, func(tr *trial) {
 		for _, zone := range slices.Sorted(maps.Keys(tr.w.Shard().Evacuated)) {
 			tr.order(store.Request{Kind: store.RequestReturn, Zone: zone})

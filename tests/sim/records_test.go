@@ -8,7 +8,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// inForce is what is wanted of a group by what is in the database: the spec in groups/ if it is right, else the last accepted one.
+// inForce is what is wanted of a group by what is in the database: the spec in groups/ if it is
+// right, else the last accepted one.
 type inForce struct {
 	key, status store.Revision
 	spec        store.Group
@@ -19,7 +20,8 @@ type inForce struct {
 func (tr *trial) inForce(name string) inForce {
 	keys := tr.w.Keys()
 	f := inForce{key: tr.w.Revision(keys.Group(name)), status: tr.w.Revision(keys.Status(name))}
-	if old, known := tr.specs[name]; known && old.key == f.key && (old.status == f.status || f.key != 0 && !tr.spoilt[name]) {
+	if old, known := tr.specs[name]; known && old.key == f.key &&
+		(old.status == f.status || f.key != 0 && !tr.spoilt[name]) {
 		return old
 	}
 	if value := tr.w.Value(keys.Group(name)); value != nil {
@@ -123,19 +125,23 @@ func (in *inquiry) dead(id string) bool {
 	return in.p != nil && in.p.Judgments[id].Verdict == store.Dead
 }
 
-// stands: while the shard is on hold or the group paused nothing is made and nothing taken down (SAFE-12, REC-13).
+// stands: while the shard is on hold or the group paused nothing is made and nothing taken down
+// (SAFE-12, REC-13).
 func (in *inquiry) stands(c change) {
-	moves := c.begins() && c.next.Phase != store.Booting || c.leaves() || !c.gone && c.next.Phase != c.old.Record.Phase &&
+	moves := c.begins() && c.next.Phase != store.Booting || c.leaves() || !c.gone &&
+		c.next.Phase != c.old.Record.Phase &&
 		(c.next.Phase == store.Creating || c.next.Phase == store.Deleting)
 	if !moves {
 		return
 	}
 	id := c.next.ID
 	if in.tr.w.Shard().Hold != nil {
-		in.tr.fail("%s goes from %q to %s while the shard is on hold: %s", id, c.old.Record.Phase, c.next.Phase, in.a.What)
+		in.tr.fail("%s goes from %q to %s while the shard is on hold: %s", id, c.old.Record.Phase, c.next.Phase,
+			in.a.What)
 	}
 	if in.force.there && in.force.spec.Paused && in.a.Rule != "REC-8" {
-		in.tr.fail("%s goes from %q to %s while its group is paused: %s", id, c.old.Record.Phase, c.next.Phase, in.a.What)
+		in.tr.fail("%s goes from %q to %s while its group is paused: %s", id, c.old.Record.Phase, c.next.Phase,
+			in.a.What)
 	}
 }
 
@@ -180,7 +186,8 @@ func (tr *trial) changed(_ time.Time, e store.Event) {
 			tr.fail("%s: %v", id, err)
 		}
 	}
-	if had && (old.Slot != now.Slot || old.Group != now.Group || old.Managed != now.Managed || old.Replaces != now.Replaces || old.Called && !now.Called) {
+	if had && (old.Slot != now.Slot || old.Group != now.Group || old.Managed != now.Managed ||
+		old.Replaces != now.Replaces || old.Called && !now.Called) {
 		tr.fail("%s: its record was given another past: %+v was %+v", id, now, old)
 	}
 }

@@ -5,17 +5,20 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// storm: as long as the records tell of a storm, nobody who is merely lost is replaced or taken down for it, but the one that is
-// tried (SAFE-2). What is ordered, doomed, too many or to be updated is another matter.
+// storm: as long as the records tell of a storm, nobody who is merely lost is replaced or taken
+// down for it, but the one that is tried (SAFE-2). What is ordered, doomed, too many or to be
+// updated is another matter.
 func (in *inquiry) storm() {
 	key := in.tr.w.Keys().Status(in.a.Group)
 	now := imagined.Read[store.Status](in.tr.w, key).Record.Storm
-	if now == nil || now.Ended != "" || !in.force.there || in.force.spec.Deleting || in.force.spec.Stopped || in.filledSlots() > in.force.spec.Size {
+	if now == nil || now.Ended != "" || !in.force.there || in.force.spec.Deleting || in.force.spec.Stopped ||
+		in.filledSlots() > in.force.spec.Size {
 		return
 	}
 	for _, c := range in.changes {
 		rec := c.old.Record
-		if !c.old.Present() || !rec.Managed || in.a.Rule == "REC-16" || in.p.Judgments[rec.ID].Verdict != store.Lost || rec.Condemned != nil || rec.Doomed != nil || now.Probe == rec.ID || in.triesNext(key, rec.ID) {
+		if !c.old.Present() || !rec.Managed || in.a.Rule == "REC-16" || in.p.Judgments[rec.ID].Verdict != store.Lost ||
+			rec.Condemned != nil || rec.Doomed != nil || now.Probe == rec.ID || in.triesNext(key, rec.ID) {
 			continue
 		}
 		if replaced := c.leaves() || len(in.begun()) > 0; replaced && in.alone(rec) == nil {

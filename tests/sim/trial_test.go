@@ -191,8 +191,10 @@ func (tr *trial) hurry(at time.Time, a *plan.Action) {
 // story tells of a failure, and how to see all of it.
 func (tr *trial) story() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "seed %d: after %d steps, %s of imagined time: %s\n", tr.plot.seed, tr.steps, tr.w.Elapsed().Round(time.Millisecond), tr.failed)
-	fmt.Fprintf(&b, "see all of it: go test ./tests/sim -run TestWorlds -seed %d -steps %d%s -show\n", tr.plot.seed, tr.plot.steps, tr.withoutFlag())
+	fmt.Fprintf(&b, "seed %d: after %d steps, %s of imagined time: %s\n", tr.plot.seed, tr.steps,
+		tr.w.Elapsed().Round(time.Millisecond), tr.failed)
+	fmt.Fprintf(&b, "see all of it: go test ./tests/sim -run TestWorlds -seed %d -steps %d%s -show\n", tr.plot.seed,
+		tr.plot.steps, tr.withoutFlag())
 	b.WriteString("what happened last:\n" + tr.trace.text())
 	b.WriteString(tr.scene())
 	return b.String()
@@ -218,8 +220,10 @@ func (tr *trial) scene() string {
 		}
 		g := f.spec
 		st := imagined.Read[store.Status](w, w.Keys().Status(name)).Record
-		fmt.Fprintf(&b, "group %s: size %d, %s, heal %s, budget %+v (max_unavailable %d, %d), paused %t, stopped %t, deleting %t, state %s, healthy %d\n",
-			name, g.Size, g.Lifecycle, g.Heal.Policy, g.Budget, g.MaxUnavailable(false), g.MaxUnavailable(true), g.Paused, g.Stopped, g.Deleting, st.State, st.Healthy)
+		fmt.Fprintf(&b,
+			"group %s: size %d, %s, heal %s, budget %+v (max_unavailable %d, %d), paused %t, stopped %t, deleting %t, state %s, healthy %d\n",
+			name, g.Size, g.Lifecycle, g.Heal.Policy, g.Budget, g.MaxUnavailable(false), g.MaxUnavailable(true),
+			g.Paused, g.Stopped, g.Deleting, st.State, st.Healthy)
 		if st.Storm != nil {
 			fmt.Fprintf(&b, "  storm %+v\n", *st.Storm)
 		}
@@ -236,8 +240,10 @@ func (tr *trial) scene() string {
 		alive := imagined.Read[store.Alive](w, w.Keys().Alive(id)).Record
 		report := imagined.Read[store.Report](w, w.Keys().Report(id)).Record
 		m, there := w.Machine(id)
-		fmt.Fprintf(&b, "%s slot %d %s %s zone %s%s: judged %s (%s); stream %s boot %s; report healthy %t boot %s; machine %t %s boot %d, sound %t\n",
-			id, rec.Slot, rec.Phase, rec.Template, rec.Zone, marks(rec), j.Verdict, j.Why, alive.State, alive.BootID, report.Healthy, report.BootID, there, m.State, m.Boot, w.Sound(id))
+		fmt.Fprintf(&b,
+			"%s slot %d %s %s zone %s%s: judged %s (%s); stream %s boot %s; report healthy %t boot %s; machine %t %s boot %d, sound %t\n",
+			id, rec.Slot, rec.Phase, rec.Template, rec.Zone, marks(rec), j.Verdict, j.Why, alive.State, alive.BootID,
+			report.Healthy, report.BootID, there, m.State, m.Boot, w.Sound(id))
 	}
 	return b.String()
 }
@@ -296,6 +302,7 @@ func shrink(tr *trial) *trial {
 // sort tells failures of one sort from others: their text without names and numbers.
 func sort(failure string) string {
 	words := strings.Fields(failure)
-	words = slices.DeleteFunc(words, func(s string) bool { return strings.ContainsAny(s, "0123456789") || strings.Contains(s, "-") })
+	words = slices.DeleteFunc(words,
+		func(s string) bool { return strings.ContainsAny(s, "0123456789") || strings.Contains(s, "-") })
 	return strings.Join(words[:min(len(words), 8)], " ")
 }

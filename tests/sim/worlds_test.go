@@ -76,7 +76,8 @@ func playAll(t *testing.T, without map[string]bool) {
 	}
 	players.Wait()
 	took := time.Since(begun)
-	t.Logf("%d worlds, %d steps, %s of imagined time in %s; %s", played.Load(), sum.steps, sum.imagined.Round(time.Hour), took.Round(time.Millisecond), sum)
+	t.Logf("%d worlds, %d steps, %s of imagined time in %s; %s", played.Load(), sum.steps,
+		sum.imagined.Round(time.Hour), took.Round(time.Millisecond), sum)
 	sum.sawEnough(t)
 }
 
@@ -110,15 +111,18 @@ func (s summary) String() string {
 	return fmt.Sprintf("actions %v; events %v; endings %v", s.actions, s.events, s.endings)
 }
 
-// sawEnough fails when what was to be tried was not: a world in which nothing happens proves nothing.
+// sawEnough fails when what was to be tried was not: a world in which nothing happens proves
+// nothing.
 func (s summary) sawEnough(t *testing.T) {
 	t.Helper()
 	if *worldsFlag < 500 || *withoutSet != "" {
 		return
 	}
 	for _, rule := range []string{
-		"DET-4", "DET-9", "DET-11", "DET-15", "DRAIN-1", "DRAIN-3", "ELECT-3", "EXP-1", "FLAP-1", "FLAP-4", "HEAL-1", "HEAL-2", "HEAL-6", "HEAL-9", "HEAL-13",
-		"REC-3", "REC-7", "REC-8", "REC-11", "REC-12", "REC-16", "ROLL-1", "ROLL-2", "SAFE-2", "SAFE-8", "SAFE-10", "SPOT-2",
+		"DET-4", "DET-9", "DET-11", "DET-15", "DRAIN-1", "DRAIN-3", "ELECT-3", "EXP-1", "FLAP-1", "FLAP-4", "HEAL-1",
+		"HEAL-2", "HEAL-6", "HEAL-9", "HEAL-13",
+		"REC-3", "REC-7", "REC-8", "REC-11", "REC-12", "REC-16", "ROLL-1", "ROLL-2", "SAFE-2", "SAFE-8", "SAFE-10",
+		"SPOT-2",
 	} {
 		if s.actions[rule] == 0 {
 			t.Errorf("no action by rule %s in any world: it was not tried", rule)
@@ -134,7 +138,8 @@ func (s summary) sawEnough(t *testing.T) {
 // proves that a seed gives one world: what one run finds, another can be made to show.
 func TestASeedGivesOneWorld(t *testing.T) {
 	for seed := uint64(1); seed <= 12; seed++ {
-		one, again := play(plot{seed: seed, steps: *stepsFlag, all: true}), play(plot{seed: seed, steps: *stepsFlag, all: true})
+		one, again := play(plot{seed: seed, steps: *stepsFlag, all: true}),
+			play(plot{seed: seed, steps: *stepsFlag, all: true})
 		if a, b := one.trace.text(), again.trace.text(); a != b || one.digest.Sum64() != again.digest.Sum64() {
 			t.Fatalf("two runs of seed %d differ: %s", seed, firstDifference(a, b))
 		}

@@ -1,5 +1,5 @@
-// Package stage is an etcd, replicas of the coordinator and a swarm of real agents, each a process of its own on the loopback
-// address, for tests in which something goes wrong between them.
+// Package stage is an etcd, replicas of the coordinator and a swarm of real agents, each a process
+// of its own on the loopback address, for tests in which something goes wrong between them.
 //
 //	programs.go  builds the programs once, one of them with a wall clock that can be wrong
 //	main.go      runs the tests of a package with them

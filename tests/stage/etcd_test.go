@@ -14,8 +14,8 @@ import (
 	"github.com/leasehold/leasehold/tests/faults/network"
 )
 
-// A network between the members of an etcd can tell them apart in both directions, since each speaks from an address of its own and is found at
-// another place than where it listens.
+// A network between the members of an etcd can tell them apart in both directions, since each
+// speaks from an address of its own and is found at another place than where it listens.
 func TestMembersAreCutOffFromEachOther(t *testing.T) {
 	programs := &Programs{dir: t.TempDir()}
 	if err := programs.buildWrongClock(); err != nil {
@@ -41,8 +41,10 @@ func TestMembersAreCutOffFromEachOther(t *testing.T) {
 		found, cluster = append(found, way), append(cluster, name+"=http://"+way)
 	}
 	for i, m := range etcd {
-		cast := exec.Command(programs.Path("cast-wrong-clock"), "etcd", "-name", m.Name, "-dir", t.TempDir(), "-client", m.Client, "-peer", listens[i],
-			"-advertise-peer", found[i], "-source", MemberSource(i), "-cluster", strings.Join(cluster, ","), "-quota", "100000000", "-compact", "1h")
+		cast := exec.Command(programs.Path("cast-wrong-clock"), "etcd", "-name", m.Name, "-dir", t.TempDir(), "-client",
+			m.Client, "-peer", listens[i],
+			"-advertise-peer", found[i], "-source", MemberSource(i), "-cluster", strings.Join(cluster, ","), "-quota",
+			"100000000", "-compact", "1h")
 		cast.Stderr = os.Stderr
 		stdin, err := cast.StdinPipe() // it ends with us
 		if err != nil {
@@ -66,7 +68,8 @@ func TestMembersAreCutOffFromEachOther(t *testing.T) {
 			return st.Silent == nil && (st.Sick != nil) == (st.Member == name)
 		})
 		lift()
-		await(ctx, t, etcd, "all being well again", func(st etcdops.Status) bool { return st.Silent == nil && st.Sick == nil })
+		await(ctx, t, etcd, "all being well again",
+			func(st etcdops.Status) bool { return st.Silent == nil && st.Sick == nil })
 	}
 }
 

@@ -11,11 +11,12 @@ import (
 // Elsewhere is what the test itself brings to a stage.
 type Elsewhere struct {
 	Provider string // the socket at which it makes machines: there is no swarm
-	// Agents is where agents find a replica that listens at an address, and Etcd where a replica finds a member of etcd.
+	// Agents is where agents find a replica that listens at an address, and Etcd where a replica
+	// finds a member of etcd.
 	Agents func(replica, address string) string
 	Etcd   func(replica string, member int, address string) string
-	// Peers is where a member of etcd is found by the others if it listens at an address. It speaks to them from its MemberSource, which
-	// takes programs with wrong clocks.
+	// Peers is where a member of etcd is found by the others if it listens at an address. It speaks
+	// to them from its MemberSource, which takes programs with wrong clocks.
 	Peers func(member int, address string) string
 	// Replica is what else a replica is started with.
 	Replica func(id string) []string
@@ -28,7 +29,8 @@ func (s *Stage) raiseEtcd(members int) {
 	s.T.Helper()
 	var all []string
 	for i := range members {
-		s.Clients, s.listens = append(s.Clients, addresses.FreeAddress(s.T)), append(s.listens, addresses.FreeAddress(s.T))
+		s.Clients, s.listens = append(s.Clients, addresses.FreeAddress(s.T)),
+			append(s.listens, addresses.FreeAddress(s.T))
 		s.Peers = append(s.Peers, s.listens[i])
 		if s.plan.Elsewhere != nil {
 			s.Peers[i] = s.plan.Elsewhere.Peers(i, s.listens[i])
@@ -51,7 +53,8 @@ func (s *Stage) StartMember(i int) {
 	s.startMember(i, "-cluster", s.cluster)
 }
 
-// JoinMember starts a member of etcd that has no data, and that the others have taken in. cluster is all of them.
+// JoinMember starts a member of etcd that has no data, and that the others have taken in. cluster
+// is all of them.
 func (s *Stage) JoinMember(i int, cluster string) {
 	s.T.Helper()
 	s.startMember(i, "-cluster", cluster, "-existing")
@@ -67,7 +70,8 @@ func (s *Stage) startMember(i int, more ...string) {
 	s.Etcd[i] = s.cast(fmt.Sprintf("etcd-%s-%d", name, len(s.programs)), append(args, more...)...)
 }
 
-// MemberSource is the address from which a member of etcd speaks to others, where the test brings the ways between them.
+// MemberSource is the address from which a member of etcd speaks to others, where the test brings
+// the ways between them.
 func MemberSource(member int) string { return fmt.Sprintf("127.0.1.%d", member+1) }
 
 // Data is where a member of etcd keeps its data.
@@ -110,7 +114,8 @@ func (s *Stage) StartReplica(id string) {
 	}
 	s.Replicas[id] = s.start(fmt.Sprintf("replica-%s-%d", id, len(s.programs)), build, append([]string{
 		"coordinator", "-id", id, "-listen", s.Addresses[id], "-advertise", s.gates[id],
-		"-endpoints", endpoints, "-swarm", s.socket(), "-pki", s.PKI, "-dir", s.Dir, "-session-ttl", sessionTTL.String(),
+		"-endpoints", endpoints, "-swarm", s.socket(), "-pki", s.PKI, "-dir", s.Dir, "-session-ttl",
+		sessionTTL.String(),
 	}, more...)...)
 }
 

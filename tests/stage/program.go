@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// Program is a process of a scenario. Its standard input is a pipe from us: when we end, however that comes, it ends too.
+// Program is a process of a scenario. Its standard input is a pipe from us: when we end, however
+// that comes, it ends too.
 type Program struct {
 	name   string
 	cmd    *exec.Cmd

@@ -28,7 +28,8 @@ type Replacement struct {
 	Text []byte
 }
 
-// Build builds them, with replacements of source if there are any: that is how a fault gets into the product on purpose. They are to be removed.
+// Build builds them, with replacements of source if there are any: that is how a fault gets into
+// the product on purpose. They are to be removed.
 func Build(replacements ...Replacement) (*Programs, error) {
 	dir, err := os.MkdirTemp("", "leasehold-stage-bin-")
 	if err != nil {
@@ -47,7 +48,8 @@ func Build(replacements ...Replacement) (*Programs, error) {
 	return p, nil
 }
 
-// BuildAll builds into a directory what stages without replacements need, for many packages of tests.
+// BuildAll builds into a directory what stages without replacements need, for many packages of
+// tests.
 func BuildAll(dir string) error {
 	p := &Programs{dir: dir}
 	return errors.Join(programs.Build(dir, programs.Leasehold, programs.Cast), p.buildWrongClock())
@@ -87,8 +89,9 @@ func (p *Programs) WrongClock() (path string, err error) {
 	return p.Path(wrongClock), p.wrongClock()
 }
 
-// build makes a program without the race detector, even if these tests have it: it is the programs that are tested, as they are
-// shipped, and a thousand agents have to fit. More may be replaced in it than in all of them.
+// build makes a program without the race detector, even if these tests have it: it is the programs
+// that are tested, as they are shipped, and a thousand agents have to fit. More may be replaced in
+// it than in all of them.
 func (p *Programs) build(name, from string, more []Replacement, flags ...string) error {
 	overlay, err := p.overlay(name, slices.Concat(p.replacements, more))
 	if err != nil {
@@ -127,8 +130,9 @@ func (p *Programs) overlay(program string, replacements []Replacement) (string, 
 	return list, os.WriteFile(list, text, 0o600)
 }
 
-// buildWrongClock builds a cast whose wall clock can be set, and whose connections can come from an address of its own. It is that of the standard
-// library with one addition to time.Now, and one to net's Dialer.
+// buildWrongClock builds a cast whose wall clock can be set, and whose connections can come from an
+// address of its own. It is that of the standard library with one addition to time.Now, and one to
+// net's Dialer.
 func (p *Programs) buildWrongClock() error {
 	if len(p.replacements) == 0 {
 		if there, err := programs.Link(p.Path(wrongClock), wrongClock); there || err != nil {
@@ -167,8 +171,8 @@ func setDialSource(ip IP) { dialSource.Store(&TCPAddr{IP: ip}) }
 	return p.build(wrongClock, programs.Cast, []Replacement{clock, dial}, "-tags", "wrongclock")
 }
 
-// insert puts statements behind the one place of a file of the standard library that looks as we know it, and declarations, which use sync/atomic
-// and linkname, at its end.
+// insert puts statements behind the one place of a file of the standard library that looks as we
+// know it, and declarations, which use sync/atomic and linkname, at its end.
 func insert(file, place, statements, declarations string) (Replacement, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -176,7 +180,8 @@ func insert(file, place, statements, declarations string) (Replacement, error) {
 	}
 	at := regexp.MustCompile(place).FindAllIndex(text, -1)
 	if len(at) != 1 {
-		return Replacement{}, fmt.Errorf("%s of the standard library is not as it was: see what it has become, and where this belongs in it:%s", file, statements)
+		return Replacement{},
+			fmt.Errorf("%s of the standard library is not as it was: see what it has become, and where this belongs in it:%s", file, statements)
 	}
 	changed := slices.Concat(text[:at[0][1]], []byte(statements), text[at[0][1]:], []byte(declarations))
 	imports := "import (\n\t\"sync/atomic\"\n"

@@ -75,8 +75,8 @@ func (m Mark) Members(group string) (ids []string) {
 // Has says whether there was an instance of this name.
 func (m Mark) Has(instance string) bool { _, there := m.instances[instance]; return there }
 
-// Count is what was done since a moment, by etcd's own records: each of these is a false positive where nothing was wrong with any
-// machine.
+// Count is what was done since a moment, by etcd's own records: each of these is a false positive
+// where nothing was wrong with any machine.
 type Count struct {
 	Created   int // instances that were not there
 	Destroyed int // instances that are gone, or on their way
@@ -87,7 +87,8 @@ type Count struct {
 }
 
 func (c Count) String() string {
-	return fmt.Sprintf("created %d destroyed %d changed %d decisions %d judged %d machines %d", c.Created, c.Destroyed, c.Changed, c.Decisions, c.Judged, c.Made)
+	return fmt.Sprintf("created %d destroyed %d changed %d decisions %d judged %d machines %d", c.Created, c.Destroyed,
+		c.Changed, c.Decisions, c.Judged, c.Made)
 }
 
 // Since counts what was done since a moment.
@@ -123,8 +124,8 @@ func (s *Stage) Since(m Mark) Count {
 	return c
 }
 
-// Decided says that an entry of the journal is of something done to an instance, or for it, and not of what it was taken for, nor of who
-// was let in or refused.
+// Decided says that an entry of the journal is of something done to an instance, or for it, and not
+// of what it was taken for, nor of who was let in or refused.
 func Decided(e store.JournalEntry) bool {
 	return e.Instance != "" && e.What != string(e.Verdict) && !strings.HasPrefix(e.Rule, "SEC-")
 }
@@ -148,7 +149,9 @@ func (s *Stage) Journal(after store.Revision) []store.Versioned[store.JournalEnt
 			out = append(out, e)
 		}
 	}
-	slices.SortFunc(out, func(a, b store.Versioned[store.JournalEntry]) int { return cmp.Compare(a.Created, b.Created) })
+	slices.SortFunc(out, func(a, b store.Versioned[store.JournalEntry]) int {
+		return cmp.Compare(a.Created, b.Created)
+	})
 	return out
 }
 
@@ -157,7 +160,8 @@ func tellJournal(all []store.Versioned[store.JournalEntry]) string {
 	var b strings.Builder
 	for _, v := range all {
 		e := v.Record
-		fmt.Fprintf(&b, "%s rev %d %s %s %s: %s [%s] by %s\n", e.At.Format("15:04:05.000"), v.Created, e.Rule, cmp.Or(e.Instance, e.Group), e.What, e.Why, strings.Join(e.Evidence, "; "), e.By)
+		fmt.Fprintf(&b, "%s rev %d %s %s %s: %s [%s] by %s\n", e.At.Format("15:04:05.000"), v.Created, e.Rule,
+			cmp.Or(e.Instance, e.Group), e.What, e.Why, strings.Join(e.Evidence, "; "), e.By)
 	}
 	return b.String()
 }
@@ -216,7 +220,8 @@ func (s *Stage) Leader() string {
 	return v.Record.Replica
 }
 
-// Complete says whether a group has so many instances, all running with an open stream, and its leader says so too.
+// Complete says whether a group has so many instances, all running with an open stream, and its
+// leader says so too.
 func (s *Stage) Complete(group string, size int) bool {
 	s.T.Helper()
 	alive, n := Records[store.Alive](s, store.KindAlive), 0

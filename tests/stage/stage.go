@@ -33,16 +33,22 @@ type Plan struct {
 	WrongClocks bool          // programs have a wall clock that can be set
 	BehindRelay []string      // replicas that reach etcd through a relay
 	Network     []string      // how the relay behaves through which agents reach the replicas; nil: there is none
-	CallTimeout time.Duration // of the provider's calls; 0: 40s. A new leader waits for it before it believes that a machine is gone for good
-	Disk        string        // where etcd keeps its data; "": beside the rest
-	Dir         string        // where everything is kept; "": a directory of its own
-	Elsewhere   *Elsewhere    // who makes the machines, and how everybody reaches everybody, if not as usual
+	// of the provider's calls; 0: 40s. A new leader waits for it before it believes that a machine
+	// is gone for good
+	CallTimeout time.Duration
+	Disk        string     // where etcd keeps its data; "": beside the rest
+	Dir         string     // where everything is kept; "": a directory of its own
+	Elsewhere   *Elsewhere // who makes the machines, and how everybody reaches everybody, if not as usual
 	Settings    func(*store.ShardSettings)
-	Narrow      bool                 // programs compute on one processor: where many stages share two, that costs a quarter less
-	Builds      map[string]*Programs // of replicas that are no part of Programs, of another release say; looked at whenever one starts
+	// programs compute on one processor: where many stages share two, that costs a quarter less
+	Narrow bool
+	// of replicas that are no part of Programs, of another release say; looked at whenever one
+	// starts
+	Builds map[string]*Programs
 }
 
-// Stage is an etcd, replicas of a coordinator and a swarm of machines, each a process of its own, on the loopback address.
+// Stage is an etcd, replicas of a coordinator and a swarm of machines, each a process of its own,
+// on the loopback address.
 type Stage struct {
 	T     *testing.T
 	Dir   string
@@ -96,13 +102,16 @@ func New(t *testing.T, p Plan) *Stage {
 		}
 	}
 	s := &Stage{
-		T: t, plan: p, Dir: dir, Keys: store.KeysOf("default"), Replicas: map[string]*Program{}, Addresses: map[string]string{},
-		gates: map[string]string{}, Relays: map[string]*Program{}, roads: map[string][]string{}, roadsToEtcd: map[string]string{}, Interval: p.Interval, TTL: 3*p.Interval + 2*time.Second,
+		T: t, plan: p, Dir: dir, Keys: store.KeysOf("default"), Replicas: map[string]*Program{},
+		Addresses: map[string]string{},
+		gates:     map[string]string{}, Relays: map[string]*Program{}, roads: map[string][]string{},
+		roadsToEtcd: map[string]string{}, Interval: p.Interval, TTL: 3*p.Interval + 2*time.Second,
 	}
 	s.Grace = s.TTL + reconnectMax + 2*protocol.AnswerTimeout + time.Second // SAFE-1
 	t.Cleanup(s.end)
 	s.raiseEtcd(max(1, p.Members))
-	if s.Store, err = etcdstore.Open(t.Context(), etcdstore.Config{Endpoints: s.Clients, DialTimeout: Longest}); err != nil {
+	if s.Store, err = etcdstore.Open(t.Context(),
+		etcdstore.Config{Endpoints: s.Clients, DialTimeout: Longest}); err != nil {
 		t.Fatal(err)
 	}
 	settings := store.DefaultShardSettings()
@@ -112,7 +121,8 @@ func New(t *testing.T, p Plan) *Stage {
 		p.Settings(&settings)
 	}
 	s.Put(s.Keys.Shard(), store.Encode(store.Shard{
-		Schema: store.Schema, ID: "stage-" + fmt.Sprintf("%x", rand.Uint32()), Name: "default", Created: time.Now().UTC(), Settings: settings,
+		Schema: store.Schema, ID: "stage-" + fmt.Sprintf("%x", rand.Uint32()), Name: "default",
+		Created: time.Now().UTC(), Settings: settings,
 	}))
 	if s.PKI, err = pki.Make(dir); err != nil {
 		t.Fatal(err)
@@ -184,7 +194,8 @@ func (s *Stage) Try(args ...string) (string, error) {
 // TryWith is the operator's command of another build.
 func (s *Stage) TryWith(programs *Programs, args ...string) (string, error) {
 	s.T.Helper()
-	cmd := exec.CommandContext(s.T.Context(), programs.Path("leasehold"), append([]string{"--endpoints", strings.Join(s.Clients, ",")}, args...)...)
+	cmd := exec.CommandContext(s.T.Context(), programs.Path("leasehold"),
+		append([]string{"--endpoints", strings.Join(s.Clients, ",")}, args...)...)
 	cmd.Dir, cmd.Env = s.Dir, []string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.Dir, "USER=tester"}
 	out, err := cmd.CombinedOutput()
 	return string(out), err
@@ -197,7 +208,8 @@ func (s *Stage) Settle() Mark {
 	return s.Mark()
 }
 
-// AwaitCalm waits until every stream is open, somebody leads, and nothing has changed for as long as agents have to return.
+// AwaitCalm waits until every stream is open, somebody leads, and nothing has changed for as long
+// as agents have to return.
 func (s *Stage) AwaitCalm() {
 	s.T.Helper()
 	since, last := time.Now(), ""
@@ -210,7 +222,8 @@ func (s *Stage) AwaitCalm() {
 	})
 }
 
-// Sees shows, once there is calm, that the leader is awake and can judge: a machine that is cut off for good is replaced, and nothing else is.
+// Sees shows, once there is calm, that the leader is awake and can judge: a machine that is cut off
+// for good is replaced, and nothing else is.
 func (s *Stage) Sees(group string) {
 	s.T.Helper()
 	before := s.Mark()
@@ -234,7 +247,8 @@ func (s *Stage) Put(key string, value []byte) {
 	}
 }
 
-// Await returns when a condition holds. It looks from time to time: what it looks at is in etcd and in other processes.
+// Await returns when a condition holds. It looks from time to time: what it looks at is in etcd and
+// in other processes.
 func (s *Stage) Await(what string, condition func() bool) {
 	s.T.Helper()
 	tick := time.NewTicker(200 * time.Millisecond)
@@ -312,5 +326,6 @@ func (s *Stage) tell() {
 		}
 	}
 	lines := strings.Split(strings.TrimSpace(text), "\n")
-	s.T.Logf("everything is kept in %s: journal, and the log of each program\nonce more: %s\n%s", s.Dir, s.plan.Again, strings.Join(lines[max(0, len(lines)-40):], "\n"))
+	s.T.Logf("everything is kept in %s: journal, and the log of each program\nonce more: %s\n%s", s.Dir, s.plan.Again,
+		strings.Join(lines[max(0, len(lines)-40):], "\n"))
 }

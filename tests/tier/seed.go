@@ -6,8 +6,9 @@ import (
 	_ "pgregory.net/rapid" // it has the flag
 )
 
-// everydaySeed is the seed of every property in the everyday tier, so that two runs of the same source agree. The
-// nightly tier draws a new seed each time, and a seed that fails there becomes a test of its own.
+// everydaySeed is the seed of every property in the everyday tier, so that two runs of the same
+// source agree. The nightly tier draws a new seed each time, and a seed that fails there becomes a
+// test of its own.
 const everydaySeed = "20261"
 
 func init() { //nolint:gochecknoinits // the seed must be set before any test, whichever packages import this

@@ -1,5 +1,5 @@
-// Package identitytest is a certificate authority in memory, for tests of both sides of a stream. What it signs is whatever a test asks for, also what no
-// real one would.
+// Package identitytest is a certificate authority in memory, for tests of both sides of a stream.
+// What it signs is whatever a test asks for, also what no real one would.
 package identitytest
 
 import (
@@ -31,8 +31,9 @@ func New(t testing.TB, name string) *Authority {
 	}
 	now := time.Now()
 	template := &x509.Certificate{
-		SerialNumber: serial(t), Subject: pkix.Name{CommonName: name}, NotBefore: now.Add(-time.Hour), NotAfter: now.AddDate(1, 0, 0),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+		SerialNumber: serial(t), Subject: pkix.Name{CommonName: name}, NotBefore: now.Add(-time.Hour),
+		NotAfter: now.AddDate(1, 0, 0),
+		IsCA:     true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 	}
 	return &Authority{Cert: parsed(t, template, template, &key.PublicKey, key), key: key}
 }
@@ -47,8 +48,10 @@ func (a *Authority) Print() string { return identity.Fingerprint(a.Cert) }
 func (a *Authority) Certify(t testing.TB, key *ecdsa.PublicKey, to identity.Identity, from, until time.Time) []byte {
 	t.Helper()
 	template := &x509.Certificate{
-		SerialNumber: serial(t), Subject: pkix.Name{CommonName: to.Name}, NotBefore: from, NotAfter: until, BasicConstraintsValid: true,
-		KeyUsage: x509.KeyUsageDigitalSignature, URIs: []*url.URL{to.URI()}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+		SerialNumber: serial(t), Subject: pkix.Name{CommonName: to.Name}, NotBefore: from, NotAfter: until,
+		BasicConstraintsValid: true,
+		KeyUsage:              x509.KeyUsageDigitalSignature, URIs: []*url.URL{to.URI()},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	}
 	if to.Role == identity.Coordinator {
 		template.DNSNames, template.ExtKeyUsage = []string{to.Host()}, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
@@ -76,7 +79,8 @@ func (a *Authority) Own(t testing.TB, who identity.Identity, lifetime time.Durat
 	}
 	now := time.Now()
 	return &tls.Certificate{
-		Certificate: [][]byte{a.Certify(t, &key.PublicKey, who, now.Add(-time.Hour), now.Add(lifetime))}, PrivateKey: key,
+		Certificate: [][]byte{a.Certify(t, &key.PublicKey, who, now.Add(-time.Hour), now.Add(lifetime))},
+		PrivateKey:  key,
 	}
 }
 
@@ -99,7 +103,9 @@ func serial(t testing.TB) *big.Int {
 	return n.Add(n, big.NewInt(1))
 }
 
-func parsed(t testing.TB, template, parent *x509.Certificate, key *ecdsa.PublicKey, by *ecdsa.PrivateKey) *x509.Certificate {
+func parsed(t testing.TB, template, parent *x509.Certificate, key *ecdsa.PublicKey,
+	by *ecdsa.PrivateKey,
+) *x509.Certificate {
 	t.Helper()
 	der, err := x509.CreateCertificate(rand.Reader, template, parent, key, by)
 	if err != nil {

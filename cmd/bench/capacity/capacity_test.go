@@ -16,7 +16,8 @@ import (
 
 func small() Config {
 	return Config{
-		Prefix: store.KeysOf("bench-x").Prefix(), Each: 50 * time.Millisecond, Agents: 130, Pace: 1000, News: 500, Records: 250, Size: 100, TTL: time.Minute,
+		Prefix: store.KeysOf("bench-x").Prefix(), Each: 50 * time.Millisecond, Agents: 130, Pace: 1000, News: 500,
+		Records: 250, Size: 100, TTL: time.Minute,
 	}
 }
 
@@ -39,16 +40,18 @@ func below(t *testing.T, st store.Store, prefix string) int {
 func TestRunMeasuresAllAndLeavesNothing(t *testing.T) {
 	db := database(t)
 	st := db.Connect()
-	if _, err := st.Commit(t.Context(), store.Txn{Writes: []store.Write{store.Put("/leasehold/other/shard", nil)}}); err != nil {
+	if _, err := st.Commit(t.Context(),
+		store.Txn{Writes: []store.Write{store.Put("/leasehold/other/shard", nil)}}); err != nil {
 		t.Fatal(err)
 	}
 	var told []string
-	res, err := Run(t.Context(), small(), Deps{Store: st, Watcher: db.Connect(), Progress: func(what string, step, of int) {
-		told = append(told, what)
-		if step != len(told) || of < step {
-			t.Errorf("step %d of %d is told as the %d.", step, of, len(told))
-		}
-	}})
+	res, err := Run(t.Context(), small(),
+		Deps{Store: st, Watcher: db.Connect(), Progress: func(what string, step, of int) {
+			told = append(told, what)
+			if step != len(told) || of < step {
+				t.Errorf("step %d of %d is told as the %d.", step, of, len(told))
+			}
+		}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +93,8 @@ func TestInterruptedRunLeavesNothing(t *testing.T) {
 	}
 }
 
-// One that waits for its turn is not told as if it had been quick: ten a second are asked for, and one worker does two.
+// One that waits for its turn is not told as if it had been quick: ten a second are asked for, and
+// one worker does two.
 func TestPacedCountsFromWhenItWasDue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, err := paced(t.Context(), 1, 10, time.Second, func(context.Context, int, int) error {
@@ -101,7 +105,8 @@ func TestPacedCountsFromWhenItWasDue(t *testing.T) {
 			t.Fatal(err)
 		}
 		if d.times.N != 10 || d.times.Most < 4*time.Second {
-			t.Errorf("%d done, the longest in %s: want 10, the last of which waited for nine others", d.times.N, d.times.Most)
+			t.Errorf("%d done, the longest in %s: want 10, the last of which waited for nine others", d.times.N,
+				d.times.Most)
 		}
 	})
 }
@@ -154,13 +159,17 @@ func TestLimits(t *testing.T) {
 		{Name: Seen, P99: 900},
 	}}
 	limits := Limits(r, 10*time.Second)
-	want := map[string]int{"renewals": 300_000, "writing reports down": 210_000, "taking agents up": 96_000, "a leader's start": 333_333}
+	want := map[string]int{
+		"renewals": 300_000, "writing reports down": 210_000, "taking agents up": 96_000,
+		"a leader's start": 333_333,
+	}
 	for _, l := range limits {
 		if l.Agents != want[l.By] {
 			t.Errorf("%s: %d agents, want %d", l.By, l.Agents, want[l.By])
 		}
 	}
-	if !slices.IsSortedFunc(limits, func(a, b Limit) int { return a.Agents - b.Agents }) || !strings.Contains(limits[0].Why, "32s") {
+	if !slices.IsSortedFunc(limits, func(a, b Limit) int { return a.Agents - b.Agents }) ||
+		!strings.Contains(limits[0].Why, "32s") {
 		t.Errorf("limits: %+v", limits)
 	}
 	if slow := Slow(r); len(slow) != 1 || slow[0].Name != Seen {
@@ -172,10 +181,11 @@ func TestLimits(t *testing.T) {
 func TestCostIsToldForEach(t *testing.T) {
 	db := database(t)
 	used := time.Duration(0)
-	res, err := Run(t.Context(), small(), Deps{Store: db.Connect(), Watcher: db.Connect(), Usage: func() (theirs, ours measure.Usage, err error) {
-		used += 130 * time.Millisecond
-		return measure.Usage{CPU: used, Memory: 7}, measure.Usage{CPU: 2 * used}, nil
-	}})
+	res, err := Run(t.Context(), small(),
+		Deps{Store: db.Connect(), Watcher: db.Connect(), Usage: func() (theirs, ours measure.Usage, err error) {
+			used += 130 * time.Millisecond
+			return measure.Usage{CPU: used, Memory: 7}, measure.Usage{CPU: 2 * used}, nil
+		}})
 	if err != nil {
 		t.Fatal(err)
 	}

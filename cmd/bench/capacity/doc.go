@@ -1,5 +1,5 @@
-// Package capacity measures what a store can do of what Leasehold asks of it, and how many agents that is enough for. It is what
-// `leasehold-bench etcd` shows.
+// Package capacity measures what a store can do of what Leasehold asks of it, and how many agents
+// that is enough for. It is what `leasehold-bench etcd` shows.
 //
 //	run.go      what is measured, in which order, and taking away what was written
 //	work.go     each thing that is measured

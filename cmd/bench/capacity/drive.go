@@ -25,7 +25,8 @@ type until struct {
 	turns int
 }
 
-// flatOut has so many workers do something again and again, each as soon as it has done it. The first error ends it.
+// flatOut has so many workers do something again and again, each as soon as it has done it. The
+// first error ends it.
 func flatOut(ctx context.Context, workers int, end until, do op) (driven, error) {
 	working, stop := context.WithCancel(ctx)
 	defer stop()
@@ -54,10 +55,12 @@ func flatOut(ctx context.Context, workers int, end until, do op) (driven, error)
 	return sum(ctx, begun, times, errs)
 }
 
-// pending is how many turns may wait for a worker at most: a minute of what falls behind, and no memory without end.
+// pending is how many turns may wait for a worker at most: a minute of what falls behind, and no
+// memory without end.
 const pending = 1 << 16
 
-// paced has something done so many times a second for a time, by workers enough that one that waits holds up none.
+// paced has something done so many times a second for a time, by workers enough that one that waits
+// holds up none.
 func paced(ctx context.Context, workers int, rate float64, length time.Duration, do op) (driven, error) {
 	working, stop := context.WithCancel(ctx)
 	defer stop()

@@ -73,7 +73,8 @@ func (r *Result) Get(name string) Measured {
 // cleanLimit is how long taking away what was written may take.
 const cleanLimit = time.Minute
 
-// Run measures one thing after the other. When it returns nothing that it wrote is left, unless the error says so.
+// Run measures one thing after the other. When it returns nothing that it wrote is left, unless the
+// error says so.
 func Run(ctx context.Context, cfg Config, deps Deps) (res *Result, err error) {
 	w := &work{cfg: cfg, deps: deps, value: record(cfg.Size)}
 	defer func() {

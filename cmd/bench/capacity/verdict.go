@@ -14,9 +14,11 @@ type Limit struct {
 
 // What Leasehold asks of its store for each agent.
 const (
-	// reserve is the share of what the store can do at most that an agent's everyday may take: the rest is for bad days.
+	// reserve is the share of what the store can do at most that an agent's everyday may take: the
+	// rest is for bad days.
 	reserve = 0.5
-	// persistEvery is how often an agent's report is written down though it says nothing new (DET-16).
+	// persistEvery is how often an agent's report is written down though it says nothing new
+	// (DET-16).
 	persistEvery = time.Minute
 	// leaseSlack is what a lease lasts beyond three intervals (DET-2).
 	leaseSlack = 2 * time.Second
@@ -24,16 +26,29 @@ const (
 	startLimit = 10 * time.Second
 )
 
-// Limits are how many agents at an interval a store is enough for that can do so much, the narrowest first. With each agent come three records: its
-// instance, what it last reported, and that it is alive.
+// Limits are how many agents at an interval a store is enough for that can do so much, the
+// narrowest first. With each agent come three records: its instance, what it last reported, and
+// that it is alive.
 func Limits(r *Result, interval time.Duration) []Limit {
 	lease := 3*interval + leaseSlack
 	at := func(name string) float64 { return r.Get(name).PerSecond }
 	all := []Limit{
-		{"renewals", int(at(Renewed) * reserve * interval.Seconds()), "half of the renewals, one for each agent in each interval"},
-		{"writing reports down", int(at(Noted) * reserve * persistEvery.Seconds()), "half of the reports that can be, one of each agent in each minute"},
-		{"taking agents up", int(at(TakenUp) * lease.Seconds()), "all agents of a replica that died, by another, before their leases of " + lease.String() + " end"},
-		{"a leader's start", int(at(Listed) * startLimit.Seconds() / 3), "three records for each agent, listed within " + startLimit.String()},
+		{
+			"renewals", int(at(Renewed) * reserve * interval.Seconds()),
+			"half of the renewals, one for each agent in each interval",
+		},
+		{
+			"writing reports down", int(at(Noted) * reserve * persistEvery.Seconds()),
+			"half of the reports that can be, one of each agent in each minute",
+		},
+		{
+			"taking agents up", int(at(TakenUp) * lease.Seconds()),
+			"all agents of a replica that died, by another, before their leases of " + lease.String() + " end",
+		},
+		{
+			"a leader's start", int(at(Listed) * startLimit.Seconds() / 3),
+			"three records for each agent, listed within " + startLimit.String(),
+		},
 	}
 	slices.SortStableFunc(all, func(a, b Limit) int { return a.Agents - b.Agents })
 	return all
@@ -42,7 +57,8 @@ func Limits(r *Result, interval time.Duration) []Limit {
 // slow is when something takes so long that failures are noticed late.
 const slow = time.Second / 2
 
-// Slow are the measurements that were slower than they may be for failures to be noticed in time, whatever the rate.
+// Slow are the measurements that were slower than they may be for failures to be noticed in time,
+// whatever the rate.
 func Slow(r *Result) []Measured {
 	var all []Measured
 	for _, name := range []string{RenewPaced, Seen} {

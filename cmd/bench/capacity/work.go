@@ -34,7 +34,8 @@ const (
 	Listed     = "listed"
 )
 
-// How many do the same at once, as Leasehold does it: reports and registrations come from many agents, batches from few writers.
+// How many do the same at once, as Leasehold does it: reports and registrations come from many
+// agents, batches from few writers.
 const (
 	many      = 64
 	renewers  = 256
@@ -60,7 +61,10 @@ func (w *work) all() []measurement {
 	timed := until{after: w.cfg.Each}
 	number := until{turns: w.cfg.Agents}
 	do := func(name, what string, atOnce int, end until, f op) measurement {
-		return measurement{name: name, what: what, atOnce: atOnce, run: func(ctx context.Context) (driven, error) { return flatOut(ctx, atOnce, end, f) }}
+		return measurement{
+			name: name, what: what, atOnce: atOnce,
+			run: func(ctx context.Context) (driven, error) { return flatOut(ctx, atOnce, end, f) },
+		}
 	}
 	batches := func(name, what string, atOnce int) measurement {
 		m := do(name, what, atOnce, timed, w.putBatch)
@@ -71,20 +75,29 @@ func (w *work) all() []measurement {
 		do(Granted, "leases granted", many, number, w.grant),
 		do(TakenUp, "agents taken up (two reads, lease, alive)", many, number, w.takeUp),
 		do(Renewed, "leases renewed", renewers, timed, w.renew),
-		{name: RenewPaced, what: fmt.Sprintf("leases renewed at %d/s", w.cfg.Pace), atOnce: renewers, run: func(ctx context.Context) (driven, error) {
-			return paced(ctx, renewers, float64(w.cfg.Pace), w.cfg.Each, w.renew)
-		}},
+		{
+			name: RenewPaced, what: fmt.Sprintf("leases renewed at %d/s", w.cfg.Pace), atOnce: renewers,
+			run: func(ctx context.Context) (driven, error) {
+				return paced(ctx, renewers, float64(w.cfg.Pace), w.cfg.Each, w.renew)
+			},
+		},
 		do("puts_one", "puts", 1, timed, w.put),
 		do("puts_many", "puts", many, timed, w.put),
 		do("decisions_one", "compare-and-puts (fence, record)", 1, timed, w.decide),
 		do(Decided, "compare-and-puts (fence, record)", many, timed, w.decide),
 		batches("batches_one", fmt.Sprintf("puts in transactions of %d", batchSize), 1),
 		batches(Batched, fmt.Sprintf("puts in transactions of %d", batchSize), batchers),
-		{name: Noted, what: fmt.Sprintf("reports written down (two compares each), in transactions of %d", noteSize), atOnce: noters, batch: noteSize, run: func(ctx context.Context) (driven, error) {
-			return flatOut(ctx, noters, timed, w.note)
-		}},
+		{
+			name: Noted, what: fmt.Sprintf("reports written down (two compares each), in transactions of %d", noteSize),
+			atOnce: noters, batch: noteSize, run: func(ctx context.Context) (driven, error) {
+				return flatOut(ctx, noters, timed, w.note)
+			},
+		},
 		{name: Seen, what: fmt.Sprintf("put and seen on a watch, at %d/s", w.cfg.News), atOnce: 1, run: w.watch},
-		{name: Listed, what: fmt.Sprintf("%d records listed", w.cfg.Records), atOnce: 1, batch: uint64(w.cfg.Records), run: w.list},
+		{
+			name: Listed, what: fmt.Sprintf("%d records listed", w.cfg.Records), atOnce: 1, batch: uint64(w.cfg.Records),
+			run: w.list,
+		},
 	}
 }
 
@@ -141,7 +154,8 @@ func (w *work) put(ctx context.Context, worker, _ int) error {
 	return err
 }
 
-// decide writes as a leader does: while it leads, and while the record is as it was read. Here it always is, as each worker has its own.
+// decide writes as a leader does: while it leads, and while the record is as it was read. Here it
+// always is, as each worker has its own.
 func (w *work) decide(ctx context.Context, worker, turn int) error {
 	fence, rec := w.key("fence", worker), w.key("decided", worker)
 	if _, err := w.deps.Store.Commit(ctx, store.Txn{
@@ -154,11 +168,13 @@ func (w *work) decide(ctx context.Context, worker, turn int) error {
 	return err
 }
 
-// note writes reports down as a gateway does: while each agent has a record, and is alive as it was.
+// note writes reports down as a gateway does: while each agent has a record, and is alive as it
+// was.
 func (w *work) note(ctx context.Context, worker, _ int) error {
 	var first, txn store.Txn
 	for i := range noteSize {
-		rec, alive, report := w.key("noted", worker*noteSize+i), w.key("noting", worker*noteSize+i), w.key("reports", worker*noteSize+i)
+		rec, alive, report := w.key("noted", worker*noteSize+i), w.key("noting", worker*noteSize+i),
+			w.key("reports", worker*noteSize+i)
 		first.Writes = append(first.Writes, store.Put(rec, nil), store.Put(alive, nil))
 		txn.Conditions = append(txn.Conditions, store.Exists(rec), store.Exists(alive))
 		txn.Writes = append(txn.Writes, store.Put(report, w.value))
@@ -196,7 +212,8 @@ func (w *work) list(ctx context.Context) (driven, error) {
 	})
 }
 
-// watch puts at a pace, and notes how long it is from the beginning of each put until a watcher has seen it.
+// watch puts at a pace, and notes how long it is from the beginning of each put until a watcher has
+// seen it.
 func (w *work) watch(ctx context.Context) (driven, error) {
 	below := w.cfg.Prefix + "news/"
 	begin, err := w.deps.Watcher.List(ctx, below, 0)
@@ -214,14 +231,15 @@ func (w *work) watch(ctx context.Context) (driven, error) {
 	putting := make(chan struct{})
 	go func() {
 		defer close(putting)
-		puts, failed = paced(watching, many, float64(w.cfg.News), w.cfg.Each, func(ctx context.Context, _, turn int) error {
-			key := w.key("news", turn)
-			mu.Lock()
-			due[key] = time.Now()
-			mu.Unlock()
-			_, err := w.deps.Store.Commit(ctx, store.Txn{Writes: []store.Write{store.Put(key, w.value)}})
-			return err
-		})
+		puts, failed = paced(watching, many, float64(w.cfg.News), w.cfg.Each,
+			func(ctx context.Context, _, turn int) error {
+				key := w.key("news", turn)
+				mu.Lock()
+				due[key] = time.Now()
+				mu.Unlock()
+				_, err := w.deps.Store.Commit(ctx, store.Txn{Writes: []store.Write{store.Put(key, w.value)}})
+				return err
+			})
 	}()
 	lag := driven{}
 	done := (<-chan struct{})(putting)
@@ -250,7 +268,8 @@ func (w *work) watch(ctx context.Context) (driven, error) {
 	return lag, nil
 }
 
-// clean takes away all that was written. What cannot be reached ends with its lease at least, where it has one.
+// clean takes away all that was written. What cannot be reached ends with its lease at least, where
+// it has one.
 func (w *work) clean(ctx context.Context) error {
 	w.mu.Lock()
 	leases := append(w.spare, w.leases...)

@@ -26,7 +26,8 @@ func opened(t *testing.T, instances ...string) (c *Cloud, socket string) {
 
 func create(t *testing.T, p *Provider, instance string) {
 	t.Helper()
-	m, err := p.Create(t.Context(), provider.CreateRequest{Bootstrap: provider.Bootstrap{Instance: instance, Group: "g"}})
+	m, err := p.Create(t.Context(),
+		provider.CreateRequest{Bootstrap: provider.Bootstrap{Instance: instance, Group: "g"}})
 	if err != nil || m.Instance != instance || m.State != provider.StateRunning || m.Zone != Zone || m.Group != "g" {
 		t.Errorf("Create of %s: %+v, %v", instance, m, err)
 	}
@@ -60,7 +61,8 @@ func told(t *testing.T, where <-chan string, want ...string) {
 	}
 }
 
-// Whatever one replica does, all of them see; and whoever benches hears once of each machine that begins or ends.
+// Whatever one replica does, all of them see; and whoever benches hears once of each machine that
+// begins or ends.
 func TestAllSeeTheSameMachines(t *testing.T) {
 	c, socket := opened(t, "a", "b")
 	one, two := NewProvider(socket), NewProvider(socket)
@@ -68,11 +70,15 @@ func TestAllSeeTheSameMachines(t *testing.T) {
 	create(t, one, "c")
 	create(t, two, "c") // as a leader does that does not know whether the last one did
 	told(t, c.Made, "c")
-	if err := errors.Join(two.Stop(t.Context(), "shard1", "a", 0), one.Stop(t.Context(), "shard1", "a", 0)); err != nil {
+	if err := errors.Join(two.Stop(t.Context(), "shard1", "a", 0),
+		one.Stop(t.Context(), "shard1", "a", 0)); err != nil {
 		t.Error(err)
 	}
 	told(t, c.Deleted, "a")
-	stopped := map[string]provider.State{"a": provider.StateStopped, "b": provider.StateRunning, "c": provider.StateRunning}
+	stopped := map[string]provider.State{
+		"a": provider.StateStopped, "b": provider.StateRunning,
+		"c": provider.StateRunning,
+	}
 	lists(t, one, stopped)
 	lists(t, two, stopped) // which had never listed before
 	for _, id := range []string{"a", "b", "b", "nobody"} {
@@ -157,7 +163,8 @@ func TestCallsEnd(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	if _, err := p.Create(ctx, provider.CreateRequest{Bootstrap: provider.Bootstrap{Instance: "a"}}); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := p.Create(ctx, provider.CreateRequest{Bootstrap: provider.Bootstrap{Instance: "a"}}); !errors.Is(err,
+		context.DeadlineExceeded) {
 		t.Errorf("Create that nobody hears of: %v, want the end of its time", err)
 	}
 	ended := make(chan error, 1)

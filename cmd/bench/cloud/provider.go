@@ -16,8 +16,9 @@ import (
 // Name is what groups of a bench call their provider.
 const Name = "bench"
 
-// Provider asks the [Cloud] that is served at a socket. What it lists is a copy that it brings up to date with what has changed, so that
-// listing a hundred thousand machines costs what it does for the coordinator, and nothing for the wire to a cloud that there is not.
+// Provider asks the [Cloud] that is served at a socket. What it lists is a copy that it brings up
+// to date with what has changed, so that listing a hundred thousand machines costs what it does for
+// the coordinator, and nothing for the wire to a cloud that there is not.
 type Provider struct {
 	socket string
 
@@ -77,7 +78,9 @@ func (p *Provider) List(ctx context.Context, shard string) ([]provider.Machine, 
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if news.Seen > p.seen { // else another List that was answered later has brought it up to date: an answer tells machines as they are when it is made
+	// else another List that was answered later has brought it up to date: an answer tells machines
+	// as they are when it is made
+	if news.Seen > p.seen {
 		for _, m := range news.Machines {
 			if m.State == gone {
 				delete(p.machines, m.Instance)

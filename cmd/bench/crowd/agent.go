@@ -14,9 +14,11 @@ type How string
 
 // The ways.
 const (
-	Mute   How = "mute"   // the agent hangs: its stream stays open, and says nothing more
-	Cut    How = "cut"    // its connection breaks, where that is its own, else its stream; it does not come back
-	Freeze How = "freeze" // its whole machine hangs: nothing answers, not even the connection, where that is its own; else as Mute
+	Mute How = "mute" // the agent hangs: its stream stays open, and says nothing more
+	Cut  How = "cut"  // its connection breaks, where that is its own, else its stream; it does not come back
+	// its whole machine hangs: nothing answers, not even the connection, where that is its own;
+	// else as Mute
+	Freeze How = "freeze"
 )
 
 var (
@@ -262,7 +264,8 @@ func (a *agent) silence(how How) {
 	a.loop.call(a, time.Time{})
 }
 
-// cut ends all that the agent has of streams and connections, which it does not learn before it returns.
+// cut ends all that the agent has of streams and connections, which it does not learn before it
+// returns.
 func (a *agent) cut() {
 	for _, s := range a.sessions {
 		s.breakOff()

@@ -67,7 +67,8 @@ func New(cfg Config, deps Deps) (*Crowd, error) {
 	case cfg.Shared < 0 || cfg.Rate < 0 || cfg.Interval < 0:
 		return nil, errors.New("new crowd: shared connections, rate and interval cannot be below 0")
 	case cfg.Shared == 0 && cfg.Authority == "":
-		return nil, errors.New("new crowd: agents with connections of their own need an authority that certifies them; next: name its directory, or share connections")
+		return nil,
+			errors.New("new crowd: agents with connections of their own need an authority that certifies them; next: name its directory, or share connections")
 	}
 	c := &Crowd{cfg: cfg, deps: deps, started: time.Now(), now: time.Now, agents: map[string]*agent{}}
 	if c.cfg.Interval == 0 {
@@ -106,7 +107,8 @@ func dial(ctx context.Context, from netip.Addr, to string) (net.Conn, error) {
 	return d.DialContext(ctx, "tcp", to)
 }
 
-// Run has the agents live until the context ends. Then they are gone without a goodbye, and so is everything of the crowd. It is called once.
+// Run has the agents live until the context ends. Then they are gone without a goodbye, and so is
+// everything of the crowd. It is called once.
 func (c *Crowd) Run(ctx context.Context) error {
 	for _, l := range c.loops {
 		c.work.Go(l.run)
@@ -143,7 +145,10 @@ func (c *Crowd) Add(instances []string) error {
 		}
 		c.added++
 		a := &agent{id: id, number: number, loop: c.loops[number%len(c.loops)], at: -1}
-		a.contact = contact.New(contact.Config{Bootstrap: c.cfg.Coordinators, ReportInterval: c.cfg.Interval, Rand: chance})
+		a.contact = contact.New(contact.Config{
+			Bootstrap: c.cfg.Coordinators, ReportInterval: c.cfg.Interval,
+			Rand: chance,
+		})
 		c.agents[id] = a
 		a.loop.add(a, c.next)
 		if c.cfg.Rate > 0 {
@@ -177,7 +182,8 @@ func (c *Crowd) Remove(instances []string) error {
 	return err
 }
 
-// each does something with agents, with their loops' locks. It tells of those whom it does not know, after doing it with the others.
+// each does something with agents, with their loops' locks. It tells of those whom it does not
+// know, after doing it with the others.
 func (c *Crowd) each(what string, instances []string, do func(*agent)) error {
 	var unknown error
 	for _, id := range instances {

@@ -25,7 +25,8 @@ import (
 
 const benchInterval = 10 * time.Second
 
-// gate is the other end of a connection, which welcomes and acknowledges for next to nothing: what is measured is the crowd.
+// gate is the other end of a connection, which welcomes and acknowledges for next to nothing: what
+// is measured is the crowd.
 type gate struct {
 	net.Conn
 	acked   *atomic.Int64
@@ -42,8 +43,10 @@ type gate struct {
 func newGate(acked *atomic.Int64) *gate {
 	g := &gate{acked: acked, spoken: map[uint32]uint64{}}
 	g.more = sync.NewCond(&g.mu)
-	welcome, err := proto.Marshal(&protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Welcome{Welcome: &protocol.Welcome{
-		Replica: "a", Lease: 7, ReportInterval: durationpb.New(benchInterval), LeaseTtl: durationpb.New(3*benchInterval + 2*time.Second), Coordinators: []string{"a", "b"},
+	welcome,
+		err := proto.Marshal(&protocol.GatewayMessage{Kind: &protocol.GatewayMessage_Welcome{Welcome: &protocol.Welcome{
+		Replica: "a", Lease: 7, ReportInterval: durationpb.New(benchInterval),
+		LeaseTtl: durationpb.New(3*benchInterval + 2*time.Second), Coordinators: []string{"a", "b"},
 	}}})
 	if err != nil {
 		panic(err)
@@ -105,7 +108,10 @@ func (g *gate) answer(stream uint32) {
 		e := hpack.NewEncoder(&block)
 		must(e.WriteField(hpack.HeaderField{Name: ":status", Value: "200"}))
 		must(e.WriteField(hpack.HeaderField{Name: "content-type", Value: "application/grpc"}))
-		must(http2.NewFramer(&g.out, nil).WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: block.Bytes(), EndHeaders: true}))
+		must(http2.NewFramer(&g.out, nil).WriteHeaders(http2.HeadersFrameParam{
+			StreamID:      stream,
+			BlockFragment: block.Bytes(), EndHeaders: true,
+		}))
 		g.data(stream, g.welcome)
 		return
 	}
@@ -205,7 +211,8 @@ func processor(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkReport is what a report costs a crowd, from the agent's turn to its acknowledgement, without the kernel's part; and what an agent takes of memory.
+// BenchmarkReport is what a report costs a crowd, from the agent's turn to its acknowledgement,
+// without the kernel's part; and what an agent takes of memory.
 func BenchmarkReport(b *testing.B) {
 	for _, agents := range []int{1000, 100_000} {
 		b.Run(fmt.Sprintf("agents=%d", agents), func(b *testing.B) {
@@ -231,7 +238,8 @@ func BenchmarkReport(b *testing.B) {
 				p.until(func(s *counts) uint64 { return s.acks }, rounds*each)
 			}
 			b.ReportMetric(float64(processor(b)-used)/float64(b.N), "cpu-ns/op")
-			b.ReportMetric(float64(after.HeapAlloc+after.StackInuse-before.HeapAlloc-before.StackInuse)/float64(agents), "B/agent")
+			b.ReportMetric(float64(after.HeapAlloc+after.StackInuse-before.HeapAlloc-before.StackInuse)/float64(agents),
+				"B/agent")
 			runtime.KeepAlive(p)
 		})
 	}

@@ -67,7 +67,8 @@ func TestTheSilentAreFoundOut(t *testing.T) {
 					}
 					w.up(6)
 					if w.instances()[lost].ID != "" {
-						w.until(time.Minute, "the silent one is gone", func() bool { return w.instances()[lost].ID == "" })
+						w.until(time.Minute, "the silent one is gone",
+							func() bool { return w.instances()[lost].ID == "" })
 					}
 					if s := w.crowd.Stats(); s.Silent != 0 || s.Agents != 6 || s.NewLeases != 0 {
 						t.Errorf("in the end:\n%s", w.describe())
@@ -100,7 +101,8 @@ func TestTheSilentReturn(t *testing.T) {
 					w.until(5*time.Second, "it is back", func() bool { return w.crowd.Stats().Registered == 6 })
 					w.pass(time.Minute)
 					s := w.crowd.Stats()
-					if in := w.instances(); len(in) != 6 || in[some].Phase != store.Running || s.Registered != 6 || s.NewLeases != 0 {
+					if in := w.instances(); len(in) != 6 || in[some].Phase != store.Running || s.Registered != 6 ||
+						s.NewLeases != 0 {
 						t.Errorf("after its return:\n%s", w.describe())
 					}
 				})
@@ -109,7 +111,8 @@ func TestTheSilentReturn(t *testing.T) {
 	}
 }
 
-// When a coordinator is gone the agents go to the next, and it is known how long they were without one.
+// When a coordinator is gone the agents go to the next, and it is known how long they were without
+// one.
 func TestACrowdMovesOver(t *testing.T) {
 	worlds(t, func(t *testing.T, secured bool, config crowd.Config) {
 		inWorld(t, secured, config, func(w *world) {

@@ -22,9 +22,10 @@ const (
 	keepaliveTime    = 10 * time.Second
 	keepaliveTimeout = 5 * time.Second
 	connectTimeout   = 5 * time.Second
-	warmFirst        = time.Second // after a second connection that could not be made, for the next; then twice as long, and so on
-	warmMost         = 30 * time.Second
-	sharedReadAhead  = 32 << 10
+	// after a second connection that could not be made, for the next; then twice as long, and so on
+	warmFirst       = time.Second
+	warmMost        = 30 * time.Second
+	sharedReadAhead = 32 << 10
 )
 
 var errLate = errors.New("no connection in time")
@@ -48,7 +49,8 @@ type line struct {
 	waiting []*session // for it
 }
 
-// lineTo is a connection for a stream to a coordinator: the shared one, the one kept ready, or another.
+// lineTo is a connection for a stream to a coordinator: the shared one, the one kept ready, or
+// another.
 func (a *agent) lineTo(address string) *line {
 	l := a.loop
 	if l.crowd.papers == nil {
@@ -134,7 +136,8 @@ func (a *agent) connect(address string) *line {
 	return ln
 }
 
-// warmLater tries again to have a second connection, as gRPC does for agents, in the place of one that could not be made, or did not last.
+// warmLater tries again to have a second connection, as gRPC does for agents, in the place of one
+// that could not be made, or did not last.
 func (a *agent) warmLater(failed *line) {
 	wait := min(warmMost, warmFirst<<min(a.cold, 10))
 	a.cold++
@@ -175,7 +178,10 @@ func (ln *line) reached(conn *wire.Conn, err error) {
 
 // reach makes a connection for an agent, secured if it is its own.
 func (c *Crowd) reach(ctx context.Context, a *agent, address string) (*wire.Conn, error) {
-	cfg := wire.Config{Path: protocol.Gateway_Session_FullMethodName, Authority: address, ReadAhead: sharedReadAhead, Go: c.work.Go}
+	cfg := wire.Config{
+		Path: protocol.Gateway_Session_FullMethodName, Authority: address, ReadAhead: sharedReadAhead,
+		Go: c.work.Go,
+	}
 	var from netip.Addr
 	var config *tls.Config
 	if c.papers != nil {
@@ -286,8 +292,8 @@ func (l *loop) tend(now time.Time) {
 	}
 }
 
-// sourceOf is an address for an agent's connections to a coordinator on this machine, one of some thousand: each address has its own ports. It
-// is none for others.
+// sourceOf is an address for an agent's connections to a coordinator on this machine, one of some
+// thousand: each address has its own ports. It is none for others.
 func sourceOf(id, address string) netip.Addr {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil || !to.Addr().Is4() || !to.Addr().IsLoopback() {

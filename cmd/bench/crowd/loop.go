@@ -13,7 +13,8 @@ import (
 )
 
 const (
-	// tick is how long a loop rests at least, so that what is due at nearly the same time goes out together.
+	// tick is how long a loop rests at least, so that what is due at nearly the same time goes out
+	// together.
 	tick = time.Millisecond
 	// turns is for how many agents a loop keeps its lock.
 	turns = 128
@@ -44,8 +45,9 @@ type loop struct {
 
 func newLoop(c *Crowd) *loop {
 	l := &loop{
-		crowd: c, poke: make(chan struct{}, 1), lines: map[*line]struct{}{}, trunks: map[trunk]*line{}, counts: newCounts(),
-		names: map[string]string{}, tails: map[string][]byte{},
+		crowd: c, poke: make(chan struct{}, 1), lines: map[*line]struct{}{}, trunks: map[trunk]*line{},
+		counts: newCounts(),
+		names:  map[string]string{}, tails: map[string][]byte{},
 	}
 	l.head.Sent, l.head.MachineUptime = &timestamppb.Timestamp{}, &durationpb.Duration{}
 	return l
@@ -59,7 +61,8 @@ func (l *loop) add(a *agent, begin time.Time) {
 	l.call(a, begin)
 }
 
-// call has an agent called at a time, and not at another; never, if that is zero. The caller has the lock.
+// call has an agent called at a time, and not at another; never, if that is zero. The caller has
+// the lock.
 func (l *loop) call(a *agent, at time.Time) {
 	if a.wake.Equal(at) && a.at >= 0 {
 		return

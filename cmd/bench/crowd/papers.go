@@ -14,8 +14,8 @@ import (
 // lifetime is how long certificates last: longer than any bench.
 const lifetime = 7 * 24 * time.Hour
 
-// papers are what the agents show and believe. They all have one key, which spares the crowd 15,000 of them: whoever they show their
-// certificates to does not compare keys.
+// papers are what the agents show and believe. They all have one key, which spares the crowd 15,000
+// of them: whoever they show their certificates to does not compare keys.
 type papers struct {
 	shard     string
 	authority *authority.Authority
@@ -49,7 +49,8 @@ func openPapers(dir, shard string) (*papers, error) {
 }
 
 func (p *papers) of(instance string) (*identification, error) {
-	chain, ends, err := p.authority.Issue(p.request, identity.Identity{Shard: p.shard, Role: identity.Agent, Name: instance}, lifetime)
+	chain, ends, err := p.authority.Issue(p.request,
+		identity.Identity{Shard: p.shard, Role: identity.Agent, Name: instance}, lifetime)
 	if err != nil {
 		return nil, fmt.Errorf("certificate of %s: %w", instance, err)
 	}

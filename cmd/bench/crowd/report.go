@@ -23,7 +23,8 @@ type duty struct {
 	drained   string
 }
 
-// obey takes over what is wanted, at once: there is nothing that it would take time for. It says whether the next report has something new.
+// obey takes over what is wanted, at once: there is nothing that it would take time for. It says
+// whether the next report has something new.
 func (a *agent) obey(w *protocol.Wanted) (news bool) {
 	if hash := w.GetConfigHash(); hash != "" && hash != a.duty.hash {
 		a.duty.hash, a.duty.checks, news = a.loop.named(hash), nil, true
@@ -31,7 +32,8 @@ func (a *agent) obey(w *protocol.Wanted) (news bool) {
 			a.duty.checks = append(a.duty.checks, &protocol.Check{Name: "process", Kind: "process", Healthy: true})
 		}
 		for _, c := range w.GetChecks() {
-			a.duty.checks = append(a.duty.checks, &protocol.Check{Name: c.GetName(), Kind: checks.Kind(c), Healthy: true, Optional: c.GetOptional()})
+			a.duty.checks = append(a.duty.checks,
+				&protocol.Check{Name: c.GetName(), Kind: checks.Kind(c), Healthy: true, Optional: c.GetOptional()})
 		}
 	}
 	if token := w.GetRestartToken(); token != "" && token != a.duty.restarted {
@@ -46,8 +48,9 @@ func (a *agent) obey(w *protocol.Wanted) (news bool) {
 	return news
 }
 
-// report is a report as it is sent, whose memory is the next one's too. A message whose parts are put behind each other is the whole message: what changes
-// with every report comes first, then what is encoded once.
+// report is a report as it is sent, whose memory is the next one's too. A message whose parts are
+// put behind each other is the whole message: what changes with every report comes first, then what
+// is encoded once.
 func (l *loop) report(a *agent, sequence uint64, now time.Time) []byte {
 	if a.tail == nil {
 		a.tail = l.tailOf(a)
@@ -63,22 +66,28 @@ func (l *loop) report(a *agent, sequence uint64, now time.Time) []byte {
 	return l.message
 }
 
-// tailOf is what stays of an agent's reports. Agents without certificates and orders of their own have the same.
+// tailOf is what stays of an agent's reports. Agents without certificates and orders of their own
+// have the same.
 func (l *loop) tailOf(a *agent) []byte {
 	plain := a.own == nil && a.duty.restarted == "" && a.duty.drained == ""
 	if plain && l.tails[a.duty.hash] != nil {
 		return l.tails[a.duty.hash]
 	}
 	r := &protocol.Report{
-		Healthy: true, Checks: a.duty.checks, ConfigHash: a.duty.hash, Restarted: a.duty.restarted, Drained: a.duty.drained,
-		Host: &protocol.Host{CpuPercent: 12.5, MemoryPercent: 37.5, DiskPercent: 50, NetworkSent: 1 << 30, NetworkReceived: 3 << 30},
+		Healthy: true, Checks: a.duty.checks, ConfigHash: a.duty.hash, Restarted: a.duty.restarted,
+		Drained: a.duty.drained,
+		Host: &protocol.Host{
+			CpuPercent: 12.5, MemoryPercent: 37.5, DiskPercent: 50, NetworkSent: 1 << 30,
+			NetworkReceived: 3 << 30,
+		},
 	}
 	for _, c := range r.GetChecks() {
 		c.Since = timestamppb.New(l.crowd.started)
 	}
 	for _, span := range []time.Duration{time.Minute, 5 * time.Minute, 15 * time.Minute} {
 		r.Host.Windows = append(r.Host.Windows, &protocol.HostWindow{
-			Span: durationpb.New(span), Covered: durationpb.New(span), CpuPercent: 12.5, MemoryPercent: 37.5, DiskPercent: 50,
+			Span: durationpb.New(span), Covered: durationpb.New(span), CpuPercent: 12.5, MemoryPercent: 37.5,
+			DiskPercent: 50,
 			NetworkSent: 1 << 20, NetworkReceived: 3 << 20,
 		})
 	}

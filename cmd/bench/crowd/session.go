@@ -62,7 +62,8 @@ func (a *agent) hello(o contact.Open) *protocol.AgentMessage {
 	spoken := protocol.Spoken()
 	h := &protocol.Hello{
 		Protocol: spoken.Newest, OldestProtocol: spoken.Oldest, Shard: c.cfg.ShardID, Instance: a.id, BootId: c.bootID,
-		Epoch: o.Epoch, Lease: o.Lease, AgentVersion: c.cfg.Version, AgentStarted: timestamppb.New(c.started), Waits: true,
+		Epoch: o.Epoch, Lease: o.Lease, AgentVersion: c.cfg.Version, AgentStarted: timestamppb.New(c.started),
+		Waits: true,
 	}
 	if c.papers != nil {
 		h.Trust = c.papers.digest
@@ -120,7 +121,8 @@ func (s *session) end(kind protocol.Goodbye_Kind, why string) {
 		s.giveUp()
 		return
 	}
-	goodbye, err := proto.Marshal(&protocol.AgentMessage{Kind: &protocol.AgentMessage_Goodbye{Goodbye: &protocol.Goodbye{Kind: kind, Message: why}}})
+	goodbye,
+		err := proto.Marshal(&protocol.AgentMessage{Kind: &protocol.AgentMessage_Goodbye{Goodbye: &protocol.Goodbye{Kind: kind, Message: why}}})
 	if err != nil || !s.stream.SendLast(goodbye) {
 		s.giveUp()
 		return

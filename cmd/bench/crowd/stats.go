@@ -7,7 +7,8 @@ import (
 	"github.com/leasehold/leasehold/cmd/bench/measure"
 )
 
-// Stats are what a crowd has counted since it began. They can be sent as they are, and added to those of another crowd.
+// Stats are what a crowd has counted since it began. They can be sent as they are, and added to
+// those of another crowd.
 type Stats struct {
 	Agents     int            // that there are
 	Begun      int            // of them: whose turn has come
@@ -38,7 +39,8 @@ type Stats struct {
 	Memory      uint64 // bytes that the Go runtime has of the system
 }
 
-// Silenced is what is known of an agent that was made to fall silent. All times are of this machine's clock.
+// Silenced is what is known of an agent that was made to fall silent. All times are of this
+// machine's clock.
 type Silenced struct {
 	How   How
 	At    time.Time
@@ -115,7 +117,10 @@ type counts struct {
 }
 
 func newCounts() counts {
-	return counts{served: map[string]int{}, refused: map[string]uint64{}, troubles: map[string]uint64{}, silenced: map[string]*Silenced{}}
+	return counts{
+		served: map[string]int{}, refused: map[string]uint64{}, troubles: map[string]uint64{},
+		silenced: map[string]*Silenced{},
+	}
 }
 
 // move counts an agent elsewhere.

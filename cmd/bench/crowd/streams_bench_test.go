@@ -24,9 +24,9 @@ func (*gate) RemoteAddr() net.Addr { return &net.TCPAddr{} }
 func (*gate) SetReadDeadline(time.Time) error  { return nil }
 func (*gate) SetWriteDeadline(time.Time) error { return nil }
 
-// BenchmarkStreams is what package wire buys: streams on few connections or on one each, by it and by gRPC's own client at its cheapest
-// (no protobuf, static windows, one goroutine for each stream), to the same other end. One operation is a message of a
-// stream and its answer.
+// BenchmarkStreams is what package wire buys: streams on few connections or on one each, by it and
+// by gRPC's own client at its cheapest (no protobuf, static windows, one goroutine for each
+// stream), to the same other end. One operation is a message of a stream and its answer.
 func BenchmarkStreams(b *testing.B) {
 	message := make([]byte, 300)
 	for _, size := range []struct{ streams, connections int }{{10_000, 40}, {50_000, 40}, {5_000, 5_000}} {
@@ -34,39 +34,40 @@ func BenchmarkStreams(b *testing.B) {
 			name string
 			open func(b *testing.B, connections, streams int, said *atomic.Int64) (send []func([]byte), end func())
 		}{{"wire", openWire}, {"grpc", openGRPC}} {
-			b.Run(fmt.Sprintf("streams=%d/connections=%d/%s", size.streams, size.connections, kind.name), func(b *testing.B) {
-				var before, after runtime.MemStats
-				runtime.GC()
-				runtime.ReadMemStats(&before)
-				goroutines := runtime.NumGoroutine()
-				var said atomic.Int64
-				send, end := kind.open(b, size.connections, size.streams, &said)
-				defer end()
-				sent := int64(0)
-				round := func() {
-					for _, s := range send {
-						s(message)
+			b.Run(fmt.Sprintf("streams=%d/connections=%d/%s", size.streams, size.connections, kind.name),
+				func(b *testing.B) {
+					var before, after runtime.MemStats
+					runtime.GC()
+					runtime.ReadMemStats(&before)
+					goroutines := runtime.NumGoroutine()
+					var said atomic.Int64
+					send, end := kind.open(b, size.connections, size.streams, &said)
+					defer end()
+					sent := int64(0)
+					round := func() {
+						for _, s := range send {
+							s(message)
+						}
+						for sent += int64(size.streams); said.Load() < sent; {
+							runtime.Gosched()
+						}
 					}
-					for sent += int64(size.streams); said.Load() < sent; {
-						runtime.Gosched()
+					round() // the welcome
+					runtime.GC()
+					runtime.ReadMemStats(&after)
+					goroutines = runtime.NumGoroutine() - goroutines
+					b.ReportAllocs()
+					used, done := processor(b), 0
+					for b.Loop() {
+						if done--; done <= 0 {
+							round()
+							done = size.streams
+						}
 					}
-				}
-				round() // the welcome
-				runtime.GC()
-				runtime.ReadMemStats(&after)
-				goroutines = runtime.NumGoroutine() - goroutines
-				b.ReportAllocs()
-				used, done := processor(b), 0
-				for b.Loop() {
-					if done--; done <= 0 {
-						round()
-						done = size.streams
-					}
-				}
-				b.ReportMetric(float64(processor(b)-used)/float64(b.N), "cpu-ns/op")
-				b.ReportMetric(float64(after.HeapAlloc+after.StackInuse-before.HeapAlloc-before.StackInuse)/float64(size.streams), "B/stream")
-				b.ReportMetric(float64(goroutines)/float64(size.streams), "goroutines/stream")
-			})
+					b.ReportMetric(float64(processor(b)-used)/float64(b.N), "cpu-ns/op")
+					b.ReportMetric(float64(after.HeapAlloc+after.StackInuse-before.HeapAlloc-before.StackInuse)/float64(size.streams), "B/stream")
+					b.ReportMetric(float64(goroutines)/float64(size.streams), "goroutines/stream")
+				})
 		}
 	}
 }
@@ -132,15 +133,19 @@ func openGRPC(b *testing.B, connections, streams int, said *atomic.Int64) (send 
 	var all []*grpc.ClientConn
 	for range connections {
 		conn, err := grpc.NewClient("passthrough:///a", grpc.WithTransportCredentials(insecure.NewCredentials()),
-			grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) { return newGate(new(atomic.Int64)), nil }),
-			grpc.WithDefaultCallOptions(grpc.ForceCodecV2(raw{})), grpc.WithStaticStreamWindowSize(1<<16), grpc.WithStaticConnWindowSize(1<<20))
+			grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) {
+				return newGate(new(atomic.Int64)), nil
+			}),
+			grpc.WithDefaultCallOptions(grpc.ForceCodecV2(raw{})), grpc.WithStaticStreamWindowSize(1<<16),
+			grpc.WithStaticConnWindowSize(1<<20))
 		if err != nil {
 			b.Fatal(err)
 		}
 		all = append(all, conn)
 	}
 	for i := range streams {
-		s, err := all[i%connections].NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, protocol.Gateway_Session_FullMethodName)
+		s, err := all[i%connections].NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true},
+			protocol.Gateway_Session_FullMethodName)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -55,21 +55,27 @@ func TestAgentsComeFromManyAddresses(t *testing.T) {
 	g.Name, g.Size, g.Provider = "web", 8, "mem"
 	g.Complete()
 	if _, err := records.Commit(t.Context(), store.Txn{Writes: []store.Write{
-		store.Put(keys.Shard(), store.Encode(store.Shard{Schema: store.Schema, ID: shardID, Name: "test", Created: time.Now().UTC(), Settings: store.DefaultShardSettings()})),
+		store.Put(keys.Shard(), store.Encode(store.Shard{
+			Schema: store.Schema, ID: shardID, Name: "test",
+			Created: time.Now().UTC(), Settings: store.DefaultShardSettings(),
+		})),
 		store.Put(keys.Group(g.Name), store.Encode(g)),
 	}}); err != nil {
 		t.Fatal(err)
 	}
 	seen := &addresses{from: map[string]bool{}}
 	serving := make(chan string, 1)
-	r, err := coordinator.New(coordinator.Config{Shard: "test", ID: "a", Listen: "127.0.0.1:0", Version: "test"}, coordinator.Deps{
-		Store: records, Providers: map[string]provider.Provider{"mem": machines}, Logger: slog.New(slog.DiscardHandler), Authority: pki,
-		Listen: func(ctx context.Context, address string) (_ net.Listener, err error) {
-			seen.Listener, err = new(net.ListenConfig).Listen(ctx, "tcp", address)
-			return seen, err
-		},
-		Ready: func(address string) { serving <- address },
-	})
+	r, err := coordinator.New(coordinator.Config{Shard: "test", ID: "a", Listen: "127.0.0.1:0", Version: "test"},
+		coordinator.Deps{
+			Store: records, Providers: map[string]provider.Provider{"mem": machines},
+			Logger:    slog.New(slog.DiscardHandler),
+			Authority: pki,
+			Listen: func(ctx context.Context, address string) (_ net.Listener, err error) {
+				seen.Listener, err = new(net.ListenConfig).Listen(ctx, "tcp", address)
+				return seen, err
+			},
+			Ready: func(address string) { serving <- address },
+		})
 	if err != nil {
 		t.Fatal(err)
 	}

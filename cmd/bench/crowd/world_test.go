@@ -94,7 +94,8 @@ type replica struct {
 	end   func()
 }
 
-// inWorld runs a test with a crowd whose agents are on machines of the provider. Agents have connections of their own if that is asked for.
+// inWorld runs a test with a crowd whose agents are on machines of the provider. Agents have
+// connections of their own if that is asked for.
 func inWorld(t *testing.T, secured bool, config crowd.Config, test func(*world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -105,11 +106,13 @@ func inWorld(t *testing.T, secured bool, config crowd.Config, test func(*world))
 		defer w.db.Close()
 		w.store = w.db.Connect()
 		w.put(w.keys.Shard(), store.Encode(store.Shard{
-			Schema: store.Schema, ID: shardID, Name: "test", Created: time.Now().UTC(), Settings: store.DefaultShardSettings(),
+			Schema: store.Schema, ID: shardID, Name: "test", Created: time.Now().UTC(),
+			Settings: store.DefaultShardSettings(),
 		}))
 		if secured {
 			dir := t.TempDir()
-			if err := authority.Init(dir, map[authority.Kind]time.Duration{authority.Agents: 365 * 24 * time.Hour}); err != nil {
+			if err := authority.Init(dir,
+				map[authority.Kind]time.Duration{authority.Agents: 365 * 24 * time.Hour}); err != nil {
 				t.Fatal(err)
 			}
 			var err error
@@ -150,7 +153,8 @@ func (w *world) start(id string) *replica {
 	w.t.Helper()
 	r := &replica{store: w.db.Connect()}
 	deps := coordinator.Deps{
-		Store: r.store, Providers: map[string]provider.Provider{"mem": w.provider}, Logger: slog.New(slog.DiscardHandler), Listen: w.net.listen,
+		Store: r.store, Providers: map[string]provider.Provider{"mem": w.provider},
+		Logger: slog.New(slog.DiscardHandler), Listen: w.net.listen,
 	}
 	if w.pki != nil {
 		deps.Authority = w.pki
@@ -210,7 +214,8 @@ func (w *world) instances() map[string]store.Instance {
 	return out
 }
 
-// up waits until so many instances run and the crowd has their agents registered, and returns one of them.
+// up waits until so many instances run and the crowd has their agents registered, and returns one
+// of them.
 func (w *world) up(size int) (some string) {
 	w.t.Helper()
 	w.until(5*time.Minute, "all instances run", func() bool {
@@ -248,7 +253,8 @@ func (w *world) until(most time.Duration, what string, is func() bool) time.Dura
 func (w *world) describe() string {
 	s := w.crowd.Stats()
 	out := fmt.Sprintf("agents %d, begun %d, registered %d, silent %d, served %v, reports %d, acks %d, nacks %d, streams %d, refused %v, troubles %v, connections %d\n",
-		s.Agents, s.Begun, s.Registered, s.Silent, s.Served, s.Reports, s.Acks, s.Nacks, s.Streams, s.Refused, s.Troubles, s.Connections)
+		s.Agents, s.Begun, s.Registered, s.Silent, s.Served, s.Reports, s.Acks, s.Nacks, s.Streams, s.Refused,
+		s.Troubles, s.Connections)
 	for id, in := range w.instances() {
 		out += id + " " + string(in.Phase) + ": " + in.Last.Why + "\n"
 	}

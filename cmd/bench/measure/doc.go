@@ -1,4 +1,5 @@
-// Package measure counts what a bench wants to know: how long things took, what processes use, and what servers tell of themselves.
+// Package measure counts what a bench wants to know: how long things took, what processes use, and
+// what servers tell of themselves.
 //
 // # Invariants
 //

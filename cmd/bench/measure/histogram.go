@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A bucket is one of 64 of the same width between a power of two and the next, in microseconds; below 64 µs each microsecond has its own. So a
-// duration is told within 1/64 of itself.
+// A bucket is one of 64 of the same width between a power of two and the next, in microseconds;
+// below 64 µs each microsecond has its own. So a duration is told within 1/64 of itself.
 const (
 	fineBits = 6
 	fine     = 1 << fineBits
@@ -14,7 +14,8 @@ const (
 	buckets  = fine + octaves*fine
 )
 
-// Histogram counts durations. Its zero value is empty and ready. It is not safe for concurrent use. It can be sent as it is, by gob or JSON.
+// Histogram counts durations. Its zero value is empty and ready. It is not safe for concurrent use.
+// It can be sent as it is, by gob or JSON.
 type Histogram struct {
 	Counts []uint64 // nil as long as it is empty
 	N      uint64
@@ -50,7 +51,8 @@ func (h *Histogram) Merge(o Histogram) {
 	h.Most = max(h.Most, o.Most)
 }
 
-// Since is what was added after an earlier copy of it was made. Its longest is told within 1/64, as the rest is, since only the longest of all is kept as it was.
+// Since is what was added after an earlier copy of it was made. Its longest is told within 1/64, as
+// the rest is, since only the longest of all is kept as it was.
 func (h *Histogram) Since(before Histogram) Histogram {
 	out := Histogram{Counts: append([]uint64(nil), h.Counts...), N: h.N - before.N, Sum: h.Sum - before.Sum}
 	for i, n := range before.Counts {
@@ -64,7 +66,8 @@ func (h *Histogram) Since(before Histogram) Histogram {
 	return out
 }
 
-// Quantile is a duration that so many of all do not exceed: 0.5 for the median, 1 for the longest. It is 0 where nothing was counted.
+// Quantile is a duration that so many of all do not exceed: 0.5 for the median, 1 for the longest.
+// It is 0 where nothing was counted.
 func (h *Histogram) Quantile(share float64) time.Duration {
 	if h.N == 0 {
 		return 0

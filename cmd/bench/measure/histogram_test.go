@@ -70,7 +70,8 @@ func TestHistogramSince(t *testing.T) {
 func TestBuckets(t *testing.T) {
 	for i := range buckets - 1 {
 		if end := upperOf(i); bucketOf(end) != i || bucketOf(end+time.Microsecond) != i+1 {
-			t.Fatalf("bucket %d ends at %s, which is in %d, and the next microsecond in %d", i, end, bucketOf(end), bucketOf(end+time.Microsecond))
+			t.Fatalf("bucket %d ends at %s, which is in %d, and the next microsecond in %d", i, end, bucketOf(end),
+				bucketOf(end+time.Microsecond))
 		}
 	}
 }

@@ -10,7 +10,8 @@ import (
 	"strings"
 )
 
-// Metrics are numbers that a server tells, each under its name with its labels: `requests_total{method="Put"}`.
+// Metrics are numbers that a server tells, each under its name with its labels:
+// `requests_total{method="Put"}`.
 type Metrics map[string]float64
 
 // MetricsOf asks a server for its numbers.

@@ -15,7 +15,10 @@ b{text="it} is # odd"} 7
 	if err != nil {
 		t.Fatal(err)
 	}
-	for want, got := range map[float64]float64{7: m.Sum("a_total"), 3: m.Sum("a_total", `method="Put"`), 1000: m.Sum("a_total_seconds"), 0: m.Sum("c")} {
+	for want, got := range map[float64]float64{
+		7: m.Sum("a_total"), 3: m.Sum("a_total", `method="Put"`),
+		1000: m.Sum("a_total_seconds"), 0: m.Sum("c"),
+	} {
 		if got != want {
 			t.Errorf("got %v, want %v", got, want)
 		}

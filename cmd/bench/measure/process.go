@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// tick is the unit in which Linux counts processor time for those who read /proc, whatever its own is.
+// tick is the unit in which Linux counts processor time for those who read /proc, whatever its own
+// is.
 const tick = time.Second / 100
 
 // Usage is what a process has used, and uses.
@@ -43,7 +44,8 @@ func Read(pid int) (Usage, error) {
 	return u, nil
 }
 
-// cpuOf adds up the time in user and in kernel mode. What comes before is a name in parentheses, which may have any character.
+// cpuOf adds up the time in user and in kernel mode. What comes before is a name in parentheses,
+// which may have any character.
 func cpuOf(stat []byte) (time.Duration, error) {
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 	const user, kernel = 11, 12
@@ -90,7 +92,10 @@ func ReadMachine(processors int) (Machine, error) {
 	if err != nil {
 		return Machine{}, fmt.Errorf("read what the machine has: %w", err)
 	}
-	return Machine{Processors: processors, Memory: kibibytes(text, "MemTotal:"), MemoryAvailable: kibibytes(text, "MemAvailable:")}, nil
+	return Machine{
+		Processors: processors, Memory: kibibytes(text, "MemTotal:"),
+		MemoryAvailable: kibibytes(text, "MemAvailable:"),
+	}, nil
 }
 
 // Load is what all processors together have done since the machine began.
@@ -105,7 +110,8 @@ func ReadLoad() (Load, error) {
 	return loadOf(text)
 }
 
-// loadOf reads the first line: time in user mode, nice, system, idle, waiting for disks, interrupts, soft ones, stolen. What follows is in the first two as well.
+// loadOf reads the first line: time in user mode, nice, system, idle, waiting for disks,
+// interrupts, soft ones, stolen. What follows is in the first two as well.
 func loadOf(stat []byte) (l Load, err error) {
 	line, _, _ := strings.Cut(string(stat), "\n")
 	fields := strings.Fields(line)

@@ -1,5 +1,6 @@
-// Package parts runs the parts of a bench as processes of their own, so that each one's CPU and memory can be told apart and each can be paused
-// or killed: this same program, started again with a hidden command.
+// Package parts runs the parts of a bench as processes of their own, so that each one's CPU and
+// memory can be told apart and each can be paused or killed: this same program, started again with
+// a hidden command.
 //
 //	part.go    the parent's side: starting, pausing and ending a part
 //	serve.go   the child's side: saying that it is ready, and ending with its parent

@@ -42,7 +42,8 @@ type Part struct {
 // stopLimit is how long a part may take to end in order.
 const stopLimit = 10 * time.Second
 
-// Start starts a part and returns once it has said that it is ready. The context bounds starting alone.
+// Start starts a part and returns once it has said that it is ready. The context bounds starting
+// alone.
 func Start(ctx context.Context, spec Spec) (*Part, error) {
 	program := spec.Program
 	if program == "" {

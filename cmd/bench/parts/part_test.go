@@ -25,7 +25,8 @@ const limit = 2 * time.Minute
 
 func TestMain(m *testing.M) {
 	if as := os.Getenv(role); as != "" {
-		if err := Serve(context.Background(), os.Stdin, os.Stdout, func(ctx context.Context, ready func(Ready) error) error { return play(ctx, as, ready) }); err != nil {
+		if err := Serve(context.Background(), os.Stdin, os.Stdout,
+			func(ctx context.Context, ready func(Ready) error) error { return play(ctx, as, ready) }); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -45,7 +46,10 @@ func play(ctx context.Context, as string, ready func(Ready) error) error {
 		fmt.Fprintln(os.Stderr, "cannot go on")
 		os.Exit(3)
 	case "parent": // starts a part, says which, and ends without a word to it
-		child, err := Start(ctx, Spec{Name: "child", Dir: os.Getenv("DIR"), Program: os.Args[0], Env: []string{role + "=waits"}})
+		child, err := Start(ctx, Spec{
+			Name: "child", Dir: os.Getenv("DIR"), Program: os.Args[0],
+			Env: []string{role + "=waits"},
+		})
 		if err != nil {
 			return err
 		}
@@ -103,7 +107,8 @@ func TestEtcdIsAPart(t *testing.T) {
 
 func TestPartsThatDoNotComeUpSayWhy(t *testing.T) {
 	for as, want := range map[string]string{"refuses": "there is no room", "dies": "cannot go on"} {
-		if _, err := start(t, as); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+		if _, err := start(t, as); err == nil || !strings.Contains(err.Error(), want) ||
+			strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v", as, err)
 		}
 	}

@@ -23,7 +23,8 @@ type ReplicaOrder struct {
 	PKI    string // directory of the shard's authorities
 	Dir    string // for machines of the process provider, of which there are none
 	Cloud  string // the socket of the bench's machines
-	// Streams is how many streams a connection may have: more than an agent needs, and unsecured; 0: as for agents.
+	// Streams is how many streams a connection may have: more than an agent needs, and unsecured;
+	// 0: as for agents.
 	Streams uint32
 
 	Log     io.Writer
@@ -34,7 +35,8 @@ type ReplicaOrder struct {
 // sessionTTL is the product's own default.
 const sessionTTL = 5 * time.Second
 
-// Replica is the part that is a replica: the command of the product as it is, with the bench's machines beside its own.
+// Replica is the part that is a replica: the command of the product as it is, with the bench's
+// machines beside its own.
 func Replica(ctx context.Context, o ReplicaOrder, ready func(Ready) error) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -53,7 +55,8 @@ func Replica(ctx context.Context, o ReplicaOrder, ready func(Ready) error) error
 		},
 	}
 	command := services.Coordinator{
-		Listen: o.Listen, ID: o.ID, PKI: o.PKI, Machines: filepath.Join(o.Dir, "machines-"+o.ID), StateDir: filepath.Join(o.Dir, "known-"+o.ID), Agent: self, Zones: []string{"local"},
+		Listen: o.Listen, ID: o.ID, PKI: o.PKI, Machines: filepath.Join(o.Dir, "machines-"+o.ID),
+		StateDir: filepath.Join(o.Dir, "known-"+o.ID), Agent: self, Zones: []string{"local"},
 		SessionTTL: sessionTTL, LogLevel: "info", HTTP: services.HTTP{HTTP: o.HTTP}, StreamsPerConnection: o.Streams,
 	}
 	return command.Run(ctx, host)

@@ -13,8 +13,11 @@ type Ready struct {
 	Failed  string `json:"failed,omitempty"`
 }
 
-// Serve is the child's side. It runs the part until the parent ends it, which closes in, or ctx ends. The part calls ready once it serves.
-func Serve(ctx context.Context, in io.Reader, out io.Writer, run func(ctx context.Context, ready func(Ready) error) error) error {
+// Serve is the child's side. It runs the part until the parent ends it, which closes in, or ctx
+// ends. The part calls ready once it serves.
+func Serve(ctx context.Context, in io.Reader, out io.Writer,
+	run func(ctx context.Context, ready func(Ready) error) error,
+) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() { // ends with the process, which ends after this

@@ -79,7 +79,8 @@ func (t *trial) undo() {
 	t.l.settle()
 }
 
-// kind is a kind of change: what comes before it, unmeasured, the event itself, and for how long a plan has to wait until it is decided.
+// kind is a kind of change: what comes before it, unmeasured, the event itself, and for how long a
+// plan has to wait until it is decided.
 type kind struct {
 	what   string
 	before func(t *trial)

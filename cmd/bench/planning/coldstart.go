@@ -31,8 +31,11 @@ type ColdStart struct {
 // EtcdCPU reads what etcd has used of processors.
 type EtcdCPU func() (time.Duration, error)
 
-// StartCold writes the records of a shard into an etcd that has none of it, and has a leader begin on them.
-func StartCold(ctx context.Context, st store.Store, size Size, changes int, etcd EtcdCPU, told func(string)) (c ColdStart, err error) {
+// StartCold writes the records of a shard into an etcd that has none of it, and has a leader begin
+// on them.
+func StartCold(ctx context.Context, st store.Store, size Size, changes int, etcd EtcdCPU,
+	told func(string),
+) (c ColdStart, err error) {
 	begun := time.Now()
 	if c.Records, err = seed(ctx, st, size, told); err != nil {
 		return c, err
@@ -98,7 +101,9 @@ func (l *leader) stepOn(p *picture.Picture) int {
 }
 
 // change has instances in turn report a failed check, and their health again, by writes to etcd.
-func (c *ColdStart) change(ctx context.Context, st store.Store, l *leader, p *picture.Picture, size Size, changes int, woken <-chan struct{}) error {
+func (c *ColdStart) change(ctx context.Context, st store.Store, l *leader, p *picture.Picture, size Size, changes int,
+	woken <-chan struct{},
+) error {
 	var took measure.Histogram
 	for n := range changes {
 		group := groupName((n / 2) % size.Groups)

@@ -30,10 +30,14 @@ func costOf(do func()) Cost {
 }
 
 func (c Cost) plus(o Cost) Cost {
-	return Cost{Took: c.Took + o.Took, CPU: c.CPU + o.CPU, Allocations: c.Allocations + o.Allocations, Bytes: c.Bytes + o.Bytes}
+	return Cost{
+		Took: c.Took + o.Took, CPU: c.CPU + o.CPU, Allocations: c.Allocations + o.Allocations,
+		Bytes: c.Bytes + o.Bytes,
+	}
 }
 
-// cpuTime is what this process has used of processors so far, finer than others can see it: many of what is measured takes less than a tick.
+// cpuTime is what this process has used of processors so far, finer than others can see it: many of
+// what is measured takes less than a tick.
 func cpuTime() time.Duration {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {

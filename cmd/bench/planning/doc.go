@@ -1,6 +1,7 @@
-// Package planning measures what a leader does with what it sees: reading the shard's records, taking them for evidence, planning. It is the leader's
-// own code in one process, with neither agents nor a provider and, but for a cold start, no etcd, in imagined time: so its figures are of the planner alone, and a million
-// instances need no million agents.
+// Package planning measures what a leader does with what it sees: reading the shard's records,
+// taking them for evidence, planning. It is the leader's own code in one process, with neither
+// agents nor a provider and, but for a cold start, no etcd, in imagined time: so its figures are of
+// the planner alone, and a million instances need no million agents.
 //
 //	records.go the shard as etcd would hold it, page by page: the same for the same size
 //	leader.go  picture, evidence and planner, put together as a term does it
@@ -18,6 +19,6 @@
 //
 // # What it does not do
 //
-// It writes nothing, but for a cold start into an etcd that is the bench's own: a leader's transactions, its watch and its agents are what the other
-// benches are for.
+// It writes nothing, but for a cold start into an etcd that is the bench's own: a leader's
+// transactions, its watch and its agents are what the other benches are for.
 package planning

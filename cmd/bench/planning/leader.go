@@ -10,7 +10,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// leader is a term without a world: it sees records, plans, and what it decides happens when it is told to.
+// leader is a term without a world: it sees records, plans, and what it decides happens when it is
+// told to.
 type leader struct {
 	now      time.Time
 	content  *picture.Content
@@ -37,10 +38,14 @@ func (l *leader) begin() {
 
 func (l *leader) newEvidence(wake func()) *evidence.Evidence {
 	return evidence.New(evidence.Config{
-		Keys:         keys,
-		Capabilities: map[string]provider.Capabilities{machines: {Zones: []string{"a", "b", "c"}, CallTimeout: time.Minute, Consistency: time.Second}},
-		SessionTTL:   5 * time.Second, Seed: 7, Now: func() time.Time { return l.now }, Jitter: func(most time.Duration) time.Duration { return most },
-		Wake: wake, Suspect: func(string) {}, Validate: func(string, store.Group) string { return "" },
+		Keys: keys,
+		Capabilities: map[string]provider.Capabilities{machines: {
+			Zones:       []string{"a", "b", "c"},
+			CallTimeout: time.Minute, Consistency: time.Second,
+		}},
+		SessionTTL: 5 * time.Second, Seed: 7, Now: func() time.Time { return l.now },
+		Jitter: func(most time.Duration) time.Duration { return most },
+		Wake:   wake, Suspect: func(string) {}, Validate: func(string, store.Group) string { return "" },
 	})
 }
 
@@ -75,7 +80,8 @@ func (l *leader) happens(events []store.Event) {
 	l.evidence.Changed(l.content, changes)
 }
 
-// step plans once, as a term does: what has changed or is due. It says how many groups that were; 0: there was nothing.
+// step plans once, as a term does: what has changed or is due. It says how many groups that were;
+// 0: there was nothing.
 func (l *leader) step() (p plan.Plan, groups int) {
 	ready := l.evidence.TakeDirty(l.content.Revision, l.now)
 	if len(ready) == 0 {

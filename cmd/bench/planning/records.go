@@ -41,12 +41,16 @@ func groupName(g int) string { return fmt.Sprintf("service-%05d", g) }
 
 func instanceID(group string, slot int) string { return fmt.Sprintf("%s-%d-bcdfgh", group, slot) }
 
-// groupOf is what is wanted of a group: as an operator would write it, with a template, a workload and two checks.
+// groupOf is what is wanted of a group: as an operator would write it, with a template, a workload
+// and two checks.
 func groupOf(name string, size int) store.Group {
 	g := store.DefaultGroup()
 	g.Name, g.Size, g.Provider = name, size, machines
 	g.Labels = map[string]string{"team": "payments"}
-	g.Template = store.Template{InstanceType: "m5.large", Zones: []string{"a", "b", "c"}, Settings: map[string]string{"image": "ami-0123456789abcdef0", "disk": "40GiB"}}
+	g.Template = store.Template{
+		InstanceType: "m5.large", Zones: []string{"a", "b", "c"},
+		Settings: map[string]string{"image": "ami-0123456789abcdef0", "disk": "40GiB"},
+	}
 	g.Workload.Run = []string{"/usr/local/bin/" + name, "--listen=:${port}", "--zone=${zone}"}
 	g.Vars = map[string]string{"port": "8080"}
 	ready, open := store.DefaultCheck(), store.DefaultCheck()
@@ -61,10 +65,15 @@ func groupOf(name string, size int) store.Group {
 func made(g *store.Group, spec store.InstanceSpec, template, config string, slot int) store.Instance {
 	id := instanceID(g.Name, slot)
 	return store.Instance{
-		Schema: store.Schema, ID: id, Group: g.Name, Slot: slot, Phase: store.Running, Managed: true, Since: epoch, Created: epoch.Add(-time.Minute),
-		Template: template, Spec: spec, Zone: g.Template.Zones[slot%len(g.Template.Zones)], Called: true, Ref: "i-0" + id, Address: "10.20.30.40",
+		Schema: store.Schema, ID: id, Group: g.Name, Slot: slot, Phase: store.Running, Managed: true, Since: epoch,
+		Created:  epoch.Add(-time.Minute),
+		Template: template, Spec: spec, Zone: g.Template.Zones[slot%len(g.Template.Zones)], Called: true,
+		Ref: "i-0" + id, Address: "10.20.30.40",
 		Boot: bootID(id), Config: config,
-		Last: store.Decision{Rule: "REC-4", What: "running", Why: "its agent reports that it is healthy", Revision: 7, At: epoch},
+		Last: store.Decision{
+			Rule: "REC-4", What: "running", Why: "its agent reports that it is healthy", Revision: 7,
+			At: epoch,
+		},
 	}
 }
 
@@ -72,23 +81,36 @@ func bootID(id string) string { return "boot-" + id }
 
 func aliveOf(id string, state store.StreamState) store.Alive {
 	return store.Alive{
-		Schema: store.Schema, Instance: id, Replica: "replica-1", Lease: "694d81a2b3c4d5e6", BootID: bootID(id), Epoch: 1, State: state, Since: epoch, Agent: "0.3.0",
+		Schema: store.Schema, Instance: id, Replica: "replica-1", Lease: "694d81a2b3c4d5e6", BootID: bootID(id),
+		Epoch: 1, State: state, Since: epoch, Agent: "0.3.0",
 		Protocol: 1,
 	}
 }
 
 func reportOf(id, config string, healthy bool) store.Report {
 	r := store.Report{
-		Schema: store.Schema, Instance: id, Replica: "replica-1", Received: epoch, Agent: "0.3.0", BootID: bootID(id), Epoch: 1, Sequence: 700, Sent: epoch, Started: epoch,
-		Uptime: store.Duration(bootedAfter), Healthy: healthy, Config: config, Host: store.HostReport{CPUPercent: 12.5, MemoryPercent: 40.25, DiskPercent: 31, NetworkSent: 123456789, NetworkRecv: 987654321},
+		Schema: store.Schema, Instance: id, Replica: "replica-1", Received: epoch, Agent: "0.3.0", BootID: bootID(id),
+		Epoch: 1, Sequence: 700, Sent: epoch, Started: epoch,
+		Uptime: store.Duration(bootedAfter), Healthy: healthy, Config: config,
+		Host: store.HostReport{
+			CPUPercent: 12.5, MemoryPercent: 40.25, DiskPercent: 31, NetworkSent: 123456789,
+			NetworkRecv: 987654321,
+		},
 		Checks: []store.CheckReport{
-			{Name: "ready", Kind: "http", Healthy: healthy, Since: epoch, Threshold: 2, Took: store.Duration(1200 * time.Microsecond)},
-			{Name: "open", Kind: "tcp", Healthy: true, Since: epoch, Threshold: 2, Took: store.Duration(300 * time.Microsecond)},
+			{
+				Name: "ready", Kind: "http", Healthy: healthy, Since: epoch, Threshold: 2,
+				Took: store.Duration(1200 * time.Microsecond),
+			},
+			{
+				Name: "open", Kind: "tcp", Healthy: true, Since: epoch, Threshold: 2,
+				Took: store.Duration(300 * time.Microsecond),
+			},
 		},
 	}
 	for _, span := range []time.Duration{time.Minute, 5 * time.Minute, 15 * time.Minute} {
 		r.Host.Windows = append(r.Host.Windows, store.HostWindow{
-			Span: store.Duration(span), Covered: store.Duration(span), CPUPercent: 11.5, MemoryPercent: 40, DiskPercent: 31, NetworkSent: 23456, NetworkRecv: 34567,
+			Span: store.Duration(span), Covered: store.Duration(span), CPUPercent: 11.5, MemoryPercent: 40,
+			DiskPercent: 31, NetworkSent: 23456, NetworkRecv: 34567,
 		})
 	}
 	if !healthy {
@@ -100,7 +122,10 @@ func reportOf(id, config string, healthy bool) store.Report {
 
 // listed is the machine of an instance, as its provider shows it.
 func listed(group, id string) provider.Machine {
-	return provider.Machine{Instance: id, Group: group, State: provider.StateRunning, Ref: "i-0" + id, Address: "10.20.30.40"}
+	return provider.Machine{
+		Instance: id, Group: group, State: provider.StateRunning, Ref: "i-0" + id,
+		Address: "10.20.30.40",
+	}
 }
 
 // recordsOf are the keys of one group: all its instances run and are healthy.
@@ -120,15 +145,20 @@ func recordsOf(name string, size int) (kvs []store.KV) {
 		put(keys.Alive(in.ID), aliveOf(in.ID, store.StreamOpen))
 		put(keys.Report(in.ID), reportOf(in.ID, config, true))
 		put(keys.Joined(in.ID), store.Joined{
-			Schema: store.Schema, Instance: in.ID, Token: template, Key: config, From: "10.20.30.40:4711", Replica: "replica-1", At: epoch,
+			Schema: store.Schema, Instance: in.ID, Token: template, Key: config, From: "10.20.30.40:4711",
+			Replica: "replica-1", At: epoch,
 		})
 	}
 	return kvs
 }
 
-// Records are all keys of a shard whose instances all run and are healthy, as leaders before have left them, in order of group.
+// Records are all keys of a shard whose instances all run and are healthy, as leaders before have
+// left them, in order of group.
 func (s Size) Records(yield func(kvs []store.KV) bool) {
-	shard := store.Shard{Schema: store.Schema, ID: "bench", Name: "bench", Created: epoch, Settings: store.DefaultShardSettings()}
+	shard := store.Shard{
+		Schema: store.Schema, ID: "bench", Name: "bench", Created: epoch,
+		Settings: store.DefaultShardSettings(),
+	}
 	if !yield([]store.KV{{Key: keys.Shard(), Value: store.Encode(shard), Created: 1, Modified: 1}}) {
 		return
 	}

@@ -29,7 +29,8 @@ func (c Config) Check() error {
 	case c.Lost < 0 || c.Lost > c.Instances:
 		return fmt.Errorf("%d lost of %d instances", c.Lost, c.Instances)
 	case c.Lost > 0 && c.of(c.Groups-1) < store.DefaultGroup().Storm.Min:
-		return fmt.Errorf("%d instances in %d groups: in groups of fewer than %d no loss is a storm: give --lost 0", c.Instances, c.Groups, store.DefaultGroup().Storm.Min)
+		return fmt.Errorf("%d instances in %d groups: in groups of fewer than %d no loss is a storm: give --lost 0",
+			c.Instances, c.Groups, store.DefaultGroup().Storm.Min)
 	default:
 		return nil
 	}
@@ -42,14 +43,15 @@ type Result struct {
 	KeyBytes   uint64 `json:"key_bytes"` // of keys and values, as etcd holds them
 	Processors int    `json:"processors"`
 
-	Picture   Cost       `json:"picture"`       // from what etcd lists to records in memory
-	Heap      Memory     `json:"memory"`        // in use once all is planned
-	Seen      Cost       `json:"evidence"`      // a new leader's first look at all of them
-	Listed    Cost       `json:"provider_list"` // the provider's answer, taken up
-	Plan      Cost       `json:"first_plan"`    // of every group
-	Steps     int        `json:"first_steps"`   // plans that it took: one does not hold up what happens meanwhile
-	Longest   Spread     `json:"first_step"`    // of those
-	Wrote     int        `json:"first_writes"`  // what the first plan wrote: nothing, if the leader before has left nothing to do
+	Picture Cost   `json:"picture"`       // from what etcd lists to records in memory
+	Heap    Memory `json:"memory"`        // in use once all is planned
+	Seen    Cost   `json:"evidence"`      // a new leader's first look at all of them
+	Listed  Cost   `json:"provider_list"` // the provider's answer, taken up
+	Plan    Cost   `json:"first_plan"`    // of every group
+	Steps   int    `json:"first_steps"`   // plans that it took: one does not hold up what happens meanwhile
+	Longest Spread `json:"first_step"`    // of those
+	// what the first plan wrote: nothing, if the leader before has left nothing to do
+	Wrote     int        `json:"first_writes"`
 	Changes   []Change   `json:"changes"`
 	Storm     *Storm     `json:"storm,omitempty"`
 	ColdStart *ColdStart `json:"cold_start,omitempty"` // of StartCold
@@ -103,7 +105,8 @@ func Run(ctx context.Context, cfg Config, told func(what string)) (Result, error
 // aPage is how many keys the picture takes up at a time.
 const aPage = 10_000
 
-// read makes the shard's records, page by page, and has the picture take them up, which alone is measured.
+// read makes the shard's records, page by page, and has the picture take them up, which alone is
+// measured.
 func (r *Result) read(ctx context.Context, l *leader, size Size, told func(string)) error {
 	var page []store.KV
 	flush := func() {

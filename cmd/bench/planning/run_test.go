@@ -8,8 +8,8 @@ import (
 	"github.com/leasehold/leasehold/store/memstore"
 )
 
-// A small shard shows what a large one does: nothing is left to do once it is planned, each kind of change but the first is decided on, and a storm
-// replaces nobody.
+// A small shard shows what a large one does: nothing is left to do once it is planned, each kind of
+// change but the first is decided on, and a storm replaces nobody.
 func TestRun(t *testing.T) {
 	cfg := Config{Size: Size{Instances: 250, Groups: 10}, Changes: 5, Lost: 100}
 	r, err := Run(t.Context(), cfg, func(string) {})
@@ -21,10 +21,12 @@ func TestRun(t *testing.T) {
 		t.Errorf("%d keys, want %d", r.Keys, want)
 	}
 	if r.Wrote != 0 || r.Steps == 0 {
-		t.Errorf("the first plan took %d steps and wrote %d keys, of a shard that a leader has left settled", r.Steps, r.Wrote)
+		t.Errorf("the first plan took %d steps and wrote %d keys, of a shard that a leader has left settled", r.Steps,
+			r.Wrote)
 	}
 	for i, c := range r.Changes {
-		if c.Changes != cfg.Changes || c.Spread.P50 == 0 || c.Each.Bytes == 0 || i == 0 && c.Decided != 0 || i > 0 && c.Decided < c.Changes {
+		if c.Changes != cfg.Changes || c.Spread.P50 == 0 || c.Each.Bytes == 0 || i == 0 && c.Decided != 0 || i > 0 &&
+			c.Decided < c.Changes {
 			t.Errorf("%+v", c)
 		}
 	}
@@ -37,7 +39,8 @@ func TestColdStart(t *testing.T) {
 	db := memstore.New(memstore.Config{})
 	defer db.Close()
 	size := Size{Instances: 130, Groups: 3}
-	c, err := StartCold(t.Context(), db.Connect(), size, 6, func() (time.Duration, error) { return 0, errors.New("it has no process") }, func(string) {})
+	c, err := StartCold(t.Context(), db.Connect(), size, 6,
+		func() (time.Duration, error) { return 0, errors.New("it has no process") }, func(string) {})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,13 +15,15 @@ type Storm struct {
 	Judged Cost `json:"judged"` // from the leases' end until every group's plan says what it means
 	// Longest is the longest single plan meanwhile: so long whatever else happens waits.
 	Longest time.Duration `json:"longest_plan_ns"`
-	// Replaced are the instances for which anything was made or removed: none, if the storm was seen as one (SAFE-2).
+	// Replaced are the instances for which anything was made or removed: none, if the storm was
+	// seen as one (SAFE-2).
 	Replaced int  `json:"replaced"`
 	Returned Cost `json:"returned"` // from the agents' return until all is as before
 	Left     int  `json:"left"`     // groups that do not say that they are well then
 }
 
-// crowdOf names the instances of the first groups: of so many whole groups that it takes for as many as are lost.
+// crowdOf names the instances of the first groups: of so many whole groups that it takes for as
+// many as are lost.
 func (s Size) crowdOf(lost int) (ids []string, groups int) {
 	for g := 0; g < s.Groups && len(ids) < lost; g++ {
 		groups++
@@ -32,7 +34,8 @@ func (s Size) crowdOf(lost int) (ids []string, groups int) {
 	return ids, groups
 }
 
-// aBatch is how many changes come in one batch of the watch: as many leases as etcd ends in one go (see the bench of etcd).
+// aBatch is how many changes come in one batch of the watch: as many leases as etcd ends in one go
+// (see the bench of etcd).
 const aBatch = 500
 
 // storm ends the leases of many at once, whole groups of them, and has them return.
@@ -89,7 +92,8 @@ func (l *leader) storm(size Size, lost int) Storm {
 // drastic counts the actions that make or remove a machine.
 func drastic(p plan.Plan) (n int) {
 	for i := range p.Actions {
-		if slices.Contains([]store.Phase{store.Pending, store.Draining, store.Stopping, store.Deleting}, p.Actions[i].To) {
+		if slices.Contains([]store.Phase{store.Pending, store.Draining, store.Stopping, store.Deleting},
+			p.Actions[i].To) {
 			n++
 		}
 	}

@@ -5,12 +5,14 @@ import (
 	"time"
 )
 
-// Ready is how much processor time a new leader needs from what etcd lists until it has planned every group once.
+// Ready is how much processor time a new leader needs from what etcd lists until it has planned
+// every group once.
 func (r *Result) Ready() time.Duration {
 	return r.Picture.CPU + r.Seen.CPU + r.Plan.CPU
 }
 
-// Rate is how many changes in a second one processor plans, if all are as the dearest kind that was measured.
+// Rate is how many changes in a second one processor plans, if all are as the dearest kind that was
+// measured.
 func (r *Result) Rate() float64 {
 	dearest := r.dearest()
 	if dearest.Each.CPU <= 0 {
@@ -34,7 +36,8 @@ func (r *Result) Problems() (all []string) {
 		all = append(all, fmt.Sprintf("the first plan of a settled shard wrote %d keys", r.Wrote))
 	}
 	if s := r.Storm; s != nil && s.Replaced > 0 {
-		all = append(all, fmt.Sprintf("in the storm something was made or removed for %d instances: SAFE-2", s.Replaced))
+		all = append(all, fmt.Sprintf("in the storm something was made or removed for %d instances: SAFE-2",
+			s.Replaced))
 	}
 	if s := r.Storm; s != nil && s.Left > 0 {
 		all = append(all, fmt.Sprintf("%d groups were not as before after the storm", s.Left))
@@ -47,5 +50,6 @@ func (r *Result) Verdict() string {
 	return fmt.Sprintf(
 		"one leader plans %d instances in %d groups on this machine: it has planned all of them after %s of processor time and keeps %d MiB of them; "+
 			"then one processor plans about %.0f changes a second, limited by the size of a group (%d), as each change plans its whole group",
-		r.Instances, r.Groups, r.Ready().Round(10*time.Millisecond), (r.Heap.Picture+r.Heap.Evidence)>>20, r.Rate(), r.of(0))
+		r.Instances, r.Groups, r.Ready().Round(10*time.Millisecond), (r.Heap.Picture+r.Heap.Evidence)>>20, r.Rate(),
+		r.of(0))
 }

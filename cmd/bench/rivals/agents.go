@@ -21,7 +21,8 @@ type Habit string
 const (
 	// Automatic is clientv3's KeepAlive: the client renews by itself, three times in each lease.
 	Automatic Habit = "automatic"
-	// EachCall is clientv3's KeepAliveOnce with each report: a stream is opened, and closed after one answer.
+	// EachCall is clientv3's KeepAliveOnce with each report: a stream is opened, and closed after
+	// one answer.
 	EachCall Habit = "each-call"
 )
 
@@ -50,7 +51,8 @@ type AgentsStats struct {
 	Trouble    string // the last
 }
 
-// Agents are many agents, each with what it would have on a machine of its own: a client of etcd, a lease, and a loop that reports.
+// Agents are many agents, each with what it would have on a machine of its own: a client of etcd, a
+// lease, and a loop that reports.
 type Agents struct {
 	cfg     AgentsConfig
 	clients []*clientv3.Client
@@ -78,8 +80,8 @@ func NewAgents(cfg AgentsConfig) (*Agents, error) {
 	return a, nil
 }
 
-// How often a client asks whether its connection still holds, and how soon that must be answered: as Kubernetes has it, whose connections outlast an
-// etcd that stands still for half a minute.
+// How often a client asks whether its connection still holds, and how soon that must be answered:
+// as Kubernetes has it, whose connections outlast an etcd that stands still for half a minute.
 const (
 	pingEvery  = 30 * time.Second
 	pingWithin = 10 * time.Second
@@ -87,7 +89,8 @@ const (
 
 func newClient(endpoint string) (*clientv3.Client, error) {
 	c, err := clientv3.New(clientv3.Config{
-		Endpoints: []string{endpoint}, DialTimeout: 5 * time.Second, DialKeepAliveTime: pingEvery, DialKeepAliveTimeout: pingWithin, Logger: zap.NewNop(),
+		Endpoints: []string{endpoint}, DialTimeout: 5 * time.Second, DialKeepAliveTime: pingEvery,
+		DialKeepAliveTimeout: pingWithin, Logger: zap.NewNop(),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make a client of etcd: %w", err)
@@ -109,7 +112,10 @@ func (a *Agents) Close() error {
 // Stats are those of now.
 func (a *Agents) Stats() AgentsStats {
 	trouble, _ := a.trouble.Load().(string) // there may be none
-	return AgentsStats{Count: a.cfg.Count, Registered: int(a.registered.Load()), Reports: a.reports.Load(), Failed: a.failed.Load(), Lost: a.lost.Load(), Trouble: trouble}
+	return AgentsStats{
+		Count: a.cfg.Count, Registered: int(a.registered.Load()), Reports: a.reports.Load(),
+		Failed: a.failed.Load(), Lost: a.lost.Load(), Trouble: trouble,
+	}
 }
 
 // Run has them live until the context ends.
@@ -210,7 +216,8 @@ func (g *agent) report(ctx context.Context) error {
 	return err
 }
 
-// register gets a lease and, if that is the habit, has it kept automatically for as long as ctx lasts.
+// register gets a lease and, if that is the habit, has it kept automatically for as long as ctx
+// lasts.
 func (g *agent) register(ctx, limited context.Context) error {
 	l, err := g.client.Grant(limited, int64(g.of.cfg.TTL/time.Second))
 	if err != nil {

@@ -13,16 +13,19 @@ import (
 type Contender interface {
 	// LetIn has all agents begin, and returns once each is known to be alive.
 	LetIn(ctx context.Context, tell Tell) error
-	// Settle returns once nothing is pending by which one could be declared dead, and says since when each is known to be alive.
+	// Settle returns once nothing is pending by which one could be declared dead, and says since
+	// when each is known to be alive.
 	Settle(ctx context.Context, tell Tell) (since time.Time, err error)
 	// Etcd is its etcd.
 	Etcd() *parts.Part
-	// Judges are the processes that know who is alive: a detector, or replicas. Agents are those in which the agents live.
+	// Judges are the processes that know who is alive: a detector, or replicas. Agents are those in
+	// which the agents live.
 	Judges() []*parts.Part
 	Agents() []*parts.Part
 	// Judge is the one among the judges that says now who is dead.
 	Judge(ctx context.Context) (*parts.Part, error)
-	// Declared is how many were declared dead up to now. One that came back and was declared again counts twice.
+	// Declared is how many were declared dead up to now. One that came back and was declared again
+	// counts twice.
 	Declared(ctx context.Context) (Declared, error)
 }
 
@@ -33,7 +36,8 @@ type Tell func(doing, far string)
 type Plan struct {
 	Steady time.Duration // how long everyday is measured
 	Stall  time.Duration // how long etcd, and then the process that judges, stand still: longer than a lease
-	// Begin and Settle are how long it may take until all agents have begun, and until all is as before.
+	// Begin and Settle are how long it may take until all agents have begun, and until all is as
+	// before.
 	Begin, Settle time.Duration
 	Tell          Tell
 }
@@ -50,11 +54,13 @@ type Figures struct {
 type Stall struct {
 	Seconds  float64  `json:"seconds"`
 	Declared Declared `json:"declared_dead"` // all of them alive
-	// Back is how long afterwards each was known to be alive for good; nil: it did not come to that in time.
+	// Back is how long afterwards each was known to be alive for good; nil: it did not come to that
+	// in time.
 	Back *float64 `json:"known_alive_after_seconds"`
 }
 
-// Contest has a contender go through the plan. With an error come the figures of what was done before.
+// Contest has a contender go through the plan. With an error come the figures of what was done
+// before.
 func Contest(ctx context.Context, c Contender, p Plan) (f Figures, err error) {
 	begun := time.Now()
 	if err := p.step(ctx, "agents begin", p.Begin, c.LetIn); err != nil {
@@ -105,7 +111,8 @@ func (p Plan) settle(ctx context.Context, c Contender, what string) (since time.
 	return since, err
 }
 
-// stall has a process stand still, and counts who is declared dead for it until all has settled again.
+// stall has a process stand still, and counts who is declared dead for it until all has settled
+// again.
 func (p Plan) stall(ctx context.Context, c Contender, name string, who *parts.Part) (*Stall, error) {
 	before, err := c.Declared(ctx)
 	if err != nil {

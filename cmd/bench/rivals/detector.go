@@ -22,7 +22,8 @@ type DetectorStats struct {
 	Declared Declared // ever
 }
 
-// Detector declares an agent dead when its key is deleted, which is when its lease has ended. It also says whom it would have declared dead had it waited.
+// Detector declares an agent dead when its key is deleted, which is when its lease has ended. It
+// also says whom it would have declared dead had it waited.
 type Detector struct {
 	client   *clientv3.Client
 	patience time.Duration

@@ -10,11 +10,12 @@ import (
 
 // Everyday is what it costs that all are well.
 type Everyday struct {
-	Seconds  float64 `json:"seconds"`
-	Etcd     Cost    `json:"etcd"`
-	Judges   Cost    `json:"judges"`
-	Agents   Cost    `json:"agents"`
-	Machine  float64 `json:"machine_busy"`              // the share of its processors that was, with whatever else ran on it
+	Seconds float64 `json:"seconds"`
+	Etcd    Cost    `json:"etcd"`
+	Judges  Cost    `json:"judges"`
+	Agents  Cost    `json:"agents"`
+	// the share of its processors that was, with whatever else ran on it
+	Machine  float64 `json:"machine_busy"`
 	Requests float64 `json:"etcd_requests_per_second"`  // messages received, also on streams
 	Streams  float64 `json:"etcd_calls_per_second"`     // calls and streams begun
 	Applied  float64 `json:"etcd_proposals_per_second"` // what its members agreed upon: every write, but no renewal

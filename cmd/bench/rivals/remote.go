@@ -55,7 +55,9 @@ func (r Role) Part(ctx context.Context, ready func(parts.Ready) error) error {
 }
 
 // serve answers calls beside what the process does.
-func (r Role) serve(ctx context.Context, calls any, ready func(parts.Ready) error, do func(context.Context) error) error {
+func (r Role) serve(ctx context.Context, calls any, ready func(parts.Ready) error,
+	do func(context.Context) error,
+) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	listener, err := new(net.ListenConfig).Listen(ctx, "unix", r.Socket)

@@ -63,7 +63,10 @@ const startLimit = time.Minute
 func (r *Rival) startPart(ctx context.Context, name string, args ...string) (*parts.Part, error) {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
-	return parts.Start(ctx, parts.Spec{Name: name, Dir: r.dir, Args: append([]string{"part"}, args...), Program: r.cfg.Program, Env: r.cfg.Env})
+	return parts.Start(ctx, parts.Spec{
+		Name: name, Dir: r.dir, Args: append([]string{"part"}, args...),
+		Program: r.cfg.Program, Env: r.cfg.Env,
+	})
 }
 
 // start starts one that can be asked how it is.
@@ -87,7 +90,8 @@ func (r *Rival) start(ctx context.Context, name string, as Role) (*remote, error
 // LetIn starts the agents.
 func (r *Rival) LetIn(ctx context.Context, tell Tell) (err error) {
 	r.agents, err = r.start(ctx, "agents", Role{Agents: &AgentsConfig{
-		Endpoint: r.etcd.Address, Habit: r.cfg.Habit, Count: r.cfg.Agents, Shared: r.cfg.Shared, Interval: r.cfg.Interval, TTL: r.cfg.TTL, Size: r.cfg.Size, Rate: r.cfg.Rate,
+		Endpoint: r.etcd.Address, Habit: r.cfg.Habit, Count: r.cfg.Agents, Shared: r.cfg.Shared,
+		Interval: r.cfg.Interval, TTL: r.cfg.TTL, Size: r.cfg.Size, Rate: r.cfg.Rate,
 	}})
 	if err != nil {
 		return err
@@ -96,7 +100,8 @@ func (r *Rival) LetIn(ctx context.Context, tell Tell) (err error) {
 	return err
 }
 
-// Settle waits until all agents have been well for a lease, in which whatever was pending has ended.
+// Settle waits until all agents have been well for a lease, in which whatever was pending has
+// ended.
 func (r *Rival) Settle(ctx context.Context, tell Tell) (since time.Time, err error) {
 	return r.wellFor(ctx, r.cfg.TTL, tell)
 }

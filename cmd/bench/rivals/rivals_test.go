@@ -37,7 +37,8 @@ func part(ctx context.Context, ready func(parts.Ready) error) error {
 	return role.Part(ctx, ready)
 }
 
-// A stall beyond the lease has a watcher of deleted keys declare the living dead; without one it declares nobody; and everything is measured.
+// A stall beyond the lease has a watcher of deleted keys declare the living dead; without one it
+// declares nobody; and everything is measured.
 func TestContestOfRivals(t *testing.T) {
 	for _, habit := range []Habit{Automatic, EachCall} {
 		t.Run(string(habit), func(t *testing.T) {
@@ -45,7 +46,10 @@ func TestContestOfRivals(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), limit)
 			defer cancel()
 			const agents, interval, ttl = 12, 500 * time.Millisecond, 2 * time.Second
-			r, err := Begin(ctx, Config{Habit: habit, Agents: agents, Interval: interval, TTL: ttl, Size: 100, Rate: 1000, Program: os.Args[0]})
+			r, err := Begin(ctx, Config{
+				Habit: habit, Agents: agents, Interval: interval, TTL: ttl, Size: 100,
+				Rate: 1000, Program: os.Args[0],
+			})
 			defer func() {
 				if err := r.End(true); err != nil {
 					t.Error(err)
@@ -55,19 +59,24 @@ func TestContestOfRivals(t *testing.T) {
 				t.Fatal(err)
 			}
 			told := ""
-			f, err := Contest(ctx, r, Plan{Steady: 2 * time.Second, Stall: 2 * ttl, Begin: limit, Settle: limit, Tell: func(doing, _ string) {
-				if doing != told {
-					t.Log(doing)
-				}
-				told = doing
-			}})
+			f, err := Contest(ctx, r, Plan{
+				Steady: 2 * time.Second, Stall: 2 * ttl, Begin: limit, Settle: limit,
+				Tell: func(doing, _ string) {
+					if doing != told {
+						t.Log(doing)
+					}
+					told = doing
+				},
+			})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if e := f.Everyday; e.Requests < agents || e.Applied < agents/2 || e.Etcd.Memory == 0 || e.Judges.Memory == 0 || e.Agents.Memory == 0 || e.Machine <= 0 {
+			if e := f.Everyday; e.Requests < agents || e.Applied < agents/2 || e.Etcd.Memory == 0 ||
+				e.Judges.Memory == 0 || e.Agents.Memory == 0 || e.Machine <= 0 {
 				t.Errorf("everyday: %+v", e)
 			}
-			if s := f.EtcdStall; s.Declared.AtOnce == 0 || s.Declared.Waiting > s.Declared.AtOnce || s.Back == nil || s.Seconds < (2*ttl).Seconds() {
+			if s := f.EtcdStall; s.Declared.AtOnce == 0 || s.Declared.Waiting > s.Declared.AtOnce || s.Back == nil ||
+				s.Seconds < (2*ttl).Seconds() {
 				t.Errorf("etcd stood still for two leases: %+v", s)
 			}
 			if s := f.JudgeStall; s.Back == nil || s.Seconds < (2*ttl).Seconds() {
@@ -81,7 +90,10 @@ func TestContestOfRivals(t *testing.T) {
 func TestContestGivesUp(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
-	r, err := Begin(ctx, Config{Habit: Automatic, Agents: 3, Interval: time.Second, TTL: time.Hour, Size: 100, Rate: 1000, Program: os.Args[0]})
+	r, err := Begin(ctx, Config{
+		Habit: Automatic, Agents: 3, Interval: time.Second, TTL: time.Hour, Size: 100,
+		Rate: 1000, Program: os.Args[0],
+	})
 	defer func() {
 		if err := r.End(true); err != nil {
 			t.Error(err)
@@ -90,7 +102,10 @@ func TestContestGivesUp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := Contest(ctx, r, Plan{Steady: time.Millisecond, Stall: time.Millisecond, Begin: limit, Settle: time.Second, Tell: func(string, string) {}})
+	f, err := Contest(ctx, r, Plan{
+		Steady: time.Millisecond, Stall: time.Millisecond, Begin: limit, Settle: time.Second,
+		Tell: func(string, string) {},
+	})
 	if err == nil || !strings.Contains(err.Error(), "not done within 1s: all well; for 1h0m0s?") {
 		t.Errorf("nobody is well for an hour within a second: %v", err)
 	}

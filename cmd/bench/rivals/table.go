@@ -19,7 +19,8 @@ type Row struct {
 	Name   string     `json:"name"`
 	Unit   string     `json:"unit"`   // "": a number
 	Values []*float64 `json:"values"` // nil: it was not come to
-	// Ratios are to the last contender's value; nil where one of the two is missing, the last is none, or the two are not of the same kind.
+	// Ratios are to the last contender's value; nil where one of the two is missing, the last is
+	// none, or the two are not of the same kind.
 	Ratios []*float64 `json:"ratios"`
 }
 
@@ -50,17 +51,20 @@ func Rows(all []Named) []Row {
 	return []Row{
 		row(all, "CPU of etcd", "cores", true, everyday(func(e *Everyday) float64 { return e.Etcd.Cores })),
 		row(all, "CPU of who judges", "cores", true, everyday(func(e *Everyday) float64 { return e.Judges.Cores })),
-		row(all, "CPU of both", "cores", true, everyday(func(e *Everyday) float64 { return e.Etcd.Cores + e.Judges.Cores })),
+		row(all, "CPU of both", "cores", true,
+			everyday(func(e *Everyday) float64 { return e.Etcd.Cores + e.Judges.Cores })),
 		row(all, "CPU of agents", "cores", false, everyday(func(e *Everyday) float64 { return e.Agents.Cores })),
 		row(all, "memory of etcd", "bytes", true, everyday(func(e *Everyday) float64 { return e.Etcd.Memory })),
 		row(all, "memory of who judges", "bytes", true, everyday(func(e *Everyday) float64 { return e.Judges.Memory })),
-		row(all, "memory of both", "bytes", true, everyday(func(e *Everyday) float64 { return e.Etcd.Memory + e.Judges.Memory })),
+		row(all, "memory of both", "bytes", true,
+			everyday(func(e *Everyday) float64 { return e.Etcd.Memory + e.Judges.Memory })),
 		row(all, "memory of agents", "bytes", false, everyday(func(e *Everyday) float64 { return e.Agents.Memory })),
 		row(all, "etcd: messages received", "/s", true, everyday(func(e *Everyday) float64 { return e.Requests })),
 		row(all, "etcd: calls and streams begun", "/s", true, everyday(func(e *Everyday) float64 { return e.Streams })),
 		row(all, "etcd: proposals", "/s", true, everyday(func(e *Everyday) float64 { return e.Applied })),
 		row(all, "etcd: fsyncs of its log", "/s", true, everyday(func(e *Everyday) float64 { return e.Fsyncs })),
-		row(all, "etcd: growth of its database", "bytes/s", true, everyday(func(e *Everyday) float64 { return e.Growth })),
+		row(all, "etcd: growth of its database", "bytes/s", true,
+			everyday(func(e *Everyday) float64 { return e.Growth })),
 		row(all, "etcd stalls: living declared dead", "", true, stalled(etcd, atOnce)),
 		row(all, "etcd stalls: the same, if it waits", "", true, stalled(etcd, waiting)),
 		row(all, "etcd stalls: all known alive after", "s", false, stalled(etcd, back)),
@@ -101,10 +105,12 @@ func Ratio(r *float64) string {
 	}
 }
 
-// saturated is the share of the processors above which figures are those of a machine that has too much to do.
+// saturated is the share of the processors above which figures are those of a machine that has too
+// much to do.
 const saturated = 0.85
 
-// Verdict says in two sentences what came of all of them. The last is the one that the others are held against.
+// Verdict says in two sentences what came of all of them. The last is the one that the others are
+// held against.
 func Verdict(agents int, all []Named) string {
 	var troubles, busy []string
 	for _, one := range all {
@@ -126,7 +132,8 @@ func Verdict(agents int, all []Named) string {
 	}
 	for _, one := range all[:len(all)-1] {
 		etcd = append(etcd, against(one.Everyday.Etcd.Cores, last.Everyday.Etcd.Cores)+" "+one.Name)
-		both = append(both, against(one.Everyday.Etcd.Cores+one.Everyday.Judges.Cores, last.Everyday.Etcd.Cores+last.Everyday.Judges.Cores)+" "+one.Name)
+		both = append(both, against(one.Everyday.Etcd.Cores+one.Everyday.Judges.Cores,
+			last.Everyday.Etcd.Cores+last.Everyday.Judges.Cores)+" "+one.Name)
 	}
 	v := fmt.Sprintf("%s takes %s of etcd's CPU, and of etcd and who judges together %s. Of %d living agents were declared dead when etcd stood still for %.0fs: %s; when who judges did: %s.",
 		last.Name, list(etcd), list(both), agents, last.EtcdStall.Seconds, list(still), list(judge))

@@ -12,8 +12,12 @@ import (
 // figures are those of a contender that came through.
 func figures(etcd, judges float64, declared int) Figures {
 	return Figures{
-		Everyday:  &Everyday{Etcd: Cost{Cores: etcd, Memory: 1 << 20}, Judges: Cost{Cores: judges}, Agents: Cost{Cores: 1}, Machine: 0.5},
-		EtcdStall: &Stall{Seconds: 20, Declared: Declared{AtOnce: declared, Waiting: declared / 2}, Back: new(1.5)}, JudgeStall: &Stall{Seconds: 20, Back: new(0.0)},
+		Everyday: &Everyday{
+			Etcd: Cost{Cores: etcd, Memory: 1 << 20}, Judges: Cost{Cores: judges},
+			Agents: Cost{Cores: 1}, Machine: 0.5,
+		},
+		EtcdStall:  &Stall{Seconds: 20, Declared: Declared{AtOnce: declared, Waiting: declared / 2}, Back: new(1.5)},
+		JudgeStall: &Stall{Seconds: 20, Back: new(0.0)},
 	}
 }
 
@@ -21,7 +25,11 @@ func TestRows(t *testing.T) {
 	late := figures(0.3, 0.1, 7)
 	late.EtcdStall.Back, late.JudgeStall = nil, nil
 	byName := map[string]Row{}
-	for _, r := range Rows([]Named{{Name: "a", Figures: late}, {Name: "b"}, {Name: "c", Figures: figures(0.1, 0.3, 0)}}) {
+	for _, r := range Rows([]Named{
+		{Name: "a", Figures: late},
+		{Name: "b"},
+		{Name: "c", Figures: figures(0.1, 0.3, 0)},
+	}) {
 		byName[r.Name] = r
 	}
 	for name, want := range map[string]string{
@@ -60,12 +68,20 @@ func TestVerdict(t *testing.T) {
 	}{
 		{
 			"ratios in words",
-			[]Named{{Name: "keepalive", Figures: figures(0.3, 0.02, 999)}, {Name: "once", Figures: figures(0.05, 0.35, 1000)}, last},
+			[]Named{
+				{Name: "keepalive", Figures: figures(0.3, 0.02, 999)},
+				{Name: "once", Figures: figures(0.05, 0.35, 1000)},
+				last,
+			},
 			"leasehold takes 3.00× less than keepalive and 2.00× more than once of etcd's CPU, and of etcd and who judges together 1.25× more than keepalive and as much as once. " +
 				"Of 1000 living agents were declared dead when etcd stood still for 20s: keepalive 999, once 1000 and leasehold 0; when who judges did: 0, 0 and 0.",
 		},
 		{"a machine with too much to do", []Named{busy, last}, "The machine was saturated with keepalive, so"},
-		{"one that gave up", []Named{{Name: "keepalive", Problem: "not done"}, last}, "no verdict, as not all was measured: keepalive: not done"},
+		{
+			"one that gave up",
+			[]Named{{Name: "keepalive", Problem: "not done"}, last},
+			"no verdict, as not all was measured: keepalive: not done",
+		},
 	} {
 		if got := Verdict(1000, c.all); !strings.Contains(got, c.want) {
 			t.Errorf("%s: %s", c.name, got)
@@ -81,7 +97,8 @@ func TestRatio(t *testing.T) {
 	}
 }
 
-// What etcd tells are sums since its beginning, and processes' usage too: what counts is what came between.
+// What etcd tells are sums since its beginning, and processes' usage too: what counts is what came
+// between.
 func TestBetween(t *testing.T) {
 	at := time.Unix(1000, 0)
 	usage := func(at time.Time, cpu time.Duration) measure.Usage {
@@ -89,10 +106,17 @@ func TestBetween(t *testing.T) {
 	}
 	var before, after reading
 	before.at, after.at = at, at.Add(10*time.Second)
-	before.etcd = measure.Metrics{`grpc_server_started_total{grpc_method="Put"}`: 5, "etcd_mvcc_db_total_size_in_bytes": 3000}
-	after.etcd = measure.Metrics{`grpc_server_started_total{grpc_method="Put"}`: 25, `grpc_server_started_total{grpc_method="Range"}`: 10, "etcd_mvcc_db_total_size_in_bytes": 4000}
+	before.etcd = measure.Metrics{
+		`grpc_server_started_total{grpc_method="Put"}`: 5,
+		"etcd_mvcc_db_total_size_in_bytes":             3000,
+	}
+	after.etcd = measure.Metrics{
+		`grpc_server_started_total{grpc_method="Put"}`:   25,
+		`grpc_server_started_total{grpc_method="Range"}`: 10, "etcd_mvcc_db_total_size_in_bytes": 4000,
+	}
 	for i := range before.usage {
-		before.usage[i], after.usage[i] = usage(before.at, time.Second), usage(after.at, time.Second+time.Duration(i+1)*time.Second)
+		before.usage[i], after.usage[i] = usage(before.at, time.Second),
+			usage(after.at, time.Second+time.Duration(i+1)*time.Second)
 	}
 	before.machine, after.machine = measure.Load{Busy: 5, All: 10}, measure.Load{Busy: 10, All: 30}
 	e := between(before, after)

@@ -33,8 +33,9 @@ type Shard struct {
 	Revision  store.Revision // after the last write
 }
 
-// Groups of a bench replace as many at once as fail, and wait for machines as long as it takes to let so many agents in: what is measured is how soon
-// a failure is seen, not how long budgets hold its repair.
+// Groups of a bench replace as many at once as fail, and wait for machines as long as it takes to
+// let so many agents in: what is measured is how soon a failure is seen, not how long budgets hold
+// its repair.
 const (
 	expansion    = 100
 	registration = 24 * time.Hour
@@ -57,7 +58,8 @@ func Write(ctx context.Context, st store.Store, p Plan) (Shard, error) {
 	}
 	shard := store.Shard{Schema: store.Schema, ID: out.ID, Name: p.Shard, Created: now, Settings: settings}
 	rev, err := st.Commit(ctx, store.Txn{
-		Conditions: []store.Condition{store.Absent(keys.Shard())}, Writes: []store.Write{store.Put(keys.Shard(), store.Encode(shard))},
+		Conditions: []store.Condition{store.Absent(keys.Shard())},
+		Writes:     []store.Write{store.Put(keys.Shard(), store.Encode(shard))},
 	})
 	if err != nil {
 		return Shard{}, fmt.Errorf("write shard %s: %w", p.Shard, err)
@@ -101,8 +103,9 @@ func group(p Plan, number, size int) (store.Group, error) {
 
 func instance(g store.Group, slot int, zone string, now time.Time) store.Instance {
 	rec := store.Instance{
-		Schema: store.Schema, ID: fmt.Sprintf("%s-%d-b", g.Name, slot), Group: g.Name, Slot: slot, Phase: store.Booting, Managed: true,
-		Since: now, Created: now, Spec: g.InstanceSpec(), Zone: zone, Called: true,
+		Schema: store.Schema, ID: fmt.Sprintf("%s-%d-b", g.Name, slot), Group: g.Name, Slot: slot, Phase: store.Booting,
+		Managed: true,
+		Since:   now, Created: now, Spec: g.InstanceSpec(), Zone: zone, Called: true,
 		Last: store.Decision{Rule: "REC-3", What: "created", Why: "a bench begins with it", At: now},
 	}
 	rec.Template, rec.Config, rec.Ref = rec.Spec.TemplateHash(), rec.Spec.ConfigHash(), "bench:"+rec.ID

@@ -30,10 +30,14 @@ func list(t *testing.T, st store.Store, prefix string) store.Listing {
 }
 
 func plan(shard string, instances int) Plan {
-	return Plan{Shard: shard, Instances: instances, GroupSize: 100, Provider: "bench", Zone: "local", Interval: 10 * time.Second, ReconnectMax: 10 * time.Second}
+	return Plan{
+		Shard: shard, Instances: instances, GroupSize: 100, Provider: "bench", Zone: "local",
+		Interval: 10 * time.Second, ReconnectMax: 10 * time.Second,
+	}
 }
 
-// What is written is what a coordinator and operators would have written: every record can be read, and belongs to the others.
+// What is written is what a coordinator and operators would have written: every record can be read,
+// and belongs to the others.
 func TestTheShardIsWhole(t *testing.T) {
 	st := database(t)
 	p := plan("bench-a", 250)
@@ -58,12 +62,14 @@ func TestTheShardIsWhole(t *testing.T) {
 			sizes[name] = g.Size
 		case kind == store.KindInstances:
 			rec := decoded[store.Instance](t, kv)
-			if rec.ID != name || rec.Phase != store.Booting || !rec.Managed || rec.Zone != p.Zone || rec.Template != rec.Spec.TemplateHash() || rec.Spec.Report.Interval.D() != p.Interval {
+			if rec.ID != name || rec.Phase != store.Booting || !rec.Managed || rec.Zone != p.Zone ||
+				rec.Template != rec.Spec.TemplateHash() || rec.Spec.Report.Interval.D() != p.Interval {
 				t.Errorf("%s: %+v", kv.Key, rec)
 			}
 			ids = append(ids, rec.ID)
 		case kv.Key == keys.Shard():
-			if s := decoded[store.Shard](t, kv); s.ID != shard.ID || s.Name != p.Shard || s.Settings.ReconnectMax.D() != p.ReconnectMax {
+			if s := decoded[store.Shard](t, kv); s.ID != shard.ID || s.Name != p.Shard ||
+				s.Settings.ReconnectMax.D() != p.ReconnectMax {
 				t.Errorf("%s: %+v", kv.Key, s)
 			}
 		default:

@@ -118,8 +118,8 @@ func (t *Trial) letIn(ctx context.Context, rampUp, settled *float64) error {
 	return err
 }
 
-// mostAhead is how many agents may have begun that are not registered yet. More than the machine can let in come again and again, each time with
-// another handshake, until none gets through.
+// mostAhead is how many agents may have begun that are not registered yet. More than the machine
+// can let in come again and again, each time with another handshake, until none gets through.
 func (t *Trial) mostAhead() int { return max(20, int(t.cfg.Rate*aheadFor.Seconds())) }
 
 const aheadFor = time.Second
@@ -222,7 +222,8 @@ func (t *Trial) measured(ctx context.Context, p AgentsPlan, r *Agents) error {
 		h.due(now.Sub(before.at))
 		h.learn(now)
 		left := end.Sub(now)
-		return fmt.Sprintf("for %s, %s failed", left.Round(time.Second), of(len(h.failed), p.Failures, "agents")), left <= 0
+		return fmt.Sprintf("for %s, %s failed", left.Round(time.Second), of(len(h.failed), p.Failures, "agents")),
+			left <= 0
 	})
 	if err != nil {
 		return err
@@ -318,7 +319,8 @@ const briefly = time.Second
 // harmUntil is the share of the time that is measured in which harm is done.
 const harmUntil = 0.9
 
-// due does as much harm as is due after so much time. Failures end before the last tenth of it, so that they are seen at the same load.
+// due does as much harm as is due after so much time. Failures end before the last tenth of it, so
+// that they are seen at the same load.
 func (h *harm) due(passed time.Duration) {
 	share := min(1, float64(passed)/float64(h.plan.For)/harmUntil)
 	var cut, mute []string
@@ -338,7 +340,10 @@ func (h *harm) due(passed time.Duration) {
 	for len(h.away) > 0 && h.away[0].until <= passed {
 		back, h.away = append(back, h.away[0].id), h.away[1:]
 	}
-	for _, err := range []error{h.t.crowds.silence(cut, crowd.Cut), h.t.crowds.silence(mute, crowd.Mute), h.t.crowds.bringBack(back)} {
+	for _, err := range []error{
+		h.t.crowds.silence(cut, crowd.Cut), h.t.crowds.silence(mute, crowd.Mute),
+		h.t.crowds.bringBack(back),
+	} {
 		if err != nil {
 			h.t.note(err)
 		}
@@ -363,7 +368,8 @@ func (h *harm) next() string {
 	return id
 }
 
-// learnEvery is how often the agents are asked who fell silent when: sooner than any of them can be removed for that.
+// learnEvery is how often the agents are asked who fell silent when: sooner than any of them can be
+// removed for that.
 const learnEvery = 2 * time.Second
 
 // learn notes which report of those that failed was the last one.

@@ -11,8 +11,8 @@ import (
 	"github.com/leasehold/leasehold/cmd/bench/rivals"
 )
 
-// contender has a shard with several replicas go through what rivals go through. The one that judges is the one that leads, and stalls with the agents
-// that it serves.
+// contender has a shard with several replicas go through what rivals go through. The one that
+// judges is the one that leads, and stalls with the agents that it serves.
 type contender struct {
 	t        *Trial
 	declared int
@@ -23,7 +23,8 @@ var _ rivals.Contender = (*contender)(nil)
 // Contender is the trial as one of those that are compared. It must have an etcd of its own.
 func (t *Trial) Contender() rivals.Contender { return &contender{t: t} }
 
-// LetIn starts the other replicas and all agents, and waits until the leader has found all of them well.
+// LetIn starts the other replicas and all agents, and waits until the leader has found all of them
+// well.
 func (c *contender) LetIn(ctx context.Context, tell rivals.Tell) error {
 	c.t.deps.Tell = tell
 	for _, r := range c.t.replicas[1:] {
@@ -52,7 +53,8 @@ func (c *contender) Settle(ctx context.Context, tell rivals.Tell) (since time.Ti
 	}
 }
 
-// wellFor waits until all agents have been served and found well for so long. They have been since the time that is given, if they still are.
+// wellFor waits until all agents have been served and found well for so long. They have been since
+// the time that is given, if they still are.
 func (c *contender) wellFor(ctx context.Context, from time.Time, length time.Duration) (since time.Time, err error) {
 	n := c.t.cfg.Agents
 	since = from
@@ -60,7 +62,8 @@ func (c *contender) wellFor(ctx context.Context, from time.Time, length time.Dur
 		running, leased := c.t.seen.well()
 		if s.Registered < n || running < n || leased < n {
 			since = time.Time{}
-			return fmt.Sprintf("%d of %d served, %d with a lease, %d found well", s.Registered, n, leased, running), false
+			return fmt.Sprintf("%d of %d served, %d with a lease, %d found well", s.Registered, n, leased, running),
+				false
 		}
 		if since.IsZero() {
 			since = time.Now()
@@ -105,7 +108,8 @@ func (c *contender) Judge(ctx context.Context) (*parts.Part, error) {
 	return nil, errors.New("no replica leads, though one did a moment ago")
 }
 
-// Declared counts whom the leader judged to have failed, or gave up. It has waited for whatever it waits for.
+// Declared counts whom the leader judged to have failed, or gave up. It has waited for whatever it
+// waits for.
 func (c *contender) Declared(context.Context) (rivals.Declared, error) {
 	c.declared += len(c.t.seen.wrongly(nil))
 	c.t.seen.forget()

@@ -20,7 +20,9 @@ type crowdPart struct {
 	remote *remote
 }
 
-func (t *Trial) startCrowdPart(ctx context.Context, number int, coordinators []string, rate float64) (*crowdPart, error) {
+func (t *Trial) startCrowdPart(ctx context.Context, number int, coordinators []string, rate float64) (*crowdPart,
+	error,
+) {
 	name := "agents-" + strconv.Itoa(number+1)
 	p, err := t.start(ctx, name, nil, "crowd", "--socket", filepath.Join(t.dir, name+".sock"))
 	if err != nil {
@@ -28,8 +30,9 @@ func (t *Trial) startCrowdPart(ctx context.Context, number int, coordinators []s
 	}
 	c := &crowdPart{part: p}
 	c.remote, err = dialCrowd(p.Address, crowd.Config{
-		ShardID: t.shard.ID, Coordinators: coordinators, Interval: t.cfg.Interval, Shared: t.cfg.Shared, Authority: filepath.Join(t.dir, "pki"),
-		Warm: t.cfg.Shared == 0 && t.cfg.Replicas > 1, Rate: rate, Version: t.deps.Version,
+		ShardID: t.shard.ID, Coordinators: coordinators, Interval: t.cfg.Interval, Shared: t.cfg.Shared,
+		Authority: filepath.Join(t.dir, "pki"),
+		Warm:      t.cfg.Shared == 0 && t.cfg.Replicas > 1, Rate: rate, Version: t.deps.Version,
 	})
 	return c, err
 }

@@ -1,5 +1,5 @@
-// Package trial plays with a whole shard at once: an etcd, replicas of the coordinator and a crowd of agents, each a process of its own, and tells
-// what became of it.
+// Package trial plays with a whole shard at once: an etcd, replicas of the coordinator and a crowd
+// of agents, each a process of its own, and tells what became of it.
 //
 //	trial.go     what all trials share: beginning, replicas, crowds, the end
 //	observer.go  what etcd shows of it

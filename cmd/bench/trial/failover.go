@@ -13,15 +13,17 @@ import (
 // Failover is what became of agents whose replica was killed.
 type Failover struct {
 	Setting
-	Served       int            `json:"served"`                     // agents that the killed replica had
-	Warm         bool           `json:"warm"`                       // they kept a connection to another replica ready
-	Outage       Times          `json:"outage"`                     // of each, from losing the replica to the next lease renewed
-	Last         float64        `json:"last_served_seconds"`        // from the kill until all were served again
-	Led          bool           `json:"killed_led"`                 // the killed replica was the leader
-	LeasesLost   int            `json:"leases_lost"`                //
-	Judged       int            `json:"judged"`                     // instances that were taken for failed, or given up
-	Wrongly      []string       `json:"wrongly,omitempty"`          // the first of them
-	Cold         float64        `json:"cold_seconds"`               // in which as many agents connect anew to the same replica
+	Served int  `json:"served"` // agents that the killed replica had
+	Warm   bool `json:"warm"`   // they kept a connection to another replica ready
+	// of each, from losing the replica to the next lease renewed
+	Outage     Times    `json:"outage"`
+	Last       float64  `json:"last_served_seconds"` // from the kill until all were served again
+	Led        bool     `json:"killed_led"`          // the killed replica was the leader
+	LeasesLost int      `json:"leases_lost"`         //
+	Judged     int      `json:"judged"`              // instances that were taken for failed, or given up
+	Wrongly    []string `json:"wrongly,omitempty"`   // the first of them
+	// in which as many agents connect anew to the same replica
+	Cold         float64        `json:"cold_seconds"`
 	Ratio        float64        `json:"ratio"`                      // of the two
 	Disturbances int            `json:"disturbances"`               //
 	Refused      map[string]int `json:"refused,omitempty"`          // streams, until all were served again, by reason
@@ -84,7 +86,8 @@ func (t *Trial) Failover(ctx context.Context) (Failover, error) {
 	return r, nil
 }
 
-// prepareFailover has the first replica serve all agents before there is another, and then waits until they know that.
+// prepareFailover has the first replica serve all agents before there is another, and then waits
+// until they know that.
 func (t *Trial) prepareFailover(ctx context.Context) error {
 	var rampUp, settled float64
 	if err := t.letIn(ctx, &rampUp, &settled); err != nil {
@@ -107,14 +110,19 @@ func (t *Trial) prepareFailover(ctx context.Context) error {
 	return t.calm(ctx)
 }
 
-// awaitOutages waits until so many agents have lost their replica and had their lease renewed again, and all are served.
-func (t *Trial) awaitOutages(ctx context.Context, doing string, most int, before crowd.Stats, since time.Time) (after crowd.Stats, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, mostOutage, fmt.Errorf("not all agents are served again after %s", mostOutage))
+// awaitOutages waits until so many agents have lost their replica and had their lease renewed
+// again, and all are served.
+func (t *Trial) awaitOutages(ctx context.Context, doing string, most int, before crowd.Stats,
+	since time.Time,
+) (after crowd.Stats, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, mostOutage,
+		fmt.Errorf("not all agents are served again after %s", mostOutage))
 	defer cancel()
 	err = t.awaitCrowd(ctx, doing, func(s crowd.Stats) (string, bool) {
 		after = s
 		n := int(s.Outage.N - before.Outage.N)
-		return of(min(n, most), most, fmt.Sprintf("agents after %.1fs", time.Since(since).Seconds())), n >= most && s.Registered == t.cfg.Agents
+		return of(min(n, most), most, fmt.Sprintf("agents after %.1fs", time.Since(since).Seconds())),
+			n >= most && s.Registered == t.cfg.Agents
 	})
 	return after, err
 }

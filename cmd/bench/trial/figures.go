@@ -27,7 +27,8 @@ const (
 
 func (t *Trial) setting(machine measure.Machine) Setting {
 	s := Setting{
-		Agents: t.cfg.Agents, Interval: t.cfg.Interval.Seconds(), LeaseTTL: t.shard.LeaseTTL.Seconds(), Connections: OwnConnections, Shared: t.cfg.Shared,
+		Agents: t.cfg.Agents, Interval: t.cfg.Interval.Seconds(), LeaseTTL: t.shard.LeaseTTL.Seconds(),
+		Connections: OwnConnections, Shared: t.cfg.Shared,
 		Groups: len(t.shard.Groups), Replicas: t.cfg.Replicas, OwnEtcd: t.deps.Own, Machine: machine,
 	}
 	if t.cfg.Shared > 0 {

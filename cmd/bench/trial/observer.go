@@ -10,7 +10,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// observer watches the shard in etcd, as anybody may. What it sees it dates by this machine's clock, when it comes.
+// observer watches the shard in etcd, as anybody may. What it sees it dates by this machine's
+// clock, when it comes.
 type observer struct {
 	keys    store.Keys
 	watches sync.WaitGroup
@@ -42,7 +43,8 @@ type judgment struct {
 	Why     string
 }
 
-// watched are the kinds of keys that tell a bench something. Reports, of which there are as many as of all others together, are left out.
+// watched are the kinds of keys that tell a bench something. Reports, of which there are as many as
+// of all others together, are left out.
 var watched = []string{store.KindInstances, store.KindAlive, store.KindEvents, store.KindReplicas, store.KindStatus}
 
 // observe begins to watch. It ends with the context; wait waits for that.
@@ -62,8 +64,10 @@ func observe(ctx context.Context, st store.Store, keys store.Keys, shard seed.Sh
 // newObserver knows the shard as it was written.
 func newObserver(keys store.Keys, shard seed.Shard) *observer {
 	o := &observer{
-		keys: keys, instances: map[string]store.Phase{}, phases: map[store.Phase]int{}, alive: map[string]bool{}, status: map[string]bool{}, storms: map[string]bool{},
-		replicas: map[string]int{}, judged: map[string]judgment{}, acted: map[string]time.Time{}, endings: map[string]time.Time{},
+		keys: keys, instances: map[string]store.Phase{}, phases: map[store.Phase]int{}, alive: map[string]bool{},
+		status: map[string]bool{}, storms: map[string]bool{},
+		replicas: map[string]int{}, judged: map[string]judgment{}, acted: map[string]time.Time{},
+		endings: map[string]time.Time{},
 	}
 	for _, id := range shard.Instances {
 		o.instances[id] = store.Booting

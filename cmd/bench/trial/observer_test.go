@@ -54,7 +54,11 @@ func (o observed) leased(ids ...string) {
 
 func (o observed) decided(id string, verdict store.Verdict) {
 	o.t.Helper()
-	o.put(o.keys.Event(time.Now(), id), store.JournalEntry{Schema: store.Schema, Instance: id, Verdict: verdict, Rule: "DET-17", Why: "its lease ended"})
+	o.put(o.keys.Event(time.Now(), id),
+		store.JournalEntry{
+			Schema: store.Schema, Instance: id, Verdict: verdict, Rule: "DET-17",
+			Why: "its lease ended",
+		})
 }
 
 // wants compares a number that was counted.
@@ -89,7 +93,8 @@ func TestPhasesAndLeasesAreCounted(t *testing.T) {
 	}
 }
 
-// An instance is given up when its replacement is recorded, or when it is to go itself, whichever comes first.
+// An instance is given up when its replacement is recorded, or when it is to go itself, whichever
+// comes first.
 func TestGivenUpWhenItsReplacementIsRecorded(t *testing.T) {
 	o := observing(t, "a", "b", "c")
 	begun := time.Now()
@@ -132,7 +137,10 @@ func TestWhoeverNobodyHarmedIsWronglyJudged(t *testing.T) {
 func TestDisturbancesAndStormsAreCounted(t *testing.T) {
 	o := observing(t)
 	saw := func(id string, n int, last string) {
-		o.put(o.keys.Replica(id), store.Replica{Schema: store.Schema, ID: id, Disturbances: n, Last: &store.Disturbance{What: last}})
+		o.put(o.keys.Replica(id), store.Replica{
+			Schema: store.Schema, ID: id, Disturbances: n,
+			Last: &store.Disturbance{What: last},
+		})
 	}
 	o.put(o.keys.Replica("one"), store.Replica{Schema: store.Schema, ID: "one"})
 	saw("one", 2, "renewals were late")
@@ -173,14 +181,16 @@ func TestObservingBeginsWhereTheShardWasWritten(t *testing.T) {
 		db := memstore.New(memstore.Config{})
 		defer db.Close()
 		st := db.Connect()
-		shard, err := seed.Write(t.Context(), st, seed.Plan{Shard: "bench-1", Instances: 2, GroupSize: 2, Provider: "bench", Interval: 5 * time.Second})
+		shard, err := seed.Write(t.Context(), st,
+			seed.Plan{Shard: "bench-1", Instances: 2, GroupSize: 2, Provider: "bench", Interval: 5 * time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}
 		keys := store.KeysOf("bench-1")
 		put := func(id string) {
 			rec := store.Instance{Schema: store.Schema, ID: id, Phase: store.Running}
-			if _, err := st.Commit(t.Context(), store.Txn{Writes: []store.Write{store.Put(keys.Instance(id), store.Encode(rec))}}); err != nil {
+			if _, err := st.Commit(t.Context(),
+				store.Txn{Writes: []store.Write{store.Put(keys.Instance(id), store.Encode(rec))}}); err != nil {
 				t.Fatal(err)
 			}
 		}

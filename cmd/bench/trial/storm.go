@@ -87,13 +87,15 @@ func (t *Trial) Storm(ctx context.Context, p StormPlan) (Storm, error) {
 	return r, nil
 }
 
-// beAway cuts agents off and waits until their leases have ended, and then for as long as they are to be away.
+// beAway cuts agents off and waits until their leases have ended, and then for as long as they are
+// to be away.
 func (t *Trial) beAway(ctx context.Context, lost []string, p StormPlan, r *Storm) error {
 	begun := time.Now()
 	if err := t.crowds.silence(lost, crowd.Cut); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, t.shard.LeaseTTL+mostOutage, fmt.Errorf("not all leases have ended after %s", t.shard.LeaseTTL+mostOutage))
+	ctx, cancel := context.WithTimeoutCause(ctx, t.shard.LeaseTTL+mostOutage,
+		fmt.Errorf("not all leases have ended after %s", t.shard.LeaseTTL+mostOutage))
 	defer cancel()
 	err := t.await(ctx, "leases end", func() (string, bool) {
 		n := t.seen.endedOf(lost)
@@ -120,7 +122,8 @@ func (t *Trial) comeBack(ctx context.Context, lost []string, r *Storm) error {
 	if err := t.crowds.bringBack(lost); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, mostOutage, fmt.Errorf("not all is as before %s after the return", mostOutage))
+	ctx, cancel := context.WithTimeoutCause(ctx, mostOutage,
+		fmt.Errorf("not all is as before %s after the return", mostOutage))
 	defer cancel()
 	err := t.awaitCrowd(ctx, "the lost come back", func(s crowd.Stats) (string, bool) {
 		return of(s.Registered, t.cfg.Agents, "agents"), s.Registered >= t.cfg.Agents

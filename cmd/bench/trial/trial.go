@@ -37,7 +37,8 @@ type Config struct {
 // Deps are what a trial works with.
 type Deps struct {
 	Version string
-	// Open opens the etcd at an address or, if that is empty, the one that was named. The function that comes with it closes it again.
+	// Open opens the etcd at an address or, if that is empty, the one that was named. The function
+	// that comes with it closes it again.
 	Open func(ctx context.Context, address string) (store.Store, func() error, error)
 	// Env is the environment by which a part finds the etcd that was named.
 	Env []string
@@ -84,9 +85,13 @@ type replica struct {
 // authorityLifetime is longer than any bench.
 const authorityLifetime = 30 * 24 * time.Hour
 
-// Begin starts an etcd, if need be, writes the shard and starts the first replica. No agent has begun when it returns. End must be called, also after an error.
+// Begin starts an etcd, if need be, writes the shard and starts the first replica. No agent has
+// begun when it returns. End must be called, also after an error.
 func Begin(ctx context.Context, cfg Config, deps Deps) (*Trial, error) {
-	t := &Trial{cfg: cfg, deps: deps, ended: make(chan struct{}), watching: func() {}, close: func() error { return nil }, usage: newUsage()}
+	t := &Trial{
+		cfg: cfg, deps: deps, ended: make(chan struct{}), watching: func() {},
+		close: func() error { return nil }, usage: newUsage(),
+	}
 	var err error
 	if t.dir, err = os.MkdirTemp("", "leasehold-bench-"); err != nil {
 		return t, err
@@ -97,7 +102,8 @@ func Begin(ctx context.Context, cfg Config, deps Deps) (*Trial, error) {
 	deps.Tell("writing the shard", "")
 	t.wrote = true
 	t.shard, err = seed.Write(ctx, t.store, seed.Plan{
-		Shard: cfg.Shard, Instances: cfg.Agents, GroupSize: cfg.GroupSize, Provider: cloud.Name, Zone: cloud.Zone, Interval: cfg.Interval, LeaseTTL: cfg.LeaseTTL,
+		Shard: cfg.Shard, Instances: cfg.Agents, GroupSize: cfg.GroupSize, Provider: cloud.Name, Zone: cloud.Zone,
+		Interval: cfg.Interval, LeaseTTL: cfg.LeaseTTL,
 		ReconnectMax: cfg.ReconnectMax,
 	})
 	if err != nil {
@@ -110,7 +116,8 @@ func Begin(ctx context.Context, cfg Config, deps Deps) (*Trial, error) {
 		return t, err
 	}
 	if cfg.Shared == 0 {
-		if err := authority.Init(filepath.Join(t.dir, "pki"), map[authority.Kind]time.Duration{authority.Agents: authorityLifetime}); err != nil {
+		if err := authority.Init(filepath.Join(t.dir, "pki"),
+			map[authority.Kind]time.Duration{authority.Agents: authorityLifetime}); err != nil {
 			return t, err
 		}
 	}
@@ -123,12 +130,14 @@ func Begin(ctx context.Context, cfg Config, deps Deps) (*Trial, error) {
 		if err != nil {
 			return t, err
 		}
-		t.replicas = append(t.replicas, &replica{id: "replica-" + string(rune('a'+len(t.replicas))), address: agents, http: http})
+		t.replicas = append(t.replicas,
+			&replica{id: "replica-" + string(rune('a'+len(t.replicas))), address: agents, http: http})
 	}
 	if err := t.startReplica(ctx, t.replicas[0]); err != nil {
 		return t, err
 	}
-	seeing, cancel := context.WithTimeoutCause(ctx, mostBeginning, fmt.Errorf("the leader has not seen all groups after %s", mostBeginning))
+	seeing, cancel := context.WithTimeoutCause(ctx, mostBeginning,
+		fmt.Errorf("the leader has not seen all groups after %s", mostBeginning))
 	defer cancel()
 	err = t.await(seeing, "waiting for the leader to see the shard", func() (string, bool) {
 		n := t.seen.statuses()
@@ -137,7 +146,8 @@ func Begin(ctx context.Context, cfg Config, deps Deps) (*Trial, error) {
 	return t, err
 }
 
-// mostBeginning is how long a leader may take to see a shard: with 100,000 instances it needs ten seconds.
+// mostBeginning is how long a leader may take to see a shard: with 100,000 instances it needs ten
+// seconds.
 const mostBeginning = 5 * time.Minute
 
 func (t *Trial) findEtcd(ctx context.Context) error {
@@ -175,7 +185,8 @@ func (t *Trial) start(ctx context.Context, name string, env []string, args ...st
 func (t *Trial) startReplica(ctx context.Context, r *replica) (err error) {
 	t.deps.Tell("starting "+r.id, "")
 	args := []string{
-		"replica", "--id", r.id, "--listen", r.address, "--http", r.http, "--pki", filepath.Join(t.dir, "pki"), "--dir", t.dir,
+		"replica", "--id", r.id, "--listen", r.address, "--http", r.http, "--pki", filepath.Join(t.dir, "pki"), "--dir",
+		t.dir,
 		"--cloud", filepath.Join(t.dir, "cloud.sock"), "--shard", t.cfg.Shard,
 	}
 	if t.cfg.Shared > 0 {
@@ -188,7 +199,8 @@ func (t *Trial) startReplica(ctx context.Context, r *replica) (err error) {
 	return err
 }
 
-// freeAddress is one that nobody listens on now. What takes it meanwhile keeps a part from starting, which says so.
+// freeAddress is one that nobody listens on now. What takes it meanwhile keeps a part from
+// starting, which says so.
 func freeAddress(ctx context.Context) (string, error) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -223,10 +235,12 @@ func (t *Trial) startCrowd(ctx context.Context) error {
 	return nil
 }
 
-// mostConnections is how many one process of agents has: fewer than the descriptors that a process may have in most places.
+// mostConnections is how many one process of agents has: fewer than the descriptors that a process
+// may have in most places.
 const mostConnections = 15_000
 
-// MostOwnConnections is how many agents can have a connection of their own to one replica: each takes a descriptor of it.
+// MostOwnConnections is how many agents can have a connection of their own to one replica: each
+// takes a descriptor of it.
 func MostOwnConnections() (int, error) {
 	descriptors, err := guard.Descriptors()
 	return guard.DefaultBounds(descriptors).Total, err
@@ -354,7 +368,8 @@ func (t *Trial) End(failed error) error {
 		t.deps.Tell("taking the shard out of etcd", "")
 		ctx, cancel := context.WithTimeout(context.Background(), removing)
 		if err := seed.Remove(ctx, t.store, t.cfg.Shard); err != nil {
-			errs = append(errs, fmt.Errorf("%w; next: etcdctl del --prefix %s", err, store.KeysOf(t.cfg.Shard).Prefix()))
+			errs = append(errs, fmt.Errorf("%w; next: etcdctl del --prefix %s", err,
+				store.KeysOf(t.cfg.Shard).Prefix()))
 		}
 		cancel()
 	}

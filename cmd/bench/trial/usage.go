@@ -81,7 +81,10 @@ func (u *usage) between(before, after map[string]measure.Usage) []Process {
 		if a.At.IsZero() {
 			continue
 		}
-		out = append(out, Process{Name: name, Cores: measure.Cores(b, a), Memory: a.Memory, MostMemory: a.MostMemory, Descriptors: a.Descriptors})
+		out = append(out, Process{
+			Name: name, Cores: measure.Cores(b, a), Memory: a.Memory, MostMemory: a.MostMemory,
+			Descriptors: a.Descriptors,
+		})
 	}
 	return out
 }

@@ -10,11 +10,12 @@ import (
 
 // Verdict is what follows.
 type Verdict struct {
-	Carries bool     `json:"carries"` // all went as promised
-	About   int      `json:"about"`   // so many agents a shard carries on this machine at this interval; 0: it is not known
-	Limit   string   `json:"limit"`   // by what
-	Failed  []string `json:"failed,omitempty"`
-	Text    string   `json:"text"`
+	Carries bool `json:"carries"` // all went as promised
+	// so many agents a shard carries on this machine at this interval; 0: it is not known
+	About  int      `json:"about"`
+	Limit  string   `json:"limit"` // by what
+	Failed []string `json:"failed,omitempty"`
+	Text   string   `json:"text"`
 }
 
 // Shares of the machine that a shard may use, so that what comes in bursts has room.
@@ -23,13 +24,15 @@ const (
 	mostMemory = 0.8
 )
 
-// judge says whether what was promised was kept, and how many agents the machine would carry, by what each of them costs.
+// judge says whether what was promised was kept, and how many agents the machine would carry, by
+// what each of them costs.
 func (r *Agents) judge() Verdict {
 	v := Verdict{Failed: r.broken()}
 	v.Carries = len(v.Failed) == 0
 	every := time.Duration(r.Interval * float64(time.Second))
 	if !v.Carries {
-		v.Text = fmt.Sprintf("this shard does not carry %d agents at %s: %s", r.Agents, every, strings.Join(v.Failed, "; "))
+		v.Text = fmt.Sprintf("this shard does not carry %d agents at %s: %s", r.Agents, every,
+			strings.Join(v.Failed, "; "))
 		return v
 	}
 	n := float64(r.Agents)
@@ -39,7 +42,8 @@ func (r *Agents) judge() Verdict {
 		}
 	}
 	if r.CoresOfTheShard > 0 {
-		consider(fmt.Sprintf("its %d processors, with %.0f%% of them for replica and etcd", r.Machine.Processors, 100*mostCPU),
+		consider(fmt.Sprintf("its %d processors, with %.0f%% of them for replica and etcd", r.Machine.Processors,
+			100*mostCPU),
 			n*float64(r.Machine.Processors)*mostCPU/r.CoresOfTheShard)
 	}
 	if r.MemoryPerAgent > 0 {
@@ -90,7 +94,8 @@ func (r *Agents) broken() (all []string) {
 		say("%d of %d failures were not seen", r.Detection.Failed-r.Detection.Seen, r.Detection.Failed)
 	}
 	if r.Detection.Lag.P99 > r.Detection.Bound {
-		say("failures were seen after %.1fs at p99, the bound is %.1fs", r.Detection.Lag.P99/1000, r.Detection.Bound/1000)
+		say("failures were seen after %.1fs at p99, the bound is %.1fs", r.Detection.Lag.P99/1000,
+			r.Detection.Bound/1000)
 	}
 	if least := r.Agents - r.Detection.Failed; r.Registered < least {
 		say("%d of %d agents were served at the end", r.Registered, least)

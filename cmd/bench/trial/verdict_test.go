@@ -12,7 +12,8 @@ import (
 	"github.com/leasehold/leasehold/cmd/bench/seed"
 )
 
-// carried is a trial in which all went as promised, on a machine that could carry four times as many by its processors, and forty times by its memory.
+// carried is a trial in which all went as promised, on a machine that could carry four times as
+// many by its processors, and forty times by its memory.
 func carried() Agents {
 	const agents, failures = 1000, 10
 	return Agents{
@@ -21,7 +22,10 @@ func carried() Agents {
 			Machine: measure.Machine{Processors: 2, Memory: 16 << 30},
 		},
 		Registered: agents - failures, Reports: 99,
-		Detection:       Detection{Failed: failures, Seen: failures, Bound: 33_500, Lag: Times{Count: failures, P50: 32_100, P99: 33_500, Max: 33_500}},
+		Detection: Detection{
+			Failed: failures, Seen: failures, Bound: 33_500,
+			Lag: Times{Count: failures, P50: 32_100, P99: 33_500, Max: 33_500},
+		},
 		CoresOfTheShard: 0.35, MemoryPerAgent: 0.8 * (16 << 30) / 40_000,
 	}
 }
@@ -32,17 +36,38 @@ func TestAgentsVerdict(t *testing.T) {
 		change func(*Agents)
 		want   string // the whole sentence
 	}{
-		{"by processors", func(*Agents) {}, "this shard carries about 4000 agents at 10s, limited by its 2 processors, with 70% of them for replica and etcd; that is reckoned from 1000: try it with more"},
-		{"by memory", func(r *Agents) { r.MemoryPerAgent = 0.8 * (16 << 30) / 1999 }, "this shard carries about 1900 agents at 10s, limited by its memory"},
-		{"fewer than were there", func(r *Agents) { r.CoresOfTheShard = 1.9 }, "this shard carries about 1000 agents at 10s, limited by its 2 processors, with 70% of them for replica and etcd"},
-		{"false positives", func(r *Agents) { r.FalsePositives = 2 }, "2 instances were taken for failed that were not"},
+		{
+			"by processors", func(*Agents) {},
+			"this shard carries about 4000 agents at 10s, limited by its 2 processors, with 70% of them for replica and etcd; that is reckoned from 1000: try it with more",
+		},
+		{
+			"by memory", func(r *Agents) { r.MemoryPerAgent = 0.8 * (16 << 30) / 1999 },
+			"this shard carries about 1900 agents at 10s, limited by its memory",
+		},
+		{
+			"fewer than were there", func(r *Agents) { r.CoresOfTheShard = 1.9 },
+			"this shard carries about 1000 agents at 10s, limited by its 2 processors, with 70% of them for replica and etcd",
+		},
+		{
+			"false positives", func(r *Agents) { r.FalsePositives = 2 },
+			"2 instances were taken for failed that were not",
+		},
 		{"leases", func(r *Agents) { r.LeasesLost = 3 }, "3 leases ended though their agents reported"},
 		{"not seen", func(r *Agents) { r.Detection.Seen = 7 }, "3 of 10 failures were not seen"},
-		{"late", func(r *Agents) { r.Detection.Lag.P99 = 33_600 }, "failures were seen after 33.6s at p99, the bound is 33.5s"},
+		{
+			"late", func(r *Agents) { r.Detection.Lag.P99 = 33_600 },
+			"failures were seen after 33.6s at p99, the bound is 33.5s",
+		},
 		{"not served", func(r *Agents) { r.Registered = 989 }, "989 of 990 agents were served at the end"},
 		{"too few reports", func(r *Agents) { r.Reports = 88 }, "88 reports came in a second, 99 were due"},
-		{"enough reports", func(r *Agents) { r.Reports, r.CoresOfTheShard = 90, 0.7 }, "this shard carries about 2000 agents at 10s, limited by its 2 processors, with 70% of them for replica and etcd"},
-		{"much at once", func(r *Agents) { r.LeasesLost, r.Registered = 3, 980 }, "3 leases ended though their agents reported; 980 of 990 agents were served at the end"},
+		{
+			"enough reports", func(r *Agents) { r.Reports, r.CoresOfTheShard = 90, 0.7 },
+			"this shard carries about 2000 agents at 10s, limited by its 2 processors, with 70% of them for replica and etcd",
+		},
+		{
+			"much at once", func(r *Agents) { r.LeasesLost, r.Registered = 3, 980 },
+			"3 leases ended though their agents reported; 980 of 990 agents were served at the end",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := carried()
@@ -77,10 +102,22 @@ func TestStormAndFailoverVerdicts(t *testing.T) {
 		got  Verdict
 		want string
 	}{
-		{kept.judge(), "100 agents were lost at once for 34s: nothing was replaced, all was as before 2.3s after their return, and of 10 healthy ones beside them none lost its lease"},
-		{(&Storm{Lost: 100, Replaced: 1, Made: 2, HealthyLost: 3, HealthyHurt: 4}).judge(), "100 agents are not lost at once without harm: 1 of the lost were given up; 2 machines were made; 3 leases of healthy agents ended; 4 healthy instances were taken for failed"},
-		{(&Failover{Served: 50, Last: 6.1, Cold: 4.2, Ratio: 1.45}).judge(), "all 50 agents of a replica that was killed were served by another within 6.1s, and no lease was lost; as many that come cold take 4.2s (1.45 of that)"},
-		{(&Failover{Served: 50, LeasesLost: 1, Judged: 2}).judge(), "a replica of 50 agents does not die without harm: 1 leases ended; 2 instances were taken for failed"},
+		{
+			kept.judge(),
+			"100 agents were lost at once for 34s: nothing was replaced, all was as before 2.3s after their return, and of 10 healthy ones beside them none lost its lease",
+		},
+		{
+			(&Storm{Lost: 100, Replaced: 1, Made: 2, HealthyLost: 3, HealthyHurt: 4}).judge(),
+			"100 agents are not lost at once without harm: 1 of the lost were given up; 2 machines were made; 3 leases of healthy agents ended; 4 healthy instances were taken for failed",
+		},
+		{
+			(&Failover{Served: 50, Last: 6.1, Cold: 4.2, Ratio: 1.45}).judge(),
+			"all 50 agents of a replica that was killed were served by another within 6.1s, and no lease was lost; as many that come cold take 4.2s (1.45 of that)",
+		},
+		{
+			(&Failover{Served: 50, LeasesLost: 1, Judged: 2}).judge(),
+			"a replica of 50 agents does not die without harm: 1 leases ended; 2 instances were taken for failed",
+		},
 	} {
 		if c.got.Text != c.want || c.got.Carries != (len(c.got.Failed) == 0) {
 			t.Errorf("%+v\nwant %s", c.got, c.want)
@@ -107,7 +144,8 @@ func TestSomeOfManyAreNamedInOrder(t *testing.T) {
 	}
 }
 
-// A failure's lag is the time from when it failed until the instance was given up; what it had said before is told beside it.
+// A failure's lag is the time from when it failed until the instance was given up; what it had said
+// before is told beside it.
 func TestDetectionLag(t *testing.T) {
 	o := observing(t, "a", "b", "c", "d", "e")
 	h := &harm{
@@ -141,7 +179,8 @@ func TestDetectionLag(t *testing.T) {
 	}
 }
 
-// What is told is what was done between the two readings, of replica and etcd together where it says so.
+// What is told is what was done between the two readings, of replica and etcd together where it
+// says so.
 func TestFiguresAreThoseBetweenTheReadings(t *testing.T) {
 	begun := time.Now()
 	reading := func(after time.Duration, reports uint64, renewals float64, troubles map[string]uint64) reading {
@@ -150,18 +189,23 @@ func TestFiguresAreThoseBetweenTheReadings(t *testing.T) {
 			return measure.Usage{At: at, CPU: time.Duration(share * float64(after)), Memory: memory}
 		}
 		return reading{
-			at: at, stats: crowd.Stats{Registered: 5, Reports: reports, Nacks: reports / 10, Troubles: troubles}, revision: int64(reports) * 2,
+			at: at, stats: crowd.Stats{Registered: 5, Reports: reports, Nacks: reports / 10, Troubles: troubles},
+			revision: int64(reports) * 2,
 			numbers: measure.Metrics{
 				`leasehold_etcd_requests_total{operation="renew"}`:      renewals,
 				`leasehold_etcd_requests_total{operation="commit"}`:     12345,
 				`leasehold_etcd_request_seconds_sum{operation="renew"}`: renewals / 500,
 			},
-			usage: map[string]measure.Usage{"etcd": use(0.25, 100), "replica-1": use(0.5, 1000), "agents-1": use(1, 7), "bench": use(0.1, 7)},
+			usage: map[string]measure.Usage{
+				"etcd": use(0.25, 100), "replica-1": use(0.5, 1000), "agents-1": use(1, 7),
+				"bench": use(0.1, 7),
+			},
 		}
 	}
 	trial := &Trial{usage: &usage{order: []string{"bench", "etcd", "replica-1", "agents-1"}}}
 	var r Agents
-	r.fill(trial, reading(time.Minute, 100, 50, map[string]uint64{"late": 1}), reading(2*time.Minute, 6100, 6050, map[string]uint64{"late": 1, "reset": 2}))
+	r.fill(trial, reading(time.Minute, 100, 50, map[string]uint64{"late": 1}),
+		reading(2*time.Minute, 6100, 6050, map[string]uint64{"late": 1, "reset": 2}))
 	for _, c := range []struct {
 		what      string
 		got, want float64

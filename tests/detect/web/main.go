@@ -1,9 +1,10 @@
-// Command web is the workload of the machines that tests/detect harms: a web server that says whether it is healthy, and can be told to
-// fail or to hang.
+// Command web is the workload of the machines that tests/detect harms: a web server that says
+// whether it is healthy, and can be told to fail or to hang.
 //
 //	web PORT DIR
 //
-// While there is a file called fail in DIR it answers 503, and while there is one called hang it does not answer.
+// While there is a file called fail in DIR it answers 503, and while there is one called hang it
+// does not answer.
 package main
 
 import (

@@ -17,7 +17,8 @@ import (
 	"github.com/leasehold/leasehold/tests/machines"
 )
 
-// agent is a process of a machine's agent. Its standard input is a pipe from us: when we end, it ends.
+// agent is a process of a machine's agent. Its standard input is a pipe from us: when we end, it
+// ends.
 type agent struct {
 	cmd    *exec.Cmd
 	orders io.WriteCloser

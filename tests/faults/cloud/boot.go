@@ -48,7 +48,8 @@ func (c *Cloud) run(ctx context.Context, m *machine) string {
 		switch {
 		case ctx.Err() != nil && err != nil:
 			return c.bringDown(ctx, m, nil)
-		case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EROFS): // its disk is full, or takes no writes: it boots when that is over
+		case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EROFS):
+			// its disk is full, or takes no writes: it boots when that is over
 		case err != nil:
 			c.failed("machine %s: %v", m.id, err)
 			return history.BySelf
@@ -76,8 +77,8 @@ func (c *Cloud) run(ctx context.Context, m *machine) string {
 	}
 }
 
-// bringDown ends a machine, as its cloud does it: in order if there is time, as an operating system that shuts down. What is left is killed
-// later.
+// bringDown ends a machine, as its cloud does it: in order if there is time, as an operating system
+// that shuts down. What is left is killed later.
 func (c *Cloud) bringDown(ctx context.Context, m *machine, a *agent) string {
 	var down *memprovider.Down
 	if !errors.As(context.Cause(ctx), &down) {

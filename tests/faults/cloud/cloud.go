@@ -77,7 +77,8 @@ func New(cfg Config) (*Cloud, error) {
 	cfg.AgentAgain = cmp.Or(cfg.AgentAgain, time.Second)
 	c := &Cloud{cfg: cfg, mark: rand.Text(), machines: map[string]*machine{}, conns: map[net.Conn]bool{}}
 	c.mem = memprovider.New(memprovider.Config{
-		Zones: cfg.Zones, Capacity: cfg.Capacity, Consistency: cfg.Consistency, CallTime: cfg.CallTime, BootDelay: cfg.BootDelay, Seed: cfg.Seed,
+		Zones: cfg.Zones, Capacity: cfg.Capacity, Consistency: cfg.Consistency, CallTime: cfg.CallTime,
+		BootDelay: cfg.BootDelay, Seed: cfg.Seed,
 		Run: c.live, Exists: c.exists,
 	})
 	return c, nil
@@ -168,7 +169,8 @@ func (c *Cloud) Close() error {
 	return errors.Join(errs...)
 }
 
-// Failures are what should not have happened, whatever was done to the machines: agents that ended by themselves, or broke down.
+// Failures are what should not have happened, whatever was done to the machines: agents that ended
+// by themselves, or broke down.
 func (c *Cloud) Failures() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -189,7 +191,8 @@ func (c *Cloud) Existing() []string {
 	return c.those(func(m *machine) bool { return !m.over })
 }
 
-// Running are the machines whose agent was started and has not been brought down, in order; also those that are frozen.
+// Running are the machines whose agent was started and has not been brought down, in order; also
+// those that are frozen.
 func (c *Cloud) Running() []string {
 	return c.those(func(m *machine) bool { return m.up && m.booted })
 }
@@ -253,7 +256,8 @@ func (c *Cloud) logOf(instance string) string {
 // brokeDown says whether an agent has told of a fault of its own.
 func (c *Cloud) brokeDown(instance string) bool {
 	said := []byte(c.Said(instance))
-	return bytes.Contains(said, []byte("panic: ")) || bytes.Contains(said, []byte("fatal error: ")) || bytes.Contains(said, []byte(`"bug: `))
+	return bytes.Contains(said, []byte("panic: ")) || bytes.Contains(said, []byte("fatal error: ")) ||
+		bytes.Contains(said, []byte(`"bug: `))
 }
 
 func (c *Cloud) machine(instance string) *machine {

@@ -25,8 +25,10 @@ var born = []string{"create", "made 0", "/create | booted 1"}
 func TestMachineIsMadeStoppedAndDeleted(t *testing.T) {
 	w := newWorld(t)
 	w.create("web-0")
-	if w.Zone("web-0") != "b" || w.Address("web-0") != "127.9.9.9" || !slices.Equal(w.Running(), []string{"web-0"}) || !slices.Equal(w.Existing(), []string{"web-0"}) {
-		t.Errorf("zone %s, address %s, running %v, existing %v", w.Zone("web-0"), w.Address("web-0"), w.Running(), w.Existing())
+	if w.Zone("web-0") != "b" || w.Address("web-0") != "127.9.9.9" || !slices.Equal(w.Running(), []string{"web-0"}) ||
+		!slices.Equal(w.Existing(), []string{"web-0"}) {
+		t.Errorf("zone %s, address %s, running %v, existing %v", w.Zone("web-0"), w.Address("web-0"), w.Running(),
+			w.Existing())
 	}
 	w.must(w.as.Stop(t.Context(), "s1", "web-0", time.Minute))
 	if left := w.Processes(); len(left) > 0 {
@@ -57,8 +59,12 @@ func TestMachineBootsAgain(t *testing.T) {
 		t.Errorf("it was deleted, and there are %v", left)
 	}
 	told := w.told("web-0")
-	told = slices.DeleteFunc(told, func(s string) bool { return s == "/restart" }) // it is answered before, or meanwhile
-	if want := []string{"restart", "ended 1 call", "booted 2", "delete", "ended 2 call", "removed 2", "/delete"}; !slices.Equal(told[4:], want) {
+	// it is answered before, or meanwhile
+	told = slices.DeleteFunc(told, func(s string) bool { return s == "/restart" })
+	if want := []string{
+		"restart", "ended 1 call", "booted 2", "delete", "ended 2 call", "removed 2",
+		"/delete",
+	}; !slices.Equal(told[4:], want) {
 		t.Errorf("told %v", told)
 	}
 }
@@ -79,7 +85,8 @@ func TestCrash(t *testing.T) {
 		t.Error("a machine that crashes ends nothing in order")
 	}
 	for what, do := range map[string]func(string) error{
-		"crash": w.Crash, "freeze": w.Freeze, "thaw": w.Thaw, "kill agent": w.KillAgent, "kill workload": w.KillWorkload,
+		"crash": w.Crash, "freeze": w.Freeze, "thaw": w.Thaw, "kill agent": w.KillAgent,
+		"kill workload": w.KillWorkload,
 	} {
 		if err := do("web-0"); !errors.Is(err, errDown) {
 			t.Errorf("%s one that is down: %v", what, err)
@@ -166,7 +173,8 @@ func TestAgentIsStartedAgainInTheSameBoot(t *testing.T) {
 	before, agent := w.awaitAll("web-0"), w.PID("web-0")
 	w.must(w.KillAgent("web-0"))
 	w.await("another agent", func() bool { pid := w.PID("web-0"); return pid != 0 && pid != agent })
-	w.await("the workload being taken up", func() bool { return strings.Contains(w.Said("web-0"), "workload taken up again") })
+	w.await("the workload being taken up",
+		func() bool { return strings.Contains(w.Said("web-0"), "workload taken up again") })
 	var kept int
 	for _, pid := range w.awaitAll("web-0") {
 		if slices.Contains(before, pid) {
@@ -241,13 +249,17 @@ func TestFaultsOfCallsAndWhatIsWritten(t *testing.T) {
 	w := newWorld(t)
 	lost := errors.New("the answer was lost")
 	w.Inject(memprovider.Fault{Call: memprovider.CallCreate, Times: 1, Err: lost, Effect: memprovider.EffectDone})
-	if _, err := w.as.Create(t.Context(), request("web-0")); err == nil || !strings.Contains(err.Error(), lost.Error()) {
+	if _, err := w.as.Create(t.Context(), request("web-0")); err == nil ||
+		!strings.Contains(err.Error(), lost.Error()) {
 		t.Errorf("the answer was lost: %v", err)
 	}
 	w.awaitAll("web-0")
 	w.expect("web-0", "create", "made 0", "/create the answer was lost | booted 1")
 
-	w.Inject(memprovider.Fault{Call: memprovider.CallCreate, Times: 1, Err: lost, Effect: memprovider.EffectLate, Late: 300 * time.Millisecond})
+	w.Inject(memprovider.Fault{
+		Call: memprovider.CallCreate, Times: 1, Err: lost, Effect: memprovider.EffectLate,
+		Late: 300 * time.Millisecond,
+	})
 	if _, err := w.as.Create(t.Context(), request("web-1")); err == nil {
 		t.Error("the answer was not lost")
 	}
@@ -260,11 +272,13 @@ func TestFaultsOfCallsAndWhatIsWritten(t *testing.T) {
 	}
 	w.expect("web-2", "create", "/create out of capacity")
 
-	// One that gives up is told nothing; what it has asked for ends when it would have given up in any case.
+	// One that gives up is told nothing; what it has asked for ends when it would have given up in
+	// any case.
 	lift := w.Inject(memprovider.Fault{Call: memprovider.CallDelete, Hang: true})
 	brief, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	if err := w.as.Delete(brief, "s1", "web-0"); err == nil || !strings.Contains(err.Error(), context.DeadlineExceeded.Error()) {
+	if err := w.as.Delete(brief, "s1", "web-0"); err == nil ||
+		!strings.Contains(err.Error(), context.DeadlineExceeded.Error()) {
 		t.Errorf("the call hangs: %v", err)
 	}
 	w.await("the end of the call", func() bool { return slices.Contains(w.told("web-0"), "/delete") })
@@ -303,7 +317,8 @@ func TestHowACallGoesWrongIsWritten(t *testing.T) {
 	}
 }
 
-// An agent that ends in order takes its machine with it, one that breaks down is started again; that is told, since nobody had asked for it.
+// An agent that ends in order takes its machine with it, one that breaks down is started again;
+// that is told, since nobody had asked for it.
 func TestAgentEndsByItself(t *testing.T) {
 	w := newWorld(t)
 	w.create("web-0")
@@ -313,7 +328,8 @@ func TestAgentEndsByItself(t *testing.T) {
 	if told := w.forgive(); len(told) != 1 || !strings.Contains(told[0], "ended by itself (signal: killed)") {
 		t.Errorf("told %q", told)
 	}
-	w.await("the other agent being ready", func() bool { return strings.Contains(w.Said("web-0"), "workload taken up again") })
+	w.await("the other agent being ready",
+		func() bool { return strings.Contains(w.Said("web-0"), "workload taken up again") })
 	w.must(syscall.Kill(w.PID("web-0"), syscall.SIGTERM))
 	w.await("the machine being down", func() bool { return slices.Contains(w.told("web-0"), "ended 1 self") })
 	w.await("the machine being listed so", func() bool {
@@ -430,7 +446,8 @@ func TestManyMachinesAtOnce(t *testing.T) {
 	booted := time.Since(begun)
 	frozen, thawed := each(w.Freeze), each(w.Thaw)
 	deleted := each(func(id string) error { return w.as.Delete(t.Context(), "s1", id) })
-	t.Logf("%d machines made in %s, running after %s more, frozen in %s, thawed in %s, deleted in %s", many, made, booted, frozen, thawed, deleted)
+	t.Logf("%d machines made in %s, running after %s more, frozen in %s, thawed in %s, deleted in %s", many, made,
+		booted, frozen, thawed, deleted)
 	if left := w.Processes(); len(left) > 0 || len(w.Existing()) > 0 {
 		t.Errorf("there are %v, %v", left, w.Existing())
 	}

@@ -1,7 +1,9 @@
-// Package cloud is a provider whose machines are real processes that can be hurt, and that writes down what is asked of it and what becomes of them.
+// Package cloud is a provider whose machines are real processes that can be hurt, and that writes
+// down what is asked of it and what becomes of them.
 //
-// It runs in the process of the test and is served to the replicas of a coordinator on a socket, as tests/stage/swarm is. Each boot of a machine
-// is a process `cast agent`, with a state directory and an address of its own; its workload is what the group wants to run.
+// It runs in the process of the test and is served to the replicas of a coordinator on a socket, as
+// tests/stage/swarm is. Each boot of a machine is a process `cast agent`, with a state directory
+// and an address of its own; its workload is what the group wants to run.
 //
 //	cloud.go    who is there; serving, ending
 //	front.go    calls as a replica makes them, and what is written of them
@@ -22,5 +24,6 @@
 //
 // # What it does not do
 //
-// It has no network: who is cut off is the business of whoever has one, and is written with [Cloud.NoteHarm].
+// It has no network: who is cut off is the business of whoever has one, and is written with
+// [Cloud.NoteHarm].
 package cloud

@@ -66,44 +66,48 @@ func kindOf(hit memprovider.Fault) string {
 
 // Create makes a machine, once.
 func (f *front) Create(ctx context.Context, req provider.CreateRequest) (made provider.Machine, err error) {
-	err = f.called(ctx, history.Call{Method: history.Create, Instance: req.Bootstrap.Instance, Zone: req.Zone}, func(ctx context.Context, _ *history.Call) (err error) {
-		made, err = f.c.mem.Create(ctx, req)
-		return err
-	})
+	err = f.called(ctx, history.Call{Method: history.Create, Instance: req.Bootstrap.Instance, Zone: req.Zone},
+		func(ctx context.Context, _ *history.Call) (err error) {
+			made, err = f.c.mem.Create(ctx, req)
+			return err
+		})
 	return made, err
 }
 
 // Stop ends a machine in order, and after the timeout in any case.
 func (f *front) Stop(ctx context.Context, shard, instance string, timeout time.Duration) error {
-	return f.called(ctx, history.Call{Method: history.Stop, Instance: instance}, func(ctx context.Context, _ *history.Call) error {
-		return f.c.mem.Stop(ctx, shard, instance, timeout+killWait)
-	})
+	return f.called(ctx, history.Call{Method: history.Stop, Instance: instance},
+		func(ctx context.Context, _ *history.Call) error {
+			return f.c.mem.Stop(ctx, shard, instance, timeout+killWait)
+		})
 }
 
 // Delete removes a machine. It returns when nothing of it runs.
 func (f *front) Delete(ctx context.Context, shard, instance string) error {
-	return f.called(ctx, history.Call{Method: history.Delete, Instance: instance}, func(ctx context.Context, _ *history.Call) error {
-		if err := f.c.mem.Delete(ctx, shard, instance); err != nil {
-			return err
-		}
-		m := f.c.machine(instance)
-		if m == nil {
-			return nil
-		}
-		select {
-		case <-m.gone:
-			return nil
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	})
+	return f.called(ctx, history.Call{Method: history.Delete, Instance: instance},
+		func(ctx context.Context, _ *history.Call) error {
+			if err := f.c.mem.Delete(ctx, shard, instance); err != nil {
+				return err
+			}
+			m := f.c.machine(instance)
+			if m == nil {
+				return nil
+			}
+			select {
+			case <-m.gone:
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		})
 }
 
 // Restart boots a machine again.
 func (f *front) Restart(ctx context.Context, shard, instance, boot string) error {
-	return f.called(ctx, history.Call{Method: history.Restart, Instance: instance}, func(ctx context.Context, _ *history.Call) error {
-		return f.c.mem.Restart(ctx, shard, instance, boot)
-	})
+	return f.called(ctx, history.Call{Method: history.Restart, Instance: instance},
+		func(ctx context.Context, _ *history.Call) error {
+			return f.c.mem.Restart(ctx, shard, instance, boot)
+		})
 }
 
 // List lists all machines of which something is left, or lies.
@@ -112,7 +116,8 @@ func (f *front) List(ctx context.Context, shard string) (found []provider.Machin
 		if found, err = f.c.mem.List(ctx, shard); err != nil {
 			return err
 		}
-		// Only now is it asked who is on the way: nobody can have gone from the one and not have come to the other.
+		// Only now is it asked who is on the way: nobody can have gone from the one and not have
+		// come to the other.
 		for _, m := range f.c.leaving(shard) {
 			if !slices.ContainsFunc(found, func(o provider.Machine) bool { return o.Instance == m.Instance }) {
 				found = append(found, m)
@@ -125,7 +130,8 @@ func (f *front) List(ctx context.Context, shard string) (found []provider.Machin
 	return found, err
 }
 
-// Inject lets calls go wrong from now on, until the fault is lifted or used up. What List answers is the business of [Cloud.Lie].
+// Inject lets calls go wrong from now on, until the fault is lifted or used up. What List answers
+// is the business of [Cloud.Lie].
 func (c *Cloud) Inject(f memprovider.Fault) (lift func()) { return c.mem.Inject(f) }
 
 // Heal lifts all faults and lies. Effects that are late still come.

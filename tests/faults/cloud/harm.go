@@ -16,7 +16,8 @@ func (c *Cloud) NoteHarm(instance string, kind history.HarmKind, ends bool) {
 	c.cfg.Log.Add(history.Event{Harm: &history.Harm{Instance: instance, Kind: kind, Ends: ends}})
 }
 
-// Crash ends a machine otherwise than in order: its provider says so from then on. It returns when nothing of it runs.
+// Crash ends a machine otherwise than in order: its provider says so from then on. It returns when
+// nothing of it runs.
 func (c *Cloud) Crash(instance string) error {
 	m, err := c.living(instance)
 	if err != nil {
@@ -39,7 +40,8 @@ func (c *Cloud) Crash(instance string) error {
 	return nil
 }
 
-// living is a machine that is up. One whose agent is just being started is waited for: others may have seen that agent already.
+// living is a machine that is up. One whose agent is just being started is waited for: others may
+// have seen that agent already.
 func (c *Cloud) living(instance string) (*machine, error) {
 	m := c.machine(instance)
 	if m == nil {
@@ -121,7 +123,8 @@ func (c *Cloud) KillAgent(instance string) error {
 	return nil
 }
 
-// KillWorkload ends what the machine exists for. Its agent goes on. The harm is over with the next boot.
+// KillWorkload ends what the machine exists for. Its agent goes on. The harm is over with the next
+// boot.
 func (c *Cloud) KillWorkload(instance string) error {
 	m, err := c.living(instance)
 	if err != nil {
@@ -156,7 +159,8 @@ func (c *Cloud) Sicken(instance string) error {
 	return nil
 }
 
-// Cure ends that. One that is well already is no mistake: its file may have gone with all that it had.
+// Cure ends that. One that is well already is no mistake: its file may have gone with all that it
+// had.
 func (c *Cloud) Cure(instance string) error {
 	m := c.machine(instance)
 	if m == nil {
@@ -169,7 +173,8 @@ func (c *Cloud) Cure(instance string) error {
 	return nil
 }
 
-// SetClock makes the wall clock of a machine wrong by so much, also that of agents that it starts later. It is no harm.
+// SetClock makes the wall clock of a machine wrong by so much, also that of agents that it starts
+// later. It is no harm.
 func (c *Cloud) SetClock(instance string, by time.Duration) error {
 	m, err := c.living(instance)
 	if err != nil {

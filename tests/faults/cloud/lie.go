@@ -15,8 +15,8 @@ type lie struct {
 	told   int
 }
 
-// Lie has List lie from now on, until it is lifted or used up, or another lie begins. A delay is how long an answer is on its way: what it says
-// was true when it was asked for.
+// Lie has List lie from now on, until it is lifted or used up, or another lie begins. A delay is
+// how long an answer is on its way: what it says was true when it was asked for.
 func (c *Cloud) Lie(l swarm.Lie) (lift func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -32,7 +32,9 @@ func (c *Cloud) Lie(l swarm.Lie) (lift func()) {
 }
 
 // bend makes a true answer what the lie of the hour makes of it, and says which that is.
-func (c *Cloud) bend(ctx context.Context, truth []provider.Machine) (answer []provider.Machine, kind string, err error) {
+func (c *Cloud) bend(ctx context.Context, truth []provider.Machine) (answer []provider.Machine, kind string,
+	err error,
+) {
 	c.mu.Lock()
 	l := c.lie
 	if l == nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/leasehold/leasehold/tests/faults/history"
 )
 
-// machine is one that there is or was. Its fields are read and written with the cloud's lock held; act is held by whoever starts, stops or
-// continues its processes, and is taken first.
+// machine is one that there is or was. Its fields are read and written with the cloud's lock held;
+// act is held by whoever starts, stops or continues its processes, and is taken first.
 type machine struct {
 	id, zone, address, dir string
 
@@ -33,13 +33,19 @@ type machine struct {
 }
 
 func (c *Cloud) note(m *machine, what history.Step, why string) {
-	c.cfg.Log.Add(history.Event{Machine: &history.Machine{Instance: m.id, What: what, Boot: m.boot.Number, Zone: m.zone, Why: why}})
+	c.cfg.Log.Add(history.Event{Machine: &history.Machine{
+		Instance: m.id, What: what, Boot: m.boot.Number, Zone: m.zone,
+		Why: why,
+	}})
 }
 
 // exists is told when a machine comes to be, and when it is to be no more.
 func (c *Cloud) exists(instance, zone string, exists bool) {
 	if exists {
-		m := &machine{id: instance, zone: zone, address: c.cfg.Source(instance), dir: filepath.Join(c.cfg.Dir, instance), gone: make(chan struct{})}
+		m := &machine{
+			id: instance, zone: zone, address: c.cfg.Source(instance),
+			dir: filepath.Join(c.cfg.Dir, instance), gone: make(chan struct{}),
+		}
 		c.mu.Lock()
 		c.machines[instance] = m
 		c.note(m, history.Made, "")
@@ -114,7 +120,8 @@ func (c *Cloud) leaving(shard string) (out []provider.Machine) {
 	for _, m := range c.machines {
 		if b := m.boot.Bootstrap; m.removed && !m.over && b.Shard == shard {
 			out = append(out, provider.Machine{
-				Instance: m.id, Shard: shard, Group: b.Group, Ref: "mem-" + m.id, State: provider.StateStopping, Zone: m.zone, BootID: m.boot.ID,
+				Instance: m.id, Shard: shard, Group: b.Group, Ref: "mem-" + m.id, State: provider.StateStopping,
+				Zone: m.zone, BootID: m.boot.ID,
 			})
 		}
 	}

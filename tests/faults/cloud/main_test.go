@@ -59,8 +59,9 @@ func newWorld(t *testing.T, more ...func(*Config)) *world {
 		t.Fatal(err)
 	}
 	cfg := Config{
-		Log: w.log, Agent: agentProgram, Dir: filepath.Join(dir, "machines"), Socket: filepath.Join(dir, "socket"), AgentAgain: 10 * time.Millisecond,
-		Source: func(string) string { return "127.9.9.9" },
+		Log: w.log, Agent: agentProgram, Dir: filepath.Join(dir, "machines"), Socket: filepath.Join(dir, "socket"),
+		AgentAgain: 10 * time.Millisecond,
+		Source:     func(string) string { return "127.9.9.9" },
 	}
 	for _, change := range more {
 		change(&cfg)
@@ -106,7 +107,8 @@ func (w *world) forgive() []string {
 
 func request(instance string) provider.CreateRequest {
 	return provider.CreateRequest{Zone: "b", Bootstrap: provider.Bootstrap{
-		Schema: provider.BootstrapSchema, Instance: instance, Group: "web", Shard: "s1", Coordinators: []string{"127.0.0.1:1"},
+		Schema: provider.BootstrapSchema, Instance: instance, Group: "web", Shard: "s1",
+		Coordinators:   []string{"127.0.0.1:1"},
 		ReportInterval: "1s", ReconnectMin: "100ms", ReconnectMax: "1s", StopTimeout: "5s",
 		Run: []string{"sh", "-c", "sleep 100000 & exec sleep 100000"},
 	}}
@@ -158,7 +160,8 @@ func (w *world) told(instance string) (out []string) {
 		switch {
 		case e.Call != nil && e.Call.Instance == instance && e.Call.Replica == "a":
 			out = append(out, word(string(e.Call.Method), e.Call.Ended, e.Call.Err))
-		case e.Machine != nil && (e.Machine.What == history.WorkloadBegan || e.Machine.What == history.WorkloadEnded): // seen some time later: see workloads
+		case e.Machine != nil && (e.Machine.What == history.WorkloadBegan || e.Machine.What == history.WorkloadEnded):
+			// seen some time later: see workloads
 		case e.Machine != nil && e.Machine.Instance == instance:
 			out = append(out, strings.TrimSpace(fmt.Sprintf("%s %d %s", e.Machine.What, e.Machine.Boot, e.Machine.Why)))
 		case e.Harm != nil && e.Harm.Instance == instance:
@@ -171,7 +174,8 @@ func (w *world) told(instance string) (out []string) {
 // workloads is what the history says of a machine's workload.
 func (w *world) workloads(instance string) (out []history.Step) {
 	for _, e := range w.log.Events() {
-		if m := e.Machine; m != nil && m.Instance == instance && (m.What == history.WorkloadBegan || m.What == history.WorkloadEnded) {
+		if m := e.Machine; m != nil && m.Instance == instance &&
+			(m.What == history.WorkloadBegan || m.What == history.WorkloadEnded) {
 			out = append(out, m.What)
 		}
 	}

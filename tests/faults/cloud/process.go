@@ -12,7 +12,8 @@ import (
 	"github.com/leasehold/leasehold/tests/machines"
 )
 
-// census looks at all processes of the host. Those who want it at the same time share one look, which begins after all of them came.
+// census looks at all processes of the host. Those who want it at the same time share one look,
+// which begins after all of them came.
 type census struct {
 	mu     sync.Mutex
 	next   *survey // not begun yet
@@ -53,7 +54,8 @@ func (c *census) look(mark string) map[string][]int {
 
 func (c *Cloud) processes(m *machine) []int { return c.census.look(c.mark)[m.id] }
 
-// signal sends a signal to a process if it is one of the machine's. By the time at which it is looked at, its number can be nobody else's.
+// signal sends a signal to a process if it is one of the machine's. By the time at which it is
+// looked at, its number can be nobody else's.
 func (c *Cloud) signal(m *machine, pid int, sig syscall.Signal) bool {
 	p, err := os.FindProcess(pid)
 	if err != nil {
@@ -66,8 +68,8 @@ func (c *Cloud) signal(m *machine, pid int, sig syscall.Signal) bool {
 	return p.Signal(sig) == nil
 }
 
-// untilNone sends a signal to all processes of a machine that need it, until two looks in a row find none: one in the middle of its exec is not to
-// be seen.
+// untilNone sends a signal to all processes of a machine that need it, until two looks in a row
+// find none: one in the middle of its exec is not to be seen.
 func (c *Cloud) untilNone(m *machine, needs func(pid int) bool, sig syscall.Signal) {
 	pause, late := time.Millisecond, time.After(patience)
 	for clean := 0; clean < 2; clean++ {

@@ -13,7 +13,8 @@ import (
 // lookEvery is how often a machine is looked at for its workload.
 const lookEvery = 250 * time.Millisecond
 
-// workload is the process that the agent of a machine has recorded as its workload. It may have ended.
+// workload is the process that the agent of a machine has recorded as its workload. It may have
+// ended.
 func (m *machine) workload() (pid int, err error) {
 	var record struct {
 		PID int `json:"pid"`
@@ -25,8 +26,9 @@ func (m *machine) workload() (pid int, err error) {
 	return record.PID, err
 }
 
-// watchWorkload notes when the workload of a machine begins, and when it ends while the machine stays up: somebody has stopped
-// it then. Whether it runs is the kernel's word; the agent is only asked for its number.
+// watchWorkload notes when the workload of a machine begins, and when it ends while the machine
+// stays up: somebody has stopped it then. Whether it runs is the kernel's word; the agent is only
+// asked for its number.
 func (c *Cloud) watchWorkload(ctx context.Context, m *machine) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()

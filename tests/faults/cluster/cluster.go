@@ -29,7 +29,8 @@ type Config struct {
 	Settings func(*store.ShardSettings)
 }
 
-// Cluster is members of etcd, replicas of the coordinator and machines, each a process of its own, and the network between them.
+// Cluster is members of etcd, replicas of the coordinator and machines, each a process of its own,
+// and the network between them.
 type Cluster struct {
 	*stage.Stage
 	Net     *network.Network
@@ -69,7 +70,10 @@ func New(t *testing.T, cfg Config) *Cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &Cluster{cfg: cfg, test: t, dir: dir, Net: network.New(), disks: map[string]*disk.Tmpfs{}, numbers: map[string]string{}, groups: map[string]*Group{}}
+	c := &Cluster{
+		cfg: cfg, test: t, dir: dir, Net: network.New(), disks: map[string]*disk.Tmpfs{},
+		numbers: map[string]string{}, groups: map[string]*Group{},
+	}
 	c.harms.init()
 	if c.Log, err = history.Open(filepath.Join(dir, "history")); err != nil {
 		t.Fatal(err)
@@ -80,7 +84,8 @@ func New(t *testing.T, cfg Config) *Cluster {
 			if c.disks[name], err = disk.Mount(filepath.Join(dir, name), 16<<20); err != nil {
 				t.Fatal(err)
 			}
-			t.Cleanup(func() { _ = c.disks[name].Close() }) // it is closed before, and checked, unless we do not get so far
+			// it is closed before, and checked, unless we do not get so far
+			t.Cleanup(func() { _ = c.disks[name].Close() })
 		}
 	}
 	cast, err := cfg.Programs.WrongClock()
@@ -89,7 +94,8 @@ func New(t *testing.T, cfg Config) *Cluster {
 	}
 	socket := filepath.Join(dir, "cloud.sock")
 	c.Cloud, err = cloud.New(cloud.Config{
-		Log: c.Log, Agent: cast, Dir: filepath.Join(dir, "machines"), Socket: socket, Zones: zones, Logs: dir, Source: c.source, Made: c.machineMade,
+		Log: c.Log, Agent: cast, Dir: filepath.Join(dir, "machines"), Socket: socket, Zones: zones, Logs: dir,
+		Source: c.source, Made: c.machineMade,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -140,7 +146,10 @@ func New(t *testing.T, cfg Config) *Cluster {
 func (c *Cluster) watch() {
 	c.T.Helper()
 	var err error
-	if c.Witness, err = witness.New(witness.Config{Endpoints: c.Clients, Prefix: c.Keys.Prefix(), Log: c.Log}); err != nil {
+	if c.Witness, err = witness.New(witness.Config{
+		Endpoints: c.Clients, Prefix: c.Keys.Prefix(),
+		Log: c.Log,
+	}); err != nil {
 		c.T.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(context.WithoutCancel(c.T.Context()))
@@ -164,7 +173,10 @@ func (c *Cluster) Trouble(kind string, manyCut bool) (over func(what string)) {
 	c.mu.Unlock()
 	c.Log.Add(history.Event{Trouble: &history.Trouble{ID: id, Kind: kind, ManyCut: manyCut}})
 	return func(what string) {
-		c.Log.Add(history.Event{Trouble: &history.Trouble{ID: id, Kind: kind, What: what, ManyCut: manyCut, Ends: true}})
+		c.Log.Add(history.Event{Trouble: &history.Trouble{
+			ID: id, Kind: kind, What: what, ManyCut: manyCut,
+			Ends: true,
+		}})
 	}
 }
 

@@ -15,7 +15,8 @@ import (
 	"github.com/leasehold/leasehold/tests/stage"
 )
 
-// DeleteByHand deletes keys as somebody does with etcdctl, and returns the last revision at which they were there; 0 if nothing was deleted.
+// DeleteByHand deletes keys as somebody does with etcdctl, and returns the last revision at which
+// they were there; 0 if nothing was deleted.
 func (c *Cluster) DeleteByHand(ctx context.Context, keys []string) (before store.Revision, err error) {
 	var txn store.Txn
 	for _, key := range keys {
@@ -28,16 +29,21 @@ func (c *Cluster) DeleteByHand(ctx context.Context, keys []string) (before store
 	return deleted - 1, nil
 }
 
-// WriteByHand writes a value over a key, if the key is still as it was seen. The key stays on its lease.
+// WriteByHand writes a value over a key, if the key is still as it was seen. The key stays on its
+// lease.
 func (c *Cluster) WriteByHand(ctx context.Context, kv store.KV, value []byte) (store.Revision, error) {
 	w := store.Put(kv.Key, value)
 	if kv.Lease != 0 {
 		w = store.PutLeased(kv.Key, value, kv.Lease)
 	}
-	return c.Store.Commit(ctx, store.Txn{Conditions: []store.Condition{store.At(kv.Key, kv.Modified)}, Writes: []store.Write{w}})
+	return c.Store.Commit(ctx, store.Txn{
+		Conditions: []store.Condition{store.At(kv.Key, kv.Modified)},
+		Writes:     []store.Write{w},
+	})
 }
 
-// BackByHand undoes what was written over a key at a revision, unless somebody has written or removed it since.
+// BackByHand undoes what was written over a key at a revision, unless somebody has written or
+// removed it since.
 func (c *Cluster) BackByHand(kv store.KV, at store.Revision) error {
 	w := store.Put(kv.Key, kv.Value)
 	switch {
@@ -47,7 +53,10 @@ func (c *Cluster) BackByHand(kv store.KV, at store.Revision) error {
 		w = store.PutLeased(kv.Key, kv.Value, kv.Lease)
 	}
 	return c.insist(func(ctx context.Context) error {
-		_, err := c.Store.Commit(ctx, store.Txn{Conditions: []store.Condition{store.At(kv.Key, at)}, Writes: []store.Write{w}})
+		_, err := c.Store.Commit(ctx, store.Txn{
+			Conditions: []store.Condition{store.At(kv.Key, at)},
+			Writes:     []store.Write{w},
+		})
 		if errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrLeaseGone) {
 			return nil
 		}
@@ -65,8 +74,9 @@ func (c *Cluster) Settings(ctx context.Context) (store.ShardSettings, error) {
 	return shard.Record.Settings, err
 }
 
-// Recover does what the runbook says about an etcd whose data is lost: the shard is created anew under its old ID, with the settings that it had, groups are
-// applied from their files, machines are put back into their slots, and the shard is released.
+// Recover does what the runbook says about an etcd whose data is lost: the shard is created anew
+// under its old ID, with the settings that it had, groups are applied from their files, machines
+// are put back into their slots, and the shard is released.
 func (c *Cluster) Recover(settings store.ShardSettings) error {
 	if err := c.OperatorMust("recover", "--confirm=default"); err != nil {
 		return err
@@ -97,7 +107,8 @@ func (c *Cluster) Recover(settings store.ShardSettings) error {
 }
 
 const (
-	// agentsReport is for how long an operator waits until agents report: several times reconnect_max, as here.
+	// agentsReport is for how long an operator waits until agents report: several times
+	// reconnect_max, as here.
 	agentsReport = 15 * time.Second
 	// strange is for how long a machine has no record before an operator does something about it.
 	strange = 3 * time.Second
@@ -105,7 +116,8 @@ const (
 	calm = 2 * time.Second
 )
 
-// awaitClaims waits until every machine that is up could be put into its slot, but not for ever: some may be silent.
+// awaitClaims waits until every machine that is up could be put into its slot, but not for ever:
+// some may be silent.
 func (c *Cluster) awaitClaims(within time.Duration) {
 	late := time.Now().Add(within)
 	for time.Now().Before(late) && c.T.Context().Err() == nil {
@@ -113,14 +125,16 @@ func (c *Cluster) awaitClaims(within time.Duration) {
 		for _, m := range c.candidates() {
 			able[m.Instance] = m.Adoptable() && m.Source == recovery.FromSeal
 		}
-		if up := c.Cloud.Running(); len(able) > 0 && !slices.ContainsFunc(up, func(id string) bool { return !able[id] }) {
+		if up := c.Cloud.Running(); len(able) > 0 &&
+			!slices.ContainsFunc(up, func(id string) bool { return !able[id] }) {
 			return
 		}
 		c.Pass(500 * time.Millisecond)
 	}
 }
 
-// candidates are the machines without a record, as `leasehold recover` shows them; nil if it does not.
+// candidates are the machines without a record, as `leasehold recover` shows them; nil if it does
+// not.
 func (c *Cluster) candidates() (all []recovery.Candidate) {
 	out, err := c.Try("recover", "-o", "json")
 	if err != nil || json.Unmarshal([]byte(out), &all) != nil {
@@ -129,8 +143,9 @@ func (c *Cluster) candidates() (all []recovery.Candidate) {
 	return all
 }
 
-// PutRight does what an operator does once the records are back as far as they can be: machines without a record are adopted, those without a place are
-// removed, and a hold is released. It goes on until there is nothing left to do.
+// PutRight does what an operator does once the records are back as far as they can be: machines
+// without a record are adopted, those without a place are removed, and a hold is released. It goes
+// on until there is nothing left to do.
 func (c *Cluster) PutRight() error {
 	late := time.Now().Add(stage.Longest)
 	since := map[string]time.Time{} // from when on a machine had no record
@@ -243,7 +258,8 @@ func (c *Cluster) recorded(ctx context.Context) (shard store.Shard, instances ma
 	return v.Record, instances, nil
 }
 
-// Repair has records put back from etcd's history: all that were lost or spoiled since a revision or, with 0, all that are damaged by what is known.
+// Repair has records put back from etcd's history: all that were lost or spoiled since a revision
+// or, with 0, all that are damaged by what is known.
 func (c *Cluster) Repair(at store.Revision) error {
 	args := []string{"repair"}
 	if at != 0 {

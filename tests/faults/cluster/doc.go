@@ -1,4 +1,5 @@
-// Package cluster is a whole Leasehold of real processes on one machine, with everything that can be done to it and everything that is seen of it.
+// Package cluster is a whole Leasehold of real processes on one machine, with everything that can
+// be done to it and everything that is seen of it.
 //
 //	cluster.go   members of etcd, replicas, machines, the network between them, the witness beside them
 //	parties.go   who they are, dead or alive; starting them again

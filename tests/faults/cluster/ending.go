@@ -48,7 +48,8 @@ func (c *Cluster) must(err error) {
 // still is for how long nothing may change before it counts as quiet.
 const still = 3 * time.Second
 
-// AwaitQuiet waits until every group is complete, there is a machine for each record and no other, and that stays so. It says what is missing otherwise.
+// AwaitQuiet waits until every group is complete, there is a machine for each record and no other,
+// and that stays so. It says what is missing otherwise.
 func (c *Cluster) AwaitQuiet(within time.Duration) (missing string) {
 	c.T.Helper()
 	late := time.NewTimer(within)
@@ -74,8 +75,9 @@ func (c *Cluster) AwaitQuiet(within time.Duration) (missing string) {
 	}
 }
 
-// quiet notes that it is, unless that has passed while we looked at what there is: then it says what is missing. Members that are slow to tell of their
-// leases, as where many clusters share a processor, are asked again later.
+// quiet notes that it is, unless that has passed while we looked at what there is: then it says
+// what is missing. Members that are slow to tell of their leases, as where many clusters share a
+// processor, are asked again later.
 func (c *Cluster) quiet() (missing string) {
 	c.T.Helper()
 	var leases map[string][]string
@@ -121,7 +123,8 @@ func (c *Cluster) unrest() string {
 		case wanted && st.Record.Outdated > 0:
 			return fmt.Sprintf("%d of group %s are outdated", st.Record.Outdated, name)
 		case wanted && st.Record.AcceptedRevision != specs[name].Modified:
-			return fmt.Sprintf("the spec of group %s is of revision %d, and its leader goes by that of %d", name, specs[name].Modified, st.Record.AcceptedRevision)
+			return fmt.Sprintf("the spec of group %s is of revision %d, and its leader goes by that of %d", name,
+				specs[name].Modified, st.Record.AcceptedRevision)
 		}
 	}
 	if hold := c.Hold(); hold != "" {
@@ -173,7 +176,8 @@ func (c *Cluster) End() {
 
 func (c *Cluster) leftBehind(what string) { c.Log.Add(history.Event{Left: &history.Left{What: what}}) }
 
-// Bound is how long everything may take to be complete again once nothing is wrong any more. It is no measure of speed.
+// Bound is how long everything may take to be complete again once nothing is wrong any more. It is
+// no measure of speed.
 const Bound = stage.Longest
 
 // Verdict has the judge look at all that was seen, and fails the test if it finds anything.

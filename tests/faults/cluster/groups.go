@@ -30,7 +30,10 @@ type Group struct {
 func Usual() []Group {
 	return []Group{
 		{Name: "web", Size: 12, More: []string{"budget: {max_expansion: 2}"}},
-		{Name: "db", Size: 6, Checked: true, More: []string{"budget: {max_expansion: 1, max_unavailable: 1, max_creating: 3, max_deleting: 2}"}},
+		{
+			Name: "db", Size: 6, Checked: true,
+			More: []string{"budget: {max_expansion: 1, max_unavailable: 1, max_creating: 3, max_deleting: 2}"},
+		},
 		{Name: "one", Size: 1},
 	}
 }
@@ -39,7 +42,8 @@ func Usual() []Group {
 func (g *Group) text(c *Cluster) string {
 	lines := []string{
 		"name: " + g.Name, fmt.Sprintf("size: %d", g.Size), "provider: swarm",
-		fmt.Sprintf("template: {zones: [%s], settings: {edition: \"%d\"}}", strings.Join(zones, ", "), g.edits["template"]),
+		fmt.Sprintf("template: {zones: [%s], settings: {edition: \"%d\"}}", strings.Join(zones, ", "),
+			g.edits["template"]),
 		fmt.Sprintf(`workload: {run: [sleep, "%d"]}`, 1_000_000+g.edits["run"]),
 		fmt.Sprintf("vars: {edition: \"%d\"}", g.edits["vars"]),
 		fmt.Sprintf("report: {interval: %s, lease_ttl: %s}", c.Interval, c.TTL),
@@ -48,8 +52,10 @@ func (g *Group) text(c *Cluster) string {
 		"storm: {window: 10s, cooldown: 5s, probe_after: 0s}",
 	}
 	if g.Checked {
-		// Not fewer than four: where eight clusters share two processors, a probe that only starts a program has taken longer than its second twice in a row.
-		lines = append(lines, "checks:", `- {name: well, exec: {run: [test, "!", -e, sick]}, interval: 2s, timeout: 1s, unhealthy_threshold: `+fmt.Sprint(4+g.edits["check"]%2)+"}")
+		// Not fewer than four: where eight clusters share two processors, a probe that only starts
+		// a program has taken longer than its second twice in a row.
+		lines = append(lines, "checks:",
+			`- {name: well, exec: {run: [test, "!", -e, sick]}, interval: 2s, timeout: 1s, unhealthy_threshold: `+fmt.Sprint(4+g.edits["check"]%2)+"}")
 	}
 	return strings.Join(append(append(lines, g.More...), ""), "\n")
 }
@@ -127,7 +133,8 @@ func (c *Cluster) Edit(ctx context.Context, name, part string) error {
 	return err
 }
 
-// MakeAgain makes a group again that was deleted, once it is gone. One that was not, since nobody heard the order, is left alone.
+// MakeAgain makes a group again that was deleted, once it is gone. One that was not, since nobody
+// heard the order, is left alone.
 func (c *Cluster) MakeAgain(name string) error {
 	late := time.NewTimer(stage.Longest)
 	defer late.Stop()
@@ -198,7 +205,8 @@ func (c *Cluster) OperatorMust(args ...string) error {
 	}
 }
 
-// SpoilSpec removes a group's key by hand, or writes something into it that nobody can read. back puts it back as it was.
+// SpoilSpec removes a group's key by hand, or writes something into it that nobody can read. back
+// puts it back as it was.
 func (c *Cluster) SpoilSpec(ctx context.Context, name string, remove bool) (back func() error, err error) {
 	key := c.Keys.Group(name)
 	kv, err := c.Store.Get(ctx, key)
@@ -209,7 +217,9 @@ func (c *Cluster) SpoilSpec(ctx context.Context, name string, remove bool) (back
 	if remove {
 		w = store.Delete(key)
 	}
-	if _, err = c.Store.Commit(ctx, store.Txn{Conditions: []store.Condition{store.Unchanged(kv)}, Writes: []store.Write{w}}); err != nil && !errors.Is(err, store.ErrUnknown) {
+	if _, err = c.Store.Commit(ctx,
+		store.Txn{Conditions: []store.Condition{store.Unchanged(kv)}, Writes: []store.Write{w}}); err != nil &&
+		!errors.Is(err, store.ErrUnknown) {
 		return nil, err
 	}
 	return func() error {

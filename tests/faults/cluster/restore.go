@@ -28,7 +28,8 @@ func (c *Cluster) RestoreSnapshot(path string) error {
 // EmptyEtcd ends all members, removes their data, and starts them.
 func (c *Cluster) EmptyEtcd() error { return c.replaceData(etcdops.Empty) }
 
-// replaceData ends all members, has their data be replaced, and starts them. It returns when they serve.
+// replaceData ends all members, has their data be replaced, and starts them. It returns when they
+// serve.
 func (c *Cluster) replaceData(replace func([]etcdops.Data) error) error {
 	var data []etcdops.Data
 	for i, m := range c.ops {
@@ -49,7 +50,8 @@ func (c *Cluster) replaceData(replace func([]etcdops.Data) error) error {
 	})
 }
 
-// EverybodysClock moves the wall clocks of all programs: so much time has passed since whatever was before.
+// EverybodysClock moves the wall clocks of all programs: so much time has passed since whatever was
+// before.
 func (c *Cluster) EverybodysClock(by time.Duration) error {
 	for i := range c.Etcd {
 		if err := c.Member(i).SetClock(by); err != nil {

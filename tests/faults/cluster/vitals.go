@@ -47,8 +47,14 @@ const (
 
 // What is read at /metrics of a replica, and of a member of etcd.
 var (
-	ofReplica = map[string]string{"go_memstats_heap_inuse_bytes": HeapInUse, "go_memstats_next_gc_bytes": HeapGoal, "go_goroutines": Goroutines}
-	ofEtcd    = map[string]string{"etcd_debugging_mvcc_current_revision": Revisions, "etcd_debugging_mvcc_compact_revision": compacted, "go_goroutines": Goroutines}
+	ofReplica = map[string]string{
+		"go_memstats_heap_inuse_bytes": HeapInUse, "go_memstats_next_gc_bytes": HeapGoal,
+		"go_goroutines": Goroutines,
+	}
+	ofEtcd = map[string]string{
+		"etcd_debugging_mvcc_current_revision": Revisions,
+		"etcd_debugging_mvcc_compact_revision": compacted, "go_goroutines": Goroutines,
+	}
 )
 
 // compacted is the revision before which etcd keeps nothing.
@@ -85,7 +91,8 @@ func (c *Cluster) vitals(ctx context.Context) ([]Vital, error) {
 		of, pid := "member "+st.Member, c.Member(i).PID()
 		told, err := used(pid)
 		add(of, pid, told, err)
-		add(of, pid, map[string]float64{DataInUse: float64(st.InUse), DataFile: float64(st.Size)}, errors.Join(st.Silent, st.Sick))
+		add(of, pid, map[string]float64{DataInUse: float64(st.InUse), DataFile: float64(st.Size)},
+			errors.Join(st.Silent, st.Sick))
 		told, err = scrape(ctx, c.Clients[i], ofEtcd)
 		told[Revisions] -= told[compacted]
 		delete(told, compacted)
@@ -148,7 +155,8 @@ func used(pid int) (map[string]float64, error) {
 	return told, nil
 }
 
-// scrape reads numbers of whoever tells them at an address, and gives them the names that they have here.
+// scrape reads numbers of whoever tells them at an address, and gives them the names that they have
+// here.
 func scrape(ctx context.Context, address string, names map[string]string) (told map[string]float64, err error) {
 	told = map[string]float64{}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)

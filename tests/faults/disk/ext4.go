@@ -14,7 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Ext4 is a file system in a file. Frozen (FIFREEZE), it takes no write: whoever writes waits, as on a disk that stalls.
+// Ext4 is a file system in a file. Frozen (FIFREEZE), it takes no write: whoever writes waits, as
+// on a disk that stalls.
 type Ext4 struct {
 	Dir   string // where it is mounted
 	guard *guard
@@ -24,7 +25,8 @@ type Ext4 struct {
 	pulses func() error // ends them; nil if there are none
 }
 
-// MountExt4 makes one of so many bytes, and mounts it. Neither it nor a trace of it is left when it is closed, or when we end.
+// MountExt4 makes one of so many bytes, and mounts it. Neither it nor a trace of it is left when it
+// is closed, or when we end.
 func MountExt4(size int64) (*Ext4, error) {
 	if err := allowed(); err != nil {
 		return nil, explain("mount", "a disk", err)
@@ -92,8 +94,9 @@ func (d *Ext4) freeze(frozen bool) error {
 	return nil
 }
 
-// Slow has the disk stand still for a time, again and again, with a time between in which it works: a write takes up to that long. It ends with
-// the function that is returned, or when the disk is closed.
+// Slow has the disk stand still for a time, again and again, with a time between in which it works:
+// a write takes up to that long. It ends with the function that is returned, or when the disk is
+// closed.
 func (d *Ext4) Slow(still, between time.Duration) (end func() error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)

@@ -13,8 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// guard is a process that unmounts a disk when we let go of it, or have ended, however that came. Whoever waits for a frozen disk cannot
-// even be killed, so it thaws it first. It does not touch the disk itself.
+// guard is a process that unmounts a disk when we let go of it, or have ended, however that came.
+// Whoever waits for a frozen disk cannot even be killed, so it thaws it first. It does not touch
+// the disk itself.
 type guard struct {
 	cmd    *exec.Cmd
 	orders io.Closer
@@ -23,7 +24,8 @@ type guard struct {
 	err    error
 }
 
-// unmount waits until nobody uses the disk any more, but not without end. After it come files to be removed.
+// unmount waits until nobody uses the disk any more, but not without end. After it come files to be
+// removed.
 const unmount = `trap "" INT TERM HUP
 read _
 dir=$1; shift

@@ -22,7 +22,8 @@ type Tmpfs struct {
 	readOnly bool
 }
 
-// Mount mounts one of so many bytes at a directory, which is made if need be. What it holds is gone when it is closed, or when we end.
+// Mount mounts one of so many bytes at a directory, which is made if need be. What it holds is gone
+// when it is closed, or when we end.
 func Mount(dir string, size int64) (*Tmpfs, error) {
 	d := &Tmpfs{Dir: dir, size: size}
 	if err := d.mount(); err != nil {
@@ -38,7 +39,8 @@ func (d *Tmpfs) mount() (err error) {
 	if d.guard, err = watchOver(d.Dir); err != nil {
 		return err
 	}
-	if err := unix.Mount("leasehold-test", d.Dir, "tmpfs", flags, fmt.Sprintf("size=%d,mode=0700", d.size)); err != nil {
+	if err := unix.Mount("leasehold-test", d.Dir, "tmpfs", flags,
+		fmt.Sprintf("size=%d,mode=0700", d.size)); err != nil {
 		return errors.Join(err, d.guard.leave())
 	}
 	// An empty one cannot be full: a size of 0 is none.
@@ -50,14 +52,16 @@ func (d *Tmpfs) mount() (err error) {
 
 const flags = unix.MS_NOSUID | unix.MS_NODEV
 
-// Fill takes all the space that is left. What is there stays, and can be removed, which makes room again.
+// Fill takes all the space that is left. What is there stays, and can be removed, which makes room
+// again.
 func (d *Tmpfs) Fill() error { return d.change("fill", func() { d.full = true }) }
 
 // Free gives back the space that Fill took.
 func (d *Tmpfs) Free() error { return d.change("free", func() { d.full = false }) }
 
-// MakeReadOnly lets nobody write. The kernel refuses that while a file is open for writing: it is tried for a while, which is enough for those who
-// write files now and then, and is an error for those who keep one open, as etcd does.
+// MakeReadOnly lets nobody write. The kernel refuses that while a file is open for writing: it is
+// tried for a while, which is enough for those who write files now and then, and is an error for
+// those who keep one open, as etcd does.
 func (d *Tmpfs) MakeReadOnly() error {
 	return d.change("make read-only", func() { d.readOnly = true })
 }
@@ -67,7 +71,8 @@ func (d *Tmpfs) MakeWritable() error {
 	return d.change("make writable", func() { d.readOnly = false })
 }
 
-// shortly is how long a file may be open for writing, or how long somebody may take space while we do.
+// shortly is how long a file may be open for writing, or how long somebody may take space while we
+// do.
 const shortly = 2 * time.Second
 
 func (d *Tmpfs) change(what string, state func()) error {
@@ -84,7 +89,8 @@ func (d *Tmpfs) change(what string, state func()) error {
 		if err == nil {
 			return nil
 		}
-		if errors.Is(err, unix.EBUSY) || errors.Is(err, unix.EINVAL) { // open for writing; more is used than a moment ago
+		// open for writing; more is used than a moment ago
+		if errors.Is(err, unix.EBUSY) || errors.Is(err, unix.EINVAL) {
 			select {
 			case <-again.C:
 				continue

@@ -26,7 +26,8 @@ type Member struct {
 // Etcd is all members of one.
 type Etcd []Member
 
-// patience is how long a member that may be frozen or alone is waited for before it counts as one that does not answer.
+// patience is how long a member that may be frozen or alone is waited for before it counts as one
+// that does not answer.
 const patience = 2 * time.Second
 
 // pause is how long what could not be done yet is left before it is tried again.
@@ -96,8 +97,8 @@ func count(ctx context.Context, conn *grpc.ClientConn) (int64, error) {
 	return answer.Count, nil
 }
 
-// Leader is the member that leads, by its place. It waits until there is one. Of two that say so, one of which has not heard of its
-// end, it is the one that was elected last.
+// Leader is the member that leads, by its place. It waits until there is one. Of two that say so,
+// one of which has not heard of its end, it is the one that was elected last.
 func (e Etcd) Leader(ctx context.Context) (int, error) {
 	leads := -1
 	err := until(ctx, func() error {
@@ -121,9 +122,11 @@ func (e Etcd) Leader(ctx context.Context) (int, error) {
 	return leads, nil
 }
 
-// askLeader asks the member that leads, and does so again when that could not do it yet, or does not answer. So a question may be
-// asked twice and more.
-func (e Etcd) askLeader(ctx context.Context, question func(ctx context.Context, leads int, conn *grpc.ClientConn) error) error {
+// askLeader asks the member that leads, and does so again when that could not do it yet, or does
+// not answer. So a question may be asked twice and more.
+func (e Etcd) askLeader(ctx context.Context,
+	question func(ctx context.Context, leads int, conn *grpc.ClientConn) error,
+) error {
 	return until(ctx, func() error {
 		leads, err := e.Leader(ctx)
 		if err != nil {
@@ -142,7 +145,8 @@ func (e Etcd) askLeader(ctx context.Context, question func(ctx context.Context, 
 // passing says whether etcd refused something, or did not answer, for a reason that goes away.
 func passing(err error) bool {
 	code := status.Code(err)
-	return code == codes.Unavailable || code == codes.DeadlineExceeded || // no leader, no connection, members that know each other for too short a time
+	// no leader, no connection, members that know each other for too short a time
+	return code == codes.Unavailable || code == codes.DeadlineExceeded ||
 		errors.Is(err, rpctypes.ErrGRPCNotLeader) || errors.Is(err, rpctypes.ErrGRPCMemberNotEnoughStarted)
 }
 

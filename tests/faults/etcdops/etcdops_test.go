@@ -43,7 +43,10 @@ func newWorld(t *testing.T, members int) *world {
 	for i := range members {
 		name := fmt.Sprintf("m%d", i)
 		w.etcd = append(w.etcd, Member{Name: name, Client: addresses.FreeAddress(t)})
-		w.data = append(w.data, Data{Name: name, Dir: filepath.Join(dir, name), Peer: "http://" + addresses.FreeAddress(t)})
+		w.data = append(w.data, Data{
+			Name: name, Dir: filepath.Join(dir, name),
+			Peer: "http://" + addresses.FreeAddress(t),
+		})
 	}
 	t.Cleanup(w.stop)
 	w.start()
@@ -117,7 +120,8 @@ func (w *world) await(what string, condition func([]Status) bool) []Status {
 }
 
 func well(all []Status) bool {
-	return !slices.ContainsFunc(all, func(s Status) bool { return s.Silent != nil || s.Sick != nil || len(s.Alarms) > 0 })
+	return !slices.ContainsFunc(all,
+		func(s Status) bool { return s.Silent != nil || s.Sick != nil || len(s.Alarms) > 0 })
 }
 
 func TestTheLeaderIsFoundAndMoved(t *testing.T) {
@@ -141,7 +145,8 @@ func TestTheLeaderIsFoundAndMoved(t *testing.T) {
 	})
 	w.halt((was + 1) % 3)
 	left := (was + 2) % 3
-	w.await("the last one to be sick, since it is alone", func(all []Status) bool { return all[left].Silent == nil && all[left].Sick != nil })
+	w.await("the last one to be sick, since it is alone",
+		func(all []Status) bool { return all[left].Silent == nil && all[left].Sick != nil })
 }
 
 func TestHistoryIsCompactedAndTheFileDefragmented(t *testing.T) {
@@ -150,7 +155,8 @@ func TestHistoryIsCompactedAndTheFileDefragmented(t *testing.T) {
 	w.must(err)
 	_, err = w.etcd.Write(w.ctx, 40, 64<<10)
 	w.must(err)
-	full := w.await("all to be in the file", func(all []Status) bool { return well(all) && all[0].InUse >= 40*64<<10 })[0]
+	full := w.await("all to be in the file",
+		func(all []Status) bool { return well(all) && all[0].InUse >= 40*64<<10 })[0]
 	revision, err := w.etcd.Compact(w.ctx, 3)
 	w.must(err)
 	if want := first.Header.Revision + 43; revision != want || full.Keys != 2 || full.Revision != want-3 {
@@ -171,7 +177,8 @@ func TestHistoryIsCompactedAndTheFileDefragmented(t *testing.T) {
 		t.Fatalf("the file shrank by itself: from %d to %d", full.Size, unused.Size)
 	}
 	w.must(w.etcd.Defragment(w.ctx, 0))
-	if after := w.await("the member to be well", well)[0]; after.Size >= full.Size/2 || after.Keys != 2 || after.Revision < unused.Revision {
+	if after := w.await("the member to be well", well)[0]; after.Size >= full.Size/2 || after.Keys != 2 ||
+		after.Revision < unused.Revision {
 		t.Fatalf("%+v, and before %+v", after, full)
 	}
 }
@@ -244,7 +251,8 @@ func TestASnapshotTurnsRevisionsBack(t *testing.T) {
 		for i := range w.etcd {
 			is, err := w.client(i).Get(w.ctx, "mine")
 			w.must(err)
-			if len(is.Kvs) != 1 || string(is.Kvs[0].Value) != "before" || is.Header.Revision != saved.Header.Revision || is.Kvs[0].ModRevision != saved.Kvs[0].ModRevision {
+			if len(is.Kvs) != 1 || string(is.Kvs[0].Value) != "before" || is.Header.Revision != saved.Header.Revision ||
+				is.Kvs[0].ModRevision != saved.Kvs[0].ModRevision {
 				t.Fatalf("restored: %v, and saved: %v", is, saved)
 			}
 			if same := is.Header.ClusterId == saved.Header.ClusterId; same != round.same {

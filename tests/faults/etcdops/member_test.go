@@ -14,7 +14,8 @@ import (
 	"go.uber.org/goleak"
 )
 
-// asMember holds, in the environment of a process that a test starts, what member of an etcd it is to be.
+// asMember holds, in the environment of a process that a test starts, what member of an etcd it is
+// to be.
 const asMember = "ETCDOPS_TEST_MEMBER"
 
 // role is what member of an etcd a process is to be.

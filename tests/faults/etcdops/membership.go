@@ -11,10 +11,10 @@ import (
 	"google.golang.org/grpc"
 )
 
-// Readmit takes a member in again that has lost its data: the one that it was is removed, and a new one is added that the others find where
-// that was. The member must not run (etcd 3.7.3 panics when a member that was
-// removed is asked how it is doing), and must not have data. It is then started, with the state of the cluster `existing` and with
-// the initial cluster that is returned.
+// Readmit takes a member in again that has lost its data: the one that it was is removed, and a new
+// one is added that the others find where that was. The member must not run (etcd 3.7.3 panics when
+// a member that was removed is asked how it is doing), and must not have data. It is then started,
+// with the state of the cluster `existing` and with the initial cluster that is returned.
 func (e Etcd) Readmit(ctx context.Context, member int) (cluster string, err error) {
 	name := e[member].Name
 	peers, err := e.remove(ctx, name)

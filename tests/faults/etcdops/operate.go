@@ -35,7 +35,8 @@ func (e Etcd) MoveLeader(ctx context.Context, to int) error {
 	return nil
 }
 
-// Write writes a key that belongs to no shard so many times, each time another value of so many bytes, and returns the last revision.
+// Write writes a key that belongs to no shard so many times, each time another value of so many
+// bytes, and returns the last revision.
 func (e Etcd) Write(ctx context.Context, times, bytes int) (revision int64, err error) {
 	value := make([]byte, bytes)
 	for n := range times {
@@ -52,7 +53,8 @@ func (e Etcd) Write(ctx context.Context, times, bytes int) (revision int64, err 
 	return revision, nil
 }
 
-// Compact has etcd forget all that was before now, or before the last of so many writes elsewhere, and returns that revision.
+// Compact has etcd forget all that was before now, or before the last of so many writes elsewhere,
+// and returns that revision.
 func (e Etcd) Compact(ctx context.Context, writes int) (int64, error) {
 	if writes > 0 {
 		if _, err := e.Write(ctx, writes, 1); err != nil {
@@ -79,7 +81,8 @@ func (e Etcd) Compact(ctx context.Context, writes int) (int64, error) {
 	return revision, nil
 }
 
-// Defragment has a member write its file anew, without what is not in use. It serves nobody meanwhile.
+// Defragment has a member write its file anew, without what is not in use. It serves nobody
+// meanwhile.
 func (e Etcd) Defragment(ctx context.Context, member int) error {
 	err := e[member].ask(func(conn *grpc.ClientConn) error {
 		_, err := pb.NewMaintenanceClient(conn).Defragment(ctx, &pb.DefragmentRequest{})
@@ -91,13 +94,14 @@ func (e Etcd) Defragment(ctx context.Context, member int) error {
 	return nil
 }
 
-// RaiseNoSpace has etcd believe that a member has used up its quota: it grants no leases and takes no writes, but deletes and renews, until
-// the alarm is taken back.
+// RaiseNoSpace has etcd believe that a member has used up its quota: it grants no leases and takes
+// no writes, but deletes and renews, until the alarm is taken back.
 func (e Etcd) RaiseNoSpace(ctx context.Context, member int) error {
 	id, err := e.idOf(ctx, member)
 	if err == nil {
 		err = e.askLeader(ctx, func(ctx context.Context, _ int, conn *grpc.ClientConn) error {
-			_, err := pb.NewMaintenanceClient(conn).Alarm(ctx, &pb.AlarmRequest{Action: pb.AlarmRequest_ACTIVATE, MemberID: id, Alarm: pb.AlarmType_NOSPACE})
+			_, err := pb.NewMaintenanceClient(conn).Alarm(ctx,
+				&pb.AlarmRequest{Action: pb.AlarmRequest_ACTIVATE, MemberID: id, Alarm: pb.AlarmType_NOSPACE})
 			return err
 		})
 	}
@@ -116,7 +120,10 @@ func (e Etcd) Disarm(ctx context.Context) error {
 			return err
 		}
 		for _, a := range raised.Alarms { // each by itself: no member stands for all
-			if _, err := api.Alarm(ctx, &pb.AlarmRequest{Action: pb.AlarmRequest_DEACTIVATE, MemberID: a.MemberID, Alarm: a.Alarm}); err != nil {
+			if _, err := api.Alarm(ctx, &pb.AlarmRequest{
+				Action: pb.AlarmRequest_DEACTIVATE, MemberID: a.MemberID,
+				Alarm: a.Alarm,
+			}); err != nil {
 				return err
 			}
 		}

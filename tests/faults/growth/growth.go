@@ -5,7 +5,8 @@ import (
 	"slices"
 )
 
-// Allowance is by how much a series may be higher in the end than it was: a share of that, and so much more.
+// Allowance is by how much a series may be higher in the end than it was: a share of that, and so
+// much more.
 type Allowance struct {
 	Share float64
 	More  float64
@@ -61,5 +62,6 @@ func middle(values []float64) float64 {
 // Tell says what is wrong with a series that grows.
 func (s Series) Tell() string {
 	v := s.Judge()
-	return fmt.Sprintf("%s of %s grows: %s after warm-up, %s in the end, where at most %s is flat", s.What, s.Of, s.Unit.of(v.Before), s.Unit.of(v.After), s.Unit.of(v.Most))
+	return fmt.Sprintf("%s of %s grows: %s after warm-up, %s in the end, where at most %s is flat", s.What, s.Of,
+		s.Unit.of(v.Before), s.Unit.of(v.After), s.Unit.of(v.Most))
 }

@@ -25,21 +25,36 @@ func TestWhatGrowsIsToldFromWhatVaries(t *testing.T) {
 		read  func(i int, rng *rand.Rand) float64
 		grows bool
 	}{
-		"flat":                          {func(int, *rand.Rand) float64 { return 100 }, false},
-		"nothing at all":                {func(int, *rand.Rand) float64 { return 0 }, false},
-		"noisy":                         {func(_ int, rng *rand.Rand) float64 { return 80 + 40*rng.Float64() }, false},
-		"a saw":                         {func(i int, _ *rand.Rand) float64 { return 100 + 10*float64(i%7) }, false},
-		"warms up":                      {func(i int, _ *rand.Rand) float64 { return 300 * (1 - math.Exp(-float64(i)/4)) }, false},
-		"shrinks":                       {func(i int, _ *rand.Rand) float64 { return 300 - 2*float64(i) }, false},
-		"stands out now and then":       {func(i int, _ *rand.Rand) float64 { return 100 + 900*float64(i%10/9) }, false},
-		"stands out at the very end":    {func(i int, _ *rand.Rand) float64 { return 100 + 900*float64(i/48) }, false},
-		"one more with each":            {func(i int, _ *rand.Rand) float64 { return 100 + float64(i) }, true},
-		"one more with each, and noisy": {func(i int, rng *rand.Rand) float64 { return 100 + float64(i) + 20*rng.Float64() }, true},
-		"grows as a saw":                {func(i int, _ *rand.Rand) float64 { return 100 + float64(i) + 10*float64(i%7) }, true},
-		"doubles":                       {func(i int, _ *rand.Rand) float64 { return 50 * math.Exp2(float64(i)/n) }, true},
-		"begins to grow after a while":  {func(i int, _ *rand.Rand) float64 { return 100 + 3*float64(max(0, i-25)) }, true},
-		"grows from nothing":            {func(i int, _ *rand.Rand) float64 { return float64(i) / 3 }, true},
-		"steps up for good":             {func(i int, _ *rand.Rand) float64 { return 100 + 50*float64(i/30) }, true},
+		"flat":           {func(int, *rand.Rand) float64 { return 100 }, false},
+		"nothing at all": {func(int, *rand.Rand) float64 { return 0 }, false},
+		"noisy":          {func(_ int, rng *rand.Rand) float64 { return 80 + 40*rng.Float64() }, false},
+		"a saw":          {func(i int, _ *rand.Rand) float64 { return 100 + 10*float64(i%7) }, false},
+		"warms up": {func(i int, _ *rand.Rand) float64 {
+			return 300 * (1 - math.Exp(-float64(i)/4))
+		}, false},
+		"shrinks": {func(i int, _ *rand.Rand) float64 { return 300 - 2*float64(i) }, false},
+		"stands out now and then": {
+			func(i int, _ *rand.Rand) float64 { return 100 + 900*float64(i%10/9) },
+			false,
+		},
+		"stands out at the very end": {func(i int, _ *rand.Rand) float64 { return 100 + 900*float64(i/48) }, false},
+		"one more with each":         {func(i int, _ *rand.Rand) float64 { return 100 + float64(i) }, true},
+		"one more with each, and noisy": {func(i int, rng *rand.Rand) float64 {
+			return 100 + float64(i) + 20*rng.Float64()
+		}, true},
+		"grows as a saw": {func(i int, _ *rand.Rand) float64 {
+			return 100 + float64(i) + 10*float64(i%7)
+		}, true},
+		"doubles": {
+			func(i int, _ *rand.Rand) float64 { return 50 * math.Exp2(float64(i)/n) },
+			true,
+		},
+		"begins to grow after a while": {
+			func(i int, _ *rand.Rand) float64 { return 100 + 3*float64(max(0, i-25)) },
+			true,
+		},
+		"grows from nothing": {func(i int, _ *rand.Rand) float64 { return float64(i) / 3 }, true},
+		"steps up for good":  {func(i int, _ *rand.Rand) float64 { return 100 + 50*float64(i/30) }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := series(n, test.read)
@@ -63,7 +78,10 @@ func TestTooFewReadingsAreNoVerdict(t *testing.T) {
 func TestWhatGrowsIsNamed(t *testing.T) {
 	leak := series(30, func(i int, _ *rand.Rand) float64 { return 100 + 10*float64(i) })
 	told := leak.Tell()
-	for _, want := range []string{"goroutines of replica a grows", "225 after warm-up", "365 in the end", "at most 253"} {
+	for _, want := range []string{
+		"goroutines of replica a grows", "225 after warm-up", "365 in the end",
+		"at most 253",
+	} {
 		if !strings.Contains(told, want) {
 			t.Errorf("%q is not told: %s", want, told)
 		}
@@ -72,7 +90,8 @@ func TestWhatGrowsIsNamed(t *testing.T) {
 	calm.Unit = growth.Bytes
 	table := growth.Table([]growth.Series{leak, calm, series(5, func(int, *rand.Rand) float64 { return 7 })})
 	lines := strings.Split(strings.TrimSpace(table), "\n")
-	if len(lines) != 4 || !strings.Contains(lines[1], "GROWS") || !strings.Contains(lines[2], "3.0 MiB") || !strings.HasSuffix(lines[2], "flat") || !strings.HasSuffix(lines[3], "too few to say") {
+	if len(lines) != 4 || !strings.Contains(lines[1], "GROWS") || !strings.Contains(lines[2], "3.0 MiB") ||
+		!strings.HasSuffix(lines[2], "flat") || !strings.HasSuffix(lines[3], "too few to say") {
 		t.Errorf("the table:\n%s", table)
 	}
 }

@@ -37,7 +37,8 @@ func Table(all []Series) string {
 		if v.Grows() {
 			verdict = "GROWS"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n", s.Of, s.What, len(s.Values), s.Unit.of(v.Before), s.Unit.of(v.After), s.Unit.of(v.Most), s.Unit.of(v.Peak), verdict)
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n", s.Of, s.What, len(s.Values), s.Unit.of(v.Before),
+			s.Unit.of(v.After), s.Unit.of(v.Most), s.Unit.of(v.Peak), verdict)
 	}
 	_ = w.Flush() // nothing fails in memory
 	return b.String()

@@ -1,5 +1,6 @@
-// Package history is what was seen of a cluster from outside while it was hurt: by the provider that it calls, by whoever hurts it, and by a
-// watcher beside etcd. The judge (tests/faults/judge) works on nothing else.
+// Package history is what was seen of a cluster from outside while it was hurt: by the provider
+// that it calls, by whoever hurts it, and by a watcher beside etcd. The judge (tests/faults/judge)
+// works on nothing else.
 //
 //	event.go   the kinds of events
 //	log.go     events as they come, from many at once; kept in a file, if wanted in memory too, and read again

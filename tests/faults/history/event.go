@@ -17,7 +17,8 @@ type Event struct {
 	Left    *Left    `json:"left,omitempty"`
 }
 
-// Call is a call of the provider, seen by the provider. It makes two events: one when it begins, one when it ends.
+// Call is a call of the provider, seen by the provider. It makes two events: one when it begins,
+// one when it ends.
 type Call struct {
 	ID       uint64 `json:"id"` // pairs the two
 	Ended    bool   `json:"ended,omitempty"`
@@ -79,8 +80,9 @@ const (
 	ByEnd   = "end"   // the run is over
 )
 
-// Harm is done to one machine. While it lasts, and for as long after as the coordinators need to see that it is over, the machine may rightly be
-// taken for failed. Whatever is done to replicas, etcd or the network between them is no harm to a machine: it is Trouble alone.
+// Harm is done to one machine. While it lasts, and for as long after as the coordinators need to
+// see that it is over, the machine may rightly be taken for failed. Whatever is done to replicas,
+// etcd or the network between them is no harm to a machine: it is Trouble alone.
 type Harm struct {
 	Instance string   `json:"instance"`
 	Kind     HarmKind `json:"kind"`
@@ -99,18 +101,20 @@ const (
 	Exited  HarmKind = "exited"  // its workload or agent was killed
 )
 
-// Trouble is something that is done to the cluster. It makes two events, or one if it is over at once.
+// Trouble is something that is done to the cluster. It makes two events, or one if it is over at
+// once.
 type Trouble struct {
 	ID   int    `json:"id"` // pairs the two
 	Kind string `json:"kind"`
 	What string `json:"what"` // for people: whom it hit, how hard
 	Ends bool   `json:"ends,omitempty"`
-	// ManyCut: so many machines cannot be heard of that the storm rule must hold: none of those that are up may be replaced (SAFE-2).
+	// ManyCut: so many machines cannot be heard of that the storm rule must hold: none of those
+	// that are up may be replaced (SAFE-2).
 	ManyCut bool `json:"many_cut,omitempty"`
 }
 
-// Change is a change of one key, seen by a watcher beside the cluster that reaches etcd whatever becomes of the network. All changes of
-// a revision come in a row.
+// Change is a change of one key, seen by a watcher beside the cluster that reaches etcd whatever
+// becomes of the network. All changes of a revision come in a row.
 type Change struct {
 	Line     int            `json:"line"` // of etcd's history: another one begins when it was wiped or restored
 	Revision store.Revision `json:"revision"`
@@ -119,8 +123,9 @@ type Change struct {
 	Deleted  bool           `json:"deleted,omitempty"`
 	Created  store.Revision `json:"created,omitempty"`
 	Lease    store.LeaseID  `json:"lease,omitempty"`
-	// Found: it was there when the watcher looked for the first time, or again after it had missed something. Its revision is then that of the
-	// key's last write, and who wrote in between is not known. A key that was found to be gone was deleted at the revision, or before. When another
+	// Found: it was there when the watcher looked for the first time, or again after it had missed
+	// something. Its revision is then that of the key's last write, and who wrote in between is not
+	// known. A key that was found to be gone was deleted at the revision, or before. When another
 	// line begins, all that is there is found, and all else is gone.
 	Found bool `json:"found,omitempty"`
 }
@@ -132,7 +137,8 @@ type Commit struct {
 	Replica string      `json:"replica"`
 	Process int         `json:"process"`        // of the replica: IDs are unique within one
 	Fence   store.Fence `json:"fence,omitzero"` // that it compares
-	// Believed is the fence that the replica won last or stands with, whether or not this transaction compares one.
+	// Believed is the fence that the replica won last or stands with, whether or not this
+	// transaction compares one.
 	Believed store.Fence    `json:"believed,omitzero"`
 	Keys     []string       `json:"keys,omitempty"`     // that it writes
 	Outcome  Outcome        `json:"outcome,omitempty"`  // when it has ended

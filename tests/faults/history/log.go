@@ -12,7 +12,8 @@ import (
 	"sync"
 )
 
-// File takes events from many at once, and keeps none of them in memory. Each is in the file before Add returns.
+// File takes events from many at once, and keeps none of them in memory. Each is in the file before
+// Add returns.
 type File struct {
 	mu     sync.Mutex
 	file   *os.File
@@ -99,8 +100,8 @@ func (l *Log) More() <-chan struct{} {
 // Close closes the file, and says whether all of the history is in it.
 func (l *Log) Close() error { return l.file.Close() }
 
-// Read reads what was kept, of one process or several, in the order of time. A file that is not there holds nothing; a last line that was cut short
-// is left out.
+// Read reads what was kept, of one process or several, in the order of time. A file that is not
+// there holds nothing; a last line that was cut short is left out.
 func Read(paths ...string) ([]Event, error) {
 	var all []Event
 	for _, path := range paths {
@@ -128,7 +129,8 @@ func Read(paths ...string) ([]Event, error) {
 	return Ordered(all), nil
 }
 
-// Ordered puts events of several logs into the order of time. What happened at one time stays in the order it has.
+// Ordered puts events of several logs into the order of time. What happened at one time stays in
+// the order it has.
 func Ordered(all []Event) []Event {
 	slices.SortStableFunc(all, func(a, b Event) int { return int(min(1, max(-1, a.At-b.At))) })
 	return all

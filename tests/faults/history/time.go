@@ -7,10 +7,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Time is a moment by the machine's monotonic clock, which is the same for all processes and goes on whatever becomes of wall clocks.
+// Time is a moment by the machine's monotonic clock, which is the same for all processes and goes
+// on whatever becomes of wall clocks.
 type Time time.Duration
 
-// Now is the time. It does not go through package time, whose clock some programs here have wrong on purpose.
+// Now is the time. It does not go through package time, whose clock some programs here have wrong
+// on purpose.
 func Now() Time {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &t); err != nil {

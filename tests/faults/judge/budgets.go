@@ -8,11 +8,13 @@ import (
 	"github.com/leasehold/leasehold/tests/faults/history"
 )
 
-// budgets: what is under way is counted anew at each revision that begins something, and compared with what the spec of that very revision allows.
+// budgets: what is under way is counted anew at each revision that begins something, and compared
+// with what the spec of that very revision allows.
 //
-// Tolerated: the dead wait for no budget, nor does what a notice has doomed, nor an order to go now (HEAL-3, SPOT-2, REC-16). Who may rightly be taken
-// for dead is left out where it would use a budget, and counted where it would be missing: when the leader knew of it no history tells. And a budget that an
-// operator lowered is only not used further.
+// Tolerated: the dead wait for no budget, nor does what a notice has doomed, nor an order to go now
+// (HEAL-3, SPOT-2, REC-16). Who may rightly be taken for dead is left out where it would use a
+// budget, and counted where it would be missing: when the leader knew of it no history tells. And a
+// budget that an operator lowered is only not used further.
 func (in *inquiry) budgets() {
 	in.walk(in.steps, func(w *world, s *step) {
 		if s.found || s.byHand || len(s.turns) == 0 {
@@ -51,12 +53,14 @@ func groupsOf(s *step) []string {
 }
 
 func (in *inquiry) exempt(w *world, s *step, group string) bool {
-	if slices.ContainsFunc(s.obeyed, func(r store.Request) bool { return r.Group == group || w.groups[group][r.Instance] }) {
+	if slices.ContainsFunc(s.obeyed,
+		func(r store.Request) bool { return r.Group == group || w.groups[group][r.Instance] }) {
 		return true
 	}
 	return slices.ContainsFunc(s.turns, func(t turn) bool {
 		return t.old != nil && t.old.Group == group &&
-			(t.old.Condemned != nil && t.old.Condemned.Now || noticed(t.old) || s.verdict(t.id) == store.Dead || in.truth.down(t.id, s.at) && t.old.Phase.Registered())
+			(t.old.Condemned != nil && t.old.Condemned.Now || noticed(t.old) || s.verdict(t.id) == store.Dead ||
+				in.truth.down(t.id, s.at) && t.old.Phase.Registered())
 	})
 }
 
@@ -94,7 +98,8 @@ func pick(members []*store.Instance, of func(*store.Instance) bool) []*store.Ins
 	return out
 }
 
-// begun says that the step requests a managed instance of the group. One that an operator adopted is there already.
+// begun says that the step requests a managed instance of the group. One that an operator adopted
+// is there already.
 func (c *count) begun() bool {
 	return slices.ContainsFunc(c.s.turns, func(t turn) bool {
 		return t.begins() && t.next.Managed && t.next.Group == c.spec.Name && t.next.Phase == store.Pending
@@ -112,11 +117,13 @@ func (c *count) expansion() {
 	}
 	after, most := pick(c.after, standing), c.spec.Size+c.spec.Budget.MaxExpansion
 	if len(after) > max(most, len(pick(c.before, standing))) {
-		c.exceeded("HEAL-2", fmt.Sprintf("%d instances stand in %s, and at most %d may (size %d, max_expansion %d):", len(after), c.spec.Name, most, c.spec.Size, c.spec.Budget.MaxExpansion), after)
+		c.exceeded("HEAL-2", fmt.Sprintf("%d instances stand in %s, and at most %d may (size %d, max_expansion %d):",
+			len(after), c.spec.Name, most, c.spec.Size, c.spec.Budget.MaxExpansion), after)
 	}
 }
 
-// creating: max_creating bounds who comes up (HEAL-7). Who was hurt on the way up may have failed, and takes no room then.
+// creating: max_creating bounds who comes up (HEAL-7). Who was hurt on the way up may have failed,
+// and takes no room then.
 func (c *count) creating() {
 	most := c.spec.Budget.MaxCreating
 	if most == 0 || !c.begun() {
@@ -141,25 +148,30 @@ func (c *count) creating() {
 // deleting: max_deleting bounds who goes down (HEAL-7).
 func (c *count) deleting() {
 	most := c.spec.Budget.MaxDeleting
-	more := slices.ContainsFunc(c.s.turns, func(t turn) bool { return t.leaves() && t.old.Managed && t.old.Group == c.spec.Name })
+	more := slices.ContainsFunc(c.s.turns,
+		func(t turn) bool { return t.leaves() && t.old.Managed && t.old.Group == c.spec.Name })
 	if most == 0 || !more {
 		return
 	}
 	down := pick(c.after, func(m *store.Instance) bool { return going(m.Phase) })
 	if len(down) > most {
-		c.exceeded("HEAL-7", fmt.Sprintf("%d go down in %s, and max_deleting is %d:", len(down), c.spec.Name, most), down)
+		c.exceeded("HEAL-7", fmt.Sprintf("%d go down in %s, and max_deleting is %d:", len(down), c.spec.Name, most),
+			down)
 	}
 }
 
-// unavailable: nobody who has booted is taken down when that leaves more slots without one than max_unavailable allows, unless the slot is not wanted any
-// more (HEAL-3, HEAL-5). In a group with startup_duration an instance counts only after that, by a clock that the history does not tell: there nothing is held
-// against anybody.
+// unavailable: nobody who has booted is taken down when that leaves more slots without one than
+// max_unavailable allows, unless the slot is not wanted any more (HEAL-3, HEAL-5). In a group with
+// startup_duration an instance counts only after that, by a clock that the history does not tell:
+// there nothing is held against anybody.
 func (c *count) unavailable(w *world) {
 	up := func(m *store.Instance) bool {
-		return m.Phase == store.Finished || m.Phase == store.Running && !c.in.truth.surelyDead(m.ID, c.s.at) && !w.hasEnded(m.ID)
+		return m.Phase == store.Finished || m.Phase == store.Running && !c.in.truth.surelyDead(m.ID, c.s.at) &&
+			!w.hasEnded(m.ID)
 	}
 	for _, t := range c.s.turns {
-		if !t.leaves() || !t.old.Managed || t.old.Group != c.spec.Name || t.old.Phase != store.Running || c.spec.Rollout.StartupDuration > 0 {
+		if !t.leaves() || !t.old.Managed || t.old.Group != c.spec.Name || t.old.Phase != store.Running ||
+			c.spec.Rollout.StartupDuration > 0 {
 			continue
 		}
 		if c.in.filledSlots(w, c.spec.Name, c.s.at) > c.spec.Size || w.hasEnded(t.id) {
@@ -176,7 +188,8 @@ func (c *count) unavailable(w *world) {
 			}
 		}
 		if most := c.spec.MaxUnavailable(t.next.Phase == store.Stopping); !slots[t.old.Slot] && n > most {
-			c.exceeded("HEAL-3", fmt.Sprintf("%s was taken down, and then %d of %d slots of %s have nobody who has booted, and max_unavailable is %d:", t.id, n, c.spec.Size, c.spec.Name, most), c.after)
+			c.exceeded("HEAL-3",
+				fmt.Sprintf("%s was taken down, and then %d of %d slots of %s have nobody who has booted, and max_unavailable is %d:", t.id, n, c.spec.Size, c.spec.Name, most), c.after)
 		}
 	}
 }

@@ -37,8 +37,12 @@ func TestTheDeadUseNoExpansion(t *testing.T) {
 	s.harm(one, history.Crashed)
 	s.machine(one, history.Ended, history.ByFault)
 	s.requested("web", "web-1-bbbbbb", 1, "web-1-aaaaaa")
-	s.txn(s.record(one, func(r *store.Instance) { r.Phase = store.Deleting }), put(s.keys.Instance("web-0-bbbbbb"), s.fresh("web", "web-0-bbbbbb", 0, one)),
-		s.entry(store.JournalEntry{Instance: one, Verdict: store.Dead, What: "deleting; replacement web-0-bbbbbb requested", From: store.Running, To: store.Deleting}))
+	s.txn(s.record(one, func(r *store.Instance) { r.Phase = store.Deleting }),
+		put(s.keys.Instance("web-0-bbbbbb"), s.fresh("web", "web-0-bbbbbb", 0, one)),
+		s.entry(store.JournalEntry{
+			Instance: one, Verdict: store.Dead,
+			What: "deleting; replacement web-0-bbbbbb requested", From: store.Running, To: store.Deleting,
+		}))
 	s.innocent()
 }
 

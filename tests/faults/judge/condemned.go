@@ -8,10 +8,12 @@ import (
 	"github.com/leasehold/leasehold/tests/faults/history"
 )
 
-// condemned: no workload is stopped, and no machine removed, unless a record at or past deleting, or a gone note, condemned the instance (SAFE-14). That a
-// record was lost, with its group, its shard or all of etcd's data, condemns nobody.
+// condemned: no workload is stopped, and no machine removed, unless a record at or past deleting,
+// or a gone note, condemned the instance (SAFE-14). That a record was lost, with its group, its
+// shard or all of etcd's data, condemns nobody.
 //
-// Tolerated: what a trouble did to the machine itself; a restart or a drain that a record ordered shortly before; and a group whose agents fence themselves.
+// Tolerated: what a trouble did to the machine itself; a restart or a drain that a record ordered
+// shortly before; and a group whose agents fence themselves.
 func (in *inquiry) condemned() {
 	words := in.deathWords()
 	for _, e := range in.events {
@@ -19,26 +21,32 @@ func (in *inquiry) condemned() {
 			continue
 		}
 		id := e.Machine.Instance
-		if in.wasKilled(id, e.At) || words.before(id, e.At.Add(in.terms.Slack)) || in.restarted(id, e.At) || in.fencesItself(id, e.At) {
+		if in.wasKilled(id, e.At) || words.before(id, e.At.Add(in.terms.Slack)) || in.restarted(id, e.At) ||
+			in.fencesItself(id, e.At) {
 			continue
 		}
-		in.violation("SAFE-14", e.At, fmt.Sprintf("the workload of %s was stopped, and no record condemned it", id), append(append(in.past(id, e.At), in.lastSaid(id)...), e)...)
+		in.violation("SAFE-14", e.At, fmt.Sprintf("the workload of %s was stopped, and no record condemned it", id),
+			append(append(in.past(id, e.At), in.lastSaid(id)...), e)...)
 	}
 	in.strangers(words)
 }
 
-// strangers: a machine without a record is removed by a record that is made for that alone (REC-8). It is no ground by itself: the machine must have been deleted
-// on purpose before, or be silent. One that is well is not silent.
+// strangers: a machine without a record is removed by a record that is made for that alone (REC-8).
+// It is no ground by itself: the machine must have been deleted on purpose before, or be silent.
+// One that is well is not silent.
 func (in *inquiry) strangers(words deathWords) {
 	in.walk(in.steps, func(w *world, s *step) {
 		for _, t := range s.turns {
-			if s.found || s.byHand || t.old != nil || t.next == nil || !going(t.next.Phase) || !in.truth.well(t.id, s.at) || words.before(t.id, s.at-1) {
+			if s.found || s.byHand || t.old != nil || t.next == nil || !going(t.next.Phase) ||
+				!in.truth.well(t.id, s.at) || words.before(t.id, s.at-1) {
 				continue
 			}
-			if slices.ContainsFunc(s.obeyed, func(r store.Request) bool { return r.Instance == t.id && asksToGo(r.Kind) }) {
+			if slices.ContainsFunc(s.obeyed,
+				func(r store.Request) bool { return r.Instance == t.id && asksToGo(r.Kind) }) {
 				continue
 			}
-			in.violation("SAFE-14", s.at, fmt.Sprintf("%s had no record, was well, and nobody had deleted it on purpose, and it was taken to be removed%s", t.id, s.because(t.id)),
+			in.violation("SAFE-14", s.at,
+				fmt.Sprintf("%s had no record, was well, and nobody had deleted it on purpose, and it was taken to be removed%s", t.id, s.because(t.id)),
 				in.evidence(s, t.id)...)
 		}
 	})
@@ -95,7 +103,8 @@ func (in *inquiry) wasKilled(id string, at history.Time) bool {
 	})
 }
 
-// restarted says that a record ordered a restart or a drain of an instance, shortly before or still.
+// restarted says that a record ordered a restart or a drain of an instance, shortly before or
+// still.
 func (in *inquiry) restarted(id string, at history.Time) bool {
 	all := in.said[id]
 	for i, r := range all {
@@ -109,7 +118,8 @@ func (in *inquiry) restarted(id string, at history.Time) bool {
 	return false
 }
 
-// fencesItself says that the agent of an instance may stop its workload by itself, once its lease cannot be renewed (SAFE-9).
+// fencesItself says that the agent of an instance may stop its workload by itself, once its lease
+// cannot be renewed (SAFE-9).
 func (in *inquiry) fencesItself(id string, at history.Time) bool {
 	for _, s := range slices.Backward(in.steps) {
 		if s.at > at {

@@ -37,9 +37,18 @@ func TestAWorkloadIsStoppedByACondemningRecordAlone(t *testing.T) {
 		broken []string
 	}{
 		"nothing has happened": {func(s *story) { s.stopped(one) }, []string{"SAFE-14"}},
-		"its record was lost":  {func(s *story) { s.deletedByHand(one); s.pass(time.Second); s.stopped(one) }, []string{"SAFE-14"}},
-		"its group was lost":   {func(s *story) { s.operator(drop(s.keys.Group("web"))); s.stopped(one) }, []string{"SAFE-14"}},
-		"all of etcd was lost": {func(s *story) { s.emptied(); s.pass(time.Second); s.stopped(one) }, []string{"SAFE-14"}},
+		"its record was lost": {
+			func(s *story) { s.deletedByHand(one); s.pass(time.Second); s.stopped(one) },
+			[]string{"SAFE-14"},
+		},
+		"its group was lost": {
+			func(s *story) { s.operator(drop(s.keys.Group("web"))); s.stopped(one) },
+			[]string{"SAFE-14"},
+		},
+		"all of etcd was lost": {
+			func(s *story) { s.emptied(); s.pass(time.Second); s.stopped(one) },
+			[]string{"SAFE-14"},
+		},
 		"another one's note": {func(s *story) {
 			s.deletedByHand(one)
 			s.operator(s.goneNote("web-1-aaaaaa"))
@@ -60,9 +69,21 @@ func TestAWorkloadIsStoppedByACondemningRecordAlone(t *testing.T) {
 			s.stopped(one)
 		}, []string{"SAFE-14"}},
 
-		"its record is deleting":  {func(s *story) { s.group("web", 1); s.step(one, store.Deleting); s.stopped(one) }, nil},
-		"its record was deleting": {func(s *story) { s.group("web", 1); s.step(one, store.Deleting); s.emptied(); s.stopped(one) }, nil},
-		"a note of it":            {func(s *story) { s.deletedByHand(one); s.operator(s.goneNote(one)); s.stopped(one) }, nil},
+		"its record is deleting": {
+			func(s *story) { s.group("web", 1); s.step(one, store.Deleting); s.stopped(one) },
+			nil,
+		},
+		"its record was deleting": {func(s *story) {
+			s.group("web", 1)
+			s.step(one, store.Deleting)
+			s.emptied()
+			s.stopped(one)
+		}, nil},
+		"a note of it": {func(s *story) {
+			s.deletedByHand(one)
+			s.operator(s.goneNote(one))
+			s.stopped(one)
+		}, nil},
 		"it is restarted":         {func(s *story) { s.restart(one); s.stopped(one) }, nil},
 		"its workload was killed": {func(s *story) { s.harm(one, history.Exited); s.stopped(one) }, nil},
 		"it fences itself": {func(s *story) {
@@ -87,7 +108,11 @@ func TestAMachineWithoutARecordThatIsWellIsNotRemoved(t *testing.T) {
 		s.deletedByHand(one)
 		before(s)
 		r.Phase, r.Managed = store.Deleting, false
-		s.txn(put(s.keys.Instance(one), r), s.entry(store.JournalEntry{Rule: "REC-8", What: "extra machine is removed", Instance: one, To: store.Deleting}))
+		s.txn(put(s.keys.Instance(one), r),
+			s.entry(store.JournalEntry{
+				Rule: "REC-8", What: "extra machine is removed", Instance: one,
+				To: store.Deleting,
+			}))
 		return s
 	}
 	removed(func(*story) {}).broken("SAFE-14")

@@ -10,10 +10,11 @@ import (
 	"github.com/leasehold/leasehold/tests/faults/history"
 )
 
-// convergence: once all that was wrong is healed, every group becomes complete, and that within a bound. Whoever played the run said so (Quiet); the
-// judge looks himself.
+// convergence: once all that was wrong is healed, every group becomes complete, and that within a
+// bound. Whoever played the run said so (Quiet); the judge looks himself.
 //
-// A run that was never healed is not asked: it ended early, and that it did is its player's to tell.
+// A run that was never healed is not asked: it ended early, and that it did is its player's to
+// tell.
 func (in *inquiry) convergence() {
 	healed, there := in.mark(history.Healed)
 	if !there {
@@ -26,23 +27,28 @@ func (in *inquiry) convergence() {
 		if len(missing) == 0 {
 			missing = []string{"nothing is missing by the records, and yet it was not quiet"}
 		}
-		in.violation("HEAL-6", at, fmt.Sprintf("all was healed, and %s later it was not quiet yet: %s", at.Sub(healed.At).Round(1e8), strings.Join(missing, "; ")), append(evidence, healed)...)
+		in.violation("HEAL-6", at, fmt.Sprintf("all was healed, and %s later it was not quiet yet: %s",
+			at.Sub(healed.At).Round(1e8), strings.Join(missing, "; ")), append(evidence, healed)...)
 		return
 	}
 	if took := quiet.At.Sub(healed.At); took > in.terms.Bound {
-		in.violation("HEAL-6", quiet.At, fmt.Sprintf("it took %s until all was quiet, and may take %s", took.Round(1e8), in.terms.Bound), healed)
+		in.violation("HEAL-6", quiet.At,
+			fmt.Sprintf("it took %s until all was quiet, and may take %s", took.Round(1e8), in.terms.Bound), healed)
 	}
 	groups := quiet.Mark.Groups
 	if groups == nil {
 		groups = healed.Mark.Groups
 	}
 	if missing, evidence := in.missing(in.worldAt(quiet.At), groups, quiet.At); len(missing) > 0 {
-		in.violation("HEAL-6", quiet.At, "it was called quiet, and is not as it ought to be: "+strings.Join(missing, "; "), evidence...)
+		in.violation("HEAL-6", quiet.At,
+			"it was called quiet, and is not as it ought to be: "+strings.Join(missing, "; "), evidence...)
 	}
 }
 
 // missing says what is not as it ought to be, group by group, and what the leader says about it.
-func (in *inquiry) missing(w *world, groups map[string]int, at history.Time) (missing []string, evidence []history.Event) {
+func (in *inquiry) missing(w *world, groups map[string]int, at history.Time) (missing []string,
+	evidence []history.Event,
+) {
 	if w.shard != nil && w.shard.Hold != nil {
 		missing = append(missing, fmt.Sprintf("the shard is on hold by %s: %s", w.shard.Hold.By, w.shard.Hold.Why))
 	}
@@ -80,16 +86,20 @@ func (in *inquiry) missingOf(w *world, group string, size int, at history.Time) 
 		}
 	}
 	if len(members) != size || len(slots) != size {
-		why = append(why, fmt.Sprintf("it has %d instances in %d slots, and should have %d", len(members), len(slots), size))
+		why = append(why, fmt.Sprintf("it has %d instances in %d slots, and should have %d", len(members), len(slots),
+			size))
 	}
 	switch st := w.statuses[group]; {
 	case st == nil && size > 0:
 		why = append(why, "it has no status")
 	case st != nil && (st.Health != 100 || !st.OK):
-		why = append(why, fmt.Sprintf("its leader says that it is %s, %d%% healthy, %d flapping, %d given up", st.State, st.Health, st.Flapping, st.Errored))
+		why = append(why, fmt.Sprintf("its leader says that it is %s, %d%% healthy, %d flapping, %d given up", st.State,
+			st.Health, st.Flapping, st.Errored))
 	}
-	if e, there := w.raw[in.keys.Group(group)]; there && w.statuses[group] != nil && w.statuses[group].AcceptedRevision != e.Change.Revision && w.value(in.keys.Static(group)) == nil {
-		why = append(why, fmt.Sprintf("its spec is of revision %d, and its leader goes by that of %d", e.Change.Revision, w.statuses[group].AcceptedRevision))
+	if e, there := w.raw[in.keys.Group(group)]; there && w.statuses[group] != nil &&
+		w.statuses[group].AcceptedRevision != e.Change.Revision && w.value(in.keys.Static(group)) == nil {
+		why = append(why, fmt.Sprintf("its spec is of revision %d, and its leader goes by that of %d",
+			e.Change.Revision, w.statuses[group].AcceptedRevision))
 	}
 	return why
 }

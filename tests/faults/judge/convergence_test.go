@@ -9,7 +9,8 @@ import (
 	"github.com/leasehold/leasehold/tests/faults/history"
 )
 
-// healed is the group of two after all troubles, complete or as somebody left it, and quiet after a time; never, if that is 0.
+// healed is the group of two after all troubles, complete or as somebody left it, and quiet after a
+// time; never, if that is 0.
 func healed(t *testing.T, after time.Duration, change func(*story)) *story {
 	s := web(t)
 	s.accepted()
@@ -19,7 +20,10 @@ func healed(t *testing.T, after time.Duration, change func(*story)) *story {
 	}
 	if after > 0 {
 		s.pass(after)
-		s.mark(history.Mark{What: history.Quiet, Groups: map[string]int{"web": 2}, Machines: []string{one, "web-1-aaaaaa"}})
+		s.mark(history.Mark{
+			What: history.Quiet, Groups: map[string]int{"web": 2},
+			Machines: []string{one, "web-1-aaaaaa"},
+		})
 	}
 	return s
 }
@@ -32,7 +36,8 @@ func (s *story) accepted() {
 			spec = e.Change.Revision
 		}
 	}
-	s.txn(put(s.keys.Status("web"), store.Status{Schema: 1, Group: "web", Health: 100, OK: true, AcceptedRevision: spec}))
+	s.txn(put(s.keys.Status("web"),
+		store.Status{Schema: 1, Group: "web", Health: 100, OK: true, AcceptedRevision: spec}))
 }
 
 func TestAllComesRightInTime(t *testing.T) {
@@ -62,7 +67,8 @@ func TestItIsSaidWhatIsMissing(t *testing.T) {
 	})
 	found := Judge(s.events, Terms{})
 	told := Tell(found)
-	if len(found) != 1 || !strings.Contains(told, one+" does not report that it is healthy") || !strings.Contains(told, "both budgets are used up") {
+	if len(found) != 1 || !strings.Contains(told, one+" does not report that it is healthy") ||
+		!strings.Contains(told, "both budgets are used up") {
 		t.Fatal(told)
 	}
 }

@@ -6,10 +6,12 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// destruction: a machine that is well is not taken down, restarted or replaced unless somebody asked for it.
+// destruction: a machine that is well is not taken down, restarted or replaced unless somebody
+// asked for it.
 //
-// A replacement that is requested for one that is well is a violation of its own, also when it is called off again: somebody was fooled. Whether a
-// verdict alone was wrong, of which nothing came, is nobody's business: what is suspect or lost for a moment, and left alone, is what SAFE is for.
+// A replacement that is requested for one that is well is a violation of its own, also when it is
+// called off again: somebody was fooled. Whether a verdict alone was wrong, of which nothing came,
+// is nobody's business: what is suspect or lost for a moment, and left alone, is what SAFE is for.
 func (in *inquiry) destruction() {
 	in.walk(in.steps, func(w *world, s *step) {
 		if s.found || s.byHand {
@@ -48,21 +50,28 @@ func (in *inquiry) takenDown(w *world, s *step, t turn) {
 	if t.old.Phase == store.Finished || !in.truth.well(t.id, s.at) || in.reason(w, s, t.old) != "" {
 		return
 	}
-	in.violation(fooled(s.verdict(t.id)), s.at, fmt.Sprintf("%s was well and nobody asked it to go, and it was taken from %s to %s%s", t.id, t.old.Phase, t.next.Phase, s.because(t.id)), in.evidence(s, t.id)...)
+	in.violation(fooled(s.verdict(t.id)), s.at,
+		fmt.Sprintf("%s was well and nobody asked it to go, and it was taken from %s to %s%s", t.id, t.old.Phase,
+			t.next.Phase, s.because(t.id)), in.evidence(s, t.id)...)
 }
 
-// returned: one that drained because it was lost, and is back, is not destroyed while its slot needs it, unless it comes and goes too often (DET-15).
+// returned: one that drained because it was lost, and is back, is not destroyed while its slot
+// needs it, unless it comes and goes too often (DET-15).
 func (in *inquiry) returned(w *world, s *step, t turn) {
-	if t.old.Drain == nil || !t.old.Drain.Lost || !w.looksWell(t.id) || !in.truth.well(t.id, s.at) || in.reason(w, s, t.old) != "" {
+	if t.old.Drain == nil || !t.old.Drain.Lost || !w.looksWell(t.id) || !in.truth.well(t.id, s.at) ||
+		in.reason(w, s, t.old) != "" {
 		return
 	}
-	if sl := w.slots[fmt.Sprintf("%s/%d", t.old.Group, t.old.Slot)]; sl != nil && len(sl.Failures) >= w.inForce(t.old.Group).spec.Flap.Failures {
+	if sl := w.slots[fmt.Sprintf("%s/%d", t.old.Group, t.old.Slot)]; sl != nil &&
+		len(sl.Failures) >= w.inForce(t.old.Group).spec.Flap.Failures {
 		return
 	}
-	in.violation("DET-15", s.at, fmt.Sprintf("%s was lost, has returned, and was destroyed all the same%s", t.id, s.because(t.id)), in.evidence(s, t.id)...)
+	in.violation("DET-15", s.at, fmt.Sprintf("%s was lost, has returned, and was destroyed all the same%s", t.id,
+		s.because(t.id)), in.evidence(s, t.id)...)
 }
 
-// replaced looks at whom a new instance is to replace. One that is on its way out already was looked at then.
+// replaced looks at whom a new instance is to replace. One that is on its way out already was
+// looked at then.
 func (in *inquiry) replaced(w *world, s *step, t turn) {
 	old := w.instances[t.next.Replaces]
 	if old == nil || !old.Phase.Fills() {
@@ -76,7 +85,9 @@ func (in *inquiry) replaced(w *world, s *step, t turn) {
 	if !in.truth.well(old.ID, s.at) || in.reason(w, s, old) != "" {
 		return
 	}
-	in.violation(fooled(s.verdict(old.ID)), s.at, fmt.Sprintf("%s was well and nobody asked it to go, and %s was requested in its place%s", old.ID, t.id, s.because(old.ID)),
+	in.violation(fooled(s.verdict(old.ID)), s.at,
+		fmt.Sprintf("%s was well and nobody asked it to go, and %s was requested in its place%s", old.ID, t.id,
+			s.because(old.ID)),
 		in.evidence(s, old.ID)...)
 }
 

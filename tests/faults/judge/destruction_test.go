@@ -38,7 +38,10 @@ func TestWhatACallEndedWasUpBefore(t *testing.T) {
 }
 
 func TestAMachineThatWasHurtMayBeTakenDown(t *testing.T) {
-	for _, kind := range []history.HarmKind{history.Crashed, history.Frozen, history.Cut, history.Sick, history.Exited} {
+	for _, kind := range []history.HarmKind{
+		history.Crashed, history.Frozen, history.Cut, history.Sick,
+		history.Exited,
+	} {
 		s := web(t)
 		s.harm(one, kind)
 		if kind == history.Crashed {
@@ -86,7 +89,8 @@ func TestThereAreReasonsToTakeDownWhatIsWell(t *testing.T) {
 			s.txn(s.record(one, func(r *store.Instance) { r.Doomed = &store.Doom{Rule: "SPOT-2"} }))
 		},
 		"evacuated": func(s *story) {
-			s.operator(put(s.keys.Shard(), store.Shard{Schema: 1, ID: "s", Evacuated: map[string]store.Evacuation{"z": {}}}))
+			s.operator(put(s.keys.Shard(),
+				store.Shard{Schema: 1, ID: "s", Evacuated: map[string]store.Evacuation{"z": {}}}))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

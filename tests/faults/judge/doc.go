@@ -1,5 +1,5 @@
-// Package judge says what in the history of a cluster breaks a promise. It knows nothing but the history: what the provider did, what was done to
-// machines, what etcd held at each revision.
+// Package judge says what in the history of a cluster breaks a promise. It knows nothing but the
+// history: what the provider did, what was done to machines, what etcd held at each revision.
 //
 //	judge.go         the questions, and what a violation is
 //	tell.go          violations for people

@@ -24,12 +24,12 @@ type commitKey struct {
 	revision store.Revision
 }
 
-// farApart is how much later than a client knew of its transaction the watcher may have seen it, to be taken for the same: revisions begin anew
-// where etcd was restored.
+// farApart is how much later than a client knew of its transaction the watcher may have seen it, to
+// be taken for the same: revisions begin anew where etcd was restored.
 const farApart = 60 * time.Second
 
-// establish finds out since when each record was in etcd for sure. The watcher may have seen it late; the replica that wrote it knew when its
-// transaction had ended, and calls nobody before.
+// establish finds out since when each record was in etcd for sure. The watcher may have seen it
+// late; the replica that wrote it knew when its transaction had ended, and calls nobody before.
 func (in *inquiry) establish() {
 	ended := map[commitKey]history.Time{}
 	for _, w := range in.transactions() {
@@ -47,7 +47,8 @@ func (in *inquiry) establish() {
 		s.byHand = in.commits && !s.found && len(s.journal) == 0 && who.wrote(s) == nil
 		for _, t := range s.turns {
 			r := said{by: t.event.At, line: s.line, revision: s.revision, found: s.found, event: t.event}
-			if at, known := ended[commitKey{t.event.Change.Key, s.revision}]; known && at < r.by && r.by.Sub(at) < farApart {
+			if at, known := ended[commitKey{t.event.Change.Key, s.revision}]; known && at < r.by &&
+				r.by.Sub(at) < farApart {
 				r.by = at
 			}
 			if t.next != nil {
@@ -58,8 +59,8 @@ func (in *inquiry) establish() {
 	}
 }
 
-// everSaid says whether a record was in etcd before a moment of which something holds. Without the commits of replicas the watcher alone tells, who
-// may be late.
+// everSaid says whether a record was in etcd before a moment of which something holds. Without the
+// commits of replicas the watcher alone tells, who may be late.
 func (in *inquiry) everSaid(id string, at history.Time, holds func(said) bool) bool {
 	if !in.commits {
 		at = at.Add(in.terms.Slack)
@@ -72,7 +73,8 @@ func (in *inquiry) everSaid(id string, at history.Time, holds func(said) bool) b
 	return false
 }
 
-// gone says since when a record was gone for sure at a moment; false if it was not, or nobody knows.
+// gone says since when a record was gone for sure at a moment; false if it was not, or nobody
+// knows.
 func (in *inquiry) gone(id string, at history.Time) (history.Event, bool) {
 	var last said
 	for _, r := range in.said[id] {

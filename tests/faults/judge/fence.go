@@ -13,8 +13,8 @@ import (
 	"github.com/leasehold/leasehold/tests/faults/history"
 )
 
-// fences asks whether anybody wrote as a leader who was none (SAFE-7), in two ways that know nothing of each other: by etcd's own order, and by the
-// clock, which needs no revisions.
+// fences asks whether anybody wrote as a leader who was none (SAFE-7), in two ways that know
+// nothing of each other: by etcd's own order, and by the clock, which needs no revisions.
 //
 // What cannot be said of whom it was, and what was only found, is held against nobody.
 func (in *inquiry) fences() {
@@ -63,7 +63,10 @@ func (in *inquiry) transactions() []*transaction {
 			}
 			continue
 		}
-		w := &transaction{begun: e, fence: c.Fence, leads: c.Fence != store.Fence{} || slices.ContainsFunc(c.Keys, in.leadersOnly)}
+		w := &transaction{
+			begun: e, fence: c.Fence,
+			leads: c.Fence != store.Fence{} || slices.ContainsFunc(c.Keys, in.leadersOnly),
+		}
 		if w.fence == (store.Fence{}) {
 			w.fence = c.Believed
 		}
@@ -76,11 +79,15 @@ func (in *inquiry) transactions() []*transaction {
 // leadersOnly says that nobody but a leader writes such a key.
 func (in *inquiry) leadersOnly(key string) bool {
 	kind, _, ok := in.keys.Split(key)
-	return ok && slices.Contains([]string{store.KindInstances, store.KindSlots, store.KindStatus, store.KindServed, store.KindTurns}, kind)
+	return ok && slices.Contains([]string{
+		store.KindInstances, store.KindSlots, store.KindStatus, store.KindServed,
+		store.KindTurns,
+	}, kind)
 }
 
-// unfenced asks whether anybody could have written as a leader who was none: who writes what only a leader writes compares that he leads, at any time
-// (SAFE-7). It tells of the first that each process wrote: the rest is the same mistake.
+// unfenced asks whether anybody could have written as a leader who was none: who writes what only a
+// leader writes compares that he leads, at any time (SAFE-7). It tells of the first that each
+// process wrote: the rest is the same mistake.
 func (in *inquiry) unfenced() {
 	told := map[string]bool{}
 	for _, w := range in.transactions() {
@@ -91,7 +98,9 @@ func (in *inquiry) unfenced() {
 			continue
 		}
 		told[process] = true
-		in.violation("SAFE-7", w.begun.At, fmt.Sprintf("%s (process %d) wrote %s and did not compare that it leads", c.Replica, c.Process, c.Keys[at]), w.begun)
+		in.violation("SAFE-7", w.begun.At,
+			fmt.Sprintf("%s (process %d) wrote %s and did not compare that it leads", c.Replica, c.Process, c.Keys[at]),
+			w.begun)
 	}
 }
 
@@ -102,14 +111,17 @@ func (in *inquiry) stands(key string) bool {
 
 // byOrder sees at each revision who stood first in line for the leadership just before it.
 //
-// Tolerated: a key that had ended and is back with an older copy of etcd's data. Its replica has given it up, and it ends with its lease.
+// Tolerated: a key that had ended and is back with an older copy of etcd's data. Its replica has
+// given it up, and it ends with its lease.
 func (in *inquiry) byOrder(writes []*transaction) {
-	if !slices.ContainsFunc(in.events, func(e history.Event) bool { return e.Change != nil && in.stands(e.Change.Key) }) {
+	if !slices.ContainsFunc(in.events,
+		func(e history.Event) bool { return e.Change != nil && in.stands(e.Change.Key) }) {
 		return // the history does not tell of elections
 	}
 	who := whose(writes)
-	line := map[string]store.KV{}                       // of all who stand for election
-	ended, back := map[string]bool{}, map[string]bool{} // keys that have left the line, and those that came back with older data
+	line := map[string]store.KV{} // of all who stand for election
+	// keys that have left the line, and those that came back with older data
+	ended, back := map[string]bool{}, map[string]bool{}
 	for _, s := range in.steps {
 		if s.fresh {
 			clear(line)
@@ -159,7 +171,8 @@ func (in *inquiry) leads(s *step, w *transaction, line map[string]store.KV) {
 		}
 		evidence = append(evidence, s.journal[0].event)
 	}
-	in.violation("SAFE-7", s.at, fmt.Sprintf("%s wrote as leader at revision %d, when %s led (with %s)", by, s.revision, leader,
+	in.violation("SAFE-7", s.at, fmt.Sprintf("%s wrote as leader at revision %d, when %s led (with %s)", by, s.revision,
+		leader,
 		tellFence(store.Fence{Key: first.Key, Created: first.Created})), evidence...)
 }
 
@@ -172,7 +185,8 @@ func tellFence(f store.Fence) string {
 
 // authors finds whose a step is.
 type authors struct {
-	entry    map[string]*transaction           // by a key that has a name for this transaction alone: an entry of the journal
+	// by a key that has a name for this transaction alone: an entry of the journal
+	entry    map[string]*transaction
 	revision map[store.Revision][]*transaction // which happened, by where; another line has the same numbers
 	open     []*transaction                    // of which nobody knows whether they happened
 }
@@ -233,13 +247,15 @@ func (a *authors) author(s *step) *transaction {
 	return one
 }
 
-// free says that a transaction has landed nowhere else: of each change in a step it is asked who made it.
+// free says that a transaction has landed nowhere else: of each change in a step it is asked who
+// made it.
 func (w *transaction) free(s *step) bool { return w.landed == nil || w.landed == s }
 
-// explains says that a transaction can have made a step: it was begun before that was seen, and writes all that changed. Deleting what is not
-// there changes nothing.
+// explains says that a transaction can have made a step: it was begun before that was seen, and
+// writes all that changed. Deleting what is not there changes nothing.
 func (w *transaction) explains(s *step) bool {
-	return w.begun.At <= s.at && !slices.ContainsFunc(s.changes, func(e history.Event) bool { return !slices.Contains(w.commit().Keys, e.Change.Key) })
+	return w.begun.At <= s.at && !slices.ContainsFunc(s.changes,
+		func(e history.Event) bool { return !slices.Contains(w.commit().Keys, e.Change.Key) })
 }
 
 // term is the leadership that something happened under.
@@ -256,11 +272,12 @@ type deed struct {
 	from, until history.Time
 }
 
-// byClock checks that what happened can be put into one row, in which each thing happened between its begin and its end, and no leadership is older than
-// the one before.
+// byClock checks that what happened can be put into one row, in which each thing happened between
+// its begin and its end, and no leadership is older than the one before.
 //
-// Nothing has to be said of what has an unknown outcome and was not seen in etcd: if it did not happen, all others have more freedom, and it may not
-// have happened. What was seen happened until then. A refusal may come at any time.
+// Nothing has to be said of what has an unknown outcome and was not seen in etcd: if it did not
+// happen, all others have more freedom, and it may not have happened. What was seen happened until
+// then. A refusal may come at any time.
 func (in *inquiry) byClock(writes []*transaction) {
 	lines := map[int][]deed{}
 	single := 0
@@ -296,8 +313,10 @@ func (in *inquiry) byClock(writes []*transaction) {
 	}
 }
 
-// edges leaves of each leadership only what ended first and what began last. That changes no verdict: two leaderships contradict each other if something of
-// the newer one ended before something of the older one began, and if any two do, these do. It keeps the search small, however long the history.
+// edges leaves of each leadership only what ended first and what began last. That changes no
+// verdict: two leaderships contradict each other if something of the newer one ended before
+// something of the older one began, and if any two do, these do. It keeps the search small, however
+// long the history.
 func edges(deeds []deed) []deed {
 	first, last := map[term]deed{}, map[term]deed{}
 	for _, d := range deeds {
@@ -320,7 +339,8 @@ func edges(deeds []deed) []deed {
 	return out
 }
 
-// oneLeads is what etcd does with fences, seen from outside: at any time one holds, and none comes back once something has happened under a newer one.
+// oneLeads is what etcd does with fences, seen from outside: at any time one holds, and none comes
+// back once something has happened under a newer one.
 func oneLeads() porcupine.Model {
 	return porcupine.Model{
 		Init: func() any { return store.Revision(0) },
@@ -344,11 +364,15 @@ func (in *inquiry) row(deeds []deed) {
 	for _, old := range deeds {
 		for _, d := range deeds {
 			if d.term.created > old.term.created && d.until < old.from {
-				in.violation("SAFE-7", old.from, fmt.Sprintf("%s (process %d) wrote with %s, %s after something had happened under %s", old.w.commit().Replica,
-					old.w.commit().Process, tellFence(old.w.fence), old.from.Sub(d.until), tellFence(d.w.fence)), d.w.begun, old.w.begun)
+				in.violation("SAFE-7", old.from,
+					fmt.Sprintf("%s (process %d) wrote with %s, %s after something had happened under %s",
+						old.w.commit().Replica,
+						old.w.commit().Process, tellFence(old.w.fence), old.from.Sub(d.until), tellFence(d.w.fence)),
+					d.w.begun, old.w.begun)
 				return
 			}
 		}
 	}
-	in.violation("SAFE-7", deeds[0].from, "what was written by leaders cannot be put into a row in which one leads at a time")
+	in.violation("SAFE-7", deeds[0].from,
+		"what was written by leaders cannot be put into a row in which one leads at a time")
 }

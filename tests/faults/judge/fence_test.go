@@ -60,7 +60,8 @@ func (e *election) leaves(f store.Fence) {
 	e.seen(nil, f.Key)
 }
 
-// begins is a transaction that is sent; what it compares may be less than what its replica believes in.
+// begins is a transaction that is sent; what it compares may be less than what its replica believes
+// in.
 func (e *election) begins(replica string, compares, believes store.Fence, keys ...string) *history.Commit {
 	e.last++
 	c := &history.Commit{ID: e.last, Replica: replica, Process: 1, Fence: compares, Believed: believes, Keys: keys}
@@ -105,7 +106,8 @@ func (e *election) judged() []Violation {
 	return in.found
 }
 
-// broken fails unless there are so many violations, all of SAFE-7, each with evidence and with words that tell who.
+// broken fails unless there are so many violations, all of SAFE-7, each with evidence and with
+// words that tell who.
 func (e *election) broken(times int, who string) {
 	e.t.Helper()
 	found := e.judged()
@@ -216,7 +218,8 @@ func TestADeposedLeaderWhoseAnswerWasLost(t *testing.T) {
 	}
 }
 
-// A lost answer is found again by what was seen in etcd, if only one can be meant, and that was begun by then.
+// A lost answer is found again by what was seen in etcd, if only one can be meant, and that was
+// begun by then.
 func TestAnUnknownWriteIsKnownByWhatWasSeen(t *testing.T) {
 	tell := func() (*election, store.Fence, store.Fence) {
 		e := elections(t)
@@ -244,7 +247,8 @@ func TestAnUnknownWriteIsKnownByWhatWasSeen(t *testing.T) {
 	e.broken(0, "")
 }
 
-// What was sent before the leadership ended, and happened before, may be answered when another leads already.
+// What was sent before the leadership ended, and happened before, may be answered when another
+// leads already.
 func TestALateAnswerIsNoLateWrite(t *testing.T) {
 	e := elections(t)
 	a := e.stands("a", 1)
@@ -262,7 +266,8 @@ func TestALateAnswerIsNoLateWrite(t *testing.T) {
 	e.broken(0, "")
 }
 
-// A restored etcd has revisions from before, and so have its fences: what is newer in it has a smaller number.
+// A restored etcd has revisions from before, and so have its fences: what is newer in it has a
+// smaller number.
 func TestAnotherLineHasLeadersOfItsOwn(t *testing.T) {
 	e := elections(t)
 	e.rev = 1000
@@ -278,7 +283,8 @@ func TestAnotherLineHasLeadersOfItsOwn(t *testing.T) {
 	e.broken(1, "a (process 1")
 }
 
-// A key that had ended comes back with an older copy of etcd's data: nobody believes in it any more, and whoever has led since goes on.
+// A key that had ended comes back with an older copy of etcd's data: nobody believes in it any
+// more, and whoever has led since goes on.
 func TestAKeyThatIsBackFromBeforeLeadsNobody(t *testing.T) {
 	e := elections(t)
 	a, b := e.stands("a", 1), e.stands("b", 2)
@@ -287,7 +293,10 @@ func TestAKeyThatIsBackFromBeforeLeadsNobody(t *testing.T) {
 	e.writes("b", b)
 	e.line, e.rev = 2, 11
 	for replica, f := range map[string]store.Fence{"a": a, "b": b} {
-		e.add(history.Event{Change: &history.Change{Line: 2, Revision: f.Created, Created: f.Created, Key: f.Key, Value: store.Encode(store.Leader{Schema: 1, Replica: replica}), Found: true}})
+		e.add(history.Event{Change: &history.Change{
+			Line: 2, Revision: f.Created, Created: f.Created, Key: f.Key,
+			Value: store.Encode(store.Leader{Schema: 1, Replica: replica}), Found: true,
+		}})
 	}
 	e.rev = 20
 	e.writes("b", b)
@@ -342,7 +351,8 @@ func TestWhatWasOnlyFoundIsHeldAgainstNobody(t *testing.T) {
 	e.rev++
 	e.seen(map[string]any{e.keys.Instance("web-1"): "of b"}, e.keys.Instance("web-1"))
 	e.rev++
-	e.seen(map[string]any{e.keys.Instance("web-2"): "of somebody", e.entry(): store.JournalEntry{Schema: 1, By: "c"}}, e.keys.Instance("web-2"), e.entry())
+	e.seen(map[string]any{e.keys.Instance("web-2"): "of somebody", e.entry(): store.JournalEntry{Schema: 1, By: "c"}},
+		e.keys.Instance("web-2"), e.entry())
 	for _, event := range e.events[seen:] {
 		event.Change.Found = true
 	}
@@ -370,7 +380,8 @@ func TestTheEdgesOfLeadershipsSayAll(t *testing.T) {
 		for range rapid.IntRange(0, 14).Draw(t, "deeds") {
 			from := history.Time(rapid.IntRange(0, 40).Draw(t, "from"))
 			all = append(all, deed{
-				w: &transaction{begun: history.Event{Commit: &history.Commit{}}}, term: term{created: store.Revision(rapid.IntRange(1, 4).Draw(t, "fence"))},
+				w:    &transaction{begun: history.Event{Commit: &history.Commit{}}},
+				term: term{created: store.Revision(rapid.IntRange(1, 4).Draw(t, "fence"))},
 				from: from, until: from.Add(time.Duration(rapid.IntRange(0, 12).Draw(t, "long"))),
 			})
 		}

@@ -9,8 +9,9 @@ import (
 	"github.com/leasehold/leasehold/tests/faults/history"
 )
 
-// hold: while the shard is on hold, or a group is paused, nothing is made and nothing taken down (SAFE-12, REC-13). And the shard puts itself on hold when
-// etcd was restored, before anything is decided on what is in it.
+// hold: while the shard is on hold, or a group is paused, nothing is made and nothing taken down
+// (SAFE-12, REC-13). And the shard puts itself on hold when etcd was restored, before anything is
+// decided on what is in it.
 func (in *inquiry) hold() {
 	stands := map[string][]stand{} // of each group; "" is the shard
 	in.walk(in.steps, func(w *world, s *step) {
@@ -25,7 +26,8 @@ func (in *inquiry) hold() {
 	in.restored()
 }
 
-// moves says that a step makes or takes down a machine, or has one asked for. What is only noted, that a machine is there or gone, goes on.
+// moves says that a step makes or takes down a machine, or has one asked for. What is only noted,
+// that a machine is there or gone, goes on.
 func (t turn) moves() bool {
 	switch {
 	case t.next == nil:
@@ -51,11 +53,14 @@ func (in *inquiry) movesInStandstill(w *world, s *step, t turn) {
 		return append([]history.Event{w.raw[key]}, in.evidence(s, t.id)...)
 	}
 	if w.shard != nil && w.shard.Hold != nil {
-		in.violation("SAFE-12", s.at, fmt.Sprintf("%s went from %s to %s while the shard was on hold%s", t.id, from, t.next.Phase, s.because(t.id)), evidence(in.keys.Shard())...)
+		in.violation("SAFE-12", s.at, fmt.Sprintf("%s went from %s to %s while the shard was on hold%s", t.id, from,
+			t.next.Phase, s.because(t.id)), evidence(in.keys.Shard())...)
 	}
-	extra := slices.ContainsFunc(s.of(t.id), func(e entry) bool { return e.Rule == "REC-8" }) // of no group, whatever its tag says
+	// of no group, whatever its tag says
+	extra := slices.ContainsFunc(s.of(t.id), func(e entry) bool { return e.Rule == "REC-8" })
 	if f := w.inForce(t.next.Group); f.there && f.spec.Paused && !extra {
-		in.violation("REC-13", s.at, fmt.Sprintf("%s went from %s to %s while its group was paused%s", t.id, from, t.next.Phase, s.because(t.id)), evidence(in.keys.Group(t.next.Group))...)
+		in.violation("REC-13", s.at, fmt.Sprintf("%s went from %s to %s while its group was paused%s", t.id, from,
+			t.next.Phase, s.because(t.id)), evidence(in.keys.Group(t.next.Group))...)
 	}
 }
 
@@ -98,14 +103,16 @@ func (in *inquiry) follow(stands map[string][]stand, w *world, s *step) {
 	}
 }
 
-// asked is how long before a call what it rests on may have been read: it may have come back late, and the queue may be long.
+// asked is how long before a call what it rests on may have been read: it may have come back late,
+// and the queue may be long.
 const asked = 7 * time.Second
 
-// callsInStandstill: no removal and no restart begins. Creations and restarts are recorded before they begin, where the records tell; a removal only reads that
-// it may begin.
+// callsInStandstill: no removal and no restart begins. Creations and restarts are recorded before
+// they begin, where the records tell; a removal only reads that it may begin.
 //
-// Tolerated: calls of which the look before may have come before the hold, the Delete that follows a Stop, and a replica that stood still in between, as long as
-// what was seen of it does not show that it was awake.
+// Tolerated: calls of which the look before may have come before the hold, the Delete that follows
+// a Stop, and a replica that stood still in between, as long as what was seen of it does not show
+// that it was awake.
 func (in *inquiry) callsInStandstill(stands map[string][]stand) {
 	if len(stands) == 0 {
 		return
@@ -133,14 +140,18 @@ func (in *inquiry) callsInStandstill(stands map[string][]stand) {
 		default:
 			continue
 		}
-		for _, why := range []struct{ of, rule, what string }{{"", "SAFE-12", "the shard was put on hold"}, {in.groupOf(c.Instance), "REC-13", "its group was paused"}} {
+		for _, why := range []struct{ of, rule, what string }{
+			{"", "SAFE-12", "the shard was put on hold"},
+			{in.groupOf(c.Instance), "REC-13", "its group was paused"},
+		} {
 			for _, st := range stands[why.of] {
 				released := st.to
 				if released != always {
 					released = released.Add(-late)
 				}
 				if st.from.Add(asked) < begun && begun < released && awake(seen[c.Replica], begun) {
-					in.violation(why.rule, e.At, fmt.Sprintf("replica %s called %s for %s, %s after %s", c.Replica, c.Method, c.Instance, begun.Sub(st.from).Round(1e8), why.what), st.event, e)
+					in.violation(why.rule, e.At, fmt.Sprintf("replica %s called %s for %s, %s after %s", c.Replica,
+						c.Method, c.Instance, begun.Sub(st.from).Round(1e8), why.what), st.event, e)
 				}
 			}
 		}
@@ -174,9 +185,11 @@ func (in *inquiry) groupOf(id string) string {
 	return "(none)"
 }
 
-// restored: where etcd shows an older past, the shard is put on hold before anything is made or taken down.
+// restored: where etcd shows an older past, the shard is put on hold before anything is made or
+// taken down.
 //
-// Tolerated: where nobody could tell, as no replica was there before and after, or the revision had overtaken what it was.
+// Tolerated: where nobody could tell, as no replica was there before and after, or the revision had
+// overtaken what it was.
 func (in *inquiry) restored() {
 	var before store.Revision // the last one of the line before
 	var since history.Time
@@ -203,7 +216,8 @@ func (in *inquiry) restored() {
 		for _, t := range s.turns {
 			if t.moves() {
 				held = true // once is enough
-				in.violation("SAFE-12", s.at, fmt.Sprintf("etcd was restored to an older revision (%d, it was %d), and %s became %s before the shard was put on hold%s", s.revision, before, t.id, t.next.Phase, s.because(t.id)),
+				in.violation("SAFE-12", s.at,
+					fmt.Sprintf("etcd was restored to an older revision (%d, it was %d), and %s became %s before the shard was put on hold%s", s.revision, before, t.id, t.next.Phase, s.because(t.id)),
 					in.evidence(s, t.id)...)
 				return
 			}

@@ -46,7 +46,8 @@ func TestNothingIsDoneOnHoldOrInAPausedGroup(t *testing.T) {
 					s.requested("web", "web-0-cccccc", 0, one)
 					if name == "requested" { // once is enough in a slot
 						s.step("web-0-cccccc", store.Deleting)
-						s.txn(drop(s.keys.Instance("web-0-cccccc")), s.entry(store.JournalEntry{Instance: "web-0-cccccc", From: store.Deleting}))
+						s.txn(drop(s.keys.Instance("web-0-cccccc")),
+							s.entry(store.JournalEntry{Instance: "web-0-cccccc", From: store.Deleting}))
 					}
 					return s
 				}

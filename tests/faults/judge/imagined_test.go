@@ -13,8 +13,9 @@ import (
 	"github.com/leasehold/leasehold/tests/faults/history"
 )
 
-// The judge is tried on the planner itself, in worlds where it is known what is true: there it must find nothing. So a rule that is misread here shows
-// before a run of real processes is accused of it.
+// The judge is tried on the planner itself, in worlds where it is known what is true: there it must
+// find nothing. So a rule that is misread here shows before a run of real processes is accused of
+// it.
 
 // play is an imagined world whose history is written.
 type play struct {
@@ -80,19 +81,31 @@ func (p *play) observer() imagined.Observer {
 			if kind, _, _ := store.KeysOf("default").Split(e.KV.Key); kind == store.KindLeader {
 				return // nobody tells who began a transaction here
 			}
-			p.add(history.Event{Change: &history.Change{Revision: e.KV.Modified, Key: e.KV.Key, Value: e.KV.Value, Deleted: e.Deleted, Created: e.KV.Created}})
+			p.add(history.Event{Change: &history.Change{
+				Revision: e.KV.Modified, Key: e.KV.Key, Value: e.KV.Value,
+				Deleted: e.Deleted, Created: e.KV.Created,
+			}})
 		},
 		Committed: func(_ time.Time, a *plan.Action, rev store.Revision) {
 			for _, a := range a.Told() {
 				p.calls++
-				e := store.JournalEntry{Schema: 1, Rule: a.Rule, What: a.What, Why: a.Why, Group: a.Group, Instance: a.Instance, From: a.From, To: a.To, Verdict: a.Verdict, Evidence: a.Evidence}
-				p.add(history.Event{Change: &history.Change{Revision: rev, Key: store.KeysOf("default").Event(time.Unix(0, int64(p.calls)), "x"), Value: store.Encode(e)}})
+				e := store.JournalEntry{
+					Schema: 1, Rule: a.Rule, What: a.What, Why: a.Why, Group: a.Group,
+					Instance: a.Instance, From: a.From, To: a.To, Verdict: a.Verdict, Evidence: a.Evidence,
+				}
+				p.add(history.Event{Change: &history.Change{
+					Revision: rev,
+					Key:      store.KeysOf("default").Event(time.Unix(0, int64(p.calls)), "x"), Value: store.Encode(e),
+				}})
 			}
 		},
 		Removing: func(_ time.Time, rec store.Instance) {
 			p.calls++
 			p.add(history.Event{Call: &history.Call{ID: p.calls, Replica: "a", Method: history.Stop, Instance: rec.ID}})
-			p.add(history.Event{Call: &history.Call{ID: p.calls, Ended: true, Replica: "a", Method: history.Stop, Instance: rec.ID}})
+			p.add(history.Event{Call: &history.Call{
+				ID: p.calls, Ended: true, Replica: "a", Method: history.Stop,
+				Instance: rec.ID,
+			}})
 		},
 		Broken: func(_ time.Time, what string) { panic(what) },
 	}
@@ -169,7 +182,8 @@ func (p *play) hurt() {
 	}
 }
 
-// many cuts all machines off at once that nothing else is wrong with. It is a storm if that is clearly more than half of all.
+// many cuts all machines off at once that nothing else is wrong with. It is a storm if that is
+// clearly more than half of all.
 func (p *play) many(while time.Duration) {
 	all := p.w.Machines()
 	well := slices.DeleteFunc(slices.Clone(all), func(id string) bool { return !p.w.Serves(id) || p.hurting[id] })
@@ -219,7 +233,10 @@ func imagine(seed uint64, rough int) *play {
 	return p
 }
 
-var imaginedTerms = Terms{LeaseTTL: 17 * time.Second, Interval: 5 * time.Second, Reconnect: 30 * time.Second, Poll: 5 * time.Second, CallTimeout: 30 * time.Second}
+var imaginedTerms = Terms{
+	LeaseTTL: 17 * time.Second, Interval: 5 * time.Second, Reconnect: 30 * time.Second,
+	Poll: 5 * time.Second, CallTimeout: 30 * time.Second,
+}
 
 func TestThePlannerInImaginedWorldsIsInnocent(t *testing.T) {
 	for seed := range uint64(40) {
@@ -232,12 +249,14 @@ func TestThePlannerInImaginedWorldsIsInnocent(t *testing.T) {
 	}
 }
 
-// Who does not know of the harm sees machines that are well being taken down: the judge is not blind in these worlds.
+// Who does not know of the harm sees machines that are well being taken down: the judge is not
+// blind in these worlds.
 func TestTheSameWorldsWithoutTheTruthAreFullOfViolations(t *testing.T) {
 	blind := 0
 	for seed := range uint64(10) {
 		ignorant := slices.DeleteFunc(imagine(seed, 40).events, func(e history.Event) bool { return e.Harm != nil })
-		if !slices.ContainsFunc(Judge(ignorant, imaginedTerms), func(v Violation) bool { return v.Rule == "SAFE-1" || v.Rule == "DET-9" }) {
+		if !slices.ContainsFunc(Judge(ignorant, imaginedTerms),
+			func(v Violation) bool { return v.Rule == "SAFE-1" || v.Rule == "DET-9" }) {
 			blind++
 		}
 	}

@@ -61,7 +61,10 @@ func TestWhatAnOperatorWritesByHandNeedsNoReason(t *testing.T) {
 }
 
 func TestTheReasonOfAnActIsTrue(t *testing.T) {
-	for verdict, rule := range map[store.Verdict]string{store.Dead: "DET-4", store.Lost: "SAFE-1", store.Unhealthy: "DET-9"} {
+	for verdict, rule := range map[store.Verdict]string{
+		store.Dead: "DET-4", store.Lost: "SAFE-1",
+		store.Unhealthy: "DET-9",
+	} {
 		s := web(t)
 		s.group("web", 1) // a reason there is
 		s.stepFor(one, store.Deleting, store.JournalEntry{Verdict: verdict})

@@ -17,7 +17,8 @@ type Violation struct {
 	Evidence []history.Event `json:"evidence,omitempty"`
 }
 
-// Terms are what the cluster was told, and how much time things may take. What is zero has a default that fits the runs of tests/faults.
+// Terms are what the cluster was told, and how much time things may take. What is zero has a
+// default that fits the runs of tests/faults.
 type Terms struct {
 	Shard       string        // its name
 	Bound       time.Duration // from Healed to Quiet
@@ -44,11 +45,12 @@ func (t Terms) withDefaults() Terms {
 	return t
 }
 
-// settle is how long after a harm has ended its traces may still come: a stream that broke is noticed, a check fails once more.
+// settle is how long after a harm has ended its traces may still come: a stream that broke is
+// noticed, a check fails once more.
 func (t Terms) settle() time.Duration { return 3*t.Interval + t.Slack }
 
-// recovery is how long after a harm, if nothing else is wrong, the coordinators may take a machine for failed: until its lease has ended and
-// that was confirmed, and until it had time to return.
+// recovery is how long after a harm, if nothing else is wrong, the coordinators may take a machine
+// for failed: until its lease has ended and that was confirmed, and until it had time to return.
 func (t Terms) recovery() time.Duration {
 	return t.LeaseTTL + max(t.LeaseTTL, t.SessionTTL+time.Second) + 2*t.Reconnect + 5*t.Interval + 2*t.Poll + t.Slack
 }
@@ -62,7 +64,8 @@ func Judge(events []history.Event, terms Terms) []Violation {
 	in.steps = in.replay()
 	in.establish()
 	for _, question := range []func(){
-		in.machines, in.removals, in.destruction, in.condemned, in.losses, in.verdicts, in.sessions, in.silence, in.storm, in.budgets, in.fences, in.unfenced, in.hold, in.journal,
+		in.machines, in.removals, in.destruction, in.condemned, in.losses, in.verdicts, in.sessions, in.silence,
+		in.storm, in.budgets, in.fences, in.unfenced, in.hold, in.journal,
 		in.convergence, in.leftovers,
 	} {
 		question()

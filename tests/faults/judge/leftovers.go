@@ -10,7 +10,8 @@ import (
 	"github.com/leasehold/leasehold/tests/faults/history"
 )
 
-// leftovers: when everything has ended, everything is given back; and when all is quiet, etcd holds nothing that nobody needs.
+// leftovers: when everything has ended, everything is given back; and when all is quiet, etcd holds
+// nothing that nobody needs.
 func (in *inquiry) leftovers() {
 	for _, e := range in.events {
 		if e.Left != nil {
@@ -27,7 +28,8 @@ func (in *inquiry) leftovers() {
 	in.leasesLeft(quiet)
 }
 
-// keysLeft are those of instances, groups and orders that are no more. What came only just now is not held against anybody.
+// keysLeft are those of instances, groups and orders that are no more. What came only just now is
+// not held against anybody.
 func (in *inquiry) keysLeft(w *world, quiet history.Event) {
 	used := map[string]int{}
 	for _, m := range w.instances {
@@ -59,7 +61,8 @@ func (in *inquiry) keysLeft(w *world, quiet history.Event) {
 				why = "there is no such group"
 			}
 		}
-		// A lease that nobody renews has an end of its own, and after a gap in the watcher's picture so has what was found.
+		// A lease that nobody renews has an end of its own, and after a gap in the watcher's
+		// picture so has what was found.
 		if why != "" && quiet.At.Sub(e.At) > in.terms.recovery() {
 			in.violation("ELECT-3", quiet.At, fmt.Sprintf("all is quiet, and %s/%s is left: %s", kind, name, why), e)
 		}
@@ -71,10 +74,11 @@ func (in *inquiry) known(w *world, group string) bool {
 	return w.value(in.keys.Group(group)) != nil || w.value(in.keys.Static(group)) != nil || w.statuses[group] != nil
 }
 
-// tokensLeft: each Create has a join token of its own, which is used, or ended where the call surely made nothing; so an instance has no more tokens than
-// creations were asked for.
+// tokensLeft: each Create has a join token of its own, which is used, or ended where the call
+// surely made nothing; so an instance has no more tokens than creations were asked for.
 //
-// Tolerated: one for a call that was recorded and never begun, and one for each call, as its end may have been lost in a trouble. They end by themselves.
+// Tolerated: one for a call that was recorded and never begun, and one for each call, as its end
+// may have been lost in a trouble. They end by themselves.
 func (in *inquiry) tokensLeft(w *world, quiet history.Event) {
 	tokens, calls := map[string][]history.Event{}, map[string]int{}
 	for _, key := range slices.Sorted(maps.Keys(w.raw)) {
@@ -91,7 +95,9 @@ func (in *inquiry) tokensLeft(w *world, quiet history.Event) {
 	}
 	for _, id := range slices.Sorted(maps.Keys(tokens)) {
 		if n := len(tokens[id]); n > calls[id]+1 {
-			in.violation("SEC-2", quiet.At, fmt.Sprintf("all is quiet, and %s has %d join tokens, for %d creations asked for", id, n, calls[id]), tokens[id]...)
+			in.violation("SEC-2", quiet.At,
+				fmt.Sprintf("all is quiet, and %s has %d join tokens, for %d creations asked for", id, n, calls[id]),
+				tokens[id]...)
 		}
 	}
 }
@@ -99,10 +105,13 @@ func (in *inquiry) tokensLeft(w *world, quiet history.Event) {
 // mostLeases are leases without keys, or of the journal, that need no explanation.
 const mostLeases = 4
 
-// leasesLeft: a lease that has no key any more is ended by whoever knows, or ends soon by itself; and the journal's entries of an hour share theirs.
+// leasesLeft: a lease that has no key any more is ended by whoever knows, or ends soon by itself;
+// and the journal's entries of an hour share theirs.
 //
-// Tolerated: one for each transaction that failed, since its lease was granted before it, and a few more for each process that was killed or lost an answer. What
-// is tolerated grows with what went wrong, and never with what went well: so a lease that is lost with each report, machine or entry shows.
+// Tolerated: one for each transaction that failed, since its lease was granted before it, and a few
+// more for each process that was killed or lost an answer. What is tolerated grows with what went
+// wrong, and never with what went well: so a lease that is lost with each report, machine or entry
+// shows.
 func (in *inquiry) leasesLeft(quiet history.Event) {
 	if len(quiet.Mark.Leases) == 0 {
 		return
@@ -139,14 +148,17 @@ func (in *inquiry) leasesLeft(quiet history.Event) {
 		}
 	}
 	if len(journals) > excused {
-		in.violation("REC-15", quiet.At, fmt.Sprintf("all is quiet, and the journal has %d leases, where one for each hour and replica is enough: %d are excused", len(journals), excused), quiet)
+		in.violation("REC-15", quiet.At,
+			fmt.Sprintf("all is quiet, and the journal has %d leases, where one for each hour and replica is enough: %d are excused", len(journals), excused), quiet)
 	}
 	if len(bare) > excused {
 		var of []string
 		for _, kind := range slices.Sorted(maps.Keys(kinds)) {
 			of = append(of, fmt.Sprintf("%d of %s", kinds[kind], orUnknown(kind)))
 		}
-		in.violation("ELECT-3", quiet.At, fmt.Sprintf("all is quiet, and %d leases have no keys (%s): %d are excused", len(bare), strings.Join(of, ", "), excused), quiet)
+		in.violation("ELECT-3", quiet.At,
+			fmt.Sprintf("all is quiet, and %d leases have no keys (%s): %d are excused", len(bare),
+				strings.Join(of, ", "), excused), quiet)
 	}
 }
 

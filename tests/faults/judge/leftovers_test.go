@@ -46,7 +46,8 @@ func TestKeysOfWhatIsGoneGo(t *testing.T) {
 			s.innocent()
 		})
 	}
-	left(t, func(s *story) { s.operator(put(s.keys.Stray("gone"), store.Stray{Schema: 1})) }, nil).innocent() // it goes with its lease
+	// it goes with its lease
+	left(t, func(s *story) { s.operator(put(s.keys.Stray("gone"), store.Stray{Schema: 1})) }, nil).innocent()
 	slots := func(n int) func(*story) {
 		return func(s *story) {
 			for i := range n {

@@ -9,10 +9,11 @@ import (
 	"github.com/leasehold/leasehold/tests/faults/history"
 )
 
-// losses: the slot of an instance whose record was lost is not filled, unless an operator released a hold knowing of the loss; and no replica creates a shard
-// (SAFE-15).
+// losses: the slot of an instance whose record was lost is not filled, unless an operator released
+// a hold knowing of the loss; and no replica creates a shard (SAFE-15).
 //
-// Tolerated: an order to adopt a machine into the slot. What was lost together with etcd's history is left to the other questions.
+// Tolerated: an order to adopt a machine into the slot. What was lost together with etcd's history
+// is left to the other questions.
 func (in *inquiry) losses() {
 	who := whose(in.transactions())
 	lost := map[string]lostRecord{}
@@ -54,12 +55,15 @@ func (in *inquiry) slotsFilled(s *step, lost map[string]lostRecord) {
 		if !t.begins() || !t.next.Managed || !t.next.Phase.Fills() || lost[t.id].ID != "" {
 			continue
 		}
-		if slices.ContainsFunc(s.obeyed, func(r store.Request) bool { return r.Instance == t.id && r.Kind == store.RequestAdopt }) {
+		if slices.ContainsFunc(s.obeyed,
+			func(r store.Request) bool { return r.Instance == t.id && r.Kind == store.RequestAdopt }) {
 			continue
 		}
 		for _, id := range slices.Sorted(maps.Keys(lost)) {
 			if l := lost[id]; l.Group == t.next.Group && l.Slot == t.next.Slot {
-				in.violation("SAFE-15", s.at, fmt.Sprintf("%s was made for slot %d of %s while the record of %s, which has that slot, was lost%s", t.id, l.Slot, l.Group, id, s.because(t.id)),
+				in.violation("SAFE-15", s.at,
+					fmt.Sprintf("%s was made for slot %d of %s while the record of %s, which has that slot, was lost%s",
+						t.id, l.Slot, l.Group, id, s.because(t.id)),
 					append(in.evidence(s, t.id), l.turn.event)...)
 			}
 		}

@@ -22,7 +22,8 @@ func TestTheSlotOfALostRecordIsNotFilled(t *testing.T) {
 	filled(func(s *story, _ store.Instance) { s.operator(s.goneNote(one)) }).innocent()
 	reviewed := func(seen store.Revision) *story {
 		return filled(func(s *story, _ store.Instance) {
-			s.operator(put(s.keys.Shard(), store.Shard{Schema: 1, ID: "s", Reviewed: &store.Reviewed{Damage: 1, Seen: s.rev + seen}}))
+			s.operator(put(s.keys.Shard(),
+				store.Shard{Schema: 1, ID: "s", Reviewed: &store.Reviewed{Damage: 1, Seen: s.rev + seen}}))
 		})
 	}
 	reviewed(0).innocent()

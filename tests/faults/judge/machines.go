@@ -9,8 +9,9 @@ import (
 	"github.com/leasehold/leasehold/tests/faults/history"
 )
 
-// machines: each machine has a record before it is made and as long as it is there, only one is ever made of each ID, calls for one ID do not
-// overlap, and a slot has no more than one and its replacement.
+// machines: each machine has a record before it is made and as long as it is there, only one is
+// ever made of each ID, calls for one ID do not overlap, and a slot has no more than one and its
+// replacement.
 func (in *inquiry) machines() {
 	in.doubles()
 	in.intents()
@@ -30,7 +31,8 @@ func (in *inquiry) doubles() {
 				removed = &e
 			case e.Machine.What != history.Made:
 			case removed != nil:
-				in.violation("SAFE-8", e.At, fmt.Sprintf("a machine was made for %s after its machine had been removed: an ID is never used again", id), *removed, e)
+				in.violation("SAFE-8", e.At,
+					fmt.Sprintf("a machine was made for %s after its machine had been removed: an ID is never used again", id), *removed, e)
 			case made != nil:
 				in.violation("SAFE-8", e.At, fmt.Sprintf("a second machine was made for %s", id), *made, e)
 				made = &e
@@ -43,8 +45,9 @@ func (in *inquiry) doubles() {
 
 // intents: what a provider is asked for was recorded before.
 //
-// Tolerated: a call that comes late, of a leader who was deposed after he had recorded it, as long as the record is there still: that is why a record
-// that is deleting stays for as long as such a call may take. And calls soon after etcd's history began anew: what was recorded went with it.
+// Tolerated: a call that comes late, of a leader who was deposed after he had recorded it, as long
+// as the record is there still: that is why a record that is deleting stays for as long as such a
+// call may take. And calls soon after etcd's history began anew: what was recorded went with it.
 func (in *inquiry) intents() {
 	for _, e := range in.events {
 		c := e.Call
@@ -58,7 +61,8 @@ func (in *inquiry) intents() {
 			want = "that it is to be made"
 			recorded = in.everSaid(c.Instance, e.At, func(r said) bool { return r.called || r.phase == store.Creating })
 			if end, gone := in.gone(c.Instance, e.At); gone {
-				in.violation("SAFE-8", e.At, fmt.Sprintf("replica %s asked for a machine for %s, whose record was gone", c.Replica, c.Instance), append(in.past(c.Instance, e.At), end, e)...)
+				in.violation("SAFE-8", e.At, fmt.Sprintf("replica %s asked for a machine for %s, whose record was gone",
+					c.Replica, c.Instance), append(in.past(c.Instance, e.At), end, e)...)
 				continue
 			}
 		case history.Stop, history.Delete:
@@ -71,15 +75,17 @@ func (in *inquiry) intents() {
 			continue
 		}
 		if !recorded {
-			in.violation("SAFE-8", e.At, fmt.Sprintf("replica %s called %s for %s, and nothing in etcd said %s", c.Replica, c.Method, c.Instance, want), append(in.past(c.Instance, e.At), e)...)
+			in.violation("SAFE-8", e.At, fmt.Sprintf("replica %s called %s for %s, and nothing in etcd said %s",
+				c.Replica, c.Method, c.Instance, want), append(in.past(c.Instance, e.At), e)...)
 		}
 	}
 }
 
 // overlaps: a replica makes one call for an ID at a time.
 //
-// Tolerated: where the first call was lost on purpose, or lasted longer than its caller may wait: he has given it up. And where the replica was
-// started again, or won another election, in between: whoever begins anew knows nothing of calls that nobody waits for any more.
+// Tolerated: where the first call was lost on purpose, or lasted longer than its caller may wait:
+// he has given it up. And where the replica was started again, or won another election, in between:
+// whoever begins anew knows nothing of calls that nobody waits for any more.
 func (in *inquiry) overlaps() {
 	type caller struct{ replica, instance string }
 	open, lies, term := map[caller]history.Event{}, map[uint64]bool{}, map[uint64]string{}
@@ -109,19 +115,24 @@ func (in *inquiry) overlaps() {
 			continue
 		}
 		term[c.ID] = terms[c.Replica]
-		if busy && !lies[first.Call.ID] && term[first.Call.ID] == term[c.ID] && e.At.Sub(first.At) < in.terms.CallTimeout && in.ends(first.Call.ID) {
-			in.violation("SAFE-8", e.At, fmt.Sprintf("replica %s called %s for %s while its %s for it was under way", c.Replica, c.Method, c.Instance, first.Call.Method), first, e)
+		if busy && !lies[first.Call.ID] && term[first.Call.ID] == term[c.ID] &&
+			e.At.Sub(first.At) < in.terms.CallTimeout && in.ends(first.Call.ID) {
+			in.violation("SAFE-8", e.At, fmt.Sprintf("replica %s called %s for %s while its %s for it was under way",
+				c.Replica, c.Method, c.Instance, first.Call.Method), first, e)
 		}
 		open[who] = e
 	}
 }
 
-// ends says whether a call is known to have ended. One that never did was left by a replica that was killed.
+// ends says whether a call is known to have ended. One that never did was left by a replica that
+// was killed.
 func (in *inquiry) ends(call uint64) bool {
-	return slices.ContainsFunc(in.events, func(e history.Event) bool { return e.Call != nil && e.Call.Ended && e.Call.ID == call })
+	return slices.ContainsFunc(in.events,
+		func(e history.Event) bool { return e.Call != nil && e.Call.Ended && e.Call.ID == call })
 }
 
-// crowds: a slot has one instance, and one that is to replace it. Those that are on their way out are no more in it.
+// crowds: a slot has one instance, and one that is to replace it. Those that are on their way out
+// are no more in it.
 func (in *inquiry) crowds() {
 	in.walk(in.steps, func(w *world, s *step) {
 		if s.found || s.byHand {
@@ -139,10 +150,14 @@ func (in *inquiry) crowds() {
 			}
 			switch {
 			case len(others) > 1:
-				in.violation("HEAL-13", s.at, fmt.Sprintf("%s was requested for slot %d of %s, in which %s and %s are", t.id, t.next.Slot, t.next.Group, others[0].ID, others[1].ID),
-					append(in.evidence(s, t.id), w.raw[in.keys.Instance(others[0].ID)], w.raw[in.keys.Instance(others[1].ID)])...)
+				in.violation("HEAL-13", s.at, fmt.Sprintf("%s was requested for slot %d of %s, in which %s and %s are",
+					t.id, t.next.Slot, t.next.Group, others[0].ID, others[1].ID),
+					append(in.evidence(s, t.id), w.raw[in.keys.Instance(others[0].ID)],
+						w.raw[in.keys.Instance(others[1].ID)])...)
 			case len(others) == 1 && t.next.Replaces == "":
-				in.violation("SAFE-8", s.at, fmt.Sprintf("%s was requested for slot %d of %s, in which %s is, and replaces nobody", t.id, t.next.Slot, t.next.Group, others[0].ID),
+				in.violation("SAFE-8", s.at,
+					fmt.Sprintf("%s was requested for slot %d of %s, in which %s is, and replaces nobody", t.id,
+						t.next.Slot, t.next.Group, others[0].ID),
 					append(in.evidence(s, t.id), w.raw[in.keys.Instance(others[0].ID)])...)
 			}
 		}
@@ -151,8 +166,9 @@ func (in *inquiry) crowds() {
 
 // leaks: when all is quiet, every machine has a record and every record a machine.
 //
-// Tolerated: a machine that was made before etcd's history began anew and that the new one does not know. It may be somebody's work: it waits for
-// orphan_grace, or an operator (REC-8, SAFE-12). And a record that is deleting, for as long as late calls for it may come.
+// Tolerated: a machine that was made before etcd's history began anew and that the new one does not
+// know. It may be somebody's work: it waits for orphan_grace, or an operator (REC-8, SAFE-12). And
+// a record that is deleting, for as long as late calls for it may come.
 func (in *inquiry) leaks() {
 	quiet, there := in.mark(history.Quiet)
 	if !there {
@@ -161,7 +177,9 @@ func (in *inquiry) leaks() {
 	w := in.worldAt(quiet.At)
 	for _, id := range slices.Sorted(slices.Values(quiet.Mark.Machines)) {
 		if w.instances[id] == nil && !in.older(id, w.line) {
-			in.violation("REC-8", quiet.At, fmt.Sprintf("all is quiet, and there is a machine %s of which there is no record", id), append(in.past(id, quiet.At), in.lastSaid(id)...)...)
+			in.violation("REC-8", quiet.At,
+				fmt.Sprintf("all is quiet, and there is a machine %s of which there is no record", id),
+				append(in.past(id, quiet.At), in.lastSaid(id)...)...)
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(w.instances)) {
@@ -176,7 +194,9 @@ func (in *inquiry) leaks() {
 		if rec.Phase == store.Deleting && quiet.At.Sub(since) < in.terms.CallTimeout+in.terms.recovery() {
 			continue
 		}
-		in.violation("SAFE-8", quiet.At, fmt.Sprintf("all is quiet, and there is no machine for the record of %s, which is %s", id, rec.Phase), append(in.past(id, quiet.At), in.lastSaid(id)...)...)
+		in.violation("SAFE-8", quiet.At,
+			fmt.Sprintf("all is quiet, and there is no machine for the record of %s, which is %s", id, rec.Phase),
+			append(in.past(id, quiet.At), in.lastSaid(id)...)...)
 	}
 }
 

@@ -27,8 +27,10 @@ func TestAnIDIsNeverUsedAgain(t *testing.T) {
 	s.broken("SAFE-8")
 
 	s = web(t)
-	s.operator(put(s.keys.Request("r"), store.Request{Schema: 1, ID: "r", Kind: store.RequestDelete, Instance: "web-0-aaaaaa"}))
-	s.txn(drop(s.keys.Request("r")), s.record("web-0-aaaaaa", func(r *store.Instance) { r.Condemned = &store.Condemned{Now: true} }))
+	s.operator(put(s.keys.Request("r"),
+		store.Request{Schema: 1, ID: "r", Kind: store.RequestDelete, Instance: "web-0-aaaaaa"}))
+	s.txn(drop(s.keys.Request("r")),
+		s.record("web-0-aaaaaa", func(r *store.Instance) { r.Condemned = &store.Condemned{Now: true} }))
 	s.step("web-0-aaaaaa", store.Deleting)
 	s.removed("web-0-aaaaaa")
 	s.innocent()
@@ -89,7 +91,8 @@ func TestCallsForOneIDDoNotOverlap(t *testing.T) {
 	overlapping(func(_, second, _ *history.Call) { second.Replica = "b" }).innocent()
 	overlapping(func(_, _, end *history.Call) { end.Lie = "answered late" }).innocent()
 	overlapping(func(_, _, end *history.Call) { end.Lie = history.Slow }).broken("SAFE-8") // its caller waits
-	overlapping(func(_, _, end *history.Call) { end.ID = 93 }).innocent()                  // it never ended: its replica was killed
+	// it never ended: its replica was killed
+	overlapping(func(_, _, end *history.Call) { end.ID = 93 }).innocent()
 }
 
 func TestASlotHasOneInstanceAndItsReplacement(t *testing.T) {

@@ -8,11 +8,13 @@ import (
 	"github.com/leasehold/leasehold/tests/faults/history"
 )
 
-// reason says why an instance may be taken down, restarted or replaced though it is well; "" if there is no reason. It goes by what is in etcd at
-// the very revision: every such act compares the spec, the shard and the instance (SAFE-4).
+// reason says why an instance may be taken down, restarted or replaced though it is well; "" if
+// there is no reason. It goes by what is in etcd at the very revision: every such act compares the
+// spec, the shard and the instance (SAFE-4).
 //
-// Tolerated on purpose: an instance that its group's age limits may concern and that the journal says has grown too old. How old it is by the
-// leader's clock no history tells. And one whose group's spec was never seen: nobody knows what was wanted of it.
+// Tolerated on purpose: an instance that its group's age limits may concern and that the journal
+// says has grown too old. How old it is by the leader's clock no history tells. And one whose
+// group's spec was never seen: nobody knows what was wanted of it.
 func (in *inquiry) reason(w *world, s *step, rec *store.Instance) string {
 	f := w.inForce(rec.Group)
 	evacuated := false
@@ -37,7 +39,8 @@ func (in *inquiry) reason(w *world, s *step, rec *store.Instance) string {
 		return ""
 	case in.filledSlots(w, rec.Group, s.at) > f.spec.Size:
 		return "surplus"
-	case rec.Template != f.hash && f.spec.Rollout.Strategy == store.StrategyProactive || rec.Relaunch < f.spec.Relaunch.Number:
+	case rec.Template != f.hash && f.spec.Rollout.Strategy == store.StrategyProactive ||
+		rec.Relaunch < f.spec.Relaunch.Number:
 		return "outdated"
 	}
 	return ""
@@ -47,14 +50,15 @@ func asksToGo(k store.RequestKind) bool {
 	return k == store.RequestReplace || k == store.RequestDelete || k == store.RequestDrain || k == store.RequestRestart
 }
 
-// duplicate says that another instance in the same slot does its work by the records, or has finished the task of the slot. That there are two was
-// looked into when the second was requested.
+// duplicate says that another instance in the same slot does its work by the records, or has
+// finished the task of the slot. That there are two was looked into when the second was requested.
 func (in *inquiry) duplicate(w *world, rec *store.Instance) bool {
 	if !rec.Managed {
 		return false
 	}
 	return slices.ContainsFunc(w.members(rec.Group), func(o *store.Instance) bool {
-		return o.ID != rec.ID && o.Slot == rec.Slot && (o.Phase == store.Running && w.looksWell(o.ID) || o.Phase == store.Finished)
+		return o.ID != rec.ID && o.Slot == rec.Slot &&
+			(o.Phase == store.Running && w.looksWell(o.ID) || o.Phase == store.Finished)
 	})
 }
 
@@ -62,7 +66,8 @@ func (in *inquiry) duplicate(w *world, rec *store.Instance) bool {
 func (in *inquiry) filledSlots(w *world, group string, at history.Time) int {
 	slots := map[int]bool{}
 	for _, m := range w.members(group) {
-		if m.Phase == store.Finished || m.Phase.Fills() && !(m.Phase == store.Running && in.truth.surelyDead(m.ID, at)) {
+		if m.Phase == store.Finished || m.Phase.Fills() &&
+			!(m.Phase == store.Running && in.truth.surelyDead(m.ID, at)) {
 			slots[m.Slot] = true
 		}
 	}
@@ -83,12 +88,15 @@ func (in *inquiry) aged(w *world, s *step, rec *store.Instance) bool {
 	})
 }
 
-// names says that an entry is about an instance: it is its own, or its sentence tells of it, as that of an original tells of the replacement.
+// names says that an entry is about an instance: it is its own, or its sentence tells of it, as
+// that of an original tells of the replacement.
 func (e entry) names(id string) bool {
 	if e.Claimed {
 		return false
 	}
-	return e.Instance == id || slices.Contains(strings.FieldsFunc(e.What, func(r rune) bool { return r == ' ' || r == ';' || r == ',' }), id)
+	return e.Instance == id || slices.Contains(strings.FieldsFunc(e.What, func(r rune) bool {
+		return r == ' ' || r == ';' || r == ','
+	}), id)
 }
 
 // of picks what a step's journal says of an instance.
@@ -115,7 +123,8 @@ func (s *step) verdict(id string) store.Verdict {
 // mostEvents is how many events of its past are shown of a machine.
 const mostEvents = 6
 
-// evidence is what mattered of an instance in a step: its past, its change, and the journal of the step.
+// evidence is what mattered of an instance in a step: its past, its change, and the journal of the
+// step.
 func (in *inquiry) evidence(s *step, id string) []history.Event {
 	out := in.past(id, s.at)
 	for _, t := range s.turns {

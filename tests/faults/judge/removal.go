@@ -8,15 +8,17 @@ import (
 	"github.com/leasehold/leasehold/tests/faults/history"
 )
 
-// removals: the record of a machine goes last (SAFE-8): when a List has shown that there is none, which was begun after the machine was deleted, and after
-// everything that could still make one must have ended.
+// removals: the record of a machine goes last (SAFE-8): when a List has shown that there is none,
+// which was begun after the machine was deleted, and after everything that could still make one
+// must have ended.
 //
 // Tolerated: a List that somebody had lie.
 func (in *inquiry) removals() {
 	lists, deleted := in.lists(), in.deleted()
 	in.walk(in.steps, func(w *world, s *step) {
 		for _, t := range s.turns {
-			if s.found || t.old == nil || t.next != nil || !t.old.Called || t.old.Phase != store.Deleting || len(lists) == 0 {
+			if s.found || t.old == nil || t.next != nil || !t.old.Called || t.old.Phase != store.Deleting ||
+				len(lists) == 0 {
 				continue
 			}
 			from, done := deleted[t.id]
@@ -31,26 +33,32 @@ func (in *inquiry) removals() {
 			}
 			switch {
 			case !proved:
-				in.violation("SAFE-8", s.at, fmt.Sprintf("the record of %s went %s after a Create that may still have made a machine", t.id, s.at.Sub(late.At).Round(1e8)), append(in.evidence(s, t.id), late)...)
+				in.violation("SAFE-8", s.at,
+					fmt.Sprintf("the record of %s went %s after a Create that may still have made a machine", t.id,
+						s.at.Sub(late.At).Round(1e8)), append(in.evidence(s, t.id), late)...)
 			case !shown:
-				in.violation("SAFE-8", s.at, fmt.Sprintf("the record of %s went, and no List that was begun after its machine was deleted had shown that it is gone", t.id), append(in.evidence(s, t.id), from)...)
+				in.violation("SAFE-8", s.at,
+					fmt.Sprintf("the record of %s went, and no List that was begun after its machine was deleted had shown that it is gone", t.id), append(in.evidence(s, t.id), from)...)
 			}
 		}
 	})
 	made := map[string]bool{}
 	for _, e := range in.events {
-		if e.Machine == nil || e.Machine.What != history.Made || made[e.Machine.Instance] || in.truth.renewed(e.At, late) {
+		if e.Machine == nil || e.Machine.What != history.Made || made[e.Machine.Instance] ||
+			in.truth.renewed(e.At, late) {
 			continue // a second one is told of by doubles
 		}
 		made[e.Machine.Instance] = true
 		if end, gone := in.gone(e.Machine.Instance, e.At); gone {
-			in.violation("SAFE-8", e.At, fmt.Sprintf("a machine was made for %s, whose record was gone", e.Machine.Instance), append(in.past(e.Machine.Instance, e.At), end, e)...)
+			in.violation("SAFE-8", e.At, fmt.Sprintf("a machine was made for %s, whose record was gone",
+				e.Machine.Instance), append(in.past(e.Machine.Instance, e.At), end, e)...)
 		}
 	}
 }
 
-// lateCreate is the last Create of an instance that failed and was to be done later. Whoever asked cannot know when: he has to reckon with the whole time that a
-// call may take. Half of it is asked for here, as he may have begun to count before his call arrived.
+// lateCreate is the last Create of an instance that failed and was to be done later. Whoever asked
+// cannot know when: he has to reckon with the whole time that a call may take. Half of it is asked
+// for here, as he may have begun to count before his call arrived.
 func (in *inquiry) lateCreate(id string, before history.Time) (begun history.Event, there bool) {
 	open := map[uint64]history.Event{}
 	for _, e := range in.events {

@@ -56,7 +56,10 @@ func TestARecordStaysWhileALateCreateMayCome(t *testing.T) {
 		s.requested("web", "web-2-aaaaaa", 2, "")
 		s.step("web-2-aaaaaa", store.Creating)
 		s.begun(history.Create, "web-2-aaaaaa")
-		s.add(history.Event{Call: &history.Call{ID: s.calls, Ended: true, Replica: "a", Method: history.Create, Instance: "web-2-aaaaaa", Err: "lost", Lie: "fails" + history.DoneLate}})
+		s.add(history.Event{Call: &history.Call{
+			ID: s.calls, Ended: true, Replica: "a", Method: history.Create,
+			Instance: "web-2-aaaaaa", Err: "lost", Lie: "fails" + history.DoneLate,
+		}})
 		s.group("web", 2)
 		s.step("web-2-aaaaaa", store.Deleting)
 		s.pass(after)

@@ -9,7 +9,8 @@ import (
 	"github.com/leasehold/leasehold/tests/faults/history"
 )
 
-// world is what etcd held at one revision, as far as the judge looks at it. Worlds of successive steps share what did not change.
+// world is what etcd held at one revision, as far as the judge looks at it. Worlds of successive
+// steps share what did not change.
 type world struct {
 	keys      store.Keys
 	raw       map[string]history.Event   // every key, by its last change
@@ -57,7 +58,8 @@ type entry struct {
 	event history.Event
 }
 
-// step is one revision: all that one transaction changed. What was only found is a step as well, of which nobody can say who took it.
+// step is one revision: all that one transaction changed. What was only found is a step as well, of
+// which nobody can say who took it.
 type step struct {
 	at       history.Time
 	line     int
@@ -72,7 +74,8 @@ type step struct {
 	obeyed   []store.Request // orders that were removed with it
 }
 
-// replay cuts the changes into steps. What each did to the instances is told in it; the rest takes a world to see: see walk.
+// replay cuts the changes into steps. What each did to the instances is told in it; the rest takes
+// a world to see: see walk.
 func (in *inquiry) replay() []*step {
 	var steps []*step
 	var now *step
@@ -115,13 +118,16 @@ func (in *inquiry) walk(steps []*step, look func(before *world, s *step)) *world
 
 func newWorld(keys store.Keys) *world {
 	return &world{
-		keys: keys, raw: map[string]history.Event{}, instances: map[string]*store.Instance{}, groups: map[string]map[string]bool{},
-		alive: map[string]*store.Alive{}, reports: map[string]*store.Report{}, slots: map[string]*store.Slot{}, specs: map[string]*inForce{},
+		keys: keys, raw: map[string]history.Event{}, instances: map[string]*store.Instance{},
+		groups: map[string]map[string]bool{},
+		alive:  map[string]*store.Alive{}, reports: map[string]*store.Report{}, slots: map[string]*store.Slot{},
+		specs:    map[string]*inForce{},
 		statuses: map[string]*store.Status{}, requests: map[string]store.Request{},
 	}
 }
 
-// decode reads the record that an event has; nil if it is gone, cannot be read, or is none that the judge looks at.
+// decode reads the record that an event has; nil if it is gone, cannot be read, or is none that the
+// judge looks at.
 func (in *inquiry) decode(e history.Event) any {
 	kind, _, ok := in.keys.Split(e.Change.Key)
 	if !ok || e.Change.Deleted {
@@ -253,7 +259,8 @@ func (w *world) value(key string) []byte {
 	return e.Change.Value
 }
 
-// inForce is what is wanted of a group: what operators wrote if it is right, else what was accepted last (SAFE-10).
+// inForce is what is wanted of a group: what operators wrote if it is right, else what was accepted
+// last (SAFE-10).
 func (w *world) inForce(group string) *inForce {
 	if f := w.specs[group]; f != nil {
 		return f
@@ -305,13 +312,15 @@ func (w *world) membersAfter(group string, s *step) []*store.Instance {
 	return out
 }
 
-// hasEnded is whether the agent says that its workload has ended, so that starting it again takes nothing down (REC-18).
+// hasEnded is whether the agent says that its workload has ended, so that starting it again takes
+// nothing down (REC-18).
 func (w *world) hasEnded(id string) bool {
 	a, r := w.alive[id], w.reports[id]
 	return a != nil && r != nil && r.BootID == a.BootID && r.Workload != nil
 }
 
-// looksWell is what the records say: its stream is open, and a report of its present boot says that it is healthy.
+// looksWell is what the records say: its stream is open, and a report of its present boot says that
+// it is healthy.
 func (w *world) looksWell(id string) bool {
 	a, r := w.alive[id], w.reports[id]
 	return a != nil && r != nil && a.State == store.StreamOpen && r.Healthy && r.BootID == a.BootID

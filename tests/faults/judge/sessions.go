@@ -7,9 +7,11 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// sessions: what a session says of an agent is changed by who holds that session, and by nobody else (DET-18). Whoever held an older one is late.
+// sessions: what a session says of an agent is changed by who holds that session, and by nobody
+// else (DET-18). Whoever held an older one is late.
 //
-// Tolerated: whose transaction it was not can be said, is held against nobody; two sessions at one replica cannot be told apart.
+// Tolerated: whose transaction it was not can be said, is held against nobody; two sessions at one
+// replica cannot be told apart.
 func (in *inquiry) sessions() {
 	who := whose(in.transactions())
 	in.walk(in.steps, func(w *world, s *step) {
@@ -23,16 +25,21 @@ func (in *inquiry) sessions() {
 				continue
 			}
 			if after.BootID == before.BootID && after.Epoch < before.Epoch {
-				in.violation("DET-18", s.at, fmt.Sprintf("the session of %s with epoch %d was overwritten by an older one, %d, of replica %s", id, before.Epoch, after.Epoch, after.Replica),
+				in.violation("DET-18", s.at,
+					fmt.Sprintf("the session of %s with epoch %d was overwritten by an older one, %d, of replica %s",
+						id, before.Epoch, after.Epoch, after.Replica),
 					w.raw[e.Change.Key], e)
 				continue
 			}
 			by := who.wrote(s)
-			if by == nil || after.Epoch != before.Epoch || after.BootID != before.BootID || after.Replica != before.Replica || by.commit().Replica == after.Replica {
+			if by == nil || after.Epoch != before.Epoch || after.BootID != before.BootID ||
+				after.Replica != before.Replica || by.commit().Replica == after.Replica {
 				continue
 			}
-			in.violation("DET-18", s.at, fmt.Sprintf("replica %s wrote that the stream of %s is %s, which replica %s holds%s", by.commit().Replica, id, after.State, after.Replica,
-				strings.TrimSuffix(": "+after.Why, ": ")), w.raw[e.Change.Key], e, by.begun)
+			in.violation("DET-18", s.at,
+				fmt.Sprintf("replica %s wrote that the stream of %s is %s, which replica %s holds%s",
+					by.commit().Replica, id, after.State, after.Replica,
+					strings.TrimSuffix(": "+after.Why, ": ")), w.raw[e.Change.Key], e, by.begun)
 		}
 	})
 }

@@ -8,26 +8,32 @@ import (
 	"github.com/leasehold/leasehold/tests/faults/history"
 )
 
-// silence: the lease of a machine that nobody can hear ends, since an accepted report renews it and nothing else does (DET-2).
+// silence: the lease of a machine that nobody can hear ends, since an accepted report renews it and
+// nothing else does (DET-2).
 //
-// Tolerated: any other trouble meanwhile. An etcd that was restarted, or has another leader, gives every lease its whole time once more.
+// Tolerated: any other trouble meanwhile. An etcd that was restarted, or has another leader, gives
+// every lease its whole time once more.
 func (in *inquiry) silence() {
 	for _, id := range slices.Sorted(maps.Keys(in.truth.fates)) {
 		for _, h := range in.truth.fates[id].harms {
 			due := h.from.Add(in.terms.Slack + in.terms.LeaseTTL + in.terms.recovery())
-			if h.kind != history.Cut && h.kind != history.Frozen || h.to < due || due > in.end() || in.otherTrouble(span{h.from, due}) {
+			if h.kind != history.Cut && h.kind != history.Frozen || h.to < due || due > in.end() ||
+				in.otherTrouble(span{h.from, due}) {
 				continue
 			}
 			was, had := in.worldAt(h.from.Add(in.terms.Slack)).raw[in.keys.Alive(id)]
 			// What is said of its stream may change; the lease is the same.
 			if e, there := in.worldAt(due).raw[in.keys.Alive(id)]; there && had && e.Change.Lease == was.Change.Lease {
-				in.violation("DET-2", due, fmt.Sprintf("%s is %s since %s, and its lease has not ended: somebody renews it", id, h.kind, due.Sub(h.from)), append(in.past(id, due), e)...)
+				in.violation("DET-2", due,
+					fmt.Sprintf("%s is %s since %s, and its lease has not ended: somebody renews it", id, h.kind,
+						due.Sub(h.from)), append(in.past(id, due), e)...)
 			}
 		}
 	}
 }
 
-// otherTrouble says that the cluster was in trouble in a time for which it was not hurting machines at its beginning, which then is what is looked at.
+// otherTrouble says that the cluster was in trouble in a time for which it was not hurting machines
+// at its beginning, which then is what is looked at.
 func (in *inquiry) otherTrouble(w span) bool {
 	return slices.ContainsFunc(in.truth.troubles, func(tr trouble) bool {
 		own := max(tr.from, w.from)-min(tr.from, w.from) < history.Time(in.terms.Slack)

@@ -7,12 +7,14 @@ import (
 	"github.com/leasehold/leasehold/tests/faults/history"
 )
 
-// storm: while many machines cannot be heard of at once, and until they can have returned, none of them that runs is replaced or destroyed, however
-// long that takes (SAFE-2).
+// storm: while many machines cannot be heard of at once, and until they can have returned, none of
+// them that runs is replaced or destroyed, however long that takes (SAFE-2).
 //
-// Tolerated: what somebody asked for, and what the journal gives another reason for that is true. One that was cut off, or hurt otherwise, before many
-// were: it may be known to be lost when the storm begins. One that was hurt on its own afterwards. One that
-// the provider's lists, wrong at the same time, did not show before anybody could see that there is a storm. One that a probe replaces after storm.probe_after, and all once an operator has ended the storm.
+// Tolerated: what somebody asked for, and what the journal gives another reason for that is true.
+// One that was cut off, or hurt otherwise, before many were: it may be known to be lost when the
+// storm begins. One that was hurt on its own afterwards. One that the provider's lists, wrong at
+// the same time, did not show before anybody could see that there is a storm. One that a probe
+// replaces after storm.probe_after, and all once an operator has ended the storm.
 func (in *inquiry) storm() {
 	var storms []trouble
 	for _, tr := range in.truth.troubles {
@@ -42,8 +44,10 @@ func (in *inquiry) storm() {
 				continue
 			}
 			for _, tr := range storms {
-				if in.caughtIn(tr, rec.ID, s.at) && in.manyCaught(tr, w, s.at) && in.reason(w, s, rec) == "" && !probed(w, rec) && !in.missedEarly(tr, s, rec.ID) {
-					in.violation("SAFE-2", s.at, fmt.Sprintf("many were cut off at once (%s), %s with them, and %s%s", tr.What, rec.ID, what, s.because(rec.ID)),
+				if in.caughtIn(tr, rec.ID, s.at) && in.manyCaught(tr, w, s.at) && in.reason(w, s, rec) == "" &&
+					!probed(w, rec) && !in.missedEarly(tr, s, rec.ID) {
+					in.violation("SAFE-2", s.at, fmt.Sprintf("many were cut off at once (%s), %s with them, and %s%s",
+						tr.What, rec.ID, what, s.because(rec.ID)),
 						append([]history.Event{tr.event}, in.evidence(s, rec.ID)...)...)
 					break
 				}
@@ -52,10 +56,12 @@ func (in *inquiry) storm() {
 	})
 }
 
-// missedEarly says that a machine was called dead before it could be seen that many are cut off: its stream had broken, and the provider's lists, which
-// were wrong just then, did not show it (DET-4).
+// missedEarly says that a machine was called dead before it could be seen that many are cut off:
+// its stream had broken, and the provider's lists, which were wrong just then, did not show it
+// (DET-4).
 func (in *inquiry) missedEarly(tr trouble, s *step, id string) bool {
-	return s.verdict(id) == store.Dead && s.at < tr.from.Add(in.terms.settle()) && in.truth.liedWithin(span{s.at.Add(-in.terms.recovery()), s.at + 1})
+	return s.verdict(id) == store.Dead && s.at < tr.from.Add(in.terms.settle()) &&
+		in.truth.liedWithin(span{s.at.Add(-in.terms.recovery()), s.at + 1})
 }
 
 // takesDown says that a step takes an instance down.
@@ -68,7 +74,8 @@ func (s *step) takesDown(id string) bool {
 	return false
 }
 
-// caughtIn says that nothing speaks against a machine at a moment but that it was cut off, or froze, when many were.
+// caughtIn says that nothing speaks against a machine at a moment but that it was cut off, or
+// froze, when many were.
 func (in *inquiry) caughtIn(tr trouble, id string, at history.Time) bool {
 	f := in.truth.fates[id]
 	if f == nil || in.truth.down(id, at) {
@@ -83,7 +90,8 @@ func (in *inquiry) caughtIn(tr trouble, id string, at history.Time) bool {
 		silence := h.kind == history.Cut || h.kind == history.Frozen
 		switch {
 		case h.from > at, h.to != always && h.to.Add(in.terms.recovery()) < tr.from:
-		case !silence || h.from < from || h.from >= tr.to, at >= tr.to && h.to > tr.to.Add(in.terms.Slack): // it has a trouble of its own
+		case !silence || h.from < from || h.from >= tr.to, at >= tr.to && h.to > tr.to.Add(in.terms.Slack):
+			// it has a trouble of its own
 			return false
 		default:
 			caught = true
@@ -92,8 +100,9 @@ func (in *inquiry) caughtIn(tr trouble, id string, at history.Time) bool {
 	return caught
 }
 
-// manyCaught reports whether as many agents were cut off as make a storm by the default settings: three and half of a
-// group, or five and a fifth of the shard in two groups. Machines whose agent has never registered are not lost.
+// manyCaught reports whether as many agents were cut off as make a storm by the default settings:
+// three and half of a group, or five and a fifth of the shard in two groups. Machines whose agent
+// has never registered are not lost.
 func (in *inquiry) manyCaught(tr trouble, w *world, at history.Time) bool {
 	var all, lost, groups int
 	for _, ids := range w.groups {
@@ -119,7 +128,8 @@ func (in *inquiry) manyCaught(tr trouble, w *world, at history.Time) bool {
 	return lost >= 5 && 5*lost >= all && groups >= 2
 }
 
-// probed says that the storm of an instance's group was ended by an operator, or that it is the one that is replaced to see whether that helps.
+// probed says that the storm of an instance's group was ended by an operator, or that it is the one
+// that is replaced to see whether that helps.
 func probed(w *world, rec *store.Instance) bool {
 	st := w.statuses[rec.Group]
 	return st != nil && st.Storm != nil && (st.Storm.By != "" || st.Storm.Probe == rec.ID)

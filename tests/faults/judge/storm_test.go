@@ -69,7 +69,8 @@ func TestOneLossIsNoStorm(t *testing.T) {
 	s.innocent()
 }
 
-// Lists that are wrong and streams that break, both at once, are more than a coordinator can tell from death, until it sees how many it concerns.
+// Lists that are wrong and streams that break, both at once, are more than a coordinator can tell
+// from death, until it sees how many it concerns.
 func TestAStormIsKnownOnlyOnceItIsSeen(t *testing.T) {
 	missed := func(after time.Duration, lie string) *story {
 		s := web(t)

@@ -28,8 +28,12 @@ type story struct {
 const beat = 100 * time.Millisecond
 
 func tell(t *testing.T) *story {
-	s := &story{t: t, keys: store.KeysOf("default"), now: history.Time(time.Minute), world: map[string]store.Instance{}, specs: map[string]store.Group{}, fence: store.Fence{Key: "leader", Created: 1}}
-	s.operator(put(s.keys.Shard(), store.Shard{Schema: 1, ID: "s", Name: "default", Settings: store.DefaultShardSettings()}))
+	s := &story{
+		t: t, keys: store.KeysOf("default"), now: history.Time(time.Minute), world: map[string]store.Instance{},
+		specs: map[string]store.Group{}, fence: store.Fence{Key: "leader", Created: 1},
+	}
+	s.operator(put(s.keys.Shard(),
+		store.Shard{Schema: 1, ID: "s", Name: "default", Settings: store.DefaultShardSettings()}))
 	return s
 }
 
@@ -72,7 +76,10 @@ func (s *story) txn(writes ...write) {
 // write is a change that no replica tells of.
 func (s *story) write(writes ...write) {
 	for _, w := range writes {
-		s.add(history.Event{At: s.now.Add(s.lag), Change: &history.Change{Line: s.line, Revision: s.rev, Key: w.key, Value: w.value, Deleted: w.delete}})
+		s.add(history.Event{
+			At:     s.now.Add(s.lag),
+			Change: &history.Change{Line: s.line, Revision: s.rev, Key: w.key, Value: w.value, Deleted: w.delete},
+		})
 		if kind, id, _ := s.keys.Split(w.key); kind == store.KindInstances {
 			if w.delete {
 				delete(s.world, id)
@@ -142,7 +149,10 @@ func (s *story) requested(group, id string, slot int, replaces string, more ...w
 	r := s.fresh(group, id, slot, replaces)
 	told := store.JournalEntry{Rule: "REC-3", What: "requested", Instance: id, Group: group, To: store.Pending}
 	if replaces != "" {
-		told = store.JournalEntry{What: "replacement " + id + " requested", Instance: replaces, Group: group, Verdict: store.Unhealthy, Why: "its checks fail"}
+		told = store.JournalEntry{
+			What: "replacement " + id + " requested", Instance: replaces, Group: group,
+			Verdict: store.Unhealthy, Why: "its checks fail",
+		}
 		if s.world[replaces].Condemned != nil {
 			told.Verdict, told.Why = store.Live, "ordered"
 		}
@@ -231,7 +241,8 @@ func (s *story) removed(id string) {
 	s.machine(id, history.Removed)
 	s.ended(history.Delete, id)
 	s.call(history.List, "")
-	s.txn(drop(s.keys.Instance(id)), drop(s.keys.Alive(id)), drop(s.keys.Report(id)), s.entry(store.JournalEntry{Rule: "SAFE-8", What: "gone", Instance: id, From: store.Deleting}))
+	s.txn(drop(s.keys.Instance(id)), drop(s.keys.Alive(id)), drop(s.keys.Report(id)),
+		s.entry(store.JournalEntry{Rule: "SAFE-8", What: "gone", Instance: id, From: store.Deleting}))
 }
 
 func (s *story) harm(id string, kind history.HarmKind) {

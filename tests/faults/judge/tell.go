@@ -10,7 +10,8 @@ import (
 	"github.com/leasehold/leasehold/tests/faults/history"
 )
 
-// Tell writes violations for people: what was broken, and below it what shows that. Times are before the violation.
+// Tell writes violations for people: what was broken, and below it what shows that. Times are
+// before the violation.
 func Tell(violations []Violation) string {
 	if len(violations) == 0 {
 		return "no violation\n"
@@ -32,7 +33,8 @@ func tellEvent(e history.Event) string {
 		if !c.Ended {
 			return fmt.Sprintf("call %d of %s begins: %s %s", c.ID, c.Replica, c.Method, c.Instance)
 		}
-		return fmt.Sprintf("call %d of %s ends: %s %s %s%s", c.ID, c.Replica, c.Method, c.Instance, cmp.Or(c.Err, "well"), after(", made wrong: ", c.Lie))
+		return fmt.Sprintf("call %d of %s ends: %s %s %s%s", c.ID, c.Replica, c.Method, c.Instance,
+			cmp.Or(c.Err, "well"), after(", made wrong: ", c.Lie))
 	case e.Machine != nil:
 		return fmt.Sprintf("machine %s %s%s", e.Machine.Instance, e.Machine.What, after(" by ", e.Machine.Why))
 	case e.Harm != nil:
@@ -48,7 +50,8 @@ func tellEvent(e history.Event) string {
 	case e.Change != nil:
 		return tellChange(e.Change)
 	case e.Commit != nil:
-		return fmt.Sprintf("transaction %d of %s: %s %s", e.Commit.ID, e.Commit.Replica, e.Commit.Outcome, strings.Join(e.Commit.Keys, " "))
+		return fmt.Sprintf("transaction %d of %s: %s %s", e.Commit.ID, e.Commit.Replica, e.Commit.Outcome,
+			strings.Join(e.Commit.Keys, " "))
 	case e.Order != nil:
 		return "operator: " + strings.Join(e.Order.Command, " ") + after(": ", e.Order.Err)
 	case e.Mark != nil:
@@ -69,19 +72,23 @@ func tellChange(c *history.Change) string {
 	if shard, ok := store.ShardOf(c.Key); ok {
 		kind, rest, _ := store.KeysOf(shard).Split(c.Key)
 		if kind == store.KindEvents {
-			if v, err := store.Decode[store.JournalEntry](store.KV{Key: c.Key, Value: c.Value}); err == nil && !c.Deleted {
+			if v, err := store.Decode[store.JournalEntry](store.KV{Key: c.Key, Value: c.Value}); err == nil &&
+				!c.Deleted {
 				j := v.Record
 				step := ""
 				if j.From != "" || j.To != "" {
-					step = fmt.Sprintf(" (%s to %s)", cmp.Or(string(j.From), "nothing"), cmp.Or(string(j.To), "nothing"))
+					step = fmt.Sprintf(" (%s to %s)", cmp.Or(string(j.From), "nothing"),
+						cmp.Or(string(j.To), "nothing"))
 				}
-				return fmt.Sprintf("%s journal of %s: %s %s%s: %s%s%s", where, j.By, cmp.Or(j.Instance, j.Group), j.What, step, j.Rule, after(", ", j.Why), after("; ", strings.Join(j.Evidence, "; ")))
+				return fmt.Sprintf("%s journal of %s: %s %s%s: %s%s%s", where, j.By, cmp.Or(j.Instance, j.Group),
+					j.What, step, j.Rule, after(", ", j.Why), after("; ", strings.Join(j.Evidence, "; ")))
 			}
 		}
 		name = strings.TrimSuffix(kind+"/"+rest, "/")
 		if kind == store.KindInstances && !c.Deleted {
 			if v, err := store.Decode[store.Instance](store.KV{Key: c.Key, Value: c.Value}); err == nil {
-				return fmt.Sprintf("%s %s is %s%s: %s, %s", where, name, v.Record.Phase, after(", in the place of ", v.Record.Replaces), v.Record.Last.Rule, v.Record.Last.Why)
+				return fmt.Sprintf("%s %s is %s%s: %s, %s", where, name, v.Record.Phase,
+					after(", in the place of ", v.Record.Replaces), v.Record.Last.Rule, v.Record.Last.Why)
 			}
 		}
 	}

@@ -120,8 +120,9 @@ func end(spans []span, at history.Time) {
 	}
 }
 
-// late is how much later than a decision the watcher may have seen it. What a call ended counts as up for so long: else the machine that was
-// taken down for no reason would seem to have been down before.
+// late is how much later than a decision the watcher may have seen it. What a call ended counts as
+// up for so long: else the machine that was taken down for no reason would seem to have been down
+// before.
 const late = 10 * time.Second
 
 func (f *fate) step(e history.Event, slack time.Duration) {
@@ -174,9 +175,11 @@ func (t *truth) down(id string, at history.Time) bool {
 	return f == nil || !slices.ContainsFunc(f.up, func(s span) bool { return s.has(at) })
 }
 
-// well says that a machine was well at a moment, and that the coordinators can have known: it ran, nothing hurt it, and since it was booted and since it
-// was hurt last the records have said once that it is well. A machine that was hurt and came back while nothing else was wrong counts as known after the
-// time that this may take, whatever the records say. One that never was healthy has nothing to lose, and is not asked about here.
+// well says that a machine was well at a moment, and that the coordinators can have known: it ran,
+// nothing hurt it, and since it was booted and since it was hurt last the records have said once
+// that it is well. A machine that was hurt and came back while nothing else was wrong counts as
+// known after the time that this may take, whatever the records say. One that never was healthy has
+// nothing to lose, and is not asked about here.
 func (t *truth) well(id string, at history.Time) bool {
 	f := t.fates[id]
 	if f == nil || t.down(id, at) {
@@ -225,17 +228,20 @@ func (f *fate) shownWithin(w span) bool {
 
 // troubled says that the cluster was in trouble at some time of a span, or had not got over one.
 func (t *truth) troubled(w span) bool {
-	return slices.ContainsFunc(t.troubles, func(tr trouble) bool { return w.meets(span{tr.from, tr.to.Add(t.terms.recovery())}) })
+	return slices.ContainsFunc(t.troubles,
+		func(tr trouble) bool { return w.meets(span{tr.from, tr.to.Add(t.terms.recovery())}) })
 }
 
-// mayBeDead says that a coordinator may rightly take a machine for dead: it does not run, or it cannot be heard while the provider's lists are wrong.
+// mayBeDead says that a coordinator may rightly take a machine for dead: it does not run, or it
+// cannot be heard while the provider's lists are wrong.
 func (t *truth) mayBeDead(id string, at history.Time) bool {
 	if t.down(id, at) {
 		return true
 	}
 	f := t.fates[id]
 	unheard := slices.ContainsFunc(f.harms, func(h harm) bool {
-		return (h.kind == history.Cut || h.kind == history.Frozen) && h.from <= at && at.Sub(h.from) >= 0 && (h.to == always || at < h.to.Add(t.terms.recovery()))
+		return (h.kind == history.Cut || h.kind == history.Frozen) && h.from <= at && at.Sub(h.from) >= 0 &&
+			(h.to == always || at < h.to.Add(t.terms.recovery()))
 	})
 	return unheard && t.liedWithin(span{at.Add(-2 * t.terms.recovery()), at + 1})
 }
@@ -256,7 +262,8 @@ func (t *truth) liedWithin(w span) bool {
 	return slices.ContainsFunc(t.lied, w.has)
 }
 
-// renewed says that etcd's history began anew shortly before or after a moment: what was written just before may be known to nobody.
+// renewed says that etcd's history began anew shortly before or after a moment: what was written
+// just before may be known to nobody.
 func (t *truth) renewed(at history.Time, within time.Duration) bool {
 	return slices.ContainsFunc(t.lines, func(l history.Time) bool {
 		return l.Add(-within) <= at && at <= l.Add(within)

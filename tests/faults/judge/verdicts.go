@@ -8,9 +8,10 @@ import (
 	"github.com/leasehold/leasehold/tests/faults/history"
 )
 
-// verdicts: whatever is done to an instance because it failed rests on what etcd held at that very revision, and on what its provider can have said. Whether
-// the machine was well in truth is asked elsewhere (destruction): who was hurt a moment ago may rightly be taken for failed, but not too early, and not
-// against the evidence.
+// verdicts: whatever is done to an instance because it failed rests on what etcd held at that very
+// revision, and on what its provider can have said. Whether the machine was well in truth is asked
+// elsewhere (destruction): who was hurt a moment ago may rightly be taken for failed, but not too
+// early, and not against the evidence.
 //
 // Tolerated: what there was another reason for. Then nothing rests on the verdict.
 func (in *inquiry) verdicts() {
@@ -59,7 +60,8 @@ func acted(s *step) []string {
 // lostByRight: whoever acts on a lease that ended compares that its key is not there (SAFE-4).
 func (in *inquiry) lostByRight(w *world, s *step, id string) {
 	if e, there := w.raw[in.keys.Alive(id)]; there {
-		in.violation("SAFE-4", s.at, fmt.Sprintf("%s was called lost at revision %d, and its lease was there%s", id, s.revision, s.because(id)), append(in.evidence(s, id), e)...)
+		in.violation("SAFE-4", s.at, fmt.Sprintf("%s was called lost at revision %d, and its lease was there%s", id,
+			s.revision, s.because(id)), append(in.evidence(s, id), e)...)
 	}
 }
 
@@ -76,22 +78,28 @@ func (in *inquiry) leaderTerms() map[store.Fence]history.Event {
 	return out
 }
 
-// lostInTime: after an election agents have a lease and the longest back-off to return (SAFE-1). Both times are of one process.
+// lostInTime: after an election agents have a lease and the longest back-off to return (SAFE-1).
+// Both times are of one process.
 func (in *inquiry) lostInTime(s *step, id string, by *transaction, leaderTerms map[store.Fence]history.Event) {
 	began, known := leaderTerms[by.fence]
 	if grace := in.terms.LeaseTTL + in.terms.Reconnect; known && by.begun.At.Sub(began.At) < grace {
-		in.violation("SAFE-1", s.at, fmt.Sprintf("%s was called lost %s after %s had come to lead, and agents have %s to return%s", id, by.begun.At.Sub(began.At).Round(1e6),
-			by.commit().Replica, grace, s.because(id)), append(in.evidence(s, id), began, by.begun)...)
+		in.violation("SAFE-1", s.at,
+			fmt.Sprintf("%s was called lost %s after %s had come to lead, and agents have %s to return%s", id,
+				by.begun.At.Sub(began.At).Round(1e6),
+				by.commit().Replica, grace, s.because(id)), append(in.evidence(s, id), began, by.begun)...)
 	}
 }
 
-// deadByRight: dead is what its provider says (DET-4), and that is true unless somebody makes it lie.
+// deadByRight: dead is what its provider says (DET-4), and that is true unless somebody makes it
+// lie.
 //
-// Tolerated: who was down a moment ago, since lists are late, and who was started anew, by itself or by order.
+// Tolerated: who was down a moment ago, since lists are late, and who was started anew, by itself
+// or by order.
 func (in *inquiry) deadByRight(w *world, s *step, id string) {
 	long := in.terms.recovery()
 	f := in.truth.fates[id]
-	if f == nil || len(f.up) == 0 || in.truth.liedWithin(span{s.at.Add(-2 * long), s.at + 1}) || in.truth.renewed(s.at, long) {
+	if f == nil || len(f.up) == 0 || in.truth.liedWithin(span{s.at.Add(-2 * long), s.at + 1}) ||
+		in.truth.renewed(s.at, long) {
 		return
 	}
 	var since history.Time
@@ -105,7 +113,8 @@ func (in *inquiry) deadByRight(w *world, s *step, id string) {
 	if since == 0 || !first && s.at.Sub(since) < long || f.endsSoon(s.at) {
 		return
 	}
-	in.violation("DET-4", s.at, fmt.Sprintf("%s was called dead, and it runs, as its provider knows%s", id, s.because(id)), in.evidence(s, id)...)
+	in.violation("DET-4", s.at, fmt.Sprintf("%s was called dead, and it runs, as its provider knows%s", id,
+		s.because(id)), in.evidence(s, id)...)
 }
 
 // endsSoon says that a machine went down, other than by order, at about a moment.
@@ -116,15 +125,17 @@ func (f *fate) endsSoon(at history.Time) bool {
 		}
 	}
 	for _, e := range f.told {
-		if e.Machine != nil && e.Machine.What == history.Ended && e.Machine.Why != history.ByCall && e.At.Sub(at) < late && at.Sub(e.At) < late {
+		if e.Machine != nil && e.Machine.What == history.Ended && e.Machine.Why != history.ByCall &&
+			e.At.Sub(at) < late && at.Sub(e.At) < late {
 			return true
 		}
 	}
 	return false
 }
 
-// stuckByRight: a new machine's agent has the whole registration_timeout to register (DET-11), whatever wall clocks say (SAFE-13). It runs from the record of the
-// phase, or from the beginning of a term.
+// stuckByRight: a new machine's agent has the whole registration_timeout to register (DET-11),
+// whatever wall clocks say (SAFE-13). It runs from the record of the phase, or from the beginning
+// of a term.
 func (in *inquiry) stuckByRight(s *step, id string, rec *store.Instance) {
 	told := false
 	for _, e := range s.of(id) {
@@ -141,7 +152,9 @@ func (in *inquiry) stuckByRight(s *step, id string, rec *store.Instance) {
 	}
 	limit := rec.Spec.RegistrationTimeout.D()
 	if waited := s.at.Sub(began.by); began.phase != "" && waited < limit-time.Second {
-		in.violation("DET-11", s.at, fmt.Sprintf("%s was given up %s after it had begun to boot, and its agent has %s to register%s", id, waited.Round(1e6), limit, s.because(id)),
+		in.violation("DET-11", s.at,
+			fmt.Sprintf("%s was given up %s after it had begun to boot, and its agent has %s to register%s", id,
+				waited.Round(1e6), limit, s.because(id)),
 			in.evidence(s, id)...)
 	}
 }

@@ -1,5 +1,6 @@
-// Package mutants is faults that are put into the product on purpose: each is a small mistake that a programmer could make, compiles, passes a
-// glance, and breaks one promise. A run of tests/faults that never finds one of them proves nothing about that promise.
+// Package mutants is faults that are put into the product on purpose: each is a small mistake that
+// a programmer could make, compiles, passes a glance, and breaks one promise. A run of tests/faults
+// that never finds one of them proves nothing about that promise.
 //
 //	mutant.go    what a mutant is; its source, and the programs of a stage that are built from it
 //	catalogue.go all of them

@@ -10,7 +10,11 @@ func ofJudgement() []Mutant {
 			Edits: []Edit{{
 				File: "coordinator/plan/judge.go",
 				Old: `	if now.Before(s.GraceEnd) {
-		return Judgment{Verdict: store.Suspect, Rule: "SAFE-1", Why: "its lease ended, but agents have time to return: " + s.GraceWhy, Evidence: evidence, Until: s.GraceEnd}
+		return Judgment{
+			Verdict: store.Suspect, Rule: "SAFE-1",
+			Why: "its lease ended, but agents have time to return: " + s.GraceWhy, Evidence: evidence,
+			Until: s.GraceEnd,
+		}
 	}
 `,
 				New: "",
@@ -41,7 +45,11 @@ func ofJudgement() []Mutant {
 				{
 					File: "coordinator/plan/judge.go",
 					Old: `	if now.Before(s.GraceEnd) {
-		return Judgment{Verdict: store.Suspect, Rule: "SAFE-1", Why: "its lease ended, but agents have time to return: " + s.GraceWhy, Evidence: evidence, Until: s.GraceEnd}
+		return Judgment{
+			Verdict: store.Suspect, Rule: "SAFE-1",
+			Why: "its lease ended, but agents have time to return: " + s.GraceWhy, Evidence: evidence,
+			Until: s.GraceEnd,
+		}
 	}
 `,
 					New: "",

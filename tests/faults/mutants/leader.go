@@ -131,14 +131,16 @@ func ofTheLeader() []Mutant {
 				{
 					File: "coordinator/known.go",
 					Old: `	case v.Revision < k.Revision:
-		return fmt.Sprintf("etcd's revision went backwards: it is %d, and this replica has seen %d", v.Revision, k.Revision)
+		return fmt.Sprintf("etcd's revision went backwards: it is %d, and this replica has seen %d", v.Revision,
+			k.Revision)
 `,
 					New: "",
 				},
 				{
 					File: "store/record_shard.go",
 					Old: `	case s.Revision > v.Revision:
-		return fmt.Sprintf("etcd's revision went backwards: it is %d, and was %d when a leader was last at work", v.Revision, s.Revision)
+		return fmt.Sprintf("etcd's revision went backwards: it is %d, and was %d when a leader was last at work",
+			v.Revision, s.Revision)
 `,
 					New: "",
 				},

@@ -14,13 +14,15 @@ import (
 
 // Mutant is the product with one mistake in it.
 type Mutant struct {
-	Name     string
-	What     string   // the mistake, and what comes of it, for people
-	Rules    []string // that it breaks, as in docs/rules.md
-	Edits    []Edit
-	Likely   []string // kinds of troubles that should expose it; none: every run does
-	Harmless string   // what makes up for it, as far as was seen: no run has caught it, and none is played unless it is named
-	Scenario string   // the test that exposes it, where troubles as a seed gives them do not
+	Name   string
+	What   string   // the mistake, and what comes of it, for people
+	Rules  []string // that it breaks, as in docs/rules.md
+	Edits  []Edit
+	Likely []string // kinds of troubles that should expose it; none: every run does
+	// what makes up for it, as far as was seen: no run has caught it, and none is played unless it
+	// is named
+	Harmless string
+	Scenario string // the test that exposes it, where troubles as a seed gives them do not
 }
 
 // Edit replaces a text that stands exactly once in a file.
@@ -62,7 +64,8 @@ func (m Mutant) source(root string) ([]stage.Replacement, error) {
 		}
 		if n := strings.Count(text, e.Old); n != 1 {
 			return nil, fmt.Errorf("mutant %s: in %s the text that it changes stands %d times, not once: "+
-				"see what has become of that place, and put the same mistake into what is there now\n%s", m.Name, e.File, n, e.Old)
+				"see what has become of that place, and put the same mistake into what is there now\n%s", m.Name,
+				e.File, n, e.Old)
 		}
 		texts[e.File] = strings.Replace(text, e.Old, e.New, 1)
 	}

@@ -52,9 +52,18 @@ func TestMutantsCompile(t *testing.T) {
 // noticed shows that what is tested above can fail.
 func noticed(t *testing.T, root string, source *source) {
 	for _, m := range []Mutant{
-		{Name: "unknown name", Edits: []Edit{{File: "coordinator/commit.go", Old: "unique(conditions)...", New: "nobody(conditions)..."}}},
-		{Name: "unused variable", Edits: []Edit{{File: "coordinator/plan/judge.go", Old: "case !streamGone || see.Times < 2:", New: "case see.Times < 2:"}}},
-		{Name: "unused import", Edits: []Edit{{File: "coordinator/journal.go", Old: "txn.Writes = slices.Clone(txn.Writes)", New: ""}}},
+		{Name: "unknown name", Edits: []Edit{{
+			File: "coordinator/commit.go", Old: "unique(conditions)...",
+			New: "nobody(conditions)...",
+		}}},
+		{Name: "unused variable", Edits: []Edit{{
+			File: "coordinator/plan/judge.go",
+			Old:  "case !streamGone || see.Times < 2:", New: "case see.Times < 2:",
+		}}},
+		{Name: "unused import", Edits: []Edit{{
+			File: "coordinator/journal.go",
+			Old:  "txn.Writes = slices.Clone(txn.Writes)", New: "",
+		}}},
 	} {
 		replaced, err := m.source(root)
 		if err != nil {
@@ -118,7 +127,8 @@ func directories(texts map[string][]byte) (out []string) {
 	return out
 }
 
-// source is the project's packages as they are, against which changed ones are compiled as far as their types.
+// source is the project's packages as they are, against which changed ones are compiled as far as
+// their types.
 type source struct {
 	files   map[string][]string // of each package, by its directory
 	parsed  *token.FileSet
@@ -145,7 +155,8 @@ func load(t *testing.T, root string) *source {
 	}
 	s := &source{files: map[string][]string{}, parsed: token.NewFileSet()}
 	exported := map[string]string{} // by path, a file
-	s.imports = importer.ForCompiler(s.parsed, "gc", func(path string) (io.ReadCloser, error) { return os.Open(exported[path]) })
+	s.imports = importer.ForCompiler(s.parsed, "gc",
+		func(path string) (io.ReadCloser, error) { return os.Open(exported[path]) })
 	for packages := json.NewDecoder(bytes.NewReader(out)); ; {
 		var p struct {
 			Dir, ImportPath, Export string

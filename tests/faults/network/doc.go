@@ -1,5 +1,6 @@
-// Package network is the network between the parties of a cluster under test, in the test's own process: every connection of theirs goes over a
-// way of it, and rules say what becomes of the bytes.
+// Package network is the network between the parties of a cluster under test, in the test's own
+// process: every connection of theirs goes over a way of it, and rules say what becomes of the
+// bytes.
 //
 //	network.go  ways, and rules that are imposed and lifted
 //	rule.go     what a rule says, and what several say together
@@ -16,6 +17,7 @@
 //
 // # What it does not do
 //
-// It knows bytes, no packets: what is lost arrives when TCP would have sent it again. The kernel of a party that speaks into silence hears its bytes acknowledged, so TCP's
-// own time-outs do not run; and what was handed to the receiver's kernel before a rule came is with the receiver.
+// It knows bytes, no packets: what is lost arrives when TCP would have sent it again. The kernel of
+// a party that speaks into silence hears its bytes acknowledged, so TCP's own time-outs do not run;
+// and what was handed to the receiver's kernel before a rule came is with the receiver.
 package network

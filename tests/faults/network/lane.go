@@ -11,11 +11,13 @@ import (
 
 const (
 	pieceSize = 16 << 10
-	// mostUnderWay is how many bytes of a lane may be under way at once, beside those in the kernel's buffers.
+	// mostUnderWay is how many bytes of a lane may be under way at once, beside those in the
+	// kernel's buffers.
 	mostUnderWay = 256 << 10
 )
 
-// lane is one direction of a link. One goroutine does all of it: where no rule holds it reads and writes.
+// lane is one direction of a link. One goroutine does all of it: where no rule holds it reads and
+// writes.
 type lane struct {
 	link     *link
 	from, to string
@@ -40,8 +42,8 @@ type parcel struct {
 	end  error // io.EOF, or why src failed
 }
 
-// carry brings what src says to dst, until there is nothing more, or no link. That dst is gone src hears from there: behind what dst has said
-// before, and not through silence.
+// carry brings what src says to dst, until there is nothing more, or no link. That dst is gone src
+// hears from there: behind what dst has said before, and not through silence.
 func (l *lane) carry() {
 	err := l.bring()
 	close(l.done)
@@ -57,7 +59,8 @@ func (l *lane) carry() {
 	}
 }
 
-// bring ends when src says nothing more, when the link has ended, or with an error because dst is gone.
+// bring ends when src says nothing more, when the link has ended, or with an error because dst is
+// gone.
 func (l *lane) bring() error {
 	room := make([]byte, pieceSize)
 	for !l.ended || len(l.under) > 0 {
@@ -90,7 +93,8 @@ func (l *lane) bring() error {
 	return nil
 }
 
-// hear reads what src says next, but waits no longer than until something is due. It says whether there is more to do, and if not whether dst is gone.
+// hear reads what src says next, but waits no longer than until something is due. It says whether
+// there is more to do, and if not whether dst is gone.
 func (l *lane) hear(room []byte) (more bool, err error) {
 	if len(l.under) > 0 {
 		_ = l.src.SetReadDeadline(l.under[0].due)
@@ -121,7 +125,8 @@ func (l *lane) look() {
 	}
 }
 
-// send puts a parcel on its way. One that takes no time is handed over at once, if nothing is before it.
+// send puts a parcel on its way. One that takes no time is handed over at once, if nothing is
+// before it.
 func (l *lane) send(p parcel) (more bool, err error) {
 	trip := l.terms.trip()
 	if trip == 0 && l.terms.slow == 0 && len(l.under) == 0 {
@@ -131,7 +136,8 @@ func (l *lane) send(p parcel) (more bool, err error) {
 	if l.sent.Before(now) {
 		l.sent = now
 	}
-	// What was read before the rule came takes no longer than one piece: else it would be under way long after the rule.
+	// What was read before the rule came takes no longer than one piece: else it would be under way
+	// long after the rule.
 	l.sent = l.sent.Add(l.terms.sending(min(len(p.data), l.terms.piece())))
 	p.due = l.sent.Add(trip) // or when what is before it is there: TCP delivers in order
 	p.data = slices.Clone(p.data)

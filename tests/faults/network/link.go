@@ -36,7 +36,10 @@ func (l *link) lead(address string) {
 		return
 	}
 	there := &lane{link: l, from: l.from, to: l.to, src: l.opener, dst: l.target, done: make(chan struct{})}
-	back := &lane{link: l, from: l.to, to: l.from, src: l.target, dst: l.opener, done: make(chan struct{}), other: there}
+	back := &lane{
+		link: l, from: l.to, to: l.from, src: l.target, dst: l.opener, done: make(chan struct{}),
+		other: there,
+	}
 	there.other = back
 	var both sync.WaitGroup
 	both.Go(there.carry)
@@ -44,7 +47,8 @@ func (l *link) lead(address string) {
 	both.Wait()
 }
 
-// reach connects to the target, as soon as a connection could come about. It says whether there is one.
+// reach connects to the target, as soon as a connection could come about. It says whether there is
+// one.
 func (l *link) reach(address string) bool {
 	rules := l.n.book.Load()
 	if !l.pause(rules.terms(l.from, l.to).trip() + rules.terms(l.to, l.from).trip()) {
@@ -71,7 +75,8 @@ func (l *link) reach(address string) bool {
 	return true
 }
 
-// await waits for rules under which something may go on. It says whether it had to, and whether it came to that before the link ended.
+// await waits for rules under which something may go on. It says whether it had to, and whether it
+// came to that before the link ended.
 func (l *link) await(free func(*book) bool) (waited, ok bool) {
 	for {
 		rules := l.n.book.Load()

@@ -32,7 +32,10 @@ type Network struct {
 // New is a network without ways and rules.
 func New() *Network {
 	ctx, end := context.WithCancel(context.Background())
-	n := &Network{ctx: ctx, end: end, links: map[*link]bool{}, names: map[netip.Addr]string{}, sources: map[string]netip.Addr{}}
+	n := &Network{
+		ctx: ctx, end: end, links: map[*link]bool{}, names: map[netip.Addr]string{},
+		sources: map[string]netip.Addr{},
+	}
 	n.book.Store(newBook(nil))
 	return n
 }
@@ -57,7 +60,8 @@ func (n *Network) Listen(w Way) (address string, err error) {
 	if n.closed {
 		return "", fmt.Errorf("open the way to %s: %w", w.To, errClosed)
 	}
-	// The kernel of the switch must not look after its ends: that would tell nothing about the parties.
+	// The kernel of the switch must not look after its ends: that would tell nothing about the
+	// parties.
 	l, err := (&net.ListenConfig{KeepAlive: -1}).Listen(n.ctx, "tcp", w.At)
 	if err != nil {
 		return "", fmt.Errorf("open the way to %s: %w", w.To, err)
@@ -114,7 +118,8 @@ func (n *Network) forget(l *link) {
 	delete(n.links, l)
 }
 
-// Impose has a rule hold from now on, for connections that there are too, until it is lifted. It can be lifted more than once.
+// Impose has a rule hold from now on, for connections that there are too, until it is lifted. It
+// can be lifted more than once.
 func (n *Network) Impose(r Rule) (lift func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -139,7 +144,8 @@ func (n *Network) turn(rules []*Rule) {
 	close(before.turned)
 }
 
-// Held is how much waits for the end of a silence just now: directions of connections that have something to deliver, and new connections.
+// Held is how much waits for the end of a silence just now: directions of connections that have
+// something to deliver, and new connections.
 func (n *Network) Held() int { return int(n.held.Load()) }
 
 // Close ends all ways and connections, and returns when nothing is left of them.

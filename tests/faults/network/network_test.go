@@ -66,7 +66,8 @@ func TestSilenceHoldsEverythingAndLosesNothing(t *testing.T) {
 	lift() // once more, for nothing
 	c.to.say("anybody there?")
 	// Whoever is gone answers with an RST.
-	until(t, "whoever speaks to the dead hears of it", func() bool { _, err := c.to.Write([]byte("?")); return err != nil })
+	until(t, "whoever speaks to the dead hears of it",
+		func() bool { _, err := c.to.Write([]byte("?")); return err != nil })
 	until(t, "nothing waits", func() bool { return n.Held() == 0 })
 }
 
@@ -86,14 +87,16 @@ func TestOneWaySilence(t *testing.T) {
 			dumb.hears("passes")
 			loud.hearsNothing()
 			dumb.Close()
-			// That it has gone cannot be heard either, though the other speaks on, and would be told so.
+			// That it has gone cannot be heard either, though the other speaks on, and would be
+			// told so.
 			for range 10 {
 				loud.say("do you hear me?")
 			}
 			loud.hearsNothing()
 			lift()
 			loud.hears("held")
-			until(t, "it is heard that the other has gone", func() bool { _, err := loud.Write([]byte("?")); return err != nil })
+			until(t, "it is heard that the other has gone",
+				func() bool { _, err := loud.Write([]byte("?")); return err != nil })
 		})
 	}
 }
@@ -263,7 +266,8 @@ func TestDelayAndSpeedTakeTheirTime(t *testing.T) {
 
 func TestWhatIsLostIsSaidAgain(t *testing.T) {
 	terms := func(rules ...*Rule) terms { return newBook(rules).terms("x", "y") }
-	if took := terms(&Rule{Delay: time.Second}, &Rule{From: Any("y"), Only: There, Loss: 1}).trip(); took != time.Second {
+	if took := terms(&Rule{Delay: time.Second},
+		&Rule{From: Any("y"), Only: There, Loss: 1}).trip(); took != time.Second {
 		t.Errorf("where nothing is lost it takes %s", took)
 	}
 	if got := terms(&Rule{Loss: 0.5}, &Rule{Loss: 0.5}).loss; got != 0.75 {

@@ -16,7 +16,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// longest is how long anything may take that must happen, and moment how long it is looked out for what must not. Neither measures speed.
+// longest is how long anything may take that must happen, and moment how long it is looked out for
+// what must not. Neither measures speed.
 const (
 	longest = time.Minute
 	moment  = 50 * time.Millisecond

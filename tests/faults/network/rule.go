@@ -6,20 +6,25 @@ import (
 	"time"
 )
 
-// Rule says what becomes of what one set of parties sends to another. Several may hold at once: then a thing is silent or refused if one of them
-// says so, delays add up, and the slowest speed counts.
+// Rule says what becomes of what one set of parties sends to another. Several may hold at once:
+// then a thing is silent or refused if one of them says so, delays add up, and the slowest speed
+// counts.
 type Rule struct {
-	// From and To are the parties; nil: any. They are asked from many goroutines, and only when rules change or a connection is new.
+	// From and To are the parties; nil: any. They are asked from many goroutines, and only when
+	// rules change or a connection is new.
 	From, To func(party string) bool
-	// Only is which traffic it concerns: There what From sends to To, Back what To sends to From, whoever has opened the connection.
-	// For Refuse and Reset it is who opens: There if From connects to To.
+	// Only is which traffic it concerns: There what From sends to To, Back what To sends to From,
+	// whoever has opened the connection. For Refuse and Reset it is who opens: There if From
+	// connects to To.
 	Only Direction
 
-	// Silent: nothing arrives. Bytes wait, connections stay, and new ones are neither made nor refused. It all arrives when that is over.
+	// Silent: nothing arrives. Bytes wait, connections stay, and new ones are neither made nor
+	// refused. It all arrives when that is over.
 	Silent bool
 	// Refuse: who connects is reset at once. Connections that there are stay.
 	Refuse bool
-	// Reset: connections that there are when the rule is imposed end with an RST for both sides. New ones are none of its business.
+	// Reset: connections that there are when the rule is imposed end with an RST for both sides.
+	// New ones are none of its business.
 	Reset bool
 
 	Delay, Jitter time.Duration // how long everything takes, and how much longer it may
@@ -90,8 +95,8 @@ type terms struct {
 	slow          int
 }
 
-// retransmit is how long TCP waits at first before it says something again; it doubles. Nothing is said more than mostTimes again, so that a heavy loss is
-// no silence.
+// retransmit is how long TCP waits at first before it says something again; it doubles. Nothing is
+// said more than mostTimes again, so that a heavy loss is no silence.
 const (
 	retransmit = 200 * time.Millisecond
 	mostTimes  = 6
@@ -111,7 +116,8 @@ func (t terms) trip() time.Duration {
 	return d
 }
 
-// piece is how much is read at once: little where it is slow, so that it does not come in a few heaps.
+// piece is how much is read at once: little where it is slow, so that it does not come in a few
+// heaps.
 func (t terms) piece() int {
 	if t.slow == 0 {
 		return pieceSize

@@ -23,7 +23,8 @@ func (n *Network) Name(ip, party string) error {
 	return nil
 }
 
-// Source is the address that a party connects from: the one it was named with, else one of its own below 127.64.0.0, the same each time.
+// Source is the address that a party connects from: the one it was named with, else one of its own
+// below 127.64.0.0, the same each time.
 func (n *Network) Source(party string) netip.Addr {
 	n.mu.Lock()
 	defer n.mu.Unlock()

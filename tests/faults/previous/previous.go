@@ -23,7 +23,10 @@ const (
 	Cast      = "cast" // of its tests/stage
 )
 
-var packages = map[string]string{Leasehold: "./cmd/leasehold", Agent: "./cmd/leasehold-agent", Cast: "./tests/stage/cast"}
+var packages = map[string]string{
+	Leasehold: "./cmd/leasehold", Agent: "./cmd/leasehold-agent",
+	Cast: "./tests/stage/cast",
+}
 
 //go:embed leasehold-*.tar.gz
 var kept embed.FS
@@ -37,7 +40,8 @@ func Version() (string, error) {
 	return version, err
 }
 
-// Directory is where the release's programs are among those that packages of tests share (package programs).
+// Directory is where the release's programs are among those that packages of tests share (package
+// programs).
 const Directory = "previous"
 
 // Install puts the release's programs into a directory: those that are shared, or else built anew.
@@ -70,8 +74,10 @@ func Build(into string) (err error) {
 		return err
 	}
 	for name, from := range packages {
-		// Paths are left out, so that the next build finds this one's work in the cache. Optimised and static, as what is shipped.
-		cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -X main.version="+version, "-o", filepath.Join(into, name), from)
+		// Paths are left out, so that the next build finds this one's work in the cache. Optimised
+		// and static, as what is shipped.
+		cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -X main.version="+version,
+			"-o", filepath.Join(into, name), from)
 		cmd.Dir = filepath.Join(source, "leasehold-"+version)
 		cmd.Env = append(os.Environ(), environment()...)
 		if out, err := cmd.CombinedOutput(); err != nil {
@@ -81,8 +87,8 @@ func Build(into string) (err error) {
 	return nil
 }
 
-// environment keeps what is meant for the tree around us (a vendor directory, a workspace, another go.mod) from the release's.
-// Proxy, cache and toolchain are the caller's.
+// environment keeps what is meant for the tree around us (a vendor directory, a workspace, another
+// go.mod) from the release's. Proxy, cache and toolchain are the caller's.
 func environment() []string {
 	return []string{"GOFLAGS=-mod=readonly", "GOWORK=off", "CGO_ENABLED=0"}
 }
@@ -94,7 +100,8 @@ func archive() (data []byte, version string, err error) {
 		return nil, "", err
 	}
 	if len(files) != 1 {
-		return nil, "", fmt.Errorf("%d releases are kept, and there should be one: see scripts/keep-release.sh", len(files))
+		return nil, "", fmt.Errorf("%d releases are kept, and there should be one: see scripts/keep-release.sh",
+			len(files))
 	}
 	name := files[0].Name()
 	data, err = kept.ReadFile(name)

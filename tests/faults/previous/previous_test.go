@@ -28,7 +28,8 @@ func TestProgramsOfTheReleaseAreBuiltAndSayTheirVersion(t *testing.T) {
 			t.Errorf("%s %s: %v: %q, want %s in it", name, ask, err, out, version)
 		}
 	}
-	if out, err := exec.CommandContext(t.Context(), filepath.Join(dir, Cast), "nobody").CombinedOutput(); err == nil || len(out) == 0 {
+	if out, err := exec.CommandContext(t.Context(), filepath.Join(dir, Cast), "nobody").CombinedOutput(); err == nil ||
+		len(out) == 0 {
 		t.Errorf("the cast plays a part that there is not: %q", out)
 	}
 }
@@ -44,7 +45,8 @@ func TestSourceIsWithoutTestsAndWithTheProtocol(t *testing.T) {
 	if err != nil || len(tests) > 0 {
 		t.Errorf("%v: %s", err, tests)
 	}
-	if found, err := filepath.Glob(filepath.Join(root, "agent", "protocol", "protocol.proto")); err != nil || len(found) != 1 {
+	if found, err := filepath.Glob(filepath.Join(root, "agent", "protocol", "protocol.proto")); err != nil ||
+		len(found) != 1 {
 		t.Errorf("%v: the protocol is not there: make check compares the present one with it", err)
 	}
 }

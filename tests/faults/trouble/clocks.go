@@ -11,13 +11,26 @@ import (
 )
 
 var ofClocks = []Kind{
-	{Name: "machine-clock-jumps", Weight: 1, Takes: []Part{Clocks}, Least: 2 * time.Second, Most: 10 * time.Second, Do: machineClock},
-	{Name: "replica-clock-jumps", Weight: 2, Takes: []Part{Clocks}, Least: 2 * time.Second, Most: 10 * time.Second, Do: replicaClock},
-	{Name: "clock-jumps-as-machines-boot", Weight: 1, Takes: []Part{Clocks, Operators}, Least: 2 * time.Second, Most: 4 * time.Second, Do: clockJumpsAsMachinesBoot},
-	{Name: "etcd-clock-jumps", Weight: 1, Takes: []Part{Clocks}, Least: 2 * time.Second, Most: 10 * time.Second, Do: etcdClock},
+	{
+		Name: "machine-clock-jumps", Weight: 1, Takes: []Part{Clocks}, Least: 2 * time.Second, Most: 10 * time.Second,
+		Do: machineClock,
+	},
+	{
+		Name: "replica-clock-jumps", Weight: 2, Takes: []Part{Clocks}, Least: 2 * time.Second, Most: 10 * time.Second,
+		Do: replicaClock,
+	},
+	{
+		Name: "clock-jumps-as-machines-boot", Weight: 1, Takes: []Part{Clocks, Operators}, Least: 2 * time.Second,
+		Most: 4 * time.Second, Do: clockJumpsAsMachinesBoot,
+	},
+	{
+		Name: "etcd-clock-jumps", Weight: 1, Takes: []Part{Clocks}, Least: 2 * time.Second, Most: 10 * time.Second,
+		Do: etcdClock,
+	},
 }
 
-// jump is how wrong a clock gets: hours for whoever issues certificates, years for whoever only shows them.
+// jump is how wrong a clock gets: hours for whoever issues certificates, years for whoever only
+// shows them.
 func jump(s *Site, most time.Duration) time.Duration {
 	by := pick(s, []time.Duration{time.Minute, time.Hour, most})
 	if s.Chance(50) {
@@ -55,7 +68,8 @@ func replicaClock(_ context.Context, s *Site) (string, func() error, error) {
 	}, nil
 }
 
-// clockJumpsAsMachinesBoot: the leader's clock is an hour ahead while somebody has a deadline that no operator would call over (SAFE-13).
+// clockJumpsAsMachinesBoot: the leader's clock is an hour ahead while somebody has a deadline that
+// no operator would call over (SAFE-13).
 func clockJumpsAsMachinesBoot(ctx context.Context, s *Site) (string, func() error, error) {
 	name := group(s)
 	was := s.Wanted()[name]

@@ -14,15 +14,29 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Whoever damages records does it with the groups' files in hand, and with etcd's history to put them back from.
+// Whoever damages records does it with the groups' files in hand, and with etcd's history to put
+// them back from.
 var ofRecords = []Kind{
-	{Name: "etcd-emptied", Weight: 1, Takes: []Part{Etcd, Operators, History}, Least: 2 * time.Second, Most: 12 * time.Second, Do: etcdEmptied},
-	{Name: "etcd-older", Weight: 1, Takes: []Part{Etcd, Operators, History}, Least: 4 * time.Second, Most: 10 * time.Second, Do: etcdOlder},
-	{Name: "records-deleted", Weight: 2, Takes: []Part{Operators, History}, Least: 2 * time.Second, Most: 12 * time.Second, Do: recordsDeleted},
-	{Name: "record-spoiled", Weight: 4, Takes: []Part{Operators, History}, Least: time.Second, Most: 8 * time.Second, Do: recordSpoiled},
+	{
+		Name: "etcd-emptied", Weight: 1, Takes: []Part{Etcd, Operators, History}, Least: 2 * time.Second,
+		Most: 12 * time.Second, Do: etcdEmptied,
+	},
+	{
+		Name: "etcd-older", Weight: 1, Takes: []Part{Etcd, Operators, History}, Least: 4 * time.Second,
+		Most: 10 * time.Second, Do: etcdOlder,
+	},
+	{
+		Name: "records-deleted", Weight: 2, Takes: []Part{Operators, History}, Least: 2 * time.Second,
+		Most: 12 * time.Second, Do: recordsDeleted,
+	},
+	{
+		Name: "record-spoiled", Weight: 4, Takes: []Part{Operators, History}, Least: time.Second, Most: 8 * time.Second,
+		Do: recordSpoiled,
+	},
 }
 
-// etcdEmptied: all of etcd's data is removed while everybody else runs. It comes back from a snapshot of a moment before, or the shard is recovered.
+// etcdEmptied: all of etcd's data is removed while everybody else runs. It comes back from a
+// snapshot of a moment before, or the shard is recovered.
 func etcdEmptied(ctx context.Context, s *Site) (string, func() error, error) {
 	settings, err := s.Settings(ctx)
 	if err != nil {
@@ -46,7 +60,8 @@ func etcdEmptied(ctx context.Context, s *Site) (string, func() error, error) {
 	}, err
 }
 
-// etcdOlder: etcd's data is put back to what it was before some machines were made and others removed. The shard holds itself.
+// etcdOlder: etcd's data is put back to what it was before some machines were made and others
+// removed. The shard holds itself.
 func etcdOlder(ctx context.Context, s *Site) (string, func() error, error) {
 	snapshot, err := s.SaveSnapshot(ctx)
 	if err != nil {
@@ -74,7 +89,8 @@ func etcdOlder(ctx context.Context, s *Site) (string, func() error, error) {
 	}, err
 }
 
-// awaitHold waits until the shard is on hold, but not for long: its revision may have overtaken what anybody knew.
+// awaitHold waits until the shard is on hold, but not for long: its revision may have overtaken
+// what anybody knew.
 func (s *Site) awaitHold(ctx context.Context, within time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -91,7 +107,8 @@ func (s *Site) awaitHold(ctx context.Context, within time.Duration) {
 	}
 }
 
-// deletedKinds are prefixes that somebody may delete, and whether nothing but an operator brings back what they hold.
+// deletedKinds are prefixes that somebody may delete, and whether nothing but an operator brings
+// back what they hold.
 var deletedKinds = []struct {
 	kind   string
 	mended bool // by itself
@@ -163,12 +180,19 @@ func deletePrefix(ctx context.Context, s *Site, prefix string, mended bool) (str
 	return what, func() error { return s.Repair(before) }, err
 }
 
-// Kinds of keys that can be spoiled. Those that nothing makes anew are repaired, those that are derived are written anew by whoever holds them, and nobody needs
-// the rest, or it ends by itself: it is put back by hand.
+// Kinds of keys that can be spoiled. Those that nothing makes anew are repaired, those that are
+// derived are written anew by whoever holds them, and nobody needs the rest, or it ends by itself:
+// it is put back by hand.
 var (
-	repairedKinds = []string{store.KindShard, store.KindGroups, store.KindSlots, store.KindInstances, store.KindJoined, store.KindSecrets}
-	renewedKinds  = []string{store.KindStatus, store.KindServed, store.KindAlive, store.KindReports, store.KindReplicas}
-	otherKinds    = []string{store.KindTurns, store.KindLeader, store.KindRequests, store.KindEvents, store.KindTokens, store.KindStrays, store.KindGone, store.KindExtras, store.KindStatic}
+	repairedKinds = []string{
+		store.KindShard, store.KindGroups, store.KindSlots, store.KindInstances, store.KindJoined,
+		store.KindSecrets,
+	}
+	renewedKinds = []string{store.KindStatus, store.KindServed, store.KindAlive, store.KindReports, store.KindReplicas}
+	otherKinds   = []string{
+		store.KindTurns, store.KindLeader, store.KindRequests, store.KindEvents, store.KindTokens,
+		store.KindStrays, store.KindGone, store.KindExtras, store.KindStatic,
+	}
 )
 
 // SpoiledKinds are all kinds of keys, and "settings" for those within the shard's record.
@@ -248,7 +272,8 @@ func (s *Site) backByHand(kv store.KV, at store.Revision) error {
 	return errors.Join(s.BackByHand(kv, at), s.PutRight())
 }
 
-// spoilSettings writes a setting that nobody understands. What is in force stays in force (REC-20), until somebody sets it.
+// spoilSettings writes a setting that nobody understands. What is in force stays in force (REC-20),
+// until somebody sets it.
 func spoilSettings(ctx context.Context, s *Site) (string, func() error, error) {
 	kv, err := s.Store.Get(ctx, s.Keys.Shard())
 	if err != nil {

@@ -6,9 +6,18 @@ import (
 )
 
 var ofDisks = []Kind{
-	{Name: "machines-disk-full", Weight: 2, Takes: []Part{Disks}, Least: 3 * time.Second, Most: 15 * time.Second, Do: machinesDiskFull},
-	{Name: "machines-disk-read-only", Weight: 1, Takes: []Part{Disks}, Least: 3 * time.Second, Most: 15 * time.Second, Do: machinesDiskReadOnly},
-	{Name: "replica-disk-full", Weight: 1, Takes: []Part{Disks}, Least: 3 * time.Second, Most: 15 * time.Second, Do: replicaDiskFull},
+	{
+		Name: "machines-disk-full", Weight: 2, Takes: []Part{Disks}, Least: 3 * time.Second, Most: 15 * time.Second,
+		Do: machinesDiskFull,
+	},
+	{
+		Name: "machines-disk-read-only", Weight: 1, Takes: []Part{Disks}, Least: 3 * time.Second, Most: 15 * time.Second,
+		Do: machinesDiskReadOnly,
+	},
+	{
+		Name: "replica-disk-full", Weight: 1, Takes: []Part{Disks}, Least: 3 * time.Second, Most: 15 * time.Second,
+		Do: replicaDiskFull,
+	},
 }
 
 func machinesDiskFull(_ context.Context, s *Site) (string, func() error, error) {

@@ -1,4 +1,5 @@
-// Package trouble is what can be done to a cluster: the catalogue, and the plan that a seed makes of it.
+// Package trouble is what can be done to a cluster: the catalogue, and the plan that a seed makes
+// of it.
 //
 //	trouble.go   what a trouble is, and what it may take
 //	plan.go      which troubles a seed chooses, when and for how long

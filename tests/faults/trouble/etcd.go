@@ -7,10 +7,22 @@ import (
 )
 
 var ofEtcd = []Kind{
-	{Name: "member-killed", Weight: 3, Takes: []Part{Etcd}, Least: time.Second, Most: 10 * time.Second, Do: memberKilled},
-	{Name: "member-frozen", Weight: 4, Takes: []Part{Etcd}, Least: 2 * time.Second, Most: 14 * time.Second, Do: memberFrozen},
-	{Name: "member-stutters", Weight: 1, Takes: []Part{Etcd}, Least: 3 * time.Second, Most: 10 * time.Second, Do: memberStutters},
-	{Name: "quorum-lost", Weight: 2, Takes: []Part{Etcd}, Least: 2 * time.Second, Most: 15 * time.Second, Do: quorumLost},
+	{
+		Name: "member-killed", Weight: 3, Takes: []Part{Etcd}, Least: time.Second, Most: 10 * time.Second,
+		Do: memberKilled,
+	},
+	{
+		Name: "member-frozen", Weight: 4, Takes: []Part{Etcd}, Least: 2 * time.Second, Most: 14 * time.Second,
+		Do: memberFrozen,
+	},
+	{
+		Name: "member-stutters", Weight: 1, Takes: []Part{Etcd}, Least: 3 * time.Second, Most: 10 * time.Second,
+		Do: memberStutters,
+	},
+	{
+		Name: "quorum-lost", Weight: 2, Takes: []Part{Etcd}, Least: 2 * time.Second, Most: 15 * time.Second,
+		Do: quorumLost,
+	},
 	{Name: "etcd-leader-moved", Weight: 2, Takes: []Part{Etcd}, Do: leaderMoved},
 	{Name: "etcd-compacted", Weight: 2, Takes: []Part{History}, Do: compacted},
 	{Name: "etcd-full", Weight: 2, Takes: []Part{Etcd}, Least: 2 * time.Second, Most: 10 * time.Second, Do: noSpace},

@@ -17,9 +17,18 @@ var ofMachines = []Kind{
 	{Name: "workload-killed", Weight: 2, Do: workloadKilled},
 	{Name: "machine-sick", Weight: 3, Least: 4 * time.Second, Most: 24 * time.Second, Do: machineSick},
 	{Name: "group-sick", Weight: 1, Least: 12 * time.Second, Most: 24 * time.Second, Do: groupSick},
-	{Name: "agents-return-as-judged", Weight: 1, Takes: []Part{Machines, Replicas}, Least: time.Second, Most: 2 * time.Second, Do: agentsReturnAsJudged},
-	{Name: "zone-cut", Weight: 2, Takes: []Part{Machines, Operators}, Least: 6 * time.Second, Most: 18 * time.Second, ManyCut: true, Do: zoneCut},
-	{Name: "machines-all-cut", Weight: 2, Takes: []Part{Machines, Operators}, Least: 6 * time.Second, Most: 18 * time.Second, ManyCut: true, Do: machinesAllCut},
+	{
+		Name: "agents-return-as-judged", Weight: 1, Takes: []Part{Machines, Replicas}, Least: time.Second,
+		Most: 2 * time.Second, Do: agentsReturnAsJudged,
+	},
+	{
+		Name: "zone-cut", Weight: 2, Takes: []Part{Machines, Operators}, Least: 6 * time.Second, Most: 18 * time.Second,
+		ManyCut: true, Do: zoneCut,
+	},
+	{
+		Name: "machines-all-cut", Weight: 2, Takes: []Part{Machines, Operators}, Least: 6 * time.Second,
+		Most: 18 * time.Second, ManyCut: true, Do: machinesAllCut,
+	},
 }
 
 // machines are up to so many that run.
@@ -80,8 +89,9 @@ func groupSick(_ context.Context, s *Site) (string, func() error, error) {
 	return fmt.Sprint(hit), func() error { each(hit, s.Cloud.Cure); return nil }, nil
 }
 
-// agentsReturnAsJudged: machines are cut off until just when they are judged lost, while the leader hears and says everything late: an agent's return
-// and the leader's decision meet in etcd (SAFE-4).
+// agentsReturnAsJudged: machines are cut off until just when they are judged lost, while the leader
+// hears and says everything late: an agent's return and the leader's decision meet in etcd
+// (SAFE-4).
 func agentsReturnAsJudged(ctx context.Context, s *Site) (string, func() error, error) {
 	hit, err := machines(s, 2)
 	leads := s.LeaderNow()
@@ -96,7 +106,8 @@ func agentsReturnAsJudged(ctx context.Context, s *Site) (string, func() error, e
 	gone := s.awaitLeaseEnds(patience, hit[0])
 	wait(ctx, 500*time.Millisecond+s.between(late/2, 2*late)) // confirmed (DET-17), decided, and on its way
 	err = mend()
-	return fmt.Sprintf("%v, which lost their lease: %t, and the leader %s hears all %s late", hit, gone, leads, late), func() error { lift(); return nil }, err
+	return fmt.Sprintf("%v, which lost their lease: %t, and the leader %s hears all %s late", hit, gone, leads, late),
+		func() error { lift(); return nil }, err
 }
 
 // awaitLeaseEnds waits until an instance has no lease, and says whether that came to be.

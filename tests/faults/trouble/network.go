@@ -10,16 +10,30 @@ import (
 
 var ofNetwork = []Kind{
 	{Name: "replica-cut-from-etcd", Weight: 4, Least: 2 * time.Second, Most: 15 * time.Second, Do: replicaCutFromEtcd},
-	{Name: "replica-cut-from-agents", Weight: 3, Takes: []Part{Paths}, Least: 2 * time.Second, Most: 12 * time.Second, Do: replicaCutFromAgents},
-	{Name: "member-cut-from-members", Weight: 3, Takes: []Part{Etcd}, Least: 2 * time.Second, Most: 12 * time.Second, Do: memberCut},
-	{Name: "network-slow", Weight: 2, Takes: []Part{Paths}, Least: 5 * time.Second, Most: 15 * time.Second, Do: networkSlow},
+	{
+		Name: "replica-cut-from-agents", Weight: 3, Takes: []Part{Paths}, Least: 2 * time.Second, Most: 12 * time.Second,
+		Do: replicaCutFromAgents,
+	},
+	{
+		Name: "member-cut-from-members", Weight: 3, Takes: []Part{Etcd}, Least: 2 * time.Second, Most: 12 * time.Second,
+		Do: memberCut,
+	},
+	{
+		Name: "network-slow", Weight: 2, Takes: []Part{Paths}, Least: 5 * time.Second, Most: 15 * time.Second,
+		Do: networkSlow,
+	},
 	{Name: "ways-to-etcd-reset", Weight: 2, Do: waysToEtcdReset},
 	{Name: "connections-reset", Weight: 2, Do: connectionsReset},
 }
 
 // cutting is a way to cut: it goes silent, both ways or one, or it refuses.
 func cutting(s *Site) network.Rule {
-	return pick(s, []network.Rule{{Only: network.Both, Silent: true}, {Only: network.There, Silent: true}, {Only: network.Back, Silent: true}, {Only: network.Both, Refuse: true, Reset: true}})
+	return pick(s, []network.Rule{
+		{Only: network.Both, Silent: true},
+		{Only: network.There, Silent: true},
+		{Only: network.Back, Silent: true},
+		{Only: network.Both, Refuse: true, Reset: true},
+	})
 }
 
 func impose(s *Site, r network.Rule) func() error {
@@ -69,12 +83,16 @@ func memberCut(_ context.Context, s *Site) (string, func() error, error) {
 }
 
 func networkSlow(_ context.Context, s *Site) (string, func() error, error) {
-	r := network.Rule{Only: network.Both, Delay: s.between(20*time.Millisecond, 200*time.Millisecond), Jitter: s.between(10*time.Millisecond, 200*time.Millisecond)}
+	r := network.Rule{
+		Only: network.Both, Delay: s.between(20*time.Millisecond, 200*time.Millisecond),
+		Jitter: s.between(10*time.Millisecond, 200*time.Millisecond),
+	}
 	r.Loss = 0.1 * s.Float64()
 	return fmt.Sprintf("%s and up to %s more, %.0f%% lost", r.Delay, r.Jitter, 100*r.Loss), impose(s, r), nil
 }
 
-// connectionsReset: a router between machines and replicas starts anew, and nobody's connection outlives it.
+// connectionsReset: a router between machines and replicas starts anew, and nobody's connection
+// outlives it.
 func connectionsReset(_ context.Context, s *Site) (string, func() error, error) {
 	hit := s.ReplicaIDs()
 	if s.Chance(50) {
@@ -85,14 +103,18 @@ func connectionsReset(_ context.Context, s *Site) (string, func() error, error) 
 	return fmt.Sprint(hit), nil, nil
 }
 
-// waysToEtcdReset: the same between replicas and etcd. Every watch has to begin anew, with what happened meanwhile.
+// waysToEtcdReset: the same between replicas and etcd. Every watch has to begin anew, with what
+// happened meanwhile.
 func waysToEtcdReset(ctx context.Context, s *Site) (string, func() error, error) {
 	hit := s.ReplicaIDs()
 	if leads := s.LeaderNow(); leads != "" && s.Chance(50) {
 		hit = []string{leads}
 	}
 	away := s.between(100*time.Millisecond, 2*time.Second) // so long there is no other
-	lift := s.Impose(network.Rule{From: network.Any(hit...), To: s.IsMember, Only: network.Both, Reset: true, Refuse: true})
+	lift := s.Impose(network.Rule{
+		From: network.Any(hit...), To: s.IsMember, Only: network.Both, Reset: true,
+		Refuse: true,
+	})
 	wait(ctx, away)
 	lift()
 	return fmt.Sprintf("%v, for %s", hit, away), nil, nil

@@ -14,17 +14,38 @@ import (
 )
 
 var ofOperators = []Kind{
-	{Name: "group-scaled", Weight: 3, Takes: []Part{Operators}, Least: 3 * time.Second, Most: 15 * time.Second, Do: groupScaled},
+	{
+		Name: "group-scaled", Weight: 3, Takes: []Part{Operators}, Least: 3 * time.Second, Most: 15 * time.Second,
+		Do: groupScaled,
+	},
 	{Name: "group-edited", Weight: 4, Takes: []Part{Operators}, Do: groupEdited},
 	{Name: "group-edited-unseen", Weight: 2, Takes: []Part{Operators}, Do: groupEditedUnseen},
-	{Name: "group-paused", Weight: 2, Takes: []Part{Operators}, Least: 3 * time.Second, Most: 12 * time.Second, Do: groupPaused},
-	{Name: "group-paused-amid-removals", Weight: 1, Takes: []Part{Operators, Provider}, Least: 20 * time.Second, Most: 24 * time.Second, Do: groupPausedAmidRemovals},
-	{Name: "group-deleted", Weight: 1, Takes: []Part{Operators}, Least: 3 * time.Second, Most: 10 * time.Second, Do: groupDeleted},
+	{
+		Name: "group-paused", Weight: 2, Takes: []Part{Operators}, Least: 3 * time.Second, Most: 12 * time.Second,
+		Do: groupPaused,
+	},
+	{
+		Name: "group-paused-amid-removals", Weight: 1, Takes: []Part{Operators, Provider}, Least: 20 * time.Second,
+		Most: 24 * time.Second, Do: groupPausedAmidRemovals,
+	},
+	{
+		Name: "group-deleted", Weight: 1, Takes: []Part{Operators}, Least: 3 * time.Second, Most: 10 * time.Second,
+		Do: groupDeleted,
+	},
 	{Name: "group-restarted", Weight: 1, Takes: []Part{Operators}, Do: groupRestarted},
 	{Name: "instance-ordered", Weight: 4, Do: instanceOrdered},
-	{Name: "shard-held", Weight: 1, Takes: []Part{Operators}, Least: 3 * time.Second, Most: 10 * time.Second, Do: shardHeld},
-	{Name: "zone-evacuated", Weight: 1, Takes: []Part{Operators}, Least: 3 * time.Second, Most: 12 * time.Second, Do: zoneEvacuated},
-	{Name: "spec-vanishes", Weight: 1, Takes: []Part{Operators}, Least: 2 * time.Second, Most: 10 * time.Second, Do: specVanishes},
+	{
+		Name: "shard-held", Weight: 1, Takes: []Part{Operators}, Least: 3 * time.Second, Most: 10 * time.Second,
+		Do: shardHeld,
+	},
+	{
+		Name: "zone-evacuated", Weight: 1, Takes: []Part{Operators}, Least: 3 * time.Second, Most: 12 * time.Second,
+		Do: zoneEvacuated,
+	},
+	{
+		Name: "spec-vanishes", Weight: 1, Takes: []Part{Operators}, Least: 2 * time.Second, Most: 10 * time.Second,
+		Do: specVanishes,
+	},
 }
 
 // group is one that an operator may do anything to.
@@ -46,7 +67,8 @@ func groupEdited(ctx context.Context, s *Site) (string, func() error, error) {
 	return fmt.Sprintf("%s of %s", how, name), nil, s.Edit(ctx, name, how)
 }
 
-// groupEditedUnseen: the leader's connections to etcd break, and a group is edited before there are new ones: its watch has to tell of that afterwards.
+// groupEditedUnseen: the leader's connections to etcd break, and a group is edited before there are
+// new ones: its watch has to tell of that afterwards.
 func groupEditedUnseen(ctx context.Context, s *Site) (string, func() error, error) {
 	leads, name := s.LeaderNow(), group(s)
 	if leads == "" {
@@ -64,7 +86,8 @@ func groupPaused(ctx context.Context, s *Site) (string, func() error, error) {
 	return name, func() error { return s.OperatorMust("group", "resume", name) }, err
 }
 
-// groupPausedAmidRemovals: machines are being removed, which the provider refuses, when their group is paused: nobody tries again until it goes on (REC-13).
+// groupPausedAmidRemovals: machines are being removed, which the provider refuses, when their group
+// is paused: nobody tries again until it goes on (REC-13).
 func groupPausedAmidRemovals(ctx context.Context, s *Site) (string, func() error, error) {
 	up := s.Cloud.Running()
 	if len(up) == 0 {
@@ -120,7 +143,8 @@ func zoneEvacuated(ctx context.Context, s *Site) (string, func() error, error) {
 	return zone, func() error { return s.OperatorMust("evacuate", zone, "--end") }, err
 }
 
-// specVanishes: somebody removes a group's key by hand, or spoils it, and puts it back (SAFE-10, REC-7).
+// specVanishes: somebody removes a group's key by hand, or spoils it, and puts it back (SAFE-10,
+// REC-7).
 func specVanishes(ctx context.Context, s *Site) (string, func() error, error) {
 	name := group(s)
 	back, err := s.SpoilSpec(ctx, name, s.Chance(50))

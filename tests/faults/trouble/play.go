@@ -13,8 +13,9 @@ import (
 	"github.com/leasehold/leasehold/tests/faults/cluster"
 )
 
-// Play has the troubles of a plan happen, and returns when all of them are over. What could not be done is passed over and told to the history; what
-// could not be undone is an error, since nobody could say of the rest of the run what it shows.
+// Play has the troubles of a plan happen, and returns when all of them are over. What could not be
+// done is passed over and told to the history; what could not be undone is an error, since nobody
+// could say of the rest of the run what it shows.
 func Play(ctx context.Context, c *cluster.Cluster, p Plan) error {
 	parts := &parts{taken: map[Part]bool{}, freed: make(chan struct{})}
 	began := time.Now()

@@ -15,15 +15,42 @@ import (
 )
 
 var ofProvider = []Kind{
-	{Name: "answers-lost", Weight: 3, Takes: []Part{Provider}, Least: 4 * time.Second, Most: 20 * time.Second, Do: answersLost},
-	{Name: "calls-late", Weight: 2, Takes: []Part{Provider}, Least: 4 * time.Second, Most: 20 * time.Second, Do: callsLate},
-	{Name: "calls-slow", Weight: 2, Takes: []Part{Provider}, Least: 4 * time.Second, Most: 20 * time.Second, Do: callsSlow},
-	{Name: "calls-hang", Weight: 1, Takes: []Part{Provider}, Least: 4 * time.Second, Most: 10 * time.Second, Do: callsHang},
-	{Name: "no-capacity", Weight: 1, Takes: []Part{Provider}, Least: 4 * time.Second, Most: 15 * time.Second, Do: noCapacity},
-	{Name: "list-fails-beside-machines", Weight: 1, Takes: []Part{Provider}, Least: 9 * time.Second, Most: 14 * time.Second, Do: listFailsBesideMachines},
-	{Name: "list-lies", Weight: 4, Takes: []Part{Provider}, Least: 3 * time.Second, Most: 15 * time.Second, Do: listLies},
-	{Name: "create-called-off", Weight: 1, Takes: []Part{Provider, Operators}, Least: time.Second, Most: 3 * time.Second, Do: createCalledOff},
-	{Name: "list-fails", Weight: 1, Takes: []Part{Provider}, Least: 3 * time.Second, Most: 15 * time.Second, Do: listFails},
+	{
+		Name: "answers-lost", Weight: 3, Takes: []Part{Provider}, Least: 4 * time.Second, Most: 20 * time.Second,
+		Do: answersLost,
+	},
+	{
+		Name: "calls-late", Weight: 2, Takes: []Part{Provider}, Least: 4 * time.Second, Most: 20 * time.Second,
+		Do: callsLate,
+	},
+	{
+		Name: "calls-slow", Weight: 2, Takes: []Part{Provider}, Least: 4 * time.Second, Most: 20 * time.Second,
+		Do: callsSlow,
+	},
+	{
+		Name: "calls-hang", Weight: 1, Takes: []Part{Provider}, Least: 4 * time.Second, Most: 10 * time.Second,
+		Do: callsHang,
+	},
+	{
+		Name: "no-capacity", Weight: 1, Takes: []Part{Provider}, Least: 4 * time.Second, Most: 15 * time.Second,
+		Do: noCapacity,
+	},
+	{
+		Name: "list-fails-beside-machines", Weight: 1, Takes: []Part{Provider}, Least: 9 * time.Second,
+		Most: 14 * time.Second, Do: listFailsBesideMachines,
+	},
+	{
+		Name: "list-lies", Weight: 4, Takes: []Part{Provider}, Least: 3 * time.Second, Most: 15 * time.Second,
+		Do: listLies,
+	},
+	{
+		Name: "create-called-off", Weight: 1, Takes: []Part{Provider, Operators}, Least: time.Second,
+		Most: 3 * time.Second, Do: createCalledOff,
+	},
+	{
+		Name: "list-fails", Weight: 1, Takes: []Part{Provider}, Least: 3 * time.Second, Most: 15 * time.Second,
+		Do: listFails,
+	},
 }
 
 var errLost = errors.New("connection reset while waiting for the answer")
@@ -35,28 +62,39 @@ func inject(s *Site, f memprovider.Fault) func() error {
 
 // call is one that does something.
 func call(s *Site) memprovider.Call {
-	return pick(s, []memprovider.Call{memprovider.CallCreate, memprovider.CallCreate, memprovider.CallDelete, memprovider.CallStop, memprovider.CallRestart})
+	return pick(s, []memprovider.Call{
+		memprovider.CallCreate, memprovider.CallCreate, memprovider.CallDelete,
+		memprovider.CallStop, memprovider.CallRestart,
+	})
 }
 
 func answersLost(_ context.Context, s *Site) (string, func() error, error) {
 	c := call(s)
-	return fmt.Sprintf("%s is done, and its answer lost", c), inject(s, memprovider.Fault{Call: c, Chance: 0.6, Err: errLost, Effect: memprovider.EffectDone}), nil
+	return fmt.Sprintf("%s is done, and its answer lost", c),
+		inject(s, memprovider.Fault{Call: c, Chance: 0.6, Err: errLost, Effect: memprovider.EffectDone}), nil
 }
 
 func callsLate(_ context.Context, s *Site) (string, func() error, error) {
 	c, late := call(s), s.between(time.Second, 8*time.Second)
-	return fmt.Sprintf("%s fails, and is done %s later", c, late), inject(s, memprovider.Fault{Call: c, Chance: 0.5, Err: errLost, Effect: memprovider.EffectLate, Late: late}), nil
+	return fmt.Sprintf("%s fails, and is done %s later", c, late),
+		inject(s, memprovider.Fault{Call: c, Chance: 0.5, Err: errLost, Effect: memprovider.EffectLate, Late: late}),
+		nil
 }
 
-// createCalledOff: a group is made larger, and smaller again before anybody knows what became of the creations: they happen afterwards (SAFE-8).
+// createCalledOff: a group is made larger, and smaller again before anybody knows what became of
+// the creations: they happen afterwards (SAFE-8).
 func createCalledOff(ctx context.Context, s *Site) (string, func() error, error) {
 	name, late := group(s), s.between(6*time.Second, 9*time.Second)
 	was := s.Wanted()[name]
-	heal := inject(s, memprovider.Fault{Call: memprovider.CallCreate, Err: errLost, Effect: memprovider.EffectLate, Late: late})
+	heal := inject(s, memprovider.Fault{
+		Call: memprovider.CallCreate, Err: errLost, Effect: memprovider.EffectLate,
+		Late: late,
+	})
 	err := s.Operator(ctx, "group", "scale", name, strconv.Itoa(was+2), "--confirm", name)
-	return fmt.Sprintf("%s from %d to %d, and back before its creations are done, %s late", name, was, was+2, late), func() error {
-		return errors.Join(heal(), s.OperatorMust("group", "scale", name, strconv.Itoa(was), "--confirm", name))
-	}, err
+	return fmt.Sprintf("%s from %d to %d, and back before its creations are done, %s late", name, was, was+2, late),
+		func() error {
+			return errors.Join(heal(), s.OperatorMust("group", "scale", name, strconv.Itoa(was), "--confirm", name))
+		}, err
 }
 
 func callsSlow(_ context.Context, s *Site) (string, func() error, error) {
@@ -70,14 +108,17 @@ func callsHang(_ context.Context, s *Site) (string, func() error, error) {
 }
 
 func noCapacity(_ context.Context, s *Site) (string, func() error, error) {
-	return "no zone has room", inject(s, memprovider.Fault{Call: memprovider.CallCreate, Err: provider.ErrCapacity}), nil
+	return "no zone has room", inject(s, memprovider.Fault{Call: memprovider.CallCreate, Err: provider.ErrCapacity}),
+		nil
 }
 
 func listFails(_ context.Context, s *Site) (string, func() error, error) {
-	return "List fails", inject(s, memprovider.Fault{Call: memprovider.CallList, Chance: 0.8, Err: errors.New("internal error, try again")}), nil
+	return "List fails", inject(s,
+		memprovider.Fault{Call: memprovider.CallList, Chance: 0.8, Err: errors.New("internal error, try again")}), nil
 }
 
-// listFailsBesideMachines: machines are cut off, and nobody says whether they run: that is no word of their death (DET-4).
+// listFailsBesideMachines: machines are cut off, and nobody says whether they run: that is no word
+// of their death (DET-4).
 func listFailsBesideMachines(_ context.Context, s *Site) (string, func() error, error) {
 	hit, err := machines(s, 2)
 	if err != nil {
@@ -98,5 +139,6 @@ func listLies(_ context.Context, s *Site) (string, func() error, error) {
 		{Kind: swarm.Truncated, Delay: 2 * time.Second},
 	})
 	end := s.Cloud.Lie(lie)
-	return fmt.Sprintf("List is %s, %d times, %s late", lie.Kind, lie.Times, lie.Delay), func() error { end(); return nil }, nil
+	return fmt.Sprintf("List is %s, %d times, %s late", lie.Kind, lie.Times, lie.Delay),
+		func() error { end(); return nil }, nil
 }

@@ -13,13 +13,34 @@ import (
 )
 
 var ofReplicas = []Kind{
-	{Name: "replica-killed", Weight: 3, Takes: []Part{Replicas}, Least: time.Second, Most: 8 * time.Second, Do: replicaKilled},
-	{Name: "replica-frozen", Weight: 4, Takes: []Part{Replicas}, Least: 2 * time.Second, Most: 14 * time.Second, Do: replicaFrozen},
-	{Name: "replica-stopped", Weight: 2, Takes: []Part{Replicas}, Least: time.Second, Most: 4 * time.Second, Do: replicaStopped},
-	{Name: "replicas-all-killed", Weight: 1, Takes: []Part{Replicas}, Least: 2 * time.Second, Most: 12 * time.Second, Do: replicasAllKilled},
-	{Name: "leader-lost-beside-machines", Weight: 2, Takes: []Part{Replicas}, Least: 10 * time.Second, Most: 16 * time.Second, Do: leaderLostBesideMachines},
-	{Name: "leases-dropped", Weight: 2, Takes: []Part{Replicas}, Least: 1500 * time.Millisecond, Most: 2500 * time.Millisecond, Do: leasesDropped},
-	{Name: "replicas-all-frozen", Weight: 1, Takes: []Part{Replicas}, Least: 2 * time.Second, Most: 12 * time.Second, Do: replicasAllFrozen},
+	{
+		Name: "replica-killed", Weight: 3, Takes: []Part{Replicas}, Least: time.Second, Most: 8 * time.Second,
+		Do: replicaKilled,
+	},
+	{
+		Name: "replica-frozen", Weight: 4, Takes: []Part{Replicas}, Least: 2 * time.Second, Most: 14 * time.Second,
+		Do: replicaFrozen,
+	},
+	{
+		Name: "replica-stopped", Weight: 2, Takes: []Part{Replicas}, Least: time.Second, Most: 4 * time.Second,
+		Do: replicaStopped,
+	},
+	{
+		Name: "replicas-all-killed", Weight: 1, Takes: []Part{Replicas}, Least: 2 * time.Second, Most: 12 * time.Second,
+		Do: replicasAllKilled,
+	},
+	{
+		Name: "leader-lost-beside-machines", Weight: 2, Takes: []Part{Replicas}, Least: 10 * time.Second,
+		Most: 16 * time.Second, Do: leaderLostBesideMachines,
+	},
+	{
+		Name: "leases-dropped", Weight: 2, Takes: []Part{Replicas}, Least: 1500 * time.Millisecond,
+		Most: 2500 * time.Millisecond, Do: leasesDropped,
+	},
+	{
+		Name: "replicas-all-frozen", Weight: 1, Takes: []Part{Replicas}, Least: 2 * time.Second, Most: 12 * time.Second,
+		Do: replicasAllFrozen,
+	},
 }
 
 // replica is the one that leads, more often than not.
@@ -83,7 +104,8 @@ func replicasAllFrozen(_ context.Context, s *Site) (string, func() error, error)
 	}, nil
 }
 
-// leaderLostBesideMachines: machines are cut off, and before their leases end another replica comes to lead. It has not heard them yet (SAFE-1).
+// leaderLostBesideMachines: machines are cut off, and before their leases end another replica comes
+// to lead. It has not heard them yet (SAFE-1).
 func leaderLostBesideMachines(ctx context.Context, s *Site) (string, func() error, error) {
 	hit, err := machines(s, 2)
 	leads := s.LeaderNow()
@@ -107,13 +129,15 @@ func leaderLostBesideMachines(ctx context.Context, s *Site) (string, func() erro
 	}, nil
 }
 
-// leasesDropped: a replica stands still, and etcd drops leases of agents that it serves. Nobody can put them back until the agents have moved (DET-17).
+// leasesDropped: a replica stands still, and etcd drops leases of agents that it serves. Nobody can
+// put them back until the agents have moved (DET-17).
 func leasesDropped(ctx context.Context, s *Site) (string, func() error, error) {
 	ids := slices.DeleteFunc(s.ReplicaIDs(), func(id string) bool { return id == s.LeaderNow() })
 	id := pick(s, ids)
 	var served []store.LeaseID
 	for _, kv := range s.Witness.Now().Of(s.Keys.Of(store.KindAlive)) {
-		if v, err := store.Decode[store.Alive](kv); err == nil && v.Record.Replica == id && v.Record.State == store.StreamOpen {
+		if v, err := store.Decode[store.Alive](kv); err == nil && v.Record.Replica == id &&
+			v.Record.State == store.StreamOpen {
 			served = append(served, kv.Lease)
 		}
 	}

@@ -17,7 +17,8 @@ type Kind struct {
 	Takes []Part
 	// Least and Most bound how long it lasts. What is over at once has none.
 	Least, Most time.Duration
-	// ManyCut: so many machines cannot be heard of while it lasts that none of those may be replaced (SAFE-2).
+	// ManyCut: so many machines cannot be heard of while it lasts that none of those may be
+	// replaced (SAFE-2).
 	ManyCut bool
 	// Do does it and says what, for people. end undoes it; nil: there is nothing to undo.
 	Do func(ctx context.Context, s *Site) (what string, end func() error, err error)
@@ -78,7 +79,10 @@ func (e errNobody) Error() string { return fmt.Sprintf("there is no %s that it c
 // Catalogue is all there is.
 func Catalogue() []Kind {
 	var all []Kind
-	for _, part := range [][]Kind{ofReplicas, ofEtcd, ofNetwork, ofMachines, ofProvider, ofClocks, ofDisks, ofOperators, ofRecords} {
+	for _, part := range [][]Kind{
+		ofReplicas, ofEtcd, ofNetwork, ofMachines, ofProvider, ofClocks, ofDisks, ofOperators,
+		ofRecords,
+	} {
 		all = append(all, part...)
 	}
 	return all

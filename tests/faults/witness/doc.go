@@ -1,4 +1,5 @@
-// Package witness sees what becomes of a shard's keys from beside the cluster, and writes it into a history.
+// Package witness sees what becomes of a shard's keys from beside the cluster, and writes it into a
+// history.
 //
 //	watcher.go   the watcher: what it knows, and how others wait for it
 //	session.go   one connection to one member: is it the history that we know, and how it goes on

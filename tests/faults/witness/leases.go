@@ -12,7 +12,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Leases are all leases of etcd, as etcdctl names them, with the keys on each. The first member that answers tells.
+// Leases are all leases of etcd, as etcdctl names them, with the keys on each. The first member
+// that answers tells.
 func (w *Watcher) Leases(ctx context.Context) (map[string][]string, error) {
 	var failed error
 	for _, member := range w.cfg.Endpoints {
@@ -25,7 +26,8 @@ func (w *Watcher) Leases(ctx context.Context) (map[string][]string, error) {
 	return nil, failed
 }
 
-// leasesOf has patience with each answer, not with all of them: on a starved machine one after another takes its time.
+// leasesOf has patience with each answer, not with all of them: on a starved machine one after
+// another takes its time.
 func leasesOf(ctx context.Context, member string) (map[string][]string, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -37,7 +39,8 @@ func leasesOf(ctx context.Context, member string) (map[string][]string, error) {
 	}
 	defer func() { _ = conn.Close() }() // nothing is sent any more
 	// A linearizable read first: a member's list of leases is its own, which may be old.
-	if _, err := pb.NewKVClient(conn).Range(ctx, &pb.RangeRequest{Key: []byte(store.Root), CountOnly: true}); err != nil {
+	if _, err := pb.NewKVClient(conn).Range(ctx,
+		&pb.RangeRequest{Key: []byte(store.Root), CountOnly: true}); err != nil {
 		return nil, err
 	}
 	silence.Reset(patience)

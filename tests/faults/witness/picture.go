@@ -41,7 +41,8 @@ func sameKV(a, b store.KV) bool {
 	return a.Created == b.Created && a.Modified == b.Modified && a.Lease == b.Lease && bytes.Equal(a.Value, b.Value)
 }
 
-// leadsTo says whether a later state can have come from this one, which was whole up to a revision: what was not written since must be there as it was.
+// leadsTo says whether a later state can have come from this one, which was whole up to a revision:
+// what was not written since must be there as it was.
 func (k keys) leadsTo(later keys, revision store.Revision) bool {
 	for key, kv := range later {
 		if kv.Modified <= revision && !sameKV(kv, k[key]) {

@@ -19,7 +19,8 @@ type Recording struct {
 	File    *history.File
 }
 
-// Record is a store whose commits are written down: before each is sent, and when its outcome is known.
+// Record is a store whose commits are written down: before each is sent, and when its outcome is
+// known.
 func Record(s store.Store, r Recording) store.Store {
 	return &recorder{Store: s, r: r, line: r.Keys.Of(store.KindLeader)}
 }
@@ -55,7 +56,8 @@ func (r *recorder) Commit(ctx context.Context, txn store.Txn) (store.Revision, e
 	return revision, err
 }
 
-// begin notes what the replica believes as it sends a transaction, and returns its key if it stands for election with this one.
+// begin notes what the replica believes as it sends a transaction, and returns its key if it stands
+// for election with this one.
 func (r *recorder) begin(c *history.Commit, txn store.Txn) (standing string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -25,7 +25,10 @@ type replica struct {
 
 func newReplica(t *testing.T) *replica {
 	t.Helper()
-	r := &replica{t: t, db: memstore.New(memstore.Config{}), keys: store.KeysOf("default"), path: filepath.Join(t.TempDir(), "history")}
+	r := &replica{
+		t: t, db: memstore.New(memstore.Config{}), keys: store.KeysOf("default"),
+		path: filepath.Join(t.TempDir(), "history"),
+	}
 	t.Cleanup(r.db.Close)
 	r.raw = r.db.Connect()
 	var err error
@@ -41,7 +44,8 @@ func newReplica(t *testing.T) *replica {
 	return r
 }
 
-// last is how the last commit was written down: as it began and, unless it is still under way, as it ended.
+// last is how the last commit was written down: as it began and, unless it is still under way, as
+// it ended.
 func (r *replica) last() (begun, ended *history.Commit) {
 	r.t.Helper()
 	events, err := history.Read(r.path)
@@ -57,7 +61,8 @@ func (r *replica) last() (begun, ended *history.Commit) {
 			begun, ended = c, nil
 			continue
 		}
-		if begun == nil || c.ID != begun.ID || !slices.Equal(c.Keys, begun.Keys) || c.Fence != begun.Fence || c.Believed != begun.Believed {
+		if begun == nil || c.ID != begun.ID || !slices.Equal(c.Keys, begun.Keys) || c.Fence != begun.Fence ||
+			c.Believed != begun.Believed {
 			r.t.Fatalf("%+v ended, and %+v had begun", c, begun)
 		}
 		ended = c
@@ -84,7 +89,8 @@ func (r *replica) lease() store.Lease {
 }
 
 func (r *replica) write(conditions ...store.Condition) error {
-	_, err := r.Commit(r.t.Context(), store.Txn{Conditions: conditions, Writes: []store.Write{store.Put(r.keys.Instance("web-1"), []byte("{}"))}})
+	_, err := r.Commit(r.t.Context(),
+		store.Txn{Conditions: conditions, Writes: []store.Write{store.Put(r.keys.Instance("web-1"), []byte("{}"))}})
 	return err
 }
 
@@ -94,7 +100,8 @@ func TestCommitsAreWrittenDownWithTheirOutcome(t *testing.T) {
 	wants := func(outcome history.Outcome, compared store.Fence) {
 		t.Helper()
 		_, c := r.last()
-		if c == nil || c.Outcome != outcome || c.Fence != compared || c.Believed != fence || (c.At != 0) != (outcome == history.Happened) ||
+		if c == nil || c.Outcome != outcome || c.Fence != compared || c.Believed != fence ||
+			(c.At != 0) != (outcome == history.Happened) ||
 			!slices.Equal(c.Keys, []string{r.keys.Instance("web-1")}) {
 			t.Errorf("written down: %+v", c)
 		}

@@ -50,13 +50,15 @@ func (s *session) run(ctx context.Context, member string) error {
 	return s.follow(ctx, conn, silence)
 }
 
-// dial makes a connection of its own for each session: what a frozen member has left in an old one is nobody's concern.
+// dial makes a connection of its own for each session: what a frozen member has left in an old one
+// is nobody's concern.
 func dial(member string) (*grpc.ClientConn, error) {
 	return grpc.NewClient("passthrough:///"+member, grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(math.MaxInt32)))
 }
 
-// begin finds out whether this is the history that we know. All its reads are linearizable: a member that lags, or is alone, does not answer them.
+// begin finds out whether this is the history that we know. All its reads are linearizable: a
+// member that lags, or is alone, does not answer them.
 func (s *session) begin(ctx context.Context, kv pb.KVClient) error {
 	it := fresh
 	if s.w.line > 0 {
@@ -118,11 +120,13 @@ func (s *session) look(it memory, head *pb.ResponseHeader, found keys) {
 	before, since := w.keys, w.revision
 	if it != unclear || s.older(head) || !before.leadsTo(found, since) {
 		if w.line++; w.line > 1 {
-			w.cfg.Logger.Warn("etcd has another history", "line", w.line, "revision", head.Revision, "before", int64(since))
+			w.cfg.Logger.Warn("etcd has another history", "line", w.line, "revision", head.Revision, "before",
+				int64(since))
 		}
 		before, since = keys{}, 0
 	} else {
-		text := fmt.Sprintf("line %d: changes after revision %d and before %d were compacted before they were seen", w.line, since, revision)
+		text := fmt.Sprintf("line %d: changes after revision %d and before %d were compacted before they were seen",
+			w.line, since, revision)
 		w.cfg.Logger.Warn("changes were missed", "line", w.line, "after", int64(since), "before", head.Revision)
 		w.cfg.Log.Add(history.Event{Mark: &history.Mark{What: history.Missed, Text: text}})
 	}
@@ -161,9 +165,11 @@ func (s *session) follow(parent context.Context, conn *grpc.ClientConn, silence 
 	if err != nil {
 		return err
 	}
-	// One revision more than is needed: etcd tells no watch of progress that begins after the newest.
+	// One revision more than is needed: etcd tells no watch of progress that begins after the
+	// newest.
 	if err := stream.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: &pb.WatchCreateRequest{
-		Key: []byte(s.w.cfg.Prefix), RangeEnd: []byte(clientv3.GetPrefixRangeEnd(s.w.cfg.Prefix)), StartRevision: int64(s.w.revision),
+		Key: []byte(s.w.cfg.Prefix), RangeEnd: []byte(clientv3.GetPrefixRangeEnd(s.w.cfg.Prefix)),
+		StartRevision: int64(s.w.revision),
 	}}}); err != nil {
 		return err
 	}
@@ -200,7 +206,8 @@ func (s *session) ask(ctx context.Context, stream pb.Watch_WatchClient) {
 	}
 }
 
-// take writes down what an answer tells. etcd sends whole revisions, since fragments are not asked for; its header may be ahead of the events.
+// take writes down what an answer tells. etcd sends whole revisions, since fragments are not asked
+// for; its header may be ahead of the events.
 func (s *session) take(answer *pb.WatchResponse) error {
 	w := s.w
 	switch {
@@ -247,7 +254,10 @@ func (s *session) reached() {
 }
 
 func list(ctx context.Context, kv pb.KVClient, prefix string, at store.Revision) (*pb.ResponseHeader, keys, error) {
-	answer, err := kv.Range(ctx, &pb.RangeRequest{Key: []byte(prefix), RangeEnd: []byte(clientv3.GetPrefixRangeEnd(prefix)), Revision: int64(at)})
+	answer, err := kv.Range(ctx, &pb.RangeRequest{
+		Key:      []byte(prefix),
+		RangeEnd: []byte(clientv3.GetPrefixRangeEnd(prefix)), Revision: int64(at),
+	})
 	if err != nil {
 		return nil, nil, rpctypes.Error(err)
 	}
@@ -259,11 +269,15 @@ func list(ctx context.Context, kv pb.KVClient, prefix string, at store.Revision)
 }
 
 func changed(line int, kv store.KV) history.Change {
-	return history.Change{Line: line, Revision: kv.Modified, Key: kv.Key, Value: kv.Value, Created: kv.Created, Lease: kv.Lease}
+	return history.Change{
+		Line: line, Revision: kv.Modified, Key: kv.Key, Value: kv.Value, Created: kv.Created,
+		Lease: kv.Lease,
+	}
 }
 
 func kvOf(kv *mvccpb.KeyValue) store.KV {
 	return store.KV{
-		Key: string(kv.Key), Value: kv.Value, Created: store.Revision(kv.CreateRevision), Modified: store.Revision(kv.ModRevision), Lease: store.LeaseID(kv.Lease),
+		Key: string(kv.Key), Value: kv.Value, Created: store.Revision(kv.CreateRevision),
+		Modified: store.Revision(kv.ModRevision), Lease: store.LeaseID(kv.Lease),
 	}
 }

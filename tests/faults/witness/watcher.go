@@ -113,8 +113,8 @@ func (w *Watcher) UpTo(ctx context.Context, revision store.Revision) error {
 	return w.await(ctx, func() bool { return w.line > 0 && w.revision >= revision })
 }
 
-// Settle returns when everything is in the log that had happened when it was called, in whatever line etcd is by then. It connects anew, so it
-// is not to be called all the time.
+// Settle returns when everything is in the log that had happened when it was called, in whatever
+// line etcd is by then. It connects anew, so it is not to be called all the time.
 func (w *Watcher) Settle(ctx context.Context) error {
 	w.mu.Lock()
 	w.asked++

@@ -56,7 +56,10 @@ func newWorld(t *testing.T, more ...string) *world {
 			t.Error(err)
 		}
 	})
-	if w.watcher, err = New(Config{Endpoints: append(more, w.server.Endpoint()), Prefix: prefix, Log: w.log}); err != nil {
+	if w.watcher, err = New(Config{
+		Endpoints: append(more, w.server.Endpoint()), Prefix: prefix,
+		Log: w.log,
+	}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { w.stop() })
@@ -141,7 +144,8 @@ func (w *world) settle() {
 	w.must(w.watcher.Settle(w.context()))
 }
 
-// told is what is in the log, in short: line name=value, with ? where it was found and - where it went.
+// told is what is in the log, in short: line name=value, with ? where it was found and - where it
+// went.
 func (w *world) told() string {
 	var out []string
 	last := store.Revision(0)
@@ -193,7 +197,8 @@ func TestEveryChangeIsSeenOnce(t *testing.T) {
 	w.watch()
 	w.settle()
 	w.put("a", "2")
-	_, err := w.client.Txn(w.context()).Then(clientv3.OpPut(prefix+"b", "3"), clientv3.OpPut(prefix+"c", "3"), clientv3.OpDelete(prefix+"a")).Commit()
+	_, err := w.client.Txn(w.context()).Then(clientv3.OpPut(prefix+"b", "3"), clientv3.OpPut(prefix+"c", "3"),
+		clientv3.OpDelete(prefix+"a")).Commit()
 	w.must(err)
 	_, err = w.client.Put(w.context(), "/elsewhere", "x")
 	w.must(err)
@@ -247,7 +252,8 @@ func TestWipedDataAreAnotherLine(t *testing.T) {
 	w.wants(before + ", 2 b=1")
 }
 
-// The restored data have the same cluster ID and the same term, and their revision has overtaken what the watcher knew: only what was written tells.
+// The restored data have the same cluster ID and the same term, and their revision has overtaken
+// what the watcher knew: only what was written tells.
 func TestRestoredDataAreAnotherLineThoughTheirRevisionIsNewer(t *testing.T) {
 	for _, compacted := range []bool{false, true} {
 		t.Run(fmt.Sprintf("compacted %t", compacted), func(t *testing.T) {
@@ -315,7 +321,8 @@ func TestLeasesAreToldWithTheirKeys(t *testing.T) {
 	leases, err := w.watcher.Leases(w.context())
 	w.must(err)
 	on := leases[store.LeaseID(held.ID).String()]
-	if len(leases) != 2 || !slices.Equal(on, []string{prefix + "a", prefix + "b"}) || len(leases[store.LeaseID(empty.ID).String()]) != 0 {
+	if len(leases) != 2 || !slices.Equal(on, []string{prefix + "a", prefix + "b"}) ||
+		len(leases[store.LeaseID(empty.ID).String()]) != 0 {
 		t.Fatalf("leases %v", leases)
 	}
 	w.watch()

@@ -21,8 +21,9 @@ func beAgent(ctx context.Context, args []string, log *slog.Logger) error {
 	return command.Run(ctx, log, "test")
 }
 
-// keep waits until whoever started it has ended, and kills what is left of that one's machines: agents that stand still, and workloads, which
-// do not depend on anybody. It heeds no signal that others end by.
+// keep waits until whoever started it has ended, and kills what is left of that one's machines:
+// agents that stand still, and workloads, which do not depend on anybody. It heeds no signal that
+// others end by.
 func keep(cloud string) {
 	signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	_, _ = io.Copy(io.Discard, os.Stdin) // it ends, or cannot be read: in both cases nobody is there any more

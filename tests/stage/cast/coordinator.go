@@ -20,7 +20,8 @@ import (
 	"github.com/leasehold/leasehold/tests/stage/swarm"
 )
 
-// coordinate is one replica of the coordinator: the command of the product, with one provider more than that has.
+// coordinate is one replica of the coordinator: the command of the product, with one provider more
+// than that has.
 func coordinate(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("coordinator", flag.ContinueOnError)
 	id := flags.String("id", "", "the replica")
@@ -47,7 +48,8 @@ func coordinate(ctx context.Context, args []string) error {
 	host := &services.Host{
 		Stdout: os.Stdout, Stderr: os.Stderr, Version: "test", Shard: "default",
 		Open: func(ctx context.Context, log *slog.Logger) (store.Store, func() error, error) {
-			st, err := etcdstore.Open(ctx, etcdstore.Config{Endpoints: strings.Split(*endpoints, ","), Logger: log, DialTimeout: time.Minute})
+			st, err := etcdstore.Open(ctx,
+				etcdstore.Config{Endpoints: strings.Split(*endpoints, ","), Logger: log, DialTimeout: time.Minute})
 			if err != nil {
 				return nil, nil, err
 			}
@@ -59,13 +61,17 @@ func coordinate(ctx context.Context, args []string) error {
 				return nil, nil, errors.Join(err, st.Close())
 			}
 			shutDown := func() error { return errors.Join(st.Close(), file.Close()) }
-			return witness.Record(st, witness.Recording{Replica: *id, Process: os.Getpid(), Keys: store.KeysOf("default"), File: file}), shutDown, nil
+			return witness.Record(st, witness.Recording{
+				Replica: *id, Process: os.Getpid(),
+				Keys: store.KeysOf("default"), File: file,
+			}), shutDown, nil
 		},
 		Allowed:   func(context.Context, store.Role) error { return nil },
 		Providers: map[string]provider.Provider{"swarm": machines},
 	}
 	command := services.Coordinator{
-		Listen: *listen, Advertise: *advertise, ID: *id, PKI: *pki, Machines: filepath.Join(*dir, "machines-of-"+*id), StateDir: filepath.Join(*dir, "known-of-"+*id), Agent: self, Zones: []string{"local"},
+		Listen: *listen, Advertise: *advertise, ID: *id, PKI: *pki, Machines: filepath.Join(*dir, "machines-of-"+*id),
+		StateDir: filepath.Join(*dir, "known-of-"+*id), Agent: self, Zones: []string{"local"},
 		SessionTTL: *ttl, LogLevel: "debug", HTTP: services.HTTP{HTTP: *http},
 	}
 	return command.Run(ctx, host)

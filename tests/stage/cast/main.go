@@ -1,4 +1,5 @@
-// The cast is the programs of a scenario, in one binary, so that each can be a process of its own, to be killed and paused:
+// The cast is the programs of a scenario, in one binary, so that each can be a process of its own,
+// to be killed and paused:
 //
 //	cast etcd         a member of an etcd, alone or of a cluster
 //	cast coordinator  a replica, wired as leasehold coordinator is, with one more provider
@@ -59,7 +60,8 @@ func run(ctx context.Context, args []string) error {
 	}
 }
 
-// followOrders reads how far the wall clock is to be wrong from now on, and returns when there is nobody left to give orders.
+// followOrders reads how far the wall clock is to be wrong from now on, and returns when there is
+// nobody left to give orders.
 func followOrders(from io.Reader) error {
 	lines := bufio.NewScanner(from)
 	for lines.Scan() {

@@ -9,8 +9,9 @@ import (
 	"github.com/leasehold/leasehold/tests/faults/network"
 )
 
-// relay takes connections and passes on what is said, both ways. Stopped, it is a network that has gone silent: the kernel takes
-// bytes and connections, and nothing arrives. With a delay it is a slow network, and one that loses.
+// relay takes connections and passes on what is said, both ways. Stopped, it is a network that has
+// gone silent: the kernel takes bytes and connections, and nothing arrives. With a delay it is a
+// slow network, and one that loses.
 func relay(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("relay", flag.ContinueOnError)
 	from := flags.String("from", "", "where it listens")

@@ -8,13 +8,15 @@ import (
 	_ "unsafe" // for linkname
 )
 
-// The standard library of this build has connections come from an address that can be chosen: the tests put another net/dial.go in its place. etcd's own
-// feature for that (SetMemberLocalAddr) leaves out loopback addresses, and there are no others here.
+// The standard library of this build has connections come from an address that can be chosen: the
+// tests put another net/dial.go in its place. etcd's own feature for that (SetMemberLocalAddr)
+// leaves out loopback addresses, and there are no others here.
 
 //go:linkname setDialSource net.setDialSource
 func setDialSource(ip net.IP)
 
-// setSource has all connections of this process come from an address, unless who makes one says otherwise.
+// setSource has all connections of this process come from an address, unless who makes one says
+// otherwise.
 func setSource(ip string) error {
 	from := net.ParseIP(ip)
 	if from == nil {

@@ -1,5 +1,5 @@
-// Program prepare builds, into a directory, all programs that tests start: scripts/test.sh runs it once, and names
-// the directory to the tests (package programs).
+// Program prepare builds, into a directory, all programs that tests start: scripts/test.sh runs it
+// once, and names the directory to the tests (package programs).
 package main
 
 import (

@@ -19,7 +19,8 @@ import (
 // startAgain is how long a machine waits before it starts an agent again that has ended.
 const startAgain = 100 * time.Millisecond
 
-// agents are the programs that machines run as their agents, of another release say, where it is not the one in this process.
+// agents are the programs that machines run as their agents, of another release say, where it is
+// not the one in this process.
 type agents struct {
 	mu      sync.Mutex
 	next    string                 // of machines that are made from now on; "": none
@@ -59,7 +60,8 @@ func (a *agents) ended(instance string) {
 	delete(a.process, instance)
 }
 
-// run is one boot of a machine whose agent is a program: it is started, and started again when it ends, until the machine goes down.
+// run is one boot of a machine whose agent is a program: it is started, and started again when it
+// ends, until the machine goes down.
 func (s *swarm) run(ctx context.Context, boot memprovider.Boot, dir string) {
 	runtime.LockOSThread() // its end is what kills the agent, if we are killed
 	defer runtime.UnlockOSThread()
@@ -81,7 +83,10 @@ func (s *swarm) run(ctx context.Context, boot memprovider.Boot, dir string) {
 	for ctx.Err() == nil {
 		cmd, err := s.agents.start(ctx, instance, func(cmd *exec.Cmd) {
 			cmd.Dir, cmd.Stdout, cmd.Stderr = dir, log, log
-			cmd.Env = []string{provider.EnvBootstrap + "=" + document, provider.EnvBootID + "=" + boot.ID, "LEASEHOLD_FAREWELL=restart", "PATH=" + os.Getenv("PATH")}
+			cmd.Env = []string{
+				provider.EnvBootstrap + "=" + document, provider.EnvBootID + "=" + boot.ID,
+				"LEASEHOLD_FAREWELL=restart", "PATH=" + os.Getenv("PATH"),
+			}
 			cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 		})
 		if err == nil {
@@ -97,13 +102,14 @@ func (s *swarm) run(ctx context.Context, boot memprovider.Boot, dir string) {
 	}
 }
 
-// RunAgents has machines that are made from now on run a program as their agent: leasehold-agent, of whatever release. Without one they have
-// the agent that is in the swarm itself.
+// RunAgents has machines that are made from now on run a program as their agent: leasehold-agent,
+// of whatever release. Without one they have the agent that is in the swarm itself.
 func (c *Control) RunAgents(program string) error {
 	return c.client.Call("Control.RunAgents", program, new(bool))
 }
 
-// ExchangeAgents puts another program in the place of the agents of machines that run one, as an upgrade of their package does.
+// ExchangeAgents puts another program in the place of the agents of machines that run one, as an
+// upgrade of their package does.
 func (c *Control) ExchangeAgents(program string, instances ...string) error {
 	return c.client.Call("Control.ExchangeAgents", append([]string{program}, instances...), new(bool))
 }

@@ -20,7 +20,8 @@ type Asked struct {
 	Ended    history.Time // 0: it is under way. Its caller may have gone
 }
 
-// Calls are all that was asked of the provider since a time, and what is under way, in the order in which it was begun.
+// Calls are all that was asked of the provider since a time, and what is under way, in the order in
+// which it was begun.
 func (c *Control) Calls(since history.Time) ([]Asked, error) {
 	var out []Asked
 	err := c.client.Call("Control.Calls", since, &out)
@@ -33,7 +34,8 @@ type Slowness struct {
 	By   time.Duration
 }
 
-// Slow has calls of a kind that are begun from now on take longer, before anything happens; 0: no longer. They go on when their caller has gone.
+// Slow has calls of a kind that are begun from now on take longer, before anything happens; 0: no
+// longer. They go on when their caller has gone.
 func (c *Control) Slow(call memprovider.Call, by time.Duration) error {
 	return c.client.Call("Control.Slow", Slowness{call, by}, new(bool))
 }

@@ -26,7 +26,8 @@ func (c *Control) Close() error { return c.client.Close() }
 // Lie has List lie from now on. The truth is a lie like any other.
 func (c *Control) Lie(l Lie) error { return c.client.Call("Control.Lie", l, new(bool)) }
 
-// Crash ends machines otherwise than in order: they are listed as crashed, and their agents are gone.
+// Crash ends machines otherwise than in order: they are listed as crashed, and their agents are
+// gone.
 func (c *Control) Crash(instances ...string) error {
 	return c.client.Call("Control.Crash", instances, new(bool))
 }

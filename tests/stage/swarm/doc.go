@@ -1,10 +1,13 @@
-// Package swarm is many machines in one process: each has a real agent, of package agent, with a stream of its own over TCP,
-// and nothing else. So a thousand of them fit into a test, and what a coordinator hears and does not hear of them is real.
+// Package swarm is many machines in one process: each has a real agent, of package agent, with a
+// stream of its own over TCP, and nothing else. So a thousand of them fit into a test, and what a
+// coordinator hears and does not hear of them is real.
 //
-// The process that holds them serves the calls of a provider on a socket ([Serve]); a coordinator in another process makes
-// them through [Provider]. Whoever tests can have the provider lie and the machines crash through [Control].
+// The process that holds them serves the calls of a provider on a socket ([Serve]); a coordinator
+// in another process makes them through [Provider]. Whoever tests can have the provider lie and the
+// machines crash through [Control].
 //
-// The agents of some machines may be programs, of another release say: then each is a process of its own ([Control.RunAgents]).
+// The agents of some machines may be programs, of another release say: then each is a process of
+// its own ([Control.RunAgents]).
 //
 // # Invariants
 //

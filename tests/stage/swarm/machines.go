@@ -6,14 +6,16 @@ import (
 	"github.com/leasehold/leasehold/provider"
 )
 
-// Machines is the provider's side of the socket, to be registered under the name "Machines". Its methods are those of provider.Provider.
+// Machines is the provider's side of the socket, to be registered under the name "Machines". Its
+// methods are those of provider.Provider.
 type Machines struct {
 	within context.Context //nolint:containedctx // net/rpc brings none with a call
 	of     func(replica string) provider.Provider
 }
 
-// NewMachines answers calls as a provider does, which may be another for each replica. A call goes on when its caller has gone, for as long as that would
-// have waited for it at most: a cloud does not hear of it. All end with the context.
+// NewMachines answers calls as a provider does, which may be another for each replica. A call goes
+// on when its caller has gone, for as long as that would have waited for it at most: a cloud does
+// not hear of it. All end with the context.
 func NewMachines(ctx context.Context, of func(replica string) provider.Provider) *Machines {
 	return &Machines{ctx, of}
 }
@@ -36,7 +38,9 @@ func (m *Machines) Stop(c Call, a *Answer) error {
 
 // Delete removes a machine.
 func (m *Machines) Delete(c Call, a *Answer) error {
-	return m.answer(c, a, func(ctx context.Context, p provider.Provider) error { return p.Delete(ctx, c.Shard, c.Instance) })
+	return m.answer(c, a, func(ctx context.Context, p provider.Provider) error {
+		return p.Delete(ctx, c.Shard, c.Instance)
+	})
 }
 
 // Restart boots a machine again.

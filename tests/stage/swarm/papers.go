@@ -28,7 +28,8 @@ func (p *papers) keeps(b provider.Bootstrap) bool {
 	return true
 }
 
-// KeepPapers has machines that are made from now on start no agent, or start one again. Whoever tests finds their papers with Papers.
+// KeepPapers has machines that are made from now on start no agent, or start one again. Whoever
+// tests finds their papers with Papers.
 func (c *Control) KeepPapers(keep bool) error {
 	return c.client.Call("Control.KeepPapers", keep, new(bool))
 }

@@ -25,7 +25,8 @@ type Provider struct {
 
 var _ provider.Provider = (*Provider)(nil)
 
-// NewProvider is for a replica, and connects with the first call. Its zones are a and b if none are named.
+// NewProvider is for a replica, and connects with the first call. Its zones are a and b if none are
+// named.
 func NewProvider(replica, socket string, zones ...string) *Provider {
 	if len(zones) == 0 {
 		zones = []string{"a", "b"}

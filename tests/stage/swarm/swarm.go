@@ -45,7 +45,8 @@ func Serve(ctx context.Context, cfg Config) error {
 	s.cloud = memprovider.New(memprovider.Config{Run: s.live})
 	server := rpc.NewServer()
 	machines := NewMachines(ctx, func(replica string) provider.Provider { return front{s.cloud, replica, &s.calls} })
-	if err := errors.Join(server.RegisterName("Machines", machines), server.RegisterName("Control", &service{s})); err != nil {
+	if err := errors.Join(server.RegisterName("Machines", machines),
+		server.RegisterName("Control", &service{s})); err != nil {
 		return err
 	}
 	l, err := new(net.ListenConfig).Listen(ctx, "unix", cfg.Socket)
@@ -88,17 +89,19 @@ func (s *swarm) live(ctx context.Context, boot memprovider.Boot) {
 	}
 	var papers agent.Passport = passport.Unsecured{}
 	if boot.Bootstrap.CA != "" {
-		own, err := passport.Open(passport.Config{Bootstrap: boot.Bootstrap, StateDir: dir}, passport.Deps{Logger: s.cfg.Logger})
+		own, err := passport.Open(passport.Config{Bootstrap: boot.Bootstrap, StateDir: dir},
+			passport.Deps{Logger: s.cfg.Logger})
 		if err != nil {
 			s.cfg.Logger.Error("machine has no passport", "instance", instance, "error", err)
 			return
 		}
 		papers = own
 	}
-	a, err := agent.New(agent.Config{Bootstrap: boot.Bootstrap, BootID: boot.ID, StateDir: dir, Version: "swarm"}, agent.Deps{
-		Passport: papers, Logger: s.cfg.Logger, Host: still{}, Workload: none{}, Hook: idle{},
-		Checks: unchecked{}, Notices: calm{}, Evacuation: calm{}, Fence: unfenced{}, Dial: s.wire(instance).dial,
-	})
+	a, err := agent.New(agent.Config{Bootstrap: boot.Bootstrap, BootID: boot.ID, StateDir: dir, Version: "swarm"},
+		agent.Deps{
+			Passport: papers, Logger: s.cfg.Logger, Host: still{}, Workload: none{}, Hook: idle{},
+			Checks: unchecked{}, Notices: calm{}, Evacuation: calm{}, Fence: unfenced{}, Dial: s.wire(instance).dial,
+		})
 	if err != nil {
 		panic(err) // the agent wants something that a swarm does not give it yet: no scenario could go on
 	}

@@ -90,8 +90,9 @@ func (o *outgoing) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// New greets the coordinator at the other end of a connection, and returns when it has greeted back. Until then the caller bounds the time, by closing
-// the connection or by a deadline, which is lifted then. If it fails, the connection is the caller's to close.
+// New greets the coordinator at the other end of a connection, and returns when it has greeted
+// back. Until then the caller bounds the time, by closing the connection or by a deadline, which is
+// lifted then. If it fails, the connection is the caller's to close.
 func New(raw net.Conn, cfg Config) (*Conn, error) {
 	var from io.Reader = raw
 	if cfg.ReadAhead > 0 {
@@ -185,7 +186,8 @@ func bare(c net.Conn) net.Conn {
 	}
 }
 
-// end closes the connection, once. The goroutine that reads tells the listeners. The caller has the lock.
+// end closes the connection, once. The goroutine that reads tells the listeners. The caller has the
+// lock.
 func (c *Conn) end(why error) {
 	if c.err != nil {
 		return
@@ -195,8 +197,9 @@ func (c *Conn) end(why error) {
 	_ = bare(c.raw).Close() // TLS's own goodbye could wait for ever for an end that does not read
 }
 
-// Tend keeps the connection, as gRPC does: when nothing has come for so long it asks for a sign of life, and closes the connection if there is none in
-// the time after that. It is to be called about once a second.
+// Tend keeps the connection, as gRPC does: when nothing has come for so long it asks for a sign of
+// life, and closes the connection if there is none in the time after that. It is to be called about
+// once a second.
 func (c *Conn) Tend(now time.Time, quiet, patience time.Duration) {
 	heard := time.Unix(0, c.heard.Load())
 	c.mu.Lock()
@@ -214,7 +217,8 @@ func (c *Conn) Tend(now time.Time, quiet, patience time.Duration) {
 	}
 }
 
-// Freeze is what happens to the connection of a process that is stopped: nothing is read any more and nothing written, nobody is told.
+// Freeze is what happens to the connection of a process that is stopped: nothing is read any more
+// and nothing written, nobody is told.
 func (c *Conn) Freeze() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

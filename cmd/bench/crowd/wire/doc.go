@@ -4,10 +4,11 @@
 //	read.go    what comes
 //	stream.go  one stream of it
 //
-// The client of google.golang.org/grpc needs two goroutines and 10 KiB for each stream, five goroutines for each
-// connection, and six times the processor time for a message (BenchmarkStreams). A bench that shares its processors with
-// what it measures cannot afford that. A gateway receives the same from both: frames are those of
-// golang.org/x/net/http2, and this package is tested against gRPC's own server.
+// The client of google.golang.org/grpc needs two goroutines and 10 KiB for each stream, five
+// goroutines for each connection, and six times the processor time for a message
+// (BenchmarkStreams). A bench that shares its processors with what it measures cannot afford that.
+// A gateway receives the same from both: frames are those of golang.org/x/net/http2, and this
+// package is tested against gRPC's own server.
 //
 // # Invariants
 //
@@ -18,6 +19,6 @@
 //
 // # What it does not do
 //
-// It neither dials nor secures: it takes a connection that is there. It calls one method, whose requests and answers are streams, and
-// compresses nothing.
+// It neither dials nor secures: it takes a connection that is there. It calls one method, whose
+// requests and answers are streams, and compresses nothing.
 package wire

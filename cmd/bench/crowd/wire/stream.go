@@ -59,7 +59,10 @@ func (c *Conn) Open(listener Listener) (*Stream, error) {
 	} {
 		c.must(c.headers.WriteField(f))
 	}
-	c.must(c.writer.WriteHeaders(http2.HeadersFrameParam{StreamID: s.id, BlockFragment: c.block.Bytes(), EndHeaders: true}))
+	c.must(c.writer.WriteHeaders(http2.HeadersFrameParam{
+		StreamID: s.id, BlockFragment: c.block.Bytes(),
+		EndHeaders: true,
+	}))
 	if c.err != nil {
 		return nil, c.err
 	}
@@ -69,8 +72,8 @@ func (c *Conn) Open(listener Listener) (*Stream, error) {
 	return s, nil
 }
 
-// Send sends a message, which is the caller's again when it returns. It says false, and sends nothing, where the other end does not read, or the stream is
-// over.
+// Send sends a message, which is the caller's again when it returns. It says false, and sends
+// nothing, where the other end does not read, or the stream is over.
 func (s *Stream) Send(message []byte) bool { return s.send(message, false) }
 
 // SendLast sends a message and says that none follows.

@@ -74,7 +74,9 @@ type bridge struct {
 	server *grpc.Server
 }
 
-func across(t *testing.T, serve func(agentStream) error, test func(t *testing.T, b *bridge), options ...grpc.ServerOption) {
+func across(t *testing.T, serve func(agentStream) error, test func(t *testing.T, b *bridge),
+	options ...grpc.ServerOption,
+) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		l := bufconn.Listen(1 << 20)
@@ -88,7 +90,10 @@ func across(t *testing.T, serve func(agentStream) error, test func(t *testing.T,
 		if err != nil {
 			t.Fatal(err)
 		}
-		conn, err := wire.New(raw, wire.Config{Path: protocol.Gateway_Session_FullMethodName, Authority: "a", ReadAhead: 4096, Go: work.Go})
+		conn, err := wire.New(raw, wire.Config{
+			Path: protocol.Gateway_Session_FullMethodName, Authority: "a",
+			ReadAhead: 4096, Go: work.Go,
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -109,7 +114,8 @@ func (b *bridge) open(t *testing.T) (*wire.Stream, *side) {
 
 func report(t *testing.T, sequence uint64, size int) []byte {
 	t.Helper()
-	m, err := proto.Marshal(&protocol.AgentMessage{Kind: &protocol.AgentMessage_Report{Report: &protocol.Report{Sequence: sequence, Why: strings.Repeat("x", size)}}})
+	m,
+		err := proto.Marshal(&protocol.AgentMessage{Kind: &protocol.AgentMessage_Report{Report: &protocol.Report{Sequence: sequence, Why: strings.Repeat("x", size)}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +167,8 @@ func TestMuchIsSaid(t *testing.T) {
 			}
 			for n, m := range s.messages {
 				if m.GetNack().GetSequence() != uint64(n+1) || len(m.GetNack().GetMessage()) != 10+i*600 {
-					t.Fatalf("stream %d: message %d is %d of %d bytes", i, n, m.GetNack().GetSequence(), len(m.GetNack().GetMessage()))
+					t.Fatalf("stream %d: message %d is %d of %d bytes", i, n, m.GetNack().GetSequence(),
+						len(m.GetNack().GetMessage()))
 				}
 			}
 		}
@@ -171,7 +178,8 @@ func TestMuchIsSaid(t *testing.T) {
 	})
 }
 
-// The connection's window is shared: what does not fit waits, in order, and goes out when the other end has taken the rest.
+// The connection's window is shared: what does not fit waits, in order, and goes out when the other
+// end has taken the rest.
 func TestMessagesWaitForTheConnectionsWindow(t *testing.T) {
 	across(t, echo, func(t *testing.T, b *bridge) {
 		var all []*wire.Stream
@@ -251,7 +259,8 @@ func TestEnds(t *testing.T) {
 	})
 }
 
-// A server that takes few streams is not asked for more, and one that stops serves those that there are.
+// A server that takes few streams is not asked for more, and one that stops serves those that there
+// are.
 func TestLimitsOfTheOtherEnd(t *testing.T) {
 	across(t, echo, func(t *testing.T, b *bridge) {
 		first, side := b.open(t)
@@ -303,7 +312,10 @@ func TestSilence(t *testing.T) {
 		if _, over, err := side.is(); over {
 			t.Fatalf("a connection that was frozen was closed: %v", err)
 		}
-	}, grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}))
+	}, grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{
+		MinTime:             5 * time.Second,
+		PermitWithoutStream: true,
+	}))
 	synctest.Test(t, func(t *testing.T) {
 		ours, theirs := net.Pipe()
 		var work sync.WaitGroup
