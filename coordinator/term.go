@@ -194,8 +194,8 @@ func (t *term) step(ctx context.Context) (next time.Time, err error) {
 	heard, interrupted := t.r.picture.Heard()
 	if interrupted != nil || time.Since(heard) > vitalsSilence {
 		t.r.deps.Meter.Refused(RefusedStale)
-		return time.Time{},
-			nil //nolint:nilerr // SAFE-3: the groups stay dirty, and the next change of the picture wakes the loop
+		// SAFE-3: the groups stay dirty, and the next change of the picture wakes the loop.
+		return time.Time{}, nil //nolint:nilerr // no decision is no error
 	}
 	t.recall(ctx)
 	var snapshot plan.Snapshot

@@ -127,8 +127,8 @@ const timedOut Result = "timed out"
 func tlsConfig(o *protocol.TLSOptions, host string) (*tls.Config, error) {
 	cfg := &tls.Config{
 		MinVersion: tls.VersionTLS12, ServerName: o.GetServerName(),
-		InsecureSkipVerify: o.GetSkipVerify(),
-	} //nolint:gosec // the operator's choice
+		InsecureSkipVerify: o.GetSkipVerify(), //nolint:gosec // the operator's choice
+	}
 	if cfg.ServerName == "" {
 		cfg.ServerName = host
 	}

@@ -32,9 +32,9 @@ func identities(t *testing.T, s *siege) {
 		},
 		{"TLS 1.2", func(*enemy) credentials.TransportCredentials {
 			return credentials.NewTLS(&tls.Config{
-				MaxVersion: tls.VersionTLS12, InsecureSkipVerify: true,
-				NextProtos: []string{"h2"},
-			}) //nolint:gosec // an enemy believes everybody
+				MaxVersion: tls.VersionTLS12, NextProtos: []string{"h2"},
+				InsecureSkipVerify: true, //nolint:gosec // an attacker trusts every server
+			})
 		}, []string{"TLS"}},
 		{
 			"no certificate", func(e *enemy) credentials.TransportCredentials { return e.with(nil) },
