@@ -218,15 +218,6 @@ type InvalidSpec struct {
 	Why      string   `json:"why"`
 }
 
-// Blocked is work that ought to be done and is not, and why.
-type Blocked struct {
-	Rule     string `json:"rule"`
-	What     string `json:"what"`
-	Why      string `json:"why"`
-	Until    string `json:"until,omitempty"` // what would free it
-	Instance string `json:"instance,omitempty"`
-}
-
 // GroupState is the state of a group as a whole (REC-11).
 type GroupState string
 

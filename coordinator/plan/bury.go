@@ -62,7 +62,7 @@ func (d *draft) revive(sl *slot, m *member) bool {
 		len(d.others(m, (*member).fills)) > 0 {
 		return false
 	}
-	if d.waits(sl, "restart of "+m.ID(), m.ID()) {
+	if d.waits(sl, m.task(store.WorkRestart)) {
 		return true
 	}
 	if d.nextRestart(m) == "" {

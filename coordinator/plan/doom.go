@@ -90,10 +90,8 @@ func (d *draft) saveNoticed() {
 			}
 			if left := d.doomedAsMade(m); left > 0 {
 				d.wake(d.now.Add(left))
-				d.block("SPOT-2", "replacement of "+m.ID(),
-					m.doom.why+", though it was itself made only now, in the place of "+m.Record.Replaces,
-					fmt.Sprintf("it is %s old (flap.min_delay); look at what the notice comes from: spot.source",
-						d.spec.Flap.MinDelay), m.ID())
+				d.block("SPOT-2", m.task(store.WorkReplace), store.BlockedByNewDoom,
+					store.BlockedFacts{Text: m.doom.why, Other: m.Record.Replaces, For: d.spec.Flap.MinDelay})
 				continue
 			}
 			if d.made >= mostCreations {

@@ -37,16 +37,16 @@ type draft struct {
 	settled  []store.Versioned[store.Request] // orders that are carried out by writing the status
 	news     []News                           // journal entries of what the status tells anew
 
-	actions []Action
-	calls   []Call
-	blocked []store.Blocked
-	held    []store.Blocked // what was decided and may not be done
-	next    time.Time
-	frozen  string // why nothing may be created or deleted in the group, "" if it may: see takeDamage
-	thaws   string // what ends that
-	damaged int    // records that are lost or unreadable, less what was acknowledged
-	made    int    // how many IDs this plan has given out for the group
-	spare   []slot // places for slots without a record, of which most groups have as many as instances
+	actions  []Action
+	calls    []Call
+	blocked  []store.Blocked
+	held     []store.Blocked // what was decided and may not be done
+	next     time.Time
+	frozen   store.BlockedKind // why nothing may be created or deleted in the group, "" if it may: see takeDamage
+	frozenBy store.BlockedFacts
+	damaged  int    // records that are lost or unreadable, less what was acknowledged
+	made     int    // how many IDs this plan has given out for the group
+	spare    []slot // places for slots without a record, of which most groups have as many as instances
 }
 
 // member is an instance in the draft.
@@ -221,10 +221,6 @@ func (d *draft) wake(at time.Time) {
 	if !at.IsZero() && at.After(d.now) {
 		d.next = sooner(d.next, at)
 	}
-}
-
-func (d *draft) block(rule, what, why, until, instance string) {
-	d.blocked = append(d.blocked, store.Blocked{Rule: rule, What: what, Why: why, Until: until, Instance: instance})
 }
 
 // common are the conditions of every action that makes or removes a machine: the spec and the shard

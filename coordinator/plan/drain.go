@@ -98,12 +98,8 @@ func (d *draft) drains() {
 			d.drained(m, "DRAIN-1", fmt.Sprintf("it had %s to drain", rec.Timer.For))
 		default:
 			d.wake(due)
-			first := "its hook ends"
-			if len(m.Record.Spec.Drain.Hook) == 0 {
-				first = "another one is healthy in its place"
-			}
-			d.block("DRAIN-1", "removal of "+m.ID(), "it drains: "+rec.Why,
-				fmt.Sprintf("%s, %s is over, or leasehold instance drained %s", first, rec.Timer.For, m.ID()), m.ID())
+			d.block("DRAIN-1", m.task(store.WorkRemove), store.BlockedByDrain,
+				store.BlockedFacts{Text: rec.Why, For: rec.Timer.For, Flag: len(m.Record.Spec.Drain.Hook) > 0})
 		}
 	}
 }

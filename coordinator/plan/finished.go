@@ -26,7 +26,7 @@ func (d *draft) removeFinished() {
 		if m.phase != store.Finished || c == nil || m.touched || !m.Record.Managed || m.slot.touched {
 			continue
 		}
-		if d.mayDelete("removal of "+m.ID(), m) {
+		if d.mayDelete(m.task(store.WorkRemove), m) {
 			a := d.retire(m, "REC-16", "deleting", c.Why, nil)
 			d.writeSlot(a, m.slot)
 		}

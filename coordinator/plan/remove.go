@@ -44,9 +44,7 @@ func (d *draft) provedGone(m *member) (why string, evidence []string, ok bool) {
 	}
 	if see.Begun.Before(m.Calls.AbsentFrom) {
 		d.wake(m.Calls.AbsentFrom)
-		d.block("SAFE-8", "the end of the record of "+m.ID(),
-			"a call that was begun earlier may still make its machine",
-			"such a call has timed out and a list shows no machine", m.ID())
+		d.block("SAFE-8", m.task(store.WorkForget), store.BlockedByEarlierCalls, store.BlockedFacts{})
 		return "", nil, false
 	}
 	if !confirmed {
@@ -89,7 +87,7 @@ func (d *draft) empty(rule, why string) {
 			continue
 		}
 		// who goes down already takes no more room
-		if !m.goingDown() && (full || !d.mayDelete("deletion of "+m.ID(), m)) {
+		if !m.goingDown() && (full || !d.mayDelete(m.task(store.WorkDelete), m)) {
 			full = true
 			continue
 		}

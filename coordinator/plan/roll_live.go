@@ -50,8 +50,8 @@ func (d *draft) updatedFirst(m *member) bool {
 // step: it may be wrong.
 func (d *draft) updateLive(m *member, why string) bool {
 	if most := max(1, d.spec.Budget.MaxExpansion+d.spec.MaxUnavailable(false)); d.roll.updating >= most {
-		d.block("ROLL-2", "update of "+m.ID(), number(d.roll.updating, "instance")+" still to confirm what it was sent",
-			"one of them has", m.ID())
+		d.block("ROLL-2", m.task(store.WorkUpdate), store.BlockedByConfirmations,
+			store.BlockedFacts{Count: d.roll.updating})
 		return false
 	}
 	if m.healthy() && d.unwell() > d.spec.MaxUnavailable(false) {

@@ -34,8 +34,8 @@ func (d *draft) settle(sl *slot, good, bad []*member) {
 		case older(keep, m) && !d.proven(m) && keep.Record.Protected != store.ProtectHeal &&
 			(d.flapsNow(sl.Record) || d.goesBefore(keep, m)):
 			rule, why := d.leavingFor(keep, m)
-			d.block(rule, "removal of "+keep.ID(), why+", and its replacement "+m.ID()+" is "+string(m.phase),
-				m.ID()+" passes all checks", keep.ID())
+			d.block(rule, keep.task(store.WorkRemove), store.BlockedByReplacement,
+				store.BlockedFacts{Other: m.ID(), Phase: m.phase, Text: why})
 			continue
 		}
 		switch {
@@ -77,8 +77,8 @@ func (d *draft) await(sl *slot, good, bad []*member) {
 			rule, why := m.grounds("HEAL-13")
 			d.releaseFailed(sl, m, good[0], rule, why+"; "+good[0].ID()+" keeps the slot")
 		default:
-			d.block("HEAL-2", "removal of "+m.ID(), "its replacement "+good[0].ID()+" is "+string(good[0].phase),
-				good[0].ID()+" passes all checks", m.ID())
+			d.block("HEAL-2", m.task(store.WorkRemove), store.BlockedByReplacement,
+				store.BlockedFacts{Other: good[0].ID(), Phase: good[0].phase})
 		}
 	}
 	for _, m := range good {
@@ -165,7 +165,7 @@ func (d *draft) keeper(sl *slot, good []*member) *member {
 
 // release retires a member whose place is kept by another, who is part of the evidence.
 func (d *draft) release(m, keep *member, rule, what, why string) *Action {
-	if m.touched || !d.mayDelete("removal of "+m.ID(), m) {
+	if m.touched || !d.mayDelete(m.task(store.WorkRemove), m) {
 		return nil
 	}
 	evidence := append(append([]string(nil), m.evidence()...), keep.ID()+": "+keep.judgment.Why)
@@ -186,7 +186,7 @@ func (d *draft) releaseFailed(sl *slot, m, keep *member, rule, why string) {
 		d.release(m, keep, rule, "deleting", why)
 		return
 	}
-	if !d.mayDelete("removal of "+m.ID(), m) {
+	if !d.mayDelete(m.task(store.WorkRemove), m) {
 		return
 	}
 	d.fail(sl, m)
