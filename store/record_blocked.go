@@ -3,7 +3,7 @@ package store
 import "time"
 
 // Blocked is work that is due and cannot be done yet, and why. The planner sets Kind, Work and Of,
-// and package store/reason renders them. What, Why, Until hold the same as text: releases without
+// and package coordinator/reason renders them. What, Why, Until hold the same as text: releases without
 // Kind read only these, and what they wrote has only these.
 type Blocked struct {
 	Rule     string `json:"rule"`
@@ -15,6 +15,7 @@ type Blocked struct {
 	Kind    BlockedKind  `json:"kind,omitempty"`
 	Work    Work         `json:"work,omitempty"`
 	Of      BlockedFacts `json:"of,omitzero"`
+	Turn    bool         `json:"turn,omitempty"`    // it only waits for its turn, as intended
 	Command string       `json:"command,omitempty"` // frees it; "" if no single command does
 }
 

@@ -38,9 +38,9 @@ var bans = []ban{
 	{
 		name: "plan knows records alone",
 		why: "the planner also runs in dry runs, simulations and an operator's shell: it may know the records it " +
-			"decides about and their sentences (store, store/reason) and nothing that acts",
+			"decides about and their sentences (store, coordinator/reason) and nothing that acts",
 		find: refuseImports(product("coordinator/plan"), func(_ sourceFile, p string) bool {
-			return !standard(p) && p != module+"/store" && p != module+"/store/reason" &&
+			return !standard(p) && p != module+"/store" && p != module+"/coordinator/reason" &&
 				!within(p, module+"/coordinator/plan")
 		}),
 	},

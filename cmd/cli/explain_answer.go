@@ -88,7 +88,7 @@ func takesPlaceOf(i store.Instance) string {
 // partingReason is why an instance goes that is not gone yet.
 func partingReason(i store.Instance, life []store.JournalEntry) string {
 	if e, found := partingOf(i.ID, life); found {
-		return reason(e)
+		return removalReason(e)
 	}
 	if d := i.Drain; d != nil {
 		return asClause(d.Why)
@@ -96,8 +96,8 @@ func partingReason(i store.Instance, life []store.JournalEntry) string {
 	return asClause(i.Last.Why)
 }
 
-// reason is why an instance had to go, in a few words.
-func reason(e store.JournalEntry) string {
+// removalReason is why an instance had to go, in a few words.
+func removalReason(e store.JournalEntry) string {
 	if e.Rule == "REC-16" {
 		return asClause(e.Why) // it was ordered, whatever its state was
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/leasehold/leasehold/cmd/foresee"
 	"github.com/leasehold/leasehold/cmd/output"
+	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -202,7 +203,7 @@ func groupClauses(sc *scene, g group) []string {
 // heldBack counts what is held, less what only waits for its turn.
 func heldBack(blocked []store.Blocked) (held, turns int) {
 	for _, w := range merge(blocked) {
-		if takesTurns(w.Blocked) {
+		if reason.TakesTurn(&w.Blocked) {
 			turns++
 		} else {
 			held++

@@ -161,8 +161,8 @@ func writeBlocked(b *strings.Builder, scr output.Screen, blocked []store.Blocked
 
 func writeHeld(b *strings.Builder, scr output.Screen, w blockedWork) {
 	output.WriteWrapped(b, scr, "  ", fmt.Sprintf("%s (%s): %s", w.what(), w.Rule, w.why()))
-	if w.Until != "" {
-		output.WriteWrapped(b, scr, "    freed when: ", w.until())
+	if until := w.until(); until != "" {
+		output.WriteWrapped(b, scr, "    freed when: ", until)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/cmd/output"
+	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -106,9 +107,9 @@ func nowLines(st store.Status, slots []store.Versioned[store.Slot], now time.Tim
 		}
 	}
 	for _, b := range st.Blocked {
-		if takesTurns(b) {
-			lines = append(lines, fmt.Sprintf("in turn: %s %s: %s; until %s", b.Rule, output.OneLine(b.What),
-				output.OneLine(b.Why), output.OneLine(orDash(b.Until))))
+		if reason.TakesTurn(&b) {
+			lines = append(lines, fmt.Sprintf("in turn: %s %s: %s; until %s", b.Rule, output.OneLine(reason.What(&b)),
+				output.OneLine(reason.Why(&b)), output.OneLine(orDash(reason.Until(&b)))))
 		}
 	}
 	if g := st.LastGood; g != nil {
@@ -211,25 +212,19 @@ func unevenProblem(group string, st store.Status) problem {
 		p.Next = "leasehold group edit " + group + ", for spread: even"
 	}
 	for _, b := range st.Blocked {
-		if b.Rule == "REC-17" {
-			p.What += fmt.Sprintf("; %s: %s; until %s", output.OneLine(b.What), output.OneLine(b.Why),
-				output.OneLine(b.Until))
+		if reason.TopicOf(&b) == reason.TopicSpread {
+			p.What += fmt.Sprintf("; %s: %s; until %s", output.OneLine(reason.What(&b)),
+				output.OneLine(reason.Why(&b)), output.OneLine(reason.Until(&b)))
 		}
 	}
 	return p
-}
-
-// takesTurns says that what is blocked only waits for its turn in a roll, a drain or by age: so it
-// is meant, and no problem.
-func takesTurns(b store.Blocked) bool {
-	return b.Rule == "ROLL-1" || b.Rule == "ROLL-2" || b.Rule == "DRAIN-1" || b.Rule == "EXP-1"
 }
 
 // blockedProblems are what is blocked and ought not to be.
 func blockedProblems(st store.Status) []store.Blocked {
 	var out []store.Blocked
 	for _, b := range st.Blocked {
-		if !takesTurns(b) && !toldOtherwise(b, st) {
+		if !reason.TakesTurn(&b) && !toldOtherwise(b, st) {
 			out = append(out, b)
 		}
 	}
@@ -238,18 +233,18 @@ func blockedProblems(st store.Status) []store.Blocked {
 
 // toldOtherwise says that what is blocked for this reason is among nowProblems already.
 func toldOtherwise(b store.Blocked, st store.Status) bool {
-	switch b.Rule {
-	case "SAFE-2":
+	switch reason.TopicOf(&b) {
+	case reason.TopicStorm:
 		return stormy(st)
-	case "FLAP-5", "ROLL-4":
+	case reason.TopicHaltedRoll:
 		return halted(st) != ""
-	case "FLAP-3":
+	case reason.TopicGivenUp:
 		return st.Errored > 0
-	case "REC-17":
+	case reason.TopicSpread:
 		return st.Uneven != ""
-	case "SAFE-15":
+	case reason.TopicDamage:
 		lost := lostInstances(st)
-		more := b.Instance == "" && b.Until == "" // stands for those that were not listed
+		more := b.Instance == "" && reason.Until(&b) == "" // stands for those that were not listed
 		return len(lost) > 1 && (more || slices.Contains(lost, b.Instance))
 	default:
 		return false

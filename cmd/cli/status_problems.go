@@ -10,6 +10,7 @@ import (
 
 	"github.com/leasehold/leasehold/cmd/output"
 	"github.com/leasehold/leasehold/cmd/program"
+	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -19,6 +20,8 @@ type problem struct {
 	Rule  string `json:"rule,omitempty"`
 	What  string `json:"what"`
 	Next  string `json:"next,omitempty"`
+
+	topic reason.Topic
 }
 
 // How long a past event stays a problem, and how long an order may be pending before it is one.
@@ -53,8 +56,8 @@ func problems(st shardState, now time.Time) []problem {
 	found := append([]problem{}, shardProblems(st, now)...)
 	for _, g := range st.groups {
 		for _, p := range groupProblems(g, st.leads, now) {
-			if p.Rule == "SAFE-12" && st.shard.Record.Hold != nil {
-				continue // told of the shard, and the same for each group
+			if p.topic == reason.TopicHold && st.shard.Record.Hold != nil {
+				continue // the shard's own problem says so for all groups
 			}
 			found = append(found, p)
 		}
@@ -305,14 +308,14 @@ func fewNames(ids []string) string {
 // heldProblem is work that is held, for one instance or several.
 func heldProblem(group string, b blockedWork) problem {
 	what := b.what()
-	if b.Instance != "" && !strings.Contains(b.What, b.Instance) {
+	if b.Instance != "" && !reason.NamesInstance(&b.Blocked) {
 		what = strings.Join(b.Instances, ", ") + ": " + what
 	}
-	if b.Why != "" {
-		what += ": " + b.why()
+	if why := b.why(); why != "" {
+		what += ": " + why
 	}
-	if b.Until != "" {
-		what += "; until " + b.until()
+	if until := b.until(); until != "" {
+		what += "; until " + until
 	}
 	next := "leasehold events -g " + group
 	if b.Instance != "" {
@@ -321,7 +324,7 @@ func heldProblem(group string, b blockedWork) problem {
 	if commands := freeing([]store.Blocked{b.Blocked}); len(commands) > 0 {
 		next = commands[0]
 	}
-	return problem{About: group, Rule: b.Rule, What: what, Next: next}
+	return problem{About: group, Rule: b.Rule, What: what, Next: next, topic: reason.TopicOf(&b.Blocked)}
 }
 
 func inForce(st store.Status) string {

@@ -25,8 +25,8 @@ func heldWorld(t *testing.T, blocked ...store.Blocked) *world {
 func TestProblemsAreToldOnce(t *testing.T) {
 	held := func(id string) store.Blocked {
 		return store.Blocked{
-			Rule: "DET-10", What: "health of " + id, Why: "workload ended with exit code 1",
-			Until: "it passes its checks", Instance: id,
+			Rule: "DET-10", Kind: store.BlockedByChecks, Work: store.WorkHealth, Instance: id,
+			Of: store.BlockedFacts{Text: "workload ended with exit code 1"},
 		}
 	}
 	for name, test := range map[string]struct {
@@ -50,8 +50,7 @@ func TestProblemsAreToldOnce(t *testing.T) {
 		},
 		"of the group": {
 			[]store.Blocked{{
-				Rule: "REC-13", What: "all changes", Why: "the group is paused",
-				Until: "leasehold group resume web",
+				Rule: "REC-13", Kind: store.BlockedByPause, Work: store.WorkAll, Of: store.BlockedFacts{Group: "web"},
 			}},
 			[]string{
 				"web", "REC-13", "all changes: the group is paused; until leasehold group resume web",

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -128,9 +129,9 @@ func (w *waiting) held() string {
 		return ""
 	}
 	b := w.status.Blocked[0]
-	text := fmt.Sprintf(" | held: %s %s: %s", b.Rule, b.What, b.Why)
-	if b.Until != "" {
-		text += "; until " + b.Until
+	text := fmt.Sprintf(" | held: %s %s: %s", b.Rule, reason.What(&b), reason.Why(&b))
+	if until := reason.Until(&b); until != "" {
+		text += "; until " + until
 	}
 	return text
 }

@@ -2,7 +2,7 @@ package plan
 
 import (
 	"github.com/leasehold/leasehold/store"
-	"github.com/leasehold/leasehold/store/reason"
+	"github.com/leasehold/leasehold/coordinator/reason"
 )
 
 // task is work that may be blocked.
@@ -26,6 +26,7 @@ func (d *draft) block(rule string, what task, why store.BlockedKind, of store.Bl
 		of.Zone, of.To = what.zone, what.to
 	}
 	b := store.Blocked{Rule: rule, Instance: what.instance, Kind: why, Work: what.work, Of: of}
+	reason.Classify(&b)
 	reason.Fill(&b)
 	d.blocked = append(d.blocked, b)
 }
