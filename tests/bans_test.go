@@ -120,7 +120,7 @@ var bans = []ban{
 			})
 			return append(found, refuseImports(in, func(_ sourceFile, p string) bool {
 				own := slices.Contains([]string{
-					module + "/store", module + "/provider", module + "/coordinator/picture",
+					module + "/store", module + "/provider", module + "/coordinator/cache",
 					module + "/coordinator/evidence", module + "/coordinator/plan",
 				}, p)
 				return !standard(p) && !own ||

@@ -32,7 +32,7 @@ var imagined = []struct {
 	{"coordinator/plan/x.go", `package plan; import _ "` + module + `/store"`, nil},
 	{"coordinator/plan/x.go", `package plan; import _ "` + module + `/provider"`, []string{"plan knows records alone"}},
 	{
-		"coordinator/plan/x.go", `package plan; import _ "` + module + `/coordinator/picture"`,
+		"coordinator/plan/x.go", `package plan; import _ "` + module + `/coordinator/cache"`,
 		[]string{"plan knows records alone"},
 	},
 	{"coordinator/plan/x.go", `package plan; import _ "github.com/google/uuid"`, []string{"plan knows records alone"}},

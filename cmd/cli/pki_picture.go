@@ -72,8 +72,8 @@ type soonest struct {
 	Ends time.Time `json:"ends"`
 }
 
-// pkiPicture is all that is known of the certificates.
-type pkiPicture struct {
+// pkiState is all that is known of the certificates.
+type pkiState struct {
 	pkiDocument
 	now    time.Time
 	agents *authority.Files // nil: not here
@@ -100,8 +100,8 @@ func (e certificateEnd) near(now time.Time) bool {
 
 // readPKI reads what the directory holds. What is not there is said, and is no error, unless
 // nothing is.
-func readPKI(dir string, now time.Time) (*pkiPicture, error) {
-	p := &pkiPicture{now: now, pkiDocument: pkiDocument{
+func readPKI(dir string, now time.Time) (*pkiState, error) {
+	p := &pkiState{now: now, pkiDocument: pkiDocument{
 		Dir: dir, Authorities: []authorityState{}, Issued: []issuedCertificate{}, Replicas: []replicaTrust{},
 		Unseen: []string{}, Warnings: []string{},
 	}}
@@ -143,7 +143,7 @@ func readPKI(dir string, now time.Time) (*pkiPicture, error) {
 	return p, nil
 }
 
-func (p *pkiPicture) takeFiles(kind authority.Kind, f authority.Files) {
+func (p *pkiState) takeFiles(kind authority.Kind, f authority.Files) {
 	one := func(state string, c *x509.Certificate, ends time.Time, key string) {
 		p.Authorities = append(p.Authorities, authorityState{
 			Authority: kind, State: state, Name: c.Subject.CommonName,
@@ -178,7 +178,7 @@ func (p *pkiPicture) takeFiles(kind authority.Kind, f authority.Files) {
 }
 
 // take takes in what replicas and agents say.
-func (p *pkiPicture) take(seen trustSeen) {
+func (p *pkiState) take(seen trustSeen) {
 	trusting := trustDigests(*p.agents)
 	for _, r := range seen.replicas {
 		p.Replicas = append(p.Replicas, replicaTrust{r.Record.ID, r.Record.Issuer, trusting[r.Record.Trust]})
@@ -220,7 +220,7 @@ func (p *pkiPicture) take(seen trustSeen) {
 }
 
 // warn finds what ends first, and what is near its end.
-func (p *pkiPicture) warn() {
+func (p *pkiState) warn() {
 	ends := p.ends
 	if p.Agents != nil {
 		for _, h := range p.Agents.Holding {

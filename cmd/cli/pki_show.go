@@ -40,7 +40,7 @@ func (c *PKIShow) Run(ctx context.Context, s *Session) error {
 	return p.show(s)
 }
 
-func (p *pkiPicture) show(s *Session) error {
+func (p *pkiState) show(s *Session) error {
 	scr := s.screen()
 	fmt.Fprintln(scr.W, p.Dir)
 	t := output.Table{
@@ -117,7 +117,7 @@ func (r *rotationState) words() string {
 	return where + ". It waits for " + fewOf(*r.Waits)
 }
 
-func (p *pkiPicture) showIssued(scr output.Screen, wide bool) error {
+func (p *pkiState) showIssued(scr output.Screen, wide bool) error {
 	if len(p.Issued) == 0 {
 		return nil
 	}
@@ -136,7 +136,7 @@ func (p *pkiPicture) showIssued(scr output.Screen, wide bool) error {
 	return t.Write(scr, wide)
 }
 
-func (p *pkiPicture) showReplicas(scr output.Screen, wide bool) error {
+func (p *pkiState) showReplicas(scr output.Screen, wide bool) error {
 	if len(p.Replicas) == 0 {
 		return nil
 	}

@@ -1,9 +1,9 @@
 // Package evidence is what a term knows and cannot be read from etcd: since when things are as they
 // are, what providers listed, how calls went, and which groups are to be planned when. Together
-// with the picture it makes the planner's snapshot.
+// with the cache it makes the planner's snapshot.
 //
 //	evidence.go   what is kept, and disturbances
-//	seen.go       what the picture shows, and when it was first seen
+//	seen.go       what the cache shows, and when it was first seen
 //	timers.go     timers of records on our own clock, and the time in which nobody led
 //	lists.go      what providers list
 //	calls.go      how provider calls went

@@ -18,9 +18,9 @@ import (
 	"github.com/leasehold/leasehold/agent/identity"
 	"github.com/leasehold/leasehold/agent/protocol"
 	"github.com/leasehold/leasehold/coordinator/authority"
+	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/coordinator/gateway"
 	"github.com/leasehold/leasehold/coordinator/guard"
-	"github.com/leasehold/leasehold/coordinator/picture"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/memstore"
 )
@@ -55,9 +55,9 @@ func openHubWith(b *testing.B, secured bool) *hub {
 	db := memstore.New(memstore.Config{})
 	h := &hub{b: b, dir: dir, ca: ca, store: db.Connect(), keys: store.KeysOf("test")}
 	h.put(h.keys.Shard(), store.Shard{Schema: store.Schema, ID: shardID, Settings: store.DefaultShardSettings()})
-	seen := picture.New(h.keys)
+	seen := cache.New(h.keys)
 	deps := gateway.Deps{
-		Store: h.store, Picture: seen, Logger: log, Disturbed: func(string) {},
+		Store: h.store, Cache: seen, Logger: log, Disturbed: func(string) {},
 		Journal: func(context.Context, store.JournalEntry) {},
 		Record: func(ctx context.Context, txn store.Txn, _ store.JournalEntry) (store.Revision, error) {
 			return h.store.Commit(ctx, txn)

@@ -1,5 +1,5 @@
 // Package imagined is a shard in imagined time: a database, replicas, machines, agents, operators
-// and all that can go wrong with them, around the real picture, the real evidence and the real
+// and all that can go wrong with them, around the real cache, the real evidence and the real
 // planner. `leasehold simulate` shows it to people, and the simulation tests try in it what no test
 // on a real clock has the time for.
 //
@@ -8,7 +8,7 @@
 //	agenda.go     what will happen, in order
 //	database.go   keys, revisions, leases
 //	replica.go    replicas, elections, terms that end
-//	term.go     a leader: picture, evidence, plan
+//	term.go     a leader: cache, evidence, plan
 //	carry.go      actions carried out, one by one
 //	queue.go      provider calls that wait
 //	remove.go     provider calls that take machines away or restart them

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/coordinator/evidence"
-	"github.com/leasehold/leasehold/coordinator/picture"
 	"github.com/leasehold/leasehold/coordinator/plan"
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/store"
@@ -33,7 +33,7 @@ type term struct {
 	ended   bool          // nothing of it happens any more
 	frozen  time.Duration // nothing of it happens before
 
-	content  *picture.Content
+	content  *cache.Content
 	evidence *evidence.Evidence
 	queues   map[queueOf]*queue
 	listers  []*lister
@@ -61,7 +61,7 @@ type batch struct {
 func newTerm(w *World, r *replica, key string, created store.Revision, skew time.Duration) *term {
 	t := &term{
 		w: w, replica: r, fence: store.CreatedAt(key, created), skew: skew, judged: map[string]plan.Judgment{},
-		content: picture.FromListing(w.keys, w.listing()),
+		content: cache.FromListing(w.keys, w.listing()),
 	}
 	capabilities := map[string]provider.Capabilities{}
 	for _, c := range w.clouds {
@@ -109,7 +109,7 @@ func (t *term) after(d time.Duration, routine bool, do func()) {
 	})
 }
 
-// hear takes up what a commit changed; the picture shows it a moment later.
+// hear takes up what a commit changed; the cache shows it a moment later.
 func (t *term) hear(events []store.Event, rev store.Revision) {
 	t.feed = append(t.feed, batch{events, rev})
 	t.deliverAfter(t.w.chance.upTo(watchLag))
@@ -134,12 +134,12 @@ func (t *term) deliver() {
 	if t.relist {
 		t.relist = false
 		old := t.content
-		t.content = picture.FromListing(t.w.keys, t.w.listing())
+		t.content = cache.FromListing(t.w.keys, t.w.listing())
 		t.content.Inherit(t.w.keys, old, 0)
 		t.evidence.Listed(t.content)
 		return
 	}
-	var changes []picture.Change
+	var changes []cache.Change
 	for _, b := range feed {
 		for _, e := range b.events {
 			if c, ok := t.content.Apply(t.w.keys, e); ok {
@@ -172,7 +172,7 @@ func (t *term) planAfter(d time.Duration) {
 	})
 }
 
-// plan plans the dirty groups whose picture is new enough.
+// plan plans the dirty groups whose cache is new enough.
 func (t *term) plan() {
 	if t.silent() {
 		t.planAfter(500 * time.Millisecond)

@@ -160,7 +160,7 @@ func (d *draft) mayCreate(what, instance string) bool {
 		d.block("HEAL-7", what, "max_creating is used up", "one that is coming up is there", instance)
 		return false
 	}
-	return d.made < mostCreations // the rest on the next picture
+	return d.made < mostCreations // the rest on the next cache
 }
 
 func (d *draft) mayDelete(what string, m *member) bool {

@@ -79,7 +79,7 @@ type Call struct {
 	Provider string         // that is asked
 	Rank     int            // the lower the more urgent
 	Record   store.Revision // of the instance as planned: the call is void if it has changed
-	Revision store.Revision // of the picture
+	Revision store.Revision // of the cache
 	// Conditions must hold when the call leaves the queue: a pause or a hold wins against a call
 	// that has not begun.
 	Conditions []store.Condition
@@ -227,7 +227,7 @@ func (d *draft) mayAct() bool {
 		return false
 	}
 	if d.s.Stale != "" {
-		d.block("SAFE-3", "all changes", "our picture is stale: "+d.s.Stale, "a fresh list of etcd", "")
+		d.block("SAFE-3", "all changes", "our cache is stale: "+d.s.Stale, "a fresh list of etcd", "")
 		return false
 	}
 	if d.frozen != "" {

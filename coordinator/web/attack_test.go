@@ -70,7 +70,7 @@ func TestRequestsThatAreTurnedAway(t *testing.T) {
 			"403",
 		},
 		{"an origin without a name", "GET /metrics HTTP/1.1\r\n" + host + "Origin: null\r\n\r\n", "403"},
-		{"another site's picture", "GET /metrics HTTP/1.1\r\n" + host +
+		{"another site's cache", "GET /metrics HTTP/1.1\r\n" + host +
 			"Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: no-cors\r\nSec-Fetch-Dest: image\r\n\r\n", "403"},
 		{"another site's frame", "GET / HTTP/1.1\r\n" + host +
 			"Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: navigate\r\nSec-Fetch-Dest: iframe\r\n\r\n", "403"},

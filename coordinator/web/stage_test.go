@@ -21,7 +21,7 @@ import (
 	"github.com/leasehold/leasehold/agent/identity"
 	"github.com/leasehold/leasehold/coordinator"
 	"github.com/leasehold/leasehold/coordinator/authority"
-	"github.com/leasehold/leasehold/coordinator/picture"
+	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/coordinator/web"
 	"github.com/leasehold/leasehold/store"
 )
@@ -32,12 +32,12 @@ const token = "correct-horse-battery-staple"
 type still struct {
 	mu       sync.Mutex
 	standing coordinator.Standing
-	picture  *picture.Picture
+	cache    *cache.Cache
 
 	certificates []coordinator.Certificate
 }
 
-func newStill() *still { return &still{picture: picture.New(store.KeysOf("test"))} }
+func newStill() *still { return &still{cache: cache.New(store.KeysOf("test"))} }
 
 func (s *still) Standing() coordinator.Standing {
 	s.mu.Lock()
@@ -45,7 +45,7 @@ func (s *still) Standing() coordinator.Standing {
 	return s.standing
 }
 
-func (s *still) Picture() *picture.Picture { return s.picture }
+func (s *still) Cache() *cache.Cache { return s.cache }
 
 func (s *still) CountMachines() (orphans, missing int, leads bool) { return 0, 0, s.Standing().Leads }
 

@@ -157,7 +157,7 @@ func (l *laptop) serves(id string) {
 }
 
 // explained fails unless the journal tells how it came to a replacement: the stream, the provider's
-// word, the decision, each with its rule, its evidence and the revision of the picture.
+// word, the decision, each with its rule, its evidence and the revision of the cache.
 func (l *laptop) explained(victim string, before store.Revision, decision noted) {
 	l.t.Helper()
 	story := l.h.entries(before, func(n noted) bool { return n.Instance == victim && n.rev <= decision.rev })

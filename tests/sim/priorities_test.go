@@ -74,7 +74,7 @@ func (in *inquiry) waitsForTurn(m store.Instance) bool {
 }
 
 // inWork says that the same plan does something for a member's slot: what is left of it is decided
-// on the next picture.
+// on the next cache.
 func (in *inquiry) inWork(m store.Instance) bool {
 	for i := range in.p.Actions {
 		if a := &in.p.Actions[i]; a.Group == m.Group && a.Slot != nil && *a.Slot == m.Slot {

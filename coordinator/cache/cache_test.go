@@ -1,4 +1,4 @@
-package picture_test
+package cache_test
 
 import (
 	"context"
@@ -12,26 +12,26 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/leasehold/leasehold/coordinator/picture"
+	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/memstore"
 )
 
 var keys = store.KeysOf("test")
 
-// world is a picture of a database, in a synctest bubble.
+// world is a cache of a database, in a synctest bubble.
 type world struct {
 	t        *testing.T
 	db       *memstore.Database
 	store    *memstore.Store // the test's own
-	followed *memstore.Store // the picture's
-	*picture.Picture
+	followed *memstore.Store // the cache's
+	*cache.Cache
 }
 
 func inWorld(t *testing.T, test func(*world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{t: t, db: memstore.New(memstore.Config{}), Picture: picture.New(keys)}
+		w := &world{t: t, db: memstore.New(memstore.Config{}), Cache: cache.New(keys)}
 		w.store, w.followed = w.db.Connect(), w.db.Connect()
 		defer w.db.Close()
 		ctx, cancel := context.WithCancel(context.Background())
@@ -78,15 +78,15 @@ func (w *world) equalsListing() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.View(func(c *picture.Content) {
-		if got, want := shown(c), shown(picture.FromListing(keys, l)); got != want {
+	w.View(func(c *cache.Content) {
+		if got, want := shown(c), shown(cache.FromListing(keys, l)); got != want {
 			w.t.Errorf("content is\n%s, a listing shows\n%s", got, want)
 		}
 	})
 }
 
 // shown is all that a content shows to others.
-func shown(c *picture.Content) string {
+func shown(c *cache.Content) string {
 	var text strings.Builder
 	v := reflect.ValueOf(*c)
 	for i := range v.NumField() {
@@ -141,7 +141,7 @@ func TestContentIsThatOfTheStoreAtEveryRevision(t *testing.T) {
 			w.commit(store.Delete(kv.Key))
 			w.equalsListing()
 		}
-		w.View(func(c *picture.Content) {
+		w.View(func(c *cache.Content) {
 			if len(c.Instances)+len(c.ByGroup)+len(c.ToGroup)+len(c.ToInstance)+len(c.Static)+len(c.Slots)+len(c.Tokens)+len(c.Joined)+len(c.Unreadable) != 0 || c.Shard.Present() {
 				t.Errorf("something is left: %+v", c)
 			}
@@ -159,7 +159,7 @@ func TestUnreadableRecordsAreNotAbsent(t *testing.T) {
 		w.put(keys.Slot("web", 0), `{"sche`)
 		check := func() {
 			t.Helper()
-			w.View(func(c *picture.Content) {
+			w.View(func(c *cache.Content) {
 				if !strings.Contains(c.Unreadable[keys.Instance("web-0")], "newer schema") ||
 					c.Unreadable[keys.Slot("web", 0)] == "" {
 					t.Errorf("unreadable: %v", c.Unreadable)
@@ -177,7 +177,7 @@ func TestUnreadableRecordsAreNotAbsent(t *testing.T) {
 		check()
 		w.instance("web-0", store.Checking)
 		w.commit(store.Delete(keys.Slot("web", 0)))
-		w.View(func(c *picture.Content) {
+		w.View(func(c *cache.Content) {
 			if len(c.Unreadable) != 0 || c.Instances["web-0"].Record.Phase != store.Checking {
 				t.Errorf("unreadable %v, instances %+v", c.Unreadable, c.Instances)
 			}
@@ -198,8 +198,8 @@ func (l listener) tell(what string) {
 	*l.told = append(*l.told, l.name+" "+what)
 }
 
-func (l listener) Listed(c *picture.Content) { l.tell(fmt.Sprintf("listed %d", len(c.Instances))) }
-func (l listener) Changed(_ *picture.Content, changes []picture.Change) {
+func (l listener) Listed(c *cache.Content) { l.tell(fmt.Sprintf("listed %d", len(c.Instances))) }
+func (l listener) Changed(_ *cache.Content, changes []cache.Change) {
 	for _, c := range changes {
 		what := fmt.Sprintf("%s/%s of %s", c.Kind, c.Name, c.Group)
 		if c.Deleted {
@@ -259,7 +259,7 @@ func TestListenersHearEverythingInOrder(t *testing.T) {
 
 // Numbers alone are no news; health, a boot, and what the agent has done or heard are.
 func TestReportsThatSayNothingNew(t *testing.T) {
-	c := picture.NewContent()
+	c := cache.NewContent()
 	last := store.Report{
 		Schema: store.Schema, Instance: "web-0", BootID: "b",
 		Notice: &store.Notice{Kind: "spot", At: time.Unix(9, 0), In: 9},
@@ -293,7 +293,7 @@ func TestReportsThatSayNothingNew(t *testing.T) {
 
 // Who may join, and who has, wakes no planner.
 func TestTokensAreNoNewsToTheLeader(t *testing.T) {
-	c := picture.NewContent()
+	c := cache.NewContent()
 	for _, kv := range []store.KV{
 		{Key: keys.Token("hash"), Value: store.Encode(store.JoinToken{Schema: store.Schema, Instance: "web-0"})},
 		{Key: keys.Joined("web-0"), Value: store.Encode(store.Joined{Schema: store.Schema, Instance: "web-0"})},
@@ -319,9 +319,9 @@ func TestSilenceIsAnInterruption(t *testing.T) {
 			t.Errorf("heard %s ago, %v", time.Since(heard), err)
 		}
 		rev := w.instance("web-1", store.Pending)
-		w.View(func(c *picture.Content) {
+		w.View(func(c *cache.Content) {
 			if c.Revision >= rev {
-				t.Errorf("the picture shows revision %d through a cut connection", c.Revision)
+				t.Errorf("the cache shows revision %d through a cut connection", c.Revision)
 			}
 		})
 		w.followed.Faults().Mend()
@@ -359,8 +359,8 @@ func TestWaitForARevision(t *testing.T) {
 }
 
 func TestThereIsNothingToViewBeforeTheFirstListing(t *testing.T) {
-	p := picture.New(keys)
-	if p.View(func(*picture.Content) { t.Error("a content is shown") }) {
+	p := cache.New(keys)
+	if p.View(func(*cache.Content) { t.Error("a content is shown") }) {
 		t.Error("there is a content")
 	}
 }
@@ -372,7 +372,7 @@ func TestTheLastGoodSettingsStay(t *testing.T) {
 	inWorld(t, func(w *world) {
 		holds := func(when, poll, refused string) {
 			w.t.Helper()
-			w.View(func(c *picture.Content) {
+			w.View(func(c *cache.Content) {
 				s := c.Shard.Record.Settings
 				var names []string
 				for _, e := range s.Refused {

@@ -1,4 +1,4 @@
-// Package picture keeps one shard's records in memory, decoded, at a known revision, for all who
+// Package cache keeps one shard's records in memory, decoded, at a known revision, for all who
 // need them in one process: the gateway, the leader's term, the page.
 //
 // # Invariants
@@ -10,6 +10,6 @@
 //
 // # What it does not do
 //
-// It judges nothing and writes nothing. How old the picture is it says (Heard); whether that is too
+// It judges nothing and writes nothing. How old the cache is it says (Heard); whether that is too
 // old is for others to say.
-package picture
+package cache

@@ -1,4 +1,4 @@
-package picture_test
+package cache_test
 
 import (
 	"encoding/json"
@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leasehold/leasehold/coordinator/picture"
+	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -29,7 +29,7 @@ func note(revision store.Revision) []byte {
 }
 
 func (w *world) missing() (keys []string) {
-	w.View(func(c *picture.Content) {
+	w.View(func(c *cache.Content) {
 		for key := range c.Missing {
 			keys = append(keys, key)
 		}
@@ -140,7 +140,7 @@ func TestMissingRecordsAreRemembered(t *testing.T) {
 			w.followed.Faults().ReleaseWatches()
 			<-time.After(time.Second)
 		}
-		w.View(func(c *picture.Content) {
+		w.View(func(c *cache.Content) {
 			m := c.Missing[keys.Instance("a")]
 			if m.Instance == nil || m.Instance.Slot != 2 || m.Last != was || m.At <= was {
 				said, _ := json.Marshal(m)

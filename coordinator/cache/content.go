@@ -1,4 +1,4 @@
-package picture
+package cache
 
 import "github.com/leasehold/leasehold/store"
 
@@ -47,7 +47,7 @@ func (c *Content) Take(keys store.Keys, kvs []store.KV) {
 	}
 }
 
-// Apply makes one change and says what it was; false for a key that is no part of the picture. The
+// Apply makes one change and says what it was; false for a key that is no part of the cache. The
 // revision is the caller's to set.
 func (c *Content) Apply(keys store.Keys, e store.Event) (Change, bool) {
 	kind, name, ok := keys.Split(e.KV.Key)
@@ -123,7 +123,7 @@ func (c *Content) groupOf(kind, name string) string {
 	}
 }
 
-// put takes a key up; false if it is no part of the picture.
+// put takes a key up; false if it is no part of the cache.
 func (c *Content) put(keys store.Keys, kv store.KV) bool {
 	kind, name, ok := keys.Split(kv.Key)
 	if !ok {

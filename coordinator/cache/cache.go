@@ -1,4 +1,4 @@
-package picture
+package cache
 
 import (
 	"context"
@@ -62,7 +62,7 @@ type Change struct {
 }
 
 // Listener hears of changes. Its methods are called with the content locked against change and must
-// neither block nor call the picture.
+// neither block nor call the cache.
 type Listener interface {
 	// Listed says that the content was read anew: anything may have changed.
 	Listed(*Content)
@@ -72,8 +72,8 @@ type Listener interface {
 	Interrupted(error)
 }
 
-// Picture is the shard's records in memory.
-type Picture struct {
+// Cache is the shard's records in memory.
+type Cache struct {
 	keys store.Keys
 	next *Content // a listing in the making; of the goroutine that follows etcd alone
 
@@ -86,13 +86,13 @@ type Picture struct {
 	moved       chan struct{} // closed and replaced whenever the revision grows
 }
 
-// New makes an empty picture of the shard with these keys.
-func New(keys store.Keys) *Picture {
-	return &Picture{keys: keys, listeners: map[int]Listener{}, moved: make(chan struct{})}
+// New makes an empty cache of the shard with these keys.
+func New(keys store.Keys) *Cache {
+	return &Cache{keys: keys, listeners: map[int]Listener{}, moved: make(chan struct{})}
 }
 
 // Run follows the store until ctx ends.
-func (p *Picture) Run(ctx context.Context, s store.Store) error {
+func (p *Cache) Run(ctx context.Context, s store.Store) error {
 	var wanted []string
 	for _, kind := range []string{
 		store.KindLeader, store.KindReplicas, store.KindGroups, store.KindStatic, store.KindStatus, store.KindSlots,
@@ -107,7 +107,7 @@ func (p *Picture) Run(ctx context.Context, s store.Store) error {
 
 // View gives the content to read, and says whether there is any yet. The content is locked against
 // change meanwhile.
-func (p *Picture) View(read func(*Content)) bool {
+func (p *Cache) View(read func(*Content)) bool {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	if p.content == nil {
@@ -119,7 +119,7 @@ func (p *Picture) View(read func(*Content)) bool {
 
 // Heard says when etcd last told us anything, progress included, and what interrupts the watch, if
 // anything does.
-func (p *Picture) Heard() (time.Time, error) {
+func (p *Cache) Heard() (time.Time, error) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	return p.heard, p.interrupted
@@ -127,7 +127,7 @@ func (p *Picture) Heard() (time.Time, error) {
 
 // Listen has a listener told of everything from now on, beginning with Listed if there is content.
 // The returned function ends that; after it has returned the listener is not called again.
-func (p *Picture) Listen(l Listener) (stop func()) {
+func (p *Cache) Listen(l Listener) (stop func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	id := p.nextID
@@ -143,8 +143,8 @@ func (p *Picture) Listen(l Listener) (stop func()) {
 	}
 }
 
-// WaitFor waits until the picture shows everything up to a revision.
-func (p *Picture) WaitFor(ctx context.Context, rev store.Revision) error {
+// WaitFor waits until the cache shows everything up to a revision.
+func (p *Cache) WaitFor(ctx context.Context, rev store.Revision) error {
 	for {
 		p.mu.RLock()
 		reached := p.content != nil && p.content.Revision >= rev
@@ -161,8 +161,8 @@ func (p *Picture) WaitFor(ctx context.Context, rev store.Revision) error {
 	}
 }
 
-// follower is the picture as store.Follow sees it.
-type follower Picture
+// follower is the cache as store.Follow sees it.
+type follower Cache
 
 // Part takes a part of a listing up, beside the content that others still read.
 func (f *follower) Part(kvs []store.KV) {

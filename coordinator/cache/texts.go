@@ -1,4 +1,4 @@
-package picture
+package cache
 
 import "github.com/leasehold/leasehold/store"
 
