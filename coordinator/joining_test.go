@@ -18,7 +18,7 @@ import (
 	"github.com/leasehold/leasehold/agent/identity"
 	"github.com/leasehold/leasehold/agent/protocol"
 	"github.com/leasehold/leasehold/coordinator"
-	"github.com/leasehold/leasehold/coordinator/authority"
+	"github.com/leasehold/leasehold/coordinator/pki"
 	"github.com/leasehold/leasehold/provider/memprovider"
 	"github.com/leasehold/leasehold/store"
 )
@@ -26,17 +26,17 @@ import (
 // secured has a replica secure its streams, with an authority that all of a test's replicas share.
 func (w *world) secured() func(*coordinator.Config, *coordinator.Deps) {
 	w.t.Helper()
-	return w.securedFor(authority.AgentsLifetime)
+	return w.securedFor(pki.AgentsLifetime)
 }
 
 // securedFor is secured, with an authority that ends.
 func (w *world) securedFor(lifetime time.Duration) func(*coordinator.Config, *coordinator.Deps) {
 	w.t.Helper()
 	dir := filepath.Join(w.t.TempDir(), "pki")
-	if err := authority.Init(dir, map[authority.Kind]time.Duration{authority.Agents: lifetime}); err != nil {
+	if err := pki.Init(dir, map[pki.Kind]time.Duration{pki.Agents: lifetime}); err != nil {
 		w.t.Fatal(err)
 	}
-	a, err := authority.Open(dir, w.log)
+	a, err := pki.Open(dir, w.log)
 	if err != nil {
 		w.t.Fatal(err)
 	}

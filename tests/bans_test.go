@@ -192,7 +192,7 @@ var bans = []ban{
 			"the authority that makes its certificates, and of records nothing",
 		find: refuseImports(product("cmd/bench/crowd"), func(_ sourceFile, p string) bool {
 			return withinAny(p, module+"/store", module+"/provider") || within(p, module+"/coordinator") &&
-				p != module+"/coordinator/authority"
+				p != module+"/coordinator/pki"
 		}),
 	},
 	{

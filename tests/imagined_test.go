@@ -146,7 +146,7 @@ var imagined = []struct {
 	},
 	{"tests/x_test.go", `package tests; import _ "` + module + `/cmd/output"`, nil},
 
-	{"cmd/bench/crowd/x.go", `package crowd; import _ "` + module + `/coordinator/authority"`, nil},
+	{"cmd/bench/crowd/x.go", `package crowd; import _ "` + module + `/coordinator/pki"`, nil},
 	{
 		"cmd/bench/crowd/x.go", `package crowd; import _ "` + module + `/coordinator/gateway"`,
 		[]string{"a crowd knows what agents know"},

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/cmd/output"
-	"github.com/leasehold/leasehold/coordinator/authority"
+	"github.com/leasehold/leasehold/coordinator/pki"
 )
 
 // PKIShow is the command pki show.
@@ -98,9 +98,9 @@ func within(now, at time.Time) string {
 func (r *rotationState) words() string {
 	var where string
 	switch r.Stage {
-	case authority.Introduced:
+	case pki.Introduced:
 		where = "the next authority is introduced; when all trust it, leasehold pki rotate promotes it"
-	case authority.Promoted:
+	case pki.Promoted:
 		where = "the new authority issues; when no certificate of the old one is left, leasehold pki rotate removes that"
 	default:
 		return "none under way"

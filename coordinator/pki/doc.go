@@ -1,4 +1,4 @@
-// Package authority is a shard's certificate authorities: their files, and what is issued from
+// Package pki is a shard's certificate authorities: their files, and what is issued from
 // them.
 //
 //	files.go      how the authorities lie in their directory, and reading them
@@ -29,4 +29,4 @@
 //
 // It knows nothing of etcd: whether a step of a rotation would cut somebody off, its caller must
 // know. It revokes nothing: what must not be believed any longer ends, or its authority goes.
-package authority
+package pki
