@@ -117,7 +117,7 @@ fuzz: ## give everything that reads what others wrote anything at all, each for 
 	FUZZTIME=$(or $(FUZZTIME),30s) scripts/fuzz.sh $(PACKAGES)
 
 .PHONY: sim
-sim: ## play many imagined worlds (SEEDS=10000 FIRST=1), or show one (SEED=…)
+sim: ## play many simulated worlds (SEEDS=10000 FIRST=1), or show one (SEED=…)
 	go test ./tests/sim -count=1 -timeout 0 -v -run '^TestWorlds$$' $(if $(SEED),-seed $(SEED) -show,-worlds $(or $(SEEDS),10000) -first $(or $(FIRST),1))
 
 .PHONY: senses

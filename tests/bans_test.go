@@ -81,7 +81,7 @@ var bans = []ban{
 	},
 	{
 		name: "evidence has no clock, chance or I/O",
-		why: "a simulator runs the same code in imagined time, and a seed must repeat it to the byte: time and jitter come " +
+		why: "a simulator runs the same code in virtual time, and a seed must repeat it to the byte: time and jitter come " +
 			"with its Config",
 		find: func(f sourceFile) []breach {
 			if !product("coordinator/evidence")(f) {
@@ -102,11 +102,11 @@ var bans = []ban{
 		},
 	},
 	{
-		name: "imagined worlds have no clock, goroutine or I/O",
+		name: "simulated worlds have no clock, goroutine or I/O",
 		why: "a seed must repeat a world to the byte, on any machine and however fast: it knows records, providers and the pure parts " +
 			"of the coordinator, and nothing that waits, reads or runs beside it",
 		find: func(f sourceFile) []breach {
-			in := product("coordinator/imagined")
+			in := product("coordinator/sim")
 			if !in(f) {
 				return nil
 			}

@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold/leasehold/agent/protocol"
 )
 
-// Unsecured proves nothing and believes everybody: for imagined networks.
+// Unsecured proves nothing and believes everybody: for simulated networks.
 type Unsecured struct{}
 
 // Run does nothing.

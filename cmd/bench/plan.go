@@ -14,7 +14,7 @@ import (
 
 // Plan is the command plan.
 type Plan struct {
-	Instances int  `help:"How many instances the imagined shard has." default:"100000" placeholder:"N"`
+	Instances int  `help:"How many instances the simulated shard has." default:"100000" placeholder:"N"`
 	Groups    int  `help:"In how many groups." default:"1000" placeholder:"N"`
 	Changes   int  `help:"How many changes of each kind are measured." default:"1000" placeholder:"N"`
 	ColdStart bool `help:"Also have an etcd of the bench's own hold the shard, and a new leader begin on it."`

@@ -17,7 +17,7 @@ import (
 // sessionTTL is that of replicas unless they are told otherwise.
 const sessionTTL = 5 * time.Second
 
-// World is a group with its records, in imagined time.
+// World is a group with its records, in virtual time.
 type World struct {
 	keys     store.Keys
 	group    string

@@ -16,7 +16,7 @@
 // # Invariants
 //
 //   - It has no clock, no chance, no I/O and no goroutine of its own: time, jitter and whoever acts on what it finds come
-//     with its Config. So the same code serves a leader and a simulation in imagined time.
+//     with its Config. So the same code serves a leader and a simulation in virtual time.
 //   - What it answers depends only on what it was told, in which order, and when: never on the order of a map.
 //   - All its times are of one clock, that of Config.Now. A time in a record is compared with the wall clock once, when it is
 //     first seen, and never more than a wait depends on it.

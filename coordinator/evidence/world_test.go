@@ -17,7 +17,7 @@ var (
 	epoch = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 )
 
-// world is a shard's content, and a term's evidence on it, in imagined time.
+// world is a shard's content, and a term's evidence on it, in virtual time.
 type world struct {
 	t         testing.TB
 	now       time.Time
