@@ -11,9 +11,9 @@ import (
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	"github.com/leasehold/leasehold/agent/contact"
 	"github.com/leasehold/leasehold/agent/passport"
 	"github.com/leasehold/leasehold/agent/protocol"
+	"github.com/leasehold/leasehold/agent/session"
 	"github.com/leasehold/leasehold/provider"
 )
 
@@ -315,7 +315,7 @@ func TestRetiredIsRememberedAcrossARestart(t *testing.T) {
 		s.act("a", script{refuse: &protocol.Refused{Reason: protocol.Refused_UNAVAILABLE}})
 		dir := t.TempDir()
 		if err := writeMemory(dir+"/agent.json", "web-0-a",
-			contact.Memory{Epoch: 3, Condemned: contact.Condemnation{Revision: 7, Phase: protocol.PhaseGone}}, duty{},
+			session.Memory{Epoch: 3, Condemned: session.Condemnation{Revision: 7, Phase: protocol.PhaseGone}}, duty{},
 			false); err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package contact
+package session
 
 import (
 	"flag"
@@ -18,7 +18,7 @@ var update = flag.Bool("update", false, "write testdata/stories.txt instead of c
 // The stories once more, with everything that TestStories leaves out: what is remembered, what the
 // log is told, how warm connections are kept, since when the lease counts, and when the agent wants
 // to be woken. A change of any of these shows as a difference of testdata/stories.txt. go test
-// ./agent/contact -run TestTranscript -update writes it anew.
+// ./agent/session -run TestTranscript -update writes it anew.
 //
 // proves DET-1, DET-14, DET-18, SAFE-9, SAFE-11
 func TestTranscript(t *testing.T) {

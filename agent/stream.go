@@ -17,9 +17,9 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/leasehold/leasehold/agent/contact"
 	"github.com/leasehold/leasehold/agent/passport"
 	"github.com/leasehold/leasehold/agent/protocol"
+	"github.com/leasehold/leasehold/agent/session"
 )
 
 const (
@@ -31,32 +31,32 @@ const (
 	goodbyeWait = 2 * time.Second
 
 	// outboxSize is how many messages may wait for a replica that does not read. One that is
-	// dropped is never acknowledged, and contact sees that.
+	// dropped is never acknowledged, and the session sees that.
 	outboxSize = 16
 )
 
-// session is one stream. Its methods are called by the loop alone.
-type session struct {
+// stream is one stream to a replica. Its methods are called by the loop alone.
+type stream struct {
 	out    chan *protocol.AgentMessage
-	ctx    context.Context // ends with the session
+	ctx    context.Context // ends with the stream
 	cancel context.CancelFunc
 
 	address    string
 	conn       *grpc.ClientConn // set before anything is heard
-	generation uint64           // of the passport, when the session began
+	generation uint64           // of the passport, when the stream began
 	kept       chan struct{}    // closed if its connection outlives it
 }
 
 // say sends a message, or drops it if the replica has not read for long.
-func (s *session) say(m *protocol.AgentMessage) {
+func (s *stream) say(m *protocol.AgentMessage) {
 	select {
 	case s.out <- m:
 	default:
 	}
 }
 
-// end ends the stream; the session is not used afterwards.
-func (s *session) end(kind protocol.Goodbye_Kind, why string) {
+// end ends the stream; the stream is not used afterwards.
+func (s *stream) end(kind protocol.Goodbye_Kind, why string) {
 	if kind == protocol.Goodbye_KIND_UNSPECIFIED {
 		s.cancel()
 		return
@@ -72,19 +72,19 @@ func (s *session) end(kind protocol.Goodbye_Kind, why string) {
 
 // open begins a stream and returns at once. A machine without a certificate joins first, at the
 // same replica.
-func (a *Agent) open(background context.Context, o contact.Open) {
+func (a *Agent) open(background context.Context, o session.Open) {
 	ctx, cancel := context.WithCancel(background)
-	s := &session{
+	s := &stream{
 		out: make(chan *protocol.AgentMessage, outboxSize), ctx: ctx, cancel: cancel, address: o.Address,
 		kept: make(chan struct{}),
 	}
-	a.sessions[o.Stream] = s
+	a.streams[o.Stream] = s
 	_, s.generation = a.deps.Passport.Credentials(false)
 	var err error
 	if a.deps.Passport.Standing().Joined {
 		s.conn, err = a.lines.take(o.Address)
 	}
-	a.streams.Go(func() {
+	a.running.Go(func() {
 		defer cancel()
 		if err == nil {
 			err = a.deps.Passport.Join(ctx,
@@ -97,14 +97,14 @@ func (a *Agent) open(background context.Context, o contact.Open) {
 		}
 		if err == nil {
 			err = s.converse(ctx, a.hello(o), func(m *protocol.GatewayMessage) {
-				a.tell(contact.Heard{Stream: o.Stream, Message: m})
+				a.tell(session.Heard{Stream: o.Stream, Message: m})
 			})
 		}
-		a.tell(contact.Ended{Stream: o.Stream, Err: plain(err), Told: errors.Is(err, passport.ErrNotJoined)})
+		a.tell(session.Ended{Stream: o.Stream, Err: plain(err), Told: errors.Is(err, passport.ErrNotJoined)})
 	})
 }
 
-func (a *Agent) hello(o contact.Open) *protocol.AgentMessage {
+func (a *Agent) hello(o session.Open) *protocol.AgentMessage {
 	spoken := protocol.Spoken()
 	return &protocol.AgentMessage{Kind: &protocol.AgentMessage_Hello{Hello: &protocol.Hello{
 		Protocol: spoken.Newest, OldestProtocol: spoken.Oldest,
@@ -122,9 +122,9 @@ func (a *Agent) hello(o contact.Open) *protocol.AgentMessage {
 }
 
 // hear takes what concerns the passport from what a replica says.
-func (a *Agent) hear(ev contact.Event) {
-	said, is := ev.(contact.Heard)
-	if !is || a.sessions[said.Stream] == nil {
+func (a *Agent) hear(ev session.Event) {
+	said, is := ev.(session.Heard)
+	if !is || a.streams[said.Stream] == nil {
 		return
 	}
 	switch kind := said.Message.GetKind().(type) {
@@ -140,8 +140,8 @@ func (a *Agent) hear(ev contact.Event) {
 // renew asks for another certificate when it is time, on the stream that serves. It says when to
 // look again.
 func (a *Agent) renew(now time.Time) time.Time {
-	serving, is := a.contact.Serving()
-	s := a.sessions[serving]
+	serving, is := a.session.Serving()
+	s := a.streams[serving]
 	if !is || s == nil {
 		return time.Time{} // a welcome comes first
 	}
@@ -153,7 +153,7 @@ func (a *Agent) renew(now time.Time) time.Time {
 }
 
 // tell hands an event to the loop, as long as there is one.
-func (a *Agent) tell(ev contact.Event) {
+func (a *Agent) tell(ev session.Event) {
 	select {
 	case a.events <- ev:
 	case <-a.over:
@@ -161,7 +161,7 @@ func (a *Agent) tell(ev contact.Event) {
 }
 
 // converse is the stream from its hello to its end; nil if the replica ended it in order.
-func (s *session) converse(ctx context.Context, hello *protocol.AgentMessage,
+func (s *stream) converse(ctx context.Context, hello *protocol.AgentMessage,
 	heard func(*protocol.GatewayMessage),
 ) error {
 	mayKeep := false
@@ -292,8 +292,8 @@ func (l *lines) take(address string) (*grpc.ClientConn, error) {
 	return l.connect(address, false)
 }
 
-// keep makes the connection of a session that its replica has refused the one that is kept ready.
-func (l *lines) keep(s *session) {
+// keep makes the connection of a stream that its replica has refused the one that is kept ready.
+func (l *lines) keep(s *stream) {
 	l.close()
 	l.ready, l.readyFor, l.generation = s.conn, s.address, s.generation
 	close(s.kept)

@@ -1,4 +1,4 @@
-package contact
+package session
 
 import (
 	"slices"
@@ -8,7 +8,7 @@ import (
 )
 
 // pass does what is due by now.
-func (c *Contact) pass(now time.Time) []Order {
+func (c *Session) pass(now time.Time) []Order {
 	var orders []Order
 	if l := c.trying; l != nil && !now.Before(l.due) {
 		c.trying = nil
@@ -37,7 +37,7 @@ func (c *Contact) pass(now time.Time) []Order {
 	return orders
 }
 
-func (c *Contact) report(now time.Time, l *line) Order {
+func (c *Session) report(now time.Time, l *line) Order {
 	l.sequence++
 	if len(l.unacked) < unackedMost {
 		l.unacked = append(l.unacked, sent{sequence: l.sequence, at: now})
@@ -49,7 +49,7 @@ func (c *Contact) report(now time.Time, l *line) Order {
 	return Report{Stream: l.stream, Sequence: l.sequence}
 }
 
-func (c *Contact) try(now time.Time) []Order {
+func (c *Session) try(now time.Time) []Order {
 	avoid := ""
 	if c.serving != nil {
 		avoid = c.serving.address
@@ -72,7 +72,7 @@ func (c *Contact) try(now time.Time) []Order {
 }
 
 // round is how many replicas there are to be asked.
-func (c *Contact) round() int {
+func (c *Session) round() int {
 	n := len(c.replicas.known)
 	switch {
 	case c.serving != nil:
@@ -85,10 +85,10 @@ func (c *Contact) round() int {
 
 // wide says whether the bootstrap document's replicas are asked too: when those that were told last
 // all failed.
-func (c *Contact) wide() bool { return c.serving == nil && c.failures > len(c.replicas.known) }
+func (c *Session) wide() bool { return c.serving == nil && c.failures > len(c.replicas.known) }
 
 // grow makes the agent look for another replica while it stays with the one it has.
-func (c *Contact) grow(now time.Time, text, why string) []Order {
+func (c *Session) grow(now time.Time, text, why string) []Order {
 	if c.restless {
 		return nil
 	}
@@ -101,7 +101,7 @@ func (c *Contact) grow(now time.Time, text, why string) []Order {
 
 // lost sets when to try again after this stream: at once if it was good, else later and later
 // (DET-14).
-func (c *Contact) lost(now time.Time, l *line) {
+func (c *Session) lost(now time.Time, l *line) {
 	if l.proved {
 		c.failures = 0
 	}
@@ -113,7 +113,7 @@ func (c *Contact) lost(now time.Time, l *line) {
 // one that is there must not wait for others that are gone. Between rounds the wait has full jitter
 // under a ceiling that doubles (DET-14), so an agent is back at a replica that returns within the
 // longest wait and one round: what a leader gives it before it counts as lost (SAFE-1).
-func (c *Contact) failed(now time.Time) {
+func (c *Session) failed(now time.Time) {
 	c.failures++
 	round := c.round()
 	if c.failures == 1 || c.failures%round != 0 {
@@ -138,7 +138,7 @@ func (c *Contact) failed(now time.Time) {
 // first; then it is, at that time or a little later: it has told everybody another. No wait is
 // longer than any other, so that a leader knows by when agents are back (SAFE-1). It says whether
 // none has room sooner.
-func (c *Contact) told(now time.Time, l *line, after time.Duration) (soonest bool) {
+func (c *Session) told(now time.Time, l *line, after time.Duration) (soonest bool) {
 	if at := now.Add(c.waitFor(after)); c.booking.at.IsZero() || at.Before(c.booking.at) {
 		c.booking, soonest = booking{l.address, at}, true
 	}
@@ -153,7 +153,7 @@ func (c *Contact) told(now time.Time, l *line, after time.Duration) (soonest boo
 
 // waitFor is how long to wait for a replica that has told us to come again after so long: a little
 // longer, as it has told everybody another time.
-func (c *Contact) waitFor(after time.Duration) time.Duration {
+func (c *Session) waitFor(after time.Duration) time.Duration {
 	most := c.cfg.ReconnectMax
 	if after > most {
 		return most/2 + time.Duration(c.cfg.Rand()*float64(most/2))
@@ -169,7 +169,7 @@ const unknownRound = 8
 // unrecorded sets when to ask again after a replica has said that there is no record of the
 // instance. At first all replicas are asked, then mostly this one, after about the longest wait,
 // for as long as it takes (SAFE-14). It says whether to keep the connection.
-func (c *Contact) unrecorded(now time.Time, l *line, after time.Duration) (keep bool) {
+func (c *Session) unrecorded(now time.Time, l *line, after time.Duration) (keep bool) {
 	c.unknown++
 	keep = after > 0 // else the replica is of an earlier release, and ends the connection
 	if !keep {
@@ -191,20 +191,20 @@ func (c *Contact) unrecorded(now time.Time, l *line, after time.Duration) (keep 
 }
 
 // rest waits about as long as the agent ever does.
-func (c *Contact) rest(now time.Time) {
+func (c *Session) rest(now time.Time) {
 	half := c.cfg.ReconnectMax / 2
 	c.failures++
 	c.tryAt = now.Add(half + time.Duration(c.cfg.Rand()*float64(half)))
 }
 
-func (c *Contact) remember() Order {
+func (c *Session) remember() Order {
 	m := c.memory
 	m.Replicas = slices.Clone(m.Replicas)
 	return Remember{Memory: m}
 }
 
 // next is the earliest time at which pass would do something.
-func (c *Contact) next() time.Time {
+func (c *Session) next() time.Time {
 	var at time.Time
 	consider := func(t time.Time) {
 		if at.IsZero() || t.Before(at) {

@@ -1,4 +1,4 @@
-package contact
+package session
 
 import (
 	"slices"
@@ -82,8 +82,8 @@ type sent struct {
 // an acknowledgement is counted from earlier than it need be, never from later.
 const unackedMost = 64
 
-// Contact is the state. It is not safe for concurrent use.
-type Contact struct {
+// Session is the state. It is not safe for concurrent use.
+type Session struct {
 	cfg      Config
 	memory   Memory
 	replicas rotation
@@ -109,7 +109,7 @@ type Contact struct {
 }
 
 // New begins with no stream and the first attempt due at once.
-func New(cfg Config) *Contact {
+func New(cfg Config) *Session {
 	set := func(to *time.Duration, otherwise time.Duration) {
 		if *to <= 0 {
 			*to = otherwise
@@ -119,7 +119,7 @@ func New(cfg Config) *Contact {
 	set(&cfg.ReconnectMin, time.Second)
 	set(&cfg.ReconnectMax, 30*time.Second)
 	set(&cfg.AnswerTimeout, protocol.AnswerTimeout)
-	c := &Contact{cfg: cfg, memory: cfg.Memory}
+	c := &Session{cfg: cfg, memory: cfg.Memory}
 	if cfg.LeaseTTL > 0 {
 		c.renewed, c.ttl = cfg.Renewed, cfg.LeaseTTL
 	}
@@ -221,11 +221,11 @@ func (Note) order()     {}
 
 // Wake is when to call Step with nil, if nothing happens before; zero if time alone changes
 // nothing.
-func (c *Contact) Wake() time.Time { return c.wake }
+func (c *Session) Wake() time.Time { return c.wake }
 
 // Renewed is from when the lease counts, by the agent's own clock, and how long it lasts from then
 // at the least; zero while none is known (SAFE-9).
-func (c *Contact) Renewed() (from time.Time, ttl time.Duration) {
+func (c *Session) Renewed() (from time.Time, ttl time.Duration) {
 	if c.renewed.IsZero() {
 		return time.Time{}, 0
 	}
@@ -233,15 +233,15 @@ func (c *Contact) Renewed() (from time.Time, ttl time.Duration) {
 }
 
 // Serving is the stream that was welcomed and has not ended.
-func (c *Contact) Serving() (Stream, bool) {
+func (c *Session) Serving() (Stream, bool) {
 	if c.serving == nil {
 		return 0, false
 	}
 	return c.serving.stream, true
 }
 
-// Leave ends all contact. Step does nothing afterwards.
-func (c *Contact) Leave(kind protocol.Goodbye_Kind, why string) []Order {
+// Leave ends the session. Step does nothing afterwards.
+func (c *Session) Leave(kind protocol.Goodbye_Kind, why string) []Order {
 	var orders []Order
 	if c.trying != nil {
 		orders = append(orders, Close{Stream: c.trying.stream, Why: why})

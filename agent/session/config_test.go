@@ -1,4 +1,4 @@
-package contact
+package session
 
 import (
 	"slices"
@@ -378,7 +378,7 @@ func TestWhatCountsAsFrozen(t *testing.T) {
 func TestWaitsOfAFrozenAgent(t *testing.T) {
 	begin := time.Unix(0, 0)
 	at := func(d time.Duration) time.Time { return begin.Add(d) }
-	welcomedByA := func() *Contact {
+	welcomedByA := func() *Session {
 		c := New(ordered("a", "b"))
 		c.Step(begin, nil)
 		c.Step(begin, welcome(1, 7, "a", "b"))

@@ -1,4 +1,4 @@
-package contact
+package session
 
 import (
 	"time"
@@ -7,7 +7,7 @@ import (
 )
 
 // Step takes in one event and returns what to do about it and about the time that has passed.
-func (c *Contact) Step(now time.Time, ev Event) []Order {
+func (c *Session) Step(now time.Time, ev Event) []Order {
 	if c.left {
 		return nil
 	}
@@ -30,12 +30,12 @@ func (c *Contact) Step(now time.Time, ev Event) []Order {
 }
 
 // overslept: the caller came much later than it was asked to, so the process was frozen or starved.
-func (c *Contact) overslept(now time.Time) bool {
+func (c *Session) overslept(now time.Time) bool {
 	return !c.wake.IsZero() && now.Sub(c.wake) > max(c.cfg.ReportInterval/2, thawGrace)
 }
 
 // thaw gives what was under way a fresh, short time, and makes what was waited for due now.
-func (c *Contact) thaw(now time.Time) {
+func (c *Session) thaw(now time.Time) {
 	if c.serving != nil {
 		c.serving.heard = now
 		c.reportAt = now
@@ -48,7 +48,7 @@ func (c *Contact) thaw(now time.Time) {
 	}
 }
 
-func (c *Contact) heard(now time.Time, ev Heard) []Order {
+func (c *Session) heard(now time.Time, ev Heard) []Order {
 	switch {
 	case c.trying != nil && c.trying.stream == ev.Stream:
 		switch kind := ev.Message.GetKind().(type) {
@@ -95,7 +95,7 @@ func (c *Contact) heard(now time.Time, ev Heard) []Order {
 	return nil
 }
 
-func (c *Contact) welcomed(now time.Time, w *protocol.Welcome) []Order {
+func (c *Session) welcomed(now time.Time, w *protocol.Welcome) []Order {
 	var orders []Order
 	l := c.trying
 	l.heard = now
@@ -135,7 +135,7 @@ func (c *Contact) welcomed(now time.Time, w *protocol.Welcome) []Order {
 
 // waits gives a replica that has told us to wait for our turn the time that it asks for, once, and
 // no more than we wait anyway.
-func (c *Contact) waits(now time.Time, most time.Duration) []Order {
+func (c *Session) waits(now time.Time, most time.Duration) []Order {
 	l := c.trying
 	if l.waiting || most <= 0 {
 		return nil
@@ -148,12 +148,12 @@ func (c *Contact) waits(now time.Time, most time.Duration) []Order {
 }
 
 // warm keeps a connection ready to the replica that would be next.
-func (c *Contact) warm() Order {
+func (c *Session) warm() Order {
 	next, _ := c.replicas.after(c.serving.address, false)
 	return Warm{Address: next, After: time.Duration(c.cfg.Rand() * float64(c.cfg.ReconnectMax))}
 }
 
-func (c *Contact) acked(ack *protocol.Ack) []Order {
+func (c *Session) acked(ack *protocol.Ack) []Order {
 	l := c.serving
 	if at, ok := l.answered(ack.GetSequence(), c.cfg.ReportInterval); ok {
 		c.renewed = at
@@ -188,7 +188,7 @@ func (l *line) answered(sequence uint64, interval time.Duration) (at time.Time, 
 }
 
 // refused handles a stream that a replica has ended; it is no longer among the lines.
-func (c *Contact) refused(now time.Time, l *line, r *protocol.Refused) []Order {
+func (c *Session) refused(now time.Time, l *line, r *protocol.Refused) []Order {
 	note := Note{Warn: true, Text: "refused: " + r.GetReason().String(), Replica: l.address, Why: r.GetMessage()}
 	orders := []Order{Close{Stream: l.stream}}
 	reason, condemned := r.GetReason(), Condemnation{Revision: r.GetRevision(), Phase: r.GetPhase()}
@@ -268,7 +268,7 @@ func (c *Contact) refused(now time.Time, l *line, r *protocol.Refused) []Order {
 	}
 }
 
-func (c *Contact) ended(now time.Time, ev Ended) []Order {
+func (c *Session) ended(now time.Time, ev Ended) []Order {
 	var l *line
 	text := "stream ended"
 	switch {
@@ -292,7 +292,7 @@ func (c *Contact) ended(now time.Time, ev Ended) []Order {
 }
 
 // learn takes in a list of replicas and says whether it was news. An empty one says nothing.
-func (c *Contact) learn(now time.Time, list []string) bool {
+func (c *Session) learn(now time.Time, list []string) bool {
 	list = shuffled(list, nil, c.cfg.Rand)
 	if len(list) == 0 || c.replicas.same(list) && len(c.memory.Replicas) > 0 {
 		return false

@@ -6,19 +6,19 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/leasehold/leasehold/agent/contact"
 	"github.com/leasehold/leasehold/agent/protocol"
+	"github.com/leasehold/leasehold/agent/session"
 	"github.com/leasehold/leasehold/cmd/bench/crowd/wire"
 )
 
 // goodbyeWait is how long a coordinator may take to end a stream after a goodbye.
 const goodbyeWait = 2 * time.Second
 
-// session is one stream of an agent. It is used with the loop's lock, but for what it hears.
-type session struct {
+// stream is one stream of an agent. It is used with the loop's lock, but for what it hears.
+type stream struct {
 	agent   *agent
-	name    contact.Stream
-	hello   contact.Open
+	name    session.Stream
+	hello   session.Open
 	line    *line
 	stream  *wire.Stream // nil: its line is not there yet
 	replica string       // that welcomed it
@@ -27,9 +27,9 @@ type session struct {
 }
 
 // open begins a stream, as soon as there is a connection for it.
-func (a *agent) open(now time.Time, o contact.Open) {
-	s := &session{agent: a, name: o.Stream, hello: o}
-	a.sessions = append(a.sessions, s)
+func (a *agent) open(now time.Time, o session.Open) {
+	s := &stream{agent: a, name: o.Stream, hello: o}
+	a.streams = append(a.streams, s)
 	s.line = a.lineTo(o.Address)
 	if s.line.conn == nil {
 		s.line.waiting = append(s.line.waiting, s)
@@ -38,13 +38,13 @@ func (a *agent) open(now time.Time, o contact.Open) {
 	if err := s.begin(now); err != nil {
 		a.forget(s)
 		s.leaveLine(err)
-		a.due = append(a.due, contact.Ended{Stream: s.name, Err: err})
+		a.due = append(a.due, session.Ended{Stream: s.name, Err: err})
 		a.loop.counts.trouble(plain(err))
 	}
 }
 
 // begin opens the stream on a connection that is there.
-func (s *session) begin(now time.Time) error {
+func (s *stream) begin(now time.Time) error {
 	hello, err := proto.Marshal(s.agent.hello(s.hello))
 	if err != nil {
 		return err
@@ -57,7 +57,7 @@ func (s *session) begin(now time.Time) error {
 }
 
 // hello is how the agent introduces itself.
-func (a *agent) hello(o contact.Open) *protocol.AgentMessage {
+func (a *agent) hello(o session.Open) *protocol.AgentMessage {
 	c := a.loop.crowd
 	spoken := protocol.Spoken()
 	h := &protocol.Hello{
@@ -72,13 +72,13 @@ func (a *agent) hello(o contact.Open) *protocol.AgentMessage {
 }
 
 // Said is told what came on the stream.
-func (s *session) Said(message []byte) {
+func (s *stream) Said(message []byte) {
 	m := &protocol.GatewayMessage{}
 	err := proto.Unmarshal(message, m)
 	l := s.agent.loop
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.over || s.late != nil || s.agent.session(s.name) != s {
+	if l.over || s.late != nil || s.agent.stream(s.name) != s {
 		return
 	}
 	if err != nil {
@@ -87,11 +87,11 @@ func (s *session) Said(message []byte) {
 	}
 	now := l.crowd.now()
 	s.agent.hear(now, s, m)
-	s.agent.step(now, contact.Heard{Stream: s.name, Message: m})
+	s.agent.step(now, session.Heard{Stream: s.name, Message: m})
 }
 
 // Ended is told that the stream is over.
-func (s *session) Ended(err error) {
+func (s *stream) Ended(err error) {
 	l := s.agent.loop
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -99,24 +99,24 @@ func (s *session) Ended(err error) {
 }
 
 // over is the end of a stream that the other side, or the network, has brought about.
-func (s *session) over(err error) {
+func (s *stream) over(err error) {
 	if s.late != nil {
 		s.late.Stop()
 	}
 	s.leaveLine(wire.ErrClosed)
 	a := s.agent
-	if a.loop.over || a.session(s.name) != s {
+	if a.loop.over || a.stream(s.name) != s {
 		return
 	}
 	a.forget(s)
 	if err != nil && a.quiet == nil {
 		a.loop.counts.trouble(plain(err))
 	}
-	a.step(a.loop.crowd.now(), contact.Ended{Stream: s.name, Err: err})
+	a.step(a.loop.crowd.now(), session.Ended{Stream: s.name, Err: err})
 }
 
 // end ends the stream, after a goodbye if there is one to be said. The agent has forgotten it.
-func (s *session) end(kind protocol.Goodbye_Kind, why string) {
+func (s *stream) end(kind protocol.Goodbye_Kind, why string) {
 	if kind == protocol.Goodbye_KIND_UNSPECIFIED || s.stream == nil {
 		s.giveUp()
 		return
@@ -136,7 +136,7 @@ func (s *session) end(kind protocol.Goodbye_Kind, why string) {
 }
 
 // giveUp ends the stream at once. It may be called again.
-func (s *session) giveUp() {
+func (s *stream) giveUp() {
 	if s.stream != nil {
 		s.stream.Cancel()
 	}
@@ -144,7 +144,7 @@ func (s *session) giveUp() {
 }
 
 // breakOff ends the stream as the loss of the network does.
-func (s *session) breakOff() {
+func (s *stream) breakOff() {
 	if s.line.shared {
 		s.giveUp()
 		return
@@ -152,8 +152,8 @@ func (s *session) breakOff() {
 	s.line.breakOff()
 }
 
-// leaveLine takes the session off its connection, which ends with it if it is the agent's own.
-func (s *session) leaveLine(why error) {
+// leaveLine takes the stream off its connection, which ends with it if it is the agent's own.
+func (s *stream) leaveLine(why error) {
 	switch {
 	case s.line.shared:
 		s.line.unwait(s)

@@ -1,10 +1,10 @@
-// Package contact decides how an agent keeps in contact with its shard: which replica comes next,
+// Package session decides how an agent keeps its session with the shard: which replica comes next,
 // how long to wait before it is asked, what a refusal means, when a report is due and when its
 // answer is overdue.
 //
-// [Contact] has no I/O, no clock, no goroutine and no randomness of its own. [Contact.Step] takes
+// [Session] has no I/O, no clock, no goroutine and no randomness of its own. [Session.Step] takes
 // the time and one event and returns orders, to be carried out in the order in which they stand;
-// [Contact.Wake] says when to come back if nothing happens before. The shell around it is package
+// [Session.Wake] says when to come back if nothing happens before. The shell around it is package
 // agent.
 //
 // # Invariants
@@ -21,4 +21,4 @@
 //
 // It knows nothing of connections, of what a report says, of what a replica wants, or of how a
 // workload is run.
-package contact
+package session

@@ -1,4 +1,4 @@
-package contact
+package session
 
 import (
 	"testing"

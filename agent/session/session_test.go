@@ -1,4 +1,4 @@
-package contact
+package session
 
 import (
 	"errors"
@@ -136,7 +136,7 @@ func ordered(replicas ...string) Config {
 	}
 }
 
-func play(t *testing.T, c *Contact, steps []step) time.Time {
+func play(t *testing.T, c *Session, steps []step) time.Time {
 	t.Helper()
 	now := time.Now()
 	for i, s := range steps {
@@ -394,7 +394,7 @@ func TestAlwaysOnItsWay(t *testing.T) {
 }
 
 // leaseEnds is the earliest time at which the lease can end; zero while there never was one.
-func leaseEnds(c *Contact) time.Time {
+func leaseEnds(c *Session) time.Time {
 	from, ttl := c.Renewed()
 	if from.IsZero() {
 		return time.Time{}
