@@ -90,10 +90,10 @@ func New(cfg Config, deps Deps) (*Agent, error) {
 		return nil, errors.New("new agent: no boot ID: set " + provider.EnvBootID)
 	case cfg.StateDir == "":
 		return nil, errors.New("new agent: no state directory")
-	case deps.Passport == nil || deps.Logger == nil || deps.Host == nil || deps.Workload == nil || deps.Hook == nil ||
+	case deps.Certificate == nil || deps.Logger == nil || deps.Host == nil || deps.Workload == nil || deps.Hook == nil ||
 		deps.Checks == nil || deps.Notices == nil || deps.Evacuation == nil || deps.Fence == nil:
 		return nil,
-			errors.New("new agent: passport, logger, host, workload, drain hook, checks, the sources of notices and a fence are all needed")
+			errors.New("new agent: certificate, logger, host, workload, drain hook, checks, the sources of notices and a fence are all needed")
 	}
 	switch cfg.Farewell {
 	case "":
@@ -130,7 +130,7 @@ func New(cfg Config, deps Deps) (*Agent, error) {
 		over:      make(chan struct{}),
 		streams:   map[session.Stream]*stream{},
 	}
-	a.lines = lines{passport: deps.Passport, dial: deps.Dial}
+	a.lines = lines{certificate: deps.Certificate, dial: deps.Dial}
 	a.keeper = newKeeper(deps.Workload, a.log)
 	a.scribe = newScribe(func(p page) error {
 		return writeMemory(a.statePath, cfg.Bootstrap.Instance, p.memory, p.duty, p.sync)
@@ -173,7 +173,7 @@ func (a *Agent) Run(ctx context.Context) error {
 
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
-	a.tasks.Go(func() { a.deps.Passport.Run(background) })
+	a.tasks.Go(func() { a.deps.Certificate.Run(background) })
 	a.tasks.Go(func() { a.deps.Host.Run(background) })
 	a.tasks.Go(func() { a.deps.Notices.Run(background) })
 	a.tasks.Go(func() { a.deps.Evacuation.Run(background) })
@@ -220,7 +220,7 @@ func (a *Agent) loop(ctx, background context.Context) error {
 		case <-timer.C:
 		case ev = <-a.events:
 			a.hear(ev)
-		case <-a.deps.Passport.Changed():
+		case <-a.deps.Certificate.Changed():
 			a.lines.renew()
 			ev = session.Changed{}
 		case <-a.deps.Workload.Changed():

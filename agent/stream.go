@@ -17,7 +17,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/leasehold/leasehold/agent/passport"
+	"github.com/leasehold/leasehold/agent/certificate"
 	"github.com/leasehold/leasehold/agent/protocol"
 	"github.com/leasehold/leasehold/agent/session"
 )
@@ -43,7 +43,7 @@ type stream struct {
 
 	address    string
 	conn       *grpc.ClientConn // set before anything is heard
-	generation uint64           // of the passport, when the stream began
+	generation uint64           // of the certificate, when the stream began
 	kept       chan struct{}    // closed if its connection outlives it
 }
 
@@ -79,15 +79,15 @@ func (a *Agent) open(background context.Context, o session.Open) {
 		kept: make(chan struct{}),
 	}
 	a.streams[o.Stream] = s
-	_, s.generation = a.deps.Passport.Credentials(false)
+	_, s.generation = a.deps.Certificate.Credentials(false)
 	var err error
-	if a.deps.Passport.Standing().Joined {
+	if a.deps.Certificate.Standing().Joined {
 		s.conn, err = a.lines.take(o.Address)
 	}
 	a.running.Go(func() {
 		defer cancel()
 		if err == nil {
-			err = a.deps.Passport.Join(ctx,
+			err = a.deps.Certificate.Join(ctx,
 				func(ctx context.Context, r *protocol.JoinRequest) (*protocol.Certificate, error) {
 					return a.lines.join(ctx, o.Address, r)
 				})
@@ -100,7 +100,7 @@ func (a *Agent) open(background context.Context, o session.Open) {
 				a.tell(session.Heard{Stream: o.Stream, Message: m})
 			})
 		}
-		a.tell(session.Ended{Stream: o.Stream, Err: plain(err), Told: errors.Is(err, passport.ErrNotJoined)})
+		a.tell(session.Ended{Stream: o.Stream, Err: plain(err), Told: errors.Is(err, certificate.ErrNotJoined)})
 	})
 }
 
@@ -115,13 +115,13 @@ func (a *Agent) hello(o session.Open) *protocol.AgentMessage {
 		Lease:        o.Lease,
 		AgentVersion: a.cfg.Version,
 		AgentStarted: timestamppb.New(a.started),
-		Trust:        a.deps.Passport.Standing().Trust,
+		Trust:        a.deps.Certificate.Standing().Trust,
 		Waits:        true,
 		Claim:        a.duty.Claim,
 	}}}
 }
 
-// hear takes what concerns the passport from what a replica says.
+// hear takes what concerns the certificate from what a replica says.
 func (a *Agent) hear(ev session.Event) {
 	said, is := ev.(session.Heard)
 	if !is || a.streams[said.Stream] == nil {
@@ -129,11 +129,11 @@ func (a *Agent) hear(ev session.Event) {
 	}
 	switch kind := said.Message.GetKind().(type) {
 	case *protocol.GatewayMessage_Welcome:
-		a.deps.Passport.Tell(kind.Welcome.GetNow())
+		a.deps.Certificate.Tell(kind.Welcome.GetNow())
 	case *protocol.GatewayMessage_Certificate:
-		a.deps.Passport.Accept(kind.Certificate)
+		a.deps.Certificate.Accept(kind.Certificate)
 	case *protocol.GatewayMessage_Trust:
-		a.deps.Passport.Believe(kind.Trust)
+		a.deps.Certificate.Believe(kind.Trust)
 	}
 }
 
@@ -145,7 +145,7 @@ func (a *Agent) renew(now time.Time) time.Time {
 	if !is || s == nil {
 		return time.Time{} // a welcome comes first
 	}
-	request, look := a.deps.Passport.Renewal(now)
+	request, look := a.deps.Certificate.Renewal(now)
 	if request != nil {
 		s.say(&protocol.AgentMessage{Kind: &protocol.AgentMessage_RenewCertificate{RenewCertificate: &protocol.RenewCertificate{Request: request}}})
 	}
@@ -228,12 +228,12 @@ func plain(err error) error {
 // lines makes connections, and keeps one ready beside the one in use (SAFE-11). Apart from connect
 // and join it is used by the loop alone.
 type lines struct {
-	passport Passport
-	dial     func(ctx context.Context, address string) (net.Conn, error)
+	certificate Certificate
+	dial        func(ctx context.Context, address string) (net.Conn, error)
 
 	readyFor   string
 	ready      *grpc.ClientConn
-	generation uint64 // of the passport, when ready was made
+	generation uint64 // of the certificate, when ready was made
 
 	next   string    // whom one is to be made to, in its place; "": nobody
 	nextAt time.Time // and when
@@ -241,7 +241,7 @@ type lines struct {
 
 // connect makes a connection. A bare one shows no certificate.
 func (l *lines) connect(address string, bare bool) (*grpc.ClientConn, error) {
-	secured, _ := l.passport.Credentials(bare)
+	secured, _ := l.certificate.Credentials(bare)
 	conn, err := grpc.NewClient("passthrough:///"+address,
 		grpc.WithTransportCredentials(secured),
 		grpc.WithContextDialer(l.dial),
@@ -327,7 +327,7 @@ func (l *lines) tend(now time.Time) time.Time {
 // make makes the connection that is kept ready.
 func (l *lines) make(address string) {
 	l.close()
-	_, l.generation = l.passport.Credentials(false)
+	_, l.generation = l.certificate.Credentials(false)
 	conn, err := l.connect(address, false)
 	if err != nil {
 		return // told when it is needed
@@ -346,7 +346,7 @@ func (l *lines) renew() {
 }
 
 func (l *lines) outdated() bool {
-	_, now := l.passport.Credentials(false)
+	_, now := l.certificate.Credentials(false)
 	return l.generation != now
 }
 

@@ -80,7 +80,7 @@ func oneAuthority(t *testing.T, dir string) {
 // notAuthority has an agent's certificate stand where the authority's should.
 func notAuthority(t *testing.T, dir string) {
 	s := load(t, dir, Agents).Issuer
-	must(t, os.WriteFile(dir+"/agents/ca.crt", certificatePEM(passport(t, s, web, time.Hour).Leaf), 0o600))
+	must(t, os.WriteFile(dir+"/agents/ca.crt", certificatePEM(agentCertificate(t, s, web, time.Hour).Leaf), 0o600))
 }
 
 // forClients has an authority stand there that whoever made it allows to certify clients only.
@@ -137,7 +137,7 @@ func TestRunFollowsItsFiles(t *testing.T) {
 				if a.Trust().Digest() != first.Digest() || isClosed(changed) {
 					t.Fatalf("%s %s: trust has changed", file, name)
 				}
-				if passport(t, a.issuer(), web, time.Hour) == nil {
+				if agentCertificate(t, a.issuer(), web, time.Hour) == nil {
 					t.Fatal("issues no more")
 				}
 				must(t, os.WriteFile(path, was, 0o600))
@@ -243,7 +243,7 @@ func TestRotationCutsNobodyOff(t *testing.T) {
 		dir := newPlace(t, AgentsLifetime)
 		a := open(t, dir)
 		trust := a.Trust()
-		own := passport(t, a.issuer(), web, 24*time.Hour)
+		own := agentCertificate(t, a.issuer(), web, 24*time.Hour)
 		check := func(step string) {
 			t.Helper()
 			_, serverErr, clientErr := meet(t, serves(t, a), identity.ClientConfig(shardID, own, trust))
@@ -261,7 +261,7 @@ func TestRotationCutsNobodyOff(t *testing.T) {
 				check(fmt.Sprintf("round %d step %d, the agent as before", round, step))
 				trust = a.Trust()
 				check(fmt.Sprintf("round %d step %d, the agent has heard of it", round, step))
-				own = passport(t, a.issuer(), web, 24*time.Hour)
+				own = agentCertificate(t, a.issuer(), web, 24*time.Hour)
 				check(fmt.Sprintf("round %d step %d, the agent has another certificate", round, step))
 			}
 		}

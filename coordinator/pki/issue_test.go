@@ -144,7 +144,7 @@ func TestHandshake(t *testing.T) {
 		a := open(t, dir)
 		ours, foreign := load(t, dir, Agents).Issuer, load(t, newPlace(t, AgentsLifetime), Agents).Issuer
 		operators := load(t, dir, Operators).Issuer
-		ended := passport(t, ours, web, 10*time.Second)
+		ended := agentCertificate(t, ours, web, 10*time.Second)
 		<-time.After(10*time.Second + clocks)
 		stranger := identity.Identity{Shard: "0123", Role: identity.Agent, Name: "web-1-a7"}
 		us, others, theirs := a.Trust(), Files{Issuer: foreign}.Trust(), Files{Issuer: operators}.Trust()
@@ -154,18 +154,18 @@ func TestHandshake(t *testing.T) {
 			trust identity.Trust
 			good  bool
 		}{
-			"an agent":                 {shardID, passport(t, ours, web, time.Hour), us, true},
+			"an agent":                 {shardID, agentCertificate(t, ours, web, time.Hour), us, true},
 			"one that has yet to join": {shardID, nil, us, true},
 			// the gateway looks at the name
-			"an agent of another shard":      {shardID, passport(t, ours, stranger, time.Hour), us, true},
-			"of another authority":           {shardID, passport(t, foreign, web, time.Hour), us, false},
-			"of the operators' authority":    {shardID, passport(t, operators, web, time.Hour), us, false},
-			"a coordinator as a client":      {shardID, passport(t, ours, replica, time.Hour), us, false},
+			"an agent of another shard":      {shardID, agentCertificate(t, ours, stranger, time.Hour), us, true},
+			"of another authority":           {shardID, agentCertificate(t, foreign, web, time.Hour), us, false},
+			"of the operators' authority":    {shardID, agentCertificate(t, operators, web, time.Hour), us, false},
+			"a coordinator as a client":      {shardID, agentCertificate(t, ours, replica, time.Hour), us, false},
 			"ended":                          {shardID, ended, us, false},
 			"not begun":                      {shardID, tomorrow(t, ours), us, false},
-			"believes another authority":     {shardID, passport(t, ours, web, time.Hour), others, false},
-			"believes the operators'":        {shardID, passport(t, ours, web, time.Hour), theirs, false},
-			"looks for another shard":        {"0123", passport(t, ours, web, time.Hour), us, false},
+			"believes another authority":     {shardID, agentCertificate(t, ours, web, time.Hour), others, false},
+			"believes the operators'":        {shardID, agentCertificate(t, ours, web, time.Hour), theirs, false},
+			"looks for another shard":        {"0123", agentCertificate(t, ours, web, time.Hour), us, false},
 			"has yet to join another's":      {"0123", nil, us, false},
 			"has yet to join and is deluded": {shardID, nil, others, false},
 		} {
@@ -183,7 +183,7 @@ func TestHandshake(t *testing.T) {
 				t.Errorf("%s: the server saw %s, %v, want %s", name, who, err, want)
 			}
 		}
-		old := identity.ClientConfig(shardID, passport(t, ours, web, time.Hour), us)
+		old := identity.ClientConfig(shardID, agentCertificate(t, ours, web, time.Hour), us)
 		old.MinVersion, old.MaxVersion = tls.VersionTLS12, tls.VersionTLS12
 		if _, serverErr, clientErr := meet(t, serves(t, a), old); serverErr == nil || clientErr == nil {
 			t.Error("TLS 1.2 was good enough")
@@ -216,7 +216,7 @@ func TestClocksMayDifferALittle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, err := newSigner(Agents, AgentsLifetime)
 		must(t, err)
-		c := passport(t, s, web, time.Hour).Leaf
+		c := agentCertificate(t, s, web, time.Hour).Leaf
 		for behind, good := range map[time.Duration]bool{
 			0: true, clocks - time.Second: true,
 			clocks + time.Second: false,

@@ -49,8 +49,8 @@ func load(t *testing.T, dir string, kind Kind) Files {
 	return f
 }
 
-// passport is a certificate that an authority has issued to an agent.
-func passport(t *testing.T, s Signer, to identity.Identity, lifetime time.Duration) *tls.Certificate {
+// agentCertificate is a certificate that an authority has issued to an agent.
+func agentCertificate(t *testing.T, s Signer, to identity.Identity, lifetime time.Duration) *tls.Certificate {
 	t.Helper()
 	key, err := identity.NewKey()
 	must(t, err)

@@ -1,4 +1,4 @@
-package passport
+package certificate
 
 import (
 	"context"
@@ -17,37 +17,37 @@ import (
 )
 
 const (
-	// diskWait is how long the disk is waited for before that is used which is not written yet.
+	// diskWait is how long to wait for the disk before using what is not written yet.
 	diskWait = time.Second
-	// diskRetry is how long after a failure it is tried again.
+	// diskRetry is the pause after a failed write.
 	diskRetry = 10 * time.Second
 )
 
-// Config says whose passport it is.
+// Config names the machine.
 type Config struct {
 	Bootstrap provider.Bootstrap
 	StateDir  string
 }
 
-// Deps are what a passport works with.
+// Deps are what a Holder works with.
 type Deps struct {
 	Logger *slog.Logger
-	// Write replaces a file as a whole; nil does it on the disk.
+	// Write replaces a file as a whole. Nil writes to the disk.
 	Write func(path string, data []byte) error
-	// Rand gives numbers in [0,1) for jitter; nil is a good source.
+	// Rand returns numbers in [0,1) for jitter. Nil is math/rand/v2.
 	Rand func() float64
 }
 
-// Standing is what is in force.
+// Standing describes the credentials that are in force.
 type Standing struct {
-	Joined bool      // there is a certificate; it may have ended
-	Trust  string    // digest of what is believed
+	Joined bool      // there is a certificate; it may have expired
+	Trust  string    // digest of the trusted authorities
 	Issuer string    // fingerprint of the authority that signed the certificate
-	Ends   time.Time // the certificate
+	Ends   time.Time // when the certificate expires
 }
 
-// Passport is safe for concurrent use.
-type Passport struct {
+// Holder holds the machine's credentials. It is safe for concurrent use.
+type Holder struct {
 	cfg      Config
 	deps     Deps
 	log      *slog.Logger
@@ -71,16 +71,16 @@ type Passport struct {
 	circle bool
 	asked  time.Time // the last request over draft.asked
 	jitter float64
-	told   map[string]string // by matter: what the log says already
+	told   map[string]string // what the log says already, by topic
 }
 
-// Open reads what the agent has kept. A file that is of no use is put aside: then the machine joins
-// again, if its token is still good.
-func Open(cfg Config, deps Deps) (*Passport, error) {
+// Open reads the agent's file. An unusable file is moved aside, and the machine joins again if its token is still
+// valid.
+func Open(cfg Config, deps Deps) (*Holder, error) {
 	b := cfg.Bootstrap
 	switch {
 	case cfg.StateDir == "" || deps.Logger == nil:
-		return nil, errors.New("open passport: a state directory and a logger are needed")
+		return nil, errors.New("open certificate: a state directory and a logger are needed")
 	case b.CA == "":
 		return nil,
 			errors.New("bootstrap document: ca is missing: the agent speaks to no coordinator that it cannot know; " +
@@ -101,7 +101,7 @@ func Open(cfg Config, deps Deps) (*Passport, error) {
 		deps.Rand = rand.Float64
 	}
 	now := time.Now()
-	p := &Passport{
+	p := &Holder{
 		cfg: cfg, deps: deps, log: deps.Logger.With("instance", b.Instance),
 		path: filepath.Join(cfg.StateDir, fileName), identity: who,
 		dirty: make(chan struct{}, 1), changed: make(chan struct{}, 1), turn: make(chan struct{}),
@@ -119,8 +119,8 @@ func Open(cfg Config, deps Deps) (*Passport, error) {
 	return p, nil
 }
 
-// read takes up what the former run left, or puts it aside.
-func (p *Passport) read() papers {
+// read reads the file of an earlier run, or moves it aside.
+func (p *Holder) read() papers {
 	data, err := os.ReadFile(p.path)
 	if errors.Is(err, os.ErrNotExist) {
 		return papers{}
@@ -132,7 +132,7 @@ func (p *Passport) read() papers {
 	if err != nil {
 		aside := p.path + ".aside"
 		moved := os.Rename(p.path, aside)
-		p.log.Warn("passport is of no use and put aside: this machine has to join again", "why", err, "aside", aside,
+		p.log.Warn("certificate is of no use and put aside: this machine has to join again", "why", err, "aside", aside,
 			"error", moved,
 			"next", "if its join is refused, replace the instance")
 		return papers{}
@@ -145,8 +145,8 @@ func (p *Passport) read() papers {
 	return found
 }
 
-// Standing is what is in force, at once.
-func (p *Passport) Standing() Standing {
+// Standing returns what is in force, without waiting.
+func (p *Holder) Standing() Standing {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.force.standing()
@@ -160,26 +160,25 @@ func (p papers) standing() Standing {
 	return s
 }
 
-// Changed tells that Standing is new.
-func (p *Passport) Changed() <-chan struct{} { return p.changed }
+// Changed signals that Standing has changed.
+func (p *Holder) Changed() <-chan struct{} { return p.changed }
 
-// revise makes this the newest papers. They are in force once Run has written them down. The caller
-// has the lock.
-func (p *Passport) revise(next papers) {
+// revise makes next the newest papers. They come into force once Run has written them. p.mu must be held.
+func (p *Holder) revise(next papers) {
 	p.draft = next
 	p.drafts++
 	p.wake()
 }
 
-func (p *Passport) wake() {
+func (p *Holder) wake() {
 	select {
 	case p.dirty <- struct{}{}:
 	default:
 	}
 }
 
-// settled waits until what is the newest now is in force.
-func (p *Passport) settled(ctx context.Context) error {
+// settled waits until the papers that are newest now are in force.
+func (p *Holder) settled(ctx context.Context) error {
 	p.mu.Lock()
 	want := p.drafts
 	p.mu.Unlock()
@@ -198,11 +197,11 @@ func (p *Passport) settled(ctx context.Context) error {
 	}
 }
 
-// Run writes down what is new and puts it in force, until the context ends. It is called once.
-func (p *Passport) Run(ctx context.Context) {
+// Run writes new papers and puts them in force, until the context ends. It is called once.
+func (p *Holder) Run(ctx context.Context) {
 	again := time.NewTimer(diskRetry)
 	defer again.Stop()
-	written := 0 // what is not new is on disk already
+	written := 0 // the number of the papers on disk
 	for {
 		over := false
 		select {
@@ -227,8 +226,8 @@ func (p *Passport) Run(ctx context.Context) {
 
 var errGivenUp = errors.New("the disk does not answer")
 
-// write puts papers in force when they are written; or when that has failed, or takes too long.
-func (p *Passport) write(ctx context.Context, next papers, n int) error {
+// write puts papers in force once they are written, or once writing has failed or takes too long.
+func (p *Holder) write(ctx context.Context, next papers, n int) error {
 	done := make(chan error, 1)
 	go func() { done <- p.save(next) }()
 	late := time.NewTimer(diskWait)
@@ -258,7 +257,7 @@ func (p *Passport) write(ctx context.Context, next papers, n int) error {
 	}
 }
 
-func (p *Passport) save(next papers) error {
+func (p *Holder) save(next papers) error {
 	data, err := encode(next, p.identity.Shard, p.identity.Name)
 	if err != nil {
 		return err
@@ -266,8 +265,8 @@ func (p *Passport) save(next papers) error {
 	return p.deps.Write(p.path, data)
 }
 
-// wrote tells how writing went, and puts in force what is in memory in any case.
-func (p *Passport) wrote(err error, next papers, n int) error {
+// wrote logs the result of a write, and puts the papers in force in either case.
+func (p *Holder) wrote(err error, next papers, n int) error {
 	if err != nil {
 		if p.news("disk", err.Error()) {
 			p.log.Warn("certificate and trust are used, but not kept: an agent that is restarted now could not go on with them",
@@ -280,13 +279,13 @@ func (p *Passport) wrote(err error, next papers, n int) error {
 	return err
 }
 
-func (p *Passport) newest() (papers, int) {
+func (p *Holder) newest() (papers, int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.draft, p.drafts
 }
 
-func (p *Passport) enforce(next papers, n int) {
+func (p *Holder) enforce(next papers, n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if n <= p.forced {
@@ -307,20 +306,20 @@ func (p *Passport) enforce(next papers, n int) {
 	}
 }
 
-// news says whether the log does not have it yet that a matter has come to this.
-func (p *Passport) news(matter, what string) bool {
+// news reports whether this is new on a topic, and notes it: the log has each state once.
+func (p *Holder) news(topic, what string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	before := p.told[matter]
-	p.told[matter] = what
+	before := p.told[topic]
+	p.told[topic] = what
 	return before != what
 }
 
-// forget says whether anything was told of a matter, which is over now.
-func (p *Passport) forget(matter string) bool {
+// forget ends a topic, and reports whether anything was logged about it.
+func (p *Holder) forget(topic string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	_, told := p.told[matter]
-	delete(p.told, matter)
+	_, told := p.told[topic]
+	delete(p.told, topic)
 	return told
 }

@@ -1,4 +1,4 @@
-package passport
+package certificate
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold/leasehold/agent/protocol"
 )
 
-// Unsecured proves nothing and believes everybody: for simulated networks.
+// Unsecured proves nothing and trusts everyone. It is for simulated networks.
 type Unsecured struct{}
 
 // Run does nothing.

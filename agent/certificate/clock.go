@@ -1,4 +1,4 @@
-package passport
+package certificate
 
 import (
 	"time"
@@ -36,7 +36,7 @@ func (c clock) times(now time.Time) []time.Time {
 }
 
 // Tell takes over a coordinator's time.
-func (p *Passport) Tell(told *timestamppb.Timestamp) {
+func (p *Holder) Tell(told *timestamppb.Timestamp) {
 	if !told.IsValid() || told.AsTime().IsZero() {
 		return
 	}

@@ -1,4 +1,4 @@
-package passport
+package certificate
 
 import (
 	"bytes"
@@ -24,16 +24,16 @@ var us = identity.Identity{Shard: "s1", Role: identity.Agent, Name: "web-0-a"}
 
 const month = 30 * 24 * time.Hour
 
-// holder is a machine with a passport that runs.
+// holder is a machine with a certificate that runs.
 type holder struct {
-	*Passport
+	*Holder
 	t    *testing.T
 	log  *journal
 	ca   *identitytest.Authority
 	stop func()
 }
 
-// hold opens the passport in a directory and runs it.
+// hold opens the certificate in a directory and runs it.
 func hold(t *testing.T, ca *identitytest.Authority, dir string, change func(*Config, *Deps)) *holder {
 	t.Helper()
 	h := &holder{t: t, log: &journal{}, ca: ca}
@@ -48,7 +48,7 @@ func hold(t *testing.T, ca *identitytest.Authority, dir string, change func(*Con
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.Passport = p
+	h.Holder = p
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {

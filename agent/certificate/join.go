@@ -1,4 +1,4 @@
-package passport
+package certificate
 
 import (
 	"context"
@@ -20,7 +20,7 @@ var ErrNotJoined = errors.New("this machine has not joined")
 // Join gets the first certificate for the join token, if there is none yet; ask asks a replica. It
 // may be repeated: it asks with the same key, also after a restart of the agent, until there is a
 // certificate.
-func (p *Passport) Join(ctx context.Context,
+func (p *Holder) Join(ctx context.Context,
 	ask func(context.Context, *protocol.JoinRequest) (*protocol.Certificate, error),
 ) error {
 	if p.usable(time.Now()) {
@@ -75,7 +75,7 @@ func (p *Passport) Join(ctx context.Context,
 
 // usable says whether there is a certificate to come with. One that has ended is shown all the
 // same: this machine's clock may be wrong, and the refusal tells the coordinators whose it was.
-func (p *Passport) usable(now time.Time) bool {
+func (p *Holder) usable(now time.Time) bool {
 	p.mu.Lock()
 	own := p.force.leaf()
 	now = p.clock.now(now)
@@ -98,14 +98,14 @@ func (p *Passport) usable(now time.Time) bool {
 	return true
 }
 
-func (p *Passport) replace() string {
+func (p *Holder) replace() string {
 	return "replace the instance: leasehold instance replace " + p.identity.Name
 }
 
 // ask makes a request over a key that has no certificate yet: the one that was asked with last, if
 // that has no answer. A key that only a renewal is asked with is not worth writing down: a lost one
 // is asked for anew.
-func (p *Passport) ask(renewal bool) ([]byte, error) {
+func (p *Holder) ask(renewal bool) ([]byte, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	key := p.draft.asked

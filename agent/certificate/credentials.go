@@ -1,4 +1,4 @@
-package passport
+package certificate
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 // Credentials secure a connection with what is in force when it is made. Those that are bare show
 // no certificate: to join with. Of two generations the older showed another certificate, and a
 // connection made with it is not worth keeping.
-func (p *Passport) Credentials(bare bool) (c credentials.TransportCredentials, generation uint64) {
+func (p *Holder) Credentials(bare bool) (c credentials.TransportCredentials, generation uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return secured{p: p, bare: bare}, p.generation
@@ -24,7 +24,7 @@ func (p *Passport) Credentials(bare bool) (c credentials.TransportCredentials, g
 
 // secured are credentials that are made anew for each handshake.
 type secured struct {
-	p    *Passport
+	p    *Holder
 	bare bool
 }
 

@@ -1,4 +1,4 @@
-package passport
+package certificate
 
 import (
 	"crypto/x509"
@@ -11,8 +11,8 @@ import (
 )
 
 // Renewal returns a request for the next certificate if it is time for one, and when to look again.
-// Whoever calls it sends the request on its stream; that no answer comes is seen here.
-func (p *Passport) Renewal(now time.Time) (request []byte, look time.Time) {
+// The caller sends the request on its stream. A missing answer is noticed here.
+func (p *Holder) Renewal(now time.Time) (request []byte, look time.Time) {
 	p.mu.Lock()
 	here := now
 	now = p.clock.now(here) // certificates are dated by the coordinators' time
@@ -40,8 +40,8 @@ func (p *Passport) Renewal(now time.Time) (request []byte, look time.Time) {
 	return request, next()
 }
 
-// term is what decides about the newest certificate. The caller has the lock.
-func (p *Passport) term() (term, bool) {
+// term returns what decides about the newest certificate. p.mu must be held.
+func (p *Holder) term() (term, bool) {
 	own := p.draft.leaf()
 	if own == nil {
 		return term{}, false
@@ -56,12 +56,12 @@ func (p *Passport) term() (term, bool) {
 	return t, true
 }
 
-// foreign says that another authority than that of the certificate issues now.
+// foreign reports whether another authority than the certificate's issues now.
 func (p papers) foreign() bool { return p.trust.Issuer != "" && p.trust.Issuer != p.issuer }
 
-// Accept takes the answer to a request: another certificate, and whom to believe. What is wrong
-// with it is in the log, and changes nothing.
-func (p *Passport) Accept(answer *protocol.Certificate) {
+// Accept takes the answer to a request: a certificate and the authorities to trust. An unusable answer is logged and
+// changes nothing.
+func (p *Holder) Accept(answer *protocol.Certificate) {
 	if err := p.accept(answer); err != nil {
 		if p.news("accept", err.Error()) {
 			p.log.Warn("certificate from a coordinator is of no use: the present one stays", "error", err)
@@ -72,9 +72,8 @@ func (p *Passport) Accept(answer *protocol.Certificate) {
 	p.forget("urgent")
 }
 
-// Believe takes over whom to believe from now on. What is wrong with it is in the log, and changes
-// nothing.
-func (p *Passport) Believe(t *protocol.Trust) {
+// Believe replaces the trusted authorities. An unusable message is logged and changes nothing.
+func (p *Holder) Believe(t *protocol.Trust) {
 	trust, err := readTrust(t)
 	if err != nil {
 		if p.news("believe", err.Error()) {
@@ -97,19 +96,19 @@ func (p *Passport) Believe(t *protocol.Trust) {
 	}
 }
 
-// trusting notes since when it is known which authority issues. The caller has the lock.
-func (p *Passport) trusting(trust identity.Trust, now time.Time) {
+// trusting notes since when it is known which authority issues. p.mu must be held.
+func (p *Holder) trusting(trust identity.Trust, now time.Time) {
 	if trust.Issuer != p.draft.trust.Issuer {
 		p.heard, p.circle = now, false
 	}
 }
 
-func (p *Passport) tellTrust(trust identity.Trust) {
+func (p *Holder) tellTrust(trust identity.Trust) {
 	var names []string
 	for _, c := range trust.Authorities {
 		names = append(names, identity.Fingerprint(c))
 	}
-	p.log.Info("whom this machine believes has changed", "authorities", names, "issuer", trust.Issuer)
+	p.log.Info("trusted authorities have changed", "authorities", names, "issuer", trust.Issuer)
 }
 
 func readTrust(t *protocol.Trust) (identity.Trust, error) {
@@ -119,7 +118,7 @@ func readTrust(t *protocol.Trust) (identity.Trust, error) {
 // accept makes the certificate and the trust of an answer the newest papers, if they are over the
 // key that was asked with, name this machine and can be believed. The same answer again changes
 // nothing.
-func (p *Passport) accept(answer *protocol.Certificate) error {
+func (p *Holder) accept(answer *protocol.Certificate) error {
 	p.Tell(answer.GetIssued())
 	p.mu.Lock()
 	now := p.clock.now(time.Now())
@@ -156,8 +155,8 @@ func (p *Passport) accept(answer *protocol.Certificate) error {
 	return nil
 }
 
-// trustOf is whom to believe after an answer: that without a word about it leaves all as it is.
-func (p *Passport) trustOf(answer *protocol.Certificate) (identity.Trust, error) {
+// trustOf returns whom to trust after an answer. Without authorities in the answer nothing changes.
+func (p *Holder) trustOf(answer *protocol.Certificate) (identity.Trust, error) {
 	if answer.GetTrust() != nil {
 		return readTrust(answer.GetTrust())
 	}
@@ -167,8 +166,8 @@ func (p *Passport) trustOf(answer *protocol.Certificate) (identity.Trust, error)
 }
 
 // takeOver makes these the newest papers, if the certificate is over the key that was asked with.
-// It says whether it is the machine's first, and whether the trust is another one.
-func (p *Passport) takeOver(chain []*x509.Certificate, issuer string, trust identity.Trust, now time.Time) (first,
+// It reports whether it is the machine's first, and whether the trust has changed.
+func (p *Holder) takeOver(chain []*x509.Certificate, issuer string, trust identity.Trust, now time.Time) (first,
 	news bool, err error,
 ) {
 	p.mu.Lock()
@@ -186,14 +185,14 @@ func (p *Passport) takeOver(chain []*x509.Certificate, issuer string, trust iden
 	return first, news, nil
 }
 
-// has says whether the newest certificate is over this key.
-func (p *Passport) has(key any) bool {
+// has reports whether the newest certificate is over this key.
+func (p *Holder) has(key any) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.draft.key != nil && p.draft.key.PublicKey.Equal(key)
 }
 
-// believed verifies a chain and returns the fingerprint of who signed its first certificate.
+// believed verifies a chain and returns the fingerprint of the authority that signed its first certificate.
 func believed(chain []*x509.Certificate, trust identity.Trust, now time.Time) (string, error) {
 	ways, err := trust.Verify(chain, x509.ExtKeyUsageClientAuth, "", now)
 	var invalid x509.CertificateInvalidError

@@ -1,4 +1,4 @@
-package passport
+package certificate
 
 import (
 	"crypto/ecdsa"
@@ -90,7 +90,7 @@ func encode(p papers, shard, instance string) ([]byte, error) {
 	}
 	data, err := json.MarshalIndent(w, "", "  ")
 	if err != nil {
-		return nil, fmt.Errorf("write passport: %w", err)
+		return nil, fmt.Errorf("write certificate: %w", err)
 	}
 	return append(data, '\n'), nil
 }
