@@ -22,7 +22,7 @@ PACKAGES     ?= ./...
 TEST_TIMEOUT ?= 10m
 
 # Packages without I/O: what they test takes seconds.
-FAST := ./store ./provider ./store/memstore/... ./provider/memprovider/... ./agent/contact/... ./coordinator/plan/...
+FAST := ./store ./provider ./store/memstore/... ./provider/memprovider/... ./agent/session/... ./coordinator/plan/...
 
 .PHONY: help
 help: ## list these targets
@@ -117,7 +117,7 @@ fuzz: ## give everything that reads what others wrote anything at all, each for 
 	FUZZTIME=$(or $(FUZZTIME),30s) scripts/fuzz.sh $(PACKAGES)
 
 .PHONY: sim
-sim: ## play many imagined worlds (SEEDS=10000 FIRST=1), or show one (SEED=…)
+sim: ## play many simulated worlds (SEEDS=10000 FIRST=1), or show one (SEED=…)
 	go test ./tests/sim -count=1 -timeout 0 -v -run '^TestWorlds$$' $(if $(SEED),-seed $(SEED) -show,-worlds $(or $(SEEDS),10000) -first $(or $(FIRST),1))
 
 .PHONY: senses
@@ -147,7 +147,7 @@ mutants: ## put deliberate faults into the product, one at a time, and see that 
 
 .PHONY: mutate
 mutate: ## put small mistakes into one package, and see that its own tests catch each: up to hours (PACKAGE=store EVERY=5 ONLY=regexp CHEAP=2s LISTED=true)
-	go run ./tests/mutate -package $(or $(PACKAGE),agent/contact) $(if $(EVERY),-every $(EVERY)) $(if $(ONLY),-only '$(ONLY)') $(if $(CHEAP),-cheap $(CHEAP)) $(if $(LISTED),-listed)
+	go run ./tests/mutate -package $(or $(PACKAGE),agent/session) $(if $(EVERY),-every $(EVERY)) $(if $(ONLY),-only '$(ONLY)') $(if $(CHEAP),-cheap $(CHEAP)) $(if $(LISTED),-listed)
 
 .PHONY: vuln
 vuln: ## look for known vulnerabilities in what is linked; needs https://vuln.go.dev (or GOVULNDB=…), so no part of `make check`

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/agent/checks"
-	"github.com/leasehold/leasehold/agent/contact"
 	"github.com/leasehold/leasehold/agent/protocol"
+	"github.com/leasehold/leasehold/agent/session"
 	"github.com/leasehold/leasehold/provider"
 )
 
@@ -27,7 +27,7 @@ const (
 	FarewellRestart  Farewell = "restart"  // the agent will be back, after an upgrade say
 )
 
-// settleWait is how long the first contact waits for the workload to be started. Most start in
+// settleWait is how long the first hello waits for the workload to be started. Most start in
 // milliseconds.
 const settleWait = time.Second
 
@@ -49,32 +49,32 @@ type Agent struct {
 	deps      Deps
 	log       *slog.Logger
 	statePath string
-	first     contact.Config // without Memory
+	first     session.Config // without Memory
 
 	stopTimeout time.Duration // what the workload may take to end
 
-	contact  *contact.Contact
-	memory   contact.Memory // as contact had it remembered last
-	duty     duty
-	mayRun   bool                      // the workload; see stopped too
-	fenced   bool                      // on_lease_lost was carried out, and the lease not renewed since
-	offBy    time.Time                 // when on_lease_lost poweroff waits no longer for what runs
-	stopped  bool                      // the workload, for want of a lease
-	kept     map[string]checks.Verdict // of checks that wait for that, too
-	stamped  time.Time                 // the renewal that is remembered
-	leaving  *protocol.Drain
-	heard    bool          // what is wanted, from a replica
-	restart  string        // token of the restart that is wanted
-	news     chan struct{} // there is something to report that only the loop knows
-	started  time.Time
-	events   chan contact.Event
-	over     chan struct{} // closed when nobody reads events any more
-	sessions map[contact.Stream]*session
-	lines    lines
-	streams  sync.WaitGroup // end by themselves after a goodbye
-	tasks    sync.WaitGroup // end with the background
-	keeper   *keeper
-	scribe   *scribe
+	session *session.Session
+	memory  session.Memory // as the session had it remembered last
+	duty    duty
+	mayRun  bool                      // the workload; see stopped too
+	fenced  bool                      // on_lease_lost was carried out, and the lease not renewed since
+	offBy   time.Time                 // when on_lease_lost poweroff waits no longer for what runs
+	stopped bool                      // the workload, for want of a lease
+	kept    map[string]checks.Verdict // of checks that wait for that, too
+	stamped time.Time                 // the renewal that is remembered
+	leaving *protocol.Drain
+	heard   bool          // what is wanted, from a replica
+	restart string        // token of the restart that is wanted
+	news    chan struct{} // there is something to report that only the loop knows
+	started time.Time
+	events  chan session.Event
+	over    chan struct{} // closed when nobody reads events any more
+	streams map[session.Stream]*stream
+	lines   lines
+	running sync.WaitGroup // end by themselves after a goodbye
+	tasks   sync.WaitGroup // end with the background
+	keeper  *keeper
+	scribe  *scribe
 
 	confirmedHash string // of what was wanted when last all of it was taken over and checked
 }
@@ -90,10 +90,10 @@ func New(cfg Config, deps Deps) (*Agent, error) {
 		return nil, errors.New("new agent: no boot ID: set " + provider.EnvBootID)
 	case cfg.StateDir == "":
 		return nil, errors.New("new agent: no state directory")
-	case deps.Passport == nil || deps.Logger == nil || deps.Host == nil || deps.Workload == nil || deps.Hook == nil ||
+	case deps.Certificate == nil || deps.Logger == nil || deps.Host == nil || deps.Workload == nil || deps.Hook == nil ||
 		deps.Checks == nil || deps.Notices == nil || deps.Evacuation == nil || deps.Fence == nil:
 		return nil,
-			errors.New("new agent: passport, logger, host, workload, drain hook, checks, the sources of notices and a fence are all needed")
+			errors.New("new agent: certificate, logger, host, workload, drain hook, checks, the sources of notices and a fence are all needed")
 	}
 	switch cfg.Farewell {
 	case "":
@@ -125,17 +125,17 @@ func New(cfg Config, deps Deps) (*Agent, error) {
 		cfg: cfg, deps: deps,
 		log:       deps.Logger.With("instance", cfg.Bootstrap.Instance),
 		statePath: filepath.Join(cfg.StateDir, "agent.json"),
-		events:    make(chan contact.Event, 16),
+		events:    make(chan session.Event, 16),
 		news:      make(chan struct{}, 1),
 		over:      make(chan struct{}),
-		sessions:  map[contact.Stream]*session{},
+		streams:   map[session.Stream]*stream{},
 	}
-	a.lines = lines{passport: deps.Passport, dial: deps.Dial}
+	a.lines = lines{certificate: deps.Certificate, dial: deps.Dial}
 	a.keeper = newKeeper(deps.Workload, a.log)
 	a.scribe = newScribe(func(p page) error {
 		return writeMemory(a.statePath, cfg.Bootstrap.Instance, p.memory, p.duty, p.sync)
 	}, a.log)
-	a.first = contact.Config{Bootstrap: cfg.Bootstrap.Coordinators, AnswerTimeout: cfg.AnswerTimeout, Rand: deps.Rand}
+	a.first = session.Config{Bootstrap: cfg.Bootstrap.Coordinators, AnswerTimeout: cfg.AnswerTimeout, Rand: deps.Rand}
 	for _, d := range []struct {
 		name, value string
 		to          *time.Duration
@@ -156,7 +156,7 @@ func New(cfg Config, deps Deps) (*Agent, error) {
 	return a, nil
 }
 
-// Run is the agent, until the context ends. It is called once. That contact is lost is never an
+// Run is the agent, until the context ends. It is called once. That the session is lost is never an
 // error, unless the group says that the machine ends then: ErrPoweredOff.
 func (a *Agent) Run(ctx context.Context) error {
 	a.started = time.Now()
@@ -168,12 +168,12 @@ func (a *Agent) Run(ctx context.Context) error {
 	first := a.first
 	first.Memory = memory
 	first.Renewed, first.LeaseTTL = a.lease(duty)
-	a.contact, a.memory = contact.New(first), memory
+	a.session, a.memory = session.New(first), memory
 	a.resume(duty)
 
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
-	a.tasks.Go(func() { a.deps.Passport.Run(background) })
+	a.tasks.Go(func() { a.deps.Certificate.Run(background) })
 	a.tasks.Go(func() { a.deps.Host.Run(background) })
 	a.tasks.Go(func() { a.deps.Notices.Run(background) })
 	a.tasks.Go(func() { a.deps.Evacuation.Run(background) })
@@ -213,45 +213,45 @@ func (a *Agent) loop(ctx, background context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
-		var ev contact.Event
+		var ev session.Event
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-timer.C:
 		case ev = <-a.events:
 			a.hear(ev)
-		case <-a.deps.Passport.Changed():
+		case <-a.deps.Certificate.Changed():
 			a.lines.renew()
-			ev = contact.Changed{}
+			ev = session.Changed{}
 		case <-a.deps.Workload.Changed():
-			ev = contact.Changed{}
+			ev = session.Changed{}
 		case <-a.keeper.done:
 			a.noteDone()
-			ev = contact.Changed{}
+			ev = session.Changed{}
 		case <-a.deps.Hook.Changed():
 			a.noteDone()
-			ev = contact.Changed{}
+			ev = session.Changed{}
 		case <-a.deps.Notices.Changed():
-			ev = contact.Changed{}
+			ev = session.Changed{}
 		case <-a.deps.Evacuation.Changed():
-			ev = contact.Changed{}
+			ev = session.Changed{}
 		case <-a.deps.Checks.Changed():
 			a.remember(false)
-			ev = contact.Changed{}
+			ev = session.Changed{}
 		case <-a.news:
-			ev = contact.Changed{}
+			ev = session.Changed{}
 		}
 		if a.powerOff(background) {
 			return ErrPoweredOff
 		}
 		now := time.Now()
-		orders := a.contact.Step(now, ev)
+		orders := a.session.Step(now, ev)
 		look := a.guard(background, now)
 		a.perform(background, orders)
-		if over, ok := ev.(contact.Ended); ok {
-			delete(a.sessions, over.Stream)
+		if over, ok := ev.(session.Ended); ok {
+			delete(a.streams, over.Stream)
 		}
-		wake := a.contact.Wake()
+		wake := a.session.Wake()
 		for _, t := range []time.Time{look, a.renew(now), a.lines.tend(now)} {
 			if wake.IsZero() || !t.IsZero() && t.Before(wake) {
 				wake = t
@@ -266,30 +266,30 @@ func (a *Agent) loop(ctx, background context.Context) error {
 }
 
 // perform carries out orders. None of it blocks for longer than a small file takes to write.
-func (a *Agent) perform(background context.Context, orders []contact.Order) {
+func (a *Agent) perform(background context.Context, orders []session.Order) {
 	for _, order := range orders {
 		switch o := order.(type) {
-		case contact.Remember:
+		case session.Remember:
 			a.memory = o.Memory
 			a.remember(false)
-		case contact.Open:
+		case session.Open:
 			a.open(background, o)
-		case contact.Report:
-			if s := a.sessions[o.Stream]; s != nil {
+		case session.Report:
+			if s := a.streams[o.Stream]; s != nil {
 				s.say(&protocol.AgentMessage{Kind: &protocol.AgentMessage_Report{Report: a.report(o.Sequence)}})
 			}
-		case contact.Close:
-			if s := a.sessions[o.Stream]; s != nil {
-				delete(a.sessions, o.Stream)
+		case session.Close:
+			if s := a.streams[o.Stream]; s != nil {
+				delete(a.streams, o.Stream)
 				if o.Keep {
 					a.lines.keep(s)
 				} else {
 					s.end(o.Goodbye, o.Why)
 				}
 			}
-		case contact.Warm:
+		case session.Warm:
 			a.lines.warm(o.Address, time.Now().Add(o.After))
-		case contact.Workload:
+		case session.Workload:
 			a.log.Info("workload may run", "run", o.Run, "why", o.Why)
 			a.mayRun = o.Run
 			a.wish(time.Time{})
@@ -297,9 +297,9 @@ func (a *Agent) perform(background context.Context, orders []contact.Order) {
 				a.deps.Hook.Want(nil)
 			}
 			a.checkAfresh()
-		case contact.Wanted:
+		case session.Wanted:
 			a.obey(o.Wanted)
-		case contact.Note:
+		case session.Note:
 			level := slog.LevelInfo
 			if o.Warn {
 				level = slog.LevelWarn
@@ -311,7 +311,7 @@ func (a *Agent) perform(background context.Context, orders []contact.Order) {
 			if o.Why != "" {
 				attrs = append(attrs, slog.String("why", o.Why))
 			}
-			a.log.LogAttrs(background, level, "contact with the coordinator", attrs...)
+			a.log.LogAttrs(background, level, "session with the coordinator", attrs...)
 		}
 	}
 }
@@ -333,14 +333,14 @@ func (a *Agent) goodbye() (kind protocol.Goodbye_Kind, why string) {
 func (a *Agent) leave(stop context.CancelFunc) {
 	kind, why := a.goodbye()
 	a.log.Info("agent ends", "farewell", kind.String(), "keep_workload", a.cfg.KeepWorkload)
-	a.perform(context.Background(), a.contact.Leave(kind, why))
+	a.perform(context.Background(), a.session.Leave(kind, why))
 	close(a.over)
 	a.deps.Checks.Close()
 	a.deps.Hook.Close(a.cfg.KeepWorkload)
 	a.keeper.conclude(context.Background(), a.cfg.KeepWorkload)
 	a.noteDone() // what they have done since the loop ended
 	a.scribe.close()
-	a.streams.Wait()
+	a.running.Wait()
 	stop()
 	a.tasks.Wait()
 	a.lines.close()

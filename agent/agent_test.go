@@ -11,9 +11,9 @@ import (
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	"github.com/leasehold/leasehold/agent/contact"
-	"github.com/leasehold/leasehold/agent/passport"
+	"github.com/leasehold/leasehold/agent/certificate"
 	"github.com/leasehold/leasehold/agent/protocol"
+	"github.com/leasehold/leasehold/agent/session"
 	"github.com/leasehold/leasehold/provider"
 )
 
@@ -315,7 +315,7 @@ func TestRetiredIsRememberedAcrossARestart(t *testing.T) {
 		s.act("a", script{refuse: &protocol.Refused{Reason: protocol.Refused_UNAVAILABLE}})
 		dir := t.TempDir()
 		if err := writeMemory(dir+"/agent.json", "web-0-a",
-			contact.Memory{Epoch: 3, Condemned: contact.Condemnation{Revision: 7, Phase: protocol.PhaseGone}}, duty{},
+			session.Memory{Epoch: 3, Condemned: session.Condemnation{Revision: 7, Phase: protocol.PhaseGone}}, duty{},
 			false); err != nil {
 			t.Fatal(err)
 		}
@@ -406,7 +406,7 @@ func TestNewRefusesWhatCannotWork(t *testing.T) {
 	}
 	m := newMachine(false)
 	deps := Deps{
-		Passport: passport.Unsecured{}, Logger: slog.New(slog.DiscardHandler), Host: m, Workload: m,
+		Certificate: certificate.Unsecured{}, Logger: slog.New(slog.DiscardHandler), Host: m, Workload: m,
 		Hook: newHook(), Checks: newChecker(), Notices: newOracle(), Evacuation: newOracle(), Fence: newSwitch(),
 	}
 	if _, err := New(good, deps); err != nil {
@@ -420,7 +420,7 @@ func TestNewRefusesWhatCannotWork(t *testing.T) {
 		"reconnect_max":   func(c *Config, _ *Deps) { c.Bootstrap.ReconnectMax = "soon" },
 		"farewell":        func(c *Config, _ *Deps) { c.Farewell = "adieu" },
 		"only if":         func(c *Config, _ *Deps) { c.KeepWorkload = true },
-		"passport":        func(_ *Config, d *Deps) { d.Passport = nil },
+		"certificate":     func(_ *Config, d *Deps) { d.Certificate = nil },
 	} {
 		cfg, deps := good, deps
 		change(&cfg, &deps)

@@ -9,9 +9,9 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/leasehold/leasehold/agent/certificate"
 	"github.com/leasehold/leasehold/agent/host"
 	"github.com/leasehold/leasehold/agent/notice"
-	"github.com/leasehold/leasehold/agent/passport"
 	"github.com/leasehold/leasehold/agent/protocol"
 	"github.com/leasehold/leasehold/agent/secrets"
 	"github.com/leasehold/leasehold/agent/workload"
@@ -66,17 +66,17 @@ type Notices interface {
 	Changed() <-chan struct{}
 }
 
-// Passport is what the machine shows and whom it believes. Nothing but Join waits for anything.
-type Passport interface {
+// Certificate is what the machine shows and whom it believes. Nothing but Join waits for anything.
+type Certificate interface {
 	// Run keeps what is new until the context ends.
 	Run(ctx context.Context)
 	// Join gets the first certificate from a replica, if there is none yet. An error that is
-	// passport.ErrNotJoined is in the log.
+	// certificate.ErrNotJoined is in the log.
 	Join(ctx context.Context, ask func(context.Context, *protocol.JoinRequest) (*protocol.Certificate, error)) error
 	// Credentials secure new connections; bare ones show no certificate. A connection of an older
 	// generation is not to be used any more.
 	Credentials(bare bool) (c credentials.TransportCredentials, generation uint64)
-	Standing() passport.Standing
+	Standing() certificate.Standing
 	// Changed tells that Standing is new.
 	Changed() <-chan struct{}
 	// Renewal returns a request for another certificate when it is time, and says when to look
@@ -90,14 +90,14 @@ type Passport interface {
 
 // Deps are what the agent works with.
 type Deps struct {
-	Passport   Passport
-	Logger     *slog.Logger
-	Host       Host
-	Workload   Workload
-	Hook       Hook
-	Notices    Notices // where the group says that they come from
-	Evacuation Notices // from whoever runs the machine; it is never told where to look
-	Fence      Fence
+	Certificate Certificate
+	Logger      *slog.Logger
+	Host        Host
+	Workload    Workload
+	Hook        Hook
+	Notices     Notices // where the group says that they come from
+	Evacuation  Notices // from whoever runs the machine; it is never told where to look
+	Fence       Fence
 	// Secrets are those that the workload, the hook and the checks take theirs from; nil: there are
 	// none.
 	Secrets *secrets.Holder

@@ -1,7 +1,7 @@
 // Package agent is what runs on every machine: it keeps one stream to a replica of its shard,
 // reports over it how the machine is, and runs the machine's workload.
 //
-// [Agent.Run] is one loop around contact.Contact, which decides; the loop tells it what happened,
+// [Agent.Run] is one loop around session.Session, which decides; the loop tells it what happened,
 // carries out its orders in the order given, and sleeps until the next event or the time it asked
 // for. Streams, the workload and the host's numbers each have goroutines of their own, so nothing
 // that blocks there stops the loop.

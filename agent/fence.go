@@ -68,7 +68,7 @@ func (a *Agent) guard(background context.Context, now time.Time) time.Time {
 		a.unfence("nothing is to be done without a lease") // one that is retired runs nothing, and may be adopted
 		return time.Time{}
 	}
-	renewed, ttl := a.contact.Renewed()
+	renewed, ttl := a.session.Renewed()
 	if renewed.IsZero() {
 		// None is known of this boot, so there is none to be lost: that ends no machine. But
 		// nothing may run without one.

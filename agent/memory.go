@@ -9,9 +9,9 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/leasehold/leasehold/agent/contact"
 	"github.com/leasehold/leasehold/agent/notice"
 	"github.com/leasehold/leasehold/agent/protocol"
+	"github.com/leasehold/leasehold/agent/session"
 )
 
 const memorySchema = 1
@@ -58,30 +58,30 @@ type duty struct {
 
 // readMemory returns what the former run of the agent of this instance left; nothing, if there was
 // none.
-func readMemory(path, instance string) (contact.Memory, duty, error) {
+func readMemory(path, instance string) (session.Memory, duty, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
-		return contact.Memory{}, duty{}, nil
+		return session.Memory{}, duty{}, nil
 	}
 	if err != nil {
-		return contact.Memory{}, duty{}, fmt.Errorf("read agent state: %w", err)
+		return session.Memory{}, duty{}, fmt.Errorf("read agent state: %w", err)
 	}
 	var r remembered
 	if err := json.Unmarshal(data, &r); err != nil {
-		return contact.Memory{}, duty{}, fmt.Errorf("read agent state %s: %w", path, err)
+		return session.Memory{}, duty{}, fmt.Errorf("read agent state %s: %w", path, err)
 	}
 	if r.Schema > memorySchema {
-		return contact.Memory{}, duty{},
+		return session.Memory{}, duty{},
 			fmt.Errorf("read agent state %s: schema %d is newer than this agent's %d", path, r.Schema, memorySchema)
 	}
 	if r.Instance != instance {
-		return contact.Memory{}, duty{}, fmt.Errorf("read agent state %s: it is of instance %s", path, r.Instance)
+		return session.Memory{}, duty{}, fmt.Errorf("read agent state %s: it is of instance %s", path, r.Instance)
 	}
 	if len(r.Claim) > protocol.MostClaim {
 		r.Claim = nil
 	}
-	m := contact.Memory{Epoch: r.Epoch, Lease: r.Lease, Replicas: r.Coordinators}
-	if c := (contact.Condemnation{Revision: r.RetiredRevision, Phase: r.RetiredPhase}); r.Retired && c.Holds() {
+	m := session.Memory{Epoch: r.Epoch, Lease: r.Lease, Replicas: r.Coordinators}
+	if c := (session.Condemnation{Revision: r.RetiredRevision, Phase: r.RetiredPhase}); r.Retired && c.Holds() {
 		m.Condemned = c
 	}
 	return m, r.duty, nil
@@ -89,7 +89,7 @@ func readMemory(path, instance string) (contact.Memory, duty, error) {
 
 // page is what is to be in the state file.
 type page struct {
-	memory contact.Memory
+	memory session.Memory
 	duty   duty
 	sync   bool
 	done   chan struct{} // closed when it was tried
@@ -170,7 +170,7 @@ func (s *scribe) close() {
 
 // writeMemory replaces the file as a whole. It is synced where its duty is new: what a power
 // failure takes back of the rest, a replica tells.
-func writeMemory(path, instance string, m contact.Memory, d duty, sync bool) error {
+func writeMemory(path, instance string, m session.Memory, d duty, sync bool) error {
 	data, err := json.Marshal(remembered{
 		Schema: memorySchema, Instance: instance,
 		Epoch: m.Epoch, Lease: m.Lease, Coordinators: m.Replicas,

@@ -15,9 +15,9 @@ import (
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
+	"github.com/leasehold/leasehold/agent/certificate"
 	"github.com/leasehold/leasehold/agent/identity"
 	"github.com/leasehold/leasehold/agent/identity/identitytest"
-	"github.com/leasehold/leasehold/agent/passport"
 	"github.com/leasehold/leasehold/agent/protocol"
 )
 
@@ -71,13 +71,13 @@ func (o *office) credentials(replica string) credentials.TransportCredentials {
 	}})
 }
 
-// passport is that of the machine, on the disk that answering waits for.
-func (o *office) passport(t *testing.T, cfg *Config, log *slog.Logger, answering func()) *passport.Passport {
+// certificate is that of the machine, on the disk that answering waits for.
+func (o *office) certificate(t *testing.T, cfg *Config, log *slog.Logger, answering func()) *certificate.Holder {
 	t.Helper()
 	o.mu.Lock()
 	cfg.Bootstrap.CA = string(o.trust.PEM())
 	o.mu.Unlock()
-	p, err := passport.Open(passport.Config{Bootstrap: cfg.Bootstrap, StateDir: cfg.StateDir}, passport.Deps{
+	p, err := certificate.Open(certificate.Config{Bootstrap: cfg.Bootstrap, StateDir: cfg.StateDir}, certificate.Deps{
 		Logger: log, Rand: func() float64 { return 0.999 },
 		Write: func(path string, data []byte) error {
 			answering()

@@ -33,7 +33,7 @@ func (a *Agent) report(sequence uint64) *protocol.Report {
 		Drained:    a.duty.Drained,
 		Notice:     a.notice(),
 	}
-	papers := a.deps.Passport.Standing()
+	papers := a.deps.Certificate.Standing()
 	r.Trust = papers.Trust
 	if papers.Joined && !papers.Ends.IsZero() {
 		r.Certificate = &protocol.OwnCertificate{Issuer: papers.Issuer, Ends: timestamppb.New(papers.Ends)}

@@ -18,7 +18,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	"github.com/leasehold/leasehold/agent/passport"
+	"github.com/leasehold/leasehold/agent/certificate"
 	"github.com/leasehold/leasehold/agent/protocol"
 	"github.com/leasehold/leasehold/provider"
 )
@@ -260,14 +260,14 @@ func answer(act script, report *protocol.Report, lease int64) *protocol.GatewayM
 	}
 }
 
-// counting is a passport that counts handshakes.
+// counting is a certificate that counts handshakes.
 type counting struct {
-	Passport
+	Certificate
 	shard *shard
 }
 
 func (c counting) Credentials(bare bool) (credentials.TransportCredentials, uint64) {
-	own, generation := c.Passport.Credentials(bare)
+	own, generation := c.Certificate.Credentials(bare)
 	return countedCredentials{own, c.shard}, generation
 }
 
@@ -328,12 +328,12 @@ func startAgent(t *testing.T, s *shard, m *machine, change func(*Config)) *runni
 		}
 	}
 	log := slog.New(slog.NewTextHandler(testWriter{t}, nil))
-	var papers Passport = passport.Unsecured{}
+	var papers Certificate = certificate.Unsecured{}
 	if s.office != nil {
-		papers = s.office.passport(t, &cfg, log, answering)
+		papers = s.office.certificate(t, &cfg, log, answering)
 	}
 	a, err := New(cfg, Deps{
-		Passport: counting{papers, s}, Logger: log,
+		Certificate: counting{papers, s}, Logger: log,
 		Host: m, Workload: m, Hook: h, Checks: c, Notices: notices, Evacuation: evac, Fence: power, Secrets: m.hidden,
 		Uptime: func() time.Duration { return time.Since(began) }, Dial: s.dial, Rand: func() float64 { return 0.999 },
 	})

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/agent/protocol"
-	"github.com/leasehold/leasehold/coordinator/picture"
+	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -82,7 +82,7 @@ func (r *Replica) publishTrust(ctx context.Context) {
 // of this replica, nor operators of what it waits for.
 type ownRecord struct{ r *Replica }
 
-func (w ownRecord) look(c *picture.Content) {
+func (w ownRecord) look(c *cache.Content) {
 	_, shown := c.Replicas[w.r.cfg.ID]
 	if !shown || c.Unreadable[w.r.keys.Replica(w.r.cfg.ID)] != "" {
 		w.r.pokePublish()
@@ -90,10 +90,10 @@ func (w ownRecord) look(c *picture.Content) {
 }
 
 // Listed checks the record.
-func (w ownRecord) Listed(c *picture.Content) { w.look(c) }
+func (w ownRecord) Listed(c *cache.Content) { w.look(c) }
 
 // Changed checks the record if it has changed.
-func (w ownRecord) Changed(c *picture.Content, changes []picture.Change) {
+func (w ownRecord) Changed(c *cache.Content, changes []cache.Change) {
 	for _, change := range changes {
 		if change.Kind == store.KindReplicas && change.Name == w.r.cfg.ID {
 			w.look(c)

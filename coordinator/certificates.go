@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/leasehold/leasehold/coordinator/picture"
+	"github.com/leasehold/leasehold/coordinator/cache"
 )
 
 const (
@@ -58,7 +58,7 @@ func (r *Replica) unserved(now time.Time) (why string) {
 	if why == "" {
 		return ""
 	}
-	r.picture.View(func(c *picture.Content) {
+	r.cache.View(func(c *cache.Content) {
 		for id, other := range c.Replicas {
 			if id != r.cfg.ID && now.Before(other.Record.IssuerEnds) {
 				why = ""

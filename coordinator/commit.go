@@ -13,7 +13,7 @@ import (
 
 const (
 	commitTimeout = 5 * time.Second
-	// overtakenWait is when to plan again after a conflict, unless the picture shows the
+	// overtakenWait is when to plan again after a conflict, unless the cache shows the
 	// conflicting write before.
 	overtakenWait = 200 * time.Millisecond
 	// refusedWait is when to retry what etcd refused or did not answer.

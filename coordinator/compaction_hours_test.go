@@ -1,6 +1,6 @@
 //go:build !race
 
-// Hours are imagined here, of which each second is as the one before: the race detector sees them
+// Hours are simulated here, of which each second is as the one before: the race detector sees them
 // in compaction_test.go.
 
 package coordinator_test

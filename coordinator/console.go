@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/agent/secrets"
-	"github.com/leasehold/leasehold/coordinator/picture"
+	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/store"
 )
@@ -47,7 +47,7 @@ func (t *term) veiled(rec store.Instance, text string) string {
 	}
 	values := map[string]string{}
 	ring := t.r.deps.Secrets.Ring()
-	t.r.picture.View(func(c *picture.Content) {
+	t.r.cache.View(func(c *cache.Content) {
 		for _, name := range rec.Spec.Secrets {
 			if value, err := ring.Open(t.shard.ID, c.Secrets[name].Record); err == nil {
 				values[name] = string(value)
@@ -74,6 +74,6 @@ func (q *queue) forget(id string) {
 
 // told reports whether an instance's last report says how its workload ended.
 func (t *term) told(id string) (told bool) {
-	t.r.picture.View(func(c *picture.Content) { told = c.Reports[id].Record.Workload != nil })
+	t.r.cache.View(func(c *cache.Content) { told = c.Reports[id].Record.Workload != nil })
 	return told
 }

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/leasehold/leasehold/coordinator/picture"
+	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -133,7 +133,7 @@ func (r *Replica) watchVitals(ctx context.Context) {
 // it is. If etcd does not hold the shard there is nothing to compare: see wait.
 func (r *Replica) compareKnown(v store.Vitals) (why string) {
 	known := r.known.get()
-	r.picture.View(func(c *picture.Content) {
+	r.cache.View(func(c *cache.Content) {
 		shard := c.Shard.Record
 		if !c.Shard.Present() || shard.ID != known.ShardID {
 			return

@@ -1,9 +1,9 @@
 // Package coordinator is one replica of a shard's coordinator. Every replica follows etcd and
 // serves agents. The elected one, the leader, also plans and acts for its term.
 //
-//	replica.go     a replica's life: shard, picture, gateway, session, election
+//	replica.go     a replica's life: shard, cache, gateway, session, election
 //	waiting.go     waiting for a store that holds the shard
-//	term.go        one term of leadership: picture → plan → transactions → provider calls
+//	term.go        one term of leadership: cache → plan → transactions → provider calls
 //	commit.go      an action as a fenced transaction with its journal entry
 //	queue.go       provider calls: bounded, rate-limited, one at a time per instance
 //	lister.go      what the providers list
@@ -19,6 +19,6 @@
 //   - Every write of a term compares the key that won the election (SAFE-7).
 //   - A term's context ends, with a cause, when its leadership may have ended by the replica's own clock;
 //     nothing is left running when it returns.
-//   - No group is planned on a picture older than the last write to it (SAFE-3).
+//   - No group is planned on a cache older than the last write to it (SAFE-3).
 //   - The package knows etcd as a store.Store, and machines as a provider.Provider.
 package coordinator

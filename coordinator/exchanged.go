@@ -23,7 +23,7 @@ func (r *Replica) checkStore(ctx context.Context, fence store.Fence) error {
 	if _, err := r.lookForShard(ctx); err != nil {
 		var missing *missingError
 		if errors.As(err, &missing) {
-			r.wait(missing.why) // the picture will show it too
+			r.wait(missing.why) // the cache will show it too
 		}
 		return err
 	}
@@ -40,7 +40,7 @@ func (r *Replica) checkStore(ctx context.Context, fence store.Fence) error {
 	}
 	served, err := store.Decode[store.Served](kv)
 	if err != nil {
-		return nil // the picture knows it as unreadable
+		return nil // the cache knows it as unreadable
 	}
 	why := served.Record.Exchanged(v)
 	if why == "" {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/leasehold/leasehold/coordinator/picture"
+	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -53,7 +53,7 @@ func (t *term) readExtras(ctx context.Context) (map[string]store.Extra, bool) {
 // retried.
 func (t *term) writeExtras(ctx context.Context, written map[string]store.Extra) {
 	var now []store.Extra
-	t.r.picture.View(func(c *picture.Content) { now = t.evidence.Extras(c, mostExtras) })
+	t.r.cache.View(func(c *cache.Content) { now = t.evidence.Extras(c, mostExtras) })
 	there := make(map[string]bool, len(now))
 	var writes []store.Write
 	after := map[string]store.Extra{}

@@ -18,7 +18,7 @@ import (
 	"github.com/leasehold/leasehold/agent/identity"
 	"github.com/leasehold/leasehold/agent/protocol"
 	"github.com/leasehold/leasehold/coordinator"
-	"github.com/leasehold/leasehold/coordinator/authority"
+	"github.com/leasehold/leasehold/coordinator/pki"
 	"github.com/leasehold/leasehold/provider/memprovider"
 	"github.com/leasehold/leasehold/store"
 )
@@ -26,25 +26,25 @@ import (
 // secured has a replica secure its streams, with an authority that all of a test's replicas share.
 func (w *world) secured() func(*coordinator.Config, *coordinator.Deps) {
 	w.t.Helper()
-	return w.securedFor(authority.AgentsLifetime)
+	return w.securedFor(pki.AgentsLifetime)
 }
 
 // securedFor is secured, with an authority that ends.
 func (w *world) securedFor(lifetime time.Duration) func(*coordinator.Config, *coordinator.Deps) {
 	w.t.Helper()
 	dir := filepath.Join(w.t.TempDir(), "pki")
-	if err := authority.Init(dir, map[authority.Kind]time.Duration{authority.Agents: lifetime}); err != nil {
+	if err := pki.Init(dir, map[pki.Kind]time.Duration{pki.Agents: lifetime}); err != nil {
 		w.t.Fatal(err)
 	}
-	a, err := authority.Open(dir, w.log)
+	a, err := pki.Open(dir, w.log)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	return func(_ *coordinator.Config, deps *coordinator.Deps) { deps.Authority = a }
 }
 
-// passport is what a machine has on its disk to show who it is.
-type passport struct {
+// agentCert is what a machine has on its disk to show who it is.
+type agentCert struct {
 	key  *ecdsa.PrivateKey
 	pair *tls.Certificate
 }
@@ -61,16 +61,16 @@ func (a *agent) credentials(ctx context.Context, address string) credentials.Tra
 		a.w.t.Errorf("bootstrap document of %s: %v", b.Instance, err)
 		return nil
 	}
-	p := a.passport()
+	p := a.agentCert()
 	if p.pair == nil && !a.join(ctx, address, p, trust) {
 		return nil
 	}
 	return credentials.NewTLS(identity.ClientConfig(b.Shard, p.pair, trust))
 }
 
-// passport is the machine's, with a key that is made when it is asked for first. One goroutine at a
+// agentCert is the machine's, with a key that is made when it is asked for first. One goroutine at a
 // time is the machine.
-func (k *work) passport() *passport {
+func (k *work) agentCert() *agentCert {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.papers.key == nil {
@@ -84,7 +84,7 @@ func (k *work) passport() *passport {
 }
 
 // join exchanges the token of the machine's bootstrap document.
-func (a *agent) join(ctx context.Context, address string, p *passport, trust identity.Trust) bool {
+func (a *agent) join(ctx context.Context, address string, p *agentCert, trust identity.Trust) bool {
 	b := a.boot.Bootstrap
 	request, err := identity.NewRequest(p.key)
 	if err != nil {
@@ -227,7 +227,7 @@ func TestUsedTokenOfAMachineThatIsGoneIsRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer conn.Close()
-		request, err := identity.NewRequest(k.passport().key)
+		request, err := identity.NewRequest(k.agentCert().key)
 		if err != nil {
 			t.Fatal(err)
 		}

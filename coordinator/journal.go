@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/leasehold/leasehold/coordinator/picture"
+	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -118,7 +118,7 @@ func (j *journal) lasts() time.Duration { return j.kept() + j.share() }
 
 func (j *journal) kept() time.Duration {
 	kept := store.DefaultShardSettings().EventsKept.D()
-	j.r.picture.View(func(c *picture.Content) {
+	j.r.cache.View(func(c *cache.Content) {
 		if c.Shard.Present() {
 			kept = c.Shard.Record.Settings.EventsKept.D()
 		}

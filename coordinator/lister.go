@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/leasehold/leasehold/coordinator/picture"
+	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/store"
 )
@@ -88,6 +88,6 @@ func (l *lister) list(ctx context.Context) (pause time.Duration) {
 		l.t.log.Info("provider lists its machines again", "provider", l.name, "machines", len(machines))
 	}
 	l.failing = false
-	l.t.r.picture.View(func(c *picture.Content) { l.t.evidence.ListedBy(l.name, begun, machines, c) })
+	l.t.r.cache.View(func(c *cache.Content) { l.t.evidence.ListedBy(l.name, begun, machines, c) })
 	return 0
 }

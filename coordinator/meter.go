@@ -3,8 +3,8 @@ package coordinator
 import (
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/coordinator/gateway"
-	"github.com/leasehold/leasehold/coordinator/picture"
 	"github.com/leasehold/leasehold/coordinator/plan"
 	"github.com/leasehold/leasehold/store"
 )
@@ -41,7 +41,7 @@ type Refusal string
 
 // The refusals that no rule of a plan reports.
 const (
-	RefusedStale    Refusal = "stale"    // no plan is made: the picture is too old (SAFE-3)
+	RefusedStale    Refusal = "stale"    // no plan is made: the cache is too old (SAFE-3)
 	RefusedFence    Refusal = "fence"    // a transaction failed since another replica leads (SAFE-7)
 	RefusedConflict Refusal = "conflict" // a transaction failed since its evidence had changed (SAFE-4)
 	RefusedGrace    Refusal = "grace"    // a lease ended, and its agent has time to return (SAFE-1)
@@ -68,7 +68,7 @@ func (t *term) meterAction(a *plan.Action) {
 		return
 	}
 	var failure *store.Failure
-	t.r.picture.View(func(c *picture.Content) {
+	t.r.cache.View(func(c *cache.Content) {
 		rec := c.Instances[a.Instance].Record
 		failures := c.Slots[rec.Group][rec.Slot].Record.Failures
 		if len(failures) == 0 {

@@ -10,8 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/coordinator/evidence"
-	"github.com/leasehold/leasehold/coordinator/picture"
 	"github.com/leasehold/leasehold/coordinator/plan"
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/store"
@@ -180,7 +180,7 @@ func (q *queue) stands(ctx context.Context, c plan.Call) error {
 
 // look reads the record once more as the call leaves the queue.
 func (q *queue) look(c plan.Call) (in store.Versioned[store.Instance], held, ok bool) {
-	q.t.r.picture.View(func(content *picture.Content) {
+	q.t.r.cache.View(func(content *cache.Content) {
 		in, ok = content.Instances[c.Instance]
 		held = content.Shard.Record.Hold != nil
 	})
@@ -301,7 +301,7 @@ func (q *queue) remove(ctx context.Context, in store.Versioned[store.Instance]) 
 func (t *term) request(rec store.Instance, token joinToken) provider.CreateRequest {
 	settings := t.settings()
 	var coordinators []string
-	t.r.picture.View(func(c *picture.Content) {
+	t.r.cache.View(func(c *cache.Content) {
 		for _, id := range slices.Sorted(maps.Keys(c.Replicas)) {
 			coordinators = append(coordinators, c.Replicas[id].Record.Address)
 		}

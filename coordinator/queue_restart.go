@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/leasehold/leasehold/coordinator/picture"
+	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/coordinator/plan"
 	"github.com/leasehold/leasehold/store"
 )
@@ -49,7 +49,7 @@ func (q *queue) restart(ctx context.Context, c plan.Call, in store.Versioned[sto
 // bootedSince reports whether a boot other than the one to end reports already.
 func (q *queue) bootedSince(rec store.Instance) bool {
 	other := false
-	q.t.r.picture.View(func(c *picture.Content) {
+	q.t.r.cache.View(func(c *cache.Content) {
 		alive, there := c.Alive[rec.ID]
 		other = there && rec.Restart.Boot != "" && alive.Record.BootID != rec.Restart.Boot
 	})

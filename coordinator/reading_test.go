@@ -7,7 +7,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// reading is what a test has read of the database. Tests look several times in a second of imagined
+// reading is what a test has read of the database. Tests look several times in a second of simulated
 // time, and mostly nothing has happened meanwhile: what is still as it was is neither read nor
 // decoded again.
 type reading struct {

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/coordinator/evidence"
-	"github.com/leasehold/leasehold/coordinator/picture"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -19,7 +19,7 @@ const (
 // What cannot be read now is retried in the next step.
 func (t *term) recall(ctx context.Context) {
 	var wanted []evidence.Spoilt
-	t.r.picture.View(func(c *picture.Content) { wanted = t.evidence.ToRecall(c) })
+	t.r.cache.View(func(c *cache.Content) { wanted = t.evidence.ToRecall(c) })
 	if len(wanted) == 0 {
 		return
 	}

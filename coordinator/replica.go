@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/coordinator/gateway"
-	"github.com/leasehold/leasehold/coordinator/picture"
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/store"
 )
@@ -71,7 +71,7 @@ type Replica struct {
 	keys store.Keys
 	log  *slog.Logger
 
-	picture *picture.Picture
+	cache   *cache.Cache
 	journal *journal
 
 	mu           sync.Mutex
@@ -122,7 +122,7 @@ func New(cfg Config, deps Deps) (*Replica, error) {
 	keys := store.KeysOf(cfg.Shard)
 	r := &Replica{
 		cfg: cfg, deps: deps, keys: keys, log: deps.Logger.With("replica", cfg.ID),
-		picture: picture.New(keys), publish: make(chan struct{}, 1), sessionsGone: make(chan struct{}),
+		cache: cache.New(keys), publish: make(chan struct{}, 1), sessionsGone: make(chan struct{}),
 		served: make(chan struct{}),
 	}
 	r.journal = newJournal(r)
@@ -153,7 +153,7 @@ func (r *Replica) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	gw, err := gateway.New(gateway.Config{Replica: r.cfg.ID, ShardID: shard.ID, Keys: r.keys}, gateway.Deps{
-		Store: r.deps.Store, Picture: r.picture, Logger: r.log, Disturbed: r.disturbed, Journal: r.journal.write,
+		Store: r.deps.Store, Cache: r.cache, Logger: r.log, Disturbed: r.disturbed, Journal: r.journal.write,
 		Record: func(ctx context.Context, txn store.Txn, entry store.JournalEntry) (store.Revision, error) {
 			return r.journal.commit(ctx, txn, entry)
 		},
@@ -172,12 +172,12 @@ func (r *Replica) Run(ctx context.Context) error {
 	r.gateway, r.standing.ShardID = gw, shard.ID
 	r.mu.Unlock()
 
-	// The picture outlives the rest, so that the parts that stop still see what happens.
-	pictureCtx, endPicture := context.WithCancel(context.WithoutCancel(ctx))
+	// The cache outlives the rest, so that the parts that stop still see what happens.
+	cacheCtx, endCache := context.WithCancel(context.WithoutCancel(ctx))
 	var following sync.WaitGroup
-	following.Go(func() { _ = r.picture.Run(pictureCtx, r.deps.Store) })
+	following.Go(func() { _ = r.cache.Run(cacheCtx, r.deps.Store) })
 	defer following.Wait()
-	defer endPicture()
+	defer endCache()
 
 	var parts sync.WaitGroup
 	parts.Go(func() {
@@ -186,8 +186,8 @@ func (r *Replica) Run(ctx context.Context) error {
 		}
 	})
 	parts.Go(func() { _ = gw.Run(ctx) })
-	defer r.picture.Listen(&shardWatcher{r: r, id: shard.ID})()
-	defer r.picture.Listen(ownRecord{r})()
+	defer r.cache.Listen(&shardWatcher{r: r, id: shard.ID})()
+	defer r.cache.Listen(ownRecord{r})()
 	parts.Go(func() { r.pulse.run(ctx) })
 	parts.Go(func() { r.watchVitals(ctx) })
 	parts.Go(func() { r.publishTrust(ctx) })

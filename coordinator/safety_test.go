@@ -251,7 +251,7 @@ func TestDeposedLeaderWritesNothing(t *testing.T) {
 //
 // proves SAFE-3
 // proves SAFE-4
-func TestNothingIsDestroyedOnAStalePicture(t *testing.T) {
+func TestNothingIsDestroyedOnAStaleCache(t *testing.T) {
 	inWorld(t, quick, func(w *world) {
 		one := w.start("one")
 		g := w.group("web", 2)

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/leasehold/leasehold/coordinator/picture"
+	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -100,7 +100,7 @@ func (s *serving) takeUp(ctx context.Context) bool {
 func (s *serving) restore(ctx context.Context, kv store.KV, why error) (v store.Versioned[store.Served], err error) {
 	r := s.t.r
 	if !errors.Is(why, store.ErrSchema) {
-		r.picture.View(func(c *picture.Content) { v = c.Served })
+		r.cache.View(func(c *cache.Content) { v = c.Served })
 		if v.Present() {
 			return v, nil
 		}
@@ -178,7 +178,7 @@ func (s *serving) look(ctx context.Context) {
 
 // damage returns why etcd's history must not be compacted now; "" if it may be (SAFE-15).
 func (t *term) damage() (why string) {
-	t.r.picture.View(func(c *picture.Content) { why = t.evidence.Damaged(c) })
+	t.r.cache.View(func(c *cache.Content) { why = t.evidence.Damaged(c) })
 	return why
 }
 

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/agent/identity"
-	"github.com/leasehold/leasehold/coordinator/picture"
+	"github.com/leasehold/leasehold/coordinator/cache"
 )
 
 // Standing is how a replica is doing, for health checks, metrics and logs.
@@ -100,8 +100,8 @@ func issuerEnds(trust identity.Trust) time.Time {
 	return time.Time{}
 }
 
-// Picture returns the shard as the replica sees it.
-func (r *Replica) Picture() *picture.Picture { return r.picture }
+// Cache returns the shard as the replica sees it.
+func (r *Replica) Cache() *cache.Cache { return r.cache }
 
 // nowServing records the address at which agents are served; "" once they are sent away.
 func (r *Replica) nowServing(address string) {

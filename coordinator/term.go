@@ -11,8 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/coordinator/evidence"
-	"github.com/leasehold/leasehold/coordinator/picture"
 	"github.com/leasehold/leasehold/coordinator/plan"
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/store"
@@ -93,11 +93,11 @@ func (t *term) suspect(provider string) {
 	}
 }
 
-// settings returns the settings in force. The picture keeps them even while etcd holds others that
+// settings returns the settings in force. The cache keeps them even while etcd holds others that
 // are refused.
 func (t *term) settings() store.ShardSettings {
 	settings := store.DefaultShardSettings()
-	t.r.picture.View(func(c *picture.Content) {
+	t.r.cache.View(func(c *cache.Content) {
 		if c.Shard.Present() {
 			settings = c.Shard.Record.Settings
 		}
@@ -116,7 +116,7 @@ func (t *term) poke() {
 func (t *term) run(ctx context.Context) error {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	if err := t.r.picture.WaitFor(ctx, t.fence.Created); err != nil {
+	if err := t.r.cache.WaitFor(ctx, t.fence.Created); err != nil {
 		return err
 	}
 	t.log.Info("leading")
@@ -124,7 +124,7 @@ func (t *term) run(ctx context.Context) error {
 		Rule: "ELECT-1", What: "replica " + t.r.cfg.ID + " leads",
 		Revision: t.fence.Created,
 	})
-	stop := t.r.picture.Listen(t.evidence)
+	stop := t.r.cache.Listen(t.evidence)
 	defer stop()
 
 	var parts sync.WaitGroup
@@ -157,7 +157,7 @@ func (t *term) loop(ctx context.Context) error {
 		}
 		wait := time.Hour
 		if !next.IsZero() {
-			wait = max(time.Millisecond, time.Until(next)) // do not spin on work that waits for the picture
+			wait = max(time.Millisecond, time.Until(next)) // do not spin on work that waits for the cache
 		}
 		due.Reset(wait)
 		select {
@@ -166,7 +166,7 @@ func (t *term) loop(ctx context.Context) error {
 		case <-t.pokes:
 		case <-due.C:
 		case <-pass.C:
-			t.r.picture.View(func(c *picture.Content) { t.evidence.Pass(c) })
+			t.r.cache.View(func(c *cache.Content) { t.evidence.Pass(c) })
 		}
 	}
 }
@@ -188,13 +188,13 @@ func (t *term) watchClock(ctx context.Context) {
 	}
 }
 
-// step plans the dirty groups whose picture is recent enough, carries out the actions, and returns
+// step plans the dirty groups whose cache is recent enough, carries out the actions, and returns
 // when to plan again.
 func (t *term) step(ctx context.Context) (next time.Time, err error) {
-	heard, interrupted := t.r.picture.Heard()
+	heard, interrupted := t.r.cache.Heard()
 	if interrupted != nil || time.Since(heard) > vitalsSilence {
 		t.r.deps.Meter.Refused(RefusedStale)
-		// SAFE-3: the groups stay dirty, and the next change of the picture wakes the loop.
+		// SAFE-3: the groups stay dirty, and the next change of the cache wakes the loop.
 		return time.Time{}, nil //nolint:nilerr // no decision is no error
 	}
 	t.recall(ctx)
@@ -203,7 +203,7 @@ func (t *term) step(ctx context.Context) (next time.Time, err error) {
 	var settings store.ShardSettings
 	var revision store.Revision
 	now, deposed := time.Now(), false
-	t.r.picture.View(func(c *picture.Content) {
+	t.r.cache.View(func(c *cache.Content) {
 		if kv, ok := c.Leaders[leaderName(t.r.keys, t.fence.Key)]; !ok || kv.Created != t.fence.Created {
 			deposed = c.Revision >= t.fence.Created
 		}

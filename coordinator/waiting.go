@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/leasehold/leasehold/coordinator/picture"
+	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -209,7 +209,7 @@ type shardWatcher struct {
 	id string
 }
 
-func (w *shardWatcher) look(c *picture.Content) {
+func (w *shardWatcher) look(c *cache.Content) {
 	switch {
 	case c.Shard.Present() && c.Shard.Record.ID == w.id:
 		w.r.wait("")
@@ -221,10 +221,10 @@ func (w *shardWatcher) look(c *picture.Content) {
 }
 
 // Listed checks the shard's record.
-func (w *shardWatcher) Listed(c *picture.Content) { w.look(c) }
+func (w *shardWatcher) Listed(c *cache.Content) { w.look(c) }
 
 // Changed checks the shard's record if it has changed.
-func (w *shardWatcher) Changed(c *picture.Content, changes []picture.Change) {
+func (w *shardWatcher) Changed(c *cache.Content, changes []cache.Change) {
 	for _, change := range changes {
 		if change.Kind == store.KindShard {
 			w.look(c)

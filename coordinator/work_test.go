@@ -94,7 +94,7 @@ type work struct {
 	due       time.Time // when it ends
 	drained   string
 	document  provider.Bootstrap // that the machine was made with
-	papers    passport
+	papers    agentCert
 }
 
 // hookTimer ends with the hook that runs, if it ends.

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Breaks the planner on purpose, in one way after the other, and says after how many imagined worlds tests/sim noticed. A simulator that
+# Breaks the planner on purpose, in one way after the other, and says after how many simulated worlds tests/sim noticed. A simulator that
 # catches nothing proves nothing. Each fault is one sed expression on one file, applied to a copy of the last commit; one that changes
 # nothing any more is an error, and so is one that no world shows.
 #
@@ -57,7 +57,7 @@ while IFS='|' read -r name file change; do
 		printf '%-46s none of %s\n' "$name" "$worlds"
 		missed=1
 	elif seed=$(grep -oE 'seed [0-9]+: after' "$tmp/out" | awk '{print $2 + 0}' | sort -n | head -1) && [[ -n $seed ]]; then
-		why=$(grep -m1 -oE "seed $seed: .*" "$tmp/out" | sed 's/.*imagined time: //' | cut -c1-110)
+		why=$(grep -m1 -oE "seed $seed: .*" "$tmp/out" | sed 's/.*virtual time: //' | cut -c1-110)
 		printf '%-46s %s: %s\n' "$name" "$seed" "$why"
 	else
 		printf '%-46s %s\n' "$name" 'the run failed otherwise:'

@@ -14,7 +14,7 @@ mutants() { make mutants; }
 planner() { scripts/break-planner.sh; }
 mutations() { # of the packages whose survivors are all listed
 	local package status=0
-	for package in agent/contact store coordinator/evidence; do
+	for package in agent/session store coordinator/evidence; do
 		make mutate PACKAGE=$package || status=1
 	done
 	return $status

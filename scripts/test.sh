@@ -37,7 +37,7 @@ clusters=$(printf '%s\n' "$attack" "$programs" "$senses" "$faults")
 computing=$(minus "$packages" "$clusters")
 
 # Nothing runs at once in these: the race detector has nothing to find, and makes them five times slower.
-pure=$(below 'store|provider|coordinator/(plan|evidence|imagined|keyfile|sealed)|tests/sim|cmd/(groupfile|groupdiff|scenario|foresee|bench/planning)')
+pure=$(below 'store|provider|coordinator/(plan|evidence|sim|keyfile|sealed)|tests/sim|cmd/(groupfile|groupdiff|scenario|foresee|bench/planning)')
 pure=$(grep -vE "^$module/(store|provider)/" <<<"$pure" || true) # adapters
 # Every day the race detector sees the agent, the coordinator and the adapters. At night it sees the programs and the
 # tests' own parts as well, and the database's adapters: they make it compile all of etcd.

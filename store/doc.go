@@ -18,6 +18,6 @@
 //
 // # What it does not do
 //
-// It keeps no picture of the shard (see coordinator/picture) and decides nothing about machines
+// It keeps no cache of the shard (see coordinator/cache) and decides nothing about machines
 // (see coordinator/plan).
 package store

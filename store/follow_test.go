@@ -28,8 +28,8 @@ type told struct {
 	lastBreak   time.Time
 }
 
-// picture is a follower that keeps what it is told, and checks the order in which it is told.
-type picture struct {
+// cache is a follower that keeps what it is told, and checks the order in which it is told.
+type cache struct {
 	t     *testing.T
 	apply func() // called in Apply, if set
 
@@ -38,10 +38,10 @@ type picture struct {
 	parts []store.KV // since the last interruption
 }
 
-func newPicture(t *testing.T) *picture { return &picture{t: t, told: told{stale: true}} }
+func newCache(t *testing.T) *cache { return &cache{t: t, told: told{stale: true}} }
 
 // now is what it has been told so far.
-func (p *picture) now() told {
+func (p *cache) now() told {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := p.told
@@ -50,7 +50,7 @@ func (p *picture) now() told {
 	return now
 }
 
-func (p *picture) Part(kvs []store.KV) {
+func (p *cache) Part(kvs []store.KV) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.told.stale {
@@ -59,7 +59,7 @@ func (p *picture) Part(kvs []store.KV) {
 	p.parts = append(p.parts, kvs...)
 }
 
-func (p *picture) Reset(rev store.Revision) {
+func (p *cache) Reset(rev store.Revision) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	l := store.Listing{KVs: p.parts, Revision: rev}
@@ -81,7 +81,7 @@ func (p *picture) Reset(rev store.Revision) {
 	}
 }
 
-func (p *picture) Apply(b store.Batch) {
+func (p *cache) Apply(b store.Batch) {
 	p.mu.Lock()
 	if p.told.stale || b.Err != nil || b.Revision < p.told.revision {
 		p.t.Errorf("at revision %d, stale %v: %+v", p.told.revision, p.told.stale, b)
@@ -104,7 +104,7 @@ func (p *picture) Apply(b store.Batch) {
 	}
 }
 
-func (p *picture) Interrupted(err error) {
+func (p *cache) Interrupted(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err == nil {
@@ -115,8 +115,8 @@ func (p *picture) Interrupted(err error) {
 	p.told.lastBreak = time.Now()
 }
 
-// showsAll checks that the picture is that of the store below the wanted prefixes.
-func (p *picture) showsAll(s store.Store, wanted ...string) {
+// showsAll checks that the cache is that of the store below the wanted prefixes.
+func (p *cache) showsAll(s store.Store, wanted ...string) {
 	p.t.Helper()
 	now, want := p.now(), map[string]string{}
 	for _, prefix := range wanted {
@@ -128,18 +128,18 @@ func (p *picture) showsAll(s store.Store, wanted ...string) {
 			want[kv.Key] = string(kv.Value)
 		}
 		if now.revision != listing.Revision {
-			p.t.Errorf("the picture is of revision %d, the store is at %d", now.revision, listing.Revision)
+			p.t.Errorf("the cache is of revision %d, the store is at %d", now.revision, listing.Revision)
 		}
 	}
 	if now.stale || !maps.Equal(now.values, want) {
-		p.t.Errorf("the picture, stale %v, is %v, want %v", now.stale, now.values, want)
+		p.t.Errorf("the cache, stale %v, is %v, want %v", now.stale, now.values, want)
 	}
 }
 
 // startFollow follows groups/, instances/ and the shard of the test's shard, until the returned
 // function is called.
-func startFollow(t *testing.T, s store.Store) (*picture, []string, func()) {
-	p := newPicture(t)
+func startFollow(t *testing.T, s store.Store) (*cache, []string, func()) {
+	p := newCache(t)
 	wanted := []string{shard.Of(store.KindGroups), shard.Of(store.KindInstances), shard.Shard()}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	done := make(chan error, 1)
@@ -155,7 +155,7 @@ func startFollow(t *testing.T, s store.Store) (*picture, []string, func()) {
 	}
 }
 
-func TestFollowKeepsAPictureOfWhatIsWanted(t *testing.T) {
+func TestFollowKeepsACacheOfWhatIsWanted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newMemory(t).Connect()
 		put(t, s, shard.Shard(), "shard")
@@ -209,7 +209,7 @@ func TestFollowOfEverything(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newMemory(t).Connect()
 		put(t, s, "/a", "1")
-		p := newPicture(t)
+		p := newCache(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- store.Follow(ctx, s, "/", nil, p) }()
@@ -315,7 +315,7 @@ func TestFollowBacksOff(t *testing.T) {
 		s := &broken{Store: newMemory(t).Connect()}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		p := newPicture(t)
+		p := newCache(t)
 		if err := store.Follow(ctx, s, "/", nil, p); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("follow returned %v", err)
 		}
@@ -337,7 +337,7 @@ func TestFollowBacksOff(t *testing.T) {
 func TestFollowToleratesASlowFollower(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newMemory(t).Connect()
-		p := newPicture(t)
+		p := newCache(t)
 		p.apply = func() { pass(5 * time.Second) } // how long the follower takes
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
@@ -473,7 +473,7 @@ func TestFollowEndsBetweenTwoParts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newMemory(t).Connect()
 		fillShard(t, s, 7)
-		p := newPicture(t)
+		p := newCache(t)
 		ctx, cancel := context.WithCancelCause(t.Context())
 		stopped := errors.New("stopped")
 		lister := &parted{Store: s, after: func(_ context.Context, parts int) error {

@@ -177,7 +177,7 @@ func TestPartsOfOtherRevisions(t *testing.T) {
 				s := newMemory(t).Connect()
 				put(t, s, shard.Group("a"), "1")
 				put(t, s, shard.Served(), "2")
-				p, ctx := newPicture(t), t.Context()
+				p, ctx := newCache(t), t.Context()
 				ctx, cancel := context.WithCancel(ctx)
 				wanted := []string{shard.Of(store.KindGroups), shard.Served()}
 				done := make(chan error)
@@ -207,7 +207,7 @@ func TestFollowOverlappingPrefixes(t *testing.T) {
 		put(t, s, shard.Group("a"), "1")
 		put(t, s, shard.Group("b"), "2")
 		put(t, s, shard.Served(), "3")
-		p := newPicture(t) // it complains of keys that come twice, or out of order
+		p := newCache(t) // it complains of keys that come twice, or out of order
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() {

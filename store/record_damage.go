@@ -63,7 +63,7 @@ type Damaged struct {
 	Why      string    `json:"why"`
 	Since    time.Time `json:"since"`
 	Last     Revision  `json:"last,omitempty"` // at which the record could still be read; 0 if that is not known
-	Seen     Revision  `json:"seen,omitempty"` // of the picture that showed the damage first
+	Seen     Revision  `json:"seen,omitempty"` // of the cache that showed the damage first
 }
 
 // Reviewed says that an operator released a hold knowing of this damage.

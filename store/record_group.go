@@ -78,7 +78,7 @@ type JournalEntry struct {
 	Evidence []string `json:"evidence,omitempty"`
 	// Otherwise says what would have kept it from happening.
 	Otherwise string   `json:"otherwise,omitempty"`
-	Revision  Revision `json:"revision"` // of the picture it was decided on
+	Revision  Revision `json:"revision"` // of the cache it was decided on
 	// Workload is how a failed workload ended, with its last words (DET-19).
 	Workload *WorkloadExit `json:"workload_exit,omitempty"`
 	// Console is the end of a dead machine's console output, where it is not known how its workload
@@ -117,7 +117,7 @@ type Status struct {
 	// included: fewer records, without a gone note newer than this status, mean that some were lost
 	// (SAFE-15). Nil in what the release before wrote.
 	Records *int `json:"records,omitempty"`
-	// of the picture in which Records were counted: gone notes count from there on
+	// of the cache in which Records were counted: gone notes count from there on
 	Counted Revision  `json:"counted,omitempty"`
 	Damaged []Damaged `json:"damaged,omitempty"` // ordered by key
 }

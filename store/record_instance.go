@@ -156,7 +156,7 @@ type Decision struct {
 	Rule     string    `json:"rule"`
 	What     string    `json:"what,omitempty"` // was done, as the journal says it; versions before did not tell
 	Why      string    `json:"why"`
-	Revision Revision  `json:"revision"` // of the picture it was made on
+	Revision Revision  `json:"revision"` // of the cache it was made on
 	At       time.Time `json:"at"`
 }
 

@@ -39,7 +39,7 @@ type Hold struct {
 	Extras int `json:"extras,omitempty"`
 	// Damage is how many records were lost or unreadable, if that was why (SAFE-15).
 	Damage int `json:"damage,omitempty"`
-	// Seen is the revision of the picture in which they were counted: a release acknowledges what
+	// Seen is the revision of the cache in which they were counted: a release acknowledges what
 	// was seen up to then.
 	Seen Revision `json:"seen,omitempty"`
 }

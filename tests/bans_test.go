@@ -82,7 +82,7 @@ var bans = []ban{
 	},
 	{
 		name: "evidence has no clock, chance or I/O",
-		why: "a simulator runs the same code in imagined time, and a seed must repeat it to the byte: time and jitter come " +
+		why: "a simulator runs the same code in virtual time, and a seed must repeat it to the byte: time and jitter come " +
 			"with its Config",
 		find: func(f sourceFile) []breach {
 			if !product("coordinator/evidence")(f) {
@@ -103,11 +103,11 @@ var bans = []ban{
 		},
 	},
 	{
-		name: "imagined worlds have no clock, goroutine or I/O",
+		name: "simulated worlds have no clock, goroutine or I/O",
 		why: "a seed must repeat a world to the byte, on any machine and however fast: it knows records, providers and the pure parts " +
 			"of the coordinator, and nothing that waits, reads or runs beside it",
 		find: func(f sourceFile) []breach {
-			in := product("coordinator/imagined")
+			in := product("coordinator/sim")
 			if !in(f) {
 				return nil
 			}
@@ -121,7 +121,7 @@ var bans = []ban{
 			})
 			return append(found, refuseImports(in, func(_ sourceFile, p string) bool {
 				own := slices.Contains([]string{
-					module + "/store", module + "/provider", module + "/coordinator/picture",
+					module + "/store", module + "/provider", module + "/coordinator/cache",
 					module + "/coordinator/evidence", module + "/coordinator/plan",
 				}, p)
 				return !standard(p) && !own ||
@@ -193,7 +193,7 @@ var bans = []ban{
 			"the authority that makes its certificates, and of records nothing",
 		find: refuseImports(product("cmd/bench/crowd"), func(_ sourceFile, p string) bool {
 			return withinAny(p, module+"/store", module+"/provider") || within(p, module+"/coordinator") &&
-				p != module+"/coordinator/authority"
+				p != module+"/coordinator/pki"
 		}),
 	},
 	{

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/agent/identity"
-	"github.com/leasehold/leasehold/coordinator/authority"
+	"github.com/leasehold/leasehold/coordinator/pki"
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/provider/process"
 	"github.com/leasehold/leasehold/store"
@@ -28,8 +28,8 @@ func TestNamesAreNoPaths(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pki := filepath.Join(home, "pki")
-	if err := authority.Init(pki, map[authority.Kind]time.Duration{authority.Operators: time.Hour}); err != nil {
+	dir := filepath.Join(home, "pki")
+	if err := pki.Init(dir, map[pki.Kind]time.Duration{pki.Operators: time.Hour}); err != nil {
 		t.Fatal(err)
 	}
 	group := func(set func(*store.Group, string)) func(string) bool {
@@ -71,7 +71,7 @@ func TestNamesAreNoPaths(t *testing.T) {
 			return identity.Identity{Shard: n, Role: identity.Agent, Name: "web-0"}.Validate() == nil
 		}, "51a4d"},
 		{"an issued certificate", func(n string) bool {
-			_, err := authority.IssueOperator(pki, authority.Order{Name: n, Lifetime: time.Hour})
+			_, err := pki.IssueOperator(dir, pki.Order{Name: n, Lifetime: time.Hour})
 			return err == nil
 		}, "alice"},
 		{"a machine to be made", func(n string) bool { return create(bootstrap("s", n)) }, "web-0"},

@@ -183,8 +183,8 @@ func TestRulesCoverage(t *testing.T) {
 	}
 }
 
-// TestRulesImagined proves that the two tests above can fail.
-func TestRulesImagined(t *testing.T) {
+// TestRulesSimulated proves that the two tests above can fail.
+func TestRulesSimulated(t *testing.T) {
 	for text, want := range map[string][]string{
 		"proves DET-18":                          {"DET-18"},
 		"proves DET-1, SAFE-2 and\nHEAL-3 in it": {"DET-1", "SAFE-2", "HEAL-3"},

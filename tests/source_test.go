@@ -24,7 +24,7 @@ type sourceFile struct {
 	files *token.FileSet
 }
 
-// parseSource reads a file, or a text that is imagined to stand at that path.
+// parseSource reads a file, or a text that is simulated to stand at that path.
 func parseSource(name string, text []byte) (sourceFile, error) {
 	files := token.NewFileSet()
 	tree, err := parser.ParseFile(files, name, text, parser.ParseComments|parser.SkipObjectResolution)

@@ -18,6 +18,6 @@
 //
 // # What it does not do
 //
-// It issues nothing (coordinator/authority), keeps nothing on disk (agent/passport), and knows
+// It issues nothing (coordinator/pki), keeps nothing on disk (agent/certificate), and knows
 // nothing of etcd.
 package identity

@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/agent"
+	"github.com/leasehold/leasehold/agent/certificate"
 	"github.com/leasehold/leasehold/agent/checks"
 	"github.com/leasehold/leasehold/agent/host"
 	"github.com/leasehold/leasehold/agent/notice"
-	"github.com/leasehold/leasehold/agent/passport"
 	"github.com/leasehold/leasehold/agent/secrets"
 	"github.com/leasehold/leasehold/agent/workload"
 	"github.com/leasehold/leasehold/provider"
@@ -107,7 +107,7 @@ func (c *Cmd) Run(ctx context.Context, log *slog.Logger, version Version) error 
 		Bootstrap: bootstrap, BootID: boot, StateDir: stateDir, Version: string(version), Source: source,
 		Farewell: agent.Farewell(or(c.Farewell, string(agent.FarewellShutdown))), KeepWorkload: c.KeepWorkload,
 	}, agent.Deps{
-		Passport: papers, Logger: log, Host: sampler, Workload: runner, Hook: hook, Checks: checker,
+		Certificate: papers, Logger: log, Host: sampler, Workload: runner, Hook: hook, Checks: checker,
 		Notices: notices, Evacuation: evacuation, Fence: fence{place: place, processes: c.BootID != ""},
 		Secrets: hidden,
 	})
@@ -119,11 +119,11 @@ func (c *Cmd) Run(ctx context.Context, log *slog.Logger, version Version) error 
 
 // papersOf is what this machine shows. As long as there are coordinators without certificates,
 // machines that were made by one have none either.
-func papersOf(bootstrap provider.Bootstrap, stateDir string, log *slog.Logger) (agent.Passport, error) {
+func papersOf(bootstrap provider.Bootstrap, stateDir string, log *slog.Logger) (agent.Certificate, error) {
 	if bootstrap.CA == "" {
-		return passport.Unsecured{}, nil
+		return certificate.Unsecured{}, nil
 	}
-	return passport.Open(passport.Config{Bootstrap: bootstrap, StateDir: stateDir}, passport.Deps{Logger: log})
+	return certificate.Open(certificate.Config{Bootstrap: bootstrap, StateDir: stateDir}, certificate.Deps{Logger: log})
 }
 
 // sourceOf is the address that streams are to come from, none if nothing was said. Whether this

@@ -24,7 +24,7 @@ type Grammar struct {
 	Failover Failover `cmd:"" help:"Kill the replica that serves all agents, and see how soon another serves them."`
 	Storm    Storm    `cmd:"" help:"Lose many agents at once, and see that nothing is replaced and no other agent harmed."`
 	Etcd     Etcd     `cmd:"" help:"What this etcd can do: renewals, transactions, watches, and how many agents that is enough for."`
-	Plan     Plan     `cmd:"" help:"Measure the planner alone, with a shard of any size in imagined time."`
+	Plan     Plan     `cmd:"" help:"Measure the planner alone, with a shard of any size in virtual time."`
 	Compare  Compare  `cmd:"" help:"Leasehold beside agents that are clients of etcd: what each costs, and who is declared dead when something stands still."`
 	Part     Part     `cmd:"" hidden:"" help:"A process that a bench starts."`
 }

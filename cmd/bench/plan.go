@@ -14,7 +14,7 @@ import (
 
 // Plan is the command plan.
 type Plan struct {
-	Instances int  `help:"How many instances the imagined shard has." default:"100000" placeholder:"N"`
+	Instances int  `help:"How many instances the simulated shard has." default:"100000" placeholder:"N"`
 	Groups    int  `help:"In how many groups." default:"1000" placeholder:"N"`
 	Changes   int  `help:"How many changes of each kind are measured." default:"1000" placeholder:"N"`
 	ColdStart bool `help:"Also have an etcd of the bench's own hold the shard, and a new leader begin on it."`
@@ -132,8 +132,8 @@ func showPlanning(s *Session, r planning.Result) error {
 	stage := func(what string, cost planning.Cost, note string) {
 		stages.Add(what, short(cost.Took), short(cost.CPU), output.Bytes(cost.Bytes), note)
 	}
-	stage("reads the records", r.Picture,
-		fmt.Sprintf("%s an instance", short(r.Picture.CPU/time.Duration(r.Instances))))
+	stage("reads the records", r.Cache,
+		fmt.Sprintf("%s an instance", short(r.Cache.CPU/time.Duration(r.Instances))))
 	stage("looks at them", r.Seen, "")
 	stage("plans all groups", r.Plan,
 		fmt.Sprintf("%s, the longest %s", output.Counted(r.Steps, "step", "steps"), short(r.Longest.Max)))
@@ -141,7 +141,7 @@ func showPlanning(s *Session, r planning.Result) error {
 	if err := stages.Write(scr, s.wide()); err != nil {
 		return err
 	}
-	fmt.Fprintf(scr.W, "\nmemory: %s of records and %s of evidence: %s an instance\n\n", output.Bytes(r.Heap.Picture),
+	fmt.Fprintf(scr.W, "\nmemory: %s of records and %s of evidence: %s an instance\n\n", output.Bytes(r.Heap.Cache),
 		output.Bytes(r.Heap.Evidence), output.Bytes(r.Heap.PerInstance))
 	changes := output.Table{Columns: []output.Column{
 		{Title: "THEN A CHANGE"},

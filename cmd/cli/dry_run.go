@@ -82,12 +82,12 @@ func (s *Session) dryRunOne(ctx context.Context, ch change) error {
 }
 
 func (s *Session) writeDryRun(ch change, f foreseenChange) error {
-	head := fmt.Sprintf("%s: spec rev %d, state rev %d", ch.name, ch.rev(), f.Picture)
+	head := fmt.Sprintf("%s: spec rev %d, state rev %d", ch.name, ch.rev(), f.Cache)
 	switch {
 	case ch.isNew():
-		head = fmt.Sprintf("%s: new, there is no such group; state rev %d", ch.name, f.Picture)
+		head = fmt.Sprintf("%s: new, there is no such group; state rev %d", ch.name, f.Cache)
 	case ch.unchanged():
-		head = fmt.Sprintf("%s: unchanged, spec rev %d, state rev %d", ch.name, ch.rev(), f.Picture)
+		head = fmt.Sprintf("%s: unchanged, spec rev %d, state rev %d", ch.name, ch.rev(), f.Cache)
 	}
 	fmt.Fprintln(s.env.Stdout, head)
 	shown := groupdiff.Between(ch.before, ch.after)

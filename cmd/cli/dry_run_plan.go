@@ -16,7 +16,7 @@ type foreseenChange struct {
 	Group    string         `json:"group"`
 	New      bool           `json:"new,omitempty"`
 	Revision store.Revision `json:"spec_revision"`    // for --if-revision
-	Picture  store.Revision `json:"picture_revision"` // that the plan was computed on
+	Cache    store.Revision `json:"picture_revision"` // that the plan was computed on
 	Changes  []fieldChange  `json:"changes"`
 	Refused  string         `json:"refused,omitempty"`       // why coordinators would not put it in force
 	InForce  string         `json:"then_in_force,omitempty"` // what holds then
@@ -55,7 +55,7 @@ func (s *Session) foreseeChange(ctx context.Context, ch change) (foreseenChange,
 	if err != nil {
 		return f, err
 	}
-	f.Picture = listing.Revision
+	f.Cache = listing.Revision
 	var edits []store.Write
 	if !ch.unchanged() {
 		edits = []store.Write{store.Put(s.keys().Group(ch.name), ch.value())}

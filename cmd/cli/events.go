@@ -86,8 +86,8 @@ func (c *Events) concerns(e store.JournalEntry) bool {
 	return (c.Group == "" || e.Group == c.Group) && (c.Instance == "" || e.Instance == c.Instance)
 }
 
-// revisionBy says on which picture something was decided, and by whom. A gateway, which tells what
-// it hears, has no picture.
+// revisionBy says on which cache something was decided, and by whom. A gateway, which tells what
+// it hears, has no cache.
 func revisionBy(e store.JournalEntry) string {
 	if e.Revision == 0 {
 		return "by " + e.By

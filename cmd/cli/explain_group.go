@@ -216,7 +216,7 @@ func heldBack(blocked []store.Blocked) (held, turns int) {
 func goingOn(sc *scene, told map[string]store.JournalEntry) []string {
 	st := sc.status()
 	st.Blocked = nil // that has a place of its own
-	lines := append([]string{sc.pictureLine()}, ailingLines(sc, told)...)
+	lines := append([]string{sc.cacheLine()}, ailingLines(sc, told)...)
 	lines = append(lines, nowLines(st, sc.slots(), sc.now)...)
 	for _, i := range sc.instances() {
 		switch {

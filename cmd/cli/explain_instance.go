@@ -85,7 +85,7 @@ func tellInstance(sc *scene, i store.Instance, life []store.JournalEntry) instan
 		st.Verdict = &judged
 	}
 	st.Answer = answerOf(sc, i, judged.judgment(), life)
-	st.Now = append([]string{sc.pictureLine()}, judged.lines(now)...)
+	st.Now = append([]string{sc.cacheLine()}, judged.lines(now)...)
 	st.Now = append(st.Now, instanceLines(i, now)...)
 	if d := sc.evacuation(i); d != "" {
 		st.Now = append(st.Now, "doomed: DRAIN-3: "+d)

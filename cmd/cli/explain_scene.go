@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/cmd/foresee"
-	"github.com/leasehold/leasehold/coordinator/picture"
+	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/coordinator/plan"
 	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/store"
@@ -45,7 +45,7 @@ func (s *Session) recordsOf(ctx context.Context, group string) (store.Listing, e
 type scene struct {
 	now     time.Time
 	group   string
-	content *picture.Content
+	content *cache.Content
 	world   *foresee.World
 	plan    plan.Plan
 }
@@ -58,7 +58,7 @@ func (s *Session) scene(ctx context.Context, group string) (*scene, error) {
 	now := s.env.Now()
 	world := foresee.New(s.keys(), group, listing, nil, now)
 	return &scene{
-		now: now, group: group, content: picture.FromListing(s.keys(), listing), world: world,
+		now: now, group: group, content: cache.FromListing(s.keys(), listing), world: world,
 		plan: world.Plan(),
 	}, nil
 }
@@ -67,8 +67,8 @@ func (sc *scene) leads() bool { return len(sc.content.Leaders) > 0 }
 
 func (sc *scene) status() store.Status { return sc.content.Status[sc.group].Record }
 
-// pictureLine says how the scene was read.
-func (sc *scene) pictureLine() string {
+// cacheLine says how the scene was read.
+func (sc *scene) cacheLine() string {
 	return fmt.Sprintf("state: etcd at %s, rev %d", clock(sc.now, sc.now), sc.content.Revision)
 }
 

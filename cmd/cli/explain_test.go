@@ -334,7 +334,7 @@ func TestExplainKeepsClaimsApart(t *testing.T) {
 	}
 }
 
-// What a gateway hears is decided on no picture: no revision is shown for it.
+// What a gateway hears is decided on no cache: no revision is shown for it.
 func TestWhatWasHeardHasNoRevision(t *testing.T) {
 	w := newWorld(t)
 	w.serve()

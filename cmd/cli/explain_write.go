@@ -75,7 +75,7 @@ const (
 	leastWhy   = 24
 )
 
-// writeStory shows the journal: when, why, what, by which rule, and on the picture of which
+// writeStory shows the journal: when, why, what, by which rule, and on the cache of which
 // revision. On a terminal long texts go on in the next line; in a pipe there is one line for each
 // entry, with tabs.
 func writeStory(b *strings.Builder, scr output.Screen, lines []storyLine, about string, now time.Time, wide bool) {
@@ -116,7 +116,7 @@ func writeStory(b *strings.Builder, scr output.Screen, lines []storyLine, about 
 				padded(at(middle, i), mid))
 			if i == 0 {
 				row += fmt.Sprintf(" %-*s", ruleColumn, orDash(l.Rule))
-				if l.Revision != 0 { // what a gateway hears is told on no picture
+				if l.Revision != 0 { // what a gateway hears is told on no cache
 					row += " " + scr.Dim(fmt.Sprintf("rev %d", l.Revision))
 				}
 			}

@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold/leasehold/cmd/program"
 	"github.com/leasehold/leasehold/cmd/services"
 	"github.com/leasehold/leasehold/cmd/yamlfile"
-	"github.com/leasehold/leasehold/coordinator/authority"
+	"github.com/leasehold/leasehold/coordinator/pki"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -55,7 +55,7 @@ func report(ctx context.Context, to output.Screen, err error) Code {
 	var f *Failure
 	var parse *kong.ParseError
 	var known *services.Problem
-	var files *authority.Problem
+	var files *pki.Problem
 	var problems yamlfile.Problems
 	var text *misspelt
 	var spoiled *store.UnreadableError

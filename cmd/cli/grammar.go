@@ -11,8 +11,8 @@ import (
 	"github.com/alecthomas/kong"
 	kongcompletion "github.com/jotaen/kong-completion"
 	"github.com/leasehold/leasehold/cmd/services"
-	"github.com/leasehold/leasehold/coordinator/authority"
 	"github.com/leasehold/leasehold/coordinator/keyfile"
+	"github.com/leasehold/leasehold/coordinator/pki"
 )
 
 // Grammar is the command line.
@@ -140,7 +140,7 @@ func newParser(g *Grammar, env Env, exit func(int), more ...kong.Option) (*kong.
 		kong.Description("Keeps groups of machines at the size and in the health that you asked for."),
 		kong.Vars{
 			"request_timeout": requestTimeout.String(), "wait_timeout": waitTimeout.String(),
-			"pki_dir": authority.DefaultDir, "secrets_key": keyfile.Usual,
+			"pki_dir": pki.DefaultDir, "secrets_key": keyfile.Usual,
 		},
 		kong.Writers(env.Stdout, env.Stderr),
 		kong.Exit(exit),

@@ -3,7 +3,7 @@ package cli
 import (
 	"time"
 
-	"github.com/leasehold/leasehold/coordinator/authority"
+	"github.com/leasehold/leasehold/coordinator/pki"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -73,11 +73,11 @@ func (a agentSeen) newcomer() bool { return a.report == nil && !a.phase.Register
 
 // trustDigests returns the digests of every trust that these files have given to agents, depending
 // on which of their authorities issued. Each of them includes all authorities in force.
-func trustDigests(f authority.Files) map[string]bool {
+func trustDigests(f pki.Files) map[string]bool {
 	digests := map[string]bool{}
 	t := f.Trust()
 	for _, c := range t.Authorities {
-		t.Issuer = authority.Signer{Certificate: c}.Fingerprint()
+		t.Issuer = pki.Signer{Certificate: c}.Fingerprint()
 		digests[t.Digest()] = true
 	}
 	return digests

@@ -7,7 +7,7 @@ import (
 
 	"github.com/leasehold/leasehold/cmd/output"
 	"github.com/leasehold/leasehold/cmd/program"
-	"github.com/leasehold/leasehold/coordinator/authority"
+	"github.com/leasehold/leasehold/coordinator/pki"
 )
 
 // PKIInit is the command pki init.
@@ -20,26 +20,26 @@ type PKIInit struct {
 
 // madeAuthority is an authority that was made, as JSON shows it.
 type madeAuthority struct {
-	Authority   authority.Kind `json:"authority"`
-	Dir         string         `json:"dir"`
-	Name        string         `json:"name"`
-	Fingerprint string         `json:"fingerprint"`
-	Ends        time.Time      `json:"ends"`
+	Authority   pki.Kind  `json:"authority"`
+	Dir         string    `json:"dir"`
+	Name        string    `json:"name"`
+	Fingerprint string    `json:"fingerprint"`
+	Ends        time.Time `json:"ends"`
 }
 
 // Run makes them, and says what belongs where.
 func (c *PKIInit) Run(_ context.Context, s *Session) error {
-	lifetimes := map[authority.Kind]time.Duration{}
-	kinds := []authority.Kind{authority.Agents, authority.Operators}
-	for kind, usual := range map[authority.Kind]time.Duration{
-		authority.Agents:    authority.AgentsLifetime,
-		authority.Operators: authority.OperatorsLifetime,
+	lifetimes := map[pki.Kind]time.Duration{}
+	kinds := []pki.Kind{pki.Agents, pki.Operators}
+	for kind, usual := range map[pki.Kind]time.Duration{
+		pki.Agents:    pki.AgentsLifetime,
+		pki.Operators: pki.OperatorsLifetime,
 	} {
 		if c.Only == "both" || c.Only == string(kind) {
 			lifetimes[kind] = c.Lifetime.or(usual)
 		}
 	}
-	if err := authority.Init(c.Dir, lifetimes); err != nil {
+	if err := pki.Init(c.Dir, lifetimes); err != nil {
 		return err
 	}
 	made := []madeAuthority{}
@@ -47,7 +47,7 @@ func (c *PKIInit) Run(_ context.Context, s *Session) error {
 		if _, wanted := lifetimes[kind]; !wanted {
 			continue
 		}
-		f, err := authority.Load(c.Dir, kind)
+		f, err := pki.Load(c.Dir, kind)
 		if err != nil {
 			return err
 		}

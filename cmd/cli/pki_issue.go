@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/leasehold/leasehold/coordinator/authority"
+	"github.com/leasehold/leasehold/coordinator/pki"
 )
 
 // PKIIssue is the command pki issue.
@@ -29,8 +29,8 @@ type issuedCertificate struct {
 
 // Run issues it.
 func (c *PKIIssue) Run(_ context.Context, s *Session) error {
-	issued, err := authority.IssueOperator(c.Dir,
-		authority.Order{Name: c.Name, Hosts: c.Host, Lifetime: time.Duration(c.Lifetime), Renew: c.Renew})
+	issued, err := pki.IssueOperator(c.Dir,
+		pki.Order{Name: c.Name, Hosts: c.Host, Lifetime: time.Duration(c.Lifetime), Renew: c.Renew})
 	if err != nil {
 		return err
 	}
@@ -43,13 +43,13 @@ func (c *PKIIssue) Run(_ context.Context, s *Session) error {
 	}
 	now, ends := s.env.Now(), issued.Certificate.NotAfter
 	fmt.Fprintf(s.env.Stdout, "%s %s until %s: %s, %s\n", issued.Name(), what, day(now, ends), issued.File, issued.Key)
-	if wanted := now.Add(c.Lifetime.or(authority.OperatorLifetime)); ends.Before(wanted.Add(-time.Hour)) {
+	if wanted := now.Add(c.Lifetime.or(pki.OperatorLifetime)); ends.Before(wanted.Add(-time.Hour)) {
 		s.warn("the authority itself expires then, so the certificate cannot last longer")
 	}
 	return nil
 }
 
-func issuedRecord(i authority.Issued) issuedCertificate {
+func issuedRecord(i pki.Issued) issuedCertificate {
 	r := issuedCertificate{
 		Name: i.Name(), Hosts: i.Certificate.DNSNames, Ends: i.Certificate.NotAfter,
 		Certificate: i.File, Key: i.Key,

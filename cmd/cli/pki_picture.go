@@ -10,7 +10,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/leasehold/leasehold/coordinator/authority"
+	"github.com/leasehold/leasehold/coordinator/pki"
 )
 
 // pkiDocument is what pki show has in JSON.
@@ -28,20 +28,20 @@ type pkiDocument struct {
 
 // authorityState is one certificate of an authority.
 type authorityState struct {
-	Authority   authority.Kind `json:"authority"`
-	State       string         `json:"state"` // issues, next or old
-	Name        string         `json:"name"`
-	Fingerprint string         `json:"fingerprint"`
-	Begins      time.Time      `json:"begins"`
-	Ends        time.Time      `json:"ends"`
-	Key         string         `json:"key"` // here, missing, or - where none is needed
+	Authority   pki.Kind  `json:"authority"`
+	State       string    `json:"state"` // issues, next or old
+	Name        string    `json:"name"`
+	Fingerprint string    `json:"fingerprint"`
+	Begins      time.Time `json:"begins"`
+	Ends        time.Time `json:"ends"`
+	Key         string    `json:"key"` // here, missing, or - where none is needed
 }
 
 // rotationState is where the exchange of the agents' authority stands.
 type rotationState struct {
-	Stage authority.Stage `json:"stage"`
-	Step  rotationStep    `json:"next_step"`
-	Waits *[]cutOff       `json:"waits_for,omitempty"` // nil: unknown, as etcd did not answer
+	Stage pki.Stage    `json:"stage"`
+	Step  rotationStep `json:"next_step"`
+	Waits *[]cutOff    `json:"waits_for,omitempty"` // nil: unknown, as etcd did not answer
 }
 
 // replicaTrust is what a replica says.
@@ -72,11 +72,11 @@ type soonest struct {
 	Ends time.Time `json:"ends"`
 }
 
-// pkiPicture is all that is known of the certificates.
-type pkiPicture struct {
+// pkiState is all that is known of the certificates.
+type pkiState struct {
 	pkiDocument
 	now    time.Time
-	agents *authority.Files // nil: not here
+	agents *pki.Files // nil: not here
 	ends   []certificateEnd
 }
 
@@ -100,14 +100,14 @@ func (e certificateEnd) near(now time.Time) bool {
 
 // readPKI reads what the directory holds. What is not there is said, and is no error, unless
 // nothing is.
-func readPKI(dir string, now time.Time) (*pkiPicture, error) {
-	p := &pkiPicture{now: now, pkiDocument: pkiDocument{
+func readPKI(dir string, now time.Time) (*pkiState, error) {
+	p := &pkiState{now: now, pkiDocument: pkiDocument{
 		Dir: dir, Authorities: []authorityState{}, Issued: []issuedCertificate{}, Replicas: []replicaTrust{},
 		Unseen: []string{}, Warnings: []string{},
 	}}
 	var missing error
-	for _, kind := range []authority.Kind{authority.Agents, authority.Operators} {
-		f, err := authority.Load(dir, kind)
+	for _, kind := range []pki.Kind{pki.Agents, pki.Operators} {
+		f, err := pki.Load(dir, kind)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			missing = errors.Join(missing, err)
@@ -119,13 +119,13 @@ func readPKI(dir string, now time.Time) (*pkiPicture, error) {
 		}
 	}
 	if len(p.Authorities) == 0 {
-		var first *authority.Problem
+		var first *pki.Problem
 		if errors.As(missing, &first) {
 			return nil, first
 		}
 		return nil, missing
 	}
-	issued, unreadable, err := authority.ListIssued(dir)
+	issued, unreadable, err := pki.ListIssued(dir)
 	if errors.Is(err, os.ErrPermission) {
 		unreadable, err = append(unreadable, err.Error()), nil
 	}
@@ -143,14 +143,14 @@ func readPKI(dir string, now time.Time) (*pkiPicture, error) {
 	return p, nil
 }
 
-func (p *pkiPicture) takeFiles(kind authority.Kind, f authority.Files) {
+func (p *pkiState) takeFiles(kind pki.Kind, f pki.Files) {
 	one := func(state string, c *x509.Certificate, ends time.Time, key string) {
 		p.Authorities = append(p.Authorities, authorityState{
 			Authority: kind, State: state, Name: c.Subject.CommonName,
-			Fingerprint: authority.Signer{Certificate: c}.Fingerprint(), Begins: c.NotBefore, Ends: ends, Key: key,
+			Fingerprint: pki.Signer{Certificate: c}.Fingerprint(), Begins: c.NotBefore, Ends: ends, Key: key,
 		})
 	}
-	key := func(s authority.Signer) string {
+	key := func(s pki.Signer) string {
 		if s.Key == nil {
 			return "missing"
 		}
@@ -163,7 +163,7 @@ func (p *pkiPicture) takeFiles(kind authority.Kind, f authority.Files) {
 	}
 	one("issues", f.Issuer.Certificate, f.Issuer.Ends(), key(f.Issuer))
 	next := "create another one: leasehold pki init --only operators in a new directory"
-	if kind == authority.Agents {
+	if kind == pki.Agents {
 		next = "leasehold pki rotate --wait"
 		p.agents = &f
 		p.Rotation = &rotationState{Stage: f.Stage(), Step: stepAfter(f)}
@@ -178,7 +178,7 @@ func (p *pkiPicture) takeFiles(kind authority.Kind, f authority.Files) {
 }
 
 // take takes in what replicas and agents say.
-func (p *pkiPicture) take(seen trustSeen) {
+func (p *pkiState) take(seen trustSeen) {
 	trusting := trustDigests(*p.agents)
 	for _, r := range seen.replicas {
 		p.Replicas = append(p.Replicas, replicaTrust{r.Record.ID, r.Record.Issuer, trusting[r.Record.Trust]})
@@ -220,7 +220,7 @@ func (p *pkiPicture) take(seen trustSeen) {
 }
 
 // warn finds what ends first, and what is near its end.
-func (p *pkiPicture) warn() {
+func (p *pkiState) warn() {
 	ends := p.ends
 	if p.Agents != nil {
 		for _, h := range p.Agents.Holding {

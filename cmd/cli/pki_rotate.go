@@ -8,7 +8,7 @@ import (
 
 	"github.com/leasehold/leasehold/cmd/output"
 	"github.com/leasehold/leasehold/cmd/program"
-	"github.com/leasehold/leasehold/coordinator/authority"
+	"github.com/leasehold/leasehold/coordinator/pki"
 )
 
 // PKIRotate is the command pki rotate.
@@ -29,7 +29,7 @@ func (c *PKIRotate) Run(ctx context.Context, s *Session) error {
 	if c.Wait {
 		return c.all(ctx, s)
 	}
-	files, err := authority.Load(c.Dir, authority.Agents)
+	files, err := pki.Load(c.Dir, pki.Agents)
 	if err != nil {
 		return err
 	}
@@ -50,12 +50,12 @@ func (c *PKIRotate) Run(ctx context.Context, s *Session) error {
 	if err := c.step(s, files); err != nil {
 		return err
 	}
-	if files, err = authority.Load(c.Dir, authority.Agents); err != nil {
+	if files, err = pki.Load(c.Dir, pki.Agents); err != nil {
 		return err
 	}
 	if stepAfter(files) != introduce {
 		s.note("every coordinator's host needs these files, and no others: rsync -a --delete %s/ HOST:…/pki/agents/",
-			filepath.Join(c.Dir, string(authority.Agents)))
+			filepath.Join(c.Dir, string(pki.Agents)))
 		program.WriteNext(s.aside(), "then leasehold pki rotate, which will "+string(stepAfter(files)))
 	}
 	return nil
@@ -63,7 +63,7 @@ func (c *PKIRotate) Run(ctx context.Context, s *Session) error {
 
 // look returns what the next step would disconnect. The first step disconnects nothing, so it needs
 // no answer from etcd.
-func (c *PKIRotate) look(ctx context.Context, s *Session, files authority.Files) ([]cutOff, error) {
+func (c *PKIRotate) look(ctx context.Context, s *Session, files pki.Files) ([]cutOff, error) {
 	if step := stepAfter(files); step == introduce || step == finish {
 		return nil, nil
 	}
@@ -75,22 +75,22 @@ func (c *PKIRotate) look(ctx context.Context, s *Session, files authority.Files)
 }
 
 // step takes the next step, and reports it.
-func (c *PKIRotate) step(s *Session, files authority.Files) error {
+func (c *PKIRotate) step(s *Session, files pki.Files) error {
 	step, became := stepAfter(files), ""
 	var err error
 	switch step {
 	case introduce:
-		err, became = authority.Introduce(c.Dir, c.Lifetime.or(authority.AgentsLifetime)),
+		err, became = pki.Introduce(c.Dir, c.Lifetime.or(pki.AgentsLifetime)),
 			"introduced: it is trusted from now on, and does not issue yet"
 	case promote, finish:
-		err, became = authority.Promote(c.Dir), "promoted: it issues from now on, and the previous one is still trusted"
+		err, became = pki.Promote(c.Dir), "promoted: it issues from now on, and the previous one is still trusted"
 	case retire:
-		err, became = authority.Retire(c.Dir), "alone: the previous one is no longer trusted"
+		err, became = pki.Retire(c.Dir), "alone: the previous one is no longer trusted"
 	}
 	if err != nil {
 		return err
 	}
-	if files, err = authority.Load(c.Dir, authority.Agents); err != nil {
+	if files, err = pki.Load(c.Dir, pki.Agents); err != nil {
 		return err
 	}
 	of := files.Issuer
@@ -112,7 +112,7 @@ func (c *PKIRotate) all(ctx context.Context, s *Session) error {
 	defer line.clear()
 	s.note("the files in %s must be the same on every coordinator's host after each step", c.Dir)
 	for told := ""; ; {
-		files, err := authority.Load(c.Dir, authority.Agents)
+		files, err := pki.Load(c.Dir, pki.Agents)
 		if err != nil {
 			return err
 		}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/cmd/output"
-	"github.com/leasehold/leasehold/coordinator/authority"
+	"github.com/leasehold/leasehold/coordinator/pki"
 )
 
 // PKIShow is the command pki show.
@@ -40,7 +40,7 @@ func (c *PKIShow) Run(ctx context.Context, s *Session) error {
 	return p.show(s)
 }
 
-func (p *pkiPicture) show(s *Session) error {
+func (p *pkiState) show(s *Session) error {
 	scr := s.screen()
 	fmt.Fprintln(scr.W, p.Dir)
 	t := output.Table{
@@ -98,9 +98,9 @@ func within(now, at time.Time) string {
 func (r *rotationState) words() string {
 	var where string
 	switch r.Stage {
-	case authority.Introduced:
+	case pki.Introduced:
 		where = "the next authority is introduced; when all trust it, leasehold pki rotate promotes it"
-	case authority.Promoted:
+	case pki.Promoted:
 		where = "the new authority issues; when no certificate of the old one is left, leasehold pki rotate removes that"
 	default:
 		return "none under way"
@@ -117,7 +117,7 @@ func (r *rotationState) words() string {
 	return where + ". It waits for " + fewOf(*r.Waits)
 }
 
-func (p *pkiPicture) showIssued(scr output.Screen, wide bool) error {
+func (p *pkiState) showIssued(scr output.Screen, wide bool) error {
 	if len(p.Issued) == 0 {
 		return nil
 	}
@@ -136,7 +136,7 @@ func (p *pkiPicture) showIssued(scr output.Screen, wide bool) error {
 	return t.Write(scr, wide)
 }
 
-func (p *pkiPicture) showReplicas(scr output.Screen, wide bool) error {
+func (p *pkiState) showReplicas(scr output.Screen, wide bool) error {
 	if len(p.Replicas) == 0 {
 		return nil
 	}

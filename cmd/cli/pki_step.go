@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/leasehold/leasehold/coordinator/authority"
+	"github.com/leasehold/leasehold/coordinator/pki"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -26,13 +26,13 @@ type cutOff struct {
 }
 
 // stepAfter returns the next step.
-func stepAfter(f authority.Files) rotationStep {
+func stepAfter(f pki.Files) rotationStep {
 	switch {
 	case f.Unfinished:
 		return finish
-	case f.Stage() == authority.Introduced:
+	case f.Stage() == pki.Introduced:
 		return promote
-	case f.Stage() == authority.Promoted:
+	case f.Stage() == pki.Promoted:
 		return retire
 	default:
 		return introduce
@@ -41,7 +41,7 @@ func stepAfter(f authority.Files) rotationStep {
 
 // cutOffBy lists the replicas and agents that the next step would disconnect, or may disconnect.
 // Replicas come first: agents learn of authorities from them.
-func cutOffBy(f authority.Files, seen trustSeen, now time.Time) []cutOff {
+func cutOffBy(f pki.Files, seen trustSeen, now time.Time) []cutOff {
 	switch stepAfter(f) {
 	case promote:
 		return cutOffByPromote(f, seen)
@@ -52,7 +52,7 @@ func cutOffBy(f authority.Files, seen trustSeen, now time.Time) []cutOff {
 	}
 }
 
-func cutOffByPromote(f authority.Files, seen trustSeen) (cut []cutOff) {
+func cutOffByPromote(f pki.Files, seen trustSeen) (cut []cutOff) {
 	trusting := trustDigests(f)
 	for _, r := range seen.replicas {
 		if !trusting[r.Record.Trust] {
@@ -81,10 +81,10 @@ func cutOffByPromote(f authority.Files, seen trustSeen) (cut []cutOff) {
 	return cut
 }
 
-func cutOffByRetire(f authority.Files, seen trustSeen, now time.Time) (cut []cutOff) {
+func cutOffByRetire(f pki.Files, seen trustSeen, now time.Time) (cut []cutOff) {
 	old := map[string]bool{}
 	for _, c := range f.Old {
-		old[authority.Signer{Certificate: c}.Fingerprint()] = true
+		old[pki.Signer{Certificate: c}.Fingerprint()] = true
 	}
 	for _, r := range seen.replicas {
 		if r.Record.Issuer != f.Issuer.Fingerprint() {

@@ -7,17 +7,17 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leasehold/leasehold/coordinator/authority"
+	"github.com/leasehold/leasehold/coordinator/pki"
 	"github.com/leasehold/leasehold/store"
 )
 
 // rotationAt makes an agents' authority that has come so far in its exchange.
-func rotationAt(t *testing.T, steps ...func(dir string) error) (dir string, f authority.Files) {
+func rotationAt(t *testing.T, steps ...func(dir string) error) (dir string, f pki.Files) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "pki")
-	err := authority.Init(dir, map[authority.Kind]time.Duration{
-		authority.Agents:    authority.AgentsLifetime,
-		authority.Operators: authority.OperatorsLifetime,
+	err := pki.Init(dir, map[pki.Kind]time.Duration{
+		pki.Agents:    pki.AgentsLifetime,
+		pki.Operators: pki.OperatorsLifetime,
 	})
 	for _, step := range steps {
 		if err == nil {
@@ -25,7 +25,7 @@ func rotationAt(t *testing.T, steps ...func(dir string) error) (dir string, f au
 		}
 	}
 	if err == nil {
-		f, err = authority.Load(dir, authority.Agents)
+		f, err = pki.Load(dir, pki.Agents)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -33,17 +33,17 @@ func rotationAt(t *testing.T, steps ...func(dir string) error) (dir string, f au
 	return dir, f
 }
 
-func introduced(dir string) error { return authority.Introduce(dir, authority.AgentsLifetime) }
+func introduced(dir string) error { return pki.Introduce(dir, pki.AgentsLifetime) }
 
 // proves SEC-1: a step of a rotation is not taken while it would cut anybody off, or while that cannot be told.
 func TestWhoIsCutOffByAStep(t *testing.T) {
 	_, settled := rotationAt(t)
 	_, half := rotationAt(t, introduced)
-	_, after := rotationAt(t, introduced, authority.Promote)
+	_, after := rotationAt(t, introduced, pki.Promote)
 	promoted := half.Trust()
 	promoted.Issuer = half.Next.Fingerprint()
 	both, stranger := half.Trust().Digest(), settled.Trust().Digest()
-	oldPrint, newPrint := authority.Signer{Certificate: after.Old[0]}.Fingerprint(), after.Issuer.Fingerprint()
+	oldPrint, newPrint := pki.Signer{Certificate: after.Old[0]}.Fingerprint(), after.Issuer.Fingerprint()
 
 	replica := func(at store.Revision, trust, issuer string) store.Versioned[store.Replica] {
 		return store.Versioned[store.Replica]{
@@ -67,7 +67,7 @@ func TestWhoIsCutOffByAStep(t *testing.T) {
 	mute := agentSeen{id: "web-3", phase: store.Checking, called: true, created: 5}
 
 	for name, c := range map[string]struct {
-		files    authority.Files
+		files    pki.Files
 		replicas []store.Versioned[store.Replica]
 		agents   []agentSeen
 		step     rotationStep

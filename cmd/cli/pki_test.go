@@ -12,7 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/leasehold/leasehold/coordinator/authority"
+	"github.com/leasehold/leasehold/coordinator/pki"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/memstore"
 )
@@ -104,7 +104,7 @@ func TestPKIWithoutEtcd(t *testing.T) {
 	if code, _, stderr := w.run("pki", "rotate"); code != Unreachable {
 		t.Errorf("the step that must ask: exit %d\n%s", code, stderr)
 	}
-	if f, err := authority.Load(dir, authority.Agents); err != nil || f.Stage() != authority.Introduced {
+	if f, err := pki.Load(dir, pki.Agents); err != nil || f.Stage() != pki.Introduced {
 		t.Errorf("then it is %s, %v", f.Stage(), err)
 	}
 	if out := w.fine("pki", "rotate", "--force"); !strings.Contains(out,
@@ -132,7 +132,7 @@ func TestPKIRotateRefusesAndNames(t *testing.T) {
 			t.Errorf("exit %d, it does not say %q:\n%s", code, want, stderr)
 		}
 	}
-	if f, err := authority.Load(dir, authority.Agents); err != nil || f.Stage() != authority.Introduced {
+	if f, err := pki.Load(dir, pki.Agents); err != nil || f.Stage() != pki.Introduced {
 		t.Errorf("then it is %s, %v", f.Stage(), err)
 	}
 	if out := w.fine("pki", "rotate", "--force"); !strings.Contains(out, "web-0-a has not reported") ||
@@ -156,14 +156,14 @@ func TestPKIRotateWait(t *testing.T) {
 			stdin: strings.NewReader(""),
 		}
 		w.fine("pki", "init", "--pki", dir)
-		first, err := authority.Load(dir, authority.Agents)
+		first, err := pki.Load(dir, pki.Agents)
 		if err != nil {
 			t.Fatal(err)
 		}
 		web := webGroup(1)
 		w.put(store.KindInstances, "web-0-a", instanceOf(web, 0, "web-0-a", store.Running))
 		follow := func() {
-			f, err := authority.Load(dir, authority.Agents)
+			f, err := pki.Load(dir, pki.Agents)
 			if err != nil {
 				t.Error(err)
 				return
@@ -195,8 +195,8 @@ func TestPKIRotateWait(t *testing.T) {
 				t.Errorf("it does not say %q:\n%s", want, out)
 			}
 		}
-		last, err := authority.Load(dir, authority.Agents)
-		if err != nil || last.Stage() != authority.Settled || last.Issuer.Fingerprint() == first.Issuer.Fingerprint() {
+		last, err := pki.Load(dir, pki.Agents)
+		if err != nil || last.Stage() != pki.Settled || last.Issuer.Fingerprint() == first.Issuer.Fingerprint() {
 			t.Errorf("at the end it is %s, %v", last.Stage(), err)
 		}
 		code, _, stderr := w.run("pki", "rotate", "--wait", "--pki", dir, "--timeout", "1m")
@@ -212,7 +212,7 @@ func TestPKIShow(t *testing.T) {
 	w.fine("pki", "init")
 	w.fine("pki", "issue", "alice")
 	w.fine("pki", "rotate")
-	f, err := authority.Load(dir, authority.Agents)
+	f, err := pki.Load(dir, pki.Agents)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -258,7 +258,7 @@ func TestPKIShow(t *testing.T) {
 		!strings.Contains(out, "leasehold pki issue alice --renew") {
 		t.Errorf("fifteen days before the end of alice:\n%s", out)
 	}
-	w.now = func() time.Time { return time.Now().Add(authority.AgentsLifetime - 100*24*time.Hour) }
+	w.now = func() time.Time { return time.Now().Add(pki.AgentsLifetime - 100*24*time.Hour) }
 	out = w.fine("pki", "show")
 	if !strings.Contains(out, "warning: the agents' authority ends on") ||
 		!strings.Contains(out, "alice.crt expired on") {

@@ -30,14 +30,14 @@ type Simulate struct {
 
 const (
 	maxRuns = 10_000
-	// garbagePercent has garbage be collected more rarely than usual: what an imagined shard holds
+	// garbagePercent has garbage be collected more rarely than usual: what a simulated shard holds
 	// is small beside what each plan leaves behind.
 	garbagePercent = 400
 
 	scenarioPage = "correct the file; docs/simulate.md describes scenarios"
 )
 
-// Run plays a scenario with the groups of the files in imagined time, and tells what came of it.
+// Run plays a scenario with the groups of the files in virtual time, and tells what came of it.
 func (c *Simulate) Run(ctx context.Context, s *Session) error {
 	if c.PrintScenario {
 		_, err := io.WriteString(s.env.Stdout, scenario.DefaultText)

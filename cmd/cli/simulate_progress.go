@@ -31,7 +31,7 @@ func (p *progress) at(reached time.Duration) {
 		return
 	}
 	p.tell(func() string {
-		return fmt.Sprintf("%s of %s imagined", output.Span(reached), output.Span(p.length))
+		return fmt.Sprintf("%s of %s simulated", output.Span(reached), output.Span(p.length))
 	})
 }
 

@@ -32,7 +32,7 @@ func TestASimulationTellsHowFarItHasCome(t *testing.T) {
 		tick     time.Duration
 		want     string
 	}{
-		{"terminal", true, nil, 600 * time.Millisecond, "of 3h imagined]\r\x1b[K"},
+		{"terminal", true, nil, 600 * time.Millisecond, "of 3h simulated]\r\x1b[K"},
 		{"quick", true, nil, time.Millisecond, ""},
 		{"pipe", false, nil, 600 * time.Millisecond, ""},
 		{"many", true, []string{"--runs", "4"}, 600 * time.Millisecond, "[4 of 4 runs]\r\x1b[K"},

@@ -12,10 +12,10 @@
 // has room, and makes and removes machines without fail; new instances get healthy. There is no
 // grace: agents had their time to return.
 //
-// coordinator/imagined plays a shard in which calls take their time, fail and get lost, from its
+// coordinator/sim plays a shard in which calls take their time, fail and get lost, from its
 // first election on. Here a group goes on from records that are there, with whatever is under way
 // in them, and is followed for as long as one command may take: what the two have in common is the
 // evidence, the planner and store.Condition.Holds.
 //
-// It writes nothing, and never waits: all of its time is imagined.
+// It writes nothing, and never waits: all of its time is simulated.
 package foresee

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/coordinator/evidence"
-	"github.com/leasehold/leasehold/coordinator/picture"
 	"github.com/leasehold/leasehold/coordinator/plan"
 	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/provider"
@@ -18,14 +18,14 @@ import (
 // sessionTTL is that of replicas unless they are told otherwise.
 const sessionTTL = 5 * time.Second
 
-// World is a group with its records, in imagined time.
+// World is a group with its records, in virtual time.
 type World struct {
 	keys     store.Keys
 	group    string
 	now      time.Time
 	revision store.Revision
 	kvs      map[string]store.KV
-	content  *picture.Content
+	content  *cache.Content
 	evidence *evidence.Evidence
 	pace     time.Duration
 	written  int // records, since the world began
@@ -55,7 +55,7 @@ func New(keys store.Keys, group string, listing store.Listing, edits []store.Wri
 	for _, e := range edits {
 		w.set(e)
 	}
-	w.content = picture.FromListing(keys, w.listing())
+	w.content = cache.FromListing(keys, w.listing())
 	capabilities := w.capabilities()
 	w.providers = slices.Sorted(maps.Keys(capabilities))
 	w.evidence = evidence.New(evidence.Config{
@@ -150,7 +150,7 @@ func (w *World) set(e store.Write) store.Event {
 func (w *World) write(writes ...store.Write) {
 	w.revision++
 	w.written += len(writes)
-	var changes []picture.Change
+	var changes []cache.Change
 	for _, e := range writes {
 		if change, ok := w.content.Apply(w.keys, w.set(e)); ok {
 			changes = append(changes, change)

@@ -12,7 +12,7 @@ import (
 // soon is how long agents and providers take for what is no start of a machine.
 const soon = time.Second
 
-// machine is an imagined machine and its agent.
+// machine is a simulated machine and its agent.
 type machine struct {
 	at    time.Time // when its agent reports what is wanted of it by then; zero: nothing is
 	boots int       // restarts of the machine

@@ -15,7 +15,7 @@ import (
 
 	"github.com/leasehold/leasehold/cmd/cli"
 	"github.com/leasehold/leasehold/cmd/program"
-	"github.com/leasehold/leasehold/coordinator/authority"
+	"github.com/leasehold/leasehold/coordinator/pki"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/embedetcd"
 )
@@ -42,8 +42,8 @@ func newGuarded(t *testing.T) *guarded {
 		}
 	}
 	g := &guarded{t: t, pki: filepath.Join(t.TempDir(), "pki")}
-	if err := authority.Init(g.pki,
-		map[authority.Kind]time.Duration{authority.Agents: time.Hour, authority.Operators: time.Hour}); err != nil {
+	if err := pki.Init(g.pki,
+		map[pki.Kind]time.Duration{pki.Agents: time.Hour, pki.Operators: time.Hour}); err != nil {
 		t.Fatal(err)
 	}
 	server := g.issue("etcd", "127.0.0.1")
@@ -54,11 +54,11 @@ func newGuarded(t *testing.T) *guarded {
 	return g
 }
 
-func (g *guarded) cacert() string { return filepath.Join(g.pki, string(authority.Operators), "ca.crt") }
+func (g *guarded) cacert() string { return filepath.Join(g.pki, string(pki.Operators), "ca.crt") }
 
-func (g *guarded) issue(name string, hosts ...string) authority.Issued {
+func (g *guarded) issue(name string, hosts ...string) pki.Issued {
 	g.t.Helper()
-	issued, err := authority.IssueOperator(g.pki, authority.Order{Name: name, Hosts: hosts, Lifetime: time.Hour})
+	issued, err := pki.IssueOperator(g.pki, pki.Order{Name: name, Hosts: hosts, Lifetime: time.Hour})
 	if err != nil {
 		g.t.Fatal(err)
 	}

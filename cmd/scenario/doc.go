@@ -1,4 +1,4 @@
-// Package scenario reads what is to happen to groups, plays it in imagined time, and tells what
+// Package scenario reads what is to happen to groups, plays it in virtual time, and tells what
 // came of it. It is what `leasehold simulate` shows.
 //
 //	scenario.go  what a scenario is
@@ -16,7 +16,7 @@
 //
 //   - The same groups, scenario and seed give the same result to the byte.
 //   - Whatever is wrong in a file is reported at its line and column, everything at once. Nothing is ignored.
-//   - What is played is the leader's own planner on its own evidence (coordinator/imagined): nothing is decided here.
+//   - What is played is the leader's own planner on its own evidence (coordinator/sim): nothing is decided here.
 //
 // # What it does not do
 //

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/leasehold/leasehold/coordinator/imagined"
+	"github.com/leasehold/leasehold/coordinator/sim"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -198,7 +198,7 @@ func readRelaunch(f *fields) (string, time.Duration, func(*stage) string) {
 func readRollback(f *fields) (string, time.Duration, func(*stage) string) {
 	group := f.groupField("")
 	return group + " is rolled back", 0, func(st *stage) string {
-		good := imagined.Read[store.Status](st.w, st.w.Keys().Status(group)).Record.LastGood
+		good := sim.Read[store.Status](st.w, st.w.Keys().Status(group)).Record.LastGood
 		if good == nil {
 			return "there is no template to go back to"
 		}

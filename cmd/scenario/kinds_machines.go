@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/leasehold/leasehold/coordinator/imagined"
+	"github.com/leasehold/leasehold/coordinator/sim"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -36,11 +36,11 @@ func machineKinds() []Kind {
 		{"kill", "", "Machines end without warning.", readKill},
 		{
 			"lost_leases", "", "Agents cannot reach any coordinator; their machines keep running.",
-			readSilent("machine", "machines", "cut off", (*imagined.World).Cut),
+			readSilent("machine", "machines", "cut off", (*sim.World).Cut),
 		},
 		{
 			"freeze", "", "Agents freeze, and their streams do not break.",
-			readSilent("agent", "agents", "frozen", (*imagined.World).Freeze),
+			readSilent("agent", "agents", "frozen", (*sim.World).Freeze),
 		},
 		{"unhealthy", "", "Checks fail.", readUnhealthy},
 		{"workload_exits", "", "Workloads end.", readExits},
@@ -56,7 +56,7 @@ func readKill(f *fields) (string, time.Duration, func(*stage) string) {
 	}
 }
 
-func readSilent(one, many, what string, do func(*imagined.World, string)) func(*fields) (string, time.Duration,
+func readSilent(one, many, what string, do func(*sim.World, string)) func(*fields) (string, time.Duration,
 	func(*stage) string) {
 	return func(f *fields) (string, time.Duration, func(*stage) string) {
 		t := f.target(one, many)
@@ -73,12 +73,12 @@ func readSilent(one, many, what string, do func(*imagined.World, string)) func(*
 func readUnhealthy(f *fields) (string, time.Duration, func(*stage) string) {
 	t := f.target("instance", "instances")
 	d := f.lasting("Then their checks pass again.")
-	cure := f.choice("cured_by", string(imagined.CuredByNothing),
+	cure := f.choice("cured_by", string(sim.CuredByNothing),
 		"What makes the checks pass again before for is over.",
-		string(imagined.CuredByRestart), string(imagined.CuredByReboot), string(imagined.CuredByNothing))
-	how := imagined.Cure(cure)
-	if d > 0 && how == imagined.CuredByNothing {
-		how = imagined.CuredByItself
+		string(sim.CuredByRestart), string(sim.CuredByReboot), string(sim.CuredByNothing))
+	how := sim.Cure(cure)
+	if d > 0 && how == sim.CuredByNothing {
+		how = sim.CuredByItself
 	}
 	return "checks of " + t.words() + " fail", d, func(st *stage) string {
 		return st.each(t, present, func(id string) {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/leasehold/leasehold/cmd/suggest"
 	"github.com/leasehold/leasehold/cmd/yamlfile"
-	"github.com/leasehold/leasehold/coordinator/imagined"
+	"github.com/leasehold/leasehold/coordinator/sim"
 )
 
 // providerKinds are what befalls zones and providers.
@@ -18,15 +18,15 @@ func providerKinds() []Kind {
 		{"no_capacity", "zone", "No machine can be created.", readNoCapacity},
 		{
 			"provider_fails", "for", "All calls fail.",
-			readTrouble("the provider fails", (*imagined.World).ProviderFails),
+			readTrouble("the provider fails", (*sim.World).ProviderFails),
 		},
 		{
 			"provider_throttles", "for", "All calls are throttled.",
-			readTrouble("the provider throttles", (*imagined.World).ProviderThrottles),
+			readTrouble("the provider throttles", (*sim.World).ProviderThrottles),
 		},
 		{
 			"provider_slow", "for", "Calls take as long as their time limit, or longer.",
-			readTrouble("the provider is slow", (*imagined.World).ProviderSlows),
+			readTrouble("the provider is slow", (*sim.World).ProviderSlows),
 		},
 		{"lists_lie", "how", "Lists of the machines are wrong.", readLists},
 		{
@@ -108,7 +108,7 @@ func readNoCapacity(f *fields) (string, time.Duration, func(*stage) string) {
 	}
 }
 
-func readTrouble(what string, do func(*imagined.World, string, time.Duration)) func(*fields) (string, time.Duration,
+func readTrouble(what string, do func(*sim.World, string, time.Duration)) func(*fields) (string, time.Duration,
 	func(*stage) string) {
 	return func(f *fields) (string, time.Duration, func(*stage) string) {
 		d := f.length("for", "1m", time.Second, longest, "How long.")
@@ -123,14 +123,14 @@ func readTrouble(what string, do func(*imagined.World, string, time.Duration)) f
 
 func readLists(f *fields) (string, time.Duration, func(*stage) string) {
 	var lies []string
-	for _, l := range imagined.Lies {
+	for _, l := range sim.Lies {
 		lies = append(lies, string(l))
 	}
-	how := f.choice("how", string(imagined.ListEmpty), "What is wrong with them.", lies...)
+	how := f.choice("how", string(sim.ListEmpty), "What is wrong with them.", lies...)
 	d := f.length("for", "1m", time.Second, longest, "How long.")
 	return "lists of machines are " + how, d, func(st *stage) string {
 		for _, p := range st.providers {
-			st.w.ListsLie(p, imagined.Lie(how), d)
+			st.w.ListsLie(p, sim.Lie(how), d)
 		}
 		return ""
 	}

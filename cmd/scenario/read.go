@@ -11,7 +11,7 @@ import (
 
 	"github.com/leasehold/leasehold/cmd/suggest"
 	"github.com/leasehold/leasehold/cmd/yamlfile"
-	"github.com/leasehold/leasehold/coordinator/imagined"
+	"github.com/leasehold/leasehold/coordinator/sim"
 	"github.com/leasehold/leasehold/store"
 	"go.yaml.in/yaml/v4"
 )
@@ -57,7 +57,7 @@ func (r *reading) scenario(root *yaml.Node) *Scenario {
 	list := f.value["events"]
 	s.providers = r.learn(list)
 	s.Seed = uint64(f.number("seed", 1, 0, 1<<53, "What chance begins with: the same seed gives the same run."))
-	s.Length = f.length("length", "1h", time.Second, maxLength, "How much time is imagined.")
+	s.Length = f.length("length", "1h", time.Second, maxLength, "How much time is simulated.")
 	r.provider(f, s)
 	r.shard(f, s)
 	r.expect(f, s)
@@ -104,8 +104,8 @@ func (r *reading) provider(f *fields, s *Scenario) {
 	p := r.mapping("provider", f.ask("provider", "", "fields", "How the provider of the machines is."), "")
 	s.Provider.Zones = r.readZones(p)
 	s.Provider.Boot = p.span("boot", "20s..40s", "From a machine's existence to its agent's first word.", time.Hour)
-	if s.Provider.Boot == (imagined.Range{}) {
-		s.Provider.Boot = imagined.Range{From: 20 * time.Second, To: 40 * time.Second}
+	if s.Provider.Boot == (sim.Range{}) {
+		s.Provider.Boot = sim.Range{From: 20 * time.Second, To: 40 * time.Second}
 	}
 	s.Provider.Call = p.span("call", "200ms..2s", "How long a call takes.", 5*time.Minute)
 	s.Provider.List = p.span("list", "50ms..300ms", "How long a list of the machines takes.", 5*time.Minute)
@@ -122,7 +122,7 @@ func (r *reading) provider(f *fields, s *Scenario) {
 }
 
 // readZones are those of the file, else those that the groups name, else two.
-func (r *reading) readZones(p *fields) []imagined.Zone {
+func (r *reading) readZones(p *fields) []sim.Zone {
 	const allowed = "zones with the number of machines for which each has room (0: any number), like {a: 10, b: 10}"
 	n := p.ask("zones", "the groups', else {a: 0, b: 0}", "names with a number each",
 		"The zones, and how many machines each has room for; 0: any number.")
@@ -138,10 +138,10 @@ func (r *reading) readZones(p *fields) []imagined.Zone {
 		return nil
 	}
 	m := r.mapping("provider.zones", n, "")
-	var zones []imagined.Zone
+	var zones []sim.Zone
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		name := n.Content[i].Value
-		zones = append(zones, imagined.Zone{Name: name, Room: m.number(name, 0, 0, store.MaxSize, "")})
+		zones = append(zones, sim.Zone{Name: name, Room: m.number(name, 0, 0, store.MaxSize, "")})
 		r.zones = append(r.zones, name)
 	}
 	for _, g := range r.groups {
@@ -155,7 +155,7 @@ func (r *reading) readZones(p *fields) []imagined.Zone {
 	return zones
 }
 
-func zonesOf(groups []store.Group) (zones []imagined.Zone) {
+func zonesOf(groups []store.Group) (zones []sim.Zone) {
 	var names []string
 	for _, g := range groups {
 		names = append(names, g.Template.Zones...)
@@ -165,7 +165,7 @@ func zonesOf(groups []store.Group) (zones []imagined.Zone) {
 	}
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {
-		zones = append(zones, imagined.Zone{Name: name})
+		zones = append(zones, sim.Zone{Name: name})
 	}
 	return zones
 }

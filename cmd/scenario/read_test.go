@@ -11,7 +11,7 @@ import (
 
 	"github.com/leasehold/leasehold/cmd/groupfile"
 	"github.com/leasehold/leasehold/cmd/yamlfile"
-	"github.com/leasehold/leasehold/coordinator/imagined"
+	"github.com/leasehold/leasehold/coordinator/sim"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -149,10 +149,10 @@ expect: {worst_availability: 80%, machines_created: 40, converged_within: 10m, c
 		s.Settings.ProviderPoll.D() != 2*time.Second {
 		t.Errorf("got %+v", s)
 	}
-	want := imagined.Provider{
-		Zones: []imagined.Zone{{Name: "a", Room: 10}, {Name: "b"}},
-		Boot:  imagined.Range{From: 20 * time.Second, To: 40 * time.Second},
-		Call:  imagined.Range{From: time.Second, To: time.Second}, Consistency: 3 * time.Second,
+	want := sim.Provider{
+		Zones: []sim.Zone{{Name: "a", Room: 10}, {Name: "b"}},
+		Boot:  sim.Range{From: 20 * time.Second, To: 40 * time.Second},
+		Call:  sim.Range{From: time.Second, To: time.Second}, Consistency: 3 * time.Second,
 		CallTimeout: 10 * time.Second, Fails: 1, NeverBoots: 2,
 	}
 	if !reflect.DeepEqual(s.Provider, want) {
@@ -180,7 +180,7 @@ func TestAnEmptyScenarioIsOne(t *testing.T) {
 
 func TestZonesAreThoseOfTheGroups(t *testing.T) {
 	s := readIt(t, "events: [{at: 5m, kill: {zone: b}}]")
-	if got := s.Provider.Zones; !slices.Equal(got, []imagined.Zone{{Name: "a"}, {Name: "b"}}) {
+	if got := s.Provider.Zones; !slices.Equal(got, []sim.Zone{{Name: "a"}, {Name: "b"}}) {
 		t.Errorf("got %v", got)
 	}
 }

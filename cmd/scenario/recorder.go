@@ -5,15 +5,15 @@ import (
 	"strings"
 	"time"
 
-	"github.com/leasehold/leasehold/coordinator/imagined"
 	"github.com/leasehold/leasehold/coordinator/plan"
+	"github.com/leasehold/leasehold/coordinator/sim"
 	"github.com/leasehold/leasehold/store"
 )
 
 // recorder notes what happens while a scenario is played.
 type recorder struct {
 	sc        *Scenario
-	w         *imagined.World
+	w         *sim.World
 	all       []Entry
 	names     []string // of groups, in the order in which they came
 	standing  map[string]*standing
@@ -59,7 +59,7 @@ func newRecorder(s *Scenario) *recorder {
 }
 
 // attach gives the recorder its world. Until then it only hears that the groups are applied.
-func (r *recorder) attach(w *imagined.World) {
+func (r *recorder) attach(w *sim.World) {
 	r.w = w
 	for _, name := range w.Names(store.KindGroups) {
 		r.meet(name)
@@ -75,11 +75,11 @@ func (r *recorder) meet(name string) {
 	}
 }
 
-func (r *recorder) observer() imagined.Observer {
-	return imagined.Observer{
+func (r *recorder) observer() sim.Observer {
+	return sim.Observer{
 		Committed: func(at time.Time, a *plan.Action, _ store.Revision) { r.committed(since(at), a) },
 		Planned:   func(_ time.Time, _ *plan.Snapshot, p *plan.Plan) { r.judgments += len(p.Judgments) },
-		Machine:   func(at time.Time, m imagined.Machine) { r.machine(since(at), m) },
+		Machine:   func(at time.Time, m sim.Machine) { r.machine(since(at), m) },
 		Judged:    func(at time.Time, group, id string, _, now plan.Judgment) { r.judged(since(at), group, id, now) },
 		Stirred:   func(instance string) { r.stirred[instance] = true },
 		Noted:     func(at time.Time, what string) { r.note(since(at), what) },
@@ -96,7 +96,7 @@ func (r *recorder) observer() imagined.Observer {
 	}
 }
 
-func since(at time.Time) time.Duration { return at.Sub(imagined.Epoch) }
+func since(at time.Time) time.Duration { return at.Sub(sim.Epoch) }
 
 func (r *recorder) add(e Entry) {
 	e.Time = Clock(e.At)
@@ -140,13 +140,13 @@ func (r *recorder) note(at time.Duration, what string) {
 	r.add(Entry{At: at, Source: World, What: what, minor: r.playing > 0 || r.ends[at]})
 }
 
-func (r *recorder) machine(at time.Duration, m imagined.Machine) {
+func (r *recorder) machine(at time.Duration, m sim.Machine) {
 	switch m.Event {
-	case imagined.MachineMade:
+	case sim.MachineMade:
 		r.made++
 		r.there++
 		r.atOnce = max(r.atOnce, r.there)
-	case imagined.MachineRemoved:
+	case sim.MachineRemoved:
 		r.removed++
 		r.there--
 	default: // it is there as before
@@ -237,7 +237,7 @@ func (r *recorder) weather(group string) {
 	if st == nil {
 		return
 	}
-	s := imagined.Read[store.Status](r.w, r.w.Keys().Status(group)).Record.Storm
+	s := sim.Read[store.Status](r.w, r.w.Keys().Status(group)).Record.Storm
 	on := s != nil && s.Ended == ""
 	if on && !st.storm {
 		r.storms++

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leasehold/leasehold/coordinator/imagined"
+	"github.com/leasehold/leasehold/coordinator/sim"
 )
 
 // What is counted step by step is what a count of all instances gives, whatever happens to them.
@@ -41,7 +41,7 @@ func TestTheCountIsThatOfAllInstances(t *testing.T) {
 					st.w.Step()
 					compare()
 				}
-				st.w.RunUntil(imagined.Epoch.Add(end))
+				st.w.RunUntil(sim.Epoch.Add(end))
 			}
 			for _, e := range st.sc.Events {
 				step(e.At)

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/leasehold/leasehold/coordinator/imagined"
+	"github.com/leasehold/leasehold/coordinator/sim"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -176,7 +176,7 @@ func (r *recorder) group(name string) GroupResult {
 
 // ended adds what is not as wanted at the end.
 func (r *recorder) ended(g GroupResult, st *standing) GroupResult {
-	status := imagined.Read[store.Status](r.w, r.w.Keys().Status(g.Name)).Record
+	status := sim.Read[store.Status](r.w, r.w.Keys().Status(g.Name)).Record
 	g.Blocked = blockedOf(status.Blocked)
 	if !st.whole {
 		g.Unfinished = unfinished(status, st.size)

@@ -5,13 +5,13 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/leasehold/leasehold/coordinator/imagined"
+	"github.com/leasehold/leasehold/coordinator/sim"
 )
 
 // stage is a scenario being played.
 type stage struct {
 	sc        *Scenario
-	w         *imagined.World
+	w         *sim.World
 	rec       *recorder
 	chance    *rand.Rand // whom events befall; the world has chance of its own
 	providers []string
@@ -33,7 +33,7 @@ func (s *Scenario) Play(ctx context.Context, progress func(time.Duration)) *Resu
 		if e.For > 0 {
 			end := e.At + e.For
 			st.rec.ends[end] = true
-			st.w.At(imagined.Epoch.Add(end), func() { st.rec.over(i) })
+			st.w.At(sim.Epoch.Add(end), func() { st.rec.over(i) })
 		}
 		st.rec.begin(e)
 		st.rec.end(e.play(st))
@@ -45,7 +45,7 @@ func (s *Scenario) Play(ctx context.Context, progress func(time.Duration)) *Resu
 func newStage(s *Scenario) *stage {
 	st := &stage{sc: s, providers: s.providers, chance: rand.New(rand.NewPCG(s.Seed, 0x5ce7a210))}
 	st.rec = newRecorder(s)
-	cfg := imagined.Config{
+	cfg := sim.Config{
 		Seed: s.Seed, Settings: s.Settings, Replicas: s.Replicas, SessionTTL: s.Session, Groups: s.groups,
 		Observer: st.rec.observer(),
 	}
@@ -54,7 +54,7 @@ func newStage(s *Scenario) *stage {
 		p.Name = name
 		cfg.Providers = append(cfg.Providers, p)
 	}
-	st.w = imagined.New(cfg)
+	st.w = sim.New(cfg)
 	st.rec.attach(st.w)
 	return st
 }
@@ -76,7 +76,7 @@ func (st *stage) runUntil(ctx context.Context, end time.Duration, progress func(
 		st.w.Step()
 		st.rec.look()
 	}
-	st.w.RunUntil(imagined.Epoch.Add(end))
+	st.w.RunUntil(sim.Epoch.Add(end))
 	return ctx.Err() == nil
 }
 

@@ -3,7 +3,7 @@ package scenario
 import (
 	"time"
 
-	"github.com/leasehold/leasehold/coordinator/imagined"
+	"github.com/leasehold/leasehold/coordinator/sim"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -11,7 +11,7 @@ import (
 type Scenario struct {
 	Seed     uint64
 	Length   time.Duration
-	Provider imagined.Provider // how every provider of the groups is, but for its name
+	Provider sim.Provider // how every provider of the groups is, but for its name
 	Settings store.ShardSettings
 	Replicas int
 	Session  time.Duration // of a replica

@@ -3,7 +3,7 @@ package scenario
 import (
 	"time"
 
-	"github.com/leasehold/leasehold/coordinator/imagined"
+	"github.com/leasehold/leasehold/coordinator/sim"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -47,7 +47,7 @@ func (c *count) add(other count, times int) {
 	c.serving += times * other.serving
 }
 
-func (st *standing) look(at time.Duration, w *imagined.World, c, settled count) {
+func (st *standing) look(at time.Duration, w *sim.World, c, settled count) {
 	if st.healthy < 100 {
 		st.below += at - st.last
 		st.longest = max(st.longest, at-st.fell)
@@ -83,8 +83,8 @@ func (st *standing) look(at time.Duration, w *imagined.World, c, settled count) 
 
 // upToDate says whether the leader has taken up the spec as it is, and no instance is to be
 // changed.
-func upToDate(w *imagined.World, name string, spec store.Group, there bool) bool {
-	status := imagined.Read[store.Status](w, w.Keys().Status(name))
+func upToDate(w *sim.World, name string, spec store.Group, there bool) bool {
+	status := sim.Read[store.Status](w, w.Keys().Status(name))
 	if !there {
 		return !status.Present()
 	}
@@ -92,7 +92,7 @@ func upToDate(w *imagined.World, name string, spec store.Group, there bool) bool
 		return false // it is gone when it is done
 	}
 	s := &status.Record
-	return s.AcceptedRevision == imagined.Read[store.Group](w, w.Keys().Group(name)).Modified &&
+	return s.AcceptedRevision == sim.Read[store.Group](w, w.Keys().Group(name)).Modified &&
 		(s.Outdated == 0 || spec.Rollout.Strategy == store.StrategyOpportunistic)
 }
 

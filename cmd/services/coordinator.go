@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/coordinator"
-	"github.com/leasehold/leasehold/coordinator/authority"
 	"github.com/leasehold/leasehold/coordinator/garbage"
 	"github.com/leasehold/leasehold/coordinator/gateway"
+	"github.com/leasehold/leasehold/coordinator/pki"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -136,7 +136,7 @@ func (c *Coordinator) secure(ctx context.Context, log *slog.Logger) (secured gat
 	if c.StreamsPerConnection > 0 {
 		return nil, func() {}, nil
 	}
-	issuing, err := authority.Open(c.PKI, log)
+	issuing, err := pki.Open(c.PKI, log)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -144,7 +144,7 @@ func (c *Coordinator) secure(ctx context.Context, log *slog.Logger) (secured gat
 }
 
 // follow has an authority follow its files until it is told to stop.
-func follow(ctx context.Context, issuing *authority.Authority) (stop func()) {
+func follow(ctx context.Context, issuing *pki.Authority) (stop func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // agents are served until the very end
 	done := make(chan struct{})
 	go func() {

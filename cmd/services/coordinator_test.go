@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leasehold/leasehold/coordinator/authority"
+	"github.com/leasehold/leasehold/coordinator/pki"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -18,8 +18,8 @@ import (
 // answered.
 func TestAnHTTPSideThatCannotBeIsToldBeforeEtcdIsWaitedFor(t *testing.T) {
 	dir := t.TempDir()
-	lifetimes := map[authority.Kind]time.Duration{authority.Agents: time.Hour, authority.Operators: time.Hour}
-	if err := authority.Init(filepath.Join(dir, "pki"), lifetimes); err != nil {
+	lifetimes := map[pki.Kind]time.Duration{pki.Agents: time.Hour, pki.Operators: time.Hour}
+	if err := pki.Init(filepath.Join(dir, "pki"), lifetimes); err != nil {
 		t.Fatal(err)
 	}
 	asked := errors.New("etcd was asked")

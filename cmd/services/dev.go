@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/coordinator"
-	"github.com/leasehold/leasehold/coordinator/authority"
+	"github.com/leasehold/leasehold/coordinator/pki"
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/provider/process"
 	"github.com/leasehold/leasehold/store"
@@ -92,7 +92,7 @@ func (d *Dev) Run(ctx context.Context, h *Host) (err error) {
 	if err != nil {
 		return err
 	}
-	issuing, err := authority.Open(credentials.dir, log)
+	issuing, err := pki.Open(credentials.dir, log)
 	if err != nil {
 		return err
 	}

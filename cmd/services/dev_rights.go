@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/cmd/rights"
-	"github.com/leasehold/leasehold/coordinator/authority"
+	"github.com/leasehold/leasehold/coordinator/pki"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/embedetcd"
 	"github.com/leasehold/leasehold/store/etcdstore"
@@ -34,16 +34,16 @@ const renewBefore = 60 * 24 * time.Hour
 // makeCredentials makes what is missing or about to end.
 func makeCredentials(dir, etcdHost string) (devCredentials, error) {
 	c := devCredentials{dir: filepath.Join(dir, "pki")}
-	for kind, lifetime := range map[authority.Kind]time.Duration{
-		authority.Agents:    authority.AgentsLifetime,
-		authority.Operators: authority.OperatorsLifetime,
+	for kind, lifetime := range map[pki.Kind]time.Duration{
+		pki.Agents:    pki.AgentsLifetime,
+		pki.Operators: pki.OperatorsLifetime,
 	} {
-		if err := authority.Init(c.dir, map[authority.Kind]time.Duration{kind: lifetime}); err != nil &&
-			!errors.Is(err, authority.ErrExists) {
+		if err := pki.Init(c.dir, map[pki.Kind]time.Duration{kind: lifetime}); err != nil &&
+			!errors.Is(err, pki.ErrExists) {
 			return c, credentialsProblem(err)
 		}
 	}
-	issued, _, err := authority.ListIssued(c.dir)
+	issued, _, err := pki.ListIssued(c.dir)
 	if err != nil {
 		return c, credentialsProblem(err)
 	}
@@ -51,16 +51,16 @@ func makeCredentials(dir, etcdHost string) (devCredentials, error) {
 	if ip := net.ParseIP(etcdHost); ip != nil && !ip.IsUnspecified() && etcdHost != hosts[0] {
 		hosts = append(hosts, etcdHost)
 	}
-	orders := []authority.Order{{Name: devServer, Hosts: hosts}, {Name: store.RoleRoot}}
+	orders := []pki.Order{{Name: devServer, Hosts: hosts}, {Name: store.RoleRoot}}
 	for _, u := range devUsers {
-		orders = append(orders, authority.Order{Name: string(u)})
+		orders = append(orders, pki.Order{Name: string(u)})
 	}
 	for _, o := range orders {
 		if lasts(issued, o, hosts) {
 			continue
 		}
 		o.Renew = true
-		if _, err := authority.IssueOperator(c.dir, o); err != nil {
+		if _, err := pki.IssueOperator(c.dir, o); err != nil {
 			return c, credentialsProblem(err)
 		}
 	}
@@ -68,7 +68,7 @@ func makeCredentials(dir, etcdHost string) (devCredentials, error) {
 }
 
 // lasts says whether a certificate is there and will do for a while.
-func lasts(issued []authority.Issued, o authority.Order, hosts []string) bool {
+func lasts(issued []pki.Issued, o pki.Order, hosts []string) bool {
 	for _, i := range issued {
 		if i.Name() != o.Name {
 			continue
@@ -84,14 +84,14 @@ func lasts(issued []authority.Issued, o authority.Order, hosts []string) bool {
 }
 
 func credentialsProblem(err error) error {
-	var known *authority.Problem
+	var known *pki.Problem
 	if errors.As(err, &known) {
 		return problem(known.Next, "%s", known.What)
 	}
 	return problem("choose a directory that you may write to, with --data-dir", "certificates: %s", err)
 }
 
-func (c devCredentials) ca(kind authority.Kind) string {
+func (c devCredentials) ca(kind pki.Kind) string {
 	return filepath.Join(c.dir, string(kind), "ca.crt")
 }
 
@@ -104,7 +104,7 @@ func (c devCredentials) of(name string) (cert, key string) {
 // server is how dev's etcd listens.
 func (c devCredentials) server() *embedetcd.TLS {
 	cert, key := c.of(devServer)
-	return &embedetcd.TLS{Cert: cert, Key: key, ClientCA: c.ca(authority.Operators)}
+	return &embedetcd.TLS{Cert: cert, Key: key, ClientCA: c.ca(pki.Operators)}
 }
 
 // client returns the configuration of a client of dev's etcd.
@@ -113,7 +113,7 @@ func (c devCredentials) client(name string) (*tls.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	files, err := authority.Load(c.dir, authority.Operators)
+	files, err := pki.Load(c.dir, pki.Operators)
 	if err != nil {
 		return nil, err
 	}
@@ -161,7 +161,7 @@ func devEtcdctl(dataDir string) string { return filepath.Join(dataDir, "etcdctl.
 func (c devCredentials) tell(dir, endpoint, shard string) error {
 	cert, key := c.of(string(store.RoleOperator))
 	rootCert, rootKey := c.of(store.RoleRoot)
-	ca := c.ca(authority.Operators)
+	ca := c.ca(pki.Operators)
 	settings := fmt.Sprintf("# leasehold dev writes this when it starts, and removes it when it stops\nendpoints: [%q]\ncacert: %q\ncert: %q\nkey: %q\nshard: %q\n", endpoint, ca, cert, key, shard)
 	variables := fmt.Sprintf("export ETCDCTL_ENDPOINTS=%s ETCDCTL_CACERT=%s ETCDCTL_CERT=%s ETCDCTL_KEY=%s\n",
 		quoted("https://"+endpoint), quoted(ca), quoted(rootCert), quoted(rootKey))

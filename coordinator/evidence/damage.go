@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/leasehold/leasehold/coordinator/picture"
+	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/coordinator/plan"
 	"github.com/leasehold/leasehold/store"
 )
@@ -21,7 +21,7 @@ type Spoilt struct {
 
 // ToRecall are the unreadable keys whose previous revisions should be read from etcd's history: see
 // Recalled.
-func (e *Evidence) ToRecall(c *picture.Content) (out []Spoilt) {
+func (e *Evidence) ToRecall(c *cache.Content) (out []Spoilt) {
 	if len(c.Unreadable) == 0 {
 		return nil
 	}
@@ -69,7 +69,7 @@ func (e *Evidence) Recalled(s Spoilt, kv store.KV) {
 }
 
 // forgetRecalled forgets what was recalled of keys that can be read again.
-func (e *Evidence) forgetRecalled(c *picture.Content) {
+func (e *Evidence) forgetRecalled(c *cache.Content) {
 	maps.DeleteFunc(e.recalled, func(key string, r recall) bool { return c.Spoiled[key].Modified != r.of })
 	maps.DeleteFunc(e.spoiled, func(key string, _ time.Time) bool { return c.Unreadable[key] == "" })
 }
@@ -85,7 +85,7 @@ func before[T any](e *Evidence, key string, remembered store.Versioned[T], known
 
 // placeOf says to which group and slot an unreadable instance belongs: by what its record said
 // before, else by its name.
-func (e *Evidence) placeOf(c *picture.Content, id string) (group string, slot *int, onDemand bool,
+func (e *Evidence) placeOf(c *cache.Content, id string) (group string, slot *int, onDemand bool,
 	last store.Revision,
 ) {
 	remembered, known := c.Instances[id]
@@ -104,7 +104,7 @@ func (e *Evidence) placeOf(c *picture.Content, id string) (group string, slot *i
 
 // seeDamage brings what is known of damage up to date, for groups of which something has changed
 // and for those that are to be planned.
-func (e *Evidence) seeDamage(c *picture.Content, planned []string) {
+func (e *Evidence) seeDamage(c *cache.Content, planned []string) {
 	e.forgetRecalled(c)
 	groups := e.recheck
 	if e.recheckAll {
@@ -135,7 +135,7 @@ func (e *Evidence) seeDamage(c *picture.Content, planned []string) {
 
 // damageOf notes the damaged records of a group. That costs nothing to speak of where there is no
 // damage anywhere.
-func (e *Evidence) damageOf(c *picture.Content, group string) {
+func (e *Evidence) damageOf(c *cache.Content, group string) {
 	if group == "" {
 		return
 	}
@@ -180,7 +180,7 @@ func (e *Evidence) damageOf(c *picture.Content, group string) {
 	e.damage[group] = list
 }
 
-// firstSeen is the revision of the picture that showed the damage of a key first, in this term.
+// firstSeen is the revision of the cache that showed the damage of a key first, in this term.
 func (e *Evidence) firstSeen(key string, now store.Revision) store.Revision {
 	if at, known := e.noticed[key]; known {
 		return at
@@ -189,7 +189,7 @@ func (e *Evidence) firstSeen(key string, now store.Revision) store.Revision {
 	return now
 }
 
-func (e *Evidence) addUnreadable(c *picture.Content, group string, add func(store.Damaged)) {
+func (e *Evidence) addUnreadable(c *cache.Content, group string, add func(store.Damaged)) {
 	for key, why := range c.Unreadable {
 		kind, id, _ := e.cfg.Keys.Split(key)
 		if kind != store.KindInstances {
@@ -205,7 +205,7 @@ func (e *Evidence) addUnreadable(c *picture.Content, group string, add func(stor
 	}
 }
 
-func (e *Evidence) addMissing(c *picture.Content, group string, add func(store.Damaged)) {
+func (e *Evidence) addMissing(c *cache.Content, group string, add func(store.Damaged)) {
 	for key, m := range c.Missing {
 		if m.Instance == nil || m.Instance.Group != group {
 			continue
@@ -222,7 +222,7 @@ func (e *Evidence) addMissing(c *picture.Content, group string, add func(store.D
 // addUnrecorded adds machines and agents that belong to a slot which no record fills: their records
 // were lost. In a group whose records no leader has counted every machine of it without a record is
 // damage, also one whose slot is not known.
-func (e *Evidence) addUnrecorded(c *picture.Content, group string, add func(store.Damaged)) {
+func (e *Evidence) addUnrecorded(c *cache.Content, group string, add func(store.Damaged)) {
 	if len(e.tagged[group]) == 0 && len(c.Claiming[group]) == 0 || e.groupGone(c, group) {
 		return
 	}
@@ -261,7 +261,7 @@ func (e *Evidence) addUnrecorded(c *picture.Content, group string, add func(stor
 }
 
 // uncounted says that a group is wanted and that no leader has counted its records.
-func (e *Evidence) uncounted(c *picture.Content, group string) bool {
+func (e *Evidence) uncounted(c *cache.Content, group string) bool {
 	_, dynamic := c.Groups[group]
 	_, static := c.Static[group]
 	status, there := c.Status[group]
@@ -279,7 +279,7 @@ func (e *Evidence) uncounted(c *picture.Content, group string) bool {
 }
 
 // claimed says which slot of a group something without a record had.
-func (e *Evidence) claimed(c *picture.Content, id, group string) (slot int, onDemand, known bool) {
+func (e *Evidence) claimed(c *cache.Content, id, group string) (slot int, onDemand, known bool) {
 	if claim := c.Strays[id].Record.Claim; claim != nil {
 		return claim.Slot, claim.Slot < 0, claim.Group == group
 	}
@@ -289,7 +289,7 @@ func (e *Evidence) claimed(c *picture.Content, id, group string) (slot int, onDe
 
 // filled are the slots of a group in which an instance with a readable record is, that is not being
 // deleted.
-func (e *Evidence) filled(c *picture.Content, group string) map[int]bool {
+func (e *Evidence) filled(c *cache.Content, group string) map[int]bool {
 	filled := map[int]bool{}
 	for _, id := range c.ByGroup[group] {
 		rec := c.Instances[id].Record
@@ -301,7 +301,7 @@ func (e *Evidence) filled(c *picture.Content, group string) map[int]bool {
 }
 
 // stillLost says whether damage that an earlier leader noted is damage still.
-func (e *Evidence) stillLost(c *picture.Content, d store.Damaged) bool {
+func (e *Evidence) stillLost(c *cache.Content, d store.Damaged) bool {
 	if e.recorded(c, d.Instance) || c.DeletedOnPurpose(d.Key, d.Last) {
 		return false
 	}
@@ -317,7 +317,7 @@ func (e *Evidence) stillLost(c *picture.Content, d store.Damaged) bool {
 // it waits for none. A group waits as long as no leader has counted its records: then what is
 // missing shows in the machines alone. A group that is being deleted does not wait for a provider
 // that this coordinator does not have: nothing would be created, so no record can be doubled.
-func (e *Evidence) waitsFor(c *picture.Content, g *plan.Group) string {
+func (e *Evidence) waitsFor(c *cache.Content, g *plan.Group) string {
 	delete(e.unlisted, g.Name)
 	if g.Status.Record.Records != nil {
 		return ""
@@ -335,7 +335,7 @@ func (e *Evidence) waitsFor(c *picture.Content, g *plan.Group) string {
 // providersOf are the providers with which a group can have machines: the one that its spec names,
 // the one that the accepted spec names, and those of its records. A spec that cannot be in force
 // counts only where there is none that is; one that names no provider stands for all of them.
-func (e *Evidence) providersOf(c *picture.Content, g *plan.Group) (providers []string) {
+func (e *Evidence) providersOf(c *cache.Content, g *plan.Group) (providers []string) {
 	accepted := g.Status.Record.Accepted
 	if accepted != nil {
 		providers = append(providers, accepted.Provider)
@@ -356,7 +356,7 @@ func (e *Evidence) providersOf(c *picture.Content, g *plan.Group) (providers []s
 
 // addUncounted adds records that an earlier leader has counted, that are missing, and of which
 // nothing else is known.
-func (e *Evidence) addUncounted(c *picture.Content, group string, found map[string]store.Damaged) {
+func (e *Evidence) addUncounted(c *cache.Content, group string, found map[string]store.Damaged) {
 	status := c.Status[group].Record
 	if status.Records == nil {
 		return
@@ -401,7 +401,7 @@ func (e *Evidence) allDamage() []store.Damaged {
 }
 
 // Damaged says why etcd's history is needed: what is damaged, in words; "" if nothing is (SAFE-15).
-func (e *Evidence) Damaged(c *picture.Content) string {
+func (e *Evidence) Damaged(c *cache.Content) string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	n := len(c.Unreadable) + len(c.Missing)
@@ -422,7 +422,7 @@ func (e *Evidence) Damaged(c *picture.Content) string {
 // record cost no more than their groups are large.
 type fillings map[string]map[int]bool
 
-func (f fillings) of(e *Evidence, c *picture.Content, group string) map[int]bool {
+func (f fillings) of(e *Evidence, c *cache.Content, group string) map[int]bool {
 	if f[group] == nil {
 		f[group] = e.filled(c, group)
 	}
@@ -430,7 +430,7 @@ func (f fillings) of(e *Evidence, c *picture.Content, group string) map[int]bool
 }
 
 // judgeExtra notes what is known of a machine without a record besides (REC-8).
-func (e *Evidence) judgeExtra(c *picture.Content, x *plan.Extra, filled fillings) {
+func (e *Evidence) judgeExtra(c *cache.Content, x *plan.Extra, filled fillings) {
 	keys := e.cfg.Keys
 	key := keys.Instance(x.Instance)
 	if s, there := c.Strays[x.Instance]; there {
@@ -454,7 +454,7 @@ func (e *Evidence) judgeExtra(c *picture.Content, x *plan.Extra, filled fillings
 
 // groupGone says that a group was deleted on purpose. That happens only once none of its records is
 // left.
-func (e *Evidence) groupGone(c *picture.Content, group string) bool {
+func (e *Evidence) groupGone(c *cache.Content, group string) bool {
 	keys := e.cfg.Keys
 	return group != "" && !known(c, group) &&
 		(c.DeletedOnPurpose(keys.Group(group), 0) || c.DeletedOnPurpose(keys.Static(group), 0) ||
@@ -463,7 +463,7 @@ func (e *Evidence) groupGone(c *picture.Content, group string) bool {
 
 // Extras are the machines without a record, in order of instance, no more than most of them: see
 // store.Extra.
-func (e *Evidence) Extras(c *picture.Content, most int) []store.Extra {
+func (e *Evidence) Extras(c *cache.Content, most int) []store.Extra {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	ids := slices.Sorted(maps.Keys(e.extras))

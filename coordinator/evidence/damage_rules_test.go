@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leasehold/leasehold/coordinator/picture"
+	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/store"
 )
@@ -425,7 +425,7 @@ func (w *world) note(id string, when int) {
 	}
 	kv.Modified = w.content.Status["web"].Record.Counted + store.Revision(when-2)
 	change, _ := w.content.Apply(keys, store.Event{KV: kv})
-	w.evidence.Changed(w.content, []picture.Change{change})
+	w.evidence.Changed(w.content, []cache.Change{change})
 }
 
 // review has a hold released by an operator who saw what there was one revision before (1), at (2)
@@ -671,11 +671,11 @@ func TestANewLeaderKnowsAllDamage(t *testing.T) {
 	w.stray("odd", "gone", 2)
 	w.put(keys.Stray("nameless"), store.Stray{Schema: store.Schema, Instance: "nameless"})
 	w.put(keys.Stray("untagged"), store.Stray{Schema: store.Schema, Instance: "untagged"})
-	w.content.Missing[keys.Instance("lost")] = picture.Missing{
+	w.content.Missing[keys.Instance("lost")] = cache.Missing{
 		Kind: store.KindInstances, Name: "lost", Last: 2, At: 3,
 		Instance: &store.Instance{Group: "missed", Slot: 1, Managed: true},
 	}
-	w.content.Missing[keys.Status("old")] = picture.Missing{Kind: store.KindStatus, Name: "old", Last: 2, At: 3}
+	w.content.Missing[keys.Status("old")] = cache.Missing{Kind: store.KindStatus, Name: "old", Last: 2, At: 3}
 	for range 20 { // whatever the order of a map
 		w.lead()
 		var got []string

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leasehold/leasehold/coordinator/picture"
+	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/store"
 )
@@ -162,7 +162,7 @@ func TestUnreadableAliveIsNotAbsent(t *testing.T) {
 	w := newWorld(t)
 	w.recorded(1, "web-0-bbbbbb")
 	w.event(store.Event{KV: store.KV{Key: keys.Alive("web-0-bbbbbb"), Value: []byte("garbage")}})
-	fresh := picture.NewContent()
+	fresh := cache.NewContent()
 	for _, e := range []store.KV{
 		{Key: keys.Shard(), Value: store.Encode(w.content.Shard.Record), Modified: 1},
 		{

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leasehold/leasehold/coordinator/picture"
+	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -122,7 +122,7 @@ func TestChangesThatSayTheSame(t *testing.T) {
 	w.put(keys.Group("web"), spec("web"))
 	w.lead()
 	w.takeAll()
-	w.evidence.Changed(w.content, []picture.Change{{Kind: store.KindGroups, Name: "web", Group: "web", Same: true}})
+	w.evidence.Changed(w.content, []cache.Change{{Kind: store.KindGroups, Name: "web", Group: "web", Same: true}})
 	if got := w.takeAll(); len(got) != 0 {
 		t.Errorf("planned are %q", got)
 	}

@@ -1,9 +1,9 @@
 // Package evidence is what a term knows and cannot be read from etcd: since when things are as they
 // are, what providers listed, how calls went, and which groups are to be planned when. Together
-// with the picture it makes the planner's snapshot.
+// with the cache it makes the planner's snapshot.
 //
 //	evidence.go   what is kept, and disturbances
-//	seen.go       what the picture shows, and when it was first seen
+//	seen.go       what the cache shows, and when it was first seen
 //	timers.go     timers of records on our own clock, and the time in which nobody led
 //	lists.go      what providers list
 //	calls.go      how provider calls went
@@ -16,7 +16,7 @@
 // # Invariants
 //
 //   - It has no clock, no chance, no I/O and no goroutine of its own: time, jitter and whoever acts on what it finds come
-//     with its Config. So the same code serves a leader and a simulation in imagined time.
+//     with its Config. So the same code serves a leader and a simulation in virtual time.
 //   - What it answers depends only on what it was told, in which order, and when: never on the order of a map.
 //   - All its times are of one clock, that of Config.Now. A time in a record is compared with the wall clock once, when it is
 //     first seen, and never more than a wait depends on it.

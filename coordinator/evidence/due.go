@@ -6,15 +6,15 @@ import (
 	"slices"
 	"time"
 
-	"github.com/leasehold/leasehold/coordinator/picture"
+	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/store"
 )
 
 // aBite is how many instances' groups a full pass plans in one go, while nothing else happens.
 const aBite = 1000
 
-// TakeDirty hands over the groups that are to be planned on a picture of this revision, in order.
-// Those of which our own last write is not in the picture yet stay behind, until the picture wakes
+// TakeDirty hands over the groups that are to be planned on a cache of this revision, in order.
+// Those of which our own last write is not in the cache yet stay behind, until the cache wakes
 // us. What a full pass has planned comes a bite at a time, and only when nothing has happened to
 // any group, or at every other turn (REC-1): so nobody waits for the whole of it, and it ends.
 func (e *Evidence) TakeDirty(rev store.Revision, now time.Time) []string {
@@ -94,14 +94,14 @@ func (e *Evidence) NextDue() time.Time {
 
 // Pass has everything planned even if nothing happens. One that is begun before the last is through
 // goes on with what is left of that.
-func (e *Evidence) Pass(c *picture.Content) {
+func (e *Evidence) Pass(c *cache.Content) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.markAll(c)
 }
 
 // markAll has everything planned, bit by bit.
-func (e *Evidence) markAll(c *picture.Content) {
+func (e *Evidence) markAll(c *cache.Content) {
 	names := everything(c)
 	e.pass = make(map[string]int, len(names))
 	for name := range names {
@@ -137,7 +137,7 @@ func (e *Evidence) markSizes(sizes map[string]int) {
 }
 
 // everything is all groups that there is anything of, and "" for the shard.
-func everything(c *picture.Content) map[string]bool {
+func everything(c *cache.Content) map[string]bool {
 	names := map[string]bool{"": true}
 	addKeys(names, c.Groups)
 	addKeys(names, c.Static)

@@ -65,7 +65,7 @@ type Evidence struct {
 	damage     map[string][]store.Damaged // by group, in order of key: see seeDamage
 	recheck    map[string]bool            // groups whose damage may have changed
 	recheckAll bool
-	noticed    map[string]store.Revision // of the picture that showed the damage of a key first
+	noticed    map[string]store.Revision // of the cache that showed the damage of a key first
 	recalled   map[string]recall         // what unreadable keys said before, by key, from etcd's history
 	spoiled    map[string]time.Time      // since when we see that an alive key cannot be read
 

@@ -219,11 +219,11 @@ func TestGroupsArePlannedWhenTheyAreDue(t *testing.T) {
 	e.LookAgain("api", w.now)
 	e.Wrote("web", 5)
 	e.Wrote("web", 4)
-	take(4, "api") // our write to web is not in the picture
+	take(4, "api") // our write to web is not in the cache
 	e.LookAgain("web", w.now)
 	take(4)
 	if !e.NextDue().IsZero() {
-		t.Error("who waits for the picture is due by time")
+		t.Error("who waits for the cache is due by time")
 	}
 	take(5, "web")
 	for i, name := range []string{"c", "a", "d", "b", "a", "a"} {

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leasehold/leasehold/coordinator/picture"
+	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/coordinator/plan"
 	"github.com/leasehold/leasehold/store"
 )
@@ -114,7 +114,7 @@ func stored() map[string]any {
 // onAll has a term plan on what is stored, and on what follows from it, for a while.
 func onAll(t testing.TB, kvs map[string][]byte) (decided int) {
 	t.Helper()
-	w := &world{t: t, now: epoch, content: picture.NewContent()}
+	w := &world{t: t, now: epoch, content: cache.NewContent()}
 	for _, key := range slices.Sorted(maps.Keys(kvs)) {
 		rev := w.content.Revision + 1
 		w.content.Apply(keys, store.Event{KV: store.KV{Key: key, Value: kvs[key], Created: rev, Modified: rev}})

@@ -3,14 +3,14 @@ package evidence
 import (
 	"time"
 
-	"github.com/leasehold/leasehold/coordinator/picture"
+	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/coordinator/plan"
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/store"
 )
 
 // ListedBy takes up what a provider listed, completely, in a List begun at a time.
-func (e *Evidence) ListedBy(name string, begun time.Time, machines []provider.Machine, c *picture.Content) {
+func (e *Evidence) ListedBy(name string, begun time.Time, machines []provider.Machine, c *cache.Content) {
 	e.mu.Lock()
 	byID := e.places
 	for i := range machines {
@@ -79,7 +79,7 @@ func (e *Evidence) disproved(name string, byID map[string]int) bool {
 
 // listExtras notes machines that have our tag and no record, and since when. The content is newer
 // than the list: a record is made before its machine and goes after it.
-func (e *Evidence) listExtras(name string, machines []provider.Machine, byID map[string]int, c *picture.Content) {
+func (e *Evidence) listExtras(name string, machines []provider.Machine, byID map[string]int, c *cache.Content) {
 	for id, x := range e.extras {
 		if _, there := byID[id]; x.Provider == name && (!there || e.recorded(c, id)) {
 			e.dropExtra(x)
@@ -120,7 +120,7 @@ func (e *Evidence) listExtras(name string, machines []provider.Machine, byID map
 }
 
 // recorded says whether an instance has a record, be it one that cannot be read.
-func (e *Evidence) recorded(c *picture.Content, id string) bool {
+func (e *Evidence) recorded(c *cache.Content, id string) bool {
 	_, there := c.Instances[id]
 	return there || c.Unreadable[e.cfg.Keys.Instance(id)] != ""
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leasehold/leasehold/coordinator/picture"
+	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/coordinator/plan"
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/store"
@@ -39,7 +39,7 @@ func (w *world) relist(without ...string) {
 	for group, v := range c.Status {
 		take(keys.Status(group), v.Record, v.Modified)
 	}
-	w.content = picture.FromListing(keys, store.Listing{Revision: c.Revision, KVs: kvs})
+	w.content = cache.FromListing(keys, store.Listing{Revision: c.Revision, KVs: kvs})
 	w.evidence.Listed(w.content)
 }
 
@@ -402,7 +402,7 @@ func TestReleaseOfAHoldThatWasThereBefore(t *testing.T) {
 	}
 }
 
-// The term is woken by whatever it hears: the picture's revision may be what a group waits for.
+// The term is woken by whatever it hears: the cache's revision may be what a group waits for.
 //
 // proves REC-1
 func TestWhatWakes(t *testing.T) {

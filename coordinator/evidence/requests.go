@@ -4,7 +4,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/leasehold/leasehold/coordinator/picture"
+	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/coordinator/plan"
 	"github.com/leasehold/leasehold/store"
 )
@@ -20,7 +20,7 @@ const (
 )
 
 // concerns says what a request is about, and the group, if it is one.
-func (e *Evidence) concerns(c *picture.Content, r store.Request) (what concern, group string) {
+func (e *Evidence) concerns(c *cache.Content, r store.Request) (what concern, group string) {
 	if r.Instance == "" {
 		switch {
 		case r.Group == "":
@@ -46,7 +46,7 @@ func (e *Evidence) concerns(c *picture.Content, r store.Request) (what concern, 
 
 // adoption says which group is to adopt a machine: the one that its tag names. As long as a
 // provider may still show it, the order waits.
-func (e *Evidence) adoption(c *picture.Content, id string) (what concern, group string) {
+func (e *Evidence) adoption(c *cache.Content, id string) (what concern, group string) {
 	x, extra := e.extras[id]
 	switch {
 	case extra && known(c, x.Group):
@@ -59,7 +59,7 @@ func (e *Evidence) adoption(c *picture.Content, id string) (what concern, group 
 }
 
 // known says whether there is anything of a group.
-func known(c *picture.Content, group string) bool {
+func known(c *cache.Content, group string) bool {
 	_, dynamic := c.Groups[group]
 	_, static := c.Static[group]
 	_, status := c.Status[group]
@@ -67,7 +67,7 @@ func known(c *picture.Content, group string) bool {
 }
 
 // requests are those that concern a group, in order.
-func (e *Evidence) requests(c *picture.Content, group string) []store.Versioned[store.Request] {
+func (e *Evidence) requests(c *cache.Content, group string) []store.Versioned[store.Request] {
 	if len(c.Requests) == 0 || !known(c, group) {
 		return nil
 	}
@@ -87,7 +87,7 @@ func (e *Evidence) requests(c *picture.Content, group string) []store.Versioned[
 }
 
 // wanted are the extra machines with the group's tag that an operator wants adopted, in order.
-func (e *Evidence) wanted(c *picture.Content, group string) []plan.Extra {
+func (e *Evidence) wanted(c *cache.Content, group string) []plan.Extra {
 	if len(e.tagged[group]) == 0 || !known(c, group) {
 		return nil
 	}
@@ -107,7 +107,7 @@ func (e *Evidence) wanted(c *picture.Content, group string) []plan.Extra {
 }
 
 // adoptions are the orders to adopt a machine.
-func adoptions(c *picture.Content, instance string) (ids []string) {
+func adoptions(c *cache.Content, instance string) (ids []string) {
 	for _, id := range c.ToInstance[instance] {
 		if c.Requests[id].Record.Kind == store.RequestAdopt {
 			ids = append(ids, id)
@@ -118,7 +118,7 @@ func adoptions(c *picture.Content, instance string) (ids []string) {
 
 // shard adds to a snapshot what concerns the shard as a whole: machines and requests that belong to
 // no group.
-func (e *Evidence) shard(c *picture.Content, s *plan.Snapshot) {
+func (e *Evidence) shard(c *cache.Content, s *plan.Snapshot) {
 	filled := fillings{}
 	for _, id := range slices.Sorted(maps.Keys(e.extras)) {
 		x := e.extras[id]

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leasehold/leasehold/coordinator/picture"
+	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/store"
 )
@@ -85,7 +85,7 @@ func TestASnapshotShowsWhatHasChangedSinceTheLast(t *testing.T) {
 				Value:    store.Encode(store.Slot{Schema: store.Schema, Errored: "other"}),
 				Modified: w.content.Slots["g0000"][0].Modified,
 			})
-			w.content = picture.FromListing(keys, store.Listing{Revision: w.content.Revision, KVs: kvs})
+			w.content = cache.FromListing(keys, store.Listing{Revision: w.content.Revision, KVs: kvs})
 			w.evidence.Listed(w.content)
 		},
 	} {

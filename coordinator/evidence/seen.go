@@ -4,20 +4,20 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/agent/protocol"
-	"github.com/leasehold/leasehold/coordinator/picture"
+	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/store"
 )
 
 // Listed takes the whole content up. What was known of an instance that is still in the same phase
 // stays known.
-func (e *Evidence) Listed(c *picture.Content) {
+func (e *Evidence) Listed(c *cache.Content) {
 	e.mu.Lock()
 	e.takeAll(c)
 	e.mu.Unlock()
 	e.cfg.Wake()
 }
 
-func (e *Evidence) takeAll(c *picture.Content) {
+func (e *Evidence) takeAll(c *cache.Content) {
 	first := !e.known
 	e.known = true
 	if first && c.Served.Present() {
@@ -59,7 +59,7 @@ func (e *Evidence) takeAll(c *picture.Content) {
 }
 
 // Changed takes changes up.
-func (e *Evidence) Changed(c *picture.Content, changes []picture.Change) {
+func (e *Evidence) Changed(c *cache.Content, changes []cache.Change) {
 	var suspects []string
 	e.mu.Lock()
 	for _, change := range changes {
@@ -80,7 +80,7 @@ func (e *Evidence) Changed(c *picture.Content, changes []picture.Change) {
 }
 
 // take takes one change up. It returns the provider whose machines should be looked at now, if any.
-func (e *Evidence) take(c *picture.Content, change picture.Change) (suspect string) {
+func (e *Evidence) take(c *cache.Content, change cache.Change) (suspect string) {
 	switch change.Kind {
 	case store.KindInstances, store.KindStatus, store.KindStrays, store.KindGone:
 		e.recheck[change.Group] = true
@@ -129,7 +129,7 @@ func (e *Evidence) take(c *picture.Content, change picture.Change) (suspect stri
 }
 
 // markOrders has planned whatever these requests concern now.
-func (e *Evidence) markOrders(c *picture.Content, ids []string) {
+func (e *Evidence) markOrders(c *cache.Content, ids []string) {
 	for _, id := range ids {
 		if r, there := c.Requests[id]; there {
 			_, group := e.concerns(c, r.Record)
@@ -140,7 +140,7 @@ func (e *Evidence) markOrders(c *picture.Content, ids []string) {
 
 // forget drops the witness of an instance that has no record, and says whether there is none. One
 // whose record cannot be read is not forgotten: calls for it may be under way.
-func (e *Evidence) forget(c *picture.Content, id string) bool {
+func (e *Evidence) forget(c *cache.Content, id string) bool {
 	if _, ok := c.Instances[id]; ok {
 		return false
 	}
@@ -163,7 +163,7 @@ func (e *Evidence) renew(id string) {
 func (e *Evidence) Interrupted(error) { e.cfg.Wake() }
 
 // see takes one instance up.
-func (e *Evidence) see(c *picture.Content, id string, first bool) {
+func (e *Evidence) see(c *cache.Content, id string, first bool) {
 	now := e.cfg.Now()
 	rec := c.Instances[id].Record
 	w := e.instances[id]
@@ -274,18 +274,18 @@ func (w *witness) seeHealth(healthy bool, boot string, now time.Time, first bool
 	w.healthyBoot = boot
 }
 
-func (e *Evidence) seeStatus(c *picture.Content, group string, first bool) {
+func (e *Evidence) seeStatus(c *cache.Content, group string, first bool) {
 	status := c.Status[group].Record
 	e.seeTimers(owner{kind: store.KindStatus, name: group}, status.Timers(), first)
 }
 
-func (e *Evidence) seeSlot(c *picture.Content, group string, n int, first bool) {
+func (e *Evidence) seeSlot(c *cache.Content, group string, n int, first bool) {
 	slot := c.Slots[group][n].Record
 	e.seeTimers(owner{kind: store.KindSlots, name: group, number: n}, slot.Timers(), first)
 }
 
 // seeHold has the end of a hold begin a time of grace (SAFE-12).
-func (e *Evidence) seeHold(c *picture.Content) {
+func (e *Evidence) seeHold(c *cache.Content) {
 	held := c.Shard.Record.Hold != nil
 	if e.held && !held {
 		e.disturb("the shard's hold was released")
@@ -295,7 +295,7 @@ func (e *Evidence) seeHold(c *picture.Content) {
 
 // seeReplica takes what another replica suffered for a disturbance, and its end too (SAFE-1,
 // SAFE-11).
-func (e *Evidence) seeReplica(c *picture.Content, change picture.Change) {
+func (e *Evidence) seeReplica(c *cache.Content, change cache.Change) {
 	r, there := c.Replicas[change.Name]
 	e.seeUnnoted(change.Name, r.Record)
 	before, known := e.counts[change.Name]
@@ -324,6 +324,6 @@ func (e *Evidence) seeUnnoted(replica string, r store.Replica) {
 
 // suspicious says whether a change of an alive key calls for a look at the machine: it is gone, or
 // says anything but open.
-func suspicious(c *picture.Content, change picture.Change) bool {
+func suspicious(c *cache.Content, change cache.Change) bool {
 	return change.Deleted || c.Alive[change.Name].Record.State != store.StreamOpen
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/leasehold/leasehold/coordinator/picture"
+	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/coordinator/plan"
 	"github.com/leasehold/leasehold/store"
 )
@@ -13,7 +13,7 @@ import (
 // Snapshot puts together what the planner needs for some groups, which come in order of name; ""
 // stands for what concerns the shard as a whole. It is valid until the next one, which takes its
 // place in memory.
-func (e *Evidence) Snapshot(c *picture.Content, groups []string) plan.Snapshot {
+func (e *Evidence) Snapshot(c *cache.Content, groups []string) plan.Snapshot {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.seeDamage(c, groups)
@@ -76,7 +76,7 @@ const mostRoom = 4096
 // makeRoom makes room for all instances and slots of the groups: where that of the snapshot before
 // was, if it is enough. Most plans are of one group, many times, and most of its instances are as
 // they were the last time: then they are there already.
-func (e *Evidence) makeRoom(c *picture.Content, groups []string) {
+func (e *Evidence) makeRoom(c *cache.Content, groups []string) {
 	n, slots := 0, 0
 	for _, name := range groups {
 		n += len(c.ByGroup[name])
@@ -95,7 +95,7 @@ func (e *Evidence) makeRoom(c *picture.Content, groups []string) {
 	}
 }
 
-func (e *Evidence) group(c *picture.Content, name string) plan.Group {
+func (e *Evidence) group(c *cache.Content, name string) plan.Group {
 	g := plan.Group{
 		Name: name, Turn: c.Turns[name], Spec: e.spec(c, name), Unreadable: e.unreadable(c, name),
 		Status: c.Status[name],
@@ -160,7 +160,7 @@ func numbersOf(slots map[int]store.Versioned[store.Slot]) []int {
 }
 
 // instance puts together what there is on an instance, and says what that is a version of.
-func (e *Evidence) instance(c *picture.Content, id string, in *plan.Instance) shown {
+func (e *Evidence) instance(c *cache.Content, id string, in *plan.Instance) shown {
 	*in = plan.Instance{}
 	in.Versioned, in.Alive, in.Report = c.Instances[id], c.Alive[id], c.Reports[id]
 	if in.Alive.Key == "" {
@@ -190,8 +190,8 @@ func (e *Evidence) instance(c *picture.Content, id string, in *plan.Instance) sh
 	return shown{of: w, version: w.version}
 }
 
-// stale says why the picture may not be used to destroy; "" if it may.
-func (e *Evidence) stale(c *picture.Content) string {
+// stale says why the cache may not be used to destroy; "" if it may.
+func (e *Evidence) stale(c *cache.Content) string {
 	if !c.Shard.Present() {
 		return "the shard's record is missing"
 	}
@@ -206,7 +206,7 @@ func (e *Evidence) stale(c *picture.Content) string {
 
 // unreadable says which record of the group alone cannot be read, and why; "" if all can, or if it
 // is known what it said.
-func (e *Evidence) unreadable(c *picture.Content, group string) string {
+func (e *Evidence) unreadable(c *cache.Content, group string) string {
 	return e.whyUnreadable(c, func(kind, name string) bool {
 		key := e.cfg.Keys.Of(kind) + name
 		switch kind {
@@ -225,7 +225,7 @@ func (e *Evidence) unreadable(c *picture.Content, group string) string {
 
 // restoreStatus has the group planned on what a status said that is lost or cannot be read, and
 // written back.
-func (e *Evidence) restoreStatus(c *picture.Content, g *plan.Group) {
+func (e *Evidence) restoreStatus(c *cache.Content, g *plan.Group) {
 	why := c.Unreadable[g.Status.Key]
 	if m, lost := c.Missing[g.Status.Key]; lost && m.Status != nil {
 		g.Status.Record, g.StatusSpoiled = m.Status.Record, "the key was deleted, and not by a leader"
@@ -241,7 +241,7 @@ func (e *Evidence) restoreStatus(c *picture.Content, g *plan.Group) {
 }
 
 // whyUnreadable says why the first of the keys that matter cannot be read; "" if all can.
-func (e *Evidence) whyUnreadable(c *picture.Content, matters func(kind, name string) bool) string {
+func (e *Evidence) whyUnreadable(c *cache.Content, matters func(kind, name string) bool) string {
 	if len(c.Unreadable) == 0 {
 		return ""
 	}

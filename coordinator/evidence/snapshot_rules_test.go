@@ -105,7 +105,7 @@ func TestWhatCannotBeRead(t *testing.T) {
 	w.remove(keys.Shard())
 	w.lead()
 	if s := w.evidence.Snapshot(w.content, nil); s.Stale == "" {
-		t.Error("without the shard's record the picture may be used to destroy")
+		t.Error("without the shard's record the cache may be used to destroy")
 	}
 }
 

@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/leasehold/leasehold/coordinator/picture"
+	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/coordinator/plan"
 	"github.com/leasehold/leasehold/store"
 )
 
 // spec says what is wanted of a group. It is read once for each revision of its keys.
-func (e *Evidence) spec(c *picture.Content, name string) plan.Spec {
+func (e *Evidence) spec(c *cache.Content, name string) plan.Spec {
 	dynamic, static := c.Groups[name], c.Static[name]
 	if dynamic.Modified == 0 && static.Modified == 0 {
 		delete(e.specs, name)
@@ -60,7 +60,7 @@ func (e *Evidence) readSpec(name string, dynamic, static store.KV) plan.Spec {
 
 // paused says whether a group is: by its spec or, if that cannot be in force, by the last accepted
 // one.
-func (e *Evidence) paused(c *picture.Content, name string) bool {
+func (e *Evidence) paused(c *cache.Content, name string) bool {
 	if s := e.spec(c, name); max(s.Modified, s.StaticModified) != 0 && s.Problem == "" {
 		return s.Group.Paused
 	}

@@ -3,7 +3,7 @@ package evidence
 import (
 	"time"
 
-	"github.com/leasehold/leasehold/coordinator/picture"
+	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/coordinator/plan"
 	"github.com/leasehold/leasehold/store"
 )
@@ -64,7 +64,7 @@ func (e *Evidence) led(since, now time.Time) time.Duration {
 }
 
 // dropTimers forgets the timers of records that are gone.
-func (e *Evidence) dropTimers(c *picture.Content) {
+func (e *Evidence) dropTimers(c *cache.Content) {
 	for o := range e.timers {
 		there := false
 		switch o.kind {

@@ -65,7 +65,7 @@ func TestTimesToLookAgain(t *testing.T) {
 	}
 }
 
-// A group that was written to waits until the picture has that write; one that was planned
+// A group that was written to waits until the cache has that write; one that was planned
 // meanwhile forgets its time.
 //
 // proves REC-1

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/coordinator/evidence"
-	"github.com/leasehold/leasehold/coordinator/picture"
 	"github.com/leasehold/leasehold/coordinator/plan"
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/store"
@@ -17,11 +17,11 @@ var (
 	epoch = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 )
 
-// world is a shard's content, and a term's evidence on it, in imagined time.
+// world is a shard's content, and a term's evidence on it, in virtual time.
 type world struct {
 	t         testing.TB
 	now       time.Time
-	content   *picture.Content
+	content   *cache.Content
 	evidence  *evidence.Evidence
 	validated int
 	suspects  []string
@@ -29,7 +29,7 @@ type world struct {
 }
 
 func newWorld(t testing.TB) *world {
-	w := &world{t: t, now: epoch, content: picture.NewContent()}
+	w := &world{t: t, now: epoch, content: cache.NewContent()}
 	w.put(keys.Shard(), store.Shard{Schema: store.Schema, ID: "s", Settings: store.DefaultShardSettings()})
 	return w
 }
@@ -84,11 +84,11 @@ func (w *world) event(e store.Event) store.Revision {
 	e.KV.Created, e.KV.Modified = rev, rev
 	change, ok := w.content.Apply(keys, e)
 	if !ok {
-		w.t.Fatalf("%s is no part of the picture", e.KV.Key)
+		w.t.Fatalf("%s is no part of the cache", e.KV.Key)
 	}
 	w.content.Revision = rev
 	if w.evidence != nil {
-		w.evidence.Changed(w.content, []picture.Change{change})
+		w.evidence.Changed(w.content, []cache.Change{change})
 	}
 	return rev
 }

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// imagined is a heap whose collections a test begins and ends.
-type imagined struct {
+// fakeHeap is a heap whose collections a test begins and ends.
+type fakeHeap struct {
 	mu     sync.Mutex
 	is     size
 	number uint64
@@ -21,19 +21,19 @@ type imagined struct {
 	end    chan struct{}
 }
 
-func (h *imagined) size() size {
+func (h *fakeHeap) size() size {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.is
 }
 
-func (h *imagined) collections() uint64 {
+func (h *fakeHeap) collections() uint64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.number
 }
 
-func (h *imagined) collect() {
+func (h *fakeHeap) collect() {
 	h.mu.Lock()
 	h.begun++
 	h.is.now = h.is.kept
@@ -41,20 +41,20 @@ func (h *imagined) collect() {
 	<-h.end
 }
 
-func (h *imagined) give(room int) {
+func (h *fakeHeap) give(room int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.given = append(h.given, room)
 }
 
-func (h *imagined) be(s size) {
+func (h *fakeHeap) be(s size) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.is = s
 }
 
 // found ends the part of a collection for which reports wait.
-func (h *imagined) found() {
+func (h *fakeHeap) found() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.number++
@@ -62,9 +62,9 @@ func (h *imagined) found() {
 
 var full = size{kept: 1 << 30, now: 5 << 29, goal: 3 << 30}
 
-// collecting runs a collector on an imagined heap until the test ends.
-func collecting(t *testing.T, bearable time.Duration) (*Collector, *imagined) {
-	h := &imagined{end: make(chan struct{})}
+// collecting runs a collector on a heap until the test ends.
+func collecting(t *testing.T, bearable time.Duration) (*Collector, *fakeHeap) {
+	h := &fakeHeap{end: make(chan struct{})}
 	c := New(slog.New(slog.DiscardHandler))
 	c.heap = h
 	ctx, cancel := context.WithCancel(t.Context())
@@ -197,7 +197,7 @@ func TestWhatIsNoneOfOurBusiness(t *testing.T) {
 // its own at the end.
 func TestRoomIsGivenByWhatIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := &imagined{end: make(chan struct{})}
+		h := &fakeHeap{end: make(chan struct{})}
 		c := New(slog.New(slog.DiscardHandler))
 		c.heap = h
 		ctx, cancel := context.WithCancel(t.Context())

@@ -14,7 +14,7 @@ type size struct {
 	goal uint64 // with which Go wants the next one to be through
 }
 
-// heap is Go's, and an imagined one in tests.
+// heap is Go's, and a simulated one in tests.
 type heap interface {
 	size() size
 	collections() uint64 // how many have found what is kept

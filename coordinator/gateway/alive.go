@@ -10,8 +10,8 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/leasehold/leasehold/agent/protocol"
+	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/coordinator/guard"
-	"github.com/leasehold/leasehold/coordinator/picture"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -163,7 +163,7 @@ func (s *session) register(ctx context.Context, write func(ctx context.Context, 
 	looked := false
 	err = retryConflicts(ctx, func() error {
 		f, enough := s.known()
-		if looked || !enough || s.mayOpen(f) != nil { // what the picture shows is never enough to refuse
+		if looked || !enough || s.mayOpen(f) != nil { // what the cache shows is never enough to refuse
 			var err error
 			if f, err = s.read(ctx); err != nil {
 				return err
@@ -180,7 +180,7 @@ func (s *session) register(ctx context.Context, write func(ctx context.Context, 
 			return nil
 		}
 		if id := f.instance.Record.ID; id == s.instance {
-			s.instance = id // once in memory: the picture has it, too
+			s.instance = id // once in memory: the cache has it, too
 		}
 		s.want(f.instance)
 		spec := f.instance.Record.Spec.Report
@@ -221,12 +221,12 @@ func (s *session) patience() guard.Patience {
 	}
 }
 
-// known is what the picture shows of the instance, if an agent could be let in by that. It may be
+// known is what the cache shows of the instance, if an agent could be let in by that. It may be
 // old, which the transaction would find.
 func (s *session) known() (f found, enough bool) {
 	keys := s.g.cfg.Keys
 	f.alive.Key = keys.Alive(s.instance)
-	s.g.deps.Picture.View(func(c *picture.Content) {
+	s.g.deps.Cache.View(func(c *cache.Content) {
 		f.instance = c.Instances[s.instance]
 		enough = f.instance.Present() && f.instance.Record.Phase != store.Deleting &&
 			c.Unreadable[keys.Instance(s.instance)] == "" && c.Unreadable[keys.Alive(s.instance)] == ""
@@ -268,7 +268,7 @@ func (g *Gateway) mayBeServed(a store.Alive) bool {
 		return s != nil && s.epoch == a.Epoch
 	}
 	there := true
-	g.deps.Picture.View(func(c *picture.Content) { _, there = c.Replicas[a.Replica] })
+	g.deps.Cache.View(func(c *cache.Content) { _, there = c.Replicas[a.Replica] })
 	return there
 }
 
@@ -302,7 +302,7 @@ func (s *session) leaseFor(ctx context.Context, f found) (store.Lease, error) {
 }
 
 // setState writes what became of the stream, unless somebody newer owns the key by now. Mostly the
-// picture shows the key as we wrote it last, which saves reading it: the transaction compares it in
+// cache shows the key as we wrote it last, which saves reading it: the transaction compares it in
 // any case.
 func (s *session) setState(ctx context.Context, state store.StreamState, goodbye store.Goodbye, why string) {
 	if s.missing.Load() || s.g.astray.Load() {

@@ -17,10 +17,10 @@ import (
 
 	"github.com/leasehold/leasehold/agent/identity"
 	"github.com/leasehold/leasehold/agent/protocol"
-	"github.com/leasehold/leasehold/coordinator/authority"
+	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/coordinator/gateway"
 	"github.com/leasehold/leasehold/coordinator/guard"
-	"github.com/leasehold/leasehold/coordinator/picture"
+	"github.com/leasehold/leasehold/coordinator/pki"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/memstore"
 )
@@ -30,7 +30,7 @@ type hub struct {
 	b       *testing.B
 	address string
 	dir     string // of the authority
-	ca      *authority.Authority
+	ca      *pki.Authority
 	guard   *guard.Connections
 	store   store.Store
 	keys    store.Keys
@@ -44,20 +44,20 @@ func openHub(b *testing.B) *hub { return openHubWith(b, true) }
 func openHubWith(b *testing.B, secured bool) *hub {
 	b.Helper()
 	dir := b.TempDir()
-	if err := authority.Init(dir, map[authority.Kind]time.Duration{authority.Agents: time.Hour}); err != nil {
+	if err := pki.Init(dir, map[pki.Kind]time.Duration{pki.Agents: time.Hour}); err != nil {
 		b.Fatal(err)
 	}
 	log := slog.New(slog.DiscardHandler)
-	ca, err := authority.Open(dir, log)
+	ca, err := pki.Open(dir, log)
 	if err != nil {
 		b.Fatal(err)
 	}
 	db := memstore.New(memstore.Config{})
 	h := &hub{b: b, dir: dir, ca: ca, store: db.Connect(), keys: store.KeysOf("test")}
 	h.put(h.keys.Shard(), store.Shard{Schema: store.Schema, ID: shardID, Settings: store.DefaultShardSettings()})
-	seen := picture.New(h.keys)
+	seen := cache.New(h.keys)
 	deps := gateway.Deps{
-		Store: h.store, Picture: seen, Logger: log, Disturbed: func(string) {},
+		Store: h.store, Cache: seen, Logger: log, Disturbed: func(string) {},
 		Journal: func(context.Context, store.JournalEntry) {},
 		Record: func(ctx context.Context, txn store.Txn, _ store.JournalEntry) (store.Revision, error) {
 			return h.store.Commit(ctx, txn)
@@ -137,7 +137,7 @@ func (h *hub) papers(id string) *tls.Config {
 }
 
 // papersOf is a certificate for an instance's agent.
-func papersOf(ca *authority.Authority, id string) (*tls.Certificate, error) {
+func papersOf(ca *pki.Authority, id string) (*tls.Certificate, error) {
 	key, err := identity.NewKey()
 	if err != nil {
 		return nil, err

@@ -17,8 +17,8 @@ import (
 
 	"github.com/leasehold/leasehold/agent/identity"
 	"github.com/leasehold/leasehold/agent/protocol"
+	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/coordinator/guard"
-	"github.com/leasehold/leasehold/coordinator/picture"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -31,9 +31,9 @@ type Config struct {
 
 // Deps are the parts that a gateway works with.
 type Deps struct {
-	Store   store.Store
-	Picture *picture.Picture
-	Logger  *slog.Logger
+	Store  store.Store
+	Cache  *cache.Cache
+	Logger *slog.Logger
 	// Secrets are the keys for secrets; nil: none.
 	Secrets SecretKeys
 	// Disturbed is told when renewals fail or come late (SAFE-1).
@@ -74,7 +74,7 @@ type Gateway struct {
 	mu         sync.Mutex
 	sessions   map[string]*session // the newest of each instance
 	closing    bool
-	blind      bool                 // the picture is interrupted
+	blind      bool                 // the cache is interrupted
 	failing    time.Time            // since when every renewal has failed; zero: they work
 	strays     map[string]stray     // that we have noted
 	strayCount map[bool]int         // of them, by whether there is a claim
@@ -96,7 +96,7 @@ type Gateway struct {
 	astray    atomic.Bool      // see isAstray
 	shortest  atomic.Int64     // of their leases, as a time.Duration
 	admission *guard.Admission // of sessions that begin, and of agents that join
-	guesses   *guesses         // tokens that the picture does not show
+	guesses   *guesses         // tokens that the cache does not show
 	work      sync.WaitGroup   // of sessions beyond their streams
 	life      context.Context
 	end       context.CancelFunc
@@ -107,9 +107,9 @@ func New(cfg Config, deps Deps) (*Gateway, error) {
 	switch {
 	case cfg.Replica == "" || cfg.ShardID == "":
 		return nil, errors.New("gateway needs a replica's and a shard's ID")
-	case deps.Store == nil || deps.Picture == nil || deps.Logger == nil || deps.Disturbed == nil || deps.Journal == nil:
+	case deps.Store == nil || deps.Cache == nil || deps.Logger == nil || deps.Disturbed == nil || deps.Journal == nil:
 		return nil,
-			errors.New("gateway needs a store, a picture, a logger, a journal and somebody to tell of disturbances")
+			errors.New("gateway needs a store, a cache, a logger, a journal and somebody to tell of disturbances")
 	}
 	if deps.Authority != nil && deps.Record == nil {
 		return nil, errors.New("gateway needs somewhere to record who joins")
@@ -139,7 +139,7 @@ func New(cfg Config, deps Deps) (*Gateway, error) {
 // Run watches over the sessions until ctx ends; then it sends the agents away and waits until all
 // it began has ended.
 func (g *Gateway) Run(ctx context.Context) error {
-	stop := g.deps.Picture.Listen((*watcher)(g))
+	stop := g.deps.Cache.Listen((*watcher)(g))
 	defer stop()
 	var parts sync.WaitGroup
 	defer parts.Wait()
@@ -275,7 +275,7 @@ func (g *Gateway) begin(stream agentStream) (*session, error) {
 		return nil, s.stream.Send(refusedMessage(protocol.Refused_UNAVAILABLE, "this replica stops: go to another", 0))
 	}
 	// what changed before we were listed among the sessions
-	g.deps.Picture.View(func(c *picture.Content) { g.check(c, s) })
+	g.deps.Cache.View(func(c *cache.Content) { g.check(c, s) })
 	g.deps.Meter.StreamOpened()
 	g.deps.Logger.Info("agent registered", "instance", s.instance, "epoch", s.epoch, "boot", s.bootID, "from", s.from())
 	if err := s.greet(); err != nil {
@@ -355,7 +355,7 @@ func (g *Gateway) settings() store.ShardSettings {
 // known are the shard's settings, or the defaults as long as nobody has told us.
 func (g *Gateway) known() (settings store.ShardSettings, known bool) {
 	settings = store.DefaultShardSettings()
-	g.deps.Picture.View(func(c *picture.Content) {
+	g.deps.Cache.View(func(c *cache.Content) {
 		if known = c.Shard.Present(); known {
 			settings = c.Shard.Record.Settings
 		}
@@ -366,11 +366,11 @@ func (g *Gateway) known() (settings store.ShardSettings, known bool) {
 // addresses lists where agents find the replicas that serve now.
 func (g *Gateway) addresses() []string {
 	var out []string
-	g.deps.Picture.View(func(c *picture.Content) { out = replicaAddresses(c) })
+	g.deps.Cache.View(func(c *cache.Content) { out = replicaAddresses(c) })
 	return out
 }
 
-func replicaAddresses(c *picture.Content) []string {
+func replicaAddresses(c *cache.Content) []string {
 	out := make([]string, 0, len(c.Replicas))
 	for _, r := range c.Replicas {
 		if r.Record.Address != "" { // one that waits for its shard serves nobody yet

@@ -18,8 +18,8 @@ import (
 
 	"github.com/leasehold/leasehold/agent/identity"
 	"github.com/leasehold/leasehold/agent/protocol"
+	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/coordinator/gateway"
-	"github.com/leasehold/leasehold/coordinator/picture"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/memstore"
 )
@@ -41,7 +41,7 @@ type world struct {
 	extra []grpc.ServerOption
 }
 
-// replica is a gateway with its own connection to the database, its own picture and its own agents'
+// replica is a gateway with its own connection to the database, its own cache and its own agents'
 // server.
 type replica struct {
 	*gateway.Gateway
@@ -89,9 +89,9 @@ func (w *world) serveWith(id string, change func(*gateway.Deps)) *replica {
 	w.put(w.keys.Replica(id), store.Encode(store.Replica{Schema: store.Schema, ID: id, Address: id}))
 	r := &replica{w: w, store: w.db.Connect(), listen: bufconn.Listen(64 << 10)}
 	r.pause = &pausing{Store: r.store}
-	seen := picture.New(w.keys)
+	seen := cache.New(w.keys)
 	deps := gateway.Deps{
-		Store: r.pause, Picture: seen, Logger: w.log,
+		Store: r.pause, Cache: seen, Logger: w.log,
 		Disturbed: func(what string) {
 			r.mu.Lock()
 			defer r.mu.Unlock()

@@ -22,7 +22,7 @@ import (
 
 	"github.com/leasehold/leasehold/agent/identity"
 	"github.com/leasehold/leasehold/agent/protocol"
-	"github.com/leasehold/leasehold/coordinator/authority"
+	"github.com/leasehold/leasehold/coordinator/pki"
 )
 
 // callersEnv has this program, started again, be the agents: their memory must not be counted with
@@ -135,10 +135,10 @@ func beCallers(of string) error {
 	if _, err := fmt.Sscan(of, &address, &agents, &conns, &dir); err != nil {
 		return err
 	}
-	var ca *authority.Authority
+	var ca *pki.Authority
 	if dir != "-" {
 		var err error
-		if ca, err = authority.Open(dir, slog.New(slog.DiscardHandler)); err != nil {
+		if ca, err = pki.Open(dir, slog.New(slog.DiscardHandler)); err != nil {
 			return err
 		}
 	}
@@ -176,7 +176,7 @@ func beCallers(of string) error {
 	return nil
 }
 
-func callerConn(address string, ca *authority.Authority, id string) (*grpc.ClientConn, error) {
+func callerConn(address string, ca *pki.Authority, id string) (*grpc.ClientConn, error) {
 	secured := insecure.NewCredentials()
 	if ca != nil {
 		own, err := papersOf(ca, id)

@@ -15,8 +15,8 @@ import (
 
 	"github.com/leasehold/leasehold/agent/identity"
 	"github.com/leasehold/leasehold/agent/protocol"
+	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/coordinator/guard"
-	"github.com/leasehold/leasehold/coordinator/picture"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -79,14 +79,14 @@ type joining struct {
 	instance store.Versioned[store.Instance]
 }
 
-// join decides. What the picture shows is enough to refuse; to let somebody in, etcd is asked.
+// join decides. What the cache shows is enough to refuse; to let somebody in, etcd is asked.
 func (g *Gateway) join(ctx context.Context, who *Peer, address string, req *protocol.JoinRequest) ([][]byte, error) {
 	if err := g.joinable(who, req); err != nil {
 		return nil, err
 	}
 	hash := store.TokenHash(req.GetToken())
 	var seen joining
-	g.deps.Picture.View(func(c *picture.Content) {
+	g.deps.Cache.View(func(c *cache.Content) {
 		seen = joining{token: c.Tokens[hash], joined: c.Joined[req.GetInstance()]}
 	})
 	switch {
@@ -95,7 +95,7 @@ func (g *Gateway) join(ctx context.Context, who *Peer, address string, req *prot
 			return nil, err
 		}
 	case !g.guesses.allow(guard.SourceOf(address)):
-		// the picture may be behind, so etcd is asked, but not by whoever guesses
+		// the cache may be behind, so etcd is asked, but not by whoever guesses
 		return nil, &notJoined{"token unknown or expired", "etcd was not asked: there were too many such"}
 	}
 	leave, err := g.letIn(ctx, guard.Impatient)
@@ -235,7 +235,7 @@ func readRecord[T any](ctx context.Context, s store.Store, key string) (store.Ve
 	return store.Decode[T](kv)
 }
 
-// How often etcd is asked for tokens that the picture does not show: those of machines that are
+// How often etcd is asked for tokens that the cache does not show: those of machines that are
 // faster than our watch, and guesses (SEC-5).
 const (
 	guessRate     = 5 // a second, from one address

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/leasehold/leasehold/coordinator/picture"
+	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -27,7 +27,7 @@ func (s *session) keepOutput(rec *store.Report) {
 		end = "signal " + w.Signal
 	}
 	group := ""
-	s.g.deps.Picture.View(func(c *picture.Content) { group = c.Instances[s.instance].Record.Group })
+	s.g.deps.Cache.View(func(c *cache.Content) { group = c.Instances[s.instance].Record.Group })
 	entry := store.JournalEntry{
 		Rule: "DET-19", What: "workload ended", Why: end, Group: group, Instance: s.instance, Workload: w,
 		Evidence: []string{"boot " + rec.BootID, "replica " + s.g.cfg.Replica},

@@ -11,8 +11,8 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/leasehold/leasehold/agent/protocol"
+	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/coordinator/guard"
-	"github.com/leasehold/leasehold/coordinator/picture"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -174,13 +174,13 @@ func (s *session) renew(ctx context.Context) error {
 }
 
 // recallReport looks at what was persisted of this instance before, so that only news is written.
-// Whoever served it before has written nothing since we registered it; if the picture is older than
+// Whoever served it before has written nothing since we registered it; if the cache is older than
 // that, the first report is persisted, which harms nothing.
 func (s *session) recallReport(ended bool) {
 	s.recalled = true
 	var last store.Versioned[store.Report]
 	shown := false
-	s.g.deps.Picture.View(func(c *picture.Content) {
+	s.g.deps.Cache.View(func(c *cache.Content) {
 		if shown = c.Revision >= s.openedAt(); shown {
 			last = c.Reports[s.instance]
 		}

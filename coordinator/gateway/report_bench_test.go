@@ -21,7 +21,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/leasehold/leasehold/agent/protocol"
-	"github.com/leasehold/leasehold/coordinator/picture"
+	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/memstore"
 )
@@ -149,9 +149,9 @@ func openBench(b *testing.B, agents int) *bench {
 			},
 		})
 	}
-	seen := picture.New(keys)
+	seen := cache.New(keys)
 	gw, err := New(Config{Replica: "one", ShardID: "51a4d", Keys: keys}, Deps{
-		Store: q, Picture: seen, Logger: slog.New(slog.DiscardHandler), Disturbed: func(string) {},
+		Store: q, Cache: seen, Logger: slog.New(slog.DiscardHandler), Disturbed: func(string) {},
 		Journal: func(context.Context, store.JournalEntry) {},
 	})
 	if err != nil {

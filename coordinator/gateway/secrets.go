@@ -7,7 +7,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/leasehold/leasehold/agent/protocol"
-	"github.com/leasehold/leasehold/coordinator/picture"
+	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/coordinator/sealed"
 	"github.com/leasehold/leasehold/store"
 )
@@ -64,7 +64,7 @@ func (s *session) value(name string) (value []byte, revision uint64, problem str
 		there bool
 		bad   bool
 	)
-	if !s.g.deps.Picture.View(func(c *picture.Content) {
+	if !s.g.deps.Cache.View(func(c *cache.Content) {
 		rec, there = c.Secrets[name]
 		bad = c.Unreadable[s.g.cfg.Keys.Secret(name)] != ""
 	}) {

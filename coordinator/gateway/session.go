@@ -83,7 +83,7 @@ type session struct {
 	note       note                // what is to be written down
 	unwritten  atomic.Bool         // what was to be written down last was not
 	doubtful   atomic.Bool         // alive may not be as state says
-	missing    atomic.Bool         // the picture shows no record before deleting
+	missing    atomic.Bool         // the cache shows no record before deleting
 	workload   *store.WorkloadExit // of the report that was written last; the writer's, as is
 	outputKept time.Time           // when a workload's last words went into the journal
 

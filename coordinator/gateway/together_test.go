@@ -10,7 +10,7 @@ import (
 )
 
 // Sessions of many agents that come at once are written together. What keeps one of them from it
-// keeps no other: a record or an alive that is not as the picture shows it, for which it is written
+// keeps no other: a record or an alive that is not as the cache shows it, for which it is written
 // anew; or a lease that has ended, after which its agent has to come again.
 //
 // proves SAFE-11
@@ -24,7 +24,7 @@ func TestSessionsThatBeginAtOnceAreWrittenTogether(t *testing.T) {
 			w.record(name(i), store.Running)
 		}
 		pass(time.Second)
-		r.store.Faults().StallWatches() // the picture is old from now on
+		r.store.Faults().StallWatches() // the cache is old from now on
 		w.record(name(7), store.Running)
 		w.put(w.keys.Alive(name(8)), store.Encode(store.Alive{
 			Schema: store.Schema, Instance: name(8), Replica: "gone",

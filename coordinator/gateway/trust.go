@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/leasehold/leasehold/agent/identity"
-	"github.com/leasehold/leasehold/coordinator/picture"
+	"github.com/leasehold/leasehold/coordinator/cache"
 )
 
 // Replicas may have different files: those of one were not exchanged yet, or it has come back from
@@ -22,7 +22,7 @@ func (g *Gateway) leaveTrust(ours identity.Trust, has string) bool {
 
 // wider are the beliefs of other replicas at work who believe somebody whom we do not.
 func (g *Gateway) wider(ours identity.Trust) (wider [][]string) {
-	g.deps.Picture.View(func(c *picture.Content) {
+	g.deps.Cache.View(func(c *cache.Content) {
 		for id, r := range c.Replicas {
 			if id != g.cfg.Replica && slices.ContainsFunc(r.Record.Believes,
 				func(theirs string) bool { return !ours.Believes(theirs) }) {

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/leasehold/leasehold/agent/protocol"
-	"github.com/leasehold/leasehold/coordinator/picture"
+	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -101,8 +101,8 @@ func (s *session) confirm(ctx context.Context, evidence *retired) error {
 	return evidence
 }
 
-// lookAgain is how often etcd is asked for a record that the picture does not show either. The
-// picture shows its return at once; this is for a picture that is wrong.
+// lookAgain is how often etcd is asked for a record that the cache does not show either. The
+// cache shows its return at once; this is for a cache that is wrong.
 const lookAgain = 30 * time.Second
 
 // recorded says whether the session's instance has a record, so that a report may renew its lease.
@@ -119,7 +119,7 @@ func (s *session) recorded(ctx context.Context) error {
 		return nil
 	}
 	shown := false
-	s.g.deps.Picture.View(func(c *picture.Content) { shown = s.g.hasRecord(c, s.instance) })
+	s.g.deps.Cache.View(func(c *cache.Content) { shown = s.g.hasRecord(c, s.instance) })
 	if !shown {
 		if s.unrecorded && time.Since(s.looked) < lookAgain {
 			return errUnrecorded
@@ -138,7 +138,7 @@ func (s *session) recorded(ctx context.Context) error {
 }
 
 // hasRecord says whether a record before deleting is shown, or one that cannot be read.
-func (g *Gateway) hasRecord(c *picture.Content, instance string) bool {
+func (g *Gateway) hasRecord(c *cache.Content, instance string) bool {
 	if c.Unreadable[g.cfg.Keys.Instance(instance)] != "" {
 		return true
 	}
@@ -168,7 +168,7 @@ func (s *session) found() {
 	s.g.forgetStray(s.instance)
 }
 
-// doubt has a session whose record the picture does not show, or shows at deleting, look at etcd
+// doubt has a session whose record the cache does not show, or shows at deleting, look at etcd
 // itself: an agent is told to stop by nothing less.
 func (g *Gateway) doubt(s *session) {
 	s.missing.Store(true)
@@ -197,13 +197,13 @@ func (s *session) judge(ctx context.Context) {
 	case errors.Is(err, errUnrecorded):
 		s.lose(ctx)
 	case err == nil:
-		s.missing.Store(false) // it is there again, or the picture is behind what we have read
+		s.missing.Store(false) // it is there again, or the cache is behind what we have read
 	}
 }
 
 // isAstray says whether the shard's key is absent, or another shard's. Then etcd is not what this
 // replica serves: nothing is written, and nobody is retired.
-func (g *Gateway) isAstray(c *picture.Content) bool {
+func (g *Gateway) isAstray(c *cache.Content) bool {
 	if !c.Shard.Present() {
 		return c.Unreadable[g.cfg.Keys.Shard()] == ""
 	}

@@ -219,12 +219,12 @@ func TestNotEveryNoteRetires(t *testing.T) {
 	}
 }
 
-// A picture that is behind, or that shows an old record, decides nothing: neither that an agent
+// A cache that is behind, or that shows an old record, decides nothing: neither that an agent
 // stops, nor that it need not.
 //
 // proves SAFE-14, DET-18
 func TestOnlyEtcdItselfRetires(t *testing.T) {
-	t.Run("the record is made anew before the picture shows its end", func(t *testing.T) {
+	t.Run("the record is made anew before the cache shows its end", func(t *testing.T) {
 		inWorld(t, func(w *world) {
 			r := w.serve("one")
 			defer r.stop()
@@ -570,7 +570,7 @@ func TestNoteOfALifeBeforeTheClaim(t *testing.T) {
 	})
 }
 
-// A replica whose picture does not show yet that etcd is another shard's retires nobody by what it
+// A replica whose cache does not show yet that etcd is another shard's retires nobody by what it
 // reads there.
 //
 // proves SAFE-14

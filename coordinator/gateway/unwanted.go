@@ -7,7 +7,7 @@ import (
 	"maps"
 	"time"
 
-	"github.com/leasehold/leasehold/coordinator/picture"
+	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -34,7 +34,7 @@ const (
 // can be recognized (REC-8, SAFE-17).
 func (g *Gateway) noteStray(ctx context.Context, s *session) {
 	noted := false
-	g.deps.Picture.View(func(c *picture.Content) {
+	g.deps.Cache.View(func(c *cache.Content) {
 		rec, is := c.Strays[s.instance]
 		noted = is && rec.Record.BootID == s.bootID && time.Since(rec.Record.At) < strayAgain &&
 			(rec.Record.Claim != nil || !s.hasClaim())
@@ -157,7 +157,7 @@ func (g *Gateway) strayLease(ctx context.Context) (store.LeaseID, error) {
 // ends.
 func (g *Gateway) forgetStray(instance string) {
 	shown := false
-	g.deps.Picture.View(func(c *picture.Content) { _, shown = c.Strays[instance] })
+	g.deps.Cache.View(func(c *cache.Content) { _, shown = c.Strays[instance] })
 	if !shown {
 		return
 	}

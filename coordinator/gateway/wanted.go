@@ -21,7 +21,7 @@ type wanted struct {
 }
 
 // want takes over what an instance's record wants of its agent. A record that is older than the one
-// known says nothing: the picture may be behind what the session has read.
+// known says nothing: the cache may be behind what the session has read.
 func (s *session) want(i store.Versioned[store.Instance]) {
 	w := &s.wanted
 	w.mu.Lock()

@@ -149,11 +149,11 @@ func TestAgentIsToldWhatItsRecordWants(t *testing.T) {
 	})
 }
 
-// A replica whose picture is old has read the record when the agent said hello, and nothing older
+// A replica whose cache is old has read the record when the agent said hello, and nothing older
 // counts.
 //
 // proves HEAL-1
-func TestOldPictureTellsNothing(t *testing.T) {
+func TestOldCacheTellsNothing(t *testing.T) {
 	inWorld(t, func(w *world) {
 		r := w.serve("one")
 		defer r.stop()
@@ -165,10 +165,10 @@ func TestOldPictureTellsNothing(t *testing.T) {
 		w.workloadRecord("web-0", nil)
 		a := r.welcomed(hello("web-0", "boot1", 1))
 		defer a.hangUp()
-		a.wantTold("with an old picture", "service c1 run [./web] greeting=hello")
+		a.wantTold("with an old cache", "service c1 run [./web] greeting=hello")
 		r.store.Faults().ReleaseWatches()
 		pass(time.Second)
-		a.wantTold("with a new picture")
+		a.wantTold("with a new cache")
 	})
 }
 

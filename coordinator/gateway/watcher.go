@@ -4,16 +4,16 @@ import (
 	"context"
 
 	"github.com/leasehold/leasehold/agent/protocol"
-	"github.com/leasehold/leasehold/coordinator/picture"
+	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/store"
 )
 
-// watcher is the gateway as the picture sees it.
+// watcher is the gateway as the cache sees it.
 type watcher Gateway
 
 // Listed looks through all sessions: whatever happened unseen, their keys should be as they wrote
 // them.
-func (w *watcher) Listed(c *picture.Content) {
+func (w *watcher) Listed(c *cache.Content) {
 	g := (*Gateway)(w)
 	g.mu.Lock()
 	blind := g.blind
@@ -34,7 +34,7 @@ func (w *watcher) Listed(c *picture.Content) {
 	g.tellAddresses(c, sessions)
 }
 
-func (w *watcher) Changed(c *picture.Content, changes []picture.Change) {
+func (w *watcher) Changed(c *cache.Content, changes []cache.Change) {
 	g := (*Gateway)(w)
 	replicas := false
 	for _, change := range changes {
@@ -90,7 +90,7 @@ func (w *watcher) Interrupted(err error) {
 }
 
 // check compares a session with what etcd shows of its instance.
-func (g *Gateway) check(c *picture.Content, s *session) {
+func (g *Gateway) check(c *cache.Content, s *session) {
 	inst, recorded := c.Instances[s.instance]
 	alive, has := c.Alive[s.instance]
 	if recorded && c.Unreadable[g.cfg.Keys.Instance(s.instance)] == "" {
@@ -125,7 +125,7 @@ func (g *Gateway) check(c *picture.Content, s *session) {
 
 // checkReport has the next report of a session written, whatever it says, if the last one cannot be
 // read (SAFE-16).
-func (g *Gateway) checkReport(c *picture.Content, s *session) {
+func (g *Gateway) checkReport(c *cache.Content, s *session) {
 	if len(c.Unreadable) > 0 && c.Unreadable[g.cfg.Keys.Report(s.instance)] != "" {
 		s.unwritten.Store(true)
 	}
@@ -145,7 +145,7 @@ func (g *Gateway) restore(s *session, seen store.Revision) {
 	})
 }
 
-func (g *Gateway) tellAddresses(c *picture.Content, sessions []*session) {
+func (g *Gateway) tellAddresses(c *cache.Content, sessions []*session) {
 	if len(sessions) == 0 {
 		return
 	}

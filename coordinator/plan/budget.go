@@ -157,7 +157,7 @@ func (d *draft) mayCreate(what task) bool {
 		d.block("HEAL-7", what, store.BlockedByMaxCreating, store.BlockedFacts{})
 		return false
 	}
-	return d.made < mostCreations // the rest on the next picture
+	return d.made < mostCreations // the rest on the next cache
 }
 
 func (d *draft) mayDelete(what task, m *member) bool {

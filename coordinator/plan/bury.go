@@ -29,7 +29,7 @@ func (d *draft) withdrawFailed() {
 // bury removes a dead member at once, and in the same transaction records who takes its place;
 // under the policy restart it is restarted instead, if its machine exists (DET-4).
 func (d *draft) bury(sl *slot, m *member) {
-	if m.touched || sl.touched || d.made >= mostCreations { // the rest on the next picture
+	if m.touched || sl.touched || d.made >= mostCreations { // the rest on the next cache
 		return
 	}
 	surplus := d.surplus() // in a surplus it goes all the same (REC-4)

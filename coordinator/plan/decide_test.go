@@ -143,7 +143,7 @@ func TestHealAndCount(t *testing.T) {
 			w.place("b", 0, store.Booting, replaces("a"))
 			w.kill("a")
 		}, "DET-4 -a"},
-		{"dead replacement, unhealthy original: the next waits for the next picture", size(1), func(w *world) {
+		{"dead replacement, unhealthy original: the next waits for the next cache", size(1), func(w *world) {
 			w.place("a", 0, store.Running)
 			w.place("b", 0, store.Booting, replaces("a"))
 			w.turn("a", false)

@@ -24,7 +24,7 @@
 //   - An action is one transaction, or part of one with others like it (together.go). It compares every record it changes and every
 //     key of its evidence (SAFE-4); whoever carries it out adds the leader's fence and the journal entry.
 //   - A record is changed by one action of a plan at most; what follows from the change is decided
-//     on the next picture.
+//     on the next cache.
 //   - The records are the truth: a plan made after a crash at any point leads to the same end.
-//   - Nothing is destroyed, and no instance judged lost, on a stale picture or in the time of grace.
+//   - Nothing is destroyed, and no instance judged lost, on a stale cache or in the time of grace.
 package plan

@@ -293,7 +293,7 @@ func (d *draft) join(rec store.Instance) *member {
 
 const idLetters = "bcdfghjklmnpqrstvwxz2456789" // no vowels, so that no words come of it
 
-// newID makes an ID that was never used: it depends on the revision of the picture, which only
+// newID makes an ID that was never used: it depends on the revision of the cache, which only
 // grows, and on the term's seed.
 func (d *draft) newID(slot int) string {
 	place := fmt.Sprint(slot)
@@ -303,7 +303,7 @@ func (d *draft) newID(slot int) string {
 	return fmt.Sprintf("%s-%s-%s", d.g.Name, place, d.unique(place))
 }
 
-// unique are six letters that no other call on any picture gives for the group.
+// unique are six letters that no other call on any cache gives for the group.
 func (d *draft) unique(of string) string {
 	d.made++
 	h := fnv.New64a()

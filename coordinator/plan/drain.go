@@ -144,7 +144,7 @@ func (d *draft) comesBack(m *member, rec *store.Drain) bool {
 // like any other: until now its agent was told nothing of it.
 func (d *draft) drainsAfterAll(m *member) {
 	if m.slot != nil && m.slot.touched {
-		return // decided on the next picture
+		return // decided on the next cache
 	}
 	a := d.step(m, store.Draining, "DRAIN-1", "drains", "it came back, and its slot is better off without it",
 		m.evidence(), func(r *store.Instance) {

@@ -153,7 +153,7 @@ func (d *draft) adopt(r store.Versioned[store.Request]) {
 	what := "adopted on demand"
 	sl, wait := d.adoptInto(r, x)
 	if wait {
-		return // decided on the next picture
+		return // decided on the next cache
 	}
 	if sl != nil {
 		rec.Managed, rec.Slot = true, sl.number

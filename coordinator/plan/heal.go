@@ -42,7 +42,7 @@ func (d *draft) healSlot(sl *slot) {
 	for _, m := range sl.members {
 		switch {
 		case m.touched:
-			return // decided on the next picture
+			return // decided on the next cache
 		case m.gone() || m.dead() || !m.phase.Fills():
 		case m.unwanted():
 			bad = append(bad, m)
@@ -276,7 +276,7 @@ func (d *draft) thinOut(sl *slot, bad []*member) {
 			d.block("ROLL-3", m.task(store.WorkRemove), store.BlockedByStartup, store.BlockedFacts{Other: keep.ID()})
 			return // then that one keeps the slot
 		case sl.touched:
-			return // the rest on the next picture
+			return // the rest on the next cache
 		case keep.seemsDown() && !m.goesNow():
 			return // until it is known whether that one can keep the slot
 		case m.missed() && d.heldByStorm(m):

@@ -358,7 +358,7 @@ func (w *world) actsOnAll(s *Snapshot, a *Action) {
 		w.t.Fatalf("%s while the group is paused", a.What)
 	}
 	if s.Stale != "" {
-		w.t.Fatalf("%s on a stale picture", a.What)
+		w.t.Fatalf("%s on a stale cache", a.What)
 	}
 }
 

@@ -60,7 +60,7 @@ func (d *draft) retry(r store.Versioned[store.Request], slots []*slot) {
 			continue
 		}
 		if sl.touched || n == mostSlotsAtOnce-1 {
-			return // decided on the next picture
+			return // decided on the next cache
 		}
 		rec := &sl.Record
 		rec.Failures, rec.Retry, rec.GiveUp, rec.Flapping, rec.Errored = nil, nil, nil, 0, ""
@@ -109,7 +109,7 @@ func (d *draft) orderInstance(r store.Versioned[store.Request]) {
 		d.actions = append(d.actions, refuse(r, "there is no such instance"))
 		return
 	case m.touched:
-		return // decided on the next picture
+		return // decided on the next cache
 	case m.gone():
 		d.actions = append(d.actions, refuse(r, "it is being deleted already"))
 		return

@@ -78,7 +78,7 @@ type Call struct {
 	Provider string         // that is asked
 	Rank     int            // the lower the more urgent
 	Record   store.Revision // of the instance as planned: the call is void if it has changed
-	Revision store.Revision // of the picture
+	Revision store.Revision // of the cache
 	// Conditions must hold when the call leaves the queue: a pause or a hold wins against a call
 	// that has not begun.
 	Conditions []store.Condition

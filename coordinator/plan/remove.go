@@ -94,7 +94,7 @@ func (d *draft) empty(rule, why string) {
 		d.retire(m, rule, "deleting", why, nil)
 	}
 	if !d.spec.Deleting || !d.groupEnds() || slices.ContainsFunc(d.order, func(sl *slot) bool { return sl.touched }) {
-		return // a slot that this plan changes already, on an order say, goes on the next picture
+		return // a slot that this plan changes already, on an order say, goes on the next cache
 	}
 	a := Action{
 		Group: d.g.Name, Rule: "REC-7", What: "group deleted", Why: "its last instance is gone", Conditions: d.common(),
@@ -103,7 +103,7 @@ func (d *draft) empty(rule, why string) {
 		if len(a.Writes) == mostSlotsAtOnce {
 			a.What, a.Silent = "slots of a deleted group removed", true
 			d.actions = append(d.actions, a)
-			return // the rest on the next picture
+			return // the rest on the next cache
 		}
 		a.Conditions = append(a.Conditions, v.Unchanged())
 		a.Writes = append(a.Writes, store.Delete(v.Key))

@@ -102,7 +102,7 @@ func (d *draft) rollOut() {
 		return
 	}
 	if d.healsFirst() {
-		return // the rest on the next picture
+		return // the rest on the next cache
 	}
 	if d.waiting != "" {
 		d.block("HEAL-8", task{work: store.WorkRoll}, store.BlockedByHealing, store.BlockedFacts{Other: d.waiting})
@@ -170,7 +170,7 @@ func (d *draft) waitsFirst(m, young *member) bool {
 		return false
 	}
 	if m.slot.touched {
-		return true // decided on the next picture
+		return true // decided on the next cache
 	}
 	if d.fail(m.slot, m) {
 		d.noteFlapping(m.slot, m)

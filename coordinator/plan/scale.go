@@ -9,7 +9,7 @@ import (
 )
 
 // mostCreations and mostRemovals bound what one plan requests; the rest follows on the next
-// picture.
+// cache.
 const (
 	mostCreations = 200
 	mostRemovals  = 200
@@ -155,7 +155,7 @@ func (d *draft) scaleDown() {
 		}
 		for _, m := range c.members {
 			if m.touched {
-				return // the rest on the next picture
+				return // the rest on the next cache
 			}
 			if !d.mayDelete(m.task(store.WorkScaleDown), m) {
 				return

@@ -15,7 +15,7 @@ func planShard(s *Snapshot, now time.Time) (actions []Action, next time.Time) {
 		a := planOrder(s, r, now)
 		actions = append(actions, a)
 		if len(a.Writes) > 1 {
-			break // it writes the shard's record: the others are decided on the next picture
+			break // it writes the shard's record: the others are decided on the next cache
 		}
 	}
 	for _, r := range s.Lost {

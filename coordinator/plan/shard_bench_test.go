@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/coordinator/evidence"
-	"github.com/leasehold/leasehold/coordinator/picture"
 	"github.com/leasehold/leasehold/coordinator/plan"
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/store"
@@ -17,11 +17,11 @@ var (
 	epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 )
 
-// shard is one of many groups that are as wanted, in a picture and in a term's evidence on it: what
+// shard is one of many groups that are as wanted, in a cache and in a term's evidence on it: what
 // a change has to go through.
 type shard struct {
 	b        *testing.B
-	content  *picture.Content
+	content  *cache.Content
 	evidence *evidence.Evidence
 	groups   []string
 	changes  int
@@ -38,7 +38,7 @@ func shardOf(b *testing.B, groups int) *shard {
 		s.b = b
 		return s
 	}
-	s := &shard{b: b, content: picture.NewContent()}
+	s := &shard{b: b, content: cache.NewContent()}
 	s.put(keys.Shard(), store.Shard{Schema: store.Schema, ID: "s", Settings: store.DefaultShardSettings()})
 	var machines []provider.Machine
 	for g := range groups {
@@ -109,11 +109,11 @@ func (s *shard) apply(e store.Event) {
 	e.KV.Created, e.KV.Modified = rev, rev
 	change, ok := s.content.Apply(keys, e)
 	if !ok {
-		s.b.Fatalf("%s is no part of the picture", e.KV.Key)
+		s.b.Fatalf("%s is no part of the cache", e.KV.Key)
 	}
 	s.content.Revision = rev
 	if s.evidence != nil {
-		s.evidence.Changed(s.content, []picture.Change{change})
+		s.evidence.Changed(s.content, []cache.Change{change})
 	}
 }
 

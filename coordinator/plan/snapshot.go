@@ -10,14 +10,14 @@ import (
 // the time given to Compute (they are compared with it, never with a time in a record).
 type Snapshot struct {
 	Keys     store.Keys
-	Revision store.Revision // of the picture
+	Revision store.Revision // of the cache
 	Seed     uint64         // random for each term: makes instance IDs unguessably different
 	Shard    store.Versioned[store.Shard]
 	// ShardUnreadable: Shard is what it was when it was read last.
 	ShardUnreadable bool
 	Damaged         []store.Damaged // records of all groups that are lost or unreadable, in order of key (SAFE-15)
 
-	Stale      string        // why the picture may not be used to destroy (SAFE-3); "" if it may
+	Stale      string        // why the cache may not be used to destroy (SAFE-3); "" if it may
 	GraceEnd   time.Time     // nothing is judged lost before (SAFE-1)
 	GraceWhy   string        // what began the grace
 	SessionTTL time.Duration // of the replicas' sessions (DET-17)

@@ -75,7 +75,7 @@ func Why(b *store.Blocked) string {
 	case store.BlockedByPause:
 		return also("the group is paused", ", and what was decided before waits too: ", of.Text)
 	case store.BlockedByStaleState:
-		return "our picture is stale: " + of.Text
+		return "the state read from etcd is stale: " + of.Text
 	case store.BlockedByMissingList:
 		return fmt.Sprintf("no leader has counted the group's records yet, and provider %s has not listed its machines to the present one: until then nobody knows whether records were lost", of.Name)
 	case store.BlockedNotStarted:

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/leasehold/leasehold/coordinator/authority"
+	"github.com/leasehold/leasehold/coordinator/pki"
 	"github.com/leasehold/leasehold/coordinator/web"
 )
 
@@ -70,7 +70,7 @@ func TestRequestsThatAreTurnedAway(t *testing.T) {
 			"403",
 		},
 		{"an origin without a name", "GET /metrics HTTP/1.1\r\n" + host + "Origin: null\r\n\r\n", "403"},
-		{"another site's picture", "GET /metrics HTTP/1.1\r\n" + host +
+		{"another site's cache", "GET /metrics HTTP/1.1\r\n" + host +
 			"Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: no-cors\r\nSec-Fetch-Dest: image\r\n\r\n", "403"},
 		{"another site's frame", "GET / HTTP/1.1\r\n" + host +
 			"Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: navigate\r\nSec-Fetch-Dest: iframe\r\n\r\n", "403"},
@@ -200,7 +200,7 @@ func TestClientCertificates(t *testing.T) {
 	t.Parallel()
 	p, foreign := newPKI(t), newPKI(t)
 	cfg := p.everywhere()
-	cfg.ClientCAFile = p.ca(authority.Operators)
+	cfg.ClientCAFile = p.ca(pki.Operators)
 	s := open(t, cfg, web.Deps{})
 	if code, _, _ := p.shows(s, p.pair(p.operator("prometheus"))).get("/metrics"); code != http.StatusOK {
 		t.Errorf("an operator's certificate: %d", code)
@@ -222,7 +222,7 @@ func TestAgentsAreNotAdmittedByMistake(t *testing.T) {
 	t.Parallel()
 	p := newPKI(t)
 	cfg := p.everywhere()
-	cfg.ClientCAFile = p.ca(authority.Agents)
+	cfg.ClientCAFile = p.ca(pki.Agents)
 	s := open(t, cfg, web.Deps{})
 	if code, _, _ := p.shows(s, p.agent()).get("/metrics"); code != http.StatusUnauthorized {
 		t.Errorf("an agent's certificate: %d", code)
@@ -288,7 +288,7 @@ func TestNothingIsServedUnsecured(t *testing.T) {
 		{"no such token", "can be read", web.Config{Listen: loopback, TokenFile: "/nowhere"}},
 		{
 			"client certificates without TLS", "--http-cert",
-			web.Config{Listen: loopback, ClientCAFile: p.ca(authority.Operators)},
+			web.Config{Listen: loopback, ClientCAFile: p.ca(pki.Operators)},
 		},
 		{
 			"an authority that is none", "as PEM",

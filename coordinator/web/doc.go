@@ -7,7 +7,7 @@
 //	crowd.go        how many connections there may be, and who gives way
 //	health.go       /livez, /readyz
 //	metrics.go      what is counted where it happens
-//	gauges.go       what is read from the picture when somebody asks
+//	gauges.go       what is read from the cache when somebody asks
 //	requests.go     how etcd answers, measured around the store
 //
 // # Invariants

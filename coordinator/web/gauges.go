@@ -9,13 +9,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/leasehold/leasehold/coordinator"
-	"github.com/leasehold/leasehold/coordinator/picture"
+	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/store"
 )
 
-// gauges reads what is so from the replica and its picture when somebody asks. The groups' counts
+// gauges reads what is so from the replica and its cache when somebody asks. The groups' counts
 // are in their status records, so that no instance is looked at. What the whole shard has is told
-// by its leader alone: else sums over replicas would be double. A stale picture tells its age and
+// by its leader alone: else sums over replicas would be double. A stale cache tells its age and
 // nothing of groups: old numbers look like good ones.
 type gauges struct {
 	replica      Replica
@@ -81,7 +81,7 @@ func (m *Metrics) watch(r Replica, certificates func() []coordinator.Certificate
 	if err := m.registry.Register(g); err != nil {
 		return errors.Join(errors.New("these metrics belong to another server already"), err)
 	}
-	r.Picture().Listen(interruptions{m.watches})
+	r.Cache().Listen(interruptions{m.watches})
 	return nil
 }
 
@@ -112,15 +112,15 @@ func (g *gauges) Collect(out chan<- prometheus.Metric) {
 	for _, c := range g.certificates() {
 		tell(g.ends, c.Ends.Sub(now).Seconds(), c.Name)
 	}
-	heard, interrupted := g.replica.Picture().Heard()
+	heard, interrupted := g.replica.Cache().Heard()
 	if heard.IsZero() {
 		return // there is none yet
 	}
 	tell(g.age, now.Sub(heard).Seconds())
 	var seen shard
-	g.replica.Picture().View(func(c *picture.Content) { seen = seenIn(c) })
+	g.replica.Cache().View(func(c *cache.Content) { seen = seenIn(c) })
 	tell(g.revision, float64(seen.revision))
-	if interrupted != nil || now.Sub(heard) > oldPicture || !standing.Leads {
+	if interrupted != nil || now.Sub(heard) > oldCache || !standing.Leads {
 		return
 	}
 	tell(g.grace, max(0, standing.GraceEnd.Sub(now).Seconds()))
@@ -180,7 +180,7 @@ func truth(b bool) float64 {
 	return 0
 }
 
-// shard is what is read while the picture is locked: the records themselves do not change.
+// shard is what is read while the cache is locked: the records themselves do not change.
 type shard struct {
 	revision             store.Revision
 	replicas, unreadable int
@@ -188,7 +188,7 @@ type shard struct {
 	groups               []store.Status
 }
 
-func seenIn(c *picture.Content) shard {
+func seenIn(c *cache.Content) shard {
 	s := shard{
 		revision: c.Revision, replicas: len(c.Replicas), unreadable: len(c.Unreadable),
 		held: c.Shard.Record.Hold != nil,
@@ -226,10 +226,10 @@ func (m *machines) count(now time.Time) (orphans, missing int, known bool) {
 type interruptions struct{ restarts prometheus.Counter }
 
 // Listed is no news.
-func (interruptions) Listed(*picture.Content) {}
+func (interruptions) Listed(*cache.Content) {}
 
 // Changed is no news.
-func (interruptions) Changed(*picture.Content, []picture.Change) {}
+func (interruptions) Changed(*cache.Content, []cache.Change) {}
 
 // Interrupted is.
 func (i interruptions) Interrupted(error) { i.restarts.Inc() }

@@ -10,8 +10,8 @@ import (
 	"github.com/leasehold/leasehold/coordinator"
 )
 
-// oldPicture is from when on the picture is too old to be relied on: SAFE-3.
-const oldPicture = 3 * time.Second
+// oldCache is from when on the cache is too old to be relied on: SAFE-3.
+const oldCache = 3 * time.Second
 
 func certificateOf(name string, c *x509.Certificate) coordinator.Certificate {
 	return coordinator.Certificate{Name: name, From: c.NotBefore, Ends: c.NotAfter}
@@ -53,8 +53,8 @@ func (h *health) checks() []check {
 			return since(h.replica.Standing().EtcdHeard, now, "no answer")
 		}},
 		{"shard", func(time.Time) string { return h.replica.Standing().Waits }},
-		{"picture", func(now time.Time) string {
-			heard, interrupted := h.replica.Picture().Heard()
+		{"cache", func(now time.Time) string {
+			heard, interrupted := h.replica.Cache().Heard()
 			if interrupted != nil {
 				return "the watch is interrupted"
 			}
@@ -82,7 +82,7 @@ func since(at, now time.Time, what string) string {
 	switch age := now.Sub(at); {
 	case at.IsZero():
 		return what + " yet"
-	case age > oldPicture:
+	case age > oldCache:
 		return fmt.Sprintf("%s for %s", what, age.Round(100*time.Millisecond))
 	}
 	return ""

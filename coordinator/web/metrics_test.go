@@ -153,7 +153,7 @@ func (s *shard) start(id string) (*site, *memstore.Store, *web.Metrics) {
 }
 
 // A thousand groups: the leader tells about thirty series of each, a follower none, and a leader
-// whose picture is stale none either.
+// whose cache is stale none either.
 //
 // proves OBS-2
 func TestMetricsOfRealReplicas(t *testing.T) {
@@ -203,11 +203,11 @@ func TestMetricsOfRealReplicas(t *testing.T) {
 		t.Error("a follower tells of groups, or leads")
 	}
 	if beside.values["leasehold_picture_age_seconds"] == "" || beside.values["leasehold_picture_revision"] == "" {
-		t.Error("a follower does not tell how old its picture is")
+		t.Error("a follower does not tell how old its cache is")
 	}
 
 	conn.Faults().StallWatches()
-	eventually(t, "the groups gone from a stale picture", func() bool {
+	eventually(t, "the groups gone from a stale cache", func() bool {
 		now := leader.told()
 		return strings.Contains(now, "\nleasehold_picture_age_seconds") && !strings.Contains(now, "leasehold_group_")
 	})
@@ -345,14 +345,14 @@ func TestReadiness(t *testing.T) {
 	ready := func() (int, string) { code, body, _ := site.get("/readyz?verbose"); return code, body }
 	eventually(t, "being ready", func() bool { code, _ := ready(); return code == http.StatusOK })
 	if _,
-		body := ready(); body != "[+]etcd ok\n[+]shard ok\n[+]picture ok\n[+]certificates ok\n[+]agents ok\nreadyz check passed\n" {
+		body := ready(); body != "[+]etcd ok\n[+]shard ok\n[+]cache ok\n[+]certificates ok\n[+]agents ok\nreadyz check passed\n" {
 		t.Errorf("told\n%s", body)
 	}
 	conn.Faults().Cut()
 	eventually(t, "etcd's absence being told", func() bool {
 		code, body := ready()
 		return code == http.StatusServiceUnavailable && strings.Contains(body, "[-]etcd failed: no answer for ") &&
-			strings.Contains(body, "[-]picture failed") && strings.Contains(body, "[+]agents ok")
+			strings.Contains(body, "[-]cache failed") && strings.Contains(body, "[+]agents ok")
 	})
 	if code, body, _ := site.get("/readyz"); code != http.StatusServiceUnavailable || body != "not ready\n" {
 		t.Errorf("without verbose: %d %q", code, body)

@@ -20,8 +20,8 @@ import (
 
 	"github.com/leasehold/leasehold/agent/identity"
 	"github.com/leasehold/leasehold/coordinator"
-	"github.com/leasehold/leasehold/coordinator/authority"
-	"github.com/leasehold/leasehold/coordinator/picture"
+	"github.com/leasehold/leasehold/coordinator/cache"
+	"github.com/leasehold/leasehold/coordinator/pki"
 	"github.com/leasehold/leasehold/coordinator/web"
 	"github.com/leasehold/leasehold/store"
 )
@@ -32,12 +32,12 @@ const token = "correct-horse-battery-staple"
 type still struct {
 	mu       sync.Mutex
 	standing coordinator.Standing
-	picture  *picture.Picture
+	cache    *cache.Cache
 
 	certificates []coordinator.Certificate
 }
 
-func newStill() *still { return &still{picture: picture.New(store.KeysOf("test"))} }
+func newStill() *still { return &still{cache: cache.New(store.KeysOf("test"))} }
 
 func (s *still) Standing() coordinator.Standing {
 	s.mu.Lock()
@@ -45,7 +45,7 @@ func (s *still) Standing() coordinator.Standing {
 	return s.standing
 }
 
-func (s *still) Picture() *picture.Picture { return s.picture }
+func (s *still) Cache() *cache.Cache { return s.cache }
 
 func (s *still) CountMachines() (orphans, missing int, leads bool) { return 0, 0, s.Standing().Leads }
 
@@ -174,31 +174,31 @@ func answer(conn net.Conn) (status, rest string) {
 	return resp.Status, fmt.Sprint(resp.Header, "\n", string(body))
 }
 
-// pki is a directory of certificates as leasehold pki init makes it, with a server's certificate in
+// certDir is a directory of certificates as leasehold pki init makes it, with a server's certificate in
 // it.
-type pki struct {
+type certDir struct {
 	t      *testing.T
 	dir    string
-	server authority.Issued
+	server pki.Issued
 }
 
-func newPKI(t *testing.T) *pki {
+func newPKI(t *testing.T) *certDir {
 	t.Helper()
-	p := &pki{t: t, dir: filepath.Join(t.TempDir(), "pki")}
-	if err := authority.Init(p.dir,
-		map[authority.Kind]time.Duration{authority.Agents: time.Hour, authority.Operators: time.Hour}); err != nil {
+	p := &certDir{t: t, dir: filepath.Join(t.TempDir(), "pki")}
+	if err := pki.Init(p.dir,
+		map[pki.Kind]time.Duration{pki.Agents: time.Hour, pki.Operators: time.Hour}); err != nil {
 		t.Fatal(err)
 	}
 	p.server = p.operator("http", "127.0.0.1")
 	return p
 }
 
-func (p *pki) ca(kind authority.Kind) string { return filepath.Join(p.dir, string(kind), "ca.crt") }
+func (p *certDir) ca(kind pki.Kind) string { return filepath.Join(p.dir, string(kind), "ca.crt") }
 
-func (p *pki) operator(name string, hosts ...string) authority.Issued {
+func (p *certDir) operator(name string, hosts ...string) pki.Issued {
 	p.t.Helper()
-	issued, err := authority.IssueOperator(p.dir,
-		authority.Order{Name: name, Hosts: hosts, Lifetime: 30 * time.Minute, Renew: true})
+	issued, err := pki.IssueOperator(p.dir,
+		pki.Order{Name: name, Hosts: hosts, Lifetime: 30 * time.Minute, Renew: true})
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -206,7 +206,7 @@ func (p *pki) operator(name string, hosts ...string) authority.Issued {
 }
 
 // pair is what an operator shows.
-func (p *pki) pair(issued authority.Issued) *tls.Certificate {
+func (p *certDir) pair(issued pki.Issued) *tls.Certificate {
 	p.t.Helper()
 	pair, err := tls.LoadX509KeyPair(issued.File, issued.Key)
 	if err != nil {
@@ -216,9 +216,9 @@ func (p *pki) pair(issued authority.Issued) *tls.Certificate {
 }
 
 // agent is what an agent has got for itself.
-func (p *pki) agent() *tls.Certificate {
+func (p *certDir) agent() *tls.Certificate {
 	p.t.Helper()
-	a, err := authority.Open(p.dir, slog.New(slog.DiscardHandler))
+	a, err := pki.Open(p.dir, slog.New(slog.DiscardHandler))
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -239,14 +239,14 @@ func (p *pki) agent() *tls.Certificate {
 
 // everywhere is the configuration of a server that is reached from other machines: on an address of
 // this one that is not loopback, if it has any.
-func (p *pki) everywhere() web.Config {
+func (p *certDir) everywhere() web.Config {
 	return web.Config{Listen: "0.0.0.0:0", CertFile: p.server.File, KeyFile: p.server.Key}
 }
 
 // shows has the client of a site believe the operators' authority, and show a certificate, if any.
-func (p *pki) shows(s *site, own *tls.Certificate) *site {
+func (p *certDir) shows(s *site, own *tls.Certificate) *site {
 	p.t.Helper()
-	text, err := os.ReadFile(p.ca(authority.Operators))
+	text, err := os.ReadFile(p.ca(pki.Operators))
 	if err != nil {
 		p.t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/coordinator"
-	"github.com/leasehold/leasehold/coordinator/picture"
+	"github.com/leasehold/leasehold/coordinator/cache"
 )
 
 // Config are the values that a server needs.
@@ -28,7 +28,7 @@ type Replica interface {
 	Standing() coordinator.Standing
 	CountMachines() (orphans, missing int, leads bool)
 	Certificates() []coordinator.Certificate
-	Picture() *picture.Picture
+	Cache() *cache.Cache
 }
 
 // Deps are the parts that a server works with.

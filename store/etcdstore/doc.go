@@ -16,7 +16,7 @@
 //
 // # What it does not do
 //
-// It knows no key of Leasehold's and nothing of records, keeps no picture and repeats no write. It
+// It knows no key of Leasehold's and nothing of records, keeps no cache and repeats no write. It
 // does not judge etcd's health: it reports vitals, and a watch that went quiet stays quiet until
 // etcd answers again.
 package etcdstore

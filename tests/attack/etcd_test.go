@@ -15,10 +15,10 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
-	"github.com/leasehold/leasehold/coordinator/authority"
+	"github.com/leasehold/leasehold/coordinator/pki"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/embedetcd"
-	"github.com/leasehold/leasehold/tests/pki"
+	"github.com/leasehold/leasehold/tests/certs"
 )
 
 // What an agent holds, and what anybody could make who has stolen the agents' authority, opens
@@ -28,20 +28,20 @@ import (
 func TestAgentsCredentialsOpenNothingInEtcd(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	place, err := pki.Make(dir)
+	place, err := certs.Make(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	issue := func(o authority.Order) authority.Issued {
+	issue := func(o pki.Order) pki.Issued {
 		t.Helper()
-		issued, err := authority.IssueOperator(place, o)
+		issued, err := pki.IssueOperator(place, o)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return issued
 	}
-	server, root := issue(authority.Order{Name: "etcd", Hosts: []string{"127.0.0.1"}}),
-		issue(authority.Order{Name: "root"})
+	server, root := issue(pki.Order{Name: "etcd", Hosts: []string{"127.0.0.1"}}),
+		issue(pki.Order{Name: "root"})
 	ca := filepath.Join(place, "operators", "ca.crt")
 	etcd, err := embedetcd.Start(t.Context(), embedetcd.Config{
 		DataDir: filepath.Join(dir, "etcd"), Listen: "127.0.0.1:0", NoSync: true,

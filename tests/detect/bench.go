@@ -19,7 +19,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/embedetcd"
 	"github.com/leasehold/leasehold/store/etcdstore"
-	"github.com/leasehold/leasehold/tests/pki"
+	"github.com/leasehold/leasehold/tests/certs"
 )
 
 const (
@@ -72,7 +72,7 @@ func runBench(ctx context.Context, cfg config, progress io.Writer) (err error) {
 	if b.provider, err = process.New(process.Config{Dir: b.machines, AgentCommand: []string{agent}}); err != nil {
 		return err
 	}
-	if b.pki, err = pki.Make(cfg.Dir); err != nil {
+	if b.pki, err = certs.Make(cfg.Dir); err != nil {
 		return err
 	}
 	stop, err := b.start(ctx, agent)
@@ -171,7 +171,7 @@ func (b *bench) launch(name string, args ...string) (*exec.Cmd, error) {
 	}
 	defer log.Close()
 	cmd := exec.Command(filepath.Join(b.cfg.Dir, "leasehold"), args...)
-	cmd.Env = append(os.Environ(), "LEASEHOLD_ENDPOINTS="+etcdAddress, pki.Env+"="+b.pki)
+	cmd.Env = append(os.Environ(), "LEASEHOLD_ENDPOINTS="+etcdAddress, certs.Env+"="+b.pki)
 	cmd.Stdout, cmd.Stderr = log, log
 	return cmd, cmd.Start()
 }

@@ -87,7 +87,7 @@ func TestAgentStandsStill(t *testing.T) {
 	removed := c.awaitEntry("the removal of "+victim, order.rev,
 		func(n noted) bool { return n.Instance == victim && n.To == store.Deleting })
 	if removed.Revision < healthy.rev {
-		t.Errorf("removed on the picture of revision %d, and the replacement was healthy at %d", removed.Revision,
+		t.Errorf("removed on the cache of revision %d, and the replacement was healthy at %d", removed.Revision,
 			healthy.rev)
 	}
 	c.awaitComplete("web", 3)

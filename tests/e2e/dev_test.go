@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leasehold/leasehold/coordinator/authority"
+	"github.com/leasehold/leasehold/coordinator/pki"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/tests/machines"
 )
@@ -35,12 +35,12 @@ func newLaptop(t *testing.T) *laptop {
 
 // asRoot is how root reaches dev's etcd, who may read and write everything.
 func (l *laptop) asRoot() (*tls.Config, error) {
-	pki := filepath.Join(l.data, "pki")
-	pair, err := tls.LoadX509KeyPair(filepath.Join(pki, "issued", "root.crt"), filepath.Join(pki, "issued", "root.key"))
+	dir := filepath.Join(l.data, "pki")
+	pair, err := tls.LoadX509KeyPair(filepath.Join(dir, "issued", "root.crt"), filepath.Join(dir, "issued", "root.key"))
 	if err != nil {
 		return nil, err
 	}
-	files, err := authority.Load(pki, authority.Operators)
+	files, err := pki.Load(dir, pki.Operators)
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{pair},
 		RootCAs: files.Trust().Pool(),
@@ -157,7 +157,7 @@ func (l *laptop) serves(id string) {
 }
 
 // explained fails unless the journal tells how it came to a replacement: the stream, the provider's
-// word, the decision, each with its rule, its evidence and the revision of the picture.
+// word, the decision, each with its rule, its evidence and the revision of the cache.
 func (l *laptop) explained(victim string, before store.Revision, decision noted) {
 	l.t.Helper()
 	story := l.h.entries(before, func(n noted) bool { return n.Instance == victim && n.rev <= decision.rev })

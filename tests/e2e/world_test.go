@@ -18,8 +18,8 @@ import (
 
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/etcdstore"
+	"github.com/leasehold/leasehold/tests/certs"
 	"github.com/leasehold/leasehold/tests/machines"
-	"github.com/leasehold/leasehold/tests/pki"
 	"github.com/leasehold/leasehold/tests/ports"
 )
 
@@ -52,7 +52,7 @@ func newWorld(t *testing.T, machines string) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	place, err := pki.Make(dir)
+	place, err := certs.Make(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +114,7 @@ func (w *world) command(path string, args ...string) *exec.Cmd {
 	cmd.Dir = w.dir
 	cmd.Env = []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + w.dir, "TMPDIR=" + w.dir, "USER=tester", w.settings,
-		pki.Env + "=" + w.pki,
+		certs.Env + "=" + w.pki,
 	}
 	return cmd
 }

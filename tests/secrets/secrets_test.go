@@ -17,8 +17,8 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/coordinator"
-	"github.com/leasehold/leasehold/coordinator/authority"
 	"github.com/leasehold/leasehold/coordinator/keyfile"
+	"github.com/leasehold/leasehold/coordinator/pki"
 	"github.com/leasehold/leasehold/coordinator/sealed"
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/provider/process"
@@ -254,11 +254,11 @@ func start(t *testing.T) *run {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pki := filepath.Join(r.dir, "pki")
-	if err := authority.Init(pki, map[authority.Kind]time.Duration{authority.Agents: time.Hour}); err != nil {
+	dir := filepath.Join(r.dir, "pki")
+	if err := pki.Init(dir, map[pki.Kind]time.Duration{pki.Agents: time.Hour}); err != nil {
 		t.Fatal(err)
 	}
-	issuing, err := authority.Open(pki, log)
+	issuing, err := pki.Open(dir, log)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leasehold/leasehold/coordinator/imagined"
 	"github.com/leasehold/leasehold/coordinator/plan"
+	"github.com/leasehold/leasehold/coordinator/sim"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -58,7 +58,7 @@ func (d *damagedWorld) play() {
 		g := &cfg.Groups[i]
 		g.Paused, g.Stopped, g.Unstarted = false, false, false
 	}
-	cfg.Observer = imagined.Observer{
+	cfg.Observer = sim.Observer{
 		Machine: d.watchMachine, Changed: d.watchRecord,
 		Noted:  func(at time.Time, what string) { d.trace.add(at, "!", what) },
 		Broken: func(_ time.Time, what string) { d.fail("%s", what) },
@@ -68,7 +68,7 @@ func (d *damagedWorld) play() {
 			}
 		},
 	}
-	d.w = imagined.New(cfg)
+	d.w = sim.New(cfg)
 	defer d.caught()
 	d.run(4 * time.Minute)
 	lost := d.damage()
@@ -96,7 +96,7 @@ func (d *damagedWorld) play() {
 	}
 	d.run(10 * time.Minute)
 	for _, name := range d.groups() {
-		if st := imagined.Read[store.Status](d.w, d.w.Keys().Status(name)).Record; len(st.Damaged) > 0 {
+		if st := sim.Read[store.Status](d.w, d.w.Keys().Status(name)).Record; len(st.Damaged) > 0 {
 			d.fail("all is put back, and the status names %+v", st.Damaged)
 		}
 	}
@@ -112,7 +112,7 @@ func (d *damagedWorld) run(t time.Duration) {
 }
 
 // damage damages some records.
-func (d *damagedWorld) damage() imagined.Lost {
+func (d *damagedWorld) damage() sim.Lost {
 	var ids []string
 	for _, id := range d.w.Instances() {
 		if rec := d.w.Instance(id).Record; rec.Phase == store.Running {
@@ -172,9 +172,9 @@ func (d *damagedWorld) watchRecord(_ time.Time, e store.Event) {
 	}
 }
 
-func (d *damagedWorld) watchMachine(at time.Time, m imagined.Machine) {
+func (d *damagedWorld) watchMachine(at time.Time, m sim.Machine) {
 	d.trace.add(at, "machine", m.Instance, string(m.Event))
-	if (m.Event == imagined.MachineRemoved || m.Event == imagined.MachineStopped) && !d.condemned[m.Instance] {
+	if (m.Event == sim.MachineRemoved || m.Event == sim.MachineStopped) && !d.condemned[m.Instance] {
 		d.fail("the machine of %s is %s, and no record condemned it", m.Instance, m.Event)
 	}
 }

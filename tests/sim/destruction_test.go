@@ -3,7 +3,7 @@ package sim_test
 import (
 	"time"
 
-	"github.com/leasehold/leasehold/coordinator/imagined"
+	"github.com/leasehold/leasehold/coordinator/sim"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -17,8 +17,8 @@ func (tr *trial) looksHealthy(rec store.Instance) bool {
 }
 
 func (tr *trial) reportsWell(id string) bool {
-	alive := imagined.Read[store.Alive](tr.w, tr.w.Keys().Alive(id))
-	report := imagined.Read[store.Report](tr.w, tr.w.Keys().Report(id))
+	alive := sim.Read[store.Alive](tr.w, tr.w.Keys().Alive(id))
+	report := sim.Read[store.Report](tr.w, tr.w.Keys().Report(id))
 	return alive.Present() && alive.Record.State == store.StreamOpen && report.Record.Healthy &&
 		report.Record.BootID == alive.Record.BootID
 }
@@ -125,7 +125,7 @@ func (in *inquiry) returned(c change) {
 	if rec.Drain == nil || !rec.Drain.Lost || !tr.reportsWell(rec.ID) || in.dead(rec.ID) {
 		return
 	}
-	slot := imagined.Read[store.Slot](tr.w, tr.w.Keys().Slot(rec.Group, rec.Slot)).Record
+	slot := sim.Read[store.Slot](tr.w, tr.w.Keys().Slot(rec.Group, rec.Slot)).Record
 	flaps := len(slot.Failures) >= in.force.spec.Flap.Failures
 	if in.reason(c) == "" && !flaps {
 		tr.fail("%s was lost, has returned, and is destroyed all the same: %s %s, because %s", rec.ID, in.a.Rule,

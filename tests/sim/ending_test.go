@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/leasehold/leasehold/coordinator/imagined"
+	"github.com/leasehold/leasehold/coordinator/sim"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -24,7 +24,7 @@ func (tr *trial) end() {
 	deadline, asked := tr.w.Elapsed()+patience, tr.w.Elapsed()
 	missing := "not looked yet"
 	for next := tr.w.Elapsed() + 2*time.Minute; missing != "" && tr.failed == ""; next += 5 * time.Second {
-		tr.w.RunUntil(imagined.Epoch.Add(next))
+		tr.w.RunUntil(sim.Epoch.Add(next))
 		if missing = tr.missing(); missing == "" {
 			break
 		}
@@ -92,7 +92,7 @@ func (tr *trial) retryAll() {
 	}
 	for _, name := range tr.groups() {
 		if f := tr.inForce(name); f.there && !f.spec.Deleting {
-			st := imagined.Read[store.Status](tr.w, tr.w.Keys().Status(name)).Record
+			st := sim.Read[store.Status](tr.w, tr.w.Keys().Status(name)).Record
 			if st.Errored > 0 || st.Flapping > 0 || st.Rollout != nil && st.Rollout.Blamed != "" {
 				tr.order(store.Request{Kind: store.RequestRetry, Group: name})
 			}
@@ -243,7 +243,7 @@ func (tr *trial) stays() {
 	for _, name := range tr.groups() {
 		g := tr.inForce(name).spec
 		restless[name] = ages(g) || g.Lifecycle == store.LifecycleTask || tr.tolerant(g)
-		st := imagined.Read[store.Status](tr.w, tr.w.Keys().Status(name)).Record
+		st := sim.Read[store.Status](tr.w, tr.w.Keys().Status(name)).Record
 		tr.endings[string(st.State)]++
 	}
 	before := map[string]bool{}

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/leasehold/leasehold/coordinator/imagined"
+	"github.com/leasehold/leasehold/coordinator/sim"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -25,8 +25,8 @@ var troubles = []kind{
 	{"cut", 5, func(tr *trial) { tr.someMachine(tr.w.Cut) }},
 	{"return", 10, func(tr *trial) { tr.someMachine(tr.w.Return) }},
 	{"sicken", 8, func(tr *trial) {
-		cure := pick(tr, imagined.CuredByItself, imagined.CuredByRestart, imagined.CuredByReboot,
-			imagined.CuredByNothing)
+		cure := pick(tr, sim.CuredByItself, sim.CuredByRestart, sim.CuredByReboot,
+			sim.CuredByNothing)
 		tr.someMachine(func(id string) { tr.w.Sicken(id, cure) })
 	}},
 	{"heal", 6, func(tr *trial) { tr.someMachine(tr.w.Heal) }},
@@ -53,7 +53,7 @@ var troubles = []kind{
 	{"provider slow", 2, func(tr *trial) { p, _ := tr.someZone(); tr.w.ProviderSlows(p, tr.aWhile(60)) }},
 	{"lists lie", 5, func(tr *trial) {
 		p, _ := tr.someZone()
-		lie, d := imagined.Lies[tr.rng.IntN(len(imagined.Lies))], tr.aWhile(25)
+		lie, d := sim.Lies[tr.rng.IntN(len(sim.Lies))], tr.aWhile(25)
 		tr.w.ListsLie(p, lie, d)
 	}},
 	{"stuck hooks", 1, func(tr *trial) { tr.w.StuckHooks(pick(tr, 0, 50, 100)) }},

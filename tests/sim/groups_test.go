@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/leasehold/leasehold/coordinator/imagined"
+	"github.com/leasehold/leasehold/coordinator/sim"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -18,8 +18,8 @@ func (tr *trial) chance(percent int) bool { return tr.rng.IntN(100) < percent }
 func pick[T any](tr *trial, from ...T) T { return from[tr.rng.IntN(len(from))] }
 
 // conditions are what the world is like.
-func (tr *trial) conditions() imagined.Config {
-	cfg := imagined.Config{
+func (tr *trial) conditions() sim.Config {
+	cfg := sim.Config{
 		Seed: tr.plot.seed, Replicas: tr.between(1, 3), SessionTTL: time.Duration(tr.between(2, 5)) * time.Second,
 		Settings: store.ShardSettings{
 			CreateRate: float64(tr.between(1, 10)), CreateBurst: tr.between(1, 10),
@@ -28,14 +28,14 @@ func (tr *trial) conditions() imagined.Config {
 		},
 	}
 	for i := range tr.between(1, 2) {
-		p := imagined.Provider{
+		p := sim.Provider{
 			Name: []string{"cloud", "metal"}[i], CallTimeout: time.Duration(tr.between(5, 20)) * time.Second,
-			Boot:      imagined.Range{From: time.Second, To: time.Duration(tr.between(2, 15)) * time.Second},
+			Boot:      sim.Range{From: time.Second, To: time.Duration(tr.between(2, 15)) * time.Second},
 			Forgetful: tr.chance(30),
-			Call:      imagined.Range{From: 100 * time.Millisecond, To: time.Duration(tr.between(1, 4)) * time.Second},
+			Call:      sim.Range{From: 100 * time.Millisecond, To: time.Duration(tr.between(1, 4)) * time.Second},
 		}
 		for _, z := range []string{"a", "b", "c"}[:tr.between(1, 3)] {
-			p.Zones = append(p.Zones, imagined.Zone{Name: z})
+			p.Zones = append(p.Zones, sim.Zone{Name: z})
 		}
 		if tr.chance(50) {
 			p.Consistency = time.Duration(tr.between(1, 6)) * time.Second

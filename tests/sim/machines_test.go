@@ -4,19 +4,19 @@ import (
 	"strings"
 	"time"
 
-	"github.com/leasehold/leasehold/coordinator/imagined"
+	"github.com/leasehold/leasehold/coordinator/sim"
 	"github.com/leasehold/leasehold/store"
 )
 
 // machine checks what becomes of machines: each has a record before it is made and as long as it is
 // there, and only one is made of each ID (SAFE-8).
-func (tr *trial) machine(at time.Time, m imagined.Machine) {
+func (tr *trial) machine(at time.Time, m sim.Machine) {
 	tr.trace.add(at, "machine", m.Instance, string(m.Event), "zone "+m.Zone)
 	rec := tr.w.Instance(m.Instance)
 	switch m.Event {
-	case imagined.MachineDoubled:
+	case sim.MachineDoubled:
 		tr.fail("a second machine is made for %s, in another zone", m.Instance)
-	case imagined.MachineMade:
+	case sim.MachineMade:
 		tr.made[m.Instance]++
 		if !rec.Present() {
 			tr.fail("a machine is made for %s, of which there is no record", m.Instance)
@@ -27,14 +27,14 @@ func (tr *trial) machine(at time.Time, m imagined.Machine) {
 		if tr.made[m.Instance] > 1 && !tr.forgetful(m.Provider) {
 			tr.fail("a machine is made for %s for the second time", m.Instance)
 		}
-	case imagined.MachineRemoved:
+	case sim.MachineRemoved:
 		if rec.Present() && rec.Record.Phase != store.Deleting {
 			tr.fail("the machine of %s is removed while its record is %s", m.Instance, rec.Record.Phase)
 		}
 		if !rec.Present() && !strings.Contains(m.Instance, "planted") {
 			tr.fail("a machine of %s was there after its record", m.Instance)
 		}
-	case imagined.MachineStopped, imagined.MachineCrashed, imagined.MachineRestarted:
+	case sim.MachineStopped, sim.MachineCrashed, sim.MachineRestarted:
 	}
 }
 

@@ -3,7 +3,7 @@ package sim_test
 import (
 	"slices"
 
-	"github.com/leasehold/leasehold/coordinator/imagined"
+	"github.com/leasehold/leasehold/coordinator/sim"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -68,13 +68,13 @@ func (in *inquiry) waitsForTurn(m store.Instance) bool {
 	case spec.Heal.Policy != store.HealRecreate || in.dead(m.ID) || in.p.Judgments[m.ID].Verdict != store.Unhealthy:
 		return false
 	}
-	slot := imagined.Read[store.Slot](in.tr.w, in.tr.w.Keys().Slot(m.Group, m.Slot)).Record
+	slot := sim.Read[store.Slot](in.tr.w, in.tr.w.Keys().Slot(m.Group, m.Slot)).Record
 	return slot.Retry == nil && slot.Errored == "" && in.alone(m) == nil && !in.beside(m, store.Stopping) &&
 		!in.inWork(m)
 }
 
 // inWork says that the same plan does something for a member's slot: what is left of it is decided
-// on the next picture.
+// on the next cache.
 func (in *inquiry) inWork(m store.Instance) bool {
 	for i := range in.p.Actions {
 		if a := &in.p.Actions[i]; a.Group == m.Group && a.Slot != nil && *a.Slot == m.Slot {
@@ -100,7 +100,7 @@ func (in *inquiry) waits() {
 		if !c.begins() || !c.next.Managed || c.next.Phase != store.Pending || in.exempt() || in.tr.wrong != 0 {
 			continue
 		}
-		slot := imagined.Read[store.Slot](in.tr.w, in.tr.w.Keys().Slot(c.next.Group, c.next.Slot)).Record
+		slot := sim.Read[store.Slot](in.tr.w, in.tr.w.Keys().Slot(c.next.Group, c.next.Slot)).Record
 		if slot.Template != "" && slot.Template != in.force.hash || in.ofFailed(c.next) {
 			continue
 		}
@@ -110,7 +110,7 @@ func (in *inquiry) waits() {
 		}
 		if r := slot.Retry; r != nil && in.tr.w.Now().Before(r.Start.Add(r.For.D())) {
 			in.tr.fail("slot %d of %s waits until %s, and %s is made for it: %s", slot.Number, slot.Group,
-				r.Start.Add(r.For.D()).Sub(imagined.Epoch), c.next.ID, in.a.What)
+				r.Start.Add(r.For.D()).Sub(sim.Epoch), c.next.ID, in.a.What)
 		}
 	}
 }

@@ -3,8 +3,8 @@ package sim_test
 import (
 	"time"
 
-	"github.com/leasehold/leasehold/coordinator/imagined"
 	"github.com/leasehold/leasehold/coordinator/plan"
+	"github.com/leasehold/leasehold/coordinator/sim"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -29,7 +29,7 @@ func (tr *trial) inForce(name string) inForce {
 			f.spec, f.there = g, true
 		}
 	}
-	if accepted := imagined.Read[store.Status](tr.w, keys.Status(name)).Record.Accepted; !f.there && accepted != nil {
+	if accepted := sim.Read[store.Status](tr.w, keys.Status(name)).Record.Accepted; !f.there && accepted != nil {
 		f.spec, f.there = *accepted, true
 	}
 	if f.there {

@@ -1,7 +1,7 @@
 package sim_test
 
 import (
-	"github.com/leasehold/leasehold/coordinator/imagined"
+	"github.com/leasehold/leasehold/coordinator/sim"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -10,7 +10,7 @@ import (
 // updated is another matter.
 func (in *inquiry) storm() {
 	key := in.tr.w.Keys().Status(in.a.Group)
-	now := imagined.Read[store.Status](in.tr.w, key).Record.Storm
+	now := sim.Read[store.Status](in.tr.w, key).Record.Storm
 	if now == nil || now.Ended != "" || !in.force.there || in.force.spec.Deleting || in.force.spec.Stopped ||
 		in.filledSlots() > in.force.spec.Size {
 		return

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/leasehold/leasehold/coordinator/imagined"
 	"github.com/leasehold/leasehold/coordinator/plan"
+	"github.com/leasehold/leasehold/coordinator/sim"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -27,9 +27,9 @@ type plot struct {
 // trial is one world and what was seen in it.
 type trial struct {
 	plot      plot
-	w         *imagined.World
+	w         *sim.World
 	rng       *rand.Rand
-	providers []imagined.Provider
+	providers []sim.Provider
 	trace     trace
 	digest    hash.Hash64
 
@@ -74,7 +74,7 @@ func (t *trace) add(at time.Time, kind string, text ...string) {
 	if t.closed {
 		return
 	}
-	l := line{at: at.Sub(imagined.Epoch), kind: kind}
+	l := line{at: at.Sub(sim.Epoch), kind: kind}
 	copy(l.text[:], text)
 	t.lines = append(t.lines, l)
 	if !t.all && len(t.lines) >= 4*keptLines {
@@ -109,10 +109,10 @@ func play(p plot) *trial {
 	for _, g := range cfg.Groups {
 		tr.good[g.Name] = g
 	}
-	tr.w = imagined.New(cfg)
+	tr.w = sim.New(cfg)
 	defer tr.caught()
 	if tr.chance(60) {
-		tr.w.RunUntil(imagined.Epoch.Add(time.Duration(tr.between(10, 60)) * time.Second)) // begins well
+		tr.w.RunUntil(sim.Epoch.Add(time.Duration(tr.between(10, 60)) * time.Second)) // begins well
 	}
 	for tr.failed == "" && tr.steps < p.steps {
 		if tr.chance(tr.mood) {
@@ -144,8 +144,8 @@ func (tr *trial) fail(format string, args ...any) {
 	}
 }
 
-func (tr *trial) observer() imagined.Observer {
-	o := imagined.Observer{
+func (tr *trial) observer() sim.Observer {
+	o := sim.Observer{
 		Committing: tr.committing,
 		Committed: func(at time.Time, a *plan.Action, rev store.Revision) {
 			for _, n := range a.News {
@@ -178,7 +178,7 @@ const mostASecond = 100
 
 // hurry: nothing is written again and again without end.
 func (tr *trial) hurry(at time.Time, a *plan.Action) {
-	second := at.Sub(imagined.Epoch).Truncate(time.Second)
+	second := at.Sub(sim.Epoch).Truncate(time.Second)
 	if second != tr.second {
 		tr.second = second
 		clear(tr.inSecond)
@@ -191,7 +191,7 @@ func (tr *trial) hurry(at time.Time, a *plan.Action) {
 // story tells of a failure, and how to see all of it.
 func (tr *trial) story() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "seed %d: after %d steps, %s of imagined time: %s\n", tr.plot.seed, tr.steps,
+	fmt.Fprintf(&b, "seed %d: after %d steps, %s of virtual time: %s\n", tr.plot.seed, tr.steps,
 		tr.w.Elapsed().Round(time.Millisecond), tr.failed)
 	fmt.Fprintf(&b, "see all of it: go test ./tests/sim -run TestWorlds -seed %d -steps %d%s -show\n", tr.plot.seed,
 		tr.plot.steps, tr.withoutFlag())
@@ -219,7 +219,7 @@ func (tr *trial) scene() string {
 			continue
 		}
 		g := f.spec
-		st := imagined.Read[store.Status](w, w.Keys().Status(name)).Record
+		st := sim.Read[store.Status](w, w.Keys().Status(name)).Record
 		fmt.Fprintf(&b,
 			"group %s: size %d, %s, heal %s, budget %+v (max_unavailable %d, %d), paused %t, stopped %t, deleting %t, state %s, healthy %d\n",
 			name, g.Size, g.Lifecycle, g.Heal.Policy, g.Budget, g.MaxUnavailable(false), g.MaxUnavailable(true),
@@ -237,8 +237,8 @@ func (tr *trial) scene() string {
 	for _, id := range w.Instances() {
 		rec := w.Instance(id).Record
 		j, _ := w.Judgment(id)
-		alive := imagined.Read[store.Alive](w, w.Keys().Alive(id)).Record
-		report := imagined.Read[store.Report](w, w.Keys().Report(id)).Record
+		alive := sim.Read[store.Alive](w, w.Keys().Alive(id)).Record
+		report := sim.Read[store.Report](w, w.Keys().Report(id)).Record
 		m, there := w.Machine(id)
 		fmt.Fprintf(&b,
 			"%s slot %d %s %s zone %s%s: judged %s (%s); stream %s boot %s; report healthy %t boot %s; machine %t %s boot %d, sound %t\n",

@@ -76,18 +76,18 @@ func playAll(t *testing.T, without map[string]bool) {
 	}
 	players.Wait()
 	took := time.Since(begun)
-	t.Logf("%d worlds, %d steps, %s of imagined time in %s; %s", played.Load(), sum.steps,
-		sum.imagined.Round(time.Hour), took.Round(time.Millisecond), sum)
+	t.Logf("%d worlds, %d steps, %s of virtual time in %s; %s", played.Load(), sum.steps,
+		sum.virtual.Round(time.Hour), took.Round(time.Millisecond), sum)
 	sum.sawEnough(t)
 }
 
 // summary is what was seen in all worlds together.
 type summary struct {
-	steps    int
-	imagined time.Duration
-	actions  map[string]int // by rule
-	events   map[string]int // by kind
-	endings  map[string]int // how groups ended
+	steps   int
+	virtual time.Duration
+	actions map[string]int // by rule
+	events  map[string]int // by kind
+	endings map[string]int // how groups ended
 }
 
 func (s *summary) add(tr *trial) {
@@ -95,7 +95,7 @@ func (s *summary) add(tr *trial) {
 		s.actions, s.events, s.endings = map[string]int{}, map[string]int{}, map[string]int{}
 	}
 	s.steps += tr.steps
-	s.imagined += tr.w.Elapsed()
+	s.virtual += tr.w.Elapsed()
 	for k, n := range tr.actions {
 		s.actions[k] += n
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold/leasehold/agent/protocol"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/etcdstore"
-	"github.com/leasehold/leasehold/tests/pki"
+	"github.com/leasehold/leasehold/tests/certs"
 	"github.com/leasehold/leasehold/tests/ports"
 	"github.com/leasehold/leasehold/tests/stage/swarm"
 )
@@ -124,7 +124,7 @@ func New(t *testing.T, p Plan) *Stage {
 		Schema: store.Schema, ID: "stage-" + fmt.Sprintf("%x", rand.Uint32()), Name: "default",
 		Created: time.Now().UTC(), Settings: settings,
 	}))
-	if s.PKI, err = pki.Make(dir); err != nil {
+	if s.PKI, err = certs.Make(dir); err != nil {
 		t.Fatal(err)
 	}
 	if p.Elsewhere == nil {

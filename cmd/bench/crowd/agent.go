@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/leasehold/leasehold/agent/contact"
 	"github.com/leasehold/leasehold/agent/protocol"
+	"github.com/leasehold/leasehold/agent/session"
 )
 
 // How is a way to fall silent.
@@ -32,17 +32,17 @@ type agent struct {
 	id     string
 	number int // of the connections that it shares; else of the agent
 
-	contact *contact.Contact
+	session *session.Session
 	wake    time.Time // when it is to be called; zero: never
 	at      int       // in the queue; -1: it is not there
-	due     []contact.Event
+	due     []session.Event
 
-	sessions []*session
-	warm     *line
-	next     string          // whom a second connection is to be made to, in the place of warm; "": nobody
-	nextAt   time.Time       // and when
-	cold     int             // times in a row that there could be none
-	own      *identification // nil: there is none yet
+	streams []*stream
+	warm    *line
+	next    string          // whom a second connection is to be made to, in the place of warm; "": nobody
+	nextAt  time.Time       // and when
+	cold    int             // times in a row that there could be none
+	own     *identification // nil: there is none yet
 
 	duty  duty
 	tail  []byte          // of its reports
@@ -54,7 +54,7 @@ type agent struct {
 	lost  time.Time       // when it was without a coordinator first, after the last acknowledgement; zero: it is not
 	begun bool            //
 	quiet *Silenced       // nil: it is not silent
-	heard []contact.Event // what a silent one will hear of when it returns
+	heard []session.Event // what a silent one will hear of when it returns
 }
 
 // sent is a report.
@@ -71,9 +71,9 @@ type standing struct {
 }
 
 // step has the agent decide what follows from an event, or from the time.
-func (a *agent) step(now time.Time, ev contact.Event) {
+func (a *agent) step(now time.Time, ev session.Event) {
 	if a.quiet != nil {
-		if over, is := ev.(contact.Ended); is {
+		if over, is := ev.(session.Ended); is {
 			a.heard = append(a.heard, over)
 		}
 		return
@@ -82,11 +82,11 @@ func (a *agent) step(now time.Time, ev contact.Event) {
 		a.begun = true
 		a.loop.counts.begun++
 	}
-	a.carryOut(now, a.contact.Step(now, ev))
+	a.carryOut(now, a.session.Step(now, ev))
 	for len(a.due) > 0 {
 		next := a.due[0]
 		a.due = a.due[1:]
-		a.carryOut(now, a.contact.Step(now, next))
+		a.carryOut(now, a.session.Step(now, next))
 	}
 	a.due = nil
 	a.stand(now)
@@ -95,7 +95,7 @@ func (a *agent) step(now time.Time, ev contact.Event) {
 
 // tend makes the second connection, if it is time, and says when the agent is to be called next.
 func (a *agent) tend(now time.Time) time.Time {
-	wake := a.contact.Wake()
+	wake := a.session.Wake()
 	switch {
 	case a.next == "":
 	case !now.Before(a.nextAt):
@@ -106,27 +106,27 @@ func (a *agent) tend(now time.Time) time.Time {
 	return wake
 }
 
-func (a *agent) carryOut(now time.Time, orders []contact.Order) {
+func (a *agent) carryOut(now time.Time, orders []session.Order) {
 	counts := &a.loop.counts
 	for _, order := range orders {
 		switch o := order.(type) {
-		case contact.Remember:
+		case session.Remember:
 			if l := o.Memory.Lease; l != a.lease {
 				if a.lease != 0 && l != 0 {
 					counts.newLeases++
 				}
 				a.lease = l
 			}
-		case contact.Open:
+		case session.Open:
 			counts.streams++
 			if a.last.sequence != 0 {
 				counts.reconnects++
 			}
 			a.open(now, o)
-		case contact.Report:
+		case session.Report:
 			a.report(now, o)
-		case contact.Close:
-			if s := a.session(o.Stream); s != nil {
+		case session.Close:
+			if s := a.stream(o.Stream); s != nil {
 				a.forget(s)
 				if o.Keep {
 					a.keep(s)
@@ -134,13 +134,13 @@ func (a *agent) carryOut(now time.Time, orders []contact.Order) {
 					s.end(o.Goodbye, o.Why)
 				}
 			}
-		case contact.Warm:
+		case session.Warm:
 			a.keepWarm(o.Address, now.Add(o.After))
-		case contact.Wanted:
+		case session.Wanted:
 			if a.obey(o.Wanted) {
-				a.due = append(a.due, contact.Changed{}) // DET-1
+				a.due = append(a.due, session.Changed{}) // DET-1
 			}
-		case contact.Note:
+		case session.Note:
 			if o.Warn {
 				counts.trouble(o.Text)
 			}
@@ -148,8 +148,8 @@ func (a *agent) carryOut(now time.Time, orders []contact.Order) {
 	}
 }
 
-func (a *agent) session(stream contact.Stream) *session {
-	for _, s := range a.sessions {
+func (a *agent) stream(stream session.Stream) *stream {
+	for _, s := range a.streams {
 		if s.name == stream {
 			return s
 		}
@@ -157,18 +157,18 @@ func (a *agent) session(stream contact.Stream) *session {
 	return nil
 }
 
-func (a *agent) forget(s *session) {
-	a.sessions = slices.DeleteFunc(a.sessions, func(o *session) bool { return o == s })
+func (a *agent) forget(s *stream) {
+	a.streams = slices.DeleteFunc(a.streams, func(o *stream) bool { return o == s })
 }
 
 // report makes a report and sends it.
-func (a *agent) report(now time.Time, o contact.Report) {
-	s := a.session(o.Stream)
+func (a *agent) report(now time.Time, o session.Report) {
+	s := a.stream(o.Stream)
 	if s == nil || s.stream == nil {
 		return
 	}
 	if !s.stream.Send(a.loop.report(a, o.Sequence, now)) {
-		a.loop.counts.dropped++ // contact sees that it is not acknowledged
+		a.loop.counts.dropped++ // the session sees that it is not acknowledged
 		return
 	}
 	a.loop.counts.reports++
@@ -184,7 +184,7 @@ func (a *agent) report(now time.Time, o contact.Report) {
 const mostSent = 16
 
 // hear takes note of what a coordinator has said on a stream, before the agent decides about it.
-func (a *agent) hear(now time.Time, s *session, m *protocol.GatewayMessage) {
+func (a *agent) hear(now time.Time, s *stream, m *protocol.GatewayMessage) {
 	counts := &a.loop.counts
 	switch kind := m.GetKind().(type) {
 	case *protocol.GatewayMessage_Ack:
@@ -226,8 +226,8 @@ func (a *agent) answered(sequence uint64) (at sent, found bool) {
 // stand counts the agent where it is now.
 func (a *agent) stand(now time.Time) {
 	var is standing
-	if stream, serving := a.contact.Serving(); serving && a.quiet == nil {
-		if s := a.session(stream); s != nil {
+	if stream, serving := a.session.Serving(); serving && a.quiet == nil {
+		if s := a.stream(stream); s != nil {
 			is.registered, is.replica = true, s.replica
 		}
 	}
@@ -267,11 +267,11 @@ func (a *agent) silence(how How) {
 // cut ends all that the agent has of streams and connections, which it does not learn before it
 // returns.
 func (a *agent) cut() {
-	for _, s := range a.sessions {
+	for _, s := range a.streams {
 		s.breakOff()
-		a.heard = append(a.heard, contact.Ended{Stream: s.name, Err: errCut})
+		a.heard = append(a.heard, session.Ended{Stream: s.name, Err: errCut})
 	}
-	a.sessions = nil
+	a.streams = nil
 	if a.warm != nil {
 		a.warm.breakOff()
 		a.warm = nil
@@ -318,7 +318,7 @@ func (a *agent) linesOf() []*line {
 	if a.loop.crowd.papers == nil {
 		return out
 	}
-	for _, s := range a.sessions {
+	for _, s := range a.streams {
 		out = append(out, s.line)
 	}
 	if a.warm != nil {

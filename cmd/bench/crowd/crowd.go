@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/leasehold/leasehold/agent/contact"
+	"github.com/leasehold/leasehold/agent/session"
 )
 
 // Config says what the agents are like.
@@ -145,7 +145,7 @@ func (c *Crowd) Add(instances []string) error {
 		}
 		c.added++
 		a := &agent{id: id, number: number, loop: c.loops[number%len(c.loops)], at: -1}
-		a.contact = contact.New(contact.Config{
+		a.session = session.New(session.Config{
 			Bootstrap: c.cfg.Coordinators, ReportInterval: c.cfg.Interval,
 			Rand: chance,
 		})

@@ -3,8 +3,8 @@
 //
 //	crowd.go     the crowd: who is in it, and what happens to whom
 //	loop.go      when it is whose turn
-//	agent.go     one agent: what it decides is agent/contact's, and what that orders is carried out here
-//	session.go   one stream of an agent
+//	agent.go     one agent: what it decides is agent/session's, and what that orders is carried out here
+//	stream.go    one stream of an agent
 //	line.go      connections: one for each agent, or few for all
 //	papers.go    certificates
 //	report.go    what agents say of their machines

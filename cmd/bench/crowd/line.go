@@ -17,7 +17,7 @@ import (
 	"github.com/leasehold/leasehold/cmd/bench/crowd/wire"
 )
 
-// As agents' connections are: see agent/session.go.
+// As agents' connections are: see agent/stream.go.
 const (
 	keepaliveTime    = 10 * time.Second
 	keepaliveTimeout = 5 * time.Second
@@ -46,7 +46,7 @@ type line struct {
 	ended   bool
 	cancel  context.CancelFunc
 	conn    *wire.Conn // nil: it is on its way
-	waiting []*session // for it
+	waiting []*stream  // for it
 }
 
 // lineTo is a connection for a stream to a coordinator: the shared one, the one kept ready, or
@@ -104,8 +104,8 @@ func (a *agent) endWarm() {
 	}
 }
 
-// keep keeps the connection of a session ready that a coordinator has refused.
-func (a *agent) keep(s *session) {
+// keep keeps the connection of a stream ready that a coordinator has refused.
+func (a *agent) keep(s *stream) {
 	if s.line.shared {
 		s.giveUp()
 		return
@@ -255,8 +255,8 @@ func (ln *line) drop() {
 	}
 }
 
-func (ln *line) unwait(s *session) {
-	ln.waiting = slices.DeleteFunc(ln.waiting, func(o *session) bool { return o == s })
+func (ln *line) unwait(s *stream) {
+	ln.waiting = slices.DeleteFunc(ln.waiting, func(o *stream) bool { return o == s })
 }
 
 // tend keeps the connections until the crowd ends: see wire.Conn.Tend.

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/agent/identity"
-	"github.com/leasehold/leasehold/coordinator/authority"
+	"github.com/leasehold/leasehold/coordinator/pki"
 )
 
 // lifetime is how long certificates last: longer than any bench.
@@ -18,7 +18,7 @@ const lifetime = 7 * 24 * time.Hour
 // of them: whoever they show their certificates to does not compare keys.
 type papers struct {
 	shard     string
-	authority *authority.Authority
+	authority *pki.Authority
 	key       *ecdsa.PrivateKey
 	request   []byte
 	trust     identity.Trust
@@ -34,7 +34,7 @@ type identification struct {
 func openPapers(dir, shard string) (*papers, error) {
 	p := &papers{shard: shard}
 	var err error
-	if p.authority, err = authority.Open(dir, slog.New(slog.DiscardHandler)); err != nil {
+	if p.authority, err = pki.Open(dir, slog.New(slog.DiscardHandler)); err != nil {
 		return nil, err
 	}
 	p.trust = p.authority.Trust()

@@ -11,7 +11,7 @@ import (
 
 	"github.com/leasehold/leasehold/cmd/bench/crowd"
 	"github.com/leasehold/leasehold/coordinator"
-	"github.com/leasehold/leasehold/coordinator/authority"
+	"github.com/leasehold/leasehold/coordinator/pki"
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/provider/memprovider"
 	"github.com/leasehold/leasehold/store"
@@ -39,10 +39,10 @@ func (a *addresses) Accept() (net.Conn, error) {
 // Over real TCP and TLS, agents come from many addresses of this machine.
 func TestAgentsComeFromManyAddresses(t *testing.T) {
 	dir := t.TempDir()
-	if err := authority.Init(dir, map[authority.Kind]time.Duration{authority.Agents: time.Hour}); err != nil {
+	if err := pki.Init(dir, map[pki.Kind]time.Duration{pki.Agents: time.Hour}); err != nil {
 		t.Fatal(err)
 	}
-	pki, err := authority.Open(dir, slog.New(slog.DiscardHandler))
+	pki, err := pki.Open(dir, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

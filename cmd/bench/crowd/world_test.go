@@ -15,7 +15,7 @@ import (
 
 	"github.com/leasehold/leasehold/cmd/bench/crowd"
 	"github.com/leasehold/leasehold/coordinator"
-	"github.com/leasehold/leasehold/coordinator/authority"
+	"github.com/leasehold/leasehold/coordinator/pki"
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/provider/memprovider"
 	"github.com/leasehold/leasehold/store"
@@ -31,7 +31,7 @@ type world struct {
 	store    *memstore.Store
 	keys     store.Keys
 	provider *memprovider.Provider
-	pki      *authority.Authority // nil: streams are not secured
+	pki      *pki.Authority // nil: streams are not secured
 	crowd    *crowd.Crowd
 	net      *network
 }
@@ -111,12 +111,12 @@ func inWorld(t *testing.T, secured bool, config crowd.Config, test func(*world))
 		}))
 		if secured {
 			dir := t.TempDir()
-			if err := authority.Init(dir,
-				map[authority.Kind]time.Duration{authority.Agents: 365 * 24 * time.Hour}); err != nil {
+			if err := pki.Init(dir,
+				map[pki.Kind]time.Duration{pki.Agents: 365 * 24 * time.Hour}); err != nil {
 				t.Fatal(err)
 			}
 			var err error
-			if w.pki, err = authority.Open(dir, slog.New(slog.DiscardHandler)); err != nil {
+			if w.pki, err = pki.Open(dir, slog.New(slog.DiscardHandler)); err != nil {
 				t.Fatal(err)
 			}
 			config.Authority = dir

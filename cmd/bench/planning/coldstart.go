@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/cmd/bench/measure"
-	"github.com/leasehold/leasehold/coordinator/picture"
+	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/coordinator/plan"
 	"github.com/leasehold/leasehold/store"
 )
@@ -47,7 +47,7 @@ func StartCold(ctx context.Context, st store.Store, size Size, changes int, etcd
 
 	ctx, end := context.WithCancel(ctx)
 	l := newLeader()
-	p := picture.New(keys)
+	p := cache.New(keys)
 	var following sync.WaitGroup
 	defer following.Wait()
 	defer end()
@@ -84,11 +84,11 @@ func StartCold(ctx context.Context, st store.Store, size Size, changes int, etcd
 	return c, err
 }
 
-// stepOn is step on a picture that follows etcd. It says how many groups were planned.
-func (l *leader) stepOn(p *picture.Picture) int {
+// stepOn is step on a cache that follows etcd. It says how many groups were planned.
+func (l *leader) stepOn(p *cache.Cache) int {
 	var ready []string
 	var s plan.Snapshot
-	p.View(func(c *picture.Content) {
+	p.View(func(c *cache.Content) {
 		if ready = l.evidence.TakeDirty(c.Revision, l.now); len(ready) > 0 {
 			s = l.evidence.Snapshot(c, ready)
 		}
@@ -101,14 +101,14 @@ func (l *leader) stepOn(p *picture.Picture) int {
 }
 
 // change has instances in turn report a failed check, and their health again, by writes to etcd.
-func (c *ColdStart) change(ctx context.Context, st store.Store, l *leader, p *picture.Picture, size Size, changes int,
+func (c *ColdStart) change(ctx context.Context, st store.Store, l *leader, p *cache.Cache, size Size, changes int,
 	woken <-chan struct{},
 ) error {
 	var took measure.Histogram
 	for n := range changes {
 		group := groupName((n / 2) % size.Groups)
 		id, config := instanceID(group, 0), ""
-		p.View(func(content *picture.Content) { config = content.Instances[id].Record.Config })
+		p.View(func(content *cache.Content) { config = content.Instances[id].Record.Config })
 		write := store.Put(keys.Report(id), store.Encode(reportOf(id, config, n%2 == 1)))
 		begun := time.Now()
 		if _, err := st.Commit(ctx, store.Txn{Writes: []store.Write{write}}); err != nil {

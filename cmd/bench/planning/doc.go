@@ -1,10 +1,10 @@
 // Package planning measures what a leader does with what it sees: reading the shard's records,
 // taking them for evidence, planning. It is the leader's own code in one process, with neither
-// agents nor a provider and, but for a cold start, no etcd, in imagined time: so its figures are of
+// agents nor a provider and, but for a cold start, no etcd, in virtual time: so its figures are of
 // the planner alone, and a million instances need no million agents.
 //
 //	records.go the shard as etcd would hold it, page by page: the same for the same size
-//	leader.go  picture, evidence and planner, put together as a term does it
+//	leader.go  cache, evidence and planner, put together as a term does it
 //	changes.go what happens to an instance or a group, one at a time and many at once
 //	cost.go    time, processor time and memory
 //	coldstart.go a leader that begins with nothing but an etcd

@@ -3,8 +3,8 @@ package planning
 import (
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/coordinator/evidence"
-	"github.com/leasehold/leasehold/coordinator/picture"
 	"github.com/leasehold/leasehold/coordinator/plan"
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/store"
@@ -14,12 +14,12 @@ import (
 // told to.
 type leader struct {
 	now      time.Time
-	content  *picture.Content
+	content  *cache.Content
 	evidence *evidence.Evidence
 }
 
 func newLeader() *leader {
-	return &leader{now: epoch.Add(bootedAfter), content: picture.NewContent()}
+	return &leader{now: epoch.Add(bootedAfter), content: cache.NewContent()}
 }
 
 // take takes keys of a listing up.
@@ -68,7 +68,7 @@ func (l *leader) pass(d time.Duration) { l.now = l.now.Add(d) }
 func (l *leader) happens(events []store.Event) {
 	l.content.Revision++
 	rev := l.content.Revision
-	changes := make([]picture.Change, 0, len(events))
+	changes := make([]cache.Change, 0, len(events))
 	for _, e := range events {
 		if e.KV.Modified = rev; e.KV.Created == 0 {
 			e.KV.Created = rev

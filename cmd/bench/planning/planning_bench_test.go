@@ -3,7 +3,7 @@ package planning
 import (
 	"testing"
 
-	"github.com/leasehold/leasehold/coordinator/picture"
+	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -26,7 +26,7 @@ func BenchmarkRead(b *testing.B) {
 		kvs = append(kvs, page...)
 	}
 	perCPU(b, func() {
-		if c := picture.FromListing(keys, store.Listing{KVs: kvs, Revision: 1000}); len(c.Instances) != 1000 ||
+		if c := cache.FromListing(keys, store.Listing{KVs: kvs, Revision: 1000}); len(c.Instances) != 1000 ||
 			len(c.Unreadable) > 0 {
 			b.Fatalf("%d instances, unreadable %v", len(c.Instances), c.Unreadable)
 		}

@@ -16,7 +16,7 @@ const machines = "bench"
 // Keys spells the keys of the shard whose records Pages gives.
 var keys = store.KeysOf("bench")
 
-// epoch is when the shard was made, in imagined time.
+// epoch is when the shard was made, in virtual time.
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // bootedAfter is how long ago the instances began to run when a leader begins.

@@ -43,7 +43,7 @@ type Result struct {
 	KeyBytes   uint64 `json:"key_bytes"` // of keys and values, as etcd holds them
 	Processors int    `json:"processors"`
 
-	Picture Cost   `json:"picture"`       // from what etcd lists to records in memory
+	Cache   Cost   `json:"cache"`         // from what etcd lists to records in memory
 	Heap    Memory `json:"memory"`        // in use once all is planned
 	Seen    Cost   `json:"evidence"`      // a new leader's first look at all of them
 	Listed  Cost   `json:"provider_list"` // the provider's answer, taken up
@@ -59,7 +59,7 @@ type Result struct {
 
 // Memory is the heap that a leader keeps, after garbage collection.
 type Memory struct {
-	Picture     uint64 `json:"picture_bytes"`
+	Cache       uint64 `json:"picture_bytes"`
 	Evidence    uint64 `json:"evidence_bytes"`
 	PerInstance uint64 `json:"per_instance_bytes"` // both
 }
@@ -75,8 +75,8 @@ func Run(ctx context.Context, cfg Config, told func(what string)) (Result, error
 	if err := r.read(ctx, l, cfg.Size, told); err != nil {
 		return r, err
 	}
-	picture := heap()
-	r.Heap.Picture = picture - min(picture, before)
+	cache := heap()
+	r.Heap.Cache = cache - min(cache, before)
 
 	told("a new leader looks at all of it")
 	r.Seen = costOf(l.begin)
@@ -86,8 +86,8 @@ func Run(ctx context.Context, cfg Config, told func(what string)) (Result, error
 	r.Listed = costOf(func() { l.evidence.ListedBy(machines, l.now, list, l.content) })
 	l.settle()
 	evidence := heap()
-	r.Heap.Evidence = evidence - min(evidence, picture)
-	r.Heap.PerInstance = (r.Heap.Picture + r.Heap.Evidence) / uint64(max(1, r.Instances))
+	r.Heap.Evidence = evidence - min(evidence, cache)
+	r.Heap.PerInstance = (r.Heap.Cache + r.Heap.Evidence) / uint64(max(1, r.Instances))
 	l.pass(10 * time.Minute) // the time of a new leader in which nobody is judged lost: SAFE-1
 	l.settle()
 
@@ -102,17 +102,17 @@ func Run(ctx context.Context, cfg Config, told func(what string)) (Result, error
 	return r, ctx.Err()
 }
 
-// aPage is how many keys the picture takes up at a time.
+// aPage is how many keys the cache takes up at a time.
 const aPage = 10_000
 
-// read makes the shard's records, page by page, and has the picture take them up, which alone is
+// read makes the shard's records, page by page, and has the cache take them up, which alone is
 // measured.
 func (r *Result) read(ctx context.Context, l *leader, size Size, told func(string)) error {
 	var page []store.KV
 	flush := func() {
-		r.Picture = r.Picture.plus(costOf(func() { l.take(page) }))
+		r.Cache = r.Cache.plus(costOf(func() { l.take(page) }))
 		page = page[:0]
-		clear(page[:cap(page)]) // or the last page would count as memory of the picture
+		clear(page[:cap(page)]) // or the last page would count as memory of the cache
 		told(fmt.Sprintf("%d of %d instances read", len(l.content.Instances), size.Instances))
 	}
 	for kvs := range size.Records {

@@ -8,7 +8,7 @@ import (
 // Ready is how much processor time a new leader needs from what etcd lists until it has planned
 // every group once.
 func (r *Result) Ready() time.Duration {
-	return r.Picture.CPU + r.Seen.CPU + r.Plan.CPU
+	return r.Cache.CPU + r.Seen.CPU + r.Plan.CPU
 }
 
 // Rate is how many changes in a second one processor plans, if all are as the dearest kind that was
@@ -50,6 +50,6 @@ func (r *Result) Verdict() string {
 	return fmt.Sprintf(
 		"one leader plans %d instances in %d groups on this machine: it has planned all of them after %s of processor time and keeps %d MiB of them; "+
 			"then one processor plans about %.0f changes a second, limited by the size of a group (%d), as each change plans its whole group",
-		r.Instances, r.Groups, r.Ready().Round(10*time.Millisecond), (r.Heap.Picture+r.Heap.Evidence)>>20, r.Rate(),
+		r.Instances, r.Groups, r.Ready().Round(10*time.Millisecond), (r.Heap.Cache+r.Heap.Evidence)>>20, r.Rate(),
 		r.of(0))
 }

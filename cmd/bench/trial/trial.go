@@ -16,8 +16,8 @@ import (
 	"github.com/leasehold/leasehold/cmd/bench/cloud"
 	"github.com/leasehold/leasehold/cmd/bench/parts"
 	"github.com/leasehold/leasehold/cmd/bench/seed"
-	"github.com/leasehold/leasehold/coordinator/authority"
 	"github.com/leasehold/leasehold/coordinator/guard"
+	"github.com/leasehold/leasehold/coordinator/pki"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -116,8 +116,8 @@ func Begin(ctx context.Context, cfg Config, deps Deps) (*Trial, error) {
 		return t, err
 	}
 	if cfg.Shared == 0 {
-		if err := authority.Init(filepath.Join(t.dir, "pki"),
-			map[authority.Kind]time.Duration{authority.Agents: authorityLifetime}); err != nil {
+		if err := pki.Init(filepath.Join(t.dir, "pki"),
+			map[pki.Kind]time.Duration{pki.Agents: authorityLifetime}); err != nil {
 			return t, err
 		}
 	}

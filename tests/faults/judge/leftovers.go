@@ -62,7 +62,7 @@ func (in *inquiry) keysLeft(w *world, quiet history.Event) {
 			}
 		}
 		// A lease that nobody renews has an end of its own, and after a gap in the watcher's
-		// picture so has what was found.
+		// cache so has what was found.
 		if why != "" && quiet.At.Sub(e.At) > in.terms.recovery() {
 			in.violation("ELECT-3", quiet.At, fmt.Sprintf("all is quiet, and %s/%s is left: %s", kind, name, why), e)
 		}

@@ -26,7 +26,7 @@ func ofDamage() []Mutant {
 					New:  "	case errors.Is(err, store.ErrNotFound):\n		return &retired{}\n	case err != nil:\n		return err\n	}\n	note, err := store.Decode[store.Gone](kv)\n",
 				},
 				{
-					File: "agent/contact/step.go",
+					File: "agent/session/step.go",
 					Old:  "	if reason == protocol.Refused_RETIRED && !condemned.Holds() {\n		reason = protocol.Refused_UNKNOWN // nothing shows that a record ended the instance (SAFE-14)\n	}\n",
 					New:  "",
 				},

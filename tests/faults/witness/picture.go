@@ -9,15 +9,15 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Picture is what there is below the prefix, as of one revision of one line.
-type Picture struct {
+// Cache is what there is below the prefix, as of one revision of one line.
+type Cache struct {
 	Line     int
 	Revision store.Revision // everything up to it is in the log
 	KVs      []store.KV     // ordered by key
 }
 
 // Of picks the keys that begin so.
-func (p Picture) Of(prefix string) []store.KV {
+func (p Cache) Of(prefix string) []store.KV {
 	var out []store.KV
 	for _, kv := range p.KVs {
 		if len(kv.Key) >= len(prefix) && kv.Key[:len(prefix)] == prefix {

@@ -102,10 +102,10 @@ func (w *Watcher) attempt(ctx context.Context, member string) error {
 }
 
 // Now is what was seen so far.
-func (w *Watcher) Now() Picture {
+func (w *Watcher) Now() Cache {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return Picture{Line: w.line, Revision: w.revision, KVs: w.keys.sorted()}
+	return Cache{Line: w.line, Revision: w.revision, KVs: w.keys.sorted()}
 }
 
 // UpTo returns when everything up to a revision of the present line is in the log.

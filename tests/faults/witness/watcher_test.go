@@ -187,7 +187,7 @@ func (w *world) wants(told string) {
 		kept = append(kept, string(kv.Key)+"="+string(kv.Value))
 	}
 	if !slices.Equal(now, kept) {
-		w.t.Fatalf("the picture is %v, and etcd has %v", now, kept)
+		w.t.Fatalf("the cache is %v, and etcd has %v", now, kept)
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 	"sync"
 
 	"github.com/leasehold/leasehold/agent"
-	"github.com/leasehold/leasehold/agent/passport"
+	"github.com/leasehold/leasehold/agent/certificate"
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/provider/memprovider"
 )
@@ -87,19 +87,19 @@ func (s *swarm) live(ctx context.Context, boot memprovider.Boot) {
 		s.run(ctx, boot, dir)
 		return
 	}
-	var papers agent.Passport = passport.Unsecured{}
+	var papers agent.Certificate = certificate.Unsecured{}
 	if boot.Bootstrap.CA != "" {
-		own, err := passport.Open(passport.Config{Bootstrap: boot.Bootstrap, StateDir: dir},
-			passport.Deps{Logger: s.cfg.Logger})
+		own, err := certificate.Open(certificate.Config{Bootstrap: boot.Bootstrap, StateDir: dir},
+			certificate.Deps{Logger: s.cfg.Logger})
 		if err != nil {
-			s.cfg.Logger.Error("machine has no passport", "instance", instance, "error", err)
+			s.cfg.Logger.Error("machine has no certificate", "instance", instance, "error", err)
 			return
 		}
 		papers = own
 	}
 	a, err := agent.New(agent.Config{Bootstrap: boot.Bootstrap, BootID: boot.ID, StateDir: dir, Version: "swarm"},
 		agent.Deps{
-			Passport: papers, Logger: s.cfg.Logger, Host: still{}, Workload: none{}, Hook: idle{},
+			Certificate: papers, Logger: s.cfg.Logger, Host: still{}, Workload: none{}, Hook: idle{},
 			Checks: unchecked{}, Notices: calm{}, Evacuation: calm{}, Fence: unfenced{}, Dial: s.wire(instance).dial,
 		})
 	if err != nil {

@@ -1,0 +1,84 @@
+package certificate
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"google.golang.org/grpc/credentials"
+
+	"github.com/leasehold/leasehold/agent/identity"
+)
+
+// Credentials secure a connection with what is in force when it is made. Those that are bare show
+// no certificate: to join with. Of two generations the older showed another certificate, and a
+// connection made with it is not worth keeping.
+func (p *Holder) Credentials(bare bool) (c credentials.TransportCredentials, generation uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return secured{p: p, bare: bare}, p.generation
+}
+
+// secured are credentials that are made anew for each handshake.
+type secured struct {
+	p    *Holder
+	bare bool
+}
+
+func (s secured) ClientHandshake(ctx context.Context, _ string, raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	s.p.mu.Lock()
+	inForce, at := s.p.force, s.p.clock.times(time.Now())
+	s.p.mu.Unlock()
+	own := inForce.pair()
+	if s.bare {
+		own = nil
+	}
+	config := identity.ClientConfig(s.p.identity.Shard, own, inForce.trust, at...)
+	// else gRPC asks for the address
+	conn, info, err := credentials.NewTLS(config).ClientHandshake(ctx, config.ServerName, raw)
+	if err != nil {
+		return nil, nil, plain(err, time.Now())
+	}
+	return conn, info, nil
+}
+
+func (secured) ServerHandshake(net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	return nil, nil, errors.New("an agent serves nothing")
+}
+
+func (secured) Info() credentials.ProtocolInfo {
+	return credentials.ProtocolInfo{SecurityProtocol: "tls"}
+}
+
+func (s secured) Clone() credentials.TransportCredentials { return s }
+
+func (secured) OverrideServerName(string) error {
+	return errors.New("whom an agent speaks to is not to be overridden")
+}
+
+// plain says what is wrong with a coordinator's certificate such that a person knows what to do.
+func plain(err error, now time.Time) error {
+	var invalid x509.CertificateInvalidError
+	var unknown x509.UnknownAuthorityError
+	var name x509.HostnameError
+	switch {
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+		return fmt.Errorf("the coordinator's certificate is not valid now: %w", untimely(invalid.Cert, now))
+	case errors.As(err, &unknown):
+		return fmt.Errorf("the coordinator's certificate is of no authority that this machine believes: this is no coordinator of the shard, "+
+			"or the authorities were exchanged while the machine was away (then replace the instance): %w", err)
+	case errors.As(err, &name):
+		return fmt.Errorf("the certificate is that of another shard or service, not of a coordinator of this shard: %w",
+			err)
+	}
+	return err
+}
+
+// untimely says when a certificate is valid, if not now.
+func untimely(c *x509.Certificate, now time.Time) error {
+	return fmt.Errorf("it is valid from %s to %s, and the clock of this machine says %s: if that is wrong, set the clock",
+		c.NotBefore.UTC().Format(time.RFC3339), c.NotAfter.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))
+}

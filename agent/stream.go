@@ -1,0 +1,359 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/leasehold/leasehold/agent/certificate"
+	"github.com/leasehold/leasehold/agent/protocol"
+	"github.com/leasehold/leasehold/agent/session"
+)
+
+const (
+	// A connection that says nothing is closed by gRPC within 15s (DET-3).
+	keepaliveTime    = 10 * time.Second
+	keepaliveTimeout = 5 * time.Second
+
+	// goodbyeWait is how long a replica may take to end a stream after our goodbye.
+	goodbyeWait = 2 * time.Second
+
+	// outboxSize is how many messages may wait for a replica that does not read. One that is
+	// dropped is never acknowledged, and the session sees that.
+	outboxSize = 16
+)
+
+// stream is one stream to a replica. Its methods are called by the loop alone.
+type stream struct {
+	out    chan *protocol.AgentMessage
+	ctx    context.Context // ends with the stream
+	cancel context.CancelFunc
+
+	address    string
+	conn       *grpc.ClientConn // set before anything is heard
+	generation uint64           // of the certificate, when the stream began
+	kept       chan struct{}    // closed if its connection outlives it
+}
+
+// say sends a message, or drops it if the replica has not read for long.
+func (s *stream) say(m *protocol.AgentMessage) {
+	select {
+	case s.out <- m:
+	default:
+	}
+}
+
+// end ends the stream; the stream is not used afterwards.
+func (s *stream) end(kind protocol.Goodbye_Kind, why string) {
+	if kind == protocol.Goodbye_KIND_UNSPECIFIED {
+		s.cancel()
+		return
+	}
+	s.say(&protocol.AgentMessage{Kind: &protocol.AgentMessage_Goodbye{Goodbye: &protocol.Goodbye{
+		Kind:    kind,
+		Message: why,
+	}}})
+	close(s.out)
+	late := time.AfterFunc(goodbyeWait, s.cancel)
+	context.AfterFunc(s.ctx, func() { late.Stop() })
+}
+
+// open begins a stream and returns at once. A machine without a certificate joins first, at the
+// same replica.
+func (a *Agent) open(background context.Context, o session.Open) {
+	ctx, cancel := context.WithCancel(background)
+	s := &stream{
+		out: make(chan *protocol.AgentMessage, outboxSize), ctx: ctx, cancel: cancel, address: o.Address,
+		kept: make(chan struct{}),
+	}
+	a.streams[o.Stream] = s
+	_, s.generation = a.deps.Certificate.Credentials(false)
+	var err error
+	if a.deps.Certificate.Standing().Joined {
+		s.conn, err = a.lines.take(o.Address)
+	}
+	a.running.Go(func() {
+		defer cancel()
+		if err == nil {
+			err = a.deps.Certificate.Join(ctx,
+				func(ctx context.Context, r *protocol.JoinRequest) (*protocol.Certificate, error) {
+					return a.lines.join(ctx, o.Address, r)
+				})
+		}
+		if err == nil && s.conn == nil {
+			s.conn, err = a.lines.connect(o.Address, false)
+		}
+		if err == nil {
+			err = s.converse(ctx, a.hello(o), func(m *protocol.GatewayMessage) {
+				a.tell(session.Heard{Stream: o.Stream, Message: m})
+			})
+		}
+		a.tell(session.Ended{Stream: o.Stream, Err: plain(err), Told: errors.Is(err, certificate.ErrNotJoined)})
+	})
+}
+
+func (a *Agent) hello(o session.Open) *protocol.AgentMessage {
+	spoken := protocol.Spoken()
+	return &protocol.AgentMessage{Kind: &protocol.AgentMessage_Hello{Hello: &protocol.Hello{
+		Protocol: spoken.Newest, OldestProtocol: spoken.Oldest,
+		Shard:        a.cfg.Bootstrap.Shard,
+		Instance:     a.cfg.Bootstrap.Instance,
+		BootId:       a.cfg.BootID,
+		Epoch:        o.Epoch,
+		Lease:        o.Lease,
+		AgentVersion: a.cfg.Version,
+		AgentStarted: timestamppb.New(a.started),
+		Trust:        a.deps.Certificate.Standing().Trust,
+		Waits:        true,
+		Claim:        a.duty.Claim,
+	}}}
+}
+
+// hear takes what concerns the certificate from what a replica says.
+func (a *Agent) hear(ev session.Event) {
+	said, is := ev.(session.Heard)
+	if !is || a.streams[said.Stream] == nil {
+		return
+	}
+	switch kind := said.Message.GetKind().(type) {
+	case *protocol.GatewayMessage_Welcome:
+		a.deps.Certificate.Tell(kind.Welcome.GetNow())
+	case *protocol.GatewayMessage_Certificate:
+		a.deps.Certificate.Accept(kind.Certificate)
+	case *protocol.GatewayMessage_Trust:
+		a.deps.Certificate.Believe(kind.Trust)
+	}
+}
+
+// renew asks for another certificate when it is time, on the stream that serves. It says when to
+// look again.
+func (a *Agent) renew(now time.Time) time.Time {
+	serving, is := a.session.Serving()
+	s := a.streams[serving]
+	if !is || s == nil {
+		return time.Time{} // a welcome comes first
+	}
+	request, look := a.deps.Certificate.Renewal(now)
+	if request != nil {
+		s.say(&protocol.AgentMessage{Kind: &protocol.AgentMessage_RenewCertificate{RenewCertificate: &protocol.RenewCertificate{Request: request}}})
+	}
+	return look
+}
+
+// tell hands an event to the loop, as long as there is one.
+func (a *Agent) tell(ev session.Event) {
+	select {
+	case a.events <- ev:
+	case <-a.over:
+	}
+}
+
+// converse is the stream from its hello to its end; nil if the replica ended it in order.
+func (s *stream) converse(ctx context.Context, hello *protocol.AgentMessage,
+	heard func(*protocol.GatewayMessage),
+) error {
+	mayKeep := false
+	defer func() {
+		if mayKeep { // the loop decides
+			select {
+			case <-s.kept:
+				return
+			case <-s.ctx.Done():
+			}
+		}
+		_ = s.conn.Close()
+	}()
+	ctx, cancel := context.WithCancel(ctx)
+	stream, err := protocol.NewGatewayClient(s.conn).Session(ctx)
+	if err != nil {
+		cancel()
+		return err
+	}
+	var writer sync.WaitGroup
+	defer writer.Wait()
+	defer cancel()
+	writer.Go(func() {
+		// An error of Send is told by Recv, with its reason.
+		if stream.Send(hello) != nil {
+			return
+		}
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case m, more := <-s.out:
+				if !more {
+					_ = stream.CloseSend()
+					return
+				}
+				if stream.Send(m) != nil {
+					return
+				}
+			}
+		}
+	})
+	for {
+		m, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		mayKeep = m.GetRefused().GetAfter() != nil
+		heard(m)
+	}
+}
+
+// plain says what a gRPC error means, without its envelope.
+func plain(err error) error {
+	if s, ok := status.FromError(err); ok && err != nil {
+		return fmt.Errorf("%s: %s", strings.ToLower(s.Code().String()), s.Message())
+	}
+	return err
+}
+
+// lines makes connections, and keeps one ready beside the one in use (SAFE-11). Apart from connect
+// and join it is used by the loop alone.
+type lines struct {
+	certificate Certificate
+	dial        func(ctx context.Context, address string) (net.Conn, error)
+
+	readyFor   string
+	ready      *grpc.ClientConn
+	generation uint64 // of the certificate, when ready was made
+
+	next   string    // whom one is to be made to, in its place; "": nobody
+	nextAt time.Time // and when
+}
+
+// connect makes a connection. A bare one shows no certificate.
+func (l *lines) connect(address string, bare bool) (*grpc.ClientConn, error) {
+	secured, _ := l.certificate.Credentials(bare)
+	conn, err := grpc.NewClient("passthrough:///"+address,
+		grpc.WithTransportCredentials(secured),
+		grpc.WithContextDialer(l.dial),
+		grpc.WithNoProxy(),
+		grpc.WithDisableServiceConfig(),
+		grpc.WithIdleTimeout(0),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{
+			Time: keepaliveTime, Timeout: keepaliveTimeout, PermitWithoutStream: true,
+		}),
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff: backoff.Config{
+				BaseDelay: time.Second, Multiplier: 2, Jitter: 0.5,
+				MaxDelay: 30 * time.Second,
+			},
+			MinConnectTimeout: 5 * time.Second,
+		}),
+	)
+	if err != nil {
+		return nil, fmt.Errorf("connect to %s: %w", address, err)
+	}
+	return conn, nil
+}
+
+// join asks a replica for the first certificate, on a connection of its own.
+func (l *lines) join(ctx context.Context, address string, r *protocol.JoinRequest) (*protocol.Certificate, error) {
+	conn, err := l.connect(address, true)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	spoken := protocol.Spoken()
+	r.Protocol, r.OldestProtocol = spoken.Newest, spoken.Oldest
+	return protocol.NewGatewayClient(conn).Join(ctx, r)
+}
+
+// take returns a connection, for the caller to close: the one kept ready if it is, else a new one.
+// One that is failing is not used, since gRPC would answer with its last error without trying.
+func (l *lines) take(address string) (*grpc.ClientConn, error) {
+	if l.ready == nil || l.readyFor != address {
+		return l.connect(address, false)
+	}
+	conn := l.ready
+	l.ready, l.readyFor = nil, ""
+	if conn.GetState() == connectivity.Ready && !l.outdated() {
+		return conn, nil
+	}
+	_ = conn.Close()
+	return l.connect(address, false)
+}
+
+// keep makes the connection of a stream that its replica has refused the one that is kept ready.
+func (l *lines) keep(s *stream) {
+	l.close()
+	l.ready, l.readyFor, l.generation = s.conn, s.address, s.generation
+	close(s.kept)
+}
+
+// warm has a connection to this address be kept ready, from a time on; an empty address keeps none.
+func (l *lines) warm(address string, at time.Time) {
+	switch {
+	case address == "":
+		l.close()
+	case l.ready != nil && l.readyFor == address:
+		l.next = ""
+		l.ready.Connect() // one that broke is idle until it is asked for
+	case l.next != address:
+		l.next, l.nextAt = address, at
+	}
+}
+
+// tend makes the connection that is to be kept ready, if it is time. It says when to look again.
+func (l *lines) tend(now time.Time) time.Time {
+	switch {
+	case l.next == "":
+		return time.Time{}
+	case now.Before(l.nextAt):
+		return l.nextAt
+	}
+	l.make(l.next)
+	return time.Time{}
+}
+
+// make makes the connection that is kept ready.
+func (l *lines) make(address string) {
+	l.close()
+	_, l.generation = l.certificate.Credentials(false)
+	conn, err := l.connect(address, false)
+	if err != nil {
+		return // told when it is needed
+	}
+	conn.Connect()
+	l.ready, l.readyFor = conn, address
+}
+
+// renew exchanges the connection that is kept ready, if it has shown another certificate than it
+// would now.
+func (l *lines) renew() {
+	if l.ready == nil || l.next != "" || !l.outdated() {
+		return
+	}
+	l.make(l.readyFor)
+}
+
+func (l *lines) outdated() bool {
+	_, now := l.certificate.Credentials(false)
+	return l.generation != now
+}
+
+func (l *lines) close() {
+	l.next = ""
+	if l.ready != nil {
+		_ = l.ready.Close()
+		l.ready, l.readyFor = nil, ""
+	}
+}

@@ -1,0 +1,239 @@
+package cache
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// Content is what the shard's keys hold, and of the shard's settings what is in force. Whoever is
+// given one reads it and changes nothing.
+type Content struct {
+	Revision   store.Revision
+	Shard      store.Versioned[store.Shard]
+	Served     store.Versioned[store.Served]
+	Leaders    map[string]store.KV
+	Replicas   map[string]store.Versioned[store.Replica]
+	Groups     map[string]store.KV // raw: whether a spec is right is for the leader to say
+	Static     map[string]store.KV // raw
+	Status     map[string]store.Versioned[store.Status]
+	Slots      map[string]map[int]store.Versioned[store.Slot]
+	Instances  map[string]store.Versioned[store.Instance]
+	ByGroup    map[string][]string // IDs of instances, in order
+	Alive      map[string]store.Versioned[store.Alive]
+	Reports    map[string]store.Versioned[store.Report]
+	Requests   map[string]store.Versioned[store.Request]
+	ToGroup    map[string][]string // IDs of requests for groups, in order; those for the shard are at ""
+	ToInstance map[string][]string // IDs of requests for instances, in order
+	Strays     map[string]store.Versioned[store.Stray]
+	Claiming   map[string]map[string]bool // IDs of strays by the group that their claims name
+	Secrets    map[string]store.Versioned[store.Secret]
+	Turns      map[string]store.Revision                   // of each group, as its key was written last
+	Tokens     map[string]store.Versioned[store.JoinToken] // by hash
+	Joined     map[string]store.Versioned[store.Joined]    // by instance
+	// Unreadable says why a key's value cannot be read. What the key said before, if that was ever
+	// read, stays where it was in the maps above: so nothing takes the record for absent.
+	Unreadable map[string]string
+	Spoiled    map[string]Spoiled         // what else is known of unreadable keys
+	Missing    map[string]Missing         // records that were lost, by key: absent, and deleted by none of us (SAFE-15)
+	Gone       map[string]Note            // what was deleted on purpose, by key
+	GoneIn     map[string]map[string]Note // those of instances, by group and ID
+
+	specs store.InstanceSpecs
+	texts texts
+	// settings are the last that were in force, also when the shard's key is gone, or is listed
+	// anew: what etcd holds beyond a setting's range leaves it as it was (REC-20).
+	settings *store.ShardSettings
+}
+
+// Change is one change of one key.
+type Change struct {
+	Kind    string // see the kinds in package store
+	Name    string
+	Group   string // the group that is concerned, if any
+	Deleted bool
+	// Same says that it tells nothing that others act on: a report of which only the numbers are
+	// new, a turn, who joined.
+	Same bool
+	// Alive is what an alive key said before it changed, if it was there.
+	Alive *store.Alive
+}
+
+// Listener hears of changes. Its methods are called with the content locked against change and must
+// neither block nor call the cache.
+type Listener interface {
+	// Listed says that the content was read anew: anything may have changed.
+	Listed(*Content)
+	// Changed says what changed with one revision or a few.
+	Changed(*Content, []Change)
+	// Interrupted says that from now on the content grows old, until Listed.
+	Interrupted(error)
+}
+
+// Cache is the shard's records in memory.
+type Cache struct {
+	keys store.Keys
+	next *Content // a listing in the making; of the goroutine that follows etcd alone
+
+	mu          sync.RWMutex
+	content     *Content // nil until the first listing
+	heard       time.Time
+	interrupted error
+	listeners   map[int]Listener
+	nextID      int
+	moved       chan struct{} // closed and replaced whenever the revision grows
+}
+
+// New makes an empty cache of the shard with these keys.
+func New(keys store.Keys) *Cache {
+	return &Cache{keys: keys, listeners: map[int]Listener{}, moved: make(chan struct{})}
+}
+
+// Run follows the store until ctx ends.
+func (p *Cache) Run(ctx context.Context, s store.Store) error {
+	var wanted []string
+	for _, kind := range []string{
+		store.KindLeader, store.KindReplicas, store.KindGroups, store.KindStatic, store.KindStatus, store.KindSlots,
+		store.KindInstances, store.KindAlive, store.KindReports, store.KindRequests, store.KindStrays, store.KindTurns,
+		store.KindTokens, store.KindJoined, store.KindSecrets, store.KindGone,
+	} {
+		wanted = append(wanted, p.keys.Of(kind))
+	}
+	wanted = append(wanted, p.keys.Shard(), p.keys.Served())
+	return store.Follow(ctx, s, p.keys.Prefix(), wanted, (*follower)(p))
+}
+
+// View gives the content to read, and says whether there is any yet. The content is locked against
+// change meanwhile.
+func (p *Cache) View(read func(*Content)) bool {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	if p.content == nil {
+		return false
+	}
+	read(p.content)
+	return true
+}
+
+// Heard says when etcd last told us anything, progress included, and what interrupts the watch, if
+// anything does.
+func (p *Cache) Heard() (time.Time, error) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return p.heard, p.interrupted
+}
+
+// Listen has a listener told of everything from now on, beginning with Listed if there is content.
+// The returned function ends that; after it has returned the listener is not called again.
+func (p *Cache) Listen(l Listener) (stop func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	id := p.nextID
+	p.nextID++
+	p.listeners[id] = l
+	if p.content != nil {
+		l.Listed(p.content)
+	}
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.listeners, id)
+	}
+}
+
+// WaitFor waits until the cache shows everything up to a revision.
+func (p *Cache) WaitFor(ctx context.Context, rev store.Revision) error {
+	for {
+		p.mu.RLock()
+		reached := p.content != nil && p.content.Revision >= rev
+		moved := p.moved
+		p.mu.RUnlock()
+		if reached {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-moved:
+		}
+	}
+}
+
+// follower is the cache as store.Follow sees it.
+type follower Cache
+
+// Part takes a part of a listing up, beside the content that others still read.
+func (f *follower) Part(kvs []store.KV) {
+	if f.next == nil {
+		f.next = NewContent()
+		if f.content != nil { // written by this goroutine alone
+			f.next.settings = f.content.settings
+		}
+	}
+	f.next.Take(f.keys, kvs)
+}
+
+func (f *follower) Reset(rev store.Revision) {
+	f.Part(nil) // there may have been none
+	c := f.next
+	c.Revision, f.next = rev, nil
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	c.Inherit(f.keys, f.content, f.age())
+	f.content, f.interrupted = c, nil
+	f.advance()
+	for _, listener := range f.ordered() {
+		listener.Listed(c)
+	}
+}
+
+// age is for how long the content was not brought up to date. The monotonic clock stands still
+// while the machine sleeps, and leases do not.
+func (f *follower) age() time.Duration {
+	now := time.Now()
+	return max(now.Sub(f.heard), now.Round(0).Sub(f.heard.Round(0)))
+}
+
+func (f *follower) Apply(b store.Batch) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var changes []Change
+	for _, e := range b.Events {
+		if change, ok := f.content.Apply(f.keys, e); ok {
+			changes = append(changes, change)
+		}
+	}
+	f.content.Revision = max(f.content.Revision, b.Revision)
+	f.advance()
+	for _, listener := range f.ordered() {
+		listener.Changed(f.content, changes)
+	}
+}
+
+func (f *follower) Interrupted(err error) {
+	f.next = nil
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.interrupted = err
+	for _, listener := range f.ordered() {
+		listener.Interrupted(err)
+	}
+}
+
+func (f *follower) advance() {
+	f.heard = time.Now()
+	close(f.moved)
+	f.moved = make(chan struct{})
+}
+
+func (f *follower) ordered() []Listener {
+	out := make([]Listener, 0, len(f.listeners))
+	for id := range f.nextID {
+		if l, ok := f.listeners[id]; ok {
+			out = append(out, l)
+		}
+	}
+	return out
+}

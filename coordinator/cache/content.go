@@ -1,0 +1,279 @@
+package cache
+
+import "github.com/leasehold/leasehold/store"
+
+// NewContent is the content of a shard without keys.
+func NewContent() *Content {
+	return &Content{
+		Leaders:    map[string]store.KV{},
+		Replicas:   map[string]store.Versioned[store.Replica]{},
+		Groups:     map[string]store.KV{},
+		Static:     map[string]store.KV{},
+		Status:     map[string]store.Versioned[store.Status]{},
+		Slots:      map[string]map[int]store.Versioned[store.Slot]{},
+		Instances:  map[string]store.Versioned[store.Instance]{},
+		ByGroup:    map[string][]string{},
+		Alive:      map[string]store.Versioned[store.Alive]{},
+		Reports:    map[string]store.Versioned[store.Report]{},
+		Requests:   map[string]store.Versioned[store.Request]{},
+		ToGroup:    map[string][]string{},
+		ToInstance: map[string][]string{},
+		Strays:     map[string]store.Versioned[store.Stray]{},
+		Claiming:   map[string]map[string]bool{},
+		Turns:      map[string]store.Revision{},
+		Tokens:     map[string]store.Versioned[store.JoinToken]{},
+		Joined:     map[string]store.Versioned[store.Joined]{},
+		Secrets:    map[string]store.Versioned[store.Secret]{},
+		Unreadable: map[string]string{},
+		Spoiled:    map[string]Spoiled{},
+		Missing:    map[string]Missing{},
+		Gone:       map[string]Note{},
+		GoneIn:     map[string]map[string]Note{},
+	}
+}
+
+// FromListing makes the content that a listing of a whole shard shows.
+func FromListing(keys store.Keys, l store.Listing) *Content {
+	c := NewContent()
+	c.Take(keys, l.KVs)
+	c.Revision = l.Revision
+	return c
+}
+
+// Take takes up some keys of a listing. The revision is the caller's to set.
+func (c *Content) Take(keys store.Keys, kvs []store.KV) {
+	for _, kv := range kvs {
+		c.put(keys, kv)
+	}
+}
+
+// Apply makes one change and says what it was; false for a key that is no part of the cache. The
+// revision is the caller's to set.
+func (c *Content) Apply(keys store.Keys, e store.Event) (Change, bool) {
+	kind, name, ok := keys.Split(e.KV.Key)
+	if !ok {
+		return Change{}, false
+	}
+	change := Change{Kind: kind, Name: name, Deleted: e.Deleted, Group: c.groupOf(kind, name)}
+	switch kind {
+	case store.KindTurns: // what took its turn is a change of its own
+		change.Same = !e.Deleted
+	case store.KindTokens, store.KindJoined, store.KindSecrets: // gateways alone look at them
+		change.Same = true
+	}
+	if kind == store.KindGone {
+		change.Group = c.Gone[keys.OfGone(name)].Group
+	}
+	if kind == store.KindAlive {
+		if old, had := c.Alive[name]; had {
+			change.Alive = &old.Record
+		}
+	}
+	if e.Deleted {
+		c.delete(keys, kind, name, e.KV.Key)
+		return change, true
+	}
+	before, reported := c.Reports[name]
+	if !c.put(keys, e.KV) {
+		return Change{}, false
+	}
+	if kind == store.KindReports && reported {
+		change.Same = sameVerdict(before.Record, c.Reports[name].Record)
+	}
+	switch {
+	case kind == store.KindGone:
+		change.Group = c.Gone[keys.OfGone(name)].Group
+	case change.Group == "":
+		change.Group = c.groupOf(kind, name)
+	}
+	return change, true
+}
+
+// sameVerdict says whether two reports tell the same of all that others act on.
+func sameVerdict(a, b store.Report) bool {
+	return a.BootID == b.BootID && a.Healthy == b.Healthy && a.Why == b.Why &&
+		a.Config == b.Config && a.Restarted == b.Restarted && a.Drained == b.Drained && a.Notice.Same(b.Notice) &&
+		(a.Workload == nil) == (b.Workload == nil) &&
+		(a.Workload == nil || a.Workload.At.Equal(b.Workload.At) && a.Workload.Code == b.Workload.Code)
+}
+
+// groupOf says which group a key concerns, as far as the content shows it.
+func (c *Content) groupOf(kind, name string) string {
+	switch kind {
+	case store.KindGroups, store.KindStatic, store.KindStatus:
+		return name
+	case store.KindStrays:
+		if claim := c.Strays[name].Record.Claim; claim != nil {
+			return claim.Group
+		}
+		return ""
+	case store.KindSlots:
+		group, _, _ := store.SplitSlot(name)
+		return group
+	case store.KindInstances, store.KindAlive, store.KindReports:
+		return c.Instances[name].Record.Group
+	case store.KindRequests:
+		r := c.Requests[name].Record
+		if r.Instance != "" {
+			return c.Instances[r.Instance].Record.Group
+		}
+		return r.Group
+	default:
+		return ""
+	}
+}
+
+// put takes a key up; false if it is no part of the cache.
+func (c *Content) put(keys store.Keys, kv store.KV) bool {
+	kind, name, ok := keys.Split(kv.Key)
+	if !ok {
+		return false
+	}
+	var err error
+	switch kind {
+	case store.KindShard:
+		err = decode(kv, func(v store.Versioned[store.Shard]) {
+			last := store.DefaultShardSettings()
+			if c.settings != nil {
+				last = *c.settings
+			}
+			v.Record.Settings = v.Record.Settings.WithDefaults().After(last) // REC-20
+			c.Shard, c.settings = v, &v.Record.Settings
+		})
+	case store.KindServed:
+		err = decode(kv, func(v store.Versioned[store.Served]) { c.Served = v })
+	case store.KindLeader:
+		c.Leaders[name] = kv
+	case store.KindReplicas:
+		err = decode(kv, func(v store.Versioned[store.Replica]) { c.Replicas[name] = v })
+	case store.KindGroups:
+		c.Groups[name] = kv
+	case store.KindStatic:
+		c.Static[name] = kv
+	case store.KindStatus:
+		err = decode(kv, func(v store.Versioned[store.Status]) {
+			c.Status[name] = v
+			if v.Record.Records == nil {
+				c.forgiveMissing(name)
+			}
+		})
+	case store.KindSlots:
+		group, n, ok := store.SplitSlot(name)
+		if !ok {
+			return false
+		}
+		err = decode(kv, func(v store.Versioned[store.Slot]) {
+			v.Record.Group, v.Record.Number = group, n // the key is the truth
+			share(&c.texts, &v.Record.Template)
+			if c.Slots[group] == nil {
+				c.Slots[group] = map[int]store.Versioned[store.Slot]{}
+			}
+			c.Slots[group][n] = v
+		})
+	case store.KindInstances:
+		var v store.Versioned[store.Instance]
+		if v, err = c.specs.Decode(kv); err == nil {
+			v.Record.ID = name
+			c.shareInstance(&v.Record)
+			c.takeInstance(v)
+		}
+	case store.KindAlive:
+		err = decode(kv, func(v store.Versioned[store.Alive]) {
+			c.shareAlive(name, &v.Record)
+			c.Alive[name] = v
+		})
+	case store.KindReports:
+		err = decode(kv, func(v store.Versioned[store.Report]) {
+			c.shareReport(name, &v.Record)
+			c.Reports[name] = v
+		})
+	case store.KindRequests:
+		err = decode(kv, func(v store.Versioned[store.Request]) {
+			v.Record.ID = name
+			c.takeRequest(v)
+		})
+	case store.KindTurns:
+		c.Turns[name] = kv.Modified
+	case store.KindTokens:
+		err = decode(kv, func(v store.Versioned[store.JoinToken]) { c.Tokens[name] = v })
+	case store.KindJoined:
+		err = decode(kv, func(v store.Versioned[store.Joined]) { c.Joined[name] = v })
+	case store.KindStrays:
+		err = decode(kv, func(v store.Versioned[store.Stray]) { c.takeStray(name, v) })
+	case store.KindGone:
+		err = decode(kv, func(v store.Versioned[store.Gone]) { c.takeNote(keys.OfGone(name), v) })
+	case store.KindSecrets:
+		err = decode(kv, func(v store.Versioned[store.Secret]) {
+			v.Record.Name = name // the key is the truth, and a ciphertext of another name does not open
+			c.Secrets[name] = v
+		})
+	default:
+		return false
+	}
+	if err != nil {
+		c.spoil(kv, err)
+	} else {
+		delete(c.Unreadable, kv.Key)
+		delete(c.Spoiled, kv.Key)
+	}
+	delete(c.Missing, kv.Key)
+	return true
+}
+
+func decode[T any](kv store.KV, take func(store.Versioned[T])) error {
+	v, err := store.Decode[T](kv)
+	if err != nil {
+		return err
+	}
+	take(v)
+	return nil
+}
+
+func (c *Content) delete(keys store.Keys, kind, name, key string) {
+	c.noteMissing(keys, kind, name, key)
+	delete(c.Unreadable, key)
+	delete(c.Spoiled, key)
+	switch kind {
+	case store.KindShard:
+		c.Shard = store.Versioned[store.Shard]{}
+	case store.KindServed:
+		c.Served = store.Versioned[store.Served]{}
+	case store.KindLeader:
+		delete(c.Leaders, name)
+	case store.KindReplicas:
+		delete(c.Replicas, name)
+	case store.KindGroups:
+		delete(c.Groups, name)
+	case store.KindStatic:
+		delete(c.Static, name)
+	case store.KindStatus:
+		delete(c.Status, name)
+	case store.KindSlots:
+		if group, n, ok := store.SplitSlot(name); ok {
+			delete(c.Slots[group], n)
+			if len(c.Slots[group]) == 0 {
+				delete(c.Slots, group)
+			}
+		}
+	case store.KindInstances:
+		c.dropInstance(name)
+	case store.KindAlive:
+		delete(c.Alive, name)
+	case store.KindReports:
+		delete(c.Reports, name)
+	case store.KindRequests:
+		c.dropRequest(name)
+	case store.KindStrays:
+		c.dropStray(name)
+	case store.KindTurns:
+		delete(c.Turns, name)
+	case store.KindTokens:
+		delete(c.Tokens, name)
+	case store.KindJoined:
+		delete(c.Joined, name)
+	case store.KindSecrets:
+		delete(c.Secrets, name)
+	case store.KindGone:
+		c.dropNote(keys.OfGone(name))
+	}
+}

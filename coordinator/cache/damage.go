@@ -1,0 +1,226 @@
+package cache
+
+import (
+	"errors"
+	"time"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// Spoiled is what is known of a key whose value cannot be read.
+type Spoiled struct {
+	Modified store.Revision // of the value that cannot be read
+	Lease    store.LeaseID
+	Newer    bool // a newer program wrote it: nobody may write over it
+}
+
+// Missing is a record that was lost: a cache has read it, it is absent, and no note says that it
+// was deleted on purpose.
+type Missing struct {
+	Kind, Name string
+	Last       store.Revision // of the record when it was read last
+	At         store.Revision // at which the record was seen to be absent
+	Instance   *store.Instance
+	Status     *store.Versioned[store.Status]
+}
+
+// Note is what the cache keeps of a store.Gone.
+type Note struct {
+	Revision store.Revision // of what was deleted
+	Modified store.Revision // of the note itself
+	Group    string
+}
+
+// Counts says whether the note speaks of the record that was last read at a revision, and not of an
+// earlier one under the same key.
+func (n Note) Counts(last store.Revision) bool {
+	return n.Modified != 0 && (n.Revision >= last || n.Revision == 0)
+}
+
+// DeletedOnPurpose says that a key is absent because it was deleted on purpose: last is the newest
+// revision of it that anything remembers.
+func (c *Content) DeletedOnPurpose(key string, last store.Revision) bool {
+	n, there := c.Gone[key]
+	return there && n.Counts(last)
+}
+
+func (c *Content) spoil(kv store.KV, err error) {
+	c.Unreadable[kv.Key] = err.Error()
+	c.Spoiled[kv.Key] = Spoiled{Modified: kv.Modified, Lease: kv.Lease, Newer: errors.Is(err, store.ErrSchema)}
+}
+
+func (c *Content) takeNote(of string, v store.Versioned[store.Gone]) {
+	note := Note{Revision: v.Record.Revision, Modified: v.Modified, Group: v.Record.Group}
+	c.Gone[of] = note
+	if id := v.Record.Instance; id != "" && v.Record.Group != "" {
+		if c.GoneIn[note.Group] == nil {
+			c.GoneIn[note.Group] = map[string]Note{}
+		}
+		c.GoneIn[note.Group][of] = note
+	}
+	if m, missing := c.Missing[of]; missing && note.Counts(m.Last) {
+		delete(c.Missing, of)
+	}
+}
+
+func (c *Content) dropNote(of string) {
+	group := c.Gone[of].Group
+	delete(c.Gone, of)
+	if delete(c.GoneIn[group], of); len(c.GoneIn[group]) == 0 {
+		delete(c.GoneIn, group)
+	}
+}
+
+// noteMissing notes that a key is about to be taken out, unless it was deleted on purpose.
+func (c *Content) noteMissing(keys store.Keys, kind, name, key string) {
+	m, watched := c.remember(keys, kind, name)
+	if !watched || c.DeletedOnPurpose(key, m.Last) {
+		return
+	}
+	c.Missing[key] = m
+}
+
+// remember is what is known of a record whose loss is damage: false for all others, and for what
+// was never read. Alive keys, reports, turns, requests and tokens come and go. A group's spec is
+// SAFE-10's.
+func (c *Content) remember(keys store.Keys, kind, name string) (Missing, bool) {
+	m := Missing{Kind: kind, Name: name, At: c.Revision + 1}
+	switch kind {
+	case store.KindInstances:
+		v, there := c.Instances[name]
+		if !there || !c.protects(keys, v.Record.Group) {
+			return m, false
+		}
+		m.Instance, m.Last = &v.Record, v.Modified
+	case store.KindStatus:
+		v, there := c.Status[name]
+		if !there || v.Record.Records == nil {
+			return m, false
+		}
+		m.Status, m.Last = &v, v.Modified
+	default:
+		return m, false
+	}
+	return m, true
+}
+
+// protects says whether the leader of a group writes gone notes. One of a release before does not,
+// and leaves no count of records in the status: what it deletes is not missing.
+func (c *Content) protects(keys store.Keys, group string) bool {
+	if v, there := c.Status[group]; there {
+		return v.Record.Records != nil
+	}
+	return c.Missing[keys.Status(group)].Status != nil
+}
+
+// forgiveMissing forgets the missing instances of a group: a leader of the release before has
+// written its status, so that it may have deleted them before that.
+func (c *Content) forgiveMissing(group string) {
+	for key, m := range c.Missing {
+		if m.Instance != nil && m.Instance.Group == group {
+			delete(c.Missing, key)
+		}
+	}
+}
+
+// Inherit takes over from the content before a fresh listing what the listing cannot show: what is
+// missing, and what unreadable keys said. Age is for how long that content was not brought up to
+// date: if notes may have ended meanwhile, what is absent may have been deleted on purpose, and
+// only the count in the status can tell.
+func (c *Content) Inherit(keys store.Keys, old *Content, age time.Duration) {
+	if old == nil {
+		return
+	}
+	for key, m := range old.Missing {
+		if !c.there(m.Kind, m.Name, key) && !c.DeletedOnPurpose(key, m.Last) {
+			c.Missing[key] = m
+		}
+	}
+	if age < min(old.notesKept(), c.notesKept()) {
+		for id := range old.Instances {
+			c.inherit(keys, old, store.KindInstances, id, keys.Instance(id))
+		}
+		for group := range old.Status {
+			c.inherit(keys, old, store.KindStatus, group, keys.Status(group))
+		}
+	}
+	for key := range c.Unreadable {
+		c.keepRead(keys, old, key)
+	}
+}
+
+// notesKept is for how long gone notes are kept at least.
+func (c *Content) notesKept() time.Duration {
+	if c.settings == nil {
+		return store.DefaultShardSettings().EventsKept.D()
+	}
+	return c.settings.EventsKept.D()
+}
+
+// inherit notes one record of the old content as missing if it is.
+func (c *Content) inherit(keys store.Keys, old *Content, kind, name, key string) {
+	if c.there(kind, name, key) {
+		return
+	}
+	m, watched := old.remember(keys, kind, name)
+	if !watched || c.DeletedOnPurpose(key, m.Last) {
+		return
+	}
+	if kind == store.KindInstances {
+		if s, there := c.Status[m.Instance.Group]; there && s.Record.Records == nil {
+			return // a leader of the release before was at work meanwhile
+		}
+	}
+	m.At = c.Revision
+	c.Missing[key] = m
+}
+
+// there says whether a listing shows a key, be it one that cannot be read.
+func (c *Content) there(kind, name, key string) bool {
+	if c.Unreadable[key] != "" {
+		return true
+	}
+	there := false
+	switch kind {
+	case store.KindInstances:
+		_, there = c.Instances[name]
+	case store.KindStatus:
+		_, there = c.Status[name]
+	}
+	return there
+}
+
+// keepRead keeps what an unreadable key said when it could be read.
+func (c *Content) keepRead(keys store.Keys, old *Content, key string) {
+	kind, name, _ := keys.Split(key)
+	switch kind {
+	case store.KindShard:
+		c.Shard = old.Shard
+	case store.KindServed:
+		c.Served = old.Served
+	case store.KindInstances:
+		if v, there := old.Instances[name]; there {
+			c.takeInstance(v)
+		}
+	case store.KindStatus:
+		keep(c.Status, old.Status, name)
+	case store.KindAlive:
+		keep(c.Alive, old.Alive, name)
+	case store.KindReports:
+		keep(c.Reports, old.Reports, name)
+	case store.KindSlots:
+		group, n, _ := store.SplitSlot(name)
+		if v, there := old.Slots[group][n]; there {
+			if c.Slots[group] == nil {
+				c.Slots[group] = map[int]store.Versioned[store.Slot]{}
+			}
+			c.Slots[group][n] = v
+		}
+	}
+}
+
+func keep[T any](to, from map[string]T, name string) {
+	if v, there := from[name]; there {
+		to[name] = v
+	}
+}

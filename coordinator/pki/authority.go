@@ -1,0 +1,177 @@
+package pki
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/leasehold/leasehold/agent/identity"
+)
+
+const (
+	lookEvery = time.Second     // how often the files are looked at
+	settle    = 2 * time.Second // for how long changed files must have stood as they are, before they count
+)
+
+// Authority is the agents' authority at work in a coordinator. It may be used by several
+// goroutines.
+type Authority struct {
+	dir string
+	log *slog.Logger
+
+	mu       sync.Mutex
+	source   raw
+	files    Files
+	trust    identity.Trust
+	changed  chan struct{} // closed when trust changes
+	own      map[identity.Identity]ownCertificate
+	pending  raw       // other files, that do not count yet
+	since    time.Time // when they were first seen
+	unusable string    // what is wrong with the files as they are now
+}
+
+// Open reads the authority that issues to agents in the directory of certificates. It must be one
+// that can issue now.
+func Open(dir string, log *slog.Logger) (*Authority, error) {
+	source, err := readStable(filepath.Join(dir, string(Agents)))
+	if err != nil {
+		return nil, err
+	}
+	files, err := forAgents(dir, source)
+	if err != nil {
+		return nil, err
+	}
+	return &Authority{
+		dir: dir, log: log, source: source, pending: source, files: files, trust: files.Trust(),
+		changed: make(chan struct{}), own: map[identity.Identity]ownCertificate{},
+	}, nil
+}
+
+// forAgents is the agents' authority of these files, with what a coordinator needs of it.
+func forAgents(dir string, source raw) (Files, error) {
+	files, err := source.parse()
+	if err != nil {
+		return files, err
+	}
+	if files.Issuer.Key == nil {
+		return files, problem(nil, "copy it from where the authority was made, and chmod 600 it",
+			"%s is missing: a coordinator issues the agents' certificates", filepath.Join(files.Dir, caKey))
+	}
+	if err := files.Issuer.works(); err != nil {
+		return files, problem(err, "leasehold pki show tells more; leasehold pki rotate --force replaces it",
+			"%s cannot be used: %s", filepath.Join(files.Dir, caCert), err)
+	}
+	// The operators' may not be on this host, and what is wrong with it is no matter of ours.
+	if other, err := readStable(filepath.Join(dir, string(Operators))); err == nil {
+		if operators, err := other.certificates(caCert); err == nil && oneOf(files.Trust().Authorities, operators) {
+			return files, problem(nil, "give each an authority of its own: leasehold pki init --only agents",
+				"%s and %s are one authority: etcd would believe what any coordinator issues", files.Dir, other.dir)
+		}
+	}
+	return files, nil
+}
+
+// oneOf says whether some key is among both.
+func oneOf(agents, operators []*x509.Certificate) bool {
+	return slices.ContainsFunc(agents, func(a *x509.Certificate) bool {
+		return slices.ContainsFunc(operators,
+			func(o *x509.Certificate) bool { return sameKey(a.PublicKey, o.PublicKey) })
+	})
+}
+
+// Run follows the files until ctx ends.
+func (a *Authority) Run(ctx context.Context) error {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-tick.C:
+			a.look()
+		}
+	}
+}
+
+// look takes up files that have changed, once they have stood as they are for a while: whoever
+// copies them to this host copies one after the other, and an authority that is missing meanwhile
+// must not be taken for one that is believed no more.
+func (a *Authority) look() {
+	source, err := readStable(filepath.Join(a.dir, string(Agents)))
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if err == nil && source == a.source {
+		a.pending, a.unusable = source, ""
+		return
+	}
+	now := time.Now()
+	if err == nil && source != a.pending {
+		a.pending, a.since = source, now
+		return
+	}
+	if err == nil && now.Sub(a.since) < settle {
+		return
+	}
+	var files Files
+	if err == nil {
+		files, err = forAgents(a.dir, source)
+	}
+	if err != nil {
+		if a.unusable != err.Error() {
+			a.unusable = err.Error()
+			var p *Problem
+			next := ""
+			if errors.As(err, &p) {
+				next = p.Next
+			}
+			a.log.Error("certificate authority changed and cannot be used as it is: the one before stays in force",
+				"error", err, "next", next)
+		}
+		return
+	}
+	before := a.trust
+	a.source, a.unusable, a.files, a.trust = source, "", files, files.Trust()
+	if a.trust.Digest() != before.Digest() {
+		a.log.Info("certificate authorities changed", "issuer", a.trust.Issuer, "believed", len(a.trust.Authorities),
+			"before", len(before.Authorities))
+		close(a.changed)
+		a.changed = make(chan struct{})
+	}
+}
+
+// Trust is whom to believe now, and who issues now.
+func (a *Authority) Trust() identity.Trust {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.trust
+}
+
+// Changed is closed when Trust changes next. Ask for it before Trust, so that nothing is missed.
+func (a *Authority) Changed() <-chan struct{} {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.changed
+}
+
+// Issue certifies the key of a request for whom the caller says, for at most the lifetime: never
+// for longer than the authority lasts.
+func (a *Authority) Issue(request []byte, to identity.Identity, lifetime time.Duration) (chain [][]byte, ends time.Time,
+	err error,
+) {
+	if to.Role != identity.Agent {
+		return nil, time.Time{}, fmt.Errorf("issue certificate of %s: only agents ask for theirs", to)
+	}
+	return a.issuer().Issue(request, to, lifetime)
+}
+
+func (a *Authority) issuer() Signer {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.files.Issuer
+}

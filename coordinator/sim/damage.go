@@ -1,0 +1,43 @@
+package sim
+
+import "github.com/leasehold/leasehold/store"
+
+// Lost is what keys held before they were damaged.
+type Lost []store.KV
+
+// Lose deletes keys as a hand in etcd might, all at once, and returns what they held.
+func (w *World) Lose(keys ...string) Lost {
+	var lost Lost
+	var writes []store.Write
+	for _, key := range keys {
+		if c, there := w.db.cells[key]; there {
+			lost = append(lost, c.kv)
+			writes = append(writes, store.Delete(key))
+		}
+	}
+	w.note("%d keys are deleted by hand", len(lost))
+	w.write(writes)
+	return lost
+}
+
+// Corrupt writes garbage over keys, and returns what they held.
+func (w *World) Corrupt(keys ...string) Lost {
+	var lost Lost
+	for _, key := range keys {
+		if c, there := w.db.cells[key]; there {
+			lost = append(lost, c.kv)
+			w.Spoil(key)
+		}
+	}
+	return lost
+}
+
+// Repair puts back what keys held.
+func (w *World) Repair(lost Lost) {
+	w.note("%d keys are put back", len(lost))
+	var writes []store.Write
+	for _, kv := range lost {
+		writes = append(writes, store.PutLeased(kv.Key, kv.Value, kv.Lease))
+	}
+	w.write(writes)
+}

@@ -1,0 +1,186 @@
+package sim
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// database is the world's etcd: keys with revisions, transactions, and leases that end when agents
+// say so.
+type database struct {
+	cells    map[string]*cell
+	rev      store.Revision
+	lease    store.LeaseID // the last one granted
+	down     bool          // out of reach
+	downFrom time.Duration
+	extended time.Duration // leases got their full time again then
+	unheard  bool          // gateways do not see that leases end
+}
+
+// cell is a key with what it was decoded to last.
+type cell struct {
+	kv     store.KV
+	record any
+}
+
+func newDatabase() database { return database{cells: map[string]*cell{}, rev: 1} }
+
+func (d *database) grant() store.LeaseID {
+	d.lease++
+	return d.lease
+}
+
+// holds says whether a condition does.
+func (d *database) holds(c store.Condition) bool {
+	if cell, there := d.cells[c.Key]; there {
+		return c.Holds(cell.kv)
+	}
+	return c.Holds(store.KV{})
+}
+
+// commit does a transaction, or fails as a store does.
+func (w *World) commit(txn store.Txn) (store.Revision, error) {
+	if err := txn.Validate(); err != nil {
+		w.broken("transaction is not possible: " + err.Error())
+		return 0, err
+	}
+	if w.db.down {
+		return 0, store.ErrUnavailable
+	}
+	var broken []string
+	for _, c := range txn.Conditions {
+		if !w.db.holds(c) {
+			broken = append(broken, c.Key)
+		}
+	}
+	if len(broken) > 0 {
+		return 0, &store.ConflictError{Keys: broken}
+	}
+	return w.write(txn.Writes), nil
+}
+
+// write makes changes at one revision, and has all hear of them who watch.
+func (w *World) write(writes []store.Write) store.Revision {
+	d := &w.db
+	d.rev++
+	events := make([]store.Event, 0, len(writes))
+	for _, op := range writes {
+		if strings.HasPrefix(op.Key, journalKey) {
+			continue
+		}
+		old, had := d.cells[op.Key]
+		if op.Delete {
+			if had {
+				delete(d.cells, op.Key)
+				events = append(events, store.Event{KV: store.KV{Key: op.Key, Modified: d.rev}, Deleted: true})
+			}
+			continue
+		}
+		kv := store.KV{Key: op.Key, Value: op.Value, Created: d.rev, Modified: d.rev, Lease: op.Lease}
+		if had {
+			kv.Created = old.kv.Created
+		}
+		d.cells[op.Key] = &cell{kv: kv}
+		events = append(events, store.Event{KV: kv})
+	}
+	if w.cfg.Observer.Changed != nil {
+		for _, e := range events {
+			w.cfg.Observer.Changed(w.Now(), e)
+		}
+	}
+	w.spread(events)
+	return d.rev
+}
+
+// spread brings changes to whoever watches: the leader's cache, and the gateways.
+func (w *World) spread(events []store.Event) {
+	if w.leader != nil {
+		w.leader.hear(events, w.db.rev)
+	}
+	for _, e := range events {
+		kind, name, _ := w.keys.Split(e.KV.Key)
+		if kind != store.KindInstances && kind != store.KindAlive {
+			continue
+		}
+		if a := w.agents[name]; a != nil {
+			a.recordChanged(kind, e.Deleted)
+		}
+	}
+}
+
+// put writes one record unconditionally. It is for what is written by others than the leader.
+func (w *World) put(key string, record any, lease store.LeaseID) {
+	op := store.Put(key, store.Encode(record))
+	op.Lease = lease
+	w.write([]store.Write{op})
+}
+
+func (w *World) drop(key string) {
+	if _, there := w.db.cells[key]; there {
+		w.write([]store.Write{store.Delete(key)})
+	}
+}
+
+// Read reads a record as it is now; one that is not Present if there is none. What it points to
+// must not be changed.
+func Read[T any](w *World, key string) store.Versioned[T] {
+	c, there := w.db.cells[key]
+	if !there {
+		return store.Versioned[T]{Key: key}
+	}
+	if v, ok := c.record.(store.Versioned[T]); ok {
+		return v
+	}
+	v, err := store.Decode[T](c.kv)
+	if err != nil {
+		return store.Versioned[T]{Key: key, Created: c.kv.Created, Modified: c.kv.Modified}
+	}
+	c.record = v
+	return v
+}
+
+// Value is what a key holds; nil if there is no such key.
+func (w *World) Value(key string) []byte {
+	if c, there := w.db.cells[key]; there {
+		return c.kv.Value
+	}
+	return nil
+}
+
+// Names lists what is below a kind's prefix, in order.
+func (w *World) Names(kind string) []string {
+	var out []string
+	prefix := w.keys.Of(kind)
+	for key := range w.db.cells {
+		if name, ok := strings.CutPrefix(key, prefix); ok {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// listing is all that the database holds, in order.
+func (w *World) listing() store.Listing {
+	l := store.Listing{Revision: w.db.rev, KVs: make([]store.KV, 0, len(w.db.cells))}
+	for _, c := range w.db.cells {
+		l.KVs = append(l.KVs, c.kv)
+	}
+	slices.SortFunc(l.KVs, func(a, b store.KV) int { return strings.Compare(a.Key, b.Key) })
+	return l
+}
+
+func (w *World) instance(id string) store.Versioned[store.Instance] {
+	return Read[store.Instance](w, w.keys.Instance(id))
+}
+
+// Revision is when a key was last written; 0 if there is no such key.
+func (w *World) Revision(key string) store.Revision {
+	if c, there := w.db.cells[key]; there {
+		return c.kv.Modified
+	}
+	return 0
+}

@@ -1,0 +1,36 @@
+// Package sim is a shard in virtual time: a database, replicas, machines, agents, operators
+// and all that can go wrong with them, around the real cache, the real evidence and the real
+// planner. `leasehold simulate` shows it to people, and the simulation tests try in it what no test
+// on a real clock has the time for.
+//
+//	world.go      the world, and how it goes on
+//	config.go     what it begins with
+//	agenda.go     what will happen, in order
+//	database.go   keys, revisions, leases
+//	replica.go    replicas, elections, terms that end
+//	term.go     a leader: cache, evidence, plan
+//	carry.go      actions carried out, one by one
+//	queue.go      provider calls that wait
+//	remove.go     provider calls that take machines away or restart them
+//	lister.go     lists of machines, and lies in them
+//	cloud.go      a provider
+//	machine.go    machines
+//	agent.go      agents and what their gateways write
+//	checks.go     what their checks say, by interval and threshold
+//	wanted.go     what agents are told
+//	operator.go   edits and orders
+//	faults.go     what can go wrong with machines and agents; trouble.go: with providers, lies.go: with their lists, leadership.go: with
+//	              replicas and etcd; meddle.go: in the last moment before a commit
+//	standing.go   how things stand in truth
+//	observer.go   what is told to those who watch
+//
+// # Invariants
+//
+//   - The same seed and the same calls give the same run to the byte: one source of chance, no clock, no goroutine, no order of a map.
+//   - Whatever the coordinator does between two exchanges with the world, it may die there.
+//   - There is no event for each report. An agent is told apart by when its state changes, and by when its lease ends once it is silent.
+//
+// # What it does not do
+//
+// It judges no plan: that is for those who watch.
+package sim

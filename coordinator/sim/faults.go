@@ -1,0 +1,184 @@
+package sim
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leasehold/leasehold/provider"
+	"github.com/leasehold/leasehold/store"
+)
+
+// bad is what is wrong with all machines made from a template.
+type bad struct {
+	sick bool // their checks never pass
+	mute bool // their agents never say a word
+}
+
+func (w *World) machine(id string) *machine {
+	for _, c := range w.clouds {
+		if m := c.machines[id]; m != nil {
+			return m
+		}
+	}
+	return nil
+}
+
+// Kill ends a machine without warning.
+func (w *World) Kill(id string) {
+	if m := w.machine(id); m != nil && m.running() {
+		w.note("machine %s is killed", id)
+		m.end(provider.StateCrashed, "signal: killed")
+	}
+}
+
+// Freeze has an agent stand still; nothing tells its gateway. Cut cuts its machine off from all
+// coordinators.
+func (w *World) Freeze(id string) {
+	if a := w.agents[id]; a != nil && a.up && !a.frozen {
+		w.note("agent %s freezes", id)
+		a.fallSilent(false)
+		a.frozen = true
+	}
+}
+
+// Cut cuts a machine off from all coordinators.
+func (w *World) Cut(id string) {
+	if a := w.agents[id]; a != nil && !a.cut {
+		w.note("machine %s is cut off", id)
+		a.fallSilent(w.chance.happens(50))
+		a.cut = true
+	}
+}
+
+// Return ends what Freeze and Cut began.
+func (w *World) Return(id string) {
+	a := w.agents[id]
+	if a == nil || !a.frozen && !a.cut {
+		return
+	}
+	w.note("agent %s returns", id)
+	a.frozen, a.cut = false, false
+	if !a.open {
+		a.tries = 0
+		a.retry()
+	}
+}
+
+// Cure says what makes failing checks pass again.
+type Cure string
+
+// The cures.
+const (
+	CuredByItself  Cure = "itself" // by Heal
+	CuredByRestart Cure = "restart"
+	CuredByReboot  Cure = "reboot"
+	CuredByNothing Cure = "nothing"
+)
+
+var illnesses = map[Cure]illness{
+	CuredByItself: illTillBetter, CuredByRestart: illTillRestart,
+	CuredByReboot: illTillReboot, CuredByNothing: illForGood,
+}
+
+// Sicken has an instance's checks fail until it is cured.
+func (w *World) Sicken(id string, cure Cure) {
+	if a := w.agents[id]; a != nil {
+		w.note("checks of %s fail, cured by %s", id, cure)
+		a.ill = illnesses[cure]
+		a.report()
+		a.touch()
+	}
+}
+
+// Heal has its checks pass again.
+func (w *World) Heal(id string) {
+	if a := w.agents[id]; a != nil && a.ill != healthy {
+		w.note("checks of %s pass again", id)
+		a.ill = healthy
+		a.report()
+		a.touch()
+	}
+}
+
+// Exit has an instance's workload end.
+func (w *World) Exit(id string, code int) {
+	if a := w.agents[id]; a != nil && a.up && a.exit == nil && !a.retired {
+		w.note("workload of %s exits with %d", id, code)
+		a.exit = &store.WorkloadExit{Code: code, At: w.Now()}
+		a.report()
+		a.touch()
+	}
+}
+
+// Notice has an instance's provider say that it will take the machine away in a while, and do so.
+func (w *World) Notice(id string, in time.Duration) {
+	a := w.agents[id]
+	if a == nil || !a.up {
+		return
+	}
+	w.note("notice for %s: it ends in %s", id, in)
+	a.notice = &store.Notice{Kind: "spot", Why: "interruption", In: store.Duration(in), At: w.Now()}
+	a.report()
+	m, boots := a.m, a.m.boots
+	w.after(in, func() {
+		if m.running() && m.boots == boots {
+			m.end(provider.StateStopped, "taken away by the provider")
+		}
+	})
+}
+
+// Goodbye has an agent say goodbye, and do what it said.
+func (w *World) Goodbye(id string, kind store.Goodbye) {
+	a := w.agents[id]
+	if a == nil || !a.open {
+		return
+	}
+	w.note("agent %s says goodbye: %s", id, kind)
+	a.leave(kind)
+	m := a.m
+	switch kind {
+	case store.GoodbyeShutdown:
+		a.later(w.chance.upTo(3*time.Second), func() { m.end(provider.StateStopped, "") })
+	case store.GoodbyeEvacuating:
+		a.later(w.chance.upTo(time.Minute), func() { m.end(provider.StateStopped, "") })
+	default:
+		a.later(w.chance.upTo(2*time.Second), a.connect)
+	}
+}
+
+// SpoilTemplate has the checks of all machines made from a template fail, those that are there too;
+// or has new ones never say a word.
+func (w *World) SpoilTemplate(hash string, mute bool) {
+	w.note("template %s is bad", hash)
+	w.bad[hash] = bad{sick: true, mute: mute}
+	for _, id := range w.agentIDs() {
+		w.agents[id].report()
+		w.agents[id].touch()
+	}
+}
+
+// MendTemplate takes that back for machines that say something.
+func (w *World) MendTemplate(hash string) {
+	delete(w.bad, hash)
+	for _, id := range w.agentIDs() {
+		w.agents[id].report()
+		w.agents[id].touch()
+	}
+}
+
+// StuckHooks is how many drain hooks of a hundred never end from now on.
+func (w *World) StuckHooks(percent int) { w.stuckHooks = percent }
+
+// LoseAnswers is how many commits of the leader of a hundred happen without its knowing from now
+// on.
+func (w *World) LoseAnswers(percent int) { w.lost = percent }
+
+func (w *World) agentIDs() []string {
+	ids := make([]string, 0, len(w.agents))
+	for id := range w.agents {
+		ids = append(ids, id)
+	}
+	slices.SortFunc(ids, strings.Compare)
+	return ids
+}

@@ -1,0 +1,112 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// replica is a coordinator: a gateway, and now and then the leader.
+type replica struct {
+	id           string
+	up           bool
+	disturbances int
+	told         time.Duration // when it told of its last disturbance
+	life         int           // grows with each start
+	frozen       time.Duration // it answers nobody before
+}
+
+// startReplica has a replica come up, and stand for election.
+func (w *World) startReplica(r *replica) {
+	if r.up {
+		return
+	}
+	r.up = true
+	r.life++
+	r.disturbances = 0
+	w.publish(r)
+	w.elect(10 * time.Millisecond)
+}
+
+func (w *World) publish(r *replica) {
+	if w.db.down {
+		return
+	}
+	rec := store.Replica{
+		Schema: store.Schema, ID: r.id, Address: r.id + ":7400", Version: "imagined", Since: w.Now(),
+		Disturbances: r.disturbances,
+	}
+	if r.disturbances > 0 {
+		rec.Last = &store.Disturbance{At: w.Now(), What: "trouble"}
+	}
+	w.put(w.keys.Replica(r.id), rec, 0)
+}
+
+// disturbed notes what a replica takes for a disturbance, and has the leader hear of it.
+func (w *World) disturbed(r *replica, what string) {
+	if w.leader != nil && w.leader.replica == r {
+		w.leader.evidence.Disturb(what)
+		w.leader.poke()
+	}
+	if !r.up || r.disturbances > 0 && w.clock-r.told < time.Second {
+		return
+	}
+	r.disturbances++
+	r.told = w.clock
+	life := r.life
+	w.after(5*time.Millisecond, func() {
+		if r.up && r.life == life {
+			w.publish(r)
+		}
+	})
+}
+
+// elect has a replica lead, after a time, if nobody does by then.
+func (w *World) elect(after time.Duration) {
+	w.after(after, func() {
+		switch up := w.liveReplicas(); {
+		case w.leader != nil:
+		case w.clock < w.vacant:
+			w.elect(w.vacant - w.clock)
+		case w.db.down || len(up) == 0:
+			w.elect(time.Second)
+		default:
+			w.lead(up[w.chance.IntN(len(up))])
+		}
+	})
+}
+
+// lead begins a term.
+func (w *World) lead(r *replica) {
+	w.terms++
+	for _, name := range w.Names(store.KindLeader) {
+		w.drop(w.keys.Of(store.KindLeader) + name)
+	}
+	key := w.keys.Leader(w.db.grant())
+	w.put(key, store.Leader{Schema: store.Schema, Replica: r.id, Since: w.Now()}, 0)
+	w.note("replica %s leads", r.id)
+	t := newTerm(w, r, key, w.db.rev, w.skew)
+	w.leader, w.skew = t, 0
+	t.begin()
+}
+
+// depose ends the leader's term: nothing that it was about to do happens any more.
+func (w *World) depose() *term {
+	t := w.leader
+	if t != nil {
+		t.ended = true
+		w.leader = nil
+	}
+	return t
+}
+
+// liveReplicas are those whose gateways answer.
+func (w *World) liveReplicas() []*replica {
+	var up []*replica
+	for _, r := range w.replicas {
+		if r.up && w.clock >= r.frozen {
+			up = append(up, r)
+		}
+	}
+	return up
+}

@@ -1,0 +1,72 @@
+package sim
+
+import "github.com/leasehold/leasehold/store"
+
+// Working is how many instances of a group really work: their machines run, their reports get
+// through and their checks pass.
+func (w *World) Working(group string) int {
+	n := 0
+	for _, a := range w.agents {
+		if a.works && a.m.group == group {
+			n++
+		}
+	}
+	return n
+}
+
+// Works says so of one instance.
+func (w *World) Works(id string) bool {
+	a := w.agents[id]
+	return a != nil && a.works
+}
+
+// Machines lists the IDs of all machines, in order.
+func (w *World) Machines() []string {
+	var out []string
+	for _, c := range w.clouds {
+		out = append(out, c.order...)
+	}
+	return out
+}
+
+// Instances lists the IDs of all recorded instances, in order.
+func (w *World) Instances() []string { return w.Names(store.KindInstances) }
+
+// Instance is the record of an instance.
+func (w *World) Instance(id string) store.Versioned[store.Instance] { return w.instance(id) }
+
+// Sound is the truth about a machine that nothing is wrong with: it runs and its checks pass, and
+// if it has no stream now, that is not its own doing: its coordinator died, or etcd was out of
+// reach, and it is about to be back.
+func (w *World) Sound(id string) bool {
+	a := w.agents[id]
+	return a != nil && a.m.running() && a.up && !a.frozen && !a.cut && !a.retired && (a.open || a.excused) &&
+		a.passing() && a.said.Healthy && a.said.BootID == a.m.bootID()
+}
+
+// Machine is the machine of an instance; false if there is none.
+func (w *World) Machine(id string) (Machine, bool) {
+	m := w.machine(id)
+	if m == nil {
+		return Machine{}, false
+	}
+	return Machine{
+		Provider: m.cloud.cfg.Name, Instance: m.id, Group: m.group, Zone: m.zone, Boot: m.boots,
+		State: m.state,
+	}, true
+}
+
+// Lying says what a provider's Lists are now; "" if they are right.
+func (w *World) Lying(name string) Lie {
+	if c := w.cloud(name); c != nil && w.clock < c.lieUntil {
+		return c.lie
+	}
+	return ""
+}
+
+// Serves says whether an instance does its work as far as those can tell who use it: its machine
+// runs and its checks pass, whether or not any coordinator hears of that.
+func (w *World) Serves(id string) bool {
+	a := w.agents[id]
+	return a != nil && a.m.running() && a.up && !a.retired && a.passing()
+}

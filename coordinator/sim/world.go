@@ -1,0 +1,119 @@
+package sim
+
+import (
+	"container/heap"
+	"fmt"
+	"time"
+
+	"github.com/leasehold/leasehold/coordinator/plan"
+	"github.com/leasehold/leasehold/store"
+)
+
+// Epoch is when every world begins.
+var Epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// World is a shard in virtual time. It is for one goroutine.
+type World struct {
+	cfg      Config
+	keys     store.Keys
+	chance   chance
+	clock    time.Duration // since Epoch
+	agenda   agenda
+	number   uint64
+	business int // events that are no routine
+
+	db         database
+	replicas   []*replica
+	leader     *term         // nil: nobody leads
+	vacant     time.Duration // nobody is elected before: the session of the last leader has not ended
+	terms      int
+	skew       time.Duration // of the next leader's clock
+	clouds     []*cloud
+	agents     map[string]*agent // by instance
+	bad        map[string]bad    // templates by hash
+	orders     int
+	lost       int // of a hundred commits, whose answers get lost
+	meddles    int // of a hundred commits, before which something happens to those concerned
+	stuckHooks int // of a hundred drain hooks, that never end
+}
+
+// New makes a world in which the groups have just been applied and a leader is about to be elected.
+func New(cfg Config) *World {
+	cfg = cfg.withDefaults()
+	w := &World{
+		cfg: cfg, keys: store.KeysOf(cfg.Shard), chance: newChance(cfg.Seed), db: newDatabase(),
+		agents: map[string]*agent{}, bad: map[string]bad{},
+	}
+	for _, p := range cfg.Providers {
+		w.clouds = append(w.clouds, newCloud(w, p))
+	}
+	w.put(w.keys.Shard(), store.Shard{
+		Schema: store.Schema, ID: "imagined", Name: cfg.Shard, Created: w.Now(),
+		Settings: cfg.Settings,
+	}, 0)
+	for i := range cfg.Replicas {
+		r := &replica{id: fmt.Sprintf("r%d", i+1)}
+		w.replicas = append(w.replicas, r)
+		w.startReplica(r)
+	}
+	for _, g := range cfg.Groups {
+		w.put(w.keys.Group(g.Name), g, 0)
+	}
+	return w
+}
+
+// Now is the time in the world.
+func (w *World) Now() time.Time { return Epoch.Add(w.clock) }
+
+// Elapsed is for how long the world has been there.
+func (w *World) Elapsed() time.Duration { return w.clock }
+
+// Step has the next event happen. There is always one: a coordinator's day has no end.
+func (w *World) Step() {
+	if len(w.agenda) == 0 {
+		return
+	}
+	e, ok := heap.Pop(&w.agenda).(event)
+	if !ok {
+		return
+	}
+	if !e.routine {
+		w.business--
+	}
+	w.clock = max(w.clock, e.at)
+	e.do()
+}
+
+// RunUntil has all events happen up to a time.
+func (w *World) RunUntil(t time.Time) {
+	end := t.Sub(Epoch)
+	for len(w.agenda) > 0 && w.agenda[0].at <= end {
+		w.Step()
+	}
+	w.clock = max(w.clock, end)
+}
+
+// Quiet says that nothing is about to happen but what happens again and again anyway.
+func (w *World) Quiet() bool { return w.business == 0 }
+
+// At has something happen at a time.
+func (w *World) At(t time.Time, do func()) { w.after(t.Sub(w.Now()), do) }
+
+// Keys spells the keys of the world's shard.
+func (w *World) Keys() store.Keys { return w.keys }
+
+// note tells those who watch what happens outside of the coordinator.
+func (w *World) note(format string, args ...any) {
+	if w.cfg.Observer.Noted != nil {
+		w.cfg.Observer.Noted(w.Now(), fmt.Sprintf(format, args...))
+	}
+}
+
+// Judgment is what the leader judged of an instance last; false if it did not, or nobody leads.
+func (w *World) Judgment(id string) (plan.Judgment, bool) {
+	if w.leader == nil {
+		return plan.Judgment{}, false
+	}
+	j, ok := w.leader.judged[id]
+	return j, ok
+}

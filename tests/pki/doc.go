@@ -1,3 +1,0 @@
-// Package pki makes the certificate authorities that a coordinator needs, for tests of whole
-// programs.
-package pki

@@ -1,0 +1,248 @@
+package tests
+
+import (
+	"slices"
+	"testing"
+)
+
+// simulated are files that do not exist, each with the bans that must refuse it: none for what must
+// stay allowed.
+var simulated = []struct {
+	path, text string
+	refused    []string
+}{
+	{"store/x.go", `package store; import _ "github.com/google/uuid"`, []string{"contracts stand alone"}},
+	{
+		"store/x.go", `package store; import _ "go.etcd.io/etcd/api/v3/mvccpb"`,
+		[]string{"contracts stand alone", "etcd behind its adapters"},
+	},
+	{"provider/x.go", `package provider; import _ "` + module + `/store"`, []string{"contracts stand alone"}},
+	{"store/x.go", `package store; import _ "encoding/json"`, nil},
+	{"store/x_test.go", `package store; import (_ "pgregory.net/rapid"; _ "` + module + `/tests/tier")`, nil},
+	{"store/x_test.go", `package store; import _ "pgregory.net/rapid"`, []string{"one seed every day"}},
+	{
+		"store/x.go", `package store; import _ "github.com/anishathalye/porcupine"`,
+		[]string{"contracts stand alone", "no tests in the product"},
+	},
+	{
+		"store/x.go", `package store; import _ "pgregory.net/rapid"`,
+		[]string{"contracts stand alone", "no tests in the product", "one seed every day"},
+	},
+
+	{"coordinator/plan/x.go", `package plan; import _ "` + module + `/store"`, nil},
+	{"coordinator/plan/x.go", `package plan; import _ "` + module + `/provider"`, []string{"plan knows records alone"}},
+	{
+		"coordinator/plan/x.go", `package plan; import _ "` + module + `/coordinator/cache"`,
+		[]string{"plan knows records alone"},
+	},
+	{"coordinator/plan/x.go", `package plan; import _ "github.com/google/uuid"`, []string{"plan knows records alone"}},
+	{"coordinator/plan/x.go", `package plan; import _ "context"`, []string{"plan does nothing"}},
+	{"coordinator/plan/x.go", `package plan; import _ "net/http"`, []string{"plan does nothing"}},
+	{"coordinator/plan/x.go", `package plan; import _ "os"`, []string{"plan does nothing"}},
+	{"coordinator/plan/budget/x.go", `package budget; import _ "log/slog"`, []string{"plan does nothing"}},
+	{"coordinator/plan/x.go", `package plan; import "time"; var _ = time.Now()`, []string{"plan has no clock"}},
+	{"coordinator/plan/x.go", `package plan; import "time"; var now = time.Now`, []string{"plan has no clock"}},
+	{
+		"coordinator/plan/x.go", `package plan; import clock "time"; var _ = clock.Since(clock.Time{})`,
+		[]string{"plan has no clock"},
+	},
+	{"coordinator/plan/x.go", `package plan; import . "time"; var _ = Now()`, []string{"plan has no clock"}},
+	{
+		"coordinator/plan/x.go", `package plan; import "time"; func f() { <-time.After(1) }`,
+		[]string{"plan has no clock"},
+	},
+	{"coordinator/plan/x.go", `package plan; import "time"; var x = 3 * time.Second`, nil},
+	{"coordinator/plan/x.go", `package plan; func f() { go f() }`, []string{"plan starts nothing"}},
+	{"coordinator/plan/x_test.go", `package plan; import ("os"; "time"); var _, _ = os.Args, time.Now()`, nil},
+
+	{
+		"coordinator/evidence/x.go", `package evidence; import "time"; var _ = time.Now()`,
+		[]string{"evidence has no clock, chance or I/O"},
+	},
+	{
+		"coordinator/evidence/x.go", `package evidence; import _ "math/rand/v2"`,
+		[]string{"evidence has no clock, chance or I/O"},
+	},
+	{
+		"coordinator/evidence/x.go", `package evidence; import _ "log/slog"`,
+		[]string{"evidence has no clock, chance or I/O"},
+	},
+	{
+		"coordinator/evidence/x.go", `package evidence; func f() { go f() }`,
+		[]string{"evidence has no clock, chance or I/O"},
+	},
+	{"coordinator/evidence/x.go", `package evidence; import ("sync"; _ "` + module + `/provider")`, nil},
+	{"coordinator/evidence/x_test.go", `package evidence; import "time"; var _ = time.Now()`, nil},
+
+	{
+		"coordinator/sim/x.go", `package sim; import _ "` + module + `/coordinator"`,
+		[]string{"simulated worlds have no clock, goroutine or I/O"},
+	},
+	{
+		"coordinator/sim/x.go", `package sim; import "time"; var _ = time.Now()`,
+		[]string{"simulated worlds have no clock, goroutine or I/O"},
+	},
+	{
+		"coordinator/sim/x.go", `package sim; func f() { go f() }`,
+		[]string{"simulated worlds have no clock, goroutine or I/O"},
+	},
+	{
+		"coordinator/sim/x.go", `package sim; import _ "log/slog"`,
+		[]string{"simulated worlds have no clock, goroutine or I/O"},
+	},
+	{"coordinator/sim/x.go", `package sim; import (_ "math/rand/v2"; _ "` + module +
+		`/coordinator/evidence")`, nil},
+
+	{
+		"coordinator/gateway/x.go", `package gateway; import _ "go.etcd.io/etcd/client/v3"`,
+		[]string{"coordinator without etcd"},
+	},
+	{
+		"coordinator/x_test.go", `package coordinator; import _ "go.etcd.io/etcd/client/v3"`,
+		[]string{"coordinator without etcd"},
+	},
+	{"coordinator/x.go", `package coordinator; import _ "` + module + `/agent/protocol"`, nil},
+	{"store/etcdstore/x.go", `package etcdstore; import _ "go.etcd.io/etcd/client/v3"`, nil},
+	{
+		"provider/process/x.go", `package process; import _ "go.etcd.io/etcd/client/v3"`,
+		[]string{"etcd behind its adapters"},
+	},
+
+	{"agent/x.go", `package agent; import _ "` + module + `/store"`, []string{"agent knows no coordinator"}},
+	{"agent/x.go", `package agent; import _ "` + module + `/store/memstore"`, []string{"agent knows no coordinator"}},
+	{
+		"agent/checks/x.go", `package checks; import _ "` + module + `/coordinator/gateway"`,
+		[]string{"agent knows no coordinator"},
+	},
+	{"agent/x.go", `package agent; import _ "` + module + `/provider/process"`, []string{"agent knows no coordinator"}},
+	{"agent/x.go", `package agent; import _ "go.etcd.io/etcd/client/v3"`, []string{"etcd behind its adapters"}},
+	{"agent/x.go", `package agent; import _ "` + module + `/provider"`, nil},
+
+	{
+		"store/etcdstore/x.go", `package etcdstore; import _ "` + module + `/store/embedetcd"`,
+		[]string{"adapters stand apart"},
+	},
+	{
+		"provider/qemu/disk/x.go", `package disk; import _ "` + module + `/provider/process"`,
+		[]string{"adapters stand apart"},
+	},
+	{"provider/qemu/x.go", `package qemu; import _ "` + module + `/provider/qemu/disk"`, nil},
+	{"store/etcdstore/x_test.go", `package etcdstore; import _ "` + module + `/store/embedetcd"`, nil},
+
+	{
+		"coordinator/x.go", `package coordinator; import _ "` + module + `/store/memstore"`,
+		[]string{"cmd chooses adapters"},
+	},
+	{
+		"store/storetest/x.go", `package storetest; import _ "` + module + `/store/etcdstore"`,
+		[]string{"cmd chooses adapters"},
+	},
+	{"coordinator/x_test.go", `package coordinator; import _ "` + module + `/store/memstore"`, nil},
+	{"cmd/leasehold/x.go", `package main; import _ "` + module + `/store/etcdstore"`, nil},
+
+	{
+		"coordinator/x.go", `package coordinator; import _ "` + module + `/cmd/output"`,
+		[]string{"nothing builds on cmd"},
+	},
+	{"tests/x_test.go", `package tests; import _ "` + module + `/cmd/output"`, nil},
+
+	{"cmd/bench/crowd/x.go", `package crowd; import _ "` + module + `/coordinator/pki"`, nil},
+	{
+		"cmd/bench/crowd/x.go", `package crowd; import _ "` + module + `/coordinator/gateway"`,
+		[]string{"a crowd knows what agents know"},
+	},
+	{
+		"cmd/bench/crowd/wire/x.go", `package wire; import _ "` + module + `/store"`,
+		[]string{"a crowd knows what agents know"},
+	},
+	{"cmd/bench/crowd/x_test.go", `package crowd; import _ "` + module + `/store"`, nil},
+	{
+		"cmd/services/x.go", `package services; import _ "` + module + `/cmd/bench/crowd/wire"`,
+		[]string{"benches alone have crowds"},
+	},
+	{"cmd/cli/x.go", `package cli; import _ "` + module + `/cmd/bench/crowd"`, []string{"benches alone have crowds"}},
+	{"cmd/bench/x.go", `package bench; import _ "` + module + `/cmd/bench/crowd"`, nil},
+
+	{
+		"coordinator/x.go", `package coordinator; import _ "github.com/alecthomas/kong"`,
+		[]string{"kong and tint in cmd"},
+	},
+	{"agent/x_test.go", `package agent; import _ "github.com/lmittmann/tint"`, []string{"kong and tint in cmd"}},
+	{"cmd/leasehold/x.go", `package main; import _ "github.com/alecthomas/kong"`, nil},
+	{
+		"coordinator/x.go", `package coordinator; import _ "github.com/prometheus/client_golang/prometheus"`,
+		[]string{"prometheus in web"},
+	},
+	{"coordinator/web/x.go", `package web; import _ "github.com/prometheus/client_golang/prometheus"`, nil},
+	{"coordinator/web/x.go", `package web; import _ "go.yaml.in/yaml/v4"`, []string{"yaml in cmd"}},
+	{"cmd/groupfile/x.go", `package groupfile; import _ "go.yaml.in/yaml/v4"`, nil},
+
+	{"cmd/leasehold/x.go", `package main; import _ "log"`, []string{"log/slog alone"}},
+	{"cmd/leasehold/x.go", `package main; import _ "log/slog"`, nil},
+
+	{"coordinator/x.go", `package coordinator; import _ "testing"`, []string{"no tests in the product"}},
+	{
+		"agent/x.go", `package agent; import _ "` + module + `/provider/providertest"`,
+		[]string{"no tests in the product"},
+	},
+	{"provider/providertest/x.go", `package providertest; import _ "testing"`, nil},
+	{"coordinator/x.go", `package coordinator; import _ "` + module + `/coordinator/latest"`, nil},
+
+	{"coordinator/utils/x.go", `package strs`, []string{"names say something"}},
+	{"coordinator/x/x.go", `package common`, []string{"names say something"}},
+	{"coordinator/manager.go", `package coordinator`, []string{"names say something"}},
+	{"coordinator/helpers_test.go", `package coordinator`, []string{"names say something"}},
+	{"coordinator/database.go", `package coordinator`, nil},
+
+	{"agent/x_test.go", `package agent; import "time"; func f() { time.Sleep(1) }`, []string{"no sleep in tests"}},
+	{"store/storetest/x.go", `package storetest; import "time"; var pause = time.Sleep`, []string{"no sleep in tests"}},
+	{"agent/x_test.go", `package agent; import "time"; func f() { <-time.After(1) }`, nil},
+
+	{
+		"agent/x_test.go", `package agent; import "testing"; func TestX(t *testing.T) { t.Skip("later") }`,
+		[]string{"no skipped tests"},
+	},
+	{
+		"agent/x_test.go", `package agent; import "testing"; func f(tb testing.TB) { tb.SkipNow() }`,
+		[]string{"no skipped tests"},
+	},
+	{
+		"agent/x_test.go", `package agent; import "testing"; func TestX(t *testing.T) { if testing.Short() { return } }`,
+		[]string{"no skipped tests"},
+	},
+	{
+		"agent/x_test.go", `package agent; import "testing"; func TestX(t *testing.T) { var lines reader; lines.Skip(1) }`,
+		nil,
+	},
+}
+
+// TestImportsSimulated proves that the bans refuse what they must and nothing else, and that none
+// has gone blind.
+func TestImportsSimulated(t *testing.T) {
+	refusing := map[string]bool{}
+	for _, file := range simulated {
+		f, err := parseSource(file.path, []byte(file.text))
+		if err != nil {
+			t.Errorf("%s: %q: %v", file.path, file.text, err)
+			continue
+		}
+		var got []string
+		for _, b := range bans {
+			if len(b.find(f)) > 0 {
+				got = append(got, b.name)
+				refusing[b.name] = true
+			}
+		}
+		if !slices.Equal(got, file.refused) {
+			t.Errorf("%s: %q is refused by %q, should be by %q", file.path, file.text, got, file.refused)
+		}
+	}
+	for _, b := range bans {
+		if !refusing[b.name] {
+			t.Errorf("no simulated file is refused by the ban %q: add one that proves it works", b.name)
+		}
+		if b.why == "" {
+			t.Errorf("the ban %q gives no reason", b.name)
+		}
+	}
+}
