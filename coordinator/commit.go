@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/coordinator/plan"
+	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -113,8 +114,9 @@ func entriesOf(s *plan.Snapshot, a *plan.Action) []store.JournalEntry {
 	for i, a := range told {
 		entries[i] = store.JournalEntry{
 			Rule: a.Rule, What: a.What, Why: a.Why, Group: a.Group, Instance: a.Instance, Slot: a.Slot,
-			From: a.From, To: a.To, Verdict: a.Verdict, Evidence: a.Evidence, Otherwise: a.Otherwise,
-			Revision: s.Revision,
+			From: a.From, To: a.To, Verdict: a.Verdict, Evidence: a.Evidence, Revision: s.Revision,
+			Kind: a.Kind, Cause: a.Cause, Replacement: a.Replacement,
+			Counterfactual: a.Otherwise, Otherwise: reason.Otherwise(a.Otherwise, ""),
 		}
 		if a.From == a.To {
 			entries[i].From, entries[i].To = "", ""

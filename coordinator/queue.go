@@ -225,6 +225,7 @@ func (q *queue) create(ctx context.Context, c plan.Call, in store.Versioned[stor
 	var entries []store.JournalEntry
 	if from != store.Creating {
 		entries = append(entries, store.JournalEntry{
+			Kind: store.EntryCall,
 			Rule: "SAFE-8", What: why, Group: rec.Group, Instance: rec.ID, Slot: rec.Place(), From: from,
 			To: store.Creating, Revision: c.Revision,
 		})

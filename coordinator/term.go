@@ -328,6 +328,7 @@ func (t *term) tellVerdicts(ctx context.Context, s *plan.Snapshot, p plan.Plan) 
 			t.log.Info("verdict", "group", g.Name, "instance", id, "verdict", string(now.Verdict), "rule", now.Rule,
 				"why", now.Why, "revision", int64(s.Revision))
 			told = append(told, store.JournalEntry{
+				Kind: store.EntryVerdict, Awaits: now.Awaits,
 				Rule: now.Rule, What: string(now.Verdict), Why: now.Why, Group: g.Name, Instance: id,
 				Slot: in.Record.Place(), Verdict: now.Verdict,
 				Evidence: now.Evidence, Revision: s.Revision,

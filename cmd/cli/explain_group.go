@@ -225,7 +225,7 @@ func goingOn(sc *scene, told map[string]store.JournalEntry) []string {
 			if i.Drain.Done != "" {
 				until = "it is over: " + i.Drain.Done
 			}
-			lines = append(lines, fmt.Sprintf("%s drains because %s; %s", i.ID, asClause(i.Drain.Why), until))
+			lines = append(lines, fmt.Sprintf("%s drains because %s; %s", i.ID, reason.Clause(i.Drain.Cause, i.Drain.Why), until))
 		case i.Doomed != nil:
 			lines = append(lines, fmt.Sprintf("%s is doomed: %s (%s)", i.ID, i.Doomed.Why, i.Doomed.Rule))
 		case i.Protected != "":
@@ -271,7 +271,6 @@ func (s *Session) explainGoneGroup(ctx context.Context, name string) (bool, erro
 		Group: name, State: "gone", Now: []string{}, Blocked: []store.Blocked{}, Decisions: storyLines(decisions),
 		Next:   []string{},
 		Answer: fmt.Sprintf("%s is gone; the last of it, %s: %s: %s", name, clock(last.At, now), last.What, last.Why),
-		looks:  "none: the instance is gone",
 	}
 	return true, s.showGroupStory(story)
 }
@@ -288,7 +287,7 @@ func (s *Session) showGroupStory(st groupStory) error {
 	}
 	writeBlocked(&b, scr, st.Blocked)
 	writeComputed(&b, scr, st.Computed, st.Revision)
-	output.WriteWrapped(&b, scr, "Next look: ", st.looks)
+	writeNextLook(&b, scr, st.looks, "the group")
 	if len(st.Decisions) > 0 {
 		b.WriteString("Last decisions\n")
 		writeStory(&b, scr, st.Decisions, "", s.env.Now(), s.wide())

@@ -120,13 +120,7 @@ func (st *instanceStory) decide(id string, life []store.JournalEntry, now time.T
 		return
 	}
 	line := storyLines([]store.JournalEntry{e})[0]
-	st.Decision, st.Otherwise = &line, e.Otherwise
-	if e.Rule == "REC-16" {
-		st.Otherwise = "" // trivial: without the order it would not have happened
-	}
-	if strings.HasSuffix(e.Otherwise, " before") {
-		st.Otherwise += " " + clock(e.At, now)
-	}
+	st.Decision, st.Otherwise = &line, reason.Prevented(&e, clock(e.At, now))
 }
 
 // agentLines say how its session and its last report are.
@@ -210,7 +204,6 @@ func tellGone(sc *scene, id string, slot *int, life []store.JournalEntry) instan
 		st.Answer = fmt.Sprintf("%s was DELETED %s because %s%s", id, clock(at, sc.now), removalReason(e),
 			placeTaken(sc, id, slot, life))
 	}
-	st.looks = "none: the instance is gone"
 	return st
 }
 
@@ -218,6 +211,6 @@ func tellGone(sc *scene, id string, slot *int, life []store.JournalEntry) instan
 // unknown one.
 func everWas(id string, life []store.JournalEntry) bool {
 	return slices.ContainsFunc(life, func(e store.JournalEntry) bool {
-		return e.Instance == id && (e.To != "" || e.Verdict != "" || e.Workload != nil || e.Rule != "REC-16")
+		return e.Instance == id && (e.To != "" || e.Verdict != "" || e.Workload != nil || !reason.IsRefusal(&e))
 	})
 }

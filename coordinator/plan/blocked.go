@@ -1,8 +1,8 @@
 package plan
 
 import (
-	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/coordinator/reason"
+	"github.com/leasehold/leasehold/store"
 )
 
 // task is work that may be blocked.

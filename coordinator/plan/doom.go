@@ -53,7 +53,7 @@ func (d *draft) hear(m *member) {
 			t := d.timer(n.In.D())
 			rec.Deadline = &t
 		}
-		a := d.step(m, m.phase, "SPOT-2", "doomed", why,
+		a := d.step(m, m.phase, "SPOT-2", "doomed", because(why),
 			[]string{fmt.Sprintf("report rev %d", m.Report.Modified), "notice " + n.Kind},
 			func(r *store.Instance) { r.Doomed = &rec })
 		a.Conditions = append(a.Conditions, m.Report.Unchanged())
@@ -74,7 +74,7 @@ func (d *draft) evacuated(m *member, reason, evidence string) *Action {
 	if reason != "" {
 		why += ": " + reason
 	}
-	return d.step(m, m.phase, "DRAIN-3", "doomed", why, []string{evidence}, func(r *store.Instance) {
+	return d.step(m, m.phase, "DRAIN-3", "doomed", because(why), []string{evidence}, func(r *store.Instance) {
 		r.Doomed = &store.Doom{Rule: "DRAIN-3", Why: why, At: d.now.UTC()}
 	})
 }
@@ -98,10 +98,11 @@ func (d *draft) saveNoticed() {
 				return
 			}
 			needed := len(d.others(m, usable)) == 0 && d.counts.filled <= d.spec.Size && len(d.zones()) > 0
-			a := d.retire(m, "SPOT-2", "deleting", m.doom.why, m.evidence(), m.proof(d.s.Keys)...)
+			a := d.retire(m, "SPOT-2", "deleting", because(m.doom.why), m.evidence(), m.proof(d.s.Keys)...)
 			if needed {
 				r, write := d.newMember(sl, m.ID(), "SPOT-2", "takes the place of "+m.ID()+": "+m.doom.why)
 				a.What += "; replacement " + r.ID() + " requested"
+				a.Replacement = r.ID()
 				d.madeFrom(a, &r.Record)
 				a.Conditions = append(a.Conditions, store.Absent(r.Key))
 				a.Writes = append(a.Writes, write)

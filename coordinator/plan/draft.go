@@ -8,6 +8,7 @@ import (
 	"sort"
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -240,8 +241,11 @@ func (d *draft) specUnchanged() []store.Condition {
 
 func (d *draft) specKey() string { return d.s.Keys.Group(d.g.Name) }
 
-func (d *draft) decision(rule, what, why string) store.Decision {
-	return store.Decision{Rule: rule, What: what, Why: why, Revision: d.s.Revision, At: d.now.UTC()}
+func (d *draft) decision(rule, what string, why store.Cause) store.Decision {
+	return store.Decision{
+		Rule: rule, What: what, Why: reason.Short(why), Cause: reason.Recorded(why), Revision: d.s.Revision,
+		At: d.now.UTC(),
+	}
 }
 
 // timer is one that begins now.
@@ -271,7 +275,7 @@ func (d *draft) newRecord(sl *slot, rule, why string) store.Instance {
 	rec := store.Instance{
 		Schema: store.Schema, ID: d.newID(number), Group: d.g.Name, Slot: number, Phase: store.Pending,
 		Since: d.now.UTC(), Created: d.now.UTC(), Spec: from.spec, Zone: d.zoneFor(sl, &from.spec), Template: from.hash,
-		Relaunch: d.spec.Relaunch.Number, Last: d.decision(rule, "requested", why),
+		Relaunch: d.spec.Relaunch.Number, Last: d.decision(rule, "requested", because(why)),
 	}
 	rec.Config = rec.Spec.ConfigHash()
 	return rec
@@ -332,13 +336,13 @@ func share(words ...string) float64 {
 }
 
 // step is an action that takes a member to another phase, with all that such an action compares.
-func (d *draft) step(m *member, to store.Phase, rule, what, why string, evidence []string,
+func (d *draft) step(m *member, to store.Phase, rule, what string, why store.Cause, evidence []string,
 	change func(*store.Instance),
 ) *Action {
 	rec := m.Record
 	a := Action{
-		Group: d.g.Name, Instance: m.ID(), Slot: rec.Place(), Rule: rule, What: what, Why: why,
-		Evidence: evidence, From: rec.Phase, To: to, Verdict: m.judgment.Verdict,
+		Group: d.g.Name, Instance: m.ID(), Slot: rec.Place(), Rule: rule, What: what,
+		Why: reason.Short(why), Cause: reason.Recorded(why), Evidence: evidence, From: rec.Phase, To: to, Verdict: m.judgment.Verdict,
 		Otherwise:  otherwise(rule, m.judgment.Verdict),
 		Conditions: []store.Condition{m.Unchanged()},
 	}
@@ -360,3 +364,9 @@ func (d *draft) step(m *member, to store.Phase, rule, what, why string, evidence
 	d.actions = append(d.actions, a)
 	return &d.actions[len(d.actions)-1]
 }
+
+// because is a cause that is a text alone.
+func because(text string) store.Cause { return store.Cause{Text: text} }
+
+// orderedBy is the cause of what an operator ordered.
+func orderedBy(operator string) store.Cause { return store.Cause{Kind: store.CauseOrder, By: operator} }

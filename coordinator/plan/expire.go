@@ -14,6 +14,9 @@ type age struct {
 	forced    bool
 }
 
+// cause is why an instance goes that has grown too old.
+func (a age) cause() store.Cause { return store.Cause{Kind: store.CauseAge, Text: a.why} }
+
 // ageOf compares an instance's age with what its group allows. A share of up to a tenth, which is
 // always the same for an instance, keeps a group that was born together from dying together
 // (EXP-2).
@@ -109,9 +112,9 @@ func (d *draft) replaceOld(m *member) bool {
 	case !d.mayCreate(what):
 		return false
 	}
-	a := d.step(m, m.phase, m.age.rule, replaced, m.age.why, m.evidence(), nil)
+	a := d.step(m, m.phase, m.age.rule, replaced, m.age.cause(), m.evidence(), nil)
 	a.Conditions = append(a.Conditions, d.common()...)
-	d.addReplacement(a, m.slot, m, m.age.rule, m.age.why)
+	d.addReplacement(a, m.slot, m, m.age.rule, m.age.cause())
 	d.writeSlot(a, m.slot)
 	return m.age.forced
 }
@@ -142,7 +145,7 @@ func (d *draft) forcedOut(sl *slot, good []*member) {
 	}
 	if d.mayDelete(old.task(store.WorkExpire), old) {
 		a := d.retire(old, old.age.rule, "deleting",
-			old.age.why+", and its replacement was tried: "+tried.Calls.Problem, old.evidence(), old.proof(d.s.Keys)...)
+			store.Cause{Kind: store.CauseAge, Text: old.age.why + ", and its replacement was tried: " + tried.Calls.Problem}, old.evidence(), old.proof(d.s.Keys)...)
 		d.writeSlot(a, sl)
 	}
 }
@@ -156,7 +159,7 @@ func (d *draft) leftOver() {
 	d.drains()
 	for _, m := range d.members {
 		if c := m.Record.Condemned; c != nil && !m.touched && !m.gone() && m.phase != store.Draining {
-			d.retire(m, "REC-16", "deleting", c.Why, m.evidence())
+			d.retire(m, "REC-16", "deleting", orderedBy(c.By), m.evidence())
 		}
 	}
 }
@@ -168,9 +171,9 @@ func (d *draft) removeOnDemand() {
 		if m.Record.Managed || m.touched || m.gone() || m.phase == store.Draining {
 			continue
 		}
-		rule, why := m.age.rule, m.age.why
+		rule, why := m.age.rule, m.age.cause()
 		if c := m.Record.Condemned; c != nil {
-			rule, why = "REC-16", c.Why
+			rule, why = "REC-16", orderedBy(c.By)
 		} else if rule == "" || m.Record.Protected != "" {
 			d.toldDoomed(m)
 			continue

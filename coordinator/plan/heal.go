@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -115,7 +116,7 @@ func (d *draft) mendByRestart(sl *slot, m *member, level string) {
 		d.noteFlapping(sl, m)
 		return
 	}
-	a := d.restart(m, level, "HEAL-1", "restarting its "+level, m.judgment.Why, true, nil)
+	a := d.restart(m, level, "HEAL-1", "restarting its "+level, because(m.judgment.Why), true, nil)
 	d.writeSlot(a, sl)
 }
 
@@ -126,7 +127,7 @@ func (d *draft) noteFlapping(sl *slot, m *member) {
 	if sl.Record.Errored != "" {
 		rule = "FLAP-3"
 	}
-	a := d.step(m, m.phase, rule, what, m.judgment.Why, m.evidence(), func(r *store.Instance) { r.Counted = true })
+	a := d.step(m, m.phase, rule, what, because(m.judgment.Why), m.evidence(), func(r *store.Instance) { r.Counted = true })
 	a.Conditions = append(a.Conditions, m.proof(d.s.Keys)...)
 	d.writeSlot(a, sl)
 }
@@ -160,9 +161,10 @@ func (d *draft) replace(sl *slot, m *member) {
 // there.
 const replaced = "replacement requested"
 
-func (d *draft) addReplacement(a *Action, sl *slot, m *member, rule, why string) {
-	r, write := d.newMember(sl, m.ID(), rule, "takes the place of "+m.ID()+": "+why)
+func (d *draft) addReplacement(a *Action, sl *slot, m *member, rule string, why store.Cause) {
+	r, write := d.newMember(sl, m.ID(), rule, "takes the place of "+m.ID()+": "+reason.Short(why))
 	requested := "replacement " + r.ID() + " requested"
+	a.Replacement = r.ID()
 	if a.What == replaced {
 		a.What = requested
 	} else {
@@ -175,7 +177,7 @@ func (d *draft) addReplacement(a *Action, sl *slot, m *member, rule, why string)
 
 // removeFirst removes a member to make room. Unless max_expansion has room for two machines its
 // slot is filled again when the machine is gone: until then it counts (REC-18).
-func (d *draft) removeFirst(sl *slot, m *member, rule, why string) {
+func (d *draft) removeFirst(sl *slot, m *member, rule string, why store.Cause) {
 	a := d.retire(m, rule, "deleting", why, m.evidence(), m.proof(d.s.Keys)...)
 	what := m.task(store.WorkReplace)
 	sl.Record.Vacated = &store.Vacated{Instance: m.ID(), Roll: rule == "ROLL-1"}
@@ -247,14 +249,14 @@ func (d *draft) mustKeep(m *member) bool {
 
 // grounds are the rule and the reason for which a member has to go: the given rule if it failed, or
 // an order, or its doom.
-func (m *member) grounds(rule string) (string, string) {
+func (m *member) grounds(rule string) (string, store.Cause) {
 	switch {
 	case m.Record.Condemned != nil:
-		return "REC-16", m.Record.Condemned.Why
+		return "REC-16", orderedBy(m.Record.Condemned.By)
 	case m.doom.rule != "":
-		return m.doom.rule, m.doom.why
+		return m.doom.rule, because(m.doom.why)
 	default:
-		return rule, m.judgment.Why
+		return rule, because(m.judgment.Why)
 	}
 }
 
@@ -286,7 +288,8 @@ func (d *draft) thinOut(sl *slot, bad []*member) {
 		}
 		rule, why := m.grounds("HEAL-13")
 		d.fail(sl, m)
-		a := d.retire(m, rule, "deleting", why+"; "+keep.ID()+" keeps the slot until there is a better one",
+		a := d.retire(m, rule, "deleting",
+			followed(why, "; "+keep.ID()+" keeps the slot until there is a better one"),
 			m.evidence(),
 			append(m.proof(d.s.Keys), keep.Unchanged())...)
 		d.writeSlot(a, sl)
@@ -364,7 +367,7 @@ func (d *draft) giveUp(m *member) {
 		return
 	}
 	if d.mayDelete(m.task(store.WorkWithdraw), m) {
-		d.retire(m, "HEAL-13", "withdrawn", why, nil)
+		d.retire(m, "HEAL-13", "withdrawn", because(why), nil)
 	}
 }
 
@@ -384,7 +387,7 @@ func (d *draft) moveZone(m *member) {
 	if to == "" || to == full || !d.full(provider, full) || d.full(provider, to) {
 		return
 	}
-	a := d.step(m, store.Creating, "REC-3", "tried in zone "+to, "zone "+full+" has no room", []string{m.Calls.Problem},
+	a := d.step(m, store.Creating, "REC-3", "tried in zone "+to, because("zone "+full+" has no room"), []string{m.Calls.Problem},
 		func(r *store.Instance) { r.Zone = to })
 	a.Conditions = append(a.Conditions, d.common()...)
 	m.movesTo = to

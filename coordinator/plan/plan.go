@@ -25,11 +25,15 @@ type Action struct {
 	Rule     string
 	What     string // a sentence for people, without the name of the instance
 	Why      string
+	Cause    store.Cause // why, in fields
 	Evidence []string
-	// Otherwise says what would have kept it from happening.
-	Otherwise string
-	From, To  store.Phase
-	Verdict   store.Verdict
+	// Otherwise is what would have prevented it.
+	Otherwise store.Counterfactual
+	// Replacement is the instance that it requests in place of Instance.
+	Replacement string
+	Kind        store.EntryKind
+	From, To    store.Phase
+	Verdict     store.Verdict
 
 	Conditions []store.Condition
 	Writes     []store.Write
@@ -43,7 +47,10 @@ type Action struct {
 }
 
 // News is an entry of the journal about a group.
-type News struct{ Rule, What, Why, Otherwise string }
+type News struct {
+	Rule, What, Why string
+	Otherwise       store.Counterfactual
+}
 
 // Told are the entries of the journal that an action leaves: itself, unless it is silent, and its
 // news.

@@ -82,9 +82,9 @@ func (d *draft) rebalanceOne(from, to string, what task) {
 		return
 	}
 	why := fmt.Sprintf("zone %s has %d instances, and zone %s has %d", from, d.spread()[from], to, d.spread()[to])
-	a := d.step(m, m.phase, "REC-17", replaced, why, m.evidence(), nil)
+	a := d.step(m, m.phase, "REC-17", replaced, because(why), m.evidence(), nil)
 	a.Conditions = append(a.Conditions, d.common()...)
-	d.addReplacement(a, m.slot, m, "REC-17", why)
+	d.addReplacement(a, m.slot, m, "REC-17", because(why))
 	d.writeSlot(a, m.slot)
 }
 
@@ -121,7 +121,8 @@ func (d *draft) withdrawRebalance(m *member) bool {
 	if !m.Record.Rebalances || len(d.others(m, usable)) == 0 || !d.mayDelete(m.task(store.WorkWithdraw), m) {
 		return false
 	}
-	d.retire(m, "REC-17", "withdrawn", "zone "+m.zone()+" has no room, and it was made to even the zones",
+	d.retire(m, "REC-17", "withdrawn",
+		because("zone "+m.zone()+" has no room, and it was made to even the zones"),
 		[]string{m.Calls.Problem})
 	return true
 }

@@ -80,7 +80,8 @@ func (d *draft) vanished(m *member) bool {
 
 // empty removes all managed instances of a group that is stopped, or being deleted, and then a
 // deleted group itself (REC-7, REC-11).
-func (d *draft) empty(rule, why string) {
+func (d *draft) empty(rule, text string) {
+	why := store.Cause{Kind: store.CauseGroupEnds, Text: text}
 	full := false
 	for _, m := range d.members {
 		if m.gone() || m.touched || !m.Record.Managed || m.phase == store.Draining {

@@ -26,7 +26,7 @@ func (m *member) updating() bool {
 }
 
 // change is the least that brings a member up to date, and why: ROLL-2.
-func (d *draft) change(m *member) (action, why string) {
+func (d *draft) change(m *member) (action string, why store.Cause) {
 	var parts []string
 	action = store.ActionLiveUpdate
 	more := func(a, part string) {
@@ -66,7 +66,7 @@ func (d *draft) change(m *member) (action, why string) {
 	if actionRank(d.spec.Rollout.MinimalAction) > actionRank(action) {
 		action = d.spec.Rollout.MinimalAction
 	}
-	return action, "outdated: " + strings.Join(parts, ", ")
+	return action, store.Cause{Kind: store.CauseOutdated, Text: strings.Join(parts, ", ")}
 }
 
 func actionRank(a string) int {
@@ -151,7 +151,8 @@ func (d *draft) giveWay(m *member, takesRoom func(*member) bool) string {
 	if young == nil || !d.mayDelete(young.task(store.WorkRemove), young) || d.waitsFirst(m, young) {
 		return ""
 	}
-	d.release(young, old, "HEAL-8", "withdrawn", "the healing of "+m.ID()+" needs its room, and "+old.ID()+" serves")
+	d.release(young, old, "HEAL-8", "withdrawn",
+		because("the healing of "+m.ID()+" needs its room, and "+old.ID()+" serves"))
 	return young.ID()
 }
 
@@ -176,7 +177,7 @@ func (d *draft) waitsFirst(m, young *member) bool {
 		d.noteFlapping(m.slot, m)
 		return true
 	}
-	a := d.step(m, m.phase, "FLAP-1", "waits for the room of "+young.ID(), m.judgment.Why, m.evidence(),
+	a := d.step(m, m.phase, "FLAP-1", "waits for the room of "+young.ID(), because(m.judgment.Why), m.evidence(),
 		func(r *store.Instance) { r.Counted = true })
 	a.Conditions = append(a.Conditions, m.proof(d.s.Keys)...)
 	d.writeSlot(a, m.slot)
@@ -272,7 +273,7 @@ func (d *draft) update(m *member) bool {
 
 // updateByRestart restarts a member in its place: the workload if its agent runs one and can be
 // told, else the machine.
-func (d *draft) updateByRestart(m *member, why string) bool {
+func (d *draft) updateByRestart(m *member, why store.Cause) bool {
 	if d.unwell() >= d.spec.MaxUnavailable(true) && m.healthy() || d.booted(m) &&
 		d.unavailable() >= d.spec.MaxUnavailable(true) {
 		d.block("ROLL-1", m.task(store.WorkRestart), store.BlockedByMaxUnavailable,
@@ -293,7 +294,7 @@ func (d *draft) updateByRestart(m *member, why string) bool {
 
 // updateByReplacement makes a replacement first within max_expansion, else removes first within
 // max_unavailable.
-func (d *draft) updateByReplacement(m *member, why string) bool {
+func (d *draft) updateByReplacement(m *member, why store.Cause) bool {
 	what := m.task(store.WorkReplace)
 	if !d.mayCreate(what) {
 		return false

@@ -161,7 +161,8 @@ func (d *draft) scaleDown() {
 				return
 			}
 			d.retire(m, "HEAL-9", "deleting",
-				fmt.Sprintf("%s above size %d, and %s", number(surplus, "slot"), d.spec.Size, whyFirst[c.kind]),
+				store.Cause{Kind: store.CauseSmaller, Text: fmt.Sprintf("%s above size %d, and %s",
+					number(surplus, "slot"), d.spec.Size, whyFirst[c.kind])},
 				m.evidence(), m.proof(d.s.Keys)...)
 		}
 	}

@@ -137,8 +137,9 @@ func (q *queue) record(c plan.Call, in store.Versioned[store.Instance], rec stor
 ) bool {
 	t := q.t
 	a := plan.Action{
-		Group: rec.Group, Instance: rec.ID, Rule: rule, What: what, From: from, To: rec.Phase, Conditions: c.Conditions,
-		Writes: []store.Write{store.Put(in.Key, store.Encode(rec))},
+		Group: rec.Group, Instance: rec.ID, Rule: rule, What: what, From: from, To: rec.Phase, Kind: store.EntryCall,
+		Conditions: c.Conditions,
+		Writes:     []store.Write{store.Put(in.Key, store.Encode(rec))},
 	}
 	if from != rec.Phase {
 		if err := store.ValidateTransition(from, rec.Phase); err != nil {
