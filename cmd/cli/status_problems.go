@@ -11,6 +11,7 @@ import (
 	"github.com/leasehold/leasehold/cmd/output"
 	"github.com/leasehold/leasehold/cmd/program"
 	"github.com/leasehold/leasehold/coordinator/reason"
+	"github.com/leasehold/leasehold/coordinator/story"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -272,29 +273,19 @@ func groupProblems(g group, leads bool, now time.Time) []problem {
 			Next: "leasehold events --follow -g " + g.Name,
 		})
 	}
-	found = append(found, nowProblems(g, now)...)
-	if lost := lostInstances(st); len(lost) > 1 {
+	on := story.Of(st)
+	found = append(found, nowProblems(g, on, now)...)
+	if lost := on.Lost; len(lost) > 1 {
 		found = append(found, problem{
 			About: g.Name, Rule: "SAFE-15",
 			What: fmt.Sprintf("the records of %d instances are lost, without an order to delete them: %s; nothing is created or deleted for their slots", len(lost), fewNames(lost)),
 			Next: "leasehold repair restores them from etcd's history; leasehold recover, if that does not have them",
 		})
 	}
-	for _, b := range merge(blockedProblems(st)) {
+	for _, b := range merge(on.Blocked) {
 		found = append(found, heldProblem(g.Name, b))
 	}
 	return found
-}
-
-// lostInstances are the instances of a group whose records were lost.
-func lostInstances(st store.Status) []string {
-	var ids []string
-	for _, d := range st.Damaged {
-		if d.What == store.DamageLost && d.Instance != "" {
-			ids = append(ids, d.Instance)
-		}
-	}
-	return ids
 }
 
 // fewNames names the first of many.

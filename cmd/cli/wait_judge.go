@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/coordinator/reason"
+	"github.com/leasehold/leasehold/coordinator/story"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -188,7 +189,10 @@ func (w *waiting) rollHalted() string {
 	if r := w.status.Rollout; r == nil || r.Template != w.template || r.Relaunch < w.spec.Relaunch.Number {
 		return ""
 	}
-	return halted(w.status)
+	if r := story.Of(w.status).Roll; r.Halted() {
+		return r.Why
+	}
+	return ""
 }
 
 // givenUp reports whether nothing more happens without an operator (REC-11).
