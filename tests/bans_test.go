@@ -289,6 +289,28 @@ var bans = []ban{
 		},
 	},
 	{
+		name: "cmd reads no reason out of a text",
+		why: "the planner says why in fields (store.Blocked, store.Cause, store.Counterfactual), and coordinator/reason " +
+			"renders them: a program that takes the sentences apart breaks when one of them is worded better",
+		find: func(f sourceFile) []breach {
+			if !product("cmd/cli")(f) && !product("cmd/foresee")(f) {
+				return nil
+			}
+			return readsReasons(f)
+		},
+	},
+	{
+		name: "cmd decides nothing by a rule's ID",
+		why: "a rule names the promise that a decision keeps. What kind of decision it is, its fields say; a rule may get " +
+			"a second kind of decision, or a decision another rule",
+		find: func(f sourceFile) []breach {
+			if !product("cmd")(f) {
+				return nil
+			}
+			return comparesRules(f)
+		},
+	},
+	{
 		name: "no sleep in tests",
 		why: "a sleep is too short on a slow machine and too long on every other: wait for the event, or poll with a " +
 			"deadline; in a synctest bubble receive from time.After",

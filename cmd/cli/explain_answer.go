@@ -73,7 +73,7 @@ func judgedBriefly(j plan.Judgment, usual string) string {
 	case j.Why == "" || j.Verdict == store.Unborn:
 		return usual
 	case j.Verdict == store.Live:
-		return strings.TrimSuffix(j.Why, ": ")
+		return j.Why
 	default:
 		return "it is " + strings.ToUpper(string(j.Verdict)) + ": " + j.Why
 	}

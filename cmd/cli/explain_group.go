@@ -82,10 +82,8 @@ const mostCommands = 3
 func nextCommands(g group, sc *scene) []string {
 	commands := freeing(sc.status().Blocked)
 	for _, p := range groupProblems(g, sc.leads(), sc.now) {
-		for _, command := range strings.Split(p.Next, " | ") {
-			looking := strings.HasPrefix(command, "leasehold explain ") ||
-				strings.HasPrefix(command, "leasehold events ")
-			if command != "" && !looking && !slices.Contains(commands, command) {
+		for _, command := range strings.Split(p.Next, " | ")[p.looks:] {
+			if command != "" && !slices.Contains(commands, command) {
 				commands = append(commands, command)
 			}
 		}

@@ -143,7 +143,7 @@ func nowProblems(g group, on story.Group, now time.Time) []problem {
 	if on.Storm != nil {
 		found = append(found, problem{
 			About: g.Name, Rule: "SAFE-2", What: "storm: " + stormLine(*st.Storm, now),
-			Next: fmt.Sprintf("leasehold explain %s | leasehold group override-storm %s", g.Name, g.Name),
+			Next: fmt.Sprintf("leasehold explain %s | leasehold group override-storm %s", g.Name, g.Name), looks: 1,
 		})
 	}
 	if r := on.Roll; r.Halted() && r.State == story.Stopped {
@@ -156,7 +156,7 @@ func nowProblems(g group, on story.Group, now time.Time) []problem {
 		found = append(found, problem{
 			About: g.Name, Rule: "ROLL-4",
 			What: fmt.Sprintf("the roll to %s is stalled at %d of %d: %s", r.Template, r.Done, r.Total, r.Why),
-			Next: fmt.Sprintf("leasehold explain %s | leasehold group rollback %s", g.Name, g.Name),
+			Next: fmt.Sprintf("leasehold explain %s | leasehold group rollback %s", g.Name, g.Name), looks: 1,
 		})
 	}
 	if st.Uneven != "" {
@@ -166,7 +166,7 @@ func nowProblems(g group, on story.Group, now time.Time) []problem {
 		found = append(found, problem{
 			About: g.Name, Rule: "FLAP-3",
 			What: counted(on.Errored, "slot is", "slots are") + " given up after too many failures: no more retries",
-			Next: fmt.Sprintf("leasehold explain %s | leasehold group retry %s", g.Name, g.Name),
+			Next: fmt.Sprintf("leasehold explain %s | leasehold group retry %s", g.Name, g.Name), looks: 1,
 		})
 	}
 	return found
@@ -176,11 +176,11 @@ func nowProblems(g group, on story.Group, now time.Time) []problem {
 func unevenProblem(group string, st store.Status) problem {
 	p := problem{
 		About: group, Rule: "REC-17", What: "the instances are spread unevenly over the zones: " + st.Uneven,
-		Next: "leasehold explain " + group,
+		Next: "leasehold explain " + group, looks: 1,
 	}
 	if st.Accepted == nil || st.Accepted.Spread != store.SpreadEven {
 		p.What += "; running instances are not moved (spread: at_creation)"
-		p.Next = "leasehold group edit " + group + ", for spread: even"
+		p.Next, p.looks = "leasehold group edit "+group+", for spread: even", 0
 	}
 	for _, b := range st.Blocked {
 		if reason.TopicOf(&b) == reason.TopicSpread {

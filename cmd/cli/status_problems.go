@@ -23,6 +23,7 @@ type problem struct {
 	Next  string `json:"next,omitempty"`
 
 	topic reason.Topic
+	looks int // commands at the beginning of Next that only look
 }
 
 // How long a past event stays a problem, and how long an order may be pending before it is one.
@@ -270,7 +271,7 @@ func groupProblems(g group, leads bool, now time.Time) []problem {
 	case !g.Status.Present() && leads:
 		found = append(found, problem{
 			About: g.Name, What: "the leader has not accepted it yet",
-			Next: "leasehold events --follow -g " + g.Name,
+			Next: "leasehold events --follow -g " + g.Name, looks: 1,
 		})
 	}
 	on := story.Of(st)
@@ -308,14 +309,17 @@ func heldProblem(group string, b blockedWork) problem {
 	if until := b.until(); until != "" {
 		what += "; until " + until
 	}
-	next := "leasehold events -g " + group
+	p := problem{
+		About: group, Rule: b.Rule, What: what, Next: "leasehold events -g " + group, looks: 1,
+		topic: reason.TopicOf(&b.Blocked),
+	}
 	if b.Instance != "" {
-		next = "leasehold instance show " + b.Instance
+		p.Next, p.looks = "leasehold instance show "+b.Instance, 0
 	}
 	if commands := freeing([]store.Blocked{b.Blocked}); len(commands) > 0 {
-		next = commands[0]
+		p.Next, p.looks = commands[0], 0
 	}
-	return problem{About: group, Rule: b.Rule, What: what, Next: next, topic: reason.TopicOf(&b.Blocked)}
+	return p
 }
 
 func inForce(st store.Status) string {

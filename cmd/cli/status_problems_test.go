@@ -65,7 +65,7 @@ func TestProblemsAreToldOnce(t *testing.T) {
 		found := problems(st, noon)
 		if len(found) != 1 || !slices.Equal([]string{found[0].About, found[0].Rule, found[0].What, found[0].Next},
 			test.want) {
-			t.Errorf("%s: got %q, want %q", name, found, test.want)
+			t.Errorf("%s: got %+v, want %q", name, found, test.want)
 		}
 	}
 }

@@ -327,7 +327,7 @@ func judgeReporting(in *Instance, s *Snapshot, now time.Time) Judgment {
 			return Judgment{Verdict: store.Live, Rule: "DET-5", Why: "it reports and is healthy", Evidence: evidence}
 		case rebooted(in):
 			return Judgment{
-				Verdict: store.Live, Rule: "DET-10", Why: "its machine has started again: " + notYet,
+				Verdict: store.Live, Rule: "DET-10", Why: withDetail("its machine has started again", notYet),
 				Evidence: evidence,
 			}
 		case in.Record.Phase == store.Running || in.Record.Phase == store.Draining:
@@ -354,7 +354,7 @@ func judgeReporting(in *Instance, s *Snapshot, now time.Time) Judgment {
 	}
 	if now.Before(due) {
 		return Judgment{
-			Verdict: store.Live, Rule: "DET-10", Why: "not healthy yet: " + notYet, Evidence: evidence,
+			Verdict: store.Live, Rule: "DET-10", Why: withDetail("not healthy yet", notYet), Evidence: evidence,
 			Until: due,
 		}
 	}
@@ -394,6 +394,13 @@ func restartConfirmed(in *Instance) bool {
 // the gateway persists every change of the verdict, so the last one stands.
 func reportIsCurrent(in *Instance) bool {
 	return in.Report.Present() && in.Report.Record.BootID == in.Alive.Record.BootID
+}
+
+func withDetail(text, detail string) string {
+	if detail == "" {
+		return text
+	}
+	return text + ": " + detail
 }
 
 // NoList is the evidence of a provider that has not listed its machines yet.
