@@ -190,9 +190,15 @@ func (r *rewriter) enter(n ast.Node) bool {
 	return true
 }
 
+// onOneLine returns source text as it would stand on one line, so that breaking a line renames no mutant.
+func onOneLine(text string) string {
+	text = strings.Join(strings.Fields(text), " ")
+	return strings.NewReplacer("( ", "(", ", )", ")", " )", ")", "{ ", "{", ", }", "}", " }", "}", "[ ", "[", ", ]", "]").Replace(text)
+}
+
 // new adds a mutant.
 func (r *rewriter) new(operator string, place ast.Node) int {
-	text := strings.Join(strings.Fields(string(r.file.text[r.offset(place.Pos()):r.offset(place.End())])), " ")
+	text := onOneLine(string(r.file.text[r.offset(place.Pos()):r.offset(place.End())]))
 	if runes := []rune(text); len(runes) > 100 {
 		text = string(runes[:99]) + "…"
 	}

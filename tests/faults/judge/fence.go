@@ -251,11 +251,19 @@ func (a *authors) author(s *step) *transaction {
 // made it.
 func (w *transaction) free(s *step) bool { return w.landed == nil || w.landed == s }
 
-// explains says that a transaction can have made a step: it was begun before that was seen, and
-// writes all that changed. Deleting what is not there changes nothing.
+// explains reports whether a transaction can have made a step: it began before the step was seen, it
+// writes everything that changed, and its journal entries, which no other transaction writes, are in
+// the step. Other keys of it may be missing: deleting an absent key changes nothing.
 func (w *transaction) explains(s *step) bool {
-	return w.begun.At <= s.at && !slices.ContainsFunc(s.changes,
-		func(e history.Event) bool { return !slices.Contains(w.commit().Keys, e.Change.Key) })
+	changes := func(key string) bool {
+		return slices.ContainsFunc(s.changes, func(e history.Event) bool { return e.Change.Key == key })
+	}
+	keys := w.commit().Keys
+	return w.begun.At <= s.at &&
+		!slices.ContainsFunc(s.changes, func(e history.Event) bool { return !slices.Contains(keys, e.Change.Key) }) &&
+		!slices.ContainsFunc(keys, func(key string) bool {
+			return strings.Contains(key, "/"+store.KindEvents+"/") && !changes(key)
+		})
 }
 
 // term is the leadership that something happened under.

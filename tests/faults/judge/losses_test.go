@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/tests/faults/history"
 )
 
 const other = "web-0-bbbbbb"
@@ -56,5 +57,21 @@ func TestNoReplicaCreatesAShard(t *testing.T) {
 	s.emptied()
 	s.operator(put(s.keys.Shard(), shard)) // leasehold recover
 	s.txn(put(s.keys.Shard(), shard))
+	s.innocent()
+}
+
+// A transaction of the leader that went down with an etcd is not taken for an operator's write of the same key in the
+// next etcd, at the same revision: its journal entry is missing there.
+func TestATransactionOfALostEtcdIsNoOther(t *testing.T) {
+	shard := store.Shard{Schema: 1, ID: "t", Name: "default"}
+	s := web(t)
+	hold := s.entry(store.JournalEntry{Rule: "SAFE-12"})
+	lost := history.Commit{ID: 1000, Replica: "a", Process: 1, Fence: s.fence, Keys: []string{s.keys.Shard(), hold.key}}
+	s.add(history.Event{Commit: &lost})
+	s.emptied()
+	ended := lost
+	ended.Ended, ended.Outcome, ended.At = true, history.Happened, s.rev+1
+	s.add(history.Event{Commit: &ended})
+	s.operator(put(s.keys.Shard(), shard)) // leasehold recover
 	s.innocent()
 }

@@ -145,6 +145,7 @@ func ofTheLeader() []Mutant {
 					New: "",
 				},
 			},
+			Harmless: "records are missing that caches, agents' claims and machines know of, and that holds the shard as well (SAFE-15)",
 			Scenario: "TestEtcdIsRestoredFromASnapshot",
 		},
 	}
