@@ -46,7 +46,7 @@ func What(b *store.Blocked) string {
 	case store.WorkDelete:
 		return "deletion of " + b.Instance
 	case store.WorkForget:
-		return "the end of the record of " + b.Instance
+		return "removal of the record of " + b.Instance
 	case store.WorkHealth:
 		return "health of " + b.Instance
 	case store.WorkPhase:
@@ -73,7 +73,7 @@ func Why(b *store.Blocked) string {
 	case store.BlockedByHold:
 		return fmt.Sprintf("the shard is on hold since %s by %s: %s", of.Since.UTC().Format(time.RFC3339), of.Name, of.Text)
 	case store.BlockedByPause:
-		return also("the group is paused", ", and what was decided before waits too: ", of.Text)
+		return also("the group is paused", "; what was decided before waits too: ", of.Text)
 	case store.BlockedByStaleState:
 		return "the state read from etcd is stale: " + of.Text
 	case store.BlockedByMissingList:
@@ -88,7 +88,7 @@ func Why(b *store.Blocked) string {
 		return "max_deleting is used up"
 	case store.BlockedByBudget:
 		if of.Expansion == 0 && of.Down == 0 {
-			return "max_expansion and max_unavailable are 0: only the dead are healed"
+			return "max_expansion and max_unavailable are 0: only dead instances are healed"
 		}
 		return fmt.Sprintf("max_expansion %d (%d in use) and max_unavailable %d (%d in use) are used up", of.Expansion,
 			of.ExpansionUsed, of.Down, of.DownUsed)
@@ -99,13 +99,13 @@ func Why(b *store.Blocked) string {
 	case store.BlockedByNoExpansion:
 		return before(of.Text, "; ", "its replacement comes first, and max_expansion is 0")
 	case store.BlockedByCapacity:
-		return fmt.Sprintf("%d machines are there, size and max_expansion allow %d", of.Count, of.Limit)
+		return fmt.Sprintf("there are %d machines, and size and max_expansion allow %d", of.Count, of.Limit)
 	case store.BlockedByReplacement:
 		return before(of.Text, ", and ", fmt.Sprintf("its replacement %s is %s", of.Other, of.Phase))
 	case store.BlockedByHealing:
-		return "the healing of " + of.Other + " waits for room, and comes first"
+		return of.Other + " has to be healed first, and waits for room"
 	case store.BlockedByUnhealthy:
-		why := number(of.Count, "slot") + " without anybody healthy"
+		why := number(of.Count, "slot") + " without a healthy instance"
 		if !of.Flag {
 			why += ", and healing comes first"
 		}
@@ -136,29 +136,29 @@ func Why(b *store.Blocked) string {
 	case store.BlockedByHealPolicy:
 		return "heal.policy is none, and " + of.Text
 	case store.BlockedByAgent:
-		return "its agent cannot be told just now: " + of.Text
+		return "its agent cannot be reached now: " + of.Text
 	case store.BlockedByConfirmations:
-		return number(of.Count, "instance") + " still to confirm what it was sent"
+		return number(of.Count, "instance") + " still to confirm the last update"
 	case store.BlockedByDrain:
 		return "it drains: " + of.Text
 	case store.BlockedByChecksGivenUp:
-		return fmt.Sprintf("%s; nobody heals it, for slot %d is given up: %s", of.Text, of.Slot, of.Name)
+		return fmt.Sprintf("%s; it is not healed, because slot %d is given up: %s", of.Text, of.Slot, of.Name)
 	case store.BlockedByEarlierCalls:
-		return "a call that was begun earlier may still make its machine"
+		return "an earlier call may still create its machine"
 	case store.BlockedByFlapping:
 		return fmt.Sprintf("slot %d flaps: %s", of.Slot, number(of.Count, "failure"))
 	case store.BlockedByGivenUpSlot:
 		return fmt.Sprintf("slot %d is given up: %s", of.Slot, of.Text)
 	case store.BlockedByStartup:
-		return of.Other + " works, but has not for startup_duration"
+		return of.Other + " works, but not yet for startup_duration"
 	case store.BlockedByOnDemand:
-		return of.Text + "; it is on demand, and nobody replaces it"
+		return of.Text + "; instances on demand are not replaced"
 	case store.BlockedByNewDoom:
-		return of.Text + ", though it was itself made only now, in the place of " + of.Other
+		return of.Text + ", although it was created only now to replace " + of.Other
 	case store.BlockedByStorm:
 		return fmt.Sprintf("a storm: %d of %d lost", of.Count, of.Limit)
 	case store.BlockedByStormEnd:
-		return "the storm has just ended, and lost instances are taken up one after the other"
+		return "the storm has just ended, and lost instances are replaced one after another"
 	case store.BlockedByStormProbe:
 		return "a probe in a storm makes the replacement first, and max_expansion is used up"
 	case store.BlockedByDamage, store.BlockedByBlamedTemplate, store.BlockedByChecks, store.BlockedByProvider:
@@ -187,9 +187,9 @@ func Until(b *store.Blocked) string {
 		if of.Other != "" {
 			return of.Other + " has made room"
 		}
-		return "one that is coming up is there"
+		return "an instance that is starting has started"
 	case store.BlockedByMaxDeleting:
-		return "a deletion that is under way ends"
+		return "a deletion in progress ends"
 	case store.BlockedByBudget, store.BlockedByStormProbe:
 		switch {
 		case of.Expansion == 0 && of.Down == 0:
@@ -205,7 +205,7 @@ func Until(b *store.Blocked) string {
 	case store.BlockedByNoExpansion:
 		return "max_expansion is raised"
 	case store.BlockedByCapacity:
-		return "one of those that leave is gone"
+		return "one of the leaving instances is gone"
 	case store.BlockedByReplacement:
 		return of.Other + " passes all checks"
 	case store.BlockedByHealing:
@@ -229,17 +229,17 @@ func Until(b *store.Blocked) string {
 		}
 		return fmt.Sprintf("its wait of %s is over", of.For)
 	case store.BlockedByFullZone:
-		return "it is asked again"
+		return "the provider is asked again for a machine there"
 	case store.BlockedByProtectedZone, store.BlockedByProtectedRest:
 		return "leasehold instance protect --off"
 	case store.BlockedByAgent:
 		return "its agent reports, or it is judged lost"
 	case store.BlockedByConfirmations:
-		return "one of them has"
+		return "one of them confirms it"
 	case store.BlockedByBlamedTemplate:
 		return "another template: leasehold group rollback " + of.Group + ", or leasehold group retry " + of.Group
 	case store.BlockedByDrain:
-		first := "another one is healthy in its place"
+		first := "another instance is healthy in its place"
 		if of.Flag {
 			first = "its hook ends"
 		}
@@ -254,11 +254,11 @@ func Until(b *store.Blocked) string {
 	case store.BlockedByProvider:
 		return "the provider is asked again"
 	case store.BlockedByEarlierCalls:
-		return "such a call has timed out and a list shows no machine"
+		return "that call has timed out and a list shows no machine"
 	case store.BlockedByStartup:
-		return of.Other + " has"
+		return of.Other + " has worked for startup_duration"
 	case store.BlockedByNewDoom:
-		return fmt.Sprintf("it is %s old (flap.min_delay); look at what the notice comes from: spot.source", of.For)
+		return fmt.Sprintf("it is %s old (flap.min_delay); check what sends the notice: spot.source", of.For)
 	case store.BlockedByStorm:
 		return fmt.Sprintf("losses stay few for %s, a probe of it succeeds, or leasehold group override-storm %s", of.For,
 			of.Group)
