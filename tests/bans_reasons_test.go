@@ -2,13 +2,11 @@ package tests
 
 import (
 	"go/ast"
-	"go/parser"
 	"go/token"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"testing"
 )
 
 // reasonTexts are the fields of records and of the planner that hold sentences.
@@ -86,32 +84,4 @@ func comparesRules(f sourceFile) (found []breach) {
 		return true
 	})
 	return found
-}
-
-// TestReasonBans checks that the two bans on reading reasons find what they ban.
-func TestReasonBans(t *testing.T) {
-	for source, want := range map[string]struct{ reads, compares int }{
-		`strings.HasPrefix(e.Why, "outdated")`:             {1, 0},
-		`requested.FindStringSubmatch(e.What)`:             {1, 0},
-		`strings.HasPrefix(b.Rule, "ROLL-")`:               {1, 1},
-		`e.Rule == "REC-16" || "SAFE-2" != e.Rule`:         {0, 2},
-		`map[string]int{"HEAL-2": 1}`:                      {0, 1},
-		`func() { switch r { case "HEAL-2", "HEAL-3": } }`: {0, 2},
-		`problem{Rule: "SAFE-2", What: "a storm"}`:         {0, 0},
-		`reason.Why(&b) + strings.ToUpper(e.What)`:         {0, 0},
-		`strings.TrimPrefix(r.Key, prefix(r.What))`:        {0, 0},
-		`slices.Contains(rules, b.Rule)`:                   {0, 0},
-		`e.Why == "" || e.What == string(e.Verdict)`:       {0, 0},
-	} {
-		set := token.NewFileSet()
-		tree, err := parser.ParseFile(set, "x.go", "package x\n\nvar x = "+source+"\n", 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		f := sourceFile{tree: tree}
-		if reads, compares := len(readsReasons(f)), len(comparesRules(f)); reads != want.reads || compares != want.compares {
-			t.Errorf("%s: %d reads and %d comparisons found, want %d and %d", source, reads, compares, want.reads,
-				want.compares)
-		}
-	}
 }

@@ -289,6 +289,17 @@ var bans = []ban{
 		},
 	},
 	{
+		name: "reasons are made of records alone",
+		why: "the planner calls coordinator/reason, and pages and webhooks will call it and coordinator/story: both are " +
+			"functions of the records (store), without I/O",
+		find: refuseImports(
+			func(f sourceFile) bool { return product("coordinator/reason")(f) || product("coordinator/story")(f) },
+			func(_ sourceFile, p string) bool {
+				return !standard(p) && p != module+"/store" && p != module+"/coordinator/reason" ||
+					withinAny(p, "context", "net", "os", "log", "io", "syscall", "sync", "math/rand", "crypto/rand")
+			}),
+	},
+	{
 		name: "cmd reads no reason out of a text",
 		why: "the planner says why in fields (store.Blocked, store.Cause, store.Counterfactual), and coordinator/reason " +
 			"renders them: a program that takes the sentences apart breaks when one of them is worded better",
