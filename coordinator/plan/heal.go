@@ -214,7 +214,9 @@ func (d *draft) turn(m *member) (removeFirst, ok bool) {
 		return false, true
 	}
 	if d.mustKeep(m) {
-		d.block("SAFE-2", what, store.BlockedByStormProbe, d.usedUp(m, most, d.unavailable()))
+		of := d.usedUp(m, most, d.unavailable())
+		of.ExpansionUsed, of.DownUsed = 0, 0 // they would only change the status
+		d.block("SAFE-2", what, store.BlockedByStormProbe, of)
 		return false, false
 	}
 	// Who never booted is unavailable already: to remove it takes nobody down (HEAL-5). Else
@@ -233,6 +235,9 @@ func (d *draft) turn(m *member) (removeFirst, ok bool) {
 // has failed.
 func (d *draft) usedUp(m *member, most, used int) store.BlockedFacts {
 	b := d.spec.Budget
+	if b.MaxExpansion == 0 && most == 0 {
+		return store.BlockedFacts{} // however many are in use: a count that says nothing would change the status
+	}
 	of := store.BlockedFacts{
 		Expansion: b.MaxExpansion, ExpansionUsed: max(0, d.expansion()), Down: most, DownUsed: used,
 	}
