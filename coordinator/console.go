@@ -17,25 +17,25 @@ const consoleTimeout = 3 * time.Second
 // keepConsole writes the end of a dead machine's console output to the journal, where it outlives
 // the machine, unless its agent reported how the workload ended (DET-19). It asks once, and does
 // without an answer.
-func (q *queue) keepConsole(ctx context.Context, rec store.Instance) {
-	console, keeps := q.provider.(provider.Console)
-	if !keeps || rec.Last.Rule != "DET-4" || q.t.told(rec.ID) || !q.first(rec.ID) {
+func (t *term) keepConsole(ctx context.Context, p provider.Provider, rec store.Instance) {
+	console, keeps := p.(provider.Console)
+	if !keeps || rec.Last.Rule != "DET-4" || t.told(rec.ID) || !t.first(rec.ID) {
 		return
 	}
 	call, cancel := context.WithTimeout(ctx, consoleTimeout)
 	defer cancel()
-	tail, err := console.Console(call, q.t.shard.ID, rec.ID)
+	tail, err := console.Console(call, t.shard.ID, rec.ID)
 	if err != nil {
-		q.t.log.Debug("no console output of a dead machine", "group", rec.Group, "instance", rec.ID, "error", err)
+		t.log.Debug("no console output of a dead machine", "group", rec.Group, "instance", rec.ID, "error", err)
 		return
 	}
 	if tail = tail[max(0, len(tail)-provider.ConsoleTail):]; len(tail) == 0 {
 		return
 	}
-	q.t.tell(call, store.JournalEntry{
+	t.tell(call, store.JournalEntry{
 		Rule: "DET-19", What: "console output kept",
 		Why: "its machine died, and its agent told of no end of the workload", Group: rec.Group,
-		Instance: rec.ID, Slot: rec.Place(), Console: q.t.veiled(rec, string(bytes.ToValidUTF8(tail, []byte("?")))),
+		Instance: rec.ID, Slot: rec.Place(), Console: t.veiled(rec, string(bytes.ToValidUTF8(tail, []byte("?")))),
 		Revision: rec.Last.Revision,
 	})
 }
@@ -58,18 +58,18 @@ func (t *term) veiled(rec store.Instance, text string) string {
 }
 
 // first reports whether a machine's console was not fetched yet.
-func (q *queue) first(id string) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	first := !q.heard[id]
-	q.heard[id] = true
+func (t *term) first(id string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	first := !t.heard[id]
+	t.heard[id] = true
 	return first
 }
 
-func (q *queue) forget(id string) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	delete(q.heard, id)
+func (t *term) forget(id string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.heard, id)
 }
 
 // told reports whether an instance's last report says how its workload ended.

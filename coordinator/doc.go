@@ -3,16 +3,16 @@
 //
 //	replica.go     a replica's life: shard, cache, gateway, session, election
 //	waiting.go     waiting for a store that holds the shard
-//	term.go        one term of leadership: cache → plan → transactions → provider calls
-//	commit.go      an action as a fenced transaction with its journal entry
-//	queue.go       provider calls: bounded, rate-limited, one at a time per instance
-//	lister.go      what the providers list
+//	term.go        one term of leadership: the loop that steps leader.Leader
+//	perform.go     the leader's commands, on etcd and real providers
+//	commit.go      actions as a fenced transaction with their journal entries
+//	inbox.go       events that wait for the loop
 //	served.go      what a leader leaves for the next one, and the compaction of etcd's history
 //	disturbance.go what may have cost agents their leases
 //	journal.go     the journal's keys and leases
 //
-// What a term has seen and cannot be read from etcd is in package evidence, which makes the
-// planner's snapshot.
+// What a leader decides, and when, is in package leader, which has no I/O. What a term has seen and
+// cannot be read from etcd is in package evidence, which makes the planner's snapshot.
 //
 // # Invariants
 //

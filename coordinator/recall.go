@@ -5,8 +5,8 @@ import (
 	"errors"
 	"time"
 
-	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/coordinator/evidence"
+	"github.com/leasehold/leasehold/coordinator/leader"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -17,19 +17,14 @@ const (
 
 // recall reads from etcd's history what unreadable keys said before, if no cache has it (SAFE-16).
 // What cannot be read now is retried in the next step.
-func (t *term) recall(ctx context.Context) {
-	var wanted []evidence.Spoilt
-	t.r.cache.View(func(c *cache.Content) { wanted = t.evidence.ToRecall(c) })
-	if len(wanted) == 0 {
-		return
-	}
+func (t *term) recall(ctx context.Context, wanted []evidence.Spoilt) {
 	ctx, cancel := context.WithTimeout(ctx, recallTakes)
 	defer cancel()
 	for _, s := range wanted {
 		kv, err := t.r.before(ctx, s.Key, s.Modified)
 		if err != nil {
 			t.log.Warn("etcd's history cannot be read", "key", s.Key, "error", err)
-			t.evidence.LookAgain("", time.Now().Add(refusedWait))
+			t.evidence.LookAgain("", time.Now().Add(leader.RefusedWait))
 			return
 		}
 		t.evidence.Recalled(s, kv)

@@ -2,7 +2,6 @@ package coordinator
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -13,19 +12,14 @@ import (
 
 	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/coordinator/evidence"
+	"github.com/leasehold/leasehold/coordinator/leader"
 	"github.com/leasehold/leasehold/coordinator/plan"
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/store"
 )
 
-// Why a term ends before its replica does.
-var (
-	errDeposed = errors.New("another replica leads: our key in the election is gone")
-)
-
 const (
-	fullPass  = 5 * time.Minute // REC-1
-	passLate  = time.Second     // a plan that takes this long is logged
+	passLate  = time.Second // a plan that takes this long is logged
 	tickEvery = time.Second
 	tickLate  = 3 * time.Second // a tick this late means that this process, or the machine, stood still
 )
@@ -38,10 +32,15 @@ type term struct {
 	shard    store.Shard
 	log      *slog.Logger
 	evidence *evidence.Evidence
-	queues   map[queueOf]*queue
-	listers  map[string]*lister
-	pokes    chan struct{}
-	kept     atomic.Int64 // age of the oldest revision that etcd keeps, as a time.Duration
+	leader   *leader.Leader
+	inbox    *inbox
+	work     sync.WaitGroup // commands under way
+	kept     atomic.Int64   // age of the oldest revision that etcd keeps, as a time.Duration
+
+	mu      sync.Mutex
+	tokens  map[int]joinToken // of creations that are recorded, by operation
+	heard   map[string]bool   // dead machines whose consoles were fetched, until they are removed
+	failing map[string]bool   // providers whose last List failed
 
 	verdicts    map[string]map[string]plan.Judgment // by group and instance, as last written to the journal
 	troubles    map[string]time.Time                // instances in trouble, and since when
@@ -52,22 +51,27 @@ type term struct {
 func newTerm(r *Replica, fence store.Fence, lease store.LeaseID, shard store.Shard) *term {
 	t := &term{
 		r: r, fence: fence, lease: lease, shard: shard, log: r.log.With("fence", int64(fence.Created)),
-		pokes: make(chan struct{}, 1), verdicts: map[string]map[string]plan.Judgment{},
-		troubles: map[string]time.Time{}, held: map[string]map[string]bool{}, listers: map[string]*lister{},
+		inbox: newInbox(), tokens: map[int]joinToken{}, heard: map[string]bool{}, failing: map[string]bool{},
+		verdicts: map[string]map[string]plan.Judgment{}, troubles: map[string]time.Time{},
+		held: map[string]map[string]bool{},
 	}
 	capabilities := map[string]provider.Capabilities{}
 	for name, p := range r.deps.Providers {
 		capabilities[name] = p.Capabilities()
-		t.listers[name] = newLister(t, name, p)
 	}
 	t.evidence = evidence.New(evidence.Config{
 		Keys: r.keys, Capabilities: capabilities, SessionTTL: r.cfg.SessionTTL, Seed: rand.Uint64(),
-		Now: time.Now, Jitter: func(most time.Duration) time.Duration { return rand.N(most + 1) },
-		Wake: t.poke, Suspect: t.suspect, Validate: r.validate,
+		Now: time.Now, Jitter: jitter, Wake: t.poke, Suspect: t.inbox.requestList, Validate: r.validate,
 	})
-	t.queues = t.newQueues()
+	t.leader = leader.New(leader.Config{
+		Keys: r.keys, Fence: fence, Evidence: t.evidence, Capabilities: capabilities, Settings: t.settings(),
+		Began: time.Now(), Jitter: jitter,
+	})
 	return t
 }
+
+// jitter returns a random time up to the given one.
+func jitter(most time.Duration) time.Duration { return rand.N(most + 1) }
 
 // validate returns what a group's provider has against its spec, or "".
 func (r *Replica) validate(_ string, g store.Group) string {
@@ -86,13 +90,6 @@ func (r *Replica) validate(_ string, g store.Group) string {
 	return ""
 }
 
-// suspect lists a provider's machines at once.
-func (t *term) suspect(provider string) {
-	if l := t.listers[provider]; l != nil {
-		l.ask()
-	}
-}
-
 // settings returns the settings in force. The cache keeps them even while etcd holds others that
 // are refused.
 func (t *term) settings() store.ShardSettings {
@@ -105,12 +102,7 @@ func (t *term) settings() store.ShardSettings {
 	return settings
 }
 
-func (t *term) poke() {
-	select {
-	case t.pokes <- struct{}{}:
-	default:
-	}
-}
+func (t *term) poke() { t.inbox.wake() }
 
 // run leads until ctx ends or leadership is lost, and returns why. It leaves nothing running.
 func (t *term) run(ctx context.Context) error {
@@ -130,12 +122,8 @@ func (t *term) run(ctx context.Context) error {
 	var parts sync.WaitGroup
 	defer parts.Wait()
 	defer end(nil)
-	for _, l := range t.listers {
-		parts.Go(func() { l.run(ctx) })
-	}
-	for _, q := range t.queues {
-		parts.Go(func() { q.run(ctx) })
-	}
+	defer t.work.Wait()
+	defer end(nil)
 	parts.Go(func() { t.keepServed(ctx) })
 	parts.Go(func() { t.keepExtras(ctx) })
 	parts.Go(func() { t.watchClock(ctx) })
@@ -144,31 +132,56 @@ func (t *term) run(ctx context.Context) error {
 	return err
 }
 
-// loop plans whenever something has changed or is due.
+// loop steps the leader whenever something has happened or is due, and performs its commands.
 func (t *term) loop(ctx context.Context) error {
-	due := time.NewTimer(time.Hour)
+	due := time.NewTimer(0)
 	defer due.Stop()
-	pass := time.NewTicker(fullPass)
-	defer pass.Stop()
 	for {
-		next, err := t.step(ctx)
-		if err != nil {
-			return err
+		events := t.inbox.take()
+		now := time.Now()
+		tick, wake := t.leader.Next(now)
+		if !tick.After(now) {
+			events = append(events, leader.Tick{})
 		}
-		wait := time.Hour
-		if !next.IsZero() {
-			wait = max(time.Millisecond, time.Until(next)) // do not spin on work that waits for the cache
+		if !wake.IsZero() && !wake.After(now) {
+			events = append(events, leader.Wake{})
 		}
-		due.Reset(wait)
+		for _, e := range events {
+			if err := t.step(ctx, e); err != nil {
+				return err
+			}
+		}
+		now = time.Now()
+		tick, wake = t.leader.Next(now)
+		if !wake.IsZero() && wake.Before(tick) {
+			tick = wake
+		}
+		due.Reset(max(time.Millisecond, tick.Sub(now))) // do not spin on work that waits for the cache
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-t.pokes:
+		case <-t.inbox.ready:
 		case <-due.C:
-		case <-pass.C:
-			t.r.cache.View(func(c *cache.Content) { t.evidence.Pass(c) })
 		}
 	}
+}
+
+// step has the leader take an event up, and performs its commands.
+func (t *term) step(ctx context.Context, e leader.Event) error {
+	heard, interrupted := t.r.cache.Heard()
+	var commands []leader.Command
+	t.r.cache.View(func(c *cache.Content) {
+		commands = t.leader.Step(time.Now(), leader.View{Content: c, Heard: heard, Interrupted: interrupted != nil}, e)
+	})
+	for _, c := range commands {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err := t.perform(ctx, c); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // watchClock notices when this process, or the whole machine, stood still: no agent could be heard
@@ -188,62 +201,19 @@ func (t *term) watchClock(ctx context.Context) {
 	}
 }
 
-// step plans the dirty groups whose cache is recent enough, carries out the actions, and returns
-// when to plan again.
-func (t *term) step(ctx context.Context) (next time.Time, err error) {
-	heard, interrupted := t.r.cache.Heard()
-	if interrupted != nil || time.Since(heard) > vitalsSilence {
-		t.r.deps.Meter.Refused(RefusedStale)
-		// SAFE-3: the groups stay dirty, and the next change of the cache wakes the loop.
-		return time.Time{}, nil //nolint:nilerr // no decision is no error
-	}
-	t.recall(ctx)
-	var snapshot plan.Snapshot
-	var ready []string
-	var settings store.ShardSettings
-	var revision store.Revision
-	now, deposed := time.Now(), false
-	t.r.cache.View(func(c *cache.Content) {
-		if kv, ok := c.Leaders[leaderName(t.r.keys, t.fence.Key)]; !ok || kv.Created != t.fence.Created {
-			deposed = c.Revision >= t.fence.Created
-		}
-		settings, revision = c.Shard.Record.Settings, c.Revision
-		if ready = t.evidence.TakeDirty(c.Revision, now); len(ready) > 0 {
-			snapshot = t.evidence.Snapshot(c, ready)
-		}
-	})
-	if !deposed {
-		t.tellRefused(ctx, settings, revision)
-	}
-	switch {
-	case deposed:
-		return time.Time{}, errDeposed
-	case len(ready) == 0:
-		return t.evidence.NextDue(), nil
-	}
-	now = time.Now() // not before anything in the snapshot
-	p := plan.Compute(snapshot, now)
+// compute makes the plan of a snapshot, and reports what it says of verdicts and held work.
+func (t *term) compute(ctx context.Context, c leader.Compute) plan.Plan {
+	now := time.Now() // not before anything in the snapshot
+	p := plan.Compute(*c.Snapshot, now)
 	took := time.Since(now)
 	t.r.deps.Meter.Planned(took)
 	if took > passLate {
-		t.log.Warn("planning took long", "took", took.String(), "groups", len(ready))
+		t.log.Warn("planning took long", "took", took.String(), "groups", len(c.Groups))
 	}
-	t.evidence.Tallied(p.Tallies)
-	t.tellVerdicts(ctx, &snapshot, p)
-	t.tellHeld(ready, p)
-	turns := plan.NewTurns(&snapshot)
-	for _, together := range plan.Together(p.Actions) {
-		if err := t.carryOut(ctx, &snapshot, turns, together); err != nil {
-			return time.Time{}, err
-		}
-	}
-	for _, call := range p.Calls {
-		t.ask(call)
-	}
-	for _, name := range ready {
-		t.evidence.LookAgain(name, p.Due[name])
-	}
-	return t.evidence.NextDue(), nil
+	t.tellRefused(ctx, c.Snapshot.Shard.Record.Settings, c.Snapshot.Revision)
+	t.tellVerdicts(ctx, c.Snapshot, p)
+	t.tellHeld(c.Groups, p)
+	return p
 }
 
 // tellRefused records in the journal which of the shard's settings cannot be used, and what is in
@@ -265,12 +235,6 @@ func (t *term) tellRefused(ctx context.Context, s store.ShardSettings, revision 
 		Rule: "REC-20", What: "settings of the shard refused", Why: text,
 		Revision: revision,
 	})
-}
-
-// leaderName returns the part of a leader's key below the prefix of its kind.
-func leaderName(keys store.Keys, key string) string {
-	_, name, _ := keys.Split(key)
-	return name
 }
 
 // tellHeld warns once of each piece of work that is due and held back (OBS-1). The status says as
@@ -328,6 +292,7 @@ func (t *term) tellVerdicts(ctx context.Context, s *plan.Snapshot, p plan.Plan) 
 			t.log.Info("verdict", "group", g.Name, "instance", id, "verdict", string(now.Verdict), "rule", now.Rule,
 				"why", now.Why, "revision", int64(s.Revision))
 			told = append(told, store.JournalEntry{
+				Kind: store.EntryVerdict, Awaits: now.Awaits,
 				Rule: now.Rule, What: string(now.Verdict), Why: now.Why, Group: g.Name, Instance: id,
 				Slot: in.Record.Place(), Verdict: now.Verdict,
 				Evidence: now.Evidence, Revision: s.Revision,

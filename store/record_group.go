@@ -68,6 +68,12 @@ type JournalEntry struct {
 	Why      string    `json:"why,omitempty"`
 	Group    string    `json:"group,omitempty"`
 	Instance string    `json:"instance,omitempty"`
+	Kind     EntryKind `json:"kind,omitempty"`
+	Cause    Cause     `json:"cause,omitzero"`
+	// Replacement is the instance that was requested in place of Instance.
+	Replacement string `json:"replacement,omitempty"`
+	// Awaits is what a suspicion waits for, other than the end of a lease.
+	Awaits Awaited `json:"awaits,omitempty"`
 	// Claimed: Instance is only the name that somebody gave who was refused. Nothing proves that it
 	// was this instance.
 	Claimed  bool     `json:"claimed,omitempty"`
@@ -76,9 +82,11 @@ type JournalEntry struct {
 	To       Phase    `json:"to,omitempty"`
 	Verdict  Verdict  `json:"verdict,omitempty"`
 	Evidence []string `json:"evidence,omitempty"`
-	// Otherwise says what would have kept it from happening.
-	Otherwise string   `json:"otherwise,omitempty"`
-	Revision  Revision `json:"revision"` // of the cache it was decided on
+	// Counterfactual is what would have prevented it. Otherwise is the same as text: a release
+	// without Counterfactual reads that.
+	Counterfactual Counterfactual `json:"counterfactual,omitempty"`
+	Otherwise      string         `json:"otherwise,omitempty"`
+	Revision       Revision       `json:"revision"` // of the cache it was decided on
 	// Workload is how a failed workload ended, with its last words (DET-19).
 	Workload *WorkloadExit `json:"workload_exit,omitempty"`
 	// Console is the end of a dead machine's console output, where it is not known how its workload
@@ -216,15 +224,6 @@ func (s *Status) Timers() []NamedTimer {
 type InvalidSpec struct {
 	Revision Revision `json:"revision"` // 0: the key is missing
 	Why      string   `json:"why"`
-}
-
-// Blocked is work that ought to be done and is not, and why.
-type Blocked struct {
-	Rule     string `json:"rule"`
-	What     string `json:"what"`
-	Why      string `json:"why"`
-	Until    string `json:"until,omitempty"` // what would free it
-	Instance string `json:"instance,omitempty"`
 }
 
 // GroupState is the state of a group as a whole (REC-11).

@@ -73,6 +73,7 @@ type Drain struct {
 	Token string `json:"token"` // tells this drain from others, in what the agent reports
 	Rule  string `json:"rule"`
 	Why   string `json:"why"`
+	Cause Cause  `json:"cause,omitzero"`
 	Timer Timer  `json:"timer"`
 	// Lost: it drains because it was lost. If its agent returns, so does the instance (DET-15).
 	Lost bool `json:"lost,omitempty"`
@@ -156,6 +157,7 @@ type Decision struct {
 	Rule     string    `json:"rule"`
 	What     string    `json:"what,omitempty"` // was done, as the journal says it; versions before did not tell
 	Why      string    `json:"why"`
+	Cause    Cause     `json:"cause,omitzero"`
 	Revision Revision  `json:"revision"` // of the cache it was made on
 	At       time.Time `json:"at"`
 }

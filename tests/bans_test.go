@@ -38,9 +38,10 @@ var bans = []ban{
 	{
 		name: "plan knows records alone",
 		why: "the planner also runs in dry runs, simulations and an operator's shell: it may know the records it " +
-			"decides about (store) and nothing that acts",
+			"decides about and their sentences (store, coordinator/reason) and nothing that acts",
 		find: refuseImports(product("coordinator/plan"), func(_ sourceFile, p string) bool {
-			return !standard(p) && p != module+"/store" && !within(p, module+"/coordinator/plan")
+			return !standard(p) && p != module+"/store" && p != module+"/coordinator/reason" &&
+				!within(p, module+"/coordinator/plan")
 		}),
 	},
 	{
@@ -102,6 +103,28 @@ var bans = []ban{
 		},
 	},
 	{
+		name: "leader has no clock, goroutine or I/O",
+		why: "a simulator drives the same code in virtual time, and a seed must repeat it to the byte: every method takes the time, " +
+			"and the shell around it waits, calls and writes",
+		find: func(f sourceFile) []breach {
+			in := product("coordinator/leader")
+			if !in(f) {
+				return nil
+			}
+			found := uses(f, "time", "Now", "Since", "Until", "After", "AfterFunc", "Sleep", "Tick", "NewTimer",
+				"NewTicker")
+			ast.Inspect(f.tree, func(n ast.Node) bool {
+				if g, ok := n.(*ast.GoStmt); ok {
+					found = append(found, breach{g.Pos(), "starts a goroutine"})
+				}
+				return true
+			})
+			return append(found, refuseImports(in, func(_ sourceFile, p string) bool {
+				return withinAny(p, "context", "net", "os", "log", "io", "syscall", "sync", "crypto/rand", "math/rand")
+			})(f)...)
+		},
+	},
+	{
 		name: "simulated worlds have no clock, goroutine or I/O",
 		why: "a seed must repeat a world to the byte, on any machine and however fast: it knows records, providers and the pure parts " +
 			"of the coordinator, and nothing that waits, reads or runs beside it",
@@ -122,6 +145,7 @@ var bans = []ban{
 				own := slices.Contains([]string{
 					module + "/store", module + "/provider", module + "/coordinator/cache",
 					module + "/coordinator/evidence", module + "/coordinator/plan",
+					module + "/coordinator/leader",
 				}, p)
 				return !standard(p) && !own ||
 					withinAny(p, "context", "net", "os", "log", "io", "syscall", "sync", "crypto/rand")
@@ -285,6 +309,39 @@ var bans = []ban{
 				return nil
 			}
 			return []breach{{draws, "imports rapid without tests/tier"}}
+		},
+	},
+	{
+		name: "reasons are made of records alone",
+		why: "the planner calls coordinator/reason, and pages and webhooks will call it and coordinator/story: both are " +
+			"functions of the records (store), without I/O",
+		find: refuseImports(
+			func(f sourceFile) bool { return product("coordinator/reason")(f) || product("coordinator/story")(f) },
+			func(_ sourceFile, p string) bool {
+				return !standard(p) && p != module+"/store" && p != module+"/coordinator/reason" ||
+					withinAny(p, "context", "net", "os", "log", "io", "syscall", "sync", "math/rand", "crypto/rand")
+			}),
+	},
+	{
+		name: "cmd reads no reason out of a text",
+		why: "the planner says why in fields (store.Blocked, store.Cause, store.Counterfactual), and coordinator/reason " +
+			"renders them: a program that takes the sentences apart breaks when one of them is worded better",
+		find: func(f sourceFile) []breach {
+			if !product("cmd/cli")(f) && !product("cmd/foresee")(f) {
+				return nil
+			}
+			return readsReasons(f)
+		},
+	},
+	{
+		name: "cmd decides nothing by a rule's ID",
+		why: "a rule names the promise that a decision keeps. What kind of decision it is, its fields say; a rule may get " +
+			"a second kind of decision, or a decision another rule",
+		find: func(f sourceFile) []breach {
+			if !product("cmd")(f) {
+				return nil
+			}
+			return comparesRules(f)
 		},
 	},
 	{

@@ -75,6 +75,20 @@ var simulated = []struct {
 	{"coordinator/evidence/x_test.go", `package evidence; import "time"; var _ = time.Now()`, nil},
 
 	{
+		"coordinator/leader/x.go", `package leader; import "time"; var _ = time.Now()`,
+		[]string{"leader has no clock, goroutine or I/O"},
+	},
+	{
+		"coordinator/leader/x.go", `package leader; import _ "context"`,
+		[]string{"leader has no clock, goroutine or I/O"},
+	},
+	{
+		"coordinator/leader/x.go", `package leader; func f() { go f() }`,
+		[]string{"leader has no clock, goroutine or I/O"},
+	},
+	{"coordinator/leader/x.go", `package leader; import (_ "time"; _ "` + module + `/coordinator/evidence")`, nil},
+
+	{
 		"coordinator/sim/x.go", `package sim; import _ "` + module + `/coordinator"`,
 		[]string{"simulated worlds have no clock, goroutine or I/O"},
 	},
@@ -213,6 +227,49 @@ var simulated = []struct {
 	{
 		"agent/x_test.go", `package agent; import "testing"; func TestX(t *testing.T) { var lines reader; lines.Skip(1) }`,
 		nil,
+	},
+
+	{
+		"cmd/cli/x.go", `package cli; var x = strings.HasPrefix(e.Why, "outdated")`,
+		[]string{"cmd reads no reason out of a text"},
+	},
+	{
+		"cmd/cli/x.go", `package cli; var x = requested.FindStringSubmatch(e.What)`,
+		[]string{"cmd reads no reason out of a text"},
+	},
+	{
+		"cmd/foresee/x.go", `package cli; var x = strings.HasPrefix(b.Rule, "ROLL-")`,
+		[]string{"cmd reads no reason out of a text", "cmd decides nothing by a rule's ID"},
+	},
+	{
+		"cmd/cli/x.go", `package cli; var x = e.Rule == "REC-16" || "SAFE-2" != e.Rule`,
+		[]string{"cmd decides nothing by a rule's ID"},
+	},
+	{
+		"cmd/scenario/x.go", `package cli; func x() { switch r { case "HEAL-2", "HEAL-3": } }`,
+		[]string{"cmd decides nothing by a rule's ID"},
+	},
+	{
+		"cmd/cli/x.go", `package cli; var x = map[string]int{"HEAL-2": 1}`,
+		[]string{"cmd decides nothing by a rule's ID"},
+	},
+	{
+		"cmd/cli/x_test.go", `package cli; var x = strings.HasPrefix(e.Why, "outdated") || e.Rule == "REC-16"`,
+		nil,
+	},
+	{
+		"cmd/cli/x.go", `package cli; var x = problem{Rule: "SAFE-2", What: strings.ToUpper(e.What)}`,
+		nil,
+	},
+	{
+		"cmd/cli/x.go", `package cli; var x = slices.Contains(rules, b.Rule) || e.Why == "" || strings.TrimPrefix(r.Key, prefix(r.What)) == ""`,
+		nil,
+	},
+	{"coordinator/reason/x.go", `package reason; import _ "` + module + `/store"`, nil},
+	{"coordinator/reason/x.go", `package reason; import _ "os"`, []string{"reasons are made of records alone"}},
+	{
+		"coordinator/story/x.go", `package story; import _ "` + module + `/coordinator/plan"`,
+		[]string{"reasons are made of records alone"},
 	},
 }
 

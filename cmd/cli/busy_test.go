@@ -117,7 +117,7 @@ func busyInstances(w *world) {
 	}
 	add(0, "roll-0-a", store.Draining, func(i *store.Instance) {
 		i.Drain = &store.Drain{
-			Token: "d1", Rule: "ROLL-1", Why: "outdated",
+			Token: "d1", Rule: "ROLL-1", Why: "it is outdated", Cause: store.Cause{Kind: store.CauseOutdated},
 			Timer: *timer(18*time.Second, 5*time.Minute),
 		}
 	})

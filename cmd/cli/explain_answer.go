@@ -2,11 +2,11 @@ package cli
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/leasehold/leasehold/cmd/output"
 	"github.com/leasehold/leasehold/coordinator/plan"
+	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -24,7 +24,8 @@ func answerOf(sc *scene, i store.Instance, j plan.Judgment, life []store.Journal
 		return fmt.Sprintf("%s is CHECKING %s: %s%s", i.ID, since, judgedBriefly(j, "it is not healthy yet"),
 			takesPlaceOf(i))
 	case store.Stopping, store.Starting:
-		return fmt.Sprintf("%s is being RESTARTED %s because %s", i.ID, since, i.Last.Why)
+		return fmt.Sprintf("%s is being RESTARTED %s because %s", i.ID, since,
+			reason.Clause(i.Last.Cause, i.Last.Why))
 	case store.Draining:
 		until := ""
 		if d := i.Drain; d != nil {
@@ -72,7 +73,7 @@ func judgedBriefly(j plan.Judgment, usual string) string {
 	case j.Why == "" || j.Verdict == store.Unborn:
 		return usual
 	case j.Verdict == store.Live:
-		return strings.TrimSuffix(j.Why, ": ")
+		return j.Why
 	default:
 		return "it is " + strings.ToUpper(string(j.Verdict)) + ": " + j.Why
 	}
@@ -88,46 +89,20 @@ func takesPlaceOf(i store.Instance) string {
 // partingReason is why an instance goes that is not gone yet.
 func partingReason(i store.Instance, life []store.JournalEntry) string {
 	if e, found := partingOf(i.ID, life); found {
-		return reason(e)
+		return removalReason(e)
 	}
 	if d := i.Drain; d != nil {
-		return asClause(d.Why)
+		return reason.Clause(d.Cause, d.Why)
 	}
-	return asClause(i.Last.Why)
+	return reason.Clause(i.Last.Cause, i.Last.Why)
 }
 
-// reason is why an instance had to go, in a few words.
-func reason(e store.JournalEntry) string {
-	if e.Rule == "REC-16" {
-		return asClause(e.Why) // it was ordered, whatever its state was
-	}
-	if e.Verdict.Failed() {
+// removalReason is why an instance had to go, in a few words.
+func removalReason(e store.JournalEntry) string {
+	if e.Cause.Kind != store.CauseOrder && e.Verdict.Failed() {
 		return "it was " + strings.ToUpper(string(e.Verdict))
 	}
-	switch {
-	case e.Rule == "HEAL-6":
-		return "it was no longer needed: " + e.Why
-	case e.Rule == "HEAL-9":
-		return "its group got smaller: " + e.Why
-	default:
-		return asClause(e.Why)
-	}
-}
-
-// inItsPlace is what a reason says of the successor, which the sentence names anyway.
-var inItsPlace = regexp.MustCompile(`(, and|;) \S+ is healthy in its place$`)
-
-// asClause is a reason as it stands after because: the planner says outdated, or ordered, for
-// short.
-func asClause(why string) string {
-	switch {
-	case strings.HasPrefix(why, "outdated"):
-		return "it is " + why
-	case strings.HasPrefix(why, "ordered by "):
-		return "it was " + why
-	default:
-		return inItsPlace.ReplaceAllString(why, "")
-	}
+	return reason.Clause(e.Cause, e.Why) // an order stands whatever its state was
 }
 
 // placeTaken says which instance took the slot of another; "" if none did, or it had the slot

@@ -10,6 +10,8 @@ import (
 
 	"github.com/leasehold/leasehold/cmd/foresee"
 	"github.com/leasehold/leasehold/cmd/output"
+	"github.com/leasehold/leasehold/coordinator/reason"
+	"github.com/leasehold/leasehold/coordinator/story"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -80,10 +82,8 @@ const mostCommands = 3
 func nextCommands(g group, sc *scene) []string {
 	commands := freeing(sc.status().Blocked)
 	for _, p := range groupProblems(g, sc.leads(), sc.now) {
-		for _, command := range strings.Split(p.Next, " | ") {
-			looking := strings.HasPrefix(command, "leasehold explain ") ||
-				strings.HasPrefix(command, "leasehold events ")
-			if command != "" && !looking && !slices.Contains(commands, command) {
+		for _, command := range strings.Split(p.Next, " | ")[p.looks:] {
+			if command != "" && !slices.Contains(commands, command) {
 				commands = append(commands, command)
 			}
 		}
@@ -173,42 +173,33 @@ func groupClauses(sc *scene, g group) []string {
 	}
 	add(st.State == store.GroupPaused, "nothing is created, healed or deleted in it")
 	add(st.State == store.GroupReady, "it was applied with --no-start")
-	if stormy(st) {
-		add(true, "a STORM: %d of %d lost at its peak, and none of them is replaced", st.Storm.Lost, st.Storm.Of)
+	on := story.Of(st)
+	if s := on.Storm; s != nil {
+		add(true, "a STORM: %d of %d lost at its peak, and none of them is replaced", s.Lost, s.Of)
 	}
-	if r := st.Rollout; r != nil {
-		add(r.Blamed != "", "its roll has STOPPED at %d of %d: %s", r.Done, r.Total, r.Blamed)
-		add(r.Stalled != "" && r.Blamed == "", "its roll is STALLED at %d of %d: %s", r.Done, r.Total, r.Stalled)
+	if r := on.Roll; r.Halted() {
+		how := "STALLED"
+		if r.State == story.Stopped {
+			how = "STOPPED"
+		}
+		add(true, "its roll is %s at %d of %d: %s", how, r.Done, r.Total, r.Why)
 	}
-	add(st.Errored > 0, "%s given up", counted(st.Errored, "slot is", "slots are"))
-	add(st.Flapping > 0, "%s after repeated failures", counted(st.Flapping, "slot waits", "slots wait"))
-	for _, v := range []store.Verdict{store.Lost, store.Dead, store.Unhealthy, store.Stuck, store.Suspect} {
-		add(st.Verdicts[v] > 0, "%d %s", st.Verdicts[v], v)
+	add(on.Errored > 0, "%s given up", counted(on.Errored, "slot is", "slots are"))
+	add(on.Flapping > 0, "%s after repeated failures", counted(on.Flapping, "slot waits", "slots wait"))
+	for _, v := range on.Verdicts {
+		add(true, "%d %s", v.N, v.Verdict)
 	}
-	held, turns := heldBack(st.Blocked)
+	held, turns := len(merge(on.Blocked)), len(merge(on.Turns))
 	add(held > 0, "%s", counted(held, "thing is held back", "things are held back"))
-	if r := st.Rollout; r != nil && halted(st) == "" {
+	if r := on.Roll; r != nil && !r.Halted() {
 		add(true, "rolling, %d of %d done", r.Done, r.Total)
-	} else if st.Outdated > 0 && r == nil {
-		add(true, "%s outdated", isAre(st.Outdated))
 	}
+	add(on.Outdated > 0, "%s outdated", isAre(on.Outdated))
 	add(turns > 0 && len(all) == 0, "%s", counted(turns, "item waits for its turn", "items wait for their turn"))
-	for _, p := range store.Phases {
-		add(st.Phases[p] > 0 && p != store.Running && p != store.Finished, "%d %s", st.Phases[p], p)
+	for _, p := range on.Phases {
+		add(true, "%d %s", p.N, p.Phase)
 	}
 	return all
-}
-
-// heldBack counts what is held, less what only waits for its turn.
-func heldBack(blocked []store.Blocked) (held, turns int) {
-	for _, w := range merge(blocked) {
-		if takesTurns(w.Blocked) {
-			turns++
-		} else {
-			held++
-		}
-	}
-	return held, turns
 }
 
 // goingOn is what a group is in the middle of.
@@ -224,7 +215,7 @@ func goingOn(sc *scene, told map[string]store.JournalEntry) []string {
 			if i.Drain.Done != "" {
 				until = "it is over: " + i.Drain.Done
 			}
-			lines = append(lines, fmt.Sprintf("%s drains because %s; %s", i.ID, asClause(i.Drain.Why), until))
+			lines = append(lines, fmt.Sprintf("%s drains because %s; %s", i.ID, reason.Clause(i.Drain.Cause, i.Drain.Why), until))
 		case i.Doomed != nil:
 			lines = append(lines, fmt.Sprintf("%s is doomed: %s (%s)", i.ID, i.Doomed.Why, i.Doomed.Rule))
 		case i.Protected != "":
@@ -270,7 +261,6 @@ func (s *Session) explainGoneGroup(ctx context.Context, name string) (bool, erro
 		Group: name, State: "gone", Now: []string{}, Blocked: []store.Blocked{}, Decisions: storyLines(decisions),
 		Next:   []string{},
 		Answer: fmt.Sprintf("%s is gone; the last of it, %s: %s: %s", name, clock(last.At, now), last.What, last.Why),
-		looks:  "none: the instance is gone",
 	}
 	return true, s.showGroupStory(story)
 }
@@ -287,7 +277,7 @@ func (s *Session) showGroupStory(st groupStory) error {
 	}
 	writeBlocked(&b, scr, st.Blocked)
 	writeComputed(&b, scr, st.Computed, st.Revision)
-	output.WriteWrapped(&b, scr, "Next look: ", st.looks)
+	writeNextLook(&b, scr, st.looks, "the group")
 	if len(st.Decisions) > 0 {
 		b.WriteString("Last decisions\n")
 		writeStory(&b, scr, st.Decisions, "", s.env.Now(), s.wide())

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/cmd/output"
+	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -95,7 +96,7 @@ func tellInstance(sc *scene, i store.Instance, life []store.JournalEntry) instan
 		st.Now = append(st.Now, fmt.Sprintf("slot %d: %s", i.Slot, line))
 	}
 	st.decide(i.ID, life, now)
-	mine := func(b store.Blocked) bool { return b.Instance == i.ID || names(b.What, i.ID) || ofWholeGroup(b) }
+	mine := func(b store.Blocked) bool { return b.Instance == i.ID || reason.OfGroup(&b) }
 	st.Blocked = sc.blocked(mine)
 	if held := sc.held(mine); len(held) > 0 {
 		st.Computed = &computed{Held: held}
@@ -112,12 +113,6 @@ func (st *instanceStory) read(l life, now time.Time) {
 	st.Claims, st.Stopped = storyLines(l.claims), l.stopped(st.Instance, now)
 }
 
-// ofWholeGroup says that held work is that of all instances.
-func ofWholeGroup(b store.Blocked) bool {
-	return b.Instance == "" && (b.Rule == "SAFE-12" || b.Rule == "SAFE-3" ||
-		(b.Rule == "REC-13" || b.Rule == "SAFE-15") && b.What == "all changes")
-}
-
 // decide picks out the decision that counts.
 func (st *instanceStory) decide(id string, life []store.JournalEntry, now time.Time) {
 	e, found := countingDecision(id, sinceReturn(id, life))
@@ -125,13 +120,7 @@ func (st *instanceStory) decide(id string, life []store.JournalEntry, now time.T
 		return
 	}
 	line := storyLines([]store.JournalEntry{e})[0]
-	st.Decision, st.Otherwise = &line, e.Otherwise
-	if e.Rule == "REC-16" {
-		st.Otherwise = "" // trivial: without the order it would not have happened
-	}
-	if strings.HasSuffix(e.Otherwise, " before") {
-		st.Otherwise += " " + clock(e.At, now)
-	}
+	st.Decision, st.Otherwise = &line, reason.Prevented(&e, clock(e.At, now))
 }
 
 // agentLines say how its session and its last report are.
@@ -212,10 +201,9 @@ func tellGone(sc *scene, id string, slot *int, life []store.JournalEntry) instan
 	case !found || at.IsZero():
 		st.Answer = fmt.Sprintf("%s is gone; the journal does not say why", id)
 	default:
-		st.Answer = fmt.Sprintf("%s was DELETED %s because %s%s", id, clock(at, sc.now), reason(e),
+		st.Answer = fmt.Sprintf("%s was DELETED %s because %s%s", id, clock(at, sc.now), removalReason(e),
 			placeTaken(sc, id, slot, life))
 	}
-	st.looks = "none: the instance is gone"
 	return st
 }
 
@@ -223,6 +211,6 @@ func tellGone(sc *scene, id string, slot *int, life []store.JournalEntry) instan
 // unknown one.
 func everWas(id string, life []store.JournalEntry) bool {
 	return slices.ContainsFunc(life, func(e store.JournalEntry) bool {
-		return e.Instance == id && (e.To != "" || e.Verdict != "" || e.Workload != nil || e.Rule != "REC-16")
+		return e.Instance == id && (e.To != "" || e.Verdict != "" || e.Workload != nil || !reason.IsRefusal(&e))
 	})
 }

@@ -5,11 +5,11 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -204,20 +204,18 @@ func endOf(id string, life []store.JournalEntry) time.Time {
 func verdictsTold(entries []store.JournalEntry) map[string]store.JournalEntry {
 	last := map[string]store.JournalEntry{}
 	for _, e := range entries {
-		if e.Verdict != "" && e.What == string(e.Verdict) {
+		if reason.IsVerdict(&e) {
 			last[e.Instance] = e
 		}
 	}
 	return last
 }
 
-var requested = regexp.MustCompile(`replacement (\S+) requested`)
-
 // successorOf returns the instance created as the replacement of another.
 func successorOf(id string, life []store.JournalEntry) string {
 	for _, e := range slices.Backward(life) {
-		if m := requested.FindStringSubmatch(e.What); m != nil && e.Instance == id {
-			return m[1]
+		if e.Replacement != "" && e.Instance == id {
+			return e.Replacement
 		}
 	}
 	return ""
@@ -231,7 +229,7 @@ func countingDecision(id string, life []store.JournalEntry) (store.JournalEntry,
 		return e, true
 	}
 	for _, e := range slices.Backward(life) {
-		if e.Instance == id && e.Otherwise != "" && e.Rule != "REC-3" && e.Rule != "REC-16" {
+		if e.Instance == id && reason.Matters(&e) {
 			return e, true
 		}
 	}

@@ -3,10 +3,10 @@ package cli
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/leasehold/leasehold/cmd/output"
+	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -106,10 +106,10 @@ func looksFor(sc *scene, i store.Instance, blocked []store.Blocked) []look {
 	if r, found := sc.holder(i.Slot, i.ID); found && r.Replaces == i.ID {
 		all = append(all, instanceLooks(r)...)
 	}
-	if slices.ContainsFunc(blocked, func(b store.Blocked) bool { return b.Rule == "SAFE-2" }) {
+	if blockedBy(blocked, reason.TopicStorm) {
 		all = append(all, statusLooks(store.Status{Storm: sc.status().Storm})...)
 	}
-	if slices.ContainsFunc(blocked, waitsForRoom) {
+	if blockedBy(blocked, reason.TopicBudget) {
 		for _, other := range sc.instances() {
 			if other.ID != i.ID {
 				all = append(all, instanceLooks(other)...)
@@ -119,26 +119,16 @@ func looksFor(sc *scene, i store.Instance, blocked []store.Blocked) []look {
 	return all
 }
 
-// waitsForRoom says that something is held by a budget, which others use.
-func waitsForRoom(b store.Blocked) bool {
-	switch b.Rule {
-	case "HEAL-2", "HEAL-3", "HEAL-4", "HEAL-7", "HEAL-8", "ROLL-1", "ROLL-2", "EXP-1":
-		return true
-	default:
-		return false
-	}
+// blockedBy reports whether anything is blocked for a reason of the topic.
+func blockedBy(blocked []store.Blocked, topic reason.Topic) bool {
+	return slices.ContainsFunc(blocked, func(b store.Blocked) bool { return reason.TopicOf(&b) == topic })
 }
 
-// freeing are the commands that would free what is held.
+// freeing are the commands that would free what is blocked.
 func freeing(blocked []store.Blocked) []string {
 	var commands []string
-	for _, b := range blocked {
-		command := b.Until
-		if b.Rule == "SAFE-12" {
-			command = "leasehold release"
-		}
-		if strings.HasPrefix(command, "leasehold ") && !strings.Contains(command, ", or ") &&
-			!slices.Contains(commands, command) {
+	for i := range blocked {
+		if command := reason.Command(&blocked[i]); command != "" && !slices.Contains(commands, command) {
 			commands = append(commands, command)
 		}
 	}
@@ -167,7 +157,7 @@ func firstLook(all []look, now time.Time) *look {
 
 // nextLookText says when a coordinator looks again.
 func nextLookText(l *look, blocked []store.Blocked, now time.Time) string {
-	asks := slices.ContainsFunc(blocked, func(b store.Blocked) bool { return b.Rule == "HEAL-12" })
+	asks := blockedBy(blocked, reason.TopicProvider)
 	switch {
 	case asks && (l == nil || l.At.Sub(now) > time.Minute):
 		return "within a minute or so, when the provider is asked again (HEAL-12); at once when anything changes"

@@ -85,8 +85,8 @@ func TestNextLookIsTheFirstToCome(t *testing.T) {
 func TestMergeNamesEachInstanceOnce(t *testing.T) {
 	held := func(id, why string) store.Blocked {
 		return store.Blocked{
-			Rule: "HEAL-2", What: "replacement of " + id, Why: why, Until: id + " passes",
-			Instance: id,
+			Rule: "HEAL-1", Kind: store.BlockedByHealPolicy, Work: store.WorkReplace, Instance: id,
+			Of: store.BlockedFacts{Text: why},
 		}
 	}
 	all := merge([]store.Blocked{
@@ -98,8 +98,8 @@ func TestMergeNamesEachInstanceOnce(t *testing.T) {
 		got = append(got, w.what()+" until "+w.until())
 	}
 	if want := []string{
-		"replacement of web-0-a, web-1-b until INSTANCE passes",
-		"replacement of web-2-c until web-2-c passes", "scale-down until ",
+		"replacement of web-0-a, web-1-b until leasehold instance replace INSTANCE",
+		"replacement of web-2-c until leasehold instance replace web-2-c", "scale-down until ",
 	}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/leasehold/leasehold/cmd/foresee"
 	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/coordinator/plan"
+	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -129,7 +130,7 @@ func (sc *scene) held(concerns func(store.Blocked) bool) []store.Blocked {
 	var all []store.Blocked
 	for _, b := range sc.plan.Held[sc.group] {
 		known := slices.ContainsFunc(sc.status().Blocked,
-			func(o store.Blocked) bool { return o.Rule == b.Rule && o.What == b.What })
+			func(o store.Blocked) bool { return reason.Same(&o, &b) })
 		if !known && concerns(b) {
 			all = append(all, b)
 		}

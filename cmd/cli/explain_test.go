@@ -24,14 +24,14 @@ func TestExplainTellsWhyAnInstanceIsGone(t *testing.T) {
 			// one instant, in the order in which it was decided
 			"requested", "provider mem is asked", "machine exists", "agent registered", "healthy",
 			"its stream was lost", "DET-3", "DET-17", "\tlost\t", "replacement web-1-", "HEAL-2", "gone",
-			"Kept, had its agent reported before", "(HEAL-2).")
+			"It would have been kept if its agent had reported before", "(HEAL-2).")
 		if strings.Contains(out, "Why not yet") {
 			t.Errorf("nothing is held for what is gone:\n%s", out)
 		}
 		next := w.ids()[1]
 		out = w.explains(next, next+" is RUNNING and healthy since", lost, "replacement "+next+" requested",
 			"Next look: none due")
-		if strings.Contains(out, "Kept, had") {
+		if strings.Contains(out, "It would have been kept") {
 			t.Errorf("another's end is taken for its own:\n%s", out)
 		}
 		w.explains("web", "web is STARTED, 3 of 3 healthy: there is nothing to do", "Last decisions", "gone")
@@ -196,14 +196,14 @@ func TestExplainSaysWhyInTheFirstSentence(t *testing.T) {
 			gone(w, id)
 			w.until("another runs in its place", func() bool { return w.status("web").Healthy == 3 })
 			w.explains(id, id+" was DELETED ", "because it was DEAD; web-0-", " took slot 0",
-				"the provider says crashed (exit 1)", "Kept, had the provider said that it runs (DET-4)")
+				"the provider says crashed (exit 1)", "It would have been kept if the provider had reported it running (DET-4)")
 		}},
 		"smaller": {three, func(w *shard, id string) {
 			w.run("group", "scale", "web", "2", "--confirm=web")
 			w.until("two are left", func() bool { return len(w.ids()) == 2 })
 			w.explains(id, id+" was DELETED ",
 				"because its group got smaller: 1 slot above size 2, and it is the oldest of its zone",
-				"Kept, had size not been lowered, or were it protected (HEAL-9)")
+				"It would have been kept if size had not been lowered, or if it were protected (HEAL-9)")
 		}},
 		"ordered": {three, func(w *shard, id string) {
 			w.run("instance", "delete", id, "--confirm="+id)
@@ -228,7 +228,7 @@ func TestExplainSaysWhyInTheFirstSentence(t *testing.T) {
 			w.run("group", "stop", "web", "--confirm=web")
 			gone(w, id)
 			w.explains(id, id+" was DELETED ", "because the group is stopped",
-				"Kept, as long as the group is not stopped (REC-11)")
+				"It would have been kept if the group had not been stopped (REC-11)")
 			w.explains("web", "web is STOPPED, 0 of 3 healthy")
 		}},
 		"draining": {
@@ -262,7 +262,7 @@ func TestExplainTellsOfAGroupThatIsGone(t *testing.T) {
 		w.run("group", "delete", "web", "--confirm=web")
 		w.until("nothing is left", func() bool { return len(w.list(store.KindStatus)) == 0 })
 		w.explains(id, id+" was DELETED ", "because the group is being deleted",
-			"Kept, as long as nobody asked for the group's deletion (REC-7)")
+			"It would have been kept if the group had not been deleted (REC-7)")
 		w.explains("web", "web is gone; the last of it, ", ": group deleted: its last instance is gone")
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/coordinator/plan"
+	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -15,6 +16,7 @@ type verdict struct {
 	Verdict  store.Verdict  `json:"verdict"`
 	Rule     string         `json:"rule,omitempty"`
 	Why      string         `json:"why,omitempty"`
+	Awaits   store.Awaited  `json:"awaits,omitempty"`
 	Told     *time.Time     `json:"told"`     // when the leader journaled it; nil: computed by this program
 	Revision store.Revision `json:"revision"` // of the state that it was judged on
 	Evidence []string       `json:"evidence,omitempty"`
@@ -24,9 +26,9 @@ type verdict struct {
 // shows, since the leader knows more, what the provider says for one.
 func verdictNow(sc *scene, id string, verdicts map[string]store.JournalEntry) verdict {
 	j := sc.plan.Judgments[id]
-	v := verdict{Verdict: j.Verdict, Rule: j.Rule, Why: j.Why, Revision: sc.content.Revision}
+	v := verdict{Verdict: j.Verdict, Rule: j.Rule, Why: j.Why, Awaits: j.Awaits, Revision: sc.content.Revision}
 	for _, e := range j.Evidence {
-		if !strings.HasPrefix(e, "provider: ") { // this program did not ask it
+		if e != plan.NoList { // this program did not ask it
 			v.Evidence = append(v.Evidence, e)
 		}
 	}
@@ -34,7 +36,8 @@ func verdictNow(sc *scene, id string, verdicts map[string]store.JournalEntry) ve
 	agrees := told.Verdict == j.Verdict || ailing(told.Verdict) && ailing(j.Verdict)
 	if found && agrees && (sc.leads() || told.Verdict.Failed()) {
 		v = verdict{
-			Verdict: told.Verdict, Rule: told.Rule, Why: told.Why, Told: &told.At, Revision: told.Revision,
+			Verdict: told.Verdict, Rule: told.Rule, Why: told.Why, Told: &told.At,
+			Awaits: reason.Awaits(&told), Revision: told.Revision,
 			Evidence: told.Evidence,
 		}
 	}
@@ -97,7 +100,7 @@ func suspectLooks(sc *scene, i store.Instance, v verdict) []look {
 	alive, ttl := sc.content.Alive[i.ID], i.Spec.Report.LeaseTTL.D()
 	settings := sc.content.Shard.Record.Settings
 	switch {
-	case v.Rule == "DET-4":
+	case v.Awaits == store.AwaitsList:
 		return []look{{
 			At:   sc.now.Add(settings.ProviderPoll.D()),
 			What: "by then the provider has been asked about " + i.ID + " once more", Rule: "DET-12",
@@ -113,7 +116,7 @@ func suspectLooks(sc *scene, i store.Instance, v verdict) []look {
 		}}
 	case v.Told == nil:
 		return nil
-	case v.Rule == "SAFE-1":
+	case v.Awaits == store.AwaitsCalm:
 		back := settings.ReconnectMax.D()
 		by := v.Told.Add(ttl + back + back/2 + time.Second)
 		return []look{{At: by, What: "by then agents have had time to return, unless there is another disturbance; " +
@@ -133,7 +136,7 @@ const longestConfirmation = 6 * time.Second
 // before was taken back.
 func sinceReturn(id string, life []store.JournalEntry) []store.JournalEntry {
 	for n, e := range slices.Backward(life) {
-		if e.Instance == id && e.Rule == "DET-15" && e.From == store.Draining && e.To != "" && e.To != store.Draining {
+		if e.Instance == id && e.From == store.Draining && (e.To == store.Running || e.To == store.Checking) {
 			return life[n+1:]
 		}
 	}

@@ -109,12 +109,12 @@ func TestExplainOfOneThatCameBack(t *testing.T) {
 		boot := w.boot(id)
 		w.loses(id)
 		w.until("it drains", func() bool { return w.status("web").Phases[store.Draining] == 1 })
-		w.explains(id, id+" is DRAINING since ", "because it was LOST", "Kept, had its agent reported before",
+		w.explains(id, id+" is DRAINING since ", "because it was LOST", "It would have been kept if its agent had reported before",
 			"Next look: ")
 		w.say(id, boot, store.StreamOpen)
 		w.until("it is back", func() bool { return w.running() == id })
 		if out := w.explains(id, id+" is RUNNING and healthy since", "came back", "DET-15"); strings.Contains(out,
-			"Kept, had") {
+			"It would have been kept") {
 			w.t.Errorf("it was kept:\n%s", out)
 		}
 	})

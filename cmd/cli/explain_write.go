@@ -55,9 +55,19 @@ func (s *Session) showInstanceStory(st instanceStory) error {
 	}
 	writeBlocked(&b, scr, st.Blocked)
 	writeComputed(&b, scr, st.Computed, st.Revision)
-	output.WriteWrapped(&b, scr, "Next look: ", st.looks)
+	writeNextLook(&b, scr, st.looks, "the instance")
 	output.WriteWrapped(&b, scr, "next: ", st.Next)
 	return s.print(&b)
+}
+
+// writeNextLook shows when a coordinator decides next; with no text that never happens, since what it
+// is about is gone.
+func writeNextLook(b *strings.Builder, scr output.Screen, text, about string) {
+	if text == "" {
+		output.WriteWrapped(b, scr, "", "No further action: "+about+" is gone.")
+		return
+	}
+	output.WriteWrapped(b, scr, "Next look: ", text)
 }
 
 func capital(text string) string {
@@ -161,8 +171,8 @@ func writeBlocked(b *strings.Builder, scr output.Screen, blocked []store.Blocked
 
 func writeHeld(b *strings.Builder, scr output.Screen, w blockedWork) {
 	output.WriteWrapped(b, scr, "  ", fmt.Sprintf("%s (%s): %s", w.what(), w.Rule, w.why()))
-	if w.Until != "" {
-		output.WriteWrapped(b, scr, "    freed when: ", w.until())
+	if until := w.until(); until != "" {
+		output.WriteWrapped(b, scr, "    freed when: ", until)
 	}
 }
 

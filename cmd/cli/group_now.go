@@ -2,62 +2,37 @@ package cli
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/leasehold/leasehold/cmd/output"
+	"github.com/leasehold/leasehold/coordinator/reason"
+	"github.com/leasehold/leasehold/coordinator/story"
 	"github.com/leasehold/leasehold/store"
 )
 
-// rests says that in this state a group wants no instance, or no new one.
-func rests(state store.GroupState) bool {
-	return state == store.GroupReady || state == store.GroupStopped || state == store.GroupFinished
-}
-
-// stormy says that a storm holds replacements back: one that is over, and after which they are
-// taken up again, does not.
-func stormy(st store.Status) bool { return st.Storm != nil && st.Storm.Ended == "" }
-
 // stormNow is the storm in a word or two.
-func stormNow(st store.Status) string {
+func stormNow(on story.Group) string {
 	switch {
-	case st.Storm == nil:
-		return ""
-	case !stormy(st):
+	case on.Aftermath != nil:
 		return "storm over, resuming"
-	case st.Storm.Shard:
+	case on.Storm == nil:
+		return ""
+	case on.Storm.Shard:
 		return "STORM of the shard: held"
 	default:
 		return "STORM: held"
 	}
 }
 
-// halted says why a roll goes no further by itself; "" if it does, or there is none.
-func halted(st store.Status) string {
-	switch {
-	case st.Rollout == nil:
-		return ""
-	case st.Rollout.Blamed != "":
-		return st.Rollout.Blamed
-	default:
-		return st.Rollout.Stalled
-	}
-}
-
 // rollNow is the roll in a word or two.
-func rollNow(st store.Status) string {
-	r := st.Rollout
-	if r == nil || st.Accepted != nil && st.Accepted.Rollout.Strategy == store.StrategyOpportunistic {
-		return "" // instances are not replaced for the change alone
+func rollNow(on story.Group) string {
+	if on.Roll == nil {
+		return ""
 	}
-	how := "rolling"
-	switch {
-	case r.Blamed != "":
-		how = "roll STOPPED"
-	case r.Stalled != "":
-		how = "roll STALLED"
-	}
-	return fmt.Sprintf("%s %s %d/%d", how, r.Template, r.Done, r.Total)
+	how := map[story.RollState]string{
+		story.Rolling: "rolling", story.Stalled: "roll STALLED", story.Stopped: "roll STOPPED",
+	}[on.Roll.State]
+	return fmt.Sprintf("%s %s %d/%d", how, on.Roll.Template, on.Roll.Done, on.Roll.Total)
 }
 
 // ends is when a timer ends, as how long from now.
@@ -66,6 +41,7 @@ func ends(t store.Timer, now time.Time) string { return output.Span(t.Start.Add(
 // nowLines are what a group is in the middle of, one line each.
 func nowLines(st store.Status, slots []store.Versioned[store.Slot], now time.Time) []string {
 	var lines []string
+	on := story.Of(st)
 	if s := st.Storm; s != nil {
 		lines = append(lines, "storm: "+stormLine(*s, now))
 	}
@@ -76,9 +52,7 @@ func nowLines(st store.Status, slots []store.Versioned[store.Slot], now time.Tim
 		}
 		line += fmt.Sprintf(", begun %s ago, last progress %s ago", output.Age(now, r.Since),
 			output.Age(now, r.Progress))
-		switch {
-		case halted(st) != "":
-		case r.Stalls != nil:
+		if r.Stalls != nil && !on.Roll.Halted() {
 			line += ", stalls in " + ends(*r.Stalls, now)
 		}
 		lines = append(lines, line)
@@ -105,11 +79,9 @@ func nowLines(st store.Status, slots []store.Versioned[store.Slot], now time.Tim
 			lines = append(lines, fmt.Sprintf("slot %d: %s", v.Record.Number, line))
 		}
 	}
-	for _, b := range st.Blocked {
-		if takesTurns(b) {
-			lines = append(lines, fmt.Sprintf("in turn: %s %s: %s; until %s", b.Rule, output.OneLine(b.What),
-				output.OneLine(b.Why), output.OneLine(orDash(b.Until))))
-		}
+	for _, b := range on.Turns {
+		lines = append(lines, fmt.Sprintf("in turn: %s %s: %s; until %s", b.Rule, output.OneLine(reason.What(&b)),
+			output.OneLine(reason.Why(&b)), output.OneLine(orDash(reason.Until(&b)))))
 	}
 	if g := st.LastGood; g != nil {
 		lines = append(lines, fmt.Sprintf("last good: template %s of revision %d, %s ago", g.Template, g.Revision,
@@ -165,36 +137,36 @@ func slotState(s store.Slot, now time.Time) string {
 }
 
 // nowProblems are what a group is in the middle of and an operator should know of.
-func nowProblems(g group, now time.Time) []problem {
+func nowProblems(g group, on story.Group, now time.Time) []problem {
 	var found []problem
 	st := g.Status.Record
-	if stormy(st) {
+	if on.Storm != nil {
 		found = append(found, problem{
 			About: g.Name, Rule: "SAFE-2", What: "storm: " + stormLine(*st.Storm, now),
-			Next: fmt.Sprintf("leasehold explain %s | leasehold group override-storm %s", g.Name, g.Name),
+			Next: fmt.Sprintf("leasehold explain %s | leasehold group override-storm %s", g.Name, g.Name), looks: 1,
 		})
 	}
-	if r := st.Rollout; r != nil && r.Blamed != "" {
+	if r := on.Roll; r.Halted() && r.State == story.Stopped {
 		found = append(found, problem{
 			About: g.Name, Rule: "FLAP-5",
-			What: fmt.Sprintf("the roll to %s has stopped at %d of %d: %s", r.Template, r.Done, r.Total, r.Blamed),
+			What: fmt.Sprintf("the roll to %s has stopped at %d of %d: %s", r.Template, r.Done, r.Total, r.Why),
 			Next: fmt.Sprintf("leasehold group rollback %s | leasehold group apply -f FILE", g.Name),
 		})
-	} else if r != nil && r.Stalled != "" {
+	} else if r.Halted() {
 		found = append(found, problem{
 			About: g.Name, Rule: "ROLL-4",
-			What: fmt.Sprintf("the roll to %s is stalled at %d of %d: %s", r.Template, r.Done, r.Total, r.Stalled),
-			Next: fmt.Sprintf("leasehold explain %s | leasehold group rollback %s", g.Name, g.Name),
+			What: fmt.Sprintf("the roll to %s is stalled at %d of %d: %s", r.Template, r.Done, r.Total, r.Why),
+			Next: fmt.Sprintf("leasehold explain %s | leasehold group rollback %s", g.Name, g.Name), looks: 1,
 		})
 	}
 	if st.Uneven != "" {
 		found = append(found, unevenProblem(g.Name, st))
 	}
-	if st.Errored > 0 {
+	if on.Errored > 0 {
 		found = append(found, problem{
 			About: g.Name, Rule: "FLAP-3",
-			What: counted(st.Errored, "slot is", "slots are") + " given up after too many failures: no more retries",
-			Next: fmt.Sprintf("leasehold explain %s | leasehold group retry %s", g.Name, g.Name),
+			What: counted(on.Errored, "slot is", "slots are") + " given up after too many failures: no more retries",
+			Next: fmt.Sprintf("leasehold explain %s | leasehold group retry %s", g.Name, g.Name), looks: 1,
 		})
 	}
 	return found
@@ -204,54 +176,17 @@ func nowProblems(g group, now time.Time) []problem {
 func unevenProblem(group string, st store.Status) problem {
 	p := problem{
 		About: group, Rule: "REC-17", What: "the instances are spread unevenly over the zones: " + st.Uneven,
-		Next: "leasehold explain " + group,
+		Next: "leasehold explain " + group, looks: 1,
 	}
 	if st.Accepted == nil || st.Accepted.Spread != store.SpreadEven {
 		p.What += "; running instances are not moved (spread: at_creation)"
-		p.Next = "leasehold group edit " + group + ", for spread: even"
+		p.Next, p.looks = "leasehold group edit "+group+", for spread: even", 0
 	}
 	for _, b := range st.Blocked {
-		if b.Rule == "REC-17" {
-			p.What += fmt.Sprintf("; %s: %s; until %s", output.OneLine(b.What), output.OneLine(b.Why),
-				output.OneLine(b.Until))
+		if reason.TopicOf(&b) == reason.TopicSpread {
+			p.What += fmt.Sprintf("; %s: %s; until %s", output.OneLine(reason.What(&b)),
+				output.OneLine(reason.Why(&b)), output.OneLine(reason.Until(&b)))
 		}
 	}
 	return p
-}
-
-// takesTurns says that what is blocked only waits for its turn in a roll, a drain or by age: so it
-// is meant, and no problem.
-func takesTurns(b store.Blocked) bool {
-	return b.Rule == "ROLL-1" || b.Rule == "ROLL-2" || b.Rule == "DRAIN-1" || b.Rule == "EXP-1"
-}
-
-// blockedProblems are what is blocked and ought not to be.
-func blockedProblems(st store.Status) []store.Blocked {
-	var out []store.Blocked
-	for _, b := range st.Blocked {
-		if !takesTurns(b) && !toldOtherwise(b, st) {
-			out = append(out, b)
-		}
-	}
-	return out
-}
-
-// toldOtherwise says that what is blocked for this reason is among nowProblems already.
-func toldOtherwise(b store.Blocked, st store.Status) bool {
-	switch b.Rule {
-	case "SAFE-2":
-		return stormy(st)
-	case "FLAP-5", "ROLL-4":
-		return halted(st) != ""
-	case "FLAP-3":
-		return st.Errored > 0
-	case "REC-17":
-		return st.Uneven != ""
-	case "SAFE-15":
-		lost := lostInstances(st)
-		more := b.Instance == "" && b.Until == "" // stands for those that were not listed
-		return len(lost) > 1 && (more || slices.Contains(lost, b.Instance))
-	default:
-		return false
-	}
 }

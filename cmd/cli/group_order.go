@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 
+	"github.com/leasehold/leasehold/coordinator/story"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -37,7 +38,7 @@ func (c *GroupOverrideStorm) Run(ctx context.Context, s *Session) error {
 	if err != nil {
 		return err
 	}
-	if !stormy(g.Status.Record) {
+	if story.Of(g.Status.Record).Storm == nil {
 		what := "there is no storm in group %s"
 		if g.Status.Record.Storm != nil {
 			what = "the storm in group %s is already over"

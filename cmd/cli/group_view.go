@@ -2,11 +2,11 @@ package cli
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator/story"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -60,7 +60,8 @@ func standing(g group) view {
 	if st.Accepted != nil {
 		v.run = fmt.Sprintf("%d/%d", st.Phases[store.Running], st.Accepted.Size)
 	}
-	now := activity(st)
+	on := story.Of(st)
+	now := activity(on)
 	switch {
 	case st.State == store.GroupRefused:
 		v.mark, v.health, v.run = "!", "-", "-"
@@ -69,10 +70,9 @@ func standing(g group) view {
 		v.mark, now = "!", append([]string{"spec is gone"}, now...)
 	case !g.gone() && (g.Bad != nil || st.Invalid != nil):
 		v.mark, now = "!", append([]string{"spec not in force"}, now...)
-	case len(blockedProblems(st)) > 0 || st.State == store.GroupErrored || st.Errored > 0 || stormy(st) ||
-		halted(st) != "":
+	case on.NeedsAttention() || st.State == store.GroupErrored:
 		v.mark = "!"
-	case rests(st.State) && len(now) == 0:
+	case on.Rests && len(now) == 0:
 	case !st.OK || len(now) > 0:
 		v.mark = "~"
 	}
@@ -100,56 +100,32 @@ func refusal(g group) string {
 	return "spec refused"
 }
 
-// unstick takes the stuck ones out of the phases in which an instance can be stuck: they are
-// counted by their verdict. How many are stuck in which of these phases the status does not say;
-// with both, those in checking are taken first.
-func unstick(phases map[store.Phase]int, stuck int) {
-	for _, p := range []store.Phase{store.Checking, store.Booting} {
-		taken := min(phases[p], stuck)
-		if taken > 0 {
-			phases[p] -= taken
-			stuck -= taken
-		}
-	}
-}
-
 // activity says what is under way: a storm, what is not simply running, verdicts first, a roll, and
 // what is blocked.
-func activity(st store.Status) []string {
+func activity(on story.Group) []string {
 	var now []string
-	if storm := stormNow(st); storm != "" {
+	if storm := stormNow(on); storm != "" {
 		now = append(now, storm)
 	}
-	var verdicts []store.Verdict
-	for v, n := range st.Verdicts {
-		if n > 0 && v != store.Live && v != store.Unborn {
-			verdicts = append(verdicts, v)
-		}
+	for _, v := range on.Verdicts {
+		now = append(now, fmt.Sprintf("%d %s", v.N, v.Verdict))
 	}
-	slices.Sort(verdicts)
-	for _, v := range verdicts {
-		now = append(now, fmt.Sprintf("%d %s", st.Verdicts[v], v))
+	for _, p := range on.Phases {
+		now = append(now, fmt.Sprintf("%d %s", p.N, p.Phase))
 	}
-	phases := maps.Clone(st.Phases)
-	unstick(phases, st.Verdicts[store.Stuck])
-	for _, p := range store.Phases {
-		if n := phases[p]; n > 0 && p != store.Running && p != store.Finished {
-			now = append(now, fmt.Sprintf("%d %s", n, p))
-		}
-	}
-	if roll := rollNow(st); roll != "" {
+	if roll := rollNow(on); roll != "" {
 		now = append(now, roll)
-	} else if st.Outdated > 0 {
-		now = append(now, fmt.Sprintf("%d outdated", st.Outdated))
+	} else if on.Outdated > 0 {
+		now = append(now, fmt.Sprintf("%d outdated", on.Outdated))
 	}
-	if st.Flapping > 0 {
-		now = append(now, counted(st.Flapping, "slot", "slots")+" flapping")
+	if on.Flapping > 0 {
+		now = append(now, counted(on.Flapping, "slot", "slots")+" flapping")
 	}
-	if st.Errored > 0 {
-		now = append(now, counted(st.Errored, "slot", "slots")+" errored")
+	if on.Errored > 0 {
+		now = append(now, counted(on.Errored, "slot", "slots")+" errored")
 	}
 	var rules []string
-	for _, b := range blockedProblems(st) {
+	for _, b := range on.Blocked {
 		if b.Rule != "" && !slices.Contains(rules, b.Rule) {
 			rules = append(rules, b.Rule)
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/leasehold/leasehold/cmd/program"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -49,10 +50,11 @@ func (s *Session) connect(ctx context.Context, log *slog.Logger) (store.Store, f
 
 // openFailed explains what an operator can do about an etcd that could not be opened.
 func (s *Session) openFailed(ctx context.Context, err error) error {
+	var file *program.FileError
 	switch {
 	case errors.Is(err, store.ErrDenied):
 		return s.denied(ctx, err, "use etcd")
-	case strings.HasPrefix(err.Error(), "read --c"):
+	case errors.As(err, &file):
 		return failure(Usage,
 			"give readable files that belong together; leasehold config show says where each name comes from", "%s",
 			joined(err))

@@ -10,6 +10,8 @@ import (
 
 	"github.com/leasehold/leasehold/cmd/output"
 	"github.com/leasehold/leasehold/cmd/program"
+	"github.com/leasehold/leasehold/coordinator/reason"
+	"github.com/leasehold/leasehold/coordinator/story"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -19,6 +21,9 @@ type problem struct {
 	Rule  string `json:"rule,omitempty"`
 	What  string `json:"what"`
 	Next  string `json:"next,omitempty"`
+
+	topic reason.Topic
+	looks int // commands at the beginning of Next that only look
 }
 
 // How long a past event stays a problem, and how long an order may be pending before it is one.
@@ -53,8 +58,8 @@ func problems(st shardState, now time.Time) []problem {
 	found := append([]problem{}, shardProblems(st, now)...)
 	for _, g := range st.groups {
 		for _, p := range groupProblems(g, st.leads, now) {
-			if p.Rule == "SAFE-12" && st.shard.Record.Hold != nil {
-				continue // told of the shard, and the same for each group
+			if p.topic == reason.TopicHold && st.shard.Record.Hold != nil {
+				continue // the shard's own problem says so for all groups
 			}
 			found = append(found, p)
 		}
@@ -266,32 +271,22 @@ func groupProblems(g group, leads bool, now time.Time) []problem {
 	case !g.Status.Present() && leads:
 		found = append(found, problem{
 			About: g.Name, What: "the leader has not accepted it yet",
-			Next: "leasehold events --follow -g " + g.Name,
+			Next: "leasehold events --follow -g " + g.Name, looks: 1,
 		})
 	}
-	found = append(found, nowProblems(g, now)...)
-	if lost := lostInstances(st); len(lost) > 1 {
+	on := story.Of(st)
+	found = append(found, nowProblems(g, on, now)...)
+	if lost := on.Lost; len(lost) > 1 {
 		found = append(found, problem{
 			About: g.Name, Rule: "SAFE-15",
 			What: fmt.Sprintf("the records of %d instances are lost, without an order to delete them: %s; nothing is created or deleted for their slots", len(lost), fewNames(lost)),
 			Next: "leasehold repair restores them from etcd's history; leasehold recover, if that does not have them",
 		})
 	}
-	for _, b := range merge(blockedProblems(st)) {
+	for _, b := range merge(on.Blocked) {
 		found = append(found, heldProblem(g.Name, b))
 	}
 	return found
-}
-
-// lostInstances are the instances of a group whose records were lost.
-func lostInstances(st store.Status) []string {
-	var ids []string
-	for _, d := range st.Damaged {
-		if d.What == store.DamageLost && d.Instance != "" {
-			ids = append(ids, d.Instance)
-		}
-	}
-	return ids
 }
 
 // fewNames names the first of many.
@@ -305,23 +300,26 @@ func fewNames(ids []string) string {
 // heldProblem is work that is held, for one instance or several.
 func heldProblem(group string, b blockedWork) problem {
 	what := b.what()
-	if b.Instance != "" && !strings.Contains(b.What, b.Instance) {
+	if b.Instance != "" && !reason.NamesInstance(&b.Blocked) {
 		what = strings.Join(b.Instances, ", ") + ": " + what
 	}
-	if b.Why != "" {
-		what += ": " + b.why()
+	if why := b.why(); why != "" {
+		what += ": " + why
 	}
-	if b.Until != "" {
-		what += "; until " + b.until()
+	if until := b.until(); until != "" {
+		what += "; until " + until
 	}
-	next := "leasehold events -g " + group
+	p := problem{
+		About: group, Rule: b.Rule, What: what, Next: "leasehold events -g " + group, looks: 1,
+		topic: reason.TopicOf(&b.Blocked),
+	}
 	if b.Instance != "" {
-		next = "leasehold instance show " + b.Instance
+		p.Next, p.looks = "leasehold instance show "+b.Instance, 0
 	}
 	if commands := freeing([]store.Blocked{b.Blocked}); len(commands) > 0 {
-		next = commands[0]
+		p.Next, p.looks = commands[0], 0
 	}
-	return problem{About: group, Rule: b.Rule, What: what, Next: next}
+	return p
 }
 
 func inForce(st store.Status) string {

@@ -25,8 +25,8 @@ func heldWorld(t *testing.T, blocked ...store.Blocked) *world {
 func TestProblemsAreToldOnce(t *testing.T) {
 	held := func(id string) store.Blocked {
 		return store.Blocked{
-			Rule: "DET-10", What: "health of " + id, Why: "workload ended with exit code 1",
-			Until: "it passes its checks", Instance: id,
+			Rule: "DET-10", Kind: store.BlockedByChecks, Work: store.WorkHealth, Instance: id,
+			Of: store.BlockedFacts{Text: "workload ended with exit code 1"},
 		}
 	}
 	for name, test := range map[string]struct {
@@ -50,8 +50,7 @@ func TestProblemsAreToldOnce(t *testing.T) {
 		},
 		"of the group": {
 			[]store.Blocked{{
-				Rule: "REC-13", What: "all changes", Why: "the group is paused",
-				Until: "leasehold group resume web",
+				Rule: "REC-13", Kind: store.BlockedByPause, Work: store.WorkAll, Of: store.BlockedFacts{Group: "web"},
 			}},
 			[]string{
 				"web", "REC-13", "all changes: the group is paused; until leasehold group resume web",
@@ -66,7 +65,7 @@ func TestProblemsAreToldOnce(t *testing.T) {
 		found := problems(st, noon)
 		if len(found) != 1 || !slices.Equal([]string{found[0].About, found[0].Rule, found[0].What, found[0].Next},
 			test.want) {
-			t.Errorf("%s: got %q, want %q", name, found, test.want)
+			t.Errorf("%s: got %+v, want %q", name, found, test.want)
 		}
 	}
 }

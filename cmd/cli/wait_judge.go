@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator/reason"
+	"github.com/leasehold/leasehold/coordinator/story"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -128,9 +130,9 @@ func (w *waiting) held() string {
 		return ""
 	}
 	b := w.status.Blocked[0]
-	text := fmt.Sprintf(" | held: %s %s: %s", b.Rule, b.What, b.Why)
-	if b.Until != "" {
-		text += "; until " + b.Until
+	text := fmt.Sprintf(" | held: %s %s: %s", b.Rule, reason.What(&b), reason.Why(&b))
+	if until := reason.Until(&b); until != "" {
+		text += "; until " + until
 	}
 	return text
 }
@@ -187,7 +189,10 @@ func (w *waiting) rollHalted() string {
 	if r := w.status.Rollout; r == nil || r.Template != w.template || r.Relaunch < w.spec.Relaunch.Number {
 		return ""
 	}
-	return halted(w.status)
+	if r := story.Of(w.status).Roll; r.Halted() {
+		return r.Why
+	}
+	return ""
 }
 
 // givenUp reports whether nothing more happens without an operator (REC-11).

@@ -87,9 +87,9 @@ func number(n int) string {
 type recorder struct {
 	w      *World
 	course Course
-	leaves map[string]string // the rule by which an instance began to go
-	rolls  map[string]bool   // instances that are being changed because they, or whom they replace, were outdated
-	fresh  map[string]bool   // instances for empty slots that are not healthy yet
+	leaves map[string]store.CauseKind // why an instance began to go
+	rolls  map[string]bool            // instances that are being changed because they, or whom they replace, were outdated
+	fresh  map[string]bool            // instances for empty slots that are not healthy yet
 	begun  time.Time
 	moved  time.Time // when something last happened to an instance
 
@@ -98,12 +98,10 @@ type recorder struct {
 
 func newRecorder(w *World) *recorder {
 	return &recorder{
-		w: w, leaves: map[string]string{}, rolls: map[string]bool{}, fresh: map[string]bool{},
+		w: w, leaves: map[string]store.CauseKind{}, rolls: map[string]bool{}, fresh: map[string]bool{},
 		begun: w.now, moved: w.now,
 	}
 }
-
-func isRoll(rule string) bool { return strings.HasPrefix(rule, "ROLL-") }
 
 // note takes up an action that is about to happen.
 func (r *recorder) note(a plan.Action) {
@@ -120,22 +118,22 @@ func (r *recorder) note(a plan.Action) {
 		r.course.Drain++
 	}
 	switch {
-	case a.To == store.Stopping && isRoll(a.Rule):
+	case a.To == store.Stopping && a.Cause.Kind == store.CauseOutdated:
 		r.course.Restart++
 		r.rolls[a.Instance] = true
 	case a.To == store.Stopping:
 		r.course.Heal++
-	case a.Rule == "ROLL-2" && len(made) == 0 && a.From == a.To:
+	case a.Cause.Kind == store.CauseOutdated && a.Replacement == "" && len(made) == 0 && a.From == a.To:
 		r.course.Update++
 		r.rolls[a.Instance] = true
 	case (a.To == store.Draining || a.To == store.Deleting) && !goes:
-		r.leaves[a.Instance] = a.Rule
+		r.leaves[a.Instance] = a.Cause.Kind
 		delete(r.rolls, a.Instance)
-		switch a.Rule {
-		case "HEAL-9", "REC-7", "REC-11", "REC-4":
+		switch a.Cause.Kind {
+		case store.CauseSmaller, store.CauseGroupEnds:
 			r.course.Remove++
 		default:
-			if isRoll(a.Rule) && a.To == store.Draining && !r.replaced(a.Instance) {
+			if a.Cause.Kind == store.CauseOutdated && a.To == store.Draining && !r.replaced(a.Instance) {
 				r.rolls[a.Instance] = true // its slot is empty until a new instance fills it
 			}
 		}
@@ -149,7 +147,7 @@ func (r *recorder) arrives(a plan.Action, made store.Instance) {
 	case was == "":
 		r.course.Create++
 		r.fresh[made.ID] = true
-	case isRoll(a.Rule) || isRoll(r.leaves[was]):
+	case a.Cause.Kind == store.CauseOutdated || r.leaves[was] == store.CauseOutdated:
 		r.course.Recreate++
 		r.rolls[made.ID] = true
 		delete(r.rolls, was)

@@ -10,6 +10,7 @@ import (
 	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/coordinator/evidence"
 	"github.com/leasehold/leasehold/coordinator/plan"
+	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/store"
 )
@@ -80,7 +81,9 @@ func (w *World) Plan() plan.Plan {
 
 // waits says that the leader does nothing in the group because records may be lost (SAFE-15).
 func waits(s store.Status) bool {
-	return slices.ContainsFunc(s.Blocked, func(b store.Blocked) bool { return b.Rule == "SAFE-15" && b.Instance == "" })
+	return slices.ContainsFunc(s.Blocked, func(b store.Blocked) bool {
+		return reason.OfGroup(&b) && reason.TopicOf(&b) == reason.TopicDamage
+	})
 }
 
 // Spec is what is in force for the group, or would be with the edits; false if nothing that can be

@@ -76,6 +76,12 @@ func (c Connection) Config() (etcdstore.Config, error) {
 	}, err
 }
 
+// FileError is about a file of a certificate or key that cannot be used.
+type FileError struct{ err error }
+
+func (e *FileError) Error() string { return e.err.Error() }
+func (e *FileError) Unwrap() error { return e.err }
+
 // tls is how to encrypt; nil if nothing says that it should be.
 func (c Connection) tls() (*tls.Config, error) {
 	if c.CACert == "" && c.Cert == "" && c.Key == "" {
@@ -85,11 +91,11 @@ func (c Connection) tls() (*tls.Config, error) {
 	if c.CACert != "" {
 		pem, err := os.ReadFile(c.CACert)
 		if err != nil {
-			return nil, fmt.Errorf("read --cacert: %w", err)
+			return nil, &FileError{fmt.Errorf("read --cacert: %w", err)}
 		}
 		conf.RootCAs = x509.NewCertPool()
 		if !conf.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("read --cacert: %s has no certificate in PEM form", c.CACert)
+			return nil, &FileError{fmt.Errorf("read --cacert: %s has no certificate in PEM form", c.CACert)}
 		}
 	}
 	if (c.Cert == "") != (c.Key == "") {
@@ -98,7 +104,7 @@ func (c Connection) tls() (*tls.Config, error) {
 	if c.Cert != "" {
 		pair, err := tls.LoadX509KeyPair(c.Cert, c.Key)
 		if err != nil {
-			return nil, fmt.Errorf("read --cert and --key: %w", err)
+			return nil, &FileError{fmt.Errorf("read --cert and --key: %w", err)}
 		}
 		conf.Certificates = []tls.Certificate{pair}
 	}

@@ -159,7 +159,7 @@ func (r *recorder) machine(at time.Duration, m sim.Machine) {
 
 func (r *recorder) committed(at time.Duration, a *plan.Action) {
 	r.dirty = true
-	if a.Slot != nil && (a.Rule == "EXP-1" || a.Rule == "SPOT-3") {
+	if a.Slot != nil && a.Cause.Kind == store.CauseAge {
 		r.renewed[slotOf{a.Group, *a.Slot}] = true
 	}
 	for _, told := range a.Told() {
@@ -174,14 +174,14 @@ func (r *recorder) committed(at time.Duration, a *plan.Action) {
 // minorStep says whether an action is only a step on the way to what was decided before.
 func minorStep(a *plan.Action) bool {
 	switch {
-	case a.Rule == "FLAP-4":
+	case a.Cause.Kind == store.CauseCalm:
 		return true
 	case a.Instance == "":
 		return false
 	case a.From == store.Pending && a.To == store.Creating, a.From == store.Creating && a.To == store.Booting,
 		a.From == store.Booting && a.To == store.Checking:
 		return true
-	case a.From == store.Creating && a.To == store.Creating && a.Rule == "SAFE-8":
+	case a.From == store.Creating && a.Kind == store.EntryCall:
 		return true
 	case a.From == store.Deleting && a.To == "":
 		return true

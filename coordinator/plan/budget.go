@@ -147,26 +147,23 @@ func (d *draft) roomToDelete() bool {
 	return d.spec.Budget.MaxDeleting == 0 || d.counts.leaving < d.spec.Budget.MaxDeleting
 }
 
-func (d *draft) mayCreate(what, instance string) bool {
+func (d *draft) mayCreate(what task) bool {
 	if len(d.s.Shard.Record.Evacuated) > 0 && len(d.zones()) == 0 {
-		var end []string
-		for _, zone := range d.wantedZones() {
-			end = append(end, "leasehold evacuate "+zone+" --end")
-		}
-		d.block("DRAIN-3", what, "all zones of the group are evacuated", strings.Join(end, ", or "), instance)
+		d.block("DRAIN-3", what, store.BlockedByEvacuation,
+			store.BlockedFacts{Name: strings.Join(d.wantedZones(), ",")})
 		return false
 	}
 	if !d.roomToCreate() {
-		d.block("HEAL-7", what, "max_creating is used up", "one that is coming up is there", instance)
+		d.block("HEAL-7", what, store.BlockedByMaxCreating, store.BlockedFacts{})
 		return false
 	}
 	return d.made < mostCreations // the rest on the next cache
 }
 
-func (d *draft) mayDelete(what string, m *member) bool {
+func (d *draft) mayDelete(what task, m *member) bool {
 	if d.roomToDelete() || m.goingDown() { // who goes down has its place in the budget already
 		return true
 	}
-	d.block("HEAL-7", what, "max_deleting is used up", "a deletion that is under way ends", m.ID())
+	d.block("HEAL-7", what, store.BlockedByMaxDeleting, store.BlockedFacts{})
 	return false
 }

@@ -42,7 +42,7 @@ func (d *draft) bury(sl *slot, m *member) {
 	flaps := d.fail(sl, m)
 	alone := len(d.others(m, usable)) == 0
 	needed := !surplus && d.counts.filled < d.spec.Size
-	a := d.retire(m, m.judgment.Rule, "deleting", m.judgment.Why, m.evidence(), m.proof(d.s.Keys)...)
+	a := d.retire(m, m.judgment.Rule, "deleting", because(m.judgment.Why), m.evidence(), m.proof(d.s.Keys)...)
 	if needed && alone {
 		sl.Record.Vacated = &store.Vacated{Instance: m.ID(), Dead: true} // until there is a replacement
 	}
@@ -50,7 +50,7 @@ func (d *draft) bury(sl *slot, m *member) {
 	case flaps && needed:
 		a.What += "; " + sl.waiting()
 	case alone && needed && len(d.zones()) > 0:
-		d.addReplacement(a, sl, m, "DET-4", "it is dead")
+		d.addReplacement(a, sl, m, "DET-4", because("it is dead"))
 	}
 	d.writeSlot(a, sl)
 }
@@ -62,7 +62,7 @@ func (d *draft) revive(sl *slot, m *member) bool {
 		len(d.others(m, (*member).fills)) > 0 {
 		return false
 	}
-	if d.waits(sl, "restart of "+m.ID(), m.ID()) {
+	if d.waits(sl, m.task(store.WorkRestart)) {
 		return true
 	}
 	if d.nextRestart(m) == "" {
@@ -72,7 +72,7 @@ func (d *draft) revive(sl *slot, m *member) bool {
 		d.noteFlapping(sl, m)
 		return true
 	}
-	a := d.restart(m, store.RestartMachine, m.judgment.Rule, "restarting its machine", m.judgment.Why, true, nil)
+	a := d.restart(m, store.RestartMachine, m.judgment.Rule, "restarting its machine", because(m.judgment.Why), true, nil)
 	d.writeSlot(a, sl)
 	return true
 }

@@ -76,12 +76,14 @@ func (d *draft) takeDamage() {
 		d.damaged++
 		switch {
 		case x.OnDemand:
-			d.block("SAFE-15", "all work on "+x.Instance, x.Why, damageIsKept, x.Instance)
+			d.block("SAFE-15", task{work: store.WorkInstance, instance: x.Instance}, store.BlockedByDamage,
+				store.BlockedFacts{Text: x.Why})
 		case x.Slot == nil:
-			d.freeze(x.Why, damageIsKept)
+			d.freeze(store.BlockedByDamage, store.BlockedFacts{Text: x.Why})
 		default:
 			sl := d.slot(*x.Slot)
-			d.block("SAFE-15", fmt.Sprintf("all work on slot %d", sl.number), x.Why, damageIsKept, x.Instance)
+			d.block("SAFE-15", task{work: store.WorkSlot, instance: x.Instance, slot: sl.number}, store.BlockedByDamage,
+				store.BlockedFacts{Text: x.Why})
 			if sl.damaged == nil {
 				sl.filled++
 				d.counts.filled++
@@ -91,16 +93,15 @@ func (d *draft) takeDamage() {
 		}
 	}
 	if p := d.g.Unlisted; p != "" {
-		d.freeze(fmt.Sprintf("no leader has counted the group's records yet, and provider %s has not listed its machines to the present one: "+
-			"until then nobody knows whether records were lost", p), "provider "+p+" lists its machines")
+		d.freeze(store.BlockedByMissingList, store.BlockedFacts{Name: p})
 	}
 }
 
 // freeze keeps everything in the group from being created or deleted, until something happens. The
 // first reason stands.
-func (d *draft) freeze(why, until string) {
+func (d *draft) freeze(why store.BlockedKind, of store.BlockedFacts) {
 	if d.frozen == "" {
-		d.frozen, d.thaws = why, until
+		d.frozen, d.frozenBy = why, of
 	}
 }
 

@@ -53,7 +53,7 @@ func (d *draft) hear(m *member) {
 			t := d.timer(n.In.D())
 			rec.Deadline = &t
 		}
-		a := d.step(m, m.phase, "SPOT-2", "doomed", why,
+		a := d.step(m, m.phase, "SPOT-2", "doomed", because(why),
 			[]string{fmt.Sprintf("report rev %d", m.Report.Modified), "notice " + n.Kind},
 			func(r *store.Instance) { r.Doomed = &rec })
 		a.Conditions = append(a.Conditions, m.Report.Unchanged())
@@ -74,7 +74,7 @@ func (d *draft) evacuated(m *member, reason, evidence string) *Action {
 	if reason != "" {
 		why += ": " + reason
 	}
-	return d.step(m, m.phase, "DRAIN-3", "doomed", why, []string{evidence}, func(r *store.Instance) {
+	return d.step(m, m.phase, "DRAIN-3", "doomed", because(why), []string{evidence}, func(r *store.Instance) {
 		r.Doomed = &store.Doom{Rule: "DRAIN-3", Why: why, At: d.now.UTC()}
 	})
 }
@@ -90,20 +90,19 @@ func (d *draft) saveNoticed() {
 			}
 			if left := d.doomedAsMade(m); left > 0 {
 				d.wake(d.now.Add(left))
-				d.block("SPOT-2", "replacement of "+m.ID(),
-					m.doom.why+", though it was itself made only now, in the place of "+m.Record.Replaces,
-					fmt.Sprintf("it is %s old (flap.min_delay); look at what the notice comes from: spot.source",
-						d.spec.Flap.MinDelay), m.ID())
+				d.block("SPOT-2", m.task(store.WorkReplace), store.BlockedByNewDoom,
+					store.BlockedFacts{Text: m.doom.why, Other: m.Record.Replaces, For: d.spec.Flap.MinDelay})
 				continue
 			}
 			if d.made >= mostCreations {
 				return
 			}
 			needed := len(d.others(m, usable)) == 0 && d.counts.filled <= d.spec.Size && len(d.zones()) > 0
-			a := d.retire(m, "SPOT-2", "deleting", m.doom.why, m.evidence(), m.proof(d.s.Keys)...)
+			a := d.retire(m, "SPOT-2", "deleting", because(m.doom.why), m.evidence(), m.proof(d.s.Keys)...)
 			if needed {
 				r, write := d.newMember(sl, m.ID(), "SPOT-2", "takes the place of "+m.ID()+": "+m.doom.why)
 				a.What += "; replacement " + r.ID() + " requested"
+				a.Replacement = r.ID()
 				d.madeFrom(a, &r.Record)
 				a.Conditions = append(a.Conditions, store.Absent(r.Key))
 				a.Writes = append(a.Writes, write)

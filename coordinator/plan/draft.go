@@ -8,6 +8,7 @@ import (
 	"sort"
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -37,16 +38,16 @@ type draft struct {
 	settled  []store.Versioned[store.Request] // orders that are carried out by writing the status
 	news     []News                           // journal entries of what the status tells anew
 
-	actions []Action
-	calls   []Call
-	blocked []store.Blocked
-	held    []store.Blocked // what was decided and may not be done
-	next    time.Time
-	frozen  string // why nothing may be created or deleted in the group, "" if it may: see takeDamage
-	thaws   string // what ends that
-	damaged int    // records that are lost or unreadable, less what was acknowledged
-	made    int    // how many IDs this plan has given out for the group
-	spare   []slot // places for slots without a record, of which most groups have as many as instances
+	actions  []Action
+	calls    []Call
+	blocked  []store.Blocked
+	held     []store.Blocked // what was decided and may not be done
+	next     time.Time
+	frozen   store.BlockedKind // why nothing may be created or deleted in the group, "" if it may: see takeDamage
+	frozenBy store.BlockedFacts
+	damaged  int    // records that are lost or unreadable, less what was acknowledged
+	made     int    // how many IDs this plan has given out for the group
+	spare    []slot // places for slots without a record, of which most groups have as many as instances
 }
 
 // member is an instance in the draft.
@@ -223,10 +224,6 @@ func (d *draft) wake(at time.Time) {
 	}
 }
 
-func (d *draft) block(rule, what, why, until, instance string) {
-	d.blocked = append(d.blocked, store.Blocked{Rule: rule, What: what, Why: why, Until: until, Instance: instance})
-}
-
 // common are the conditions of every action that makes or removes a machine: the spec and the shard
 // (its hold) are as seen.
 func (d *draft) common() []store.Condition {
@@ -244,8 +241,11 @@ func (d *draft) specUnchanged() []store.Condition {
 
 func (d *draft) specKey() string { return d.s.Keys.Group(d.g.Name) }
 
-func (d *draft) decision(rule, what, why string) store.Decision {
-	return store.Decision{Rule: rule, What: what, Why: why, Revision: d.s.Revision, At: d.now.UTC()}
+func (d *draft) decision(rule, what string, why store.Cause) store.Decision {
+	return store.Decision{
+		Rule: rule, What: what, Why: reason.Short(why), Cause: reason.Recorded(why), Revision: d.s.Revision,
+		At: d.now.UTC(),
+	}
 }
 
 // timer is one that begins now.
@@ -275,7 +275,7 @@ func (d *draft) newRecord(sl *slot, rule, why string) store.Instance {
 	rec := store.Instance{
 		Schema: store.Schema, ID: d.newID(number), Group: d.g.Name, Slot: number, Phase: store.Pending,
 		Since: d.now.UTC(), Created: d.now.UTC(), Spec: from.spec, Zone: d.zoneFor(sl, &from.spec), Template: from.hash,
-		Relaunch: d.spec.Relaunch.Number, Last: d.decision(rule, "requested", why),
+		Relaunch: d.spec.Relaunch.Number, Last: d.decision(rule, "requested", because(why)),
 	}
 	rec.Config = rec.Spec.ConfigHash()
 	return rec
@@ -336,13 +336,13 @@ func share(words ...string) float64 {
 }
 
 // step is an action that takes a member to another phase, with all that such an action compares.
-func (d *draft) step(m *member, to store.Phase, rule, what, why string, evidence []string,
+func (d *draft) step(m *member, to store.Phase, rule, what string, why store.Cause, evidence []string,
 	change func(*store.Instance),
 ) *Action {
 	rec := m.Record
 	a := Action{
-		Group: d.g.Name, Instance: m.ID(), Slot: rec.Place(), Rule: rule, What: what, Why: why,
-		Evidence: evidence, From: rec.Phase, To: to, Verdict: m.judgment.Verdict,
+		Group: d.g.Name, Instance: m.ID(), Slot: rec.Place(), Rule: rule, What: what,
+		Why: reason.Short(why), Cause: reason.Recorded(why), Evidence: evidence, From: rec.Phase, To: to, Verdict: m.judgment.Verdict,
 		Otherwise:  otherwise(rule, m.judgment.Verdict),
 		Conditions: []store.Condition{m.Unchanged()},
 	}
@@ -364,3 +364,9 @@ func (d *draft) step(m *member, to store.Phase, rule, what, why string, evidence
 	d.actions = append(d.actions, a)
 	return &d.actions[len(d.actions)-1]
 }
+
+// because is a cause that is a text alone.
+func because(text string) store.Cause { return store.Cause{Text: text} }
+
+// orderedBy is the cause of what an operator ordered.
+func orderedBy(operator string) store.Cause { return store.Cause{Kind: store.CauseOrder, By: operator} }

@@ -5,20 +5,22 @@ import (
 	"slices"
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/store"
 )
 
 // retire takes a member on its way out: to draining if there is something to be waited for, else
 // past the point of no return (DRAIN-1, HEAL-14).
-func (d *draft) retire(m *member, rule, what, why string, evidence []string, also ...store.Condition) *Action {
+func (d *draft) retire(m *member, rule, what string, why store.Cause, evidence []string, also ...store.Condition) *Action {
 	var a *Action
 	if length, ok := d.drainTime(m); ok {
 		if what == "deleting" {
 			what = "draining"
 		}
 		rec := store.Drain{
-			Token: d.unique(m.ID()), Rule: rule, Why: why, Timer: d.timer(length),
-			Lost: m.judgment.Verdict == store.Lost && m.Record.Condemned == nil,
+			Token: d.unique(m.ID()), Rule: rule, Why: reason.Short(why), Cause: reason.Recorded(why),
+			Timer: d.timer(length),
+			Lost:  m.judgment.Verdict == store.Lost && m.Record.Condemned == nil,
 		}
 		a = d.step(m, store.Draining, rule, what, why, evidence, func(r *store.Instance) { r.Drain = &rec })
 	} else {
@@ -77,7 +79,7 @@ func (d *draft) drains() {
 		}
 		rec := m.Record.Drain
 		if rec == nil {
-			rec = &store.Drain{Rule: m.Record.Last.Rule, Why: m.Record.Last.Why}
+			rec = &store.Drain{Rule: m.Record.Last.Rule, Why: m.Record.Last.Why, Cause: m.Record.Last.Cause}
 		}
 		due := d.ends(m.Due, store.TimerDrain, &rec.Timer)
 		switch {
@@ -98,18 +100,14 @@ func (d *draft) drains() {
 			d.drained(m, "DRAIN-1", fmt.Sprintf("it had %s to drain", rec.Timer.For))
 		default:
 			d.wake(due)
-			first := "its hook ends"
-			if len(m.Record.Spec.Drain.Hook) == 0 {
-				first = "another one is healthy in its place"
-			}
-			d.block("DRAIN-1", "removal of "+m.ID(), "it drains: "+rec.Why,
-				fmt.Sprintf("%s, %s is over, or leasehold instance drained %s", first, rec.Timer.For, m.ID()), m.ID())
+			d.block("DRAIN-1", m.task(store.WorkRemove), store.BlockedByDrain,
+				store.BlockedFacts{Text: rec.Why, For: rec.Timer.For, Flag: len(m.Record.Spec.Drain.Hook) > 0})
 		}
 	}
 }
 
 func (d *draft) drained(m *member, rule, why string) *Action {
-	a := d.step(m, store.Deleting, rule, "deleting", why+"; it left because: "+drainedFor(m), m.evidence(), nil)
+	a := d.step(m, store.Deleting, rule, "deleting", because(why+"; it left because: "+drainedFor(m)), m.evidence(), nil)
 	a.Conditions = append(append(a.Conditions, d.common()...), m.proof(d.s.Keys)...)
 	return a
 }
@@ -135,7 +133,7 @@ func (d *draft) comesBack(m *member, rec *store.Drain) bool {
 	if reportIsCurrent(m.Instance) && m.Report.Record.Healthy {
 		to = store.Running
 	}
-	a := d.step(m, to, "DET-15", "came back", "its agent reports again", m.evidence(),
+	a := d.step(m, to, "DET-15", "came back", because("its agent reports again"), m.evidence(),
 		func(r *store.Instance) { r.Drain = nil })
 	a.Conditions = append(a.Conditions, m.Alive.Unchanged())
 	if m.Report.Present() {
@@ -150,7 +148,8 @@ func (d *draft) drainsAfterAll(m *member) {
 	if m.slot != nil && m.slot.touched {
 		return // decided on the next cache
 	}
-	a := d.step(m, store.Draining, "DRAIN-1", "drains", "it came back, and its slot is better off without it",
+	a := d.step(m, store.Draining, "DRAIN-1", "drains",
+		because("it came back, and its slot is better off without it"),
 		m.evidence(), func(r *store.Instance) {
 			drain := *r.Drain
 			drain.Lost = false

@@ -14,6 +14,9 @@ type age struct {
 	forced    bool
 }
 
+// cause is why an instance goes that has grown too old.
+func (a age) cause() store.Cause { return store.Cause{Kind: store.CauseAge, Text: a.why} }
+
 // ageOf compares an instance's age with what its group allows. A share of up to a tenth, which is
 // always the same for an instance, keeps a group that was born together from dying together
 // (EXP-2).
@@ -87,35 +90,31 @@ func (d *draft) expire(forced bool) {
 // replaceOld requests a replacement if there is room for one; false if there is none for the others
 // either.
 func (d *draft) replaceOld(m *member) bool {
-	what := "expiry of " + m.ID()
+	what := m.task(store.WorkExpire)
 	switch {
 	case m.Record.Protected != "":
-		d.block("REC-13", what, "it is protected", "leasehold instance protect "+m.ID()+" --off", m.ID())
+		d.block("REC-13", what, store.BlockedByProtection, store.BlockedFacts{})
 		return true
-	case d.waits(m.slot, what, m.ID()):
+	case d.waits(m.slot, what):
 		return true // what was made in its place has failed too often (FLAP-2)
 	case d.spec.Budget.MaxExpansion == 0:
-		d.block("EXP-2", what, m.age.why+"; its replacement comes first, and max_expansion is 0",
-			"max_expansion is raised", m.ID())
+		d.block("EXP-2", what, store.BlockedByNoExpansion, store.BlockedFacts{Text: m.age.why})
 		return false
 	case d.expansion() >= d.spec.Budget.MaxExpansion:
-		d.block("EXP-1", what, fmt.Sprintf("max_expansion %d is used up", d.spec.Budget.MaxExpansion),
-			"another replacement is complete", m.ID())
+		d.block("EXP-1", what, store.BlockedByMaxExpansion, store.BlockedFacts{Limit: d.spec.Budget.MaxExpansion})
 		return false
 	case !m.age.forced && !d.allWell():
-		d.block("EXP-1", what, "it may wait, and not all of the group is healthy and settled",
-			"the whole group is healthy and nothing drains", m.ID())
+		d.block("EXP-1", what, store.BlockedByUnsettled, store.BlockedFacts{Flag: true})
 		return false
 	case !m.age.forced && d.rollProvesFirst(m):
-		d.block("EXP-1", what, "it may wait, and the roll to "+d.hash+" replaces it too",
-			d.hash+" is proved by a healthy instance, or the roll ends", m.ID())
+		d.block("EXP-1", what, store.BlockedByUnprovedTemplate, store.BlockedFacts{Name: d.hash})
 		return true
-	case !d.mayCreate(what, m.ID()):
+	case !d.mayCreate(what):
 		return false
 	}
-	a := d.step(m, m.phase, m.age.rule, replaced, m.age.why, m.evidence(), nil)
+	a := d.step(m, m.phase, m.age.rule, replaced, m.age.cause(), m.evidence(), nil)
 	a.Conditions = append(a.Conditions, d.common()...)
-	d.addReplacement(a, m.slot, m, m.age.rule, m.age.why)
+	d.addReplacement(a, m.slot, m, m.age.rule, m.age.cause())
 	d.writeSlot(a, m.slot)
 	return m.age.forced
 }
@@ -144,9 +143,9 @@ func (d *draft) forcedOut(sl *slot, good []*member) {
 	if tried.phase != store.Creating || tried.Calls.Problem == "" || tried.Calls.Busy || sl.touched {
 		return
 	}
-	if d.mayDelete("expiry of "+old.ID(), old) {
+	if d.mayDelete(old.task(store.WorkExpire), old) {
 		a := d.retire(old, old.age.rule, "deleting",
-			old.age.why+", and its replacement was tried: "+tried.Calls.Problem, old.evidence(), old.proof(d.s.Keys)...)
+			store.Cause{Kind: store.CauseAge, Text: old.age.why + ", and its replacement was tried: " + tried.Calls.Problem}, old.evidence(), old.proof(d.s.Keys)...)
 		d.writeSlot(a, sl)
 	}
 }
@@ -160,7 +159,7 @@ func (d *draft) leftOver() {
 	d.drains()
 	for _, m := range d.members {
 		if c := m.Record.Condemned; c != nil && !m.touched && !m.gone() && m.phase != store.Draining {
-			d.retire(m, "REC-16", "deleting", c.Why, m.evidence())
+			d.retire(m, "REC-16", "deleting", orderedBy(c.By), m.evidence())
 		}
 	}
 }
@@ -172,14 +171,14 @@ func (d *draft) removeOnDemand() {
 		if m.Record.Managed || m.touched || m.gone() || m.phase == store.Draining {
 			continue
 		}
-		rule, why := m.age.rule, m.age.why
+		rule, why := m.age.rule, m.age.cause()
 		if c := m.Record.Condemned; c != nil {
-			rule, why = "REC-16", c.Why
+			rule, why = "REC-16", orderedBy(c.By)
 		} else if rule == "" || m.Record.Protected != "" {
 			d.toldDoomed(m)
 			continue
 		}
-		if !d.mayDelete("removal of "+m.ID(), m) {
+		if !d.mayDelete(m.task(store.WorkRemove), m) {
 			return
 		}
 		d.retire(m, rule, "deleting", why, m.evidence())
@@ -190,7 +189,6 @@ func (d *draft) removeOnDemand() {
 // operator does anything about it.
 func (d *draft) toldDoomed(m *member) {
 	if m.doom.rule != "" {
-		d.block(m.doom.rule, "removal of "+m.ID(), m.doom.why+"; it is on demand, and nobody replaces it",
-			"leasehold instance delete "+m.ID(), m.ID())
+		d.block(m.doom.rule, m.task(store.WorkRemove), store.BlockedByOnDemand, store.BlockedFacts{Text: m.doom.why})
 	}
 }

@@ -12,7 +12,7 @@ func (d *draft) restFinished() {
 		}
 		for _, m := range sl.members {
 			if m != done && !m.gone() && m.phase != store.Draining && !m.dead() {
-				d.release(m, done, "REC-12", "withdrawn", done.ID()+" has finished the task of its slot")
+				d.release(m, done, "REC-12", "withdrawn", because(done.ID()+" has finished the task of its slot"))
 			}
 		}
 	}
@@ -26,8 +26,8 @@ func (d *draft) removeFinished() {
 		if m.phase != store.Finished || c == nil || m.touched || !m.Record.Managed || m.slot.touched {
 			continue
 		}
-		if d.mayDelete("removal of "+m.ID(), m) {
-			a := d.retire(m, "REC-16", "deleting", c.Why, nil)
+		if d.mayDelete(m.task(store.WorkRemove), m) {
+			a := d.retire(m, "REC-16", "deleting", orderedBy(c.By), nil)
 			d.writeSlot(a, m.slot)
 		}
 	}

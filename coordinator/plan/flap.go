@@ -44,7 +44,7 @@ func (d *draft) fail(sl *slot, m *member) (wait bool) {
 	if failures := f.Failures + rec.Flapping - 1; f.GiveUpAfter > 0 && failures > f.GiveUpAfter {
 		d.giveSlotUp(sl, fmt.Sprintf("%d failures, more than flap.give_up_after %d", failures, f.GiveUpAfter))
 	}
-	d.blockFlapping(sl, "replacement of "+m.ID(), m.ID())
+	d.blockFlapping(sl, m.task(store.WorkReplace))
 	return true
 }
 
@@ -90,9 +90,9 @@ func (d *draft) giveUpFlapping() {
 }
 
 // waits says whether a slot may not be filled or healed now, and tells why.
-func (d *draft) waits(sl *slot, what, instance string) bool {
+func (d *draft) waits(sl *slot, what task) bool {
 	if sl.Record.Errored != "" || sl.retry.After(d.now) {
-		d.blockFlapping(sl, what, instance)
+		d.blockFlapping(sl, what)
 		return true
 	}
 	return false
@@ -120,19 +120,18 @@ func (d *draft) flapsNow(rec store.Slot) bool {
 	return recent >= d.spec.Flap.Failures
 }
 
-func (d *draft) blockFlapping(sl *slot, what, instance string) {
+func (d *draft) blockFlapping(sl *slot, what task) {
 	if sl.Record.Errored != "" {
-		d.block("FLAP-3", what, fmt.Sprintf("slot %d is given up: %s", sl.number, sl.Record.Errored),
-			"leasehold group retry "+d.g.Name, instance)
+		d.block("FLAP-3", what, store.BlockedByGivenUpSlot,
+			store.BlockedFacts{Slot: sl.number, Text: sl.Record.Errored})
 		return
 	}
 	d.wake(sl.retry)
-	until := "its wait is over"
+	of := store.BlockedFacts{Slot: sl.number, Count: len(sl.Record.Failures)}
 	if sl.Record.Retry != nil {
-		until = "its wait of " + sl.Record.Retry.For.String() + " is over"
+		of.For = sl.Record.Retry.For
 	}
-	d.block("FLAP-2", what, fmt.Sprintf("slot %d flaps: %s", sl.number, number(len(sl.Record.Failures), "failure")),
-		until, instance)
+	d.block("FLAP-2", what, store.BlockedByFlapping, of)
 }
 
 // writeSlot adds the slot's record, which every change of who is in it compares and writes: two

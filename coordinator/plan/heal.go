@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -62,7 +63,7 @@ func (d *draft) healSlot(sl *slot) {
 
 // leftAlone says whether a member is not to be healed, and tells why.
 func (d *draft) leftAlone(m *member) bool {
-	what := "replacement of " + m.ID()
+	what := m.task(store.WorkReplace)
 	switch {
 	case !m.failing() || m.Record.Condemned != nil:
 		return false
@@ -70,8 +71,7 @@ func (d *draft) leftAlone(m *member) bool {
 		return true
 	case d.spec.Heal.Policy == store.HealNone && m.doom.rule == "" && len(d.others(m, usable)) == 0:
 		// else its place is taken: it need not be healed
-		d.block("HEAL-1", what, "heal.policy is none, and "+m.judgment.Why, "leasehold instance replace "+m.ID(),
-			m.ID())
+		d.block("HEAL-1", what, store.BlockedByHealPolicy, store.BlockedFacts{Text: m.judgment.Why})
 		return true
 	}
 	return d.heldByStorm(m)
@@ -83,8 +83,8 @@ func (d *draft) spared(m *member) bool {
 	if m.Record.Protected != store.ProtectHeal || !m.failing() || m.Record.Condemned != nil {
 		return false
 	}
-	d.block("REC-13", "replacement of "+m.ID(), "it is protected from healing, and "+m.judgment.Why,
-		"leasehold instance protect "+m.ID()+" --off", m.ID())
+	d.block("REC-13", m.task(store.WorkReplace), store.BlockedByHealProtection,
+		store.BlockedFacts{Text: m.judgment.Why})
 	return true
 }
 
@@ -94,12 +94,12 @@ func (d *draft) mend(sl *slot, m *member) {
 		return
 	}
 	failed := m.failing() && m.Record.Condemned == nil && m.doom.rule == ""
-	if !m.goesNow() && d.waits(sl, "replacement of "+m.ID(), m.ID()) {
+	if !m.goesNow() && d.waits(sl, m.task(store.WorkReplace)) {
 		return // also for one that works and has to go: those made in its place fail as any others do (FLAP-2)
 	}
 	if failed && d.spec.Heal.Policy == store.HealRestart {
 		if level := d.nextRestart(m); level != "" && d.restartAllowed(m) {
-			if d.mayDelete("restart of "+m.ID(), m) {
+			if d.mayDelete(m.task(store.WorkRestart), m) {
 				d.mendByRestart(sl, m, level)
 			} else {
 				d.waiting = m.ID() // no extra instance for one that only waits for its turn (HEAL-4)
@@ -116,7 +116,7 @@ func (d *draft) mendByRestart(sl *slot, m *member, level string) {
 		d.noteFlapping(sl, m)
 		return
 	}
-	a := d.restart(m, level, "HEAL-1", "restarting its "+level, m.judgment.Why, true, nil)
+	a := d.restart(m, level, "HEAL-1", "restarting its "+level, because(m.judgment.Why), true, nil)
 	d.writeSlot(a, sl)
 }
 
@@ -127,7 +127,7 @@ func (d *draft) noteFlapping(sl *slot, m *member) {
 	if sl.Record.Errored != "" {
 		rule = "FLAP-3"
 	}
-	a := d.step(m, m.phase, rule, what, m.judgment.Why, m.evidence(), func(r *store.Instance) { r.Counted = true })
+	a := d.step(m, m.phase, rule, what, because(m.judgment.Why), m.evidence(), func(r *store.Instance) { r.Counted = true })
 	a.Conditions = append(a.Conditions, m.proof(d.s.Keys)...)
 	d.writeSlot(a, sl)
 }
@@ -161,9 +161,10 @@ func (d *draft) replace(sl *slot, m *member) {
 // there.
 const replaced = "replacement requested"
 
-func (d *draft) addReplacement(a *Action, sl *slot, m *member, rule, why string) {
-	r, write := d.newMember(sl, m.ID(), rule, "takes the place of "+m.ID()+": "+why)
+func (d *draft) addReplacement(a *Action, sl *slot, m *member, rule string, why store.Cause) {
+	r, write := d.newMember(sl, m.ID(), rule, "takes the place of "+m.ID()+": "+reason.Short(why))
 	requested := "replacement " + r.ID() + " requested"
+	a.Replacement = r.ID()
 	if a.What == replaced {
 		a.What = requested
 	} else {
@@ -176,17 +177,17 @@ func (d *draft) addReplacement(a *Action, sl *slot, m *member, rule, why string)
 
 // removeFirst removes a member to make room. Unless max_expansion has room for two machines its
 // slot is filled again when the machine is gone: until then it counts (REC-18).
-func (d *draft) removeFirst(sl *slot, m *member, rule, why string) {
+func (d *draft) removeFirst(sl *slot, m *member, rule string, why store.Cause) {
 	a := d.retire(m, rule, "deleting", why, m.evidence(), m.proof(d.s.Keys)...)
-	what := "replacement of " + m.ID()
+	what := m.task(store.WorkReplace)
 	sl.Record.Vacated = &store.Vacated{Instance: m.ID(), Roll: rule == "ROLL-1"}
 	switch {
 	case m.phase != store.Deleting:
-	case d.waits(sl, what, m.ID()):
+	case d.waits(sl, what):
 		a.What += "; " + sl.waiting()
 	case d.atCapacity():
 		a.What += "; its slot is filled when its machine is gone"
-	case d.mayCreate(what, m.ID()):
+	case d.mayCreate(what):
 		d.addReplacement(a, sl, m, rule, why)
 	}
 	d.writeSlot(a, sl)
@@ -196,30 +197,32 @@ func (d *draft) removeFirst(sl *slot, m *member, rule, why string) {
 // removed first.
 func (d *draft) turn(m *member) (removeFirst, ok bool) {
 	b, most := d.spec.Budget, d.spec.MaxUnavailable(false)
-	what := "replacement of " + m.ID()
+	what := m.task(store.WorkReplace)
 	if m.goesNow() { // whether its place can be taken or not
-		return true, d.mayDelete("removal of "+m.ID(), m)
+		return true, d.mayDelete(m.task(store.WorkRemove), m)
 	}
 	if !d.roomToCreate() && m.failing() && len(d.zones()) > 0 {
 		if leaving := d.giveWay(m, (*member).comingUp); leaving != "" {
-			d.block("HEAL-7", what, "max_creating is used up", leaving+" has made room", m.ID())
+			d.block("HEAL-7", what, store.BlockedByMaxCreating, store.BlockedFacts{Other: leaving})
 			return false, false
 		}
 	}
-	if m.touched || !d.mayCreate(what, m.ID()) {
+	if m.touched || !d.mayCreate(what) {
 		return false, false
 	}
 	if d.expansion() < b.MaxExpansion {
 		return false, true
 	}
-	if why := d.mustKeep(m); why != "" {
-		d.block("SAFE-2", what, why, d.room(m), m.ID())
+	if d.mustKeep(m) {
+		of := d.usedUp(m, most, d.unavailable())
+		of.ExpansionUsed, of.DownUsed = 0, 0 // they would only change the status
+		d.block("SAFE-2", what, store.BlockedByStormProbe, of)
 		return false, false
 	}
 	// Who never booted is unavailable already: to remove it takes nobody down (HEAL-5). Else
 	// several of them would use the budget up that their own replacement needs.
 	if most == 0 || d.booted(m) && d.unavailable() >= most {
-		d.block("HEAL-2", what, d.usedUp(most, d.unavailable()), d.room(m), m.ID())
+		d.block("HEAL-2", what, store.BlockedByBudget, d.usedUp(m, most, d.unavailable()))
 		return false, false
 	}
 	if !d.mayDelete(what, m) {
@@ -228,48 +231,37 @@ func (d *draft) turn(m *member) (removeFirst, ok bool) {
 	return true, true
 }
 
-// usedUp says that both budgets are.
-func (d *draft) usedUp(most, used int) string {
+// usedUp returns the use of both budgets, and has an instance of a roll make room for a member that
+// has failed.
+func (d *draft) usedUp(m *member, most, used int) store.BlockedFacts {
 	b := d.spec.Budget
 	if b.MaxExpansion == 0 && most == 0 {
-		return "max_expansion and max_unavailable are 0: only the dead are healed"
+		return store.BlockedFacts{} // however many are in use: a count that says nothing would change the status
 	}
-	return fmt.Sprintf("max_expansion %d (%d in use) and max_unavailable %d (%d in use) are used up", b.MaxExpansion,
-		max(0, d.expansion()), most, used)
+	of := store.BlockedFacts{
+		Expansion: b.MaxExpansion, ExpansionUsed: max(0, d.expansion()), Down: most, DownUsed: used,
+	}
+	if b.MaxExpansion > 0 && m.failing() && m.phase.Fills() {
+		of.Other = d.giveWay(m, (*member).standing)
+	}
+	return of
 }
 
-// room says what gives a member that has to be replaced the room for that, and has an instance of a
-// roll give way to a failed one.
-func (d *draft) room(m *member) (until string) {
-	switch {
-	case d.spec.Budget.MaxExpansion == 0 && d.spec.MaxUnavailable(false) == 0:
-		return "one of them is raised"
-	case d.spec.Budget.MaxExpansion > 0 && m.failing() && m.phase.Fills():
-		if leaving := d.giveWay(m, (*member).standing); leaving != "" {
-			return leaving + " has made room"
-		}
-	}
-	return "another replacement is complete"
-}
-
-// mustKeep says why a member is not removed before its replacement is there; "" if it may be.
-func (d *draft) mustKeep(m *member) string {
-	if m.missed() && d.storm != nil && d.storm.Ended == "" && d.spec.Budget.MaxExpansion > 0 {
-		return "a probe in a storm makes the replacement first, and max_expansion is used up"
-	}
-	return ""
+// mustKeep reports whether a member is not removed before its replacement is there.
+func (d *draft) mustKeep(m *member) bool {
+	return m.missed() && d.storm != nil && d.storm.Ended == "" && d.spec.Budget.MaxExpansion > 0
 }
 
 // grounds are the rule and the reason for which a member has to go: the given rule if it failed, or
 // an order, or its doom.
-func (m *member) grounds(rule string) (string, string) {
+func (m *member) grounds(rule string) (string, store.Cause) {
 	switch {
 	case m.Record.Condemned != nil:
-		return "REC-16", m.Record.Condemned.Why
+		return "REC-16", orderedBy(m.Record.Condemned.By)
 	case m.doom.rule != "":
-		return m.doom.rule, m.doom.why
+		return m.doom.rule, because(m.doom.why)
 	default:
-		return rule, m.judgment.Why
+		return rule, because(m.judgment.Why)
 	}
 }
 
@@ -288,8 +280,7 @@ func (d *draft) thinOut(sl *slot, bad []*member) {
 		case m == keep, d.spared(m):
 			continue
 		case keep.healthy() && !d.proven(keep) && d.booted(m):
-			d.block("ROLL-3", "removal of "+m.ID(), keep.ID()+" works, but has not for startup_duration",
-				keep.ID()+" has", m.ID())
+			d.block("ROLL-3", m.task(store.WorkRemove), store.BlockedByStartup, store.BlockedFacts{Other: keep.ID()})
 			return // then that one keeps the slot
 		case sl.touched:
 			return // the rest on the next cache
@@ -297,12 +288,13 @@ func (d *draft) thinOut(sl *slot, bad []*member) {
 			return // until it is known whether that one can keep the slot
 		case m.missed() && d.heldByStorm(m):
 			continue
-		case !d.mayDelete("removal of "+m.ID(), m):
+		case !d.mayDelete(m.task(store.WorkRemove), m):
 			return
 		}
 		rule, why := m.grounds("HEAL-13")
 		d.fail(sl, m)
-		a := d.retire(m, rule, "deleting", why+"; "+keep.ID()+" keeps the slot until there is a better one",
+		a := d.retire(m, rule, "deleting",
+			followed(why, "; "+keep.ID()+" keeps the slot until there is a better one"),
 			m.evidence(),
 			append(m.proof(d.s.Keys), keep.Unchanged())...)
 		d.writeSlot(a, sl)
@@ -379,8 +371,8 @@ func (d *draft) giveUp(m *member) {
 		d.wake(due)
 		return
 	}
-	if d.mayDelete("withdrawal of "+m.ID(), m) {
-		d.retire(m, "HEAL-13", "withdrawn", why, nil)
+	if d.mayDelete(m.task(store.WorkWithdraw), m) {
+		d.retire(m, "HEAL-13", "withdrawn", because(why), nil)
 	}
 }
 
@@ -400,7 +392,7 @@ func (d *draft) moveZone(m *member) {
 	if to == "" || to == full || !d.full(provider, full) || d.full(provider, to) {
 		return
 	}
-	a := d.step(m, store.Creating, "REC-3", "tried in zone "+to, "zone "+full+" has no room", []string{m.Calls.Problem},
+	a := d.step(m, store.Creating, "REC-3", "tried in zone "+to, because("zone "+full+" has no room"), []string{m.Calls.Problem},
 		func(r *store.Instance) { r.Zone = to })
 	a.Conditions = append(a.Conditions, d.common()...)
 	m.movesTo = to

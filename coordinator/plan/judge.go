@@ -22,7 +22,8 @@ type Judgment struct {
 	Rule     string
 	Why      string
 	Evidence []string
-	Until    time.Time // when it may change by the passing of time alone
+	Awaits   store.Awaited // what a suspicion waits for
+	Until    time.Time     // when it may change by the passing of time alone
 	// Absent says that it is dead because its provider lists it no more, not by the provider's word
 	// (SAFE-2).
 	Absent bool
@@ -83,14 +84,15 @@ func judgeMachine(in *Instance, s *Snapshot, now time.Time) (Judgment, bool) {
 		otherBoot := see.BootID != "" && see.BootID != in.Alive.Record.BootID
 		switch {
 		case open && (see.Times < 2 || see.Begun.Before(in.StreamSince) || otherBoot):
-			j.Verdict, j.Why = store.Suspect, "the provider says "+see.State+", and its stream is open: asking again"
+			j.Verdict, j.Awaits = store.Suspect, store.AwaitsList
+			j.Why = "the provider says " + see.State + ", and its stream is open: asking again"
 		case askedOnce(in, now):
-			j.Verdict, j.Why = store.Suspect,
+			j.Verdict, j.Awaits, j.Why = store.Suspect, store.AwaitsList,
 				"the provider says "+see.State+", and it stops itself without a lease: asking again"
 			j.Until = see.Begun.Add(in.Record.Spec.Report.LeaseTTL.D())
 		case dropped(in, s, now) && (see.Times < 2 || see.Begun.Before(in.AliveGone) || see.BootID != "" &&
 			see.BootID != in.Report.Record.BootID):
-			j.Verdict, j.Why = store.Suspect,
+			j.Verdict, j.Awaits, j.Why = store.Suspect, store.AwaitsList,
 				"the provider says "+see.State+", and its stream was open when its lease ended: asking again"
 			j.Until = in.AliveGone.Add(confirmWait(in, s))
 		}
@@ -98,7 +100,7 @@ func judgeMachine(in *Instance, s *Snapshot, now time.Time) (Judgment, bool) {
 	}
 	if !see.Listed && !in.Calls.AbsentFrom.After(see.Begun) {
 		j := Judgment{
-			Verdict: store.Suspect, Rule: "DET-4", Why: "the provider does not list it",
+			Verdict: store.Suspect, Rule: "DET-4", Why: "the provider does not list it", Awaits: store.AwaitsList,
 			Evidence: []string{providerSays(in), streamSays(in)},
 		}
 		streamGone := in.Alive.Present() && in.Alive.Record.State == store.StreamLost
@@ -112,7 +114,8 @@ func judgeMachine(in *Instance, s *Snapshot, now time.Time) (Judgment, bool) {
 		switch {
 		case !streamGone || see.Times < 2:
 		case !see.Begun.Before(troubledSince(in).Add(absenceStands)):
-			j.Verdict, j.Why, j.Absent = store.Dead, "the provider does not list it any more", true
+			j.Verdict, j.Awaits, j.Absent = store.Dead, "", true
+			j.Why = "the provider does not list it any more"
 		case in.Alive.Present():
 			j.Why += ", and its stream has only just been lost: asking again"
 		default:
@@ -219,7 +222,7 @@ func judgeSilent(in *Instance, s *Snapshot, now time.Time) Judgment {
 	}
 	if now.Before(s.GraceEnd) {
 		return Judgment{
-			Verdict: store.Suspect, Rule: "SAFE-1",
+			Verdict: store.Suspect, Rule: "SAFE-1", Awaits: store.AwaitsCalm,
 			Why: "its lease ended, but agents have time to return: " + s.GraceWhy, Evidence: evidence,
 			Until: s.GraceEnd,
 		}
@@ -324,7 +327,7 @@ func judgeReporting(in *Instance, s *Snapshot, now time.Time) Judgment {
 			return Judgment{Verdict: store.Live, Rule: "DET-5", Why: "it reports and is healthy", Evidence: evidence}
 		case rebooted(in):
 			return Judgment{
-				Verdict: store.Live, Rule: "DET-10", Why: "its machine has started again: " + notYet,
+				Verdict: store.Live, Rule: "DET-10", Why: withDetail("its machine has started again", notYet),
 				Evidence: evidence,
 			}
 		case in.Record.Phase == store.Running || in.Record.Phase == store.Draining:
@@ -351,7 +354,7 @@ func judgeReporting(in *Instance, s *Snapshot, now time.Time) Judgment {
 	}
 	if now.Before(due) {
 		return Judgment{
-			Verdict: store.Live, Rule: "DET-10", Why: "not healthy yet: " + notYet, Evidence: evidence,
+			Verdict: store.Live, Rule: "DET-10", Why: withDetail("not healthy yet", notYet), Evidence: evidence,
 			Until: due,
 		}
 	}
@@ -393,11 +396,21 @@ func reportIsCurrent(in *Instance) bool {
 	return in.Report.Present() && in.Report.Record.BootID == in.Alive.Record.BootID
 }
 
+func withDetail(text, detail string) string {
+	if detail == "" {
+		return text
+	}
+	return text + ": " + detail
+}
+
+// NoList is the evidence of a provider that has not listed its machines yet.
+const NoList = "provider: no list yet"
+
 func providerSays(in *Instance) string {
 	see := &in.Sighting
 	switch {
 	case see.Begun.IsZero():
-		return "provider: no list yet"
+		return NoList
 	case !see.Listed && see.Times > 1:
 		return "provider: not listed, again"
 	case !see.Listed:

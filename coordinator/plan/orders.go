@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -49,7 +50,8 @@ func (d *draft) orderGroup(r store.Versioned[store.Request]) {
 // retry has flapping and errored slots start afresh (FLAP-3).
 func (d *draft) retry(r store.Versioned[store.Request], slots []*slot) {
 	a := Action{
-		Group: d.g.Name, Rule: "REC-16", What: "slots start afresh", Why: "ordered by " + r.Record.By,
+		Group: d.g.Name, Rule: "REC-16", What: "slots start afresh",
+		Why: reason.Short(orderedBy(r.Record.By)), Cause: orderedBy(r.Record.By),
 		Evidence:  []string{"request " + r.Record.ID},
 		Otherwise: otherwise("REC-16", ""), Conditions: []store.Condition{r.Unchanged()},
 		Writes: []store.Write{store.Delete(r.Key)},
@@ -88,11 +90,12 @@ func (d *draft) createOnDemand(r store.Versioned[store.Request]) {
 		d.actions = append(d.actions, refuse(r, "all zones of the group are evacuated"))
 		return
 	}
-	rec := d.newRecord(nil, "REC-2", "ordered by "+r.Record.By)
+	rec := d.newRecord(nil, "REC-2", reason.Short(orderedBy(r.Record.By)))
 	m := d.join(rec)
 	a := Action{
 		Group: d.g.Name, Instance: rec.ID, Rule: "REC-2", What: "requested on demand", Why: rec.Last.Why,
-		To: store.Pending, Otherwise: otherwise("REC-16", ""),
+		Cause: orderedBy(r.Record.By),
+		To:    store.Pending, Otherwise: otherwise("REC-16", ""),
 		Evidence:   []string{"request " + r.Record.ID},
 		Conditions: append(d.common(), store.Absent(m.Key), r.Unchanged()),
 		Writes:     []store.Write{store.Put(m.Key, store.Encode(rec)), store.Delete(r.Key)},
@@ -137,7 +140,7 @@ func (d *draft) orderInstance(r store.Versioned[store.Request]) {
 // condemn notes that an instance has to go: with a replacement first, or now.
 func (d *draft) condemn(r store.Versioned[store.Request], m *member) {
 	order := store.Condemned{
-		By: r.Record.By, Why: "ordered by " + r.Record.By, At: d.now.UTC(),
+		By: r.Record.By, Why: reason.Short(orderedBy(r.Record.By)), At: d.now.UTC(),
 		Now: r.Record.Kind != store.RequestReplace,
 	}
 	what := "ordered to be " + map[store.RequestKind]string{
@@ -160,7 +163,7 @@ func (d *draft) condemn(r store.Versioned[store.Request], m *member) {
 
 // obey changes a record as ordered.
 func (d *draft) obey(r store.Versioned[store.Request], m *member, what string, change func(*store.Instance)) {
-	a := d.step(m, m.phase, "REC-16", what, "ordered by "+r.Record.By, []string{"request " + r.Record.ID}, change)
+	a := d.step(m, m.phase, "REC-16", what, orderedBy(r.Record.By), []string{"request " + r.Record.ID}, change)
 	a.Conditions = append(a.Conditions, r.Unchanged())
 	a.Writes = append(a.Writes, store.Delete(r.Key))
 }
@@ -179,7 +182,7 @@ func (d *draft) restartOrdered(r store.Versioned[store.Request], m *member) {
 	case !d.mayActQuietly():
 		return // carried out when things may be done again
 	}
-	a := d.restart(m, store.RestartMachine, "REC-16", "restarting its machine", "ordered by "+r.Record.By, false, nil)
+	a := d.restart(m, store.RestartMachine, "REC-16", "restarting its machine", orderedBy(r.Record.By), false, nil)
 	a.Evidence = append(a.Evidence, "request "+r.Record.ID)
 	a.Conditions = append(a.Conditions, r.Unchanged())
 	a.Writes = append(a.Writes, store.Delete(r.Key))
@@ -221,7 +224,7 @@ func (d *draft) protect(r store.Versioned[store.Request], m *member) {
 func refuse(r store.Versioned[store.Request], why string) Action {
 	return Action{
 		Group: fmt.Sprintf("%.100s", r.Record.Group), Instance: fmt.Sprintf("%.100s", r.Record.Instance),
-		Rule: "REC-16",
+		Rule: "REC-16", Kind: store.EntryRefusal,
 		// Whoever may write orders may write anything into one: the journal takes no more of it
 		// than helps.
 		What: fmt.Sprintf("order to %.40s refused", r.Record.Kind), Why: fmt.Sprintf("%.300s", why),

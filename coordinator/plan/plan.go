@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/leasehold/leasehold/store"
@@ -26,11 +25,15 @@ type Action struct {
 	Rule     string
 	What     string // a sentence for people, without the name of the instance
 	Why      string
+	Cause    store.Cause // why, in fields
 	Evidence []string
-	// Otherwise says what would have kept it from happening.
-	Otherwise string
-	From, To  store.Phase
-	Verdict   store.Verdict
+	// Otherwise is what would have prevented it.
+	Otherwise store.Counterfactual
+	// Replacement is the instance that it requests in place of Instance.
+	Replacement string
+	Kind        store.EntryKind
+	From, To    store.Phase
+	Verdict     store.Verdict
 
 	Conditions []store.Condition
 	Writes     []store.Write
@@ -44,7 +47,10 @@ type Action struct {
 }
 
 // News is an entry of the journal about a group.
-type News struct{ Rule, What, Why, Otherwise string }
+type News struct {
+	Rule, What, Why string
+	Otherwise       store.Counterfactual
+}
 
 // Told are the entries of the journal that an action leaves: itself, unless it is silent, and its
 // news.
@@ -171,8 +177,7 @@ func (d *draft) decide(shard Tally) {
 		case d.spec.Stopped:
 			d.empty("REC-11", "the group is stopped")
 		case d.spec.Unstarted:
-			d.block("REC-11", "creation of all instances", "the group was applied with --no-start",
-				"leasehold group start "+d.g.Name, "")
+			d.block("REC-11", task{work: store.WorkCreateAll}, store.BlockedNotStarted, store.BlockedFacts{})
 		default:
 			d.reconcile()
 		}
@@ -212,26 +217,22 @@ func (d *draft) mayActQuietly() bool {
 
 // mayAct says whether machines may be made and removed at all, and records why not.
 func (d *draft) mayAct() bool {
+	all := task{work: store.WorkAll}
 	if h := d.s.Shard.Record.Hold; h != nil {
-		d.block("SAFE-12", "all changes",
-			fmt.Sprintf("the shard is on hold since %s by %s: %s", h.At.UTC().Format(time.RFC3339), h.By, h.Why),
-			"the hold is released", "")
+		d.block("SAFE-12", all, store.BlockedByHold,
+			store.BlockedFacts{Since: h.At.UTC().Truncate(time.Second), Name: h.By, Text: h.Why})
 		return false
 	}
 	if d.spec.Paused {
-		why := "the group is paused"
-		if halted := d.halted(); halted != "" {
-			why += ", and what was decided before waits too: " + halted
-		}
-		d.block("REC-13", "all changes", why, "leasehold group resume "+d.g.Name, "")
+		d.block("REC-13", all, store.BlockedByPause, store.BlockedFacts{Text: d.halted()})
 		return false
 	}
 	if d.s.Stale != "" {
-		d.block("SAFE-3", "all changes", "our cache is stale: "+d.s.Stale, "a fresh list of etcd", "")
+		d.block("SAFE-3", all, store.BlockedByStaleState, store.BlockedFacts{Text: d.s.Stale})
 		return false
 	}
 	if d.frozen != "" {
-		d.block("SAFE-15", "all changes", d.frozen, d.thaws, "")
+		d.block("SAFE-15", all, d.frozen, d.frozenBy)
 		return false
 	}
 	return true

@@ -42,7 +42,7 @@ func (d *draft) finished(m *member) bool {
 	if !m.Alive.Present() || !endedWell(m.Instance) {
 		return false
 	}
-	a := d.step(m, store.Finished, "REC-12", "finished", "its workload ended with exit code 0",
+	a := d.step(m, store.Finished, "REC-12", "finished", because("its workload ended with exit code 0"),
 		[]string{fmt.Sprintf("report rev %d", m.Report.Modified)}, nil)
 	a.Conditions = append(a.Conditions, m.Report.Unchanged())
 	return true
@@ -52,12 +52,12 @@ func (d *draft) finished(m *member) bool {
 func (d *draft) created(m *member) {
 	switch {
 	case m.Calls.Made:
-		d.step(m, store.Booting, "SAFE-8", "machine exists", "the provider made it",
+		d.step(m, store.Booting, "SAFE-8", "machine exists", because("the provider made it"),
 			[]string{"provider ref " + m.Calls.Ref}, func(r *store.Instance) {
 				r.Ref, r.Address = m.Calls.Ref, m.Calls.Address
 			})
 	case m.Sighting.Listed && !m.Calls.Busy: // a call that is under way says more, and soon
-		d.step(m, store.Booting, "ELECT-3", "machine exists", "the provider lists it",
+		d.step(m, store.Booting, "ELECT-3", "machine exists", because("the provider lists it"),
 			[]string{providerSays(m.Instance)}, func(r *store.Instance) {
 				r.Ref, r.Address = m.Sighting.Ref, m.Sighting.Address
 			})
@@ -69,7 +69,7 @@ func (d *draft) registered(m *member) {
 	if !m.Alive.Present() || m.AliveUnreadable != "" {
 		return
 	}
-	a := d.step(m, store.Checking, "DET-11", "agent registered", fmt.Sprintf("after %s", d.since(m)),
+	a := d.step(m, store.Checking, "DET-11", "agent registered", because(fmt.Sprintf("after %s", d.since(m))),
 		[]string{streamSays(m.Instance)}, nil)
 	a.Conditions = append(a.Conditions, m.Alive.Unchanged())
 }
@@ -84,7 +84,7 @@ func (d *draft) healthyNow(m *member) {
 		return
 	}
 	why := passed(m.Report.Record.Checks)
-	a := d.step(m, store.Running, "DET-9", "healthy", fmt.Sprintf("%s, %s after it registered", why, d.since(m)),
+	a := d.step(m, store.Running, "DET-9", "healthy", because(fmt.Sprintf("%s, %s after it registered", why, d.since(m))),
 		[]string{streamSays(m.Instance), fmt.Sprintf("report rev %d", m.Report.Modified)},
 		func(r *store.Instance) { r.Restart, r.Boot = nil, m.Alive.Record.BootID })
 	a.Conditions = append(a.Conditions, m.Alive.Unchanged(), m.Report.Unchanged())
@@ -97,7 +97,7 @@ func (d *draft) rebooted(m *member) bool {
 		return false
 	}
 	a := d.step(m, store.Checking, "DET-10", "back after a restart of its machine",
-		"it reports from another boot, and nobody ordered that", []string{streamSays(m.Instance)}, nil)
+		because("it reports from another boot, and nobody ordered that"), []string{streamSays(m.Instance)}, nil)
 	a.Conditions = append(a.Conditions, m.Alive.Unchanged())
 	return true
 }
@@ -141,7 +141,8 @@ func (d *draft) remember(m *member) {
 		d.wake(due)
 		return
 	}
-	d.forget(sl, "FLAP-4", m.ID()+" has been healthy for "+d.spec.Flap.Reset.String(), m.Unchanged())
+	a := d.forget(sl, "FLAP-4", m.ID()+" has been healthy for "+d.spec.Flap.Reset.String(), m.Unchanged())
+	a.Cause.Kind = store.CauseCalm
 }
 
 // standsIn says that a member has to go and that others have failed in its place, on what is
@@ -183,7 +184,7 @@ func (d *draft) forgetFrom(m *member, sl *slot) time.Time {
 
 // recovered takes back that its failure is counted: the next one is another (FLAP-1).
 func (d *draft) recovered(m *member) {
-	a := d.step(m, m.phase, "HEAL-6", "recovered", m.judgment.Why, m.evidence(),
+	a := d.step(m, m.phase, "HEAL-6", "recovered", because(m.judgment.Why), m.evidence(),
 		func(r *store.Instance) { r.Counted = false })
 	a.Conditions = append(a.Conditions, m.Alive.Unchanged(), m.Report.Unchanged())
 }

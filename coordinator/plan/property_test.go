@@ -73,7 +73,7 @@ func (tr *trial) drawSpec(g *store.Group) {
 	g.Budget.MaxExpansion = rapid.IntRange(0, 3).Draw(rt, "max_expansion")
 	g.Budget.MaxUnavailable = new(rapid.IntRange(0, 2).Draw(rt, "max_unavailable"))
 	if g.Budget.MaxExpansion == 0 {
-		g.Budget.MaxUnavailable = new(max(1, *g.Budget.MaxUnavailable)) // else only the dead are healed (HEAL-3)
+		g.Budget.MaxUnavailable = new(max(1, *g.Budget.MaxUnavailable)) // else only dead instances are healed (HEAL-3)
 	}
 	g.Budget.MaxCreating = rapid.IntRange(0, 3).Draw(rt, "max_creating")
 	g.Budget.MaxDeleting = rapid.IntRange(0, 3).Draw(rt, "max_deleting")

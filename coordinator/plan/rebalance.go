@@ -25,25 +25,23 @@ func (d *draft) rebalance() {
 	if !uneven || d.rebalancing() {
 		return
 	}
-	what := fmt.Sprintf("rebalance from zone %s to zone %s", from, to)
+	what := task{work: store.WorkRebalance, zone: from, to: to}
 	wait := d.ends(d.g.Due, store.TimerRebalance, d.rebalanceWaits())
 	switch {
 	case d.rollout != nil && d.spec.Rollout.Strategy == store.StrategyProactive:
-		d.block("REC-17", what, "the roll comes first", "the roll is complete", "")
+		d.block("REC-17", what, store.BlockedByRoll, store.BlockedFacts{})
 	case !d.allWell() || !d.settledDown():
-		d.block("REC-17", what, "not all of the group is healthy and settled",
-			"the whole group is healthy and nothing drains", "")
+		d.block("REC-17", what, store.BlockedByUnsettled, store.BlockedFacts{})
 	case d.spec.Budget.MaxExpansion == 0:
-		d.block("REC-17", what, "its replacement comes first, and max_expansion is 0", "max_expansion is raised", "")
+		d.block("REC-17", what, store.BlockedByNoExpansion, store.BlockedFacts{})
 	case wait.After(d.now):
 		d.wake(wait)
 		r := d.g.Status.Record.Rebalance
-		d.block("REC-17", what, "the last one was withdrawn: "+r.Why, fmt.Sprintf("its wait of %s is over", r.Wait.For),
-			"")
+		d.block("REC-17", what, store.BlockedByWithdrawal, store.BlockedFacts{Text: r.Why, For: r.Wait.For})
 	case d.full(d.spec.Provider, to):
 		d.wake(d.s.Full[d.spec.Provider][to])
-		d.block("REC-17", what, "zone "+to+" has no room", "it is asked again", "")
-	case d.mayCreate(what, ""):
+		d.block("REC-17", what, store.BlockedByFullZone, store.BlockedFacts{})
+	case d.mayCreate(what):
 		d.rebalanceOne(from, to, what)
 	}
 }
@@ -69,7 +67,7 @@ func (d *draft) settledDown() bool {
 }
 
 // rebalanceOne replaces the oldest instance of a zone that may be replaced by one in another zone.
-func (d *draft) rebalanceOne(from, to, what string) {
+func (d *draft) rebalanceOne(from, to string, what task) {
 	var m *member
 	for _, sl := range d.order {
 		for _, o := range sl.members {
@@ -80,14 +78,13 @@ func (d *draft) rebalanceOne(from, to, what string) {
 		}
 	}
 	if m == nil {
-		d.block("REC-17", what, "all instances in zone "+from+" are protected, or their slots flap",
-			"leasehold instance protect --off", "")
+		d.block("REC-17", what, store.BlockedByProtectedZone, store.BlockedFacts{})
 		return
 	}
 	why := fmt.Sprintf("zone %s has %d instances, and zone %s has %d", from, d.spread()[from], to, d.spread()[to])
-	a := d.step(m, m.phase, "REC-17", replaced, why, m.evidence(), nil)
+	a := d.step(m, m.phase, "REC-17", replaced, because(why), m.evidence(), nil)
 	a.Conditions = append(a.Conditions, d.common()...)
-	d.addReplacement(a, m.slot, m, "REC-17", why)
+	d.addReplacement(a, m.slot, m, "REC-17", because(why))
 	d.writeSlot(a, m.slot)
 }
 
@@ -121,10 +118,11 @@ func (d *draft) rebalancing() bool {
 // no room: elsewhere it would even nothing. False if it is needed all the same, since the instance
 // that it replaces serves no more.
 func (d *draft) withdrawRebalance(m *member) bool {
-	if !m.Record.Rebalances || len(d.others(m, usable)) == 0 || !d.mayDelete("withdrawal of "+m.ID(), m) {
+	if !m.Record.Rebalances || len(d.others(m, usable)) == 0 || !d.mayDelete(m.task(store.WorkWithdraw), m) {
 		return false
 	}
-	d.retire(m, "REC-17", "withdrawn", "zone "+m.zone()+" has no room, and it was made to even the zones",
+	d.retire(m, "REC-17", "withdrawn",
+		because("zone "+m.zone()+" has no room, and it was made to even the zones"),
 		[]string{m.Calls.Problem})
 	return true
 }

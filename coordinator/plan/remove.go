@@ -44,9 +44,7 @@ func (d *draft) provedGone(m *member) (why string, evidence []string, ok bool) {
 	}
 	if see.Begun.Before(m.Calls.AbsentFrom) {
 		d.wake(m.Calls.AbsentFrom)
-		d.block("SAFE-8", "the end of the record of "+m.ID(),
-			"a call that was begun earlier may still make its machine",
-			"such a call has timed out and a list shows no machine", m.ID())
+		d.block("SAFE-8", m.task(store.WorkForget), store.BlockedByEarlierCalls, store.BlockedFacts{})
 		return "", nil, false
 	}
 	if !confirmed {
@@ -82,14 +80,15 @@ func (d *draft) vanished(m *member) bool {
 
 // empty removes all managed instances of a group that is stopped, or being deleted, and then a
 // deleted group itself (REC-7, REC-11).
-func (d *draft) empty(rule, why string) {
+func (d *draft) empty(rule, text string) {
+	why := store.Cause{Kind: store.CauseGroupEnds, Text: text}
 	full := false
 	for _, m := range d.members {
 		if m.gone() || m.touched || !m.Record.Managed || m.phase == store.Draining {
 			continue
 		}
 		// who goes down already takes no more room
-		if !m.goingDown() && (full || !d.mayDelete("deletion of "+m.ID(), m)) {
+		if !m.goingDown() && (full || !d.mayDelete(m.task(store.WorkDelete), m)) {
 			full = true
 			continue
 		}

@@ -35,7 +35,7 @@ func (m *member) reachable() bool {
 }
 
 // restart begins one. The caller has applied the budgets.
-func (d *draft) restart(m *member, level, rule, what, why string, heals bool, change func(*store.Instance)) *Action {
+func (d *draft) restart(m *member, level, rule, what string, why store.Cause, heals bool, change func(*store.Instance)) *Action {
 	rec := store.Restart{
 		Level: level, Rule: rule, Token: d.unique(m.ID()), Boot: m.boot(), Listed: m.listedBoot(),
 		At: d.now.UTC(), Heals: heals,
@@ -88,7 +88,7 @@ func (d *draft) stopped(m *member) {
 	default:
 		return
 	}
-	d.step(m, store.Starting, r.Rule, "restarted", why, []string{streamSays(m.Instance)}, nil)
+	d.step(m, store.Starting, r.Rule, "restarted", because(why), []string{streamSays(m.Instance)}, nil)
 }
 
 // started: the restarted instance has registered again.
@@ -104,7 +104,7 @@ func (d *draft) started(m *member) {
 	if r != nil {
 		rule = r.Rule
 	}
-	a := d.step(m, store.Checking, rule, "back after its restart", fmt.Sprintf("after %s", d.since(m)),
+	a := d.step(m, store.Checking, rule, "back after its restart", because(fmt.Sprintf("after %s", d.since(m))),
 		[]string{streamSays(m.Instance)}, nil)
 	a.Conditions = append(a.Conditions, m.Alive.Unchanged())
 }

@@ -26,7 +26,7 @@ func (m *member) updating() bool {
 }
 
 // change is the least that brings a member up to date, and why: ROLL-2.
-func (d *draft) change(m *member) (action, why string) {
+func (d *draft) change(m *member) (action string, why store.Cause) {
 	var parts []string
 	action = store.ActionLiveUpdate
 	more := func(a, part string) {
@@ -66,7 +66,7 @@ func (d *draft) change(m *member) (action, why string) {
 	if actionRank(d.spec.Rollout.MinimalAction) > actionRank(action) {
 		action = d.spec.Rollout.MinimalAction
 	}
-	return action, "outdated: " + strings.Join(parts, ", ")
+	return action, store.Cause{Kind: store.CauseOutdated, Text: strings.Join(parts, ", ")}
 }
 
 func actionRank(a string) int {
@@ -97,16 +97,15 @@ func (d *draft) rollOut() {
 		return
 	}
 	if d.blamed() {
-		d.block("FLAP-5", "the roll", d.rollout.Blamed+d.meanwhile(),
-			"another template: leasehold group rollback "+d.g.Name+", or leasehold group retry "+d.g.Name, "")
+		d.block("FLAP-5", task{work: store.WorkRoll}, store.BlockedByBlamedTemplate,
+			store.BlockedFacts{Text: d.rollout.Blamed + d.meanwhile()})
 		return
 	}
 	if d.healsFirst() {
 		return // the rest on the next cache
 	}
 	if d.waiting != "" {
-		d.block("HEAL-8", "the roll", "the healing of "+d.waiting+" waits for room, and comes first",
-			d.waiting+" is being healed", "")
+		d.block("HEAL-8", task{work: store.WorkRoll}, store.BlockedByHealing, store.BlockedFacts{Other: d.waiting})
 		return
 	}
 	for _, m := range d.outdatedInTurn() {
@@ -149,10 +148,11 @@ func (d *draft) giveWay(m *member, takesRoom func(*member) bool) string {
 			}
 		}
 	}
-	if young == nil || !d.mayDelete("removal of "+young.ID(), young) || d.waitsFirst(m, young) {
+	if young == nil || !d.mayDelete(young.task(store.WorkRemove), young) || d.waitsFirst(m, young) {
 		return ""
 	}
-	d.release(young, old, "HEAL-8", "withdrawn", "the healing of "+m.ID()+" needs its room, and "+old.ID()+" serves")
+	d.release(young, old, "HEAL-8", "withdrawn",
+		because("the healing of "+m.ID()+" needs its room, and "+old.ID()+" serves"))
 	return young.ID()
 }
 
@@ -177,7 +177,7 @@ func (d *draft) waitsFirst(m, young *member) bool {
 		d.noteFlapping(m.slot, m)
 		return true
 	}
-	a := d.step(m, m.phase, "FLAP-1", "waits for the room of "+young.ID(), m.judgment.Why, m.evidence(),
+	a := d.step(m, m.phase, "FLAP-1", "waits for the room of "+young.ID(), because(m.judgment.Why), m.evidence(),
 		func(r *store.Instance) { r.Counted = true })
 	a.Conditions = append(a.Conditions, m.proof(d.s.Keys)...)
 	d.writeSlot(a, m.slot)
@@ -247,18 +247,17 @@ func (d *draft) neverHealed(m *member) bool {
 
 // update takes one step for one member; false if there is no room for the others either.
 func (d *draft) update(m *member) bool {
-	what := "update of " + m.ID()
+	what := m.task(store.WorkUpdate)
 	if m.Record.Protected != "" {
-		d.block("REC-13", what, "it is protected", "leasehold instance protect "+m.ID()+" --off", m.ID())
+		d.block("REC-13", what, store.BlockedByProtection, store.BlockedFacts{})
 		return true
 	}
-	if d.waits(m.slot, what, m.ID()) {
+	if d.waits(m.slot, what) {
 		return true
 	}
 	// a moment later it can be told, and more than that need not be done
 	if !m.failing() && m.Alive.Record.State != store.StreamOpen {
-		d.block("ROLL-2", what, "its agent cannot be told just now: "+m.judgment.Why,
-			"its agent reports, or it is judged lost", m.ID())
+		d.block("ROLL-2", what, store.BlockedByAgent, store.BlockedFacts{Text: m.judgment.Why})
 		return true
 	}
 	action, why := d.change(m)
@@ -274,15 +273,14 @@ func (d *draft) update(m *member) bool {
 
 // updateByRestart restarts a member in its place: the workload if its agent runs one and can be
 // told, else the machine.
-func (d *draft) updateByRestart(m *member, why string) bool {
+func (d *draft) updateByRestart(m *member, why store.Cause) bool {
 	if d.unwell() >= d.spec.MaxUnavailable(true) && m.healthy() || d.booted(m) &&
 		d.unavailable() >= d.spec.MaxUnavailable(true) {
-		d.block("ROLL-1", "restart of "+m.ID(),
-			fmt.Sprintf("max_unavailable %d is used up", d.spec.MaxUnavailable(true)), "another instance is healthy",
-			m.ID())
+		d.block("ROLL-1", m.task(store.WorkRestart), store.BlockedByMaxUnavailable,
+			store.BlockedFacts{Limit: d.spec.MaxUnavailable(true)})
 		return false
 	}
-	if !d.mayDelete("restart of "+m.ID(), m) {
+	if !d.mayDelete(m.task(store.WorkRestart), m) {
 		return false
 	}
 	level, heals := store.RestartMachine, m.healed()
@@ -296,9 +294,9 @@ func (d *draft) updateByRestart(m *member, why string) bool {
 
 // updateByReplacement makes a replacement first within max_expansion, else removes first within
 // max_unavailable.
-func (d *draft) updateByReplacement(m *member, why string) bool {
-	what := "replacement of " + m.ID()
-	if !d.mayCreate(what, m.ID()) {
+func (d *draft) updateByReplacement(m *member, why store.Cause) bool {
+	what := m.task(store.WorkReplace)
+	if !d.mayCreate(what) {
 		return false
 	}
 	if d.expansion() < d.spec.Budget.MaxExpansion {
@@ -310,7 +308,7 @@ func (d *draft) updateByReplacement(m *member, why string) bool {
 	}
 	most := d.spec.MaxUnavailable(false)
 	if most == 0 || m.healthy() && d.unwell() >= most || d.booted(m) && d.unavailable() >= most {
-		d.block("ROLL-1", what, d.usedUp(most, d.unwell()), d.room(m), m.ID())
+		d.block("ROLL-1", what, store.BlockedByBudget, d.usedUp(m, most, d.unwell()))
 		return false
 	}
 	if !d.mayDelete(what, m) {
@@ -321,11 +319,6 @@ func (d *draft) updateByReplacement(m *member, why string) bool {
 }
 
 func (d *draft) blockUnwell(m *member) {
-	why, until := number(d.unwell(), "slot")+" without anybody healthy", "they are healed"
-	if d.spec.Heal.Policy == store.HealNone {
-		until = "they pass their checks, or leasehold instance replace"
-	} else {
-		why += ", and healing comes first"
-	}
-	d.block("HEAL-8", "update of "+m.ID(), why, until, m.ID())
+	d.block("HEAL-8", m.task(store.WorkUpdate), store.BlockedByUnhealthy,
+		store.BlockedFacts{Count: d.unwell(), Flag: d.spec.Heal.Policy == store.HealNone})
 }

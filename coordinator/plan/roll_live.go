@@ -48,10 +48,10 @@ func (d *draft) updatedFirst(m *member) bool {
 
 // updateLive has the agent of a member take up what is new. It takes nobody down, yet goes step by
 // step: it may be wrong.
-func (d *draft) updateLive(m *member, why string) bool {
+func (d *draft) updateLive(m *member, why store.Cause) bool {
 	if most := max(1, d.spec.Budget.MaxExpansion+d.spec.MaxUnavailable(false)); d.roll.updating >= most {
-		d.block("ROLL-2", "update of "+m.ID(), number(d.roll.updating, "instance")+" still to confirm what it was sent",
-			"one of them has", m.ID())
+		d.block("ROLL-2", m.task(store.WorkUpdate), store.BlockedByConfirmations,
+			store.BlockedFacts{Count: d.roll.updating})
 		return false
 	}
 	if m.healthy() && d.unwell() > d.spec.MaxUnavailable(false) {
@@ -63,7 +63,7 @@ func (d *draft) updateLive(m *member, why string) bool {
 }
 
 // updateNow has it do so at once.
-func (d *draft) updateNow(m *member, why string) {
+func (d *draft) updateNow(m *member, why store.Cause) {
 	a := d.step(m, m.phase, "ROLL-2", "updated live", why, m.evidence(), d.renewed(m))
 	a.Conditions = append(a.Conditions, d.common()...)
 	d.roll.updating++

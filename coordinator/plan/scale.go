@@ -33,12 +33,12 @@ func (d *draft) scaleUp() {
 			return
 		case sl.touched:
 			continue
-		case d.waits(sl, fmt.Sprintf("filling slot %d", sl.number), ""):
+		case d.waits(sl, task{work: store.WorkFill, slot: sl.number}):
 			continue
 		case d.atCapacity() && !sl.diedLast():
 			full = true // but not for the dead: they wait for no budget (HEAL-3)
 			continue
-		case !d.mayCreate("creation of the other missing instances", ""):
+		case !d.mayCreate(task{work: store.WorkCreateRemaining}):
 			return
 		}
 		why := fmt.Sprintf("%d of %d slots are filled", have, d.spec.Size)
@@ -54,9 +54,8 @@ func (d *draft) scaleUp() {
 		have++
 	}
 	if full {
-		d.block("REC-18", "creation of the missing instances",
-			fmt.Sprintf("%d machines are there, size and max_expansion allow %d",
-				d.counts.standing, d.spec.Size+d.spec.Budget.MaxExpansion), "one of those that leave is gone", "")
+		d.block("REC-18", task{work: store.WorkCreateMissing}, store.BlockedByCapacity,
+			store.BlockedFacts{Count: d.counts.standing, Limit: d.spec.Size + d.spec.Budget.MaxExpansion})
 	}
 }
 
@@ -146,24 +145,24 @@ func (d *draft) scaleDown() {
 	for range min(surplus, mostRemovals) {
 		c := list.take()
 		if c == nil {
-			d.block("REC-13", "scale-down", "the instances that are left are protected",
-				"leasehold instance protect --off", "")
+			d.block("REC-13", task{work: store.WorkScaleDown}, store.BlockedByProtectedRest, store.BlockedFacts{})
 			return
 		}
 		if c.kind >= slotOutdated && healing != "" {
-			d.block("REC-4", "scale-down by a healthy instance", "the replacement "+healing+" is in progress",
-				healing+" is healthy or withdrawn", "")
+			d.block("REC-4", task{work: store.WorkScaleDownWell}, store.BlockedByScaleHealing,
+				store.BlockedFacts{Other: healing})
 			return
 		}
 		for _, m := range c.members {
 			if m.touched {
 				return // the rest on the next cache
 			}
-			if !d.mayDelete("scale-down", m) {
+			if !d.mayDelete(m.task(store.WorkScaleDown), m) {
 				return
 			}
 			d.retire(m, "HEAL-9", "deleting",
-				fmt.Sprintf("%s above size %d, and %s", number(surplus, "slot"), d.spec.Size, whyFirst[c.kind]),
+				store.Cause{Kind: store.CauseSmaller, Text: fmt.Sprintf("%s above size %d, and %s",
+					number(surplus, "slot"), d.spec.Size, whyFirst[c.kind])},
 				m.evidence(), m.proof(d.s.Keys)...)
 		}
 	}

@@ -3,6 +3,7 @@ package plan
 import (
 	"slices"
 
+	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -18,7 +19,7 @@ func (d *draft) settle(sl *slot, good, bad []*member) {
 			continue
 		}
 		rule, why := m.grounds("HEAL-2")
-		d.releaseFailed(sl, m, keep, rule, why+"; "+keep.ID()+" is healthy in its place")
+		d.releaseFailed(sl, m, keep, rule, succeeded(why, keep))
 	}
 	d.forcedOut(sl, good)
 	if keep.touched {
@@ -29,26 +30,27 @@ func (d *draft) settle(sl *slot, good, bad []*member) {
 		case m == keep || m.judgment.Verdict == store.Suspect || m.moving():
 			continue // it is decided when it is known what it is, or that it has arrived
 		case d.blamed() && d.rolls(m, keep) && !m.Record.Rebalances:
-			d.release(m, keep, "FLAP-5", "withdrawn", "the roll is stopped, and "+keep.ID()+" serves")
+			d.release(m, keep, "FLAP-5", "withdrawn", because("the roll is stopped, and "+keep.ID()+" serves"))
 			continue
 		case older(keep, m) && !d.proven(m) && keep.Record.Protected != store.ProtectHeal &&
 			(d.flapsNow(sl.Record) || d.goesBefore(keep, m)):
 			rule, why := d.leavingFor(keep, m)
-			d.block(rule, "removal of "+keep.ID(), why+", and its replacement "+m.ID()+" is "+string(m.phase),
-				m.ID()+" passes all checks", keep.ID())
+			d.block(rule, keep.task(store.WorkRemove), store.BlockedByReplacement,
+				store.BlockedFacts{Other: m.ID(), Phase: m.phase, Text: reason.Short(why)})
 			continue
 		}
 		switch {
 		case older(keep, m):
-			d.release(m, keep, "HEAL-6", "withdrawn", keep.ID()+" is healthy, one of them is enough")
+			d.release(m, keep, "HEAL-6", "withdrawn",
+				store.Cause{Kind: store.CauseUnneeded, Text: keep.ID() + " is healthy, one of them is enough"})
 		case d.goesBefore(m, keep):
 			rule, why := d.leavingFor(m, keep)
-			d.release(m, keep, rule, "deleting", why+", and "+keep.ID()+" is healthy in its place")
+			d.release(m, keep, rule, "deleting", succeeded(why, keep))
 		case !m.healthy():
 			d.release(m, keep, "HEAL-2", "deleting",
-				"it is not known to be healthy, and "+keep.ID()+" is healthy in its place")
+				succeeded(because("it is not known to be healthy"), keep))
 		default:
-			d.release(m, keep, "DET-15", "deleting", "it was lost too often, and "+keep.ID()+" is healthy in its place")
+			d.release(m, keep, "DET-15", "deleting", succeeded(because("it was lost too often"), keep))
 		}
 	}
 }
@@ -69,22 +71,25 @@ func (d *draft) await(sl *slot, good, bad []*member) {
 		switch {
 		case d.spared(m):
 		case m.goesNow():
-			d.release(m, good[0], "REC-16", "deleting", m.Record.Condemned.Why)
+			d.release(m, good[0], "REC-16", "deleting", orderedBy(m.Record.Condemned.By))
 		case d.sweptAway(m):
 		case older(good[0], m) && m.failing() && !m.Record.Counted && !sl.touched && (d.up(good[0]) || !d.booted(m)):
 			// A replacement that failed while the original does its work, if only just: it must not
 			// take the room of the next.
 			rule, why := m.grounds("HEAL-13")
-			d.releaseFailed(sl, m, good[0], rule, why+"; "+good[0].ID()+" keeps the slot")
+			d.releaseFailed(sl, m, good[0], rule, followed(why, "; "+good[0].ID()+" keeps the slot"))
 		default:
-			d.block("HEAL-2", "removal of "+m.ID(), "its replacement "+good[0].ID()+" is "+string(good[0].phase),
-				good[0].ID()+" passes all checks", m.ID())
+			d.block("HEAL-2", m.task(store.WorkRemove), store.BlockedByReplacement,
+				store.BlockedFacts{Other: good[0].ID(), Phase: good[0].phase})
 		}
 	}
 	for _, m := range good {
 		if first := sl.members[0]; m != first && d.inVain(m) {
 			d.release(m, first, "HEAL-6", "withdrawn",
-				"what it was made from is not wanted any more, and its checks fail: "+m.Report.Record.Why)
+				store.Cause{
+					Kind: store.CauseUnneeded,
+					Text: "what it was made from is not wanted any more, and its checks fail: " + m.Report.Record.Why,
+				})
 		}
 	}
 	d.forcedOut(sl, good)
@@ -129,19 +134,19 @@ func (d *draft) urgency(m *member) int {
 func (d *draft) goesBefore(m, other *member) bool { return d.urgency(m) > d.urgency(other) }
 
 // leavingFor is the rule and the reason for which a member leaves a slot that another keeps.
-func (d *draft) leavingFor(m, keep *member) (rule, why string) {
+func (d *draft) leavingFor(m, keep *member) (rule string, why store.Cause) {
 	by := m.rebalancedBy()
 	switch {
 	case d.outdated(m) && !d.outdated(keep):
-		return "ROLL-1", "it is outdated"
+		return "ROLL-1", store.Cause{Kind: store.CauseOutdated}
 	case m.age.rule != "":
-		return m.age.rule, m.age.why
+		return m.age.rule, m.age.cause()
 	case by != nil && by == keep:
-		return "REC-17", "zones are evened"
+		return "REC-17", because("zones are evened")
 	case d.outdated(m):
-		return "ROLL-1", "it is outdated"
+		return "ROLL-1", store.Cause{Kind: store.CauseOutdated}
 	default:
-		return "DET-15", "it was lost too often"
+		return "DET-15", because("it was lost too often")
 	}
 }
 
@@ -164,8 +169,8 @@ func (d *draft) keeper(sl *slot, good []*member) *member {
 }
 
 // release retires a member whose place is kept by another, who is part of the evidence.
-func (d *draft) release(m, keep *member, rule, what, why string) *Action {
-	if m.touched || !d.mayDelete("removal of "+m.ID(), m) {
+func (d *draft) release(m, keep *member, rule, what string, why store.Cause) *Action {
+	if m.touched || !d.mayDelete(m.task(store.WorkRemove), m) {
 		return nil
 	}
 	evidence := append(append([]string(nil), m.evidence()...), keep.ID()+": "+keep.judgment.Why)
@@ -178,7 +183,7 @@ func (d *draft) release(m, keep *member, rule, what, why string) *Action {
 
 // releaseFailed does so and counts the failure, if it was not counted when its replacement was
 // requested.
-func (d *draft) releaseFailed(sl *slot, m, keep *member, rule, why string) {
+func (d *draft) releaseFailed(sl *slot, m, keep *member, rule string, why store.Cause) {
 	if m.touched || sl.touched && !m.Record.Counted {
 		return
 	}
@@ -186,11 +191,25 @@ func (d *draft) releaseFailed(sl *slot, m, keep *member, rule, why string) {
 		d.release(m, keep, rule, "deleting", why)
 		return
 	}
-	if !d.mayDelete("removal of "+m.ID(), m) {
+	if !d.mayDelete(m.task(store.WorkRemove), m) {
 		return
 	}
 	d.fail(sl, m)
 	if a := d.release(m, keep, rule, "deleting", why); a != nil {
 		d.writeSlot(a, sl)
 	}
+}
+
+// succeeded adds to a cause that another member is healthy in the member's place.
+func succeeded(why store.Cause, keep *member) store.Cause {
+	why.Heir = keep.ID()
+	return why
+}
+
+// followed is the text of a cause with more after it. What was ordered stays an order.
+func followed(why store.Cause, more string) store.Cause {
+	if why.Kind == store.CauseOrder {
+		return why
+	}
+	return because(reason.Short(why) + more)
 }

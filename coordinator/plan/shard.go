@@ -5,6 +5,7 @@ import (
 	"maps"
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -42,7 +43,8 @@ func planOrder(s *Snapshot, r store.Versioned[store.Request], now time.Time) Act
 	_, evacuated := rec.Evacuated[zone]
 	rec.Evacuated = maps.Clone(rec.Evacuated)
 	a := Action{
-		Rule: "DRAIN-3", Why: "ordered by " + r.Record.By, Evidence: []string{"request " + r.Record.ID},
+		Rule: "DRAIN-3", Why: reason.Short(orderedBy(r.Record.By)), Cause: orderedBy(r.Record.By),
+		Evidence:  []string{"request " + r.Record.ID},
 		Otherwise: otherwise("REC-16", ""),
 	}
 	switch {

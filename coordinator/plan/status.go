@@ -268,7 +268,8 @@ func (d *draft) blockedWork() []store.Blocked {
 		}
 		if m.Calls.Problem != "" && (m.phase == store.Pending || m.phase == store.Creating ||
 			m.phase == store.Deleting) {
-			d.block("HEAL-12", string(m.phase)+" of "+m.ID(), m.Calls.Problem, "the provider is asked again", m.ID())
+			d.block("HEAL-12", m.task(store.WorkPhase), store.BlockedByProvider,
+				store.BlockedFacts{Phase: m.phase, Text: m.Calls.Problem})
 		}
 		if m.Record.Phase == store.Checking && m.Alive.Present() && reportIsCurrent(m.Instance) &&
 			!m.Report.Record.Healthy && !m.failing() {
@@ -280,8 +281,8 @@ func (d *draft) blockedWork() []store.Blocked {
 	if extra := len(list) - mostBlocked; extra > 0 {
 		list = append(list[:mostBlocked],
 			store.Blocked{
-				Rule: list[mostBlocked].Rule, What: fmt.Sprintf("%d more", extra),
-				Why: "see leasehold instance list",
+				Rule: list[mostBlocked].Rule, Work: store.WorkMore, Of: store.BlockedFacts{Count: extra},
+				What: fmt.Sprintf("%d more", extra), Why: "see leasehold instance list",
 			})
 	}
 	if len(list) == 0 {
@@ -293,17 +294,13 @@ func (d *draft) blockedWork() []store.Blocked {
 // blockHealth says of one that is not healthy yet what it waits for. What has failed waits for
 // something else, told where that is decided.
 func (d *draft) blockHealth(m *member) {
-	what, why, until := "health of "+m.ID(), m.Report.Record.Why, "it passes its checks"
-	limit := m.Record.Spec.MaxChecking
-	switch {
-	case m.slot != nil && m.slot.Record.Errored != "":
-		d.block("FLAP-3", what, fmt.Sprintf("%s; nobody heals it, for slot %d is given up: %s", why, m.slot.number,
-			m.slot.Record.Errored), until+", or leasehold group retry "+d.g.Name, m.ID())
+	if m.slot != nil && m.slot.Record.Errored != "" {
+		d.block("FLAP-3", m.task(store.WorkHealth), store.BlockedByChecksGivenUp,
+			store.BlockedFacts{Text: m.Report.Record.Why, Slot: m.slot.number, Name: m.slot.Record.Errored})
 		return
-	case limit > 0:
-		until += fmt.Sprintf(", or fails after %s", limit)
 	}
-	d.block("DET-10", what, why, until, m.ID())
+	d.block("DET-10", m.task(store.WorkHealth), store.BlockedByChecks,
+		store.BlockedFacts{Text: m.Report.Record.Why, For: m.Record.Spec.MaxChecking})
 }
 
 // HealthScore is healthy ÷ requested as a percentage, rounded down, at most 100, and 100 for

@@ -225,7 +225,7 @@ func (d *draft) heldByStorm(m *member) bool {
 	if d.storm == nil || !m.missed() {
 		return false
 	}
-	what := "replacement of " + m.ID()
+	what := m.task(store.WorkReplace)
 	if d.storm.Ended != "" {
 		if d.storm.Resume == nil {
 			return false
@@ -236,8 +236,7 @@ func (d *draft) heldByStorm(m *member) bool {
 		if gone := length - left; gone < turn {
 			at := d.now.Add(turn - gone)
 			d.wake(at)
-			d.block("SAFE-2", what, "the storm has just ended, and lost instances are taken up one after the other",
-				"its turn comes within "+length.String(), m.ID())
+			d.block("SAFE-2", what, store.BlockedByStormEnd, store.BlockedFacts{For: d.storm.Resume.For})
 			return true
 		}
 		return false
@@ -245,9 +244,8 @@ func (d *draft) heldByStorm(m *member) bool {
 	if d.probes(m) {
 		return false
 	}
-	d.block("SAFE-2", what, fmt.Sprintf("a storm: %d of %d lost", d.tally.Now, d.tally.Of),
-		fmt.Sprintf("losses stay few for %s, a probe of it succeeds, or leasehold group override-storm %s",
-			d.spec.Storm.Cooldown, d.g.Name), m.ID())
+	d.block("SAFE-2", what, store.BlockedByStorm,
+		store.BlockedFacts{Count: d.tally.Now, Limit: d.tally.Of, For: d.spec.Storm.Cooldown})
 	return true
 }
 

@@ -314,7 +314,7 @@ func (w *world) overStorm(ago time.Duration) {
 	}
 }
 
-// After a storm those that it left are taken up one after the other, spread over storm.cooldown,
+// After a storm those that it left are replaced one after another, spread over storm.cooldown,
 // each at a time of its own.
 //
 // proves SAFE-2

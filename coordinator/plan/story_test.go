@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator/reason"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -251,7 +252,7 @@ func (s *story) plan() {
 			s.say("    because   %s", e)
 		}
 		if a.Otherwise != "" {
-			s.say("    otherwise %s", a.Otherwise)
+			s.say("    otherwise %s", reason.Otherwise(a.Otherwise, ""))
 		}
 		var compared, written []string
 		for _, c := range a.Conditions {

@@ -11,6 +11,7 @@ import (
 const (
 	mostTogether      = 32
 	mostTogetherBytes = 512 << 10
+	mostOtherwise     = 150 // bytes of a counterfactual as text
 )
 
 // Together puts the actions of a plan into transactions, in their order. Simple ones that follow
@@ -95,7 +96,7 @@ func (b *bundle) count(a *Action) {
 	b.bytes += len(a.Writes[0].Value)
 	for _, told := range a.Told() {
 		b.writes++
-		b.bytes += len(told.What) + len(told.Why) + len(told.Otherwise)
+		b.bytes += len(told.What) + 2*len(told.Why) + mostOtherwise
 		for _, line := range told.Evidence {
 			b.bytes += len(line)
 		}

@@ -1,6 +1,9 @@
 package plan
 
-import "github.com/leasehold/leasehold/store"
+import (
+	"github.com/leasehold/leasehold/coordinator/reason"
+	"github.com/leasehold/leasehold/store"
+)
 
 // Update is the least that brings an instance up to date with what its group wants, and why
 // (ROLL-2): ActionLiveUpdate, ActionRestart or ActionRecreate; "" if it is up to date. Whether and
@@ -12,5 +15,6 @@ func Update(in store.Instance, wanted store.Group) (action, why string) {
 	if !d.outdated(m) {
 		return "", ""
 	}
-	return d.change(m)
+	action, cause := d.change(m)
+	return action, reason.Short(cause)
 }

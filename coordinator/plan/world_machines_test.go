@@ -56,7 +56,7 @@ func (w *world) enqueue(c Call) {
 	w.calls = append(w.calls, &call{Call: c, term: w.term, startAt: w.now.Add(w.fate.wait("queue", 3*time.Second))})
 }
 
-// begin is the moment in which a call leaves the queue: see coordinator/queue.go.
+// begin is the moment in which a call leaves the queue: see coordinator/leader/operations.go.
 func (w *world) begin(c *call) bool {
 	in := w.instance(c.Instance)
 	if in.Modified != c.Record || read[store.Shard](w, w.keys.Shard()).Record.Hold != nil {

@@ -6,107 +6,75 @@ import (
 	"slices"
 	"time"
 
+	"github.com/leasehold/leasehold/coordinator/leader"
 	"github.com/leasehold/leasehold/coordinator/plan"
+	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/store"
 )
 
-// As coordinator/commit.go has them.
-const (
-	overtakenWait = 200 * time.Millisecond
-	refusedWait   = time.Second
-	// landsWithin is how much later a transaction may happen whose answer was lost.
-	landsWithin = 8 * time.Second
-)
+// landsWithin is how much later a transaction may happen whose answer was lost.
+const landsWithin = 8 * time.Second
 
-// carry carries out the actions of a plan, those that share a transaction each in its time, and
-// then queues the calls. Whatever happens in between happens.
-func (t *term) carry(s *plan.Snapshot, p *plan.Plan, ready []string, left [][]*plan.Action) {
-	if len(left) == 0 {
-		t.finish(p, ready)
-		return
-	}
-	t.after(time.Microsecond+t.w.chance.upTo(commitTakes), false, func() {
-		if again, goesOn := t.carryOut(s, p, left[0]); goesOn {
-			t.carry(s, p, ready, append(again, left[1:]...))
+// perform carries out a command of the leader, as coordinator/perform.go does.
+func (t *term) perform(c leader.Command) {
+	o := &t.w.cfg.Observer
+	switch c := c.(type) {
+	case leader.Recall:
+		t.step(leader.Recalled{}) // there is no history of etcd's here
+	case leader.Compute:
+		t.step(leader.Planned{Plan: t.compute(c)})
+	case leader.Commit:
+		t.after(time.Microsecond+t.w.chance.upTo(commitTakes), false, func() { t.step(t.carryOut(c)) })
+	case leader.List:
+		t.w.cloud(c.Provider).list(func(machines []provider.Machine, err error) {
+			t.after(0, true, func() {
+				t.step(leader.Listed{Provider: c.Provider, Begun: c.Begun, Machines: machines, Err: err})
+			})
+		})
+	case leader.Record:
+		t.record(c)
+	case leader.Verify:
+		var err error
+		if !t.holds(c.Conditions) {
+			err = store.ErrConflict
 		}
-	})
+		t.step(leader.Verified{Operation: c.Operation, Err: err})
+	case leader.Invoke:
+		t.invoke(c)
+	case leader.Refused:
+		if errors.Is(c.Err, store.ErrConflict) && o.Overtaken != nil {
+			o.Overtaken(t.w.Now(), c.Action)
+		}
+	case leader.Illegal:
+		t.w.broken(c.Action.Instance + ": " + c.Err.Error())
+	case leader.Resign:
+		t.ended = true
+		if t.w.leader == t {
+			t.w.leader = nil
+			t.w.elect(10 * time.Millisecond)
+		}
+	}
 }
 
-func (t *term) finish(p *plan.Plan, ready []string) {
-	t.carrying = false
-	for _, c := range p.Calls {
-		t.ask(c)
-	}
-	for _, name := range ready {
-		t.evidence.LookAgain(name, p.Due[name])
-	}
-	if t.poked {
-		t.poked = false
-		t.poke()
-		return
-	}
-	t.planNext()
-}
-
-// carryOut makes actions happen in one transaction, or returns those that are to be tried again;
-// false if the term ends with it.
-func (t *term) carryOut(s *plan.Snapshot, p *plan.Plan, together []*plan.Action) (again [][]*plan.Action, goesOn bool) {
-	if together = t.legal(together); len(together) == 0 {
-		return nil, true
-	}
-	for _, a := range together {
+// carryOut carries out actions in one transaction.
+func (t *term) carryOut(c leader.Commit) leader.Committed {
+	for _, a := range c.Actions {
 		if t.w.chance.happens(t.w.meddles) {
 			t.w.meddle(a.Instance)
 		}
 	}
-	conditions, writes := t.turns.TxnOf(together)
-	writes = append(plan.GoneWrites(together, 0), writes...)
+	writes := append(plan.GoneWrites(c.Actions, 0), c.Writes...)
 	if t.w.chance.happens(t.w.lost) {
 		// The answer is lost. It happens now, or later if it still may: the leader cannot know.
 		t.w.after(pick(t.w.chance.happens(50), 0, t.w.chance.upTo(landsWithin)), func() {
-			if t.holds(conditions) {
-				_, _ = t.happens(s, p, together, conditions, writes) // nobody hears how it went
+			if t.holds(c.Conditions) {
+				_, _ = t.happens(c.Snapshot, c.Plan, c.Actions, c.Conditions, writes) // nobody hears how it went
 			}
 		})
-		t.lookAgain(together, refusedWait)
-		return nil, true
+		return leader.Committed{Err: store.ErrUnknown}
 	}
-	rev, err := t.happens(s, p, together, conditions, writes)
-	var conflict *store.ConflictError
-	switch {
-	case errors.Is(err, errDeposed):
-		t.ended = true
-		return nil, false
-	case err == nil:
-		for _, a := range together {
-			t.turns.Done(a, rev)
-			t.evidence.Wrote(a.Group, rev)
-		}
-	case errors.As(err, &conflict) && len(together) > 1:
-		return plan.Apart(together, conflict.Keys), true
-	case conflict != nil:
-		if o := &t.w.cfg.Observer; o.Overtaken != nil {
-			o.Overtaken(t.w.Now(), together[0])
-		}
-		t.lookAgain(together, overtakenWait)
-	default:
-		t.lookAgain(together, refusedWait)
-	}
-	return nil, true
-}
-
-// legal leaves out what no phase allows, and tells of it.
-func (t *term) legal(together []*plan.Action) []*plan.Action {
-	return slices.DeleteFunc(slices.Clone(together), func(a *plan.Action) bool {
-		if a.From == a.To || a.To == "" {
-			return false
-		}
-		err := store.ValidateTransition(a.From, a.To)
-		if err != nil {
-			t.w.broken(a.Instance + ": " + err.Error())
-		}
-		return err != nil
-	})
+	rev, err := t.happens(c.Snapshot, c.Plan, c.Actions, c.Conditions, writes)
+	return leader.Committed{Revision: rev, Err: err}
 }
 
 // happens commits actions, and tells of them.
@@ -137,14 +105,6 @@ func pick(first bool, a, b time.Duration) time.Duration {
 	return b
 }
 
-func (t *term) lookAgain(together []*plan.Action, wait time.Duration) {
-	at := t.now().Add(wait)
-	for _, a := range together {
-		t.evidence.LookAgain(a.Group, at)
-	}
-	t.evidence.LookAgain("", at)
-}
-
 // holds says whether a transaction would happen now.
 func (t *term) holds(conditions []store.Condition) bool {
 	for _, c := range conditions {
@@ -152,34 +112,22 @@ func (t *term) holds(conditions []store.Condition) bool {
 			return false
 		}
 	}
-	return t.w.db.holds(t.fence) && !t.w.db.down
+	return t.w.db.holds(t.fence.Condition()) && !t.w.db.down
 }
 
 // journalKey begins the keys that stand for entries of the journal: part of a transaction, and kept
 // by nobody.
 const journalKey = "journal"
 
-var errDeposed = errors.New("another replica leads")
-
 // commit writes under the fence. So many entries of the journal are part of the transaction, as far
 // as its size goes.
 func (t *term) commit(conditions []store.Condition, writes []store.Write, entries int) (store.Revision, error) {
-	txn := store.Txn{Conditions: append(make([]store.Condition, 0, len(conditions)+1), t.fence), Writes: writes}
-	for _, c := range conditions {
-		if !slices.Contains(txn.Conditions, c) {
-			txn.Conditions = append(txn.Conditions, c)
-		}
-	}
-	txn.Writes = slices.Clone(writes)
+	txn := leader.Fenced(t.fence, conditions, slices.Clone(writes))
 	for n := range entries {
 		txn.Writes = append(txn.Writes, store.Put(fmt.Sprint(journalKey, n), nil))
 	}
 	rev, err := t.w.commit(txn)
-	var conflict *store.ConflictError
-	if errors.As(err, &conflict) && slices.Contains(conflict.Keys, t.fence.Key) {
-		return 0, errDeposed
-	}
-	return rev, err
+	return rev, leader.Outcome(t.fence, err)
 }
 
 // commitHeard is a commit whose answer may be lost, though it has happened.

@@ -1,18 +1,16 @@
 // Package sim is a shard in virtual time: a database, replicas, machines, agents, operators
-// and all that can go wrong with them, around the real cache, the real evidence and the real
-// planner. `leasehold simulate` shows it to people, and the simulation tests try in it what no test
-// on a real clock has the time for.
+// and all that can go wrong with them, around the real cache, the real evidence, the real planner
+// and the real leader. `leasehold simulate` shows it to people, and the simulation tests try in it
+// what no test on a real clock has the time for.
 //
 //	world.go      the world, and how it goes on
 //	config.go     what it begins with
 //	agenda.go     what will happen, in order
 //	database.go   keys, revisions, leases
 //	replica.go    replicas, elections, terms that end
-//	term.go     a leader: cache, evidence, plan
-//	carry.go      actions carried out, one by one
-//	queue.go      provider calls that wait
-//	remove.go     provider calls that take machines away or restart them
-//	lister.go     lists of machines, and lies in them
+//	term.go       a term: the shell that steps leader.Leader
+//	carry.go      the leader's commands; transactions
+//	calls.go      provider calls
 //	cloud.go      a provider
 //	machine.go    machines
 //	agent.go      agents and what their gateways write

@@ -6,17 +6,16 @@ import (
 
 	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/coordinator/evidence"
+	"github.com/leasehold/leasehold/coordinator/leader"
 	"github.com/leasehold/leasehold/coordinator/plan"
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/store"
 )
 
-// As coordinator/term.go and disturbance.go have them.
 const (
-	fullPass      = 5 * time.Minute
-	servedEvery   = 10 * time.Second
-	vitalsSilence = 3 * time.Second
-	tickLate      = 3 * time.Second
+	servedEvery   = 10 * time.Second     // as coordinator/served.go has it
+	vitalsSilence = 3 * time.Second      // as coordinator/disturbance.go has it
+	tickLate      = 3 * time.Second      // as coordinator/term.go has it
 	watchLag      = 2 * time.Millisecond // most of it
 	commitTakes   = 3 * time.Millisecond // at most
 	soonest       = time.Millisecond     // between two plans
@@ -24,19 +23,19 @@ const (
 	thinking = 20 * time.Microsecond
 )
 
-// term is one term of leadership, as coordinator/term.go has it.
+// term is one term of leadership: it drives leader.Leader in virtual time, as coordinator/term.go
+// does on a real clock.
 type term struct {
 	w       *World
 	replica *replica
-	fence   store.Condition
+	fence   store.Fence
 	skew    time.Duration // of its clock
 	ended   bool          // nothing of it happens any more
 	frozen  time.Duration // nothing of it happens before
 
 	content  *cache.Content
 	evidence *evidence.Evidence
-	queues   map[queueOf]*queue
-	listers  []*lister
+	leader   *leader.Leader
 	judged   map[string]plan.Judgment
 
 	feed      []batch
@@ -44,12 +43,9 @@ type term struct {
 	blindFrom time.Duration
 	blind     time.Duration // no delivery before
 	relist    bool          // what comes then is a fresh list
-	planning  bool          // a plan is about to be made
-	plannedAt time.Duration // when
-	carrying  bool
 	thinks    time.Duration // how long the last plan took
-	turns     plan.Turns    // of the plan that is carried out
-	poked     bool
+	ticks     alarm         // when the leader is stepped next, for calls and Lists
+	wakes     alarm         // and to plan
 }
 
 // batch is what one commit changed.
@@ -60,19 +56,23 @@ type batch struct {
 
 func newTerm(w *World, r *replica, key string, created store.Revision, skew time.Duration) *term {
 	t := &term{
-		w: w, replica: r, fence: store.CreatedAt(key, created), skew: skew, judged: map[string]plan.Judgment{},
+		w: w, replica: r, fence: store.Fence{Key: key, Created: created}, skew: skew,
+		judged:  map[string]plan.Judgment{},
 		content: cache.FromListing(w.keys, w.listing()),
 	}
 	capabilities := map[string]provider.Capabilities{}
 	for _, c := range w.clouds {
 		capabilities[c.cfg.Name] = c.capabilities()
-		t.listers = append(t.listers, &lister{t: t, cloud: c})
 	}
 	t.evidence = evidence.New(evidence.Config{
 		Keys: w.keys, Capabilities: capabilities, SessionTTL: w.cfg.SessionTTL, Seed: w.chance.Uint64(),
 		Now: t.now, Jitter: w.chance.upTo, Wake: t.poke, Suspect: t.suspect, Validate: w.validate,
 	})
-	t.queues = t.newQueues()
+	t.leader = leader.New(leader.Config{
+		Keys: w.keys, Fence: t.fence, Evidence: t.evidence, Capabilities: capabilities,
+		Settings: t.content.Shard.Record.Settings,
+		Began:    t.now(), Jitter: w.chance.upTo,
+	})
 	return t
 }
 
@@ -88,11 +88,8 @@ func (t *term) now() time.Time { return t.w.Now().Add(t.skew) }
 
 func (t *term) begin() {
 	t.evidence.Listed(t.content)
-	for _, l := range t.listers {
-		l.ask()
-	}
 	t.serve()
-	t.pass()
+	t.schedule()
 }
 
 // after has a step of the term happen after a time: not if it has ended by then, later if it stands
@@ -151,41 +148,72 @@ func (t *term) deliver() {
 	t.evidence.Changed(t.content, changes)
 }
 
-// poke has a plan made soon.
-func (t *term) poke() { t.planAfter(max(soonest, t.thinks)) }
+// alarm is when something happens next, and only once.
+type alarm struct {
+	set bool
+	at  time.Duration
+}
 
-func (t *term) planAfter(d time.Duration) {
-	if t.carrying {
-		t.poked = true
-		return
-	}
+// ring has the leader take an event up after a time, unless that is about to happen already.
+func (t *term) ring(a *alarm, d time.Duration, routine bool, e leader.Event) {
 	at := t.w.clock + d
-	if t.planning && t.plannedAt <= at {
+	if a.set && a.at <= at {
 		return
 	}
-	t.planning, t.plannedAt = true, at
-	t.after(d, d > max(soonest, t.thinks), func() {
-		if t.planning && t.w.clock >= t.plannedAt && !t.carrying {
-			t.planning = false
-			t.plan()
+	*a = alarm{set: true, at: at}
+	t.after(d, routine, func() {
+		if a.set && t.w.clock >= a.at {
+			a.set = false
+			t.step(e)
 		}
 	})
 }
 
-// plan plans the dirty groups whose cache is new enough.
-func (t *term) plan() {
-	if t.silent() {
-		t.planAfter(500 * time.Millisecond)
-		return
-	}
+// poke has a plan made soon.
+func (t *term) poke() { t.wakeAfter(0) }
+
+func (t *term) wakeAfter(d time.Duration) {
+	soon := max(soonest, t.thinks)
+	t.ring(&t.wakes, max(soon, d), d > soon, leader.Wake{})
+}
+
+// schedule has the leader stepped when it wants to be.
+func (t *term) schedule() {
 	now := t.now()
-	ready := t.evidence.TakeDirty(t.content.Revision, now)
-	if len(ready) == 0 {
-		t.planNext()
+	tick, wake := t.leader.Next(now)
+	t.ring(&t.ticks, max(time.Microsecond, tick.Sub(now)), !t.leader.Pressing(), leader.Tick{})
+	if !wake.IsZero() {
+		t.wakeAfter(wake.Sub(now))
+	}
+}
+
+// step has the leader take an event up, and performs its commands.
+func (t *term) step(e leader.Event) {
+	if t.ended {
 		return
 	}
-	t.carrying = true // what wakes us from here on is planned after this
-	s := t.evidence.Snapshot(t.content, ready)
+	for _, c := range t.leader.Step(t.now(), t.view(), e) {
+		t.perform(c)
+	}
+	if !t.ended {
+		t.schedule()
+	}
+}
+
+func (t *term) view() leader.View {
+	heard := t.w.clock
+	if t.w.db.down {
+		heard = min(heard, t.w.db.downFrom)
+	}
+	if t.w.clock < t.blind {
+		heard = min(heard, t.blindFrom)
+	}
+	return leader.View{Content: t.content, Heard: Epoch.Add(heard + t.skew)}
+}
+
+// compute makes a plan.
+func (t *term) compute(c leader.Compute) plan.Plan {
+	s := c.Snapshot
 	// a transaction whose answer is lost may happen, and be told of, when the next snapshot has
 	// long been made
 	if t.w.cfg.Observer.Committing != nil {
@@ -194,28 +222,13 @@ func (t *term) plan() {
 				slices.Clone(s.Groups[i].Slots)
 		}
 	}
-	p := plan.Compute(s, now)
-	t.evidence.Tallied(p.Tallies)
+	p := plan.Compute(*s, t.now())
 	t.thinks = time.Duration(len(p.Judgments)) * thinking
-	t.judge(&s, &p)
+	t.judge(s, &p)
 	if t.w.cfg.Observer.Planned != nil {
-		t.w.cfg.Observer.Planned(t.w.Now(), &s, &p)
+		t.w.cfg.Observer.Planned(t.w.Now(), s, &p)
 	}
-	t.turns = plan.NewTurns(&s)
-	t.carry(&s, &p, ready, plan.Together(p.Actions))
-}
-
-// silent says that nothing was heard of etcd for too long to plan anything (SAFE-3).
-func (t *term) silent() bool {
-	w := t.w
-	return w.db.down && w.clock-w.db.downFrom > vitalsSilence || w.clock < t.blind &&
-		w.clock-t.blindFrom > vitalsSilence
-}
-
-func (t *term) planNext() {
-	if due := t.evidence.NextDue(); !due.IsZero() {
-		t.planAfter(max(soonest, t.thinks, due.Sub(t.now())))
-	}
+	return p
 }
 
 // judge tells of verdicts that are others than before.
@@ -237,27 +250,15 @@ func (t *term) judge(s *plan.Snapshot, p *plan.Plan) {
 
 // suspect has a provider's machines listed at once.
 func (t *term) suspect(name string) {
-	for _, l := range t.listers {
-		if l.cloud.cfg.Name == name {
-			l.ask()
-		}
-	}
+	t.after(0, false, func() { t.step(leader.ListRequested{Provider: name}) })
 }
 
 // serve notes from time to time that a leader is at work.
 func (t *term) serve() {
 	rec := store.Served{Schema: store.Schema, At: t.now().UTC(), Replica: t.replica.id, Gaps: t.evidence.ServedGaps()}
 	_, _ = t.w.commit(store.Txn{
-		Conditions: []store.Condition{t.fence}, Writes: []store.Write{store.Put(t.w.keys.Served(), store.Encode(rec))},
+		Conditions: []store.Condition{t.fence.Condition()},
+		Writes:     []store.Write{store.Put(t.w.keys.Served(), store.Encode(rec))},
 	}) // one that fails is noted by the next
 	t.after(servedEvery, true, t.serve)
-}
-
-// pass has everything planned now and then (REC-1).
-func (t *term) pass() {
-	t.after(fullPass, true, func() {
-		t.evidence.Pass(t.content)
-		t.poke()
-		t.pass()
-	})
 }

@@ -52,6 +52,8 @@ type trial struct {
 	second   time.Duration  // that is counted now
 	inSecond map[string]int // actions in it, by group
 	planting int
+
+	decisions []decision // kept for -decisions alone
 }
 
 // trace is what happened, as far as it is kept.
@@ -153,6 +155,7 @@ func (tr *trial) observer() sim.Observer {
 			}
 			tr.actions[a.Rule]++
 			tr.hurry(at, a)
+			tr.keepDecision(at, a)
 			if !a.Silent || tr.plot.all {
 				tr.trace.add(at, "did", a.Rule, a.Group+" "+a.Instance, a.What, a.Why)
 			}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/leasehold/leasehold/cmd/bench/measure"
 	"github.com/leasehold/leasehold/coordinator/cache"
+	core "github.com/leasehold/leasehold/coordinator/leader"
 	"github.com/leasehold/leasehold/coordinator/plan"
 	"github.com/leasehold/leasehold/store"
 )
@@ -58,7 +59,7 @@ func StartCold(ctx context.Context, st store.Store, size Size, changes int, etcd
 	}
 	c.Listed = time.Since(begun)
 	woken := make(chan struct{}, 1)
-	l.evidence = l.newEvidence(func() {
+	l.lead(func() {
 		select {
 		case woken <- struct{}{}:
 		default:
@@ -86,18 +87,21 @@ func StartCold(ctx context.Context, st store.Store, size Size, changes int, etcd
 
 // stepOn is step on a cache that follows etcd. It says how many groups were planned.
 func (l *leader) stepOn(p *cache.Cache) int {
-	var ready []string
-	var s plan.Snapshot
-	p.View(func(c *cache.Content) {
-		if ready = l.evidence.TakeDirty(c.Revision, l.now); len(ready) > 0 {
-			s = l.evidence.Snapshot(c, ready)
-		}
+	var c core.Compute
+	there := false
+	p.View(func(content *cache.Content) {
+		l.content = content
+		c, there = l.look()
 	})
-	if len(ready) == 0 {
+	if !there {
 		return 0
 	}
-	l.evidence.Tallied(plan.Compute(s, l.now).Tallies)
-	return len(ready)
+	planned := plan.Compute(*c.Snapshot, l.now)
+	p.View(func(*cache.Content) {
+		l.take(core.Planned{Plan: planned})
+		l.giveUp() // nothing is carried out
+	})
+	return len(c.Groups)
 }
 
 // change has instances in turn report a failed check, and their health again, by writes to etcd.

@@ -1,29 +1,33 @@
 package planning
 
 import (
+	"math"
 	"time"
 
 	"github.com/leasehold/leasehold/coordinator/cache"
 	"github.com/leasehold/leasehold/coordinator/evidence"
+	core "github.com/leasehold/leasehold/coordinator/leader"
 	"github.com/leasehold/leasehold/coordinator/plan"
 	"github.com/leasehold/leasehold/provider"
 	"github.com/leasehold/leasehold/store"
 )
 
-// leader is a term without a world: it sees records, plans, and what it decides happens when it is
-// told to.
+// leader drives the leader's core without etcd and providers: what it decides happens when carryOut
+// is called.
 type leader struct {
 	now      time.Time
 	content  *cache.Content
 	evidence *evidence.Evidence
+	core     *core.Leader
+	commit   *core.Commit // the transaction to carry out; nil: none
 }
 
 func newLeader() *leader {
 	return &leader{now: epoch.Add(bootedAfter), content: cache.NewContent()}
 }
 
-// take takes keys of a listing up.
-func (l *leader) take(kvs []store.KV) {
+// read takes keys of a listing up.
+func (l *leader) read(kvs []store.KV) {
 	l.content.Take(keys, kvs)
 	for _, kv := range kvs {
 		l.content.Revision = max(l.content.Revision, kv.Modified)
@@ -32,20 +36,26 @@ func (l *leader) take(kvs []store.KV) {
 
 // begin has the leader see all that it took up.
 func (l *leader) begin() {
-	l.evidence = l.newEvidence(func() {})
+	l.lead(func() {})
 	l.evidence.Listed(l.content)
 }
 
-func (l *leader) newEvidence(wake func()) *evidence.Evidence {
-	return evidence.New(evidence.Config{
-		Keys: keys,
-		Capabilities: map[string]provider.Capabilities{machines: {
-			Zones:       []string{"a", "b", "c"},
-			CallTimeout: time.Minute, Consistency: time.Second,
-		}},
-		SessionTTL: 5 * time.Second, Seed: 7, Now: func() time.Time { return l.now },
-		Jitter: func(most time.Duration) time.Duration { return most },
-		Wake:   wake, Suspect: func(string) {}, Validate: func(string, store.Group) string { return "" },
+// lead begins a term. Its fence is later than all records: nothing deposes it.
+func (l *leader) lead(wake func()) {
+	jitter := func(most time.Duration) time.Duration { return most }
+	capabilities := map[string]provider.Capabilities{machines: {
+		Zones:       []string{"a", "b", "c"},
+		CallTimeout: time.Minute, Consistency: time.Second,
+	}}
+	l.evidence = evidence.New(evidence.Config{
+		Keys: keys, Capabilities: capabilities, SessionTTL: 5 * time.Second, Seed: 7,
+		Now: func() time.Time { return l.now }, Jitter: jitter,
+		Wake: wake, Suspect: func(string) {}, Validate: func(string, store.Group) string { return "" },
+	})
+	l.core = core.New(core.Config{
+		Keys: keys, Fence: store.Fence{Key: keys.Leader(1), Created: math.MaxInt64}, Evidence: l.evidence,
+		Capabilities: capabilities,
+		Settings:     store.DefaultShardSettings(), Began: l.now, Jitter: jitter,
 	})
 }
 
@@ -80,32 +90,57 @@ func (l *leader) happens(events []store.Event) {
 	l.evidence.Changed(l.content, changes)
 }
 
-// step plans once, as a term does: what has changed or is due. It says how many groups that were;
-// 0: there was nothing.
+// step plans once: what has changed or is due. It returns how many groups that were; 0: there was
+// nothing. What the plan before decided and carryOut did not carry out is given up.
 func (l *leader) step() (p plan.Plan, groups int) {
-	ready := l.evidence.TakeDirty(l.content.Revision, l.now)
-	if len(ready) == 0 {
+	l.giveUp()
+	c, there := l.look()
+	if !there {
 		return p, 0
 	}
-	s := l.evidence.Snapshot(l.content, ready)
-	p = plan.Compute(s, l.now)
-	l.evidence.Tallied(p.Tallies)
-	for _, name := range ready {
-		l.evidence.LookAgain(name, p.Due[name])
+	p = plan.Compute(*c.Snapshot, l.now)
+	l.take(core.Planned{Plan: p})
+	return p, len(c.Groups)
+}
+
+// look returns what is to be planned; false if there is nothing.
+func (l *leader) look() (core.Compute, bool) {
+	for _, command := range l.core.Step(l.now, core.View{Content: l.content, Heard: l.now}, core.Wake{}) {
+		if c, ok := command.(core.Compute); ok {
+			return c, true
+		}
 	}
-	return p, len(ready)
+	return core.Compute{}, false
+}
+
+// take has the core take an event up, and keeps the transaction that it asks for. There are no
+// providers here: their calls and Lists are never answered.
+func (l *leader) take(e core.Event) {
+	l.commit = nil
+	for _, command := range l.core.Step(l.now, core.View{Content: l.content, Heard: l.now}, e) {
+		if c, ok := command.(core.Commit); ok {
+			l.commit = &c
+		}
+	}
+}
+
+// giveUp has the transactions of the plan conflict.
+func (l *leader) giveUp() {
+	for l.commit != nil {
+		l.take(core.Committed{Err: store.ErrConflict})
+	}
 }
 
 // carryOut has everything that was decided happen.
-func (l *leader) carryOut(p plan.Plan) (written []store.Write) {
-	for i := range p.Actions {
+func (l *leader) carryOut() (written []store.Write) {
+	for l.commit != nil {
 		var events []store.Event
-		a := &p.Actions[i]
-		for _, w := range append(plan.GoneWrites([]*plan.Action{a}, 0), a.Writes...) {
+		for _, w := range append(plan.GoneWrites(l.commit.Actions, 0), l.commit.Writes...) {
 			events = append(events, store.Event{KV: store.KV{Key: w.Key, Value: w.Value}, Deleted: w.Delete})
 		}
+		written = append(written, l.commit.Writes...)
 		l.happens(events)
-		written = append(written, p.Actions[i].Writes...)
+		l.take(core.Committed{Revision: l.content.Revision})
 	}
 	return written
 }
@@ -116,11 +151,10 @@ const mostSteps = 1_000_000
 // settle plans and carries out until there is nothing to do.
 func (l *leader) settle() (written []store.Write) {
 	for range mostSteps {
-		p, n := l.step()
-		if n == 0 {
+		if _, n := l.step(); n == 0 {
 			break
 		}
-		written = append(written, l.carryOut(p)...)
+		written = append(written, l.carryOut()...)
 	}
 	return written
 }

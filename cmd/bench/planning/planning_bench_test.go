@@ -42,7 +42,7 @@ func BenchmarkChange(b *testing.B) {
 	} {
 		l := newLeader()
 		for page := range size.Records {
-			l.take(page)
+			l.read(page)
 		}
 		l.begin()
 		l.seesMachines()
@@ -67,7 +67,7 @@ func BenchmarkChange(b *testing.B) {
 func BenchmarkProviderList(b *testing.B) {
 	l := newLeader()
 	for page := range (Size{Instances: 10_000, Groups: 10}).Records {
-		l.take(page)
+		l.read(page)
 	}
 	l.begin()
 	list := l.machines()

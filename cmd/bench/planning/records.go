@@ -174,7 +174,7 @@ func settled(name string, size int) []store.KV {
 	kvs := recordsOf(name, size)
 	shard := store.Shard{Schema: store.Schema, ID: "bench", Settings: store.DefaultShardSettings()}
 	l := newLeader()
-	l.take(append(slices.Clone(kvs), store.KV{Key: keys.Shard(), Value: store.Encode(shard), Created: 1, Modified: 1}))
+	l.read(append(slices.Clone(kvs), store.KV{Key: keys.Shard(), Value: store.Encode(shard), Created: 1, Modified: 1}))
 	l.begin()
 	l.seesMachines() // before that no records are counted (SAFE-15)
 	for _, w := range l.settle() {

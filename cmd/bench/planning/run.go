@@ -110,7 +110,7 @@ const aPage = 10_000
 func (r *Result) read(ctx context.Context, l *leader, size Size, told func(string)) error {
 	var page []store.KV
 	flush := func() {
-		r.Cache = r.Cache.plus(costOf(func() { l.take(page) }))
+		r.Cache = r.Cache.plus(costOf(func() { l.read(page) }))
 		page = page[:0]
 		clear(page[:cap(page)]) // or the last page would count as memory of the cache
 		told(fmt.Sprintf("%d of %d instances read", len(l.content.Instances), size.Instances))
@@ -137,12 +137,11 @@ func (r *Result) firstPlan(l *leader) {
 	r.Plan = costOf(func() {
 		for {
 			begun := time.Now()
-			p, n := l.step()
-			if n == 0 {
+			if _, n := l.step(); n == 0 {
 				return
 			}
 			took.Add(time.Since(begun))
-			r.Wrote += len(l.carryOut(p))
+			r.Wrote += len(l.carryOut())
 		}
 	})
 	r.Steps, r.Longest = int(took.N), spreadOf(took)

@@ -60,7 +60,7 @@ func (l *leader) storm(size Size, lost int) Storm {
 			}
 			s.Longest = max(s.Longest, time.Since(begun))
 			s.Replaced += drastic(p)
-			l.carryOut(p)
+			l.carryOut()
 		}
 	}
 	batches(func(id string) store.Event { return put(keys.Alive(id), aliveOf(id, store.StreamOverdue)) })

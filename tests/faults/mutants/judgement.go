@@ -11,7 +11,7 @@ func ofJudgement() []Mutant {
 				File: "coordinator/plan/judge.go",
 				Old: `	if now.Before(s.GraceEnd) {
 		return Judgment{
-			Verdict: store.Suspect, Rule: "SAFE-1",
+			Verdict: store.Suspect, Rule: "SAFE-1", Awaits: store.AwaitsCalm,
 			Why: "its lease ended, but agents have time to return: " + s.GraceWhy, Evidence: evidence,
 			Until: s.GraceEnd,
 		}
@@ -46,7 +46,7 @@ func ofJudgement() []Mutant {
 					File: "coordinator/plan/judge.go",
 					Old: `	if now.Before(s.GraceEnd) {
 		return Judgment{
-			Verdict: store.Suspect, Rule: "SAFE-1",
+			Verdict: store.Suspect, Rule: "SAFE-1", Awaits: store.AwaitsCalm,
 			Why: "its lease ended, but agents have time to return: " + s.GraceWhy, Evidence: evidence,
 			Until: s.GraceEnd,
 		}

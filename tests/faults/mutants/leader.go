@@ -8,9 +8,9 @@ func ofTheLeader() []Mutant {
 			What:  "A leader's transactions do not compare the fence: one who was deposed while it stood still goes on writing.",
 			Rules: []string{"SAFE-7"},
 			Edits: []Edit{{
-				File: "coordinator/commit.go",
-				Old:  "Conditions: append([]store.Condition{t.fence.Condition()}, unique(conditions)...), Writes: writes,",
-				New:  "Conditions: unique(conditions), Writes: writes,",
+				File: "coordinator/leader/txn.go",
+				Old:  "	all := []store.Condition{fence.Condition()}\n",
+				New:  "	var all []store.Condition\n",
 			}},
 			Likely: []string{"replica-cut-from-etcd", "replica-frozen", "machine-crashes"},
 		},
@@ -19,22 +19,14 @@ func ofTheLeader() []Mutant {
 			What:  "The provider is asked to create before the record says so: whoever leads next does not know that there may be a machine.",
 			Rules: []string{"SAFE-8"},
 			Edits: []Edit{{
-				File: "coordinator/queue.go",
-				Old: `	if !q.record(ctx, c, append(token.writes(), store.Put(in.Key, store.Encode(rec))), rec, entries...) {
-		token.drop(ctx, t)
-		return
-	}
-	t.r.deps.Before("provider create", rec.ID)
-	asked := time.Now()
-	m, err := q.provider.Create(call, t.request(rec, token))
+				File: "coordinator/perform.go",
+				Old: `	rev, err := t.commit(ctx, c.Conditions, append(token.writes(), c.Writes...), c.Entries...)
 `,
-				New: `	t.r.deps.Before("provider create", rec.ID)
-	asked := time.Now()
-	m, err := q.provider.Create(call, t.request(rec, token))
-	if !q.record(ctx, c, append(token.writes(), store.Put(in.Key, store.Encode(rec))), rec, entries...) {
-		token.drop(ctx, t)
-		return
+				New: `	if creates {
+		_, _ = t.r.deps.Providers[c.Instance.Spec.Provider].Create(ctx, t.request(c.Instance, token))
+		t.r.deps.Before("provider created", id)
 	}
+	rev, err := t.commit(ctx, c.Conditions, append(token.writes(), c.Writes...), c.Entries...)
 `,
 			}},
 		},
@@ -43,13 +35,13 @@ func ofTheLeader() []Mutant {
 			What:  "A Create that is tried again asks for a machine of another name: if the answer to the first was lost, there are two.",
 			Rules: []string{"SAFE-8"},
 			Edits: []Edit{{
-				File: "coordinator/queue.go",
-				Old:  "	m, err := q.provider.Create(call, t.request(rec, token))\n",
-				New: `	request := t.request(rec, token)
-	if from == store.Creating {
+				File: "coordinator/perform.go",
+				Old:  "	m, err := p.Create(call, t.request(c.Instance, token))\n",
+				New: `	request := t.request(c.Instance, token)
+	if c.Instance.Last.Why != "provider "+c.Instance.Spec.Provider+" is asked" {
 		request.Bootstrap.Instance += "-again" // the first name may be taken
 	}
-	m, err := q.provider.Create(call, request)
+	m, err := p.Create(call, request)
 `,
 			}},
 			Likely: []string{"create-called-off"},
@@ -117,9 +109,9 @@ func ofTheLeader() []Mutant {
 			What:  "A List that fails is told in the log and then taken up as one that shows nothing, or what came before the error.",
 			Rules: []string{"DET-4", "SAFE-8"},
 			Edits: []Edit{{
-				File: "coordinator/lister.go",
-				Old:  "		return 0 // a failed List proves nothing\n",
-				New:  "",
+				File: "coordinator/leader/leader.go",
+				Old:  "		if e.Err == nil { // a failed List proves nothing\n",
+				New:  "		{\n",
 			}},
 			Likely: []string{"list-fails-beside-machines"},
 		},

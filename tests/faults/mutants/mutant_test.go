@@ -53,8 +53,8 @@ func TestMutantsCompile(t *testing.T) {
 func noticed(t *testing.T, root string, source *source) {
 	for _, m := range []Mutant{
 		{Name: "unknown name", Edits: []Edit{{
-			File: "coordinator/commit.go", Old: "unique(conditions)...",
-			New: "nobody(conditions)...",
+			File: "coordinator/commit.go", Old: "leader.Fenced(t.fence,",
+			New: "leader.Nobody(t.fence,",
 		}}},
 		{Name: "unused variable", Edits: []Edit{{
 			File: "coordinator/plan/judge.go",

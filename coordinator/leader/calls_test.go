@@ -1,0 +1,112 @@
+package leader_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold/coordinator/leader"
+	"github.com/leasehold/leasehold/coordinator/plan"
+	"github.com/leasehold/leasehold/store"
+)
+
+func rate(perSecond float64, burst int) store.ShardSettings {
+	s := store.DefaultShardSettings()
+	s.CreateRate, s.CreateBurst = perSecond, burst
+	return s
+}
+
+func half(most time.Duration) time.Duration { return most / 2 }
+
+func add(c *leader.Calls, kind plan.CallKind, provider string, rank int, names ...string) {
+	for _, name := range names {
+		c.Add(plan.Call{Kind: kind, Provider: provider, Instance: name, Rank: rank}, start)
+	}
+}
+
+func names(begun []leader.Begun) (names []string) {
+	for _, b := range begun {
+		names = append(names, b.Instance)
+	}
+	return names
+}
+
+// proves REC-9
+func TestUrgentCallsBeginFirst(t *testing.T) {
+	c := leader.NewCalls([]string{"a"}, rate(1000, 1000), half)
+	add(c, plan.CallCreate, "a", 2, "growth-1", "growth-2")
+	add(c, plan.CallCreate, "a", 0, "healing-1", "healing-2")
+	begun, _ := c.Begin(start, rate(1000, 1000))
+	if want := []string{"healing-1", "healing-2", "growth-1", "growth-2"}; !slices.Equal(names(begun), want) {
+		t.Errorf("begun %q, want %q", names(begun), want)
+	}
+}
+
+// A provider whose calls hang delays no other, and no call of another kind.
+//
+// proves REC-9
+func TestCallsAtOnceAreBounded(t *testing.T) {
+	settings := rate(1000, 1000)
+	c := leader.NewCalls([]string{"a", "b"}, settings, half)
+	for i := range 20 {
+		add(c, plan.CallCreate, "a", 0, fmt.Sprint("create-", i))
+		add(c, plan.CallRemove, "a", 0, fmt.Sprint("remove-", i))
+	}
+	begun, next := c.Begin(start, settings)
+	if len(begun) != 16 || !next.IsZero() {
+		t.Errorf("%d calls begin, want 8 of each kind; the next at %s", len(begun), next)
+	}
+	add(c, plan.CallCreate, "b", 0, "other")
+	if other, _ := c.Begin(start, settings); !slices.Equal(names(other), []string{"other"}) {
+		t.Errorf("begun %q beside a provider whose calls hang", names(other))
+	}
+	c.End(begun[0].Call)
+	if more, _ := c.Begin(start, settings); len(more) != 1 || more[0].Kind != begun[0].Kind {
+		t.Errorf("begun %q once a call has ended", names(more))
+	}
+}
+
+// proves REC-3, REC-9
+func TestCreationsKeepTheRateAndTakeTurns(t *testing.T) {
+	settings := rate(1, 1)
+	c := leader.NewCalls([]string{"a", "b"}, settings, half)
+	for i := range 4 {
+		add(c, plan.CallCreate, "a", 0, fmt.Sprint("a", i))
+		add(c, plan.CallCreate, "b", 0, fmt.Sprint("b", i))
+	}
+	var all []string
+	now, last := start, start
+	for len(all) < 8 {
+		begun, next := c.Begin(now, settings)
+		for _, b := range begun {
+			all, last = append(all, b.Instance), now
+			c.End(b.Call)
+		}
+		if len(all) < 8 && !next.After(now) {
+			t.Fatalf("at %s nothing begins, and the next time is %s", now, next)
+		}
+		now = next
+	}
+	if want := []string{"a0", "b0", "a1", "b1", "a2", "b2", "a3", "b3"}; !slices.Equal(all, want) {
+		t.Errorf("begun %q, want %q", all, want)
+	}
+	if took := last.Sub(start); took < 7*time.Second || took > 8*time.Second {
+		t.Errorf("8 creations at 1 a second took %s", took)
+	}
+}
+
+// A call that waits by a slow rate goes by a faster one soon after that is set.
+//
+// proves REC-3
+func TestRateIsThePresentOne(t *testing.T) {
+	c := leader.NewCalls([]string{"a"}, rate(0.001, 1), half)
+	add(c, plan.CallCreate, "a", 0, "first", "second")
+	if begun, next := c.Begin(start, rate(0.001, 1)); len(begun) != 1 || next.Sub(start) != time.Second {
+		t.Errorf("%q begin, the next is looked at in %s", names(begun), next.Sub(start))
+	}
+	_, next := c.Begin(after(time.Second), rate(10, 10))
+	if begun, _ := c.Begin(next, rate(10, 10)); next.Sub(start) > 1200*time.Millisecond || len(begun) != 1 {
+		t.Errorf("%q begin %s later", names(begun), next.Sub(start))
+	}
+}

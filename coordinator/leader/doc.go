@@ -1,0 +1,23 @@
+// Package leader decides what the leader of a shard does, and when. It has no goroutines, clocks or
+// I/O: Leader.Step takes an Event and returns Commands, as RawNode does in etcd's raft, and
+// Leader.Next says when to step again. Two shells drive it: the coordinator, on etcd and real
+// providers, and coordinator/sim, in virtual time. So a simulation runs the loop that ships.
+//
+//	events.go      what can happen, and what there is to do
+//	leader.go      rounds: look at the cache, plan, commit one transaction after the other
+//	operations.go  provider calls from their queue to their outcome
+//	calls.go       which calls begin when; pace.go is the rate of creations
+//	lists.go       when a provider's machines are listed
+//	txn.go         fenced transactions, and what their outcome means
+//
+// # Invariants
+//
+//   - One round at a time, and within it one transaction at a time. What happens meanwhile is planned
+//     in the next round.
+//   - Every transaction compares the fence (SAFE-7).
+//   - A creation or a restart is recorded before it is called. A removal is recorded as a phase; what
+//     it rests on is verified before it begins (SAFE-8).
+//   - One operation per instance at a time (SAFE-8).
+//
+// A Leader is not safe for concurrent use. The evidence that it works on is.
+package leader

@@ -1,0 +1,187 @@
+package leader
+
+import (
+	"errors"
+	"time"
+
+	"github.com/leasehold/leasehold/coordinator/plan"
+	"github.com/leasehold/leasehold/provider"
+	"github.com/leasehold/leasehold/store"
+)
+
+// operation is a provider call under way, with everything that belongs to it.
+type operation struct {
+	number int
+	call   plan.Call
+	record store.Instance
+	method Method
+	begun  time.Time
+}
+
+// beginCalls begins the calls whose turn it is.
+func (l *Leader) beginCalls(now time.Time, v View) {
+	for {
+		begun, next := l.calls.Begin(now, v.settings())
+		l.queued = next
+		if len(begun) == 0 {
+			return
+		}
+		for _, b := range begun {
+			l.do(Dequeued{Kind: b.Kind, Waited: b.Waited})
+			l.beginCall(now, v, b.Call)
+		}
+	}
+}
+
+// beginCall looks at the record once more as the call leaves the queue. A creation and a restart
+// are recorded before they begin; a removal is not, because the record already says that the
+// machine has to go, so what it rests on is compared with etcd.
+func (l *Leader) beginCall(now time.Time, v View, call plan.Call) {
+	in, there := v.Content.Instances[call.Instance]
+	if !there || in.Modified != call.Record || v.Content.Shard.Record.Hold != nil ||
+		call.Kind == plan.CallRestart && bootedSince(v, in.Record) {
+		l.cfg.Evidence.Dropped(call.Instance) // it is planned again on the present state
+		l.calls.End(call)
+		return
+	}
+	l.last++
+	op := &operation{number: l.last, call: call, record: in.Record, begun: now}
+	l.operations[op.number] = op
+	switch call.Kind {
+	case plan.CallCreate:
+		l.do(l.recordCreation(op, in.Key))
+	case plan.CallRestart:
+		l.do(l.recordRestart(op, in.Key))
+	default:
+		l.do(Verify{Operation: op.number, Instance: in.Record, Conditions: call.Conditions})
+	}
+}
+
+// bootedSince reports whether there is nothing to restart: no restart is wanted any more, or a boot
+// other than the one to end reports already.
+func bootedSince(v View, rec store.Instance) bool {
+	if rec.Restart == nil {
+		return true
+	}
+	alive, there := v.Content.Alive[rec.ID]
+	return there && rec.Restart.Boot != "" && alive.Record.BootID != rec.Restart.Boot
+}
+
+// deadline returns when a call that is recorded must have ended. It counts from before the record:
+// a leader that finds the record knows when the last call has ended, however long this process
+// stands still in between.
+func (l *Leader) deadline(op *operation) time.Time {
+	return op.begun.Add(l.cfg.Capabilities[op.call.Provider].CallTimeout)
+}
+
+// recordCreation writes that the machine may exist from now on. It compares everything that the
+// plan saw: an operator's pause or hold, or a new leader, wins over a call that has not begun
+// (SAFE-8, SAFE-12).
+func (l *Leader) recordCreation(op *operation, key string) Record {
+	rec := &op.record
+	why, from := "provider "+rec.Spec.Provider+" is asked", rec.Phase
+	again := from == store.Creating
+	if again {
+		why += " again"
+	} else {
+		rec.Phase, rec.Since = store.Creating, op.begun.UTC()
+	}
+	rec.Called = true
+	rec.Last = store.Decision{Rule: "SAFE-8", Why: why, Revision: op.call.Revision, At: op.begun.UTC()}
+	r := Record{
+		Operation: op.number, Kind: plan.CallCreate, Instance: *rec, From: from, Conditions: op.call.Conditions,
+		Writes: []store.Write{store.Put(key, store.Encode(*rec))}, Deadline: l.deadline(op),
+	}
+	if !again {
+		r.Entries = []store.JournalEntry{{
+			Kind: store.EntryCall, Rule: "SAFE-8", What: why, Group: rec.Group, Instance: rec.ID, Slot: rec.Place(), From: from,
+			To:       store.Creating,
+			Revision: op.call.Revision,
+		}}
+	}
+	return r
+}
+
+// recordRestart writes that the machine is about to be restarted, so a leader that was deposed
+// meanwhile restarts nothing. The call names the boot to end, so a late one ends no other (SAFE-8).
+func (l *Leader) recordRestart(op *operation, key string) Record {
+	rec := &op.record
+	rule, why := rec.Restart.Rule, "provider "+rec.Spec.Provider+" is asked to restart it"
+	rec.Last = store.Decision{Rule: rule, Why: why, Revision: op.call.Revision, At: op.begun.UTC()}
+	return Record{
+		Operation: op.number, Kind: plan.CallRestart, Instance: *rec, From: rec.Phase, Conditions: op.call.Conditions,
+		Writes: []store.Write{store.Put(key, store.Encode(*rec))}, Deadline: l.deadline(op),
+		Entries: []store.JournalEntry{{
+			Kind: store.EntryCall, Rule: rule, What: why, Group: rec.Group, Instance: rec.ID, Slot: rec.Place(),
+			Revision: op.call.Revision,
+		}},
+	}
+}
+
+// recorded makes the call if its record is written. If it could not be, the provider is not called.
+func (l *Leader) recorded(now time.Time, e Recorded) {
+	op := l.operations[e.Operation]
+	if e.Err != nil {
+		l.postpone(op, e.Err)
+		return
+	}
+	l.cfg.Evidence.Wrote(op.record.Group, e.Revision)
+	method := Create
+	if op.call.Kind == plan.CallRestart {
+		method = Restart
+	}
+	l.invoke(now, op, method, l.deadline(op))
+}
+
+// verified begins a removal if what it rests on holds. The machine is stopped in order first
+// (HEAL-14).
+func (l *Leader) verified(now time.Time, e Verified) {
+	op := l.operations[e.Operation]
+	if e.Err != nil {
+		l.postpone(op, e.Err)
+		return
+	}
+	op.begun = now
+	timeout := l.cfg.Capabilities[op.call.Provider].CallTimeout
+	l.invoke(now, op, Stop, now.Add(timeout+op.record.Spec.StopTimeout.D()))
+}
+
+func (l *Leader) invoke(now time.Time, op *operation, method Method, deadline time.Time) {
+	op.method = method
+	begun := now
+	if method == Delete {
+		begun = op.begun // a removal is one call that consists of two
+	}
+	l.do(Invoke{Operation: op.number, Method: method, Instance: op.record, Begun: begun, Deadline: deadline})
+}
+
+// answered takes up a provider's answer.
+func (l *Leader) answered(now time.Time, e Answered) {
+	op := l.operations[e.Operation]
+	var throttled *provider.ThrottledError
+	switch {
+	case op.method == Create:
+		l.cfg.Evidence.Created(op.record, op.begun, e.Machine, e.Err)
+	case op.method == Restart:
+		l.cfg.Evidence.Restarted(op.record.ID, op.record.Restart.Token, e.Err)
+		l.requestList(op.call.Provider) // earlier Lists show the previous boot
+	case op.method == Stop && !errors.As(e.Err, &throttled): // a machine that did not stop is removed all the same
+		l.invoke(now, op, Delete, now.Add(l.cfg.Capabilities[op.call.Provider].CallTimeout))
+		return
+	default:
+		l.cfg.Evidence.Removed(op.record.ID, e.Err)
+		l.requestList(op.call.Provider) // only a List proves the removal
+	}
+	l.end(op)
+}
+
+// postpone ends an operation whose call was not made.
+func (l *Leader) postpone(op *operation, err error) {
+	l.cfg.Evidence.Postponed(op.record.ID, waitAfter(err))
+	l.end(op)
+}
+
+func (l *Leader) end(op *operation) {
+	delete(l.operations, op.number)
+	l.calls.End(op.call)
+}

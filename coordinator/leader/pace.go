@@ -1,0 +1,65 @@
+package leader
+
+import (
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+const (
+	mostJitter = 100 * time.Millisecond
+	// paceLook bounds how long a waiting call uses an outdated rate.
+	paceLook = time.Second
+)
+
+// pace applies the shard's create_rate and create_burst as they are at the time (REC-3).
+type pace struct {
+	limit    *rate.Limiter
+	jitter   func(most time.Duration) time.Duration
+	at       time.Time // the first in line waits until then
+	reserved bool      // and may go then; otherwise it asks again
+}
+
+func newPace(settings store.ShardSettings, jitter func(time.Duration) time.Duration) *pace {
+	return &pace{limit: rate.NewLimiter(rate.Limit(settings.CreateRate), burst(settings)), jitter: jitter}
+}
+
+func burst(s store.ShardSettings) int { return max(1, s.CreateBurst) }
+
+// pass reports whether the first in line may go now. If not, it may at p.at, or is to ask again
+// then. Within the burst calls go at once; beyond it, jitter keeps coordinators from calling in
+// step.
+func (p *pace) pass(now time.Time, settings store.ShardSettings) bool {
+	if now.Before(p.at) {
+		return false
+	}
+	if p.reserved {
+		p.at, p.reserved = time.Time{}, false
+		return true
+	}
+	p.keepUp(now, settings)
+	if p.limit.AllowN(now, 1) {
+		p.at = time.Time{}
+		return true
+	}
+	turn := p.limit.ReserveN(now, 1)
+	if d := turn.DelayFrom(now); d <= paceLook {
+		p.at, p.reserved = now.Add(d+p.jitter(mostJitter)), true
+		return false
+	}
+	turn.CancelAt(now)
+	p.at = now.Add(paceLook)
+	return false
+}
+
+// keepUp adopts the present settings.
+func (p *pace) keepUp(now time.Time, settings store.ShardSettings) {
+	if r := rate.Limit(settings.CreateRate); r != p.limit.Limit() {
+		p.limit.SetLimitAt(now, r)
+	}
+	if b := burst(settings); b != p.limit.Burst() {
+		p.limit.SetBurstAt(now, b)
+	}
+}

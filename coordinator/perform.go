@@ -1,0 +1,245 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/leasehold/leasehold/coordinator/cache"
+	"github.com/leasehold/leasehold/coordinator/evidence"
+	"github.com/leasehold/leasehold/coordinator/leader"
+	"github.com/leasehold/leasehold/coordinator/plan"
+	"github.com/leasehold/leasehold/provider"
+	"github.com/leasehold/leasehold/store"
+)
+
+// perform carries out a command of the leader. What takes time runs beside the loop, and its
+// outcome comes back as an event. An error ends the term.
+func (t *term) perform(ctx context.Context, c leader.Command) error {
+	switch c := c.(type) {
+	case leader.Recall:
+		t.beside(func() leader.Event { t.recall(ctx, c.Keys); return leader.Recalled{} })
+	case leader.Compute:
+		t.beside(func() leader.Event { return leader.Planned{Plan: t.compute(ctx, c)} })
+	case leader.Commit:
+		t.beside(func() leader.Event { return t.carryOut(ctx, c) })
+	case leader.List:
+		t.beside(func() leader.Event { return t.list(ctx, c) })
+	case leader.Record:
+		t.beside(func() leader.Event { return t.record(ctx, c) })
+	case leader.Verify:
+		t.beside(func() leader.Event { return t.verify(ctx, c) })
+	case leader.Invoke:
+		t.beside(func() leader.Event { return t.invoke(ctx, c) })
+	case leader.Dequeued:
+		t.r.deps.Meter.Asked(string(c.Kind), c.Waited)
+	case leader.Refused:
+		t.refused(c.Action, c.Err)
+	case leader.Illegal:
+		a := c.Action
+		t.log.Error("bug: illegal step planned", "group", a.Group, "instance", a.Instance, "rule", a.Rule, "error",
+			c.Err)
+	case leader.Stale:
+		t.r.deps.Meter.Refused(RefusedStale)
+	case leader.Resign:
+		return c.Err
+	}
+	return nil
+}
+
+func (t *term) beside(do func() leader.Event) { t.work.Go(func() { t.inbox.post(do()) }) }
+
+// list lists a provider's machines once.
+func (t *term) list(ctx context.Context, c leader.List) leader.Listed {
+	p := t.r.deps.Providers[c.Provider]
+	call, cancel := context.WithTimeout(ctx, p.Capabilities().CallTimeout)
+	defer cancel()
+	machines, err := p.List(call, t.shard.ID)
+	t.r.deps.Meter.Called(c.Provider, "list", time.Since(c.Begun), err)
+	t.mu.Lock()
+	failing := t.failing[c.Provider]
+	t.failing[c.Provider] = err != nil
+	t.mu.Unlock()
+	switch {
+	case err != nil && !failing && ctx.Err() == nil:
+		t.log.Error("provider does not list its machines: nothing is known of them", "provider", c.Provider, "error",
+			err)
+	case err == nil && failing:
+		t.log.Info("provider lists its machines again", "provider", c.Provider, "machines", len(machines))
+	}
+	return leader.Listed{Provider: c.Provider, Begun: c.Begun, Machines: machines, Err: err}
+}
+
+// verify reads from etcd whether everything that a removal rests on still holds. If so, it keeps
+// what the machine leaves behind.
+func (t *term) verify(ctx context.Context, c leader.Verify) leader.Verified {
+	err := t.stands(ctx, c.Conditions)
+	if err != nil {
+		t.log.Debug("call not begun", "instance", c.Instance.ID, "error", err)
+	} else {
+		t.keepConsole(ctx, t.r.deps.Providers[c.Instance.Spec.Provider], c.Instance)
+	}
+	return leader.Verified{Operation: c.Operation, Err: err}
+}
+
+func (t *term) stands(ctx context.Context, conditions []store.Condition) error {
+	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
+	defer cancel()
+	for _, condition := range conditions {
+		kv, err := t.r.deps.Store.Get(ctx, condition.Key)
+		switch {
+		case errors.Is(err, store.ErrNotFound) && condition.Absent:
+		case err != nil && !errors.Is(err, store.ErrNotFound):
+			return fmt.Errorf("read %s: %w", condition.Key, err)
+		case store.Unchanged(kv) != condition:
+			return &store.ConflictError{Keys: []string{condition.Key}}
+		}
+	}
+	return nil
+}
+
+// record writes that a provider is about to be called. A creation gets a join token with it.
+func (t *term) record(ctx context.Context, c leader.Record) leader.Recorded {
+	id, creates := c.Instance.ID, c.Kind == plan.CallCreate
+	t.r.deps.Before(pick(creates, "record creating", "record restarting"), id)
+	var token joinToken
+	if creates {
+		before, cancel := context.WithDeadline(ctx, c.Deadline)
+		defer cancel()
+		var err error
+		if token, err = t.newToken(before, c.Instance,
+			t.r.deps.Providers[c.Instance.Spec.Provider].Capabilities().CallTimeout); err != nil {
+			t.log.Warn("call not begun: no join token", "instance", id, "error", err)
+			return leader.Recorded{Operation: c.Operation, Err: err}
+		}
+	}
+	rev, err := t.commit(ctx, c.Conditions, append(token.writes(), c.Writes...), c.Entries...)
+	if err != nil {
+		token.drop(ctx, t)
+		t.log.Debug("call not begun", "instance", id, "error", err)
+		return leader.Recorded{Operation: c.Operation, Err: err}
+	}
+	if creates {
+		t.mu.Lock()
+		t.tokens[c.Operation] = token
+		t.mu.Unlock()
+	}
+	for _, entry := range c.Entries {
+		t.log.Info("decided", "what", entry.What, "group", entry.Group, "instance", id, "rule", entry.Rule, "revision",
+			int64(rev))
+	}
+	return leader.Recorded{Operation: c.Operation, Revision: rev}
+}
+
+func pick(first bool, a, b string) string {
+	if first {
+		return a
+	}
+	return b
+}
+
+// invoke calls a provider.
+func (t *term) invoke(ctx context.Context, c leader.Invoke) leader.Answered {
+	p, rec := t.r.deps.Providers[c.Instance.Spec.Provider], c.Instance
+	out := leader.Answered{Operation: c.Operation}
+	call, cancel := context.WithDeadline(ctx, c.Deadline)
+	defer cancel()
+	switch c.Method {
+	case leader.Create:
+		out.Machine, out.Err = t.create(ctx, call, p, c)
+	case leader.Restart:
+		t.r.deps.Before("provider restart", rec.ID)
+		out.Err = p.Restart(call, t.shard.ID, rec.ID, rec.Restart.Listed)
+		t.called(ctx, c, plan.CallRestart, out.Err)
+		t.r.deps.Before("provider restarted", rec.ID)
+	case leader.Stop:
+		t.r.deps.Before("provider stop", rec.ID)
+		out.Err = p.Stop(call, t.shard.ID, rec.ID, rec.Spec.StopTimeout.D())
+		var throttled *provider.ThrottledError
+		if errors.As(out.Err, &throttled) {
+			t.called(ctx, c, plan.CallRemove, out.Err)
+			t.r.deps.Before("provider deleted", rec.ID)
+		} else if out.Err != nil && ctx.Err() == nil {
+			t.log.Warn("machine did not stop in order and is removed all the same", "group", rec.Group, "instance",
+				rec.ID, "error", out.Err)
+		}
+	case leader.Delete:
+		t.r.deps.Before("provider delete", rec.ID)
+		out.Err = p.Delete(call, t.shard.ID, rec.ID)
+		t.called(ctx, c, plan.CallRemove, out.Err)
+		t.r.deps.Before("provider deleted", rec.ID)
+		if out.Err == nil {
+			t.forget(rec.ID)
+		}
+	}
+	return out
+}
+
+func (t *term) create(ctx, call context.Context, p provider.Provider, c leader.Invoke) (provider.Machine, error) {
+	t.mu.Lock()
+	token := t.tokens[c.Operation]
+	delete(t.tokens, c.Operation)
+	t.mu.Unlock()
+	t.r.deps.Before("provider create", c.Instance.ID)
+	m, err := p.Create(call, t.request(c.Instance, token))
+	t.called(ctx, c, plan.CallCreate, err)
+	t.r.deps.Before("provider created", c.Instance.ID)
+	if evidence.NothingMade(err) {
+		token.drop(ctx, t)
+	}
+	return m, err
+}
+
+// called reports a finished call.
+func (t *term) called(ctx context.Context, c leader.Invoke, kind plan.CallKind, err error) {
+	rec := c.Instance
+	t.r.deps.Meter.Called(rec.Spec.Provider, string(kind), time.Since(c.Begun), err)
+	if err == nil || ctx.Err() != nil && kind != plan.CallCreate {
+		return
+	}
+	did := map[plan.CallKind]string{
+		plan.CallCreate: "create", plan.CallRestart: "restart",
+		plan.CallRemove: "remove",
+	}[kind]
+	t.log.Error("provider did not "+did, "group", rec.Group, "instance", rec.ID, "provider", rec.Spec.Provider, "error",
+		err)
+}
+
+// request returns what a provider needs to make an instance's machine.
+func (t *term) request(rec store.Instance, token joinToken) provider.CreateRequest {
+	settings := t.settings()
+	var coordinators []string
+	t.r.cache.View(func(c *cache.Content) {
+		for _, id := range slices.Sorted(maps.Keys(c.Replicas)) {
+			coordinators = append(coordinators, c.Replicas[id].Record.Address)
+		}
+	})
+	if len(coordinators) == 0 {
+		coordinators = []string{t.r.cfg.Advertise}
+	}
+	fence := rec.Spec.Report.OnLeaseLost
+	if !fence.Fences() {
+		fence = store.LeaseLost{}
+	}
+	return provider.CreateRequest{
+		Template: provider.Template{
+			InstanceType: rec.Spec.Template.InstanceType, Zones: rec.Spec.Template.Zones,
+			Settings: rec.Spec.Template.Settings,
+		},
+		Zone: rec.Zone,
+		Bootstrap: provider.Bootstrap{
+			Schema: provider.BootstrapSchema, Instance: rec.ID, Group: rec.Group, Slot: rec.Slot, Zone: rec.Zone,
+			Made: rec.Created.UTC().Format(time.RFC3339), Shard: t.shard.ID, ShardName: t.r.cfg.Shard,
+			Coordinators:   coordinators,
+			ReportInterval: rec.Spec.Report.Interval.String(), ReconnectMin: settings.ReconnectMin.String(),
+			ReconnectMax: settings.ReconnectMax.String(),
+			Run:          rec.Spec.Workload.Run, Vars: rec.Spec.Vars, Secrets: rec.Spec.Secrets,
+			StopTimeout: rec.Spec.StopTimeout.String(),
+			Lifecycle:   rec.Spec.Lifecycle, OnLeaseLost: fence.Do, OnLeaseLostRun: fence.Run,
+			Checked: len(rec.Spec.Checks) > 0, JoinToken: token.secret, CA: t.ca(),
+		},
+	}
+}

@@ -1,0 +1,332 @@
+package reason
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/leasehold/leasehold/store"
+)
+
+// Fill sets the text of a Blocked and its command from its fields.
+func Fill(b *store.Blocked) {
+	b.What, b.Why, b.Until, b.Command = What(b), Why(b), Until(b), Command(b)
+}
+
+// What is the work that is blocked.
+func What(b *store.Blocked) string {
+	of := &b.Of
+	switch b.Work {
+	case store.WorkAll:
+		return "all changes"
+	case store.WorkInstance:
+		return "all work on " + b.Instance
+	case store.WorkSlot:
+		return fmt.Sprintf("all work on slot %d", of.Slot)
+	case store.WorkCreateAll:
+		return "creation of all instances"
+	case store.WorkCreateMissing:
+		return "creation of the missing instances"
+	case store.WorkCreateRemaining:
+		return "creation of the other missing instances"
+	case store.WorkFill:
+		return fmt.Sprintf("filling slot %d", of.Slot)
+	case store.WorkRemove:
+		return "removal of " + b.Instance
+	case store.WorkReplace:
+		return "replacement of " + b.Instance
+	case store.WorkUpdate:
+		return "update of " + b.Instance
+	case store.WorkRestart:
+		return "restart of " + b.Instance
+	case store.WorkExpire:
+		return "expiry of " + b.Instance
+	case store.WorkWithdraw:
+		return "withdrawal of " + b.Instance
+	case store.WorkDelete:
+		return "deletion of " + b.Instance
+	case store.WorkForget:
+		return "removal of the record of " + b.Instance
+	case store.WorkHealth:
+		return "health of " + b.Instance
+	case store.WorkPhase:
+		return string(of.Phase) + " of " + b.Instance
+	case store.WorkScaleDown:
+		return "scale-down"
+	case store.WorkScaleDownWell:
+		return "scale-down by a healthy instance"
+	case store.WorkRoll:
+		return "the roll"
+	case store.WorkRebalance:
+		return fmt.Sprintf("rebalance from zone %s to zone %s", of.Zone, of.To)
+	case store.WorkMore:
+		return fmt.Sprintf("%d more", of.Count)
+	default:
+		return b.What
+	}
+}
+
+// Why is what blocks the work.
+func Why(b *store.Blocked) string {
+	of := &b.Of
+	switch b.Kind {
+	case store.BlockedByHold:
+		return fmt.Sprintf("the shard is on hold since %s by %s: %s", of.Since.UTC().Format(time.RFC3339), of.Name, of.Text)
+	case store.BlockedByPause:
+		return also("the group is paused", "; what was decided before waits too: ", of.Text)
+	case store.BlockedByStaleState:
+		return "the state read from etcd is stale: " + of.Text
+	case store.BlockedByMissingList:
+		return fmt.Sprintf("no leader has counted the group's records yet, and provider %s has not listed its machines to the present one: until then nobody knows whether records were lost", of.Name)
+	case store.BlockedNotStarted:
+		return "the group was applied with --no-start"
+	case store.BlockedByEvacuation:
+		return "all zones of the group are evacuated"
+	case store.BlockedByMaxCreating:
+		return "max_creating is used up"
+	case store.BlockedByMaxDeleting:
+		return "max_deleting is used up"
+	case store.BlockedByBudget:
+		if of.Expansion == 0 && of.Down == 0 {
+			return "max_expansion and max_unavailable are 0: only dead instances are healed"
+		}
+		return fmt.Sprintf("max_expansion %d (%d in use) and max_unavailable %d (%d in use) are used up", of.Expansion,
+			of.ExpansionUsed, of.Down, of.DownUsed)
+	case store.BlockedByMaxUnavailable:
+		return fmt.Sprintf("max_unavailable %d is used up", of.Limit)
+	case store.BlockedByMaxExpansion:
+		return fmt.Sprintf("max_expansion %d is used up", of.Limit)
+	case store.BlockedByNoExpansion:
+		return before(of.Text, "; ", "its replacement comes first, and max_expansion is 0")
+	case store.BlockedByCapacity:
+		return fmt.Sprintf("there are %d machines, and size and max_expansion allow %d", of.Count, of.Limit)
+	case store.BlockedByReplacement:
+		return before(of.Text, ", and ", fmt.Sprintf("its replacement %s is %s", of.Other, of.Phase))
+	case store.BlockedByHealing:
+		return of.Other + " has to be healed first, and waits for room"
+	case store.BlockedByUnhealthy:
+		why := number(of.Count, "slot") + " without a healthy instance"
+		if !of.Flag {
+			why += ", and healing comes first"
+		}
+		return why
+	case store.BlockedByScaleHealing:
+		return "the replacement " + of.Other + " is in progress"
+	case store.BlockedByRoll:
+		return "the roll comes first"
+	case store.BlockedByUnprovedTemplate:
+		return "it may wait, and the roll to " + of.Name + " replaces it too"
+	case store.BlockedByUnsettled:
+		if of.Flag {
+			return "it may wait, and not all of the group is healthy and settled"
+		}
+		return "not all of the group is healthy and settled"
+	case store.BlockedByWithdrawal:
+		return "the last one was withdrawn: " + of.Text
+	case store.BlockedByFullZone:
+		return "zone " + of.To + " has no room"
+	case store.BlockedByProtectedZone:
+		return "all instances in zone " + of.Zone + " are protected, or their slots flap"
+	case store.BlockedByProtection:
+		return "it is protected"
+	case store.BlockedByHealProtection:
+		return "it is protected from healing, and " + of.Text
+	case store.BlockedByProtectedRest:
+		return "the instances that are left are protected"
+	case store.BlockedByHealPolicy:
+		return "heal.policy is none, and " + of.Text
+	case store.BlockedByAgent:
+		return "its agent cannot be reached now: " + of.Text
+	case store.BlockedByConfirmations:
+		return number(of.Count, "instance") + " still to confirm the last update"
+	case store.BlockedByDrain:
+		return "it drains: " + of.Text
+	case store.BlockedByChecksGivenUp:
+		return fmt.Sprintf("%s; it is not healed, because slot %d is given up: %s", of.Text, of.Slot, of.Name)
+	case store.BlockedByEarlierCalls:
+		return "an earlier call may still create its machine"
+	case store.BlockedByFlapping:
+		return fmt.Sprintf("slot %d flaps: %s", of.Slot, number(of.Count, "failure"))
+	case store.BlockedByGivenUpSlot:
+		return fmt.Sprintf("slot %d is given up: %s", of.Slot, of.Text)
+	case store.BlockedByStartup:
+		return of.Other + " works, but not yet for startup_duration"
+	case store.BlockedByOnDemand:
+		return of.Text + "; instances on demand are not replaced"
+	case store.BlockedByNewDoom:
+		return of.Text + ", although it was created only now to replace " + of.Other
+	case store.BlockedByStorm:
+		return fmt.Sprintf("a storm: %d of %d lost", of.Count, of.Limit)
+	case store.BlockedByStormEnd:
+		return "the storm has just ended, and lost instances are replaced one after another"
+	case store.BlockedByStormProbe:
+		return "a probe in a storm makes the replacement first, and max_expansion is used up"
+	case store.BlockedByDamage, store.BlockedByBlamedTemplate, store.BlockedByChecks, store.BlockedByProvider:
+		return of.Text
+	default:
+		return b.Why
+	}
+}
+
+// Until is what frees the work; "" if nothing is known to.
+func Until(b *store.Blocked) string {
+	of := &b.Of
+	switch b.Kind {
+	case store.BlockedByHold:
+		return "the hold is released"
+	case store.BlockedByStaleState:
+		return "a fresh list of etcd"
+	case store.BlockedByMissingList:
+		return "provider " + of.Name + " lists its machines"
+	case store.BlockedByPause, store.BlockedByDamage, store.BlockedNotStarted, store.BlockedByProtection,
+		store.BlockedByHealProtection, store.BlockedByHealPolicy, store.BlockedByGivenUpSlot, store.BlockedByOnDemand:
+		return Command(b)
+	case store.BlockedByEvacuation:
+		return strings.Join(returns(of), ", or ")
+	case store.BlockedByMaxCreating:
+		if of.Other != "" {
+			return of.Other + " has made room"
+		}
+		return "an instance that is starting has started"
+	case store.BlockedByMaxDeleting:
+		return "a deletion in progress ends"
+	case store.BlockedByBudget, store.BlockedByStormProbe:
+		switch {
+		case of.Expansion == 0 && of.Down == 0:
+			return "one of them is raised"
+		case of.Other != "":
+			return of.Other + " has made room"
+		}
+		return "another replacement is complete"
+	case store.BlockedByMaxUnavailable:
+		return "another instance is healthy"
+	case store.BlockedByMaxExpansion:
+		return "another replacement is complete"
+	case store.BlockedByNoExpansion:
+		return "max_expansion is raised"
+	case store.BlockedByCapacity:
+		return "one of the leaving instances is gone"
+	case store.BlockedByReplacement:
+		return of.Other + " passes all checks"
+	case store.BlockedByHealing:
+		return of.Other + " is being healed"
+	case store.BlockedByUnhealthy:
+		if of.Flag {
+			return "they pass their checks, or leasehold instance replace"
+		}
+		return "they are healed"
+	case store.BlockedByScaleHealing:
+		return of.Other + " is healthy or withdrawn"
+	case store.BlockedByRoll:
+		return "the roll is complete"
+	case store.BlockedByUnprovedTemplate:
+		return of.Name + " is proved by a healthy instance, or the roll ends"
+	case store.BlockedByUnsettled:
+		return "the whole group is healthy and nothing drains"
+	case store.BlockedByWithdrawal, store.BlockedByFlapping:
+		if of.For == 0 {
+			return "its wait is over"
+		}
+		return fmt.Sprintf("its wait of %s is over", of.For)
+	case store.BlockedByFullZone:
+		return "the provider is asked again for a machine there"
+	case store.BlockedByProtectedZone, store.BlockedByProtectedRest:
+		return "leasehold instance protect --off"
+	case store.BlockedByAgent:
+		return "its agent reports, or it is judged lost"
+	case store.BlockedByConfirmations:
+		return "one of them confirms it"
+	case store.BlockedByBlamedTemplate:
+		return "another template: leasehold group rollback " + of.Group + ", or leasehold group retry " + of.Group
+	case store.BlockedByDrain:
+		first := "another instance is healthy in its place"
+		if of.Flag {
+			first = "its hook ends"
+		}
+		return fmt.Sprintf("%s, %s is over, or leasehold instance drained %s", first, of.For, b.Instance)
+	case store.BlockedByChecks:
+		if of.For > 0 {
+			return fmt.Sprintf("it passes its checks, or fails after %s", of.For)
+		}
+		return "it passes its checks"
+	case store.BlockedByChecksGivenUp:
+		return "it passes its checks, or leasehold group retry " + of.Group
+	case store.BlockedByProvider:
+		return "the provider is asked again"
+	case store.BlockedByEarlierCalls:
+		return "that call has timed out and a list shows no machine"
+	case store.BlockedByStartup:
+		return of.Other + " has worked for startup_duration"
+	case store.BlockedByNewDoom:
+		return fmt.Sprintf("it is %s old (flap.min_delay); check what sends the notice: spot.source", of.For)
+	case store.BlockedByStorm:
+		return fmt.Sprintf("losses stay few for %s, a probe of it succeeds, or leasehold group override-storm %s", of.For,
+			of.Group)
+	case store.BlockedByStormEnd:
+		return "its turn comes within " + of.For.String()
+	default:
+		return b.Until
+	}
+}
+
+// Command is the one command that frees the work; "" if there is none, or a choice of several.
+func Command(b *store.Blocked) string {
+	of := &b.Of
+	switch b.Kind {
+	case store.BlockedByHold:
+		return "leasehold release"
+	case store.BlockedByPause:
+		return "leasehold group resume " + of.Group
+	case store.BlockedByDamage:
+		return "leasehold repair"
+	case store.BlockedNotStarted:
+		return "leasehold group start " + of.Group
+	case store.BlockedByEvacuation:
+		if all := returns(of); len(all) == 1 {
+			return all[0]
+		}
+		return ""
+	case store.BlockedByProtection, store.BlockedByHealProtection:
+		return "leasehold instance protect " + b.Instance + " --off"
+	case store.BlockedByHealPolicy:
+		return "leasehold instance replace " + b.Instance
+	case store.BlockedByGivenUpSlot:
+		return "leasehold group retry " + of.Group
+	case store.BlockedByOnDemand:
+		return "leasehold instance delete " + b.Instance
+	default:
+		return b.Command
+	}
+}
+
+// returns are the commands that end the evacuations of a group's zones.
+func returns(of *store.BlockedFacts) []string {
+	var all []string
+	for zone := range strings.SplitSeq(of.Name, ",") {
+		all = append(all, "leasehold evacuate "+zone+" --end")
+	}
+	return all
+}
+
+// before puts a text that may be empty before another.
+func before(text, separator, rest string) string {
+	if text == "" {
+		return rest
+	}
+	return text + separator + rest
+}
+
+// also puts a text that may be empty after another.
+func also(text, separator, more string) string {
+	if more == "" {
+		return text
+	}
+	return text + separator + more
+}
+
+func number(n int, of string) string {
+	if n == 1 {
+		return "1 " + of
+	}
+	return fmt.Sprintf("%d %ss", n, of)
+}

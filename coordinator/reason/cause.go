@@ -1,0 +1,141 @@
+package reason
+
+import (
+	"github.com/leasehold/leasehold/store"
+)
+
+// Short is the cause as the journal's column shows it.
+func Short(c store.Cause) string {
+	text := c.Text
+	switch {
+	case c.Kind == store.CauseOrder:
+		text = "ordered by " + c.By
+	case c.Kind == store.CauseOutdated && c.Text == "":
+		text = "it is outdated"
+	case c.Kind == store.CauseOutdated:
+		text = "outdated: " + c.Text
+	}
+	if c.Heir != "" {
+		text += "; " + c.Heir + " is healthy in its place"
+	}
+	return text
+}
+
+// Clause is the cause as it stands after "because". It leaves out the instance that takes the place,
+// which such a sentence names anyway. Where nothing but a text is recorded, it is that text.
+func Clause(c store.Cause, text string) string {
+	if c.Text != "" {
+		text = c.Text
+	}
+	switch {
+	case c.Kind == store.CauseOrder:
+		return "it was ordered by " + c.By
+	case c.Kind == store.CauseOutdated && c.Text == "":
+		return "it is outdated"
+	case c.Kind == store.CauseOutdated:
+		return "it is outdated: " + text
+	case c.Kind == store.CauseUnneeded:
+		return "it was no longer needed: " + text
+	case c.Kind == store.CauseSmaller:
+		return "its group got smaller: " + text
+	default:
+		return text
+	}
+}
+
+// Recorded is the cause as a record holds it beside its text: what the text alone says is left out.
+func Recorded(c store.Cause) store.Cause {
+	if c.Heir == "" && c.Kind != store.CauseOutdated {
+		c.Text = ""
+	}
+	return c
+}
+
+// Otherwise says what would have prevented a decision; "" if nothing is known. At is the time of the
+// decision, or "".
+func Otherwise(c store.Counterfactual, at string) string {
+	if at != "" && c == store.UnlessReported {
+		return otherwise[c] + " before " + at
+	}
+	return otherwise[c]
+}
+
+var otherwise = map[store.Counterfactual]string{
+	store.UnlessReported:      "it would have been kept if its agent had reported",
+	store.UnlessChecksPassed:  "it would have been left alone if its checks had passed before its turn came",
+	store.UnlessListedRunning: "it would have been kept if the provider had reported it running",
+	store.UnlessReady:         "it would have been left alone if it had become ready in time",
+	store.UnlessDown:          "both would have been kept if the original had not recovered",
+	store.UnlessRoom:          "it would have been kept if no instance had failed, or if there had been room for both",
+	store.UnlessSize:          "it would have been kept if size had not been lowered, or if it were protected",
+	store.UnlessProvider:      "it would have waited longer if the provider had not failed for so long",
+	store.UnlessFilled:        "it would not have been created if the slot had been filled, its wait not over, or a budget used up",
+	store.UnlessKept:          "it would have been kept if the group had not been deleted",
+	store.UnlessAdopted:       "it would have been kept if its agent had connected or an operator had adopted it",
+	store.UnlessStarted:       "it would have been kept if the group had not been stopped",
+	store.UnlessEndedBadly:    "it would have been replaced if its workload had failed",
+	store.UnlessOrdered:       "it would not have happened without the order",
+	store.UnlessUneven:        "it would have been kept if the zones had been even, or spread were at_creation",
+	store.UnlessStrategy:      "it would have been left as it is under the strategy opportunistic, or if it were protected",
+	store.UnlessProgress:      "the roll would have continued if one more instance had become healthy",
+	store.UnlessSteady:        "it would have been tried again if it had stayed healthy for flap.reset once",
+	store.UnlessTemplateWorks: "the roll would have continued if one instance on the new template had become healthy",
+	store.UnlessYounger:       "it would have been kept if it had been younger or protected",
+	store.UnlessNoticed:       "it would have been kept if there had been no notice",
+	store.UnlessDrained:       "it would still drain if its hook had not ended, nobody had acknowledged the drain, and its time had not run out",
+	store.UnlessEvacuated:     "it would have been kept if it had not been evacuated",
+	store.UnlessManyLost:      "the lost instances would have been replaced one after another if fewer had been lost at once",
+	store.UnlessDamaged:       "work would have continued if at most one record had been damaged",
+	store.UnlessUnrecorded:    "work would have continued if there had been fewer machines without a record",
+}
+
+// IsVerdict reports whether a journal entry tells a verdict. Releases without kinds wrote the
+// verdict as What.
+func IsVerdict(e *store.JournalEntry) bool {
+	return e.Verdict != "" && (e.Kind == store.EntryVerdict || e.Kind == "" && e.What == string(e.Verdict))
+}
+
+// IsRefusal reports whether a journal entry tells only that an order was refused, perhaps for an
+// instance that never existed.
+func IsRefusal(e *store.JournalEntry) bool {
+	return e.Kind == store.EntryRefusal || e.Kind == "" && e.Rule == "REC-16" && e.Cause.Kind == ""
+}
+
+// Matters reports whether the journal entry tells what would have prevented it, to a reader who
+// asks why an instance is as it is: its creation and orders are no such entries.
+func Matters(e *store.JournalEntry) bool {
+	switch e.Counterfactual {
+	case store.UnlessFilled, store.UnlessOrdered:
+		return false
+	case "":
+		return e.Otherwise != "" && e.Rule != "REC-3" && e.Rule != "REC-16"
+	default:
+		return true
+	}
+}
+
+// Prevented is what would have prevented the decision of a journal entry; "" if nothing is known or
+// it is trivial.
+func Prevented(e *store.JournalEntry, at string) string {
+	switch {
+	case e.Counterfactual == store.UnlessOrdered || e.Counterfactual == "" && e.Rule == "REC-16":
+		return ""
+	case e.Counterfactual == "":
+		return e.Otherwise
+	default:
+		return Otherwise(e.Counterfactual, at)
+	}
+}
+
+// Awaits is what the suspicion in a journal entry waits for.
+func Awaits(e *store.JournalEntry) store.Awaited {
+	if e.Kind == "" { // written by a release without kinds
+		switch e.Rule {
+		case "DET-4":
+			return store.AwaitsList
+		case "SAFE-1":
+			return store.AwaitsCalm
+		}
+	}
+	return e.Awaits
+}

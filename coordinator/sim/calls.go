@@ -1,0 +1,62 @@
+package sim
+
+import (
+	"github.com/leasehold/leasehold/coordinator/leader"
+	"github.com/leasehold/leasehold/coordinator/plan"
+	"github.com/leasehold/leasehold/provider"
+	"github.com/leasehold/leasehold/store"
+)
+
+// record writes that a provider is about to be called. Between the record and the call the
+// coordinator may die, or stand still.
+func (t *term) record(c leader.Record) {
+	rec, o := c.Instance, &t.w.cfg.Observer
+	a := plan.Action{
+		Group: rec.Group, Instance: rec.ID, Rule: rec.Last.Rule, What: rec.Last.Why, From: c.From, To: rec.Phase,
+		Conditions: c.Conditions, Writes: c.Writes,
+	}
+	if c.From != rec.Phase {
+		if err := store.ValidateTransition(c.From, rec.Phase); err != nil {
+			t.w.broken(rec.ID + ": " + err.Error())
+		}
+	}
+	if o.Committing != nil && t.holds(c.Conditions) {
+		o.Committing(t.w.Now(), nil, nil, &a)
+	}
+	rev, err := t.commitHeard(c.Conditions, c.Writes, len(c.Entries))
+	if err != nil {
+		t.step(leader.Recorded{Operation: c.Operation, Err: err})
+		return
+	}
+	if o.Committed != nil {
+		o.Committed(t.w.Now(), &a, rev)
+	}
+	t.after(t.w.chance.upTo(commitTakes), false,
+		func() { t.step(leader.Recorded{Operation: c.Operation, Revision: rev}) })
+}
+
+// invoke calls a provider. What is begun happens, even if the term has ended.
+func (t *term) invoke(c leader.Invoke) {
+	rec, cloud := c.Instance, t.w.cloud(c.Instance.Spec.Provider)
+	answer := func(m provider.Machine, err error) {
+		t.after(0, false, func() { t.step(leader.Answered{Operation: c.Operation, Machine: m, Err: err}) })
+	}
+	switch c.Method {
+	case leader.Create:
+		left := c.Deadline.Sub(t.now())
+		if left <= 0 {
+			answer(provider.Machine{}, errTimeout)
+			return
+		}
+		cloud.create(rec, t.w.clock+left, answer)
+	case leader.Restart:
+		cloud.restart(rec.ID, rec.Restart.Listed, answer)
+	case leader.Stop:
+		if t.w.cfg.Observer.Removing != nil {
+			t.w.cfg.Observer.Removing(t.w.Now(), rec)
+		}
+		cloud.stop(rec.ID, rec.Spec.StopTimeout.D(), answer)
+	case leader.Delete:
+		t.after(t.w.chance.upTo(commitTakes), false, func() { cloud.delete(rec.ID, answer) })
+	}
+}

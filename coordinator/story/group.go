@@ -1,0 +1,167 @@
+package story
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/leasehold/leasehold/coordinator/reason"
+	"github.com/leasehold/leasehold/store"
+)
+
+// Group is what is going on in a group: what is not as it should be, or in progress.
+type Group struct {
+	Rests bool         // it wants no instance, or no new one
+	Storm *store.Storm // in progress: lost instances are not replaced
+	// Aftermath is a storm that is over; what was lost in it is replaced gradually.
+	Aftermath *store.Storm
+	Roll      *Roll
+	Verdicts  []VerdictCount // of instances that are not live, worst first
+	Phases    []PhaseCount   // of instances on their way; those that are stuck count by their verdict
+	Outdated  int            // instances, where no roll updates them
+	Flapping  int            // slots
+	Errored   int            // slots
+	Turns     []store.Blocked
+	// Blocked is work that cannot be done, without what Storm, Roll, Errored, Lost or an uneven
+	// spread explain, and without Turns, which only wait for their turn.
+	Blocked []store.Blocked
+	Lost    []string // instances whose records were lost
+}
+
+// Roll is a roll in progress, or halted.
+type Roll struct {
+	store.Rollout
+	State RollState
+	Why   string // it is halted
+}
+
+// RollState is how a roll is.
+type RollState int
+
+// The states of a roll.
+const (
+	Rolling RollState = iota
+	Stalled           // no instance became healthy for too long
+	Stopped           // its template is blamed for failures
+)
+
+// Halted reports whether the roll does not continue by itself.
+func (r *Roll) Halted() bool { return r != nil && r.State != Rolling }
+
+// VerdictCount is how many instances have a verdict.
+type VerdictCount struct {
+	Verdict store.Verdict
+	N       int
+}
+
+// PhaseCount is how many instances are in a phase.
+type PhaseCount struct {
+	Phase store.Phase
+	N     int
+}
+
+var worstFirst = []store.Verdict{store.Lost, store.Dead, store.Unhealthy, store.Stuck, store.Suspect, store.Doomed}
+
+// Of derives what is going on in a group with a status.
+func Of(st store.Status) Group {
+	g := Group{
+		Rests:    st.State == store.GroupReady || st.State == store.GroupStopped || st.State == store.GroupFinished,
+		Flapping: st.Flapping, Errored: st.Errored, Lost: lostRecords(st),
+	}
+	switch {
+	case st.Storm == nil:
+	case st.Storm.Ended == "":
+		g.Storm = st.Storm
+	default:
+		g.Aftermath = st.Storm
+	}
+	g.Roll = rollOf(st)
+	if g.Roll == nil {
+		g.Outdated = st.Outdated
+	}
+	for _, v := range worstFirst {
+		if n := st.Verdicts[v]; n > 0 {
+			g.Verdicts = append(g.Verdicts, VerdictCount{v, n})
+		}
+	}
+	phases := maps.Clone(st.Phases)
+	withoutStuck(phases, st.Verdicts[store.Stuck])
+	for _, p := range store.Phases {
+		if n := phases[p]; n > 0 && p != store.Running && p != store.Finished {
+			g.Phases = append(g.Phases, PhaseCount{p, n})
+		}
+	}
+	for _, b := range st.Blocked {
+		switch {
+		case reason.TakesTurn(&b):
+			g.Turns = append(g.Turns, b)
+		case !g.explains(&b, st.Uneven != ""):
+			g.Blocked = append(g.Blocked, b)
+		}
+	}
+	return g
+}
+
+// rollOf is the roll of a group; nil if there is none, or none that changes instances for its own
+// sake. A halted one is always told.
+func rollOf(st store.Status) *Roll {
+	if st.Rollout == nil {
+		return nil
+	}
+	r := &Roll{Rollout: *st.Rollout}
+	switch {
+	case r.Blamed != "":
+		r.State, r.Why = Stopped, r.Blamed
+	case r.Rollout.Stalled != "":
+		r.State, r.Why = Stalled, r.Rollout.Stalled
+	case st.Accepted != nil && st.Accepted.Rollout.Strategy == store.StrategyOpportunistic:
+		return nil
+	}
+	return r
+}
+
+// explains reports whether a reader of the rest knows already why the work is blocked.
+func (g *Group) explains(b *store.Blocked, uneven bool) bool {
+	switch reason.TopicOf(b) {
+	case reason.TopicStorm:
+		return g.Storm != nil
+	case reason.TopicHaltedRoll:
+		return g.Roll.Halted()
+	case reason.TopicGivenUp:
+		return g.Errored > 0
+	case reason.TopicSpread:
+		return uneven
+	case reason.TopicDamage:
+		more := b.Instance == "" && reason.Until(b) == "" // stands for those that were not listed
+		return len(g.Lost) > 1 && (more || slices.Contains(g.Lost, b.Instance))
+	default:
+		return false
+	}
+}
+
+// NeedsAttention reports whether an operator has to look after the group.
+func (g *Group) NeedsAttention() bool {
+	return len(g.Blocked) > 0 || g.Errored > 0 || g.Storm != nil || g.Roll.Halted()
+}
+
+// lostRecords are the instances of a group whose records were lost.
+func lostRecords(st store.Status) []string {
+	var ids []string
+	for _, d := range st.Damaged {
+		if d.What == store.DamageLost && d.Instance != "" {
+			ids = append(ids, d.Instance)
+		}
+	}
+	return ids
+}
+
+// withoutStuck takes stuck instances out of the phases in which an instance can be stuck: they count
+// by their verdict. The status does not tell in which of the two phases they are; those in checking
+// are taken first.
+func withoutStuck(phases map[store.Phase]int, stuck int) {
+	for _, p := range []store.Phase{store.Checking, store.Booting} {
+		if taken := min(phases[p], stuck); taken > 0 {
+			phases[p] -= taken
+			stuck -= taken
+		}
+	}
+}

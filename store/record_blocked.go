@@ -1,0 +1,143 @@
+package store
+
+import "time"
+
+// Blocked is work that is due and cannot be done yet, and why. The planner sets Kind, Work and Of,
+// and package coordinator/reason renders them. What, Why, Until hold the same as text: releases without
+// Kind read only these, and what they wrote has only these.
+type Blocked struct {
+	Rule     string `json:"rule"`
+	What     string `json:"what"`
+	Why      string `json:"why"`
+	Until    string `json:"until,omitempty"` // what frees it
+	Instance string `json:"instance,omitempty"`
+
+	Kind    BlockedKind  `json:"kind,omitempty"`
+	Work    Work         `json:"work,omitempty"`
+	Of      BlockedFacts `json:"of,omitzero"`
+	Turn    bool         `json:"turn,omitempty"`    // it only waits for its turn, as intended
+	Command string       `json:"command,omitempty"` // frees it; "" if no single command does
+}
+
+// BlockedFacts are the values of a Blocked. The kind and the work determine which of them are set.
+type BlockedFacts struct {
+	Group string    `json:"group,omitempty"`
+	Other string    `json:"other,omitempty"` // another instance: a replacement, or one that leaves first
+	Phase Phase     `json:"phase,omitempty"` // of Other; with WorkPhase of the instance itself
+	Slot  int       `json:"slot,omitempty"`
+	Zone  string    `json:"zone,omitempty"`
+	To    string    `json:"to_zone,omitempty"`
+	Name  string    `json:"name,omitempty"` // a provider, a template or an operator
+	Count int       `json:"count,omitempty"`
+	Limit int       `json:"limit,omitempty"`
+	For   Duration  `json:"for,omitempty"`
+	Since time.Time `json:"since,omitzero"`
+	// Budgets: max_expansion and max_unavailable, and how much of each is in use.
+	Expansion     int `json:"max_expansion,omitempty"`
+	ExpansionUsed int `json:"expansion_used,omitempty"`
+	Down          int `json:"max_unavailable,omitempty"`
+	DownUsed      int `json:"unavailable_used,omitempty"`
+
+	Flag bool   `json:"flag,omitempty"` // its meaning is told at the kind
+	Text string `json:"text,omitempty"` // a judgment, a provider's error or an operator's words
+}
+
+// Work is the work that is blocked.
+type Work string
+
+// The kinds of work. Where a comment names no field, the work is that on Blocked.Instance.
+const (
+	WorkAll             Work = "all"              // all changes of the group
+	WorkInstance        Work = "instance"         // all work on the instance
+	WorkSlot            Work = "slot"             // all work on Slot
+	WorkCreateAll       Work = "create_all"       // creation of all instances
+	WorkCreateMissing   Work = "create_missing"   // creation of the missing instances
+	WorkCreateRemaining Work = "create_remaining" // creation of the missing instances that remain
+	WorkFill            Work = "fill"             // an instance in Slot
+	WorkRemove          Work = "remove"
+	WorkReplace         Work = "replace"
+	WorkUpdate          Work = "update"
+	WorkRestart         Work = "restart"
+	WorkExpire          Work = "expire"
+	WorkWithdraw        Work = "withdraw"
+	WorkDelete          Work = "delete"
+	WorkForget          Work = "forget" // the removal of its record
+	WorkHealth          Work = "health"
+	WorkPhase           Work = "phase" // Phase, for which a provider is asked
+	WorkScaleDown       Work = "scale_down"
+	WorkScaleDownWell   Work = "scale_down_healthy" // scale-down by a healthy instance
+	WorkRoll            Work = "roll"
+	WorkRebalance       Work = "rebalance" // from Zone to To
+	WorkMore            Work = "more"      // Count more, which the list leaves out
+)
+
+// BlockedKind is why work is blocked.
+type BlockedKind string
+
+// The kinds of Blocked, with the fields of BlockedFacts that they use.
+const (
+	BlockedByHold             BlockedKind = "hold"              // Name: who; Since; Text: why
+	BlockedByPause            BlockedKind = "pause"             // Text: what was decided before
+	BlockedByStaleState       BlockedKind = "stale_state"       // Text
+	BlockedByDamage           BlockedKind = "damage"            // Text
+	BlockedByMissingList      BlockedKind = "missing_list"      // Name: the provider
+	BlockedNotStarted         BlockedKind = "not_started"       //
+	BlockedByEvacuation       BlockedKind = "evacuation"        // Name: the group's zones, separated by commas
+	BlockedByMaxCreating      BlockedKind = "max_creating"      // Other: makes room
+	BlockedByMaxDeleting      BlockedKind = "max_deleting"      //
+	BlockedByBudget           BlockedKind = "budget"            // the budgets; Other: makes room
+	BlockedByMaxUnavailable   BlockedKind = "max_unavailable"   // Limit
+	BlockedByMaxExpansion     BlockedKind = "max_expansion"     // Limit
+	BlockedByNoExpansion      BlockedKind = "no_expansion"      // Text: why the instance goes
+	BlockedByCapacity         BlockedKind = "capacity"          // Count machines, Limit
+	BlockedByReplacement      BlockedKind = "replacement"       // Other, Phase; Text: why the instance goes
+	BlockedByHealing          BlockedKind = "healing"           // Other
+	BlockedByUnhealthy        BlockedKind = "unhealthy"         // Count slots; Flag: heal.policy is none
+	BlockedByScaleHealing     BlockedKind = "scale_healing"     // Other: the replacement in progress
+	BlockedByRoll             BlockedKind = "roll"              //
+	BlockedByUnprovedTemplate BlockedKind = "unproved_template" // Name: the template
+	BlockedByUnsettled        BlockedKind = "unsettled"         // Flag: the work may wait
+	BlockedByWithdrawal       BlockedKind = "withdrawal"        // Text; For
+	BlockedByFullZone         BlockedKind = "full_zone"         // To
+	BlockedByProtectedZone    BlockedKind = "protected_zone"    // Zone
+	BlockedByProtection       BlockedKind = "protection"        //
+	BlockedByHealProtection   BlockedKind = "heal_protection"   // Text: the judgment
+	BlockedByProtectedRest    BlockedKind = "protected_rest"    //
+	BlockedByHealPolicy       BlockedKind = "heal_policy"       // Text: the judgment
+	BlockedByAgent            BlockedKind = "agent"             // Text: the judgment
+	BlockedByConfirmations    BlockedKind = "confirmations"     // Count
+	BlockedByBlamedTemplate   BlockedKind = "blamed_template"   // Text
+	BlockedByDrain            BlockedKind = "drain"             // Text; For; Flag: it has a hook
+	BlockedByChecks           BlockedKind = "checks"            // Text; For: the limit
+	BlockedByChecksGivenUp    BlockedKind = "checks_given_up"   // Text; Slot, Name: why it is given up
+	BlockedByProvider         BlockedKind = "provider"          // Text: its error
+	BlockedByEarlierCalls     BlockedKind = "earlier_calls"     //
+	BlockedByFlapping         BlockedKind = "flapping"          // Slot, Count failures; For
+	BlockedByGivenUpSlot      BlockedKind = "given_up"          // Slot; Text
+	BlockedByStartup          BlockedKind = "startup"           // Other
+	BlockedByOnDemand         BlockedKind = "on_demand"         // Text: why it has to go
+	BlockedByNewDoom          BlockedKind = "new_doom"          // Text; Other: what it replaces; For
+	BlockedByStorm            BlockedKind = "storm"             // Count of Limit lost; For
+	BlockedByStormEnd         BlockedKind = "storm_end"         // For
+	BlockedByStormProbe       BlockedKind = "storm_probe"       // the budgets; Other: makes room
+)
+
+// BlockedKinds are all kinds.
+var BlockedKinds = []BlockedKind{
+	BlockedByHold, BlockedByPause, BlockedByStaleState, BlockedByDamage, BlockedByMissingList, BlockedNotStarted,
+	BlockedByEvacuation, BlockedByMaxCreating, BlockedByMaxDeleting, BlockedByBudget, BlockedByMaxUnavailable,
+	BlockedByMaxExpansion, BlockedByNoExpansion, BlockedByCapacity, BlockedByReplacement, BlockedByHealing,
+	BlockedByUnhealthy, BlockedByScaleHealing, BlockedByRoll, BlockedByUnprovedTemplate, BlockedByUnsettled,
+	BlockedByWithdrawal, BlockedByFullZone, BlockedByProtectedZone, BlockedByProtection, BlockedByHealProtection,
+	BlockedByProtectedRest, BlockedByHealPolicy, BlockedByAgent, BlockedByConfirmations, BlockedByBlamedTemplate,
+	BlockedByDrain, BlockedByChecks, BlockedByChecksGivenUp, BlockedByProvider, BlockedByEarlierCalls,
+	BlockedByFlapping, BlockedByGivenUpSlot, BlockedByStartup, BlockedByOnDemand, BlockedByNewDoom, BlockedByStorm,
+	BlockedByStormEnd, BlockedByStormProbe,
+}
+
+// Works are all kinds of work.
+var Works = []Work{
+	WorkAll, WorkInstance, WorkSlot, WorkCreateAll, WorkCreateMissing, WorkCreateRemaining, WorkFill, WorkRemove,
+	WorkReplace, WorkUpdate, WorkRestart, WorkExpire, WorkWithdraw, WorkDelete, WorkForget, WorkHealth, WorkPhase,
+	WorkScaleDown, WorkScaleDownWell, WorkRoll, WorkRebalance, WorkMore,
+}
