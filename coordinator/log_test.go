@@ -200,13 +200,13 @@ func TestTroubleHasItsLevel(t *testing.T) {
 			f.Call = memprovider.CallCreate
 			w.provider.Inject(f)
 			w.provider.Crash(w.ids()[0], "exit 1")
-		}, []string{"ERROR provider did not create"}},
+		}, []string{"ERROR provider call failed"}},
 		{"the provider does not delete", func(w *world, _ *replica, _ *atomic.Bool) {
 			f := refused
 			f.Call = memprovider.CallDelete
 			w.provider.Inject(f)
 			w.provider.Crash(w.ids()[0], "exit 1")
-		}, []string{"ERROR provider did not remove"}},
+		}, []string{"ERROR provider call failed"}},
 		{"etcd refuses a decision", func(w *world, _ *replica, lose *atomic.Bool) {
 			lose.Store(true)
 			w.provider.Crash(w.ids()[0], "exit 1")

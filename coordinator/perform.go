@@ -200,12 +200,8 @@ func (t *term) called(ctx context.Context, c leader.Invoke, kind plan.CallKind, 
 	if err == nil || ctx.Err() != nil && kind != plan.CallCreate {
 		return
 	}
-	did := map[plan.CallKind]string{
-		plan.CallCreate: "create", plan.CallRestart: "restart",
-		plan.CallRemove: "remove",
-	}[kind]
-	t.log.Error("provider did not "+did, "group", rec.Group, "instance", rec.ID, "provider", rec.Spec.Provider, "error",
-		err)
+	t.log.Error("provider call failed", "call", string(kind), "group", rec.Group, "instance", rec.ID,
+		"provider", rec.Spec.Provider, "error", err)
 }
 
 // request returns what a provider needs to make an instance's machine.

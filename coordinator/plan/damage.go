@@ -14,9 +14,6 @@ const mostDamaged = 200
 // aliveMargin is how much longer than any lease an unreadable alive key without a lease stays.
 const aliveMargin = 10 * time.Second
 
-// damageIsKept is what an operator can do about damage.
-const damageIsKept = "leasehold repair"
-
 // holdForDamage puts the shard on hold when two or more records are lost or unreadable, or counts
 // anew if there are more by now (SAFE-15). An operator's own hold gets the count too, so that its
 // release acknowledges what was shown. It does so of one record alone where nobody knows which is
