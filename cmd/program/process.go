@@ -24,6 +24,11 @@ func UntilInterrupted() (ctx context.Context, stop context.CancelFunc) {
 	return ctx, stop
 }
 
+// OutliveOutput lets a service run on when its output is closed, as in "leasehold dev | head". Otherwise the signal
+// ends it at once, and what it started is left behind. The signal is taken and not ignored, because programs that it
+// starts would inherit that.
+func OutliveOutput() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
+
 // IsTerminal reports whether a file is a terminal that shows more than plain text.
 func IsTerminal(f *os.File) bool {
 	return os.Getenv("TERM") != "dumb" && term.IsTerminal(int(f.Fd()))

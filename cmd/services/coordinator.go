@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/leasehold/leasehold/cmd/program"
 	"github.com/leasehold/leasehold/coordinator"
 	"github.com/leasehold/leasehold/coordinator/garbage"
 	"github.com/leasehold/leasehold/coordinator/gateway"
@@ -42,6 +43,7 @@ type Coordinator struct {
 
 // Run serves until ctx ends; then it resigns and sends its agents to other replicas.
 func (c *Coordinator) Run(ctx context.Context, h *Host) error {
+	program.OutliveOutput()
 	if c.SessionTTL < 2*time.Second || c.SessionTTL > time.Minute || c.SessionTTL%time.Second != 0 {
 		return problem("leasehold coordinator --help", "--session-ttl: %s: must be whole seconds, 2s to 1m",
 			c.SessionTTL)

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/leasehold/leasehold/cmd/program"
 	"github.com/leasehold/leasehold/coordinator"
 	"github.com/leasehold/leasehold/coordinator/pki"
 	"github.com/leasehold/leasehold/provider"
@@ -40,6 +41,7 @@ const (
 
 // Run starts everything, shows what happens, and stops all that it started when ctx ends.
 func (d *Dev) Run(ctx context.Context, h *Host) (err error) {
+	program.OutliveOutput()
 	groups, err := d.readGroups()
 	if err != nil {
 		return err

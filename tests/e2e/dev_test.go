@@ -1,10 +1,12 @@
 package e2e
 
 import (
+	"bufio"
 	"crypto/tls"
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"os/signal"
 	"path/filepath"
 	"slices"
@@ -243,4 +245,38 @@ func TestDevIsKilled(t *testing.T) {
 		t.Errorf("replaced: there were %v, and by now %v", ids, all)
 	}
 	l.stop(ids, syscall.SIGTERM)
+}
+
+// A dev whose output nobody reads any more, as in "leasehold dev | head", still stops everything that it started.
+//
+// proves ELECT-3
+func TestDevWhoseOutputIsClosed(t *testing.T) {
+	t.Parallel()
+	l := newLaptop(t)
+	output := filepath.Join(l.dir, "output")
+	if err := syscall.Mkfifo(output, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l.dev = l.start("dev", l.command("/bin/sh", "-c", `exec "$0" "$@" >`+output, bin("leasehold"),
+		"dev", "--data-dir", l.data, "--etcd-listen", l.endpoint, "--listen", l.address()))
+	reader, err := os.Open(output)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if line, err := bufio.NewReader(reader).ReadString('\n'); err != nil || !strings.HasPrefix(line, "ready ") {
+		t.Fatalf("dev says %q: %v; %s", line, err, l.dev.stderr.String())
+	}
+	if err := reader.Close(); err != nil {
+		t.Fatal(err)
+	}
+	l.follow()
+	l.await("the demo group", func() bool { return l.dev.hasEnded() || l.h.complete("demo", 3) })
+	if l.dev.hasEnded() {
+		t.Errorf("dev has ended with %d", l.dev.code)
+	}
+	l.dev.signal(syscall.SIGINT)
+	l.waitEnd(l.dev)
+	if left := machines.Residents(l.shards()); len(left) > 0 {
+		t.Errorf("there is still %v", left)
+	}
 }
