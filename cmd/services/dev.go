@@ -100,7 +100,7 @@ func (d *Dev) Run(ctx context.Context, h *Host) (err error) {
 	}
 	defer follow(ctx, issuing)()
 	ready := make(chan string, 1)
-	http, err := d.httpAddress(ctx)
+	http, err := d.httpAddress()
 	if err != nil {
 		return err
 	}
@@ -280,20 +280,17 @@ func (d *Dev) agentsAddress(ctx context.Context, dir string) (string, error) {
 	return wanted, nil
 }
 
-// httpAddress chooses the address of health and metrics. Any free port will do if the default port
-// is taken.
-func (d *Dev) httpAddress(ctx context.Context) (HTTP, error) {
-	wanted := d.HTTP
-	if wanted == "" {
-		if wanted = devHTTP; portFree(ctx, wanted) != nil {
-			wanted = "127.0.0.1:0"
-		}
+// httpAddress is where health and metrics are served: on the address asked for, else on the default
+// one, or on any free port if that is taken.
+func (d *Dev) httpAddress() (HTTP, error) {
+	if d.HTTP == "" {
+		return HTTP{HTTP: devHTTP, orFreePort: true}, nil
 	}
-	if host, _, err := net.SplitHostPort(wanted); err == nil && !loopback(host) {
+	if host, _, err := net.SplitHostPort(d.HTTP); err == nil && !loopback(host) {
 		return HTTP{}, problem("leasehold dev --http 127.0.0.1:7421, or run leasehold coordinator, which can secure it",
-			"--http: %s: leasehold dev listens only on this machine", wanted)
+			"--http: %s: leasehold dev listens only on this machine", d.HTTP)
 	}
-	return HTTP{HTTP: wanted}, nil
+	return HTTP{HTTP: d.HTTP}, nil
 }
 
 func loopback(host string) bool {

@@ -19,6 +19,8 @@ type HTTP struct {
 	Key       string `name:"http-key" help:"Key of the HTTP server's certificate." type:"path" placeholder:"FILE"`
 	TokenFile string `name:"http-token-file" help:"File with the token that clients must send (Authorization: Bearer)." type:"path" placeholder:"FILE"`
 	ClientCA  string `name:"http-client-ca" help:"Certificate authority of client certificates accepted instead of the token, as PEM." type:"path" placeholder:"FILE"`
+
+	orFreePort bool // take a free port if another program listens at HTTP
 }
 
 // off says that there is no HTTP side.
@@ -65,7 +67,7 @@ func (f HTTP) check(ctx context.Context) error {
 
 func (f HTTP) config() web.Config {
 	return web.Config{
-		Listen: f.HTTP, CertFile: f.Cert, KeyFile: f.Key, TokenFile: f.TokenFile,
+		Listen: f.HTTP, OrFreePort: f.orFreePort, CertFile: f.Cert, KeyFile: f.Key, TokenFile: f.TokenFile,
 		ClientCAFile: f.ClientCA,
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"syscall"
 	"time"
 
 	"github.com/leasehold/leasehold/coordinator"
@@ -17,6 +18,7 @@ import (
 // Config are the values that a server needs.
 type Config struct {
 	Listen       string // where it listens; port 0 takes a free one
+	OrFreePort   bool   // take a free port if another program listens there
 	CertFile     string // its certificate, with the chain; empty: no TLS, which loopback alone allows
 	KeyFile      string
 	TokenFile    string // holds the token that callers show; empty: none is known
@@ -136,7 +138,12 @@ func configured(cfg Config, log *slog.Logger) (*Server, error) {
 // Listen takes the address. It fails with an UnsafeError where strangers could reach it and it is
 // not made for them.
 func (s *Server) Listen(ctx context.Context) error {
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", s.cfg.Listen)
+	var listening net.ListenConfig
+	l, err := listening.Listen(ctx, "tcp", s.cfg.Listen)
+	if s.cfg.OrFreePort && errors.Is(err, syscall.EADDRINUSE) {
+		host, _, _ := net.SplitHostPort(s.cfg.Listen) // it could be parsed: the address is in use
+		l, err = listening.Listen(ctx, "tcp", net.JoinHostPort(host, "0"))
+	}
 	if err != nil {
 		return fmt.Errorf("listen for http on %s: %w", s.cfg.Listen, err)
 	}
