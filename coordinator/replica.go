@@ -243,13 +243,13 @@ func (r *Replica) Abdicate() {
 
 // sessions keeps a session with etcd, and stands for election within each, until ctx ends.
 func (r *Replica) sessions(ctx context.Context, shard store.Shard) {
+	sessions := store.NewSessions(r.deps.Store, r.cfg.SessionTTL)
 	wait := 100 * time.Millisecond
 	for ctx.Err() == nil {
 		began := time.Now()
-		err := store.RunSession(ctx, r.deps.Store, r.cfg.SessionTTL,
-			func(ctx context.Context, lease store.Lease) error {
-				return r.session(ctx, lease, shard)
-			})
+		err := sessions.Run(ctx, func(ctx context.Context, lease store.Lease) error {
+			return r.session(ctx, lease, shard)
+		})
 		if ctx.Err() != nil {
 			return
 		}

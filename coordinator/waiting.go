@@ -188,8 +188,9 @@ func (r *Replica) saveKnown() {
 // announceWaiting publishes in replicas/<id> why the replica waits, until ctx ends.
 func (r *Replica) announceWaiting(ctx context.Context) {
 	since := time.Now().UTC()
+	sessions := store.NewSessions(r.deps.Store, r.cfg.SessionTTL)
 	for ctx.Err() == nil {
-		_ = store.RunSession(ctx, r.deps.Store, r.cfg.SessionTTL, func(ctx context.Context, lease store.Lease) error {
+		_ = sessions.Run(ctx, func(ctx context.Context, lease store.Lease) error {
 			if err := r.announce(ctx, lease, since); err != nil {
 				return err
 			}

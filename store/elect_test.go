@@ -275,7 +275,7 @@ func TestElectionWithinASessionEndsWithIt(t *testing.T) {
 		leader.leads(t, s)
 		done := make(chan error, 1)
 		go func() {
-			done <- store.RunSession(t.Context(), s, sessionTTL, func(ctx context.Context, lease store.Lease) error {
+			done <- store.NewSessions(s, sessionTTL).Run(t.Context(), func(ctx context.Context, lease store.Lease) error {
 				_, err := store.Elect(ctx, s, shard, lease, store.Leader{})
 				return err
 			})

@@ -9,7 +9,7 @@ import (
 )
 
 // ErrSessionLost: the session's lease has ended, by the store's word, or may have ended, by our own
-// clock. It is the cause of the end of the context that [RunSession] gives to its work.
+// clock. It is the cause of the end of the context that [Sessions.Run] gives to its work.
 var ErrSessionLost = errors.New("session lost")
 
 // The times of a session, apart from its TTL.
@@ -19,32 +19,53 @@ const (
 	revokeWait      = 2 * time.Second
 )
 
-// RunSession grants a lease of at least ttl, renews it, and runs work on it.
+// Sessions runs the sessions of one owner, one after another.
+type Sessions struct {
+	store   Store
+	ttl     time.Duration
+	unended []LeaseID // of earlier sessions; they could not be revoked
+}
+
+// mostUnended bounds how many leases are tried again. Older ones end by themselves.
+const mostUnended = 8
+
+// NewSessions returns Sessions whose leases last at least ttl.
+func NewSessions(s Store, ttl time.Duration) *Sessions { return &Sessions{store: s, ttl: ttl} }
+
+// Run grants a lease, renews it, and runs work on it.
 //
 // The context of work ends when ctx does, and with a cause that is ErrSessionLost as soon as the
 // lease may have ended: the store says that it is gone, or From + TTL has passed on our own
-// monotonic clock without a renewal. So whatever work holds by right of the lease, it lays down no
-// later than the store gives it away (given clocks that run at the same rate).
+// monotonic clock without a renewal. So work stops using what it holds by the lease no later than
+// the store gives it to others, provided that both clocks run at the same rate.
 //
 // The lease is renewed until work returns, also while work winds down after the end of ctx: work
 // must return soon after its context ended. Then the lease is revoked, even if the session was
-// lost, so that its keys vanish at once instead of after the TTL. That is tried once and for a
-// short time: if it fails, the lease ends by itself.
+// lost, so that its keys vanish at once instead of after the TTL. If the store cannot be reached,
+// the next Run revokes it: etcd starts every lease anew when it gets a new leader, so the keys of
+// a session that was lost with etcd's quorum would otherwise stay for another TTL.
 //
-// RunSession returns what work returned; if the session was lost, an error that is ErrSessionLost
-// (and work's error, if there is one); if no lease was granted, why.
-func RunSession(ctx context.Context, s Store, ttl time.Duration,
-	work func(ctx context.Context, lease Lease) error,
-) error {
-	lease, err := s.Grant(ctx, ttl)
+// Run returns what work returned; if the session was lost, an error that is ErrSessionLost (and
+// work's error, if there is one); if no lease was granted, why. It must not be called by two
+// goroutines at once.
+func (s *Sessions) Run(ctx context.Context, work func(ctx context.Context, lease Lease) error) error {
+	lease, err := s.store.Grant(ctx, s.ttl)
 	if err != nil {
 		return fmt.Errorf("grant session lease: %w", err)
 	}
-	defer revoke(ctx, s, lease.ID)
+	defer func() {
+		if revoke(ctx, s.store, lease.ID) != nil {
+			s.unended = append(s.unended, lease.ID)
+			s.unended = s.unended[max(0, len(s.unended)-mostUnended):]
+		}
+	}()
 	if time.Until(lease.Ends()) <= 0 {
 		return fmt.Errorf("%w: its lease of %s took longer to be granted", ErrSessionLost, lease.TTL)
 	}
 
+	var revoking sync.WaitGroup
+	revoking.Go(func() { s.revokeUnended(ctx) })
+	defer revoking.Wait()
 	workCtx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	renewCtx, stopRenewing := context.WithCancel(context.WithoutCancel(ctx))
@@ -54,7 +75,7 @@ func RunSession(ctx context.Context, s Store, ttl time.Duration,
 	go func() {
 		defer close(renewed)
 		var attempts sync.WaitGroup
-		if lost = renew(renewCtx, s, lease, &attempts); lost != nil {
+		if lost = renew(renewCtx, s.store, lease, &attempts); lost != nil {
 			end(lost)
 		}
 		stopRenewing()
@@ -128,8 +149,19 @@ type renewal struct {
 	err   error
 }
 
-func revoke(ctx context.Context, s Store, id LeaseID) {
+// revokeUnended revokes the leases of earlier sessions.
+func (s *Sessions) revokeUnended(ctx context.Context) {
+	for len(s.unended) > 0 {
+		if revoke(ctx, s.store, s.unended[0]) != nil {
+			return // the next session tries again
+		}
+		s.unended = s.unended[1:]
+	}
+}
+
+// revoke revokes a lease, even if ctx has ended.
+func revoke(ctx context.Context, s Store, id LeaseID) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), revokeWait)
 	defer cancel()
-	_ = s.Revoke(ctx, id) // if it fails, the lease ends by itself
+	return s.Revoke(ctx, id)
 }

@@ -40,7 +40,7 @@ func TestWhenALeaseIsRenewed(t *testing.T) {
 		const third, sixth = sessionTTL / 3, sessionTTL / 6
 		s := &renewals{Store: newMemory(t).Connect(), begun: time.Now()}
 		failed := errors.New("out of order")
-		err := store.RunSession(t.Context(), s, sessionTTL, func(ctx context.Context, _ store.Lease) error {
+		err := store.NewSessions(s, sessionTTL).Run(t.Context(), func(ctx context.Context, _ store.Lease) error {
 			pass(3*third + time.Millisecond)
 			if want := []time.Duration{third, 2 * third, 3 * third}; !slices.Equal(s.at, want) {
 				t.Errorf("renewed after %v, want %v", s.at, want)

@@ -13,7 +13,7 @@ import (
 
 const sessionTTL = 6 * time.Second
 
-// session runs RunSession on the side. Its work puts a key on the lease and waits for the end of
+// session runs a session on the side. Its work puts a key on the lease and waits for the end of
 // its context.
 type session struct {
 	lease store.Lease
@@ -27,7 +27,7 @@ func startSession(ctx context.Context, t *testing.T, s store.Store) *session {
 	run := &session{done: make(chan error, 1)}
 	working := make(chan struct{})
 	go func() {
-		run.done <- store.RunSession(ctx, s, sessionTTL, func(ctx context.Context, lease store.Lease) error {
+		run.done <- store.NewSessions(s, sessionTTL).Run(ctx, func(ctx context.Context, lease store.Lease) error {
 			run.lease, run.ctx = lease, ctx
 			_, err := s.Commit(ctx, store.Txn{Writes: []store.Write{store.PutLeased("/own", nil, lease.ID)}})
 			close(working)
@@ -70,7 +70,7 @@ func TestSessionIsRenewedWhileWorkWindsDown(t *testing.T) {
 		s := newMemory(t).Connect()
 		ctx, cancel := context.WithCancel(t.Context())
 		failed := errors.New("failed")
-		err := store.RunSession(ctx, s, sessionTTL, func(ctx context.Context, lease store.Lease) error {
+		err := store.NewSessions(s, sessionTTL).Run(ctx, func(ctx context.Context, lease store.Lease) error {
 			if _,
 				err := s.Commit(ctx, store.Txn{Writes: []store.Write{store.PutLeased("/own", nil,
 				lease.ID)}}); err != nil {
@@ -197,17 +197,58 @@ func TestSessionIsNotOpenedWithoutALease(t *testing.T) {
 			return nil
 		}
 		s.Faults().Cut()
-		if err := store.RunSession(t.Context(), s, sessionTTL, work); !errors.Is(err, store.ErrUnavailable) {
+		if err := store.NewSessions(s, sessionTTL).Run(t.Context(), work); !errors.Is(err, store.ErrUnavailable) {
 			t.Errorf("cut off: %v", err)
 		}
 		s.Faults().Mend()
 		db.Faults().Freeze()
 		done := make(chan error, 1)
-		go func() { done <- store.RunSession(t.Context(), s, sessionTTL, work) }()
+		go func() { done <- store.NewSessions(s, sessionTTL).Run(t.Context(), work) }()
 		pass(sessionTTL)
 		db.Faults().Thaw()
 		if err := <-done; !errors.Is(err, store.ErrSessionLost) {
 			t.Errorf("granted when it had ended by our clock: %v", err)
+		}
+	})
+}
+
+// The keys of a session that was lost while the store was out of reach are removed by the next
+// session, not after another TTL: until then no other replica could lead.
+//
+// proves ELECT-2
+func TestSessionRevokesTheOneBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newMemory(t)
+		s, other := db.Connect(), db.Connect()
+		sessions := store.NewSessions(s, sessionTTL)
+		err := sessions.Run(t.Context(), func(ctx context.Context, lease store.Lease) error {
+			put := store.Txn{Writes: []store.Write{store.PutLeased("/own", nil, lease.ID)}}
+			if _, err := s.Commit(ctx, put); err != nil {
+				return err
+			}
+			s.Faults().Cut()
+			pass(sessionTTL / 2)
+			db.Faults().ChangeLeader() // which starts every lease anew
+			<-ctx.Done()
+			return nil
+		})
+		if !errors.Is(err, store.ErrSessionLost) {
+			t.Fatalf("cut off for longer than the TTL: %v", err)
+		}
+		db.Faults().ChangeLeader()
+		if len(keysBelow(t, other, "/own")) != 1 {
+			t.Fatal("the key should outlast the session: nothing is proved")
+		}
+		s.Faults().Mend()
+		err = sessions.Run(t.Context(), func(context.Context, store.Lease) error {
+			synctest.Wait()
+			if keys := keysBelow(t, other, "/own"); len(keys) != 0 {
+				t.Errorf("still there: %v", keys)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
 		}
 	})
 }

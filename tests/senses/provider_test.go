@@ -24,6 +24,7 @@ func TestProviderLies(t *testing.T) {
 	}{
 		{"List is empty", swarm.Lie{Kind: swarm.Empty}},
 		{"List shows every second machine", swarm.Lie{Kind: swarm.Truncated}},
+		{"List leaves out one machine", swarm.Lie{Kind: swarm.Short}},
 		{"List comes 5s late", swarm.Lie{Delay: 5 * time.Second}},
 		{"List says once that all have crashed", swarm.Lie{Kind: swarm.Crashed, Times: 1}},
 		{"List says that all have crashed, in boots that nobody knows", swarm.Lie{Kind: swarm.OtherBoot}},

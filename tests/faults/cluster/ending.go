@@ -99,6 +99,9 @@ func (c *Cluster) quiet() (missing string) {
 
 // unrest is what is not as it is to be in the end; "" if all is.
 func (c *Cluster) unrest() string {
+	if missing := c.leaderless(); missing != "" {
+		return missing // the status is of before
+	}
 	if name := c.complete(); name != "" {
 		return "group " + name + " is not complete"
 	}
@@ -129,6 +132,25 @@ func (c *Cluster) unrest() string {
 	}
 	if hold := c.Hold(); hold != "" {
 		return "the shard is on hold: " + hold
+	}
+	return ""
+}
+
+// leaderless says why no replica leads; "" if one does. After etcd was without a quorum, the leader's
+// key may be of a session that its replica has given up.
+func (c *Cluster) leaderless() string {
+	leaders := stage.Records[store.Leader](c.Stage, store.KindLeader)
+	var first store.Versioned[store.Leader]
+	for _, candidate := range leaders {
+		if first.Created == 0 || candidate.Created < first.Created {
+			first = candidate
+		}
+	}
+	switch replica := stage.Records[store.Replica](c.Stage, store.KindReplicas)[first.Record.Replica]; {
+	case first.Created == 0:
+		return "no replica stands for election"
+	case replica.Lease != first.Lease:
+		return "replica " + first.Record.Replica + " leads by a session that has ended"
 	}
 	return ""
 }

@@ -66,6 +66,7 @@ const (
 	Truth     LieKind = ""
 	Empty     LieKind = "empty"     // no machine at all
 	Truncated LieKind = "truncated" // every second machine
+	Short     LieKind = "short"     // all machines but the first
 	Stale     LieKind = "stale"     // as it was when the lie began
 	Crashed   LieKind = "crashed"   // all have crashed
 	OtherBoot LieKind = "otherboot" // all have crashed, in a boot that nobody knows
@@ -81,6 +82,10 @@ func (l Lie) Apply(truth, before []provider.Machine) []provider.Machine {
 			continue
 		case Truncated:
 			if i%2 == 1 {
+				continue
+			}
+		case Short:
+			if i == 0 {
 				continue
 			}
 		case Crashed:
