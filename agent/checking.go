@@ -20,7 +20,7 @@ type Checks interface {
 	Want(w checks.Wanted)
 	// States says how they stand, at once.
 	States() []checks.State
-	// Changed tells that one has come to a verdict.
+	// Changed signals that one has come to a verdict.
 	Changed() <-chan struct{}
 	// Close ends them and waits.
 	Close()
@@ -114,15 +114,15 @@ func sameSpecs(a, b []*protocol.CheckSpec) bool {
 	return slices.EqualFunc(a, b, func(x, y *protocol.CheckSpec) bool { return proto.Equal(x, y) })
 }
 
-// told says that it is known what to check. A machine whose document says that there is something
-// learns it with the welcome.
+// told reports whether it is known what to check. A machine whose document says that there is
+// something learns it with the welcome.
 func (a *Agent) told() bool {
 	return a.heard || a.duty.ConfigHash != "" || !a.cfg.Bootstrap.Checked
 }
 
-// undecided says that a check which came with an update has not shown yet whether it passes. Until
-// then the update is not confirmed, so that a roll does not go on to the next instance with a check
-// that fails.
+// undecided reports whether a check which came with an update has not shown yet whether it passes.
+// Until then the update is not confirmed, so that a roll does not go on to the next instance with a
+// check that fails.
 func (a *Agent) undecided() bool {
 	return slices.ContainsFunc(a.deps.Checks.States(),
 		func(s checks.State) bool { return s.Pending && s.Healthy && !s.Optional })

@@ -37,7 +37,7 @@ type Workload interface {
 	// Release leaves it running.
 	Release()
 	State() workload.State
-	// Changed tells that it ended by itself.
+	// Changed signals that it ended by itself.
 	Changed() <-chan struct{}
 }
 
@@ -48,7 +48,7 @@ type Hook interface {
 	Want(drain *workload.Drain)
 	// Ended is the token of the last drain whose hook has ended, "" if there was none.
 	Ended() string
-	// Changed tells that Ended is new.
+	// Changed signals that Ended is new.
 	Changed() <-chan struct{}
 	// Close kills a hook that runs, or leaves it to the next agent, and waits.
 	Close(keep bool)
@@ -62,7 +62,7 @@ type Notices interface {
 	Watch(spec notice.Spec)
 	// Latest is the notice that holds now, at once; nil if there is none.
 	Latest() *notice.Notice
-	// Changed tells that Latest is new.
+	// Changed signals that Latest is new.
 	Changed() <-chan struct{}
 }
 
@@ -77,7 +77,7 @@ type Certificate interface {
 	// generation is not to be used any more.
 	Credentials(bare bool) (c credentials.TransportCredentials, generation uint64)
 	Standing() certificate.Standing
-	// Changed tells that Standing is new.
+	// Changed signals that Standing is new.
 	Changed() <-chan struct{}
 	// Renewal returns a request for another certificate when it is time, and says when to look
 	// again; zero if only a change matters.

@@ -71,7 +71,7 @@ func (k *keeper) want(w wish) {
 	k.wanted <- w
 }
 
-// resting says that nothing runs, as the last wish was.
+// resting reports whether nothing runs, as the last wish was.
 func (k *keeper) resting() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -96,7 +96,7 @@ func (k *keeper) run(ctx context.Context) {
 	}
 }
 
-// follow says whether there was anything to do.
+// follow reports whether there was anything to do.
 func (k *keeper) follow(ctx context.Context, w wish) bool {
 	ctx, cut := context.WithCancel(ctx)
 	defer cut()

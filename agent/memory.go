@@ -133,7 +133,7 @@ func (s *scribe) write(p page) {
 	}
 }
 
-// await says whether something was done in time.
+// await reports whether something was done in time.
 func (s *scribe) await(done <-chan struct{}) bool {
 	late := time.NewTimer(diskWait)
 	defer late.Stop()

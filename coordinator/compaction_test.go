@@ -41,7 +41,7 @@ func (c *compactions) counted(_ *coordinator.Config, deps *coordinator.Deps) {
 	c.Store, deps.Store = deps.Store, c
 }
 
-// reads says whether etcd still keeps a revision.
+// reads reports whether etcd still keeps a revision.
 func (w *world) reads(at store.Revision) bool {
 	_, err := w.store.List(w.t.Context(), w.keys.Shard(), at)
 	if err != nil && !errors.Is(err, store.ErrCompacted) {

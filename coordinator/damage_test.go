@@ -418,8 +418,8 @@ func TestANewLeaderWithoutRecordsWaitsForTheMachines(t *testing.T) {
 	}
 }
 
-// awaitsList says whether a group's status tells that nothing is done in it because records may be
-// lost.
+// awaitsList reports whether a group's status tells that nothing is done in it because records may
+// be lost.
 func (w *world) awaitsList(group string) bool {
 	w.t.Helper()
 	return slices.ContainsFunc(w.status(group).Blocked, func(b store.Blocked) bool {

@@ -114,7 +114,7 @@ func TestManyVerdictsAreToldAtOnce(t *testing.T) {
 	})
 }
 
-// called says that an entry tells that a provider was called.
+// called reports whether an entry tells that a provider was called.
 func called(e store.Versioned[store.JournalEntry]) bool {
 	return strings.HasPrefix(e.Record.What, "provider ")
 }

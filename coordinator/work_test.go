@@ -204,7 +204,7 @@ func (a *agent) obey(want *protocol.Wanted, m mood, hook *time.Timer) (news bool
 	return news
 }
 
-// hookEnds says whether a hook ran that has ended now.
+// hookEnds reports whether a hook ran that has ended now.
 func (k *work) hookEnds() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -238,7 +238,7 @@ func (w *world) status(group string) store.Status {
 	return store.Status{}
 }
 
-// settled says that a group has so many instances, all of them running, and nothing else.
+// settled reports whether a group has so many instances, all of them running, and nothing else.
 func (w *world) settled(size int) bool {
 	w.t.Helper()
 	list := w.instances()
@@ -351,7 +351,7 @@ func (w *world) cutOff(ids ...string) {
 	}
 }
 
-// storms says whether a group is in a storm.
+// storms reports whether a group is in a storm.
 func (w *world) storms(group string) bool {
 	w.t.Helper()
 	s := w.status(group).Storm

@@ -89,7 +89,7 @@ const (
 	StateFailed   State = "failed"   // could not be made or started
 )
 
-// Down says whether a machine in this state runs no more, by the provider's word.
+// Down reports whether a machine in this state runs no more, by the provider's word.
 func (s State) Down() bool { return s == StateStopped || s == StateCrashed || s == StateFailed }
 
 // Machine is a machine as its provider sees it.

@@ -169,7 +169,7 @@ func (c *Check) Kind() string {
 	return strings.Join(kinds, " and ")
 }
 
-// oneKind says that the check has exactly one kind.
+// oneKind reports whether the check has exactly one kind.
 func (c *Check) oneKind() bool { return slices.Contains(CheckKinds, c.Kind()) }
 
 // subject is what tells a check from others of its kind at a glance.

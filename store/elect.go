@@ -217,7 +217,7 @@ func asWrite(err error) error {
 	return fmt.Errorf("%w: %w", errOutcome, err)
 }
 
-// repeatable says whether trying again can help.
+// repeatable reports whether trying again can help.
 func repeatable(err error) bool {
 	for _, again := range []error{
 		errOutcome, ErrUnavailable, ErrUnknown, ErrConflict, ErrCompacted, errSilent, errEnded,

@@ -145,7 +145,7 @@ type NoticeSpec struct {
 	Endpoint string `json:"endpoint,omitempty"` // of the others: instead of the cloud's own address
 }
 
-// Watched says whether there is anything to look at.
+// Watched reports whether there is anything to look at.
 func (n NoticeSpec) Watched() bool { return n.Source != "" && n.Source != NoticeNone }
 
 // The values of Lifecycle, Heal.Policy, Spread, Rollout.Strategy, Spot.Source and of actions that
@@ -241,8 +241,8 @@ func (g *Group) Complete() {
 // Spread says whether a group keeps its zones even, or only makes instances so.
 type Spread string
 
-// IsZero says that it is the default, which is not written: the release before refuses fields that
-// it does not know.
+// IsZero reports whether it is the default, which is not written: the release before refuses fields
+// that it does not know.
 func (s Spread) IsZero() bool { return s == "" || s == SpreadAtCreation }
 
 // UnmarshalText reads the default as what is not written: a spec is the same before and after it

@@ -22,7 +22,7 @@ const (
 	LeaseLostRun      = "run"      // a command is run
 )
 
-// Fences says that anything is done at all.
+// Fences reports whether anything is done at all.
 func (l LeaseLost) Fences() bool { return l.Do != LeaseLostNone }
 
 func (l LeaseLost) ok() bool {

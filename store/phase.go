@@ -57,7 +57,7 @@ func ValidateTransition(from, to Phase) error {
 	return fmt.Errorf("illegal transition: %s to %s", from, to)
 }
 
-// Fills says whether an instance in this phase can fill its slot.
+// Fills reports whether an instance in this phase can fill its slot.
 func (p Phase) Fills() bool {
 	switch p {
 	case Pending, Creating, Booting, Checking, Running, Stopping, Starting:
@@ -67,7 +67,7 @@ func (p Phase) Fills() bool {
 	}
 }
 
-// Registered says whether the instance's agent has been seen.
+// Registered reports whether the instance's agent has been seen.
 func (p Phase) Registered() bool {
 	switch p {
 	case Checking, Running, Stopping, Starting, Draining:
@@ -93,7 +93,7 @@ const (
 	Doomed    Verdict = "doomed"    // will end: by a notice, or by an operator's order
 )
 
-// Failed says whether the verdict calls for healing.
+// Failed reports whether the verdict calls for healing.
 func (v Verdict) Failed() bool {
 	return v == Unhealthy || v == Lost || v == Dead || v == Stuck
 }

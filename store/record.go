@@ -44,7 +44,7 @@ type Versioned[T any] struct {
 	Lease    LeaseID
 }
 
-// Present says whether there is such a record.
+// Present reports whether there is such a record.
 func (v Versioned[T]) Present() bool { return v.Modified != 0 }
 
 // Unchanged is the condition that the record is still as it was read: absent, if it was absent.

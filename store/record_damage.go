@@ -66,7 +66,7 @@ type Damaged struct {
 	Seen     Revision  `json:"seen,omitempty"` // of the cache that showed the damage first
 }
 
-// Reviewed says that an operator released a hold knowing of this damage.
+// Reviewed reports whether an operator released a hold knowing of this damage.
 func (d *Damaged) Reviewed(s *Shard) bool { return s.Reviewed != nil && d.Seen <= s.Reviewed.Seen }
 
 // The kinds of damage.

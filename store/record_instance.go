@@ -99,7 +99,7 @@ type Restart struct {
 	Renews bool `json:"renews,omitempty"`
 }
 
-// ByAgent says that the agent is told of it, and reports its token.
+// ByAgent reports whether the agent is told of it, and reports its token.
 func (r *Restart) ByAgent() bool { return r.Level == RestartWorkload || r.Renews }
 
 // RestartWanted is the token of the restart that the agent is to carry out, or to have carried out;

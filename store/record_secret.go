@@ -29,5 +29,5 @@ var secretForm = regexp.MustCompile(`^[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?$`)
 // SecretNames is how a secret may be called, as an error message says it.
 const SecretNames = "1 to 63 of a-z, 0-9, dot, dash and underscore, beginning and ending with a letter or digit"
 
-// IsSecretName says whether a secret may be called so.
+// IsSecretName reports whether a secret may be called so.
 func IsSecretName(name string) bool { return secretForm.MatchString(name) }

@@ -17,7 +17,7 @@ const (
 	StreamMoved   StreamState = "moved"   // goodbye: to another replica
 )
 
-// Troubled says that the agent cannot be heard, or has said that it will not be.
+// Troubled reports whether the agent cannot be heard, or has said that it will not be.
 func (s StreamState) Troubled() bool {
 	return s == StreamOverdue || s == StreamLost || s == StreamLeft
 }
@@ -102,7 +102,7 @@ type CertificateReport struct {
 	Ends   time.Time `json:"ends"`
 }
 
-// Same says whether two reports tell of the same certificate, or of none.
+// Same reports whether two reports tell of the same certificate, or of none.
 func (c *CertificateReport) Same(o *CertificateReport) bool {
 	if c == nil || o == nil {
 		return c == o
@@ -123,7 +123,7 @@ type Notice struct {
 	At time.Time `json:"at"` // when the agent saw it
 }
 
-// Same says whether two reports tell of the same notice, or of none. How long is left differs in
+// Same reports whether two reports tell of the same notice, or of none. How long is left differs in
 // each.
 func (n *Notice) Same(o *Notice) bool {
 	if n == nil || o == nil {

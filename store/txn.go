@@ -40,7 +40,7 @@ func (t Txn) Validate() error {
 	return nil
 }
 
-// Holds says whether the condition holds for its key as it is; kv is zero if there is none.
+// Holds reports whether the condition holds for its key as it is; kv is zero if there is none.
 func (c Condition) Holds(kv KV) bool {
 	there := kv.Modified != 0
 	return (c.Modified == 0 || c.Modified == kv.Modified) &&

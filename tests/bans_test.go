@@ -384,7 +384,7 @@ func product(folder string) func(sourceFile) bool {
 	return func(f sourceFile) bool { return within(f.folder(), folder) && !f.test() }
 }
 
-// etcd says whether an import path is etcd's, its client's or its server's.
+// etcd reports whether an import path is etcd's, its client's or its server's.
 func etcd(p string) bool { return strings.HasPrefix(p, "go.etcd.io/") }
 
 // adapter is the root of the adapter that an import path lies in ("…/store/etcdstore"), or "". The

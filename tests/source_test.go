@@ -39,10 +39,10 @@ func (f sourceFile) folder() string {
 	return ""
 }
 
-// test says whether the file is compiled for tests alone.
+// test reports whether the file is compiled for tests alone.
 func (f sourceFile) test() bool { return strings.HasSuffix(f.path, "_test.go") }
 
-// nightly says whether the file belongs to the nightly tier alone (tests/tier).
+// nightly reports whether the file belongs to the nightly tier alone (tests/tier).
 func (f sourceFile) nightly() bool {
 	for _, comments := range f.tree.Comments {
 		for _, c := range comments.List {
@@ -60,12 +60,12 @@ func (f sourceFile) nightly() bool {
 	return false
 }
 
-// forTests says whether the file serves tests, be it as a suite that several packages run.
+// forTests reports whether the file serves tests, be it as a suite that several packages run.
 func (f sourceFile) forTests() bool {
 	return f.test() || within(f.folder(), "tests") || suite(f.folder())
 }
 
-// suite says whether a path is that of a suite for the contract above it, as store/storetest is.
+// suite reports whether a path is that of a suite for the contract above it, as store/storetest is.
 func suite(p string) bool { return path.Base(p) == path.Base(path.Dir(p))+"test" }
 
 // line is where a position stands, as editors understand it.
@@ -112,14 +112,14 @@ func pathOf(spec *ast.ImportSpec) string {
 	return p
 }
 
-// standard says whether an import path is one of Go's own: those have no dot in their first
+// standard reports whether an import path is one of Go's own: those have no dot in their first
 // element.
 func standard(importPath string) bool {
 	first, _, _ := strings.Cut(importPath, "/")
 	return !strings.Contains(first, ".")
 }
 
-// within says whether a path is, or lies below, a root.
+// within reports whether a path is, or lies below, a root.
 func within(p, root string) bool { return p == root || strings.HasPrefix(p, root+"/") }
 
 // withinAny is within for several roots.

@@ -73,7 +73,7 @@ func (p *Holder) Join(ctx context.Context,
 	return nil
 }
 
-// usable says whether there is a certificate to come with. One that has ended is shown all the
+// usable reports whether there is a certificate to come with. One that has ended is shown all the
 // same: this machine's clock may be wrong, and the refusal tells the coordinators whose it was.
 func (p *Holder) usable(now time.Time) bool {
 	p.mu.Lock()

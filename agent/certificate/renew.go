@@ -61,7 +61,7 @@ func (t term) pause() time.Duration {
 	return max(min(leastPause, t.lifetime()/10), min(mostPause, left/10))
 }
 
-// urgent says that the end is so near that a person should know.
+// urgent reports whether the end is so near that a person should know.
 func (t term) urgent(now time.Time) bool { return t.until.Sub(now) < t.lifetime()/4 }
 
 func part(of time.Duration, jitter float64) time.Duration { return time.Duration(float64(of) * jitter) }

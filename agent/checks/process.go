@@ -83,8 +83,8 @@ func find(ctx context.Context, name string) (pid string, why Result) {
 	}
 }
 
-// isCalled says that the process runs and is called so: by the kernel, which cuts long names, or
-// where it did by its command line.
+// isCalled reports whether the process runs and is called so: by the kernel, which cuts long names,
+// or where it did by its command line.
 func isCalled(pid, name string) bool {
 	comm, runs := look(pid)
 	if !runs || comm != name[:min(len(name), kernelName)] {

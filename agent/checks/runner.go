@@ -330,7 +330,7 @@ func (r *Runner) States() []State {
 	return out
 }
 
-// Changed tells that a check has come to a verdict; several may be told once.
+// Changed signals that a check has come to a verdict; several may be told once.
 func (r *Runner) Changed() <-chan struct{} { return r.changed }
 
 // Close calls everything off and waits for what ends. Want does nothing afterwards.

@@ -125,7 +125,7 @@ func (s *scene) stands(what string, want ...string) {
 	}
 }
 
-// changed says whether a verdict was told since the last call.
+// changed reports whether a verdict was told since the last call.
 func (s *scene) changed() bool {
 	select {
 	case <-s.runner.Changed():

@@ -172,7 +172,7 @@ func grown(before, now uint64) float64 {
 	return float64(now - before)
 }
 
-// works says whether a source gave a number, and logs the first time that it does not.
+// works reports whether a source gave a number, and logs the first time that it does not.
 func (s *Sampler) works(source string, err error) bool {
 	known := slices.Index(s.failing, source)
 	switch {

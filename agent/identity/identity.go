@@ -60,7 +60,7 @@ func (i Identity) Validate() error {
 	return nil
 }
 
-// IsName says whether a text can be part of an identity: up to 100 letters, digits, dots, dashes
+// IsName reports whether a text can be part of an identity: up to 100 letters, digits, dots, dashes
 // and underscores, and no path.
 func IsName(s string) bool {
 	if s == "" || len(s) > mostName || strings.Trim(s, ".") == "" {

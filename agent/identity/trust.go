@@ -67,7 +67,7 @@ func (t Trust) Pool() *x509.CertPool {
 	return p
 }
 
-// Believes says whether one of the authorities has this fingerprint.
+// Believes reports whether one of the authorities has this fingerprint.
 func (t Trust) Believes(fingerprint string) bool {
 	return slices.ContainsFunc(t.Authorities, func(c *x509.Certificate) bool { return Fingerprint(c) == fingerprint })
 }

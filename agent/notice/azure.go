@@ -74,8 +74,8 @@ type azureEvent struct {
 	Description string
 }
 
-// ends says whether the event takes this machine away. A reboot, a freeze or a redeployment gives
-// it back.
+// ends reports whether the event takes this machine away. A reboot, a freeze or a redeployment
+// gives it back.
 func (e azureEvent) ends(name string) bool {
 	if e.EventType != "Preempt" && e.EventType != "Terminate" {
 		return false

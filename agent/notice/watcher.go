@@ -130,7 +130,7 @@ func (w *Watcher) Latest() *Notice {
 	return w.latest
 }
 
-// Changed tells that Latest is new.
+// Changed signals that Latest is new.
 func (w *Watcher) Changed() <-chan struct{} { return w.changed }
 
 // Run watches until the context ends.

@@ -119,7 +119,7 @@ func (h *Holder) Missing() string {
 	return strings.Join(why, "; ")
 }
 
-// Blind says that there are secrets which nobody has told yet.
+// Blind reports whether there are secrets which nobody has told yet.
 func (h *Holder) Blind() bool {
 	if h == nil {
 		return false

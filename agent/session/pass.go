@@ -83,8 +83,8 @@ func (c *Session) round() int {
 	return max(1, n)
 }
 
-// wide says whether the bootstrap document's replicas are asked too: when those that were told last
-// all failed.
+// wide reports whether the bootstrap document's replicas are asked too: when those that were told
+// last all failed.
 func (c *Session) wide() bool { return c.serving == nil && c.failures > len(c.replicas.known) }
 
 // grow makes the agent look for another replica while it stays with the one it has.

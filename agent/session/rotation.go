@@ -20,7 +20,7 @@ func newRotation(known, bootstrap []string, random func() float64) rotation {
 	return r
 }
 
-// same says whether the list holds exactly the replicas that are known.
+// same reports whether the list holds exactly the replicas that are known.
 func (r rotation) same(list []string) bool {
 	a, b := slices.Sorted(slices.Values(r.known)), slices.Sorted(slices.Values(list))
 	return slices.Equal(a, b)

@@ -27,8 +27,8 @@ type Condemnation struct {
 	Phase    string // protocol.PhaseDeleting, or protocol.PhaseGone
 }
 
-// Holds says whether it is evidence. A replica of an earlier release names no record: what it calls
-// retired may only be absent.
+// Holds reports whether it is evidence. A replica of an earlier release names no record: what it
+// calls retired may only be absent.
 func (c Condemnation) Holds() bool {
 	return c.Revision > 0 && (c.Phase == protocol.PhaseDeleting || c.Phase == protocol.PhaseGone)
 }

@@ -117,7 +117,7 @@ func (h *Hook) Ended() string {
 	return h.ended
 }
 
-// Changed tells that Ended is new.
+// Changed signals that Ended is new.
 func (h *Hook) Changed() <-chan struct{} { return h.changed }
 
 // Close kills what runs, or leaves it to the next agent, and waits. Want does nothing afterwards.

@@ -55,7 +55,7 @@ func signalGroup(group int, sig syscall.Signal) error {
 	return nil
 }
 
-// groupLives says whether any process of the group still runs. Those that ended and wait for a
+// groupLives reports whether any process of the group still runs. Those that ended and wait for a
 // parent to notice do not count: where nothing reaps orphans they would count for ever.
 func groupLives(group int) bool {
 	if errors.Is(syscall.Kill(-group, 0), syscall.ESRCH) {

@@ -56,7 +56,7 @@ func writeRecord(path string, r any) error {
 	return nil
 }
 
-// runs says whether the recorded process is still there.
+// runs reports whether the recorded process is still there.
 func (r record) runs() bool {
 	if r.PID <= 1 || r.Kernel == "" || r.Kernel != kernelBoot() {
 		return false

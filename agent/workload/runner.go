@@ -133,7 +133,7 @@ func (r *Runner) State() State {
 	return r.state
 }
 
-// Changed tells that the workload ended by itself; several changes may be told once.
+// Changed signals that the workload ended by itself; several changes may be told once.
 func (r *Runner) Changed() <-chan struct{} { return r.changed }
 
 func (r *Runner) recordPath() string { return filepath.Join(r.cfg.StateDir, "workload.json") }
@@ -176,7 +176,7 @@ func (r *Runner) Start() error {
 	return nil
 }
 
-// takeUp says whether the record makes a start unnecessary.
+// takeUp reports whether the record makes a start unnecessary.
 func (r *Runner) takeUp(old record) bool {
 	runs := old.runs()
 	if old.Boot != r.cfg.Boot {

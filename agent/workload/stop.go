@@ -99,7 +99,7 @@ func (r *Runner) Release() {
 	}
 }
 
-// over says whether the leader was reaped.
+// over reports whether the leader was reaped.
 func (p *process) over() bool {
 	select {
 	case <-p.done:

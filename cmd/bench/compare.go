@@ -57,7 +57,7 @@ type comparison struct {
 	Verdict    string          `json:"verdict"`
 }
 
-// whole says whether all contenders came through.
+// whole reports whether all contenders came through.
 func (r *comparison) whole() bool {
 	return !slices.ContainsFunc(r.Contenders, func(one rivals.Named) bool { return one.Problem != "" })
 }

@@ -46,10 +46,10 @@ func (c change) value() []byte {
 // rev is the revision of what was read: the newer one of a static group and its override.
 func (c change) rev() store.Revision { return max(c.was, c.staticWas) }
 
-// isNew says that there was no group of this name.
+// isNew reports whether there was no group of this name.
 func (c change) isNew() bool { return c.rev() == 0 }
 
-// unchanged says that there is nothing to write.
+// unchanged reports whether there is nothing to write.
 func (c change) unchanged() bool {
 	switch {
 	case c.before == nil || c.broken != nil || c.lost != nil:
@@ -275,7 +275,7 @@ func whatHappened(was, now store.Revision) string {
 	}
 }
 
-// shrinks says that the change takes machines away.
+// shrinks reports whether the change takes machines away.
 func (c change) shrinks() bool {
 	if c.isNew() || c.left > 0 {
 		return c.after.Size < c.left

@@ -191,12 +191,12 @@ func notStatic(ch change) error {
 		ch.name, ch.was, strings.Join(fields, ", "))
 }
 
-// staticUnchanged says that static/ has the group as it is to be.
+// staticUnchanged reports whether static/ has the group as it is to be.
 func (c change) staticUnchanged() bool {
 	return c.static != nil && string(store.Encode(*c.static)) == string(store.Encode(*c.putStatic))
 }
 
-// pruned says that the group goes because it is not in the files.
+// pruned reports whether the group goes because it is not in the files.
 func (c change) pruned() bool { return c.putStatic.Deleting && (c.static == nil || !c.static.Deleting) }
 
 // severe is what an operator must confirm; "" if there is nothing.

@@ -44,10 +44,10 @@ func verdictNow(sc *scene, id string, verdicts map[string]store.JournalEntry) ve
 	return v
 }
 
-// ailing says that a verdict is none of an instance that is well.
+// ailing reports whether a verdict is none of an instance that is well.
 func ailing(v store.Verdict) bool { return v == store.Suspect || v.Failed() }
 
-// shown says that the verdict says more than the phase does.
+// shown reports whether the verdict says more than the phase does.
 func (v verdict) shown() bool { return v.Verdict != "" && v.Verdict != store.Unborn }
 
 func (v verdict) judgment() plan.Judgment {

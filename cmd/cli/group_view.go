@@ -20,7 +20,7 @@ type view struct {
 	since  time.Time
 }
 
-// leaving says whether the group is being deleted, by what is in force or by what was asked for
+// leaving reports whether the group is being deleted, by what is in force or by what was asked for
 // since. That is shown whatever else is wrong with it.
 func (g group) leaving() bool {
 	st := g.Status.Record

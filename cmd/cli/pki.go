@@ -68,7 +68,7 @@ func (a agentSeen) said() (trust string, certificate *store.CertificateReport) {
 	return a.report.Trust, a.report.Certificate
 }
 
-// newcomer says that its machine has not been heard of yet.
+// newcomer reports whether its machine has not been heard of yet.
 func (a agentSeen) newcomer() bool { return a.report == nil && !a.phase.Registered() }
 
 // trustDigests returns the digests of every trust that these files have given to agents, depending

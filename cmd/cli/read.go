@@ -33,7 +33,7 @@ func (g group) revision() store.Revision { return max(g.Stored.Modified, g.Stati
 // gone reports whether the group has no spec, although the leader still knows it.
 func (g group) gone() bool { return g.revision() == 0 }
 
-// static says that config apply wrote the group.
+// static reports whether config apply wrote the group.
 func (g group) static() bool { return g.Static.Modified != 0 }
 
 // read takes the spec out of the keys. Of a static group the last accepted one stands as long as
@@ -147,7 +147,7 @@ func (s *Session) group(ctx context.Context, name string) (group, error) {
 	return g, nil
 }
 
-// isName says whether a word from the command line can be the last element of a key.
+// isName reports whether a word from the command line can be the last element of a key.
 func isName(name string) bool { return name != "" && !strings.ContainsAny(name, "/\x00") }
 
 func noGroup(name string) error {

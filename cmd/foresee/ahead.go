@@ -90,7 +90,7 @@ func (w *World) allHold(conditions []store.Condition) bool {
 	return true
 }
 
-// unfinished says that something of the group is under way, or held.
+// unfinished reports whether something of the group is under way, or held.
 func (w *World) unfinished(p plan.Plan) bool {
 	if len(p.Held[w.group]) > 0 {
 		return true

@@ -40,7 +40,7 @@ type Course struct {
 	Held      []store.Blocked `json:"held,omitempty"` // where it stands still: what ought to be done and may not
 }
 
-// Idle says that nothing happens.
+// Idle reports whether nothing happens.
 func (c Course) Idle() bool {
 	return c.Create+c.Remove+c.Recreate+c.Restart+c.Update+c.Heal == 0
 }

@@ -79,7 +79,7 @@ func (w *World) Plan() plan.Plan {
 	return plan.Compute(s, w.now)
 }
 
-// waits says that the leader does nothing in the group because records may be lost (SAFE-15).
+// waits reports whether the leader does nothing in the group because records may be lost (SAFE-15).
 func waits(s store.Status) bool {
 	return slices.ContainsFunc(s.Blocked, func(b store.Blocked) bool {
 		return reason.OfGroup(&b) && reason.TopicOf(&b) == reason.TopicDamage

@@ -176,7 +176,7 @@ func (w *World) list() {
 	}
 }
 
-// hasMachine says whether a provider was ever asked for an instance, or must have been.
+// hasMachine reports whether a provider was ever asked for an instance, or must have been.
 func (w *World) hasMachine(rec store.Instance) bool {
 	switch rec.Phase {
 	case store.Pending, store.Creating, store.Deleting:

@@ -79,7 +79,7 @@ func Parse(name string, from io.Reader) (*File, error) {
 	return f, nil
 }
 
-// Malformed says that something is wrong in the file whatever its groups are.
+// Malformed reports whether something is wrong in the file whatever its groups are.
 func (f *File) Malformed() bool { return len(f.Problems) > 0 }
 
 // Judge says what the file asks for. Of a group that is static, in the map by its name, a document
@@ -166,7 +166,7 @@ func (w *walk) refused(root *yaml.Node, err error, unread map[string]bool) {
 	}
 }
 
-// anyBelow says that one of the fields stands within another.
+// anyBelow reports whether one of the fields stands within another.
 func anyBelow(fields map[string]bool, path string) bool {
 	for f := range fields {
 		if strings.HasPrefix(f, path+".") || strings.HasPrefix(f, path+"[") {

@@ -87,7 +87,7 @@ func (f *fields) ask(name, def, allowed, doc string) *yaml.Node {
 	return nil
 }
 
-// has says whether a field is there.
+// has reports whether a field is there.
 func (f *fields) has(name string) bool { return !yamlfile.IsNothing(f.value[name]) }
 
 func (f *fields) refuse(name string, n *yaml.Node, allowed string) {

@@ -171,7 +171,7 @@ func (r *recorder) committed(at time.Duration, a *plan.Action) {
 	}
 }
 
-// minorStep says whether an action is only a step on the way to what was decided before.
+// minorStep reports whether an action is only a step on the way to what was decided before.
 func minorStep(a *plan.Action) bool {
 	switch {
 	case a.Cause.Kind == store.CauseCalm:

@@ -81,7 +81,7 @@ func (st *standing) look(at time.Duration, w *sim.World, c, settled count) {
 	st.whole = whole
 }
 
-// upToDate says whether the leader has taken up the spec as it is, and no instance is to be
+// upToDate reports whether the leader has taken up the spec as it is, and no instance is to be
 // changed.
 func upToDate(w *sim.World, name string, spec store.Group, there bool) bool {
 	status := sim.Read[store.Status](w, w.Keys().Status(name))

@@ -67,7 +67,7 @@ func makeCredentials(dir, etcdHost string) (devCredentials, error) {
 	return c, nil
 }
 
-// lasts says whether a certificate is there and will do for a while.
+// lasts reports whether a certificate is there and will do for a while.
 func lasts(issued []pki.Issued, o pki.Order, hosts []string) bool {
 	for _, i := range issued {
 		if i.Name() != o.Name {

@@ -23,7 +23,7 @@ type HTTP struct {
 	orFreePort bool // take a free port if another program listens at HTTP
 }
 
-// off says that there is no HTTP side.
+// off reports whether there is no HTTP side.
 func (f HTTP) off() bool { return f.HTTP == "" || f.HTTP == "off" }
 
 // side is what a replica tells by HTTP, if it does.

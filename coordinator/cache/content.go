@@ -89,7 +89,7 @@ func (c *Content) Apply(keys store.Keys, e store.Event) (Change, bool) {
 	return change, true
 }
 
-// sameVerdict says whether two reports tell the same of all that others act on.
+// sameVerdict reports whether two reports tell the same of all that others act on.
 func sameVerdict(a, b store.Report) bool {
 	return a.BootID == b.BootID && a.Healthy == b.Healthy && a.Why == b.Why &&
 		a.Config == b.Config && a.Restarted == b.Restarted && a.Drained == b.Drained && a.Notice.Same(b.Notice) &&

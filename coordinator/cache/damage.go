@@ -31,14 +31,14 @@ type Note struct {
 	Group    string
 }
 
-// Counts says whether the note speaks of the record that was last read at a revision, and not of an
-// earlier one under the same key.
+// Counts reports whether the note speaks of the record that was last read at a revision, and not of
+// an earlier one under the same key.
 func (n Note) Counts(last store.Revision) bool {
 	return n.Modified != 0 && (n.Revision >= last || n.Revision == 0)
 }
 
-// DeletedOnPurpose says that a key is absent because it was deleted on purpose: last is the newest
-// revision of it that anything remembers.
+// DeletedOnPurpose reports whether a key is absent because it was deleted on purpose: last is the
+// newest revision of it that anything remembers.
 func (c *Content) DeletedOnPurpose(key string, last store.Revision) bool {
 	n, there := c.Gone[key]
 	return there && n.Counts(last)
@@ -104,8 +104,8 @@ func (c *Content) remember(keys store.Keys, kind, name string) (Missing, bool) {
 	return m, true
 }
 
-// protects says whether the leader of a group writes gone notes. One of a release before does not,
-// and leaves no count of records in the status: what it deletes is not missing.
+// protects reports whether the leader of a group writes gone notes. One of a release before does
+// not, and leaves no count of records in the status: what it deletes is not missing.
 func (c *Content) protects(keys store.Keys, group string) bool {
 	if v, there := c.Status[group]; there {
 		return v.Record.Records != nil
@@ -175,7 +175,7 @@ func (c *Content) inherit(keys store.Keys, old *Content, kind, name, key string)
 	c.Missing[key] = m
 }
 
-// there says whether a listing shows a key, be it one that cannot be read.
+// there reports whether a listing shows a key, be it one that cannot be read.
 func (c *Content) there(kind, name, key string) bool {
 	if c.Unreadable[key] != "" {
 		return true

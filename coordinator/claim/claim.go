@@ -42,7 +42,7 @@ func Of(shard string, i store.Instance) store.Claim {
 	}
 }
 
-// Same says whether two claims say the same, whenever each was sealed.
+// Same reports whether two claims say the same, whenever each was sealed.
 func Same(a, b store.Claim) bool {
 	if !a.Created.Equal(b.Created) {
 		return false

@@ -49,7 +49,7 @@ func (e *Evidence) passOver(rec store.Instance, until time.Time) {
 	e.full[rec.Spec.Provider][rec.Zone] = until
 }
 
-// NothingMade says whether a provider's error tells that the call made no machine and will make
+// NothingMade reports whether a provider's error tells that the call made no machine and will make
 // none.
 func NothingMade(err error) bool {
 	var throttled *provider.ThrottledError

@@ -260,7 +260,7 @@ func (e *Evidence) addUnrecorded(c *cache.Content, group string, add func(store.
 	}
 }
 
-// uncounted says that a group is wanted and that no leader has counted its records.
+// uncounted reports whether a group is wanted and that no leader has counted its records.
 func (e *Evidence) uncounted(c *cache.Content, group string) bool {
 	_, dynamic := c.Groups[group]
 	_, static := c.Static[group]
@@ -300,7 +300,7 @@ func (e *Evidence) filled(c *cache.Content, group string) map[int]bool {
 	return filled
 }
 
-// stillLost says whether damage that an earlier leader noted is damage still.
+// stillLost reports whether damage that an earlier leader noted is damage still.
 func (e *Evidence) stillLost(c *cache.Content, d store.Damaged) bool {
 	if e.recorded(c, d.Instance) || c.DeletedOnPurpose(d.Key, d.Last) {
 		return false
@@ -452,8 +452,8 @@ func (e *Evidence) judgeExtra(c *cache.Content, x *plan.Extra, filled fillings) 
 	}
 }
 
-// groupGone says that a group was deleted on purpose. That happens only once none of its records is
-// left.
+// groupGone reports whether a group was deleted on purpose. That happens only once none of its
+// records is left.
 func (e *Evidence) groupGone(c *cache.Content, group string) bool {
 	keys := e.cfg.Keys
 	return group != "" && !known(c, group) &&

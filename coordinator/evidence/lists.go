@@ -63,8 +63,8 @@ func (e *Evidence) ListedBy(name string, begun time.Time, machines []provider.Ma
 	e.cfg.Wake()
 }
 
-// disproved says that a List misses a machine whose agent has an open stream: then the absence of
-// others proves little.
+// disproved reports whether a List misses a machine whose agent has an open stream: then the
+// absence of others proves little.
 func (e *Evidence) disproved(name string, byID map[string]int) bool {
 	for id, w := range e.instances {
 		if w.provider != name || !w.hasAlive || w.stream != store.StreamOpen || w.phase == store.Deleting {
@@ -119,7 +119,7 @@ func (e *Evidence) listExtras(name string, machines []provider.Machine, byID map
 	}
 }
 
-// recorded says whether an instance has a record, be it one that cannot be read.
+// recorded reports whether an instance has a record, be it one that cannot be read.
 func (e *Evidence) recorded(c *cache.Content, id string) bool {
 	_, there := c.Instances[id]
 	return there || c.Unreadable[e.cfg.Keys.Instance(id)] != ""

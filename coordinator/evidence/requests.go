@@ -58,7 +58,7 @@ func (e *Evidence) adoption(c *cache.Content, id string) (what concern, group st
 	}
 }
 
-// known says whether there is anything of a group.
+// known reports whether there is anything of a group.
 func known(c *cache.Content, group string) bool {
 	_, dynamic := c.Groups[group]
 	_, static := c.Static[group]

@@ -322,8 +322,8 @@ func (e *Evidence) seeUnnoted(replica string, r store.Replica) {
 	e.crowded[replica] = r.Unnoted > 0
 }
 
-// suspicious says whether a change of an alive key calls for a look at the machine: it is gone, or
-// says anything but open.
+// suspicious reports whether a change of an alive key calls for a look at the machine: it is gone,
+// or says anything but open.
 func suspicious(c *cache.Content, change cache.Change) bool {
 	return change.Deleted || c.Alive[change.Name].Record.State != store.StreamOpen
 }

@@ -58,8 +58,8 @@ func (e *Evidence) readSpec(name string, dynamic, static store.KV) plan.Spec {
 	return s
 }
 
-// paused says whether a group is: by its spec or, if that cannot be in force, by the last accepted
-// one.
+// paused reports whether a group is: by its spec or, if that cannot be in force, by the last
+// accepted one.
 func (e *Evidence) paused(c *cache.Content, name string) bool {
 	if s := e.spec(c, name); max(s.Modified, s.StaticModified) != 0 && s.Problem == "" {
 		return s.Group.Paused

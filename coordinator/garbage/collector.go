@@ -78,7 +78,7 @@ func (c *Collector) Run(ctx context.Context, bearable func() time.Duration) {
 	}
 }
 
-// due says that a collection is to be begun, before Go begins one.
+// due reports whether a collection is to be begun, before Go begins one.
 func due(s size) bool { return s.goal > s.kept && s.now >= s.kept+(s.goal-s.kept)/3*2 }
 
 // collect has all garbage collected, and reports wait until what is kept has been found, or for

@@ -258,8 +258,8 @@ func (s *session) mayOpen(f found) *protocol.Refused {
 	return nil
 }
 
-// mayBeServed says whether the stream that alive tells of can still be there: its replica is, and
-// if that is us, we have it.
+// mayBeServed reports whether the stream that alive tells of can still be there: its replica is,
+// and if that is us, we have it.
 func (g *Gateway) mayBeServed(a store.Alive) bool {
 	if a.Replica == g.cfg.Replica {
 		g.mu.Lock()
@@ -272,12 +272,12 @@ func (g *Gateway) mayBeServed(a store.Alive) bool {
 	return there
 }
 
-// owns says whether it was this session that wrote alive.
+// owns reports whether it was this session that wrote alive.
 func (s *session) owns(a store.Alive) bool {
 	return a.Epoch == s.epoch && a.BootID == s.bootID && a.Replica == s.g.cfg.Replica
 }
 
-// ownWrite says whether what is stored was written by this very session, whose answer was lost.
+// ownWrite reports whether what is stored was written by this very session, whose answer was lost.
 func (s *session) ownWrite(f found) bool {
 	a := f.alive.Record
 	return s.owns(a) && a.State == store.StreamOpen && s.asked

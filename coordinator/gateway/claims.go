@@ -97,7 +97,7 @@ func (s *session) recordedAt() store.Revision {
 	return s.wanted.record
 }
 
-// hasClaim says whether there is something that shownClaim could return.
+// hasClaim reports whether there is something that shownClaim could return.
 func (s *session) hasClaim() bool {
 	s.wanted.mu.Lock()
 	known := s.wanted.claim.now != nil

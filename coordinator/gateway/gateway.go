@@ -339,7 +339,7 @@ func (g *Gateway) renewed(ok bool, ttl time.Duration) (sendAway bool) {
 	return time.Since(g.failing) >= ttl/3
 }
 
-// leaving says that this replica takes no agents any more.
+// leaving reports whether this replica takes no agents any more.
 func (g *Gateway) leaving() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -72,7 +72,7 @@ func (m *machine) pair(c *protocol.Certificate) *tls.Certificate {
 	return &tls.Certificate{Certificate: c.GetChain(), PrivateKey: m.key, Leaf: leaf}
 }
 
-// looksRefused says whether an error is the one that every refusal has.
+// looksRefused reports whether an error is the one that every refusal has.
 func looksRefused(err error) bool {
 	return err != nil && status.Code(err) == codes.PermissionDenied && status.Convert(err).Message() == "join refused"
 }

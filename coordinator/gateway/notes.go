@@ -243,7 +243,7 @@ func (n *notes) settle(ctx context.Context, s *session) {
 	}
 }
 
-// busy says whether anything is being written, or is to be at once.
+// busy reports whether anything is being written, or is to be at once.
 func (n *notes) busy() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()

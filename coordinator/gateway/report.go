@@ -229,7 +229,7 @@ func (g *Gateway) oldNewsEvery() time.Duration {
 // is used again; nothing else refers to it.
 var records = sync.Pool{New: func() any { return new(store.Report) }}
 
-// news says whether a report differs in what others act on. Why an instance is unhealthy is not
+// news reports whether a report differs in what others act on. Why an instance is unhealthy is not
 // among that: see whyEvery.
 func news(old, now store.Report) bool {
 	if old.BootID != now.BootID || old.Healthy != now.Healthy || len(old.Checks) != len(now.Checks) {

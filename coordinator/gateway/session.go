@@ -326,7 +326,7 @@ func (s *session) openedAt() store.Revision {
 	return s.seen.opened
 }
 
-// openedAfter says whether a session was registered after another one of the same instance.
+// openedAfter reports whether a session was registered after another one of the same instance.
 // Revisions say so where both were being registered at the same time. Between streams that followed
 // each other they say nothing: etcd may have lost its data in between, and count from 1 again.
 func (s *session) openedAfter(other *session) bool {

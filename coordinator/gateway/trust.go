@@ -11,7 +11,7 @@ import (
 // a time before. None must take from an agent what it needs to believe the others, or agents that
 // are with it are cut off from all others, and go from one trust to the other and back.
 
-// leaveTrust says whether an agent is left with what it believes: another replica believes just
+// leaveTrust reports whether an agent is left with what it believes: another replica believes just
 // that, and more than we do. It is told once that replica has our files, or is gone.
 func (g *Gateway) leaveTrust(ours identity.Trust, has string) bool {
 	return slices.ContainsFunc(g.wider(ours), func(theirs []string) bool {

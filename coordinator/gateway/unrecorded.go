@@ -137,7 +137,7 @@ func (s *session) recorded(ctx context.Context) error {
 	return nil
 }
 
-// hasRecord says whether a record before deleting is shown, or one that cannot be read.
+// hasRecord reports whether a record before deleting is shown, or one that cannot be read.
 func (g *Gateway) hasRecord(c *cache.Content, instance string) bool {
 	if c.Unreadable[g.cfg.Keys.Instance(instance)] != "" {
 		return true
@@ -201,8 +201,8 @@ func (s *session) judge(ctx context.Context) {
 	}
 }
 
-// isAstray says whether the shard's key is absent, or another shard's. Then etcd is not what this
-// replica serves: nothing is written, and nobody is retired.
+// isAstray reports whether the shard's key is absent, or another shard's. Then etcd is not what
+// this replica serves: nothing is written, and nobody is retired.
 func (g *Gateway) isAstray(c *cache.Content) bool {
 	if !c.Shard.Present() {
 		return c.Unreadable[g.cfg.Keys.Shard()] == ""

@@ -71,7 +71,8 @@ func (k *Keys) Follow(ctx context.Context, changed func()) {
 	}
 }
 
-// look says whether there are other keys. A file that cannot be used, or is gone, changes nothing.
+// look reports whether there are other keys. A file that cannot be used, or is gone, changes
+// nothing.
 func (k *Keys) look() bool {
 	ring, err := k.read()
 	k.mu.Lock()

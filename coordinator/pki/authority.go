@@ -77,7 +77,7 @@ func forAgents(dir string, source raw) (Files, error) {
 	return files, nil
 }
 
-// oneOf says whether some key is among both.
+// oneOf reports whether some key is among both.
 func oneOf(agents, operators []*x509.Certificate) bool {
 	return slices.ContainsFunc(agents, func(a *x509.Certificate) bool {
 		return slices.ContainsFunc(operators,

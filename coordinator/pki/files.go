@@ -310,7 +310,7 @@ func keyOf(block *pem.Block) crypto.Signer {
 	return nil
 }
 
-// fits says whether this is the key of the certificate.
+// fits reports whether this is the key of the certificate.
 func fits(key crypto.Signer, c *x509.Certificate) bool {
 	return key != nil && sameKey(key.Public(), c.PublicKey)
 }

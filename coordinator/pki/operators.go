@@ -39,7 +39,7 @@ type Issued struct {
 // Name is whom it names.
 func (i Issued) Name() string { return i.Certificate.Subject.CommonName }
 
-// Server says whether it serves too.
+// Server reports whether it serves too.
 func (i Issued) Server() bool {
 	return slices.Contains(i.Certificate.ExtKeyUsage, x509.ExtKeyUsageServerAuth)
 }

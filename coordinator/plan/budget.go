@@ -49,11 +49,11 @@ func (d *draft) add(m *member, by int) {
 	d.countZone(sl)
 }
 
-// standing says that it counts against size and max_expansion: there is, or may soon be, a machine.
-// One that is being deleted counts until it is gone (REC-18), also whom only this plan removes:
-// that action may be overtaken, and the next one not. Not so the dead, and one that a notice has
-// doomed and that leaves already: as it cannot be kept, its replacement has no budget to wait for
-// (SPOT-2).
+// standing reports whether it counts against size and max_expansion: there is, or may soon be, a
+// machine. One that is being deleted counts until it is gone (REC-18), also whom only this plan
+// removes: that action may be overtaken, and the next one not. Not so the dead, and one that a
+// notice has doomed and that leaves already: as it cannot be kept, its replacement has no budget to
+// wait for (SPOT-2).
 func (m *member) standing() bool {
 	switch m.Record.Phase {
 	case store.Draining:
@@ -65,8 +65,8 @@ func (m *member) standing() bool {
 	}
 }
 
-// comingUp says that it counts against max_creating. One that failed to come up does no more: else
-// it would take the room of its replacement for good.
+// comingUp reports whether it counts against max_creating. One that failed to come up does no more:
+// else it would take the room of its replacement for good.
 func (m *member) comingUp() bool {
 	up := func(p store.Phase) bool {
 		return p == store.Pending || p == store.Creating || p == store.Booting || p == store.Starting
@@ -74,16 +74,16 @@ func (m *member) comingUp() bool {
 	return !m.failing() && (up(m.phase) || up(m.Record.Phase))
 }
 
-// goingDown says that it counts against max_deleting, also as long as only this plan would end
-// that.
+// goingDown reports whether it counts against max_deleting, also as long as only this plan would
+// end that.
 func (m *member) goingDown() bool {
 	down := func(p store.Phase) bool { return p == store.Draining || p == store.Stopping || p == store.Deleting }
 	return down(m.phase) || down(m.Record.Phase)
 }
 
-// booted says that it has fully booted: failing checks do not matter here (HEAL-5), but one whose
-// workload has ended is down. After a start it has to hold out for startup_duration first (ROLL-3).
-// Whom only this plan takes to running does not count yet: that action may be overtaken.
+// booted reports whether it has fully booted: failing checks do not matter here (HEAL-5), but one
+// whose workload has ended is down. After a start it has to hold out for startup_duration first
+// (ROLL-3). Whom only this plan takes to running does not count yet: that action may be overtaken.
 func (d *draft) booted(m *member) bool {
 	if m.phase != store.Running || m.Record.Phase != store.Running || m.dead() || m.crashed() {
 		return false
@@ -104,8 +104,8 @@ func (d *draft) startup() time.Duration {
 	return d.spec.Rollout.StartupDuration.D()
 }
 
-// proven says that a member is healthy, and has been for startup_duration (ROLL-3): so another may
-// rely on it.
+// proven reports whether a member is healthy, and has been for startup_duration (ROLL-3): so
+// another may rely on it.
 func (d *draft) proven(m *member) bool {
 	if !m.healthy() {
 		return false

@@ -77,11 +77,11 @@ func (d *draft) revive(sl *slot, m *member) bool {
 	return true
 }
 
-// unwantedOrdered says that it has to go whether it works or not.
+// unwantedOrdered reports whether it has to go whether it works or not.
 func (m *member) unwantedOrdered() bool { return m.Record.Condemned != nil || m.doom.rule != "" }
 
-// surplus says that more slots have members, dead or not, than are wanted once this plan is carried
-// out.
+// surplus reports whether more slots have members, dead or not, than are wanted once this plan is
+// carried out.
 func (d *draft) surplus() bool {
 	if len(d.order) <= d.spec.Size {
 		return false
@@ -107,8 +107,8 @@ func (d *draft) inUse() int {
 	return n
 }
 
-// occupied says that somebody is in the slot who is not on the way out, dead or not. Whom only this
-// plan removes counts still.
+// occupied reports whether somebody is in the slot who is not on the way out, dead or not. Whom
+// only this plan removes counts still.
 func (sl *slot) occupied() bool {
 	return sl.damaged != nil || sl.used()
 }

@@ -89,7 +89,7 @@ func rank(kind CallKind, m *member) int {
 	}
 }
 
-// mustRemove says whether the machine has not been removed yet, or was seen again after it was.
+// mustRemove reports whether the machine has not been removed yet, or was seen again after it was.
 func (d *draft) mustRemove(m *member) bool {
 	if m.Calls.Deleted.IsZero() {
 		return true

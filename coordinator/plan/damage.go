@@ -102,8 +102,8 @@ func (d *draft) freeze(why store.BlockedKind, of store.BlockedFacts) {
 	}
 }
 
-// untouchable says that nothing may be created, restarted or removed for a member: its slot is
-// damaged, or its group is frozen.
+// untouchable reports whether nothing may be created, restarted or removed for a member: its slot
+// is damaged, or its group is frozen.
 func (d *draft) untouchable(m *member) bool {
 	return d.frozen != "" || m.slot != nil && m.slot.damaged != nil
 }
@@ -126,7 +126,7 @@ func (d *draft) spareDamaged() {
 	})
 }
 
-// interferes says whether an action creates, restarts or removes anything.
+// interferes reports whether an action creates, restarts or removes anything.
 func (d *draft) interferes(a *Action) bool {
 	switch a.To {
 	case store.Pending, store.Stopping, store.Draining, store.Deleting:
@@ -170,7 +170,7 @@ func (d *draft) countRecords(st *store.Status) {
 	}
 }
 
-// sameRecords says whether a status need not be written for its count of records. One that was
+// sameRecords reports whether a status need not be written for its count of records. One that was
 // counted before a release is counted anew: else what the operator acknowledged could not be told
 // from what is lost later.
 func (d *draft) sameRecords(a, b *store.Status) bool {

@@ -27,8 +27,8 @@ func (d *draft) doomOf(m *member) doom {
 	return doom{}
 }
 
-// noticed says that the provider has said that it will take the machine away: its replacement waits
-// for no budget (SPOT-2).
+// noticed reports whether the provider has said that it will take the machine away: its replacement
+// waits for no budget (SPOT-2).
 func (m *member) noticed() bool { return m.Record.Doomed != nil && m.Record.Doomed.Rule == "SPOT-2" }
 
 // hear records a notice, or an agent's word that its machine is to be emptied: what said so may be

@@ -64,32 +64,32 @@ type member struct {
 
 func (m *member) ID() string { return m.Record.ID }
 
-// gone says that the member no longer counts: it is being deleted.
+// gone reports whether the member no longer counts: it is being deleted.
 func (m *member) gone() bool { return m.phase == store.Deleting }
 
 func (m *member) dead() bool { return m.judgment.Verdict == store.Dead }
 
-// failing says that it must be healed.
+// failing reports whether it must be healed.
 func (m *member) failing() bool { return m.judgment.Verdict.Failed() }
 
-// unwanted says that it must go once its place is taken.
+// unwanted reports whether it must go once its place is taken.
 func (m *member) unwanted() bool {
 	return m.failing() || m.Record.Condemned != nil || m.doom.rule != ""
 }
 
-// working says that nothing speaks against what it does now.
+// working reports whether nothing speaks against what it does now.
 func (m *member) working() bool {
 	return m.judgment.Verdict == store.Live || m.judgment.Verdict == store.Doomed
 }
 
-// healthy says that it does its work, and that a report of its present boot says so: one that has
-// only just come back has proved nothing yet.
+// healthy reports whether it does its work, and that a report of its present boot says so: one that
+// has only just come back has proved nothing yet.
 func (m *member) healthy() bool {
 	return m.phase == store.Running && m.Record.Phase == store.Running && m.working() && reportIsCurrent(m.Instance) &&
 		m.Report.Record.Healthy
 }
 
-// fills says that it can fill its slot.
+// fills reports whether it can fill its slot.
 func (m *member) fills() bool {
 	return m.Record.Managed && (m.phase.Fills() && !m.dead() || m.phase == store.Finished)
 }

@@ -126,7 +126,7 @@ func (d *draft) rollProvesFirst(m *member) bool {
 	return d.fallback != nil && !d.blamed() && d.spec.Rollout.Strategy == store.StrategyProactive && d.outdated(m)
 }
 
-// allWell says that every slot has its one healthy instance, and nothing else is going on.
+// allWell reports whether every slot has its one healthy instance, and nothing else is going on.
 func (d *draft) allWell() bool {
 	return d.counts.well >= d.spec.Size && d.counts.standing == d.spec.Size && d.counts.leaving == 0
 }

@@ -89,7 +89,7 @@ func (d *draft) giveUpFlapping() {
 	}
 }
 
-// waits says whether a slot may not be filled or healed now, and tells why.
+// waits reports whether a slot may not be filled or healed now, and tells why.
 func (d *draft) waits(sl *slot, what task) bool {
 	if sl.Record.Errored != "" || sl.retry.After(d.now) {
 		d.blockFlapping(sl, what)
@@ -109,7 +109,7 @@ func (sl *slot) waiting() string {
 	return fmt.Sprintf("slot %d flaps and waits %s", sl.number, sl.Record.Retry.For)
 }
 
-// flapsNow says whether so many failures are recent that the slot flaps.
+// flapsNow reports whether so many failures are recent that the slot flaps.
 func (d *draft) flapsNow(rec store.Slot) bool {
 	recent := 0
 	for _, f := range rec.Failures {

@@ -25,7 +25,7 @@ func GoneWrites(together []*Action, lease store.LeaseID) []store.Write {
 	return out
 }
 
-// Deletes says whether a transaction of these actions needs the lease that notes are written on.
+// Deletes reports whether a transaction of these actions needs the lease that notes are written on.
 func Deletes(together []*Action) bool {
 	return slices.ContainsFunc(together, func(a *Action) bool { return len(a.Gone) > 0 })
 }
@@ -47,7 +47,7 @@ func noteDeletions(s *Snapshot, actions []Action, now time.Time) {
 	}
 }
 
-// noted says whether the deletion of a key leaves a note.
+// noted reports whether the deletion of a key leaves a note.
 func noted(keys store.Keys, key string) bool {
 	switch kind, _, _ := keys.Split(key); kind {
 	case store.KindInstances, store.KindSlots, store.KindStatus, store.KindGroups, store.KindStatic:

@@ -29,12 +29,12 @@ func (d *draft) heal() {
 	}
 }
 
-// goesNow says that somebody in the slot was ordered to go without waiting.
+// goesNow reports whether somebody in the slot was ordered to go without waiting.
 func (sl *slot) goesNow() bool {
 	return slices.ContainsFunc(sl.members, (*member).goesNow)
 }
 
-// goesNow says that it was ordered to go without waiting for a replacement.
+// goesNow reports whether it was ordered to go without waiting for a replacement.
 func (m *member) goesNow() bool { return m.Record.Condemned != nil && m.Record.Condemned.Now }
 
 // healSlot decides for a slot with failed or condemned members, or with more than one.
@@ -61,7 +61,7 @@ func (d *draft) healSlot(sl *slot) {
 	}
 }
 
-// leftAlone says whether a member is not to be healed, and tells why.
+// leftAlone reports whether a member is not to be healed, and tells why.
 func (d *draft) leftAlone(m *member) bool {
 	what := m.task(store.WorkReplace)
 	switch {
@@ -77,8 +77,8 @@ func (d *draft) leftAlone(m *member) bool {
 	return d.heldByStorm(m)
 }
 
-// spared says that a member is not to be healed since it is protected from that, and tells so. An
-// order to go is stronger.
+// spared reports whether a member is not to be healed since it is protected from that, and tells
+// so. An order to go is stronger.
 func (d *draft) spared(m *member) bool {
 	if m.Record.Protected != store.ProtectHeal || !m.failing() || m.Record.Condemned != nil {
 		return false
@@ -331,7 +331,7 @@ func (m *member) proof(keys store.Keys) []store.Condition {
 	return out
 }
 
-// usable says that a member fills its slot and nothing speaks against it.
+// usable reports whether a member fills its slot and nothing speaks against it.
 func usable(m *member) bool { return m.fills() && !m.unwanted() }
 
 // others lists the members in the same slot for which a property holds.

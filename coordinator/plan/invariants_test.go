@@ -233,8 +233,8 @@ func (w *world) groupIn(s *Snapshot, name string) *Group {
 	return nil
 }
 
-// leaving says that an instance is to be replaced though it has not failed: by order, for its doom,
-// its age or its template.
+// leaving reports whether an instance is to be replaced though it has not failed: by order, for its
+// doom, its age or its template.
 func (w *world) leaving(s *Snapshot, spec *store.Group, rec store.Instance) bool {
 	_, evacuated := s.Shard.Record.Evacuated[rec.Zone]
 	if rec.Condemned != nil || rec.Doomed != nil || evacuated || rec.Template != spec.InstanceSpec().TemplateHash() ||

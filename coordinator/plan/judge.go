@@ -147,8 +147,8 @@ func troubledSince(in *Instance) time.Time {
 	}
 }
 
-// dropped says that a lease ended of which nobody had seen trouble, and that this is not confirmed:
-// its stream may be open all the same (DET-17).
+// dropped reports whether a lease ended of which nobody had seen trouble, and that this is not
+// confirmed: its stream may be open all the same (DET-17).
 func dropped(in *Instance, s *Snapshot, now time.Time) bool {
 	registered := in.Record.Phase == store.Checking || in.Record.Phase == store.Running ||
 		in.Record.Phase == store.Draining
@@ -156,8 +156,8 @@ func dropped(in *Instance, s *Snapshot, now time.Time) bool {
 		now.Before(in.AliveGone.Add(confirmWait(in, s)))
 }
 
-// upSince says that its agent has been heard since a List was begun: what that List says of it is
-// out of date, of the time in which it was restarted say.
+// upSince reports whether its agent has been heard since a List was begun: what that List says of
+// it is out of date, of the time in which it was restarted say.
 func upSince(in *Instance, begun time.Time) bool {
 	return (in.Record.Phase == store.Checking || in.Record.Phase == store.Running) && begun.Before(in.PhaseStart)
 }
@@ -186,9 +186,9 @@ func confirmWait(in *Instance, s *Snapshot) time.Duration {
 	return max(in.Record.Spec.Report.LeaseTTL.D(), s.SessionTTL+time.Second)
 }
 
-// endedEarly says that a lease went before its time: etcd dropped it. The last report was accepted
-// at most one and a half intervals before alive told of trouble, else it would have done so sooner;
-// half an interval is for what came late to us.
+// endedEarly reports whether a lease went before its time: etcd dropped it. The last report was
+// accepted at most one and a half intervals before alive told of trouble, else it would have done
+// so sooner; half an interval is for what came late to us.
 func endedEarly(in *Instance) bool {
 	report := in.Record.Spec.Report
 	return in.AliveGone.Sub(in.SilentSince) < report.LeaseTTL.D()-2*report.Interval.D()
@@ -365,33 +365,33 @@ func judgeReporting(in *Instance, s *Snapshot, now time.Time) Judgment {
 	}
 }
 
-// rebooted says that an instance at work has come back with another boot than the one that got
-// healthy, and was not restarted by us.
+// rebooted reports whether an instance at work has come back with another boot than the one that
+// got healthy, and was not restarted by us.
 func rebooted(in *Instance) bool {
 	return in.Record.Phase == store.Running && in.Record.Boot != "" && in.Alive.Present() &&
 		in.Alive.Record.State == store.StreamOpen &&
 		in.Alive.Record.BootID != in.Record.Boot
 }
 
-// ended says that the workload of its present boot runs no more, for it has ended by itself.
+// ended reports whether the workload of its present boot runs no more, for it has ended by itself.
 func ended(in *Instance) bool { return reportIsCurrent(in) && in.Report.Record.Workload != nil }
 
-// endedWell says that it has, and that nothing more is expected of it: it is a task, and its exit
-// code 0 (REC-12).
+// endedWell reports whether it has, and that nothing more is expected of it: it is a task, and its
+// exit code 0 (REC-12).
 func endedWell(in *Instance) bool {
 	w := in.Report.Record.Workload
 	return ended(in) && in.Record.Spec.Lifecycle == store.LifecycleTask && w.Code == 0 && w.Signal == ""
 }
 
-// restartConfirmed says that nothing is left to be heard of the last restart: what its agent was
-// told to restart, it has.
+// restartConfirmed reports whether nothing is left to be heard of the last restart: what its agent
+// was told to restart, it has.
 func restartConfirmed(in *Instance) bool {
 	r := in.Record.Restart
 	return r == nil || in.Record.Phase != store.Checking || !r.ByAgent() || in.Report.Record.Restarted == r.Token
 }
 
-// reportIsCurrent says whether the persisted report is of the machine's present boot. Within a boot
-// the gateway persists every change of the verdict, so the last one stands.
+// reportIsCurrent reports whether the persisted report is of the machine's present boot. Within a
+// boot the gateway persists every change of the verdict, so the last one stands.
 func reportIsCurrent(in *Instance) bool {
 	return in.Report.Present() && in.Report.Record.BootID == in.Alive.Record.BootID
 }

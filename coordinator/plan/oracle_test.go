@@ -185,8 +185,8 @@ func orderedRestart(a *Action, next store.Instance) bool {
 	return a.Rule == "REC-16" && next.Phase == store.Stopping
 }
 
-// unbound says that max_unavailable does not protect an instance: it is surplus, its group goes, or
-// it was ordered to go now.
+// unbound reports whether max_unavailable does not protect an instance: it is surplus, its group
+// goes, or it was ordered to go now.
 func unbound(a *Action, old store.Instance) bool {
 	switch a.Rule {
 	case "HEAL-9", "REC-7", "REC-11":

@@ -215,7 +215,7 @@ func (d *draft) mayActQuietly() bool {
 	return d.s.Shard.Record.Hold == nil && !d.spec.Paused && d.s.Stale == "" && d.frozen == ""
 }
 
-// mayAct says whether machines may be made and removed at all, and records why not.
+// mayAct reports whether machines may be made and removed at all, and records why not.
 func (d *draft) mayAct() bool {
 	all := task{work: store.WorkAll}
 	if h := d.s.Shard.Record.Hold; h != nil {

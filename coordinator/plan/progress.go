@@ -145,7 +145,7 @@ func (d *draft) remember(m *member) {
 	a.Cause.Kind = store.CauseCalm
 }
 
-// standsIn says that a member has to go and that others have failed in its place, on what is
+// standsIn reports whether a member has to go and that others have failed in its place, on what is
 // wanted: that the old one is well proves nothing of the new (FLAP-2, FLAP-5).
 func (d *draft) standsIn(m *member) bool {
 	if !d.leaving(m) && !m.unwantedOrdered() {

@@ -314,8 +314,8 @@ func (tr *trial) comesRight() {
 	}
 }
 
-// givenUp says whether nothing more happens without an operator: a template is blamed, or a slot is
-// given up, because what ails a machine that was made before the calm is cured by no restart.
+// givenUp reports whether nothing more happens without an operator: a template is blamed, or a slot
+// is given up, because what ails a machine that was made before the calm is cured by no restart.
 func (tr *trial) givenUp() bool {
 	status := read[store.Status](tr.world, tr.keys.Status(tr.group)).Record
 	return status.Rollout != nil && status.Rollout.Blamed != "" ||

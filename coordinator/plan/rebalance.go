@@ -53,8 +53,8 @@ func (d *draft) rebalanceWaits() *store.Timer {
 	return nil
 }
 
-// settledDown says that every slot has one member that works, that nobody has to go, and that this
-// plan changes none.
+// settledDown reports whether every slot has one member that works, that nobody has to go, and that
+// this plan changes none.
 func (d *draft) settledDown() bool {
 	for _, sl := range d.order {
 		for _, m := range sl.members {
@@ -102,7 +102,7 @@ func (m *member) rebalancedBy() *member {
 	return nil
 }
 
-// rebalancing says that a rebalance is under way.
+// rebalancing reports whether a rebalance is under way.
 func (d *draft) rebalancing() bool {
 	for _, sl := range d.order {
 		for _, m := range sl.members {

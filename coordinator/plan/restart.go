@@ -26,10 +26,10 @@ func (d *draft) nextRestart(m *member) string {
 	}
 }
 
-// healed says that it was restarted because it had failed, and has not been healthy since.
+// healed reports whether it was restarted because it had failed, and has not been healthy since.
 func (m *member) healed() bool { return m.Record.Restart != nil && m.Record.Restart.Heals }
 
-// reachable says that its agent runs a workload and can be told to restart it.
+// reachable reports whether its agent runs a workload and can be told to restart it.
 func (m *member) reachable() bool {
 	return len(m.Record.Spec.Workload.Run) > 0 && m.Alive.Present() && m.Alive.Record.State == store.StreamOpen
 }
@@ -109,13 +109,13 @@ func (d *draft) started(m *member) {
 	a.Conditions = append(a.Conditions, m.Alive.Unchanged())
 }
 
-// bootedAnew says that the provider lists another boot than the one that was to end.
+// bootedAnew reports whether the provider lists another boot than the one that was to end.
 func (m *member) bootedAnew(r *store.Restart) bool {
 	return r.Listed != "" && m.Sighting.BootID != "" && m.Sighting.BootID != r.Listed
 }
 
-// mustRestart says whether the provider has to be asked to restart a machine: again and again, but
-// never once another boot of it reports or is listed. Where boots can be told apart in a List,
+// mustRestart reports whether the provider has to be asked to restart a machine: again and again,
+// but never once another boot of it reports or is listed. Where boots can be told apart in a List,
 // there has to be one first: the leader before us may have asked.
 func (m *member) mustRestart() bool {
 	r := m.Record.Restart
@@ -129,8 +129,8 @@ func (m *member) mustRestart() bool {
 	return !m.Alive.Present() || r.Boot == "" || m.Alive.Record.BootID == r.Boot
 }
 
-// restartAllowed says whether a member may be taken down by a restart: within max_unavailable, but
-// who is down already takes nobody down (HEAL-3, HEAL-5).
+// restartAllowed reports whether a member may be taken down by a restart: within max_unavailable,
+// but who is down already takes nobody down (HEAL-3, HEAL-5).
 func (d *draft) restartAllowed(m *member) bool {
 	return !d.booted(m) || m.slot.up > 1 || d.unavailable() < d.spec.MaxUnavailable(true)
 }

@@ -14,13 +14,13 @@ import (
 // templateUnknown is the hash of what an adopted machine was made from: nobody knows.
 const templateUnknown = "unknown"
 
-// outdated says that a member was made from another template than the one that is wanted, or has
-// not gone through the last relaunch (ROLL-1).
+// outdated reports whether a member was made from another template than the one that is wanted, or
+// has not gone through the last relaunch (ROLL-1).
 func (d *draft) outdated(m *member) bool {
 	return m.Record.Managed && (m.Record.Template != d.hash || m.Record.Relaunch < d.spec.Relaunch.Number)
 }
 
-// updating says that what its agent was sent has not been applied yet.
+// updating reports whether what its agent was sent has not been applied yet.
 func (m *member) updating() bool {
 	return m.Record.Config != "" && m.Alive.Present() && m.Report.Record.Config != m.Record.Config
 }
@@ -73,7 +73,7 @@ func actionRank(a string) int {
 	return slices.Index([]string{store.ActionLiveUpdate, store.ActionRestart, store.ActionRecreate}, a)
 }
 
-// runUses says whether a command names a variable that has changed.
+// runUses reports whether a command names a variable that has changed.
 func runUses(run []string, was, now map[string]string) bool {
 	for _, vars := range []map[string]string{was, now} {
 		for name := range vars {
@@ -115,13 +115,13 @@ func (d *draft) rollOut() {
 	}
 }
 
-// blamed says that the template that is being rolled out is taken for the cause of failures
+// blamed reports whether the template that is being rolled out is taken for the cause of failures
 // (FLAP-5).
 func (d *draft) blamed() bool { return d.rollout != nil && d.rollout.Blamed != "" }
 
-// rolls says that a member is there for nothing but a roll or a rebalance, and has not got healthy
-// yet: the older one in its slot does its work and is only outdated, or in a zone that has too
-// many.
+// rolls reports whether a member is there for nothing but a roll or a rebalance, and has not got
+// healthy yet: the older one in its slot does its work and is only outdated, or in a zone that has
+// too many.
 func (d *draft) rolls(m, old *member) bool {
 	return older(old, m) && m.phase.Fills() && m.phase != store.Running && !m.unwanted() && m.Record.Protected == "" &&
 		(!d.outdated(m) && d.outdated(old) || m.Record.Rebalances && old.rebalancedBy() == m) &&
@@ -156,7 +156,7 @@ func (d *draft) giveWay(m *member, takesRoom func(*member) bool) string {
 	return young.ID()
 }
 
-// givesWay says that it leaves already to make room for a failed one.
+// givesWay reports whether it leaves already to make room for a failed one.
 func (m *member) givesWay() bool {
 	leaves := m.Record.Phase == store.Draining || m.Record.Phase == store.Deleting
 	drained := m.Record.Drain != nil && m.Record.Drain.Rule == "HEAL-8"
@@ -184,7 +184,7 @@ func (d *draft) waitsFirst(m, young *member) bool {
 	return false
 }
 
-// healsFirst says that this plan has taken a step for a slot in which nobody works: the next
+// healsFirst reports whether this plan has taken a step for a slot in which nobody works: the next
 // belongs to it, and a roll takes no room before (HEAL-8).
 func (d *draft) healsFirst() bool {
 	for _, sl := range d.order {
@@ -237,8 +237,8 @@ func (d *draft) outdatedInTurn() []*member {
 	return list
 }
 
-// neverHealed says that a member has failed and heal.policy leaves it so: but for an order only a
-// change of what it is made from may help, so that it comes first.
+// neverHealed reports whether a member has failed and heal.policy leaves it so: but for an order
+// only a change of what it is made from may help, so that it comes first.
 func (d *draft) neverHealed(m *member) bool {
 	return d.spec.Heal.Policy == store.HealNone && m.failing() && m.phase.Fills() && !m.dead() &&
 		!m.unwantedOrdered() &&

@@ -25,8 +25,8 @@ func (d *draft) updateFailing() {
 	}
 }
 
-// updatedFirst says that a member gets what is new before its turn: nobody protects it, and its
-// agent can be told.
+// updatedFirst reports whether a member gets what is new before its turn: nobody protects it, and
+// its agent can be told.
 func (d *draft) updatedFirst(m *member) bool {
 	if !d.outdated(m) || m.Record.Protected != "" || m.unwantedOrdered() || !m.Alive.Present() ||
 		m.Alive.Record.State != store.StreamOpen {

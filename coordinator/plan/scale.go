@@ -67,7 +67,7 @@ func (sl *slot) leaver() string {
 	return sl.Record.Vacated.Instance
 }
 
-// diedLast says that the slot is empty since its instance died.
+// diedLast reports whether the slot is empty since its instance died.
 func (sl *slot) diedLast() bool { return sl.Record.Vacated != nil && sl.Record.Vacated.Dead }
 
 // idle lists slots that may be filled: those that have a record first, each kind in order of

@@ -55,10 +55,10 @@ func (d *draft) settle(sl *slot, good, bad []*member) {
 	}
 }
 
-// sweptAway says that a member is lost in a storm, which keeps whoever is lost in it.
+// sweptAway reports whether a member is lost in a storm, which keeps whoever is lost in it.
 func (d *draft) sweptAway(m *member) bool { return m.missed() && !d.probing() && d.heldByStorm(m) }
 
-// probing says that a storm has lasted for probe_after. From then on a lost member whose
+// probing reports whether a storm has lasted for probe_after. From then on a lost member whose
 // replacement is healthy goes: it must not take the room that the next probe needs (SAFE-2).
 func (d *draft) probing() bool {
 	s := d.storm
@@ -95,12 +95,12 @@ func (d *draft) await(sl *slot, good, bad []*member) {
 	d.forcedOut(sl, good)
 }
 
-// moving says that its agent is on its way to another replica. Nobody relies on it before it has
-// arrived, nor lets it go.
+// moving reports whether its agent is on its way to another replica. Nobody relies on it before it
+// has arrived, nor lets it go.
 func (m *member) moving() bool { return m.Alive.Record.State == store.StreamMoved }
 
-// inVain says that a replacement fails on a template that is not wanted any more: the next is made
-// from another, and need not wait for as long as DET-10 gives this one. One that has not been
+// inVain reports whether a replacement fails on a template that is not wanted any more: the next is
+// made from another, and need not wait for as long as DET-10 gives this one. One that has not been
 // checked yet may be there first.
 func (d *draft) inVain(m *member) bool {
 	if m.phase != store.Checking || !d.obsolete(m) || m.Record.Protected != "" || d.blamed() ||
@@ -111,8 +111,8 @@ func (d *draft) inVain(m *member) bool {
 		func(c store.CheckReport) bool { return !c.Healthy && !c.Pending && !c.Optional })
 }
 
-// leaving says that a member is to be replaced though it works: it is outdated, has grown too old
-// or moves to another zone, and nobody protects it.
+// leaving reports whether a member is to be replaced though it works: it is outdated, has grown too
+// old or moves to another zone, and nobody protects it.
 func (d *draft) leaving(m *member) bool { return d.urgency(m) > 0 }
 
 // urgency ranks the reasons for which a member that works is to be replaced. What takes the place
@@ -130,7 +130,7 @@ func (d *draft) urgency(m *member) int {
 	}
 }
 
-// goesBefore says that of two members in a slot this one goes, though both work.
+// goesBefore reports whether of two members in a slot this one goes, though both work.
 func (d *draft) goesBefore(m, other *member) bool { return d.urgency(m) > d.urgency(other) }
 
 // leavingFor is the rule and the reason for which a member leaves a slot that another keeps.

@@ -252,7 +252,7 @@ func (d *draft) forgetStatus() {
 	})
 }
 
-// groupEnds says whether an action of this plan removes the group.
+// groupEnds reports whether an action of this plan removes the group.
 func (d *draft) groupEnds() bool {
 	if d.spec == nil || !d.spec.Deleting || !d.mayActQuietly() || d.damaged > 0 {
 		return false

@@ -32,19 +32,20 @@ func (t Tally) Minus(o Tally) Tally {
 	return t.Plus(Tally{Lost: -o.Lost, Now: -o.Now, Of: -o.Of, Groups: -o.Groups})
 }
 
-// Storm says that so many are lost at once, in several groups, that it is a storm of the shard.
+// Storm reports whether so many are lost at once, in several groups, that it is a storm of the
+// shard.
 func (t Tally) Storm() bool {
 	return t.Groups >= shardStormGroups && reaches(t.Lost, t.Of, shardStormMin, shardStormPercent)
 }
 
-// Calm says that so few are lost now that a storm of the shard may end.
+// Calm reports whether so few are lost now that a storm of the shard may end.
 func (t Tally) Calm() bool { return !reaches(t.Now, t.Of, shardStormMin, shardStormPercent) }
 
 func reaches(lost, of, least, percent int) bool { return lost >= least && lost*100 >= percent*of }
 
-// missed says that a member is lost, or called dead for its absence alone. One that stops itself
-// without a lease is as good as lost when it is found down, be that confirmed yet or not: what it
-// could not reach may be back in a moment (SAFE-9).
+// missed reports whether a member is lost, or called dead for its absence alone. One that stops
+// itself without a lease is as good as lost when it is found down, be that confirmed yet or not:
+// what it could not reach may be back in a moment (SAFE-9).
 func (m *member) missed() bool {
 	fences := m.Record.Spec.Report.OnLeaseLost.Fences()
 	switch m.judgment.Verdict {
@@ -71,7 +72,8 @@ func (m *member) lostSince() time.Time {
 	}
 }
 
-// silent says that a member is suspect since its lease or its stream has ended without a goodbye.
+// silent reports whether a member is suspect since its lease or its stream has ended without a
+// goodbye.
 func (m *member) silent() bool {
 	if m.judgment.Verdict != store.Suspect {
 		return false
@@ -220,7 +222,7 @@ func (d *draft) afterStorm() {
 	d.storm = nil
 }
 
-// heldByStorm says whether a storm forbids to replace a member, and tells why.
+// heldByStorm reports whether a storm forbids to replace a member, and tells why.
 func (d *draft) heldByStorm(m *member) bool {
 	if d.storm == nil || !m.missed() {
 		return false
@@ -249,10 +251,10 @@ func (d *draft) heldByStorm(m *member) bool {
 	return true
 }
 
-// probes says whether a lost member is the one that is replaced to see whether that helps. One at a
-// time is: the next when the replacement of the last is healthy and the lost one is gone, so that
-// no group stays frozen for good. Nothing is done for it before it is recorded that it is the one:
-// else the next plan, were that not written, would take another for the first.
+// probes reports whether a lost member is the one that is replaced to see whether that helps. One
+// at a time is: the next when the replacement of the last is healthy and the lost one is gone, so
+// that no group stays frozen for good. Nothing is done for it before it is recorded that it is the
+// one: else the next plan, were that not written, would take another for the first.
 func (d *draft) probes(m *member) bool {
 	if d.storm.Probe == m.ID() {
 		recorded := d.g.Status.Record.Storm

@@ -50,8 +50,8 @@ func TestMachinesThatPowerOffAreAStormInWhateverOrderTheyAreSeen(t *testing.T) {
 	}
 }
 
-// inTurn says that the machines are first seen in the order of their slots. Other orders differ
-// from these by the slots' numbers alone.
+// inTurn reports whether the machines are first seen in the order of their slots. Other orders
+// differ from these by the slots' numbers alone.
 func inTurn(order []string) bool {
 	var first []string
 	for _, sight := range order {

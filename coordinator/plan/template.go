@@ -44,8 +44,8 @@ func (d *draft) chooseTemplate() {
 	d.fallback, r.Fallback = f, f.hash
 }
 
-// proved says that the template that is being rolled out works: the first instance made from it is
-// healthy, or has finished its task.
+// proved reports whether the template that is being rolled out works: the first instance made from
+// it is healthy, or has finished its task.
 func (d *draft) proved() bool {
 	return slices.ContainsFunc(d.members, func(m *member) bool {
 		return m.Record.Managed && m.Record.Template == d.hash &&
@@ -53,8 +53,8 @@ func (d *draft) proved() bool {
 	})
 }
 
-// fails says that instances made from a template fail their checks and none of them is healthy:
-// another like them would not help.
+// fails reports whether instances made from a template fail their checks and none of them is
+// healthy: another like them would not help.
 func (d *draft) fails(hash string) bool {
 	failing := false
 	for _, m := range d.members {
@@ -69,8 +69,8 @@ func (d *draft) fails(hash string) bool {
 	return failing
 }
 
-// placeable says that machines of a template can be had: we still have its provider, and not all of
-// its zones are evacuated.
+// placeable reports whether machines of a template can be had: we still have its provider, and not
+// all of its zones are evacuated.
 func (d *draft) placeable(spec *store.InstanceSpec) bool {
 	_, known := d.s.Zones[spec.Provider]
 	return known && (len(d.namedZones(spec.Provider, &spec.Template)) == 0 ||
@@ -93,8 +93,8 @@ func (d *draft) source(sl *slot, rule string) template {
 	}
 }
 
-// emptiedByRoll says that a member leaves its slot for the roll, or has left it, so that what fills
-// the slot is the roll's replacement.
+// emptiedByRoll reports whether a member leaves its slot for the roll, or has left it, so that what
+// fills the slot is the roll's replacement.
 func (sl *slot) emptiedByRoll() bool {
 	if v := sl.Record.Vacated; v != nil && v.Roll {
 		return true
@@ -104,9 +104,9 @@ func (sl *slot) emptiedByRoll() bool {
 	})
 }
 
-// fallbackStuck says that the last good template has failed in a slot, more often than the wanted
-// one, to get healthy at all. Something that it needs may be gone: then the wanted one is tried, so
-// that what puts things right reaches the slot.
+// fallbackStuck reports whether the last good template has failed in a slot, more often than the
+// wanted one, to get healthy at all. Something that it needs may be gone: then the wanted one is
+// tried, so that what puts things right reaches the slot.
 func (d *draft) fallbackStuck(sl *slot) bool {
 	stuck, failed := 0, 0
 	for _, f := range sl.Record.Failures {
@@ -120,9 +120,9 @@ func (d *draft) fallbackStuck(sl *slot) bool {
 	return stuck > failed
 }
 
-// tries says that a new instance in a slot is to prove the wanted template. Where no roll does,
-// under the strategy opportunistic, one at a time does, in a slot in which that template has not
-// failed.
+// tries reports whether a new instance in a slot is to prove the wanted template. Where no roll
+// does, under the strategy opportunistic, one at a time does, in a slot in which that template has
+// not failed.
 func (d *draft) tries(sl *slot) bool {
 	if d.spec.Rollout.Strategy == store.StrategyProactive {
 		return false
@@ -160,7 +160,8 @@ func (d *draft) meanwhile() string {
 	}
 }
 
-// obsolete says that a member is outdated and that nothing new is made from its template either.
+// obsolete reports whether a member is outdated and that nothing new is made from its template
+// either.
 func (d *draft) obsolete(m *member) bool {
 	return d.outdated(m) && (d.fallback == nil || m.Record.Template != d.fallback.hash ||
 		m.Record.Relaunch < d.spec.Relaunch.Number)

@@ -125,7 +125,7 @@ func common(a, b []string) []string {
 	return both
 }
 
-// full says that a zone had no room lately.
+// full reports whether a zone had no room lately.
 func (d *draft) full(provider, zone string) bool { return d.s.Full[provider][zone].After(d.now) }
 
 // zones are those in which instances may be made: the wanted ones that are not evacuated (DRAIN-3).

@@ -48,7 +48,7 @@ type Candidate struct {
 // yet.
 const NotListed = "no provider lists its machine"
 
-// Adoptable says whether the machine can be put into its slot.
+// Adoptable reports whether the machine can be put into its slot.
 func (c Candidate) Adoptable() bool { return c.Problem == "" }
 
 // Plan places the machines, ordered by group, slot and ID.

@@ -122,10 +122,10 @@ func (r Ring) Fingerprints() []string {
 	return out
 }
 
-// Has says whether a key with this ID is among them.
+// Has reports whether a key with this ID is among them.
 func (r Ring) Has(id string) bool { _, ok := r.find(id); return ok }
 
-// Equal says whether both have the same keys in the same order.
+// Equal reports whether both have the same keys in the same order.
 func (r Ring) Equal(other Ring) bool { return slices.Equal(r.keys, other.keys) }
 
 // With is the ring with a key on top, which encrypts from then on.

@@ -60,7 +60,7 @@ type chance struct{ *rand.Rand }
 
 func newChance(seed uint64) chance { return chance{rand.New(rand.NewPCG(seed, 0x1ea5e401d))} }
 
-// happens says whether something does that does so many times in a hundred.
+// happens reports whether something does that does so many times in a hundred.
 func (c chance) happens(percent int) bool { return percent > 0 && c.IntN(100) < percent }
 
 // within is a length of time in a range.

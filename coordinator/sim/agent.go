@@ -161,7 +161,7 @@ func (a *agent) connect() {
 	a.wanted()
 }
 
-// mayBeServed says whether the stream of another boot can still be there.
+// mayBeServed reports whether the stream of another boot can still be there.
 func (a *agent) mayBeServed(alive store.Alive) bool {
 	if a.replica != nil && a.replica.id == alive.Replica && a.replica.up && a.replica.life == a.life {
 		return a.known
@@ -195,7 +195,7 @@ func (a *agent) putAlive(lease store.LeaseID, state store.StreamState, goodbye s
 	}, lease)
 }
 
-// passing says whether its checks pass now.
+// passing reports whether its checks pass now.
 func (a *agent) passing() bool {
 	b := a.w.bad[a.m.template]
 	return a.warm && a.ill == healthy && a.exit == nil && !b.sick
@@ -322,7 +322,7 @@ func (a *agent) leave(goodbye store.Goodbye) {
 	a.touch()
 }
 
-// condemned says whether a record ends the instance: its own, or the note that it was deleted on
+// condemned reports whether a record ends the instance: its own, or the note that it was deleted on
 // purpose (SAFE-14).
 func (a *agent) condemned() bool {
 	if rec := a.w.instance(a.m.id); rec.Present() {
@@ -331,8 +331,8 @@ func (a *agent) condemned() bool {
 	return Read[store.Gone](a.w, a.w.keys.Gone(a.w.keys.Instance(a.m.id))).Present()
 }
 
-// unserved says whether no gateway can serve the agent for want of a record that can be read. One
-// without a record is noted (SAFE-14).
+// unserved reports whether no gateway can serve the agent for want of a record that can be read.
+// One without a record is noted (SAFE-14).
 func (a *agent) unserved(v store.Versioned[store.Instance]) bool {
 	if !v.Present() {
 		a.stray()

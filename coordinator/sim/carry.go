@@ -105,7 +105,7 @@ func pick(first bool, a, b time.Duration) time.Duration {
 	return b
 }
 
-// holds says whether a transaction would happen now.
+// holds reports whether a transaction would happen now.
 func (t *term) holds(conditions []store.Condition) bool {
 	for _, c := range conditions {
 		if !t.w.db.holds(c) {

@@ -33,7 +33,7 @@ func (d *database) grant() store.LeaseID {
 	return d.lease
 }
 
-// holds says whether a condition does.
+// holds reports whether a condition does.
 func (d *database) holds(c store.Condition) bool {
 	if cell, there := d.cells[c.Key]; there {
 		return c.Holds(cell.kv)

@@ -93,7 +93,7 @@ func (w *World) RunUntil(t time.Time) {
 	w.clock = max(w.clock, end)
 }
 
-// Quiet says that nothing is about to happen but what happens again and again anyway.
+// Quiet reports whether nothing is about to happen but what happens again and again anyway.
 func (w *World) Quiet() bool { return w.business == 0 }
 
 // At has something happen at a time.

@@ -78,7 +78,7 @@ func (s *Server) refuse(r *http.Request) int {
 	return 0
 }
 
-// isOurs says whether a Host header names us as somebody on this machine would. A name that a
+// isOurs reports whether a Host header names us as somebody on this machine would. A name that a
 // stranger's server of names has led to loopback (DNS rebinding) does not: a browser believes that
 // page to be of our origin.
 func (s *Server) isOurs(hostport string) bool {
@@ -93,8 +93,8 @@ func (s *Server) isOurs(hostport string) bool {
 	return strings.EqualFold(host, "localhost") || s.host != "" && strings.EqualFold(host, s.host)
 }
 
-// foreign says whether a browser asks in the name of another origin's page. Following a link to us
-// is fine, reading us from elsewhere is not.
+// foreign reports whether a browser asks in the name of another origin's page. Following a link to
+// us is fine, reading us from elsewhere is not.
 func foreign(r *http.Request) bool {
 	if origin := r.Header.Get("Origin"); origin != "" {
 		u, err := url.Parse(origin)
@@ -109,7 +109,7 @@ func foreign(r *http.Request) bool {
 	return false
 }
 
-// admitted says whether whoever asks has shown what is asked for. On loopback nothing may be.
+// admitted reports whether whoever asks has shown what is asked for. On loopback nothing may be.
 func (s *Server) admitted(r *http.Request) bool {
 	if s.token == nil && s.cfg.ClientCAFile == "" {
 		return s.local
@@ -128,8 +128,8 @@ func knowsToken(r *http.Request, token []byte) bool {
 	return subtle.ConstantTimeCompare(a[:], b[:]) == 1
 }
 
-// hasCertificate says whether the handshake has verified a certificate. One that names an agent or
-// a coordinator on an agents' stream is none for us, even where somebody has named the agents'
+// hasCertificate reports whether the handshake has verified a certificate. One that names an agent
+// or a coordinator on an agents' stream is none for us, even where somebody has named the agents'
 // authority by mistake.
 func hasCertificate(r *http.Request) bool {
 	if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {

@@ -27,7 +27,7 @@ type Life struct {
 	under int // calls under way
 }
 
-// Exists says whether there is a machine under this ID now.
+// Exists reports whether there is a machine under this ID now.
 func (l Life) Exists() bool { return l.Made > 0 && l.GoneAt.IsZero() }
 
 // Ledger is every instance for which there ever was a call, in order of ID.

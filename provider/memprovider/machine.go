@@ -59,7 +59,7 @@ func (m *machine) seen(now time.Time) provider.Machine {
 	return s
 }
 
-// listed says whether a List that lags behind shows the machine.
+// listed reports whether a List that lags behind shows the machine.
 func (m *machine) listed(now time.Time, lag time.Duration) bool {
 	if m.used {
 		return m.stale != "" && now.Before(m.gone.Add(lag))

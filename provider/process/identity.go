@@ -29,7 +29,7 @@ type stat struct {
 	threads             int
 }
 
-// ended says whether the process is a zombie: it runs no more, though its parent has not looked
+// ended reports whether the process is a zombie: it runs no more, though its parent has not looked
 // yet. While other threads of it are still there, the process has not ended, though its first
 // thread may have.
 func (s stat) ended() bool { return s.state == 'X' || s.state == 'Z' && s.threads <= 1 }

@@ -58,7 +58,8 @@ func (p *Provider) List(ctx context.Context, shard string) ([]provider.Machine, 
 	return machines, nil
 }
 
-// interrupted says whether a start has had more than enough time to record its process and did not.
+// interrupted reports whether a start has had more than enough time to record its process and did
+// not.
 func (p *Provider) interrupted(r record) bool {
 	return r.State == stepStarting &&
 		(r.HostBoot != p.hostBoot || sinceHostBoot()-time.Duration(r.Begun)*time.Millisecond > startGrace)

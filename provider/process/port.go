@@ -51,7 +51,7 @@ func (p *Provider) choosePort(ctx context.Context) (int, error) {
 		p.portFrom, p.portTo)
 }
 
-// unused says whether the port could be listened on, on any address.
+// unused reports whether the port could be listened on, on any address.
 func unused(ctx context.Context, port int) bool {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", ":"+strconv.Itoa(port))
 	if err != nil {

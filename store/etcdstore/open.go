@@ -169,8 +169,8 @@ func (s *Store) explainDial(ctx context.Context, err error) error {
 	return fmt.Errorf("connect to etcd at %s: %w: %s: %s", where, store.ErrUnavailable, why, next)
 }
 
-// asksForCertificate says that a member sends away those who show no certificate, and that we have
-// none. In TLS 1.3 that is only said after the handshake, and is lost if something was sent
+// asksForCertificate reports whether a member sends away those who show no certificate, and that we
+// have none. In TLS 1.3 that is only said after the handshake, and is lost if something was sent
 // meanwhile: so it is asked for by itself.
 func (s *Store) asksForCertificate() bool {
 	if s.cfg.TLS == nil || len(s.cfg.TLS.Certificates) > 0 {

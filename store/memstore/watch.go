@@ -138,10 +138,10 @@ func (w *watch) save() {
 	}
 }
 
-// muted says whether a fault keeps the watch from delivering. The database's lock is held.
+// muted reports whether a fault keeps the watch from delivering. The database's lock is held.
 func (w *watch) muted() bool { return w.store.db.frozen || w.store.cut || w.store.stalled }
 
-// concerns says whether any of the events is below the watch's prefix.
+// concerns reports whether any of the events is below the watch's prefix.
 func (w *watch) concerns(events []store.Event) bool {
 	for _, e := range events {
 		if strings.HasPrefix(e.KV.Key, w.prefix) {

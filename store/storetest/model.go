@@ -49,7 +49,7 @@ func (m model) after(writes []store.Write, rev store.Revision) model {
 	return next
 }
 
-// changed says whether the writes change anything: only then there is a new revision.
+// changed reports whether the writes change anything: only then there is a new revision.
 func (m model) changed(writes []store.Write) bool {
 	return slices.ContainsFunc(writes, func(w store.Write) bool {
 		_, there := m[w.Key]

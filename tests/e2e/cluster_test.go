@@ -205,7 +205,7 @@ func (c *cluster) leaseLeft(id string) time.Duration {
 	return time.Duration(left.TTL) * time.Second
 }
 
-// held says whether the agent of an instance has stopped itself as it was born.
+// held reports whether the agent of an instance has stopped itself as it was born.
 func (w *world) held(id string) bool {
 	m, err := machines.Read(w.machines, id)
 	if err != nil || m.PID < 2 {

@@ -26,7 +26,7 @@ func (c *cluster) workloads(ids []string) map[string]int {
 	return pids
 }
 
-// allRun says whether workloads run in the very processes that they had.
+// allRun reports whether workloads run in the very processes that they had.
 func (c *cluster) allRun(pids map[string]int) bool {
 	for id, pid := range pids {
 		if c.workload(id) != pid {

@@ -229,10 +229,10 @@ func (h *history) leader() string {
 	return v.Record.Replica
 }
 
-// complete says whether a group has exactly so many instances, each running with an open stream on
-// its replica's word, and whether the leader says so too. Those past the point of no return do not
-// count: until it is proved that no late call of a former leader brings their machine back, their
-// records stay (SAFE-8).
+// complete reports whether a group has exactly so many instances, each running with an open stream
+// on its replica's word, and whether the leader says so too. Those past the point of no return do
+// not count: until it is proved that no late call of a former leader brings their machine back,
+// their records stay (SAFE-8).
 func (h *history) complete(group string, size int) bool {
 	n := 0
 	for _, v := range h.instances(group) {

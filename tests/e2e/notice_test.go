@@ -157,7 +157,7 @@ func TestEvacuationOfAHost(t *testing.T) {
 	c.unblamed()
 }
 
-// said says whether an agent has said goodbye like this since a revision.
+// said reports whether an agent has said goodbye like this since a revision.
 func (c *cluster) said(id string, after store.Revision, goodbye store.Goodbye) bool {
 	for _, ch := range c.h.changesOf(store.KindAlive, after) {
 		if v, err := store.Decode[store.Alive](ch.KV); !ch.Deleted && err == nil && ch.name == id &&

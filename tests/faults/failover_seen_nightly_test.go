@@ -165,8 +165,8 @@ func (w *seen) expect(leader string) history.Time {
 	return w.at
 }
 
-// over says that another leads and has acted, and that all agents of the killed one are served
-// again.
+// over reports whether another leads and has acted, and that all agents of the killed one are
+// served again.
 func (w *seen) over() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

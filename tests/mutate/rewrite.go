@@ -190,7 +190,8 @@ func (r *rewriter) enter(n ast.Node) bool {
 	return true
 }
 
-// onOneLine returns source text as it would stand on one line, so that breaking a line renames no mutant.
+// onOneLine returns source text as it would stand on one line, so that breaking a line renames no
+// mutant.
 func onOneLine(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
 	return strings.NewReplacer("( ", "(", ", )", ")", " )", ")", "{ ", "{", ", }", "}", " }", "}", "[ ", "[", ", ]", "]").Replace(text)
@@ -510,7 +511,7 @@ func structure(t types.Type) *types.Struct {
 	return s
 }
 
-// nothing says whether the value is the zero value already.
+// nothing reports whether the value is the zero value already.
 func nothing(e ast.Expr, tv types.TypeAndValue) bool {
 	if lit, ok := e.(*ast.CompositeLit); ok {
 		return len(lit.Elts) == 0
@@ -528,7 +529,7 @@ func nothing(e ast.Expr, tv types.TypeAndValue) bool {
 	}
 }
 
-// text says whether the value is words for people.
+// text reports whether the value is words for people.
 func (r *rewriter) text(e ast.Expr, tv types.TypeAndValue) bool {
 	basic, ok := tv.Type.Underlying().(*types.Basic)
 	if !ok || basic.Info()&types.IsString == 0 {
@@ -577,7 +578,7 @@ func (r *rewriter) builtin(call *ast.CallExpr) string {
 	return ""
 }
 
-// capacity says whether the argument is only how much room make is to set aside.
+// capacity reports whether the argument is only how much room make is to set aside.
 func (r *rewriter) capacity(call *ast.CallExpr, arg ast.Expr) bool {
 	if r.builtin(call) != "make" {
 		return false
@@ -590,7 +591,7 @@ func (r *rewriter) capacity(call *ast.CallExpr, arg ast.Expr) bool {
 	return i == 2
 }
 
-// words says whether the call makes a text for people.
+// words reports whether the call makes a text for people.
 func (r *rewriter) words(call *ast.CallExpr) bool {
 	sel, ok := call.Fun.(*ast.SelectorExpr)
 	if !ok {
@@ -603,7 +604,7 @@ func (r *rewriter) words(call *ast.CallExpr) bool {
 	return f.Pkg().Path() == "fmt" || f.Pkg().Path() == "errors" && f.Name() == "New"
 }
 
-// logs says whether the call writes to a log.
+// logs reports whether the call writes to a log.
 func (r *rewriter) logs(call *ast.CallExpr) bool {
 	sel, ok := call.Fun.(*ast.SelectorExpr)
 	if !ok {

@@ -31,7 +31,7 @@ func (o outcome) String() string {
 	return [...]string{"caught", "timed out", "survived", "not reached"}[o]
 }
 
-// lived says whether the tests passed with the mutant.
+// lived reports whether the tests passed with the mutant.
 func (o outcome) lived() bool { return o == survived || o == unreached }
 
 // binary is the package's test binary with all mutants in it.

@@ -55,7 +55,7 @@ func (in *inquiry) exempt() bool {
 	return false
 }
 
-// died says that a slot is empty since its instance died.
+// died reports whether a slot is empty since its instance died.
 func (in *inquiry) died(number int) bool {
 	if in.s == nil {
 		return false
@@ -186,9 +186,9 @@ func (in *inquiry) unavailable(members []store.Instance) {
 	}
 }
 
-// up says that a member has fully booted, whatever its checks say (HEAL-5), or that nothing more is
-// expected of it. One whose workload has ended, by the report that the plan was made on, is down
-// (REC-18).
+// up reports whether a member has fully booted, whatever its checks say (HEAL-5), or that nothing
+// more is expected of it. One whose workload has ended, by the report that the plan was made on, is
+// down (REC-18).
 func (in *inquiry) up(m store.Instance) bool {
 	return m.Managed && (m.Phase == store.Running && !in.dead(m.ID) && !in.ended(m.ID) || m.Phase == store.Finished)
 }
@@ -213,7 +213,7 @@ func (in *inquiry) ended(id string) bool {
 // phase.
 const unled = 3 * time.Minute
 
-// started says that it has held out for startup_duration, however wrong clocks were (ROLL-3):
+// started reports whether it has held out for startup_duration, however wrong clocks were (ROLL-3):
 // before that it counts for nobody.
 func (in *inquiry) started(m store.Instance) bool {
 	startup := in.force.spec.Rollout.StartupDuration.D()

@@ -93,8 +93,8 @@ func (in *inquiry) aged(rec store.Instance, limit time.Duration, why string) str
 	return why
 }
 
-// duplicate says that another instance in the same slot works as well, or has finished the task of
-// the slot.
+// duplicate reports whether another instance in the same slot works as well, or has finished the
+// task of the slot.
 func (in *inquiry) duplicate(rec store.Instance) bool {
 	if !rec.Managed {
 		return false

@@ -133,8 +133,8 @@ func (tr *trial) leaks() string {
 	return ""
 }
 
-// tolerant says that what has failed may stay as it is: nobody is to heal it, or no budget lets
-// anybody.
+// tolerant reports whether what has failed may stay as it is: nobody is to heal it, or no budget
+// lets anybody.
 func (tr *trial) tolerant(g store.Group) bool {
 	return g.Heal.Policy == store.HealNone || g.Budget.MaxExpansion == 0 && g.MaxUnavailable(false) == 0
 }
@@ -176,7 +176,7 @@ func (tr *trial) missingOf(name string) string {
 	return ""
 }
 
-// ages says that instances of a group are replaced again and again because they grow old.
+// ages reports whether instances of a group are replaced again and again because they grow old.
 func ages(g store.Group) bool {
 	return g.Spot.Enabled || g.Expiry.ForcedAge != nil || g.Expiry.EligibleAge != nil
 }
@@ -218,7 +218,7 @@ func (tr *trial) unfit(f inForce, m store.Instance) string {
 	return ""
 }
 
-// failsForGood says that a member has failed and nobody is allowed to do anything about it.
+// failsForGood reports whether a member has failed and nobody is allowed to do anything about it.
 func (tr *trial) failsForGood(f inForce, m store.Instance) bool {
 	j, known := tr.w.Judgment(m.ID)
 	return known && j.Verdict.Failed() && tr.tolerant(f.spec)

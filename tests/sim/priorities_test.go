@@ -22,7 +22,7 @@ func (in *inquiry) priorities() {
 	}
 }
 
-// rolls says that the action takes room for a healthy instance that is only outdated.
+// rolls reports whether the action takes room for a healthy instance that is only outdated.
 func (in *inquiry) rolls() bool {
 	var old *store.Instance
 	makes, takes := false, false
@@ -49,16 +49,16 @@ func (in *inquiry) alone(m store.Instance) *store.Instance {
 	return nil
 }
 
-// beside says that another member in the same slot is in a phase. One that is restarted, by an
-// operator's order say, comes back and keeps the slot.
+// beside reports whether another member in the same slot is in a phase. One that is restarted, by
+// an operator's order say, comes back and keeps the slot.
 func (in *inquiry) beside(m store.Instance, phase store.Phase) bool {
 	return slices.ContainsFunc(in.tr.members(m.Group), func(o store.Instance) bool {
 		return o.ID != m.ID && o.Managed && o.Slot == m.Slot && o.Phase == phase
 	})
 }
 
-// waitsForTurn says that a member has failed, that it runs still so that its turn needs room, and
-// that nothing is under way for it.
+// waitsForTurn reports whether a member has failed, that it runs still so that its turn needs room,
+// and that nothing is under way for it.
 func (in *inquiry) waitsForTurn(m store.Instance) bool {
 	spec := in.force.spec
 	switch {
@@ -73,8 +73,8 @@ func (in *inquiry) waitsForTurn(m store.Instance) bool {
 		!in.inWork(m)
 }
 
-// inWork says that the same plan does something for a member's slot: what is left of it is decided
-// on the next cache.
+// inWork reports whether the same plan does something for a member's slot: what is left of it is
+// decided on the next cache.
 func (in *inquiry) inWork(m store.Instance) bool {
 	for i := range in.p.Actions {
 		if a := &in.p.Actions[i]; a.Group == m.Group && a.Slot != nil && *a.Slot == m.Slot {
@@ -115,7 +115,7 @@ func (in *inquiry) waits() {
 	}
 }
 
-// ofFailed says that a new instance takes the place of one that did not fail: of one that is
+// ofFailed reports whether a new instance takes the place of one that did not fail: of one that is
 // condemned, doomed or outdated.
 func (in *inquiry) ofFailed(next store.Instance) bool {
 	old, known := in.tr.records[next.Replaces]

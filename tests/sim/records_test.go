@@ -59,7 +59,7 @@ type change struct {
 
 func (c change) begins() bool { return !c.old.Present() && !c.gone }
 
-// leaves says that the instance is taken down by it.
+// leaves reports whether the instance is taken down by it.
 func (c change) leaves() bool {
 	return !c.gone && c.old.Present() && going(c.next.Phase) && !going(c.old.Record.Phase)
 }
@@ -120,7 +120,7 @@ type inquiry struct {
 	force   inForce
 }
 
-// dead says that the leader has the provider's word that an instance runs no more.
+// dead reports whether the leader has the provider's word that an instance runs no more.
 func (in *inquiry) dead(id string) bool {
 	return in.p != nil && in.p.Judgments[id].Verdict == store.Dead
 }

@@ -27,7 +27,8 @@ func (in *inquiry) storm() {
 	}
 }
 
-// triesNext says that the plan which the action is part of makes an instance the one that is tried.
+// triesNext reports whether the plan which the action is part of makes an instance the one that is
+// tried.
 func (in *inquiry) triesNext(key, id string) bool {
 	for i := range in.p.Actions {
 		for _, op := range in.p.Actions[i].Writes {

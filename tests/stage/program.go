@@ -108,7 +108,7 @@ func (p *Program) Kill() {
 	<-p.ended
 }
 
-// HasEnded says whether it has.
+// HasEnded reports whether it has.
 func (p *Program) HasEnded() bool {
 	select {
 	case <-p.ended:

@@ -72,7 +72,7 @@ func (m Mark) Members(group string) (ids []string) {
 	return ids
 }
 
-// Has says whether there was an instance of this name.
+// Has reports whether there was an instance of this name.
 func (m Mark) Has(instance string) bool { _, there := m.instances[instance]; return there }
 
 // Count is what was done since a moment, by etcd's own records: each of these is a false positive
@@ -124,8 +124,8 @@ func (s *Stage) Since(m Mark) Count {
 	return c
 }
 
-// Decided says that an entry of the journal is of something done to an instance, or for it, and not
-// of what it was taken for, nor of who was let in or refused.
+// Decided reports whether an entry of the journal is of something done to an instance, or for it,
+// and not of what it was taken for, nor of who was let in or refused.
 func Decided(e store.JournalEntry) bool {
 	return e.Instance != "" && e.What != string(e.Verdict) && !strings.HasPrefix(e.Rule, "SEC-")
 }
@@ -220,7 +220,7 @@ func (s *Stage) Leader() string {
 	return v.Record.Replica
 }
 
-// Complete says whether a group has so many instances, all running with an open stream, and its
+// Complete reports whether a group has so many instances, all running with an open stream, and its
 // leader says so too.
 func (s *Stage) Complete(group string, size int) bool {
 	s.T.Helper()

@@ -136,7 +136,7 @@ func TestPartEndsWithItsParent(t *testing.T) {
 	}
 }
 
-// runs says whether a process is there and no zombie that nobody waits for.
+// runs reports whether a process is there and no zombie that nobody waits for.
 func runs(pid int) bool {
 	f, err := os.Open(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

@@ -176,7 +176,7 @@ type reading struct {
 	leader   string
 }
 
-// leads says whether a replica led.
+// leads reports whether a replica led.
 func (r *reading) leads(rep *replica) bool { return r.leader == rep.id }
 
 func (t *Trial) read(ctx context.Context) (r reading, err error) {

@@ -253,7 +253,7 @@ func (c *Cloud) logOf(instance string) string {
 	return filepath.Join(cmp.Or(c.cfg.Logs, c.cfg.Dir), instance+".log")
 }
 
-// brokeDown says whether an agent has told of a fault of its own.
+// brokeDown reports whether an agent has told of a fault of its own.
 func (c *Cloud) brokeDown(instance string) bool {
 	said := []byte(c.Said(instance))
 	return bytes.Contains(said, []byte("panic: ")) || bytes.Contains(said, []byte("fatal error: ")) ||

@@ -107,7 +107,7 @@ func (c *Cloud) killAll(m *machine) {
 	c.untilNone(m, func(int) bool { return true }, syscall.SIGKILL)
 }
 
-// stands says whether a process stands still, or will never move again.
+// stands reports whether a process stands still, or will never move again.
 func stands(pid int) bool {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {

@@ -76,10 +76,10 @@ func (c *Cluster) ReplicaIDs() []string {
 // IsMember, IsMachine and IsReplica tell parties apart.
 func (c *Cluster) IsMember(party string) bool { return len(party) == 2 && party[0] == 'm' }
 
-// IsReplica says whether a party is a replica.
+// IsReplica reports whether a party is a replica.
 func (c *Cluster) IsReplica(party string) bool { return slices.Contains(c.ReplicaIDs(), party) }
 
-// IsMachine says whether a party is a machine.
+// IsMachine reports whether a party is a machine.
 func (c *Cluster) IsMachine(party string) bool { return !c.IsMember(party) && !c.IsReplica(party) }
 
 // Zones are those in which machines are made.

@@ -142,7 +142,7 @@ func (e Etcd) askLeader(ctx context.Context,
 	})
 }
 
-// passing says whether etcd refused something, or did not answer, for a reason that goes away.
+// passing reports whether etcd refused something, or did not answer, for a reason that goes away.
 func passing(err error) bool {
 	code := status.Code(err)
 	// no leader, no connection, members that know each other for too short a time

@@ -33,7 +33,7 @@ type Verdict struct {
 	Peak   float64 // the highest of all
 }
 
-// Grows says whether it has grown.
+// Grows reports whether it has grown.
 func (v Verdict) Grows() bool { return v.Known && v.After > v.Most }
 
 // Judge says what became of a series.

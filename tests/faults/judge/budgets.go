@@ -98,8 +98,8 @@ func pick(members []*store.Instance, of func(*store.Instance) bool) []*store.Ins
 	return out
 }
 
-// begun says that the step requests a managed instance of the group. One that an operator adopted
-// is there already.
+// begun reports whether the step requests a managed instance of the group. One that an operator
+// adopted is there already.
 func (c *count) begun() bool {
 	return slices.ContainsFunc(c.s.turns, func(t turn) bool {
 		return t.begins() && t.next.Managed && t.next.Group == c.spec.Name && t.next.Phase == store.Pending

@@ -95,7 +95,7 @@ func (in *inquiry) goneNote(e history.Event) (id string, is bool) {
 	return id, ok && kind == store.KindInstances
 }
 
-// wasKilled says that somebody killed something of a machine shortly before.
+// wasKilled reports whether somebody killed something of a machine shortly before.
 func (in *inquiry) wasKilled(id string, at history.Time) bool {
 	f := in.truth.fates[id]
 	return f != nil && slices.ContainsFunc(f.harms, func(h harm) bool {
@@ -103,7 +103,7 @@ func (in *inquiry) wasKilled(id string, at history.Time) bool {
 	})
 }
 
-// restarted says that a record ordered a restart or a drain of an instance, shortly before or
+// restarted reports whether a record ordered a restart or a drain of an instance, shortly before or
 // still.
 func (in *inquiry) restarted(id string, at history.Time) bool {
 	all := in.said[id]
@@ -118,8 +118,8 @@ func (in *inquiry) restarted(id string, at history.Time) bool {
 	return false
 }
 
-// fencesItself says that the agent of an instance may stop its workload by itself, once its lease
-// cannot be renewed (SAFE-9).
+// fencesItself reports whether the agent of an instance may stop its workload by itself, once its
+// lease cannot be renewed (SAFE-9).
 func (in *inquiry) fencesItself(id string, at history.Time) bool {
 	for _, s := range slices.Backward(in.steps) {
 		if s.at > at {

@@ -59,8 +59,8 @@ func (in *inquiry) establish() {
 	}
 }
 
-// everSaid says whether a record was in etcd before a moment of which something holds. Without the
-// commits of replicas the watcher alone tells, who may be late.
+// everSaid reports whether a record was in etcd before a moment of which something holds. Without
+// the commits of replicas the watcher alone tells, who may be late.
 func (in *inquiry) everSaid(id string, at history.Time, holds func(said) bool) bool {
 	if !in.commits {
 		at = at.Add(in.terms.Slack)

@@ -76,7 +76,7 @@ func (in *inquiry) transactions() []*transaction {
 	return all
 }
 
-// leadersOnly says that nobody but a leader writes such a key.
+// leadersOnly reports whether nobody but a leader writes such a key.
 func (in *inquiry) leadersOnly(key string) bool {
 	kind, _, ok := in.keys.Split(key)
 	return ok && slices.Contains([]string{
@@ -104,7 +104,7 @@ func (in *inquiry) unfenced() {
 	}
 }
 
-// stands says that with such a key somebody stands for election.
+// stands reports whether with such a key somebody stands for election.
 func (in *inquiry) stands(key string) bool {
 	return strings.HasPrefix(key, in.keys.Of(store.KindLeader))
 }
@@ -247,13 +247,13 @@ func (a *authors) author(s *step) *transaction {
 	return one
 }
 
-// free says that a transaction has landed nowhere else: of each change in a step it is asked who
-// made it.
+// free reports whether a transaction has landed nowhere else: of each change in a step it is asked
+// who made it.
 func (w *transaction) free(s *step) bool { return w.landed == nil || w.landed == s }
 
-// explains reports whether a transaction can have made a step: it began before the step was seen, it
-// writes everything that changed, and its journal entries, which no other transaction writes, are in
-// the step. Other keys of it may be missing: deleting an absent key changes nothing.
+// explains reports whether a transaction can have made a step: it began before the step was seen,
+// it writes everything that changed, and its journal entries, which no other transaction writes,
+// are in the step. Other keys of it may be missing: deleting an absent key changes nothing.
 func (w *transaction) explains(s *step) bool {
 	changes := func(key string) bool {
 		return slices.ContainsFunc(s.changes, func(e history.Event) bool { return e.Change.Key == key })

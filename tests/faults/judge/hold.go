@@ -26,8 +26,8 @@ func (in *inquiry) hold() {
 	in.restored()
 }
 
-// moves says that a step makes or takes down a machine, or has one asked for. What is only noted,
-// that a machine is there or gone, goes on.
+// moves reports whether a step makes or takes down a machine, or has one asked for. What is only
+// noted, that a machine is there or gone, goes on.
 func (t turn) moves() bool {
 	switch {
 	case t.next == nil:
@@ -158,7 +158,7 @@ func (in *inquiry) callsInStandstill(stands map[string][]stand) {
 	}
 }
 
-// awake says that a replica gave signs of life in every second before a moment.
+// awake reports whether a replica gave signs of life in every second before a moment.
 func awake(seen []history.Time, at history.Time) bool {
 	for from := at.Add(-asked); from < at; from = from.Add(asked / 4) {
 		s := span{from, from.Add(asked / 4)}
@@ -234,7 +234,7 @@ func (in *inquiry) lastRevision(line int) (last store.Revision) {
 	return last
 }
 
-// survived says that some replica's process was at work before and after a moment.
+// survived reports whether some replica's process was at work before and after a moment.
 func (in *inquiry) survived(at history.Time) bool {
 	before := map[string]bool{}
 	for _, e := range in.events {

@@ -33,7 +33,7 @@ func (in *inquiry) journal() {
 	})
 }
 
-// stepped says that its phase is another.
+// stepped reports whether its phase is another.
 func (t turn) stepped() bool {
 	return (t.old == nil) != (t.next == nil) || t.old != nil && t.old.Phase != t.next.Phase
 }

@@ -69,7 +69,7 @@ func (in *inquiry) keysLeft(w *world, quiet history.Event) {
 	}
 }
 
-// known says that somebody wants a group, or that its last accepted spec is kept (SAFE-10).
+// known reports whether somebody wants a group, or that its last accepted spec is kept (SAFE-10).
 func (in *inquiry) known(w *world, group string) bool {
 	return w.value(in.keys.Group(group)) != nil || w.value(in.keys.Static(group)) != nil || w.statuses[group] != nil
 }

@@ -89,7 +89,7 @@ func (in *inquiry) noteLosses(s *step, lost map[string]lostRecord) {
 	}
 }
 
-// notesGone says that a step notes an instance as deleted on purpose.
+// notesGone reports whether a step notes an instance as deleted on purpose.
 func (in *inquiry) notesGone(s *step, instance string) bool {
 	return slices.ContainsFunc(s.changes, func(e history.Event) bool {
 		id, is := in.goneNote(e)

@@ -124,7 +124,7 @@ func (in *inquiry) overlaps() {
 	}
 }
 
-// ends says whether a call is known to have ended. One that never did was left by a replica that
+// ends reports whether a call is known to have ended. One that never did was left by a replica that
 // was killed.
 func (in *inquiry) ends(call uint64) bool {
 	return slices.ContainsFunc(in.events,
@@ -200,7 +200,7 @@ func (in *inquiry) leaks() {
 	}
 }
 
-// older says that a machine was made before the present line of etcd's history began.
+// older reports whether a machine was made before the present line of etcd's history began.
 func (in *inquiry) older(id string, line int) bool {
 	f := in.truth.fates[id]
 	if f == nil || len(f.exists) == 0 {

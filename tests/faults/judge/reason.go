@@ -50,7 +50,7 @@ func asksToGo(k store.RequestKind) bool {
 	return k == store.RequestReplace || k == store.RequestDelete || k == store.RequestDrain || k == store.RequestRestart
 }
 
-// duplicate says that another instance in the same slot does its work by the records, or has
+// duplicate reports whether another instance in the same slot does its work by the records, or has
 // finished the task of the slot. That there are two was looked into when the second was requested.
 func (in *inquiry) duplicate(w *world, rec *store.Instance) bool {
 	if !rec.Managed {
@@ -88,8 +88,8 @@ func (in *inquiry) aged(w *world, s *step, rec *store.Instance) bool {
 	})
 }
 
-// names says that an entry is about an instance: it is its own, or its sentence tells of it, as
-// that of an original tells of the replacement.
+// names reports whether an entry is about an instance: it is its own, or its sentence tells of it,
+// as that of an original tells of the replacement.
 func (e entry) names(id string) bool {
 	if e.Claimed {
 		return false

@@ -43,7 +43,7 @@ type turn struct {
 
 func (t turn) begins() bool { return t.old == nil && t.next != nil }
 
-// leaves says that the instance is taken down by it.
+// leaves reports whether the instance is taken down by it.
 func (t turn) leaves() bool {
 	return t.old != nil && t.next != nil && going(t.next.Phase) && !going(t.old.Phase)
 }

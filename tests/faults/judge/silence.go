@@ -32,8 +32,8 @@ func (in *inquiry) silence() {
 	}
 }
 
-// otherTrouble says that the cluster was in trouble in a time for which it was not hurting machines
-// at its beginning, which then is what is looked at.
+// otherTrouble reports whether the cluster was in trouble in a time for which it was not hurting
+// machines at its beginning, which then is what is looked at.
 func (in *inquiry) otherTrouble(w span) bool {
 	return slices.ContainsFunc(in.truth.troubles, func(tr trouble) bool {
 		own := max(tr.from, w.from)-min(tr.from, w.from) < history.Time(in.terms.Slack)

@@ -56,15 +56,15 @@ func (in *inquiry) storm() {
 	})
 }
 
-// missedEarly says that a machine was called dead before it could be seen that many are cut off:
-// its stream had broken, and the provider's lists, which were wrong just then, did not show it
+// missedEarly reports whether a machine was called dead before it could be seen that many are cut
+// off: its stream had broken, and the provider's lists, which were wrong just then, did not show it
 // (DET-4).
 func (in *inquiry) missedEarly(tr trouble, s *step, id string) bool {
 	return s.verdict(id) == store.Dead && s.at < tr.from.Add(in.terms.settle()) &&
 		in.truth.liedWithin(span{s.at.Add(-in.terms.recovery()), s.at + 1})
 }
 
-// takesDown says that a step takes an instance down.
+// takesDown reports whether a step takes an instance down.
 func (s *step) takesDown(id string) bool {
 	for _, t := range s.turns {
 		if t.id == id && t.leaves() {
@@ -74,7 +74,7 @@ func (s *step) takesDown(id string) bool {
 	return false
 }
 
-// caughtIn says that nothing speaks against a machine at a moment but that it was cut off, or
+// caughtIn reports whether nothing speaks against a machine at a moment but that it was cut off, or
 // froze, when many were.
 func (in *inquiry) caughtIn(tr trouble, id string, at history.Time) bool {
 	f := in.truth.fates[id]
@@ -128,8 +128,8 @@ func (in *inquiry) manyCaught(tr trouble, w *world, at history.Time) bool {
 	return lost >= 5 && 5*lost >= all && groups >= 2
 }
 
-// probed says that the storm of an instance's group was ended by an operator, or that it is the one
-// that is replaced to see whether that helps.
+// probed reports whether the storm of an instance's group was ended by an operator, or that it is
+// the one that is replaced to see whether that helps.
 func probed(w *world, rec *store.Instance) bool {
 	st := w.statuses[rec.Group]
 	return st != nil && st.Storm != nil && (st.Storm.By != "" || st.Storm.Probe == rec.ID)

@@ -169,17 +169,18 @@ func (f *fate) show(at history.Time, well bool) {
 	}
 }
 
-// down says that a machine does not run at a moment, as far as nobody ordered that just before.
+// down reports whether a machine does not run at a moment, as far as nobody ordered that just
+// before.
 func (t *truth) down(id string, at history.Time) bool {
 	f := t.fates[id]
 	return f == nil || !slices.ContainsFunc(f.up, func(s span) bool { return s.has(at) })
 }
 
-// well says that a machine was well at a moment, and that the coordinators can have known: it ran,
-// nothing hurt it, and since it was booted and since it was hurt last the records have said once
-// that it is well. A machine that was hurt and came back while nothing else was wrong counts as
-// known after the time that this may take, whatever the records say. One that never was healthy has
-// nothing to lose, and is not asked about here.
+// well reports whether a machine was well at a moment, and that the coordinators can have known: it
+// ran, nothing hurt it, and since it was booted and since it was hurt last the records have said
+// once that it is well. A machine that was hurt and came back while nothing else was wrong counts
+// as known after the time that this may take, whatever the records say. One that never was healthy
+// has nothing to lose, and is not asked about here.
 func (t *truth) well(id string, at history.Time) bool {
 	f := t.fates[id]
 	if f == nil || t.down(id, at) {
@@ -226,14 +227,15 @@ func (f *fate) shownWithin(w span) bool {
 	return slices.ContainsFunc(f.shown, func(s span) bool { return s.meets(w) })
 }
 
-// troubled says that the cluster was in trouble at some time of a span, or had not got over one.
+// troubled reports whether the cluster was in trouble at some time of a span, or had not got over
+// one.
 func (t *truth) troubled(w span) bool {
 	return slices.ContainsFunc(t.troubles,
 		func(tr trouble) bool { return w.meets(span{tr.from, tr.to.Add(t.terms.recovery())}) })
 }
 
-// mayBeDead says that a coordinator may rightly take a machine for dead: it does not run, or it
-// cannot be heard while the provider's lists are wrong.
+// mayBeDead reports whether a coordinator may rightly take a machine for dead: it does not run, or
+// it cannot be heard while the provider's lists are wrong.
 func (t *truth) mayBeDead(id string, at history.Time) bool {
 	if t.down(id, at) {
 		return true
@@ -246,7 +248,7 @@ func (t *truth) mayBeDead(id string, at history.Time) bool {
 	return unheard && t.liedWithin(span{at.Add(-2 * t.terms.recovery()), at + 1})
 }
 
-// surelyDead says that a coordinator has known for long that a machine does not run.
+// surelyDead reports whether a coordinator has known for long that a machine does not run.
 func (t *truth) surelyDead(id string, at history.Time) bool {
 	long := t.terms.recovery()
 	for _, ago := range []time.Duration{0, long / 2, long} {
@@ -262,8 +264,8 @@ func (t *truth) liedWithin(w span) bool {
 	return slices.ContainsFunc(t.lied, w.has)
 }
 
-// renewed says that etcd's history began anew shortly before or after a moment: what was written
-// just before may be known to nobody.
+// renewed reports whether etcd's history began anew shortly before or after a moment: what was
+// written just before may be known to nobody.
 func (t *truth) renewed(at history.Time, within time.Duration) bool {
 	return slices.ContainsFunc(t.lines, func(l history.Time) bool {
 		return l.Add(-within) <= at && at <= l.Add(within)

@@ -117,7 +117,7 @@ func (in *inquiry) deadByRight(w *world, s *step, id string) {
 		s.because(id)), in.evidence(s, id)...)
 }
 
-// endsSoon says that a machine went down, other than by order, at about a moment.
+// endsSoon reports whether a machine went down, other than by order, at about a moment.
 func (f *fate) endsSoon(at history.Time) bool {
 	for _, h := range f.harms {
 		if h.kind == history.Crashed && h.from < at.Add(late) {

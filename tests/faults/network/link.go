@@ -146,7 +146,7 @@ func cut(c net.Conn) {
 	_ = c.Close()
 }
 
-// hungUp says whether the other side of a connection sends nothing more.
+// hungUp reports whether the other side of a connection sends nothing more.
 func hungUp(c net.Conn) bool {
 	tcp, ok := c.(*net.TCPConn)
 	if !ok {

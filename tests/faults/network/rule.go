@@ -62,7 +62,7 @@ type book struct {
 
 func newBook(rules []*Rule) *book { return &book{rules: rules, turned: make(chan struct{})} }
 
-// refuses says whether one party may not connect to another.
+// refuses reports whether one party may not connect to another.
 func (b *book) refuses(from, to string) bool {
 	return slices.ContainsFunc(b.rules, func(r *Rule) bool { return r.Refuse && r.concerns(from, to) })
 }

@@ -98,7 +98,7 @@ func clockJumpsAsMachinesBoot(ctx context.Context, s *Site) (string, func() erro
 	}, err
 }
 
-// anyBoots says that some machine is recorded as booting.
+// anyBoots reports whether some machine is recorded as booting.
 func (s *Site) anyBoots() bool {
 	return slices.ContainsFunc(s.Witness.Now().Of(s.Keys.Of(store.KindInstances)), func(kv store.KV) bool {
 		v, err := store.Decode[store.Instance](kv)

@@ -57,7 +57,7 @@ func happen(ctx context.Context, c *cluster.Cluster, step Step) error {
 	return nil
 }
 
-// wait says whether so much time has passed before the context ended.
+// wait reports whether so much time has passed before the context ended.
 func wait(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -34,15 +34,15 @@ func (k keys) sorted() []store.KV {
 	return slices.SortedFunc(maps.Values(k), func(a, b store.KV) int { return cmp.Compare(a.Key, b.Key) })
 }
 
-// same says whether these are the keys of one state.
+// same reports whether these are the keys of one state.
 func (k keys) same(other keys) bool { return maps.EqualFunc(k, other, sameKV) }
 
 func sameKV(a, b store.KV) bool {
 	return a.Created == b.Created && a.Modified == b.Modified && a.Lease == b.Lease && bytes.Equal(a.Value, b.Value)
 }
 
-// leadsTo says whether a later state can have come from this one, which was whole up to a revision:
-// what was not written since must be there as it was.
+// leadsTo reports whether a later state can have come from this one, which was whole up to a
+// revision: what was not written since must be there as it was.
 func (k keys) leadsTo(later keys, revision store.Revision) bool {
 	for key, kv := range later {
 		if kv.Modified <= revision && !sameKV(kv, k[key]) {

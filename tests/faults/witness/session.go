@@ -106,7 +106,7 @@ func (s *session) recall(ctx context.Context, kv pb.KVClient) (memory, error) {
 	return known, nil
 }
 
-// older says that etcd is another one, or one from before.
+// older reports whether etcd is another one, or one from before.
 func (s *session) older(head *pb.ResponseHeader) bool {
 	return head.ClusterId != s.w.cluster || head.RaftTerm < s.w.term || store.Revision(head.Revision) < s.w.revision
 }

@@ -28,7 +28,7 @@ type agents struct {
 	process map[string]*os.Process // that runs now
 }
 
-// isProgram says whether a machine's agent is a program. What a machine is, it stays.
+// isProgram reports whether a machine's agent is a program. What a machine is, it stays.
 func (a *agents) isProgram(instance string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -14,7 +14,7 @@ type papers struct {
 	kept map[string]provider.Bootstrap // by instance
 }
 
-// keeps says whether the machine starts no agent, and keeps its papers then.
+// keeps reports whether the machine starts no agent, and keeps its papers then.
 func (p *papers) keeps(b provider.Bootstrap) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

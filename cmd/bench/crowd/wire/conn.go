@@ -146,7 +146,7 @@ func (c *Conn) must(err error) {
 	}
 }
 
-// Ready says whether streams can be opened.
+// Ready reports whether streams can be opened.
 func (c *Conn) Ready() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
