@@ -31,7 +31,7 @@ const (
 // milliseconds.
 const settleWait = time.Second
 
-// Config says who the agent is.
+// Config identifies the agent and says how it runs.
 type Config struct {
 	Bootstrap     provider.Bootstrap
 	BootID        string // of the machine's present boot
@@ -68,7 +68,7 @@ type Agent struct {
 	news    chan struct{} // there is something to report that only the loop knows
 	started time.Time
 	events  chan session.Event
-	over    chan struct{} // closed when nobody reads events any more
+	over    chan struct{} // closed when events are no longer read
 	streams map[session.Stream]*stream
 	lines   lines
 	running sync.WaitGroup // end by themselves after a goodbye
@@ -156,13 +156,13 @@ func New(cfg Config, deps Deps) (*Agent, error) {
 	return a, nil
 }
 
-// Run is the agent, until the context ends. It is called once. That the session is lost is never an
-// error, unless the group says that the machine ends then: ErrPoweredOff.
+// Run runs the agent until ctx ends. Call it once. Losing the session is no error, unless the group
+// powers the machine off in that case: then Run returns ErrPoweredOff.
 func (a *Agent) Run(ctx context.Context) error {
 	a.started = time.Now()
 	memory, duty, err := readMemory(a.statePath, a.cfg.Bootstrap.Instance)
 	if err != nil {
-		// A replica knows the epoch and says it, and the bootstrap document has addresses.
+		// Not fatal: a replica tells the epoch, and the bootstrap document has addresses.
 		a.log.Warn("state of the former run is not known", "error", err)
 	}
 	first := a.first

@@ -18,7 +18,7 @@ import (
 type Checks interface {
 	// Want says which checks to do from now on, and may be told the same again.
 	Want(w checks.Wanted)
-	// States says how they stand, at once.
+	// States returns the state of each check without waiting.
 	States() []checks.State
 	// Changed signals that one has come to a verdict.
 	Changed() <-chan struct{}
@@ -76,9 +76,9 @@ func (a *Agent) standing() map[string]checks.Verdict {
 	return out
 }
 
-// knownVerdicts are those that the former run came to. Another boot of the machine begins afresh:
-// what runs there has been started anew, and its group gives it the time that an instance has to
-// get healthy (DET-10).
+// knownVerdicts returns the verdicts of the former run of the agent. After a reboot checks start
+// afresh: the workload has been restarted, and its group allows an instance time to become healthy
+// (DET-10).
 func (a *Agent) knownVerdicts() map[string]checks.Verdict {
 	if v := a.duty.Verdicts; v != nil && v.Boot == a.cfg.BootID {
 		return v.Checks
@@ -114,8 +114,8 @@ func sameSpecs(a, b []*protocol.CheckSpec) bool {
 	return slices.EqualFunc(a, b, func(x, y *protocol.CheckSpec) bool { return proto.Equal(x, y) })
 }
 
-// told reports whether it is known what to check. A machine whose document says that there is
-// something learns it with the welcome.
+// told reports whether it is known which checks to run. If the bootstrap document says that there
+// are checks, they arrive with the welcome message.
 func (a *Agent) told() bool {
 	return a.heard || a.duty.ConfigHash != "" || !a.cfg.Bootstrap.Checked
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/leasehold/leasehold/agent/workload"
 )
 
-// Host tells what the machine uses.
+// Host measures the machine's load.
 type Host interface {
 	// Run measures until the context ends.
 	Run(ctx context.Context)
@@ -29,8 +29,8 @@ type Host interface {
 type Workload interface {
 	// Configure sets what the next start runs. What runs goes on as it is.
 	Configure(run []string, vars map[string]string)
-	// Start starts it, or takes up one that an earlier agent left. The error is told in State as
-	// well.
+	// Start starts the workload, or takes over one that an earlier agent left running. State has
+	// the error as well.
 	Start() error
 	// Stop ends it in order, or at once when the context ends, and returns when it has ended.
 	Stop(ctx context.Context)
@@ -66,7 +66,7 @@ type Notices interface {
 	Changed() <-chan struct{}
 }
 
-// Certificate is what the machine shows and whom it believes. Nothing but Join waits for anything.
+// Certificate is the machine's identity and the authorities it trusts. Only Join blocks.
 type Certificate interface {
 	// Run keeps what is new until the context ends.
 	Run(ctx context.Context)
@@ -95,8 +95,8 @@ type Deps struct {
 	Host        Host
 	Workload    Workload
 	Hook        Hook
-	Notices     Notices // where the group says that they come from
-	Evacuation  Notices // from whoever runs the machine; it is never told where to look
+	Notices     Notices // from the source that the group names
+	Evacuation  Notices // from the machine's operator; its source is fixed
 	Fence       Fence
 	// Secrets are those that the workload, the hook and the checks take theirs from; nil: there are
 	// none.

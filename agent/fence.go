@@ -15,7 +15,7 @@ const (
 	fenceRun      = "run"
 )
 
-// ErrPoweredOff says that the agent has ended its machine, since it could not renew its lease.
+// ErrPoweredOff means that the agent powered its machine off because it could not renew its lease.
 var ErrPoweredOff = errors.New("the lease could not be renewed: the machine is powered off, as report.on_lease_lost says")
 
 // Fence is what ends more than the workload.
@@ -59,9 +59,9 @@ func fenceTimes(renewed time.Time, ttl, stop time.Duration) (begin, kill time.Ti
 	return begin, kill
 }
 
-// guard acts on the lease: it fences before it can have ended, and takes that back once it is
-// renewed. It says when to look again; zero if nothing but a renewal changes anything. It stands
-// before reports are made, so that none tells of a workload that is about to start again.
+// guard acts on the lease: it fences before the lease can have ended, and lifts the fence once it
+// is renewed. It returns when to look again; zero if only a renewal changes anything. It runs
+// before reports are made, so that no report describes a workload that is about to start again.
 func (a *Agent) guard(background context.Context, now time.Time) time.Time {
 	act := a.duty.OnLeaseLost
 	if act == "" || !a.mayRun {
@@ -81,7 +81,7 @@ func (a *Agent) guard(background context.Context, now time.Time) time.Time {
 	}
 	stop := a.stopTimeout
 	if act == fenceRun {
-		stop = ttl // nobody knows how long it takes
+		stop = ttl // how long it takes is unknown
 	}
 	begin, kill := fenceTimes(renewed, ttl, stop)
 	switch {
@@ -121,8 +121,8 @@ func (a *Agent) fence(background context.Context, ends, kill time.Time) {
 	a.deps.Hook.Want(nil)
 }
 
-// powerOff ends the machine once nothing runs on it any more, or what runs cannot be killed, and
-// says whether the agent has to end with it.
+// powerOff powers the machine off once nothing runs on it any longer, or once what runs cannot be
+// killed. It reports whether the agent has to end as well.
 func (a *Agent) powerOff(ctx context.Context) bool {
 	if !a.fenced || a.duty.OnLeaseLost != fencePowerOff || !a.keeper.resting() && time.Now().Before(a.offBy) {
 		return false
@@ -135,8 +135,8 @@ func (a *Agent) powerOff(ctx context.Context) bool {
 	return true
 }
 
-// unfence takes back what can be: the workload starts again. The loop waits for that, as before its
-// first report, so that the next one need not call healthy machines ill.
+// unfence starts the workload again. The loop waits for that, as it does before its first report,
+// so that the next report does not call a healthy machine unhealthy.
 func (a *Agent) unfence(why string) {
 	a.fenced = false
 	if !a.stopped {

@@ -13,7 +13,7 @@ import (
 // processCheck is the check that a workload has unasked (DET-9).
 const processCheck = "process"
 
-// report says how the machine is now (DET-13).
+// report describes the machine as it is now (DET-13).
 func (a *Agent) report(sequence uint64) *protocol.Report {
 	sample := a.deps.Host.Latest()
 	r := &protocol.Report{
@@ -74,8 +74,8 @@ func windows(s host.Sample) []*protocol.HostWindow {
 	return out
 }
 
-// checked is how every check stands: that of the workload's process, where there is a workload,
-// then the application's.
+// checked returns the state of every check: first the workload's process, if there is a workload,
+// then the application's checks.
 func (a *Agent) checked() ([]*protocol.Check, *protocol.WorkloadExit) {
 	var list []*protocol.Check
 	var ended *protocol.WorkloadExit
@@ -93,7 +93,7 @@ func (a *Agent) checked() ([]*protocol.Check, *protocol.WorkloadExit) {
 		case w.Exit != nil:
 			check.Why = "workload " + w.Exit.Why
 			if w.Exit.Withheld {
-				break // its last words can be told soon, and are told once
+				break // its last output can be sent soon, and is sent once
 			}
 			ended = &protocol.WorkloadExit{
 				Code: int32(w.Exit.Code), Signal: w.Exit.Signal, At: timestamppb.New(w.Exit.At), Output: w.Exit.Output,

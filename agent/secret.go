@@ -5,7 +5,7 @@ import (
 	"github.com/leasehold/leasehold/agent/secrets"
 )
 
-// secretsOf is what a replica says of the secrets.
+// secretsOf returns the secrets that a replica sent.
 func secretsOf(w *protocol.Wanted) []secrets.Told {
 	var list []secrets.Told
 	for _, s := range w.GetSecrets() {

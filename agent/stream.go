@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	// A connection that says nothing is closed by gRPC within 15s (DET-3).
+	// gRPC closes a silent connection within 15s (DET-3).
 	keepaliveTime    = 10 * time.Second
 	keepaliveTimeout = 5 * time.Second
 
@@ -185,7 +185,7 @@ func (s *stream) converse(ctx context.Context, hello *protocol.AgentMessage,
 	defer writer.Wait()
 	defer cancel()
 	writer.Go(func() {
-		// An error of Send is told by Recv, with its reason.
+		// Recv returns the error of Send, with its reason.
 		if stream.Send(hello) != nil {
 			return
 		}
@@ -217,7 +217,7 @@ func (s *stream) converse(ctx context.Context, hello *protocol.AgentMessage,
 	}
 }
 
-// plain says what a gRPC error means, without its envelope.
+// plain returns the meaning of a gRPC error, without its envelope.
 func plain(err error) error {
 	if s, ok := status.FromError(err); ok && err != nil {
 		return fmt.Errorf("%s: %s", strings.ToLower(s.Code().String()), s.Message())
@@ -235,7 +235,7 @@ type lines struct {
 	ready      *grpc.ClientConn
 	generation uint64 // of the certificate, when ready was made
 
-	next   string    // whom one is to be made to, in its place; "": nobody
+	next   string    // where one is to be opened in its place; "": nowhere
 	nextAt time.Time // and when
 }
 

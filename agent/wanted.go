@@ -15,7 +15,7 @@ import (
 // (REC-12).
 const lifecycleTask = "task"
 
-// resume takes up the duty of the former run, or that of the bootstrap document.
+// resume takes over the state of the former run, or of the bootstrap document.
 func (a *Agent) resume(d duty) {
 	if d.ConfigHash == "" {
 		b := a.cfg.Bootstrap
@@ -96,8 +96,8 @@ func (a *Agent) keepClaim(sealed []byte) {
 	a.remember(false)
 }
 
-// fenceOf is what is done without a lease. What this agent does not know stops the workload: that
-// is safe for whoever asked for more.
+// fenceOf returns what to do without a lease. An unknown value stops the workload: that is the safe
+// choice for a group that asked for more.
 func fenceOf(l *protocol.LeaseLost) string {
 	switch act := l.GetAction(); act {
 	case "", fenceStop, fencePowerOff, fenceRun:

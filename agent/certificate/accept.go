@@ -146,7 +146,7 @@ func (p *Holder) accept(answer *protocol.Certificate) error {
 		return err
 	}
 	if first {
-		return nil // whoever joins tells it
+		return nil // the caller of Join logs it
 	}
 	if news {
 		p.tellTrust(trust)
@@ -155,7 +155,8 @@ func (p *Holder) accept(answer *protocol.Certificate) error {
 	return nil
 }
 
-// trustOf returns whom to trust after an answer. Without authorities in the answer nothing changes.
+// trustOf returns the authorities to trust after an answer: those in the answer, or the present
+// ones if it names none.
 func (p *Holder) trustOf(answer *protocol.Certificate) (identity.Trust, error) {
 	if answer.GetTrust() != nil {
 		return readTrust(answer.GetTrust())
@@ -214,7 +215,7 @@ func believed(chain []*x509.Certificate, trust identity.Trust, now time.Time) (s
 	return signer, nil
 }
 
-// namesUs says what is wrong with a certificate that is not this machine's.
+// namesUs returns what is wrong with a certificate that does not name this machine, or "".
 func namesUs(c *x509.Certificate, shard, instance string) error {
 	who, err := identity.Of(c)
 	if err != nil {

@@ -6,11 +6,11 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
-// clock is the coordinators' time as far as it is known here. The clock of a machine may be wrong
-// by years, and its agent must find back to its coordinators all the same (SAFE-13). So
-// certificates are held against the time that a coordinator has told, too.
+// clock estimates the coordinators' time. A machine's clock may be wrong by years, and its agent
+// must still be able to reconnect (SAFE-13). So certificates are also checked against the last time
+// received from a coordinator.
 type clock struct {
-	told time.Time // zero: nobody has
+	told time.Time // zero: none was received
 	at   time.Time // when, by our own clock
 	live bool      // in this run; else it was written down earlier, and it may be much later by now
 }
@@ -18,7 +18,7 @@ type clock struct {
 // tell takes over a time that a coordinator has told just now.
 func (c *clock) tell(told, now time.Time) { *c = clock{told: told.Round(0), at: now, live: true} }
 
-// now is the coordinators' time, if one has told it in this run, else that of this machine.
+// now returns the coordinators' time if one was received in this run, else the machine's time.
 func (c clock) now(now time.Time) time.Time {
 	if !c.live {
 		return now
@@ -26,8 +26,8 @@ func (c clock) now(now time.Time) time.Time {
 	return c.told.Add(now.Sub(c.at))
 }
 
-// times are those that it may be now. Of a time that was written down nobody knows how long ago
-// that was: it may still be right where the clock of the machine is wrong.
+// times returns every time that it may be now. A time read from disk is of unknown age, but may
+// still be right where the machine's clock is wrong.
 func (c clock) times(now time.Time) []time.Time {
 	if c.told.IsZero() {
 		return []time.Time{now}

@@ -22,7 +22,7 @@ func (p *Holder) Credentials(bare bool) (c credentials.TransportCredentials, gen
 	return secured{p: p, bare: bare}, p.generation
 }
 
-// secured are credentials that are made anew for each handshake.
+// secured are transport credentials that are rebuilt for each handshake.
 type secured struct {
 	p    *Holder
 	bare bool
@@ -59,7 +59,7 @@ func (secured) OverrideServerName(string) error {
 	return errors.New("whom an agent speaks to is not to be overridden")
 }
 
-// plain says what is wrong with a coordinator's certificate such that a person knows what to do.
+// plain explains what is wrong with a coordinator's certificate, for a person to act on.
 func plain(err error, now time.Time) error {
 	var invalid x509.CertificateInvalidError
 	var unknown x509.UnknownAuthorityError

@@ -18,7 +18,7 @@ const (
 	schema   = 1
 )
 
-// papers are all that is kept. It is a value: nobody changes what its parts point to.
+// papers is everything that is kept on disk. It is a value: its parts are never modified.
 type papers struct {
 	key    *ecdsa.PrivateKey // nil: this machine has not joined
 	chain  []*x509.Certificate
@@ -157,7 +157,7 @@ func keyOf(text string) (*ecdsa.PrivateKey, error) {
 	}
 	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	if err != nil {
-		return nil, errors.New("key: it cannot be read") // whatever the parser quotes, it is not for a log
+		return nil, errors.New("key: it cannot be read") // do not log what the parser quotes
 	}
 	own, ok := key.(*ecdsa.PrivateKey)
 	if !ok {

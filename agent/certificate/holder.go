@@ -306,7 +306,8 @@ func (p *Holder) enforce(next papers, n int) {
 	}
 }
 
-// news reports whether this is new on a topic, and notes it: the log has each state once.
+// news reports whether a message differs from the last one on its topic, and remembers it, so that
+// the log has each state once.
 func (p *Holder) news(topic, what string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 	"github.com/leasehold/leasehold/agent/protocol"
 )
 
-// ErrNotJoined says that this machine has no certificate and got none. The log says why, once for
-// each reason.
+// ErrNotJoined means that this machine has no certificate and did not get one. The log has each
+// reason once.
 var ErrNotJoined = errors.New("this machine has not joined")
 
 // Join gets the first certificate for the join token, if there is none yet; ask asks a replica. It
@@ -26,7 +26,7 @@ func (p *Holder) Join(ctx context.Context,
 	if p.usable(time.Now()) {
 		return nil
 	}
-	if err := p.settled(ctx); err != nil { // a call that was given up may have had its answer all the same
+	if err := p.settled(ctx); err != nil { // a call that was given up may still have been answered
 		return err
 	}
 	if p.usable(time.Now()) {
@@ -73,8 +73,8 @@ func (p *Holder) Join(ctx context.Context,
 	return nil
 }
 
-// usable reports whether there is a certificate to come with. One that has ended is shown all the
-// same: this machine's clock may be wrong, and the refusal tells the coordinators whose it was.
+// usable reports whether there is a certificate to present. An expired one is presented as well:
+// this machine's clock may be wrong, and the refusal tells the coordinators which instance it is.
 func (p *Holder) usable(now time.Time) bool {
 	p.mu.Lock()
 	own := p.force.leaf()
@@ -102,9 +102,9 @@ func (p *Holder) replace() string {
 	return "replace the instance: leasehold instance replace " + p.identity.Name
 }
 
-// ask makes a request over a key that has no certificate yet: the one that was asked with last, if
-// that has no answer. A key that only a renewal is asked with is not worth writing down: a lost one
-// is asked for anew.
+// ask makes a request for a key without a certificate: the key of the last unanswered request, if
+// there is one. The key of a renewal is not written to disk: if it is lost, the renewal starts over
+// with another.
 func (p *Holder) ask(renewal bool) ([]byte, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -15,8 +15,8 @@ import (
 	"github.com/leasehold/leasehold/agent/protocol"
 )
 
-// newGRPCProbe passes where grpc.health.v1 says that the service is serving, over a connection of
-// its own each time.
+// newGRPCProbe returns a probe that passes while grpc.health.v1 reports SERVING. Each run opens its
+// own connection.
 func newGRPCProbe(c *protocol.GRPCCheck) (probe, error) {
 	to, err := address(c.GetHost(), c.GetPort())
 	if err != nil {
@@ -32,7 +32,7 @@ func newGRPCProbe(c *protocol.GRPCCheck) (probe, error) {
 			}
 			transport = credentials.NewTLS(cfg)
 		}
-		var dialed error // what gRPC tells of it differs from run to run
+		var dialed error // gRPC's own text differs from run to run
 		conn, err := grpc.NewClient("passthrough:///"+to, grpc.WithTransportCredentials(transport),
 			grpc.WithUserAgent("leasehold-agent"),
 			grpc.WithDisableServiceConfig(), grpc.WithReadBufferSize(4<<10), grpc.WithWriteBufferSize(4<<10),

@@ -123,7 +123,7 @@ func failure(ctx context.Context, err error) Result {
 // timedOut is the result of a run that was not over in time.
 const timedOut Result = "timed out"
 
-// tlsConfig reads the certificates anew each time, as they may be exchanged on the machine.
+// tlsConfig reads the certificates each time, because they may be replaced on the machine.
 func tlsConfig(o *protocol.TLSOptions, host string) (*tls.Config, error) {
 	cfg := &tls.Config{
 		MinVersion: tls.VersionTLS12, ServerName: o.GetServerName(),

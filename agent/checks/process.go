@@ -98,7 +98,7 @@ func isCalled(pid, name string) bool {
 		return false
 	}
 	words := bytes.SplitN(line, []byte{0}, 3)
-	for _, word := range words[:min(2, len(words))] { // a script's name follows that of its shell
+	for _, word := range words[:min(2, len(words))] { // a script's name follows its interpreter's
 		if path.Base(string(word)) == name {
 			return true
 		}
@@ -106,8 +106,7 @@ func isCalled(pid, name string) bool {
 	return false
 }
 
-// look says how the kernel calls a process, and whether it runs: one that ended and was not asked
-// for its exit code does not.
+// look returns the kernel's name of a process and whether it runs. A zombie does not run.
 func look(pid string) (comm string, runs bool) {
 	data, err := os.ReadFile("/proc/" + pid + "/stat")
 	if err != nil {

@@ -242,8 +242,8 @@ func (r *Runner) follow(ctx context.Context, c *check, run probe, wait time.Dura
 	}
 }
 
-// runOnce does a check once and tells the result. If the run does not end in time the result is
-// told all the same, and again each interval until it has ended. It says whether to go on.
+// runOnce runs a check once and records the result. A run that exceeds its timeout counts as a
+// failure then, and again each interval until it has ended. runOnce reports whether to continue.
 func (r *Runner) runOnce(ctx context.Context, c *check, run probe, timeout, interval time.Duration) bool {
 	began := time.Now()
 	bounded, cancel := context.WithTimeout(ctx, timeout)
@@ -312,7 +312,7 @@ func rulesOf(spec *protocol.CheckSpec) Rules {
 	return Rules{Unhealthy: int(spec.GetUnhealthyThreshold()), Healthy: int(spec.GetHealthyThreshold())}
 }
 
-// States says how every check stands, in the order in which they were wanted.
+// States returns the state of every check, in the order of the configuration.
 func (r *Runner) States() []State {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -35,8 +35,8 @@ func Assume(healthy bool, at time.Time) Verdict {
 // Result is the outcome of one run: "" passes.
 type Result string
 
-// After is the verdict after one more result. It says whether that decided: whether Healthy or
-// Pending is new.
+// After returns the verdict after one more result. decided reports whether that changed Healthy or
+// Pending.
 func (v Verdict) After(r Result, rules Rules, at time.Time) (next Verdict, decided bool) {
 	pass := r == ""
 	next = v
@@ -69,7 +69,8 @@ func (v Verdict) After(r Result, rules Rules, at time.Time) (next Verdict, decid
 	return next, next.Healthy != v.Healthy || next.Pending != v.Pending
 }
 
-// Kept is the verdict as a later run of the agent takes it up: results in a row begin anew.
+// Kept returns the verdict for a later run of the agent: it keeps the verdict and resets the count
+// of results in a row.
 func (v Verdict) Kept() Verdict {
 	v.Against, v.passing, v.run = 0, false, 0
 	return v

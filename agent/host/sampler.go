@@ -29,7 +29,7 @@ type Sample struct {
 	Windows         [len(Spans)]Window
 }
 
-// Config says what to sample, and how often.
+// Config configures what is sampled, and how often.
 type Config struct {
 	Every time.Duration // 0: 5s
 	Disk  string        // a path on the file system to measure; empty: "/"
@@ -153,7 +153,7 @@ func (s *Sampler) sample(ctx context.Context) Sample {
 		did.end, did.length = now.at, now.at.Sub(s.before.at)
 		s.past.add(did)
 	}
-	if !now.network { // what passed meanwhile is told by the next that is
+	if !now.network { // the next sample with network numbers covers this time
 		now.sent, now.received, now.network = s.before.sent, s.before.received, s.before.network
 	}
 	if now.total == 0 {

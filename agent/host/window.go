@@ -2,7 +2,7 @@ package host
 
 import "time"
 
-// Spans are the times over which the machine's use is told.
+// Spans are the times over which load is reported.
 var Spans = [3]time.Duration{time.Minute, 5 * time.Minute, 15 * time.Minute}
 
 // Window is what the machine has used over one of the Spans, up to the last sample. A sample speaks
@@ -31,7 +31,7 @@ type step struct {
 	sent, received float64 // bytes
 }
 
-// past holds the steps of the longest span, and no more.
+// past holds the steps of the longest span.
 type past struct {
 	ring []step
 	next int
@@ -50,8 +50,7 @@ func (p *past) add(s step) {
 	}
 }
 
-// windows sums the steps up anew: there are few, and sums that are only ever added to and taken
-// from would drift.
+// windows recomputes the sums each time: there are few steps, and running sums would drift.
 func (p *past) windows(now time.Time) [len(Spans)]Window {
 	var out [len(Spans)]Window
 	var sums [len(Spans)]sum

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Scheme is that of the URI in a certificate.
+// Scheme is the scheme of the URI in a certificate.
 const Scheme = "leasehold"
 
 // Role is what the holder of a certificate may be.
@@ -20,7 +20,7 @@ const (
 	Coordinator Role = "coordinator"
 )
 
-// Identity is whom a certificate names.
+// Identity is the subject of a certificate.
 type Identity struct {
 	Shard string // the shard's random ID
 	Role  Role
@@ -30,7 +30,7 @@ type Identity struct {
 // mostName bounds the length of each part of an identity.
 const mostName = 100
 
-// ErrNoIdentity: a certificate names nobody that we know how to speak to.
+// ErrNoIdentity means that a certificate has no name of a known form.
 var ErrNoIdentity = errors.New("certificate names no identity")
 
 // String is the URI.
@@ -47,7 +47,7 @@ func (i Identity) Host() string { return Host(i.Shard, i.Role) }
 // Host is the host name in the certificates of a shard's servers.
 func Host(shard string, role Role) string { return string(role) + "." + shard + "." + Scheme }
 
-// Validate says what is wrong with an identity that is to be certified.
+// Validate returns what keeps an identity from being certified.
 func (i Identity) Validate() error {
 	switch {
 	case !IsName(i.Shard):

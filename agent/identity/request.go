@@ -33,8 +33,8 @@ func NewRequest(key *ecdsa.PrivateKey) ([]byte, error) {
 	return der, nil
 }
 
-// ReadRequest returns the key that a request asks to have certified. The request is signed by it,
-// so whoever made it has the key.
+// ReadRequest returns the key that a certificate request is for. The request is signed with it,
+// which proves that the requester has it.
 func ReadRequest(der []byte) (*ecdsa.PublicKey, error) {
 	if len(der) > mostRequest {
 		return nil, fmt.Errorf("certificate request has %d bytes, at most %d can be", len(der), mostRequest)

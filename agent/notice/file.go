@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// file is a notice that somebody on the machine writes: an operator, or a script that knows of
-// another source.
+// file is a notice written on the machine by an operator, or by a script that watches another
+// source.
 type file struct {
 	path string
 	kind string

@@ -10,8 +10,8 @@ import (
 // gcp is Compute Engine's metadata server.
 type gcp struct{ metadata }
 
-// preemptLeft is how long a preempted machine has to shut down: it is told with the preemption, not
-// before it.
+// preemptLeft is how long a preempted machine has to shut down, counted from the moment the notice
+// appears.
 const preemptLeft = 30 * time.Second
 
 func (s *gcp) look(ctx context.Context) (*sighting, error) {
@@ -47,7 +47,7 @@ func (s *gcp) value(ctx context.Context, name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if a.header.Get("Metadata-Flavor") != "Google" { // as Google's own clients check: it is somebody else
+	if a.header.Get("Metadata-Flavor") != "Google" { // as Google's own clients check
 		return "", fmt.Errorf("get instance/%s: the answer is not from a metadata server", name)
 	}
 	return a.body, nil

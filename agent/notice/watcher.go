@@ -36,8 +36,8 @@ const (
 	File  = "file"
 )
 
-// Evacuating is the kind of a notice by which whoever runs the machine wants it emptied: there is
-// time for that (DRAIN-3).
+// Evacuating is the kind of notice with which the machine's operator asks for it to be emptied:
+// there is time for that (DRAIN-3).
 const Evacuating = "evacuating"
 
 // Spec says where notices come from. Zero watches nothing.
@@ -61,7 +61,7 @@ type Deps struct {
 
 // sighting is a notice as a source shows it.
 type sighting struct {
-	id        string // tells it from others of this source
+	id        string // unique within its source
 	kind, why string
 	left      time.Duration // until the machine ends, now
 	timed     bool          // left is known
@@ -71,7 +71,7 @@ type sighting struct {
 // there is no notice.
 type source interface {
 	look(ctx context.Context) (*sighting, error)
-	// slowAtFirst says that its first answer may take minutes.
+	// slowAtFirst reports whether the first answer may take minutes.
 	slowAtFirst() bool
 }
 
@@ -89,7 +89,7 @@ type Watcher struct {
 	latest *Notice
 }
 
-// New starts nothing and watches nothing until it is told what.
+// New returns a Watcher that watches nothing until Watch is called.
 func New(cfg Config, deps Deps) (*Watcher, error) {
 	if deps.Logger == nil {
 		return nil, errors.New("new notice watcher: no logger")
@@ -106,8 +106,8 @@ func New(cfg Config, deps Deps) (*Watcher, error) {
 	}, nil
 }
 
-// Watch says what to watch from now on. Told the same again it changes nothing; what another source
-// has said is forgotten.
+// Watch sets what to watch from now on. Setting the same again changes nothing; another source's
+// notice is forgotten.
 func (w *Watcher) Watch(spec Spec) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -165,8 +165,8 @@ func (w *Watcher) Run(ctx context.Context) {
 	}
 }
 
-// follow asks one source until another is wanted (true) or the context ends. A source of nil only
-// waits for that.
+// follow polls one source until another is configured (true) or ctx ends. A nil source only waits
+// for that.
 func (w *Watcher) follow(ctx context.Context, spec Spec, src source, tick <-chan time.Time) bool {
 	failing, answered := false, false
 	for {
@@ -196,7 +196,7 @@ func (w *Watcher) follow(ctx context.Context, spec Spec, src source, tick <-chan
 	}
 }
 
-// errOutdated says that another source is wanted meanwhile.
+// errOutdated means that another source has been configured.
 var errOutdated = errors.New("another source is to be watched")
 
 func (w *Watcher) look(ctx context.Context, spec Spec, src source, within time.Duration) error {
@@ -246,7 +246,7 @@ func (w *Watcher) keep(found *sighting) {
 	}
 }
 
-// What is kept of a notice. A replica keeps no more.
+// Bounds of a notice. A replica keeps no more.
 const (
 	mostKind = 100
 	mostWhy  = 1000

@@ -1,8 +1,9 @@
 // Package protocol is what agents and coordinators say to each other: see protocol.proto.
 package protocol
 
-// The bounds of what an agent says (SEC-5). An agent keeps to them. A gateway keeps no more than
-// this of anything, and takes no more than [Leeway] times as much: whoever says more is no agent.
+// Bounds of what an agent sends (SEC-5). An agent keeps within them. A gateway keeps no more than
+// this of anything, and accepts up to [Leeway] times as much: a client that sends more is not one
+// of our agents.
 const (
 	MostChecks  = 64 // a group may have half as many
 	MostWindows = 3

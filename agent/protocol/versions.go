@@ -2,11 +2,11 @@ package protocol
 
 import "fmt"
 
-// The versions of the protocol that this program speaks. A version grows only when the other side
-// must know of a change to be understood: whoever meets a field that it does not know leaves it
-// alone, so most changes need no new version. A release speaks its own version and the one before,
-// which is the other end's while an upgrade goes on, or is taken back; TestVersionsSpoken holds it
-// to that, and `make check-protocol` compares what is said with the release before.
+// The versions of the protocol that this program speaks. A version grows only when the other end
+// must know of a change in order to understand it. Unknown fields are ignored, so most changes need
+// no new version. A release speaks its own version and the one before, because during an upgrade or
+// a rollback the other end may be one release older. TestVersionsSpoken enforces that, and `make
+// check-protocol` compares the messages with those of the release before.
 const (
 	Newest = 1
 	Oldest = 1 // Newest - 1, from version 2 on
@@ -18,8 +18,8 @@ type Versions struct{ Newest, Oldest uint32 }
 // Spoken are those of this program.
 func Spoken() Versions { return Versions{Newest, Oldest} }
 
-// VersionsOf are those that somebody tells of. Who tells of no oldest speaks one version alone, as
-// the first release did.
+// VersionsOf returns the versions that the other end announced. Without an oldest version it speaks
+// one only, as the first release did.
 func VersionsOf(newest, oldest uint32) Versions {
 	if oldest == 0 || oldest > newest {
 		oldest = newest

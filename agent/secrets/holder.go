@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// Told is what a replica says of one secret.
+// Told is one secret as a replica sent it.
 type Told struct {
 	Variable string // of the environment
 	Name     string // of the secret
@@ -55,7 +55,7 @@ func (h *Holder) Want(wanted map[string]string) {
 	h.told = told
 }
 
-// Tell takes over what a replica says of all that are wanted, and says whether any of it is new.
+// Tell replaces all wanted secrets, and reports whether anything changed.
 func (h *Holder) Tell(list []Told) bool {
 	if h == nil {
 		return false
@@ -99,7 +99,7 @@ func (h *Holder) Number() int {
 	return h.number
 }
 
-// Missing says what keeps a workload from being started; "" if nothing does.
+// Missing returns what keeps a workload from being started, or "".
 func (h *Holder) Missing() string {
 	if h == nil {
 		return ""
@@ -119,7 +119,7 @@ func (h *Holder) Missing() string {
 	return strings.Join(why, "; ")
 }
 
-// Blind reports whether there are secrets which nobody has told yet.
+// Blind reports whether secrets are wanted that have not arrived yet.
 func (h *Holder) Blind() bool {
 	if h == nil {
 		return false

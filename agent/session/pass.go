@@ -19,7 +19,7 @@ func (c *Session) pass(now time.Time) []Order {
 	if l := c.serving; l != nil && !l.overdue.IsZero() {
 		switch {
 		case now.Sub(l.heard) >= max(c.ttl, c.cfg.ReportInterval):
-			// Not a word for as long as a lease lasts: there is nothing to stay for.
+			// Nothing was heard for as long as a lease lasts: there is no reason to stay.
 			c.serving, c.restless = nil, false
 			c.lost(now, l)
 			orders = append(orders, Close{Stream: l.stream, Goodbye: protocol.Goodbye_MOVING, Why: "no answer"},
@@ -134,10 +134,10 @@ func (c *Session) failed(now time.Time) {
 	c.tryAt = now.Add(time.Duration(c.cfg.Rand() * float64(min(ceiling, c.cfg.ReconnectMax))))
 }
 
-// told takes note of when a replica that has no room now is to be asked again. All others are asked
-// first; then it is, at that time or a little later: it has told everybody another. No wait is
-// longer than any other, so that a leader knows by when agents are back (SAFE-1). It says whether
-// none has room sooner.
+// told records when a replica that has no room now may be asked again. All others are asked first,
+// then this one at that time or a little later: it has given every agent a different time. No wait
+// is longer than usual, so that a leader knows by when agents are back (SAFE-1). told reports
+// whether no other replica has room sooner.
 func (c *Session) told(now time.Time, l *line, after time.Duration) (soonest bool) {
 	if at := now.Add(c.waitFor(after)); c.booking.at.IsZero() || at.Before(c.booking.at) {
 		c.booking, soonest = booking{l.address, at}, true
@@ -147,7 +147,7 @@ func (c *Session) told(now time.Time, l *line, after time.Duration) (soonest boo
 	}
 	c.replicas.last = before(c.replicas, c.booking.address)
 	c.tryAt, c.booking = c.booking.at, booking{}
-	c.failures = min(c.failures, len(c.replicas.known)) // those who answer are there: nobody else has to be looked for
+	c.failures = min(c.failures, len(c.replicas.known)) // replicas that answer are there: no others have to be looked for
 	return soonest
 }
 
@@ -167,8 +167,8 @@ func (c *Session) waitFor(after time.Duration) time.Duration {
 const unknownRound = 8
 
 // unrecorded sets when to ask again after a replica has said that there is no record of the
-// instance. At first all replicas are asked, then mostly this one, after about the longest wait,
-// for as long as it takes (SAFE-14). It says whether to keep the connection.
+// instance. At first all replicas are asked, then mostly this one, at about the longest wait, for
+// as long as it takes (SAFE-14). It reports whether to keep the connection.
 func (c *Session) unrecorded(now time.Time, l *line, after time.Duration) (keep bool) {
 	c.unknown++
 	keep = after > 0 // else the replica is of an earlier release, and ends the connection

@@ -137,14 +137,14 @@ type Heard struct {
 	Message *protocol.GatewayMessage
 }
 
-// Ended says that a stream is gone, or could not be opened.
+// Ended reports that a stream is gone or could not be opened.
 type Ended struct {
 	Stream Stream
 	Err    error
 	Told   bool // the log has it already
 }
 
-// Changed says that there is something to report before the interval is over (DET-1).
+// Changed reports that there is something to send before the interval is over (DET-1).
 type Changed struct{}
 
 func (Heard) event()   {}
@@ -193,7 +193,7 @@ type Warm struct {
 	After time.Duration
 }
 
-// Workload says whether the workload may run.
+// Workload orders that the workload may run, or must not.
 type Workload struct {
 	Run bool
 	Why string

@@ -133,8 +133,8 @@ func (c *Session) welcomed(now time.Time, w *protocol.Welcome) []Order {
 	return append(orders, c.warm())
 }
 
-// waits gives a replica that has told us to wait for our turn the time that it asks for, once, and
-// no more than we wait anyway.
+// waits grants a replica that asked us to wait for our turn the time that it asked for, once, and
+// no more than the usual longest wait.
 func (c *Session) waits(now time.Time, most time.Duration) []Order {
 	l := c.trying
 	if l.waiting || most <= 0 {
@@ -197,8 +197,8 @@ func (c *Session) refused(now time.Time, l *line, r *protocol.Refused) []Order {
 	}
 	switch reason {
 	case protocol.Refused_RETIRED:
-		// The word of one replica is that of etcd: it compares the record in a transaction. So it
-		// holds for all streams.
+		// A replica answers for etcd: it compares the record in a transaction. So its answer holds
+		// for all streams.
 		for _, other := range []*line{c.serving, c.trying} {
 			if other != nil {
 				orders = append(orders, Close{Stream: other.stream})
@@ -291,7 +291,8 @@ func (c *Session) ended(now time.Time, ev Ended) []Order {
 	return []Order{Note{Warn: true, Text: text, Replica: l.address, Why: why}}
 }
 
-// learn takes in a list of replicas and says whether it was news. An empty one says nothing.
+// learn takes in a list of replicas and reports whether it changed anything. An empty list is
+// ignored.
 func (c *Session) learn(now time.Time, list []string) bool {
 	list = shuffled(list, nil, c.cfg.Rand)
 	if len(list) == 0 || c.replicas.same(list) && len(c.memory.Replicas) > 0 {

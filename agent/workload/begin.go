@@ -10,11 +10,11 @@ import (
 	"github.com/leasehold/leasehold/provider"
 )
 
-// ownVariables are the business of programs of ours, and nobody else's.
+// ownVariables are for Leasehold's own programs only.
 var ownVariables = []string{provider.EnvBootstrap, provider.EnvBootID, "LEASEHOLD_SECRETS_KEY"}
 
-// begin starts a process in a group of its own, which writes to a file and so needs no agent. It
-// says what a later agent must know of it.
+// begin starts a process in its own process group that writes its output to a file, so that it
+// needs no agent. It returns what a later agent must know of it.
 func (c Config) begin(argv []string, vars map[string]string, out *os.File) (*exec.Cmd, record, error) {
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Dir = c.Dir

@@ -10,8 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// handle is a process that can be waited for by whoever is not its parent, and no longer than one
-// likes.
+// handle waits, for a limited time, for a process that is not a child of this one.
 type handle struct{ file *os.File }
 
 // openHandle returns nil where the kernel is too old for it (before 5.10).

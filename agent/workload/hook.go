@@ -14,7 +14,7 @@ import (
 
 // Drain is an order to run the drain hook.
 type Drain struct {
-	Token   string   // tells it from other drains
+	Token   string   // identifies the drain
 	Run     []string // the hook; empty: there is nothing to wait for
 	Vars    map[string]string
 	Timeout time.Duration
@@ -58,8 +58,7 @@ type hookRecord struct {
 	Begun time.Time `json:"begun"`
 }
 
-// NewHook starts nothing. The configuration is that of the workload, whose Run, Vars and
-// StopTimeout do not matter here.
+// NewHook starts nothing. cfg is the workload's; its Run, Vars and StopTimeout are not used.
 func NewHook(cfg Config, deps Deps) (*Hook, error) {
 	if deps.Logger == nil {
 		return nil, errors.New("new drain hook: no logger")
@@ -147,8 +146,8 @@ func (h *Hook) tell(token string) {
 
 func (h *Hook) recordPath() string { return filepath.Join(h.cfg.StateDir, "drain.json") }
 
-// follow carries a drain out, and says whether its hook has ended. Without a token it only ends
-// what an earlier agent left.
+// follow carries a drain out, and reports whether its hook has ended. Without a token it only ends
+// what an earlier agent left running.
 func (h *Hook) follow(ctx context.Context, d Drain) (ended bool) {
 	if ctx.Err() != nil {
 		return false
@@ -261,7 +260,7 @@ func (h *Hook) await(ctx context.Context, p *process, left time.Duration) *Exit 
 	}
 }
 
-// kill ends the whole group, and says how its leader ended.
+// kill ends the whole process group, and returns how its leader ended.
 func (h *Hook) kill(p *process) *Exit {
 	if err := signalGroup(p.PID, syscall.SIGKILL); err != nil {
 		h.log.Warn("drain hook was not killed", "error", err, "pid", p.PID)

@@ -10,9 +10,9 @@ import (
 	"syscall"
 )
 
-// stat is what /proc/<pid>/stat says of a process, as far as it matters here.
+// stat is the part of /proc/<pid>/stat that is needed here.
 type stat struct {
-	state string // Z: it ended, and nobody asked for its exit code
+	state string // Z: it ended, and was not waited for
 	group int
 	start string // in ticks since the kernel booted: with the process ID it names one process for good
 }

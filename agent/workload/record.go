@@ -23,7 +23,7 @@ func readRecord(path string) (record, bool, error) {
 	return r, known, err
 }
 
-// readJSON says whether there is a record.
+// readJSON reads a record, and reports whether there is one.
 func readJSON(path string, to any) (bool, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {

@@ -44,7 +44,7 @@ type Exit struct {
 	At     time.Time `json:"at"`
 	Why    string    `json:"why"` // for people
 	Output []byte    `json:"output,omitempty"`
-	// Withheld: what it said last may hold secrets that nobody has told yet.
+	// Withheld is set if the last output may hold secrets that have not arrived yet.
 	Withheld bool `json:"withheld,omitempty"`
 }
 
@@ -58,7 +58,7 @@ type State struct {
 	Waits   string    // why it was not started yet; the next Start tries again
 }
 
-// ErrWaits says that the workload cannot be started as long as secrets are missing.
+// ErrWaits means that the workload cannot be started while secrets are missing.
 var ErrWaits = errors.New("workload waits for its secrets")
 
 // Runner runs the workload. Start, Stop and Release are called one at a time; the others at any
@@ -121,7 +121,7 @@ func (r *Runner) configured() (run []string, vars map[string]string) {
 	return r.argv, r.vars
 }
 
-// State says how the workload is now.
+// State returns the present state of the workload.
 func (r *Runner) State() State {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -138,10 +138,10 @@ func (r *Runner) Changed() <-chan struct{} { return r.changed }
 
 func (r *Runner) recordPath() string { return filepath.Join(r.cfg.StateDir, "workload.json") }
 
-// Start starts the workload, or takes up what an earlier agent left: the process if it still runs,
-// its end if it ended. It does nothing after a Start that was not followed by Stop, so a workload
-// that ended by itself stays ended. A failure is told in State as well, as an exit; that secrets
-// are missing is none: ErrWaits.
+// Start starts the workload, or takes over what an earlier agent left: the process if it still
+// runs, its exit if it ended. It does nothing after a Start that was not followed by Stop, so a
+// workload that ended by itself stays ended. State has a failure as well, as an exit; missing
+// secrets are not a failure, but ErrWaits.
 func (r *Runner) Start() error {
 	if r.run != nil {
 		return nil
@@ -272,7 +272,7 @@ func exitOf(s *os.ProcessState) *Exit {
 	return &Exit{Code: s.ExitCode(), Why: fmt.Sprintf("ended with exit code %d", s.ExitCode())}
 }
 
-// ended records an end that nobody asked for, so that no later agent of this boot starts the
+// ended records an exit that was not requested, so that no later agent of this boot starts the
 // workload again.
 func (r *Runner) ended(rec record, exit *Exit) {
 	rec.Exit = exit

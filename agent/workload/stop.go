@@ -9,17 +9,17 @@ import (
 )
 
 const (
-	// groupLookEvery is how often it is looked whether the last process of the group has ended; no
-	// event tells it.
+	// groupLookEvery is how often to look whether the last process of the group has ended: no event
+	// announces it.
 	groupLookEvery = 20 * time.Millisecond
 	// killWait is how long the kernel may take to end what was killed. What is stuck in it longer
 	// stays.
 	killWait = 5 * time.Second
 )
 
-// Stop ends the workload in order: SIGTERM to its group, and SIGKILL to what is left of it after
-// the time-out, or as soon as the context ends. It returns when the group is gone. A later Start
-// starts it anew.
+// Stop ends the workload in order: it sends SIGTERM to the process group, and SIGKILL to what is
+// left after the timeout, or as soon as ctx ends. It returns when the group is gone. A later Start
+// starts the workload again.
 func (r *Runner) Stop(ctx context.Context) {
 	if r.run == nil {
 		r.resume()
@@ -80,7 +80,7 @@ func (r *Runner) signal(p *process, sig syscall.Signal) {
 	}
 }
 
-// forget makes the next Start begin anew.
+// forget makes the next Start begin from scratch.
 func (r *Runner) forget() {
 	if err := os.Remove(r.recordPath()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		r.log.Warn("workload record was not removed", "error", err)

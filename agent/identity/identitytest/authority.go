@@ -1,5 +1,5 @@
-// Package identitytest is a certificate authority in memory, for tests of both sides of a stream.
-// What it signs is whatever a test asks for, also what no real one would.
+// Package identitytest is a certificate authority in memory, for tests of both ends of a stream. It
+// signs anything, including what a real authority would refuse.
 package identitytest
 
 import (
