@@ -117,7 +117,7 @@ func (k *keeper) follow(ctx context.Context, w wish) bool {
 		k.workload.Stop(ctx)
 		k.up = false
 		if len(k.wanted) > 0 {
-			return true // nobody may want it any more; a restart that is still wanted is carried out then
+			return true // it may no longer be wanted; a restart that is still wanted is carried out then
 		}
 		k.start()
 		k.carried(w.restart)

@@ -61,8 +61,8 @@ func (r *Replica) providerNames() []string {
 	return names
 }
 
-// publishTrust has replicas/<id> say whom we believe whenever that changes: whoever exchanges an
-// authority waits for it.
+// publishTrust keeps the trusted authorities in replicas/<id> up to date: an operator who exchanges
+// an authority waits for it.
 func (r *Replica) publishTrust(ctx context.Context) {
 	if r.deps.Authority == nil {
 		return

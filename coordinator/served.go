@@ -95,7 +95,7 @@ func (s *serving) takeUp(ctx context.Context) bool {
 }
 
 // restore recovers what an unreadable record said, from memory or from its previous revision. If
-// neither is available, the shard is held before the record is written anew. A record of a newer
+// neither is available, the shard is held before the record is overwritten. A record of a newer
 // program is never overwritten (SAFE-16).
 func (s *serving) restore(ctx context.Context, kv store.KV, why error) (v store.Versioned[store.Served], err error) {
 	r := s.t.r

@@ -110,7 +110,7 @@ var (
 	// ErrCapacity: no room for such a machine in this zone now. It was not made. Try another zone,
 	// or later.
 	ErrCapacity = errors.New("out of capacity")
-	// ErrInvalid: the template is wrong and will be until somebody changes it.
+	// ErrInvalid: the template is wrong, and repeating the call does not help.
 	ErrInvalid = errors.New("invalid template")
 	// ErrNotFound: there is no such machine.
 	ErrNotFound = errors.New("no such machine")

@@ -1,7 +1,7 @@
 // Package store is the vocabulary of Leasehold's state: what is recorded, under which key, which
 // phase may follow which, and the contract of the database that holds it.
 //
-// On that contract, whichever store it is, the package also has what several need: a session on a
+// On that contract the package builds what several packages need: a session on a
 // lease (session.go), the election (elect.go) and following a prefix (follow.go).
 //
 // The package imports the standard library alone. Adapters live beside it: etcdstore (the real

@@ -98,7 +98,7 @@ func (c *candidate) run(ctx context.Context) (Fence, error) {
 		switch {
 		case ctx.Err() != nil:
 			return Fence{}, context.Cause(ctx)
-		case err == nil: // somebody left the line: look again
+		case err == nil: // a candidate left: look again
 			retry.reset()
 			continue
 		case !repeatable(err):
@@ -140,7 +140,7 @@ func (c *candidate) stand(ctx context.Context) (Revision, error) {
 	return rev, nil
 }
 
-// await returns false if we lead. Otherwise it waits until somebody left the line, and returns
+// await returns false if we lead. Otherwise it waits until a candidate has left, and returns
 // true.
 func (c *candidate) await(ctx context.Context, created Revision) (waited bool, err error) {
 	attempt, cancel := context.WithTimeout(ctx, electAttempt)

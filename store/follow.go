@@ -46,7 +46,7 @@ const (
 // What is wanted is listed at one revision, from then on prefix is watched as a whole by one watch,
 // so that changes of different kinds of keys come in the order in which they happened. Changes of
 // what is not wanted are left out, yet the revision moves with them. Naming what is wanted is for
-// the listing's sake: the journal may hold 100,000 entries that nobody needs. While one part is
+// the listing's sake: the journal may hold 100,000 entries that are not needed. While one part is
 // read, f takes up the one before it: it is never all in memory as it was stored. A listing may
 // take as long as it likes, while its parts come: millions of keys are read from a slow store, too.
 // If the store forgets the revision meanwhile, f is interrupted, and all is listed again.

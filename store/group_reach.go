@@ -7,7 +7,7 @@ type Reach string
 
 // The ways in which it does.
 const (
-	ReachAtOnce Reach = "at once" // the leader goes by the group's spec
+	ReachAtOnce Reach = "at once" // the leader uses the group's spec
 	ReachByRoll Reach = "by roll" // it is part of the template: see InstanceSpec.TemplateHash
 	ReachLater  Reach = "later"   // an instance keeps what its record says, until something else brings it up to date
 )

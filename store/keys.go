@@ -89,7 +89,7 @@ func EventTime(at time.Time) string { return at.UTC().Format("20060102T150405.00
 func (k Keys) Of(kind string) string { return k.root + kind + "/" }
 
 // Split takes a key of this shard apart: its kind, and its name below that ("" for the shard and
-// served keys). It fails for a key of somebody else.
+// served keys). It fails for a key outside the shard.
 func (k Keys) Split(key string) (kind, name string, ok bool) {
 	rest, ok := strings.CutPrefix(key, k.root)
 	if !ok || rest == "" {

@@ -2,7 +2,7 @@ package store
 
 import "slices"
 
-// durableKinds are the kinds of keys that nothing else can make anew: a lost or spoiled one is
+// durableKinds are the kinds of keys that cannot be derived from others: a lost or spoiled one is
 // damage, and can be put back from etcd's history. Orders and join tokens are not among them: one
 // that was carried out or used must not come back.
 var durableKinds = []string{
@@ -10,7 +10,7 @@ var durableKinds = []string{
 	KindJoined, KindSecrets,
 }
 
-// DurableKinds lists the kinds of keys that hold what nothing else can make anew.
+// DurableKinds lists the kinds of keys that cannot be derived from others.
 func DurableKinds() []string { return slices.Clone(durableKinds) }
 
 // Readable says why a key's value cannot be read; nil if it can. Whether a spec is valid is another

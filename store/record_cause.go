@@ -37,7 +37,7 @@ const (
 	UnlessSize          Counterfactual = "size"           // size was not lowered
 	UnlessProvider      Counterfactual = "provider"       // it had not failed for so long
 	UnlessFilled        Counterfactual = "filled"         // the slot of a new instance
-	UnlessKept          Counterfactual = "kept"           // nobody deletes the group
+	UnlessKept          Counterfactual = "kept"           // the group is not being deleted
 	UnlessAdopted       Counterfactual = "adopted"        //
 	UnlessStarted       Counterfactual = "started"        // the group is not stopped
 	UnlessEndedBadly    Counterfactual = "ended_badly"    // the workload

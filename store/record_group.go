@@ -30,7 +30,7 @@ const (
 	RequestRestart RequestKind = "restart"
 	// RequestDrain: the instance drains and goes; its slot is filled again.
 	RequestDrain RequestKind = "drain"
-	// RequestDrained: whoever had to take over its work has; the drain need not be waited for any
+	// RequestDrained: its work has been taken over; the drain need not be waited for any
 	// more.
 	RequestDrained RequestKind = "drained"
 	// RequestProtect: see Request.Mode.
@@ -74,7 +74,7 @@ type JournalEntry struct {
 	Replacement string `json:"replacement,omitempty"`
 	// Awaits is what a suspicion waits for, other than the end of a lease.
 	Awaits Awaited `json:"awaits,omitempty"`
-	// Claimed: Instance is only the name that somebody gave who was refused. Nothing proves that it
+	// Claimed: Instance is only the name given by a client that was refused. Nothing proves that it
 	// was this instance.
 	Claimed  bool     `json:"claimed,omitempty"`
 	Slot     *int     `json:"slot,omitempty"`

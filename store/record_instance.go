@@ -77,7 +77,7 @@ type Drain struct {
 	Timer Timer  `json:"timer"`
 	// Lost: it drains because it was lost. If its agent returns, so does the instance (DET-15).
 	Lost bool `json:"lost,omitempty"`
-	// Done says who acknowledged that nothing is left to wait for; "" as long as nobody did.
+	// Done names who acknowledged that nothing is left to wait for; "" until then.
 	Done string `json:"done,omitempty"`
 }
 

@@ -92,7 +92,7 @@ type Report struct {
 	Drained   string  `json:"drained,omitempty"`     // token of the drain whose hook has ended
 	Notice    *Notice `json:"notice,omitempty"`      // that the machine will end
 
-	Trust       string             `json:"trust,omitempty"` // digest of whom the agent believes
+	Trust       string             `json:"trust,omitempty"` // digest of the authorities that the agent trusts
 	Certificate *CertificateReport `json:"certificate,omitempty"`
 }
 
@@ -110,8 +110,8 @@ func (c *CertificateReport) Same(o *CertificateReport) bool {
 	return c.Issuer == o.Issuer && c.Ends.Equal(o.Ends)
 }
 
-// NoticeEvacuating is the kind of a notice by which whoever runs the machine wants it emptied: it
-// takes the time that this takes (DRAIN-3).
+// NoticeEvacuating is the kind of notice with which the machine's operator asks for it to be
+// emptied: it takes the time that this takes (DRAIN-3).
 const NoticeEvacuating = "evacuating"
 
 // Notice is the word that a machine will be taken away (SPOT-2).

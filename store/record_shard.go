@@ -60,7 +60,7 @@ func (s *Shard) Release(at time.Time) {
 }
 
 // Reviewed says that an operator has seen so many machines without a record, and released the hold:
-// no more than those are a reason for another, and orphan_grace begins anew for them.
+// no more than those are a reason for another, and orphan_grace restarts for them.
 type Reviewed struct {
 	Extras int       `json:"extras"`
 	At     time.Time `json:"at"`
@@ -83,8 +83,8 @@ type ShardSettings struct {
 	ForcedAge    Duration `json:"forced_age,omitempty"`
 	// SEC-3: how long an agent's certificate lasts; it is renewed after a third of that
 	Certificate Duration `json:"certificate,omitzero"`
-	// CompactAfter is how old etcd's history becomes before the leader has it forgotten, if nobody
-	// else does; 0: never, nil: the default.
+	// CompactAfter is how old etcd's history becomes before the leader has it compacted; 0: never,
+	// nil: the default.
 	CompactAfter *Duration `json:"compact_after,omitempty"`
 
 	// Refused is what etcd holds and cannot be used (REC-20). Each of these settings has another
@@ -126,7 +126,7 @@ func (s ShardSettings) WithDefaults() ShardSettings {
 }
 
 // Served says when a leader of the shard was last at work, so that the next one can tell for how
-// long nobody was (SAFE-13: timers of registration stand still meanwhile).
+// long no replica was (SAFE-13: timers of registration stand still meanwhile).
 type Served struct {
 	Schema  int       `json:"schema"`
 	At      time.Time `json:"at"`
@@ -207,7 +207,7 @@ type Replica struct {
 	Issuer string `json:"issuer,omitempty"`
 	// the authority's certificate, and with it all that it has issued
 	IssuerEnds time.Time `json:"issuer_ends,omitzero"`
-	Trust      string    `json:"trust,omitempty"`    // digest of whom it believes, as agents report it
+	Trust      string    `json:"trust,omitempty"`    // digest of the authorities it trusts, as agents report it
 	Believes   []string  `json:"believes,omitempty"` // fingerprints of the authorities
 	Waits      *Waits    `json:"waits,omitempty"`    // nil: it serves the shard
 	// agents without a record that it does not keep below strays/: they are too many

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Role is what somebody may do in a shard (SEC-4). etcd keeps the rights: users have roles, roles
+// Role is what a user may do in a shard (SEC-4). etcd keeps the rights: users have roles, roles
 // have permissions.
 type Role string
 

@@ -250,8 +250,8 @@ func (s *ShardSettings) refuse(one Setting, raw json.RawMessage, e FieldError) {
 }
 
 // UnmarshalJSON reads each setting for itself. What is not there has its default, and so has what
-// cannot be used, which is then refused by name: one wrong setting keeps nobody from reading the
-// shard.
+// cannot be used, which is then refused by name: one wrong setting keeps no program from reading
+// the shard.
 func (s *ShardSettings) UnmarshalJSON(data []byte) error {
 	var stored map[string]json.RawMessage
 	if err := json.Unmarshal(data, &stored); err != nil {
@@ -297,7 +297,7 @@ func shownRaw(raw json.RawMessage) string {
 	return text
 }
 
-// MarshalJSON keeps what was refused as it was stored, until it is set anew, and what a newer
+// MarshalJSON keeps what was refused as it was stored, until it is set again, and what a newer
 // program has set.
 func (s ShardSettings) MarshalJSON() ([]byte, error) {
 	type plain ShardSettings

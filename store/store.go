@@ -36,7 +36,7 @@ var (
 	ErrUnknown = errors.New("outcome unknown")
 	// ErrUnavailable: the store did not answer and nothing was written. Safe to repeat.
 	ErrUnavailable = errors.New("store unavailable")
-	// ErrFull is an ErrUnavailable: the store answers, but takes no writes before somebody makes
+	// ErrFull is an ErrUnavailable: the store answers, but takes no writes before an operator makes
 	// room in it.
 	ErrFull = fmt.Errorf("%w: its space is used up", ErrUnavailable)
 	// ErrDenied: the caller is not allowed, or not who it says it is.

@@ -6,7 +6,7 @@
 //
 // # Invariants
 //
-//   - A check never waits for another one, and nobody who asks for [Runner.States] waits for a check.
+//   - A check never waits for another one, and [Runner.States] never waits for a check.
 //   - Two runs of one check never overlap: one that does not end when its time is over counts as a failure there and then, and as
 //     another one each interval, and no further one is begun before it has ended.
 //   - A verdict changes by a threshold of results in a row alone. A check that is new on an instance begins with a verdict that its

@@ -11,7 +11,7 @@ import (
 // join; one that shows a certificate is believed or sent away in the handshake. The certificate is
 // the coordinator's own.
 //
-// It is made anew for each handshake, so that what changed meanwhile counts at once. Sessions are
+// It is rebuilt for each handshake, so that a change takes effect at once. Sessions are
 // not resumed: a ticket would outlive the trust that it was given in.
 func ServerConfig(own *tls.Certificate, trust Trust) *tls.Config {
 	return &tls.Config{
@@ -29,7 +29,7 @@ func ServerConfig(own *tls.Certificate, trust Trust) *tls.Config {
 //
 // A coordinator's certificate must be valid at one of these times, or now if there are none. A
 // machine's clock may be wrong by years, and its agent must find back all the same (SAFE-13): so it
-// also goes by the time that a coordinator has told it last. Everything else about the certificate
+// also uses the time last received from a coordinator. Everything else about the certificate
 // is as strict as ever.
 func ClientConfig(shard string, own *tls.Certificate, trust Trust, times ...time.Time) *tls.Config {
 	if len(times) == 0 {

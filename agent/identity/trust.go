@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// Trust is whom one side of a stream believes. It is a value: nobody changes one that was handed
-// out.
+// Trust is the set of authorities that one end of a stream trusts. It is a value, never modified
+// once handed out.
 type Trust struct {
 	// Authorities are all whose certificates are believed, oldest first. While authorities are
 	// exchanged there are two.

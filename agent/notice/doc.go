@@ -1,5 +1,5 @@
 // Package notice watches for the word that a machine will be taken away: its cloud's interruption
-// notice, or a file that somebody writes (SPOT-1, DRAIN-3).
+// notice, or a file written on the machine (SPOT-1, DRAIN-3).
 //
 // A [Watcher] asks one source every two seconds and keeps the answer, so that a report never waits
 // for it. It judges nothing and acknowledges nothing.

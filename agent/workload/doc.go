@@ -3,7 +3,7 @@
 //
 // # Invariants
 //
-//   - The workload has its own process group, and whoever ends it ends the whole group.
+//   - The workload has its own process group, and is always ended as a whole group.
 //   - It depends on nothing that dies with the agent: its output goes straight to a file, and its process ID and start
 //     time are recorded, so that a restarted agent takes it up again instead of starting a second one.
 //   - It is started at most once per boot, unless it was stopped on purpose: when it ends by itself, the
@@ -14,9 +14,9 @@
 //
 // # What it does not do
 //
-// It restarts nothing of itself, checks no health beyond "it runs", and reports to nobody: see
+// It restarts nothing of itself, checks no health beyond "it runs", and reports nothing: see
 // [Runner.State] and [Runner.Changed].
 //
-// The exit code of a workload that was taken up again cannot be known, since it is nobody's child
-// any more: it is reported as code -1.
+// The exit code of a workload that was taken up again cannot be known, since it is no child of this
+// process any more: it is reported as code -1.
 package workload

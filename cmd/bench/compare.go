@@ -33,7 +33,7 @@ const (
 	// compareConnections is how many agents may have connections of their own: an etcd may open
 	// 20,000 files in most places.
 	compareConnections = 15_000
-	// compareReport is how long a report is that somebody writes as JSON.
+	// compareReport is the length of a report written as JSON.
 	compareReport = 400
 	// compareReplicas is how many replicas Leasehold has.
 	compareReplicas = 2
@@ -158,8 +158,8 @@ func (s *Session) compareFar(doing, far string) string {
 	return "(" + far + ")"
 }
 
-// grace is for how long a leader judges nobody lost after a disturbance: until each agent has had
-// time to return (SAFE-1).
+// grace is for how long a leader judges no instance lost after a disturbance: until each agent has
+// had time to return (SAFE-1).
 func (c *Compare) grace() time.Duration { return c.lease() + compareReconnect*3/2 }
 
 // comparedRamp is how long it takes until all agents have begun.

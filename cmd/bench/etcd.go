@@ -28,7 +28,7 @@ type Etcd struct {
 	UsedEtcd bool          `help:"Measure an etcd of --endpoints even if it holds keys: the load slows its other clients down."`
 }
 
-// watchPace is how many puts a second are made while somebody watches.
+// watchPace is how many puts a second are made while a watch is open.
 const watchPace = 500
 
 // etcdResult is what JSON shows.

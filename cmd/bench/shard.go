@@ -21,7 +21,7 @@ type Shard struct {
 	UsedEtcd     bool          `help:"Use an etcd of --endpoints even if it holds keys: the load slows its other clients down."`
 }
 
-// What agents begin in a second, if nobody says: some less than what was seen to be possible with
+// What agents begin in a second, by default: some less than what was seen to be possible with
 // everything on two processors.
 const (
 	rampOwn    = 300

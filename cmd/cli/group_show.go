@@ -106,7 +106,7 @@ func showSpec(scr output.Screen, g group) error {
 	return nil
 }
 
-// inForceNow says whether the spec in groups/ is the one that the leader goes by.
+// inForceNow describes whether the spec in groups/ is the one in force.
 func inForceNow(g group) string {
 	switch at := g.Status.Record.AcceptedRevision; {
 	case at == 0:

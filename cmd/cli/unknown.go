@@ -10,7 +10,7 @@ import (
 )
 
 // knownGroup fails with NotFound if nothing in these shards has the group's name: no spec, no
-// status, no instance. An empty answer to a misspelt name would look like good news.
+// status, no instance. An empty answer to a misspelt name would look as if nothing were wrong.
 func (s *Session) knownGroup(ctx context.Context, shards []string, name string) error {
 	if !isName(name) {
 		return noGroup(name)

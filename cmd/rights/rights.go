@@ -71,7 +71,7 @@ func Do(ctx context.Context, etcd Etcd, steps []Step, told func(Step)) error {
 // Wanted is how it should be for one shard.
 type Wanted struct {
 	Shard string
-	// Users have these roles in the shard. One that has roles already, in whichever shard, keeps
+	// Users have these roles in the shard. A user that has roles already, in any shard, keeps
 	// those and gets none.
 	Users map[string]store.Role
 	// Passwords of users that are made. Who has none is known by a certificate alone.

@@ -13,8 +13,8 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// fields is one mapping of a file. Whoever asks for a field says what it may be; what nobody asked
-// for is wrong.
+// fields is one mapping of a file. The caller that reads a field says what it may be; a field that
+// was never read is wrong.
 type fields struct {
 	*reading
 	path  string
@@ -53,7 +53,7 @@ func (f *fields) read() {
 	f.Fields(f.path, f.node, func(key, value *yaml.Node) { f.keys[key.Value], f.value[key.Value] = key, value })
 }
 
-// done reports the fields that nobody asked for.
+// done reports the fields that were never read.
 func (f *fields) done() {
 	f.sections = append(f.sections, Section{f.path, f.asked})
 	if f.node == nil || f.node.Kind != yaml.MappingNode {

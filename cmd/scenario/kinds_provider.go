@@ -64,7 +64,7 @@ func (st *stage) zonesMeant(name string) []string {
 	return all
 }
 
-// eachZone does something to every zone of a name, whichever providers have it.
+// eachZone calls a function for every zone of a name, in all providers that have it.
 func (st *stage) eachZone(name string, do func(provider, zone string)) {
 	for _, p := range st.providers {
 		for _, z := range st.zonesMeant(name) {

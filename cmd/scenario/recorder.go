@@ -190,7 +190,8 @@ func minorStep(a *plan.Action) bool {
 	}
 }
 
-// judged notes a verdict. A new leader judges all anew, so what was judged before is known here.
+// judged notes a verdict. A new leader judges every instance again, so the former verdict is kept
+// here.
 func (r *recorder) judged(at time.Duration, group, id string, now plan.Judgment) {
 	before := r.verdicts[id]
 	if before == now.Verdict {

@@ -19,7 +19,7 @@ type stage struct {
 	rolls     int
 }
 
-// stepsBetween is how often it is asked whether anybody still wants to know.
+// stepsBetween is the number of steps between two looks at the context.
 const stepsBetween = 512
 
 // Play plays the scenario to its end, or until ctx ends. From time to time it tells how far it has
@@ -59,7 +59,7 @@ func newStage(s *Scenario) *stage {
 	return st
 }
 
-// runUntil has time go on; false if nobody wants to know any more.
+// runUntil advances time; false if the context has ended.
 func (st *stage) runUntil(ctx context.Context, end time.Duration, progress func(time.Duration)) bool {
 	for n := 1; ; n++ {
 		next, any := st.w.Next()

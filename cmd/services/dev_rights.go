@@ -149,7 +149,7 @@ func (c devCredentials) giveRights(ctx context.Context, endpoint, shard string) 
 	if st.Enabled {
 		return nil
 	}
-	return etcd.Enable(ctx) // dev's etcd goes by certificates: root will get in
+	return etcd.Enable(ctx) // dev's etcd authenticates by certificate: root will get in
 }
 
 // devEtcdctl is where, in its data directory, a dev that runs leaves the variables with which

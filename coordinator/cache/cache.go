@@ -64,7 +64,7 @@ type Change struct {
 // Listener hears of changes. Its methods are called with the content locked against change and must
 // neither block nor call the cache.
 type Listener interface {
-	// Listed says that the content was read anew: anything may have changed.
+	// Listed reports that the content was read again: anything may have changed.
 	Listed(*Content)
 	// Changed says what changed with one revision or a few.
 	Changed(*Content, []Change)

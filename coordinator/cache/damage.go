@@ -11,7 +11,7 @@ import (
 type Spoiled struct {
 	Modified store.Revision // of the value that cannot be read
 	Lease    store.LeaseID
-	Newer    bool // a newer program wrote it: nobody may write over it
+	Newer    bool // a newer program wrote it: it must not be overwritten
 }
 
 // Missing is a record that was lost: a cache has read it, it is absent, and no note says that it
@@ -175,7 +175,7 @@ func (c *Content) inherit(keys store.Keys, old *Content, kind, name, key string)
 	c.Missing[key] = m
 }
 
-// there reports whether a listing shows a key, be it one that cannot be read.
+// there reports whether a listing shows a key, readable or not.
 func (c *Content) there(kind, name, key string) bool {
 	if c.Unreadable[key] != "" {
 		return true

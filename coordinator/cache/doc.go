@@ -4,7 +4,7 @@
 // # Invariants
 //
 //   - The content is what etcd held at Revision: one listing, then every change in order.
-//   - A record that cannot be read is not taken for absent: it is in Unreadable, and whoever decides must
+//   - A record that cannot be read is not taken for absent: it is in Unreadable, and every decision must
 //     not decide around it.
 //   - Listeners hear every change once and in order, on the goroutine that follows etcd; they must not block.
 //

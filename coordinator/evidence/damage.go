@@ -238,7 +238,7 @@ func (e *Evidence) addUnrecorded(c *cache.Content, group string, add func(store.
 		}
 		slot, onDemand, ok := e.claimed(c, id, group)
 		if !ok || onDemand {
-			if uncounted { // else it is shown, and stays, and its place is nobody's
+			if uncounted { // else it is shown, and stays, and fills no slot
 				add(store.Damaged{
 					Key: key, Instance: id, OnDemand: onDemand, What: store.DamageLost,
 					Why: id + " has the group's tag, there is no record of it, and nobody deleted one on purpose; " +

@@ -4,7 +4,7 @@
 //
 //	evidence.go   what is kept, and disturbances
 //	seen.go       what the cache shows, and when it was first seen
-//	timers.go     timers of records on our own clock, and the time in which nobody led
+//	timers.go     timers of records on our own clock, and the time without a leader
 //	lists.go      what providers list
 //	calls.go      how provider calls went
 //	due.go        which groups are to be planned, and when
@@ -15,13 +15,13 @@
 //
 // # Invariants
 //
-//   - It has no clock, no chance, no I/O and no goroutine of its own: time, jitter and whoever acts on what it finds come
+//   - It has no clock, no chance, no I/O and no goroutine of its own: time, jitter and what acts on its findings come
 //     with its Config. So the same code serves a leader and a simulation in virtual time.
 //   - What it answers depends only on what it was told, in which order, and when: never on the order of a map.
 //   - All its times are of one clock, that of Config.Now. A time in a record is compared with the wall clock once, when it is
 //     first seen, and never more than a wait depends on it.
 //   - It believes nothing that it did not see. A new leader's begins empty.
-//   - Its methods may be called at any time by anybody. Those that take a content need it locked against change.
+//   - Its methods may be called concurrently at any time. Those that take a content need it locked against change.
 //   - To plan one group again costs what that group costs, however large the shard is.
 //
 // # What it does not do

@@ -36,7 +36,7 @@ type Evidence struct {
 
 	mu        sync.Mutex
 	known     bool        // whether the records were seen at all
-	gaps      []store.Gap // in which nobody led, before us (SAFE-13)
+	gaps      []store.Gap // without a leader, before this term (SAFE-13)
 	graceEnd  time.Time
 	graceWhy  string
 	held      bool          // the shard is on hold
@@ -117,7 +117,7 @@ type witness struct {
 	counted      time.Time // when the last List was begun that counted in sighting.Times
 	calls        plan.Calls
 	failures     int  // of calls in a row
-	uncertain    bool // a Create may still take effect that nobody waits for any more
+	uncertain    bool // a Create that was given up may still take effect
 
 	// version grows whenever the instance's records or what was seen of it change: what a snapshot
 	// showed of this version, the next one shows unchanged.

@@ -102,7 +102,7 @@ func (e *Evidence) listExtras(name string, machines []provider.Machine, byID map
 			if x.Group == "" && s.Record.Claim != nil {
 				x.Group = s.Record.Claim.Group
 			}
-			x.Stray = true // and stays so: its agent stops once it is told that nobody knows it
+			x.Stray = true // and stays so: its agent stops once it is told that it has no record
 		}
 		e.addExtra(x)
 		e.recheck[x.Group] = true
@@ -119,7 +119,7 @@ func (e *Evidence) listExtras(name string, machines []provider.Machine, byID map
 	}
 }
 
-// recorded reports whether an instance has a record, be it one that cannot be read.
+// recorded reports whether an instance has a record, readable or not.
 func (e *Evidence) recorded(c *cache.Content, id string) bool {
 	_, there := c.Instances[id]
 	return there || c.Unreadable[e.cfg.Keys.Instance(id)] != ""

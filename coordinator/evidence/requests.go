@@ -139,7 +139,7 @@ func (e *Evidence) shard(c *cache.Content, s *plan.Snapshot) {
 			s.Orders = append(s.Orders, r)
 		case nothing:
 			s.Lost = append(s.Lost, r)
-		case aGroup, unclear: // shown to the group, or to nobody
+		case aGroup, unclear: // shown to the group, or not at all
 		}
 	}
 }

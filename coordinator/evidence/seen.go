@@ -152,7 +152,7 @@ func (e *Evidence) forget(c *cache.Content, id string) bool {
 	return true
 }
 
-// renew has the next snapshot show an instance anew.
+// renew makes the next snapshot show an instance again.
 func (e *Evidence) renew(id string) {
 	if w := e.instances[id]; w != nil {
 		w.version++
@@ -230,7 +230,7 @@ func (e *Evidence) meet(rec store.Instance, now time.Time, first bool) *witness 
 	return w
 }
 
-// restartOf is the token of the restart in a record: one at the next level begins its phase anew.
+// restartOf is the token of the restart in a record: one at the next level restarts its phase.
 func restartOf(rec store.Instance) string {
 	if rec.Restart == nil {
 		return ""
@@ -314,7 +314,7 @@ func (e *Evidence) seeReplica(c *cache.Content, change cache.Change) {
 }
 
 // seeUnnoted notes that a replica has, or had until now, agents without a record that it cannot
-// note: machines that seem to be nobody's may be theirs.
+// note: machines that seem unwanted may be theirs.
 func (e *Evidence) seeUnnoted(replica string, r store.Replica) {
 	if r.Unnoted > 0 || e.crowded[replica] {
 		e.unnoted = e.cfg.Now()

@@ -6,7 +6,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// GraceEnd is until when nobody is judged lost.
+// GraceEnd returns until when no instance is judged lost.
 func (e *Evidence) GraceEnd() time.Time {
 	e.mu.Lock()
 	defer e.mu.Unlock()

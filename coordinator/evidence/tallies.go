@@ -14,7 +14,7 @@ func (e *Evidence) Tallied(tallies map[string]plan.Tally) {
 	}
 }
 
-// tally reports whether a group with losses has to be planned anew.
+// tally reports whether a group with losses has to be planned again.
 func (e *Evidence) tally(tallies map[string]plan.Tally) (turned bool) {
 	storm, calm := e.tallied.Storm(), e.tallied.Calm()
 	for group, now := range tallies {

@@ -8,7 +8,7 @@
 // report: the leader's clock, its session, the watch. It stood still for two to four seconds, again
 // and again.
 //
-// So nobody wakes them. A collection is begun before Go would begin it, nothing more is read from
+// So no data wakes them. A collection is begun before Go would begin it, nothing more is read from
 // connections meanwhile, and all threads that are idle then help of their own accord. Nobody but
 // agents waits, whose leases outlast it, and for less long than they did before.
 //

@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// conflictTries is how often a write is tried anew on what is there by then.
+// conflictTries is how often a write is repeated on the new value after a conflict.
 const conflictTries = 5
 
 // found is what etcd holds of an instance, by a fresh read.
@@ -154,7 +154,7 @@ func (s *session) register(ctx context.Context, write func(ctx context.Context, 
 	limit := s.g.timeouts.begin(ctx, callTimeout)
 	defer s.g.timeouts.end(limit)
 	ctx = limit.ctx
-	if err := s.turn.take(ctx); err != nil { // nobody else knows the session yet
+	if err := s.turn.take(ctx); err != nil { // the session is not shared yet
 		return &protocol.Refused{Reason: protocol.Refused_UNAVAILABLE, Message: err.Error()}
 	}
 	defer s.turn.give()
@@ -301,7 +301,7 @@ func (s *session) leaseFor(ctx context.Context, f found) (store.Lease, error) {
 	return l, nil
 }
 
-// setState writes what became of the stream, unless somebody newer owns the key by now. Mostly the
+// setState writes what became of the stream, unless a newer stream owns the key by now. Mostly the
 // cache shows the key as we wrote it last, which saves reading it: the transaction compares it in
 // any case.
 func (s *session) setState(ctx context.Context, state store.StreamState, goodbye store.Goodbye, why string) {
@@ -373,7 +373,7 @@ func (s *session) becomeOverdue() {
 }
 
 // lost writes that the stream is gone. When thousands are, they wait for each other, for as long as
-// it can be news.
+// it can be new.
 func (s *session) lost(why string) {
 	s.g.spawn(func() {
 		waiting, end := context.WithTimeout(s.g.life, max(s.ttl, callTimeout))
@@ -404,7 +404,7 @@ func (s *session) restore(ctx context.Context, seen store.Revision) {
 	// seconds later.
 	if s.ctx.Err() != nil || s.closing() != nil || !time.Now().Before(s.lease.Ends()) || s.state == store.StreamLeft ||
 		s.state == store.StreamMoved {
-		return // whoever said goodbye has gone, though the stream may still be there
+		return // an agent that said goodbye has gone, though the stream may still be there
 	}
 	err := s.regrant(ctx)
 	switch {

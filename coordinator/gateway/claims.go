@@ -46,7 +46,7 @@ func (s *session) recallClaim() {
 }
 
 // claimDue is the claim that the agent is to be told, if it has not been; nil: it has. It is for
-// whoever talks, with the lock of wanted.
+// the goroutine that holds talk, with the lock of wanted.
 func (s *session) claimDue() *store.Claim {
 	c := &s.wanted.claim
 	if s.g.deps.Authority == nil || c.now == c.told {
@@ -74,7 +74,7 @@ func (s *session) withClaim(full *protocol.Wanted, due *store.Claim) *protocol.W
 }
 
 // resealed has the claim told again if another authority issues by now: the one that sealed it will
-// not be believed for ever. It is for whoever talks.
+// not be believed for ever. The caller holds talk.
 func (s *session) resealed(issuer string) error {
 	w := &s.wanted
 	w.mu.Lock()

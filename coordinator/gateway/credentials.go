@@ -81,7 +81,7 @@ type noting struct {
 	came, old bool
 }
 
-// prepare returns what a handshake that begins now goes by.
+// prepare returns the configuration of a handshake that begins now.
 func (s *secured) prepare() (credentials.TransportCredentials, error) {
 	own, err := s.authority.Certificate(s.own)
 	if err != nil {
@@ -161,7 +161,7 @@ func (s *secured) refuse(raw net.Conn, why, claimed string, err error) {
 }
 
 // whyFailed says why a handshake failed, and whom the certificate named, if one was shown; "" if
-// nobody wanted anything.
+// nothing was requested.
 func whyFailed(err error, helloCame, oldTLS bool) (why, claimed string) {
 	var plain tls.RecordHeaderError
 	var unverified *tls.CertificateVerificationError
@@ -187,7 +187,7 @@ func whyFailed(err error, helloCame, oldTLS bool) (why, claimed string) {
 	case errors.Is(err, net.ErrClosed):
 		return "", "" // by the connection guard, which has logged why
 	case !helloCame && errors.Is(err, io.EOF):
-		return "", "" // somebody looked whether anybody listens
+		return "", "" // a probe whether the port is open
 	default:
 		return "the handshake failed", ""
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// speaker is whoever tells which versions of the protocol it speaks.
+// speaker is a message that announces protocol versions.
 type speaker interface {
 	GetProtocol() uint32
 	GetOldestProtocol() uint32
@@ -19,7 +19,7 @@ func versionsOf(s speaker) protocol.Versions {
 	return protocol.VersionsOf(s.GetProtocol(), s.GetOldestProtocol())
 }
 
-// foreign is the refusal of somebody who speaks no version that we do.
+// foreign is the refusal of an agent that speaks no version in common with us.
 func foreign(theirs protocol.Versions) guard.Refusal {
 	ours := protocol.Spoken()
 	f := guard.Refusal{
@@ -52,8 +52,8 @@ func (s *session) leaveAlone(ctx context.Context) *protocol.Refused {
 }
 
 // noteForeign writes that the agent is there and refused. One that another replica serves has a
-// lease already, and one that has never been served has served nobody: a new machine that cannot
-// speak to us is replaced like any that never registers (DET-11).
+// lease already, and one that has never been served has served no purpose: a new machine that
+// cannot speak to us is replaced like any that never registers (DET-11).
 func (s *session) noteForeign(ctx context.Context, f found, why guard.Refusal) error {
 	switch f.instance.Record.Phase {
 	case store.Checking, store.Running, store.Draining:

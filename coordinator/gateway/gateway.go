@@ -102,7 +102,7 @@ type Gateway struct {
 	end       context.CancelFunc
 }
 
-// New makes a gateway that serves nobody yet.
+// New returns a gateway that serves no agent yet.
 func New(cfg Config, deps Deps) (*Gateway, error) {
 	switch {
 	case cfg.Replica == "" || cfg.ShardID == "":
@@ -352,7 +352,7 @@ func (g *Gateway) settings() store.ShardSettings {
 	return settings
 }
 
-// known are the shard's settings, or the defaults as long as nobody has told us.
+// known are the shard's settings, or the defaults until they have been read.
 func (g *Gateway) known() (settings store.ShardSettings, known bool) {
 	settings = store.DefaultShardSettings()
 	g.deps.Cache.View(func(c *cache.Content) {
@@ -373,7 +373,7 @@ func (g *Gateway) addresses() []string {
 func replicaAddresses(c *cache.Content) []string {
 	out := make([]string, 0, len(c.Replicas))
 	for _, r := range c.Replicas {
-		if r.Record.Address != "" { // one that waits for its shard serves nobody yet
+		if r.Record.Address != "" { // one that waits for its shard serves no agent yet
 			out = append(out, r.Record.Address)
 		}
 	}

@@ -26,7 +26,7 @@ const mostToken = 200
 // errJoinRefused is all that a caller is told, whatever the reason.
 var errJoinRefused = status.Error(codes.PermissionDenied, "join refused")
 
-// notJoined says why somebody may not join: for journal and log.
+// notJoined is why a join is refused, for journal and log.
 type notJoined struct {
 	why    string // one of the phrases in this file
 	detail string
@@ -72,14 +72,14 @@ func (g *Gateway) Join(ctx context.Context, req *protocol.JoinRequest) (*protoco
 		"this replica cannot let anybody join now: try another, or come again soon")
 }
 
-// joining is what etcd holds of somebody who wants to join.
+// joining is what etcd holds of an instance that wants to join.
 type joining struct {
 	token    store.Versioned[store.JoinToken]
 	joined   store.Versioned[store.Joined]
 	instance store.Versioned[store.Instance]
 }
 
-// join decides. What the cache shows is enough to refuse; to let somebody in, etcd is asked.
+// join decides. The cache is enough to refuse; before a join is accepted, etcd is asked.
 func (g *Gateway) join(ctx context.Context, who *Peer, address string, req *protocol.JoinRequest) ([][]byte, error) {
 	if err := g.joinable(who, req); err != nil {
 		return nil, err
@@ -95,7 +95,7 @@ func (g *Gateway) join(ctx context.Context, who *Peer, address string, req *prot
 			return nil, err
 		}
 	case !g.guesses.allow(guard.SourceOf(address)):
-		// the cache may be behind, so etcd is asked, but not by whoever guesses
+		// the cache may be behind, so etcd is asked, but not for a guess
 		return nil, &notJoined{"token unknown or expired", "etcd was not asked: there were too many such"}
 	}
 	leave, err := g.letIn(ctx, guard.Impatient)
@@ -172,7 +172,7 @@ func (g *Gateway) exchange(ctx context.Context, address string, req *protocol.Jo
 		case !j.joined.Present() && in.Phase != store.Creating && in.Phase != store.Booting:
 			return &notJoined{"the instance is no longer waited for", "it is " + string(in.Phase)}
 		}
-		// Before anything is written: an authority that cannot issue must cost nobody his token.
+		// Before anything is written: an authority that cannot issue must not use up the token.
 		if chain, _, err = g.deps.Authority.Issue(req.GetRequest(), g.agentIdentity(rec.Instance),
 			g.settings().Certificate.D()); err != nil {
 			return fmt.Errorf("issue certificate: %w", err)
@@ -210,7 +210,7 @@ func (g *Gateway) exchange(ctx context.Context, address string, req *protocol.Jo
 	return chain, nil
 }
 
-// readJoining reads the token first: if somebody uses it meanwhile, what comes of it is seen.
+// readJoining reads the token first: if it is used meanwhile, the records read later show that.
 func (g *Gateway) readJoining(ctx context.Context, rec store.Joined) (j joining, err error) {
 	if j.token, err = readRecord[store.JoinToken](ctx, g.deps.Store, g.cfg.Keys.Token(rec.Token)); err != nil {
 		return j, err

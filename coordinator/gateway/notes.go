@@ -11,23 +11,23 @@ import (
 )
 
 // How reports are written down. A hundred thousand agents have 1,700 to be written each second
-// though none has news (DET-16): etcd takes those many times more cheaply together.
+// though none has anything new (DET-16): etcd takes those many times more cheaply together.
 const (
 	notesAtOnce = store.MaxOps / 2       // reports in a transaction: each compares two keys
 	noteBytes   = 512 << 10              // and so many bytes, or one report: etcd takes no more than 1.5 MiB
 	noteWriters = 4                      // transactions at the same time
-	noteLinger  = 100 * time.Millisecond // for how long a report without news waits for others
+	noteLinger  = 100 * time.Millisecond // for how long a report with nothing new waits for others
 	noteTries   = 5
 )
 
-// notes writes reports down, those of many agents in one transaction. A report with news is written
-// at once, together with what waits; while all writers are busy the newest of each agent waits, and
-// no other. So however slow etcd is, no agent waits for it, and what is kept is bounded.
+// notes writes reports down, those of many agents in one transaction. A report with something new
+// is written at once, together with what waits; while all writers are busy the newest of each agent
+// waits, and no other. So however slow etcd is, no agent waits for it, and what is kept is bounded.
 type notes struct {
 	g *Gateway
 
 	mu      sync.Mutex
-	soon    []*session // with news, in order
+	soon    []*session // with something new, in order
 	some    []*session // without
 	linger  bool       // a timer runs for some
 	writers int
@@ -39,7 +39,7 @@ type note struct {
 	queue   noteQueue     // in which the session waits
 	writing bool          // an earlier one is being written: one agent's are written in order
 	tries   int           // of due, without success
-	settled chan struct{} // if somebody waits: closed when nothing is due, nor being written
+	settled chan struct{} // if a caller waits: closed when nothing is due, nor being written
 }
 
 type noteQueue int
@@ -143,7 +143,7 @@ func (n *notes) take() []entry {
 
 // commit writes the first of a batch, as many as fit into a transaction, and returns how many those
 // were. Each as long as its alive is as its session wrote it: what a stream that was overtaken says
-// late is not news. Those that may not be written keep no others from it.
+// late has nothing new. Those that may not be written keep no others from it.
 func (n *notes) commit(batch []entry) int {
 	size, fit := 0, 0
 	for i := range batch {

@@ -18,7 +18,7 @@ const (
 )
 
 // proof is how a session shows who is at its other end: the newest certificate of the agent that is
-// known here. All of it is for whoever talks.
+// known here. All of it needs talk to be held.
 type proof struct {
 	peer  *Peer // nil: the streams are not secured
 	chain []*x509.Certificate
@@ -188,7 +188,7 @@ func (s *session) trustChanged() error {
 	return nil
 }
 
-// followTrust tells all sessions of every change of whom to believe, until ctx ends.
+// followTrust sends every change of the trusted authorities to all sessions, until ctx ends.
 func (g *Gateway) followTrust(ctx context.Context) {
 	if g.deps.Authority == nil {
 		return

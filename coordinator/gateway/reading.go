@@ -15,7 +15,7 @@ import (
 
 // reading is a message with a report, read into the place of one that was read before: nearly all
 // that agents say are reports, and hardly anything in one is new. It comes to what proto.Unmarshal
-// comes to, which FuzzAgentMessage holds it to; but that makes every part anew.
+// comes to, which FuzzAgentMessage holds it to; but that allocates every part again.
 type reading struct {
 	message protocol.AgentMessage
 	kind    protocol.AgentMessage_Report

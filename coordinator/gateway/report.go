@@ -100,7 +100,7 @@ func (s *session) acknowledge(sequence uint64, lease store.LeaseID) error {
 }
 
 // reopen writes that the stream is open. It takes less than an interval, since the next report
-// waits for it. Where too many want that, as after a moment in which nobody's reports came through,
+// waits for it. Where too many want that, as after a moment in which no reports came through,
 // it is for the next report: else all of them would ask etcd with each report, and it would never
 // have an end.
 func (s *session) reopen() {
@@ -173,9 +173,9 @@ func (s *session) renew(ctx context.Context) error {
 	return s.regrant(ctx)
 }
 
-// recallReport looks at what was persisted of this instance before, so that only news is written.
-// Whoever served it before has written nothing since we registered it; if the cache is older than
-// that, the first report is persisted, which harms nothing.
+// recallReport looks at what was persisted of this instance before, so that only what is new is
+// written. The replica that served it before has written nothing since we registered it; if the
+// cache is older than that, the first report is persisted, which harms nothing.
 func (s *session) recallReport(ended bool) {
 	s.recalled = true
 	var last store.Versioned[store.Report]
@@ -214,7 +214,7 @@ func (s *session) persist(r *protocol.Report) {
 	}
 	s.unwritten.Store(false)
 	s.lastReport, s.persisted = *rec, time.Now()
-	s.lastReport.Host = store.HostReport{} // nothing of it is news
+	s.lastReport.Host = store.HostReport{} // nothing of it is new
 	s.g.notes.add(s, rec, fresh)
 }
 

@@ -55,7 +55,7 @@ type session struct {
 	proof  proof
 	rate   guard.RateState
 
-	// talk is held by whoever deals with a message of the agent, or says something to it: the
+	// talk is held while a message of the agent is handled, or something is sent to it: the
 	// stream's goroutine, and a voice. Until the agent is welcome the stream's goroutine has it.
 	talk     sync.Mutex
 	hushed   bool              // nothing is said any more but by the stream's goroutine
@@ -232,7 +232,7 @@ func (s *session) listen() ending {
 		if end.err != nil {
 			return end
 		}
-		s.utter()     // what somebody wanted said meanwhile
+		s.utter()     // what was queued meanwhile
 		if wait > 0 { // what comes meanwhile waits with the agent
 			pause := time.NewTimer(wait)
 			select {
@@ -348,9 +348,9 @@ func (s *session) welcome() error {
 	}
 	lease := s.lease.ID
 	s.turn.give()
-	// Before we know the shard we say nothing of waiting: the agent knows it from whoever made it,
-	// or welcomed it last. What it is told is what a leader counts on when it gives agents the time
-	// to return (SAFE-1).
+	// Before we know the shard we say nothing of waiting: the agent knows it from its bootstrap
+	// document, or welcomed it last. What it is told is what a leader counts on when it gives
+	// agents the time to return (SAFE-1).
 	var least, most *durationpb.Duration
 	if settings, known := s.g.known(); known {
 		least, most = durationpb.New(settings.ReconnectMin.D()), durationpb.New(settings.ReconnectMax.D())
@@ -426,7 +426,7 @@ func (t turn) take(ctx context.Context) error {
 	}
 }
 
-// tryTake takes it if nobody has it.
+// tryTake takes it if it is free.
 func (t turn) tryTake() bool {
 	select {
 	case t <- struct{}{}:

@@ -31,7 +31,7 @@ type part struct {
 	store.BatchPart
 	done chan struct{} // closed when the part has its result
 
-	taken, left bool // by a writer; and by whoever wanted it. The lock guards them
+	taken, left bool // by a writer; and by the caller that queued it. The lock guards them
 }
 
 // commit is Store.Commit, together with others.

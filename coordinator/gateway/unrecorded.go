@@ -202,7 +202,7 @@ func (s *session) judge(ctx context.Context) {
 }
 
 // isAstray reports whether the shard's key is absent, or another shard's. Then etcd is not what
-// this replica serves: nothing is written, and nobody is retired.
+// this replica serves: nothing is written, and no agent is retired.
 func (g *Gateway) isAstray(c *cache.Content) bool {
 	if !c.Shard.Present() {
 		return c.Unreadable[g.cfg.Keys.Shard()] == ""

@@ -17,13 +17,13 @@ type stray struct {
 	claimed bool // with a claim
 }
 
-// What agents that nobody knows, and boots that nobody wants, can make us write (SEC-5).
+// What agents without a record, and boots that are not wanted, can make us write (SEC-5).
 const (
-	mostStrays    = 1000    // of whom nothing is known
+	mostStrays    = 1000    // that have no record
 	mostClaimed   = 200_000 // who have a claim: they are machines of ours, and all records may be lost
 	strayRate     = 500     // a second; the others come again
 	strayBurst    = 1000
-	strayAgain    = 24 * time.Hour // until one is noted anew, on a lease that lasts for longer
+	strayAgain    = 24 * time.Hour // until one is noted again, on a lease that lasts for longer
 	strayLeaseFor = time.Hour      // those of so much time share a lease
 	mostConflicts = 1000           // within conflictEvery
 	mostUnnoted   = 100_000        // that are counted, at 100 bytes each
@@ -130,7 +130,7 @@ func (g *Gateway) putStray(ctx context.Context, s *session, known *store.Claim) 
 		Writes:     []store.Write{store.PutLeased(g.cfg.Keys.Stray(s.instance), store.Encode(rec), lease)},
 	})
 	if errors.Is(err, store.ErrLeaseGone) && g.strayTurn.take(ctx) == nil {
-		g.strayOn = store.Lease{} // somebody has revoked it
+		g.strayOn = store.Lease{} // it was revoked
 		g.strayTurn.give()
 	}
 	return err

@@ -66,7 +66,7 @@ func (s *session) speakOf(m matter) {
 }
 
 // close has the session end from outside, once the agent has been told. The key is left alone:
-// whoever took over owns it.
+// the goroutine that took over owns it.
 func (s *session) close(why error) {
 	u := &s.unsaid
 	u.mu.Lock()
@@ -116,7 +116,7 @@ func (v *voices) send(s *session) {
 	}
 }
 
-// speak says what is to be said until nobody waits.
+// speak sends what is pending until nothing waits.
 func (v *voices) speak() {
 	for s := v.next(); s != nil; s = v.next() {
 		s.unsaid.mu.Lock()
@@ -141,8 +141,8 @@ func (v *voices) next() *session {
 	return s
 }
 
-// utter says what is unsaid. It waits for nobody who talks: whoever does utters what is unsaid once
-// he is done. What cannot be said ends the stream.
+// utter sends what is pending. It never waits for talk: its holder sends what is pending once
+// it is done. What cannot be sent ends the stream.
 func (s *session) utter() {
 	for s.unsaid.any() && s.talk.TryLock() {
 		hushed := s.hushed
@@ -156,7 +156,7 @@ func (s *session) utter() {
 	}
 }
 
-// sayUnsaid is for whoever talks.
+// sayUnsaid needs talk to be held.
 func (s *session) sayUnsaid() {
 	messages, matters := s.unsaid.take()
 	if why := s.closing(); why != nil {
@@ -187,7 +187,7 @@ func (s *session) sayUnsaid() {
 	}
 }
 
-// unsayable ends a stream on which nothing can be said. It is for whoever talks.
+// unsayable ends a stream on which nothing can be sent. The caller holds talk.
 func (s *session) unsayable(err error) {
 	s.hushed = true
 	s.close(err)

@@ -55,7 +55,7 @@ func (s *session) forgetRevision(back store.Revision) {
 }
 
 // sendWanted tells the agent what is wanted, if that is not what it was told last. It is for
-// whoever talks.
+// the holder of talk.
 func (s *session) sendWanted() error {
 	w := &s.wanted
 	w.mu.Lock()

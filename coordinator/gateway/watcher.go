@@ -59,7 +59,7 @@ func (w *watcher) Changed(c *cache.Content, changes []cache.Change) {
 				g.mu.Unlock()
 				switch {
 				case s == nil:
-				case change.Deleted: // the next report writes it anew, whatever it says
+				case change.Deleted: // the next report rewrites it, whatever it says
 					s.unwritten.Store(true)
 				default:
 					g.checkReport(c, s)
@@ -109,7 +109,7 @@ func (g *Gateway) check(c *cache.Content, s *session) {
 		}
 	case c.Unreadable[g.cfg.Keys.Alive(s.instance)] != "":
 		if c.Revision > s.wroteAt() {
-			g.restore(s, c.Revision) // whatever it said, this stream is open: it is written anew (SAFE-16)
+			g.restore(s, c.Revision) // whatever it said, this stream is open: it is rewritten (SAFE-16)
 		}
 	case has && alive.Modified > s.wroteAt() && !s.owns(alive.Record):
 		// whatever is older than our own write, that write has read

@@ -1,5 +1,5 @@
-// Package keyfile holds the keys for secrets where programs find them: a file that nobody else may
-// read, or the environment (SEC-6).
+// Package keyfile holds the keys for secrets where programs find them: a file that no other user
+// may read, or the environment (SEC-6).
 //
 // # Invariants
 //

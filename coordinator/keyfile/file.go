@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold/leasehold/provider/durable"
 )
 
-// Usual is where the keys are, unless somebody says otherwise.
+// Usual is the default path of the keys.
 const Usual = "/etc/leasehold/secrets.key"
 
 // mostFile bounds what is read: a hundred keys are far below.
@@ -72,7 +72,7 @@ func Create(path string, ring sealed.Ring) error {
 }
 
 // Lock keeps others from changing a key file, until the function that comes with it is called. It
-// waits for nobody.
+// never waits.
 func Lock(path string) (unlock func(), err error) {
 	dir, err := os.Open(filepath.Dir(path))
 	if err != nil {

@@ -51,7 +51,7 @@ func (k *Keys) Ring() sealed.Ring {
 	return k.ring
 }
 
-// Follow reads the file anew once a second, until the context ends, and tells when there are other
+// Follow reads the file once a second, until the context ends, and reports when there are other
 // keys.
 func (k *Keys) Follow(ctx context.Context, changed func()) {
 	if k.cfg.Text != "" || k.cfg.Path == "" {

@@ -99,7 +99,7 @@ func (a *Authority) Run(ctx context.Context) error {
 	}
 }
 
-// look takes up files that have changed, once they have stood as they are for a while: whoever
+// look reloads files that have changed, once they have been stable for a while: a person who
 // copies them to this host copies one after the other, and an authority that is missing meanwhile
 // must not be taken for one that is believed no more.
 func (a *Authority) look() {

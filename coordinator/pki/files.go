@@ -23,7 +23,7 @@ const (
 	Operators Kind = "operators"
 )
 
-// DefaultDir is where a host has its certificates, if nobody says otherwise.
+// DefaultDir is the default directory of a host's certificates.
 const DefaultDir = "/etc/leasehold/pki"
 
 // issuedDir is where certificates of people and servers are put, beside the authorities.
@@ -40,7 +40,7 @@ const (
 
 var authorityFiles = [...]string{caCert, caKey, nextCert, nextKey, oldCert}
 
-// Problem is an error about the files that somebody can do something about.
+// Problem is an error about the files, with its remedy.
 type Problem struct {
 	What, Next string
 	Err        error // below it; may be nil
@@ -105,7 +105,7 @@ func (f Files) Trust() identity.Trust {
 	return t
 }
 
-// Load reads an authority. Keys may be missing: whoever needs them sees to that.
+// Load reads an authority. Keys may be missing: callers that need them check that.
 func Load(dir string, kind Kind) (Files, error) {
 	r, err := readStable(filepath.Join(dir, string(kind)))
 	if err != nil {
@@ -126,7 +126,7 @@ type rawFile struct {
 	text  string
 }
 
-// readStable reads the files twice: what somebody was just exchanging is no state that was ever
+// readStable reads the files twice: files in the middle of an exchange are no state that was ever
 // meant.
 func readStable(dir string) (raw, error) {
 	last, err := readRaw(dir)

@@ -23,7 +23,7 @@ const (
 	OperatorsLifetime = 10 * 365 * 24 * time.Hour
 )
 
-// begins is how far back an authority begins: nothing was issued before, so that it harms nobody,
+// begins is how far back an authority begins: nothing was issued before, so that this is harmless,
 // and an agent whose clock is behind still believes it; so does a coordinator whose clock is.
 const begins = 2 * clocks
 

@@ -13,8 +13,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// clocks is how far the clock of whoever checks a certificate may be behind ours (SAFE-13). That it
-// begins before it was issued gives nobody anything: whoever has it has it from now on.
+// clocks is how far the clock of the checking side may be behind ours (SAFE-13). That a
+// certificate begins before it was issued is harmless: its holder has it only from now on.
 const clocks = 24 * time.Hour
 
 // Issue certifies the key of a request for whom the caller says. The chain is the certificate and
@@ -96,8 +96,8 @@ func (s Signer) usable(now time.Time) error {
 	return nil
 }
 
-// works says why certificates of this authority would be believed by nobody: it has ended, say, or
-// whoever signed it allows it other names or uses only.
+// works returns why certificates of this authority would not be trusted: it has expired, for
+// example, or its own signer allows it other names or uses only.
 func (s Signer) works() error {
 	if err := s.usable(time.Now()); err != nil {
 		return err

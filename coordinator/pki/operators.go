@@ -18,8 +18,8 @@ import (
 	"github.com/leasehold/leasehold/agent/identity"
 )
 
-// OperatorLifetime is how long a certificate of the operators' authority lasts if nobody says
-// otherwise.
+// OperatorLifetime is how long a certificate of the operators' authority lasts by
+// default.
 const OperatorLifetime = 365 * 24 * time.Hour
 
 // Order is what is asked of the operators' authority.

@@ -33,9 +33,9 @@ func (d *draft) accept() {
 	}
 }
 
-// orphaned says that there are instances of a group of which nobody knows any more what was asked
-// for: its key and its status are gone. They are left as they are (REC-7); nil if there are none,
-// so that there is no such group, and perhaps never was.
+// orphaned reports an invalid spec if there are instances of a group and it is no longer known what
+// was asked for: its key and its status are gone. They are left as they are (REC-7); nil if there
+// are none, so that there is no such group, and perhaps never was.
 func (d *draft) orphaned() *store.InvalidSpec {
 	var left []string
 	for i := range d.g.Instances {

@@ -12,8 +12,8 @@ import (
 type counts struct {
 	standing int // that are there, and not dead: see expansion
 	filled   int // slots
-	up       int // slots with somebody who has fully booted and is not down
-	well     int // slots with somebody healthy
+	up       int // slots with an instance that has fully booted and is not down
+	well     int // slots with a healthy instance
 	creating int
 	leaving  int
 }
@@ -129,13 +129,13 @@ func (d *draft) proven(m *member) bool {
 // healing does not use the room that they need (HEAL-10).
 func (d *draft) expansion() int { return d.counts.standing - min(d.spec.Size, d.counts.filled) }
 
-// atCapacity reports whether size and max_expansion allow no further machine, for whichever slot.
+// atCapacity reports whether size and max_expansion allow no further machine in any slot.
 func (d *draft) atCapacity() bool { return d.counts.standing >= d.spec.Size+d.spec.Budget.MaxExpansion }
 
-// unavailable is how many of the wanted slots have nobody who has fully booted.
+// unavailable is how many of the wanted slots have no instance that has fully booted.
 func (d *draft) unavailable() int { return max(0, d.spec.Size-d.counts.up) }
 
-// unwell is how many of the wanted slots have nobody healthy.
+// unwell is how many of the wanted slots have no healthy instance.
 func (d *draft) unwell() int { return max(0, d.spec.Size-d.counts.well) }
 
 // roomToCreate and roomToDelete apply HEAL-7.

@@ -107,8 +107,8 @@ func (d *draft) inUse() int {
 	return n
 }
 
-// occupied reports whether somebody is in the slot who is not on the way out, dead or not. Whom
-// only this plan removes counts still.
+// occupied reports whether the slot has an instance that is not on the way out, dead or not. One
+// that only this plan removes counts still.
 func (sl *slot) occupied() bool {
 	return sl.damaged != nil || sl.used()
 }

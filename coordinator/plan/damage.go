@@ -15,9 +15,10 @@ const mostDamaged = 200
 const aliveMargin = 10 * time.Second
 
 // holdForDamage puts the shard on hold when two or more records are lost or unreadable, or counts
-// anew if there are more by now (SAFE-15). An operator's own hold gets the count too, so that its
-// release acknowledges what was shown. It does so of one record alone where nobody knows which is
-// lost, or whose slot it had: there may be nothing to repair or to adopt then, and no other way on.
+// again if there are more by now (SAFE-15). An operator's own hold gets the count too, so that its
+// release acknowledges what was shown. It does so of one record alone where it is not known which
+// is lost, or whose slot it had: there may be nothing to repair or to adopt then, and no other way
+// on.
 func holdForDamage(s *Snapshot, now time.Time) (Action, bool) {
 	if !s.Shard.Present() || s.ShardUnreadable {
 		return Action{}, false
@@ -147,7 +148,7 @@ func (d *draft) interferes(a *Action) bool {
 }
 
 // countRecords notes how many instances have a record, and which are damaged. As long as records
-// are missing of which nobody knows which, the old count stands: it is what tells of them. A group
+// are missing and it is not known which, the old count stands: it is what tells of them. A group
 // that waits for a provider's machines is not counted before they are listed.
 func (d *draft) countRecords(st *store.Status) {
 	n, unknown := len(d.g.Instances), false
@@ -171,7 +172,7 @@ func (d *draft) countRecords(st *store.Status) {
 }
 
 // sameRecords reports whether a status need not be written for its count of records. One that was
-// counted before a release is counted anew: else what the operator acknowledged could not be told
+// counted before a release is counted again: else what the operator acknowledged could not be told
 // from what is lost later.
 func (d *draft) sameRecords(a, b *store.Status) bool {
 	if (a.Records == nil) != (b.Records == nil) || a.Records != nil && *a.Records != *b.Records {

@@ -22,7 +22,7 @@
 // # Invariants
 //
 //   - An action is one transaction, or part of one with others like it (together.go). It compares every record it changes and every
-//     key of its evidence (SAFE-4); whoever carries it out adds the leader's fence and the journal entry.
+//     key of its evidence (SAFE-4); the leader adds the leader's fence and the journal entry.
 //   - A record is changed by one action of a plan at most; what follows from the change is decided
 //     on the next cache.
 //   - The records are the truth: a plan made after a crash at any point leads to the same end.

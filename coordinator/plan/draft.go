@@ -36,7 +36,7 @@ type draft struct {
 	waiting  string         // a failed member that waits for room in a budget
 	roll     rollCount
 	settled  []store.Versioned[store.Request] // orders that are carried out by writing the status
-	news     []News                           // journal entries of what the status tells anew
+	news     []News                           // journal entries of what is new in the status
 
 	actions  []Action
 	calls    []Call

@@ -42,7 +42,7 @@ func (d *draft) drainTime(m *member) (time.Duration, bool) {
 		return 0, false
 	}
 	if m.noticed() {
-		left := length // else nobody knows when it ends
+		left := length // else its end is unknown
 		if !m.doom.by.IsZero() {
 			left = max(0, m.doom.by.Sub(d.now))
 			if len(hook) > 0 && length > 0 {

@@ -151,7 +151,7 @@ func (d *draft) forcedOut(sl *slot, good []*member) {
 }
 
 // leftOver goes on with what a group leaves behind of which no spec is in force any more: instances
-// on demand, which are nobody's but the operator's who orders them to go (REC-2, REC-7).
+// on demand, which only the operator orders to go (REC-2, REC-7).
 func (d *draft) leftOver() {
 	if d.s.Shard.Record.Hold != nil || d.s.Stale != "" {
 		return
@@ -165,7 +165,7 @@ func (d *draft) leftOver() {
 }
 
 // removeOnDemand removes instances on demand that were ordered to go or have grown too old: they
-// are replaced by nobody (REC-2).
+// are never replaced (REC-2).
 func (d *draft) removeOnDemand() {
 	for _, m := range d.members {
 		if m.Record.Managed || m.touched || m.gone() || m.phase == store.Draining {
@@ -185,7 +185,7 @@ func (d *draft) removeOnDemand() {
 	}
 }
 
-// toldDoomed says that an instance on demand will end or has to go, and that nobody but its
+// toldDoomed shows that an instance on demand will end or has to go, and that only its
 // operator does anything about it.
 func (d *draft) toldDoomed(m *member) {
 	if m.doom.rule != "" {

@@ -13,9 +13,9 @@ import (
 // nobodys is the group of an extra machine whose tag names none. No operator can name a group so.
 const nobodys = "(none)"
 
-// holdForExtras puts the shard on hold when there are more machines that nobody recorded than
+// holdForExtras puts the shard on hold when there are more machines without a record than
 // mistakes explain: then rather the records are wrong, restored from an old backup say, and the
-// machines are somebody's work (SAFE-12).
+// machines run real workloads (SAFE-12).
 func holdForExtras(s *Snapshot, now time.Time) (Action, bool) {
 	var names []string
 	patience := 3 * s.Shard.Record.Settings.ProviderPoll.D()
@@ -41,7 +41,7 @@ func holdForExtras(s *Snapshot, now time.Time) (Action, bool) {
 	}, true
 }
 
-// planExtras takes up machines that nobody recorded, once they were seen for long enough, so that
+// planExtras takes up machines without a record, once they were seen for long enough, so that
 // they are removed like any other (REC-8). The record comes first, so that one wins.
 func planExtras(s *Snapshot, now time.Time) (actions []Action, next time.Time) {
 	grace := s.Shard.Record.Settings.OrphanGrace.D()
@@ -108,7 +108,7 @@ func laterOf(now, at time.Time) time.Time {
 	return time.Time{}
 }
 
-// unwanted says in words how it is known that nobody wants the machine.
+// unwanted describes how it is known that the machine is not wanted.
 func (x *Extra) unwanted() string {
 	switch {
 	case x.Gone:

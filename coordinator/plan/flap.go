@@ -67,7 +67,7 @@ func (d *draft) giveSlotUp(sl *slot, why string) {
 	sl.retry, sl.giveUp = time.Time{}, time.Time{}
 }
 
-// giveUpFlapping gives up the slots that have flapped for too long, unless somebody in them is
+// giveUpFlapping gives up the slots that have flapped for too long, unless an instance in them is
 // well.
 func (d *draft) giveUpFlapping() {
 	for _, sl := range d.order {

@@ -29,7 +29,7 @@ func (d *draft) heal() {
 	}
 }
 
-// goesNow reports whether somebody in the slot was ordered to go without waiting.
+// goesNow reports whether an instance in the slot was ordered to go without waiting.
 func (sl *slot) goesNow() bool {
 	return slices.ContainsFunc(sl.members, (*member).goesNow)
 }
@@ -219,8 +219,8 @@ func (d *draft) turn(m *member) (removeFirst, ok bool) {
 		d.block("SAFE-2", what, store.BlockedByStormProbe, of)
 		return false, false
 	}
-	// Who never booted is unavailable already: to remove it takes nobody down (HEAL-5). Else
-	// several of them would use the budget up that their own replacement needs.
+	// An instance that never booted is unavailable already: removing it takes nothing down
+	// (HEAL-5). Else several of them would use the budget up that their own replacement needs.
 	if most == 0 || d.booted(m) && d.unavailable() >= most {
 		d.block("HEAL-2", what, store.BlockedByBudget, d.usedUp(m, most, d.unavailable()))
 		return false, false

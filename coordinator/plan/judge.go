@@ -147,7 +147,7 @@ func troubledSince(in *Instance) time.Time {
 	}
 }
 
-// dropped reports whether a lease ended of which nobody had seen trouble, and that this is not
+// dropped reports whether a lease ended without earlier trouble, and whether that is not
 // confirmed: its stream may be open all the same (DET-17).
 func dropped(in *Instance, s *Snapshot, now time.Time) bool {
 	registered := in.Record.Phase == store.Checking || in.Record.Phase == store.Running ||
@@ -429,7 +429,7 @@ func streamSays(in *Instance) string {
 }
 
 // evidence is what a verdict rests on. For one that is well it is put together only here, when
-// somebody asks.
+// an operator asks.
 func (m *member) evidence() []string {
 	if m.judgment.Evidence == nil && m.Alive.Present() {
 		return []string{streamSays(m.Instance)}

@@ -10,7 +10,7 @@ import (
 
 // orders carries out operators' requests, or refuses them; either removes the request in the same
 // transaction (REC-16). Carrying one out marks the record: the work itself follows from the mark,
-// whoever leads then.
+// the next leader.
 func (d *draft) orders() {
 	for _, r := range d.g.Requests {
 		switch {
@@ -78,7 +78,7 @@ func (d *draft) retry(r store.Versioned[store.Request], slots []*slot) {
 	d.actions = append(d.actions, a)
 }
 
-// createOnDemand makes an instance that nobody counts and nobody heals (REC-2).
+// createOnDemand makes an instance that is neither counted nor healed (REC-2).
 func (d *draft) createOnDemand(r store.Versioned[store.Request]) {
 	switch {
 	case d.spec.Deleting || d.spec.Stopped:

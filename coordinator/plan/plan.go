@@ -76,7 +76,7 @@ const (
 	CallRestart CallKind = "restart"
 )
 
-// Call is work for a provider. It follows from the phase of a record, so whoever leads next finds
+// Call is work for a provider. It follows from the phase of a record, so the next leader finds
 // it again.
 type Call struct {
 	Kind     CallKind

@@ -53,8 +53,8 @@ func (d *draft) rebalanceWaits() *store.Timer {
 	return nil
 }
 
-// settledDown reports whether every slot has one member that works, that nobody has to go, and that
-// this plan changes none.
+// settledDown reports whether every slot has one member that works, that no member has to go, and
+// that this plan changes none.
 func (d *draft) settledDown() bool {
 	for _, sl := range d.order {
 		for _, m := range sl.members {

@@ -12,7 +12,8 @@ import (
 // boot.
 
 // nextRestart is the level at which a failed member is restarted next: the workload first, where
-// its agent runs one and can be told, then the machine; "" when both were tried in vain (HEAL-1).
+// its agent runs one and can be told, then the machine; "" when both were tried and failed
+// (HEAL-1).
 func (d *draft) nextRestart(m *member) string {
 	switch {
 	case m.phase == store.Pending || m.phase == store.Creating || !m.Record.Managed:
@@ -130,7 +131,7 @@ func (m *member) mustRestart() bool {
 }
 
 // restartAllowed reports whether a member may be taken down by a restart: within max_unavailable,
-// but who is down already takes nobody down (HEAL-3, HEAL-5).
+// but an instance that is down already takes nothing down (HEAL-3, HEAL-5).
 func (d *draft) restartAllowed(m *member) bool {
 	return !d.booted(m) || m.slot.up > 1 || d.unavailable() < d.spec.MaxUnavailable(true)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// templateUnknown is the hash of what an adopted machine was made from: nobody knows.
+// templateUnknown stands for the template of an adopted machine, which is not known.
 const templateUnknown = "unknown"
 
 // outdated reports whether a member was made from another template than the one that is wanted, or
@@ -184,8 +184,8 @@ func (d *draft) waitsFirst(m, young *member) bool {
 	return false
 }
 
-// healsFirst reports whether this plan has taken a step for a slot in which nobody works: the next
-// belongs to it, and a roll takes no room before (HEAL-8).
+// healsFirst reports whether this plan has taken a step for a slot without a working instance: the
+// next belongs to it, and a roll takes no room before (HEAL-8).
 func (d *draft) healsFirst() bool {
 	for _, sl := range d.order {
 		if sl.well > 0 {
@@ -202,7 +202,7 @@ func (d *draft) healsFirst() bool {
 
 // outdatedInTurn lists who may be updated: alone in the slot and at work. First those in whose
 // slots the new template has failed least, so that a template that is wrong shows in several slots,
-// and nobody waits behind one slot that flaps (FLAP-5).
+// and no slot waits behind one that flaps (FLAP-5).
 func (d *draft) outdatedInTurn() []*member {
 	var list []*member
 	failed := map[*member]int{}

@@ -6,11 +6,11 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// updateFailing brings what is wanted to those that need it most and lose nothing by it: whoever is
-// not healthy and needs a live update alone, a replacement under way as well as the one it
-// replaces. It may be just what makes them healthy, a check that was wrong and is put right, say.
-// So they wait for no turn and no budget; the order of a roll is for those that work (ROLL-2,
-// HEAL-8).
+// updateFailing brings what is wanted to those that need it most and lose nothing by it: an
+// instance that is not healthy and needs a live update alone, a replacement under way as well as
+// the one it replaces. It may be just what makes them healthy, for example a check that was wrong
+// and is corrected. So they wait for no turn and no budget; the order of a roll is for those that
+// work (ROLL-2, HEAL-8).
 func (d *draft) updateFailing() {
 	if d.rollout == nil || d.blamed() {
 		return
@@ -25,7 +25,7 @@ func (d *draft) updateFailing() {
 	}
 }
 
-// updatedFirst reports whether a member gets what is new before its turn: nobody protects it, and
+// updatedFirst reports whether a member gets what is new before its turn: it is not protected, and
 // its agent can be told.
 func (d *draft) updatedFirst(m *member) bool {
 	if !d.outdated(m) || m.Record.Protected != "" || m.unwantedOrdered() || !m.Alive.Present() ||
@@ -46,8 +46,8 @@ func (d *draft) updatedFirst(m *member) bool {
 	return action == store.ActionLiveUpdate
 }
 
-// updateLive has the agent of a member take up what is new. It takes nobody down, yet goes step by
-// step: it may be wrong.
+// updateLive makes the agent of a member take up what is new. That takes nothing down, yet goes
+// step by step: it may be wrong.
 func (d *draft) updateLive(m *member, why store.Cause) bool {
 	if most := max(1, d.spec.Budget.MaxExpansion+d.spec.MaxUnavailable(false)); d.roll.updating >= most {
 		d.block("ROLL-2", m.task(store.WorkUpdate), store.BlockedByConfirmations,

@@ -98,7 +98,7 @@ func (d *draft) advance() {
 
 // follow notes how far a roll has come. One that was done, fails and recovers is no progress.
 func (d *draft) follow(r *store.Rollout) {
-	// whoever is more than wanted is no progress
+	// an instance beyond the size is no progress
 	most, done := min(max(r.Most, r.Done), d.spec.Size), min(d.roll.done, d.spec.Size)
 	switch {
 	case done > most:
@@ -111,8 +111,8 @@ func (d *draft) follow(r *store.Rollout) {
 	r.Done, r.Most = d.roll.done, max(most, done)
 }
 
-// stall says when a roll has made no progress for too long. While nothing may be done it cannot:
-// its time begins anew then.
+// stall reports a roll that has made no progress for too long. While nothing may be done its time
+// restarts.
 func (d *draft) stall() {
 	r := d.rollout
 	idle := d.spec.Paused || d.spec.Stopped || d.spec.Unstarted || d.spec.Deleting || d.s.Shard.Record.Hold != nil

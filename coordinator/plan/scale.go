@@ -88,7 +88,7 @@ func (d *draft) idle(missing int) []*slot {
 	return idle[:missing]
 }
 
-// cleanSlots forgets slots that nobody is in and that are not wanted any more.
+// cleanSlots forgets slots that are empty and no longer wanted.
 func (d *draft) cleanSlots() {
 	if len(d.order) <= d.spec.Size {
 		return

@@ -55,7 +55,7 @@ func (d *draft) settle(sl *slot, good, bad []*member) {
 	}
 }
 
-// sweptAway reports whether a member is lost in a storm, which keeps whoever is lost in it.
+// sweptAway reports whether a member is lost in a storm, and so not replaced.
 func (d *draft) sweptAway(m *member) bool { return m.missed() && !d.probing() && d.heldByStorm(m) }
 
 // probing reports whether a storm has lasted for probe_after. From then on a lost member whose
@@ -65,7 +65,7 @@ func (d *draft) probing() bool {
 	return s != nil && s.Ended == "" && s.Next != nil && !d.now.Before(d.ends(d.g.Due, store.TimerProbe, s.Next))
 }
 
-// await lets a slot in which nobody is proven healthy yet come to that.
+// await lets a slot without a proven healthy instance come to that.
 func (d *draft) await(sl *slot, good, bad []*member) {
 	for _, m := range bad {
 		switch {
@@ -112,7 +112,7 @@ func (d *draft) inVain(m *member) bool {
 }
 
 // leaving reports whether a member is to be replaced though it works: it is outdated, has grown too
-// old or moves to another zone, and nobody protects it.
+// old or moves to another zone, and is not protected.
 func (d *draft) leaving(m *member) bool { return d.urgency(m) > 0 }
 
 // urgency ranks the reasons for which a member that works is to be replaced. What takes the place

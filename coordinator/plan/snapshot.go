@@ -183,7 +183,7 @@ type Extra struct {
 	Claim         *store.Claim // what it was, if it is known
 }
 
-// mayGo reports whether there is positive evidence that nobody wants the machine.
+// mayGo reports whether there is positive evidence that the machine is not wanted.
 func (x *Extra) mayGo() bool {
 	return !x.Stray && !x.Damaged && (x.Gone || x.Replaced || x.GroupGone)
 }

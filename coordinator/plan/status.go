@@ -238,7 +238,7 @@ func sameGood(a, b *store.GoodSpec) bool {
 
 func sameInvalid(a, b *store.InvalidSpec) bool { return a == b || a != nil && b != nil && *a == *b }
 
-// forgetStatus removes the status of a group that nobody asked for any more before any spec of it
+// forgetStatus removes the status of a group whose spec was withdrawn before any spec of it
 // was accepted.
 func (d *draft) forgetStatus() {
 	if !d.g.Status.Present() || len(d.g.Instances) > 0 || d.damaged > 0 {

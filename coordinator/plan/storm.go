@@ -44,7 +44,7 @@ func (t Tally) Calm() bool { return !reaches(t.Now, t.Of, shardStormMin, shardSt
 func reaches(lost, of, least, percent int) bool { return lost >= least && lost*100 >= percent*of }
 
 // missed reports whether a member is lost, or called dead for its absence alone. One that stops
-// itself without a lease is as good as lost when it is found down, be that confirmed yet or not:
+// itself without a lease is as good as lost when it is found down, confirmed or not:
 // what it could not reach may be back in a moment (SAFE-9).
 func (m *member) missed() bool {
 	fences := m.Record.Spec.Report.OnLeaseLost.Fences()
@@ -289,7 +289,7 @@ func (d *draft) probes(m *member) bool {
 	return false
 }
 
-// tell has a journal entry written beside the status that records the news.
+// tell adds a journal entry to the transaction that writes the status.
 func (d *draft) tell(rule, what, why string) {
 	d.news = append(d.news, News{Rule: rule, What: what, Why: why, Otherwise: otherwise(rule, "")})
 }

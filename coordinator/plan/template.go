@@ -168,7 +168,7 @@ func (d *draft) obsolete(m *member) bool {
 }
 
 // refusedFallback notes that the provider makes no machine from the last good template any more: an
-// image is gone, say. It is not tried again in this roll.
+// image is gone, for example. It is not tried again in this roll.
 func (d *draft) refusedFallback(m *member) {
 	if d.fallback != nil && m.Record.Template == d.fallback.hash {
 		d.rollout.FallbackUnusable = m.Calls.Problem

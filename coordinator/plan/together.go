@@ -39,8 +39,8 @@ func Together(actions []Action) [][]*Action {
 }
 
 // simple actions change one record, which they compare, and nothing else: they make and remove
-// nothing, take nobody out of its slot and use no budget. What concerns the shard as a whole is not
-// simple.
+// nothing, take no instance out of its slot and use no budget. What concerns the shard as a whole
+// is not simple.
 func simple(a *Action) bool {
 	if a.Turn || a.Group == "" || len(a.Writes) != 1 || a.Writes[0].Delete || a.To != "" && !a.To.Fills() {
 		return false
@@ -103,10 +103,10 @@ func (b *bundle) count(a *Action) {
 	}
 }
 
-// Apart parts actions whose common transaction did not happen because keys had changed. Whoever
-// compares one of these is tried alone, as one that never shared a transaction, and after the
-// others, who go together once more: so nobody is held up by another. If nobody does, each is tried
-// alone.
+// Apart parts actions whose common transaction did not happen because keys had changed. An action
+// that compares one of these is tried alone, as one that never shared a transaction, and after the
+// others, which go together once more: so no action is held up by another. If none does, each is
+// tried alone.
 func Apart(together []*Action, changed []string) [][]*Action {
 	var rest []*Action
 	var out [][]*Action

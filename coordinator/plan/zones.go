@@ -52,7 +52,7 @@ func (d *draft) spread() map[string]int {
 	return d.crowd
 }
 
-// countZone counts a slot anew.
+// countZone counts a slot again.
 func (d *draft) countZone(sl *slot) {
 	if d.crowd == nil {
 		return
@@ -69,7 +69,7 @@ func (d *draft) countZone(sl *slot) {
 
 // zoneFor is the zone for a new instance in a slot, which is made instead of those that are there:
 // the one with the fewest, of those that had room when last asked (REC-3, REC-17). Nil is an
-// instance on demand, which keeps those even that are counted by nobody.
+// instance on demand, which also spreads the instances that are not counted.
 func (d *draft) zoneFor(sl *slot, spec *store.InstanceSpec) string {
 	zones := d.openZones(spec.Provider, &spec.Template)
 	if still := common(zones, d.zones()); spec.Provider == d.spec.Provider && len(still) > 0 {

@@ -148,7 +148,7 @@ func (s Shard) candidate(id string) Candidate {
 	return c
 }
 
-// contested says who else has, or claims, a slot; "" if nobody does.
+// contested names the other instance that has, or claims, a slot; "" if there is none.
 func contested(id, recorded string, claims []string) string {
 	if recorded != "" {
 		return recorded + " has its slot"

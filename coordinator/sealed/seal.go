@@ -77,7 +77,7 @@ func place(shard string, s store.Secret) []byte {
 	return binary.BigEndian.AppendUint64(out, uint64(s.Version))
 }
 
-// clip bounds what a record that anybody may have written puts into a message.
+// clip bounds what a record of unknown origin puts into a message.
 func clip(text string) string {
 	if len(text) > 40 {
 		return text[:40] + "…"

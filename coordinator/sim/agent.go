@@ -237,7 +237,8 @@ func (a *agent) lastAccepted() time.Duration {
 	return a.w.clock - (a.w.clock-a.accepted)%a.interval
 }
 
-// fallSilent ends the reports. If the stream broke, the gateway knows at once, else by and by.
+// fallSilent ends the reports. If the stream broke, the gateway knows at once, else after some
+// time.
 func (a *agent) fallSilent(broke bool) {
 	a.excused = false
 	a.stir()

@@ -68,7 +68,7 @@ func (t *term) carryOut(c leader.Commit) leader.Committed {
 		// The answer is lost. It happens now, or later if it still may: the leader cannot know.
 		t.w.after(pick(t.w.chance.happens(50), 0, t.w.chance.upTo(landsWithin)), func() {
 			if t.holds(c.Conditions) {
-				_, _ = t.happens(c.Snapshot, c.Plan, c.Actions, c.Conditions, writes) // nobody hears how it went
+				_, _ = t.happens(c.Snapshot, c.Plan, c.Actions, c.Conditions, writes) // its outcome is never learnt
 			}
 		})
 		return leader.Committed{Err: store.ErrUnknown}

@@ -104,7 +104,7 @@ func (c *cloud) fate(most time.Duration) outcome {
 	return o
 }
 
-// create makes a machine. What is begun happens, whoever waits for it.
+// create makes a machine. What is begun happens, whether or not the caller still waits.
 func (c *cloud) create(rec store.Instance, deadline time.Duration, answer func(provider.Machine, error)) {
 	o := c.fate(deadline - c.w.clock)
 	if o.without {
@@ -214,7 +214,7 @@ func (c *cloud) remove(id string) {
 	c.w.tellMachine(MachineRemoved, m)
 }
 
-// restart boots a machine anew, unless it has another boot than the one named by then.
+// restart reboots a machine, unless it has another boot than the one named by then.
 func (c *cloud) restart(id, boot string, answer func(provider.Machine, error)) {
 	o := c.fate(c.cfg.CallTimeout)
 	c.w.after(o.effect, func() {

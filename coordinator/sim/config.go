@@ -35,7 +35,7 @@ type Provider struct {
 	Throttled  int
 	ListFails  int
 	NeverBoots int // machines whose agents never say a word
-	// Forgetful providers make a machine anew whose ID was deleted before.
+	// Forgetful providers create a machine again whose ID was deleted before.
 	Forgetful bool
 }
 

@@ -95,7 +95,7 @@ func (w *World) write(writes []store.Write) store.Revision {
 	return d.rev
 }
 
-// spread brings changes to whoever watches: the leader's cache, and the gateways.
+// spread brings changes to the watchers: the leader's cache, and the gateways.
 func (w *World) spread(events []store.Event) {
 	if w.leader != nil {
 		w.leader.hear(events, w.db.rev)

@@ -56,7 +56,7 @@ func (w *World) stopReplica(r *replica, back time.Duration) {
 	w.after(max(time.Second, back), func() { w.startReplica(r) })
 }
 
-// orphaned: the agent's replica is gone, and nobody writes that down. It goes to another at once.
+// orphaned: the agent's replica is gone, and that is not written down. It goes to another at once.
 func (a *agent) orphaned() {
 	a.last = a.lastAccepted()
 	a.open, a.known, a.excused = false, false, true
@@ -121,7 +121,7 @@ func (w *World) FreezeLeader(d, skew time.Duration) {
 	w.after(d+2*commitTakes, func() { t.ended = true })
 }
 
-// BlindLeader has the leader's watch show nothing for a while; then it catches up, or lists anew.
+// BlindLeader has the leader's watch show nothing for a while; then it catches up, or lists again.
 func (w *World) BlindLeader(d time.Duration, relist bool) {
 	t := w.leader
 	if t == nil {

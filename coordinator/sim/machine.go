@@ -60,7 +60,7 @@ func (m *machine) boot() {
 	})
 }
 
-// reboot ends what runs and boots anew.
+// reboot ends what runs and boots again.
 func (m *machine) reboot() {
 	m.end(provider.StateStopping, "")
 	m.boot()

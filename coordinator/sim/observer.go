@@ -27,7 +27,7 @@ type Observer struct {
 	// Judged is told of a verdict that is another than before.
 	Judged func(at time.Time, group, instance string, before, now plan.Judgment)
 	// Stirred is told an instance of which Sound, Serves or Machine may answer otherwise from now
-	// on, so that nobody has to ask for all.
+	// on, so that not all have to be set.
 	Stirred func(instance string)
 	// Noted is told in words what else happens: what goes wrong, and what operators and agents do.
 	Noted func(at time.Time, what string)

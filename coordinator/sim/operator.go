@@ -6,7 +6,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// Reachable reports whether etcd answers: while it does not, nobody can change anything.
+// Reachable reports whether etcd answers: while it does not, nothing can be changed.
 func (w *World) Reachable() bool { return !w.db.down }
 
 // Group is the spec in groups/, as far as it can be read; false if there is none.

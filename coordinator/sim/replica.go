@@ -13,7 +13,7 @@ type replica struct {
 	disturbances int
 	told         time.Duration // when it told of its last disturbance
 	life         int           // grows with each start
-	frozen       time.Duration // it answers nobody before
+	frozen       time.Duration // it answers no agent before
 }
 
 // startReplica has a replica come up, and stand for election.
@@ -61,7 +61,7 @@ func (w *World) disturbed(r *replica, what string) {
 	})
 }
 
-// elect has a replica lead, after a time, if nobody does by then.
+// elect makes a replica lead after a time, unless another does by then.
 func (w *World) elect(after time.Duration) {
 	w.after(after, func() {
 		switch up := w.liveReplicas(); {

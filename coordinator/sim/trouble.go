@@ -82,7 +82,7 @@ func (w *World) ListsLie(name string, lie Lie, d time.Duration) {
 	c.lie, c.lieUntil = lie, w.clock+d
 }
 
-// Plant has a machine be there that nobody recorded, with the group's tag. Its agent speaks after a
+// Plant adds a machine without a record, with the group's tag. Its agent speaks after a
 // while, if ever.
 func (w *World) Plant(g store.Group, id, zone string, speaks time.Duration) {
 	c := w.cloud(g.Provider)
@@ -115,7 +115,7 @@ func (w *World) NoteGone(id, group string) {
 		0)
 }
 
-// Clear removes a machine by hand that nobody has recorded.
+// Clear removes a machine without a record by hand.
 func (w *World) Clear(id string) {
 	if m := w.machine(id); m != nil && !w.instance(id).Present() {
 		w.note("machine %s is removed by hand", id)

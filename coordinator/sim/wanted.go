@@ -80,7 +80,7 @@ func (a *agent) runHook(token string) {
 	})
 }
 
-// touch looks anew whether the instance works.
+// touch checks again whether the instance works.
 func (a *agent) touch() {
 	a.works = a.working()
 	a.stir()

@@ -24,8 +24,8 @@ type World struct {
 
 	db         database
 	replicas   []*replica
-	leader     *term         // nil: nobody leads
-	vacant     time.Duration // nobody is elected before: the session of the last leader has not ended
+	leader     *term         // nil: no replica leads
+	vacant     time.Duration // no replica is elected before: the session of the last leader has not ended
 	terms      int
 	skew       time.Duration // of the next leader's clock
 	clouds     []*cloud
@@ -109,7 +109,7 @@ func (w *World) note(format string, args ...any) {
 	}
 }
 
-// Judgment is what the leader judged of an instance last; false if it did not, or nobody leads.
+// Judgment is what the leader judged of an instance last; false if it did not, or no replica leads.
 func (w *World) Judgment(id string) (plan.Judgment, bool) {
 	if w.leader == nil {
 		return plan.Judgment{}, false

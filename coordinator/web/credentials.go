@@ -20,7 +20,7 @@ const (
 )
 
 // followed is what some files say, as of a second ago at most. While they say nothing that makes
-// sense (half of a new pair is written, say) it is what they said before.
+// sense, while half of a new pair is written, it is what they said before.
 type followed[T any] struct {
 	log  *slog.Logger
 	read func() (T, error)
@@ -109,7 +109,7 @@ func readIdentity(cfg Config) (*tls.Config, error) {
 	return c, nil
 }
 
-// readSecret reads a file that nobody else may read.
+// readSecret reads a file that no other user may read.
 func readSecret(flag, name string) ([]byte, error) { return readFile(flag, name, true) }
 
 func readFile(flag, name string, secret bool) ([]byte, error) {

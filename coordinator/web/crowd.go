@@ -12,7 +12,7 @@ import (
 // crowd bounds how many connections there are at once. When all places are taken a new one is let
 // in all the same, and another gives way that is not being answered just now: of the address that
 // has most, the one that has been of no use for longest. So thousands of idle connections, or of
-// requests that never end, keep nobody out.
+// requests that never end, keep no client out.
 type crowd struct {
 	net.Listener
 	most int

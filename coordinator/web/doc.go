@@ -3,17 +3,17 @@
 //
 //	web.go          the server: where it listens, how long anything may take
 //	guard.go        which requests are answered at all, and the headers of every answer
-//	credentials.go  the token; keys and certificates, read anew when their files change
+//	credentials.go  the token; keys and certificates, reloaded when their files change
 //	crowd.go        how many connections there may be, and who gives way
 //	health.go       /livez, /readyz
 //	metrics.go      what is counted where it happens
-//	gauges.go       what is read from the cache when somebody asks
+//	gauges.go       what is read from the cache on request
 //	requests.go     how etcd answers, measured around the store
 //
 // # Invariants
 //
 //   - Nothing is changed by any request: GET and HEAD, no bodies.
-//   - Beyond loopback there is TLS, and nobody without credentials sees more than whether the replica is alive and ready.
+//   - Beyond loopback there is TLS, and clients without credentials see no more than whether the replica is alive and ready.
 //   - A certificate of the agents' authority opens nothing here.
 //   - The listener, its connections and its time-outs are its own: whatever is done to it, agents are served.
 //   - An answer that refuses says nothing of the inside.

@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// gauges reads what is so from the replica and its cache when somebody asks. The groups' counts
+// gauges reads the present state from the replica and its cache on request. The groups' counts
 // are in their status records, so that no instance is looked at. What the whole shard has is told
 // by its leader alone: else sums over replicas would be double. A stale cache tells its age and
 // nothing of groups: old numbers look like good ones.
@@ -195,7 +195,7 @@ func seenIn(c *cache.Content) shard {
 	}
 	for name, status := range c.Status {
 		rec := status.Record
-		rec.Group = strings.ToValidUTF8(name, "?") // the key is the truth, whoever wrote it
+		rec.Group = strings.ToValidUTF8(name, "?") // the key counts, not the record's field
 		s.groups = append(s.groups, rec)
 	}
 	return s
@@ -225,10 +225,10 @@ func (m *machines) count(now time.Time) (orphans, missing int, known bool) {
 // interruptions counts those of the watch.
 type interruptions struct{ restarts prometheus.Counter }
 
-// Listed is no news.
+// Listed needs no action.
 func (interruptions) Listed(*cache.Content) {}
 
-// Changed is no news.
+// Changed needs no action.
 func (interruptions) Changed(*cache.Content, []cache.Change) {}
 
 // Interrupted is.

@@ -61,7 +61,7 @@ func (s *Server) handler() http.Handler {
 	})
 }
 
-// refuse says with which status a request is sent away whoever asks; 0: it is not.
+// refuse returns the status with which a request is refused for any client; 0: it is not.
 func (s *Server) refuse(r *http.Request) int {
 	switch {
 	case !r.ProtoAtLeast(1, 1):
@@ -78,7 +78,7 @@ func (s *Server) refuse(r *http.Request) int {
 	return 0
 }
 
-// isOurs reports whether a Host header names us as somebody on this machine would. A name that a
+// isOurs reports whether a Host header names us as a client on this machine would. A name that a
 // stranger's server of names has led to loopback (DNS rebinding) does not: a browser believes that
 // page to be of our origin.
 func (s *Server) isOurs(hostport string) bool {
@@ -109,7 +109,8 @@ func foreign(r *http.Request) bool {
 	return false
 }
 
-// admitted reports whether whoever asks has shown what is asked for. On loopback nothing may be.
+// admitted reports whether the client has presented the required credentials. On loopback nothing
+// may be.
 func (s *Server) admitted(r *http.Request) bool {
 	if s.token == nil && s.cfg.ClientCAFile == "" {
 		return s.local
@@ -129,8 +130,8 @@ func knowsToken(r *http.Request, token []byte) bool {
 }
 
 // hasCertificate reports whether the handshake has verified a certificate. One that names an agent
-// or a coordinator on an agents' stream is none for us, even where somebody has named the agents'
-// authority by mistake.
+// or a coordinator on an agents' stream is none for us, even where an operator has named the
+// agents' authority by mistake.
 func hasCertificate(r *http.Request) bool {
 	if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
 		return false
@@ -162,7 +163,7 @@ func (s *Server) turnAway(w http.ResponseWriter, r *http.Request, code int) {
 func say(w http.ResponseWriter, code int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(code)
-	_, _ = io.WriteString(w, text+"\n") // whoever is gone needs no answer
+	_, _ = io.WriteString(w, text+"\n") // a client that is gone needs no answer
 }
 
 // index tells what there is.

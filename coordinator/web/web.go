@@ -22,7 +22,7 @@ type Config struct {
 	CertFile     string // its certificate, with the chain; empty: no TLS, which loopback alone allows
 	KeyFile      string
 	TokenFile    string // holds the token that callers show; empty: none is known
-	ClientCAFile string // whose certificates callers may show instead; empty: nobody's
+	ClientCAFile string // authorities of client certificates accepted instead; empty: none
 }
 
 // Replica is the coordinator that is told of.
@@ -91,8 +91,8 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	return s, deps.Metrics.watch(deps.Replica, certificates)
 }
 
-// Check says whether a server could be opened now, so that whoever gave it a wrong address or file
-// hears of it before anything is waited for.
+// Check returns why a server could not be opened now, so that an operator who gave a wrong address
+// or file hears of it before anything is waited for.
 func Check(ctx context.Context, cfg Config) error {
 	s, err := configured(cfg, slog.New(slog.DiscardHandler))
 	if err == nil {
@@ -202,7 +202,7 @@ func (s *Server) Run(ctx context.Context) error {
 		Handler: s.handler(), Protocols: &protocols,
 		ReadHeaderTimeout: headerTime, ReadTimeout: headerTime, WriteTimeout: answerTime, IdleTimeout: idleTime,
 		MaxHeaderBytes: mostHeader,
-		// of handshakes and the like, which anybody can cause
+		// of handshakes and the like, which any client can cause
 		ConnContext: seated, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
 	served := make(chan error, 1)
@@ -215,7 +215,7 @@ func (s *Server) Run(ctx context.Context) error {
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTime)
 	defer cancel()
 	if server.Shutdown(end) != nil {
-		_ = server.Close() // nobody waits for slow readers
+		_ = server.Close() // slow readers are not waited for
 	}
 	err := <-served
 	if !errors.Is(err, http.ErrServerClosed) {

@@ -2,9 +2,9 @@
 // and misbehaves on demand.
 //
 // Machines take time to boot, crash and vanish when told to, and may hold something that runs while
-// they do ([Config].Run: an agent, say). Calls can be made to fail, to hang, to take effect though
-// their answer is lost, or to take effect long after they were given up ([Fault]). List can lag
-// behind, as far as Capabilities says, or be made to lie.
+// they do ([Config].Run: for example an agent). Calls can be made to fail, to hang, to take effect
+// though their answer is lost, or to take effect long after they were given up ([Fault]). List can
+// lag behind, as far as Capabilities says, or be made to lie.
 //
 // Every machine that ever was is in the ledger ([Provider.Ledger]), with the calls that were made
 // for it. So a test can prove that no second machine was made, none leaked, and no two calls for

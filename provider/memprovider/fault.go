@@ -156,8 +156,8 @@ func (p *Provider) observed(ctx context.Context, c Call, shard, instance string,
 	return fault, err
 }
 
-// later lets the effect of a call come after its end. Whether it succeeds is nobody's concern any
-// more.
+// later lets the effect of a call come after its end. Whether it succeeds is not
+// reported.
 func (p *Provider) later(after time.Duration, effect func() error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -180,7 +180,7 @@ func (p *Provider) fall(instance, boot string, s provider.State, why string) boo
 	return true
 }
 
-// Vanish removes a machine without anybody having asked: it is not listed any more. It says whether
+// Vanish removes a machine without a call: it is not listed any more. It reports whether
 // there was one.
 func (p *Provider) Vanish(instance string) bool {
 	p.mu.Lock()

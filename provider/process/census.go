@@ -80,7 +80,7 @@ func lookup(env []byte, name string) string {
 type kin map[identity]bool
 
 // members are the running processes of a machine: those with its marker, those in known, and
-// whoever has such a process as its parent or as the living leader of its session or group. Those
+// processes with such a process as parent or as the living leader of their session or group. Those
 // are added to known.
 func (known kin) members(all []resident, marker string) []identity {
 	in := map[int]bool{} // by pid, which is unambiguous within one census

@@ -13,7 +13,7 @@ import (
 
 var _ provider.Console = (*Provider)(nil)
 
-// Console is the end of the machine's log. It waits for no other call: reading harms nobody.
+// Console is the end of the machine's log. It waits for no other call: reading is harmless.
 func (p *Provider) Console(ctx context.Context, shard, instance string) ([]byte, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

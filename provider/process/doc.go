@@ -14,11 +14,11 @@
 //
 // # Invariants
 //
-//   - The directory is the only memory. A provider made anew, after a crash too, knows all that the last one did.
+//   - The directory is the only memory. A new provider, also after a crash, knows all that the last one did.
 //   - A machine's directory appears whole and vanishes whole, by rename. So List sees a machine or does not.
 //   - The intent to start an agent is recorded before the fork, its process after it. What was interrupted in between
 //     is found again by the marker in the process's environment, and never started beside it. The lock is held by the
-//     child until its exec, so nobody can look in the moment in which the child has no marker yet.
+//     child until its exec, so no other call looks in the moment in which the child has no marker yet.
 //   - A process is signalled only when it is positively known to be the machine's: by the marker in its
 //     environment, by pid together with start time and the kernel's boot ID, or because such a process was
 //     seen to be its parent, or the living leader of its session or process group. Never by a bare pid.

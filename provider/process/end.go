@@ -47,7 +47,7 @@ func (p *Provider) stop(ctx context.Context, shard, instance string, timeout tim
 	return p.locked(ctx, instance, func() error {
 		r, err := p.find(shard, instance)
 		if errors.Is(err, errAbsent) || err == nil && r.BootID != asked.BootID {
-			return nil // deleted, or started again by somebody who came later: the boot that was to stop has
+			return nil // deleted, or started again by a later call: the boot that was to stop has
 		}
 		if err != nil {
 			return err
@@ -208,7 +208,7 @@ func (p *Provider) delete(ctx context.Context, shard, instance string) error {
 	if id, ok := p.agent(r); ok {
 		known[id] = true
 	}
-	// Even where the directory is gone there may be processes: somebody may have removed it by
+	// Even where the directory is gone there may be processes: an operator may have removed it by
 	// hand.
 	if err := p.sweep(ctx, r.marker(), known); err != nil {
 		return err

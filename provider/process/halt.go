@@ -88,7 +88,7 @@ func (p *Provider) GiveUp(ctx context.Context, why string, useless func(provider
 		}
 		data, err := os.ReadFile(filepath.Join(p.machineDir(name), bootstrapFile))
 		if err != nil {
-			return nil //nolint:nilerr // one that was never begun, say: whoever starts it tells what is wrong
+			return nil //nolint:nilerr // for example one that was never begun: the call that starts it reports what is wrong
 		}
 		if b, err := provider.ReadBootstrap(data); err != nil || !useless(b) {
 			return nil //nolint:nilerr // likewise

@@ -107,7 +107,7 @@ func (id identity) signal(sig syscall.Signal) error {
 
 // reap takes the exit status of an ended child of ours, so that it does not stay a zombie. It
 // returns nil when there is none to take: it still runs, or is not our child. Call it with the
-// machine's lock held, so that the status is recorded by whoever took it.
+// machine's lock held, so that the status is recorded by the call that took it.
 func (id identity) reap() *exit {
 	if id.pid == 0 {
 		return nil

@@ -22,7 +22,7 @@ func (p *Provider) List(ctx context.Context, shard string) ([]provider.Machine, 
 		return nil, err
 	}
 	machines := []provider.Machine{}
-	var all []resident // taken once, and only if somebody's start seems to have been interrupted
+	var all []resident // taken once, and only if a start seems to have been interrupted
 	for _, name := range names {
 		if err := ctx.Err(); err != nil {
 			return nil, err

@@ -13,8 +13,8 @@ import (
 var errBusy = errors.New("another call is under way")
 
 // acquire takes the lock on a file, waiting for it until ctx ends. The kernel drops it when its
-// holder dies. The file may be removed by the holder (and only by it): whoever then gets the lock
-// of the removed file tries again on the new one.
+// holder dies. The file may be removed by the holder (and only by it): a call that then gets the
+// lock of the removed file tries again on the new one.
 func acquire(ctx context.Context, path string) (unlock func(), err error) {
 	wait := time.Millisecond
 	for {

@@ -17,9 +17,9 @@ import (
 // not given away again soon after its machine went.
 const portLock = ".ports"
 
-// choosePort finds a port that no machine of this directory has and nobody on this host listens on.
-// The port is free only until somebody else takes it; a workload that then cannot bind fails like
-// any other.
+// choosePort finds a port that no machine of this directory has and on which nothing on this host
+// listens. The port is free only until another process takes it; a workload that then cannot bind
+// fails like any other.
 func (p *Provider) choosePort(ctx context.Context) (int, error) {
 	taken, err := p.takenPorts()
 	if err != nil {
@@ -61,7 +61,7 @@ func unused(ctx context.Context, port int) bool {
 	return true
 }
 
-// takenPorts are those of all machines in the directory, whoever made them. A record is read once
+// takenPorts are those of all machines in the directory, of every shard. A record is read once
 // only.
 func (p *Provider) takenPorts() (map[int]bool, error) {
 	names, err := p.instances()

@@ -140,7 +140,7 @@ func (p *Provider) make(ctx context.Context, req provider.CreateRequest) (record
 }
 
 // writeBootstrap writes the document with what only the provider knows. It holds the join token:
-// nobody else may read it.
+// no other user may read it.
 func (p *Provider) writeBootstrap(dir string, r record, b provider.Bootstrap) error {
 	facts := maps.Clone(b.Facts)
 	if facts == nil {
@@ -182,7 +182,7 @@ func (p *Provider) adopt(ctx context.Context, r record) (record, error) {
 }
 
 // boot starts the agent. Nothing of the machine may run. The intent, with the boot's ID, is
-// recorded first, so that whoever comes after a crash in here knows what to look for.
+// recorded first, so that after a crash in here the next call knows what to look for.
 func (p *Provider) boot(r record) (record, error) {
 	r.State, r.Halted, r.Why, r.Exit = stepStarting, false, "", nil
 	r.Boot++
@@ -235,7 +235,7 @@ func (p *Provider) fork(r record) (identity, error) {
 	if err := proc.Release(); err != nil {
 		return identity{}, fmt.Errorf("start agent: %w", err)
 	}
-	// It is our child and nobody reaps it without the lock, so it is there even if it has ended
+	// It is our child and is not reaped without the lock, so it is there even if it has ended
 	// already.
 	s, err := readStat(pid)
 	if err != nil {

@@ -28,7 +28,7 @@ func (p *Provider) wasDeleted(shard, instance string) (bool, error) {
 	return err == nil, err
 }
 
-// bury remembers that the ID is used up. Burying again starts the day anew.
+// bury remembers that the ID is used up. Burying again restarts the day.
 func (p *Provider) bury(shard, instance string) error {
 	return durable.Replace(p.tombstone(shard, instance), nil, 0o600)
 }
@@ -49,7 +49,7 @@ func (p *Provider) discard(instance string) error {
 }
 
 // prune clears away old tombstones and what interrupted calls left behind. What cannot be removed
-// now is tried again in an hour: it is in nobody's way.
+// now is tried again in an hour: it does no harm.
 func (p *Provider) prune() {
 	p.mu.Lock()
 	due := time.Since(p.pruned) >= pruneEvery

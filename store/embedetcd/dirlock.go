@@ -52,7 +52,7 @@ func tryLock(f *os.File) error {
 	return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 }
 
-// sign writes our process ID for whoever finds the directory locked.
+// sign writes our process ID for processes that find the directory locked.
 func (l *dirLock) sign() error {
 	if err := l.file.Truncate(0); err != nil {
 		return err
@@ -81,7 +81,7 @@ func ownerOf(f *os.File) string {
 
 // probeDatabase opens etcd's database, if there is one, for reading. It fails if another etcd holds
 // it, which etcd itself would wait for, and if it is no database, over which etcd would panic where
-// nobody can catch it.
+// no caller can catch it.
 func probeDatabase(dir string) error {
 	path := dbPath(dir)
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {

@@ -1,5 +1,5 @@
 // Package embedetcd runs a single etcd member inside this process, for a machine on which etcd
-// shall be nobody's separate concern: `leasehold dev`, a shard on one machine, and tests.
+// does not run as a service of its own: `leasehold dev`, a shard on one machine, and tests.
 //
 // # Invariants
 //
@@ -10,6 +10,6 @@
 //
 // # What it does not do
 //
-// It makes no cluster of several members and knows neither users nor certificates: whoever reaches
-// the port can read and write everything, so it belongs on a loopback address.
+// It makes no cluster of several members and knows neither users nor certificates: a client that
+// reaches the port can read and write everything, so it belongs on a loopback address.
 package embedetcd

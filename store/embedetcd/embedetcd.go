@@ -36,10 +36,10 @@ type Config struct {
 }
 
 // TLS are files of a member that shows a certificate and serves only those who show one. It takes
-// the common name of a client's certificate for the user that somebody is, once authentication is
+// the common name of a client's certificate as its user, once authentication is
 // on.
 type TLS struct {
-	Cert, Key string // for the address that it listens on; read anew for each connection
+	Cert, Key string // for the address that it listens on; reloaded for each connection
 	ClientCA  string // who issues the certificates of clients
 }
 

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// errPortTaken: somebody else listens there.
+// errPortTaken: another program listens there.
 var errPortTaken = errors.New("the port is taken")
 
 // brokenDataError is etcd giving up on what it found in its data directory.

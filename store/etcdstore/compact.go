@@ -11,7 +11,7 @@ import (
 )
 
 // Compact has etcd forget what was before a revision. It returns when that is decided; the room is
-// made in the background, a piece at a time, so that nobody waits for it.
+// made in the background, a piece at a time, so that no request waits for it.
 func (s *Store) Compact(ctx context.Context, before store.Revision) error {
 	_, err := s.data.Compact(ctx, int64(before))
 	switch etcdErr := rpctypes.Error(err); {
@@ -19,7 +19,7 @@ func (s *Store) Compact(ctx context.Context, before store.Revision) error {
 		return nil
 	case errors.Is(etcdErr, rpctypes.ErrCompacted):
 		return fmt.Errorf("compact before revision %d: %w", before, store.ErrCompacted)
-	default: // sent or not: whoever repeats it finds it done
+	default: // sent or not: repeating it is harmless
 		return fmt.Errorf("compact before revision %d: %w", before, writeError(ctx, err, true))
 	}
 }

@@ -47,7 +47,7 @@ func loginEnded(err error) bool {
 func refused(err error) bool {
 	err = rpctypes.Error(err)
 	return errors.Is(err, rpctypes.ErrTooManyRequests) || errors.Is(err, rpctypes.ErrNoSpace) ||
-		errors.Is(err, rpctypes.ErrAuthOldRevision) || // somebody changed rights in that moment
+		errors.Is(err, rpctypes.ErrAuthOldRevision) || // rights were changed in that moment
 		// Not in etcd's table of errors: a member that knows no leader drops a proposal before
 		// anyone sees it.
 		strings.Contains(err.Error(), "raft proposal dropped")

@@ -145,7 +145,7 @@ func (l *leaderConn) repin(answers []*pb.StatusResponse) {
 }
 
 // choose picks the leader, or else a member that answers, the current one rather than another. -1:
-// nobody answered. A member that was deposed while it was frozen still takes itself for the leader:
+// none answered. A member that was deposed while it was frozen still takes itself for the leader:
 // its term is an old one.
 func choose(answers []*pb.StatusResponse, current int) (best int, leads bool) {
 	var term uint64

@@ -45,7 +45,7 @@ func (l *leaseEnds) of(id store.LeaseID) (time.Time, bool) {
 	return end, known
 }
 
-// learn records an end that etcd promised. An earlier one than that known is old news.
+// learn records an end that etcd promised. An earlier end than the known one is ignored.
 func (l *leaseEnds) learn(id store.LeaseID, end time.Time) {
 	s := l.shard(id)
 	s.mu.Lock()

@@ -15,7 +15,7 @@ import (
 // and 3.5s in pages of 1,000.
 const listPage = 10_000
 
-// listRestarts is how often List of the newest state begins anew when its revision is compacted
+// listRestarts is how often List of the newest state starts over when its revision is compacted
 // under it.
 const listRestarts = 3
 

@@ -116,7 +116,7 @@ func (s *renewStream) run(ctx context.Context) {
 		}
 		if loginEnded(err) && s.hasHeard() {
 			// Logins end by themselves, and whenever a password changes: that is no outage. The
-			// next session logs in anew.
+			// next session logs in again.
 			s.logger.Debug("the login of a renewal stream has ended, logging in anew", "endpoint", to.endpoint, "error",
 				err)
 			s.requeue()
@@ -189,7 +189,7 @@ func (s *renewStream) session(parent context.Context, to *pin) error {
 	var both sync.WaitGroup
 	defer both.Wait()
 	defer end(nil)
-	both.Go(func() { // a session that nobody uses must move, too
+	both.Go(func() { // an unused session must move, too
 		select {
 		case <-to.moved:
 			end(errMoved)
@@ -286,8 +286,8 @@ func (s *renewStream) take(now time.Time) *waiter {
 	return nil
 }
 
-// answer gives an answer to the first who waits for this lease. One that nobody waits for is
-// ignored.
+// answer delivers an answer to the first caller that waits for this lease. An answer that no caller
+// waits for is ignored.
 func (s *renewStream) answer(id store.LeaseID, ttl time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

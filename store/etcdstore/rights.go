@@ -32,7 +32,7 @@ func OpenRights(ctx context.Context, cfg Config) (*Rights, error) {
 	defer stop()
 	client, err := s.newClient(ctx)
 	if err == nil {
-		// Who is nobody may ask this as well: it is how that is found out.
+		// This needs no login: it tells whether one is needed.
 		if _, err = client.AuthStatus(ctx); err == nil {
 			return &Rights{store: s, client: client}, nil
 		}
@@ -48,7 +48,7 @@ func (r *Rights) Close() error {
 	return closeClient(r.client)
 }
 
-// Enabled says whether etcd asks who somebody is.
+// Enabled reports whether authentication is on.
 func (r *Rights) Enabled(ctx context.Context) (bool, error) {
 	st, err := r.client.AuthStatus(ctx)
 	if err != nil {

@@ -96,7 +96,7 @@ func (w *watch) run(ctx context.Context) {
 //
 // It speaks etcd's protocol on a stream of its own and not through the etcd client's watcher. That
 // one resumes by itself, at the revision after the last one delivered, and etcd tells such a watch
-// of no progress until somebody writes something: after every reconnection an idle watch would be
+// of no progress until something is written: after every reconnection an idle watch would be
 // as silent as a broken one. It also reads on without bound while the consumer is busy. On a stream
 // of our own etcd keeps what is not taken, as history.
 func (w *watch) session(parent context.Context) error {

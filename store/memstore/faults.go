@@ -33,7 +33,7 @@ func (f DatabaseFaults) Thaw() {
 	f.db.frozen = false
 	f.db.revokeOverdue()
 	for _, txn := range f.db.abandoned {
-		_, _ = f.db.commit(txn) // nobody waits for the answer
+		_, _ = f.db.commit(txn) // no caller waits for the answer
 	}
 	f.db.abandoned = nil
 	close(f.db.thaw)

@@ -17,7 +17,7 @@ type Config struct {
 	Each    time.Duration // how long each measurement lasts that has no number of its own
 	Agents  int           // how many are taken up and then renewed
 	Pace    int           // renewals a second in the measurement at a pace
-	News    int           // puts a second while somebody watches
+	News    int           // puts a second while a watch is open
 	Records int           // how many are listed
 	Size    int           // bytes of a record
 	TTL     time.Duration // of the leases
@@ -28,9 +28,9 @@ type Deps struct {
 	Store store.Store
 	// Watcher is another connection, for the one who watches.
 	Watcher store.Store
-	// Usage tells what the store and this process have used; nil if nobody knows.
+	// Usage tells what the store and this process have used; nil if unknown.
 	Usage func() (theirs, ours measure.Usage, err error)
-	// Progress is told what is measured now; nil: nobody asks.
+	// Progress receives what is being measured; nil: not reported.
 	Progress func(what string, step, of int)
 }
 

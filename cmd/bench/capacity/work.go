@@ -21,7 +21,7 @@ type measurement struct {
 
 func (m measurement) holds() uint64 { return max(m.batch, 1) }
 
-// The names that the verdict goes by.
+// The names that the verdict uses.
 const (
 	Granted    = "leases_granted"
 	TakenUp    = "agents_taken_up"

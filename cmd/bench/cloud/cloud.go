@@ -77,7 +77,7 @@ func (c *Cloud) serve(server *rpc.Server) {
 	}
 }
 
-// Close ends the service. Calls that wait for somebody to read what was made fail.
+// Close ends the service. Calls that wait for their result to be read fail.
 func (c *Cloud) Close() {
 	close(c.over)
 	_ = c.listener.Close()
@@ -96,7 +96,7 @@ func (c *Cloud) Count() int {
 	return len(c.state)
 }
 
-// set is called under mu, or before anybody else knows the cloud.
+// set is called under mu, or before the cloud is shared.
 func (c *Cloud) set(instance string, state provider.State) {
 	if state == gone {
 		delete(c.state, instance)

@@ -2,5 +2,5 @@
 // the bench keeps and gives agents to.
 //
 // The list is served at a socket, and each replica's [Provider] asks there, so that all replicas
-// see the same machines and whoever benches sees what is made and removed.
+// see the same machines and the bench sees what is made and removed.
 package cloud

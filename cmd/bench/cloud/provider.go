@@ -26,7 +26,7 @@ type Provider struct {
 	client   *rpc.Client
 	seen     int // changes of the cloud
 	machines map[string]provider.Machine
-	list     []provider.Machine // the same, made for whoever asks first; never changed
+	list     []provider.Machine // the same, made on the first request; never changed
 }
 
 var _ provider.Provider = (*Provider)(nil)
@@ -62,7 +62,7 @@ func (p *Provider) Delete(ctx context.Context, _, instance string) error {
 	return p.call(ctx, "Delete", instance, new(bool))
 }
 
-// Restart is asked of nobody: no group of a bench heals by restarts.
+// Restart is never called: no group of a bench heals by restarts.
 func (*Provider) Restart(_ context.Context, _, instance, _ string) error {
 	return fmt.Errorf("restart %s: a bench restarts no machine", instance)
 }

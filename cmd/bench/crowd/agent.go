@@ -39,7 +39,7 @@ type agent struct {
 
 	streams []*stream
 	warm    *line
-	next    string          // whom a second connection is to be made to, in the place of warm; "": nobody
+	next    string          // where a second connection is to be opened in the place of warm; "": nowhere
 	nextAt  time.Time       // and when
 	cold    int             // times in a row that there could be none
 	own     *identification // nil: there is none yet
@@ -180,7 +180,7 @@ func (a *agent) report(now time.Time, o session.Report) {
 	}
 }
 
-// mostSent bounds what is remembered of reports that nobody acknowledges.
+// mostSent bounds what is remembered of unacknowledged reports.
 const mostSent = 16
 
 // hear takes note of what a coordinator has said on a stream, before the agent decides about it.

@@ -15,7 +15,7 @@ import (
 const lifetime = 7 * 24 * time.Hour
 
 // papers are what the agents show and believe. They all have one key, which spares the crowd 15,000
-// of them: whoever they show their certificates to does not compare keys.
+// of them: replicas do not compare keys between instances.
 type papers struct {
 	shard     string
 	authority *pki.Authority

@@ -83,7 +83,7 @@ func Cores(before, after Usage) float64 {
 type Machine struct {
 	Processors      int    `json:"processors"`
 	Memory          uint64 `json:"memory_bytes"`           // all of it
-	MemoryAvailable uint64 `json:"memory_available_bytes"` // before it must be taken away from somebody
+	MemoryAvailable uint64 `json:"memory_available_bytes"` // without taking it from another process
 }
 
 // ReadMachine reads what the machine has for a process of so many processors.

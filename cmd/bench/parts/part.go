@@ -144,7 +144,7 @@ func (p *Part) signal(s syscall.Signal) error {
 func (p *Part) Kill() error {
 	err := p.cmd.Process.Kill()
 	<-p.ended
-	_ = p.stdin.Close() // nobody reads it
+	_ = p.stdin.Close() // it is not read
 	if errors.Is(err, os.ErrProcessDone) {
 		return nil
 	}

@@ -15,7 +15,7 @@
 //   - The same size makes the same records and the same plans; only what they cost differs.
 //   - What is measured has nothing of the measuring in it: records are made, and put back as they were, outside of it.
 //   - Processor time counts all threads of the process, garbage collection included. On a machine with other work it is the figure to
-//     compare; the time that passed says how long whoever waits had to wait there.
+//     compare; the elapsed time says how long callers had to wait there.
 //
 // # What it does not do
 //

@@ -88,7 +88,7 @@ func Run(ctx context.Context, cfg Config, told func(what string)) (Result, error
 	evidence := heap()
 	r.Heap.Evidence = evidence - min(evidence, cache)
 	r.Heap.PerInstance = (r.Heap.Cache + r.Heap.Evidence) / uint64(max(1, r.Instances))
-	l.pass(10 * time.Minute) // the time of a new leader in which nobody is judged lost: SAFE-1
+	l.pass(10 * time.Minute) // the grace of a new leader: SAFE-1
 	l.settle()
 
 	if err := r.change(ctx, l, cfg, told); err != nil {

@@ -1,6 +1,6 @@
 // Package rivals holds Leasehold against what people do today with etcd alone: every agent is a
-// client of etcd with a lease of its own and puts what it reports, and whoever wants to know who is
-// dead watches for keys that are deleted. It is what `leasehold-bench compare` shows.
+// client of etcd with a lease of its own and puts what it reports, and a client that wants to know
+// which are dead watches for keys that are deleted. It is what `leasehold-bench compare` shows.
 //
 //	contest.go    what every contender goes through
 //	everyday.go   what it costs that all are well

@@ -184,7 +184,7 @@ func (r *Rival) End(well bool) error {
 	case well:
 		errs = append(errs, os.RemoveAll(r.dir))
 	default:
-		errs = append(errs, os.RemoveAll(filepath.Join(r.dir, "etcd"))) // its data: nobody reads them
+		errs = append(errs, os.RemoveAll(filepath.Join(r.dir, "etcd"))) // its data are not needed
 	}
 	return errors.Join(errs...)
 }

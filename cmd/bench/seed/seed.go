@@ -161,7 +161,7 @@ func each[T any](ctx context.Context, all []T, workers int, do func(context.Cont
 	return context.Cause(ctx)
 }
 
-// Remove takes a shard out of etcd, its leases included, once nobody writes there any more.
+// Remove takes a shard out of etcd, its leases included, once nothing writes there any longer.
 func Remove(ctx context.Context, st store.Store, shard string) error {
 	prefix := store.KeysOf(shard).Prefix()
 	l, err := st.List(ctx, prefix, 0)

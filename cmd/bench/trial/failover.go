@@ -22,7 +22,7 @@ type Failover struct {
 	LeasesLost int      `json:"leases_lost"`         //
 	Judged     int      `json:"judged"`              // instances that were taken for failed, or given up
 	Wrongly    []string `json:"wrongly,omitempty"`   // the first of them
-	// in which as many agents connect anew to the same replica
+	// in which as many agents reconnect to the same replica
 	Cold         float64        `json:"cold_seconds"`
 	Ratio        float64        `json:"ratio"`                      // of the two
 	Disturbances int            `json:"disturbances"`               //
@@ -127,7 +127,7 @@ func (t *Trial) awaitOutages(ctx context.Context, doing string, most int, before
 	return after, err
 }
 
-// comeCold cuts all connections and has the agents come anew, each with a handshake.
+// comeCold cuts all connections and makes the agents reconnect, each with a handshake.
 func (t *Trial) comeCold(ctx context.Context) (seconds float64, err error) {
 	if err := t.crowds.silence(t.shard.Instances, crowd.Cut); err != nil {
 		return 0, err

@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// observer watches the shard in etcd, as anybody may. What it sees it dates by this machine's
+// observer watches the shard in etcd, as any client may. It dates what it sees by this machine's
 // clock, when it comes.
 type observer struct {
 	keys    store.Keys
@@ -233,7 +233,8 @@ func (o *observer) given(ids []string) map[string]time.Time {
 	return out
 }
 
-// wrongly are the instances that were judged or given up though nobody did them harm, and why.
+// wrongly are the instances that were judged or given up though the bench did them no harm, and
+// why.
 func (o *observer) wrongly(harmed map[string]bool) map[string]string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -282,7 +283,7 @@ func (o *observer) well() (running, leased int) {
 	return o.phases[store.Running], len(o.alive)
 }
 
-// forget begins to count anew who was judged, given up and lost.
+// forget resets the counts of instances judged, given up and lost.
 func (o *observer) forget() {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -27,7 +27,7 @@ func ServeCrowd(ctx context.Context, socket string, ready func(parts.Ready) erro
 	if err := ready(parts.Ready{Address: socket}); err != nil {
 		return err
 	}
-	conn, err := listener.Accept() // one, from whoever started us
+	conn, err := listener.Accept() // one, from the parent process
 	if err != nil {
 		return err
 	}

@@ -199,8 +199,8 @@ func (t *Trial) startReplica(ctx context.Context, r *replica) (err error) {
 	return err
 }
 
-// freeAddress is one that nobody listens on now. What takes it meanwhile keeps a part from
-// starting, which says so.
+// freeAddress returns an address on which nothing listens now. What takes it meanwhile keeps a part
+// from starting, which says so.
 func freeAddress(ctx context.Context) (string, error) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -383,7 +383,7 @@ func (t *Trial) End(failed error) error {
 	return errors.Join(slices.DeleteFunc(errs, func(err error) bool { return err == nil })...)
 }
 
-// clear removes what was written on the disk, but for logs that somebody may want to read.
+// clear removes what was written on the disk, except logs, which may be needed.
 func (t *Trial) clear(failed error) error {
 	if failed == nil || errors.Is(failed, context.Canceled) {
 		return os.RemoveAll(t.dir)

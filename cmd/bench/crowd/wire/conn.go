@@ -218,7 +218,7 @@ func (c *Conn) Tend(now time.Time, quiet, patience time.Duration) {
 }
 
 // Freeze is what happens to the connection of a process that is stopped: nothing is read any more
-// and nothing written, nobody is told.
+// and nothing written, no call fails.
 func (c *Conn) Freeze() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
